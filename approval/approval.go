@@ -1,0 +1,185 @@
+package approval
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// A Context is what a tool is told about a call when it is asked whether the
+// call needs approval.
+type Context struct {
+	ToolName string         `json:"tool_name"`
+	Args     map[string]any `json:"args"`
+	// Metadata carries what a framework wants to add (run id, caller).
+	Metadata map[string]any `json:"metadata,omitempty"`
+}
+
+// A Request asks for approval of one call.
+type Request struct {
+	ToolName    string `json:"tool_name"`
+	Description string `json:"description"`
+	// Payload is the fingerprint by which "the same again" is recognised: two
+	// requests are the same when their tool names are equal and their payloads
+	// are deeply equal as canonical JSON. The tool chooses the granularity.
+	Payload      map[string]any `json:"payload"`
+	Presentation *Presentation  `json:"presentation,omitempty"`
+	GroupID      string         `json:"group_id,omitempty"`
+}
+
+// A Presentation is how a request is shown to a person.
+type Presentation struct {
+	Type     PresentationType `json:"type"`
+	Content  string           `json:"content"`
+	Language string           `json:"language,omitempty"`
+	// Metadata holds "full_content" when Content was cut for display.
+	Metadata map[string]any `json:"metadata,omitempty"`
+}
+
+// PresentationType is text, diff, file_content, command or structured.
+type PresentationType string
+
+const (
+	Text        PresentationType = "text"
+	Diff        PresentationType = "diff"
+	FileContent PresentationType = "file_content"
+	Command     PresentationType = "command"
+	Structured  PresentationType = "structured"
+)
+
+// Aware is implemented by a tool that knows when it needs approval.
+// CheckApproval is pure and fast. It returns nil when none is needed, a request
+// when somebody must be asked, and a *Blocked error when the call is never
+// allowed.
+type Aware interface {
+	CheckApproval(Context) (*Request, error)
+}
+
+// Blocked is the permission error: the call is not allowed, in any mode.
+type Blocked struct {
+	Reason string // for people
+	Rule   string // what decided
+	Hint   string // for the model: what would be allowed instead
+}
+
+func (b *Blocked) Error() string { return "blocked: " + b.Reason }
+
+// IsBlocked reports whether err is, or wraps, a *Blocked.
+func IsBlocked(err error) bool {
+	var b *Blocked
+	return errors.As(err, &b)
+}
+
+// Mode is how a controller treats a request.
+type Mode string
+
+const (
+	Interactive Mode = "interactive"
+	ApproveAll  Mode = "approve_all"
+	Strict      Mode = "strict"
+)
+
+// Scope is how far an answer reaches.
+type Scope string
+
+const (
+	Once    Scope = "once"
+	Session Scope = "session"
+	Agent   Scope = "agent"
+	Global  Scope = "global"
+)
+
+// RejectMode is what a denial means for the calls that follow.
+type RejectMode string
+
+const (
+	RejectSoft    RejectMode = "reject_soft"    // this call only
+	RejectHard    RejectMode = "reject_hard"    // this call and the rest of its batch
+	RejectExplain RejectMode = "reject_explain" // not run; the model is asked to explain first
+)
+
+// A Call is one question to a Controller. Subject is what was planned; the
+// Grant hands the very same value back, so what was approved is what runs.
+type Call struct {
+	ID        string // unique among pending calls
+	SessionID string
+	Agent     string
+	ToolName  string
+	Connector string
+	BatchID   string
+	Mode      Mode // may only tighten the controller's own; "" means the controller's
+
+	// Request is nil when the tool needs no approval. Err is the tool's
+	// *Blocked, if any.
+	Request *Request
+	Err     error
+
+	Digest  string // of Subject
+	Subject any
+	// Present builds the presentation when somebody is really asked.
+	Present func(context.Context) (*Presentation, error)
+	// Annotations tell the approver more: rule, directory, profile in words.
+	Details map[string]string
+	// BatchRemaining lists what would come after this call, for the approver.
+	BatchRemaining []string
+}
+
+// An Answer is what an approver says about a pending request.
+type Answer struct {
+	Allow    bool
+	Scope    Scope      // "" is Once
+	Reject   RejectMode // "" is RejectHard
+	Feedback string
+	Approver string // who answers: "uid 1000, pid 4242", never from the agent's side
+}
+
+// A Decision is the record of one decision.
+type Decision struct {
+	ID        string     `json:"id"`
+	RequestID string     `json:"request_id"`
+	SessionID string     `json:"session_id"`
+	ToolName  string     `json:"tool_name"`
+	Action    Action     `json:"action"`
+	Scope     Scope      `json:"scope,omitempty"`
+	Reject    RejectMode `json:"reject_mode,omitempty"`
+	Source    string     `json:"source"` // the step of the order that decided
+	Reason    string     `json:"reason,omitempty"`
+	Approver  string     `json:"approver,omitempty"`
+	Feedback  string     `json:"feedback,omitempty"`
+	Digest    string     `json:"digest,omitempty"`
+	Time      time.Time  `json:"time"`
+}
+
+// Action is what a decision did.
+type Action string
+
+const (
+	NotNeeded       Action = "not_needed"
+	Approved        Action = "approved"
+	SessionApproved Action = "session_approved"
+	Denied          Action = "denied"
+	BlockedAction   Action = "blocked"
+	TimedOut        Action = "timed_out"
+	Dismissed       Action = "dismissed"
+)
+
+// A DeniedError is returned by Controller.Decide for every refusal; Decision
+// says by whom and why.
+type DeniedError struct {
+	Decision Decision
+	Code     Code
+	Hint     string // for the model
+}
+
+func (e *DeniedError) Error() string { return "denied: " + e.Decision.Reason }
+
+// Code classifies a refusal; the wire uses the same words.
+type Code string
+
+const (
+	CodeDenied     Code = "denied"
+	CodeBlocked    Code = "blocked"
+	CodeTimeout    Code = "approval_timeout"
+	CodeNoApprover Code = "no_approver"
+	CodeCancelled  Code = "cancelled"
+)

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// app is what every subcommand is built on. Tests make their own.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// The rules of what goes where: results to stdout, and nothing else there;
+// everything said about the work to stderr, as "sandgate: error: ..." and
+// "sandgate: hint: ..."; colour and progress only on a terminal, and no colour
+// when NO_COLOR is set (no-color.org).
+
+func newApp(in io.Reader, out, err io.Writer) *app {
+	return &app{in: in, out: out, err: err}
+}
+
+// commands is the table of subcommands.
+var commands = []func(*app) *cobra.Command{
+	newVersionCmd,
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "sandgate",
+		Short:         "The gate between an AI agent and the machine it works on",
+		Long:          rootHelp,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return withHint(usageError(err), "see `"+c.CommandPath()+" --help`")
+	})
+	for _, c := range commands {
+		root.AddCommand(c(a))
+	}
+	return root
+}
+
+const rootHelp = `sandgate sits between an AI agent and the machine it works on. An agent runtime
+sends each tool call over a Unix socket; sandgate asks whether the call may
+happen and runs what was approved inside an operating-system sandbox.
+
+Exit codes of sandgate itself, in every command:
+` + exitCodeHelp
+
+func (a *app) run(args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	err := root.Execute()
+	if err == nil {
+		return exitOK
+	}
+	var status *statusError
+	if errors.As(err, &status) && status.err == nil {
+		return status.code // the command has said all there is to say
+	}
+	a.complain(err)
+	if status != nil {
+		return status.code
+	}
+	return exitUsage // what cobra itself rejects: unknown commands and arguments
+}
+
+// complain prints err and, where one is attached, what a person can do about it.
+func (a *app) complain(err error) {
+	fmt.Fprintf(a.err, "sandgate: error: %v\n", err)
+	var h interface{ Hint() string }
+	if errors.As(err, &h) && h.Hint() != "" {
+		fmt.Fprintf(a.err, "sandgate: hint: %s\n", h.Hint())
+	}
+}

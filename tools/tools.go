@@ -1,0 +1,91 @@
+// Package tools defines what an agent can call. A tool plans and never acts: it
+// says what a call means, what it needs and whether a person should be asked.
+// Deciding is package approval's work, and doing is package confine's.
+//
+// The built-in tools live in subpackages: files and shell. Each is built from a
+// plain config struct, and none touches the disk except to resolve paths.
+package tools
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/sandgate/sandgate/approval"
+)
+
+// A Tool turns arguments into a plan. It is safe for concurrent use.
+type Tool interface {
+	Definition() Definition
+	// Plan says what the call would do. Its error is an *ArgumentError when the
+	// arguments are at fault, or an *approval.Blocked when the configuration
+	// never allows the call. Plan reads the disk only to resolve paths.
+	Plan(c Call) (Proposal, error)
+}
+
+// A Definition is what tools.list tells an agent, spelled as MCP spells it.
+type Definition struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"inputSchema"`
+	Annotations Annotations     `json:"annotations"`
+}
+
+// Annotations are hints about a tool, in MCP's words. They may make a decision
+// more careful, never less.
+type Annotations struct {
+	Title           string `json:"title,omitempty"`
+	ReadOnlyHint    bool   `json:"readOnlyHint"`
+	DestructiveHint bool   `json:"destructiveHint"`
+	IdempotentHint  bool   `json:"idempotentHint"`
+	OpenWorldHint   bool   `json:"openWorldHint"`
+}
+
+// A Call is one request of an agent, with arguments that already satisfy the
+// tool's input schema.
+type Call struct {
+	Tool string
+	Args map[string]any
+	// Metadata is what the agent runtime attached; it never widens anything.
+	Metadata map[string]any
+}
+
+// A Proposal is a tool's answer to a call: the plan, and what approval needs to
+// know about it.
+type Proposal struct {
+	Plan Plan
+	// Request is nil when the configuration asks for no approval.
+	Request *approval.Request
+	// Rule names what in the configuration decided, for people: `shell.rules[2]
+	// "git status"`, `sandbox.paths.workspace`, `default`.
+	Rule string
+	// Present builds the rich presentation. It is called only when a person is
+	// really asked, and may read the files the plan names.
+	Present func(context.Context) (*approval.Presentation, error)
+}
+
+// An ArgumentError says which argument is wrong and how.
+type ArgumentError struct {
+	Field  string // JSON pointer into the arguments, "" for the whole
+	Reason string
+	Hint   string
+}
+
+func (e *ArgumentError) Error() string {
+	if e.Field == "" {
+		return "arguments: " + e.Reason
+	}
+	return "argument " + e.Field + ": " + e.Reason
+}
+
+// Aware shows a Tool to package approval, for programs that use a Controller
+// without a supervisor.
+type Aware struct{ Tool }
+
+// CheckApproval implements approval.Aware.
+func (a Aware) CheckApproval(c approval.Context) (*approval.Request, error) {
+	p, err := a.Plan(Call{Tool: c.ToolName, Args: c.Args, Metadata: c.Metadata})
+	if err != nil {
+		return nil, err
+	}
+	return p.Request, nil
+}
