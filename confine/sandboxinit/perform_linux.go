@@ -1,0 +1,79 @@
+package sandboxinit
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine/wire"
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// perform does one action and returns when no other process is left.
+func perform(r wire.Run, fds []int) wire.Done {
+	defer closeAll(fds)
+	switch {
+	case r.Action.Kind == sandboxprofile.Exec && r.Action.Exec != nil && len(fds) == 3:
+		return runProgram(*r.Action.Exec, r.Limits, [3]int(fds))
+	case r.Action.Kind == sandboxprofile.ReadFile && r.Action.File != nil:
+		return readFile(*r.Action.File)
+	case r.Action.Kind == sandboxprofile.WriteFile && r.Action.File != nil:
+		return writeFile(*r.Action.File)
+	default:
+		return wire.Done{Op: "action", Errno: int(unix.EINVAL)}
+	}
+}
+
+func runProgram(p sandboxprofile.Program, l wire.Rlimits, fds [3]int) wire.Done {
+	pid, op, errno := start(p, l, fds)
+	if errno != 0 {
+		killAll()
+		return wire.Done{Op: op, Errno: int(errno)}
+	}
+	closeAll(fds[:]) // so that the confiner reads end of file when the last writer dies
+	status := reapUntil(pid)
+	killAll()
+	return wire.Done{Status: int(status)}
+}
+
+// reapUntil reaps every child until pid has ended, and returns its status. As
+// process 1 we inherit the orphans of the whole namespace.
+func reapUntil(pid int) unix.WaitStatus {
+	for {
+		var status unix.WaitStatus
+		got, err := unix.Wait4(-1, &status, unix.WALL, nil)
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return unix.WaitStatus(unix.SIGKILL) // ECHILD: cannot happen while pid lives
+		case got == pid:
+			return status
+		}
+	}
+}
+
+// killAll ends every other process of the namespace and reaps them all. One
+// kill(-1) reaches daemons that forked twice and processes that left the
+// session; a fork in flight is restarted by the kernel after its parent's
+// pending signal, which is SIGKILL. The loop is for what was born between the
+// kernel's walk of the list and now, which should be nothing.
+func killAll() {
+	for {
+		err := unix.Kill(-1, unix.SIGKILL)
+		for {
+			if _, werr := unix.Wait4(-1, nil, unix.WALL, nil); werr == unix.ECHILD {
+				break
+			}
+		}
+		if err == unix.ESRCH {
+			return
+		}
+	}
+}
+
+func closeAll(fds []int) {
+	for i, fd := range fds {
+		if fd >= 0 {
+			unix.Close(fd)
+			fds[i] = -1
+		}
+	}
+}

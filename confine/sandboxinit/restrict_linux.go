@@ -1,0 +1,137 @@
+package sandboxinit
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/landlock-lsm/go-landlock/landlock"
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine/wire"
+)
+
+// restrict lays every restriction on this process, in an order that matters:
+//
+//  1. close descriptors: what leaked through bubblewrap from the supervisor's
+//     own parent must be gone before anything else can go wrong;
+//  2. not dumpable: from here on no other process of this user can trace us or
+//     read our memory and descriptors through /proc (prctl(2), PR_SET_DUMPABLE);
+//  3. a new session keyring: the one we inherited may hold the user's keys, and
+//     the filter will take away the call that could replace it (keyctl(2));
+//  4. check that no capability is left, in any set: bubblewrap drops them, and a
+//     bubblewrap that did not would make the rest worthless;
+//  5. no_new_privs: Landlock and seccomp ask for it, and set-id programs end here;
+//  6. Landlock, which needs to open the paths of its rules;
+//  7. seccomp last, since every step before it needs calls that it forbids.
+//
+// It returns the name of the step that failed.
+func restrict(s *wire.Setup) (string, error) {
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"close descriptors", func() error { return unix.CloseRange(controlFD+1, ^uint(0)>>1&0xffffffff, 0) }},
+		{"keep our socket from children", func() error { return closeOnExec(controlFD) }},
+		{"make process 1 undumpable", func() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }},
+		{"join a new session keyring", joinKeyring},
+		{"check capabilities", checkCapabilities},
+		{"set no_new_privs", setNoNewPrivs},
+		{"landlock", func() error { return restrictPaths(s.Landlock) }},
+		{"seccomp", func() error { return installFilter(s.Seccomp) }},
+	} {
+		if err := step.do(); err != nil {
+			return step.name, err
+		}
+	}
+	return "", nil
+}
+
+func closeOnExec(fd int) error {
+	_, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, unix.FD_CLOEXEC)
+	return err
+}
+
+func joinKeyring() error {
+	_, err := unix.KeyctlJoinSessionKeyring("")
+	if errors.Is(err, unix.ENOSYS) {
+		return nil // a kernel without keyrings has none to leak
+	}
+	return err
+}
+
+// checkCapabilities fails if the bounding, ambient, permitted, effective or
+// inheritable set holds anything (capabilities(7)).
+func checkCapabilities() error {
+	for c := uintptr(0); c <= 63; c++ {
+		set, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0)
+		if errors.Is(err, unix.EINVAL) {
+			break // past the last capability of this kernel
+		}
+		if err != nil {
+			return err
+		}
+		if set != 0 {
+			return fmt.Errorf("capability %d is in the bounding set", c)
+		}
+	}
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return err
+	}
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&head, &data[0]); err != nil {
+		return err
+	}
+	for _, d := range data {
+		if d.Effective|d.Permitted|d.Inheritable != 0 {
+			return fmt.Errorf("capabilities are left: %+v", data)
+		}
+	}
+	return nil
+}
+
+func setNoNewPrivs() error {
+	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+}
+
+// restrictPaths enforces exactly the given ruleset. There is no best effort
+// here: go-landlock fails if the kernel cannot keep it.
+func restrictPaths(l wire.Landlock) error {
+	args := []any{landlock.AccessFSSet(l.HandledFS)}
+	if l.Scoped != 0 {
+		args = append(args, landlock.ScopedSet(l.Scoped))
+	}
+	cfg, err := landlock.NewConfig(args...)
+	if err != nil {
+		return err
+	}
+	if l.HandledFS == 0 {
+		return errors.New("an empty ruleset restricts nothing")
+	}
+	rules := make([]landlock.Rule, 0, len(l.Rules))
+	for _, r := range l.Rules {
+		rules = append(rules, landlock.PathAccess(landlock.AccessFSSet(r.Access&l.HandledFS), r.Path))
+	}
+	return cfg.Restrict(rules...)
+}
+
+// installFilter loads the BPF program for every thread (seccomp(2), TSYNC).
+func installFilter(program []byte) error {
+	const filterSize = int(unsafe.Sizeof(unix.SockFilter{}))
+	if len(program) == 0 || len(program)%filterSize != 0 {
+		return fmt.Errorf("a program of %d bytes is not one", len(program))
+	}
+	filters := make([]unix.SockFilter, len(program)/filterSize)
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&filters[0])), len(program)), program)
+	prog := unix.SockFprog{Len: uint16(len(filters)), Filter: &filters[0]}
+	tid, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
+		unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog)))
+	if errno != 0 {
+		return errno
+	}
+	if tid != 0 {
+		return fmt.Errorf("thread %d could not be brought under the filter", tid)
+	}
+	return nil
+}
