@@ -1,0 +1,130 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected outputs that the scripts compare with")
+
+// TestMain lets the test binary stand in for the sandgate binary: a script that
+// runs sandgate runs this program again under that name.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"sandgate": main})
+}
+
+// TestScript runs every testdata/script/*.txtar. Beyond testscript's own, a
+// script has
+//
+//	exits CODE COMMAND ARG...   run a command that must end with exactly CODE
+//	waitfor FILE                block until FILE exists: a socket, a marker
+//	[sandbox]                   this host can build a bubblewrap sandbox
+//	[root]                      the test runs as root
+//
+// and its own HOME, XDG directories and runtime directory below $WORK.
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		Setup:               setupScript,
+		Condition:           scriptCondition,
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":   cmdExits,
+			"waitfor": cmdWaitfor,
+		},
+	})
+}
+
+// setupScript gives each script a home of its own, so that none sees the
+// configuration, sockets or audit log of the person who runs the tests.
+func setupScript(env *testscript.Env) error {
+	dirs := map[string]string{
+		"HOME":            "home",
+		"XDG_CONFIG_HOME": "home/.config",
+		"XDG_STATE_HOME":  "home/.local/state",
+		"XDG_CACHE_HOME":  "home/.cache",
+		"XDG_RUNTIME_DIR": "rt", // short: a socket path has at most 107 bytes, unix(7)
+	}
+	for name, dir := range dirs {
+		path := filepath.Join(env.WorkDir, dir)
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			return err
+		}
+		env.Setenv(name, path)
+	}
+	env.Setenv("NO_COLOR", "1")
+	env.Setenv("LC_ALL", "C.UTF-8")
+	return nil
+}
+
+func scriptCondition(cond string) (bool, error) {
+	switch cond {
+	case "sandbox":
+		return exec.Command("bwrap", "--unshare-all", "--ro-bind", "/", "/", "true").Run() == nil, nil
+	case "root":
+		return os.Geteuid() == 0, nil
+	}
+	return false, fmt.Errorf("unknown condition %q", cond)
+}
+
+// cmdExits runs a command and compares its exit status; `! exec` would take a
+// crash for a refusal.
+func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND ARG...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got, err := exitStatus(ts.Exec(args[1], args[2:]...))
+	ts.Check(err)
+	if got != want {
+		ts.Fatalf("%s: exit status %d, want %d", strings.Join(args[1:], " "), got, want)
+	}
+}
+
+// exitStatus turns what Exec returned into a status, as a shell would count it.
+func exitStatus(err error) (int, error) {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0, nil
+	case errors.As(err, &exit):
+		return exit.ExitCode(), nil
+	default:
+		return 0, err
+	}
+}
+
+// waitforLimit is how long a script waits for a file: longer than any start on a
+// loaded machine, far shorter than go test's own limit.
+const waitforLimit = 30 * time.Second
+
+// cmdWaitfor polls, because inotify cannot watch a directory that is not there yet.
+func cmdWaitfor(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: waitfor FILE")
+	}
+	file := ts.MkAbs(args[0])
+	for deadline := time.Now().Add(waitforLimit); ; time.Sleep(2 * time.Millisecond) {
+		_, err := os.Stat(file)
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, fs.ErrNotExist) || time.Now().After(deadline) {
+			ts.Fatalf("waitfor %s: %v", args[0], err)
+		}
+	}
+}
