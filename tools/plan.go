@@ -23,14 +23,18 @@ type Plan struct {
 	Profile sandboxprofile.Profile `json:"profile"`
 }
 
-// A Pin identifies a file by more than its name.
+// A Pin identifies a file by more than its name. Sizes are bytes, times are
+// nanoseconds since 1970.
 type Pin struct {
 	Path    string `json:"path"`
 	Device  uint64 `json:"device"`
 	Inode   uint64 `json:"inode"`
 	Size    int64  `json:"size"`
 	ModTime int64  `json:"mtime_ns"`
-	Mode    uint32 `json:"mode"`
+	// ChangeTime is st_ctime: unlike the modification time, its owner cannot
+	// set it back after a change.
+	ChangeTime int64  `json:"ctime_ns"`
+	Mode       uint32 `json:"mode"` // st_mode, type bits included
 }
 
 // Digest is the SHA-256 of the plan's canonical JSON, as "sha256:<hex>". Two

@@ -65,7 +65,9 @@ type Proposal struct {
 
 // An ArgumentError says which argument is wrong and how.
 type ArgumentError struct {
-	Field  string // JSON pointer into the arguments, "" for the whole
+	// Field is where in the arguments: "path", "argv/0", and "" for the whole. It
+	// is a JSON pointer (RFC 6901) without its leading slash.
+	Field  string
 	Reason string
 	Hint   string
 }

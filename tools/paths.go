@@ -1,0 +1,222 @@
+package tools
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A PathRule is one entry of `sandbox.paths`: a directory, and what tools may do
+// at and below it. The zero value grants nothing.
+type PathRule struct {
+	Name string // "workspace"
+	Root string // absolute, clean, symbolic links resolved
+	// Write is false for `mode: ro`.
+	Write bool
+	// Suffixes, if any, are the only endings that a file's name may have.
+	Suffixes []string
+	// ReadApproval and WriteApproval say that a person is asked first.
+	ReadApproval  bool
+	WriteApproval bool
+	// Position is where the rule is written: "sandgate.yaml:4:5".
+	Position string
+}
+
+// Label names the rule as the configuration does: "sandbox.paths.workspace".
+func (r *PathRule) Label() string { return "sandbox.paths." + r.Name }
+
+// Paths decides what a call may do with a path. It is the tools' own reading of
+// the configuration, made before anybody is asked; the sandbox holds the same
+// roots and patterns again, whatever is decided here.
+type Paths struct {
+	Rules []PathRule
+	// Hide and Protect are the patterns of the profile: see
+	// sandboxprofile.MatchPattern.
+	Hide    []string
+	Protect []string
+	// Cwd is what relative paths start from; "" is the first rule's root.
+	Cwd string
+	// Home is what "~/" stands for; "" leaves it an ordinary name.
+	Home string
+}
+
+// A PathDecision is what Paths says about one path. Its zero value denies.
+type PathDecision struct {
+	// Path is absolute and free of links. It is for the plan and the audit log:
+	// to an agent it would tell where a link outside the roots leads.
+	Path string
+	// Rule is the one that decided, nil if the path is outside every root.
+	Rule   *PathRule
+	Effect Effect
+	Reason string // for people and agents; set unless Effect is Allow
+	Hint   string // for the model: what would be allowed instead
+}
+
+// Resolve gives the absolute path that path means, with "..", "~/" and every
+// symbolic link resolved, also those of a path whose last components do not
+// exist yet, and those of dangling links. A relative path starts at Cwd. Its
+// error is an *ArgumentError for field "path".
+//
+// The answer is true when it is given. Between then and the use of the path
+// another process may swap a component for a link, so whoever uses it opens it
+// with openat2(2) and RESOLVE_NO_SYMLINKS, as sandboxprofile.Operation says: a
+// resolved path has no links left, so one that appears is an attack or drift.
+func (p Paths) Resolve(path string) (string, error) {
+	resolved, err := p.resolve(path)
+	if err != nil {
+		return "", argumentError(err)
+	}
+	return resolved, nil
+}
+
+func (p Paths) resolve(path string) (string, error) {
+	if err := checkPath(path); err != nil {
+		return "", err
+	}
+	abs, err := absolute(path, p.cwd(), p.Home)
+	if err != nil {
+		return "", err
+	}
+	return resolveLinks(abs)
+}
+
+func (p Paths) cwd() string {
+	if p.Cwd == "" && len(p.Rules) > 0 {
+		return p.Rules[0].Root
+	}
+	return p.Cwd
+}
+
+// Decide says whether path may be read, or written if write is set. The longest
+// root that holds the resolved path decides; among rules with that same root the
+// strictest does. The error is an *ArgumentError, for what is no path at all.
+//
+// A path outside every root and a hidden one are refused in the same words, and
+// a broken path out there is refused like a sound one, so that a refusal does
+// not tell what exists.
+func (p Paths) Decide(path string, write bool) (PathDecision, error) {
+	resolved, err := p.resolve(path)
+	var failure *resolveError
+	switch {
+	case err == nil:
+	case errors.As(err, &failure) && failure.at != "" && len(p.rulesFor(failure.at)) == 0:
+		return p.unreachable(path, "", write), nil
+	default:
+		return PathDecision{}, argumentError(err)
+	}
+
+	rules := p.rulesFor(resolved)
+	if len(rules) == 0 || matchesAny(p.Hide, resolved) {
+		return p.unreachable(path, resolved, write), nil
+	}
+	strictest := PathDecision{Effect: Allow}
+	for i, rule := range rules {
+		if d := p.decideBy(rule, resolved, write); i == 0 || d.Effect < strictest.Effect {
+			strictest = d
+		}
+	}
+	return strictest, nil
+}
+
+// rulesFor gives the rules with the longest root that holds resolved.
+func (p Paths) rulesFor(resolved string) []*PathRule {
+	var found []*PathRule
+	for i := range p.Rules {
+		rule := &p.Rules[i]
+		if !below(rule.Root, resolved) {
+			continue
+		}
+		if len(found) > 0 && len(rule.Root) > len(found[0].Root) {
+			found = found[:0]
+		}
+		if len(found) == 0 || len(rule.Root) == len(found[0].Root) {
+			found = append(found, rule)
+		}
+	}
+	return found
+}
+
+// decideBy says what one rule makes of a path below its root.
+func (p Paths) decideBy(rule *PathRule, resolved string, write bool) PathDecision {
+	d := PathDecision{Path: resolved, Rule: rule}
+	switch {
+	case write && !rule.Write:
+		d.Reason = fmt.Sprintf("%q is in %s, which is read-only", resolved, rule.Label())
+		d.Hint = p.hint(write)
+	case !hasSuffix(resolved, rule.Suffixes):
+		d.Reason = fmt.Sprintf("%q is in %s, which only holds %s files", resolved, rule.Label(), strings.Join(rule.Suffixes, ", "))
+		d.Hint = "use a file name that ends in " + strings.Join(rule.Suffixes, " or ")
+	case write && matchesAny(p.Protect, resolved):
+		d.Reason = fmt.Sprintf("%q is write-protected", resolved)
+		d.Hint = "it may be read; ask the user to change it"
+	case write && rule.WriteApproval:
+		d.Effect, d.Reason = Ask, rule.Label()+" asks before a write"
+	case !write && rule.ReadApproval:
+		d.Effect, d.Reason = Ask, rule.Label()+" asks before a read"
+	default:
+		d.Effect = Allow
+	}
+	return d
+}
+
+// unreachable refuses a path that is outside every root or hidden. Its words use
+// the path as it was given, never as it resolved.
+func (p Paths) unreachable(given, resolved string, write bool) PathDecision {
+	return PathDecision{
+		Path:   resolved,
+		Reason: fmt.Sprintf("%q is outside the paths that tools may %s", given, verb(write)),
+		Hint:   p.hint(write),
+	}
+}
+
+// hint lists where such an access is possible.
+func (p Paths) hint(write bool) string {
+	var roots []string
+	for i := range p.Rules {
+		if rule := &p.Rules[i]; rule.Write || !write {
+			roots = append(roots, fmt.Sprintf("%s (%s)", rule.Root, rule.Name))
+		}
+	}
+	if len(roots) == 0 {
+		return "no path may be " + map[bool]string{false: "read", true: "written"}[write] + " in this configuration"
+	}
+	return fmt.Sprintf("tools may %s below %s", verb(write), strings.Join(roots, ", "))
+}
+
+func verb(write bool) string {
+	if write {
+		return "write"
+	}
+	return "read"
+}
+
+func hasSuffix(path string, suffixes []string) bool {
+	name := filepath.Base(path)
+	return len(suffixes) == 0 || slices.ContainsFunc(suffixes, func(s string) bool {
+		return strings.HasSuffix(name, s)
+	})
+}
+
+func matchesAny(patterns []string, path string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		return matchPattern(pattern, path)
+	})
+}
+
+func argumentError(err error) error {
+	return &ArgumentError{Field: "path", Reason: err.Error()}
+}
+
+// InField says that err, if it is an *ArgumentError, is about another argument:
+// Paths only knows "path".
+func InField(err error, field string) error {
+	var a *ArgumentError
+	if !errors.As(err, &a) {
+		return err
+	}
+	renamed := *a
+	renamed.Field = field
+	return &renamed
+}
