@@ -1,0 +1,396 @@
+package protocol
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/sandgate/sandgate/approval"
+)
+
+// Empty is the result of a request that has nothing to tell.
+type Empty struct{}
+
+// Program names a program and its version.
+type Program struct {
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"`
+}
+
+// InitializeParams open a connection.
+type InitializeParams struct {
+	ProtocolVersion int     `json:"protocol_version"`
+	Client          Program `json:"client"`
+}
+
+// Initialized is the answer to initialize.
+type Initialized struct {
+	ProtocolVersion int     `json:"protocol_version"`
+	Server          Program `json:"server"`
+	Limits          Limits  `json:"limits"`
+	// ToolsDigest changes when a tool's definition does.
+	ToolsDigest string `json:"tools_digest,omitempty"`
+}
+
+// Limits are what one connection may ask of the server at once.
+type Limits struct {
+	MessageBytes int `json:"message_bytes"`
+	Calls        int `json:"calls"`
+	Sessions     int `json:"sessions"`
+}
+
+// SessionOpen asks for a session.
+type SessionOpen struct {
+	// Agent is what the agent calls itself. It labels prompts and remembered
+	// answers, and proves nothing.
+	Agent string `json:"agent"`
+	// Metadata is any JSON; it is recorded and never interpreted.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	// Mode can only tighten the operator's own; "" leaves it.
+	Mode approval.Mode `json:"mode,omitempty"`
+}
+
+// SessionOpened is the answer to session.open.
+type SessionOpened struct {
+	SessionID SessionID     `json:"session_id"`
+	Mode      approval.Mode `json:"mode"` // what holds in the session
+}
+
+// SessionClose ends a session: its calls are cancelled, its sandboxes are
+// removed and what it remembered is forgotten.
+type SessionClose struct {
+	SessionID SessionID `json:"session_id"`
+}
+
+// SessionClosed counts what happened in a session.
+type SessionClosed struct {
+	Calls     int `json:"calls"`
+	Completed int `json:"completed"` // ran to an end of their own
+	Refused   int `json:"refused"`   // blocked, denied, or not answered
+	Failed    int `json:"failed"`    // everything else
+}
+
+// ToolsListParams ask for a session's tools.
+type ToolsListParams struct {
+	SessionID SessionID `json:"session_id"`
+}
+
+// ToolsList is the answer to tools.list.
+type ToolsList struct {
+	Tools  []Tool `json:"tools"`
+	Digest string `json:"tools_digest,omitempty"`
+}
+
+// A Tool is a tool's definition, in the spelling of the Model Context Protocol.
+type Tool struct {
+	Name        ToolName        `json:"name"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"inputSchema"`
+	Annotations Annotations     `json:"annotations"`
+	// Unavailable says why every call of the tool is refused at the moment.
+	Unavailable string `json:"unavailable,omitempty"`
+}
+
+// Annotations are hints about a tool, in the words of the Model Context Protocol.
+type Annotations struct {
+	Title           string `json:"title,omitempty"`
+	ReadOnlyHint    bool   `json:"readOnlyHint"`
+	DestructiveHint bool   `json:"destructiveHint"`
+	IdempotentHint  bool   `json:"idempotentHint"`
+	OpenWorldHint   bool   `json:"openWorldHint"`
+}
+
+// ToolsCall asks for one call, or with tools.check what it would do.
+type ToolsCall struct {
+	SessionID SessionID `json:"session_id"`
+	CallID    CallID    `json:"call_id"`
+	Tool      ToolName  `json:"tool"`
+	// Args is a JSON object. Read it with [ToolsCall.DecodeArgs].
+	Args json.RawMessage `json:"args,omitempty"`
+	// GroupID marks calls that a model made in one turn: a hard rejection of one
+	// ends the others.
+	GroupID string `json:"group_id,omitempty"`
+	// BatchRemaining is what would come after this call, for the approver to see.
+	BatchRemaining []BatchItem `json:"batch_remaining,omitempty"`
+	// TimeoutMS shortens the tool's time limit, in milliseconds; 0 leaves it.
+	TimeoutMS int64 `json:"timeout_ms,omitempty"`
+	// Metadata is a JSON object; it is recorded and widens nothing.
+	Metadata map[string]any `json:"metadata,omitempty"`
+	// Defer asks not to wait for an approver: the call answers approval_required
+	// with an approval id, to be sent again in ApprovalID after the decision.
+	Defer      bool       `json:"defer,omitempty"`
+	ApprovalID ApprovalID `json:"approval_id,omitempty"`
+}
+
+// A BatchItem is a call that is still to come.
+type BatchItem struct {
+	Tool      ToolName        `json:"tool"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+}
+
+func (b BatchItem) String() string {
+	return strings.TrimSpace(string(b.Tool) + " " + string(b.Arguments))
+}
+
+// DecodeArgs returns the arguments with numbers as json.Number, so that a large
+// integer means to the approver what it means to the tool. Missing arguments
+// are an empty object.
+func (c ToolsCall) DecodeArgs() (map[string]any, error) {
+	args := map[string]any{}
+	if len(c.Args) == 0 {
+		return args, nil
+	}
+	d := json.NewDecoder(strings.NewReader(string(c.Args)))
+	d.UseNumber()
+	if err := d.Decode(&args); err != nil || args == nil {
+		return nil, &FieldError{Path: "params.args", Reason: "must be an object"}
+	}
+	return args, nil
+}
+
+// ToolsCancel stops a call under way.
+type ToolsCancel struct {
+	CallID CallID `json:"call_id"`
+}
+
+// CallResult is what a call did. A program that failed by itself is a result
+// with its exit code, and not an error.
+type CallResult struct {
+	Content    []Content       `json:"content"`
+	Structured json.RawMessage `json:"structured,omitempty"`
+
+	ExitCode    int    `json:"exit_code"`        // 128+N after signal N, 127 not found, 126 not executable
+	Signal      string `json:"signal,omitempty"` // "SIGKILL"
+	DurationMS  int64  `json:"duration_ms"`      // of the tool alone, without waiting for an approver
+	Truncated   bool   `json:"truncated"`        // some output was dropped
+	StdoutBytes int64  `json:"stdout_bytes"`     // written by the program, whether kept or dropped
+	StderrBytes int64  `json:"stderr_bytes"`
+
+	// Violations are what the call did against its profile that was undone after it.
+	Violations []Violation `json:"violations,omitempty"`
+	Decision   Decision    `json:"decision"`
+	PlanDigest string      `json:"plan_digest"`
+	EnforcedBy EnforcedBy  `json:"enforced_by"`
+	Warnings   []string    `json:"warnings,omitempty"`
+}
+
+// Content is one piece of a result, much as in the Model Context Protocol.
+type Content struct {
+	Type ContentType `json:"type"`
+	// Stream is set for what a program wrote.
+	Stream   Stream `json:"stream,omitempty"`
+	Text     string `json:"text,omitempty"`
+	Blob     []byte `json:"blob,omitempty"` // base64 on the wire
+	MIMEType string `json:"mimeType,omitempty"`
+}
+
+// ContentType is text or blob.
+type ContentType string
+
+// The two kinds of content.
+const (
+	ContentText ContentType = "text"
+	ContentBlob ContentType = "blob"
+)
+
+// Stream is stdout or stderr.
+type Stream string
+
+// The two streams of a program.
+const (
+	Stdout Stream = "stdout"
+	Stderr Stream = "stderr"
+)
+
+// NewContent holds data as text if it is well-formed UTF-8, and as a blob if not.
+func NewContent(s Stream, data []byte) Content {
+	if utf8.Valid(data) {
+		return Content{Type: ContentText, Stream: s, Text: string(data)}
+	}
+	return Content{Type: ContentBlob, Stream: s, Blob: data}
+}
+
+// Bytes is the content, whichever kind it is.
+func (c Content) Bytes() []byte {
+	if c.Type == ContentBlob {
+		return c.Blob
+	}
+	return []byte(c.Text)
+}
+
+// A Violation is something that a call did against its profile.
+type Violation struct {
+	Path   string `json:"path,omitempty"`
+	Reason string `json:"reason"`
+}
+
+// A Decision says whether a call was allowed, and who or what said so.
+type Decision struct {
+	Action   approval.Action `json:"action"`
+	Source   string          `json:"source,omitempty"` // the step of the order that decided
+	Scope    approval.Scope  `json:"scope,omitempty"`
+	Reason   string          `json:"reason,omitempty"`
+	Approver string          `json:"approver,omitempty"`
+	Feedback string          `json:"feedback,omitempty"` // from the approver, for the model
+	Rule     string          `json:"rule,omitempty"`     // of the tool's configuration
+}
+
+// EnforcedBy names the mechanism that holds each axis of a profile; an empty
+// string means that nothing does.
+type EnforcedBy struct {
+	Backend     string `json:"backend"`
+	Files       string `json:"files"`
+	Network     string `json:"network"`
+	SystemCalls string `json:"system_calls"`
+	Processes   string `json:"processes"`
+	Limits      string `json:"limits"`
+}
+
+// CheckDecision is allow, ask or deny.
+type CheckDecision string
+
+// What tools.check answers.
+const (
+	CheckDeny  CheckDecision = "deny"
+	CheckAsk   CheckDecision = "ask"
+	CheckAllow CheckDecision = "allow"
+)
+
+// CheckResult says what a call would do. Nothing was run, asked or remembered.
+type CheckResult struct {
+	Decision CheckDecision `json:"decision"`
+	// Rule is what decides: a rule of the configuration, a mode, an answer that
+	// was remembered.
+	Rule       string          `json:"rule,omitempty"`
+	Reason     string          `json:"reason,omitempty"`
+	Hint       string          `json:"hint,omitempty"`
+	PlanDigest string          `json:"plan_digest,omitempty"`
+	Plan       json.RawMessage `json:"plan,omitempty"`
+	Profile    json.RawMessage `json:"profile,omitempty"`
+	Warnings   []string        `json:"warnings,omitempty"`
+}
+
+// ToolOutput is a piece of what a running tool wrote. Exactly one of Text and
+// Base64 is used: text when the piece is well-formed UTF-8. The pieces of a
+// stream, decoded and put together in order, are the stream.
+type ToolOutput struct {
+	CallID CallID `json:"call_id"`
+	Stream Stream `json:"stream"`
+	Text   string `json:"text,omitempty"`
+	Base64 []byte `json:"base64,omitempty"`
+}
+
+// NewToolOutput wraps a piece of output.
+func NewToolOutput(id CallID, s Stream, data []byte) ToolOutput {
+	if utf8.Valid(data) {
+		return ToolOutput{CallID: id, Stream: s, Text: string(data)}
+	}
+	return ToolOutput{CallID: id, Stream: s, Base64: data}
+}
+
+// Bytes is the piece of output.
+func (o ToolOutput) Bytes() []byte {
+	if len(o.Base64) > 0 {
+		return o.Base64
+	}
+	return []byte(o.Text)
+}
+
+// ToolState says how far a call is.
+type ToolState struct {
+	CallID CallID `json:"call_id"`
+	State  State  `json:"state"`
+	// ApprovalID is set while a call waits for an answer.
+	ApprovalID ApprovalID `json:"approval_id,omitempty"`
+}
+
+// State is pending, running or done.
+type State string
+
+// The states of a call, in their order. A refused call goes from pending to done.
+const (
+	Pending State = "pending" // somebody is being asked
+	Running State = "running"
+	Done    State = "done"
+)
+
+// maxName bounds names that people read, in bytes.
+const maxName = 200
+
+// checkName refuses names that are empty, long, or would not show as they are:
+// control characters, bidirectional overrides, invisible letters.
+func checkName(path, name string) error {
+	if name == "" {
+		return &FieldError{Path: path, Reason: "missing"}
+	}
+	if len(name) > maxName {
+		return &FieldError{Path: path, Reason: fmt.Sprintf("longer than %d bytes", maxName)}
+	}
+	for _, r := range name {
+		if !unicode.IsPrint(r) {
+			return &FieldError{Path: path, Reason: fmt.Sprintf("must not contain the unprintable character %U", r)}
+		}
+	}
+	return nil
+}
+
+func checkMode(path string, m approval.Mode) error {
+	switch m {
+	case "", approval.Interactive, approval.ApproveAll, approval.Strict:
+		return nil
+	}
+	return &FieldError{Path: path, Reason: fmt.Sprintf("unknown mode %q", m),
+		Hint: "modes: interactive, approve_all, strict"}
+}
+
+// Validate checks what types alone cannot say. So do the others below.
+func (p *InitializeParams) Validate() error {
+	if p.ProtocolVersion == 0 {
+		return &FieldError{Path: "params.protocol_version", Reason: "missing"}
+	}
+	return checkName("params.client.name", p.Client.Name)
+}
+
+func (p *SessionOpen) Validate() error {
+	if err := checkName("params.agent", p.Agent); err != nil {
+		return err
+	}
+	return checkMode("params.mode", p.Mode)
+}
+
+func (p *SessionClose) Validate() error {
+	return checkID("params.session_id", string(p.SessionID))
+}
+
+func (p *ToolsListParams) Validate() error {
+	return checkID("params.session_id", string(p.SessionID))
+}
+
+func (p *ToolsCancel) Validate() error {
+	return checkID("params.call_id", string(p.CallID))
+}
+
+func (p *ToolsCall) Validate() error {
+	for _, id := range []struct{ path, id string }{
+		{"params.session_id", string(p.SessionID)},
+		{"params.call_id", string(p.CallID)},
+		{"params.tool", string(p.Tool)},
+	} {
+		if err := checkID(id.path, id.id); err != nil {
+			return err
+		}
+	}
+	if p.TimeoutMS < 0 {
+		return &FieldError{Path: "params.timeout_ms", Reason: "must not be negative"}
+	}
+	if err := checkOptionalID("params.group_id", p.GroupID); err != nil {
+		return err
+	}
+	if err := checkOptionalID("params.approval_id", string(p.ApprovalID)); err != nil {
+		return err
+	}
+	_, err := p.DecodeArgs()
+	return err
+}

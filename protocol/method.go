@@ -1,0 +1,39 @@
+package protocol
+
+// A Method names a request or a notification.
+type Method string
+
+// Requests of the agent socket. MethodInitialize must come first, and once; the
+// operator socket knows it too, and does not insist on it.
+const (
+	MethodInitialize   Method = "initialize"
+	MethodSessionOpen  Method = "session.open"
+	MethodSessionClose Method = "session.close"
+	MethodToolsList    Method = "tools.list"
+	MethodToolsCall    Method = "tools.call"
+	MethodToolsCheck   Method = "tools.check"
+	MethodToolsCancel  Method = "tools.cancel"
+)
+
+// Notifications to an agent, about a call under way.
+const (
+	NotifyToolOutput Method = "tool.output"
+	NotifyToolState  Method = "tool.state"
+)
+
+// Requests of the operator socket.
+const (
+	MethodApprovalsSubscribe Method = "approvals.subscribe"
+	MethodApprovalsList      Method = "approvals.list"
+	MethodApprovalsShow      Method = "approvals.show"
+	MethodApprovalsDecide    Method = "approvals.decide"
+	MethodStatus             Method = "status"
+	MethodSessionsList       Method = "sessions.list"
+)
+
+// Notifications to an operator that has subscribed.
+const (
+	NotifyApprovalRequested Method = "approval.requested"
+	NotifyApprovalUpdated   Method = "approval.updated"
+	NotifyApprovalResolved  Method = "approval.resolved"
+)
