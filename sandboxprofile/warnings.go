@@ -1,0 +1,114 @@
+package sandboxprofile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Warnings has one sentence for each thing in which p is looser than the
+// default: private home and temporary directories, writable project directories
+// only, no network, no devices, no sockets, a full system call filter, limits.
+// The prompt, doctor, `profile show` and the audit log print the same sentences.
+func Warnings(p Profile) []string {
+	p = p.Normalize()
+	var w []string
+	w = append(w, pathWarnings(p)...)
+	w = append(w, networkWarnings(p.Network)...)
+	w = append(w, setWarnings(p)...)
+	if p.Env.All {
+		w = append(w, "The whole environment is passed on, with every secret that is in it.")
+	}
+	return append(w, limitWarnings(p.Limits)...)
+}
+
+// sensitive are directories whose writing changes what the machine or the user
+// runs later, outside of any sandbox.
+var sensitive = []string{"/", "/boot", "/etc", "/home", "/lib", "/opt", "/root", "/usr", "/var"}
+
+func pathWarnings(p Profile) []string {
+	var w []string
+	for _, k := range p.Keys() {
+		switch r := p.Rights(k); {
+		case r&Write != 0 && (slices.Contains(sensitive, k) || isHome(k)):
+			w = append(w, fmt.Sprintf("%s is writable: programs that run later outside can be changed there.", k))
+		case k == "/" && r&Read != 0:
+			w = append(w, "The whole file system is readable but for what is hidden by name.")
+		case isHome(k) && r&Read != 0:
+			w = append(w, fmt.Sprintf("The home directory %s is readable but for what is hidden by name.", k))
+		}
+	}
+	if grantsWrite(p) && len(p.Protect) == 0 {
+		w = append(w, "No protected patterns: hooks and start-up files in writable directories can be changed.")
+	}
+	if len(p.Paths) > 0 && len(p.Hide) == 0 {
+		w = append(w, "No hidden patterns: key files and .env files in readable directories can be read.")
+	}
+	return w
+}
+
+// isHome reports whether k looks like somebody's home directory.
+func isHome(k string) bool {
+	c := components(k)
+	switch {
+	case k == "/root":
+		return true
+	case len(c) == 2 && (c[0] == "home" || c[0] == "Users"):
+		return true
+	}
+	return false
+}
+
+func grantsWrite(p Profile) bool {
+	for _, r := range p.Paths {
+		if r&Write != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func networkWarnings(n Network) []string {
+	switch n.Mode {
+	case NetworkNone:
+		return nil
+	case NetworkProxied:
+		hosts := slices.Concat(n.Allow...)
+		if slices.Contains(hosts, All) {
+			return []string{"Every host can be reached through the egress proxy; data can leave the machine."}
+		}
+		return []string{fmt.Sprintf("These hosts can be reached, and data can leave to them: %s.", strings.Join(sortedSet(hosts), ", "))}
+	}
+	return []string{"The network is the host's, without isolation: every service that this machine reaches can be reached, its own included."}
+}
+
+func setWarnings(p Profile) []string {
+	var w []string
+	for _, s := range p.UnixSockets {
+		w = append(w, fmt.Sprintf("The service behind the Unix socket %s can be used with the user's rights.", orEvery(s, "(every one)")))
+	}
+	for _, d := range p.Devices {
+		w = append(w, fmt.Sprintf("The device %s is reachable.", orEvery(d, "(every one)")))
+	}
+	for _, g := range p.Syscalls {
+		w = append(w, fmt.Sprintf("The system call filter lets the group %s through.", orEvery(g, "(every one)")))
+	}
+	return w
+}
+
+func orEvery(s, every string) string {
+	if s == All {
+		return every
+	}
+	return s
+}
+
+func limitWarnings(l Limits) []string {
+	var w []string
+	for _, e := range l.table() {
+		if e.value == Unlimited {
+			w = append(w, fmt.Sprintf("No limit on %s.", strings.ReplaceAll(e.name, "_", " ")))
+		}
+	}
+	return w
+}
