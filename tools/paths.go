@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
 // A PathRule is one entry of `sandbox.paths`: a directory, and what tools may do
@@ -201,7 +203,7 @@ func hasSuffix(path string, suffixes []string) bool {
 
 func matchesAny(patterns []string, path string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
-		return matchPattern(pattern, path)
+		return sandboxprofile.MatchPattern(pattern, path)
 	})
 }
 
