@@ -1,0 +1,516 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// A checker looks at a decoded Config: what single values cannot show, and what
+// the disk says.
+type checker struct {
+	c    *Config
+	d    *decoder
+	base string // where relative paths start
+	env  Env
+}
+
+func (k *checker) all() {
+	if k.c.Version != 1 {
+		k.problem("version", fmt.Sprintf("version %d is not known", k.c.Version), "this sandgate reads version 1")
+	}
+	k.paths()
+	k.sandbox()
+	k.limits("sandbox.limits", &k.c.Sandbox.Limits)
+	k.network("shell.network", k.c.Shell.Network)
+	k.rules()
+	for i := range k.c.Tools {
+		k.tool(&k.c.Tools[i])
+	}
+	for i := range k.c.MCP.Servers {
+		k.server(&k.c.MCP.Servers[i])
+	}
+	k.approval()
+	k.files()
+	k.unsupported()
+}
+
+// position is where a field is set, or else the nearest part of the file around it.
+func (k *checker) position(field string) Position {
+	for ; field != ""; field = fieldParent(field) {
+		if p, ok := k.c.Origins[field]; ok {
+			return p
+		}
+	}
+	if k.d.file == "" {
+		return Position{}
+	}
+	return Position{k.d.file, 1, 1}
+}
+
+// problem reports a value, unless its type is already known to be wrong.
+func (k *checker) problem(field, text, hint string) {
+	if !k.d.bad[field] {
+		k.force(field, text, hint)
+	}
+}
+
+func (k *checker) force(field, text, hint string) {
+	k.d.problems = append(k.d.problems, Problem{k.position(field), field, text, hint})
+}
+
+func (k *checker) notice(field, text string) {
+	k.c.Notices = append(k.c.Notices, Notice{k.position(field), field, text})
+}
+
+// unusable reports whether a field, or something it lies in, has a problem, so
+// that what refers to it cannot be judged.
+func (k *checker) unusable(field string) bool {
+	for ; field != ""; field = fieldParent(field) {
+		if k.d.bad[field] {
+			return true
+		}
+	}
+	return false
+}
+
+func (k *checker) paths() {
+	seen := map[string]string{}
+	for i := range k.c.Sandbox.Paths {
+		p := &k.c.Sandbox.Paths[i]
+		field := fieldKey("sandbox.paths", p.Name)
+		if !identifier.MatchString(p.Name) {
+			k.problem(field, quote(p.Name)+" is not a name", "use letters, digits, _ and -, at most 64")
+		}
+		k.suffixes(fieldKey(field, "suffixes"), p.Suffixes)
+		if k.unusable(field + ".root") {
+			continue
+		}
+		k.root(field+".root", p)
+		if other, ok := seen[p.Root]; ok {
+			k.problem(field+".root", fmt.Sprintf("the same directory as that of %s", quote(other)), "remove one of the two")
+		}
+		seen[p.Root] = p.Name
+	}
+}
+
+// identifier is what names of paths, tools and servers look like.
+var identifier = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$`)
+
+// root makes p.Root absolute and free of links, so that every later layer speaks
+// of one and the same directory.
+func (k *checker) root(field string, p *Path) {
+	path, err := expand(p.Root, k.base, k.env.Home)
+	if err != nil {
+		k.problem(field, err.Error(), "")
+		return
+	}
+	given := p.Root
+	p.Root = path
+	resolved, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		k.problem(field, fmt.Sprintf("%s: %s", quote(path), cause(err)), k.missingHint(given, path))
+		return
+	}
+	p.Root = resolved
+	if resolved != path {
+		k.notice(field, fmt.Sprintf("%s is a symbolic link or lies below one; the directory is %s", quote(path), quote(resolved)))
+	}
+	if info, err := os.Stat(resolved); err != nil {
+		k.problem(field, fmt.Sprintf("%s: %s", quote(resolved), cause(err)), "")
+	} else if !info.IsDir() {
+		k.problem(field, quote(resolved)+" is not a directory", "name the directory that it lies in, and use suffixes to choose files")
+	} else {
+		k.configInside(field, p)
+	}
+}
+
+// configInside speaks up when a tool could write the configuration.
+func (k *checker) configInside(field string, p *Path) {
+	if k.c.File == "" || p.Mode != ReadWrite {
+		return
+	}
+	file, err := filepath.EvalSymlinks(k.c.File)
+	if err != nil {
+		return
+	}
+	if rel, err := filepath.Rel(p.Root, file); err == nil && filepath.IsLocal(rel) {
+		k.notice(field, "this configuration lies inside it and is write-protected there")
+	}
+}
+
+// cause is the innermost reason of a file system error, without its path.
+func cause(err error) string {
+	for {
+		inner, ok := err.(interface{ Unwrap() error })
+		if !ok {
+			return err.Error()
+		}
+		err = inner.Unwrap()
+	}
+}
+
+func (k *checker) missingHint(given, path string) string {
+	if strings.Contains(given, "$") {
+		return "variables are not expanded; write ~/ for the home directory"
+	}
+	names, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return "create the directory, or correct the path"
+	}
+	var dirs []string
+	for _, n := range names {
+		if n.IsDir() {
+			dirs = append(dirs, n.Name())
+		}
+	}
+	if s := suggest(filepath.Base(path), dirs); s != "" {
+		return "did you mean " + quote(filepath.Join(filepath.Dir(path), s)) + "?"
+	}
+	return "run `mkdir -p`, or correct the path"
+}
+
+func (k *checker) suffixes(field string, list []string) {
+	for i, s := range list {
+		at := fieldIndex(field, i)
+		switch {
+		case strings.HasPrefix(s, "*"):
+			k.problem(at, quote(s)+" is a pattern, not a suffix", "write "+quote(strings.TrimLeft(s, "*")))
+		case !strings.HasPrefix(s, ".") || s == ".":
+			k.problem(at, quote(s)+" does not start with a dot", "write "+quote("."+strings.TrimLeft(s, ".")))
+		case strings.ContainsAny(s, "/\x00"):
+			k.problem(at, quote(s)+" is not the end of a file name", "")
+		}
+	}
+	k.unique(field, list)
+}
+
+func (k *checker) unique(field string, list []string) {
+	for i, s := range list {
+		if first := slices.Index(list, s); first < i {
+			k.problem(fieldIndex(field, i), quote(s)+" is given twice", "remove one of the two")
+		}
+	}
+}
+
+// oneOf checks names against the known ones; nil knowns leave them unchecked.
+func (k *checker) oneOf(field, what string, names, known []string) {
+	for i, name := range names {
+		if known != nil && !slices.Contains(known, name) {
+			k.problem(fieldIndex(field, i), "unknown "+what+" "+quote(name), didYouMean(name, known))
+		}
+	}
+	k.unique(field, names)
+}
+
+func (k *checker) sandbox() {
+	s := &k.c.Sandbox
+	k.oneOf("sandbox.presets", "preset", s.Presets, k.env.Presets)
+	k.patterns("sandbox.protect", s.Protect)
+	k.patterns("sandbox.hide", s.Hide)
+	for i, name := range s.Env.Allow {
+		if !envName.MatchString(name) {
+			k.problem(fieldIndex("sandbox.env.allow", i), quote(name)+" is not the name of an environment variable", envHint(name))
+		}
+	}
+	k.unique("sandbox.env.allow", s.Env.Allow)
+	for _, name := range slices.Sorted(maps.Keys(s.Env.Set)) {
+		field := fieldKey("sandbox.env.set", name)
+		if !envName.MatchString(name) {
+			k.problem(field, quote(name)+" is not the name of an environment variable", "")
+		}
+		if strings.ContainsRune(s.Env.Set[name], 0) {
+			k.problem(field, "the value contains a zero byte", "")
+		}
+	}
+	if k.c.Set("sandbox.require_os_sandbox") && !s.RequireOSSandbox {
+		k.notice("sandbox.require_os_sandbox", "tools run unconfined where no operating-system sandbox works; for development only")
+	}
+	k.profile()
+}
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func envHint(name string) string {
+	if before, _, ok := strings.Cut(name, "="); ok {
+		return "values belong in sandbox.env.set: {" + before + ": ...}"
+	}
+	return "names are listed one by one, without patterns"
+}
+
+func (k *checker) patterns(field string, list []string) {
+	k.unique(field, list)
+	if k.c.Set(field) && !slices.Contains(list, DefaultList) {
+		k.notice(field, "the shipped patterns do not apply; add default to keep them")
+	}
+	for i, p := range list {
+		at := fieldIndex(field, i)
+		if p == "" || strings.ContainsRune(p, 0) {
+			k.problem(at, quote(p)+" is not a pattern", "")
+		} else if p != DefaultList && k.env.CheckPattern != nil {
+			if err := k.env.CheckPattern(p); err != nil {
+				k.problem(at, quote(p)+": "+err.Error(), "")
+			}
+		}
+	}
+}
+
+// profile tells a file from a shipped name by its look: a file has a slash or
+// an extension.
+func (k *checker) profile() {
+	s := &k.c.Sandbox
+	const field = "sandbox.profile"
+	switch {
+	case s.Profile == "":
+	case strings.ContainsRune(s.Profile, '/') || filepath.Ext(s.Profile) != "":
+		s.Profile = k.file(field, s.Profile)
+	case k.env.Profiles != nil && !slices.Contains(k.env.Profiles, s.Profile):
+		k.problem(field, "unknown profile "+quote(s.Profile), didYouMean(s.Profile, k.env.Profiles)+
+			"; a file is named with a slash, such as "+quote("./"+s.Profile))
+	}
+}
+
+// file resolves the path of a file that must be there.
+func (k *checker) file(field, given string) string {
+	path, err := expand(given, k.base, k.env.Home)
+	if err != nil {
+		k.problem(field, err.Error(), "")
+		return given
+	}
+	if info, err := os.Stat(path); err != nil {
+		k.problem(field, quote(path)+": "+cause(err), "")
+	} else if !info.Mode().IsRegular() {
+		k.problem(field, quote(path)+" is not a file", "")
+	}
+	return path
+}
+
+// limits checks the values that the file sets; the others are good.
+func (k *checker) limits(field string, l *Limits) {
+	values := map[string]int64{
+		"timeout": int64(l.Timeout), "cpu": int64(l.CPU), "memory": int64(l.Memory), "pids": l.Pids,
+		"file_size": int64(l.FileSize), "output": int64(l.Output), "open_files": l.OpenFiles,
+	}
+	for name, value := range values {
+		at := fieldKey(field, name)
+		if value <= 0 && k.c.Set(at) {
+			k.problem(at, "the limit must be greater than zero", "remove the key for the default")
+		}
+	}
+}
+
+func (k *checker) network(field string, nw Network) {
+	for i, rule := range nw.Allow {
+		if problem, hint := checkHostRule(rule); problem != "" {
+			k.problem(fieldIndex(field+".allow", i), problem, hint)
+		}
+	}
+	k.unique(field+".allow", nw.Allow)
+	switch {
+	case nw.Mode == NetworkAllow && len(nw.Allow) == 0 && !nw.Ask && !k.unusable(field+".allow"):
+		k.problem(field+".allow", "the list is empty and nobody is asked: nothing can be reached", "write network: none")
+	case nw.Mode == NetworkHost:
+		k.notice(field, "commands have the host's whole network, with no isolation")
+	}
+}
+
+// toolPaths checks the `sandbox` section of a custom tool.
+func (k *checker) toolPaths(field string, paths map[string]Mode) {
+	for _, name := range slices.Sorted(maps.Keys(paths)) {
+		at := fieldKey(field, name)
+		p := k.path(at, name)
+		if p != nil && paths[name] == ReadWrite && p.Mode == ReadOnly {
+			k.problem(at, quote(name)+" is read-only in sandbox.paths", "write ro, or give the path mode: rw")
+		}
+	}
+}
+
+// path looks a name up in `sandbox.paths`.
+func (k *checker) path(field, name string) *Path {
+	if k.unusable("sandbox.paths") {
+		return nil
+	}
+	names := []string{}
+	for i := range k.c.Sandbox.Paths {
+		if k.c.Sandbox.Paths[i].Name == name {
+			return &k.c.Sandbox.Paths[i]
+		}
+		names = append(names, k.c.Sandbox.Paths[i].Name)
+	}
+	k.problem(field, quote(name)+" is not in sandbox.paths", didYouMean(name, names))
+	return nil
+}
+
+var templateWord = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
+
+func (k *checker) tool(t *Tool) {
+	field := fieldKey("tools", t.Name)
+	if !identifier.MatchString(t.Name) {
+		k.problem(field, quote(t.Name)+" is not a name", "use letters, digits, _ and -, at most 64")
+	}
+	k.command(field+".command", t.Command)
+	k.schema(field+".input_schema", t.InputSchema)
+	k.toolPaths(field+".sandbox.paths", t.Sandbox.Paths)
+	k.network(field+".sandbox.network", t.Sandbox.Network)
+	if k.unusable(field + ".input_schema") {
+		return
+	}
+	for i, word := range t.Command {
+		k.template(fieldIndex(field+".command", i), word, t)
+	}
+	k.template(field+".approval.description", t.Approval.Description, t)
+	for i, name := range t.Approval.Payload {
+		k.argument(fieldIndex(field+".approval.payload", i), name, t)
+	}
+}
+
+func (k *checker) command(field string, words []string) {
+	switch {
+	case k.unusable(field):
+	case len(words) == 0 || words[0] == "":
+		k.problem(field, "the command is empty", `write the program and its arguments: ["golangci-lint", "run"]`)
+	case templateWord.MatchString(words[0]):
+		k.problem(fieldIndex(field, 0), "an argument cannot choose the program", "")
+	case len(words) == 1 && strings.ContainsAny(words[0], " \t"):
+		k.problem(fieldIndex(field, 0), quote(words[0])+" has a space in the program's name", "write one list item per word; no shell splits them")
+	}
+	for i, w := range words {
+		if strings.ContainsRune(w, 0) {
+			k.problem(fieldIndex(field, i), "the word contains a zero byte", "")
+		}
+	}
+}
+
+func (k *checker) schema(field string, schema map[string]any) {
+	if schema == nil || k.unusable(field) {
+		return
+	}
+	raw, err := json.Marshal(schema)
+	if err == nil {
+		var s jsonschema.Schema
+		if err = json.Unmarshal(raw, &s); err == nil {
+			_, err = s.Resolve(nil)
+		}
+	}
+	if err != nil {
+		k.problem(field, "not a JSON Schema: "+err.Error(), "")
+	} else if t, ok := schema["type"]; ok && t != "object" {
+		k.problem(field+".type", "the arguments of a tool are an object", "write type: object")
+	}
+}
+
+func (k *checker) template(field, text string, t *Tool) {
+	for _, m := range templateWord.FindAllStringSubmatch(text, -1) {
+		k.argument(field, strings.TrimSpace(m[1]), t)
+	}
+}
+
+// argument checks that a tool has an argument of this name.
+func (k *checker) argument(field, name string, t *Tool) {
+	properties, _ := t.InputSchema["properties"].(map[string]any)
+	if _, ok := properties[name]; ok {
+		return
+	}
+	hint := "add it to input_schema.properties"
+	if s := suggest(name, slices.Sorted(maps.Keys(properties))); s != "" {
+		hint = "did you mean " + quote(s) + "?"
+	}
+	k.problem(field, "the tool has no argument "+quote(name), hint)
+}
+
+func (k *checker) server(s *MCPServer) {
+	field := fieldKey("mcp.servers", s.Name)
+	if !identifier.MatchString(s.Name) {
+		k.problem(field, quote(s.Name)+" is not a name", "use letters, digits, _ and -, at most 64")
+	}
+	k.command(field+".command", s.Command)
+	k.network(field+".network", s.Network)
+	for _, glob := range slices.Sorted(maps.Keys(s.Approval.Tools)) {
+		if glob == "" {
+			k.problem(fieldKey(field+".approval.tools", glob), "the tool name is empty", "")
+		}
+	}
+}
+
+func (k *checker) approval() {
+	a := &k.c.Approval
+	if a.Timeout <= 0 {
+		k.problem("approval.timeout", "the timeout must be greater than zero", "no answer within it is a denial")
+	}
+	if a.DenyCache < 0 {
+		k.problem("approval.deny_cache", "the time cannot be negative", "write 0s for no cache")
+	}
+	if a.Mode == ApproveAll && k.c.Set("approval.mode") {
+		k.notice("approval.mode", "nobody is asked: every request is approved")
+	}
+	k.toolNames("approval.safe_tools", a.SafeTools)
+	k.toolNames("approval.dangerous_tools", a.DangerousTools)
+	for i, name := range a.SafeTools {
+		if slices.Contains(a.DangerousTools, name) {
+			k.contradiction(i, name)
+		}
+	}
+}
+
+// contradiction reports a tool in both lists, at a list that the file sets.
+func (k *checker) contradiction(safe int, name string) {
+	field := fieldIndex("approval.safe_tools", safe)
+	if !k.c.Set("approval.safe_tools") {
+		field = fieldIndex("approval.dangerous_tools", slices.Index(k.c.Approval.DangerousTools, name))
+	}
+	k.problem(field, quote(name)+" is in both safe_tools and dangerous_tools", "remove it from one of the two")
+}
+
+func (k *checker) toolNames(field string, names []string) {
+	for i, name := range names {
+		if name == "" {
+			k.problem(fieldIndex(field, i), "the tool name is empty", "")
+		}
+	}
+	k.unique(field, names)
+}
+
+// files makes the paths of files that need not be there yet absolute.
+func (k *checker) files() {
+	for field, path := range map[string]*string{
+		"audit.path":      &k.c.Audit.Path,
+		"http.token_file": &k.c.HTTP.TokenFile,
+	} {
+		if *path == "" {
+			continue
+		}
+		full, err := expand(*path, k.base, k.env.Home)
+		if err != nil {
+			k.problem(field, err.Error(), "")
+			continue
+		}
+		*path = full
+		if info, err := os.Stat(full); err == nil && !info.Mode().IsRegular() {
+			k.problem(field, quote(full)+" is not a file", "name the file itself")
+		}
+	}
+	k.listen()
+}
+
+// listen admits loopback only: the token crosses the connection in the clear.
+func (k *checker) listen() {
+	if k.c.HTTP.Listen == "" {
+		return
+	}
+	const field, hint = "http.listen", `write "127.0.0.1:8642"`
+	addr, err := netip.ParseAddrPort(strings.Replace(k.c.HTTP.Listen, "localhost:", "127.0.0.1:", 1))
+	switch {
+	case err != nil:
+		k.problem(field, quote(k.c.HTTP.Listen)+" is not an address and port", hint)
+	case !addr.Addr().IsLoopback():
+		k.problem(field, quote(k.c.HTTP.Listen)+" is not a loopback address", hint)
+	}
+}

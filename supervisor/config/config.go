@@ -1,0 +1,328 @@
+package config
+
+import "time"
+
+// A Config is one sandgate.yaml. The yaml tags are the key names; fields tagged
+// "-" are about the file and not in it.
+type Config struct {
+	Version  int      `yaml:"version"`
+	Sandbox  Sandbox  `yaml:"sandbox"`
+	Shell    Shell    `yaml:"shell"`
+	Tools    []Tool   `yaml:"tools"`
+	MCP      MCP      `yaml:"mcp"`
+	Approval Approval `yaml:"approval"`
+	Audit    Audit    `yaml:"audit"`
+	Egress   Egress   `yaml:"egress"`
+	HTTP     HTTP     `yaml:"http"`
+
+	// File is the absolute path of the file, or "" for the embedded default. A
+	// tool that could write it would decide what the next start allows.
+	File string `yaml:"-"`
+	// Digest is the SHA-256 of the file's bytes as "sha256:<hex>", or "".
+	Digest string `yaml:"-"`
+	// Origins holds the position of each value that the file sets, by field
+	// path: "sandbox.paths.workspace.mode", "shell.rules[2].pattern". A value
+	// that is not listed is a default.
+	Origins map[string]Position `yaml:"-"`
+	// Notices are sentences for the operator about things that are allowed and
+	// worth knowing: a link that was resolved, a protection that was removed.
+	Notices []Notice `yaml:"-"`
+}
+
+// Set reports whether the file sets the value at a field path.
+func (c *Config) Set(field string) bool {
+	_, ok := c.Origins[field]
+	return ok
+}
+
+// Sandbox is the `sandbox` section.
+type Sandbox struct {
+	// Paths are in the file's order. Where roots overlap, the longest wins.
+	Paths   []Path   `yaml:"paths"`
+	Presets []string `yaml:"presets"`
+	// Protect and Hide hold patterns; the word "default" stands for the shipped list.
+	Protect           []string `yaml:"protect"`
+	Hide              []string `yaml:"hide"`
+	Env               EnvVars  `yaml:"env"`
+	Limits            Limits   `yaml:"limits"`
+	RequireOSSandbox  bool     `yaml:"require_os_sandbox"`
+	OSSandboxFallback Fallback `yaml:"os_sandbox_fallback"`
+	// Profile is "", a shipped profile's name, or the absolute path of a file.
+	Profile string `yaml:"profile"`
+}
+
+// DefaultList is the entry of Protect and Hide that stands for the shipped list.
+const DefaultList = "default"
+
+// A Path is one entry of `sandbox.paths`.
+type Path struct {
+	Name     string   `yaml:"-" role:"name"`
+	Position Position `yaml:"-" role:"position"`
+	// Root is absolute, with symbolic links resolved.
+	Root          string   `yaml:"root" need:"required"`
+	Mode          Mode     `yaml:"mode"`
+	WriteApproval bool     `yaml:"write_approval"`
+	ReadApproval  bool     `yaml:"read_approval"`
+	Suffixes      []string `yaml:"suffixes"` // empty: every file
+}
+
+func (p *Path) setDefaults() {
+	p.Mode = ReadOnly
+	p.WriteApproval = true
+}
+
+// Mode is how a path may be used. The zero value is not valid.
+type Mode string
+
+const (
+	ReadOnly  Mode = "ro"
+	ReadWrite Mode = "rw"
+)
+
+// Values lists the words of the file format.
+func (Mode) Values() []string { return []string{string(ReadOnly), string(ReadWrite)} }
+
+// EnvVars is `sandbox.env`.
+type EnvVars struct {
+	Allow []string          `yaml:"allow"` // names taken over from sandgate's own environment
+	Set   map[string]string `yaml:"set"`
+}
+
+// Limits bound one call. In a rule, zero means: as in `sandbox.limits`.
+type Limits struct {
+	Timeout   time.Duration `yaml:"timeout"` // wall time
+	CPU       time.Duration `yaml:"cpu"`     // processor time of one process
+	Memory    Size          `yaml:"memory"`
+	Pids      int64         `yaml:"pids"` // processes and threads
+	FileSize  Size          `yaml:"file_size"`
+	Output    Size          `yaml:"output"` // stdout and stderr together
+	OpenFiles int64         `yaml:"open_files"`
+}
+
+// Fallback is what happens when an operating-system sandbox is required and
+// none works.
+type Fallback string
+
+const (
+	FailFast    Fallback = "fail_fast"    // refuse to start
+	RefuseTools Fallback = "refuse_tools" // start, refuse every file and shell tool
+)
+
+// Values lists the words of the file format.
+func (Fallback) Values() []string { return []string{string(FailFast), string(RefuseTools)} }
+
+// Shell is the `shell` section.
+type Shell struct {
+	Network Network      `yaml:"network"`
+	Default ShellDefault `yaml:"default"`
+	Rules   []Rule       `yaml:"rules"`
+}
+
+// ShellDefault says what happens to a command that no rule matches.
+type ShellDefault struct {
+	Allowed  bool `yaml:"allowed"`
+	Approval bool `yaml:"approval"`
+}
+
+// A Rule is one entry of `shell.rules`. The first rule that matches decides.
+type Rule struct {
+	Position    Position `yaml:"-" role:"position"`
+	Pattern     string   `yaml:"pattern" need:"required"`
+	Exact       bool     `yaml:"exact"`
+	ReadOnly    bool     `yaml:"read_only"`
+	Allowed     bool     `yaml:"allowed"`
+	Approval    bool     `yaml:"approval"`
+	Description string   `yaml:"description"`
+	Reason      string   `yaml:"reason"`
+	// SandboxPaths are names of `sandbox.paths`; empty means no such limit.
+	SandboxPaths []string `yaml:"sandbox_paths"`
+	Match        []string `yaml:"match"`
+	NoMatch      []string `yaml:"no_match"`
+	Network      *Network `yaml:"network"` // nil: as `shell.network`
+	Limits       *Limits  `yaml:"limits"`  // nil: as `sandbox.limits`
+}
+
+func (r *Rule) setDefaults() {
+	r.Allowed = true
+	r.Approval = true
+}
+
+// A Tool is one entry of `tools`.
+type Tool struct {
+	Name        string         `yaml:"-" role:"name"`
+	Position    Position       `yaml:"-" role:"position"`
+	Description string         `yaml:"description"`
+	Command     []string       `yaml:"command" need:"required"`
+	InputSchema map[string]any `yaml:"input_schema"` // JSON Schema of the arguments
+	Approval    ToolApproval   `yaml:"approval"`
+	Sandbox     ToolSandbox    `yaml:"sandbox"`
+}
+
+func (t *Tool) setDefaults() {
+	t.Approval.Required = true
+	t.Sandbox.Network.Mode = NetworkNone
+}
+
+// ToolApproval is a custom tool's `approval`.
+type ToolApproval struct {
+	Required    bool     `yaml:"required"`
+	Payload     []string `yaml:"payload"` // argument names that make two calls the same
+	Description string   `yaml:"description"`
+}
+
+// ToolSandbox is a custom tool's `sandbox`: what it sees of `sandbox.paths`.
+type ToolSandbox struct {
+	Paths   map[string]Mode `yaml:"paths"`
+	Network Network         `yaml:"network"`
+}
+
+// MCP is the `mcp` section.
+type MCP struct {
+	Servers []MCPServer `yaml:"servers"`
+}
+
+// An MCPServer is one entry of `mcp.servers`.
+type MCPServer struct {
+	Name     string      `yaml:"-" role:"name"`
+	Position Position    `yaml:"-" role:"position"`
+	Command  []string    `yaml:"command" need:"required"`
+	Network  Network     `yaml:"network"`
+	Approval MCPApproval `yaml:"approval"`
+}
+
+func (s *MCPServer) setDefaults() {
+	s.Network.Mode = NetworkNone
+	s.Approval.Default = Ask
+}
+
+// MCPApproval says which of a server's tools are asked about. Tools maps globs
+// over tool names; where several match, the strictest wins.
+type MCPApproval struct {
+	Default Effect            `yaml:"default"`
+	Tools   map[string]Effect `yaml:"tools"`
+}
+
+// Effect is allow, ask or deny. The zero value is not valid.
+type Effect string
+
+const (
+	Allow Effect = "allow"
+	Ask   Effect = "ask"
+	Deny  Effect = "deny"
+)
+
+// Values lists the words of the file format.
+func (Effect) Values() []string { return []string{string(Ask), string(Allow), string(Deny)} }
+
+// Approval is the `approval` section.
+type Approval struct {
+	Mode           ApprovalMode  `yaml:"mode"`
+	Timeout        time.Duration `yaml:"timeout"`
+	NoApprover     NoApprover    `yaml:"no_approver"`
+	DenyCache      time.Duration `yaml:"deny_cache"` // 0: no cache
+	UnknownTools   Effect        `yaml:"unknown_tools"`
+	SafeTools      []string      `yaml:"safe_tools"`
+	DangerousTools []string      `yaml:"dangerous_tools"`
+	Store          Store         `yaml:"store"`
+}
+
+// ApprovalMode is how requests are treated.
+type ApprovalMode string
+
+const (
+	Interactive ApprovalMode = "interactive"
+	ApproveAll  ApprovalMode = "approve_all"
+	Strict      ApprovalMode = "strict"
+)
+
+// Values lists the words of the file format.
+func (ApprovalMode) Values() []string {
+	return []string{string(Interactive), string(ApproveAll), string(Strict)}
+}
+
+// NoApprover is what happens to a request while no approver is connected.
+type NoApprover string
+
+const (
+	WaitForApprover NoApprover = "wait"
+	DenyAtOnce      NoApprover = "deny"
+)
+
+// Values lists the words of the file format.
+func (NoApprover) Values() []string { return []string{string(WaitForApprover), string(DenyAtOnce)} }
+
+// Store is where remembered decisions and pending requests live.
+type Store string
+
+const (
+	StoreBbolt  Store = "bbolt"  // a file in the state directory
+	StoreMemory Store = "memory" // gone when the supervisor ends
+)
+
+// Values lists the words of the file format.
+func (Store) Values() []string { return []string{string(StoreBbolt), string(StoreMemory)} }
+
+// Audit is the `audit` section.
+type Audit struct {
+	Path string    `yaml:"path"` // "": in the state directory
+	Sync AuditSync `yaml:"sync"`
+}
+
+// AuditSync is which entries are on disk before the work goes on.
+type AuditSync string
+
+const (
+	SyncDecision AuditSync = "decision" // a decision's, before its tool starts
+	SyncAlways   AuditSync = "always"   // every entry
+	SyncNever    AuditSync = "never"    // none: a crash of the host loses the last ones
+)
+
+// Values lists the words of the file format.
+func (AuditSync) Values() []string {
+	return []string{string(SyncDecision), string(SyncAlways), string(SyncNever)}
+}
+
+// Egress is the `egress` section.
+type Egress struct {
+	DenyPrivate bool `yaml:"deny_private"`
+}
+
+// HTTP is the `http` section.
+type HTTP struct {
+	Listen    string `yaml:"listen"` // "": off
+	TokenFile string `yaml:"token_file"`
+}
+
+// defaults is what a file that sets nothing means, apart from the workspace.
+func defaults() *Config {
+	return &Config{
+		Version: 1,
+		Sandbox: Sandbox{
+			Presets: []string{"system", "git"},
+			Protect: []string{DefaultList},
+			Hide:    []string{DefaultList},
+			Env:     EnvVars{Allow: []string{"PATH", "HOME", "LANG", "TERM", "TZ"}},
+			Limits: Limits{
+				Timeout: 2 * time.Minute, CPU: 2 * time.Minute,
+				Memory: 4 * GiB, Pids: 512, FileSize: 4 * GiB,
+				Output: 10 * MiB, OpenFiles: 4096,
+			},
+			RequireOSSandbox:  true,
+			OSSandboxFallback: FailFast,
+		},
+		Shell: Shell{
+			Network: Network{Mode: NetworkNone},
+			Default: ShellDefault{Allowed: true, Approval: true},
+		},
+		Approval: Approval{
+			Mode: Interactive, Timeout: 5 * time.Minute,
+			NoApprover: WaitForApprover, DenyCache: 5 * time.Minute,
+			UnknownTools:   Ask,
+			SafeTools:      []string{"read_file", "list_files", "glob", "grep"},
+			DangerousTools: []string{"shell", "write_file", "edit_file"},
+			Store:          StoreMemory,
+		},
+		Audit:  Audit{Sync: SyncDecision},
+		Egress: Egress{DenyPrivate: true},
+	}
+}
