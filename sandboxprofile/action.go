@@ -47,6 +47,11 @@ type Operation struct {
 	Content []byte `json:"content,omitempty"`
 	// MaxBytes bounds what ReadFile returns; a longer file is cut and says so.
 	MaxBytes int64 `json:"max_bytes,omitempty"`
+	// FirstLine and Lines make ReadFile skip to a line, counted from 1, and stop
+	// after so many; zero means the first line, and every line. MaxBytes bounds
+	// what is left.
+	FirstLine int64 `json:"first_line,omitempty"`
+	Lines     int64 `json:"lines,omitempty"`
 	// MakeParents lets WriteFile create missing directories.
 	MakeParents bool `json:"make_parents,omitempty"`
 }
