@@ -1,0 +1,149 @@
+package audit
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// FormatVersion is the "v" of every line that this package writes.
+const FormatVersion = 1
+
+// MaxLine bounds a line in bytes, its newline included. A reader may refuse a
+// longer one.
+const MaxLine = 1 << 20
+
+// Kind says what an entry records.
+type Kind string
+
+const (
+	// KindDecision opens a call: it was allowed or denied, and by what.
+	KindDecision Kind = "decision"
+	// KindEnd closes a call that has a decision.
+	KindEnd Kind = "end"
+	// KindRefused is the only entry of a call that never came to a decision:
+	// unknown tool, bad arguments.
+	KindRefused Kind = "refused"
+	// KindSession opens or closes a session.
+	KindSession Kind = "session"
+	// KindStart and KindStop frame the life of a supervisor.
+	KindStart Kind = "start"
+	KindStop  Kind = "stop"
+
+	// KindRecovered and KindInterrupted are written by the log itself, when it
+	// finds what a crash left behind.
+	KindRecovered   Kind = "recovered"
+	KindInterrupted Kind = "interrupted"
+)
+
+// Kinds lists every kind, in the order of the documentation.
+func Kinds() []Kind {
+	return []Kind{KindDecision, KindEnd, KindRefused, KindSession, KindStart, KindStop, KindRecovered, KindInterrupted}
+}
+
+// A Peer is the process at the other end of a socket, as the kernel names it.
+type Peer struct {
+	UID uint32 `json:"uid"`
+	GID uint32 `json:"gid"`
+	PID int32  `json:"pid"`
+}
+
+// A Record is what a caller wants logged. Secrets in Agent, Tool and Data are
+// redacted before they are written; Session and Call are identifiers that tie
+// entries together and are kept as they are.
+type Record struct {
+	Kind    Kind
+	Session string
+	Call    string
+	Peer    *Peer
+	Agent   string
+	Tool    string
+	// Digest is the digest of the call's plan.
+	Digest string
+	// Data is any value that encodes to JSON.
+	Data any
+}
+
+// An Entry is one line of the log. The order of the fields is the order on disk.
+type Entry struct {
+	Version int       `json:"v"`
+	Seq     uint64    `json:"seq"` // from 1, without gaps
+	Time    time.Time `json:"time"`
+	Kind    Kind      `json:"kind"`
+	// Writer identifies the process that wrote the entry; see Writer.
+	Writer  string          `json:"writer"`
+	Session string          `json:"session,omitempty"`
+	Call    string          `json:"call,omitempty"`
+	Peer    *Peer           `json:"peer,omitempty"`
+	Agent   string          `json:"agent,omitempty"`
+	Tool    string          `json:"tool,omitempty"`
+	Digest  string          `json:"digest,omitempty"`
+	Data    json.RawMessage `json:"data,omitempty"`
+	// Prev is the Hash of the entry before this one, ZeroHash in the first.
+	Prev string `json:"prev"`
+	// Hash is the SHA-256 of the line as it would be without this field.
+	Hash string `json:"hash"`
+}
+
+// ZeroHash is what the first entry of a log has for a predecessor.
+const ZeroHash = "0000000000000000000000000000000000000000000000000000000000000000"
+
+// A line ends with the hash field, so that the bytes which are hashed can be cut
+// out of it without parsing: everything before hashMark, and a closing brace.
+const (
+	hashMark = `,"hash":"`
+	hashEnd  = `"}`
+	sealLen  = len(hashMark) + 2*sha256.Size + len(hashEnd)
+)
+
+// seal sets e.Hash and returns e's line, newline included.
+func (e *Entry) seal() ([]byte, error) {
+	e.Hash = ""
+	line, err := encodeJSON(e)
+	if err != nil {
+		return nil, fmt.Errorf("encode an entry: %w", err)
+	}
+	body := line[:len(line)-len(hashMark)-len(hashEnd)]
+	e.Hash = hashOf(body)
+	line = append(body, hashMark...)
+	line = append(line, e.Hash...)
+	line = append(line, hashEnd...)
+	return append(line, '\n'), nil
+}
+
+// hashOf is the hash of an entry whose line is body, the hash field, and "}".
+func hashOf(body []byte) string {
+	h := sha256.New()
+	h.Write(body)
+	h.Write([]byte{'}'})
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// splitSeal cuts a line, without its newline, into the bytes that were hashed
+// and the hash that the line claims.
+func splitSeal(line []byte) (body []byte, hash string, ok bool) {
+	at := len(line) - sealLen
+	if at < 0 {
+		return nil, "", false
+	}
+	seal := line[at:]
+	if !bytes.HasPrefix(seal, []byte(hashMark)) || !bytes.HasSuffix(seal, []byte(hashEnd)) {
+		return nil, "", false
+	}
+	return line[:at], string(seal[len(hashMark) : len(seal)-len(hashEnd)]), true
+}
+
+// encodeJSON is json.Marshal that leaves <, > and & as they are: a log of shell
+// commands is full of them, and it is read by people.
+func encodeJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
+}

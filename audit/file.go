@@ -1,0 +1,137 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/internal/atomicfile"
+)
+
+// DefaultPath is where the log is when nobody says otherwise: in the state
+// directory of the XDG Base Directory Specification. It fails if neither
+// XDG_STATE_HOME nor HOME is set.
+func DefaultPath() (string, error) {
+	state := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(state) { // the specification: a relative path is invalid and ignored
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", fmt.Errorf("audit: find the state directory: %w", err)
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(state, "sandgate", "audit.jsonl"), nil
+}
+
+// disk is what the log does to its file. Tests put faults in between.
+type disk interface {
+	io.ReaderAt
+	io.Writer
+	Truncate(size int64) error
+	Stat() (fs.FileInfo, error)
+	SyncData() error
+	Lock() (unlock func(), err error)
+	Close() error
+}
+
+type osFile struct{ *os.File }
+
+// SyncData makes what was written durable, with the metadata that is needed to
+// read it back.
+func (f osFile) SyncData() error { return syncData(f.File) }
+
+func (f osFile) Lock() (func(), error) { return lock(f.File, unix.LOCK_EX) }
+
+// lock takes an advisory lock, flock(2), of every process that uses the file.
+// The kernel lets go of it when its holder dies.
+func lock(f *os.File, how int) (unlock func(), err error) {
+	fd := int(f.Fd())
+	for {
+		err := unix.Flock(fd, how)
+		if err == nil {
+			return func() { _ = unix.Flock(fd, unix.LOCK_UN) }, nil
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return nil, &os.PathError{Op: "flock", Path: f.Name(), Err: err}
+		}
+	}
+}
+
+func lockShared(f *os.File) (unlock func(), err error) { return lock(f, unix.LOCK_SH) }
+
+// openFile opens or creates the log. It refuses what somebody else could have
+// put there or can write to: a log that others may change proves nothing.
+func openFile(path string) (*os.File, error) {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := checkDir(dir); err != nil {
+		return nil, err
+	}
+	// O_NONBLOCK: a fifo at the name must be refused, not waited for.
+	const flags = os.O_RDWR | os.O_APPEND | unix.O_NOFOLLOW | unix.O_NONBLOCK
+	f, err := os.OpenFile(path, flags, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = createFile(path, flags)
+	}
+	if errors.Is(err, unix.ELOOP) {
+		return nil, fmt.Errorf("%w: a symbolic link", errUnsafe)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := checkFile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func createFile(path string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(path, flags|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := atomicfile.SyncDir(filepath.Dir(path)); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// errUnsafe is in the error of a file or directory that others may have made or
+// may change.
+var errUnsafe = errors.New("not safe for an audit log")
+
+func checkDir(dir string) error {
+	st, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if st.Mode().Perm()&0o022 != 0 && st.Mode()&fs.ModeSticky == 0 {
+		return fmt.Errorf("%w: others can write to directory %q (%s)", errUnsafe, dir, st.Mode())
+	}
+	return nil
+}
+
+func checkFile(f *os.File) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return &os.PathError{Op: "fstat", Path: f.Name(), Err: err}
+	}
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return fmt.Errorf("%w: not a regular file", errUnsafe)
+	case int(st.Uid) != os.Geteuid():
+		return fmt.Errorf("%w: it belongs to uid %d, not to %d", errUnsafe, st.Uid, os.Geteuid())
+	case st.Mode&0o022 != 0:
+		return fmt.Errorf("%w: others can write to it (mode %04o)", errUnsafe, st.Mode&0o7777)
+	case st.Nlink != 1:
+		return fmt.Errorf("%w: it has %d names (hard links)", errUnsafe, st.Nlink)
+	}
+	return nil
+}
