@@ -1,0 +1,70 @@
+# sandgate: `make demo` shows it, `make test` proves it. Both install what is
+# missing first. `make` alone lists the targets.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# Where go.dev's instructions put Go, and the switch of toolchains that some
+# distributions turn off.
+export PATH := $(PATH):/usr/local/go/bin
+export GOTOOLCHAIN ?= auto
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+PREFIX  ?= /usr/local
+DESTDIR ?=
+FUZZTIME ?= 10s
+INIT := confine/initbin/bin/sandgate-init
+
+##@ The two commands
+.PHONY: demo test
+demo: bootstrap build ## Show the main job: a supervisor, an agent's calls, your answers, the log
+	@scripts/demo
+
+test: bootstrap init tidy-check ## Run every check that a change must pass
+	@go vet ./...
+	@scripts/test
+
+##@ Building
+.PHONY: build init install clean
+build: init ## Build bin/sandgate with its sandbox init embedded
+	@go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/sandgate ./cmd/sandgate
+
+# Always handed to go, whose own cache knows best whether anything changed.
+init: ## Build the program that is process 1 of every sandbox
+	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w" -o $(INIT) ./cmd/sandgate-init
+
+install: build ## Install below PREFIX (/usr/local), with shell completions; DESTDIR is honoured
+	@scripts/install "$(DESTDIR)$(PREFIX)"
+
+clean: ## Remove what was built
+	@rm -rf bin dist $(INIT)
+
+##@ Checking more
+.PHONY: lint race fuzz golden bench bootstrap tidy-check
+lint: init ## gofmt, go vet and staticcheck
+	@scripts/lint
+
+race: bootstrap init ## Run the tests under the race detector
+	@go test -race ./...
+
+fuzz: bootstrap init ## Fuzz every parser for FUZZTIME (10s) each
+	@scripts/fuzz $(FUZZTIME)
+
+golden: init ## Rewrite the golden files and scripts' expected outputs; read the diff
+	@scripts/golden
+
+bench: bootstrap build ## Measure against bare exec and bare bubblewrap, and run the benchmarks
+	@scripts/bench
+
+bootstrap: ## Install what this machine lacks (Debian, Ubuntu)
+	@scripts/bootstrap
+
+tidy-check: # go.mod and go.sum say exactly what the code imports
+	@go mod tidy -diff >/dev/null || { echo "go.mod is not tidy: run go mod tidy" >&2; exit 1; }
+
+##@ Help
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
