@@ -33,7 +33,7 @@ func TestOperationReadsTheLinesAskedFor(t *testing.T) {
 	} {
 		o := sandboxprofile.Operation{FirstLine: c.first, Lines: c.lines, MaxBytes: c.max}
 		for _, r := range []io.Reader{strings.NewReader(file), iotest.OneByteReader(strings.NewReader(file))} {
-			got, truncated, err := o.ReadFrom(r)
+			got, truncated, err := o.Select(r)
 			if err != nil || string(got) != c.want || truncated != c.truncated {
 				t.Errorf("%+v: %q, %v, %v; want %q, %v", c, got, truncated, err, c.want, c.truncated)
 			}
@@ -43,7 +43,7 @@ func TestOperationReadsTheLinesAskedFor(t *testing.T) {
 
 func TestOperationReportsAReadError(t *testing.T) {
 	broken := errors.New("broken")
-	_, _, err := sandboxprofile.Operation{MaxBytes: 10}.ReadFrom(iotest.ErrReader(broken))
+	_, _, err := sandboxprofile.Operation{MaxBytes: 10}.Select(iotest.ErrReader(broken))
 	if !errors.Is(err, broken) {
 		t.Errorf("got %v, want %v", err, broken)
 	}
@@ -66,7 +66,7 @@ func TestOperationAgreesWithSplittingTheWholeFile(t *testing.T) {
 		cut := int64(len(want)) > o.MaxBytes
 		want = want[:min(int64(len(want)), o.MaxBytes)]
 
-		got, truncated, err := o.ReadFrom(iotest.HalfReader(bytes.NewReader(file)))
+		got, truncated, err := o.Select(iotest.HalfReader(bytes.NewReader(file)))
 		if err != nil || !bytes.Equal(got, want) || truncated != cut {
 			t.Fatalf("%+v of %q: %q, %v, %v; want %q, %v", o, file, got, truncated, err, want, cut)
 		}

@@ -1,0 +1,66 @@
+// Package files holds the file tools: read_file and write_file. They decide with
+// the path rules whether a file may be touched, and plan the one operation that
+// does it. The operation itself is done by the init of the sandbox, under the
+// same mounts and Landlock rules as a program, so the rules here are what an
+// agent is told and a person is asked, and the sandbox is what holds.
+//
+// The only file that this package opens is the one that a write would replace,
+// to show a person the difference, when one is really asked.
+package files
+
+import (
+	"path/filepath"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// Config is what the file tools are built from. Its zero value refuses every path.
+type Config struct {
+	Paths tools.Paths
+	// Profile bounds the operations. It is computed once: sandboxprofile.Derive.
+	Profile sandboxprofile.Profile
+}
+
+// New gives the file tools.
+func New(c Config) []tools.Tool {
+	return []tools.Tool{&reader{c}, &writer{c}}
+}
+
+// blocked turns a denial by the path rules into the permission error. A path
+// outside every root and a hidden one name the same rule, as they are one refusal.
+func blocked(d tools.PathDecision) error {
+	return &approval.Blocked{Reason: d.Reason, Rule: ruleName(d), Hint: d.Hint}
+}
+
+func ruleName(d tools.PathDecision) string {
+	if d.Rule == nil {
+		return "sandbox.paths"
+	}
+	return d.Rule.Label()
+}
+
+// request asks for one kind of access to one file. The payload leaves out what
+// is read or written: an answer that is remembered is about the file.
+func request(tool, description string, d tools.PathDecision) *approval.Request {
+	if d.Effect != tools.Ask {
+		return nil
+	}
+	rel := relative(d)
+	return &approval.Request{
+		ToolName:    tool,
+		Description: description + " " + approval.EscapeLine(d.Rule.Name+":"+rel),
+		Payload:     map[string]any{"sandbox": d.Rule.Name, "path": rel},
+	}
+}
+
+// relative is the resolved path from the root of its rule, so that every way to
+// spell one file is one payload.
+func relative(d tools.PathDecision) string {
+	rel, err := filepath.Rel(d.Rule.Root, d.Path)
+	if err != nil {
+		return d.Path // not reached: both are absolute
+	}
+	return rel
+}

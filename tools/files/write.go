@@ -1,0 +1,106 @@
+package files
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/tools"
+)
+
+var writeDefinition = tools.Definition{
+	Name: "write_file",
+	Description: "Write a whole file: create it, or replace its content. " +
+		"The file that is there keeps its mode; a crash leaves the old content or the new.",
+	InputSchema: json.RawMessage(`{
+  "type": "object",
+  "additionalProperties": false,
+  "required": ["path", "content"],
+  "properties": {
+    "path": {
+      "type": "string",
+      "minLength": 1,
+      "description": "The file, relative to the workspace or absolute. Links are followed, and their target has to be allowed.",
+      "examples": ["notes/today.md"]
+    },
+    "content": {
+      "type": "string",
+      "description": "The whole new content. End a text with a line feed.",
+      "examples": ["# Today\n\n- water the plants\n"]
+    },
+    "encoding": {
+      "type": "string",
+      "enum": ["utf-8", "base64"],
+      "description": "How content is coded. utf-8 unless given; base64 is for binary files."
+    },
+    "make_parents": {
+      "type": "boolean",
+      "description": "Create the directories that are missing on the way. Without it, a missing directory is an error."
+    }
+  }
+}`),
+	Annotations: tools.Annotations{Title: "Write a file", DestructiveHint: true, IdempotentHint: true},
+}
+
+type writer struct{ Config }
+
+func (w *writer) Definition() tools.Definition { return writeDefinition }
+
+// Plan implements tools.Tool.
+func (w *writer) Plan(c tools.Call) (tools.Proposal, error) {
+	path := c.String("path")
+	if strings.HasSuffix(path, "/") {
+		return tools.Proposal{}, &tools.ArgumentError{Field: "path", Reason: "names a directory, not a file"}
+	}
+	d, err := w.Paths.Decide(path, true)
+	switch {
+	case err != nil:
+		return tools.Proposal{}, err
+	case d.Effect == tools.Deny:
+		return tools.Proposal{}, blocked(d)
+	}
+	content, err := w.content(c)
+	if err != nil {
+		return tools.Proposal{}, err
+	}
+	return tools.Proposal{
+		Plan: tools.Plan{
+			Tool: writeDefinition.Name,
+			Action: sandboxprofile.Action{
+				Kind: sandboxprofile.WriteFile,
+				File: &sandboxprofile.Operation{Path: d.Path, Content: content, MakeParents: c.Bool("make_parents")},
+			},
+			Profile: w.Profile,
+		},
+		Request: request(writeDefinition.Name, "Write to", d),
+		Rule:    ruleName(d),
+		Present: func(ctx context.Context) (*approval.Presentation, error) {
+			return presentWrite(ctx, d.Path, relative(d), content)
+		},
+	}, nil
+}
+
+// content decodes what is to be written and holds it against the profile's
+// limit for files, which binds the programs of the sandbox by setrlimit(2) and
+// would not bind its init.
+func (w *writer) content(c tools.Call) ([]byte, error) {
+	content := []byte(c.String("content"))
+	if c.String("encoding") == "base64" {
+		decoded, err := base64.StdEncoding.DecodeString(c.String("content"))
+		if err != nil {
+			return nil, &tools.ArgumentError{Field: "content", Reason: "is not base64: " + err.Error()}
+		}
+		content = decoded
+	}
+	if limit := w.Profile.Limits.FileSize; int64(len(content)) > limit {
+		return nil, &tools.ArgumentError{
+			Field:  "content",
+			Reason: fmt.Sprintf("is %d bytes, more than sandbox.limits.file_size, %d bytes", len(content), limit),
+		}
+	}
+	return content, nil
+}
