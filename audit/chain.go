@@ -28,14 +28,18 @@ const (
 
 // A ChainError names the first bad line of a log.
 type ChainError struct {
-	// Line counts from 1, and is also the Seq that the line should have had.
-	Line   uint64 `json:"line"`
+	// Line counts from 1, and is also the Seq that the line should have had. It is
+	// 0 where the log was not read from its start.
+	Line   uint64 `json:"line,omitzero"`
 	Offset int64  `json:"offset"` // of the line's first byte
 	Fault  Fault  `json:"fault"`
 	Detail string `json:"detail"`
 }
 
 func (e *ChainError) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("byte %d: %s: %s", e.Offset, e.Fault, e.Detail)
+	}
 	return fmt.Sprintf("line %d (byte %d): %s: %s", e.Line, e.Offset, e.Fault, e.Detail)
 }
 

@@ -6,7 +6,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // FormatVersion is the "v" of every line that this package writes.
@@ -99,12 +103,22 @@ const (
 	sealLen  = len(hashMark) + 2*sha256.Size + len(hashEnd)
 )
 
+// Line is e as it stands in the log, without the newline. It has no character in
+// it that a terminal would obey or hide.
+func (e Entry) Line() ([]byte, error) {
+	b, err := encodeJSON(e)
+	if err != nil {
+		return nil, fmt.Errorf("audit: encode entry %d: %w", e.Seq, err)
+	}
+	return escapeInvisible(b), nil
+}
+
 // seal sets e.Hash and returns e's line, newline included.
 func (e *Entry) seal() ([]byte, error) {
 	e.Hash = ""
-	line, err := encodeJSON(e)
+	line, err := e.Line()
 	if err != nil {
-		return nil, fmt.Errorf("encode an entry: %w", err)
+		return nil, err
 	}
 	body := line[:len(line)-len(hashMark)-len(hashEnd)]
 	e.Hash = hashOf(body)
@@ -146,4 +160,38 @@ func encodeJSON(v any) ([]byte, error) {
 		return nil, err
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
+}
+
+// escapeInvisible spells every character of the JSON text b that does not show as
+// \uXXXX: bidirectional overrides, zero-width characters, C1 controls. A log is
+// read with cat and tail too, and an agent chooses much of what is in it. Such a
+// character can only stand inside a string, so the text means the same.
+func escapeInvisible(b []byte) []byte {
+	if !slices.ContainsFunc(b, func(c byte) bool { return c >= 0x7f }) {
+		return b
+	}
+	out := make([]byte, 0, len(b)+64)
+	for i := 0; i < len(b); {
+		r, n := utf8.DecodeRune(b[i:])
+		if r < 0x7f || unicode.IsPrint(r) && !blank(r) {
+			out = append(out, b[i:i+n]...)
+		} else {
+			out = appendEscape(out, r)
+		}
+		i += n
+	}
+	return out
+}
+
+// blank reports whether r counts as printable and yet shows nothing: fillers and
+// variation selectors.
+func blank(r rune) bool {
+	return unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) || r == '\u2800'
+}
+
+func appendEscape(b []byte, r rune) []byte {
+	if r1, r2 := utf16.EncodeRune(r); r1 != unicode.ReplacementChar {
+		return fmt.Appendf(b, `\u%04x\u%04x`, r1, r2)
+	}
+	return fmt.Appendf(b, `\u%04x`, r)
 }

@@ -3,7 +3,7 @@ package audit
 // Names whose value is a secret. Lower-case names are those of configuration and
 // of tool arguments; upper-case ones are environment variables.
 const (
-	fieldNames = `(?i:(?:.*[_-])?(?:password|passwd|passphrase|secret|client_?secret|api[_-]?key|access[_-]?key|` +
+	fieldNames = `(?i:(?:[a-z0-9_.-]*[_.-])?(?:password|passwd|passphrase|secret|client_?secret|api[_-]?key|access[_-]?key|` +
 		`secret[_-]?key|private[_-]?key|auth[_-]?token|access[_-]?token|refresh[_-]?token|bearer|authorization|credentials?|cookie))|` +
 		`(?i:token)|` + variableNames
 	flagNames = `(?:[a-z0-9-]*-)?(?:password|passwd|passphrase|token|secret|api-?key|secret-key|access-key)`
