@@ -96,24 +96,19 @@ func (c Code) Number() int {
 type Error struct {
 	Code    Code
 	Message string // one line for people
-	Detail  Detail
-}
-
-// A Detail is what an error tells beyond its code and message.
-type Detail struct {
 	// HintText is for the model: what would be allowed, or what to change.
-	HintText string `json:"hint,omitempty"`
+	HintText string
 	// Field is the path of the member at fault: "params.args.path".
-	Field string `json:"field,omitempty"`
+	Field string
 	// Decision is who or what refused, if it came to a decision.
-	Decision *Decision `json:"decision,omitempty"`
+	Decision *Decision
 	// PlanDigest names the plan that was refused.
-	PlanDigest string `json:"plan_digest,omitempty"`
+	PlanDigest string
 	// ApprovalID is what a deferred call waits for (approval_required).
-	ApprovalID ApprovalID `json:"approval_id,omitempty"`
+	ApprovalID ApprovalID
 	// Result is what a call had done before it was stopped (timed_out, cancelled,
 	// limit_exceeded).
-	Result *CallResult `json:"result,omitempty"`
+	Result *CallResult
 }
 
 // Errorf makes an error from a code and a message. An error among the arguments
@@ -124,15 +119,16 @@ func Errorf(code Code, format string, args ...any) *Error {
 
 // WithHint returns e with a hint for the model.
 func (e *Error) WithHint(format string, args ...any) *Error {
-	e.Detail.HintText = fmt.Sprintf(format, args...)
+	e.HintText = fmt.Sprintf(format, args...)
 	return e
 }
 
 func (e *Error) Error() string { return string(e.Code) + ": " + e.Message }
 
 // Hint is what to do about the error, or "".
-func (e *Error) Hint() string { return e.Detail.HintText }
+func (e *Error) Hint() string { return e.HintText }
 
+// wireError is the error object of JSON-RPC 2.0, section 5.1.
 type wireError struct {
 	Code    int       `json:"code"`
 	Message string    `json:"message"`
@@ -140,13 +136,20 @@ type wireError struct {
 }
 
 type errorData struct {
-	Code Code `json:"code"`
-	Detail
+	Code       Code        `json:"code"`
+	Hint       string      `json:"hint,omitempty"`
+	Field      string      `json:"field,omitempty"`
+	Decision   *Decision   `json:"decision,omitempty"`
+	PlanDigest string      `json:"plan_digest,omitempty"`
+	ApprovalID ApprovalID  `json:"approval_id,omitempty"`
+	Result     *CallResult `json:"result,omitempty"`
 }
 
 // MarshalJSON writes e as a JSON-RPC error object.
 func (e *Error) MarshalJSON() ([]byte, error) {
-	return marshal(wireError{e.Code.Number(), e.Message, errorData{e.Code, e.Detail}})
+	return marshal(wireError{e.Code.Number(), e.Message, errorData{
+		e.Code, e.HintText, e.Field, e.Decision, e.PlanDigest, e.ApprovalID, e.Result,
+	}})
 }
 
 // UnmarshalJSON reads a JSON-RPC error object. One without data.code, from a
@@ -156,10 +159,11 @@ func (e *Error) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &w); err != nil {
 		return err
 	}
-	if w.Data.Code == "" {
-		w.Data.Code = CodeInternal
+	d := w.Data
+	if d.Code == "" {
+		d.Code = CodeInternal
 	}
-	*e = Error{Code: w.Data.Code, Message: w.Message, Detail: w.Data.Detail}
+	*e = Error{d.Code, w.Message, d.Hint, d.Field, d.Decision, d.PlanDigest, d.ApprovalID, d.Result}
 	return nil
 }
 
@@ -179,5 +183,5 @@ func (e *FieldError) Error() string {
 
 // wire turns e into the error of a response.
 func (e *FieldError) wire(code Code) *Error {
-	return &Error{Code: code, Message: e.Error(), Detail: Detail{HintText: e.Hint, Field: e.Path}}
+	return &Error{Code: code, Message: e.Error(), HintText: e.Hint, Field: e.Path}
 }

@@ -17,8 +17,8 @@ const (
 
 // Notifications to an agent, about a call under way.
 const (
-	NotifyToolOutput Method = "tool.output"
-	NotifyToolState  Method = "tool.state"
+	MethodToolOutput Method = "tool.output"
+	MethodToolState  Method = "tool.state"
 )
 
 // Requests of the operator socket.
@@ -33,7 +33,7 @@ const (
 
 // Notifications to an operator that has subscribed.
 const (
-	NotifyApprovalRequested Method = "approval.requested"
-	NotifyApprovalUpdated   Method = "approval.updated"
-	NotifyApprovalResolved  Method = "approval.resolved"
+	MethodApprovalRequested Method = "approval.requested"
+	MethodApprovalUpdated   Method = "approval.updated"
+	MethodApprovalResolved  Method = "approval.resolved"
 )

@@ -53,9 +53,9 @@ func TestParseRequestErrors(t *testing.T) {
 			if err == nil {
 				t.Fatalf("accepted: %+v", m)
 			}
-			if err.Code != tt.code || err.Detail.Field != tt.field || m.ID.String() != tt.id {
+			if err.Code != tt.code || err.Field != tt.field || m.ID.String() != tt.id {
 				t.Errorf("got code %s field %q id %s, want %s %q %s (%v)",
-					err.Code, err.Detail.Field, m.ID, tt.code, tt.field, tt.id, err)
+					err.Code, err.Field, m.ID, tt.code, tt.field, tt.id, err)
 			}
 		})
 	}
@@ -151,8 +151,8 @@ func TestUnmarshalParams(t *testing.T) {
 			if err == nil {
 				t.Fatalf("accepted: %+v", tt.into)
 			}
-			if err.Code != CodeInvalidParams || err.Detail.Field != tt.field {
-				t.Errorf("got %s at %q, want %q (%v)", err.Code, err.Detail.Field, tt.field, err)
+			if err.Code != CodeInvalidParams || err.Field != tt.field {
+				t.Errorf("got %s at %q, want %q (%v)", err.Code, err.Field, tt.field, err)
 			}
 		})
 	}
@@ -183,8 +183,8 @@ func TestEveryCodeHasItsOwnNumber(t *testing.T) {
 
 func TestErrorRoundTrip(t *testing.T) {
 	in := Errorf(CodeDenied, "rm is <not> allowed").WithHint("use trash")
-	in.Detail.Decision = &Decision{Action: "denied", Source: "rules", Rule: "shell.rules[2]"}
-	in.Detail.PlanDigest = "sha256:00"
+	in.Decision = &Decision{Action: "denied", Source: "rules", Rule: "shell.rules[2]"}
+	in.PlanDigest = "sha256:00"
 	b, err := json.Marshal(in)
 	if err != nil {
 		t.Fatal(err)
