@@ -79,6 +79,28 @@ const (
 	Strict      Mode = "strict"
 )
 
+// tighten is the stricter of two modes; "" in a call leaves the controller's
+// own. A word that is no mode counts as Strict, so a misspelt mode from an
+// agent, which may only tighten, never loosens.
+func (m Mode) tighten(call Mode) Mode {
+	if call == "" {
+		call = m
+	}
+	for _, strictest := range []Mode{Strict, Interactive} {
+		if m.known() == strictest || call.known() == strictest {
+			return strictest
+		}
+	}
+	return ApproveAll
+}
+
+func (m Mode) known() Mode {
+	if m == Interactive || m == ApproveAll {
+		return m
+	}
+	return Strict
+}
+
 // Scope is how far an answer reaches.
 type Scope string
 
@@ -101,7 +123,10 @@ const (
 // A Call is one question to a Controller. Subject is what was planned; the
 // Grant hands the very same value back, so what was approved is what runs.
 type Call struct {
-	ID        string // unique among pending calls
+	// ID is the caller's own name for the call, for the record. It may come from
+	// an agent, so no answer refers to it: a pending request has an ID that the
+	// controller made (Pending.ID).
+	ID        string
 	SessionID string
 	Agent     string
 	ToolName  string
@@ -136,13 +161,17 @@ type Answer struct {
 // A Decision is the record of one decision.
 type Decision struct {
 	ID        string     `json:"id"`
-	RequestID string     `json:"request_id"`
+	RequestID string     `json:"request_id"` // Pending.ID; "" when nobody had to be asked
+	CallID    string     `json:"call_id,omitempty"`
 	SessionID string     `json:"session_id"`
+	Agent     string     `json:"agent,omitempty"`
 	ToolName  string     `json:"tool_name"`
+	Connector string     `json:"connector,omitempty"`
 	Action    Action     `json:"action"`
 	Scope     Scope      `json:"scope,omitempty"`
 	Reject    RejectMode `json:"reject_mode,omitempty"`
-	Source    string     `json:"source"` // the step of the order that decided
+	Source    Source     `json:"source"`         // the step of the order that decided
+	Rule      string     `json:"rule,omitempty"` // the rule or remembered answer that decided, if one did
 	Reason    string     `json:"reason,omitempty"`
 	Approver  string     `json:"approver,omitempty"`
 	Feedback  string     `json:"feedback,omitempty"`
@@ -163,15 +192,62 @@ const (
 	Dismissed       Action = "dismissed"
 )
 
+// State is where a request stands.
+type State string
+
+const (
+	StatePending   State = "pending"
+	StateApproved  State = "approved"
+	StateDenied    State = "denied"
+	StateDismissed State = "dismissed"
+)
+
+// State is the state that a leaves a request in. An action that this
+// package does not know is a denial.
+func (a Action) State() State {
+	switch a {
+	case NotNeeded, Approved, SessionApproved:
+		return StateApproved
+	case Dismissed:
+		return StateDismissed
+	}
+	return StateDenied
+}
+
+// Effect is what a rule or a verdict says about a call.
+// The zero value denies; the smaller of two effects is the stricter.
+type Effect int
+
+const (
+	Deny Effect = iota
+	Ask
+	Allow
+)
+
+func (e Effect) String() string {
+	switch e {
+	case Ask:
+		return "ask"
+	case Allow:
+		return "allow"
+	}
+	return "deny"
+}
+
 // A DeniedError is returned by Controller.Decide for every refusal; Decision
 // says by whom and why.
 type DeniedError struct {
 	Decision Decision
 	Code     Code
 	Hint     string // for the model
+
+	cause error // the tool's *Blocked, or why the context ended
 }
 
 func (e *DeniedError) Error() string { return "denied: " + e.Decision.Reason }
+
+// Unwrap gives the tool's *Blocked or the context's error, where there is one.
+func (e *DeniedError) Unwrap() error { return e.cause }
 
 // Code classifies a refusal; the wire uses the same words.
 type Code string
@@ -182,4 +258,5 @@ const (
 	CodeTimeout    Code = "approval_timeout"
 	CodeNoApprover Code = "no_approver"
 	CodeCancelled  Code = "cancelled"
+	CodeLimit      Code = "limit_exceeded"
 )

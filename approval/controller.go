@@ -1,0 +1,228 @@
+package approval
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options configure a Controller. The zero value asks, waits five minutes, and
+// remembers for as long as the process lives.
+type Options struct {
+	Mode Mode // "" is Interactive; a word that is no mode is Strict
+	// Timeout is how long a request waits for an answer; no answer is a denial.
+	// 0 is five minutes.
+	Timeout time.Duration
+	// NoApprover says what happens to a request when nobody is attached who
+	// could answer it: NoApproverWait, which is also what "" means, or deny.
+	NoApprover NoApprover
+	// DenyCache is how long a session is not asked again about what a person
+	// denied it once. 0 asks again each time.
+	DenyCache time.Duration
+	// PromptRate limits the requests of one session.
+	PromptRate PromptRate
+	// Prompter, if not nil, is an approver inside this process.
+	Prompter Prompter
+	// Store keeps the answers at the scopes Agent and Global; nil is a MemoryStore.
+	Store Store
+	// Rules are the operator's standing rules; SetRules replaces them.
+	Rules Rules
+	// Normalize brings strings into one Unicode normal form before payloads are
+	// compared; norm.NFC.String of golang.org/x/text is one. nil compares as is.
+	Normalize func(string) string
+	// Now is the clock of records, the denial cache and the rate limit; nil is time.Now.
+	Now func() time.Time
+}
+
+// NoApprover is what to do with a request when nobody can answer it. A word
+// that is neither counts as NoApproverDeny.
+type NoApprover string
+
+const (
+	NoApproverWait NoApprover = "wait"
+	NoApproverDeny NoApprover = "deny"
+)
+
+const defaultTimeout = 5 * time.Minute
+
+// A Prompter asks a person. Prompt is called once for each request, on its own
+// goroutine, with the presentation built, and must return when ctx ends, which
+// it does as soon as the request is decided in any way. An error means that
+// this prompter cannot answer; others still may.
+type Prompter interface {
+	Prompt(ctx context.Context, p Pending) (Answer, error)
+}
+
+// A Controller decides on calls. It is safe for concurrent use.
+type Controller struct {
+	opts       Options
+	ids        ids
+	rulesInUse atomic.Pointer[Rules]
+
+	mu        sync.Mutex
+	sessions  map[string]*session
+	pending   map[string]*pending
+	recent    recentDecisions
+	approvers int
+	listeners []*listener
+	lastSeq   uint64
+}
+
+// NewController makes a Controller with one open session, whose id is "".
+func NewController(o Options) *Controller {
+	o.Mode = cmp.Or(o.Mode, Interactive)
+	if o.Timeout <= 0 {
+		o.Timeout = defaultTimeout
+	}
+	o.NoApprover = cmp.Or(o.NoApprover, NoApproverWait)
+	if o.Store == nil {
+		o.Store = NewMemoryStore()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	c := &Controller{
+		opts:     o,
+		ids:      ids{prefix: strings.ToLower(rand.Text()[:8])},
+		sessions: map[string]*session{"": newSession("", o.PromptRate, o.Now())},
+		pending:  map[string]*pending{},
+	}
+	c.SetRules(o.Rules)
+	return c
+}
+
+// SetRules replaces the standing rules. Requests that wait are judged again, so
+// that a new deny also ends what is on an approver's screen.
+func (c *Controller) SetRules(r Rules) {
+	if r == nil {
+		r = &RuleList{}
+	}
+	c.rulesInUse.Store(&r)
+	c.settle(func(*pending) bool { return true })
+}
+
+func (c *Controller) rules() Rules { return *c.rulesInUse.Load() }
+
+// Decide returns the grant for a call, or a *DeniedError. It waits for a person
+// where the order of a decision (see the package comment) ends in asking.
+func (c *Controller) Decide(ctx context.Context, call Call) (Grant, error) {
+	q, err := c.question(call)
+	if err != nil {
+		return c.conclude(&question{call: call}, verdictInvalid(err))
+	}
+	if v := c.evaluate(q); v != nil {
+		return c.conclude(q, v)
+	}
+	return c.ask(ctx, q)
+}
+
+// A Verdict is what Check says: what Decide would do with a call.
+type Verdict struct {
+	Effect Effect
+	Source Source
+	Scope  Scope
+	Rule   string
+	Reason string
+	Hint   string
+}
+
+// Check says what Decide would do, without asking anybody or leaving a trace.
+func (c *Controller) Check(call Call) Verdict {
+	q, err := c.question(call)
+	var v *verdict
+	if err != nil {
+		v = verdictInvalid(err)
+	} else if v = c.evaluate(q); v == nil {
+		return Verdict{Effect: Ask, Source: SourceAsk, Reason: "a person is asked"}
+	}
+	return Verdict{v.effect, v.source, v.scope, v.rule, v.reason, v.hint}
+}
+
+var (
+	errSessionClosed = errors.New("session is not open")
+	errNotRemembered = errors.New("nothing is remembered under this id")
+)
+
+// question prepares a call. Its error is a bug of the caller or of the tool.
+func (c *Controller) question(call Call) (*question, error) {
+	q := &question{call: call, mode: c.opts.Mode.tighten(call.Mode)}
+	c.mu.Lock()
+	q.session = c.sessions[call.SessionID]
+	c.mu.Unlock()
+	if q.session == nil {
+		return nil, fmt.Errorf("session %q: %w", call.SessionID, errSessionClosed)
+	}
+	r := call.Request
+	if r == nil {
+		return q, nil
+	}
+	q.call.ToolName = cmp.Or(call.ToolName, r.ToolName)
+	if r.ToolName != q.call.ToolName {
+		return nil, fmt.Errorf("the call is for tool %q, its request for %q", call.ToolName, r.ToolName)
+	}
+	var err error
+	q.fingerprint, q.payload, err = fingerprint(call.Connector, r.ToolName, r.Payload, c.opts.Normalize)
+	return q, err
+}
+
+// conclude turns a verdict that nobody had to be asked for into Decide's result.
+func (c *Controller) conclude(q *question, v *verdict) (Grant, error) {
+	if v.memory != nil {
+		c.storeOf(q, v.memory.Scope).Touch(*v.memory, c.opts.Now())
+	}
+	return outcome{c.decision(q, v, ""), v}.result(q)
+}
+
+func (c *Controller) decision(q *question, v *verdict, requestID string) Decision {
+	return Decision{
+		ID:        c.ids.next("dec"),
+		RequestID: requestID,
+		CallID:    q.call.ID,
+		SessionID: q.call.SessionID,
+		Agent:     q.call.Agent,
+		ToolName:  q.call.ToolName,
+		Connector: q.call.Connector,
+		Action:    v.action,
+		Scope:     v.scope,
+		Reject:    v.reject,
+		Source:    v.source,
+		Rule:      v.rule,
+		Reason:    v.reason,
+		Approver:  v.approver,
+		Feedback:  v.feedback,
+		Digest:    q.call.Digest,
+		Time:      c.opts.Now(),
+	}
+}
+
+// An outcome is a verdict that has become a record.
+type outcome struct {
+	decision Decision
+	verdict  *verdict
+}
+
+// result is the only place that makes a Grant.
+func (o outcome) result(q *question) (Grant, error) {
+	if o.verdict.effect != Allow {
+		return Grant{}, &DeniedError{o.decision, o.verdict.code, o.verdict.hint, o.verdict.cause}
+	}
+	return Grant{subject: q.call.Subject, digest: q.call.Digest, decision: o.decision}, nil
+}
+
+// ids makes names that no other controller's will be taken for, in this process
+// or in one that ran before: an answer to a dead request must find nothing.
+type ids struct {
+	prefix string
+	n      atomic.Uint64
+}
+
+func (i *ids) next(kind string) string {
+	return kind + "-" + i.prefix + "-" + strconv.FormatUint(i.n.Add(1), 10)
+}

@@ -1,0 +1,292 @@
+package approval
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The person at the prompt is a target too: a request that can move the cursor,
+// repaint a line, reverse the reading order or hide a word gets approved for
+// something other than what runs. Everything shown goes through this file.
+
+// maxMarks is how many combining marks may follow one character. The scripts
+// that people write need no more; a tall stack covers the lines around it.
+const maxMarks = 4
+
+// Escape makes s safe to print on a terminal and hard to misread. Control
+// characters, ANSI sequences, bidirectional overrides, zero-width, blank-looking
+// and other invisible characters are shown as <U+202E>, bytes that are not UTF-8
+// as <0xFF>. A line feed stays, and a tab becomes an arrow and three spaces, so
+// that it differs from spaces. Text that needs none of this comes back as it is.
+func Escape(s string) string {
+	if isPlain(s) {
+		return s
+	}
+	var b strings.Builder
+	marks := 0
+	for i := 0; i < len(s); {
+		if isPlain(s[i : i+1]) { // nearly all of most texts
+			b.WriteByte(s[i])
+			i, marks = i+1, 0
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		marks = countMarks(marks, r)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, "<0x%02X>", s[i])
+		case r == '\t':
+			b.WriteString("→   ")
+		case isVisible(r) && marks <= maxMarks:
+			b.WriteRune(r)
+		default:
+			fmt.Fprintf(&b, "<U+%04X>", r)
+		}
+		i += size
+	}
+	return b.String()
+}
+
+// EscapeLine is Escape for text that has one line to itself: a name, a
+// description. Line breaks are shown as well.
+func EscapeLine(s string) string {
+	return strings.ReplaceAll(Escape(s), "\n", "<U+000A>")
+}
+
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c != '\n' && (c < 0x20 || c > 0x7e) {
+			return false
+		}
+	}
+	return true
+}
+
+func countMarks(before int, r rune) int {
+	if unicode.Is(unicode.M, r) {
+		return before + 1
+	}
+	return 0
+}
+
+// isVisible reports whether r puts ink on the screen, or is a plain space.
+// unicode.IsPrint has no control, format, private, unassigned or separator
+// characters; what it lets through and nobody sees is excluded by name.
+func isVisible(r rune) bool {
+	switch {
+	case !unicode.IsPrint(r):
+		return false
+	case r == '\u2800': // Braille pattern blank
+		return false
+	case unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r): // Hangul fillers, ...
+		return false
+	case unicode.Is(unicode.Variation_Selector, r): // can carry a hidden message
+		return false
+	}
+	return true
+}
+
+// Display limits of a presentation built by Controller.Show. The full text is
+// kept beside it.
+const (
+	maxShownLines = 200
+	maxShownBytes = 16 << 10
+)
+
+// Truncate cuts content to at most maxLines lines and maxBytes bytes and ends it
+// with a line that counts what is not shown. When something was cut, metadata
+// holds the whole text as "full_content", and what is missing as "hidden_lines"
+// and "hidden_bytes"; otherwise it is nil.
+func Truncate(content string, maxLines, maxBytes int) (shown string, metadata map[string]any) {
+	shown = cutAtRune(cutAtLine(content, maxLines), maxBytes)
+	hidden := content[len(shown):]
+	if hidden == "" {
+		return content, nil
+	}
+	lines := strings.Count(strings.TrimSuffix(strings.TrimPrefix(hidden, "\n"), "\n"), "\n") + 1
+	note := fmt.Sprintf("... %d more lines, %d bytes not shown", lines, len(hidden))
+	if lines == 1 {
+		note = fmt.Sprintf("... %d more bytes not shown", len(hidden))
+	}
+	if shown != "" {
+		note = strings.TrimSuffix(shown, "\n") + "\n" + note
+	}
+	return note, map[string]any{
+		"full_content": content,
+		"hidden_lines": lines,
+		"hidden_bytes": len(hidden),
+	}
+}
+
+// cutAtLine keeps the first n lines, without the last one's line feed if more follows.
+func cutAtLine(s string, n int) string {
+	end := 0
+	for range n {
+		i := strings.IndexByte(s[end:], '\n')
+		if i < 0 {
+			return s
+		}
+		end += i + 1
+	}
+	if end == len(s) {
+		return s
+	}
+	return s[:max(end-1, 0)]
+}
+
+func cutAtRune(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	n = max(n, 0)
+	for back := 0; back < utf8.UTFMax-1 && n-back >= 0; back++ {
+		if utf8.RuneStart(s[n-back]) {
+			return s[:n-back]
+		}
+	}
+	return s[:n]
+}
+
+// DescribeBinary says "Binary file: image/png (2.3 KB)" of data that is not
+// text, and false of text. Data is binary when it has a NUL byte or when an
+// eighth of it is not UTF-8. How it begins only gives it a name: a script that
+// starts with the letters of an image format is still shown as a script.
+func DescribeBinary(data []byte) (string, bool) {
+	if bytes.IndexByte(data, 0) < 0 && !mostlyInvalid(data) {
+		return "", false
+	}
+	return fmt.Sprintf("Binary file: %s (%s)", sniff(data), byteSize(len(data))), true
+}
+
+// sniff knows the formats a tool is likely to write. net/http knows more, and
+// would cost every user of this package its start-up time.
+func sniff(data []byte) string {
+	for _, m := range [...]struct{ magic, mediaType string }{
+		{"\x89PNG\r\n\x1a\n", "image/png"},
+		{"\xff\xd8\xff", "image/jpeg"},
+		{"GIF87a", "image/gif"},
+		{"GIF89a", "image/gif"},
+		{"%PDF-", "application/pdf"},
+		{"PK\x03\x04", "application/zip"},
+		{"\x1f\x8b", "application/gzip"},
+		{"BZh", "application/x-bzip2"},
+		{"\xfd7zXZ\x00", "application/x-xz"},
+		{"\x28\xb5\x2f\xfd", "application/zstd"},
+		{"\x7fELF", "application/x-executable"},
+		{"\xcf\xfa\xed\xfe", "application/x-mach-binary"},
+		{"\x00asm", "application/wasm"},
+		{"SQLite format 3\x00", "application/vnd.sqlite3"},
+	} {
+		if bytes.HasPrefix(data, []byte(m.magic)) {
+			return m.mediaType
+		}
+	}
+	return "application/octet-stream"
+}
+
+func mostlyInvalid(data []byte) bool {
+	invalid := 0
+	for rest := data; len(rest) > 0; {
+		r, size := utf8.DecodeRune(rest)
+		if r == utf8.RuneError && size == 1 {
+			invalid++
+		}
+		rest = rest[size:]
+	}
+	return invalid > len(data)/8
+}
+
+// byteSize is in multiples of 1000, as "2.3 KB".
+func byteSize(n int) string {
+	const units = "KMGTPE"
+	if n < 1000 {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	f, unit := float64(n)/1000, 0
+	for f >= 999.95 && unit < len(units)-1 {
+		f, unit = f/1000, unit+1
+	}
+	return fmt.Sprintf("%.1f %cB", f, units[unit])
+}
+
+// maxBinaryText is up to how many bytes a binary file can still be read in full.
+const maxBinaryText = 64 << 10
+
+// binaryPresentation keeps the escaped bytes of a small file within reach: one
+// NUL byte must not be enough to hide a script from the person who approves it.
+func binaryPresentation(content, description string) *Presentation {
+	metadata := map[string]any{"binary": true, "size": len(content)}
+	if len(content) <= maxBinaryText {
+		metadata["full_content"] = Escape(content)
+	}
+	return &Presentation{Type: Text, Content: description, Metadata: metadata}
+}
+
+// safePresentation is p as it may be printed: escaped, cut, the content of a
+// binary file as its type and size. The full text that it keeps is escaped too,
+// since a pager prints it on the same terminal.
+func safePresentation(p Presentation) *Presentation {
+	if text, binary := DescribeBinary([]byte(p.Content)); binary && p.Type == FileContent {
+		return binaryPresentation(p.Content, text)
+	}
+	shown, cut := Truncate(Escape(p.Content), maxShownLines, maxShownBytes)
+	safe := &Presentation{Type: p.Type.orText(), Content: shown, Language: EscapeLine(p.Language)}
+	safe.Metadata, _ = escapeValues(p.Metadata).(map[string]any)
+	if cut != nil {
+		if full, ok := p.Metadata["full_content"].(string); ok { // the tool had cut it already
+			cut["full_content"] = Escape(full)
+		}
+		if safe.Metadata == nil {
+			safe.Metadata = cut
+		} else {
+			maps.Copy(safe.Metadata, cut)
+		}
+	}
+	return safe
+}
+
+func (t PresentationType) orText() PresentationType {
+	switch t {
+	case Diff, FileContent, Command, Structured:
+		return t
+	}
+	return Text
+}
+
+func escapeValues(v any) any {
+	switch v := v.(type) {
+	case string:
+		return Escape(v)
+	case map[string]any:
+		if v == nil {
+			return v
+		}
+		m := make(map[string]any, len(v))
+		for k, e := range v {
+			m[EscapeLine(k)] = escapeValues(e)
+		}
+		return m
+	case []any:
+		s := make([]any, len(v))
+		for i, e := range v {
+			s[i] = escapeValues(e)
+		}
+		return s
+	}
+	return v
+}
+
+// defaultPresentation shows the payload of a request that brings no
+// presentation of its own.
+func defaultPresentation(r Request) Presentation {
+	b, err := json.MarshalIndent(r.Payload, "", "  ")
+	if err != nil {
+		return Presentation{Type: Text, Content: r.Description}
+	}
+	return Presentation{Type: Structured, Content: string(b), Language: "json"}
+}

@@ -1,0 +1,20 @@
+package approval
+
+// A Grant is the permission to do one thing. Only this package can make one, so
+// a value of this type is the evidence that Decide said yes; the zero Grant
+// permits nothing and carries nothing to do.
+type Grant struct {
+	subject  any
+	digest   string
+	decision Decision
+}
+
+// Subject is the very value that Call.Subject held when the call was decided.
+// What runs takes its command from here and from nowhere else.
+func (g Grant) Subject() any { return g.subject }
+
+// Digest is the digest of the subject that was decided on.
+func (g Grant) Digest() string { return g.digest }
+
+// Decision is the record of who or what permitted it.
+func (g Grant) Decision() Decision { return g.decision }

@@ -1,0 +1,356 @@
+package approval
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Source names the step of the order of a decision. A call that cannot be
+// decided on at all (its payload is no JSON, its session is not open) is refused
+// before the first step, as SourceInvalid.
+type Source string
+
+const (
+	SourceInvalid         Source = "invalid_call"
+	SourceBlocked         Source = "blocked"
+	SourceDenyRule        Source = "deny_rule"
+	SourceRememberedDeny  Source = "remembered_deny"
+	SourceBatch           Source = "batch"
+	SourceNotNeeded       Source = "not_needed"
+	SourceMode            Source = "mode"
+	SourceRememberedAllow Source = "remembered_allow"
+	SourceAllowRule       Source = "allow_rule"
+	SourceDenialCache     Source = "denial_cache"
+	SourceAsk             Source = "ask"
+)
+
+// A question is one call with what every step needs to know about it.
+type question struct {
+	call        Call
+	mode        Mode
+	session     *session
+	fingerprint Fingerprint // only if call.Request is not nil
+	payload     string      // canonical JSON
+}
+
+func (q *question) key(s Scope, e Effect) Key {
+	k := Key{Scope: s, Effect: e, Fingerprint: q.fingerprint}
+	switch s {
+	case Session:
+		k.Holder = q.call.SessionID
+	case Agent:
+		k.Holder = q.call.Agent
+	}
+	return k
+}
+
+// A verdict is what a step says when it decides. The zero verdict denies.
+type verdict struct {
+	effect   Effect
+	action   Action
+	source   Source
+	scope    Scope
+	reject   RejectMode
+	rule     string
+	reason   string
+	approver string
+	feedback string
+
+	code  Code
+	hint  string
+	cause error
+
+	memory *Key // what was remembered and has now been used
+}
+
+// order is the order of a decision: the first step that has an opinion decides.
+// When none has, a person is asked. doc.go has the same table in words.
+//
+// Whatever somebody wants denied for good comes before anything that allows. The
+// denial cache comes after: all it does is spare people the same question twice.
+var order = [...]struct {
+	source Source
+	decide func(*Controller, *question) *verdict
+}{
+	{SourceBlocked, (*Controller).blocked},
+	{SourceDenyRule, (*Controller).denyRule},
+	{SourceRememberedDeny, (*Controller).rememberedDeny},
+	{SourceBatch, (*Controller).batchRejected},
+	{SourceNotNeeded, (*Controller).notNeeded},
+	{SourceMode, (*Controller).byMode},
+	{SourceRememberedAllow, (*Controller).rememberedAllow},
+	{SourceAllowRule, (*Controller).allowRule},
+	{SourceDenialCache, (*Controller).denialCache},
+}
+
+// evaluate walks the order. It returns nil when a person must be asked.
+func (c *Controller) evaluate(q *question) *verdict {
+	for _, step := range order {
+		if v := step.decide(c, q); v != nil {
+			v.source = step.source
+			return v
+		}
+	}
+	return nil
+}
+
+func (c *Controller) blocked(q *question) *verdict {
+	if q.call.Err == nil {
+		return nil
+	}
+	v := &verdict{action: BlockedAction, code: CodeBlocked, cause: q.call.Err}
+	var b *Blocked
+	switch {
+	case !errors.As(q.call.Err, &b):
+		v.reason = "the tool's check failed: " + q.call.Err.Error()
+	case b == nil: // a typed nil: the tool said no and not why
+		v.reason, v.cause = "the tool gave no reason", nil
+	default:
+		v.reason, v.rule, v.hint = b.Reason, b.Rule, b.Hint
+	}
+	return v
+}
+
+func (c *Controller) denyRule(q *question) *verdict {
+	r, ok := c.rules().Match(Deny, q.call)
+	if !ok {
+		return nil
+	}
+	return &verdict{
+		action: Denied, code: CodeDenied, rule: r.String(), reason: because("denied by rule "+r.String(), r.Reason),
+		hint: "A standing rule forbids this tool; another attempt will be refused too.",
+	}
+}
+
+func (c *Controller) allowRule(q *question) *verdict {
+	r, ok := c.rules().Match(Allow, q.call)
+	if !ok {
+		return nil
+	}
+	return &verdict{effect: Allow, action: Approved, rule: r.String(), reason: because("allowed by rule "+r.String(), r.Reason)}
+}
+
+func because(what, why string) string {
+	if why == "" {
+		return what
+	}
+	return what + ": " + why
+}
+
+// remembered looks in the narrower scope first, so that a decision names the
+// memory that is closest to the call.
+func (c *Controller) remembered(q *question, e Effect) (Memory, bool, error) {
+	if q.call.Request == nil {
+		return Memory{}, false, nil
+	}
+	for _, scope := range [...]Scope{Session, Agent, Global} {
+		if scope == Agent && q.call.Agent == "" {
+			continue
+		}
+		m, ok, err := c.storeOf(q, scope).Lookup(q.key(scope, e))
+		if ok || err != nil {
+			return m, ok, err
+		}
+	}
+	return Memory{}, false, nil
+}
+
+func (c *Controller) storeOf(q *question, s Scope) Store {
+	if s == Session {
+		return q.session.memory
+	}
+	return c.opts.Store
+}
+
+func (c *Controller) rememberedDeny(q *question) *verdict {
+	m, ok, err := c.remembered(q, Deny)
+	if err != nil {
+		return verdictStore(err)
+	}
+	if !ok {
+		return nil
+	}
+	return &verdict{
+		action: Denied, code: CodeDenied, scope: m.Key.Scope, reject: RejectSoft, rule: m.ID,
+		approver: m.Approver, feedback: m.Feedback, memory: &m.Key,
+		reason: fmt.Sprintf("denied for this %s by %s", scopeWord(m.Key.Scope), m.Approver),
+		hint:   withFeedback("The user has denied this and wants that remembered; do not try it again.", m.Feedback),
+	}
+}
+
+func (c *Controller) rememberedAllow(q *question) *verdict {
+	m, ok, err := c.remembered(q, Allow)
+	if err != nil {
+		return verdictStore(err)
+	}
+	if !ok {
+		return nil
+	}
+	v := &verdict{
+		effect: Allow, action: Approved, scope: m.Key.Scope, rule: m.ID,
+		approver: m.Approver, feedback: m.Feedback, memory: &m.Key,
+		reason: fmt.Sprintf("allowed for this %s by %s", scopeWord(m.Key.Scope), m.Approver),
+	}
+	if m.Key.Scope == Session {
+		v.action = SessionApproved
+	}
+	return v
+}
+
+func scopeWord(s Scope) string {
+	if s == Global {
+		return "whole installation"
+	}
+	return string(s)
+}
+
+func (c *Controller) batchRejected(q *question) *verdict {
+	if q.call.BatchID == "" {
+		return nil
+	}
+	c.mu.Lock()
+	d, ok := q.session.rejected[q.call.BatchID]
+	c.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	return &verdict{
+		action: Denied, code: CodeDenied, reject: RejectHard, approver: d.Approver, feedback: d.Feedback,
+		reason: fmt.Sprintf("the rest of the batch was rejected by %s", d.Approver),
+		hint:   withFeedback(rejectHint(RejectHard), d.Feedback),
+	}
+}
+
+func (c *Controller) notNeeded(q *question) *verdict {
+	if q.call.Request != nil {
+		return nil
+	}
+	return &verdict{effect: Allow, action: NotNeeded, reason: "the tool asks for no approval"}
+}
+
+func (c *Controller) byMode(q *question) *verdict {
+	switch q.mode {
+	case ApproveAll:
+		return &verdict{effect: Allow, action: Approved, reason: "mode approve_all"}
+	case Interactive:
+		return nil
+	}
+	return &verdict{
+		action: Denied, code: CodeDenied, reason: "mode strict: what needs a question is denied",
+		hint: "Only calls that need no approval run here.",
+	}
+}
+
+func (c *Controller) denialCache(q *question) *verdict {
+	c.mu.Lock()
+	cached, ok := q.session.denied[q.fingerprint]
+	c.mu.Unlock()
+	if !ok || !c.opts.Now().Before(cached.until) {
+		return nil
+	}
+	d := cached.decision
+	return &verdict{
+		action: Denied, code: CodeDenied, reject: RejectSoft, approver: d.Approver, feedback: d.Feedback,
+		reason: fmt.Sprintf("denied by %s at %s, and not asked again for %s", d.Approver, d.Time.Format(time.TimeOnly), c.opts.DenyCache),
+		hint:   withFeedback("The user has just denied this; do not try it again.", d.Feedback),
+	}
+}
+
+func rejectHint(m RejectMode) string {
+	switch m {
+	case RejectSoft:
+		return "The user rejected this call. Go on without it."
+	case RejectExplain:
+		return "Not run. Explain to the user why this call is needed, then make it again."
+	}
+	return "The user rejected this call and the rest of its batch. Stop, and wait for the user."
+}
+
+func withFeedback(hint, feedback string) string {
+	if strings.TrimSpace(feedback) == "" {
+		return hint
+	}
+	return hint + " Feedback: " + feedback
+}
+
+func verdictInvalid(err error) *verdict {
+	v := &verdict{action: Denied, source: SourceInvalid, code: CodeDenied, reason: err.Error(), cause: err}
+	if errors.Is(err, errSessionClosed) {
+		v.action, v.code = Dismissed, CodeCancelled
+	}
+	return v
+}
+
+func verdictStore(err error) *verdict {
+	return &verdict{
+		action: Denied, code: CodeDenied, cause: err,
+		reason: fmt.Sprintf("the remembered decisions cannot be read: %v", err),
+		hint:   "This is a fault of the installation, not of the call; tell the user.",
+	}
+}
+
+func verdictSessionClosed(id string) *verdict {
+	return &verdict{
+		action: Dismissed, source: SourceAsk, code: CodeCancelled, cause: errSessionClosed,
+		reason: fmt.Sprintf("session %q was closed", id),
+	}
+}
+
+func verdictCancelled(cause error) *verdict {
+	return &verdict{
+		action: Dismissed, source: SourceAsk, code: CodeCancelled, cause: cause,
+		reason: "the call was cancelled before anybody answered",
+	}
+}
+
+func verdictTimeout(d time.Duration, problem error) *verdict {
+	v := &verdict{
+		action: TimedOut, source: SourceAsk, code: CodeTimeout, reason: fmt.Sprintf("no answer within %s", d),
+		hint: "Nobody answered. Go on without this call, or ask the user when they are back.",
+	}
+	if problem != nil {
+		v.reason += fmt.Sprintf(" (prompter: %v)", problem)
+	}
+	return v
+}
+
+func verdictNoApprover(problem error) *verdict {
+	v := &verdict{
+		action: Denied, source: SourceAsk, code: CodeNoApprover, reason: "nobody is connected who could approve this",
+		hint: "Nobody can approve calls here now; only calls that need no approval run.",
+	}
+	if problem != nil {
+		v.reason += fmt.Sprintf(" (prompter: %v)", problem)
+	}
+	return v
+}
+
+func verdictRateLimit(r PromptRate) *verdict {
+	return &verdict{
+		action: Denied, source: SourceAsk, code: CodeLimit,
+		reason: fmt.Sprintf("too many requests for approval: this session may make %d at once and then one each %s", r.Burst, r.Every),
+		hint:   "Slow down, and ask for fewer things that need approval.",
+	}
+}
+
+func verdictDismissed(approver string) *verdict {
+	return &verdict{
+		action: Dismissed, source: SourceAsk, code: CodeDenied, approver: approver,
+		reason: "dismissed without a decision by " + approver,
+		hint:   "The user closed the question without deciding. Ask before you try it again.",
+	}
+}
+
+func verdictAnswer(a Answer) *verdict {
+	v := &verdict{source: SourceAsk, scope: a.Scope, approver: a.Approver, feedback: a.Feedback}
+	if a.Allow {
+		v.effect, v.action, v.reason = Allow, Approved, "approved by "+a.Approver
+		return v
+	}
+	v.action, v.reject, v.code = Denied, a.Reject, CodeDenied
+	v.reason = because("rejected by "+a.Approver, a.Feedback)
+	v.hint = withFeedback(rejectHint(a.Reject), a.Feedback)
+	return v
+}

@@ -1,0 +1,355 @@
+package approval
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Pending is a request that waits for an answer, as approvers see it. Its maps
+// and slices are shared: do not change them. Its text comes from tools and
+// agents: print it through Escape or EscapeLine. Only the presentation has been
+// through that already.
+type Pending struct {
+	ID             string            `json:"id"` // what Answer refers to; never used twice
+	CallID         string            `json:"call_id,omitempty"`
+	SessionID      string            `json:"session_id"`
+	Agent          string            `json:"agent,omitempty"`
+	ToolName       string            `json:"tool_name"`
+	Connector      string            `json:"connector,omitempty"`
+	BatchID        string            `json:"batch_id,omitempty"`
+	GroupID        string            `json:"group_id,omitempty"`
+	Description    string            `json:"description"`
+	Payload        map[string]any    `json:"payload"`
+	Presentation   *Presentation     `json:"presentation,omitempty"` // nil until somebody has had it shown
+	Digest         string            `json:"digest,omitempty"`
+	Details        map[string]string `json:"details,omitempty"`
+	BatchRemaining []string          `json:"batch_remaining,omitempty"`
+	Requested      time.Time         `json:"requested"`
+	Expires        time.Time         `json:"expires"`
+}
+
+// pending is one waiting request.
+type pending struct {
+	id        string
+	seq       uint64 // age order
+	q         *question
+	requested time.Time
+	done      chan struct{} // closed once outcome is set
+
+	// mu is held while an answer is being stored and taken, so that of two
+	// answers, a timeout and a cancellation exactly one becomes the outcome.
+	// It is taken before Controller.mu, never after.
+	mu      sync.Mutex
+	outcome *outcome
+
+	building     chan struct{} // holds one token while the presentation is built
+	presentation atomic.Pointer[Presentation]
+	problem      error // why the Prompter could not answer; guarded by Controller.mu
+}
+
+func (c *Controller) snapshot(p *pending) Pending {
+	call := &p.q.call
+	return Pending{
+		ID:             p.id,
+		CallID:         call.ID,
+		SessionID:      call.SessionID,
+		Agent:          call.Agent,
+		ToolName:       call.ToolName,
+		Connector:      call.Connector,
+		BatchID:        call.BatchID,
+		GroupID:        call.Request.GroupID,
+		Description:    call.Request.Description,
+		Payload:        call.Request.Payload,
+		Presentation:   p.presentation.Load(),
+		Digest:         call.Digest,
+		Details:        call.Details,
+		BatchRemaining: call.BatchRemaining,
+		Requested:      p.requested,
+		Expires:        p.requested.Add(c.opts.Timeout),
+	}
+}
+
+// ask waits for a person, and for whatever else may end the request.
+func (c *Controller) ask(ctx context.Context, q *question) (Grant, error) {
+	if err := ctx.Err(); err != nil {
+		return c.conclude(q, verdictCancelled(err))
+	}
+	p, refused := c.register(q)
+	if refused != nil {
+		return c.conclude(q, refused)
+	}
+	// An answer that covers this call may have been stored between the last look
+	// and the registration, too late for the one and too early for the other.
+	if v := c.evaluate(q); v != nil {
+		c.resolve(p, v)
+	}
+	stop := c.prompt(ctx, p)
+	defer stop()
+	c.wait(ctx, p)
+	return p.outcome.result(q)
+}
+
+func (c *Controller) register(q *question) (*pending, *verdict) {
+	now := c.opts.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.sessions[q.call.SessionID] != q.session:
+		return nil, verdictSessionClosed(q.call.SessionID)
+	case c.deserted():
+		return nil, verdictNoApprover(nil)
+	case !q.session.prompts.take(now):
+		return nil, verdictRateLimit(c.opts.PromptRate)
+	}
+	c.lastSeq++
+	p := &pending{
+		id:        c.ids.next("req"),
+		seq:       c.lastSeq,
+		q:         q,
+		requested: now,
+		done:      make(chan struct{}),
+		building:  make(chan struct{}, 1),
+	}
+	c.pending[p.id] = p
+	c.announce(Event{Kind: Requested, Pending: c.snapshot(p)})
+	return p, nil
+}
+
+// deserted reports whether a request must be refused for want of an approver.
+// c.mu is held.
+func (c *Controller) deserted() bool {
+	return c.opts.NoApprover != NoApproverWait && c.approvers == 0 && c.opts.Prompter == nil
+}
+
+// wait returns when p has an outcome.
+func (c *Controller) wait(ctx context.Context, p *pending) {
+	timer := time.NewTimer(c.opts.Timeout)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+	case <-timer.C:
+		c.resolve(p, verdictTimeout(c.opts.Timeout, c.problem(p)))
+	case <-ctx.Done():
+		c.resolve(p, verdictCancelled(ctx.Err()))
+	}
+	<-p.done
+}
+
+func (c *Controller) problem(p *pending) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return p.problem
+}
+
+// resolve gives p an outcome unless it has one, and says whether it did.
+func (c *Controller) resolve(p *pending, v *verdict) (Decision, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.outcome != nil {
+		return p.outcome.decision, false
+	}
+	d := c.decision(p.q, v, p.id)
+	c.complete(p, outcome{d, v})
+	return d, true
+}
+
+// complete ends p, on every screen. p.mu is held, and p has no outcome yet.
+func (c *Controller) complete(p *pending, o outcome) {
+	if o.verdict.memory != nil {
+		c.storeOf(p.q, o.verdict.memory.Scope).Touch(*o.verdict.memory, o.decision.Time)
+	}
+	p.outcome = &o
+	c.mu.Lock()
+	delete(c.pending, p.id)
+	c.recent.add(p.id, o.decision)
+	c.announce(Event{Kind: Resolved, Pending: c.snapshot(p), Decision: &o.decision})
+	c.mu.Unlock()
+	close(p.done)
+}
+
+// settle walks the order again for waiting requests, after something has been
+// learnt that may decide them.
+func (c *Controller) settle(which func(*pending) bool) {
+	c.mu.Lock()
+	waiting := c.waiting(which)
+	c.mu.Unlock()
+	for _, p := range waiting {
+		if v := c.evaluate(p.q); v != nil {
+			c.resolve(p, v)
+		}
+	}
+}
+
+// waiting lists requests, oldest first. c.mu is held.
+func (c *Controller) waiting(which func(*pending) bool) []*pending {
+	var list []*pending
+	for _, p := range c.pending {
+		if which(p) {
+			list = append(list, p)
+		}
+	}
+	slices.SortFunc(list, func(a, b *pending) int { return cmp.Compare(a.seq, b.seq) })
+	return list
+}
+
+// Pending lists the requests that wait for an answer, oldest first.
+func (c *Controller) Pending() []Pending {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	waiting := c.waiting(func(*pending) bool { return true })
+	list := make([]Pending, len(waiting))
+	for i, p := range waiting {
+		list[i] = c.snapshot(p)
+	}
+	return list
+}
+
+// find returns a waiting request, or says what has become of it.
+func (c *Controller) find(id string) (*pending, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p, ok := c.pending[id]; ok {
+		return p, nil
+	}
+	if d, ok := c.recent.byID[id]; ok {
+		return nil, &AnsweredError{ID: id, Decision: d}
+	}
+	return nil, &NotPendingError{ID: id}
+}
+
+// Show returns a waiting request with its presentation, which is built on the
+// first call and safe to print. It fails with a *NotPendingError or an
+// *AnsweredError, or with the error of ctx. A presentation that cannot be built
+// is replaced by the payload, with the cause in its metadata as "error".
+func (c *Controller) Show(ctx context.Context, id string) (Pending, error) {
+	p, err := c.find(id)
+	if err != nil {
+		return Pending{}, err
+	}
+	select {
+	case p.building <- struct{}{}:
+		defer func() { <-p.building }()
+	case <-ctx.Done():
+		return Pending{}, fmt.Errorf("approval: show %q: %w", id, ctx.Err())
+	}
+	if p.presentation.Load() == nil {
+		shown, err := present(ctx, &p.q.call)
+		if err != nil {
+			return Pending{}, fmt.Errorf("approval: show %q: %w", id, err)
+		}
+		p.presentation.Store(shown)
+		c.announceUpdate(p)
+	}
+	return c.snapshot(p), nil
+}
+
+// present builds what is shown. Its error is that of ctx.
+func present(ctx context.Context, call *Call) (*Presentation, error) {
+	var raw *Presentation
+	var problem error
+	if call.Present != nil {
+		raw, problem = call.Present(ctx)
+	}
+	if problem != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if raw == nil || problem != nil {
+		raw = call.Request.Presentation
+	}
+	if raw == nil {
+		d := defaultPresentation(*call.Request)
+		raw = &d
+	}
+	safe := safePresentation(*raw)
+	if problem != nil {
+		if safe.Metadata == nil {
+			safe.Metadata = map[string]any{}
+		}
+		safe.Metadata["error"] = Escape(problem.Error())
+	}
+	return safe, nil
+}
+
+// prompt has the Prompter ask, if there is one, until stop is called.
+func (c *Controller) prompt(ctx context.Context, p *pending) (stop func()) {
+	if c.opts.Prompter == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		if err := c.promptOnce(ctx, p.id); err != nil && ctx.Err() == nil {
+			c.prompterFailed(p, err)
+		}
+	}()
+	return cancel
+}
+
+func (c *Controller) promptOnce(ctx context.Context, id string) error {
+	shown, err := c.Show(ctx, id)
+	if err != nil {
+		return err
+	}
+	a, err := c.opts.Prompter.Prompt(ctx, shown)
+	if err != nil {
+		return err
+	}
+	a.Approver = cmp.Or(a.Approver, "prompter")
+	_, err = c.Answer(id, a)
+	return err
+}
+
+// prompterFailed leaves p to the other approvers, if there are any.
+func (c *Controller) prompterFailed(p *pending, err error) {
+	c.mu.Lock()
+	p.problem = err
+	alone := c.opts.NoApprover != NoApproverWait && c.approvers == 0
+	c.mu.Unlock()
+	if alone {
+		c.resolve(p, verdictNoApprover(err))
+	}
+}
+
+// Attach says that an approver has come who can answer requests, until detach
+// is called. Requests wait on when the last one leaves; what Options.NoApprover
+// says is asked when a request is new.
+func (c *Controller) Attach() (detach func()) {
+	c.addApprovers(1)
+	return sync.OnceFunc(func() { c.addApprovers(-1) })
+}
+
+func (c *Controller) addApprovers(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.approvers += n
+}
+
+// Approvers is how many approvers are attached, the Prompter not counted.
+func (c *Controller) Approvers() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.approvers
+}
+
+// recentDecisions remembers how the latest requests ended, so that a late
+// answer can be told who was first.
+type recentDecisions struct {
+	byID map[string]Decision
+	ring []string
+	next int
+}
+
+const maxRecent = 1024
+
+func (r *recentDecisions) add(id string, d Decision) {
+	if r.byID == nil {
+		r.byID, r.ring = map[string]Decision{}, make([]string, maxRecent)
+	}
+	delete(r.byID, r.ring[r.next])
+	r.ring[r.next], r.byID[id] = id, d
+	r.next = (r.next + 1) % maxRecent
+}

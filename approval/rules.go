@@ -1,0 +1,101 @@
+package approval
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// Rules answers for the operator's standing rules. Match returns the first rule
+// of the effect, Deny or Allow, that covers the call. It is asked for denies
+// before anything else is considered, so the order of rules between the two
+// effects does not matter. It is safe for concurrent use and does no I/O.
+type Rules interface {
+	Match(effect Effect, call Call) (Rule, bool)
+}
+
+// A Rule allows or denies tools by name. Tool and Connector are globs: * stands
+// for any run of characters and ? for one. An empty glob matches anything, but
+// not both may be empty.
+type Rule struct {
+	ID        string `json:"id,omitempty"`
+	Effect    Effect `json:"-"`
+	Tool      string `json:"tool,omitempty"`
+	Connector string `json:"connector,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+}
+
+// String names the rule for people: its ID, or else what it says.
+func (r Rule) String() string {
+	if r.ID != "" {
+		return r.ID
+	}
+	s := r.Effect.String()
+	if r.Tool != "" {
+		s += " tool " + r.Tool
+	}
+	if r.Connector != "" {
+		s += " connector " + r.Connector
+	}
+	return s
+}
+
+func (r Rule) covers(call Call) bool {
+	return (r.Tool == "" || glob(r.Tool, call.ToolName)) &&
+		(r.Connector == "" || glob(r.Connector, call.Connector))
+}
+
+// A RuleList is a fixed list of rules.
+type RuleList struct{ rules []Rule }
+
+// NewRules makes a RuleList. It refuses a rule that would match every call
+// because it names nothing, and one that neither allows nor denies.
+func NewRules(rules ...Rule) (*RuleList, error) {
+	for i, r := range rules {
+		switch {
+		case r.Effect != Deny && r.Effect != Allow:
+			return nil, fmt.Errorf("approval: rule %d %q: effect %s: a rule allows or denies", i, r, r.Effect)
+		case r.Tool == "" && r.Connector == "":
+			return nil, fmt.Errorf("approval: rule %d %q: names neither a tool nor a connector", i, r)
+		}
+	}
+	return &RuleList{append([]Rule(nil), rules...)}, nil
+}
+
+// Match implements Rules.
+func (l *RuleList) Match(effect Effect, call Call) (Rule, bool) {
+	for _, r := range l.rules {
+		if r.Effect == effect && r.covers(call) {
+			return r, true
+		}
+	}
+	return Rule{}, false
+}
+
+// glob matches all of name. It backtracks only to the last *, so that no
+// pattern takes more than len(pattern)*len(name) steps.
+func glob(pattern, name string) bool {
+	star, retry := -1, 0
+	p, n := 0, 0
+	for n < len(name) {
+		_, size := utf8.DecodeRuneInString(name[n:])
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, retry = p, n
+			p++
+		case p < len(pattern) && pattern[p] == '?':
+			p, n = p+1, n+size
+		case p < len(pattern) && pattern[p] == name[n]:
+			p, n = p+1, n+1
+		case star >= 0:
+			_, skipped := utf8.DecodeRuneInString(name[retry:])
+			retry += skipped
+			p, n = star+1, retry
+		default:
+			return false
+		}
+	}
+	for p < len(pattern) && pattern[p] == '*' {
+		p++
+	}
+	return p == len(pattern)
+}
