@@ -1,0 +1,455 @@
+// The shape of the repository, as tests: which package may import which and why,
+// one package comment each, documents that speak of things that exist.
+package sandgate_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/sandgate/sandgate"
+
+// An arrow forbids imports. Patterns name our packages by directory ("tools/..."
+// is tools and everything below); others are import paths of the standard
+// library, and the two words in quotes below.
+type arrow struct {
+	from   string
+	to     []string
+	except []string
+	why    string
+}
+
+const (
+	ours   = "ours"        // every package of this module
+	others = "third-party" // every package of another module
+)
+
+// Arrows point downwards only: tools propose, approval decides, confine
+// enforces, and none can do another's work.
+var forbidden = []arrow{
+	{"approval/...", []string{ours, others}, []string{"approval/..."},
+		"the decision point knows nothing of sandgate, so that any agent framework can use it alone"},
+	{"approval", []string{"net", "os", "os/exec", "syscall", "unsafe"}, nil,
+		"deciding is a function of the request, the rules, and answers that are handed in; it touches nothing"},
+
+	{"protocol", []string{ours, others}, []string{"approval"},
+		"clients import it: what crosses the wire must not drag the supervisor along"},
+	{"protocol", []string{"os", "os/exec", "net", "syscall", "unsafe"}, nil,
+		"it describes messages; opening sockets is the caller's work"},
+
+	{"sandboxprofile", []string{ours, others}, nil,
+		"the algebra of rights has no dependency that could change its meaning, and the in-sandbox init carries it"},
+	{"sandboxprofile/...", []string{ours}, []string{"sandboxprofile/..."},
+		"a compiler turns a profile into another language and knows nothing else"},
+	{"sandboxprofile/...", []string{others}, []string{"github.com/seccomp/libseccomp-golang"},
+		"of the compilers only seccomp needs help: the kernel's numbers of system calls, and the optimiser"},
+	{"sandboxprofile/...", []string{"os", "os/exec", "net"}, nil,
+		"computed purely, applied thinly: the same on every operating system, and testable as values"},
+
+	{"tools/...", []string{ours}, []string{"tools/...", "approval", "sandboxprofile"},
+		"a tool proposes; it must not reach what decides, enforces or serves"},
+	{"tools/...", []string{"os/exec", "net", "net/http"}, nil,
+		"a tool plans and never acts: it starts nothing and connects to nothing"},
+
+	{"confine/...", []string{ours}, []string{"confine/...", "sandboxprofile/..."},
+		"enforcement takes a finished profile; it has no opinion on who may do what"},
+	{"confine/wire", []string{ours, others}, []string{"sandboxprofile"},
+		"the messages between supervisor and init are linked into both"},
+	{"confine/sandboxinit", []string{"os/exec", "net", "sandboxprofile/..."}, []string{"sandboxprofile"},
+		"it starts in every sandbox: nothing slow to initialise, and nothing of a compiler inside"},
+	{"confine/...", []string{"net/http"}, nil,
+		"network filtering is package egress"},
+
+	{"egress/...", []string{ours}, []string{"egress/...", "sandboxprofile", "internal/..."},
+		"the proxy enforces host rules; it cannot ask, plan or record by itself"},
+
+	{"audit/...", []string{ours}, []string{"audit/...", "internal/..."},
+		"evidence must not depend on what it is evidence of"},
+	{"audit/...", []string{"net", "os/exec"}, nil,
+		"the log is a file"},
+
+	{"supervisor/...", []string{"cmd/...", "adapters/...", "ui/...", "client/..."}, nil,
+		"the one path of a call serves every way in, and knows none of them"},
+	{"supervisor/...", []string{"os/exec"}, nil,
+		"a program is started by confine and nowhere else: there is no second way to run one"},
+	{"supervisor", []string{"confine/..."}, []string{"confine"},
+		"it sees the interface Confiner, not a backend"},
+	{"supervisor/config", []string{ours}, []string{"supervisor/config/...", "approval", "sandboxprofile", "profiles", "tools/...", "internal/..."},
+		"loading a file reads and checks; it wires nothing"},
+
+	{"client/...", []string{ours}, []string{"client/...", "protocol", "approval", "internal/unixsock"},
+		"an agent runtime links it: whoever may only ask carries no code that can do"},
+	{"ui/...", []string{ours}, []string{"ui/...", "client/...", "protocol", "approval"},
+		"an approver is an ordinary client, with no way in of its own"},
+	{"adapters/...", []string{"cmd/...", "confine/...", "tools/...", "audit/..."}, nil,
+		"an adapter translates and calls; one that could plan or run would be a second policy"},
+
+	{"internal/...", []string{ours}, []string{"internal/..."},
+		"helpers below everything"},
+	{"profiles/...", []string{ours}, []string{"profiles/...", "sandboxprofile"},
+		"shipped policy is data"},
+	{"scripts/...", []string{ours}, []string{"scripts/...", "client", "protocol", "approval"},
+		"the demo's agent and operator have no more than an agent's and an operator's socket"},
+	{"cmd/sandgate-init", []string{ours}, []string{"confine/sandboxinit"},
+		"one line of main; the work is in the package that is tested"},
+	{"cmd/sandgate", []string{"unsafe", "confine/sandboxinit", "confine/wire"}, nil,
+		"commands print and parse; the mechanisms are below"},
+}
+
+// initImports is everything from other modules that the first process inside a
+// sandbox is made of. It is started for every sandbox, waits in every cell and is
+// the code nearest to the attacker: a new line here is a decision.
+var initImports = []string{
+	"github.com/landlock-lsm/go-landlock/landlock",
+	"github.com/landlock-lsm/go-landlock/landlock/internal",
+	"github.com/landlock-lsm/go-landlock/landlock/syscall",
+	"golang.org/x/sys/unix",
+	"kernel.org/pub/linux/libs/security/libcap/psx",
+}
+
+// A source is one parsed file of this module, found whatever its build tags.
+type source struct {
+	dir, name string
+	file      *ast.File
+}
+
+func (s source) test() bool { return strings.HasSuffix(s.name, "_test.go") }
+
+// sources parses every Go file of the module.
+func sources(t *testing.T) []source {
+	t.Helper()
+	var all []source
+	for _, file := range files(t) {
+		if path.Ext(file) != ".go" {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, source{path.Dir(file), path.Base(file), parsed})
+	}
+	return all
+}
+
+// files lists the repository's files, slash-separated, without what git ignores
+// by convention: bin, dist, testdata's fuzz finds, and anything hidden but .ci.
+func files(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "bin" || d.Name() == "dist" || hidden(name)) {
+			return fs.SkipDir
+		}
+		if d.Type().IsRegular() {
+			all = append(all, filepath.ToSlash(name))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func hidden(dir string) bool {
+	return strings.HasPrefix(dir, ".") && dir != "." && dir != ".ci"
+}
+
+// matches reports whether the package with this import path falls under one of
+// the patterns.
+func matches(importPath string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		dir, isOurs := strings.CutPrefix(importPath, module+"/")
+		switch pattern {
+		case ours:
+			return isOurs
+		case others:
+			return !isOurs && strings.Contains(strings.Split(importPath, "/")[0], ".")
+		case importPath:
+			return true
+		}
+		return isOurs && within(dir, pattern)
+	})
+}
+
+// within reports whether directory dir falls under pattern.
+func within(dir, pattern string) bool {
+	top, tree := strings.CutSuffix(pattern, "/...")
+	return dir == top || tree && strings.HasPrefix(dir, top+"/")
+}
+
+// imports returns the paths that a file imports.
+func imports(t *testing.T, f *ast.File) []string {
+	t.Helper()
+	var paths []string
+	for _, spec := range f.Imports {
+		p, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, p)
+	}
+	return paths
+}
+
+// TestImportsFollowTheLayout proves that no arrow points the wrong way.
+func TestImportsFollowTheLayout(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test() {
+			continue
+		}
+		for _, imported := range imports(t, s.file) {
+			if a := breaks(s.dir, imported); a != nil {
+				t.Errorf("%s/%s imports %s: %s must not: %s", s.dir, s.name, imported, a.from, a.why)
+			}
+		}
+	}
+}
+
+// breaks returns the arrow that forbids dir to import a package, or nil.
+func breaks(dir, imported string) *arrow {
+	for i, a := range forbidden {
+		if within(dir, a.from) && matches(imported, a.to) && !matches(imported, a.except) {
+			return &forbidden[i]
+		}
+	}
+	return nil
+}
+
+// TestArrowsForbid proves that the table can say no: a checker that never finds
+// anything looks exactly like a repository in order.
+func TestArrowsForbid(t *testing.T) {
+	for _, c := range []struct {
+		dir, imported string
+		forbidden     bool
+	}{
+		{"approval", module + "/protocol", true},
+		{"approval", "golang.org/x/text/unicode/norm", true},
+		{"approval", "os/exec", true},
+		{"approval", "encoding/json", false},
+		{"protocol", module + "/tools", true},
+		{"protocol", module + "/approval", false},
+		{"tools/shell", module + "/confine", true},
+		{"tools/shell", module + "/approval", false},
+		{"tools/shell", "mvdan.cc/sh/v3/syntax", false},
+		{"supervisor", module + "/cmd/sandgate", true},
+		{"supervisor", "os/exec", true},
+		{"supervisor", module + "/confine", false},
+		{"client", module + "/supervisor", true},
+		{"client", module + "/protocol", false},
+	} {
+		if got := breaks(c.dir, c.imported) != nil; got != c.forbidden {
+			t.Errorf("%s importing %s: forbidden is %t, want %t", c.dir, c.imported, got, c.forbidden)
+		}
+	}
+}
+
+// TestEveryPackageHasAPlace proves that no package escapes the table by being new.
+func TestEveryPackageHasAPlace(t *testing.T) {
+	for _, s := range sources(t) {
+		placed := slices.ContainsFunc(forbidden, func(a arrow) bool { return within(s.dir, a.from) })
+		if !placed && s.dir != "." {
+			t.Errorf("%s/%s: no arrow says what package %s must not import", s.dir, s.name, s.dir)
+		}
+	}
+}
+
+// TestInitImportsLittle proves what the in-sandbox init is made of.
+func TestInitImportsLittle(t *testing.T) {
+	list := exec.Command("go", "list", "-deps", "./cmd/sandgate-init")
+	list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+	list.Stderr = os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range strings.Fields(string(out)) {
+		if matches(p, []string{others}) && !strings.HasPrefix(p, "vendor/") {
+			got = append(got, p)
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, initImports) {
+		t.Errorf("sandgate-init is made of\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(initImports, "\n\t"))
+	}
+}
+
+// TestOnePackageComment proves that each package explains itself once.
+func TestOnePackageComment(t *testing.T) {
+	comments := map[string][]string{}
+	for _, s := range sources(t) {
+		if s.test() {
+			continue
+		}
+		if comments[s.dir] == nil {
+			comments[s.dir] = []string{}
+		}
+		if s.file.Doc != nil {
+			comments[s.dir] = append(comments[s.dir], s.name)
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(comments)) {
+		if len(comments[dir]) != 1 {
+			t.Errorf("%s has %d package comments %q, want exactly one", dir, len(comments[dir]), comments[dir])
+		}
+	}
+}
+
+// TestNoPackageState proves that nothing registers itself or changes behind the
+// caller's back: cmd builds everything, so the imports show the whole graph.
+func TestNoPackageState(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test() {
+			continue
+		}
+		for _, decl := range s.file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
+				t.Errorf("%s/%s has an init function", s.dir, s.name)
+			}
+		}
+	}
+}
+
+// testNames returns the names of all tests and fuzz targets, and of all scripts
+// of cmd/sandgate as TestScript/NAME.
+func testNames(t *testing.T) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	for _, s := range sources(t) {
+		for _, decl := range s.file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && s.test() && testName.MatchString(f.Name.Name) {
+				names[f.Name.Name] = true
+			}
+		}
+	}
+	for _, file := range files(t) {
+		if name, ok := strings.CutSuffix(path.Base(file), ".txtar"); ok && path.Base(path.Dir(file)) == "script" {
+			names["TestScript/"+name] = true
+		}
+	}
+	return names
+}
+
+var (
+	testName  = regexp.MustCompile(`^(Test|Fuzz)[A-Z]\w*$`)
+	testInDoc = regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*(?:/\\w+)?)`")
+	// A guarantee is a row of a table whose first cell is a number: | G7 | ...
+	guarantee = regexp.MustCompile(`(?m)^\| *(G\d+) *\|.*$`)
+)
+
+// TestGuaranteesAreTested proves that each guarantee of the threat model names
+// the test that shows it, and that the test exists.
+func TestGuaranteesAreTested(t *testing.T) {
+	text := read(t, "docs/threat-model.md")
+	known := testNames(t)
+	rows := guarantee.FindAllStringSubmatch(text, -1)
+	if len(rows) == 0 {
+		t.Fatal("docs/threat-model.md has no guarantees")
+	}
+	for _, row := range rows {
+		if !testInDoc.MatchString(row[0]) {
+			t.Errorf("guarantee %s names no test", row[1])
+		}
+	}
+	for _, name := range testInDoc.FindAllStringSubmatch(text, -1) {
+		if !known[name[1]] {
+			t.Errorf("docs/threat-model.md names %s, which does not exist", name[1])
+		}
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// documents returns the names of all Markdown files.
+func documents(t *testing.T) []string {
+	t.Helper()
+	return slices.DeleteFunc(files(t), func(name string) bool { return path.Ext(name) != ".md" })
+}
+
+var (
+	makeInDoc    = regexp.MustCompile("(?m)(?:`|^ {4}\\$? ?|^\\$ )make ([a-z][a-z-]*)")
+	commandInDoc = regexp.MustCompile("(?m)(?:`|^ {4}\\$? ?|^\\$ )sandgate ([a-z][a-z-]*)")
+	linkInDoc    = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+	makeTarget   = regexp.MustCompile(`(?m)^([a-z][a-z-]*):`)
+	newCommand   = regexp.MustCompile(`Use:\s+"([a-z][a-z-]*)`)
+)
+
+// TestDocumentsNameWhatExists proves that the make targets, commands and files
+// that the documents point to are there.
+func TestDocumentsNameWhatExists(t *testing.T) {
+	targets := submatches(makeTarget, read(t, "Makefile"))
+	var commands []string
+	for _, s := range sources(t) {
+		if s.dir == "cmd/sandgate" && !s.test() {
+			commands = append(commands, submatches(newCommand, read(t, path.Join(s.dir, s.name)))...)
+		}
+	}
+	for _, doc := range documents(t) {
+		text := read(t, doc)
+		for _, target := range submatches(makeInDoc, text) {
+			if !slices.Contains(targets, target) {
+				t.Errorf("%s: `make %s`: the Makefile has no such target", doc, target)
+			}
+		}
+		for _, command := range submatches(commandInDoc, text) {
+			if !slices.Contains(commands, command) {
+				t.Errorf("%s: `sandgate %s`: there is no such command", doc, command)
+			}
+		}
+		for _, link := range submatches(linkInDoc, text) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(doc), link)); err != nil {
+				t.Errorf("%s: broken link: %v", doc, err)
+			}
+		}
+	}
+}
+
+// TestNoFileKnowsItsCheckout proves that no file holds the path of the directory
+// that it was written in: it would be wrong everywhere else.
+func TestNoFileKnowsItsCheckout(t *testing.T) {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(here, "/") < 2 {
+		t.Skipf("a checkout in %s has a path that says nothing", here)
+	}
+	for _, name := range files(t) {
+		if strings.Contains(read(t, name), here+"/") {
+			t.Errorf("%s mentions %s", name, here)
+		}
+	}
+}
+
+// submatches returns the first group of every match.
+func submatches(re *regexp.Regexp, text string) []string {
+	var found []string
+	for _, m := range re.FindAllStringSubmatch(text, -1) {
+		found = append(found, m[1])
+	}
+	return found
+}
