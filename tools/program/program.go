@@ -1,0 +1,192 @@
+// Package program holds the tool run: it executes one argument vector, without a
+// shell, and so without a shell's rules. Every call asks; a mode or a remembered
+// answer may make that silent.
+package program
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// Config is what the tool is built from. Under its zero value nothing is found
+// to run.
+type Config struct {
+	Paths   tools.Paths
+	Profile sandboxprofile.Profile
+	// Env is the program's whole environment: tools.BuildEnv. Its PATH is what a
+	// name without a slash is searched in.
+	Env []string
+}
+
+// New gives the tool run.
+func New(c Config) tools.Tool { return &runner{c} }
+
+var definition = tools.Definition{
+	Name: "run",
+	Description: "Run one program with arguments, without a shell: no pipes, redirections, variables or wildcards. " +
+		"Returns its output and exit status.",
+	InputSchema: json.RawMessage(`{
+  "type": "object",
+  "additionalProperties": false,
+  "required": ["argv"],
+  "properties": {
+    "argv": {
+      "type": "array",
+      "minItems": 1,
+      "items": {"type": "string"},
+      "description": "The program, by name or path, and its arguments, one string each.",
+      "examples": [["go", "test", "./..."], ["./configure", "--prefix=/usr"]]
+    },
+    "dir": {
+      "type": "string",
+      "minLength": 1,
+      "description": "The working directory, relative to the workspace or absolute. The workspace unless given.",
+      "examples": ["src"]
+    }
+  }
+}`),
+	Annotations: tools.Annotations{Title: "Run a program", DestructiveHint: true, OpenWorldHint: true},
+}
+
+type runner struct{ Config }
+
+func (r *runner) Definition() tools.Definition { return definition }
+
+// Plan implements tools.Tool. Besides, its error wraps tools.ErrNotFound or
+// tools.ErrNotExecutable if there is no such program to run.
+func (r *runner) Plan(c tools.Call) (tools.Proposal, error) {
+	argv := c.Strings("argv")
+	if err := checkArgv(argv); err != nil {
+		return tools.Proposal{}, err
+	}
+	dir, err := r.dir(c.String("dir"))
+	if err != nil {
+		return tools.Proposal{}, err
+	}
+	path, pins, err := r.find(argv, dir)
+	if err != nil {
+		return tools.Proposal{}, err
+	}
+	command := quote(argv)
+	return tools.Proposal{
+		Plan: tools.Plan{
+			Tool: definition.Name,
+			Action: sandboxprofile.Action{
+				Kind: sandboxprofile.Exec,
+				Exec: &sandboxprofile.Program{Path: path, Argv: argv, Dir: dir, Env: slices.Clone(r.Env)},
+			},
+			Pins:    pins,
+			Profile: r.Profile,
+		},
+		Request: &approval.Request{
+			ToolName:    definition.Name,
+			Description: "Run " + approval.EscapeLine(shorten(command)),
+			Payload:     map[string]any{"argv": slices.Clone(argv), "dir": dir},
+		},
+		Rule: "default",
+		Present: func(context.Context) (*approval.Presentation, error) {
+			return &approval.Presentation{
+				Type:     approval.Command,
+				Content:  command,
+				Language: "bash",
+				Metadata: map[string]any{"dir": dir, "executable": path},
+			}, nil
+		},
+	}, nil
+}
+
+func checkArgv(argv []string) error {
+	if len(argv) == 0 || argv[0] == "" {
+		return &tools.ArgumentError{Field: "argv", Reason: "names no program"}
+	}
+	for i, arg := range argv {
+		if strings.ContainsRune(arg, 0) {
+			return &tools.ArgumentError{Field: "argv/" + strconv.Itoa(i), Reason: "contains a NUL byte"}
+		}
+	}
+	return nil
+}
+
+// dir resolves the working directory and checks that the sandbox has it.
+func (r *runner) dir(given string) (string, error) {
+	if given == "" {
+		given = "."
+	}
+	dir, err := r.Paths.Resolve(given)
+	if err != nil {
+		return "", tools.InField(err, "dir")
+	}
+	if !r.inside(dir) {
+		return "", &approval.Blocked{
+			Reason: fmt.Sprintf("the directory %q is outside the sandbox", given),
+			Rule:   "sandbox.paths",
+			Hint:   "leave out dir to run in the workspace",
+		}
+	}
+	return dir, nil
+}
+
+// inside reports whether the sandbox has path: a host path that it may read, or
+// one in a directory of its own, where nothing is found but nothing is refused.
+func (r *runner) inside(path string) bool {
+	if r.Profile.Rights(path)&sandboxprofile.Read != 0 {
+		return true
+	}
+	return slices.ContainsFunc(r.Profile.Scratch, func(dir string) bool { return sandboxprofile.Contains(dir, path) })
+}
+
+// find resolves the executable and pins what the run stands on.
+func (r *runner) find(argv []string, dir string) (string, []tools.Pin, error) {
+	searchPath, _ := tools.LookupEnv(r.Env, "PATH")
+	path, err := tools.LookPath(argv[0], searchPath, dir, func(path string) bool {
+		const runnable = sandboxprofile.Read | sandboxprofile.Execute
+		return r.Profile.Rights(path)&runnable == runnable
+	})
+	if err != nil {
+		return "", nil, err
+	}
+	pins, err := tools.PinProgram(path, argv, dir, r.Paths)
+	if err != nil {
+		return "", nil, fmt.Errorf("%w: %w", tools.ErrNotFound, err) // it went away since
+	}
+	return path, pins, nil
+}
+
+// quote writes argv as a POSIX shell would have to be given it.
+func quote(argv []string) string {
+	words := []string{quoteWord(argv[0], "_@%+:,./-")} // with a bare "=" it would be an assignment
+	for _, arg := range argv[1:] {
+		words = append(words, quoteWord(arg, "_@%+:,./-="))
+	}
+	return strings.Join(words, " ")
+}
+
+// quoteWord leaves a word bare if it has only letters, digits and plain characters.
+func quoteWord(word, plain string) string {
+	special := func(r rune) bool {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		return !letter && !strings.ContainsRune(plain, r)
+	}
+	if word != "" && !strings.ContainsFunc(word, special) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// shorten keeps a description on one line; the presentation has it whole.
+func shorten(s string) string {
+	const limit = 80
+	runes := []rune(s)
+	if len(runes) <= limit {
+		return s
+	}
+	return string(runes[:limit-3]) + "..."
+}
