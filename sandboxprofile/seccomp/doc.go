@@ -1,0 +1,19 @@
+// Package seccomp compiles the system call filter: a BPF program for seccomp(2).
+//
+// The filter is an allow-list with a deny-list in front. A call that a rule of a
+// [Group] matches gets the group's errno; otherwise a call that is on the
+// allow-list runs; everything else gets ENOSYS, which is what a C library expects
+// of a kernel that is too old, so it falls back. Calls that are newer than this
+// package are thus refused. A call made under another architecture than the
+// machine's own (i386, x32) kills the process: its numbers mean other calls.
+//
+// A profile lifts groups by name. A lifted group's rules turn from deny to allow.
+//
+// [Groups] is the data with one reason each, [Listing] shows it as text,
+// [Decide] evaluates it in plain Go on every operating system, and [Filter] makes
+// the program with libseccomp, on Linux with cgo. A test runs the program in an
+// interpreter and compares it with Decide.
+//
+// A filter sees registers, never memory. That is why clone3 and openat2, whose
+// flags lie in a struct, are refused: C libraries fall back to clone and openat.
+package seccomp

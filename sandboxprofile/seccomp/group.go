@@ -1,0 +1,165 @@
+package seccomp
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Errno is the symbolic name of an error number, such as "EPERM". The number
+// behind it differs between systems; only Filter needs it.
+type Errno string
+
+const (
+	EPERM           Errno = "EPERM"
+	ENOSYS          Errno = "ENOSYS"
+	EAFNOSUPPORT    Errno = "EAFNOSUPPORT"
+	EPROTONOSUPPORT Errno = "EPROTONOSUPPORT"
+)
+
+// A Group is a set of calls that are denied for one reason, and lifted together.
+type Group struct {
+	Name   string
+	Reason string
+	Errno  Errno
+	Rules  []Rule
+}
+
+// A Rule matches a call by its name and all of its conditions.
+type Rule struct {
+	Call string
+	When []Condition
+}
+
+// A Condition compares the masked bits of one argument, numbered from 0. A C
+// int is 32 bits of a 64 bit register whose upper half the kernel ignores and a
+// caller can fill at will, so for such an argument the mask has to leave the
+// upper half out. There is no condition without a mask for that reason: it was
+// how the TIOCSTI rules of other sandboxes were passed by (CVE-2019-10063).
+type Condition struct {
+	Arg   int
+	Mask  uint64
+	Value uint64
+}
+
+func (c Condition) matches(args [6]uint64) bool { return args[c.Arg]&c.Mask == c.Value }
+
+func (c Condition) String() string {
+	return fmt.Sprintf("arg%d & %#x == %#x", c.Arg, c.Mask, c.Value)
+}
+
+func (r Rule) matches(call string, args [6]uint64) bool {
+	return r.Call == call && !slices.ContainsFunc(r.When, func(c Condition) bool { return !c.matches(args) })
+}
+
+func (r Rule) String() string {
+	if len(r.When) == 0 {
+		return r.Call
+	}
+	conds := make([]string, len(r.When))
+	for i, c := range r.When {
+		conds[i] = c.String()
+	}
+	return r.Call + " if " + strings.Join(conds, " and ")
+}
+
+// An Action is what the filter does with a call: let it run, or fail it with an
+// errno. The zero Action is no answer; only Allow and an Errno are made.
+type Action struct {
+	Allow bool
+	Errno Errno
+}
+
+func (a Action) String() string {
+	if a.Allow {
+		return "allow"
+	}
+	return "errno " + string(a.Errno)
+}
+
+// policy is the whole filter once groups are lifted.
+type policy struct {
+	deny  []Group
+	allow []Rule
+}
+
+// newPolicy lifts groups. Lifting one that does not exist is an error: a
+// misspelt name in a profile must not look as if it had worked.
+func newPolicy(lift []string) (policy, error) {
+	var p policy
+	var known []string
+	for _, g := range Groups() {
+		known = append(known, g.Name)
+		if slices.Contains(lift, g.Name) {
+			p.allow = append(p.allow, g.Rules...)
+		} else {
+			p.deny = append(p.deny, g)
+		}
+	}
+	for _, name := range lift {
+		if !slices.Contains(known, name) {
+			return policy{}, fmt.Errorf("seccomp: lift %q: no such group, known are %s", name, strings.Join(known, ", "))
+		}
+	}
+	p.allow = append(p.allow, allowed()...)
+	return p, nil
+}
+
+// Check says whether every name of lift is a group.
+func Check(lift []string) error {
+	_, err := newPolicy(lift)
+	return err
+}
+
+// Decide says what the filter with these groups lifted does with a call of the
+// machine's own architecture. A name that it does not know is ENOSYS.
+func Decide(lift []string, call string, args [6]uint64) (Action, error) {
+	p, err := newPolicy(lift)
+	if err != nil {
+		return Action{}, err
+	}
+	return p.decide(call, args), nil
+}
+
+func (p policy) decide(call string, args [6]uint64) Action {
+	for _, g := range p.deny {
+		for _, r := range g.Rules {
+			if r.matches(call, args) {
+				return Action{Errno: g.Errno}
+			}
+		}
+	}
+	for _, r := range p.allow {
+		if r.matches(call, args) {
+			return Action{Allow: true}
+		}
+	}
+	return Action{Errno: ENOSYS}
+}
+
+// Listing shows the filter as text, the same on every system.
+func Listing(lift []string) (string, error) {
+	p, err := newPolicy(lift)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString("other architectures: kill the process\n")
+	for _, g := range p.deny {
+		fmt.Fprintf(&b, "\n%s: %s\n# %s\n", g.Name, g.Errno, g.Reason)
+		for _, r := range g.Rules {
+			fmt.Fprintf(&b, "\t%v\n", r)
+		}
+	}
+	b.WriteString("\nallowed:\n")
+	lines := make([]string, len(p.allow))
+	for i, r := range p.allow {
+		lines[i] = "\t" + r.String() + "\n"
+	}
+	slices.Sort(lines)
+	for _, l := range slices.Compact(lines) {
+		b.WriteString(l)
+	}
+	b.WriteString("\neverything else: ENOSYS\n")
+	return b.String(), nil
+}

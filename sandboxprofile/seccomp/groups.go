@@ -1,0 +1,168 @@
+package seccomp
+
+// The numbers below are those of the generic Linux ABI, which amd64 and arm64
+// share (include/uapi/asm-generic, include/linux/socket.h).
+const (
+	low32 = 0xffffffff // the bits of a C int or unsigned int
+
+	ioctlTIOCSTI   = 0x5412
+	ioctlTIOCLINUX = 0x541c
+	ioctlTIOCSETD  = 0x5423
+
+	modeSetUID = 0o4000
+	modeSetGID = 0o2000
+	modeType   = 0o170000
+	modeChar   = 0o020000
+	modeBlock  = 0o060000
+
+	openCreate  = 0o100
+	openTmpfile = 0o20000000
+
+	afUnix    = 1
+	afInet    = 2
+	afInet6   = 10
+	afNetlink = 16
+
+	sockTypeMask = 0xf
+	sockStream   = 1
+	sockDgram    = 2
+	sockRaw      = 3
+	sockPacket   = 10
+)
+
+// Groups is what the filter denies, with the reason and the errno. The order is
+// the order in which rules are tried.
+func Groups() []Group {
+	return []Group{
+		{"mount", "Changing mounts would take away what hides and protects files.", EPERM, calls(
+			"mount", "umount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree", "open_tree_attr", "fsopen",
+			"fsconfig", "fsmount", "fspick", "mount_setattr")},
+		{"namespaces", "A new namespace brings capabilities over itself, and with them most of the kernel's attack surface.", EPERM,
+			append(calls("unshare", "setns"), anyBit("clone", 0, cloneNewBits...)...)},
+		{"clone3", "Its flags lie in memory, where a filter cannot see new namespaces; C libraries fall back to clone.", ENOSYS, calls("clone3")},
+		{"openat2", "Its mode lies in memory, where a filter cannot see set-id bits; programs fall back to openat.", ENOSYS, calls("openat2")},
+		{"ptrace", "Reading and steering another process defeats whatever that process was told to keep.", EPERM, calls(
+			"ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd")},
+		{"bpf", "Programs in the kernel; a steady source of privilege escalations.", EPERM, calls("bpf")},
+		{"perf", "Performance counters read across processes and have a large attack surface.", EPERM, calls("perf_event_open")},
+		{"userfaultfd", "It stops the kernel in the middle of a copy, which turns small races into exploits.", EPERM, calls("userfaultfd")},
+		{"io_uring", "Its operations pass by this filter: open, connect and more without a system call.", EPERM, calls(
+			"io_uring_setup", "io_uring_enter", "io_uring_register")},
+		{"keyring", "Keys are shared with the user's other processes, outside of every namespace.", EPERM, calls(
+			"keyctl", "add_key", "request_key")},
+		{"kexec", "Loads another kernel.", EPERM, calls("kexec_load", "kexec_file_load")},
+		{"modules", "Loads code into the kernel.", EPERM, calls("init_module", "finit_module", "delete_module")},
+		{"file_handles", "Opens files by number and so past the paths that are hidden; the way out of early containers.", EPERM, calls(
+			"open_by_handle_at", "name_to_handle_at")},
+		{"admin", "Administration of the machine, which no tool has reason for.", EPERM, calls(
+			"swapon", "swapoff", "reboot", "quotactl", "quotactl_fd", "acct", "settimeofday", "clock_settime", "clock_adjtime",
+			"adjtimex", "sethostname", "setdomainname", "iopl", "ioperm", "vhangup", "syslog", "fanotify_init")},
+		{"personality", "Personalities switch off address randomisation and other hardening. Asking for the present one works.", EPERM,
+			personalities()},
+		{"terminal_input", "Pushes input into the terminal, as if the person had typed it, or loads a line discipline.", EPERM, []Rule{
+			{"ioctl", equal32(1, ioctlTIOCSTI)}, {"ioctl", equal32(1, ioctlTIOCLINUX)}, {"ioctl", equal32(1, ioctlTIOCSETD)}}},
+		{"raw_sockets", "Forges packets and reads those of others.", EPERM, rawSockets()},
+		{"netlink", "Netlink reaches into the kernel's configuration; only reading routes and addresses is for everybody.", EPROTONOSUPPORT,
+			netlinkButRoute()},
+		{"families", "Socket families that leave the network namespace (vsock) or have little use and many bugs.", EAFNOSUPPORT,
+			otherFamilies()},
+		{"set_id", "A set-id file left in a workspace gives its owner's rights to whoever runs it later.", EPERM, setID()},
+		{"device_nodes", "A device node is a way past every file permission.", EPERM, []Rule{
+			{"mknod", masked(1, modeType, modeChar)}, {"mknod", masked(1, modeType, modeBlock)},
+			{"mknodat", masked(2, modeType, modeChar)}, {"mknodat", masked(2, modeType, modeBlock)}}},
+	}
+}
+
+// cloneNewBits are CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and
+// NEWNET. CLONE_NEWTIME does not exist in clone: its bit is part of the signal.
+var cloneNewBits = []uint64{0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000}
+
+func calls(names ...string) []Rule {
+	rules := make([]Rule, len(names))
+	for i, n := range names {
+		rules[i].Call = n
+	}
+	return rules
+}
+
+// anyBit matches a call with at least one of the bits set, by a rule for each.
+func anyBit(call string, arg int, bits ...uint64) []Rule {
+	rules := make([]Rule, len(bits))
+	for i, b := range bits {
+		rules[i] = Rule{call, masked(arg, b, b)}
+	}
+	return rules
+}
+
+func masked(arg int, mask, value uint64) []Condition { return []Condition{{arg, mask, value}} }
+
+func equal32(arg int, value uint64) []Condition { return masked(arg, low32, value) }
+
+// personalities are all but 0 (Linux) and 0xffffffff (the question for the
+// present one): some bit is set and the highest is not. What is left, the
+// highest bit with something missing below, is not on the allow-list.
+func personalities() []Rule {
+	const highest = 1 << 31
+	var rules []Rule
+	for bit := range 31 {
+		rules = append(rules, Rule{"personality", masked(0, highest|1<<bit, 1<<bit)})
+	}
+	return rules
+}
+
+func rawSockets() []Rule {
+	var rules []Rule
+	for _, family := range []uint64{afInet, afInet6} {
+		for _, kind := range []uint64{sockRaw, sockPacket} {
+			rules = append(rules, Rule{"socket", []Condition{{0, low32, family}, {1, sockTypeMask, kind}}})
+		}
+	}
+	return rules
+}
+
+// netlinkButRoute denies every protocol but NETLINK_ROUTE, which is 0. There are
+// 32 protocols; the kernel refuses larger numbers.
+func netlinkButRoute() []Rule {
+	var rules []Rule
+	for bit := range 5 {
+		rules = append(rules, Rule{"socket", []Condition{{0, low32, afNetlink}, {2, 1 << bit, 1 << bit}}})
+	}
+	return rules
+}
+
+// otherFamilies are the address families that exist (AF_MAX is 46) and are not
+// on the allow-list. A family newer than this gets ENOSYS.
+func otherFamilies() []Rule {
+	var rules []Rule
+	for family := range uint64(46) {
+		switch family {
+		case afUnix, afInet, afInet6, afNetlink:
+		default:
+			rules = append(rules, Rule{"socket", equal32(0, family)})
+		}
+	}
+	return rules
+}
+
+// setID are the calls that give a file its mode. For the open calls the mode
+// counts only when a file is created, and is whatever was in the register otherwise.
+func setID() []Rule {
+	var rules []Rule
+	for _, c := range []struct {
+		call string
+		arg  int
+	}{{"chmod", 1}, {"fchmod", 1}, {"fchmodat", 2}, {"fchmodat2", 2}, {"creat", 1}, {"mknod", 1}, {"mknodat", 2}} {
+		rules = append(rules, anyBit(c.call, c.arg, modeSetUID, modeSetGID)...)
+	}
+	for _, c := range []struct {
+		call        string
+		flags, mode int
+	}{{"open", 1, 2}, {"openat", 2, 3}} {
+		for _, create := range []uint64{openCreate, openTmpfile} {
+			for _, bit := range []uint64{modeSetUID, modeSetGID} {
+				rules = append(rules, Rule{c.call, []Condition{{c.flags, create, create}, {c.mode, bit, bit}}})
+			}
+		}
+	}
+	return rules
+}

@@ -1,0 +1,166 @@
+//go:build linux && cgo
+
+package seccomp
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	lib "github.com/seccomp/libseccomp-golang"
+	"golang.org/x/sys/unix"
+)
+
+// Filter compiles the filter with groups lifted to an array of struct sock_filter
+// in native byte order, for this machine's architecture. The same groups always
+// give the same bytes.
+//
+// libseccomp has one default per program and no order between overlapping rules
+// with different actions, so the deny-list and the allow-list are two programs.
+// They become one by sending every call that the first allows on to the second.
+func Filter(lift []string) ([]byte, error) {
+	p, err := newPolicy(lift)
+	if err != nil {
+		return nil, err
+	}
+	deny, err := denyProgram(p.deny)
+	if err != nil {
+		return nil, fmt.Errorf("seccomp: compile deny-list: %w", err)
+	}
+	allow, err := allowProgram(p.allow)
+	if err != nil {
+		return nil, fmt.Errorf("seccomp: compile allow-list: %w", err)
+	}
+	return chain(deny, allow)
+}
+
+func denyProgram(groups []Group) ([]byte, error) {
+	return program(lib.ActAllow, func(f *lib.ScmpFilter) error {
+		for _, g := range groups {
+			errno, err := number(g.Errno)
+			if err != nil {
+				return err
+			}
+			for _, r := range g.Rules {
+				if err := add(f, r, lib.ActErrno.SetReturnCode(int16(errno))); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func allowProgram(rules []Rule) ([]byte, error) {
+	return program(lib.ActErrno.SetReturnCode(int16(syscall.ENOSYS)), func(f *lib.ScmpFilter) error {
+		for _, r := range rules {
+			if err := add(f, r, lib.ActAllow); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// program builds one libseccomp filter for the native architecture.
+func program(otherwise lib.ScmpAction, rules func(*lib.ScmpFilter) error) ([]byte, error) {
+	f, err := lib.NewFilter(otherwise)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Release()
+	if err := f.SetBadArchAction(lib.ActKillProcess); err != nil {
+		return nil, fmt.Errorf("set action for other architectures: %w", err)
+	}
+	// A binary tree: the kernel runs the filter once for every system call when
+	// it is loaded, to learn which ones it always allows.
+	if err := f.SetOptimize(2); err != nil {
+		return nil, fmt.Errorf("set optimisation: %w", err)
+	}
+	if err := rules(f); err != nil {
+		return nil, err
+	}
+	return export(f)
+}
+
+// add adds one rule. A call that libseccomp or this architecture does not know
+// needs none: it cannot be on the compiled allow-list, so it is ENOSYS.
+func add(f *lib.ScmpFilter, r Rule, action lib.ScmpAction) error {
+	nr, err := lib.GetSyscallFromName(r.Call)
+	if err != nil || nr < 0 {
+		return nil
+	}
+	var conds []lib.ScmpCondition
+	for _, c := range r.When {
+		cond, err := lib.MakeCondition(uint(c.Arg), lib.CompareMaskedEqual, c.Mask, c.Value)
+		if err != nil {
+			return fmt.Errorf("rule %v: %w", r, err)
+		}
+		conds = append(conds, cond)
+	}
+	if err := f.AddRuleConditional(nr, action, conds); err != nil {
+		return fmt.Errorf("rule %v: %w", r, err)
+	}
+	return nil
+}
+
+// export goes through a memfd: libseccomp older than 2.6 only writes to a file.
+func export(f *lib.ScmpFilter) ([]byte, error) {
+	fd, err := unix.MemfdCreate("seccomp", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("memfd_create: %w", err)
+	}
+	file := os.NewFile(uintptr(fd), "seccomp")
+	defer file.Close()
+	if err := f.ExportBPF(file); err != nil {
+		return nil, fmt.Errorf("export: %w", err)
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(file)
+}
+
+const instructionSize = 8 // struct sock_filter: u16 code, u8 jt, u8 jf, u32 k
+
+// maxInstructions is BPF_MAXINSNS of linux/bpf_common.h.
+const maxInstructions = 4096
+
+// chain puts second behind first and turns every "return allow" of first into a
+// jump there. Jumps in BPF only go forward, and this one has a 32 bit offset.
+func chain(first, second []byte) ([]byte, error) {
+	if len(first)%instructionSize != 0 || len(second)%instructionSize != 0 {
+		return nil, errors.New("seccomp: bug: a program is no whole number of instructions")
+	}
+	out := append([]byte{}, first...)
+	for at := 0; at < len(out); at += instructionSize {
+		code, k := binary.NativeEndian.Uint16(out[at:]), binary.NativeEndian.Uint32(out[at+4:])
+		if code != unix.BPF_RET|unix.BPF_K || k != unix.SECCOMP_RET_ALLOW {
+			continue
+		}
+		binary.NativeEndian.PutUint16(out[at:], unix.BPF_JMP|unix.BPF_JA)
+		binary.NativeEndian.PutUint32(out[at+4:], uint32((len(first)-at)/instructionSize-1))
+	}
+	out = append(out, second...)
+	if n := len(out) / instructionSize; n > maxInstructions {
+		return nil, fmt.Errorf("seccomp: the program has %d instructions, the kernel takes %d", n, maxInstructions)
+	}
+	return out, nil
+}
+
+func number(e Errno) (syscall.Errno, error) {
+	switch e {
+	case EPERM:
+		return syscall.EPERM, nil
+	case ENOSYS:
+		return syscall.ENOSYS, nil
+	case EAFNOSUPPORT:
+		return syscall.EAFNOSUPPORT, nil
+	case EPROTONOSUPPORT:
+		return syscall.EPROTONOSUPPORT, nil
+	}
+	return 0, fmt.Errorf("seccomp: bug: errno %q has no number", e)
+}

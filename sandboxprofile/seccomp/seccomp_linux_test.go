@@ -1,0 +1,270 @@
+//go:build linux && cgo
+
+package seccomp
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+
+	lib "github.com/seccomp/libseccomp-golang"
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
+)
+
+// machine interprets a filter. The interpreter reads words as big-endian, the
+// kernel as native: the data is laid out to give the same words.
+type machine struct{ vm *bpf.VM }
+
+func load(t testing.TB, lift ...string) machine {
+	t.Helper()
+	prog, err := Filter(lift)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := make([]bpf.RawInstruction, len(prog)/instructionSize)
+	for i := range raw {
+		b := prog[i*instructionSize:]
+		raw[i] = bpf.RawInstruction{Op: binary.NativeEndian.Uint16(b), Jt: b[2], Jf: b[3], K: binary.NativeEndian.Uint32(b[4:])}
+	}
+	insns, ok := bpf.Disassemble(raw)
+	if !ok {
+		t.Fatal("the program has an instruction that cannot be disassembled")
+	}
+	vm, err := bpf.NewVM(insns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return machine{vm}
+}
+
+// run gives SECCOMP_RET_* for a call (struct seccomp_data, seccomp(2)).
+func (m machine) run(t testing.TB, nr, arch uint32, args [6]uint64) uint32 {
+	t.Helper()
+	var data []byte
+	word := func(v uint32) { data = binary.BigEndian.AppendUint32(data, v) }
+	word(nr)
+	word(arch)
+	word(0) // instruction pointer
+	word(0)
+	for _, a := range args {
+		lo, hi := uint32(a), uint32(a>>32)
+		if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
+			lo, hi = hi, lo
+		}
+		word(lo)
+		word(hi)
+	}
+	ret, err := m.vm.Run(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return uint32(ret)
+}
+
+func nativeArch(t testing.TB) uint32 {
+	t.Helper()
+	arch, err := lib.GetNativeArch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch arch {
+	case lib.ArchAMD64:
+		return unix.AUDIT_ARCH_X86_64
+	case lib.ArchARM64:
+		return unix.AUDIT_ARCH_AARCH64
+	}
+	t.Fatalf("the test does not know the audit number of %v", arch)
+	return 0
+}
+
+func expected(t testing.TB, a Action) uint32 {
+	t.Helper()
+	if a.Allow {
+		return unix.SECCOMP_RET_ALLOW
+	}
+	n, err := number(a.Errno)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return unix.SECCOMP_RET_ERRNO | uint32(n)
+}
+
+// interesting are the argument values around which rules change their mind.
+func interesting() []uint64 {
+	seen := map[uint64]bool{0: true, 1: true, low32: true, ^uint64(0): true, 1 << 32: true}
+	for _, g := range Groups() {
+		for _, r := range g.Rules {
+			for _, c := range r.When {
+				seen[c.Value] = true
+			}
+		}
+	}
+	for _, p := range inetProtocols {
+		seen[p] = true
+	}
+	var list []uint64
+	for v := range seen {
+		list = append(list, v)
+	}
+	return list
+}
+
+var garbage = []uint64{0, 0, 0, 1 << 32, 0xdeadbeef << 32, 0xffffffff << 32}
+
+func TestProgramAgreesWithDecide(t *testing.T) {
+	arch, m := nativeArch(t), load(t)
+	values := interesting()
+	random := rand.New(rand.NewPCG(1, 2))
+	arg := func() uint64 {
+		v := values[random.IntN(len(values))] | values[random.IntN(len(values))]
+		if random.IntN(4) == 0 {
+			v = random.Uint64()
+		}
+		return v | garbage[random.IntN(len(garbage))]
+	}
+	p, err := newPolicy(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for nr := range uint32(600) {
+		name, err := lib.ScmpSyscall(nr).GetName()
+		if err != nil {
+			name = ""
+		}
+		for range 400 {
+			args := [6]uint64{arg(), arg(), arg(), arg(), arg(), arg()}
+			if got, want := m.run(t, nr, arch, args), expected(t, p.decide(name, args)); got != want {
+				t.Fatalf("%s (%d) %#x: the program gives %#x, Decide %#x", name, nr, args, got, want)
+			}
+		}
+	}
+}
+
+func TestLiftedProgramAgreesWithDecide(t *testing.T) {
+	arch, values := nativeArch(t), interesting()
+	for _, g := range Groups() {
+		m := load(t, g.Name)
+		rapid.Check(t, func(rt *rapid.T) {
+			r := rapid.SampledFrom(g.Rules).Draw(rt, "rule")
+			nr, err := lib.GetSyscallFromName(r.Call)
+			if err != nil || nr < 0 {
+				return // not on this architecture; the numbers above 600 show ENOSYS
+			}
+			var args [6]uint64
+			for i := range args {
+				args[i] = rapid.SampledFrom(values).Draw(rt, "value") | rapid.SampledFrom(garbage).Draw(rt, "garbage")
+			}
+			for _, c := range r.When {
+				args[c.Arg] = args[c.Arg]&^c.Mask | c.Value
+			}
+			want, err := Decide([]string{g.Name}, r.Call, args)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if got := m.run(t, uint32(nr), arch, args); got != expected(t, want) {
+				rt.Fatalf("%s lifted, %s %#x: the program gives %#x, Decide %v", g.Name, r.Call, args, got, want)
+			}
+		})
+	}
+}
+
+func TestOtherArchitecturesAreKilled(t *testing.T) {
+	m, native := load(t), nativeArch(t)
+	for _, arch := range []uint32{unix.AUDIT_ARCH_I386, unix.AUDIT_ARCH_ARM, unix.AUDIT_ARCH_RISCV64, 0, ^uint32(0)} {
+		if got := m.run(t, 0, arch, [6]uint64{}); got != unix.SECCOMP_RET_KILL_PROCESS {
+			t.Errorf("architecture %#x: got %#x, want the process killed", arch, got)
+		}
+	}
+	if got := m.run(t, 0, native, [6]uint64{}); got == unix.SECCOMP_RET_KILL_PROCESS {
+		t.Error("the native architecture is killed")
+	}
+	if native == unix.AUDIT_ARCH_X86_64 {
+		const x32 = 0x40000000
+		if got := m.run(t, x32|1, native, [6]uint64{}); got != unix.SECCOMP_RET_KILL_PROCESS {
+			t.Errorf("x32 write: got %#x, want the process killed", got)
+		}
+	}
+}
+
+func TestFilterIsDeterministic(t *testing.T) {
+	first, err := Filter([]string{"ptrace", "perf"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := Filter([]string{"perf", "ptrace"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(first, second) {
+		t.Error("two compilations of the same groups differ")
+	}
+}
+
+// TestEveryCallIsKnown finds misspelt names: libseccomp knows them all, but for
+// calls newer than the oldest supported release of it.
+func TestEveryCallIsKnown(t *testing.T) {
+	newer := map[string]bool{
+		"open_tree_attr": true, "mseal": true, "map_shadow_stack": true, "futex_wake": true, "futex_wait": true,
+		"futex_requeue": true, "fchmodat2": true, "cachestat": true,
+	}
+	check := func(r Rule) {
+		if _, err := lib.GetSyscallFromName(r.Call); err != nil && !newer[r.Call] {
+			t.Errorf("libseccomp does not know %q", r.Call)
+		}
+	}
+	p, err := newPolicy(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range p.deny {
+		for _, r := range g.Rules {
+			check(r)
+		}
+	}
+	for _, r := range p.allow {
+		check(r)
+	}
+}
+
+func TestChainKeepsProgramsApart(t *testing.T) {
+	ret := func(k uint32) []byte {
+		b := make([]byte, instructionSize)
+		binary.NativeEndian.PutUint16(b, unix.BPF_RET|unix.BPF_K)
+		binary.NativeEndian.PutUint32(b[4:], k)
+		return b
+	}
+	errno := unix.SECCOMP_RET_ERRNO | uint32(syscall.EPERM)
+	out, err := chain(append(ret(unix.SECCOMP_RET_ALLOW), ret(errno)...), ret(unix.SECCOMP_RET_ALLOW))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := binary.NativeEndian.Uint32(out[4:]); got != 1 {
+		t.Errorf("the jump skips %d instructions, want 1", got)
+	}
+	if _, err := chain(ret(0)[:5], nil); err == nil {
+		t.Error("half an instruction was accepted")
+	}
+}
+
+func BenchmarkFilter(b *testing.B) {
+	for b.Loop() {
+		if _, err := Filter(nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func ExampleDecide() {
+	a, _ := Decide(nil, "ioctl", [6]uint64{0, ioctlTIOCSTI | 1<<32})
+	fmt.Println(a)
+	a, _ = Decide([]string{"terminal_input"}, "ioctl", [6]uint64{0, ioctlTIOCSTI})
+	fmt.Println(a)
+	// Output:
+	// errno EPERM
+	// allow
+}

@@ -1,0 +1,13 @@
+//go:build !(linux && cgo)
+
+package seccomp
+
+import "errors"
+
+// Filter needs libseccomp, which this build was made without.
+func Filter(lift []string) ([]byte, error) {
+	if err := Check(lift); err != nil {
+		return nil, err
+	}
+	return nil, errors.New("seccomp: compile: this build has no libseccomp (it needs Linux and cgo)")
+}
