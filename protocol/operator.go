@@ -19,6 +19,7 @@ type Peer struct {
 type Approval struct {
 	ID        ApprovalID `json:"id"`
 	SessionID SessionID  `json:"session_id"`
+	CallID    CallID     `json:"call_id,omitempty"` // as the agent named it
 	Agent     string     `json:"agent"`
 	Tool      ToolName   `json:"tool"`
 	// Description, Payload, Presentation and Details come from the tool and the

@@ -1,0 +1,198 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// agentMethods is everything that an agent can ask for. No method here decides.
+var agentMethods = table[*agentConn]{
+	protocol.MethodInitialize:   {handle: with((*agentConn).initialize), when: beforeInitialize, once: protocol.CodeAlreadyInitialized},
+	protocol.MethodSessionOpen:  {handle: with((*agentConn).openSession)},
+	protocol.MethodSessionClose: {handle: with((*agentConn).closeSession), long: true},
+	protocol.MethodToolsList:    {handle: with((*agentConn).listTools)},
+	protocol.MethodToolsCall:    {handle: with((*agentConn).call), long: true},
+	protocol.MethodToolsCheck:   {handle: with((*agentConn).check), long: true},
+	protocol.MethodToolsCancel:  {handle: with((*agentConn).cancel)},
+}
+
+// An agentConn is a connection of an agent. Its sessions are its own: no other
+// connection can name them, and they end with it.
+type agentConn struct {
+	*conn
+
+	mu       sync.Mutex
+	sessions map[protocol.SessionID]bool
+	calls    map[protocol.CallID]runningCall
+}
+
+type runningCall struct {
+	session protocol.SessionID
+	cancel  context.CancelCauseFunc
+}
+
+var (
+	errCancelled     = errors.New("the client cancelled it")
+	errSessionEnding = errors.New("its session was closed")
+)
+
+func newAgentConn(c *conn) *agentConn {
+	return &agentConn{conn: c, sessions: map[protocol.SessionID]bool{}, calls: map[protocol.CallID]runningCall{}}
+}
+
+// serve returns when the client is gone, its calls are over and its sessions closed.
+func (a *agentConn) serve(ctx context.Context) {
+	// A peer that says nothing must not hold its place forever.
+	a.net.SetReadDeadline(time.Now().Add(a.server.cfg.StallTimeout))
+	serveConn(ctx, a.conn, a, agentMethods)
+	for id := range a.sessions {
+		if _, err := a.server.gate.CloseSession(id); err != nil {
+			a.server.cfg.Log.Error("session not closed", "session", string(id), "error", err)
+		}
+	}
+}
+
+func (a *agentConn) initialize(ctx context.Context, p *protocol.InitializeParams) (protocol.Initialized, error) {
+	if err := checkVersion(p.ProtocolVersion); err != nil {
+		return protocol.Initialized{}, err
+	}
+	a.net.SetReadDeadline(time.Time{})
+	if ctx.Err() != nil { // the deadline that wakes the reader may just have been overwritten
+		a.net.SetReadDeadline(time.Unix(1, 0))
+	}
+	return a.server.initialized(), nil
+}
+
+func checkVersion(v int) error {
+	if v == protocol.Version {
+		return nil
+	}
+	return protocol.Errorf(protocol.CodeUnsupportedVersion, "protocol version %d is not spoken here", v).
+		WithHint("use protocol_version %d", protocol.Version)
+}
+
+func (s *Server) initialized() protocol.Initialized {
+	return protocol.Initialized{
+		ProtocolVersion: protocol.Version,
+		Server:          protocol.Program{Name: "sandgate", Version: s.cfg.Version},
+		Limits:          protocol.Limits{MessageBytes: protocol.MaxMessage, Calls: s.cfg.MaxCalls, Sessions: s.cfg.MaxSessions},
+		ToolsDigest:     s.gate.Status().ToolsDigest,
+	}
+}
+
+func (a *agentConn) openSession(_ context.Context, p *protocol.SessionOpen) (protocol.SessionOpened, error) {
+	a.mu.Lock()
+	full := len(a.sessions) >= a.server.cfg.MaxSessions
+	a.mu.Unlock()
+	if full { // only this goroutine opens sessions, so there is still room afterwards
+		return protocol.SessionOpened{}, protocol.Errorf(protocol.CodeTooManyRequests, "this connection has %d open sessions", a.server.cfg.MaxSessions).
+			WithHint("close one with session.close")
+	}
+	opened, err := a.server.gate.OpenSession(a.peer, *p)
+	if err == nil {
+		a.mu.Lock()
+		a.sessions[opened.SessionID] = true
+		a.mu.Unlock()
+	}
+	return opened, err
+}
+
+// own fails unless this connection opened the session. A session of another
+// connection looks like one that never was.
+func (a *agentConn) own(id protocol.SessionID) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.sessions[id] {
+		return unknownOnConnection(id)
+	}
+	return nil
+}
+
+func unknownOnConnection(id protocol.SessionID) error {
+	return protocol.Errorf(protocol.CodeUnknownSession, "this connection has no session %q", id).WithHint("open one with session.open")
+}
+
+func (a *agentConn) closeSession(_ context.Context, p *protocol.SessionClose) (protocol.SessionClosed, error) {
+	a.mu.Lock()
+	known := a.sessions[p.SessionID]
+	delete(a.sessions, p.SessionID)
+	for _, r := range a.calls {
+		if r.session == p.SessionID {
+			r.cancel(errSessionEnding)
+		}
+	}
+	a.mu.Unlock()
+	if !known {
+		return protocol.SessionClosed{}, unknownOnConnection(p.SessionID)
+	}
+	return a.server.gate.CloseSession(p.SessionID)
+}
+
+func (a *agentConn) listTools(_ context.Context, p *protocol.ToolsListParams) (protocol.ToolsList, error) {
+	if err := a.own(p.SessionID); err != nil {
+		return protocol.ToolsList{}, err
+	}
+	list, err := a.server.gate.Tools(p.SessionID)
+	if list.Tools == nil {
+		list.Tools = []protocol.Tool{} // [] on the wire, not null
+	}
+	return list, err
+}
+
+func (a *agentConn) call(ctx context.Context, p *protocol.ToolsCall) (protocol.CallResult, error) {
+	ctx, done, err := a.startCall(ctx, p)
+	if err != nil {
+		return protocol.CallResult{}, err
+	}
+	defer done()
+	r, err := a.server.gate.Call(ctx, a.peer, *p, a.notify)
+	if r.Content == nil {
+		r.Content = []protocol.Content{}
+	}
+	return r, err
+}
+
+func (a *agentConn) check(ctx context.Context, p *protocol.ToolsCall) (protocol.CheckResult, error) {
+	ctx, done, err := a.startCall(ctx, p)
+	if err != nil {
+		return protocol.CheckResult{}, err
+	}
+	defer done()
+	return a.server.gate.Check(ctx, a.peer, *p)
+}
+
+// startCall reserves the call's id until done.
+func (a *agentConn) startCall(ctx context.Context, p *protocol.ToolsCall) (_ context.Context, done func(), err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.sessions[p.SessionID] {
+		return nil, nil, unknownOnConnection(p.SessionID)
+	}
+	if _, ok := a.calls[p.CallID]; ok {
+		return nil, nil, protocol.Errorf(protocol.CodeDuplicateCall, "the call %q is not over yet", p.CallID).
+			WithHint("give every call an id of its own")
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	a.calls[p.CallID] = runningCall{p.SessionID, cancel}
+	return ctx, func() {
+		a.mu.Lock()
+		delete(a.calls, p.CallID)
+		a.mu.Unlock()
+		cancel(nil)
+	}, nil
+}
+
+func (a *agentConn) cancel(_ context.Context, p *protocol.ToolsCancel) (protocol.Empty, error) {
+	a.mu.Lock()
+	r, ok := a.calls[p.CallID]
+	a.mu.Unlock()
+	if !ok {
+		return protocol.Empty{}, protocol.Errorf(protocol.CodeUnknownCall, "this connection has no call %q under way", p.CallID)
+	}
+	r.cancel(errCancelled)
+	return protocol.Empty{}, nil
+}

@@ -1,0 +1,27 @@
+package supervisor
+
+import (
+	"context"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/internal/unixsock"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// A gate is what the sockets lead to: the *Supervisor. Its errors are
+// *protocol.Error; any other is answered as internal, and its text stays in
+// the server's own log.
+//
+// The server promises that session ids come only from the connection that
+// opened them, and that peers are the kernel's word. The gate promises that
+// Call returns soon after its context ends.
+type gate interface {
+	OpenSession(peer unixsock.Peer, p protocol.SessionOpen) (protocol.SessionOpened, error)
+	CloseSession(id protocol.SessionID) (protocol.SessionClosed, error)
+	Tools(id protocol.SessionID) (protocol.ToolsList, error)
+	Call(ctx context.Context, peer unixsock.Peer, p protocol.ToolsCall, notify func(protocol.Method, any)) (protocol.CallResult, error)
+	Check(ctx context.Context, peer unixsock.Peer, p protocol.ToolsCall) (protocol.CheckResult, error)
+	Status() protocol.Status
+	Sessions() []protocol.SessionInfo
+	Approvals() *approval.Controller
+}

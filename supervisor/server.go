@@ -1,0 +1,187 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/sandgate/sandgate/internal/unixsock"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// ServerConfig is what a Server is built from. A field left at zero has the
+// default that stands beside it.
+type ServerConfig struct {
+	Version string
+	Log     *slog.Logger // nil: nothing is logged
+
+	// Limits of one connection.
+	MaxCalls    int // requests that wait at once; 1024
+	MaxSessions int // open sessions; 16384
+	// QueueBytes bounds what is waiting to be read by a client; 32 MiB. Beyond it
+	// the calls of that client wait, and nobody else.
+	QueueBytes int
+	// RequestBytes bounds the requests under way, in bytes of JSON; 64 MiB.
+	RequestBytes int
+	// MaxConnections bounds the connections of one socket; 1024.
+	MaxConnections int
+	// StallTimeout is how long a client may leave everything unread before it is
+	// dropped; 30 s. It also bounds the wait for initialize.
+	StallTimeout time.Duration
+
+	// AllowDescendants lets processes connect that this one started. It is meant
+	// for tests: outside them, a descendant is a tool in a sandbox.
+	AllowDescendants bool
+}
+
+func (c ServerConfig) withDefaults() ServerConfig {
+	for _, d := range []struct {
+		field *int
+		value int
+	}{
+		{&c.MaxCalls, 1024}, {&c.MaxSessions, 1 << 14}, {&c.MaxConnections, 1024},
+		{&c.QueueBytes, 2 * protocol.MaxMessage}, {&c.RequestBytes, 4 * protocol.MaxMessage},
+	} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
+	}
+	if c.StallTimeout <= 0 {
+		c.StallTimeout = 30 * time.Second
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// A Server answers on the two sockets. Nothing that a peer sends can end it, or
+// hold up another peer.
+type Server struct {
+	gate gate
+	cfg  ServerConfig
+}
+
+// NewServer makes a server for g, which is a *Supervisor.
+func NewServer(g gate, cfg ServerConfig) *Server {
+	return &Server{gate: g, cfg: cfg.withDefaults()}
+}
+
+// ServeAgent answers agents on l until ctx ends, which is no error. When it
+// returns, l is closed and every call and session of its connections is over.
+func (s *Server) ServeAgent(ctx context.Context, l net.Listener) error {
+	return s.serve(ctx, l, func(ctx context.Context, c *conn) {
+		newAgentConn(c).serve(ctx)
+	})
+}
+
+// ServeOperator is ServeAgent for operators.
+func (s *Server) ServeOperator(ctx context.Context, l net.Listener) error {
+	return s.serve(ctx, l, func(ctx context.Context, c *conn) {
+		newOperatorConn(c).serve(ctx)
+	})
+}
+
+func (s *Server) serve(ctx context.Context, l net.Listener, handle func(context.Context, *conn)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(ctx, func() { l.Close() })
+	var wg sync.WaitGroup
+	defer func() {
+		cancel()
+		stop()
+		l.Close()
+		wg.Wait()
+	}()
+	slots := make(chan struct{}, s.cfg.MaxConnections)
+	for {
+		nc, err := accept(ctx, l)
+		if ctx.Err() != nil {
+			if nc != nil {
+				nc.Close()
+			}
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("accept on %s: %w", l.Addr(), err)
+		}
+		select {
+		case slots <- struct{}{}:
+		default:
+			turnAway(nc, protocol.Errorf(protocol.CodeTooManyRequests, "the server has as many connections as it allows"))
+			continue
+		}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			s.connection(ctx, nc, handle)
+		})
+	}
+}
+
+// accept waits out shortages, such as of descriptors: they pass, and a server
+// that gives up would not.
+func accept(ctx context.Context, l net.Listener) (net.Conn, error) {
+	for {
+		c, err := l.Accept()
+		var ne net.Error
+		if err == nil || errors.Is(err, net.ErrClosed) || !errors.As(err, &ne) {
+			return c, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// turnAway says why, if the peer listens, and closes.
+func turnAway(nc net.Conn, e *protocol.Error) {
+	defer nc.Close()
+	if line, err := protocol.EncodeError(protocol.RequestID{}, e); err == nil {
+		_ = nc.SetWriteDeadline(time.Now().Add(time.Second)) // a peer that does not read must not hold us up
+		_ = protocol.WriteMessage(nc, line)
+	}
+}
+
+func (s *Server) connection(ctx context.Context, nc net.Conn, handle func(context.Context, *conn)) {
+	peer, err := unixsock.PeerOf(nc)
+	if err == nil {
+		err = s.admit(peer)
+	}
+	if err != nil {
+		s.cfg.Log.Warn("connection refused", "peer", peer.String(), "error", err)
+		turnAway(nc, protocol.Errorf(protocol.CodeDenied, "this process may not connect"))
+		return
+	}
+	c := newConn(s, nc, peer)
+	defer c.close()
+	handle(ctx, c)
+}
+
+// admit turns away what runs in a sandbox of ours, should it ever reach the
+// socket: a tool must not be able to ask for, or approve, its own next call.
+func (s *Server) admit(p unixsock.Peer) error {
+	if s.cfg.AllowDescendants || p.PID == os.Getpid() {
+		return nil
+	}
+	inside, err := unixsock.IsDescendant(p.PID, os.Getpid())
+	if err != nil {
+		return fmt.Errorf("who is process %d: %w", p.PID, err)
+	}
+	if inside {
+		return errors.New("it was started by this server, so it is a tool in a sandbox")
+	}
+	return nil
+}
+
+// internalError hides what a peer has no business with, and keeps it for the log.
+func (s *Server) internalError(name protocol.Method, err any) *protocol.Error {
+	s.cfg.Log.Error("request failed", "method", string(name), "error", err)
+	return protocol.Errorf(protocol.CodeInternal, "internal error of sandgate; the server's log has the details").
+		WithHint("nothing is known to be wrong with the request")
+}

@@ -1,0 +1,298 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"net"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/sandgate/sandgate/internal/unixsock"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// A conn is what both kinds of connection share: framing, the requests under
+// way, and the queue of what goes out.
+type conn struct {
+	server *Server
+	net    net.Conn
+	peer   unixsock.Peer
+	out    *queue
+
+	// Used by the reading goroutine only.
+	initialized bool
+	used        map[protocol.Method]bool
+
+	mu       sync.Mutex
+	inFlight map[protocol.RequestID]int // length of the request in bytes
+	bytes    int
+	running  sync.WaitGroup
+}
+
+func newConn(s *Server, nc net.Conn, peer unixsock.Peer) *conn {
+	return &conn{
+		server: s, net: nc, peer: peer,
+		out:      newQueue(nc, s.cfg.QueueBytes, s.cfg.StallTimeout),
+		used:     map[protocol.Method]bool{},
+		inFlight: map[protocol.RequestID]int{},
+	}
+}
+
+// close sends what can still be sent.
+func (c *conn) close() {
+	c.out.close()
+	c.net.Close()
+}
+
+// serveConn reads requests until the client is gone or ctx ends. Then the
+// requests that still run are cancelled, waited for, and answered if anybody
+// still reads.
+func serveConn[C any](ctx context.Context, c *conn, self C, methods table[C]) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(ctx, func() { c.net.SetReadDeadline(time.Unix(1, 0)) }) // wakes the reader
+	defer stop()
+	defer c.running.Wait()
+	defer cancel(errDisconnected)
+	r := protocol.NewReader(c.net)
+	for {
+		line, err := r.ReadMessage()
+		var tooLarge *protocol.Error
+		switch {
+		case errors.As(err, &tooLarge):
+			c.reply(protocol.RequestID{}, nil, tooLarge)
+			continue
+		case err != nil || c.out.broken() || ctx.Err() != nil:
+			return
+		}
+		dispatch(ctx, c, self, methods, line)
+	}
+}
+
+var errDisconnected = errors.New("the client disconnected")
+
+// dispatch answers one message, or starts what will.
+func dispatch[C any](ctx context.Context, c *conn, self C, methods table[C], line []byte) {
+	m, perr := protocol.ParseRequest(line)
+	if perr != nil {
+		c.reply(m.ID, nil, perr)
+		return
+	}
+	row, perr := methods.allowed(m.Method, c.initialized, c.used)
+	if perr == nil {
+		perr = c.begin(m.ID, len(line))
+	}
+	if perr != nil {
+		c.reply(m.ID, nil, perr)
+		return
+	}
+	if row.long {
+		c.running.Go(func() { answer(ctx, c, self, row, m) })
+		return
+	}
+	if answer(ctx, c, self, row, m) {
+		c.used[m.Method] = true
+		c.initialized = c.initialized || m.Method == protocol.MethodInitialize
+	}
+}
+
+// begin notes a request under way.
+func (c *conn) begin(id protocol.RequestID, size int) *protocol.Error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.inFlight[id]; ok {
+		return protocol.Errorf(protocol.CodeDuplicateRequest, "the request with id %s is not answered yet", id)
+	}
+	if len(c.inFlight) >= c.server.cfg.MaxCalls || c.bytes+size > c.server.cfg.RequestBytes {
+		return protocol.Errorf(protocol.CodeTooManyRequests, "%d requests of this connection are under way", len(c.inFlight)).
+			WithHint("wait for some of them to be answered")
+	}
+	c.inFlight[id] = size
+	c.bytes += size
+	return nil
+}
+
+func (c *conn) end(id protocol.RequestID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bytes -= c.inFlight[id]
+	delete(c.inFlight, id)
+}
+
+// answer runs a handler and replies, and reports whether it succeeded. A panic
+// is a bug of ours; it costs the request, and not everybody else's calls.
+func answer[C any](ctx context.Context, c *conn, self C, row method[C], m protocol.Message) (ok bool) {
+	var result any
+	var err error
+	func() {
+		defer func() {
+			if p := recover(); p != nil {
+				c.server.cfg.Log.Error("panic", "value", p, "stack", string(debug.Stack()))
+				err = c.server.internalError(m.Method, p)
+			}
+		}()
+		result, err = row.handle(self, ctx, m)
+	}()
+	c.end(m.ID)
+	if err == nil {
+		c.reply(m.ID, result, nil)
+		return true
+	}
+	var wire *protocol.Error
+	if !errors.As(err, &wire) {
+		wire = c.server.internalError(m.Method, err)
+	}
+	c.reply(m.ID, nil, wire)
+	return false
+}
+
+func (c *conn) reply(id protocol.RequestID, result any, e *protocol.Error) {
+	line, err := encodeReply(id, result, e)
+	if err != nil {
+		line, _ = protocol.EncodeError(id, c.server.internalError("", err))
+	}
+	c.out.push(line)
+}
+
+// encodeReply makes a response that fits into one message. A call's output that
+// does not fit was sent as notifications, and is left out of its result.
+func encodeReply(id protocol.RequestID, result any, e *protocol.Error) ([]byte, error) {
+	if e != nil {
+		return protocol.EncodeError(id, e)
+	}
+	line, err := protocol.EncodeResult(id, result)
+	if err != nil || len(line) <= protocol.MaxMessage {
+		return line, err
+	}
+	if r, ok := result.(protocol.CallResult); ok {
+		r.Content, r.Structured, r.Truncated = []protocol.Content{}, nil, true
+		r.Warnings = append(r.Warnings[:len(r.Warnings):len(r.Warnings)],
+			"the output does not fit into one message; it was sent piece by piece in tool.output")
+		return protocol.EncodeResult(id, r)
+	}
+	return protocol.EncodeError(id, protocol.Errorf(protocol.CodeMessageTooLarge, "the result is longer than %d bytes", protocol.MaxMessage))
+}
+
+// notify sends a notification. It waits while the client's queue is full, so
+// that a tool writes no faster than its client reads.
+func (c *conn) notify(name protocol.Method, params any) {
+	line, err := protocol.EncodeNotification(name, params)
+	if err == nil && len(line) <= protocol.MaxMessage {
+		c.out.push(line)
+		return
+	}
+	c.server.cfg.Log.Error("notification not sent", "method", string(name), "bytes", len(line), "error", err)
+}
+
+// A queue holds the lines that go out on one connection. It has a bound in
+// bytes: push waits while it is full. When the peer reads nothing for a while,
+// the queue breaks: what it holds is dropped, and push returns at once.
+type queue struct {
+	conn  net.Conn
+	max   int
+	stall time.Duration
+	idle  chan struct{} // closed when the writer has ended
+
+	mu     sync.Mutex
+	change *sync.Cond
+	lines  [][]byte
+	bytes  int // in lines, and in the one being written
+	closed bool
+	err    error
+}
+
+func newQueue(nc net.Conn, limit int, stall time.Duration) *queue {
+	q := &queue{conn: nc, max: limit, stall: stall, idle: make(chan struct{})}
+	q.change = sync.NewCond(&q.mu)
+	go q.write()
+	return q
+}
+
+// push adds a line. A line that is longer than the bound goes in alone.
+func (q *queue) push(line []byte) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for q.err == nil && !q.closed && q.bytes > 0 && q.bytes+len(line) > q.max {
+		q.change.Wait()
+	}
+	if q.err != nil || q.closed {
+		return
+	}
+	q.lines = append(q.lines, line)
+	q.bytes += len(line)
+	q.change.Broadcast()
+}
+
+func (q *queue) broken() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.err != nil
+}
+
+// close waits until everything is written or the queue is broken.
+func (q *queue) close() {
+	q.mu.Lock()
+	q.closed = true
+	q.change.Broadcast()
+	q.mu.Unlock()
+	<-q.idle
+}
+
+func (q *queue) write() {
+	defer close(q.idle)
+	for {
+		lines, ok := q.take()
+		if !ok {
+			return
+		}
+		for i, line := range lines {
+			err := q.send(line)
+			lines[i] = nil
+			q.sent(len(line), err)
+			if err != nil {
+				q.conn.Close() // the reader learns of it, and cancels the client's calls
+				return
+			}
+		}
+	}
+}
+
+// take waits for lines; it fails when there are none left and none will come.
+func (q *queue) take() ([][]byte, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.lines) == 0 && !q.closed {
+		q.change.Wait()
+	}
+	lines := q.lines
+	q.lines = nil
+	return lines, len(lines) > 0
+}
+
+func (q *queue) sent(n int, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.bytes -= n
+	if err != nil {
+		q.err, q.lines = err, nil
+	}
+	q.change.Broadcast()
+}
+
+// send writes one line. Each piece of it has the whole time limit: a peer that
+// reads slowly is no peer that has stopped reading.
+func (q *queue) send(line []byte) error {
+	const piece = 64 << 10
+	line = append(line, '\n')
+	for len(line) > 0 {
+		if err := q.conn.SetWriteDeadline(time.Now().Add(q.stall)); err != nil {
+			return err
+		}
+		n, err := q.conn.Write(line[:min(piece, len(line))])
+		if err != nil {
+			return err
+		}
+		line = line[n:]
+	}
+	return nil
+}
