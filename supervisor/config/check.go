@@ -27,6 +27,7 @@ func (k *checker) all() {
 	if k.c.Version != 1 {
 		k.problem("version", fmt.Sprintf("version %d is not known", k.c.Version), "this sandgate reads version 1")
 	}
+	k.files()
 	k.paths()
 	k.sandbox()
 	k.limits("sandbox.limits", &k.c.Sandbox.Limits)
@@ -39,7 +40,6 @@ func (k *checker) all() {
 		k.server(&k.c.MCP.Servers[i])
 	}
 	k.approval()
-	k.files()
 	k.unsupported()
 }
 
@@ -56,13 +56,16 @@ func (k *checker) position(field string) Position {
 	return Position{k.d.file, 1, 1}
 }
 
-// problem reports a value, unless its type is already known to be wrong.
+// problem reports a value, unless something is known to be wrong with it.
 func (k *checker) problem(field, text, hint string) {
 	if !k.d.bad[field] {
 		k.force(field, text, hint)
+		k.d.bad[field] = true
 	}
 }
 
+// force reports a field whatever else is wrong with it, and leaves what lies in
+// it to be judged.
 func (k *checker) force(field, text, hint string) {
 	k.d.problems = append(k.d.problems, Problem{k.position(field), field, text, hint})
 }
@@ -87,9 +90,7 @@ func (k *checker) paths() {
 	for i := range k.c.Sandbox.Paths {
 		p := &k.c.Sandbox.Paths[i]
 		field := fieldKey("sandbox.paths", p.Name)
-		if !identifier.MatchString(p.Name) {
-			k.problem(field, quote(p.Name)+" is not a name", "use letters, digits, _ and -, at most 64")
-		}
+		k.name(field, p.Name)
 		k.suffixes(fieldKey(field, "suffixes"), p.Suffixes)
 		if k.unusable(field + ".root") {
 			continue
@@ -104,6 +105,12 @@ func (k *checker) paths() {
 
 // identifier is what names of paths, tools and servers look like.
 var identifier = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$`)
+
+func (k *checker) name(field, name string) {
+	if !identifier.MatchString(name) {
+		k.force(field, quote(name)+" is not a name", "use letters, digits, _ and -, at most 64")
+	}
+}
 
 // root makes p.Root absolute and free of links, so that every later layer speaks
 // of one and the same directory.
@@ -129,21 +136,20 @@ func (k *checker) root(field string, p *Path) {
 	} else if !info.IsDir() {
 		k.problem(field, quote(resolved)+" is not a directory", "name the directory that it lies in, and use suffixes to choose files")
 	} else {
-		k.configInside(field, p)
+		k.ownFiles(p)
 	}
 }
 
-// configInside speaks up when a tool could write the configuration.
-func (k *checker) configInside(field string, p *Path) {
-	if k.c.File == "" || p.Mode != ReadWrite {
+// ownFiles speaks up when files of sandgate itself lie where tools write.
+func (k *checker) ownFiles(p *Path) {
+	if p.Mode != ReadWrite {
 		return
 	}
-	file, err := filepath.EvalSymlinks(k.c.File)
-	if err != nil {
-		return
-	}
-	if rel, err := filepath.Rel(p.Root, file); err == nil && filepath.IsLocal(rel) {
-		k.notice(field, "this configuration lies inside it and is write-protected there")
+	for _, file := range k.c.OwnFiles() {
+		if rel, err := filepath.Rel(p.Root, file); err == nil && filepath.IsLocal(rel) {
+			k.notice(fieldKey("sandbox.paths", p.Name)+".root",
+				fmt.Sprintf("%s lies inside it and stays out of the tools' reach", quote(file)))
+		}
 	}
 }
 
@@ -184,8 +190,10 @@ func (k *checker) suffixes(field string, list []string) {
 		switch {
 		case strings.HasPrefix(s, "*"):
 			k.problem(at, quote(s)+" is a pattern, not a suffix", "write "+quote(strings.TrimLeft(s, "*")))
-		case !strings.HasPrefix(s, ".") || s == ".":
-			k.problem(at, quote(s)+" does not start with a dot", "write "+quote("."+strings.TrimLeft(s, ".")))
+		case strings.Trim(s, ".") == "":
+			k.problem(at, quote(s)+" is not a suffix", `write the dot and what follows it: ".txt"`)
+		case s[0] != '.':
+			k.problem(at, quote(s)+" does not start with a dot", "write "+quote("."+s))
 		case strings.ContainsAny(s, "/\x00"):
 			k.problem(at, quote(s)+" is not the end of a file name", "")
 		}
@@ -273,9 +281,15 @@ func (k *checker) profile() {
 	case strings.ContainsRune(s.Profile, '/') || filepath.Ext(s.Profile) != "":
 		s.Profile = k.file(field, s.Profile)
 	case k.env.Profiles != nil && !slices.Contains(k.env.Profiles, s.Profile):
-		k.problem(field, "unknown profile "+quote(s.Profile), didYouMean(s.Profile, k.env.Profiles)+
-			"; a file is named with a slash, such as "+quote("./"+s.Profile))
+		k.problem(field, "unknown profile "+quote(s.Profile), k.profileHint(s.Profile))
 	}
+}
+
+func (k *checker) profileHint(name string) string {
+	if s := suggest(name, k.env.Profiles); s != "" {
+		return "did you mean " + quote(s) + "?"
+	}
+	return "use one of " + strings.Join(k.env.Profiles, ", ") + ", or a file: " + quote("./"+name)
 }
 
 // file resolves the path of a file that must be there.
@@ -353,9 +367,7 @@ var templateWord = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
 
 func (k *checker) tool(t *Tool) {
 	field := fieldKey("tools", t.Name)
-	if !identifier.MatchString(t.Name) {
-		k.problem(field, quote(t.Name)+" is not a name", "use letters, digits, _ and -, at most 64")
-	}
+	k.name(field, t.Name)
 	k.command(field+".command", t.Command)
 	k.schema(field+".input_schema", t.InputSchema)
 	k.toolPaths(field+".sandbox.paths", t.Sandbox.Paths)
@@ -428,9 +440,7 @@ func (k *checker) argument(field, name string, t *Tool) {
 
 func (k *checker) server(s *MCPServer) {
 	field := fieldKey("mcp.servers", s.Name)
-	if !identifier.MatchString(s.Name) {
-		k.problem(field, quote(s.Name)+" is not a name", "use letters, digits, _ and -, at most 64")
-	}
+	k.name(field, s.Name)
 	k.command(field+".command", s.Command)
 	k.network(field+".network", s.Network)
 	for _, glob := range slices.Sorted(maps.Keys(s.Approval.Tools)) {
@@ -480,24 +490,24 @@ func (k *checker) toolNames(field string, names []string) {
 
 // files makes the paths of files that need not be there yet absolute.
 func (k *checker) files() {
-	for field, path := range map[string]*string{
-		"audit.path":      &k.c.Audit.Path,
-		"http.token_file": &k.c.HTTP.TokenFile,
-	} {
-		if *path == "" {
-			continue
-		}
-		full, err := expand(*path, k.base, k.env.Home)
-		if err != nil {
-			k.problem(field, err.Error(), "")
-			continue
-		}
-		*path = full
-		if info, err := os.Stat(full); err == nil && !info.Mode().IsRegular() {
-			k.problem(field, quote(full)+" is not a file", "name the file itself")
-		}
-	}
+	k.futureFile("audit.path", &k.c.Audit.Path)
+	k.futureFile("http.token_file", &k.c.HTTP.TokenFile)
 	k.listen()
+}
+
+func (k *checker) futureFile(field string, path *string) {
+	if *path == "" {
+		return
+	}
+	full, err := expand(*path, k.base, k.env.Home)
+	if err != nil {
+		k.problem(field, err.Error(), "")
+		return
+	}
+	*path = full
+	if info, err := os.Stat(full); err == nil && !info.Mode().IsRegular() {
+		k.problem(field, quote(full)+" is not a file", "name the file itself")
+	}
 }
 
 // listen admits loopback only: the token crosses the connection in the clear.

@@ -1,6 +1,9 @@
 package config
 
-import "time"
+import (
+	"path/filepath"
+	"time"
+)
 
 // A Config is one sandgate.yaml. The yaml tags are the key names; fields tagged
 // "-" are about the file and not in it.
@@ -33,6 +36,23 @@ type Config struct {
 func (c *Config) Set(field string) bool {
 	_, ok := c.Origins[field]
 	return ok
+}
+
+// OwnFiles lists the files of sandgate itself that the configuration names, with
+// the links in their directories resolved. No tool may write them, wherever they
+// lie: who writes the configuration decides what the next start allows.
+func (c *Config) OwnFiles() []string {
+	var list []string
+	for _, path := range []string{c.File, c.Audit.Path, c.HTTP.TokenFile} {
+		if path == "" {
+			continue
+		}
+		if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+			path = filepath.Join(dir, filepath.Base(path))
+		}
+		list = append(list, path)
+	}
+	return list
 }
 
 // Sandbox is the `sandbox` section.

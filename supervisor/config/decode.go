@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -48,6 +49,15 @@ func (d *decoder) position(n *yaml.Node) Position { return Position{d.file, n.Li
 func (d *decoder) problem(n *yaml.Node, field, text, hint string) {
 	d.problems = append(d.problems, Problem{d.position(n), field, text, hint})
 	d.bad[field] = true
+}
+
+// root reads a whole document; nil is an empty one.
+func (d *decoder) root(doc *yaml.Node, c *Config) {
+	c.Origins = d.origins
+	if doc != nil {
+		d.value(doc, reflect.ValueOf(c).Elem(), "")
+		delete(d.origins, "")
+	}
 }
 
 // value reads n into v, which is addressable.
@@ -143,7 +153,7 @@ func (d *decoder) entries(n *yaml.Node, field, want string) []entry {
 			continue
 		}
 		seen[e.key.Value] = e.key
-		if e.value.Kind != yaml.ScalarNode {
+		if e.value.Kind != yaml.ScalarNode && e.value.Style&yaml.FlowStyle == 0 {
 			d.origins[e.field] = d.position(e.key)
 		}
 		list = append(list, e)
@@ -191,10 +201,8 @@ func (d *decoder) unknownKey(e entry, t reflect.Type, field string) string {
 	names := keysOf(t).names()
 	meant := suggest(e.key.Value, names)
 	hint := didYouMean(e.key.Value, names)
-	if meant == "" {
-		if homes := homesOf(e.key.Value); len(homes) > 0 {
-			hint = "it belongs in " + strings.Join(homes, " or ")
-		}
+	if homes := homesOf(e.key.Value); len(homes) > 0 && (meant == "" || editDistance(e.key.Value, meant) > 1) {
+		hint = "it belongs in " + strings.Join(homes, " or ")
 	}
 	d.problem(e.key, e.field, "unknown key "+quote(e.key.Value), hint)
 	d.bad[fieldKey(field, meant)] = true
@@ -349,7 +357,7 @@ func roleField(t reflect.Type, role string) *reflect.StructField {
 
 func nameField(t reflect.Type) *reflect.StructField { return roleField(t, "name") }
 
-// homesOf lists the sections that have a key of this name.
+// homesOf lists the sections that have a key of this name, the general ones first.
 func homesOf(name string) []string {
 	homes := map[string]bool{}
 	walkKeys(reflect.TypeFor[Config](), "", func(path string, _ key) {
@@ -357,7 +365,9 @@ func homesOf(name string) []string {
 			homes[rest] = true
 		}
 	})
-	return slices.Sorted(maps.Keys(homes))
+	return slices.SortedFunc(maps.Keys(homes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+	})
 }
 
 // walkKeys calls f for every key of the file format. In paths, "*" stands for a

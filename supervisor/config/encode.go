@@ -140,8 +140,15 @@ func (e encoder) network(nw Network, field string) *yaml.Node {
 // absence means the same: in elements that have no defaults for them.
 func (e encoder) structure(v reflect.Value, field string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.MappingNode}
+	var skip []string
+	if r, ok := v.Interface().(Rule); ok {
+		skip = r.pointless()
+	}
 	for _, k := range keysOf(v.Type()) {
 		f := v.FieldByIndex(k.index)
+		if slices.Contains(skip, k.key) {
+			continue
+		}
 		if f.IsZero() && !k.required && absentMeansZero(v.Type(), k) {
 			continue
 		}

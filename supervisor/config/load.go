@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 )
@@ -106,11 +105,7 @@ func Parse(data []byte, file string, env Env) (*Config, error) {
 	}
 	c := defaults()
 	d := newDecoder(file)
-	if doc != nil {
-		d.value(doc, reflect.ValueOf(c).Elem(), "")
-		delete(d.origins, "")
-	}
-	c.Origins = d.origins
+	d.root(doc, c)
 	c.File = absolute(file, env.Cwd)
 	c.Digest = digest(data)
 	return finish(c, d, filepath.Dir(c.File), env)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -95,10 +96,22 @@ func syntaxError(data []byte, file string, err error) error {
 	}
 	m := yamlLine.FindStringSubmatch(strings.TrimSpace(err.Error()))
 	line, _ := strconv.Atoi(m[1])
+	if fromGrammar(m[2]) {
+		line++
+	}
 	line = min(max(line, 1), len(lines))
 	text := lines[line-1]
 	column := 1 + len(text) - len(strings.TrimLeft(text, " \t"))
 	return oneProblem(Position{file, line, column}, "not valid YAML: "+m[2], "")
+}
+
+// fromGrammar tells messages of the YAML library's grammar, which counts lines
+// from 0, from those of its scanner, which counts from 1 (go-yaml, parser.fail).
+func fromGrammar(message string) bool {
+	what, ok := strings.CutPrefix(message, "did not find expected ")
+	return ok && slices.ContainsFunc([]string{"key", "node content", "'-'", "','", "<"}, func(start string) bool {
+		return strings.HasPrefix(what, start)
+	})
 }
 
 func findTab(lines []string, file string) (Position, bool) {

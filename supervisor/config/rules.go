@@ -27,11 +27,9 @@ func (k *checker) rules() {
 
 func (k *checker) rule(field string, r *Rule) {
 	k.pattern(field+".pattern", r.Pattern)
-	if !r.Allowed {
-		for _, name := range []string{"approval", "read_only", "sandbox_paths", "network", "limits"} {
-			if k.c.Set(field + "." + name) {
-				k.problem(field+"."+name, "the rule contradicts itself: with allowed: false nothing runs", "remove "+name+" or allowed: false")
-			}
+	for _, name := range r.pointless() {
+		if k.c.Set(field + "." + name) {
+			k.problem(field+"."+name, "the rule contradicts itself: with allowed: false nothing runs", "remove "+name+" or allowed: false")
 		}
 	}
 	k.ruleReach(field, r)
@@ -42,6 +40,15 @@ func (k *checker) rule(field string, r *Rule) {
 			k.problem(fieldIndex(field+".no_match", i), quote(m)+" is in match too", "remove it from one of the two")
 		}
 	}
+}
+
+// pointless lists the keys that say nothing in r, because it allows nothing.
+// Whoever writes one of them expects a command to run, or to be asked about.
+func (r *Rule) pointless() []string {
+	if r.Allowed {
+		return nil
+	}
+	return []string{"approval", "read_only", "sandbox_paths", "network", "limits"}
 }
 
 // ruleReach checks what a rule says about paths, network and limits: it may

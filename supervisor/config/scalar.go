@@ -85,6 +85,10 @@ func (d *decoder) boolean(n *yaml.Node, v reflect.Value, field string) {
 
 func (d *decoder) integer(n *yaml.Node, v reflect.Value, field string) {
 	var i int64
+	if isScalar(n, "!!float") && strings.Trim(n.Value, "0123456789") == "" {
+		d.problem(n, field, quote(n.Value)+" is too large", "")
+		return
+	}
 	if !isScalar(n, "!!int") {
 		hint := ""
 		if n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 {

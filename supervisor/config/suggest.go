@@ -3,13 +3,16 @@ package config
 import "strings"
 
 // suggest returns the candidate that word is most likely a misspelling of, or
-// "". Case, hyphens and underscores do not count.
+// "". Case, hyphens and underscores count only between equals.
 func suggest(word string, candidates []string) string {
-	best, bestDistance := "", 1<<30
+	best, bestDistance, bestExact := "", 1<<30, 0
 	for _, c := range candidates {
-		d := editDistance(squash(word), squash(c))
-		if d < bestDistance && d <= 1+len(c)/4 && d < len(c) {
-			best, bestDistance = c, d
+		d, exact := editDistance(squash(word), squash(c)), editDistance(word, c)
+		if d > 1+len(c)/4 || d >= len(c) {
+			continue
+		}
+		if d < bestDistance || d == bestDistance && exact < bestExact {
+			best, bestDistance, bestExact = c, d, exact
 		}
 	}
 	return best

@@ -1,0 +1,161 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// Schema is the JSON Schema (draft 2020-12) of the file format, for editors. It
+// says what keys and types there are; that paths exist and that rules make sense
+// together is for Load to say.
+func Schema() []byte {
+	g := generator{descriptions(), defaultValues()}
+	root := g.structure(reflect.TypeFor[Config](), "")
+	root.Schema = "https://json-schema.org/draft/2020-12/schema"
+	root.Title = FileName
+	root.Description = "Configuration of sandgate, the gate between an AI agent and the machine it works on."
+	raw, err := json.Marshal(root)
+	if err != nil {
+		panic(fmt.Sprintf("config: bug: the schema does not marshal: %v", err))
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, raw, "", "  "); err != nil {
+		panic(fmt.Sprintf("config: bug: the schema is not JSON: %v", err))
+	}
+	out.WriteByte('\n')
+	return out.Bytes()
+}
+
+// defaultValues holds the default of each single value and list, by field path.
+func defaultValues() map[string]any {
+	plain, err := defaults().Plain()
+	if err != nil {
+		panic(err.Error())
+	}
+	values := map[string]any{}
+	flatten(plain, "", values)
+	return values
+}
+
+func flatten(m map[string]any, path string, into map[string]any) {
+	for key, v := range m {
+		at := fieldKey(path, key)
+		if inner, ok := v.(map[string]any); ok && len(inner) > 0 {
+			flatten(inner, at, into)
+			continue
+		}
+		into[at] = v
+	}
+}
+
+// A generator turns the struct types of a Config into a schema.
+type generator struct {
+	descriptions map[string]string
+	defaults     map[string]any
+}
+
+func (g generator) structure(t reflect.Type, path string) *jsonschema.Schema {
+	s := &jsonschema.Schema{
+		Type:                 "object",
+		Properties:           map[string]*jsonschema.Schema{},
+		AdditionalProperties: never(),
+	}
+	for _, k := range keysOf(t) {
+		at := strings.TrimPrefix(path+"."+k.key, ".")
+		inner := g.typ(k.typ, at)
+		inner.Description = g.descriptions[at]
+		if v, ok := g.defaults[at]; ok {
+			inner.Default = mustJSON(v)
+		}
+		s.Properties[k.key] = inner
+		s.PropertyOrder = append(s.PropertyOrder, k.key)
+		if k.required {
+			s.Required = append(s.Required, k.key)
+		}
+	}
+	return s
+}
+
+// never is the schema that nothing satisfies.
+func never() *jsonschema.Schema { return &jsonschema.Schema{Not: &jsonschema.Schema{}} }
+
+func mustJSON(v any) json.RawMessage {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("config: bug: a default is not JSON: %v", err))
+	}
+	return raw
+}
+
+func (g generator) typ(t reflect.Type, path string) *jsonschema.Schema {
+	switch t {
+	case durationType:
+		return &jsonschema.Schema{Type: "string", Pattern: `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`, Examples: []any{"90s", "2m"}}
+	case sizeType:
+		return &jsonschema.Schema{
+			Types: []string{"string", "integer"}, Pattern: `^[0-9]+ ?(B|[KMGT]iB|[KMGT]B?|kB)?$`,
+			Minimum: new(1.0), Examples: []any{"512MiB", "4GiB"},
+		}
+	case reflect.TypeFor[Network]():
+		return networkSchema()
+	}
+	if e, ok := reflect.Zero(t).Interface().(enum); ok {
+		return wordsSchema(e.Values())
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return g.typ(t.Elem(), path)
+	case reflect.Struct:
+		return g.structure(t, path)
+	case reflect.Slice:
+		return g.list(t.Elem(), path)
+	case reflect.Map:
+		return g.mapping(t.Elem(), path)
+	case reflect.Bool:
+		return &jsonschema.Schema{Type: "boolean"}
+	case reflect.String:
+		return &jsonschema.Schema{Type: "string"}
+	}
+	return &jsonschema.Schema{Type: "integer", Minimum: new(1.0)}
+}
+
+func wordsSchema(words []string) *jsonschema.Schema {
+	s := &jsonschema.Schema{Type: "string"}
+	for _, w := range words {
+		s.Enum = append(s.Enum, w)
+	}
+	return s
+}
+
+func networkSchema() *jsonschema.Schema {
+	list := generator{}.structure(reflect.TypeFor[networkList](), "")
+	list.Properties["allow"].Description = `Hosts: "example.org", "example.org:443", "*.example.org" or an address.`
+	list.Properties["ask"].Description = "Whether the operator is asked about a host that is not listed."
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{
+		wordsSchema([]string{string(NetworkNone), string(NetworkHost)}), list,
+	}}
+}
+
+func (g generator) list(elem reflect.Type, path string) *jsonschema.Schema {
+	if nameField(elem) == nil {
+		return &jsonschema.Schema{Type: "array", Items: g.typ(elem, path+"[]")}
+	}
+	return &jsonschema.Schema{
+		Type:                 "object",
+		PropertyNames:        &jsonschema.Schema{Pattern: identifier.String()},
+		AdditionalProperties: g.typ(elem, path+".*"),
+	}
+}
+
+func (g generator) mapping(elem reflect.Type, path string) *jsonschema.Schema {
+	s := &jsonschema.Schema{Type: "object"}
+	if elem.Kind() != reflect.Interface {
+		s.AdditionalProperties = g.typ(elem, path+".*")
+	}
+	return s
+}

@@ -1,0 +1,137 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestParseSize(t *testing.T) {
+	for text, want := range map[string]Size{
+		"0": 0, "1": 1, "7B": 7, "1KiB": 1024, "512MiB": 512 << 20, "4GiB": 4 << 30, "4 GiB": 4 << 30,
+		"2TiB": 2 << 40, "3K": 3072, "10M": 10 << 20, "1G": 1 << 30, "1T": 1 << 40,
+		"1kB": 1000, "1KB": 1000, "5MB": 5e6, "1GB": 1e9, "1TB": 1e12,
+		"9223372036854775807": 1<<63 - 1,
+	} {
+		if got, err := ParseSize(text); err != nil || got != want {
+			t.Errorf("ParseSize(%q) = %d, %v; want %d", text, got, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"": "not a size", "GiB": "not a size", "-1": "not a size", "1.5GiB": "not a size", "1 2": "not a size", "0x10": "not a size",
+		"4gib": "unknown unit", "4GiBB": "unknown unit",
+		"9223372036854775808": "too large", "8388608TiB": "too large",
+	} {
+		if _, err := ParseSize(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ParseSize(%q): got %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestSizesAndDurationsReadBackAsPrinted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		unit := rapid.SampledFrom([]Size{1, KiB, MiB, GiB}).Draw(t, "unit")
+		size := Size(rapid.Int64Range(0, 1<<30).Draw(t, "n")) * unit
+		if got, err := ParseSize(size.String()); err != nil || got != size {
+			t.Fatalf("%d prints as %q and reads as %d, %v", size, size.String(), got, err)
+		}
+		step := rapid.SampledFrom([]time.Duration{1, time.Millisecond, time.Second, time.Minute, time.Hour}).Draw(t, "step")
+		d := time.Duration(rapid.Int64Range(0, 1<<20).Draw(t, "m")) * step
+		if got, err := ParseDuration(formatDuration(d)); err != nil || got != d {
+			t.Fatalf("%v prints as %q and reads as %v, %v", d, formatDuration(d), got, err)
+		}
+	})
+}
+
+func TestParseDurationWantsAUnit(t *testing.T) {
+	for text, want := range map[string]string{"90": "write 90s", "0": "no unit", "1.5": "no unit", "soon": "not a duration", "": "not a duration", "1:30": "not a duration"} {
+		if _, err := ParseDuration(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ParseDuration(%q): got %v, want %q", text, err, want)
+		}
+	}
+}
+
+// The edit distance is a metric on what it is used for: it is zero for equal
+// words alone, does not depend on the order, and never exceeds the longer word.
+func TestEditDistance(t *testing.T) {
+	word := rapid.StringMatching(`[a-d_]{0,8}`)
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := word.Draw(t, "a"), word.Draw(t, "b")
+		d := editDistance(a, b)
+		if d != editDistance(b, a) || (d == 0) != (a == b) || d > max(len(a), len(b)) {
+			t.Fatalf("distance of %q and %q is %d", a, b, d)
+		}
+	})
+	for _, tc := range []struct {
+		a, b string
+		want int
+	}{{"paths", "path", 1}, {"mode", "moed", 1}, {"root", "rooot", 1}, {"limits", "limes", 2}} {
+		if got := editDistance(tc.a, tc.b); got != tc.want {
+			t.Errorf("distance of %q and %q is %d, want %d", tc.a, tc.b, got, tc.want)
+		}
+	}
+}
+
+func TestHostRules(t *testing.T) {
+	for _, rule := range []string{
+		"example.org", "example.org:443", "*.golang.org", "*.golang.org:8080", "localhost", "192.0.2.7", "192.0.2.7:53",
+		"2001:db8::1", "[2001:db8::1]:443", "[2001:db8::1]", "_dns.example.org", "xn--bcher-kva.example",
+	} {
+		if problem, _ := checkHostRule(rule); problem != "" {
+			t.Errorf("%q: %s", rule, problem)
+		}
+	}
+	for rule, want := range map[string]string{
+		"":                                "not a host rule",
+		"*":                               "every host",
+		"*:443":                           "every host",
+		"**.x":                            "not a host rule",
+		"a.*.org":                         "not a host rule",
+		"*.":                              "not a host rule",
+		"a b":                             "not a host rule",
+		"a..b":                            "not a host rule",
+		"-a.org":                          "not a host rule",
+		"bücher.example":                  "not a host rule",
+		"a\nb":                            "not a host rule",
+		"https://a.org/x":                 "is a URL",
+		"a.org:0":                         "not a port",
+		"a.org:65536":                     "not a port",
+		"a.org:http":                      "not a port",
+		"a.org:":                          "port is missing",
+		"[::1":                            "bracket is not closed",
+		"[::1]443":                        "only a port",
+		strings.Repeat("a.", 127) + "aaa": "not a host rule",
+	} {
+		if problem, _ := checkHostRule(rule); !strings.Contains(problem, want) {
+			t.Errorf("%q: got %q, want %q", rule, problem, want)
+		}
+	}
+}
+
+// A rule that shadows another matches every command the other matches, by the
+// plain meaning of prefix and exact.
+func TestShadowsIsSound(t *testing.T) {
+	words := rapid.SliceOfN(rapid.SampledFrom([]string{"git", "push", "-f"}), 1, 3)
+	rule := rapid.Custom(func(t *rapid.T) Rule {
+		return Rule{Pattern: strings.Join(words.Draw(t, "words"), " "), Exact: rapid.Bool().Draw(t, "exact"), Allowed: true}
+	})
+	matches := func(r Rule, command []string) bool {
+		p := strings.Fields(r.Pattern)
+		if len(p) > len(command) || r.Exact && len(p) != len(command) {
+			return false
+		}
+		return strings.Join(p, " ") == strings.Join(command[:len(p)], " ")
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := rule.Draw(t, "a"), rule.Draw(t, "b")
+		command := rapid.SliceOfN(rapid.SampledFrom([]string{"git", "push", "-f"}), 1, 4).Draw(t, "command")
+		if a.shadows(&b) && matches(b, command) && !matches(a, command) {
+			t.Fatalf("%+v shadows %+v, and does not match %q", a, b, command)
+		}
+		if !a.shadows(&b) && a.Pattern == b.Pattern && a.Exact == b.Exact {
+			t.Fatalf("%+v does not shadow its equal", a)
+		}
+	})
+}
