@@ -53,10 +53,13 @@ var forbidden = []arrow{
 		"the algebra of rights has no dependency that could change its meaning, and the in-sandbox init carries it"},
 	{"sandboxprofile/...", []string{ours}, []string{"sandboxprofile/..."},
 		"a compiler turns a profile into another language and knows nothing else"},
-	{"sandboxprofile/...", []string{others}, []string{"github.com/seccomp/libseccomp-golang"},
-		"of the compilers only seccomp needs help: the kernel's numbers of system calls, and the optimiser"},
-	{"sandboxprofile/...", []string{"os", "os/exec", "net"}, nil,
+	{"sandboxprofile/...", []string{others}, []string{"github.com/seccomp/libseccomp-golang", "golang.org/x/sys/unix"},
+		"of the compilers only seccomp needs help: the kernel's numbers of system calls, the optimiser, and a memory file to take the program from it"},
+	{"sandboxprofile/...", []string{"os/exec", "net"}, nil,
 		"computed purely, applied thinly: the same on every operating system, and testable as values"},
+	{"sandboxprofile", []string{"os", "syscall"}, nil, "what a host is like comes in as values (Facts)"},
+	{"sandboxprofile/bwrap", []string{"os", "syscall"}, nil, "what a host is like comes in as values (Facts)"},
+	{"sandboxprofile/landlock", []string{"os", "syscall"}, nil, "what a host is like comes in as values (Facts)"},
 
 	{"tools/...", []string{ours}, []string{"tools/...", "approval", "sandboxprofile"},
 		"a tool proposes; it must not reach what decides, enforces or serves"},
@@ -327,8 +330,9 @@ func TestNoPackageState(t *testing.T) {
 	}
 }
 
-// testNames returns the names of all tests and fuzz targets, and of all scripts
-// of cmd/sandgate as TestScript/NAME.
+// testNames returns the names of all tests and fuzz targets; of all scripts of
+// cmd/sandgate as TestScript/NAME; and of the claims that every backend keeps as
+// TestBwrapKeepsEveryClaim/NAME.
 func testNames(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
@@ -338,6 +342,9 @@ func testNames(t *testing.T) map[string]bool {
 				names[f.Name.Name] = true
 			}
 		}
+	}
+	for _, claim := range submatches(claimName, read(t, "confine/confinetest/confinetest.go")) {
+		names["TestBwrapKeepsEveryClaim/"+claim] = true
 	}
 	for _, file := range files(t) {
 		if name, ok := strings.CutSuffix(path.Base(file), ".txtar"); ok && path.Base(path.Dir(file)) == "script" {
@@ -349,6 +356,7 @@ func testNames(t *testing.T) map[string]bool {
 
 var (
 	testName  = regexp.MustCompile(`^(Test|Fuzz)[A-Z]\w*$`)
+	claimName = regexp.MustCompile(`(?m)^\s*\{"(\w+)", \w+\},$`)
 	testInDoc = regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*(?:/\\w+)?)`")
 	// A guarantee is a row of a table whose first cell is a number: | G7 | ...
 	guarantee = regexp.MustCompile(`(?m)^\| *(G\d+) *\|.*$`)
