@@ -1,8 +1,10 @@
 package sandboxinit
 
 import (
+	"io"
 	"path"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -10,21 +12,60 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// openNoLinks opens a path that had no symbolic link in it when the call
-// was checked. One that has appeared since is an attack or a race, and either
-// way not what was approved: the kernel answers ELOOP (openat2(2)).
+// openNoLinks opens a path that had no symbolic link in it when the call was
+// checked. One that has appeared since is an attack or a race, and either way not
+// what was approved: the answer is ELOOP. It walks component by component, which
+// is openat2(2) with RESOLVE_NO_SYMLINKS by hand: the filter bars openat2, whose
+// flags it cannot see.
 func openNoLinks(p string, flags int, mode uint32) (int, error) {
-	how := unix.OpenHow{
-		Flags:   uint64(flags | unix.O_CLOEXEC),
-		Mode:    uint64(mode),
-		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	const dirFlags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	at, err := unix.Open("/", dirFlags, 0)
+	if err != nil {
+		return -1, err
 	}
 	for {
-		fd, err := unix.Openat2(unix.AT_FDCWD, p, &how)
-		if err != unix.EINTR && err != unix.EAGAIN {
+		name, rest, more := strings.Cut(strings.TrimLeft(p, "/"), "/")
+		if !more || strings.Trim(rest, "/") == "" {
+			fd, err := openAt(at, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, mode)
+			unix.Close(at)
 			return fd, err
 		}
+		next, err := openAt(at, name, dirFlags, 0)
+		unix.Close(at)
+		if err != nil {
+			return -1, err
+		}
+		at, p = next, rest
 	}
+}
+
+// openAt opens one component. For a link the kernel says ENOTDIR where a
+// directory was wanted; we say ELOOP for every link.
+func openAt(at int, name string, flags int, mode uint32) (int, error) {
+	if name == "" {
+		name = "."
+	}
+	for {
+		fd, err := unix.Openat(at, name, flags, mode)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err == unix.ENOTDIR && isLink(at, name):
+			return -1, unix.ELOOP
+		case err != nil:
+			return -1, err
+		case flags&unix.O_PATH != 0 && flags&unix.O_DIRECTORY == 0 && isLink(fd, ""):
+			unix.Close(fd) // O_PATH with O_NOFOLLOW opens the link itself, open(2)
+			return -1, unix.ELOOP
+		}
+		return fd, nil
+	}
+}
+
+func isLink(at int, name string) bool {
+	var st unix.Stat_t
+	err := unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH)
+	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK
 }
 
 // readFile reads a regular file. Anything else is refused: a FIFO would block
@@ -39,29 +80,30 @@ func readFile(op sandboxprofile.Operation) wire.Done {
 	if done != nil {
 		return *done
 	}
-	buf := make([]byte, min(op.MaxBytes, st.Size)+1)
-	n := 0
-	for n < len(buf) {
-		m, err := unix.Read(fd, buf[n:])
-		if err == unix.EINTR {
+	content, truncated, err := op.Select(reader(fd))
+	if err != nil {
+		return failed("read", err)
+	}
+	return wire.Done{Content: content, Size: st.Size, Mode: st.Mode, Truncated: truncated}
+}
+
+// reader is a descriptor as an io.Reader, outside of the runtime's poller.
+type reader int
+
+func (r reader) Read(p []byte) (int, error) {
+	for {
+		n, err := unix.Read(int(r), p)
+		switch {
+		case err == unix.EINTR:
 			continue
-		}
-		if err != nil {
-			return failed("read", err)
-		}
-		if m == 0 {
-			break
-		}
-		n += m
-		if n == len(buf) && int64(n) <= op.MaxBytes { // it grew while we read
-			buf = append(buf, make([]byte, min(op.MaxBytes+1-int64(n), 1<<20))...)
+		case err != nil:
+			return 0, err
+		case n == 0:
+			return 0, io.EOF
+		default:
+			return n, nil
 		}
 	}
-	truncated := int64(n) > op.MaxBytes
-	if truncated {
-		n = int(op.MaxBytes)
-	}
-	return wire.Done{Content: buf[:n], Size: max(st.Size, int64(n)), Mode: st.Mode, Truncated: truncated}
 }
 
 func regular(fd int) (unix.Stat_t, *wire.Done) {

@@ -6,7 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"sync"
+	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,7 +26,13 @@ func Main() int {
 	return 0
 }
 
+// serve restricts the process and then performs one action after another, all
+// from this one thread. Credentials are a thread's: the new session keyring is
+// this one's and so every program's that it forks, and before ABI 8 each thread
+// has a Landlock domain of its own, which may signal only what was forked in it.
+// Other goroutines read the socket and wait for children.
 func serve(ctl *control) error {
+	runtime.LockOSThread()
 	f, err := wire.Decode(ctl)
 	if err != nil {
 		return err
@@ -44,59 +50,48 @@ func serve(ctl *control) error {
 	if err := ctl.send(wire.Frame{Ready: &wire.Ready{}}); err != nil {
 		return err
 	}
-	s := server{ctl: ctl}
+	in := incoming{requests: make(chan request), signals: make(chan unix.Signal)}
+	go in.read(ctl)
 	for {
-		if err := s.next(); err != nil {
-			return err
+		select {
+		case r := <-in.requests:
+			start := time.Now()
+			done := perform(r.run, r.fds, in.signals)
+			done.Duration = time.Since(start)
+			if err := ctl.send(wire.Frame{Done: &done}); err != nil {
+				return err
+			}
+		case <-in.signals: // for an action that has just ended
 		}
 	}
 }
 
-// A server runs one action at a time; only a Signal may arrive in between.
-type server struct {
-	ctl  *control
-	mu   sync.Mutex
-	busy bool
+// incoming is what the confiner sends after the setup.
+type incoming struct {
+	requests chan request
+	signals  chan unix.Signal
 }
 
-func (s *server) next() error {
-	f, err := wire.Decode(s.ctl)
-	if err != nil {
-		return err
-	}
-	fds := s.ctl.takeFDs()
-	switch {
-	case f.Signal != nil:
-		// -1 is every process that we may signal except ourselves, kill(2).
-		_ = unix.Kill(-1, unix.Signal(f.Signal.Number))
-		return nil
-	case f.Run != nil && s.begin():
-		go s.run(*f.Run, fds)
-		return nil
-	default:
-		return errors.New("init: unexpected frame")
-	}
+type request struct {
+	run wire.Run
+	fds []int
 }
 
-func (s *server) begin() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.busy {
-		return false
-	}
-	s.busy = true
-	return true
-}
-
-func (s *server) run(r wire.Run, fds []int) {
-	start := time.Now()
-	done := perform(r, fds)
-	done.Duration = time.Since(start)
-	s.mu.Lock()
-	s.busy = false
-	s.mu.Unlock()
-	if err := s.ctl.send(wire.Frame{Done: &done}); err != nil {
-		os.Exit(1) // nobody listens: end, and the namespace ends with us
+// read takes frames until the confiner hangs up or says something that has no
+// place here; either way the process ends, and with it the namespace.
+func (in incoming) read(ctl *control) {
+	for {
+		f, err := wire.Decode(ctl)
+		switch {
+		case err != nil:
+			os.Exit(0)
+		case f.Signal != nil:
+			in.signals <- unix.Signal(f.Signal.Number)
+		case f.Run != nil:
+			in.requests <- request{*f.Run, ctl.takeFDs()}
+		default:
+			os.Exit(1)
+		}
 	}
 }
 

@@ -8,11 +8,11 @@ import (
 )
 
 // perform does one action and returns when no other process is left.
-func perform(r wire.Run, fds []int) wire.Done {
+func perform(r wire.Run, fds []int, signals <-chan unix.Signal) wire.Done {
 	defer closeAll(fds)
 	switch {
 	case r.Action.Kind == sandboxprofile.Exec && r.Action.Exec != nil && len(fds) == 3:
-		return runProgram(*r.Action.Exec, r.Limits, [3]int(fds))
+		return runProgram(*r.Action.Exec, r.Limits, [3]int(fds), signals)
 	case r.Action.Kind == sandboxprofile.ReadFile && r.Action.File != nil:
 		return readFile(*r.Action.File)
 	case r.Action.Kind == sandboxprofile.WriteFile && r.Action.File != nil:
@@ -22,16 +22,25 @@ func perform(r wire.Run, fds []int) wire.Done {
 	}
 }
 
-func runProgram(p sandboxprofile.Program, l wire.Rlimits, fds [3]int) wire.Done {
+func runProgram(p sandboxprofile.Program, l wire.Rlimits, fds [3]int, signals <-chan unix.Signal) wire.Done {
 	pid, op, errno := start(p, l, fds)
 	if errno != 0 {
 		killAll()
 		return wire.Done{Op: op, Errno: int(errno)}
 	}
 	closeAll(fds[:]) // so that the confiner reads end of file when the last writer dies
-	status := reapUntil(pid)
-	killAll()
-	return wire.Done{Status: int(status)}
+	ended := make(chan unix.WaitStatus, 1)
+	go func() { ended <- reapUntil(pid) }()
+	for {
+		select {
+		case n := <-signals:
+			// -1 is every process that we may signal except ourselves, kill(2).
+			_ = unix.Kill(-1, n)
+		case status := <-ended:
+			killAll()
+			return wire.Done{Status: int(status)}
+		}
+	}
 }
 
 // reapUntil reaps every child until pid has ended, and returns its status. As

@@ -52,8 +52,11 @@ func closeOnExec(fd int) error {
 	return err
 }
 
+// joinKeyring gives this thread a new and empty session keyring. Credentials
+// belong to threads, and a tool inherits those of the thread that forks it, which
+// is this one: see serve.
 func joinKeyring() error {
-	_, err := unix.KeyctlJoinSessionKeyring("")
+	_, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
 	if errors.Is(err, unix.ENOSYS) {
 		return nil // a kernel without keyrings has none to leak
 	}

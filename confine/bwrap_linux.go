@@ -1,0 +1,282 @@
+package confine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine/initbin"
+	"github.com/sandgate/sandgate/confine/wire"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/sandboxprofile/bwrap"
+	"github.com/sandgate/sandgate/sandboxprofile/landlock"
+	"github.com/sandgate/sandgate/sandboxprofile/seccomp"
+)
+
+// setupTimeout bounds how long bubblewrap and our init may take to get ready. It
+// is generous: a slow start is a slow start, a hang is a failure.
+const setupTimeout = 20 * time.Second
+
+// A Bwrap confines with bubblewrap, Landlock and seccomp. It is safe for
+// concurrent use.
+type Bwrap struct {
+	path  string
+	init  *os.File // sealed memfd
+	abi   landlock.Version
+	spawn *spawner
+
+	mu      sync.Mutex
+	filters map[string][]byte // compiled seccomp programs by lifted groups
+}
+
+// NewBwrap checks that this host has what the backend stands on. path is an
+// absolute path of bubblewrap, or "" for the usual places. Its error is an
+// *Unenforceable.
+func NewBwrap(path string) (*Bwrap, error) {
+	path, err := findBwrap(path)
+	if err != nil {
+		return nil, err
+	}
+	abi, err := landlockABI()
+	if err != nil {
+		return nil, err
+	}
+	program, err := initbin.Program()
+	if err != nil {
+		return nil, &Unenforceable{Part: "the sandbox's first process", Reason: err.Error(), Hint: "run `make build`"}
+	}
+	fd, err := sealedFile("sandgate-init", program, unix.MFD_EXEC)
+	if err != nil {
+		return nil, err
+	}
+	return &Bwrap{path: path, init: fd, abi: abi, spawn: newSpawner(), filters: map[string][]byte{}}, nil
+}
+
+// Name implements Confiner.
+func (b *Bwrap) Name() string { return "bwrap" }
+
+// Close ends every sandbox that is left.
+func (b *Bwrap) Close() error {
+	b.spawn.close()
+	return b.init.Close()
+}
+
+// Prepare implements Confiner.
+func (b *Bwrap) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox, error) {
+	args, setup, err := b.compile(p)
+	if err != nil {
+		return nil, err
+	}
+	s, err := b.launch(p, args)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.setUp(ctx, setup); err != nil {
+		s.Close()
+		return nil, err
+	}
+	s.enforced = b.enforced(p)
+	return s, nil
+}
+
+// compile turns a profile into everything that the sandbox is built from.
+func (b *Bwrap) compile(p sandboxprofile.Profile) (args []string, setup wire.Setup, err error) {
+	if err := p.Validate(); err != nil {
+		return nil, setup, err
+	}
+	if p.Network.Mode == sandboxprofile.NetworkProxied {
+		return nil, setup, &Unenforceable{
+			Part:   "a network allow-list",
+			Reason: "the egress proxy is not part of this version",
+			Hint:   "use `network: none`, or `network: host` if the tool may reach everything",
+		}
+	}
+	facts, err := survey(p)
+	if err != nil {
+		return nil, setup, err
+	}
+	if args, err = bwrap.Compile(p, facts); err != nil {
+		return nil, setup, unenforceable("the mounts", err)
+	}
+	rules, err := landlock.Compile(p, facts)
+	if err != nil {
+		return nil, setup, unenforceable("the Landlock rules", err)
+	}
+	filter, err := b.filter(p.Syscalls)
+	if err != nil {
+		return nil, setup, unenforceable("the system call filter", err)
+	}
+	return args, wire.Setup{Landlock: ruleset(rules, b.abi), Seccomp: filter}, nil
+}
+
+func unenforceable(part string, err error) error {
+	return &Unenforceable{Part: part, Reason: err.Error()}
+}
+
+// filter compiles once per set of lifted groups: it is the same program for
+// every sandbox, and compiling costs as much as a short tool runs.
+func (b *Bwrap) filter(lift []string) ([]byte, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key := strings.Join(lift, ",")
+	if f, ok := b.filters[key]; ok {
+		return f, nil
+	}
+	f, err := seccomp.Filter(lift)
+	if err == nil {
+		b.filters[key] = f
+	}
+	return f, err
+}
+
+// launch starts bubblewrap with our init as its command. The arguments go
+// through a descriptor: a long list would not fit (E2BIG), and argv is readable
+// by every user of the machine. The environment is empty: whatever bubblewrap
+// has in its own is readable inside as /proc/1/environ.
+func (b *Bwrap) launch(p sandboxprofile.Profile, args []string) (*bwrapSandbox, error) {
+	argsFile, err := sealedFile("bwrap-args", []byte(strings.Join(args, "\x00")+"\x00"), 0)
+	if err != nil {
+		return nil, err
+	}
+	defer argsFile.Close()
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+
+	s := &bwrapSandbox{profile: p, conn: ours, frames: make(chan received), closed: make(chan struct{}), said: &tail{max: 8 << 10}}
+	s.cmd = &exec.Cmd{
+		Path:       b.path,
+		Args:       []string{"bwrap", "--args", "5", "--", "/proc/self/fd/4"},
+		Env:        []string{},
+		Dir:        "/",
+		Stderr:     s.said,
+		ExtraFiles: []*os.File{theirs, b.init, argsFile}, // 3, 4, 5
+		SysProcAttr: &syscall.SysProcAttr{
+			Pdeathsig: syscall.SIGKILL,
+		},
+		// Processes that outlive bubblewrap hold its standard error open; Wait
+		// must not wait for them.
+		WaitDelay: time.Second,
+	}
+	if err := b.spawn.start(s.cmd); err != nil {
+		ours.Close()
+		return nil, fmt.Errorf("confine: start %s: %w", b.path, err)
+	}
+	go s.receive()
+	return s, nil
+}
+
+func (b *Bwrap) enforced(p sandboxprofile.Profile) Enforced {
+	e := Enforced{
+		Backend:     "bwrap",
+		Files:       fmt.Sprintf("mount namespace (bubblewrap) and Landlock ABI %d", b.abi.ABI),
+		Network:     "network namespace with loopback only",
+		SystemCalls: "seccomp filter",
+		Processes:   "pid namespace, killed as a whole when the call ends",
+		Limits:      "wall time and output by the supervisor; CPU, memory, file size and descriptors per process by setrlimit",
+	}
+	if p.Network.Mode == sandboxprofile.NetworkHost {
+		e.Network = "" // nothing does
+	}
+	if os.Geteuid() != 0 {
+		// The kernel does not count the processes of uid 0 (fork(2), EAGAIN).
+		e.Limits += "; processes per sandbox by setrlimit"
+	}
+	return e
+}
+
+// ruleset restricts everything that the ABI can handle and grants what the
+// profile lists. TCP is left to the network namespace: Landlock knows ports, not
+// hosts, and would also bar the sandbox's own loopback.
+func ruleset(rules []landlock.Rule, abi landlock.Version) wire.Landlock {
+	l := wire.Landlock{HandledFS: uint64(abi.Access)}
+	if abi.Scope {
+		l.Scoped = landlockScopes
+	}
+	for _, r := range rules {
+		l.Rules = append(l.Rules, wire.LandlockRule{Path: r.Path, Access: uint64(r.Access)})
+	}
+	return l
+}
+
+// landlockScopes is abstract Unix sockets and signals, LANDLOCK_SCOPE_*.
+const landlockScopes = 1<<0 | 1<<1
+
+// sealedFile returns an unnamed file that nobody can change any more
+// (memfd_create(2)), close-on-exec.
+func sealedFile(name string, content []byte, flags int) (*os.File, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|flags)
+	if errors.Is(err, unix.EINVAL) { // a kernel before 6.3 does not know MFD_EXEC
+		fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("confine: memfd_create: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), name)
+	if _, err := f.Write(content); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("confine: fill %s: %w", name, err)
+	}
+	if _, err := f.Seek(0, 0); err != nil {
+		f.Close()
+		return nil, err
+	}
+	const seals = unix.F_SEAL_WRITE | unix.F_SEAL_GROW | unix.F_SEAL_SHRINK | unix.F_SEAL_SEAL
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("confine: seal %s: %w", name, err)
+	}
+	return f, nil
+}
+
+// socketPair returns the confiner's end and the file that becomes init's.
+func socketPair() (*net.UnixConn, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("confine: socketpair: %w", err)
+	}
+	ours := os.NewFile(uintptr(fds[0]), "init")
+	defer ours.Close()
+	theirs := os.NewFile(uintptr(fds[1]), "init")
+	conn, err := net.FileConn(ours)
+	if err != nil {
+		theirs.Close()
+		return nil, nil, fmt.Errorf("confine: socketpair: %w", err)
+	}
+	return conn.(*net.UnixConn), theirs, nil
+}
+
+// tail keeps the last bytes written to it.
+type tail struct {
+	max int
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf.Write(p)
+	if extra := t.buf.Len() - t.max; extra > 0 {
+		t.buf.Next(extra)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(t.buf.String())
+}

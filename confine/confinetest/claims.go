@@ -1,0 +1,428 @@
+//go:build linux
+
+package confinetest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+func exitStatus(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	write(t, ws+"/data", "not a program")
+	for _, x := range []struct {
+		argv   []string
+		code   int
+		signal string
+		cause  confine.Cause
+		errno  string
+	}{
+		{[]string{"/bin/true"}, 0, "", confine.Exited, ""},
+		{[]string{"/bin/bash", "-c", "exit 7"}, 7, "", confine.Exited, ""},
+		{[]string{"/bin/bash", "-c", "kill -SEGV $$"}, 139, "SIGSEGV", confine.Exited, ""},
+		{[]string{"/bin/bash", "-c", "kill -KILL $$"}, 137, "SIGKILL", confine.Exited, ""},
+		{[]string{"/usr/bin/no-such-program"}, 127, "", confine.NotStarted, "ENOENT"},
+		{[]string{ws + "/data"}, 126, "", confine.NotStarted, "EACCES"},
+	} {
+		o := Exec(t, context.Background(), c, Profile(t, ws), ws, nil, x.argv...)
+		if o.ExitCode != x.code || o.Signal != x.signal || o.Cause != x.cause || o.Errno != x.errno {
+			t.Errorf("%q: %+v, want code %d signal %q cause %q errno %q", x.argv, o.Result, x.code, x.signal, x.cause, x.errno)
+		}
+	}
+}
+
+func output(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	p := Profile(t, ws)
+	p.Limits.Output = sandboxprofile.Unlimited
+	o := Shell(t, c, p, ws, `printf 'a\0b\377'; printf err >&2; head -c 10485760 /dev/zero`)
+	if want := "a\x00b\xff" + strings.Repeat("\x00", 10<<20); o.Out != want || o.Err != "err" {
+		t.Errorf("got %d bytes on stdout and %q on stderr", len(o.Out), o.Err)
+	}
+	if o.Stdout != int64(len(o.Out)) || o.Stderr != 3 || o.Truncated {
+		t.Errorf("counts: %+v", o.Result)
+	}
+}
+
+func stdin(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	in := bytes.Repeat([]byte("0123456789abcdef"), 10<<20/16)
+	p := Profile(t, ws)
+	p.Limits.Output = sandboxprofile.Unlimited
+	if o := Exec(t, context.Background(), c, p, ws, in, "/bin/cat"); o.Out != string(in) {
+		t.Errorf("cat gave back %d of %d bytes: %+v", len(o.Out), len(in), o.Result)
+	}
+	if o := Exec(t, context.Background(), c, p, ws, nil, "/bin/cat"); o.Out != "" || o.ExitCode != 0 {
+		t.Errorf("without stdin: %+v", o)
+	}
+	// A program that does not read its input does not hold up the call.
+	if o := Exec(t, context.Background(), c, p, ws, in, "/bin/true"); o.ExitCode != 0 {
+		t.Errorf("true with unread stdin: %+v", o.Result)
+	}
+}
+
+func writeOutside(t *testing.T, c confine.Confiner) {
+	ws, other := Workspace(t), Workspace(t)
+	p := Profile(t, ws)
+	p.Paths[other] = sandboxprofile.Read
+	if got := Python(t, c, p, ws, fmt.Sprintf("open(%q, 'w')", other+"/x")); got != "EROFS" && got != "EACCES" {
+		t.Errorf("write in a read-only tree: %s", got)
+	}
+	if got := Python(t, c, p, ws, "open('/usr/x', 'w')"); got != "EROFS" && got != "EACCES" {
+		t.Errorf("write in /usr: %s", got)
+	}
+	if got := Python(t, c, p, ws, fmt.Sprintf("open(%q, 'w').write('hi')", ws+"/x")); got != "ok" {
+		t.Errorf("write in the workspace: %s", got)
+	}
+	if b, err := os.ReadFile(ws + "/x"); string(b) != "hi" {
+		t.Errorf("the workspace on the host: %q, %v", b, err)
+	}
+	if entries, _ := os.ReadDir(other); len(entries) != 0 {
+		t.Errorf("left in the read-only tree: %v", entries)
+	}
+}
+
+func unlisted(t *testing.T, c confine.Confiner) {
+	ws, secret := Workspace(t), Workspace(t)
+	write(t, secret+"/key", "secret")
+	read := fmt.Sprintf("open(%q).read()", secret+"/key")
+	if got := Python(t, c, Profile(t, ws), ws, read); got != "ENOENT" && got != "EACCES" {
+		t.Errorf("read of an unlisted file: %s", got)
+	}
+	if got := Python(t, c, Profile(t, ws), ws, "open('/etc/shadow')"); got != "ENOENT" && got != "EACCES" {
+		t.Errorf("read of /etc/shadow: %s", got)
+	}
+	if got := Python(t, c, Profile(t, ws), ws, "os.symlink("+fmt.Sprintf("%q", secret+"/key")+", 'link'); open('link')"); got != "ENOENT" && got != "EACCES" {
+		t.Errorf("read of an unlisted file through a link: %s", got)
+	}
+	p := Profile(t, ws)
+	p.Paths[secret] = sandboxprofile.Read
+	if got := Python(t, c, p, ws, read); got != "ok" {
+		t.Errorf("read of the same file, listed: %s", got)
+	}
+}
+
+func protected(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	write(t, ws+"/deep/repo/.git/hooks/pre-commit.sample", "sample")
+	write(t, ws+"/deep/repo/.git/HEAD", "ref")
+	hook := fmt.Sprintf("open(%q, 'w')", ws+"/deep/repo/.git/hooks/pre-commit")
+	if got := Python(t, c, Profile(t, ws), ws, hook); got != "EROFS" && got != "EACCES" {
+		t.Errorf("write of a hook: %s", got)
+	}
+	if got := Python(t, c, Profile(t, ws), ws, fmt.Sprintf("open(%q, 'a')", ws+"/deep/repo/.git/hooks/pre-commit.sample")); got != "EROFS" && got != "EACCES" {
+		t.Errorf("change of a hook: %s", got)
+	}
+	if got := Python(t, c, Profile(t, ws), ws, fmt.Sprintf("open(%q, 'a')", ws+"/deep/repo/.git/HEAD")); got != "ok" {
+		t.Errorf("write beside the hooks: %s", got)
+	}
+	if got := Python(t, c, Profile(t, ws), ws, fmt.Sprintf("open(%q)", ws+"/deep/repo/.git/hooks/pre-commit.sample")); got != "ok" {
+		t.Errorf("read of a hook: %s", got)
+	}
+}
+
+func hidden(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	write(t, ws+"/app/.env", "TOKEN=1")
+	write(t, ws+"/app/env", "TOKEN=1")
+	write(t, ws+"/dir/.env/inner", "TOKEN=1")
+	for path, want := range map[string]string{"/app/.env": "EACCES", "/app/env": "ok", "/dir/.env/inner": "EACCES"} {
+		if got := Python(t, c, Profile(t, ws), ws, fmt.Sprintf("open(%q).read()", ws+path)); got != want {
+			t.Errorf("read of %s: %s, want %s", path, got, want)
+		}
+	}
+	if got := Python(t, c, Profile(t, ws), ws, fmt.Sprintf("os.rename(%q, %q)", ws+"/app/.env", ws+"/app/seen")); got != "EBUSY" && got != "EACCES" {
+		t.Errorf("rename of a hidden file: %s", got)
+	}
+}
+
+// pinned is the trick of moving the parent away, so that what was covered by a
+// mount can be made anew beside it.
+func pinned(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	write(t, ws+"/deep/repo/.git/hooks/x", "sample")
+	for _, dir := range []string{"/deep/repo/.git", "/deep/repo", "/deep"} {
+		act := fmt.Sprintf("os.rename(%q, %q)", ws+dir, ws+"/moved")
+		if got := Python(t, c, Profile(t, ws), ws, act); got != "EBUSY" && got != "EACCES" {
+			t.Errorf("rename of %s, above a protected directory: %s", dir, got)
+		}
+	}
+	write(t, ws+"/free/x", "")
+	os.RemoveAll(ws + "/moved")
+	if got := Python(t, c, Profile(t, ws), ws, fmt.Sprintf("os.rename(%q, %q)", ws+"/free", ws+"/moved")); got != "ok" {
+		t.Errorf("rename of a directory without protected files: %s", got)
+	}
+}
+
+func environment(t *testing.T, c confine.Confiner) {
+	t.Setenv("SANDGATE_TEST_SECRET", "hunter2")
+	ws := Workspace(t)
+	o := Exec(t, context.Background(), c, Profile(t, ws), ws, nil, "/usr/bin/env")
+	wantOut(t, o, "HOME=/home/tool\nPATH=/usr/bin:/bin")
+	// The environment of every process that can be seen, process 1 included.
+	o = Shell(t, c, Profile(t, ws), ws, `cat /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n'`)
+	if strings.Contains(o.Out, "hunter2") || !strings.Contains(o.Out, "HOME=/home/tool") {
+		t.Errorf("environments: %q", o.Out)
+	}
+}
+
+// descriptors opens files in this process without close-on-exec, as a careless
+// parent of the supervisor would.
+func descriptors(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	leak(t)
+	o := Shell(t, c, Profile(t, ws), ws, `for f in /proc/self/fd/*; do [ -e "$f" ] && echo "${f##*/}"; done`)
+	wantOut(t, o, "0\n1\n2")
+}
+
+func terminal(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	if got := Python(t, c, Profile(t, ws), ws, "os.open('/dev/tty', os.O_RDWR)"); got != "ENXIO" && got != "ENOENT" && got != "EACCES" {
+		t.Errorf("open of /dev/tty: %s", got)
+	}
+	// A terminal of the sandbox's own works.
+	if got := Python(t, c, Profile(t, ws), ws, "os.openpty()"); got != "ok" {
+		t.Errorf("openpty: %s", got)
+	}
+}
+
+func network(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	port, stop := listen(t)
+	defer stop()
+	connect := fmt.Sprintf("socket.create_connection(('127.0.0.1', %d), 2)", port)
+	if got := Python(t, c, Profile(t, ws), ws, connect); got != "ECONNREFUSED" && got != "ENETUNREACH" && got != "EACCES" {
+		t.Errorf("connect to the host's loopback: %s", got)
+	}
+	open := Profile(t, ws)
+	open.Network.Mode = sandboxprofile.NetworkHost
+	if got := Python(t, c, open, ws, connect); got != "ok" {
+		t.Errorf("the same with the host's network: %s", got)
+	}
+	own := `s = socket.create_server(('127.0.0.1', 0)); socket.create_connection(s.getsockname(), 2)`
+	if got := Python(t, c, Profile(t, ws), ws, own); got != "ok" {
+		t.Errorf("a server on the sandbox's own loopback: %s", got)
+	}
+}
+
+func scratch(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	mark := filepath.Join("/tmp", filepath.Base(ws))
+	write(t, mark, "host")
+	defer os.Remove(mark)
+	o := Shell(t, c, Profile(t, ws), ws, fmt.Sprintf(`cat %s; echo made > /tmp/made && echo made > "$HOME/made" && cat /tmp/made "$HOME/made"`, mark))
+	wantOut(t, o, "made\nmade")
+	for _, p := range []string{"/tmp/made", "/home/tool"} {
+		if _, err := os.Lstat(p); err == nil {
+			t.Errorf("%s was left on the host", p)
+		}
+	}
+}
+
+// outlives starts processes that hide from their parent in the usual ways, each
+// of which would touch a file a moment after the call has ended.
+func outlives(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	box, err := c.Prepare(context.Background(), Profile(t, ws))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer box.Close()
+	const script = `
+late() { trap '' HUP INT TERM; sleep 0.4; echo alive >> "$1"; }
+(late a &) &
+setsid bash -c 'trap "" HUP INT TERM; sleep 0.4; echo alive >> b' &
+(setsid bash -c '(setsid bash -c "sleep 0.4; echo alive >> c" >/dev/null 2>&1 &)' >/dev/null 2>&1 &)
+nohup bash -c 'sleep 0.4; echo alive >> d' >/dev/null 2>&1 &
+echo started
+`
+	o := ExecIn(t, context.Background(), box, ws, nil, "/bin/bash", "-c", script)
+	wantOut(t, o, "started")
+	// The same sandbox, later: nothing of the first call may be left in it.
+	o = ExecIn(t, context.Background(), box, ws, nil, "/bin/bash", "-c", `sleep 1; cd /proc; echo [0-9]*; cd - >/dev/null; ls`)
+	left := strings.Fields(o.Out)
+	if len(left) != 2 || left[0] != "1" {
+		t.Errorf("processes and files after the first call: %q, want process 1 and the shell alone", left)
+	}
+}
+
+func timeLimit(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	p := Profile(t, ws)
+	p.Limits.Wall = 300 * time.Millisecond
+	start := time.Now()
+	o := Shell(t, c, p, ws, `trap '' TERM; (trap '' TERM; sleep 60) & echo on; while :; do sleep 1; done`)
+	if o.Cause != confine.TimedOut || o.Signal != "SIGKILL" || strings.TrimSpace(o.Out) != "on" {
+		t.Errorf("a program that ignores SIGTERM: %+v, %q", o.Result, o.Out)
+	}
+	if d := time.Since(start); d > 15*time.Second {
+		t.Errorf("it took %v to end", d)
+	}
+	p.Limits.Wall = 20 * time.Second
+	if o := Shell(t, c, p, ws, "sleep 0.5"); o.Cause != confine.Exited || o.ExitCode != 0 {
+		t.Errorf("within its time: %+v", o.Result)
+	}
+}
+
+func cancel(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	ctx, stop := context.WithTimeout(context.Background(), time.Second)
+	defer stop()
+	o := Exec(t, ctx, c, Profile(t, ws), ws, nil, "/bin/bash", "-c", "trap '' TERM; sleep 60 & wait; sleep 60")
+	if o.Cause != confine.Cancelled || o.Signal != "SIGKILL" {
+		t.Errorf("cancelled: %+v", o.Result)
+	}
+}
+
+func outputLimit(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	p := Profile(t, ws)
+	p.Limits.Output = 100_000
+	o := Exec(t, context.Background(), c, p, ws, nil, "/usr/bin/yes")
+	if o.Cause != confine.OutputLimit || len(o.Out) != 100_000 || !o.Truncated {
+		t.Errorf("yes: %+v, %d bytes kept", o.Result, len(o.Out))
+	}
+}
+
+func limits(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	p := Profile(t, ws)
+	p.Limits.FileSize = 1 << 20
+	if got := Python(t, c, p, ws, "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); open('big','wb').write(b'x'*(2<<20))"); got != "EFBIG" {
+		t.Errorf("a file beyond the limit: %s", got)
+	}
+	if got := Python(t, c, p, ws, "open('small','wb').write(b'x'*1000)"); got != "ok" {
+		t.Errorf("a file within the limit: %s", got)
+	}
+	if got := Python(t, c, p, ws, "fs=[open('/dev/null') for _ in range(1000)]"); got != "EMFILE" {
+		t.Errorf("descriptors beyond the limit: %s", got)
+	}
+	p.Limits.CPU = time.Second
+	if o := Shell(t, c, p, ws, "while :; do :; done"); o.Signal != "SIGXCPU" && o.Signal != "SIGKILL" {
+		t.Errorf("a busy loop beyond its CPU time: %+v", o.Result)
+	}
+	if o := Shell(t, c, p, ws, `ulimit -H -n; ulimit -H -c`); strings.TrimSpace(o.Out) != "256\n0" {
+		t.Errorf("hard limits: %q", o.Out)
+	}
+	p.Limits.Memory = 256 << 20
+	if o := Exec(t, context.Background(), c, p, ws, nil, "/usr/bin/python3", "-c", "x=bytearray(1<<30)"); !strings.Contains(o.Err, "MemoryError") {
+		t.Errorf("memory beyond the limit: %+v %q", o.Result, o.Err)
+	}
+}
+
+func fileAction(t *testing.T, c confine.Confiner, p sandboxprofile.Profile, kind sandboxprofile.Kind, op sandboxprofile.Operation) confine.Result {
+	t.Helper()
+	box, err := c.Prepare(context.Background(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer box.Close()
+	r, err := box.Run(context.Background(), sandboxprofile.Action{Kind: kind, File: &op}, confine.Stdio{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func files(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	p := Profile(t, ws)
+	w := fileAction(t, c, p, sandboxprofile.WriteFile, sandboxprofile.Operation{Path: ws + "/a/b/new", Content: []byte("text"), MakeParents: true})
+	if w.Errno != "" || !w.File.Created {
+		t.Errorf("write: %+v", w)
+	}
+	r := fileAction(t, c, p, sandboxprofile.ReadFile, sandboxprofile.Operation{Path: ws + "/a/b/new", MaxBytes: 100})
+	if r.Errno != "" || string(r.File.Content) != "text" || r.File.Truncated {
+		t.Errorf("read: %+v", r)
+	}
+	r = fileAction(t, c, p, sandboxprofile.ReadFile, sandboxprofile.Operation{Path: ws + "/a/b/new", MaxBytes: 2})
+	if string(r.File.Content) != "te" || !r.File.Truncated || r.File.Size != 4 {
+		t.Errorf("read of two bytes: %+v", r.File)
+	}
+	if err := os.Chmod(ws+"/a/b/new", 0o751); err != nil {
+		t.Fatal(err)
+	}
+	w = fileAction(t, c, p, sandboxprofile.WriteFile, sandboxprofile.Operation{Path: ws + "/a/b/new", Content: []byte("second")})
+	if info, err := os.Stat(ws + "/a/b/new"); err != nil || info.Mode().Perm() != 0o751 || w.File.Created {
+		t.Errorf("the mode after a second write: %v, %v, %+v", info.Mode(), err, w)
+	}
+	if entries, _ := os.ReadDir(ws + "/a/b"); len(entries) != 1 {
+		t.Errorf("litter: %v", entries)
+	}
+	for path, want := range map[string]string{"/missing": "ENOENT", "/a": "EISDIR"} {
+		if r := fileAction(t, c, p, sandboxprofile.ReadFile, sandboxprofile.Operation{Path: ws + path, MaxBytes: 10}); r.Errno != want {
+			t.Errorf("read %s: %q, want %s", path, r.Errno, want)
+		}
+	}
+	if w := fileAction(t, c, p, sandboxprofile.WriteFile, sandboxprofile.Operation{Path: "/usr/x"}); w.Errno != "EROFS" && w.Errno != "EACCES" {
+		t.Errorf("write in /usr: %+v", w)
+	}
+}
+
+func links(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	write(t, ws+"/real/file", "text")
+	for link, target := range map[string]string{"/dirlink": "real", "/filelink": "real/file"} {
+		if err := os.Symlink(target, ws+link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{"/filelink", "/dirlink/file"} {
+		if r := fileAction(t, c, Profile(t, ws), sandboxprofile.ReadFile, sandboxprofile.Operation{Path: ws + path, MaxBytes: 10}); r.Errno != "ELOOP" {
+			t.Errorf("read %s: %+v", path, r)
+		}
+		if r := fileAction(t, c, Profile(t, ws), sandboxprofile.WriteFile, sandboxprofile.Operation{Path: ws + path}); r.Errno != "ELOOP" {
+			t.Errorf("write %s: %+v", path, r)
+		}
+	}
+	if r := fileAction(t, c, Profile(t, ws), sandboxprofile.ReadFile, sandboxprofile.Operation{Path: ws + "/real/file", MaxBytes: 10}); r.Errno != "" {
+		t.Errorf("read of the file itself: %+v", r)
+	}
+}
+
+// initSafe tries what a tool could do to process 1, the only trusted one it sees.
+func initSafe(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	box, err := c.Prepare(context.Background(), Profile(t, ws))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer box.Close()
+	for _, act := range []string{
+		"open('/proc/1/environ').read()", "open('/proc/1/mem','rb')", "open('/proc/1/maps').read()",
+		"os.readlink('/proc/1/fd/3')", "os.readlink('/proc/1/exe')", "os.listdir('/proc/1/root')", "os.listdir('/proc/1/cwd')",
+	} {
+		if o := ExecIn(t, context.Background(), box, ws, nil, "/usr/bin/python3", "-c", errno(act)); o.Out != "EACCES\n" && o.Out != "EPERM\n" {
+			t.Errorf("%s: %q %q", act, o.Out, o.Err)
+		}
+		own := strings.ReplaceAll(strings.ReplaceAll(act, "/proc/1/", "/proc/self/"), "fd/3", "fd/0")
+		if o := ExecIn(t, context.Background(), box, ws, nil, "/usr/bin/python3", "-c", errno(own)); o.Out != "ok\n" {
+			t.Errorf("%s: %q %q", own, o.Out, o.Err)
+		}
+	}
+	ExecIn(t, context.Background(), box, ws, nil, "/bin/bash", "-c", `for s in $(seq 1 64); do kill -$s 1 2>/dev/null; done`)
+	if o := ExecIn(t, context.Background(), box, ws, nil, "/bin/echo", "still there"); o.Out != "still there\n" {
+		t.Errorf("after every signal: %+v", o)
+	}
+}
+
+func procReadOnly(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	for _, path := range []string{"/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/sys/vm/drop_caches"} {
+		if got := Python(t, c, Profile(t, ws), ws, fmt.Sprintf("os.open(%q, os.O_WRONLY)", path)); got == "ok" {
+			t.Errorf("%s opens for writing", path)
+		}
+	}
+	if got := Python(t, c, Profile(t, ws), ws, "open('/proc/self/status').read()"); got != "ok" {
+		t.Errorf("read of /proc/self/status: %s", got)
+	}
+}

@@ -1,0 +1,149 @@
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/sandboxprofile/landlock"
+)
+
+// bwrapPlaces is where bubblewrap is looked for. PATH is not asked: a directory
+// that somebody else can write to must not choose the program that builds the
+// sandbox.
+var bwrapPlaces = []string{"/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap"}
+
+// minBwrap is the oldest bubblewrap that knows every option we pass (--size
+// for tmpfs came with 0.6.0).
+var minBwrap = [3]int{0, 6, 0}
+
+const installBwrap = "install it: `scripts/bootstrap`, or `apt-get install bubblewrap`"
+
+// findBwrap returns the path of a usable bubblewrap.
+func findBwrap(path string) (string, error) {
+	places := bwrapPlaces
+	if path != "" {
+		places = []string{path}
+	}
+	for _, p := range places {
+		info, err := os.Stat(p)
+		if err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+			continue
+		}
+		if info.Mode()&0o022 != 0 {
+			return "", &Unenforceable{Part: "bubblewrap", Reason: fmt.Sprintf("%s can be changed by others (mode %v)", p, info.Mode().Perm()), Hint: "chmod go-w " + p}
+		}
+		return p, checkBwrapVersion(p)
+	}
+	return "", &Unenforceable{Part: "bubblewrap", Reason: "not found in " + strings.Join(places, ", "), Hint: installBwrap}
+}
+
+func checkBwrapVersion(path string) error {
+	v, err := bwrapVersion(path)
+	if err != nil {
+		return &Unenforceable{Part: "bubblewrap", Reason: err.Error(), Hint: installBwrap}
+	}
+	if older(v, minBwrap) {
+		return &Unenforceable{
+			Part:   "bubblewrap",
+			Reason: fmt.Sprintf("%s is version %d.%d.%d, at least %d.%d.%d is needed", path, v[0], v[1], v[2], minBwrap[0], minBwrap[1], minBwrap[2]),
+			Hint:   "install a newer bubblewrap",
+		}
+	}
+	return nil
+}
+
+func bwrapVersion(path string) (v [3]int, err error) {
+	out, err := (&exec.Cmd{Path: path, Args: []string{"bwrap", "--version"}, Env: []string{}, Dir: "/"}).Output()
+	if err != nil {
+		return v, fmt.Errorf("%s --version: %w", path, err)
+	}
+	if _, err := fmt.Sscanf(string(out), "bubblewrap %d.%d.%d", &v[0], &v[1], &v[2]); err != nil {
+		return v, fmt.Errorf("%s --version printed %q", path, strings.TrimSpace(string(out)))
+	}
+	return v, nil
+}
+
+func older(a, b [3]int) bool {
+	for i := range a {
+		if a[i] != b[i] {
+			return a[i] < b[i]
+		}
+	}
+	return false
+}
+
+// Arguments of landlock_create_ruleset(2) that ask instead of creating.
+const (
+	landlockVersion = 1 << 0
+	landlockErrata  = 1 << 1
+)
+
+// landlockABI is the highest ABI version that the kernel and our table share.
+// A kernel of ABI 6 or later without the second erratum fixed does not scope
+// signals right and counts as 5, as in go-landlock.
+func landlockABI() (landlock.Version, error) {
+	v, err := askLandlock(landlockVersion)
+	if err != nil {
+		return landlock.Version{}, &Unenforceable{
+			Part:   "Landlock",
+			Reason: "the kernel does not offer it: " + err.Error(),
+			Hint:   "Linux 5.13 or newer, with landlock in the `lsm=` boot parameter (see /sys/kernel/security/lsm)",
+		}
+	}
+	if errata, err := askLandlock(landlockErrata); v >= 6 && (err != nil || errata&(1<<1) == 0) {
+		v = 5
+	}
+	known := landlock.Versions()
+	return known[min(v, len(known))-1], nil
+}
+
+func askLandlock(question uintptr) (int, error) {
+	n, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, question)
+	if errno != 0 {
+		return 0, errno
+	}
+	if n == 0 {
+		return 0, errors.New("version 0")
+	}
+	return int(n), nil
+}
+
+// explainBwrap turns what bubblewrap said before it died into the part that
+// cannot be enforced, with the remedy that fits this host.
+func explainBwrap(text string) error {
+	u := &Unenforceable{Part: "the sandbox", Reason: text, Hint: "run `sandgate doctor`"}
+	switch {
+	case strings.Contains(text, "namespace"), strings.Contains(text, "uid map"):
+		u.Part, u.Hint = "user namespaces", usernsRemedy()
+	case strings.Contains(text, "Unknown option"):
+		u.Part, u.Hint = "bubblewrap", "install a newer bubblewrap"
+	}
+	return u
+}
+
+// usernsRemedy reads which of the known switches bars user namespaces.
+func usernsRemedy() string {
+	switch {
+	case sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1":
+		return "AppArmor bars unprivileged user namespaces: load the profile that your distribution ships for bubblewrap (Ubuntu: apparmor-profiles, bwrap-userns-restrict)"
+	case sysctl("kernel/unprivileged_userns_clone") == "0":
+		return "unprivileged user namespaces are switched off: sysctl kernel.unprivileged_userns_clone=1"
+	case sysctl("user/max_user_namespaces") == "0":
+		return "user namespaces are switched off: sysctl user.max_user_namespaces=10000"
+	default:
+		return "in a container, allow user namespaces (its seccomp or AppArmor profile bars them); otherwise run `sandgate doctor`"
+	}
+}
+
+func sysctl(name string) string {
+	b, err := os.ReadFile("/proc/sys/" + name)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}

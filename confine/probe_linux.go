@@ -1,0 +1,191 @@
+package confine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine/initbin"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/sandboxprofile/seccomp"
+)
+
+// Probe tries what this host enforces. Nothing is read off a version number that
+// can be tried; the last probes run programs in a real sandbox, built by the same
+// code as a call's. bwrap is as for NewBwrap.
+func Probe(ctx context.Context, bwrap string) []Finding {
+	findings := []Finding{
+		probeBwrap(bwrap),
+		probeInit(),
+		probeLandlock(),
+		probeSeccomp(),
+	}
+	findings = append(findings, probeSandbox(ctx, bwrap)...)
+	return append(findings, probeCgroups())
+}
+
+// finding makes a Finding of an error: an *Unenforceable is an answer, any other
+// error means that none was found.
+func finding(name, detail string, needed bool, err error) Finding {
+	f := Finding{Name: name, Status: Held, Detail: detail, Needed: needed}
+	if err == nil {
+		return f
+	}
+	f.Status, f.Detail = Unknown, err.Error()
+	var u *Unenforceable
+	if errors.As(err, &u) {
+		f.Status, f.Detail, f.Remedy = Absent, u.Reason, u.Hint
+	}
+	return f
+}
+
+func probeBwrap(path string) Finding {
+	found, err := findBwrap(path)
+	detail := ""
+	if err == nil {
+		v, _ := bwrapVersion(found)
+		detail = fmt.Sprintf("%s, version %d.%d.%d", found, v[0], v[1], v[2])
+	}
+	return finding("bubblewrap", detail, true, err)
+}
+
+func probeInit() Finding {
+	program, err := initbin.Program()
+	if err != nil {
+		err = &Unenforceable{Reason: err.Error(), Hint: "build with `make build`"}
+	}
+	return finding("sandbox init", fmt.Sprintf("embedded, %d bytes", len(program)), true, err)
+}
+
+func probeLandlock() Finding {
+	abi, err := landlockABI()
+	return finding("landlock", fmt.Sprintf("ABI %d", abi.ABI), true, err)
+}
+
+func probeSeccomp() Finding {
+	filter, err := seccomp.Filter(nil)
+	if err != nil {
+		err = &Unenforceable{Reason: err.Error(), Hint: "install libseccomp, and build with cgo"}
+	} else if mode, perr := unix.PrctlRetInt(unix.PR_GET_SECCOMP, 0, 0, 0, 0); perr != nil {
+		err = &Unenforceable{Reason: "the kernel has no seccomp: " + perr.Error(), Hint: "a kernel with CONFIG_SECCOMP_FILTER"}
+	} else if mode == 1 {
+		err = &Unenforceable{Reason: "this process is in strict seccomp mode", Hint: "start sandgate outside of it"}
+	}
+	return finding("seccomp", fmt.Sprintf("filter of %d instructions", len(filter)/8), true, err)
+}
+
+// probeSandbox builds a sandbox and lets programs in it try what must not work.
+func probeSandbox(ctx context.Context, path string) []Finding {
+	const name = "sandbox"
+	b, err := NewBwrap(path)
+	if err != nil {
+		return []Finding{finding(name, "", true, err)}
+	}
+	defer b.Close()
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	box, err := b.Prepare(ctx, probeProfile())
+	if err != nil {
+		return []Finding{finding(name, "", true, err)}
+	}
+	defer box.Close()
+	findings := []Finding{finding(name, box.Enforced().Files, true, nil)}
+	for _, act := range probeActs {
+		findings = append(findings, act.probe(ctx, box))
+	}
+	return findings
+}
+
+// probeProfile shows the programs of the system and nothing else.
+func probeProfile() sandboxprofile.Profile {
+	const rx = sandboxprofile.Read | sandboxprofile.Execute
+	p := sandboxprofile.Profile{
+		Paths:   map[string]sandboxprofile.Rights{"/etc/ld.so.cache": sandboxprofile.Read},
+		Scratch: []string{"/tmp"},
+		Limits:  sandboxprofile.NoLimits(),
+	}
+	for _, dir := range []string{"/usr", "/bin", "/lib", "/lib32", "/lib64", "/nix/store", "/run/current-system"} {
+		p.Paths[dir] = rx
+	}
+	p.Limits.Wall = 10 * time.Second
+	return p
+}
+
+// An act is a shell command that prints what it met; want is what it prints when
+// the sandbox holds.
+type act struct {
+	name, script, want, detail string
+}
+
+var probeActs = []act{
+	{"user namespaces", "echo up", "up", "bubblewrap builds a sandbox as this user"},
+	{"files", "test -e /etc/shadow && echo seen || echo absent", "absent", "what is not listed does not exist inside"},
+	{"read-only system", "(echo x > /usr/sandgate-probe) 2>/dev/null && echo written || echo refused", "refused", "system directories cannot be written"},
+	{"capabilities", "while read -r k v; do case $k in Cap???:) printf %s $v;; esac; done < /proc/self/status | tr -d 0; echo none", "none", "no capability in any set"},
+	{"no_new_privs", "while read -r k v; do case $k in NoNewPrivs:|Seccomp:) printf '%s ' $v;; esac; done < /proc/self/status; echo", "1 2", "set-id programs gain nothing, the filter is on"},
+	{"processes", "set -- /proc/[0-9]*; echo $#", "2", "only the sandbox's own processes are visible"},
+	{"network", "tail -n +3 /proc/net/dev | while read -r dev rest; do printf %s $dev; done; echo", "lo:", "an own network namespace with loopback only"},
+	{"environment", "tr '\\0' '\\n' < /proc/1/environ 2>/dev/null; echo none", "none", "process 1 holds none of the caller's variables"},
+	{"descriptors", "cd /proc/self/fd && n=0; for f in *; do test -e $f && n=$((n+1)); done; echo $n", "3", "no descriptor beyond the standard streams"},
+	{"terminal", "(: > /dev/tty) 2>/dev/null && echo open || echo none", "none", "no controlling terminal"},
+}
+
+func (a act) probe(ctx context.Context, box Sandbox) Finding {
+	var out bytes.Buffer
+	r, err := box.Run(ctx, sandboxprofile.Action{Kind: sandboxprofile.Exec, Exec: &sandboxprofile.Program{
+		Path: "/bin/sh", Argv: []string{"sh", "-c", a.script}, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"},
+	}}, Stdio{Stdout: &out})
+	got := strings.TrimSpace(out.String())
+	switch {
+	case err != nil:
+		return finding(a.name, "", true, err)
+	case r.Cause != Exited:
+		return finding(a.name, "", true, fmt.Errorf("the probe %s %s", r.Cause, r.Errno))
+	case got != a.want:
+		return finding(a.name, "", true, &Unenforceable{Reason: fmt.Sprintf("the probe gave %q, expected %q", got, a.want), Hint: "please report this with the output of `sandgate doctor --json`"})
+	}
+	return finding(a.name, a.detail, true, nil)
+}
+
+// probeCgroups looks for a cgroup v2 directory of ours with the memory and pids
+// controllers. Without one, memory and processes are bounded by setrlimit.
+func probeCgroups() Finding {
+	const name = "cgroups"
+	remedy := "start sandgate from a systemd user unit with Delegate=yes; without it, limits hold per process and not for the whole call"
+	self, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return finding(name, "", false, err)
+	}
+	dir := ""
+	for _, line := range strings.Split(string(self), "\n") {
+		if path, ok := strings.CutPrefix(line, "0::"); ok {
+			dir = path
+		}
+	}
+	root := "/sys/fs/cgroup"
+	if _, err := os.Stat(root + "/cgroup.controllers"); err != nil {
+		root += "/unified"
+	}
+	b, err := os.ReadFile(filepath.Join(root, dir, "cgroup.controllers"))
+	if err != nil {
+		return finding(name, "", false, &Unenforceable{Reason: "no cgroup v2 tree is mounted", Hint: remedy})
+	}
+	have := strings.Fields(string(b))
+	for _, want := range []string{"memory", "pids"} {
+		if !slices.Contains(have, want) {
+			return finding(name, "", false, &Unenforceable{Reason: fmt.Sprintf("the %s controller is not available in %s (it has %q)", want, filepath.Join(root, dir), have), Hint: remedy})
+		}
+	}
+	if err := unix.Access(filepath.Join(root, dir), unix.W_OK); err != nil {
+		return finding(name, "", false, &Unenforceable{Reason: "this process may not make cgroups in " + filepath.Join(root, dir), Hint: remedy})
+	}
+	return finding(name, "memory and pids can be delegated", false, nil)
+}

@@ -1,0 +1,386 @@
+package confine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine/wire"
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// After a polite SIGTERM a tool has termGrace; after a SIGKILL the kernel has
+// killGrace before the whole sandbox is torn down from outside.
+const (
+	termGrace = 2 * time.Second
+	killGrace = 10 * time.Second
+)
+
+// bwrapSandbox is one bubblewrap with our init in it.
+type bwrapSandbox struct {
+	profile  sandboxprofile.Profile
+	enforced Enforced
+	cmd      *exec.Cmd
+	conn     *net.UnixConn
+	frames   chan received
+	said     *tail // standard error of bubblewrap and of init
+
+	running sync.Mutex // one action at a time
+	closing sync.Once
+	closed  chan struct{}
+}
+
+type received struct {
+	frame wire.Frame
+	err   error
+}
+
+// receive hands on what init says until it hangs up.
+func (s *bwrapSandbox) receive() {
+	for {
+		f, err := wire.Decode(s.conn)
+		select {
+		case s.frames <- received{f, err}:
+		case <-s.closed:
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (s *bwrapSandbox) setUp(ctx context.Context, setup wire.Setup) error {
+	if err := s.send(wire.Frame{Setup: &setup}, nil); err != nil {
+		return s.explain(err)
+	}
+	select {
+	case r := <-s.frames:
+		switch {
+		case r.err != nil:
+			return s.explain(r.err)
+		case r.frame.Failed != nil:
+			return &Unenforceable{Part: r.frame.Failed.Step, Reason: r.frame.Failed.Error, Hint: "run `sandgate doctor`"}
+		case r.frame.Ready == nil:
+			return errors.New("confine: the sandbox's init sent an unexpected frame")
+		}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(setupTimeout):
+		return fmt.Errorf("confine: the sandbox was not ready within %v: %s", setupTimeout, s.said)
+	}
+}
+
+// explain turns a sandbox that died before it was ready into the reason that
+// bubblewrap printed.
+func (s *bwrapSandbox) explain(err error) error {
+	s.stop()
+	text := s.said.String()
+	if text == "" {
+		return fmt.Errorf("confine: bubblewrap ended before the sandbox was ready: %w", err)
+	}
+	return explainBwrap(text)
+}
+
+// Enforced implements Sandbox.
+func (s *bwrapSandbox) Enforced() Enforced { return s.enforced }
+
+// Run implements Sandbox.
+func (s *bwrapSandbox) Run(ctx context.Context, a sandboxprofile.Action, std Stdio) (Result, error) {
+	s.running.Lock()
+	defer s.running.Unlock()
+	if a.Kind != sandboxprofile.Exec {
+		return s.exchange(ctx, wire.Run{Action: a}, nil, nil)
+	}
+	if a.Exec == nil {
+		return Result{}, errors.New("confine: an exec action without a program")
+	}
+	program := *a.Exec
+	program.Env = permitted(s.profile.Env, program.Env)
+	a.Exec = &program
+
+	over := make(chan struct{}, 1)
+	p, err := newPlumbing(std, s.profile.Limits.Output, over)
+	if err != nil {
+		return Result{}, err
+	}
+	defer p.close()
+	res, err := s.exchange(ctx, wire.Run{Action: a, Limits: rlimits(s.profile.Limits)}, p, over)
+	if err == nil {
+		p.wait() // every writer is dead: the readers reach end of file
+	}
+	res.Stdout, res.Stderr, res.Truncated = p.counts()
+	return res, err
+}
+
+// exchange sends one action and waits for its end, signalling it when its time,
+// its output or its caller's patience is used up.
+func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, p *plumbing, over <-chan struct{}) (Result, error) {
+	if err := s.send(wire.Frame{Run: &run}, p.childFiles()); err != nil {
+		return Result{}, fmt.Errorf("confine: start action: %w", err)
+	}
+	p.closeChildFiles()
+	wall := newTimer(s.profile.Limits.Wall)
+	defer wall.Stop()
+	var (
+		cause   = Exited
+		stop    = ctx.Done()
+		limit   = wall.C
+		harder  <-chan time.Time
+		giveUp  <-chan time.Time
+		end     = func(c Cause) { cause, stop, limit, over = c, nil, nil, nil }
+		signal  = func(n unix.Signal) { _ = s.send(wire.Frame{Signal: &wire.Signal{Number: int(n)}}, nil) }
+		killNow = func() { signal(unix.SIGKILL); giveUp = time.After(killGrace) }
+	)
+	for {
+		select {
+		case r := <-s.frames:
+			if r.err != nil || r.frame.Done == nil {
+				s.stop()
+				return Result{}, fmt.Errorf("confine: the sandbox died during the action: %s", s.lastWords(r.err))
+			}
+			return result(*r.frame.Done, cause), nil
+		case <-limit:
+			end(TimedOut)
+			signal(unix.SIGTERM)
+			harder = time.After(termGrace)
+		case <-stop:
+			end(Cancelled)
+			killNow()
+		case <-over:
+			end(OutputLimit)
+			killNow()
+		case <-harder:
+			harder = nil
+			killNow()
+		case <-giveUp:
+			s.stop()
+			return Result{}, errors.New("confine: the sandbox did not end after SIGKILL; it was torn down")
+		}
+	}
+}
+
+// newTimer is a timer that never fires for an unlimited duration.
+func newTimer(d time.Duration) *time.Timer {
+	return time.NewTimer(max(d, 0))
+}
+
+func (s *bwrapSandbox) lastWords(err error) string {
+	if text := s.said.String(); text != "" {
+		return text
+	}
+	if err == nil {
+		return "unexpected frame"
+	}
+	return err.Error()
+}
+
+func result(d wire.Done, cause Cause) Result {
+	r := Result{Cause: cause, Duration: d.Duration}
+	if d.Errno != 0 {
+		errno := unix.Errno(d.Errno)
+		r.Cause, r.Errno = NotStarted, unix.ErrnoName(errno)
+		r.ExitCode = 126
+		if errno == unix.ENOENT {
+			r.ExitCode = 127
+		}
+		return r
+	}
+	r.File = &FileResult{Content: d.Content, Size: d.Size, Mode: d.Mode, Truncated: d.Truncated, Created: d.Created}
+	status := unix.WaitStatus(d.Status)
+	if status.Signaled() {
+		r.Signal = unix.SignalName(status.Signal())
+		r.ExitCode = 128 + int(status.Signal())
+	} else {
+		r.ExitCode = status.ExitStatus()
+	}
+	return r
+}
+
+// send writes one frame with files beside its first byte.
+func (s *bwrapSandbox) send(f wire.Frame, files []*os.File) error {
+	b, err := wire.Encode(f)
+	if err != nil {
+		return err
+	}
+	if len(files) > 0 {
+		fds := make([]int, len(files))
+		for i, f := range files {
+			fds[i] = int(f.Fd()) // Fd makes the description blocking, as a program expects
+		}
+		n, _, err := s.conn.WriteMsgUnix(b, unix.UnixRights(fds...), nil)
+		if err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	_, err = s.conn.Write(b)
+	return err
+}
+
+// Close implements Sandbox. Hanging up makes init exit, and the kernel kills
+// what is left of its pid namespace before bubblewrap sees it end.
+func (s *bwrapSandbox) Close() error {
+	s.stop()
+	return nil
+}
+
+func (s *bwrapSandbox) stop() {
+	s.closing.Do(func() {
+		close(s.closed)
+		s.conn.Close()
+		timer := time.AfterFunc(killGrace, func() { _ = s.cmd.Process.Kill() })
+		defer timer.Stop()
+		_ = s.cmd.Wait() // how bubblewrap ended says nothing more
+	})
+}
+
+// permitted drops the variables that the profile does not name.
+func permitted(e sandboxprofile.Env, env []string) []string {
+	if e.All {
+		return env
+	}
+	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return !slices.Contains(e.Names, name)
+	})
+}
+
+func rlimits(l sandboxprofile.Limits) wire.Rlimits {
+	r := wire.Rlimits{
+		CPUSeconds: sandboxprofile.Unlimited,
+		Data:       l.Memory,
+		Processes:  l.Pids,
+		FileSize:   l.FileSize,
+		OpenFiles:  l.OpenFiles,
+	}
+	if int64(l.CPU) != sandboxprofile.Unlimited {
+		r.CPUSeconds = max(1, int64((l.CPU+time.Second-1)/time.Second)) // the kernel counts whole seconds
+	}
+	return r
+}
+
+// plumbing is the pipes of one program.
+type plumbing struct {
+	child   []*os.File // what the program gets
+	parent  []*os.File // what we keep
+	readers sync.WaitGroup
+	budget  atomic.Int64
+	lost    atomic.Bool
+	n       [2]atomic.Int64
+	over    chan<- struct{}
+}
+
+func newPlumbing(std Stdio, output int64, over chan<- struct{}) (*plumbing, error) {
+	p := &plumbing{over: over}
+	p.budget.Store(output)
+	stdin, err := p.input(std.Stdin)
+	if err != nil {
+		return nil, err
+	}
+	p.child = []*os.File{stdin}
+	for i, w := range []io.Writer{std.Stdout, std.Stderr} {
+		r, wr, err := os.Pipe()
+		if err != nil {
+			p.close()
+			return nil, fmt.Errorf("confine: pipe: %w", err)
+		}
+		p.child, p.parent = append(p.child, wr), append(p.parent, r)
+		p.readers.Add(1)
+		go p.drain(i, r, w)
+	}
+	return p, nil
+}
+
+// input gives the program's standard input. A reader is copied by a goroutine
+// that ends when the pipe breaks; one blocked in Read outlives the action.
+func (p *plumbing) input(r io.Reader) (*os.File, error) {
+	if r == nil {
+		f, err := os.Open(os.DevNull)
+		return f, err
+	}
+	rd, wr, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("confine: pipe: %w", err)
+	}
+	go func() {
+		defer wr.Close()
+		_, _ = io.Copy(wr, r)
+	}()
+	return rd, nil
+}
+
+// drain copies one stream until its last writer is dead. What goes beyond the
+// budget is dropped, and the program is ended for it.
+func (p *plumbing) drain(i int, r *os.File, w io.Writer) {
+	defer p.readers.Done()
+	if w == nil {
+		w = io.Discard
+	}
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := r.Read(buf)
+		if n > 0 {
+			p.n[i].Add(int64(n))
+			keep := n
+			if left := p.budget.Add(-int64(n)); left < 0 {
+				keep = max(0, n+int(left))
+				p.lost.Store(true)
+				select {
+				case p.over <- struct{}{}:
+				default:
+				}
+			}
+			if keep > 0 {
+				if _, werr := w.Write(buf[:keep]); werr != nil {
+					w = io.Discard // the reader has gone; the program may finish
+				}
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (p *plumbing) counts() (stdout, stderr int64, truncated bool) {
+	return p.n[0].Load(), p.n[1].Load(), p.lost.Load()
+}
+
+func (p *plumbing) childFiles() []*os.File {
+	if p == nil {
+		return nil
+	}
+	return p.child
+}
+
+func (p *plumbing) closeChildFiles() {
+	if p == nil {
+		return
+	}
+	for _, f := range p.child {
+		f.Close()
+	}
+	p.child = nil
+}
+
+func (p *plumbing) wait() { p.readers.Wait() }
+
+func (p *plumbing) close() {
+	p.closeChildFiles()
+	for _, f := range p.parent {
+		f.Close()
+	}
+}

@@ -1,0 +1,180 @@
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// survey looks at the host for the compilers: what kind of file stands at each
+// path of the profile, and which existing files inside the granted trees match a
+// protect or hide pattern.
+func survey(p sandboxprofile.Profile) (sandboxprofile.Facts, error) {
+	f := sandboxprofile.Facts{Kinds: map[string]sandboxprofile.FileKind{}, Links: map[string]string{}}
+	for _, path := range keys(p) {
+		kind, link, err := inspect(path)
+		if err != nil {
+			return f, err
+		}
+		f.Kinds[path] = kind
+		if kind == sandboxprofile.Symlink {
+			f.Links[path] = link
+		}
+	}
+	masks, err := findMasks(p, f)
+	f.Masks = masks
+	return f, err
+}
+
+func keys(p sandboxprofile.Profile) []string {
+	var ks []string
+	for k := range p.Paths {
+		ks = append(ks, k)
+	}
+	ks = slices.Concat(ks, p.Scratch, p.Devices, p.UnixSockets)
+	slices.Sort(ks)
+	return slices.Compact(ks)
+}
+
+func inspect(path string) (sandboxprofile.FileKind, string, error) {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission):
+		return sandboxprofile.Missing, "", nil // what we may not see, the tool may not either
+	case err != nil:
+		return sandboxprofile.Missing, "", fmt.Errorf("confine: survey: %w", err)
+	}
+	kind := kindOf(info.Mode())
+	if kind != sandboxprofile.Symlink {
+		return kind, "", nil
+	}
+	link, err := os.Readlink(path)
+	if err != nil {
+		return sandboxprofile.Missing, "", fmt.Errorf("confine: survey: %w", err)
+	}
+	return kind, link, nil
+}
+
+func kindOf(m fs.FileMode) sandboxprofile.FileKind {
+	switch {
+	case m.IsDir():
+		return sandboxprofile.Dir
+	case m.IsRegular():
+		return sandboxprofile.File
+	case m&fs.ModeSymlink != 0:
+		return sandboxprofile.Symlink
+	default:
+		return sandboxprofile.Other
+	}
+}
+
+// findMasks walks every granted tree that is not the system's own. A tree that
+// lies inside another is walked once.
+func findMasks(p sandboxprofile.Profile, f sandboxprofile.Facts) ([]sandboxprofile.Mask, error) {
+	if len(p.Protect)+len(p.Hide) == 0 {
+		return nil, nil
+	}
+	var masks []sandboxprofile.Mask
+	var done []string
+	for _, root := range keys(p) { // sorted: a parent comes before what lies in it
+		if p.Rights(root) == 0 || f.Kinds[root] != sandboxprofile.Dir || sandboxprofile.IsSystemTree(root) || within(root, done) {
+			continue
+		}
+		found, err := maskTree(p, root)
+		if err != nil {
+			return nil, err
+		}
+		masks = append(masks, found...)
+		done = append(done, root)
+	}
+	return masks, nil
+}
+
+func within(path string, roots []string) bool {
+	return slices.ContainsFunc(roots, func(r string) bool {
+		return path == r || strings.HasPrefix(path, strings.TrimSuffix(r, "/")+"/")
+	})
+}
+
+func maskTree(p sandboxprofile.Profile, root string) ([]sandboxprofile.Mask, error) {
+	var masks []sandboxprofile.Mask
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+				return nil // gone meanwhile, or as closed to the tool as it is to us
+			}
+			return err
+		}
+		m, ok := maskFor(p, path, d)
+		if !ok {
+			return nil
+		}
+		if m.Kind == sandboxprofile.Symlink {
+			return linkMask(m)
+		}
+		masks = append(masks, m)
+		if m.Hide && d.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	if err != nil {
+		var u *Unenforceable
+		if errors.As(err, &u) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("confine: survey %q: %w", root, err)
+	}
+	return withoutNested(masks), nil
+}
+
+func maskFor(p sandboxprofile.Profile, path string, d fs.DirEntry) (sandboxprofile.Mask, bool) {
+	m := sandboxprofile.Mask{Path: path, Kind: kindOf(d.Type())}
+	switch {
+	case sandboxprofile.MatchAny(p.Hide, path):
+		m.Hide = true
+		return m, true
+	case sandboxprofile.MatchAny(p.Protect, path):
+		return m, true
+	default:
+		return m, false
+	}
+}
+
+// linkMask answers for a link whose name matches a pattern. What a hidden name
+// points at is reachable or not by its own name, so there is nothing to mask.
+// A protected name cannot be pinned by a mount when it is a link, and the tool
+// could put a file in its place: that is refused rather than forgotten.
+func linkMask(m sandboxprofile.Mask) error {
+	if m.Hide {
+		return nil
+	}
+	return &Unenforceable{
+		Part:   fmt.Sprintf("write protection of %q", m.Path),
+		Reason: "it is a symbolic link, which a mount cannot cover",
+		Hint:   "replace the link with what it points to, or move it out of the writable root",
+	}
+}
+
+// withoutNested drops protect masks that lie below another protect mask.
+func withoutNested(masks []sandboxprofile.Mask) []sandboxprofile.Mask {
+	var roots []string
+	return slices.DeleteFunc(masks, func(m sandboxprofile.Mask) bool {
+		if m.Hide {
+			return false
+		}
+		if within(m.Path, roots) {
+			return true
+		}
+		if m.Kind == sandboxprofile.Dir {
+			roots = append(roots, m.Path)
+		}
+		return false
+	})
+}
