@@ -173,7 +173,7 @@ func TestPinProgram(t *testing.T) {
 		{exe, []string{"python3", "-m", "x.py"}, []string{"bin/python3.11"}},
 		{exe, []string{"python3", "missing.py"}, []string{"bin/python3.11"}},
 		{exe, []string{"python3", "dir"}, []string{"bin/python3.11"}},
-		{exe, []string{"python3", "ro/r.txt"}, []string{"bin/python3.11"}},             // nobody inside can change it
+		{exe, []string{"python3", "ro/r.txt"}, []string{"bin/python3.11"}},              // nobody inside can change it
 		{exe, []string{"python3", "../outside/secret.txt"}, []string{"bin/python3.11"}}, // nor see it
 		{exe, []string{"python3"}, []string{"bin/python3.11"}},
 		{other, []string{"cat", "x.py"}, []string{"bin/cat"}},

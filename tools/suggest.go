@@ -3,9 +3,10 @@ package tools
 // nearest gives the word of words that is closest to word, or "" if none is
 // close enough to have been meant: at most a third of its letters differ.
 func nearest(word string, words []string) string {
-	best, bestDistance := "", len(word)/3+1
+	best, bestDistance := "", 0
 	for _, w := range words {
-		if d := editDistance(word, w); d < bestDistance || d == bestDistance && best == "" {
+		d := editDistance(word, w)
+		if d <= max(len(w)/3, 1) && (best == "" || d < bestDistance) {
 			best, bestDistance = w, d
 		}
 	}
