@@ -144,7 +144,8 @@ type ShellDefault struct {
 	Approval bool `yaml:"approval"`
 }
 
-// A Rule is one entry of `shell.rules`. The first rule that matches decides.
+// A Rule is one entry of `shell.rules`. A rule that denies decides wherever it
+// stands; of the others, the first that matches.
 type Rule struct {
 	Position    Position `yaml:"-" role:"position"`
 	Pattern     string   `yaml:"pattern" need:"required"`

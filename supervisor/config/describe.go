@@ -36,7 +36,7 @@ func descriptions() map[string]string {
 		"shell.default":               "What happens to a command that no rule matches.",
 		"shell.default.allowed":       "Whether it may run at all.",
 		"shell.default.approval":      "Whether it is asked about.",
-		"shell.rules":                 "Rules over commands. Each command of a list, pipeline or substitution is matched by itself, the first rule that matches decides, and the strictest result wins.",
+		"shell.rules":                 "Rules over commands. Each command of a list, pipeline or substitution is matched by itself, and the strictest result wins. A rule with allowed: false decides wherever it stands; of the others, the first that matches.",
 		"shell.rules[].pattern":       "Words, matched literally as a prefix of the command's words: \"git status\" matches `git status -s`.",
 		"shell.rules[].exact":         "Whether the pattern must be the whole command.",
 		"shell.rules[].read_only":     "Match only forms of the command that neither write, nor run programs, nor read outside the paths.",

@@ -1,28 +1,62 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/mattn/go-shellwords"
 )
 
 // rules checks each of `shell.rules`, and the rules against each other.
 func (k *checker) rules() {
-	rules := k.c.Shell.Rules
+	for i := range k.c.Shell.Rules {
+		k.rule(fieldIndex("shell.rules", i), &k.c.Shell.Rules[i])
+	}
+	rules := k.splitRules()
 	for i := range rules {
-		field := fieldIndex("shell.rules", i)
-		k.rule(field, &rules[i])
-		if k.unusable(field + ".pattern") {
-			continue
-		}
-		for j := range rules[:i] {
-			if !k.unusable(fieldIndex("shell.rules", j)+".pattern") && rules[j].shadows(&rules[i]) {
-				k.problem(field, fmt.Sprintf("the rule can never match: rule %d, %s on line %d, already matches all that it does",
-					j, quote(rules[j].Pattern), rules[j].Position.Line), "put the longer pattern first, or remove it")
-				break
-			}
+		if j := shadow(rules, i); j >= 0 {
+			k.problem(fieldIndex("shell.rules", i), fmt.Sprintf("the rule can never match: shell.rules[%d] %s, on line %d, decides all that it matches",
+				j, quote(rules[j].Pattern), rules[j].Position.Line), shadowHint(rules[j].Rule))
 		}
 	}
+}
+
+// A splitRule is a rule with the words of its pattern; without words nothing is
+// known of what it matches.
+type splitRule struct {
+	*Rule
+	words []string
+}
+
+func (k *checker) splitRules() []splitRule {
+	rules := make([]splitRule, len(k.c.Shell.Rules))
+	for i := range rules {
+		rules[i].Rule = &k.c.Shell.Rules[i]
+		if !k.unusable(fieldIndex("shell.rules", i) + ".pattern") {
+			rules[i].words, _ = splitPattern(rules[i].Pattern)
+		}
+	}
+	return rules
+}
+
+// shadow is the index of a rule that leaves nothing to rule i, or -1.
+func shadow(rules []splitRule, i int) int {
+	for j := range rules {
+		first := j < i || j != i && !rules[j].Allowed && rules[i].Allowed
+		if first && rules[j].shadows(rules[i]) {
+			return j
+		}
+	}
+	return -1
+}
+
+func shadowHint(by *Rule) string {
+	if !by.Allowed {
+		return "a rule with allowed: false decides wherever it stands; remove one of the two"
+	}
+	return "put the longer pattern first, or remove it"
 }
 
 func (k *checker) rule(field string, r *Rule) {
@@ -101,26 +135,35 @@ func (k *checker) examples(field string, list []string) {
 // pattern refuses patterns that look like another product's: words are matched
 // literally, so a wildcard or an operator among them never matches.
 func (k *checker) pattern(field, pattern string) {
-	words := strings.Fields(pattern)
+	words, err := splitPattern(pattern)
 	switch {
 	case k.unusable(field):
-		return
-	case len(words) == 0:
-		k.problem(field, "the pattern is empty", "shell.default applies to commands that no rule matches")
-		return
 	case strings.ContainsAny(pattern, "\n\r\x00"):
 		k.problem(field, "the pattern has more than one line", "")
-		return
-	}
-	last := words[len(words)-1]
-	if prefix, ok := strings.CutSuffix(pattern, ":*"); ok {
-		k.problem(field, "the rule can never match: words are literal", "a pattern is a prefix already; write "+quote(prefix))
-	} else if last == "*" {
-		k.problem(field, "the rule can never match: words are literal", wildcardHint(words))
-	} else if op := slices.IndexFunc(words, isOperator); op >= 0 {
-		k.problem(field, fmt.Sprintf("the rule can never match: %s is a shell operator", quote(words[op])),
+	case errors.Is(err, errOperator):
+		k.problem(field, "the rule can never match: "+err.Error(),
 			"each command of a list or pipeline is matched by itself; write one rule for each")
+	case err != nil:
+		k.problem(field, quote(pattern)+" is not the words of a command: "+err.Error(), "close quotes, and quote brackets")
+	case len(words) == 0 || words[0] == "":
+		k.problem(field, "the pattern is empty", "shell.default applies to commands that no rule matches")
+	case strings.HasSuffix(pattern, ":*"):
+		k.problem(field, "the rule can never match: words are literal", "a pattern is a prefix already; write "+quote(strings.TrimSuffix(pattern, ":*")))
+	case words[len(words)-1] == "*":
+		k.problem(field, "the rule can never match: words are literal", wildcardHint(words))
 	}
+}
+
+var errOperator = errors.New("a pattern has the words of one command, and no shell operators")
+
+// splitPattern gives the words of a pattern, quoted as in a shell.
+func splitPattern(pattern string) ([]string, error) {
+	p := shellwords.NewParser()
+	words, err := p.Parse(pattern)
+	if err == nil && p.Position >= 0 {
+		return nil, errOperator
+	}
+	return words, err
 }
 
 func wildcardHint(words []string) string {
@@ -130,33 +173,29 @@ func wildcardHint(words []string) string {
 	return "a pattern is a prefix already; write " + quote(strings.Join(words[:len(words)-1], " "))
 }
 
-func isOperator(word string) bool {
-	switch strings.TrimLeft(word, "0123456789") {
-	case "|", "||", "&", "&&", ";", "|&", ">", ">>", "<", "<<", "<<<", ">|", "&>":
+// shadows reports whether r, asked first, decides every command that other's
+// pattern matches. A rule that denies is asked before all that do not. A rule
+// with further conditions lets what does not meet them pass on to the next.
+func (r splitRule) shadows(other splitRule) bool {
+	switch {
+	case r.Allowed && !other.Allowed:
+		return false
+	case !r.covers(other):
+		return false
+	case !r.Allowed || !r.ReadOnly && len(r.SandboxPaths) == 0:
 		return true
 	}
-	return false
+	return other.ReadOnly == r.ReadOnly && slices.Equal(r.SandboxPaths, other.SandboxPaths)
 }
 
-// shadows reports whether r, which stands before other, decides every command
-// that other's pattern matches. A rule with further conditions lets what does
-// not meet them pass on to the next.
-func (r *Rule) shadows(other *Rule) bool {
-	if len(r.SandboxPaths) > 0 || r.ReadOnly && r.Allowed {
-		return r.sameConditions(other)
+// covers reports whether r's pattern matches whatever other's does.
+func (r splitRule) covers(other splitRule) bool {
+	switch n := len(r.words); {
+	case n == 0 || n > len(other.words):
+		return false
+	case r.Exact && (!other.Exact || n != len(other.words)):
+		return false
+	default:
+		return slices.Equal(r.words, other.words[:n])
 	}
-	return r.covers(other)
-}
-
-// covers is shadows for the patterns alone.
-func (r *Rule) covers(other *Rule) bool {
-	mine, its := strings.Fields(r.Pattern), strings.Fields(other.Pattern)
-	if r.Exact {
-		return other.Exact && slices.Equal(mine, its)
-	}
-	return len(mine) <= len(its) && slices.Equal(mine, its[:len(mine)])
-}
-
-func (r *Rule) sameConditions(other *Rule) bool {
-	return r.covers(other) && other.ReadOnly == r.ReadOnly && slices.Equal(r.SandboxPaths, other.SandboxPaths)
 }

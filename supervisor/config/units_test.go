@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -114,23 +115,24 @@ func TestHostRules(t *testing.T) {
 // plain meaning of prefix and exact.
 func TestShadowsIsSound(t *testing.T) {
 	words := rapid.SliceOfN(rapid.SampledFrom([]string{"git", "push", "-f"}), 1, 3)
-	rule := rapid.Custom(func(t *rapid.T) Rule {
-		return Rule{Pattern: strings.Join(words.Draw(t, "words"), " "), Exact: rapid.Bool().Draw(t, "exact"), Allowed: true}
+	rule := rapid.Custom(func(t *rapid.T) splitRule {
+		r := &Rule{Exact: rapid.Bool().Draw(t, "exact"), Allowed: rapid.Bool().Draw(t, "allowed")}
+		return splitRule{r, words.Draw(t, "words")}
 	})
-	matches := func(r Rule, command []string) bool {
-		p := strings.Fields(r.Pattern)
-		if len(p) > len(command) || r.Exact && len(p) != len(command) {
-			return false
-		}
-		return strings.Join(p, " ") == strings.Join(command[:len(p)], " ")
+	matches := func(r splitRule, command []string) bool {
+		text, pattern := strings.Join(command, " ")+" ", strings.Join(r.words, " ")+" "
+		return text == pattern || !r.Exact && strings.HasPrefix(text, pattern)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := rule.Draw(t, "a"), rule.Draw(t, "b")
 		command := rapid.SliceOfN(rapid.SampledFrom([]string{"git", "push", "-f"}), 1, 4).Draw(t, "command")
-		if a.shadows(&b) && matches(b, command) && !matches(a, command) {
+		if a.shadows(b) && matches(b, command) && !matches(a, command) {
 			t.Fatalf("%+v shadows %+v, and does not match %q", a, b, command)
 		}
-		if !a.shadows(&b) && a.Pattern == b.Pattern && a.Exact == b.Exact {
+		if a.Allowed && !b.Allowed && a.shadows(b) {
+			t.Fatalf("%+v takes nothing from the denial %+v", a, b)
+		}
+		if !a.shadows(b) && slices.Equal(a.words, b.words) && a.Exact == b.Exact && a.Allowed == b.Allowed {
 			t.Fatalf("%+v does not shadow its equal", a)
 		}
 	})
