@@ -275,12 +275,15 @@ func numberFault(schema *jsonschema.Schema, v any, at string) *ArgumentError {
 	case !ok:
 		return nil
 	case schema.Minimum != nil && n < *schema.Minimum:
-		return &ArgumentError{Field: at, Reason: fmt.Sprintf("is %v, at least %v needed", n, *schema.Minimum)}
+		return &ArgumentError{Field: at, Reason: fmt.Sprintf("is %s, at least %s needed", decimal(n), decimal(*schema.Minimum))}
 	case schema.Maximum != nil && n > *schema.Maximum:
-		return &ArgumentError{Field: at, Reason: fmt.Sprintf("is %v, at most %v allowed", n, *schema.Maximum)}
+		return &ArgumentError{Field: at, Reason: fmt.Sprintf("is %s, at most %s allowed", decimal(n), decimal(*schema.Maximum))}
 	}
 	return nil
 }
+
+// decimal writes a bound as a person would: 8388608, not 8.388608e+06.
+func decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 func enumFault(schema *jsonschema.Schema, v any, at string) *ArgumentError {
 	if schema.Enum == nil || slices.ContainsFunc(schema.Enum, func(e any) bool { return sameScalar(e, v) }) {

@@ -2,8 +2,15 @@
 // says what a call means, what it needs and whether a person should be asked.
 // Deciding is package approval's work, and doing is package confine's.
 //
-// The built-in tools live in subpackages: files and shell. Each is built from a
-// plain config struct, and none touches the disk except to resolve paths.
+// A Registry holds the tools of one supervisor, validates the arguments of a
+// call against the tool's input schema, and asks the tool for its Plan. Tools
+// share what this package has for them: Paths decides about path names, LookPath
+// and PinProgram find a program and bind an approval to it, BuildEnv makes its
+// environment.
+//
+// The built-in tools live in subpackages: files, program and shell. Each is built
+// from a plain config struct, and none touches the disk except to resolve paths
+// and to look at the program it would run.
 package tools
 
 import (
