@@ -1,0 +1,23 @@
+// Package supervisor is the reference monitor: every tool call goes through it,
+// on one path, and nothing reaches the machine another way.
+//
+//	agent ──agent.sock──▶ ┌────────────── supervisor (your user, unconfined) ─────────────┐
+//	                      │ receive ▶ check ▶ decide ▶ confine ▶ run ▶ record ▶ reply     │
+//	approver ─operator.sock─▶ pending calls, answers     │             │          │       │
+//	                      └──────────────────────────────┼─────────────┼──────────┘       │
+//	                                                     ▼             ▼                  ▼
+//	                                    sandbox: sandgate-init    the tool's        audit log
+//	                                    (process 1)               processes         (hash chain)
+//
+// call.go is that path, top to bottom. Who may do what:
+//
+//   - tools propose a plan (package tools), and cannot run it;
+//   - approval decides (package approval), and hands back the plan it was shown;
+//   - confine runs what the grant holds (package confine), under the plan's profile;
+//   - the agent socket (agent.go) can ask, and cannot name an operator's method;
+//   - the operator socket (operator.go) can answer, and touches no process or file
+//     of a call.
+//
+// Everything is built by cmd/sandgate and given to New; this package reads no
+// configuration file and keeps no global state.
+package supervisor

@@ -1,0 +1,76 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// wireError is where the errors of the packages below become the codes of the
+// wire. What is not known here is a fault of ours, and its text stays in the log.
+func wireError(err error) *protocol.Error {
+	var (
+		wire    *protocol.Error
+		denied  *approval.DeniedError
+		blocked *approval.Blocked
+		args    *tools.ArgumentError
+		unknown *tools.UnknownToolError
+		cannot  *confine.Unenforceable
+	)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wire):
+		return wire
+	case errors.As(err, &denied):
+		return &protocol.Error{Code: protocol.Code(denied.Code), Message: string(denied.Code) + ": " + denied.Decision.Reason, HintText: deniedHint(denied)}
+	case errors.As(err, &blocked):
+		return &protocol.Error{Code: protocol.CodeBlocked, Message: blocked.Error(), HintText: blocked.Hint}
+	case errors.As(err, &args):
+		return &protocol.Error{Code: protocol.CodeInvalidArguments, Message: args.Error(), HintText: args.Hint}
+	case errors.As(err, &unknown):
+		return &protocol.Error{Code: protocol.CodeUnknownTool, Message: unknown.Error(), HintText: unknown.Hint()}
+	case errors.As(err, &cannot):
+		return &protocol.Error{Code: protocol.CodeSandboxUnavailable, Message: cannot.Error(), HintText: cannot.Hint}
+	case errors.Is(err, audit.ErrUnavailable):
+		return auditWire(err)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return &protocol.Error{Code: protocol.CodeCancelled, Message: "cancelled: " + err.Error()}
+	default:
+		return &protocol.Error{Code: protocol.CodeSandboxFailed, Message: err.Error(), HintText: "nothing was decided wrongly; the call can be made again"}
+	}
+}
+
+// deniedHint is the approver's feedback if there is any: it is meant for the model.
+func deniedHint(d *approval.DeniedError) string {
+	if d.Decision.Feedback != "" {
+		return d.Decision.Feedback
+	}
+	return d.Hint
+}
+
+func auditWire(err error) *protocol.Error {
+	return &protocol.Error{
+		Code:     protocol.CodeAuditUnavailable,
+		Message:  "the audit log cannot be written: " + err.Error(),
+		HintText: "nothing runs without it; free space on the disk of the audit log, or set audit.path",
+	}
+}
+
+// isRefusal reports whether err means that somebody or something said no.
+func isRefusal(err error) bool {
+	e := wireError(err)
+	if e == nil {
+		return false
+	}
+	switch e.Code {
+	case protocol.CodeDenied, protocol.CodeBlocked, protocol.CodeApprovalTimeout, protocol.CodeNoApprover:
+		return true
+	}
+	return false
+}

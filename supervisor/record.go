@@ -1,0 +1,125 @@
+package supervisor
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"time"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/internal/unixsock"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// A decisionEntry is what the log keeps of a decision: who or what decided, and
+// the plan it was about, whole but for the bytes of a file.
+type decisionEntry struct {
+	Description string            `json:"description,omitempty"`
+	Rule        string            `json:"rule,omitempty"`
+	Decision    approval.Decision `json:"decision"`
+	Plan        *tools.Plan       `json:"plan,omitempty"`
+	Content     *contentEntry     `json:"content,omitempty"`
+}
+
+// contentEntry stands for content that is not copied into the log.
+type contentEntry struct {
+	Bytes  int    `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+type endEntry struct {
+	Error      *protocol.Error `json:"error,omitempty"`
+	ExitCode   int             `json:"exit_code"`
+	Signal     string          `json:"signal,omitempty"`
+	Errno      string          `json:"errno,omitempty"`
+	Cause      string          `json:"cause,omitempty"`
+	DurationMS int64           `json:"duration_ms"` // of the tool
+	TotalMS    int64           `json:"total_ms"`    // from request to end, waiting for an approver included
+	Stdout     int64           `json:"stdout_bytes"`
+	Stderr     int64           `json:"stderr_bytes"`
+	Truncated  bool            `json:"truncated,omitempty"`
+	EnforcedBy any             `json:"enforced_by,omitempty"`
+}
+
+// logDecision is durable when it returns nil.
+func (s *Supervisor) logDecision(ctx context.Context, c *call) error {
+	e := decisionEntry{Rule: c.proposal.Rule, Decision: c.decision}
+	if r := c.proposal.Request; r != nil {
+		e.Description = r.Description
+	}
+	if c.digest != "" {
+		plan, content := withoutContent(c.proposal.Plan)
+		e.Plan, e.Content = &plan, content
+	}
+	// A call that is cancelled at this very moment has still been decided.
+	err := s.append(context.WithoutCancel(ctx), c.entry(audit.KindDecision, e))
+	c.logged = err == nil
+	return err
+}
+
+// append writes one entry. Its error is audit_unavailable on the wire.
+func (s *Supervisor) append(ctx context.Context, r audit.Record) error {
+	_, err := s.cfg.Log.Append(ctx, r)
+	if err == nil {
+		s.auditFailure.Store(nil)
+		return nil
+	}
+	s.auditFailure.Store(&err)
+	return auditWire(err)
+}
+
+// logEnd closes the call in the log. A call that never came to a decision has
+// only this entry, of kind refused.
+func (s *Supervisor) logEnd(c *call, failure *protocol.Error) error {
+	kind := audit.KindEnd
+	if !c.logged {
+		kind = audit.KindRefused
+	}
+	e := endEntry{
+		Error: failure, ExitCode: c.result.ExitCode, Signal: c.result.Signal, Errno: c.result.Errno, Cause: string(c.result.Cause),
+		DurationMS: c.result.Duration.Milliseconds(), TotalMS: time.Since(c.started).Milliseconds(),
+		Stdout: c.result.Stdout, Stderr: c.result.Stderr, Truncated: c.result.Truncated,
+	}
+	if c.enforced.Backend != "" {
+		e.EnforcedBy = c.enforced
+	}
+	return s.append(context.Background(), c.entry(kind, e))
+}
+
+func (c *call) entry(kind audit.Kind, data any) audit.Record {
+	return audit.Record{
+		Kind: kind, Session: string(c.session.id), Call: string(c.req.CallID), Peer: auditPeer(c.peer),
+		Agent: c.session.agent, Tool: string(c.req.Tool), Digest: c.digest, Data: data,
+	}
+}
+
+func auditPeer(p unixsock.Peer) *audit.Peer {
+	return &audit.Peer{UID: uint32(p.UID), GID: uint32(p.GID), PID: int32(p.PID)}
+}
+
+// withoutContent replaces the bytes of a file to be written by their size and
+// digest: the log proves what was written without holding it.
+func withoutContent(p tools.Plan) (tools.Plan, *contentEntry) {
+	if p.Action.Kind != sandboxprofile.WriteFile || p.Action.File == nil {
+		return p, nil
+	}
+	sum := sha256.Sum256(p.Action.File.Content)
+	entry := &contentEntry{Bytes: len(p.Action.File.Content), SHA256: hex.EncodeToString(sum[:])}
+	op := *p.Action.File
+	op.Content = nil
+	p.Action.File = &op
+	return p, entry
+}
+
+// decisionOf is the decision in a grant, or in the refusal that came instead.
+func decisionOf(g approval.Grant, err error) approval.Decision {
+	var denied *approval.DeniedError
+	if errors.As(err, &denied) {
+		return denied.Decision
+	}
+	return g.Decision()
+}

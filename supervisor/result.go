@@ -1,0 +1,177 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// callResult is what the agent gets for a call that came to its end.
+func callResult(c *call, warnings []string) protocol.CallResult {
+	r := protocol.CallResult{
+		Content:     c.output.content(),
+		ExitCode:    c.result.ExitCode,
+		Signal:      c.result.Signal,
+		DurationMS:  c.result.Duration.Milliseconds(),
+		Truncated:   c.result.Truncated,
+		StdoutBytes: c.result.Stdout,
+		StderrBytes: c.result.Stderr,
+		Decision:    wireDecision(c),
+		PlanDigest:  c.digest,
+		EnforcedBy:  protocol.EnforcedBy(c.enforced),
+		Warnings:    warnings,
+	}
+	if c.proposal.Plan.Action.Kind != sandboxprofile.Exec {
+		fileResult(&r, c)
+	} else if c.result.Cause == confine.NotStarted {
+		text := fmt.Sprintf("sandgate: %s: %s\n", c.proposal.Plan.Action.Exec.Path, c.result.Errno)
+		r.Content = append(r.Content, protocol.NewContent(protocol.Stderr, []byte(text)))
+	}
+	return r
+}
+
+// withEvidence adds to a refusal who made it, of what plan, and what the call had
+// done if it had started.
+func (s *Supervisor) withEvidence(c *call, e *protocol.Error) *protocol.Error {
+	out := *e
+	out.PlanDigest = c.digest
+	if c.decision.Action != "" {
+		d := wireDecision(c)
+		out.Decision = &d
+	}
+	if c.result.Cause != "" {
+		r := callResult(c, s.warnings(c))
+		out.Result = &r
+	}
+	return &out
+}
+
+// fileResult makes the content of a file tool's result.
+func fileResult(r *protocol.CallResult, c *call) {
+	op := c.proposal.Plan.Action.File
+	if c.result.Errno != "" {
+		r.ExitCode = 1
+		r.Content = []protocol.Content{protocol.NewContent(protocol.Stderr, []byte(fileError(c)))}
+		r.Structured = mustJSON(map[string]any{"path": op.Path, "errno": c.result.Errno})
+		return
+	}
+	f := c.result.File
+	structured := map[string]any{"path": op.Path, "size": f.Size}
+	if c.proposal.Plan.Action.Kind == sandboxprofile.ReadFile {
+		r.Content = []protocol.Content{protocol.NewContent("", f.Content)}
+		r.Truncated = f.Truncated
+		structured["truncated"] = f.Truncated
+	} else {
+		structured["created"] = f.Created
+		r.Content = []protocol.Content{protocol.NewContent("", []byte(fmt.Sprintf("wrote %d bytes to %s\n", f.Size, op.Path)))}
+	}
+	r.Structured = mustJSON(structured)
+}
+
+// fileError says in words what the file operation met.
+func fileError(c *call) string {
+	words := map[string]string{
+		"ENOENT": "no such file or directory",
+		"EISDIR": "is a directory",
+		"EINVAL": "is not a regular file",
+		"EROFS":  "is read-only inside the sandbox",
+		"EACCES": "permission denied",
+		"EPERM":  "operation not permitted",
+		"ELOOP":  "became a symbolic link after the call was checked",
+		"EBUSY":  "is protected inside the sandbox",
+		"ENOSPC": "no space left on the device",
+	}
+	text := words[c.result.Errno]
+	if text == "" {
+		text = c.result.Errno
+	}
+	return fmt.Sprintf("%s: %s: %s\n", c.proposal.Plan.Action.Kind, c.proposal.Plan.Action.File.Path, text)
+}
+
+func mustJSON(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("supervisor: bug: %T does not marshal: %v", v, err))
+	}
+	return b
+}
+
+func wireDecision(c *call) protocol.Decision {
+	d := c.decision
+	return protocol.Decision{
+		Action: d.Action, Source: string(d.Source), Scope: d.Scope, Reason: d.Reason,
+		Approver: d.Approver, Feedback: d.Feedback, Rule: c.proposal.Rule,
+	}
+}
+
+// warnings are the supervisor's own and those of the plan's profile.
+func (s *Supervisor) warnings(c *call) []string {
+	var w []string
+	w = append(w, s.cfg.Warnings...)
+	return append(w, sandboxprofile.Warnings(c.proposal.Plan.Profile)...)
+}
+
+// details is what an approver sees beside the request itself: the rule that
+// asks, where it runs, and what the sandbox will allow.
+func details(p tools.Proposal, digest string) map[string]string {
+	d := map[string]string{"rule": p.Rule, "plan": digest}
+	if e := p.Plan.Action.Exec; e != nil {
+		d["directory"] = e.Dir
+		d["program"] = e.Path
+	}
+	if f := p.Plan.Action.File; f != nil {
+		d["path"] = f.Path
+	}
+	var writable []string
+	for _, path := range p.Plan.Profile.Keys() {
+		if p.Plan.Profile.Rights(path)&sandboxprofile.Write != 0 {
+			writable = append(writable, path)
+		}
+	}
+	d["may write"] = strings.Join(writable, ", ")
+	d["network"] = p.Plan.Profile.Network.Mode.String()
+	if w := sandboxprofile.Warnings(p.Plan.Profile); len(w) > 0 {
+		d["warnings"] = strings.Join(w, "; ")
+	}
+	return d
+}
+
+// checkResult is the answer of tools.check.
+func (s *Supervisor) checkResult(c *call, p tools.Proposal, checked error) (protocol.CheckResult, error) {
+	forecast := s.cfg.Approvals.Check(s.question("", c, p, checked))
+	r := protocol.CheckResult{
+		Rule:       p.Rule,
+		Reason:     forecast.Reason,
+		Hint:       forecast.Hint,
+		PlanDigest: c.digest,
+		Warnings:   s.warnings(c),
+	}
+	switch forecast.Effect {
+	case approval.Allow:
+		r.Decision = protocol.CheckAllow
+	case approval.Ask:
+		r.Decision = protocol.CheckAsk
+	default:
+		r.Decision = protocol.CheckDeny
+	}
+	if forecast.Rule != "" {
+		r.Rule = forecast.Rule
+	}
+	if err := s.refuseUnconfined(); err != nil {
+		e := wireError(err)
+		r.Decision, r.Reason, r.Hint = protocol.CheckDeny, e.Message, e.HintText
+	}
+	if e := wireError(checked); e != nil {
+		r.Reason, r.Hint = e.Message, e.HintText
+		return r, nil
+	}
+	plan, _ := withoutContent(p.Plan)
+	r.Plan, r.Profile = mustJSON(plan), mustJSON(plan.Profile)
+	return r, nil
+}

@@ -1,0 +1,377 @@
+package supervisor
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/internal/unixsock"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// Config is what a Supervisor is built from. Every field but those with a
+// comment that says otherwise is needed.
+type Config struct {
+	Version    string
+	ConfigFile string // "" is the embedded default
+	Tools      *tools.Registry
+	Approvals  *approval.Controller
+	Mode       approval.Mode
+	Log        *audit.Log
+	// Operator bounds every call; the zero Profile grants nothing, Top bounds nothing.
+	Operator sandboxprofile.Profile
+	// Confiner is nil if this host cannot confine; Unconfined then says why, and
+	// every call is refused with it.
+	Confiner   confine.Confiner
+	Unconfined error
+	// Warnings are said in status and in every result.
+	Warnings []string
+}
+
+// A Supervisor takes calls. Make one with New.
+type Supervisor struct {
+	cfg     Config
+	started time.Time
+	total   atomic.Int64
+	// auditFailure is the last error of the log, nil once it works again.
+	auditFailure atomic.Pointer[error]
+
+	mu       sync.Mutex
+	sessions map[protocol.SessionID]*session
+	running  sync.WaitGroup
+	asking   map[string]*call // calls in approval, by the id of their question
+	closed   bool
+
+	unsubscribe func()
+}
+
+// New starts a supervisor and records that it did.
+func New(cfg Config) (*Supervisor, error) {
+	s := &Supervisor{cfg: cfg, started: time.Now(), sessions: map[protocol.SessionID]*session{}, asking: map[string]*call{}}
+	s.unsubscribe = cfg.Approvals.Subscribe(s.announce)
+	err := s.append(context.Background(), audit.Record{Kind: audit.KindStart, Data: map[string]any{
+		"version": cfg.Version, "config": cfg.ConfigFile, "mode": cfg.Mode, "warnings": cfg.Warnings, "tools": cfg.Tools.Digest(),
+	}})
+	if err != nil {
+		s.unsubscribe()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close ends every session, waits for the calls, and records the stop.
+func (s *Supervisor) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	open := make([]*session, 0, len(s.sessions))
+	for _, x := range s.sessions {
+		open = append(open, x)
+	}
+	s.mu.Unlock()
+	for _, x := range open {
+		x.end(errShuttingDown)
+	}
+	s.running.Wait()
+	for _, x := range open {
+		_, _ = s.CloseSession(x.id)
+	}
+	s.unsubscribe()
+	return s.append(context.Background(), audit.Record{Kind: audit.KindStop})
+}
+
+var (
+	errShuttingDown  = errors.New("the supervisor is shutting down")
+	errSessionClosed = errors.New("the session was closed")
+)
+
+// A session is one agent's conversation: its mode, its memory, its calls.
+type session struct {
+	id       protocol.SessionID
+	agent    string
+	peer     unixsock.Peer
+	mode     approval.Mode
+	metadata json.RawMessage
+	opened   time.Time
+	ctx      context.Context
+	end      context.CancelCauseFunc
+
+	// stdin and sink replace the socket's streams for a program that runs in
+	// front of a person (`sandgate run`); nil otherwise.
+	stdin io.Reader
+	sink  *Streams
+
+	mu      sync.Mutex
+	counts  protocol.SessionClosed
+	running int
+}
+
+// Streams are where a session's programs write when nobody listens on a socket.
+type Streams struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+}
+
+// join makes a context that ends with the call's own and with the session.
+func (x *session) join(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(x.ctx, func() { cancel(context.Cause(x.ctx)) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+// count adds one call that ended with err.
+func (x *session) count(err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch {
+	case err == nil:
+		x.counts.Completed++
+	case isRefusal(err):
+		x.counts.Refused++
+	default:
+		x.counts.Failed++
+	}
+}
+
+// OpenSession implements gate.
+func (s *Supervisor) OpenSession(peer unixsock.Peer, p protocol.SessionOpen) (protocol.SessionOpened, error) {
+	return s.openSession(peer, p, nil)
+}
+
+// OpenLocal opens a session whose programs read and write the given streams.
+func (s *Supervisor) OpenLocal(peer unixsock.Peer, p protocol.SessionOpen, streams Streams) (protocol.SessionOpened, error) {
+	return s.openSession(peer, p, &streams)
+}
+
+func (s *Supervisor) openSession(peer unixsock.Peer, p protocol.SessionOpen, streams *Streams) (protocol.SessionOpened, error) {
+	x := &session{
+		id:       protocol.SessionID("s-" + rand.Text()[:16]),
+		agent:    p.Agent,
+		peer:     peer,
+		mode:     stricter(s.cfg.Mode, p.Mode),
+		metadata: p.Metadata,
+		opened:   time.Now(),
+		sink:     streams,
+	}
+	if streams != nil {
+		x.stdin = streams.Stdin
+	}
+	x.ctx, x.end = context.WithCancelCause(context.Background())
+	err := s.append(x.ctx, audit.Record{
+		Kind: audit.KindSession, Session: string(x.id), Peer: auditPeer(peer), Agent: x.agent,
+		Data: map[string]any{"event": "open", "mode": x.mode, "metadata": x.metadata},
+	})
+	if err != nil {
+		return protocol.SessionOpened{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return protocol.SessionOpened{}, &protocol.Error{Code: protocol.CodeShuttingDown, Message: errShuttingDown.Error()}
+	}
+	if err := s.cfg.Approvals.OpenSession(string(x.id)); err != nil {
+		return protocol.SessionOpened{}, err
+	}
+	s.sessions[x.id] = x
+	return protocol.SessionOpened{SessionID: x.id, Mode: x.mode}, nil
+}
+
+// stricter is the mode that allows less. A session can only tighten.
+func stricter(own, asked approval.Mode) approval.Mode {
+	rank := map[approval.Mode]int{approval.Strict: 0, approval.Interactive: 1, approval.ApproveAll: 2}
+	if r, ok := rank[asked]; ok && r < rank[own] {
+		return asked
+	}
+	return own
+}
+
+// CloseSession implements gate: the session's calls are cancelled and waited
+// for, and what it remembered is forgotten.
+func (s *Supervisor) CloseSession(id protocol.SessionID) (protocol.SessionClosed, error) {
+	s.mu.Lock()
+	x, ok := s.sessions[id]
+	delete(s.sessions, id)
+	s.mu.Unlock()
+	if !ok {
+		return protocol.SessionClosed{}, unknownSession(id)
+	}
+	x.end(errSessionClosed)
+	s.cfg.Approvals.CloseSession(string(id))
+	x.mu.Lock()
+	counts := x.counts
+	x.mu.Unlock()
+	err := s.append(context.Background(), audit.Record{
+		Kind: audit.KindSession, Session: string(id), Peer: auditPeer(x.peer), Agent: x.agent,
+		Data: map[string]any{"event": "close", "counts": counts},
+	})
+	return counts, err
+}
+
+func unknownSession(id protocol.SessionID) error {
+	return &protocol.Error{Code: protocol.CodeUnknownSession, Message: "no such session: " + string(id), HintText: "open one with session.open"}
+}
+
+// register ties a call to its session, unless either is ending.
+func (s *Supervisor) register(c *call) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x, ok := s.sessions[c.req.SessionID]
+	switch {
+	case s.closed:
+		return &protocol.Error{Code: protocol.CodeShuttingDown, Message: errShuttingDown.Error()}
+	case !ok:
+		return unknownSession(c.req.SessionID)
+	}
+	c.session = x
+	s.running.Add(1)
+	s.total.Add(1)
+	x.mu.Lock()
+	x.running++
+	x.counts.Calls++
+	x.mu.Unlock()
+	return nil
+}
+
+func (s *Supervisor) release(c *call) {
+	c.session.mu.Lock()
+	c.session.running--
+	c.session.mu.Unlock()
+	s.running.Done()
+}
+
+// ask registers a question, so that announce finds whose it is. Agents choose
+// their call ids; the id of a question is ours.
+func (s *Supervisor) ask(c *call) (id string, done func()) {
+	id = "q-" + rand.Text()[:16]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asking[id] = c
+	return id, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.asking, id)
+	}
+}
+
+// announce tells an agent that its call now waits for a person.
+func (s *Supervisor) announce(e approval.Event) {
+	if e.Kind != approval.Requested {
+		return
+	}
+	s.mu.Lock()
+	c := s.asking[e.Pending.CallID]
+	s.mu.Unlock()
+	if c != nil {
+		c.notify(protocol.MethodToolState, protocol.ToolState{
+			CallID: c.req.CallID, State: protocol.Pending, ApprovalID: protocol.ApprovalID(e.Pending.ID),
+		})
+	}
+}
+
+// refuseUnconfined answers for a host that cannot confine.
+func (s *Supervisor) refuseUnconfined() error {
+	if s.cfg.Confiner != nil {
+		return nil
+	}
+	err := s.cfg.Unconfined
+	if err == nil {
+		err = errors.New("this supervisor has no sandbox")
+	}
+	return err
+}
+
+// Tools implements gate.
+func (s *Supervisor) Tools(id protocol.SessionID) (protocol.ToolsList, error) {
+	s.mu.Lock()
+	_, ok := s.sessions[id]
+	s.mu.Unlock()
+	if id != "" && !ok {
+		return protocol.ToolsList{}, unknownSession(id)
+	}
+	list := protocol.ToolsList{Digest: s.cfg.Tools.Digest()}
+	unavailable := ""
+	if err := s.refuseUnconfined(); err != nil {
+		unavailable = err.Error()
+	}
+	for _, d := range s.cfg.Tools.Definitions() {
+		list.Tools = append(list.Tools, protocol.Tool{
+			Name: protocol.ToolName(d.Name), Description: d.Description, InputSchema: d.InputSchema,
+			Annotations: protocol.Annotations(d.Annotations), Unavailable: unavailable,
+		})
+	}
+	return list, nil
+}
+
+// Approvals implements gate.
+func (s *Supervisor) Approvals() *approval.Controller { return s.cfg.Approvals }
+
+// Status implements gate.
+func (s *Supervisor) Status() protocol.Status {
+	st := protocol.Status{
+		Version: s.cfg.Version, PID: os.Getpid(), Started: s.started, Config: s.cfg.ConfigFile, Mode: s.cfg.Mode,
+		CallsTotal: s.total.Load(), Pending: len(s.cfg.Approvals.Pending()),
+		ToolsDigest: s.cfg.Tools.Digest(), Warnings: s.cfg.Warnings,
+		Sandbox: protocol.SandboxStatus{Ready: s.cfg.Confiner != nil},
+		Audit:   protocol.AuditStatus{Path: s.cfg.Log.Path()},
+	}
+	if err := s.auditFailure.Load(); err != nil {
+		st.Audit.Error = (*err).Error()
+	}
+	if err := s.refuseUnconfined(); err != nil {
+		e := wireError(err)
+		st.Sandbox.Reason, st.Sandbox.Hint = e.Message, e.HintText
+	} else {
+		st.Sandbox.EnforcedBy.Backend = s.cfg.Confiner.Name()
+	}
+	for _, x := range s.Sessions() {
+		st.Sessions++
+		st.CallsRunning += x.CallsRunning
+	}
+	return st
+}
+
+// Sessions implements gate.
+func (s *Supervisor) Sessions() []protocol.SessionInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []protocol.SessionInfo
+	for _, x := range s.sessions {
+		x.mu.Lock()
+		list = append(list, protocol.SessionInfo{
+			ID: x.id, Agent: x.agent, Mode: x.mode, Opened: x.opened, Metadata: x.metadata,
+			Peer:  protocol.Peer{UID: int(x.peer.UID), GID: int(x.peer.GID), PID: int(x.peer.PID)},
+			Calls: x.counts.Calls, CallsRunning: x.running,
+		})
+		x.mu.Unlock()
+	}
+	return list
+}
+
+// Check implements gate: what a call would do. It runs the same steps as Call
+// as far as the decision, and stops before anybody is asked.
+func (s *Supervisor) Check(ctx context.Context, peer unixsock.Peer, req protocol.ToolsCall) (protocol.CheckResult, error) {
+	c, err := s.receive(peer, req, nil)
+	if err != nil {
+		return protocol.CheckResult{}, err
+	}
+	defer s.release(c)
+	p, err := s.check(c)
+	if err != nil && !approval.IsBlocked(err) {
+		return protocol.CheckResult{}, wireError(err)
+	}
+	return s.checkResult(c, p, err)
+}
