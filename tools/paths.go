@@ -103,16 +103,16 @@ func (p Paths) Decide(path string, write bool) (PathDecision, error) {
 	var failure *resolveError
 	switch {
 	case err == nil:
-	case errors.As(err, &failure) && failure.at != "" && len(p.rulesFor(failure.at)) == 0:
+	case errors.As(err, &failure) && failure.at != "" && !p.shows(failure.at):
 		return p.unreachable(path, "", write), nil
 	default:
 		return PathDecision{}, argumentError(err)
 	}
 
-	rules := p.rulesFor(resolved)
-	if len(rules) == 0 || matchesAny(p.Hide, resolved) {
+	if !p.shows(resolved) {
 		return p.unreachable(path, resolved, write), nil
 	}
+	rules := p.rulesFor(resolved)
 	strictest := PathDecision{Effect: Allow}
 	for i, rule := range rules {
 		if d := p.decideBy(rule, resolved, write); i == 0 || d.Effect < strictest.Effect {
@@ -120,6 +120,11 @@ func (p Paths) Decide(path string, write bool) (PathDecision, error) {
 		}
 	}
 	return strictest, nil
+}
+
+// shows reports whether an agent may learn anything about resolved.
+func (p Paths) shows(resolved string) bool {
+	return len(p.rulesFor(resolved)) > 0 && !matchesAny(p.Hide, resolved)
 }
 
 // rulesFor gives the rules with the longest root that holds resolved.

@@ -234,6 +234,11 @@ func TestDecide(t *testing.T) {
 
 func TestDecideNamesABrokenPathInsideTheRoots(t *testing.T) {
 	tr := newTree(t).linked()
+	tr.mkdir("ws/sub/.env")
+	tr.link("ws/sub/.env/loop", "loop")
+	if d, err := tr.paths().Decide("sub/.env/loop", false); err != nil || d.Effect != Deny {
+		t.Errorf("Decide(a hidden loop) = %+v, %v; want the denial of any hidden path", d, err)
+	}
 	var a *ArgumentError
 	if d, err := tr.paths().Decide("loop", false); !errors.As(err, &a) {
 		t.Errorf("Decide(loop) = %+v, %v; want an ArgumentError", d, err)

@@ -85,7 +85,7 @@ func resolveLinks(path string) (string, error) {
 			continue
 		}
 		if links++; links > maxLinks {
-			return "", &resolveError{at: current, reason: "path goes through too many symbolic links"}
+			return "", &resolveError{at: next, reason: "path goes through too many symbolic links"}
 		}
 		if filepath.IsAbs(target) {
 			current = "/"
