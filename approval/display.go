@@ -108,22 +108,31 @@ func Truncate(content string, maxLines, maxBytes int) (shown string, metadata ma
 	if hidden == "" {
 		return content, nil
 	}
-	lines := strings.Count(strings.TrimSuffix(strings.TrimPrefix(hidden, "\n"), "\n"), "\n") + 1
+	lines := hiddenLines(shown, hidden)
 	note := fmt.Sprintf("... %d more lines, %d bytes not shown", lines, len(hidden))
 	if lines == 1 {
 		note = fmt.Sprintf("... %d more bytes not shown", len(hidden))
 	}
-	if shown != "" {
-		note = strings.TrimSuffix(shown, "\n") + "\n" + note
+	if shown != "" && !strings.HasSuffix(shown, "\n") {
+		shown += "\n"
 	}
-	return note, map[string]any{
+	return shown + note, map[string]any{
 		"full_content": content,
 		"hidden_lines": lines,
 		"hidden_bytes": len(hidden),
 	}
 }
 
-// cutAtLine keeps the first n lines, without the last one's line feed if more follows.
+// hiddenLines counts what follows shown: the rest of a line is a line, unless
+// all that is left of it is its line feed.
+func hiddenLines(shown, hidden string) int {
+	if !strings.HasSuffix(shown, "\n") && shown != "" {
+		hidden = strings.TrimPrefix(hidden, "\n")
+	}
+	return strings.Count(strings.TrimSuffix(hidden, "\n"), "\n") + 1
+}
+
+// cutAtLine keeps the first n lines.
 func cutAtLine(s string, n int) string {
 	end := 0
 	for range n {
@@ -133,18 +142,15 @@ func cutAtLine(s string, n int) string {
 		}
 		end += i + 1
 	}
-	if end == len(s) {
-		return s
-	}
-	return s[:max(end-1, 0)]
+	return s[:end]
 }
 
 func cutAtRune(s string, n int) string {
+	n = max(n, 0)
 	if len(s) <= n {
 		return s
 	}
-	n = max(n, 0)
-	for back := 0; back < utf8.UTFMax-1 && n-back >= 0; back++ {
+	for back := 0; back < utf8.UTFMax && n-back >= 0; back++ {
 		if utf8.RuneStart(s[n-back]) {
 			return s[:n-back]
 		}

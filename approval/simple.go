@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -82,17 +83,23 @@ const maxDescription = 200
 func describe(toolName string, args map[string]any) string {
 	words := make([]string, 0, len(args))
 	for _, k := range slices.Sorted(maps.Keys(args)) {
-		value, err := Canonical(args[k], nil)
-		if err != nil {
-			value = fmt.Appendf(nil, "<%v>", err)
-		}
-		words = append(words, k+"="+string(value))
+		words = append(words, k+"="+compactJSON(args[k]))
 	}
 	d := EscapeLine(toolName + "(" + strings.Join(words, ", ") + ")")
 	if cut := cutAtRune(d, maxDescription); cut != d {
 		return fmt.Sprintf("%s... (%d more bytes)", cut, len(d)-len(cut))
 	}
 	return d
+}
+
+func compactJSON(v any) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return fmt.Sprintf("<%v>", err)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // A Tool is a Go function that an agent can call by name.
