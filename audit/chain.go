@@ -88,17 +88,16 @@ func parseLine(line []byte) (Entry, Fault, error) {
 	if len(line) > MaxLine || !terminated {
 		return Entry{}, FaultTooLong, fmt.Errorf("more than %d bytes", MaxLine)
 	}
-	if !json.Valid(body) {
-		return Entry{}, FaultJSON, errors.New("not JSON")
-	}
 	hashed, claim, ok := splitSeal(body)
-	if !ok {
+	switch {
+	case ok && hashOf(hashed) == claim:
+		return decodeEntry(body)
+	case !json.Valid(body):
+		return Entry{}, FaultJSON, errors.New("not JSON")
+	case !ok:
 		return Entry{}, FaultHash, errors.New("the line does not end in a hash")
 	}
-	if got := hashOf(hashed); got != claim {
-		return Entry{}, FaultHash, fmt.Errorf("it claims %.12s..., its content gives %.12s...", claim, got)
-	}
-	return decodeEntry(body)
+	return Entry{}, FaultHash, fmt.Errorf("it claims %.12s..., its content gives %.12s...", claim, hashOf(hashed))
 }
 
 func decodeEntry(body []byte) (Entry, Fault, error) {

@@ -145,7 +145,7 @@ func childFlood(path string) error {
 	if err != nil {
 		return err
 	}
-	large := make([]string, 30)
+	large := make([]string, 8)
 	for i := range large {
 		large[i] = strings.Repeat("x", maxString)
 	}
@@ -154,7 +154,7 @@ func childFlood(path string) error {
 		go func() {
 			for i := 0; ; i++ {
 				rec := decision(fmt.Sprintf("%d-%d-%d", os.Getpid(), g, i))
-				if i%4 == 3 {
+				if i%8 == 7 {
 					rec.Data = large
 				}
 				e, err := l.Append(context.Background(), rec)
@@ -179,7 +179,7 @@ func TestKillInMidAppend(t *testing.T) {
 	}
 	torn := 0
 	for round := range rounds {
-		acked := killAfter(t, path, 5+7*round)
+		acked := killAfter(t, path, 5+5*round)
 		l, r := openAny(t, path, Options{})
 		mustClose(t, l)
 		if r.Torn != nil {

@@ -52,11 +52,7 @@ func (o *Options) complete() error {
 		o.Now = time.Now
 	}
 	if o.Redactor == nil {
-		r, err := NewRedactor(DefaultRules())
-		if err != nil {
-			return err
-		}
-		o.Redactor = r
+		o.Redactor = trustedRedactor(DefaultRules())
 	}
 	return nil
 }

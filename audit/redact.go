@@ -8,13 +8,14 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // A Rule finds one sort of secret in a text.
 type Rule struct {
 	Name string
 	// Pattern is a regular expression in RE2 syntax. What its group "secret"
-	// matches is replaced; the whole match if there is no such group.
+	// matches is replaced; the whole match if that group took no part in it.
 	Pattern string
 	// Hints are strings of which every match contains at least one, in this case
 	// of letters. They keep the pattern from being tried on texts that cannot match.
@@ -32,13 +33,15 @@ type Redactor struct {
 	rules []rule
 	// field matches the names of JSON members, flag the options and variable the
 	// environment variables whose value is a secret, whatever it looks like.
-	field, flag, variable *regexp.Regexp
+	field, flag, variable func() *regexp.Regexp
 }
 
+// A rule compiles its pattern when it first meets one of its hints: most
+// processes log a few entries without a secret in them, and to compile all of the
+// patterns would take a good part of the time that they live.
 type rule struct {
 	Rule
-	re    *regexp.Regexp
-	group int
+	re func() *regexp.Regexp
 }
 
 // Names of the rules that go by a name and not by a form.
@@ -52,38 +55,48 @@ const (
 // besides the rules on names. It fails if a pattern is bad or a rule does not
 // live up to its examples.
 func NewRedactor(rules []Rule) (*Redactor, error) {
-	r := &Redactor{
-		field:    regexp.MustCompile(`^(?:` + fieldNames + `)$`),
-		flag:     regexp.MustCompile(`^--?(?:` + flagNames + `)$`),
-		variable: regexp.MustCompile(`^(?:` + variableNames + `)=`),
-	}
-	for _, s := range rules {
-		c, err := s.compile()
-		if err != nil {
-			return nil, fmt.Errorf("audit: redaction rule %q: %w", s.Name, err)
+	for _, r := range rules {
+		if err := r.check(); err != nil {
+			return nil, fmt.Errorf("audit: redaction rule %q: %w", r.Name, err)
 		}
-		r.rules = append(r.rules, c)
 	}
-	return r, nil
+	return trustedRedactor(rules), nil
 }
 
-func (s Rule) compile() (rule, error) {
-	re, err := regexp.Compile(s.Pattern)
-	if err != nil {
-		return rule{}, err
+// trustedRedactor takes the examples on trust: those of the shipped rules are
+// checked by a test.
+func trustedRedactor(rules []Rule) *Redactor {
+	r := &Redactor{
+		field:    lazily(`^(?:` + fieldNames + `)$`),
+		flag:     lazily(`^--?(?:` + flagNames + `)$`),
+		variable: lazily(`^(?:` + variableNames + `)=`),
 	}
-	c := rule{s, re, max(0, re.SubexpIndex("secret"))}
+	for _, s := range rules {
+		r.rules = append(r.rules, rule{s, lazily(s.Pattern)})
+	}
+	return r
+}
+
+func lazily(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
+
+func (s Rule) check() error {
+	if _, err := regexp.Compile(s.Pattern); err != nil {
+		return err
+	}
+	c := rule{s, lazily(s.Pattern)}
 	for _, text := range s.Match {
 		if c.apply(text) == text {
-			return rule{}, fmt.Errorf("finds nothing in its example %q", text)
+			return fmt.Errorf("finds nothing in its example %q", text)
 		}
 	}
 	for _, text := range s.NoMatch {
 		if c.apply(text) != text {
-			return rule{}, fmt.Errorf("finds a secret in its counterexample %q", text)
+			return fmt.Errorf("finds a secret in its counterexample %q", text)
 		}
 	}
-	return c, nil
+	return nil
 }
 
 func (r *rule) possible(text string) bool {
@@ -102,15 +115,16 @@ func (r *rule) apply(text string) string {
 	if !r.possible(text) {
 		return text
 	}
-	found := r.re.FindAllStringSubmatchIndex(text, -1)
-	if found == nil {
-		return text
-	}
+	re := r.re()
+	group := max(0, re.SubexpIndex("secret"))
 	var b strings.Builder
 	done := 0
-	for _, m := range found {
-		from, to := m[2*r.group], m[2*r.group+1]
-		if from < 0 || from == to || strings.HasPrefix(text[from:to], redactedMark) {
+	for _, m := range re.FindAllStringSubmatchIndex(text, -1) {
+		from, to := m[2*group], m[2*group+1]
+		if from < 0 { // the other branch of an alternative: its match is the secret
+			from, to = m[0], m[1]
+		}
+		if from == to || isMark(text[from:to]) {
 			continue
 		}
 		b.WriteString(text[done:from])
@@ -122,6 +136,11 @@ func (r *rule) apply(text string) string {
 }
 
 const redactedMark = "[redacted:"
+
+// isMark reports whether s is what redacted returns.
+func isMark(s string) bool {
+	return strings.HasPrefix(s, redactedMark) && strings.IndexByte(s, ']') == len(s)-1
+}
 
 func redacted(rule string, n int) string { return fmt.Sprintf("%s%s:%d]", redactedMark, rule, n) }
 
@@ -207,7 +226,7 @@ func (r *Redactor) value(name string, v any) any {
 }
 
 func (r *Redactor) member(name string, v any) any {
-	if r.field.MatchString(name) {
+	if r.field().MatchString(name) {
 		return conceal(ruleField, v)
 	}
 	return r.value(name, v)
@@ -228,7 +247,7 @@ func (r *Redactor) list(name string, v []any) any {
 		default:
 			out[i] = r.value(name, e)
 		}
-		afterFlag = isString && r.flag.MatchString(s)
+		afterFlag = isString && r.flag().MatchString(s)
 	}
 	return out
 }
@@ -239,7 +258,7 @@ func isEnvironment(name string) bool {
 
 func (r *Redactor) assignment(s string) string {
 	name, value, ok := strings.Cut(s, "=")
-	if ok && r.variable.MatchString(s) {
+	if ok && r.variable().MatchString(s) {
 		return name + "=" + conceal(ruleVariable, value).(string)
 	}
 	return r.text(s)
@@ -249,7 +268,7 @@ func (r *Redactor) assignment(s string) string {
 func conceal(rule string, v any) any {
 	switch v := v.(type) {
 	case string:
-		if v == "" || strings.HasPrefix(v, redactedMark) {
+		if v == "" || isMark(v) {
 			return v
 		}
 		return redacted(rule, len(v))

@@ -31,7 +31,7 @@ func DefaultRules() []Rule {
 		},
 		{
 			Name:    "url-password",
-			Pattern: `(?i)\b[a-z][a-z0-9+.-]*://[^\s/?#:@"']*:(?P<secret>[^\s/?#"']+)@`,
+			Pattern: `(?i)\b[a-z][a-z0-9+.-]*://[^\s/?#:@"'\[]*:(?P<secret>[^\s/?#"']+)@`,
 			Hints:   []string{"://"},
 			Match:   []string{"https://user:hunter2@example.com/x", "postgres://app:p@ss@db/prod", "redis://:secret@cache:6379"},
 			NoMatch: []string{"https://example.com:8443/a@b", "ssh://git@github.com/a/b", "see http://a.b:80/ and me@c.d"},
