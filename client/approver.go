@@ -1,0 +1,173 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/internal/unixsock"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// An Approver is a connection to the operator socket.
+type Approver struct {
+	link   *link
+	server protocol.Initialized
+	events *eventQueue
+}
+
+// DialApprover connects to the operator socket at path; "" is the user's own
+// supervisor. Its errors are a *DialError or a *protocol.Error.
+func DialApprover(ctx context.Context, path string, opts ...Option) (*Approver, error) {
+	p := &Approver{events: newEventQueue()}
+	l, hello, err := dial(ctx, path, unixsock.OperatorSocket, p.notification, opts)
+	if err != nil {
+		return nil, err
+	}
+	p.link, p.server = l, hello
+	return p, nil
+}
+
+// Server is what the supervisor said about itself.
+func (p *Approver) Server() protocol.Initialized { return p.server }
+
+// Close ends the connection. Requests that wait for an answer go on waiting.
+func (p *Approver) Close() error {
+	err := p.link.close()
+	p.events.close()
+	return err
+}
+
+// EventKind says what has happened to a request.
+type EventKind protocol.Method
+
+// The kinds of events.
+const (
+	Requested = EventKind(protocol.MethodApprovalRequested) // it waits for an answer
+	Updated   = EventKind(protocol.MethodApprovalUpdated)   // there is more to show
+	Resolved  = EventKind(protocol.MethodApprovalResolved)  // it is over: take it off the screen
+)
+
+// An Event is about one request for approval.
+type Event struct {
+	Kind     EventKind
+	Approval protocol.Approval
+	Decision *approval.Decision // with Resolved
+}
+
+// Subscribe counts this connection as an approver, and returns what happens to
+// requests, beginning with those that wait already. The channel is closed when
+// the connection ends. Events that are not read are kept. It works once.
+func (p *Approver) Subscribe(ctx context.Context) (<-chan Event, error) {
+	var waiting protocol.ApprovalsList
+	if err := p.link.request(ctx, protocol.MethodApprovalsSubscribe, protocol.Empty{}, &waiting); err != nil {
+		return nil, err
+	}
+	// The server sends an event for each request in the list as well, so the
+	// list itself is not needed.
+	out := make(chan Event)
+	go p.events.pump(out, p.link.done)
+	return out, nil
+}
+
+// List lists the requests that wait for an answer, oldest first.
+func (p *Approver) List(ctx context.Context) ([]protocol.Approval, error) {
+	var list protocol.ApprovalsList
+	err := p.link.request(ctx, protocol.MethodApprovalsList, protocol.Empty{}, &list)
+	return list.Approvals, err
+}
+
+// Show returns one waiting request with its presentation.
+func (p *Approver) Show(ctx context.Context, id protocol.ApprovalID) (protocol.Approval, error) {
+	var a protocol.Approval
+	err := p.link.request(ctx, protocol.MethodApprovalsShow, protocol.ApprovalsShowParams{ID: id}, &a)
+	return a, err
+}
+
+// Decide answers requests. With a single ID, a failure is the error; with
+// several, see each result.
+func (p *Approver) Decide(ctx context.Context, d protocol.ApprovalsDecide) ([]protocol.Decided, error) {
+	var decided protocol.ApprovalsDecided
+	err := p.link.request(ctx, protocol.MethodApprovalsDecide, d, &decided)
+	return decided.Results, err
+}
+
+// Status describes the supervisor.
+func (p *Approver) Status(ctx context.Context) (protocol.Status, error) {
+	var st protocol.Status
+	err := p.link.request(ctx, protocol.MethodStatus, protocol.Empty{}, &st)
+	return st, err
+}
+
+// Sessions lists the open sessions of all agents.
+func (p *Approver) Sessions(ctx context.Context) ([]protocol.SessionInfo, error) {
+	var list protocol.SessionsList
+	err := p.link.request(ctx, protocol.MethodSessionsList, protocol.Empty{}, &list)
+	return list.Sessions, err
+}
+
+func (p *Approver) notification(m protocol.Message) {
+	var e protocol.ApprovalEvent
+	if json.Unmarshal(m.Params, &e) == nil {
+		p.events.add(Event{EventKind(m.Method), e.Approval, e.Decision})
+	}
+}
+
+// An eventQueue keeps events until they are read. It has no bound: an approver
+// that asks the server something while it has events to read must get its
+// answer, which comes on the same connection behind them.
+type eventQueue struct {
+	mu     sync.Mutex
+	events []Event
+	more   chan struct{} // holds a token while there may be events
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newEventQueue() *eventQueue {
+	return &eventQueue{more: make(chan struct{}, 1), closed: make(chan struct{})}
+}
+
+func (q *eventQueue) add(e Event) {
+	q.mu.Lock()
+	q.events = append(q.events, e)
+	q.mu.Unlock()
+	select {
+	case q.more <- struct{}{}:
+	default:
+	}
+}
+
+func (q *eventQueue) take() []Event {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	events := q.events
+	q.events = nil
+	return events
+}
+
+func (q *eventQueue) close() { q.once.Do(func() { close(q.closed) }) }
+
+// pump hands events to out until the connection is over and they are all read,
+// or the approver was closed.
+func (q *eventQueue) pump(out chan<- Event, over <-chan struct{}) {
+	defer close(out)
+	for last := false; ; {
+		for _, e := range q.take() {
+			select {
+			case out <- e:
+			case <-q.closed:
+				return
+			}
+		}
+		if last {
+			return
+		}
+		select {
+		case <-q.more:
+		case <-over:
+			last = true
+		}
+	}
+}
