@@ -25,8 +25,10 @@ func newApp(in io.Reader, out, err io.Writer) *app {
 
 // commands is the table of subcommands.
 var commands = []func(*app) *cobra.Command{
+	newAuditCmd,
 	newVersionCmd,
 	newCompletionCmd,
+	newConfigCmd,
 }
 
 func (a *app) root() *cobra.Command {

@@ -23,7 +23,8 @@ const (
 
 // Found is the outcome of a search.
 type Found struct {
-	Path    string // "" for the embedded default
+	Path    string // absolute; "" for the embedded default
+	Name    string // Path as messages say it: as it was given
 	Tier    Tier
 	Notices []Notice
 }
@@ -50,7 +51,7 @@ func search(env Env) (Found, error) {
 		if err != nil {
 			err = fmt.Errorf("config: --config: %w", err)
 		}
-		return Found{Path: path, Tier: TierFlag}, err
+		return Found{Path: path, Name: env.File, Tier: TierFlag}, err
 	}
 	for _, place := range []Found{
 		{Path: inDir(env.ConfigHome, "sandgate", FileName), Tier: TierUser},
@@ -59,6 +60,7 @@ func search(env Env) (Found, error) {
 		if place.Path == "" {
 			continue
 		}
+		place.Name = place.Path
 		switch _, err := os.Stat(place.Path); {
 		case err == nil:
 			return place, nil
@@ -108,12 +110,12 @@ func loadTrusted(found Found, env Env) (*Config, error) {
 	if err := checkTrust(found, info); err != nil {
 		return nil, err
 	}
-	return read(f, env)
+	return read(f, found.Name, env)
 }
 
 func checkTrust(found Found, info fs.FileInfo) error {
 	if info.IsDir() {
-		return &UntrustedError{found.Path, "it is a directory", "name the file in it"}
+		return fmt.Errorf("config: %s is a directory; name the file in it", quote(found.Name))
 	}
 	switch found.Tier {
 	case TierUser:

@@ -85,15 +85,15 @@ func Load(path string, env Env) (*Config, error) {
 		return nil, fmt.Errorf("config: %w", err)
 	}
 	defer f.Close()
-	return read(f, env)
+	return read(f, path, env)
 }
 
-func read(f *os.File, env Env) (*Config, error) {
+func read(f *os.File, name string, env Env) (*Config, error) {
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
-	return Parse(data, f.Name(), env)
+	return Parse(data, name, env)
 }
 
 // Parse is Load for the bytes of a file. The name is used in messages, and its
