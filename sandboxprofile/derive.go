@@ -1,6 +1,7 @@
 package sandboxprofile
 
 import (
+	"cmp"
 	"maps"
 	"path"
 	"slices"
@@ -18,8 +19,8 @@ type Needs struct {
 	// of the user's own home, which then is not visible but for what roots and
 	// presets name.
 	Home string
-	// UserHome is the user's real home, which "~/" in a preset stands for. When
-	// it is empty such grants are left out.
+	// UserHome is the user's real home, which "~/" in a preset stands for; empty
+	// means that it is Home. When both are, such grants are left out.
 	UserHome string
 	Protect  []string
 	Hide     []string
@@ -76,7 +77,7 @@ func Derive(n Needs) Profile {
 		Limits:      n.Limits,
 		Fresh:       n.Fresh,
 	}
-	p.addPresets(n.Presets, n.UserHome)
+	p.addPresets(n.Presets, cmp.Or(n.UserHome, n.Home))
 	return p.Normalize()
 }
 
