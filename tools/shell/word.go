@@ -112,8 +112,11 @@ func (a *analysis) fold(w *syntax.Word) word {
 			return fixedWord(l.Value)
 		}
 	}
-	f := folder{a: a}
+	f := folder{a: a, alone: len(w.Parts) == 1}
 	f.parts(w.Parts, false)
+	if f.misread {
+		a.ask("an escaped quote beside a quoted string is easily misread", "quote the argument in one piece")
+	}
 	return f.word()
 }
 
@@ -125,6 +128,11 @@ type folder struct {
 	// globAt is one more than the offset of the first glob character, 0 if none.
 	globAt int
 	begun  bool
+	alone  bool // the word has one part only
+	double bool // it has a part in double quotes
+	// misread is set for \" next to "...": a reader, and many a simpler parser,
+	// takes the wrong quote for the end of the string.
+	misread bool
 }
 
 func (f *folder) word() word {
@@ -152,6 +160,7 @@ func (f *folder) part(p syntax.WordPart, quoted bool) {
 	case *syntax.SglQuoted:
 		f.single(p)
 	case *syntax.DblQuoted:
+		f.double = true
 		f.parts(p.Parts, true)
 	case *syntax.ParamExp:
 		f.param(p, quoted)
@@ -193,11 +202,15 @@ func (f *folder) unknown(split bool) {
 
 func (f *folder) param(p *syntax.ParamExp, quoted bool) {
 	v, known := f.a.expansion(p)
-	if known && (quoted || plainValue(v)) {
-		f.add(v)
-		return
+	switch {
+	case known && v.fixed() && (quoted || plainValue(v.text)):
+		f.add(v.text)
+	case known && v.glob && quoted && !f.begun:
+		f.add(v.text)
+		f.globAt = v.literal + 1
+	default:
+		f.unknown(!quoted || manyWords(p))
 	}
-	f.unknown(!quoted || manyWords(p))
 }
 
 // manyWords reports whether the expansion gives several words even in quotes:
@@ -227,13 +240,14 @@ func (f *folder) literal(s string, quoted bool) {
 		switch {
 		case c == '\\' && i+1 < len(s):
 			i++
+			f.misread = f.misread || !quoted && s[i] == '"' && f.double
 			f.escaped(s[i], quoted)
 		case !quoted && c == '~' && i == 0 && !f.begun:
 			f.out.tilde = true
 			f.add("~")
 		case !quoted && c == '~' && i > 0 && strings.IndexByte("=:", s[i-1]) >= 0:
 			f.unknown(false) // x=~ and x=a:~ expand as an assignment would
-		case !quoted && isGlob(s, i):
+		case !quoted && f.isGlob(s, i):
 			f.markGlob()
 			f.add(string(c))
 		default:
@@ -268,14 +282,14 @@ func (f *folder) markGlob() {
 	}
 }
 
-// isGlob reports whether the character at i makes a path name pattern. A "["
-// that nothing closes is itself, as in the command of that name.
-func isGlob(s string, i int) bool {
+// isGlob reports whether the character at i makes a path name pattern. The word
+// "[" is the command of that name.
+func (f *folder) isGlob(s string, i int) bool {
 	switch s[i] {
 	case '*', '?':
 		return true
 	case '[':
-		return len(s) > 1
+		return !f.alone || len(s) > 1
 	}
 	return false
 }

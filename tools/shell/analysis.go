@@ -1,0 +1,248 @@
+package shell
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/sandgate/sandgate/tools"
+)
+
+// What a command line may be before it is asked about unread. The walk is
+// linear in the steps; the parser recurses on open parentheses.
+const (
+	maxCommand = 64 << 10 // bytes
+	maxSteps   = 4000     // statements and words looked at
+	maxDepth   = 16       // scripts within scripts
+	maxParens  = 64       // open parentheses
+	maxUnroll  = 32       // words of a for loop that are looked at one by one
+)
+
+// An analysis is the walk over one command line. It collects parts, and knows of
+// the shell's state only what is certain.
+type analysis struct {
+	p     *Policy
+	parts []Part
+	steps int
+	depth int // of scripts given to shells as an argument
+	over  bool
+
+	dirs  dirSet
+	vars  vars
+	funcs map[string]bool // functions declared, in full, before this point
+	loose int             // nesting in code that runs any number of times, or at another time
+}
+
+// Decide says what the rules make of command for the shell it is written for. It
+// reads no file but to resolve paths, and runs nothing.
+func (p *Policy) Decide(command, shell string) Decision {
+	a := &analysis{p: p, dirs: dirSet{known: []string{p.files.Start()}}, funcs: map[string]bool{}}
+	switch {
+	case shell != "" && shell != "bash" && shell != "sh" && shell != "dash":
+		a.ask(fmt.Sprintf("commands for %q are not analysed", shell), "write it for bash")
+	default:
+		a.script(command)
+	}
+	if len(a.parts) == 0 && a.p.fallback < tools.Allow {
+		a.parts = append(a.parts, Part{Text: command, Effect: tools.Allow, RuleIndex: -1, Rule: ruleSyntax})
+	}
+	return decide(a.parts)
+}
+
+// script analyses a whole script: the command, or one that a shell is given.
+func (a *analysis) script(src string) {
+	if reason := unreadable(src); reason != "" {
+		a.ask(reason, "write the command in plain text, as several shorter ones if it is long")
+	}
+	if len(src) > maxCommand || parens(src) > maxParens || a.depth >= maxDepth {
+		a.ask("the command is too long or too deep to be analysed", "split it into several")
+		return
+	}
+	if splitsToken(src) {
+		a.ask("a line continuation inside an operator", "write the operator in one piece")
+	}
+	f, err := a.parse(src)
+	if err != nil {
+		a.ask("not understood as bash: "+err.Error(), "correct the syntax")
+		return
+	}
+	outer := a.vars
+	a.vars = bindings(f)
+	a.depth++
+	for _, s := range f.Stmts {
+		a.top(s)
+	}
+	a.depth--
+	a.vars = outer
+}
+
+func (a *analysis) parse(src string) (*syntax.File, error) {
+	parser := a.p.parsers.Get().(*syntax.Parser)
+	defer a.p.parsers.Put(parser)
+	return parser.Parse(strings.NewReader(src), "")
+}
+
+// unreadable finds characters that make a command line look other than it is:
+// terminal controls, invisible and direction-changing characters, spaces that
+// the shell does not take for spaces.
+func unreadable(src string) string {
+	for i, r := range src {
+		switch {
+		case r == '\n' || r == '\t' || r == ' ':
+		case r < 0x7f && r >= 0x20:
+		case r == unicode.ReplacementChar && !strings.HasPrefix(src[i:], "\uFFFD"):
+			return "the command is not valid UTF-8"
+		case unicode.Is(unicode.C, r), unicode.Is(unicode.Z, r):
+			return fmt.Sprintf("the command has a character that is not seen as what it is: U+%04X", r)
+		}
+	}
+	return ""
+}
+
+// splitsToken finds a line continuation beside a character of an operator. Bash
+// removes it before it looks for operators, so "$\" at the end of one line and
+// "(" at the start of the next begin a substitution.
+func splitsToken(src string) bool {
+	const operators = "$&|;<>(){}`=![#~'\"@?*+:"
+	for i := 0; i+1 < len(src); i++ {
+		if src[i] != '\\' {
+			continue
+		}
+		if src[i+1] != '\n' {
+			i++ // the backslash protects this character
+			continue
+		}
+		before := i > 0 && strings.IndexByte(operators, src[i-1]) >= 0
+		after := i+2 < len(src) && strings.IndexByte(operators+"\\", src[i+2]) >= 0 && i > 0 && src[i-1] > ' '
+		if before || after {
+			return true
+		}
+	}
+	return false
+}
+
+// parens is the deepest nesting of parentheses that src could have, quoted or
+// not.
+func parens(src string) int {
+	deepest, depth := 0, 0
+	for i := 0; i < len(src); i++ {
+		switch src[i] {
+		case '(':
+			depth++
+			deepest = max(deepest, depth)
+		case ')':
+			depth = max(depth-1, 0)
+		}
+	}
+	return deepest
+}
+
+// step counts work, and reports false when there was too much of it.
+func (a *analysis) step() bool {
+	a.steps++
+	if a.steps > maxSteps && !a.over {
+		a.over = true
+		a.ask("the command has too many parts to be analysed", "split it into several")
+	}
+	return !a.over
+}
+
+// ask notes something that no rule can allow.
+func (a *analysis) ask(reason, hint string) {
+	a.add(Part{Effect: min(tools.Ask, a.p.fallback), Rule: ruleSyntax, RuleIndex: -1, Reason: reason, Hint: hint})
+}
+
+func (a *analysis) add(p Part) { a.parts = append(a.parts, p) }
+
+// A dirSet is where the shell can be: one of a few directories, or anywhere.
+type dirSet struct {
+	known    []string
+	anywhere bool
+}
+
+// one is the directory if there is only one it can be, else "".
+func (d dirSet) one() string {
+	if len(d.known) == 1 && !d.anywhere {
+		return d.known[0]
+	}
+	return ""
+}
+
+// moved reports whether the shell can be elsewhere than in start.
+func (d dirSet) moved(start string) bool { return d.one() != start }
+
+func (d dirSet) with(dir string) dirSet {
+	for _, k := range d.known {
+		if k == dir {
+			return d
+		}
+	}
+	if len(d.known) >= 4 {
+		return dirSet{anywhere: true}
+	}
+	return dirSet{known: append(d.known[:len(d.known):len(d.known)], dir), anywhere: d.anywhere}
+}
+
+// checkPath asks the path rules about a word that names a file, from every
+// directory that the shell can be in.
+func (a *analysis) checkPath(w word, write bool) (tools.Effect, string, string) {
+	name, reason := a.pathOf(w)
+	if reason != "" {
+		return tools.Ask, reason, "write the path out"
+	}
+	if a.dirs.anywhere && !strings.HasPrefix(name, "/") {
+		return tools.Ask, "a relative path, and the directory is not known", "use an absolute path"
+	}
+	effect, why, hint := tools.Allow, "", ""
+	for _, dir := range a.knownDirs(name) {
+		if e, r, h := a.p.files.Check(name, dir, write); e < effect {
+			effect, why, hint = e, r, h
+		}
+	}
+	return effect, why, hint
+}
+
+func (a *analysis) knownDirs(name string) []string {
+	if strings.HasPrefix(name, "/") {
+		return []string{"/"}
+	}
+	return a.dirs.known
+}
+
+// pathOf gives the path that a word names, or why it is not known. Of a glob
+// it gives the directory that the matches are in.
+func (a *analysis) pathOf(w word) (name, reason string) {
+	switch {
+	case w.dynamic || w.split:
+		return "", "a path that only the shell will know"
+	case w.tilde:
+		rest, ok := strings.CutPrefix(w.text, "~")
+		if !ok || rest != "" && rest[0] != '/' {
+			return "", "another user's home directory"
+		}
+		w.text = a.p.files.Home() + rest
+		w.literal += len(w.text) - len(rest) - 1
+	}
+	if !w.glob {
+		return w.text, ""
+	}
+	return globDir(w)
+}
+
+// globDir is where the matches of a pattern lie. A pattern for hidden files is
+// not followed, as ".e*" is a spelling of ".env".
+func globDir(w word) (name, reason string) {
+	dir, rest := "", w.text
+	if i := strings.LastIndexByte(w.text[:w.literal], '/'); i >= 0 {
+		dir, rest = w.text[:i+1], w.text[i+1:]
+	}
+	if strings.Contains("/"+rest, "/.") {
+		return "", "a pattern that matches hidden files, or leaves its directory"
+	}
+	if dir == "" {
+		return ".", ""
+	}
+	return dir, ""
+}

@@ -1,0 +1,289 @@
+package shell
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sandgate/sandgate/tools"
+)
+
+// A builtinFunc judges a command that bash runs itself. It reports false if the
+// rules are to speak about the command as about any other.
+type builtinFunc func(a *analysis, cmd simpleCommand) (done bool)
+
+// builtin gives the judge of a built-in, nil for any other command. These
+// change the shell and nothing else, so no rule is needed for what is known of
+// them.
+func builtin(name string) builtinFunc {
+	switch name {
+	case "true", "false", ":", "exit", "return", "break", "continue", "shift", "times":
+		return (*analysis).harmless
+	case "test", "[":
+		return (*analysis).testCommand
+	case "cd":
+		return (*analysis).cd
+	case "set":
+		return (*analysis).set
+	case "read":
+		return namesOnly("rse", "pdntuNi", "a")
+	case "mapfile", "readarray":
+		return namesOnly("t", "dnOsu", "")
+	case "unset":
+		return namesOnly("v", "", "")
+	case "wait":
+		return (*analysis).wait
+	case "printf":
+		return (*analysis).printf
+	case "eval":
+		return (*analysis).eval
+	case "trap":
+		return (*analysis).trap
+	case "type":
+		return (*analysis).harmless
+	case "exec":
+		return (*analysis).execOnly
+	case "hash":
+		return (*analysis).hash
+	}
+	return nil
+}
+
+// specialBuiltins change what later commands mean, or run a file that the
+// command line does not show. They are always asked about; rules that deny see
+// them too.
+var specialBuiltins = map[string]bool{
+	"source": true, ".": true, "alias": true, "unalias": true, "enable": true, "shopt": true, "bind": true, "complete": true,
+	"compgen": true, "compopt": true, "getopts": true, "pushd": true, "popd": true, "dirs": true, "umask": true, "ulimit": true,
+	"fc": true, "suspend": true, "logout": true, "caller": true, "disown": true, "hash": true, "set": true, "unset": true,
+	"read": true, "mapfile": true, "readarray": true, "trap": true, "eval": true, "export": true, "declare": true, "typeset": true,
+	"local": true, "readonly": true, "let": true, "coproc": true, "cd": true, "wait": true,
+}
+
+// free notes a command that needs no rule; those that deny or ask still count.
+func (a *analysis) free(cmd simpleCommand) bool {
+	cmd.free = true
+	a.judge(cmd)
+	return true
+}
+
+func (a *analysis) harmless(cmd simpleCommand) bool { return a.free(cmd) }
+
+// doubt asks about a built-in whose words may do more than they show.
+func (a *analysis) doubt(cmd simpleCommand, reason string) bool {
+	a.add(Part{Text: cmd.text(), Effect: min(tools.Ask, a.p.fallback), Rule: ruleSyntax, RuleIndex: -1, Reason: reason,
+		Hint: "write it in a simpler way"})
+	return a.free(cmd)
+}
+
+// namesOnly judges a built-in that sets variables by name. Bash evaluates a
+// subscript in such a name, quoted or not, so the names must be plain ones.
+func namesOnly(flags, values, names string) builtinFunc {
+	g := grammar{flags: flags, data: values + names}
+	return func(a *analysis, cmd simpleCommand) bool {
+		p, reason := g.parse(cmd.words[1:])
+		if reason != "" {
+			return a.doubt(cmd, cmd.words[0].text+": "+reason)
+		}
+		for _, o := range p.options {
+			if strings.Contains(names, o.name[1:]) && o.has {
+				p.operands = append(p.operands, o.value)
+			}
+		}
+		for _, w := range p.operands {
+			if !w.fixed() || !isName(w.text) || classify(w.text, word{dynamic: true}) == envDangerous {
+				return a.doubt(cmd, fmt.Sprintf("%s sets %s, which is no plain variable", cmd.words[0].text, w))
+			}
+		}
+		return a.free(cmd)
+	}
+}
+
+func (a *analysis) wait(cmd simpleCommand) bool {
+	for _, w := range cmd.words[1:] {
+		if w.mayBeOption() && !w.dynamic && w.text != "-n" && w.text != "-f" || w.split {
+			return a.doubt(cmd, "wait with an option that sets a variable")
+		}
+	}
+	return a.free(cmd)
+}
+
+// printf evaluates the name after -v; the rules speak about the rest.
+func (a *analysis) printf(cmd simpleCommand) bool {
+	if len(cmd.words) > 1 && cmd.words[1].mayBeOption() && cmd.words[1].text != "--" && strings.HasPrefix(cmd.words[1].prefix()+"-v", "-v") {
+		a.ask("printf -v sets a variable", "use a plain assignment")
+	}
+	return false
+}
+
+// eval walks what it is given, so that rules that deny see it, and always asks.
+func (a *analysis) eval(cmd simpleCommand) bool {
+	a.ask("eval runs text as a command", "write the command itself")
+	a.nested(cmd.words[1:])
+	return a.free(cmd)
+}
+
+// nested walks words that are joined to a script and run in this shell.
+func (a *analysis) nested(words []word) {
+	script, ok := joinFixed(words)
+	if !ok {
+		a.ask("runs a script that is not known before it runs", "write the command itself")
+		return
+	}
+	a.repeated(func() { a.inner(script) })
+}
+
+// inner analyses a script in a script. The directory may change in it.
+func (a *analysis) inner(script string) { a.script(script) }
+
+func joinFixed(words []word) (string, bool) {
+	var parts []string
+	for _, w := range words {
+		if !w.fixed() {
+			return "", false
+		}
+		parts = append(parts, w.text)
+	}
+	return strings.Join(parts, " "), true
+}
+
+// trap walks the action, which runs later.
+func (a *analysis) trap(cmd simpleCommand) bool {
+	args := cmd.words[1:]
+	if len(args) > 0 && args[0].fixed() && args[0].text == "--" {
+		args = args[1:]
+	}
+	switch {
+	case len(args) == 0:
+	case !args[0].fixed():
+		return a.doubt(cmd, "trap runs a script that is not known")
+	case args[0].text == "-" || args[0].text == "" || args[0].text == "-p" || args[0].text == "-l":
+	default:
+		dirs := a.dirs
+		a.dirs = dirSet{anywhere: true}
+		a.inner(args[0].text)
+		a.dirs = dirs
+		return a.doubt(cmd, "trap runs a command at another time")
+	}
+	return a.free(cmd)
+}
+
+// execOnly judges exec without a command, which only keeps its redirections.
+func (a *analysis) execOnly(cmd simpleCommand) bool {
+	return len(cmd.words) == 1 && a.free(cmd)
+}
+
+func (a *analysis) hash(cmd simpleCommand) bool {
+	if len(cmd.words) == 1 || len(cmd.words) == 2 && cmd.words[1].text == "-r" {
+		return a.free(cmd)
+	}
+	return a.doubt(cmd, "hash binds a name to another program")
+}
+
+// set judges the options of the shell. Those that are harmless stop it at errors
+// or print what it does.
+func (a *analysis) set(cmd simpleCommand) bool {
+	for i := 1; i < len(cmd.words); i++ {
+		w := cmd.words[i]
+		if !w.fixed() || len(w.text) < 2 || w.text[0] != '-' && w.text[0] != '+' || strings.Trim(w.text[1:], "euxCEo") != "" {
+			return a.doubt(cmd, "set changes how the shell reads commands")
+		}
+		if !strings.HasSuffix(w.text, "o") {
+			continue
+		}
+		if i++; i == len(cmd.words) || !cmd.words[i].fixed() || !hasField("pipefail errexit nounset xtrace noclobber errtrace", cmd.words[i].text) {
+			return a.doubt(cmd, "set changes how the shell reads commands")
+		}
+	}
+	return a.free(cmd)
+}
+
+// cd follows a change of directory. It may fail, so the shell can be in the old
+// directory as well as in the new one.
+func (a *analysis) cd(cmd simpleCommand) bool {
+	args := cmd.words[1:]
+	for len(args) > 0 && args[0].fixed() && hasField("-L -P -e --", args[0].text) {
+		args = args[1:]
+	}
+	target := word{text: "~", literal: 1, tilde: true}
+	if len(args) > 0 {
+		target = args[0]
+	}
+	name, reason := a.pathOf(target)
+	if len(args) > 1 || reason != "" || target.glob || target.mayBeOption() || target.text == "-" {
+		a.dirs = dirSet{anywhere: true}
+		return a.doubt(cmd, "cd to a directory that is not known")
+	}
+	effect, why, _ := a.checkPath(target, false)
+	if effect != tools.Allow {
+		a.add(Part{Text: cmd.text(), Effect: min(tools.Ask, a.p.fallback), Rule: rulePaths, RuleIndex: -1, Reason: "cd: " + why,
+			Hint: "stay inside the workspace"})
+	}
+	for _, dir := range a.knownDirs(name) {
+		if dir == "/" || !a.dirs.anywhere {
+			a.dirs = a.dirs.with(absolute(name, dir))
+		}
+	}
+	return a.free(cmd)
+}
+
+// testCommand judges test and [. Their -v and -R evaluate a subscript in the
+// name that follows, so a word that could be one of them must not be unknown.
+func (a *analysis) testCommand(cmd simpleCommand) bool {
+	args := cmd.words[1:]
+	if cmd.words[0].text == "[" && len(args) > 0 {
+		args = args[:len(args)-1]
+	}
+	if !safeTest(args) {
+		return a.doubt(cmd, "a test that may evaluate a subscript")
+	}
+	return a.free(cmd)
+}
+
+const (
+	unaryTests  = "-a -b -c -d -e -f -g -h -k -p -r -s -t -u -w -x -G -L -N -O -S -z -n -o"
+	binaryTests = "= == != < > -eq -ne -lt -le -gt -ge -nt -ot -ef"
+)
+
+// safeTest reads a test by its grammar (test(1), POSIX): terms joined by -a and
+// -o, each a word, an operator and a word, or two words around an operator.
+func safeTest(args []word) bool {
+	for len(args) > 0 {
+		for len(args) > 1 && args[0].fixed() && args[0].text == "!" {
+			args = args[1:]
+		}
+		n := testTerm(args)
+		if n == 0 {
+			return false
+		}
+		args = args[n:]
+		if len(args) == 0 {
+			return true
+		}
+		if !args[0].fixed() || !hasField("-a -o", args[0].text) || len(args) == 1 {
+			return false
+		}
+		args = args[1:]
+	}
+	return true
+}
+
+// testTerm gives the length of the term at the start of args, 0 if it is not
+// surely harmless.
+func testTerm(args []word) int {
+	for _, w := range args[:min(3, len(args))] {
+		if w.split {
+			return 0
+		}
+	}
+	switch {
+	case len(args) >= 3 && args[1].fixed() && hasField(binaryTests, args[1].text):
+		return 3
+	case len(args) >= 2 && args[0].fixed() && hasField(unaryTests, args[0].text):
+		return 2
+	case len(args) >= 2 && args[0].fixed() && hasField("-v -R", args[0].text) && args[1].fixed() && isName(args[1].text):
+		return 2
+	case len(args) == 1 || len(args) >= 1 && args[0].fixed() && !strings.HasPrefix(args[0].text, "-"):
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,259 @@
+package shell
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/sandgate/sandgate/tools"
+)
+
+// A simpleCommand is one program or built-in with its words.
+type simpleCommand struct {
+	words []word
+	env   envClass // the worst that is set for it
+	in    stdin
+	// free is set for what needs no rule of its own: a wrapper whose command is
+	// judged in its place. Rules that ask or deny still speak about it.
+	free bool
+}
+
+func (c simpleCommand) text() string { return joinWords(c.words) }
+
+// call walks a simple command of the script.
+func (a *analysis) call(c *syntax.CallExpr, in stdin) {
+	cmd := simpleCommand{in: in}
+	for _, as := range c.Assigns {
+		cmd.env = max(cmd.env, a.assignment(as, len(c.Args) > 0))
+	}
+	if len(c.Args) == 0 {
+		return
+	}
+	cmd.words = a.words(c.Args)
+	a.simple(cmd)
+}
+
+// simple judges a simple command, whoever gives it: the script or a wrapper.
+func (a *analysis) simple(cmd simpleCommand) {
+	if len(cmd.words) == 0 || !a.step() {
+		return
+	}
+	name := cmd.words[0]
+	if !name.fixed() || name.text == "" {
+		a.unnamed(cmd)
+		return
+	}
+	if a.funcs[name.text] {
+		cmd.free = true // the body was judged where it stands
+		a.judge(cmd)
+		return
+	}
+	base := a.baseName(name.text)
+	if b := builtin(name.text); b != nil && b(a, cmd) {
+		return
+	}
+	if w := wrapperFor(base); w != nil {
+		a.wrapped(w, cmd)
+		return
+	}
+	if shells[base] {
+		a.shell(cmd)
+		return
+	}
+	if base == "find" {
+		a.findCommands(cmd)
+	}
+	if specialBuiltins[name.text] {
+		a.ask(name.text+" changes what later commands mean, or runs what is not on the command line", "write the command itself")
+	}
+	a.judge(cmd)
+}
+
+// unnamed judges a command whose name is computed. It could be anything that a
+// rule speaks about.
+func (a *analysis) unnamed(cmd simpleCommand) {
+	a.add(Part{Text: cmd.text(), Effect: min(tools.Ask, a.p.fallback), Rule: ruleSyntax, RuleIndex: -1,
+		Reason: "the name of the command is not known before it runs", Hint: "write the name out"})
+}
+
+// judge lets the rules speak about a simple command.
+func (a *analysis) judge(cmd simpleCommand) {
+	part := a.verdict(cmd)
+	part.Text = cmd.text()
+	a.add(part)
+}
+
+// verdict finds the rule that decides: any that denies, else the first that
+// matches, else the default.
+func (a *analysis) verdict(cmd simpleCommand) Part {
+	views := a.views(cmd)
+	part, decided := a.denied(cmd, views)
+	if decided {
+		return part
+	}
+	return a.stricter(part, a.firstMatch(cmd, views))
+}
+
+func (a *analysis) stricter(p, q Part) Part {
+	if p.Reason != "" && p.Effect <= q.Effect {
+		return p
+	}
+	return q
+}
+
+// denied finds a rule that denies the command. What only may be meant by such a
+// rule, or does the same as what it denies, is asked about.
+func (a *analysis) denied(cmd simpleCommand, views []view) (Part, bool) {
+	var doubt Part
+	for i := range a.p.rules {
+		r := &a.p.rules[i]
+		if r.effect != tools.Deny {
+			continue
+		}
+		v, why := a.denies(r, cmd, views)
+		if v == yes {
+			return rulePart(r, tools.Deny, a.denyReason(r)), true
+		}
+		if v == perhaps && doubt.Reason == "" {
+			doubt = rulePart(r, min(tools.Ask, a.p.fallback), why)
+		}
+	}
+	return doubt, false
+}
+
+func (a *analysis) denyReason(r *compiledRule) string {
+	if r.Reason != "" {
+		return r.Reason
+	}
+	return fmt.Sprintf("%q is not allowed here", r.Pattern)
+}
+
+func rulePart(r *compiledRule, e tools.Effect, reason string) Part {
+	return Part{Effect: e, Rule: r.Pattern, RuleIndex: r.index, Reason: reason}
+}
+
+// firstMatch finds the first rule that allows or asks and matches.
+func (a *analysis) firstMatch(cmd simpleCommand, views []view) Part {
+	why := ""
+	for i := range a.p.rules {
+		r := &a.p.rules[i]
+		if r.effect == tools.Deny {
+			continue
+		}
+		v, rest := a.matchViews(r, views)
+		if v == no {
+			continue
+		}
+		if r.effect == tools.Ask {
+			if reason := a.outsideRoots(r, cmd); reason == "" {
+				return rulePart(r, tools.Ask, askReason(r))
+			}
+			continue
+		}
+		reason := a.unfit(r, v, cmd, rest)
+		if reason == "" {
+			return rulePart(r, tools.Allow, "")
+		}
+		why = reason
+	}
+	return a.byDefault(cmd, why)
+}
+
+func askReason(r *compiledRule) string {
+	if r.Reason != "" {
+		return r.Reason
+	}
+	return fmt.Sprintf("the rule %q asks first", r.Pattern)
+}
+
+// byDefault judges what no rule matches; why says what kept one from it.
+func (a *analysis) byDefault(cmd simpleCommand, why string) Part {
+	p := Part{Effect: a.p.fallback, Rule: ruleDefault, RuleIndex: -1}
+	switch {
+	case cmd.free && cmd.env < envDangerous:
+		p.Effect = tools.Allow
+		return p
+	case p.Effect == tools.Allow && a.p.guarded:
+		if p.Reason = a.opaque(cmd); p.Reason != "" {
+			p.Effect = tools.Ask
+		}
+	case p.Effect < tools.Allow:
+		p.Reason = fmt.Sprintf("no rule allows %q", cmd.words[0])
+		if why != "" {
+			p.Reason = why
+		}
+	}
+	return p
+}
+
+// unfit says why a rule that allows does not reach this command, although the
+// words match. rest are the words that the pattern leaves open.
+func (a *analysis) unfit(r *compiledRule, v verdict, cmd simpleCommand, rest []word) string {
+	switch {
+	case v != yes:
+		return "a word of the command is not known before it runs"
+	case cmd.env != envHarmless:
+		return "the command is given a variable that may change what it does"
+	}
+	if reason := a.outsideRoots(r, cmd); reason != "" {
+		return reason
+	}
+	base := a.baseName(cmd.words[0].text)
+	if a.dirs.moved(a.p.files.Start()) && trustsDirectory[base] {
+		return base + " acts on the configuration of the directory it is in, and the command changes directory"
+	}
+	if r.ReadOnly {
+		return a.notReadOnly(cmd)
+	}
+	return a.guard(base, cmd, rest)
+}
+
+// trustsDirectory lists programs that run what a repository's own configuration
+// names.
+var trustsDirectory = map[string]bool{"git": true, "hg": true, "svn": true, "jj": true}
+
+// outsideRoots says which word leaves the roots that the rule is limited to.
+func (a *analysis) outsideRoots(r *compiledRule, cmd simpleCommand) string {
+	if len(r.SandboxPaths) == 0 {
+		return ""
+	}
+	if a.dirs.anywhere || slices.ContainsFunc(a.dirs.known, func(d string) bool { return !a.p.files.Within(".", d, r.SandboxPaths) }) {
+		return fmt.Sprintf("the rule %q is for %v only", r.Pattern, r.SandboxPaths)
+	}
+	for _, w := range cmd.words[1:] {
+		if !a.within(optionValue(w), r.SandboxPaths) {
+			return fmt.Sprintf("%s is not in %v", w, r.SandboxPaths)
+		}
+	}
+	return ""
+}
+
+func (a *analysis) within(w word, roots []string) bool {
+	if w.stream {
+		return true
+	}
+	name, reason := a.pathOf(w)
+	if reason != "" {
+		return false
+	}
+	for _, dir := range a.knownDirs(name) {
+		if !a.p.files.Within(name, dir, roots) {
+			return false
+		}
+	}
+	return true
+}
+
+// baseName is the program's name without the directory, if that is a trusted
+// one or the name has none.
+func (a *analysis) baseName(name string) string {
+	if !strings.Contains(name, "/") {
+		return name
+	}
+	if base, ok := a.p.programs.Identify(name, a.dirs.one()); ok {
+		return base
+	}
+	return name
+}

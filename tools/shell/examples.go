@@ -1,0 +1,30 @@
+package shell
+
+import "fmt"
+
+// checkExamples holds each rule against its own examples.
+func (p *Policy) checkExamples() error {
+	for i := range p.rules {
+		r := &p.rules[i]
+		for _, example := range r.Match {
+			if !p.rulesOver(r, example) {
+				return ruleError(i, r.Rule, fmt.Errorf("does not decide its match example %q", example))
+			}
+		}
+		for _, example := range r.NoMatch {
+			if p.rulesOver(r, example) {
+				return ruleError(i, r.Rule, fmt.Errorf("decides its no_match example %q", example))
+			}
+		}
+	}
+	return nil
+}
+
+// rulesOver reports whether the rule, alone, gives its effect to every command
+// of a command line.
+func (p *Policy) rulesOver(r *compiledRule, command string) bool {
+	alone := &Policy{fallback: p.fallback, rules: []compiledRule{*r}, files: p.files, programs: p.programs}
+	alone.parsers.New = p.parsers.New
+	d := alone.Decide(command, "bash")
+	return d.RuleIndex == r.index && d.Effect == r.effect
+}

@@ -1,0 +1,140 @@
+package shell
+
+import (
+	"path"
+	"strings"
+	"sync"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/sandgate/sandgate/tools"
+)
+
+// Files answers what the path rules say. Paths are as they stand on the command
+// line; dir is the absolute directory that a relative one starts from.
+type Files interface {
+	// Start is the directory in which the command begins.
+	Start() string
+	// Home is what "~" stands for.
+	Home() string
+	// Check says whether path may be read, or written.
+	Check(path, dir string, write bool) (effect tools.Effect, reason, hint string)
+	// Within reports whether path lies in one of the named roots.
+	Within(path, dir string, roots []string) bool
+}
+
+// Programs tells programs apart.
+type Programs interface {
+	// Identify gives the base name of the trusted program that name, which
+	// has no slash or has one, runs from directory dir. It reports false for a
+	// file that merely has such a name.
+	Identify(name, dir string) (base string, ok bool)
+}
+
+// A Policy decides on command lines. It is safe for concurrent use.
+type Policy struct {
+	rules    []compiledRule
+	fallback tools.Effect
+	// guarded is set when a rule is stricter than the default, so that code
+	// which cannot be read could be a way around it.
+	guarded  bool
+	files    Files
+	programs Programs
+	parsers  sync.Pool
+}
+
+// NewPolicy compiles rules and holds them against their own examples. Its error
+// is a *RuleError. A nil Files is a workspace of which only names are known, a
+// nil Programs the usual system directories.
+func NewPolicy(d Default, rules []Rule, files Files, programs Programs) (*Policy, error) {
+	p := &Policy{fallback: d.Effect(), files: files, programs: programs}
+	if files == nil {
+		p.files = lexicalFiles{}
+	}
+	if programs == nil {
+		p.programs = systemPrograms{}
+	}
+	p.parsers.New = func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }
+	for i, r := range rules {
+		c, err := compileRule(i, r)
+		if err != nil {
+			return nil, err
+		}
+		p.rules = append(p.rules, c)
+		p.guarded = p.guarded || c.effect < p.fallback
+	}
+	return p, p.checkExamples()
+}
+
+// lexicalFiles judges paths by their spelling: a workspace that may be read,
+// whose writes are asked about, and outside which everything is.
+type lexicalFiles struct{}
+
+const lexicalRoot = "/workspace"
+
+func (lexicalFiles) Start() string { return lexicalRoot }
+func (lexicalFiles) Home() string  { return "/home" }
+
+func (lexicalFiles) Check(name, dir string, write bool) (tools.Effect, string, string) {
+	abs := absolute(name, dir)
+	switch {
+	case !below(lexicalRoot, abs):
+		return tools.Ask, "a path outside the workspace", "stay inside the workspace"
+	case looksSecret(abs):
+		return tools.Ask, "a file that usually holds secrets", "leave it out"
+	case write:
+		return tools.Ask, "writes a file", "use write_file"
+	}
+	return tools.Allow, "", ""
+}
+
+func (lexicalFiles) Within(name, dir string, _ []string) bool {
+	return below(lexicalRoot, absolute(name, dir))
+}
+
+// looksSecret knows the files that the default configuration hides.
+func looksSecret(abs string) bool {
+	for c := range strings.SplitSeq(abs, "/") {
+		switch {
+		case c == ".env", strings.HasPrefix(c, ".env.") && !isTemplate(c),
+			c == ".ssh", c == ".aws", c == ".gnupg", c == ".netrc", c == ".git-credentials",
+			strings.HasSuffix(c, ".pem"), strings.HasSuffix(c, ".key"), strings.HasPrefix(c, "id_") && !strings.HasSuffix(c, ".pub") && isKeyName(c):
+			return true
+		}
+	}
+	return false
+}
+
+func isTemplate(c string) bool {
+	return c == ".env.example" || c == ".env.sample" || c == ".env.template"
+}
+
+func isKeyName(c string) bool {
+	return c == "id_rsa" || c == "id_dsa" || c == "id_ecdsa" || c == "id_ed25519"
+}
+
+func absolute(name, dir string) string {
+	if !path.IsAbs(name) {
+		name = dir + "/" + name
+	}
+	return path.Clean(name)
+}
+
+func below(root, abs string) bool {
+	return abs == root || root == "/" || strings.HasPrefix(abs, root+"/")
+}
+
+// systemPrograms trusts the directories that only an administrator writes to.
+type systemPrograms struct{}
+
+func (systemPrograms) Identify(name, _ string) (string, bool) {
+	if !strings.Contains(name, "/") {
+		return name, true
+	}
+	clean := path.Clean(name)
+	switch path.Dir(clean) {
+	case "/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin":
+		return path.Base(clean), true
+	}
+	return "", false
+}

@@ -1,0 +1,306 @@
+package shell
+
+import (
+	"strings"
+)
+
+// A wrapper is a program that runs another one, named by its words. The table is
+// closed: a wrapper with an option that is not listed is asked about.
+type wrapper struct {
+	grammar
+	// skip is how many operands come before the command.
+	skip int
+	// assigns: NAME=VALUE words come before the command.
+	assigns bool
+	// own: the wrapper does something of its own, so it needs a rule besides the
+	// one for its command: another user, another root, a file written.
+	own bool
+	// script names the options whose value is run by a shell.
+	script string
+	// joined: the operands are joined and run by a shell.
+	joined bool
+	// appends: words that are not known are added to the command (xargs).
+	appends bool
+	// lookup names the options that turn it into a query that runs nothing.
+	lookup string
+	// environ names the options that change the environment, beyond assigns.
+	environ string
+	// alone: without a command it runs a shell, or what standard input says.
+	alone bool
+}
+
+func wrapperFor(name string) *wrapper {
+	w, ok := wrappers[name]
+	if !ok {
+		return nil
+	}
+	return &w
+}
+
+var wrappers = map[string]wrapper{
+	"env":      {grammar: grammar{stop: true, flags: "0v", data: "u", long: "null debug", longData: "unset"}, assigns: true, environ: "-u --unset"},
+	"command":  {grammar: grammar{stop: true, flags: "pvV"}, lookup: "-v -V"},
+	"builtin":  {grammar: grammar{stop: true}},
+	"exec":     {grammar: grammar{stop: true, flags: "cl", data: "a"}},
+	"nohup":    {grammar: grammar{stop: true}},
+	"nice":     {grammar: grammar{stop: true, data: "n", longData: "adjustment", numbers: true}},
+	"ionice":   {grammar: grammar{stop: true, flags: "t", data: "cn", long: "ignore", longData: "class classdata"}},
+	"chrt":     {grammar: grammar{stop: true, flags: "bfiorRav"}, skip: 1},
+	"taskset":  {grammar: grammar{stop: true, flags: "c", long: "cpu-list"}, skip: 1},
+	"timeout":  {grammar: grammar{stop: true, flags: "v", data: "ks", long: "preserve-status foreground verbose", longData: "kill-after signal"}, skip: 1},
+	"stdbuf":   {grammar: grammar{stop: true, data: "ioe", longData: "input output error"}},
+	"unbuffer": {grammar: grammar{stop: true, flags: "p"}},
+	"time":     {grammar: grammar{stop: true, flags: "pvq", data: "f", long: "portability verbose quiet", longData: "format"}},
+	"setsid":   {grammar: grammar{stop: true, flags: "cfw", long: "ctty fork wait"}},
+	"xargs": {grammar: grammar{stop: true, flags: "0rtpxo", data: "IndLPsE", paths: "a", optional: "eil",
+		long:     "null no-run-if-empty verbose interactive exit open-tty show-limits",
+		longData: "delimiter max-args max-procs max-chars replace max-lines eof", longPaths: "arg-file"}, appends: true},
+	"busybox": {grammar: grammar{stop: true}, alone: true},
+	"toybox":  {grammar: grammar{stop: true}, alone: true},
+
+	"sudo": {grammar: grammar{stop: true, flags: "nEHkSbAP", data: "ugpCDRTUrth", long: "non-interactive preserve-env set-home stdin background",
+		longData: "user group prompt chdir chroot host role type"}, assigns: true, own: true, alone: true},
+	"doas":             {grammar: grammar{stop: true, flags: "n", data: "u"}, own: true, alone: true},
+	"pkexec":           {grammar: grammar{stop: true, longData: "user"}, own: true, alone: true},
+	"runuser":          {grammar: grammar{stop: true, data: "ugGsc", longData: "user group command shell"}, own: true, script: "-c --command", alone: true},
+	"su":               {grammar: grammar{data: "gGsc", longData: "group command shell"}, own: true, script: "-c --command", alone: true},
+	"chroot":           {grammar: grammar{stop: true, longData: "userspec groups", long: "skip-chdir"}, skip: 1, own: true, alone: true},
+	"flock":            {grammar: grammar{stop: true, flags: "sxeunoFv", data: "wEc", long: "shared exclusive unlock nonblock nb close no-fork verbose", longData: "timeout wait conflict-exit-code command"}, skip: 1, own: true, script: "-c --command"},
+	"watch":            {grammar: grammar{stop: true, flags: "bcCdegptwxr", data: "nq", long: "beep color no-color differences errexit chgexit no-title no-wrap precise exec", longData: "interval equexit"}, own: true, joined: true},
+	"parallel":         {grammar: grammar{stop: true, flags: "k0qmX", data: "jnNLd", long: "keep-order null quote will-cite group ungroup line-buffer bar", longData: "jobs max-args delay timeout retries halt"}, own: true, joined: true, appends: true},
+	"script":           {grammar: grammar{flags: "aefq", data: "cEoOIB", long: "append return flush quiet force", longData: "command echo output-limit"}, own: true, script: "-c --command", alone: true},
+	"strace":           {grammar: grammar{stop: true, flags: "fFqrtTcCvxXyiDkhwzZ", data: "eosPSabIE", long: "follow-forks summary-only"}, own: true},
+	"ltrace":           {grammar: grammar{stop: true, flags: "fcCiLrtTS", data: "eosanpu"}, own: true},
+	"gdb":              {grammar: grammar{stop: true}, own: true, alone: true},
+	"valgrind":         {grammar: grammar{stop: true, flags: "qv", long: "quiet verbose", longOptional: "leak-check track-origins error-exitcode"}, own: true},
+	"perf":             {grammar: grammar{stop: true}, own: true, alone: true},
+	"unshare":          {grammar: grammar{stop: true, flags: "mupinUCTrf", long: "fork map-root-user"}, own: true, alone: true},
+	"nsenter":          {grammar: grammar{stop: true, flags: "amupinUCTrF", data: "tSG"}, own: true, alone: true},
+	"setpriv":          {grammar: grammar{stop: true, long: "no-new-privs clear-groups", longData: "reuid regid"}, own: true},
+	"setarch":          {grammar: grammar{stop: true, flags: "R"}, skip: 1, own: true},
+	"dbus-run-session": {grammar: grammar{stop: true}, own: true},
+	"systemd-run":      {grammar: grammar{stop: true, flags: "tPqGdr", data: "pu", long: "user scope pty pipe wait quiet collect", longData: "unit property"}, own: true},
+	"caffeinate":       {grammar: grammar{stop: true, flags: "disum", data: "tw"}},
+	"entr":             {grammar: grammar{stop: true, flags: "acdnprsz"}, own: true},
+	"ssh-agent":        {grammar: grammar{stop: true}, own: true, alone: true},
+	"faketime":         {grammar: grammar{stop: true}, skip: 1, own: true},
+	"firejail":         {grammar: grammar{stop: true}, own: true, alone: true},
+	"bwrap":            {grammar: grammar{stop: true}, own: true, alone: true},
+	"tsocks":           {grammar: grammar{stop: true}, own: true},
+	"proxychains":      {grammar: grammar{stop: true}, own: true},
+	"rlwrap":           {grammar: grammar{stop: true}, own: true},
+	"dumb-init":        {grammar: grammar{stop: true}, own: true},
+	"tini":             {grammar: grammar{stop: true}, own: true},
+	"catchsegv":        {grammar: grammar{stop: true}},
+	"eatmydata":        {grammar: grammar{stop: true}, own: true},
+	"fakeroot":         {grammar: grammar{stop: true}, own: true, alone: true},
+	"i386":             {grammar: grammar{stop: true}, own: true, alone: true},
+	"linux32":          {grammar: grammar{stop: true}, own: true, alone: true},
+	"linux64":          {grammar: grammar{stop: true}, own: true, alone: true},
+
+	"bundle": {grammar: grammar{stop: true}, skip: 1, own: true},
+	"poetry": {grammar: grammar{stop: true}, skip: 1, own: true},
+	"pipenv": {grammar: grammar{stop: true}, skip: 1, own: true},
+}
+
+// Shells run the script of -c, of standard input or of a file.
+var shells = map[string]bool{"sh": true, "bash": true, "dash": true, "ash": true, "ksh": true, "mksh": true, "zsh": true, "fish": true, "rbash": true, "csh": true, "tcsh": true}
+
+// wrapped looks through a wrapper at the command it runs, and judges both.
+func (a *analysis) wrapped(w *wrapper, cmd simpleCommand) {
+	outer := cmd
+	outer.free = !w.own
+	p, reason := w.parse(cmd.words[1:])
+	if reason != "" {
+		a.doubtful(outer, cmd.words[0].text+": "+reason)
+		return
+	}
+	a.readOptionPaths(p)
+	if lookups := strings.Fields(w.lookup); len(lookups) > 0 && p.has(lookups...) {
+		a.free(outer)
+		return
+	}
+	if environ := strings.Fields(w.environ); len(environ) > 0 && p.has(environ...) {
+		outer.env = max(outer.env, envUnknown)
+	}
+	a.judge(outer)
+	a.wrappedCommand(w, cmd, p)
+}
+
+// doubtful judges a wrapper that is not understood: its words may hold any
+// command.
+func (a *analysis) doubtful(cmd simpleCommand, reason string) {
+	a.ask(reason, "run the command without the wrapper")
+	a.judge(cmd)
+	for i := 1; i < len(cmd.words); i++ { // a rule that denies sees any command in it
+		if cmd.words[i].fixed() {
+			a.deniedInside(cmd.words[i:])
+		}
+	}
+}
+
+// deniedInside notes the rules that deny the command that words would be.
+func (a *analysis) deniedInside(words []word) {
+	inner := simpleCommand{words: words, free: true}
+	if part, ok := a.denied(inner, a.views(inner)); ok {
+		part.Text = inner.text()
+		a.add(part)
+	}
+}
+
+func (a *analysis) readOptionPaths(p parsed) {
+	for _, o := range p.options {
+		if o.path && o.has {
+			a.file(o.value, false)
+		}
+	}
+}
+
+// wrappedCommand judges what the wrapper runs.
+func (a *analysis) wrappedCommand(w *wrapper, cmd simpleCommand, p parsed) {
+	inner := simpleCommand{env: cmd.env, in: cmd.in, words: p.operands}
+	if w.skip > 0 {
+		inner.words = inner.words[min(w.skip, len(inner.words)):]
+	}
+	for _, o := range p.options {
+		if hasField(w.script, o.name) && w.script != "" {
+			a.shellScript([]word{o.value})
+			return
+		}
+		if hasField(w.environ, o.name) && w.environ != "" {
+			inner.env = max(inner.env, envUnknown)
+		}
+	}
+	if w.assigns {
+		inner.words = a.assignmentWords(&inner)
+	}
+	if len(inner.words) == 0 {
+		if w.alone {
+			a.ask(cmd.words[0].text+" without a command runs a shell", "name the command")
+		}
+		return
+	}
+	if w.skip > 0 && inner.words[0].fixed() && hasField("-c --command", inner.words[0].text) && w.script != "" {
+		a.shellScript(inner.words[1:])
+		return
+	}
+	if w.appends {
+		inner.words = appended(inner.words, p)
+	}
+	if w.joined {
+		a.shellScript(inner.words)
+		return
+	}
+	inner.in = stdin{}
+	if !w.appends {
+		inner.in = cmd.in
+	}
+	a.simple(inner)
+}
+
+// assignmentWords takes NAME=VALUE words from the front of a command, as env and
+// sudo do, and judges them as assignments.
+func (a *analysis) assignmentWords(cmd *simpleCommand) []word {
+	for i, w := range cmd.words {
+		name, value, ok := strings.Cut(w.prefix(), "=")
+		if !ok {
+			if !w.fixed() { // it may expand to an assignment
+				cmd.env = max(cmd.env, envUnknown)
+			}
+			return cmd.words[i:]
+		}
+		class := classify(name, word{text: value, literal: len(value), dynamic: !w.fixed()})
+		if !isName(name) {
+			class = envDangerous
+		}
+		if class == envDangerous {
+			a.ask("sets "+name+", which decides what programs do", "run the command without it")
+		}
+		cmd.env = max(cmd.env, class)
+	}
+	return nil
+}
+
+// appended is the command that xargs runs: its words and those of its input, or
+// with a replacement string, its words with that replaced.
+func appended(words []word, p parsed) []word {
+	replace := ""
+	for _, o := range p.options {
+		if o.name == "-I" || o.name == "-i" || o.name == "--replace" {
+			replace = o.value.text
+			if replace == "" {
+				replace = "{}"
+			}
+		}
+	}
+	if replace == "" {
+		return append(words[:len(words):len(words)], unknownWords())
+	}
+	return replaced(words, replace)
+}
+
+// replaced marks each word that holds what will be replaced as known up to there.
+func replaced(words []word, what string) []word {
+	out := make([]word, len(words))
+	for i, w := range words {
+		if at := strings.Index(w.text, what); at >= 0 {
+			w = word{text: w.text[:at], literal: min(at, w.literal), dynamic: true}
+		}
+		out[i] = w
+	}
+	return out
+}
+
+// shellScript walks a script that another shell runs.
+func (a *analysis) shellScript(words []word) {
+	script, ok := joinFixed(words)
+	if !ok {
+		a.ask("runs a script that is not known before it runs", "write the command itself")
+		return
+	}
+	defer a.fork()()
+	a.inner(script)
+}
+
+// shellGrammar is the options of bash(1) that leave it to its script: none that
+// reads a start-up file.
+var shellGrammar = grammar{stop: true, flags: "ceuxfhnv", long: "norc noprofile posix"}
+
+// shell judges a shell that is run as a command.
+func (a *analysis) shell(cmd simpleCommand) {
+	p, reason := shellGrammar.parse(cmd.words[1:])
+	lookup := len(cmd.words) == 2 && cmd.words[1].fixed() && cmd.words[1].text == "--version"
+	switch {
+	case lookup:
+		a.free(cmd)
+	case reason != "":
+		a.doubtful(cmd, cmd.words[0].text+": "+reason)
+		a.guessScript(cmd.words)
+	case p.has("-c") && len(p.operands) > 0:
+		a.free(cmd)
+		a.shellArgument(p.operands[0])
+	case len(p.operands) == 0 && cmd.in.known:
+		a.free(cmd)
+		a.shellArgument(fixedWord(cmd.in.script))
+	default:
+		a.judge(cmd)
+	}
+}
+
+func (a *analysis) shellArgument(w word) {
+	funcs := a.funcs
+	a.funcs = map[string]bool{}
+	a.shellScript([]word{w})
+	a.funcs = funcs
+}
+
+// guessScript shows rules that deny the script of a shell whose options are not
+// understood, such as bash -lc.
+func (a *analysis) guessScript(words []word) {
+	for i, w := range words[1:] {
+		if w.fixed() && strings.HasPrefix(w.text, "-") && !strings.HasPrefix(w.text, "--") && strings.Contains(w.text, "c") && i+2 < len(words) {
+			a.shellArgument(words[i+2])
+			return
+		}
+	}
+}
