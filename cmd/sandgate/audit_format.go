@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/audit"
+)
+
+// What people see of audit entries. Nearly every string in the log was chosen by
+// an agent or a tool, and goes through approval's escaping before a terminal
+// gets it.
+
+// entryLine is an entry in one line: number, time, kind, tool, call, and what
+// happened.
+func entryLine(e audit.Entry) string {
+	line := fmt.Sprintf("%6d  %s  %-11s  %-10s  %s  %s",
+		e.Seq, e.Time.UTC().Format(time.DateTime), e.Kind, dash(e.Tool), dash(e.Call), summary(e))
+	return approval.EscapeLine(strings.TrimRight(line, " "))
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// entryWhole is all of an entry, one field a line, the data as indented JSON.
+func entryWhole(e audit.Entry) string {
+	var b strings.Builder
+	field := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%-8s %s\n", name, approval.EscapeLine(value))
+		}
+	}
+	field("entry", fmt.Sprint(e.Seq))
+	field("time", e.Time.UTC().Format(time.RFC3339Nano))
+	field("kind", string(e.Kind))
+	field("session", e.Session)
+	field("call", e.Call)
+	field("agent", e.Agent)
+	if p := e.Peer; p != nil {
+		field("peer", fmt.Sprintf("uid %d, gid %d, pid %d", p.UID, p.GID, p.PID))
+	}
+	field("tool", e.Tool)
+	field("digest", e.Digest)
+	field("writer", e.Writer)
+	field("prev", e.Prev)
+	field("hash", e.Hash)
+	if len(e.Data) > 0 {
+		fmt.Fprintf(&b, "data     %s\n", approval.Escape(indent(e.Data)))
+	}
+	return b.String()
+}
+
+func indent(data json.RawMessage) string {
+	var b bytes.Buffer
+	if err := json.Indent(&b, data, strings.Repeat(" ", 9), "  "); err != nil {
+		return string(data)
+	}
+	return b.String()
+}
+
+// entryFacts are the members of an entry's data that a summary shows, whatever
+// the kind. Members that are missing or of another type are left out.
+type entryFacts struct {
+	Decision struct {
+		Action   string `json:"action"`
+		Source   string `json:"source"`
+		Reason   string `json:"reason"`
+		Approver string `json:"approver"`
+	} `json:"decision"`
+	Description string `json:"description"`
+	Plan        struct {
+		Action struct {
+			Exec struct {
+				Argv []string `json:"argv"`
+			} `json:"exec"`
+			File struct {
+				Path string `json:"path"`
+			} `json:"file"`
+		} `json:"action"`
+	} `json:"plan"`
+	Error *struct {
+		Message string `json:"message"`
+		Data    struct {
+			Code string `json:"code"`
+		} `json:"data"`
+	} `json:"error"`
+	ExitCode   *int   `json:"exit_code"`
+	Signal     string `json:"signal"`
+	Cause      string `json:"cause"`
+	DurationMS int64  `json:"duration_ms"`
+	Reason     string `json:"reason"`
+	Fault      string `json:"fault"`
+	Detail     string `json:"detail"`
+	File       string `json:"file"`
+}
+
+func summary(e audit.Entry) string {
+	var f entryFacts
+	_ = json.Unmarshal(e.Data, &f) // what does not fit stays empty; `audit show` has it whole
+	switch e.Kind {
+	case audit.KindDecision:
+		return join(" ", f.Decision.Action, paren(join(": ", f.Decision.Source, f.Decision.Approver, f.Decision.Reason)), f.subject())
+	case audit.KindEnd, audit.KindRefused:
+		return f.outcome()
+	case audit.KindRecovered:
+		return join(": ", f.Fault, f.Detail, f.File)
+	}
+	return f.Reason
+}
+
+// subject is what the call was about to do.
+func (f *entryFacts) subject() string {
+	switch {
+	case f.Description != "":
+		return f.Description
+	case len(f.Plan.Action.Exec.Argv) > 0:
+		return strings.Join(f.Plan.Action.Exec.Argv, " ")
+	}
+	return f.Plan.Action.File.Path
+}
+
+func (f *entryFacts) outcome() string {
+	switch {
+	case f.Error != nil:
+		return join(": ", f.Error.Data.Code, f.Error.Message)
+	case f.Signal != "":
+		return fmt.Sprintf("%s %s after %d ms", f.Cause, f.Signal, f.DurationMS)
+	case f.ExitCode != nil:
+		return fmt.Sprintf("%s %d after %d ms", f.Cause, *f.ExitCode, f.DurationMS)
+	}
+	return f.Cause
+}
+
+func paren(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "(" + s + ")"
+}
+
+// join joins the parts that are not empty.
+func join(sep string, parts ...string) string {
+	var some []string
+	for _, p := range parts {
+		if p != "" {
+			some = append(some, p)
+		}
+	}
+	return strings.Join(some, sep)
+}
