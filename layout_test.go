@@ -453,6 +453,34 @@ func TestNoFileKnowsItsCheckout(t *testing.T) {
 	}
 }
 
+// TestScriptsExplainThemselves proves that each script can be run, says how in its
+// first lines, and parses.
+func TestScriptsExplainThemselves(t *testing.T) {
+	for _, name := range files(t) {
+		if path.Dir(name) != "scripts" && path.Dir(name) != ".ci" {
+			continue
+		}
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode()&0o111 == 0 {
+			t.Errorf("%s is not executable", name)
+		}
+		text := read(t, name)
+		if !strings.Contains(text, "usage: "+name) {
+			t.Errorf("%s has no line \"usage: %s ...\"", name, name)
+		}
+		interpreter, shell := strings.CutPrefix(strings.SplitN(text, "\n", 2)[0], "#!/bin/")
+		if !shell {
+			continue
+		}
+		if out, err := exec.Command("/bin/"+interpreter, "-n", name).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}
+
 // submatches returns the first group of every match.
 func submatches(re *regexp.Regexp, text string) []string {
 	var found []string
