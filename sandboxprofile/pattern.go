@@ -17,37 +17,87 @@ import (
 // MatchPattern reports whether pattern covers the absolute, clean path p.
 // A malformed pattern covers everything: patterns only take rights away, so a
 // mistake in one must not give any.
-func MatchPattern(pattern, p string) bool {
-	want := strings.Split(pattern, "/")
-	have := components(p)
-	for i := 0; i+len(want) <= len(have); i++ {
-		if matchWindow(want, have[i:]) {
-			return true
-		}
-	}
-	return ParsePattern(pattern) != nil
-}
+func MatchPattern(pattern, p string) bool { return NewMatcher([]string{pattern}).Match(p) }
 
 // MatchLength is the number of components of pattern if pattern matches p
 // itself, not only something above p, and zero otherwise. The components that
 // end a path are what a rename of a parent could take out of the pattern's
 // reach, so they are what a sandbox has to pin.
 func MatchLength(pattern, p string) int {
-	want := strings.Split(pattern, "/")
-	have := components(p)
-	if len(want) > len(have) || !matchWindow(want, have[len(have)-len(want):]) {
+	want, have := strings.Split(pattern, "/"), components(p)
+	if !endsWith(have, want) {
 		return 0
 	}
 	return len(want)
 }
 
-func matchWindow(want, have []string) bool {
+// endsWith reports whether the last components of have match want.
+func endsWith(have, want []string) bool {
+	if len(want) > len(have) {
+		return false
+	}
 	for i, w := range want {
-		if ok, err := path.Match(w, have[i]); err != nil || !ok {
+		if ok, err := path.Match(w, have[len(have)-len(want)+i]); err != nil || !ok {
 			return false
 		}
 	}
 	return true
+}
+
+// A Matcher holds a list of patterns for many questions. Walking a tree asks
+// for every file in it, so most of the answer is one map lookup. It is safe for
+// concurrent use.
+type Matcher struct {
+	everything bool                  // a pattern is malformed
+	literal    map[string][][]string // by last component, if that has no wildcard
+	wild       [][]string
+}
+
+// NewMatcher prepares a list of patterns.
+func NewMatcher(patterns []string) *Matcher {
+	m := &Matcher{literal: make(map[string][][]string, len(patterns))}
+	for _, pattern := range patterns {
+		parts := strings.Split(pattern, "/")
+		last := parts[len(parts)-1]
+		switch {
+		case ParsePattern(pattern) != nil:
+			m.everything = true
+		case strings.ContainsAny(last, `*?[\`):
+			m.wild = append(m.wild, parts)
+		default:
+			m.literal[last] = append(m.literal[last], parts)
+		}
+	}
+	return m
+}
+
+// Match reports whether a pattern covers the absolute, clean path p.
+func (m *Matcher) Match(p string) bool {
+	parts := components(p)
+	for n := 1; n <= len(parts); n++ {
+		if m.matchEnd(parts[:n]) {
+			return true
+		}
+	}
+	return m.everything
+}
+
+// MatchLast reports whether a pattern matches p itself. On the way down a tree,
+// when everything above p was asked for already, that is the same as Match.
+func (m *Matcher) MatchLast(p string) bool { return m.everything || m.matchEnd(components(p)) }
+
+func (m *Matcher) matchEnd(parts []string) bool {
+	if len(parts) == 0 {
+		return false
+	}
+	for _, list := range [][][]string{m.literal[parts[len(parts)-1]], m.wild} {
+		for _, want := range list {
+			if endsWith(parts, want) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func components(p string) []string {
@@ -87,10 +137,5 @@ func parseComponent(c string) error {
 }
 
 func matchAny(patterns []string, p string) bool {
-	for _, pat := range patterns {
-		if MatchPattern(pat, p) {
-			return true
-		}
-	}
-	return false
+	return len(patterns) > 0 && NewMatcher(patterns).Match(p)
 }
