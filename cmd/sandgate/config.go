@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/internal/atomicfile"
+	"github.com/sandgate/sandgate/profiles"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/config"
 )
@@ -39,6 +40,7 @@ func configEnv() (config.Env, error) {
 		return env, withStatus(exitInternal, err)
 	}
 	env.CheckPattern = checkPattern
+	env.Presets, env.Profiles = profiles.PresetNames(), profiles.OperatorNames()
 	return env, nil
 }
 

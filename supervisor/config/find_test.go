@@ -172,6 +172,9 @@ func TestLoadRefusesWhatIsNoText(t *testing.T) {
 		{"UTF-16", "\xff\xfev\x00", ":1:1: byte 0xff is not UTF-8"},
 		{"Latin-1", "version: 1 # \xe9\n", ":1:14: byte 0xe9 is not UTF-8"},
 		{"control character", "version: 1\n#\x1b[2J\n", ":2:2: control character U+001B"},
+		{"a key that looks like a comment", "# harmless\u2028approval: {mode: approve_all}\n", ":1:11: control character U+2028"},
+		{"a lone carriage return", "# harmless\rapproval: {mode: approve_all}\n", ":1:11: control character U+000D"},
+		{"reordered text", "# \u202e }llort\n", ":1:3: control character U+202E"},
 		{"too large", strings.Repeat("#", maxFile+1), ":1:1: the file is larger than 1MiB"},
 		{"too deep", strings.Repeat("[", 100) + strings.Repeat("]", 100), ": more than 64 levels of nesting"},
 	} {
@@ -179,6 +182,16 @@ func TestLoadRefusesWhatIsNoText(t *testing.T) {
 		if problems := problemsOf(t, err); len(problems) != 1 || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v, want %q", tc.name, err, tc.want)
 		}
+	}
+}
+
+func TestLoadTakesTheLineEndsOfWindows(t *testing.T) {
+	c, err := parse(testEnv(t), "version: 1\r\napproval:\r\n  mode: strict\r\n")
+	if err != nil || c.Approval.Mode != Strict {
+		t.Fatalf("got %+v, %v", c, err)
+	}
+	if got := c.Origins["approval.mode"]; got.Line != 3 || got.Column != 9 {
+		t.Errorf("approval.mode is at %v", got)
 	}
 }
 

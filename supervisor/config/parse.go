@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -44,6 +45,20 @@ func parseDocument(data []byte, file string) (*yaml.Node, error) {
 		"a second document starts here", "keep one document: remove the line with ---")
 }
 
+// misleading reports characters that are not what a reader sees: controls; the
+// line breaks of YAML 1.1 that editors show within a line, so that what looks
+// like the rest of a comment would be a key; and those that reorder or hide text
+// (CVE-2021-42574).
+func misleading(r rune) bool {
+	switch r {
+	case '\n', '\r', '\t':
+		return false
+	case 0x2028, 0x2029:
+		return true
+	}
+	return unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Bidi_Control, r)
+}
+
 func checkDepth(n *yaml.Node, file string, left int) error {
 	if left == 0 {
 		return oneProblem(Position{file, n.Line, n.Column}, fmt.Sprintf("more than %d levels of nesting", maxDepth), "")
@@ -60,8 +75,9 @@ func oneProblem(pos Position, text, hint string) error {
 	return newError(pos.File, []Problem{{Position: pos, Text: text, Hint: hint}})
 }
 
-// checkText refuses what YAML libraries answer in different ways: other
-// encodings (a byte order mark would switch to UTF-16) and control characters.
+// checkText refuses what YAML libraries answer in different ways, other
+// encodings (a byte order mark would switch to UTF-16) and control characters,
+// and what makes a file look other than it is read.
 func checkText(data []byte, file string) error {
 	if len(data) > maxFile {
 		return oneProblem(Position{file, 1, 1}, fmt.Sprintf("the file is larger than %v", Size(maxFile)), "")
@@ -72,8 +88,8 @@ func checkText(data []byte, file string) error {
 		if r == utf8.RuneError && n == 1 {
 			return oneProblem(pos, fmt.Sprintf("byte 0x%02x is not UTF-8", data[0]), "save the file as UTF-8")
 		}
-		if r < ' ' && r != '\n' && r != '\t' && r != '\r' || r == 0x7f {
-			return oneProblem(pos, fmt.Sprintf("control character %U", r), `write it escaped, in double quotes: "\x1b"`)
+		if misleading(r) || r == '\r' && !bytes.HasPrefix(data, []byte("\r\n")) {
+			return oneProblem(pos, fmt.Sprintf("control character %U", r), fmt.Sprintf(`write it escaped, in double quotes: "\u%04x"`, r))
 		}
 		pos.Column++
 		if r == '\n' {
