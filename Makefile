@@ -62,7 +62,7 @@ bootstrap: ## Install what this machine lacks (Debian, Ubuntu)
 	@scripts/bootstrap
 
 tidy-check: # go.mod and go.sum say exactly what the code imports
-	@go mod tidy -diff >/dev/null || { echo "go.mod is not tidy: run go mod tidy" >&2; exit 1; }
+	@diff=$$(go mod tidy -diff 2>&1) || { printf '%s\ngo.mod or go.sum is not tidy: run go mod tidy\n' "$$diff" >&2; exit 1; }
 
 ##@ Help
 .PHONY: help
