@@ -258,6 +258,9 @@ func TestInvalidCallsAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			denied := decide(t, c, writeCall().with(tt.change)).denied(t)
+			if v := c.Check(writeCall().with(tt.change)); v.Effect != Deny || v.Source != SourceInvalid {
+				t.Errorf("Check: %+v", v)
+			}
 			if denied.Code != tt.code || denied.Decision.Source != SourceInvalid {
 				t.Errorf("code %s by %s, want %s by %s", denied.Code, denied.Decision.Source, tt.code, SourceInvalid)
 			}

@@ -61,8 +61,11 @@ func NewRules(rules ...Rule) (*RuleList, error) {
 	return &RuleList{append([]Rule(nil), rules...)}, nil
 }
 
-// Match implements Rules.
+// Match implements Rules. A nil list has no rules.
 func (l *RuleList) Match(effect Effect, call Call) (Rule, bool) {
+	if l == nil {
+		return Rule{}, false
+	}
 	for _, r := range l.rules {
 		if r.Effect == effect && r.covers(call) {
 			return r, true

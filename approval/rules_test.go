@@ -93,6 +93,23 @@ func TestRules(t *testing.T) {
 	}
 }
 
+func TestNoRules(t *testing.T) {
+	var none *RuleList
+	if r, ok := none.Match(Deny, writeCall()); ok {
+		t.Errorf("a list that is not there says %v", r)
+	}
+	c := NewController(Options{Rules: mustRules(t, Rule{Effect: Deny, Tool: "*"})})
+	if v := c.Check(writeCall()); v.Effect != Deny {
+		t.Errorf("%+v", v)
+	}
+	for _, rules := range []Rules{none, nil} {
+		c.SetRules(rules)
+		if v := c.Check(writeCall()); v.Effect != Ask {
+			t.Errorf("%+v", v)
+		}
+	}
+}
+
 func TestBadRules(t *testing.T) {
 	for name, r := range map[string]Rule{
 		"names nothing": {Effect: Allow},
