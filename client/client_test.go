@@ -1,0 +1,372 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A fake is a supervisor that answers as a test says. It handles one connection.
+type fake struct {
+	t    *testing.T
+	path string
+	conn net.Conn
+}
+
+// serve starts a fake. answer gets each request but initialize, and writes what
+// the test wants by way of the fake.
+func serve(t *testing.T, answer func(*fake, protocol.Message)) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "client")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fake{t: t, path: filepath.Join(dir, "s")}
+	l, err := net.Listen("unix", f.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if f.conn, err = l.Accept(); err != nil {
+			return
+		}
+		defer f.conn.Close()
+		f.loop(answer)
+	}()
+	t.Cleanup(func() {
+		l.Close()
+		<-done
+		os.RemoveAll(dir)
+	})
+	return f.path
+}
+
+func (f *fake) loop(answer func(*fake, protocol.Message)) {
+	r := protocol.NewReader(f.conn)
+	for {
+		line, err := r.ReadMessage()
+		if err != nil {
+			return
+		}
+		m, perr := protocol.ParseRequest(line)
+		if perr != nil {
+			f.t.Errorf("the client sent %s: %v", line, perr)
+			return
+		}
+		if m.Method == protocol.MethodInitialize {
+			f.result(m.ID, protocol.Initialized{ProtocolVersion: protocol.Version, Server: protocol.Program{Name: "fake"}})
+			continue
+		}
+		answer(f, m)
+	}
+}
+
+func (f *fake) write(line []byte, err error) {
+	if err == nil {
+		err = protocol.WriteMessage(f.conn, line)
+	}
+	if err != nil && !errors.Is(err, net.ErrClosed) {
+		f.t.Logf("fake: %v", err) // the client may be gone already
+	}
+}
+
+func (f *fake) result(id protocol.RequestID, v any)           { f.write(protocol.EncodeResult(id, v)) }
+func (f *fake) fail(id protocol.RequestID, e *protocol.Error) { f.write(protocol.EncodeError(id, e)) }
+func (f *fake) notify(m protocol.Method, v any)               { f.write(protocol.EncodeNotification(m, v)) }
+
+func params[P any](f *fake, m protocol.Message) P {
+	var p P
+	if err := protocol.UnmarshalParams(m, &p); err != nil {
+		f.t.Errorf("%s: %v", m.Method, err)
+	}
+	return p
+}
+
+// session answers session.open, and leaves the rest to answer.
+func session(answer func(*fake, protocol.Message)) func(*fake, protocol.Message) {
+	return func(f *fake, m protocol.Message) {
+		if m.Method == protocol.MethodSessionOpen {
+			p := params[protocol.SessionOpen](f, m)
+			f.result(m.ID, protocol.SessionOpened{SessionID: "s-" + protocol.SessionID(p.Agent), Mode: p.Mode})
+			return
+		}
+		answer(f, m)
+	}
+}
+
+func open(t *testing.T, answer func(*fake, protocol.Message)) *Session {
+	t.Helper()
+	ctx := t.Context()
+	a, err := DialAgent(ctx, serve(t, session(answer)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close() })
+	if a.Server().Server.Name != "fake" {
+		t.Errorf("server %+v", a.Server())
+	}
+	s, err := a.OpenSession(ctx, protocol.SessionOpen{Agent: "me", Mode: approval.Strict})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.SessionID != "s-me" || s.Mode != approval.Strict {
+		t.Errorf("session %+v", s)
+	}
+	return s
+}
+
+func TestCallStreamsThenReturns(t *testing.T) {
+	s := open(t, func(f *fake, m protocol.Message) {
+		p := params[protocol.ToolsCall](f, m)
+		if p.Tool != "shell" || p.GroupID != "g" || p.TimeoutMS != 2 || string(p.Args) != `{"command":"a; b"}` || p.SessionID != "s-me" {
+			f.t.Errorf("got %+v", p)
+		}
+		f.notify(protocol.MethodToolState, protocol.ToolState{CallID: p.CallID, State: protocol.Running})
+		f.notify(protocol.MethodToolOutput, protocol.NewToolOutput("another", protocol.Stdout, []byte("not mine")))
+		f.notify("tool.novelty", map[string]int{"x": 1})
+		for _, piece := range []string{"a", "\xff", "b"} {
+			f.notify(protocol.MethodToolOutput, protocol.NewToolOutput(p.CallID, protocol.Stdout, []byte(piece)))
+		}
+		f.result(m.ID, protocol.CallResult{ExitCode: 3})
+	})
+	var out strings.Builder
+	var states []protocol.State
+	r, err := s.Call(t.Context(), "shell", map[string]string{"command": "a; b"},
+		OnOutput(func(o protocol.ToolOutput) { out.Write(o.Bytes()) }),
+		OnState(func(st protocol.ToolState) { states = append(states, st.State) }),
+		WithGroup("g"), WithTimeout(1500*time.Microsecond))
+	if err != nil || r.ExitCode != 3 {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	if out.String() != "a\xffb" || len(states) != 1 {
+		t.Errorf("output %q, states %v", &out, states)
+	}
+}
+
+func TestRefusalIsAnError(t *testing.T) {
+	s := open(t, func(f *fake, m protocol.Message) {
+		f.fail(m.ID, protocol.Errorf(protocol.CodeDenied, "no").WithHint("ask nicely"))
+	})
+	_, err := s.Call(t.Context(), "shell", nil)
+	var e *protocol.Error
+	if !errors.As(err, &e) || e.Code != protocol.CodeDenied || e.Hint() != "ask nicely" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestContextCancelsTheCall(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var running protocol.RequestID
+	s := open(t, func(f *fake, m protocol.Message) {
+		switch m.Method {
+		case protocol.MethodToolsCall:
+			running = m.ID
+			cancel()
+		case protocol.MethodToolsCancel:
+			if p := params[protocol.ToolsCancel](f, m); p.CallID != "mine" {
+				f.t.Errorf("cancel of %q", p.CallID)
+			}
+			f.result(m.ID, protocol.Empty{})
+			f.fail(running, protocol.Errorf(protocol.CodeCancelled, "killed"))
+		}
+	})
+	_, err := s.Call(ctx, "shell", nil, WithCallID("mine"))
+	var e *protocol.Error
+	if !errors.Is(err, context.Canceled) || !errors.As(err, &e) || e.Code != protocol.CodeCancelled {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The call may be over at the moment it is cancelled; then it succeeded.
+func TestCancelTooLate(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var running protocol.RequestID
+	s := open(t, func(f *fake, m protocol.Message) {
+		if m.Method == protocol.MethodToolsCall {
+			running = m.ID
+			cancel()
+			return
+		}
+		f.result(running, protocol.CallResult{ExitCode: 7})
+		f.fail(m.ID, protocol.Errorf(protocol.CodeUnknownCall, "over"))
+	})
+	if r, err := s.Call(ctx, "shell", nil); err != nil || r.ExitCode != 7 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+func TestLostConnectionEndsEveryRequest(t *testing.T) {
+	n := 0
+	s := open(t, func(f *fake, m protocol.Message) {
+		if n++; n == 2 {
+			f.conn.Close()
+		}
+	})
+	errs := make(chan error)
+	for range 2 {
+		go func() {
+			_, err := s.Call(t.Context(), "shell", nil)
+			errs <- err
+		}()
+	}
+	for range 2 {
+		if err := <-errs; !errors.Is(err, ErrClosed) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if _, err := s.Tools(t.Context()); !errors.Is(err, ErrClosed) {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
+func TestCallIDInUse(t *testing.T) {
+	started := make(chan struct{})
+	var running protocol.RequestID
+	s := open(t, func(f *fake, m protocol.Message) {
+		if m.Method == protocol.MethodToolsCall {
+			running = m.ID
+			close(started)
+			return
+		}
+		f.result(m.ID, protocol.Empty{})
+		f.fail(running, protocol.Errorf(protocol.CodeCancelled, "killed"))
+	})
+	first := make(chan error)
+	go func() {
+		_, err := s.Call(t.Context(), "shell", nil, WithCallID("x"))
+		first <- err
+	}()
+	<-started
+	var e *protocol.Error
+	if _, err := s.Call(t.Context(), "shell", nil, WithCallID("x")); !errors.As(err, &e) || e.Code != protocol.CodeDuplicateCall {
+		t.Errorf("got %v", err)
+	}
+	if err := s.agent.Cancel(t.Context(), "x"); err != nil {
+		t.Error(err)
+	}
+	if err := <-first; !errors.As(err, &e) || e.Code != protocol.CodeCancelled {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSessionRequests(t *testing.T) {
+	s := open(t, func(f *fake, m protocol.Message) {
+		switch m.Method {
+		case protocol.MethodToolsList:
+			f.result(m.ID, protocol.ToolsList{Tools: []protocol.Tool{{Name: "shell", InputSchema: json.RawMessage("{}")}}})
+		case protocol.MethodToolsCheck:
+			f.result(m.ID, protocol.CheckResult{Decision: protocol.CheckAsk})
+		case protocol.MethodSessionClose:
+			f.result(m.ID, protocol.SessionClosed{Calls: 4})
+		}
+	})
+	if tools, err := s.Tools(t.Context()); err != nil || len(tools) != 1 {
+		t.Errorf("got %v, %v", tools, err)
+	}
+	if r, err := s.Check(t.Context(), "shell", nil); err != nil || r.Decision != protocol.CheckAsk {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if counts, err := s.Close(t.Context()); err != nil || counts.Calls != 4 {
+		t.Errorf("got %+v, %v", counts, err)
+	}
+	if _, err := s.Call(t.Context(), "shell", func() {}); err == nil {
+		t.Error("a function as arguments")
+	}
+}
+
+func TestDialErrors(t *testing.T) {
+	_, err := DialAgent(t.Context(), filepath.Join(t.TempDir(), "nothing"))
+	var d *DialError
+	if !errors.As(err, &d) || d.Hint() == "" || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+	// A default directory that somebody else could have made is not used.
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	os.Mkdir(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "sandgate"), 0o777)
+	os.Chmod(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "sandgate"), 0o777)
+	if _, err := DialApprover(t.Context(), ""); !errors.As(err, &d) || !strings.Contains(err.Error(), "0777") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// An approver can ask for more while events are waiting to be read.
+func TestApprover(t *testing.T) {
+	const events = 100
+	path := serve(t, func(f *fake, m protocol.Message) {
+		switch m.Method {
+		case protocol.MethodApprovalsSubscribe:
+			for range events {
+				f.notify(protocol.MethodApprovalRequested, protocol.ApprovalEvent{Approval: protocol.Approval{ID: "r1"}})
+			}
+			f.result(m.ID, protocol.ApprovalsList{})
+		case protocol.MethodApprovalsList:
+			f.result(m.ID, protocol.ApprovalsList{Approvals: []protocol.Approval{{ID: "r1"}}})
+		case protocol.MethodApprovalsShow:
+			f.result(m.ID, protocol.Approval{ID: params[protocol.ApprovalsShowParams](f, m).ID, Description: "d"})
+		case protocol.MethodApprovalsDecide:
+			p := params[protocol.ApprovalsDecide](f, m)
+			f.notify(protocol.MethodApprovalResolved, protocol.ApprovalEvent{
+				Approval: protocol.Approval{ID: p.ID}, Decision: &approval.Decision{Action: approval.Approved}})
+			f.result(m.ID, protocol.ApprovalsDecided{Results: []protocol.Decided{{ID: p.ID}}})
+		case protocol.MethodStatus:
+			f.result(m.ID, protocol.Status{Version: "v"})
+		case protocol.MethodSessionsList:
+			f.result(m.ID, protocol.SessionsList{Sessions: []protocol.SessionInfo{{ID: "s"}}})
+		}
+	})
+	ctx := t.Context()
+	p, err := DialApprover(ctx, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	ch, err := p.Subscribe(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err := p.List(ctx); err != nil || len(list) != 1 {
+		t.Errorf("got %v, %v", list, err)
+	}
+	if one, err := p.Show(ctx, "r1"); err != nil || one.Description != "d" {
+		t.Errorf("got %+v, %v", one, err)
+	}
+	if st, err := p.Status(ctx); err != nil || st.Version != "v" {
+		t.Errorf("got %+v, %v", st, err)
+	}
+	if list, err := p.Sessions(ctx); err != nil || len(list) != 1 {
+		t.Errorf("got %+v, %v", list, err)
+	}
+	if d, err := p.Decide(ctx, protocol.ApprovalsDecide{ID: "r1", Decision: protocol.Allow}); err != nil || len(d) != 1 {
+		t.Errorf("got %+v, %v", d, err)
+	}
+	for i := range events + 1 {
+		want := Requested
+		if i == events {
+			want = Resolved
+		}
+		if e := <-ch; e.Kind != want || e.Approval.ID != "r1" {
+			t.Fatalf("event %d: %+v", i, e)
+		}
+	}
+	p.Close()
+	if e, ok := <-ch; ok {
+		t.Errorf("after the end: %+v", e)
+	}
+}
