@@ -96,6 +96,8 @@ type entryFacts struct {
 	Signal     string `json:"signal"`
 	Cause      string `json:"cause"`
 	DurationMS int64  `json:"duration_ms"`
+	Event      string `json:"event"`
+	Version    string `json:"version"`
 	Reason     string `json:"reason"`
 	Fault      string `json:"fault"`
 	Detail     string `json:"detail"`
@@ -110,6 +112,10 @@ func summary(e audit.Entry) string {
 		return join(" ", f.Decision.Action, paren(join(": ", f.Decision.Source, f.Decision.Approver, f.Decision.Reason)), f.subject())
 	case audit.KindEnd, audit.KindRefused:
 		return f.outcome()
+	case audit.KindSession:
+		return join(" ", f.Event, e.Agent)
+	case audit.KindStart:
+		return f.Version
 	case audit.KindRecovered:
 		return join(": ", f.Fault, f.Detail, f.File)
 	}

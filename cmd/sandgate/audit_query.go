@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/audit"
+)
+
+func (x *auditCmd) query() *cobra.Command {
+	var q auditQuery
+	c := &cobra.Command{
+		Use:     "query",
+		Short:   "Print the entries that match all of the given flags",
+		Example: "  sandgate audit query --tool shell --since 2h\n  sandgate audit query --kind refused --json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			f, err := q.filter(time.Now())
+			if err != nil {
+				return usageError(err)
+			}
+			path, err := x.path()
+			if err != nil {
+				return err
+			}
+			return x.print(audit.Query(path, f))
+		},
+	}
+	c.Flags().StringVar(&q.Session, "session", "", "only entries of session `ID`")
+	c.Flags().StringVar(&q.Call, "call", "", "only entries of call `ID`")
+	c.Flags().StringVar(&q.Tool, "tool", "", "only entries of tool `NAME`")
+	c.Flags().StringVar(&q.Agent, "agent", "", "only entries of agent `NAME`")
+	c.Flags().StringSliceVar(&q.kinds, "kind", nil, "only entries of `KIND`: "+kindList())
+	c.Flags().StringVar(&q.since, "since", "", "only entries from `TIME` on: 2h (ago), 2006-01-02 or RFC 3339")
+	c.Flags().StringVar(&q.until, "until", "", "only entries before `TIME`")
+	return x.jsonFlag(c)
+}
+
+// auditQuery is what the flags of `audit query` say.
+type auditQuery struct {
+	audit.Filter
+	kinds        []string
+	since, until string
+}
+
+func (q *auditQuery) filter(now time.Time) (f audit.Filter, err error) {
+	f = q.Filter
+	if f.Kinds, err = parseKinds(q.kinds); err != nil {
+		return f, fmt.Errorf("--kind: %w", err)
+	}
+	if f.Since, err = parseMoment(q.since, now); err != nil {
+		return f, fmt.Errorf("--since: %w", err)
+	}
+	if f.Until, err = parseMoment(q.until, now); err != nil {
+		return f, fmt.Errorf("--until: %w", err)
+	}
+	return f, nil
+}
+
+func kindList() string {
+	var names []string
+	for _, k := range audit.Kinds() {
+		names = append(names, string(k))
+	}
+	return strings.Join(names, ", ")
+}
+
+func parseKinds(names []string) ([]audit.Kind, error) {
+	var kinds []audit.Kind
+	for _, n := range names {
+		k := audit.Kind(n)
+		if !slices.Contains(audit.Kinds(), k) {
+			return nil, fmt.Errorf("no kind %q; there are %s", n, kindList())
+		}
+		kinds = append(kinds, k)
+	}
+	return kinds, nil
+}
+
+// parseMoment reads a duration before now, a date in local time, or an RFC 3339
+// time. The empty string is the zero time.
+func parseMoment(s string, now time.Time) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(s); err == nil {
+		return now.Add(-d), nil
+	}
+	if t, err := time.ParseInLocation(time.DateOnly, s, time.Local); err == nil {
+		return t, nil
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%q is no time: want 90m, 2006-01-02 or 2006-01-02T15:04:05Z", s)
+	}
+	return t, nil
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/audit"
+)
+
+func (x *auditCmd) verify() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "verify [FILE]",
+		Short: "Check that nothing in the log was changed, removed or added",
+		Long: `Verify walks the chain of hashes from the first entry and names the first bad
+line. With the checkpoint beside the log it also notices an end that was cut off.
+The exit status is 1 if the log is not what was written.`,
+		Example: "  sandgate audit verify\n  sandgate audit verify --json copy-of-audit.jsonl",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			path, err := x.path()
+			if len(args) == 1 {
+				path, err = args[0], nil
+			}
+			if err != nil {
+				return err
+			}
+			return x.report(audit.VerifyFile(path))
+		},
+	}
+	return x.jsonFlag(c)
+}
+
+// report prints what verify found; err is the *audit.ChainError of a broken log.
+func (x *auditCmd) report(r audit.Report, err error) error {
+	var bad *audit.ChainError
+	switch {
+	case err != nil && !errors.As(err, &bad):
+		return x.unreadable(err)
+	case x.asJSON:
+		return x.reportJSON(r, bad)
+	case bad != nil:
+		return withStatus(exitFound, fmt.Errorf("chain broken: %w", err))
+	}
+	if r.Checkpoint == 0 && r.Entries > 0 {
+		fmt.Fprintln(x.err, "sandgate: no checkpoint beside the log: an end that was cut off would not be noticed")
+	}
+	open := ""
+	if len(r.Open) > 0 {
+		open = plural(len(r.Open), "call", "calls") + " not ended yet\n"
+	}
+	_, err = fmt.Fprintf(x.out, "chain ok, %s\n%s", plural(int(r.Entries), "entry", "entries"), open)
+	return err
+}
+
+func (x *auditCmd) reportJSON(r audit.Report, bad *audit.ChainError) error {
+	v := struct {
+		OK bool `json:"ok"`
+		audit.Report
+		Bad *audit.ChainError `json:"bad,omitempty"`
+	}{bad == nil, r, bad}
+	if err := json.NewEncoder(x.out).Encode(v); err != nil {
+		return err
+	}
+	if bad != nil {
+		return &statusError{code: exitFound}
+	}
+	return nil
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
