@@ -26,6 +26,7 @@ func newApp(in io.Reader, out, err io.Writer) *app {
 // commands is the table of subcommands.
 var commands = []func(*app) *cobra.Command{
 	newAuditCmd,
+	newRulesCmd,
 	newVersionCmd,
 	newCompletionCmd,
 	newConfigCmd,

@@ -201,7 +201,7 @@ func (a *analysis) unfit(r *compiledRule, v verdict, cmd simpleCommand, rest []w
 		return reason
 	}
 	base := a.baseName(cmd.words[0].text)
-	if a.dirs.moved(a.p.files.Start()) && trustsDirectory[base] {
+	if a.dirs.moved(a.p.origin) && trustsDirectory[base] {
 		return base + " acts on the configuration of the directory it is in, and the command changes directory"
 	}
 	if r.ReadOnly {

@@ -37,8 +37,12 @@ type Policy struct {
 	fallback tools.Effect
 	// guarded is set when a rule is stricter than the default, so that code
 	// which cannot be read could be a way around it.
-	guarded  bool
-	files    Files
+	guarded bool
+	files   Files
+	// origin is the directory that the configuration starts commands in. Programs
+	// that act on the configuration they find in their directory are allowed by
+	// rules there only.
+	origin   string
 	programs Programs
 	parsers  sync.Pool
 }
@@ -54,6 +58,7 @@ func NewPolicy(d Default, rules []Rule, files Files, programs Programs) (*Policy
 	if programs == nil {
 		p.programs = systemPrograms{}
 	}
+	p.origin = p.files.Start()
 	p.parsers.New = func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }
 	for i, r := range rules {
 		c, err := compileRule(i, r)
@@ -65,6 +70,23 @@ func NewPolicy(d Default, rules []Rule, files Files, programs Programs) (*Policy
 	}
 	return p, p.checkExamples()
 }
+
+// in is the policy for a command that starts in another directory.
+func (p *Policy) in(dir string) *Policy {
+	if dir == p.files.Start() {
+		return p
+	}
+	moved := &Policy{rules: p.rules, fallback: p.fallback, guarded: p.guarded, files: startingIn{p.files, dir}, origin: p.origin, programs: p.programs}
+	moved.parsers.New = p.parsers.New
+	return moved
+}
+
+type startingIn struct {
+	Files
+	dir string
+}
+
+func (s startingIn) Start() string { return s.dir }
 
 // lexicalFiles judges paths by their spelling: a workspace that may be read,
 // whose writes are asked about, and outside which everything is.

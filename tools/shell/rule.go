@@ -214,7 +214,7 @@ func (a *analysis) trusted(r *compiledRule, name string) verdict {
 // spelled says whether a rule for a path still means that file: a relative path
 // means another one after a change of directory.
 func (a *analysis) spelled(r *compiledRule) verdict {
-	if r.effect == tools.Allow && !path.IsAbs(r.words[0]) && a.dirs.moved(a.p.files.Start()) {
+	if r.effect == tools.Allow && !path.IsAbs(r.words[0]) && a.dirs.moved(a.p.origin) {
 		return no
 	}
 	return yes

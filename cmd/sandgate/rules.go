@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/tools"
+	"github.com/sandgate/sandgate/tools/shell"
+)
+
+func newRulesCmd(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "rules",
+		Short: "Try out the rules of the shell tool",
+		Args:  cobra.NoArgs,
+	}
+	c.AddCommand(newRulesTestCmd(a))
+	return c
+}
+
+// rulesTest is what `sandgate rules test` is asked to do.
+type rulesTest struct {
+	cases    string
+	json     bool
+	allow    []string
+	ask      []string
+	deny     []string
+	readOnly []string
+	fallback string
+}
+
+func newRulesTestCmd(a *app) *cobra.Command {
+	var o rulesTest
+	c := &cobra.Command{
+		Use:   "test [COMMAND]",
+		Short: "Say what rules make of a command line, without running it",
+		Long: `Say what rules make of a command line. Nothing is run and no file is read: paths
+are judged by their spelling, in a workspace that may be read and whose writes
+are asked about.
+
+With --cases, each line of the file is one case, a JSON object: id, default and
+rules as under "shell:" in sandgate.yaml, command, and shell (bash). One line is
+printed for each: id, decision, rule and reason. "-" reads standard input.
+
+Exit status: 0 if the command is allowed, 1 if it is asked about or denied; with
+--cases, 0 if every case could be decided, 120 if not.`,
+		Example: `  sandgate rules test --allow 'git status' --deny rm 'git status && rm -rf build'
+  sandgate rules test --cases cases.jsonl --json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			switch {
+			case o.cases != "" && len(args) == 0:
+				return a.testCases(o)
+			case o.cases == "" && len(args) == 1:
+				return a.testCommand(o, args[0])
+			}
+			return withHint(usageError(errors.New("rules test: give a COMMAND or --cases FILE, one of them")), "quote the command line as one word")
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.cases, "cases", "", "read cases from `FILE`, one JSON object a line")
+	f.BoolVar(&o.json, "json", false, "print JSON, one object a line")
+	f.StringArrayVar(&o.allow, "allow", nil, "a rule that allows commands beginning with `PATTERN`")
+	f.StringArrayVar(&o.readOnly, "allow-read-only", nil, "a rule that allows the read-only forms of `PATTERN`")
+	f.StringArrayVar(&o.ask, "ask", nil, "a rule that asks about `PATTERN`")
+	f.StringArrayVar(&o.deny, "deny", nil, "a rule that denies `PATTERN`")
+	f.StringVar(&o.fallback, "default", "ask", "what happens where no rule matches: allow, ask or deny")
+	return c
+}
+
+// ruleCase is one line of a file of cases. Fields that only describe a case are
+// not read.
+type ruleCase struct {
+	ID      string        `json:"id"`
+	Default shell.Default `json:"default"`
+	Rules   []shell.Rule  `json:"rules"`
+	Command string        `json:"command"`
+	Shell   string        `json:"shell"`
+}
+
+// ruleResult is one line of output.
+type ruleResult struct {
+	ID       string       `json:"id,omitempty"`
+	Decision tools.Effect `json:"decision"`
+	Rule     string       `json:"rule"`
+	Reason   string       `json:"reason"`
+}
+
+func decideCase(c ruleCase) (ruleResult, error) {
+	p, err := shell.NewPolicy(c.Default, c.Rules, nil, nil)
+	if err != nil {
+		return ruleResult{}, err
+	}
+	d := p.Decide(c.Command, c.Shell)
+	return ruleResult{c.ID, d.Effect, d.Rule, d.Reason}, nil
+}
+
+func (a *app) testCases(o rulesTest) error {
+	in := a.in
+	if o.cases != "-" {
+		f, err := os.Open(o.cases)
+		if err != nil {
+			return usageError(fmt.Errorf("rules test: %w", err))
+		}
+		defer f.Close()
+		in = f
+	}
+	return a.eachCase(o, in)
+}
+
+// maxCase bounds one line of a file of cases, in bytes.
+const maxCase = 4 << 20
+
+func (a *app) eachCase(o rulesTest, in io.Reader) error {
+	out := bufio.NewWriter(a.out)
+	defer out.Flush()
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxCase)
+	var failed []error
+	for n := 1; lines.Scan(); n++ {
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		if err := oneCase(out, o.json, lines.Bytes()); err != nil {
+			failed = append(failed, fmt.Errorf("%s:%d: %w", o.cases, n, err))
+		}
+	}
+	if err := lines.Err(); err != nil {
+		failed = append(failed, fmt.Errorf("%s: %w", o.cases, err))
+	}
+	if failed != nil {
+		return usageError(fmt.Errorf("rules test: %w", errors.Join(failed...)))
+	}
+	return nil
+}
+
+// oneCase decides the case of one line. One whose rules do not load is denied:
+// with such a configuration nothing runs.
+func oneCase(w io.Writer, asJSON bool, line []byte) error {
+	var c ruleCase
+	if err := json.Unmarshal(line, &c); err != nil {
+		return err
+	}
+	r, err := decideCase(c)
+	if err != nil {
+		r = ruleResult{c.ID, tools.Deny, "invalid", err.Error()}
+	}
+	return errors.Join(err, writeResult(w, asJSON, r))
+}
+
+func writeResult(w io.Writer, asJSON bool, r ruleResult) error {
+	if asJSON {
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		return enc.Encode(r)
+	}
+	line := r.Decision.String()
+	if r.ID != "" {
+		line = r.ID + "\t" + line
+	}
+	_, err := fmt.Fprintf(w, "%s\t%s\t%s\n", line, r.Rule, r.Reason)
+	return err
+}
+
+func (a *app) testCommand(o rulesTest, command string) error {
+	c := ruleCase{Command: command}
+	if err := o.fill(&c); err != nil {
+		return err
+	}
+	r, err := decideCase(c)
+	if err != nil {
+		return usageError(fmt.Errorf("rules test: %w", err))
+	}
+	if err := writeResult(a.out, o.json, r); err != nil {
+		return err
+	}
+	if r.Decision != tools.Allow {
+		return withStatus(exitFound, nil)
+	}
+	return nil
+}
+
+// fill makes the rules that the flags give.
+func (o rulesTest) fill(c *ruleCase) error {
+	var fallback tools.Effect
+	if err := fallback.UnmarshalText([]byte(o.fallback)); err != nil {
+		return usageError(fmt.Errorf("rules test: --default: %w", err))
+	}
+	c.Default = shell.Default{Allowed: fallback > tools.Deny, Approval: fallback == tools.Ask}
+	yes, no := true, false
+	add := func(patterns []string, r shell.Rule) {
+		for _, p := range patterns {
+			r.Pattern = p
+			c.Rules = append(c.Rules, r)
+		}
+	}
+	add(o.deny, shell.Rule{Allowed: &no})
+	add(o.ask, shell.Rule{Approval: &yes})
+	add(o.allow, shell.Rule{Approval: &no})
+	add(o.readOnly, shell.Rule{Approval: &no, ReadOnly: true})
+	return nil
+}
