@@ -15,6 +15,7 @@ import (
 	"github.com/sandgate/sandgate/profiles"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/tools/shell"
 )
 
 func newConfigCmd(a *app) *cobra.Command {
@@ -69,6 +70,29 @@ func resolveConfig(file string) (*config.Config, config.Found, error) {
 	return c, found, nil
 }
 
+// checkExamples holds every shell rule against its own match and no_match
+// examples, which takes the shell's parser, and reports each that fails.
+func checkExamples(c *config.Config) error {
+	var problems []config.Problem
+	d := shell.Default{Allowed: c.Shell.Default.Allowed, Approval: c.Shell.Default.Approval}
+	for i, r := range c.Shell.Rules {
+		rule := shell.Rule{
+			Pattern: r.Pattern, Exact: r.Exact, ReadOnly: r.ReadOnly, Allowed: &r.Allowed, Approval: &r.Approval,
+			SandboxPaths: r.SandboxPaths, Match: r.Match, NoMatch: r.NoMatch,
+		}
+		_, err := shell.NewPolicy(d, []shell.Rule{rule}, nil, nil)
+		if bad := (*shell.RuleError)(nil); errors.As(err, &bad) {
+			problems = append(problems, config.Problem{
+				Position: r.Position, Field: fmt.Sprintf("shell.rules[%d]", i), Text: "the rule " + bad.Err.Error(),
+			})
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return usageError(&config.Error{File: problems[0].Position.File, Problems: problems})
+}
+
 // A configReport is the outcome of `config check`, as JSON.
 type configReport struct {
 	OK       bool             `json:"ok"`
@@ -96,6 +120,9 @@ one line, FILE:LINE:COLUMN: FIELD: PROBLEM; HINT, and the exit status is 120.`,
 				file = args[0]
 			}
 			c, found, err := resolveConfig(file)
+			if err == nil {
+				err = checkExamples(c)
+			}
 			if asJSON {
 				return a.reportJSON(c, found, err)
 			}
