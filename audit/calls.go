@@ -19,7 +19,7 @@ func (o openCalls) apply(e Entry, offset int64) {
 	switch e.Kind {
 	case KindDecision:
 		o[id] = openCall{e, offset}
-	case KindEnd, KindRefused, KindInterrupted:
+	case KindEnd, KindInterrupted:
 		delete(o, id)
 	}
 }

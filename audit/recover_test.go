@@ -278,6 +278,22 @@ func lastEntry(t *testing.T, path string) (last Entry) {
 	return last
 }
 
+// TestRefusedDuplicateLeavesTheCallOpen: an agent that sends the id of a running
+// call again is refused, and the running call is still running.
+func TestRefusedDuplicateLeavesTheCallOpen(t *testing.T) {
+	path := logPath(t)
+	l := mustOpen(t, path, Options{})
+	mustAppend(t, l, decision("a"))
+	mustAppend(t, l, Record{Kind: KindRefused, Session: "s1", Call: "a"})
+	if r := mustVerify(t, path); len(r.Open) != 1 {
+		t.Errorf("open calls %v, want a", r.Open)
+	}
+	mustAppend(t, l, end("a"))
+	if r := mustVerify(t, path); len(r.Open) != 0 {
+		t.Errorf("open calls %v, want none", r.Open)
+	}
+}
+
 func TestWriter(t *testing.T) {
 	me, err := thisProcess()
 	if err != nil {
