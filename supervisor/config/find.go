@@ -37,7 +37,7 @@ type Found struct {
 // decide what is allowed; a notice names it.
 func Find(env Env) (Found, error) {
 	found, err := search(env)
-	if err != nil {
+	if err != nil || found.Tier == TierFlag { // who names a file knows which one applies
 		return found, err
 	}
 	found.Notices = workspaceNotice(found, env)

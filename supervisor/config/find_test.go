@@ -76,7 +76,7 @@ func TestFindNamesTheWorkspaceFileThatIsNotLoaded(t *testing.T) {
 	}
 	for _, n := range c.Notices {
 		if strings.Contains(n.Text, "not loaded") {
-			t.Errorf("a loaded file has the notice %v", n)
+			t.Errorf("a named file brings the notice %v", n)
 		}
 	}
 }
