@@ -1,0 +1,371 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/profiles"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/sandboxprofile/bwrap"
+	"github.com/sandgate/sandgate/sandboxprofile/landlock"
+	"github.com/sandgate/sandgate/sandboxprofile/seccomp"
+)
+
+func newProfileCmd(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "profile",
+		Short: "Show what sandboxes may reach, and what that compiles to",
+		Long: `An operator profile is a ceiling over what tools may reach; a preset is what one
+toolchain reads. Both are shipped by name. An operator profile may also be a file
+(a name with a slash or an extension); "sandgate profile show" prints the others
+as examples.`,
+		Example: "  sandgate profile list\n  sandgate profile show hardened\n  sandgate profile compile read-only --target bwrap",
+		Args:    cobra.NoArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newProfileListCmd(a), newProfileShowCmd(a), newProfileCompileCmd(a))
+	return c
+}
+
+// shippedEntry is one line of `profile list`.
+type shippedEntry struct {
+	Kind   string `json:"kind"` // profile, preset, patterns
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+func newProfileListCmd(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "List the shipped profiles, presets and pattern lists",
+		Example: "  sandgate profile list --json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			entries, err := shippedEntries()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(a.out, entries)
+			}
+			w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+			for _, e := range entries {
+				fmt.Fprintf(w, "%s\t%s\t%s\n", e.Kind, e.Name, e.Reason)
+			}
+			return w.Flush()
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func shippedEntries() ([]shippedEntry, error) {
+	var entries []shippedEntry
+	for _, name := range profiles.OperatorNames() {
+		reason, err := profiles.Reason(name)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, shippedEntry{"profile", name, reason})
+	}
+	for _, name := range profiles.PresetNames() {
+		p, err := profiles.Preset(name)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, shippedEntry{"preset", name, p.Reason})
+	}
+	return append(entries,
+		shippedEntry{"patterns", "protect", "What may be read and not written, at any depth."},
+		shippedEntry{"patterns", "hide", "What may not even be read, at any depth."}), nil
+}
+
+func newProfileShowCmd(a *app) *cobra.Command {
+	var asJSON bool
+	var roots []string
+	c := &cobra.Command{
+		Use:     "show NAME",
+		Short:   "Show one profile, preset or pattern list with its reasons",
+		Example: "  sandgate profile show hardened\n  sandgate profile show git\n  sandgate profile show protect",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			v, err := shippedByName(args[0], roots)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(a.out, v)
+			}
+			return printShipped(a.out, v)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	addRootFlag(c, &roots)
+	return c
+}
+
+func addRootFlag(c *cobra.Command, roots *[]string) {
+	c.Flags().StringArrayVar(roots, "path", nil, "a configured path as NAME=DIR, for $NAME and $* in a profile (default workspace=current directory)")
+}
+
+// shippedByName gives a sandboxprofile.Profile, a sandboxprofile.Preset or a
+// []profiles.Pattern.
+func shippedByName(name string, roots []string) (any, error) {
+	switch name {
+	case "protect":
+		return profiles.ProtectPatterns(), nil
+	case "hide":
+		return profiles.HidePatterns(), nil
+	}
+	preset, err := profiles.Preset(name)
+	if err == nil {
+		return preset, nil
+	}
+	return operatorByName(name, roots)
+}
+
+func operatorByName(name string, roots []string) (sandboxprofile.Profile, error) {
+	vars, err := rootVars(roots)
+	if err != nil {
+		return sandboxprofile.Profile{}, err
+	}
+	p, err := profiles.Operator(name, vars)
+	if err != nil {
+		return p, withStatus(exitUsage, err)
+	}
+	return p, nil
+}
+
+func rootVars(roots []string) (map[string]string, error) {
+	if len(roots) == 0 {
+		roots = []string{"workspace=."}
+	}
+	vars := make(map[string]string, len(roots))
+	for _, r := range roots {
+		name, dir, ok := strings.Cut(r, "=")
+		if !ok || name == "" || dir == "" {
+			return nil, usageError(fmt.Errorf("--path %q: want NAME=DIR", r))
+		}
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, withStatus(exitInternal, err)
+		}
+		vars[name] = abs
+	}
+	return vars, nil
+}
+
+func printShipped(w io.Writer, v any) error {
+	switch v := v.(type) {
+	case sandboxprofile.Preset:
+		return printGrants(w, v)
+	case []profiles.Pattern:
+		return printPatterns(w, v)
+	case sandboxprofile.Profile:
+		return printProfile(w, v)
+	}
+	return fmt.Errorf("bug: nothing prints a %T", v)
+}
+
+func printGrants(out io.Writer, p sandboxprofile.Preset) error {
+	fmt.Fprintf(out, "%s\n\n", p.Reason)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, g := range p.Grants {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", rightsText(g.Rights), g.Path, g.Reason)
+	}
+	return w.Flush()
+}
+
+func printPatterns(out io.Writer, list []profiles.Pattern) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, p := range list {
+		fmt.Fprintf(w, "%s\t%s\n", p.Pattern, p.Reason)
+	}
+	return w.Flush()
+}
+
+// printProfile shows a profile a line for each part, then what makes it loose.
+func printProfile(out io.Writer, p sandboxprofile.Profile) error {
+	p = p.Normalize()
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, k := range p.Keys() {
+		if r, ok := p.Paths[k]; ok {
+			fmt.Fprintf(w, "path\t%s  %s\n", rightsText(r), k)
+		}
+	}
+	for _, row := range []struct {
+		part   string
+		values []string
+	}{
+		{"scratch", p.Scratch}, {"protect", p.Protect}, {"hide", p.Hide},
+		{"network", networkText(p.Network)},
+		{"unix sockets", p.UnixSockets}, {"devices", p.Devices}, {"system calls lifted", p.Syscalls},
+		{"environment", envText(p.Env)}, {"limits", limitsText(p.Limits)},
+	} {
+		fmt.Fprintf(w, "%s\t%s\n", row.part, listText(row.values))
+	}
+	fmt.Fprintf(w, "fresh sandbox for each call\t%v\n", p.Fresh)
+	fmt.Fprintf(w, "digest\t%s\n", p.Digest())
+	for _, s := range sandboxprofile.Warnings(p) {
+		fmt.Fprintf(w, "warning\t%s\n", s)
+	}
+	return w.Flush()
+}
+
+func rightsText(r sandboxprofile.Rights) string {
+	b, err := r.MarshalText()
+	if err != nil {
+		return r.String()
+	}
+	return string(b)
+}
+
+func listText(list []string) string {
+	switch {
+	case len(list) == 0:
+		return "none"
+	case len(list) == 1 && list[0] == sandboxprofile.All:
+		return "any"
+	}
+	return strings.Join(list, ", ")
+}
+
+func networkText(n sandboxprofile.Network) []string {
+	if n.Mode != sandboxprofile.NetworkProxied {
+		return []string{n.Mode.String()}
+	}
+	lists := make([]string, len(n.Allow))
+	for i, l := range n.Allow {
+		lists[i] = strings.Join(l, ", ")
+	}
+	return []string{"proxied: " + strings.Join(lists, "; and of these: ")}
+}
+
+func envText(e sandboxprofile.Env) []string {
+	if e.All {
+		return []string{sandboxprofile.All}
+	}
+	return e.Names
+}
+
+func limitsText(l sandboxprofile.Limits) []string {
+	var parts []string
+	add := func(name, text string, value int64) {
+		if value != sandboxprofile.Unlimited {
+			parts = append(parts, name+" "+text)
+		}
+	}
+	add("wall", l.Wall.String(), int64(l.Wall))
+	add("cpu", l.CPU.String(), int64(l.CPU))
+	for _, e := range []struct {
+		name  string
+		value int64
+	}{
+		{"memory", l.Memory}, {"pids", l.Pids}, {"file size", l.FileSize},
+		{"open files", l.OpenFiles}, {"output", l.Output}, {"scratch", l.Scratch},
+	} {
+		add(e.name, fmt.Sprint(e.value), e.value)
+	}
+	return parts
+}
+
+func newProfileCompileCmd(a *app) *cobra.Command {
+	var asJSON bool
+	var target string
+	var roots []string
+	c := &cobra.Command{
+		Use:   "compile NAME",
+		Short: "Show what an operator profile compiles to on this host",
+		Long: `Compiles an operator profile by itself: bubblewrap's arguments, Landlock's rules, or
+the system call filter. A call runs under less, since its profile is the
+intersection with what the tool needs. Files that match protect and hide patterns
+are found when a sandbox is built and are not part of this output.`,
+		Example: "  sandgate profile compile read-only --target bwrap\n  sandgate profile compile ./mine.yaml --target seccomp",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			p, err := operatorByName(args[0], roots)
+			if err != nil {
+				return err
+			}
+			return compileProfile(a.out, p, target, asJSON)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().StringVar(&target, "target", "bwrap", "bwrap, landlock or seccomp")
+	addRootFlag(c, &roots)
+	return c
+}
+
+// compileProfile prints p compiled for one target. Whatever makes a profile can
+// end here.
+func compileProfile(out io.Writer, p sandboxprofile.Profile, target string, asJSON bool) error {
+	facts, err := keyFacts(p)
+	if err != nil {
+		return withStatus(exitInternal, err)
+	}
+	var lines []string
+	var value any
+	switch target {
+	case "bwrap":
+		lines, err = bwrap.Compile(p, facts)
+		value = lines
+	case "landlock":
+		var rules []landlock.Rule
+		rules, err = landlock.Compile(p, facts)
+		for _, r := range rules {
+			lines = append(lines, r.String())
+		}
+		value = rules
+	case "seccomp":
+		var text string
+		text, err = seccomp.Listing(p.Syscalls)
+		lines = []string{strings.TrimSuffix(text, "\n")}
+		value = text
+	default:
+		return withHint(usageError(fmt.Errorf("--target %q: no such target", target)), "known are bwrap, landlock and seccomp")
+	}
+	switch {
+	case err != nil:
+		return withStatus(exitUnavailable, err)
+	case asJSON:
+		return printJSON(out, value)
+	}
+	_, err = fmt.Fprintln(out, strings.Join(lines, "\n"))
+	return err
+}
+
+// keyFacts looks at the paths of a profile, without searching for files that
+// match its patterns.
+func keyFacts(p sandboxprofile.Profile) (sandboxprofile.Facts, error) {
+	f := sandboxprofile.Facts{Kinds: map[string]sandboxprofile.FileKind{}, Links: map[string]string{}}
+	for _, list := range [][]string{p.Keys(), p.Devices, p.UnixSockets} {
+		for _, k := range list {
+			info, err := os.Lstat(k)
+			switch {
+			case errors.Is(err, os.ErrNotExist):
+			case err != nil:
+				return f, err
+			case info.IsDir():
+				f.Kinds[k] = sandboxprofile.Dir
+			case info.Mode().IsRegular():
+				f.Kinds[k] = sandboxprofile.File
+			case info.Mode()&os.ModeSymlink != 0:
+				f.Kinds[k] = sandboxprofile.Symlink
+				if f.Links[k], err = os.Readlink(k); err != nil {
+					return f, err
+				}
+			default:
+				f.Kinds[k] = sandboxprofile.Other
+			}
+		}
+	}
+	return f, nil
+}
