@@ -807,6 +807,65 @@ func TestAllowDoesNotEraseADenyThatCameMeanwhile(t *testing.T) {
 	})(t)
 }
 
+// An answer that is stored after the order was walked, and before the request
+// is there to be settled by it, still decides the call.
+func TestAnswerStoredWhileTheRequestIsBeingMade(t *testing.T) {
+	for effect, source := range map[Effect]Source{Allow: SourceRememberedAllow, Deny: SourceRememberedDeny} {
+		t.Run(effect.String(), bubble(func(t *testing.T) {
+			store := NewMemoryStore()
+			var meanwhile func()
+			c := NewController(Options{Store: store, Now: func() time.Time {
+				if f := meanwhile; f != nil { // the clock is first read when the request is made
+					meanwhile = nil
+					f()
+				}
+				return time.Now()
+			}})
+			q, err := c.question(writeCall())
+			if err != nil {
+				t.Fatal(err)
+			}
+			meanwhile = func() {
+				if err := store.Remember(Memory{ID: "m", Key: q.key(Global, effect), Approver: "uid 0"}); err != nil {
+					t.Error(err)
+				}
+			}
+			got := <-decideLater(t.Context(), c, writeCall())
+			d := got.grant.Decision()
+			if effect == Deny {
+				d = got.denied(t).Decision
+			}
+			if d.Source != source || d.RequestID == "" {
+				t.Errorf("%+v", d)
+			}
+		}))
+	}
+}
+
+func TestNoUpdateFollowsTheEnd(t *testing.T) {
+	bubble(func(t *testing.T) {
+		c := NewController(Options{})
+		var kinds []EventKind
+		defer c.Subscribe(func(e Event) { kinds = append(kinds, e.Kind) })()
+		var id string
+		result := decideLater(t.Context(), c, writeCall().with(func(call *Call) {
+			call.Present = func(context.Context) (*Presentation, error) { // somebody is faster than the builder
+				mustAnswer(t, c, id, Answer{Allow: true})
+				return &Presentation{Type: Text, Content: "late"}, nil
+			}
+		}))
+		id = onlyPending(t, c).ID
+		if _, err := c.Show(t.Context(), id); err != nil {
+			t.Error(err)
+		}
+		(<-result).granted(t)
+		synctest.Wait()
+		if fmt.Sprint(kinds) != "[requested resolved]" {
+			t.Errorf("events %v", kinds)
+		}
+	})(t)
+}
+
 func TestPendingIDsAreNeverReused(t *testing.T) {
 	bubble(func(t *testing.T) {
 		seen := map[string]bool{}

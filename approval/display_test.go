@@ -85,11 +85,14 @@ func FuzzEscape(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) { checkEscaped(t, s) })
 }
 
-// Every character there is, in blocks, with a letter between them so that no
-// mark stands on another.
+// Every assigned character, in blocks, with a letter between them so that no
+// mark stands on another. Planes 4 to 13 are empty, 15 and 16 private.
 func TestEscapeEveryCharacter(t *testing.T) {
 	const block = 1 << 12
-	for first := rune(0); first <= unicode.MaxRune; first += block {
+	for first := rune(0); first < 0xe1000; first += block {
+		if first == 0x34000 {
+			first = 0xe0000
+		}
 		var b strings.Builder
 		for r := first; r < first+block; r++ {
 			b.WriteRune(r) // a surrogate becomes U+FFFD
