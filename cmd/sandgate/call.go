@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+type callFlags struct {
+	socket, agent, json string
+	check               bool
+}
+
+func newCallCmd(a *app) *cobra.Command {
+	var f callFlags
+	c := &cobra.Command{
+		Use:   "call TOOL [KEY=VALUE|KEY:=JSON]...",
+		Short: "Call a tool through the running supervisor, as an agent does",
+		Long: `call makes one tool call on the agent socket. Arguments are strings (KEY=VALUE) or
+any JSON (KEY:=JSON), or a whole object with --json. The output is streamed, and
+the exit status of a program is passed through.
+
+Exit codes of sandgate itself:
+` + exitCodeHelp,
+		Example: `  sandgate call shell command='go test ./...'
+  sandgate call read_file path=README.md
+  sandgate call write_file --json '{"path": "a.txt", "content": "hello\n"}'
+  sandgate call --check shell command='rm -rf build'`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return a.call(ctx, f, args[0], args[1:])
+		},
+	}
+	fs := c.Flags()
+	fs.StringVar(&f.socket, "socket", "", "agent socket `path` (default: agent.sock in the runtime directory)")
+	fs.StringVar(&f.agent, "agent", "sandgate call", "`name` of the agent, for the approver and the log")
+	fs.StringVar(&f.json, "json", "", "arguments as one JSON `object`; - reads it from standard input")
+	fs.BoolVar(&f.check, "check", false, "say as JSON what would happen, and run nothing; status 121 if it would be refused")
+	return c
+}
+
+func (a *app) call(ctx context.Context, f callFlags, tool string, pairs []string) error {
+	args, err := callArguments(f.json, a.in, pairs)
+	if err != nil {
+		return usageError(err)
+	}
+	agent, err := client.DialAgent(ctx, f.socket, client.WithProgram("sandgate call", version))
+	if err != nil {
+		return wireStatus(err)
+	}
+	defer agent.Close()
+	s, err := agent.OpenSession(ctx, protocol.SessionOpen{Agent: f.agent})
+	if err != nil {
+		return wireStatus(err)
+	}
+	if f.check {
+		r, err := s.Check(ctx, protocol.ToolName(tool), args)
+		if err != nil {
+			return wireStatus(err)
+		}
+		return a.printCheck(r)
+	}
+	p := resultPrinter{app: a}
+	r, err := s.Call(ctx, protocol.ToolName(tool), args, client.OnOutput(p.piece), client.OnState(p.state))
+	if err != nil {
+		return wireStatus(err)
+	}
+	return p.result(r)
+}
+
+// callArguments makes one object from --json and the KEY=VALUE words.
+func callArguments(object string, stdin io.Reader, pairs []string) (map[string]any, error) {
+	args := map[string]any{}
+	if object == "-" {
+		b, err := io.ReadAll(io.LimitReader(stdin, protocol.MaxMessage))
+		if err != nil {
+			return nil, fmt.Errorf("--json -: %w", err)
+		}
+		object = string(b)
+	}
+	if object != "" {
+		if err := decodeJSON(object, &args); err != nil || args == nil {
+			return nil, fmt.Errorf("--json: not a JSON object: %w", errors.Join(err, requireObject(args)))
+		}
+	}
+	for _, word := range pairs {
+		key, value, err := splitArgument(word)
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := args[key]; ok {
+			return nil, fmt.Errorf("argument %q is given twice", key)
+		}
+		args[key] = value
+	}
+	return args, nil
+}
+
+func requireObject(args map[string]any) error {
+	if args == nil {
+		return errors.New("it is null")
+	}
+	return nil
+}
+
+// splitArgument reads KEY=VALUE or KEY:=JSON.
+func splitArgument(word string) (key string, value any, err error) {
+	key, text, ok := strings.Cut(word, "=")
+	if !ok || key == "" || key == ":" {
+		return "", nil, fmt.Errorf("argument %q is neither KEY=VALUE nor KEY:=JSON", word)
+	}
+	name, isJSON := strings.CutSuffix(key, ":")
+	if !isJSON {
+		return key, text, nil
+	}
+	if err := decodeJSON(text, &value); err != nil {
+		return "", nil, fmt.Errorf("argument %q: not JSON: %w", name, err)
+	}
+	return name, value, nil
+}
+
+// decodeJSON reads exactly one value, strictly, with numbers as they are written.
+func decodeJSON(text string, v any) error {
+	if err := protocol.Unmarshal([]byte(text), "", new(any)); err != nil {
+		return err
+	}
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	return d.Decode(v)
+}
+
+// printCheck prints what would happen. A refusal is told by the status.
+func (a *app) printCheck(r protocol.CheckResult) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(r); err != nil {
+		return err
+	}
+	if _, err := a.out.Write(b.Bytes()); err != nil {
+		return err
+	}
+	if r.Decision == protocol.CheckDeny {
+		return withStatus(exitDenied, nil)
+	}
+	return nil
+}
+
+// A resultPrinter shows a call's output as it comes, and its end.
+type resultPrinter struct {
+	*app
+	streamed bool
+}
+
+func (p *resultPrinter) piece(o protocol.ToolOutput) {
+	p.streamed = true
+	p.write(o.Stream, o.Bytes())
+}
+
+func (p *resultPrinter) write(s protocol.Stream, data []byte) {
+	if s == protocol.Stderr {
+		p.err.Write(data)
+		return
+	}
+	p.out.Write(data)
+}
+
+// state tells a person why nothing happens.
+func (p *resultPrinter) state(s protocol.ToolState) {
+	if s.State == protocol.Pending && isTerminal(p.err) {
+		fmt.Fprintln(p.err, "sandgate: waiting for an approver (answer with `sandgate approve`)")
+	}
+}
+
+func (p *resultPrinter) result(r protocol.CallResult) error {
+	for _, c := range r.Content {
+		if c.Stream == "" || !p.streamed { // what a program wrote has been shown already
+			p.write(c.Stream, c.Bytes())
+		}
+	}
+	for _, v := range r.Violations {
+		fmt.Fprintf(p.err, "sandgate: violation: %s\n", approval.EscapeLine(strings.TrimSpace(v.Path+" "+v.Reason)))
+	}
+	for _, w := range r.Warnings {
+		fmt.Fprintf(p.err, "sandgate: warning: %s\n", approval.EscapeLine(w))
+	}
+	if r.Truncated {
+		fmt.Fprintln(p.err, "sandgate: warning: the output is not complete")
+	}
+	if r.ExitCode != 0 {
+		return withStatus(r.ExitCode, nil)
+	}
+	return nil
+}

@@ -1,0 +1,349 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/internal/unixsock"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/supervisor"
+)
+
+// stubGate is what the sockets lead to in these tests: its tools print, fail and
+// ask, and nothing is confined or run.
+type stubGate struct{ approvals *approval.Controller }
+
+func (g *stubGate) OpenSession(_ unixsock.Peer, p protocol.SessionOpen) (protocol.SessionOpened, error) {
+	id := "s-" + strings.ReplaceAll(p.Agent, " ", "-")
+	return protocol.SessionOpened{SessionID: protocol.SessionID(id)}, g.approvals.OpenSession(id)
+}
+
+func (g *stubGate) CloseSession(id protocol.SessionID) (protocol.SessionClosed, error) {
+	g.approvals.CloseSession(string(id))
+	return protocol.SessionClosed{}, nil
+}
+
+func (g *stubGate) Tools(protocol.SessionID) (protocol.ToolsList, error) {
+	return protocol.ToolsList{}, nil
+}
+func (g *stubGate) Status() protocol.Status          { return protocol.Status{} }
+func (g *stubGate) Sessions() []protocol.SessionInfo { return nil }
+func (g *stubGate) Approvals() *approval.Controller  { return g.approvals }
+
+func (g *stubGate) Check(_ context.Context, _ unixsock.Peer, p protocol.ToolsCall) (protocol.CheckResult, error) {
+	if p.Tool == "denied" {
+		return protocol.CheckResult{Decision: protocol.CheckDeny, Rule: "shell.rules[0]"}, nil
+	}
+	return protocol.CheckResult{Decision: protocol.CheckAsk, Rule: "default"}, nil
+}
+
+func (g *stubGate) Call(ctx context.Context, _ unixsock.Peer, p protocol.ToolsCall, notify func(protocol.Method, any)) (protocol.CallResult, error) {
+	switch p.Tool {
+	case "print":
+		notify(protocol.MethodToolOutput, protocol.NewToolOutput(p.CallID, protocol.Stdout, []byte("out\n")))
+		notify(protocol.MethodToolOutput, protocol.NewToolOutput(p.CallID, protocol.Stderr, []byte("err\n")))
+		return protocol.CallResult{ExitCode: 3, Warnings: []string{"w\x1b[2J"}, Content: []protocol.Content{
+			protocol.NewContent(protocol.Stdout, []byte("out\n")), protocol.NewContent(protocol.Stderr, []byte("err\n"))}}, nil
+	case "args":
+		return protocol.CallResult{Content: []protocol.Content{protocol.NewContent("", p.Args)}}, nil
+	case "ask":
+		return g.ask(ctx, p)
+	}
+	codes := map[protocol.ToolName]protocol.Code{"denied": protocol.CodeDenied, "slow": protocol.CodeTimedOut, "broken": protocol.CodeSandboxFailed}
+	if code, ok := codes[p.Tool]; ok {
+		return protocol.CallResult{}, protocol.Errorf(code, "it is %s", p.Tool).WithHint("try another")
+	}
+	return protocol.CallResult{}, protocol.Errorf(protocol.CodeUnknownTool, "no tool %q", p.Tool)
+}
+
+func (g *stubGate) ask(ctx context.Context, p protocol.ToolsCall) (protocol.CallResult, error) {
+	args, err := p.DecodeArgs()
+	if err != nil {
+		return protocol.CallResult{}, err
+	}
+	_, err = g.approvals.Decide(ctx, approval.Call{
+		ID: string(p.CallID), SessionID: string(p.SessionID), Agent: "ag\x1b[2Jent", ToolName: "ask",
+		Details: map[string]string{"directory": "/w\u202e"},
+		Request: &approval.Request{ToolName: "ask", Description: "do\nit", Payload: args},
+	})
+	if err != nil {
+		return protocol.CallResult{}, protocol.Errorf(protocol.CodeDenied, "%v", err)
+	}
+	return protocol.CallResult{Content: []protocol.Content{protocol.NewContent("", []byte("done\n"))}}, nil
+}
+
+// A bench is a running supervisor and a way to run sandgate against it.
+type cliBench struct {
+	t               *testing.T
+	gate            *stubGate
+	agent, operator string
+}
+
+func newCLIBench(t *testing.T) *cliBench {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "cli") // t.TempDir can be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &cliBench{t: t, gate: &stubGate{approval.NewController(approval.Options{Timeout: time.Minute})},
+		agent: filepath.Join(dir, "a"), operator: filepath.Join(dir, "o")}
+	server := supervisor.NewServer(b.gate, supervisor.ServerConfig{})
+	ctx, cancel := context.WithCancel(context.Background())
+	agents, err := unixsock.Listen(b.agent, unixsock.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	operators, err := unixsock.Listen(b.operator, unixsock.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { server.ServeAgent(ctx, agents) })
+	wg.Go(func() { server.ServeOperator(ctx, operators) })
+	t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+		os.RemoveAll(dir)
+	})
+	return b
+}
+
+func (b *cliBench) run(stdin string, args ...string) (status int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	status = newApp(strings.NewReader(stdin), &out, &errs).run(args)
+	return status, out.String(), errs.String()
+}
+
+func (b *cliBench) call(args ...string) (status int, stdout, stderr string) {
+	return b.run("", append([]string{"call", "--socket", b.agent}, args...)...)
+}
+
+func TestCallPassesOutputAndStatusThrough(t *testing.T) {
+	b := newCLIBench(t)
+	for _, tt := range []struct {
+		args           []string
+		status         int
+		stdout, stderr string
+	}{
+		{[]string{"print"}, 3, "out\n", "err\nsandgate: warning: w<U+001B>[2J\n"},
+		{[]string{"args", "a=1", "b:=2", "c:=[\"x\"]", "d=x=y"}, 0, `{"a":"1","b":2,"c":["x"],"d":"x=y"}`, ""},
+		{[]string{"args", "--json", `{"n":12345678901234567890}`, "a="}, 0, `{"a":"","n":12345678901234567890}`, ""},
+		{[]string{"denied"}, exitDenied, "", "sandgate: error: denied: it is denied\nsandgate: hint: try another\n"},
+		{[]string{"slow"}, exitTimeout, "", "sandgate: error: timed_out: it is slow\nsandgate: hint: try another\n"},
+		{[]string{"broken"}, exitSandbox, "", "sandgate: error: sandbox_failed: it is broken\nsandgate: hint: try another\n"},
+		{[]string{"nothing"}, exitUsage, "", "sandgate: error: unknown_tool: no tool \"nothing\"\n"},
+	} {
+		status, out, errs := b.call(tt.args...)
+		if status != tt.status || out != tt.stdout || errs != tt.stderr {
+			t.Errorf("%q: status %d, stdout %q, stderr %q, want %d, %q, %q", tt.args, status, out, errs, tt.status, tt.stdout, tt.stderr)
+		}
+	}
+}
+
+func TestCallCheck(t *testing.T) {
+	b := newCLIBench(t)
+	for tool, want := range map[string]int{"ask": exitOK, "denied": exitDenied} {
+		status, out, errs := b.call("--check", tool)
+		var r protocol.CheckResult
+		if err := json.Unmarshal([]byte(out), &r); err != nil || status != want || r.Rule == "" || errs != "" {
+			t.Errorf("%s: status %d, stdout %q, stderr %q, %v", tool, status, out, errs, err)
+		}
+	}
+}
+
+func TestCallArguments(t *testing.T) {
+	for _, tt := range []struct {
+		object, stdin string
+		pairs         []string
+		want          map[string]any // nil: refused
+	}{
+		{"", "", nil, map[string]any{}},
+		{"-", `{"a":true}`, []string{"b=c"}, map[string]any{"a": true, "b": "c"}},
+		{"", "", []string{"a:=1.50"}, map[string]any{"a": json.Number("1.50")}},
+		{"", "", []string{"a"}, nil},
+		{"", "", []string{"=a"}, nil},
+		{"", "", []string{":=1"}, nil},
+		{"", "", []string{"a:=x"}, nil},
+		{"", "", []string{"a:=1 2"}, nil},
+		{"", "", []string{`a:={"b":1,"b":2}`}, nil},
+		{"", "", []string{"a=1", "a=2"}, nil},
+		{`{"a":1}`, "", []string{"a=2"}, nil},
+		{`[1]`, "", nil, nil},
+		{`null`, "", nil, nil},
+		{`{"a":1}{}`, "", nil, nil},
+	} {
+		got, err := callArguments(tt.object, strings.NewReader(tt.stdin), tt.pairs)
+		if (err == nil) != (tt.want != nil) || err == nil && !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%q %q: got %v, %v", tt.object, tt.pairs, got, err)
+		}
+	}
+}
+
+func TestNoSupervisor(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "s")
+	for _, args := range [][]string{
+		{"call", "--socket", missing, "x"}, {"approve", "--operator-socket", missing}, {"approvals", "list", "--operator-socket", missing},
+	} {
+		status, _, errs := (&cliBench{}).run("", args...)
+		if status != exitInternal || !strings.Contains(errs, "sandgate serve") {
+			t.Errorf("%q: status %d, %q", args, status, errs)
+		}
+	}
+}
+
+// asks makes n calls that wait for an answer, and returns their ids, oldest first.
+func (b *cliBench) asks(n int) (ids []string, results <-chan int) {
+	b.t.Helper()
+	seen := make(chan string, n)
+	stop := b.gate.approvals.Subscribe(func(e approval.Event) {
+		if e.Kind == approval.Requested {
+			seen <- e.Pending.ID
+		}
+	})
+	defer stop()
+	done := make(chan int, n)
+	for i := range n {
+		go func() {
+			status, _, _ := b.call("--agent", fmt.Sprintf("a%d", i), "ask", fmt.Sprintf("n:=%d", i))
+			done <- status
+		}()
+		ids = append(ids, <-seen)
+	}
+	return ids, done
+}
+
+func (b *cliBench) approvals(args ...string) (int, string, string) {
+	return b.run("", append([]string{"approvals", "--operator-socket", b.operator}, args...)...)
+}
+
+func TestApprovals(t *testing.T) {
+	b := newCLIBench(t)
+	if status, out, _ := b.approvals("list"); status != 0 || out != "nothing waits for an answer\n" {
+		t.Errorf("empty list: %d %q", status, out)
+	}
+	if status, out, _ := b.approvals("list", "--json"); status != 0 || out != "[]\n" {
+		t.Errorf("empty list: %d %q", status, out)
+	}
+	ids, results := b.asks(3)
+	status, out, _ := b.approvals("list")
+	if status != 0 || strings.Count(out, "\n") != 4 || !strings.Contains(out, ids[0]) || strings.ContainsRune(out, '\x1b') {
+		t.Errorf("list: %d %q", status, out)
+	}
+	status, out, _ = b.approvals("show", ids[0])
+	for _, want := range []string{"ask: do<U+000A>it\n", ids[0], "<U+202E>", "ag<U+001B>", "  | "} {
+		if status != 0 || !strings.Contains(out, want) {
+			t.Errorf("show: %d %q lacks %q", status, out, want)
+		}
+	}
+	if status, out, errs := b.approvals("allow", ids[0]); status != 0 || !strings.Contains(out, "approved ask (once)") {
+		t.Errorf("allow: %d %q %q", status, out, errs)
+	}
+	if got := <-results; got != exitOK {
+		t.Errorf("an allowed call: status %d", got)
+	}
+	if status, out, errs := b.approvals("deny", ids[1], ids[0], "--soft", "--feedback", "no"); status != exitInternal ||
+		!strings.Contains(out, ids[1]+" denied") || !strings.Contains(errs, "already_decided") {
+		t.Errorf("deny: %d %q %q", status, out, errs)
+	}
+	if got := <-results; got != exitDenied {
+		t.Errorf("a denied call: status %d", got)
+	}
+	if status, _, errs := b.approvals("allow", ids[2], "--scope", "forever"); status != exitUsage || !strings.Contains(errs, "once, session, agent, global") {
+		t.Errorf("bad scope: %d %q", status, errs)
+	}
+	if status, out, _ := b.approvals("allow", ids[2], "--scope", "session", "--json"); status != 0 || !json.Valid([]byte(out)) {
+		t.Errorf("allow: %d %q", status, out)
+	}
+	<-results
+	if status, _, errs := b.approvals("show", "none"); status != exitInternal || !strings.Contains(errs, "unknown_approval") {
+		t.Errorf("show nothing: %d %q", status, errs)
+	}
+}
+
+func TestApprovePrompt(t *testing.T) {
+	for input, want := range map[string]struct {
+		status int
+		action string
+	}{
+		"y\n": {exitOK, "approved (once)"}, "yes\n": {exitOK, "approved (once)"}, "S\n": {exitOK, "approved (session)"},
+		"n\n": {exitDenied, "denied (once)"}, "\n": {exitDenied, "denied (once)"}, "maybe y\n": {exitDenied, "denied (once)"},
+	} {
+		t.Run(strings.TrimSpace(input), func(t *testing.T) {
+			b := newCLIBench(t)
+			ids, results := b.asks(1)
+			status, out, errs := b.run(input, "approve", "--operator-socket", b.operator)
+			if status != exitOK || !strings.Contains(out, ids[0]+": "+want.action) || errs != "" {
+				t.Errorf("status %d, stdout %q, stderr %q", status, out, errs)
+			}
+			if got := <-results; got != want.status {
+				t.Errorf("the call: status %d, want %d", got, want.status)
+			}
+		})
+	}
+}
+
+// What is not answered goes on waiting, and is answered elsewhere.
+func TestApproveEndsWithItsInput(t *testing.T) {
+	b := newCLIBench(t)
+	ids, results := b.asks(2)
+	if status, out, _ := b.run("y\n", "approve", "--operator-socket", b.operator); status != exitOK || !strings.Contains(out, ids[0]) {
+		t.Errorf("status %d, %q", status, out)
+	}
+	if got := <-results; got != exitOK {
+		t.Errorf("the first call: status %d", got)
+	}
+	if p := b.gate.approvals.Pending(); len(p) != 1 || p[0].ID != ids[1] {
+		t.Errorf("waiting: %+v", p)
+	}
+	b.approvals("deny", ids[1])
+	<-results
+}
+
+// A request that is answered elsewhere leaves the screen, and the answer that
+// comes for it then goes to nothing.
+func TestApproveAnsweredElsewhere(t *testing.T) {
+	b := newCLIBench(t)
+	ids, results := b.asks(2)
+	in, typing := io.Pipe()
+	screen := &watchedBuffer{want: "default n", seen: make(chan struct{}, 9)}
+	ended := make(chan int)
+	go func() {
+		ended <- newApp(in, screen, io.Discard).run([]string{"approve", "--operator-socket", b.operator})
+	}()
+	<-screen.seen
+	b.approvals("deny", ids[0], "--soft")
+	<-results
+	<-screen.seen // the second request is shown
+	io.WriteString(typing, "y\n")
+	if got := <-results; got != exitOK {
+		t.Errorf("the second call: status %d", got)
+	}
+	typing.Close()
+	if status := <-ended; status != exitOK {
+		t.Errorf("status %d", status)
+	}
+}
+
+// A watchedBuffer tells when a text is written.
+type watchedBuffer struct {
+	want string
+	seen chan struct{}
+}
+
+func (w *watchedBuffer) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), w.want) {
+		w.seen <- struct{}{}
+	}
+	return len(p), nil
+}
