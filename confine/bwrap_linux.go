@@ -92,7 +92,7 @@ func (b *Bwrap) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox,
 // compile turns a profile into everything that the sandbox is built from.
 func (b *Bwrap) compile(p sandboxprofile.Profile) (args []string, setup wire.Setup, err error) {
 	if err := p.Validate(); err != nil {
-		return nil, setup, err
+		return nil, setup, unenforceable("the profile", err)
 	}
 	if p.Network.Mode == sandboxprofile.NetworkProxied {
 		return nil, setup, &Unenforceable{
@@ -120,7 +120,12 @@ func (b *Bwrap) compile(p sandboxprofile.Profile) (args []string, setup wire.Set
 }
 
 func unenforceable(part string, err error) error {
-	return &Unenforceable{Part: part, Reason: err.Error()}
+	u := &Unenforceable{Part: part, Reason: err.Error()}
+	var h interface{ Hint() string }
+	if errors.As(err, &h) {
+		u.Hint = h.Hint()
+	}
+	return u
 }
 
 // filter compiles once per set of lifted groups: it is the same program for

@@ -38,6 +38,9 @@ func (s *Supervisor) Call(ctx context.Context, peer unixsock.Peer, req protocol.
 // perform is the middle of the path: everything between the request and the log.
 func (s *Supervisor) perform(ctx context.Context, c *call) error {
 	proposal, err := s.check(c)
+	if c.notFound(err) {
+		return nil // nothing to decide about: a result with status 127 or 126
+	}
 	grant, err := s.decide(ctx, c, proposal, err)
 	if err != nil {
 		return err
@@ -63,10 +66,11 @@ type call struct {
 	notify  notifyFunc         // receive
 	started time.Time          // receive
 
-	proposal tools.Proposal    // check
-	digest   string            // check, of the plan
-	decision approval.Decision // decide
-	logged   bool              // decide: a decision entry is in the log
+	proposal  tools.Proposal    // check
+	digest    string            // check, of the plan
+	unstarted string            // check: what to say of a program that is not there
+	decision  approval.Decision // decide
+	logged    bool              // decide: a decision entry is in the log
 
 	result   confine.Result   // run
 	enforced confine.Enforced // run

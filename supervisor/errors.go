@@ -33,6 +33,8 @@ func wireError(err error) *protocol.Error {
 		return &protocol.Error{Code: protocol.CodeBlocked, Message: blocked.Error(), HintText: blocked.Hint}
 	case errors.As(err, &args):
 		return &protocol.Error{Code: protocol.CodeInvalidArguments, Message: args.Error(), HintText: args.Hint}
+	case errors.Is(err, tools.ErrNotFound), errors.Is(err, tools.ErrNotExecutable):
+		return &protocol.Error{Code: protocol.CodeInvalidArguments, Message: err.Error()}
 	case errors.As(err, &unknown):
 		return &protocol.Error{Code: protocol.CodeUnknownTool, Message: unknown.Error(), HintText: unknown.Hint()}
 	case errors.As(err, &cannot):

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -27,13 +28,31 @@ func callResult(c *call, warnings []string) protocol.CallResult {
 		EnforcedBy:  protocol.EnforcedBy(c.enforced),
 		Warnings:    warnings,
 	}
-	if c.proposal.Plan.Action.Kind != sandboxprofile.Exec {
+	switch {
+	case c.unstarted != "":
+		r.Content = append(r.Content, protocol.NewContent(protocol.Stderr, []byte(c.unstarted)))
+	case c.proposal.Plan.Action.Kind != sandboxprofile.Exec:
 		fileResult(&r, c)
-	} else if c.result.Cause == confine.NotStarted {
+	case c.result.Cause == confine.NotStarted:
 		text := fmt.Sprintf("sandgate: %s: %s\n", c.proposal.Plan.Action.Exec.Path, c.result.Errno)
 		r.Content = append(r.Content, protocol.NewContent(protocol.Stderr, []byte(text)))
 	}
 	return r
+}
+
+// notFound makes a result, as a shell would, of a program that is not there or
+// cannot be executed.
+func (c *call) notFound(err error) bool {
+	switch {
+	case errors.Is(err, tools.ErrNotFound):
+		c.result = confine.Result{Cause: confine.NotStarted, ExitCode: 127, Errno: "ENOENT"}
+	case errors.Is(err, tools.ErrNotExecutable):
+		c.result = confine.Result{Cause: confine.NotStarted, ExitCode: 126, Errno: "EACCES"}
+	default:
+		return false
+	}
+	c.unstarted = "sandgate: " + err.Error() + "\n"
+	return true
 }
 
 // withEvidence adds to a refusal who made it, of what plan, and what the call had
