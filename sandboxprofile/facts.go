@@ -15,7 +15,9 @@ type Facts struct {
 	// readlink(2) gives it: "/bin" to "usr/bin".
 	Links map[string]string `json:"links,omitempty"`
 	// Masks are the existing files and directories inside granted trees that
-	// match Protect or Hide.
+	// match Protect or Hide. A survey may add what is to be hidden for another
+	// reason: Unix sockets that the profile does not list, since connecting to
+	// one takes no more than seeing it (before Landlock ABI 9).
 	Masks []Mask `json:"masks,omitempty"`
 }
 
