@@ -30,9 +30,12 @@ func ParseRequest(line []byte) (Message, *Error) {
 		return Message{}, asError(err, CodeParseError)
 	}
 	var e requestEnvelope
-	err := unmarshalValid(line, "", &e)
-	if err != nil {
-		return Message{ID: salvageID(line)}, asError(err, CodeInvalidRequest)
+	if err := unmarshalValid(line, "", &e); err != nil {
+		e := asError(err, CodeInvalidRequest)
+		if e.Field == "id" { // two ids, say: there is no telling which is meant
+			return Message{}, e
+		}
+		return Message{ID: salvageID(line)}, e
 	}
 	m := Message{Method: e.Method, Params: e.Params}
 	if e.ID != nil {
@@ -49,7 +52,7 @@ func ParseRequest(line []byte) (Message, *Error) {
 	return m, nil
 }
 
-// salvageID finds the id of a request whose rest is at fault. Two ids are none.
+// salvageID finds the id of a request whose rest is at fault.
 func salvageID(line []byte) RequestID {
 	var loose map[string]json.RawMessage
 	if json.Unmarshal(line, &loose) != nil || len(loose["id"]) == 0 {

@@ -42,6 +42,7 @@ func TestParseRequestErrors(t *testing.T) {
 		{"other case", `{"jsonrpc":"2.0","id":"a","Method":"status"}`, CodeInvalidRequest, "Method", `"a"`},
 		{"member twice", `{"jsonrpc":"2.0","id":1,"method":"a","method":"b"}`, CodeInvalidRequest, "method", "1"},
 		{"member twice by escape", `{"jsonrpc":"2.0","id":1,"method":"a","m\u0065thod":"b"}`, CodeInvalidRequest, "method", "1"},
+		{"two ids", `{"jsonrpc":"2.0","id":1,"id":2,"method":"a"}`, CodeInvalidRequest, "id", "null"},
 		{"twice deep inside", `{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":[{"y":1,"y":2}]}}`, CodeInvalidRequest, "params.x[0].y", "1"},
 		{"lone surrogate", `{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":"\ud800"}}`, CodeInvalidRequest, "params.x", "1"},
 		{"low surrogate first", `{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":"\udc00\ud800"}}`, CodeInvalidRequest, "params.x", "1"},

@@ -176,10 +176,7 @@ func approvalError(err error) error {
 // alreadyDecided tells a late answer who was first.
 func alreadyDecided(err *approval.AnsweredError) error {
 	d := err.Decision
-	e := protocol.Errorf(protocol.CodeAlreadyDecided, "%q was decided before: %s", err.ID, d.Reason)
-	if d.Approver != "" {
-		e.Message = "it was decided before, by " + d.Approver + ": " + d.Reason
-	}
+	e := protocol.Errorf(protocol.CodeAlreadyDecided, "%q is decided already: %s", err.ID, d.Reason)
 	e.Decision = &protocol.Decision{
 		Action: d.Action, Source: string(d.Source), Scope: d.Scope, Reason: d.Reason,
 		Approver: d.Approver, Feedback: d.Feedback, Rule: d.Rule,

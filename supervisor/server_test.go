@@ -83,6 +83,10 @@ func (g *fakeGate) Call(ctx context.Context, peer unixsock.Peer, p protocol.Tool
 		<-ctx.Done()
 		g.ended <- context.Cause(ctx)
 		return protocol.CallResult{}, protocol.Errorf(protocol.CodeCancelled, "cancelled: %v", context.Cause(ctx))
+	case "pause": // "wait" that says when it runs
+		notify(protocol.MethodToolState, protocol.ToolState{CallID: p.CallID, State: protocol.Running})
+		<-ctx.Done()
+		return protocol.CallResult{}, protocol.Errorf(protocol.CodeCancelled, "cancelled: %v", context.Cause(ctx))
 	case "flood":
 		chunk := []byte(strings.Repeat("x", 1<<20))
 		for ctx.Err() == nil {
