@@ -60,9 +60,20 @@ func (a *analysis) script(src string) {
 		a.ask("the command is too long or too deep to be analysed", "split it into several")
 		return
 	}
+	// Rules that deny see what bash makes of these; the parser here differs.
+	if continuesComment(src) {
+		a.ask("a line continuation after a comment", "put the comment on a line of its own")
+		a.parsed(strings.ReplaceAll(src, "\\\n", "\n"))
+	}
 	if splitsToken(src) {
 		a.ask("a line continuation inside an operator", "write the operator in one piece")
+		a.parsed(strings.ReplaceAll(src, "\\\n", ""))
 	}
+	a.parsed(src)
+}
+
+// parsed parses a script and walks it.
+func (a *analysis) parsed(src string) {
 	f, err := a.parse(src)
 	if err != nil {
 		a.ask("not understood as bash: "+err.Error(), "correct the syntax")
@@ -117,6 +128,27 @@ func splitsToken(src string) bool {
 		before := i > 0 && strings.IndexByte(operators, src[i-1]) >= 0
 		after := i+2 < len(src) && strings.IndexByte(operators+"\\", src[i+2]) >= 0 && i > 0 && src[i-1] > ' '
 		if before || after {
+			return true
+		}
+	}
+	return false
+}
+
+// continuesComment finds a line that has a "#" where a comment could begin and
+// ends in a backslash. Bash ends a comment at the end of its line whatever its
+// last character is; the parser here does not.
+func continuesComment(src string) bool {
+	for line := range strings.SplitSeq(src, "\n") {
+		if strings.HasSuffix(line, `\`) && (strings.HasPrefix(line, "#") || strings.ContainsAny(line, "#") && commentLike(line)) {
+			return true
+		}
+	}
+	return false
+}
+
+func commentLike(line string) bool {
+	for i := 1; i < len(line); i++ {
+		if line[i] == '#' && strings.IndexByte(" \t;&|()<>`\"'", line[i-1]) >= 0 {
 			return true
 		}
 	}

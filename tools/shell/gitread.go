@@ -6,7 +6,7 @@ import "strings"
 // (git-log(1), git-diff(1)). Left out: --output, --ext-diff, --textconv,
 // --no-index, -O, --show-signature and all that write, run or read elsewhere.
 var gitShow = grammar{
-	flags: "pusSGgitwbaRrWzcmlqMCDBn0", data: "nSGULlM", numbers: true,
+	flags: "pusgitwbaRrWzcmqD0", data: "nSGULl", optional: "MCBX", numbers: true,
 	long: `oneline graph all branches tags remotes stat numstat shortstat name-only name-status patch no-patch raw summary cached staged
 		abbrev-commit no-abbrev-commit merges no-merges first-parent reverse follow decorate no-decorate no-color word-diff color-words
 		minimal patience histogram ignore-all-space ignore-space-change ignore-blank-lines ignore-space-at-eol check quiet exit-code
@@ -20,7 +20,7 @@ var gitShow = grammar{
 
 // gitForms is the table of read-only sub-commands of git.
 var gitForms = map[string]grammar{
-	"log": gitShow, "diff": gitShow, "show": gitShow, "whatchanged": gitShow, "reflog": gitShow, "rev-list": gitShow,
+	"log": gitShow, "diff": gitShow, "show": gitShow, "whatchanged": gitShow, "rev-list": gitShow,
 	"diff-tree": gitShow, "diff-index": gitShow, "diff-files": gitShow, "shortlog": {flags: "nsec", long: "numbered summary email all no-merges", longOptional: "group since until"},
 	"status":       {flags: "sbvuz", optional: "u", long: "short branch show-stash porcelain long verbose ignored renames no-renames ahead-behind no-ahead-behind null", longOptional: "porcelain untracked-files ignored column ignore-submodules find-renames"},
 	"rev-parse":    {long: "abbrev-ref verify quiet symbolic symbolic-full-name show-toplevel show-prefix show-cdup git-dir is-inside-work-tree is-bare-repository is-inside-git-dir absolute-git-dir git-common-dir all branches tags show-superproject-working-tree", flags: "q", longOptional: "short abbrev-ref show-object-format"},
@@ -59,6 +59,7 @@ var gitListings = map[string]struct {
 	"branch":       {grammar: grammar{flags: "arvl", long: "all remotes verbose list show-current no-color no-column", longData: "sort points-at format contains no-contains merged no-merged", longOptional: "color column abbrev format sort"}, bare: true, needs: "-l --list"},
 	"tag":          {grammar: grammar{flags: "l", optional: "n", long: "list no-column", longData: "sort points-at format contains no-contains merged no-merged", longOptional: "color column format sort"}, bare: true, needs: "-l --list"},
 	"remote":       {grammar: grammar{flags: "v", long: "verbose"}, first: "get-url", bare: true},
+	"reflog":       {grammar: gitShow, first: "show exists", bare: true},
 	"stash":        {grammar: gitShow, first: "list show"},
 	"worktree":     {grammar: grammar{flags: "v", long: "porcelain"}, first: "list"},
 	"notes":        {grammar: grammar{}, first: "list show"},

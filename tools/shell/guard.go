@@ -137,13 +137,12 @@ func (a *analysis) guard(base string, cmd simpleCommand, rest []word) string {
 		}
 		return guardUnknown(base, rest)
 	}
-	if reason := g.scan(base, rest, g.runs+g.writes, g.runsLong+" "+g.writeLong, !inert[base]); reason != "" {
-		return reason
-	}
 	if g.check != nil {
-		return g.check(a, cmd, rest)
+		if reason := g.check(a, cmd, rest); reason != "" || g.runs+g.runsLong == "" {
+			return reason
+		}
 	}
-	return ""
+	return g.scan(base, rest, g.runs+g.writes, g.runsLong+" "+g.writeLong, !inert[base])
 }
 
 // opaque says what in a command could run things that rules do not see.
@@ -157,13 +156,16 @@ func (a *analysis) opaque(cmd simpleCommand) string {
 		return guardInterpreter(base, cmd, rest)
 	}
 	g, ok := guards[base]
-	if !ok {
+	switch {
+	case !ok:
 		return ""
+	case base == "make" || base == "gmake":
+		return makeRuns(rest)
 	}
 	if reason := g.scan(base, rest, g.runs, g.runsLong, false); reason != "" {
 		return reason
 	}
-	if g.check != nil && base != "find" && base != "make" && base != "uniq" && base != "xxd" {
+	if g.check != nil && base != "find" && base != "uniq" && base != "xxd" {
 		return g.check(a, cmd, rest)
 	}
 	return ""
@@ -326,6 +328,18 @@ func (a *analysis) guardMake(cmd simpleCommand, rest []word) string {
 	return ""
 }
 
+// makeRuns finds the words that make another program of the shell or the file
+// that make reads.
+func makeRuns(rest []word) string {
+	for _, w := range rest {
+		if strings.HasPrefix(w.text, "SHELL=") || strings.HasPrefix(w.text, "-f") || strings.HasPrefix(w.text, "--f") ||
+			strings.HasPrefix(w.text, "--ma") || strings.HasPrefix(w.text, "--ev") {
+			return "make " + w.String() + " names what is run"
+		}
+	}
+	return ""
+}
+
 var tarGuard = guardSpec{runs: "IF", values: "fCXTbgKNLVH",
 	runsLong: "use-compress-program to-command checkpoint-action info-script new-volume-script rsh-command rmt-command", writeLong: "index-file"}
 
@@ -341,7 +355,6 @@ func (a *analysis) guardTar(cmd simpleCommand, rest []word) string {
 
 var gitData = guardSpec{
 	values: "mFSun", valuesLong: "message author date format pretty grep since until after before max-count",
-	runs: "O",
 	runsLong: `exec upload-pack receive-pack open-files-in-pager extcmd ext-diff textconv template config config-env exec-path
 		output tree-filter index-filter msg-filter env-filter upload-archive remote sequence-editor tool server-option
 		separate-git-dir git-dir work-tree filters no-index interactive edit`,
@@ -349,7 +362,7 @@ var gitData = guardSpec{
 
 // gitRuns are sub-commands that run what their words, or a configuration that
 // they may be given, say.
-var gitRuns = fieldSet("bisect submodule filter-branch difftool mergetool instaweb daemon shell upload-pack receive-pack send-email hook credential p4 svn cvsserver rebase web--browse help gui citool maintenance config replay filter-repo lfs annex")
+var gitRuns = fieldSet("bisect submodule filter-branch difftool mergetool instaweb daemon shell upload-pack receive-pack send-email hook credential p4 svn cvsserver web--browse help gui citool maintenance config replay filter-repo lfs annex")
 
 // guardGit holds the words of git that a rule leaves open against what makes
 // git run programs.
@@ -371,7 +384,7 @@ func (a *analysis) guardGit(cmd simpleCommand, rest []word) string {
 			return "git: a remote helper runs a program"
 		}
 	}
-	return gitScan(rest)
+	return gitData.scan("git", rest, gitLetters[gitSubcommand(a, cmd.words[1:])], gitData.runsLong, true)
 }
 
 // guardGitSub wants a rule for a sub-command that runs things to say what.
@@ -383,17 +396,24 @@ func guardGitSub(cmd simpleCommand, rest []word) string {
 	if len(words) == 0 || !gitRuns[words[0].text] || gitReads(words) || len(rest) == 0 {
 		return ""
 	}
-	if first := rest[0]; !first.fixed() || hasField("run foreach set unset add update edit replace-all", first.text) ||
-		words[0].text == "config" || words[0].text == "rebase" && rebaseRuns(rest) {
+	if first := rest[0]; !first.fixed() || hasField("run foreach set unset add update edit replace-all", first.text) || words[0].text == "config" {
 		return "git " + words[0].text + " " + first.String() + " may run programs that the rule does not name"
 	}
 	return ""
 }
 
-func rebaseRuns(rest []word) bool {
-	return slices.ContainsFunc(rest, func(w word) bool {
-		return strings.HasPrefix(w.text, "-x") || strings.HasPrefix(w.text, "-i")
-	})
+// gitLetters lists the short options by which a sub-command runs something.
+var gitLetters = map[string]string{"clone": "cu", "rebase": "xi", "difftool": "xt", "mergetool": "t", "grep": "O", "diff": "O", "log": "O", "show": "O",
+	"archive": "o", "format-patch": "o", "fetch": "", "am": "i"}
+
+// gitSubcommand is the first word of a git command line that is no option or
+// value of one.
+func gitSubcommand(a *analysis, words []word) string {
+	rest, _, ok := globalOptions["git"].skip(a, words)
+	if !ok || len(rest) == 0 || !rest[0].fixed() {
+		return ""
+	}
+	return rest[0].text
 }
 
 // gitReads recognises the forms of such sub-commands that only read.
@@ -410,8 +430,4 @@ func gitReads(words []word) bool {
 		return words[1].text == "log"
 	}
 	return false
-}
-
-func gitScan(rest []word) string {
-	return gitData.scan("git", rest, gitData.runs, gitData.runsLong, true)
 }

@@ -24,6 +24,9 @@ type grammar struct {
 	single  bool // long options begin with one dash
 	// stop: the first operand ends the options.
 	stop bool
+	// lenient: no option of the program does harm, so a pattern that could
+	// match a file named like one is an operand.
+	lenient bool
 }
 
 // An option is one option of a command. Letter is set for a short one.
@@ -62,7 +65,7 @@ func (g *grammar) parse(words []word) (p parsed, reason string) {
 			p.operands = append(p.operands, words[i+1:]...)
 			p.dashes = true
 			return p, ""
-		case !w.mayBeOption():
+		case !w.mayBeOption() || g.lenient && w.glob && w.prefix() == "" && !w.dynamic && !w.split:
 			p.operands = append(p.operands, w)
 			if g.stop {
 				p.operands = append(p.operands, words[i+1:]...)

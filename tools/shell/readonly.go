@@ -163,7 +163,10 @@ func (a *analysis) holdAgainst(form *readForm, base string, rest []word) string 
 	if base == "echo" {
 		return "" // it prints whatever it is given
 	}
-	p, reason := form.parse(rest)
+	g := form.grammar
+	_, guarded := guards[base]
+	g.lenient = inert[base] && !guarded
+	p, reason := g.parse(rest)
 	if reason != "" {
 		return base + ": " + reason
 	}

@@ -71,67 +71,82 @@ func (a *analysis) denies(r *compiledRule, cmd simpleCommand, views []view) (ver
 // meaning is not looked up, raise a doubt. So does an option before the
 // sub-command, which could take the next word as its value.
 func (a *analysis) deniesReordered(r *compiledRule, views []view) verdict {
-	letters, names := splitOptions(r.words[1:])
+	want := splitOptions(r.words[1:])
 	best := no
 	for _, v := range views {
-		if letters != "" && !r.Exact {
-			best = max(best, sameOptions(letters, names, v.words[1:]))
-		}
-		if letters == "" && len(names) > 0 && hiddenSubcommand(names[0], v.words[1:]) {
+		switch {
+		case r.Exact:
+		case want.letters != "" || want.long != nil:
+			best = max(best, want.in(v.words[1:]))
+		case len(want.names) > 0 && hiddenSubcommand(want.names[0], v.words[1:]):
 			best = max(best, perhaps)
 		}
 	}
 	return best
 }
 
-// splitOptions parts the words of a pattern into the letters of its short
-// options and everything else.
-func splitOptions(words []string) (letters string, names []string) {
-	for _, w := range words {
-		if len(w) > 1 && w[0] == '-' && w[1] != '-' {
-			letters += w[1:]
-		} else {
-			names = append(names, w)
-		}
-	}
-	return letters, names
+// patternOptions is a pattern after its program, in parts.
+type patternOptions struct {
+	letters string   // of short options
+	long    []string // long options
+	names   []string // everything else
 }
 
-// sameOptions reports whether the words hold all the letters as short options,
-// and the names in order.
-func sameOptions(letters string, names []string, words []word) verdict {
-	have, doubt := "", false
+func splitOptions(words []string) (o patternOptions) {
 	for _, w := range words {
 		switch {
-		case w.fixed() && w.text == "--":
+		case strings.HasPrefix(w, "--"):
+			o.long = append(o.long, w)
+		case len(w) > 1 && w[0] == '-':
+			o.letters += w[1:]
+		default:
+			o.names = append(o.names, w)
+		}
+	}
+	return o
+}
+
+// in reports whether the words hold all the options, wherever they stand, and
+// the names in order. An option that is spelled with another dash, or not known,
+// leaves a doubt.
+func (o patternOptions) in(words []word) verdict {
+	letters, long, names := "", map[string]bool{}, o.names
+	doubt := false
+	for _, w := range words {
+		switch {
 		case !w.fixed():
 			doubt = doubt || w.mayBeOption()
 		case strings.HasPrefix(w.text, "--"):
-			doubt = true
+			name, _, _ := strings.Cut(w.text, "=")
+			long[name] = true
 		case strings.HasPrefix(w.text, "-"):
-			have += w.text[1:]
+			letters += w.text[1:]
 		}
-		if len(names) > 0 && w.fixed() && w.text == names[0] {
+		if len(names) > 0 && matchWord(names[0], w) == yes {
 			names = names[1:]
 		}
 	}
-	missing := strings.Trim(letters, have+" ") // letters is a set: order is nothing
+	found := hasLetters(letters, o.letters)
+	for _, l := range o.long {
+		found = found && long[l]
+		doubt = doubt || strings.Contains(letters, l[2:3])
+	}
 	switch {
 	case len(names) > 0:
 		return no
-	case missing == "" || equalFold(letters, have):
+	case found:
 		return yes
-	case doubt:
+	case doubt || len(long) > 0:
 		return perhaps
 	}
 	return no
 }
 
-// equalFold reports whether every letter is there in either case: "rm -R" is
+// hasLetters reports whether every letter is there in either case: "rm -R" is
 // "rm -r".
-func equalFold(letters, have string) bool {
+func hasLetters(have, want string) bool {
 	have = strings.ToLower(have)
-	for _, c := range strings.ToLower(letters) {
+	for _, c := range strings.ToLower(want) {
 		if !strings.ContainsRune(have, c) {
 			return false
 		}
@@ -173,8 +188,7 @@ var families = [][]string{
 // pattern denies. Only a pattern of the program alone, or with options, names
 // the family.
 func sameEffect(pattern []string, base string, words []word) bool {
-	_, names := splitOptions(pattern[1:])
-	if len(names) > 0 {
+	if len(splitOptions(pattern[1:]).names) > 0 {
 		return false
 	}
 	for _, family := range families {

@@ -163,13 +163,15 @@ func (a *analysis) forClause(c *syntax.ForClause) {
 	loop, ok := c.Loop.(*syntax.WordIter)
 	if !ok || c.Select {
 		a.ask("a loop that is not analysed", "write the commands out")
+	}
+	if !ok {
 		return
 	}
 	if e := classify(loop.Name.Value, word{dynamic: true}); e == envDangerous {
 		a.ask("the loop sets "+loop.Name.Value, "use another variable name")
 	}
 	items := a.words(loop.Items)
-	if !loop.InPos.IsValid() || !a.unroll(loop.Name.Value, items, c.Do) {
+	if c.Select || !loop.InPos.IsValid() || !a.unroll(loop.Name.Value, items, c.Do) {
 		a.repeated(func() { a.stmts(c.Do) })
 	}
 }

@@ -209,7 +209,7 @@ func (f *folder) param(p *syntax.ParamExp, quoted bool) {
 		f.add(v.text)
 		f.globAt = v.literal + 1
 	default:
-		f.unknown(!quoted || manyWords(p))
+		f.unknown(!numeral(p) && (!quoted || manyWords(p)))
 	}
 }
 
@@ -221,6 +221,12 @@ func manyWords(p *syntax.ParamExp) bool {
 	}
 	w, ok := p.Index.(*syntax.Word)
 	return ok && w.Lit() == "@"
+}
+
+// numeral recognises $?, $# and $$, which are one number each.
+func numeral(p *syntax.ParamExp) bool {
+	return simple(p) && (p.Param.Value == "?" || p.Param.Value == "#" || p.Param.Value == "$") ||
+		p.Length && p.Param != nil && p.Exp == nil && !p.Excl
 }
 
 // plainValue reports whether a value stays one word, and itself, when it is

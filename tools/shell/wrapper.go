@@ -141,6 +141,9 @@ func (a *analysis) doubtful(cmd simpleCommand, reason string) {
 
 // deniedInside notes the rules that deny the command that words would be.
 func (a *analysis) deniedInside(words []word) {
+	if len(words) == 0 || !words[0].fixed() {
+		return
+	}
 	inner := simpleCommand{words: words, free: true}
 	if part, ok := a.denied(inner, a.views(inner)); ok {
 		part.Text = inner.text()
@@ -256,6 +259,7 @@ func (a *analysis) shellScript(words []word) {
 	script, ok := joinFixed(words)
 	if !ok {
 		a.ask("runs a script that is not known before it runs", "write the command itself")
+		a.deniedInside(words)
 		return
 	}
 	defer a.fork()()
