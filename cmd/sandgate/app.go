@@ -25,6 +25,9 @@ func newApp(in io.Reader, out, err io.Writer) *app {
 
 // commands is the table of subcommands.
 var commands = []func(*app) *cobra.Command{
+	newServeCmd,
+	newRunCmd,
+	newDoctorCmd,
 	newAuditCmd,
 	newRulesCmd,
 	newProfileCmd,

@@ -1,0 +1,338 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/profiles"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor"
+	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/tools"
+	"github.com/sandgate/sandgate/tools/files"
+	"github.com/sandgate/sandgate/tools/program"
+	"github.com/sandgate/sandgate/tools/shell"
+)
+
+// This file is the one place where a configuration becomes a supervisor. Nothing
+// registers itself: what a supervisor can do is what is built here.
+
+// loadConfig finds the configuration that applies and reads it.
+func loadConfig(file, workspace string) (*config.Config, error) {
+	env, err := configEnv()
+	if err != nil {
+		return nil, err
+	}
+	env.File, env.Workspace = file, workspace
+	cfg, _, err := config.Resolve(env)
+	if err != nil {
+		return nil, withStatus(exitUsage, err)
+	}
+	return cfg, nil
+}
+
+// running is a supervisor with everything that ends when it does.
+type running struct {
+	*supervisor.Supervisor
+	recovery audit.Recovery
+	close    []func() error
+}
+
+// Close ends the supervisor first and the log last.
+func (r *running) Close() error {
+	var errs []error
+	for _, c := range slices.Backward(r.close) {
+		errs = append(errs, c())
+	}
+	return errors.Join(errs...)
+}
+
+// buildOptions are what a command adds to the configuration.
+type buildOptions struct {
+	mode     approval.Mode // "" is the configuration's
+	prompter approval.Prompter
+	warnings []string
+}
+
+// build makes the supervisor that cfg describes.
+func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
+	r := &running{}
+	defer func() {
+		if err != nil {
+			_ = r.Close()
+		}
+	}()
+	confiner, unconfined, err := newConfiner(cfg, r)
+	if err != nil {
+		return nil, err
+	}
+	registry, warnings, err := newTools(cfg)
+	if err != nil {
+		return nil, err
+	}
+	operator, err := operatorProfile(cfg)
+	if err != nil {
+		return nil, err
+	}
+	log, err := openLog(cfg, r)
+	if err != nil {
+		return nil, err
+	}
+	mode := approval.Mode(cfg.Approval.Mode)
+	if o.mode != "" {
+		mode = o.mode
+	}
+	for _, n := range cfg.Notices {
+		warnings = append(warnings, n.String())
+	}
+	sup, err := supervisor.New(supervisor.Config{
+		Version:    version,
+		ConfigFile: cfg.File,
+		Tools:      registry,
+		Approvals:  newController(cfg, mode, o.prompter),
+		Mode:       mode,
+		Log:        log,
+		Operator:   operator,
+		Confiner:   confiner,
+		Unconfined: unconfined,
+		Warnings:   slices.Concat(o.warnings, warnings),
+	})
+	if err != nil {
+		return nil, withStatus(exitInternal, err)
+	}
+	r.Supervisor = sup
+	r.close = append(r.close, sup.Close)
+	return r, nil
+}
+
+// newConfiner gives the backend, or why there is none. With require_os_sandbox
+// and fail_fast the lack of one is an error; with refuse_tools, and with
+// require_os_sandbox false, the supervisor starts and every tool is refused.
+func newConfiner(cfg *config.Config, r *running) (confine.Confiner, error, error) {
+	b, err := confine.NewBwrap("")
+	if err == nil {
+		r.close = append(r.close, b.Close)
+		return b, nil, nil
+	}
+	if cfg.Sandbox.RequireOSSandbox && cfg.Sandbox.OSSandboxFallback == config.FailFast {
+		return nil, nil, withStatus(exitUnavailable, err)
+	}
+	return nil, err, nil
+}
+
+func newController(cfg *config.Config, mode approval.Mode, p approval.Prompter) *approval.Controller {
+	return approval.NewController(approval.Options{
+		Mode:       mode,
+		Timeout:    cfg.Approval.Timeout,
+		NoApprover: approval.NoApprover(cfg.Approval.NoApprover),
+		DenyCache:  cfg.Approval.DenyCache,
+		Prompter:   p,
+		Normalize:  norm.NFC.String,
+	})
+}
+
+func openLog(cfg *config.Config, r *running) (*audit.Log, error) {
+	path := cfg.Audit.Path
+	if path == "" {
+		var err error
+		if path, err = audit.DefaultPath(); err != nil {
+			return nil, withStatus(exitInternal, err)
+		}
+	}
+	log, recovery, err := audit.Open(path, audit.Options{Sync: audit.SyncMode(cfg.Audit.Sync)})
+	if err != nil {
+		return nil, withStatus(exitInternal, err)
+	}
+	r.recovery = recovery
+	r.close = append(r.close, log.Close)
+	return log, nil
+}
+
+// operatorProfile is the profile that bounds every tool. None bounds nothing:
+// the tools' own profiles hold as they are.
+func operatorProfile(cfg *config.Config) (sandboxprofile.Profile, error) {
+	if cfg.Sandbox.Profile == "" {
+		return sandboxprofile.Top(), nil
+	}
+	p, err := profiles.Operator(cfg.Sandbox.Profile, profileVars(cfg))
+	if err != nil {
+		return p, withStatus(exitUsage, err)
+	}
+	return p, nil
+}
+
+// newTools builds every tool that cfg describes.
+func newTools(cfg *config.Config) (*tools.Registry, []string, error) {
+	needs, err := deriveNeeds(cfg)
+	if err != nil {
+		return nil, nil, withStatus(exitUsage, err)
+	}
+	paths := toolPaths(cfg, needs)
+	list := files.New(files.Config{Paths: paths, Profile: sandboxprofile.Derive(needs)})
+
+	narrow, warnings := forPrograms(cfg, needs)
+	profile := sandboxprofile.Derive(narrow)
+	env := programEnv(cfg, needs.Home, profile)
+	sh, err := shell.New(shell.Config{
+		Default: shell.Default(cfg.Shell.Default), Rules: shellRules(cfg.Shell.Rules), Paths: paths, Profile: profile, Env: env,
+	})
+	if err != nil {
+		return nil, nil, withStatus(exitUsage, err)
+	}
+	run := program.New(program.Config{Paths: paths, Profile: profile, Env: env})
+	registry, err := tools.NewRegistry(append(list, sh, run)...)
+	return registry, warnings, err
+}
+
+func shellRules(rules []config.Rule) []shell.Rule {
+	var out []shell.Rule
+	for _, r := range rules {
+		out = append(out, shell.Rule{
+			Pattern: r.Pattern, Exact: r.Exact, ReadOnly: r.ReadOnly, Allowed: &r.Allowed, Approval: &r.Approval,
+			Description: r.Description, Reason: r.Reason, SandboxPaths: r.SandboxPaths,
+			Match: r.Match, NoMatch: r.NoMatch, Position: r.Position.String(),
+		})
+	}
+	return out
+}
+
+// deriveNeeds is the configuration in the words of package sandboxprofile.
+func deriveNeeds(cfg *config.Config) (sandboxprofile.Needs, error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return sandboxprofile.Needs{}, fmt.Errorf("home directory: %w", err)
+	}
+	n := sandboxprofile.Needs{
+		Home:    home,
+		Protect: expandList(cfg.Sandbox.Protect, profiles.Protect()),
+		Hide:    expandList(cfg.Sandbox.Hide, profiles.Hide()),
+		Network: network(cfg.Shell.Network),
+		Limits:  limits(cfg.Sandbox.Limits),
+		Env:     sandboxprofile.Env{Names: slices.Clone(cfg.Sandbox.Env.Allow)},
+	}
+	for name := range cfg.Sandbox.Env.Set {
+		n.Env.Names = append(n.Env.Names, name)
+	}
+	for _, p := range cfg.Sandbox.Paths {
+		n.Roots = append(n.Roots, sandboxprofile.Root{Name: p.Name, Path: p.Root, Write: p.Mode == config.ReadWrite})
+	}
+	for _, name := range cfg.Sandbox.Presets {
+		preset, err := profiles.Preset(name)
+		if err != nil {
+			return n, err
+		}
+		n.Presets = append(n.Presets, preset)
+	}
+	return n, nil
+}
+
+// forPrograms leaves out of needs what mounts cannot keep for a program: a root
+// that is limited to some suffixes. The file tools keep to suffixes by
+// themselves; a program would not, so it does not see such a root at all.
+func forPrograms(cfg *config.Config, n sandboxprofile.Needs) (sandboxprofile.Needs, []string) {
+	var warnings []string
+	n.Roots = slices.DeleteFunc(slices.Clone(n.Roots), func(r sandboxprofile.Root) bool {
+		i := slices.IndexFunc(cfg.Sandbox.Paths, func(p config.Path) bool { return p.Name == r.Name })
+		if len(cfg.Sandbox.Paths[i].Suffixes) == 0 {
+			return false
+		}
+		warnings = append(warnings, fmt.Sprintf("sandbox.paths.%s is limited to %s: only the file tools see it, programs do not",
+			r.Name, strings.Join(cfg.Sandbox.Paths[i].Suffixes, ", ")))
+		return true
+	})
+	return n, warnings
+}
+
+// expandList puts the shipped list where the word "default" stands.
+func expandList(list, shipped []string) []string {
+	var out []string
+	for _, p := range list {
+		if p == config.DefaultList {
+			out = append(out, shipped...)
+		} else {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func network(n config.Network) sandboxprofile.Network {
+	switch n.Mode {
+	case config.NetworkHost:
+		return sandboxprofile.Network{Mode: sandboxprofile.NetworkHost}
+	case config.NetworkAllow:
+		return sandboxprofile.Network{Mode: sandboxprofile.NetworkProxied, Allow: [][]string{n.Allow}}
+	default:
+		return sandboxprofile.Network{}
+	}
+}
+
+func limits(l config.Limits) sandboxprofile.Limits {
+	return sandboxprofile.Limits{
+		Wall: l.Timeout, CPU: l.CPU, Memory: int64(l.Memory), Pids: l.Pids, FileSize: int64(l.FileSize),
+		OpenFiles: l.OpenFiles, Output: int64(l.Output), Scratch: int64(l.FileSize),
+	}
+}
+
+func toolPaths(cfg *config.Config, n sandboxprofile.Needs) tools.Paths {
+	p := tools.Paths{Hide: n.Hide, Protect: n.Protect, Home: n.Home}
+	for _, c := range cfg.Sandbox.Paths {
+		p.Rules = append(p.Rules, tools.PathRule{
+			Name: c.Name, Root: c.Root, Write: c.Mode == config.ReadWrite, Suffixes: c.Suffixes,
+			ReadApproval: c.ReadApproval, WriteApproval: c.WriteApproval, Position: c.Position.String(),
+		})
+	}
+	if cwd, err := os.Getwd(); err == nil && len(p.Rules) == 0 {
+		p.Cwd = cwd
+	}
+	return p
+}
+
+const defaultPath = "/usr/local/bin:/usr/bin:/bin"
+
+// programEnv is the environment of every program, with a PATH of directories
+// that the sandbox shows and nobody in it can write to.
+func programEnv(cfg *config.Config, home string, p sandboxprofile.Profile) []string {
+	set := map[string]string{}
+	for k, v := range cfg.Sandbox.Env.Set {
+		set[k] = v
+	}
+	env := tools.BuildEnv(cfg.Sandbox.Env.Allow, set, os.Environ(), home)
+	for i, kv := range env {
+		if path, ok := strings.CutPrefix(kv, "PATH="); ok {
+			env[i] = "PATH=" + safePath(path, p)
+		}
+	}
+	return env
+}
+
+func safePath(path string, p sandboxprofile.Profile) string {
+	var keep []string
+	for _, dir := range strings.Split(path, ":") {
+		r := p.Rights(dir)
+		if strings.HasPrefix(dir, "/") && r&sandboxprofile.Execute != 0 && r&sandboxprofile.Write == 0 {
+			keep = append(keep, dir)
+		}
+	}
+	if len(keep) == 0 {
+		return defaultPath
+	}
+	return strings.Join(keep, ":")
+}
+
+// profileVars are what an operator profile may refer to.
+func profileVars(cfg *config.Config) map[string]string {
+	vars := map[string]string{}
+	for _, p := range cfg.Sandbox.Paths {
+		vars[p.Name] = p.Root
+	}
+	return vars
+}

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/internal/unixsock"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor"
+	"github.com/sandgate/sandgate/supervisor/config"
+)
+
+type runFlags struct {
+	config, profile, workspace, mode, network, backend string
+	ro, rw, env                                        []string
+	timeout                                            time.Duration
+	memory                                             string
+	pids                                               int64
+}
+
+func newRunCmd(a *app) *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run [flags] -- COMMAND [ARG...]",
+		Short: "Run one command in the sandbox, without a daemon",
+		Long: `run takes one command through the supervisor's whole path in this process:
+plan, decision, sandbox, audit log. Standard input, output, error and the exit
+status pass through (128+N after signal N, 127 not found, 126 not executable).
+Typing the command is its approval: the mode defaults to approve_all. Without a
+configuration file, and without --timeout, there is no time limit.
+
+Exit codes of sandgate itself:
+` + exitCodeHelp,
+		Example: `  sandgate run -- python3 script.py
+  sandgate run --ro ~/data --timeout 30s --network none -- ./analyse ~/data`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, argv []string) error { return a.runProgram(cmd, f, argv) },
+	}
+	fs := c.Flags()
+	fs.SetInterspersed(false) // flags end at COMMAND, so its own are never eaten
+	fs.StringVar(&f.config, "config", "", "configuration `file`")
+	fs.StringVar(&f.profile, "profile", "", "operator profile, a shipped `name` or a file; only narrows")
+	fs.StringVar(&f.workspace, "workspace", "", "writable `directory` (default: the current one)")
+	fs.StringVar(&f.mode, "mode", string(approval.ApproveAll), "interactive, approve_all or strict")
+	fs.StringVar(&f.network, "network", "", "none, host, or a list of HOST[:PORT]")
+	fs.StringArrayVar(&f.ro, "ro", nil, "also show `path`, read-only (repeatable)")
+	fs.StringArrayVar(&f.rw, "rw", nil, "also show `path`, writable (repeatable)")
+	fs.StringArrayVar(&f.env, "env", nil, "pass a variable, `NAME` or NAME=VALUE (repeatable)")
+	fs.DurationVar(&f.timeout, "timeout", 0, "kill everything after this `time`")
+	fs.StringVar(&f.memory, "memory", "", "memory limit of a process, such as 512MiB")
+	fs.Int64Var(&f.pids, "pids", 0, "limit of processes")
+	fs.StringVar(&f.backend, "backend", "auto", "auto or bwrap (landlock and seatbelt are not supported yet)")
+	return c
+}
+
+func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
+	cfg, err := runConfig(f)
+	if err != nil {
+		return err
+	}
+	mode := approval.Mode(f.mode)
+	o := buildOptions{mode: mode}
+	if mode == approval.Interactive {
+		o.prompter = &ttyPrompter{}
+	}
+	r, err := build(cfg, o)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	a.reportRecovery(r.recovery)
+
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	peer := unixsock.Peer{UID: os.Getuid(), GID: os.Getgid(), PID: os.Getpid()}
+	s, err := r.OpenLocal(peer, protocol.SessionOpen{Agent: "sandgate run"}, supervisor.Streams{Stdin: a.in, Stdout: a.out, Stderr: a.err})
+	if err != nil {
+		return wireStatus(err)
+	}
+	args, err := runArgs(cfg, argv)
+	if err != nil {
+		return err
+	}
+	result, err := r.Call(ctx, peer, protocol.ToolsCall{SessionID: s.SessionID, CallID: "run", Tool: "run", Args: args}, nil)
+	if err != nil {
+		return wireStatus(err)
+	}
+	if result.ExitCode != 0 {
+		return withStatus(result.ExitCode, a.sayNotStarted(result))
+	}
+	return nil
+}
+
+// runArgs are the arguments of the tool run. The current directory is kept where
+// the sandbox has it; elsewhere the program starts in the workspace.
+func runArgs(cfg *config.Config, argv []string) (json.RawMessage, error) {
+	args := map[string]any{"argv": argv}
+	cwd, err := resolved(".")
+	if err != nil {
+		return nil, withStatus(exitUsage, err)
+	}
+	for _, p := range cfg.Sandbox.Paths {
+		if sandboxprofile.Contains(p.Root, cwd) {
+			args["dir"] = cwd
+		}
+	}
+	return json.Marshal(args)
+}
+
+// sayNotStarted passes on what sandgate itself has to say about a program that
+// could not be executed; everything else has gone through.
+func (a *app) sayNotStarted(r protocol.CallResult) error {
+	for _, c := range r.Content {
+		fmt.Fprint(a.err, c.Text)
+	}
+	return nil
+}
+
+// runConfig is the configuration with the command line's flags over it.
+func runConfig(f runFlags) (*config.Config, error) {
+	if f.backend != "auto" && f.backend != "bwrap" {
+		return nil, withHint(usageError(fmt.Errorf("--backend %q is not supported", f.backend)), "use auto or bwrap")
+	}
+	if !isMode(f.mode) {
+		return nil, withHint(usageError(fmt.Errorf("--mode %q is not a mode", f.mode)), "use interactive, approve_all or strict")
+	}
+	cfg, err := loadConfig(f.config, f.workspace)
+	if err != nil {
+		return nil, err
+	}
+	l := &cfg.Sandbox.Limits
+	for field, limit := range map[string]func(){
+		"timeout": func() { l.Timeout = time.Duration(sandboxprofile.Unlimited) },
+		"cpu":     func() { l.CPU = time.Duration(sandboxprofile.Unlimited) },
+		"output":  func() { l.Output = config.Size(sandboxprofile.Unlimited) }, // nothing is kept: it passes through
+	} {
+		if !cfg.Set("sandbox.limits." + field) {
+			limit()
+		}
+	}
+	return cfg, applyFlags(cfg, f)
+}
+
+func isMode(m string) bool {
+	switch approval.Mode(m) {
+	case approval.Interactive, approval.ApproveAll, approval.Strict:
+		return true
+	}
+	return false
+}
+
+func applyFlags(cfg *config.Config, f runFlags) error {
+	if f.profile != "" {
+		cfg.Sandbox.Profile = f.profile
+	}
+	if err := addRoots(cfg, f); err != nil {
+		return err
+	}
+	switch f.network {
+	case "":
+	case "none", "host":
+		cfg.Shell.Network = config.Network{Mode: config.NetworkMode(f.network)}
+	default:
+		return withHint(usageError(fmt.Errorf("--network %s: allow-lists are not supported yet", f.network)), "use none or host")
+	}
+	for _, e := range f.env {
+		name, value, set := strings.Cut(e, "=")
+		if set {
+			if cfg.Sandbox.Env.Set == nil {
+				cfg.Sandbox.Env.Set = map[string]string{}
+			}
+			cfg.Sandbox.Env.Set[name] = value
+		} else {
+			cfg.Sandbox.Env.Allow = append(cfg.Sandbox.Env.Allow, name)
+		}
+	}
+	l := &cfg.Sandbox.Limits
+	if f.timeout > 0 {
+		l.Timeout = f.timeout
+	}
+	if f.pids > 0 {
+		l.Pids = f.pids
+	}
+	if f.memory != "" {
+		size, err := config.ParseSize(f.memory)
+		if err != nil {
+			return usageError(fmt.Errorf("--memory: %w", err))
+		}
+		l.Memory = size
+	}
+	return nil
+}
+
+// addRoots adds the paths of --ro and --rw. A path of the command line is the
+// operator's own word, so it is not asked about again.
+func addRoots(cfg *config.Config, f runFlags) error {
+	for i, p := range append(append([]string{}, f.ro...), f.rw...) {
+		root, err := resolved(p)
+		if err != nil {
+			return withStatus(exitUsage, err)
+		}
+		mode, name := config.ReadOnly, fmt.Sprintf("ro%d", i+1)
+		if i >= len(f.ro) {
+			mode, name = config.ReadWrite, fmt.Sprintf("rw%d", i+1-len(f.ro))
+		}
+		cfg.Sandbox.Paths = append(cfg.Sandbox.Paths, config.Path{Name: name, Root: root, Mode: mode})
+	}
+	return nil
+}
+
+// wireStatus gives an error of the supervisor its exit status.
+func wireStatus(err error) error {
+	var e *protocol.Error
+	if !errors.As(err, &e) {
+		return withStatus(exitInternal, err)
+	}
+	code := exitInternal
+	switch e.Code {
+	case protocol.CodeDenied, protocol.CodeBlocked, protocol.CodeApprovalTimeout, protocol.CodeNoApprover:
+		code = exitDenied
+	case protocol.CodeInvalidArguments, protocol.CodeUnknownTool, protocol.CodeInvalidParams:
+		code = exitUsage
+	case protocol.CodeSandboxUnavailable:
+		code = exitUnavailable
+	case protocol.CodeSandboxFailed:
+		code = exitSandbox
+	case protocol.CodeTimedOut, protocol.CodeLimitExceeded:
+		code = exitTimeout
+	}
+	return withStatus(code, err)
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/internal/unixsock"
+)
+
+// sockets are the two listeners of a supervisor.
+type sockets struct {
+	agent, operator *unixsock.Listener
+}
+
+func (s *sockets) close() {
+	for _, l := range []*unixsock.Listener{s.agent, s.operator} {
+		if l != nil {
+			_ = l.Close() // it is removed; there is nothing to do about a failure
+		}
+	}
+}
+
+// listenBoth makes both sockets, or takes those that systemd passed.
+func (a *app) listenBoth(f serveFlags) (*sockets, error) {
+	o := unixsock.Options{Refused: func(p unixsock.Peer, err error) {
+		fmt.Fprintf(a.err, "sandgate: refused a connection of %v: %s\n", p, approval.EscapeLine(err.Error()))
+	}}
+	passed, err := unixsock.Activated(o, "agent", "operator")
+	if err != nil {
+		return nil, withStatus(exitInternal, err)
+	}
+	s := &sockets{agent: passed["agent"], operator: passed["operator"]}
+	if s.agent == nil {
+		s.agent, err = listenAt(f.socket, unixsock.AgentSocket, o)
+	}
+	if err == nil && s.operator == nil {
+		s.operator, err = listenAt(f.operator, unixsock.OperatorSocket, o)
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func listenAt(path, name string, o unixsock.Options) (*unixsock.Listener, error) {
+	if path == "" {
+		var err error
+		if path, err = unixsock.DefaultPath(name); err != nil {
+			return nil, withStatus(exitInternal, err)
+		}
+	}
+	l, err := unixsock.Listen(path, o)
+	if errors.Is(err, unixsock.ErrInUse) {
+		err = withHint(err, "another supervisor serves this socket; stop it, or choose other paths with --socket and --operator-socket")
+	}
+	if err != nil {
+		return nil, withStatus(exitInternal, err)
+	}
+	return l, nil
+}
