@@ -74,19 +74,21 @@ func kindOf(m fs.FileMode) sandboxprofile.FileKind {
 	}
 }
 
-// findMasks walks every granted tree that is not the system's own. A tree that
-// lies inside another is walked once.
+// findMasks walks every granted tree but the system's own, where patterns do not
+// apply and finding nothing would cost more than most calls. A system directory
+// that a tool may write to is walked like any other. A tree that lies inside
+// another is walked once.
 func findMasks(p sandboxprofile.Profile, f sandboxprofile.Facts) ([]sandboxprofile.Mask, error) {
-	if len(p.Protect)+len(p.Hide) == 0 {
-		return nil, nil
-	}
+	s := surveyor{p, sandboxprofile.NewMatcher(p.Protect), sandboxprofile.NewMatcher(p.Hide)}
 	var masks []sandboxprofile.Mask
 	var done []string
 	for _, root := range keys(p) { // sorted: a parent comes before what lies in it
-		if p.Rights(root) == 0 || f.Kinds[root] != sandboxprofile.Dir || sandboxprofile.IsSystemTree(root) || within(root, done) {
+		r := p.Rights(root)
+		system := sandboxprofile.IsSystemTree(root) && r&sandboxprofile.Write == 0
+		if r == 0 || system || f.Kinds[root] != sandboxprofile.Dir || within(root, done) {
 			continue
 		}
-		found, err := maskTree(p, root)
+		found, err := s.tree(root)
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +104,13 @@ func within(path string, roots []string) bool {
 	})
 }
 
-func maskTree(p sandboxprofile.Profile, root string) ([]sandboxprofile.Mask, error) {
+// A surveyor finds what in a tree has to be covered.
+type surveyor struct {
+	profile       sandboxprofile.Profile
+	protect, hide *sandboxprofile.Matcher
+}
+
+func (s surveyor) tree(root string) ([]sandboxprofile.Mask, error) {
 	var masks []sandboxprofile.Mask
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -111,8 +119,8 @@ func maskTree(p sandboxprofile.Profile, root string) ([]sandboxprofile.Mask, err
 			}
 			return err
 		}
-		m, ok := maskFor(p, path, d)
-		if !ok {
+		m, ok := s.mask(path, d)
+		if !ok || path == root {
 			return nil
 		}
 		if m.Kind == sandboxprofile.Symlink {
@@ -134,13 +142,17 @@ func maskTree(p sandboxprofile.Profile, root string) ([]sandboxprofile.Mask, err
 	return withoutNested(masks), nil
 }
 
-func maskFor(p sandboxprofile.Profile, path string, d fs.DirEntry) (sandboxprofile.Mask, bool) {
+// mask is what covers path, if anything must. Below a granted root the parents
+// were asked about before, so only the last component counts. A socket is covered
+// unless the profile lists it: connecting is none of the rights of a path, and
+// Landlock knows it from ABI 9 on only.
+func (s surveyor) mask(path string, d fs.DirEntry) (sandboxprofile.Mask, bool) {
 	m := sandboxprofile.Mask{Path: path, Kind: kindOf(d.Type())}
 	switch {
-	case sandboxprofile.MatchAny(p.Hide, path):
+	case s.hide.MatchLast(path), d.Type()&fs.ModeSocket != 0 && !slices.Contains(s.profile.UnixSockets, path):
 		m.Hide = true
 		return m, true
-	case sandboxprofile.MatchAny(p.Protect, path):
+	case s.protect.MatchLast(path):
 		return m, true
 	default:
 		return m, false

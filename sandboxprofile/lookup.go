@@ -7,14 +7,17 @@ import (
 )
 
 // Rights is what may be done with the absolute host path p: the rights of the
-// longest entry that contains it, less what patterns take away. A path that is
-// not absolute has none.
+// longest entry that contains it, less what patterns take away. Patterns do not
+// apply in system trees (IsSystemTree). A path that is not absolute has no rights.
 func (p Profile) Rights(name string) Rights {
 	if !path.IsAbs(name) {
 		return 0
 	}
 	name = path.Clean(name)
 	r := p.granted(name)
+	if IsSystemTree(name) {
+		return r
+	}
 	if r == 0 || matchAny(p.Hide, name) {
 		return 0
 	}

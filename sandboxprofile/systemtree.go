@@ -12,6 +12,3 @@ var systemTrees = []string{"/bin", "/dev", "/etc", "/lib", "/lib32", "/lib64", "
 func IsSystemTree(name string) bool {
 	return slices.ContainsFunc(systemTrees, func(tree string) bool { return Contains(tree, name) })
 }
-
-// MatchAny reports whether a pattern of the list matches name.
-func MatchAny(patterns []string, name string) bool { return matchAny(patterns, name) }

@@ -48,6 +48,7 @@ func Run(t *testing.T, c confine.Confiner) {
 		{"FileOperationsFollowNoLinks", links},
 		{"SupervisorIsNotReachable", initSafe},
 		{"ProcIsReadOnly", procReadOnly},
+		{"UnixSocketsAreUnreachable", unixSockets},
 	} {
 		t.Run(claim.name, func(t *testing.T) { claim.test(t, c) })
 	}

@@ -29,3 +29,20 @@ func listen(t *testing.T) (port int, stop func()) {
 	}
 	return l.Addr().(*net.TCPAddr).Port, func() { l.Close() }
 }
+
+// serveUnix serves a stream and a datagram socket, and an abstract one.
+func serveUnix(t *testing.T, stream, datagram string) {
+	t.Helper()
+	for _, path := range []string{stream, "@sandgate-test"} {
+		l, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+	}
+	p, err := net.ListenPacket("unixgram", datagram)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+}

@@ -59,6 +59,11 @@ func (c *compiler) nodes() []node {
 		byPath[k] = node{path: k, kind: c.facts.Kinds[k], want: c.profile.Rights(k),
 			scratch: slices.Contains(c.profile.Scratch, k)}
 	}
+	for _, k := range c.profile.Keys() {
+		if n, ok := byPath[k]; ok && !n.scratch && n.want&sp.Write == 0 {
+			c.pin(byPath, c.writableParents(k))
+		}
+	}
 	for _, m := range c.facts.Masks {
 		c.addMask(byPath, m)
 	}
@@ -83,7 +88,16 @@ func (c *compiler) addMask(byPath map[string]node, m sp.Mask) {
 		n.want = 0
 	}
 	byPath[m.Path] = n
-	for _, dir := range c.pins(m.Path) {
+	if m.Hide {
+		c.pin(byPath, c.patternParents(m.Path))
+	} else {
+		c.pin(byPath, c.writableParents(m.Path))
+	}
+}
+
+// pin makes directories mount points of their own: rename(2) of one is EBUSY.
+func (c *compiler) pin(byPath map[string]node, dirs []string) {
+	for _, dir := range dirs {
 		pin, ok := byPath[dir]
 		if !ok {
 			pin = node{path: dir, kind: sp.Dir, want: c.profile.Rights(dir), mask: true}
@@ -93,13 +107,28 @@ func (c *compiler) addMask(byPath map[string]node, m sp.Mask) {
 	}
 }
 
-// pins are the parents of a mask that belong to its pattern: with .git/hooks
-// masked and .git free to be renamed, a tool could move .git away and put a
-// directory of its own in its place. A mount point cannot be renamed. Parents
-// above the pattern need no pin, because the pattern matches at any depth.
-func (c *compiler) pins(masked string) []string {
+// writableParents are the directories between name and the granted tree around
+// it. A tool that could move one away could put its own copy in its place,
+// without the mount that keeps name from being written: another hook in what the
+// user still takes for the same repository.
+func (c *compiler) writableParents(name string) []string {
+	var dirs []string
+	for dir := path.Dir(name); c.profile.Rights(dir)&sp.Write != 0; dir = path.Dir(dir) {
+		if _, key := c.profile.Paths[dir]; key {
+			break // a mount point by itself
+		}
+		dirs = append(dirs, dir)
+	}
+	return dirs
+}
+
+// patternParents are the parents of a hidden path that belong to its pattern:
+// with .aws/credentials hidden and .aws free to be renamed, its content would
+// have a name that the next sandbox does not hide. Parents above the pattern need
+// no pin, because the pattern matches at any depth.
+func (c *compiler) patternParents(masked string) []string {
 	longest := 0
-	for _, pat := range slices.Concat(c.profile.Protect, c.profile.Hide) {
+	for _, pat := range c.profile.Hide {
 		longest = max(longest, sp.MatchLength(pat, masked))
 	}
 	var dirs []string
