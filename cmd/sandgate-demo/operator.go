@@ -17,7 +17,7 @@ const shownLines = 24
 // so it is escaped.
 func show(w io.Writer, a protocol.Approval) {
 	fmt.Fprintf(w, "    ? %s\n", approval.EscapeLine(a.Description))
-	if p := a.Presentation; p != nil && p.Content != "" {
+	if p := a.Presentation; p != nil && !strings.Contains(a.Description, p.Content) {
 		text, cut := approval.Truncate(p.Content, shownLines, 4<<10)
 		indent(w, "      ", approval.Escape(text))
 		if cut != nil {
