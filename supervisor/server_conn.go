@@ -50,9 +50,13 @@ func (c *conn) close() {
 // still reads.
 func serveConn[C any](ctx context.Context, c *conn, self C, methods table[C]) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(ctx, func() { c.net.SetReadDeadline(time.Unix(1, 0)) }) // wakes the reader
+	stop := context.AfterFunc(ctx, func() { // wakes the reader, from reading and from answering
+		c.net.SetReadDeadline(time.Unix(1, 0))
+		c.out.drain()
+	})
 	defer stop()
 	defer c.running.Wait()
+	defer c.out.drain() // what is cancelled must not wait for a client that does not read
 	defer cancel(errDisconnected)
 	r := protocol.NewReader(c.net)
 	for {
@@ -193,13 +197,18 @@ type queue struct {
 	stall time.Duration
 	idle  chan struct{} // closed when the writer has ended
 
-	mu     sync.Mutex
-	change *sync.Cond
-	lines  [][]byte
-	bytes  int // in lines, and in the one being written
-	closed bool
-	err    error
+	mu       sync.Mutex
+	change   *sync.Cond
+	lines    [][]byte
+	bytes    int  // in lines, and in the one being written
+	dropping bool // what does not fit is dropped, instead of waiting
+	closed   bool
+	end      time.Time // when closed: nothing is written after it
+	err      error
 }
+
+// closeWait is how long a connection that ends may take to read its last answers.
+const closeWait = 2 * time.Second
 
 func newQueue(nc net.Conn, limit int, stall time.Duration) *queue {
 	q := &queue{conn: nc, max: limit, stall: stall, idle: make(chan struct{})}
@@ -212,14 +221,23 @@ func newQueue(nc net.Conn, limit int, stall time.Duration) *queue {
 func (q *queue) push(line []byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for q.err == nil && !q.closed && q.bytes > 0 && q.bytes+len(line) > q.max {
+	fits := func() bool { return q.bytes == 0 || q.bytes+len(line) <= q.max }
+	for q.err == nil && !q.dropping && !fits() {
 		q.change.Wait()
 	}
-	if q.err != nil || q.closed {
+	if q.err != nil || q.closed || !fits() {
 		return
 	}
 	q.lines = append(q.lines, line)
 	q.bytes += len(line)
+	q.change.Broadcast()
+}
+
+// drain ends all waiting in push, now and later.
+func (q *queue) drain() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.dropping = true
 	q.change.Broadcast()
 }
 
@@ -229,13 +247,24 @@ func (q *queue) broken() bool {
 	return q.err != nil
 }
 
-// close waits until everything is written or the queue is broken.
+// close waits until everything is written or the queue is broken, and not for long.
 func (q *queue) close() {
 	q.mu.Lock()
-	q.closed = true
+	q.dropping, q.closed, q.end = true, true, time.Now().Add(closeWait)
+	_ = q.conn.SetWriteDeadline(q.end) // for a write that waits already
 	q.change.Broadcast()
 	q.mu.Unlock()
 	<-q.idle
+}
+
+// allowTime sets the time limit of the next write.
+func (q *queue) allowTime() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return q.conn.SetWriteDeadline(q.end)
+	}
+	return q.conn.SetWriteDeadline(time.Now().Add(q.stall))
 }
 
 func (q *queue) write() {
@@ -285,7 +314,7 @@ func (q *queue) send(line []byte) error {
 	const piece = 64 << 10
 	line = append(line, '\n')
 	for len(line) > 0 {
-		if err := q.conn.SetWriteDeadline(time.Now().Add(q.stall)); err != nil {
+		if err := q.allowTime(); err != nil {
 			return err
 		}
 		n, err := q.conn.Write(line[:min(piece, len(line))])

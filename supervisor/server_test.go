@@ -466,6 +466,33 @@ func TestShutdownAnswersWhatRuns(t *testing.T) {
 	}
 }
 
+// A client that reads nothing cannot hold up the end of the server.
+func TestShutdownDoesNotWaitForSlowReaders(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	g := newFakeGate()
+	l, err := unixsock.Listen(path, unixsock.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	served := make(chan error)
+	s := NewServer(g, ServerConfig{StallTimeout: time.Hour, QueueBytes: 4 << 20})
+	go func() { served <- s.ServeAgent(ctx, l) }()
+	w, session := (&testServer{t: t, agent: path}).dialAgent()
+	w.send(request("1", "tools.call", callParams(session, "a", "flood")))
+	w.next() // the flood has begun, and is not read any further
+	cancel()
+	select {
+	case err := <-served:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the server still waits for a client that does not read")
+	}
+}
+
 func TestFailuresAreNotTold(t *testing.T) {
 	ts := startServer(t, ServerConfig{})
 	w, session := ts.dialAgent()
