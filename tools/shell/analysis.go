@@ -2,6 +2,7 @@ package shell
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -60,14 +61,9 @@ func (a *analysis) script(src string) {
 		a.ask("the command is too long or too deep to be analysed", "split it into several")
 		return
 	}
-	// Rules that deny see what bash makes of these; the parser here differs.
-	if continuesComment(src) {
-		a.ask("a line continuation after a comment", "put the comment on a line of its own")
-		a.parsed(strings.ReplaceAll(src, "\\\n", "\n"))
-	}
-	if splitsToken(src) {
+	if joined := strings.ReplaceAll(src, "\\\n", ""); splitsToken(src) && !a.sameParse(src, joined) {
 		a.ask("a line continuation inside an operator", "write the operator in one piece")
-		a.parsed(strings.ReplaceAll(src, "\\\n", ""))
+		a.parsed(joined) // rules that deny see what bash makes of it
 	}
 	a.parsed(src)
 }
@@ -82,11 +78,50 @@ func (a *analysis) parsed(src string) {
 	outer := a.vars
 	a.vars = bindings(f)
 	a.depth++
+	if a.vars.swallowed {
+		a.ask("a comment that ends in a backslash", "put no backslash at the end of a comment")
+		a.parsed(strings.ReplaceAll(src, "\\\n", "\n"))
+	}
 	for _, s := range f.Stmts {
 		a.top(s)
 	}
 	a.depth--
 	a.vars = outer
+}
+
+// sameParse reports whether two scripts are the same to the parser.
+func (a *analysis) sameParse(x, y string) bool {
+	f, err := a.parse(x)
+	if err != nil {
+		return false
+	}
+	g, err := a.parse(y)
+	if err != nil {
+		return false
+	}
+	return shape(f) == shape(g)
+}
+
+// shape is a syntax tree without its positions.
+func shape(f *syntax.File) string {
+	var b strings.Builder
+	syntax.Walk(f, func(n syntax.Node) bool {
+		fmt.Fprintf(&b, "%T", n)
+		switch n := n.(type) {
+		case *syntax.Lit:
+			b.WriteString(strconv.Quote(n.Value))
+		case *syntax.SglQuoted:
+			b.WriteString(strconv.Quote(n.Value))
+		case *syntax.BinaryCmd:
+			b.WriteString(n.Op.String())
+		case *syntax.Redirect:
+			b.WriteString(n.Op.String())
+		case *syntax.Stmt:
+			fmt.Fprint(&b, n.Background, n.Negated)
+		}
+		return true
+	})
+	return b.String()
 }
 
 func (a *analysis) parse(src string) (*syntax.File, error) {
@@ -128,27 +163,6 @@ func splitsToken(src string) bool {
 		before := i > 0 && strings.IndexByte(operators, src[i-1]) >= 0
 		after := i+2 < len(src) && strings.IndexByte(operators+"\\", src[i+2]) >= 0 && i > 0 && src[i-1] > ' '
 		if before || after {
-			return true
-		}
-	}
-	return false
-}
-
-// continuesComment finds a line that has a "#" where a comment could begin and
-// ends in a backslash. Bash ends a comment at the end of its line whatever its
-// last character is; the parser here does not.
-func continuesComment(src string) bool {
-	for line := range strings.SplitSeq(src, "\n") {
-		if strings.HasSuffix(line, `\`) && (strings.HasPrefix(line, "#") || strings.ContainsAny(line, "#") && commentLike(line)) {
-			return true
-		}
-	}
-	return false
-}
-
-func commentLike(line string) bool {
-	for i := 1; i < len(line); i++ {
-		if line[i] == '#' && strings.IndexByte(" \t;&|()<>`\"'", line[i-1]) >= 0 {
 			return true
 		}
 	}

@@ -59,7 +59,7 @@ func NewPolicy(d Default, rules []Rule, files Files, programs Programs) (*Policy
 		p.programs = systemPrograms{}
 	}
 	p.origin = p.files.Start()
-	p.parsers.New = func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }
+	p.parsers.New = func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)) }
 	for i, r := range rules {
 		c, err := compileRule(i, r)
 		if err != nil {

@@ -13,7 +13,10 @@ type vars struct {
 	// opaque: something in the script changes variables that cannot be named.
 	opaque bool
 	funcs  bool
-	known  map[string]word // values in force at this point of the walk
+	// swallowed: the parser took a line for part of a comment, as it does where
+	// the comment's own line ends in a backslash. Bash does not.
+	swallowed bool
+	known     map[string]word // values in force at this point of the walk
 }
 
 // A binding counts the places of a script that give a variable a value.
@@ -60,6 +63,8 @@ func (v *vars) visit(n syntax.Node) {
 		v.bindArithm(n.X)
 	case *syntax.UnaryArithm:
 		v.bindArithm(n.X)
+	case *syntax.Comment:
+		v.swallowed = v.swallowed || strings.Contains(n.Text, "\n")
 	case *syntax.FuncDecl:
 		v.funcs = true
 	case *syntax.CoprocClause:

@@ -83,7 +83,11 @@ func (a *analysis) words(in []*syntax.Word) []word {
 }
 
 func (a *analysis) expandBraces(w *syntax.Word) []word {
-	if !hasBrace(w) || !syntax.SplitBraces(w) {
+	if !hasBrace(w) {
+		return []word{a.fold(w)}
+	}
+	w = &syntax.Word{Parts: w.Parts} // SplitBraces writes to it, and Walk does not know what it writes
+	if !syntax.SplitBraces(w) {
 		return []word{a.fold(w)}
 	}
 	var out []word
