@@ -207,7 +207,7 @@ func endError(ctx context.Context, r confine.Result, l sandboxprofile.Limits) er
 			Message:  fmt.Sprintf("wrote more than %d bytes of output and was killed", l.Output),
 			HintText: "write to a file, or print less (head, tail, grep)"}
 	case confine.Cancelled:
-		return &protocol.Error{Code: protocol.CodeCancelled, Message: "cancelled: " + context.Cause(ctx).Error()}
+		return &protocol.Error{Code: protocol.CodeCancelled, Message: context.Cause(ctx).Error()}
 	default:
 		return nil
 	}

@@ -28,9 +28,9 @@ func wireError(err error) *protocol.Error {
 	case errors.As(err, &wire):
 		return wire
 	case errors.As(err, &denied):
-		return &protocol.Error{Code: protocol.Code(denied.Code), Message: string(denied.Code) + ": " + denied.Decision.Reason, HintText: deniedHint(denied)}
+		return &protocol.Error{Code: protocol.Code(denied.Code), Message: denied.Decision.Reason, HintText: deniedHint(denied)}
 	case errors.As(err, &blocked):
-		return &protocol.Error{Code: protocol.CodeBlocked, Message: blocked.Error(), HintText: blocked.Hint}
+		return &protocol.Error{Code: protocol.CodeBlocked, Message: blocked.Reason, HintText: blocked.Hint}
 	case errors.As(err, &args):
 		return &protocol.Error{Code: protocol.CodeInvalidArguments, Message: args.Error(), HintText: args.Hint}
 	case errors.Is(err, tools.ErrNotFound), errors.Is(err, tools.ErrNotExecutable):
@@ -42,7 +42,7 @@ func wireError(err error) *protocol.Error {
 	case errors.Is(err, audit.ErrUnavailable):
 		return auditWire(err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return &protocol.Error{Code: protocol.CodeCancelled, Message: "cancelled: " + err.Error()}
+		return &protocol.Error{Code: protocol.CodeCancelled, Message: err.Error()}
 	default:
 		return &protocol.Error{Code: protocol.CodeSandboxFailed, Message: err.Error(), HintText: "nothing was decided wrongly; the call can be made again"}
 	}

@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -74,15 +76,19 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 	if err != nil {
 		return nil, err
 	}
-	registry, warnings, err := newTools(cfg)
+	log, err := openLog(cfg, r) // before the tools: its directory is kept from them, and has to exist for that
+	if err != nil {
+		return nil, err
+	}
+	own, err := ownPaths(cfg, log.Path())
+	if err != nil {
+		return nil, err
+	}
+	registry, warnings, err := newTools(cfg, own)
 	if err != nil {
 		return nil, err
 	}
 	operator, err := operatorProfile(cfg)
-	if err != nil {
-		return nil, err
-	}
-	log, err := openLog(cfg, r)
 	if err != nil {
 		return nil, err
 	}
@@ -169,17 +175,53 @@ func operatorProfile(cfg *config.Config) (sandboxprofile.Profile, error) {
 	return p, nil
 }
 
-// newTools builds every tool that cfg describes.
-func newTools(cfg *config.Config) (*tools.Registry, []string, error) {
+// ownPaths are the files of sandgate itself and the rights that tools keep on
+// them, wherever they lie: the configuration may be read, since a person may have
+// put it beside the code, and the directory of the log is not theirs at all.
+func ownPaths(cfg *config.Config, log string) (map[string]sandboxprofile.Rights, error) {
+	own := map[string]sandboxprofile.Rights{}
+	for _, p := range cfg.OwnFiles() {
+		own[p] = 0
+	}
+	if cfg.File != "" {
+		own[cfg.File] = sandboxprofile.Read
+	}
+	dir, err := resolved(filepath.Dir(log))
+	if err != nil {
+		return nil, withStatus(exitInternal, err)
+	}
+	for _, p := range cfg.Sandbox.Paths {
+		if sandboxprofile.Contains(dir, p.Root) {
+			err := fmt.Errorf("the audit log %s shares its directory with sandbox.paths.%s (%s)", log, p.Name, p.Root)
+			return nil, withHint(usageError(err), "set audit.path to a file in a directory of its own")
+		}
+	}
+	own[dir] = 0
+	return own, nil
+}
+
+// without takes rights away from p at the given paths, where it has more.
+func without(p sandboxprofile.Profile, own map[string]sandboxprofile.Rights) sandboxprofile.Profile {
+	p.Paths = maps.Clone(p.Paths)
+	for path, keep := range own {
+		if r := p.Rights(path); !r.SubsetOf(keep) {
+			p.Paths[path] = r.Intersect(keep)
+		}
+	}
+	return p
+}
+
+// newTools builds every tool that cfg describes. None of them reaches own.
+func newTools(cfg *config.Config, own map[string]sandboxprofile.Rights) (*tools.Registry, []string, error) {
 	needs, err := deriveNeeds(cfg)
 	if err != nil {
 		return nil, nil, withStatus(exitUsage, err)
 	}
 	paths := toolPaths(cfg, needs)
-	list := files.New(files.Config{Paths: paths, Profile: sandboxprofile.Derive(needs)})
+	list := files.New(files.Config{Paths: paths, Profile: without(sandboxprofile.Derive(needs), own)})
 
 	narrow, warnings := forPrograms(cfg, needs)
-	profile := sandboxprofile.Derive(narrow)
+	profile := without(sandboxprofile.Derive(narrow), own)
 	env := programEnv(cfg, needs.Home, profile)
 	sh, err := shell.New(shell.Config{
 		Default: shell.Default(cfg.Shell.Default), Rules: shellRules(cfg.Shell.Rules), Paths: paths, Profile: profile, Env: env,
