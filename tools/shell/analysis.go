@@ -30,7 +30,10 @@ type analysis struct {
 	depth int // of scripts given to shells as an argument
 	over  bool
 
-	dirs  dirSet
+	dirs dirSet
+	// arrived is where the last cd leads if it succeeds.
+	arrived dirSet
+
 	vars  vars
 	funcs map[string]bool // functions declared, in full, before this point
 	loose int             // nesting in code that runs any number of times, or at another time
@@ -38,16 +41,22 @@ type analysis struct {
 
 // Decide says what the rules make of command for the shell it is written for. It
 // reads no file but to resolve paths, and runs nothing.
-func (p *Policy) Decide(command, shell string) Decision {
+func (p *Policy) Decide(command, shell string) (d Decision) {
+	defer func() { // a command line must not take the supervisor down
+		if r := recover(); r != nil {
+			d = decide([]Part{{Text: command, Effect: min(tools.Ask, p.fallback), Rule: ruleSyntax, RuleIndex: -1,
+				Reason: fmt.Sprintf("not analysed, by a bug of sandgate: %v", r)}})
+		}
+	}()
+	return p.analyse(command, shell)
+}
+
+func (p *Policy) analyse(command, shell string) Decision {
 	a := &analysis{p: p, dirs: dirSet{known: []string{p.files.Start()}}, funcs: map[string]bool{}}
-	switch {
-	case shell != "" && shell != "bash" && shell != "sh" && shell != "dash":
-		a.ask(fmt.Sprintf("commands for %q are not analysed", shell), "write it for bash")
-	default:
+	if shell == "" || shell == "bash" || shell == "sh" || shell == "dash" {
 		a.script(command)
-	}
-	if len(a.parts) == 0 && a.p.fallback < tools.Allow {
-		a.parts = append(a.parts, Part{Text: command, Effect: tools.Allow, RuleIndex: -1, Rule: ruleSyntax})
+	} else {
+		a.ask(fmt.Sprintf("commands for %q are not analysed", shell), "write it for bash")
 	}
 	return decide(a.parts)
 }
@@ -106,10 +115,16 @@ func (a *analysis) sameParse(x, y string) bool {
 func shape(f *syntax.File) string {
 	var b strings.Builder
 	syntax.Walk(f, func(n syntax.Node) bool {
-		fmt.Fprintf(&b, "%T", n)
+		if l, ok := n.(*syntax.Lit); ok { // in pieces or in one, it is the same text
+			b.WriteString(strings.ReplaceAll(l.Value, "\\\n", ""))
+			return false
+		}
+		if n == nil {
+			b.WriteByte(')')
+			return true
+		}
+		fmt.Fprintf(&b, "(%T", n)
 		switch n := n.(type) {
-		case *syntax.Lit:
-			b.WriteString(strconv.Quote(n.Value))
 		case *syntax.SglQuoted:
 			b.WriteString(strconv.Quote(n.Value))
 		case *syntax.BinaryCmd:
@@ -229,6 +244,15 @@ func (d dirSet) with(dir string) dirSet {
 		return dirSet{anywhere: true}
 	}
 	return dirSet{known: append(d.known[:len(d.known):len(d.known)], dir), anywhere: d.anywhere}
+}
+
+// or is the union of two sets.
+func (d dirSet) or(e dirSet) dirSet {
+	for _, dir := range e.known {
+		d = d.with(dir)
+	}
+	d.anywhere = d.anywhere || e.anywhere
+	return d
 }
 
 // checkPath asks the path rules about a word that names a file, from every

@@ -201,7 +201,7 @@ func (a *analysis) set(cmd simpleCommand) bool {
 // directory as well as in the new one.
 func (a *analysis) cd(cmd simpleCommand) bool {
 	args := cmd.words[1:]
-	for len(args) > 0 && args[0].fixed() && hasField("-L -P -e --", args[0].text) {
+	for len(args) > 0 && args[0].fixed() && hasField("-L -e --", args[0].text) {
 		args = args[1:]
 	}
 	target := word{text: "~", literal: 1, tilde: true}
@@ -210,7 +210,7 @@ func (a *analysis) cd(cmd simpleCommand) bool {
 	}
 	name, reason := a.pathOf(target)
 	if len(args) > 1 || reason != "" || target.glob || target.mayBeOption() || target.text == "-" {
-		a.dirs = dirSet{anywhere: true}
+		a.dirs, a.arrived = dirSet{anywhere: true}, dirSet{anywhere: true}
 		return a.doubt(cmd, "cd to a directory that is not known")
 	}
 	effect, why, _ := a.checkPath(target, false)
@@ -218,11 +218,11 @@ func (a *analysis) cd(cmd simpleCommand) bool {
 		a.add(Part{Text: cmd.text(), Effect: min(tools.Ask, a.p.fallback), Rule: rulePaths, RuleIndex: -1, Reason: "cd: " + why,
 			Hint: "stay inside the workspace"})
 	}
+	a.arrived = dirSet{anywhere: a.dirs.anywhere && !strings.HasPrefix(name, "/")}
 	for _, dir := range a.knownDirs(name) {
-		if dir == "/" || !a.dirs.anywhere {
-			a.dirs = a.dirs.with(absolute(name, dir))
-		}
+		a.arrived = a.arrived.with(absolute(name, dir))
 	}
+	a.dirs = a.dirs.or(a.arrived)
 	return a.free(cmd)
 }
 

@@ -116,7 +116,7 @@ func TestAnotherDenyNeverLoosens(t *testing.T) {
 // than either.
 func TestMoreCommandsNeverLoosen(t *testing.T) {
 	commands := corpusCommands(t)
-	commands = slices.DeleteFunc(commands, func(c string) bool { return strings.Contains(c, "<<") || strings.Contains(c, "#") })
+	commands = slices.DeleteFunc(commands, func(c string) bool { return strings.ContainsAny(c, "#=") || strings.Contains(c, "<<") })
 	rapid.Check(t, func(rt *rapid.T) {
 		d, list := rulesOf(t, drawRules(rt))
 		p := mustPolicy(t, d, list)
@@ -147,7 +147,7 @@ func FuzzDecide(f *testing.F) {
 	d, list := rulesOf(f, everydayRules)
 	p := mustPolicy(f, d, list)
 	f.Fuzz(func(t *testing.T, command string) {
-		got := p.Decide(command, "bash")
+		got := p.analyse(command, "bash") // what Decide does, but a panic shows
 		if got.Effect != tools.Allow && got.Reason == "" {
 			t.Errorf("%q: %v without a reason", command, got.Effect)
 		}

@@ -130,10 +130,37 @@ func (a *analysis) command(c syntax.Command, in stdin) {
 func (a *analysis) binary(c *syntax.BinaryCmd) {
 	if c.Op == syntax.AndStmt || c.Op == syntax.OrStmt {
 		a.stmt(c.X)
+		if c.Op == syntax.AndStmt && endsInCd(c.X) {
+			a.afterCd(c.Y)
+			return
+		}
 		a.stmt(c.Y)
 		return
 	}
 	a.pipe(c)
+}
+
+// afterCd walks what runs only if a cd before it succeeded.
+func (a *analysis) afterCd(s *syntax.Stmt) {
+	before := a.dirs
+	a.dirs = a.arrived
+	a.stmt(s)
+	a.dirs = a.dirs.or(before)
+}
+
+// endsInCd reports whether the last thing that a statement does, if it succeeds,
+// is a cd.
+func endsInCd(s *syntax.Stmt) bool {
+	if s.Negated || s.Background || len(s.Redirs) > 0 {
+		return false
+	}
+	switch c := s.Cmd.(type) {
+	case *syntax.CallExpr:
+		return len(c.Args) > 0 && literalText(c.Args[0]) == "cd"
+	case *syntax.BinaryCmd:
+		return c.Op == syntax.AndStmt && endsInCd(c.Y)
+	}
+	return false
 }
 
 // pipe walks the sides of a pipeline, each of which is a child shell.
