@@ -102,7 +102,7 @@ func (a *analysis) gitListing(sub string, words []word) string {
 	switch {
 	case reason != "":
 	case named, l.needs != "" && p.has(strings.Fields(l.needs)...):
-	case sub == "symbolic-ref" && len(p.operands) == 1:
+	case (sub == "symbolic-ref" || sub == "config") && len(p.operands) == 1:
 	case l.bare && len(p.operands) == 0:
 	default:
 		reason = "changes something"

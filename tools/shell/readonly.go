@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/sandgate/sandgate/tools"
@@ -22,6 +23,9 @@ const (
 type readForm struct {
 	grammar
 	operands operandKind
+	// pairs and pathPairs list the options that take a name and a value, the
+	// latter of which is a file to read.
+	pairs, pathPairs string
 	// gives lists the options that stand for the first operand of dataThenFiles.
 	gives string
 	check func(a *analysis, p parsed) string
@@ -82,7 +86,7 @@ var readForms = map[string]readForm{
 	"du":   {grammar: grammar{flags: "0abcDhHklLmPsSx", data: "dBt", long: "all apparent-size bytes total human-readable summarize one-file-system dereference separate-dirs", longData: "max-depth block-size threshold exclude", longOptional: "time"}, operands: readFiles},
 	"df":   {grammar: grammar{flags: "ahHiklmPT", data: "Btx", long: "all human-readable si inodes local portability print-type total", longData: "type exclude-type block-size", longOptional: "output"}, operands: readFiles},
 	"jq": {grammar: grammar{flags: "nrcsaejRSMC", single: false, long: "null-input raw-output compact-output slurp ascii-output exit-status join-output raw-input sort-keys monochrome-output color-output tab stream seq unbuffered",
-		longData: "indent"}, operands: dataThenFiles, check: pureJq},
+		longData: "indent"}, pairs: "--arg --argjson", pathPairs: "--slurpfile --rawfile", operands: dataThenFiles, check: pureJq},
 	"date":     {grammar: grammar{flags: "uR", data: "d", paths: "r", long: "utc universal rfc-email", longData: "date rfc-3339", longPaths: "reference", longOptional: "iso-8601", optional: "I"}, operands: anyData, check: dateOnlyPrints},
 	"echo":     {operands: anyData, check: nil},
 	"printf":   {operands: anyData},
@@ -129,9 +133,22 @@ var grepForm = readForm{grammar: grammar{flags: "abcEFGhHiIlLnoPqrRsTUvVwxyzZ", 
 	longData:     "regexp max-count after-context before-context context include exclude exclude-dir label binary-files devices directories",
 	longOptional: "color colour", longPaths: "file exclude-from"}, operands: dataThenFiles, gives: "-e --regexp -f --file"}
 
-// versionOnly recognises PROGRAM --version, which any program answers.
-func versionOnly(rest []word) bool {
-	return len(rest) == 1 && rest[0].fixed() && (rest[0].text == "--version" || rest[0].text == "--help")
+// versionOnly recognises what asks a program for its version or its help.
+func versionOnly(base string, rest []word) bool {
+	if len(rest) != 1 || !rest[0].fixed() {
+		return false
+	}
+	switch rest[0].text {
+	case "--version", "--help":
+		return true
+	case "-V":
+		return hasField("python python3 perl", base)
+	case "-v":
+		return hasField("node npm yarn pnpm php ruby perl bun", base)
+	case "version":
+		return hasField("go docker kubectl npm cargo terraform", base)
+	}
+	return false
 }
 
 // notReadOnly says why a command is not of a form that only reads, inside the
@@ -139,7 +156,7 @@ func versionOnly(rest []word) bool {
 func (a *analysis) notReadOnly(cmd simpleCommand) string {
 	base, rest := a.baseName(cmd.words[0].text), cmd.words[1:]
 	switch {
-	case versionOnly(rest):
+	case versionOnly(base, rest):
 		return ""
 	case base == "git":
 		return a.gitNotReadOnly(rest)
@@ -166,6 +183,10 @@ func (a *analysis) holdAgainst(form *readForm, base string, rest []word) string 
 	g := form.grammar
 	_, guarded := guards[base]
 	g.lenient = inert[base] && !guarded
+	rest, reason := a.takePairs(form, base, rest)
+	if reason != "" {
+		return reason
+	}
 	p, reason := g.parse(rest)
 	if reason != "" {
 		return base + ": " + reason
@@ -183,6 +204,32 @@ func (a *analysis) holdAgainst(form *readForm, base string, rest []word) string 
 		}
 	}
 	return a.holdOperands(form, base, p)
+}
+
+// takePairs removes the options that take two words.
+func (a *analysis) takePairs(form *readForm, base string, words []word) (rest []word, reason string) {
+	if form.pairs == "" {
+		return words, ""
+	}
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		isPath := w.fixed() && hasField(form.pathPairs, w.text)
+		if !isPath && !(w.fixed() && hasField(form.pairs, w.text)) {
+			rest = append(rest, w)
+			continue
+		}
+		if i+2 >= len(words) || words[i+1].split || words[i+1].glob || words[i+2].split || words[i+2].glob {
+			return nil, base + " " + w.text + ": its two values are not known before it runs"
+		}
+		if isPath {
+			reason = a.unreadablePath(base, words[i+2])
+		}
+		if reason != "" {
+			return nil, reason
+		}
+		i += 2
+	}
+	return rest, ""
 }
 
 func (a *analysis) holdOperands(form *readForm, base string, p parsed) string {
@@ -271,10 +318,11 @@ func pureJq(_ *analysis, p parsed) string {
 	if len(p.operands) == 0 || !p.operands[0].fixed() {
 		return "the program is not known before it runs"
 	}
-	for _, word := range []string{"import", "include", "input_filename", "env", "ENV", "$__prog"} {
-		if strings.Contains(p.operands[0].text, word) {
-			return "the program loads other code, or reads the environment"
-		}
+	names := strings.FieldsFunc(p.operands[0].text, func(r rune) bool { return r != '_' && (r|0x20 < 'a' || r|0x20 > 'z') })
+	if slices.ContainsFunc(names, func(n string) bool { return jqForbidden[n] }) {
+		return "the program loads other code, or reads the environment"
 	}
 	return ""
 }
+
+var jqForbidden = fieldSet("import include env ENV input_filename modulemeta get_search_list")

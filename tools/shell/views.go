@@ -301,7 +301,7 @@ func harmlessSetting(s string) bool {
 	return false
 }
 
-// hasField reports whether list, words between spaces, holds s.
+// hasField reports whether list, words between white space, holds s.
 func hasField(list, s string) bool {
 	for len(s) > 0 {
 		i := strings.Index(list, s)
@@ -309,7 +309,7 @@ func hasField(list, s string) bool {
 			return false
 		}
 		end := i + len(s)
-		if (i == 0 || list[i-1] == ' ') && (end == len(list) || list[end] == ' ') {
+		if (i == 0 || list[i-1] <= ' ') && (end == len(list) || list[end] <= ' ') {
 			return true
 		}
 		list = list[end:]

@@ -213,7 +213,7 @@ func (f *folder) param(p *syntax.ParamExp, quoted bool) {
 		f.add(v.text)
 		f.globAt = v.literal + 1
 	default:
-		f.unknown(!numeral(p) && (!quoted || manyWords(p)))
+		f.unknown(!f.a.numeral(p) && (!quoted || manyWords(p)))
 	}
 }
 
@@ -227,10 +227,17 @@ func manyWords(p *syntax.ParamExp) bool {
 	return ok && w.Lit() == "@"
 }
 
-// numeral recognises $?, $# and $$, which are one number each.
-func numeral(p *syntax.ParamExp) bool {
-	return simple(p) && (p.Param.Value == "?" || p.Param.Value == "#" || p.Param.Value == "$") ||
-		p.Length && p.Param != nil && p.Exp == nil && !p.Excl
+// numeral recognises $?, $#, $$, the length of a value, and a variable that the
+// script only gives numbers: each is one word.
+func (a *analysis) numeral(p *syntax.ParamExp) bool {
+	if p.Length {
+		return p.Param != nil && p.Exp == nil && !p.Excl
+	}
+	if !simple(p) {
+		return false
+	}
+	b, bound := a.vars.bound[p.Param.Value]
+	return bound && !b.other && !a.vars.opaque || p.Param.Value == "?" || p.Param.Value == "#" || p.Param.Value == "$"
 }
 
 // plainValue reports whether a value stays one word, and itself, when it is
