@@ -91,6 +91,10 @@ func (s *Supervisor) receive(peer unixsock.Peer, req protocol.ToolsCall, notify 
 // What comes out is the whole truth about the call: profile included, which is
 // the tool's own intersected with the operator's. Nothing has happened yet.
 func (s *Supervisor) check(c *call) (tools.Proposal, error) {
+	if c.req.Defer || c.req.ApprovalID != "" {
+		return tools.Proposal{}, &protocol.Error{Code: protocol.CodeInvalidParams, Field: "params.defer",
+			Message: "deferred approvals are not supported yet", HintText: "call without defer, and wait for the answer"}
+	}
 	args, err := c.req.DecodeArgs()
 	if err != nil {
 		return tools.Proposal{}, &protocol.Error{Code: protocol.CodeInvalidArguments, Message: err.Error()}

@@ -397,6 +397,16 @@ func TestResultsSayWhatEnforcedThem(t *testing.T) {
 	}
 }
 
+// TestDeferIsRefusedByName: an agent that counts on it must not wait unawares.
+func TestDeferIsRefusedByName(t *testing.T) {
+	f := newFixture(t, setup{mode: approval.ApproveAll})
+	_, err := f.Call(context.Background(), self, protocol.ToolsCall{SessionID: f.session, CallID: "c", Tool: "run", Args: json.RawMessage(runTrue), Defer: true}, nil)
+	var e *protocol.Error
+	if !errors.As(err, &e) || e.Code != protocol.CodeInvalidParams || e.Field != "params.defer" {
+		t.Errorf("defer: %v", err)
+	}
+}
+
 // TestProgramsThatCannotRun gives the statuses that a shell gives.
 func TestProgramsThatCannotRun(t *testing.T) {
 	f := newFixture(t, setup{mode: approval.ApproveAll})

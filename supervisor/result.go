@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -121,11 +122,13 @@ func mustJSON(v any) json.RawMessage {
 	return b
 }
 
+// wireDecision names the rule that decided: a standing rule or remembered answer
+// if one did, and else the tool's own.
 func wireDecision(c *call) protocol.Decision {
 	d := c.decision
 	return protocol.Decision{
 		Action: d.Action, Source: string(d.Source), Scope: d.Scope, Reason: d.Reason,
-		Approver: d.Approver, Feedback: d.Feedback, Rule: c.proposal.Rule,
+		Approver: d.Approver, Feedback: d.Feedback, Rule: cmp.Or(d.Rule, c.proposal.Rule),
 	}
 }
 

@@ -129,6 +129,10 @@ func newConfiner(cfg *config.Config, r *running) (confine.Confiner, error, error
 		return b, nil, nil
 	}
 	if cfg.Sandbox.RequireOSSandbox && cfg.Sandbox.OSSandboxFallback == config.FailFast {
+		var u *confine.Unenforceable
+		if errors.As(err, &u) {
+			err = withHint(err, u.Hint)
+		}
 		return nil, nil, withStatus(exitUnavailable, err)
 	}
 	return nil, err, nil

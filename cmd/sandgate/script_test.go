@@ -5,9 +5,11 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,11 +30,14 @@ func TestMain(m *testing.M) {
 // script has
 //
 //	exits CODE COMMAND ARG...   run a command that must end with exactly CODE
-//	waitfor FILE                block until FILE exists: a socket, a marker
+//	waitfor FILE                block until FILE exists: a marker
+//	waitsock SOCKET             block until something answers on SOCKET
+//	[!] process ARG...          block until a process with exactly this command
+//	                            line runs, or until none does
 //	[sandbox]                   this host can build a bubblewrap sandbox
 //	[root]                      the test runs as root
 //
-// and its own HOME, XDG directories and runtime directory below $WORK.
+// and SANDGATE, the path of the command, and its own HOME, XDG directories and runtime directory below $WORK.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
@@ -42,8 +47,10 @@ func TestScript(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":   cmdExits,
-			"waitfor": cmdWaitfor,
+			"exits":    cmdExits,
+			"waitfor":  cmdWaitfor,
+			"waitsock": cmdWaitsock,
+			"process":  cmdProcess,
 		},
 	})
 }
@@ -65,6 +72,11 @@ func setupScript(env *testscript.Env) error {
 		}
 		env.Setenv(name, path)
 	}
+	sandgate, err := exec.LookPath("sandgate") // testscript put it first in PATH
+	if err != nil {
+		return err
+	}
+	env.Setenv("SANDGATE", sandgate)
 	env.Setenv("NO_COLOR", "1")
 	env.Setenv("LC_ALL", "C.UTF-8")
 	return nil
@@ -127,4 +139,42 @@ func cmdWaitfor(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("waitfor %s: %v", args[0], err)
 		}
 	}
+}
+
+// cmdWaitsock connects until somebody accepts.
+func cmdWaitsock(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: waitsock SOCKET")
+	}
+	for deadline := time.Now().Add(waitforLimit); ; time.Sleep(2 * time.Millisecond) {
+		c, err := net.Dial("unix", ts.MkAbs(args[0]))
+		if err == nil {
+			c.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("waitsock: %v", err)
+		}
+	}
+}
+
+// cmdProcess looks at every command line of the host.
+func cmdProcess(ts *testscript.TestScript, neg bool, args []string) {
+	want := strings.Join(args, "\x00") + "\x00"
+	for deadline := time.Now().Add(waitforLimit); ; time.Sleep(2 * time.Millisecond) {
+		if runs(want) != neg {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("process %q: running is %v", args, neg)
+		}
+	}
+}
+
+func runs(cmdline string) bool {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	return slices.ContainsFunc(files, func(f string) bool {
+		b, err := os.ReadFile(f)
+		return err == nil && string(b) == cmdline
+	})
 }
