@@ -55,7 +55,7 @@ func Run(t *testing.T, c confine.Confiner) {
 }
 
 // Profile grants what programs of the host need, and workspace for writing.
-func Profile(t *testing.T, workspace string) sandboxprofile.Profile {
+func Profile(t testing.TB, workspace string) sandboxprofile.Profile {
 	t.Helper()
 	const rx = sandboxprofile.Read | sandboxprofile.Execute
 	p := sandboxprofile.Profile{
