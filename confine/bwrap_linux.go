@@ -71,9 +71,10 @@ func (b *Bwrap) Close() error {
 	return b.init.Close()
 }
 
-// Prepare implements Confiner.
+// Prepare implements Confiner. While bubblewrap builds the mounts, the rules that
+// init will lay on itself are compiled: each takes some milliseconds.
 func (b *Bwrap) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox, error) {
-	args, setup, err := b.compile(p)
+	facts, args, err := mounts(p)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +82,11 @@ func (b *Bwrap) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox,
 	if err != nil {
 		return nil, err
 	}
-	if err := s.setUp(ctx, setup); err != nil {
+	setup, err := b.restrictions(p, facts)
+	if err == nil {
+		err = s.setUp(ctx, setup)
+	}
+	if err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -89,34 +94,38 @@ func (b *Bwrap) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox,
 	return s, nil
 }
 
-// compile turns a profile into everything that the sandbox is built from.
-func (b *Bwrap) compile(p sandboxprofile.Profile) (args []string, setup wire.Setup, err error) {
+// mounts looks at the host and compiles what bubblewrap is told.
+func mounts(p sandboxprofile.Profile) (facts sandboxprofile.Facts, args []string, err error) {
 	if err := p.Validate(); err != nil {
-		return nil, setup, unenforceable("the profile", err)
+		return facts, nil, unenforceable("the profile", err)
 	}
 	if p.Network.Mode == sandboxprofile.NetworkProxied {
-		return nil, setup, &Unenforceable{
+		return facts, nil, &Unenforceable{
 			Part:   "a network allow-list",
 			Reason: "the egress proxy is not part of this version",
 			Hint:   "use `network: none`, or `network: host` if the tool may reach everything",
 		}
 	}
-	facts, err := survey(p)
-	if err != nil {
-		return nil, setup, err
+	if facts, err = survey(p); err != nil {
+		return facts, nil, err
 	}
 	if args, err = bwrap.Compile(p, facts); err != nil {
-		return nil, setup, unenforceable("the mounts", err)
+		return facts, nil, unenforceable("the mounts", err)
 	}
+	return facts, args, nil
+}
+
+// restrictions compiles what init lays on itself.
+func (b *Bwrap) restrictions(p sandboxprofile.Profile, facts sandboxprofile.Facts) (wire.Setup, error) {
 	rules, err := landlock.Compile(p, facts)
 	if err != nil {
-		return nil, setup, unenforceable("the Landlock rules", err)
+		return wire.Setup{}, unenforceable("the Landlock rules", err)
 	}
 	filter, err := b.filter(p.Syscalls)
 	if err != nil {
-		return nil, setup, unenforceable("the system call filter", err)
+		return wire.Setup{}, unenforceable("the system call filter", err)
 	}
-	return args, wire.Setup{Landlock: ruleset(rules, b.abi), Seccomp: filter}, nil
+	return wire.Setup{Landlock: ruleset(rules, b.abi), Seccomp: filter}, nil
 }
 
 func unenforceable(part string, err error) error {

@@ -23,7 +23,9 @@ var minBwrap = [3]int{0, 6, 0}
 
 const installBwrap = "install it: `scripts/bootstrap`, or `apt-get install bubblewrap`"
 
-// findBwrap returns the path of a usable bubblewrap.
+// findBwrap returns the path of bubblewrap. Its version is not asked for, which
+// would cost a third of a sandbox: one that is too old fails on an option that it
+// does not know, and doctor asks.
 func findBwrap(path string) (string, error) {
 	places := bwrapPlaces
 	if path != "" {
@@ -37,24 +39,24 @@ func findBwrap(path string) (string, error) {
 		if info.Mode()&0o022 != 0 {
 			return "", &Unenforceable{Part: "bubblewrap", Reason: fmt.Sprintf("%s can be changed by others (mode %v)", p, info.Mode().Perm()), Hint: "chmod go-w " + p}
 		}
-		return p, checkBwrapVersion(p)
+		return p, nil
 	}
 	return "", &Unenforceable{Part: "bubblewrap", Reason: "not found in " + strings.Join(places, ", "), Hint: installBwrap}
 }
 
-func checkBwrapVersion(path string) error {
+func checkBwrapVersion(path string) ([3]int, error) {
 	v, err := bwrapVersion(path)
 	if err != nil {
-		return &Unenforceable{Part: "bubblewrap", Reason: err.Error(), Hint: installBwrap}
+		return v, &Unenforceable{Part: "bubblewrap", Reason: err.Error(), Hint: installBwrap}
 	}
 	if older(v, minBwrap) {
-		return &Unenforceable{
+		return v, &Unenforceable{
 			Part:   "bubblewrap",
 			Reason: fmt.Sprintf("%s is version %d.%d.%d, at least %d.%d.%d is needed", path, v[0], v[1], v[2], minBwrap[0], minBwrap[1], minBwrap[2]),
 			Hint:   "install a newer bubblewrap",
 		}
 	}
-	return nil
+	return v, nil
 }
 
 func bwrapVersion(path string) (v [3]int, err error) {
@@ -120,8 +122,8 @@ func explainBwrap(text string) error {
 	switch {
 	case strings.Contains(text, "namespace"), strings.Contains(text, "uid map"):
 		u.Part, u.Hint = "user namespaces", usernsRemedy()
-	case strings.Contains(text, "Unknown option"):
-		u.Part, u.Hint = "bubblewrap", "install a newer bubblewrap"
+	case strings.Contains(text, "nknown option"):
+		u.Part, u.Hint = "bubblewrap", fmt.Sprintf("install bubblewrap %d.%d or newer", minBwrap[0], minBwrap[1])
 	}
 	return u
 }

@@ -51,7 +51,8 @@ func probeBwrap(path string) Finding {
 	found, err := findBwrap(path)
 	detail := ""
 	if err == nil {
-		v, _ := bwrapVersion(found)
+		var v [3]int
+		v, err = checkBwrapVersion(found)
 		detail = fmt.Sprintf("%s, version %d.%d.%d", found, v[0], v[1], v[2])
 	}
 	return finding("bubblewrap", detail, true, err)
