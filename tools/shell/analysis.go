@@ -29,6 +29,8 @@ type analysis struct {
 	steps int
 	depth int // of scripts given to shells as an argument
 	over  bool
+	// source is the script being walked.
+	source string
 
 	dirs dirSet
 	// arrived is where the last cd leads if it succeeds.
@@ -84,8 +86,8 @@ func (a *analysis) parsed(src string) {
 		a.ask("not understood as bash: "+err.Error(), "correct the syntax")
 		return
 	}
-	outer := a.vars
-	a.vars = bindings(f)
+	outer, source := a.vars, a.source
+	a.vars, a.source = bindings(f), src
 	a.depth++
 	if a.vars.swallowed {
 		a.ask("a comment that ends in a backslash", "put no backslash at the end of a comment")
@@ -95,7 +97,7 @@ func (a *analysis) parsed(src string) {
 		a.top(s)
 	}
 	a.depth--
-	a.vars = outer
+	a.vars, a.source = outer, source
 }
 
 // sameParse reports whether two scripts are the same to the parser.

@@ -108,9 +108,7 @@ func (a *analysis) command(c syntax.Command, in stdin) {
 	case *syntax.ArithmCmd:
 		a.arithmetic(c.X)
 	case *syntax.LetClause:
-		for _, x := range c.Exprs {
-			a.arithmetic(x)
-		}
+		a.let(c)
 	case *syntax.TestClause:
 		a.test(c.X)
 	case *syntax.DeclClause:
@@ -124,6 +122,20 @@ func (a *analysis) command(c syntax.Command, in stdin) {
 		a.stmt(c.Stmt)
 	default:
 		a.ask("syntax that is not analysed", "use simpler syntax")
+	}
+}
+
+// let walks the words of let. The parser reads "let x=1&&rm" as one expression,
+// and bash, for which let is a command like others, as two commands.
+func (a *analysis) let(c *syntax.LetClause) {
+	for _, x := range c.Exprs {
+		a.arithmetic(x)
+	}
+	from, to := int(c.Pos().Offset()), int(c.End().Offset())
+	if text := a.source[min(from, len(a.source)):min(to, len(a.source))]; strings.ContainsAny(text, "&|;<>()\n") {
+		a.ask("let with an operator that ends the command", "use $((...))")
+		_, words, _ := strings.Cut(text, "let")
+		a.parsed(": " + words) // rules that deny see what bash makes of it
 	}
 }
 

@@ -112,7 +112,7 @@ func hasBrace(w *syntax.Word) bool {
 // fold computes one word after brace expansion.
 func (a *analysis) fold(w *syntax.Word) word {
 	if len(w.Parts) == 1 { // the common case costs no builder
-		if l, ok := w.Parts[0].(*syntax.Lit); ok && !strings.ContainsAny(l.Value, "\\*?[~") {
+		if l, ok := w.Parts[0].(*syntax.Lit); ok && !strings.ContainsAny(l.Value, "\\*?[~(") {
 			return fixedWord(l.Value)
 		}
 	}
@@ -250,8 +250,12 @@ func plainValue(s string) bool {
 }
 
 // literal adds unquoted text, or text in double quotes, where a backslash
-// protects fewer characters.
+// protects fewer characters. Inside ${...} the parser takes <(...) for text, and
+// bash runs it.
 func (f *folder) literal(s string, quoted bool) {
+	if strings.Contains(s, "<(") || strings.Contains(s, ">(") {
+		f.a.ask("a process substitution where it is easily missed", "run the command on its own")
+	}
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		switch {
