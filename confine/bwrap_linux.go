@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -78,10 +79,15 @@ func (b *Bwrap) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox,
 	if err != nil {
 		return nil, err
 	}
+	return b.build(ctx, p, facts, args)
+}
+
+func (b *Bwrap) build(ctx context.Context, p sandboxprofile.Profile, facts sandboxprofile.Facts, args []string) (*bwrapSandbox, error) {
 	s, err := b.launch(p, args)
 	if err != nil {
 		return nil, err
 	}
+	s.facts = facts
 	setup, err := b.restrictions(p, facts)
 	if err == nil {
 		err = s.setUp(ctx, setup)
@@ -125,7 +131,14 @@ func (b *Bwrap) restrictions(p sandboxprofile.Profile, facts sandboxprofile.Fact
 	if err != nil {
 		return wire.Setup{}, unenforceable("the system call filter", err)
 	}
-	return wire.Setup{Landlock: ruleset(rules, b.abi), Seccomp: filter}, nil
+	return wire.Setup{Landlock: ruleset(rules, b.abi), Seccomp: filter, Unshared: unshared(p)}, nil
+}
+
+// unshared are the scratch directories that do not outlive a call. A start-up
+// file or a git configuration that one call leaves in HOME would decide what the
+// next one runs.
+func unshared(p sandboxprofile.Profile) []string {
+	return slices.DeleteFunc(slices.Clone(p.Scratch), func(dir string) bool { return dir == "/tmp" || dir == "/var/tmp" })
 }
 
 func unenforceable(part string, err error) error {

@@ -30,6 +30,7 @@ const (
 // bwrapSandbox is one bubblewrap with our init in it.
 type bwrapSandbox struct {
 	profile  sandboxprofile.Profile
+	facts    sandboxprofile.Facts // of the host when it was built
 	enforced Enforced
 	cmd      *exec.Cmd
 	conn     *net.UnixConn
@@ -37,6 +38,9 @@ type bwrapSandbox struct {
 	said     *tail // standard error of bubblewrap and of init
 
 	running sync.Mutex // one action at a time
+	// spoiled is set when the sandbox is no longer as it was built: an action left
+	// something that the next could see, or the sandbox failed.
+	spoiled atomic.Bool
 	closing sync.Once
 	closed  chan struct{}
 }
@@ -99,25 +103,39 @@ func (s *bwrapSandbox) Enforced() Enforced { return s.enforced }
 
 // Run implements Sandbox.
 func (s *bwrapSandbox) Run(ctx context.Context, a sandboxprofile.Action, std Stdio) (Result, error) {
+	return s.run(ctx, s.profile, a, std)
+}
+
+// run does a with the limits and the environment of p, whose shape is that of
+// the sandbox.
+func (s *bwrapSandbox) run(ctx context.Context, p sandboxprofile.Profile, a sandboxprofile.Action, std Stdio) (Result, error) {
 	s.running.Lock()
 	defer s.running.Unlock()
+	r, err := s.perform(ctx, p, a, std)
+	if err != nil {
+		s.spoiled.Store(true)
+	}
+	return r, err
+}
+
+func (s *bwrapSandbox) perform(ctx context.Context, profile sandboxprofile.Profile, a sandboxprofile.Action, std Stdio) (Result, error) {
 	if a.Kind != sandboxprofile.Exec {
-		return s.exchange(ctx, wire.Run{Action: a}, nil, nil)
+		return s.exchange(ctx, wire.Run{Action: a}, profile.Limits.Wall, nil, nil)
 	}
 	if a.Exec == nil {
 		return Result{}, errors.New("confine: an exec action without a program")
 	}
 	program := *a.Exec
-	program.Env = permitted(s.profile.Env, program.Env)
+	program.Env = permitted(profile.Env, program.Env)
 	a.Exec = &program
 
 	over := make(chan struct{}, 1)
-	p, err := newPlumbing(std, s.profile.Limits.Output, over)
+	p, err := newPlumbing(std, profile.Limits.Output, over)
 	if err != nil {
 		return Result{}, err
 	}
 	defer p.close()
-	res, err := s.exchange(ctx, wire.Run{Action: a, Limits: rlimits(s.profile.Limits)}, p, over)
+	res, err := s.exchange(ctx, wire.Run{Action: a, Limits: rlimits(profile.Limits)}, profile.Limits.Wall, p, over)
 	if err == nil {
 		p.wait() // every writer is dead: the readers reach end of file
 	}
@@ -127,20 +145,20 @@ func (s *bwrapSandbox) Run(ctx context.Context, a sandboxprofile.Action, std Std
 
 // exchange sends one action and waits for its end, signalling it when its time,
 // its output or its caller's patience is used up.
-func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, p *plumbing, over <-chan struct{}) (Result, error) {
+func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, limit time.Duration, p *plumbing, over <-chan struct{}) (Result, error) {
 	if err := s.send(wire.Frame{Run: &run}, p.childFiles()); err != nil {
 		return Result{}, fmt.Errorf("confine: start action: %w", err)
 	}
 	p.closeChildFiles()
-	wall := newTimer(s.profile.Limits.Wall)
+	wall := newTimer(limit)
 	defer wall.Stop()
 	var (
 		cause   = Exited
 		stop    = ctx.Done()
-		limit   = wall.C
+		expired = wall.C
 		harder  <-chan time.Time
 		giveUp  <-chan time.Time
-		end     = func(c Cause) { cause, stop, limit, over = c, nil, nil, nil }
+		end     = func(c Cause) { cause, stop, expired, over = c, nil, nil, nil }
 		signal  = func(n unix.Signal) { _ = s.send(wire.Frame{Signal: &wire.Signal{Number: int(n)}}, nil) }
 		killNow = func() { signal(unix.SIGKILL); giveUp = time.After(killGrace) }
 	)
@@ -151,8 +169,11 @@ func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, p *plumbing, 
 				s.stop()
 				return Result{}, fmt.Errorf("confine: the sandbox died during the action: %s", s.lastWords(r.err))
 			}
+			if r.frame.Done.Spoiled {
+				s.spoiled.Store(true)
+			}
 			return result(*r.frame.Done, cause), nil
-		case <-limit:
+		case <-expired:
 			end(TimedOut)
 			signal(unix.SIGTERM)
 			harder = time.After(termGrace)

@@ -49,7 +49,7 @@ func (s *Supervisor) perform(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	box, err := s.confine(ctx, plan)
+	box, err := s.confine(ctx, c, plan)
 	if err != nil {
 		return err
 	}
@@ -177,12 +177,12 @@ func drift(err error) error {
 	}
 }
 
-// confine builds a sandbox for the plan's profile, and no other.
-func (s *Supervisor) confine(ctx context.Context, plan tools.Plan) (confine.Sandbox, error) {
+// confine gives a sandbox for the plan's profile, and no other.
+func (s *Supervisor) confine(ctx context.Context, c *call, plan tools.Plan) (confine.Sandbox, error) {
 	if err := s.refuseUnconfined(); err != nil {
 		return nil, err
 	}
-	return s.cfg.Confiner.Prepare(ctx, plan.Profile)
+	return c.session.confiner.Prepare(ctx, plan.Profile)
 }
 
 // run does the action and streams what it writes.

@@ -35,8 +35,17 @@ type Config struct {
 	// every call is refused with it.
 	Confiner   confine.Confiner
 	Unconfined error
+	// SessionConfiner makes the confiner of one session, which is closed with it;
+	// nil means that every session uses Confiner.
+	SessionConfiner func() SessionConfiner
 	// Warnings are said in status and in every result.
 	Warnings []string
+}
+
+// A SessionConfiner keeps sandboxes for one session and no other.
+type SessionConfiner interface {
+	confine.Confiner
+	io.Closer
 }
 
 // A Supervisor takes calls. Make one with New.
@@ -110,11 +119,15 @@ type session struct {
 	ctx      context.Context
 	end      context.CancelCauseFunc
 
+	confiner confine.Confiner
+	done     func() // closes the confiner
+
 	// stdin and sink replace the socket's streams for a program that runs in
 	// front of a person (`sandgate run`); nil otherwise.
 	stdin io.Reader
 	sink  *Streams
 
+	calls   sync.WaitGroup
 	mu      sync.Mutex
 	counts  protocol.SessionClosed
 	running int
@@ -170,6 +183,11 @@ func (s *Supervisor) openSession(peer unixsock.Peer, p protocol.SessionOpen, str
 	if streams != nil {
 		x.stdin = streams.Stdin
 	}
+	x.confiner, x.done = s.cfg.Confiner, func() {}
+	if s.cfg.Confiner != nil && s.cfg.SessionConfiner != nil {
+		own := s.cfg.SessionConfiner()
+		x.confiner, x.done = own, func() { _ = own.Close() } // ends processes; nothing is left to report
+	}
 	x.ctx, x.end = context.WithCancelCause(context.Background())
 	err := s.append(x.ctx, audit.Record{
 		Kind: audit.KindSession, Session: string(x.id), Peer: auditPeer(peer), Agent: x.agent,
@@ -211,6 +229,8 @@ func (s *Supervisor) CloseSession(id protocol.SessionID) (protocol.SessionClosed
 	}
 	x.end(errSessionClosed)
 	s.cfg.Approvals.CloseSession(string(id))
+	x.calls.Wait() // each sees the end of the session; then no sandbox is in use
+	x.done()
 	x.mu.Lock()
 	counts := x.counts
 	x.mu.Unlock()
@@ -238,6 +258,7 @@ func (s *Supervisor) register(c *call) error {
 	}
 	c.session = x
 	s.running.Add(1)
+	x.calls.Add(1)
 	s.total.Add(1)
 	x.mu.Lock()
 	x.running++
@@ -250,6 +271,7 @@ func (s *Supervisor) release(c *call) {
 	c.session.mu.Lock()
 	c.session.running--
 	c.session.mu.Unlock()
+	c.session.calls.Done()
 	s.running.Done()
 }
 

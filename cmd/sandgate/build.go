@@ -99,7 +99,7 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 	for _, n := range cfg.Notices {
 		warnings = append(warnings, n.String())
 	}
-	sup, err := supervisor.New(supervisor.Config{
+	sc := supervisor.Config{
 		Version:    version,
 		ConfigFile: cfg.File,
 		Tools:      registry,
@@ -107,10 +107,14 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 		Mode:       mode,
 		Log:        log,
 		Operator:   operator,
-		Confiner:   confiner,
 		Unconfined: unconfined,
 		Warnings:   slices.Concat(o.warnings, warnings),
-	})
+	}
+	if confiner != nil {
+		sc.Confiner = confiner
+		sc.SessionConfiner = func() supervisor.SessionConfiner { return confine.NewCells(confiner) }
+	}
+	sup, err := supervisor.New(sc)
 	if err != nil {
 		return nil, withStatus(exitInternal, err)
 	}
@@ -122,7 +126,7 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 // newConfiner gives the backend, or why there is none. With require_os_sandbox
 // and fail_fast the lack of one is an error; with refuse_tools, and with
 // require_os_sandbox false, the supervisor starts and every tool is refused.
-func newConfiner(cfg *config.Config, r *running) (confine.Confiner, error, error) {
+func newConfiner(cfg *config.Config, r *running) (*confine.Bwrap, error, error) {
 	b, err := confine.NewBwrap("")
 	if err == nil {
 		r.close = append(r.close, b.Close)
@@ -215,27 +219,46 @@ func without(p sandboxprofile.Profile, own map[string]sandboxprofile.Rights) san
 	return p
 }
 
-// newTools builds every tool that cfg describes. None of them reaches own.
-func newTools(cfg *config.Config, own map[string]sandboxprofile.Rights) (*tools.Registry, []string, error) {
+// derived is what the configuration's tools run under, before the operator's
+// profile narrows it.
+type derived struct {
+	needs           sandboxprofile.Needs
+	files, programs sandboxprofile.Profile
+	warnings        []string
+}
+
+func derive(cfg *config.Config, own map[string]sandboxprofile.Rights) (derived, error) {
 	needs, err := deriveNeeds(cfg)
 	if err != nil {
-		return nil, nil, withStatus(exitUsage, err)
+		return derived{}, withStatus(exitUsage, err)
 	}
-	paths := toolPaths(cfg, needs)
-	list := files.New(files.Config{Paths: paths, Profile: without(sandboxprofile.Derive(needs), own)})
-
 	narrow, warnings := forPrograms(cfg, needs)
-	profile := without(sandboxprofile.Derive(narrow), own)
-	env := programEnv(cfg, needs.Home, profile)
+	return derived{
+		needs:    needs,
+		files:    without(sandboxprofile.Derive(needs), own),
+		programs: without(sandboxprofile.Derive(narrow), own),
+		warnings: warnings,
+	}, nil
+}
+
+// newTools builds every tool that cfg describes. None of them reaches own.
+func newTools(cfg *config.Config, own map[string]sandboxprofile.Rights) (*tools.Registry, []string, error) {
+	d, err := derive(cfg, own)
+	if err != nil {
+		return nil, nil, err
+	}
+	paths := toolPaths(cfg, d.needs)
+	list := files.New(files.Config{Paths: paths, Profile: d.files})
+	env := programEnv(cfg, d.needs.Home, d.programs)
 	sh, err := shell.New(shell.Config{
-		Default: shell.Default(cfg.Shell.Default), Rules: shellRules(cfg.Shell.Rules), Paths: paths, Profile: profile, Env: env,
+		Default: shell.Default(cfg.Shell.Default), Rules: shellRules(cfg.Shell.Rules), Paths: paths, Profile: d.programs, Env: env,
 	})
 	if err != nil {
 		return nil, nil, withStatus(exitUsage, err)
 	}
-	run := program.New(program.Config{Paths: paths, Profile: profile, Env: env})
+	run := program.New(program.Config{Paths: paths, Profile: d.programs, Env: env})
 	registry, err := tools.NewRegistry(append(list, sh, run)...)
-	return registry, warnings, err
+	return registry, d.warnings, err
 }
 
 func shellRules(rules []config.Rule) []shell.Rule {

@@ -30,7 +30,7 @@ as examples.`,
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newProfileListCmd(a), newProfileShowCmd(a), newProfileCompileCmd(a))
+	c.AddCommand(newProfileListCmd(a), newProfileShowCmd(a), newProfileDeriveCmd(a), newProfileCompileCmd(a))
 	return c
 }
 

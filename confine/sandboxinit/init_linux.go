@@ -47,16 +47,17 @@ func serve(ctl *control) error {
 	if step, err := restrict(f.Setup); err != nil {
 		return ctl.send(wire.Frame{Failed: &wire.Failed{Step: step, Error: err.Error()}})
 	}
+	in := incoming{requests: make(chan request), signals: make(chan unix.Signal)}
+	w := worker{signals: in.signals, clean: inspect(f.Setup.Unshared)}
 	if err := ctl.send(wire.Frame{Ready: &wire.Ready{}}); err != nil {
 		return err
 	}
-	in := incoming{requests: make(chan request), signals: make(chan unix.Signal)}
 	go in.read(ctl)
 	for {
 		select {
 		case r := <-in.requests:
 			start := time.Now()
-			done := perform(r.run, r.fds, in.signals)
+			done := w.perform(r.run, r.fds)
 			done.Duration = time.Since(start)
 			if err := ctl.send(wire.Frame{Done: &done}); err != nil {
 				return err

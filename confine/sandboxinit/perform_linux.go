@@ -7,12 +7,18 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
+// A worker performs actions, one at a time.
+type worker struct {
+	signals <-chan unix.Signal // to pass on to the action that runs
+	clean   cleanliness
+}
+
 // perform does one action and returns when no other process is left.
-func perform(r wire.Run, fds []int, signals <-chan unix.Signal) wire.Done {
+func (w worker) perform(r wire.Run, fds []int) wire.Done {
 	defer closeAll(fds)
 	switch {
 	case r.Action.Kind == sandboxprofile.Exec && r.Action.Exec != nil && len(fds) == 3:
-		return runProgram(*r.Action.Exec, r.Limits, [3]int(fds), signals)
+		return w.runProgram(*r.Action.Exec, r.Limits, [3]int(fds))
 	case r.Action.Kind == sandboxprofile.ReadFile && r.Action.File != nil:
 		return readFile(*r.Action.File)
 	case r.Action.Kind == sandboxprofile.WriteFile && r.Action.File != nil:
@@ -22,23 +28,23 @@ func perform(r wire.Run, fds []int, signals <-chan unix.Signal) wire.Done {
 	}
 }
 
-func runProgram(p sandboxprofile.Program, l wire.Rlimits, fds [3]int, signals <-chan unix.Signal) wire.Done {
+func (w worker) runProgram(p sandboxprofile.Program, l wire.Rlimits, fds [3]int) wire.Done {
 	pid, op, errno := start(p, l, fds)
 	if errno != 0 {
 		killAll()
-		return wire.Done{Op: op, Errno: int(errno)}
+		return wire.Done{Op: op, Errno: int(errno), Spoiled: w.clean.spoiled()}
 	}
 	closeAll(fds[:]) // so that the confiner reads end of file when the last writer dies
 	ended := make(chan unix.WaitStatus, 1)
 	go func() { ended <- reapUntil(pid) }()
 	for {
 		select {
-		case n := <-signals:
+		case n := <-w.signals:
 			// -1 is every process that we may signal except ourselves, kill(2).
 			_ = unix.Kill(-1, n)
 		case status := <-ended:
 			killAll()
-			return wire.Done{Status: int(status)}
+			return wire.Done{Status: int(status), Spoiled: w.clean.spoiled()}
 		}
 	}
 }

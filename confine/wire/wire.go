@@ -43,6 +43,9 @@ type Setup struct {
 	Landlock Landlock `json:"landlock"`
 	// Seccomp is an array of struct sock_filter in native byte order.
 	Seccomp []byte `json:"seccomp"`
+	// Unshared are scratch directories that one action must not find another's
+	// files in: HOME, but not the session's /tmp.
+	Unshared []string `json:"unshared,omitempty"`
 }
 
 // Landlock is a ruleset of landlock(7). Init hands it to the kernel as it is and
@@ -98,6 +101,9 @@ type Done struct {
 	Status int    `json:"status"`       // as from wait4(2)
 
 	Duration time.Duration `json:"duration"`
+	// Spoiled says that the action left something outside its writable paths that
+	// the next one in this sandbox could see. The sandbox must not serve another.
+	Spoiled bool `json:"spoiled,omitempty"`
 
 	Content   []byte `json:"content,omitempty"`
 	Size      int64  `json:"size,omitempty"`

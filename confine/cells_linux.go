@@ -1,0 +1,173 @@
+package confine
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// cellIdle is how long a cell waits for its next call. It is long enough for a
+// model to think, and short enough that a forgotten session costs nothing.
+const cellIdle = 10 * time.Minute
+
+// maxIdleCells bounds the cells of one session that wait. More calls than this
+// at once get cells of their own, which go when they are done.
+const maxIdleCells = 4
+
+// Cells is a Confiner for one session that keeps its sandboxes standing between
+// calls: a call then pays for one fork and exec, and not for building a sandbox.
+// A cell serves one profile shape (Profile.Key) and one call at a time. It is
+// thrown away when a call left something in it that the next could see, when its
+// mounts no longer fit the host, after any failure, and when it has been idle.
+type Cells struct {
+	inner *Bwrap
+
+	mu     sync.Mutex
+	idle   map[string][]*cell // by key, the last used at the end
+	closed bool
+}
+
+// A cell is a standing sandbox that waits.
+type cell struct {
+	key   string
+	box   *bwrapSandbox
+	timer *time.Timer
+}
+
+// NewCells makes the cells of one session. b outlives them.
+func NewCells(b *Bwrap) *Cells {
+	return &Cells{inner: b, idle: map[string][]*cell{}}
+}
+
+// Name implements Confiner.
+func (c *Cells) Name() string { return c.inner.Name() }
+
+// Prepare implements Confiner: with a cell that stands if there is one, and else
+// with one that is built now.
+func (c *Cells) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox, error) {
+	if p.Fresh {
+		return c.inner.Prepare(ctx, p)
+	}
+	facts, args, err := mounts(p)
+	if err != nil {
+		return nil, err
+	}
+	key := p.Key()
+	for {
+		box := c.take(key)
+		if box == nil {
+			break
+		}
+		// The survey is made anew for each call: a file that has appeared and must
+		// be hidden, or a repository with hooks, is not covered by the old mounts.
+		if sameFacts(box.facts, facts) {
+			return &lease{cells: c, key: key, box: box, profile: p}, nil
+		}
+		box.Close()
+	}
+	box, err := c.inner.build(ctx, p, facts, args)
+	if err != nil {
+		return nil, err
+	}
+	return &lease{cells: c, key: key, box: box, profile: p}, nil
+}
+
+func sameFacts(a, b sandboxprofile.Facts) bool {
+	return maps.Equal(a.Kinds, b.Kinds) && maps.Equal(a.Links, b.Links) && slices.Equal(a.Masks, b.Masks)
+}
+
+// take removes the cell that was used last.
+func (c *Cells) take(key string) *bwrapSandbox {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	waiting := c.idle[key]
+	if len(waiting) == 0 {
+		return nil
+	}
+	last := waiting[len(waiting)-1]
+	c.idle[key] = waiting[:len(waiting)-1]
+	last.timer.Stop()
+	return last.box
+}
+
+// give lets a cell wait for its next call.
+func (c *Cells) give(key string, box *bwrapSandbox) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.waiting() >= maxIdleCells {
+		go box.Close()
+		return
+	}
+	x := &cell{key: key, box: box}
+	x.timer = time.AfterFunc(cellIdle, func() { c.expire(x) })
+	c.idle[key] = append(c.idle[key], x)
+}
+
+func (c *Cells) waiting() int {
+	n := 0
+	for _, list := range c.idle {
+		n += len(list)
+	}
+	return n
+}
+
+func (c *Cells) expire(x *cell) {
+	c.mu.Lock()
+	i := slices.Index(c.idle[x.key], x)
+	if i >= 0 {
+		c.idle[x.key] = slices.Delete(c.idle[x.key], i, i+1)
+	}
+	c.mu.Unlock()
+	if i >= 0 {
+		x.box.Close()
+	}
+}
+
+// Close ends every cell that waits; those in use end with their call.
+func (c *Cells) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	idle := c.idle
+	c.idle = map[string][]*cell{}
+	c.mu.Unlock()
+	for _, list := range idle {
+		for _, x := range list {
+			x.timer.Stop()
+			x.box.Close()
+		}
+	}
+	return nil
+}
+
+// A lease is one call's use of a cell.
+type lease struct {
+	cells   *Cells
+	key     string
+	box     *bwrapSandbox
+	profile sandboxprofile.Profile // of this call: limits and environment may differ
+	once    sync.Once
+}
+
+// Run implements Sandbox.
+func (l *lease) Run(ctx context.Context, a sandboxprofile.Action, s Stdio) (Result, error) {
+	return l.box.run(ctx, l.profile, a, s)
+}
+
+// Enforced implements Sandbox.
+func (l *lease) Enforced() Enforced { return l.box.enforced }
+
+// Close gives the cell back, or ends it if it is not as it was.
+func (l *lease) Close() error {
+	l.once.Do(func() {
+		if l.box.spoiled.Load() {
+			l.box.Close()
+			return
+		}
+		l.cells.give(l.key, l.box)
+	})
+	return nil
+}
