@@ -344,10 +344,13 @@ func network(n config.Network) sandboxprofile.Network {
 	}
 }
 
+// maxScratch bounds each private directory: it lies in memory.
+const maxScratch = 1 << 30
+
 func limits(l config.Limits) sandboxprofile.Limits {
 	return sandboxprofile.Limits{
 		Wall: l.Timeout, CPU: l.CPU, Memory: int64(l.Memory), Pids: l.Pids, FileSize: int64(l.FileSize),
-		OpenFiles: l.OpenFiles, Output: int64(l.Output), Scratch: int64(l.FileSize),
+		OpenFiles: l.OpenFiles, Output: int64(l.Output), Scratch: min(int64(l.FileSize), maxScratch),
 	}
 }
 
