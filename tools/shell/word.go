@@ -253,7 +253,7 @@ func plainValue(s string) bool {
 // protects fewer characters. Inside ${...} the parser takes <(...) for text, and
 // bash runs it.
 func (f *folder) literal(s string, quoted bool) {
-	if strings.Contains(s, "<(") || strings.Contains(s, ">(") {
+	if !quoted && (strings.Contains(s, "<(") || strings.Contains(s, ">(")) {
 		f.a.ask("a process substitution where it is easily missed", "run the command on its own")
 	}
 	for i := 0; i < len(s); i++ {
