@@ -91,6 +91,8 @@ var forbidden = []arrow{
 		"it sees the interface Confiner, not a backend"},
 	{"supervisor/config", []string{ours}, []string{"supervisor/config/...", "approval", "sandboxprofile", "profiles", "tools/...", "internal/..."},
 		"loading a file reads and checks; it wires nothing"},
+	{"supervisor/store", []string{ours}, []string{"approval", "internal/..."},
+		"it keeps what was answered and decides nothing"},
 
 	{"client/...", []string{ours}, []string{"client/...", "protocol", "approval", "internal/unixsock"},
 		"an agent runtime links it: whoever may only ask carries no code that can do"},

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor"
 	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/supervisor/store"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/files"
 	"github.com/sandgate/sandgate/tools/program"
@@ -80,6 +82,10 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 	if err != nil {
 		return nil, err
 	}
+	answers, err := openAnswers(cfg, r) // before the tools, for the same reason
+	if err != nil {
+		return nil, err
+	}
 	own, err := ownPaths(cfg, log.Path())
 	if err != nil {
 		return nil, err
@@ -103,7 +109,7 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 		Version:    version,
 		ConfigFile: cfg.File,
 		Tools:      registry,
-		Approvals:  newController(cfg, mode, o.prompter),
+		Approvals:  newController(cfg, mode, o.prompter, answers),
 		Mode:       mode,
 		Log:        log,
 		Operator:   operator,
@@ -142,15 +148,33 @@ func newConfiner(cfg *config.Config, r *running) (*confine.Bwrap, error, error) 
 	return nil, err, nil
 }
 
-func newController(cfg *config.Config, mode approval.Mode, p approval.Prompter) *approval.Controller {
+func newController(cfg *config.Config, mode approval.Mode, p approval.Prompter, answers approval.Store) *approval.Controller {
 	return approval.NewController(approval.Options{
 		Mode:       mode,
 		Timeout:    cfg.Approval.Timeout,
 		NoApprover: approval.NoApprover(cfg.Approval.NoApprover),
 		DenyCache:  cfg.Approval.DenyCache,
 		Prompter:   p,
+		Store:      answers,
 		Normalize:  norm.NFC.String,
 	})
+}
+
+// openAnswers opens what people have answered for good. nil keeps that in memory.
+func openAnswers(cfg *config.Config, r *running) (approval.Store, error) {
+	if cfg.Approval.Store != config.StoreBbolt {
+		return nil, nil
+	}
+	path, err := store.DefaultPath()
+	if err != nil {
+		return nil, withStatus(exitInternal, err)
+	}
+	s, err := store.Open(path)
+	if err != nil {
+		return nil, withStatus(exitInternal, err)
+	}
+	r.close = append(r.close, s.Close)
+	return s, nil
 }
 
 func openLog(cfg *config.Config, r *running) (*audit.Log, error) {
@@ -205,7 +229,35 @@ func ownPaths(cfg *config.Config, log string) (map[string]sandboxprofile.Rights,
 		}
 	}
 	own[dir] = 0
-	return own, nil
+	return own, ownAnswers(cfg, own)
+}
+
+// ownAnswers adds the directory of the remembered answers, which is another than
+// that of the log if audit.path is set. A tool that could write there would
+// answer for the operator.
+func ownAnswers(cfg *config.Config, own map[string]sandboxprofile.Rights) error {
+	if cfg.Approval.Store != config.StoreBbolt {
+		return nil
+	}
+	path, err := store.DefaultPath()
+	if err != nil {
+		return withStatus(exitInternal, err)
+	}
+	dir, err := resolved(filepath.Dir(path))
+	if errors.Is(err, fs.ErrNotExist) { // `profile derive` makes none, and there is nothing to keep yet
+		return nil
+	}
+	if err != nil {
+		return withStatus(exitInternal, err)
+	}
+	for _, p := range cfg.Sandbox.Paths {
+		if sandboxprofile.Contains(dir, p.Root) {
+			err := fmt.Errorf("the remembered answers %s share their directory with sandbox.paths.%s (%s)", path, p.Name, p.Root)
+			return withHint(usageError(err), "set XDG_STATE_HOME to another directory, or approval.store to memory")
+		}
+	}
+	own[dir] = 0
+	return nil
 }
 
 // without takes rights away from p at the given paths, where it has more.

@@ -20,7 +20,6 @@ func notYet() []unsupported {
 		{"shell.network", func(c *Config) bool { return c.Shell.Network.Mode == NetworkAllow }},
 		{"shell.rules[].network", always},
 		{"shell.rules[].limits", always},
-		{"approval.store", func(c *Config) bool { return c.Approval.Store == StoreBbolt }},
 	}
 }
 
