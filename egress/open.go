@@ -1,0 +1,124 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// open is the one way to a server:
+//
+//	lists -> (operator) -> resolve -> check addresses -> dial what was checked
+//
+// The order is the guarantee. A name that is not allowed is never looked up, since
+// the lookup alone would carry data out in its labels; and the address that was
+// checked is the one that is dialled, so a second DNS answer changes nothing.
+func (c *client) open(ctx context.Context, a *attempt, t Target) (*stream, error) {
+	a.event.Host, a.event.Port = t.Host.String(), t.Port
+	if err := c.permit(ctx, a, t); err != nil {
+		return nil, err
+	}
+	a.event.Decision = Allow
+	soon, cancel := context.WithTimeout(ctx, c.cfg.Limits.Dial)
+	defer cancel()
+	addrs, err := c.addresses(soon, t)
+	if err != nil {
+		return nil, err
+	}
+	up, err := c.dial(soon, a, t, addrs)
+	if err != nil {
+		return nil, err
+	}
+	up.forget = context.AfterFunc(ctx, func() { up.Conn.Close() })
+	return up, nil
+}
+
+// permit decides by the lists, and by the operator where they say nothing.
+func (c *client) permit(ctx context.Context, a *attempt, t Target) error {
+	if c.spent.Load() >= c.cfg.Limits.Bytes {
+		return refuse(ReasonLimit, t, "%w", errBudget)
+	}
+	v, rule := c.policy.decide(t)
+	a.event.Rule = rule
+	switch v {
+	case allowed:
+		return nil
+	case denied:
+		return refuse(ReasonDenied, t, "denied by the rule %s", rule)
+	}
+	if t.Host.IsAddr() {
+		// No answer opens a special address, so there is no point in asking.
+		if err := c.checkAddress(t.Host.addr, t.Port); err != nil {
+			return c.withHint(refuse(ReasonAddress, t, "%w", err))
+		}
+	}
+	if c.cfg.Ask == nil {
+		return c.withHint(refuse(ReasonUnlisted, t, "not on the list of allowed hosts, and there is nobody to ask"))
+	}
+	a.event.Rule = "asked"
+	return c.ask(ctx, Request{Identity: c.who, Target: t, Protocol: a.event.Protocol})
+}
+
+// withHint tells what would be allowed: a model that knows stops guessing.
+func (s *Server) withHint(r *Refusal) *Refusal {
+	r.Hint = "allowed: " + s.policy.describe() + " (ports 80 and 443 where none is written)"
+	return r
+}
+
+// addresses returns where t may be dialled: what its name leads to, less what the
+// check refuses. An attacker's name with one good and one bad address gains nothing.
+func (c *client) addresses(ctx context.Context, t Target) ([]netip.Addr, error) {
+	found := []netip.Addr{t.Host.addr}
+	if !t.Host.IsAddr() {
+		var err error
+		if found, err = c.cfg.Resolver.LookupNetIP(ctx, "ip", t.Host.name+"."); err != nil {
+			return nil, refuse(ReasonUnreachable, t, "name lookup: %w", err)
+		}
+	}
+	var good []netip.Addr
+	var errs []error
+	for _, addr := range found {
+		if err := c.checkAddress(addr, t.Port); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		good = append(good, addr.Unmap())
+	}
+	if len(good) == 0 && len(errs) == 0 {
+		return nil, refuse(ReasonUnreachable, t, "the name has no address")
+	}
+	if len(good) == 0 {
+		r := refuse(ReasonAddress, t, "%w", errors.Join(errs...))
+		r.Hint = "an operator can list the address itself, with its port"
+		return nil, r
+	}
+	return good, nil
+}
+
+// dial tries the addresses in turn, each with its share of the time that is left.
+func (c *client) dial(ctx context.Context, a *attempt, t Target, addrs []netip.Addr) (*stream, error) {
+	var errs []error
+	for i, addr := range addrs {
+		ap := netip.AddrPortFrom(addr, t.Port)
+		conn, err := c.dialOne(ctx, ap, len(addrs)-i)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		a.event.Address = ap
+		a.meter = newMeter(c.Server)
+		up := newStream(conn, c.cfg.Limits.Idle, c.conn.activity)
+		up.meter = a.meter
+		return up, nil
+	}
+	return nil, refuse(ReasonUnreachable, t, "%w", errors.Join(errs...))
+}
+
+func (c *client) dialOne(ctx context.Context, ap netip.AddrPort, left int) (net.Conn, error) {
+	deadline, _ := ctx.Deadline()
+	ctx, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(left))
+	defer cancel()
+	return c.cfg.Dialer.DialContext(ctx, "tcp", ap.String())
+}

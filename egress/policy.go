@@ -1,0 +1,98 @@
+package egress
+
+import (
+	"errors"
+	"slices"
+	"strings"
+)
+
+// A policy is what may be reached: not denied, and matched by at least one rule of
+// every allow list. The zero policy, and one without any list, allows nothing.
+type policy struct {
+	allow [][]Rule
+	deny  []Rule
+}
+
+func newPolicy(allow [][]string, deny []string) (policy, error) {
+	var p policy
+	var errs []error
+	for _, texts := range allow {
+		list, err := parseRules(texts, ParseRule)
+		errs = append(errs, err)
+		p.allow = append(p.allow, list)
+	}
+	list, err := parseRules(deny, ParseDenyRule)
+	p.deny = list
+	return p, errors.Join(append(errs, err)...)
+}
+
+func parseRules(texts []string, parse func(string) (Rule, error)) ([]Rule, error) {
+	var rules []Rule
+	var errs []error
+	for _, text := range texts {
+		r, err := parse(text)
+		rules, errs = append(rules, r), append(errs, err)
+	}
+	return rules, errors.Join(errs...)
+}
+
+// A verdict is what the lists alone say about a target.
+type verdict uint8
+
+const (
+	denied  verdict = iota
+	unknown         // nothing denies it, and some list does not have it
+	allowed
+)
+
+// decide holds t against the lists. The text is the rules that decided.
+func (p policy) decide(t Target) (verdict, string) {
+	if r, ok := p.denies(t); ok {
+		return denied, r.String()
+	}
+	if len(p.allow) == 0 {
+		return unknown, ""
+	}
+	var by []string
+	for _, list := range p.allow {
+		i := slices.IndexFunc(list, func(r Rule) bool { return r.Matches(t) })
+		if i < 0 {
+			return unknown, ""
+		}
+		by = append(by, list[i].String())
+	}
+	return allowed, strings.Join(slices.Compact(by), ", ")
+}
+
+func (p policy) denies(t Target) (Rule, bool) {
+	i := slices.IndexFunc(p.deny, func(r Rule) bool { return r.denies(t) })
+	if i < 0 {
+		return Rule{}, false
+	}
+	return p.deny[i], true
+}
+
+// shown is how many rules of a list a refusal repeats.
+const shown = 12
+
+// describe tells what would be allowed, for the text of a refusal.
+func (p policy) describe() string {
+	var lists []string
+	for _, list := range p.allow {
+		var texts []string
+		for _, r := range list[:min(len(list), shown)] {
+			texts = append(texts, r.String())
+		}
+		if len(list) > shown {
+			texts = append(texts, "...")
+		}
+		if len(texts) == 0 {
+			texts = []string{"nothing"}
+		}
+		lists = append(lists, strings.Join(texts, ", "))
+	}
+	if len(lists) == 0 {
+		return "nothing"
+	}
+	return strings.Join(slices.Compact(lists), "; and of these only: ")
+}

@@ -1,0 +1,292 @@
+package egress
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A Resolver finds the addresses of a name. *net.Resolver is one. It is called
+// with network "ip" and the name with its final dot, so that no search domain of
+// the host is appended.
+type Resolver interface {
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+// A Dialer connects to an address, which is never a name. *net.Dialer is one.
+type Dialer interface {
+	DialContext(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// An Identity says whose connections these are.
+type Identity struct {
+	Session string
+	Call    string
+}
+
+// A Request is what an operator is asked: may this be connected to? The name has
+// not been resolved, since a lookup already carries the name to whoever serves it.
+type Request struct {
+	Identity
+	Target   Target
+	Protocol Protocol
+}
+
+// Config says what a Server lets through. The zero Config lets nothing through.
+type Config struct {
+	// Allow holds rules (see Rule). A target must match one of every inner list,
+	// as in sandboxprofile.Network.Allow. No list at all allows nothing.
+	Allow [][]string
+	// Deny holds rules that win over Allow and over what the operator answers.
+	Deny []string
+	// AllowPrivate lets names lead to private addresses (RFC 1918, RFC 4193, RFC
+	// 6598). Loopback, link-local, metadata and this machine's own addresses stay
+	// refused: they have to be listed as addresses.
+	AllowPrivate bool
+	// AllowECH lets TLS connections with an encrypted ClientHello through, held to
+	// its outer name alone. Servers that host many sites then choose among them
+	// by a name that cannot be seen.
+	AllowECH bool
+
+	// Ask is called for a target that is on no list; nil denies it. It must end
+	// when ctx does, which is at the latest after Limits.Ask. What it answers
+	// holds for the connections that are waiting for it: remembering is its own
+	// matter.
+	Ask func(ctx context.Context, r Request) (bool, error)
+	// Audit is called when a connection has ended, from many goroutines. Required.
+	Audit func(Event)
+	// Identity is called when a connection is accepted. It may be nil.
+	Identity func() Identity
+
+	Resolver  Resolver                     // nil: the host's
+	Dialer    Dialer                       // nil: plain TCP
+	HostAddrs func() ([]netip.Addr, error) // this machine's addresses; nil: asks the kernel
+	Limits    Limits
+}
+
+// Limits bound what clients can use up. A zero field is its default.
+type Limits struct {
+	Connections int           // open at once; 1024. One more is closed at once
+	Questions   int           // targets being asked about at once; 16
+	HeaderBytes int           // request line and header, response header; 64 KiB
+	ConnBytes   int64         // both directions of one connection; no limit
+	Bytes       int64         // both directions of all connections together; no limit
+	Header      time.Duration // from connecting to a complete request; 10 s
+	Idle        time.Duration // without a byte in either direction; 5 min
+	Dial        time.Duration // resolving and connecting; 30 s
+	Ask         time.Duration // waiting for the operator; 2 min
+}
+
+func orDefault[T int | int64 | time.Duration](v *T, def T) {
+	if *v <= 0 {
+		*v = def
+	}
+}
+
+func (l *Limits) setDefaults() {
+	orDefault(&l.Connections, 1024)
+	orDefault(&l.Questions, 16)
+	orDefault(&l.HeaderBytes, 64<<10)
+	orDefault(&l.ConnBytes, math.MaxInt64)
+	orDefault(&l.Bytes, math.MaxInt64)
+	orDefault(&l.Header, 10*time.Second)
+	orDefault(&l.Idle, 5*time.Minute)
+	orDefault(&l.Dial, 30*time.Second)
+	orDefault(&l.Ask, 2*time.Minute)
+}
+
+// A Server is the filtering proxy of one sandbox. It is safe for concurrent use.
+type Server struct {
+	cfg     Config
+	policy  policy
+	asking  questions
+	slots   chan struct{}
+	spent   atomic.Int64 // of Limits.Bytes
+	buffers sync.Pool    // of *[]byte, for copying
+}
+
+// New checks the rules. Every rule that is wrong is in the error.
+func New(cfg Config) (*Server, error) {
+	if cfg.Audit == nil {
+		return nil, errors.New("egress: a proxy needs an Audit function: no connection goes unrecorded")
+	}
+	p, err := newPolicy(cfg.Allow, cfg.Deny)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Limits.setDefaults()
+	if cfg.Identity == nil {
+		cfg.Identity = func() Identity { return Identity{} }
+	}
+	if cfg.Resolver == nil {
+		cfg.Resolver = net.DefaultResolver
+	}
+	if cfg.Dialer == nil {
+		cfg.Dialer = &net.Dialer{}
+	}
+	if cfg.HostAddrs == nil {
+		cfg.HostAddrs = hostAddrs
+	}
+	s := &Server{cfg: cfg, policy: p, slots: make(chan struct{}, cfg.Limits.Connections)}
+	s.asking.open = map[Target]*question{}
+	s.buffers.New = func() any { b := make([]byte, bufferSize); return &b }
+	return s, nil
+}
+
+// Serve accepts connections until ctx is done or l fails, and returns when the
+// last of them has ended, which closing l and ctx brings about. It closes l. The
+// error is nil if ctx ended it.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var conns sync.WaitGroup
+	defer conns.Wait()
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { l.Close() })()
+	defer l.Close()
+	for pause := time.Duration(0); ; {
+		conn, err := l.Accept()
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				conn.Close()
+			}
+			return nil
+		case err != nil && isTemporary(err):
+			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+			wait(ctx, pause)
+			continue
+		case err != nil:
+			return fmt.Errorf("egress: accept: %w", err)
+		}
+		pause = 0
+		s.accept(ctx, &conns, conn)
+	}
+}
+
+// isTemporary recognises errors such as EMFILE and ECONNABORTED, after which a
+// listener goes on. The method is deprecated for its vagueness elsewhere; for
+// accept(2) it is the list that net/http uses too.
+func isTemporary(err error) bool {
+	var t interface{ Temporary() bool }
+	return errors.As(err, &t) && t.Temporary()
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// accept starts a connection, or closes it if there are too many.
+func (s *Server) accept(ctx context.Context, conns *sync.WaitGroup, conn net.Conn) {
+	c := s.newClient(conn)
+	select {
+	case s.slots <- struct{}{}:
+	default:
+		a := c.attempt("")
+		a.finish(refuse(ReasonLimit, Target{}, "more than %d connections at once", s.cfg.Limits.Connections))
+		conn.Close()
+		return
+	}
+	conns.Go(func() {
+		defer func() { <-s.slots }()
+		defer conn.Close()
+		defer context.AfterFunc(ctx, func() { conn.Close() })()
+		c.serve(ctx)
+	})
+}
+
+// A client is one connection from inside the sandbox.
+type client struct {
+	*Server
+	who  Identity
+	conn *stream
+	r    *bufio.Reader // of conn
+
+	answered bool // a response to the present request has begun
+}
+
+func (s *Server) newClient(conn net.Conn) *client {
+	c := &client{Server: s, who: s.cfg.Identity(), conn: newStream(conn, s.cfg.Limits.Idle, &activity{})}
+	c.r = bufio.NewReader(c.conn)
+	return c
+}
+
+// serve tells the protocols apart by their first byte: SOCKS begins with its
+// version, an HTTP method with a letter.
+func (c *client) serve(ctx context.Context) {
+	defer c.recover()
+	c.conn.limitReads(c.cfg.Limits.Header)
+	first, err := c.r.Peek(1)
+	if err != nil {
+		c.attempt("").finish(fmt.Errorf("connected and sent nothing: %w", err))
+		return
+	}
+	switch first[0] {
+	case socksVersion:
+		c.serveSOCKS(ctx)
+	case 4:
+		a := c.attempt("")
+		c.conn.Write([]byte{0, 0x5b, 0, 0, 0, 0, 0, 0}) // "request rejected" of SOCKS 4
+		a.finish(refuse(ReasonUnsupported, Target{}, "SOCKS 4 is not spoken here; use SOCKS 5"))
+	case recordHandshake:
+		c.conn.Write(alert(alertUnexpected))
+		c.attempt("").finish(refuse(ReasonUnsupported, Target{}, "TLS to the proxy itself; its URL begins with http://"))
+	default:
+		c.serveHTTP(ctx)
+	}
+}
+
+// recover keeps a mistake in the handling of one connection from ending the
+// supervisor and with it every other call.
+func (c *client) recover() {
+	if p := recover(); p != nil {
+		c.attempt("").finish(&Refusal{Reason: ReasonInternal, Err: fmt.Errorf("bug in egress: %v\n%s", p, debug.Stack())})
+	}
+}
+
+// An attempt is an event in the making: one connection that somebody wants.
+type attempt struct {
+	c     *client
+	event Event
+	meter *meter // set once dialled
+}
+
+func (c *client) attempt(p Protocol) *attempt {
+	return &attempt{c: c, event: Event{
+		Session: c.who.Session, Call: c.who.Call, Protocol: p, Start: time.Now(),
+	}}
+}
+
+// maxDetail bounds what a client can make the log grow by.
+const maxDetail = 1024
+
+// finish records the attempt. An error after the connection was allowed is how it
+// ended, unless it is a refusal of what went on inside.
+func (a *attempt) finish(err error) {
+	e := &a.event
+	e.Duration = time.Since(e.Start)
+	if a.meter != nil {
+		e.Up, e.Down = a.meter.up.Load(), a.meter.down.Load()
+	}
+	if err != nil {
+		r := asRefusal(err)
+		e.Reason, e.Detail = r.Reason, r.Err.Error()
+		e.Detail = e.Detail[:min(len(e.Detail), maxDetail)]
+		if r.Reason != ReasonBroken && r.Reason != ReasonTimeout && r.Reason != ReasonLimit && r.Reason != ReasonUnreachable {
+			e.Decision = Deny
+		}
+	}
+	a.c.cfg.Audit(*e)
+}

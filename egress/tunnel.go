@@ -1,0 +1,192 @@
+package egress
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+)
+
+// tunnel carries bytes both ways until both sides are done, and closes up. What the
+// client says first is held against the target: the machines behind one address
+// serve many names, and the name inside chooses among them.
+func (c *client) tunnel(t Target, up *stream) error {
+	down := make(chan error, 1)
+	// The server may speak first, as in SSH and SMTP: this direction starts at once.
+	go func() {
+		err := c.relay(c.conn, up)
+		if err != nil {
+			c.conn.stopReads()
+		}
+		down <- err
+	}()
+	err := c.upward(t, up)
+	var refused *Refusal
+	switch {
+	case errors.As(err, &refused):
+		c.conn.linger() // what was refused has been told; the server hears nothing of it
+		up.Close()
+	case err != nil:
+		up.Close()
+	}
+	downErr := <-down
+	up.Close()
+	if downErr != nil && (err == nil || errors.Is(err, errStopped)) {
+		err = downErr
+	}
+	return err
+}
+
+// upward carries what the client sends, after a look at its beginning.
+func (c *client) upward(t Target, up *stream) error {
+	first, err := c.r.Peek(1)
+	if errors.Is(err, io.EOF) {
+		return up.CloseWrite() // nothing to say: the server may still
+	}
+	if err != nil {
+		return err
+	}
+	c.conn.limitReads(c.cfg.Limits.Header)
+	if first[0] == recordHandshake || first[0]&0x80 != 0 && c.isSSL2() {
+		if err := c.passHello(t, up); err != nil {
+			return err
+		}
+	} else {
+		request, err := sniffRequest(c.r)
+		if err != nil {
+			return err
+		}
+		if request {
+			return c.passRequest(t, up)
+		}
+	}
+	c.conn.limitReads(0)
+	return c.relay(up, c.r)
+}
+
+// isSSL2 recognises the ClientHello of SSL 2.0, which TLS 1.0 servers took too and
+// which has no place for a server's name.
+func (c *client) isSSL2() bool {
+	b, err := c.r.Peek(3)
+	return err == nil && b[2] == typeClientHello
+}
+
+// passHello holds the ClientHello against the target and passes it on.
+func (c *client) passHello(t Target, up *stream) error {
+	raw, h, err := readHello(c.r)
+	if err == nil {
+		err = c.checkHello(t, h)
+	} else {
+		err = refuse(ReasonMismatch, t, "the first bytes are TLS and not a proper ClientHello: %w", err)
+	}
+	if err != nil {
+		c.conn.Write(alert(alertUnrecognized))
+		return err
+	}
+	_, err = up.Write(raw)
+	return err
+}
+
+func (s *Server) checkHello(t Target, h hello) error {
+	if h.encrypted && !s.cfg.AllowECH {
+		r := refuse(ReasonMismatch, t, "the TLS ClientHello has an encrypted part (ECH), which can name another server")
+		r.Hint = "switch ECH and its GREASE off in the client"
+		return r
+	}
+	if h.name == "" && t.Host.IsAddr() {
+		return nil // an address that is listed as one is the server, whatever its name
+	}
+	if h.name == "" {
+		r := refuse(ReasonMismatch, t, "the TLS ClientHello names no server (SNI)")
+		r.Hint = "let the client send the server's name, or have the operator list the address"
+		return r
+	}
+	return s.checkName(t, h.name, "TLS (SNI)")
+}
+
+// checkName holds a name that was found inside a connection against the target. For
+// a target that was listed as an address, it has to be one that the lists allow.
+func (s *Server) checkName(t Target, name, where string) error {
+	h, err := ParseHost(name)
+	if err != nil {
+		return refuse(ReasonMismatch, t, "%s inside names no host: %w", where, err)
+	}
+	if h == t.Host {
+		return nil
+	}
+	if v, _ := s.policy.decide(Target{h, t.Port}); v == allowed && t.Host.IsAddr() {
+		return nil
+	}
+	return refuse(ReasonMismatch, t, "%s inside names another host: %s", where, h)
+}
+
+// passRequest carries one HTTP request in the clear, and no second one, which
+// could name another host: the client opens a new connection for that.
+func (c *client) passRequest(t Target, up *stream) error {
+	h, err := readHead(c.r, c.cfg.Limits.HeaderBytes)
+	inner := t
+	if err == nil {
+		inner, err = c.checkInner(t, h)
+	}
+	if err != nil {
+		c.respond(asRefusal(err))
+		return err
+	}
+	c.conn.limitReads(0)
+	return h.send(up, c.r, inner, h.target)
+}
+
+// checkInner returns what a request inside a tunnel to t is for.
+func (s *Server) checkInner(t Target, h *head) (Target, error) {
+	inner, err := h.host(t.Port)
+	switch {
+	case err != nil:
+		return Target{}, err
+	case h.target[0] != '/':
+		return Target{}, malformed("inside a tunnel a request names a path, not %.80q", h.target)
+	case inner.Port != t.Port:
+		return Target{}, refuse(ReasonMismatch, t, "Host inside names another port: %d", inner.Port)
+	}
+	return inner, s.checkName(t, inner.Host.String(), "Host")
+}
+
+// sniffRequest reports whether r begins with an HTTP request line, and reads (but
+// does not consume) as much as it takes to know. It errs on the side of yes, since
+// servers are lenient: what is taken for HTTP then has to be proper HTTP.
+func sniffRequest(r *bufio.Reader) (bool, error) {
+	for n := 1; ; n++ {
+		b, err := r.Peek(max(n, r.Buffered()))
+		n = max(n, len(b))
+		is, sure := isRequestLine(b)
+		switch {
+		case sure:
+			return is, nil
+		case errors.Is(err, bufio.ErrBufferFull):
+			return true, nil
+		case errors.Is(err, io.EOF):
+			return false, nil // incomplete, and no more will come
+		case err != nil:
+			return false, err
+		}
+	}
+}
+
+// isRequestLine looks for a token, a space, and HTTP/ before the end of the line.
+// The second result is false if more has to be seen. A NUL byte settles that it is
+// something else (the git protocol, which ends no line): HTTP servers refuse it.
+func isRequestLine(b []byte) (is, sure bool) {
+	b = bytes.TrimLeft(b, "\r\n\t ")
+	end := bytes.IndexFunc(b, func(r rune) bool { return r >= 0x80 || !isTokenChar(byte(r)) })
+	switch {
+	case end < 0:
+		return false, false
+	case end == 0 || b[end] != ' ' && b[end] != '\t':
+		return false, true
+	}
+	stop := bytes.IndexAny(b, "\n\x00")
+	if stop < 0 {
+		return false, false
+	}
+	return b[stop] == '\n' && strings.Contains(strings.ToUpper(string(b[:stop])), "HTTP/"), true
+}
