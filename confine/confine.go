@@ -78,6 +78,11 @@ type FileResult struct {
 	Mode      uint32
 	Truncated bool
 	Created   bool
+	SHA256    string // of the whole file, in hexadecimal; "" if only a part was read
+	Replaced  int64
+	// Edit says why an edit failed; Result.Errno is set too.
+	Edit  *sandboxprofile.EditError
+	Found *sandboxprofile.Findings
 }
 
 // Enforced names the mechanism that holds each axis of a profile, in words for

@@ -209,7 +209,10 @@ func (s *bwrapSandbox) lastWords(err error) string {
 }
 
 func result(d wire.Done, cause Cause) Result {
-	r := Result{Cause: cause, Duration: d.Duration}
+	r := Result{Cause: cause, Duration: d.Duration, File: &FileResult{
+		Content: d.Content, Size: d.Size, Mode: d.Mode, Truncated: d.Truncated, Created: d.Created,
+		SHA256: d.SHA256, Replaced: d.Replaced, Edit: d.Edit, Found: d.Found,
+	}}
 	if d.Errno != 0 {
 		errno := unix.Errno(d.Errno)
 		r.Cause, r.Errno = NotStarted, unix.ErrnoName(errno)
@@ -219,7 +222,6 @@ func result(d wire.Done, cause Cause) Result {
 		}
 		return r
 	}
-	r.File = &FileResult{Content: d.Content, Size: d.Size, Mode: d.Mode, Truncated: d.Truncated, Created: d.Created}
 	status := unix.WaitStatus(d.Status)
 	if status.Signaled() {
 		r.Signal = unix.SignalName(status.Signal())

@@ -1,5 +1,7 @@
 package sandboxprofile
 
+import "time"
+
 // Kind says which of the things a sandbox can do an Action asks for.
 // The zero value is no action: a sandbox refuses it.
 type Kind string
@@ -12,6 +14,12 @@ const (
 	// filter as a program does.
 	ReadFile  Kind = "read_file"
 	WriteFile Kind = "write_file"
+	// EditFile replaces parts of a file: Operation.Edit.
+	EditFile Kind = "edit_file"
+	// ListFiles, GlobFiles and GrepFiles walk a directory: Operation.Search.
+	ListFiles Kind = "list_files"
+	GlobFiles Kind = "glob"
+	GrepFiles Kind = "grep"
 )
 
 // An Action is what a plan asks of a sandbox: run one program, or do one file
@@ -54,4 +62,73 @@ type Operation struct {
 	Lines     int64 `json:"lines,omitempty"`
 	// MakeParents lets WriteFile create missing directories.
 	MakeParents bool `json:"make_parents,omitempty"`
+	// SHA256, if set, is what the file must hold before WriteFile or EditFile
+	// changes it, in lower-case hexadecimal: the caller's own view of the file.
+	SHA256 string `json:"sha256,omitempty"`
+	// Edits are what EditFile does, each to what the one before it left. MaxBytes
+	// bounds the file, before and after.
+	Edits []Edit `json:"edits,omitempty"`
+	// Base is which file EditFile was approved for; nil means that there was none.
+	Base *Base `json:"base,omitempty"`
+	// Search is what ListFiles, GlobFiles and GrepFiles look for below Path, or
+	// in it, if it is a file. MaxBytes bounds what they give back.
+	Search *Search `json:"search,omitempty"`
+}
+
+// An Edit replaces text that occurs in a file.
+type Edit struct {
+	Old string `json:"old"`
+	New string `json:"new"`
+	// Count is how often Old has to occur; zero means once. All of them are
+	// replaced.
+	Count int64 `json:"count,omitempty"`
+	// All takes any number of occurrences from one on.
+	All bool `json:"all,omitempty"`
+}
+
+// Base identifies one state of one file, as stat(2) tells it. The change time
+// moves with every change and cannot be set back. Times are nanoseconds since 1970.
+type Base struct {
+	Device     uint64 `json:"device"`
+	Inode      uint64 `json:"inode"`
+	Size       int64  `json:"size"`
+	ModTime    int64  `json:"mtime_ns"`
+	ChangeTime int64  `json:"ctime_ns"`
+	Mode       uint32 `json:"mode"`
+}
+
+// A Search says what to look for in a tree, and what to leave alone.
+type Search struct {
+	// Prefix is put before each name in the results, so that a caller can use
+	// them as paths: "src/", or "" for the working directory.
+	Prefix string `json:"prefix,omitempty"`
+	// Glob is what GlobFiles finds, from Path on, and GrepFiles reads: see
+	// ParseGlob. For GrepFiles a glob without a slash is held against the last
+	// component, and one with "!" before it leaves files out.
+	Glob string `json:"glob,omitempty"`
+	// Pattern is what GrepFiles looks for in each line: a regular expression of
+	// package regexp, so matching takes time in proportion to the input.
+	Pattern string `json:"pattern,omitempty"`
+	// FilesOnly makes GrepFiles name files with a match, and not the lines.
+	FilesOnly bool `json:"files_only,omitempty"`
+	// Before and After are how many lines of context GrepFiles gives.
+	Before int64 `json:"before,omitempty"`
+	After  int64 `json:"after,omitempty"`
+	// Depth is how many levels ListFiles shows; zero means all.
+	Depth int64 `json:"depth,omitempty"`
+	// Ignored says to look also at what .gitignore files leave out.
+	Ignored bool `json:"ignored,omitempty"`
+	// Limit is how many entries or matching lines are given at most.
+	Limit int64 `json:"limit"`
+	// Within is how long the search may take, in nanoseconds. What was found
+	// until then is given.
+	Within time.Duration `json:"within"`
+	// Root is where .gitignore files begin to count: Path or a directory above it.
+	Root string `json:"root"`
+	// Hide are patterns of paths that are left out (MatchPattern), and Exclude
+	// paths that are named and not entered, because they have rules of their own.
+	Hide    []string `json:"hide,omitempty"`
+	Exclude []string `json:"exclude,omitempty"`
+	// Suffixes, if any, are the only endings of files that GrepFiles reads.
+	Suffixes []string `json:"suffixes,omitempty"`
 }

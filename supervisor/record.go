@@ -101,18 +101,25 @@ func auditPeer(p unixsock.Peer) *audit.Peer {
 	return &audit.Peer{UID: uint32(p.UID), GID: uint32(p.GID), PID: int32(p.PID)}
 }
 
-// withoutContent replaces the bytes of a file to be written by their size and
-// digest: the log proves what was written without holding it.
+// withoutContent replaces the bytes of a file to be written, or the edits of one
+// as JSON, by their size and digest: the log proves what was written without holding it.
 func withoutContent(p tools.Plan) (tools.Plan, *contentEntry) {
-	if p.Action.Kind != sandboxprofile.WriteFile || p.Action.File == nil {
+	if p.Action.File == nil {
 		return p, nil
 	}
-	sum := sha256.Sum256(p.Action.File.Content)
-	entry := &contentEntry{Bytes: len(p.Action.File.Content), SHA256: hex.EncodeToString(sum[:])}
 	op := *p.Action.File
-	op.Content = nil
+	var content []byte
+	switch p.Action.Kind {
+	case sandboxprofile.WriteFile:
+		content, op.Content = op.Content, nil
+	case sandboxprofile.EditFile:
+		content, op.Edits = mustJSON(op.Edits), nil
+	default:
+		return p, nil
+	}
+	sum := sha256.Sum256(content)
 	p.Action.File = &op
-	return p, entry
+	return p, &contentEntry{Bytes: len(content), SHA256: hex.EncodeToString(sum[:])}
 }
 
 // decisionOf is the decision in a grant, or in the refusal that came instead.

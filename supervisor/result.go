@@ -72,48 +72,6 @@ func (s *Supervisor) withEvidence(c *call, e *protocol.Error) *protocol.Error {
 	return &out
 }
 
-// fileResult makes the content of a file tool's result.
-func fileResult(r *protocol.CallResult, c *call) {
-	op := c.proposal.Plan.Action.File
-	if c.result.Errno != "" {
-		r.ExitCode = 1
-		r.Content = []protocol.Content{protocol.NewContent(protocol.Stderr, []byte(fileError(c)))}
-		r.Structured = mustJSON(map[string]any{"path": op.Path, "errno": c.result.Errno})
-		return
-	}
-	f := c.result.File
-	structured := map[string]any{"path": op.Path, "size": f.Size}
-	if c.proposal.Plan.Action.Kind == sandboxprofile.ReadFile {
-		r.Content = []protocol.Content{protocol.NewContent("", f.Content)}
-		r.Truncated = f.Truncated
-		structured["truncated"] = f.Truncated
-	} else {
-		structured["created"] = f.Created
-		r.Content = []protocol.Content{protocol.NewContent("", []byte(fmt.Sprintf("wrote %d bytes to %s\n", f.Size, op.Path)))}
-	}
-	r.Structured = mustJSON(structured)
-}
-
-// fileError says in words what the file operation met.
-func fileError(c *call) string {
-	words := map[string]string{
-		"ENOENT": "no such file or directory",
-		"EISDIR": "is a directory",
-		"EINVAL": "is not a regular file",
-		"EROFS":  "is read-only inside the sandbox",
-		"EACCES": "permission denied",
-		"EPERM":  "operation not permitted",
-		"ELOOP":  "became a symbolic link after the call was checked",
-		"EBUSY":  "is protected inside the sandbox",
-		"ENOSPC": "no space left on the device",
-	}
-	text := words[c.result.Errno]
-	if text == "" {
-		text = c.result.Errno
-	}
-	return fmt.Sprintf("%s: %s: %s\n", c.proposal.Plan.Action.Kind, c.proposal.Plan.Action.File.Path, text)
-}
-
 func mustJSON(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -1,9 +1,9 @@
 package sandboxinit
 
 import (
+	"errors"
 	"io"
 	"path"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -84,7 +84,11 @@ func readFile(op sandboxprofile.Operation) wire.Done {
 	if err != nil {
 		return failed("read", err)
 	}
-	return wire.Done{Content: content, Size: st.Size, Mode: st.Mode, Truncated: truncated}
+	got := wire.Done{Content: content, Size: st.Size, Mode: st.Mode, Truncated: truncated}
+	if !truncated && op.FirstLine <= 1 && op.Lines == 0 {
+		got.SHA256 = digest(content) // the whole of it: a later write can be bound to it
+	}
+	return got
 }
 
 // reader is a descriptor as an io.Reader, outside of the runtime's poller.
@@ -124,95 +128,6 @@ func regular(fd int) (unix.Stat_t, *wire.Done) {
 	}
 }
 
-// writeFile replaces a file as a whole: a temporary file beside it is written,
-// synced and renamed over it, so that a reader, or a crash, sees the old content
-// or the new. The mode of a file that exists is kept.
-func writeFile(op sandboxprofile.Operation) wire.Done {
-	dir, name := path.Split(op.Path)
-	if op.MakeParents {
-		if err := makeParents(path.Clean(dir)); err != nil {
-			return failed("mkdir", err)
-		}
-	}
-	dirfd, err := openNoLinks(path.Clean(dir), unix.O_PATH|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return failed("open", err)
-	}
-	defer unix.Close(dirfd)
-
-	mode, created, err := targetMode(dirfd, name)
-	if err != nil {
-		return failed("stat", err)
-	}
-	tmp := ".sandgate-" + strconv.FormatUint(uint64(unix.Getpid()), 10) + "-" + name
-	if len(tmp) > unix.NAME_MAX {
-		tmp = tmp[:unix.NAME_MAX]
-	}
-	if err := writeTemp(dirfd, tmp, op.Content, mode); err != nil {
-		unix.Unlinkat(dirfd, tmp, 0)
-		return failed("write", err)
-	}
-	if err := unix.Renameat(dirfd, tmp, dirfd, name); err != nil {
-		unix.Unlinkat(dirfd, tmp, 0)
-		return failed("rename", err)
-	}
-	syncDir(path.Clean(dir))
-	return wire.Done{Size: int64(len(op.Content)), Mode: mode, Created: created}
-}
-
-// targetMode looks at what stands at name: nothing, or a regular file that this
-// user may write. Replacing a file that is not writable would get around its mode.
-func targetMode(dirfd int, name string) (mode uint32, created bool, err error) {
-	var st unix.Stat_t
-	err = unix.Fstatat(dirfd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
-	switch {
-	case err == unix.ENOENT:
-		return 0o644, true, nil
-	case err != nil:
-		return 0, false, err
-	case st.Mode&unix.S_IFMT == unix.S_IFDIR:
-		return 0, false, unix.EISDIR
-	case st.Mode&unix.S_IFMT == unix.S_IFLNK:
-		return 0, false, unix.ELOOP
-	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return 0, false, unix.EINVAL
-	}
-	fd, err := unix.Openat(dirfd, name, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return 0, false, err // EROFS or EACCES: read-only here, whatever the directory allows
-	}
-	unix.Close(fd)
-	return st.Mode & 0o777, false, nil
-}
-
-func writeTemp(dirfd int, name string, content []byte, mode uint32) error {
-	fd, err := unix.Openat(dirfd, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-	if err == unix.EEXIST { // left by a crash
-		if err := unix.Unlinkat(dirfd, name, 0); err != nil {
-			return err
-		}
-		return writeTemp(dirfd, name, content, mode)
-	}
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	for len(content) > 0 {
-		n, err := unix.Write(fd, content)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		content = content[n:]
-	}
-	if err := unix.Fchmod(fd, mode); err != nil {
-		return err
-	}
-	return unix.Fsync(fd)
-}
-
 // makeParents creates what is missing of dir, one component at a time, following
 // no link.
 func makeParents(dir string) error {
@@ -248,9 +163,9 @@ func syncDir(dir string) {
 }
 
 func failed(op string, err error) wire.Done {
-	errno, ok := err.(unix.Errno)
-	if !ok {
-		errno = unix.EIO
+	errno := unix.EIO
+	if !errors.As(err, &errno) && errors.Is(err, errNotRegular) {
+		errno = unix.EINVAL
 	}
 	return wire.Done{Op: op, Errno: int(errno)}
 }

@@ -19,10 +19,8 @@ func (w worker) perform(r wire.Run, fds []int) wire.Done {
 	switch {
 	case r.Action.Kind == sandboxprofile.Exec && r.Action.Exec != nil && len(fds) == 3:
 		return w.runProgram(*r.Action.Exec, r.Limits, [3]int(fds))
-	case r.Action.Kind == sandboxprofile.ReadFile && r.Action.File != nil:
-		return readFile(*r.Action.File)
-	case r.Action.Kind == sandboxprofile.WriteFile && r.Action.File != nil:
-		return writeFile(*r.Action.File)
+	case r.Action.Kind != sandboxprofile.Exec && r.Action.File != nil:
+		return performFile(r.Action.Kind, *r.Action.File, w.signals)
 	default:
 		return wire.Done{Op: "action", Errno: int(unix.EINVAL)}
 	}

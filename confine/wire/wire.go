@@ -110,6 +110,11 @@ type Done struct {
 	Mode      uint32 `json:"mode,omitempty"`
 	Truncated bool   `json:"truncated,omitempty"`
 	Created   bool   `json:"created,omitempty"`
+	// SHA256 is of the whole file, as it was read or is now, in hexadecimal.
+	SHA256   string                    `json:"sha256,omitempty"`
+	Replaced int64                     `json:"replaced,omitempty"` // occurrences, by EditFile
+	Edit     *sandboxprofile.EditError `json:"edit,omitempty"`     // beside Errno
+	Found    *sandboxprofile.Findings  `json:"found,omitempty"`    // by a search
 }
 
 // Encode returns the frame's bytes.

@@ -1,11 +1,12 @@
-// Package files holds the file tools: read_file and write_file. They decide with
-// the path rules whether a file may be touched, and plan the one operation that
+// Package files holds the file tools: read_file, write_file, edit_file,
+// multi_edit, list_files, glob and grep. They decide with the path rules whether
+// a file may be touched, and plan the one operation that
 // does it. The operation itself is done by the init of the sandbox, under the
 // same mounts and Landlock rules as a program, so the rules here are what an
 // agent is told and a person is asked, and the sandbox is what holds.
 //
-// The only file that this package opens is the one that a write would replace,
-// to show a person the difference, when one is really asked.
+// The only file that this package opens is the one that a write or an edit would
+// change, to show a person the difference, when one is really asked.
 package files
 
 import (
@@ -25,7 +26,12 @@ type Config struct {
 
 // New gives the file tools.
 func New(c Config) []tools.Tool {
-	return []tools.Tool{&reader{c}, &writer{c}}
+	return []tools.Tool{
+		&reader{c}, &writer{c}, &editor{c}, &multiEditor{c},
+		&searcher{Config: c, definition: listDefinition, kind: sandboxprofile.ListFiles, verb: "List"},
+		&searcher{Config: c, definition: globDefinition, kind: sandboxprofile.GlobFiles, verb: "Find files in"},
+		&searcher{Config: c, definition: grepDefinition, kind: sandboxprofile.GrepFiles, verb: "Search"},
+	}
 }
 
 // blocked turns a denial by the path rules into the permission error. A path

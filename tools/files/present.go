@@ -40,12 +40,17 @@ func presentWrite(ctx context.Context, path, name string, content []byte) (*appr
 	if was, special := describe(old.content, old.size); special || isBinary(content) || len(content) > maxDiff {
 		return newContent(name, content, map[string]any{"replaces": was}), nil
 	}
+	return difference(name, old.content, content), nil
+}
+
+// difference shows two contents that can be compared.
+func difference(name string, old, content []byte) *approval.Presentation {
 	label := approval.EscapeLine(name)
-	diff := udiff.Unified("a/"+label, "b/"+label, string(old.content), string(content))
+	diff := udiff.Unified("a/"+label, "b/"+label, string(old), string(content))
 	if diff == "" {
-		return &approval.Presentation{Type: approval.Text, Content: label + ": the content stays the same"}, nil
+		return &approval.Presentation{Type: approval.Text, Content: label + ": the content stays the same"}
 	}
-	return &approval.Presentation{Type: approval.Diff, Content: diff, Language: "diff"}, nil
+	return &approval.Presentation{Type: approval.Diff, Content: diff, Language: "diff"}
 }
 
 func newContent(name string, content []byte, metadata map[string]any) *approval.Presentation {

@@ -12,6 +12,13 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
+// ifSHA256 is the schema of the argument that binds a change to what was read.
+const ifSHA256 = `{
+      "type": "string",
+      "pattern": "^[0-9a-f]{64}$",
+      "description": "Change the file only if its content has this SHA-256. read_file gives it as sha256 when it returns a whole file."
+    }`
+
 var writeDefinition = tools.Definition{
 	Name: "write_file",
 	Description: "Write a whole file: create it, or replace its content. " +
@@ -40,7 +47,8 @@ var writeDefinition = tools.Definition{
     "make_parents": {
       "type": "boolean",
       "description": "Create the directories that are missing on the way. Without it, a missing directory is an error."
-    }
+    },
+    "if_sha256": ` + ifSHA256 + `
   }
 }`),
 	Annotations: tools.Annotations{Title: "Write a file", DestructiveHint: true, IdempotentHint: true},
@@ -72,7 +80,9 @@ func (w *writer) Plan(c tools.Call) (tools.Proposal, error) {
 			Tool: writeDefinition.Name,
 			Action: sandboxprofile.Action{
 				Kind: sandboxprofile.WriteFile,
-				File: &sandboxprofile.Operation{Path: d.Path, Content: content, MakeParents: c.Bool("make_parents")},
+				File: &sandboxprofile.Operation{
+					Path: d.Path, Content: content, MakeParents: c.Bool("make_parents"), SHA256: c.String("if_sha256"),
+				},
 			},
 			Profile: w.Profile,
 		},

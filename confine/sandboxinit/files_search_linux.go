@@ -1,0 +1,204 @@
+package sandboxinit
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine/fileops"
+	"github.com/sandgate/sandgate/confine/wire"
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// performFile does a file operation. Any signal from the confiner, whose time or
+// patience is over, ends a search early; a change of a file is not left halfway.
+func performFile(kind sandboxprofile.Kind, op sandboxprofile.Operation, signals <-chan unix.Signal) wire.Done {
+	var stopped atomic.Bool
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		for {
+			select {
+			case <-signals:
+				stopped.Store(true)
+			case <-done:
+				return
+			}
+		}
+	}()
+	switch kind {
+	case sandboxprofile.ReadFile:
+		return readFile(op)
+	case sandboxprofile.WriteFile:
+		return writeFile(op, stopped.Load)
+	case sandboxprofile.EditFile:
+		return editFile(op, stopped.Load)
+	case sandboxprofile.ListFiles, sandboxprofile.GlobFiles, sandboxprofile.GrepFiles:
+		if op.Search != nil {
+			return search(kind, op, stopped.Load)
+		}
+	}
+	return wire.Done{Op: "action", Errno: int(unix.EINVAL)}
+}
+
+func search(kind sandboxprofile.Kind, op sandboxprofile.Operation, stop func() bool) wire.Done {
+	found, err := fileops.Run(disk{}, kind, op, stop)
+	if err != nil {
+		return failed("open", err)
+	}
+	return wire.Done{Found: &found, Truncated: found.Stopped != ""}
+}
+
+// disk shows fileops the sandbox's files.
+type disk struct{}
+
+// OpenDir implements fileops.Disk.
+func (disk) OpenDir(path string) (fileops.Dir, error) {
+	fd, err := openNoLinks(path, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	return directory(fd), nil
+}
+
+// OpenFile implements fileops.Disk.
+func (disk) OpenFile(path string) (fileops.File, error) {
+	fd, err := openNoLinks(path, fileFlags, 0)
+	return openedFile(fd, err)
+}
+
+// fileFlags open what may turn out to be no regular file without waiting for it,
+// or making a terminal ours.
+const fileFlags = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+
+// directory is an open directory.
+type directory int
+
+// OpenDir implements fileops.Dir.
+func (d directory) OpenDir(name string) (fileops.Dir, error) {
+	fd, err := openAt(int(d), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return directory(fd), nil
+}
+
+// OpenFile implements fileops.Dir.
+func (d directory) OpenFile(name string) (fileops.File, error) {
+	fd, err := openAt(int(d), name, fileFlags, 0)
+	return openedFile(fd, err)
+}
+
+// Size implements fileops.Dir.
+func (d directory) Size(name string) int64 {
+	var st unix.Stat_t
+	if unix.Fstatat(int(d), name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		return 0
+	}
+	return st.Size
+}
+
+// Close implements fileops.Dir.
+func (d directory) Close() error { return unix.Close(int(d)) }
+
+// Entries implements fileops.Dir.
+func (d directory) Entries(limit int) ([]fileops.Node, bool, error) {
+	var nodes []fileops.Node
+	buf := make([]byte, 32<<10)
+	for len(nodes) <= limit {
+		n, err := unix.Getdents(int(d), buf)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return nil, false, err
+		case n == 0:
+			return sorted(nodes), false, nil
+		}
+		nodes = d.parse(nodes, buf[:n])
+	}
+	return sorted(nodes[:limit]), true, nil
+}
+
+func sorted(nodes []fileops.Node) []fileops.Node {
+	slices.SortFunc(nodes, func(a, b fileops.Node) int { return strings.Compare(a.Name, b.Name) })
+	return nodes
+}
+
+// parse reads records of struct linux_dirent64, getdents64(2): inode and offset
+// of 8 bytes each, the record's length of 2, the type of 1, the name up to a NUL.
+func (d directory) parse(nodes []fileops.Node, buf []byte) []fileops.Node {
+	const head = 19
+	for len(buf) > head {
+		length := int(binary.NativeEndian.Uint16(buf[16:]))
+		if length <= head || length > len(buf) {
+			return nodes
+		}
+		name, _, _ := bytes.Cut(buf[head:length], []byte{0})
+		if text := string(name); text != "." && text != ".." {
+			nodes = append(nodes, fileops.Node{Name: text, Type: d.typeOf(text, buf[18])})
+		}
+		buf = buf[length:]
+	}
+	return nodes
+}
+
+// typeOf names the type of an entry. DT_ values are those of st_mode, moved down
+// by 12 bits; a file system that does not tell has DT_UNKNOWN.
+func (d directory) typeOf(name string, dt byte) string {
+	mode := uint32(dt) << 12
+	if dt == unix.DT_UNKNOWN {
+		var st unix.Stat_t
+		if unix.Fstatat(int(d), name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+			mode = st.Mode
+		}
+	}
+	switch mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		return fileops.TypeFile
+	case unix.S_IFDIR:
+		return fileops.TypeDir
+	case unix.S_IFLNK:
+		return fileops.TypeLink
+	case unix.S_IFIFO:
+		return "fifo"
+	case unix.S_IFSOCK:
+		return "socket"
+	}
+	return "device"
+}
+
+// regularFile is an open regular file.
+type regularFile struct {
+	reader
+	size int64
+}
+
+// Size implements fileops.File.
+func (f regularFile) Size() int64 { return f.size }
+
+// Close implements io.Closer.
+func (f regularFile) Close() error { return unix.Close(int(f.reader)) }
+
+var errNotRegular = errors.New("not a regular file")
+
+func openedFile(fd int, err error) (fileops.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		unix.Close(fd)
+		return nil, errNotRegular
+	}
+	return regularFile{reader(fd), st.Size}, nil
+}

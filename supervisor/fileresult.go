@@ -1,0 +1,200 @@
+package supervisor
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// fileResult makes the content of a file tool's result.
+func fileResult(r *protocol.CallResult, c *call) {
+	action := c.proposal.Plan.Action
+	f := c.result.File
+	switch {
+	case c.result.Errno != "":
+		r.ExitCode = 1
+		r.Content = []protocol.Content{protocol.NewContent(protocol.Stderr, []byte(fileError(c)))}
+		r.Structured = mustJSON(fileFailure{Path: action.File.Path, Errno: c.result.Errno, Edit: editError(c)})
+	case f == nil:
+	case f.Found != nil:
+		searchResult(r, action.File.Path, *f.Found)
+	default:
+		changeResult(r, action, *f)
+	}
+}
+
+type fileFailure struct {
+	Path  string                    `json:"path"`
+	Errno string                    `json:"errno"`
+	Edit  *sandboxprofile.EditError `json:"edit,omitempty"`
+}
+
+// editError is why an edit failed, or nil. A sandbox's init sends it, so it is
+// not taken to be there.
+func editError(c *call) *sandboxprofile.EditError {
+	if c.result.File == nil {
+		return nil
+	}
+	return c.result.File.Edit
+}
+
+// changeResult is the result of reading or changing one file.
+func changeResult(r *protocol.CallResult, a sandboxprofile.Action, f confine.FileResult) {
+	path := a.File.Path
+	structured := map[string]any{"path": path, "size": f.Size}
+	if f.SHA256 != "" {
+		structured["sha256"] = f.SHA256
+	}
+	text := ""
+	switch a.Kind {
+	case sandboxprofile.ReadFile:
+		text = string(f.Content)
+		r.Truncated = f.Truncated
+		structured["truncated"] = f.Truncated
+	case sandboxprofile.EditFile:
+		structured["replaced"] = f.Replaced
+		text = fmt.Sprintf("replaced %s in %s\n", plural(f.Replaced, "occurrence"), path)
+	default:
+		structured["created"] = f.Created
+		text = fmt.Sprintf("wrote %d bytes to %s\n", f.Size, path)
+	}
+	r.Content = []protocol.Content{protocol.NewContent("", []byte(text))}
+	r.Structured = mustJSON(structured)
+}
+
+// searchResult is the result of looking through a directory: what was found, and
+// beside it, where it does not pass for a finding, what was not looked at.
+func searchResult(r *protocol.CallResult, path string, f sandboxprofile.Findings) {
+	r.Truncated = f.Stopped != ""
+	r.Structured = mustJSON(struct {
+		Path string `json:"path"`
+		sandboxprofile.Findings
+		Truncated bool `json:"truncated"`
+	}{path, f, r.Truncated})
+	var out strings.Builder
+	for _, e := range f.Entries {
+		out.WriteString(entryText(e))
+	}
+	linesText(&out, f.Lines)
+	r.Content = []protocol.Content{protocol.NewContent("", []byte(out.String()))}
+	if notes := searchNotes(f); notes != "" {
+		r.Content = append(r.Content, protocol.NewContent(protocol.Stderr, []byte(notes)))
+	}
+}
+
+// entryText is one line: a name is a file's, a name with a slash a directory's,
+// and anything else says what it is.
+func entryText(e sandboxprofile.Entry) string {
+	name := quoteName(e.Path)
+	switch e.Type {
+	case "file":
+		return name + "\n"
+	case "directory":
+		return name + "/\n"
+	}
+	return fmt.Sprintf("%s (%s)\n", name, e.Type)
+}
+
+// linesText writes lines as grep does: "path:12:text" for a match, "path-13-text"
+// for one beside it, "--" where lines are left out between them.
+func linesText(out *strings.Builder, lines []sandboxprofile.Line) {
+	beside := false // some line is there for context
+	for _, l := range lines {
+		beside = beside || l.Context
+	}
+	for i, l := range lines {
+		if l.Number == 0 {
+			fmt.Fprintf(out, "%s\n", quoteName(l.Path))
+			continue
+		}
+		if beside && i > 0 && (lines[i-1].Path != l.Path || lines[i-1].Number+1 != l.Number) {
+			out.WriteString("--\n")
+		}
+		mark := ":"
+		if l.Context {
+			mark = "-"
+		}
+		fmt.Fprintf(out, "%s%s%d%s%s\n", quoteName(l.Path), mark, l.Number, mark, l.Text)
+	}
+}
+
+// quoteName quotes a name that could pass for more than one line, or for nothing.
+func quoteName(name string) string {
+	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == '"' || r == utf8.RuneError }
+	if strings.ContainsFunc(name, odd) {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
+// searchNotes says in words what a result leaves out.
+func searchNotes(f sandboxprofile.Findings) string {
+	var notes []string
+	if len(f.Entries)+len(f.Lines) == 0 {
+		notes = append(notes, "nothing found")
+	}
+	switch f.Stopped {
+	case sandboxprofile.StoppedAtLimit:
+		notes = append(notes, "there is more: narrow the search, or raise limit")
+	case sandboxprofile.StoppedAtBytes:
+		notes = append(notes, "there is more than fits into one answer: narrow the search")
+	case sandboxprofile.StoppedAtTime:
+		notes = append(notes, "the time for a search is over: narrow it to a directory")
+	case sandboxprofile.StoppedByCall:
+		notes = append(notes, "the call was ended; this is what was found until then")
+	}
+	if f.Ignored > 0 {
+		notes = append(notes, plural(f.Ignored, "path")+" left out because of .gitignore; ignored: true includes them")
+	}
+	for _, s := range f.Skipped {
+		notes = append(notes, "skipped "+quoteName(s.Path)+": "+s.Reason)
+	}
+	if more := f.SkippedCount - int64(len(f.Skipped)); more > 0 {
+		notes = append(notes, fmt.Sprintf("skipped %d more", more))
+	}
+	if len(notes) == 0 {
+		return ""
+	}
+	return "sandgate: " + strings.Join(notes, "\nsandgate: ") + "\n"
+}
+
+func plural(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// fileError says in words what the file operation met, and what to do about it.
+func fileError(c *call) string {
+	words := map[string]string{
+		"ENOENT":  "no such file or directory",
+		"EISDIR":  "is a directory",
+		"ENOTDIR": "is not a directory",
+		"EINVAL":  "is not a regular file",
+		"EROFS":   "is read-only inside the sandbox",
+		"EACCES":  "permission denied",
+		"EPERM":   "operation not permitted",
+		"ELOOP":   "became a symbolic link after the call was checked",
+		"EBUSY":   "is protected inside the sandbox",
+		"ENOSPC":  "no space left on the device; the file is as it was",
+		"EDQUOT":  "the disk quota is used up; the file is as it was",
+		"ESTALE":  "changed since it was read or the call was checked; read it again",
+		"EAGAIN":  "is being changed by another call; try again",
+		"EFBIG":   "is too large for this tool; use the shell",
+	}
+	text := words[c.result.Errno]
+	if text == "" {
+		text = c.result.Errno
+	}
+	if e := editError(c); e != nil {
+		text = e.Error() + "; " + e.Hint()
+	}
+	return fmt.Sprintf("%s: %s: %s\n", c.proposal.Plan.Tool, c.proposal.Plan.Action.File.Path, text)
+}
