@@ -72,17 +72,38 @@ func (b *Bwrap) Close() error {
 	return b.init.Close()
 }
 
-// Prepare implements Confiner. While bubblewrap builds the mounts, the rules that
-// init will lay on itself are compiled: each takes some milliseconds.
+// Prepare implements Confiner.
 func (b *Bwrap) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox, error) {
-	facts, args, err := mounts(p)
+	facts, err := look(p)
 	if err != nil {
 		return nil, err
 	}
-	return b.build(ctx, p, facts, args)
+	return b.build(ctx, p, facts)
 }
 
-func (b *Bwrap) build(ctx context.Context, p sandboxprofile.Profile, facts sandboxprofile.Facts, args []string) (*bwrapSandbox, error) {
+// look refuses what no sandbox of this backend can keep, and surveys the host.
+func look(p sandboxprofile.Profile) (facts sandboxprofile.Facts, err error) {
+	if err := p.Validate(); err != nil {
+		return facts, unenforceable("the profile", err)
+	}
+	if p.Network.Mode == sandboxprofile.NetworkProxied {
+		return facts, &Unenforceable{
+			Part:   "a network allow-list",
+			Reason: "the egress proxy is not part of this version",
+			Hint:   "use `network: none`, or `network: host` if the tool may reach everything",
+		}
+	}
+	return survey(p)
+}
+
+// build makes a sandbox for p on the host that facts describes. While bubblewrap
+// builds the mounts, the rules that init will lay on itself are compiled: each
+// takes some milliseconds.
+func (b *Bwrap) build(ctx context.Context, p sandboxprofile.Profile, facts sandboxprofile.Facts) (*bwrapSandbox, error) {
+	args, err := bwrap.Compile(p, facts)
+	if err != nil {
+		return nil, unenforceable("the mounts", err)
+	}
 	s, err := b.launch(p, args)
 	if err != nil {
 		return nil, err
@@ -98,27 +119,6 @@ func (b *Bwrap) build(ctx context.Context, p sandboxprofile.Profile, facts sandb
 	}
 	s.enforced = b.enforced(p)
 	return s, nil
-}
-
-// mounts looks at the host and compiles what bubblewrap is told.
-func mounts(p sandboxprofile.Profile) (facts sandboxprofile.Facts, args []string, err error) {
-	if err := p.Validate(); err != nil {
-		return facts, nil, unenforceable("the profile", err)
-	}
-	if p.Network.Mode == sandboxprofile.NetworkProxied {
-		return facts, nil, &Unenforceable{
-			Part:   "a network allow-list",
-			Reason: "the egress proxy is not part of this version",
-			Hint:   "use `network: none`, or `network: host` if the tool may reach everything",
-		}
-	}
-	if facts, err = survey(p); err != nil {
-		return facts, nil, err
-	}
-	if args, err = bwrap.Compile(p, facts); err != nil {
-		return facts, nil, unenforceable("the mounts", err)
-	}
-	return facts, args, nil
 }
 
 // restrictions compiles what init lays on itself.

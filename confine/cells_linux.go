@@ -52,7 +52,7 @@ func (c *Cells) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox,
 	if p.Fresh {
 		return c.inner.Prepare(ctx, p)
 	}
-	facts, args, err := mounts(p)
+	facts, err := look(p)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (c *Cells) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox,
 		}
 		box.Close()
 	}
-	box, err := c.inner.build(ctx, p, facts, args)
+	box, err := c.inner.build(ctx, p, facts)
 	if err != nil {
 		return nil, err
 	}

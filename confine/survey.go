@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,10 +83,10 @@ func findMasks(p sandboxprofile.Profile, f sandboxprofile.Facts) ([]sandboxprofi
 	s := surveyor{p, sandboxprofile.NewMatcher(p.Protect), sandboxprofile.NewMatcher(p.Hide)}
 	var masks []sandboxprofile.Mask
 	var done []string
-	for _, root := range keys(p) { // sorted: a parent comes before what lies in it
-		r := p.Rights(root)
+	for _, root := range slices.Sorted(maps.Keys(p.Paths)) { // a parent comes before what lies in it
+		r := p.Paths[root]
 		system := sandboxprofile.IsSystemTree(root) && r&sandboxprofile.Write == 0
-		if r == 0 || system || f.Kinds[root] != sandboxprofile.Dir || within(root, done) {
+		if r == 0 || system || f.Kinds[root] != sandboxprofile.Dir || within(root, done) || s.hide.Match(root) {
 			continue
 		}
 		found, err := s.tree(root)

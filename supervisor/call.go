@@ -68,6 +68,7 @@ type call struct {
 
 	proposal  tools.Proposal    // check
 	digest    string            // check, of the plan
+	warnings  []string          // check, of the profile
 	unstarted string            // check: what to say of a program that is not there
 	decision  approval.Decision // decide
 	logged    bool              // decide: a decision entry is in the log
@@ -108,7 +109,7 @@ func (s *Supervisor) check(c *call) (tools.Proposal, error) {
 		limits := &p.Plan.Profile.Limits
 		limits.Wall = min(limits.Wall, time.Duration(ms)*time.Millisecond)
 	}
-	c.proposal, c.digest = p, p.Plan.Digest()
+	c.proposal, c.digest, c.warnings = p, p.Plan.Digest(), sandboxprofile.Warnings(p.Plan.Profile)
 	return p, nil
 }
 
@@ -145,7 +146,7 @@ func (s *Supervisor) question(id string, c *call, p tools.Proposal, checked erro
 		Digest:    c.digest,
 		Subject:   p.Plan,
 		Present:   p.Present,
-		Details:   details(p, c.digest),
+		Details:   details(p, c.digest, c.warnings),
 	}
 	for _, b := range c.req.BatchRemaining {
 		q.BatchRemaining = append(q.BatchRemaining, b.String())

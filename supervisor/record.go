@@ -21,8 +21,17 @@ type decisionEntry struct {
 	Description string            `json:"description,omitempty"`
 	Rule        string            `json:"rule,omitempty"`
 	Decision    approval.Decision `json:"decision"`
-	Plan        *tools.Plan       `json:"plan,omitempty"`
+	Plan        *planEntry        `json:"plan,omitempty"`
 	Content     *contentEntry     `json:"content,omitempty"`
+}
+
+// planEntry is a plan with its profile by digest. The profile itself is written
+// with the first decision of this supervisor that has it: it is the same for most
+// calls, and larger than all the rest.
+type planEntry struct {
+	tools.Plan
+	Profile       *sandboxprofile.Profile `json:"profile,omitempty"`
+	ProfileDigest string                  `json:"profile_digest"`
 }
 
 // contentEntry stands for content that is not copied into the log.
@@ -53,7 +62,10 @@ func (s *Supervisor) logDecision(ctx context.Context, c *call) error {
 	}
 	if c.digest != "" {
 		plan, content := withoutContent(c.proposal.Plan)
-		e.Plan, e.Content = &plan, content
+		e.Plan, e.Content = &planEntry{Plan: plan, ProfileDigest: plan.Profile.Digest()}, content
+		if _, known := s.logged.LoadOrStore(e.Plan.ProfileDigest, true); !known {
+			e.Plan.Profile = &plan.Profile
+		}
 	}
 	// A call that is cancelled at this very moment has still been decided.
 	err := s.append(context.WithoutCancel(ctx), c.entry(audit.KindDecision, e))

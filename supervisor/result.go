@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sandgate/sandgate/approval"
@@ -92,14 +93,12 @@ func wireDecision(c *call) protocol.Decision {
 
 // warnings are the supervisor's own and those of the plan's profile.
 func (s *Supervisor) warnings(c *call) []string {
-	var w []string
-	w = append(w, s.cfg.Warnings...)
-	return append(w, sandboxprofile.Warnings(c.proposal.Plan.Profile)...)
+	return slices.Concat(s.cfg.Warnings, c.warnings)
 }
 
 // details is what an approver sees beside the request itself: the rule that
 // asks, where it runs, and what the sandbox will allow.
-func details(p tools.Proposal, digest string) map[string]string {
+func details(p tools.Proposal, digest string, warnings []string) map[string]string {
 	d := map[string]string{"rule": p.Rule, "plan": digest}
 	if e := p.Plan.Action.Exec; e != nil {
 		d["directory"] = e.Dir
@@ -109,15 +108,16 @@ func details(p tools.Proposal, digest string) map[string]string {
 		d["path"] = f.Path
 	}
 	var writable []string
-	for _, path := range p.Plan.Profile.Keys() {
-		if p.Plan.Profile.Rights(path)&sandboxprofile.Write != 0 {
+	for path, rights := range p.Plan.Profile.Paths {
+		if rights&sandboxprofile.Write != 0 {
 			writable = append(writable, path)
 		}
 	}
+	slices.Sort(writable)
 	d["may write"] = strings.Join(writable, ", ")
 	d["network"] = p.Plan.Profile.Network.Mode.String()
-	if w := sandboxprofile.Warnings(p.Plan.Profile); len(w) > 0 {
-		d["warnings"] = strings.Join(w, "; ")
+	if len(warnings) > 0 {
+		d["warnings"] = strings.Join(warnings, "; ")
 	}
 	return d
 }

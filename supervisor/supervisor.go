@@ -53,6 +53,7 @@ type Supervisor struct {
 	cfg     Config
 	started time.Time
 	total   atomic.Int64
+	logged  sync.Map // digests of the profiles that are in the log
 	// auditFailure is the last error of the log, nil once it works again.
 	auditFailure atomic.Pointer[error]
 

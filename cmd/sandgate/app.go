@@ -28,6 +28,7 @@ var commands = []func(*app) *cobra.Command{
 	newServeCmd,
 	newRunCmd,
 	newDoctorCmd,
+	newBenchCmd,
 	newAuditCmd,
 	newRulesCmd,
 	newProfileCmd,
