@@ -16,6 +16,7 @@ import (
 	. "github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/sandboxprofile/bwrap"
 	"github.com/sandgate/sandgate/sandboxprofile/landlock"
+	"github.com/sandgate/sandgate/sandboxprofile/sbpl"
 	"github.com/sandgate/sandgate/sandboxprofile/seccomp"
 )
 
@@ -93,6 +94,10 @@ func output(t *testing.T, section string, p Profile, f Facts) string {
 		var text string
 		text, err = seccomp.Listing(p.Syscalls)
 		lines = strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	case "sbpl":
+		var text string
+		text, err = sbpl.Compile(p, f, goldenVars(p))
+		lines = strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	case "warnings":
 		lines = Warnings(p)
 	default:
@@ -105,6 +110,15 @@ func output(t *testing.T, section string, p Profile, f Facts) string {
 		return ""
 	}
 	return strings.Join(lines, "\n") + "\n"
+}
+
+// goldenVars is what a launcher would give for one sandbox.
+func goldenVars(p Profile) sbpl.Vars {
+	v := sbpl.Vars{Tag: "sandgate-golden", ProxyPort: 18080, Scratch: map[string]string{}}
+	for _, dir := range p.Scratch {
+		v.Scratch[dir] = "/private/var/sandgate/golden" + dir
+	}
+	return v
 }
 
 // argLines puts each option on a line with its values.
