@@ -212,14 +212,10 @@ func (b *Bwrap) enforced(p sandboxprofile.Profile) Enforced {
 		Network:     "network namespace with loopback only",
 		SystemCalls: "seccomp filter",
 		Processes:   "pid namespace, killed as a whole when the call ends",
-		Limits:      "wall time and output by the supervisor; CPU, memory, file size and descriptors per process by setrlimit",
+		Limits:      "wall time and output by the supervisor; CPU, memory, file size and descriptors per process by setrlimit; processes by setrlimit, and counted by init",
 	}
 	if p.Network.Mode == sandboxprofile.NetworkHost {
 		e.Network = "" // nothing does
-	}
-	if os.Geteuid() != 0 {
-		// The kernel does not count the processes of uid 0 (fork(2), EAGAIN).
-		e.Limits += "; processes per sandbox by setrlimit"
 	}
 	return e
 }

@@ -53,6 +53,7 @@ const (
 	TimedOut    Cause = "timed_out"    // its wall time was used up
 	Cancelled   Cause = "cancelled"    // the context ended
 	OutputLimit Cause = "output_limit" // it wrote more than its output limit and was killed
+	PidsLimit   Cause = "pids_limit"   // it had more processes than its limit and was killed
 	NotStarted  Cause = "not_started"  // execve failed; Errno says how
 )
 

@@ -222,6 +222,9 @@ func result(d wire.Done, cause Cause) Result {
 		}
 		return r
 	}
+	if d.TooMany && cause == Exited {
+		r.Cause = PidsLimit
+	}
 	status := unix.WaitStatus(d.Status)
 	if status.Signaled() {
 		r.Signal = unix.SignalName(status.Signal())

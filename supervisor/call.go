@@ -211,6 +211,10 @@ func endError(ctx context.Context, r confine.Result, l sandboxprofile.Limits) er
 		return &protocol.Error{Code: protocol.CodeLimitExceeded,
 			Message:  fmt.Sprintf("wrote more than %d bytes of output and was killed", l.Output),
 			HintText: "write to a file, or print less (head, tail, grep)"}
+	case confine.PidsLimit:
+		return &protocol.Error{Code: protocol.CodeLimitExceeded,
+			Message:  fmt.Sprintf("had more than %d processes and was killed", l.Pids),
+			HintText: "start fewer at a time (make -j4)"}
 	case confine.Cancelled:
 		return &protocol.Error{Code: protocol.CodeCancelled, Message: context.Cause(ctx).Error()}
 	default:

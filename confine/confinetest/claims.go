@@ -313,6 +313,18 @@ func limits(t *testing.T, c confine.Confiner) {
 	if o := Shell(t, c, p, ws, `ulimit -H -n; ulimit -H -c`); strings.TrimSpace(o.Out) != "256\n0" {
 		t.Errorf("hard limits: %q", o.Out)
 	}
+	// A fork bomb ends at its limit: the kernel refuses, or, as uid 0, init counts.
+	crowd := Profile(t, ws)
+	crowd.Limits.Pids = 40
+	bomb := "import os,time\nfor _ in range(2000):\n    if os.fork() == 0: time.sleep(30); os._exit(0)"
+	o := Exec(t, context.Background(), c, crowd, ws, nil, "/usr/bin/python3", "-c", bomb)
+	if o.Cause != confine.PidsLimit && !strings.Contains(o.Err, "Resource temporarily unavailable") {
+		t.Errorf("a fork bomb: %+v %q", o.Result, o.Err)
+	}
+	few := strings.ReplaceAll(strings.ReplaceAll(bomb, "2000", "20"), "30", "0.2")
+	if o := Exec(t, context.Background(), c, crowd, ws, nil, "/usr/bin/python3", "-c", few); o.Cause != confine.Exited || o.ExitCode != 0 {
+		t.Errorf("twenty processes under a limit of 40: %+v %q", o.Result, o.Err)
+	}
 	p.Limits.Memory = 256 << 20
 	if o := Exec(t, context.Background(), c, p, ws, nil, "/usr/bin/python3", "-c", "x=bytearray(1<<30)"); !strings.Contains(o.Err, "MemoryError") {
 		t.Errorf("memory beyond the limit: %+v %q", o.Result, o.Err)

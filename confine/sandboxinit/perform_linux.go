@@ -1,6 +1,10 @@
 package sandboxinit
 
 import (
+	"math"
+	"os"
+	"time"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/confine/wire"
@@ -35,16 +39,49 @@ func (w worker) runProgram(p sandboxprofile.Program, l wire.Rlimits, fds [3]int)
 	closeAll(fds[:]) // so that the confiner reads end of file when the last writer dies
 	ended := make(chan unix.WaitStatus, 1)
 	go func() { ended <- reapUntil(pid) }()
+	census := time.NewTicker(censusInterval)
+	defer census.Stop()
+	tooMany := false
 	for {
 		select {
 		case n := <-w.signals:
 			// -1 is every process that we may signal except ourselves, kill(2).
 			_ = unix.Kill(-1, n)
+		case <-census.C:
+			if int64(processes()) > l.Processes {
+				tooMany = true
+				_ = unix.Kill(-1, unix.SIGKILL)
+			}
 		case status := <-ended:
 			killAll()
-			return wire.Done{Status: int(status), Spoiled: w.clean.spoiled()}
+			return wire.Done{Status: int(status), TooMany: tooMany, Spoiled: w.clean.spoiled()}
 		}
 	}
+}
+
+// censusInterval is how often the processes are counted. RLIMIT_NPROC stops a
+// fork bomb at its limit, but the kernel does not hold uid 0 to it (fork(2),
+// EAGAIN), and a supervisor that root started has only this.
+const censusInterval = 50 * time.Millisecond
+
+// processes counts those of the sandbox but init.
+func processes() int {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return math.MaxInt // we are what must count; not to be able to is no reason to go on
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return math.MaxInt
+	}
+	n := -1
+	for _, name := range names {
+		if name[0] >= '1' && name[0] <= '9' {
+			n++
+		}
+	}
+	return n
 }
 
 // reapUntil reaps every child until pid has ended, and returns its status. As

@@ -101,6 +101,9 @@ type Done struct {
 	Status int    `json:"status"`       // as from wait4(2)
 
 	Duration time.Duration `json:"duration"`
+	// TooMany says that init killed the program for having more processes than its
+	// limit.
+	TooMany bool `json:"too_many,omitempty"`
 	// Spoiled says that the action left something outside its writable paths that
 	// the next one in this sandbox could see. The sandbox must not serve another.
 	Spoiled bool `json:"spoiled,omitempty"`
