@@ -1,53 +1,60 @@
 package main
 
 import (
-	"bufio"
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
+	"os/exec"
 	"os/signal"
-	"slices"
-	"strings"
-	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
-	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/tui"
 )
 
+type approveFlags struct {
+	socket string
+	plain  bool
+}
+
 func newApproveCmd(a *app) *cobra.Command {
-	var socket string
+	var f approveFlags
 	c := &cobra.Command{
 		Use:   "approve",
 		Short: "Answer requests for approval as they come",
-		Long: `approve shows each request that waits for an answer and asks for one:
+		Long: `approve shows the requests that wait for an answer, with what each would do and
+what its sandbox would allow, and takes an answer by one key; ? lists the keys.
+A key counts once its request has been on the screen for half a second.
 
-  y  allow this call
-  s  allow it, and the same again, for the rest of the session
+With --plain, and where it does not run on a terminal that can move its cursor,
+it shows one request after the other as lines, and reads one line for each:
+
+  y  allow this call                          a  ... whenever this agent asks
+  s  allow it, and the same again, for the    g  ... whoever asks
+     rest of the session                      x  deny; the model explains first
   n  deny this call and the rest of its batch
 
 Anything else, an empty line too, denies. It ends at the end of its input; what
 is not answered then goes on waiting.`,
-		Example: "  sandgate approve\n  sandgate approve --operator-socket /run/user/1000/sandgate/operator.sock",
+		Example: "  sandgate approve\n  sandgate approve --plain --operator-socket /run/user/1000/sandgate/operator.sock",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return a.approve(ctx, socket)
+			return a.approve(ctx, f)
 		},
 	}
-	c.Flags().StringVar(&socket, "operator-socket", "", "operator socket `path` (default: operator.sock in the runtime directory)")
+	c.Flags().StringVar(&f.socket, "operator-socket", "", "operator socket `path` (default: operator.sock in the runtime directory)")
+	c.Flags().BoolVar(&f.plain, "plain", false, "lines instead of a screen: for screen readers and scripts")
 	return c
 }
 
-func (a *app) approve(ctx context.Context, socket string) error {
-	p, err := client.DialApprover(ctx, socket, client.WithProgram("sandgate approve", version))
+func (a *app) approve(ctx context.Context, f approveFlags) error {
+	p, err := client.DialApprover(ctx, f.socket, client.WithProgram("sandgate approve", version))
 	if err != nil {
 		return wireStatus(err)
 	}
@@ -56,6 +63,9 @@ func (a *app) approve(ctx context.Context, socket string) error {
 	if err != nil {
 		return wireStatus(err)
 	}
+	if !f.plain && a.hasScreen() {
+		return a.approveOnScreen(ctx, p, events)
+	}
 	if isTerminal(a.out) {
 		fmt.Fprintln(a.out, "sandgate: waiting for requests; end with Ctrl-D")
 	}
@@ -63,163 +73,31 @@ func (a *app) approve(ctx context.Context, socket string) error {
 	return pr.loop(ctx, events)
 }
 
-// A prompt shows one request at a time, the oldest first.
-type prompt struct {
-	*app
-	approver *client.Approver
-	input    *lineReader
-	waiting  []protocol.ApprovalID // the first is on the screen
-	// early is a line of a script that came before there was a request for it.
-	early *inputLine
-}
-
-func (p *prompt) loop(ctx context.Context, events <-chan client.Event) error {
-	for {
-		if p.early != nil && len(p.waiting) > 0 {
-			line := *p.early
-			p.early = nil
-			if err := p.answer(ctx, line.text); err != nil {
-				return err
-			}
-			continue
-		}
-		lines := p.input.lines
-		if p.early != nil {
-			lines = nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case e, ok := <-events:
-			if !ok {
-				return withStatus(exitInternal, client.ErrClosed)
-			}
-			if err := p.event(ctx, e); err != nil {
-				return err
-			}
-		case line, ok := <-lines:
-			if !ok {
-				return nil
-			}
-			if !p.input.interactive {
-				p.early = &line
-			} else if err := p.typed(ctx, line); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// typed takes a line from a terminal. One that was entered before the request on
-// the screen came up was meant for another, or for nothing.
-func (p *prompt) typed(ctx context.Context, l inputLine) error {
-	if len(p.waiting) == 0 || l.prompted != p.input.prompted.Load() {
-		return nil
-	}
-	return p.answer(ctx, l.text)
-}
-
-func (p *prompt) event(ctx context.Context, e client.Event) error {
-	id := e.Approval.ID
-	at := slices.Index(p.waiting, id)
-	switch {
-	case e.Kind == client.Requested && at < 0:
-		p.waiting = append(p.waiting, id)
-		if len(p.waiting) == 1 {
-			return p.show(ctx)
-		}
-	case e.Kind == client.Resolved && at == 0:
-		fmt.Fprintf(p.out, "\n%s: %s\n", id, outcome(e.Decision))
-		p.waiting = p.waiting[1:]
-		return p.show(ctx)
-	case e.Kind == client.Resolved && at > 0:
-		p.waiting = slices.Delete(p.waiting, at, at+1)
-	}
-	return nil
-}
-
-func outcome(d *approval.Decision) string {
-	if d == nil {
-		return "no longer waiting"
-	}
-	return approval.EscapeLine(strings.TrimSpace(string(d.Action) + ": " + d.Reason))
-}
-
-// show puts the oldest request on the screen, and passes over those that have
-// ended in the meantime.
-func (p *prompt) show(ctx context.Context) error {
-	for len(p.waiting) > 0 {
-		one, err := p.approver.Show(ctx, p.waiting[0])
-		var e *protocol.Error
-		if errors.As(err, &e) {
-			p.waiting = p.waiting[1:]
-			continue
-		}
-		if err != nil {
-			return withStatus(exitInternal, err)
-		}
-		fmt.Fprintln(p.out)
-		if err := printApproval(p.out, one); err != nil {
-			return err
-		}
-		fmt.Fprint(p.out, "allow? [y]es once, [s]ession, [n]o (default n): ")
-		p.input.prompted.Add(1)
-		return nil
-	}
-	return nil
-}
-
-// answer answers the request on the screen, and shows the next.
-func (p *prompt) answer(ctx context.Context, text string) error {
-	id := p.waiting[0]
-	p.waiting = p.waiting[1:]
-	results, err := p.approver.Decide(ctx, answerTo(id, text))
-	var e *protocol.Error
-	switch {
-	case errors.As(err, &e):
-		p.complain(err)
-	case err != nil:
+func (a *app) approveOnScreen(ctx context.Context, p *client.Approver, events <-chan client.Event) error {
+	err := tui.Run(ctx, tui.Options{
+		Approver: p, Events: events, In: a.in, Out: a.out, Environ: os.Environ(), Pager: pager(),
+	})
+	if err != nil {
 		return withStatus(exitInternal, err)
-	case len(results) == 1 && results[0].Decision != nil:
-		fmt.Fprintf(p.out, "%s: %s (%s)\n", id, results[0].Decision.Action, results[0].Decision.Scope)
 	}
-	return p.show(ctx)
+	return nil
 }
 
-func answerTo(id protocol.ApprovalID, text string) protocol.ApprovalsDecide {
-	d := protocol.ApprovalsDecide{ID: id, Decision: protocol.Deny}
-	switch strings.ToLower(strings.TrimSpace(text)) {
-	case "y", "yes":
-		d.Decision = protocol.Allow
-	case "s", "session":
-		d.Decision, d.Scope = protocol.Allow, approval.Session
+// pager is the command that shows long text: PAGER, or less if it is there.
+func pager() string {
+	if p := os.Getenv("PAGER"); p != "" {
+		return p
 	}
-	return d
+	if _, err := exec.LookPath("less"); err == nil {
+		return "less"
+	}
+	return ""
 }
 
-// A lineReader reads lines on a goroutine of its own, which lives as long as the
-// process: nothing can interrupt a read from a terminal.
-type lineReader struct {
-	lines       chan inputLine
-	interactive bool
-	prompted    atomic.Int64 // how many requests have been put on the screen
-}
-
-type inputLine struct {
-	text     string
-	prompted int64 // lineReader.prompted when the line was entered
-}
-
-func readLines(r io.Reader) *lineReader {
-	l := &lineReader{lines: make(chan inputLine), interactive: isTerminal(r)}
-	go func() {
-		defer close(l.lines)
-		s := bufio.NewScanner(r)
-		for s.Scan() {
-			l.lines <- inputLine{s.Text(), l.prompted.Load()}
-		}
-	}()
-	return l
+// hasScreen reports whether there is a terminal that can move its cursor.
+func (a *app) hasScreen() bool {
+	dumb := cmp.Or(os.Getenv("TERM"), "dumb") == "dumb"
+	return !dumb && isTerminal(a.in) && isTerminal(a.out)
 }
 
 // isTerminal reports whether f is a terminal.

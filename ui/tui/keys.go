@@ -1,0 +1,306 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// A choice is an answer to one request, with its key and its words. The first has
+// the focus when a request comes up.
+type choice struct {
+	key, words string
+	decide     protocol.ApprovalsDecide
+}
+
+func choices() []choice {
+	deny := func(mode approval.RejectMode) protocol.ApprovalsDecide {
+		return protocol.ApprovalsDecide{Decision: protocol.Deny, Mode: mode}
+	}
+	allow := func(s approval.Scope) protocol.ApprovalsDecide {
+		return protocol.ApprovalsDecide{Decision: protocol.Allow, Scope: s}
+	}
+	return []choice{
+		{"N", "deny", deny(approval.RejectHard)},
+		{"n", "this call only", deny(approval.RejectSoft)},
+		{"x", "explain first", deny(approval.RejectExplain)},
+		{"y", "allow once", allow(approval.Once)},
+		{"s", "session", allow(approval.Session)},
+		{"a", "agent", allow(approval.Agent)},
+		{"g", "everybody", allow(approval.Global)},
+	}
+}
+
+// An answer is about to be given with a key.
+type answer struct {
+	key    string
+	decide protocol.ApprovalsDecide
+	asks   []string // what a person should know before they press the key again
+}
+
+// ids are the requests that it answers.
+func (a *answer) ids() []protocol.ApprovalID {
+	if a.decide.ID != "" {
+		return []protocol.ApprovalID{a.decide.ID}
+	}
+	return a.decide.IDs
+}
+
+// key takes one key. What a key means depends on what is open: a text, a
+// question, the help, or nothing.
+func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
+	name := k.String()
+	switch {
+	case name == "ctrl+c":
+		return tea.Quit
+	case name == "ctrl+z":
+		return tea.Suspend
+	case m.edit != nil:
+		return m.editKey(k)
+	case m.orphan:
+		m.orphan = name != "esc" && name != "enter"
+		return nil
+	case m.help:
+		m.help = false
+		return nil
+	case m.confirm != nil:
+		return m.confirmKey(name)
+	}
+	if m.navigate(name) {
+		return nil
+	}
+	switch name {
+	case "q", "ctrl+d":
+		return tea.Quit
+	case "?":
+		m.help = true
+		return nil
+	case "v":
+		return m.page()
+	case "A", "D":
+		return m.group(name)
+	case "enter":
+		name = choices()[m.focus].key
+	}
+	for _, c := range choices() {
+		if c.key == name {
+			return m.choose(c)
+		}
+	}
+	return nil
+}
+
+func (m *model) navigate(key string) bool {
+	rows := m.detailRows()
+	switch key {
+	case "up", "k":
+		m.move(-1)
+	case "down", "j":
+		m.move(1)
+	case "pgdown", "space", "ctrl+f":
+		m.scrollBy(max(rows-1, 1))
+	case "pgup", "b", "ctrl+b":
+		m.scrollBy(-max(rows-1, 1))
+	case "home":
+		m.scrollBy(-m.scroll)
+	case "end":
+		m.scrollBy(len(m.detail()))
+	case "left", "shift+tab":
+		m.focus = (m.focus + len(choices()) - 1) % len(choices())
+	case "right", "tab":
+		m.focus = (m.focus + 1) % len(choices())
+	default:
+		return false
+	}
+	return true
+}
+
+// scrollBy stops at every screen between here and there, so that what was
+// scrolled past was on the screen: End shows the end, and counts as no more.
+func (m *model) scrollBy(lines int) {
+	it := m.cursor()
+	if it == nil {
+		return
+	}
+	last := max(len(m.detail())-m.detailRows(), 0)
+	to := min(max(m.scroll+lines, 0), last)
+	if to > it.reached { // lines in between were skipped
+		to = it.reached
+	}
+	m.scroll = to
+}
+
+// choose answers the request under the cursor, or asks for the key once more.
+func (m *model) choose(c choice) tea.Cmd {
+	it := m.cursor()
+	if it == nil || it.sent || !m.settled() {
+		return nil
+	}
+	a := &answer{key: c.key, decide: c.decide}
+	a.decide.ID = it.ID
+	if c.decide.Mode == approval.RejectExplain {
+		m.edit = &editor{answer: a}
+		return nil
+	}
+	if c.decide.Decision == protocol.Allow {
+		a.asks = append(m.unseen(it), lasting(it, c.decide.Scope)...)
+	}
+	if len(a.asks) > 0 {
+		m.confirm, m.notice = a, ""
+		return nil
+	}
+	return m.send(a)
+}
+
+// unseen says how much of a request has never been on the screen.
+func (m *model) unseen(it *item) []string {
+	if it.read {
+		return nil
+	}
+	var asks []string
+	if below := len(m.essence()) - it.reached; below > 0 {
+		asks = append(asks, fmt.Sprintf("%s not been on the screen (PgDn shows more)", plural(below, "line has", "lines have")))
+	}
+	if p := it.shown.Presentation; p != nil {
+		if _, cut := p.Metadata["full_content"]; cut {
+			asks = append(asks, "the text was cut for the screen (v shows all of it)")
+		}
+	}
+	return asks
+}
+
+// lasting says what an answer covers that outlives the session.
+func lasting(it *item, s approval.Scope) []string {
+	var who string
+	switch s {
+	case approval.Agent:
+		who = "whenever agent " + approval.EscapeLine(it.Agent) + " asks"
+	case approval.Global:
+		who = "whoever asks"
+	default:
+		return nil
+	}
+	return []string{fmt.Sprintf("allows %s %s from now on, without asking, %s",
+		approval.EscapeLine(string(it.Tool)), brief(payload(it.Payload)), who)}
+}
+
+// maxBrief is how many characters of a payload a question shows.
+const maxBrief = 160
+
+// brief cuts a text for a question, and counts what it leaves out.
+func brief(text string) string {
+	r := []rune(text)
+	if len(r) <= maxBrief {
+		return text
+	}
+	return fmt.Sprintf("%s ... (%d more characters)", string(r[:maxBrief]), len(r)-maxBrief)
+}
+
+func (m *model) confirmKey(name string) tea.Cmd {
+	a := m.confirm
+	switch {
+	case m.navigate(name):
+		return nil
+	case name == a.key && m.settled():
+		return m.send(a)
+	case name != a.key:
+		m.confirm = nil
+		m.notice = "not answered"
+	}
+	return nil
+}
+
+// group answers all requests of the group under the cursor: those that are listed,
+// and not one that joins it later.
+func (m *model) group(key string) tea.Cmd {
+	it := m.cursor()
+	if it == nil || it.sent || !m.settled() {
+		return nil
+	}
+	if it.GroupID == "" {
+		m.notice = "this request belongs to no group"
+		return nil
+	}
+	a := &answer{key: key, decide: protocol.ApprovalsDecide{Decision: protocol.Deny}}
+	for _, other := range m.queue {
+		if it.inGroup(other) && !other.sent {
+			a.decide.IDs = append(a.decide.IDs, other.ID)
+			a.asks = append(a.asks, "allows "+approval.EscapeLine(string(other.Tool)+": "+other.Description))
+		}
+	}
+	if key == "D" {
+		return m.send(a)
+	}
+	a.decide.Decision = protocol.Allow
+	if len(m.question(a)) > m.maxQuestion() {
+		m.notice = "the group does not fit on the screen: answer one by one, or with `sandgate approvals allow`"
+		return nil
+	}
+	m.confirm = a
+	return nil
+}
+
+// inGroup reports whether other came with it: group ids are the agents' own, so
+// only within one session do they mean anything.
+func (it *item) inGroup(other *item) bool {
+	return it.GroupID != "" && other.GroupID == it.GroupID && other.SessionID == it.SessionID
+}
+
+// An editor takes one line of text for the model, to go with an answer.
+type editor struct {
+	answer *answer
+	text   []rune
+}
+
+// maxFeedback bounds the text in characters.
+const maxFeedback = 2000
+
+func (m *model) editKey(k tea.KeyPressMsg) tea.Cmd {
+	e := m.edit
+	switch k.String() {
+	case "esc":
+		m.edit = nil
+		m.notice = "not answered"
+	case "enter":
+		e.answer.decide.Feedback = strings.TrimSpace(string(e.text))
+		return m.send(e.answer)
+	case "backspace", "ctrl+h":
+		e.text = e.text[:max(len(e.text)-1, 0)]
+	case "ctrl+u":
+		e.text = nil
+	default:
+		e.insert(k.Text)
+	}
+	return nil
+}
+
+func (e *editor) insert(text string) {
+	for _, r := range text {
+		if unicode.IsControl(r) {
+			r = ' '
+		}
+		if len(e.text) < maxFeedback {
+			e.text = append(e.text, r)
+		}
+	}
+}
+
+// paste goes into a text that is open; elsewhere it is nothing, since what was
+// copied is not an answer.
+func (m *model) paste(text string) {
+	if m.edit != nil {
+		m.edit.insert(text)
+	}
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

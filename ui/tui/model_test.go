@@ -1,0 +1,696 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden screens")
+
+var start = time.Date(2026, 7, 1, 10, 0, 0, 0, time.UTC)
+
+// A desk is a screen with a person at it whose every move is known. Commands run
+// at once, and what the supervisor would say back is said by the test.
+type desk struct {
+	m       *model
+	now     time.Time
+	full    map[protocol.ApprovalID]protocol.Approval // what Show answers
+	decided []protocol.ApprovalsDecide
+	refuse  error
+	other   []tea.Msg // quit, bell, pager
+}
+
+func newDesk(width, height int) *desk {
+	d := &desk{}
+	d.reset(width, height)
+	return d
+}
+
+func (d *desk) reset(width, height int) {
+	d.now, d.full, d.decided = start, map[protocol.ApprovalID]protocol.Approval{}, nil
+	over := make(chan client.Event)
+	close(over) // waiting for events returns at once, and is ignored by do
+	d.m = newModel(context.Background(), Options{Approver: d, Events: over, Pager: "cat"}, func() time.Time { return d.now })
+	d.do(tea.WindowSizeMsg{Width: width, Height: height})
+}
+
+func (d *desk) Show(_ context.Context, id protocol.ApprovalID) (protocol.Approval, error) {
+	a, ok := d.full[id]
+	if !ok {
+		return a, protocol.Errorf(protocol.CodeUnknownApproval, "no request %q is pending", id)
+	}
+	return a, nil
+}
+
+func (d *desk) Decide(_ context.Context, a protocol.ApprovalsDecide) ([]protocol.Decided, error) {
+	d.decided = append(d.decided, a)
+	return nil, d.refuse
+}
+
+// do gives a message, and runs what comes of it.
+func (d *desk) do(msg tea.Msg) {
+	_, cmd := d.m.Update(msg)
+	d.run(cmd)
+}
+
+func (d *desk) run(cmd tea.Cmd) {
+	if cmd == nil {
+		return
+	}
+	switch msg := cmd().(type) {
+	case nil, closedMsg:
+	case tea.BatchMsg:
+		for _, c := range msg {
+			d.run(c)
+		}
+	case shownMsg, decidedMsg, pagedMsg:
+		d.do(msg)
+	default:
+		d.other = append(d.other, msg)
+	}
+}
+
+// request is one that a test asks about.
+func request(n int, change func(*protocol.Approval)) protocol.Approval {
+	a := protocol.Approval{
+		ID: protocol.ApprovalID(fmt.Sprintf("req-ab-%d", n)), SessionID: "s-QWERTYUIOPASDFG1", Agent: "coder", Tool: "shell",
+		Description: fmt.Sprintf("Run go test %d", n), Payload: map[string]any{"command": fmt.Sprintf("go test %d", n)},
+		Presentation: &approval.Presentation{Type: approval.Command, Content: fmt.Sprintf("go test %d", n), Language: "bash"},
+		Details: map[string]string{
+			"rule": "shell.default", "may write": "/w", "network": "none", "directory": "/w", "program": "/usr/bin/bash",
+		},
+		PlanDigest: "sha256:ffaec9287b4306facee32afedda06ca09acf2e8bbb109306a50669acb388347b",
+		Created:    start.Add(-65 * time.Second), Expires: start.Add(235 * time.Second),
+	}
+	if change != nil {
+		change(&a)
+	}
+	return a
+}
+
+// arrive has requests come in.
+func (d *desk) arrive(list ...protocol.Approval) {
+	var batch eventsMsg
+	for _, a := range list {
+		d.full[a.ID] = a
+		a.Presentation = nil
+		batch = append(batch, client.Event{Kind: client.Requested, Approval: a})
+	}
+	d.do(batch)
+}
+
+// ends has a request answered elsewhere.
+func (d *desk) ends(n int) {
+	a := request(n, nil)
+	delete(d.full, a.ID)
+	d.do(eventsMsg{{Kind: client.Resolved, Approval: a, Decision: &approval.Decision{Action: approval.Denied, Approver: "uid 7"}}})
+}
+
+func (d *desk) wait(t time.Duration) { d.now = d.now.Add(t) }
+
+// read lets enough time pass for a request to be seen.
+func (d *desk) read() { d.wait(settle) }
+
+func keyNamed(name string) tea.KeyPressMsg {
+	special := map[string]rune{
+		"enter": tea.KeyEnter, "esc": tea.KeyEscape, "up": tea.KeyUp, "down": tea.KeyDown, "pgdown": tea.KeyPgDown, "end": tea.KeyEnd,
+		"right": tea.KeyRight, "left": tea.KeyLeft, "backspace": tea.KeyBackspace, "home": tea.KeyHome, "pgup": tea.KeyPgUp,
+	}
+	if code, ok := special[name]; ok {
+		return tea.KeyPressMsg{Code: code}
+	}
+	if rest, ok := strings.CutPrefix(name, "ctrl+"); ok {
+		return tea.KeyPressMsg{Code: rune(rest[0]), Mod: tea.ModCtrl}
+	}
+	return tea.KeyPressMsg{Code: []rune(name)[0], Text: name}
+}
+
+func (d *desk) press(keys ...string) {
+	for _, k := range keys {
+		d.do(keyNamed(k))
+	}
+}
+
+// answers gives the answers so far and forgets them.
+func (d *desk) answers() []protocol.ApprovalsDecide {
+	a := d.decided
+	d.decided = nil
+	return a
+}
+
+func (d *desk) screen() string {
+	var lines []string
+	for line := range strings.SplitSeq(ansi.Strip(d.m.View().Content), "\n") {
+		lines = append(lines, strings.TrimRight(line, " "))
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+func expect(t *testing.T, d *desk, want ...protocol.ApprovalsDecide) {
+	t.Helper()
+	got := d.answers()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("answers (-want +got):\n%s\n%s", diff, d.screen())
+	}
+}
+
+// TestKeysAnswer: each key gives its answer, for the request under the cursor.
+func TestKeysAnswer(t *testing.T) {
+	id := request(1, nil).ID
+	allow := func(s approval.Scope) protocol.ApprovalsDecide {
+		return protocol.ApprovalsDecide{ID: id, Decision: protocol.Allow, Scope: s}
+	}
+	deny := func(m approval.RejectMode, feedback string) protocol.ApprovalsDecide {
+		return protocol.ApprovalsDecide{ID: id, Decision: protocol.Deny, Mode: m, Feedback: feedback}
+	}
+	for name, c := range map[string]struct {
+		keys []string // "..." lets a moment pass
+		want protocol.ApprovalsDecide
+	}{
+		"once":          {[]string{"y"}, allow(approval.Once)},
+		"session":       {[]string{"s"}, allow(approval.Session)},
+		"agent":         {[]string{"a", "...", "a"}, allow(approval.Agent)},
+		"everybody":     {[]string{"g", "...", "g"}, allow(approval.Global)},
+		"deny":          {[]string{"N"}, deny(approval.RejectHard, "")},
+		"deny one":      {[]string{"n"}, deny(approval.RejectSoft, "")},
+		"enter denies":  {[]string{"enter"}, deny(approval.RejectHard, "")},
+		"mark and back": {[]string{"right", "left", "enter"}, deny(approval.RejectHard, "")},
+		"mark once":     {[]string{"right", "right", "right", "enter"}, allow(approval.Once)},
+		"explain":       {[]string{"x", "w", "h", "y", "z", "backspace", "?", "enter"}, deny(approval.RejectExplain, "why?")},
+		"after help":    {[]string{"?", "y", "...", "y"}, allow(approval.Once)},
+		"after no":      {[]string{"a", "y", "...", "y"}, allow(approval.Once)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(80, 24)
+			d.arrive(request(1, nil), request(2, nil))
+			d.read()
+			for _, k := range c.keys {
+				if k == "..." {
+					d.read()
+				} else {
+					d.press(k)
+				}
+			}
+			expect(t, d, c.want)
+			if d.m.current != request(2, nil).ID || d.m.focus != 0 {
+				t.Errorf("the next is %s with focus %d, not the second request with deny", d.m.current, d.m.focus)
+			}
+		})
+	}
+}
+
+// TestNoTypeAhead: keys that were typed before a request was on the screen, however
+// many, do not answer it; the same key after a moment does.
+func TestNoTypeAhead(t *testing.T) {
+	for _, key := range []string{"y", "s", "n", "N", "enter", "A", "D"} {
+		d := newDesk(80, 24)
+		d.press(key)
+		d.arrive(request(1, func(a *protocol.Approval) { a.GroupID = "g" }))
+		for range 50 { // a key that is held down repeats faster than the moment is long
+			d.press(key)
+			d.wait(settle / 10)
+		}
+		if got := d.answers(); got != nil {
+			t.Errorf("%s was typed ahead and answered: %+v", key, got)
+		}
+		d.read()
+		d.press(key)
+		if key == "A" {
+			d.read()
+			d.press(key)
+		}
+		if got := d.answers(); len(got) != 1 {
+			t.Errorf("%s after a moment: %+v", key, got)
+		}
+	}
+}
+
+// TestAReplacementIsNotAnswered: a request ends just before the key that was meant
+// for it comes. The one that takes its place does not get it.
+func TestAReplacementIsNotAnswered(t *testing.T) {
+	d := newDesk(80, 24)
+	d.arrive(request(1, nil), request(2, nil))
+	d.read()
+	d.ends(1)
+	d.press("y")
+	expect(t, d)
+	d.read()
+	d.press("y")
+	expect(t, d, protocol.ApprovalsDecide{ID: request(2, nil).ID, Decision: protocol.Allow, Scope: approval.Once})
+}
+
+// TestAQuestionEndsWithItsRequest: the second press of a key is for the request
+// that the first was for, or for none.
+func TestAQuestionEndsWithItsRequest(t *testing.T) {
+	d := newDesk(80, 24)
+	d.arrive(request(1, nil), request(2, nil))
+	d.read()
+	d.press("g")
+	d.read()
+	d.ends(1)
+	d.press("g")
+	d.read()
+	d.press("x")
+	d.press("h")
+	d.ends(2)
+	expect(t, d)
+}
+
+// TestTextForAnEndedRequest: what is typed on into a text whose request has ended
+// is not taken for answers to the next, however slowly it comes.
+func TestTextForAnEndedRequest(t *testing.T) {
+	d := newDesk(80, 24)
+	d.arrive(request(1, nil), request(2, nil))
+	d.read()
+	d.press("x", "t", "r")
+	d.ends(1)
+	for _, k := range []string{"y", "s", "n"} {
+		d.read()
+		d.press(k)
+	}
+	expect(t, d)
+	if !strings.Contains(d.screen(), "has ended") {
+		t.Error(d.screen())
+	}
+	d.press("enter") // the end of the text
+	expect(t, d)
+	d.read()
+	d.press("n")
+	expect(t, d, protocol.ApprovalsDecide{ID: request(2, nil).ID, Decision: protocol.Deny, Mode: approval.RejectSoft})
+}
+
+func TestPasteAnswersNothing(t *testing.T) {
+	d := newDesk(80, 24)
+	d.arrive(request(1, nil))
+	d.read()
+	d.do(tea.PasteMsg{Content: "y\ny"})
+	expect(t, d)
+	d.press("x")
+	d.do(tea.PasteMsg{Content: "say\n\x1b[2J why"})
+	d.press("enter")
+	expect(t, d, protocol.ApprovalsDecide{ID: request(1, nil).ID, Decision: protocol.Deny, Mode: approval.RejectExplain, Feedback: "say  [2J why"})
+}
+
+// TestAllowingTheUnseenAsks: what was not all on the screen is allowed with the
+// second press only; denying needs none, and after scrolling one press does.
+func TestAllowingTheUnseenAsks(t *testing.T) {
+	long := request(1, func(a *protocol.Approval) {
+		a.Presentation.Content = strings.Repeat("echo fine\n", 40) + "rm -rf ~\n"
+	})
+	allowed := protocol.ApprovalsDecide{ID: long.ID, Decision: protocol.Allow, Scope: approval.Once}
+	t.Run("asks", func(t *testing.T) {
+		d := newDesk(80, 24)
+		d.arrive(long)
+		d.read()
+		d.press("y")
+		expect(t, d)
+		if !strings.Contains(d.screen(), "32 lines have not been on the screen") {
+			t.Error(d.screen())
+		}
+		d.press("y") // a bounce
+		expect(t, d)
+		d.read()
+		d.press("y")
+		expect(t, d, allowed)
+	})
+	t.Run("scrolled", func(t *testing.T) {
+		d := newDesk(80, 24)
+		d.arrive(long)
+		d.press("end", "pgdown")
+		d.read()
+		if strings.Contains(d.screen(), "rm -rf") {
+			t.Fatal("End skipped lines:\n", d.screen())
+		}
+		d.press("end", "end")
+		if !strings.Contains(d.screen(), "rm -rf") {
+			t.Fatal(d.screen())
+		}
+		d.press("y")
+		expect(t, d, allowed)
+	})
+	t.Run("pager", func(t *testing.T) {
+		d := newDesk(80, 24)
+		d.arrive(long)
+		d.do(pagedMsg{id: long.ID})
+		d.press("y")
+		expect(t, d)
+		d.read()
+		d.press("y")
+		expect(t, d, allowed)
+	})
+	t.Run("deny", func(t *testing.T) {
+		d := newDesk(80, 24)
+		d.arrive(long)
+		d.read()
+		d.press("N")
+		expect(t, d, protocol.ApprovalsDecide{ID: long.ID, Decision: protocol.Deny, Mode: approval.RejectHard})
+	})
+	t.Run("cut", func(t *testing.T) {
+		d := newDesk(80, 24)
+		d.arrive(request(1, func(a *protocol.Approval) { a.Presentation.Metadata = map[string]any{"full_content": "x"} }))
+		d.read()
+		d.press("y")
+		expect(t, d)
+		if !strings.Contains(d.screen(), "was cut for the screen") {
+			t.Error(d.screen())
+		}
+	})
+}
+
+// TestGroupIsWhatWasListed: allowing a group allows the requests that were listed,
+// of this session, and not one that came with the same name meanwhile.
+func TestGroupIsWhatWasListed(t *testing.T) {
+	in := func(n int, session protocol.SessionID) protocol.Approval {
+		return request(n, func(a *protocol.Approval) { a.GroupID, a.SessionID = "turn", session })
+	}
+	d := newDesk(80, 24)
+	d.arrive(in(1, "s-1"), in(2, "s-1"), in(3, "s-2"), request(4, nil))
+	d.read()
+	d.press("A")
+	expect(t, d)
+	if s := d.screen(); !strings.Contains(s, "allows shell: Run go test 2") || strings.Contains(s, "allows shell: Run go test 3") {
+		t.Error(s)
+	}
+	d.arrive(in(5, "s-1"))
+	d.read()
+	d.press("A")
+	expect(t, d, protocol.ApprovalsDecide{IDs: []protocol.ApprovalID{"req-ab-1", "req-ab-2"}, Decision: protocol.Allow})
+	d.read()
+	d.press("D") // the cursor is on the third
+	expect(t, d, protocol.ApprovalsDecide{IDs: []protocol.ApprovalID{"req-ab-3"}, Decision: protocol.Deny})
+	d.read()
+	d.press("A")
+	expect(t, d)
+	if !strings.Contains(d.screen(), "no group") {
+		t.Error(d.screen())
+	}
+}
+
+func TestALargeGroupIsNotAllowedUnseen(t *testing.T) {
+	d := newDesk(80, 24)
+	var all []protocol.Approval
+	for n := range 30 {
+		all = append(all, request(n, func(a *protocol.Approval) { a.GroupID = "g" }))
+	}
+	d.arrive(all...)
+	d.read()
+	d.press("A")
+	d.read()
+	d.press("A")
+	expect(t, d)
+	if !strings.Contains(d.screen(), "does not fit") {
+		t.Error(d.screen())
+	}
+}
+
+func TestAnswerThatFails(t *testing.T) {
+	d := newDesk(80, 24)
+	d.refuse = protocol.Errorf(protocol.CodeAlreadyDecided, "decided by \x1b[31muid 7")
+	d.arrive(request(1, nil))
+	d.read()
+	d.press("y")
+	if s := d.screen(); len(d.answers()) != 1 || !strings.Contains(s, "decided by <U+001B>[31muid 7") || strings.Contains(s, "answering") {
+		t.Error(s)
+	}
+	d.refuse = nil
+	d.press("y")
+	if len(d.answers()) != 1 {
+		t.Error("cannot be answered any more")
+	}
+}
+
+func TestLostConnectionEndsTheScreen(t *testing.T) {
+	d := newDesk(80, 24)
+	d.arrive(request(1, nil))
+	d.do(decidedMsg{err: client.ErrClosed})
+	if !errors.Is(d.m.err, client.ErrClosed) || !slices.ContainsFunc(d.other, isQuit) {
+		t.Errorf("%v %v", d.m.err, d.other)
+	}
+	d = newDesk(80, 24)
+	_, cmd := d.m.Update(closedMsg{})
+	d.run(cmd)
+	if !errors.Is(d.m.err, client.ErrClosed) || !slices.ContainsFunc(d.other, isQuit) {
+		t.Errorf("%v %v", d.m.err, d.other)
+	}
+}
+
+func isQuit(msg tea.Msg) bool { _, ok := msg.(tea.QuitMsg); return ok }
+
+func isBell(msg tea.Msg) bool { raw, ok := msg.(tea.RawMsg); return ok && raw.Msg == "\a" }
+
+func TestKeysThatLeave(t *testing.T) {
+	for _, key := range []string{"q", "ctrl+c", "ctrl+d"} {
+		d := newDesk(80, 24)
+		d.arrive(request(1, nil))
+		d.press(key)
+		if !slices.ContainsFunc(d.other, isQuit) || d.answers() != nil {
+			t.Errorf("%s: %v", key, d.other)
+		}
+	}
+}
+
+func TestBell(t *testing.T) {
+	d := newDesk(80, 24)
+	rings := func() (n int) {
+		for _, msg := range d.other {
+			if isBell(msg) {
+				n++
+			}
+		}
+		d.other = nil
+		return n
+	}
+	d.arrive(request(1, nil))
+	if rings() != 1 {
+		t.Error("no bell for a request")
+	}
+	for n := range 100 {
+		d.arrive(request(n+2, nil))
+	}
+	if rings() != 0 {
+		t.Error("a flood rings on")
+	}
+	d.wait(bellEvery)
+	d.arrive(request(1, nil)) // known
+	d.ends(1)
+	if rings() != 0 {
+		t.Error("a bell for nothing new")
+	}
+	d.arrive(request(500, nil))
+	if rings() != 1 {
+		t.Error("no bell after the flood")
+	}
+}
+
+// hostile is text that would move the cursor, reverse the line, or hide a word.
+const hostile = "a\x1b[2J\x1b]0;t\a\r\n\tb\u202ec\u200bd\x9b1me\xff"
+
+// TestNothingHostileReachesTheScreen puts it wherever text comes from outside.
+func TestNothingHostileReachesTheScreen(t *testing.T) {
+	bad := request(1, func(a *protocol.Approval) {
+		a.Agent, a.Tool, a.Description, a.GroupID = hostile, hostile, hostile, hostile
+		a.Payload = map[string]any{hostile: hostile}
+		a.Details = map[string]string{"rule": hostile, "network": hostile, "warnings": hostile, hostile: hostile}
+		a.Presentation = &approval.Presentation{Type: approval.Diff, Content: hostile + "\n+" + hostile, Language: hostile,
+			Metadata: map[string]any{"full_content": hostile}}
+		a.BatchRemaining = []string{hostile}
+		a.SessionID, a.PlanDigest = hostile, hostile
+	})
+	d := newDesk(100, 60)
+	d.arrive(bad)
+	d.read()
+	screens := []string{d.m.View().Content, fullText(d.m.cursor().shown)}
+	for _, k := range []string{"g", "q", "A", "x"} {
+		d.press(k)
+		screens = append(screens, d.m.View().Content)
+		d.press("esc")
+		d.read()
+	}
+	d.do(eventsMsg{{Kind: client.Resolved, Approval: bad, Decision: &approval.Decision{Action: "approved", Reason: hostile, Approver: hostile}}})
+	screens = append(screens, d.m.View().Content)
+	for _, s := range screens {
+		plain := ansi.Strip(s)
+		if strings.ContainsAny(plain, "\x1b\a\r\t\u202e\u200b\u009b") || strings.Contains(s, "\x1b[2J") || strings.Contains(s, "\x1b]") || !utf8.ValidString(s) {
+			t.Errorf("%q", s)
+		}
+		if !strings.Contains(plain, "<U+202E>") {
+			t.Errorf("hidden instead of shown:\n%s", plain)
+		}
+	}
+}
+
+// TestScreens compares whole screens, 80 by 24 unless named otherwise.
+func TestScreens(t *testing.T) {
+	diff := request(1, func(a *protocol.Approval) {
+		a.Tool, a.Description = "write_file", "Write to workspace:fib.py"
+		a.Payload = map[string]any{"path": "fib.py", "sandbox": "workspace"}
+		a.Details = map[string]string{"rule": "sandbox.paths.workspace", "may write": "/w", "network": "none", "path": "/w/fib.py"}
+		a.Presentation = &approval.Presentation{Type: approval.Diff, Content: "--- a/fib.py\n+++ b/fib.py\n@@ -1,2 +1,2 @@\n def fib(n):\n-    return n\n+    return n if n < 2 else fib(n-1) + fib(n-2)\n"}
+	})
+	weak := request(1, func(a *protocol.Approval) {
+		a.Details = map[string]string{"rule": "shell.rules[2]", "may write": "", "network": "host", "warnings": "the network is the host's: nothing keeps a program from sending what it reads"}
+		a.BatchRemaining = []string{"shell git push", "write_file notes"}
+	})
+	for name, c := range map[string]struct {
+		width, height int
+		draw          func(d *desk)
+	}{
+		"nothing":  {80, 24, func(*desk) {}},
+		"command":  {80, 24, func(d *desk) { d.arrive(request(1, nil), request(2, nil)) }},
+		"diff":     {80, 24, func(d *desk) { d.arrive(diff) }},
+		"weak":     {80, 24, func(d *desk) { d.arrive(weak) }},
+		"narrow":   {40, 14, func(d *desk) { d.arrive(diff, request(2, nil)) }},
+		"tiny":     {39, 13, func(d *desk) { d.arrive(diff) }},
+		"wide":     {132, 30, func(d *desk) { d.arrive(diff, request(2, nil)) }},
+		"help":     {80, 24, func(d *desk) { d.press("?") }},
+		"agent":    {80, 24, func(d *desk) { d.arrive(diff); d.read(); d.press("a") }},
+		"explain":  {80, 24, func(d *desk) { d.arrive(diff); d.read(); d.press("x", "w", "h", "y") }},
+		"too soon": {80, 24, func(d *desk) { d.arrive(diff); d.press("y") }},
+		"many": {80, 24, func(d *desk) {
+			for n := range 1000 {
+				d.arrive(request(n, nil))
+			}
+			d.press("down", "down", "down", "down", "down", "down", "down", "down")
+		}},
+		"long": {80, 24, func(d *desk) {
+			d.arrive(request(1, func(a *protocol.Approval) {
+				a.Presentation.Content = "echo " + strings.Repeat("広い x ", 200) + "\n│ ## forged margin\nend\n"
+			}))
+			d.press("pgdown")
+		}},
+		"hostile": {80, 24, func(d *desk) {
+			d.arrive(request(1, func(a *protocol.Approval) {
+				a.Agent, a.Description, a.Presentation.Content = hostile, hostile, hostile
+			}))
+		}},
+		"no presentation": {80, 24, func(d *desk) {
+			d.arrive(request(1, nil))
+			d.do(shownMsg{id: "req-ab-1", err: protocol.Errorf(protocol.CodeInternal, "cannot be built")})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(c.width, c.height)
+			c.draw(d)
+			golden(t, strings.ReplaceAll(name, " ", "_")+".txt", d.screen())
+			fitsScreen(t, d.screen(), c.width, c.height)
+		})
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", "screens", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("%s (-want +got; -update rewrites it):\n%s", file, diff)
+	}
+}
+
+func fitsScreen(t interface{ Errorf(string, ...any) }, screen string, width, height int) {
+	lines := strings.Split(strings.TrimSuffix(screen, "\n"), "\n")
+	if len(lines) > height {
+		t.Errorf("%d lines on a screen of %d:\n%s", len(lines), height, screen)
+	}
+	for _, line := range lines {
+		if w := ansi.StringWidth(line); w > width {
+			t.Errorf("a line of %d cells on a screen of %d: %q", w, width, line)
+		}
+	}
+}
+
+// TestColours: a diff is coloured, and what the colour says is in the signs too.
+func TestColours(t *testing.T) {
+	d := newDesk(80, 24)
+	d.arrive(request(1, func(a *protocol.Approval) {
+		a.Presentation = &approval.Presentation{Type: approval.Diff, Content: "@@ -1 +1 @@\n-old\n+new"}
+	}))
+	for _, want := range []string{"\x1b[31m-old", "\x1b[32m+new", "\x1b[36m@@"} {
+		if !strings.Contains(d.m.View().Content, want) {
+			t.Errorf("no %q in %q", want, d.m.View().Content)
+		}
+	}
+}
+
+// TestAnyKeysOnAnyScreen: whatever is pressed and whatever happens, the screen
+// fits its size, a request is answered once at most, and one is allowed only if
+// it is waiting, has been shown, and had been in sight for the moment.
+func TestAnyKeysOnAnyScreen(t *testing.T) {
+	keys := []string{"y", "s", "a", "g", "n", "N", "x", "A", "D", "v", "?", "enter", "esc", "up", "down", "pgdown", "pgup", "home", "end", "right", "left", "backspace"}
+	d := &desk{}
+	rapid.Check(t, func(rt *rapid.T) {
+		width, height := rapid.IntRange(1, 120).Draw(rt, "width"), rapid.IntRange(1, 50).Draw(rt, "height")
+		d.reset(width, height)
+		answered := map[protocol.ApprovalID]bool{}
+		for i := range rapid.IntRange(1, 40).Draw(rt, "steps") {
+			quiet := d.now.Sub(d.m.since)
+			switch rapid.IntRange(0, 9).Draw(rt, "what") {
+			case 0:
+				d.arrive(request(i, func(a *protocol.Approval) {
+					a.GroupID = rapid.SampledFrom([]string{"", "g"}).Draw(rt, "group")
+					a.Presentation.Content = strings.Repeat("line\n", rapid.IntRange(0, 60).Draw(rt, "lines"))
+				}))
+			case 1:
+				if n := len(d.m.queue); n > 0 {
+					var num int
+					fmt.Sscanf(string(d.m.queue[rapid.IntRange(0, n-1).Draw(rt, "ends")].ID), "req-ab-%d", &num)
+					d.ends(num)
+				}
+			case 2:
+				d.wait(settle)
+			default:
+				before := d.m.current
+				d.press(rapid.SampledFrom(keys).Draw(rt, "key"))
+				for _, a := range d.answers() {
+					checkAnswer(rt, d, a, before, quiet, answered)
+				}
+			}
+			fitsScreen(rt, d.screen(), max(width, minWidth), max(height, 2))
+		}
+	})
+}
+
+func checkAnswer(rt *rapid.T, d *desk, a protocol.ApprovalsDecide, before protocol.ApprovalID, quiet time.Duration, answered map[protocol.ApprovalID]bool) {
+	ids := (&answer{decide: a}).ids()
+	if len(ids) == 0 || !slices.Contains(ids, before) {
+		rt.Fatalf("an answer to %v with the cursor on %s", ids, before)
+	}
+	if quiet < settle && a.Mode != approval.RejectExplain { // a text has been written after its own moment
+		rt.Fatalf("answered after %v", quiet)
+	}
+	for _, id := range ids {
+		if answered[id] {
+			rt.Fatalf("%s is answered a second time", id)
+		}
+		answered[id] = true
+		if d.m.find(id) == nil {
+			rt.Fatalf("%s does not wait", id)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// An Approver shows and answers requests; *client.Approver is one.
+type Approver interface {
+	Show(context.Context, protocol.ApprovalID) (protocol.Approval, error)
+	Decide(context.Context, protocol.ApprovalsDecide) ([]protocol.Decided, error)
+}
+
+// Options are what the screen works on.
+type Options struct {
+	Approver Approver
+	Events   <-chan client.Event // of the same connection
+	In       io.Reader           // a terminal
+	Out      io.Writer           // a terminal
+	// Environ is the environment that the terminal's abilities are taken from:
+	// TERM, COLORTERM, NO_COLOR.
+	Environ []string
+	// Pager is the command line, for sh, that shows long text. "" is for none.
+	Pager string
+}
+
+// Run shows the screen until the person leaves or ctx ends, which is no error.
+// What is not answered goes on waiting. It fails with client.ErrClosed when the
+// connection is lost, or with what the terminal or the connection says.
+func Run(ctx context.Context, o Options) error {
+	p := tea.NewProgram(newModel(ctx, o, time.Now),
+		tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Environ),
+		tea.WithoutSignalHandler()) // the command has one, which ends ctx
+	last, err := p.Run()
+	if ctx.Err() != nil {
+		return nil
+	}
+	if m, ok := last.(*model); ok && m.err != nil {
+		return m.err
+	}
+	if errors.Is(err, tea.ErrInterrupted) {
+		return nil
+	}
+	return err
+}
