@@ -60,6 +60,7 @@ var forbidden = []arrow{
 	{"sandboxprofile", []string{"os", "syscall"}, nil, "what a host is like comes in as values (Facts)"},
 	{"sandboxprofile/bwrap", []string{"os", "syscall"}, nil, "what a host is like comes in as values (Facts)"},
 	{"sandboxprofile/landlock", []string{"os", "syscall"}, nil, "what a host is like comes in as values (Facts)"},
+	{"sandboxprofile/sbpl", []string{"os", "syscall"}, nil, "what a host is like comes in as values (Facts), and what one sandbox has as others (Vars)"},
 
 	{"tools/...", []string{ours}, []string{"tools/...", "approval", "sandboxprofile"},
 		"a tool proposes; it must not reach what decides, enforces or serves"},
@@ -70,6 +71,8 @@ var forbidden = []arrow{
 		"enforcement takes a finished profile; it has no opinion on who may do what"},
 	{"confine/wire", []string{ours, others}, []string{"sandboxprofile"},
 		"the messages between supervisor and init are linked into both"},
+	{"confine/fileops", []string{ours, others, "os", "os/exec", "net", "syscall", "unsafe"}, []string{"sandboxprofile"},
+		"it walks what it is handed: the only way to the disk is the one that follows no link"},
 	{"confine/sandboxinit", []string{"os/exec", "net", "sandboxprofile/..."}, []string{"sandboxprofile"},
 		"it starts in every sandbox: nothing slow to initialise, and nothing of a compiler inside"},
 	{"confine/...", []string{"net/http"}, nil,
