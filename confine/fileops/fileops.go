@@ -154,11 +154,12 @@ func (w *walk) node(dir Dir, node Node, rel string, depth int, rules *ignore) {
 		return // as if it were not there: a refusal to read it says no more
 	}
 	ignored := rules.match(abs, node.Type == TypeDir)
+	if w.kind == sandboxprofile.ListFiles { // names it, as ls does, and does not go in
+		w.entry(dir, node, rel)
+		ignored = ignored && node.Type == TypeDir && (w.Depth == 0 || int64(depth) < w.Depth)
+	}
 	if ignored {
 		w.found.Ignored++
-	}
-	if w.kind == sandboxprofile.ListFiles {
-		w.entry(dir, node, rel)
 	}
 	switch {
 	case node.Type == TypeDir:

@@ -344,7 +344,10 @@ func (s *searcher) present(o sandboxprofile.Operation) *approval.Presentation {
 	text := ""
 	switch s.kind {
 	case sandboxprofile.ListFiles:
-		text = fmt.Sprintf("list %s, %d levels", where, o.Search.Depth)
+		text = fmt.Sprintf("list %s, %d level", where, o.Search.Depth)
+		if o.Search.Depth > 1 {
+			text += "s"
+		}
 	case sandboxprofile.GlobFiles:
 		text = fmt.Sprintf("find files named %s in %s", approval.EscapeLine(o.Search.Glob), where)
 	default:
