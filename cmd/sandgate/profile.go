@@ -15,6 +15,7 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/sandboxprofile/bwrap"
 	"github.com/sandgate/sandgate/sandboxprofile/landlock"
+	"github.com/sandgate/sandgate/sandboxprofile/sbpl"
 	"github.com/sandgate/sandgate/sandboxprofile/seccomp"
 )
 
@@ -284,10 +285,12 @@ func newProfileCompileCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "compile NAME",
 		Short: "Show what an operator profile compiles to on this host",
-		Long: `Compiles an operator profile by itself: bubblewrap's arguments, Landlock's rules, or
-the system call filter. A call runs under less, since its profile is the
-intersection with what the tool needs. Files that match protect and hide patterns
-are found when a sandbox is built and are not part of this output.`,
+		Long: `Compiles an operator profile by itself: bubblewrap's arguments, Landlock's rules,
+the system call filter, or the text that sandbox-exec takes on macOS (sbpl). A call
+runs under less, since its profile is the intersection with what the tool needs.
+Files that match protect and hide patterns are found when a sandbox is built and
+are not part of bubblewrap's and Landlock's output. The port of the proxy and the
+scratch directories in the text for macOS are examples: each sandbox has its own.`,
 		Example: "  sandgate profile compile read-only --target bwrap\n  sandgate profile compile ./mine.yaml --target seccomp",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -299,7 +302,7 @@ are found when a sandbox is built and are not part of this output.`,
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().StringVar(&target, "target", "bwrap", "bwrap, landlock or seccomp")
+	c.Flags().StringVar(&target, "target", "bwrap", "bwrap, landlock, seccomp or sbpl")
 	addRootFlag(c, &roots)
 	return c
 }
@@ -329,8 +332,13 @@ func compileProfile(out io.Writer, p sandboxprofile.Profile, target string, asJS
 		text, err = seccomp.Listing(p.Syscalls)
 		lines = []string{strings.TrimSuffix(text, "\n")}
 		value = text
+	case "sbpl":
+		var text string
+		text, err = sbpl.Compile(p, facts, exampleVars(p))
+		lines = []string{strings.TrimSuffix(text, "\n")}
+		value = text
 	default:
-		return withHint(usageError(fmt.Errorf("--target %q: no such target", target)), "known are bwrap, landlock and seccomp")
+		return withHint(usageError(fmt.Errorf("--target %q: no such target", target)), "known are bwrap, landlock, seccomp and sbpl")
 	}
 	switch {
 	case err != nil:
@@ -340,6 +348,15 @@ func compileProfile(out io.Writer, p sandboxprofile.Profile, target string, asJS
 	}
 	_, err = fmt.Fprintln(out, strings.Join(lines, "\n"))
 	return err
+}
+
+// exampleVars stands in for what a launcher gives each sandbox.
+func exampleVars(p sandboxprofile.Profile) sbpl.Vars {
+	v := sbpl.Vars{Tag: "sandgate", ProxyPort: 18080, Scratch: map[string]string{}}
+	for _, dir := range p.Scratch {
+		v.Scratch[dir] = filepath.Join("/private/var/sandgate/example", dir)
+	}
+	return v
 }
 
 // keyFacts looks at the paths of a profile, without searching for files that

@@ -38,7 +38,7 @@ shows what that compiles to on this host.`,
 	fs := c.Flags()
 	fs.StringVar(&file, "config", "", "configuration `file`")
 	fs.StringVar(&tool, "tool", "shell", "`name` of the tool: read_file and write_file see every configured path, programs do not see those with suffixes")
-	fs.StringVar(&target, "target", "", "compile for `name`: bwrap, landlock or seccomp")
+	fs.StringVar(&target, "target", "", "compile for `name`: bwrap, landlock, seccomp or sbpl")
 	fs.BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
