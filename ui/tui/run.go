@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
 
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/protocol"
@@ -37,6 +39,7 @@ type Options struct {
 func Run(ctx context.Context, o Options) error {
 	p := tea.NewProgram(newModel(ctx, o, time.Now),
 		tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Environ),
+		tea.WithColorProfile(colours(o.Environ)),
 		tea.WithoutSignalHandler()) // the command has one, which ends ctx
 	last, err := p.Run()
 	if ctx.Err() != nil {
@@ -49,4 +52,16 @@ func Run(ctx context.Context, o Options) error {
 		return nil
 	}
 	return err
+}
+
+// colours is what the screen may use: the sixteen of every terminal, or none when
+// NO_COLOR is set to anything (no-color.org). Left alone, the library would take
+// only some values of it, and start programs to find out more.
+func colours(environ []string) colorprofile.Profile {
+	for _, v := range environ {
+		if value, ok := strings.CutPrefix(v, "NO_COLOR="); ok && value != "" {
+			return colorprofile.ASCII
+		}
+	}
+	return colorprofile.ANSI
 }

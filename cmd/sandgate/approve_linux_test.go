@@ -1,0 +1,197 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A terminal is a pseudo-terminal, pty(7), with a person at the other end.
+type terminal struct {
+	t             *testing.T
+	master, slave *os.File
+
+	mu      sync.Mutex
+	written strings.Builder
+	more    chan struct{}
+}
+
+func newTerminal(t *testing.T, term string) *terminal {
+	t.Helper()
+	t.Setenv("TERM", term)
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd := int(master.Fd())
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &terminal{t: t, master: master, slave: slave, more: make(chan struct{}, 1)}
+	go x.read()
+	t.Cleanup(func() {
+		slave.Close()
+		master.Close()
+	})
+	return x
+}
+
+func (x *terminal) read() {
+	buf := make([]byte, 4096)
+	for {
+		n, err := x.master.Read(buf)
+		if err != nil {
+			return
+		}
+		x.mu.Lock()
+		x.written.Write(buf[:n])
+		x.mu.Unlock()
+		select {
+		case x.more <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// output is all that was written, escape sequences and all.
+func (x *terminal) output() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.written.String()
+}
+
+// see waits until text is on the terminal.
+func (x *terminal) see(text string) {
+	x.t.Helper()
+	limit := time.After(20 * time.Second)
+	for !strings.Contains(x.output(), text) {
+		select {
+		case <-x.more:
+		case <-limit:
+			x.t.Fatalf("no %q on the terminal: %q", text, x.output())
+		}
+	}
+}
+
+func (x *terminal) press(keys string) {
+	x.t.Helper()
+	if _, err := io.WriteString(x.master, keys); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// approve runs the command on the terminal.
+func (x *terminal) approve(b *cliBench, flags ...string) (status <-chan int) {
+	ended := make(chan int, 1)
+	go func() {
+		ended <- newApp(x.slave, x.slave, x.slave).run(append([]string{"approve", "--operator-socket", b.operator}, flags...))
+	}()
+	return ended
+}
+
+// aMoment is longer than the time in which a key does not count yet. It is not
+// there to wait for the program: that moment is what is tested.
+const aMoment = 700 * time.Millisecond
+
+// TestApproveOnATerminal answers two requests on a real pseudo-terminal: keys that
+// were typed ahead are dropped, and each counts a moment later.
+func TestApproveOnATerminal(t *testing.T) {
+	b := newCLIBench(t)
+	_, results := b.asks(2)
+	t.Setenv("NO_COLOR", "")
+	x := newTerminal(t, "xterm-256color")
+	x.press("yyy") // before anything is on the screen
+	ended := x.approve(b)
+	x.see("allow")
+	x.see("do<U+000A>it")
+	if n := len(b.gate.approvals.Pending()); n != 2 {
+		t.Fatalf("%d requests wait, want both", n)
+	}
+	time.Sleep(aMoment)
+	x.press("y")
+	if got := <-results; got != exitOK {
+		t.Errorf("the first call: status %d", got)
+	}
+	x.see("approved (once)")
+	time.Sleep(aMoment)
+	x.press("\r") // deny has the focus
+	if got := <-results; got != exitDenied {
+		t.Errorf("the second call: status %d", got)
+	}
+	x.see("nothing waits")
+	x.press("q")
+	if got := <-ended; got != exitOK {
+		t.Errorf("status %d", got)
+	}
+	if out := x.output(); !colour.MatchString(out) || !strings.Contains(out, "\a") {
+		t.Errorf("no colour, or no bell: %q", out)
+	}
+	if leak := "\x1b[2Jent"; strings.Contains(x.output(), leak) {
+		t.Errorf("%q went through", leak)
+	}
+}
+
+var colour = regexp.MustCompile(`\x1b\[(\d+;)*[349][0-7][;m]`)
+
+func TestApproveWithoutColour(t *testing.T) {
+	b := newCLIBench(t)
+	ids, results := b.asks(1)
+	t.Setenv("NO_COLOR", "any")
+	x := newTerminal(t, "xterm-256color")
+	ended := x.approve(b)
+	x.see("Enter marked answer")
+	if out := x.output(); colour.MatchString(out) {
+		t.Errorf("colours: %q", out)
+	}
+	b.approvals("deny", ids[0])
+	<-results
+	x.see("nothing waits")
+	x.press("q")
+	<-ended
+}
+
+// TestApprovePlainOnATerminal: a terminal that cannot move its cursor, and a
+// person who asks for it, get lines and no escape sequence.
+func TestApprovePlainOnATerminal(t *testing.T) {
+	for name, c := range map[string]struct {
+		term  string
+		flags []string
+	}{"dumb": {"dumb", nil}, "asked for": {"xterm-256color", []string{"--plain"}}, "no TERM": {"", nil}} {
+		t.Run(name, func(t *testing.T) {
+			b := newCLIBench(t)
+			_, results := b.asks(1)
+			x := newTerminal(t, c.term)
+			ended := x.approve(b, c.flags...)
+			x.see("(default n): ")
+			x.press("y\n")
+			if got := <-results; got != exitOK {
+				t.Errorf("the call: status %d", got)
+			}
+			x.press("\x04") // Ctrl-D
+			if got := <-ended; got != exitOK {
+				t.Errorf("status %d", got)
+			}
+			if out := x.output(); strings.Contains(out, "\x1b") {
+				t.Errorf("escape sequences: %q", out)
+			}
+		})
+	}
+}
