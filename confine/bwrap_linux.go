@@ -182,7 +182,7 @@ func (b *Bwrap) launch(p sandboxprofile.Profile, args []string) (*bwrapSandbox, 
 	}
 	defer theirs.Close()
 
-	s := &bwrapSandbox{profile: p, conn: ours, frames: make(chan received), closed: make(chan struct{}), said: &tail{max: 8 << 10}}
+	s := &bwrapSandbox{profile: p, conn: ours, frames: make(chan received), closed: make(chan struct{}), said: &said{max: 8 << 10}}
 	s.cmd = &exec.Cmd{
 		Path:       b.path,
 		Args:       []string{"bwrap", "--args", "5", "--", "/proc/self/fd/4"},
@@ -281,24 +281,22 @@ func socketPair() (*net.UnixConn, *os.File, error) {
 	return conn.(*net.UnixConn), theirs, nil
 }
 
-// tail keeps the last bytes written to it.
-type tail struct {
+// said keeps what a sandbox wrote to its standard error, up to a bound: the
+// first words of a crash are the ones that tell.
+type said struct {
 	max int
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-func (t *tail) Write(p []byte) (int, error) {
+func (t *said) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.buf.Write(p)
-	if extra := t.buf.Len() - t.max; extra > 0 {
-		t.buf.Next(extra)
-	}
+	t.buf.Write(p[:min(len(p), t.max-t.buf.Len())])
 	return len(p), nil
 }
 
-func (t *tail) String() string {
+func (t *said) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return strings.TrimSpace(t.buf.String())

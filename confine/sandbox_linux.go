@@ -35,7 +35,7 @@ type bwrapSandbox struct {
 	cmd      *exec.Cmd
 	conn     *net.UnixConn
 	frames   chan received
-	said     *tail // standard error of bubblewrap and of init
+	said     *said // standard error of bubblewrap and of init
 
 	running sync.Mutex // one action at a time
 	// spoiled is set when the sandbox is no longer as it was built: an action left

@@ -22,7 +22,7 @@ func (w worker) perform(r wire.Run, fds []int) wire.Done {
 	defer closeAll(fds)
 	switch {
 	case r.Action.Kind == sandboxprofile.Exec && r.Action.Exec != nil && len(fds) == 3:
-		return w.runProgram(*r.Action.Exec, r.Limits, [3]int(fds))
+		return w.runProgram(*r.Action.Exec, r.Limits, fds)
 	case r.Action.Kind != sandboxprofile.Exec && r.Action.File != nil:
 		return performFile(r.Action.Kind, *r.Action.File, w.signals)
 	default:
@@ -30,13 +30,13 @@ func (w worker) perform(r wire.Run, fds []int) wire.Done {
 	}
 }
 
-func (w worker) runProgram(p sandboxprofile.Program, l wire.Rlimits, fds [3]int) wire.Done {
-	pid, op, errno := start(p, l, fds)
+func (w worker) runProgram(p sandboxprofile.Program, l wire.Rlimits, fds []int) wire.Done {
+	pid, op, errno := start(p, l, [3]int(fds))
 	if errno != 0 {
 		killAll()
 		return wire.Done{Op: op, Errno: int(errno), Spoiled: w.clean.spoiled()}
 	}
-	closeAll(fds[:]) // so that the confiner reads end of file when the last writer dies
+	closeAll(fds) // so that the confiner reads end of file when the last writer dies
 	ended := make(chan unix.WaitStatus, 1)
 	go func() { ended <- reapUntil(pid) }()
 	census := time.NewTicker(censusInterval)
@@ -119,6 +119,8 @@ func killAll() {
 	}
 }
 
+// closeAll closes descriptors and marks them closed: a number that is closed twice
+// may by then be somebody else's.
 func closeAll(fds []int) {
 	for i, fd := range fds {
 		if fd >= 0 {
