@@ -9,6 +9,8 @@ type Findings struct {
 	// Matches is how many lines matched, and Files how many files were looked at.
 	Matches int64 `json:"matches,omitempty"`
 	Files   int64 `json:"files,omitempty"`
+	// Binary is how many files GrepFiles left alone when it met a zero byte.
+	Binary int64 `json:"binary,omitempty"`
 	// Ignored is how many entries were left out because of a .gitignore file.
 	Ignored int64 `json:"ignored,omitempty"`
 	// Skipped names some of what was not looked at, and SkippedCount counts all.

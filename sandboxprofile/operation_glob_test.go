@@ -111,21 +111,43 @@ func TestCompilePatternRefuses(t *testing.T) {
 	}
 }
 
+// missed reports whether one of the two quick looks says that text has no match.
+func missed(p sandboxprofile.Pattern, text string) bool {
+	lacks, _ := p.Lacks([]byte(text), nil)
+	return lacks || p.Block != nil && !p.Block.MatchString(text)
+}
+
+func TestNeedle(t *testing.T) {
+	for pattern, want := range map[string]string{
+		"needle": "needle", "(?i)Needle": "needle, any case", `func \w+Error\(`: "Error(", "a|b": "", "(abc)+x": "abc", "(abc)*xy": "xy",
+		"(?i)task": "ta, any case", "(?i)É": ", any case", "x{2,}": "x", "x{0,2}yz": "yz", "\uFFFDab": "ab", "": "",
+	} {
+		p, err := sandboxprofile.CompilePattern(pattern)
+		got := p.Needle
+		if p.Fold {
+			got += ", any case"
+		}
+		if err != nil || got != want {
+			t.Errorf("%q has in it %q, want %q; %v", pattern, got, want, err)
+		}
+	}
+}
+
 // TestBlockCoversLine: where a line matches, so does every text that it is part of.
 func TestBlockCoversLine(t *testing.T) {
-	atoms := rapid.SampledFrom([]string{"a", "b", "^", "$", `\b`, `\B`, ".", "[^a]", `\s`, `\A`, `\z`, "(?-m:$)", "(?s:.)", "x*", "(a|b)", "(?i:A)"})
+	atoms := rapid.SampledFrom([]string{"a", "b", "^", "$", `\b`, `\B`, ".", "[^a]", `\s`, `\A`, `\z`, "(?-m:$)", "(?s:.)", "x*", "(a|b)", "(?i:A)", "(?i:K)", "(?i:axs)", "ab+", "(?:bx){2}"})
 	rapid.Check(t, func(t *rapid.T) {
 		pattern := strings.Join(rapid.SliceOfN(atoms, 1, 4).Draw(t, "atoms"), "")
 		p, err := sandboxprofile.CompilePattern(pattern)
 		if err != nil {
 			t.Fatalf("%q: %v", pattern, err)
 		}
-		text := rapid.StringMatching(`([abx ]{0,4}\n){1,4}`).Draw(t, "text")
+		text := rapid.StringMatching(`([abxABXksK\x{212A}\x{017F} ]{0,4}\n){1,4}`).Draw(t, "text")
 		for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
 			if regexp.MustCompile(pattern).MatchString(line) != p.Line.MatchString(line) {
 				t.Fatalf("%q is not itself for %q", pattern, line)
 			}
-			if p.Block != nil && p.Line.MatchString(line) && !p.Block.MatchString(text) {
+			if p.Line.MatchString(line) && missed(p, text) {
 				t.Fatalf("%q matches the line %q and not the text %q", pattern, line, text)
 			}
 		}
@@ -142,7 +164,7 @@ func FuzzCompilePattern(f *testing.F) {
 			return
 		}
 		for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
-			if p.Block != nil && p.Line.MatchString(line) && !p.Block.MatchString(text) {
+			if p.Line.MatchString(line) && missed(p, text) {
 				t.Errorf("%q matches the line %q and not the text %q", pattern, line, text)
 			}
 		}

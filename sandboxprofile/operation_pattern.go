@@ -1,12 +1,14 @@
 package sandboxprofile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
 	"regexp/syntax"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxPattern bounds a compiled pattern, in instructions. Matching takes time in
@@ -24,6 +26,29 @@ type Pattern struct {
 	Block *regexp.Regexp
 	// Size is how many instructions Line has.
 	Size int
+	// Needle is in every line that Line matches; "" if nothing is known to be. If
+	// Fold is set it is in lower case, and may be there in any.
+	Needle string
+	Fold   bool
+}
+
+// Lacks reports whether b has no line in which Line matches, if that can be told
+// without a regular expression: most files have nothing like what is looked for.
+// It may use buf, and returns it for the next time.
+func (p Pattern) Lacks(b, buf []byte) (lacks bool, scratch []byte) {
+	switch {
+	case p.Needle == "":
+		return false, buf
+	case p.Fold:
+		buf = append(buf[:0], b...)
+		for i, c := range buf {
+			if 'A' <= c && c <= 'Z' {
+				buf[i] = c + 'a' - 'A'
+			}
+		}
+		b = buf
+	}
+	return !bytes.Contains(b, []byte(p.Needle)), buf
 }
 
 // CompilePattern compiles a pattern of package regexp (RE2). Lines are matched
@@ -44,6 +69,7 @@ func CompilePattern(pattern string) (Pattern, error) {
 	if p.Size > maxPattern {
 		return Pattern{}, fmt.Errorf("means %d steps for each byte, more than %d; repeat less, or look for one thing at a time", p.Size, maxPattern)
 	}
+	p.Needle, p.Fold = needle(tree)
 	if p.Line, err = regexp.Compile(pattern); err != nil {
 		return Pattern{}, patternError(err)
 	}
@@ -66,4 +92,49 @@ func spansLines(tree *syntax.Regexp) bool {
 
 func wantsEnds(tree *syntax.Regexp) bool {
 	return tree.Op == syntax.OpBeginText || tree.Op == syntax.OpEndText || slices.ContainsFunc(tree.Sub, wantsEnds)
+}
+
+// needle gives the longest text that every match of a regular expression has in
+// it, and whether its case does not matter.
+func needle(tree *syntax.Regexp) (text string, fold bool) {
+	switch tree.Op {
+	case syntax.OpLiteral:
+		fold = tree.Flags&syntax.FoldCase != 0
+		return longestPlain(tree.Rune, fold), fold
+	case syntax.OpCapture, syntax.OpPlus:
+		return needle(tree.Sub[0])
+	case syntax.OpRepeat:
+		if tree.Min > 0 {
+			return needle(tree.Sub[0])
+		}
+	case syntax.OpConcat:
+		for _, sub := range tree.Sub {
+			if t, f := needle(sub); len(t) > len(text) {
+				text, fold = t, f
+			}
+		}
+	}
+	return text, fold
+}
+
+// longestPlain gives the longest run of runes that stand for their own bytes and,
+// with fold, for those of the other case: k and s have a third one, U+212A and
+// U+017F, and beyond ASCII there are many.
+func longestPlain(runes []rune, fold bool) string {
+	plain := func(r rune) bool {
+		if fold {
+			return r < utf8.RuneSelf && !strings.ContainsRune("ksKS", r)
+		}
+		return r != utf8.RuneError && utf8.ValidRune(r)
+	}
+	longest := ""
+	for run := range strings.FieldsFuncSeq(string(runes), func(r rune) bool { return !plain(r) }) {
+		if len(run) > len(longest) {
+			longest = run
+		}
+	}
+	if fold {
+		return strings.ToLower(longest)
+	}
+	return longest
 }

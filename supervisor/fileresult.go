@@ -149,6 +149,9 @@ func searchNotes(f sandboxprofile.Findings) string {
 	case sandboxprofile.StoppedByCall:
 		notes = append(notes, "the call was ended; this is what was found until then")
 	}
+	if f.Binary > 0 {
+		notes = append(notes, plural(f.Binary, "binary file")+" not searched")
+	}
 	if f.Ignored > 0 {
 		notes = append(notes, plural(f.Ignored, "path")+" left out because of .gitignore; ignored: true includes them")
 	}

@@ -36,7 +36,7 @@ func TestFileToolsAnswerInWords(t *testing.T) {
 		{tool: "list_files", args: `{}`, stdout: ".gitignore\na.txt\nbin\n\"odd\\nname\"\nx.log\n"},
 		{tool: "glob", args: `{"pattern": "*.txt"}`, stdout: "a.txt\n", stderr: "sandgate: 1 path left out because of .gitignore; ignored: true includes them\n"},
 		{tool: "glob", args: `{"pattern": "*.c", "ignored": true}`, stderr: "sandgate: nothing found\n"},
-		{tool: "grep", args: `{"pattern": "two", "context": 1, "ignored": true}`, stderr: "sandgate: skipped bin: is binary\n",
+		{tool: "grep", args: `{"pattern": "two", "context": 1, "ignored": true}`, stderr: "sandgate: 1 binary file not searched\n",
 			stdout: "a.txt-1-one\na.txt:2:two\na.txt-3-three\n--\n\"odd\\nname\":1:two\n--\nx.log:1:two\n"},
 		{tool: "grep", args: `{"pattern": "two", "files_only": true, "glob": "*.txt", "ignored": true}`, stdout: "a.txt\n"},
 		{tool: "grep", args: `{"pattern": "e", "path": "a.txt", "limit": 1}`, stdout: "a.txt:1:one\n", stderr: "sandgate: there is more: narrow the search, or raise limit\n"},

@@ -91,7 +91,8 @@ type walk struct {
 	stop     func() bool
 	deadline time.Time
 	left     int64  // bytes that the result may still grow
-	buf      []byte // lent to one grep after another
+	buf      []byte // lent to one grep after another, and so is scratch
+	scratch  []byte
 	found    sandboxprofile.Findings
 }
 

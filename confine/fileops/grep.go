@@ -48,7 +48,7 @@ func (w *walk) grepFile(file File, name, last string) {
 	g := &grep{walk: w, name: name, number: 1, longest: min(maxLine, maxSteps/w.lines.Size)}
 	switch err := g.read(io.LimitReader(file, file.Size())); {
 	case errors.Is(err, errBinary):
-		w.skip(name, "is binary")
+		w.found.Binary++
 	case err != nil && !errors.Is(err, errEnough):
 		w.skip(name, "cannot be read: "+err.Error())
 	}
@@ -156,9 +156,14 @@ func (g *grep) block(b []byte) error {
 	return nil
 }
 
-// skips reports whether nothing in b is wanted, by one quick look.
+// skips reports whether nothing in b is wanted, by a quick look.
 func (g *grep) skips(b []byte) bool {
-	return g.lines.Block != nil && g.after == 0 && len(b)*g.lines.Size <= maxSteps && !g.lines.Block.Match(b)
+	if g.after > 0 {
+		return false
+	}
+	lacks, scratch := g.lines.Lacks(b, g.scratch)
+	g.scratch = scratch
+	return lacks || g.lines.Block != nil && len(b)*g.lines.Size <= maxSteps && !g.lines.Block.Match(b)
 }
 
 // lastLines gives the last n lines of b.
