@@ -1,5 +1,3 @@
-//go:build linux
-
 // Package confinetest is one list of claims that every backend of package
 // confine must keep. A backend's own test calls Run.
 //

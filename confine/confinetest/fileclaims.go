@@ -1,5 +1,3 @@
-//go:build linux
-
 package confinetest
 
 import (
@@ -26,7 +24,7 @@ func base(t *testing.T, path string) *sandboxprofile.Base {
 	}
 	return &sandboxprofile.Base{
 		Device: uint64(st.Dev), Inode: st.Ino, Size: st.Size,
-		ModTime: st.Mtim.Nano(), ChangeTime: st.Ctim.Nano(), Mode: st.Mode,
+		ModTime: st.Mtim.Nano(), ChangeTime: st.Ctim.Nano(), Mode: uint32(st.Mode),
 	}
 }
 
