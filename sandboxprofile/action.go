@@ -60,6 +60,9 @@ type Operation struct {
 	// what is left.
 	FirstLine int64 `json:"first_line,omitempty"`
 	Lines     int64 `json:"lines,omitempty"`
+	// Encoding is what ReadFile decodes the file from, to UTF-8: "utf-16" or
+	// "latin-1"; "" gives the bytes as they are.
+	Encoding string `json:"encoding,omitempty"`
 	// MakeParents lets WriteFile create missing directories.
 	MakeParents bool `json:"make_parents,omitempty"`
 	// SHA256, if set, is what the file must hold before WriteFile or EditFile

@@ -25,6 +25,7 @@ func TestFileToolsAnswerInWords(t *testing.T) {
 	writeFile(t, f.ws+"/a.txt", "one\ntwo\nthree\n")
 	writeFile(t, f.ws+"/odd\nname", "two\n")
 	writeFile(t, f.ws+"/bin", "two\x00")
+	writeFile(t, f.ws+"/utf16", "\xff\xfea\x00\n\x00b\x00\n\x00")
 	writeFile(t, f.ws+"/.gitignore", "*.log\n")
 	writeFile(t, f.ws+"/x.log", "two\n")
 	for _, x := range []struct {
@@ -33,10 +34,10 @@ func TestFileToolsAnswerInWords(t *testing.T) {
 		code           int
 		structured     string // is in it
 	}{
-		{tool: "list_files", args: `{}`, stdout: ".gitignore\na.txt\nbin\n\"odd\\nname\"\nx.log\n"},
+		{tool: "list_files", args: `{}`, stdout: ".gitignore\na.txt\nbin\n\"odd\\nname\"\nutf16\nx.log\n"},
 		{tool: "glob", args: `{"pattern": "*.txt"}`, stdout: "a.txt\n", stderr: "sandgate: 1 path left out because of .gitignore; ignored: true includes them\n"},
 		{tool: "glob", args: `{"pattern": "*.c", "ignored": true}`, stderr: "sandgate: nothing found\n"},
-		{tool: "grep", args: `{"pattern": "two", "context": 1, "ignored": true}`, stderr: "sandgate: 1 binary file not searched\n",
+		{tool: "grep", args: `{"pattern": "two", "context": 1, "ignored": true}`, stderr: "sandgate: 2 binary files not searched\n",
 			stdout: "a.txt-1-one\na.txt:2:two\na.txt-3-three\n--\n\"odd\\nname\":1:two\n--\nx.log:1:two\n"},
 		{tool: "grep", args: `{"pattern": "two", "files_only": true, "glob": "*.txt", "ignored": true}`, stdout: "a.txt\n"},
 		{tool: "grep", args: `{"pattern": "e", "path": "a.txt", "limit": 1}`, stdout: "a.txt:1:one\n", stderr: "sandgate: there is more: narrow the search, or raise limit\n"},
@@ -47,6 +48,7 @@ func TestFileToolsAnswerInWords(t *testing.T) {
 		{tool: "multi_edit", args: `{"path": "a.txt", "edits": [{"old_string": "one", "new_string": "1"}, {"old_string": "T", "new_string": ""}]}`, code: 1,
 			stderr: "multi_edit: WS/a.txt: edit 2 of 2: old_string occurs 2 times in the file, and has to be unique; add lines around it until it occurs once, or set replace_all or expected_count\n"},
 		{tool: "read_file", args: `{"path": "a.txt"}`, stdout: "one\nTwo\nThree\n", structured: `"sha256":"edceba1a1687ea809bbae0f2dbdc901483a2cda7e341a8613a82be0c78ded110"`},
+		{tool: "read_file", args: `{"path": "utf16", "encoding": "utf-16", "offset": 2}`, stdout: "b\n", structured: `"truncated":false`},
 		{tool: "list_files", args: `{"path": "a.txt"}`, code: 1, stderr: "list_files: WS/a.txt: is not a directory\n"},
 		{tool: "edit_file", args: `{"path": "missing", "old_string": "t", "new_string": "T"}`, code: 1, stderr: "edit_file: WS/missing: no such file or directory\n"},
 	} {

@@ -71,6 +71,11 @@ func edits(t *testing.T, c confine.Confiner) {
 	if entries, _ := os.ReadDir(ws); len(entries) != 1 {
 		t.Errorf("litter: %v", entries)
 	}
+	p.Paths[ws] = sandboxprofile.Read
+	r = fileAction(t, c, p, sandboxprofile.EditFile, edit(t, file, "1", "one"))
+	if r.Errno != "EROFS" && r.Errno != "EACCES" || content(t, file) != "1 two two\n" {
+		t.Errorf("on a read-only disk: %+v, left %q", r, content(t, file))
+	}
 }
 
 // editDrift changes the file in each way after it was planned to edit it.

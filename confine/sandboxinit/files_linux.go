@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandgate/sandgate/confine/fileops"
 	"github.com/sandgate/sandgate/confine/wire"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
@@ -80,12 +81,16 @@ func readFile(op sandboxprofile.Operation) wire.Done {
 	if done != nil {
 		return *done
 	}
-	content, truncated, err := op.Select(reader(fd))
+	text, err := fileops.Decode(reader(fd), op.Encoding)
+	if err != nil {
+		return failed("decode", unix.EINVAL)
+	}
+	content, truncated, err := op.Select(text)
 	if err != nil {
 		return failed("read", err)
 	}
 	got := wire.Done{Content: content, Size: st.Size, Mode: st.Mode, Truncated: truncated}
-	if !truncated && op.FirstLine <= 1 && op.Lines == 0 {
+	if !truncated && op.FirstLine <= 1 && op.Lines == 0 && op.Encoding == "" {
 		got.SHA256 = digest(content) // the whole of it: a later write can be bound to it
 	}
 	return got

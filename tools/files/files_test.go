@@ -97,6 +97,8 @@ func TestReadFilePlans(t *testing.T) {
 		{args{"path": "a.txt"}, sandboxprofile.Operation{Path: "a.txt", MaxBytes: 256 << 10}, "sandbox.paths.workspace", false},
 		{args{"path": "../alias/a.txt"}, sandboxprofile.Operation{Path: "a.txt", MaxBytes: 256 << 10}, "sandbox.paths.workspace", false},
 		{args{"path": "ro/x", "offset": 3.0, "limit": 10.0}, sandboxprofile.Operation{Path: "ro/x", MaxBytes: 256 << 10, FirstLine: 3, Lines: 10}, "sandbox.paths.docs", false},
+		{args{"path": "a", "encoding": "utf-16"}, sandboxprofile.Operation{Path: "a", MaxBytes: 256 << 10, Encoding: "utf-16"}, "sandbox.paths.workspace", false},
+		{args{"path": "a", "encoding": "utf-8"}, sandboxprofile.Operation{Path: "a", MaxBytes: 256 << 10}, "sandbox.paths.workspace", false},
 		{args{"path": "a", "max_bytes": 5.0}, sandboxprofile.Operation{Path: "a", MaxBytes: 5}, "sandbox.paths.workspace", false},
 		{args{"path": "a", "max_bytes": float64(8 << 20)}, sandboxprofile.Operation{Path: "a", MaxBytes: 1 << 20}, "sandbox.paths.workspace", false}, // the output limit
 		{args{"path": "notes/n"}, sandboxprofile.Operation{Path: "notes/n", MaxBytes: 256 << 10}, "sandbox.paths.notes", true},

@@ -22,7 +22,8 @@ const (
 var readDefinition = tools.Definition{
 	Name: "read_file",
 	Description: "Read a file. Returns its content from the given line on, up to max_bytes; " +
-		"the answer says whether it was cut. Binary content is returned base64-coded.",
+		"the answer says whether it was cut, and gives the SHA-256 of a file that it returns as a whole. " +
+		"Content that is not UTF-8 is returned base64-coded, unless encoding says how to read it.",
 	InputSchema: json.RawMessage(fmt.Sprintf(`{
   "type": "object",
   "additionalProperties": false,
@@ -52,6 +53,11 @@ var readDefinition = tools.Definition{
       "maximum": %d,
       "description": "How many bytes to return at most. %d unless given.",
       "examples": [65536]
+    },
+    "encoding": {
+      "type": "string",
+      "enum": ["utf-8", "utf-16", "latin-1"],
+      "description": "How the file is coded; it is returned as UTF-8. utf-8 unless given."
     }
   }
 }`, maxRead, defaultRead)),
@@ -76,6 +82,9 @@ func (r *reader) Plan(c tools.Call) (tools.Proposal, error) {
 		MaxBytes:  r.maxBytes(c),
 		FirstLine: c.Int("offset", 0),
 		Lines:     c.Int("limit", 0),
+	}
+	if encoding := c.String("encoding"); encoding != "utf-8" {
+		operation.Encoding = encoding
 	}
 	return tools.Proposal{
 		Plan: tools.Plan{
