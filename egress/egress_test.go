@@ -84,6 +84,7 @@ func (w *world) site(name, addr string, port int, real net.Addr) {
 
 // A proxy is a Server that serves on loopback until the test ends.
 type proxy struct {
+	server *Server
 	addr   string
 	events chan Event
 	stop   func()
@@ -126,6 +127,7 @@ func startProxy(t testing.TB, w *world, change func(*Config)) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.server = s
 	l := listen(t)
 	p.addr = l.Addr().String()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -67,8 +67,8 @@ func wrap(what string, err error) error {
 
 func readRecord(r io.Reader) (payload, raw []byte, err error) {
 	head := make([]byte, 5)
-	if _, err := io.ReadFull(r, head); err != nil {
-		return nil, nil, err
+	if n, err := io.ReadFull(r, head); err != nil {
+		return nil, head[:n], err
 	}
 	length := int(binary.BigEndian.Uint16(head[3:]))
 	switch {
@@ -78,8 +78,8 @@ func readRecord(r io.Reader) (payload, raw []byte, err error) {
 		return nil, head, fmt.Errorf("a record of %d bytes", length)
 	}
 	raw = append(head, make([]byte, length)...)
-	_, err = io.ReadFull(r, raw[5:])
-	return raw[5:], raw, err
+	n, err := io.ReadFull(r, raw[5:])
+	return raw[5:], raw[:5+n], err
 }
 
 // helloBody takes the handshake header off, once all of the message is there.

@@ -257,12 +257,11 @@ func (c *client) passBody(body io.Reader, how framing) error {
 }
 
 func (c *client) copyPieces(w io.Writer, body io.Reader, flush func() error) error {
-	buf := c.buffers.Get().(*[]byte)
-	defer c.buffers.Put(buf)
+	buf := make([]byte, smallBuffer)
 	for {
-		n, err := body.Read(*buf)
+		n, err := body.Read(buf)
 		if n > 0 {
-			if _, err := w.Write((*buf)[:n]); err != nil {
+			if _, err := w.Write(buf[:n]); err != nil {
 				return err
 			}
 			if err := flush(); err != nil {

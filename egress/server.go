@@ -137,7 +137,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, policy: p, slots: make(chan struct{}, cfg.Limits.Connections)}
 	s.asking.open = map[Target]*question{}
-	s.buffers.New = func() any { b := make([]byte, bufferSize); return &b }
+	s.buffers.New = func() any { b := make([]byte, largeBuffer); return &b }
 	return s, nil
 }
 

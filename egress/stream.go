@@ -10,8 +10,12 @@ import (
 	"time"
 )
 
-// bufferSize is what one direction of a connection holds in memory, in bytes.
-const bufferSize = 64 << 10
+// What one direction of a connection holds in memory, in bytes: the large buffer
+// only while there is more to read than the small one takes.
+const (
+	smallBuffer = 16 << 10
+	largeBuffer = 256 << 10
+)
 
 // errStopped is the error of a read that stopReads ended.
 var errStopped = errors.New("the connection is being closed")
@@ -162,7 +166,7 @@ func (s *stream) Close() error {
 // How much and how long is read of a client that has been told no.
 const (
 	lingerBytes = 256 << 10
-	lingerTime  = time.Second
+	lingerTime  = 250 * time.Millisecond
 )
 
 // linger closes a connection so that the peer gets to read what was written last:
@@ -176,13 +180,21 @@ func (s *stream) linger() {
 }
 
 // relay copies until src ends, and passes the end on.
+//
+// It copies, where splice(2) could move the bytes: measured on loopback that was no
+// faster, and it would hold two more descriptors for each direction.
 func (s *Server) relay(dst *stream, src io.Reader) error {
-	buf := s.buffers.Get().(*[]byte)
-	defer s.buffers.Put(buf)
+	small := make([]byte, smallBuffer)
+	var large *[]byte
+	defer func() { s.release(large) }()
 	for {
-		n, err := src.Read(*buf)
+		buf := small
+		if large != nil {
+			buf = *large
+		}
+		n, err := src.Read(buf)
 		if n > 0 {
-			if _, err := dst.Write((*buf)[:n]); err != nil {
+			if _, err := dst.Write(buf[:n]); err != nil {
 				return err
 			}
 		}
@@ -191,6 +203,17 @@ func (s *Server) relay(dst *stream, src io.Reader) error {
 			return dst.CloseWrite()
 		case err != nil:
 			return err
+		case n < smallBuffer:
+			s.release(large)
+			large = nil
+		case large == nil:
+			large = s.buffers.Get().(*[]byte)
 		}
+	}
+}
+
+func (s *Server) release(buf *[]byte) {
+	if buf != nil {
+		s.buffers.Put(buf)
 	}
 }
