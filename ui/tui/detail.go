@@ -118,7 +118,34 @@ func fullText(a *protocol.Approval) string {
 }
 
 func title(a *protocol.Approval) string {
-	return approval.EscapeLine(string(a.Tool)) + ": " + approval.EscapeLine(a.Description)
+	return blanks(approval.EscapeLine(string(a.Tool)) + ": " + approval.EscapeLine(a.Description))
+}
+
+// Runs of spaces that are longer are counted instead of shown: they push what
+// follows them out of sight. Code is indented more than it is spaced.
+const (
+	maxSpaces = 20
+	maxIndent = 60
+)
+
+// blanks shows long runs of spaces in one line as <270 spaces>.
+func blanks(line string) string {
+	var b strings.Builder
+	for i := 0; i < len(line); {
+		n := len(line[i:]) - len(strings.TrimLeft(line[i:], " "))
+		if n > maxSpaces && i > 0 || n > maxIndent {
+			fmt.Fprintf(&b, " <%d spaces> ", n)
+			i += n
+			continue
+		}
+		next := strings.IndexByte(line[i+n:], ' ')
+		if next < 0 {
+			next = len(line) - i - n
+		}
+		b.WriteString(line[i : i+n+next])
+		i += n + next
+	}
+	return b.String()
 }
 
 // labelWidth is the width of the column of our own words.
@@ -212,7 +239,7 @@ func (m *model) contentLines(a *protocol.Approval) []string {
 		if kind == approval.Diff {
 			style = s.diff(line)
 		}
-		for i, part := range wrap(line, m.width-4) {
+		for i, part := range wrap(blanks(line), m.width-4) {
 			margin := "  │ "
 			if i > 0 {
 				margin = "  ┆ "

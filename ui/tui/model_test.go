@@ -581,6 +581,12 @@ func TestScreens(t *testing.T) {
 				a.Agent, a.Description, a.Presentation.Content = hostile, hostile, hostile
 			}))
 		}},
+		"blanks": {80, 24, func(d *desk) {
+			d.arrive(request(1, func(a *protocol.Approval) {
+				a.Description = "Run ls" + strings.Repeat(" ", 300) + "; rm -rf ."
+				a.Presentation.Content = strings.Repeat(" ", 24) + "indented\nls" + strings.Repeat(" ", 270) + "; rm -rf ."
+			}))
+		}},
 		"no presentation": {80, 24, func(d *desk) {
 			d.arrive(request(1, nil))
 			d.do(shownMsg{id: "req-ab-1", err: protocol.Errorf(protocol.CodeInternal, "cannot be built")})
@@ -593,6 +599,27 @@ func TestScreens(t *testing.T) {
 			fitsScreen(t, d.screen(), c.width, c.height)
 		})
 	}
+}
+
+// TestBlanksLoseNothing: what stands between the runs is all there, and short runs
+// stay as they are.
+func TestBlanksLoseNothing(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var line, want string
+		for range rapid.IntRange(0, 6).Draw(rt, "parts") {
+			word := rapid.StringMatching(`[a-z<>]{1,5}`).Draw(rt, "word")
+			n := rapid.SampledFrom([]int{1, maxSpaces, maxSpaces + 1, 300}).Draw(rt, "spaces")
+			line += word + strings.Repeat(" ", n)
+			if n > maxSpaces {
+				want += word + fmt.Sprintf(" <%d spaces> ", n)
+			} else {
+				want += word + strings.Repeat(" ", n)
+			}
+		}
+		if got := blanks(line); got != want {
+			rt.Fatalf("%q:\n got %q\nwant %q", line, got, want)
+		}
+	})
 }
 
 func golden(t *testing.T, name, got string) {

@@ -144,7 +144,7 @@ func (m *model) queueLine(it *item, more bool) string {
 	}
 	who := approval.EscapeLine(it.Agent) + " " + shortID(string(it.SessionID))
 	text := mark + column(state, 10) + column("age "+span(m.now().Sub(it.Created)), 10) +
-		column(approval.EscapeLine(string(it.Tool)), 12) + column(who, 16) + approval.EscapeLine(it.Description)
+		column(approval.EscapeLine(string(it.Tool)), 12) + column(who, 16) + blanks(approval.EscapeLine(it.Description))
 	return m.line(s, text)
 }
 
@@ -179,7 +179,7 @@ func (m *model) pane() []string {
 	lines := m.detail()
 	switch it := m.cursor(); {
 	case m.orphan:
-		lines = []string{"", "  The request that you were writing about has ended. Press Esc to go on."}
+		lines = hang("  ended", "the request that you were writing about has ended; Esc goes on", m.width, styles().warn)
 	case it != nil && it.shown == nil:
 		lines = []string{"", "  ..."}
 	default:
@@ -222,7 +222,7 @@ func (m *model) footer() []string {
 	lines := make([]string, footerRows)
 	switch {
 	case m.edit != nil:
-		lines[0] = m.line(s.bold, "What should the model explain, or do instead? Enter denies and sends, Esc goes back.")
+		lines[0] = m.line(s.bold, "What should the model explain? Enter denies and sends this, Esc goes back.")
 		tail := string(m.edit.text)
 		if w := ansi.StringWidth(tail); w > m.width-4 {
 			tail = ansi.TruncateLeft(tail, w-(m.width-4), "")
