@@ -19,7 +19,7 @@
 //
 // The subpackages compile a profile for one enforcing mechanism each, from the
 // profile and the [Facts] of a host: bwrap (mounts and namespaces), landlock and
-// seccomp. What a mechanism cannot keep is an error of its compiler that names the
+// seccomp for Linux, sbpl for macOS. What a mechanism cannot keep is an error of its compiler that names the
 // part; nothing is left out silently.
 //
 // [Warnings] has a sentence for everything in which a profile is looser than the
