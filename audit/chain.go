@@ -97,7 +97,7 @@ func parseLine(line []byte) (Entry, Fault, error) {
 	case !ok:
 		return Entry{}, FaultHash, errors.New("the line does not end in a hash")
 	}
-	return Entry{}, FaultHash, fmt.Errorf("it claims %.12s..., its content gives %.12s...", claim, hashOf(hashed))
+	return Entry{}, FaultHash, fmt.Errorf("it claims %.12s… and its content gives %.12s…", claim, hashOf(hashed))
 }
 
 func decodeEntry(body []byte) (Entry, Fault, error) {

@@ -121,7 +121,8 @@ func TestProgramAgreesWithDecide(t *testing.T) {
 	values := interesting()
 	random := rand.New(rand.NewPCG(1, 2))
 	arg := func() uint64 {
-		v := values[random.IntN(len(values))] | values[random.IntN(len(values))]
+		pick := func() uint64 { return values[random.IntN(len(values))] }
+		v := pick() | pick()
 		if random.IntN(4) == 0 {
 			v = random.Uint64()
 		}

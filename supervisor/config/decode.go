@@ -41,7 +41,6 @@ type enum interface{ Values() []string }
 var (
 	durationType = reflect.TypeFor[time.Duration]()
 	sizeType     = reflect.TypeFor[Size]()
-	positionType = reflect.TypeFor[Position]()
 )
 
 func (d *decoder) position(n *yaml.Node) Position { return Position{d.file, n.Line, n.Column} }

@@ -67,7 +67,7 @@ func (r *runner) Plan(c tools.Call) (tools.Proposal, error) {
 	if err := checkArgv(argv); err != nil {
 		return tools.Proposal{}, err
 	}
-	dir, err := r.dir(c.String("dir"))
+	dir, err := tools.WorkingDir(r.Paths, r.Profile, c.String("dir"))
 	if err != nil {
 		return tools.Proposal{}, err
 	}
@@ -113,34 +113,6 @@ func checkArgv(argv []string) error {
 		}
 	}
 	return nil
-}
-
-// dir resolves the working directory and checks that the sandbox has it.
-func (r *runner) dir(given string) (string, error) {
-	if given == "" {
-		given = "."
-	}
-	dir, err := r.Paths.Resolve(given)
-	if err != nil {
-		return "", tools.InField(err, "dir")
-	}
-	if !r.inside(dir) {
-		return "", &approval.Blocked{
-			Reason: fmt.Sprintf("the directory %q is outside the sandbox", given),
-			Rule:   "sandbox.paths",
-			Hint:   "leave out dir to run in the workspace",
-		}
-	}
-	return dir, nil
-}
-
-// inside reports whether the sandbox has path: a host path that it may read, or
-// one in a directory of its own, where nothing is found but nothing is refused.
-func (r *runner) inside(path string) bool {
-	if r.Profile.Rights(path)&sandboxprofile.Read != 0 {
-		return true
-	}
-	return slices.ContainsFunc(r.Profile.Scratch, func(dir string) bool { return sandboxprofile.Contains(dir, path) })
 }
 
 // find resolves the executable and pins what the run stands on.

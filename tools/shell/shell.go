@@ -106,7 +106,7 @@ func (t *tool) Plan(c tools.Call) (tools.Proposal, error) {
 	if err := checkCommand(command); err != nil {
 		return tools.Proposal{}, err
 	}
-	dir, err := t.dir(c.String("dir"))
+	dir, err := tools.WorkingDir(t.Paths, t.Profile, c.String("dir"))
 	if err != nil {
 		return tools.Proposal{}, err
 	}
@@ -137,26 +137,6 @@ func checkCommand(command string) error {
 			Hint: "write the data to a file with write_file"}
 	}
 	return nil
-}
-
-// dir resolves the working directory and checks that the sandbox has it.
-func (t *tool) dir(given string) (string, error) {
-	if given == "" {
-		given = "."
-	}
-	dir, err := t.Paths.Resolve(given)
-	if err != nil {
-		return "", tools.InField(err, "dir")
-	}
-	scratch := func(s string) bool { return sandboxprofile.Contains(s, dir) }
-	if t.Profile.Rights(dir)&sandboxprofile.Read == 0 && !slices.ContainsFunc(t.Profile.Scratch, scratch) {
-		return "", &approval.Blocked{
-			Reason: fmt.Sprintf("the directory %q is outside the sandbox", given),
-			Rule:   rulePaths,
-			Hint:   "leave out dir to run in the workspace",
-		}
-	}
-	return dir, nil
 }
 
 func (t *tool) blocked(d Decision) error {
