@@ -33,12 +33,12 @@ A key counts once its request has been on the screen for half a second.
 With --plain, and where it does not run on a terminal that can move its cursor,
 it shows one request after the other as lines, and reads one line for each:
 
-  y  allow this call                          a  ... whenever this agent asks
-  s  allow it, and the same again, for the    g  ... whoever asks
-     rest of the session                      x  deny; the model explains first
-  n  deny this call and the rest of its batch
+  y  allow this call                          n  deny this call
+  s  ... and the same again in this session   N  ... and the rest of its batch
+  a  ... and whenever this agent asks         x  ... until the model has explained
+  g  ... and whoever asks
 
-Anything else, an empty line too, denies. It ends at the end of its input; what
+Anything else, an empty line too, is N. It ends at the end of its input; what
 is not answered then goes on waiting.`,
 		Example: "  sandgate approve\n  sandgate approve --plain --operator-socket /run/user/1000/sandgate/operator.sock",
 		Args:    cobra.NoArgs,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"regexp"
 	"strings"
 	"sync"
@@ -11,6 +12,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/protocol"
 )
 
 // A terminal is a pseudo-terminal, pty(7), with a person at the other end.
@@ -180,7 +184,7 @@ func TestApprovePlainOnATerminal(t *testing.T) {
 			_, results := b.asks(1)
 			x := newTerminal(t, c.term)
 			ended := x.approve(b, c.flags...)
-			x.see("(default n): ")
+			x.see("default no, to the whole batch): ")
 			x.press("y\n")
 			if got := <-results; got != exitOK {
 				t.Errorf("the call: status %d", got)
@@ -193,5 +197,25 @@ func TestApprovePlainOnATerminal(t *testing.T) {
 				t.Errorf("escape sequences: %q", out)
 			}
 		})
+	}
+}
+
+// TestPlainAnswers: the words of the plain mode, and that all else denies hard.
+func TestPlainAnswers(t *testing.T) {
+	allow := func(s approval.Scope) protocol.ApprovalsDecide {
+		return protocol.ApprovalsDecide{ID: "r", Decision: protocol.Allow, Scope: s}
+	}
+	deny := func(m approval.RejectMode) protocol.ApprovalsDecide {
+		return protocol.ApprovalsDecide{ID: "r", Decision: protocol.Deny, Mode: m}
+	}
+	for text, want := range map[string]protocol.ApprovalsDecide{
+		"y": allow(""), " YES ": allow(""), "s": allow(approval.Session), "agent": allow(approval.Agent), "G": allow(approval.Global),
+		"n": deny(approval.RejectSoft), "x": deny(approval.RejectExplain), "Explain": deny(approval.RejectExplain),
+		"N": deny(""), "": deny(""), "no": deny(""), "yy": deny(""), "y\x00": deny(""), "ye s": deny(""),
+	} {
+		got := answerTo("r", text)
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %+v, want %+v", text, got, want)
+		}
 	}
 }

@@ -117,7 +117,7 @@ func (p *prompt) show(ctx context.Context) error {
 		if err := printApproval(p.out, one); err != nil {
 			return err
 		}
-		fmt.Fprint(p.out, "allow? [y]es once, [s]ession, [a]gent, [g]lobal, [n]o, e[x]plain (default n): ")
+		fmt.Fprint(p.out, "allow? [y]es once, [s]ession, [a]gent, [g]lobal, [n]o, e[x]plain (default no, to the whole batch): ")
 		p.input.prompted.Add(1)
 		return nil
 	}
@@ -141,9 +141,14 @@ func (p *prompt) answer(ctx context.Context, text string) error {
 	return p.show(ctx)
 }
 
+// answerTo reads a line as an answer. What is none denies, and hard.
 func answerTo(id protocol.ApprovalID, text string) protocol.ApprovalsDecide {
 	d := protocol.ApprovalsDecide{ID: id, Decision: protocol.Deny}
-	switch strings.ToLower(strings.TrimSpace(text)) {
+	text = strings.TrimSpace(text)
+	if text == "n" { // N is the hard one, as on the screen
+		d.Mode = approval.RejectSoft
+	}
+	switch strings.ToLower(text) {
 	case "y", "yes":
 		d.Decision = protocol.Allow
 	case "s", "session":
