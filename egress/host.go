@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/idna"
 )
@@ -44,7 +45,7 @@ const (
 // (IDNA, UTS #46), brackets around IPv6, and every form of an IPv4 address that
 // inet_aton(3) takes (0x7f.1, 2130706433, 0177.0.0.1), so that an address cannot
 // pass for a name. An IPv4 address inside an IPv6 one (::ffff:127.0.0.1) is that
-// IPv4 address.
+// IPv4 address. The underscore is taken in plain ASCII names only.
 //
 // Escapes, user information and zones are refused rather than taken off: programs
 // differ in how they read them, and no honest client sends them here.
@@ -108,7 +109,10 @@ func parseIPv6(s string) (Host, error) {
 func asciiName(s string) (string, error) {
 	lower := strings.ToLower(s)
 	if !isASCII(s) || strings.Contains(lower, "xn--") {
-		profile := idna.New(idna.MapForLookup(), idna.BidiRule(), idna.Transitional(false), idna.StrictDomainName(false))
+		if !utf8.ValidString(s) {
+			return "", errors.New("not UTF-8")
+		}
+		profile := idna.New(idna.MapForLookup(), idna.BidiRule(), idna.Transitional(false))
 		mapped, err := profile.ToASCII(s)
 		if err != nil {
 			return "", fmt.Errorf("not a valid international name: %w", err)
