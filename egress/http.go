@@ -111,7 +111,7 @@ func (c *client) forward(ctx context.Context, h *head) (again bool) {
 func (c *client) exchange(h *head, up *stream, t Target, path string) (again bool, err error) {
 	sent := make(chan error, 1)
 	go func() {
-		err := h.send(up, c.r, t, path)
+		err := guarded(func() error { return h.send(up, c.r, t, path) })
 		if err != nil && (!up.writeFailed.Load() || errors.Is(err, errBudget)) {
 			up.Close() // the client's end is torn; the server must not take half for the whole
 		}

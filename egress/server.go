@@ -203,7 +203,9 @@ func (s *Server) accept(ctx context.Context, conns *sync.WaitGroup, conn net.Con
 		defer func() { <-s.slots }()
 		defer conn.Close()
 		defer context.AfterFunc(ctx, func() { conn.Close() })()
-		c.serve(ctx)
+		if err := guarded(func() error { c.serve(ctx); return nil }); err != nil {
+			c.attempt("").finish(err)
+		}
 	})
 }
 
@@ -226,7 +228,6 @@ func (s *Server) newClient(conn net.Conn) *client {
 // serve tells the protocols apart by their first byte: SOCKS begins with its
 // version, an HTTP method with a letter.
 func (c *client) serve(ctx context.Context) {
-	defer c.recover()
 	c.conn.limitReads(c.cfg.Limits.Header)
 	first, err := c.r.Peek(1)
 	if err != nil {
@@ -248,12 +249,15 @@ func (c *client) serve(ctx context.Context) {
 	}
 }
 
-// recover keeps a mistake in the handling of one connection from ending the
-// supervisor and with it every other call.
-func (c *client) recover() {
-	if p := recover(); p != nil {
-		c.attempt("").finish(&Refusal{Reason: ReasonInternal, Err: fmt.Errorf("bug in egress: %v\n%s", p, debug.Stack())})
-	}
+// guarded calls f and turns a panic into an error: a mistake in the handling of one
+// connection must not end the supervisor and with it every other call.
+func guarded(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &Refusal{Reason: ReasonInternal, Err: fmt.Errorf("bug in egress: %v\n%s", p, debug.Stack())}
+		}
+	}()
+	return f()
 }
 
 // An attempt is an event in the making: one connection that somebody wants.

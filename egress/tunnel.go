@@ -15,7 +15,7 @@ func (c *client) tunnel(t Target, up *stream) error {
 	down := make(chan error, 1)
 	// The server may speak first, as in SSH and SMTP: this direction starts at once.
 	go func() {
-		err := c.relay(c.conn, up)
+		err := guarded(func() error { return c.relay(c.conn, up) })
 		if err != nil {
 			c.conn.stopReads()
 		}
@@ -34,6 +34,9 @@ func (c *client) tunnel(t Target, up *stream) error {
 	up.Close()
 	if downErr != nil && (err == nil || errors.Is(err, errStopped)) {
 		err = downErr
+	}
+	if err == nil {
+		c.conn.linger() // what came after a request in the clear is still unread
 	}
 	return err
 }
