@@ -86,13 +86,6 @@ func look(p sandboxprofile.Profile) (facts sandboxprofile.Facts, err error) {
 	if err := p.Validate(); err != nil {
 		return facts, unenforceable("the profile", err)
 	}
-	if p.Network.Mode == sandboxprofile.NetworkProxied {
-		return facts, &Unenforceable{
-			Part:   "a network allow-list",
-			Reason: "the egress proxy is not part of this version",
-			Hint:   "use `network: none`, or `network: host` if the tool may reach everything",
-		}
-	}
 	return survey(p)
 }
 
@@ -131,7 +124,11 @@ func (b *Bwrap) restrictions(p sandboxprofile.Profile, facts sandboxprofile.Fact
 	if err != nil {
 		return wire.Setup{}, unenforceable("the system call filter", err)
 	}
-	return wire.Setup{Landlock: ruleset(rules, b.abi), Seccomp: filter, Unshared: unshared(p)}, nil
+	setup := wire.Setup{Landlock: ruleset(rules, b.abi), Seccomp: filter, Unshared: unshared(p)}
+	if p.Network.Mode == sandboxprofile.NetworkProxied {
+		setup.EgressPort = EgressPort
+	}
+	return setup, nil
 }
 
 // unshared are the scratch directories that do not outlive a call. A start-up
@@ -214,8 +211,11 @@ func (b *Bwrap) enforced(p sandboxprofile.Profile) Enforced {
 		Processes:   "pid namespace, killed as a whole when the call ends",
 		Limits:      "wall time and output by the supervisor; CPU, memory, file size and descriptors per process by setrlimit; processes by setrlimit, and counted by init",
 	}
-	if p.Network.Mode == sandboxprofile.NetworkHost {
+	switch p.Network.Mode {
+	case sandboxprofile.NetworkHost:
 		e.Network = "" // nothing does
+	case sandboxprofile.NetworkProxied:
+		e.Network = "network namespace whose one exit is the egress proxy"
 	}
 	return e
 }

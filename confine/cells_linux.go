@@ -3,6 +3,7 @@ package confine
 import (
 	"context"
 	"maps"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -156,6 +157,9 @@ type lease struct {
 func (l *lease) Run(ctx context.Context, a sandboxprofile.Action, s Stdio) (Result, error) {
 	return l.box.run(ctx, l.profile, a, s)
 }
+
+// Egress implements Proxied.
+func (l *lease) Egress() (net.Listener, error) { return l.box.Egress() }
 
 // Enforced implements Sandbox.
 func (l *lease) Enforced() Enforced { return l.box.enforced }

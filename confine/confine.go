@@ -11,6 +11,7 @@ package confine
 import (
 	"context"
 	"io"
+	"net"
 	"time"
 
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -36,6 +37,20 @@ type Sandbox interface {
 	Enforced() Enforced
 	// Close kills what is left and frees the sandbox.
 	Close() error
+}
+
+// EgressPort is the port on a sandbox's own loopback where its egress proxy
+// answers, if its profile has NetworkProxied. It is 3128, as proxies have it.
+const EgressPort = 3128
+
+// A Proxied sandbox has one way out, the listening socket that Egress gives.
+// Whoever accepts there decides what may be reached; nobody does, unless Egress
+// is called.
+type Proxied interface {
+	Sandbox
+	// Egress gives a listener of its own for each caller. Closing it leaves the
+	// sandbox's socket open.
+	Egress() (net.Listener, error)
 }
 
 // Stdio connects a program's standard streams. A nil Stdin is empty, a nil

@@ -34,6 +34,7 @@ type bwrapSandbox struct {
 	enforced Enforced
 	cmd      *exec.Cmd
 	conn     *net.UnixConn
+	exit     *os.File // listening socket in the sandbox's network, if it is proxied
 	frames   chan received
 	said     *said // standard error of bubblewrap and of init
 
@@ -48,14 +49,66 @@ type bwrapSandbox struct {
 type received struct {
 	frame wire.Frame
 	err   error
+	files []*os.File
+}
+
+// fileReader reads a Unix socket and keeps the descriptors that come with the
+// bytes. Go marks them close-on-exec.
+type fileReader struct {
+	conn  *net.UnixConn
+	files []*os.File
+}
+
+func (r *fileReader) Read(p []byte) (int, error) {
+	oob := make([]byte, unix.CmsgSpace(4))
+	n, oobn, _, _, err := r.conn.ReadMsgUnix(p, oob)
+	if oobn > 0 {
+		r.keep(oob[:oobn])
+	}
+	if n == 0 && err == nil && len(p) > 0 {
+		err = io.EOF
+	}
+	return n, err
+}
+
+func (r *fileReader) keep(oob []byte) {
+	msgs, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return
+	}
+	for i := range msgs {
+		fds, err := unix.ParseUnixRights(&msgs[i])
+		if err != nil {
+			continue
+		}
+		for _, fd := range fds {
+			r.files = append(r.files, os.NewFile(uintptr(fd), "egress"))
+		}
+	}
+}
+
+func (r *fileReader) take() []*os.File {
+	files := r.files
+	r.files = nil
+	return files
+}
+
+func (r *fileReader) drop() { closeFiles(r.files) }
+
+func closeFiles(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
 }
 
 // receive hands on what init says until it hangs up.
 func (s *bwrapSandbox) receive() {
+	in := &fileReader{conn: s.conn}
+	defer in.drop()
 	for {
-		f, err := wire.Decode(s.conn)
+		f, err := wire.Decode(in)
 		select {
-		case s.frames <- received{f, err}:
+		case s.frames <- received{f, err, in.take()}:
 		case <-s.closed:
 			return
 		}
@@ -76,8 +129,12 @@ func (s *bwrapSandbox) setUp(ctx context.Context, setup wire.Setup) error {
 			return s.explain(r.err)
 		case r.frame.Failed != nil:
 			return &Unenforceable{Part: r.frame.Failed.Step, Reason: r.frame.Failed.Error, Hint: "run `sandgate doctor`"}
-		case r.frame.Ready == nil:
+		case r.frame.Ready == nil || (len(r.files) == 1) != (setup.EgressPort != 0):
+			closeFiles(r.files)
 			return errors.New("confine: the sandbox's init sent an unexpected frame")
+		}
+		if len(r.files) == 1 {
+			s.exit = r.files[0]
 		}
 		return nil
 	case <-ctx.Done():
@@ -100,6 +157,18 @@ func (s *bwrapSandbox) explain(err error) error {
 
 // Enforced implements Sandbox.
 func (s *bwrapSandbox) Enforced() Enforced { return s.enforced }
+
+// Egress implements Proxied.
+func (s *bwrapSandbox) Egress() (net.Listener, error) {
+	if s.exit == nil {
+		return nil, errors.New("confine: the sandbox has no way out to listen on")
+	}
+	l, err := net.FileListener(s.exit)
+	if err != nil {
+		return nil, fmt.Errorf("confine: egress socket: %w", err)
+	}
+	return l, nil
+}
 
 // Run implements Sandbox.
 func (s *bwrapSandbox) Run(ctx context.Context, a sandboxprofile.Action, std Stdio) (Result, error) {
@@ -165,6 +234,7 @@ func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, limit time.Du
 	for {
 		select {
 		case r := <-s.frames:
+			closeFiles(r.files) // none is expected here
 			if r.err != nil || r.frame.Done == nil {
 				s.stop()
 				return Result{}, fmt.Errorf("confine: the sandbox died during the action: %s", s.lastWords(r.err))
@@ -267,6 +337,9 @@ func (s *bwrapSandbox) stop() {
 	s.closing.Do(func() {
 		close(s.closed)
 		s.conn.Close()
+		if s.exit != nil {
+			s.exit.Close()
+		}
 		timer := time.AfterFunc(killGrace, func() { _ = s.cmd.Process.Kill() })
 		defer timer.Stop()
 		_ = s.cmd.Wait() // how bubblewrap ended says nothing more

@@ -44,12 +44,20 @@ func serve(ctl *control) error {
 	// process 1, but the Go runtime handles some, and ends the process on them.
 	// Notify, and not Ignore: an ignored signal stays ignored across execve.
 	signal.Notify(make(chan os.Signal, 1))
-	if step, err := restrict(f.Setup); err != nil {
+	step, err := restrict(f.Setup)
+	var exit []int
+	if err == nil {
+		step = "listen for the egress proxy"
+		exit, err = listen(f.Setup.EgressPort)
+	}
+	if err != nil {
 		return ctl.send(wire.Frame{Failed: &wire.Failed{Step: step, Error: err.Error()}})
 	}
 	in := incoming{requests: make(chan request), signals: make(chan unix.Signal)}
 	w := worker{signals: in.signals, clean: inspect(f.Setup.Unshared)}
-	if err := ctl.send(wire.Frame{Ready: &wire.Ready{}}); err != nil {
+	err = ctl.sendWith(wire.Frame{Ready: &wire.Ready{}}, exit)
+	closeAll(exit) // the confiner's from here on: no tool could reach it, and we need it no more
+	if err != nil {
 		return err
 	}
 	go in.read(ctl)
@@ -150,20 +158,27 @@ func (c *control) takeFDs() []int {
 	return fds
 }
 
-func (c *control) send(f wire.Frame) error {
+func (c *control) send(f wire.Frame) error { return c.sendWith(f, nil) }
+
+// sendWith sends descriptors beside the frame's first byte.
+func (c *control) sendWith(f wire.Frame, fds []int) error {
 	b, err := wire.Encode(f)
 	if err != nil {
 		return err
 	}
+	var oob []byte
+	if len(fds) > 0 {
+		oob = unix.UnixRights(fds...)
+	}
 	for len(b) > 0 {
-		n, err := unix.SendmsgN(c.fd, b, nil, nil, unix.MSG_NOSIGNAL)
+		n, err := unix.SendmsgN(c.fd, b, oob, nil, unix.MSG_NOSIGNAL)
 		if err == unix.EINTR {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		b = b[n:]
+		b, oob = b[n:], nil
 	}
 	return nil
 }

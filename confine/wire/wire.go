@@ -43,6 +43,10 @@ type Setup struct {
 	Landlock Landlock `json:"landlock"`
 	// Seccomp is an array of struct sock_filter in native byte order.
 	Seccomp []byte `json:"seccomp"`
+	// EgressPort, if not 0, is the port of the sandbox's own loopback on which init
+	// opens a listening socket. Its descriptor travels with Ready: what connects to
+	// it inside is accepted outside, and there is no other way out.
+	EgressPort int `json:"egress_port,omitempty"`
 	// Unshared are scratch directories that one action must not find another's
 	// files in: HOME, but not the session's /tmp.
 	Unshared []string `json:"unshared,omitempty"`
@@ -84,7 +88,8 @@ type Signal struct {
 	Number int `json:"number"`
 }
 
-// Ready says that every restriction is in place.
+// Ready says that every restriction is in place. The descriptor of the listening
+// socket travels with it if Setup asked for one.
 type Ready struct{}
 
 // Failed says which step failed; nothing has run.
