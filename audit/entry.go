@@ -31,6 +31,9 @@ const (
 	// KindRefused is the only entry of a call that never came to a decision:
 	// unknown tool, bad arguments.
 	KindRefused Kind = "refused"
+	// KindConnection is one connection that a call made through the egress proxy,
+	// written when it has ended.
+	KindConnection Kind = "connection"
 	// KindSession opens or closes a session.
 	KindSession Kind = "session"
 	// KindStart and KindStop frame the life of a supervisor.
@@ -45,7 +48,7 @@ const (
 
 // Kinds lists every kind, in the order of the documentation.
 func Kinds() []Kind {
-	return []Kind{KindDecision, KindEnd, KindRefused, KindSession, KindStart, KindStop, KindRecovered, KindInterrupted}
+	return []Kind{KindDecision, KindEnd, KindRefused, KindConnection, KindSession, KindStart, KindStop, KindRecovered, KindInterrupted}
 }
 
 // A Peer is the process at the other end of a socket, as the kernel names it.

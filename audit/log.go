@@ -167,7 +167,7 @@ func (l *Log) append(ctx context.Context, rec Record) (Entry, error) {
 // entry turns a record into an entry without secrets.
 func (l *Log) entry(rec Record) (Entry, error) {
 	switch rec.Kind {
-	case KindDecision, KindEnd, KindRefused, KindSession, KindStart, KindStop:
+	case KindDecision, KindEnd, KindRefused, KindConnection, KindSession, KindStart, KindStop:
 	default:
 		return Entry{}, fmt.Errorf("a record of kind %q: the log writes recovered and interrupted itself", rec.Kind)
 	}

@@ -76,6 +76,8 @@ type call struct {
 	result   confine.Result   // run
 	enforced confine.Enforced // run
 	output   *output          // run
+	// violations are connections that were refused: run
+	violations []protocol.Violation
 }
 
 // receive finds the session and registers the call, so that status shows it and
@@ -191,9 +193,12 @@ func (s *Supervisor) run(ctx context.Context, c *call, plan tools.Plan, box conf
 	c.enforced = box.Enforced()
 	c.output = newOutput(c.req.CallID, c.notify, c.session.stdin, c.session.sink)
 	c.notify(protocol.MethodToolState, protocol.ToolState{CallID: c.req.CallID, State: protocol.Running})
-	var err error
-	c.result, err = box.Run(ctx, plan.Action, c.output.stdio())
+	stop, err := s.openEgress(ctx, c, plan, box)
 	if err != nil {
+		return err
+	}
+	c.result, err = box.Run(ctx, plan.Action, c.output.stdio())
+	if err := errors.Join(err, stop()); err != nil {
 		return err
 	}
 	return endError(ctx, c.result, plan.Profile.Limits)

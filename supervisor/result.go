@@ -25,6 +25,7 @@ func callResult(c *call, warnings []string) protocol.CallResult {
 		Truncated:   c.result.Truncated,
 		StdoutBytes: c.result.Stdout,
 		StderrBytes: c.result.Stderr,
+		Violations:  c.violations,
 		Decision:    wireDecision(c),
 		PlanDigest:  c.digest,
 		EnforcedBy:  protocol.EnforcedBy(c.enforced),

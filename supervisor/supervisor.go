@@ -14,6 +14,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/egress"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -38,8 +39,20 @@ type Config struct {
 	// SessionConfiner makes the confiner of one session, which is closed with it;
 	// nil means that every session uses Confiner.
 	SessionConfiner func() SessionConfiner
+	// Egress bounds tools whose profile has an allow-list of hosts.
+	Egress EgressConfig
 	// Warnings are said in status and in every result.
 	Warnings []string
+}
+
+// EgressConfig is what holds for every connection of every tool.
+type EgressConfig struct {
+	// Ask puts a host that is on no list to an approver; otherwise it is refused.
+	Ask bool
+	// AllowPrivate lets names lead to private addresses.
+	AllowPrivate bool
+	Resolver     egress.Resolver // nil is the host's
+	Dialer       egress.Dialer   // nil is plain TCP
 }
 
 // A SessionConfiner keeps sandboxes for one session and no other.

@@ -114,6 +114,7 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 		Log:        log,
 		Operator:   operator,
 		Unconfined: unconfined,
+		Egress:     egressConfig(cfg),
 		Warnings:   slices.Concat(o.warnings, warnings),
 	}
 	if confiner != nil {
@@ -285,9 +286,11 @@ func derive(cfg *config.Config, own map[string]sandboxprofile.Rights) (derived, 
 		return derived{}, withStatus(exitUsage, err)
 	}
 	narrow, warnings := forPrograms(cfg, needs)
+	offline := needs // a file tool has no business on the network
+	offline.Network = sandboxprofile.Network{}
 	return derived{
 		needs:    needs,
-		files:    without(sandboxprofile.Derive(needs), own),
+		files:    without(sandboxprofile.Derive(offline), own),
 		programs: without(sandboxprofile.Derive(narrow), own),
 		warnings: warnings,
 	}, nil
@@ -331,15 +334,19 @@ func deriveNeeds(cfg *config.Config) (sandboxprofile.Needs, error) {
 	if err != nil {
 		return sandboxprofile.Needs{}, fmt.Errorf("home directory: %w", err)
 	}
+	nw, err := network(cfg.Shell.Network)
+	if err != nil {
+		return sandboxprofile.Needs{}, fmt.Errorf("shell.network: %w", err)
+	}
 	n := sandboxprofile.Needs{
 		Home:    home,
 		Protect: expandList(cfg.Sandbox.Protect, profiles.Protect()),
 		Hide:    expandList(cfg.Sandbox.Hide, profiles.Hide()),
-		Network: network(cfg.Shell.Network),
+		Network: nw,
 		Limits:  limits(cfg.Sandbox.Limits),
 		Env:     sandboxprofile.Env{Names: slices.Clone(cfg.Sandbox.Env.Allow)},
 	}
-	for name := range cfg.Sandbox.Env.Set {
+	for name := range withProxy(cfg.Shell.Network, cfg.Sandbox.Env.Set) {
 		n.Env.Names = append(n.Env.Names, name)
 	}
 	for _, p := range cfg.Sandbox.Paths {
@@ -385,17 +392,6 @@ func expandList(list, shipped []string) []string {
 	return out
 }
 
-func network(n config.Network) sandboxprofile.Network {
-	switch n.Mode {
-	case config.NetworkHost:
-		return sandboxprofile.Network{Mode: sandboxprofile.NetworkHost}
-	case config.NetworkAllow:
-		return sandboxprofile.Network{Mode: sandboxprofile.NetworkProxied, Allow: [][]string{n.Allow}}
-	default:
-		return sandboxprofile.Network{}
-	}
-}
-
 // maxScratch bounds each private directory: it lies in memory.
 const maxScratch = 1 << 30
 
@@ -425,10 +421,7 @@ const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 // programEnv is the environment of every program, with a PATH of directories
 // that the sandbox shows and nobody in it can write to.
 func programEnv(cfg *config.Config, home string, p sandboxprofile.Profile) []string {
-	set := map[string]string{}
-	for k, v := range cfg.Sandbox.Env.Set {
-		set[k] = v
-	}
+	set := withProxy(cfg.Shell.Network, cfg.Sandbox.Env.Set)
 	env := tools.BuildEnv(cfg.Sandbox.Env.Allow, set, os.Environ(), home)
 	for i, kv := range env {
 		if path, ok := strings.CutPrefix(kv, "PATH="); ok {

@@ -37,7 +37,7 @@ shows what that compiles to on this host.`,
 	}
 	fs := c.Flags()
 	fs.StringVar(&file, "config", "", "configuration `file`")
-	fs.StringVar(&tool, "tool", "shell", "`name` of the tool: read_file and write_file see every configured path, programs do not see those with suffixes")
+	fs.StringVar(&tool, "tool", "shell", "`name` of the tool: the file tools see every configured path, shell and run do not see those with suffixes")
 	fs.StringVar(&target, "target", "", "compile for `name`: bwrap, landlock, seccomp or sbpl")
 	fs.BoolVar(&asJSON, "json", false, "print JSON")
 	return c
@@ -70,7 +70,7 @@ func derivedProfile(file, tool string) (sandboxprofile.Profile, error) {
 	if err != nil {
 		return none, err
 	}
-	if tool == "read_file" || tool == "write_file" {
+	if tool != "shell" && tool != "run" {
 		return sandboxprofile.Intersect(d.files, operator), nil
 	}
 	return sandboxprofile.Intersect(d.programs, operator), nil

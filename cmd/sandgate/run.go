@@ -171,7 +171,7 @@ func applyFlags(cfg *config.Config, f runFlags) error {
 	case "none", "host":
 		cfg.Shell.Network = config.Network{Mode: config.NetworkMode(f.network)}
 	default:
-		return withHint(usageError(fmt.Errorf("--network %s: allow-lists are not supported yet", f.network)), "use none or host")
+		cfg.Shell.Network = config.Network{Mode: config.NetworkAllow, Allow: strings.Split(f.network, ",")}
 	}
 	for _, e := range f.env {
 		name, value, set := strings.Cut(e, "=")

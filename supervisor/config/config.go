@@ -341,7 +341,7 @@ func defaults() *Config {
 			UnknownTools:   Ask,
 			SafeTools:      []string{"read_file", "list_files", "glob", "grep"},
 			DangerousTools: []string{"shell", "write_file", "edit_file"},
-			Store:          StoreMemory,
+			Store:          StoreBbolt,
 		},
 		Audit:  Audit{Sync: SyncDecision},
 		Egress: Egress{DenyPrivate: true},

@@ -17,7 +17,6 @@ func notYet() []unsupported {
 		{"tools", func(c *Config) bool { return len(c.Tools) > 0 }},
 		{"mcp", func(c *Config) bool { return len(c.MCP.Servers) > 0 }},
 		{"http", func(c *Config) bool { return c.HTTP != HTTP{} }},
-		{"shell.network", func(c *Config) bool { return c.Shell.Network.Mode == NetworkAllow }},
 		{"shell.rules[].network", always},
 		{"shell.rules[].limits", always},
 	}

@@ -1,0 +1,186 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/egress"
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// names resolves the hosts of a test; asked counts every name that it heard.
+type names struct {
+	table map[string]string
+	asked []string
+}
+
+func (n *names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	n.asked = append(n.asked, host)
+	addr, ok := n.table[strings.TrimSuffix(host, ".")]
+	if !ok {
+		return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+	}
+	return []netip.Addr{netip.MustParseAddr(addr)}, nil
+}
+
+// here dials the test's server whatever address it is given: the address itself
+// has been checked by then, and belongs to nobody on this machine.
+type here struct{ addr string }
+
+func (h here) DialContext(ctx context.Context, network, _ string) (net.Conn, error) {
+	return (&net.Dialer{}).DialContext(ctx, network, h.addr)
+}
+
+const fetch = `
+import os, sys, urllib.request, urllib.error
+opener = urllib.request.build_opener(urllib.request.ProxyHandler({"http": "http://127.0.0.1:%d"}))
+try:
+    print(opener.open(sys.argv[1], timeout=10).read().decode())
+except urllib.error.HTTPError as e:
+    print(e.code, e.read().decode())
+`
+
+type networkFixture struct {
+	*fixture
+	names *names
+}
+
+func newNetworkFixture(t *testing.T, ask bool, allow ...string) *networkFixture {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "hello from %s", r.Host) }))
+	t.Cleanup(server.Close)
+	f := newFixture(t, setup{mode: approval.Interactive, profile: func(p *sandboxprofile.Profile) {
+		p.Network = sandboxprofile.Network{Mode: sandboxprofile.NetworkProxied, Allow: [][]string{allow}}
+	}})
+	n := &names{table: map[string]string{"allowed.example.com": "93.184.216.34", "asked.example.com": "93.184.216.35", "inner.example.com": "127.0.0.1"}}
+	f.cfg.Egress = EgressConfig{Ask: ask, Resolver: n, Dialer: here{server.Listener.Addr().String()}}
+	writeFile(t, f.ws+"/fetch.py", fmt.Sprintf(fetch, confine.EgressPort))
+	return &networkFixture{f, n}
+}
+
+// get runs the client inside the sandbox; questions about anything but the
+// network are answered yes.
+func (f *networkFixture) get(t *testing.T, url string, network func(approval.Pending) bool) (text string, violations []string) {
+	t.Helper()
+	stop := f.approvals.Subscribe(func(e approval.Event) {
+		if e.Kind != approval.Requested {
+			return
+		}
+		allow := e.Pending.ToolName != "network" || network != nil && network(e.Pending)
+		f.mustAnswer(t, e.Pending, approval.Answer{Allow: allow, Approver: "test", Scope: approval.Once})
+	})
+	defer stop()
+	args, err := json.Marshal(map[string]any{"argv": []string{"python3", "fetch.py", url}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, e := f.call(context.Background(), "run", string(args))
+	if e != nil {
+		t.Fatalf("%v %s", e, e.HintText)
+	}
+	for _, c := range r.Content {
+		text += string(c.Bytes())
+	}
+	for _, v := range r.Violations {
+		violations = append(violations, v.Reason)
+	}
+	return text, violations
+}
+
+func (f *networkFixture) connections(t *testing.T) []egress.Event {
+	t.Helper()
+	var events []egress.Event
+	for e, err := range audit.Query(f.logPath, audit.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind != audit.KindConnection {
+			continue
+		}
+		var event struct {
+			Host     string `json:"host"`
+			Decision string `json:"decision"`
+			Reason   string `json:"reason"`
+		}
+		if err := json.Unmarshal(e.Data, &event); err != nil {
+			t.Fatal(err)
+		}
+		x := egress.Event{Host: event.Host, Reason: egress.Reason(event.Reason)}
+		if event.Decision == "allow" {
+			x.Decision = egress.Allow
+		}
+		events = append(events, x)
+	}
+	return events
+}
+
+// TestToolsReachOnlyListedHosts goes the whole way: a program in a real sandbox,
+// the socket in its network namespace, the rules, a real server.
+func TestToolsReachOnlyListedHosts(t *testing.T) {
+	f := newNetworkFixture(t, false, "allowed.example.com", "inner.example.com")
+	if text, v := f.get(t, "http://allowed.example.com/", nil); !strings.Contains(text, "hello from allowed.example.com") || len(v) != 0 {
+		t.Errorf("an allowed host: %q, %v", text, v)
+	}
+	text, v := f.get(t, "http://other.example.com/", nil)
+	if !strings.HasPrefix(text, "403 ") || len(v) != 1 || !strings.Contains(v[0], "other.example.com:80 refused: unlisted") {
+		t.Errorf("another host: %q, %v", text, v)
+	}
+	if text, v := f.get(t, "http://inner.example.com/", nil); !strings.HasPrefix(text, "403 ") || len(v) != 1 || !strings.Contains(v[0], "address") {
+		t.Errorf("a name that leads to loopback: %q, %v", text, v)
+	}
+	for _, name := range f.names.asked {
+		if strings.Contains(name, "other") {
+			t.Error("a denied name was resolved, which tells it to the outside")
+		}
+	}
+	events := f.connections(t)
+	if len(events) != 3 || events[0].Decision != egress.Allow || events[1].Reason != egress.ReasonUnlisted || events[2].Reason != egress.ReasonAddress {
+		t.Errorf("the log holds %+v", events)
+	}
+}
+
+// TestUnknownHostsAreAskedAbout: the question names the host, and the answer
+// holds; nobody's answer is a refusal.
+func TestUnknownHostsAreAskedAbout(t *testing.T) {
+	for _, allow := range []bool{true, false} {
+		f := newNetworkFixture(t, true, "allowed.example.com")
+		var shown approval.Pending
+		text, v := f.get(t, "http://asked.example.com/", func(p approval.Pending) bool { shown = p; return allow })
+		if shown.Payload["host"] != "asked.example.com" || !strings.Contains(shown.Description, "asked.example.com:80") {
+			t.Errorf("the question: %+v", shown)
+		}
+		if got := strings.Contains(text, "hello from asked.example.com"); got != allow || (len(v) == 0) != allow {
+			t.Errorf("answered %v: %q, %v", allow, text, v)
+		}
+	}
+}
+
+// TestProgramsThatIgnoreTheProxyReachNothing: the namespace has no other way out.
+func TestProgramsThatIgnoreTheProxyReachNothing(t *testing.T) {
+	f := newNetworkFixture(t, false, "allowed.example.com")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	f.say(t, approval.Answer{Allow: true})
+	act := fmt.Sprintf(`{"argv": ["bash", "-c", "for a in 127.0.0.1/%d 203.0.113.7/80; do (exec 3<>/dev/tcp/$a) 2>&1; done; exit 0"]}`, l.Addr().(*net.TCPAddr).Port)
+	r, e := f.call(context.Background(), "run", act)
+	if e != nil {
+		t.Fatal(e)
+	}
+	text := string(r.Content[0].Bytes())
+	if !strings.Contains(text, "Connection refused") || !strings.Contains(text, "Network is unreachable") {
+		t.Errorf("got %q", text)
+	}
+}
