@@ -219,32 +219,23 @@ func ownPaths(cfg *config.Config, log string) (map[string]sandboxprofile.Rights,
 	if cfg.File != "" {
 		own[cfg.File] = sandboxprofile.Read
 	}
-	dir, err := resolved(filepath.Dir(log))
-	if err != nil {
-		return nil, withStatus(exitInternal, err)
-	}
-	for _, p := range cfg.Sandbox.Paths {
-		if sandboxprofile.Contains(dir, p.Root) {
-			err := fmt.Errorf("the audit log %s shares its directory with sandbox.paths.%s (%s)", log, p.Name, p.Root)
-			return nil, withHint(usageError(err), "set audit.path to a file in a directory of its own")
+	err := keepAway(cfg, own, log, "set audit.path to a file in a directory of its own")
+	if err == nil && cfg.Approval.Store == config.StoreBbolt {
+		// Another directory than that of the log if audit.path is set. A tool that
+		// could write there would answer for the operator.
+		var answers string
+		if answers, err = store.DefaultPath(); err == nil {
+			err = keepAway(cfg, own, answers, "set XDG_STATE_HOME to another directory, or approval.store to memory")
 		}
 	}
-	own[dir] = 0
-	return own, ownAnswers(cfg, own)
+	return own, err
 }
 
-// ownAnswers adds the directory of the remembered answers, which is another than
-// that of the log if audit.path is set. A tool that could write there would
-// answer for the operator.
-func ownAnswers(cfg *config.Config, own map[string]sandboxprofile.Rights) error {
-	if cfg.Approval.Store != config.StoreBbolt {
-		return nil
-	}
-	path, err := store.DefaultPath()
-	if err != nil {
-		return withStatus(exitInternal, err)
-	}
-	dir, err := resolved(filepath.Dir(path))
+// keepAway takes the directory of one of our files away from tools, if it lies
+// in a configured path at all. One that has a configured path in it, or is one,
+// cannot be covered.
+func keepAway(cfg *config.Config, own map[string]sandboxprofile.Rights, file, hint string) error {
+	dir, err := resolved(filepath.Dir(file))
 	if errors.Is(err, fs.ErrNotExist) { // `profile derive` makes none, and there is nothing to keep yet
 		return nil
 	}
@@ -252,12 +243,17 @@ func ownAnswers(cfg *config.Config, own map[string]sandboxprofile.Rights) error 
 		return withStatus(exitInternal, err)
 	}
 	for _, p := range cfg.Sandbox.Paths {
-		if sandboxprofile.Contains(dir, p.Root) {
-			err := fmt.Errorf("the remembered answers %s share their directory with sandbox.paths.%s (%s)", path, p.Name, p.Root)
-			return withHint(usageError(err), "set XDG_STATE_HOME to another directory, or approval.store to memory")
+		if !sandboxprofile.Contains(p.Root, dir) {
+			continue
+		}
+		own[dir] = 0
+		for _, q := range cfg.Sandbox.Paths {
+			if sandboxprofile.Contains(dir, q.Root) {
+				err := fmt.Errorf("%s shares its directory with sandbox.paths.%s (%s)", file, q.Name, q.Root)
+				return withHint(usageError(err), hint)
+			}
 		}
 	}
-	own[dir] = 0
 	return nil
 }
 
