@@ -122,7 +122,8 @@ func TestProgramAgreesWithDecide(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	arg := func() uint64 {
 		pick := func() uint64 { return values[random.IntN(len(values))] }
-		v := pick() | pick()
+		v := pick()
+		v |= pick()
 		if random.IntN(4) == 0 {
 			v = random.Uint64()
 		}
