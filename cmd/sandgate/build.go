@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -74,10 +75,7 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 			_ = r.Close()
 		}
 	}()
-	confiner, unconfined, err := newConfiner(cfg, r)
-	if err != nil {
-		return nil, err
-	}
+	backend := startBackend(r)  // it takes as long as all the rest
 	log, err := openLog(cfg, r) // before the tools: its directory is kept from them, and has to exist for that
 	if err != nil {
 		return nil, err
@@ -95,6 +93,10 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 		return nil, err
 	}
 	operator, err := operatorProfile(cfg)
+	if err != nil {
+		return nil, err
+	}
+	confiner, unconfined, err := requireBackend(cfg, backend)
 	if err != nil {
 		return nil, err
 	}
@@ -130,23 +132,34 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 	return r, nil
 }
 
-// newConfiner gives the backend, or why there is none. With require_os_sandbox
-// and fail_fast the lack of one is an error; with refuse_tools, and with
-// require_os_sandbox false, the supervisor starts and every tool is refused.
-func newConfiner(cfg *config.Config, r *running) (*confine.Bwrap, error, error) {
-	b, err := confine.NewBwrap("")
-	if err == nil {
-		r.close = append(r.close, b.Close)
-		return b, nil, nil
-	}
-	if cfg.Sandbox.RequireOSSandbox && cfg.Sandbox.OSSandboxFallback == config.FailFast {
-		var u *confine.Unenforceable
-		if errors.As(err, &u) {
-			err = withHint(err, u.Hint)
+// startBackend makes the confiner on another thread. What it gives waits for it.
+func startBackend(r *running) func() (*confine.Bwrap, error) {
+	backend := sync.OnceValues(func() (*confine.Bwrap, error) { return confine.NewBwrap("") })
+	go backend()
+	r.close = append(r.close, func() error {
+		if b, err := backend(); err == nil {
+			return b.Close()
 		}
-		return nil, nil, withStatus(exitUnavailable, err)
+		return nil
+	})
+	return backend
+}
+
+// requireBackend gives the backend, or why there is none. With
+// require_os_sandbox and fail_fast the lack of one is an error; with
+// refuse_tools, and with require_os_sandbox false, the supervisor starts and
+// every tool is refused.
+func requireBackend(cfg *config.Config, backend func() (*confine.Bwrap, error)) (b *confine.Bwrap, unconfined, err error) {
+	b, unconfined = backend()
+	if unconfined == nil || !cfg.Sandbox.RequireOSSandbox || cfg.Sandbox.OSSandboxFallback != config.FailFast {
+		return b, unconfined, nil
 	}
-	return nil, err, nil
+	err = unconfined
+	var u *confine.Unenforceable
+	if errors.As(err, &u) {
+		err = withHint(err, u.Hint)
+	}
+	return nil, nil, withStatus(exitUnavailable, err)
 }
 
 func newController(cfg *config.Config, mode approval.Mode, p approval.Prompter, answers approval.Store) *approval.Controller {
