@@ -81,8 +81,10 @@ func (d *egressDesk) config() egress.Config {
 // host and the port; the plan that was approved bounds everything else.
 func (d *egressDesk) ask(ctx context.Context, r egress.Request) (bool, error) {
 	description := "Connect to " + approval.EscapeLine(r.Target.String())
+	id, done := d.s.ask(d.c)
+	defer done()
 	_, err := d.s.cfg.Approvals.Decide(ctx, approval.Call{
-		ID:        string(d.c.req.CallID),
+		ID:        id,
 		SessionID: string(d.c.session.id),
 		Agent:     d.c.session.agent,
 		ToolName:  "network",
