@@ -86,7 +86,10 @@ func look(p sandboxprofile.Profile) (facts sandboxprofile.Facts, err error) {
 	if err := p.Validate(); err != nil {
 		return facts, unenforceable("the profile", err)
 	}
-	return survey(p)
+	if facts, err = survey(p); err != nil {
+		return facts, err
+	}
+	return facts, refuseLinks(facts)
 }
 
 // build makes a sandbox for p on the host that facts describes. While bubblewrap

@@ -83,6 +83,10 @@ type Result struct {
 	Stdout    int64 // bytes written by the program
 	Stderr    int64
 	Truncated bool // some output was dropped at the output limit
+	// Appeared lists files that match a protected pattern and that the action
+	// made. They could not be covered, since they were not there; they are covered
+	// from the next action on.
+	Appeared []string
 	// File is the result of a file operation.
 	File *FileResult
 }

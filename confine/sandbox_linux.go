@@ -209,6 +209,11 @@ func (s *bwrapSandbox) perform(ctx context.Context, profile sandboxprofile.Profi
 		p.wait() // every writer is dead: the readers reach end of file
 	}
 	res.Stdout, res.Stderr, res.Truncated = p.counts()
+	if err != nil {
+		return res, err
+	}
+	now, err := survey(profile)
+	res.Appeared = appeared(s.facts, now)
 	return res, err
 }
 

@@ -124,8 +124,8 @@ func (s surveyor) tree(root string) ([]sandboxprofile.Mask, error) {
 		if !ok || path == root {
 			return nil
 		}
-		if m.Kind == sandboxprofile.Symlink {
-			return linkMask(m)
+		if m.Kind == sandboxprofile.Symlink && m.Hide {
+			return nil // what it points at is reachable or not by its own name
 		}
 		masks = append(masks, m)
 		if m.Hide && d.IsDir() {
@@ -134,10 +134,6 @@ func (s surveyor) tree(root string) ([]sandboxprofile.Mask, error) {
 		return nil
 	})
 	if err != nil {
-		var u *Unenforceable
-		if errors.As(err, &u) {
-			return nil, err
-		}
 		return nil, fmt.Errorf("confine: survey %q: %w", root, err)
 	}
 	return withoutNested(masks), nil
@@ -160,19 +156,36 @@ func (s surveyor) mask(path string, d fs.DirEntry) (sandboxprofile.Mask, bool) {
 	}
 }
 
-// linkMask answers for a link whose name matches a pattern. What a hidden name
-// points at is reachable or not by its own name, so there is nothing to mask.
-// A protected name cannot be pinned by a mount when it is a link, and the tool
-// could put a file in its place: that is refused rather than forgotten.
-func linkMask(m sandboxprofile.Mask) error {
-	if m.Hide {
-		return nil
+// refuseLinks fails for a protected name that is a link. A mount cannot pin it,
+// and the tool could put a file in its place: that is refused, not forgotten.
+func refuseLinks(f sandboxprofile.Facts) error {
+	for _, m := range f.Masks {
+		if m.Kind == sandboxprofile.Symlink {
+			return &Unenforceable{
+				Part:   fmt.Sprintf("write protection of %q", m.Path),
+				Reason: "it is a symbolic link, which a mount cannot cover",
+				Hint:   "replace the link with what it points to, or move it out of the writable root",
+			}
+		}
 	}
-	return &Unenforceable{
-		Part:   fmt.Sprintf("write protection of %q", m.Path),
-		Reason: "it is a symbolic link, which a mount cannot cover",
-		Hint:   "replace the link with what it points to, or move it out of the writable root",
+	return nil
+}
+
+// appeared lists what an action has left under protected names: masks of now that
+// were none before. A repository as git makes it, with sample hooks and a
+// configuration that runs nothing, is not worth a word.
+func appeared(before, now sandboxprofile.Facts) []string {
+	known := map[string]bool{}
+	for _, m := range before.Masks {
+		known[m.Path] = true
 	}
+	var paths []string
+	for _, m := range now.Masks {
+		if !m.Hide && !known[m.Path] && !asGitMakesIt(m.Path) {
+			paths = append(paths, m.Path)
+		}
+	}
+	return paths
 }
 
 // withoutNested drops protect masks that lie below another protect mask.

@@ -201,6 +201,7 @@ func (s *Supervisor) run(ctx context.Context, c *call, plan tools.Plan, box conf
 	if err := errors.Join(err, stop()); err != nil {
 		return err
 	}
+	c.reportAppeared()
 	return endError(ctx, c.result, plan.Profile.Limits)
 }
 

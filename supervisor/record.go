@@ -52,6 +52,7 @@ type endEntry struct {
 	Stderr     int64           `json:"stderr_bytes"`
 	Truncated  bool            `json:"truncated,omitempty"`
 	EnforcedBy any             `json:"enforced_by,omitempty"`
+	Violations any             `json:"violations,omitempty"`
 }
 
 // logDecision is durable when it returns nil.
@@ -95,6 +96,9 @@ func (s *Supervisor) logEnd(c *call, failure *protocol.Error) error {
 		Error: failure, ExitCode: c.result.ExitCode, Signal: c.result.Signal, Errno: c.result.Errno, Cause: string(c.result.Cause),
 		DurationMS: c.result.Duration.Milliseconds(), TotalMS: time.Since(c.started).Milliseconds(),
 		Stdout: c.result.Stdout, Stderr: c.result.Stderr, Truncated: c.result.Truncated,
+	}
+	if len(c.violations) > 0 {
+		e.Violations = c.violations
 	}
 	if c.enforced.Backend != "" {
 		e.EnforcedBy = c.enforced

@@ -43,6 +43,18 @@ func callResult(c *call, warnings []string) protocol.CallResult {
 	return r
 }
 
+// reportAppeared turns what the call left under protected names into violations.
+func (c *call) reportAppeared() {
+	paths := c.result.Appeared
+	for _, path := range paths[:min(len(paths), maxViolations)] {
+		c.violations = append(c.violations, protocol.Violation{Path: path,
+			Reason: "has a protected name and was made by this call: look at it before a program of yours uses it"})
+	}
+	if more := len(paths) - maxViolations; more > 0 {
+		c.violations = append(c.violations, protocol.Violation{Reason: fmt.Sprintf("%d more protected names were made by this call", more)})
+	}
+}
+
 // notFound makes a result, as a shell would, of a program that is not there or
 // cannot be executed.
 func (c *call) notFound(err error) bool {

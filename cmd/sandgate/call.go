@@ -194,9 +194,7 @@ func (p *resultPrinter) result(r protocol.CallResult) error {
 			p.write(c.Stream, c.Bytes())
 		}
 	}
-	for _, v := range r.Violations {
-		fmt.Fprintf(p.err, "sandgate: violation: %s\n", approval.EscapeLine(strings.TrimSpace(v.Path+" "+v.Reason)))
-	}
+	p.printViolations(r.Violations)
 	for _, w := range r.Warnings {
 		fmt.Fprintf(p.err, "sandgate: warning: %s\n", approval.EscapeLine(w))
 	}
@@ -207,4 +205,11 @@ func (p *resultPrinter) result(r protocol.CallResult) error {
 		return withStatus(r.ExitCode, nil)
 	}
 	return nil
+}
+
+// printViolations says what a call did against its profile.
+func (a *app) printViolations(violations []protocol.Violation) {
+	for _, v := range violations {
+		fmt.Fprintf(a.err, "sandgate: violation: %s\n", approval.EscapeLine(strings.TrimSpace(v.Path+" "+v.Reason)))
+	}
 }

@@ -95,6 +95,7 @@ func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
 	if err != nil {
 		return wireStatus(err)
 	}
+	a.printViolations(result.Violations)
 	if result.ExitCode != 0 {
 		return withStatus(result.ExitCode, a.sayNotStarted(result))
 	}
