@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,10 +23,14 @@ import (
 
 // stubGate is what the sockets lead to in these tests: its tools print, fail and
 // ask, and nothing is confined or run.
-type stubGate struct{ approvals *approval.Controller }
+type stubGate struct {
+	approvals *approval.Controller
+	sessions  atomic.Int64
+}
 
 func (g *stubGate) OpenSession(_ unixsock.Peer, p protocol.SessionOpen) (protocol.SessionOpened, error) {
-	id := "s-" + strings.ReplaceAll(p.Agent, " ", "-")
+	// An id is never used twice: the last session of this name may still be closing.
+	id := fmt.Sprintf("s-%s-%d", strings.ReplaceAll(p.Agent, " ", "-"), g.sessions.Add(1))
 	return protocol.SessionOpened{SessionID: protocol.SessionID(id)}, g.approvals.OpenSession(id)
 }
 
@@ -96,7 +101,7 @@ func newCLIBench(t *testing.T) *cliBench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &cliBench{t: t, gate: &stubGate{approval.NewController(approval.Options{Timeout: time.Minute})},
+	b := &cliBench{t: t, gate: &stubGate{approvals: approval.NewController(approval.Options{Timeout: time.Minute})},
 		agent: filepath.Join(dir, "a"), operator: filepath.Join(dir, "o")}
 	server := supervisor.NewServer(b.gate, supervisor.ServerConfig{})
 	ctx, cancel := context.WithCancel(context.Background())
