@@ -100,12 +100,17 @@ func (b *Bwrap) build(ctx context.Context, p sandboxprofile.Profile, facts sandb
 	if err != nil {
 		return nil, unenforceable("the mounts", err)
 	}
+	expected, err := expectMounts(p, args)
+	if err != nil {
+		return nil, err
+	}
 	s, err := b.launch(p, args)
 	if err != nil {
 		return nil, err
 	}
 	s.facts = facts
 	setup, err := b.restrictions(p, facts)
+	setup.Mounts = expected
 	if err == nil {
 		err = s.setUp(ctx, setup)
 	}

@@ -47,6 +47,9 @@ func serve(ctl *control) error {
 	step, err := restrict(f.Setup)
 	var exit []int
 	if err == nil {
+		step, err = "check the mounts", checkMounts(f.Setup.Mounts)
+	}
+	if err == nil {
 		step = "listen for the egress proxy"
 		exit, err = listen(f.Setup.EgressPort)
 	}

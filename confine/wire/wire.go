@@ -43,6 +43,9 @@ type Setup struct {
 	Landlock Landlock `json:"landlock"`
 	// Seccomp is an array of struct sock_filter in native byte order.
 	Seccomp []byte `json:"seccomp"`
+	// Mounts are what init must find where tools of this session could have swapped
+	// a directory while bubblewrap mounted by path. Anything else, and it fails.
+	Mounts []Mount `json:"mounts,omitempty"`
 	// EgressPort, if not 0, is the port of the sandbox's own loopback on which init
 	// opens a listening socket. Its descriptor travels with Ready: what connects to
 	// it inside is accepted outside, and there is no other way out.
@@ -59,6 +62,26 @@ type Landlock struct {
 	Scoped    uint64         `json:"scoped"`
 	Rules     []LandlockRule `json:"rules"`
 }
+
+// A Mount is one mount point as it has to be. Dev and Ino are those of the host's
+// file, found without following a link.
+type Mount struct {
+	Path string    `json:"path"`
+	Kind MountKind `json:"kind"`
+	Dev  uint64    `json:"dev"`
+	Ino  uint64    `json:"ino"`
+	// ReadOnly is what keeps a protected file from being written.
+	ReadOnly bool `json:"read_only,omitempty"`
+}
+
+// MountKind says what stands at a mount point.
+type MountKind string
+
+const (
+	MountBind  MountKind = "bind"  // the host's own file
+	MountNull  MountKind = "null"  // a device that cannot be opened, over a hidden file
+	MountTmpfs MountKind = "tmpfs" // a file system of the sandbox's own
+)
 
 // A LandlockRule grants the access rights of landlock(7) below a path.
 type LandlockRule struct {
