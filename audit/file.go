@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/internal/atomicfile"
+	"github.com/sandgate/sandgate/internal/ownfile"
 )
 
 // DefaultPath is where the log is when nobody says otherwise: in the state
@@ -71,8 +72,8 @@ func openFile(path string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := checkDir(dir); err != nil {
-		return nil, err
+	if err := ownfile.CheckDir(dir); err != nil {
+		return nil, notSafe(err)
 	}
 	// O_NONBLOCK: a fifo at the name must be refused, not waited for.
 	const flags = os.O_RDWR | os.O_APPEND | unix.O_NOFOLLOW | unix.O_NONBLOCK
@@ -86,8 +87,8 @@ func openFile(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkFile(f); err != nil {
-		return nil, errors.Join(err, f.Close())
+	if err := ownfile.Check(f, 0o022); err != nil {
+		return nil, errors.Join(notSafe(err), f.Close())
 	}
 	return f, nil
 }
@@ -107,31 +108,10 @@ func createFile(path string, flags int) (*os.File, error) {
 // may change.
 var errUnsafe = errors.New("not safe for an audit log")
 
-func checkDir(dir string) error {
-	st, err := os.Stat(dir)
-	if err != nil {
-		return err
+// notSafe gives a reason of package ownfile its meaning here.
+func notSafe(err error) error {
+	if err == nil {
+		return nil
 	}
-	if st.Mode().Perm()&0o022 != 0 && st.Mode()&fs.ModeSticky == 0 {
-		return fmt.Errorf("%w: others can write to directory %q (%s)", errUnsafe, dir, st.Mode())
-	}
-	return nil
-}
-
-func checkFile(f *os.File) error {
-	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return &os.PathError{Op: "fstat", Path: f.Name(), Err: err}
-	}
-	switch {
-	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return fmt.Errorf("%w: not a regular file", errUnsafe)
-	case int(st.Uid) != os.Geteuid():
-		return fmt.Errorf("%w: it belongs to uid %d, not to %d", errUnsafe, st.Uid, os.Geteuid())
-	case st.Mode&0o022 != 0:
-		return fmt.Errorf("%w: others can write to it (mode %04o)", errUnsafe, st.Mode&0o7777)
-	case st.Nlink != 1:
-		return fmt.Errorf("%w: it has %d names (hard links)", errUnsafe, st.Nlink)
-	}
-	return nil
+	return fmt.Errorf("%w: %w", errUnsafe, err)
 }

@@ -76,7 +76,7 @@ type call struct {
 	result   confine.Result   // run
 	enforced confine.Enforced // run
 	output   *output          // run
-	// violations are connections that were refused: run
+	// run: connections that were refused, protected names that appeared
 	violations []protocol.Violation
 }
 
@@ -175,7 +175,7 @@ func approvedPlan(g approval.Grant) (tools.Plan, error) {
 func drift(err error) error {
 	return &protocol.Error{
 		Code:     protocol.CodeDenied,
-		Message:  "denied: changed between approval and start: " + err.Error(),
+		Message:  "changed between approval and start: " + err.Error(),
 		HintText: "call again, so that what is there now can be approved",
 	}
 }

@@ -3,6 +3,7 @@ package sandboxinit
 import (
 	"errors"
 	"fmt"
+	"math"
 	"unsafe"
 
 	"github.com/landlock-lsm/go-landlock/landlock"
@@ -31,7 +32,7 @@ func restrict(s *wire.Setup) (string, error) {
 		name string
 		do   func() error
 	}{
-		{"close descriptors", func() error { return unix.CloseRange(controlFD+1, ^uint(0)>>1&0xffffffff, 0) }},
+		{"close descriptors", func() error { return unix.CloseRange(controlFD+1, math.MaxUint32, 0) }},
 		{"keep our socket from children", func() error { return closeOnExec(controlFD) }},
 		{"make process 1 undumpable", func() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }},
 		{"join a new session keyring", joinKeyring},

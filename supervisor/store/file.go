@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/internal/atomicfile"
+	"github.com/sandgate/sandgate/internal/ownfile"
 )
 
 // lockWait bounds how long a read or a write waits for another process. Each
@@ -86,23 +87,14 @@ func openChecked(name string, flag int) (*os.File, error) {
 }
 
 func checkFile(f *os.File) error {
-	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return &os.PathError{Op: "fstat", Path: f.Name(), Err: err}
+	if err := ownfile.Check(f, 0o077); err != nil {
+		return fmt.Errorf("%w: %w", errUnsafe, err)
 	}
-	switch {
-	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return fmt.Errorf("%w: not a regular file", errUnsafe)
-	case int(st.Uid) != os.Geteuid():
-		return fmt.Errorf("%w: it belongs to uid %d, not to %d", errUnsafe, st.Uid, os.Geteuid())
-	case st.Mode&0o077 != 0:
-		return fmt.Errorf("%w: others can read or write it (mode %04o)", errUnsafe, st.Mode&0o7777)
-	case st.Nlink > 1:
-		return fmt.Errorf("%w: it has %d names (hard links)", errUnsafe, st.Nlink)
-	case st.Size == 0: // bbolt would take it for a new one
-		return fmt.Errorf("%w: it is empty", ErrCorrupt)
+	st, err := f.Stat()
+	if err == nil && st.Size() == 0 { // bbolt would take it for a new one
+		err = fmt.Errorf("%w: it is empty", ErrCorrupt)
 	}
-	return nil
+	return err
 }
 
 // prepare makes the directory and an empty store, unless they are there.
@@ -111,12 +103,8 @@ func prepare(path string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	st, err := os.Stat(dir)
-	if err != nil {
-		return err
-	}
-	if st.Mode().Perm()&0o022 != 0 && st.Mode()&fs.ModeSticky == 0 {
-		return fmt.Errorf("%w: others can write to directory %q (%s)", errUnsafe, dir, st.Mode())
+	if err := ownfile.CheckDir(dir); err != nil {
+		return fmt.Errorf("%w: %w", errUnsafe, err)
 	}
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err

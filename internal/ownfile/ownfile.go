@@ -1,0 +1,45 @@
+// Package ownfile says whether a file or directory is this user's alone, so that
+// what stands in it can be trusted: the audit log, the remembered answers.
+package ownfile
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Check fails if somebody else could have made the open file f or can reach it:
+// it is not regular, belongs to another user, has a permission of forbidden, or
+// has another name, which may lie where others write.
+func Check(f *os.File, forbidden fs.FileMode) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return &os.PathError{Op: "fstat", Path: f.Name(), Err: err}
+	}
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return fmt.Errorf("not a regular file")
+	case int(st.Uid) != os.Geteuid():
+		return fmt.Errorf("it belongs to uid %d, not to %d", st.Uid, os.Geteuid())
+	case uint32(st.Mode)&uint32(forbidden.Perm()) != 0:
+		return fmt.Errorf("others can reach it (mode %04o)", st.Mode&0o7777)
+	case st.Nlink != 1:
+		return fmt.Errorf("it has %d names (hard links)", st.Nlink)
+	}
+	return nil
+}
+
+// CheckDir fails if others can put files into dir under names of their choice. A
+// sticky directory keeps them from replacing ours (inode(7)).
+func CheckDir(dir string) error {
+	st, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if st.Mode().Perm()&0o022 != 0 && st.Mode()&fs.ModeSticky == 0 {
+		return fmt.Errorf("others can write to directory %q (%s)", dir, st.Mode())
+	}
+	return nil
+}
