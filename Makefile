@@ -42,7 +42,7 @@ clean: ## Remove what was built
 	@rm -rf bin dist $(INIT)
 
 ##@ Checking more
-.PHONY: lint race fuzz golden bench bootstrap tidy-check
+.PHONY: lint race fuzz golden bench cross kernels bootstrap tidy-check
 lint: init ## gofmt, go vet and staticcheck
 	@scripts/lint
 
@@ -57,6 +57,12 @@ golden: init ## Rewrite the golden files and scripts' expected outputs; read the
 
 bench: bootstrap build ## Measure against bare exec and bare bubblewrap, and run the benchmarks
 	@scripts/bench
+
+cross: bootstrap ## Build for linux/arm64 with cgo, and start that under an emulator
+	@scripts/cross --run
+
+kernels: bootstrap init ## Run tests on kernels that this machine does not have, in qemu
+	@scripts/vm
 
 bootstrap: ## Install what this machine lacks (Debian, Ubuntu)
 	@scripts/bootstrap

@@ -2,6 +2,7 @@ package approval
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 )
 
@@ -36,8 +37,8 @@ func (e *InvalidAnswerError) Error() string {
 
 // Answer decides a waiting request. The first answer wins: a later one gets an
 // *AnsweredError, and one for a request that is not there a *NotPendingError.
-// An answer that cannot be remembered as it asks to be is an error, and the
-// request waits on for another.
+// An answer that cannot be remembered as it asks to be, or whose edited arguments
+// the tool does not take, is an error, and the request waits on for another.
 //
 // An allow does not erase a deny that has come up while the request was
 // waiting: the deny then decides, and the answer is told so.
@@ -49,12 +50,19 @@ func (c *Controller) Answer(id string, a Answer) (Decision, error) {
 	if a, err = checkAnswer(a, p); err != nil {
 		return Decision{}, err
 	}
-	d, err := c.answer(p, a)
+	q, err := c.revised(p, a.Args)
+	if err != nil {
+		return Decision{}, err
+	}
+	if err := c.checkMemory(p.id, q, a); err != nil {
+		return Decision{}, err
+	}
+	d, err := c.answer(p, q, a)
 	if err != nil {
 		return Decision{}, err
 	}
 	if !a.Allow || a.Scope != Once {
-		c.settle(p.affects)
+		c.settle(func(other *pending) bool { return p.affects(other) || q.reaches(a, other.q) })
 	}
 	return d, nil
 }
@@ -62,26 +70,93 @@ func (c *Controller) Answer(id string, a Answer) (Decision, error) {
 // affects reports whether an answer to p may decide other as well.
 func (p *pending) affects(other *pending) bool {
 	batch := p.q.call.BatchID
-	return other.q.fingerprint == p.q.fingerprint ||
-		batch != "" && other.q.call.BatchID == batch && other.q.session == p.q.session
+	return batch != "" && other.q.call.BatchID == batch && other.q.session == p.q.session
 }
 
-func (c *Controller) answer(p *pending, a Answer) (Decision, error) {
+// reaches reports whether what a says of q may be remembered for other.
+func (q *question) reaches(a Answer, other *question) bool {
+	if a.Pattern != nil {
+		return other.call.Reach.touchedBy(*a.Pattern)
+	}
+	return other.fingerprint == q.fingerprint
+}
+
+// revised is the question as it is with other arguments: checked and planned by
+// the tool, and held against everything that denies.
+func (c *Controller) revised(p *pending, args json.RawMessage) (*question, error) {
+	if args == nil {
+		return p.q, nil
+	}
+	refused := func(reason string) (*question, error) {
+		return nil, &InvalidAnswerError{p.id, "args", reason}
+	}
+	asked := p.q.call
+	if asked.Revise == nil {
+		return refused("the arguments of this call cannot be edited")
+	}
+	call, err := asked.Revise(args)
+	if err == nil {
+		err = call.Err
+	}
+	if err != nil {
+		return refused(err.Error())
+	}
+	call.ID, call.SessionID, call.Agent, call.Mode = asked.ID, asked.SessionID, asked.Agent, asked.Mode
+	call.ToolName, call.Connector, call.Annotations = asked.ToolName, asked.Connector, asked.Annotations
+	call.BatchID, call.BatchRemaining, call.Args = asked.BatchID, asked.BatchRemaining, args
+	q, err := c.question(call)
+	if err != nil {
+		return refused(err.Error())
+	}
+	if v := c.evaluate(q); v != nil && v.effect == Deny && v.source.stands() {
+		return refused(v.reason)
+	}
+	return q, nil
+}
+
+// stands reports whether a step denies whatever a person answers. The denial
+// cache only spares people a question.
+func (s Source) stands() bool { return s != SourceDenialCache }
+
+// checkMemory says what of an answer cannot be remembered for q.
+func (c *Controller) checkMemory(id string, q *question, a Answer) error {
+	switch {
+	case a.Scope == Once:
+		return nil
+	case a.Pattern == nil && q.call.Request == nil:
+		return &InvalidAnswerError{id, "scope", "with these arguments the call needs no approval, so there is nothing to remember"}
+	case a.Pattern == nil:
+		return nil
+	}
+	effect := Deny
+	if a.Allow {
+		effect = Allow
+	}
+	if err := c.checkPattern(q, *a.Pattern, effect); err != nil {
+		return &InvalidAnswerError{id, "pattern", err.Error()}
+	}
+	return nil
+}
+
+func (c *Controller) answer(p *pending, q *question, a Answer) (Decision, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.outcome != nil {
 		return Decision{}, &AnsweredError{ID: p.id, Decision: p.outcome.decision}
 	}
 	if a.Allow {
-		if v := c.evaluate(p.q); v != nil && v.effect == Deny {
+		if v := c.evaluate(q); v != nil && v.effect == Deny && (q == p.q || v.source.stands()) {
 			d := c.decision(p.q, v, p.id)
-			c.complete(p, outcome{d, v})
+			c.complete(p, outcome{d, v, p.q})
 			return Decision{}, &AnsweredError{ID: p.id, Decision: d}
 		}
 	}
 	v := verdictAnswer(a)
-	d := c.decision(p.q, v, p.id)
-	if err := c.remember(p.q, a, d); err != nil {
+	d := c.decision(q, v, p.id)
+	if q != p.q {
+		d.AskedDigest = p.q.call.Digest
+	}
+	if err := c.remember(q, a, d); err != nil {
 		return Decision{}, fmt.Errorf("approval: answer to %q: remember at scope %s: %w", p.id, a.Scope, err)
 	}
 	if !a.Allow {
@@ -89,7 +164,7 @@ func (c *Controller) answer(p *pending, a Answer) (Decision, error) {
 		p.q.session.noteDenial(p.q, d, c.opts.DenyCache)
 		c.mu.Unlock()
 	}
-	c.complete(p, outcome{d, v})
+	c.complete(p, outcome{d, v, q})
 	return d, nil
 }
 
@@ -97,20 +172,42 @@ func (c *Controller) remember(q *question, a Answer, d Decision) error {
 	if a.Scope == Once {
 		return nil
 	}
-	effect := Deny
+	m := Memory{
+		ID: d.ID, ToolName: q.call.ToolName, Connector: q.call.Connector, Approver: a.Approver, Feedback: a.Feedback,
+		SessionID: q.call.SessionID, Created: d.Time, Uses: a.Uses, Pattern: a.Pattern,
+	}
+	if q.call.Request != nil {
+		m.Description = q.call.Request.Description
+	}
+	if a.ExpiresAfter > 0 {
+		m.Expires = d.Time.Add(a.ExpiresAfter)
+	}
+	effect, f := Deny, q.fingerprint
 	if a.Allow {
 		effect = Allow
 	}
-	return c.storeOf(q, a.Scope).Remember(Memory{
-		ID:        d.ID,
-		Key:       q.key(a.Scope, effect),
-		ToolName:  q.call.ToolName,
-		Connector: q.call.Connector,
-		Payload:   q.payload,
-		Approver:  a.Approver,
-		Feedback:  a.Feedback,
-		Created:   d.Time,
-	})
+	if a.Pattern != nil {
+		f = a.Pattern.fingerprint(q.call.Connector, q.call.ToolName)
+	} else {
+		m.Payload = q.payload
+	}
+	m.Key = q.key(a.Scope, effect, f)
+	return c.keep(c.storeOf(q, a.Scope), m)
+}
+
+// keep remembers m, unless it would put a denial in the place of one that holds
+// for longer.
+func (c *Controller) keep(s Store, m Memory) error {
+	if m.Key.Effect == Deny {
+		there, err := s.Lookup(m.Key)
+		if err != nil {
+			return err
+		}
+		if len(there) > 0 && there[0].live(m.Created) && there[0].outlives(m) {
+			return nil
+		}
+	}
+	return s.Remember(m)
 }
 
 // checkAnswer fills in what an answer leaves out, and checks the rest.
@@ -128,13 +225,22 @@ func checkAnswer(a Answer, p *pending) (Answer, error) {
 	default:
 		return invalid("scope", "%q is none of once, session, agent, global", a.Scope)
 	}
-	if a.Approver == "" {
+	switch {
+	case a.Approver == "":
 		return invalid("approver", "an answer must say who gives it")
-	}
-	if a.Allow {
-		if a.Reject != "" {
-			return invalid("mode", "%q contradicts allowing", a.Reject)
-		}
+	case a.Scope == Once && a.Pattern != nil:
+		return invalid("pattern", "a pattern is remembered, so it needs the scope session, agent or global")
+	case a.Scope == Once && (a.ExpiresAfter != 0 || a.Uses != 0):
+		return invalid("expires", "only what is remembered expires: give a scope")
+	case a.ExpiresAfter < 0 || a.Uses < 0:
+		return invalid("expires", "must not be negative")
+	case a.Allow && a.Interrupt:
+		return invalid("interrupt", "only a denial can interrupt")
+	case a.Allow && a.Reject != "":
+		return invalid("mode", "%q contradicts allowing", a.Reject)
+	case !a.Allow && a.Args != nil:
+		return invalid("args", "a denial has no arguments: nothing runs")
+	case a.Allow:
 		return a, nil
 	}
 	a.Reject = cmp.Or(a.Reject, RejectHard)

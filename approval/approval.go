@@ -2,6 +2,7 @@ package approval
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 )
@@ -141,10 +142,32 @@ type Call struct {
 
 	Digest  string // of Subject
 	Subject any
-	// Present builds the presentation when somebody is really asked.
+	// Reach is what the call touches, for patterns.
+	Reach Reach
+	// Args are the arguments as the agent gave them, a JSON object, for the
+	// approver; "" where there is nothing to show or edit.
+	Args json.RawMessage
+	// Revise makes the call that it would be with other arguments, checked and
+	// planned as this one was; nil where arguments cannot be edited. Its error is
+	// what the approver is told, and the request waits on.
+	Revise func(args json.RawMessage) (Call, error)
+	// Rule is what in the configuration asks, for people.
+	Rule string
+	// Annotations are what the tool says about itself; nil is nothing.
+	Annotations *Annotations
+	// Asked is told the id of the request (Pending.ID) when somebody has to be
+	// asked, before Decide waits for the answer; nil is nobody.
+	Asked func(requestID string)
+	// ApprovalID is that of a request which was made with Defer.
+	ApprovalID string
+	// ByFullName is for Rules, and set by the controller: the tool is dangerous,
+	// so an allow rule covers it only without a wildcard.
+	ByFullName bool
+	// Present builds the presentation when somebody has it shown.
 	Present func(context.Context) (*Presentation, error)
-	// Annotations tell the approver more: rule, directory, profile in words.
-	Details map[string]string
+	// Details tells the approver more: rule, directory, profile in words. It is
+	// called once, when the request begins to wait, and does no I/O.
+	Details func() map[string]string
 	// BatchRemaining lists what would come after this call, for the approver.
 	BatchRemaining []string
 }
@@ -156,6 +179,18 @@ type Answer struct {
 	Reject   RejectMode // "" is RejectHard
 	Feedback string
 	Approver string // who answers: "uid 1000, pid 4242", never from the agent's side
+	// Interrupt, with a denial, ends the rest of the batch and tells the agent to
+	// end its turn.
+	Interrupt bool
+	// Args, with an allow, replace the arguments of the call. They go through the
+	// tool's own check again, and what is remembered is about them.
+	Args json.RawMessage
+	// Pattern, with a scope beyond Once, is remembered in place of the call. It
+	// has to fit the call at hand.
+	Pattern *Pattern
+	// ExpiresAfter and Uses end what is remembered; 0 is no limit.
+	ExpiresAfter time.Duration
+	Uses         int
 }
 
 // A Decision is the record of one decision.
@@ -175,8 +210,14 @@ type Decision struct {
 	Reason    string     `json:"reason,omitempty"`
 	Approver  string     `json:"approver,omitempty"`
 	Feedback  string     `json:"feedback,omitempty"`
-	Digest    string     `json:"digest,omitempty"`
-	Time      time.Time  `json:"time"`
+	Interrupt bool       `json:"interrupt,omitempty"` // the agent is told to end its turn
+	Digest    string     `json:"digest,omitempty"`    // of what was decided on
+	// AskedDigest is of what was asked for, and Args are the arguments instead of
+	// it, where the approver edited them.
+	AskedDigest string          `json:"asked_digest,omitempty"`
+	Args        json.RawMessage `json:"args,omitempty"`
+	Pattern     *Pattern        `json:"pattern,omitempty"` // that was remembered
+	Time        time.Time       `json:"time"`
 }
 
 // Action is what a decision did.
@@ -259,4 +300,5 @@ const (
 	CodeNoApprover Code = "no_approver"
 	CodeCancelled  Code = "cancelled"
 	CodeLimit      Code = "limit_exceeded"
+	CodeDeferred   Code = "approval_required"
 )

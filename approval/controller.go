@@ -32,6 +32,11 @@ type Options struct {
 	Prompter Prompter
 	// Store keeps the answers at the scopes Agent and Global; nil is a MemoryStore.
 	Store Store
+	// Journal keeps what waits for an answer, so that a crash loses none of it; nil
+	// keeps it in memory.
+	Journal Journal
+	// Tools says which tools are known; nil knows all.
+	Tools *ToolPolicy
 	// Rules are the operator's standing rules; SetRules replaces them.
 	Rules Rules
 	// Normalize brings strings into one Unicode normal form before payloads are
@@ -117,10 +122,53 @@ func (c *Controller) Decide(ctx context.Context, call Call) (Grant, error) {
 	if err != nil {
 		return c.conclude(&question{call: call}, verdictInvalid(err))
 	}
-	if v := c.evaluate(q); v != nil {
+	if err := c.awaitDeferred(ctx, q); err != nil {
+		return c.conclude(q, verdictCancelled(err))
+	}
+	if v, done := c.settled(q); done {
 		return c.conclude(q, v)
 	}
 	return c.ask(ctx, q)
+}
+
+// settled decides without a person, if it can, and uses up what a verdict rests
+// on. When a memory's last use has just gone to another call, it looks again.
+func (c *Controller) settled(q *question) (*verdict, bool) {
+	for {
+		v := c.evaluate(q)
+		if v == nil {
+			return nil, false
+		}
+		ok, err := c.use(q, v)
+		if err != nil {
+			v = verdictStore(err)
+			v.source = SourceRememberedAllow
+		}
+		if ok || err != nil {
+			return v, true
+		}
+	}
+}
+
+// use counts one use of what a verdict rests on, and reports false if it is used
+// up. A use of several that are limited may be counted for nothing; none counts twice.
+func (c *Controller) use(q *question, v *verdict) (bool, error) {
+	if v.deferred != nil && !c.takeDeferred(v.deferred) {
+		return false, nil
+	}
+	now := c.opts.Now()
+	for _, m := range v.memories {
+		store := c.storeOf(q, m.Key.Scope)
+		if m.Uses == 0 {
+			store.Touch(m.Key, now)
+			continue
+		}
+		ok, err := store.Spend(m.Key, m.ID, now)
+		if err != nil || !ok {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // A Verdict is what Check says: what Decide would do with a call.
@@ -145,10 +193,10 @@ func (c *Controller) Check(call Call) Verdict {
 	return Verdict{v.effect, v.source, v.scope, v.rule, v.reason, v.hint}
 }
 
-var (
-	errSessionClosed = errors.New("session is not open")
-	errNotRemembered = errors.New("nothing is remembered under this id")
-)
+// ErrNotRemembered is in the error of Forget for an id that is not there.
+var ErrNotRemembered = errors.New("nothing is remembered under this id")
+
+var errSessionClosed = errors.New("session is not open")
 
 // question prepares a call. Its error is a bug of the caller or of the tool.
 func (c *Controller) question(call Call) (*question, error) {
@@ -159,11 +207,15 @@ func (c *Controller) question(call Call) (*question, error) {
 	if q.session == nil {
 		return nil, fmt.Errorf("session %q: %w", call.SessionID, errSessionClosed)
 	}
-	r := call.Request
+	if call.Request != nil {
+		q.call.ToolName = cmp.Or(call.ToolName, call.Request.ToolName)
+	}
+	c.opts.Tools.raise(q)
+	q.findPatterns()
+	r := q.call.Request
 	if r == nil {
 		return q, nil
 	}
-	q.call.ToolName = cmp.Or(call.ToolName, r.ToolName)
 	if r.ToolName != q.call.ToolName {
 		return nil, fmt.Errorf("the call is for tool %q, its request for %q", call.ToolName, r.ToolName)
 	}
@@ -174,16 +226,24 @@ func (c *Controller) question(call Call) (*question, error) {
 
 // conclude turns a verdict that nobody had to be asked for into Decide's result.
 func (c *Controller) conclude(q *question, v *verdict) (Grant, error) {
-	if v.memory != nil {
-		c.storeOf(q, v.memory.Scope).Touch(*v.memory, c.opts.Now())
+	c.mu.Lock()
+	if q.session != nil {
+		q.session.note(q)
 	}
-	return outcome{c.decision(q, v, ""), v}.result(q)
+	c.mu.Unlock()
+	if v.deferred != nil { // what was approved may have been edited
+		approved := v.deferred.outcome
+		d := c.decision(approved.q, v, v.deferred.id)
+		d.CallID, d.AskedDigest = q.call.ID, approved.decision.AskedDigest
+		return outcome{d, v, approved.q}.result()
+	}
+	return outcome{c.decision(q, v, ""), v, q}.result()
 }
 
 func (c *Controller) decision(q *question, v *verdict, requestID string) Decision {
 	return Decision{
 		ID:        c.ids.next("dec"),
-		RequestID: requestID,
+		RequestID: cmp.Or(requestID, v.requestID),
 		CallID:    q.call.ID,
 		SessionID: q.call.SessionID,
 		Agent:     q.call.Agent,
@@ -197,7 +257,10 @@ func (c *Controller) decision(q *question, v *verdict, requestID string) Decisio
 		Reason:    v.reason,
 		Approver:  v.approver,
 		Feedback:  v.feedback,
+		Interrupt: v.interrupt,
 		Digest:    q.call.Digest,
+		Args:      v.edited,
+		Pattern:   v.pattern,
 		Time:      c.opts.Now(),
 	}
 }
@@ -206,14 +269,15 @@ func (c *Controller) decision(q *question, v *verdict, requestID string) Decisio
 type outcome struct {
 	decision Decision
 	verdict  *verdict
+	q        *question // what was decided on: as asked, or as the approver edited it
 }
 
 // result is the only place that makes a Grant.
-func (o outcome) result(q *question) (Grant, error) {
+func (o outcome) result() (Grant, error) {
 	if o.verdict.effect != Allow {
 		return Grant{}, &DeniedError{o.decision, o.verdict.code, o.verdict.hint, o.verdict.cause}
 	}
-	return Grant{subject: q.call.Subject, digest: q.call.Digest, decision: o.decision}, nil
+	return Grant{subject: o.q.call.Subject, digest: o.q.call.Digest, decision: o.decision}, nil
 }
 
 // ids makes names that no other controller's will be taken for, in this process

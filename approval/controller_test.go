@@ -230,7 +230,7 @@ func checkForget(t *testing.T, c *Controller, d Decision, scope Scope) {
 	if err := c.Forget(d.ID); err != nil {
 		t.Error(err)
 	}
-	if err := c.Forget(d.ID); !errors.Is(err, errNotRemembered) {
+	if err := c.Forget(d.ID); !errors.Is(err, ErrNotRemembered) {
 		t.Errorf("forgetting twice: %v", err)
 	}
 	if v := c.Check(writeCall()); v.Effect != Ask {
@@ -248,7 +248,7 @@ func TestDenyBeatsAllowAtEveryScope(t *testing.T) {
 				t.Fatal(err)
 			}
 			for effect, scope := range map[Effect]Scope{Allow: allow, Deny: deny} {
-				if err := c.storeOf(q, scope).Remember(Memory{Key: q.key(scope, effect)}); err != nil {
+				if err := c.storeOf(q, scope).Remember(Memory{Key: q.key(scope, effect, q.fingerprint)}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -267,7 +267,7 @@ func TestNarrowerScopeIsNamedFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, scope := range []Scope{Global, Agent, Session} {
-			if err := c.storeOf(q, scope).Remember(Memory{Key: q.key(scope, effect)}); err != nil {
+			if err := c.storeOf(q, scope).Remember(Memory{Key: q.key(scope, effect, q.fingerprint)}); err != nil {
 				t.Fatal(err)
 			}
 			if v := c.Check(writeCall()); v.Effect != effect || v.Scope != scope {
@@ -283,11 +283,11 @@ type brokenStore struct {
 	lookup, remember error
 }
 
-func (b brokenStore) Lookup(k Key) (Memory, bool, error) {
+func (b brokenStore) Lookup(keys ...Key) ([]Memory, error) {
 	if b.lookup != nil {
-		return Memory{}, false, b.lookup
+		return nil, b.lookup
 	}
-	return b.MemoryStore.Lookup(k)
+	return b.MemoryStore.Lookup(keys...)
 }
 
 func (b brokenStore) Remember(m Memory) error {
@@ -572,8 +572,12 @@ func TestWaitsWithoutApprover(t *testing.T) {
 func TestPresentationIsBuiltOnlyWhenShown(t *testing.T) {
 	bubble(func(t *testing.T) {
 		c := NewController(Options{})
-		built := 0
+		built, detailed := 0, 0
 		call := writeCall().with(func(c *Call) {
+			c.Details = func() map[string]string {
+				detailed++
+				return map[string]string{"rule": "r"}
+			}
 			c.Present = func(context.Context) (*Presentation, error) {
 				built++
 				return &Presentation{Type: Diff, Content: "+hello\x1b[2J\n"}, nil
@@ -592,7 +596,7 @@ func TestPresentationIsBuiltOnlyWhenShown(t *testing.T) {
 		id := onlyPending(t, c).ID
 		for range 3 {
 			p, err := c.Show(t.Context(), id)
-			if err != nil || p.Presentation.Type != Diff || p.Presentation.Content != "+hello<U+001B>[2J\n" {
+			if err != nil || p.Presentation.Type != Diff || p.Presentation.Content != "+hello<U+001B>[2J\n" || p.Details["rule"] != "r" {
 				t.Fatalf("%+v, %v", p.Presentation, err)
 			}
 		}
@@ -605,8 +609,9 @@ func TestPresentationIsBuiltOnlyWhenShown(t *testing.T) {
 		for range 3 {
 			decide(t, c, call).granted(t)
 		}
-		if built != 1 {
-			t.Error("built again although memory answers")
+		c.Check(call)
+		if built != 1 || detailed != 1 {
+			t.Errorf("built %d times, details %d times, want once each: memory answers", built, detailed)
 		}
 		var late *AnsweredError
 		if _, err := c.Show(t.Context(), id); !errors.As(err, &late) {
@@ -794,7 +799,7 @@ func TestAllowDoesNotEraseADenyThatCameMeanwhile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.opts.Store.Remember(Memory{ID: "m", Key: q.key(Global, Deny), Approver: "uid 0"}); err != nil {
+		if err := c.opts.Store.Remember(Memory{ID: "m", Key: q.key(Global, Deny, q.fingerprint), Approver: "uid 0"}); err != nil {
 			t.Fatal(err)
 		}
 		var told *AnsweredError
@@ -826,7 +831,7 @@ func TestAnswerStoredWhileTheRequestIsBeingMade(t *testing.T) {
 				t.Fatal(err)
 			}
 			meanwhile = func() {
-				if err := store.Remember(Memory{ID: "m", Key: q.key(Global, effect), Approver: "uid 0"}); err != nil {
+				if err := store.Remember(Memory{ID: "m", Key: q.key(Global, effect, q.fingerprint), Approver: "uid 0"}); err != nil {
 					t.Error(err)
 				}
 			}

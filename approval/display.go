@@ -21,12 +21,19 @@ const maxMarks = 4
 // Escape makes s safe to print on a terminal and hard to misread. Control
 // characters, ANSI sequences, bidirectional overrides, zero-width, blank-looking
 // and other invisible characters are shown as <U+202E>, bytes that are not UTF-8
-// as <0xFF>. A line feed stays, and a tab becomes an arrow and three spaces, so
-// that it differs from spaces. Text that needs none of this comes back as it is.
+// as <0xFF>. So are letters that pass for those of another alphabet: the Cyrillic
+// ones in a word that mixes it with Latin. A line feed stays, and a tab becomes an
+// arrow and three spaces, so that it differs from spaces. Text that needs none of
+// this comes back as it is.
 func Escape(s string) string {
 	if isPlain(s) {
 		return s
 	}
+	return showTwins(showInvisible(s), false)
+}
+
+// showInvisible shows what moves the cursor, leaves no ink, or hides other text.
+func showInvisible(s string) string {
 	var b strings.Builder
 	marks := 0
 	for i := 0; i < len(s); {
@@ -45,12 +52,14 @@ func Escape(s string) string {
 		case isVisible(r) && marks <= maxMarks:
 			b.WriteRune(r)
 		default:
-			fmt.Fprintf(&b, "<U+%04X>", r)
+			writeCodePoint(&b, r)
 		}
 		i += size
 	}
 	return b.String()
 }
+
+func writeCodePoint(b *strings.Builder, r rune) { fmt.Fprintf(b, "<U+%04X>", r) }
 
 // EscapeLine is Escape for text that has one line to itself: a name, a
 // description. Line breaks are shown as well.
@@ -240,12 +249,13 @@ func safePresentation(p Presentation) *Presentation {
 	if text, binary := DescribeBinary([]byte(p.Content)); binary && p.Type == FileContent {
 		return binaryPresentation(p.Content, text)
 	}
-	shown, cut := Truncate(Escape(p.Content), maxShownLines, maxShownBytes)
+	escape := p.Type.escape()
+	shown, cut := Truncate(escape(p.Content), maxShownLines, maxShownBytes)
 	safe := &Presentation{Type: p.Type.orText(), Content: shown, Language: EscapeLine(p.Language)}
 	safe.Metadata, _ = escapeValues(p.Metadata).(map[string]any)
 	if cut != nil {
 		if full, ok := p.Metadata["full_content"].(string); ok { // the tool had cut it already
-			cut["full_content"] = Escape(full)
+			cut["full_content"] = escape(full)
 		}
 		if safe.Metadata == nil {
 			safe.Metadata = cut
@@ -254,6 +264,13 @@ func safePresentation(p Presentation) *Presentation {
 		}
 	}
 	return safe
+}
+
+func (t PresentationType) escape() func(string) string {
+	if t == Command {
+		return EscapeCommand
+	}
+	return Escape
 }
 
 func (t PresentationType) orText() PresentationType {

@@ -23,11 +23,13 @@
 //	step              decides when                                             as
 //	blocked           the tool never allows the call                           block
 //	deny_rule         a standing rule denies the tool or its connector         deny
-//	remembered_deny   the same call was denied for the session, agent, or all  deny
+//	unknown_tool      no list names the tool, and such are denied              deny
+//	remembered_deny   this, or a pattern of it, was denied for some scope      deny
 //	batch             a call of the same batch was rejected hard               deny
+//	deferred          the call names the approval that it was given            either
 //	not_needed        the tool asks for no approval                            allow
 //	mode              approve_all allows, strict denies, interactive goes on   either
-//	remembered_allow  the same call was allowed for the session, agent, or all allow
+//	remembered_allow  this, or patterns of all of it, was allowed for a scope  allow
 //	allow_rule        a standing rule allows the tool or its connector         allow
 //	denial_cache      a person denied the same call a moment ago               deny
 //	ask               a person answers; no answer in time is a denial          either
@@ -45,6 +47,10 @@
 //	a request       ask           allow         deny
 //	blocked         block         block         block
 //
+// A ToolPolicy in Options can put a question, or a denial, where a tool that it
+// does not know asks for nothing. What a tool says about itself (Annotations) adds
+// to that and takes nothing away.
+//
 // # The same call again
 //
 // An answer can be remembered for the session, the agent, or globally. It then
@@ -52,6 +58,30 @@
 // canonical JSON: key order, the spelling of numbers and the Unicode normal form
 // (see Options.Normalize) do not matter. The tool chooses how much an answer
 // covers by what it puts into the payload.
+//
+// Or it covers a Pattern: the beginning of a command, the files of a directory,
+// the hosts below a name. A tool says by Call.Reach what its call touches; a deny
+// needs one element of it, an allow all of them, and the tool has the last word
+// (Reach.Left). Patterns are narrow: Pattern.Check refuses what would be a blank
+// cheque, and a pattern that does not fit the call it is an answer to is refused.
+//
+// What is remembered says where it came from, when it ends (after a time, after a
+// number of uses), how often it was used and when last: Remembered lists it.
+//
+// # Edited arguments, and calls that do not wait
+//
+// An allow may carry other arguments. The call's own tool plans them (Call.Revise),
+// everything that denies is asked again, and the Grant is for the edited call.
+//
+// Defer is Decide without waiting: it gives an id, and a later call with the same
+// digest and that id gets the answer, once, within five minutes of it.
+//
+// # A crash
+//
+// With a Journal, a request is kept before anybody is asked, and until the caller
+// has its own record of how it ended (Recorded). What is found there after a crash
+// was not answered to anybody's knowledge, and is over: nothing is ever allowed by
+// what a Journal holds.
 //
 // # Approvers
 //

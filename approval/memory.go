@@ -35,31 +35,75 @@ type Key struct {
 	Fingerprint Fingerprint
 }
 
-// A Memory is a remembered answer and where it came from.
+// A Memory is a remembered answer, where it came from, and how long it holds.
 type Memory struct {
-	ID        string // of the decision that it was
-	Key       Key
-	ToolName  string
-	Connector string
-	Payload   string // canonical JSON
-	Approver  string
-	Feedback  string
-	Created   time.Time
-	LastUsed  time.Time // zero if it was never used
-	Hits      int
+	ID          string // of the decision that it was
+	Key         Key
+	ToolName    string
+	Connector   string
+	Description string   // of the request that was answered
+	Payload     string   // canonical JSON
+	Pattern     *Pattern // what is covered, if it is not the payload
+	Approver    string
+	Feedback    string
+	SessionID   string // where it was given
+	Created     time.Time
+	Expires     time.Time // zero: not by time
+	Uses        int       // it holds for so many; 0: for any number
+	LastUsed    time.Time // zero if it was never used
+	Hits        int
+}
+
+// clockTolerance is how far clocks may disagree before a time in the future
+// counts as a clock that was set back.
+const clockTolerance = time.Minute
+
+// live reports whether m still holds. Where the clock was set back to before m
+// was made or last used, nobody can say how much of its time is left: an allow
+// is then over, and a denial is not.
+func (m Memory) live(now time.Time) bool {
+	if m.over(now) {
+		return false
+	}
+	if m.Expires.IsZero() {
+		return true
+	}
+	setBack := now.Before(m.Created.Add(-clockTolerance)) || now.Before(m.LastUsed.Add(-clockTolerance))
+	return m.Key.Effect == Deny || !setBack
+}
+
+// keptFor is how long an answer is kept after its time. A clock that was set forward
+// by mistake, and back, then takes no denial with it.
+const keptFor = 24 * time.Hour
+
+// over reports whether the uses of m, or its time, have run out.
+func (m Memory) over(now time.Time) bool {
+	return m.Uses > 0 && m.Hits >= m.Uses || !m.Expires.IsZero() && !now.Before(m.Expires)
+}
+
+// outlives reports whether m holds at least as long as other.
+func (m Memory) outlives(other Memory) bool {
+	return (m.Uses == 0 || other.Uses > 0 && m.Uses-m.Hits >= other.Uses-other.Hits) &&
+		(m.Expires.IsZero() || !other.Expires.IsZero() && !m.Expires.Before(other.Expires))
 }
 
 // A Store keeps answers at the scopes Agent and Global. It is safe for
 // concurrent use. A call whose memory cannot be read is refused, because a
-// denial might be among what could not be read.
+// denial might be among what could not be read. A Store keeps what has expired
+// until it is forgotten or replaced; the Controller knows the time, and forgets it.
 type Store interface {
-	Lookup(Key) (Memory, bool, error)
+	// Lookup returns what is kept under the keys, in their order.
+	Lookup(keys ...Key) ([]Memory, error)
 	// Remember returns when the memory is as durable as the store makes it.
 	Remember(Memory) error
 	Forget(id string) (found bool, err error)
 	List() ([]Memory, error)
 	// Touch counts one use, as far as that can be done without waiting.
 	Touch(Key, time.Time)
+	// Spend counts one use of a memory that has a limited number of them, and
+	// returns when that is as durable as the store makes it. It reports false if
+	// none is left, or the memory of that id is no longer there.
+	Spend(k Key, id string, at time.Time) (bool, error)
 }
 
 // A MemoryStore is a Store that lasts as long as the process.
@@ -72,13 +116,19 @@ type MemoryStore struct {
 func NewMemoryStore() *MemoryStore { return &MemoryStore{m: map[Key]*Memory{}} }
 
 // Lookup implements Store.
-func (s *MemoryStore) Lookup(k Key) (Memory, bool, error) {
+func (s *MemoryStore) Lookup(keys ...Key) ([]Memory, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m, ok := s.m[k]; ok {
-		return *m, true, nil
+	if len(s.m) == 0 {
+		return nil, nil
 	}
-	return Memory{}, false, nil
+	var found []Memory
+	for _, k := range keys {
+		if m, ok := s.m[k]; ok {
+			found = append(found, *m)
+		}
+	}
+	return found, nil
 }
 
 // Remember implements Store.
@@ -122,6 +172,19 @@ func (s *MemoryStore) Touch(k Key, at time.Time) {
 		m.Hits++
 		m.LastUsed = at
 	}
+}
+
+// Spend implements Store.
+func (s *MemoryStore) Spend(k Key, id string, at time.Time) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, ok := s.m[k]
+	if !ok || m.ID != id || m.Hits >= m.Uses {
+		return false, nil
+	}
+	m.Hits++
+	m.LastUsed = at
+	return true, nil
 }
 
 func sortMemories(list []Memory) {

@@ -1,8 +1,10 @@
 package approval
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -16,8 +18,10 @@ const (
 	SourceInvalid         Source = "invalid_call"
 	SourceBlocked         Source = "blocked"
 	SourceDenyRule        Source = "deny_rule"
+	SourceUnknownTool     Source = "unknown_tool"
 	SourceRememberedDeny  Source = "remembered_deny"
 	SourceBatch           Source = "batch"
+	SourceDeferred        Source = "deferred"
 	SourceNotNeeded       Source = "not_needed"
 	SourceMode            Source = "mode"
 	SourceRememberedAllow Source = "remembered_allow"
@@ -33,10 +37,33 @@ type question struct {
 	session     *session
 	fingerprint Fingerprint // only if call.Request is not nil
 	payload     string      // canonical JSON
+	policy      Effect      // what the tool policy says
+	cause       string      // why somebody is asked although the tool does not ask
+	// patterns are all that would cover an element of the call.
+	patterns []candidate
 }
 
-func (q *question) key(s Scope, e Effect) Key {
-	k := Key{Scope: s, Effect: e, Fingerprint: q.fingerprint}
+// A candidate is a pattern that may have been remembered.
+type candidate struct {
+	pattern     Pattern
+	fingerprint Fingerprint
+}
+
+// findPatterns counts out what could cover the call.
+func (q *question) findPatterns() {
+	seen := map[Pattern]bool{}
+	for _, e := range q.call.Reach.Elements {
+		for _, p := range e.covering() {
+			if !seen[p] {
+				seen[p] = true
+				q.patterns = append(q.patterns, candidate{p, p.fingerprint(q.call.Connector, q.call.ToolName)})
+			}
+		}
+	}
+}
+
+func (q *question) key(s Scope, e Effect, f Fingerprint) Key {
+	k := Key{Scope: s, Effect: e, Fingerprint: f}
 	switch s {
 	case Session:
 		k.Holder = q.call.SessionID
@@ -62,7 +89,15 @@ type verdict struct {
 	hint  string
 	cause error
 
-	memory *Key // what was remembered and has now been used
+	// memories were remembered and are now used; deferred is the approval that is.
+	memories []Memory
+	deferred *deferred
+	// edited is set if the approver changed the call.
+	edited    json.RawMessage
+	pattern   *Pattern
+	interrupt bool
+	// requestID is set where a request was made, and ended before it waited.
+	requestID string
 }
 
 // order is the order of a decision: the first step that has an opinion decides.
@@ -76,8 +111,10 @@ var order = [...]struct {
 }{
 	{SourceBlocked, (*Controller).blocked},
 	{SourceDenyRule, (*Controller).denyRule},
+	{SourceUnknownTool, (*Controller).unknownTool},
 	{SourceRememberedDeny, (*Controller).rememberedDeny},
 	{SourceBatch, (*Controller).batchRejected},
+	{SourceDeferred, (*Controller).byDeferred},
 	{SourceNotNeeded, (*Controller).notNeeded},
 	{SourceMode, (*Controller).byMode},
 	{SourceRememberedAllow, (*Controller).rememberedAllow},
@@ -125,7 +162,9 @@ func (c *Controller) denyRule(q *question) *verdict {
 }
 
 func (c *Controller) allowRule(q *question) *verdict {
-	r, ok := c.rules().Match(Allow, q.call)
+	call := q.call
+	call.ByFullName = c.opts.Tools.dangerous(call.ToolName)
+	r, ok := c.rules().Match(Allow, call)
 	if !ok {
 		return nil
 	}
@@ -139,22 +178,43 @@ func because(what, why string) string {
 	return what + ": " + why
 }
 
-// remembered looks in the narrower scope first, so that a decision names the
-// memory that is closest to the call.
-func (c *Controller) remembered(q *question, e Effect) (Memory, bool, error) {
-	if q.call.Request == nil {
-		return Memory{}, false, nil
+// remembered lists the live answers of an effect that may speak about the call:
+// of its payload first, the narrower scope before the wider.
+func (c *Controller) remembered(q *question, e Effect) ([]Memory, error) {
+	if q.call.Request == nil && len(q.patterns) == 0 {
+		return nil, nil
 	}
-	for _, scope := range [...]Scope{Session, Agent, Global} {
-		if scope == Agent && q.call.Agent == "" {
-			continue
+	list, err := q.session.memory.Lookup(q.keys(e, Session)...)
+	if err != nil {
+		return nil, err
+	}
+	scopes := []Scope{Agent, Global}
+	if q.call.Agent == "" {
+		scopes = scopes[1:]
+	}
+	stored, err := c.opts.Store.Lookup(q.keys(e, scopes...)...)
+	if err != nil {
+		return nil, err
+	}
+	if list = append(list, stored...); len(list) == 0 {
+		return nil, nil
+	}
+	now := c.opts.Now()
+	return slices.DeleteFunc(list, func(m Memory) bool { return !m.live(now) }), nil
+}
+
+// keys are all under which an answer to the call may be remembered.
+func (q *question) keys(e Effect, scopes ...Scope) []Key {
+	keys := make([]Key, 0, len(scopes)*(1+len(q.patterns)))
+	for _, s := range scopes {
+		if q.call.Request != nil {
+			keys = append(keys, q.key(s, e, q.fingerprint))
 		}
-		m, ok, err := c.storeOf(q, scope).Lookup(q.key(scope, e))
-		if ok || err != nil {
-			return m, ok, err
+		for _, p := range q.patterns {
+			keys = append(keys, q.key(s, e, p.fingerprint))
 		}
 	}
-	return Memory{}, false, nil
+	return keys
 }
 
 func (c *Controller) storeOf(q *question, s Scope) Store {
@@ -164,37 +224,83 @@ func (c *Controller) storeOf(q *question, s Scope) Store {
 	return c.opts.Store
 }
 
+// rememberedDeny needs no more than one: also a pattern that covers one element
+// of the call denies all of it.
 func (c *Controller) rememberedDeny(q *question) *verdict {
-	m, ok, err := c.remembered(q, Deny)
+	found, err := c.remembered(q, Deny)
 	if err != nil {
 		return verdictStore(err)
 	}
-	if !ok {
+	if len(found) == 0 {
 		return nil
 	}
+	m := found[0]
 	return &verdict{
 		action: Denied, code: CodeDenied, scope: m.Key.Scope, reject: RejectSoft, rule: m.ID,
-		approver: m.Approver, feedback: m.Feedback, memory: &m.Key,
-		reason: fmt.Sprintf("denied for this %s by %s", scopeWord(m.Key.Scope), m.Approver),
+		approver: m.Approver, feedback: m.Feedback, memories: found[:1], pattern: m.Pattern,
+		reason: because(fmt.Sprintf("denied for this %s by %s", scopeWord(m.Key.Scope), m.Approver), patternWord(m)),
 		hint:   withFeedback("The user has denied this and wants that remembered; do not try it again.", m.Feedback),
 	}
 }
 
+func patternWord(m Memory) string {
+	if m.Pattern == nil {
+		return ""
+	}
+	return m.Pattern.Text()
+}
+
+// rememberedAllow takes the narrowest answer to this very call, or else as many
+// patterns, of the narrowest scopes, as leave nothing to be asked about.
 func (c *Controller) rememberedAllow(q *question) *verdict {
-	m, ok, err := c.remembered(q, Allow)
+	found, err := c.remembered(q, Allow)
 	if err != nil {
 		return verdictStore(err)
 	}
-	if !ok {
-		return nil
+	var covering []Memory
+	var patterns []Pattern
+	for i, m := range found {
+		if m.Pattern == nil {
+			return verdictRemembered(found[i : i+1])
+		}
+		covering, patterns = append(covering, m), append(patterns, *m.Pattern)
+		last := i == len(found)-1 || found[i+1].Key.Scope != m.Key.Scope
+		if last && q.call.Reach.left(patterns) == 0 {
+			return verdictRemembered(q.call.Reach.needed(covering))
+		}
 	}
+	return nil
+}
+
+// needed leaves out memories that the others do without, so that a use is counted
+// where there was one.
+func (r Reach) needed(covering []Memory) []Memory {
+	for i := len(covering) - 1; i >= 0 && len(covering) > 1; i-- {
+		rest := slices.Delete(slices.Clone(covering), i, i+1)
+		var patterns []Pattern
+		for _, m := range rest {
+			patterns = append(patterns, *m.Pattern)
+		}
+		if r.left(patterns) == 0 {
+			covering = rest
+		}
+	}
+	return covering
+}
+
+// verdictRemembered allows by answers; the last of them has the widest scope.
+func verdictRemembered(used []Memory) *verdict {
+	m := used[len(used)-1]
 	v := &verdict{
 		effect: Allow, action: Approved, scope: m.Key.Scope, rule: m.ID,
-		approver: m.Approver, feedback: m.Feedback, memory: &m.Key,
-		reason: fmt.Sprintf("allowed for this %s by %s", scopeWord(m.Key.Scope), m.Approver),
+		approver: m.Approver, feedback: m.Feedback, memories: used, pattern: m.Pattern,
+		reason: because(fmt.Sprintf("allowed for this %s by %s", scopeWord(m.Key.Scope), m.Approver), patternWord(m)),
 	}
 	if m.Key.Scope == Session {
 		v.action = SessionApproved
+	}
+	for _, other := range used[:len(used)-1] {
+		v.rule += " " + other.ID
 	}
 	return v
 }
@@ -218,8 +324,9 @@ func (c *Controller) batchRejected(q *question) *verdict {
 	}
 	return &verdict{
 		action: Denied, code: CodeDenied, reject: RejectHard, approver: d.Approver, feedback: d.Feedback,
-		reason: fmt.Sprintf("the rest of the batch was rejected by %s", d.Approver),
-		hint:   withFeedback(rejectHint(RejectHard), d.Feedback),
+		reason:    fmt.Sprintf("the rest of the batch was rejected by %s", d.Approver),
+		hint:      withFeedback(rejectHint(RejectHard, d.Interrupt), d.Feedback),
+		interrupt: d.Interrupt,
 	}
 }
 
@@ -258,11 +365,13 @@ func (c *Controller) denialCache(q *question) *verdict {
 	}
 }
 
-func rejectHint(m RejectMode) string {
-	switch m {
-	case RejectSoft:
+func rejectHint(m RejectMode, interrupt bool) string {
+	switch {
+	case interrupt:
+		return "The user stopped you. End your turn now, and wait for the user."
+	case m == RejectSoft:
 		return "The user rejected this call. Go on without it."
-	case RejectExplain:
+	case m == RejectExplain:
 		return "Not run. Explain to the user why this call is needed, then make it again."
 	}
 	return "The user rejected this call and the rest of its batch. Stop, and wait for the user."
@@ -344,13 +453,24 @@ func verdictDismissed(approver string) *verdict {
 }
 
 func verdictAnswer(a Answer) *verdict {
-	v := &verdict{source: SourceAsk, scope: a.Scope, approver: a.Approver, feedback: a.Feedback}
+	v := &verdict{source: SourceAsk, scope: a.Scope, approver: a.Approver, feedback: a.Feedback, pattern: a.Pattern, edited: a.Args}
 	if a.Allow {
 		v.effect, v.action, v.reason = Allow, Approved, "approved by "+a.Approver
+		if a.Args != nil {
+			v.reason += ", who edited the arguments"
+		}
 		return v
 	}
-	v.action, v.reject, v.code = Denied, a.Reject, CodeDenied
+	v.action, v.reject, v.code, v.interrupt = Denied, a.Reject, CodeDenied, a.Interrupt
 	v.reason = because("rejected by "+a.Approver, a.Feedback)
-	v.hint = withFeedback(rejectHint(a.Reject), a.Feedback)
+	v.hint = withFeedback(rejectHint(a.Reject, a.Interrupt), a.Feedback)
 	return v
+}
+
+func verdictJournal(err error) *verdict {
+	return &verdict{
+		action: Denied, source: SourceAsk, code: CodeDenied, cause: err,
+		reason: fmt.Sprintf("the request cannot be kept, so nobody is asked: %v", err),
+		hint:   "This is a fault of the installation, not of the call; tell the user.",
+	}
 }

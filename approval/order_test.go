@@ -22,6 +22,7 @@ var rows = map[Source]func(*stage){
 	SourceDenyRule: func(s *stage) {
 		s.opts.Rules = &RuleList{append(ruleList(s), Rule{Effect: Deny, Tool: "write_*"})}
 	},
+	SourceUnknownTool:    func(s *stage) { s.opts.Tools = &ToolPolicy{Unknown: Deny} },
 	SourceRememberedDeny: func(s *stage) { s.remember(Deny) },
 	SourceBatch: func(s *stage) {
 		s.call.BatchID = "batch"
@@ -29,6 +30,7 @@ var rows = map[Source]func(*stage){
 			q.session.rejected["batch"] = Decision{Approver: "uid 1000"}
 		})
 	},
+	SourceDeferred:        func(s *stage) { s.call.ApprovalID = "unheard of" },
 	SourceNotNeeded:       func(s *stage) { s.call.Request = nil },
 	SourceMode:            func(s *stage) { s.opts.Mode = ApproveAll },
 	SourceRememberedAllow: func(s *stage) { s.remember(Allow) },
@@ -52,7 +54,7 @@ func ruleList(s *stage) []Rule {
 
 func (s *stage) remember(e Effect) {
 	s.arrange = append(s.arrange, func(c *Controller, q *question) {
-		m := Memory{ID: "m", Key: q.key(Session, e), Approver: "uid 1000"}
+		m := Memory{ID: "m", Key: q.key(Session, e, q.fingerprint), Approver: "uid 1000"}
 		if err := q.session.memory.Remember(m); err != nil {
 			panic(err)
 		}

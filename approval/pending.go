@@ -3,6 +3,7 @@ package approval
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -26,6 +27,12 @@ type Pending struct {
 	Description    string            `json:"description"`
 	Payload        map[string]any    `json:"payload"`
 	Presentation   *Presentation     `json:"presentation,omitempty"` // nil until somebody has had it shown
+	Args           json.RawMessage   `json:"args,omitempty"`         // as the agent gave them; set by Show
+	Editable       bool              `json:"editable,omitempty"`     // an answer may have other arguments
+	Offers         []Offer           `json:"offers,omitempty"`       // patterns to remember; set by Show
+	Rule           string            `json:"rule,omitempty"`         // what in the configuration asks
+	Cause          string            `json:"cause,omitempty"`        // why somebody is asked, if the tool does not ask
+	Deferred       bool              `json:"deferred,omitempty"`     // the caller does not wait
 	Digest         string            `json:"digest,omitempty"`
 	Details        map[string]string `json:"details,omitempty"`
 	BatchRemaining []string          `json:"batch_remaining,omitempty"`
@@ -38,7 +45,9 @@ type pending struct {
 	id        string
 	seq       uint64 // age order
 	q         *question
+	details   map[string]string
 	requested time.Time
+	deferred  bool
 	done      chan struct{} // closed once outcome is set
 
 	// mu is held while an answer is being stored and taken, so that of two
@@ -53,7 +62,17 @@ type pending struct {
 }
 
 func (c *Controller) snapshot(p *pending) Pending {
-	call := &p.q.call
+	s := c.describe(p, p.q)
+	s.Presentation = p.presentation.Load()
+	return s
+}
+
+// describe is p as it would be for q: its own question, or an edited one.
+func (c *Controller) describe(p *pending, q *question) Pending {
+	call, details := &q.call, p.details
+	if q != p.q {
+		details = q.details()
+	}
 	return Pending{
 		ID:             p.id,
 		CallID:         call.ID,
@@ -62,16 +81,26 @@ func (c *Controller) snapshot(p *pending) Pending {
 		ToolName:       call.ToolName,
 		Connector:      call.Connector,
 		BatchID:        call.BatchID,
-		GroupID:        call.Request.GroupID,
-		Description:    call.Request.Description,
-		Payload:        call.Request.Payload,
-		Presentation:   p.presentation.Load(),
+		GroupID:        p.q.call.Request.GroupID,
+		Description:    cmp.Or(call.Request, p.q.call.Request).Description,
+		Payload:        cmp.Or(call.Request, p.q.call.Request).Payload,
+		Editable:       call.Revise != nil,
+		Rule:           call.Rule,
+		Cause:          q.cause,
+		Deferred:       p.deferred,
 		Digest:         call.Digest,
-		Details:        call.Details,
+		Details:        details,
 		BatchRemaining: call.BatchRemaining,
 		Requested:      p.requested,
 		Expires:        p.requested.Add(c.opts.Timeout),
 	}
+}
+
+func (q *question) details() map[string]string {
+	if q.call.Details == nil {
+		return nil
+	}
+	return q.call.Details()
 }
 
 // ask waits for a person, and for whatever else may end the request.
@@ -79,45 +108,73 @@ func (c *Controller) ask(ctx context.Context, q *question) (Grant, error) {
 	if err := ctx.Err(); err != nil {
 		return c.conclude(q, verdictCancelled(err))
 	}
-	p, refused := c.register(q)
+	p, refused := c.register(q, false)
 	if refused != nil {
 		return c.conclude(q, refused)
 	}
+	if q.call.Asked != nil {
+		q.call.Asked(p.id)
+	}
 	// An answer that covers this call may have been stored between the last look
 	// and the registration, too late for the one and too early for the other.
-	if v := c.evaluate(q); v != nil {
+	if v, done := c.settled(q); done {
 		c.resolve(p, v)
 	}
 	stop := c.prompt(ctx, p)
 	defer stop()
 	c.wait(ctx, p)
-	return p.outcome.result(q)
+	return p.outcome.result()
 }
 
-func (c *Controller) register(q *question) (*pending, *verdict) {
-	now := c.opts.Now()
+// register makes a request wait, once the journal has it: nobody is asked what a
+// crash could make us forget.
+func (c *Controller) register(q *question, deferred bool) (*pending, *verdict) {
+	p := &pending{
+		id:        c.ids.next("req"),
+		q:         q,
+		requested: c.opts.Now(),
+		deferred:  deferred,
+		done:      make(chan struct{}),
+		building:  make(chan struct{}, 1),
+	}
+	if refused := c.mayAsk(q, p.requested); refused != nil {
+		return nil, refused
+	}
+	p.details = q.details()
+	if c.opts.Journal != nil {
+		if err := c.opts.Journal.Add(c.snapshot(p)); err != nil {
+			return nil, verdictJournal(err)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sessions[q.call.SessionID] != q.session { // closed while the journal was written
+		v := verdictSessionClosed(q.call.SessionID)
+		v.requestID = p.id
+		return nil, v
+	}
+	c.lastSeq++
+	p.seq = c.lastSeq
+	c.pending[p.id] = p
+	if deferred {
+		q.session.keepDeferred(p, p.requested)
+	}
+	c.announce(Event{Kind: Requested, Pending: c.snapshot(p)})
+	return p, nil
+}
+
+func (c *Controller) mayAsk(q *question, now time.Time) *verdict {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.sessions[q.call.SessionID] != q.session:
-		return nil, verdictSessionClosed(q.call.SessionID)
+		return verdictSessionClosed(q.call.SessionID)
 	case c.deserted():
-		return nil, verdictNoApprover(nil)
+		return verdictNoApprover(nil)
 	case !q.session.prompts.take(now):
-		return nil, verdictRateLimit(c.opts.PromptRate)
+		return verdictRateLimit(c.opts.PromptRate)
 	}
-	c.lastSeq++
-	p := &pending{
-		id:        c.ids.next("req"),
-		seq:       c.lastSeq,
-		q:         q,
-		requested: now,
-		done:      make(chan struct{}),
-		building:  make(chan struct{}, 1),
-	}
-	c.pending[p.id] = p
-	c.announce(Event{Kind: Requested, Pending: c.snapshot(p)})
-	return p, nil
+	return nil
 }
 
 // deserted reports whether a request must be refused for want of an approver.
@@ -154,18 +211,19 @@ func (c *Controller) resolve(p *pending, v *verdict) (Decision, bool) {
 		return p.outcome.decision, false
 	}
 	d := c.decision(p.q, v, p.id)
-	c.complete(p, outcome{d, v})
+	c.complete(p, outcome{d, v, p.q})
 	return d, true
 }
 
 // complete ends p, on every screen. p.mu is held, and p has no outcome yet.
 func (c *Controller) complete(p *pending, o outcome) {
-	if o.verdict.memory != nil {
-		c.storeOf(p.q, o.verdict.memory.Scope).Touch(*o.verdict.memory, o.decision.Time)
-	}
 	p.outcome = &o
 	c.mu.Lock()
 	delete(c.pending, p.id)
+	p.q.session.note(p.q)
+	if d := p.q.session.deferred[p.id]; d != nil {
+		d.outcome, d.until = &o, o.decision.Time.Add(deferredFor)
+	}
 	c.recent.add(p.id, o.decision)
 	c.announce(Event{Kind: Resolved, Pending: c.snapshot(p), Decision: &o.decision})
 	c.mu.Unlock()
@@ -179,7 +237,7 @@ func (c *Controller) settle(which func(*pending) bool) {
 	waiting := c.waiting(which)
 	c.mu.Unlock()
 	for _, p := range waiting {
-		if v := c.evaluate(p.q); v != nil {
+		if v, done := c.settled(p.q); done {
 			c.resolve(p, v)
 		}
 	}
@@ -223,7 +281,8 @@ func (c *Controller) find(id string) (*pending, error) {
 }
 
 // Show returns a waiting request with its presentation, which is built on the
-// first call and safe to print. It fails with a *NotPendingError or an
+// first call and safe to print, its arguments, and the patterns that may be
+// remembered. It fails with a *NotPendingError or an
 // *AnsweredError, or with the error of ctx. A presentation that cannot be built
 // is replaced by the payload, with the cause in its metadata as "error".
 func (c *Controller) Show(ctx context.Context, id string) (Pending, error) {
@@ -245,7 +304,37 @@ func (c *Controller) Show(ctx context.Context, id string) (Pending, error) {
 		p.presentation.Store(shown)
 		c.announceUpdate(p)
 	}
-	return c.snapshot(p), nil
+	s := c.snapshot(p)
+	s.Args, s.Offers = p.q.call.Args, c.offers(p.q)
+	return s, nil
+}
+
+// Preview is Show for other arguments, and says what a pattern would cover with
+// them; without args or a pattern, that part is left out. What the tool, a rule
+// or the limits of patterns refuse is an *InvalidAnswerError.
+func (c *Controller) Preview(ctx context.Context, id string, args json.RawMessage, pattern *Pattern) (Pending, *Offer, error) {
+	p, err := c.find(id)
+	if err != nil {
+		return Pending{}, nil, err
+	}
+	q, err := c.revised(p, args)
+	if err != nil {
+		return Pending{}, nil, err
+	}
+	shown, err := present(ctx, &q.call)
+	if err != nil {
+		return Pending{}, nil, fmt.Errorf("approval: preview %q: %w", id, err)
+	}
+	s := c.describe(p, q)
+	s.Presentation, s.Args, s.Offers = shown, q.call.Args, c.offers(q)
+	if pattern == nil {
+		return s, nil, nil
+	}
+	if err := c.checkPattern(q, *pattern, Allow); err != nil {
+		return Pending{}, nil, &InvalidAnswerError{id, "pattern", err.Error()}
+	}
+	o := c.offer(q, *pattern)
+	return s, &o, nil
 }
 
 // present builds what is shown. Its error is that of ctx.
@@ -258,11 +347,15 @@ func present(ctx context.Context, call *Call) (*Presentation, error) {
 	if problem != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
+	request := call.Request
+	if request == nil { // an edit that needs no approval of its own
+		request = &Request{ToolName: call.ToolName}
+	}
 	if raw == nil || problem != nil {
-		raw = call.Request.Presentation
+		raw = request.Presentation
 	}
 	if raw == nil {
-		d := defaultPresentation(*call.Request)
+		d := defaultPresentation(*request)
 		raw = &d
 	}
 	safe := safePresentation(*raw)

@@ -14,6 +14,7 @@ import (
 type world struct {
 	mode     Mode
 	rules    []Rule
+	policy   *ToolPolicy
 	memories []worldMemory
 	denials  []worldDenial
 }
@@ -22,6 +23,10 @@ type worldMemory struct {
 	scope  Scope
 	effect Effect
 	call   Call
+	// pattern is what is remembered in place of the call, if it is not nil; uses is
+	// how often it holds, 0 for good.
+	pattern *Pattern
+	uses    int
 }
 
 type worldDenial struct {
@@ -31,6 +36,7 @@ type worldDenial struct {
 
 var (
 	genMode = rapid.SampledFrom([]Mode{Interactive, ApproveAll, Strict})
+	genWord = rapid.SampledFrom([]string{"go", "test", "ls"})
 	genCall = rapid.Custom(func(t *rapid.T) Call {
 		tool := rapid.SampledFrom([]string{"read_file", "write_file"}).Draw(t, "tool")
 		c := Call{
@@ -42,6 +48,9 @@ var (
 			Mode:      rapid.SampledFrom([]Mode{"", Interactive, ApproveAll, Strict}).Draw(t, "mode"),
 			Subject:   "the plan",
 			Request:   &Request{ToolName: tool, Payload: map[string]any{"n": rapid.IntRange(0, 1).Draw(t, "n")}},
+		}
+		for range rapid.IntRange(0, 2).Draw(t, "elements") {
+			c.Reach.Elements = append(c.Reach.Elements, argv(rapid.SliceOfN(genWord, 0, 3).Draw(t, "words")...))
 		}
 		switch rapid.IntRange(0, 5).Draw(t, "said") {
 		case 0:
@@ -63,8 +72,11 @@ var (
 			rapid.SampledFrom([]Scope{Session, Agent, Global}).Draw(t, "scope"),
 			rapid.SampledFrom([]Effect{Deny, Allow}).Draw(t, "effect"),
 			genCall.Draw(t, "call"),
+			rapid.SampledFrom([]*Pattern{nil, {ArgvPrefix, "go"}, {ArgvPrefix, "go test"}, {ArgvPrefix, "ls"}}).Draw(t, "pattern"),
+			rapid.IntRange(0, 1).Draw(t, "uses"),
 		}
 	})
+	genPolicy = rapid.SampledFrom([]*ToolPolicy{nil, {Unknown: Allow}, {Unknown: Ask}, {Unknown: Deny}, {Unknown: Ask, Dangerous: []string{"write_*"}}})
 	genDenial = rapid.Custom(func(t *rapid.T) worldDenial {
 		return worldDenial{
 			genCall.Draw(t, "call"),
@@ -75,6 +87,7 @@ var (
 		return world{
 			genMode.Draw(t, "mode"),
 			rapid.SliceOfN(genRule, 0, 4).Draw(t, "rules"),
+			genPolicy.Draw(t, "policy"),
 			rapid.SliceOfN(genMemory, 0, 6).Draw(t, "memories"),
 			rapid.SliceOfN(genDenial, 0, 3).Draw(t, "denials"),
 		}
@@ -86,13 +99,13 @@ func (w world) controller(t *rapid.T) *Controller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := NewController(Options{Mode: w.mode, Rules: rules})
+	c := NewController(Options{Mode: w.mode, Rules: rules, Tools: w.policy})
 	if err := c.OpenSession("s1"); err != nil {
 		t.Fatal(err)
 	}
 	for i, m := range w.memories {
 		if q := w.about(t, c, m.call); q != nil && (m.scope != Agent || m.call.Agent != "") {
-			if err := c.storeOf(q, m.scope).Remember(Memory{ID: fmt.Sprint(i), Key: q.key(m.scope, m.effect)}); err != nil {
+			if err := c.keep(c.storeOf(q, m.scope), m.memory(fmt.Sprint(i), q)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -103,6 +116,14 @@ func (w world) controller(t *rapid.T) *Controller {
 		}
 	}
 	return c
+}
+
+func (m worldMemory) memory(id string, q *question) Memory {
+	f := q.fingerprint
+	if m.pattern != nil {
+		f = m.pattern.fingerprint(q.call.Connector, q.call.ToolName)
+	}
+	return Memory{ID: id, Key: q.key(m.scope, m.effect, f), Pattern: m.pattern, Uses: m.uses}
 }
 
 // about is nil for a call that nobody is ever asked about, so that nobody's

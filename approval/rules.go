@@ -15,7 +15,8 @@ type Rules interface {
 
 // A Rule allows or denies tools by name. Tool and Connector are globs: * stands
 // for any run of characters and ? for one. An empty glob matches anything, but
-// not both may be empty.
+// not both may be empty. An allow rule covers a dangerous tool (see ToolPolicy)
+// only if it names it in full.
 type Rule struct {
 	ID        string `json:"id,omitempty"`
 	Effect    Effect `json:"-"`
@@ -40,6 +41,9 @@ func (r Rule) String() string {
 }
 
 func (r Rule) covers(call Call) bool {
+	if call.ByFullName && r.Effect == Allow && r.Tool != call.ToolName {
+		return false
+	}
 	return (r.Tool == "" || glob(r.Tool, call.ToolName)) &&
 		(r.Connector == "" || glob(r.Connector, call.Connector))
 }

@@ -2,6 +2,7 @@ package approval
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -15,6 +16,10 @@ type session struct {
 	// rejected holds the batches that a hard rejection ended.
 	rejected map[string]Decision
 	prompts  bucket
+	// deferred holds the requests that were made with Defer, by their ids.
+	deferred map[string]*deferred
+	history  []past // a ring of maxHistory
+	noted    int
 }
 
 type cachedDenial struct {
@@ -28,13 +33,14 @@ func newSession(id string, rate PromptRate, now time.Time) *session {
 		memory:   NewMemoryStore(),
 		denied:   map[Fingerprint]cachedDenial{},
 		rejected: map[string]Decision{},
+		deferred: map[string]*deferred{},
 		prompts:  newBucket(rate, now),
 	}
 }
 
 // noteDenial keeps what a person's denial means for later calls of the session.
 func (s *session) noteDenial(q *question, d Decision, cacheFor time.Duration) {
-	if d.Reject == RejectHard && q.call.BatchID != "" {
+	if (d.Reject == RejectHard || d.Interrupt) && q.call.BatchID != "" {
 		s.rejected[q.call.BatchID] = d
 	}
 	if cacheFor <= 0 || d.Reject == RejectExplain { // after an explanation the call comes again
@@ -75,20 +81,33 @@ func (c *Controller) CloseSession(id string) (cancelled int) {
 	return cancelled
 }
 
-// Remembered lists the answers that are remembered: those of the open sessions,
-// then those of the store.
+// Remembered lists the answers that hold: those of the open sessions, then those of
+// the store. What is over is forgotten on the way.
 func (c *Controller) Remembered() ([]Memory, error) {
 	var list []Memory
+	now := c.opts.Now()
 	for _, s := range c.openSessions() {
-		own, _ := s.memory.List() // a MemoryStore does not fail
+		own, _ := living(s.memory, now) // a MemoryStore does not fail
 		list = append(list, own...)
 	}
 	sortMemories(list)
-	stored, err := c.opts.Store.List()
+	stored, err := living(c.opts.Store, now)
 	if err != nil {
 		return nil, fmt.Errorf("approval: list remembered answers: %w", err)
 	}
 	return append(list, stored...), nil
+}
+
+// living lists what s keeps and is not over, and has s forget what never will again.
+// What cannot be forgotten is tried again with the next list: it decides nothing.
+func living(s Store, now time.Time) ([]Memory, error) {
+	list, err := s.List()
+	return slices.DeleteFunc(list, func(m Memory) bool {
+		if m.over(now.Add(-keptFor)) {
+			_, _ = s.Forget(m.ID)
+		}
+		return m.over(now)
+	}), err
 }
 
 // Forget drops one remembered answer. Decisions that were made by it stand.
@@ -100,7 +119,7 @@ func (c *Controller) Forget(id string) error {
 	}
 	found, err := c.opts.Store.Forget(id)
 	if err == nil && !found {
-		err = errNotRemembered
+		err = ErrNotRemembered
 	}
 	if err != nil {
 		return fmt.Errorf("approval: forget %q: %w", id, err)

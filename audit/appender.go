@@ -41,13 +41,23 @@ type request struct {
 
 // append writes the requests as one, after whatever other processes have written.
 // When it fails none of them is in the log, unless the disk refuses even to take
-// back what it has half written; then the next append sees to that first.
-func (a *appender) append(batch []*request) error {
+// back what it has half written; then the next append sees to that first. It calls
+// done when the requests are in the log, and then brings the checkpoint after them:
+// nobody need wait for that.
+func (a *appender) append(batch []*request, done func()) error {
 	return a.locked(func() error {
 		if err := a.catchUp(); err != nil {
 			return err
 		}
-		return a.write(batch)
+		sync, err := a.write(batch)
+		if err != nil {
+			return err
+		}
+		done()
+		if sync {
+			a.mark()
+		}
+		return nil
 	})
 }
 
@@ -109,8 +119,9 @@ func (a *appender) readOn(size int64) error {
 	return err
 }
 
-// write appends the requests at tail. The caller holds the lock and has caught up.
-func (a *appender) write(batch []*request) error {
+// write appends the requests at tail, and reports whether they are durable. The caller
+// holds the lock and has caught up.
+func (a *appender) write(batch []*request) (durable bool, err error) {
 	next := a.tail
 	var (
 		lines   []byte
@@ -130,16 +141,13 @@ func (a *appender) write(batch []*request) error {
 		sync = sync || a.sync.wants(r.entry.Kind)
 	}
 	if err := a.put(lines, sync); err != nil {
-		return err
+		return false, err
 	}
 	a.tail = next
 	for _, p := range written {
 		a.calls.apply(p.entry, p.offset)
 	}
-	if sync {
-		a.mark()
-	}
-	return nil
+	return sync, nil
 }
 
 type placed struct {

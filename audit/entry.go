@@ -31,11 +31,17 @@ const (
 	// KindRefused is the only entry of a call that never came to a decision:
 	// unknown tool, bad arguments.
 	KindRefused Kind = "refused"
+	// KindAnswer is the end of a request for approval that is not a call's own
+	// decision: for a host, for a call that does not wait, or one that a supervisor
+	// left behind when it ended.
+	KindAnswer Kind = "answer"
 	// KindConnection is one connection that a call made through the egress proxy,
 	// written when it has ended.
 	KindConnection Kind = "connection"
 	// KindSession opens or closes a session.
 	KindSession Kind = "session"
+	// KindRules is a change of the standing rules, written before it happens.
+	KindRules Kind = "rules"
 	// KindStart and KindStop frame the life of a supervisor.
 	KindStart Kind = "start"
 	KindStop  Kind = "stop"
@@ -48,7 +54,7 @@ const (
 
 // Kinds lists every kind, in the order of the documentation.
 func Kinds() []Kind {
-	return []Kind{KindDecision, KindEnd, KindRefused, KindConnection, KindSession, KindStart, KindStop, KindRecovered, KindInterrupted}
+	return []Kind{KindDecision, KindEnd, KindRefused, KindAnswer, KindConnection, KindSession, KindRules, KindStart, KindStop, KindRecovered, KindInterrupted}
 }
 
 // A Peer is the process at the other end of a socket, as the kernel names it.

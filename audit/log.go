@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,7 @@ func (m SyncMode) wants(k Kind) bool {
 	case SyncNever:
 		return false
 	}
-	return k == KindDecision || k == KindRecovered || k == KindInterrupted
+	return k == KindDecision || k == KindAnswer || k == KindRecovered || k == KindInterrupted
 }
 
 // Options configures a log. The zero value is the default.
@@ -167,7 +168,7 @@ func (l *Log) append(ctx context.Context, rec Record) (Entry, error) {
 // entry turns a record into an entry without secrets.
 func (l *Log) entry(rec Record) (Entry, error) {
 	switch rec.Kind {
-	case KindDecision, KindEnd, KindRefused, KindConnection, KindSession, KindStart, KindStop:
+	case KindDecision, KindEnd, KindRefused, KindAnswer, KindConnection, KindSession, KindRules, KindStart, KindStop:
 	default:
 		return Entry{}, fmt.Errorf("a record of kind %q: the log writes recovered and interrupted itself", rec.Kind)
 	}
@@ -218,13 +219,13 @@ func (l *Log) gather(first *request) []*request {
 }
 
 func (l *Log) commit(batch []*request) {
-	err := l.out.append(batch)
-	for _, r := range batch {
-		if r.err != nil {
-			r.done <- r.err
-		} else {
-			r.done <- err
+	answer := func(err error) {
+		for _, r := range batch {
+			r.done <- cmp.Or(r.err, err)
 		}
+	}
+	if err := l.out.append(batch, func() { answer(nil) }); err != nil {
+		answer(err)
 	}
 }
 

@@ -73,6 +73,7 @@ func TestDecisionIsSynced(t *testing.T) {
 		l := mustOpen(t, path, Options{Sync: c.mode})
 		check := func(after string, want uint64) {
 			t.Helper()
+			afterMark(t, path)
 			cp, err := readCheckpoint(path)
 			if err != nil || cp.Seq != want {
 				t.Errorf("sync %q, after %s: checkpoint %+v, %v; want entry %d", c.mode, after, cp, err, want)
@@ -85,6 +86,22 @@ func TestDecisionIsSynced(t *testing.T) {
 		mustClose(t, l)
 		check("Close", 2)
 	}
+}
+
+// afterMark waits for the checkpoint of the last append: Append does not, but the
+// file's lock is held until it is written.
+func afterMark(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	unlock, err := lockShared(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
 }
 
 // TestConcurrentAppends also has two logs on one file, as two processes have: the

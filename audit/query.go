@@ -14,10 +14,13 @@ import (
 
 // A Filter chooses entries. An empty field does not restrict; all others must hold.
 type Filter struct {
-	Session, Call, Tool, Agent string
-	Kinds                      []Kind
-	Since                      time.Time // inclusive
-	Until                      time.Time // exclusive
+	Session string    `json:"session,omitempty"`
+	Call    string    `json:"call,omitempty"`
+	Tool    string    `json:"tool,omitempty"`
+	Agent   string    `json:"agent,omitempty"`
+	Kinds   []Kind    `json:"kinds,omitempty"`
+	Since   time.Time `json:"since,omitzero"` // inclusive
+	Until   time.Time `json:"until,omitzero"` // exclusive
 }
 
 // Match reports whether e is chosen.

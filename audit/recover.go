@@ -268,5 +268,9 @@ func (a *appender) note(k Kind, e Entry, data any) error {
 	}
 	e.Kind, e.Data = k, b
 	r := &request{entry: e}
-	return errors.Join(a.write([]*request{r}), r.err)
+	durable, err := a.write([]*request{r})
+	if durable {
+		a.mark()
+	}
+	return errors.Join(err, r.err)
 }

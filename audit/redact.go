@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -61,6 +62,15 @@ func NewRedactor(rules []Rule) (*Redactor, error) {
 		}
 	}
 	return trustedRedactor(rules), nil
+}
+
+// DefaultRedactor makes a redactor with the shipped rules and more, which are
+// tried after them and have to live up to their examples.
+func DefaultRedactor(more []Rule) (*Redactor, error) {
+	if _, err := NewRedactor(more); err != nil {
+		return nil, err
+	}
+	return trustedRedactor(slices.Concat(DefaultRules(), more)), nil
 }
 
 // trustedRedactor takes the examples on trust: those of the shipped rules are
@@ -299,7 +309,17 @@ func (r *Redactor) text(s string) string {
 	return strings.ToValidUTF8(s[:keepString], "") + cutNote(s)
 }
 
+// cutPrefix begins what stands for the rest of a long string.
+const cutPrefix = "[cut:"
+
+// Altered reports whether a text from a log may not be the text that was logged:
+// a secret was taken out, or it was cut. A text that itself has such a mark in it
+// counts as altered.
+func Altered(logged []byte) bool {
+	return bytes.Contains(logged, []byte(redactedMark)) || bytes.Contains(logged, []byte(cutPrefix))
+}
+
 func cutNote(s string) string {
 	sum := sha256.Sum256([]byte(s))
-	return fmt.Sprintf("[cut:%d:sha256:%s]", len(s), hex.EncodeToString(sum[:]))
+	return fmt.Sprintf(cutPrefix+"%d:sha256:%s]", len(s), hex.EncodeToString(sum[:]))
 }

@@ -124,7 +124,7 @@ func DefaultRules() []Rule {
 			Name: ruleVariable, // NAME=value in a command or a file
 			// A value that begins with $ is a reference, not a secret.
 			Pattern: `\b(?:` + variableNames + `)=(?P<secret>"(?:[^"\\]|\\.)+"|'[^']+'|[^\s;&|$"'<>()]+)`,
-			Hints:   []string{"TOKEN=", "SECRET=", "PASSWORD=", "PASSWD=", "PASSPHRASE=", "KEY=", "PWD=", "_PAT=", "CREDENTIALS="},
+			Hints:   []string{"TOKEN=", "SECRET=", "PASSWORD=", "PASSWD=", "PASSPHRASE=", "KEY=", "_PWD=", "_PAT=", "CREDENTIALS="},
 			Match:   []string{"API_TOKEN=abc make", `export DB_PASSWORD="a b"`, "X=1 AWS_SECRET_ACCESS_KEY='q'", "PGPASSWORD=x psql"},
 			NoMatch: []string{"API_TOKEN=$TOKEN make", "TOKEN= make", "OLDPWD=/tmp", "PWD=/home/u", "MONKEY=banana", "KEY=a"},
 		},

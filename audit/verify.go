@@ -36,8 +36,8 @@ func Verify(r io.Reader) (Report, error) {
 	return verify(r, nil)
 }
 
-// verify calls at with the place after each entry, if at is not nil.
-func verify(r io.Reader, at func(chain) error) (Report, error) {
+// verify calls at with each entry and the place after it, if at is not nil.
+func verify(r io.Reader, at func(Entry, chain) error) (Report, error) {
 	report := Report{Kinds: map[Kind]int{}}
 	calls := openCalls{}
 	c, err := walk(newChain(), r, func(e Entry, from, to chain) error {
@@ -46,7 +46,7 @@ func verify(r io.Reader, at func(chain) error) (Report, error) {
 		if at == nil {
 			return nil
 		}
-		return at(to)
+		return at(e, to)
 	})
 	report.Head, report.Size = c.hash, c.offset
 	report.Open = calls.ids()
@@ -96,7 +96,10 @@ func VerifyFile(path string) (Report, error) {
 	return report, nil
 }
 
-func verifyFile(path string) (Report, error) {
+func verifyFile(path string) (Report, error) { return verifyFileWith(path, nil) }
+
+// verifyFileWith is verifyFile that hands on each entry, if visit is not nil.
+func verifyFileWith(path string, visit func(Entry) error) (Report, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return Report{}, err
@@ -106,24 +109,28 @@ func verifyFile(path string) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	return verifyAgainst(io.NewSectionReader(f, 0, size), cp)
+	return verifyAgainst(io.NewSectionReader(f, 0, size), cp, visit)
 }
 
 // verifyAgainst verifies a log that must contain the entry which cp names, where
 // cp says it is. A nil cp asks for nothing.
-func verifyAgainst(r io.Reader, cp *checkpoint) (Report, error) {
-	if cp == nil || cp.Seq == 0 {
-		return Verify(r)
-	}
-	reached := false
-	report, err := verify(r, func(c chain) error {
-		if c.seq != cp.Seq {
+func verifyAgainst(r io.Reader, cp *checkpoint, visit func(Entry) error) (Report, error) {
+	reached := cp == nil || cp.Seq == 0
+	report, err := verify(r, func(e Entry, c chain) error {
+		if cp != nil && c.seq == cp.Seq {
+			reached = true
+			if err := cp.matches(c); err != nil {
+				return err
+			}
+		}
+		if visit == nil {
 			return nil
 		}
-		reached = true
-		return cp.matches(c)
+		return visit(e)
 	})
-	report.Checkpoint = cp.Seq
+	if cp != nil {
+		report.Checkpoint = cp.Seq
+	}
 	if err == nil && !reached {
 		err = cp.cut(report)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -143,6 +144,21 @@ func (s *Session) Call(ctx context.Context, tool protocol.ToolName, args any, op
 	case <-ctx.Done():
 	}
 	return r, s.abandon(ctx, o.request.CallID, answer, &r)
+}
+
+// Batch makes the calls of one turn: see protocol.ToolsBatch. A call without an
+// id gets one. When ctx ends, Batch returns; the calls go on until they are
+// cancelled by their ids, or the session is closed.
+func (s *Session) Batch(ctx context.Context, group string, calls ...protocol.BatchCall) ([]protocol.BatchOutcome, error) {
+	calls = slices.Clone(calls)
+	for i := range calls {
+		if calls[i].CallID == "" {
+			calls[i].CallID = s.agent.link.newCallID()
+		}
+	}
+	var r protocol.BatchResult
+	err := s.agent.link.request(ctx, protocol.MethodToolsBatch, protocol.ToolsBatch{SessionID: s.SessionID, GroupID: group, Calls: calls}, &r)
+	return r.Results, err
 }
 
 // abandon cancels a call whose context has ended, and waits for its end.

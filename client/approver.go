@@ -93,6 +93,26 @@ func (p *Approver) Decide(ctx context.Context, d protocol.ApprovalsDecide) ([]pr
 	return decided.Results, err
 }
 
+// Preview says what a waiting request would be with other arguments, and what a
+// pattern would cover: both before they are sent with Decide.
+func (p *Approver) Preview(ctx context.Context, ask protocol.ApprovalsPreview) (protocol.ApprovalsPreviewed, error) {
+	var shown protocol.ApprovalsPreviewed
+	err := p.link.request(ctx, protocol.MethodApprovalsPreview, ask, &shown)
+	return shown, err
+}
+
+// Remembered lists the answers that decide calls without asking.
+func (p *Approver) Remembered(ctx context.Context) ([]protocol.RememberedAnswer, error) {
+	var list protocol.Remembered
+	err := p.link.request(ctx, protocol.MethodApprovalsRemembered, protocol.Empty{}, &list)
+	return list.Answers, err
+}
+
+// Forget drops one remembered answer.
+func (p *Approver) Forget(ctx context.Context, id string) error {
+	return p.link.request(ctx, protocol.MethodApprovalsForget, protocol.ApprovalsForget{ID: id}, &protocol.Empty{})
+}
+
 // Status describes the supervisor.
 func (p *Approver) Status(ctx context.Context) (protocol.Status, error) {
 	var st protocol.Status
@@ -105,6 +125,48 @@ func (p *Approver) Sessions(ctx context.Context) ([]protocol.SessionInfo, error)
 	var list protocol.SessionsList
 	err := p.link.request(ctx, protocol.MethodSessionsList, protocol.Empty{}, &list)
 	return list.Sessions, err
+}
+
+// Rules lists the rules in force, and where each is written.
+func (p *Approver) Rules(ctx context.Context) (protocol.RulesList, error) {
+	var list protocol.RulesList
+	err := p.link.request(ctx, protocol.MethodRulesList, protocol.Empty{}, &list)
+	return list, err
+}
+
+// AddRule puts a standing rule in force at once, and keeps it.
+func (p *Approver) AddRule(ctx context.Context, r protocol.RuleSpec) (protocol.Rule, error) {
+	var changed protocol.RuleChanged
+	err := p.link.request(ctx, protocol.MethodRulesAdd, r, &changed)
+	return changed.Rule, err
+}
+
+// RemoveRule takes a standing rule out of force, and forgets it.
+func (p *Approver) RemoveRule(ctx context.Context, id string) (protocol.Rule, error) {
+	var changed protocol.RuleChanged
+	err := p.link.request(ctx, protocol.MethodRulesRemove, protocol.RulesRemove{ID: id}, &changed)
+	return changed.Rule, err
+}
+
+// TestRules says what would become of a call, and which rules were considered.
+func (p *Approver) TestRules(ctx context.Context, t protocol.RulesTest) (protocol.RulesTested, error) {
+	var tested protocol.RulesTested
+	err := p.link.request(ctx, protocol.MethodRulesTest, t, &tested)
+	return tested, err
+}
+
+// SuggestRules proposes rules from the audit log. It adds none.
+func (p *Approver) SuggestRules(ctx context.Context, s protocol.RulesSuggest) (protocol.RulesSuggested, error) {
+	var suggested protocol.RulesSuggested
+	err := p.link.request(ctx, protocol.MethodRulesSuggest, s, &suggested)
+	return suggested, err
+}
+
+// Reload has the supervisor read the files of standing rules again.
+func (p *Approver) Reload(ctx context.Context) (protocol.Reloaded, error) {
+	var n protocol.Reloaded
+	err := p.link.request(ctx, protocol.MethodReload, protocol.Empty{}, &n)
+	return n, err
 }
 
 func (p *Approver) notification(m protocol.Message) {

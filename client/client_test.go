@@ -80,7 +80,7 @@ func (f *fake) write(line []byte, err error) {
 	if err == nil {
 		err = protocol.WriteMessage(f.conn, line)
 	}
-	if err != nil && !errors.Is(err, net.ErrClosed) {
+	if err != nil && !errors.Is(err, net.ErrClosed) && f.t != nil {
 		f.t.Logf("fake: %v", err) // the client may be gone already
 	}
 }
@@ -273,6 +273,12 @@ func TestSessionRequests(t *testing.T) {
 			f.result(m.ID, protocol.ToolsList{Tools: []protocol.Tool{{Name: "shell", InputSchema: json.RawMessage("{}")}}})
 		case protocol.MethodToolsCheck:
 			f.result(m.ID, protocol.CheckResult{Decision: protocol.CheckAsk})
+		case protocol.MethodToolsBatch:
+			var r protocol.BatchResult
+			for _, c := range params[protocol.ToolsBatch](f, m).Calls {
+				r.Results = append(r.Results, protocol.BatchOutcome{CallID: c.CallID, Error: protocol.Errorf(protocol.CodeDenied, "no")})
+			}
+			f.result(m.ID, r)
 		case protocol.MethodSessionClose:
 			f.result(m.ID, protocol.SessionClosed{Calls: 4})
 		}
@@ -282,6 +288,10 @@ func TestSessionRequests(t *testing.T) {
 	}
 	if r, err := s.Check(t.Context(), "shell", nil); err != nil || r.Decision != protocol.CheckAsk {
 		t.Errorf("got %+v, %v", r, err)
+	}
+	outcomes, err := s.Batch(t.Context(), "turn", protocol.BatchCall{Tool: "a"}, protocol.BatchCall{Tool: "b", CallID: "mine"})
+	if err != nil || len(outcomes) != 2 || outcomes[0].CallID == "" || outcomes[1].CallID != "mine" || outcomes[1].Error.Code != protocol.CodeDenied {
+		t.Errorf("got %+v, %v", outcomes, err)
 	}
 	if counts, err := s.Close(t.Context()); err != nil || counts.Calls != 4 {
 		t.Errorf("got %+v, %v", counts, err)
@@ -327,6 +337,17 @@ func TestApprover(t *testing.T) {
 			f.result(m.ID, protocol.ApprovalsDecided{Results: []protocol.Decided{{ID: p.ID}}})
 		case protocol.MethodStatus:
 			f.result(m.ID, protocol.Status{Version: "v"})
+		case protocol.MethodApprovalsPreview:
+			ask := params[protocol.ApprovalsPreview](f, m)
+			f.result(m.ID, protocol.ApprovalsPreviewed{Approval: protocol.Approval{ID: ask.ID, Args: ask.Args}, Pattern: &approval.Offer{Value: ask.Pattern.Value}})
+		case protocol.MethodApprovalsRemembered:
+			f.result(m.ID, protocol.Remembered{Answers: []protocol.RememberedAnswer{{ID: "dec-1"}}})
+		case protocol.MethodApprovalsForget:
+			if params[protocol.ApprovalsForget](f, m).ID == "dec-1" {
+				f.result(m.ID, protocol.Empty{})
+				return
+			}
+			f.fail(m.ID, protocol.Errorf(protocol.CodeUnknownApproval, "nothing is remembered"))
 		case protocol.MethodSessionsList:
 			f.result(m.ID, protocol.SessionsList{Sessions: []protocol.SessionInfo{{ID: "s"}}})
 		}
@@ -346,6 +367,20 @@ func TestApprover(t *testing.T) {
 	}
 	if one, err := p.Show(ctx, "r1"); err != nil || one.Description != "d" {
 		t.Errorf("got %+v, %v", one, err)
+	}
+	ask := protocol.ApprovalsPreview{ID: "r1", Args: json.RawMessage(`{"a":1}`), Pattern: &approval.Pattern{Kind: approval.ArgvPrefix, Value: "go test"}}
+	if shown, err := p.Preview(ctx, ask); err != nil || shown.Pattern.Value != "go test" || string(shown.Approval.Args) != `{"a":1}` {
+		t.Errorf("got %+v, %v", shown, err)
+	}
+	if list, err := p.Remembered(ctx); err != nil || len(list) != 1 || list[0].ID != "dec-1" {
+		t.Errorf("got %+v, %v", list, err)
+	}
+	var e *protocol.Error
+	if err := p.Forget(ctx, "dec-1"); err != nil {
+		t.Error(err)
+	}
+	if err := p.Forget(ctx, "dec-2"); !errors.As(err, &e) || e.Code != protocol.CodeUnknownApproval {
+		t.Errorf("got %v", err)
 	}
 	if st, err := p.Status(ctx); err != nil || st.Version != "v" {
 		t.Errorf("got %+v, %v", st, err)

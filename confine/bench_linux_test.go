@@ -2,8 +2,10 @@ package confine_test
 
 import (
 	"context"
+	"net/netip"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/confinetest"
@@ -60,6 +62,57 @@ func BenchmarkFreshSandbox(b *testing.B) {
 		}
 		box.Close()
 	}
+}
+
+// BenchmarkFreshSandboxWithHosts has an allow-list of hosts, and is ready to carry
+// programs that know no proxy.
+func BenchmarkFreshSandboxWithHosts(b *testing.B) {
+	c, box := benchSandbox(b)
+	defer c.Close()
+	box.Close()
+	p := benchProfile(b)
+	p.Network = sandboxprofile.Network{Mode: sandboxprofile.NetworkProxied, Allow: [][]string{{"a.example.org", "b.example.org:7000"}}}
+	carry := confine.Addresses{
+		Local:     []netip.Prefix{netip.MustParsePrefix("198.18.0.0/15")},
+		Listen:    []netip.AddrPort{netip.MustParseAddrPort("[::]:53"), netip.MustParseAddrPort("[::]:80"), netip.MustParseAddrPort("[::]:443"), netip.MustParseAddrPort("198.18.0.2:7000")},
+		Datagrams: netip.MustParseAddrPort("127.0.0.1:53"),
+	}
+	var first, again time.Duration
+	for b.Loop() {
+		box, err := c.Prepare(context.Background(), p)
+		if err != nil {
+			b.Fatal(err)
+		}
+		l, err := box.(confine.Proxied).Egress()
+		if err != nil {
+			b.Fatal(err)
+		}
+		start := time.Now()
+		in, err := box.(confine.Proxied).Carry(carry)
+		if err != nil {
+			b.Fatal(err)
+		}
+		first += time.Since(start)
+		start = time.Now()
+		second, err := box.(confine.Proxied).Carry(carry)
+		if err != nil {
+			b.Fatal(err)
+		}
+		again += time.Since(start)
+		if _, err := box.Run(context.Background(), trueAction, confine.Stdio{}); err != nil {
+			b.Fatal(err)
+		}
+		l.Close()
+		for _, x := range []confine.Carried{in, second} {
+			x.Datagrams.Close()
+			for _, s := range x.Streams {
+				s.Close()
+			}
+		}
+		box.Close()
+	}
+	b.ReportMetric(float64(first.Microseconds())/float64(b.N), "µs/carry")
+	b.ReportMetric(float64(again.Microseconds())/float64(b.N), "µs/carry-again")
 }
 
 func benchSandbox(b *testing.B) (*confine.Bwrap, confine.Sandbox) {

@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/sandgate/sandgate/confine/initbin"
 	"github.com/sandgate/sandgate/confine/wire"
+	"github.com/sandgate/sandgate/internal/memfile"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/sandboxprofile/bwrap"
 	"github.com/sandgate/sandgate/sandboxprofile/landlock"
@@ -35,6 +35,9 @@ type Bwrap struct {
 	init  *os.File // sealed memfd
 	abi   landlock.Version
 	spawn *spawner
+	guard *Guard
+	// cgroups is nil where no cgroup v2 directory is delegated to us.
+	cgroups *cgroupTree
 
 	mu      sync.Mutex
 	filters map[string][]byte // compiled seccomp programs by lifted groups
@@ -52,15 +55,15 @@ func NewBwrap(path string) (*Bwrap, error) {
 	if err != nil {
 		return nil, err
 	}
-	program, err := initbin.Program()
-	if err != nil {
-		return nil, &Unenforceable{Part: "the sandbox's first process", Reason: err.Error(), Hint: "run `make build`"}
-	}
-	fd, err := sealedFile("sandgate-init", program, unix.MFD_EXEC)
+	fd, err := initFile()
 	if err != nil {
 		return nil, err
 	}
-	return &Bwrap{path: path, init: fd, abi: abi, spawn: newSpawner(), filters: map[string][]byte{}}, nil
+	cgroups, err := ownCgroups()
+	if err != nil {
+		cgroups = nil // init counts instead; doctor says why
+	}
+	return &Bwrap{path: path, init: fd, abi: abi, spawn: newSpawner(), cgroups: cgroups, guard: NewGuard(nil), filters: map[string][]byte{}}, nil
 }
 
 // Name implements Confiner.
@@ -69,57 +72,129 @@ func (b *Bwrap) Name() string { return "bwrap" }
 // Close ends every sandbox that is left.
 func (b *Bwrap) Close() error {
 	b.spawn.close()
+	_ = b.cgroups.close() // another of us may use the directory; the next start sweeps what is left
 	return b.init.Close()
 }
 
+// Use makes g the guard of every sandbox that is built from now on.
+func (b *Bwrap) Use(g *Guard) { b.guard = g }
+
 // Prepare implements Confiner.
 func (b *Bwrap) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox, error) {
-	facts, err := look(p)
+	seen, err := b.guard.look(p)
 	if err != nil {
 		return nil, err
 	}
-	return b.build(ctx, p, facts)
+	return b.build(ctx, p, seen)
+}
+
+// A look is what a survey saw.
+type look struct {
+	facts sandboxprofile.Facts
+	found []sighting
+	key   string // of the profile
 }
 
 // look refuses what no sandbox of this backend can keep, and surveys the host.
-func look(p sandboxprofile.Profile) (facts sandboxprofile.Facts, err error) {
-	if err := p.Validate(); err != nil {
-		return facts, unenforceable("the profile", err)
+func (g *Guard) look(p sandboxprofile.Profile) (look, error) {
+	study := g.studies.Of(p)
+	if study.invalid != nil {
+		return look{}, unenforceable("the profile", study.invalid)
 	}
-	if facts, err = survey(p); err != nil {
-		return facts, err
+	facts, found, err := g.before(p)
+	if err != nil {
+		return look{}, err
 	}
-	return facts, refuseLinks(facts)
+	facts.Proc = study.proc
+	return look{facts, found, study.key}, refuseLinks(facts)
 }
 
-// build makes a sandbox for p on the host that facts describes. While bubblewrap
+// tellingProc lists the files of /proc that no namespace keeps from telling of the
+// user: the names of the keys that the user holds outside, and how many
+// (keyrings(7)). What is in them is kept by the system call filter.
+func tellingProc() []string {
+	return slices.DeleteFunc([]string{"/proc/keys", "/proc/key-users"}, func(path string) bool {
+		_, err := os.Lstat(path)
+		return err != nil // a kernel without keyrings
+	})
+}
+
+// build makes a sandbox for p on the host that was seen. While bubblewrap
 // builds the mounts, the rules that init will lay on itself are compiled: each
 // takes some milliseconds.
-func (b *Bwrap) build(ctx context.Context, p sandboxprofile.Profile, facts sandboxprofile.Facts) (*bwrapSandbox, error) {
-	args, err := bwrap.Compile(p, facts)
+func (b *Bwrap) build(ctx context.Context, p sandboxprofile.Profile, seen look) (*bwrapSandbox, error) {
+	args, err := bwrap.Compile(p, seen.facts)
 	if err != nil {
 		return nil, unenforceable("the mounts", err)
 	}
 	expected, err := expectMounts(p, args)
+	if err == nil {
+		err = compareWith(seen.found, expected)
+	}
 	if err != nil {
 		return nil, err
 	}
-	s, err := b.launch(p, args)
+	user, err := owner(p)
 	if err != nil {
 		return nil, err
 	}
-	s.facts = facts
-	setup, err := b.restrictions(p, facts)
+	w, err := b.guard.newWard(p, seen.found, expected)
+	if err != nil {
+		return nil, err
+	}
+	covers, watched := coversOf(p, seen.facts), newWatch(p, expected, uidOf(user))
+	s, err := b.launch(p, args, trustOf(ctx), user)
+	if err != nil {
+		b.guard.release(w)
+		return nil, err
+	}
+	s.facts, s.covers, s.guard, s.ward, s.warnings = seen.facts, covers, b.guard, w, warningsOf(seen.found)
+	setup, err := b.restrictions(p, seen.facts)
 	setup.Mounts = expected
 	if err == nil {
 		err = s.setUp(ctx, setup)
 	}
-	if err != nil {
+	if err == nil && setup.Exposes {
+		err = s.knowNetwork(ctx)
+	}
+	if err == nil && !s.covered(seen.facts) {
+		err = errors.New("confine: a file that has to be covered was replaced while the sandbox was built")
+	}
+	if err := s.clearStubs(watched, err); err != nil {
 		s.Close()
 		return nil, err
 	}
-	s.enforced = b.enforced(p)
+	s.enforced = b.enforced(p, user)
 	return s, nil
+}
+
+// clearStubs removes what bubblewrap has made in the user's trees, after a build that
+// failed with err if that is not nil.
+func (s *bwrapSandbox) clearStubs(w watch, err error) error {
+	if err == nil && w.quiet() {
+		return nil
+	}
+	if err != nil {
+		s.Close() // before we look: no more can come
+	}
+	doubtful, sweepErr := w.removeStubs(s.profile)
+	left := leftBehind(doubtful)
+	switch {
+	case left == "":
+	case err == nil:
+		s.warnings = append(s.warnings, left)
+	default:
+		err = fmt.Errorf("%w; %s", err, left)
+	}
+	return errors.Join(err, sweepErr)
+}
+
+// uidOf is who a program runs as that is started with c.
+func uidOf(c *syscall.Credential) uint32 {
+	if c == nil {
+		return uint32(os.Geteuid())
+	}
+	return c.Uid
 }
 
 // restrictions compiles what init lays on itself.
@@ -132,11 +207,13 @@ func (b *Bwrap) restrictions(p sandboxprofile.Profile, facts sandboxprofile.Fact
 	if err != nil {
 		return wire.Setup{}, unenforceable("the system call filter", err)
 	}
-	setup := wire.Setup{Landlock: ruleset(rules, b.abi), Seccomp: filter, Unshared: unshared(p)}
+	setup := wire.Setup{Landlock: ruleset(rules, b.abi), Seccomp: filter, Unshared: unshared(p), Tmpfs: slices.Concat(p.Scratch, []string{"/dev/shm"})}
 	if p.Network.Mode == sandboxprofile.NetworkProxied {
 		setup.EgressPort = EgressPort
+		setup.Unbound = unboundFor(p.Network)
 	}
-	return setup, nil
+	setup.Exposes = len(p.Network.Expose) > 0
+	return setup, checkExposed(p.Network)
 }
 
 // unshared are the scratch directories that do not outlive a call. A start-up
@@ -175,34 +252,43 @@ func (b *Bwrap) filter(lift []string) ([]byte, error) {
 // through a descriptor: a long list would not fit (E2BIG), and argv is readable
 // by every user of the machine. The environment is empty: whatever bubblewrap
 // has in its own is readable inside as /proc/1/environ.
-func (b *Bwrap) launch(p sandboxprofile.Profile, args []string) (*bwrapSandbox, error) {
-	argsFile, err := sealedFile("bwrap-args", []byte(strings.Join(args, "\x00")+"\x00"), 0)
+func (b *Bwrap) launch(p sandboxprofile.Profile, args []string, trust []byte, user *syscall.Credential) (*bwrapSandbox, error) {
+	argsFile, err := memfile.New("bwrap-args", strings.NewReader(strings.Join(args, "\x00")+"\x00"))
 	if err != nil {
 		return nil, err
 	}
 	defer argsFile.Close()
+	own, err := nameFiles(args)
+	if err == nil && len(p.Network.Terminated) > 0 {
+		own, err = withTrust(own, trust)
+	}
+	defer func() { closeFiles(own) }()
+	if err != nil {
+		return nil, err
+	}
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, err
 	}
 	defer theirs.Close()
 
-	s := &bwrapSandbox{profile: p, conn: ours, frames: make(chan received), closed: make(chan struct{}), said: &said{max: 8 << 10}}
+	s := &bwrapSandbox{trust: trust, profile: p, conn: ours, frames: make(chan received), closed: make(chan struct{}), said: &said{max: 8 << 10}, sockets: newSockets(p.Network)}
 	s.cmd = &exec.Cmd{
 		Path:       b.path,
 		Args:       []string{"bwrap", "--args", "5", "--", "/proc/self/fd/4"},
 		Env:        []string{},
 		Dir:        "/",
 		Stderr:     s.said,
-		ExtraFiles: []*os.File{theirs, b.init, argsFile}, // 3, 4, 5
+		ExtraFiles: append([]*os.File{theirs, b.init, argsFile}, own...), // 3, 4, 5, and from bwrap.NameFileFD on
 		SysProcAttr: &syscall.SysProcAttr{
-			Pdeathsig: syscall.SIGKILL,
+			Pdeathsig:  syscall.SIGKILL,
+			Credential: user,
 		},
 		// Processes that outlive bubblewrap hold its standard error open; Wait
 		// must not wait for them.
 		WaitDelay: time.Second,
 	}
-	if err := b.spawn.start(s.cmd); err != nil {
+	if err := b.startIn(s); err != nil {
 		ours.Close()
 		return nil, fmt.Errorf("confine: start %s: %w", b.path, err)
 	}
@@ -210,20 +296,71 @@ func (b *Bwrap) launch(p sandboxprofile.Profile, args []string) (*bwrapSandbox, 
 	return s, nil
 }
 
-func (b *Bwrap) enforced(p sandboxprofile.Profile) Enforced {
+// withTrust adds what the sandbox's sandboxprofile.TrustBundle will hold.
+func withTrust(own []*os.File, bundle []byte) ([]*os.File, error) {
+	if len(bundle) == 0 {
+		return own, &Unenforceable{Part: "TLS that ends at the egress proxy", Reason: "there are no certificates for programs to trust"}
+	}
+	f, err := memfile.New("trust", bytes.NewReader(bundle))
+	if err != nil {
+		return own, err
+	}
+	return append(own, f), nil
+}
+
+// startIn starts the sandbox's bubblewrap, in a cgroup of its own where we may make
+// one: not a moment of it is outside.
+func (b *Bwrap) startIn(s *bwrapSandbox) error {
+	group, err := b.cgroups.create()
+	if err != nil {
+		return err
+	}
+	if group != nil {
+		dir, err := group.open()
+		if err != nil {
+			group.remove()
+			return err
+		}
+		defer dir.Close()
+		s.cmd.SysProcAttr.UseCgroupFD, s.cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
+	}
+	if err := b.spawn.start(s.cmd); err != nil {
+		group.remove()
+		return err
+	}
+	s.group = group
+	return nil
+}
+
+// cgroupHolds says what does with one.
+const cgroupHolds = "wall time and output by the supervisor; file size and descriptors by setrlimit; memory and processes by a cgroup of its own; CPU per process by setrlimit, and together counted by init"
+
+// rlimitsHold says what bounds a call without a cgroup.
+const rlimitsHold = "wall time and output by the supervisor; file size and descriptors by setrlimit; CPU, memory and processes per process by setrlimit, and together counted by init"
+
+func (b *Bwrap) enforced(p sandboxprofile.Profile, user *syscall.Credential) Enforced {
 	e := Enforced{
 		Backend:     "bwrap",
 		Files:       fmt.Sprintf("mount namespace (bubblewrap) and Landlock ABI %d", b.abi.ABI),
 		Network:     "network namespace with loopback only",
 		SystemCalls: "seccomp filter",
 		Processes:   "pid namespace, killed as a whole when the call ends",
-		Limits:      "wall time and output by the supervisor; CPU, memory, file size and descriptors per process by setrlimit; processes by setrlimit, and counted by init",
+		Limits:      rlimitsHold,
+	}
+	if b.cgroups != nil {
+		e.Limits = cgroupHolds
+	}
+	if user != nil {
+		e.Processes += fmt.Sprintf("; as uid %d, the owner of what may be written", user.Uid)
 	}
 	switch p.Network.Mode {
 	case sandboxprofile.NetworkHost:
 		e.Network = "" // nothing does
 	case sandboxprofile.NetworkProxied:
 		e.Network = "network namespace whose one exit is the egress proxy"
+	}
+	if len(p.Network.Expose) > 0 {
+		e.Network += "; its exposed ports are entered through sockets that its init makes and the supervisor connects"
 	}
 	return e
 }
@@ -244,33 +381,6 @@ func ruleset(rules []landlock.Rule, abi landlock.Version) wire.Landlock {
 
 // landlockScopes is abstract Unix sockets and signals, LANDLOCK_SCOPE_*.
 const landlockScopes = 1<<0 | 1<<1
-
-// sealedFile returns an unnamed file that nobody can change any more
-// (memfd_create(2)), close-on-exec.
-func sealedFile(name string, content []byte, flags int) (*os.File, error) {
-	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|flags)
-	if errors.Is(err, unix.EINVAL) { // a kernel before 6.3 does not know MFD_EXEC
-		fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("confine: memfd_create: %w", err)
-	}
-	f := os.NewFile(uintptr(fd), name)
-	if _, err := f.Write(content); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("confine: fill %s: %w", name, err)
-	}
-	if _, err := f.Seek(0, 0); err != nil {
-		f.Close()
-		return nil, err
-	}
-	const seals = unix.F_SEAL_WRITE | unix.F_SEAL_GROW | unix.F_SEAL_SHRINK | unix.F_SEAL_SEAL
-	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("confine: seal %s: %w", name, err)
-	}
-	return f, nil
-}
 
 // socketPair returns the confiner's end and the file that becomes init's.
 func socketPair() (*net.UnixConn, *os.File, error) {

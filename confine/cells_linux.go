@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"bytes"
 	"context"
 	"maps"
 	"net"
@@ -53,24 +54,27 @@ func (c *Cells) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox,
 	if p.Fresh {
 		return c.inner.Prepare(ctx, p)
 	}
-	facts, err := look(p)
+	seen, err := c.inner.guard.look(p)
 	if err != nil {
 		return nil, err
 	}
-	key := p.Key()
+	key := seen.key
 	for {
 		box := c.take(key)
 		if box == nil {
 			break
 		}
 		// The survey is made anew for each call: a file that has appeared and must
-		// be hidden, or a repository with hooks, is not covered by the old mounts.
-		if sameFacts(box.facts, facts) {
+		// be hidden, or a repository with hooks, is not covered by the old mounts,
+		// and neither is another file that has taken the name of one that was.
+		if sameFacts(box.facts, seen.facts) && bytes.Equal(box.trust, trustOf(ctx)) && box.covered(seen.facts) && box.ward.intact() {
+			box.ward.refresh(seen.found)
+			box.warnings = warningsOf(seen.found)
 			return &lease{cells: c, key: key, box: box, profile: p}, nil
 		}
 		box.Close()
 	}
-	box, err := c.inner.build(ctx, p, facts)
+	box, err := c.inner.build(ctx, p, seen)
 	if err != nil {
 		return nil, err
 	}
@@ -158,8 +162,17 @@ func (l *lease) Run(ctx context.Context, a sandboxprofile.Action, s Stdio) (Resu
 	return l.box.run(ctx, l.profile, a, s)
 }
 
+// Warnings implements Warned.
+func (l *lease) Warnings() []string { return l.box.warnings }
+
 // Egress implements Proxied.
 func (l *lease) Egress() (net.Listener, error) { return l.box.Egress() }
+
+// Entrance implements Exposed.
+func (l *lease) Entrance() (Entrance, error) { return l.box.Entrance() }
+
+// Carry implements Proxied.
+func (l *lease) Carry(a Addresses) (Carried, error) { return l.box.Carry(a) }
 
 // Enforced implements Sandbox.
 func (l *lease) Enforced() Enforced { return l.box.enforced }

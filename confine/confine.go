@@ -12,14 +12,23 @@ import (
 	"context"
 	"io"
 	"net"
+	"net/netip"
+	"os"
 	"time"
 
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/sandboxprofile/bwrap"
 )
+
+// NoBackend is the name of what runs tools without an operating-system sandbox.
+const NoBackend = "none"
+
+// UnconfinedWarning is for every result that came about so.
+const UnconfinedWarning = "sandbox.require_os_sandbox is false and no sandbox works here: tools run with this user's rights, which is for development only"
 
 // A Confiner prepares sandboxes that can do no more than a profile allows.
 type Confiner interface {
-	// Name is the backend's name: "bwrap".
+	// Name is the backend's name: "bwrap", "landlock", or "none".
 	Name() string
 	// Prepare builds a sandbox for p and runs nothing of a caller's in it yet.
 	// It fails with an *Unenforceable if this host cannot keep every part of p.
@@ -39,25 +48,82 @@ type Sandbox interface {
 	Close() error
 }
 
+// A Warned sandbox knows of things on this host that it does not keep.
+type Warned interface {
+	Sandbox
+	// Warnings are sentences for people.
+	Warnings() []string
+}
+
+// Hostname is what a sandbox with a network of its own is called inside.
+const Hostname = bwrap.Hostname
+
 // EgressPort is the port on a sandbox's own loopback where its egress proxy
 // answers, if its profile has NetworkProxied. It is 3128, as proxies have it.
 const EgressPort = 3128
 
-// A Proxied sandbox has one way out, the listening socket that Egress gives.
-// Whoever accepts there decides what may be reached; nobody does, unless Egress
-// is called.
+// A Proxied sandbox has no way out but sockets that were made inside, and are
+// accepted on outside. Whoever does decides what may be reached; nobody does, unless
+// Egress or Carry is called.
 type Proxied interface {
 	Sandbox
 	// Egress gives a listener of its own for each caller. Closing it leaves the
 	// sandbox's socket open.
 	Egress() (net.Listener, error)
+	// Carry makes the sandbox take addresses for its own, and gives what is connected
+	// and sent to them. Later calls want the same addresses. Its error is an
+	// *Unenforceable where this host does not let us; Egress works without it.
+	Carry(Addresses) (Carried, error)
 }
+
+// Addresses are what a sandbox is to take for its own.
+type Addresses struct {
+	// Local are addresses; the first of a prefix is the sandbox's end of connections
+	// to one of them.
+	Local []netip.Prefix
+	// Listen is for TCP. An unspecified address is every one.
+	Listen []netip.AddrPort
+	// Datagrams is for UDP.
+	Datagrams netip.AddrPort
+}
+
+// Carried are the sockets at Addresses. Closing one leaves the sandbox's own open.
+type Carried struct {
+	Streams   []net.Listener
+	Datagrams net.PacketConn
+}
+
+// An Exposed sandbox can be entered at the ports that its profile exposes.
+type Exposed interface {
+	Sandbox
+	// Entrance gives what connects to one of those ports, on the sandbox's own
+	// loopback and nowhere else. Its error is an *Unenforceable.
+	Entrance() (Entrance, error)
+}
+
+// An Entrance connects to a port inside of a sandbox. What it gives is a
+// *net.TCPConn. It is of use while something runs there.
+type Entrance func(ctx context.Context, port uint16) (net.Conn, error)
 
 // Stdio connects a program's standard streams. A nil Stdin is empty, a nil
 // writer discards. Writers are called from one goroutine each.
 type Stdio struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
+	// Beyond is how many bytes more than its output limit the program may write, and
+	// the writers are given, before it is killed for it. Zero kills it at the limit.
+	Beyond int64
+	// Files are what the program inherits as descriptors 3, 4, ...: at most 16. Run
+	// closes them.
+	Files []*os.File
+}
+
+// outputBound is how many bytes a program may write before it is killed.
+func (s Stdio) outputBound(l sandboxprofile.Limits) int64 {
+	if l.Output > sandboxprofile.Unlimited-s.Beyond {
+		return sandboxprofile.Unlimited
+	}
+	return l.Output + s.Beyond
 }
 
 // Cause is why an action ended.
@@ -68,8 +134,14 @@ const (
 	TimedOut    Cause = "timed_out"    // its wall time was used up
 	Cancelled   Cause = "cancelled"    // the context ended
 	OutputLimit Cause = "output_limit" // it wrote more than its output limit and was killed
-	PidsLimit   Cause = "pids_limit"   // it had more processes than its limit and was killed
-	NotStarted  Cause = "not_started"  // execve failed; Errno says how
+	PidsLimit   Cause = "pids_limit"   // it had more processes and threads than its limit and was killed
+	MemoryLimit Cause = "memory_limit" // its processes together used more memory than their limit and were killed
+	CPULimit    Cause = "cpu_limit"    // its processes together used up their processor time and were killed
+	// FileSizeLimit is a program that SIGXFSZ ended (setrlimit(2), RLIMIT_FSIZE).
+	FileSizeLimit Cause = "file_size_limit"
+	// ScratchLimit: its private directories held more than their limit and it was killed.
+	ScratchLimit Cause = "scratch_limit"
+	NotStarted   Cause = "not_started" // execve failed; Errno says how
 )
 
 // A Result is what one action did.
@@ -83,10 +155,9 @@ type Result struct {
 	Stdout    int64 // bytes written by the program
 	Stderr    int64
 	Truncated bool // some output was dropped at the output limit
-	// Appeared lists files that match a protected pattern and that the action
-	// made. They could not be covered, since they were not there; they are covered
-	// from the next action on.
-	Appeared []string
+	// Planted is what the action left where a program of the user's would run or
+	// follow it, and what became of that.
+	Planted []Planted
 	// File is the result of a file operation.
 	File *FileResult
 }

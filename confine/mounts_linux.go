@@ -3,6 +3,7 @@ package confine
 import (
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -15,50 +16,118 @@ import (
 // bubblewrap finds what it mounts, and where, by path. Inside a writable tree a
 // path is not ours: another call of the same session can exchange a directory for
 // a link between the survey and the mount, and have something else mounted, or
-// have the mount land elsewhere. So the identity of each such file is taken here,
-// following no link, and init compares it with what has come of it.
+// have the mount land elsewhere. So the identity of each such file, and of the
+// directory that it is in, is taken here, following no link, and init compares it
+// with what has come of it.
 
 // expectMounts gives what init has to find for args, bubblewrap's arguments.
 func expectMounts(p sandboxprofile.Profile, args []string) ([]wire.Mount, error) {
 	var mounts []wire.Mount
-	for i := 0; i < len(args); i++ {
-		var m wire.Mount
-		switch args[i] {
-		case "--bind", "--ro-bind":
-			m = wire.Mount{Path: args[i+2], Kind: wire.MountBind, ReadOnly: args[i] == "--ro-bind"}
-			if args[i+1] != args[i+2] {
-				m.Kind = wire.MountNull
-			}
-			i += 2
-		case "--tmpfs":
-			m = wire.Mount{Path: args[i+1], Kind: wire.MountTmpfs}
-			i++
-		default:
-			continue
-		}
+	all := mountsOf(args)
+	for _, m := range all {
 		root := writableAround(p, m.Path)
-		if root == "" {
+		if root == "" || sandboxprofile.Contains("/proc", m.Path) || sandboxprofile.Contains("/dev", m.Path) {
 			continue // nobody in a sandbox can change what the path leads to
 		}
-		st, err := statBelow(root, m.Path)
-		if errors.Is(err, unix.ENOENT) && m.Kind == wire.MountTmpfs {
-			continue // the sandbox's own, over nothing
+		around := mountAround(all, m.Path)
+		if around.Kind == wire.MountTmpfs {
+			m.Around = around.Path
+		}
+		var err error
+		m.Dir, m.File, err = locate(root, m.Path)
+		if errors.Is(err, unix.ENOENT) && m.Kind == wire.MountTmpfs && around.Kind != wire.MountBind {
+			continue // the sandbox's own, in what is its own
 		}
 		if err != nil {
 			return nil, fmt.Errorf("confine: %q changed while the sandbox was built: %w", m.Path, err)
 		}
-		m.Dev, m.Ino = st.Dev, st.Ino
 		mounts = append(mounts, m)
 	}
-	return mounts, nil
+	return mounts, distinct(mounts)
+}
+
+// mountsOf reads the mounts out of bubblewrap's arguments.
+func mountsOf(args []string) []wire.Mount {
+	var mounts []wire.Mount
+	for i := 0; i < len(args); i++ {
+		switch args[i] {
+		case "--bind", "--ro-bind":
+			m := wire.Mount{Path: args[i+2], Kind: wire.MountBind, ReadOnly: args[i] == "--ro-bind"}
+			if args[i+1] != args[i+2] {
+				m.Kind = wire.MountNull
+			}
+			mounts = append(mounts, m)
+			i += 2
+		case "--tmpfs":
+			mounts = append(mounts, wire.Mount{Path: args[i+1], Kind: wire.MountTmpfs})
+			i++
+		}
+	}
+	return mounts
+}
+
+// compareWith fails if a cover would lie in another directory than the survey found
+// its name in. What that directory was moved to would be seen, and not covered.
+func compareWith(found []sighting, mounts []wire.Mount) error {
+	dirs := map[string]ident{}
+	for _, f := range found {
+		if f.class == mask {
+			dirs[f.Path] = f.dir
+		}
+	}
+	for _, m := range mounts {
+		was, ok := dirs[m.Path]
+		if now := (ident{m.Dir.Dev, m.Dir.Ino}); ok && now != was {
+			return fmt.Errorf("confine: %q changed while the sandbox was built: it lies in another directory than a moment ago", m.Path)
+		}
+	}
+	return nil
+}
+
+// mountAround is the mount in which name has its mount point, the zero value if that
+// is the sandbox's empty root. What is granted below a denied directory, for one, is
+// mounted in the tmpfs over that.
+func mountAround(mounts []wire.Mount, name string) wire.Mount {
+	var around wire.Mount
+	for _, m := range mounts {
+		if m.Path != name && sandboxprofile.Contains(m.Path, name) && len(m.Path) > len(around.Path) {
+			around = m
+		}
+	}
+	return around
+}
+
+// distinct fails if two paths were found to be one: a directory that was moved
+// from the first name to the second while we looked would be covered twice, and
+// what it was exchanged with not at all.
+func distinct(mounts []wire.Mount) error {
+	type place struct {
+		dir  wire.FileID
+		name string
+	}
+	seen := map[place]string{}
+	for _, m := range mounts {
+		at := place{m.Dir, path.Base(m.Path)}
+		if other, ok := seen[at]; ok && other != m.Path {
+			return fmt.Errorf("confine: %q changed while the sandbox was built: it was %q a moment ago", m.Path, other)
+		}
+		seen[at] = m.Path
+	}
+	return nil
 }
 
 // writableAround is the outermost writable path of p that has name strictly
 // below it, "" if there is none. What lies above is not the tools' to change.
 func writableAround(p sandboxprofile.Profile, name string) string {
+	return outermost(p, name, sandboxprofile.Write)
+}
+
+// outermost is the outermost path of p with one of the rights that has name
+// strictly below it, "" if there is none.
+func outermost(p sandboxprofile.Profile, name string, r sandboxprofile.Rights) string {
 	var roots []string
 	for path, rights := range p.Paths {
-		if rights&sandboxprofile.Write != 0 && path != name && sandboxprofile.Contains(path, name) {
+		if rights&r != 0 && path != name && sandboxprofile.Contains(path, name) {
 			roots = append(roots, path)
 		}
 	}
@@ -68,21 +137,75 @@ func writableAround(p sandboxprofile.Profile, name string) string {
 	return slices.MinFunc(roots, func(a, b string) int { return len(a) - len(b) })
 }
 
-// statBelow looks at name, following no link in any component below root.
-func statBelow(root, name string) (unix.Stat_t, error) {
-	var st unix.Stat_t
-	at, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+// locate gives the identity of the file name and of its directory, following no
+// link in any component below root.
+func locate(root, name string) (dir, file wire.FileID, err error) {
+	at, parent, err := openParent(root, name)
 	if err != nil {
-		return st, err
+		return dir, file, err
 	}
 	defer unix.Close(at)
-	rel := strings.TrimPrefix(strings.TrimPrefix(name, root), "/")
-	fd, err := unix.Openat2(at, rel, &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH,
-	})
-	if err != nil {
-		return st, err
+	defer unix.Close(parent)
+	if dir, err = identify(parent, ""); err != nil {
+		return dir, file, err
 	}
-	defer unix.Close(fd)
-	return st, unix.Fstat(fd, &st)
+	file, err = identify(parent, path.Base(name))
+	return dir, file, err
+}
+
+// identify looks at name in a directory, or at the directory itself for "".
+func identify(dir int, name string) (wire.FileID, error) {
+	var st unix.Stat_t
+	if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH); err != nil {
+		return wire.FileID{}, err
+	}
+	return wire.FileID{Dev: st.Dev, Ino: st.Ino}, nil
+}
+
+// openParent opens root and the directory of name, which lies below it.
+func openParent(root, name string) (at, parent int, err error) {
+	at, err = unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, -1, err
+	}
+	parent, err = openBelow(at, strings.TrimPrefix(strings.TrimPrefix(path.Dir(name), root), "/"))
+	if err != nil {
+		unix.Close(at)
+		return -1, -1, err
+	}
+	return at, parent, nil
+}
+
+// openBelow opens a directory that lies below at, or at itself for "".
+func openBelow(at int, rel string) (int, error) {
+	if rel == "" {
+		rel = "."
+	}
+	return unix.Openat2(at, rel, &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH,
+	})
+}
+
+// A cover is a file that a mount hides or keeps from being written, as it was when
+// the mount was made.
+type cover struct {
+	path      string
+	dir, file wire.FileID
+}
+
+// coversOf gives the covers of a sandbox for p on the host that f describes. The
+// mount is bound to the file and not to its name: when another file takes the name,
+// as an editor does that saves by renaming, the kernel takes the mount away
+// (rename(2) over a mount point of another namespace), and that file lies open.
+func coversOf(p sandboxprofile.Profile, f sandboxprofile.Facts) []cover {
+	covers := make([]cover, 0, len(f.Masks))
+	for _, m := range f.Masks {
+		c := cover{path: m.Path}
+		if root := outermost(p, m.Path, sandboxprofile.Read|sandboxprofile.Write|sandboxprofile.Execute); root != "" {
+			c.dir, c.file, _ = locate(root, m.Path) // one that cannot be found is equal to no other that can
+		}
+		covers = append(covers, c)
+	}
+	return covers
 }

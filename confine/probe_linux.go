@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -59,11 +57,16 @@ func probeBwrap(path string) Finding {
 }
 
 func probeInit() Finding {
-	program, err := initbin.Program()
+	program, err := initbin.Open()
 	if err != nil {
-		err = &Unenforceable{Reason: err.Error(), Hint: "build with `make build`"}
+		return finding("sandbox init", "", true, &Unenforceable{Reason: err.Error(), Hint: "build with `make build`"})
 	}
-	return finding("sandbox init", fmt.Sprintf("embedded, %d bytes", len(program)), true, err)
+	defer program.Close()
+	info, err := program.Stat()
+	if err != nil {
+		return finding("sandbox init", "", true, err)
+	}
+	return finding("sandbox init", fmt.Sprintf("embedded, %d bytes", info.Size()), true, nil)
 }
 
 func probeLandlock() Finding {
@@ -102,7 +105,32 @@ func probeSandbox(ctx context.Context, path string) []Finding {
 	for _, act := range probeActs {
 		findings = append(findings, act.probe(ctx, box))
 	}
-	return findings
+	return append(findings, probeCarrying(ctx, b))
+}
+
+// probeCarrying tries what programs without proxy support need under an allow-list of
+// hosts. Without it they reach nothing, which is safe.
+func probeCarrying(ctx context.Context, b *Bwrap) Finding {
+	const name = "allow-list without a proxy"
+	p := probeProfile()
+	p.Network = sandboxprofile.Network{Mode: sandboxprofile.NetworkProxied, Allow: [][]string{{}}}
+	box, err := b.Prepare(ctx, p)
+	if err != nil {
+		return finding(name, "", false, err)
+	}
+	defer box.Close()
+	carried, err := box.(Proxied).Carry(Addresses{
+		Local:     []netip.Prefix{netip.MustParsePrefix("198.18.0.0/15")},
+		Listen:    []netip.AddrPort{netip.AddrPortFrom(netip.IPv6Unspecified(), 80)},
+		Datagrams: netip.MustParseAddrPort("127.0.0.1:53"),
+	})
+	carried.close()
+	f := finding(name, "programs that know no proxy reach the listed hosts too", false, err)
+	if f.Status != Held {
+		f.Detail = "only programs that use the proxy variables reach listed hosts: " + f.Detail
+		f.Remedy = "let sandgate own the networks that it makes: no container or security module that takes CAP_NET_ADMIN in a user namespace of one's own away"
+	}
+	return f
 }
 
 // probeProfile shows the programs of the system and nothing else.
@@ -157,36 +185,11 @@ func (a act) probe(ctx context.Context, box Sandbox) Finding {
 }
 
 // probeCgroups looks for a cgroup v2 directory of ours with the memory and pids
-// controllers. Without one, memory and processes are bounded by setrlimit.
+// controllers. Without one, init counts what a call uses.
 func probeCgroups() Finding {
-	const name = "cgroups"
-	remedy := "start sandgate from a systemd user unit with Delegate=yes; without it, limits hold per process and not for the whole call"
-	self, err := os.ReadFile("/proc/self/cgroup")
+	t, err := ownCgroups()
 	if err != nil {
-		return finding(name, "", false, err)
+		return finding("cgroups", "", false, err)
 	}
-	dir := ""
-	for _, line := range strings.Split(string(self), "\n") {
-		if path, ok := strings.CutPrefix(line, "0::"); ok {
-			dir = path
-		}
-	}
-	root := "/sys/fs/cgroup"
-	if _, err := os.Stat(root + "/cgroup.controllers"); err != nil {
-		root += "/unified"
-	}
-	b, err := os.ReadFile(filepath.Join(root, dir, "cgroup.controllers"))
-	if err != nil {
-		return finding(name, "", false, &Unenforceable{Reason: "no cgroup v2 tree is mounted", Hint: remedy})
-	}
-	have := strings.Fields(string(b))
-	for _, want := range []string{"memory", "pids"} {
-		if !slices.Contains(have, want) {
-			return finding(name, "", false, &Unenforceable{Reason: fmt.Sprintf("the %s controller is not available in %s (it has %q)", want, filepath.Join(root, dir), have), Hint: remedy})
-		}
-	}
-	if err := unix.Access(filepath.Join(root, dir), unix.W_OK); err != nil {
-		return finding(name, "", false, &Unenforceable{Reason: "this process may not make cgroups in " + filepath.Join(root, dir), Hint: remedy})
-	}
-	return finding(name, "memory and pids can be delegated", false, nil)
+	return finding("cgroups", "memory and pids are delegated in "+t.dir, false, t.close())
 }

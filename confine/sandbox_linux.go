@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -31,12 +32,25 @@ const (
 type bwrapSandbox struct {
 	profile  sandboxprofile.Profile
 	facts    sandboxprofile.Facts // of the host when it was built
+	covers   []cover
+	guard    *Guard
+	ward     *ward
+	group    *cgroup
+	warnings []string // of the host, when it was looked at last
+	trust    []byte   // what its sandboxprofile.TrustBundle holds, if it has one
 	enforced Enforced
 	cmd      *exec.Cmd
 	conn     *net.UnixConn
 	exit     *os.File // listening socket in the sandbox's network, if it is proxied
+	sockets  *sockets // of the sandbox's network, if its profile exposes ports
+	sending  sync.Mutex
+	inside   *inside // what else there is of the sandbox's network, if it is proxied
 	frames   chan received
 	said     *said // standard error of bubblewrap and of init
+
+	// others counts what the kernel counts against the limit of processes and is not
+	// of this sandbox; nil in a user namespace of its own.
+	others func() int64
 
 	running sync.Mutex // one action at a time
 	// spoiled is set when the sandbox is no longer as it was built: an action left
@@ -60,7 +74,7 @@ type fileReader struct {
 }
 
 func (r *fileReader) Read(p []byte) (int, error) {
-	oob := make([]byte, unix.CmsgSpace(4))
+	oob := make([]byte, unix.CmsgSpace(4*wire.MaxSockets))
 	n, oobn, _, _, err := r.conn.ReadMsgUnix(p, oob)
 	if oobn > 0 {
 		r.keep(oob[:oobn])
@@ -107,9 +121,14 @@ func (s *bwrapSandbox) receive() {
 	defer in.drop()
 	for {
 		f, err := wire.Decode(in)
+		r := received{f, err, in.take()}
+		if err == nil && f.Made != nil && s.sockets.deliver(r) {
+			continue
+		}
 		select {
-		case s.frames <- received{f, err, in.take()}:
+		case s.frames <- r:
 		case <-s.closed:
+			closeFiles(r.files)
 			return
 		}
 		if err != nil {
@@ -129,13 +148,11 @@ func (s *bwrapSandbox) setUp(ctx context.Context, setup wire.Setup) error {
 			return s.explain(r.err)
 		case r.frame.Failed != nil:
 			return &Unenforceable{Part: r.frame.Failed.Step, Reason: r.frame.Failed.Error, Hint: "run `sandgate doctor`"}
-		case r.frame.Ready == nil || (len(r.files) == 1) != (setup.EgressPort != 0):
+		case r.frame.Ready == nil || len(r.files) != socketsOf(setup):
 			closeFiles(r.files)
 			return errors.New("confine: the sandbox's init sent an unexpected frame")
 		}
-		if len(r.files) == 1 {
-			s.exit = r.files[0]
-		}
+		s.take(r.files)
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -158,12 +175,15 @@ func (s *bwrapSandbox) explain(err error) error {
 // Enforced implements Sandbox.
 func (s *bwrapSandbox) Enforced() Enforced { return s.enforced }
 
+// Warnings implements Warned.
+func (s *bwrapSandbox) Warnings() []string { return s.warnings }
+
 // Egress implements Proxied.
 func (s *bwrapSandbox) Egress() (net.Listener, error) {
 	if s.exit == nil {
 		return nil, errors.New("confine: the sandbox has no way out to listen on")
 	}
-	l, err := net.FileListener(s.exit)
+	l, err := listenerOf(s.exit)
 	if err != nil {
 		return nil, fmt.Errorf("confine: egress socket: %w", err)
 	}
@@ -180,51 +200,75 @@ func (s *bwrapSandbox) Run(ctx context.Context, a sandboxprofile.Action, std Std
 func (s *bwrapSandbox) run(ctx context.Context, p sandboxprofile.Profile, a sandboxprofile.Action, std Stdio) (Result, error) {
 	s.running.Lock()
 	defer s.running.Unlock()
-	r, err := s.perform(ctx, p, a, std)
+	r, err := s.watched(ctx, p, a, std)
 	if err != nil {
 		s.spoiled.Store(true)
 	}
 	return r, err
 }
 
+// watched does a and undoes what it planted. Actions that only read plant nothing.
+func (s *bwrapSandbox) watched(ctx context.Context, p sandboxprofile.Profile, a sandboxprofile.Action, std Stdio) (Result, error) {
+	if !changesFiles(a.Kind) {
+		return s.perform(ctx, p, a, std)
+	}
+	if err := s.guard.begin(ctx, s.ward); err != nil {
+		return Result{}, err
+	}
+	r, err := s.perform(ctx, p, a, std)
+	planted, settleErr := s.guard.settle(s.ward)
+	r.Planted = planted
+	return r, errors.Join(err, settleErr)
+}
+
+func changesFiles(k sandboxprofile.Kind) bool {
+	switch k {
+	case sandboxprofile.ReadFile, sandboxprofile.ListFiles, sandboxprofile.GlobFiles, sandboxprofile.GrepFiles:
+		return false
+	}
+	return true
+}
+
 func (s *bwrapSandbox) perform(ctx context.Context, profile sandboxprofile.Profile, a sandboxprofile.Action, std Stdio) (Result, error) {
 	if a.Kind != sandboxprofile.Exec {
-		return s.exchange(ctx, wire.Run{Action: a}, profile.Limits.Wall, nil, nil)
+		return s.exchange(ctx, wire.Run{Action: a}, profile.Limits, nil, nil)
 	}
 	if a.Exec == nil {
 		return Result{}, errors.New("confine: an exec action without a program")
 	}
 	program := *a.Exec
-	program.Env = permitted(profile.Env, program.Env)
+	program.Env = permitted(profile.Env, program)
+	if program.Stdin != nil {
+		std.Stdin, program.Stdin = bytes.NewReader(program.Stdin), nil
+	}
+	program.Secrets = nil // the caller has them in std.Files and Env; where they lie is not the sandbox's business
 	a.Exec = &program
 
 	over := make(chan struct{}, 1)
-	p, err := newPlumbing(std, profile.Limits.Output, over)
+	p, err := newPlumbing(std, program.Terminal != nil, std.outputBound(profile.Limits), over)
 	if err != nil {
 		return Result{}, err
 	}
 	defer p.close()
-	res, err := s.exchange(ctx, wire.Run{Action: a, Limits: rlimits(profile.Limits)}, profile.Limits.Wall, p, over)
+	res, err := s.exchange(ctx, wire.Run{Action: a, Limits: s.rlimits(profile.Limits), Totals: totals(profile.Limits)}, profile.Limits, p, over)
 	if err == nil {
 		p.wait() // every writer is dead: the readers reach end of file
 	}
 	res.Stdout, res.Stderr, res.Truncated = p.counts()
-	if err != nil {
-		return res, err
-	}
-	now, err := survey(profile)
-	res.Appeared = appeared(s.facts, now)
 	return res, err
 }
 
 // exchange sends one action and waits for its end, signalling it when its time,
 // its output or its caller's patience is used up.
-func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, limit time.Duration, p *plumbing, over <-chan struct{}) (Result, error) {
+func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, l sandboxprofile.Limits, p *plumbing, over <-chan struct{}) (Result, error) {
+	if err := s.group.limit(l); err != nil {
+		return Result{}, err
+	}
 	if err := s.send(wire.Frame{Run: &run}, p.childFiles()); err != nil {
 		return Result{}, fmt.Errorf("confine: start action: %w", err)
 	}
 	p.closeChildFiles()
-	wall := newTimer(limit)
+	start, wall := time.Now(), newTimer(l.Wall)
 	defer wall.Stop()
 	var (
 		cause   = Exited
@@ -239,10 +283,12 @@ func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, limit time.Du
 	for {
 		select {
 		case r := <-s.frames:
+			if r.err == nil && r.frame.Opened != nil && p.attach(r.files) {
+				continue
+			}
 			closeFiles(r.files) // none is expected here
 			if r.err != nil || r.frame.Done == nil {
-				s.stop()
-				return Result{}, fmt.Errorf("confine: the sandbox died during the action: %s", s.lastWords(r.err))
+				return s.died(r.err, time.Since(start))
 			}
 			if r.frame.Done.Spoiled {
 				s.spoiled.Store(true)
@@ -266,6 +312,17 @@ func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, limit time.Du
 			return Result{}, errors.New("confine: the sandbox did not end after SIGKILL; it was torn down")
 		}
 	}
+}
+
+// died explains a sandbox whose init has ended during an action, after some time.
+func (s *bwrapSandbox) died(err error, after time.Duration) (Result, error) {
+	starved := s.group.outOfMemory()
+	s.spoiled.Store(true)
+	s.stop()     // and all that it said is there
+	if starved { // the kernel has killed init with the rest
+		return Result{Cause: MemoryLimit, ExitCode: 128 + int(unix.SIGKILL), Signal: "SIGKILL", Duration: after}, nil
+	}
+	return Result{}, fmt.Errorf("confine: the sandbox died during the action: %s", s.lastWords(err))
 }
 
 // newTimer is a timer that never fires for an unlimited duration.
@@ -295,12 +352,15 @@ func result(d wire.Done, cause Cause) Result {
 		if errno == unix.ENOENT {
 			r.ExitCode = 127
 		}
+		if errno == unix.ECANCELED && cause != Exited {
+			r.Cause = cause // init gave up because it was told to
+		}
 		return r
 	}
-	if d.TooMany && cause == Exited {
-		r.Cause = PidsLimit
-	}
 	status := unix.WaitStatus(d.Status)
+	if cause == Exited {
+		r.Cause = ownCause(d.Exceeded, status)
+	}
 	if status.Signaled() {
 		r.Signal = unix.SignalName(status.Signal())
 		r.ExitCode = 128 + int(status.Signal())
@@ -310,12 +370,34 @@ func result(d wire.Done, cause Cause) Result {
 	return r
 }
 
+// ownCause is why an action ended that nobody outside has ended.
+func ownCause(over wire.Exceeded, status unix.WaitStatus) Cause {
+	switch {
+	case over == wire.ExceededProcesses:
+		return PidsLimit
+	case over == wire.ExceededMemory:
+		return MemoryLimit
+	case over == wire.ExceededCPU:
+		return CPULimit
+	case status.Signaled() && status.Signal() == unix.SIGXFSZ:
+		return FileSizeLimit
+	}
+	return Exited
+}
+
+// covered reports whether the mounts still lie on the files that have to be covered.
+func (s *bwrapSandbox) covered(now sandboxprofile.Facts) bool {
+	return slices.Equal(s.covers, coversOf(s.profile, now))
+}
+
 // send writes one frame with files beside its first byte.
 func (s *bwrapSandbox) send(f wire.Frame, files []*os.File) error {
 	b, err := wire.Encode(f)
 	if err != nil {
 		return err
 	}
+	s.sending.Lock()
+	defer s.sending.Unlock()
 	if len(files) > 0 {
 		fds := make([]int, len(files))
 		for i, f := range files {
@@ -345,18 +427,35 @@ func (s *bwrapSandbox) stop() {
 		if s.exit != nil {
 			s.exit.Close()
 		}
+		s.inside.close()
 		timer := time.AfterFunc(killGrace, func() { _ = s.cmd.Process.Kill() })
 		defer timer.Stop()
 		_ = s.cmd.Wait() // how bubblewrap ended says nothing more
+		if s.ward != nil {
+			s.guard.release(s.ward)
+		}
+		s.group.remove()
 	})
 }
 
-// permitted drops the variables that the profile does not name.
-func permitted(e sandboxprofile.Env, env []string) []string {
-	if e.All {
-		return env
+func (s *bwrapSandbox) rlimits(l sandboxprofile.Limits) wire.Rlimits {
+	r := rlimits(l)
+	if s.others != nil && r.Processes != sandboxprofile.Unlimited {
+		r.Processes += s.others()
 	}
-	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+	return r
+}
+
+// permitted drops the variables that the profile does not name. PWD stays where it says
+// what the program knows anyway.
+func permitted(e sandboxprofile.Env, p sandboxprofile.Program) []string {
+	if e.All {
+		return p.Env
+	}
+	return slices.DeleteFunc(slices.Clone(p.Env), func(kv string) bool {
+		if kv == "PWD="+p.Dir {
+			return false
+		}
 		name, _, _ := strings.Cut(kv, "=")
 		return !slices.Contains(e.Names, name)
 	})
@@ -365,15 +464,39 @@ func permitted(e sandboxprofile.Env, env []string) []string {
 func rlimits(l sandboxprofile.Limits) wire.Rlimits {
 	r := wire.Rlimits{
 		CPUSeconds: sandboxprofile.Unlimited,
-		Data:       l.Memory,
-		Processes:  l.Pids,
+		Data:       slack(l.Memory, 64<<20),
+		Processes:  slack(l.Pids, 32),
 		FileSize:   l.FileSize,
 		OpenFiles:  l.OpenFiles,
 	}
 	if int64(l.CPU) != sandboxprofile.Unlimited {
-		r.CPUSeconds = max(1, int64((l.CPU+time.Second-1)/time.Second)) // the kernel counts whole seconds
+		r.CPUSeconds = backstop(l.CPU)
 	}
 	return r
+}
+
+// backstop is the processor time, in whole seconds as setrlimit(2) wants them, to
+// which the kernel holds one process where init holds all of them to limit. It is
+// more than twice that. The kernel counts in ticks of its timer, each for whoever
+// runs at that moment, which for a process that often waits its turn can be half or
+// double of what it used; init counts precisely, has to be first, and explains.
+func backstop(limit time.Duration) int64 { return 2*int64(limit/time.Second) + 3 }
+
+// slack is what the kernel holds one process to where init counts all of them: a
+// little more, so that what grows step by step is counted over its limit, and its
+// end explained, before the kernel refuses it more. What is asked for at once beyond
+// that is refused at once.
+func slack(limit, least int64) int64 {
+	more := max(limit/8, least)
+	if limit > sandboxprofile.Unlimited-more {
+		return sandboxprofile.Unlimited
+	}
+	return limit + more
+}
+
+// totals are the limits that hold all processes of an action together.
+func totals(l sandboxprofile.Limits) wire.Totals {
+	return wire.Totals{Processes: l.Pids, Memory: l.Memory, CPU: l.CPU}
 }
 
 // plumbing is the pipes of one program.
@@ -385,11 +508,20 @@ type plumbing struct {
 	lost    atomic.Bool
 	n       [2]atomic.Int64
 	over    chan<- struct{}
+	// std is what a terminal will be connected to, once the sandbox has made it.
+	std *Stdio
 }
 
-func newPlumbing(std Stdio, output int64, over chan<- struct{}) (*plumbing, error) {
+func newPlumbing(std Stdio, terminal bool, output int64, over chan<- struct{}) (*plumbing, error) {
 	p := &plumbing{over: over}
+	if terminal {
+		wanted := std
+		p.std, std = &wanted, Stdio{Files: std.Files} // its streams are the terminal's
+	}
 	p.budget.Store(output)
+	if len(std.Files) > wire.MaxFiles-3 {
+		return nil, fmt.Errorf("confine: %d files for one program, at most %d", len(std.Files), wire.MaxFiles-3)
+	}
 	stdin, err := p.input(std.Stdin)
 	if err != nil {
 		return nil, err
@@ -405,7 +537,41 @@ func newPlumbing(std Stdio, output int64, over chan<- struct{}) (*plumbing, erro
 		p.readers.Add(1)
 		go p.drain(i, r, w)
 	}
+	p.child = append(p.child, std.Files...)
 	return p, nil
+}
+
+// attach connects the terminal that the sandbox has made for the program, once, and
+// reports whether that was to be expected.
+func (p *plumbing) attach(files []*os.File) bool {
+	if p == nil || p.std == nil || len(files) != 1 {
+		return false
+	}
+	// Not blocking, so that closing it ends whoever reads or writes.
+	fd, err := unix.FcntlInt(files[0].Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	closeFiles(files)
+	if err != nil || unix.SetNonblock(fd, true) != nil {
+		return false
+	}
+	tty := os.NewFile(uintptr(fd), "terminal")
+	std := *p.std
+	p.std = nil
+	p.parent = append(p.parent, tty)
+	p.readers.Add(1)
+	go p.drain(0, tty, std.Stdout) // ends with EIO when the last process has closed its side
+	if std.Stdin != nil {
+		go p.typeIn(tty, std.Stdin)
+	}
+	return true
+}
+
+// typeIn writes what there is to read. At its end it presses Ctrl-D, as a person
+// would; a program may take it for input, or not at all.
+func (p *plumbing) typeIn(tty *os.File, r io.Reader) {
+	const eot = "\x04"
+	if _, err := io.Copy(tty, r); err == nil {
+		_, _ = io.WriteString(tty, eot)
+	}
 }
 
 // input gives the program's standard input. A reader is copied by a goroutine
@@ -426,6 +592,10 @@ func (p *plumbing) input(r io.Reader) (*os.File, error) {
 	return rd, nil
 }
 
+// drainBuffers hold what has been read of a stream; most programs write little, and
+// all have two.
+var drainBuffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
+
 // drain copies one stream until its last writer is dead. What goes beyond the
 // budget is dropped, and the program is ended for it.
 func (p *plumbing) drain(i int, r *os.File, w io.Writer) {
@@ -433,7 +603,9 @@ func (p *plumbing) drain(i int, r *os.File, w io.Writer) {
 	if w == nil {
 		w = io.Discard
 	}
-	buf := make([]byte, 64<<10)
+	buffer := drainBuffers.Get().(*[64 << 10]byte)
+	defer drainBuffers.Put(buffer)
+	buf := buffer[:]
 	for {
 		n, err := r.Read(buf)
 		if n > 0 {

@@ -98,7 +98,7 @@ func TestFiftyConnectionsMakeOneQuestion(t *testing.T) {
 	if asked.Load() != 1 || reached.Load() != 50 {
 		t.Errorf("%d questions, %d connections", asked.Load(), reached.Load())
 	}
-	if want := (Request{Identity{"s-1", "c-1"}, new, ProtocolConnect}); got != want {
+	if want := (Request{Identity{"s-1", "c-1"}, new, ProtocolConnect, ""}); got != want {
 		t.Errorf("asked %+v, want %+v", got, want)
 	}
 }

@@ -1,22 +1,32 @@
 // Package egress is the filtering proxy through which a sandbox without network
 // reaches the hosts that its profile lists, and no others.
 //
-// A sandbox has a network namespace of its own in which there is loopback and one
-// listening socket. [Server.Serve] accepts on that socket, outside of the sandbox,
-// so a program that ignores the proxy reaches nothing, and one that talks to the
-// proxy in another way than meant gains nothing: the proxy trusts no client.
+// A sandbox has a network namespace of its own in which there is loopback and some
+// listening sockets. [Server.ServeWays] accepts on them, outside of the sandbox. A
+// program that talks to the proxy in another way than meant gains nothing: the proxy
+// trusts no client. One that knows no proxy asks for names, and connects to the
+// addresses that stand for them inside; every other address has no route.
 //
 //	client ─▶ HTTP CONNECT │ HTTP absolute form │ SOCKS 5   told apart by the first byte
+//	          │ an address that stands for a name            transparent.go, dns.go
 //	             │
 //	          a [Target]: one spelling of host and port      host.go
 //	             ▼
 //	          deny rules, allow lists, the operator          rule.go, policy.go, ask.go
 //	             ▼
 //	          resolve, check addresses, dial what was checked   open.go, address.go
+//	          (or a service of this machine that has a name)    service.go
 //	             ▼
 //	          SNI or Host inside, held against the target    hello.go, tunnel.go, head.go
 //	             ▼
-//	          bytes, counted; an [Event]                     stream.go, event.go
+//	          TLS ends here, for hosts with a credential     terminate.go, authority.go
+//	             ▼
+//	          placeholders become secrets, or alarms         credential.go
+//	             ▼
+//	          bytes, counted; an [Event]                     stream.go, splice.go, event.go
+//
+// The other way, an [Entrance] takes whoever comes to a port of the host to a port that
+// the sandbox exposes, with the same limits, records and bytes: inward.go.
 //
 // What is decided here, and could have been decided otherwise:
 //
@@ -33,7 +43,7 @@
 //   - A connection to a server carries one plain HTTP request, so that there is
 //     nothing that a smuggled second one could reach.
 //
-// What it cannot see: names inside TLS. A server that serves many sites can answer a
+// What it cannot see: names inside the TLS of hosts without a credential. A server that serves many sites can answer a
 // request for one under the connection of another (domain fronting); a rule for a
 // host trusts that host with that. It does not see TLS that begins in the middle of
 // another protocol (STARTTLS) either, nor NAT64 under a prefix of a network's own.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -227,7 +228,7 @@ func TestConnectToAnAllowedHost(t *testing.T) {
 		Address: netip.MustParseAddrPort("93.184.216.34:5432"), Decision: Allow, Rule: "db.example.org:5432",
 		Up: 6, Down: 6,
 	}
-	if e != want {
+	if !reflect.DeepEqual(e, want) {
 		t.Errorf("event\n\t%+v\nwant\n\t%+v", e, want)
 	}
 }

@@ -18,7 +18,16 @@ const (
 	ProtocolConnect Protocol = "connect" // HTTP CONNECT
 	ProtocolHTTP    Protocol = "http"    // a request in absolute form
 	ProtocolSOCKS5  Protocol = "socks5"
+	ProtocolTCP     Protocol = "tcp"    // to an exposed port
+	ProtocolDirect  Protocol = "direct" // by a program that knows no proxy
+	ProtocolDNS     Protocol = "dns"    // a name that was refused; its port is not known
 )
+
+// Direction is which way a connection goes. The zero value is out of the sandbox.
+type Direction string
+
+// In is from the host to an exposed port inside.
+const In Direction = "in"
 
 // Decision is what became of a connection. The zero value is a refusal.
 type Decision uint8
@@ -50,6 +59,9 @@ const (
 	ReasonUnanswered  Reason = "unanswered"  // asked, without an answer in time
 	ReasonAddress     Reason = "address"     // the name leads to an address that it must not
 	ReasonMismatch    Reason = "mismatch"    // TLS or HTTP inside names another host
+	ReasonCredential  Reason = "credential"  // a credential's placeholder goes where it is not for
+	ReasonCertificate Reason = "certificate" // a host where TLS ends here does not show that it is the one
+	ReasonHandshake   Reason = "handshake"   // the client of such a host does not trust the certificate, or breaks off
 	ReasonLimit       Reason = "limit"       // too many connections or bytes
 	ReasonTimeout     Reason = "timeout"     // silent for too long
 	ReasonUnreachable Reason = "unreachable" // allowed, and not resolved or connected
@@ -58,23 +70,31 @@ const (
 )
 
 // An Event is what is recorded of one connection, when it has ended. A request
-// in absolute form is one connection each, also where the client sends several
-// over one.
+// in absolute form, or to a host where TLS ends here, is one connection each, also
+// where the client sends several over one.
 type Event struct {
-	Session  string         `json:"session,omitempty"`
-	Call     string         `json:"call,omitempty"`
-	Protocol Protocol       `json:"protocol,omitempty"`
-	Host     string         `json:"host,omitempty"` // canonical; empty if none could be read
-	Port     uint16         `json:"port,omitempty"`
-	Address  netip.AddrPort `json:"address,omitzero"` // what was dialled
-	Decision Decision       `json:"decision"`
-	Rule     string         `json:"rule,omitempty"` // what decided: rules, or "asked"
-	Reason   Reason         `json:"reason,omitempty"`
-	Detail   string         `json:"detail,omitempty"` // the error, for people
-	Up       int64          `json:"up"`               // bytes sent to the server
-	Down     int64          `json:"down"`             // bytes received from it
-	Start    time.Time      `json:"start"`
-	Duration time.Duration  `json:"duration"` // nanoseconds
+	Session   string         `json:"session,omitempty"`
+	Call      string         `json:"call,omitempty"`
+	Direction Direction      `json:"direction,omitempty"`
+	Protocol  Protocol       `json:"protocol,omitempty"`
+	Host      string         `json:"host,omitempty"`    // canonical; empty if none could be read
+	Port      uint16         `json:"port,omitempty"`    // inside the sandbox, if the direction is in
+	Service   string         `json:"service,omitempty"` // of this machine, if the host is the name of one
+	Address   netip.AddrPort `json:"address,omitzero"`  // what was dialled; on the way in, where it was accepted
+	Peer      netip.AddrPort `json:"peer,omitzero"`     // on the way in: who connected
+	User      string         `json:"user,omitempty"`    // on the way in: the number of the user who connected
+	// Terminated says that TLS ended here, and Applied names the credentials that were
+	// put in.
+	Terminated bool          `json:"terminated,omitempty"`
+	Applied    []string      `json:"applied,omitempty"`
+	Decision   Decision      `json:"decision"`
+	Rule       string        `json:"rule,omitempty"` // what decided: rules, or "asked"
+	Reason     Reason        `json:"reason,omitempty"`
+	Detail     string        `json:"detail,omitempty"` // the error, for people
+	Up         int64         `json:"up"`               // bytes sent to the server
+	Down       int64         `json:"down"`             // bytes received from it
+	Start      time.Time     `json:"start"`
+	Duration   time.Duration `json:"duration"` // nanoseconds
 }
 
 // A Refusal is why a connection does not come about, in words for the program

@@ -237,13 +237,21 @@ func drops(connection []string) func(name string) bool {
 	}
 }
 
-// marshal writes the head as it goes to a server, with one way to read it.
-func (h *head) marshal(t Target, path string) []byte {
-	var b bytes.Buffer
-	host := t.String()
-	if t.Port == portHTTP {
-		host = strings.TrimSuffix(host, ":80")
+// hostField is how t is written in Host: without the port that goes without saying.
+func (c *client) hostField(t Target) string {
+	usual := uint16(portHTTP)
+	if c.sealed {
+		usual = portHTTPS
 	}
+	if t.Port == usual {
+		return strings.TrimSuffix(t.String(), ":"+strconv.Itoa(int(usual)))
+	}
+	return t.String()
+}
+
+// marshal writes the head as it goes to a server, with one way to read it.
+func (h *head) marshal(host, path string) []byte {
+	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n", h.method, path, host)
 	switch h.framing {
 	case framedLength:
@@ -261,17 +269,18 @@ func (h *head) marshal(t Target, path string) []byte {
 	return b.Bytes()
 }
 
-// send writes the request, with its body from r, to a server.
-func (h *head) send(w io.Writer, r *bufio.Reader, t Target, path string) error {
-	if _, err := w.Write(h.marshal(t, path)); err != nil {
+// send writes the request, with its body from r, to a server. The body passes
+// through inspect.
+func (h *head) send(w io.Writer, r *bufio.Reader, host, path string, inspect func(io.Reader) io.Reader) error {
+	if _, err := w.Write(h.marshal(host, path)); err != nil {
 		return err
 	}
 	switch h.framing {
 	case framedLength:
-		_, err := io.CopyN(w, r, h.length)
+		_, err := io.CopyN(w, inspect(r), h.length)
 		return err
 	case framedChunked:
-		return copyChunked(w, r)
+		return copyChunked(w, r, inspect)
 	}
 	return nil
 }
@@ -280,9 +289,9 @@ func (h *head) send(w io.Writer, r *bufio.Reader, t Target, path string) error {
 const maxTrailer = 4 << 10
 
 // copyChunked passes a chunked body on, chunked anew, without its trailer.
-func copyChunked(w io.Writer, r *bufio.Reader) error {
+func copyChunked(w io.Writer, r *bufio.Reader, inspect func(io.Reader) io.Reader) error {
 	out := httputil.NewChunkedWriter(w)
-	if _, err := io.Copy(out, httputil.NewChunkedReader(r)); err != nil {
+	if _, err := io.Copy(out, inspect(httputil.NewChunkedReader(r))); err != nil {
 		return err
 	}
 	limit := maxTrailer

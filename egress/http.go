@@ -12,6 +12,7 @@ import (
 	"net/http/httputil"
 	"slices"
 	"strings"
+	"time"
 )
 
 // serveHTTP answers requests until one is a CONNECT, fails, or asks to close. Each
@@ -38,6 +39,9 @@ func (c *client) serveHTTP(ctx context.Context) {
 		if _, err := c.r.Peek(1); err != nil {
 			return
 		}
+		if c.exhausted() {
+			return
+		}
 		c.conn.limitReads(c.cfg.Limits.Header)
 	}
 }
@@ -58,13 +62,14 @@ func (c *client) connect(ctx context.Context, h *head) {
 		c.reject(a, err)
 		return
 	}
+	t = c.standIns.meant(t)
 	up, err := c.open(ctx, a, t)
 	if err != nil {
 		c.reject(a, err)
 		return
 	}
 	if _, err = io.WriteString(c.conn, "HTTP/1.1 200 Connection established\r\n\r\n"); err == nil {
-		err = c.tunnel(t, up)
+		err = c.tunnel(ctx, a, t, up)
 	}
 	up.Close()
 	a.finish(err)
@@ -91,6 +96,8 @@ func (c *client) forward(ctx context.Context, h *head) (again bool) {
 	t, path, err := h.absolute()
 	if err != nil {
 		a.event.Host, a.event.Port = t.Host.String(), t.Port
+	} else if err = c.apply(a, t, h); err != nil {
+		a.event.Host, a.event.Port = t.Host.String(), t.Port
 	} else {
 		var up *stream
 		if up, err = c.open(ctx, a, t); err == nil {
@@ -98,8 +105,11 @@ func (c *client) forward(ctx context.Context, h *head) (again bool) {
 			up.Close()
 		}
 	}
-	if r := asRefusal(err); err != nil && !c.answered {
+	switch r := asRefusal(err); {
+	case err != nil && !c.answered:
 		c.respond(r)
+	case err != nil:
+		c.conn.reset() // a response whose end is the connection's must not look whole
 	}
 	a.finish(err)
 	return again
@@ -111,47 +121,79 @@ func (c *client) forward(ctx context.Context, h *head) (again bool) {
 func (c *client) exchange(h *head, up *stream, t Target, path string) (again bool, err error) {
 	sent := make(chan error, 1)
 	go func() {
-		err := guarded(func() error { return h.send(up, c.r, t, path) })
+		err := guarded(func() error { return c.send(h, up, t, path) })
 		if err != nil && (!up.writeFailed.Load() || errors.Is(err, errBudget)) {
 			up.Close() // the client's end is torn; the server must not take half for the whole
 		}
 		sent <- err
 	}()
-	again, err = c.passResponse(h, up)
+	again, err = c.passResponse(h, t, up)
 	if err == nil && again {
-		select {
-		case sendErr := <-sent:
-			return sendErr == nil, nil
-		default:
+		if sendErr, done := settled(sent, h); done {
+			return sendErr == nil, onlyRefusal(sendErr)
 		}
 	}
 	c.conn.stopReads() // the response is complete, so what is left of the request is not wanted
 	up.Close()
-	if sendErr := <-sent; err != nil && sendErr != nil && !up.writeFailed.Load() {
+	sendErr := <-sent
+	if err != nil && sendErr != nil && !up.writeFailed.Load() || onlyRefusal(sendErr) != nil {
 		err = sendErr
 	}
 	return false, err
 }
 
+// send is head.send with an eye on what goes to t.
+func (c *client) send(h *head, up *stream, t Target, path string) error {
+	return h.send(up, c.r, c.hostField(t), path, func(body io.Reader) io.Reader { return c.watched(t, body) })
+}
+
+// onlyRefusal is err if it is one of ours. A server that answers early does not hide
+// it; that the rest of a request was not wanted is no news.
+func onlyRefusal(err error) error {
+	if r := (*Refusal)(nil); errors.As(err, &r) {
+		return r
+	}
+	return nil
+}
+
+// settled waits for the end of a request that has been answered. A server answers
+// when it has read the request, which may be before our goroutine that wrote it has
+// run on; without a wait, the client's next request would find the connection
+// closed. A body of which more comes than that is one that the server did not want.
+func settled(sent <-chan error, h *head) (err error, done bool) {
+	if h.framing == framedNone {
+		return <-sent, true
+	}
+	grace := time.NewTimer(lingerTime)
+	defer grace.Stop()
+	select {
+	case err := <-sent:
+		return err, true
+	case <-grace.C:
+		return nil, false
+	}
+}
+
 // passResponse reads one response and writes it to the client. It reports whether
 // the client can tell where it ended other than by the end of the connection.
-func (c *client) passResponse(h *head, up *stream) (framed bool, err error) {
+func (c *client) passResponse(h *head, t Target, up *stream) (framed bool, err error) {
 	limited := &io.LimitedReader{R: up, N: int64(c.cfg.Limits.HeaderBytes)}
 	r := bufio.NewReader(limited)
-	resp, err := c.readResponse(r, h)
+	resp, err := c.readResponse(r, up, h, t)
 	if err != nil {
 		return false, err
 	}
 	defer resp.Body.Close()
 	limited.N = math.MaxInt64
+	own, _ := c.split(t)
 	how := responseFraming(resp, h)
 	c.answered = true
 	closing := h.closes() || how == framedByClose
-	if _, err := c.conn.Write(marshalResponse(resp, how, closing)); err != nil {
+	if _, err := io.WriteString(c.conn, own.blot(string(marshalResponse(resp, how, closing)))); err != nil {
 		return false, err
 	}
 	if how != framedNone {
-		err = c.passBody(resp.Body, how)
+		err = c.passBody(c.blotted(t, resp.Body), how)
 	}
 	return err == nil && !closing, err
 }
@@ -171,9 +213,9 @@ func (h *head) closes() bool {
 // maxInterim is how many 1xx responses are passed on before the real one.
 const maxInterim = 8
 
-func (c *client) readResponse(r *bufio.Reader, h *head) (*http.Response, error) {
+func (c *client) readResponse(r *bufio.Reader, up *stream, h *head, t Target) (*http.Response, error) {
 	for range maxInterim {
-		resp, err := http.ReadResponse(r, &http.Request{Method: h.method})
+		resp, err := c.readResponseHead(r, up, h)
 		if err != nil {
 			return nil, fmt.Errorf("read the response: %w", err)
 		}
@@ -185,11 +227,23 @@ func (c *client) readResponse(r *bufio.Reader, h *head) (*http.Response, error) 
 		case h.minor == 0:
 			continue // HTTP/1.0 does not know them
 		}
-		if _, err := c.conn.Write(marshalResponse(resp, framedNone, false)); err != nil {
+		own, _ := c.split(t)
+		if _, err := io.WriteString(c.conn, own.blot(string(marshalResponse(resp, framedNone, false)))); err != nil {
 			return nil, err
 		}
 	}
 	return nil, errors.New("the server sends interim responses without end")
+}
+
+// readResponseHead lets a server think as long as it is not idle. Once it has begun, it
+// has as long as a client for a request.
+func (c *client) readResponseHead(r *bufio.Reader, up *stream, h *head) (*http.Response, error) {
+	if _, err := r.Peek(1); err != nil {
+		return nil, err
+	}
+	up.limitReads(c.cfg.Limits.Header)
+	defer up.limitReads(0)
+	return http.ReadResponse(r, &http.Request{Method: h.method})
 }
 
 // framedByClose is a body that ends with the connection.
@@ -286,6 +340,7 @@ var statuses = map[Reason]int{
 	ReasonUnanswered:  http.StatusForbidden,
 	ReasonAddress:     http.StatusForbidden,
 	ReasonMismatch:    http.StatusForbidden,
+	ReasonCredential:  http.StatusForbidden,
 	ReasonLimit:       http.StatusServiceUnavailable,
 	ReasonTimeout:     http.StatusGatewayTimeout,
 }
@@ -300,8 +355,8 @@ func (c *client) respond(r *Refusal) {
 	if !ok {
 		code = http.StatusBadGateway
 	}
-	body := r.body()
-	phrase := printable(http.StatusText(code) + ": " + strings.TrimPrefix(r.Error(), "egress: "))
+	body := c.credentials.blot(r.body())
+	phrase := c.credentials.blot(printable(http.StatusText(code) + ": " + strings.TrimPrefix(r.Error(), "egress: ")))
 	fmt.Fprintf(c.conn, "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n"+
 		"Connection: close\r\nSandgate-Reason: %s\r\n\r\n%s",
 		code, phrase[:min(len(phrase), maxPhrase)], len(body), r.Reason, body)

@@ -377,7 +377,7 @@ func FuzzForward(f *testing.F) {
 			return
 		}
 		var out bytes.Buffer
-		sendErr := h.send(&out, r, target, path)
+		sendErr := h.send(&out, r, (&client{}).hostField(target), path, func(r io.Reader) io.Reader { return r })
 		sent := bufio.NewReader(&out)
 		req, err := http.ReadRequest(sent)
 		if err != nil {

@@ -132,6 +132,45 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
+// TestConnectionsInAllAreBounded: a program that connects in a loop reaches nothing
+// after a while, and the log has two entries for that.
+func TestConnectionsInAllAreBounded(t *testing.T) {
+	w := newWorld()
+	origin := rawOrigin(t, ok)
+	w.site("a.example.org", "93.184.216.34", 80, origin)
+	p := startProxy(t, w, func(c *Config) {
+		c.Allow, c.Limits.Total = [][]string{{"a.example.org"}}, 3
+	})
+	const get = "GET http://a.example.org/ HTTP/1.1\r\nHost: a.example.org\r\n\r\n"
+	if resp, _ := roundTrip(t, p, get, "GET"); resp.StatusCode != 200 {
+		t.Fatalf("the first: %d", resp.StatusCode)
+	}
+	conn := dialTCP(t, p.addr)
+	io.WriteString(conn, get+get+get)
+	if b, _ := io.ReadAll(conn); strings.Count(string(b), " 200 OK") != 2 {
+		t.Errorf("the second connection: %q", b)
+	}
+	for range 50 {
+		if b, _ := io.ReadAll(dialTCP(t, p.addr)); len(b) > 0 {
+			t.Errorf("past the limit: %q", b)
+		}
+	}
+	p.stop()
+	if seen := len(origin.requests()); seen != 3 {
+		t.Errorf("the server saw %d requests", seen)
+	}
+	close(p.events)
+	var limits []string
+	for e := range p.events {
+		if e.Reason == ReasonLimit {
+			limits = append(limits, e.Detail)
+		}
+	}
+	if len(limits) != 2 || !strings.Contains(limits[0], "more than 3 connections") || !strings.Contains(limits[1], "50 further") {
+		t.Errorf("recorded %q", limits)
+	}
+}
+
 func TestBytesAreBounded(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -238,27 +277,35 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-// TestOneDirectionKeepsTheOther: a long download has a silent client.
+// TestOneDirectionKeepsTheOther: a long download has a silent client. The server
+// writes while its client has been silent for several idle times, and each pause
+// of its own is a small part of one, so that a busy machine does not make it idle.
 func TestOneDirectionKeepsTheOther(t *testing.T) {
-	const idle = 100 * time.Millisecond
+	const idle, pieces = 400 * time.Millisecond, 60
 	w := newWorld()
+	silent := make(chan time.Duration, 1)
 	w.site("a.example.org", "93.184.216.34", 7000, serveTCP(t, func(conn net.Conn) {
-		tick := time.NewTicker(idle / 10)
+		tick := time.NewTicker(idle / 20)
 		defer tick.Stop()
-		for range 50 {
+		start := time.Now()
+		for range pieces {
 			<-tick.C
 			io.WriteString(conn, ".")
 		}
+		silent <- time.Since(start)
 	}))
 	p := startProxy(t, w, func(c *Config) {
 		c.Allow, c.Limits.Idle = [][]string{{"a.example.org:7000"}}, idle
 	})
 	conn, r, _ := connectTo(t, p, "a.example.org:7000")
-	if got, err := io.ReadAll(r); len(got) != 50 || err != nil {
+	if got, err := io.ReadAll(r); len(got) != pieces || err != nil {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 	conn.Close()
 	p.event(t)
+	if d := <-silent; d < 2*idle {
+		t.Errorf("the client was silent for %v, too short to show anything", d)
+	}
 }
 
 // TestHalfClose: each side may end its direction first, and hears the other out.

@@ -11,23 +11,23 @@ import (
 // open is the one way to a server:
 //
 //	lists -> (operator) -> resolve -> check addresses -> dial what was checked
+//	                   \-> a service: check its one address ----^
 //
 // The order is the guarantee. A name that is not allowed is never looked up, since
 // the lookup alone would carry data out in its labels; and the address that was
 // checked is the one that is dialled, so a second DNS answer changes nothing.
 func (c *client) open(ctx context.Context, a *attempt, t Target) (*stream, error) {
 	a.event.Host, a.event.Port = t.Host.String(), t.Port
+	if err := c.credentials.alarm(t, "the host's name", t.Host.name); err != nil {
+		return nil, err // as a label of a name, it would be told to whoever serves the zone
+	}
 	if err := c.permit(ctx, a, t); err != nil {
 		return nil, err
 	}
 	a.event.Decision = Allow
 	soon, cancel := context.WithTimeout(ctx, c.cfg.Limits.Dial)
 	defer cancel()
-	addrs, err := c.addresses(soon, t)
-	if err != nil {
-		return nil, err
-	}
-	up, err := c.dial(soon, a, t, addrs)
+	up, err := c.reach(soon, a, t)
 	if err != nil {
 		return nil, err
 	}
@@ -35,10 +35,31 @@ func (c *client) open(ctx context.Context, a *attempt, t Target) (*stream, error
 	return up, nil
 }
 
+// reach connects to what has been permitted.
+func (c *client) reach(ctx context.Context, a *attempt, t Target) (*stream, error) {
+	if rule, ok := c.policy.service(t); ok {
+		conn, err := c.dialService(ctx, t, rule.service)
+		if err != nil {
+			return nil, err
+		}
+		a.event.Address = rule.service.addr
+		return c.upstream(a, conn), nil
+	}
+	addrs, err := c.addresses(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return c.dial(ctx, a, t, addrs)
+}
+
 // permit decides by the lists, and by the operator where they say nothing.
 func (c *client) permit(ctx context.Context, a *attempt, t Target) error {
 	if c.spent.Load() >= c.cfg.Limits.Bytes {
 		return refuse(ReasonLimit, t, "%w", errBudget)
+	}
+	service, isService := c.policy.service(t)
+	if isService {
+		a.event.Service = service.service.String()
 	}
 	v, rule := c.policy.decide(t)
 	a.event.Rule = rule
@@ -58,7 +79,7 @@ func (c *client) permit(ctx context.Context, a *attempt, t Target) error {
 		return c.withHint(refuse(ReasonUnlisted, t, "not on the list of allowed hosts, and there is nobody to ask"))
 	}
 	a.event.Rule = "asked"
-	return c.ask(ctx, Request{Identity: c.who, Target: t, Protocol: a.event.Protocol})
+	return c.ask(ctx, Request{Identity: c.who, Target: t, Service: a.event.Service, Protocol: a.event.Protocol})
 }
 
 // withHint tells what would be allowed: a model that knows stops guessing.
@@ -108,12 +129,17 @@ func (c *client) dial(ctx context.Context, a *attempt, t Target, addrs []netip.A
 			continue
 		}
 		a.event.Address = ap
-		a.meter = newMeter(c.Server)
-		up := newStream(conn, c.cfg.Limits.Idle, c.conn.activity)
-		up.meter = a.meter
-		return up, nil
+		return c.upstream(a, conn), nil
 	}
 	return nil, refuse(ReasonUnreachable, t, "%w", errors.Join(errs...))
+}
+
+// upstream is a connection to a server, whose bytes count.
+func (c *client) upstream(a *attempt, conn net.Conn) *stream {
+	a.meter = newMeter(c.Server)
+	up := newStream(conn, c.cfg.Limits.Idle, c.conn.activity)
+	up.meter = a.meter
+	return up
 }
 
 func (c *client) dialOne(ctx context.Context, ap netip.AddrPort, left int) (net.Conn, error) {

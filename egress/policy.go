@@ -54,14 +54,37 @@ func (p policy) decide(t Target) (verdict, string) {
 		return unknown, ""
 	}
 	var by []string
+	covers := p.covers(t)
 	for _, list := range p.allow {
-		i := slices.IndexFunc(list, func(r Rule) bool { return r.Matches(t) })
+		i := slices.IndexFunc(list, covers)
 		if i < 0 {
 			return unknown, ""
 		}
 		by = append(by, list[i].String())
 	}
 	return allowed, strings.Join(slices.Compact(by), ", ")
+}
+
+// covers says which rules are for t. A name that any list gives to a service is
+// that service in every list: a rule for a host of the same name, which was meant
+// for DNS, does not open it.
+func (p policy) covers(t Target) func(Rule) bool {
+	if service, ok := p.service(t); ok {
+		return func(r Rule) bool { return r == service }
+	}
+	return func(r Rule) bool { return r.Matches(t) }
+}
+
+// service finds the rule that makes t a service of this machine.
+func (p policy) service(t Target) (Rule, bool) {
+	for _, list := range p.allow {
+		for _, r := range list {
+			if r.service != (Service{}) && r.Matches(t) {
+				return r, true
+			}
+		}
+	}
+	return Rule{}, false
 }
 
 func (p policy) denies(t Target) (Rule, bool) {
@@ -81,7 +104,7 @@ func (p policy) describe() string {
 	for _, list := range p.allow {
 		var texts []string
 		for _, r := range list[:min(len(list), shown)] {
-			texts = append(texts, r.String())
+			texts = append(texts, r.target())
 		}
 		if len(list) > shown {
 			texts = append(texts, "...")

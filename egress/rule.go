@@ -16,6 +16,7 @@ import (
 //	*.golang.org        every name below golang.org, at any depth, on 80 and 443
 //	192.0.2.7:8080      this address, when it is asked for as an address
 //	[2001:db8::1]:443   the same for IPv6
+//	db=127.0.0.1:5432   a service of this machine, under a name (see Service)
 //
 // A suffix matches whole labels, and not the suffix itself: *.golang.org is
 // pkg.golang.org and a.b.golang.org, and neither golang.org nor notgolang.org. Who
@@ -25,6 +26,8 @@ type Rule struct {
 	host   Host
 	suffix bool
 	port   uint16 // 0: none was given
+
+	service Service // if this is one; host and port are then how it is asked for
 }
 
 // The ports of a rule that names none.
@@ -58,6 +61,8 @@ func ParseDenyRule(s string) (Rule, error) {
 
 func parseRule(s string) (Rule, error) {
 	switch {
+	case strings.Contains(s, "="):
+		return parseService(s)
 	case strings.Contains(s, "://"):
 		return Rule{}, errors.New("this is a URL; write only its host, and :PORT if it has one")
 	case strings.Contains(s, "/"):
@@ -114,6 +119,14 @@ func checkSuffix(name string) error {
 
 // String is the rule in its canonical form, which ParseRule reads back.
 func (r Rule) String() string {
+	if r.service != (Service{}) {
+		return r.host.name + "=" + r.service.String()
+	}
+	return r.target()
+}
+
+// target is what a client asks for.
+func (r Rule) target() string {
 	s := r.host.String()
 	if r.suffix {
 		s = "*." + s

@@ -318,7 +318,7 @@ func TestAnotherListNeverWidens(t *testing.T) {
 }
 
 func FuzzParseRule(f *testing.F) {
-	for _, s := range []string{"pypi.org:443", "*.golang.org", "[2001:db8::1]:443", "192.0.2.7", "*.com", "a:0", "bücher.example", "0x7f.1", "a..b", "::", "[::]", "*.xn--p1ai:1"} {
+	for _, s := range []string{"pypi.org:443", "*.golang.org", "[2001:db8::1]:443", "192.0.2.7", "*.com", "a:0", "bücher.example", "0x7f.1", "a..b", "db=127.0.0.1:5432", "x=unix:/run/x=y", "a=[::1]:1", "::", "[::]", "*.xn--p1ai:1"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

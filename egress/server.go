@@ -3,6 +3,8 @@ package egress
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"math"
@@ -38,6 +40,7 @@ type Request struct {
 	Identity
 	Target   Target
 	Protocol Protocol
+	Service  string // of this machine, if the target is the name of one
 }
 
 // Config says what a Server lets through. The zero Config lets nothing through.
@@ -56,6 +59,14 @@ type Config struct {
 	// by a name that cannot be seen.
 	AllowECH bool
 
+	// Credentials are secrets that are used and not seen.
+	Credentials []Credential
+	// Authority signs for the hosts that have a credential, where TLS ends here.
+	// Without one of these hosts it may be nil.
+	Authority *Authority
+	// RootCAs are the authorities by which such a host is checked; nil: the machine's.
+	RootCAs *x509.CertPool
+
 	// Ask is called for a target that is on no list; nil denies it. It must end
 	// when ctx does, which is at the latest after Limits.Ask. What it answers
 	// holds for the connections that are waiting for it: remembering is its own
@@ -66,6 +77,9 @@ type Config struct {
 	// Identity is called when a connection is accepted. It may be nil.
 	Identity func() Identity
 
+	// Hostname is the sandbox's own name, which leads to its loopback.
+	Hostname string
+
 	Resolver  Resolver                     // nil: the host's
 	Dialer    Dialer                       // nil: plain TCP
 	HostAddrs func() ([]netip.Addr, error) // this machine's addresses; nil: asks the kernel
@@ -75,6 +89,7 @@ type Config struct {
 // Limits bound what clients can use up. A zero field is its default.
 type Limits struct {
 	Connections int           // open at once; 1024. One more is closed at once
+	Total       int           // over the life of the Server, each request of a connection being one; no limit. The first one more is recorded, and at the end their number
 	Questions   int           // targets being asked about at once; 16
 	HeaderBytes int           // request line and header, response header; 64 KiB
 	ConnBytes   int64         // both directions of one connection; no limit
@@ -93,6 +108,7 @@ func orDefault[T int | int64 | time.Duration](v *T, def T) {
 
 func (l *Limits) setDefaults() {
 	orDefault(&l.Connections, 1024)
+	orDefault(&l.Total, math.MaxInt)
 	orDefault(&l.Questions, 16)
 	orDefault(&l.HeaderBytes, 64<<10)
 	orDefault(&l.ConnBytes, math.MaxInt64)
@@ -105,12 +121,19 @@ func (l *Limits) setDefaults() {
 
 // A Server is the filtering proxy of one sandbox. It is safe for concurrent use.
 type Server struct {
-	cfg     Config
-	policy  policy
-	asking  questions
-	slots   chan struct{}
-	spent   atomic.Int64 // of Limits.Bytes
-	buffers sync.Pool    // of *[]byte, for copying
+	cfg         Config
+	policy      policy
+	credentials credentials
+	standIns    *standIns
+	asking      questions
+	asked       asked
+	taken       atomic.Int64 // connections, of Limits.Total
+	slots       chan struct{}
+	splices     chan struct{}          // directions of connections whose bytes stay in the kernel
+	spent       atomic.Int64           // of Limits.Bytes
+	direction   Direction              // of every connection
+	buffers     sync.Pool              // of *[]byte, for copying
+	sessions    tls.ClientSessionCache // with hosts where TLS ends here
 }
 
 // New checks the rules. Every rule that is wrong is in the error.
@@ -119,6 +142,10 @@ func New(cfg Config) (*Server, error) {
 		return nil, errors.New("egress: a proxy needs an Audit function: no connection goes unrecorded")
 	}
 	p, err := newPolicy(cfg.Allow, cfg.Deny)
+	if err != nil {
+		return nil, err
+	}
+	credentials, err := newCredentials(cfg.Credentials, cfg.Authority)
 	if err != nil {
 		return nil, err
 	}
@@ -135,16 +162,52 @@ func New(cfg Config) (*Server, error) {
 	if cfg.HostAddrs == nil {
 		cfg.HostAddrs = hostAddrs
 	}
-	s := &Server{cfg: cfg, policy: p, slots: make(chan struct{}, cfg.Limits.Connections)}
+	s := &Server{cfg: cfg, policy: p, credentials: credentials, slots: make(chan struct{}, cfg.Limits.Connections), splices: make(chan struct{}, maxSplices), sessions: tls.NewLRUClientSessionCache(0)}
+	s.standIns = newStandIns(p)
 	s.asking.open = map[Target]*question{}
+	s.asked.refused = map[Host]struct{}{}
 	s.buffers.New = func() any { b := make([]byte, largeBuffer); return &b }
 	return s, nil
 }
 
-// Serve accepts connections until ctx is done or l fails, and returns when the
-// last of them has ended, which closing l and ctx brings about. It closes l. The
-// error is nil if ctx ended it.
+// Serve is ServeWays for a proxy alone.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	return s.ServeWays(ctx, Ways{Proxy: l})
+}
+
+// ServeWays accepts connections until ctx is done or a socket fails, and returns when
+// the last of them has ended, which ctx brings about. It closes the sockets. The error
+// is nil if ctx ended it.
+func (s *Server) ServeWays(ctx context.Context, w Ways) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer s.recordRest()
+	defer s.recordFurther()
+	errs := make(chan error, len(w.Streams)+2)
+	var serving sync.WaitGroup
+	start := func(serve func() error) {
+		serving.Go(func() { errs <- serve(); cancel() })
+	}
+	if w.Proxy != nil {
+		start(func() error { return s.acceptAll(ctx, w.Proxy, (*client).serve) })
+	}
+	for _, l := range w.Streams {
+		start(func() error { return s.acceptAll(ctx, l, (*client).serveDirect) })
+	}
+	if w.Names != nil {
+		start(func() error { return s.serveNames(ctx, w.Names) })
+	}
+	serving.Wait()
+	select {
+	case err := <-errs: // the first, which ended the others
+		return err
+	default:
+		return nil // there was nothing to serve
+	}
+}
+
+// acceptAll has serve serve each connection of l.
+func (s *Server) acceptAll(ctx context.Context, l net.Listener, serve func(*client, context.Context)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var conns sync.WaitGroup
 	defer conns.Wait()
@@ -167,7 +230,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 			return fmt.Errorf("egress: accept: %w", err)
 		}
 		pause = 0
-		s.accept(ctx, &conns, conn)
+		s.accept(ctx, &conns, conn, serve)
 	}
 }
 
@@ -189,7 +252,11 @@ func wait(ctx context.Context, d time.Duration) {
 }
 
 // accept starts a connection, or closes it if there are too many.
-func (s *Server) accept(ctx context.Context, conns *sync.WaitGroup, conn net.Conn) {
+func (s *Server) accept(ctx context.Context, conns *sync.WaitGroup, conn net.Conn, serve func(*client, context.Context)) {
+	if s.exhausted() {
+		conn.Close()
+		return
+	}
 	c := s.newClient(conn)
 	select {
 	case s.slots <- struct{}{}:
@@ -203,10 +270,32 @@ func (s *Server) accept(ctx context.Context, conns *sync.WaitGroup, conn net.Con
 		defer func() { <-s.slots }()
 		defer conn.Close()
 		defer context.AfterFunc(ctx, func() { conn.Close() })()
-		if err := guarded(func() error { c.serve(ctx); return nil }); err != nil {
+		if err := guarded(func() error { serve(c, ctx); return nil }); err != nil {
 			c.attempt("").finish(err)
 		}
 	})
+}
+
+// exhausted counts a connection against Limits.Total. Past it only the first is
+// recorded by itself: a program that connects in a loop must not fill the log.
+func (s *Server) exhausted() bool {
+	over := s.taken.Add(1) - int64(s.cfg.Limits.Total)
+	if over == 1 {
+		s.recordLimit("more than %d connections in all", s.cfg.Limits.Total)
+	}
+	return over > 0
+}
+
+// recordRest says how many connections were closed without an entry of their own.
+func (s *Server) recordRest() {
+	if rest := s.taken.Load() - int64(s.cfg.Limits.Total) - 1; rest > 0 {
+		s.recordLimit("%d further connections past the limit of %d", rest, s.cfg.Limits.Total)
+	}
+}
+
+func (s *Server) recordLimit(format string, args ...any) {
+	c := &client{Server: s, who: s.cfg.Identity()}
+	c.attempt("").finish(refuse(ReasonLimit, Target{}, format, args...))
 }
 
 // A client is one connection from inside the sandbox.
@@ -216,6 +305,7 @@ type client struct {
 	conn *stream
 	r    *bufio.Reader // of conn
 
+	sealed   bool // this is what a host with a credential is sent inside TLS
 	answered bool // a response to the present request has begun
 }
 
@@ -265,11 +355,12 @@ type attempt struct {
 	c     *client
 	event Event
 	meter *meter // set once dialled
+	done  bool
 }
 
 func (c *client) attempt(p Protocol) *attempt {
 	return &attempt{c: c, event: Event{
-		Session: c.who.Session, Call: c.who.Call, Protocol: p, Start: time.Now(),
+		Session: c.who.Session, Call: c.who.Call, Direction: c.direction, Protocol: p, Start: time.Now(),
 	}}
 }
 
@@ -277,8 +368,12 @@ func (c *client) attempt(p Protocol) *attempt {
 const maxDetail = 1024
 
 // finish records the attempt. An error after the connection was allowed is how it
-// ended, unless it is a refusal of what went on inside.
+// ended, unless it is a refusal of what went on inside. Only the first call counts.
 func (a *attempt) finish(err error) {
+	if a.done {
+		return
+	}
+	a.done = true
 	e := &a.event
 	e.Duration = time.Since(e.Start)
 	if a.meter != nil {
@@ -286,7 +381,7 @@ func (a *attempt) finish(err error) {
 	}
 	if err != nil {
 		r := asRefusal(err)
-		e.Reason, e.Detail = r.Reason, r.Err.Error()
+		e.Reason, e.Detail = r.Reason, a.c.credentials.blot(r.Err.Error()) // a service's words may be in it
 		e.Detail = e.Detail[:min(len(e.Detail), maxDetail)]
 		if r.Reason != ReasonBroken && r.Reason != ReasonTimeout && r.Reason != ReasonLimit && r.Reason != ReasonUnreachable {
 			e.Decision = Deny

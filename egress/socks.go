@@ -43,6 +43,7 @@ func (c *client) serveSOCKS(ctx context.Context) {
 		return
 	}
 	c.conn.limitReads(0)
+	t = c.standIns.meant(t)
 	up, err := c.open(ctx, a, t)
 	if err != nil {
 		c.refuseSOCKS(a, err)
@@ -50,7 +51,7 @@ func (c *client) serveSOCKS(ctx context.Context) {
 	}
 	// The address we connect from is no business of the client's.
 	if _, err = c.conn.Write(socksReply(socksSucceeded, "")); err == nil {
-		err = c.tunnel(t, up)
+		err = c.tunnel(ctx, a, t, up)
 	}
 	up.Close()
 	a.finish(err)
@@ -156,7 +157,7 @@ func socksReply(code byte, why string) []byte {
 
 func socksCode(r Reason) byte {
 	switch r {
-	case ReasonDenied, ReasonUnlisted, ReasonUnanswered, ReasonAddress, ReasonMismatch:
+	case ReasonDenied, ReasonUnlisted, ReasonUnanswered, ReasonAddress, ReasonMismatch, ReasonCredential:
 		return socksNotAllowed
 	case ReasonUnreachable, ReasonTimeout:
 		return socksUnreachable

@@ -3,6 +3,7 @@ package egress
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"strings"
@@ -11,29 +12,44 @@ import (
 // tunnel carries bytes both ways until both sides are done, and closes up. What the
 // client says first is held against the target: the machines behind one address
 // serve many names, and the name inside chooses among them.
-func (c *client) tunnel(t Target, up *stream) error {
+//
+// TLS to a host that has a credential ends here instead.
+func (c *client) tunnel(ctx context.Context, a *attempt, t Target, up *stream) error {
+	if c.terminates(t) && c.beginsTLS() {
+		defer c.conn.linger()
+		return c.terminate(ctx, a, t, up)
+	}
+	return c.carry(up, c.blotted(t, up), func() error { return c.upward(a, t, up) })
+}
+
+// carry sends the client what comes from a server, while upward does the other
+// direction. It closes up.
+func (c *client) carry(up *stream, from io.Reader, upward func() error) error {
 	down := make(chan error, 1)
 	// The server may speak first, as in SSH and SMTP: this direction starts at once.
 	go func() {
-		err := guarded(func() error { return c.relay(c.conn, up) })
+		err := guarded(func() error { return c.relay(c.conn, from) })
 		if err != nil {
 			c.conn.stopReads()
 		}
 		down <- err
 	}()
-	err := c.upward(t, up)
+	err := upward()
 	var refused *Refusal
 	switch {
 	case errors.As(err, &refused):
 		c.conn.linger() // what was refused has been told; the server hears nothing of it
 		up.Close()
-	case err != nil:
-		up.Close()
+	case err != nil && !up.hungUp(err):
+		up.reset() // what the server has is not the whole
 	}
 	downErr := <-down
 	up.Close()
 	if downErr != nil && (err == nil || errors.Is(err, errStopped)) {
 		err = downErr
+	}
+	if downErr != nil && refused == nil {
+		c.conn.reset() // what the client has is not the whole
 	}
 	if err == nil {
 		c.conn.linger() // what came after a request in the clear is still unread
@@ -42,7 +58,7 @@ func (c *client) tunnel(t Target, up *stream) error {
 }
 
 // upward carries what the client sends, after a look at its beginning.
-func (c *client) upward(t Target, up *stream) error {
+func (c *client) upward(a *attempt, t Target, up *stream) error {
 	first, err := c.r.Peek(1)
 	if errors.Is(err, io.EOF) {
 		return up.CloseWrite() // nothing to say: the server may still
@@ -61,11 +77,11 @@ func (c *client) upward(t Target, up *stream) error {
 			return err
 		}
 		if request {
-			return c.passRequest(t, up)
+			return c.passRequest(a, t, up)
 		}
 	}
 	c.conn.limitReads(0)
-	return c.relay(up, c.r)
+	return c.relay(up, c.watched(t, buffered{c.r, c.conn}))
 }
 
 // isSSL2 recognises the ClientHello of SSL 2.0, which TLS 1.0 servers took too and
@@ -77,6 +93,15 @@ func (c *client) isSSL2() bool {
 
 // passHello holds the ClientHello against the target and passes it on.
 func (c *client) passHello(t Target, up *stream) error {
+	raw, err := c.goodHello(t)
+	if err == nil {
+		_, err = up.Write(raw)
+	}
+	return err
+}
+
+// goodHello reads a ClientHello that is for t.
+func (c *client) goodHello(t Target) ([]byte, error) {
 	raw, h, err := readHello(c.r)
 	if err == nil {
 		err = c.checkHello(t, h)
@@ -85,10 +110,9 @@ func (c *client) passHello(t Target, up *stream) error {
 	}
 	if err != nil {
 		c.conn.Write(alert(alertUnrecognized))
-		return err
+		return nil, err
 	}
-	_, err = up.Write(raw)
-	return err
+	return raw, nil
 }
 
 func (s *Server) checkHello(t Target, h hello) error {
@@ -126,18 +150,21 @@ func (s *Server) checkName(t Target, name, where string) error {
 
 // passRequest carries one HTTP request in the clear, and no second one, which
 // could name another host: the client opens a new connection for that.
-func (c *client) passRequest(t Target, up *stream) error {
+func (c *client) passRequest(a *attempt, t Target, up *stream) error {
 	h, err := readHead(c.r, c.cfg.Limits.HeaderBytes)
 	inner := t
 	if err == nil {
 		inner, err = c.checkInner(t, h)
+	}
+	if err == nil {
+		err = c.apply(a, t, h)
 	}
 	if err != nil {
 		c.respond(asRefusal(err))
 		return err
 	}
 	c.conn.limitReads(0)
-	return h.send(up, c.r, inner, h.target)
+	return c.send(h, up, inner, h.target)
 }
 
 // checkInner returns what a request inside a tunnel to t is for.

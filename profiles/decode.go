@@ -18,12 +18,14 @@ func decode(file string, b []byte, v any) error {
 	if len(b) > maxFile {
 		return fmt.Errorf("profiles: %s: larger than %d bytes", file, maxFile)
 	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(b, &doc); err != nil {
-		return fmt.Errorf("profiles: %s: %w", file, err)
-	}
-	if line := aliasIn(&doc); line > 0 {
-		return fmt.Errorf("profiles: %s:%d: aliases are not supported", file, line)
+	if bytes.IndexByte(b, '*') >= 0 { // which begins an alias
+		var doc yaml.Node
+		if err := yaml.Unmarshal(b, &doc); err != nil {
+			return fmt.Errorf("profiles: %s: %w", file, err)
+		}
+		if line := aliasIn(&doc); line > 0 {
+			return fmt.Errorf("profiles: %s:%d: aliases are not supported", file, line)
+		}
 	}
 	d := yaml.NewDecoder(bytes.NewReader(b))
 	d.KnownFields(true)

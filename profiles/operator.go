@@ -4,13 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"math"
+	"net/url"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -71,6 +75,43 @@ type operatorFile struct {
 	Hide        []string    `yaml:"hide"`
 	Scratch     []string    `yaml:"scratch"`
 	Fresh       bool        `yaml:"fresh"`
+	Examples    []example   `yaml:"examples"`
+}
+
+// An example is a path and what the profile has to say of it. A file whose
+// examples fail does not load.
+type example struct {
+	Path   string `yaml:"path"`
+	Rights string `yaml:"rights"`
+	line   int
+}
+
+// UnmarshalYAML keeps the line, and is as strict as the decoder around it.
+func (e *example) UnmarshalYAML(n *yaml.Node) error {
+	if err := onlyKeys(n, "path", "rights"); err != nil {
+		return err
+	}
+	type plain example
+	e.line = n.Line
+	return n.Decode((*plain)(e))
+}
+
+// check holds the example against p, once for each path that it stands for.
+func (e example) check(p sp.Profile, vars map[string]string) error {
+	want, err := sp.ParseRights(e.Rights)
+	if err != nil {
+		return fmt.Errorf("line %d: example: %w", e.line, err)
+	}
+	paths, err := substitute(e.Path, vars)
+	if err != nil {
+		return fmt.Errorf("line %d: example: %w", e.line, err)
+	}
+	for _, name := range paths {
+		if got := p.Rights(name); got != want {
+			return fmt.Errorf("line %d: example: %s has %v, and not %v as the example says", e.line, name, got, want)
+		}
+	}
+	return nil
 }
 
 // Each part knows whether it was written at all.
@@ -140,19 +181,41 @@ func (p *networkPart) UnmarshalYAML(n *yaml.Node) error {
 		p.value.Mode = sp.NetworkHost
 		return nil
 	}
-	if err := onlyKeys(n, "allow"); err != nil {
-		return fmt.Errorf("network: want none, host, any or {allow: [HOST[:PORT], ...]}: %w", err)
+	if err := onlyKeys(n, "allow", "expose"); err != nil {
+		return fmt.Errorf("network: want none, host, any or {allow: [HOST[:PORT], ...], expose: [PORT, ...]}: %w", err)
 	}
 	var list struct {
-		Allow []string `yaml:"allow"`
+		Allow  []string   `yaml:"allow"`
+		Expose exposeList `yaml:"expose"`
 	}
 	if err := n.Decode(&list); err != nil {
 		return err
 	}
+	p.value.Expose = list.Expose.names()
+	if list.Allow == nil && list.Expose.set {
+		return nil
+	}
 	if len(list.Allow) == 0 {
 		return fmt.Errorf("line %d: network: allow is empty; write none", n.Line)
 	}
-	p.value = sp.Network{Mode: sp.NetworkProxied, Allow: [][]string{list.Allow}}
+	p.value.Mode, p.value.Allow = sp.NetworkProxied, [][]string{list.Allow}
+	return nil
+}
+
+// An exposeList is a nameList of ports: PORT, or "HOST:INSIDE".
+type exposeList struct{ nameList }
+
+func (l *exposeList) UnmarshalYAML(n *yaml.Node) error {
+	if err := l.nameList.UnmarshalYAML(n); err != nil {
+		return err
+	}
+	for i, s := range l.list {
+		port, err := sp.ParseExposedPort(s)
+		if err != nil {
+			return fmt.Errorf("line %d: network: %w", n.Line, err)
+		}
+		l.list[i] = port.String()
+	}
 	return nil
 }
 
@@ -261,6 +324,9 @@ func parseOperator(file string, b []byte, vars map[string]string) (sp.Profile, e
 	if err == nil {
 		err = p.Validate()
 	}
+	if err == nil {
+		err = f.checkExamples(p, vars)
+	}
 	if err != nil {
 		return sp.Profile{}, fmt.Errorf("profiles: %s: %w", file, err)
 	}
@@ -271,7 +337,7 @@ func (f operatorFile) profile(file string, vars map[string]string) (sp.Profile, 
 	if err := f.complete(file); err != nil {
 		return sp.Profile{}, err
 	}
-	paths, err := f.Paths.expand(vars)
+	paths, err := f.Paths.expand(vars, onThisHost)
 	if err != nil {
 		return sp.Profile{}, err
 	}
@@ -288,6 +354,29 @@ func (f operatorFile) profile(file string, vars map[string]string) (sp.Profile, 
 		Limits:      f.Limits.limits,
 		Fresh:       f.Fresh,
 	}, nil
+}
+
+// checkExamples holds the examples against the profile as it is for configured
+// paths that lie beside each other and outside of everything else. Where a person's
+// lie in one another or in the system, other rights are right.
+func (f operatorFile) checkExamples(p sp.Profile, vars map[string]string) error {
+	if len(f.Examples) == 0 {
+		return nil
+	}
+	apart := map[string]string{"workspace": "/examples/workspace"}
+	for name := range vars {
+		apart[name] = path.Join("/examples", url.PathEscape(name))
+	}
+	var err error
+	if p.Paths, err = f.Paths.expand(apart, anywhere); err != nil {
+		return err
+	}
+	for _, e := range f.Examples {
+		if err := e.check(p, apart); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // complete says which sections are missing. A forgotten section must neither
@@ -311,32 +400,77 @@ func (f operatorFile) complete(file string) error {
 	return errors.Join(errs...)
 }
 
-func (p pathList) expand(vars map[string]string) (map[string]sp.Rights, error) {
+// A host tells where a path leads to, and "" of one that is not there.
+type host func(name string) (string, error)
+
+func onThisHost(name string) (string, error) {
+	real, err := filepath.EvalSymlinks(name)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return "", nil
+	}
+	return real, err
+}
+
+// anywhere is a host that has everything, so that examples hold on each machine.
+func anywhere(name string) (string, error) { return name, nil }
+
+func (p pathList) expand(vars map[string]string, h host) (map[string]sp.Rights, error) {
 	if p.any {
 		return sp.Top().Paths, nil
 	}
 	paths := make(map[string]sp.Rights)
 	for _, g := range p.list {
-		rights, err := sp.ParseRights(g.Rights)
-		if err != nil {
+		if err := g.addTo(paths, vars, h); err != nil {
 			return nil, fmt.Errorf("line %d: %w", g.line, err)
-		}
-		if g.Reason == "" {
-			return nil, fmt.Errorf("line %d: %q has no reason", g.line, g.Path)
-		}
-		targets, err := substitute(g.Path, vars)
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", g.line, err)
-		}
-		for _, k := range targets {
-			if have, ok := paths[k]; ok {
-				paths[k] = have & rights
-			} else {
-				paths[k] = rights
-			}
 		}
 	}
 	return paths, nil
+}
+
+// addTo adds what one line says. Where two speak of one path, both hold.
+func (g grantAt) addTo(paths map[string]sp.Rights, vars map[string]string, h host) error {
+	rights, err := sp.ParseRights(g.Rights)
+	if err != nil {
+		return err
+	}
+	if g.Reason == "" {
+		return fmt.Errorf("%q has no reason", g.Path)
+	}
+	targets, err := substitute(g.Path, vars)
+	if err == nil && g.IfPresent {
+		targets, err = g.present(rights, targets, h)
+	}
+	if err != nil {
+		return err
+	}
+	for _, k := range targets {
+		if have, ok := paths[k]; ok {
+			paths[k] = have & rights
+		} else {
+			paths[k] = rights
+		}
+	}
+	return nil
+}
+
+// present gives those of targets that the host has, by their real names. A path that
+// is not there can be taken out of no directory that stays: nothing can be mounted
+// over it. One that is made later is not covered until the profile is read again.
+func (g grantAt) present(rights sp.Rights, targets []string, h host) ([]string, error) {
+	if rights != 0 {
+		return nil, fmt.Errorf("%q: if_present takes a path away, so rights has to be \"---\"", g.Path)
+	}
+	var there []string
+	for _, name := range targets {
+		real, err := h(name)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", g.Path, err)
+		}
+		if real != "" {
+			there = append(there, real)
+		}
+	}
+	return there, nil
 }
 
 // substitute gives the paths that a path of the file stands for: itself, or with

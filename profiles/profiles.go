@@ -76,13 +76,15 @@ type grantAt struct {
 	Path   string `yaml:"path"`
 	Rights string `yaml:"rights"`
 	Reason string `yaml:"reason"`
-	line   int
+	// IfPresent is for what an operator profile takes away: see present.
+	IfPresent bool `yaml:"if_present"`
+	line      int
 }
 
 // UnmarshalYAML keeps the line, and is as strict as the decoder around it: a
 // custom unmarshaler does not inherit KnownFields.
 func (g *grantAt) UnmarshalYAML(n *yaml.Node) error {
-	if err := onlyKeys(n, "path", "rights", "reason"); err != nil {
+	if err := onlyKeys(n, "path", "rights", "reason", "if_present"); err != nil {
 		return err
 	}
 	type plain grantAt
@@ -136,6 +138,8 @@ func (g grantAt) grant() (sp.Grant, error) {
 	switch {
 	case g.Reason == "":
 		return sp.Grant{}, fmt.Errorf("has no reason")
+	case g.IfPresent:
+		return sp.Grant{}, fmt.Errorf("if_present is for operator profiles: a grant of what is not there grants nothing anyway")
 	case !path.IsAbs(rooted) || path.Clean(rooted) != rooted:
 		return sp.Grant{}, fmt.Errorf("is no clean path that starts with / or ~/")
 	}

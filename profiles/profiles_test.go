@@ -2,6 +2,7 @@ package profiles
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +14,7 @@ import (
 )
 
 func TestEveryShippedFileLoads(t *testing.T) {
-	for _, want := range []string{"system", "git", "go", "node", "python", "rust", "java"} {
+	for _, want := range []string{"system", "git", "go", "node", "python", "rust", "java", "c", "ruby", "perl", "php", "dotnet"} {
 		p, err := Preset(want)
 		if err != nil {
 			t.Errorf("preset %s: %v", want, err)
@@ -26,12 +27,40 @@ func TestEveryShippedFileLoads(t *testing.T) {
 		if _, err := Operator(want, map[string]string{"workspace": "/w"}); err != nil {
 			t.Errorf("profile %s: %v", want, err)
 		}
+		if f := operatorExamples(t, want); len(f) < 3 {
+			t.Errorf("profile %s has %d examples", want, len(f))
+		}
 		if reason, err := Reason(want); err != nil || reason == "" {
 			t.Errorf("profile %s: reason %q, %v", want, reason, err)
 		}
 	}
 	if len(PresetNames()) < 7 || len(OperatorNames()) < 4 || len(Protect()) == 0 || len(Hide()) == 0 {
 		t.Error("a folder is empty")
+	}
+}
+
+func operatorExamples(t *testing.T, name string) []example {
+	t.Helper()
+	b, file, err := read("operator", "profile", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f operatorFile
+	if err := decode(file, b, &f); err != nil {
+		t.Fatal(err)
+	}
+	return f.Examples
+}
+
+// TestExamplesHoldForEveryConfiguration: roots may lie in one another and in the
+// system without a shipped profile ceasing to load.
+func TestExamplesHoldForEveryConfiguration(t *testing.T) {
+	for _, vars := range []map[string]string{nil, {"w": "/w"}, {"w": "/home/somebody", "inner": "/home/somebody/p"}, {"w": "/usr/src/p"}, {"w": "/"}, {"w": "/etc"}, {"w": "/opt/somewhere"}} {
+		for _, name := range OperatorNames() {
+			if _, err := Operator(name, vars); err != nil {
+				t.Errorf("%s with %v: %v", name, vars, err)
+			}
+		}
 	}
 }
 
@@ -54,7 +83,8 @@ func TestUnknownNamesListTheKnownOnes(t *testing.T) {
 func TestNoPresetReachesSecrets(t *testing.T) {
 	secrets := []string{"/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/ssh/ssh_host_ed25519_key", "/etc/ssl/private/x.key",
 		"/h/.ssh/id_rsa", "/h/.git-credentials", "/h/.config/git/credentials", "/h/.cargo/credentials.toml", "/h/.m2/settings.xml",
-		"/h/.gradle/gradle.properties", "/h/.npmrc", "/h/.netrc", "/h/.bash_history", "/root/x", "/home/x", "/etc/machine-id"}
+		"/h/.gradle/gradle.properties", "/h/.npmrc", "/h/.netrc", "/h/.gem/credentials", "/h/.local/share/gem/credentials", "/h/.composer/auth.json", "/h/.config/composer/auth.json",
+		"/h/.nuget/NuGet/NuGet.Config", "/h/.conan2/remotes.json", "/h/.cpanel/x", "/h/.pause", "/h/.bash_history", "/root/x", "/home/x", "/etc/machine-id"}
 	var needs sp.Needs
 	needs.UserHome, needs.Hide = "/h", Hide()
 	for _, name := range PresetNames() {
@@ -164,6 +194,9 @@ func TestOperatorErrorsNameThePlace(t *testing.T) {
 		"star":            {"devices: any", `devices: ["*"]`, "write any"},
 		"device":          {"devices: any", "devices: [/etc/passwd]", "is not below /dev"},
 		"two documents":   {"limits: any\n", "limits: any\n---\nname: x\n", "more than one document"},
+		"wrong example":   {"limits: any\n", "limits: any\nexamples:\n  - {path: /x, rights: r--}\n", "line 11: example: /x has {read,write,execute}, and not {read}"},
+		"bad example":     {"limits: any\n", "limits: any\nexamples: [{path: /x, rihgts: r--}]\n", `unknown key "rihgts"`},
+		"unknown in one":  {"limits: any\n", "limits: any\nexamples: [{path: $cache/x, rights: r--}]\n", `no path is configured as "cache"`},
 		"alias":           {"network: any\nunix_sockets: any", "network: &a any\nunix_sockets: *a", "aliases are not supported"},
 		"wrong name":      {"name: mine", "name: other", `name has to be "mine"`},
 		"bad pattern":     {"limits: any\n", "limits: any\nhide: [/etc]\n", "empty component"},
@@ -207,6 +240,14 @@ func TestExamplesAreChecked(t *testing.T) {
 	}
 }
 
+func BenchmarkOperator(b *testing.B) {
+	for b.Loop() {
+		if _, err := Operator("hardened", map[string]string{"workspace": "/w"}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func FuzzParseOperator(f *testing.F) {
 	f.Add([]byte(complete))
 	for _, name := range OperatorNames() {
@@ -229,4 +270,80 @@ func FuzzParseOperator(f *testing.F) {
 			t.Fatal("a profile that loads is not normalised")
 		}
 	})
+}
+
+// TestIfPresentFollowsTheHost: a line with if_present takes away what is there, by its
+// real name, and says nothing of what is not.
+func TestIfPresentFollowsTheHost(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.WriteFile(dir+"/real", nil, 0o755), os.Symlink("real", dir+"/link"), os.Symlink("nowhere", dir+"/dangling")); err != nil {
+		t.Fatal(err)
+	}
+	write := func(rights string) string {
+		list := ""
+		for _, name := range []string{"link", "dangling", "missing", "real/below"} {
+			list += fmt.Sprintf("  - {path: %s/%s, rights: %q, if_present: true, reason: r}\n", dir, name, rights)
+		}
+		file := dir + "/own.yaml"
+		text := "name: own\nreason: r\npaths:\n  - {path: /, rights: rwx, reason: r}\n" + list +
+			"network: any\nunix_sockets: any\ndevices: any\nsyscalls: any\nenv: any\nlimits: any\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	p, err := Operator(write("---"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(map[string]sp.Rights{"/": sp.Read | sp.Write | sp.Execute, dir + "/real": 0}, p.Paths); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if _, err := Operator(write("r--"), nil); err == nil || !strings.Contains(err.Error(), `line 5: "`+dir+`/link": if_present takes a path away`) {
+		t.Errorf("a grant that depends on the host: %v", err)
+	}
+}
+
+// TestOperatorsListPorts: what the operator does not expose stays closed, and leaving
+// the network alone leaves the ports alone.
+func TestOperatorsListPorts(t *testing.T) {
+	wanted := sp.Network{Expose: []string{"8080:8080", "3000:80"}}
+	for network, want := range map[string][]string{
+		"none":                              nil,
+		"any":                               wanted.Expose,
+		"{allow: [a.example]}":              nil,
+		"{expose: none}":                    nil,
+		"{expose: any}":                     wanted.Expose,
+		"{expose: [8080]}":                  {"8080:8080"},
+		`{expose: ["3000:80", "80:3000"]}`:  {"3000:80"},
+		"{allow: [a.example], expose: any}": wanted.Expose,
+	} {
+		p, err := operatorWith(t, network)
+		if err != nil {
+			t.Errorf("%s: %v", network, err)
+			continue
+		}
+		got := sp.Intersect(sp.Profile{Network: wanted}, p).Network
+		if d := cmp.Diff(sp.Intersect(sp.Profile{Network: sp.Network{Expose: want}}, sp.Top()).Network, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", network, d)
+		}
+	}
+	for _, network := range []string{"{expose: [0]}", "{expose: 80}", "{expose: [http]}", "{}", "{allow: [], expose: [80]}", "{expose: ['80:1', '80:2']}", "{expose: ['*']}"} {
+		if _, err := operatorWith(t, network); err == nil {
+			t.Errorf("%s is accepted", network)
+		}
+	}
+}
+
+func operatorWith(t *testing.T, network string) (sp.Profile, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "mine.yaml")
+	text := "name: mine\nreason: a test\npaths: any\nnetwork: " + network + "\nunix_sockets: any\ndevices: any\nsyscalls: any\nenv: any\nlimits: any\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Operator(file, nil)
 }

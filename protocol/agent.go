@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode"
@@ -124,6 +125,57 @@ type ToolsCall struct {
 	ApprovalID ApprovalID `json:"approval_id,omitempty"`
 }
 
+// ToolsBatch asks for the calls of one turn, in their order. Approvers see them
+// as one group. Each is decided by itself, and starts when those before it have
+// ended; a hard rejection of one ends those after it.
+type ToolsBatch struct {
+	SessionID SessionID `json:"session_id"`
+	// GroupID is as for tools.call; the server chooses one if there is none.
+	GroupID string      `json:"group_id,omitempty"`
+	Calls   []BatchCall `json:"calls"` // 1 to 64
+}
+
+// A BatchCall is one call of a batch: as ToolsCall.
+type BatchCall struct {
+	CallID    CallID          `json:"call_id"`
+	Tool      ToolName        `json:"tool"`
+	Args      json.RawMessage `json:"args,omitempty"`
+	TimeoutMS int64           `json:"timeout_ms,omitempty"`
+	Metadata  map[string]any  `json:"metadata,omitempty"`
+}
+
+// maxBatch is how many calls a batch may have: each may be a question, and a
+// person has to read them.
+const maxBatch = 64
+
+// BatchResult answers tools.batch: what came of each call, in the order in which
+// they were given.
+type BatchResult struct {
+	Results []BatchOutcome `json:"results"`
+}
+
+// A BatchOutcome has a result or an error, as tools.call would have given.
+type BatchOutcome struct {
+	CallID CallID      `json:"call_id"`
+	Result *CallResult `json:"result,omitempty"`
+	Error  *Error      `json:"error,omitempty"`
+}
+
+// ToolsCalls are the calls of the batch in one group, each with what comes after it.
+func (b *ToolsBatch) ToolsCalls(group string) []ToolsCall {
+	calls := make([]ToolsCall, len(b.Calls))
+	var remaining []BatchItem
+	for i := len(b.Calls) - 1; i >= 0; i-- {
+		c := b.Calls[i]
+		calls[i] = ToolsCall{
+			SessionID: b.SessionID, CallID: c.CallID, Tool: c.Tool, Args: c.Args, GroupID: group,
+			BatchRemaining: remaining, TimeoutMS: c.TimeoutMS, Metadata: c.Metadata,
+		}
+		remaining = append([]BatchItem{{Tool: c.Tool, Arguments: c.Args}}, remaining...)
+	}
+	return calls
+}
+
 // A BatchItem is a call that is still to come.
 type BatchItem struct {
 	Tool      ToolName        `json:"tool"`
@@ -168,12 +220,23 @@ type CallResult struct {
 	StdoutBytes int64  `json:"stdout_bytes"`     // written by the program, whether kept or dropped
 	StderrBytes int64  `json:"stderr_bytes"`
 
-	// Violations are what the call did against its profile that was undone after it.
+	// Violations are what the sandbox refused the call, and what the call did
+	// against its profile that was found or undone after it.
 	Violations []Violation `json:"violations,omitempty"`
 	Decision   Decision    `json:"decision"`
 	PlanDigest string      `json:"plan_digest"`
 	EnforcedBy EnforcedBy  `json:"enforced_by"`
 	Warnings   []string    `json:"warnings,omitempty"`
+	// Exposed are the ports of the sandbox that the host could connect to, while the
+	// call ran or as long as its task does.
+	Exposed []ExposedPort `json:"exposed,omitempty"`
+}
+
+// An ExposedPort is a TCP port inside of a sandbox, and where the host reaches it: on
+// this port of 127.0.0.1 and of ::1.
+type ExposedPort struct {
+	Port    int    `json:"port"`
+	Address string `json:"address"` // "127.0.0.1:8080"
 }
 
 // Content is one piece of a result, much as in the Model Context Protocol.
@@ -184,6 +247,9 @@ type Content struct {
 	Text     string `json:"text,omitempty"`
 	Blob     []byte `json:"blob,omitempty"` // base64 on the wire
 	MIMEType string `json:"mimeType,omitempty"`
+	// Omitted is how many bytes of the program's output are left out where this piece
+	// stands. It has no stream, and its text says the same in words.
+	Omitted int64 `json:"omitted,omitempty"`
 }
 
 // ContentType is text or blob.
@@ -220,11 +286,65 @@ func (c Content) Bytes() []byte {
 	return []byte(c.Text)
 }
 
-// A Violation is something that a call did against its profile.
+// A Violation is something that a call did, or tried to do, against its profile.
+// Its strings may hold what a program printed: escape them for the place where
+// they are shown.
 type Violation struct {
-	Path   string `json:"path,omitempty"`
+	Kind  ViolationKind `json:"kind"`
+	Basis Basis         `json:"basis"`
+
+	// Path and Right say which right on which path is not granted; a path without
+	// a right is a Unix socket's. Whether there is such a file is not said, and
+	// nothing here depends on it.
+	Path  string `json:"path,omitempty"`
+	Right Right  `json:"right,omitempty"`
+	// Host and Port are what was not to be connected to; port 0 is not known.
+	Host string `json:"host,omitempty"`
+	Port uint16 `json:"port,omitempty"`
+	// SystemCall is the name of a call that the filter refuses.
+	SystemCall string `json:"system_call,omitempty"`
+	// Limit is the name of a limit that was used up, as sandbox.limits has it.
+	Limit string `json:"limit,omitempty"`
+
 	Reason string `json:"reason"`
+	// Hint tells the model what it can do instead.
+	Hint string `json:"hint,omitempty"`
+	// Allow is the line of the configuration, or of the operator's profile, that
+	// would allow exactly this; "" if no line does.
+	Allow string `json:"allow,omitempty"`
 }
+
+// ViolationKind is the axis of the profile that a violation is about.
+type ViolationKind string
+
+// The kinds of violation. One without a kind is about files.
+const (
+	ViolationFile       ViolationKind = "file"
+	ViolationNetwork    ViolationKind = "network"
+	ViolationSystemCall ViolationKind = "system_call"
+	ViolationLimit      ViolationKind = "limit"
+)
+
+// Basis is how a violation is known.
+type Basis string
+
+// Observed is what sandgate or the kernel's answer to sandgate showed. Inferred
+// is what a program printed, held against the profile: the refusal is real if
+// the program told the truth, and what is not granted is so in any case.
+const (
+	Observed Basis = "observed"
+	Inferred Basis = "inferred"
+)
+
+// Right is one of the rights of a profile on a path.
+type Right string
+
+// The three rights.
+const (
+	RightRead    Right = "read"
+	RightWrite   Right = "write"
+	RightExecute Right = "execute"
+)
 
 // A Decision says whether a call was allowed, and who or what said so.
 type Decision struct {
@@ -235,6 +355,13 @@ type Decision struct {
 	Approver string          `json:"approver,omitempty"`
 	Feedback string          `json:"feedback,omitempty"` // from the approver, for the model
 	Rule     string          `json:"rule,omitempty"`     // of the tool's configuration
+	// Mode is what a denial means for the calls that follow.
+	Mode approval.RejectMode `json:"mode,omitempty"`
+	// Interrupt asks the agent to end its turn and wait for the user, whatever
+	// else it had in mind.
+	Interrupt bool `json:"interrupt,omitempty"`
+	// Args are what ran in place of what was asked for: the approver edited them.
+	Args json.RawMessage `json:"args,omitempty"`
 }
 
 // EnforcedBy names the mechanism that holds each axis of a profile; an empty
@@ -274,12 +401,16 @@ type CheckResult struct {
 
 // ToolOutput is a piece of what a running tool wrote. Exactly one of Text and
 // Base64 is used: text when the piece is well-formed UTF-8. The pieces of a
-// stream, decoded and put together in order, are the stream.
+// stream, decoded and put together in order, are the stream; of more than the output
+// limit they are its beginning and, after a piece with Omitted, its end.
 type ToolOutput struct {
 	CallID CallID `json:"call_id"`
 	Stream Stream `json:"stream"`
 	Text   string `json:"text,omitempty"`
 	Base64 []byte `json:"base64,omitempty"`
+	// Omitted is how many bytes of the stream are left out before this piece, which
+	// may be empty then.
+	Omitted int64 `json:"omitted,omitempty"`
 }
 
 // NewToolOutput wraps a piece of output.
@@ -304,6 +435,8 @@ type ToolState struct {
 	State  State  `json:"state"`
 	// ApprovalID is set while a call waits for an answer.
 	ApprovalID ApprovalID `json:"approval_id,omitempty"`
+	// Exposed comes with running: the ports that the host can connect to from now on.
+	Exposed []ExposedPort `json:"exposed,omitempty"`
 }
 
 // State is pending, running or done.
@@ -370,6 +503,37 @@ func (p *ToolsListParams) Validate() error {
 
 func (p *ToolsCancel) Validate() error {
 	return checkID("params.call_id", string(p.CallID))
+}
+
+func (p *ToolsBatch) Validate() error {
+	if err := checkOptionalID("params.group_id", p.GroupID); err != nil {
+		return err
+	}
+	if n := len(p.Calls); n == 0 || n > maxBatch {
+		return &FieldError{Path: "params.calls", Reason: fmt.Sprintf("%d calls: a batch has 1 to %d", n, maxBatch)}
+	}
+	seen := map[CallID]bool{}
+	for i, c := range p.ToolsCalls("") {
+		at := fmt.Sprintf("params.calls[%d]", i)
+		if seen[c.CallID] {
+			return &FieldError{Path: at + ".call_id", Reason: "given twice", Hint: "give every call an id of its own"}
+		}
+		seen[c.CallID] = true
+		if err := below(at, c.Validate()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// below moves the path of a field error from params to at. The session belongs
+// to the whole batch, and stays.
+func below(at string, err error) error {
+	var f *FieldError
+	if errors.As(err, &f) && f.Path != "params.session_id" {
+		return &FieldError{Path: at + strings.TrimPrefix(f.Path, "params"), Reason: f.Reason, Hint: f.Hint}
+	}
+	return err
 }
 
 func (p *ToolsCall) Validate() error {

@@ -24,6 +24,9 @@ const (
 	CodeUnknownCall        Code = "unknown_call"        // no such call under way on this connection
 	CodeUnknownApproval    Code = "unknown_approval"    // no such request is pending
 	CodeAlreadyDecided     Code = "already_decided"     // somebody else answered first
+	CodeUnknownTask        Code = "unknown_task"        // no background task of that id in this session
+	CodeUnknownRule        Code = "unknown_rule"        // no standing rule of that id
+	CodeRuleRefused        Code = "rule_refused"        // a rule that does not load, or would loosen what it cannot
 	CodeTooManyRequests    Code = "too_many_requests"   // more at once than the server's limits allow
 )
 
@@ -41,6 +44,7 @@ const (
 	CodeTimedOut           Code = "timed_out"
 	CodeCancelled          Code = "cancelled"
 	CodeLimitExceeded      Code = "limit_exceeded"
+	CodeInvalidOutput      Code = "invalid_output" // a tool that writes JSON wrote something else
 	CodeAuditUnavailable   Code = "audit_unavailable"
 	CodeShuttingDown       Code = "shutting_down"
 	CodeInternal           Code = "internal"
@@ -68,6 +72,10 @@ var numbers = map[Code]int{
 	CodeTooManyRequests:    -32011,
 	CodeShuttingDown:       -32012,
 
+	CodeUnknownRule: -32013,
+	CodeRuleRefused: -32014,
+	CodeUnknownTask: -32015,
+
 	CodeDenied:             -32020,
 	CodeBlocked:            -32021,
 	CodeApprovalRequired:   -32022,
@@ -81,6 +89,7 @@ var numbers = map[Code]int{
 	CodeCancelled:          -32030,
 	CodeLimitExceeded:      -32031,
 	CodeAuditUnavailable:   -32032,
+	CodeInvalidOutput:      -32033,
 }
 
 // Number is the code's JSON-RPC number; a code that is not in the table counts
@@ -107,7 +116,7 @@ type Error struct {
 	// ApprovalID is what a deferred call waits for (approval_required).
 	ApprovalID ApprovalID
 	// Result is what a call had done before it was stopped (timed_out, cancelled,
-	// limit_exceeded).
+	// limit_exceeded, invalid_output).
 	Result *CallResult
 }
 

@@ -13,6 +13,13 @@ const (
 	MethodToolsCall    Method = "tools.call"
 	MethodToolsCheck   Method = "tools.check"
 	MethodToolsCancel  Method = "tools.cancel"
+	MethodToolsBatch   Method = "tools.batch"
+
+	MethodTaskStart  Method = "task.start"
+	MethodTaskOutput Method = "task.output"
+	MethodTaskInput  Method = "task.input"
+	MethodTaskKill   Method = "task.kill"
+	MethodTaskList   Method = "task.list"
 )
 
 // Notifications to an agent, about a call under way.
@@ -23,12 +30,15 @@ const (
 
 // Requests of the operator socket.
 const (
-	MethodApprovalsSubscribe Method = "approvals.subscribe"
-	MethodApprovalsList      Method = "approvals.list"
-	MethodApprovalsShow      Method = "approvals.show"
-	MethodApprovalsDecide    Method = "approvals.decide"
-	MethodStatus             Method = "status"
-	MethodSessionsList       Method = "sessions.list"
+	MethodApprovalsSubscribe  Method = "approvals.subscribe"
+	MethodApprovalsList       Method = "approvals.list"
+	MethodApprovalsShow       Method = "approvals.show"
+	MethodApprovalsPreview    Method = "approvals.preview"
+	MethodApprovalsDecide     Method = "approvals.decide"
+	MethodApprovalsRemembered Method = "approvals.remembered"
+	MethodApprovalsForget     Method = "approvals.forget"
+	MethodStatus              Method = "status"
+	MethodSessionsList        Method = "sessions.list"
 )
 
 // Notifications to an operator that has subscribed.

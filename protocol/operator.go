@@ -32,8 +32,23 @@ type Approval struct {
 	GroupID        string                 `json:"group_id,omitempty"`
 	BatchRemaining []string               `json:"batch_remaining,omitempty"`
 	PlanDigest     string                 `json:"plan_digest,omitempty"`
-	Created        time.Time              `json:"created"`
-	Expires        time.Time              `json:"expires"` // no answer by then is a denial
+	// Connector is where the tool comes from, such as an MCP server; "" is here.
+	Connector string `json:"connector,omitempty"`
+	// Rule is what in the configuration asks, and Cause why when it is not the
+	// tool itself: unknown_tool, annotations.
+	Rule  string `json:"rule,omitempty"`
+	Cause string `json:"cause,omitempty"`
+	// Args are the arguments as the agent gave them, and what an edit starts
+	// from. They are set by approvals.show and approvals.preview only, and where
+	// an edit is possible.
+	Args json.RawMessage `json:"args,omitempty"`
+	// Patterns could be remembered in place of this very call. They are set by
+	// approvals.show and approvals.preview only.
+	Patterns []approval.Offer `json:"patterns,omitempty"`
+	// Deferred: the agent does not wait; it will ask again after the answer.
+	Deferred bool      `json:"deferred,omitempty"`
+	Created  time.Time `json:"created"`
+	Expires  time.Time `json:"expires"` // no answer by then is a denial
 }
 
 // ApprovalsList is the answer to approvals.list and approvals.subscribe, oldest
@@ -48,13 +63,29 @@ type ApprovalsShowParams struct {
 	ID ApprovalID `json:"id"`
 }
 
-// Verdict is allow or deny. Its zero value is neither, and refused.
+// ApprovalsPreview asks what a pending request would be with other arguments, or
+// what a pattern would cover, before either is sent with approvals.decide.
+type ApprovalsPreview struct {
+	ID      ApprovalID        `json:"id"`
+	Args    json.RawMessage   `json:"args,omitempty"`
+	Pattern *approval.Pattern `json:"pattern,omitempty"`
+}
+
+// ApprovalsPreviewed answers approvals.preview. What cannot be done is an error
+// instead, with the reason.
+type ApprovalsPreviewed struct {
+	Approval Approval        `json:"approval"`          // with the arguments and their presentation
+	Pattern  *approval.Offer `json:"pattern,omitempty"` // what the given one covers
+}
+
+// Verdict is allow, deny or dismiss. Its zero value is none, and refused.
 type Verdict string
 
-// The two verdicts.
+// The verdicts.
 const (
-	Allow Verdict = "allow"
-	Deny  Verdict = "deny"
+	Allow   Verdict = "allow"
+	Deny    Verdict = "deny"
+	Dismiss Verdict = "dismiss" // the call is refused, and nothing decided about it
 )
 
 // ApprovalsDecide answers pending requests: exactly one of ID, IDs and Group
@@ -67,6 +98,57 @@ type ApprovalsDecide struct {
 	Scope    approval.Scope      `json:"scope,omitempty"` // "" is once
 	Mode     approval.RejectMode `json:"mode,omitempty"`  // of a denial; "" is reject_hard
 	Feedback string              `json:"feedback,omitempty"`
+	// Interrupt, with a denial, tells the agent to end its turn.
+	Interrupt bool `json:"interrupt,omitempty"`
+	// Args, with an allow of a single ID, replace the arguments of the call.
+	Args json.RawMessage `json:"args,omitempty"`
+	// Pattern, with a scope beyond once and a single ID, is remembered in place of
+	// the call.
+	Pattern *approval.Pattern `json:"pattern,omitempty"`
+	// Expires, with a scope beyond once, ends what is remembered earlier.
+	Expires *Expires `json:"expires,omitempty"`
+}
+
+// Expires says when a remembered answer ends, whichever comes first. At scope
+// session it ends with the session in any case.
+type Expires struct {
+	AfterMS int64 `json:"after_ms,omitempty"`
+	Uses    int   `json:"uses,omitempty"`
+}
+
+// Remembered is the answer to approvals.remembered: those of open sessions
+// first, each oldest first.
+type Remembered struct {
+	Answers []RememberedAnswer `json:"answers"`
+}
+
+// A RememberedAnswer decides calls until it is forgotten or expires. It covers
+// the very call of its payload, or what its pattern matches.
+type RememberedAnswer struct {
+	ID          string            `json:"id"`
+	Decision    Verdict           `json:"decision"`
+	Scope       approval.Scope    `json:"scope"`
+	Holder      string            `json:"holder,omitempty"` // the session or the agent
+	Tool        ToolName          `json:"tool"`
+	Connector   string            `json:"connector,omitempty"`
+	Description string            `json:"description,omitempty"` // of the request that was answered
+	Payload     string            `json:"payload,omitempty"`     // canonical JSON
+	Pattern     *approval.Pattern `json:"pattern,omitempty"`
+	// Text says in words what the pattern covers.
+	Text      string     `json:"text,omitempty"`
+	Approver  string     `json:"approver"`
+	Feedback  string     `json:"feedback,omitempty"`
+	SessionID SessionID  `json:"session_id,omitempty"` // where it was given
+	Created   time.Time  `json:"created"`
+	Expires   *time.Time `json:"expires,omitempty"`   // null: not by time
+	UsesLeft  *int       `json:"uses_left,omitempty"` // null: any number
+	LastUsed  *time.Time `json:"last_used,omitempty"` // null: never
+	Hits      int        `json:"hits"`
+}
+
+// ApprovalsForget drops one remembered answer by its id.
+type ApprovalsForget struct {
+	ID string `json:"id"`
 }
 
 // ApprovalsDecided answers approvals.decide, one entry for each request. When a
@@ -146,11 +228,11 @@ func (p *ApprovalsDecide) Validate() error {
 	if err := p.checkTarget(); err != nil {
 		return err
 	}
-	if p.Decision != Allow && p.Decision != Deny {
-		return &FieldError{Path: "params.decision", Reason: fmt.Sprintf("must be allow or deny, not %q", p.Decision)}
+	if p.Decision != Allow && p.Decision != Deny && p.Decision != Dismiss {
+		return &FieldError{Path: "params.decision", Reason: fmt.Sprintf("must be allow, deny or dismiss, not %q", p.Decision)}
 	}
-	if p.Decision == Allow && p.Mode != "" {
-		return &FieldError{Path: "params.mode", Reason: "only a denial has a mode"}
+	if err := p.checkParts(); err != nil {
+		return err
 	}
 	switch p.Scope {
 	case "", approval.Once, approval.Session, approval.Agent, approval.Global:
@@ -166,6 +248,46 @@ func (p *ApprovalsDecide) Validate() error {
 	}
 	return nil
 }
+
+// checkParts holds what is said beside the decision against it.
+func (p *ApprovalsDecide) checkParts() error {
+	beyondOnce := p.Scope != "" && p.Scope != approval.Once
+	for _, rule := range []struct {
+		field  string
+		broken bool
+		reason string
+	}{
+		{"mode", p.Mode != "" && p.Decision != Deny, "only a denial has a mode"},
+		{"interrupt", p.Interrupt && p.Decision != Deny, "only a denial can interrupt"},
+		{"scope", beyondOnce && p.Decision == Dismiss, "a dismissal is not remembered"},
+		{"args", len(p.Args) > 0 && (p.Decision != Allow || p.ID == ""), "edited arguments go with an allow of a single id"},
+		{"args", len(p.Args) > 0 && !isObject(p.Args), "must be an object"},
+		{"pattern", p.Pattern != nil && (p.Decision == Dismiss || p.ID == ""), "a pattern goes with an answer to a single id"},
+		{"pattern", p.Pattern != nil && !beyondOnce, "a pattern is remembered, so it needs the scope session, agent or global"},
+		{"expires", p.Expires != nil && !beyondOnce, "only what is remembered expires: give a scope"},
+		{"expires", p.Expires != nil && (p.Expires.AfterMS < 0 || p.Expires.Uses < 0 || *p.Expires == Expires{}), "needs after_ms or uses, greater than 0"},
+		{"expires.after_ms", p.Expires != nil && p.Expires.AfterMS > maxExpiryMS, "is more than ten years"},
+	} {
+		if rule.broken {
+			return &FieldError{Path: "params." + rule.field, Reason: rule.reason}
+		}
+	}
+	return nil
+}
+
+// maxExpiryMS is ten years: beyond it, a time.Duration would overflow.
+const maxExpiryMS = 10 * 366 * 24 * 60 * 60 * 1000
+
+func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
+
+func (p *ApprovalsPreview) Validate() error {
+	if len(p.Args) > 0 && !isObject(p.Args) {
+		return &FieldError{Path: "params.args", Reason: "must be an object"}
+	}
+	return checkID("params.id", string(p.ID))
+}
+
+func (p *ApprovalsForget) Validate() error { return checkID("params.id", p.ID) }
 
 // checkTarget wants exactly one of id, ids and group.
 func (p *ApprovalsDecide) checkTarget() error {

@@ -344,6 +344,10 @@ func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"tools.call","params":{"session_id":"s","call_id":"c","tool":"shell","args":{"command":"ls"}}}`,
 		`{"jsonrpc":"2.0","id":"x","method":"approvals.decide","params":{"ids":["a"],"decision":"deny","scope":"once"}}`,
+		`{"jsonrpc":"2.0","id":2,"method":"approvals.decide","params":{"id":"a","decision":"allow","scope":"agent","args":{"path":"b"},"pattern":{"kind":"argv_prefix","value":"go test"},"expires":{"after_ms":1,"uses":2}}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"tools.batch","params":{"session_id":"s","calls":[{"call_id":"c","tool":"shell","args":{"command":"ls"}},{"call_id":"d","tool":"shell"}]}}`,
+		`{"id":"a","decision":"deny","mode":"reject_soft","interrupt":true}`, `{"id":"a","args":{},"pattern":{"kind":"host","value":"*.example.org:443"}}`,
+		`{"session_id":"s","calls":[{"call_id":"c","tool":"t","metadata":{"k":[1]}}]}`,
 		`{"jsonrpc":"2.0","id":null,"method":"\ud83d\ude00","params":[[[{}]]]}`,
 		`{"a":"\\u","b":"\"","c":-1.5e+3,"d":[true,false,null]}`,
 		"{}", "[]", `"\ud800"`, "1e999", "nul", "\xff", "", " ", `{"":""}`, `{"a" : 1 , "b" : [ 1 , 2 ] } `,
@@ -362,7 +366,7 @@ func FuzzParse(f *testing.F) {
 		} else if !json.Valid(line) || m.Method == "" || m.ID.IsZero() {
 			t.Fatalf("accepted %q as %+v", line, m)
 		}
-		for _, v := range []any{&ToolsCall{}, &ApprovalsDecide{}, &SessionOpen{}, &Status{}, &CallResult{}} {
+		for _, v := range []any{&ToolsCall{}, &ApprovalsDecide{}, &ApprovalsPreview{}, &ToolsBatch{}, &SessionOpen{}, &Status{}, &CallResult{}} {
 			if Unmarshal(line, "x", v) != nil {
 				continue
 			}

@@ -43,6 +43,54 @@ type Program struct {
 	// Env is the whole environment, NAME=value, sorted by name. Names outside
 	// the profile's Env set are removed before the program starts.
 	Env []string `json:"env"`
+	// Stdin is what the program reads from its standard input; nil leaves that to
+	// the caller.
+	Stdin []byte `json:"stdin,omitempty"`
+	// Secrets are files of the operator's that the program is given the content
+	// of. Whoever runs the action reads them then; the action never holds them.
+	Secrets []Secret `json:"secrets,omitempty"`
+	// Terminal, if set, is a terminal of the sandbox's own that the program gets
+	// in place of its three streams, as its controlling terminal.
+	Terminal *Terminal `json:"terminal,omitempty"`
+}
+
+// A Terminal has a size, in characters.
+type Terminal struct {
+	Rows    uint16 `json:"rows"`
+	Columns uint16 `json:"columns"`
+}
+
+// A Secret names a file whose content one program is given. It is in the
+// environment variable Name if Env is set; otherwise the program inherits it as
+// an open file, the first such secret as descriptor 3, the next as 4.
+//
+// If Service or Host is set, the program is not given it: the variable Name holds a
+// placeholder, for which the egress proxy puts the content into the headers of
+// requests to that service or host.
+type Secret struct {
+	Name string `json:"name"`
+	File string `json:"file"` // absolute, links resolved
+	Env  bool   `json:"env,omitempty"`
+	// Service is the rule of the proxy that names it, NAME=ADDRESS.
+	Service string `json:"service,omitempty"`
+	// Host is HOST:PORT, where TLS ends at the proxy.
+	Host string `json:"host,omitempty"`
+}
+
+// Unseen reports whether the program has a placeholder in the secret's place.
+func (s Secret) Unseen() bool { return s.Service != "" || s.Host != "" }
+
+// Credentials are the secrets that the action's program does not see.
+func (a Action) Credentials() []Secret {
+	var list []Secret
+	if a.Exec != nil {
+		for _, s := range a.Exec.Secrets {
+			if s.Unseen() {
+				list = append(list, s)
+			}
+		}
+	}
+	return list
 }
 
 // An Operation is one file operation on a path whose symbolic links were

@@ -100,19 +100,23 @@ func TestZeroProfileGrantsNothingAndIsRefused(t *testing.T) {
 func TestValidateNamesTheFault(t *testing.T) {
 	ok := Profile{Limits: NoLimits()}
 	for name, spoil := range map[string]func(*Profile){
-		"relative path":   func(p *Profile) { p.Paths = map[string]Rights{"a": Read} },
-		"unclean path":    func(p *Profile) { p.Paths = map[string]Rights{"/a/../b": Read} },
-		"trailing slash":  func(p *Profile) { p.Scratch = []string{"/a/"} },
-		"root as scratch": func(p *Profile) { p.Scratch = []string{"/"} },
-		"unknown rights":  func(p *Profile) { p.Paths = map[string]Rights{"/a": 8} },
-		"pattern":         func(p *Profile) { p.Hide = []string{"["} },
-		"device":          func(p *Profile) { p.Devices = []string{"/etc/passwd"} },
-		"socket":          func(p *Profile) { p.UnixSockets = []string{"x.sock"} },
-		"network mode":    func(p *Profile) { p.Network.Mode = 3 },
-		"no host list":    func(p *Profile) { p.Network.Mode = NetworkProxied },
-		"stray host list": func(p *Profile) { p.Network.Allow = [][]string{{"x"}} },
-		"variable":        func(p *Profile) { p.Env.Names = []string{"A=B"} },
-		"limit":           func(p *Profile) { p.Limits.Pids = -1 },
+		"relative path":    func(p *Profile) { p.Paths = map[string]Rights{"a": Read} },
+		"unclean path":     func(p *Profile) { p.Paths = map[string]Rights{"/a/../b": Read} },
+		"trailing slash":   func(p *Profile) { p.Scratch = []string{"/a/"} },
+		"root as scratch":  func(p *Profile) { p.Scratch = []string{"/"} },
+		"unknown rights":   func(p *Profile) { p.Paths = map[string]Rights{"/a": 8} },
+		"pattern":          func(p *Profile) { p.Hide = []string{"["} },
+		"device":           func(p *Profile) { p.Devices = []string{"/etc/passwd"} },
+		"socket":           func(p *Profile) { p.UnixSockets = []string{"x.sock"} },
+		"network mode":     func(p *Profile) { p.Network.Mode = 3 },
+		"no host list":     func(p *Profile) { p.Network.Mode = NetworkProxied },
+		"stray host list":  func(p *Profile) { p.Network.Allow = [][]string{{"x"}} },
+		"TLS ends nowhere": func(p *Profile) { p.Network.Terminated = []string{"x:443"} },
+		"TLS of no host": func(p *Profile) {
+			p.Network = Network{Mode: NetworkProxied, Allow: [][]string{{"x"}}, Terminated: []string{""}}
+		},
+		"variable": func(p *Profile) { p.Env.Names = []string{"A=B"} },
+		"limit":    func(p *Profile) { p.Limits.Pids = -1 },
 	} {
 		p := ok
 		spoil(&p)

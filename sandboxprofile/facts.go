@@ -19,6 +19,9 @@ type Facts struct {
 	// reason: Unix sockets that the profile does not list, since connecting to
 	// one takes no more than seeing it (before Landlock ABI 9).
 	Masks []Mask `json:"masks,omitempty"`
+	// Proc are the files that this kernel has in /proc and that tell a sandbox of
+	// the user's: /proc/keys.
+	Proc []string `json:"proc,omitempty"`
 }
 
 // A Mask is one existing path that a pattern takes rights from. When a

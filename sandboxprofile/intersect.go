@@ -84,10 +84,12 @@ func intersectPaths(a, b Profile) map[string]Rights {
 }
 
 func intersectNetwork(a, b Network) Network {
-	n := Network{Mode: min(a.Mode, b.Mode)}
+	n := Network{Mode: min(a.Mode, b.Mode), Ask: true, Expose: intersectSets(a.exposes(), b.exposes())}
 	for _, side := range []Network{a, b} {
 		if side.Mode == NetworkProxied {
 			n.Allow = append(n.Allow, side.Allow...)
+			n.Ask = n.Ask && side.Ask
+			n.Terminated = append(n.Terminated, side.Terminated...)
 		}
 	}
 	return n
@@ -177,15 +179,20 @@ func (p Profile) around(k string) Rights {
 }
 
 func (n Network) normalize() Network {
-	if n.Mode != NetworkProxied {
+	switch n.Mode {
+	case NetworkHost:
 		return Network{Mode: n.Mode}
+	case NetworkNone:
+		return Network{Mode: n.Mode, Expose: normalizeSet(n.Expose)}
 	}
+	n.Expose = normalizeSet(n.Expose)
 	var lists [][]string
 	for _, l := range n.Allow {
 		lists = append(lists, append([]string{}, sortedSet(l)...))
 	}
 	slices.SortFunc(lists, slices.Compare[[]string])
 	n.Allow = slices.CompactFunc(lists, slices.Equal[[]string])
+	n.Terminated = sortedSet(n.Terminated)
 	return n
 }
 

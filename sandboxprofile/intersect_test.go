@@ -32,8 +32,12 @@ var genProfile = rapid.Custom(func(t *rapid.T) Profile {
 		Protect: rapid.SliceOfN(genPattern, 0, 2).Draw(t, "protect"),
 		Hide:    rapid.SliceOfN(genPattern, 0, 2).Draw(t, "hide"),
 		Network: Network{
-			Mode:  NetworkMode(rapid.IntRange(0, 2).Draw(t, "mode")),
-			Allow: rapid.SliceOfN(rapid.SliceOfN(rapid.SampledFrom([]string{"x", "y"}), 0, 2), 0, 2).Draw(t, "allow"),
+			Mode:   NetworkMode(rapid.IntRange(0, 2).Draw(t, "mode")),
+			Allow:  rapid.SliceOfN(rapid.SliceOfN(rapid.SampledFrom([]string{"x", "y"}), 0, 2), 0, 2).Draw(t, "allow"),
+			Ask:    rapid.Bool().Draw(t, "ask"),
+			Expose: rapid.SliceOfN(rapid.SampledFrom([]string{"1:1", "0:1", "2:1", All}), 0, 3).Draw(t, "expose"),
+
+			Terminated: rapid.SliceOfN(rapid.SampledFrom([]string{"x:443", "y:443"}), 0, 2).Draw(t, "terminated"),
 		},
 		UnixSockets: genNames.Draw(t, "sockets"),
 		Devices:     genNames.Draw(t, "devices"),
@@ -101,7 +105,7 @@ func TestNormalizeKeepsTheMeaning(t *testing.T) {
 func TestWithinOrdersEveryAxis(t *testing.T) {
 	base := Profile{
 		Paths:   map[string]Rights{"/w": Read},
-		Network: Network{Mode: NetworkProxied, Allow: [][]string{{"x"}}},
+		Network: Network{Mode: NetworkProxied, Allow: [][]string{{"x"}}, Terminated: []string{"x:443"}},
 		Env:     Env{Names: []string{"A"}},
 		Limits:  NoLimits(),
 	}
@@ -110,6 +114,8 @@ func TestWithinOrdersEveryAxis(t *testing.T) {
 		"paths":   func(p *Profile) { p.Paths = map[string]Rights{"/w": Read, "/x": Read} },
 		"network": func(p *Profile) { p.Network = Network{Mode: NetworkHost} },
 		"hosts":   func(p *Profile) { p.Network.Allow = nil },
+		"ports":   func(p *Profile) { p.Network.Expose = []string{"80:80"} },
+		"TLS":     func(p *Profile) { p.Network.Terminated = nil },
 		"sockets": func(p *Profile) { p.UnixSockets = []string{"/s"} },
 		"devices": func(p *Profile) { p.Devices = []string{"/dev/kvm"} },
 		"calls":   func(p *Profile) { p.Syscalls = []string{"ptrace"} },

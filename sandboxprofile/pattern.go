@@ -3,6 +3,7 @@ package sandboxprofile
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"path"
 	"strings"
 )
@@ -17,18 +18,60 @@ import (
 // MatchPattern reports whether pattern covers the absolute, clean path p.
 // A malformed pattern covers everything: patterns only take rights away, so a
 // mistake in one must not give any.
-func MatchPattern(pattern, p string) bool { return NewMatcher([]string{pattern}).Match(p) }
-
-// MatchLength is the number of components of pattern if pattern matches p
-// itself, not only something above p, and zero otherwise. The components that
-// end a path are what a rename of a parent could take out of the pattern's
-// reach, so they are what a sandbox has to pin.
-func MatchLength(pattern, p string) int {
-	want, have := strings.Split(pattern, "/"), components(p)
-	if !endsWith(have, want) {
-		return 0
+func MatchPattern(pattern, p string) bool {
+	if !wellFormed(pattern) {
+		return true
 	}
-	return len(want)
+	matches := path.Match
+	if !strings.ContainsAny(pattern, wildcards) {
+		matches = same
+	}
+	for end := range ends(p) {
+		if matchesEnd(pattern, p[:end], matches) {
+			return true
+		}
+	}
+	return false
+}
+
+// wildcards are the characters that are not themselves in a pattern of path.Match.
+const wildcards = `*?[\`
+
+func same(a, b string) (bool, error) { return a == b, nil }
+
+// ends gives the length of p and of every directory above it but the root.
+func ends(p string) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := 1; i <= len(p); i++ {
+			if (i == len(p) || p[i] == '/') && p[i-1] != '/' && !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// matchesEnd reports whether the last components of p match those of pattern. It
+// allocates nothing: profiles ask for many paths and many patterns.
+func matchesEnd(pattern, p string, matches func(pattern, name string) (bool, error)) bool {
+	for {
+		rest, want, more := cutLast(pattern)
+		above, have, _ := cutLast(p)
+		if ok, err := matches(want, have); have == "" || err != nil || !ok {
+			return false
+		}
+		if !more {
+			return true
+		}
+		pattern, p = rest, above
+	}
+}
+
+// cutLast cuts the last component off.
+func cutLast(p string) (above, last string, more bool) {
+	if i := strings.LastIndexByte(p, '/'); i >= 0 {
+		return p[:i], p[i+1:], true
+	}
+	return "", p, false
 }
 
 // endsWith reports whether the last components of have match want.
@@ -60,9 +103,9 @@ func NewMatcher(patterns []string) *Matcher {
 		parts := strings.Split(pattern, "/")
 		last := parts[len(parts)-1]
 		switch {
-		case ParsePattern(pattern) != nil:
+		case !wellFormed(pattern):
 			m.everything = true
-		case strings.ContainsAny(last, `*?[\`):
+		case strings.ContainsAny(last, wildcards):
 			m.wild = append(m.wild, parts)
 		default:
 			m.literal[last] = append(m.literal[last], parts)
@@ -113,13 +156,15 @@ func ParsePattern(pattern string) error {
 	if pattern == "" {
 		return errors.New("sandboxprofile: pattern is empty")
 	}
-	for _, c := range strings.Split(pattern, "/") {
+	for c := range strings.SplitSeq(pattern, "/") {
 		if err := parseComponent(c); err != nil {
 			return fmt.Errorf("sandboxprofile: pattern %q: %w", pattern, err)
 		}
 	}
 	return nil
 }
+
+func wellFormed(pattern string) bool { return ParsePattern(pattern) == nil }
 
 func parseComponent(c string) error {
 	switch {
@@ -132,10 +177,18 @@ func parseComponent(c string) error {
 	case strings.ContainsRune(c, 0):
 		return errors.New("a path cannot contain a NUL byte")
 	}
+	if !strings.ContainsAny(c, wildcards) {
+		return nil
+	}
 	_, err := path.Match(c, "")
 	return err
 }
 
 func matchAny(patterns []string, p string) bool {
-	return len(patterns) > 0 && NewMatcher(patterns).Match(p)
+	for _, pattern := range patterns {
+		if MatchPattern(pattern, p) {
+			return true
+		}
+	}
+	return false
 }

@@ -54,19 +54,6 @@ func TestParsePattern(t *testing.T) {
 	}
 }
 
-func TestMatchLength(t *testing.T) {
-	for _, c := range []struct {
-		pattern, path string
-		want          int
-	}{
-		{".git/hooks", "/a/.git/hooks", 2}, {".git/hooks", "/a/.git/hooks/x", 0}, {".env", "/a/.env", 1}, {"a/b/c", "/b/c", 0},
-	} {
-		if got := MatchLength(c.pattern, c.path); got != c.want {
-			t.Errorf("MatchLength(%q, %q) = %d, want %d", c.pattern, c.path, got, c.want)
-		}
-	}
-}
-
 func TestMatcherAgreesWithEachPattern(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		patterns := rapid.SliceOfN(genPattern, 0, 4).Draw(t, "patterns")

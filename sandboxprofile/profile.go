@@ -34,17 +34,33 @@ type Network struct {
 	// Allow holds the host rules of NetworkProxied. A host must match at least
 	// one rule of every inner list: intersecting two profiles keeps both lists.
 	Allow [][]string `json:"allow,omitempty"`
+	// Ask says that a host which is on no list is put to the operator instead of
+	// being refused. It holds only if every profile that was intersected asks.
+	Ask bool `json:"ask,omitempty"`
+	// Expose holds the ports inside that the host can reach, as ExposedPort writes
+	// them, or All. With the host's network every port is exposed, and none listed.
+	Expose []string `json:"expose,omitempty"`
+	// Terminated are the hosts, HOST:PORT, whose TLS ends at the egress proxy, which
+	// then reads and changes what goes to them. A sandbox of such a profile has the
+	// file TrustBundle. Intersecting two profiles keeps the hosts of both.
+	Terminated []string `json:"terminated,omitempty"`
 }
+
+// TrustBundle is where a sandbox has the certificates that its programs are to trust:
+// those of the machine, and the one of the proxy where it ends TLS. It lies in the
+// sandbox's own /dev, which every one has and no profile grants.
+const TrustBundle = "/dev/sandgate-ca-bundle.pem"
 
 // Unlimited is the value of a limit that does not bind. A limit left at zero
 // allows nothing, and a profile with such a limit cannot be prepared.
 const Unlimited int64 = math.MaxInt64
 
-// Limits bound what one call may use. Sizes are bytes, times are nanoseconds.
+// Limits bound what one call may use: all of its processes together, but for
+// files and descriptors. Sizes are bytes, times are nanoseconds.
 type Limits struct {
 	Wall      time.Duration `json:"wall"`       // from start to the first signal
-	CPU       time.Duration `json:"cpu"`        // processor time of one process
-	Memory    int64         `json:"memory"`     // bytes of private memory
+	CPU       time.Duration `json:"cpu"`        // processor time
+	Memory    int64         `json:"memory"`     // bytes, files in memory included
 	Pids      int64         `json:"pids"`       // processes and threads
 	FileSize  int64         `json:"file_size"`  // largest file written
 	OpenFiles int64         `json:"open_files"` // descriptors of one process

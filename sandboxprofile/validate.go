@@ -76,8 +76,12 @@ func (n Network) validate() error {
 		return errors.New("sandboxprofile: network: proxied needs at least one list of hosts, if only [\"*\"]")
 	case n.Mode != NetworkProxied && len(n.Allow) > 0:
 		return fmt.Errorf("sandboxprofile: network: mode %v takes no list of hosts", n.Mode)
+	case n.Mode != NetworkProxied && len(n.Terminated) > 0:
+		return fmt.Errorf("sandboxprofile: network: mode %v has no proxy at which TLS could end", n.Mode)
+	case slices.Contains(n.Terminated, ""):
+		return errors.New("sandboxprofile: network: terminated: a host is empty")
 	}
-	return nil
+	return n.validateExpose()
 }
 
 func (e Env) validate() error {

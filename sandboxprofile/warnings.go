@@ -68,7 +68,16 @@ func grantsWrite(p Profile) bool {
 	return false
 }
 
-func networkWarnings(n Network) []string {
+func networkWarnings(n Network) []string { return append(reachWarnings(n), exposeWarnings(n)...) }
+
+func exposeWarnings(n Network) []string {
+	if len(n.Expose) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("Programs of this user, a browser too, can connect to what listens inside: %s.", strings.Join(n.exposeText(), ", "))}
+}
+
+func reachWarnings(n Network) []string {
 	switch n.Mode {
 	case NetworkNone:
 		return nil
@@ -77,7 +86,11 @@ func networkWarnings(n Network) []string {
 		if slices.Contains(hosts, All) {
 			return []string{"Every host can be reached through the egress proxy; data can leave the machine."}
 		}
-		return []string{fmt.Sprintf("These hosts can be reached, and data can leave to them: %s.", strings.Join(sortedSet(hosts), ", "))}
+		w := []string{fmt.Sprintf("These hosts can be reached, and data can leave to them: %s.", strings.Join(sortedSet(hosts), ", "))}
+		if len(n.Terminated) > 0 {
+			w = append(w, fmt.Sprintf("TLS to %s ends at sandgate, which reads what is sent and puts in credentials: requests are made with the operator's rights there.", strings.Join(n.Terminated, ", ")))
+		}
+		return w
 	}
 	return []string{"The network is the host's, without isolation: every service that this machine reaches can be reached, its own included."}
 }

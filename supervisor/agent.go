@@ -16,6 +16,12 @@ var agentMethods = table[*agentConn]{
 	protocol.MethodSessionClose: {handle: with((*agentConn).closeSession), long: true},
 	protocol.MethodToolsList:    {handle: with((*agentConn).listTools)},
 	protocol.MethodToolsCall:    {handle: with((*agentConn).call), long: true},
+	protocol.MethodToolsBatch:   {handle: with((*agentConn).batch), long: true},
+	protocol.MethodTaskStart:    {handle: taskCall(protocol.MethodTaskStart), long: true},
+	protocol.MethodTaskOutput:   {handle: taskCall(protocol.MethodTaskOutput), long: true},
+	protocol.MethodTaskInput:    {handle: taskCall(protocol.MethodTaskInput), long: true},
+	protocol.MethodTaskKill:     {handle: taskCall(protocol.MethodTaskKill), long: true},
+	protocol.MethodTaskList:     {handle: taskCall(protocol.MethodTaskList), long: true},
 	protocol.MethodToolsCheck:   {handle: with((*agentConn).check), long: true},
 	protocol.MethodToolsCancel:  {handle: with((*agentConn).cancel)},
 }
@@ -154,6 +160,27 @@ func (a *agentConn) call(ctx context.Context, p *protocol.ToolsCall) (protocol.C
 		r.Content = []protocol.Content{}
 	}
 	return r, err
+}
+
+// taskCall is the handler of a method that is a call by another name.
+func taskCall(m protocol.Method) func(*agentConn, context.Context, protocol.Message) (any, error) {
+	return with(func(a *agentConn, ctx context.Context, p *protocol.TaskCall) (protocol.CallResult, error) {
+		c := p.ToolsCall(m)
+		return a.call(ctx, &c)
+	})
+}
+
+func (a *agentConn) batch(ctx context.Context, p *protocol.ToolsBatch) (protocol.BatchResult, error) {
+	ctxs := make([]context.Context, len(p.Calls))
+	for i, c := range p.ToolsCalls(p.GroupID) {
+		ctx, done, err := a.startCall(ctx, &c)
+		if err != nil {
+			return protocol.BatchResult{}, err // nothing has started
+		}
+		defer done()
+		ctxs[i] = ctx
+	}
+	return a.server.gate.Batch(ctxs, a.peer, *p, a.notify), nil
 }
 
 func (a *agentConn) check(ctx context.Context, p *protocol.ToolsCall) (protocol.CheckResult, error) {

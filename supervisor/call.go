@@ -2,8 +2,9 @@ package supervisor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sandgate/sandgate/approval"
@@ -24,14 +25,31 @@ type notifyFunc func(protocol.Method, any)
 // Each step takes what the one before it made. A refusal at any of them goes to
 // the same last two, so that nothing is left out of the log.
 func (s *Supervisor) Call(ctx context.Context, peer unixsock.Peer, req protocol.ToolsCall, notify func(protocol.Method, any)) (protocol.CallResult, error) {
+	return s.callAt(ctx, nil, peer, req, notify)
+}
+
+// callAt is Call for a call that has a place in a batch; nil is none.
+func (s *Supervisor) callAt(ctx context.Context, at *place, peer unixsock.Peer, req protocol.ToolsCall, notify notifyFunc) (protocol.CallResult, error) {
+	if req.Tool == protocol.ToolRunBackground {
+		return s.startTask(ctx, at, peer, req, notify)
+	}
+	return s.carryOut(ctx, at, nil, peer, req, notify)
+}
+
+// carryOut takes a call along its path. It returns when the program has ended, also
+// one that runs in the background, where t is set.
+func (s *Supervisor) carryOut(ctx context.Context, at *place, t *task, peer unixsock.Peer, req protocol.ToolsCall, notify notifyFunc) (protocol.CallResult, error) {
 	c, err := s.receive(peer, req, notify)
 	if err != nil {
+		at.end(approval.Decision{}, err)
 		return protocol.CallResult{}, err // no session, no entry: the server refuses what nobody opened
 	}
+	c.place, c.task = at, t
 	defer s.release(c)
 	ctx, cancel := c.session.join(ctx)
 	defer cancel()
 	err = s.perform(ctx, c)
+	defer at.end(c.decision, err)
 	return s.reply(c, s.record(c, err))
 }
 
@@ -45,9 +63,15 @@ func (s *Supervisor) perform(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	plan, err := approvedPlan(grant)
+	if err := c.awaitTurn(ctx); err != nil {
+		return err
+	}
+	plan, err := s.approvedPlan(grant)
 	if err != nil {
 		return err
+	}
+	if plan.Task != nil {
+		return s.operate(ctx, c, *plan.Task)
 	}
 	box, err := s.confine(ctx, c, plan)
 	if err != nil {
@@ -65,18 +89,27 @@ type call struct {
 	req     protocol.ToolsCall // receive
 	notify  notifyFunc         // receive
 	started time.Time          // receive
+	place   *place             // receive: in a batch, or nil
+	task    *task              // receive: what stays in the background, or nil
 
 	proposal  tools.Proposal    // check
 	digest    string            // check, of the plan
 	warnings  []string          // check, of the profile
 	unstarted string            // check: what to say of a program that is not there
 	decision  approval.Decision // decide
+	asked     *tools.Plan       // decide: the plan that an approver's edit replaced
 	logged    bool              // decide: a decision entry is in the log
 
-	result   confine.Result   // run
-	enforced confine.Enforced // run
-	output   *output          // run
-	// run: connections that were refused, protected names that appeared
+	authority *authority // confine: of the hosts where TLS ends at the proxy, or nil
+
+	answered *answered              // run: of an operation on a task
+	result   confine.Result         // run
+	enforced confine.Enforced       // run
+	output   *output                // run
+	exposed  []protocol.ExposedPort // run: where its ports are to be found
+	// run: the JSON value that the program wrote, if it says that it writes one
+	structured json.RawMessage
+	// run: what was refused, protected names that it made
 	violations []protocol.Violation
 }
 
@@ -94,24 +127,33 @@ func (s *Supervisor) receive(peer unixsock.Peer, req protocol.ToolsCall, notify 
 // What comes out is the whole truth about the call: profile included, which is
 // the tool's own intersected with the operator's. Nothing has happened yet.
 func (s *Supervisor) check(c *call) (tools.Proposal, error) {
-	if c.req.Defer || c.req.ApprovalID != "" {
-		return tools.Proposal{}, &protocol.Error{Code: protocol.CodeInvalidParams, Field: "params.defer",
-			Message: "deferred approvals are not supported yet", HintText: "call without defer, and wait for the answer"}
-	}
-	args, err := c.req.DecodeArgs()
-	if err != nil {
-		return tools.Proposal{}, &protocol.Error{Code: protocol.CodeInvalidArguments, Message: err.Error()}
-	}
-	p, err := s.cfg.Tools.Plan(tools.Call{Tool: string(c.req.Tool), Args: args, Metadata: c.req.Metadata})
+	p, err := s.propose(c.req)
 	if err != nil {
 		return p, err
 	}
-	p.Plan.Profile = sandboxprofile.Intersect(p.Plan.Profile, s.cfg.Operator)
-	if ms := c.req.TimeoutMS; ms > 0 {
+	if err := c.session.bindTask(&p); err != nil {
+		return p, err
+	}
+	c.proposal, c.digest, c.warnings = p, s.digest(p.Plan), s.profiles.known(p.Plan.Profile).warnings
+	return p, nil
+}
+
+// propose is check for any arguments: the agent's, or those that an approver has
+// put in their place.
+func (s *Supervisor) propose(req protocol.ToolsCall) (tools.Proposal, error) {
+	args, err := req.DecodeArgs()
+	if err != nil {
+		return tools.Proposal{}, &protocol.Error{Code: protocol.CodeInvalidArguments, Message: err.Error()}
+	}
+	p, err := s.cfg.Tools.Plan(tools.Call{Tool: string(req.Tool), Args: args, Metadata: req.Metadata})
+	if err != nil {
+		return p, err
+	}
+	p.Plan.Profile = s.profiles.bounded(p.Plan.Profile, s.cfg.Operator)
+	if ms := req.TimeoutMS; ms > 0 {
 		limits := &p.Plan.Profile.Limits
 		limits.Wall = min(limits.Wall, time.Duration(ms)*time.Millisecond)
 	}
-	c.proposal, c.digest, c.warnings = p, p.Plan.Digest(), sandboxprofile.Warnings(p.Plan.Profile)
 	return p, nil
 }
 
@@ -124,44 +166,82 @@ func (s *Supervisor) decide(ctx context.Context, c *call, p tools.Proposal, chec
 	if err := s.refuseUnconfined(); checked == nil && err != nil {
 		return approval.Grant{}, err
 	}
-	id, done := s.ask(c)
-	grant, err := s.cfg.Approvals.Decide(ctx, s.question(id, c, p, checked))
-	done()
+	grant, err := s.ask(ctx, c, p, checked)
+	if isDeferred(err) {
+		return grant, err // nothing is decided; the agent comes back for it
+	}
 	c.decision = decisionOf(grant, err)
+	s.take(c, grant)
 	if logErr := s.logDecision(ctx, c); logErr != nil {
 		return approval.Grant{}, logErr
 	}
+	_ = s.cfg.Approvals.Recorded(c.decision.RequestID) // or the next start finds it, and its decision in the log
 	return grant, err
 }
 
-// question is a call as approval sees it.
-func (s *Supervisor) question(id string, c *call, p tools.Proposal, checked error) approval.Call {
-	q := approval.Call{
-		ID:        id,
-		SessionID: string(c.session.id),
-		Agent:     c.session.agent,
-		ToolName:  string(c.req.Tool),
-		BatchID:   c.req.GroupID,
-		Mode:      c.session.mode,
-		Request:   p.Request,
-		Err:       checked,
-		Digest:    c.digest,
-		Subject:   p.Plan,
-		Present:   p.Present,
-		Details:   details(p, c.digest, c.warnings),
+// take notes what was approved where that is not what was asked for: the approver
+// has edited the arguments.
+func (s *Supervisor) take(c *call, g approval.Grant) {
+	if plan, ok := g.Subject().(tools.Plan); ok && g.Digest() != c.digest {
+		asked := c.proposal.Plan
+		c.asked = &asked
+		c.proposal.Plan, c.digest, c.warnings = plan, g.Digest(), s.profiles.known(plan.Profile).warnings
 	}
+}
+
+// question is a call as approval sees it.
+func (s *Supervisor) question(c *call, p tools.Proposal, checked error) approval.Call {
+	q := proposed(p, c.digest, c.warnings)
+	q.ID, q.Asked, q.Err, q.ApprovalID = string(c.req.CallID), c.tellPending, checked, string(c.req.ApprovalID)
+	q.SessionID, q.Agent, q.Mode = string(c.session.id), c.session.agent, c.session.mode
+	q.ToolName, q.BatchID, q.Args = ruledAs(c.req.Tool, p.Plan), c.req.GroupID, c.req.Args
+	q.Annotations = s.annotations(q.ToolName)
+	q.Revise = func(args json.RawMessage) (approval.Call, error) { return s.revise(c.req, args) }
 	for _, b := range c.req.BatchRemaining {
 		q.BatchRemaining = append(q.BatchRemaining, b.String())
 	}
 	return q
 }
 
+// proposed is what approval is told of a proposal, whoever's arguments it is for.
+func proposed(p tools.Proposal, digest string, warnings []string) approval.Call {
+	return approval.Call{
+		Request: p.Request,
+		Reach:   p.Reach,
+		Rule:    p.Rule,
+		Digest:  digest,
+		Subject: p.Plan,
+		Present: p.Present,
+		Details: func() map[string]string { return details(p, digest, warnings) },
+	}
+}
+
+// revise is the call with the arguments of an approver: checked like the agent's.
+func (s *Supervisor) revise(req protocol.ToolsCall, args json.RawMessage) (approval.Call, error) {
+	req.Args = args
+	p, err := s.propose(req)
+	if err != nil {
+		return approval.Call{}, err
+	}
+	return proposed(p, s.digest(p.Plan), s.profiles.known(p.Plan.Profile).warnings), nil
+}
+
+// annotations are what a tool says about itself.
+func (s *Supervisor) annotations(tool string) *approval.Annotations {
+	d, err := s.cfg.Tools.Definition(tool)
+	if err != nil {
+		return nil
+	}
+	a := d.Annotations
+	return &approval.Annotations{ReadOnly: a.ReadOnlyHint, Destructive: a.DestructiveHint, OpenWorld: a.OpenWorldHint}
+}
+
 // approvedPlan takes the plan out of the grant: what was shown is what runs. The
 // digest is computed again, and the files that the plan stands on are looked at
 // again; if either is not what was approved, the approval does not count.
-func approvedPlan(g approval.Grant) (tools.Plan, error) {
+func (s *Supervisor) approvedPlan(g approval.Grant) (tools.Plan, error) {
 	plan, ok := g.Subject().(tools.Plan)
-	if !ok || plan.Digest() != g.Digest() {
+	if !ok || s.digest(plan) != g.Digest() {
 		return tools.Plan{}, drift(errors.New("the plan is not the one that was approved"))
 	}
 	for _, pin := range plan.Pins {
@@ -185,24 +265,73 @@ func (s *Supervisor) confine(ctx context.Context, c *call, plan tools.Plan) (con
 	if err := s.refuseUnconfined(); err != nil {
 		return nil, err
 	}
+	ctx, err := s.trusting(c.named(ctx), c, plan.Profile)
+	if err != nil {
+		return nil, err
+	}
 	return c.session.confiner.Prepare(ctx, plan.Profile)
+}
+
+// named lets package confine say whose doing it is what it keeps.
+func (c *call) named(ctx context.Context) context.Context {
+	return confine.ForCall(ctx, string(c.session.id)+"/"+string(c.req.CallID))
 }
 
 // run does the action and streams what it writes.
 func (s *Supervisor) run(ctx context.Context, c *call, plan tools.Plan, box confine.Sandbox) error {
 	c.enforced = box.Enforced()
-	c.output = newOutput(c.req.CallID, c.notify, c.session.stdin, c.session.sink)
-	c.notify(protocol.MethodToolState, protocol.ToolState{CallID: c.req.CallID, State: protocol.Running})
-	stop, err := s.openEgress(ctx, c, plan, box)
+	if w, ok := box.(confine.Warned); ok {
+		c.warnings = slices.Concat(c.warnings, w.Warnings())
+	}
+	stop, err := s.openNetwork(ctx, c, plan, box)
 	if err != nil {
 		return err
 	}
-	c.result, err = box.Run(ctx, plan.Action, c.output.stdio())
+	if err := s.openOutput(c, plan.Profile.Limits.Output); err != nil {
+		return errors.Join(err, stop())
+	}
+	c.notify(protocol.MethodToolState, protocol.ToolState{CallID: c.req.CallID, State: protocol.Running, Exposed: c.exposed})
+	c.leave(s.warnings(c))
+	c.result, err = s.start(ctx, c, plan, box)
+	if c.output.finish() {
+		c.result.Truncated = true
+	}
+	c.reportPlanted()
 	if err := errors.Join(err, stop()); err != nil {
 		return err
 	}
-	c.reportAppeared()
-	return endError(ctx, c.result, plan.Profile.Limits)
+	s.reportRefusals(c, plan)
+	if err := endError(ctx, c.result, plan.Profile.Limits); err != nil {
+		return err
+	}
+	return c.parseOutput()
+}
+
+// openNetwork serves the way out of a sandbox and the ways in, for as long as one call
+// runs. stop ends both.
+func (s *Supervisor) openNetwork(ctx context.Context, c *call, plan tools.Plan, box confine.Sandbox) (stop func() error, err error) {
+	stopEgress, err := s.openEgress(ctx, c, plan, box)
+	if err != nil {
+		return nil, err
+	}
+	stopDoors, err := s.openDoors(ctx, c, plan, box)
+	if err != nil {
+		return nil, errors.Join(err, stopEgress())
+	}
+	return func() error { return errors.Join(stopEgress(), stopDoors()) }, nil
+}
+
+// start does the action with the secrets that its program is given. They are
+// read here, behind every decision, and go to the sandbox and nowhere else.
+func (s *Supervisor) start(ctx context.Context, c *call, plan tools.Plan, box confine.Sandbox) (confine.Result, error) {
+	action, files, err := c.withSecrets(plan)
+	if err != nil {
+		return confine.Result{}, err
+	}
+	defer closeAll(files)
+	stdio := c.output.stdio()
+	stdio.Files = files
+	return box.Run(c.named(ctx), action, stdio)
 }
 
 // endError says why a call that started did not end by itself. Its partial
@@ -210,17 +339,26 @@ func (s *Supervisor) run(ctx context.Context, c *call, plan tools.Plan, box conf
 func endError(ctx context.Context, r confine.Result, l sandboxprofile.Limits) error {
 	switch r.Cause {
 	case confine.TimedOut:
-		return &protocol.Error{Code: protocol.CodeTimedOut,
-			Message:  fmt.Sprintf("timed out after %v; everything it had started was killed", l.Wall),
-			HintText: "split the work, or run it with a longer limits.timeout if the operator agrees"}
+		return protocol.Errorf(protocol.CodeTimedOut, "timed out after %v; everything it had started was killed", l.Wall).
+			WithHint("split the work, or run it with a longer limits.timeout if the operator agrees")
 	case confine.OutputLimit:
-		return &protocol.Error{Code: protocol.CodeLimitExceeded,
-			Message:  fmt.Sprintf("wrote more than %d bytes of output and was killed", l.Output),
-			HintText: "write to a file, or print less (head, tail, grep)"}
+		return protocol.Errorf(protocol.CodeLimitExceeded, "wrote more than %d bytes of output and was killed", l.Output).
+			WithHint("write to a file, or print less (head, tail, grep)")
 	case confine.PidsLimit:
-		return &protocol.Error{Code: protocol.CodeLimitExceeded,
-			Message:  fmt.Sprintf("had more than %d processes and was killed", l.Pids),
-			HintText: "start fewer at a time (make -j4)"}
+		return protocol.Errorf(protocol.CodeLimitExceeded, "had more than %d processes and threads and was killed", l.Pids).
+			WithHint("start fewer at a time (make -j4)")
+	case confine.MemoryLimit:
+		return protocol.Errorf(protocol.CodeLimitExceeded, "used more than %d bytes of memory, files in /tmp and shared memory included, and was killed", l.Memory).
+			WithHint("work on less at a time, start fewer processes, or write large files into the workspace and not into /tmp")
+	case confine.CPULimit:
+		return protocol.Errorf(protocol.CodeLimitExceeded, "used up its %v of processor time, that of all its processes together, and was killed", l.CPU).
+			WithHint("split the work, or run it with a longer limits.cpu if the operator agrees")
+	case confine.ScratchLimit:
+		return protocol.Errorf(protocol.CodeLimitExceeded, "wrote more than %d bytes into its private /tmp and HOME and was killed", l.Scratch).
+			WithHint("write large files into the workspace, and remove what is no longer needed")
+	case confine.FileSizeLimit:
+		return protocol.Errorf(protocol.CodeLimitExceeded, "wrote a file larger than %d bytes and was killed", l.FileSize).
+			WithHint("write several smaller files, or compress the output")
 	case confine.Cancelled:
 		return &protocol.Error{Code: protocol.CodeCancelled, Message: context.Cause(ctx).Error()}
 	default:

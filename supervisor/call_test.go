@@ -21,6 +21,8 @@ import (
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/files"
 	"github.com/sandgate/sandgate/tools/program"
+	"github.com/sandgate/sandgate/tools/shell"
+	"github.com/sandgate/sandgate/tools/tasks"
 )
 
 // fixture is a supervisor over a real sandbox, a real log and a real workspace.
@@ -39,20 +41,36 @@ type setup struct {
 	confiner func(confine.Confiner) confine.Confiner
 	missing  error // no confiner at all
 	profile  func(*sandboxprofile.Profile)
+	operator func(*sandboxprofile.Profile)
+	env      []string // of programs, beside PATH
+	// credentials are those of the tools shell and run.
+	credentials tools.Credentials
+	// at is a directory with ws in it that outlives the test's process; "" makes
+	// new ones.
+	at      string
+	journal approval.Journal
+	left    LeftBehind
 }
 
 func newFixture(t *testing.T, o setup) *fixture {
 	t.Helper()
-	f := &fixture{ws: confinetest.Workspace(t), logPath: filepath.Join(t.TempDir(), "audit.jsonl")}
+	f := &fixture{ws: o.at + "/ws", logPath: o.at + "/audit.jsonl"}
+	if o.at == "" {
+		f.ws, f.logPath = confinetest.Workspace(t), filepath.Join(t.TempDir(), "audit.jsonl")
+	}
 	var err error
 	if f.log, _, err = audit.Open(f.logPath, audit.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.log.Close() })
-	f.approvals = approval.NewController(approval.Options{Mode: o.mode, Timeout: o.timeout, NoApprover: o.absent})
+	f.approvals = approval.NewController(approval.Options{Mode: o.mode, Timeout: o.timeout, NoApprover: o.absent, Journal: o.journal})
 	cfg := Config{
-		Version: "test", Tools: f.tools(t, o.profile), Approvals: f.approvals, Mode: o.mode, Log: f.log,
-		Operator: sandboxprofile.Top(), Unconfined: o.missing,
+		Version: "test", Tools: f.tools(t, o), Approvals: f.approvals, Mode: o.mode, Log: f.log,
+		Operator: sandboxprofile.Top(), Unconfined: o.missing, LeftBehind: o.left,
+		Tasks: TaskConfig{Running: 2, Ended: 1, Output: 64 << 10},
+	}
+	if o.operator != nil {
+		o.operator(&cfg.Operator)
 	}
 	if o.missing == nil {
 		cfg.Confiner = bwrap(t, o.confiner)
@@ -84,18 +102,27 @@ func bwrap(t *testing.T, wrap func(confine.Confiner) confine.Confiner) confine.C
 	return b
 }
 
-func (f *fixture) tools(t *testing.T, change func(*sandboxprofile.Profile)) *tools.Registry {
+func (f *fixture) tools(t *testing.T, o setup) *tools.Registry {
 	t.Helper()
 	profile := confinetest.Profile(t, f.ws)
-	if change != nil {
-		change(&profile)
+	if o.profile != nil {
+		o.profile(&profile)
 	}
+	env := append([]string{"PATH=/usr/bin:/bin"}, o.env...)
 	paths := tools.Paths{
 		Rules: []tools.PathRule{{Name: "workspace", Root: f.ws, Write: true, WriteApproval: true}},
 		Hide:  profile.Hide, Protect: profile.Protect,
 	}
 	list := files.New(files.Config{Paths: paths, Profile: profile})
-	list = append(list, program.New(program.Config{Paths: paths, Profile: profile, Env: []string{"PATH=/usr/bin:/bin"}}))
+	sh, err := shell.New(shell.Config{
+		Default: shell.Default{Allowed: true}, Paths: paths, Profile: profile, Env: env, Credentials: o.credentials,
+		Rules: []shell.Rule{{Pattern: "echo asked", Allowed: new(true), Approval: new(true)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list = append(list, program.New(program.Config{Paths: paths, Profile: profile, Env: env, Credentials: o.credentials, Reach: sh.Reach}))
+	list = append(append(list, sh), tasks.New(tasks.Config{Shell: sh, Wall: time.Minute})...)
 	r, err := tools.NewRegistry(list...)
 	if err != nil {
 		t.Fatal(err)
@@ -317,7 +344,8 @@ func TestNothingRunsBeforeItsDecisionIsOnDisk(t *testing.T) {
 // TestTheGrantIsWhatRuns: the plan comes from the grant, and a grant for another
 // plan does not do.
 func TestTheGrantIsWhatRuns(t *testing.T) {
-	if _, err := approvedPlan(approval.Grant{}); wireError(err).Code != protocol.CodeDenied {
+	s := &Supervisor{profiles: newProfiles()}
+	if _, err := s.approvedPlan(approval.Grant{}); wireError(err).Code != protocol.CodeDenied {
 		t.Errorf("the zero grant: %v", err)
 	}
 	c := approval.NewController(approval.Options{Mode: approval.ApproveAll})
@@ -327,7 +355,7 @@ func TestTheGrantIsWhatRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := approvedPlan(g); (err == nil) != ok {
+		if _, err := s.approvedPlan(g); (err == nil) != ok {
 			t.Errorf("digest %s: %v", digest, err)
 		}
 	}
@@ -397,16 +425,6 @@ func TestResultsSayWhatEnforcedThem(t *testing.T) {
 	}
 }
 
-// TestDeferIsRefusedByName: an agent that counts on it must not wait unawares.
-func TestDeferIsRefusedByName(t *testing.T) {
-	f := newFixture(t, setup{mode: approval.ApproveAll})
-	_, err := f.Call(context.Background(), self, protocol.ToolsCall{SessionID: f.session, CallID: "c", Tool: "run", Args: json.RawMessage(runTrue), Defer: true}, nil)
-	var e *protocol.Error
-	if !errors.As(err, &e) || e.Code != protocol.CodeInvalidParams || e.Field != "params.defer" {
-		t.Errorf("defer: %v", err)
-	}
-}
-
 // TestProgramsThatCannotRun gives the statuses that a shell gives.
 func TestProgramsThatCannotRun(t *testing.T) {
 	f := newFixture(t, setup{mode: approval.ApproveAll})
@@ -415,6 +433,30 @@ func TestProgramsThatCannotRun(t *testing.T) {
 		r, e := f.call(context.Background(), "run", `{"argv": [`+argv+`]}`)
 		if e != nil || r.ExitCode != want {
 			t.Errorf("%s: status %d and %v, want %d", argv, r.ExitCode, e, want)
+		}
+	}
+}
+
+// TestRefusedToolsSaySo: where nothing can confine, each tool is listed with the
+// reason, and so is the supervisor's state.
+func TestRefusedToolsSaySo(t *testing.T) {
+	missing := &confine.Unenforceable{Part: "user namespaces", Reason: "barred here", Hint: "allow them"}
+	for _, x := range []struct {
+		missing error
+		reason  string
+	}{{missing, missing.Error()}, {nil, ""}} {
+		f := newFixture(t, setup{missing: x.missing})
+		list, err := f.Tools(f.session)
+		if err != nil || len(list.Tools) == 0 {
+			t.Fatal(list, err)
+		}
+		for _, tool := range list.Tools {
+			if tool.Unavailable != x.reason {
+				t.Errorf("%s: unavailable %q, want %q", tool.Name, tool.Unavailable, x.reason)
+			}
+		}
+		if s := f.Status().Sandbox; s.Reason != x.reason || s.Ready != (x.missing == nil) || (s.Hint == "") != (x.missing == nil) {
+			t.Errorf("status: %+v", s)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/sandgate/sandgate/approval"
@@ -12,6 +14,7 @@ import (
 	"github.com/sandgate/sandgate/egress"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/violation"
 	"github.com/sandgate/sandgate/tools"
 )
 
@@ -40,7 +43,14 @@ func (s *Supervisor) openEgress(ctx context.Context, c *call, plan tools.Plan, b
 		return nil, &confine.Unenforceable{Part: "a network allow-list", Reason: "this backend has no egress proxy"}
 	}
 	d := &egressDesk{s: s, c: c, plan: plan}
-	server, err := egress.New(d.config())
+	cfg := d.config()
+	if cfg.Credentials, err = c.credentials(plan); err != nil {
+		return nil, err
+	}
+	if c.authority != nil {
+		cfg.Authority, cfg.RootCAs = c.authority.Authority, s.cfg.Egress.rootCAs()
+	}
+	server, err := egress.New(cfg)
 	if err != nil {
 		return nil, &confine.Unenforceable{Part: "the network allow-list", Reason: err.Error()}
 	}
@@ -48,30 +58,47 @@ func (s *Supervisor) openEgress(ctx context.Context, c *call, plan tools.Plan, b
 	if err != nil {
 		return nil, err
 	}
+	ways := egress.Ways{Proxy: l}
+	if err := carry(server, proxied, &ways); err != nil {
+		c.warnings = append(c.warnings, "Only programs that use the proxy variables reach the listed hosts: "+err.Error()+".")
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = server.Serve(ctx, l) // a failing listener ends the way out, and nothing else
+		_ = server.ServeWays(ctx, ways) // a failing listener ends the way out, and nothing else
 	}()
 	return func() error {
 		cancel()
 		<-done
-		c.violations = d.violations
+		c.violations = append(c.violations, d.violations...)
 		return d.err
 	}, nil
+}
+
+// carry adds the ways for programs that know no proxy. Without them such a program
+// reaches nothing.
+func carry(server *egress.Server, box confine.Proxied, ways *egress.Ways) error {
+	inside, err := server.Inside()
+	if err != nil {
+		return err
+	}
+	carried, err := box.Carry(confine.Addresses(inside))
+	if err != nil {
+		return err
+	}
+	ways.Streams, ways.Names = carried.Streams, carried.Datagrams
+	return nil
 }
 
 func (d *egressDesk) config() egress.Config {
 	e := d.s.cfg.Egress
 	cfg := egress.Config{
-		Allow: d.plan.Profile.Network.Allow, AllowPrivate: e.AllowPrivate, Audit: d.record,
-		Resolver: e.Resolver, Dialer: e.Dialer,
-		Identity: func() egress.Identity {
-			return egress.Identity{Session: string(d.c.session.id), Call: string(d.c.req.CallID)}
-		},
+		Allow: d.plan.Profile.Network.Allow, AllowPrivate: e.AllowPrivate, Audit: d.record, Hostname: confine.Hostname,
+		Resolver: e.Resolver, Dialer: e.Dialer, Limits: e.Limits,
+		Identity: d.c.identity,
 	}
-	if e.Ask {
+	if d.plan.Profile.Network.Ask {
 		cfg.Ask = d.ask
 	}
 	return cfg
@@ -81,30 +108,64 @@ func (d *egressDesk) config() egress.Config {
 // host and the port; the plan that was approved bounds everything else.
 func (d *egressDesk) ask(ctx context.Context, r egress.Request) (bool, error) {
 	description := "Connect to " + approval.EscapeLine(r.Target.String())
-	id, done := d.s.ask(d.c)
-	defer done()
-	_, err := d.s.cfg.Approvals.Decide(ctx, approval.Call{
-		ID:        id,
+	reach := hostReach(r.Target)
+	payload := map[string]any{"host": r.Target.Host.String(), "port": int(r.Target.Port)}
+	if r.Service != "" {
+		description += ", the service " + approval.EscapeLine(r.Service) + " of this machine"
+		payload["service"] = r.Service // under this name there may be another one tomorrow
+		reach = approval.Reach{}       // and a pattern of hosts is not meant for either
+	}
+	grant, err := d.s.cfg.Approvals.Decide(ctx, approval.Call{
+		ID:        string(d.c.req.CallID),
+		Asked:     d.c.tellPending,
 		SessionID: string(d.c.session.id),
 		Agent:     d.c.session.agent,
 		ToolName:  "network",
 		Mode:      d.c.session.mode,
 		Digest:    d.c.digest,
 		Subject:   r,
+		Reach:     reach,
 		Request: &approval.Request{
 			ToolName: "network", Description: description,
-			Payload: map[string]any{"host": r.Target.Host.String(), "port": int(r.Target.Port)},
+			Payload: payload,
 		},
 		Present: func(context.Context) (*approval.Presentation, error) {
 			return &approval.Presentation{Type: approval.Text, Content: fmt.Sprintf("%s\nfor: %s %s", description, d.c.req.Tool, d.c.req.Args)}, nil
 		},
-		Details: details(d.c.proposal, d.c.digest, d.c.warnings),
+		Details: func() map[string]string { return details(d.c.proposal, d.c.digest, d.c.warnings) },
 	})
+	decision := decisionOf(grant, err)
+	if decision.RequestID != "" {
+		if err := d.s.logAnswer(description, decision); err != nil {
+			return false, err
+		}
+		_ = d.s.cfg.Approvals.Recorded(decision.RequestID) // or the next start finds it, and its answer in the log
+	}
 	var denied *approval.DeniedError
 	if errors.As(err, &denied) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// hostReach is a connection as patterns see it. What covers it is said by the
+// rules of the proxy, which know public suffixes.
+func hostReach(t egress.Target) approval.Reach {
+	return approval.Reach{
+		Elements: []approval.Element{{Kind: approval.Host, Name: t.String()}},
+		Left: func(patterns []approval.Pattern) int {
+			for _, p := range patterns {
+				if rule, err := egress.ParseRule(p.Value); err == nil && rule.Matches(t) {
+					return 0
+				}
+			}
+			return 1
+		},
+		Offers: func() []approval.Pattern {
+			_, parent, _ := strings.Cut(t.String(), ".")
+			return []approval.Pattern{{Kind: approval.Host, Value: "*." + parent}} // dropped where it covers nothing safely
+		},
+	}
 }
 
 // record writes a connection to the log, and keeps a refusal for the result.
@@ -116,10 +177,21 @@ func (d *egressDesk) record(e egress.Event) {
 		d.err = err
 	}
 	if e.Decision == egress.Deny && e.Host != "" && len(d.violations) < maxViolations {
-		d.violations = append(d.violations, protocol.Violation{
-			Reason: fmt.Sprintf("connection to %s:%d refused: %s", e.Host, e.Port, e.Reason),
-		})
+		v := violation.Connection(e.Host, e.Port, string(e.Reason))
+		if hint, ok := unlistable[e.Reason]; ok {
+			v.Hint, v.Allow = hint, ""
+		}
+		if !slices.Contains(d.violations, v) {
+			d.violations = append(d.violations, v) // fifty connections to one host are one thing to know
+		}
 	}
+}
+
+// unlistable are the refusals that no list of hosts would change, with what helps.
+var unlistable = map[egress.Reason]string{
+	egress.ReasonCredential:  "send a credential to its own service or host only",
+	egress.ReasonCertificate: "the host's certificate does not hold: nothing was sent, and the operator has to look at it",
+	egress.ReasonHandshake:   "let the program trust the certificates in the file that SSL_CERT_FILE names, and speak HTTP/1.1",
 }
 
 // maxViolations bounds what a result repeats; the log has them all.

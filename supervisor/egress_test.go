@@ -3,7 +3,9 @@ package supervisor
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -60,10 +62,10 @@ func newNetworkFixture(t *testing.T, ask bool, allow ...string) *networkFixture 
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "hello from %s", r.Host) }))
 	t.Cleanup(server.Close)
 	f := newFixture(t, setup{mode: approval.Interactive, profile: func(p *sandboxprofile.Profile) {
-		p.Network = sandboxprofile.Network{Mode: sandboxprofile.NetworkProxied, Allow: [][]string{allow}}
+		p.Network = sandboxprofile.Network{Mode: sandboxprofile.NetworkProxied, Allow: [][]string{allow}, Ask: ask}
 	}})
 	n := &names{table: map[string]string{"allowed.example.com": "93.184.216.34", "asked.example.com": "93.184.216.35", "inner.example.com": "127.0.0.1"}}
-	f.cfg.Egress = EgressConfig{Ask: ask, Resolver: n, Dialer: here{server.Listener.Addr().String()}}
+	f.cfg.Egress = EgressConfig{Resolver: n, Dialer: here{server.Listener.Addr().String()}}
 	writeFile(t, f.ws+"/fetch.py", fmt.Sprintf(fetch, confine.EgressPort))
 	return &networkFixture{f, n}
 }
@@ -80,6 +82,12 @@ func (f *networkFixture) get(t *testing.T, url string, network func(approval.Pen
 		f.mustAnswer(t, e.Pending, approval.Answer{Allow: allow, Approver: "test", Scope: approval.Once})
 	})
 	defer stop()
+	return f.fetch(t, url)
+}
+
+// fetch runs the client inside the sandbox. Somebody else answers.
+func (f *networkFixture) fetch(t *testing.T, url string) (text string, violations []string) {
+	t.Helper()
 	args, err := json.Marshal(map[string]any{"argv": []string{"python3", "fetch.py", url}})
 	if err != nil {
 		t.Fatal(err)
@@ -161,6 +169,62 @@ func TestUnknownHostsAreAskedAbout(t *testing.T) {
 		}
 		if got := strings.Contains(text, "hello from asked.example.com"); got != allow || (len(v) == 0) != allow {
 			t.Errorf("answered %v: %q, %v", allow, text, v)
+		}
+	}
+}
+
+// TestARememberedHostCoversThoseBelow: an answer for the names below a domain holds
+// for them, on that port, for every later call of the session; a sibling of the domain,
+// the domain itself and another port are new questions, and an address that names may
+// not lead to stays refused.
+func TestARememberedHostCoversThoseBelow(t *testing.T) {
+	f := newNetworkFixture(t, true, "allowed.example.com")
+	maps.Copy(f.names.table, map[string]string{
+		"a.cdn.example.com": "93.184.216.40", "b.cdn.example.com": "93.184.216.41", "deep.c.cdn.example.com": "93.184.216.42",
+		"cdn.example.com": "93.184.216.43", "a.cdn2.example.com": "93.184.216.44", "inner.cdn.example.com": "127.0.0.1",
+	})
+	below := &approval.Pattern{Kind: approval.Host, Value: "*.cdn.example.com:80"}
+	var asked []string
+	f.answer(t, func(p approval.Pending) {
+		switch a := (approval.Answer{Allow: true, Approver: "test"}); {
+		case p.ToolName != "network":
+			f.mustAnswer(t, p, a)
+		case p.Payload["host"] == "a.cdn.example.com" && p.Payload["port"] == 80:
+			for _, wide := range []string{"*.com:80", "*.cdn2.example.com:80", "*.cdn.example.com:443"} {
+				a.Scope, a.Pattern = approval.Session, &approval.Pattern{Kind: approval.Host, Value: wide}
+				var invalid *approval.InvalidAnswerError
+				if _, err := f.approvals.Answer(p.ID, a); !errors.As(err, &invalid) || invalid.Field != "pattern" {
+					t.Errorf("an answer for %s: %v, want the pattern refused", wide, err)
+				}
+			}
+			asked = append(asked, p.Description)
+			a.Pattern = below
+			f.mustAnswer(t, p, a)
+		default:
+			asked = append(asked, p.Description)
+			f.mustAnswer(t, p, approval.Answer{Approver: "test", Reject: approval.RejectSoft})
+		}
+	})
+	for _, x := range []struct {
+		host, asked string // asked is "" where nobody is
+		reached     bool
+	}{
+		{"a.cdn.example.com", "Connect to a.cdn.example.com:80", true},
+		{"a.cdn.example.com", "", true},
+		{"b.cdn.example.com", "", true},
+		{"deep.c.cdn.example.com", "", true},
+		{"inner.cdn.example.com", "", false},
+		{"cdn.example.com", "Connect to cdn.example.com:80", false},
+		{"a.cdn2.example.com", "Connect to a.cdn2.example.com:80", false},
+		{"b.cdn.example.com:8080", "Connect to b.cdn.example.com:8080", false},
+	} {
+		asked = nil
+		text, v := f.fetch(t, "http://"+x.host+"/")
+		if got := strings.Contains(text, "hello from "+x.host); got != x.reached || (len(v) == 0) != x.reached {
+			t.Errorf("%s: %q, %v", x.host, text, v)
+		}
+		if got := strings.Join(asked, ", "); got != x.asked {
+			t.Errorf("%s: asked %q, want %q", x.host, got, x.asked)
 		}
 	}
 }

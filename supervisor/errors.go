@@ -17,6 +17,7 @@ func wireError(err error) *protocol.Error {
 	var (
 		wire    *protocol.Error
 		denied  *approval.DeniedError
+		later   *approval.DeferredError
 		blocked *approval.Blocked
 		args    *tools.ArgumentError
 		unknown *tools.UnknownToolError
@@ -29,6 +30,9 @@ func wireError(err error) *protocol.Error {
 		return wire
 	case errors.As(err, &denied):
 		return &protocol.Error{Code: protocol.Code(denied.Code), Message: denied.Decision.Reason, HintText: deniedHint(denied)}
+	case errors.As(err, &later):
+		return &protocol.Error{Code: protocol.CodeApprovalRequired, Message: "somebody has to approve this call, and has been asked",
+			HintText: "go on with something else; later, make the same call with this approval_id", ApprovalID: protocol.ApprovalID(later.ID)}
 	case errors.As(err, &blocked):
 		return &protocol.Error{Code: protocol.CodeBlocked, Message: blocked.Reason, HintText: blocked.Hint}
 	case errors.As(err, &args):

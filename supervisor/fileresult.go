@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -51,12 +52,11 @@ func changeResult(r *protocol.CallResult, a sandboxprofile.Action, f confine.Fil
 	if f.SHA256 != "" {
 		structured["sha256"] = f.SHA256
 	}
-	text := ""
+	text, notes := "", ""
 	switch a.Kind {
 	case sandboxprofile.ReadFile:
-		text = string(f.Content)
+		text, notes = readResult(structured, *a.File, f)
 		r.Truncated = f.Truncated
-		structured["truncated"] = f.Truncated
 	case sandboxprofile.EditFile:
 		structured["replaced"] = f.Replaced
 		text = fmt.Sprintf("replaced %s in %s\n", plural(f.Replaced, "occurrence"), path)
@@ -65,7 +65,30 @@ func changeResult(r *protocol.CallResult, a sandboxprofile.Action, f confine.Fil
 		text = fmt.Sprintf("wrote %d bytes to %s\n", f.Size, path)
 	}
 	r.Content = []protocol.Content{protocol.NewContent("", []byte(text))}
+	if notes != "" {
+		r.Content = append(r.Content, protocol.NewContent(protocol.Stderr, []byte("sandgate: "+notes+"\n")))
+	}
 	r.Structured = mustJSON(structured)
+}
+
+// readResult is the content that was read, and beside it, where it does not pass for
+// content, how to go on when that is not all.
+func readResult(structured map[string]any, op sandboxprofile.Operation, f confine.FileResult) (text, notes string) {
+	structured["truncated"] = f.Truncated
+	first := max(op.FirstLine, 1)
+	switch content, lines := f.Content, int64(bytes.Count(f.Content, []byte("\n"))); {
+	case f.Truncated && lines > 0:
+		structured["next_offset"] = first + lines
+		notes = fmt.Sprintf("cut after %d bytes of a file of %d; go on with offset %d", len(content), f.Size, first+lines)
+	case f.Truncated:
+		notes = fmt.Sprintf("cut after %d bytes of a file of %d, within line %d; raise max_bytes, or use the shell for a part of a line", len(content), f.Size, first)
+	case len(content) == 0 && first > 1 && f.Size > 0:
+		notes = fmt.Sprintf("the file has fewer than %d lines", first)
+	}
+	if whole := withoutPart(f.Content); f.Truncated && len(whole) > 0 && utf8.Valid(whole) {
+		return string(whole), notes // a character cut in half does not make bytes of a text
+	}
+	return string(f.Content), notes
 }
 
 // searchResult is the result of looking through a directory: what was found, and
@@ -176,28 +199,40 @@ func plural(n int64, noun string) string {
 
 // fileError says in words what the file operation met, and what to do about it.
 func fileError(c *call) string {
-	words := map[string]string{
-		"ENOENT":  "no such file or directory",
-		"EISDIR":  "is a directory",
-		"ENOTDIR": "is not a directory",
-		"EINVAL":  "is not a regular file",
-		"EROFS":   "is read-only inside the sandbox",
-		"EACCES":  "permission denied",
-		"EPERM":   "operation not permitted",
-		"ELOOP":   "became a symbolic link after the call was checked",
-		"EBUSY":   "is protected inside the sandbox",
-		"ENOSPC":  "no space left on the device; the file is as it was",
-		"EDQUOT":  "the disk quota is used up; the file is as it was",
-		"ESTALE":  "changed since it was read or the call was checked; read it again",
-		"EAGAIN":  "is being changed by another call; try again",
-		"EFBIG":   "is too large for this tool; use the shell",
-	}
-	text := words[c.result.Errno]
-	if text == "" {
-		text = c.result.Errno
-	}
+	text := errnoWords(c.proposal.Plan.Action, c.result.Errno)
 	if e := editError(c); e != nil {
 		text = e.Error() + "; " + e.Hint()
 	}
 	return fmt.Sprintf("%s: %s: %s\n", c.proposal.Plan.Tool, c.proposal.Plan.Action.File.Path, text)
+}
+
+// errnoWords says what an errno means of the file that an action is about.
+func errnoWords(a sandboxprofile.Action, errno string) string {
+	if errno == "ENOENT" && a.Kind == sandboxprofile.WriteFile {
+		return "a directory on the way does not exist; set make_parents to create it"
+	}
+	words := map[string]string{
+		"ENOENT":       "no such file or directory; glob finds files by name",
+		"EISDIR":       "is a directory; list_files shows what is in it",
+		"ENOTDIR":      "is not a directory",
+		"EINVAL":       "is not a regular file",
+		"ENXIO":        "is not a regular file",
+		"EROFS":        "is read-only inside the sandbox",
+		"EACCES":       "permission denied",
+		"EPERM":        "operation not permitted",
+		"ELOOP":        "became a symbolic link after the call was checked",
+		"EBUSY":        "is protected inside the sandbox",
+		"ENOSPC":       "no space left on the device; the file is as it was",
+		"EDQUOT":       "the disk quota is used up; the file is as it was",
+		"EIO":          "the device failed; the file is as it was",
+		"ENAMETOOLONG": "a name on the way is longer than the file system takes, mostly 255 bytes",
+		"ESTALE":       "changed since it was read or the call was checked; read it again",
+		"EAGAIN":       "is being changed by another call; try again",
+		"EFBIG":        "is too large for this tool; use the shell",
+		"ECANCELED":    "the call was ended before that was done; the file is as it was",
+	}
+	if text := words[errno]; text != "" {
+		return text
+	}
+	return errno
 }

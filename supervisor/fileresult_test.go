@@ -28,12 +28,7 @@ func TestFileToolsAnswerInWords(t *testing.T) {
 	writeFile(t, f.ws+"/utf16", "\xff\xfea\x00\n\x00b\x00\n\x00")
 	writeFile(t, f.ws+"/.gitignore", "*.log\n")
 	writeFile(t, f.ws+"/x.log", "two\n")
-	for _, x := range []struct {
-		tool, args     string
-		stdout, stderr string // WS is the workspace
-		code           int
-		structured     string // is in it
-	}{
+	f.answers(t, []fileCase{
 		{tool: "list_files", args: `{}`, stdout: ".gitignore\na.txt\nbin\n\"odd\\nname\"\nutf16\nx.log\n"},
 		{tool: "glob", args: `{"pattern": "*.txt"}`, stdout: "a.txt\n", stderr: "sandgate: 1 path left out because of .gitignore; ignored: true includes them\n"},
 		{tool: "glob", args: `{"pattern": "*.c", "ignored": true}`, stderr: "sandgate: nothing found\n"},
@@ -50,8 +45,47 @@ func TestFileToolsAnswerInWords(t *testing.T) {
 		{tool: "read_file", args: `{"path": "a.txt"}`, stdout: "one\nTwo\nThree\n", structured: `"sha256":"edceba1a1687ea809bbae0f2dbdc901483a2cda7e341a8613a82be0c78ded110"`},
 		{tool: "read_file", args: `{"path": "utf16", "encoding": "utf-16", "offset": 2}`, stdout: "b\n", structured: `"truncated":false`},
 		{tool: "list_files", args: `{"path": "a.txt"}`, code: 1, stderr: "list_files: WS/a.txt: is not a directory\n"},
-		{tool: "edit_file", args: `{"path": "missing", "old_string": "t", "new_string": "T"}`, code: 1, stderr: "edit_file: WS/missing: no such file or directory\n"},
-	} {
+		{tool: "edit_file", args: `{"path": "missing", "old_string": "t", "new_string": "T"}`, code: 1, stderr: "edit_file: WS/missing: no such file or directory; glob finds files by name\n"},
+	})
+}
+
+// TestReadsSayHowToGoOn: a read that was cut names the line to go on with, and a cut
+// within a character leaves a text a text. Errors say what to do.
+func TestReadsSayHowToGoOn(t *testing.T) {
+	f := newFixture(t, setup{mode: approval.ApproveAll})
+	writeFile(t, f.ws+"/lines", "l1\nl2\nl3\nl4 \u20ac\u20ac\nl5 \u20ac")
+	writeFile(t, f.ws+"/image", "\x89PNG\r\n\x1a\n\x00\x00")
+	longName := strings.Repeat("n", 256)
+	f.answers(t, []fileCase{
+		{tool: "read_file", args: `{"path": "lines", "max_bytes": 12}`, stdout: "l1\nl2\nl3\nl4 ", structured: `"next_offset":4`,
+			stderr: "sandgate: cut after 12 bytes of a file of 25; go on with offset 4\n"},
+		{tool: "read_file", args: `{"path": "lines", "max_bytes": 12, "offset": 4}`, stdout: "l4 \u20ac\u20ac\nl5", structured: `"truncated":true`,
+			stderr: "sandgate: cut after 12 bytes of a file of 25; go on with offset 5\n"},
+		{tool: "read_file", args: `{"path": "lines", "max_bytes": 5, "offset": 4}`, stdout: "l4 ", structured: `"truncated":true`,
+			stderr: "sandgate: cut after 5 bytes of a file of 25, within line 4; raise max_bytes, or use the shell for a part of a line\n"},
+		{tool: "read_file", args: `{"path": "lines", "offset": 5, "limit": 9}`, stdout: "l5 \u20ac", structured: `"truncated":false`},
+		{tool: "read_file", args: `{"path": "lines", "offset": 6}`, structured: `"truncated":false`, stderr: "sandgate: the file has fewer than 6 lines\n"},
+		{tool: "read_file", args: `{"path": "image", "max_bytes": 7}`, stdout: "\x89PNG\r\n\x1a", structured: `"truncated":true`,
+			stderr: "sandgate: cut after 7 bytes of a file of 10; go on with offset 2\n"},
+		{tool: "read_file", args: `{"path": "."}`, code: 1, stderr: "read_file: WS: is a directory; list_files shows what is in it\n"},
+		{tool: "write_file", args: `{"path": "no/such/file", "content": ""}`, code: 1,
+			stderr: "write_file: WS/no/such/file: a directory on the way does not exist; set make_parents to create it\n"},
+		{tool: "write_file", args: `{"path": "` + longName + `", "content": ""}`, code: 1,
+			stderr: "write_file: WS/" + longName + ": a name on the way is longer than the file system takes, mostly 255 bytes\n"},
+	})
+}
+
+// A fileCase is a call of a file tool and what it answers. WS is the workspace.
+type fileCase struct {
+	tool, args     string
+	stdout, stderr string
+	code           int
+	structured     string // is in it
+}
+
+func (f *fixture) answers(t *testing.T, cases []fileCase) {
+	t.Helper()
+	for _, x := range cases {
 		r, e := f.call(context.Background(), x.tool, x.args)
 		if e != nil {
 			t.Errorf("%s %s: %v (%s)", x.tool, x.args, e, e.HintText)

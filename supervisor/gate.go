@@ -20,8 +20,12 @@ type gate interface {
 	CloseSession(id protocol.SessionID) (protocol.SessionClosed, error)
 	Tools(id protocol.SessionID) (protocol.ToolsList, error)
 	Call(ctx context.Context, peer unixsock.Peer, p protocol.ToolsCall, notify func(protocol.Method, any)) (protocol.CallResult, error)
+	// Batch has a context for each call of p.
+	Batch(ctxs []context.Context, peer unixsock.Peer, p protocol.ToolsBatch, notify func(protocol.Method, any)) protocol.BatchResult
 	Check(ctx context.Context, peer unixsock.Peer, p protocol.ToolsCall) (protocol.CheckResult, error)
 	Status() protocol.Status
 	Sessions() []protocol.SessionInfo
 	Approvals() *approval.Controller
+	// Desk is where standing rules are looked at and changed.
+	Desk() *Desk
 }

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
@@ -11,13 +12,22 @@ import (
 // operatorMethods is everything that an operator can ask for. An operator need
 // not say initialize: what it may do does not depend on it.
 var operatorMethods = table[*operatorConn]{
-	protocol.MethodInitialize:         {handle: with((*operatorConn).initialize), when: anyTime, once: protocol.CodeAlreadyInitialized},
-	protocol.MethodApprovalsSubscribe: {handle: with((*operatorConn).subscribe), when: anyTime, once: protocol.CodeInvalidRequest},
-	protocol.MethodApprovalsList:      {handle: with((*operatorConn).list), when: anyTime},
-	protocol.MethodApprovalsShow:      {handle: with((*operatorConn).show), when: anyTime, long: true},
-	protocol.MethodApprovalsDecide:    {handle: with((*operatorConn).decide), when: anyTime, long: true},
-	protocol.MethodStatus:             {handle: with((*operatorConn).status), when: anyTime},
-	protocol.MethodSessionsList:       {handle: with((*operatorConn).listSessions), when: anyTime},
+	protocol.MethodInitialize:          {handle: with((*operatorConn).initialize), when: anyTime, once: protocol.CodeAlreadyInitialized},
+	protocol.MethodApprovalsSubscribe:  {handle: with((*operatorConn).subscribe), when: anyTime, once: protocol.CodeInvalidRequest},
+	protocol.MethodApprovalsList:       {handle: with((*operatorConn).list), when: anyTime},
+	protocol.MethodApprovalsShow:       {handle: with((*operatorConn).show), when: anyTime, long: true},
+	protocol.MethodApprovalsDecide:     {handle: with((*operatorConn).decide), when: anyTime, long: true},
+	protocol.MethodApprovalsPreview:    {handle: with((*operatorConn).preview), when: anyTime, long: true},
+	protocol.MethodApprovalsRemembered: {handle: with((*operatorConn).remembered), when: anyTime},
+	protocol.MethodApprovalsForget:     {handle: with((*operatorConn).forget), when: anyTime, long: true},
+	protocol.MethodStatus:              {handle: with((*operatorConn).status), when: anyTime},
+	protocol.MethodSessionsList:        {handle: with((*operatorConn).listSessions), when: anyTime},
+	protocol.MethodRulesList:           {handle: with((*operatorConn).rulesList), when: anyTime},
+	protocol.MethodRulesAdd:            {handle: with((*operatorConn).rulesAdd), when: anyTime, long: true},
+	protocol.MethodRulesRemove:         {handle: with((*operatorConn).rulesRemove), when: anyTime, long: true},
+	protocol.MethodRulesTest:           {handle: with((*operatorConn).rulesTest), when: anyTime, long: true},
+	protocol.MethodRulesSuggest:        {handle: with((*operatorConn).rulesSuggest), when: anyTime, long: true},
+	protocol.MethodReload:              {handle: with((*operatorConn).reload), when: anyTime, long: true},
 }
 
 // An operatorConn is a connection of an operator. It reaches the approvals and
@@ -90,14 +100,41 @@ func (o *operatorConn) show(ctx context.Context, p *protocol.ApprovalsShowParams
 	return wireApproval(shown), nil
 }
 
-func (o *operatorConn) decide(_ context.Context, p *protocol.ApprovalsDecide) (protocol.ApprovalsDecided, error) {
-	answer := approval.Answer{
-		Allow: p.Decision == protocol.Allow, Scope: p.Scope, Reject: p.Mode, Feedback: p.Feedback,
-		Approver: o.peer.String(), // the kernel's word, and no one else's
+// preview shows what a request would be with other arguments or a pattern.
+func (o *operatorConn) preview(ctx context.Context, p *protocol.ApprovalsPreview) (protocol.ApprovalsPreviewed, error) {
+	shown, offer, err := o.server.gate.Approvals().Preview(ctx, string(p.ID), p.Args, p.Pattern)
+	if err != nil {
+		return protocol.ApprovalsPreviewed{}, approvalError(err)
 	}
+	return protocol.ApprovalsPreviewed{Approval: wireApproval(shown), Pattern: offer}, nil
+}
+
+func (o *operatorConn) remembered(context.Context, *protocol.Empty) (protocol.Remembered, error) {
+	list, err := o.server.gate.Approvals().Remembered()
+	if err != nil {
+		return protocol.Remembered{}, err
+	}
+	answers := make([]protocol.RememberedAnswer, len(list))
+	for i, m := range list {
+		answers[i] = wireMemory(m)
+	}
+	return protocol.Remembered{Answers: answers}, nil
+}
+
+func (o *operatorConn) forget(_ context.Context, p *protocol.ApprovalsForget) (protocol.Empty, error) {
+	err := o.server.gate.Approvals().Forget(p.ID)
+	if errors.Is(err, approval.ErrNotRemembered) {
+		return protocol.Empty{}, protocol.Errorf(protocol.CodeUnknownApproval, "nothing is remembered as %q", p.ID).
+			WithHint("approvals.remembered has what is")
+	}
+	return protocol.Empty{}, err
+}
+
+func (o *operatorConn) decide(_ context.Context, p *protocol.ApprovalsDecide) (protocol.ApprovalsDecided, error) {
+	answer := o.answer(p)
 	decided := protocol.ApprovalsDecided{Results: []protocol.Decided{}}
 	for _, id := range o.targets(p) {
-		d, err := o.server.gate.Approvals().Answer(string(id), answer)
+		d, err := o.decideOne(string(id), p.Decision, answer)
 		one := protocol.Decided{ID: id}
 		if err == nil {
 			one.Decision = &d
@@ -110,6 +147,43 @@ func (o *operatorConn) decide(_ context.Context, p *protocol.ApprovalsDecide) (p
 		return decided, protocol.Errorf(protocol.CodeUnknownApproval, "no request of group %q is pending", p.Group)
 	}
 	return decided, nil
+}
+
+// answer is what a message says, in the name of the peer: the kernel's word, and
+// no one else's.
+func (o *operatorConn) answer(p *protocol.ApprovalsDecide) approval.Answer {
+	a := approval.Answer{
+		Allow: p.Decision == protocol.Allow, Scope: p.Scope, Reject: p.Mode, Feedback: p.Feedback, Approver: o.peer.String(),
+		Interrupt: p.Interrupt, Args: p.Args, Pattern: p.Pattern,
+	}
+	if e := p.Expires; e != nil {
+		a.ExpiresAfter, a.Uses = time.Duration(e.AfterMS)*time.Millisecond, e.Uses
+	}
+	return a
+}
+
+func (o *operatorConn) decideOne(id string, v protocol.Verdict, a approval.Answer) (approval.Decision, error) {
+	if v == protocol.Dismiss {
+		return o.server.gate.Approvals().Dismiss(id, a.Approver)
+	}
+	d, err := o.server.gate.Approvals().Answer(id, a)
+	if ended := byOwnRejection(err, a); ended != nil {
+		return *ended, nil
+	}
+	return d, err
+}
+
+// byOwnRejection is the decision about a request that this answer was for as well:
+// denying a whole group, hard, ends its other requests with the first.
+func byOwnRejection(err error, a approval.Answer) *approval.Decision {
+	var answered *approval.AnsweredError
+	if a.Allow || !errors.As(err, &answered) {
+		return nil
+	}
+	if d := answered.Decision; d.Source == approval.SourceBatch && d.Approver == a.Approver {
+		return &d
+	}
+	return nil
 }
 
 // targets are the requests that an answer is for.
@@ -177,10 +251,8 @@ func approvalError(err error) error {
 func alreadyDecided(err *approval.AnsweredError) error {
 	d := err.Decision
 	e := protocol.Errorf(protocol.CodeAlreadyDecided, "%q is decided already: %s", err.ID, d.Reason)
-	e.Decision = &protocol.Decision{
-		Action: d.Action, Source: string(d.Source), Scope: d.Scope, Reason: d.Reason,
-		Approver: d.Approver, Feedback: d.Feedback, Rule: d.Rule,
-	}
+	wire := wireDecision(d)
+	e.Decision = &wire
 	return e
 }
 
@@ -192,8 +264,35 @@ func wireApproval(p approval.Pending) protocol.Approval {
 		CallID: protocol.CallID(p.CallID), Tool: protocol.ToolName(p.ToolName),
 		Description: p.Description, Payload: p.Payload, Presentation: p.Presentation, Details: p.Details,
 		GroupID: wireGroup(p), BatchRemaining: p.BatchRemaining, PlanDigest: p.Digest,
+		Connector: p.Connector, Rule: p.Rule, Cause: p.Cause, Args: p.Args, Patterns: p.Offers, Deferred: p.Deferred,
 		Created: p.Requested, Expires: p.Expires,
 	}
+}
+
+// wireMemory is a remembered answer as it goes out. Its text is raw, too.
+func wireMemory(m approval.Memory) protocol.RememberedAnswer {
+	a := protocol.RememberedAnswer{
+		ID: m.ID, Decision: protocol.Deny, Scope: m.Key.Scope, Holder: m.Key.Holder, Tool: protocol.ToolName(m.ToolName),
+		Connector: m.Connector, Description: m.Description, Payload: m.Payload, Pattern: m.Pattern, Approver: m.Approver,
+		Feedback: m.Feedback, SessionID: protocol.SessionID(m.SessionID), Created: m.Created, Hits: m.Hits,
+	}
+	if m.Key.Effect == approval.Allow {
+		a.Decision = protocol.Allow
+	}
+	if m.Pattern != nil {
+		a.Text = m.Pattern.Text()
+	}
+	if !m.Expires.IsZero() {
+		a.Expires = &m.Expires
+	}
+	if m.Uses > 0 {
+		left := max(m.Uses-m.Hits, 0)
+		a.UsesLeft = &left
+	}
+	if !m.LastUsed.IsZero() {
+		a.LastUsed = &m.LastUsed
+	}
+	return a
 }
 
 // wireGroup is the group of a request: the agent's, else the tool's own.

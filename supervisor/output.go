@@ -6,36 +6,63 @@ import (
 
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
 // output keeps what a program writes, in the order in which it came, and hands
-// it on while it comes. The sandbox bounds how much there can be.
+// it on while it comes. Of more than the limit it keeps the beginning and the end.
 type output struct {
 	id     protocol.CallID
 	notify notifyFunc
 	stdin  io.Reader
 	sink   *Streams
+	limit  int64 // bytes of both streams that are kept, and handed on while they come
 
 	mu     sync.Mutex
-	pieces []piece
+	kept   kept
+	sent   perStream // handed on while it came
+	errors tail      // the end of standard error, wherever it went
 }
 
-type piece struct {
-	stream protocol.Stream
-	data   []byte
+// runOn is how many times its output limit a program may write before it is killed.
+// What is beyond the limit is read and, but for its end, dropped: a build that says
+// too much comes to its own end, with its own exit status, and a flood does not go on.
+const runOn = 128
+
+// A tail keeps the last maxTail bytes of what is written to it, or somewhat more.
+// It is written to by one goroutine and read after it.
+type tail struct{ b []byte }
+
+// maxTail bounds what is looked through for refusals after a call.
+const maxTail = 64 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.b = append(t.b, p[max(0, len(p)-maxTail):]...)
+	if len(t.b) > 4*maxTail { // rarely, so that moving bytes costs little
+		t.b = append(t.b[:0], t.bytes()...)
+	}
+	return len(p), nil
 }
 
-func newOutput(id protocol.CallID, notify notifyFunc, stdin io.Reader, sink *Streams) *output {
-	return &output{id: id, notify: notify, stdin: stdin, sink: sink}
+func (t *tail) bytes() []byte { return t.b[max(0, len(t.b)-maxTail):] }
+
+func newOutput(id protocol.CallID, limit int64, notify notifyFunc, stdin io.Reader, sink *Streams) *output {
+	return &output{id: id, limit: limit, notify: notify, stdin: stdin, sink: sink, kept: newKept(limit), sent: perStream{}}
 }
 
 // stdio is where the program's streams go: to the session's own, in front of a
-// person, or to the agent as notifications and in the result.
+// person, or to the agent as notifications and in the result. A person's stream has
+// no part left out of it: there the program is killed at its limit.
 func (o *output) stdio() confine.Stdio {
 	if o.sink != nil {
-		return confine.Stdio{Stdin: o.stdin, Stdout: o.sink.Stdout, Stderr: o.sink.Stderr}
+		return confine.Stdio{Stdin: o.stdin, Stdout: o.sink.Stdout, Stderr: io.MultiWriter(&o.errors, o.sink.Stderr)}
 	}
-	return confine.Stdio{Stdin: o.stdin, Stdout: streamWriter{o, protocol.Stdout}, Stderr: streamWriter{o, protocol.Stderr}}
+	beyond := o.limit * (runOn - 1)
+	if o.limit > sandboxprofile.Unlimited/runOn {
+		beyond = 0
+	}
+	return confine.Stdio{Stdin: o.stdin, Beyond: beyond,
+		Stdout: streamWriter{o, protocol.Stdout}, Stderr: streamWriter{o, protocol.Stderr}}
 }
 
 type streamWriter struct {
@@ -45,18 +72,44 @@ type streamWriter struct {
 
 func (w streamWriter) Write(p []byte) (int, error) {
 	w.o.add(w.stream, p)
-	w.o.notify(protocol.MethodToolOutput, protocol.NewToolOutput(w.o.id, w.stream, p))
 	return len(p), nil
 }
 
+// add keeps p and hands it on, as far as it is within the limit. The two streams come
+// from two goroutines: what is handed on has the order of what is kept.
 func (o *output) add(s protocol.Stream, p []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if n := len(o.pieces); n > 0 && o.pieces[n-1].stream == s {
-		o.pieces[n-1].data = append(o.pieces[n-1].data, p...)
-		return
+	fresh := p[:min(int64(len(p)), max(0, o.limit-o.kept.total))]
+	o.kept.add(s, p)
+	if s == protocol.Stderr {
+		_, _ = o.errors.Write(p)
 	}
-	o.pieces = append(o.pieces, piece{s, append([]byte(nil), p...)})
+	if len(fresh) > 0 {
+		o.sent[s] += int64(len(fresh))
+		o.notify(protocol.MethodToolOutput, protocol.NewToolOutput(o.id, s, fresh))
+	}
+}
+
+// finish hands on the end of what was more than the limit, when no more will come,
+// and reports whether some was dropped.
+func (o *output) finish() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.kept.missing().sum() == 0 {
+		return false
+	}
+	end := o.kept.after(o.limit)
+	omitted := o.kept.written.minus(end)
+	for _, s := range []protocol.Stream{protocol.Stdout, protocol.Stderr} {
+		if n := omitted[s] - o.sent[s]; n > 0 {
+			o.notify(protocol.MethodToolOutput, protocol.ToolOutput{CallID: o.id, Stream: s, Omitted: n})
+		}
+	}
+	for _, p := range end {
+		o.notify(protocol.MethodToolOutput, protocol.NewToolOutput(o.id, p.stream, p.data))
+	}
+	return true
 }
 
 func (o *output) content() []protocol.Content {
@@ -65,9 +118,24 @@ func (o *output) content() []protocol.Content {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	content := make([]protocol.Content, 0, len(o.pieces))
-	for _, p := range o.pieces {
-		content = append(content, protocol.NewContent(p.stream, p.data))
-	}
-	return content
+	return o.kept.content()
+}
+
+// shortContent is how much output is left in a result that would be too long for a
+// message, in bytes, of which escaping can make six times as many.
+const shortContent = 1 << 20
+
+// shorter is the content of a result of which all would be too long for a message.
+func (o *output) shorter() []protocol.Content {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	less := o.kept.within(shortContent)
+	return less.content()
+}
+
+// bytes is everything that is kept of one stream.
+func (o *output) bytes(s protocol.Stream) []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.kept.bytes(s)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/history"
 	"github.com/sandgate/sandgate/tools"
 )
 
@@ -20,9 +22,19 @@ import (
 type decisionEntry struct {
 	Description string            `json:"description,omitempty"`
 	Rule        string            `json:"rule,omitempty"`
+	Args        json.RawMessage   `json:"args,omitempty"` // without the content of files
 	Decision    approval.Decision `json:"decision"`
 	Plan        *planEntry        `json:"plan,omitempty"`
 	Content     *contentEntry     `json:"content,omitempty"`
+	// Asked is what the agent asked for, where the approver edited it.
+	Asked *askedEntry `json:"asked,omitempty"`
+}
+
+// askedEntry is the plan that an edit replaced.
+type askedEntry struct {
+	Digest  string        `json:"digest"`
+	Plan    *planEntry    `json:"plan"`
+	Content *contentEntry `json:"content,omitempty"`
 }
 
 // planEntry is a plan with its profile by digest. The profile itself is written
@@ -53,25 +65,39 @@ type endEntry struct {
 	Truncated  bool            `json:"truncated,omitempty"`
 	EnforcedBy any             `json:"enforced_by,omitempty"`
 	Violations any             `json:"violations,omitempty"`
+
+	Exposed []protocol.ExposedPort `json:"exposed,omitempty"`
 }
 
 // logDecision is durable when it returns nil.
 func (s *Supervisor) logDecision(ctx context.Context, c *call) error {
-	e := decisionEntry{Rule: c.proposal.Rule, Decision: c.decision}
+	e := decisionEntry{Rule: c.proposal.Rule, Args: c.loggedArgs(c.req.Args), Decision: c.decision}
+	if len(e.Decision.Args) > 0 {
+		e.Decision.Args = c.loggedArgs(e.Decision.Args)
+	}
 	if r := c.proposal.Request; r != nil {
 		e.Description = r.Description
 	}
 	if c.digest != "" {
-		plan, content := withoutContent(c.proposal.Plan)
-		e.Plan, e.Content = &planEntry{Plan: plan, ProfileDigest: plan.Profile.Digest()}, content
-		if _, known := s.logged.LoadOrStore(e.Plan.ProfileDigest, true); !known {
-			e.Plan.Profile = &plan.Profile
-		}
+		e.Plan, e.Content = s.planEntry(c.proposal.Plan)
+	}
+	if c.asked != nil {
+		e.Asked = &askedEntry{Digest: c.asked.Digest()}
+		e.Asked.Plan, e.Asked.Content = s.planEntry(*c.asked)
 	}
 	// A call that is cancelled at this very moment has still been decided.
 	err := s.append(context.WithoutCancel(ctx), c.entry(audit.KindDecision, e))
 	c.logged = err == nil
 	return err
+}
+
+func (s *Supervisor) planEntry(p tools.Plan) (*planEntry, *contentEntry) {
+	plan, content := withoutContent(p)
+	e := &planEntry{Plan: plan, ProfileDigest: s.profiles.known(plan.Profile).digest}
+	if _, known := s.logged.LoadOrStore(e.ProfileDigest, true); !known {
+		e.Profile = &plan.Profile
+	}
+	return e, content
 }
 
 // append writes one entry. Its error is audit_unavailable on the wire.
@@ -96,6 +122,7 @@ func (s *Supervisor) logEnd(c *call, failure *protocol.Error) error {
 		Error: failure, ExitCode: c.result.ExitCode, Signal: c.result.Signal, Errno: c.result.Errno, Cause: string(c.result.Cause),
 		DurationMS: c.result.Duration.Milliseconds(), TotalMS: time.Since(c.started).Milliseconds(),
 		Stdout: c.result.Stdout, Stderr: c.result.Stderr, Truncated: c.result.Truncated,
+		Exposed: c.exposed,
 	}
 	if len(c.violations) > 0 {
 		e.Violations = c.violations
@@ -113,13 +140,29 @@ func (c *call) entry(kind audit.Kind, data any) audit.Record {
 	}
 }
 
+// loggedArgs is as much of a call's arguments as the log keeps. Those of a program
+// that reads them are content, and left out.
+func (c *call) loggedArgs(args json.RawMessage) json.RawMessage {
+	if exec := c.proposal.Plan.Action.Exec; exec != nil && exec.Stdin != nil {
+		return nil
+	}
+	return history.Args(string(c.req.Tool), args)
+}
+
 func auditPeer(p unixsock.Peer) *audit.Peer {
 	return &audit.Peer{UID: uint32(p.UID), GID: uint32(p.GID), PID: int32(p.PID)}
 }
 
-// withoutContent replaces the bytes of a file to be written, or the edits of one
-// as JSON, by their size and digest: the log proves what was written without holding it.
+// withoutContent replaces the bytes of a file to be written, the edits of one
+// as JSON, or a program's standard input by their size and digest: the log proves
+// what was written without holding it.
 func withoutContent(p tools.Plan) (tools.Plan, *contentEntry) {
+	if exec := p.Action.Exec; exec != nil && exec.Stdin != nil {
+		program := *exec
+		program.Stdin = nil
+		p.Action.Exec = &program
+		return p, contentOf(exec.Stdin)
+	}
 	if p.Action.File == nil {
 		return p, nil
 	}
@@ -133,9 +176,13 @@ func withoutContent(p tools.Plan) (tools.Plan, *contentEntry) {
 	default:
 		return p, nil
 	}
-	sum := sha256.Sum256(content)
 	p.Action.File = &op
-	return p, &contentEntry{Bytes: len(content), SHA256: hex.EncodeToString(sum[:])}
+	return p, contentOf(content)
+}
+
+func contentOf(content []byte) *contentEntry {
+	sum := sha256.Sum256(content)
+	return &contentEntry{Bytes: len(content), SHA256: hex.EncodeToString(sum[:])}
 }
 
 // decisionOf is the decision in a grant, or in the refusal that came instead.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/confine"
@@ -19,6 +18,7 @@ import (
 func callResult(c *call, warnings []string) protocol.CallResult {
 	r := protocol.CallResult{
 		Content:     c.output.content(),
+		Structured:  c.structured,
 		ExitCode:    c.result.ExitCode,
 		Signal:      c.result.Signal,
 		DurationMS:  c.result.Duration.Milliseconds(),
@@ -26,12 +26,18 @@ func callResult(c *call, warnings []string) protocol.CallResult {
 		StdoutBytes: c.result.Stdout,
 		StderrBytes: c.result.Stderr,
 		Violations:  c.violations,
-		Decision:    wireDecision(c),
+		Exposed:     c.exposed,
+		Decision:    c.wireDecision(),
 		PlanDigest:  c.digest,
 		EnforcedBy:  protocol.EnforcedBy(c.enforced),
 		Warnings:    warnings,
 	}
+	if c.output != nil && tooMuch(r) {
+		r.Content, r.Truncated = c.output.shorter(), true
+	}
 	switch {
+	case c.answered != nil:
+		r.Content, r.Structured = c.answered.content, c.answered.structured
 	case c.unstarted != "":
 		r.Content = append(r.Content, protocol.NewContent(protocol.Stderr, []byte(c.unstarted)))
 	case c.proposal.Plan.Action.Kind != sandboxprofile.Exec:
@@ -43,15 +49,23 @@ func callResult(c *call, warnings []string) protocol.CallResult {
 	return r
 }
 
-// reportAppeared turns what the call left under protected names into violations.
-func (c *call) reportAppeared() {
-	paths := c.result.Appeared
-	for _, path := range paths[:min(len(paths), maxViolations)] {
-		c.violations = append(c.violations, protocol.Violation{Path: path,
-			Reason: "has a protected name and was made by this call: look at it before a program of yours uses it"})
+// reportPlanted turns what the call left against the protected patterns into
+// violations.
+func (c *call) reportPlanted() {
+	list := c.result.Planted
+	for _, p := range list[:min(len(list), maxViolations)] {
+		reason := p.Reason + " and was made by this call: "
+		if p.Kept == "" {
+			reason += "look at it before a program of yours follows it"
+		} else {
+			reason += "it was moved to " + p.Kept
+		}
+		c.violations = append(c.violations, protocol.Violation{
+			Kind: protocol.ViolationFile, Basis: protocol.Observed, Path: p.Path, Right: protocol.RightWrite, Reason: reason})
 	}
-	if more := len(paths) - maxViolations; more > 0 {
-		c.violations = append(c.violations, protocol.Violation{Reason: fmt.Sprintf("%d more protected names were made by this call", more)})
+	if more := len(list) - maxViolations; more > 0 {
+		c.violations = append(c.violations, protocol.Violation{Kind: protocol.ViolationFile, Basis: protocol.Observed,
+			Reason: fmt.Sprintf("%d more were made by this call", more)})
 	}
 }
 
@@ -76,7 +90,7 @@ func (s *Supervisor) withEvidence(c *call, e *protocol.Error) *protocol.Error {
 	out := *e
 	out.PlanDigest = c.digest
 	if c.decision.Action != "" {
-		d := wireDecision(c)
+		d := c.wireDecision()
 		out.Decision = &d
 	}
 	if c.result.Cause != "" {
@@ -96,48 +110,35 @@ func mustJSON(v any) json.RawMessage {
 
 // wireDecision names the rule that decided: a standing rule or remembered answer
 // if one did, and else the tool's own.
-func wireDecision(c *call) protocol.Decision {
-	d := c.decision
+func (c *call) wireDecision() protocol.Decision {
+	d := wireDecision(c.decision)
+	d.Rule = cmp.Or(d.Rule, c.proposal.Rule)
+	return d
+}
+
+// wireDecision is what an agent learns of a decision.
+func wireDecision(d approval.Decision) protocol.Decision {
 	return protocol.Decision{
-		Action: d.Action, Source: string(d.Source), Scope: d.Scope, Reason: d.Reason,
-		Approver: d.Approver, Feedback: d.Feedback, Rule: cmp.Or(d.Rule, c.proposal.Rule),
+		Action: d.Action, Source: string(d.Source), Scope: d.Scope, Reason: d.Reason, Approver: d.Approver,
+		Feedback: d.Feedback, Rule: d.Rule, Mode: d.Reject, Interrupt: d.Interrupt, Args: d.Args,
 	}
 }
 
-// warnings are the supervisor's own and those of the plan's profile.
+// warnings are the supervisor's own, those of the plan's profile and those of the
+// sandbox, each once.
 func (s *Supervisor) warnings(c *call) []string {
-	return slices.Concat(s.cfg.Warnings, c.warnings)
-}
-
-// details is what an approver sees beside the request itself: the rule that
-// asks, where it runs, and what the sandbox will allow.
-func details(p tools.Proposal, digest string, warnings []string) map[string]string {
-	d := map[string]string{"rule": p.Rule, "plan": digest}
-	if e := p.Plan.Action.Exec; e != nil {
-		d["directory"] = e.Dir
-		d["program"] = e.Path
-	}
-	if f := p.Plan.Action.File; f != nil {
-		d["path"] = f.Path
-	}
-	var writable []string
-	for path, rights := range p.Plan.Profile.Paths {
-		if rights&sandboxprofile.Write != 0 {
-			writable = append(writable, path)
+	var all []string
+	for _, w := range slices.Concat(s.cfg.Warnings, c.warnings) {
+		if !slices.Contains(all, w) {
+			all = append(all, w)
 		}
 	}
-	slices.Sort(writable)
-	d["may write"] = strings.Join(writable, ", ")
-	d["network"] = p.Plan.Profile.Network.Mode.String()
-	if len(warnings) > 0 {
-		d["warnings"] = strings.Join(warnings, "; ")
-	}
-	return d
+	return all
 }
 
 // checkResult is the answer of tools.check.
 func (s *Supervisor) checkResult(c *call, p tools.Proposal, checked error) (protocol.CheckResult, error) {
-	forecast := s.cfg.Approvals.Check(s.question("", c, p, checked))
+	forecast := s.cfg.Approvals.Check(s.question(c, p, checked))
 	r := protocol.CheckResult{
 		Rule:       p.Rule,
 		Reason:     forecast.Reason,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -158,23 +159,90 @@ func (c *conn) reply(id protocol.RequestID, result any, e *protocol.Error) {
 	c.out.push(line)
 }
 
-// encodeReply makes a response that fits into one message. A call's output that
-// does not fit was sent as notifications, and is left out of its result.
+// encodeReply makes a response that fits into one message. callResult sees to that
+// for what programs write; what else does not fit is left out of the result.
 func encodeReply(id protocol.RequestID, result any, e *protocol.Error) ([]byte, error) {
 	if e != nil {
-		return protocol.EncodeError(id, e)
+		return encodeError(id, e)
+	}
+	if r, ok := result.(protocol.CallResult); ok && tooMuch(r) {
+		result = noContent(r)
 	}
 	line, err := protocol.EncodeResult(id, result)
 	if err != nil || len(line) <= protocol.MaxMessage {
 		return line, err
 	}
 	if r, ok := result.(protocol.CallResult); ok {
-		r.Content, r.Structured, r.Truncated = []protocol.Content{}, nil, true
-		r.Warnings = append(r.Warnings[:len(r.Warnings):len(r.Warnings)],
-			"the output does not fit into one message; it was sent piece by piece in tool.output")
-		return protocol.EncodeResult(id, r)
+		return protocol.EncodeResult(id, noContent(r))
+	}
+	if b, ok := result.(protocol.BatchResult); ok && len(b.Results) > 0 {
+		return encodeReply(id, withoutContents(b), nil)
 	}
 	return protocol.EncodeError(id, protocol.Errorf(protocol.CodeMessageTooLarge, "the result is longer than %d bytes", protocol.MaxMessage))
+}
+
+// encodeError leaves out of an error what the call had written before it was
+// stopped, if that does not fit.
+func encodeError(id protocol.RequestID, e *protocol.Error) ([]byte, error) {
+	if e.Result != nil && tooMuch(*e.Result) {
+		short, r := *e, noContent(*e.Result)
+		short.Result = &r
+		e = &short
+	}
+	return protocol.EncodeError(id, e)
+}
+
+// tooMuch reports whether what a call wrote would not fit into one message as JSON.
+// It is asked before anything is encoded: a byte that has to be escaped takes six,
+// and the encoder several copies of them all.
+func tooMuch(r protocol.CallResult) bool {
+	const perPiece = 64 // the names around it
+	n := len(r.Structured)
+	if 6*size(r.Content) < protocol.MaxMessage/2 && len(r.Content) <= maxPieces && n < protocol.MaxMessage/4 {
+		return false // however it is escaped
+	}
+	for _, c := range r.Content {
+		n += perPiece + len(c.Text) + len(c.Blob)*4/3
+		for i := range len(c.Text) {
+			switch b := c.Text[i]; {
+			case b == '"', b == '\\', b == '\n', b == '\r', b == '\t':
+				n++
+			case b < ' ', b == '<', b == '>', b == '&':
+				n += 5
+			}
+		}
+	}
+	const rest = 1 << 20 // for everything else in the message
+	return n > protocol.MaxMessage-rest
+}
+
+func size(list []protocol.Content) (n int) {
+	for _, c := range list {
+		n += len(c.Text) + len(c.Blob)
+	}
+	return n
+}
+
+func noContent(r protocol.CallResult) protocol.CallResult {
+	r.Content, r.Structured, r.Truncated = []protocol.Content{}, nil, true
+	r.Warnings = append(r.Warnings[:len(r.Warnings):len(r.Warnings)],
+		"the output does not fit into one message; it was sent piece by piece in tool.output")
+	return r
+}
+
+// withoutContents leaves out of a batch's results what was sent as notifications.
+// It has no results that could be left out again, if that is still too long.
+func withoutContents(b protocol.BatchResult) any {
+	short := struct {
+		Results []protocol.BatchOutcome `json:"results"`
+	}{slices.Clone(b.Results)}
+	for i, o := range short.Results {
+		if o.Result != nil {
+			r := noContent(*o.Result)
+			short.Results[i].Result = &r
+		}
+	}
+	return short
 }
 
 // notify sends a notification. It waits while the client's queue is full, so

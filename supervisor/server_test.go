@@ -67,11 +67,21 @@ func (g *fakeGate) Check(context.Context, unixsock.Peer, protocol.ToolsCall) (pr
 	return protocol.CheckResult{Decision: protocol.CheckAsk, Rule: "r"}, nil
 }
 
+func (g *fakeGate) Batch(ctxs []context.Context, peer unixsock.Peer, p protocol.ToolsBatch, notify func(protocol.Method, any)) protocol.BatchResult {
+	var b protocol.BatchResult
+	for i, req := range p.ToolsCalls("g-1") {
+		r, err := g.Call(ctxs[i], peer, req, notify)
+		b.Results = append(b.Results, outcome(req.CallID, r, err))
+	}
+	return b
+}
+
 func (g *fakeGate) Status() protocol.Status {
 	return protocol.Status{Version: "test", ToolsDigest: "d"}
 }
 func (g *fakeGate) Sessions() []protocol.SessionInfo { return nil }
 func (g *fakeGate) Approvals() *approval.Controller  { return g.approvals }
+func (g *fakeGate) Desk() *Desk                      { return nil }
 
 func (g *fakeGate) Call(ctx context.Context, peer unixsock.Peer, p protocol.ToolsCall, notify func(protocol.Method, any)) (protocol.CallResult, error) {
 	switch p.Tool {
@@ -87,6 +97,10 @@ func (g *fakeGate) Call(ctx context.Context, peer unixsock.Peer, p protocol.Tool
 		notify(protocol.MethodToolState, protocol.ToolState{CallID: p.CallID, State: protocol.Running})
 		<-ctx.Done()
 		return protocol.CallResult{}, protocol.Errorf(protocol.CodeCancelled, "cancelled: %v", context.Cause(ctx))
+	case "serve":
+		ports := []protocol.ExposedPort{{Port: 8000, Address: "127.0.0.1:3000"}}
+		notify(protocol.MethodToolState, protocol.ToolState{CallID: p.CallID, State: protocol.Running, Exposed: ports})
+		return protocol.CallResult{Content: []protocol.Content{}, Exposed: ports}, nil
 	case "flood":
 		chunk := []byte(strings.Repeat("x", 1<<20))
 		for ctx.Err() == nil {
@@ -640,24 +654,34 @@ func TestOperatorAnswers(t *testing.T) {
 }
 
 func TestGroupIsAnsweredAtOnce(t *testing.T) {
-	ts := startServer(t, ServerConfig{})
-	agent, session := ts.dialAgent()
-	op := ts.dial(ts.operator)
-	op.must(protocol.MethodApprovalsSubscribe, `{}`, &protocol.ApprovalsList{})
-	for i := range 2 {
-		agent.send(request(fmt.Sprint(i), "tools.call",
-			fmt.Sprintf(`{"session_id":%q,"call_id":"c%d","tool":"ask","args":{"n":%d},"group_id":"turn"}`, session, i, i)))
-		op.next()
-	}
-	var decided protocol.ApprovalsDecided
-	op.must(protocol.MethodApprovalsDecide, `{"group":"turn","decision":"allow"}`, &decided)
-	if len(decided.Results) != 2 || decided.Results[0].Decision == nil || decided.Results[1].Decision == nil {
-		t.Errorf("got %+v", decided)
-	}
-	for range 2 {
-		if m := agent.reply(); m.Error != nil {
-			t.Error(m.Error)
-		}
+	for _, verdict := range []protocol.Verdict{protocol.Allow, protocol.Deny, protocol.Dismiss} {
+		t.Run(string(verdict), func(t *testing.T) {
+			ts := startServer(t, ServerConfig{})
+			agent, session := ts.dialAgent()
+			op := ts.dial(ts.operator)
+			op.must(protocol.MethodApprovalsSubscribe, `{}`, &protocol.ApprovalsList{})
+			for i := range 3 {
+				agent.send(request(fmt.Sprint(i), "tools.call",
+					fmt.Sprintf(`{"session_id":%q,"call_id":"c%d","tool":"ask","args":{"n":%d},"group_id":"turn"}`, session, i, i)))
+				op.next()
+			}
+			var decided protocol.ApprovalsDecided
+			op.must(protocol.MethodApprovalsDecide, fmt.Sprintf(`{"group":"turn","decision":%q}`, verdict), &decided)
+			if len(decided.Results) != 3 {
+				t.Fatalf("got %+v", decided)
+			}
+			for _, r := range decided.Results {
+				if r.Decision == nil || (r.Decision.Action == approval.Approved) != (verdict == protocol.Allow) ||
+					(r.Decision.Action == approval.Dismissed) != (verdict == protocol.Dismiss) {
+					t.Errorf("%s: %+v, %v", r.ID, r.Decision, r.Error)
+				}
+			}
+			for range 3 {
+				if m := agent.reply(); (m.Error == nil) != (verdict == protocol.Allow) {
+					t.Error(m.Error)
+				}
+			}
+		})
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/rulebook"
 	"github.com/sandgate/sandgate/tools"
 )
 
@@ -39,20 +40,40 @@ type Config struct {
 	// SessionConfiner makes the confiner of one session, which is closed with it;
 	// nil means that every session uses Confiner.
 	SessionConfiner func() SessionConfiner
+	// Recovered is what calls of a supervisor that died had planted, and what became
+	// of it.
+	Recovered []confine.Planted
 	// Egress bounds tools whose profile has an allow-list of hosts.
 	Egress EgressConfig
+	// Rules are the standing rules; nil is none, and none can be added.
+	Rules *rulebook.Book
+	// LeftBehind are requests that an earlier supervisor left waiting; nil is none.
+	LeftBehind LeftBehind
+	// Tasks bounds what runs in the background; its zero value lets nothing run there.
+	Tasks TaskConfig
 	// Warnings are said in status and in every result.
 	Warnings []string
 }
 
+// LeftBehind are requests whose supervisor ended before it had recorded their end.
+type LeftBehind interface {
+	// Waiting lists them, the oldest first.
+	Waiting() []approval.Pending
+	// Discard forgets them. It is called once their end is in the log.
+	Discard() error
+}
+
 // EgressConfig is what holds for every connection of every tool.
 type EgressConfig struct {
-	// Ask puts a host that is on no list to an approver; otherwise it is refused.
-	Ask bool
 	// AllowPrivate lets names lead to private addresses.
 	AllowPrivate bool
-	Resolver     egress.Resolver // nil is the host's
-	Dialer       egress.Dialer   // nil is plain TCP
+	// Limits bound the connections of one call.
+	Limits   egress.Limits
+	Resolver egress.Resolver // nil is the host's
+	Dialer   egress.Dialer   // nil is plain TCP
+	// Roots are the certificates, as PEM, that hosts are checked by where TLS ends at
+	// the proxy, and that programs trust then; nil is what the machine trusts.
+	Roots []byte
 }
 
 // A SessionConfiner keeps sandboxes for one session and no other.
@@ -63,17 +84,19 @@ type SessionConfiner interface {
 
 // A Supervisor takes calls. Make one with New.
 type Supervisor struct {
-	cfg     Config
-	started time.Time
-	total   atomic.Int64
-	logged  sync.Map // digests of the profiles that are in the log
+	cfg      Config
+	profiles profiles
+	started  time.Time
+	total    atomic.Int64
+	logged   sync.Map // digests of the profiles that are in the log
 	// auditFailure is the last error of the log, nil once it works again.
 	auditFailure atomic.Pointer[error]
+	leftBehind   int // set by New
+	ports        hostPorts
 
 	mu       sync.Mutex
 	sessions map[protocol.SessionID]*session
 	running  sync.WaitGroup
-	asking   map[string]*call // calls in approval, by the id of their question
 	closed   bool
 
 	unsubscribe func()
@@ -81,11 +104,18 @@ type Supervisor struct {
 
 // New starts a supervisor and records that it did.
 func New(cfg Config) (*Supervisor, error) {
-	s := &Supervisor{cfg: cfg, started: time.Now(), sessions: map[protocol.SessionID]*session{}, asking: map[string]*call{}}
-	s.unsubscribe = cfg.Approvals.Subscribe(s.announce)
-	err := s.append(context.Background(), audit.Record{Kind: audit.KindStart, Data: map[string]any{
+	s := &Supervisor{cfg: cfg, profiles: newProfiles(), started: time.Now(), sessions: map[protocol.SessionID]*session{}}
+	s.unsubscribe = cfg.Approvals.Subscribe(s.endDeferred)
+	data := map[string]any{
 		"version": cfg.Version, "config": cfg.ConfigFile, "mode": cfg.Mode, "warnings": cfg.Warnings, "tools": cfg.Tools.Digest(),
-	}})
+	}
+	if len(cfg.Recovered) > 0 {
+		data["planted"] = cfg.Recovered
+	}
+	err := s.append(context.Background(), audit.Record{Kind: audit.KindStart, Data: data})
+	if err == nil && cfg.LeftBehind != nil {
+		err = s.endLeftBehind(cfg.LeftBehind)
+	}
 	if err != nil {
 		s.unsubscribe()
 		return nil, err
@@ -145,6 +175,11 @@ type session struct {
 	mu      sync.Mutex
 	counts  protocol.SessionClosed
 	running int
+	tasks   []*task // in the order of their start
+	// placeholders stand for credentials in what this session's programs are given.
+	placeholders map[sandboxprofile.Secret]string
+	// authorities sign for the hosts where TLS ends at the proxy, by these.
+	authorities map[string]*authority
 }
 
 // Streams are where a session's programs write when nobody listens on a socket.
@@ -289,32 +324,37 @@ func (s *Supervisor) release(c *call) {
 	s.running.Done()
 }
 
-// ask registers a question, so that announce finds whose it is. Agents choose
-// their call ids; the id of a question is ours.
-func (s *Supervisor) ask(c *call) (id string, done func()) {
-	id = "q-" + rand.Text()[:16]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.asking[id] = c
-	return id, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.asking, id)
+// ask puts a call to approval.
+func (s *Supervisor) ask(ctx context.Context, c *call, p tools.Proposal, checked error) (approval.Grant, error) {
+	q := s.question(c, p, checked)
+	if c.req.Defer {
+		return s.cfg.Approvals.Defer(ctx, q)
 	}
+	defer c.place.wasAsked()
+	return s.cfg.Approvals.Decide(ctx, q)
 }
 
-// announce tells an agent that its call now waits for a person.
-func (s *Supervisor) announce(e approval.Event) {
-	if e.Kind != approval.Requested {
+func isDeferred(err error) bool {
+	var later *approval.DeferredError
+	return errors.As(err, &later)
+}
+
+// tellPending tells the agent that its call now waits for a person.
+func (c *call) tellPending(requestID string) {
+	c.place.wasAsked()
+	c.notify(protocol.MethodToolState, protocol.ToolState{
+		CallID: c.req.CallID, State: protocol.Pending, ApprovalID: protocol.ApprovalID(requestID),
+	})
+}
+
+// endDeferred records the answer to a call that does not wait for it. A run that
+// comes of it has a decision entry of its own.
+func (s *Supervisor) endDeferred(e approval.Event) {
+	if e.Kind != approval.Resolved || !e.Pending.Deferred {
 		return
 	}
-	s.mu.Lock()
-	c := s.asking[e.Pending.CallID]
-	s.mu.Unlock()
-	if c != nil {
-		c.notify(protocol.MethodToolState, protocol.ToolState{
-			CallID: c.req.CallID, State: protocol.Pending, ApprovalID: protocol.ApprovalID(e.Pending.ID),
-		})
+	if s.logAnswer(e.Pending.Description, *e.Decision) == nil {
+		_ = s.cfg.Approvals.Recorded(e.Pending.ID) // or the next start finds it, and its answer in the log
 	}
 }
 

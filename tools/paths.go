@@ -42,6 +42,15 @@ type Paths struct {
 	Cwd string
 	// Home is what "~/" stands for; "" leaves it an ordinary name.
 	Home string
+
+	hide, protect *sandboxprofile.Matcher // set by Prepared
+}
+
+// Prepared is p with its patterns in a form that answers faster. Whoever changes Hide
+// or Protect prepares anew.
+func (p Paths) Prepared() Paths {
+	p.hide, p.protect = sandboxprofile.NewMatcher(p.Hide), sandboxprofile.NewMatcher(p.Protect)
+	return p
 }
 
 // A PathDecision is what Paths says about one path. Its zero value denies.
@@ -124,7 +133,7 @@ func (p Paths) Decide(path string, write bool) (PathDecision, error) {
 
 // shows reports whether an agent may learn anything about resolved.
 func (p Paths) shows(resolved string) bool {
-	return len(p.rulesFor(resolved)) > 0 && !matchesAny(p.Hide, resolved)
+	return len(p.rulesFor(resolved)) > 0 && !matchesAny(p.hide, p.Hide, resolved)
 }
 
 // rulesFor gives the rules with the longest root that holds resolved.
@@ -155,7 +164,7 @@ func (p Paths) decideBy(rule *PathRule, resolved string, write bool) PathDecisio
 	case !hasSuffix(resolved, rule.Suffixes):
 		d.Reason = fmt.Sprintf("%q is in %s, which only holds %s files", resolved, rule.Label(), strings.Join(rule.Suffixes, ", "))
 		d.Hint = "use a file name that ends in " + strings.Join(rule.Suffixes, " or ")
-	case write && matchesAny(p.Protect, resolved):
+	case write && matchesAny(p.protect, p.Protect, resolved):
 		d.Reason = fmt.Sprintf("%q is write-protected", resolved)
 		d.Hint = "it may be read; ask the user to change it"
 	case write && rule.WriteApproval:
@@ -206,7 +215,10 @@ func hasSuffix(path string, suffixes []string) bool {
 	})
 }
 
-func matchesAny(patterns []string, path string) bool {
+func matchesAny(prepared *sandboxprofile.Matcher, patterns []string, path string) bool {
+	if prepared != nil {
+		return prepared.Match(path)
+	}
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		return sandboxprofile.MatchPattern(pattern, path)
 	})

@@ -2,8 +2,11 @@ package tools
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // A DriftError says that a file is no longer the one that was approved.
@@ -36,6 +39,10 @@ func PinFile(path string) (Pin, error) {
 	if err != nil {
 		return Pin{}, fmt.Errorf("pin: %w", err)
 	}
+	return pinOf(path, info)
+}
+
+func pinOf(path string, info os.FileInfo) (Pin, error) {
 	if !info.Mode().IsRegular() {
 		return Pin{}, fmt.Errorf("pin %q: not a regular file but %s", path, info.Mode().Type())
 	}
@@ -61,6 +68,36 @@ func (p Pin) Verify() error {
 		return &DriftError{Path: p.Path, Changed: changed}
 	}
 	return nil
+}
+
+// ReadFile reads the pinned file, at most limit bytes of it, and only if it is the
+// one that was pinned: the open file is compared, so that nothing can be swapped
+// in between. Its error is a *DriftError if it is another.
+func (p Pin) ReadFile(limit int64) ([]byte, error) {
+	f, err := os.OpenFile(p.Path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, &DriftError{Path: p.Path, Err: err}
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, &DriftError{Path: p.Path, Err: err}
+	}
+	now, err := pinOf(p.Path, info)
+	if err != nil {
+		return nil, &DriftError{Path: p.Path, Err: err}
+	}
+	if changed := p.differences(now); len(changed) > 0 {
+		return nil, &DriftError{Path: p.Path, Changed: changed}
+	}
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read %q: %w", p.Path, err)
+	case int64(len(b)) > limit:
+		return nil, fmt.Errorf("read %q: more than %d bytes", p.Path, limit)
+	}
+	return b, nil
 }
 
 func (p Pin) differences(now Pin) []string {

@@ -135,3 +135,32 @@ func changeTime(info fs.FileInfo) int64 {
 	}
 	return p.ChangeTime
 }
+
+// TestPinnedContent: what is read is the file that was pinned, or nothing.
+func TestPinnedContent(t *testing.T) {
+	pin, _ := pinned(t)
+	if b, err := pin.ReadFile(100); err != nil || string(b) != "content" {
+		t.Fatalf("%q, %v", b, err)
+	}
+	if b, err := pin.ReadFile(6); err == nil || b != nil {
+		t.Errorf("more than the limit: %q, %v", b, err)
+	}
+	for name, change := range map[string]func(path string) error{
+		"a link to it": func(path string) error {
+			return errors.Join(os.Rename(path, path+".x"), os.Symlink(path+".x", path))
+		},
+		"another file": func(path string) error {
+			return errors.Join(os.Remove(path), os.WriteFile(path, []byte("content"), 0o755))
+		},
+		"nothing at all": os.Remove,
+	} {
+		pin, path := pinned(t)
+		if err := change(path); err != nil {
+			t.Fatal(err)
+		}
+		var drift *DriftError
+		if b, err := pin.ReadFile(100); !errors.As(err, &drift) || b != nil {
+			t.Errorf("%s: %q, %v; want a *DriftError", name, b, err)
+		}
+	}
+}

@@ -1,10 +1,12 @@
 package tools
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
@@ -21,6 +23,39 @@ type Plan struct {
 	// path at launch is drift, and drift is a denial.
 	Pins    []Pin                  `json:"pins,omitempty"`
 	Profile sandboxprofile.Profile `json:"profile"`
+	// JSONOutput says that the program's standard output is one JSON value, which
+	// becomes the structured result.
+	JSONOutput bool `json:"json_output,omitempty"`
+	// Background leaves the action running when the call has been answered.
+	Background bool `json:"background,omitempty"`
+	// Task is set instead of Action for what is done to a background task.
+	Task *TaskOperation `json:"task,omitempty"`
+}
+
+// TaskKind says what is done to a background task.
+type TaskKind string
+
+// What can be done to a background task, once it runs.
+const (
+	TaskOutput TaskKind = "output"
+	TaskInput  TaskKind = "input"
+	TaskKill   TaskKind = "kill"
+	TaskList   TaskKind = "list"
+)
+
+// A TaskOperation is done by the supervisor, and only to tasks of the session that
+// asks. It needs no sandbox: it reads what was kept, or hands on what was approved.
+type TaskOperation struct {
+	Kind TaskKind `json:"kind"`
+	ID   string   `json:"id,omitempty"`
+	// Offset, MaxBytes and Wait are for TaskOutput: from which byte, how many, and
+	// how long to wait if there are none.
+	Offset   int64         `json:"offset,omitempty"`
+	MaxBytes int64         `json:"max_bytes,omitempty"`
+	Wait     time.Duration `json:"wait,omitempty"`
+	// Input is what TaskInput writes, and EOF whether it ends the input.
+	Input string `json:"input,omitempty"`
+	EOF   bool   `json:"eof,omitempty"`
 }
 
 // A Pin identifies a file by more than its name. Sizes are bytes, times are
@@ -39,11 +74,32 @@ type Pin struct {
 
 // Digest is the SHA-256 of the plan's canonical JSON, as "sha256:<hex>". Two
 // plans with the same digest do the same thing under the same profile.
-func (p Plan) Digest() string {
-	b, err := json.Marshal(p) // map keys come out sorted; every field has a fixed order
-	if err != nil {
-		panic(fmt.Sprintf("tools: bug: a plan does not marshal: %v", err))
+func (p Plan) Digest() string { return p.DigestWith(mustMarshal(p.Profile)) }
+
+// DigestWith is Digest for a caller that has the JSON of p.Profile already: it is
+// most of the plan's, and the same for most calls.
+func (p Plan) DigestWith(profile []byte) string {
+	p.Profile = sandboxprofile.Profile{}
+	// The member cannot stand in a string of the plan's: its quotes would be escaped.
+	before, after, _ := bytes.Cut(mustMarshal(p), emptyProfile)
+	h := sha256.New()
+	for _, part := range [][]byte{before, profileMember, profile, after} {
+		h.Write(part)
 	}
-	sum := sha256.Sum256(b)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+var (
+	profileMember = []byte(`,"profile":`)
+	emptyProfile  = append(bytes.Clone(profileMember), mustMarshal(sandboxprofile.Profile{})...)
+)
+
+// mustMarshal gives canonical JSON: map keys come out sorted, and every field has a
+// fixed order.
+func mustMarshal(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("tools: bug: %T does not marshal: %v", v, err))
+	}
+	return b
 }

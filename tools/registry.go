@@ -5,9 +5,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A Registry is the set of tools that one supervisor offers. It does not change
@@ -21,12 +21,27 @@ type Registry struct {
 type registered struct {
 	tool       Tool
 	definition Definition
-	schema     *Schema
+	schema     func() (*Schema, error)
 }
 
 // NewRegistry compiles every tool's input schema. It fails on a schema that does
 // not compile, on two tools of one name, and on a name that MCP would not take.
 func NewRegistry(list ...Tool) (*Registry, error) {
+	r, err := ShippedRegistry(list...)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range r.names {
+		if _, err := r.tools[name].schema(); err != nil {
+			return nil, fmt.Errorf("tools: register %q: %w", name, err)
+		}
+	}
+	return r, nil
+}
+
+// ShippedRegistry is NewRegistry for tools whose schemas are known to compile: each is
+// compiled when it is first called, which most are not.
+func ShippedRegistry(list ...Tool) (*Registry, error) {
 	r := &Registry{tools: make(map[string]registered, len(list))}
 	for _, tool := range list {
 		if err := r.add(tool); err != nil {
@@ -51,17 +66,15 @@ func (r *Registry) add(tool Tool) error {
 	if _, taken := r.tools[def.Name]; taken {
 		return fmt.Errorf("tools: register %q: another tool has that name", def.Name)
 	}
-	schema, err := CompileSchema(def.InputSchema)
-	if err != nil {
-		return fmt.Errorf("tools: register %q: %w", def.Name, err)
-	}
-	r.tools[def.Name] = registered{tool, def, schema}
+	r.tools[def.Name] = registered{tool, def, sync.OnceValues(func() (*Schema, error) { return CompileSchema(def.InputSchema) })}
 	r.names = append(r.names, def.Name)
 	return nil
 }
 
 func validToolName(name string) bool {
-	return regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`).MatchString(name)
+	return len(name) >= 1 && len(name) <= 64 && !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_.-", r)
+	})
 }
 
 // Definitions lists every tool, sorted by name.
@@ -84,11 +97,22 @@ func (r *Registry) Plan(c Call) (Proposal, error) {
 	if !ok {
 		return Proposal{}, r.unknown(c.Tool)
 	}
-	if err := entry.schema.Validate(c.Args); err != nil {
+	if err := entry.validate(c.Args); err != nil {
 		return Proposal{}, err
 	}
 	return entry.tool.Plan(c)
 }
+
+func (r registered) validate(args map[string]any) error {
+	schema, err := r.schema()
+	if err != nil {
+		return fmt.Errorf("tools: %q: %w", r.definition.Name, err)
+	}
+	return schema.Validate(args)
+}
+
+// Tool gives one tool, or nil.
+func (r *Registry) Tool(name string) Tool { return r.tools[name].tool }
 
 // Definition gives the definition of one tool. The error is an *UnknownToolError.
 func (r *Registry) Definition(name string) (Definition, error) {
@@ -100,7 +124,7 @@ func (r *Registry) Definition(name string) (Definition, error) {
 }
 
 func (r *Registry) unknown(name string) error {
-	return &UnknownToolError{Name: name, Meant: nearest(name, r.names), Known: slices.Clone(r.names)}
+	return &UnknownToolError{Name: name, Meant: Nearest(name, r.names), Known: slices.Clone(r.names)}
 }
 
 // An UnknownToolError says that no tool has the name that a call used.

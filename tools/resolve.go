@@ -2,10 +2,11 @@ package tools
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -62,8 +63,11 @@ func absolute(path, cwd, home string) (string, error) {
 // does not exist, or that this process may not look at, is taken as it is
 // written, and so is what follows it: whether something is there must not be
 // told by how its name resolves.
-func resolveLinks(path string) (string, error) {
-	current, links := "/", 0
+func resolveLinks(path string) (string, error) { return resolveBelow("/", path) }
+
+// resolveBelow is resolveLinks for a path that starts at current, which is resolved.
+func resolveBelow(current, path string) (string, error) {
+	links := 0
 	rest := strings.Split(path, "/")
 	for len(rest) > 0 {
 		name := rest[0]
@@ -97,8 +101,12 @@ func resolveLinks(path string) (string, error) {
 
 // readLink reports the target of path, if it is a symbolic link that can be read.
 func readLink(path string) (target string, ok bool) {
-	target, err := os.Readlink(path) // EINVAL for whatever is no link
-	return target, err == nil
+	var buf [unix.PathMax]byte
+	n, err := unix.Readlink(path, buf[:]) // EINVAL for whatever is no link
+	if err != nil || n <= 0 {
+		return "", false
+	}
+	return string(buf[:n]), true
 }
 
 // below reports whether path is root or lies below it, by whole components.

@@ -217,7 +217,7 @@ func additionalForbidden(schema *jsonschema.Schema) bool {
 func unknownFault(schema *jsonschema.Schema, name, at string) *ArgumentError {
 	known := slices.Sorted(maps.Keys(schema.Properties))
 	fault := &ArgumentError{Field: join(at, clip(name)), Reason: "unknown argument"}
-	switch meant := nearest(name, known); {
+	switch meant := Nearest(name, known); {
 	case meant != "":
 		fault.Hint = fmt.Sprintf("did you mean %q?", meant)
 	case len(known) > 0:

@@ -21,12 +21,21 @@ import (
 // It may pin too little, for a program that loads more code by itself. That is
 // no hole: what runs is bounded by the profile, whatever it is.
 func PinProgram(path string, argv []string, dir string, p Paths) ([]Pin, error) {
+	return pinAll(path, shebang(path), script(path, argv, dir, p))
+}
+
+// PinBinary is PinProgram for an executable that is no script.
+func PinBinary(path string, argv []string, dir string, p Paths) ([]Pin, error) {
+	return pinAll(path, script(path, argv, dir, p))
+}
+
+func pinAll(path string, more ...string) ([]Pin, error) {
 	pin, err := PinFile(path)
 	if err != nil {
 		return nil, err
 	}
 	pins := []Pin{pin}
-	for _, extra := range []string{shebang(path), script(path, argv, dir, p)} {
+	for _, extra := range more {
 		if extra == "" || extra == path {
 			continue
 		}
@@ -64,6 +73,19 @@ func shebang(path string) string {
 		return ""
 	}
 	return resolved
+}
+
+// IsELF reports whether the file at path is a program that the kernel runs by itself,
+// and no script.
+func IsELF(path string) bool {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	var head [4]byte
+	n, err := unix.Pread(fd, head[:], 0)
+	return err == nil && string(head[:n]) == "\x7fELF"
 }
 
 // script gives the resolved path of the script that an interpreter would read.

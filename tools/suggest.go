@@ -1,8 +1,8 @@
 package tools
 
-// nearest gives the word of words that is closest to word, or "" if none is
+// Nearest gives the word of words that is closest to word, or "" if none is
 // close enough to have been meant: at most a third of its letters differ.
-func nearest(word string, words []string) string {
+func Nearest(word string, words []string) string {
 	best, bestDistance := "", 0
 	for _, w := range words {
 		d := editDistance(word, w)

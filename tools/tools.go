@@ -65,6 +65,9 @@ type Proposal struct {
 	// Rule names what in the configuration decided, for people: `shell.rules[2]
 	// "git status"`, `sandbox.paths.workspace`, `default`.
 	Rule string
+	// Reach is what the call touches, for patterns that an approver may have had
+	// remembered, whether anybody is asked or not.
+	Reach approval.Reach
 	// Present builds the rich presentation. It is called only when a person is
 	// really asked, and may read the files the plan names.
 	Present func(context.Context) (*approval.Presentation, error)

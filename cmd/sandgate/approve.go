@@ -19,6 +19,7 @@ import (
 type approveFlags struct {
 	socket string
 	plain  bool
+	notify []string
 }
 
 func newApproveCmd(a *app) *cobra.Command {
@@ -30,30 +31,36 @@ func newApproveCmd(a *app) *cobra.Command {
 what its sandbox would allow, and takes an answer by one key; ? lists the keys.
 A key counts once its request has been on the screen for half a second.
 
+When a request comes, the terminal rings its bell and, where it can, shows a
+notification (--notify: bell, terminal, desktop for notify-send, none).
+
+e opens the arguments in $VISUAL or $EDITOR, or in a line on the screen; v shows
+long text in $PAGER, in less, or on the screen. Both see escaped text only.
+
 With --plain, and where it does not run on a terminal that can move its cursor,
 it shows one request after the other as lines, and reads one line for each:
 
-  y  allow this call                          n  deny this call
-  s  ... and the same again in this session   N  ... and the rest of its batch
-  a  ... and whenever this agent asks         x  ... until the model has explained
-  g  ... and whoever asks
-
-Anything else, an empty line too, is N. It ends at the end of its input; what
-is not answered then goes on waiting.`,
+` + plainHelp + `
+It ends at the end of its input; what is not answered then goes on waiting.`,
 		Example: "  sandgate approve\n  sandgate approve --plain --operator-socket /run/user/1000/sandgate/operator.sock",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			n, err := notifyOf(f.notify)
+			if err != nil {
+				return err
+			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return a.approve(ctx, f)
+			return a.approve(ctx, f, n)
 		},
 	}
 	c.Flags().StringVar(&f.socket, "operator-socket", "", "operator socket `path` (default: operator.sock in the runtime directory)")
+	c.Flags().StringSliceVar(&f.notify, "notify", []string{"bell", "terminal"}, "how to call when a request comes: bell, terminal, desktop, none")
 	c.Flags().BoolVar(&f.plain, "plain", false, "lines instead of a screen: for screen readers and scripts")
 	return c
 }
 
-func (a *app) approve(ctx context.Context, f approveFlags) error {
+func (a *app) approve(ctx context.Context, f approveFlags, n tui.Notify) error {
 	p, err := client.DialApprover(ctx, f.socket, client.WithProgram("sandgate approve", version))
 	if err != nil {
 		return wireStatus(err)
@@ -64,7 +71,7 @@ func (a *app) approve(ctx context.Context, f approveFlags) error {
 		return wireStatus(err)
 	}
 	if !f.plain && a.hasScreen() {
-		return a.approveOnScreen(ctx, p, events)
+		return a.approveOnScreen(ctx, p, events, n)
 	}
 	if isTerminal(a.out) {
 		fmt.Fprintln(a.out, "sandgate: waiting for requests; end with Ctrl-D")
@@ -73,9 +80,10 @@ func (a *app) approve(ctx context.Context, f approveFlags) error {
 	return pr.loop(ctx, events)
 }
 
-func (a *app) approveOnScreen(ctx context.Context, p *client.Approver, events <-chan client.Event) error {
+func (a *app) approveOnScreen(ctx context.Context, p *client.Approver, events <-chan client.Event, n tui.Notify) error {
 	err := tui.Run(ctx, tui.Options{
-		Approver: p, Events: events, In: a.in, Out: a.out, Environ: os.Environ(), Pager: pager(),
+		Approver: p, Events: events, In: a.in, Out: a.out, Environ: os.Environ(), Pager: pager(), Notify: n,
+		Editor: cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")),
 	})
 	if err != nil {
 		return withStatus(exitInternal, err)
@@ -83,7 +91,30 @@ func (a *app) approveOnScreen(ctx context.Context, p *client.Approver, events <-
 	return nil
 }
 
-// pager is the command that shows long text: PAGER, or less if it is there.
+// notifyOf reads the words of --notify.
+func notifyOf(words []string) (n tui.Notify, err error) {
+	for _, word := range words {
+		switch word {
+		case "bell":
+			n.Bell = true
+		case "terminal":
+			n.OSC9 = true
+		case "desktop":
+			if _, err := exec.LookPath("notify-send"); err != nil {
+				return n, withHint(usageError(fmt.Errorf("--notify desktop: %w", err)), "install libnotify, or use --notify bell,terminal")
+			}
+			n.Command = []string{"notify-send", "--app-name=sandgate", "--"}
+		case "none":
+			n = tui.Notify{}
+		default:
+			return n, withHint(usageError(fmt.Errorf("--notify %q: unknown", word)), "bell, terminal, desktop, none; several with commas")
+		}
+	}
+	return n, nil
+}
+
+// pager is the command that shows long text: PAGER, or less if it is there, or
+// none: the screen has one of its own.
 func pager() string {
 	if p := os.Getenv("PAGER"); p != "" {
 		return p

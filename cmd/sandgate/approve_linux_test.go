@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
 	"reflect"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -95,6 +97,27 @@ func (x *terminal) see(text string) {
 	}
 }
 
+// pressUntil presses keys until text is on the terminal: on a busy machine a request
+// may have been in sight for too short a time when the first ones come.
+func (x *terminal) pressUntil(keys, text string) {
+	x.t.Helper()
+	for range 10 {
+		x.press(keys)
+		limit := time.After(3 * aMoment)
+		for waiting := true; waiting; {
+			if strings.Contains(x.output(), text) {
+				return
+			}
+			select {
+			case <-x.more:
+			case <-limit:
+				waiting = false
+			}
+		}
+	}
+	x.t.Fatalf("no %q on the terminal after %q: %q", text, keys, x.output())
+}
+
 func (x *terminal) press(keys string) {
 	x.t.Helper()
 	if _, err := io.WriteString(x.master, keys); err != nil {
@@ -153,6 +176,133 @@ func TestApproveOnATerminal(t *testing.T) {
 	}
 }
 
+// TestEditOnATerminal: the person's own editor changes the arguments, what becomes of
+// them is shown, and that is what runs.
+func TestEditOnATerminal(t *testing.T) {
+	b := newCLIBench(t)
+	waiting := b.nextRequest()
+	result := make(chan string, 1)
+	go func() {
+		_, out, errs := b.call("ask", "words=go test ./x")
+		result <- out + errs
+	}()
+	<-waiting
+	t.Setenv("VISUAL", "")
+	t.Setenv("EDITOR", "sed -i s/test/VUPK/")
+	x := newTerminal(t, "xterm-256color")
+	ended := x.approve(b)
+	x.see("go test ./x")
+	time.Sleep(aMoment)
+	x.pressUntil("ey", "edited") // the second is typed ahead
+	x.see("VUPK")
+	if n := len(b.gate.approvals.Pending()); n != 1 {
+		t.Fatalf("%d requests wait, want the one", n)
+	}
+	time.Sleep(aMoment)
+	x.press("y")
+	if got, want := <-result, "done {\"words\":\"go VUPK ./x\"}\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	x.press("q")
+	<-ended
+}
+
+// TestPatternOnATerminal: chosen, asked about once more, and remembered.
+func TestPatternOnATerminal(t *testing.T) {
+	b := newCLIBench(t)
+	waiting := b.nextRequest()
+	result := make(chan int, 1)
+	go func() {
+		status, _, _ := b.call("ask", "words=go test ./x")
+		result <- status
+	}()
+	<-waiting
+	x := newTerminal(t, "xterm-256color")
+	ended := x.approve(b)
+	x.see("go test ./x")
+	time.Sleep(aMoment)
+	x.pressUntil("p", "remember in its place")
+	x.pressUntil("g", "again to allow")
+	time.Sleep(aMoment)
+	x.press("g")
+	if got := <-result; got != exitOK {
+		t.Errorf("status %d", got)
+	}
+	if status, _, errs := b.call("ask", "words=go test ./x", "n:=2"); status != exitOK {
+		t.Errorf("a call that the pattern covers: %d %q", status, errs)
+	}
+	x.press("q")
+	<-ended
+}
+
+// TestFloodOnATerminal: a thousand waiting requests come up, and the key
+// that answers reaches the one that is looked at.
+func TestFloodOnATerminal(t *testing.T) {
+	b := newCLIBench(t)
+	const flood = 1000
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	decided := make(chan string, flood)
+	for i := range flood {
+		session := fmt.Sprintf("s-flood-%d", i) // each session may ask only so often
+		if err := b.gate.approvals.OpenSession(session); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			_, err := b.gate.approvals.Decide(ctx, approval.Call{SessionID: session, Agent: "flood", ToolName: "ask",
+				Request: &approval.Request{ToolName: "ask", Description: session}})
+			if err == nil {
+				decided <- session
+			}
+		}()
+	}
+	for len(b.gate.approvals.Pending()) < flood {
+		runtime.Gosched()
+	}
+	x := newTerminal(t, "xterm-256color")
+	ended := x.approve(b)
+	x.see("1000 waiting")
+	want := b.gate.approvals.Pending()[0].SessionID
+	x.see("ask: " + want)
+	time.Sleep(aMoment)
+	x.press("y")
+	if got := <-decided; got != want {
+		t.Errorf("%s was allowed, want %s, which was on the screen", got, want)
+	}
+	x.see("999 waiting")
+	x.press("q")
+	if got := <-ended; got != exitOK {
+		t.Errorf("status %d", got)
+	}
+}
+
+// TestPlainCutTextAsksTwice: on a terminal, what was cut for display is allowed with
+// a second answer only.
+func TestPlainCutTextAsksTwice(t *testing.T) {
+	b := newCLIBench(t)
+	waiting := b.nextRequest()
+	result := make(chan int, 1)
+	go func() {
+		status, _, _ := b.call("ask", "long="+strings.Repeat("x", 20<<10))
+		result <- status
+	}()
+	<-waiting
+	x := newTerminal(t, "dumb")
+	ended := x.approve(b)
+	x.see("no, to the whole batch): ")
+	x.press("y\n")
+	x.see("the text was cut")
+	if n := len(b.gate.approvals.Pending()); n != 1 {
+		t.Fatalf("%d requests wait, want the one", n)
+	}
+	x.press("y\n")
+	if got := <-result; got != exitOK {
+		t.Errorf("status %d", got)
+	}
+	x.press("\x04")
+	<-ended
+}
+
 var colour = regexp.MustCompile(`\x1b\[(\d+;)*[349][0-7][;m]`)
 
 func TestApproveWithoutColour(t *testing.T) {
@@ -161,7 +311,7 @@ func TestApproveWithoutColour(t *testing.T) {
 	t.Setenv("NO_COLOR", "any")
 	x := newTerminal(t, "xterm-256color")
 	ended := x.approve(b)
-	x.see("Enter marked answer")
+	x.see("Enter marked")
 	if out := x.output(); colour.MatchString(out) {
 		t.Errorf("colours: %q", out)
 	}
@@ -184,7 +334,7 @@ func TestApprovePlainOnATerminal(t *testing.T) {
 			_, results := b.asks(1)
 			x := newTerminal(t, c.term)
 			ended := x.approve(b, c.flags...)
-			x.see("default no, to the whole batch): ")
+			x.see("no, to the whole batch): ")
 			x.press("y\n")
 			if got := <-results; got != exitOK {
 				t.Errorf("the call: status %d", got)
@@ -208,10 +358,18 @@ func TestPlainAnswers(t *testing.T) {
 	deny := func(m approval.RejectMode) protocol.ApprovalsDecide {
 		return protocol.ApprovalsDecide{ID: "r", Decision: protocol.Deny, Mode: m}
 	}
+	saying := func(d protocol.ApprovalsDecide, text string) protocol.ApprovalsDecide {
+		d.Feedback = text
+		return d
+	}
 	for text, want := range map[string]protocol.ApprovalsDecide{
 		"y": allow(""), " YES ": allow(""), "s": allow(approval.Session), "agent": allow(approval.Agent), "G": allow(approval.Global),
 		"n": deny(approval.RejectSoft), "x": deny(approval.RejectExplain), "Explain": deny(approval.RejectExplain),
-		"N": deny(""), "": deny(""), "no": deny(""), "yy": deny(""), "y\x00": deny(""), "ye s": deny(""),
+		"N": deny(""), "": deny(""), "no": deny(""), "yy": deny(""), "y\x00": deny(""), "ye s": deny(""), "y please": deny(""), "no way": deny(""),
+		"n use the trash": saying(deny(approval.RejectSoft), "use the trash"), "N stop": saying(deny(""), "stop"),
+		"x why?": saying(deny(approval.RejectExplain), "why?"),
+		"i":      {ID: "r", Decision: protocol.Deny, Interrupt: true},
+		"d":      {ID: "r", Decision: protocol.Dismiss},
 	} {
 		got := answerTo("r", text)
 		if !reflect.DeepEqual(got, want) {

@@ -3,16 +3,21 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
 
+	"golang.org/x/term"
+
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/present"
 )
 
 // The plain mode of approve: lines in, lines out. It serves scripts, terminals
@@ -23,7 +28,13 @@ type prompt struct {
 	*app
 	approver *client.Approver
 	input    *lineReader
-	waiting  []protocol.ApprovalID // the first is on the screen
+	waiting  []protocol.ApprovalID // the first has been shown
+	// What is on the screen of the first: with its presentation, after an edit that
+	// of the edited arguments, and a pattern that waits for its yes.
+	shown   protocol.Approval
+	args    json.RawMessage
+	pattern *protocol.ApprovalsDecide
+	read    bool // the whole text was shown, or said to be cut
 	// early is a line of a script that came before there was a request for it.
 	early *inputLine
 }
@@ -68,7 +79,11 @@ func (p *prompt) loop(ctx context.Context, events <-chan client.Event) error {
 // typed takes a line from a terminal. One that was entered before the request on
 // the screen came up was meant for another, or for nothing.
 func (p *prompt) typed(ctx context.Context, l inputLine) error {
-	if len(p.waiting) == 0 || l.prompted != p.input.prompted.Load() {
+	if len(p.waiting) == 0 {
+		return nil
+	}
+	if l.prompted != p.input.prompted.Load() {
+		fmt.Fprint(p.out, "that line came before the request; answer it now: ")
 		return nil
 	}
 	return p.answer(ctx, l.text)
@@ -103,6 +118,7 @@ func outcome(d *approval.Decision) string {
 // show puts the oldest request on the screen, and passes over those that have
 // ended in the meantime.
 func (p *prompt) show(ctx context.Context) error {
+	p.args, p.pattern, p.read = nil, nil, false
 	for len(p.waiting) > 0 {
 		one, err := p.approver.Show(ctx, p.waiting[0])
 		var e *protocol.Error
@@ -113,54 +129,36 @@ func (p *prompt) show(ctx context.Context) error {
 		if err != nil {
 			return withStatus(exitInternal, err)
 		}
-		fmt.Fprintln(p.out)
-		if err := printApproval(p.out, one); err != nil {
-			return err
-		}
-		fmt.Fprint(p.out, "allow? [y]es once, [s]ession, [a]gent, [g]lobal, [n]o, e[x]plain (default no, to the whole batch): ")
-		p.input.prompted.Add(1)
+		p.shown = one
+		fmt.Fprintf(p.out, "\n%s", fit(p.out, present.Essence(&one)))
+		p.question()
 		return nil
 	}
 	return nil
 }
 
-// answer answers the request on the screen, and shows the next.
-func (p *prompt) answer(ctx context.Context, text string) error {
-	id := p.waiting[0]
-	p.waiting = p.waiting[1:]
-	results, err := p.approver.Decide(ctx, answerTo(id, text))
-	var e *protocol.Error
-	switch {
-	case errors.As(err, &e):
-		p.complain(err)
-	case err != nil:
-		return withStatus(exitInternal, err)
-	case len(results) == 1 && results[0].Decision != nil:
-		fmt.Fprintf(p.out, "%s: %s (%s)\n", id, results[0].Decision.Action, results[0].Decision.Scope)
+// question asks about what has just been written. It counts before it is written,
+// so that an answer to it cannot come too soon, and after what it asks about, so
+// that nothing that was typed before is an answer.
+func (p *prompt) question() {
+	p.input.prompted.Add(1)
+	if n := len(p.waiting) - 1; n > 0 {
+		fmt.Fprintf(p.out, "%d more waiting. ", n)
 	}
-	return p.show(ctx)
+	fmt.Fprint(p.out, "Allow? y, s, a, g, n, N, x; ? explains (default N: no, to the whole batch): ")
 }
 
-// answerTo reads a line as an answer. What is none denies, and hard.
-func answerTo(id protocol.ApprovalID, text string) protocol.ApprovalsDecide {
-	d := protocol.ApprovalsDecide{ID: id, Decision: protocol.Deny}
-	text = strings.TrimSpace(text)
-	if text == "n" { // N is the hard one, as on the screen
-		d.Mode = approval.RejectSoft
+// fit breaks text for a terminal, and leaves it alone for a pipe.
+func fit(w io.Writer, text string) string {
+	file, ok := w.(*os.File)
+	if !ok {
+		return text
 	}
-	switch strings.ToLower(text) {
-	case "y", "yes":
-		d.Decision = protocol.Allow
-	case "s", "session":
-		d.Decision, d.Scope = protocol.Allow, approval.Session
-	case "a", "agent":
-		d.Decision, d.Scope = protocol.Allow, approval.Agent
-	case "g", "global":
-		d.Decision, d.Scope = protocol.Allow, approval.Global
-	case "x", "explain":
-		d.Mode = approval.RejectExplain
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil || width <= 0 {
+		return text
 	}
-	return d
+	return strings.Join(present.Fit(text, width), "\n") + "\n"
 }
 
 // A lineReader reads lines on a goroutine of its own, which lives as long as the

@@ -34,7 +34,7 @@ chained to the one before it by a hash. docs/audit.md describes the format.`,
 	}
 	x := &auditCmd{app: a}
 	c.PersistentFlags().StringVar(&x.log, "log", "", "read the log `FILE` (default: the log in the state directory)")
-	c.AddCommand(x.tail(), x.show(), x.query(), x.verify())
+	c.AddCommand(x.tail(), x.show(), x.query(), x.verify(), x.export(), x.replay())
 	return c
 }
 

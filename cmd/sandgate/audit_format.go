@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/protocol"
 )
 
 // What people see of audit entries. Nearly every string in the log was chosen by
@@ -70,12 +72,18 @@ func indent(data json.RawMessage) string {
 // the kind. Members that are missing or of another type are left out.
 type entryFacts struct {
 	Decision struct {
+		ID       string `json:"id"`
+		Scope    string `json:"scope"`
 		Action   string `json:"action"`
 		Source   string `json:"source"`
 		Reason   string `json:"reason"`
 		Approver string `json:"approver"`
+		Rule     string `json:"rule"`
 	} `json:"decision"`
-	Description string `json:"description"`
+	// Rule is what the configuration decided by; in an entry of kind rules, the
+	// rule that changed.
+	Rule        json.RawMessage `json:"rule"`
+	Description string          `json:"description"`
 	Plan        struct {
 		Action struct {
 			Exec struct {
@@ -104,6 +112,23 @@ type entryFacts struct {
 	File       string `json:"file"`
 }
 
+// rule is what decided: a standing rule or remembered answer, or else a rule of
+// the configuration.
+func (f *entryFacts) rule() string {
+	var own string
+	_ = json.Unmarshal(f.Rule, &own) // nothing, if it is something else
+	return cmp.Or(f.Decision.Rule, own)
+}
+
+// change is what became of which standing rule.
+func (f *entryFacts) change() string {
+	var r protocol.Rule
+	if json.Unmarshal(f.Rule, &r) != nil || r.ID == "" {
+		return f.Event
+	}
+	return f.Event + " " + r.ID + ": " + ruleText(r)
+}
+
 func summary(e audit.Entry) string {
 	var f entryFacts
 	_ = json.Unmarshal(e.Data, &f) // what does not fit stays empty; `audit show` has it whole
@@ -114,6 +139,8 @@ func summary(e audit.Entry) string {
 		return f.outcome()
 	case audit.KindSession:
 		return join(" ", f.Event, e.Agent)
+	case audit.KindRules:
+		return f.change()
 	case audit.KindStart:
 		return f.Version
 	case audit.KindRecovered:

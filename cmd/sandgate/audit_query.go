@@ -30,6 +30,12 @@ func (x *auditCmd) query() *cobra.Command {
 			return x.print(audit.Query(path, f))
 		},
 	}
+	q.flags(c)
+	return x.jsonFlag(c)
+}
+
+// flags adds the flags that choose entries.
+func (q *auditQuery) flags(c *cobra.Command) {
 	c.Flags().StringVar(&q.Session, "session", "", "only entries of session `ID`")
 	c.Flags().StringVar(&q.Call, "call", "", "only entries of call `ID`")
 	c.Flags().StringVar(&q.Tool, "tool", "", "only entries of tool `NAME`")
@@ -37,7 +43,6 @@ func (x *auditCmd) query() *cobra.Command {
 	c.Flags().StringSliceVar(&q.kinds, "kind", nil, "only entries of `KIND`: "+kindList())
 	c.Flags().StringVar(&q.since, "since", "", "only entries from `TIME` on: 2h (ago), 2006-01-02 or RFC 3339")
 	c.Flags().StringVar(&q.until, "until", "", "only entries before `TIME`")
-	return x.jsonFlag(c)
 }
 
 // auditQuery is what the flags of `audit query` say.

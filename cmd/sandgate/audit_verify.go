@@ -11,15 +11,20 @@ import (
 )
 
 func (x *auditCmd) verify() *cobra.Command {
+	var export string
 	c := &cobra.Command{
-		Use:   "verify [FILE]",
+		Use:   "verify [FILE] | verify --export DIR",
 		Short: "Check that nothing in the log was changed, removed or added",
 		Long: `Verify walks the chain of hashes from the first entry and names the first bad
 line. With the checkpoint beside the log it also notices an end that was cut off.
-The exit status is 1 if the log is not what was written.`,
-		Example: "  sandgate audit verify\n  sandgate audit verify --json copy-of-audit.jsonl",
+The exit status is 1 if the log is not what was written. With --export it holds what
+` + "`audit export`" + ` wrote against its manifest.`,
+		Example: "  sandgate audit verify\n  sandgate audit verify --export ./evidence\n  sandgate audit verify --json copy-of-audit.jsonl",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if export != "" {
+				return x.verifyExport(export, args)
+			}
 			path, err := x.path()
 			if len(args) == 1 {
 				path, err = args[0], nil
@@ -30,7 +35,19 @@ The exit status is 1 if the log is not what was written.`,
 			return x.report(audit.VerifyFile(path))
 		},
 	}
+	c.Flags().StringVar(&export, "export", "", "verify the export in `DIR` instead of the log")
 	return x.jsonFlag(c)
+}
+
+func (x *auditCmd) verifyExport(dir string, args []string) error {
+	if len(args) > 0 {
+		return usageError(errors.New("audit verify: FILE or --export, one of them"))
+	}
+	m, err := audit.VerifyExport(dir)
+	if err != nil {
+		return exportStatus(err)
+	}
+	return x.tellExport(m, "export ok,")
 }
 
 // report prints what verify found; err is the *audit.ChainError of a broken log.

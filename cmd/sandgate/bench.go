@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,25 +24,26 @@ import (
 
 func newBenchCmd(a *app) *cobra.Command {
 	var asJSON bool
-	var rounds int
+	o := benchOptions{rounds: 100, pending: 1000, sessions: 10_000, streamed: 64 << 20}
 	c := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure sandgate against bare exec and bare bubblewrap on this host",
-		Long: `bench starts a supervisor of its own and measures, round by round and one of
-each kind after the other, so that a busy machine slows all of them alike: a
-command started bare, in bubblewrap with the same mounts, by sandgate run and by a
-call over the socket, and the file tools. Every decision is in the audit log on
-disk before its tool starts. Ratios come first; absolute figures are this
-machine's.`,
+		Long: `bench starts supervisors of its own and measures, round by round and one of each
+kind after the other, so that a busy machine slows all of them alike: a command
+started bare, in bubblewrap with the same mounts, by sandgate run and by a call over
+the socket, and the file tools. One supervisor does nothing else, one has open
+sessions and waiting requests by the thousand, one does not sync its audit log; the
+others sync every decision to the disk before its tool starts. Ratios come first;
+absolute figures are this machine's.`,
 		Example: "  sandgate bench\n  sandgate bench --rounds 300 --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			b, err := newBench(cmd.Context())
+			b, err := newBench(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
 			defer b.close()
-			r, err := b.run(rounds)
+			r, err := b.run()
 			if err != nil {
 				return err
 			}
@@ -52,21 +54,37 @@ machine's.`,
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().IntVar(&rounds, "rounds", 100, "`number` of rounds")
+	c.Flags().IntVar(&o.rounds, "rounds", o.rounds, "`number` of rounds")
+	c.Flags().IntVar(&o.sessions, "sessions", o.sessions, "`number` of sessions that the loaded supervisor has open")
+	c.Flags().IntVar(&o.pending, "pending", o.pending, "`number` of requests that wait there for an answer")
 	return c
 }
 
-// A bench is a supervisor with a workspace that nobody else uses, and a client.
+type benchOptions struct {
+	rounds, sessions, pending int
+	streamed                  int // bytes of output
+}
+
+// A bench is a few supervisors with workspaces that nobody else uses, and their
+// clients.
 type bench struct {
-	ctx    context.Context
-	dir    string
-	self   string
-	serve  *exec.Cmd
-	start  time.Duration // from exec to the first answered connection
-	agent  *client.Agent
-	calls  *client.Session
-	bwrap  []string
-	config string
+	benchOptions
+	ctx       context.Context
+	dir, self string
+	bwrap     []string
+
+	plain, loaded, unsynced *benchSite
+	perSession              float64 // resident kB that one open session of the loaded supervisor takes
+}
+
+// A benchSite is one supervisor.
+type benchSite struct {
+	dir, config string
+	serve       *exec.Cmd
+	start       time.Duration // from exec to the first answered connection
+	agent       *client.Agent
+	calls       *client.Session
+	waiting     sync.WaitGroup
 }
 
 const benchConfig = `version: 1
@@ -76,11 +94,13 @@ sandbox:
   limits: {output: 1GiB}
 shell:
   default: {allowed: true, approval: false}
-audit: {path: log/audit.jsonl}
+  rules:
+    - {pattern: wait-for-an-answer, allowed: true, approval: true}
+audit: {path: log/audit.jsonl, sync: decision}
 `
 
-func newBench(ctx context.Context) (_ *bench, err error) {
-	b := &bench{ctx: ctx}
+func newBench(ctx context.Context, o benchOptions) (_ *bench, err error) {
+	b := &bench{benchOptions: o, ctx: ctx}
 	defer func() {
 		if err != nil {
 			b.close()
@@ -93,50 +113,102 @@ func newBench(ctx context.Context) (_ *bench, err error) {
 	if b.dir, err = os.MkdirTemp("/var/tmp", "sandgate-bench-"); err != nil {
 		return nil, err
 	}
-	b.config = filepath.Join(b.dir, "sandgate.yaml")
-	for name, content := range map[string]string{
-		"sandgate.yaml": benchConfig, "workspace/file": strings.Repeat("0123456789abcde\n", 256), "log/.keep": "",
-	} {
-		path := filepath.Join(b.dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)); err != nil {
+	for name, site := range map[string]**benchSite{"plain": &b.plain, "loaded": &b.loaded, "unsynced": &b.unsynced} {
+		config := benchConfig
+		if name == "unsynced" {
+			config = strings.Replace(config, "sync: decision", "sync: never", 1)
+		}
+		if *site, err = b.open(name, config); err != nil {
 			return nil, err
 		}
 	}
-	if err := b.startServe(); err != nil {
+	if err := b.load(); err != nil {
 		return nil, err
 	}
 	return b, b.sameMounts()
 }
 
-// startServe starts a supervisor and dials it until it answers.
-func (b *bench) startServe() error {
-	agent := filepath.Join(b.dir, "agent.sock")
-	b.serve = exec.CommandContext(b.ctx, b.self, "serve", "--config", b.config, "--socket", agent, "--operator-socket", filepath.Join(b.dir, "operator.sock"), "--approve-all")
-	var said strings.Builder
-	b.serve.Stderr = &said
+// open starts a supervisor and dials it until it answers.
+func (b *bench) open(name, config string) (*benchSite, error) {
+	s := &benchSite{dir: filepath.Join(b.dir, name)}
+	s.config = filepath.Join(s.dir, "sandgate.yaml")
+	for name, content := range map[string]string{
+		"sandgate.yaml": config, "workspace/file": strings.Repeat("0123456789abcde\n", 256), "log/.keep": "",
+	} {
+		path := filepath.Join(s.dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)); err != nil {
+			return s, err
+		}
+	}
+	agent := filepath.Join(s.dir, "agent.sock")
+	s.serve = exec.CommandContext(b.ctx, b.self, "serve", "--config", s.config, "--socket", agent, "--operator-socket", filepath.Join(s.dir, "operator.sock"))
 	begin := time.Now()
-	if err := b.serve.Start(); err != nil {
-		return err
+	if err := s.serve.Start(); err != nil {
+		return s, err
 	}
 	for {
 		a, err := client.DialAgent(b.ctx, agent, client.WithProgram("sandgate bench", version))
 		if err == nil {
-			b.agent, b.start = a, time.Since(begin)
+			s.agent, s.start = a, time.Since(begin)
 			break
 		}
 		if time.Since(begin) > 20*time.Second {
-			return withStatus(exitInternal, fmt.Errorf("the supervisor did not start: %w", err))
+			return s, withStatus(exitInternal, fmt.Errorf("the supervisor did not start: %w", err))
 		}
 		time.Sleep(time.Millisecond)
 	}
 	var err error
-	b.calls, err = b.agent.OpenSession(b.ctx, protocol.SessionOpen{Agent: "bench"})
-	return err
+	s.calls, err = s.agent.OpenSession(b.ctx, protocol.SessionOpen{Agent: "bench"})
+	return s, err
+}
+
+// benchAsked is how many requests of one session wait. A session may ask for little
+// more at once.
+const benchAsked = 50
+
+// load opens sessions and lets calls wait for an answer that nobody gives.
+func (b *bench) load() error {
+	s := b.loaded
+	before := residentKB(s.serve.Process.Pid)
+	asking := []*client.Session{s.calls}
+	for range b.sessions {
+		x, err := s.agent.OpenSession(b.ctx, protocol.SessionOpen{Agent: "bench"})
+		if err != nil {
+			return err
+		}
+		asking = append(asking, x)
+	}
+	if b.sessions > 0 {
+		b.perSession = float64(residentKB(s.serve.Process.Pid)-before) / float64(b.sessions)
+	}
+	asked := make(chan error, b.pending)
+	for i := range b.pending {
+		session := asking[i/benchAsked%len(asking)]
+		s.waiting.Go(func() {
+			_, err := session.Call(b.ctx, "shell", map[string]any{"command": "wait-for-an-answer"}, client.OnState(func(st protocol.ToolState) {
+				if st.State == protocol.Pending {
+					asked <- nil
+				}
+			}))
+			if err != nil {
+				select {
+				case asked <- err:
+				default: // it was asked about, and ends with the supervisor
+				}
+			}
+		})
+	}
+	for range b.pending {
+		if err := <-asked; err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sameMounts are the arguments that the supervisor's own sandboxes are built with.
 func (b *bench) sameMounts() error {
-	p, err := derivedProfile(b.config, "shell")
+	p, err := derivedProfile(b.plain.config, "shell")
 	if err != nil {
 		return err
 	}
@@ -149,12 +221,18 @@ func (b *bench) sameMounts() error {
 }
 
 func (b *bench) close() {
-	if b.agent != nil {
-		b.agent.Close()
-	}
-	if b.serve != nil && b.serve.Process != nil {
-		_ = b.serve.Process.Signal(os.Interrupt)
-		_ = b.serve.Wait()
+	for _, s := range []*benchSite{b.plain, b.loaded, b.unsynced} {
+		if s == nil {
+			continue
+		}
+		if s.serve != nil && s.serve.Process != nil {
+			_ = s.serve.Process.Signal(os.Interrupt)
+			_ = s.serve.Wait()
+		}
+		if s.agent != nil {
+			s.agent.Close()
+		}
+		s.waiting.Wait()
 	}
 	if b.dir != "" {
 		os.RemoveAll(b.dir)
@@ -167,39 +245,62 @@ type benchAct struct {
 	do   func() error
 }
 
+// The kinds that ratios are made of.
+const (
+	bareExec     = "bare exec"
+	bareBash     = "bare bash -c true"
+	bareBwrap    = "bare bwrap"
+	runCommand   = "sandgate run"
+	shellTrue    = "shell true"
+	shellInBash  = "shell with bash"
+	readFile     = "read_file 4 KiB"
+	writeFile    = "write_file 4 KiB"
+	loadedTrue   = "shell true, loaded"
+	unsyncedTrue = "shell true, not synced"
+	unsyncedRead = "read_file, not synced"
+)
+
 func (b *bench) acts() []benchAct {
 	run := func(argv ...string) func() error {
 		return func() error {
 			cmd := exec.CommandContext(b.ctx, argv[0], argv[1:]...)
-			cmd.Dir = filepath.Join(b.dir, "workspace")
+			cmd.Dir = filepath.Join(b.plain.dir, "workspace")
 			return cmd.Run()
 		}
 	}
-	call := func(s *client.Session, tool string, args map[string]any) func() error {
+	call := func(s *benchSite, tool string, args map[string]any) func() error {
 		return func() error {
-			r, err := s.Call(b.ctx, protocol.ToolName(tool), args)
+			r, err := s.calls.Call(b.ctx, protocol.ToolName(tool), args)
 			if err == nil && r.ExitCode != 0 {
 				err = fmt.Errorf("%s: exit status %d", tool, r.ExitCode)
 			}
 			return err
 		}
 	}
+	command := func(line string) map[string]any { return map[string]any{"command": line} }
 	return []benchAct{
-		{"bare exec", run("/usr/bin/true")},
-		{"bare bwrap", run(append(append([]string{"bwrap"}, b.bwrap...), "/usr/bin/true")...)},
-		{"sandgate run", run(b.self, "run", "--config", b.config, "--", "/usr/bin/true")},
-		{"shell true", call(b.calls, "shell", map[string]any{"command": "true"})},
-		{"run true", call(b.calls, "run", map[string]any{"argv": []string{"/usr/bin/true"}})},
-		{"read_file 4 KiB", call(b.calls, "read_file", map[string]any{"path": "file"})},
-		{"write_file 4 KiB", call(b.calls, "write_file", map[string]any{"path": "written", "content": strings.Repeat("x", 4096)})},
+		{bareExec, run("/usr/bin/true")},
+		{bareBash, run("/bin/bash", "--norc", "--noprofile", "-c", "true")},
+		{bareBwrap, run(append(append([]string{"bwrap"}, b.bwrap...), "/usr/bin/true")...)},
+		{runCommand, run(b.self, "run", "--config", b.plain.config, "--", "/usr/bin/true")},
+		{shellTrue, call(b.plain, "shell", command("true"))},
+		{loadedTrue, call(b.loaded, "shell", command("true"))},
+		{unsyncedTrue, call(b.unsynced, "shell", command("true"))},
+		{shellInBash, call(b.plain, "shell", command("true && true"))},
+		{readFile, call(b.plain, "read_file", map[string]any{"path": "file"})},
+		{unsyncedRead, call(b.unsynced, "read_file", map[string]any{"path": "file"})},
+		{writeFile, call(b.plain, "write_file", map[string]any{"path": "written", "content": strings.Repeat("x", 4096)})},
 	}
 }
 
-func (b *bench) run(rounds int) (benchReport, error) {
-	r := benchReport{Rounds: rounds, CPUs: runtime.NumCPU(), ServeStart: b.start.Seconds() * 1000}
+func (b *bench) run() (benchReport, error) {
+	r := benchReport{
+		Rounds: b.rounds, CPUs: runtime.NumCPU(), Sessions: b.sessions, Pending: b.pending,
+		ServeStart: b.plain.start.Seconds() * 1000, SessionKB: b.perSession, SupervisorKB: residentKB(b.plain.serve.Process.Pid),
+	}
 	times := map[string][]time.Duration{}
 	acts := b.acts()
-	for i := range rounds + 3 {
+	for i := range b.rounds + 3 {
 		for _, x := range acts {
 			begin := time.Now()
 			if err := x.do(); err != nil {
@@ -213,13 +314,16 @@ func (b *bench) run(rounds int) (benchReport, error) {
 	for _, x := range acts {
 		r.Kinds = append(r.Kinds, benchSummary(x.name, times[x.name]))
 	}
+	r.BusyKB, r.AnonKB = residentKB(b.plain.serve.Process.Pid), statusKB(b.plain.serve.Process.Pid, "RssAnon:")
+	r.CellKB = cellKB(b.plain.serve.Process.Pid)
 	r.Throughput = b.perSecond(acts)
 	var err error
 	if r.Decision, err = decisionTime(); err != nil {
 		return r, err
 	}
-	r.SupervisorKB = residentKB(b.serve.Process.Pid)
-	r.CellKB = cellKB(b.serve.Process.Pid)
+	if r.Pipe, r.Streamed, err = b.streaming(); err != nil {
+		return r, err
+	}
 	r.compare()
 	return r, nil
 }
@@ -228,7 +332,7 @@ func (b *bench) run(rounds int) (benchReport, error) {
 func (b *bench) perSecond(acts []benchAct) map[string]float64 {
 	rates := map[string]float64{}
 	for _, x := range acts {
-		if x.name != "bare exec" && x.name != "bare bwrap" && x.name != "shell true" {
+		if x.name != bareExec && x.name != bareBwrap && x.name != shellTrue {
 			continue
 		}
 		const span = 2 * time.Second
@@ -250,6 +354,45 @@ func (b *bench) perSecond(acts []benchAct) map[string]float64 {
 		rates[x.name] = float64(total) / time.Since(begin).Seconds()
 	}
 	return rates
+}
+
+// streaming is how much a pipe carries from a program, and a call's output, in MB/s:
+// medians of a few turns each.
+func (b *bench) streaming() (pipe, call float64, err error) {
+	line := fmt.Sprintf("yes 0123456789012345678901234567890123456789 | head -c %d", b.streamed)
+	var pipes, calls []float64
+	for range 5 {
+		begin := time.Now()
+		if err := b.throughPipe(line); err != nil {
+			return 0, 0, err
+		}
+		pipes = append(pipes, float64(b.streamed)/1e6/time.Since(begin).Seconds())
+		begin, got := time.Now(), 0
+		_, err := b.plain.calls.Call(b.ctx, "shell", map[string]any{"command": line}, client.OnOutput(func(o protocol.ToolOutput) { got += len(o.Text) + len(o.Base64) }))
+		if err != nil {
+			return 0, 0, err
+		}
+		if got != b.streamed {
+			return 0, 0, fmt.Errorf("streaming: %d bytes of %d came", got, b.streamed)
+		}
+		calls = append(calls, float64(b.streamed)/1e6/time.Since(begin).Seconds())
+	}
+	slices.Sort(pipes)
+	slices.Sort(calls)
+	return pipes[len(pipes)/2], calls[len(calls)/2], nil
+}
+
+func (b *bench) throughPipe(line string) error {
+	cmd := exec.CommandContext(b.ctx, "/bin/bash", "-c", line)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, out)
+	return errors.Join(err, cmd.Wait())
 }
 
 // decisionTime is what parsing a command and holding it against rules costs, in

@@ -3,22 +3,79 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/supervisor"
 	"github.com/sandgate/sandgate/supervisor/config"
 )
 
-// The whole path of a call in this process, without the socket: for profiles of
-// processor time and memory.
+// The whole path of a call in this process, without the socket and over it: for
+// profiles of processor time and memory.
 
 func BenchmarkCallReadFile(b *testing.B)  { benchmarkCall(b, "read_file", `{"path": "file"}`) }
 func BenchmarkCallShellTrue(b *testing.B) { benchmarkCall(b, "shell", `{"command": "true"}`) }
 
+func BenchmarkSocketReadFile(b *testing.B) {
+	benchmarkSocket(b, "read_file", map[string]any{"path": "file"})
+}
+
+func BenchmarkSocketShellTrue(b *testing.B) {
+	benchmarkSocket(b, "shell", map[string]any{"command": "true"})
+}
+
+func benchmarkSocket(b *testing.B, tool string, args map[string]any) {
+	r := benchSupervisor(b)
+	defer r.Close()
+	path := filepath.Join(b.TempDir(), "agent.sock")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	go supervisor.NewServer(r.Supervisor, supervisor.ServerConfig{}).ServeAgent(ctx, l)
+	agent, err := client.DialAgent(ctx, path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer agent.Close()
+	s, err := agent.OpenSession(ctx, protocol.SessionOpen{Agent: "bench"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := s.Call(ctx, protocol.ToolName(tool), args); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func benchmarkCall(b *testing.B, tool, args string) {
+	r := benchSupervisor(b)
+	defer r.Close()
+	peer := unixsock.Peer{UID: os.Getuid()}
+	s, err := r.OpenSession(peer, protocol.SessionOpen{Agent: "bench"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		_, err := r.Call(context.Background(), peer, protocol.ToolsCall{
+			SessionID: s.SessionID, CallID: "c", Tool: protocol.ToolName(tool), Args: json.RawMessage(args),
+		}, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func benchSupervisor(b *testing.B) *running {
+	b.Helper()
 	dir := b.TempDir()
 	for name, content := range map[string]string{"sandgate.yaml": benchConfig, "workspace/file": "text", "log/.keep": ""} {
 		path := filepath.Join(dir, name)
@@ -41,18 +98,11 @@ func benchmarkCall(b *testing.B, tool, args string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer r.Close()
-	peer := unixsock.Peer{UID: os.Getuid()}
-	s, err := r.OpenSession(peer, protocol.SessionOpen{Agent: "bench"})
-	if err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		_, err := r.Call(context.Background(), peer, protocol.ToolsCall{
-			SessionID: s.SessionID, CallID: "c", Tool: protocol.ToolName(tool), Args: json.RawMessage(args),
-		}, nil)
-		if err != nil {
-			b.Fatal(err)
-		}
-	}
+	return r
+}
+
+// BenchmarkStream is what carries a program's output to the agent.
+func BenchmarkStream(b *testing.B) {
+	b.SetBytes(16 << 20)
+	benchmarkSocket(b, "shell", map[string]any{"command": "yes 0123456789012345678901234567890123456789 | head -c 16M"})
 }

@@ -9,13 +9,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-
-	"golang.org/x/text/unicode/norm"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/confine/quarantine"
 	"github.com/sandgate/sandgate/profiles"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor"
@@ -25,6 +23,7 @@ import (
 	"github.com/sandgate/sandgate/tools/files"
 	"github.com/sandgate/sandgate/tools/program"
 	"github.com/sandgate/sandgate/tools/shell"
+	"github.com/sandgate/sandgate/tools/tasks"
 )
 
 // This file is the one place where a configuration becomes a supervisor. Nothing
@@ -48,6 +47,7 @@ func loadConfig(file, workspace string) (*config.Config, error) {
 type running struct {
 	*supervisor.Supervisor
 	recovery audit.Recovery
+	planted  []confine.Planted // by calls that a crash cut off
 	close    []func() error
 }
 
@@ -65,6 +65,9 @@ type buildOptions struct {
 	mode     approval.Mode // "" is the configuration's
 	prompter approval.Prompter
 	warnings []string
+
+	backend    string // "" is auto
+	tryBackend bool   // find out at the start what the first call would
 }
 
 // build makes the supervisor that cfg describes.
@@ -75,12 +78,16 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 			_ = r.Close()
 		}
 	}()
-	backend := startBackend(r)  // it takes as long as all the rest
+	backend := startBackend(r, cfg, o) // it takes as long as all the rest
+	kept, err := openQuarantine()
+	if err != nil {
+		return nil, err
+	}
 	log, err := openLog(cfg, r) // before the tools: its directory is kept from them, and has to exist for that
 	if err != nil {
 		return nil, err
 	}
-	answers, err := openAnswers(cfg, r) // before the tools, for the same reason
+	memory, err := openMemory(cfg, r) // before the tools, for the same reason
 	if err != nil {
 		return nil, err
 	}
@@ -107,21 +114,35 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 	for _, n := range cfg.Notices {
 		warnings = append(warnings, n.String())
 	}
+	approvals := newController(cfg, mode, o.prompter, memory, registry)
+	rules, err := openRules(cfg, registry, approvals)
+	if err != nil {
+		return nil, err
+	}
 	sc := supervisor.Config{
 		Version:    version,
 		ConfigFile: cfg.File,
 		Tools:      registry,
-		Approvals:  newController(cfg, mode, o.prompter, answers),
+		Approvals:  approvals,
+		Rules:      rules,
+		LeftBehind: memory.leftBehind,
 		Mode:       mode,
 		Log:        log,
 		Operator:   operator,
 		Unconfined: unconfined,
 		Egress:     egressConfig(cfg),
-		Warnings:   slices.Concat(o.warnings, warnings),
+		Tasks:      supervisor.TaskConfig{Running: int(cfg.Tasks.Running), Ended: int(cfg.Tasks.Running), Output: int64(cfg.Tasks.Output)},
+		Warnings:   slices.Concat(o.warnings, unconfinedWarnings(confiner), warnings),
 	}
 	if confiner != nil {
+		guard := confine.NewGuard(kept)
+		r.planted, err = guard.Recover()
+		if sc.Recovered = r.planted; err != nil {
+			sc.Warnings = append(sc.Warnings, err.Error())
+		}
+		confiner.Use(guard)
 		sc.Confiner = confiner
-		sc.SessionConfiner = func() supervisor.SessionConfiner { return confine.NewCells(confiner) }
+		sc.SessionConfiner = func() supervisor.SessionConfiner { return confiner.Session() }
 	}
 	sup, err := supervisor.New(sc)
 	if err != nil {
@@ -132,65 +153,6 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 	return r, nil
 }
 
-// startBackend makes the confiner on another thread. What it gives waits for it.
-func startBackend(r *running) func() (*confine.Bwrap, error) {
-	backend := sync.OnceValues(func() (*confine.Bwrap, error) { return confine.NewBwrap("") })
-	go backend()
-	r.close = append(r.close, func() error {
-		if b, err := backend(); err == nil {
-			return b.Close()
-		}
-		return nil
-	})
-	return backend
-}
-
-// requireBackend gives the backend, or why there is none. With
-// require_os_sandbox and fail_fast the lack of one is an error; with
-// refuse_tools, and with require_os_sandbox false, the supervisor starts and
-// every tool is refused.
-func requireBackend(cfg *config.Config, backend func() (*confine.Bwrap, error)) (b *confine.Bwrap, unconfined, err error) {
-	b, unconfined = backend()
-	if unconfined == nil || !cfg.Sandbox.RequireOSSandbox || cfg.Sandbox.OSSandboxFallback != config.FailFast {
-		return b, unconfined, nil
-	}
-	err = unconfined
-	var u *confine.Unenforceable
-	if errors.As(err, &u) {
-		err = withHint(err, u.Hint)
-	}
-	return nil, nil, withStatus(exitUnavailable, err)
-}
-
-func newController(cfg *config.Config, mode approval.Mode, p approval.Prompter, answers approval.Store) *approval.Controller {
-	return approval.NewController(approval.Options{
-		Mode:       mode,
-		Timeout:    cfg.Approval.Timeout,
-		NoApprover: approval.NoApprover(cfg.Approval.NoApprover),
-		DenyCache:  cfg.Approval.DenyCache,
-		Prompter:   p,
-		Store:      answers,
-		Normalize:  norm.NFC.String,
-	})
-}
-
-// openAnswers opens what people have answered for good. nil keeps that in memory.
-func openAnswers(cfg *config.Config, r *running) (approval.Store, error) {
-	if cfg.Approval.Store != config.StoreBbolt {
-		return nil, nil
-	}
-	path, err := store.DefaultPath()
-	if err != nil {
-		return nil, withStatus(exitInternal, err)
-	}
-	s, err := store.Open(path)
-	if err != nil {
-		return nil, withStatus(exitInternal, err)
-	}
-	r.close = append(r.close, s.Close)
-	return s, nil
-}
-
 func openLog(cfg *config.Config, r *running) (*audit.Log, error) {
 	path := cfg.Audit.Path
 	if path == "" {
@@ -199,13 +161,30 @@ func openLog(cfg *config.Config, r *running) (*audit.Log, error) {
 			return nil, withStatus(exitInternal, err)
 		}
 	}
-	log, recovery, err := audit.Open(path, audit.Options{Sync: audit.SyncMode(cfg.Audit.Sync)})
+	options, err := logOptions(cfg)
+	if err != nil {
+		return nil, err
+	}
+	log, recovery, err := audit.Open(path, options)
 	if err != nil {
 		return nil, withStatus(exitInternal, err)
 	}
 	r.recovery = recovery
 	r.close = append(r.close, log.Close)
 	return log, nil
+}
+
+// openQuarantine opens what is kept of what calls planted.
+func openQuarantine() (*quarantine.Store, error) {
+	dir, err := quarantine.DefaultDir()
+	if err != nil {
+		return nil, withStatus(exitInternal, err)
+	}
+	s, err := quarantine.Open(dir)
+	if err != nil {
+		return nil, withStatus(exitInternal, err)
+	}
+	return s, nil
 }
 
 // operatorProfile is the profile that bounds every tool. None bounds nothing:
@@ -232,13 +211,19 @@ func ownPaths(cfg *config.Config, log string) (map[string]sandboxprofile.Rights,
 	if cfg.File != "" {
 		own[cfg.File] = sandboxprofile.Read
 	}
-	err := keepAway(cfg, own, log, "set audit.path to a file in a directory of its own")
+	err := errors.Join(keepAway(cfg, own, log, "set audit.path to a file in a directory of its own"), keepRulesAway(cfg, own))
 	if err == nil && cfg.Approval.Store == config.StoreBbolt {
 		// Another directory than that of the log if audit.path is set. A tool that
 		// could write there would answer for the operator.
 		var answers string
 		if answers, err = store.DefaultPath(); err == nil {
 			err = keepAway(cfg, own, answers, "set XDG_STATE_HOME to another directory, or approval.store to memory")
+		}
+	}
+	if err == nil {
+		var kept string
+		if kept, err = quarantine.DefaultDir(); err == nil {
+			err = keepAway(cfg, own, kept, "set XDG_STATE_HOME to another directory")
 		}
 	}
 	return own, err
@@ -300,7 +285,7 @@ func derive(cfg *config.Config, own map[string]sandboxprofile.Rights) (derived, 
 	return derived{
 		needs:    needs,
 		files:    without(sandboxprofile.Derive(offline), own),
-		programs: without(sandboxprofile.Derive(narrow), own),
+		programs: shellCredentials(cfg).Under(without(sandboxprofile.Derive(narrow), own)),
 		warnings: warnings,
 	}, nil
 }
@@ -314,14 +299,25 @@ func newTools(cfg *config.Config, own map[string]sandboxprofile.Rights) (*tools.
 	paths := toolPaths(cfg, d.needs)
 	list := files.New(files.Config{Paths: paths, Profile: d.files})
 	env := programEnv(cfg, d.needs.Home, d.programs)
+	rules, err := boundRules(cfg)
+	if err != nil {
+		return nil, nil, withStatus(exitUsage, err)
+	}
 	sh, err := shell.New(shell.Config{
-		Default: shell.Default(cfg.Shell.Default), Rules: shellRules(cfg.Shell.Rules), Paths: paths, Profile: d.programs, Env: env,
+		Default: shell.Default(cfg.Shell.Default), Rules: rules, Paths: paths, Profile: d.programs, Env: env, ProxyEnv: proxyEnv(),
+		Credentials: shellCredentials(cfg),
 	})
 	if err != nil {
 		return nil, nil, withStatus(exitUsage, err)
 	}
-	run := program.New(program.Config{Paths: paths, Profile: d.programs, Env: env})
-	registry, err := tools.NewRegistry(append(list, sh, run)...)
+	background := tasks.New(tasks.Config{Shell: sh, Wall: cfg.Tasks.Timeout})
+	run := program.New(program.Config{Paths: paths, Profile: d.programs, Env: env, Reach: sh.Reach, Credentials: shellCredentials(cfg)})
+	custom, err := customTools(cfg, d, own)
+	if err != nil {
+		return nil, nil, err
+	}
+	// A test compiles the shipped schemas, and package manifest those of custom tools.
+	registry, err := tools.ShippedRegistry(slices.Concat(list, []tools.Tool{sh, run}, background, custom)...)
 	return registry, d.warnings, err
 }
 
@@ -335,6 +331,26 @@ func shellRules(rules []config.Rule) []shell.Rule {
 		})
 	}
 	return out
+}
+
+// boundRules are the rules with the network and the limits that they narrow to.
+func boundRules(cfg *config.Config) ([]shell.Rule, error) {
+	rules := shellRules(cfg.Shell.Rules)
+	for i, r := range cfg.Shell.Rules {
+		if r.Network == nil && r.Limits == nil {
+			continue
+		}
+		ceiling := sandboxprofile.Top()
+		ceiling.Limits = narrowed(ceiling.Limits, r.Limits)
+		if r.Network != nil {
+			var err error
+			if ceiling.Network, err = network(*r.Network); err != nil {
+				return nil, fmt.Errorf("%s: shell.rules[%d].network: %w", r.Position, i, err)
+			}
+		}
+		rules[i].Ceiling = &ceiling
+	}
+	return rules, nil
 }
 
 // deriveNeeds is the configuration in the words of package sandboxprofile.
@@ -357,6 +373,9 @@ func deriveNeeds(cfg *config.Config) (sandboxprofile.Needs, error) {
 	}
 	for name := range withProxy(cfg.Shell.Network, cfg.Sandbox.Env.Set) {
 		n.Env.Names = append(n.Env.Names, name)
+	}
+	for _, c := range cfg.Shell.Credentials {
+		n.Env.Names = append(n.Env.Names, c.Name)
 	}
 	for _, p := range cfg.Sandbox.Paths {
 		n.Roots = append(n.Roots, sandboxprofile.Root{Name: p.Name, Path: p.Root, Write: p.Mode == config.ReadWrite})
@@ -422,16 +441,20 @@ func toolPaths(cfg *config.Config, n sandboxprofile.Needs) tools.Paths {
 	if cwd, err := os.Getwd(); err == nil && len(p.Rules) == 0 {
 		p.Cwd = cwd
 	}
-	return p
+	return p.Prepared()
 }
 
 const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 
-// programEnv is the environment of every program, with a PATH of directories
-// that the sandbox shows and nobody in it can write to.
+// programEnv is the environment of every program.
 func programEnv(cfg *config.Config, home string, p sandboxprofile.Profile) []string {
-	set := withProxy(cfg.Shell.Network, cfg.Sandbox.Env.Set)
-	env := tools.BuildEnv(cfg.Sandbox.Env.Allow, set, os.Environ(), home)
+	return environ(cfg.Sandbox.Env.Allow, withProxy(cfg.Shell.Network, cfg.Sandbox.Env.Set), home, p)
+}
+
+// environ is the environment of programs, with a PATH of directories that the
+// sandbox shows and nobody in it can write to.
+func environ(allow []string, set map[string]string, home string, p sandboxprofile.Profile) []string {
+	env := tools.BuildEnv(allow, set, os.Environ(), home)
 	for i, kv := range env {
 		if path, ok := strings.CutPrefix(kv, "PATH="); ok {
 			env[i] = "PATH=" + safePath(path, p)

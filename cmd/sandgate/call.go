@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,7 +20,7 @@ import (
 
 type callFlags struct {
 	socket, agent, json string
-	check               bool
+	check, result       bool
 }
 
 func newCallCmd(a *app) *cobra.Command {
@@ -51,6 +50,8 @@ Exit codes of sandgate itself:
 	fs.StringVar(&f.agent, "agent", "sandgate call", "`name` of the agent, for the approver and the log")
 	fs.StringVar(&f.json, "json", "", "arguments as one JSON `object`; - reads it from standard input")
 	fs.BoolVar(&f.check, "check", false, "say as JSON what would happen, and run nothing; status 121 if it would be refused")
+	fs.BoolVar(&f.result, "result", false, "print the whole result as JSON, instead of the output as it comes")
+	c.MarkFlagsMutuallyExclusive("check", "result")
 	return c
 }
 
@@ -74,6 +75,9 @@ func (a *app) call(ctx context.Context, f callFlags, tool string, pairs []string
 			return wireStatus(err)
 		}
 		return a.printCheck(r)
+	}
+	if f.result {
+		return a.callForResult(ctx, s, protocol.ToolName(tool), args)
 	}
 	p := resultPrinter{app: a}
 	r, err := s.Call(ctx, protocol.ToolName(tool), args, client.OnOutput(p.piece), client.OnState(p.state))
@@ -144,16 +148,24 @@ func decodeJSON(text string, v any) error {
 	return d.Decode(v)
 }
 
-// printCheck prints what would happen. A refusal is told by the status.
-func (a *app) printCheck(r protocol.CheckResult) error {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(r); err != nil {
+// callForResult makes a call and prints its result as the agent gets it.
+func (a *app) callForResult(ctx context.Context, s *client.Session, tool protocol.ToolName, args any) error {
+	r, err := s.Call(ctx, tool, args)
+	if err != nil {
+		return wireStatus(err)
+	}
+	if err := a.writeJSON(r); err != nil {
 		return err
 	}
-	if _, err := a.out.Write(b.Bytes()); err != nil {
+	if r.ExitCode != 0 {
+		return withStatus(r.ExitCode, nil)
+	}
+	return nil
+}
+
+// printCheck prints what would happen. A refusal is told by the status.
+func (a *app) printCheck(r protocol.CheckResult) error {
+	if err := a.writeJSON(r); err != nil {
 		return err
 	}
 	if r.Decision == protocol.CheckDeny {
@@ -170,6 +182,9 @@ type resultPrinter struct {
 
 func (p *resultPrinter) piece(o protocol.ToolOutput) {
 	p.streamed = true
+	if o.Omitted > 0 {
+		fmt.Fprintf(p.err, "sandgate: warning: %d bytes of %s are left out here\n", o.Omitted, o.Stream)
+	}
 	p.write(o.Stream, o.Bytes())
 }
 
@@ -190,7 +205,11 @@ func (p *resultPrinter) state(s protocol.ToolState) {
 
 func (p *resultPrinter) result(r protocol.CallResult) error {
 	for _, c := range r.Content {
-		if c.Stream == "" || !p.streamed { // what a program wrote has been shown already
+		switch {
+		case p.streamed && (c.Stream != "" || c.Omitted > 0): // has been shown already
+		case c.Omitted > 0:
+			p.write(protocol.Stderr, c.Bytes())
+		default:
 			p.write(c.Stream, c.Bytes())
 		}
 	}
@@ -205,11 +224,4 @@ func (p *resultPrinter) result(r protocol.CallResult) error {
 		return withStatus(r.ExitCode, nil)
 	}
 	return nil
-}
-
-// printViolations says what a call did against its profile.
-func (a *app) printViolations(violations []protocol.Violation) {
-	for _, v := range violations {
-		fmt.Fprintf(a.err, "sandgate: violation: %s\n", approval.EscapeLine(strings.TrimSpace(v.Path+" "+v.Reason)))
-	}
 }

@@ -45,6 +45,11 @@ func (g *stubGate) Tools(protocol.SessionID) (protocol.ToolsList, error) {
 func (g *stubGate) Status() protocol.Status          { return protocol.Status{} }
 func (g *stubGate) Sessions() []protocol.SessionInfo { return nil }
 func (g *stubGate) Approvals() *approval.Controller  { return g.approvals }
+func (g *stubGate) Desk() *supervisor.Desk           { return nil }
+
+func (g *stubGate) Batch([]context.Context, unixsock.Peer, protocol.ToolsBatch, func(protocol.Method, any)) protocol.BatchResult {
+	return protocol.BatchResult{}
+}
 
 func (g *stubGate) Check(_ context.Context, _ unixsock.Peer, p protocol.ToolsCall) (protocol.CheckResult, error) {
 	if p.Tool == "denied" {
@@ -73,19 +78,42 @@ func (g *stubGate) Call(ctx context.Context, _ unixsock.Peer, p protocol.ToolsCa
 }
 
 func (g *stubGate) ask(ctx context.Context, p protocol.ToolsCall) (protocol.CallResult, error) {
-	args, err := p.DecodeArgs()
+	question, err := askQuestion(p, p.Args)
 	if err != nil {
 		return protocol.CallResult{}, err
 	}
-	_, err = g.approvals.Decide(ctx, approval.Call{
-		ID: string(p.CallID), SessionID: string(p.SessionID), Agent: "ag\x1b[2Jent", ToolName: "ask",
-		Details: map[string]string{"directory": "/w\u202e"},
-		Request: &approval.Request{ToolName: "ask", Description: "do\nit", Payload: args},
-	})
+	grant, err := g.approvals.Decide(ctx, question)
 	if err != nil {
 		return protocol.CallResult{}, protocol.Errorf(protocol.CodeDenied, "%v", err)
 	}
-	return protocol.CallResult{Content: []protocol.Content{protocol.NewContent("", []byte("done\n"))}}, nil
+	return protocol.CallResult{Content: []protocol.Content{protocol.NewContent("", fmt.Appendf(nil, "done %v\n", grant.Subject()))}}, nil
+}
+
+// askQuestion is about a command of the words in argument "words", and its subject
+// are the arguments.
+func askQuestion(p protocol.ToolsCall, raw json.RawMessage) (approval.Call, error) {
+	p.Args = raw
+	args, err := p.DecodeArgs()
+	if err != nil {
+		return approval.Call{}, err
+	}
+	if args["bad"] != nil {
+		return approval.Call{}, protocol.Errorf(protocol.CodeInvalidArguments, "bad is not allowed")
+	}
+	words, _ := args["words"].(string)
+	return approval.Call{
+		ID: string(p.CallID), SessionID: string(p.SessionID), Agent: "ag\x1b[2Jent", ToolName: "ask",
+		Details: func() map[string]string { return map[string]string{"directory": "/w\u202e"} },
+		Request: &approval.Request{ToolName: "ask", Description: "do\nit", Payload: args},
+		Subject: string(raw), Digest: string(raw), Args: raw,
+		Revise: func(edited json.RawMessage) (approval.Call, error) { return askQuestion(p, edited) },
+		Reach: approval.Reach{
+			Elements: []approval.Element{{Kind: approval.ArgvPrefix, Words: strings.Fields(words)}},
+			Offers: func() []approval.Pattern {
+				return []approval.Pattern{{Kind: approval.ArgvPrefix, Value: words}}
+			},
+		},
+	}, nil
 }
 
 // A bench is a running supervisor and a way to run sandgate against it.
@@ -208,6 +236,21 @@ func TestNoSupervisor(t *testing.T) {
 }
 
 // asks makes n calls that wait for an answer, and returns their ids, oldest first.
+// nextRequest gives the id of the next request that waits.
+func (b *cliBench) nextRequest() <-chan string {
+	seen := make(chan string, 1)
+	stop := b.gate.approvals.Subscribe(func(e approval.Event) {
+		if e.Kind == approval.Requested {
+			select {
+			case seen <- e.Pending.ID:
+			default:
+			}
+		}
+	})
+	b.t.Cleanup(stop)
+	return seen
+}
+
 func (b *cliBench) asks(n int) (ids []string, results <-chan int) {
 	b.t.Helper()
 	seen := make(chan string, n)
@@ -220,7 +263,7 @@ func (b *cliBench) asks(n int) (ids []string, results <-chan int) {
 	done := make(chan int, n)
 	for i := range n {
 		go func() {
-			status, _, _ := b.call("--agent", fmt.Sprintf("a%d", i), "ask", fmt.Sprintf("n:=%d", i))
+			status, _, _ := b.call("--agent", fmt.Sprintf("a%d", i), "ask", fmt.Sprintf("n:=%d", i), "words=go test ./x")
 			done <- status
 		}()
 		ids = append(ids, <-seen)
@@ -321,7 +364,7 @@ func TestApproveAnsweredElsewhere(t *testing.T) {
 	b := newCLIBench(t)
 	ids, results := b.asks(2)
 	in, typing := io.Pipe()
-	screen := &watchedBuffer{want: "default n", seen: make(chan struct{}, 9)}
+	screen := &watchedBuffer{want: "(default N", seen: make(chan struct{}, 9)}
 	ended := make(chan int)
 	go func() {
 		ended <- newApp(in, screen, io.Discard).run([]string{"approve", "--operator-socket", b.operator})

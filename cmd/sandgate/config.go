@@ -40,8 +40,9 @@ func configEnv() (config.Env, error) {
 	if err != nil {
 		return env, withStatus(exitInternal, err)
 	}
-	env.CheckPattern = checkPattern
+	env.CheckPattern, env.CheckHost = checkPattern, checkHost
 	env.Presets, env.Profiles = profiles.PresetNames(), profiles.OperatorNames()
+	env.ReservedTools = reservedTools()
 	return env, nil
 }
 
@@ -121,7 +122,7 @@ one line, FILE:LINE:COLUMN: FIELD: PROBLEM; HINT, and the exit status is 120.`,
 			}
 			c, found, err := resolveConfig(file)
 			if err == nil {
-				err = checkExamples(c)
+				err = errors.Join(checkExamples(c), checkTools(c))
 			}
 			if asJSON {
 				return a.reportJSON(c, found, err)

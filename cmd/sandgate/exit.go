@@ -10,7 +10,7 @@ const (
 	exitDenied      = 121 // refused by a rule, a mode, or an approver
 	exitUnavailable = 122 // this host cannot enforce what the profile asks
 	exitSandbox     = 123 // the sandbox itself failed
-	exitTimeout     = 124 // the time limit was used up
+	exitTimeout     = 124 // a limit was used up: time, memory, processes, output, ...
 	exitInternal    = 125 // anything else: no audit log, no supervisor, a bug
 )
 
@@ -20,7 +20,7 @@ const exitCodeHelp = `  0    success, or the exit status of the command that was
   121  refused by a rule, a mode or an approver
   122  this host cannot enforce what the profile asks
   123  the sandbox itself failed
-  124  the time limit was used up
+  124  a limit was used up: time, memory, processes, output, ...
   125  anything else: no audit log, no supervisor, a bug`
 
 // A statusError carries an exit status. With a nil err nothing more is printed.

@@ -3,8 +3,16 @@
 // Every subcommand is one file of this package; commands in app.go is the list.
 package main
 
-import "os"
+import (
+	"os"
+	"runtime/debug"
+)
+
+// Most commands end before a collection would be worth its time; those that stay set
+// their own pace (see serve).
+const patientGC = 400
 
 func main() {
+	debug.SetGCPercent(patientGC)
 	os.Exit(newApp(os.Stdin, os.Stdout, os.Stderr).run(os.Args[1:]))
 }

@@ -3,16 +3,18 @@ package main
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/egress"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor"
 	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/tools"
 )
 
 // proxyVariables point programs at the sandbox's one way out. They are for
-// convenience: a program that ignores them reaches nothing. The sandbox's own
+// convenience: a program that ignores them is carried too. The sandbox's own
 // loopback is reached without the proxy.
 func proxyVariables() map[string]string {
 	http := fmt.Sprintf("http://127.0.0.1:%d", confine.EgressPort)
@@ -33,6 +35,15 @@ func proxyVariables() map[string]string {
 	return vars
 }
 
+// proxyEnv is proxyVariables as NAME=value.
+func proxyEnv() []string {
+	var env []string
+	for name, value := range proxyVariables() {
+		env = append(env, name+"="+value)
+	}
+	return env
+}
+
 // withProxy adds the proxy's variables where programs have an allow-list of
 // hosts. What the configuration sets by itself wins.
 func withProxy(n config.Network, set map[string]string) map[string]string {
@@ -51,17 +62,74 @@ func network(n config.Network) (sandboxprofile.Network, error) {
 	case config.NetworkHost:
 		return sandboxprofile.Network{Mode: sandboxprofile.NetworkHost}, nil
 	case config.NetworkAllow:
-		for _, rule := range n.Allow {
-			if _, err := egress.ParseRule(rule); err != nil {
-				return sandboxprofile.Network{}, err
-			}
-		}
-		return sandboxprofile.Network{Mode: sandboxprofile.NetworkProxied, Allow: [][]string{n.Allow}}, nil
+		rules, err := networkRules(n)
+		return sandboxprofile.Network{Mode: sandboxprofile.NetworkProxied, Allow: [][]string{rules}, Ask: n.Ask, Expose: n.Exposed()}, err
 	default:
-		return sandboxprofile.Network{}, nil
+		return sandboxprofile.Network{Expose: n.Exposed()}, nil
 	}
 }
 
+// networkRules are the hosts and the services of a list as the proxy reads them.
+func networkRules(n config.Network) ([]string, error) {
+	rules := slices.Clone(n.Allow)
+	for _, rule := range n.Allow {
+		if _, err := egress.ParseRule(rule); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(n.Services)) {
+		rule, err := egress.ServiceRule(name, n.Services[name])
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, rule.String())
+	}
+	return rules, nil
+}
+
+// credentials are those under a key of the configuration, for a network, as plans hold
+// them. Services and hosts were checked when the configuration was loaded.
+func credentials(key string, configured []config.Credential, n config.Network) tools.Credentials {
+	c := tools.Credentials{Rule: key, Covers: covers}
+	for _, x := range configured {
+		s := sandboxprofile.Secret{Name: x.Name, File: x.File}
+		if host, err := egress.CredentialHost(x.Host); x.Host != "" && err == nil {
+			s.Host = host.String()
+		} else if rule, err := egress.ServiceRule(x.Service, n.Services[x.Service]); err == nil {
+			s.Service = rule.String()
+		}
+		if s.Unseen() {
+			c.List = append(c.List, s)
+		}
+	}
+	return c
+}
+
+func shellCredentials(cfg *config.Config) tools.Credentials {
+	return credentials("shell.credentials", cfg.Shell.Credentials, cfg.Shell.Network)
+}
+
+// covers reports whether one of rules is for host, as the proxy sees it.
+func covers(rules []string, host string) bool {
+	covered, err := checkHost(host, rules)
+	return covered && err == nil
+}
+
+// checkHost implements config.Env.CheckHost.
+func checkHost(host string, rules []string) (covered bool, err error) {
+	t, err := egress.CredentialHost(host)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(rules, func(rule string) bool {
+		r, err := egress.ParseRule(rule)
+		return err == nil && r.Matches(t)
+	}), nil
+}
+
 func egressConfig(cfg *config.Config) supervisor.EgressConfig {
-	return supervisor.EgressConfig{Ask: cfg.Shell.Network.Ask, AllowPrivate: !cfg.Egress.DenyPrivate}
+	l := cfg.Egress.Limits
+	return supervisor.EgressConfig{AllowPrivate: !cfg.Egress.DenyPrivate, Limits: egress.Limits{
+		Connections: int(l.Open), Total: int(l.Connections), Bytes: int64(l.Bytes), Idle: l.Idle,
+	}}
 }

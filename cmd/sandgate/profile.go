@@ -27,11 +27,11 @@ func newProfileCmd(a *app) *cobra.Command {
 toolchain reads. Both are shipped by name. An operator profile may also be a file
 (a name with a slash or an extension); "sandgate profile show" prints the others
 as examples.`,
-		Example: "  sandgate profile list\n  sandgate profile show hardened\n  sandgate profile compile read-only --target bwrap",
+		Example: "  sandgate profile list\n  sandgate profile show hardened\n  sandgate profile explain hardened\n  sandgate profile compile read-only --target bwrap",
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newProfileListCmd(a), newProfileShowCmd(a), newProfileDeriveCmd(a), newProfileCompileCmd(a))
+	c.AddCommand(newProfileListCmd(a), newProfileShowCmd(a), newProfileDeriveCmd(a), newProfileCompileCmd(a), newProfileExplainCmd(a), newProfileDiffCmd(a))
 	return c
 }
 
@@ -240,14 +240,18 @@ func listText(list []string) string {
 }
 
 func networkText(n sandboxprofile.Network) []string {
-	if n.Mode != sandboxprofile.NetworkProxied {
-		return []string{n.Mode.String()}
+	text := n.Mode.String()
+	if n.Mode == sandboxprofile.NetworkProxied {
+		lists := make([]string, len(n.Allow))
+		for i, l := range n.Allow {
+			lists[i] = strings.Join(l, ", ")
+		}
+		text += ": " + strings.Join(lists, "; and of these: ")
 	}
-	lists := make([]string, len(n.Allow))
-	for i, l := range n.Allow {
-		lists[i] = strings.Join(l, ", ")
+	if len(n.Expose) == 0 {
+		return []string{text}
 	}
-	return []string{"proxied: " + strings.Join(lists, "; and of these: ")}
+	return []string{text, "exposes " + listText(n.Expose)}
 }
 
 func envText(e sandboxprofile.Env) []string {

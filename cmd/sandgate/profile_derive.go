@@ -7,6 +7,7 @@ import (
 
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/config"
 )
 
 func newProfileDeriveCmd(a *app) *cobra.Command {
@@ -45,33 +46,51 @@ shows what that compiles to on this host.`,
 
 // derivedProfile is what a call of the tool would run under.
 func derivedProfile(file, tool string) (sandboxprofile.Profile, error) {
-	var none sandboxprofile.Profile
+	own, operator, err := derivedUnder(file, tool, "")
+	return sandboxprofile.Intersect(own, operator), err
+}
+
+// derivedUnder is the profile that follows from the configuration for a tool, and
+// beside it the operator's profile that narrows it: the one called name, or the
+// configuration's.
+func derivedUnder(file, tool, name string) (own, operator sandboxprofile.Profile, err error) {
 	cfg, err := loadConfig(file, "")
 	if err != nil {
-		return none, err
+		return own, operator, err
 	}
-	log := cfg.Audit.Path
-	if log == "" {
-		if log, err = audit.DefaultPath(); err != nil {
-			return none, withStatus(exitInternal, err)
-		}
+	if name != "" {
+		cfg.Sandbox.Profile = name
 	}
-	own := map[string]sandboxprofile.Rights{}
-	if dir, err := resolved(filepath.Dir(log)); err == nil { // no log yet, nothing to keep from anybody
-		if own, err = ownPaths(cfg, filepath.Join(dir, filepath.Base(log))); err != nil {
-			return none, err
-		}
-	}
-	d, err := derive(cfg, own)
+	kept, err := keptFiles(cfg)
 	if err != nil {
-		return none, err
+		return own, operator, err
 	}
-	operator, err := operatorProfile(cfg)
+	d, err := derive(cfg, kept)
 	if err != nil {
-		return none, err
+		return own, operator, err
+	}
+	if operator, err = operatorProfile(cfg); err != nil {
+		return own, operator, err
 	}
 	if tool != "shell" && tool != "run" {
-		return sandboxprofile.Intersect(d.files, operator), nil
+		return d.files, operator, nil
 	}
-	return sandboxprofile.Intersect(d.programs, operator), nil
+	return d.programs, operator, nil
+}
+
+// keptFiles are sandgate's own files, as far as they are there: without a log
+// there is nothing to keep from anybody.
+func keptFiles(cfg *config.Config) (map[string]sandboxprofile.Rights, error) {
+	log := cfg.Audit.Path
+	if log == "" {
+		var err error
+		if log, err = audit.DefaultPath(); err != nil {
+			return nil, withStatus(exitInternal, err)
+		}
+	}
+	dir, err := resolved(filepath.Dir(log))
+	if err != nil {
+		return map[string]sandboxprofile.Rights{}, nil
+	}
+	return ownPaths(cfg, filepath.Join(dir, filepath.Base(log)))
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/present"
 )
 
 // ttyPrompter asks the person at the controlling terminal. It never reads
@@ -42,15 +44,13 @@ func (t *ttyPrompter) Prompt(ctx context.Context, p approval.Pending) (approval.
 	return approval.Answer{Approver: "terminal"}, nil
 }
 
+// ask shows the request as every other approver sees it: nothing in it can look
+// like the question, which is ours.
 func ask(w io.Writer, p approval.Pending) {
-	fmt.Fprintf(w, "\nsandgate: %s asks: %s\n", approval.EscapeLine(p.ToolName), approval.EscapeLine(p.Description))
-	if p.Presentation != nil {
-		fmt.Fprintln(w, approval.Escape(p.Presentation.Content))
+	a := protocol.Approval{
+		ID: protocol.ApprovalID(p.ID), SessionID: protocol.SessionID(p.SessionID), Agent: p.Agent, Tool: protocol.ToolName(p.ToolName),
+		Description: p.Description, Payload: p.Payload, Presentation: p.Presentation, Details: p.Details,
+		PlanDigest: p.Digest, Created: p.Requested, Expires: p.Expires,
 	}
-	for _, k := range []string{"directory", "may write", "network", "rule"} {
-		if v := p.Details[k]; v != "" {
-			fmt.Fprintf(w, "  %s: %s\n", k, approval.EscapeLine(v))
-		}
-	}
-	fmt.Fprint(w, "allow? [y]es, [n]o (default n): ")
+	fmt.Fprintf(w, "\nsandgate asks about\n%sallow? [y]es, [n]o (default n): ", fit(w, present.Essence(&a)))
 }

@@ -18,10 +18,15 @@ import (
 func newRulesCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rules",
-		Short: "Try out the rules of the shell tool",
-		Args:  cobra.NoArgs,
+		Short: "Look at the standing rules, change them, and try rules out",
+		Long: `Standing rules are what an operator has said for good about tools, connectors and
+commands. They lie in rules.yaml in the configuration directory, beside sandgate.yaml;
+/etc/sandgate/rules.yaml holds those of the administrator.`,
+		Example: "  sandgate rules list\n  sandgate rules add --deny 'github_*' --reason 'we push by hand'",
+		Args:    cobra.NoArgs, // or else a misspelt subcommand would print the help and succeed
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newRulesTestCmd(a))
+	c.AddCommand(newRulesListCmd(a), newRulesAddCmd(a), newRulesRemoveCmd(a), newRulesReloadCmd(a), newRulesSuggestCmd(a), newRulesTestCmd(a))
 	return c
 }
 

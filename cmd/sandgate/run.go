@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -22,7 +23,7 @@ import (
 
 type runFlags struct {
 	config, profile, workspace, mode, network, backend string
-	ro, rw, env                                        []string
+	ro, rw, env, expose                                []string
 	timeout                                            time.Duration
 	memory                                             string
 	pids                                               int64
@@ -42,7 +43,8 @@ configuration file, and without --timeout, there is no time limit.
 Exit codes of sandgate itself:
 ` + exitCodeHelp,
 		Example: `  sandgate run -- python3 script.py
-  sandgate run --ro ~/data --timeout 30s --network none -- ./analyse ~/data`,
+  sandgate run --ro ~/data --timeout 30s --network none -- ./analyse ~/data
+  sandgate run --expose 8000 -- python3 -m http.server 8000`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, argv []string) error { return a.runProgram(cmd, f, argv) },
 	}
@@ -53,13 +55,14 @@ Exit codes of sandgate itself:
 	fs.StringVar(&f.workspace, "workspace", "", "writable `directory` (default: the current one)")
 	fs.StringVar(&f.mode, "mode", string(approval.ApproveAll), "interactive, approve_all or strict")
 	fs.StringVar(&f.network, "network", "", "none, host, or a list of HOST[:PORT]")
+	fs.StringSliceVar(&f.expose, "expose", nil, "let this machine connect to `port` inside, PORT or HOST:INSIDE (repeatable; HOST 0: any free one)")
 	fs.StringArrayVar(&f.ro, "ro", nil, "also show `path`, read-only (repeatable)")
 	fs.StringArrayVar(&f.rw, "rw", nil, "also show `path`, writable (repeatable)")
 	fs.StringArrayVar(&f.env, "env", nil, "pass a variable, `NAME` or NAME=VALUE (repeatable)")
 	fs.DurationVar(&f.timeout, "timeout", 0, "kill everything after this `time`")
 	fs.StringVar(&f.memory, "memory", "", "memory limit of a process, such as 512MiB")
 	fs.Int64Var(&f.pids, "pids", 0, "limit of processes")
-	fs.StringVar(&f.backend, "backend", "auto", "auto or bwrap (landlock and seatbelt are not supported yet)")
+	fs.StringVar(&f.backend, "backend", "auto", backendUsage)
 	return c
 }
 
@@ -69,7 +72,7 @@ func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
 		return err
 	}
 	mode := approval.Mode(f.mode)
-	o := buildOptions{mode: mode}
+	o := buildOptions{mode: mode, backend: f.backend}
 	if mode == approval.Interactive {
 		o.prompter = &ttyPrompter{}
 	}
@@ -78,7 +81,7 @@ func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
 		return err
 	}
 	defer r.Close()
-	a.reportRecovery(r.recovery)
+	a.reportRecovery(r)
 
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -91,15 +94,29 @@ func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
 	if err != nil {
 		return err
 	}
-	result, err := r.Call(ctx, peer, protocol.ToolsCall{SessionID: s.SessionID, CallID: "run", Tool: "run", Args: args}, nil)
+	result, err := r.Call(ctx, peer, protocol.ToolsCall{SessionID: s.SessionID, CallID: "run", Tool: "run", Args: args}, a.sayExposed)
 	if err != nil {
 		return wireStatus(err)
 	}
-	a.printViolations(result.Violations)
+	if result.EnforcedBy.Backend == confine.NoBackend {
+		fmt.Fprintf(a.err, "sandgate: warning: %s\n", confine.UnconfinedWarning)
+	}
+	a.printRefusals(result.Violations)
 	if result.ExitCode != 0 {
 		return withStatus(result.ExitCode, a.sayNotStarted(result))
 	}
 	return nil
+}
+
+// sayExposed tells where the ports are, once they are open and before the program runs.
+func (a *app) sayExposed(_ protocol.Method, params any) {
+	state, ok := params.(protocol.ToolState)
+	if !ok {
+		return
+	}
+	for _, p := range state.Exposed {
+		fmt.Fprintf(a.err, "sandgate: port %d inside is at %s\n", p.Port, p.Address)
+	}
 }
 
 // runArgs are the arguments of the tool run. The current directory is kept where
@@ -129,8 +146,8 @@ func (a *app) sayNotStarted(r protocol.CallResult) error {
 
 // runConfig is the configuration with the command line's flags over it.
 func runConfig(f runFlags) (*config.Config, error) {
-	if f.backend != "auto" && f.backend != "bwrap" {
-		return nil, withHint(usageError(fmt.Errorf("--backend %q is not supported", f.backend)), "use auto or bwrap")
+	if err := checkBackend(f.backend); err != nil {
+		return nil, err
 	}
 	if !isMode(f.mode) {
 		return nil, withHint(usageError(fmt.Errorf("--mode %q is not a mode", f.mode)), "use interactive, approve_all or strict")
@@ -174,6 +191,9 @@ func applyFlags(cfg *config.Config, f runFlags) error {
 	default:
 		cfg.Shell.Network = config.Network{Mode: config.NetworkAllow, Allow: strings.Split(f.network, ",")}
 	}
+	if err := addExposed(cfg, f.expose); err != nil {
+		return err
+	}
 	for _, e := range f.env {
 		name, value, set := strings.Cut(e, "=")
 		if set {
@@ -198,6 +218,21 @@ func applyFlags(cfg *config.Config, f runFlags) error {
 			return usageError(fmt.Errorf("--memory: %w", err))
 		}
 		l.Memory = size
+	}
+	return nil
+}
+
+// addExposed adds the ports of --expose to those of the configuration.
+func addExposed(cfg *config.Config, ports []string) error {
+	nw := &cfg.Shell.Network
+	if len(ports) > 0 && nw.Mode == config.NetworkHost {
+		return withHint(usageError(errors.New("--expose: with the host's network every port is the host's own")), "choose another --network")
+	}
+	for _, p := range ports {
+		if _, err := sandboxprofile.ParseExposedPort(p); err != nil {
+			return withHint(usageError(fmt.Errorf("--expose: %q is not a port", p)), "write 8080, or HOST:INSIDE such as 3000:8080 or 0:8080")
+		}
+		nw.Expose = append(nw.Expose, config.Port(p))
 	}
 	return nil
 }

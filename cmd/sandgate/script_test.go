@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ var update = flag.Bool("update", false, "rewrite the expected outputs that the s
 // TestMain lets the test binary stand in for the sandgate binary: a script that
 // runs sandgate runs this program again under that name.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"sandgate": main})
+	testscript.Main(m, map[string]func(){"sandgate": main, "without-landlock": withoutLandlock})
 }
 
 // TestScript runs every testdata/script/*.txtar. Beyond testscript's own, a
@@ -34,13 +35,17 @@ func TestMain(m *testing.M) {
 //	waitsock SOCKET             block until something answers on SOCKET
 //	[!] process ARG...          block until a process with exactly this command
 //	                            line runs, or until none does
+//	hangup                      send SIGHUP to the one command in the background
+//	without-landlock COMMAND    run a command where the kernel has no Landlock
 //	[sandbox]                   this host can build a bubblewrap sandbox
 //	[root]                      the test runs as root
 //
 // and SANDGATE, the path of the command, and its own HOME, XDG directories and runtime directory below $WORK.
-func TestScript(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir:                 filepath.Join("testdata", "script"),
+func TestScript(t *testing.T) { testscript.Run(t, scripts("script")) }
+
+func scripts(dir string) testscript.Params {
+	return testscript.Params{
+		Dir:                 filepath.Join("testdata", dir),
 		Setup:               setupScript,
 		Condition:           scriptCondition,
 		UpdateScripts:       *update,
@@ -51,8 +56,9 @@ func TestScript(t *testing.T) {
 			"waitfor":  cmdWaitfor,
 			"waitsock": cmdWaitsock,
 			"process":  cmdProcess,
+			"hangup":   cmdHangup,
 		},
-	})
+	}
 }
 
 // setupScript gives each script a home of its own, so that none sees the
@@ -173,6 +179,15 @@ func cmdProcess(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("process %q: running is %v", args, neg)
 		}
 	}
+}
+
+// cmdHangup is for the signal that testscript's kill does not know.
+func cmdHangup(ts *testscript.TestScript, neg bool, args []string) {
+	running := ts.BackgroundCmds()
+	if neg || len(args) != 0 || len(running) != 1 {
+		ts.Fatalf("usage: hangup, with one command in the background; there are %d", len(running))
+	}
+	ts.Check(running[0].Process.Signal(syscall.SIGHUP))
 }
 
 func runs(cmdline string) bool {

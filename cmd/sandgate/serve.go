@@ -1,17 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
-	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/supervisor"
 )
 
@@ -27,7 +29,8 @@ func newServeCmd(a *app) *cobra.Command {
 		Short: "Start the supervisor and listen for agents and operators",
 		Long: `serve listens on two Unix sockets: agents ask on the one, operators answer on the
 other. Both lie in a directory that only this user can enter. It ends on SIGINT or
-SIGTERM, after every call has been killed and recorded.`,
+SIGTERM, after every call has been killed and recorded. SIGHUP has it read the files of
+standing rules again, or, if it was started on a terminal, ends it like that terminal.`,
 		Example: "  sandgate serve --config sandgate.yaml\n  sandgate serve --strict",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serve(cmd, f) },
@@ -44,6 +47,7 @@ SIGTERM, after every call has been killed and recorded.`,
 }
 
 func (f serveFlags) options() (o buildOptions, err error) {
+	o.tryBackend = true
 	switch {
 	case f.http != "":
 		return o, withHint(usageError(fmt.Errorf("--http is not supported yet")), "answer with `sandgate approve`")
@@ -75,12 +79,48 @@ func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
 		return err
 	}
 	defer r.Close()
-	a.reportRecovery(r.recovery)
+	a.reportRecovery(r)
 	a.announce(r, sockets)
+	go settleMemory()
 
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ending := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if isTerminal(a.err) {
+		ending = append(ending, syscall.SIGHUP)
+	} else {
+		defer a.reloadOnHangup(r)()
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), ending...)
 	defer stop()
 	return a.serveUntil(ctx, r, sockets)
+}
+
+// servingGC keeps a supervisor small: it makes little garbage for each call.
+const servingGC = 100
+
+// settleMemory gives back what only the start has needed.
+func settleMemory() {
+	debug.SetGCPercent(servingGC)
+	debug.FreeOSMemory()
+}
+
+// reloadOnHangup reads the standing rules again at each SIGHUP, until stop.
+func (a *app) reloadOnHangup(r *running) (stop func()) {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	self := unixsock.Peer{UID: os.Getuid(), GID: os.Getgid(), PID: os.Getpid()}
+	go func() {
+		for range hangup {
+			if n, err := r.Desk().Reload(self); err != nil {
+				a.complain(err)
+			} else {
+				fmt.Fprintf(a.err, "sandgate: reloaded: %d rules, %d of them without effect\n", n.Rules, n.Inactive)
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(hangup)
+		close(hangup)
+	}
 }
 
 func (a *app) serveUntil(ctx context.Context, r *running, s *sockets) error {
@@ -117,14 +157,23 @@ func (a *app) announce(r *running, s *sockets) {
 	fmt.Fprintln(a.err, "sandgate: ready")
 }
 
-// reportRecovery says what an earlier crash left in the audit log.
-func (a *app) reportRecovery(rec audit.Recovery) {
+// reportRecovery says what an earlier crash left in the audit log, in the workspace
+// and unanswered.
+func (a *app) reportRecovery(r *running) {
+	for _, p := range r.planted {
+		fmt.Fprintf(a.err, "sandgate: a call that was running when sandgate died had left %s, which %s; now at: %s\n",
+			approval.EscapeLine(p.Path), approval.EscapeLine(p.Reason), approval.EscapeLine(cmp.Or(p.Kept, "the same place")))
+	}
+	rec := r.recovery
 	if t := rec.Torn; t != nil {
 		fmt.Fprintf(a.err, "sandgate: the audit log ended in the middle of a line; %d bytes are kept in %s\n", t.Bytes, t.File)
 	}
 	for _, e := range rec.Interrupted {
 		fmt.Fprintf(a.err, "sandgate: interrupted: call %s (%s) was running when sandgate died; none of its processes is left\n",
 			approval.EscapeLine(e.Call), approval.EscapeLine(e.Tool))
+	}
+	if n := r.LeftBehind(); n > 0 {
+		fmt.Fprintf(a.err, "sandgate: requests that waited when sandgate died, now recorded as cancelled: %d; see `sandgate audit query --kind answer`\n", n)
 	}
 }
 

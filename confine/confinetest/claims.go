@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -154,10 +157,35 @@ func pinned(t *testing.T, c confine.Confiner) {
 			t.Errorf("rename of %s, above a protected directory: %s", dir, got)
 		}
 	}
-	write(t, ws+"/free/x", "")
-	os.RemoveAll(ws + "/moved")
-	if got := Python(t, c, Profile(t, ws), ws, fmt.Sprintf("os.rename(%q, %q)", ws+"/free", ws+"/moved")); got != "ok" {
+	write(t, ws+"/free/dir/x", "")
+	if got := Python(t, c, Profile(t, ws), ws, fmt.Sprintf("os.rename(%q, %q)", ws+"/free/dir", ws+"/free/moved")); got != "ok" {
 		t.Errorf("rename of a directory without protected files: %s", got)
+	}
+}
+
+// exchangePython makes the second directory and exchanges the first for it, by
+// renameat2(2) with AT_FDCWD and RENAME_EXCHANGE.
+const exchangePython = `import ctypes
+os.mkdir(%[2]q)
+if ctypes.CDLL(None, use_errno=True).renameat2(-100, %[1]q.encode(), -100, %[2]q.encode(), 2):
+    raise OSError(ctypes.get_errno(), '')`
+
+// pinnedHidden: a directory that is moved while another sandbox is built could take
+// what has to be hidden past the cover.
+func pinnedHidden(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	write(t, ws+"/deep/app/.env", "TOKEN=1")
+	write(t, ws+"/deep/free/dir/env", "1")
+	for _, dir := range []string{"/deep/app", "/deep"} {
+		for _, act := range []string{"os.rename(%q, %q)", exchangePython} {
+			if got := Python(t, c, Profile(t, ws), ws, fmt.Sprintf(act, ws+dir, ws+"/moved")); got != "EBUSY" && got != "EXDEV" && got != "EACCES" {
+				t.Errorf("rename of %s, above a hidden file: %s", dir, got)
+			}
+			os.RemoveAll(ws + "/moved")
+		}
+	}
+	if got := Python(t, c, Profile(t, ws), ws, fmt.Sprintf("os.rename(%q, %q)", ws+"/deep/free/dir", ws+"/deep/free/moved")); got != "ok" {
+		t.Errorf("rename of a directory without hidden files: %s", got)
 	}
 }
 
@@ -178,7 +206,13 @@ func environment(t *testing.T, c confine.Confiner) {
 func descriptors(t *testing.T, c confine.Confiner) {
 	ws := Workspace(t)
 	leak(t)
-	o := Shell(t, c, Profile(t, ws), ws, `for f in /proc/self/fd/*; do [ -e "$f" ] && echo "${f##*/}"; done`)
+	o := Exec(t, context.Background(), c, Profile(t, ws), ws, nil, "/usr/bin/python3", "-c", `
+import os
+for fd in range(1024):
+    try:
+        os.fstat(fd)
+        print(fd)
+    except OSError: pass`)
 	wantOut(t, o, "0\n1\n2")
 }
 
@@ -217,7 +251,7 @@ func scratch(t *testing.T, c confine.Confiner) {
 	mark := filepath.Join("/tmp", filepath.Base(ws))
 	write(t, mark, "host")
 	defer os.Remove(mark)
-	o := Shell(t, c, Profile(t, ws), ws, fmt.Sprintf(`cat %s; echo made > /tmp/made && echo made > "$HOME/made" && cat /tmp/made "$HOME/made"`, mark))
+	o := Shell(t, c, Profile(t, ws), ws, fmt.Sprintf(`cat %s; cd "${TMPDIR:-/tmp}" && echo made > made && echo made > "$HOME/made" && cat made "$HOME/made"`, mark))
 	wantOut(t, o, "made\nmade")
 	for _, p := range []string{"/tmp/made", "/home/tool"} {
 		if _, err := os.Lstat(p); err == nil {
@@ -432,9 +466,58 @@ func procReadOnly(t *testing.T, c confine.Confiner) {
 			t.Errorf("%s opens for writing", path)
 		}
 	}
-	if got := Python(t, c, Profile(t, ws), ws, "open('/proc/self/status').read()"); got != "ok" {
-		t.Errorf("read of /proc/self/status: %s", got)
+	if got := Python(t, c, Profile(t, ws), ws, "open('/proc/meminfo').read()"); got != "ok" {
+		t.Errorf("read of /proc/meminfo: %s", got)
 	}
+}
+
+// keys: the user's keyrings are no part of any namespace.
+func keys(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	name := filepath.Base(ws)
+	addKey(t, name)
+	if b, err := os.ReadFile("/proc/keys"); err != nil || !strings.Contains(string(b), name) {
+		t.Fatalf("outside, the key is not seen: %v", err)
+	}
+	for _, file := range []string{"/proc/keys", "/proc/key-users"} {
+		if got := Python(t, c, Profile(t, ws), ws, fmt.Sprintf("open(%q).read()", file)); got != "EACCES" && got != "ENOENT" {
+			t.Errorf("read of %s: %s", file, got)
+		}
+	}
+	// KEYCTL_SEARCH and KEYCTL_GET_KEYRING_ID of the user's and the session's keyring,
+	// add_key and request_key: by number, since the C library has no wrapper.
+	if runtime.GOARCH == "amd64" {
+		for _, call := range []string{"250, 10, -4, b'user', b'%s', 0", "250, 0, -4, 1", "250, 0, -3, 1", "248, b'user', b'%s', b'x', 1, -4", "249, b'user', b'%s', 0, -4"} {
+			call = strings.ReplaceAll(call, "%s", name)
+			act := "import ctypes\nif ctypes.CDLL(None, use_errno=True).syscall(" + call + ") < 0: raise OSError(ctypes.get_errno(), '')"
+			if got := Python(t, c, Profile(t, ws), ws, act); got != "EPERM" && got != "ENOSYS" {
+				t.Errorf("syscall(%s): %s", call, got)
+			}
+		}
+	}
+	if got := Python(t, c, Profile(t, ws), ws, "open('/proc/version').read()"); got != "ok" {
+		t.Errorf("read of another file of /proc: %s", got)
+	}
+}
+
+// serveLookalikes serves sockets under the names at which tools look for the servers
+// that would do anything for them.
+func serveLookalikes(t *testing.T) (dir string, paths []string) {
+	t.Helper()
+	dir = Workspace(t)
+	for _, name := range []string{"run/docker.sock", "ssh-XXXX/agent.1", "run/user/0/bus", "gnupg/S.gpg-agent", ".X11-unix/X0", "sandgate/agent.sock", "sandgate/operator.sock"} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		l, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		paths = append(paths, path)
+	}
+	return dir, paths
 }
 
 // unixSockets puts servers of the host where the tool can see the directory.
@@ -449,19 +532,282 @@ func unixSockets(t *testing.T, c confine.Confiner) {
 			t.Errorf("%s: %s", act, got)
 		}
 	}
-	listed := Profile(t, ws)
-	listed.UnixSockets = []string{stream}
+	dir, lookalikes := serveLookalikes(t)
+	seen := Profile(t, ws)
+	seen.Paths[dir] = sandboxprofile.Read
+	for _, path := range lookalikes {
+		act := fmt.Sprintf("socket.socket(socket.AF_UNIX).connect(%q)", path)
+		if got := Python(t, c, Profile(t, ws), ws, act); got != "ENOENT" && got != "EACCES" {
+			t.Errorf("%s: %s", act, got)
+		}
+		if got := Python(t, c, seen, ws, act); got != "EACCES" && got != "ECONNREFUSED" {
+			t.Errorf("%s, in a directory that may be read: %s", act, got)
+		}
+	}
+	if got := Python(t, c, Profile(t, ws), ws, fmt.Sprintf("socket.socket(socket.AF_UNIX).connect(%q)", "\x00"+abstractName()[1:])); got != "ECONNREFUSED" && got != "EPERM" {
+		t.Errorf("connect to an abstract socket of the host: %s", got)
+	}
+	own := "s=socket.socket(socket.AF_UNIX); s.bind('own.sock'); s.listen(); socket.socket(socket.AF_UNIX).connect('own.sock')"
+	if got := Python(t, c, Profile(t, ws), "/tmp", own); got != "ok" {
+		t.Errorf("a socket of the sandbox's own: %s", got)
+	}
+}
+
+// listedSocket puts two servers side by side and lists one.
+func listedSocket(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	stream, datagram := ws+"/stream.sock", ws+"/datagram.sock"
+	serveUnix(t, stream, datagram)
+	connect := fmt.Sprintf("socket.socket(socket.AF_UNIX).connect(%q)", stream)
+	send := fmt.Sprintf("socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'x', %q)", datagram)
+	listed := withSocket(t, ws)
 	if got := Python(t, c, listed, ws, connect); got != "ok" {
 		t.Errorf("connect to a listed socket: %s", got)
 	}
 	if got := Python(t, c, listed, ws, send); got != "EACCES" && got != "ECONNREFUSED" {
 		t.Errorf("send to the socket beside it: %s", got)
 	}
-	if got := Python(t, c, Profile(t, ws), ws, "socket.socket(socket.AF_UNIX).connect('\\0sandgate-test')"); got != "ECONNREFUSED" && got != "EPERM" {
-		t.Errorf("connect to an abstract socket of the host: %s", got)
+	both := Profile(t, ws)
+	both.UnixSockets = []string{datagram}
+	if got := Python(t, c, both, ws, send); got != "ok" {
+		t.Errorf("send to a listed socket: %s", got)
 	}
-	own := "s=socket.socket(socket.AF_UNIX); s.bind('own.sock'); s.listen(); socket.socket(socket.AF_UNIX).connect('own.sock')"
-	if got := Python(t, c, Profile(t, ws), "/tmp", own); got != "ok" {
-		t.Errorf("a socket of the sandbox's own: %s", got)
+	if got := Python(t, c, both, ws, connect); got != "EACCES" && got != "ECONNREFUSED" {
+		t.Errorf("connect to the socket beside it: %s", got)
+	}
+	for _, act := range []string{"os.unlink(%q)", "os.rename(%q, 'moved')", "os.chmod(%q, 0o777)"} {
+		if got := Python(t, c, listed, ws, fmt.Sprintf(act, stream)); got != "EBUSY" && got != "EROFS" && got != "EACCES" && got != "EXDEV" {
+			t.Errorf(act+": %s", stream, got)
+		}
+	}
+}
+
+func withSocket(t *testing.T, ws string) sandboxprofile.Profile {
+	p := Profile(t, ws)
+	p.UnixSockets = []string{ws + "/stream.sock"}
+	return p
+}
+
+func withHosts(t *testing.T, ws string) sandboxprofile.Profile {
+	p := Profile(t, ws)
+	p.Network = sandboxprofile.Network{Mode: sandboxprofile.NetworkProxied, Allow: [][]string{{"example.com"}}}
+	return p
+}
+
+// oneWayOut: what is connected to inside is accepted outside, and a server of the
+// host's is not there.
+func oneWayOut(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	port, stop := listen(t)
+	defer stop()
+	box, err := c.Prepare(context.Background(), withHosts(t, ws))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer box.Close()
+	l, err := box.(confine.Proxied).Egress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for port, want := range map[int]string{confine.EgressPort: "ok", port: "ECONNREFUSED"} {
+		act := fmt.Sprintf("socket.create_connection(('127.0.0.1', %d), 2)", port)
+		if o := ExecIn(t, context.Background(), box, ws, nil, "/usr/bin/python3", "-c", errno(act)); strings.TrimSpace(o.Out) != want {
+			t.Errorf("connect to port %d: %q, want %s", port, o.Out, want)
+		}
+	}
+	if conn, err := l.Accept(); err != nil {
+		t.Error(err)
+	} else {
+		conn.Close()
+	}
+}
+
+// standing is an address that stands for another host inside, and what a sandbox has
+// to take for its own for that.
+var standing = confine.Addresses{
+	Local:     []netip.Prefix{netip.MustParsePrefix("198.18.0.0/15")},
+	Listen:    []netip.AddrPort{netip.MustParseAddrPort("[::]:443"), netip.MustParseAddrPort("198.18.0.2:7000")},
+	Datagrams: netip.MustParseAddrPort("127.0.0.1:53"),
+}
+
+// carried: what a program that knows no proxy connects and sends to is accepted
+// outside; every other address has no route.
+func carried(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	box, err := c.Prepare(context.Background(), withHosts(t, ws))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer box.Close()
+	in, err := box.(confine.Proxied).Carry(standing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeCarried(in)
+	for act, want := range map[string]string{
+		"socket.create_connection(('198.18.77.1', 443), 2)":                                       "ok",
+		"socket.create_connection(('198.18.0.2', 7000), 2)":                                       "ok",
+		"socket.create_connection(('198.18.0.3', 7000), 2)":                                       "ECONNREFUSED",
+		"socket.create_connection(('198.20.0.1', 443), 2)":                                        "ENETUNREACH",
+		"socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'asked', ('127.0.0.1', 53))":    "ok",
+		"socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'asked', ('192.0.2.1', 53))":    "ENETUNREACH",
+		"socket.socket(socket.AF_INET6, socket.SOCK_STREAM).connect(('2001:db8::1', 443))":        "ENETUNREACH",
+		"socket.socket(socket.AF_INET6, socket.SOCK_STREAM).connect(('::ffff:198.18.77.1', 443))": "ok",
+	} {
+		if o := ExecIn(t, context.Background(), box, ws, nil, "/usr/bin/python3", "-c", errno(act)); strings.TrimSpace(o.Out) != want {
+			t.Errorf("%s: %q, want %s", act, o.Out, want)
+		}
+	}
+	for i, want := range []string{"198.18.77.1:443", "198.18.0.2:7000"} {
+		conn, err := in.Streams[i].Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := conn.LocalAddr().String(); at != want {
+			t.Errorf("accepted at %s, want %s", at, want)
+		}
+		conn.Close()
+	}
+	got := make([]byte, 10)
+	if n, _, err := in.Datagrams.ReadFrom(got); err != nil || string(got[:n]) != "asked" {
+		t.Errorf("received %q, %v", got[:n], err)
+	}
+}
+
+func closeCarried(c confine.Carried) {
+	for _, l := range c.Streams {
+		l.Close()
+	}
+	c.Datagrams.Close()
+}
+
+// nothingLeft: what one action connected and sent, and nobody accepted, is not there
+// for whoever serves the next one.
+func nothingLeft(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	box, err := c.Prepare(context.Background(), withHosts(t, ws))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer box.Close()
+	serve := func() (net.Listener, confine.Carried) {
+		l, err := box.(confine.Proxied).Egress()
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := box.(confine.Proxied).Carry(standing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l, in
+	}
+	speak := func(word string) {
+		act := fmt.Sprintf(`
+for at in ('127.0.0.1', %d), ('198.18.77.1', 443):
+    socket.create_connection(at, 2).sendall(b'%s')
+socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'%[2]s', ('127.0.0.1', 53))`, confine.EgressPort, word)
+		if o := ExecIn(t, context.Background(), box, ws, nil, "/usr/bin/python3", "-c", "import socket"+act); o.Err != "" {
+			t.Fatal(o.Err)
+		}
+	}
+	l, in := serve()
+	speak("stale")
+	l.Close()
+	closeCarried(in)
+	l, in = serve()
+	defer l.Close()
+	defer closeCarried(in)
+	speak("fresh")
+	got := make([]byte, 10)
+	for _, l := range []net.Listener{l, in.Streams[0]} {
+		conn, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := conn.Read(got); string(got[:n]) != "fresh" {
+			t.Errorf("%v: the next action's first connection says %q, %v", l.Addr(), got[:n], err)
+		}
+		conn.Close()
+	}
+	if n, _, err := in.Datagrams.ReadFrom(got); string(got[:n]) != "fresh" {
+		t.Errorf("the next action's first datagram says %q, %v", got[:n], err)
+	}
+}
+
+// metadataActs change what is no content of a file.
+func metadataActs(path string) []string {
+	return []string{
+		fmt.Sprintf("os.chmod(%q, 0o777)", path), fmt.Sprintf("os.utime(%q, (1, 1))", path),
+		fmt.Sprintf("os.chown(%q, os.getuid(), os.getgid())", path), fmt.Sprintf("os.setxattr(%q, 'user.x', b'x')", path),
+		fmt.Sprintf("os.fchmod(os.open(%q, os.O_RDONLY), 0o777)", path),
+	}
+}
+
+func modes(t *testing.T, c confine.Confiner) {
+	ws := metadata(t, c)
+	for _, act := range metadataActs(ws + "/own") {
+		if got := Python(t, c, Profile(t, ws), ws, act); got != "ok" && got != "ENOTSUP" { // a file system without attributes
+			t.Errorf("%s in the workspace: %s", act, got)
+		}
+	}
+}
+
+// metadata tries every act on a file that may be read, and on one that is not listed.
+func metadata(t *testing.T, c confine.Confiner) (ws string) {
+	ws, listed, unlisted := Workspace(t), Workspace(t), Workspace(t)
+	p := Profile(t, ws)
+	p.Paths[listed] = sandboxprofile.Read
+	for _, dir := range []string{ws, listed, unlisted} {
+		write(t, dir+"/own", "x")
+	}
+	before := fmt.Sprint(stat(t, listed+"/own"), stat(t, unlisted+"/own"))
+	for _, dir := range []string{listed, unlisted} {
+		for _, act := range metadataActs(dir + "/own") {
+			if got := Python(t, c, p, ws, act); got == "ok" {
+				t.Errorf("%s: %s", act, got)
+			}
+		}
+	}
+	if after := fmt.Sprint(stat(t, listed+"/own"), stat(t, unlisted+"/own")); after != before {
+		t.Errorf("the files are %s, they were %s", after, before)
+	}
+	return ws
+}
+
+func stat(t *testing.T, path string) string {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(info.Mode(), info.ModTime())
+}
+
+func invisible(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	if o := Shell(t, c, Profile(t, ws), ws, "cd /proc; echo [0-9]*"); len(strings.Fields(o.Out)) != 2 || !strings.HasPrefix(o.Out, "1 ") {
+		t.Errorf("processes %q, want process 1 and the shell", o.Out)
+	}
+	notThere(t, c, ws, "ESRCH")
+}
+
+// notThere does what needs no more than the number of a process.
+func notThere(t *testing.T, c confine.Confiner, ws, errno string) {
+	t.Helper()
+	self := os.Getpid()
+	for _, act := range []string{
+		fmt.Sprintf("os.kill(%d, 0)", self),
+		fmt.Sprintf("import resource; resource.prlimit(%d, resource.RLIMIT_CPU, (1, 1))", self),
+		fmt.Sprintf("os.setpriority(os.PRIO_PROCESS, %d, 19)", self),
+		fmt.Sprintf("os.sched_setaffinity(%d, [0])", self),
+	} {
+		if got := Python(t, c, Profile(t, ws), ws, act); got != errno {
+			t.Errorf("%s: %s, want %s", act, got, errno)
+		}
+		own := strings.Replace(act, fmt.Sprint(self), "0", 1)
+		if got := Python(t, c, Profile(t, ws), ws, own); got != "ok" {
+			t.Errorf("%s: %s", own, got)
+		}
 	}
 }

@@ -7,7 +7,9 @@ package confinetest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,45 +20,125 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// Run holds c against every claim.
-func Run(t *testing.T, c confine.Confiner) {
-	for _, claim := range []struct {
-		name string
-		test func(*testing.T, confine.Confiner)
-	}{
-		{"ExitStatusIsExact", exitStatus},
-		{"OutputIsExact", output},
-		{"StdinReachesTheProgram", stdin},
-		{"WriteOutsideIsRefused", writeOutside},
-		{"UnlistedFilesAreAbsent", unlisted},
-		{"ProtectedIsReadOnly", protected},
-		{"HiddenIsUnreadable", hidden},
-		{"ParentsOfProtectedArePinned", pinned},
-		{"EnvironmentIsTheAllowList", environment},
-		{"DescriptorsAreClosed", descriptors},
-		{"NoControllingTerminal", terminal},
-		{"NoNetwork", network},
-		{"TmpAndHomeArePrivate", scratch},
-		{"NothingOutlivesTheCall", outlives},
-		{"TimeLimitEndsTheTree", timeLimit},
-		{"CancelEndsTheTree", cancel},
-		{"OutputLimitEndsTheProgram", outputLimit},
-		{"LimitsHold", limits},
-		{"FilesAreReadAndWritten", files},
-		{"FileOperationsFollowNoLinks", links},
-		{"FilesAreEdited", edits},
-		{"EditsOfAnotherVersionAreRefused", editDrift},
-		{"ConcurrentEditsLoseNothing", concurrentEdits},
-		{"FullDiskLeavesTheOldContent", fullDisk},
-		{"OddFilesAreRefused", oddFiles},
-		{"SearchesStayInside", searches},
-		{"SearchesEnd", searchEnds},
-		{"SupervisorIsNotReachable", initSafe},
-		{"ProcIsReadOnly", procReadOnly},
-		{"UnixSocketsAreUnreachable", unixSockets},
-	} {
-		t.Run(claim.name, func(t *testing.T) { claim.test(t, c) })
+// Standing says how a backend stands to a claim. There is no third way: a backend
+// that cannot keep one refuses, before anything runs, the profiles that it is about.
+type Standing string
+
+const (
+	Held     Standing = "held"     // as the claim says
+	Stricter Standing = "stricter" // what must be refused is, and so is more
+	Refused  Standing = "refused"  // Prepare fails, and names the part
+)
+
+// A claim is one thing that a backend promises. host says how one without
+// namespaces of its own stands to it; the zero value is: in the same way.
+type claim struct {
+	name string
+	says string
+	test func(*testing.T, confine.Confiner)
+	host host
+}
+
+// host is the standing of a backend in the host's namespaces. test replaces the
+// claim's own where that needs what this backend does not give.
+type host struct {
+	standing Standing
+	note     string
+	test     func(*testing.T, confine.Confiner)
+}
+
+func claims() []claim {
+	return []claim{
+		{name: "ExitStatusIsExact", says: "An exit status, a signal and a failed start are told apart", test: exitStatus},
+		{name: "OutputIsExact", says: "Output arrives whole and unchanged", test: output},
+		{name: "StdinReachesTheProgram", says: "Standard input arrives, and need not be read", test: stdin},
+		{name: "WriteOutsideIsRefused", says: "Only what the profile lists can be written", test: writeOutside},
+		{name: "UnlistedFilesAreAbsent", says: "Files that the profile does not list cannot be read", test: unlisted},
+		{name: "ProtectedIsReadOnly", says: "Protected patterns cannot be written, at any depth", test: protected, host: host{Stricter, "nothing can be made, renamed or removed directly in a directory with such a name below it; chosen by name (`--backend landlock`): `auto` refuses such a profile", nil}},
+		{name: "HiddenIsUnreadable", says: "Hidden patterns cannot be read, at any depth", test: hidden, host: host{Stricter, "as above", nil}},
+		{name: "ParentsOfProtectedArePinned", says: "Directories above a protected name cannot be renamed away", test: pinned, host: host{Stricter, "as above", nil}},
+		{name: "ParentsOfHiddenArePinned", says: "Directories that belong to a hidden pattern cannot be renamed away", test: pinnedHidden, host: host{Stricter, "as above", nil}},
+		{name: "EnvironmentIsTheAllowList", says: "The environment is the allow-list, and no other process's can be read", test: environment, host: host{Stricter, "HOME and TMPDIR point to the private directories; /proc/self/environ cannot be read", hostEnvironment}},
+		{name: "DescriptorsAreClosed", says: "No descriptor but the standard streams is inherited", test: descriptors},
+		{name: "HandedFilesAreInherited", says: "Descriptors that are handed to a program arrive, and no others", test: inheritedFiles},
+		{name: "NoControllingTerminal", says: "There is no controlling terminal", test: terminal, host: host{Stricter, "no terminal of its own either", hostTerminal}},
+		{name: "NoNetwork", says: "Without network nothing leaves", test: network, host: host{Stricter, "no loopback of its own either", hostNetwork}},
+		{name: "TmpAndHomeArePrivate", says: "/tmp and HOME are private", test: scratch, host: host{Stricter, "they lie elsewhere: /tmp itself is refused", nil}},
+		{name: "NothingOutlivesTheCall", says: "Every process of a call is dead when it ends", test: outlives, host: host{Held, "", hostOutlives}},
+		{name: "TimeLimitEndsTheTree", says: "A time limit ends the whole tree", test: timeLimit},
+		{name: "CancelEndsTheTree", says: "Cancelling ends the whole tree", test: cancel},
+		{name: "OutputLimitEndsTheProgram", says: "Too much output ends the program", test: outputLimit},
+		{name: "LimitsHold", says: "Memory, processes, file size and descriptors are bounded", test: limits},
+		{name: "BombsEnd", says: "What uses up memory, processes, CPU, files or output ends at the limit, and says which", test: bombsEnd,
+			host: host{Stricter, "no /dev/shm and no System V objects; private directories lie on disk, and are counted every 200 ms", hostBombsEnd}},
+		{name: "SharedPagesCountOnce", says: "Memory that processes share counts once", test: sharedOnce},
+		{name: "FilesAreReadAndWritten", says: "The file tools read and write", test: files},
+		{name: "FileOperationsFollowNoLinks", says: "The file tools follow no link", test: links},
+		{name: "FilesAreEdited", says: "The file tools edit", test: edits},
+		{name: "EditsOfAnotherVersionAreRefused", says: "An edit is of the version that was shown", test: editDrift},
+		{name: "ConcurrentEditsLoseNothing", says: "Edits at once lose nothing", test: concurrentEdits},
+		{name: "FullDiskLeavesTheOldContent", says: "Private directories are bounded; a full one leaves the old content", test: fullDisk},
+		{name: "OddFilesAreRefused", says: "Pipes, devices and sockets do not block the file tools", test: oddFiles},
+		{name: "DevicesAreNoFiles", says: "The file tools refuse devices", test: devices},
+		{name: "EndlessFilesEnd", says: "A file without an end does not hold up a file tool", test: endlessFiles},
+		{name: "OddNamesAreNames", says: "Names with blanks, controls and wildcards are names", test: oddNames},
+		{name: "ReadOnlyDiskStaysAsItIs", says: "The file tools change nothing in a read-only directory", test: readOnlyDisk},
+		{name: "SearchesStayInside", says: "Searches stay inside", test: searches},
+		{name: "SearchesEnd", says: "Searches end", test: searchEnds},
+		{name: "SupervisorIsNotReachable", says: "The sandbox's init and the supervisor cannot be traced, read, limited or signalled", test: initSafe, host: host{Stricter, "/proc is closed but for a few files about the machine", hostInitSafe}},
+		{name: "ProcIsReadOnly", says: "The kernel's switches cannot be turned", test: procReadOnly},
+		{name: "UnixSocketsAreUnreachable", says: "Unix sockets of the host cannot be reached", test: unixSockets, host: host{Stricter, "no Unix sockets at all, but stream pairs", hostUnixSockets}},
+		{name: "KeysAreUnseen", says: "The user's keys in the kernel's keyrings cannot be used", test: keys},
+		{name: "ModesOutsideAreKept", says: "Modes, owners and times of what may only be read cannot be changed", test: modes,
+			host: host{Stricter, "nor those of files in the workspace", hostModes}},
+		{name: "OtherProcessesAreInvisible", says: "Processes outside cannot be seen", test: invisible,
+			host: host{Stricter, "nor the sandbox's own: /proc is closed", hostInvisible}},
+		{name: "ListedSocketIsReachable", says: "A listed Unix socket can be reached, and only that", test: listedSocket,
+			host: host{Refused, "`unix_sockets`", refuses("unix_sockets", withSocket)}},
+		{name: "OneWayOut", says: "With an allow-list of hosts, the egress proxy is the only way out", test: oneWayOut,
+			host: host{Refused, "`network allow-list`", refuses("network allow-list", withHosts)}},
+		{name: "NoWayIn", says: "What listens inside cannot be reached from the host, and holds no port of it", test: noWayIn,
+			host: host{Stricter, "nothing can listen: no sockets", hostNoWayIn}},
+		{name: "ExposedPortIsReachable", says: "An exposed port can be reached from the host, and only that", test: exposedPort,
+			host: host{Refused, "`network.expose`", refuses("network.expose", withPort)}},
+		{name: "CarriedWithoutAProxy", says: "With an allow-list of hosts, programs that know no proxy are carried too", test: carried,
+			host: host{Refused, "`network allow-list`", refuses("network allow-list", withHosts)}},
+		{name: "NothingLeftInSockets", says: "What one action connects and sends is not taken for the next one's", test: nothingLeft,
+			host: host{Refused, "`network allow-list`", refuses("network allow-list", withHosts)}},
 	}
+}
+
+// Run holds c, a backend with namespaces of its own, against every claim.
+func Run(t *testing.T, c confine.Confiner) {
+	for _, x := range claims() {
+		t.Run(x.name, func(t *testing.T) { x.test(t, c) })
+	}
+}
+
+// RunOnHost holds c, a backend in the host's namespaces, against every claim: as
+// held, in its stricter form, or as refused. None is left out.
+func RunOnHost(t *testing.T, c confine.Confiner) {
+	for _, x := range claims() {
+		test := x.test
+		if x.host.test != nil {
+			test = x.host.test
+		}
+		t.Run(x.name, func(t *testing.T) { test(t, c) })
+	}
+}
+
+// Table is every claim and how each backend stands to it, as Markdown.
+func Table() string {
+	var b strings.Builder
+	b.WriteString("| claim | bwrap | landlock |\n|---|---|---|\n")
+	for _, x := range claims() {
+		landlock := string(cmp.Or(x.host.standing, Held))
+		if x.host.note != "" {
+			landlock += ": " + x.host.note
+		}
+		fmt.Fprintf(&b, "| %s (`%s`) | %s | %s |\n", x.says, x.name, Held, landlock)
+	}
+	return b.String()
 }
 
 // Profile grants what programs of the host need, and workspace for writing.
@@ -134,6 +216,9 @@ func ExecIn(t *testing.T, ctx context.Context, box confine.Sandbox, dir string, 
 	}
 	return Outcome{r, out.String(), errOut.String()}
 }
+
+// abstractName is this process's own: tests of two packages run at once.
+func abstractName() string { return fmt.Sprintf("@sandgate-test-%d", os.Getpid()) }
 
 func write(t *testing.T, path, content string) {
 	t.Helper()

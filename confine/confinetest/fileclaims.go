@@ -238,6 +238,152 @@ func oddFiles(t *testing.T, c confine.Confiner) {
 	}
 }
 
+// devices are refused by reads, edits and writes; a program may use them.
+func devices(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	p := Profile(t, ws)
+	for _, path := range []string{"/dev/zero", "/dev/null", "/dev/full", "/dev/random"} {
+		op := sandboxprofile.Operation{Path: path, MaxBytes: 1 << 10, Edits: []sandboxprofile.Edit{{Old: "x", New: "y"}}, Content: []byte("x")}
+		for _, kind := range []sandboxprofile.Kind{sandboxprofile.ReadFile, sandboxprofile.WriteFile, sandboxprofile.EditFile} {
+			if r := fileAction(t, c, p, kind, op); r.Errno != "EINVAL" && r.Errno != "EROFS" {
+				t.Errorf("%s %s: %q, want it refused as no regular file", kind, path, r.Errno)
+			}
+		}
+	}
+	if o := Shell(t, c, p, ws, "head -c 3 /dev/zero > /dev/null && echo x > /dev/null && echo fine"); o.Out != "fine\n" {
+		t.Errorf("the same devices for a program: %+v %q %q", o.Result, o.Out, o.Err)
+	}
+}
+
+// endlessFiles are read as far as is asked for, and no longer than the call lasts:
+// one that is mostly a hole, and one that grows while it is read.
+func endlessFiles(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	p := Profile(t, ws)
+	write(t, ws+"/sparse", "first\n")
+	if err := os.Truncate(ws+"/sparse", 1<<42); err != nil {
+		t.Fatal(err)
+	}
+	r := fileAction(t, c, p, sandboxprofile.ReadFile, sandboxprofile.Operation{Path: ws + "/sparse", MaxBytes: 8})
+	if r.Errno != "" || string(r.File.Content) != "first\n\x00\x00" || !r.File.Truncated || r.File.Size != 1<<42 {
+		t.Errorf("the beginning of a sparse file: %+v %+v", r, r.File)
+	}
+	p.Limits.Wall = 300 * time.Millisecond
+	start := time.Now()
+	r = fileAction(t, c, p, sandboxprofile.ReadFile, sandboxprofile.Operation{Path: ws + "/sparse", MaxBytes: 8, FirstLine: 3})
+	if r.Cause != confine.TimedOut {
+		t.Errorf("a line behind the hole: %+v", r)
+	}
+	stale := sandboxprofile.Operation{Path: ws + "/sparse", Content: []byte("x"), SHA256: strings.Repeat("0", 64)}
+	if r = fileAction(t, c, p, sandboxprofile.WriteFile, stale); r.Cause != confine.TimedOut || r.Errno != "ECANCELED" {
+		t.Errorf("a write that is bound to the digest of 4 TiB: %+v", r)
+	}
+	if d := time.Since(start); d > 10*time.Second {
+		t.Errorf("they took %v to end", d)
+	}
+	if info, err := os.Stat(ws + "/sparse"); err != nil || info.Size() != 1<<42 {
+		t.Errorf("the file after it: %v, %v", info, err)
+	}
+	growing(t, c, ws)
+}
+
+// growing reads a file to which another process keeps adding lines.
+func growing(t *testing.T, c confine.Confiner, ws string) {
+	p := Profile(t, ws)
+	write(t, ws+"/log", "line\n")
+	f, err := os.OpenFile(ws+"/log", os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		defer f.Close()
+		chunk := strings.Repeat("line\n", 1000)
+		for ctx.Err() == nil {
+			if info, err := f.Stat(); err != nil || info.Size() > 64<<20 { // not the whole disk
+				break
+			}
+			if _, err := f.WriteString(chunk); err != nil {
+				ended <- err
+				return
+			}
+		}
+		ended <- nil
+	}()
+	r := fileAction(t, c, p, sandboxprofile.ReadFile, sandboxprofile.Operation{Path: ws + "/log", MaxBytes: 1 << 20})
+	if r.Errno != "" || len(r.File.Content) > 1<<20 || strings.Trim(string(r.File.Content), "line\n") != "" || len(r.File.Content) == 0 {
+		t.Errorf("a file that grows: %q, %d bytes", r.Errno, len(r.File.Content))
+	}
+	grep := search(ws + "/log")
+	grep.Search.Pattern, grep.Search.Root = "absent", ws
+	if r := fileAction(t, c, p, sandboxprofile.GrepFiles, grep); r.Errno != "" || r.File.Found.Stopped != "" || len(r.File.Found.Lines) != 0 {
+		t.Errorf("a search through it: %+v %+v", r, r.File)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// oddNames are names that could be taken for something else, and the longest path
+// that there is. Each is written, edited, read and found.
+func oddNames(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	p := Profile(t, ws)
+	long := ws
+	for len(long)+201 < 4095 {
+		long += "/" + strings.Repeat("d", 199)
+	}
+	long += "/" + strings.Repeat("f", 4095-len(long)-1) // PATH_MAX without its NUL
+	for _, path := range []string{ws + "/a\nb", ws + "/ ", ws + "/-rf", ws + "/\x1b[2J", ws + "/\u202e", ws + "/*?[", ws + "/" + strings.Repeat("\u20ac", 85), long} {
+		w := fileAction(t, c, p, sandboxprofile.WriteFile, sandboxprofile.Operation{Path: path, Content: []byte("one"), MakeParents: true})
+		if w.Errno != "" || !w.File.Created {
+			t.Errorf("write %.40q: %+v", path, w)
+			continue
+		}
+		r := fileAction(t, c, p, sandboxprofile.ReadFile, sandboxprofile.Operation{Path: path, MaxBytes: 10})
+		if r.Errno != "" || string(r.File.Content) != "one" {
+			t.Errorf("read %.40q: %+v", path, r)
+		}
+	}
+	if entries, err := os.ReadDir(ws); err != nil || len(entries) != 8 {
+		t.Errorf("%d names, %v", len(entries), err)
+	}
+	// A name that is not UTF-8 can be made by a program, and is listed.
+	if o := Shell(t, c, p, ws, `mkdir bad; echo needle > $'bad/\xff'`); o.ExitCode != 0 {
+		t.Fatalf("%+v %q", o.Result, o.Err)
+	}
+	if got := paths(fileAction(t, c, p, sandboxprofile.ListFiles, search(ws+"/bad"))); len(got) != 1 || got[0] != "\ufffd" {
+		t.Errorf("a name that is not UTF-8 is listed as %q", got)
+	}
+	tooLong := sandboxprofile.Operation{Path: ws + "/" + strings.Repeat("n", 256), Content: []byte("x")}
+	if r := fileAction(t, c, p, sandboxprofile.WriteFile, tooLong); r.Errno != "ENAMETOOLONG" {
+		t.Errorf("a name of 256 bytes: %+v", r)
+	}
+}
+
+// readOnlyDisk is a directory that may be read: nothing in it changes, and nothing
+// is left in it.
+func readOnlyDisk(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	write(t, ws+"/file", "old")
+	p := Profile(t, ws)
+	p.Paths[ws] = sandboxprofile.Read
+	for _, path := range []string{"/file", "/new", "/dir/new"} {
+		op := sandboxprofile.Operation{Path: ws + path, Content: []byte("new"), MakeParents: true}
+		if r := fileAction(t, c, p, sandboxprofile.WriteFile, op); r.Errno != "EROFS" && r.Errno != "EACCES" {
+			t.Errorf("write %s: %+v", path, r)
+		}
+	}
+	if entries, _ := os.ReadDir(ws); len(entries) != 1 || content(t, ws+"/file") != "old" {
+		t.Errorf("left %v, %q", entries, content(t, ws+"/file"))
+	}
+	if r := fileAction(t, c, p, sandboxprofile.ReadFile, sandboxprofile.Operation{Path: ws + "/file", MaxBytes: 10}); string(r.File.Content) != "old" {
+		t.Errorf("read: %+v", r)
+	}
+}
+
 func search(dir string) sandboxprofile.Operation {
 	return sandboxprofile.Operation{
 		Path: dir, MaxBytes: 1 << 16,

@@ -5,6 +5,8 @@ package confinetest
 import (
 	"runtime"
 	"testing"
+
+	"github.com/sandgate/sandgate/confine"
 )
 
 // The claims build everywhere and run where package confine has a backend.
@@ -16,9 +18,20 @@ func listen(t *testing.T) (port int, stop func()) {
 	return 0, nil
 }
 
+func inheritedFiles(t *testing.T, _ confine.Confiner) { unsupported(t) }
+
+func addKey(t *testing.T, _ string) { unsupported(t) }
+
 func serveUnix(t *testing.T, _, _ string) { unsupported(t) }
 
 func unsupported(t *testing.T) {
 	t.Helper()
 	t.Fatalf("no backend on %s, so nothing to hold against the claims", runtime.GOOS)
 }
+
+func WorkingIn(t *testing.T, _ string) []int {
+	unsupported(t)
+	return nil
+}
+
+func errnoOf(err error) string { return err.Error() }

@@ -2,6 +2,7 @@ package fileops_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -120,7 +121,7 @@ func TestGlob(t *testing.T) {
 func TestGrep(t *testing.T) {
 	root := tree(t, map[string]string{
 		"a.txt": "one\ntwo needle\nthree\nfour\nfive\nsix needle\nseven needle\n", "b/b.go": "Needle", "b/c.md": "a needle", "bin": "needle\x00\n",
-		"crlf": "x\r\nneedle\r\n",
+		"crlf": "x\r\nneedle\r\n", "empty.late": "\nlate",
 	})
 	for _, c := range []struct {
 		name   string
@@ -133,9 +134,10 @@ func TestGrep(t *testing.T) {
 		{"glob with a slash", func(s *sandboxprofile.Search) { s.Glob = "b/*" }, "b/c.md:1:a needle\n"},
 		{"context", func(s *sandboxprofile.Search) { s.Glob, s.Before, s.After = "*.txt", 1, 1 },
 			"a.txt-1-one\na.txt:2:two needle\na.txt-3-three\na.txt-5-five\na.txt:6:six needle\na.txt:7:seven needle\n"},
+		{"an empty line before", func(s *sandboxprofile.Search) { s.Pattern, s.Glob, s.Before = "^late", "*.late", 2 }, "empty.late-1-\nempty.late:2:late\n"},
 		{"anchors", func(s *sandboxprofile.Search) { s.Pattern = "^needle" }, "crlf:2:needle\n"},
 		{"ends of the text are a line's", func(s *sandboxprofile.Search) { s.Pattern = `\Aa needle\z` }, "b/c.md:1:a needle\n"},
-		{"empty lines are none", func(s *sandboxprofile.Search) { s.Pattern = `^$` }, ""},
+		{"empty lines are none", func(s *sandboxprofile.Search) { s.Pattern, s.Glob = `^$`, "!*.late" }, ""},
 		{"files", func(s *sandboxprofile.Search) { s.FilesOnly = true }, "a.txt:0:\nb/c.md:0:\ncrlf:0:\n"},
 		{"suffixes", func(s *sandboxprofile.Search) { s.Suffixes = []string{".md"} }, "b/c.md:1:a needle\n"},
 		{"limit", func(s *sandboxprofile.Search) { s.Limit = 2 }, "a.txt:2:two needle\na.txt:6:six needle\n"},
@@ -255,10 +257,7 @@ func TestGrepAgreesWithMatchingEachLine(t *testing.T) {
 
 // TestIgnoreAgreesWithGit holds the rules of .gitignore files against git's own.
 func TestIgnoreAgreesWithGit(t *testing.T) {
-	git, err := exec.LookPath("git")
-	if err != nil {
-		t.Skip("needs git to compare with; TestIgnore holds the rules without")
-	}
+	git := compared(t, "git")
 	name := rapid.SampledFrom([]string{"a", "b", "ab", "a.o", "foo", ".x"})
 	dirs := rapid.SampledFrom([]string{"", "d/", "d/e/", "a/", "a/b/", "foo/"})
 	line := rapid.Custom(func(t *rapid.T) string {
@@ -330,4 +329,111 @@ func TestIgnore(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
+}
+
+// TestGrepAgreesWithRipgrep holds searches of random trees against ripgrep's: which
+// files are searched, which lines match, and which are shown beside them.
+func TestGrepAgreesWithRipgrep(t *testing.T) {
+	rg := compared(t, "rg")
+	rapid.Check(t, func(rt *rapid.T) {
+		root, ignores := textTree(rt, t)
+		pattern := rapid.SampledFrom([]string{"needle", "^a", "b$", "a|b", "[ab]+x?", `\bab\b`, "(?i:AB)", "x*", "é", "^$", `\s`}).Draw(rt, "pattern")
+		context := rapid.Int64Range(0, 3).Draw(rt, "context")
+		args := []string{"--no-config", "--hidden", "--no-require-git", "--no-ignore-global", "--no-ignore-dot", "--no-heading",
+			"--color=never", "--with-filename", "--line-number", fmt.Sprintf("--context=%d", context), "--context-separator="}
+		name := ""
+		if !ignores { // in ripgrep a glob on the command line overrides them
+			name = rapid.SampledFrom([]string{"", "*.txt", "!*.txt", "*.{md,txt}", "d/*", "**/e/*", "!d/**"}).Draw(rt, "glob")
+		}
+		if name != "" {
+			args = append(args, "--glob="+name)
+		}
+		f := run(t, sandboxprofile.GrepFiles, root, func(o *sandboxprofile.Operation, s *sandboxprofile.Search) {
+			s.Pattern, s.Before, s.After, s.Glob, s.Limit, o.MaxBytes = pattern, context, context, name, 1<<30, 1<<30
+		})
+		got, want := byFile(lines(f)), byFile(output(t, root, rg, append(args, "--regexp="+pattern, ".")...))
+		if !maps.Equal(got, want) {
+			rt.Fatalf("%q, context %d, glob %q:\ngot  %q\nwant %q", pattern, context, name, got, want)
+		}
+	})
+}
+
+// TestGlobAgreesWithRipgrep holds the files that are looked at against ripgrep's.
+func TestGlobAgreesWithRipgrep(t *testing.T) {
+	rg := compared(t, "rg")
+	rapid.Check(t, func(rt *rapid.T) {
+		root, _ := textTree(rt, t)
+		list := strings.Split(output(t, root, rg, "--no-config", "--files", "--hidden", "--no-require-git", "--no-ignore-global", "--no-ignore-dot", "--null", "."), "\x00")
+		var want []string
+		for _, name := range list[:len(list)-1] {
+			want = append(want, strings.TrimPrefix(name, "./"))
+		}
+		got := glob(t, root, "**")
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			rt.Fatalf("got  %q\nwant %q", got, want)
+		}
+	})
+}
+
+// textTree makes a random tree of texts, with a file of zero bytes in it, and
+// reports whether it has rules of what to ignore.
+func textTree(rt *rapid.T, t testing.TB) (root string, ignores bool) {
+	line := rapid.SampledFrom([]string{"", "a", "ab", "needle", "a needle b", "x", "é", "\tb", "Ab.", "axb ", "--", "a:1:b"})
+	where := rapid.SampledFrom([]string{"", "d/", "d/e/", ".h/", "f/"})
+	name := rapid.SampledFrom([]string{"a.txt", "b.txt", "c.md", ".x", "g"})
+	files := map[string]string{"bin": "needle\x00\n"}
+	for range rapid.IntRange(1, 8).Draw(rt, "files") {
+		text := strings.Join(rapid.SliceOfN(line, 0, 12).Draw(rt, "lines"), "\n")
+		if rapid.Bool().Draw(rt, "ends with a line feed") && text != "" {
+			text += "\n"
+		}
+		files[where.Draw(rt, "dir")+name.Draw(rt, "name")] = text
+	}
+	if ignores = rapid.Bool().Draw(rt, "ignores"); ignores {
+		rules := rapid.SliceOfN(rapid.SampledFrom([]string{"*.txt", "!b.txt", "/d", "e/", "d/e/*", ".x", "**/g", "!/g"}), 1, 4)
+		files[where.Draw(rt, "ignore in")+".gitignore"] = strings.Join(rules.Draw(rt, "rules"), "\n") + "\n"
+	}
+	return tree(t, files), ignores
+}
+
+// byFile groups lines that begin with a path: in which order files are searched is
+// not compared, and neither are the lines between groups.
+func byFile(text string) map[string]string {
+	files := map[string]string{}
+	for line := range strings.Lines(text) {
+		line = strings.TrimPrefix(line, "./")
+		if at := strings.IndexAny(line, ":-"); at > 0 {
+			files[line[:at]] += line
+		}
+	}
+	return files
+}
+
+// compared finds a program to compare with. A machine that tests for everybody has it.
+func compared(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil:
+		return path
+	case os.Getenv("CI") != "":
+		t.Fatalf("%s is not installed: scripts/bootstrap installs it", name)
+	default:
+		t.Skipf("needs %s to compare with: scripts/bootstrap installs it", name)
+	}
+	return ""
+}
+
+// output runs a program in dir. Status 1 is that of a search that finds nothing.
+func output(t testing.TB, dir, program string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(program, args...)
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if err != nil && cmd.ProcessState.ExitCode() != 1 {
+		t.Fatalf("%s %q: %v", program, args, err)
+	}
+	return string(out)
 }

@@ -166,14 +166,14 @@ func (g *grep) skips(b []byte) bool {
 	return lacks || g.lines.Block != nil && len(b)*g.lines.Size <= maxSteps && !g.lines.Block.Match(b)
 }
 
-// lastLines gives the last n lines of b.
+// lastLines gives the last n lines of b, which is not empty.
 func lastLines(b []byte, n int64) [][]byte {
 	b = bytes.TrimSuffix(b, []byte("\n"))
 	var lines [][]byte
-	for ; n > 0 && len(b) > 0; n-- {
-		at := bytes.LastIndexByte(b, '\n')
+	for at := len(b); n > 0 && at >= 0; n-- {
+		b = b[:at]
+		at = bytes.LastIndexByte(b, '\n')
 		lines = append(lines, b[at+1:])
-		b = b[:max(at, 0)]
 	}
 	slices.Reverse(lines)
 	return lines

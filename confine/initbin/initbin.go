@@ -5,6 +5,7 @@ package initbin
 import (
 	"embed"
 	"errors"
+	"io/fs"
 )
 
 //go:generate env CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/sandgate-init github.com/sandgate/sandgate/cmd/sandgate-init
@@ -18,11 +19,11 @@ var files embed.FS
 // ErrNotBuilt means that this binary was built without its init.
 var ErrNotBuilt = errors.New("initbin: this program was built without its sandbox init; run `make build`, or `go generate ./confine/initbin` first")
 
-// Program returns the ELF image of the init.
-func Program() ([]byte, error) {
-	b, err := files.ReadFile("bin/sandgate-init")
+// Open gives the ELF image of the init, to be read.
+func Open() (fs.File, error) {
+	f, err := files.Open("bin/sandgate-init")
 	if err != nil {
 		return nil, ErrNotBuilt
 	}
-	return b, nil
+	return f, nil
 }

@@ -70,8 +70,9 @@ func isLink(at int, name string) bool {
 }
 
 // readFile reads a regular file. Anything else is refused: a FIFO would block
-// us, and a device has effects.
-func readFile(op sandboxprofile.Operation) wire.Done {
+// us, and a device has effects. A file may be as long as it likes, or grow while it
+// is read: what was read until stop reports true is the answer then.
+func readFile(op sandboxprofile.Operation, stop func() bool) wire.Done {
 	fd, err := openNoLinks(op.Path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
 		return failed("open", err)
@@ -81,11 +82,14 @@ func readFile(op sandboxprofile.Operation) wire.Done {
 	if done != nil {
 		return *done
 	}
-	text, err := fileops.Decode(reader(fd), op.Encoding)
+	text, err := fileops.Decode(stoppable{reader(fd), stop}, op.Encoding)
 	if err != nil {
 		return failed("decode", unix.EINVAL)
 	}
 	content, truncated, err := op.Select(text)
+	if errors.Is(err, errStopped) {
+		truncated, err = true, nil
+	}
 	if err != nil {
 		return failed("read", err)
 	}
@@ -113,6 +117,21 @@ func (r reader) Read(p []byte) (int, error) {
 			return n, nil
 		}
 	}
+}
+
+// stoppable reads until stop reports true.
+type stoppable struct {
+	reader
+	stop func() bool
+}
+
+var errStopped = errors.New("the call was ended")
+
+func (s stoppable) Read(p []byte) (int, error) {
+	if s.stop() {
+		return 0, errStopped
+	}
+	return s.reader.Read(p)
 }
 
 func regular(fd int) (unix.Stat_t, *wire.Done) {

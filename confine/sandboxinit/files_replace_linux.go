@@ -30,7 +30,7 @@ func writeFile(op sandboxprofile.Operation, stop func() bool) wire.Done {
 	}
 	defer t.close()
 	if op.SHA256 != "" {
-		if err := t.verify(op.SHA256); err != nil {
+		if err := t.verify(op.SHA256, stop); err != nil {
 			return failed("verify", err)
 		}
 	}
@@ -222,14 +222,17 @@ func (t *target) read(limit int64) ([]byte, error) {
 	return content, nil
 }
 
-// verify checks that the file holds what a caller says that it does.
-func (t *target) verify(want string) error {
+// verify checks that the file holds what a caller says that it does. A file may be so
+// long that the call ends before that is known: ECANCELED.
+func (t *target) verify(want string, stop func() bool) error {
 	if t.fd < 0 {
 		return unix.ESTALE
 	}
 	sum := sha256.New()
-	if _, err := io.Copy(sum, io.LimitReader(reader(t.fd), t.st.Size)); errors.Is(err, unix.EBADF) {
+	if _, err := io.Copy(sum, io.LimitReader(stoppable{reader(t.fd), stop}, t.st.Size)); errors.Is(err, unix.EBADF) {
 		return unix.EACCES // open for writing only
+	} else if errors.Is(err, errStopped) {
+		return unix.ECANCELED
 	} else if err != nil {
 		return err
 	}

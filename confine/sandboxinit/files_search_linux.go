@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -16,31 +15,18 @@ import (
 )
 
 // performFile does a file operation. Any signal from the confiner, whose time or
-// patience is over, ends a search early; a change of a file is not left halfway.
-func performFile(kind sandboxprofile.Kind, op sandboxprofile.Operation, signals <-chan unix.Signal) wire.Done {
-	var stopped atomic.Bool
-	done := make(chan struct{})
-	defer close(done)
-	go func() {
-		for {
-			select {
-			case <-signals:
-				stopped.Store(true)
-			case <-done:
-				return
-			}
-		}
-	}()
+// patience is over, ends a search or a read early; a change of a file is not left halfway.
+func performFile(kind sandboxprofile.Kind, op sandboxprofile.Operation, stop func() bool) wire.Done {
 	switch kind {
 	case sandboxprofile.ReadFile:
-		return readFile(op)
+		return readFile(op, stop)
 	case sandboxprofile.WriteFile:
-		return writeFile(op, stopped.Load)
+		return writeFile(op, stop)
 	case sandboxprofile.EditFile:
-		return editFile(op, stopped.Load)
+		return editFile(op, stop)
 	case sandboxprofile.ListFiles, sandboxprofile.GlobFiles, sandboxprofile.GrepFiles:
 		if op.Search != nil {
-			return search(kind, op, stopped.Load)
+			return search(kind, op, stop)
 		}
 	}
 	return wire.Done{Op: "action", Errno: int(unix.EINVAL)}

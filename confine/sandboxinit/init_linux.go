@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +20,10 @@ const controlFD = 3
 
 // Main serves the confiner until it hangs up. Its result is the exit status.
 func Main() int {
+	// A cell waits most of the time, and one thread does all of its work: what it keeps
+	// for the next action is to be little.
+	runtime.GOMAXPROCS(1)
+	debug.SetGCPercent(20)
 	ctl := &control{fd: controlFD}
 	if err := serve(ctl); err != nil && !errors.Is(err, io.EOF) {
 		return 1
@@ -30,7 +35,8 @@ func Main() int {
 // from this one thread. Credentials are a thread's: the new session keyring is
 // this one's and so every program's that it forks, and before ABI 8 each thread
 // has a Landlock domain of its own, which may signal only what was forked in it.
-// Other goroutines read the socket and wait for children.
+// And handing an action on to another thread would cost more than the rest of what
+// init does for it: nothing else runs in this process.
 func serve(ctl *control) error {
 	runtime.LockOSThread()
 	f, err := wire.Decode(ctl)
@@ -40,10 +46,7 @@ func serve(ctl *control) error {
 	if f.Setup == nil {
 		return errors.New("init: expected setup")
 	}
-	// A tool may send us any signal. Those we do not handle the kernel drops for
-	// process 1, but the Go runtime handles some, and ends the process on them.
-	// Notify, and not Ignore: an ignored signal stays ignored across execve.
-	signal.Notify(make(chan os.Signal, 1))
+	ignoreSignals()
 	step, err := restrict(f.Setup)
 	var exit []int
 	if err == nil {
@@ -53,71 +56,114 @@ func serve(ctl *control) error {
 		step = "listen for the egress proxy"
 		exit, err = listen(f.Setup.EgressPort)
 	}
+	if err == nil {
+		step = "make sockets for programs without a proxy"
+		exit, err = unbound(exit, f.Setup.Unbound)
+	}
 	if err != nil {
 		return ctl.send(wire.Frame{Failed: &wire.Failed{Step: step, Error: err.Error()}})
 	}
-	in := incoming{requests: make(chan request), signals: make(chan unix.Signal)}
-	w := worker{signals: in.signals, clean: inspect(f.Setup.Unshared)}
+	w, err := newWorker(ctl, f.Setup)
+	if err != nil {
+		return ctl.send(wire.Frame{Failed: &wire.Failed{Step: "prepare for programs", Error: err.Error()}})
+	}
 	err = ctl.sendWith(wire.Frame{Ready: &wire.Ready{}}, exit)
 	closeAll(exit) // the confiner's from here on: no tool could reach it, and we need it no more
 	if err != nil {
 		return err
 	}
-	go in.read(ctl)
+	return errors.Join(w.serve(), w.leave())
+}
+
+// ignoreSignals makes nothing of those that a tool can send us. Those we do not
+// handle the kernel drops for process 1, but the Go runtime handles some, and ends
+// the process on them. Notify, and not Ignore: an ignored signal stays ignored across
+// execve. The runtime ignores SIGCHLD and SIGURG itself, and Notify would have it
+// wake a thread for each child.
+func ignoreSignals() {
+	var all []os.Signal
+	for n := unix.Signal(1); n < 65; n++ {
+		if n != unix.SIGCHLD && n != unix.SIGURG {
+			all = append(all, n)
+		}
+	}
+	signal.Notify(make(chan os.Signal, 1), all...)
+}
+
+// serve performs actions until the confiner hangs up, or says something that has no
+// place here. Either way the process ends, and with it the namespace.
+func (w *worker) serve() error {
 	for {
-		select {
-		case r := <-in.requests:
-			start := time.Now()
-			done := w.perform(r.run, r.fds)
-			done.Duration = time.Since(start)
-			if err := ctl.send(wire.Frame{Done: &done}); err != nil {
+		f, err := wire.Decode(w.ctl)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case f.Run == nil:
+			if _, err := w.heed(f); err != nil { // a signal is for an action that has just ended
 				return err
 			}
-		case <-in.signals: // for an action that has just ended
+			continue
+		}
+		start := time.Now()
+		done, err := w.perform(*f.Run, w.ctl.takeFDs())
+		if err != nil {
+			return err
+		}
+		done.Duration = time.Since(start)
+		if err := w.ctl.send(wire.Frame{Done: &done}); err != nil {
+			return err
 		}
 	}
 }
 
-// incoming is what the confiner sends after the setup.
-type incoming struct {
-	requests chan request
-	signals  chan unix.Signal
-}
-
-type request struct {
-	run wire.Run
-	fds []int
-}
-
-// read takes frames until the confiner hangs up or says something that has no
-// place here; either way the process ends, and with it the namespace.
-func (in incoming) read(ctl *control) {
-	for {
-		f, err := wire.Decode(ctl)
-		switch {
-		case err != nil:
-			os.Exit(0)
-		case f.Signal != nil:
-			in.signals <- unix.Signal(f.Signal.Number)
-		case f.Run != nil:
-			in.requests <- request{*f.Run, ctl.takeFDs()}
-		default:
-			os.Exit(1)
-		}
+// heed does what a frame says that may come at any time, and gives the signal that it
+// asks to have passed on, 0 for none.
+func (w *worker) heed(f wire.Frame) (unix.Signal, error) {
+	switch {
+	case f.Signal != nil:
+		return unix.Signal(f.Signal.Number), nil
+	case f.Socket != nil && w.exposes:
+		return 0, w.ctl.sendSocket(*f.Socket)
 	}
+	return 0, errOrder
 }
+
+var errOrder = errors.New("init: a frame that has no place here")
 
 // control is the socket to the confiner. It collects the descriptors that
 // arrive beside the bytes (unix(7), SCM_RIGHTS).
 type control struct {
 	fd  int
 	fds []int
+	buf [4 << 10]byte
+	// unread is what buf holds.
+	unread []byte
+	oob    [64 + 4*wire.MaxFiles]byte // CMSG_SPACE of so many
 }
 
+// Read implements io.Reader. It takes as much at once as there is, so that a frame is
+// one system call.
 func (c *control) Read(p []byte) (int, error) {
-	oob := make([]byte, unix.CmsgSpace(3*4))
+	if len(c.unread) == 0 && len(p) >= len(c.buf) {
+		return c.receive(p)
+	}
+	if len(c.unread) == 0 {
+		n, err := c.receive(c.buf[:])
+		if err != nil {
+			return 0, err
+		}
+		c.unread = c.buf[:n]
+	}
+	n := copy(p, c.unread)
+	c.unread = c.unread[n:]
+	return n, nil
+}
+
+func (c *control) receive(p []byte) (int, error) {
 	for {
-		n, oobn, flags, _, err := unix.Recvmsg(c.fd, p, oob, unix.MSG_CMSG_CLOEXEC)
+		n, oobn, flags, _, err := unix.Recvmsg(c.fd, p, c.oob[:], unix.MSG_CMSG_CLOEXEC)
 		if err == unix.EINTR {
 			continue
 		}
@@ -127,7 +173,7 @@ func (c *control) Read(p []byte) (int, error) {
 		if flags&unix.MSG_CTRUNC != 0 {
 			return 0, errors.New("init: descriptors cut off")
 		}
-		if err := c.collect(oob[:oobn]); err != nil {
+		if err := c.collect(c.oob[:oobn]); err != nil {
 			return 0, err
 		}
 		if n == 0 {
@@ -135,6 +181,27 @@ func (c *control) Read(p []byte) (int, error) {
 		}
 		return n, nil
 	}
+}
+
+// ready reports whether there is something to read, or nobody to hear from any more.
+func (c *control) ready() bool {
+	if len(c.unread) > 0 {
+		return true
+	}
+	n, _ := unix.Poll([]unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}}, 0)
+	return n > 0
+}
+
+// wait is ready for something that is about to be, or until p has ended, a child has,
+// or the time is over.
+func (c *control) wait(p process, timeout time.Duration) bool {
+	if len(c.unread) > 0 {
+		return true
+	}
+	fds := [2]unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}, {Fd: int32(p.pidfd), Events: unix.POLLIN}}
+	ts := unix.NsecToTimespec(max(timeout, 0).Nanoseconds())
+	n, err := unix.Ppoll(fds[:], &ts, nil)
+	return err == nil && n > 0 && fds[0].Revents != 0
 }
 
 func (c *control) collect(oob []byte) error {

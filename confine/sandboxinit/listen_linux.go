@@ -1,6 +1,12 @@
 package sandboxinit
 
-import "golang.org/x/sys/unix"
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine/wire"
+)
 
 // listen opens the sandbox's one way out: a socket on its own loopback. A port
 // of 0 asks for none.
@@ -22,4 +28,20 @@ func listen(port int) ([]int, error) {
 		return nil, err
 	}
 	return fds, nil
+}
+
+// sendSocket hands out a socket of this network namespace, which the confiner
+// connects to a port of our loopback. Nothing of it is left in here.
+func (c *control) sendSocket(r wire.Socket) error {
+	family := unix.AF_INET
+	if r.IPv6 {
+		family = unix.AF_INET6
+	}
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		errno, _ := err.(syscall.Errno)
+		return c.send(wire.Frame{Made: &wire.Made{ID: r.ID, Errno: int(max(errno, 1))}})
+	}
+	defer unix.Close(fd)
+	return c.sendWith(wire.Frame{Made: &wire.Made{ID: r.ID}}, []int{fd})
 }

@@ -1,7 +1,9 @@
 package sandboxinit
 
 import (
+	"errors"
 	"fmt"
+	"path"
 
 	"golang.org/x/sys/unix"
 
@@ -20,19 +22,66 @@ func checkMounts(mounts []wire.Mount) error {
 }
 
 func checkMount(m wire.Mount) error {
-	fd, err := openNoLinks(m.Path, unix.O_PATH, 0)
+	dir, err := openNoLinks(path.Dir(m.Path), unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	if err := checkDir(m, dir); err != nil {
+		return err
+	}
+	fd, err := openAt(dir, path.Base(m.Path), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
+	id, st, err := identify(fd)
+	if err != nil {
 		return err
 	}
-	same := st.Dev == m.Dev && st.Ino == m.Ino
+	if err := checkKind(m, id, st); err != nil {
+		return err
+	}
+	return checkReadOnly(m, fd)
+}
+
+// checkDir looks at the directory that has the mount point. No two tmpfs mounts are
+// one device, so one in the right tmpfs cannot have been reached by a link or found
+// in a tree of the host's.
+func checkDir(m wire.Mount, dir int) error {
+	id, _, err := identify(dir)
+	if err != nil {
+		return err
+	}
+	want := m.Dir
+	if m.Around != "" {
+		fd, err := openNoLinks(m.Around, unix.O_PATH|unix.O_DIRECTORY, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		around, _, err := identify(fd)
+		if err != nil {
+			return err
+		}
+		id.Ino, want = 0, wire.FileID{Dev: around.Dev}
+	}
+	if id != want {
+		return errors.New("it lies in another directory")
+	}
+	return nil
+}
+
+func identify(fd int) (wire.FileID, unix.Stat_t, error) {
+	var st unix.Stat_t
+	err := unix.Fstat(fd, &st)
+	return wire.FileID{Dev: st.Dev, Ino: st.Ino}, st, err
+}
+
+func checkKind(m wire.Mount, id wire.FileID, st unix.Stat_t) error {
 	switch m.Kind {
 	case wire.MountBind:
-		if !same {
+		if id != m.File {
 			return fmt.Errorf("another file is mounted there")
 		}
 	case wire.MountNull:
@@ -40,12 +89,16 @@ func checkMount(m wire.Mount) error {
 			return fmt.Errorf("a hidden file is not covered")
 		}
 	case wire.MountTmpfs:
-		if st.Dev == m.Dev {
+		if st.Dev == m.File.Dev {
 			return fmt.Errorf("a directory is not covered")
 		}
 	default:
 		return fmt.Errorf("unknown kind of mount %q", m.Kind)
 	}
+	return nil
+}
+
+func checkReadOnly(m wire.Mount, fd int) error {
 	if !m.ReadOnly {
 		return nil
 	}

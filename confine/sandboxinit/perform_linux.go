@@ -1,8 +1,6 @@
 package sandboxinit
 
 import (
-	"math"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,89 +11,175 @@ import (
 
 // A worker performs actions, one at a time.
 type worker struct {
-	signals <-chan unix.Signal // to pass on to the action that runs
-	clean   cleanliness
+	ctl    *control
+	shared *shared // nil in namespaces of our own
+	clean  cleanliness
+	tmpfs  []string // directories whose files lie in memory
+	most   hardLimits
+	// exposes says that the confiner may ask for sockets.
+	exposes bool
 }
 
-// perform does one action and returns when no other process is left.
-func (w worker) perform(r wire.Run, fds []int) wire.Done {
+func newWorker(ctl *control, s *wire.Setup) (*worker, error) {
+	w := &worker{ctl: ctl, tmpfs: s.Tmpfs, most: ownLimits(), exposes: s.Exposes}
+	if s.Shared == nil {
+		w.clean = inspect(s.Unshared)
+		return w, nil
+	}
+	var err error
+	w.shared, err = newShared(s)
+	return w, err
+}
+
+// perform does one action and returns when no other process is left. An error is the
+// end of the conversation.
+func (w *worker) perform(r wire.Run, fds []int) (wire.Done, error) {
 	defer closeAll(fds)
 	switch {
-	case r.Action.Kind == sandboxprofile.Exec && r.Action.Exec != nil && len(fds) == 3:
-		return w.runProgram(*r.Action.Exec, r.Limits, fds)
+	case r.Action.Kind == sandboxprofile.Exec && r.Action.Exec != nil && len(fds) >= 3:
+		return w.runProgram(*r.Action.Exec, r, fds)
+	case r.Action.File != nil && w.shared.bars(r.Action.File.Path):
+		return failed("open", unix.EACCES), nil
 	case r.Action.Kind != sandboxprofile.Exec && r.Action.File != nil:
-		return performFile(r.Action.Kind, *r.Action.File, w.signals)
+		i := interruption{worker: w, next: time.Now().Add(stopInterval)}
+		done := performFile(r.Action.Kind, *r.Action.File, i.stopped)
+		return done, i.err
 	default:
-		return wire.Done{Op: "action", Errno: int(unix.EINVAL)}
+		return wire.Done{Op: "action", Errno: int(unix.EINVAL)}, nil
 	}
 }
 
-func (w worker) runProgram(p sandboxprofile.Program, l wire.Rlimits, fds []int) wire.Done {
-	pid, op, errno := start(p, l, [3]int(fds))
+// stopInterval is how often a file operation looks whether it is to stop.
+const stopInterval = 5 * time.Millisecond
+
+// An interruption is what the confiner says during a file operation: a signal, or its
+// end. Either way its time or its patience is over.
+type interruption struct {
+	*worker
+	next time.Time
+	hit  bool
+	err  error // the end of the conversation
+}
+
+func (i *interruption) stopped() bool {
+	now := time.Now()
+	if i.hit || now.Before(i.next) {
+		return i.hit
+	}
+	i.next = now.Add(stopInterval)
+	if i.ctl.ready() {
+		var signal unix.Signal
+		signal, i.err = i.hear()
+		i.hit = signal != 0 || i.err != nil
+	}
+	return i.hit
+}
+
+func (w *worker) runProgram(p sandboxprofile.Program, r wire.Run, fds []int) (wire.Done, error) {
+	if op, errno := w.openTerminal(p.Terminal, fds); errno != 0 {
+		return wire.Done{Op: op, Errno: int(errno)}, nil
+	}
+	count := newCensus(r.Totals, w.tmpfs, w.shared)
+	started, op, errno := w.start(p, r.Limits, fds)
 	if errno != 0 {
-		killAll()
-		return wire.Done{Op: op, Errno: int(errno), Spoiled: w.clean.spoiled()}
+		w.killAll()
+		return wire.Done{Op: op, Errno: int(errno), Spoiled: w.spoiled()}, nil
 	}
+	defer started.close()
 	closeAll(fds) // so that the confiner reads end of file when the last writer dies
-	ended := make(chan unix.WaitStatus, 1)
-	go func() { ended <- reapUntil(pid) }()
-	census := time.NewTicker(censusInterval)
-	defer census.Stop()
-	tooMany := false
+	status, exceeded, err := w.watch(started, count)
+	w.killAll()
+	if err != nil {
+		return wire.Done{}, err
+	}
+	if exceeded == "" && count.ranOut(status) {
+		exceeded = wire.ExceededCPU
+	}
+	return wire.Done{Status: int(status), Exceeded: exceeded, Spoiled: w.spoiled()}, nil
+}
+
+// watch waits for a program to end, reaps what it leaves meanwhile, counts what it
+// uses, and passes on signals.
+func (w *worker) watch(p process, count *census) (unix.WaitStatus, wire.Exceeded, error) {
+	due := time.Now().Add(censusInterval)
+	var exceeded wire.Exceeded
 	for {
-		select {
-		case n := <-w.signals:
-			// -1 is every process that we may signal except ourselves, kill(2).
-			_ = unix.Kill(-1, n)
-		case <-census.C:
-			if int64(processes()) > l.Processes {
-				tooMany = true
-				_ = unix.Kill(-1, unix.SIGKILL)
+		said := w.ctl.wait(p, time.Until(due))
+		if status, ended := reap(p.pid); ended {
+			if exceeded == "" && status != 0 {
+				exceeded = count.crowd()
 			}
-		case status := <-ended:
-			killAll()
-			return wire.Done{Status: int(status), TooMany: tooMany, Spoiled: w.clean.spoiled()}
+			return status, exceeded, nil
 		}
+		if said {
+			n, err := w.hear()
+			if err != nil {
+				return 0, "", err
+			}
+			if n != 0 {
+				w.signalAll(n)
+			}
+		}
+		if time.Now().Before(due) {
+			continue
+		}
+		over, pause := count.take()
+		if exceeded == "" {
+			exceeded = over // the first is the cause, whatever else the end brings
+		}
+		if exceeded != "" {
+			w.signalAll(unix.SIGKILL)
+		}
+		due = time.Now().Add(pause)
 	}
 }
 
-// censusInterval is how often the processes are counted. RLIMIT_NPROC stops a
-// fork bomb at its limit, but the kernel does not hold uid 0 to it (fork(2),
-// EAGAIN), and a supervisor that root started has only this.
-const censusInterval = 50 * time.Millisecond
-
-// processes counts those of the sandbox but init.
-func processes() int {
-	dir, err := os.Open("/proc")
+// hear takes one frame during an action, and gives the signal that it asks for, 0 for
+// none.
+func (w *worker) hear() (unix.Signal, error) {
+	f, err := wire.Decode(w.ctl)
 	if err != nil {
-		return math.MaxInt // we are what must count; not to be able to is no reason to go on
+		return 0, err
 	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return math.MaxInt
-	}
-	n := -1
-	for _, name := range names {
-		if name[0] >= '1' && name[0] <= '9' {
-			n++
-		}
-	}
-	return n
+	return w.heed(f)
 }
 
-// reapUntil reaps every child until pid has ended, and returns its status. As
-// process 1 we inherit the orphans of the whole namespace.
-func reapUntil(pid int) unix.WaitStatus {
+// spoiled: an init that shares the host's namespaces serves one call.
+func (w *worker) spoiled() bool { return w.shared != nil || w.clean.spoiled() }
+
+// signalAll signals every other process of the sandbox.
+func (w *worker) signalAll(n unix.Signal) {
+	if w.shared != nil {
+		w.shared.signalAll(n)
+		return
+	}
+	// -1 is every process that we may signal except ourselves, kill(2).
+	_ = unix.Kill(-1, n)
+}
+
+func (w *worker) killAll() {
+	if w.shared != nil {
+		w.shared.killAll()
+		return
+	}
+	killAll()
+}
+
+// reap reaps every child that has ended, and reports whether pid was one of them. As
+// process 1 we inherit the orphans of the whole namespace. The end of one interrupts a
+// wait; an interruption that comes between two waits is made up for at the next count.
+func reap(pid int) (unix.WaitStatus, bool) {
 	for {
 		var status unix.WaitStatus
-		got, err := unix.Wait4(-1, &status, unix.WALL, nil)
+		got, err := unix.Wait4(-1, &status, unix.WALL|unix.WNOHANG, nil)
 		switch {
 		case err == unix.EINTR:
 		case err != nil:
-			return unix.WaitStatus(unix.SIGKILL) // ECHILD: cannot happen while pid lives
+			return unix.WaitStatus(unix.SIGKILL), true // ECHILD: cannot happen while pid lives
 		case got == pid:
-			return status
+			return status, true
+		case got == 0:
+			return 0, false
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"unsafe"
 
 	"github.com/landlock-lsm/go-landlock/landlock"
@@ -21,7 +22,8 @@ import (
 //  3. a new session keyring: the one we inherited may hold the user's keys, and
 //     the filter will take away the call that could replace it (keyctl(2));
 //  4. check that no capability is left, in any set: bubblewrap drops them, and a
-//     bubblewrap that did not would make the rest worthless;
+//     bubblewrap that did not would make the rest worthless. Without bubblewrap
+//     they are dropped here, before no_new_privs, which changes nothing about them;
 //  5. no_new_privs: Landlock and seccomp ask for it, and set-id programs end here;
 //  6. Landlock, which needs to open the paths of its rules;
 //  7. seccomp last, since every step before it needs calls that it forbids.
@@ -36,10 +38,12 @@ func restrict(s *wire.Setup) (string, error) {
 		{"keep our socket from children", func() error { return closeOnExec(controlFD) }},
 		{"make process 1 undumpable", func() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }},
 		{"join a new session keyring", joinKeyring},
-		{"check capabilities", checkCapabilities},
+		{"adopt orphans", func() error { return adopt(s.Shared) }},
+		{"check capabilities", func() error { return capabilities(s.Shared) }},
 		{"set no_new_privs", setNoNewPrivs},
-		{"landlock", func() error { return restrictPaths(s.Landlock) }},
-		{"seccomp", func() error { return installFilter(s.Seccomp) }},
+		{"landlock", func() error { return restrictPaths(s.Landlock, s.Shared) }},
+		{"check the scope of signals", func() error { return checkScope(s.Shared) }},
+		{"seccomp", func() error { return installFilter(s.Seccomp, s.Shared) }},
 	} {
 		if err := step.do(); err != nil {
 			return step.name, err
@@ -101,8 +105,14 @@ func setNoNewPrivs() error {
 
 // restrictPaths enforces exactly the given ruleset. There is no best effort
 // here: go-landlock fails if the kernel cannot keep it.
-func restrictPaths(l wire.Landlock) error {
+func restrictPaths(l wire.Landlock, shared *wire.Shared) error {
+	if l.HandledFS == 0 && accepts(shared) {
+		return nil
+	}
 	args := []any{landlock.AccessFSSet(l.HandledFS)}
+	if l.HandledNet != 0 {
+		args = append(args, landlock.AccessNetSet(l.HandledNet))
+	}
 	if l.Scoped != 0 {
 		args = append(args, landlock.ScopedSet(l.Scoped))
 	}
@@ -114,23 +124,41 @@ func restrictPaths(l wire.Landlock) error {
 		return errors.New("an empty ruleset restricts nothing")
 	}
 	rules := make([]landlock.Rule, 0, len(l.Rules))
-	for _, r := range l.Rules {
-		rules = append(rules, landlock.PathAccess(landlock.AccessFSSet(r.Access&l.HandledFS), r.Path))
+	var held []int
+	defer func() { closeAll(held) }()
+	for _, r := range slices.Concat(l.Rules, ownRules(shared)) {
+		name := r.Path
+		if r.File != (wire.FileID{}) {
+			fd, err := openSame(r)
+			if err != nil {
+				return err
+			}
+			held = append(held, fd)
+			name = fmt.Sprintf("/proc/self/fd/%d", fd)
+		}
+		rules = append(rules, landlock.PathAccess(landlock.AccessFSSet(r.Access&l.HandledFS), name))
 	}
 	return cfg.Restrict(rules...)
 }
 
-// installFilter loads the BPF program for every thread (seccomp(2), TSYNC).
-func installFilter(program []byte) error {
-	const filterSize = int(unsafe.Sizeof(unix.SockFilter{}))
-	if len(program) == 0 || len(program)%filterSize != 0 {
-		return fmt.Errorf("a program of %d bytes is not one", len(program))
+func ownRules(s *wire.Shared) []wire.LandlockRule {
+	if s == nil {
+		return nil
 	}
-	filters := make([]unix.SockFilter, len(program)/filterSize)
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(&filters[0])), len(program)), program)
-	prog := unix.SockFprog{Len: uint16(len(filters)), Filter: &filters[0]}
+	return s.Own
+}
+
+// installFilter loads the BPF program for every thread (seccomp(2), TSYNC).
+func installFilter(program []byte, shared *wire.Shared) error {
+	if len(program) == 0 && accepts(shared) {
+		return nil
+	}
+	prog, err := filterProgram(program)
+	if err != nil {
+		return err
+	}
 	tid, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
-		unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog)))
+		unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(prog)))
 	if errno != 0 {
 		return errno
 	}
@@ -138,4 +166,15 @@ func installFilter(program []byte) error {
 		return fmt.Errorf("thread %d could not be brought under the filter", tid)
 	}
 	return nil
+}
+
+// filterProgram is a program as seccomp(2) takes it.
+func filterProgram(program []byte) (*unix.SockFprog, error) {
+	const filterSize = int(unsafe.Sizeof(unix.SockFilter{}))
+	if len(program) == 0 || len(program)%filterSize != 0 {
+		return nil, fmt.Errorf("a program of %d bytes is not one", len(program))
+	}
+	filters := make([]unix.SockFilter, len(program)/filterSize)
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&filters[0])), len(program)), program)
+	return &unix.SockFprog{Len: uint16(len(filters)), Filter: &filters[0]}, nil
 }

@@ -10,36 +10,62 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
+// A process is a program that was started. Its pidfd becomes readable when it has
+// ended (pidfd_open(2)).
+type process struct {
+	pid, pidfd int
+}
+
 // start forks and executes a program with its limits already on it.
 //
 // os/exec cannot do this: limits set on the parent would bind us and could be
 // raised again by the child, and limits set on the child after it started come
 // too late. So this is the fork of syscall.forkAndExecInChild with setrlimit in
-// the middle. Between fork and execve the child shares nothing writable with us
-// but may not allocate, grow its stack or take a lock: everything it needs is
-// made before.
-func start(p sandboxprofile.Program, l wire.Rlimits, fds [3]int) (pid int, op string, errno syscall.Errno) {
-	c, err := newChild(p, l, fds)
+// the middle. Until execve the child runs in our memory while this thread waits
+// (CLONE_VFORK): a copy of a Go process's page tables would cost as much as the rest
+// of the call. It may not allocate, grow its stack or take a lock: everything it
+// needs is made before.
+//
+// An init that shares the host's namespaces lays on the child what it does not
+// have itself (see Shared): a Landlock domain and a filter.
+func (w *worker) start(p sandboxprofile.Program, l wire.Rlimits, fds []int) (process, string, syscall.Errno) {
+	c, err := newChild(p, limits(l, w.most), fds)
 	if err != nil {
-		return 0, "argument", unix.EINVAL
+		return process{}, "argument", unix.EINVAL
 	}
-	defer closeAll(c.report[:])
-
+	c.domain = -1
+	if s := w.shared; s != nil {
+		c.lonely, c.domain, c.filter = true, s.domain, s.filter
+	}
+	pidfd := int32(-1)
 	syscall.ForkLock.Lock()
-	pid = fork(c)
+	pid := fork(c, &pidfd)
 	syscall.ForkLock.Unlock()
 	if pid < 0 {
-		return 0, "fork", syscall.Errno(-pid)
+		return process{}, "fork", syscall.Errno(-pid)
 	}
-	closeAll(c.report[1:]) // ours, so that execve or an exit gives end of file
+	started := process{pid, int(pidfd)}
+	if c.errno != 0 {
+		waitFor(pid)
+		started.close()
+		return process{}, stepName(c.step), c.errno
+	}
+	return started, "", 0
+}
 
-	var msg [8]byte
-	n, _ := readFull(c.report[0], msg[:])
-	if n < len(msg) {
-		return pid, "", 0
+func (p process) close() {
+	if p.pidfd >= 0 {
+		unix.Close(p.pidfd)
 	}
-	reapUntil(pid)
-	return 0, stepName(msg[4]), syscall.Errno(uint32(msg[0]) | uint32(msg[1])<<8)
+}
+
+// waitFor reaps a child that has ended or is about to.
+func waitFor(pid int) {
+	for {
+		if _, err := unix.Wait4(pid, nil, unix.WALL, nil); err != unix.EINTR {
+			return
+		}
+	}
 }
 
 // child is everything that the forked process touches.
@@ -48,9 +74,17 @@ type child struct {
 	dir    *byte
 	argv   []*byte
 	env    []*byte
-	fds    [3]int
+	fds    []int // becoming descriptors 0, 1, ...
 	limits []limit
-	report [2]int // pipe: the child writes what failed
+	keep   uintptr // the first descriptor that the program does not get
+	tty    bool    // descriptor 0 is to be its controlling terminal
+	// step and errno are what failed. The child writes them, in memory that is ours.
+	step  byte
+	errno syscall.Errno
+
+	lonely bool // no kernel ends it with its namespace: it dies with the thread that forked it
+	domain int  // Landlock ruleset, -1 for none
+	filter *unix.SockFprog
 }
 
 type limit struct {
@@ -58,26 +92,30 @@ type limit struct {
 	value    unix.Rlimit
 }
 
-// The steps of the child, for the report.
+// The steps of the child.
 const (
 	stepSetsid = iota
 	stepLimit
 	stepDir
 	stepStdio
+	stepTerminal
+	stepParent
+	stepDomain
+	stepFilter
 	stepCloseRange
 	stepExec
 )
 
 func stepName(b byte) string {
-	names := [...]string{"setsid", "setrlimit", "chdir", "dup", "close_range", "execve"}
+	names := [...]string{"setsid", "setrlimit", "chdir", "dup", "ioctl", "prctl", "landlock_restrict_self", "seccomp", "close_range", "execve"}
 	if int(b) < len(names) {
 		return names[b]
 	}
 	return "child"
 }
 
-func newChild(p sandboxprofile.Program, l wire.Rlimits, fds [3]int) (*child, error) {
-	c := &child{fds: fds, limits: limits(l)}
+func newChild(p sandboxprofile.Program, l []limit, fds []int) (*child, error) {
+	c := &child{fds: fds, limits: l, keep: uintptr(len(fds)), tty: p.Terminal != nil}
 	var err error
 	if c.path, err = unix.BytePtrFromString(p.Path); err != nil {
 		return nil, err
@@ -91,11 +129,16 @@ func newChild(p sandboxprofile.Program, l wire.Rlimits, fds [3]int) (*child, err
 	if c.env, err = syscall.SlicePtrFromStrings(p.Env); err != nil {
 		return nil, err
 	}
-	return c, unix.Pipe2(c.report[:], unix.O_CLOEXEC)
+	for i, fd := range fds {
+		if i > 0 && fd <= fds[i-1] || fd <= 0 { // else dup3 could overwrite one that it has yet to copy
+			return nil, unix.EINVAL
+		}
+	}
+	return c, nil
 }
 
 // limits is the table of what Rlimits means to the kernel, getrlimit(2).
-func limits(l wire.Rlimits) []limit {
+func limits(l wire.Rlimits, most hardLimits) []limit {
 	ls := []limit{{unix.RLIMIT_CORE, unix.Rlimit{}}} // a core file is a copy of memory nobody asked for
 	for _, x := range []struct {
 		resource uintptr
@@ -110,19 +153,27 @@ func limits(l wire.Rlimits) []limit {
 		if x.value == sandboxprofile.Unlimited {
 			continue
 		}
-		ls = append(ls, limit{x.resource, lower(x.resource, uint64(max(x.value, 0)))})
+		// Never more than the hard limit we run under: raising it needs a capability
+		// that nobody in here has.
+		v := min(uint64(max(x.value, 0)), most[x.resource])
+		ls = append(ls, limit{x.resource, unix.Rlimit{Cur: v, Max: v}})
 	}
 	return ls
 }
 
-// lower never asks for more than the hard limit we run under: raising it needs a
-// capability that nobody in here has.
-func lower(resource uintptr, v uint64) unix.Rlimit {
-	var have unix.Rlimit
-	if err := unix.Getrlimit(int(resource), &have); err == nil && have.Max < v {
-		v = have.Max
+// hardLimits are those that we run under, by resource. Nothing changes them.
+type hardLimits [unix.RLIMIT_NPROC + unix.RLIMIT_NOFILE + 1]uint64
+
+func ownLimits() hardLimits {
+	var most hardLimits
+	for resource := range most {
+		var have unix.Rlimit
+		most[resource] = unix.RLIM_INFINITY
+		if err := unix.Getrlimit(resource, &have); err == nil {
+			most[resource] = have.Max
+		}
 	}
-	return unix.Rlimit{Cur: v, Max: v}
+	return most
 }
 
 //go:linkname runtimeBeforeFork syscall.runtime_BeforeFork
@@ -134,22 +185,38 @@ func runtimeAfterFork()
 //go:linkname runtimeAfterForkInChild syscall.runtime_AfterForkInChild
 func runtimeAfterForkInChild()
 
+// vfork is clone(2) with a flag that lets the child run on our stack.
+func vfork(trap, flags, pidfd uintptr) (pid uintptr, errno syscall.Errno)
+
 // fork returns the child's pid, or a negative errno. It does not return in the child.
 //
 //go:norace
 //go:noinline
-func fork(c *child) int {
+func fork(c *child, pidfd *int32) int {
 	runtimeBeforeFork() // blocks signals: the child must not run our handlers
-	pid, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
-	if errno == 0 && pid == 0 {
-		runtimeAfterForkInChild() // default signal dispositions, empty mask
-		inChild(c)
-	}
+	pid, errno := forkHere(c, pidfd)
 	runtimeAfterFork()
 	if errno != 0 {
 		return -int(errno)
 	}
 	return int(pid)
+}
+
+// forkHere returns in the parent as soon as that goes on: the child has used the
+// frames below this one meanwhile.
+//
+//go:norace
+//go:noinline
+//go:nosplit
+func forkHere(c *child, pidfd *int32) (uintptr, syscall.Errno) {
+	const flags = unix.CLONE_VFORK | unix.CLONE_VM | unix.CLONE_PIDFD | uintptr(unix.SIGCHLD)
+	pid, errno := vfork(unix.SYS_CLONE, flags, uintptr(unsafe.Pointer(pidfd)))
+	if errno != 0 || pid != 0 {
+		return pid, errno
+	}
+	runtimeAfterForkInChild() // default signal dispositions, empty mask
+	inChild(c)
+	return 0, 0
 }
 
 //go:norace
@@ -177,16 +244,39 @@ func inChild(c *child) {
 			goto fail
 		}
 	}
+	step = stepTerminal
+	if c.tty { // the new session has none: TIOCSCTTY of ioctl_tty(2) takes no other's
+		if _, _, errno = syscall.RawSyscall(unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 0); errno != 0 {
+			goto fail
+		}
+	}
+	step = stepParent
+	if c.lonely {
+		if _, _, errno = syscall.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0); errno != 0 {
+			goto fail
+		}
+	}
+	step = stepDomain
+	if c.domain >= 0 {
+		if _, _, errno = syscall.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(c.domain), 0, 0); errno != 0 {
+			goto fail
+		}
+	}
+	step = stepFilter
+	if c.filter != nil {
+		if _, _, errno = syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(c.filter))); errno != 0 {
+			goto fail
+		}
+	}
 	step = stepCloseRange
-	if _, _, errno = syscall.RawSyscall(unix.SYS_CLOSE_RANGE, 3, 0xffffffff, unix.CLOSE_RANGE_CLOEXEC); errno != 0 {
+	if _, _, errno = syscall.RawSyscall(unix.SYS_CLOSE_RANGE, c.keep, 0xffffffff, unix.CLOSE_RANGE_CLOEXEC); errno != 0 {
 		goto fail
 	}
 	step = stepExec
 	_, _, errno = syscall.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(c.path)),
 		uintptr(unsafe.Pointer(&c.argv[0])), uintptr(unsafe.Pointer(&c.env[0])))
 fail:
-	msg := [8]byte{byte(errno), byte(errno >> 8), 0, 0, step}
-	syscall.RawSyscall(unix.SYS_WRITE, uintptr(c.report[1]), uintptr(unsafe.Pointer(&msg[0])), uintptr(len(msg)))
+	c.step, c.errno = step, errno
 	for {
 		syscall.RawSyscall(unix.SYS_EXIT_GROUP, 127, 0, 0)
 	}

@@ -5,10 +5,15 @@
 //	confiner                         init (process 1 of the sandbox)
 //	   │ ── Setup ──────────────────▶ │ restricts itself: Landlock, seccomp
 //	   │ ◀───────────── Ready|Failed ─│
-//	   │ ── Run + 3 descriptors ────▶ │ forks, sets limits, execs
+//	   │ ── Run + descriptors ──────▶ │ forks, sets limits, execs
+//	   │ ◀──── Opened + 1 descriptor ─│ before that, if it has a terminal
 //	   │ ── Signal ─────────────────▶ │ signals every process but itself
+//	   │ ── Socket ─────────────────▶ │ at any time after Ready, if Setup exposes ports
+//	   │ ◀──── Made + 1 descriptor ───│
 //	   │ ◀───────────────────── Done ─│ every process is dead
 //	   │ ── Run ... or end of file ─▶ │ end of file: exits, and the kernel kills the rest
+//
+// An init that shares the host's namespaces (Shared) kills the rest itself.
 //
 // A frame that is not expected at its place ends the sandbox. The confiner
 // treats what init says as untrusted: it bounds the size and checks the order.
@@ -27,14 +32,23 @@ import (
 // MaxFrame bounds one frame. A file's content travels base64-coded in it.
 const MaxFrame = 64 << 20
 
+// MaxFiles bounds the descriptors beside one frame of the confiner's.
+const MaxFiles = 3 + 16
+
+// MaxSockets bounds those beside Ready. The kernel's limit is 253 (unix(7), SCM_MAX_FD).
+const MaxSockets = 200
+
 // A Frame is one message; exactly one field is set.
 type Frame struct {
 	Setup  *Setup  `json:"setup,omitempty"`
 	Run    *Run    `json:"run,omitempty"`
 	Signal *Signal `json:"signal,omitempty"`
+	Socket *Socket `json:"socket,omitempty"`
 
 	Ready  *Ready  `json:"ready,omitempty"`
 	Failed *Failed `json:"failed,omitempty"`
+	Opened *Opened `json:"opened,omitempty"`
+	Made   *Made   `json:"made,omitempty"`
 	Done   *Done   `json:"done,omitempty"`
 }
 
@@ -48,30 +62,65 @@ type Setup struct {
 	Mounts []Mount `json:"mounts,omitempty"`
 	// EgressPort, if not 0, is the port of the sandbox's own loopback on which init
 	// opens a listening socket. Its descriptor travels with Ready: what connects to
-	// it inside is accepted outside, and there is no other way out.
+	// it inside is accepted outside.
 	EgressPort int `json:"egress_port,omitempty"`
+	// Exposes lets the confiner ask for sockets.
+	Exposes bool `json:"exposes,omitempty"`
+	// Unbound, if not 0, is how many TCP sockets init makes besides, and one for
+	// datagrams. The confiner gives them their addresses: it may, as the owner of the
+	// network, and init has no capability for that.
+	Unbound int `json:"unbound,omitempty"`
 	// Unshared are scratch directories that one action must not find another's
 	// files in: HOME, but not the session's /tmp.
 	Unshared []string `json:"unshared,omitempty"`
+	// Tmpfs are the directories whose files lie in memory.
+	Tmpfs []string `json:"tmpfs,omitempty"`
+	// Shared is set for an init that is not process 1 of a sandbox's own namespaces.
+	Shared *Shared `json:"shared,omitempty"`
+}
+
+// Shared is what an init needs that runs in the host's namespaces, where it is one
+// process among those of its user.
+type Shared struct {
+	// Own are rules that init has beyond Setup.Landlock, and no program: it counts
+	// its processes in /proc.
+	Own []LandlockRule `json:"own,omitempty"`
+	// Seccomp is laid on every program beside Setup.Seccomp, and not on init.
+	Seccomp []byte `json:"seccomp,omitempty"`
+	// Private are directories that are emptied when the confiner hangs up.
+	Private []string `json:"private,omitempty"`
+	// Unconfined accepts that Setup has no ruleset or no filter.
+	Unconfined bool `json:"unconfined,omitempty"`
 }
 
 // Landlock is a ruleset of landlock(7). Init hands it to the kernel as it is and
 // fails if the kernel cannot keep every part of it.
 type Landlock struct {
-	HandledFS uint64         `json:"handled_fs"`
-	Scoped    uint64         `json:"scoped"`
-	Rules     []LandlockRule `json:"rules"`
+	HandledFS  uint64         `json:"handled_fs"`
+	HandledNet uint64         `json:"handled_net,omitempty"` // no rule grants a port
+	Scoped     uint64         `json:"scoped"`
+	Rules      []LandlockRule `json:"rules"`
 }
 
-// A Mount is one mount point as it has to be. Dev and Ino are those of the host's
-// file, found without following a link.
+// A Mount is one mount point as it has to be. File is the host's file there, and
+// Dir the directory that has it, both found without following a link. A cover hides
+// what it lies on; that it lies in the right directory is what can be seen. Where
+// that directory is none of the host's, Around is the mount of kind tmpfs that it
+// is in, and Dir does not count.
 type Mount struct {
-	Path string    `json:"path"`
-	Kind MountKind `json:"kind"`
-	Dev  uint64    `json:"dev"`
-	Ino  uint64    `json:"ino"`
+	Path   string    `json:"path"`
+	Kind   MountKind `json:"kind"`
+	Dir    FileID    `json:"dir"`
+	File   FileID    `json:"file"`
+	Around string    `json:"around,omitempty"`
 	// ReadOnly is what keeps a protected file from being written.
 	ReadOnly bool `json:"read_only,omitempty"`
+}
+
+// A FileID names a file whatever its path, until it is removed.
+type FileID struct {
+	Dev uint64 `json:"dev"`
+	Ino uint64 `json:"ino"`
 }
 
 // MountKind says what stands at a mount point.
@@ -87,14 +136,35 @@ const (
 type LandlockRule struct {
 	Path   string `json:"path"`
 	Access uint64 `json:"access"`
+	// File, if set, is the file that has to be there. It is then opened without
+	// following a link at its end.
+	File FileID `json:"file,omitzero"`
 }
 
-// Run asks for one action. For an Exec action three descriptors travel with the
-// frame: standard input, output and error.
+// Run asks for one action. For an Exec action descriptors travel with the frame:
+// standard input, output and error, and then those that the program gets as 3, 4, ...
 type Run struct {
 	Action sandboxprofile.Action `json:"action"`
 	Limits Rlimits               `json:"limits"`
+	Totals Totals                `json:"totals"`
 }
+
+// Totals bound what all the processes of an action use together. Init counts, and
+// kills the action that is over one.
+type Totals struct {
+	Processes int64         `json:"processes"` // and threads
+	Memory    int64         `json:"memory"`    // bytes
+	CPU       time.Duration `json:"cpu"`
+}
+
+// Exceeded names the total for which init ended an action, "" for none.
+type Exceeded string
+
+const (
+	ExceededProcesses Exceeded = "processes"
+	ExceededMemory    Exceeded = "memory"
+	ExceededCPU       Exceeded = "cpu"
+)
 
 // Rlimits are the limits of getrlimit(2) that the program starts with, hard and
 // soft alike; sandboxprofile.Unlimited leaves one alone.
@@ -111,9 +181,27 @@ type Signal struct {
 	Number int `json:"number"`
 }
 
-// Ready says that every restriction is in place. The descriptor of the listening
-// socket travels with it if Setup asked for one.
+// Socket asks for an unconnected TCP socket of the sandbox's network, which a socket
+// belongs to for good. The confiner connects it: init says nothing about where.
+type Socket struct {
+	ID   uint64 `json:"id"`
+	IPv6 bool   `json:"ipv6,omitempty"`
+}
+
+// Made answers a Socket. The descriptor travels with it, or Errno says why not.
+type Made struct {
+	ID    uint64 `json:"id"`
+	Errno int    `json:"errno,omitempty"`
+}
+
+// Ready says that every restriction is in place. The sockets that Setup asked for
+// travel with it: the listening one, the one for datagrams, and the unbound ones.
 type Ready struct{}
+
+// Opened comes before a program with a terminal starts. The terminal's other end
+// travels with it; init keeps none, so the terminal hangs up when the confiner
+// closes it.
+type Opened struct{}
 
 // Failed says which step failed; nothing has run.
 type Failed struct {
@@ -129,9 +217,7 @@ type Done struct {
 	Status int    `json:"status"`       // as from wait4(2)
 
 	Duration time.Duration `json:"duration"`
-	// TooMany says that init killed the program for having more processes than its
-	// limit.
-	TooMany bool `json:"too_many,omitempty"`
+	Exceeded Exceeded      `json:"exceeded,omitempty"`
 	// Spoiled says that the action left something outside its writable paths that
 	// the next one in this sandbox could see. The sandbox must not serve another.
 	Spoiled bool `json:"spoiled,omitempty"`

@@ -75,6 +75,9 @@ func refuse(p sp.Profile) error {
 	if slices.Contains(p.UnixSockets, sp.All) {
 		return &Error{Part: "unix_sockets", Path: sp.All, Reason: "every socket is no list of paths", hint: "name each socket"}
 	}
+	if p.Network.HasOpenExpose() {
+		return &Error{Part: "network.expose", Path: sp.All, Reason: "every port is no list of ports", hint: "name each port"}
+	}
 	if slices.Contains(p.Devices, sp.All) {
 		return &Error{Part: "devices", Path: sp.All, Reason: "every device is no list of paths", hint: "name each device"}
 	}
@@ -100,6 +103,13 @@ func (c *compiler) isolate() {
 func (c *compiler) ownTrees() {
 	c.add("--proc", "/proc", "--dev", "/dev")
 	c.tmpfs("/dev/shm", "1777")
+	if len(c.profile.Network.Terminated) > 0 {
+		fd := NameFileFD + len(sp.NameFiles()) // behind these, whether or not they are used
+		c.add("--perms", "0444", "--ro-bind-data", strconv.Itoa(fd), sp.TrustBundle)
+	}
+	for _, file := range c.facts.Proc {
+		c.add("--ro-bind", "/dev/null", file)
+	}
 	for _, d := range c.profile.Devices {
 		if c.facts.Kinds[d] == sp.Other {
 			c.add("--dev-bind", d, d)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"path"
 	"slices"
 	"strings"
@@ -47,11 +48,22 @@ func interpret(args []string, h host) (sandbox, error) {
 			}
 			s = append(s, m)
 			i += 2
+		case "--ro-bind-data":
+			if err := s.target(args[i+2], h, true); err != nil {
+				return nil, err
+			}
+			s = append(s, mounted{dest: args[i+2], kind: "bind"})
+			i += 2
 		case "--tmpfs", "--proc", "--dev":
 			if err := s.target(args[i+1], h, false); err != nil {
 				return nil, err
 			}
 			s = append(s, mounted{dest: args[i+1], kind: "tmpfs", write: true})
+			i++
+		case "--dir":
+			if h[args[i+1]] != sp.Dir {
+				return nil, fmt.Errorf("%v makes a directory on the host", args[i:i+2])
+			}
 			i++
 		case "--remount-ro":
 			for j := range s {
@@ -144,33 +156,61 @@ func survey(p sp.Profile, h host) sp.Facts {
 	return f
 }
 
-// TestMountsAreTheProfile: for every file of a random host and a random profile,
-// the mounts show it, and show it writable, exactly if the profile's rights say so.
+// TestMountsAreTheProfile: for every file of a random host and of two random
+// profiles, the mounts of what both allow show it, and show it writable, exactly
+// if the rights of both say so.
 func TestMountsAreTheProfile(t *testing.T) {
 	refused := 0
 	rapid.Check(t, func(t *rapid.T) {
-		h, p := genHost.Draw(t, "host"), genTree.Draw(t, "profile")
-		args, err := bwrap.Compile(p, survey(p, h))
-		var mine *bwrap.Error
-		if errors.As(err, &mine) {
+		if !mountsAreTheProfile(t) {
 			refused++
-			return
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := interpret(args, h)
-		if err != nil {
-			t.Fatalf("%v\n%v", err, args)
-		}
-		for name := range h {
-			if name == "/proc" || name == "/dev" {
-				continue // the sandbox's own
-			}
-			checkPath(t, p, s, name)
 		}
 	})
 	t.Logf("%d profiles were refused", refused)
+}
+
+// FuzzMountsAreTheProfile lets coverage choose the trees.
+func FuzzMountsAreTheProfile(f *testing.F) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 20 {
+		seed := make([]byte, 800)
+		for i := range seed {
+			seed[i] = byte(random.Uint32())
+		}
+		f.Add(seed)
+	}
+	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) { mountsAreTheProfile(t) }))
+}
+
+// mountsAreTheProfile is false if the profile is refused.
+func mountsAreTheProfile(t *rapid.T) bool {
+	h, a, b := genHost.Draw(t, "host"), genTree.Draw(t, "profile"), sp.Top()
+	if rapid.Bool().Draw(t, "meet") {
+		b = genTree.Draw(t, "ceiling")
+	}
+	p := sp.Intersect(a, b)
+	args, err := bwrap.Compile(p, survey(p, h))
+	var mine *bwrap.Error
+	if errors.As(err, &mine) {
+		return false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := interpret(args, h)
+	if err != nil {
+		t.Fatalf("%v\n%v", err, args)
+	}
+	for name := range h {
+		if name == "/proc" || name == "/dev" {
+			continue // the sandbox's own
+		}
+		if p.Rights(name) != a.Rights(name)&b.Rights(name) {
+			t.Fatalf("%s: both allow %v, the meet %v", name, a.Rights(name)&b.Rights(name), p.Rights(name))
+		}
+		checkPath(t, p, s, name)
+	}
+	return true
 }
 
 func checkPath(t *rapid.T, p sp.Profile, s sandbox, name string) {

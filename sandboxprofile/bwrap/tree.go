@@ -2,9 +2,11 @@ package bwrap
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 
 	sp "github.com/sandgate/sandgate/sandboxprofile"
 )
@@ -19,6 +21,7 @@ type node struct {
 	socket  bool
 	mask    bool // named by the survey; nothing is lost if it has gone
 	pin     bool // must be a mount point itself
+	own     bool // a file of the sandbox's own, that the launcher fills
 }
 
 // A layer is what is mounted at a path, and so around the nodes below it.
@@ -67,6 +70,11 @@ func (c *compiler) nodes() []node {
 	for _, m := range c.facts.Masks {
 		c.addMask(byPath, m)
 	}
+	for _, name := range c.profile.OwnNames(c.facts) {
+		n := byPath[name]
+		n.path, n.kind, n.want, n.own = name, sp.File, sp.Read, true
+		byPath[name] = n
+	}
 	for _, s := range c.profile.UnixSockets {
 		if !hidden(c.profile, s) {
 			byPath[s] = node{path: s, kind: c.facts.Kinds[s], want: sp.Read, socket: true}
@@ -88,11 +96,7 @@ func (c *compiler) addMask(byPath map[string]node, m sp.Mask) {
 		n.want = 0
 	}
 	byPath[m.Path] = n
-	if m.Hide {
-		c.pin(byPath, c.patternParents(m.Path))
-	} else {
-		c.pin(byPath, c.writableParents(m.Path))
-	}
+	c.pin(byPath, c.writableParents(m.Path))
 }
 
 // pin makes directories mount points of their own: rename(2) of one is EBUSY.
@@ -122,23 +126,6 @@ func (c *compiler) writableParents(name string) []string {
 	return dirs
 }
 
-// patternParents are the parents of a hidden path that belong to its pattern:
-// with .aws/credentials hidden and .aws free to be renamed, its content would
-// have a name that the next sandbox does not hide. Parents above the pattern need
-// no pin, because the pattern matches at any depth.
-func (c *compiler) patternParents(masked string) []string {
-	longest := 0
-	for _, pat := range c.profile.Hide {
-		longest = max(longest, sp.MatchLength(pat, masked))
-	}
-	var dirs []string
-	for ; longest > 1; longest-- {
-		masked = path.Dir(masked)
-		dirs = append(dirs, masked)
-	}
-	return dirs
-}
-
 func hidden(p sp.Profile, name string) bool {
 	return slices.ContainsFunc(p.Hide, func(pat string) bool { return sp.MatchPattern(pat, name) })
 }
@@ -147,6 +134,9 @@ func hidden(p sp.Profile, name string) bool {
 // layer that n is for the nodes below, or nil if it is none.
 func (c *compiler) mount(n node, around layer, nodes []node) (*layer, error) {
 	switch {
+	case n.own:
+		c.mountOwn(n)
+		return nil, nil
 	case n.scratch:
 		return c.mountScratch(n, around)
 	case n.kind == sp.Missing:
@@ -154,11 +144,20 @@ func (c *compiler) mount(n node, around layer, nodes []node) (*layer, error) {
 	case n.kind == sp.Symlink:
 		return nil, c.mountSymlink(n, around)
 	case n.socket:
-		return nil, c.mountSocket(n)
+		return nil, c.mountSocket(n, around)
 	case n.want == 0:
 		return c.mountNothing(n, around, nodes), nil
 	}
 	return c.mountHost(n, around), nil
+}
+
+// NameFileFD is the descriptor from which the first of sandboxprofile.NameFiles is
+// read, and the next ones from those that follow.
+const NameFileFD = 6
+
+func (c *compiler) mountOwn(n node) {
+	fd := NameFileFD + slices.Index(sp.NameFiles(), n.path)
+	c.add("--perms", "0444", "--ro-bind-data", strconv.Itoa(fd), n.path)
 }
 
 // missing accepts a path that the host does not have when nothing would be
@@ -179,6 +178,7 @@ func (c *compiler) mountScratch(n node, around layer) (*layer, error) {
 			Reason: fmt.Sprintf("is %v on the host inside %q, where nothing can be created for it", n.kind, around.path),
 			hint:   "create the directory, or put the scratch directory elsewhere"}
 	}
+	c.markStubs(n.path, around)
 	c.tmpfs(n.path, "0700")
 	return &layer{path: n.path}, nil
 }
@@ -204,10 +204,11 @@ func (c *compiler) mountSymlink(n node, around layer) error {
 
 // mountSocket shows exactly one socket. Read-only does not stop connect(2), and
 // keeps the node from being changed.
-func (c *compiler) mountSocket(n node) error {
+func (c *compiler) mountSocket(n node, around layer) error {
 	if n.kind != sp.Other {
 		return &Error{Part: "unix_sockets", Path: n.path, Reason: fmt.Sprintf("is no socket but %v", n.kind)}
 	}
+	c.markStubs(path.Dir(n.path), around)
 	c.add("--ro-bind", n.path, n.path)
 	return nil
 }
@@ -220,6 +221,7 @@ func (c *compiler) mountNothing(n node, around layer, nodes []node) *layer {
 	if n.kind != sp.Dir {
 		// A bind of a device without dev is MNT_NODEV: open(2) gives EACCES, and
 		// there is nothing to read, write or execute.
+		c.markStubs(path.Dir(n.path), around)
 		c.add("--ro-bind", "/dev/null", n.path)
 		return nil
 	}
@@ -229,6 +231,7 @@ func (c *compiler) mountNothing(n node, around layer, nodes []node) *layer {
 	if grantsBelow(nodes, n.path) {
 		perms = "0111"
 	}
+	c.markStubs(n.path, around)
 	c.add("--perms", perms, "--tmpfs", n.path)
 	c.sealed = append(c.sealed, n.path)
 	return &layer{path: n.path}
@@ -251,10 +254,30 @@ func (c *compiler) mountHost(n node, around layer) *layer {
 	if n.mask && !around.host {
 		return nil // a mask outside every granted tree grants nothing
 	}
+	if n.kind == sp.Dir {
+		c.markStubs(n.path, around)
+	} else {
+		c.markStubs(path.Dir(n.path), around)
+	}
 	if writable {
 		c.add("--bind", n.path, n.path)
 	} else {
 		c.add("--ro-bind", n.path, n.path)
 	}
 	return l
+}
+
+// StubPerms is the mode of a directory that bubblewrap makes on the host because
+// the one that it was to mount over is gone by then. Nobody else makes one with it,
+// so whoever finds it may remove it.
+const StubPerms fs.FileMode = 0o705
+
+// markStubs has bubblewrap make dir with StubPerms, and what is missing above it,
+// where it would make them a moment later with 0755. Of one that is there it changes
+// nothing (bubblewrap 0.8, setup_newroot and ensure_dir).
+func (c *compiler) markStubs(dir string, around layer) {
+	_, granted := c.profile.Paths[dir]
+	if around.host && around.want&sp.Write != 0 && !(granted && dir == around.path) {
+		c.add("--perms", fmt.Sprintf("%04o", StubPerms), "--dir", dir)
+	}
 }

@@ -41,6 +41,9 @@ func Compile(p sp.Profile, f sp.Facts) ([]Rule, error) {
 	for k := range p.Paths {
 		grant(rules, k, access(p.Rights(k)), f.Kinds[k])
 	}
+	for _, name := range p.OwnNames(f) {
+		grant(rules, name, readAccess, sp.File)
+	}
 	for _, s := range p.UnixSockets {
 		grant(rules, s, ResolveUnix, f.Kinds[s])
 	}

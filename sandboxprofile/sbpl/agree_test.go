@@ -113,29 +113,57 @@ func disagreement(p sp.Profile, pol *sbpl.Policy, name string) error {
 	return nil
 }
 
-// TestTextAgreesWithRights: for random profiles and paths, what the text allows
-// is what the profile says.
+// TestTextAgreesWithRights: for random profiles and paths, what the text of what
+// two profiles allow allows, is what both say.
 func TestTextAgreesWithRights(t *testing.T) {
 	refused := 0
 	rapid.Check(t, func(t *rapid.T) {
-		pick := rapidPick(t)
-		p := pickProfile(pick, tops)
-		text, err := sbpl.Compile(p, sp.Facts{}, vars(p))
-		if err != nil {
+		if !textAgrees(t) {
 			refused++
-			return
-		}
-		pol, err := sbpl.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 20 {
-			if err := disagreement(p, pol, pickPath(pick, tops)); err != nil {
-				t.Fatalf("%v\n%s", err, text)
-			}
 		}
 	})
 	t.Logf("%d profiles were refused", refused)
+}
+
+// FuzzTextAgreesWithRights lets coverage choose the trees.
+func FuzzTextAgreesWithRights(f *testing.F) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 20 {
+		seed := make([]byte, 800)
+		for i := range seed {
+			seed[i] = byte(random.Uint32())
+		}
+		f.Add(seed)
+	}
+	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) { textAgrees(t) }))
+}
+
+// textAgrees is false if the profile is refused.
+func textAgrees(t *rapid.T) bool {
+	pick := rapidPick(t)
+	a, b := pickProfile(pick, tops), sp.Top()
+	if pick("meet", 2) == 0 {
+		b = pickProfile(pick, tops)
+	}
+	p := sp.Intersect(a, b)
+	text, err := sbpl.Compile(p, sp.Facts{}, vars(p))
+	if err != nil {
+		return false
+	}
+	pol, err := sbpl.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		name := pickPath(pick, tops)
+		if p.Rights(name) != a.Rights(name)&b.Rights(name) {
+			t.Fatalf("%s: both allow %v, the meet %v", name, a.Rights(name)&b.Rights(name), p.Rights(name))
+		}
+		if err := disagreement(p, pol, name); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+	}
+	return true
 }
 
 // TestNoSpellingGetsMore: another case, or a character that folds to a letter,

@@ -102,6 +102,10 @@ func (c *compiler) refuse() error {
 		return &Error{Part: "syscalls", Path: p.Syscalls[0], Reason: "groups of Linux system calls mean nothing to Seatbelt",
 			hint: "leave syscalls out of a profile for macOS"}
 	}
+	if len(p.Network.Expose) > 0 {
+		return &Error{Part: "network.expose", Path: p.Network.Expose[0], Reason: "Seatbelt has no network of the sandbox's own to expose a port of",
+			hint: "leave expose out, or network host if everything may be reached both ways"}
+	}
 	if p.Network.Mode == sp.NetworkProxied && c.vars.ProxyPort == 0 {
 		return &Error{Part: "network", Path: p.Network.Mode.String(), Reason: "no port of an egress proxy is given"}
 	}

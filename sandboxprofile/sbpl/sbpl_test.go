@@ -50,6 +50,7 @@ func TestCompileRefuses(t *testing.T) {
 		part   string
 	}{
 		"nothing":        {func(*sp.Profile, *sp.Facts, *sbpl.Vars) {}, ""},
+		"a port":         {func(p *sp.Profile, _ *sp.Facts, _ *sbpl.Vars) { p.Network = sp.Network{Expose: []string{"80:80"}} }, "network.expose"},
 		"every socket":   {func(p *sp.Profile, _ *sp.Facts, _ *sbpl.Vars) { p.UnixSockets = []string{sp.All} }, "unix_sockets"},
 		"every device":   {func(p *sp.Profile, _ *sp.Facts, _ *sbpl.Vars) { p.Devices = []string{sp.All} }, "devices"},
 		"system calls":   {func(p *sp.Profile, _ *sp.Facts, _ *sbpl.Vars) { p.Syscalls = []string{"ptrace"} }, "syscalls"},

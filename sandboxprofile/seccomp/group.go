@@ -12,6 +12,9 @@ type Errno string
 
 const (
 	EPERM           Errno = "EPERM"
+	EACCES          Errno = "EACCES"
+	ENOTTY          Errno = "ENOTTY"
+	EOPNOTSUPP      Errno = "EOPNOTSUPP"
 	ENOSYS          Errno = "ENOSYS"
 	EAFNOSUPPORT    Errno = "EAFNOSUPPORT"
 	EPROTONOSUPPORT Errno = "EPROTONOSUPPORT"

@@ -21,24 +21,37 @@ import (
 // libseccomp has one default per program and no order between overlapping rules
 // with different actions, so the deny-list and the allow-list are two programs.
 // They become one by sending every call that the first allows on to the second.
-func Filter(lift []string) ([]byte, error) {
+func Filter(lift []string) ([]byte, error) { return filterFor(lib.ArchNative, lift) }
+
+// filterFor is Filter for any architecture of this machine's byte order.
+func filterFor(arch lib.ScmpArch, lift []string) ([]byte, error) {
 	p, err := newPolicy(lift)
 	if err != nil {
 		return nil, err
 	}
-	deny, err := denyProgram(p.deny)
+	deny, err := denyProgram(arch, p.deny)
 	if err != nil {
 		return nil, fmt.Errorf("seccomp: compile deny-list: %w", err)
 	}
-	allow, err := allowProgram(p.allow)
+	allow, err := allowProgram(arch, p.allow)
 	if err != nil {
 		return nil, fmt.Errorf("seccomp: compile allow-list: %w", err)
 	}
 	return chain(deny, allow)
 }
 
-func denyProgram(groups []Group) ([]byte, error) {
-	return program(lib.ActAllow, func(f *lib.ScmpFilter) error {
+// SharedFilter compiles SharedGroups. It is laid on a tool besides Filter: of two
+// filters the kernel takes the stricter answer, so this one allows the rest.
+func SharedFilter(sockets bool) ([]byte, error) {
+	f, err := denyProgram(lib.ArchNative, SharedGroups(sockets))
+	if err != nil {
+		return nil, fmt.Errorf("seccomp: compile shared filter: %w", err)
+	}
+	return f, nil
+}
+
+func denyProgram(arch lib.ScmpArch, groups []Group) ([]byte, error) {
+	return program(arch, lib.ActAllow, func(f *lib.ScmpFilter) error {
 		for _, g := range groups {
 			errno, err := number(g.Errno)
 			if err != nil {
@@ -54,8 +67,8 @@ func denyProgram(groups []Group) ([]byte, error) {
 	})
 }
 
-func allowProgram(rules []Rule) ([]byte, error) {
-	return program(lib.ActErrno.SetReturnCode(int16(syscall.ENOSYS)), func(f *lib.ScmpFilter) error {
+func allowProgram(arch lib.ScmpArch, rules []Rule) ([]byte, error) {
+	return program(arch, lib.ActErrno.SetReturnCode(int16(syscall.ENOSYS)), func(f *lib.ScmpFilter) error {
 		for _, r := range rules {
 			if err := add(f, r, lib.ActAllow); err != nil {
 				return err
@@ -65,13 +78,16 @@ func allowProgram(rules []Rule) ([]byte, error) {
 	})
 }
 
-// program builds one libseccomp filter for the native architecture.
-func program(otherwise lib.ScmpAction, rules func(*lib.ScmpFilter) error) ([]byte, error) {
+// program builds one libseccomp filter for one architecture.
+func program(arch lib.ScmpArch, otherwise lib.ScmpAction, rules func(*lib.ScmpFilter) error) ([]byte, error) {
 	f, err := lib.NewFilter(otherwise)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Release()
+	if err := only(f, arch); err != nil {
+		return nil, err
+	}
 	if err := f.SetBadArchAction(lib.ActKillProcess); err != nil {
 		return nil, fmt.Errorf("set action for other architectures: %w", err)
 	}
@@ -86,8 +102,23 @@ func program(otherwise lib.ScmpAction, rules func(*lib.ScmpFilter) error) ([]byt
 	return export(f)
 }
 
-// add adds one rule. A call that libseccomp or this architecture does not know
-// needs none: it cannot be on the compiled allow-list, so it is ENOSYS.
+// only makes a new filter, which is for the native architecture, one for arch.
+func only(f *lib.ScmpFilter, arch lib.ScmpArch) error {
+	native, err := lib.GetNativeArch()
+	if err != nil || arch == lib.ArchNative || arch == native {
+		return err
+	}
+	if err := f.AddArch(arch); err != nil {
+		return fmt.Errorf("add architecture %v: %w", arch, err)
+	}
+	if err := f.RemoveArch(native); err != nil {
+		return fmt.Errorf("remove architecture %v: %w", native, err)
+	}
+	return nil
+}
+
+// add adds one rule. libseccomp takes the native number of a call and translates
+// it. A call that libseccomp or this architecture does not know needs no rule: it cannot be on the compiled allow-list, so it is ENOSYS.
 func add(f *lib.ScmpFilter, r Rule, action lib.ScmpAction) error {
 	nr, err := lib.GetSyscallFromName(r.Call)
 	if err != nil || nr < 0 {
@@ -155,6 +186,12 @@ func number(e Errno) (syscall.Errno, error) {
 	switch e {
 	case EPERM:
 		return syscall.EPERM, nil
+	case EACCES:
+		return syscall.EACCES, nil
+	case ENOTTY:
+		return syscall.ENOTTY, nil
+	case EOPNOTSUPP:
+		return syscall.EOPNOTSUPP, nil
 	case ENOSYS:
 		return syscall.ENOSYS, nil
 	case EAFNOSUPPORT:

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -11,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/sandgate/sandgate/tools/manifest"
 )
 
 // A checker looks at a decoded Config: what single values cannot show, and what
@@ -32,6 +31,8 @@ func (k *checker) all() {
 	k.sandbox()
 	k.limits("sandbox.limits", &k.c.Sandbox.Limits)
 	k.network("shell.network", k.c.Shell.Network)
+	k.credentials("shell.credentials", k.c.Shell.Credentials, "shell.network", k.c.Shell.Network)
+	k.egressLimits()
 	k.rules()
 	for i := range k.c.Tools {
 		k.tool(&k.c.Tools[i])
@@ -39,7 +40,9 @@ func (k *checker) all() {
 	for i := range k.c.MCP.Servers {
 		k.server(&k.c.MCP.Servers[i])
 	}
+	k.tasks()
 	k.approval()
+	k.redact()
 	k.unsupported()
 }
 
@@ -230,15 +233,7 @@ func (k *checker) sandbox() {
 		}
 	}
 	k.unique("sandbox.env.allow", s.Env.Allow)
-	for _, name := range slices.Sorted(maps.Keys(s.Env.Set)) {
-		field := fieldKey("sandbox.env.set", name)
-		if !envName.MatchString(name) {
-			k.problem(field, quote(name)+" is not the name of an environment variable", "")
-		}
-		if strings.ContainsRune(s.Env.Set[name], 0) {
-			k.problem(field, "the value contains a zero byte", "")
-		}
-	}
+	k.variables("sandbox.env.set", s.Env.Set)
 	if k.c.Set("sandbox.require_os_sandbox") && !s.RequireOSSandbox {
 		k.notice("sandbox.require_os_sandbox", "tools run unconfined where no operating-system sandbox works; for development only")
 	}
@@ -313,11 +308,26 @@ func (k *checker) limits(field string, l *Limits) {
 		"timeout": int64(l.Timeout), "cpu": int64(l.CPU), "memory": int64(l.Memory), "pids": l.Pids,
 		"file_size": int64(l.FileSize), "output": int64(l.Output), "open_files": l.OpenFiles,
 	}
+	k.positive(field, values)
+}
+
+// positive checks the values that the file sets.
+func (k *checker) positive(field string, values map[string]int64) {
 	for name, value := range values {
-		at := fieldKey(field, name)
-		if value <= 0 && k.c.Set(at) {
-			k.problem(at, "the limit must be greater than zero", "remove the key for the default")
-		}
+		k.aboveZero(fieldKey(field, name), value)
+	}
+}
+
+func (k *checker) aboveZero(field string, value int64) {
+	if value <= 0 && k.c.Set(field) {
+		k.problem(field, "the limit must be greater than zero", "remove the key for the default")
+	}
+}
+
+func (k *checker) tasks() {
+	t := k.c.Tasks
+	for name, value := range map[string]int64{"timeout": int64(t.Timeout), "running": t.Running, "output": int64(t.Output)} {
+		k.aboveZero(fieldKey("tasks", name), value)
 	}
 }
 
@@ -328,22 +338,13 @@ func (k *checker) network(field string, nw Network) {
 		}
 	}
 	k.unique(field+".allow", nw.Allow)
+	k.services(field+".services", nw.Services)
+	k.expose(field+".expose", nw.Expose)
 	switch {
-	case nw.Mode == NetworkAllow && len(nw.Allow) == 0 && !nw.Ask && !k.unusable(field+".allow"):
-		k.problem(field+".allow", "the list is empty and nobody is asked: nothing can be reached", "write network: none")
+	case nw.Mode == NetworkAllow && len(nw.Allow) == 0 && len(nw.Services) == 0 && !nw.Ask && !k.unusable(field+".allow") && !k.unusable(field+".expose"):
+		k.problem(field+".allow", "the list is empty and nobody is asked: nothing can be reached", nw.withoutAllow())
 	case nw.Mode == NetworkHost:
 		k.notice(field, "commands have the host's whole network, with no isolation")
-	}
-}
-
-// toolPaths checks the `sandbox` section of a custom tool.
-func (k *checker) toolPaths(field string, paths map[string]Mode) {
-	for _, name := range slices.Sorted(maps.Keys(paths)) {
-		at := fieldKey(field, name)
-		p := k.path(at, name)
-		if p != nil && paths[name] == ReadWrite && p.Mode == ReadOnly {
-			k.problem(at, quote(name)+" is read-only in sandbox.paths", "write ro, or give the path mode: rw")
-		}
 	}
 }
 
@@ -363,85 +364,12 @@ func (k *checker) path(field, name string) *Path {
 	return nil
 }
 
-var templateWord = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
-
-func (k *checker) tool(t *Tool) {
-	field := fieldKey("tools", t.Name)
-	k.name(field, t.Name)
-	k.command(field+".command", t.Command)
-	k.schema(field+".input_schema", t.InputSchema)
-	k.toolPaths(field+".sandbox.paths", t.Sandbox.Paths)
-	k.network(field+".sandbox.network", t.Sandbox.Network)
-	if k.unusable(field + ".input_schema") {
-		return
-	}
-	for i, word := range t.Command {
-		k.template(fieldIndex(field+".command", i), word, t)
-	}
-	k.template(field+".approval.description", t.Approval.Description, t)
-	for i, name := range t.Approval.Payload {
-		k.argument(fieldIndex(field+".approval.payload", i), name, t)
-	}
-}
-
-func (k *checker) command(field string, words []string) {
-	switch {
-	case k.unusable(field):
-	case len(words) == 0 || words[0] == "":
-		k.problem(field, "the command is empty", `write the program and its arguments: ["golangci-lint", "run"]`)
-	case templateWord.MatchString(words[0]):
-		k.problem(fieldIndex(field, 0), "an argument cannot choose the program", "")
-	case len(words) == 1 && strings.ContainsAny(words[0], " \t"):
-		k.problem(fieldIndex(field, 0), quote(words[0])+" has a space in the program's name", "write one list item per word; no shell splits them")
-	}
-	for i, w := range words {
-		if strings.ContainsRune(w, 0) {
-			k.problem(fieldIndex(field, i), "the word contains a zero byte", "")
-		}
-	}
-}
-
-func (k *checker) schema(field string, schema map[string]any) {
-	if schema == nil || k.unusable(field) {
-		return
-	}
-	raw, err := json.Marshal(schema)
-	if err == nil {
-		var s jsonschema.Schema
-		if err = json.Unmarshal(raw, &s); err == nil {
-			_, err = s.Resolve(nil)
-		}
-	}
-	if err != nil {
-		k.problem(field, "not a JSON Schema: "+err.Error(), "")
-	} else if t, ok := schema["type"]; ok && t != "object" {
-		k.problem(field+".type", "the arguments of a tool are an object", "write type: object")
-	}
-}
-
-func (k *checker) template(field, text string, t *Tool) {
-	for _, m := range templateWord.FindAllStringSubmatch(text, -1) {
-		k.argument(field, strings.TrimSpace(m[1]), t)
-	}
-}
-
-// argument checks that a tool has an argument of this name.
-func (k *checker) argument(field, name string, t *Tool) {
-	properties, _ := t.InputSchema["properties"].(map[string]any)
-	if _, ok := properties[name]; ok {
-		return
-	}
-	hint := "add it to input_schema.properties"
-	if s := suggest(name, slices.Sorted(maps.Keys(properties))); s != "" {
-		hint = "did you mean " + quote(s) + "?"
-	}
-	k.problem(field, "the tool has no argument "+quote(name), hint)
-}
-
 func (k *checker) server(s *MCPServer) {
 	field := fieldKey("mcp.servers", s.Name)
 	k.name(field, s.Name)
-	k.command(field+".command", s.Command)
+	if !k.unusable(field + ".command") {
+		k.faults(field, manifest.CheckProgram(s.Command))
+	}
 	k.network(field+".network", s.Network)
 	for _, glob := range slices.Sorted(maps.Keys(s.Approval.Tools)) {
 		if glob == "" {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -12,6 +13,7 @@ type Config struct {
 	Sandbox  Sandbox  `yaml:"sandbox"`
 	Shell    Shell    `yaml:"shell"`
 	Tools    []Tool   `yaml:"tools"`
+	Tasks    Tasks    `yaml:"tasks"`
 	MCP      MCP      `yaml:"mcp"`
 	Approval Approval `yaml:"approval"`
 	Audit    Audit    `yaml:"audit"`
@@ -43,7 +45,18 @@ func (c *Config) Set(field string) bool {
 // lie: who writes the configuration decides what the next start allows.
 func (c *Config) OwnFiles() []string {
 	var list []string
-	for _, path := range []string{c.File, c.Audit.Path, c.HTTP.TokenFile} {
+	own := []string{c.File, c.Audit.Path, c.HTTP.TokenFile}
+	credentials := slices.Clone(c.Shell.Credentials)
+	for _, t := range c.Tools {
+		for _, secret := range t.Secrets {
+			own = append(own, secret.File)
+		}
+		credentials = append(credentials, t.Credentials...)
+	}
+	for _, credential := range credentials {
+		own = append(own, credential.File)
+	}
+	for _, path := range own {
 		if path == "" {
 			continue
 		}
@@ -136,6 +149,19 @@ type Shell struct {
 	Network Network      `yaml:"network"`
 	Default ShellDefault `yaml:"default"`
 	Rules   []Rule       `yaml:"rules"`
+	// Credentials are secrets that programs use for a service or a host of Network
+	// and do not see.
+	Credentials []Credential `yaml:"credentials"`
+}
+
+// A Credential is one entry of `shell.credentials`, or of a custom tool's
+// `credentials`. It is for a service or for a host.
+type Credential struct {
+	Name string `yaml:"-" role:"name"` // of the variable that holds the placeholder
+	// File holds the secret. It is absolute, with symbolic links resolved.
+	File    string `yaml:"file" need:"required"`
+	Service string `yaml:"service"` // a name of the network's services
+	Host    string `yaml:"host"`    // HOST or HOST:PORT, which the network allows; 443 without a port
 }
 
 // ShellDefault says what happens to a command that no rule matches.
@@ -175,26 +201,77 @@ type Tool struct {
 	Description string         `yaml:"description"`
 	Command     []string       `yaml:"command" need:"required"`
 	InputSchema map[string]any `yaml:"input_schema"` // JSON Schema of the arguments
-	Approval    ToolApproval   `yaml:"approval"`
-	Sandbox     ToolSandbox    `yaml:"sandbox"`
+	// OptionsAllowed are names of arguments whose values may begin with a dash.
+	OptionsAllowed []string       `yaml:"options_allowed"`
+	Stdin          string         `yaml:"stdin"` // "", none, json, or "{{argument}}"
+	Stdout         Stdout         `yaml:"stdout"`
+	Timeout        *time.Duration `yaml:"timeout"` // nil: as the limits say
+	Secrets        []ToolSecret   `yaml:"secrets"`
+	Credentials    []Credential   `yaml:"credentials"` // for Sandbox.Network
+	Approval       ToolApproval   `yaml:"approval"`
+	Sandbox        ToolSandbox    `yaml:"sandbox"`
 }
 
 func (t *Tool) setDefaults() {
+	t.Stdout = StdoutText
 	t.Approval.Required = true
 	t.Sandbox.Network.Mode = NetworkNone
 }
 
+// Stdout is what a custom tool's program writes.
+type Stdout string
+
+const (
+	StdoutText Stdout = "text"
+	StdoutJSON Stdout = "json" // one JSON value, which becomes the structured result
+)
+
+// Values lists the words of the file format.
+func (Stdout) Values() []string { return []string{string(StdoutText), string(StdoutJSON)} }
+
 // ToolApproval is a custom tool's `approval`.
 type ToolApproval struct {
 	Required    bool     `yaml:"required"`
-	Payload     []string `yaml:"payload"` // argument names that make two calls the same
+	Payload     []string `yaml:"payload"` // argument names that make two calls the same; nil: all
 	Description string   `yaml:"description"`
 }
 
-// ToolSandbox is a custom tool's `sandbox`: what it sees of `sandbox.paths`.
+// A ToolSecret is one entry of a custom tool's `secrets`: a file whose content
+// its program is given.
+type ToolSecret struct {
+	Name string `yaml:"-" role:"name"` // of the environment variable
+	// File is absolute, with symbolic links resolved.
+	File string   `yaml:"file" need:"required"`
+	As   SecretAs `yaml:"as"`
+}
+
+func (s *ToolSecret) setDefaults() { s.As = SecretFile }
+
+// SecretAs is how a program gets a secret.
+type SecretAs string
+
+const (
+	SecretFile SecretAs = "file" // NAME_FILE names an open file
+	SecretEnv  SecretAs = "env"  // in the variable itself
+)
+
+// Values lists the words of the file format.
+func (SecretAs) Values() []string { return []string{string(SecretFile), string(SecretEnv)} }
+
+// ToolSandbox is a custom tool's `sandbox`: what it has of what `sandbox` grants
+// to every program, and its own network. A part that is nil is the whole.
 type ToolSandbox struct {
 	Paths   map[string]Mode `yaml:"paths"`
+	Presets []string        `yaml:"presets"`
 	Network Network         `yaml:"network"`
+	Env     *ToolEnv        `yaml:"env"`
+	Limits  *Limits         `yaml:"limits"`
+}
+
+// ToolEnv is a custom tool's `sandbox.env`.
+type ToolEnv struct {
+	Allow []string          `yaml:"allow"` // of sandbox.env.allow; nil: all of them
+	Set   map[string]string `yaml:"set"`   // beside those of sandbox.env.set
 }
 
 // MCP is the `mcp` section.
@@ -287,6 +364,19 @@ func (Store) Values() []string { return []string{string(StoreBbolt), string(Stor
 type Audit struct {
 	Path string    `yaml:"path"` // "": in the state directory
 	Sync AuditSync `yaml:"sync"`
+	// Redact adds to the shipped rules by which secrets are found.
+	Redact []RedactRule `yaml:"redact"`
+}
+
+// A RedactRule finds one more sort of secret before it is written to the log.
+type RedactRule struct {
+	Position Position `yaml:"-" role:"position"`
+	Name     string   `yaml:"name" need:"required"`
+	// Pattern is a regular expression (RE2). What its group "secret" matches is
+	// replaced, or all of the match without such a group.
+	Pattern string   `yaml:"pattern" need:"required"`
+	Match   []string `yaml:"match"`
+	NoMatch []string `yaml:"no_match"`
 }
 
 // AuditSync is which entries are on disk before the work goes on.
@@ -303,9 +393,26 @@ func (AuditSync) Values() []string {
 	return []string{string(SyncDecision), string(SyncAlways), string(SyncNever)}
 }
 
+// Tasks is the `tasks` section: what holds for programs in the background, where
+// it differs from sandbox.limits.
+type Tasks struct {
+	Timeout time.Duration `yaml:"timeout"` // wall time, in place of sandbox.limits.timeout
+	Running int64         `yaml:"running"` // at once, in one session
+	Output  Size          `yaml:"output"`  // kept to be read; the task goes on
+}
+
 // Egress is the `egress` section.
 type Egress struct {
-	DenyPrivate bool `yaml:"deny_private"`
+	DenyPrivate bool         `yaml:"deny_private"`
+	Limits      EgressLimits `yaml:"limits"`
+}
+
+// EgressLimits bound what one call does over the network.
+type EgressLimits struct {
+	Open        int64         `yaml:"open"`        // connections at once
+	Connections int64         `yaml:"connections"` // in all
+	Bytes       Size          `yaml:"bytes"`       // in both directions, of all connections
+	Idle        time.Duration `yaml:"idle"`        // without a byte in either direction
 }
 
 // HTTP is the `http` section.
@@ -335,6 +442,7 @@ func defaults() *Config {
 			Network: Network{Mode: NetworkNone},
 			Default: ShellDefault{Allowed: true, Approval: true},
 		},
+		Tasks: Tasks{Timeout: time.Hour, Running: 16, Output: MiB},
 		Approval: Approval{
 			Mode: Interactive, Timeout: 5 * time.Minute,
 			NoApprover: WaitForApprover, DenyCache: 5 * time.Minute,
@@ -344,6 +452,6 @@ func defaults() *Config {
 			Store:          StoreBbolt,
 		},
 		Audit:  Audit{Sync: SyncDecision},
-		Egress: Egress{DenyPrivate: true},
+		Egress: Egress{DenyPrivate: true, Limits: EgressLimits{Open: 1024, Connections: 20_000, Bytes: 16 * GiB, Idle: 5 * time.Minute}},
 	}
 }

@@ -39,12 +39,18 @@ func testEnv(t testing.TB) Env {
 	return Env{
 		Cwd: work, Home: filepath.Join(top, "home"),
 		Presets:  []string{"system", "git", "go", "node", "python", "rust", "java"},
-		Profiles: []string{"hardened", "default"},
+		Profiles: []string{"hardened", "default"}, ReservedTools: []string{"shell"},
 		CheckPattern: func(p string) error {
 			if strings.Contains(p, "..") {
 				return errors.New(`".." is not allowed`)
 			}
 			return nil
+		},
+		CheckHost: func(host string, rules []string) (bool, error) {
+			if strings.ContainsAny(host, "* ") {
+				return false, errors.New(quote(host) + " is not a host")
+			}
+			return slices.Contains(rules, host), nil
 		},
 	}
 }
@@ -89,7 +95,6 @@ func TestExampleHasNoProblemButWhatIsNotThereYet(t *testing.T) {
 		got = append(got, p.Field+": "+p.Text)
 	}
 	want := []string{
-		"tools: not supported yet: tools",
 		"mcp: not supported yet: mcp",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -128,7 +133,7 @@ func TestExampleIsDecodedWhole(t *testing.T) {
 		{Pattern: "pytest", Allowed: true, SandboxPaths: []string{"workspace"}, Match: []string{"pytest -q"}, NoMatch: []string{"pytester"}},
 	}
 	want.Tools = []Tool{{
-		Name: "lint", Description: "Run the linter", Command: []string{"golangci-lint", "run", "{{path}}"},
+		Name: "lint", Description: "Run the linter", Command: []string{"golangci-lint", "run", "{{path}}"}, Stdout: StdoutText,
 		InputSchema: map[string]any{
 			"type": "object", "required": []any{"path"},
 			"properties": map[string]any{"path": map[string]any{"type": "string"}},

@@ -274,6 +274,9 @@ func (d *decoder) free(n *yaml.Node, field string) any {
 	if isScalar(n, "!!null") || !d.plain(n, field) {
 		return nil
 	}
+	if _, ok := d.origins[field]; !ok {
+		d.origins[field] = d.position(n)
+	}
 	switch n.Kind {
 	case yaml.MappingNode:
 		m := map[string]any{}
@@ -383,7 +386,7 @@ func walkKeys(t reflect.Type, path string, f func(path string, k key)) {
 			walkKeys(inner.Elem(), at+".*", f)
 		case inner.Kind() == reflect.Slice && inner.Elem().Kind() == reflect.Struct:
 			walkKeys(inner.Elem(), at+"[]", f)
-		case inner.Kind() == reflect.Pointer:
+		case inner.Kind() == reflect.Pointer && inner.Elem().Kind() == reflect.Struct:
 			walkKeys(inner.Elem(), at, f)
 		case inner.Kind() == reflect.Struct:
 			walkKeys(inner, at, f)

@@ -130,10 +130,13 @@ func plainText(s string) bool {
 }
 
 func (e encoder) network(nw Network, field string) *yaml.Node {
-	if nw.Mode != NetworkAllow {
-		return textNode(string(nw.Mode))
+	switch {
+	case nw.Mode == NetworkAllow:
+		return e.structure(reflect.ValueOf(networkList{nw.Allow, nw.Ask, nw.Services, nw.Expose}), field)
+	case len(nw.Expose) > 0:
+		return e.structure(reflect.ValueOf(exposeOnly{nw.Expose}), field)
 	}
-	return e.structure(reflect.ValueOf(networkList{nw.Allow, nw.Ask}), field)
+	return textNode(string(nw.Mode))
 }
 
 // structure leaves out keys that are not required and hold nothing where their
@@ -163,8 +166,18 @@ func (e encoder) structure(v reflect.Value, field string) *yaml.Node {
 // writing the zero value would not load or would say something else.
 func absentMeansZero(t reflect.Type, k key) bool {
 	return k.typ.Kind() == reflect.Pointer || t == reflect.TypeFor[Limits]() ||
-		t == reflect.TypeFor[Rule]() && k.typ.Kind() != reflect.Bool ||
+		t == reflect.TypeFor[Rule]() && k.typ.Kind() != reflect.Bool || partOfTool(t) && k.typ.Kind() != reflect.Bool ||
 		k.typ == reflect.TypeFor[map[string]any]()
+}
+
+// partOfTool reports whether t holds what a custom tool says: there nil is the
+// whole, and an empty list is nothing.
+func partOfTool(t reflect.Type) bool {
+	switch t {
+	case reflect.TypeFor[Tool](), reflect.TypeFor[ToolApproval](), reflect.TypeFor[ToolSandbox](), reflect.TypeFor[ToolEnv]():
+		return true
+	}
+	return false
 }
 
 func (e encoder) slice(v reflect.Value, field string) *yaml.Node {

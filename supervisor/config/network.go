@@ -2,13 +2,18 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
+	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
 // NetworkMode says how much of the network a command has.
@@ -27,21 +32,43 @@ type Network struct {
 	Allow []string
 	// Ask lets the operator be asked about a host that is not listed.
 	Ask bool
+	// Services of this machine that are offered inside, by name: "127.0.0.1:5432",
+	// "[::1]:80", "unix:/run/x.sock".
+	Services map[string]string
+	// Expose holds ports inside that this machine's programs can connect to.
+	Expose []Port
 }
 
-// networkList is the mapping form of a Network.
+// A Port is an exposed port, "8080" or "HOST:INSIDE". In the file the first may be a
+// number.
+type Port string
+
+func (p *Port) decodeNode(d *decoder, n *yaml.Node, field string) {
+	if !isScalar(n, "!!str", "!!int") {
+		d.wrongType(n, field, "a port", "")
+		return
+	}
+	*p = Port(n.Value)
+}
+
+// networkList is the mapping form of a Network. Without Allow it is for Expose alone.
 type networkList struct {
-	Allow []string `yaml:"allow" need:"required"`
-	Ask   bool     `yaml:"ask"`
+	Allow    []string          `yaml:"allow"`
+	Ask      bool              `yaml:"ask"`
+	Services map[string]string `yaml:"services"`
+	Expose   []Port            `yaml:"expose"`
+}
+
+// exposeOnly is the mapping form of a Network that reaches nothing.
+type exposeOnly struct {
+	Expose []Port `yaml:"expose"`
 }
 
 func (nw *Network) decodeNode(d *decoder, n *yaml.Node, field string) {
 	words := []string{string(NetworkNone), string(NetworkHost)}
 	switch {
 	case n.Kind == yaml.MappingNode:
-		var list networkList
-		d.structure(n, reflect.ValueOf(&list).Elem(), field)
-		*nw = Network{NetworkAllow, list.Allow, list.Ask}
+		nw.decodeList(d, n, field)
 	case n.Kind != yaml.ScalarNode:
 		d.wrongType(n, field, "none, host or {allow: [...], ask: true}", "")
 	case n.Value == words[0] || n.Value == words[1]:
@@ -52,6 +79,20 @@ func (nw *Network) decodeNode(d *decoder, n *yaml.Node, field string) {
 			hint = "did you mean " + quote(s) + "?"
 		}
 		d.problem(n, field, quote(n.Value)+" is not allowed here", hint)
+	}
+}
+
+func (nw *Network) decodeList(d *decoder, n *yaml.Node, field string) {
+	var list networkList
+	d.structure(n, reflect.ValueOf(&list).Elem(), field)
+	*nw = Network{NetworkAllow, list.Allow, list.Ask, list.Services, list.Expose}
+	_, hasAllow := d.origins[fieldKey(field, "allow")]
+	switch {
+	case hasAllow || d.bad[fieldKey(field, "allow")] || d.bad[fieldKey(field, "expose")]:
+	case list.Expose != nil && !list.Ask && len(list.Services) == 0:
+		nw.Mode = NetworkNone
+	default:
+		d.problem(n, fieldKey(field, "allow"), "missing", "add `allow:`")
 	}
 }
 
@@ -116,4 +157,170 @@ func splitHostRule(rule string) (host, port string, err error) {
 		return "", "", fmt.Errorf("the port is missing")
 	}
 	return host, port, nil
+}
+
+// A service's name is one label: it cannot stand before a name that others own.
+var serviceName = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// services checks what is offered inside of what listens on this machine.
+func (k *checker) services(field string, list map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		at := fieldKey(field, name)
+		if problem, hint := checkService(name, list[name]); problem != "" {
+			k.problem(at, problem, hint)
+		}
+	}
+}
+
+func checkService(name, address string) (problem, hint string) {
+	const forms = `write "127.0.0.1:5432", "[::1]:5432" or "unix:/run/x.sock"`
+	switch {
+	case !serviceName.MatchString(name):
+		return quote(name) + " is not a service's name", "use one word of lower-case letters, digits and hyphens that begins with a letter"
+	case name == "localhost":
+		return "localhost is the sandbox's own", "choose another name"
+	}
+	if socket, ok := strings.CutPrefix(address, "unix:"); ok {
+		return checkSocket(socket)
+	}
+	ap, err := netip.ParseAddrPort(address)
+	switch {
+	case err != nil || ap.Port() == 0 || ap.String() != address:
+		return quote(address) + " is not the address of a service", forms
+	case !ap.Addr().IsLoopback() || ap.Addr().Is4In6() || ap.Addr().Zone() != "":
+		return quote(address) + " is not on this machine's loopback", "list it under allow"
+	}
+	return "", ""
+}
+
+// checkSocket wants the path without links: the proxy follows none, since a tool
+// could have made them.
+func checkSocket(socket string) (problem, hint string) {
+	if !filepath.IsAbs(socket) || filepath.Clean(socket) != socket {
+		return quote(socket) + " is not an absolute path in its plain form", `write "unix:/run/x.sock"`
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(socket))
+	switch {
+	case err != nil:
+		return fmt.Sprintf("%s: %s", quote(socket), cause(err)), "the socket may come later, its directory has to be there"
+	case dir != filepath.Dir(socket):
+		return quote(socket) + " lies behind a symbolic link", "write " + quote(filepath.Join(dir, filepath.Base(socket)))
+	}
+	return "", ""
+}
+
+// credentials checks that each goes to one service or host of a network.
+func (k *checker) credentials(field string, list []Credential, network string, nw Network) {
+	for i := range list {
+		s := &list[i]
+		at := fieldKey(field, s.Name)
+		switch {
+		case !envName.MatchString(s.Name):
+			k.problem(at, quote(s.Name)+" is not the name of an environment variable", "")
+		case slices.Contains(k.c.Sandbox.Env.Allow, s.Name) || k.c.Sandbox.Env.Set[s.Name] != "":
+			k.problem(at, quote(s.Name)+" has a value from sandbox.env too", "remove one of the two")
+		}
+		if !k.unusable(network) {
+			k.credentialPlace(at, *s, network, nw)
+		}
+		if !k.unusable(at + ".file") {
+			s.File = k.secretFile(at+".file", s.File)
+		}
+	}
+}
+
+func (k *checker) credentialPlace(at string, s Credential, network string, nw Network) {
+	services := slices.Sorted(maps.Keys(nw.Services))
+	switch {
+	case k.unusable(at+".service") || k.unusable(at+".host"):
+	case s.Service == "" && s.Host == "":
+		k.problem(at, "a credential needs a service or a host", "add service: or host:, which it goes to and nowhere else")
+	case s.Service != "" && s.Host != "":
+		k.problem(at+".host", "a credential goes to a service or to a host, and not to both", "write two")
+	case s.Service != "":
+		if !slices.Contains(services, s.Service) {
+			hint := "list it there: there are none"
+			if len(services) > 0 {
+				hint = didYouMean(s.Service, services)
+			}
+			k.problem(at+".service", quote(s.Service)+" is not in "+network+".services", hint)
+		}
+	case k.env.CheckHost != nil:
+		k.credentialHost(at+".host", s.Host, network, nw)
+	}
+}
+
+func (k *checker) credentialHost(at, host, network string, nw Network) {
+	covered, err := k.env.CheckHost(host, nw.Allow)
+	name, _, _ := strings.Cut(host, ":")
+	switch {
+	case err != nil:
+		k.problem(at, err.Error(), `write "example.org", or "example.org:8443"`)
+	case nw.Services[name] != "":
+		k.problem(at, quote(name)+" is the name of a service", "write service: "+name)
+	case !covered:
+		k.problem(at, quote(host)+" is not in "+network+".allow", "list it there: a credential opens no host by itself")
+	}
+}
+
+func (k *checker) egressLimits() {
+	l := k.c.Egress.Limits
+	values := map[string]int64{"open": l.Open, "connections": l.Connections, "bytes": int64(l.Bytes), "idle": int64(l.Idle)}
+	k.positive("egress.limits", values)
+}
+
+// expose checks the ports that this machine's programs can connect to.
+func (k *checker) expose(field string, ports []Port) {
+	taken := map[uint16]bool{}
+	for i, port := range ports {
+		at := fieldIndex(field, i)
+		p, err := sandboxprofile.ParseExposedPort(string(port))
+		switch {
+		case k.unusable(at):
+		case err != nil:
+			k.problem(at, quote(string(port))+" is not a port", `write 8080, or "HOST:INSIDE" such as "3000:8080"; a HOST of 0 is any free port`)
+		case p.Inside < unprivileged:
+			k.problem(at, fmt.Sprintf("no program in a sandbox can listen on port %d", p.Inside), fmt.Sprintf(`ports from %d on can be exposed, at any port of the host: "%d:8080"`, unprivileged, p.Host))
+		case p.Host != 0 && taken[p.Host]:
+			k.problem(at, fmt.Sprintf("port %d of this machine is given twice", p.Host), `write "0:`+strconv.Itoa(int(p.Inside))+`" for any free port`)
+		}
+		taken[p.Host] = true
+	}
+}
+
+// unprivileged is the first port that a program without capabilities can listen on
+// (ip(7), ip_unprivileged_port_start), which every network namespace begins with.
+const unprivileged = 1024
+
+// exposes reports whether nw exposes all ports of other.
+func (nw Network) exposes(other Network) bool {
+	return nw.Mode == NetworkHost || !slices.ContainsFunc(other.Expose, func(p Port) bool {
+		return !slices.ContainsFunc(nw.Expose, func(q Port) bool { return q.canonical() == p.canonical() })
+	})
+}
+
+// canonical is p in the one way in which profiles write it; what is no port is itself.
+func (p Port) canonical() string {
+	port, err := sandboxprofile.ParseExposedPort(string(p))
+	if err != nil {
+		return string(p)
+	}
+	return port.String()
+}
+
+// Exposed are the ports of Expose as profiles write them.
+func (nw Network) Exposed() []string {
+	var list []string
+	for _, p := range nw.Expose {
+		list = append(list, p.canonical())
+	}
+	return list
+}
+
+// withoutAllow is what to write in place of an empty list of hosts.
+func (nw Network) withoutAllow() string {
+	if len(nw.Expose) > 0 {
+		return "leave allow out"
+	}
+	return "write network: none"
 }

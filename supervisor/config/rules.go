@@ -98,16 +98,20 @@ func (k *checker) ruleReach(field string, r *Rule) {
 	if r.Network != nil {
 		k.network(field+".network", *r.Network)
 		if r.Network.rank() > k.c.Shell.Network.rank() && !k.unusable("shell.network") {
-			k.problem(field+".network", "a rule cannot have more network than shell.network", "rules only narrow")
+			k.problem(field+".network", "a rule cannot have more network than shell.network", "it may only narrow")
+		}
+		if !k.c.Shell.Network.exposes(*r.Network) && !k.unusable("shell.network") && !k.unusable(field+".network.expose") {
+			k.problem(field+".network.expose", "a rule cannot expose a port that shell.network does not", "it may only narrow")
 		}
 	}
 	if r.Limits != nil {
 		k.limits(field+".limits", r.Limits)
-		k.narrower(field+".limits", r.Limits)
+		k.narrower(field+".limits", "a rule", r.Limits)
 	}
 }
 
-func (k *checker) narrower(field string, l *Limits) {
+// narrower checks that no limit of who is greater than that of `sandbox.limits`.
+func (k *checker) narrower(field, who string, l *Limits) {
 	whole := k.c.Sandbox.Limits
 	for name, pair := range map[string][2]int64{
 		"timeout":    {int64(l.Timeout), int64(whole.Timeout)},
@@ -119,7 +123,7 @@ func (k *checker) narrower(field string, l *Limits) {
 		"open_files": {l.OpenFiles, whole.OpenFiles},
 	} {
 		if pair[0] > pair[1] && !k.unusable("sandbox.limits."+name) {
-			k.problem(fieldKey(field, name), "a rule cannot have a greater limit than sandbox.limits", "rules only narrow")
+			k.problem(fieldKey(field, name), who+" cannot have a greater limit than sandbox.limits", "it may only narrow")
 		}
 	}
 }

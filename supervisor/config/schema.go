@@ -136,9 +136,29 @@ func networkSchema() *jsonschema.Schema {
 	list := generator{}.structure(reflect.TypeFor[networkList](), "")
 	list.Properties["allow"].Description = `Hosts: "example.org", "example.org:443", "*.example.org" or an address.`
 	list.Properties["ask"].Description = "Whether the operator is asked about a host that is not listed."
+	list.Properties["services"].Description = "Services of this machine that are offered inside by name, each \"127.0.0.1:PORT\", \"[::1]:PORT\" or \"unix:/PATH\". " +
+		"Through the proxy, NAME:PORT reaches it; a Unix socket is at port 80."
+	list.Properties["services"].PropertyNames = &jsonschema.Schema{Pattern: serviceName.String()}
+	list.Properties["expose"] = exposeSchema()
+	list.AnyOf = []*jsonschema.Schema{{Required: []string{"allow"}}, {
+		Required: []string{"expose"},
+		Not:      &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Required: []string{"ask"}}, {Required: []string{"services"}}}},
+	}}
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{
 		wordsSchema([]string{string(NetworkNone), string(NetworkHost)}), list,
 	}}
+}
+
+func exposeSchema() *jsonschema.Schema {
+	return &jsonschema.Schema{
+		Type: "array",
+		Description: "TCP ports inside that other programs of this user can connect to on this machine's loopback: 8080, or \"HOST:INSIDE\". " +
+			"A HOST of 0 is any free port, told in the result. Without allow, nothing can be reached from inside.",
+		Items: &jsonschema.Schema{AnyOf: []*jsonschema.Schema{
+			{Type: "integer", Minimum: new(1.0), Maximum: new(65535.0)},
+			{Type: "string", Pattern: `^(([0-9]{1,5}:)?[1-9][0-9]{0,4})$`},
+		}},
+	}
 }
 
 func (g generator) list(elem reflect.Type, path string) *jsonschema.Schema {

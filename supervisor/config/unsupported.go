@@ -5,20 +5,16 @@ import "strings"
 // An unsupported names a part of the file format that loads and is checked, and
 // that nothing implements yet. Ignoring it would promise what is not kept.
 type unsupported struct {
-	field string // where it is set: "shell.rules[].network"
+	field string // where it is set: "mcp.servers"
 	// uses reports whether the values need what is missing.
 	uses func(*Config) bool
 }
 
 // notYet is the list; to lift a line is to delete it.
 func notYet() []unsupported {
-	always := func(*Config) bool { return true }
 	return []unsupported{
-		{"tools", func(c *Config) bool { return len(c.Tools) > 0 }},
 		{"mcp", func(c *Config) bool { return len(c.MCP.Servers) > 0 }},
 		{"http", func(c *Config) bool { return c.HTTP != HTTP{} }},
-		{"shell.rules[].network", always},
-		{"shell.rules[].limits", always},
 	}
 }
 

@@ -76,17 +76,19 @@ func (s *Store) Path() string { return s.path }
 func (s *Store) error(op string, err error) error { return &Error{op, s.path, err} }
 
 // Lookup implements approval.Store.
-func (s *Store) Lookup(k approval.Key) (approval.Memory, bool, error) {
+func (s *Store) Lookup(keys ...approval.Key) ([]approval.Memory, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.refresh(); err != nil {
-		return approval.Memory{}, false, s.error("read", err)
+		return nil, s.error("read", err)
 	}
-	m, ok := s.known[k]
-	if ok {
-		m = s.uses[k].add(m)
+	var found []approval.Memory
+	for _, k := range keys {
+		if m, ok := s.known[k]; ok {
+			found = append(found, s.uses[k].add(m))
+		}
 	}
-	return m, ok, nil
+	return found, nil
 }
 
 // List implements approval.Store. The oldest comes first.
@@ -135,6 +137,20 @@ func (s *Store) Touch(k approval.Key, at time.Time) {
 	defer s.mu.Unlock()
 	u := s.uses[k]
 	s.uses[k] = use{u.hits + 1, at}
+}
+
+// Spend implements approval.Store. Of all processes that try at once, no more
+// succeed than there are uses left.
+func (s *Store) Spend(k approval.Key, id string, at time.Time) (spent bool, err error) {
+	err = s.change("count a use in", func(t *table) error {
+		m, ok := t.answers[k]
+		if !ok || m.ID != id || m.Hits >= m.Uses {
+			return nil
+		}
+		spent = true
+		return t.put(use{1, at}.add(m))
+	})
+	return spent && err == nil, err
 }
 
 // Close writes the counts of uses. Everything else has been on disk before.

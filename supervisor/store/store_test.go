@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,6 +31,9 @@ const writerEnv = "STORE_TEST_WRITER"
 func TestMain(m *testing.M) {
 	if spec := os.Getenv(writerEnv); spec != "" {
 		writeForever(spec)
+	}
+	if dir := os.Getenv(waiterEnv); dir != "" {
+		waitForever(dir)
 	}
 	os.Exit(m.Run())
 }
@@ -85,11 +89,20 @@ func remember(t *testing.T, s *Store, m approval.Memory) {
 
 func lookup(t *testing.T, s *Store, k approval.Key) (approval.Memory, bool) {
 	t.Helper()
-	m, ok, err := s.Lookup(k)
+	m, ok, err := findOne(s, k)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m, ok
+}
+
+// findOne looks one key up.
+func findOne(s approval.Store, k approval.Key) (approval.Memory, bool, error) {
+	found, err := s.Lookup(k)
+	if len(found) == 0 {
+		return approval.Memory{}, false, err
+	}
+	return found[0], true, err
 }
 
 func dbPath(t *testing.T) string { return filepath.Join(t.TempDir(), "state", FileName) }
@@ -148,14 +161,24 @@ func TestAgreesWithMemoryStore(t *testing.T) {
 		for i := range rapid.IntRange(1, 12).Draw(rt, "steps") {
 			k := rapid.SampledFrom(keys).Draw(rt, "key")
 			at := time.Unix(int64(i+1), 0).UTC()
-			switch rapid.SampledFrom([]string{"remember", "forget", "touch", "reopen"}).Draw(rt, "step") {
+			switch rapid.SampledFrom([]string{"remember", "forget", "touch", "spend", "reopen"}).Draw(rt, "step") {
 			case "remember":
-				m := approval.Memory{ID: fmt.Sprint("d", i%4), Key: k, Created: at, Payload: "{}"}
+				m := approval.Memory{ID: fmt.Sprint("d", i%4), Key: k, Created: at, Payload: "{}", Uses: rapid.IntRange(0, 2).Draw(rt, "uses")}
+				if m.Uses > 0 {
+					m.Expires, m.Description, m.SessionID = at.Add(time.Hour), "Run go test", "s-1"
+					m.Pattern = &approval.Pattern{Kind: approval.ArgvPrefix, Value: "go test"}
+				}
 				if err := errors.Join(model.Remember(m), s.Remember(m)); err != nil {
 					rt.Fatal(err)
 				}
 			case "forget":
 				forgetOne(rt, model, s, k)
+			case "spend":
+				id := fmt.Sprint("d", rapid.IntRange(0, 3).Draw(rt, "id"))
+				want, _ := model.Spend(k, id, at)
+				if got, err := s.Spend(k, id, at); got != want || err != nil {
+					rt.Fatalf("spend %q: %t, %v; want %t", id, got, err, want)
+				}
 			case "touch":
 				model.Touch(k, at)
 				s.Touch(k, at)
@@ -183,7 +206,7 @@ func memoryDir(t *testing.T) string {
 // forgetOne forgets the answer for k by its id, where that id is not shared:
 // which of two is found first is nobody's promise.
 func forgetOne(rt *rapid.T, model, s approval.Store, k approval.Key) {
-	m, ok, _ := model.Lookup(k)
+	m, ok, _ := findOne(model, k)
 	list, _ := model.List()
 	shared := 0
 	for _, other := range list {
@@ -206,8 +229,8 @@ func forgetOne(rt *rapid.T, model, s approval.Store, k approval.Key) {
 
 func same(rt *rapid.T, model, s approval.Store, keys []approval.Key) {
 	for _, k := range keys {
-		want, ok, _ := model.Lookup(k)
-		if got, found, err := s.Lookup(k); got != want || found != ok || err != nil {
+		want, ok, _ := findOne(model, k)
+		if got, found, err := findOne(s, k); !reflect.DeepEqual(got, want) || found != ok || err != nil {
 			rt.Fatalf("lookup %+v:\n got %+v %t %v\nwant %+v %t", k, got, found, err, want, ok)
 		}
 	}
@@ -441,7 +464,7 @@ func TestDamageWhileOpen(t *testing.T) {
 			if err := c.damage(path); err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := s.Lookup(m.Key); !errors.Is(err, c.want) {
+			if _, err := s.Lookup(m.Key); !errors.Is(err, c.want) {
 				t.Errorf("lookup: %v", err)
 			}
 			if err := s.Remember(answer("coder", 2)); err == nil {
@@ -562,7 +585,7 @@ func TestClosed(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.Lookup(approval.Key{}); !errors.Is(err, ErrClosed) {
+	if _, err := s.Lookup(approval.Key{}); !errors.Is(err, ErrClosed) {
 		t.Errorf("lookup: %v", err)
 	}
 	if err := s.Remember(answer("a", 1)); !errors.Is(err, ErrClosed) {
@@ -657,7 +680,7 @@ func FuzzParseRow(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if back, err := parseRow(name, again); err != nil || back != m {
+		if back, err := parseRow(name, again); err != nil || !reflect.DeepEqual(back, m) {
 			t.Fatalf("%v\n got %+v\nwant %+v", err, back, m)
 		}
 	})
@@ -676,7 +699,7 @@ func BenchmarkLookup(b *testing.B) {
 	time.Sleep(tick) // a file that has just been written is read each time
 	k := answer("a", 7).Key
 	for b.Loop() {
-		if _, ok, err := s.Lookup(k); !ok || err != nil {
+		if _, ok, err := findOne(s, k); !ok || err != nil {
 			b.Fatal(ok, err)
 		}
 	}

@@ -38,19 +38,24 @@ var (
 
 // A record is a remembered answer in the file.
 type record struct {
-	ID          string         `json:"id"`
-	Scope       approval.Scope `json:"scope"`
-	Holder      string         `json:"holder,omitempty"`
-	Effect      string         `json:"effect"`
-	Fingerprint string         `json:"fingerprint"`
-	Tool        string         `json:"tool"`
-	Connector   string         `json:"connector,omitempty"`
-	Payload     string         `json:"payload"`
-	Approver    string         `json:"approver"`
-	Feedback    string         `json:"feedback,omitempty"`
-	Created     time.Time      `json:"created"`
-	LastUsed    time.Time      `json:"last_used,omitzero"`
-	Hits        int            `json:"hits,omitempty"`
+	ID          string            `json:"id"`
+	Scope       approval.Scope    `json:"scope"`
+	Holder      string            `json:"holder,omitempty"`
+	Effect      string            `json:"effect"`
+	Fingerprint string            `json:"fingerprint"`
+	Tool        string            `json:"tool"`
+	Connector   string            `json:"connector,omitempty"`
+	Description string            `json:"description,omitempty"`
+	Payload     string            `json:"payload"`
+	Pattern     *approval.Pattern `json:"pattern,omitempty"`
+	Approver    string            `json:"approver"`
+	Feedback    string            `json:"feedback,omitempty"`
+	Session     string            `json:"session,omitempty"`
+	Created     time.Time         `json:"created"`
+	Expires     time.Time         `json:"expires,omitzero"`
+	Uses        int               `json:"uses,omitempty"`
+	LastUsed    time.Time         `json:"last_used,omitzero"`
+	Hits        int               `json:"hits,omitempty"`
 }
 
 // checkKey refuses what has no place in a file: an answer for one session would
@@ -74,8 +79,8 @@ func rowValue(m approval.Memory) ([]byte, error) {
 	return json.Marshal(record{
 		ID: m.ID, Scope: m.Key.Scope, Holder: m.Key.Holder, Effect: m.Key.Effect.String(),
 		Fingerprint: hex.EncodeToString(m.Key.Fingerprint[:]), Tool: m.ToolName, Connector: m.Connector,
-		Payload: m.Payload, Approver: m.Approver, Feedback: m.Feedback,
-		Created: m.Created, LastUsed: m.LastUsed, Hits: m.Hits,
+		Description: m.Description, Payload: m.Payload, Pattern: m.Pattern, Approver: m.Approver, Feedback: m.Feedback,
+		Session: m.SessionID, Created: m.Created, Expires: m.Expires, Uses: m.Uses, LastUsed: m.LastUsed, Hits: m.Hits,
 	})
 }
 
@@ -89,8 +94,8 @@ func parseRow(name, value []byte) (approval.Memory, error) {
 	}
 	m := approval.Memory{
 		ID: r.ID, Key: approval.Key{Scope: r.Scope, Holder: r.Holder}, ToolName: r.Tool, Connector: r.Connector,
-		Payload: r.Payload, Approver: r.Approver, Feedback: r.Feedback,
-		Created: r.Created, LastUsed: r.LastUsed, Hits: r.Hits,
+		Description: r.Description, Payload: r.Payload, Pattern: r.Pattern, Approver: r.Approver, Feedback: r.Feedback,
+		SessionID: r.Session, Created: r.Created, Expires: r.Expires, Uses: r.Uses, LastUsed: r.LastUsed, Hits: r.Hits,
 	}
 	if r.Effect == approval.Allow.String() { // else it is a deny, or its name is wrong
 		m.Key.Effect = approval.Allow

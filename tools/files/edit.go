@@ -180,6 +180,7 @@ func (c Config) planEdits(call tools.Call, tool string, d tools.PathDecision, ed
 	return tools.Proposal{
 		Plan:    plan,
 		Request: request(tool, "Edit", d),
+		Reach:   reach(d),
 		Rule:    ruleName(d),
 		Present: func(ctx context.Context) (*approval.Presentation, error) {
 			return presentEdit(ctx, relative(d), *operation, plan.Pins)

@@ -22,7 +22,7 @@ const (
 var readDefinition = tools.Definition{
 	Name: "read_file",
 	Description: "Read a file. Returns its content from the given line on, up to max_bytes; " +
-		"the answer says whether it was cut, and gives the SHA-256 of a file that it returns as a whole. " +
+		"the answer says whether it was cut and with which offset to go on, and gives the SHA-256 of a file that it returns as a whole. " +
 		"Content that is not UTF-8 is returned base64-coded, unless encoding says how to read it.",
 	InputSchema: json.RawMessage(fmt.Sprintf(`{
   "type": "object",
@@ -93,6 +93,7 @@ func (r *reader) Plan(c tools.Call) (tools.Proposal, error) {
 			Profile: r.Profile,
 		},
 		Request: request(readDefinition.Name, "Read from", d),
+		Reach:   reach(d),
 		Rule:    ruleName(d),
 		Present: func(context.Context) (*approval.Presentation, error) { return presentRead(*operation), nil },
 	}, nil

@@ -87,6 +87,7 @@ func (w *writer) Plan(c tools.Call) (tools.Proposal, error) {
 			Profile: w.Profile,
 		},
 		Request: request(writeDefinition.Name, "Write to", d),
+		Reach:   reach(d),
 		Rule:    ruleName(d),
 		Present: func(ctx context.Context) (*approval.Presentation, error) {
 			return presentWrite(ctx, d.Path, relative(d), content)

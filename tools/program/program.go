@@ -21,9 +21,15 @@ import (
 type Config struct {
 	Paths   tools.Paths
 	Profile sandboxprofile.Profile
+	// Credentials are secrets that the egress proxy puts into requests; a program
+	// has their placeholders.
+	Credentials tools.Credentials
 	// Env is the program's whole environment: tools.BuildEnv. Its PATH is what a
 	// name without a slash is searched in.
 	Env []string
+	// Reach says what a program touches that is run in dir, for the patterns that an
+	// approver may have remembered; nil is nothing that a pattern could cover.
+	Reach func(argv []string, dir string) approval.Reach
 }
 
 // New gives the tool run.
@@ -75,23 +81,26 @@ func (r *runner) Plan(c tools.Call) (tools.Proposal, error) {
 	if err != nil {
 		return tools.Proposal{}, err
 	}
-	command := quote(argv)
+	program := &sandboxprofile.Program{Path: path, Argv: argv, Dir: dir, Env: slices.Clone(r.Env)}
+	profile, secrets, err := r.Credentials.Give(program, r.Profile)
+	if err != nil {
+		return tools.Proposal{}, err
+	}
+	command := tools.QuoteCommand(argv)
 	return tools.Proposal{
 		Plan: tools.Plan{
-			Tool: definition.Name,
-			Action: sandboxprofile.Action{
-				Kind: sandboxprofile.Exec,
-				Exec: &sandboxprofile.Program{Path: path, Argv: argv, Dir: dir, Env: slices.Clone(r.Env)},
-			},
-			Pins:    pins,
-			Profile: r.Profile,
+			Tool:    definition.Name,
+			Action:  sandboxprofile.Action{Kind: sandboxprofile.Exec, Exec: program},
+			Pins:    append(pins, secrets...),
+			Profile: profile,
 		},
 		Request: &approval.Request{
 			ToolName:    definition.Name,
-			Description: "Run " + approval.EscapeLine(shorten(command)),
+			Description: "Run " + approval.EscapeLine(tools.Shorten(command)),
 			Payload:     map[string]any{"argv": slices.Clone(argv), "dir": dir},
 		},
-		Rule: "default",
+		Reach: r.reach(argv, dir),
+		Rule:  "default",
 		Present: func(context.Context) (*approval.Presentation, error) {
 			return &approval.Presentation{
 				Type:     approval.Command,
@@ -101,6 +110,13 @@ func (r *runner) Plan(c tools.Call) (tools.Proposal, error) {
 			}, nil
 		},
 	}, nil
+}
+
+func (r *runner) reach(argv []string, dir string) approval.Reach {
+	if r.Reach == nil {
+		return approval.Reach{}
+	}
+	return r.Reach(argv, dir)
 }
 
 func checkArgv(argv []string) error {
@@ -130,35 +146,4 @@ func (r *runner) find(argv []string, dir string) (string, []tools.Pin, error) {
 		return "", nil, fmt.Errorf("%w: %w", tools.ErrNotFound, err) // it went away since
 	}
 	return path, pins, nil
-}
-
-// quote writes argv as a POSIX shell would have to be given it.
-func quote(argv []string) string {
-	words := []string{quoteWord(argv[0], "_@%+:,./-")} // with a bare "=" it would be an assignment
-	for _, arg := range argv[1:] {
-		words = append(words, quoteWord(arg, "_@%+:,./-="))
-	}
-	return strings.Join(words, " ")
-}
-
-// quoteWord leaves a word bare if it has only letters, digits and plain characters.
-func quoteWord(word, plain string) string {
-	special := func(r rune) bool {
-		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
-		return !letter && !strings.ContainsRune(plain, r)
-	}
-	if word != "" && !strings.ContainsFunc(word, special) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-// shorten keeps a description on one line; the presentation has it whole.
-func shorten(s string) string {
-	const limit = 80
-	runes := []rune(s)
-	if len(runes) <= limit {
-		return s
-	}
-	return string(runes[:limit-3]) + "..."
 }

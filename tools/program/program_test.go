@@ -159,6 +159,24 @@ func TestRunAlwaysAsks(t *testing.T) {
 	}
 }
 
+// TestRunSaysWhatItTouches, for patterns, where somebody can tell.
+func TestRunSaysWhatItTouches(t *testing.T) {
+	f := setup(t)
+	call := tools.Call{Args: args{"argv": argv("tool", "a"), "dir": "sub"}}
+	c := program.Config{Paths: tools.Paths{Rules: []tools.PathRule{{Name: "workspace", Root: f.path("ws"), Write: true}}}, Profile: f.profile, Env: f.env}
+	if p, err := program.New(c).Plan(call); err != nil || p.Reach.Elements != nil || p.Reach.Left != nil {
+		t.Errorf("%+v, %v", p.Reach, err)
+	}
+	c.Reach = func(argv []string, dir string) approval.Reach {
+		return approval.Reach{Elements: []approval.Element{{Kind: approval.ArgvPrefix, Words: append(argv, dir)}}}
+	}
+	p, err := program.New(c).Plan(call)
+	want := []approval.Element{{Kind: approval.ArgvPrefix, Words: []string{"tool", "a", f.path("ws/sub")}}}
+	if err != nil || !reflect.DeepEqual(p.Reach.Elements, want) {
+		t.Errorf("%+v, %v", p.Reach.Elements, err)
+	}
+}
+
 func TestRunQuotesSoThatAShellReadsTheSameWords(t *testing.T) {
 	f := setup(t)
 	f.file("bin/A=b", 0o755, "")

@@ -29,6 +29,8 @@ type analysis struct {
 	steps int
 	depth int // of scripts given to shells as an argument
 	over  bool
+	// ceilings are the rules whose Ceiling holds, by index.
+	ceilings []int
 	// source is the script being walked.
 	source string
 
@@ -39,28 +41,35 @@ type analysis struct {
 	vars  vars
 	funcs map[string]bool // functions declared, in full, before this point
 	loose int             // nesting in code that runs any number of times, or at another time
+
+	// explain collects what became of every rule; nil when nobody asked.
+	explain *[]tools.Considered
 }
 
 // Decide says what the rules make of command for the shell it is written for. It
 // reads no file but to resolve paths, and runs nothing.
-func (p *Policy) Decide(command, shell string) (d Decision) {
+func (p *Policy) Decide(command, shell string) Decision { return p.decide(command, shell, nil) }
+
+func (p *Policy) decide(command, shell string, explain *[]tools.Considered) (d Decision) {
 	defer func() { // a command line must not take the supervisor down
 		if r := recover(); r != nil {
 			d = decide([]Part{{Text: command, Effect: min(tools.Ask, p.fallback), Rule: ruleSyntax, RuleIndex: -1,
 				Reason: fmt.Sprintf("not analysed, by a bug of sandgate: %v", r)}})
 		}
 	}()
-	return p.analyse(command, shell)
+	return p.analyse(command, shell, explain)
 }
 
-func (p *Policy) analyse(command, shell string) Decision {
-	a := &analysis{p: p, dirs: dirSet{known: []string{p.files.Start()}}, funcs: map[string]bool{}}
+func (p *Policy) analyse(command, shell string, explain *[]tools.Considered) Decision {
+	a := &analysis{p: p, explain: explain, dirs: dirSet{known: []string{p.files.Start()}}, funcs: map[string]bool{}}
 	if shell == "" || shell == "bash" || shell == "sh" || shell == "dash" {
 		a.script(command)
 	} else {
 		a.ask(fmt.Sprintf("commands for %q are not analysed", shell), "write it for bash")
 	}
-	return decide(a.parts)
+	d := decide(a.parts)
+	d.Ceilings = a.ceilings
+	return d
 }
 
 // script analyses a whole script: the command, or one that a shell is given.

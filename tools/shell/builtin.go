@@ -44,8 +44,20 @@ func builtin(name string) builtinFunc {
 		return (*analysis).execOnly
 	case "hash":
 		return (*analysis).hash
+	case "jobs":
+		return (*analysis).jobs
 	}
 	return nil
+}
+
+// jobs runs a command with -x; otherwise it prints, and the rules speak about it.
+func (a *analysis) jobs(cmd simpleCommand) bool {
+	for _, w := range cmd.words[1:] {
+		if !w.fixed() || strings.HasPrefix(w.text, "-") && strings.Contains(w.text, "x") {
+			return a.doubt(cmd, "jobs -x runs a command")
+		}
+	}
+	return false
 }
 
 // specialBuiltins change what later commands mean, or run a file that the

@@ -67,6 +67,12 @@ func TestNotAllowed(t *testing.T) {
 		{"ls", "ls >>OUT"}, {"ls", "ls <>OUT"}, {"ls", "ls &>>OUT"}, {"ls", "ls 3>OUT"}, {"ls", ">OUT"}, {"ls", "for f in a; do ls; done >OUT"}, {"ls", "f() { ls; } >OUT; f"},
 		{"ls", "ls > $x"}, {"ls", "ls >/dev/udp/1.2.3.4/5"}, {"ls", "if ls; then ls; fi >OUT"}, {"cat", "cat < /etc/shadow"}, {"ls", "exec >OUT; ls"}, {"ls", "ls > ~/x"},
 		{"ls", "ls $\\\n(touch P)"}, {"ls", "ls <\\\n(touch P)"}, {"ls", "ls &\\\n& touch P"}, {"ls", "ls \"`touch P`\""},
+		// Values that look like options, options that look like values, words read from files.
+		{"sort", "sort -tk -oOUT f"}, {"sort", "sort -tk --compress-program=./x f"}, {"rg", "rg -ee --pre=./x y"}, {"curl", "curl -dd -o OUT x"}, {"go test", "go test -v -exec ./x ./..."}, {"go test", "go test -v -toolexec ./x ./..."},
+		{"ro:od", "od -w /etc/shadow"}, {"ro:strings", "strings @/etc/shadow"}, {"ro:strings", "strings -n @/etc/shadow f"}, {"ro:strings", "strings @f"}, {"ro:xxd", "xxd -ps f OUT"}, {"ro:xxd", "xxd -ps OUT OUT"},
+		{"ro:xxd", "xxd f -g1"}, {"xxd", "xxd f -g1"}, {"ro:git", "git branch --sort -l new"}, {"ro:git", "git tag --sort -l new"}, {"ro:git", "git branch --format -l new"}, {"ro:git", "git config core.pager -l ./x"},
+		{"ro:git", "git config user.name --list x"}, {"ro:git", "git diff -U /etc/shadow f"}, {"ro:git", "git log -U /etc/shadow"}, {"ro:git", "git merge-tree HEAD other"}, {"jobs", "jobs -x touch P"}, {"jobs", "jobs -lx touch P"},
+		{"sg", "sg root -c 'touch P'"}, {"run-parts", "run-parts ."}, {"newgrp", "newgrp"},
 		// The environment and rebound names.
 		{"git diff", "GIT_EXTERNAL_DIFF=x git diff"}, {"ls", "LD_PRELOAD=./x.so ls"}, {"ls", "BASH_ENV=x ls"}, {"ls", "FOO=1 ls"}, {"ls", "export LD_PRELOAD=x; ls"},
 		{"ls", "declare -x PATH=.; ls"}, {"ls", "typeset PATH=.; ls"}, {"ls", "readonly PATH=.; ls"}, {"ls", "PATH+=:. ; ls"}, {"ls", "for PATH in .; do ls; done"}, {"ls", "read PATH; ls"},
@@ -159,6 +165,10 @@ func TestAllowed(t *testing.T) {
 		{"tar", "tar -xzf a.tar.gz -C out"}, {"tar tf", "tar tf a.tar"}, {"curl https://a.example", "curl https://a.example -s"}, {"pytest", "pytest -q tests/test_a.py -k 'a and b'"}, {"./run.sh", "./run.sh x"}, {"./run.sh", "run=1; ./run.sh"}, {"ro:jq", "jq -r '.a[] | .b' f.json"}, {"ro:jq", "jq --arg x y '.[$x] | .environment' f.json"}, {"ro:git", "git config user.name"}, {"ro:rg", "rg -uu --hidden x"}, {"ro:node", "node -v"}, {"echo", "i=0; while [ $i -lt 3 ]; do echo $i; i=$((i+1)); done"}, {"echo", "let x=1+2; echo $x"}, {"echo", "echo 'a<(b)' \"c<(d)\""}, {"echo", "arr=(a b); echo \"${arr[@]}\""}, {"ro:jq", "cat=1; jq . f.json"}, {"ro:diff", "diff -u a b"}, {"ro:diff", "diff <(true) b"}, {"ro:date", "date -u +%F"}, {"ro:date", "date"}, {"ro:stat", "stat -c %s f"},
 		{"exact:ls -la", "ls -la"}, {"exact:ls", "ls 2>/dev/null"}, {"mkdir;touch", "mkdir -p a/b && touch a/b/c"}, {"deny:*;ls", "ls | ls"}, {"deny:rm;ls", "ls"}, {"ask:git;ls", "ls"}, {"git status;ask:git", "git status"}, {"allow:*;deny:rm", "make && npm test"}, {"allow:*;deny:rm", "x=1 y=2 make"}, {"allow:*;deny:git push", "git log --format=push"}, {"allow:*;deny:rm -rf", "rm -r x"}, {"allow:*", "python3 x.py"},
 		{"ls", "ls \\\n  -l \\\n  -a"}, {"ls", "l\\\ns"}, {"ls", "'l'\"s\""}, {"ls", "$'\\x6cs'"}, {"ls", "ls;"}, {"ls", ""}, {"ls", "# only a comment"}, {"echo", "echo \"⚠️ ok\""}, {"echo", "echo 'a;b|c>d&e`f$(g)'"}, {"echo", "read -r x y < f; echo \"$x\""}, {"ls", "exit 0"}, {"ls", "ls || exit 1"}, {"echo", "local_x=1; unset local_x; echo"}, {"ls", "export LC_ALL=C NO_COLOR=1; ls"},
+		{"ro:od", "od -An -tx1 -w4 f"}, {"ro:od", "od -w f"}, {"ro:strings", "strings -n 8 f"}, {"ro:xxd", "xxd -g 1 -l 16 f"}, {"ro:xxd", "xxd -p f"}, {"ro:git", "git branch --sort=-committerdate"},
+		{"ro:git", "git branch --list --sort -committerdate 'x*'"}, {"ro:git", "git for-each-ref --sort -refname --format '%(refname)'"}, {"ro:git", "git log --date short --max-count 3 -U3"}, {"ro:git", "git diff --unified=1 f"}, {"ro:git", "git config --list --show-origin"}, {"sort", "sort -t k -k 2 f"},
+		{"rg", "rg -e x -g '*.go' src"}, {"go test", "go test -v -run A -count 1 ./..."}, {"jobs", "jobs -l"}, {"xxd", "xxd -g 1 f"},
+		{"allow:*;deny:rm", "some-runner rmdir x"}, {"allow:*;deny:git push", "some-runner git status push"}, {"allow:*;deny:rm", "grep rm x"}, {"allow:*;deny:rm", "npm run rm"}, {"allow:*;deny:rm -rf", "some-tool rm x"},
 	} {
 		if d := decideFor(t, c.rules, c.command); d.Effect != tools.Allow {
 			t.Errorf("rules %q: %v for %q: %s", c.rules, d.Effect, c.command, d.Reason)
@@ -191,6 +201,9 @@ func TestDoubted(t *testing.T) {
 		{"deny:rm -rf", "rm -rvf x"}, {"deny:rm -rf", "rm $x"}, {"deny:rm -rf", "rm -r --force x"}, {"deny:git push", "git -C . push"}, {"deny:git push", "git --git-dir=x push"}, {"deny:git push", "git -c a=b push"}, {"deny:git push", "git $x"}, {"deny:git push", "git {push,x}"}, {"deny:git push", "git -x push"}, {"deny:npm publish", "npm --silent publish"}, {"deny:npm publish", "npm --foo publish"},
 		{"deny:git push --force", "git push origin --force"}, {"deny:git push --force", "git push origin main --force"}, {"deny:git push -f", "git push origin -f"}, {"deny:git push --force", "git push -f"}, {"deny:docker rm", "docker --context x rm"}, {"deny:curl", "wget x"}, {"deny:rm", "awk 'BEGIN{system(\"rm x\")}'"}, {"deny:rm", "sed '1e rm x' f"}, {"deny:rm", "tar xf a --to-command=x"}, {"deny:rm", "ssh h rm x"},
 		{"deny:rm", "PATH=x ls"}, {"deny:rm", "vim -c '!rm x'"}, {"deny:rm", "echo x | xargs -I{} {} y"}, {"deny:rm", "find . -exec {} +"}, {"deny:rm", "env -S 'rm x'"}, {"deny:rm", "npx rimraf x"}, {"deny:rm", "git -c alias.x='!rm y' x"}, {"deny:rm", "make SHELL=x"}, {"deny:rm", "docker run x rm y"},
+		// Programs that run their words: known ones, the dynamic loader, and any that no table knows.
+		{"deny:rm", "prlimit rm x"}, {"deny:rm", "prlimit --nproc=9 rm x"}, {"deny:rm", "choom -n 0 -- rm x"}, {"deny:rm", "choom -n 0 $x"}, {"deny:rm", "/lib64/ld-linux-x86-64.so.2 /bin/rm x"}, {"deny:rm", "ld.so $(command -v rm) x"},
+		{"deny:rm", "x86_64 rm x"}, {"deny:rm", "gosu root rm x"}, {"deny:rm", "some-runner --flag rm x"}, {"deny:rm", "some-runner exec -- /bin/rm x"}, {"deny:git push", "some-runner git push origin"}, {"deny:rm", "jobs -x rm x"},
 	} {
 		if d := decideFor(t, "allow:*;"+c.rules, c.command); d.Effect == tools.Allow {
 			t.Errorf("rules %q allow %q: %+v", c.rules, c.command, d.Parts)

@@ -22,6 +22,18 @@ type simpleCommand struct {
 
 func (c simpleCommand) text() string { return joinWords(c.words) }
 
+// known is the words of the command, or nil if one of them is not known yet.
+func (c simpleCommand) known() []string {
+	words := make([]string, len(c.words))
+	for i, w := range c.words {
+		if !w.fixed() || w.tilde {
+			return nil
+		}
+		words[i] = w.text
+	}
+	return words
+}
+
 // call walks a simple command of the script.
 func (a *analysis) call(c *syntax.CallExpr, in stdin) {
 	cmd := simpleCommand{in: in}
@@ -74,26 +86,42 @@ func (a *analysis) simple(cmd simpleCommand) {
 // unnamed judges a command whose name is computed. It could be anything that a
 // rule speaks about.
 func (a *analysis) unnamed(cmd simpleCommand) {
+	a.bound(func(*compiledRule) bool { return true })
 	a.add(Part{Text: cmd.text(), Effect: min(tools.Ask, a.p.fallback), Rule: ruleSyntax, RuleIndex: -1,
 		Reason: "the name of the command is not known before it runs", Hint: "write the name out"})
 }
 
 // judge lets the rules speak about a simple command.
 func (a *analysis) judge(cmd simpleCommand) {
-	part := a.verdict(cmd)
-	part.Text = cmd.text()
+	views := a.views(cmd)
+	part := a.verdict(cmd, views)
+	part.Text, part.Words, part.readings = cmd.text(), cmd.known(), readings(views)
+	if a.explain != nil {
+		a.consider(cmd, part)
+	}
 	a.add(part)
 }
 
 // verdict finds the rule that decides: any that denies, else the first that
 // matches, else the default.
-func (a *analysis) verdict(cmd simpleCommand) Part {
-	views := a.views(cmd)
+func (a *analysis) verdict(cmd simpleCommand, views []view) Part {
+	a.bound(func(r *compiledRule) bool { v, _ := a.matchViews(r, views); return v != no })
 	part, decided := a.denied(cmd, views)
 	if decided {
 		return part
 	}
 	return a.stricter(part, a.firstMatch(cmd, views))
+}
+
+// bound notes the ceilings of the rules that match. All of a command line runs in
+// one sandbox, so each holds for the whole of it.
+func (a *analysis) bound(matches func(*compiledRule) bool) {
+	for i := range a.p.rules {
+		r := &a.p.rules[i]
+		if r.Ceiling != nil && r.effect != tools.Deny && !slices.Contains(a.ceilings, i) && matches(r) {
+			a.ceilings = append(a.ceilings, i)
+		}
+	}
 }
 
 func (a *analysis) stricter(p, q Part) Part {
@@ -131,7 +159,7 @@ func (a *analysis) denyReason(r *compiledRule) string {
 }
 
 func rulePart(r *compiledRule, e tools.Effect, reason string) Part {
-	return Part{Effect: e, Rule: r.Pattern, RuleIndex: r.index, Reason: reason}
+	return Part{Effect: e, Rule: r.Pattern, RuleName: r.Name, RuleIndex: r.index, Reason: reason}
 }
 
 // firstMatch finds the first rule that allows or asks and matches.

@@ -1,10 +1,6 @@
 package shell
 
-import (
-	"fmt"
-
-	"github.com/sandgate/sandgate/tools"
-)
+import "github.com/sandgate/sandgate/tools"
 
 // A Decision is what the rules say about one command line.
 type Decision struct {
@@ -12,6 +8,8 @@ type Decision struct {
 	// Rule is the pattern of the rule that decided; "default", or "syntax" for
 	// what no rule can speak about.
 	Rule string
+	// RuleName names that rule; "" if it was none of them.
+	RuleName string
 	// RuleIndex is that rule's place in Config.Rules, -1 if it was none of them.
 	RuleIndex int
 	Reason    string // for people and for the model; set unless Effect is Allow
@@ -19,16 +17,24 @@ type Decision struct {
 	// Parts are the simple commands and redirections that were found, in the
 	// order in which they were met. The strictest of them decides.
 	Parts []Part
+	// Ceilings are the places of the rules whose Ceiling bounds the command line.
+	Ceilings []int
 }
 
 // A Part is one thing that a command line does, and what the rules say about it.
 type Part struct {
-	Text      string
+	Text string
+	// Words are the words of a simple command; nil unless all of them are known.
+	Words     []string
 	Effect    tools.Effect
 	Rule      string
+	RuleName  string
 	RuleIndex int
 	Reason    string
 	Hint      string
+	// readings are the words of a simple command in every way in which a rule reads
+	// them, up to the first that is not known.
+	readings [][]string
 }
 
 const (
@@ -46,7 +52,7 @@ func decide(parts []Part) Decision {
 		if i > 0 && (p.Effect > d.Effect || p.Effect == d.Effect && !named) {
 			continue
 		}
-		d.Effect, d.Rule, d.RuleIndex, d.Reason, d.Hint = p.Effect, p.Rule, p.RuleIndex, p.Reason, p.Hint
+		d.Effect, d.Rule, d.RuleName, d.RuleIndex, d.Reason, d.Hint = p.Effect, p.Rule, p.RuleName, p.RuleIndex, p.Reason, p.Hint
 	}
 	return d
 }
@@ -56,5 +62,5 @@ func (d Decision) Label() string {
 	if d.RuleIndex < 0 {
 		return "shell." + d.Rule
 	}
-	return fmt.Sprintf("shell.rules[%d] %q", d.RuleIndex, d.Rule)
+	return d.RuleName
 }

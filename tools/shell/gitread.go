@@ -6,7 +6,7 @@ import "strings"
 // (git-log(1), git-diff(1)). Left out: --output, --ext-diff, --textconv,
 // --no-index, -O, --show-signature and all that write, run or read elsewhere.
 var gitShow = grammar{
-	flags: "pusgitwbaRrWzcmqD0", data: "nSGULl", optional: "MCBX", numbers: true,
+	flags: "pusgitwbaRrWzcmqD0", data: "nSGLl", optional: "MCBXU", numbers: true,
 	long: `oneline graph all branches tags remotes stat numstat shortstat name-only name-status patch no-patch raw summary cached staged
 		abbrev-commit no-abbrev-commit merges no-merges first-parent reverse follow decorate no-decorate no-color word-diff color-words
 		minimal patience histogram ignore-all-space ignore-space-change ignore-blank-lines ignore-space-at-eol check quiet exit-code
@@ -14,8 +14,8 @@ var gitShow = grammar{
 		date-order author-date-order relative-date parents children boundary simplify-by-decoration full-history no-prefix
 		dirstat compact-summary pickaxe-all pickaxe-regex merge cc no-notes shortstat no-pager walk-reflogs reflog text
 		function-context no-walk count show-pulls no-mailmap mailmap use-mailmap ita-invisible-in-index color source`,
-	longData:     "format max-count skip since until after before author committer grep date diff-filter unified pretty diff-algorithm relative word-diff-regex inter-hunk-context min-parents max-parents exclude glob",
-	longOptional: "pretty format color stat decorate abbrev word-diff find-renames find-copies branches tags remotes relative date submodule ignore-submodules color-words max-count unified",
+	longData:     "max-count skip since until after before author committer grep date diff-filter diff-algorithm word-diff-regex inter-hunk-context min-parents max-parents exclude glob",
+	longOptional: "pretty format color stat decorate abbrev word-diff find-renames find-copies branches tags remotes relative submodule ignore-submodules color-words unified",
 }
 
 // gitForms is the table of read-only sub-commands of git.
@@ -32,7 +32,7 @@ var gitForms = map[string]grammar{
 	"cat-file":     {flags: "tsep"},
 	"name-rev":     {long: "name-only tags all always", longData: "refs exclude"},
 	"merge-base":   {flags: "a", long: "all is-ancestor octopus independent fork-point"},
-	"for-each-ref": {long: "omit-empty ignore-case", longData: "count sort points-at format merged no-merged contains no-contains", longOptional: "format sort count"},
+	"for-each-ref": {long: "omit-empty ignore-case", longData: "count sort points-at format merged no-merged contains no-contains"},
 	"show-ref":     {flags: "sqdh", long: "heads tags head dereference verify quiet", longOptional: "hash abbrev"},
 	"grep": {flags: "nilLcwvEFPGhHopqIrazW", data: "eABCm", numbers: true,
 		long:     "line-number ignore-case files-with-matches name-only files-without-match count word-regexp invert-match extended-regexp fixed-strings perl-regexp basic-regexp heading break only-matching column cached untracked and or not all-match text recursive quiet no-color show-function function-context full-name null",
@@ -45,7 +45,6 @@ var gitForms = map[string]grammar{
 	"var":           {}, "version": {long: "build-options"},
 	"range-diff": gitShow, "show-branch": {flags: "argt", long: "all remotes list sha1-name no-color", longOptional: "color more"},
 	"verify-pack": {flags: "vs"},
-	"merge-tree":  {long: "name-only"},
 }
 
 // gitListings are sub-commands that print without operands, or with these
@@ -56,8 +55,8 @@ var gitListings = map[string]struct {
 	bare    bool   // it only reads when nothing else is given
 	needs   string // options, one of which lets operands be
 }{
-	"branch":       {grammar: grammar{flags: "arvl", long: "all remotes verbose list show-current no-color no-column", longData: "sort points-at format contains no-contains merged no-merged", longOptional: "color column abbrev format sort"}, bare: true, needs: "-l --list"},
-	"tag":          {grammar: grammar{flags: "l", optional: "n", long: "list no-column", longData: "sort points-at format contains no-contains merged no-merged", longOptional: "color column format sort"}, bare: true, needs: "-l --list"},
+	"branch":       {grammar: grammar{flags: "arvl", long: "all remotes verbose list show-current no-color no-column", longData: "sort points-at format contains no-contains merged no-merged", longOptional: "color column abbrev"}, bare: true, needs: "-l --list"},
+	"tag":          {grammar: grammar{flags: "l", optional: "n", long: "list no-column", longData: "sort points-at format contains no-contains merged no-merged", longOptional: "color column"}, bare: true, needs: "-l --list"},
 	"remote":       {grammar: grammar{flags: "v", long: "verbose"}, first: "get-url", bare: true},
 	"reflog":       {grammar: gitShow, first: "show exists", bare: true},
 	"stash":        {grammar: gitShow, first: "list show"},
@@ -65,7 +64,7 @@ var gitListings = map[string]struct {
 	"notes":        {grammar: grammar{}, first: "list show"},
 	"submodule":    {grammar: grammar{flags: "q", long: "cached recursive"}, first: "status summary"},
 	"bisect":       {grammar: grammar{}, first: "log"},
-	"config":       {grammar: grammar{flags: "lz", long: "get get-all get-regexp list show-origin show-scope name-only local global system null includes no-includes", longData: "default", longOptional: "type"}, needs: "--get --get-all --get-regexp --list -l", first: "get list", bare: false},
+	"config":       {grammar: grammar{flags: "lz", long: "get get-all get-regexp list show-origin show-scope name-only local global system null includes no-includes", longData: "default", longOptional: "type", stop: true}, needs: "--get --get-all --get-regexp --list -l", first: "get list", bare: false},
 	"symbolic-ref": {grammar: grammar{flags: "q", long: "short quiet"}},
 }
 

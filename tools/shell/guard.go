@@ -32,7 +32,7 @@ var interpreters = fieldSet(`
 	ssh scp sftp mosh rsh docker podman nerdctl kubectl crictl lxc npx bunx uvx pipx dlx
 	ansible ansible-playbook vagrant screen tmux at batch crontab nc ncat socat telnet m4 gnuplot octave ltrace msfconsole
 	tclsh8.6 python3.9 python3.10 python3.11 python3.12 python3.13 dc jrunscript nasm xdg-open open start make-kpkg
-	installer dpkg rpm snap flatpak eval source`)
+	sg newgrp run-parts installer dpkg rpm snap flatpak eval source`)
 
 // inert programs have no option that runs another program or loads code, so a
 // rule for one of them may leave words open that are not known.
@@ -86,7 +86,7 @@ var guards = map[string]guardSpec{
 	"zip":       {runs: "TU", runsLong: "unzip-command test"},
 	"unzip":     {},
 	"cpio":      {runsLong: "rsh-command"},
-	"go":        {single: true, runsLong: "exec toolexec overlay modfile vettool C compiler gccgoflags ldflags asmflags gcflags", writeLong: "o coverprofile cpuprofile memprofile w", valuesLong: "run count timeout tags bench v", check: guardGo},
+	"go":        {single: true, runsLong: "exec toolexec overlay modfile vettool C compiler gccgoflags ldflags asmflags gcflags", writeLong: "o coverprofile cpuprofile memprofile w", valuesLong: "run count timeout tags bench", check: guardGo},
 	"cargo":     {runsLong: "config manifest-path target-dir", runs: "ZC", check: guardCargo},
 	"gcc":       {single: true, runsLong: "B fplugin wrapper specs", writeLong: ""},
 	"cc":        {single: true, runsLong: "B fplugin wrapper specs"},
@@ -114,7 +114,7 @@ var guards = map[string]guardSpec{
 	"tree":      {writes: "o"},
 	"shuf":      {writes: "o", writeLong: "output"},
 	"uniq":      {check: secondOperandWrites},
-	"xxd":       {check: secondOperandWrites},
+	"xxd":       {check: xxdWrites},
 	"mount":     {writes: "abcdefghijklmnopqrstuvwxyz"},
 }
 
@@ -230,11 +230,15 @@ func abbreviates(name, list string, exact bool) bool {
 	return false
 }
 
+// takesNext reports whether the next word is the value of an option: of a long
+// one without "=", or of a cluster whose first letter that takes a value is its
+// last. Behind an earlier such letter, as in -tk, the rest is its value.
 func (g *guardSpec) takesNext(text string) bool {
 	if strings.HasPrefix(text, "--") || g.single {
 		return hasField(g.valuesLong, strings.TrimLeft(text, "-"))
 	}
-	return len(text) > 1 && strings.IndexByte(g.values, text[len(text)-1]) >= 0
+	first := strings.IndexAny(text[1:], g.values)
+	return g.values != "" && first >= 0 && first == len(text)-2
 }
 
 func guardUnknown(base string, rest []word) string {
@@ -281,6 +285,22 @@ func secondOperandWrites(_ *analysis, _ simpleCommand, rest []word) string {
 			operands++
 		}
 		if w.split || operands > 1 {
+			return "a second operand is a file that is written"
+		}
+	}
+	return ""
+}
+
+// xxdWrites: what follows the first operand of xxd is its output file, whatever it
+// looks like.
+func xxdWrites(_ *analysis, _ simpleCommand, rest []word) string {
+	for i := 0; i < len(rest); i++ {
+		w := rest[i]
+		switch {
+		case w.fixed() && hasField("-c -cols -g -l -len -n -o -s -seek -R", w.text):
+			i++ // its value
+		case w.fixed() && strings.HasPrefix(w.text, "-") && w.text != "-":
+		case w.split || i+1 < len(rest):
 			return "a second operand is a file that is written"
 		}
 	}

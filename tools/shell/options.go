@@ -22,6 +22,9 @@ type grammar struct {
 
 	numbers bool // -5 is an option
 	single  bool // long options begin with one dash
+	// alone: short options are not clustered, and a word is known by how it begins,
+	// as in xxd: -ps is no -p with -s behind it.
+	alone bool
 	// stop: the first operand ends the options.
 	stop bool
 	// lenient: no option of the program does harm, so a pattern that could
@@ -141,6 +144,9 @@ func valueKnown(o option) string {
 // cluster reads a word of short options, of which the last may take a value.
 func (g *grammar) cluster(p *parsed, words []word) (int, string) {
 	text := words[0].prefix()
+	if g.alone && len(text) > 2 && !isNumber(text[2:]) {
+		return 0, "the option " + text + " is not known to be harmless"
+	}
 	for i := 1; i < len(text); i++ {
 		c := text[i]
 		o := option{name: "-" + string(c)}

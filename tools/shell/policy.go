@@ -60,19 +60,26 @@ func NewPolicy(d Default, rules []Rule, files Files, programs Programs) (*Policy
 	}
 	p.origin = p.files.Start()
 	p.parsers.New = func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)) }
-	for i, r := range rules {
-		c, err := compileRule(i, r)
-		if err != nil {
-			return nil, err
-		}
-		p.rules = append(p.rules, c)
-		p.guarded = p.guarded || c.effect < p.fallback
+	if err := p.compile(rules); err != nil {
+		return nil, err
 	}
 	return p, p.checkExamples()
 }
 
-// in is the policy for a command that starts in another directory.
-func (p *Policy) in(dir string) *Policy {
+func (p *Policy) compile(rules []Rule) error {
+	for i, r := range rules {
+		c, err := compileRule(i, r)
+		if err != nil {
+			return err
+		}
+		p.rules = append(p.rules, c)
+		p.guarded = p.guarded || c.effect < p.fallback
+	}
+	return nil
+}
+
+// In is the policy for a command that starts in another directory.
+func (p *Policy) In(dir string) *Policy {
 	if dir == p.files.Start() {
 		return p
 	}

@@ -147,7 +147,7 @@ func FuzzDecide(f *testing.F) {
 	d, list := rulesOf(f, everydayRules)
 	p := mustPolicy(f, d, list)
 	f.Fuzz(func(t *testing.T, command string) {
-		got := p.analyse(command, "bash") // what Decide does, but a panic shows
+		got := p.analyse(command, "bash", nil) // what Decide does, but a panic shows
 		if got.Effect != tools.Allow && got.Reason == "" {
 			t.Errorf("%q: %v without a reason", command, got.Effect)
 		}

@@ -72,10 +72,10 @@ var readForms = map[string]readForm{
 	"expand":   {grammar: grammar{flags: "i", data: "t"}, operands: readFiles},
 	"unexpand": {grammar: grammar{flags: "a", data: "t"}, operands: readFiles},
 	"rev":      {operands: readFiles},
-	"od":       {grammar: grammar{flags: "abcdfhiloxv", data: "AjNtwS"}, operands: readFiles},
+	"od":       {grammar: grammar{flags: "abcdfhiloxv", data: "AjNtS", optional: "w"}, operands: readFiles},
 	"hexdump":  {grammar: grammar{flags: "bCcdovx", data: "ens"}, operands: readFiles},
-	"xxd":      {grammar: grammar{flags: "abeEipu", data: "cglos"}, operands: oneFile},
-	"strings":  {grammar: grammar{flags: "afw", data: "nte", numbers: true}, operands: readFiles},
+	"xxd":      {grammar: grammar{flags: "abeEipu", data: "cglos", alone: true, stop: true}, operands: oneFile},
+	"strings":  {grammar: grammar{flags: "afw", data: "nte", numbers: true}, operands: readFiles, check: noResponseFile},
 	"diff": {grammar: grammar{flags: "abBcdeEiNnpqrstTuwyZ", data: "UCWxIFD",
 		long:     "brief report-identical-files side-by-side recursive new-file unified context text ignore-case ignore-space-change ignore-all-space ignore-blank-lines ignore-trailing-space strip-trailing-cr minimal suppress-common-lines no-dereference left-column",
 		longData: "exclude ignore-matching-lines label width horizon-lines", longOptional: "color unified context"}, operands: readFiles},
@@ -132,6 +132,21 @@ var grepForm = readForm{grammar: grammar{flags: "abcEFGhHiIlLnoPqrRsTUvVwxyzZ", 
 		initial-tab null text recursive dereference-recursive line-buffered null-data version`,
 	longData:     "regexp max-count after-context before-context context include exclude exclude-dir label binary-files devices directories",
 	longOptional: "color colour", longPaths: "file exclude-from"}, operands: dataThenFiles, gives: "-e --regexp -f --file"}
+
+// noResponseFile is for programs that read further words from a file a word,
+// be it an operand or an option's value, is @FILE (GNU binutils).
+func noResponseFile(_ *analysis, p parsed) string {
+	words := p.operands
+	for _, o := range p.options {
+		words = append(words[:len(words):len(words)], o.value)
+	}
+	for _, w := range words {
+		if strings.HasPrefix(w.prefix(), "@") || !w.fixed() && w.prefix() == "" {
+			return "@FILE stands for the words in that file"
+		}
+	}
+	return ""
+}
 
 // versionOnly recognises what asks a program for its version or its help.
 func versionOnly(base string, rest []word) bool {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mattn/go-shellwords"
 
+	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/tools"
 )
 
@@ -38,6 +39,11 @@ type Rule struct {
 	Match    []string `json:"match,omitempty"`
 	NoMatch  []string `json:"no_match,omitempty"`
 	Position string   `json:"-"` // where it is written: "sandgate.yaml:21:5"
+	// Ceiling, if any, bounds whatever runs together with a command that the rule
+	// matches, or could match, also where another rule decides: it only narrows.
+	Ceiling *sandboxprofile.Profile `json:"-"`
+	// Name is what decisions call the rule; "" is its place in the list and its pattern.
+	Name string `json:"-"`
 }
 
 // Effect is what the rule does to what it matches.
@@ -49,6 +55,14 @@ func (r Rule) Effect() tools.Effect {
 		return tools.Allow
 	}
 	return tools.Ask
+}
+
+// Label is the name of the rule at place i.
+func (r Rule) Label(i int) string {
+	if r.Name != "" {
+		return r.Name
+	}
+	return fmt.Sprintf("shell.rules[%d] %q", i, r.Pattern)
 }
 
 // A Default is what happens to a command that no rule matches. The zero value
@@ -93,12 +107,14 @@ func compileRule(i int, r Rule) (compiledRule, error) {
 	case r.ReadOnly && r.Effect() == tools.Deny:
 		return compiledRule{}, ruleError(i, r, errors.New("read_only narrows a rule that allows, this one denies"))
 	}
+	r.Name = r.Label(i)
 	return compiledRule{Rule: r, index: i, effect: r.Effect(), words: words}, nil
 }
 
 // A RuleError says which rule does not load, and why.
 type RuleError struct {
 	Index    int
+	Name     string
 	Pattern  string
 	Position string
 	Err      error
@@ -109,13 +125,13 @@ func (e *RuleError) Error() string {
 	if at != "" {
 		at += ": "
 	}
-	return fmt.Sprintf("%sshell.rules[%d] %q: %v", at, e.Index, e.Pattern, e.Err)
+	return fmt.Sprintf("%s%s: %v", at, e.Name, e.Err)
 }
 
 func (e *RuleError) Unwrap() error { return e.Err }
 
 func ruleError(i int, r Rule, err error) error {
-	return &RuleError{Index: i, Pattern: r.Pattern, Position: r.Position, Err: err}
+	return &RuleError{Index: i, Name: r.Label(i), Pattern: r.Pattern, Position: r.Position, Err: err}
 }
 
 // A verdict is whether a rule matches a command.

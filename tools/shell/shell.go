@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/sandgate/sandgate/approval"
@@ -36,23 +37,56 @@ type Config struct {
 	// Env is the command's whole environment: tools.BuildEnv. Its PATH is what
 	// programs are searched in.
 	Env []string
+	// ProxyEnv are variables that point programs at the egress proxy. They are added
+	// where a rule narrows the network to a list of hosts and Profile has none.
+	ProxyEnv []string
+	// Credentials are secrets that the egress proxy puts into requests; a command has
+	// their placeholders.
+	Credentials tools.Credentials
 	// Shell is the bash to run: a path, or "bash" to search for it. "" is "bash".
 	Shell string
 }
 
 // New gives the tool. Its error is a *RuleError.
-func New(c Config) (tools.Tool, error) {
+func New(c Config) (*Tool, error) {
 	if c.Shell == "" {
 		c.Shell = "bash"
 	}
-	t := &tool{Config: c}
-	policy, err := NewPolicy(c.Default, c.Rules, pathFiles{c.Paths, c.Profile.Scratch}, sandboxPrograms{c.Profile, t.searchPath()})
-	if err != nil {
+	c.Rules = slices.Clone(c.Rules)
+	for i := range c.Rules { // by the place in the configuration, whatever comes before them later
+		c.Rules[i].Name = c.Rules[i].Label(i)
+	}
+	t := &Tool{Config: c}
+	if err := t.SetStanding(Standing{}); err != nil {
 		return nil, err
 	}
-	t.policy = policy
 	return t, nil
 }
+
+// SetStanding replaces the rules that an operator has added to those of the
+// configuration. Calls that are already planned keep their plan. Its error is a
+// *RuleError; the rules are as they were then.
+func (t *Tool) SetStanding(s Standing) error {
+	policy, err := t.compile(s)
+	if err != nil {
+		return err
+	}
+	t.policy.Store(policy)
+	return nil
+}
+
+// CheckStanding says what SetStanding would, and changes nothing.
+func (t *Tool) CheckStanding(s Standing) error {
+	_, err := t.compile(s)
+	return err
+}
+
+func (t *Tool) compile(s Standing) (*Policy, error) {
+	return NewPolicy(t.Default, s.around(t.Rules), pathFiles{t.Paths, t.Profile.Scratch}, sandboxPrograms{t.Profile, t.searchPath()})
+}
+
+// Policy is what decides now.
+func (t *Tool) Policy() *Policy { return t.policy.Load() }
 
 var definition = tools.Definition{
 	Name: "shell",
@@ -88,12 +122,13 @@ var definition = tools.Definition{
 	Annotations: tools.Annotations{Title: "Run a command line", DestructiveHint: true, OpenWorldHint: true},
 }
 
-type tool struct {
+// A Tool is the tool shell. Its rules can be replaced while it is in use.
+type Tool struct {
 	Config
-	policy *Policy
+	policy atomic.Pointer[Policy]
 }
 
-func (t *tool) Definition() tools.Definition { return definition }
+func (t *Tool) Definition() tools.Definition { return definition }
 
 // maxArgument is the most bytes that Linux passes in one argument, its NUL
 // included: MAX_ARG_STRLEN of execve(2).
@@ -101,7 +136,7 @@ const maxArgument = 128 << 10
 
 // Plan implements tools.Tool. Besides, its error wraps tools.ErrNotFound if the
 // sandbox has no bash.
-func (t *tool) Plan(c tools.Call) (tools.Proposal, error) {
+func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 	command := c.String("command")
 	if err := checkCommand(command); err != nil {
 		return tools.Proposal{}, err
@@ -110,17 +145,19 @@ func (t *tool) Plan(c tools.Call) (tools.Proposal, error) {
 	if err != nil {
 		return tools.Proposal{}, err
 	}
-	d := t.policy.in(dir).Decide(command, "bash")
+	policy := t.Policy().In(dir)
+	d := policy.Decide(command, "bash")
 	if d.Effect == tools.Deny {
 		return tools.Proposal{}, t.blocked(d)
 	}
-	plan, err := t.plan(c, command, dir)
+	plan, err := t.plan(c, command, dir, policy.ceilings(d))
 	if err != nil {
 		return tools.Proposal{}, err
 	}
 	return tools.Proposal{
 		Plan:    plan,
-		Request: t.request(command, d),
+		Request: policy.request(command, d),
+		Reach:   policy.reach(command, d),
 		Rule:    d.Label(),
 		Present: func(context.Context) (*approval.Presentation, error) { return present(command, dir, d), nil },
 	}, nil
@@ -139,7 +176,7 @@ func checkCommand(command string) error {
 	return nil
 }
 
-func (t *tool) blocked(d Decision) error {
+func (t *Tool) blocked(d Decision) error {
 	hint := d.Hint
 	if hint == "" {
 		hint = t.allowedHint()
@@ -148,10 +185,10 @@ func (t *tool) blocked(d Decision) error {
 }
 
 // allowedHint lists some of what runs, for a model to choose from.
-func (t *tool) allowedHint() string {
+func (t *Tool) allowedHint() string {
 	var some []string
-	for _, r := range t.Rules {
-		if r.Effect() != tools.Deny && len(some) < 8 {
+	for _, r := range t.Policy().rules {
+		if r.effect != tools.Deny && len(some) < 8 {
 			some = append(some, r.Pattern)
 		}
 	}
@@ -161,40 +198,95 @@ func (t *tool) allowedHint() string {
 	return "the rules know these commands: " + strings.Join(some, ", ")
 }
 
-// plan says what runs. The options keep bash from reading start-up files: it
-// reads ~/.bashrc even for -c when its standard input is a socket (bash(1),
-// INVOCATION). After "--" a command that begins with a dash is no option.
-func (t *tool) plan(c tools.Call, command, dir string) (tools.Plan, error) {
-	bash, err := tools.LookPath(t.Shell, t.searchPath(), dir, t.runnable)
-	if err != nil {
-		return tools.Plan{}, err
+// plan says what runs: the program itself if the command line is no more than that, and
+// else bash.
+func (t *Tool) plan(c tools.Call, command, dir string, ceilings []sandboxprofile.Profile) (tools.Plan, error) {
+	path, argv := t.direct(command, dir)
+	direct := path != ""
+	if !direct {
+		var err error
+		if path, argv, err = t.inBash(command, dir); err != nil {
+			return tools.Plan{}, err
+		}
 	}
-	pin, err := tools.PinFile(bash)
+	pins, err := tools.PinBinary(path, argv, dir, t.Paths)
 	if err != nil {
 		return tools.Plan{}, fmt.Errorf("%w: %w", tools.ErrNotFound, err) // it went away since
 	}
-	profile := t.Profile
+	profile, env := t.narrowed(ceilings)
 	if ms := c.Int("timeout_ms", 0); ms > 0 && ms < int64(profile.Limits.Wall/time.Millisecond) {
 		profile.Limits.Wall = time.Duration(ms) * time.Millisecond
 	}
-	argv := []string{"bash", "--norc", "--noprofile", "-c", "--", command}
+	if direct {
+		env = withDir(env, dir)
+	}
+	program := &sandboxprofile.Program{Path: path, Argv: argv, Dir: dir, Env: env}
+	profile, secrets, err := t.Credentials.Give(program, profile)
+	if err != nil {
+		return tools.Plan{}, err
+	}
 	return tools.Plan{
-		Tool: definition.Name,
-		Action: sandboxprofile.Action{
-			Kind: sandboxprofile.Exec,
-			Exec: &sandboxprofile.Program{Path: bash, Argv: argv, Dir: dir, Env: slices.Clone(t.Env)},
-		},
-		Pins:    []tools.Pin{pin},
+		Tool:    definition.Name,
+		Action:  sandboxprofile.Action{Kind: sandboxprofile.Exec, Exec: program},
+		Pins:    append(pins, secrets...),
 		Profile: profile,
 	}, nil
 }
 
-func (t *tool) searchPath() string {
+// inBash gives bash and its arguments. The options keep it from reading start-up files:
+// it reads ~/.bashrc even for -c when its standard input is a socket (bash(1),
+// INVOCATION). After "--" a command that begins with a dash is no option.
+func (t *Tool) inBash(command, dir string) (string, []string, error) {
+	bash, err := tools.LookPath(t.Shell, t.searchPath(), dir, t.runnable)
+	if err != nil {
+		return "", nil, err
+	}
+	return bash, append(slices.Clone(bashOptions), command), nil
+}
+
+var bashOptions = []string{"bash", "--norc", "--noprofile", "-c", "--"}
+
+// CommandLine gives the command line of a plan's arguments, if bash is to read one.
+func CommandLine(argv []string) (string, bool) {
+	if n := len(bashOptions); len(argv) == n+1 && slices.Equal(argv[:n], bashOptions) {
+		return argv[n], true
+	}
+	return "", false
+}
+
+// ceilings are all that bound a command line.
+func (p *Policy) ceilings(d Decision) []sandboxprofile.Profile {
+	var list []sandboxprofile.Profile
+	for _, i := range d.Ceilings {
+		list = append(list, *p.rules[i].Ceiling)
+	}
+	return list
+}
+
+// narrowed gives the profile and the environment of a command line: the meet of
+// the tool's own and all ceilings.
+func (t *Tool) narrowed(ceilings []sandboxprofile.Profile) (sandboxprofile.Profile, []string) {
+	profile, env := t.Profile, slices.Clone(t.Env)
+	for _, c := range ceilings {
+		profile = sandboxprofile.Intersect(profile, c)
+	}
+	if profile.Network.Mode == sandboxprofile.NetworkProxied && t.Profile.Network.Mode != sandboxprofile.NetworkProxied {
+		for _, kv := range t.ProxyEnv {
+			if name := tools.EnvName(kv); !slices.ContainsFunc(env, func(have string) bool { return tools.EnvName(have) == name }) {
+				env, profile.Env.Names = append(env, kv), append(profile.Env.Names, name)
+			}
+		}
+		slices.SortFunc(env, func(a, b string) int { return strings.Compare(tools.EnvName(a), tools.EnvName(b)) })
+	}
+	return profile, env
+}
+
+func (t *Tool) searchPath() string {
 	p, _ := tools.LookupEnv(t.Env, "PATH")
 	return p
 }
 
-func (t *tool) runnable(path string) bool { return runnable(t.Profile, path) }
+func (t *Tool) runnable(path string) bool { return runnable(t.Profile, path) }
 
 func runnable(p sandboxprofile.Profile, path string) bool {
 	const rights = sandboxprofile.Read | sandboxprofile.Execute
@@ -203,29 +295,19 @@ func runnable(p sandboxprofile.Profile, path string) bool {
 
 // request is nil if nobody needs to be asked. The payload is the command and the
 // rule: the same command under another rule is asked about again.
-func (t *tool) request(command string, d Decision) *approval.Request {
+func (p *Policy) request(command string, d Decision) *approval.Request {
 	if d.Effect == tools.Allow {
 		return nil
 	}
-	description := "Execute: " + shorten(command)
-	if d.RuleIndex >= 0 && t.Rules[d.RuleIndex].Description != "" {
-		description = t.Rules[d.RuleIndex].Description
+	description := "Execute: " + tools.Shorten(command)
+	if d.RuleIndex >= 0 && p.rules[d.RuleIndex].Description != "" {
+		description = p.rules[d.RuleIndex].Description
 	}
 	return &approval.Request{
 		ToolName:    definition.Name,
 		Description: approval.EscapeLine(description),
 		Payload:     map[string]any{"command": command, "rule": d.Rule},
 	}
-}
-
-// shorten keeps a description on one line; the presentation has it whole.
-func shorten(s string) string {
-	const limit = 80
-	runes := []rune(s)
-	if len(runes) <= limit {
-		return s
-	}
-	return string(runes[:limit-3]) + "..."
 }
 
 func present(command, dir string, d Decision) *approval.Presentation {

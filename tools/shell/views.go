@@ -63,7 +63,32 @@ func (a *analysis) denies(r *compiledRule, cmd simpleCommand, views []view) (ver
 	} else if v == no && sameEffect(r.words, a.anyBase(cmd.words[0]), cmd.words) {
 		return perhaps, fmt.Sprintf("does what the rule %q denies, in another way", r.Pattern)
 	}
+	if v == no && a.handsOn(r, cmd) {
+		return perhaps, fmt.Sprintf("%s may run what the rule %q denies", cmd.words[0], r.Pattern)
+	}
 	return v, fmt.Sprintf("may be what the rule %q denies", r.Pattern)
+}
+
+// handsOn reports whether a program that no table knows is given the words of a
+// denied command: it may be one of the many that run their words.
+func (a *analysis) handsOn(r *compiledRule, cmd simpleCommand) bool {
+	if known(a.anyBase(cmd.words[0])) {
+		return false
+	}
+	for i := 1; i < len(cmd.words); i++ {
+		if w := cmd.words[i]; w.fixed() && r.match(a.programMatch(r, w), cmd.words[i:]) != no {
+			return true
+		}
+	}
+	return false
+}
+
+// known reports whether a table says what a program does with its words.
+func known(base string) bool {
+	_, guarded := guards[base]
+	_, reads := readForms[base]
+	_, wraps := wrappers[base]
+	return guarded || reads || wraps || inert[base] || interpreters[base] || shells[base] || specialBuiltins[base] || builtin(base) != nil
 }
 
 // deniesReordered compares a pattern that holds options with a command that

@@ -31,10 +31,19 @@ type wrapper struct {
 
 func wrapperFor(name string) *wrapper {
 	w, ok := wrappers[name]
+	if dynamicLoader(name) {
+		w, ok = wrapper{grammar: grammar{stop: true}, own: true}, true
+	}
 	if !ok {
 		return nil
 	}
 	return &w
+}
+
+// dynamicLoader knows the names of ld.so(8), which runs the program that it is
+// given.
+func dynamicLoader(name string) bool {
+	return name == "ld.so" || strings.HasPrefix(name, "ld-linux") || strings.HasPrefix(name, "ld-musl-") || strings.HasPrefix(name, "ld64.so")
 }
 
 var wrappers = map[string]wrapper{
@@ -96,6 +105,24 @@ var wrappers = map[string]wrapper{
 	"fakeroot":         {grammar: grammar{stop: true}, own: true, alone: true},
 	"i386":             {grammar: grammar{stop: true}, own: true, alone: true},
 	"linux32":          {grammar: grammar{stop: true}, own: true, alone: true},
+	"x86_64":           {grammar: grammar{stop: true}, own: true, alone: true},
+	"uname26":          {grammar: grammar{stop: true}, own: true, alone: true},
+	"prlimit":          {grammar: grammar{stop: true}, own: true, alone: true},
+	"choom":            {grammar: grammar{stop: true, data: "n", longData: "adjust"}, own: true},
+	"chpst":            {grammar: grammar{stop: true}, own: true},
+	"numactl":          {grammar: grammar{stop: true}, own: true},
+	"cpulimit":         {grammar: grammar{stop: true, data: "l", longData: "limit"}, own: true},
+	"hyperfine":        {grammar: grammar{data: "wrm", longData: "warmup runs"}, own: true, joined: true},
+	"xvfb-run":         {grammar: grammar{stop: true, flags: "a", long: "auto-servernum"}, own: true},
+	"systemd-inhibit":  {grammar: grammar{stop: true}, own: true},
+	"torsocks":         {grammar: grammar{stop: true}, own: true},
+	"proxychains4":     {grammar: grammar{stop: true, flags: "q"}, own: true},
+	"gosu":             {grammar: grammar{stop: true}, skip: 1, own: true, alone: true},
+	"su-exec":          {grammar: grammar{stop: true}, skip: 1, own: true, alone: true},
+	"setuidgid":        {grammar: grammar{stop: true}, skip: 1, own: true},
+	"envdir":           {grammar: grammar{stop: true}, skip: 1, own: true},
+	"chronic":          {grammar: grammar{stop: true}, own: true},
+	"ifne":             {grammar: grammar{stop: true, flags: "n"}, own: true},
 	"linux64":          {grammar: grammar{stop: true}, own: true, alone: true},
 
 	"bundle": {grammar: grammar{stop: true}, skip: 1, own: true},

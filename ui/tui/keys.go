@@ -2,20 +2,20 @@ package tui
 
 import (
 	"fmt"
-	"strings"
-	"unicode"
+	"slices"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/present"
 )
 
-// A choice is an answer to one request, with its key and its words. The first has
-// the focus when a request comes up.
+// A choice is an answer to one request, with its key, and its words for wide screens
+// and for narrow ones. The first has the focus when a request comes up.
 type choice struct {
-	key, words string
-	decide     protocol.ApprovalsDecide
+	key, words, word string
+	decide           protocol.ApprovalsDecide
 }
 
 func choices() []choice {
@@ -26,13 +26,21 @@ func choices() []choice {
 		return protocol.ApprovalsDecide{Decision: protocol.Allow, Scope: s}
 	}
 	return []choice{
-		{"N", "deny", deny(approval.RejectHard)},
-		{"n", "this call only", deny(approval.RejectSoft)},
-		{"x", "explain first", deny(approval.RejectExplain)},
-		{"y", "allow once", allow(approval.Once)},
-		{"s", "session", allow(approval.Session)},
-		{"a", "agent", allow(approval.Agent)},
-		{"g", "everybody", allow(approval.Global)},
+		{"N", "deny", "deny", deny(approval.RejectHard)},
+		{"n", "this call only", "soft", deny(approval.RejectSoft)},
+		{"x", "explain first", "explain", deny(approval.RejectExplain)},
+		{"y", "once", "once", allow(approval.Once)},
+		{"s", "session", "session", allow(approval.Session)},
+		{"a", "agent", "agent", allow(approval.Agent)},
+		{"g", "everybody", "all", allow(approval.Global)},
+	}
+}
+
+// seldom are the answers that only the help speaks of.
+func seldom() []choice {
+	return []choice{
+		{key: "i", decide: protocol.ApprovalsDecide{Decision: protocol.Deny, Mode: approval.RejectHard, Interrupt: true}},
+		{key: "d", decide: protocol.ApprovalsDecide{Decision: protocol.Dismiss}},
 	}
 }
 
@@ -60,6 +68,8 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 		return tea.Quit
 	case name == "ctrl+z":
 		return tea.Suspend
+	case m.away: // meant for what is about to open
+		return nil
 	case m.edit != nil:
 		return m.editKey(k)
 	case m.orphan:
@@ -68,6 +78,10 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	case m.help:
 		m.help = false
 		return nil
+	case m.reader != nil:
+		return m.readerKey(name)
+	case m.chooser != nil:
+		return m.chooserKey(name)
 	case m.confirm != nil:
 		return m.confirmKey(name)
 	}
@@ -82,12 +96,22 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 		return nil
 	case "v":
 		return m.page()
+	case "e":
+		return m.editArguments()
+	case "p":
+		m.openChooser()
+		return nil
+	case "esc":
+		if it := m.cursor(); it != nil && it.original != nil && !it.sent {
+			return m.restore(it)
+		}
+		return nil
 	case "A", "D":
 		return m.group(name)
 	case "enter":
 		name = choices()[m.focus].key
 	}
-	for _, c := range choices() {
+	for _, c := range append(choices(), seldom()...) {
 		if c.key == name {
 			return m.choose(c)
 		}
@@ -144,8 +168,15 @@ func (m *model) choose(c choice) tea.Cmd {
 	a := &answer{key: c.key, decide: c.decide}
 	a.decide.ID = it.ID
 	if c.decide.Mode == approval.RejectExplain {
-		m.edit = &editor{answer: a}
+		m.explain(a)
 		return nil
+	}
+	if c.decide.Decision == protocol.Allow && it.args != nil {
+		if c.decide.Scope != approval.Once {
+			m.notice = "edited arguments are allowed once: y, or Esc for the agent's own"
+			return nil
+		}
+		a.decide.Args = it.args
 	}
 	if c.decide.Decision == protocol.Allow {
 		a.asks = append(m.unseen(it), lasting(it, c.decide.Scope)...)
@@ -157,6 +188,15 @@ func (m *model) choose(c choice) tea.Cmd {
 	return m.send(a)
 }
 
+// explain takes what the model should explain, and denies.
+func (m *model) explain(a *answer) {
+	m.edit = &editor{prompt: "What should the model explain? Enter denies and sends this, Esc goes back.", limit: maxFeedback,
+		done: func(text string) tea.Cmd {
+			a.decide.Feedback = text
+			return m.send(a)
+		}}
+}
+
 // unseen says how much of a request has never been on the screen.
 func (m *model) unseen(it *item) []string {
 	if it.read {
@@ -166,39 +206,19 @@ func (m *model) unseen(it *item) []string {
 	if below := len(m.essence()) - it.reached; below > 0 {
 		asks = append(asks, fmt.Sprintf("%s not been on the screen (PgDn shows more)", plural(below, "line has", "lines have")))
 	}
-	if p := it.shown.Presentation; p != nil {
-		if _, cut := p.Metadata["full_content"]; cut {
-			asks = append(asks, "the text was cut for the screen (v shows all of it)")
-		}
+	if present.IsCut(it.shown) {
+		asks = append(asks, "the text was cut for the screen (v shows all of it)")
 	}
 	return asks
 }
 
 // lasting says what an answer covers that outlives the session.
 func lasting(it *item, s approval.Scope) []string {
-	var who string
-	switch s {
-	case approval.Agent:
-		who = "whenever agent " + approval.EscapeLine(it.Agent) + " asks"
-	case approval.Global:
-		who = "whoever asks"
-	default:
+	if s != approval.Agent && s != approval.Global {
 		return nil
 	}
 	return []string{fmt.Sprintf("allows %s %s from now on, without asking, %s",
-		approval.EscapeLine(string(it.Tool)), brief(payload(it.Payload)), who)}
-}
-
-// maxBrief is how many characters of a payload a question shows.
-const maxBrief = 160
-
-// brief cuts a text for a question, and counts what it leaves out.
-func brief(text string) string {
-	r := []rune(text)
-	if len(r) <= maxBrief {
-		return text
-	}
-	return fmt.Sprintf("%s ... (%d more characters)", string(r[:maxBrief]), len(r)-maxBrief)
+		approval.EscapeLine(string(it.Tool)), present.Brief(present.Payload(it.Payload)), whoever(it, s))}
 }
 
 func (m *model) confirmKey(name string) tea.Cmd {
@@ -237,6 +257,10 @@ func (m *model) group(key string) tea.Cmd {
 		return m.send(a)
 	}
 	a.decide.Decision = protocol.Allow
+	if slices.ContainsFunc(a.decide.IDs, func(id protocol.ApprovalID) bool { return m.find(id).args != nil }) {
+		m.notice = "one of the group is edited: answer one by one, or Esc on it for the agent's own"
+		return nil
+	}
 	if len(m.question(a)) > m.maxQuestion() {
 		m.notice = "the group does not fit on the screen: answer one by one, or with `sandgate approvals allow`"
 		return nil
@@ -249,53 +273,6 @@ func (m *model) group(key string) tea.Cmd {
 // only within one session do they mean anything.
 func (it *item) inGroup(other *item) bool {
 	return it.GroupID != "" && other.GroupID == it.GroupID && other.SessionID == it.SessionID
-}
-
-// An editor takes one line of text for the model, to go with an answer.
-type editor struct {
-	answer *answer
-	text   []rune
-}
-
-// maxFeedback bounds the text in characters.
-const maxFeedback = 2000
-
-func (m *model) editKey(k tea.KeyPressMsg) tea.Cmd {
-	e := m.edit
-	switch k.String() {
-	case "esc":
-		m.edit = nil
-		m.notice = "not answered"
-	case "enter":
-		e.answer.decide.Feedback = strings.TrimSpace(string(e.text))
-		return m.send(e.answer)
-	case "backspace", "ctrl+h":
-		e.text = e.text[:max(len(e.text)-1, 0)]
-	case "ctrl+u":
-		e.text = nil
-	default:
-		e.insert(k.Text)
-	}
-	return nil
-}
-
-func (e *editor) insert(text string) {
-	for _, r := range text {
-		if unicode.IsControl(r) {
-			r = ' '
-		}
-		if len(e.text) < maxFeedback {
-			e.text = append(e.text, r)
-		}
-	}
-}
-
-// paste goes into a text that is open; elsewhere it is nothing, since what was
-// copied is not an answer.
-func (m *model) paste(text string) {
-	if m.edit != nil {
-		m.edit.insert(text)
-	}
 }
 
 func plural(n int, one, many string) string {

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -14,15 +15,13 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/highlight"
 )
 
 // settle is how long a request must have been on the screen before a key counts
 // as an answer to it: longer than a key that is already on its way, and than a
 // finger that cannot be stopped any more; shorter than reading takes.
 const settle = 500 * time.Millisecond
-
-// bellEvery keeps a flood of requests from ringing all the time.
-const bellEvery = 2 * time.Second
 
 // A model is the whole state of the screen.
 type model struct {
@@ -36,27 +35,36 @@ type model struct {
 	focus         int // index into choices; 0 denies
 	scroll        int // first line of the detail on the screen
 	help          bool
+	reader        *reader
 	confirm       *answer // waits for its key a second time
 	edit          *editor
+	chooser       *chooser
+	away          bool // the pager or the editor has the terminal, or is about to
 	orphan        bool // the request that a text was written for is gone; keys are still on their way
 
 	sight sight
 	since time.Time // when sight became what it is
 
-	notice string
-	bell   time.Time
-	err    error
+	notice   string
+	notified time.Time
+	err      error
 }
 
 // An item is one waiting request.
 type item struct {
 	protocol.Approval
 	shown   *protocol.Approval // with its presentation; nil until it has come
+	parts   [][]highlight.Part // of its content, by line; nil where nothing is to be coloured
 	asked   bool               // Show is under way
 	sent    bool               // an answer is under way
 	reached int                // how many lines of the detail have been on the screen
 	read    bool               // the full text has been in the pager
 	problem string             // why there is no presentation
+	// After an edit: what the agent had asked for, the arguments in its place, and
+	// the text to go on editing from. shown is the edited request then.
+	original *protocol.Approval
+	args     json.RawMessage
+	draft    string
 }
 
 // A sight is what an answer key would refer to. When it changes, the moment in
@@ -81,9 +89,10 @@ type (
 		err     error
 	}
 	shownMsg struct {
-		id  protocol.ApprovalID
-		one protocol.Approval
-		err error
+		id    protocol.ApprovalID
+		one   protocol.Approval
+		parts [][]highlight.Part
+		err   error
 	}
 	pagedMsg struct {
 		id  protocol.ApprovalID
@@ -139,6 +148,7 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 		for _, it := range m.queue {
 			it.reached = 0 // lines are not what they were
 		}
+		m.reader = nil
 	case tea.KeyPressMsg:
 		return m.key(msg)
 	case tea.PasteMsg:
@@ -158,6 +168,16 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 		return m.decided(msg)
 	case pagedMsg:
 		m.paged(msg)
+	case editedMsg:
+		return m.edited(msg)
+	case previewedMsg:
+		return m.previewed(msg)
+	case colouredMsg:
+		if it := m.find(msg.id); it != nil && it.shown == msg.shown {
+			it.parts = msg.parts
+		}
+	case notifiedMsg:
+		m.notice = approval.EscapeLine(msg.err.Error())
 	}
 	return nil
 }
@@ -183,11 +203,10 @@ func (m *model) events(batch []client.Event) tea.Cmd {
 			m.resolved(e)
 		}
 	}
-	if !fresh || m.now().Sub(m.bell) < bellEvery {
+	if !fresh {
 		return nil
 	}
-	m.bell = m.now()
-	return tea.Raw("\a")
+	return m.notify()
 }
 
 func (m *model) add(a protocol.Approval) bool {
@@ -244,7 +263,7 @@ func outcome(it *item, d *approval.Decision) string {
 // moveTo puts the cursor on a request, at its beginning and with deny focused.
 func (m *model) moveTo(id protocol.ApprovalID) {
 	m.current, m.focus, m.scroll = id, 0, 0
-	m.confirm, m.edit = nil, nil
+	m.confirm, m.edit, m.chooser = nil, nil, nil
 }
 
 func (m *model) move(by int) {
@@ -264,7 +283,10 @@ func (m *model) load() tea.Cmd {
 	id := it.ID
 	return func() tea.Msg {
 		one, err := m.opts.Approver.Show(m.ctx, id)
-		return shownMsg{id, one, err}
+		if err != nil {
+			return shownMsg{id: id, err: err}
+		}
+		return shownMsg{id: id, one: one, parts: coloured(m.ctx, &one)}
 	}
 }
 
@@ -276,7 +298,7 @@ func (m *model) shown(msg shownMsg) tea.Cmd {
 	var e *protocol.Error
 	switch {
 	case msg.err == nil:
-		it.shown = &msg.one
+		it.shown, it.parts = &msg.one, msg.parts
 	case errors.As(msg.err, &e): // most likely it is over, and its event is on the way
 		it.shown, it.problem = &it.Approval, approval.EscapeLine(e.Error())
 	default:
@@ -293,7 +315,7 @@ func (m *model) fail(err error) tea.Cmd {
 // look notes what is on the screen now, and since when.
 func (m *model) look() {
 	now := sight{}
-	if it := m.cursor(); it != nil && it.shown != nil && !m.help && !m.orphan && m.fits() {
+	if it := m.cursor(); it != nil && it.shown != nil && !m.help && m.reader == nil && m.chooser == nil && !m.orphan && m.fits() {
 		now = sight{it.ID, it.shown, m.confirm}
 		visible := m.detailRows()
 		if m.confirm != nil {
@@ -382,19 +404,20 @@ func (m *model) page() tea.Cmd {
 		return nil
 	}
 	if m.opts.Pager == "" {
-		m.notice = "no pager: set PAGER, or install less"
+		m.read(it)
 		return nil
 	}
 	c := exec.CommandContext(m.ctx, "sh", "-c", m.opts.Pager)
-	c.Stdin = strings.NewReader(fullText(it.shown))
+	c.Stdin = strings.NewReader(strings.Join(m.fullText(it), "\n") + "\n")
 	c.Env = append(slices.Clone(m.opts.Environ), "LESSSECURE=1") // it shows text, and is no shell
 	id := it.ID
+	m.away = true
 	return tea.ExecProcess(c, func(err error) tea.Msg { return pagedMsg{id, err} })
 }
 
 // paged counts what the pager showed as seen. The screen is new to the eye.
 func (m *model) paged(msg pagedMsg) {
-	m.sight = sight{}
+	m.sight, m.away = sight{}, false
 	if msg.err != nil {
 		m.notice = approval.EscapeLine(fmt.Sprintf("pager: %v", msg.err))
 		return

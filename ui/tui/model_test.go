@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/present"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden screens")
@@ -34,7 +36,10 @@ type desk struct {
 	now     time.Time
 	full    map[protocol.ApprovalID]protocol.Approval // what Show answers
 	decided []protocol.ApprovalsDecide
+	shows   int // how often Show was asked
 	refuse  error
+	asked   []protocol.ApprovalsPreview
+	preview func(protocol.ApprovalsPreview) (protocol.ApprovalsPreviewed, error)
 	other   []tea.Msg // quit, bell, pager
 }
 
@@ -48,11 +53,12 @@ func (d *desk) reset(width, height int) {
 	d.now, d.full, d.decided = start, map[protocol.ApprovalID]protocol.Approval{}, nil
 	over := make(chan client.Event)
 	close(over) // waiting for events returns at once, and is ignored by do
-	d.m = newModel(context.Background(), Options{Approver: d, Events: over, Pager: "cat"}, func() time.Time { return d.now })
+	d.m = newModel(context.Background(), Options{Approver: d, Events: over, Pager: "cat", Notify: Notify{Bell: true}}, func() time.Time { return d.now })
 	d.do(tea.WindowSizeMsg{Width: width, Height: height})
 }
 
 func (d *desk) Show(_ context.Context, id protocol.ApprovalID) (protocol.Approval, error) {
+	d.shows++
 	a, ok := d.full[id]
 	if !ok {
 		return a, protocol.Errorf(protocol.CodeUnknownApproval, "no request %q is pending", id)
@@ -63,6 +69,11 @@ func (d *desk) Show(_ context.Context, id protocol.ApprovalID) (protocol.Approva
 func (d *desk) Decide(_ context.Context, a protocol.ApprovalsDecide) ([]protocol.Decided, error) {
 	d.decided = append(d.decided, a)
 	return nil, d.refuse
+}
+
+func (d *desk) Preview(_ context.Context, ask protocol.ApprovalsPreview) (protocol.ApprovalsPreviewed, error) {
+	d.asked = append(d.asked, ask)
+	return d.preview(ask)
 }
 
 // do gives a message, and runs what comes of it.
@@ -81,7 +92,7 @@ func (d *desk) run(cmd tea.Cmd) {
 		for _, c := range msg {
 			d.run(c)
 		}
-	case shownMsg, decidedMsg, pagedMsg:
+	case shownMsg, decidedMsg, pagedMsg, notifiedMsg, editedMsg, previewedMsg, colouredMsg:
 		d.do(msg)
 	default:
 		d.other = append(d.other, msg)
@@ -132,7 +143,7 @@ func (d *desk) read() { d.wait(settle) }
 func keyNamed(name string) tea.KeyPressMsg {
 	special := map[string]rune{
 		"enter": tea.KeyEnter, "esc": tea.KeyEscape, "up": tea.KeyUp, "down": tea.KeyDown, "pgdown": tea.KeyPgDown, "end": tea.KeyEnd,
-		"right": tea.KeyRight, "left": tea.KeyLeft, "backspace": tea.KeyBackspace, "home": tea.KeyHome, "pgup": tea.KeyPgUp,
+		"right": tea.KeyRight, "left": tea.KeyLeft, "backspace": tea.KeyBackspace, "delete": tea.KeyDelete, "home": tea.KeyHome, "pgup": tea.KeyPgUp,
 	}
 	if code, ok := special[name]; ok {
 		return tea.KeyPressMsg{Code: code}
@@ -194,6 +205,8 @@ func TestKeysAnswer(t *testing.T) {
 		"enter denies":  {[]string{"enter"}, deny(approval.RejectHard, "")},
 		"mark and back": {[]string{"right", "left", "enter"}, deny(approval.RejectHard, "")},
 		"mark once":     {[]string{"right", "right", "right", "enter"}, allow(approval.Once)},
+		"end the turn":  {[]string{"i"}, protocol.ApprovalsDecide{ID: id, Decision: protocol.Deny, Mode: approval.RejectHard, Interrupt: true}},
+		"dismiss":       {[]string{"d"}, protocol.ApprovalsDecide{ID: id, Decision: protocol.Dismiss}},
 		"explain":       {[]string{"x", "w", "h", "y", "z", "backspace", "?", "enter"}, deny(approval.RejectExplain, "why?")},
 		"after help":    {[]string{"?", "y", "...", "y"}, allow(approval.Once)},
 		"after no":      {[]string{"a", "y", "...", "y"}, allow(approval.Once)},
@@ -220,7 +233,7 @@ func TestKeysAnswer(t *testing.T) {
 // TestNoTypeAhead: keys that were typed before a request was on the screen, however
 // many, do not answer it; the same key after a moment does.
 func TestNoTypeAhead(t *testing.T) {
-	for _, key := range []string{"y", "s", "n", "N", "enter", "A", "D"} {
+	for _, key := range []string{"y", "s", "n", "N", "i", "d", "enter", "A", "D"} {
 		d := newDesk(80, 24)
 		d.press(key)
 		d.arrive(request(1, func(a *protocol.Approval) { a.GroupID = "g" }))
@@ -313,7 +326,7 @@ func TestPasteAnswersNothing(t *testing.T) {
 // second press only; denying needs none, and after scrolling one press does.
 func TestAllowingTheUnseenAsks(t *testing.T) {
 	long := request(1, func(a *protocol.Approval) {
-		a.Presentation.Content = strings.Repeat("echo fine\n", 40) + "rm -rf ~\n"
+		a.Presentation.Content = strings.Repeat("echo fine\n", 60) + "rm -rf ~\n"
 	})
 	allowed := protocol.ApprovalsDecide{ID: long.ID, Decision: protocol.Allow, Scope: approval.Once}
 	t.Run("asks", func(t *testing.T) {
@@ -322,7 +335,7 @@ func TestAllowingTheUnseenAsks(t *testing.T) {
 		d.read()
 		d.press("y")
 		expect(t, d)
-		if !strings.Contains(d.screen(), "32 lines have not been on the screen") {
+		if !strings.Contains(d.screen(), "51 lines have not been on the screen") {
 			t.Error(d.screen())
 		}
 		d.press("y") // a bounce
@@ -339,7 +352,7 @@ func TestAllowingTheUnseenAsks(t *testing.T) {
 		if strings.Contains(d.screen(), "rm -rf") {
 			t.Fatal("End skipped lines:\n", d.screen())
 		}
-		d.press("end", "end")
+		d.press("end", "end", "end")
 		if !strings.Contains(d.screen(), "rm -rf") {
 			t.Fatal(d.screen())
 		}
@@ -488,7 +501,7 @@ func TestBell(t *testing.T) {
 	if rings() != 0 {
 		t.Error("a flood rings on")
 	}
-	d.wait(bellEvery)
+	d.wait(notifyEvery)
 	d.arrive(request(1, nil)) // known
 	d.ends(1)
 	if rings() != 0 {
@@ -517,7 +530,7 @@ func TestNothingHostileReachesTheScreen(t *testing.T) {
 	d := newDesk(100, 60)
 	d.arrive(bad)
 	d.read()
-	screens := []string{d.m.View().Content, fullText(d.m.cursor().shown)}
+	screens := []string{d.m.View().Content, present.Text(d.m.cursor().shown, start, true)}
 	for _, k := range []string{"g", "q", "A", "x"} {
 		d.press(k)
 		screens = append(screens, d.m.View().Content)
@@ -601,27 +614,6 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// TestBlanksLoseNothing: what stands between the runs is all there, and short runs
-// stay as they are.
-func TestBlanksLoseNothing(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		var line, want string
-		for range rapid.IntRange(0, 6).Draw(rt, "parts") {
-			word := rapid.StringMatching(`[a-z<>]{1,5}`).Draw(rt, "word")
-			n := rapid.SampledFrom([]int{1, maxSpaces, maxSpaces + 1, 300}).Draw(rt, "spaces")
-			line += word + strings.Repeat(" ", n)
-			if n > maxSpaces {
-				want += word + fmt.Sprintf(" <%d spaces> ", n)
-			} else {
-				want += word + strings.Repeat(" ", n)
-			}
-		}
-		if got := blanks(line); got != want {
-			rt.Fatalf("%q:\n got %q\nwant %q", line, got, want)
-		}
-	})
-}
-
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", "screens", name)
@@ -669,8 +661,10 @@ func TestColours(t *testing.T) {
 // fits its size, a request is answered once at most, and one is allowed only if
 // it is waiting, has been shown, and had been in sight for the moment.
 func TestAnyKeysOnAnyScreen(t *testing.T) {
-	keys := []string{"y", "s", "a", "g", "n", "N", "x", "A", "D", "v", "?", "enter", "esc", "up", "down", "pgdown", "pgup", "home", "end", "right", "left", "backspace"}
-	d := &desk{}
+	keys := []string{"y", "s", "a", "g", "n", "N", "x", "A", "D", "v", "e", "p", "?", "enter", "esc", "up", "down", "pgdown", "pgup", "home", "end", "right", "left", "backspace"}
+	d := &desk{preview: func(protocol.ApprovalsPreview) (protocol.ApprovalsPreviewed, error) {
+		return protocol.ApprovalsPreviewed{}, protocol.Errorf(protocol.CodeInvalidArguments, "no")
+	}}
 	rapid.Check(t, func(rt *rapid.T) {
 		width, height := rapid.IntRange(1, 120).Draw(rt, "width"), rapid.IntRange(1, 50).Draw(rt, "height")
 		d.reset(width, height)
@@ -681,6 +675,9 @@ func TestAnyKeysOnAnyScreen(t *testing.T) {
 			case 0:
 				d.arrive(request(i, func(a *protocol.Approval) {
 					a.GroupID = rapid.SampledFrom([]string{"", "g"}).Draw(rt, "group")
+					if rapid.Bool().Draw(rt, "more") {
+						a.Args, a.Patterns = json.RawMessage(`{"a":1}`), []approval.Offer{{Kind: approval.ArgvPrefix, Value: "a b", Text: "a b"}}
+					}
 					a.Presentation.Content = strings.Repeat("line\n", rapid.IntRange(0, 60).Draw(rt, "lines"))
 				}))
 			case 1:

@@ -18,6 +18,7 @@ import (
 type Approver interface {
 	Show(context.Context, protocol.ApprovalID) (protocol.Approval, error)
 	Decide(context.Context, protocol.ApprovalsDecide) ([]protocol.Decided, error)
+	Preview(context.Context, protocol.ApprovalsPreview) (protocol.ApprovalsPreviewed, error)
 }
 
 // Options are what the screen works on.
@@ -29,8 +30,13 @@ type Options struct {
 	// Environ is the environment that the terminal's abilities are taken from:
 	// TERM, COLORTERM, NO_COLOR.
 	Environ []string
-	// Pager is the command line, for sh, that shows long text. "" is for none.
-	Pager string
+	// Pager is the command line, for sh, that shows long text. "" is the screen's
+	// own, which scrolls and no more.
+	Pager  string
+	Notify Notify
+	// Editor is the command line, for sh, that edits a file. "" is for a line on
+	// the screen.
+	Editor string
 }
 
 // Run shows the screen until the person leaves or ctx ends, which is no error.

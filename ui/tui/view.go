@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/highlight"
+	"github.com/sandgate/sandgate/ui/present"
 )
 
 // The smallest screen on which a request can be read.
@@ -22,7 +23,10 @@ const (
 
 // palette is the few styles that the screen has. Colours are the terminal's own
 // sixteen, and say nothing that a sign does not say as well.
-type palette struct{ plain, bold, faint, focus, warn, added, removed, place lipgloss.Style }
+type palette struct {
+	plain, bold, faint, focus, warn, added, removed, place lipgloss.Style
+	comment, text, keyword                                 lipgloss.Style
+}
 
 func styles() palette {
 	plain := lipgloss.NewStyle()
@@ -35,7 +39,26 @@ func styles() palette {
 		added:   plain.Foreground(lipgloss.Green),
 		removed: plain.Foreground(lipgloss.Red),
 		place:   plain.Foreground(lipgloss.Cyan),
+		comment: plain.Foreground(lipgloss.Cyan),
+		text:    plain.Foreground(lipgloss.Green),
+		keyword: plain.Foreground(lipgloss.Magenta),
 	}
+}
+
+// part is the style of a part of a text. None is fainter than the rest: a lexer
+// can be led to take for a comment what is none.
+func (p palette) part(k highlight.Kind) lipgloss.Style {
+	switch k {
+	case highlight.Comment:
+		return p.comment
+	case highlight.String:
+		return p.text
+	case highlight.Keyword:
+		return p.keyword
+	case highlight.Operator:
+		return p.bold
+	}
+	return p.plain
 }
 
 // diff is the style of one line of a unified diff.
@@ -79,8 +102,10 @@ func (m *model) screen() []string {
 		return []string{fmt.Sprintf("sandgate: %s", m.waiting()), fmt.Sprintf("this needs %d x %d cells", minWidth, minHeight)}
 	case m.help:
 		return m.helpLines()
+	case m.reader != nil:
+		return m.readerLines()
 	}
-	lines := []string{m.line(styles().bold, "sandgate  "+m.waiting())}
+	lines := []string{m.header()}
 	lines = append(lines, m.queueLines()...)
 	lines = append(lines, m.rule(""))
 	lines = append(lines, m.pane()...)
@@ -103,8 +128,26 @@ func (m *model) rule(text string) string {
 	return s.faint.Render(strings.Repeat("─", max(m.width-ansi.StringWidth(text)-2, 0))) + s.focus.Render(text) + s.faint.Render("──")
 }
 
-// queueRows is how many lines the queue has: a quarter of the screen at most.
-func (m *model) queueRows() int { return min(max(len(m.queue), 1), max(m.height/4, 3)) }
+// header names the columns of the queue.
+func (m *model) header() string {
+	s := styles()
+	name := s.bold.Render("sandgate: " + m.waiting())
+	if len(m.queue) == 0 {
+		return name
+	}
+	columns := s.faint.Render("  " + column("left", timeWidth) + column("age", timeWidth) + column("tool", toolWidth) + column("agent", agentWidth))
+	return ansi.Truncate(columns+name, m.width, "…")
+}
+
+// The widths of the queue's columns, in cells.
+const (
+	timeWidth  = 6
+	toolWidth  = 11
+	agentWidth = 15
+)
+
+// queueRows is how many lines the queue has: a fifth of the screen at most.
+func (m *model) queueRows() int { return min(max(len(m.queue), 1), max(m.height/5, 3)) }
 
 const footerRows = 4
 
@@ -132,9 +175,9 @@ func (m *model) queueLine(it *item, more bool) string {
 	if it.ID == m.current {
 		s, mark = styles().bold, "▸ "
 	}
-	state := "left " + span(it.Expires.Sub(m.now()))
+	left := present.Span(it.Expires.Sub(m.now()))
 	if it.sent {
-		state = "answering"
+		left = "sent"
 	}
 	if more {
 		mark = "↓ "
@@ -143,8 +186,8 @@ func (m *model) queueLine(it *item, more bool) string {
 		}
 	}
 	who := approval.EscapeLine(it.Agent) + " " + shortID(string(it.SessionID))
-	text := mark + column(state, 10) + column("age "+span(m.now().Sub(it.Created)), 10) +
-		column(approval.EscapeLine(string(it.Tool)), 12) + column(who, 16) + blanks(approval.EscapeLine(it.Description))
+	text := mark + column(left, timeWidth) + column(present.Span(m.now().Sub(it.Created)), timeWidth) +
+		column(approval.EscapeLine(string(it.Tool)), toolWidth) + column(who, agentWidth) + present.Blanks(approval.EscapeLine(it.Description))
 	return m.line(s, text)
 }
 
@@ -163,15 +206,6 @@ func shortID(id string) string {
 	return id
 }
 
-// span is a time as a person counts it: 4:05, or 1h02m.
-func span(d time.Duration) string {
-	d = max(d, 0).Round(time.Second)
-	if d >= time.Hour {
-		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
-	}
-	return fmt.Sprintf("%d:%02d", d/time.Minute, d%time.Minute/time.Second)
-}
-
 // pane is the part of the detail that is on the screen, or the question that
 // takes its place at the bottom of it.
 func (m *model) pane() []string {
@@ -182,6 +216,8 @@ func (m *model) pane() []string {
 		lines = hang("  ended", "the request that you were writing about has ended; Esc goes on", m.width, styles().warn)
 	case it != nil && it.shown == nil:
 		lines = []string{"", "  ..."}
+	case m.chooser != nil:
+		lines = m.chooserLines(rows)
 	default:
 		lines = lines[min(m.scroll, len(lines)):]
 	}
@@ -205,13 +241,19 @@ func (m *model) question(a *answer) []string {
 	for _, ask := range a.asks {
 		lines = append(lines, hang("  !", ask, m.width, s.plain)...)
 	}
-	return append(lines, m.line(s.warn.Bold(true), fmt.Sprintf("  press %s again to allow; any other key: no answer", a.key)))
+	return append(lines, m.line(s.warn.Bold(true), fmt.Sprintf("  press %s again to %s; any other key: no answer", a.key, a.decide.Decision)))
 }
 
 // below says how much of the detail lies under the screen.
 func (m *model) below() string {
-	if n := len(m.detail()) - m.scroll - m.detailRows(); n > 0 && !m.orphan {
-		return fmt.Sprintf("%s below: PgDn", plural(n, "line", "lines"))
+	under := m.scroll + m.detailRows()
+	switch essence, all := len(m.essence()), len(m.detail()); {
+	case m.orphan, m.chooser != nil:
+		return ""
+	case essence > under:
+		return fmt.Sprintf("%s more to see: PgDn", plural(essence-under, "line", "lines"))
+	case all > under:
+		return "what the sandbox allows: PgDn"
 	}
 	return ""
 }
@@ -222,15 +264,15 @@ func (m *model) footer() []string {
 	lines := make([]string, footerRows)
 	switch {
 	case m.edit != nil:
-		lines[0] = m.line(s.bold, "What should the model explain? Enter denies and sends this, Esc goes back.")
-		tail := string(m.edit.text)
-		if w := ansi.StringWidth(tail); w > m.width-4 {
-			tail = ansi.TruncateLeft(tail, w-(m.width-4), "")
-		}
-		lines[1] = "> " + approval.EscapeLine(tail) + s.focus.Render(" ")
+		lines[0] = m.line(s.bold, m.edit.prompt)
+		lines[1] = m.edit.line(m.width)
+	case m.chooser != nil:
+		lines[0] = m.line(s.plain, "s in this session   a for this agent   g for everybody   (then once more)")
+		other := map[bool]string{false: "deny", true: "allow"}[m.chooser.deny]
+		lines[2] = m.line(s.faint, "↑↓ mark   e edit the marked one   n "+other+" instead   Esc back")
 	case m.cursor() != nil:
 		lines[0], lines[1] = m.choiceLines()
-		lines[2] = m.line(s.faint, "Enter marked answer   v full text   A/D whole group   ↑↓ requests   ? help")
+		lines[2] = m.keysLine()
 	default:
 		lines[2] = m.line(s.faint, "q leave   ? help")
 	}
@@ -238,22 +280,41 @@ func (m *model) footer() []string {
 	return lines
 }
 
+// wideScreen is from how many columns the answers have whole words.
+const wideScreen = 64
+
 // choiceLines are the answers: denials on one line, allowing on the next.
 func (m *model) choiceLines() (deny, allow string) {
 	s := styles()
-	deny, allow = s.removed.Render("deny  "), s.added.Render("allow ")
+	gap, narrow := "  ", m.width < wideScreen
+	if narrow {
+		gap = ""
+	}
+	deny, allow = s.removed.Render("deny ")+gap, s.added.Render("allow")+gap
 	for i, c := range choices() {
-		text := " " + c.key + " " + strings.TrimPrefix(c.words, "allow ") + " "
+		words := c.words
+		if narrow {
+			words = c.word
+		}
+		text := " " + c.key + " " + words + " "
 		if i == m.focus {
 			text = s.focus.Render("[" + text[1:len(text)-1] + "]")
 		}
 		if c.decide.Decision == protocol.Deny {
-			deny += text + " "
+			deny += text + gap
 		} else {
-			allow += text + " "
+			allow += text + gap
 		}
 	}
 	return ansi.Truncate(deny, m.width, "…"), ansi.Truncate(allow, m.width, "…")
+}
+
+// keysLine names the other keys, as many as there is room for.
+func (m *model) keysLine() string {
+	if m.width < wideScreen {
+		return m.line(styles().faint, "Enter marked  v full  ↑↓ more  ? help")
+	}
+	return m.line(styles().faint, "Enter marked   e edit   p pattern   v full text   A/D group   ↑↓ more   ? help")
 }
 
 func (m *model) helpLines() []string {
@@ -270,13 +331,16 @@ sandgate approve: answer what agents ask                    any key: back
  deny   N, Enter  this call, and the rest of its batch
         n         this call only; the model goes on
         x         this call; the model is asked to explain (you may say what)
+        i         this call, and the agent is told to end its turn
+        d         this call, and nothing is decided about it
         D         all waiting requests of the group
  allow  y         this call, once
         s         and the same again, in this session
         a         and the same again, whenever this agent asks: for good
         g         and the same again, whoever asks: for good
         A         all waiting requests of the group, after you saw the list
-
+ change e         edit the arguments: what becomes of them is shown first
+        p         remember a pattern in place of this very call: allow or deny
  look   ↑ ↓ k j   another request        v  full text in the pager
         PgUp PgDn Home End, Space b      Tab ← →  move the mark for Enter
  leave  q         what is not answered goes on waiting
@@ -284,5 +348,5 @@ sandgate approve: answer what agents ask                    any key: back
 A key counts once its request has been on the screen for half a second, so
 that nothing typed ahead answers a request you have not seen. Allowing what
 was not all on the screen, or for good, takes the same key twice.
-"The same again" is the same tool with the same payload, nothing wider.
+"The same again" is the same tool with the same payload: p is for more.
 `

@@ -1,0 +1,169 @@
+package approval
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// A deferred is a request that nobody waits for: the agent comes back with its
+// id once it is decided. What it permits is taken once. Its fields are guarded by
+// Controller.mu, but for p, which does not change.
+type deferred struct {
+	id      string
+	p       *pending
+	outcome *outcome // nil until it is decided
+	until   time.Time
+	used    bool
+}
+
+// deferredFor is how long an approval waits to be taken.
+const deferredFor = 5 * time.Minute
+
+// A DeferredError is returned by Defer when somebody has to be asked. A later call
+// with the same arguments and ID in Call.ApprovalID gets the answer.
+type DeferredError struct {
+	ID      string    // of the request, as Pending.ID
+	Expires time.Time // no answer by then is a denial
+}
+
+func (e *DeferredError) Error() string {
+	return fmt.Sprintf("approval: request %q waits for an answer", e.ID)
+}
+
+// Defer is Decide for a caller that does not wait: when a person has to be asked,
+// the request is made, and the error is a *DeferredError. An approval that comes
+// of it is good for one call of the same session, agent, tool and digest, within
+// five minutes of the answer, and not after the process has ended.
+func (c *Controller) Defer(ctx context.Context, call Call) (Grant, error) {
+	q, err := c.question(call)
+	if err != nil {
+		return c.conclude(&question{call: call}, verdictInvalid(err))
+	}
+	if w := c.waitingDeferred(q); w != nil {
+		return Grant{}, &DeferredError{w.id, w.p.requested.Add(c.opts.Timeout)}
+	}
+	if v, done := c.settled(q); done {
+		return c.conclude(q, v)
+	}
+	return c.askLater(ctx, q)
+}
+
+func (c *Controller) askLater(ctx context.Context, q *question) (Grant, error) {
+	p, refused := c.register(q, true)
+	if refused != nil {
+		return c.conclude(q, refused)
+	}
+	if v, done := c.settled(q); done {
+		c.resolve(p, v)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := c.prompt(ctx, p)
+	go func() {
+		defer cancel()
+		defer stop()
+		c.wait(ctx, p)
+	}()
+	return Grant{}, &DeferredError{p.id, p.requested.Add(c.opts.Timeout)}
+}
+
+// keepDeferred notes a new deferred request, and drops those that are long over.
+// Controller.mu is held.
+func (s *session) keepDeferred(p *pending, now time.Time) {
+	for id, d := range s.deferred {
+		if d.outcome != nil && now.Sub(d.until) > deferredFor {
+			delete(s.deferred, id)
+		}
+	}
+	s.deferred[p.id] = &deferred{id: p.id, p: p}
+}
+
+// waitingDeferred is the undecided request that a call names, if it is its own.
+func (c *Controller) waitingDeferred(q *question) *deferred {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := q.session.deferred[q.call.ApprovalID]
+	if d == nil || d.outcome != nil || d.mismatch(q) != "" {
+		return nil
+	}
+	return d
+}
+
+// awaitDeferred waits until the request that a call names is decided. The error
+// is that of ctx.
+func (c *Controller) awaitDeferred(ctx context.Context, q *question) error {
+	d := c.waitingDeferred(q)
+	if d == nil {
+		return nil
+	}
+	select {
+	case <-d.p.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// mismatch says in what a call is not the one that was asked about, or "".
+func (d *deferred) mismatch(q *question) string {
+	asked := &d.p.q.call
+	switch {
+	case asked.Agent != q.call.Agent:
+		return "another agent's"
+	case asked.ToolName != q.call.ToolName || asked.Connector != q.call.Connector:
+		return fmt.Sprintf("for the tool %q", asked.ToolName)
+	case asked.Digest != q.call.Digest || d.p.q.fingerprint != q.fingerprint:
+		return "for other arguments, or files have changed since"
+	}
+	return ""
+}
+
+// byDeferred decides every call that names an approval: by it, or not at all.
+func (c *Controller) byDeferred(q *question) *verdict {
+	id := q.call.ApprovalID
+	if id == "" {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := q.session.deferred[id]
+	if d == nil {
+		return verdictNotDeferred(id, "is not one of this session")
+	}
+	if why := d.mismatch(q); why != "" {
+		return verdictNotDeferred(id, "is "+why)
+	}
+	switch {
+	case d.outcome == nil:
+		return &verdict{effect: Ask, reason: "a person has been asked"}
+	case d.outcome.verdict.effect != Allow:
+		v := *d.outcome.verdict
+		v.memories = nil
+		return &v
+	case d.used:
+		return verdictNotDeferred(id, "was used already")
+	case !c.opts.Now().Before(d.until):
+		return verdictNotDeferred(id, "has expired")
+	}
+	given := d.outcome.decision
+	return &verdict{
+		effect: Allow, action: Approved, scope: Once, approver: given.Approver, feedback: given.Feedback,
+		rule: given.ID, reason: given.Reason, edited: given.Args, deferred: d,
+	}
+}
+
+// takeDeferred uses an approval up, and reports false if somebody else has.
+func (c *Controller) takeDeferred(d *deferred) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	taken := d.used
+	d.used = true
+	return !taken
+}
+
+func verdictNotDeferred(id, why string) *verdict {
+	return &verdict{
+		action: Denied, code: CodeDenied, reason: fmt.Sprintf("the approval %q %s", id, why),
+		hint: "Make the call again without an approval id; somebody may be asked once more.",
+	}
+}

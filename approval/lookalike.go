@@ -1,0 +1,211 @@
+package approval
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A letter of one alphabet can pass for a letter of another: the first letter of
+// "\u0430pple.com" is Cyrillic. What follows is the part of Unicode Technical Standard #39
+// (Unicode Security Mechanisms) that a prompt needs: which letters cannot be what
+// they seem, so that Escape shows them as code points.
+
+// alphabets are the recommended scripts of Unicode Standard Annex #31, table 5,
+// without those of East Asia. A letter of any other script is a code point to most
+// who read it, and to some of them a Latin letter: Cherokee, Lisu, Coptic.
+var alphabets = []*unicode.RangeTable{
+	unicode.Latin, unicode.Cyrillic, unicode.Greek, unicode.Arabic, unicode.Hebrew, unicode.Devanagari,
+	unicode.Armenian, unicode.Bengali, unicode.Ethiopic, unicode.Georgian, unicode.Gujarati, unicode.Gurmukhi,
+	unicode.Kannada, unicode.Khmer, unicode.Lao, unicode.Malayalam, unicode.Myanmar, unicode.Oriya,
+	unicode.Sinhala, unicode.Tamil, unicode.Telugu, unicode.Thaana, unicode.Thai, unicode.Tibetan,
+}
+
+// eastAsia are scripts that are written within one word with each other and with
+// Latin: "highly restrictive" in section 5.2 of the standard.
+var eastAsia = []*unicode.RangeTable{
+	unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo, unicode.Common, unicode.Inherited,
+}
+
+// latinTwins are letters of other alphabets that look like a Latin letter in most
+// fonts: the single-letter part of the standard's confusables.txt.
+const latinTwins = "\u0430\u0441\u0501\u0435\u04bb\u0456\u0458\u04cf\u043e\u0440\u0455\u051b\u0443\u0445" +
+	"\u0475\u051d\u04af\u044c\u0410\u0412\u0415\u0405\u0406\u0408\u041a\u041c\u041d\u041e" +
+	"\u0420\u0421\u0422\u0423\u0425\u0474\u050c\u051c\u04ae" +
+	"\u03bf\u03bd\u03b1\u03c1\u03b9\u03ba\u03c4\u03c5\u03c9\u03b3\u03b7\u0391\u0392\u0395" +
+	"\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03f2\u03f3\u03f9" +
+	"\u0585\u0578\u057d\u0570\u0581\u0584\u053c\u054f\u0555"
+
+// twins are characters that look like an ASCII character, whatever stands beside
+// them, and which nobody needs in a command, a path or an address.
+const twins = "\u2044\u2215\u29f8\uff0f\u2024\uff0e\ua789\u2236\u02d0\u01c3\u01c0\u2223\u2758\u2759" +
+	"\u2010\u2011\u0251\u0261\u0269\u2160\u2164\u2169\u216c\u216d\u216e\u216f\u2170\u2174" +
+	"\u2179\u217c\u217d\u217e\u217f\u210a\u210b\u210c\u210d\u210e\u2110\u2111\u2112\u2113" +
+	"\u2115\u2119\u211a\u211b\u211c\u211d\u2124\u212c\u212d\u212f\u2130\u2131\u2133\u2134" +
+	"\u037e\u212a"
+
+// commandTwins mean nothing in prose; in a command they are no quotes and no
+// options, though they look it.
+const commandTwins = "\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u2032\u2033\u2035\u2036\u02bc\u02b9" +
+	"\u02c8\u02cb\u00b4\uff40\uff07\uff02\u2013\u2014\u2015\u2212\ufe63\uff0d\uff04\uff06" +
+	"\uff5c\uff1b\uff08\uff09\uff1c\uff1e\uff03\uff0a\uff01\uff3c\uff5e"
+
+// isTwin reports whether r passes for an ASCII character by itself.
+func isTwin(r rune) bool {
+	switch {
+	case r >= 0x1d400 && r <= 0x1d7ff: // letters and digits in mathematical fonts
+		return true
+	case r >= 0xff10 && r <= 0xff19, r >= 0xff21 && r <= 0xff3a, r >= 0xff41 && r <= 0xff5a:
+		return true // full width
+	}
+	return strings.ContainsRune(twins, r)
+}
+
+// EscapeCommand is Escape for text that a program will read: typographic quotes and
+// dashes are shown as code points too, since they are neither quotes nor options,
+// and so is a word that could be Latin and is not.
+func EscapeCommand(s string) string {
+	if isPlain(s) {
+		return s
+	}
+	return showTwins(showInvisible(s), true)
+}
+
+// showTwins shows letters that pass for others as code points. A code point is
+// Latin letters, beside which another may pass for one in its turn: it ends when
+// there are no more.
+func showTwins(s string, command bool) string {
+	for {
+		shown := showTwinsOnce(s, command)
+		if shown == s {
+			return s
+		}
+		s = shown
+	}
+}
+
+// showTwinsOnce goes by words: runs of anything but blanks, so that an address or a
+// path is one.
+func showTwinsOnce(s string, command bool) string {
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		n := wordLength(s[i:])
+		if word := s[i : i+n]; isPlain(word) {
+			b.WriteString(word)
+		} else {
+			showWord(&b, word, command)
+		}
+		if i += n; i < len(s) {
+			b.WriteByte(s[i])
+			i++
+		}
+	}
+	return b.String()
+}
+
+func wordLength(s string) int {
+	if n := strings.IndexAny(s, " \n"); n >= 0 {
+		return n
+	}
+	return len(s)
+}
+
+// A label is a run of letters, marks and digits within a word.
+type label struct {
+	text    string // what is not in a label has a label of its own, without letters
+	latin   bool
+	foreign bool // letters of scripts that do not go together, or of none that is known
+	twin    bool // every letter is a latinTwin
+}
+
+// showWord writes a word. Letters are shown as code points in a label that mixes
+// alphabets, and in a label that could be Latin beside one that is.
+func showWord(b *strings.Builder, word string, command bool) {
+	labels := labelsOf(word)
+	latin := command || strings.ContainsFunc(word, isTwin)
+	for _, l := range labels {
+		latin = latin || l.latin || l.foreign
+	}
+	for _, l := range labels {
+		hide := l.foreign || l.twin && latin
+		for _, r := range l.text {
+			switch {
+			case hide && isForeign(r), isTwin(r), command && strings.ContainsRune(commandTwins, r):
+				writeCodePoint(b, r)
+			default:
+				b.WriteRune(r)
+			}
+		}
+	}
+}
+
+func labelsOf(word string) []label {
+	var labels []label
+	for word != "" {
+		n := labelLength(word)
+		labels = append(labels, labelOf(word[:n]))
+		word = word[n:]
+	}
+	return labels
+}
+
+// labelLength is the length of the label, or of what is none, that s begins with.
+func labelLength(s string) int {
+	inside := func(r rune) bool { return unicode.In(r, unicode.L, unicode.M, unicode.N) }
+	first, _ := utf8.DecodeRuneInString(s)
+	for i, r := range s {
+		if inside(r) != inside(first) {
+			return i
+		}
+	}
+	return len(s)
+}
+
+func labelOf(text string) label {
+	l := label{text: text}
+	var alphabet *unicode.RangeTable
+	letters, twinned := 0, 0
+	for _, r := range text {
+		script := alphabetOf(r)
+		if script == nil {
+			continue
+		}
+		l.foreign = l.foreign || script == unknownScript || alphabet != nil && alphabet != script
+		alphabet = script
+		letters++
+		if strings.ContainsRune(latinTwins, r) {
+			twinned++
+		}
+		l.latin = l.latin || script == unicode.Latin
+	}
+	l.twin = letters > 0 && letters == twinned
+	return l
+}
+
+// unknownScript stands for every script that is not listed.
+var unknownScript = &unicode.RangeTable{}
+
+// alphabetOf is the script of a letter, or nil for what goes with every script.
+func alphabetOf(r rune) *unicode.RangeTable {
+	if r < utf8.RuneSelf {
+		if unicode.IsLetter(r) {
+			return unicode.Latin
+		}
+		return nil
+	}
+	if !unicode.IsLetter(r) || unicode.In(r, eastAsia...) {
+		return nil
+	}
+	for _, script := range alphabets {
+		if unicode.Is(script, r) {
+			return script
+		}
+	}
+	return unknownScript
+}
+
+// isForeign reports whether r is a letter of an alphabet other than Latin.
+func isForeign(r rune) bool {
+	script := alphabetOf(r)
+	return script != nil && script != unicode.Latin
+}

@@ -1,0 +1,104 @@
+package approval
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestLookalikesAreShown: what passes for another letter is a code point; words
+// that are what they seem stay as they are.
+func TestLookalikesAreShown(t *testing.T) {
+	for _, tt := range []struct{ name, in, want string }{
+		{"a Cyrillic letter in a Latin word", "pаypal.com", "p<U+0430>ypal.com"},
+		{"a Cyrillic host", "https://аррӏе.com/x", "https://<U+0430><U+0440><U+0440><U+04CF><U+0435>.com/x"},
+		{"a Greek letter in a Latin word", "gοοgle", "g<U+03BF><U+03BF>gle"},
+		{"a Latin letter in a Cyrillic word", "приvет", "<U+043F><U+0440><U+0438>v<U+0435><U+0442>"},
+		{"Cyrillic with Greek", "дο", "<U+0434><U+03BF>"},
+		{"a script that few read", "ᏞᏚ", "<U+13DE><U+13DA>"},
+		{"full width", "ｒｍ．com", "<U+FF52><U+FF4D><U+FF0E>com"},
+		{"mathematical letters", "𝐫𝐦 -𝟣", "<U+1D42B><U+1D426> -<U+1D7E3>"},
+		{"a Roman numeral", "ⅼs", "<U+217C>s"},
+		{"slashes that are none", "a.com⁄b∕c", "a.com<U+2044>b<U+2215>c"},
+		{"the Greek question mark", "ls\u037e rm", "ls<U+037E> rm"},
+		{"hyphens that are none", "rm ‐rf", "rm <U+2010>rf"},
+
+		{"Russian", "он и сор, а также привет", "он и сор, а также привет"},
+		{"a Russian file name", "файл.txt", "файл.txt"},
+		{"Greek", "καλημέρα κόσμε", "καλημέρα κόσμε"},
+		{"Japanese with Latin", "Goで書く、東京。", "Goで書く、東京。"},
+		{"Chinese punctuation", "你好，世界！", "你好，世界！"},
+		{"French", "naïve “café” – œuvre", "naïve “café” – œuvre"},
+		{"Hebrew, Arabic, Hindi, Thai", "שלום مرحبا नमस्ते สวัสดี", "שלום مرحبا नमस्ते สวัสดี"},
+		{"the micro sign, and digits", "5 µs x² ½", "5 µs x² ½"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := Escape(tt.in); got != tt.want {
+				t.Errorf("Escape(%q) = %q, want %q", tt.in, got, tt.want)
+			}
+		})
+	}
+}
+
+// TestCommandsHaveNoTypographicQuotes: in a command they quote nothing, and a word
+// that could be the name of a program is not.
+func TestCommandsHaveNoTypographicQuotes(t *testing.T) {
+	for in, want := range map[string]string{
+		"echo ‘a; rm -rf ~’": "echo <U+2018>a; rm -rf ~<U+2019>",
+		"rm –rf":             "rm <U+2013>rf",
+		"ls ｜ sh":            "ls <U+FF5C> sh",
+		"сору a b":           "<U+0441><U+043E><U+0440><U+0443> a b",
+		"echo привет 'é'":    "echo привет 'é'",
+	} {
+		if got := EscapeCommand(in); got != want {
+			t.Errorf("EscapeCommand(%q) = %q, want %q", in, got, want)
+		}
+		p := safePresentation(Presentation{Type: Command, Content: in})
+		if p.Content != want {
+			t.Errorf("presentation of %q: %q, want %q", in, p.Content, want)
+		}
+		if p := safePresentation(Presentation{Type: Text, Content: "“it’s”"}); p.Content != "“it’s”" {
+			t.Errorf("prose became %q", p.Content)
+		}
+	}
+}
+
+func checkEscapedCommand(t interface {
+	Helper()
+	Fatalf(string, ...any)
+}, in string) {
+	t.Helper()
+	out := EscapeCommand(in)
+	if again := EscapeCommand(out); again != out {
+		t.Fatalf("EscapeCommand is not idempotent: %q became %q, then %q", in, out, again)
+	}
+	if again := Escape(out); again != out {
+		t.Fatalf("Escape changes what EscapeCommand gave: %q became %q, then %q", in, out, again)
+	}
+	for _, r := range out {
+		if isTwin(r) || strings.ContainsRune(commandTwins, r) {
+			t.Fatalf("EscapeCommand(%q) contains %U", in, r)
+		}
+	}
+}
+
+func TestEscapeCommandProperties(t *testing.T) {
+	letters := rapid.SampledFrom([]rune("abсрοйᏞ日のé\u0301\u202e1.-/ \n‘’｜𝐫ｒ"))
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.StringOf(letters).Draw(t, "letters")
+		checkEscapedCommand(t, s)
+		checkEscaped(t, s)
+		checkEscapedCommand(t, rapid.String().Draw(t, "any"))
+	})
+}
+
+func FuzzEscapeCommand(f *testing.F) {
+	for _, seed := range []string{"", "pаypal.com", "сор\u202e", "Ꮲсор", "éа-сор", "‘a’", "d\u0301ο"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		checkEscaped(t, s)
+		checkEscapedCommand(t, s)
+	})
+}

@@ -1,0 +1,91 @@
+package approval
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+)
+
+// A ToolPolicy says how far tools are known. nil, in Options, knows every tool.
+type ToolPolicy struct {
+	// Unknown is for calls of tools that no list names. Allow leaves them to what
+	// the tool says, Ask asks at least, Deny refuses.
+	Unknown Effect
+	// Safe, Dangerous and Known are globs on names. What a safe tool says of
+	// itself is believed; a dangerous one is known, and only an allow rule that
+	// names it in full covers it; a known one has rules of its own.
+	Safe, Dangerous, Known []string
+}
+
+// Annotations are what a tool says about itself, in the words of the Model
+// Context Protocol. They come from whoever wrote the tool: they make a decision
+// more careful, and never less.
+type Annotations struct {
+	ReadOnly    bool
+	Destructive bool
+	OpenWorld   bool
+}
+
+// Effect is what holds for calls of a tool whatever the tool itself asks for:
+// Allow is nothing beyond that.
+func (p *ToolPolicy) Effect(tool string, a *Annotations) Effect {
+	if p == nil || !p.unknown(tool) {
+		return Allow
+	}
+	return min(p.Unknown, a.caution())
+}
+
+// caution is Ask for a tool that says that it may do harm. Nothing that a tool
+// says about itself asks for less care than the policy does.
+func (a *Annotations) caution() Effect {
+	if a != nil && (a.Destructive || !a.ReadOnly && a.OpenWorld) {
+		return Ask
+	}
+	return Allow
+}
+
+func (p *ToolPolicy) unknown(tool string) bool {
+	return !anyGlob(p.Safe, tool) && !anyGlob(p.Dangerous, tool) && !anyGlob(p.Known, tool)
+}
+
+func anyGlob(globs []string, tool string) bool {
+	return slices.ContainsFunc(globs, func(g string) bool { return glob(g, tool) })
+}
+
+func (p *ToolPolicy) dangerous(tool string) bool {
+	return p != nil && anyGlob(p.Dangerous, tool)
+}
+
+// Why somebody is asked although the tool does not ask.
+const (
+	CauseUnknownTool = "unknown_tool"
+	CauseAnnotations = "annotations"
+)
+
+// raise makes a request of a call that asks for none, where the policy wants one.
+func (p *ToolPolicy) raise(q *question) {
+	q.policy = p.Effect(q.call.ToolName, q.call.Annotations)
+	if q.policy != Ask || q.call.Request != nil || q.call.Err != nil {
+		return
+	}
+	q.cause = CauseUnknownTool
+	if p.Unknown == Allow {
+		q.cause = CauseAnnotations
+	}
+	var args map[string]any
+	d := json.NewDecoder(bytes.NewReader(q.call.Args))
+	d.UseNumber()
+	_ = d.Decode(&args) // what is no object has nothing to show
+	q.call.Request = Simple(q.call.ToolName, args)
+}
+
+// unknownTool refuses what the policy denies.
+func (c *Controller) unknownTool(q *question) *verdict {
+	if q.policy != Deny {
+		return nil
+	}
+	return &verdict{
+		action: Denied, code: CodeDenied, reason: "no list names this tool, and unknown tools are denied",
+		hint: "Use one of the tools that the session lists.",
+	}
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/supervisor"
+	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/supervisor/store"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// memory is what outlives a decision: answers for good, and requests that wait.
+// The zero memory is the process's own.
+type memory struct {
+	answers    approval.Store
+	journal    approval.Journal
+	leftBehind supervisor.LeftBehind
+}
+
+// promptRate bounds how often one session may have people asked: a turn with many
+// calls passes, and an agent that asks without end leaves room for others.
+var promptRate = approval.PromptRate{Burst: 100, Every: time.Second}
+
+func newController(cfg *config.Config, mode approval.Mode, p approval.Prompter, m memory, registry *tools.Registry) *approval.Controller {
+	return approval.NewController(approval.Options{
+		Mode:       mode,
+		Timeout:    cfg.Approval.Timeout,
+		NoApprover: approval.NoApprover(cfg.Approval.NoApprover),
+		DenyCache:  cfg.Approval.DenyCache,
+		PromptRate: promptRate,
+		Prompter:   p,
+		Store:      m.answers,
+		Journal:    m.journal,
+		Tools:      toolPolicy(cfg, registry),
+		Normalize:  norm.NFC.String,
+	})
+}
+
+// toolPolicy is what `approval` says about tools. Known, besides the lists, are
+// the tools that the configuration has rules for: the built-in ones, and those of
+// `tools` that say whether they ask.
+func toolPolicy(cfg *config.Config, registry *tools.Registry) *approval.ToolPolicy {
+	a := cfg.Approval
+	p := &approval.ToolPolicy{Safe: a.SafeTools, Dangerous: a.DangerousTools}
+	switch a.UnknownTools {
+	case config.Allow:
+		p.Unknown = approval.Allow
+	case config.Ask:
+		p.Unknown = approval.Ask
+	}
+	silent := map[string]bool{}
+	for _, t := range cfg.Tools {
+		silent[t.Name] = !cfg.Set("tools." + t.Name + ".approval.required")
+	}
+	for _, d := range registry.Definitions() {
+		if !silent[d.Name] {
+			p.Known = append(p.Known, d.Name)
+		}
+	}
+	return p
+}
+
+// openMemory opens what people have answered for good, and finds what an earlier
+// process has left waiting.
+func openMemory(cfg *config.Config, r *running) (memory, error) {
+	if cfg.Approval.Store != config.StoreBbolt {
+		return memory{}, nil
+	}
+	s, err := openAnswers(r)
+	if err != nil {
+		return memory{}, err
+	}
+	dir := filepath.Dir(s.Path())
+	journal := store.NewJournal(dir)
+	r.close = append(r.close, journal.Close)
+	left, err := store.FindLeftBehind(dir)
+	if err != nil {
+		return memory{}, withStatus(exitInternal, err)
+	}
+	r.close = append(r.close, left.Close)
+	return memory{s, journal, left}, nil
+}
+
+func openAnswers(r *running) (*store.Store, error) {
+	path, err := store.DefaultPath()
+	if err != nil {
+		return nil, withStatus(exitInternal, err)
+	}
+	s, err := store.Open(path)
+	if err != nil {
+		return nil, withStatus(exitInternal, err)
+	}
+	r.close = append(r.close, s.Close)
+	return s, nil
+}
+
+// presentMemory opens the remembered answers if there are any, and makes none.
+func presentMemory(cfg *config.Config, r *running) (memory, error) {
+	path, err := store.DefaultPath()
+	if err != nil || cfg.Approval.Store != config.StoreBbolt {
+		return memory{}, nil // as without a store
+	}
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return memory{}, nil
+	}
+	s, err := openAnswers(r)
+	if err != nil {
+		return memory{}, err
+	}
+	return memory{answers: s}, nil
+}

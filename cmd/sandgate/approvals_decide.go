@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// decideFlags are how requests are answered.
+type decideFlags struct {
+	scope, feedback, args, pattern string
+	soft, explain, interrupt       bool
+}
+
+func newApprovalsAllowCmd(a *app, f *approvalsFlags) *cobra.Command {
+	var d decideFlags
+	c := &cobra.Command{
+		Use: "allow ID...", Short: "Allow requests", Args: cobra.MinimumNArgs(1),
+		Long: `allow allows requests. --args replaces the arguments of one: they are checked
+and planned again, and refused if they are not allowed. --pattern remembers more
+than this very call; show lists the patterns that are offered.`,
+		Example: `  sandgate approvals allow ID --scope session
+  sandgate approvals allow ID --args '{"command": "ls"}'
+  sandgate approvals allow ID --scope session --pattern 'argv_prefix=go test'`,
+		RunE: a.asApprover(f, func(ctx context.Context, p *client.Approver, ids []string) error {
+			return a.decide(ctx, p, f, d, ids, protocol.Allow)
+		}),
+	}
+	rememberFlags(c, &d)
+	c.Flags().StringVar(&d.args, "args", "", "`JSON` object of arguments in place of the agent's, for one ID")
+	return c
+}
+
+func newApprovalsDenyCmd(a *app, f *approvalsFlags) *cobra.Command {
+	var d decideFlags
+	c := &cobra.Command{
+		Use: "deny ID...", Short: "Deny requests", Args: cobra.MinimumNArgs(1),
+		Long: `deny denies requests, and with each the rest of its batch, unless --soft or
+--explain is given.`,
+		Example: `  sandgate approvals deny ID --soft --feedback 'use the trash tool'
+  sandgate approvals deny ID --explain
+  sandgate approvals deny ID --interrupt`,
+		RunE: a.asApprover(f, func(ctx context.Context, p *client.Approver, ids []string) error {
+			return a.decide(ctx, p, f, d, ids, protocol.Deny)
+		}),
+	}
+	rememberFlags(c, &d)
+	c.Flags().BoolVar(&d.soft, "soft", false, "deny this call only, not the rest of its batch")
+	c.Flags().BoolVar(&d.explain, "explain", false, "deny this call, and have the model explain it")
+	c.Flags().BoolVar(&d.interrupt, "interrupt", false, "tell the agent to end its turn")
+	c.MarkFlagsMutuallyExclusive("soft", "explain")
+	return c
+}
+
+func newApprovalsDismissCmd(a *app, f *approvalsFlags) *cobra.Command {
+	return &cobra.Command{
+		Use: "dismiss ID...", Short: "Refuse requests without deciding about them", Args: cobra.MinimumNArgs(1),
+		Long: `dismiss ends requests that nobody means to decide: the calls do not run, nothing
+is remembered, no batch ends, and the same call asks again.`,
+		Example: "  sandgate approvals dismiss ID",
+		RunE: a.asApprover(f, func(ctx context.Context, p *client.Approver, ids []string) error {
+			return a.decide(ctx, p, f, decideFlags{}, ids, protocol.Dismiss)
+		}),
+	}
+}
+
+func rememberFlags(c *cobra.Command, d *decideFlags) {
+	c.Flags().StringVar(&d.scope, "scope", string(approval.Once), "how far the answer reaches: once, session, agent, global")
+	c.Flags().StringVar(&d.feedback, "feedback", "", "`text` for the model")
+	c.Flags().StringVar(&d.pattern, "pattern", "", "remember `KIND=VALUE` in place of this very call, for one ID")
+}
+
+// wire is the answer as it is sent.
+func (d decideFlags) wire(ids []string, v protocol.Verdict) (protocol.ApprovalsDecide, error) {
+	w := protocol.ApprovalsDecide{Decision: v, Scope: approval.Scope(d.scope), Feedback: d.feedback, Interrupt: d.interrupt}
+	switch {
+	case d.soft:
+		w.Mode = approval.RejectSoft
+	case d.explain:
+		w.Mode = approval.RejectExplain
+	}
+	if d.args == "" && d.pattern == "" {
+		for _, id := range ids {
+			w.IDs = append(w.IDs, protocol.ApprovalID(id))
+		}
+		return w, nil
+	}
+	if len(ids) != 1 {
+		return w, usageError(errors.New("--args and --pattern are for one ID"))
+	}
+	w.ID = protocol.ApprovalID(ids[0])
+	if d.args != "" {
+		if !json.Valid([]byte(d.args)) {
+			return w, usageError(fmt.Errorf("--args %q is not JSON", d.args))
+		}
+		w.Args = json.RawMessage(d.args)
+	}
+	pattern, err := patternOf(d.pattern)
+	w.Pattern = pattern
+	return w, err
+}
+
+// patternOf reads KIND=VALUE; "" is no pattern.
+func patternOf(text string) (*approval.Pattern, error) {
+	if text == "" {
+		return nil, nil
+	}
+	kind, value, ok := strings.Cut(text, "=")
+	if !ok {
+		return nil, withHint(usageError(fmt.Errorf("pattern %q is not KIND=VALUE", text)),
+			"such as 'argv_prefix=go test', 'path_glob=/home/me/src/**', 'host=*.example.org:443'")
+	}
+	return &approval.Pattern{Kind: approval.PatternKind(kind), Value: value}, nil
+}
+
+// decide answers all the requests it can, and fails if there was one it could not.
+func (a *app) decide(ctx context.Context, p *client.Approver, f *approvalsFlags, d decideFlags, ids []string, v protocol.Verdict) error {
+	w, err := d.wire(ids, v)
+	if err != nil {
+		return err
+	}
+	results, err := p.Decide(ctx, w)
+	if err != nil {
+		return wireStatus(err)
+	}
+	if f.json {
+		err = printJSON(a.out, results)
+	} else {
+		err = a.printDecided(results)
+	}
+	if err != nil {
+		return err
+	}
+	for _, r := range results {
+		if r.Error != nil {
+			return withStatus(exitInternal, nil) // printed with the others
+		}
+	}
+	return nil
+}
+
+func (a *app) printDecided(results []protocol.Decided) error {
+	for _, r := range results {
+		if r.Error != nil {
+			a.complain(fmt.Errorf("%s: %w", r.ID, r.Error))
+			continue
+		}
+		line := fmt.Sprintf("%s %s %s", r.ID, r.Decision.Action, approval.EscapeLine(r.Decision.ToolName))
+		if r.Decision.Scope != "" {
+			line += fmt.Sprintf(" (%s)", r.Decision.Scope)
+		}
+		if _, err := fmt.Fprintln(a.out, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}

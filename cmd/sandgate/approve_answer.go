@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/present"
+)
+
+// What a line of the plain mode means.
+
+const plainHelp = `  y           allow this call once
+  s           ... and the same again in this session
+  a           ... and the same again whenever this agent asks
+  g           ... and the same again whoever asks
+  n [TEXT]    deny this call only            (TEXT goes to the model)
+  N [TEXT]    ... and the rest of its batch
+  x [TEXT]    ... until the model has explained
+  i [TEXT]    ... and have the agent stop
+  d           refuse this call, and decide nothing about it
+  v           everything about it, the whole text and the sandbox
+  e JSON      other arguments; what becomes of them is shown first
+  p           patterns that can be remembered
+  p 1 s       the first of them, in this session (or a, g)
+  p 1 s VALUE another value of it
+Anything else, an empty line too, is N.
+`
+
+// answer takes a line about the request on the screen: an answer, or a wish to see
+// or change something first.
+func (p *prompt) answer(ctx context.Context, text string) error {
+	text = strings.TrimSpace(text)
+	verb, rest, _ := strings.Cut(text, " ")
+	rest = strings.TrimSpace(rest)
+	switch {
+	case p.pattern != nil:
+		return p.confirmPattern(ctx, text)
+	case text == "?":
+		return p.again(plainHelp)
+	case text == "v":
+		p.read = true
+		return p.again(fit(p.out, present.Text(&p.shown, time.Now(), true)))
+	case verb == "e":
+		return p.edit(ctx, rest)
+	case verb == "p":
+		return p.choose(ctx, rest)
+	}
+	d := answerTo(p.shown.ID, text)
+	if d.Decision == protocol.Allow && present.IsCut(&p.shown) && !p.read && p.input.interactive {
+		p.read = true
+		return p.again("the text was cut: v shows all of it, the same answer again allows it unread\n")
+	}
+	if d.Decision == protocol.Allow && p.args != nil {
+		if d.Scope != "" {
+			return p.again("edited arguments are allowed once: y\n")
+		}
+		d.Args = p.args
+	}
+	return p.decide(ctx, d)
+}
+
+// again writes something, and asks once more.
+func (p *prompt) again(text string) error {
+	fmt.Fprint(p.out, text)
+	p.question()
+	return nil
+}
+
+// decide sends an answer, and shows the next request.
+func (p *prompt) decide(ctx context.Context, d protocol.ApprovalsDecide) error {
+	p.waiting = p.waiting[1:]
+	results, err := p.approver.Decide(ctx, d)
+	var e *protocol.Error
+	switch {
+	case errors.As(err, &e):
+		p.complain(err)
+	case err != nil:
+		return withStatus(exitInternal, err)
+	case len(results) == 1 && results[0].Decision != nil:
+		fmt.Fprintf(p.out, "%s: %s (%s)\n", d.ID, results[0].Decision.Action, results[0].Decision.Scope)
+	}
+	return p.show(ctx)
+}
+
+// edit shows what other arguments make of the request; y allows that then.
+func (p *prompt) edit(ctx context.Context, text string) error {
+	if len(p.shown.Args) == 0 {
+		return p.again("the arguments of this request cannot be edited\n")
+	}
+	if text == "" {
+		return p.again("its arguments are " + approval.EscapeLine(string(p.shown.Args)) + "\n")
+	}
+	var args bytes.Buffer
+	if err := json.Compact(&args, []byte(text)); err != nil {
+		return p.again(approval.EscapeLine(fmt.Sprintf("not JSON: %v", err)) + "\n")
+	}
+	previewed, err := p.approver.Preview(ctx, protocol.ApprovalsPreview{ID: p.shown.ID, Args: args.Bytes()})
+	if err != nil {
+		return p.refused(err)
+	}
+	p.shown, p.args, p.read = previewed.Approval, args.Bytes(), false
+	return p.again("\nwith the arguments that you gave it is\n" + fit(p.out, present.Essence(&p.shown)))
+}
+
+// refused is what the supervisor says against a preview.
+func (p *prompt) refused(err error) error {
+	var e *protocol.Error
+	if !errors.As(err, &e) {
+		return withStatus(exitInternal, err)
+	}
+	return p.again(approval.EscapeLine(e.Error()) + "\n")
+}
+
+// choose lists the patterns that are offered, or asks for a yes to one of them.
+func (p *prompt) choose(ctx context.Context, text string) error {
+	offers := p.shown.Patterns
+	if len(offers) == 0 || p.args != nil {
+		return p.again("no pattern is offered for this request\n")
+	}
+	words := strings.SplitN(text, " ", 3)
+	n, err := strconv.Atoi(words[0])
+	if err != nil || n < 1 || n > len(offers) || len(words) < 2 {
+		return p.again(offersText(offers) + "p NUMBER s, a or g takes one\n")
+	}
+	scope, ok := map[string]approval.Scope{"s": approval.Session, "a": approval.Agent, "g": approval.Global}[words[1]]
+	if !ok {
+		return p.again("the scope of a pattern is s, a or g\n")
+	}
+	offer := offers[n-1]
+	if len(words) == 3 {
+		previewed, err := p.approver.Preview(ctx, protocol.ApprovalsPreview{ID: p.shown.ID,
+			Pattern: &approval.Pattern{Kind: offer.Kind, Value: words[2]}})
+		if err != nil {
+			return p.refused(err)
+		}
+		offer = *previewed.Pattern
+	}
+	pattern := offer.Pattern()
+	p.pattern = &protocol.ApprovalsDecide{ID: p.shown.ID, Decision: protocol.Allow, Scope: scope, Pattern: &pattern}
+	p.input.prompted.Add(1)
+	fmt.Fprintf(p.out, "%sallow all that from now on, without asking (%s)? [y]es: ", offersText([]approval.Offer{offer}), scope)
+	return nil
+}
+
+// offersText lists patterns with what they cover and would have matched.
+func offersText(offers []approval.Offer) string {
+	var b strings.Builder
+	for i, o := range offers {
+		fmt.Fprintf(&b, "  %d  %s\n", i+1, approval.EscapeLine(o.Text))
+		for _, note := range present.OfferNotes(o) {
+			fmt.Fprintf(&b, "     %s\n", note)
+		}
+	}
+	return b.String()
+}
+
+// confirmPattern takes the answer to the question about a pattern. What is no yes
+// goes back to the request.
+func (p *prompt) confirmPattern(ctx context.Context, text string) error {
+	d := *p.pattern
+	p.pattern = nil
+	if t := strings.ToLower(text); t != "y" && t != "yes" {
+		return p.again("not answered\n")
+	}
+	return p.decide(ctx, d)
+}
+
+// answerTo reads a line as an answer. What is none denies, and hard.
+func answerTo(id protocol.ApprovalID, text string) protocol.ApprovalsDecide {
+	d := protocol.ApprovalsDecide{ID: id, Decision: protocol.Deny}
+	text = strings.TrimSpace(text)
+	switch verb, rest, _ := strings.Cut(text, " "); verb { // N is the hard one, as on the screen
+	case "n":
+		d.Mode, d.Feedback = approval.RejectSoft, strings.TrimSpace(rest)
+	case "N":
+		d.Feedback = strings.TrimSpace(rest)
+	case "x":
+		d.Mode, d.Feedback = approval.RejectExplain, strings.TrimSpace(rest)
+	case "i":
+		d.Interrupt, d.Feedback = true, strings.TrimSpace(rest)
+	}
+	switch strings.ToLower(text) {
+	case "d", "dismiss":
+		d.Decision = protocol.Dismiss
+	case "y", "yes":
+		d.Decision = protocol.Allow
+	case "s", "session":
+		d.Decision, d.Scope = protocol.Allow, approval.Session
+	case "a", "agent":
+		d.Decision, d.Scope = protocol.Allow, approval.Agent
+	case "g", "global":
+		d.Decision, d.Scope = protocol.Allow, approval.Global
+	case "explain":
+		d.Mode = approval.RejectExplain
+	}
+	return d
+}

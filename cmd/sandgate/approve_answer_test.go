@@ -1,0 +1,152 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// answers runs the plain mode with lines of input while one request waits, and says
+// what became of the request's call.
+func (b *cliBench) answers(lines ...string) (out string, status int, result string) {
+	b.t.Helper()
+	type end struct {
+		status int
+		result string
+	}
+	done := make(chan end, 1)
+	waiting := b.nextRequest()
+	go func() {
+		status, out, errs := b.call("ask", "words=go test ./x")
+		done <- end{status, out + errs}
+	}()
+	<-waiting
+	_, out, _ = b.run(strings.Join(lines, "\n")+"\n", "approve", "--plain", "--operator-socket", b.operator)
+	e := <-done
+	return out, e.status, e.result
+}
+
+func TestPlainSeesBeforeItAnswers(t *testing.T) {
+	b := newCLIBench(t)
+	for name, c := range map[string]struct {
+		lines  []string
+		want   []string // on the screen, in order
+		status int
+		result string
+	}{
+		"help":             {[]string{"?", "y"}, []string{"p 1 s VALUE", "Allow?", "approved (once)"}, 0, `done {"words":"go test ./x"}`},
+		"full text":        {[]string{"v", "y"}, []string{"Allow?", "ask: do<U+000A>it", "approved (once)"}, 0, "done"},
+		"arguments":        {[]string{"e", "N"}, []string{`its arguments are {"words":"go test ./x"}`, "denied"}, exitDenied, "denied"},
+		"edit":             {[]string{`e {"words": "ls"}`, "y"}, []string{"with the arguments that you gave it is", `"words": "ls"`, "approved (once)"}, 0, `done {"words":"ls"}`},
+		"edit is for once": {[]string{`e {"words": "ls"}`, "s", "y"}, []string{"edited arguments are allowed once", "approved (once)"}, 0, `done {"words":"ls"}`},
+		"edit, then no":    {[]string{`e {"words": "ls"}`, "n not this"}, []string{"denied"}, exitDenied, "denied"},
+		"no JSON":          {[]string{"e {", "N"}, []string{"not JSON", "denied"}, exitDenied, "denied"},
+		"edit refused":     {[]string{`e {"bad": 1}`, "N"}, []string{"bad is not allowed", "denied"}, exitDenied, "denied"},
+		"patterns":         {[]string{"p", "N"}, []string{`1  every command that begins with "go test ./x"`, "p NUMBER s, a or g", "denied"}, exitDenied, "denied"},
+		"pattern refused":  {[]string{"p 1 s", "n", "N"}, []string{"from now on, without asking (session)? [y]es", "not answered", "denied"}, exitDenied, "denied"},
+		"odd pattern":      {[]string{"p 2 s", "p 1 x", "p 1 s go test ./y", "N"}, []string{"p NUMBER s, a or g", "the scope of a pattern", "invalid_params", "denied"}, exitDenied, "denied"},
+		"pattern after an edit": {[]string{`e {"words": "ls"}`, "p 1 s", "N"}, []string{"no pattern is offered", "denied"}, exitDenied,
+			"denied"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, status, result := b.answers(c.lines...)
+			rest := out
+			for _, want := range c.want {
+				i := strings.Index(rest, want)
+				if i < 0 {
+					t.Fatalf("no %q in order:\n%s", want, out)
+				}
+				rest = rest[i+len(want):]
+			}
+			if status != c.status || !strings.Contains(result, c.result) {
+				t.Errorf("status %d, %q; want %d, %q", status, result, c.status, c.result)
+			}
+		})
+	}
+}
+
+// TestPlainRemembersAPattern, which allows a call that it covers and no other, until
+// it is forgotten.
+func TestPlainRemembersAPattern(t *testing.T) {
+	b := newCLIBench(t)
+	if status, out, _ := b.approvals("remembered"); status != 0 || out != "nothing is remembered\n" {
+		t.Errorf("%d %q", status, out)
+	}
+	out, status, _ := b.answers("p 1 g go test", "y")
+	if status != exitOK || !strings.Contains(out, `every command that begins with "go test"`) {
+		t.Fatalf("%d\n%s", status, out)
+	}
+	if status, out, _ := b.call("ask", "words=go test ./other"); status != exitOK || !strings.Contains(out, "done") {
+		t.Errorf("a call that it covers: %d %q", status, out)
+	}
+	status, out, _ = b.approvals("remembered")
+	for _, want := range []string{"allow", "global", "never", `every command that begins with "go test"`, "uid "} {
+		if status != 0 || !strings.Contains(out, want) {
+			t.Errorf("remembered: %d, no %q in %q", status, want, out)
+		}
+	}
+	status, out, _ = b.approvals("remembered", "--json")
+	var list []protocol.RememberedAnswer
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 1 || status != 0 || list[0].Hits != 1 {
+		t.Fatalf("%d %q %v", status, out, err)
+	}
+	if status, out, errs := b.approvals("forget", list[0].ID); status != 0 || out != list[0].ID+" forgotten\n" {
+		t.Errorf("forget: %d %q %q", status, out, errs)
+	}
+	if status, _, errs := b.approvals("forget", list[0].ID); status == 0 || !strings.Contains(errs, "remembered as") {
+		t.Errorf("forget twice: %d %q", status, errs)
+	}
+	if _, status, _ := b.answers("N"); status != exitDenied {
+		t.Errorf("after that it must be asked again: %d", status)
+	}
+}
+
+func TestApprovalsDecideFlags(t *testing.T) {
+	b := newCLIBench(t)
+	ids, results := b.asks(6)
+	for _, c := range []struct {
+		args   []string
+		out    string
+		status int // of the call
+	}{
+		{[]string{"allow", ids[0], "--args", `{"words":"ls"}`}, "approved", exitOK},
+		{[]string{"allow", ids[1], "--scope", "session", "--pattern", "argv_prefix=go test"}, "approved ask (session)", exitOK},
+		{[]string{"deny", ids[2], "--explain", "--feedback", "why?"}, "denied", exitDenied},
+		{[]string{"deny", ids[3], "--interrupt"}, "denied", exitDenied},
+	} {
+		if status, out, errs := b.approvals(c.args...); status != 0 || !strings.Contains(out, c.out) {
+			t.Errorf("%q: %d %q %q", c.args, status, out, errs)
+		}
+		if got := <-results; got != c.status {
+			t.Errorf("%q: the call ends with %d, want %d", c.args, got, c.status)
+		}
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"allow", ids[4], ids[5], "--args", "{}"}, "for one ID"},
+		{[]string{"allow", ids[4], "--args", "{"}, "not JSON"},
+		{[]string{"allow", ids[4], "--pattern", "go test"}, "KIND=VALUE"},
+		{[]string{"allow", ids[4], "--pattern", "argv_prefix=go test"}, "scope"},
+		{[]string{"deny", ids[4], "--soft", "--explain"}, "none of the others can be"},
+	} {
+		if status, _, errs := b.approvals(c.args...); status != exitUsage || !strings.Contains(errs, c.want) {
+			t.Errorf("%q: %d %q, want %q", c.args, status, errs, c.want)
+		}
+	}
+	if status, _, errs := b.approvals("allow", ids[4], "--args", `{"bad":1}`); status == 0 || !strings.Contains(errs, "bad is not allowed") {
+		t.Errorf("arguments that are not allowed: %d %q", status, errs)
+	}
+	if status, out, _ := b.approvals("show", ids[4], "--markdown"); status != 0 || !strings.HasPrefix(out, "```text\nask: do") {
+		t.Errorf("markdown: %d %q", status, out)
+	}
+	if status, out, _ := b.approvals("show", ids[4], "--full"); status != 0 || !strings.Contains(out, "pattern     argv_prefix=go test ./x: every command") {
+		t.Errorf("show: %d %q", status, out)
+	}
+	b.approvals("deny", ids[4], ids[5])
+	<-results
+	<-results
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/supervisor"
+	"github.com/sandgate/sandgate/supervisor/history"
+)
+
+func (x *auditCmd) replay() *cobra.Command {
+	var q auditQuery
+	var file string
+	c := &cobra.Command{
+		Use:   "replay --config NEW",
+		Short: "Say which past decisions would be made otherwise under another configuration",
+		Long: `replay plans every call in the log again under the configuration NEW and today's
+standing rules, and prints those that the rules would now treat otherwise: what ran
+unasked and would be asked about or refused, and what was asked about or refused and
+would run.
+
+What people answered is not replayed, nor what was remembered: a call that was asked
+about counts as asked, whatever the answer. Calls whose arguments were redacted or cut
+cannot be decided again, nor can those of logs from before arguments were recorded; they
+are counted. Paths and programs are looked up as they are now, and a session that had
+tightened its mode is judged by NEW's.
+
+Exit status: 0 if nothing would change, 1 if something would.`,
+		Example: "  sandgate audit replay --config new.yaml\n  sandgate audit replay --config new.yaml --since 720h --json",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			f, err := q.filter(time.Now())
+			if err != nil {
+				return usageError(err)
+			}
+			d, err := x.replayDesk(file)
+			if err != nil {
+				return err
+			}
+			f.Kinds = []audit.Kind{audit.KindDecision}
+			sum, err := d.Replay(c.Context(), history.Decisions(d.Entries(f)), x.printReplayed)
+			if err != nil {
+				return x.unreadable(err)
+			}
+			return x.endReplay(sum)
+		},
+	}
+	c.Flags().StringVar(&file, "config", "", "the configuration `FILE` to decide by")
+	_ = c.MarkFlagRequired("config") // fails for a flag that is not there
+	q.flags(c)
+	_ = c.Flags().MarkHidden("kind") // only decisions are replayed
+	return x.jsonFlag(c)
+}
+
+// replayDesk decides by file, and remembers nothing.
+func (x *auditCmd) replayDesk(file string) (*supervisor.Desk, error) {
+	path, err := x.path()
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := loadConfig(file, "")
+	if err != nil {
+		return nil, err
+	}
+	sc, err := policyOf(cfg, memory{})
+	if err != nil {
+		return nil, err
+	}
+	return supervisor.NewDesk(sc, path, nil), nil
+}
+
+func (x *auditCmd) printReplayed(r supervisor.Replayed) error {
+	if x.asJSON {
+		return printLine(x.out, r)
+	}
+	line := fmt.Sprintf("%6d  %s  %-10s  %s -> %s  %s  (was %s; now %s)", r.Seq, r.Time.UTC().Format(time.DateTime), r.Tool, r.Was, r.Now, r.Subject,
+		join(": ", r.WasStep, r.WasRule), join(": ", r.NowStep, join(" at ", r.NowRule, r.NowOrigin)))
+	_, err := fmt.Fprintln(x.out, approval.EscapeLine(line))
+	return err
+}
+
+// endReplay says what was counted; as JSON it is the last line.
+func (x *auditCmd) endReplay(sum supervisor.ReplaySummary) error {
+	if x.asJSON {
+		if err := printLine(x.out, map[string]any{"summary": sum}); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(x.err, "sandgate: %d decisions: %d as before, %d looser, %d stricter; in %d of them a person had decided\n",
+			sum.Decisions, sum.Same, sum.Looser, sum.Stricter, sum.Answered)
+		for _, why := range slices.Sorted(maps.Keys(sum.Unknown)) {
+			fmt.Fprintf(x.err, "sandgate: %d not decided again: %s\n", sum.Unknown[why], approval.EscapeLine(why))
+		}
+	}
+	if sum.Looser+sum.Stricter > 0 {
+		return withStatus(exitFound, nil)
+	}
+	return nil
+}
+
+// printLine prints v as JSON on one line.
+func printLine(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/supervisor/config"
+)
+
+// backendUsage is what --backend takes.
+const backendUsage = "auto, bwrap or landlock; seatbelt on macOS"
+
+// checkBackend refuses what is no backend, or none of this system.
+func checkBackend(name string) error {
+	system := map[string]string{"auto": runtime.GOOS, "bwrap": "linux", "landlock": "linux", "seatbelt": "darwin"}
+	switch system[name] {
+	case runtime.GOOS:
+		return nil
+	case "":
+		return withHint(usageError(fmt.Errorf("--backend %q is not a backend", name)), "use "+backendUsage)
+	}
+	return withHint(withStatus(exitUnavailable, fmt.Errorf("--backend %s is for %s", name, system[name])), "use auto")
+}
+
+// startBackend makes the confiner on another thread. What it gives waits for it.
+//
+// Whether bubblewrap can build anything here is known only when it has tried. A
+// supervisor that stays, and one that might run tools unconfined, try at the
+// start; one that runs a single command finds out by running it.
+func startBackend(r *running, cfg *config.Config, o buildOptions) func() (*confine.Backend, error) {
+	options := confine.Options{Backend: o.backend, Unconfined: mayRunUnconfined(cfg)}
+	backend := sync.OnceValues(func() (*confine.Backend, error) {
+		b, err := confine.New(options)
+		if err != nil || !o.tryBackend && !options.Unconfined {
+			return b, err
+		}
+		if _, err := b.Try(context.Background()); err != nil {
+			return nil, errors.Join(err, b.Close())
+		}
+		return b, nil
+	})
+	go backend()
+	r.close = append(r.close, func() error {
+		if b, err := backend(); err == nil {
+			return b.Close()
+		}
+		return nil
+	})
+	return backend
+}
+
+// mayRunUnconfined: require_os_sandbox is false, and no operator profile asks for
+// anything, which nothing would then enforce.
+func mayRunUnconfined(cfg *config.Config) bool {
+	return !cfg.Sandbox.RequireOSSandbox && cfg.Sandbox.Profile == ""
+}
+
+// requireBackend gives the backend, or why there is none. With
+// require_os_sandbox and fail_fast the lack of one is an error; otherwise the
+// supervisor starts and every tool is refused.
+func requireBackend(cfg *config.Config, backend func() (*confine.Backend, error)) (b *confine.Backend, unconfined, err error) {
+	b, unconfined = backend()
+	if unconfined == nil || !cfg.Sandbox.RequireOSSandbox || cfg.Sandbox.OSSandboxFallback != config.FailFast {
+		return b, unconfined, nil
+	}
+	err = unconfined
+	var u *confine.Unenforceable
+	if errors.As(err, &u) {
+		err = withHint(err, u.Hint)
+	}
+	return nil, nil, withStatus(exitUnavailable, err)
+}
+
+// unconfinedWarnings are said at the start; each result says its own.
+func unconfinedWarnings(b *confine.Backend) []string {
+	if b == nil || b.Name() != confine.NoBackend {
+		return nil
+	}
+	return []string{confine.UnconfinedWarning}
+}

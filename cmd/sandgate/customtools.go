@@ -1,0 +1,202 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/tools"
+	"github.com/sandgate/sandgate/tools/manifest"
+)
+
+// reservedTools are names that a custom tool cannot have: those of the built-in
+// tools, and "network", under which questions about hosts are asked.
+func reservedTools() []string {
+	return []string{
+		"read_file", "write_file", "edit_file", "multi_edit", "list_files", "glob", "grep", "shell", "run",
+		"run_background", "task_output", "task_input", "kill_task", "list_tasks", "network",
+	}
+}
+
+// customTools makes the tools of the configuration.
+func customTools(cfg *config.Config, d derived, own map[string]sandboxprofile.Rights) ([]tools.Tool, error) {
+	var list []tools.Tool
+	for i := range cfg.Tools {
+		c, err := customTool(cfg, d, own, &cfg.Tools[i])
+		if err != nil {
+			return nil, usageError(err)
+		}
+		tool, err := manifest.New(c)
+		if err != nil {
+			return nil, usageError(err)
+		}
+		list = append(list, tool)
+	}
+	return list, nil
+}
+
+// customTool narrows what every program has to what one tool is granted. Its
+// network is its own.
+func customTool(cfg *config.Config, d derived, own map[string]sandboxprofile.Rights, t *config.Tool) (manifest.Config, error) {
+	c := manifest.Config{Spec: t.Spec(), Paths: toolPaths(cfg, d.needs)}
+	c.Credentials = credentials("tools."+t.Name+".credentials", t.Credentials, t.Sandbox.Network)
+	needs, err := toolNeeds(cfg, d.needs, t)
+	if err != nil {
+		return c, fmt.Errorf("tools.%s.sandbox.network: %w", t.Name, err)
+	}
+	narrow, _ := forPrograms(cfg, needs)
+	kept := map[string]sandboxprofile.Rights{}
+	maps.Copy(kept, own)
+	for _, p := range cfg.Sandbox.Paths {
+		if _, granted := t.Sandbox.Paths[p.Name]; t.Sandbox.Paths != nil && !granted {
+			kept[p.Root] = 0 // it may lie inside one that is granted
+		}
+	}
+	ceiling := d.programs
+	ceiling.Network, ceiling.Env = needs.Network, needs.Env
+	c.Profile = sandboxprofile.Intersect(without(sandboxprofile.Derive(narrow), kept), ceiling)
+	c.Paths.Rules = toolRules(c.Paths.Rules, t.Sandbox.Paths)
+	c.Dir = startDir(c.Paths, c.Profile)
+	c.Paths.Cwd = c.Dir
+	allow, set := toolVariables(cfg, t)
+	c.Environ = environ(allow, set, d.needs.Home, c.Profile)
+	return c, nil
+}
+
+// toolNeeds are the needs of every program, less what the tool leaves out.
+func toolNeeds(cfg *config.Config, n sandboxprofile.Needs, t *config.Tool) (sandboxprofile.Needs, error) {
+	s := t.Sandbox
+	var err error
+	if n.Network, err = network(s.Network); err != nil {
+		return n, err
+	}
+	if s.Paths != nil {
+		n.Roots = slices.DeleteFunc(slices.Clone(n.Roots), func(r sandboxprofile.Root) bool { return s.Paths[r.Name] == "" })
+		for i := range n.Roots {
+			n.Roots[i].Write = n.Roots[i].Write && s.Paths[n.Roots[i].Name] == config.ReadWrite
+		}
+	}
+	if s.Presets != nil {
+		n.Presets = slices.DeleteFunc(slices.Clone(n.Presets), func(p sandboxprofile.Preset) bool { return !slices.Contains(s.Presets, p.Name) })
+	}
+	allow, set := toolVariables(cfg, t)
+	n.Env = sandboxprofile.Env{Names: slices.Concat(allow, slices.Collect(maps.Keys(set)), t.Spec().EnvNames())}
+	for _, c := range t.Credentials {
+		n.Env.Names = append(n.Env.Names, c.Name)
+	}
+	n.Limits = narrowed(n.Limits, s.Limits)
+	if t.Timeout != nil {
+		n.Limits.Wall = min(n.Limits.Wall, *t.Timeout)
+	}
+	return n, nil
+}
+
+// narrowed lowers limits to those that are set in l.
+func narrowed(limits sandboxprofile.Limits, l *config.Limits) sandboxprofile.Limits {
+	if l == nil {
+		return limits
+	}
+	lower := func(have *int64, want int64) {
+		if want > 0 {
+			*have = min(*have, want)
+		}
+	}
+	if l.Timeout > 0 {
+		limits.Wall = min(limits.Wall, l.Timeout)
+	}
+	if l.CPU > 0 {
+		limits.CPU = min(limits.CPU, l.CPU)
+	}
+	lower(&limits.Memory, int64(l.Memory))
+	lower(&limits.Pids, l.Pids)
+	lower(&limits.FileSize, int64(l.FileSize))
+	lower(&limits.Scratch, int64(l.FileSize))
+	lower(&limits.OpenFiles, l.OpenFiles)
+	lower(&limits.Output, int64(l.Output))
+	return limits
+}
+
+// toolVariables are the names that a tool's programs take over from the host, and
+// the variables with fixed values.
+func toolVariables(cfg *config.Config, t *config.Tool) (allow []string, set map[string]string) {
+	allow, set = cfg.Sandbox.Env.Allow, maps.Clone(cfg.Sandbox.Env.Set)
+	if set == nil {
+		set = map[string]string{}
+	}
+	if e := t.Sandbox.Env; e != nil {
+		maps.Copy(set, e.Set)
+		if e.Allow != nil {
+			allow = e.Allow
+		}
+	}
+	return allow, withProxy(t.Sandbox.Network, set)
+}
+
+// toolRules narrows the path rules to those that are granted; nil grants all.
+func toolRules(rules []tools.PathRule, granted map[string]config.Mode) []tools.PathRule {
+	if granted == nil {
+		return rules
+	}
+	rules = slices.DeleteFunc(rules, func(r tools.PathRule) bool { return granted[r.Name] == "" })
+	for i := range rules {
+		rules[i].Write = rules[i].Write && granted[rules[i].Name] == config.ReadWrite
+	}
+	return rules
+}
+
+// startDir is where the tool runs: where every program does if it sees that, else
+// in the first directory that it sees, else in its own /tmp.
+func startDir(p tools.Paths, profile sandboxprofile.Profile) string {
+	dirs := []string{p.Cwd}
+	for _, r := range p.Rules {
+		dirs = append(dirs, r.Root)
+	}
+	for _, dir := range dirs {
+		if dir != "" && profile.Rights(dir)&sandboxprofile.Read != 0 {
+			return dir
+		}
+	}
+	return "/tmp"
+}
+
+// checkTools looks for the programs of the custom tools. One that is named by a
+// path has to be there; one that is searched for may be installed later.
+func checkTools(cfg *config.Config) error {
+	if len(cfg.Tools) == 0 {
+		return nil
+	}
+	d, err := derive(cfg, nil)
+	if err != nil {
+		return err
+	}
+	var problems []config.Problem
+	for i := range cfg.Tools {
+		t := &cfg.Tools[i]
+		field := "tools." + t.Name + ".command[0]"
+		c, err := customTool(cfg, d, nil, t)
+		if err == nil {
+			_, err = c.Find()
+		}
+		at := t.Position
+		if p, ok := cfg.Origins[field]; ok {
+			at = p
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, tools.ErrNotFound) && !strings.Contains(c.Command[0], "/"):
+			cfg.Notices = append(cfg.Notices, config.Notice{Position: at, Field: field,
+				Text: fmt.Sprintf("%v in the sandbox's PATH: calls end with status 127", err)})
+		default:
+			problems = append(problems, config.Problem{Position: at, Field: field, Text: err.Error(),
+				Hint: "a path starts at " + c.Dir + ", and has to be visible to the tool"})
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return usageError(&config.Error{File: problems[0].Position.File, Problems: problems})
+}

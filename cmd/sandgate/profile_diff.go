@@ -1,0 +1,109 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+func newProfileDiffCmd(a *app) *cobra.Command {
+	var file, tool string
+	var asJSON bool
+	var roots []string
+	c := &cobra.Command{
+		Use:   "diff A B",
+		Short: "Show in what two profiles differ, or what a profile takes away",
+		Long: `diff compares operator profiles, shipped ones or files. The word config stands
+for what tools run under by the configuration alone: "diff config NAME" shows
+exactly what the operator profile NAME takes away from that.
+
+Each line is a path, pattern, host or limit: - is less in B, + is more, ~ is
+both. A path's line holds for all below it, up to the next line about a path; = is
+a path at which nothing differs any more.
+
+Exit status: 0 if nothing differs, 1 if something does.`,
+		Example: "  sandgate profile diff config hardened\n  sandgate profile diff workspace-write build\n  sandgate profile diff config ./mine.yaml --json",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			changes, err := profileDiff(args[0], args[1], file, tool, roots)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = printJSON(a.out, append([]sandboxprofile.Change{}, changes...))
+			} else {
+				err = printChanges(a.out, changes)
+			}
+			if err == nil && len(changes) > 0 {
+				return withStatus(exitFound, nil)
+			}
+			return err
+		},
+	}
+	fs := c.Flags()
+	fs.StringVar(&file, "config", "", "configuration `file` that config stands for")
+	fs.StringVar(&tool, "tool", "shell", "`name` of the tool whose profile config stands for")
+	fs.BoolVar(&asJSON, "json", false, "print JSON")
+	addRootFlag(c, &roots)
+	return c
+}
+
+// theConfig is the operand that stands for the configuration.
+const theConfig = "config"
+
+// profileDiff compares two operands. Beside the configuration, a profile counts
+// as what it leaves of it.
+func profileDiff(a, b, file, tool string, roots []string) ([]sandboxprofile.Change, error) {
+	if a != theConfig && b != theConfig {
+		first, err := operatorByName(a, roots)
+		if err != nil {
+			return nil, err
+		}
+		second, err := operatorByName(b, roots)
+		return sandboxprofile.Diff(first, second), err
+	}
+	under := func(name string) (sandboxprofile.Profile, error) {
+		if name == theConfig {
+			own, _, err := derivedUnder(file, tool, "")
+			return own, err
+		}
+		own, operator, err := derivedUnder(file, tool, name)
+		return sandboxprofile.Intersect(own, operator), err
+	}
+	first, err := under(a)
+	if err != nil {
+		return nil, err
+	}
+	second, err := under(b)
+	return sandboxprofile.Diff(first, second), err
+}
+
+func printChanges(out io.Writer, changes []sandboxprofile.Change) error {
+	if len(changes) == 0 {
+		_, err := fmt.Fprintln(out, "Nothing differs.")
+		return err
+	}
+	marks := map[sandboxprofile.Effect]string{sandboxprofile.Less: "-", sandboxprofile.More: "+", sandboxprofile.Both: "~", sandboxprofile.Same: "="}
+	var b strings.Builder
+	for _, c := range changes {
+		fmt.Fprintf(&b, "%s %-13s%s\n", marks[c.Effect], strings.ReplaceAll(c.Axis, "_", " "), approval.EscapeLine(changeText(c)))
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// changeText is one change in a line. An element of a set is there or not.
+func changeText(c sandboxprofile.Change) string {
+	switch {
+	case c.Before == "" || c.After == "":
+		return c.Name
+	case c.Axis == "paths":
+		return c.Before + " -> " + c.After + "  " + c.Name
+	}
+	return strings.TrimSpace(strings.ReplaceAll(c.Name, "_", " ") + " " + c.Before + " -> " + c.After)
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/supervisor/config"
+)
+
+// flags are the flags that every command of a desk has.
+func (f *deskFlags) flags(c *cobra.Command) {
+	c.Flags().StringVar(&f.socket, "operator-socket", "", "operator socket `path` (default: operator.sock in the runtime directory)")
+	c.Flags().StringVar(&f.config, "config", "", "ask no supervisor, and judge by the configuration `file`")
+}
+
+// atDesk opens a desk for the time of f.
+func (a *app) atDesk(f *deskFlags, do func(c *cobra.Command, d desk, args []string) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) (err error) {
+		d, err := f.open(c.Context(), c.CommandPath())
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, d.Close()) }()
+		return do(c, d, args)
+	}
+}
+
+// ruleFlags describe one rule.
+type ruleFlags struct {
+	deskFlags
+	spec             protocol.RuleSpec
+	allow, ask, deny bool
+	json             bool
+}
+
+func newRulesAddCmd(a *app) *cobra.Command {
+	var f ruleFlags
+	c := &cobra.Command{
+		Use:   "add --allow|--ask|--deny TOOL | --connector NAME | --shell COMMAND",
+		Short: "Add a standing rule, in force at once and kept",
+		Long: `add puts a rule in force in the running supervisor and writes it to rules.yaml in
+the configuration directory, which may be edited by hand. TOOL and --connector are
+globs; --shell is the words that a command begins with.
+
+A rule can tighten anything. It loosens only what the configuration leaves to its
+default: neither a rule of the configuration, nor another rule that denies, nor
+a tool of approval.dangerous_tools. One that would is refused by name. --match and
+--no-match are examples that the rule must and must not cover, held against it now
+and at every start.`,
+		Example: `  sandgate rules add --deny 'github_*' --reason 'we push by hand' --match github_push --no-match git_push
+  sandgate rules add --allow --shell 'git log' --read-only
+  sandgate rules add --ask --shell 'git push'`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: a.atDesk(&f.deskFlags, func(c *cobra.Command, d desk, args []string) error {
+			spec, err := f.rule(args)
+			if err != nil {
+				return usageError(err)
+			}
+			r, err := d.AddRule(c.Context(), spec)
+			if err != nil {
+				return ruleStatus(err)
+			}
+			return a.tellRule(f.json, "added", r)
+		}),
+	}
+	fs := c.Flags()
+	fs.BoolVar(&f.allow, "allow", false, "the rule allows")
+	fs.BoolVar(&f.ask, "ask", false, "the rule asks (with --shell)")
+	fs.BoolVar(&f.deny, "deny", false, "the rule denies")
+	fs.StringVar(&f.spec.Shell, "shell", "", "the rule is about commands that begin with these `words`")
+	fs.StringVar(&f.spec.Connector, "connector", "", "the rule is about tools of this connector, a `glob`")
+	fs.BoolVar(&f.spec.Exact, "exact", false, "with --shell: the command has no other words")
+	fs.BoolVar(&f.spec.ReadOnly, "read-only", false, "with --shell: only forms that neither write nor run programs")
+	fs.StringVar(&f.spec.Reason, "reason", "", "`text` for people and for the model")
+	fs.StringVar(&f.spec.ID, "id", "", "`name` of the rule (default: made from the rest)")
+	fs.StringArrayVar(&f.spec.Match, "match", nil, "an `example` that the rule must cover: a command, TOOL or CONNECTOR/TOOL")
+	fs.StringArrayVar(&f.spec.NoMatch, "no-match", nil, "an `example` that the rule must not cover")
+	fs.BoolVar(&f.json, "json", false, "print JSON")
+	f.flags(c)
+	c.MarkFlagsMutuallyExclusive("allow", "ask", "deny")
+	c.MarkFlagsOneRequired("allow", "ask", "deny")
+	return c
+}
+
+func (f ruleFlags) rule(args []string) (protocol.RuleSpec, error) {
+	spec := f.spec
+	if len(args) == 1 {
+		spec.Tool = args[0]
+	}
+	switch {
+	case f.allow:
+		spec.Effect = protocol.CheckAllow
+	case f.ask:
+		spec.Effect = protocol.CheckAsk
+	default:
+		spec.Effect = protocol.CheckDeny
+	}
+	if (spec.Shell != "") == (spec.Tool != "" || spec.Connector != "") {
+		return spec, errors.New("rules add: say what the rule is about: TOOL, --connector, or --shell")
+	}
+	return spec, nil
+}
+
+// tellRule says what has become of a rule.
+func (a *app) tellRule(asJSON bool, what string, r protocol.Rule) error {
+	if asJSON {
+		return printJSON(a.out, r)
+	}
+	_, err := fmt.Fprintf(a.out, "%s %s: %s\n", what, approval.EscapeLine(r.ID), approval.EscapeLine(ruleText(r)))
+	return err
+}
+
+func newRulesRemoveCmd(a *app) *cobra.Command {
+	var f deskFlags
+	var asJSON bool
+	c := &cobra.Command{
+		Use:               "remove ID...",
+		Short:             "Remove standing rules",
+		Long:              "remove takes standing rules out of force and out of rules.yaml. Rules of the\nadministrator, and those of the configuration, are refused.",
+		Example:           "  sandgate rules remove deny-github",
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeRules,
+		RunE: a.atDesk(&f, func(c *cobra.Command, d desk, ids []string) error {
+			for _, id := range ids {
+				r, err := d.RemoveRule(c.Context(), id)
+				if err != nil {
+					return ruleStatus(err)
+				}
+				if err := a.tellRule(asJSON, "removed", r); err != nil {
+					return err
+				}
+			}
+			return nil
+		}),
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	f.flags(c)
+	return c
+}
+
+// completeRules gives the ids of the user's standing rules.
+func completeRules(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+	env, err := configEnv()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var ids []string
+	for _, f := range env.RulesFiles() {
+		if f.Tier != config.TierUser {
+			continue
+		}
+		rules, _, err := config.ReadRules(f)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		for _, r := range rules {
+			ids = append(ids, r.ID+"\t"+string(r.Effect)+" "+r.Shell+r.Connector+r.Tool)
+		}
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
+}
+
+func newRulesReloadCmd(a *app) *cobra.Command {
+	var f deskFlags
+	c := &cobra.Command{
+		Use:   "reload",
+		Short: "Have the running supervisor read the files of standing rules again",
+		Long: `reload puts rules.yaml in force after it was edited by hand; a signal SIGHUP does the
+same. If the file does not load, the rules stay as they were. sandgate.yaml is read at
+a start only.`,
+		Example: "  sandgate rules reload",
+		Args:    cobra.NoArgs,
+		RunE: a.atDesk(&f, func(c *cobra.Command, d desk, _ []string) error {
+			if _, local := d.(*localDesk); local {
+				fmt.Fprintln(a.err, "sandgate: no supervisor is running; the next one reads the rules when it starts")
+				return nil
+			}
+			n, err := d.Reload(c.Context())
+			if err != nil {
+				return ruleStatus(err)
+			}
+			_, err = fmt.Fprintf(a.out, "%d rules, %d of them without effect\n", n.Rules, n.Inactive)
+			return err
+		}),
+	}
+	f.flags(c)
+	return c
+}
+
+// ruleStatus is the status of a refusal to change rules.
+func ruleStatus(err error) error {
+	var e *protocol.Error
+	if errors.As(err, &e) && (e.Code == protocol.CodeRuleRefused || e.Code == protocol.CodeUnknownRule) {
+		return usageError(err)
+	}
+	return wireStatus(err)
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// A listedRule is a rule with how often the log names it.
+type listedRule struct {
+	protocol.Rule
+	Hits *int `json:"hits,omitempty"`
+}
+
+func newRulesListCmd(a *app) *cobra.Command {
+	var f deskFlags
+	var asJSON, hits bool
+	var log string
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List the rules in force, in the order in which they are tried",
+		Long: `list shows the standing rules and the shell rules of the configuration, each with
+where it is written. A rule without effect says why. A rule that denies decides
+wherever it stands; of the others the first that matches does.`,
+		Example: "  sandgate rules list\n  sandgate rules list --hits --json",
+		Args:    cobra.NoArgs,
+		RunE: a.atDesk(&f, func(c *cobra.Command, d desk, _ []string) error {
+			list, err := listRules(c.Context(), d, hits, log)
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return printJSON(a.out, list)
+			}
+			return printRules(a.out, list)
+		}),
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&hits, "hits", false, "count the decisions of each rule in the audit log")
+	c.Flags().StringVar(&log, "log", "", "with --hits: the audit log `FILE` (default: the log in the state directory)")
+	f.flags(c)
+	return c
+}
+
+func listRules(ctx context.Context, d desk, hits bool, log string) ([]listedRule, error) {
+	rules, err := d.Rules(ctx)
+	if err != nil {
+		return nil, ruleStatus(err)
+	}
+	var count map[string]int
+	if hits {
+		if count, err = countHits(log); err != nil {
+			return nil, err
+		}
+	}
+	list := []listedRule{}
+	for _, r := range rules.Rules {
+		l := listedRule{Rule: r}
+		if hits {
+			n := count[r.Name]
+			l.Hits = &n
+		}
+		list = append(list, l)
+	}
+	return list, nil
+}
+
+// countHits counts the decisions that the log puts down to each rule.
+func countHits(log string) (map[string]int, error) {
+	x := &auditCmd{log: log}
+	path, err := x.path()
+	if err != nil {
+		return nil, err
+	}
+	count := map[string]int{}
+	for e, err := range audit.Query(path, audit.Filter{Kinds: []audit.Kind{audit.KindDecision}}) {
+		var bad *audit.ChainError
+		if errors.As(err, &bad) {
+			continue
+		}
+		if err != nil {
+			return nil, x.unreadable(err)
+		}
+		var f entryFacts
+		if json.Unmarshal(e.Data, &f) == nil {
+			count[f.rule()]++
+		}
+	}
+	return count, nil
+}
+
+func printRules(w io.Writer, list []listedRule) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, r := range list {
+		line := []string{r.ID, string(r.Effect), ruleSubject(r.Rule), r.Origin, r.Reason}
+		if r.ID == "" {
+			line[0] = r.Tier
+		}
+		if r.Hits != nil {
+			line = append(line, fmt.Sprintf("%d hits", *r.Hits))
+		}
+		if r.Inactive != "" {
+			line = append(line, "NO EFFECT: "+r.Inactive)
+		}
+		for i := range line {
+			line[i] = approval.EscapeLine(line[i])
+		}
+		fmt.Fprintln(t, strings.Join(line, "\t"))
+	}
+	return t.Flush()
+}
+
+// ruleSubject is what a rule is about.
+func ruleSubject(r protocol.Rule) string {
+	switch {
+	case r.Shell != "":
+		s := r.Shell
+		if r.Exact {
+			s += " (exact)"
+		}
+		if r.ReadOnly {
+			s += " (read only)"
+		}
+		return "shell: " + s
+	case r.Connector != "" && r.Tool != "":
+		return "tool: " + r.Connector + "/" + r.Tool
+	case r.Connector != "":
+		return "connector: " + r.Connector
+	case r.Tool != "":
+		return "tool: " + r.Tool
+	}
+	return r.Name
+}
+
+// ruleText is a rule in one line.
+func ruleText(r protocol.Rule) string {
+	return join(" ", string(r.Effect), ruleSubject(r), paren(join("; ", r.Reason, r.Origin)))
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+func newRulesSuggestCmd(a *app) *cobra.Command {
+	var f deskFlags
+	var p protocol.RulesSuggest
+	var since string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "suggest",
+		Short: "Propose narrow rules from what was asked and always allowed",
+		Long: `suggest reads the audit log for commands that people were asked about and always
+allowed, and proposes rules with which they would not have been asked: how many
+questions each would have saved, for which commands, and what else in the log it would
+have allowed. A rule that would have allowed anything that was once denied is not
+proposed; nor is one for an interpreter, a shell, or a program that runs others.
+
+Nothing is added: copy the command that is printed.`,
+		Example: "  sandgate rules suggest\n  sandgate rules suggest --min 10 --since 720h --json",
+		Args:    cobra.NoArgs,
+		RunE: a.atDesk(&f, func(c *cobra.Command, d desk, _ []string) error {
+			var err error
+			if p.Since, err = parseMoment(since, time.Now()); err != nil {
+				return usageError(fmt.Errorf("--since: %w", err))
+			}
+			s, err := d.SuggestRules(c.Context(), p)
+			switch {
+			case err != nil:
+				return ruleStatus(err)
+			case asJSON:
+				return printJSON(a.out, s)
+			}
+			a.printSuggestions(s)
+			return nil
+		}),
+	}
+	c.Flags().IntVar(&p.Min, "min", 3, "propose what would have saved at least `N` questions")
+	c.Flags().StringVar(&since, "since", "", "look at the log from `TIME` on: 2h (ago), 2006-01-02 or RFC 3339")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	f.flags(c)
+	return c
+}
+
+func (a *app) printSuggestions(s protocol.RulesSuggested) {
+	for _, g := range s.Suggestions {
+		fmt.Fprintf(a.out, "%s\n    would have saved %d questions, the last on %s:\n",
+			approval.EscapeLine(addCommand(g.Rule)), g.Saved, g.Last.Format(time.DateOnly))
+		for _, e := range g.Examples {
+			fmt.Fprintf(a.out, "        %s\n", approval.EscapeLine(e))
+		}
+		if len(g.Also) > 0 {
+			fmt.Fprintln(a.out, "    would also have allowed, without anybody having been asked:")
+		}
+		for _, e := range g.Also {
+			fmt.Fprintf(a.out, "        %s\n", approval.EscapeLine(e))
+		}
+	}
+	fmt.Fprintf(a.err, "sandgate: %d suggestions from %d decisions on commands; %d could not be used (redacted, cut, in another directory, or too many)\n",
+		len(s.Suggestions), s.Decisions, s.Skipped)
+}
+
+// addCommand is the command that adds a rule that was suggested: its pattern is
+// plain words.
+func addCommand(r protocol.RuleSpec) string {
+	command := "sandgate rules add --" + string(r.Effect)
+	if r.Exact {
+		command += " --exact"
+	}
+	return command + " --shell '" + r.Shell + "'"
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/tools"
+)
+
+type whyFlags struct {
+	deskFlags
+	agent, args, mode string
+	all, json         bool
+}
+
+func newWhyCmd(a *app) *cobra.Command {
+	var f whyFlags
+	c := &cobra.Command{
+		Use:   "why TOOL [KEY=VALUE|KEY:=JSON]... | why shell -- COMMAND...",
+		Short: "Say what would become of a call, which rule decides, and what would change it",
+		Long: `why plans and checks a call as the supervisor does, runs nothing and asks nobody. It
+says what is decided, by which step and which rule and where that is written, what
+every other rule made of the call, and the smallest change that would alter the
+decision. Without a running supervisor it judges by the configuration alone.
+
+Exit status: 0 if the call would run unasked, 1 if somebody would be asked, 121 if it
+would be refused.`,
+		Example: `  sandgate why shell -- git push
+  sandgate why write_file path=go.mod --json-args '{"content": ""}'
+  sandgate why read_file path=.env --json`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: a.atDesk(&f.deskFlags, func(c *cobra.Command, d desk, args []string) error {
+			call, err := f.call(a.in, args, c.ArgsLenAtDash())
+			if err != nil {
+				return usageError(err)
+			}
+			t, err := d.TestRules(c.Context(), call)
+			if err != nil {
+				return wireStatus(err)
+			}
+			return a.tellWhy(f, t)
+		}),
+	}
+	fs := c.Flags()
+	fs.StringVar(&f.agent, "agent", "", "`name` of the agent: what is remembered for it counts")
+	fs.StringVar(&f.mode, "mode", "", "a `mode` that is stricter than the supervisor's: interactive or strict")
+	fs.StringVar(&f.args, "json-args", "", "arguments as one JSON `object`; - reads it from standard input")
+	fs.BoolVar(&f.all, "all", false, "show the rules that speak about something else too")
+	fs.BoolVar(&f.json, "json", false, "print JSON")
+	f.flags(c)
+	return c
+}
+
+// call reads the arguments: the words after -- are a command line for shell.
+func (f whyFlags) call(stdin io.Reader, args []string, dash int) (protocol.RulesTest, error) {
+	t := protocol.RulesTest{Tool: protocol.ToolName(args[0]), Agent: f.agent, Mode: approval.Mode(f.mode)}
+	pairs := args[1:]
+	var command []string
+	if dash >= 0 {
+		if dash == 0 || args[0] != "shell" {
+			return t, errors.New("why: words after -- are a command line, for `why shell --`")
+		}
+		pairs, command = args[1:dash], args[dash:]
+	}
+	values, err := callArguments(f.args, stdin, pairs)
+	if err != nil {
+		return t, err
+	}
+	if command != nil {
+		values["command"] = strings.Join(command, " ")
+	}
+	t.Args, err = json.Marshal(values)
+	return t, err
+}
+
+func (a *app) tellWhy(f whyFlags, t protocol.RulesTested) error {
+	if f.json {
+		if err := printJSON(a.out, t); err != nil {
+			return err
+		}
+	} else if err := printWhy(a.out, t, f.all); err != nil {
+		return err
+	}
+	switch t.Decision {
+	case protocol.CheckAllow:
+		return nil
+	case protocol.CheckAsk:
+		return withStatus(exitFound, nil)
+	}
+	return withStatus(exitDenied, nil)
+}
+
+func printWhy(w io.Writer, t protocol.RulesTested, all bool) error {
+	var b strings.Builder
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%-10s %s\n", name, approval.EscapeLine(value))
+		}
+	}
+	line("decision", string(t.Decision))
+	line("step", join(" ", t.Step, paren(passedText(t.Passed))))
+	line("rule", join(" at ", t.Rule, t.Origin))
+	line("because", t.Reason)
+	line("hint", t.Hint)
+	hidden := 0
+	for _, c := range t.Considered {
+		if c.Outcome == string(tools.NoMatch) && !all {
+			hidden++
+			continue
+		}
+		line("considered", consideredText(c))
+	}
+	if hidden > 0 {
+		line("considered", fmt.Sprintf("%d rules that speak about something else (--all shows them)", hidden))
+	}
+	if t.Change != nil {
+		line("to "+string(t.Change.To), t.Change.How)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func passedText(passed []string) string {
+	if len(passed) == 0 {
+		return ""
+	}
+	return "nothing from " + strings.Join(passed, ", ")
+}
+
+func consideredText(c protocol.ConsideredRule) string {
+	return join(": ", fmt.Sprintf("%s %s %s", c.Rule, paren(join(", ", string(c.Effect), c.Origin)), strings.ReplaceAll(c.Outcome, "_", " ")),
+		c.Subject, c.Why)
+}

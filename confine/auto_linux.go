@@ -1,0 +1,227 @@
+package confine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// Options are what New makes a backend with. The zero value is what a user gets
+// who says nothing.
+type Options struct {
+	// Backend is "auto" (or ""), "bwrap" or "landlock". auto prefers bwrap and
+	// falls back to landlock, for a profile that Landlock keeps exactly.
+	Backend string
+	// Bwrap is an absolute path of bubblewrap, "" for the usual places.
+	Bwrap    string
+	Landlock LandlockOptions
+	// Unconfined lets tools run with what is left where no backend works. It is
+	// for development, and never reached but by the operator's own word.
+	Unconfined bool
+}
+
+// A Backend is a chain of confiners: the first that this host can stand for a
+// profile prepares it.
+type Backend struct {
+	bwrap    *Bwrap
+	landlock *Landlock
+	last     *Unconfined
+	lacks    error // why an earlier one is missing
+
+	mu     sync.Mutex
+	barred error // why bwrap builds nothing here, once it has said so
+}
+
+// New makes the backend that o names. It fails with an *Unenforceable if this
+// host lacks what every confiner of the chain stands on.
+func New(o Options) (*Backend, error) {
+	b := &Backend{}
+	var errs []error
+	if o.Backend != "landlock" {
+		bwrap, err := NewBwrap(o.Bwrap)
+		b.bwrap = bwrap
+		errs = append(errs, err)
+	}
+	if o.Backend != "bwrap" {
+		lo := o.Landlock
+		lo.Narrow = o.Backend == "landlock"
+		landlock, err := NewLandlock(lo)
+		b.landlock = landlock
+		errs = append(errs, err)
+	}
+	b.lacks = both(errs...)
+	if o.Unconfined {
+		last, err := NewUnconfined(o.Landlock)
+		if err != nil {
+			return nil, errors.Join(err, b.Close())
+		}
+		b.last = last
+	}
+	if b.bwrap == nil && b.landlock == nil && b.last == nil {
+		return nil, b.lacks
+	}
+	return b, nil
+}
+
+// both is the reasons of several confiners as one, each once, nil if one of them gave
+// none.
+func both(errs ...error) error {
+	var all *Unenforceable
+	for _, err := range errs {
+		var u *Unenforceable
+		switch {
+		case err == nil:
+			continue
+		case !errors.As(err, &u):
+			return err
+		case all == nil:
+			first := *u
+			all = &first
+		case strings.Contains(all.Reason, u.Reason):
+			// the confiners stand on the same thing, and it is missing
+		default:
+			all.Reason += fmt.Sprintf("; and instead of it %s: %s", u.Part, u.Reason)
+			all.Hint += "; or: " + u.Hint
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	return all
+}
+
+// Name implements Confiner: the first confiner that has not been found barred.
+func (b *Backend) Name() string {
+	switch {
+	case b.bwrap != nil && b.isBarred() == nil:
+		return b.bwrap.Name()
+	case b.landlock != nil:
+		return b.landlock.Name()
+	case b.last != nil:
+		return b.last.Name()
+	}
+	return b.bwrap.Name()
+}
+
+// Close ends every sandbox that is left.
+func (b *Backend) Close() error {
+	var errs []error
+	if b.bwrap != nil {
+		errs = append(errs, b.bwrap.Close())
+	}
+	if b.landlock != nil {
+		errs = append(errs, b.landlock.Close())
+	}
+	if b.last != nil {
+		errs = append(errs, b.last.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Use makes g the guard of every sandbox that is built from now on.
+func (b *Backend) Use(g *Guard) {
+	if b.bwrap != nil {
+		b.bwrap.Use(g)
+	}
+	if b.landlock != nil {
+		b.landlock.Use(g)
+	}
+	if b.last != nil {
+		b.last.Use(g)
+	}
+}
+
+// Prepare implements Confiner.
+func (b *Backend) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox, error) {
+	return b.prepare(ctx, p, b.bwrap)
+}
+
+// first is bwrap, or the cells of a session over it.
+func (b *Backend) prepare(ctx context.Context, p sandboxprofile.Profile, first Confiner) (Sandbox, error) {
+	reason := b.isBarred()
+	if b.bwrap != nil && reason == nil {
+		box, err := first.Prepare(ctx, p)
+		if err == nil || !hostLacks(err) {
+			return box, err // a profile that bwrap cannot keep is for nobody else to keep
+		}
+		b.bar(err)
+		reason = err
+	}
+	if b.landlock != nil {
+		box, err := b.landlock.Prepare(ctx, p)
+		var u *Unenforceable
+		switch {
+		case err == nil:
+			return box, nil
+		case !errors.As(err, &u) || b.last == nil:
+			return nil, both(reason, err)
+		}
+	}
+	if b.last != nil {
+		return b.last.Prepare(ctx, p)
+	}
+	return nil, both(reason, b.lacks)
+}
+
+// hostLacks reports whether err is about the host and not about a profile.
+func hostLacks(err error) bool {
+	var u *Unenforceable
+	return errors.As(err, &u) && (u.Part == "bubblewrap" || u.Part == "user namespaces")
+}
+
+func (b *Backend) isBarred() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.barred
+}
+
+func (b *Backend) bar(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.barred = err
+}
+
+// Try builds a sandbox that holds nothing, to learn at the start what the first
+// call would: that user namespaces are barred, or that nothing works. Its error is
+// that of Prepare.
+func (b *Backend) Try(ctx context.Context) (Enforced, error) {
+	ctx, cancel := context.WithTimeout(ctx, setupTimeout+10*time.Second)
+	defer cancel()
+	box, err := b.Prepare(ctx, probeProfile())
+	if err != nil {
+		return Enforced{}, err
+	}
+	return box.Enforced(), box.Close()
+}
+
+// Session is a Confiner for one session, which keeps cells where the backend has
+// them.
+func (b *Backend) Session() SessionBackend {
+	s := SessionBackend{b, io.NopCloser(nil), nil}
+	if b.bwrap != nil {
+		cells := NewCells(b.bwrap)
+		s.Closer, s.cells = cells, cells
+	}
+	return s
+}
+
+// SessionBackend is a Backend with the cells of one session.
+type SessionBackend struct {
+	*Backend
+	io.Closer
+	cells *Cells
+}
+
+// Prepare implements Confiner.
+func (s SessionBackend) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox, error) {
+	return s.prepare(ctx, p, s.cells)
+}
+
+// Close ends the session's cells; the backend stays.
+func (s SessionBackend) Close() error { return s.Closer.Close() }

@@ -1,0 +1,52 @@
+//go:build !linux
+
+package confine
+
+import (
+	"context"
+
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// Options are what New makes a backend with. There is one for each system but
+// Linux, so there is nothing to choose from.
+type Options struct {
+	Backend, Bwrap string
+	// Unconfined is accepted and gives nothing: where the one backend does not
+	// work, tools are refused.
+	Unconfined bool
+}
+
+// Backend is the one of this system.
+type Backend struct{ Confiner }
+
+// SessionBackend is a Backend with what is kept for one session: nothing.
+type SessionBackend struct{ *Backend }
+
+// Close frees nothing: the backend stays.
+func (SessionBackend) Close() error { return nil }
+
+// Try builds a sandbox that holds nothing, to learn at the start what the first
+// call would.
+func (b *Backend) Try(ctx context.Context) (Enforced, error) {
+	box, err := b.Prepare(ctx, sandboxprofile.Profile{Limits: sandboxprofile.NoLimits()})
+	if err != nil {
+		return Enforced{}, err
+	}
+	return box.Enforced(), box.Close()
+}
+
+// Session is a Confiner for one session.
+func (b *Backend) Session() SessionBackend { return SessionBackend{b} }
+
+// Use does nothing: there is no Guard outside of Linux.
+func (*Backend) Use(*Guard) {}
+
+// Close ends nothing: each sandbox is closed by whoever has it.
+func (b *Backend) Close() error { return nil }
+
+// Examine tries the backend of this system.
+func Examine(ctx context.Context, path string) Report {
+	probes := Probe(ctx, path)
+	return report([]BackendReport{backendReport("seatbelt", probes)}, probes)
+}

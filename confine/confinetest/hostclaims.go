@@ -1,0 +1,256 @@
+package confinetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// Claims as a backend in the host's namespaces keeps them: what must be refused
+// is, by another errno, and what it does not give is said to be refused too.
+
+// refuses checks that Prepare refuses a profile and names the part, and that the
+// same profile without it is prepared.
+func refuses(part string, with func(*testing.T, string) sandboxprofile.Profile) func(*testing.T, confine.Confiner) {
+	return func(t *testing.T, c confine.Confiner) {
+		ws := Workspace(t)
+		_, err := c.Prepare(context.Background(), with(t, ws))
+		var cannot *confine.Unenforceable
+		if !errors.As(err, &cannot) || cannot.Part != part || cannot.Reason == "" || cannot.Hint == "" {
+			t.Errorf("prepare: %#v, want a refusal of %s with a reason and a hint", err, part)
+		}
+		if o := Exec(t, context.Background(), c, Profile(t, ws), ws, nil, "/bin/true"); o.ExitCode != 0 {
+			t.Errorf("without it: %+v", o)
+		}
+	}
+}
+
+// wantErrnos runs each act and compares.
+func wantErrnos(t *testing.T, c confine.Confiner, p sandboxprofile.Profile, dir string, acts map[string]string) {
+	t.Helper()
+	for act, want := range acts {
+		if got := Python(t, c, p, dir, act); got != want {
+			t.Errorf("%s: %s, want %s", act, got, want)
+		}
+	}
+}
+
+func hostEnvironment(t *testing.T, c confine.Confiner) {
+	t.Setenv("SANDGATE_TEST_SECRET", "hunter2")
+	ws := Workspace(t)
+	o := Exec(t, context.Background(), c, Profile(t, ws), ws, nil, "/usr/bin/env")
+	var names []string
+	for _, kv := range strings.Split(strings.TrimSpace(o.Out), "\n") {
+		name, value, _ := strings.Cut(kv, "=")
+		names = append(names, name)
+		if name != "PATH" && !strings.Contains(value, "/sandgate-private-") {
+			t.Errorf("%s is not private", kv)
+		}
+	}
+	if fmt.Sprint(names) != "[HOME PATH TMPDIR]" {
+		t.Errorf("the environment is %q", names)
+	}
+	read := fmt.Sprintf("open('/proc/%d/environ','rb').read()", os.Getpid())
+	wantErrnos(t, c, Profile(t, ws), ws, map[string]string{read: "EACCES", "open('/proc/self/environ').read()": "EACCES"})
+	if out, err := exec.Command("/usr/bin/python3", "-c", errno(read)).CombinedOutput(); string(out) != "ok\n" {
+		t.Errorf("the same by a process outside of the sandbox: %q, %v", out, err)
+	}
+}
+
+func hostTerminal(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	wantErrnos(t, c, Profile(t, ws), ws, map[string]string{
+		"os.open('/dev/tty', os.O_RDWR)": "EACCES", "os.open('/dev/ptmx', os.O_RDWR)": "EACCES", "os.listdir('/dev/pts')": "EACCES",
+		"os.open('/dev/null', os.O_RDWR)": "ok",
+	})
+}
+
+func hostNetwork(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	port, stop := listen(t)
+	defer stop()
+	connect := fmt.Sprintf("socket.create_connection(('127.0.0.1', %d), 2)", port)
+	wantErrnos(t, c, Profile(t, ws), ws, map[string]string{
+		connect: "EACCES",
+		"socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 53))": "EACCES",
+		"socket.socket(socket.AF_INET6)":                         "EACCES",
+		"socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)": "EACCES", // MPTCP, past Landlock's rules
+		"socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)":   "EACCES",
+		"import asyncio; asyncio.run(asyncio.sleep(0))":          "ok", // wakes itself up by a pair
+	})
+	open := Profile(t, ws)
+	open.Network.Mode = sandboxprofile.NetworkHost
+	wantErrnos(t, c, open, ws, map[string]string{connect: "ok", "socket.socket(socket.AF_UNIX)": "EACCES"})
+}
+
+// hostOutlives is outlives where processes cannot be listed from inside: they are
+// looked for from outside, by the directory they work in.
+func hostOutlives(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	box, err := c.Prepare(context.Background(), Profile(t, ws))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer box.Close()
+	const script = `
+import os, signal, time, ctypes
+def hide(levels, name):
+    for _ in range(levels):
+        if os.fork(): os._exit(0)
+        os.setsid()
+    for s in range(1, 32):
+        try: signal.signal(s, signal.SIG_IGN)
+        except OSError: pass
+    while not os.path.exists('ended'): time.sleep(0.01)
+    open(name, 'w').write('alive')
+    while True: time.sleep(1)
+for name, levels in (('a', 1), ('b', 2), ('c', 5)):
+    if os.fork() == 0: hide(levels, name)
+if os.fork() == 0:
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) # PR_SET_CHILD_SUBREAPER: takes orphans for itself
+    if os.fork() == 0: hide(3, 'd')
+    time.sleep(600)
+for _ in range(3): # forks on while it is being killed
+    if os.fork() == 0:
+        while True:
+            if os.fork(): os._exit(0)
+print('started', flush=True)
+time.sleep(0.1)
+`
+	o := ExecIn(t, context.Background(), box, ws, nil, "/usr/bin/python3", "-c", script)
+	wantOut(t, o, "started")
+	if left := WorkingIn(t, ws); len(left) != 0 {
+		t.Errorf("processes after the call: %v", left)
+	}
+	write(t, ws+"/ended", "") // what lives on writes a file now
+	wantOut(t, ExecIn(t, context.Background(), box, ws, nil, "/bin/bash", "-c", "sleep 0.5; ls"), "ended")
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	during := make(chan []int, 1)
+	go func() {
+		for len(WorkingIn(t, ws)) == 0 {
+		}
+		during <- WorkingIn(t, ws)
+		stop()
+	}()
+	ExecIn(t, ctx, box, ws, nil, "/bin/sleep", "600")
+	if len(<-during) == 0 {
+		t.Error("a program that runs is not found in its directory: neither would one that was left")
+	}
+}
+
+// hostInitSafe aims at the two trusted processes that a tool can name: the init
+// that forked it, and this one, the supervisor.
+func hostInitSafe(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	box, err := c.Prepare(context.Background(), Profile(t, ws))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer box.Close()
+	run := func(act string) string {
+		return strings.TrimSpace(ExecIn(t, context.Background(), box, ws, nil, "/usr/bin/python3", "-c", errno(act)).Out)
+	}
+	for _, target := range []string{"os.getppid()", fmt.Sprint(os.Getpid())} {
+		for _, act := range []string{
+			"open(f'/proc/{%s}/environ').read()", "open(f'/proc/{%s}/mem','rb')", "open(f'/proc/{%s}/cmdline').read()",
+			"os.readlink(f'/proc/{%s}/fd/3')", "os.readlink(f'/proc/{%s}/exe')", "os.listdir(f'/proc/{%s}/cwd')",
+		} {
+			if got := run(fmt.Sprintf(act, target)); got != "EACCES" && got != "EPERM" {
+				t.Errorf("%s of %s: %s", act, target, got)
+			}
+		}
+		every := fmt.Sprintf("for n in [*range(32), *range(34, 65)]:\n    try: os.kill(%s, n)\n    except PermissionError: continue\n    raise OSError(errno.EEXIST, '')", target)
+		if got := run(every); got != "ok" {
+			t.Fatalf("a signal to %s: %s", target, got)
+		}
+	}
+	for act, want := range map[string]string{
+		"os.readlink('/proc/self/exe')": "ok", "os.kill(os.getpid(), 0)": "ok",
+		"import subprocess; p = subprocess.Popen(['sleep', '60']); p.kill(); p.wait()": "ok",
+		"os.kill(-1, 0)": "ok", // itself, and nobody else
+	} {
+		if got := run(act); got != want {
+			t.Errorf("%s: %s, want %s", act, got, want)
+		}
+	}
+	ExecIn(t, context.Background(), box, ws, nil, "/usr/bin/python3", "-c", "import os; os.kill(-1, 9)")
+	if o := ExecIn(t, context.Background(), box, ws, nil, "/bin/echo", "still there"); o.Out != "still there\n" {
+		t.Errorf("after kill(-1): %+v", o)
+	}
+	notThere(t, c, ws, "EPERM")
+}
+
+func hostInvisible(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	wantErrnos(t, c, Profile(t, ws), ws, map[string]string{
+		"os.listdir('/proc')": "EACCES", "open(f'/proc/{os.getppid()}/cmdline')": "EACCES", "os.listdir('/proc/sys/kernel')": "ok",
+	})
+}
+
+func hostModes(t *testing.T, c confine.Confiner) {
+	ws := metadata(t, c)
+	for _, act := range metadataActs(ws + "/own") {
+		if got := Python(t, c, Profile(t, ws), ws, act); got != "EPERM" && got != "ENOTSUP" {
+			t.Errorf("%s in the workspace: %s", act, got)
+		}
+	}
+	wantErrnos(t, c, Profile(t, ws), ws, map[string]string{"os.open('program', os.O_CREAT|os.O_WRONLY, 0o755)": "ok"})
+}
+
+// hostUnixSockets tries every way to a socket that is known: the calls that name
+// an address, and a pair whose end is sent to another one.
+func hostUnixSockets(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	stream, datagram := ws+"/stream.sock", ws+"/datagram.sock"
+	serveUnix(t, stream, datagram)
+	packet := ws + "/packet.sock"
+	l, err := net.Listen("unixpacket", packet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	wantErrnos(t, c, Profile(t, ws), ws, map[string]string{
+		fmt.Sprintf("socket.socket(socket.AF_UNIX).connect(%q)", stream):                                  "EACCES",
+		fmt.Sprintf("socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'x', %q)", datagram):        "EACCES",
+		fmt.Sprintf("socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].sendto(b'x', %q)", datagram): "EACCES",
+		fmt.Sprintf("socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)[0].connect(%q)", packet):    "EISCONN",
+		fmt.Sprintf("socket.socketpair()[0].connect(%q)", stream):                                         "EISCONN",
+		fmt.Sprintf("socket.socket(socket.AF_UNIX).connect(%q)", "\x00"+abstractName()[1:]):               "EACCES",
+		fmt.Sprintf("socket.socketpair()[0].connect(%q)", "\x00"+abstractName()[1:]):                      "EISCONN",
+		"a, b = socket.socketpair(); a.send(b'x'); b.recv(1)":                                             "ok",
+		"a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET); a.send(b'x'); assert b.recv(1)": "ok",
+	})
+}
+
+// hostBombsEnd lets off the bombs that there is something to make of, and checks
+// that for the others there is not.
+func hostBombsEnd(t *testing.T, c confine.Confiner) {
+	small := func(l *sandboxprofile.Limits) { l.Scratch = 8 * mib }
+	fill := "for d in (os.environ['TMPDIR'], os.environ['HOME']):\n    for i in range(N): open(f'{d}/{i}', 'wb').write(b'x' * mib)\nhold()"
+	var list []bomb
+	for _, b := range bombs {
+		switch b.name {
+		case "SharedMemory", "Segments":
+			continue
+		case "FilesInTmp", "TmpSize":
+			b.python, b.limits, b.over, b.under, b.cause, b.refused = fill, small, "100", "2", confine.ScratchLimit, ""
+		}
+		list = append(list, b)
+	}
+	letOff(t, c, list)
+	ws := Workspace(t)
+	wantErrnos(t, c, Profile(t, ws), ws, map[string]string{
+		"open('/dev/shm/x', 'wb')": "EACCES",
+		"import ctypes; l = ctypes.CDLL(None, use_errno=True); n = l.shmget(0, 4096, 0o1600); raise OSError(ctypes.get_errno(), '')": "EPERM",
+		"import mmap; mmap.mmap(-1, mib := 1 << 20)": "ok",
+	})
+}

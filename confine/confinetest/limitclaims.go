@@ -1,0 +1,166 @@
+package confinetest
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// A bomb is a program that uses more than its limit of something, and its twin the
+// same program with less.
+type bomb struct {
+	name   string
+	limits func(*sandboxprofile.Limits)
+	// python is run with N set to over or under.
+	python      string
+	over, under string
+	cause       confine.Cause
+	// refused is what the program prints instead when the kernel was faster.
+	refused string
+}
+
+const mib = 1 << 20
+
+func memory(n int64) func(*sandboxprofile.Limits) {
+	return func(l *sandboxprofile.Limits) { l.Memory = n; l.Scratch = 1 << 30 }
+}
+
+// bombs is what programs of models do by mistake, and attackers on purpose. Each
+// holds what it has until it is ended.
+var bombs = []bomb{
+	{"Processes", func(l *sandboxprofile.Limits) { l.Pids = 40 },
+		"for _ in range(N):\n    if os.fork() == 0: hold(); os._exit(0)\nhold()",
+		"2000", "20", confine.PidsLimit, "Resource temporarily unavailable"},
+	{"Threads", func(l *sandboxprofile.Limits) { l.Pids = 40 },
+		"import threading\nfor _ in range(N): threading.Thread(target=hold, daemon=True).start()\nhold()",
+		"2000", "20", confine.PidsLimit, "can't start new thread"},
+	{"Memory", memory(256 * mib),
+		"x = []\nfor _ in range(N): x.append(b'x' * mib)\nhold()",
+		"2000", "100", confine.MemoryLimit, "MemoryError"},
+	{"MemoryOfManyProcesses", memory(256 * mib),
+		"for _ in range(N):\n    if os.fork() == 0: x = b'x' * (50 * mib); hold(); os._exit(0)\nhold()",
+		"8", "2", confine.MemoryLimit, ""},
+	{"MemoryOfHiddenProcesses", memory(256 * mib),
+		"for _ in range(N):\n    if os.fork() == 0: libc.prctl(4, 0, 0, 0, 0); x = b'x' * (50 * mib); hold(); os._exit(0)\nhold()",
+		"8", "2", confine.MemoryLimit, ""},
+	{"FilesInTmp", memory(128 * mib),
+		"for i in range(N): open(f'/tmp/{i}', 'wb').write(b'x' * mib)\nhold()",
+		"400", "50", confine.MemoryLimit, ""},
+	{"SharedMemory", memory(128 * mib),
+		"for i in range(N): open(f'/dev/shm/{i}', 'wb').write(b'x' * mib)\nhold()",
+		"400", "50", confine.MemoryLimit, ""},
+	{"MemoryFiles", memory(128 * mib),
+		"fds = [os.memfd_create('x') for _ in range(8)]\nfor i in range(N): os.write(fds[i % 8], b'x' * mib)\nhold()",
+		"400", "50", confine.MemoryLimit, ""},
+	{"SharedMappings", memory(128 * mib),
+		"import mmap\nm = [mmap.mmap(-1, mib) for _ in range(N)]\nfor x in m: x.write(b'x' * mib)\nhold()",
+		"400", "50", confine.MemoryLimit, ""},
+	{"Segments", memory(128 * mib),
+		"libc.shmat.restype = ctypes.c_void_p\nfor _ in range(N):\n" +
+			"    a = ctypes.c_void_p(libc.shmat(libc.shmget(0, 16 * mib, 0o1600), None, 0))\n" +
+			"    ctypes.memset(a, 1, 16 * mib); libc.shmdt(a)\nhold()",
+		"20", "2", confine.MemoryLimit, ""},
+	{"CPU", func(l *sandboxprofile.Limits) { l.CPU = time.Second },
+		"import time, signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nend = time.process_time() + N\nwhile time.process_time() < end: pass",
+		"600", "0.1", confine.CPULimit, ""},
+	{"CPUBelowAShell", func(l *sandboxprofile.Limits) { l.CPU = time.Second }, // a shell turns its child's death into an exit status
+		"status = os.system(f'{sys.executable} -c \"import time\\nwhile time.process_time() < {N}: pass\"')\nsys.exit(os.waitstatus_to_exitcode(status))",
+		"600", "0.1", confine.CPULimit, ""},
+	{"CPUOfManyProcesses", func(l *sandboxprofile.Limits) { l.CPU = 400 * time.Millisecond },
+		"import time\ndef burn(s):\n    end = time.process_time() + s\n    while time.process_time() < end: pass\n" +
+			"pids = []\nfor _ in range(8):\n    pid = os.fork()\n    if pid == 0: burn(N); os._exit(0)\n    pids.append(pid)\nfor p in pids: os.waitpid(p, 0)",
+		"0.3", "0.005", confine.CPULimit, ""},
+	{"CPUOfTheDead", func(l *sandboxprofile.Limits) { l.CPU = 400 * time.Millisecond },
+		"import time\ndef burn(s):\n    end = time.process_time() + s\n    while time.process_time() < end: pass\n" +
+			"for _ in range(N):\n    pid = os.fork()\n    if pid == 0: burn(0.02); os._exit(0)\n    os.waitpid(pid, 0)",
+		"2000", "2", confine.CPULimit, ""},
+	{"FileSize", func(l *sandboxprofile.Limits) { l.FileSize = mib },
+		"import signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_DFL)\nopen('big', 'wb').write(b'x' * N)",
+		"(2 << 20)", "1000", confine.FileSizeLimit, ""},
+	{"TmpSize", func(l *sandboxprofile.Limits) { l.Scratch = 8 * mib },
+		"for d in ('/tmp', '/home/tool', '/dev/shm'):\n    for i in range(N): open(f'{d}/{i}', 'wb').write(b'x' * mib)",
+		"20", "4", "", "No space left on device"},
+	{"Descriptors", func(l *sandboxprofile.Limits) { l.OpenFiles = 100 },
+		"x = [os.open('/dev/null', 0) for _ in range(N)]",
+		"200", "50", "", "Too many open files"},
+	{"OutputOnStdout", func(l *sandboxprofile.Limits) { l.Output = 100_000 },
+		"for _ in range(N): os.write(1, b'x' * 1000)",
+		"1 << 30", "50", confine.OutputLimit, ""},
+	{"OutputOnStderr", func(l *sandboxprofile.Limits) { l.Output = 100_000 },
+		"for _ in range(N): os.write(2, b'x' * 1000)",
+		"1 << 30", "50", confine.OutputLimit, ""},
+	{"OutputOnBoth", func(l *sandboxprofile.Limits) { l.Output = 100_000 },
+		"for i in range(N): os.write(1 + i % 2, b'x' * 1000)",
+		"1 << 30", "50", confine.OutputLimit, ""},
+}
+
+// prelude is before every bomb. A twin holds nothing, so that it ends by itself.
+const prelude = `import ctypes, os, sys, time
+libc = ctypes.CDLL(None)
+mib = 1 << 20
+N = %N
+def hold():
+    time.sleep(60 if %OVER else 0.15)
+`
+
+func (b bomb) program(over bool) string {
+	n, flag := b.under, "False"
+	if over {
+		n, flag = b.over, "True"
+	}
+	return strings.NewReplacer("%N", n, "%OVER", flag).Replace(prelude) + b.python
+}
+
+// bombsEnd lets off each bomb, and then its twin in a sandbox of the same confiner:
+// what the first did must not harm the second.
+func bombsEnd(t *testing.T, c confine.Confiner) { letOff(t, c, bombs) }
+
+func letOff(t *testing.T, c confine.Confiner, bombs []bomb) {
+	for _, b := range bombs {
+		t.Run(b.name, func(t *testing.T) {
+			ws := Workspace(t)
+			p := Profile(t, ws)
+			p.Limits.Wall = 60 * time.Second
+			b.limits(&p.Limits)
+			start := time.Now()
+			o := Exec(t, context.Background(), c, p, ws, nil, "/usr/bin/python3", "-c", b.program(true))
+			ended := b.cause != "" && o.Cause == b.cause
+			refused := b.refused != "" && o.Cause == confine.Exited && o.ExitCode != 0 && strings.Contains(o.Err, b.refused)
+			if !ended && !refused {
+				t.Errorf("%+v %.300q, want cause %q or %q", o.Result, o.Err, b.cause, b.refused)
+			}
+			if d := time.Since(start); d > 30*time.Second {
+				t.Errorf("it took %v to end", d)
+			}
+			o = Exec(t, context.Background(), c, p, ws, nil, "/usr/bin/python3", "-c", b.program(false))
+			if o.Cause != confine.Exited || o.ExitCode != 0 {
+				t.Errorf("within the limit: %+v %.300q", o.Result, o.Err)
+			}
+		})
+	}
+}
+
+// sharedOnce forks a process that holds much: the pages that its children share
+// with it are used once.
+func sharedOnce(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	p := Profile(t, ws)
+	p.Limits.Memory = 256 * mib
+	const share = `
+import os, time
+x = b'x' * (100 << 20)
+pids = []
+for _ in range(8):
+    pid = os.fork()
+    if pid == 0: time.sleep(0.3); os._exit(0)
+    pids.append(pid)
+for pid in pids: os.waitpid(pid, 0)
+`
+	if o := Exec(t, context.Background(), c, p, ws, nil, "/usr/bin/python3", "-c", share); o.Cause != confine.Exited || o.ExitCode != 0 {
+		t.Errorf("100 MiB that nine processes share, with a limit of 256 MiB: %+v %q", o.Result, o.Err)
+	}
+}

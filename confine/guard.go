@@ -1,0 +1,39 @@
+package confine
+
+import "context"
+
+// A Planted is something that an action left where a program of the user's would
+// run or follow it.
+type Planted struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+	// Kept is where it is now, "" if it was left where it is and only reported.
+	Kept string `json:"kept,omitempty"`
+}
+
+type callKey struct{}
+
+// ForCall names the call, SESSION/CALL, that what is prepared and run with the
+// context belongs to. The name is noted where something is kept in quarantine.
+func ForCall(ctx context.Context, call string) context.Context {
+	return context.WithValue(ctx, callKey{}, call)
+}
+
+type trustKey struct{}
+
+// WithTrust gives the certificates, as PEM, that programs find in
+// sandboxprofile.TrustBundle of a sandbox that is prepared with the context, if its
+// profile ends TLS at the proxy.
+func WithTrust(ctx context.Context, bundle []byte) context.Context {
+	return context.WithValue(ctx, trustKey{}, bundle)
+}
+
+func trustOf(ctx context.Context) []byte {
+	bundle, _ := ctx.Value(trustKey{}).([]byte)
+	return bundle
+}
+
+func callOf(ctx context.Context) string {
+	call, _ := ctx.Value(callKey{}).(string)
+	return call
+}

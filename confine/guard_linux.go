@@ -1,0 +1,439 @@
+package confine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine/quarantine"
+	"github.com/sandgate/sandgate/confine/wire"
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// A mount covers what is there when a sandbox is built. What a tool makes under a
+// protected name while it runs cannot be covered, so it is found when the tool
+// has ended, and moved into the quarantine before anybody hears of the end.
+
+// A Guard finds what actions left against the protected patterns, and undoes it.
+// One serves all sandboxes of a supervisor, since what one call leaves another may
+// be the first to see. It is safe for concurrent use.
+type Guard struct {
+	store   *quarantine.Store // nil: nothing can be undone
+	studies *sandboxprofile.Memo[*study]
+
+	mu    sync.Mutex
+	trees map[string]*tree
+	// runs are the sandboxes with an action that has not been swept up after. One
+	// that could not be stays here, and bars the next sandbox until it could.
+	runs map[*ward]state
+}
+
+type state uint8
+
+const (
+	active    state = iota // its action runs
+	unsettled              // its action has ended, and something could not be undone
+)
+
+// maxTrees bounds how many trees are remembered.
+const maxTrees = 16
+
+// undoRounds is how often a sweep starts again because another call that runs
+// makes new names meanwhile.
+const undoRounds = 4
+
+// maxUndone bounds the names that one round takes. What is beyond it bars the
+// next sandbox, which goes on with it.
+const maxUndone = 10_000
+
+// NewGuard makes a guard that keeps what it takes in store. Without a store, a
+// planted file is an error and bars the next sandbox.
+func NewGuard(store *quarantine.Store) *Guard {
+	return &Guard{store: store, studies: sandboxprofile.NewMemo(newStudy), trees: map[string]*tree{}, runs: map[*ward]state{}}
+}
+
+// tree gives the memory of root for profiles with the patterns and paths of p.
+func (g *Guard) tree(p sandboxprofile.Profile, root studiedRoot) *tree {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t := g.trees[root.treeKey]
+	if t == nil {
+		if len(g.trees) >= maxTrees {
+			oldest := slices.MinFunc(slices.Collect(maps.Keys(g.trees)), func(a, b string) int { return g.trees[a].used.Compare(g.trees[b].used) })
+			delete(g.trees, oldest)
+		}
+		t = newTree(p, root.path)
+		g.trees[root.treeKey] = t
+	}
+	t.used = time.Now()
+	return t
+}
+
+func treeKey(p sandboxprofile.Profile, root string) string {
+	var b strings.Builder
+	for _, list := range [][]string{{root}, p.Protect, p.Hide, p.UnixSockets, slices.Sorted(maps.Keys(p.Paths))} {
+		for _, s := range list {
+			b.WriteString(s)
+			b.WriteByte(0)
+			if r, ok := p.Paths[s]; ok {
+				b.WriteByte(byte(r))
+			}
+		}
+		b.WriteByte(1)
+	}
+	return b.String()
+}
+
+// A ward is what one sandbox covers, and what was there before its action.
+type ward struct {
+	profile sandboxprofile.Profile
+	covered map[string]coveredFile // names with a mount over them, as init found it
+	journal *journal               // nil without a store
+
+	mu      sync.Mutex
+	call    string              // of the action that runs
+	known   map[string]bool     // keys of links and the like that were there before
+	config  map[string][]string // risky lines of covered configurations
+	planted []Planted           // by the action that runs
+	closed  bool                // the sandbox has ended
+}
+
+// newWard is for a sandbox that was built on found and whose mounts are mounts.
+func (g *Guard) newWard(p sandboxprofile.Profile, found []sighting, mounts []wire.Mount) (*ward, error) {
+	w := &ward{profile: p, covered: map[string]coveredFile{}}
+	for _, m := range mounts {
+		w.covered[m.Path] = newCovered(m.Path, ident{m.File.Dev, m.File.Ino})
+	}
+	w.refresh(found)
+	if !writes(p, "/") {
+		return w, nil
+	}
+	var err error
+	w.journal, err = g.newJournal(w)
+	return w, err
+}
+
+// refresh takes what is there before the next action.
+func (w *ward) refresh(found []sighting) {
+	config := configurations(found, insideOf(w.profile))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.config, w.known = config, map[string]bool{}
+	for _, f := range found {
+		if f.class != mask {
+			w.known[f.key()] = true
+		}
+	}
+}
+
+// insideOf tells whether target, written in dir, leads into a path that p lets a
+// tool write.
+func insideOf(p sandboxprofile.Profile) func(dir, target string) bool {
+	return (&tree{profile: p}).inside
+}
+
+// made reports whether an action of w's sandbox can have made f, and it is not
+// harmless.
+func (w *ward) made(f sighting) bool {
+	if f.class == shared || !mayWrite(w.profile, f.Path) {
+		return false // link(2) does not lead out of a mount: no tool made such a name
+	}
+	w.mu.Lock()
+	known, config := w.known[f.key()], w.config[f.Path]
+	w.mu.Unlock()
+	if f.class != mask {
+		return !known
+	}
+	return f.protect && !w.covers(f.Path) && !asGitMakesIt(f, config, insideOf(w.profile))
+}
+
+// covers reports whether the mount is still over path. A file that the host
+// replaced has lost it: rename(2) onto a mount point of another namespace
+// succeeds, and takes the mount away.
+func (w *ward) covers(path string) bool {
+	want, ok := w.covered[path]
+	if !ok {
+		return false
+	}
+	now, err := coveredAt(path)
+	return err == nil && now == want
+}
+
+// A coveredFile is what a mount lies over. The number of an inode is used again as soon
+// as it is free: a file that is replaced twice can have the first one's. When it was
+// born tells them apart (statx(2)); 0 where the file system does not know.
+type coveredFile struct {
+	ident
+	born int64 // nanoseconds since 1970
+}
+
+// newCovered is for the file that id was when it was mounted over. One that has been
+// replaced meanwhile is covered by nothing.
+func newCovered(path string, id ident) coveredFile {
+	c, err := coveredAt(path)
+	if err != nil || c.ident != id {
+		return coveredFile{ident: id, born: -1}
+	}
+	return c
+}
+
+func coveredAt(path string) (coveredFile, error) {
+	var st unix.Statx_t
+	if err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_INO|unix.STATX_BTIME, &st); err != nil {
+		return coveredFile{}, err
+	}
+	c := coveredFile{ident: ident{unix.Mkdev(st.Dev_major, st.Dev_minor), st.Ino}}
+	if st.Mask&unix.STATX_BTIME != 0 {
+		c.born = st.Btime.Sec*1e9 + int64(st.Btime.Nsec)
+	}
+	return c, nil
+}
+
+// intact reports whether every mount is still over what it was made for.
+func (w *ward) intact() bool {
+	for path := range w.covered {
+		if !w.covers(path) {
+			return false
+		}
+	}
+	return true
+}
+
+// report notes one thing that the action did.
+func (w *ward) report(p Planted, key string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p.Kept == "" {
+		w.known[key] = true
+	}
+	w.planted = append(w.planted, p)
+}
+
+// begin notes that an action of w runs from now on.
+func (g *Guard) begin(ctx context.Context, w *ward) error {
+	w.mu.Lock()
+	w.call, w.planted = callOf(ctx), nil
+	w.mu.Unlock()
+	if err := w.journal.mark(journalRuns); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	g.runs[w] = active
+	g.mu.Unlock()
+	return nil
+}
+
+// settle undoes what was planted while w's action ran, and gives what that was.
+// With an error, something could not be undone.
+func (g *Guard) settle(w *ward) ([]Planted, error) {
+	found, err := g.sweep(w.profile, w)
+	if err == nil {
+		w.refresh(found)
+		err = w.journal.mark(journalRests)
+	}
+	w.mu.Lock()
+	planted, closed := w.planted, w.closed
+	w.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err != nil {
+		g.runs[w] = unsettled
+		return planted, &Unenforceable{Part: "the protected names", Reason: err.Error(),
+			Hint: "look at what is there and remove it; see also that the quarantine can be written: `sandgate quarantine list`"}
+	}
+	delete(g.runs, w)
+	if closed {
+		w.journal.end()
+	}
+	return planted, nil
+}
+
+// release ends the ward of a sandbox that has ended.
+func (g *Guard) release(w *ward) {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, owes := g.runs[w]; !owes {
+		w.journal.end()
+	}
+}
+
+// before surveys the host for a sandbox that is to be used next. What other calls
+// that still run have planted by now goes first, and what could not be undone is
+// tried again.
+func (g *Guard) before(p sandboxprofile.Profile) (sandboxprofile.Facts, []sighting, error) {
+	for _, w := range g.in(unsettled) {
+		if _, err := g.settle(w); err != nil && overlap(p, w.profile) {
+			return sandboxprofile.Facts{}, nil, err
+		}
+	}
+	facts, found, err := g.survey(p)
+	if err != nil || !slices.ContainsFunc(found, func(f sighting) bool { return g.maker(f, nil) != nil }) {
+		return facts, found, err
+	}
+	if _, err := g.sweep(p, nil); err != nil {
+		return facts, nil, err
+	}
+	return g.survey(p)
+}
+
+// overlap reports whether a tool under p sees anything that one under q can write.
+func overlap(p, q sandboxprofile.Profile) bool {
+	for path, r := range q.Paths {
+		if r&sandboxprofile.Write == 0 {
+			continue
+		}
+		for other, s := range p.Paths {
+			if s != 0 && (sandboxprofile.Contains(path, other) || sandboxprofile.Contains(other, path)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// in gives the sandboxes in a state.
+func (g *Guard) in(s state) []*ward {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var list []*ward
+	for w, is := range g.runs {
+		if is == s {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// maker is the sandbox whose action made f: own if it can be, or else another.
+func (g *Guard) maker(f sighting, own *ward) *ward {
+	if own != nil && own.made(f) {
+		return own
+	}
+	for _, w := range g.in(active) {
+		if w != own && w.made(f) {
+			return w
+		}
+	}
+	return nil
+}
+
+// sweep looks for planted names in the trees that p may write to, and takes them
+// away until there are none. It gives what is found at the end.
+func (g *Guard) sweep(p sandboxprofile.Profile, own *ward) ([]sighting, error) {
+	for range undoRounds {
+		found, err := g.find(p, func(root string) bool { return writes(p, root) && isDir(root) })
+		if err != nil {
+			return nil, err
+		}
+		some, err := g.undoAll(found, own)
+		if err != nil || !some {
+			return found, err
+		}
+	}
+	return nil, errors.New("they are made faster than they can be taken away")
+}
+
+func isDir(path string) bool {
+	var st unix.Stat_t
+	return unix.Lstat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
+}
+
+// undoAll takes each planted sighting away, and reports whether there were any.
+func (g *Guard) undoAll(found []sighting, own *ward) (some bool, err error) {
+	takings := map[*ward]*quarantine.Taking{}
+	var errs []error
+	taken := 0
+	for _, f := range found {
+		w := g.maker(f, own)
+		if w == nil {
+			continue
+		}
+		if onlyReported(w.profile, f) {
+			w.report(Planted{Path: f.Path, Reason: reasonOf(f)}, f.key())
+			continue
+		}
+		if some = true; taken == maxUndone {
+			errs = append(errs, fmt.Errorf("more than %d protected names were made at once", maxUndone))
+			break
+		}
+		taken++
+		if g.store != nil && takings[w] == nil {
+			takings[w] = g.store.Begin(w.call)
+		}
+		if err := undo(f, w, takings[w]); err != nil && len(errs) < 3 { // the first few are enough to act on
+			errs = append(errs, fmt.Errorf("%q was planted and could not be moved into quarantine: %w", f.take, err))
+		}
+	}
+	return some, errors.Join(errs...)
+}
+
+func undo(f sighting, w *ward, t *quarantine.Taking) error {
+	if t == nil {
+		return errors.New("there is no quarantine")
+	}
+	kept, err := t.Take(f.root, f.take, reasonOf(f))
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
+		return nil // another call moves things about, or it went with another name; the next round sees
+	}
+	if err == nil {
+		w.report(Planted{Path: f.take, Reason: reasonOf(f), Kept: kept}, "")
+	}
+	return err
+}
+
+// onlyReported is for a link to something that the tool may read: environments of
+// interpreters are made of such links.
+func onlyReported(p sandboxprofile.Profile, f sighting) bool {
+	if f.class != link {
+		return false
+	}
+	target := f.target
+	if !filepath.IsAbs(target) {
+		target = filepath.Join(filepath.Dir(f.Path), target)
+	}
+	return p.Rights(filepath.Clean(target))&sandboxprofile.Read != 0
+}
+
+// warningsOf says in words what a sandbox on found cannot keep.
+func warningsOf(found []sighting) []string {
+	var names []string
+	for _, f := range found {
+		if f.class == shared {
+			names = append(names, f.Path)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	more := ""
+	if len(names) > 3 {
+		more = fmt.Sprintf(" and %d more", len(names)-3)
+	}
+	return []string{fmt.Sprintf("hard links: what is written to %s%s is written outside of the workspace too, where they have other names",
+		strings.Join(names[:min(3, len(names))], ", "), more)}
+}
+
+func reasonOf(f sighting) string {
+	switch {
+	case f.class == link:
+		return fmt.Sprintf("is a link that leads out of what may be written, to %q", f.target)
+	case f.class == reference:
+		return fmt.Sprintf("sends git out of what may be written, to %q", f.target)
+	case f.class == closed:
+		return "is a directory that nobody may list"
+	case f.take != f.Path:
+		return fmt.Sprintf("makes its directory a git repository, with a %s of its own", filepath.Base(f.Path))
+	}
+	return "has a protected name"
+}

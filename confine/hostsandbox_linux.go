@@ -1,0 +1,159 @@
+package confine
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// hostSandbox is our init in the host's namespaces. Its private directories lie
+// elsewhere than the profile says, and what a tmpfs would bound is counted.
+type hostSandbox struct {
+	*bwrapSandbox
+	own     *private
+	removed sync.Once
+}
+
+// Run implements Sandbox.
+func (s *hostSandbox) Run(ctx context.Context, a sandboxprofile.Action, std Stdio) (Result, error) {
+	p := s.profile
+	p.Env.Names = append(slices.Clone(p.Env.Names), "TMPDIR")
+	a = s.moved(a)
+	if s.tooLarge(a.File) {
+		return Result{Cause: NotStarted, Errno: "ENOSPC", ExitCode: 126, File: &FileResult{}}, nil
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go s.watch(ctx, cancel)
+	r, err := s.run(ctx, p, a, std)
+	if r.Cause == Cancelled && errors.Is(context.Cause(ctx), errScratch) {
+		r.Cause = ScratchLimit
+	}
+	return r, err
+}
+
+// Warnings implements Warned.
+func (s *hostSandbox) Warnings() []string {
+	w := s.bwrapSandbox.Warnings()
+	if s.enforced.Backend == NoBackend {
+		w = append([]string{UnconfinedWarning}, w...)
+	}
+	return w
+}
+
+// tooLarge says whether a file does not fit into the private directories.
+func (s *hostSandbox) tooLarge(f *sandboxprofile.Operation) bool {
+	if f == nil || len(f.Content) == 0 || !strings.HasPrefix(f.Path, s.own.base+"/") {
+		return false
+	}
+	limit := s.profile.Limits.Scratch
+	return limit != sandboxprofile.Unlimited && s.own.used()+int64(len(f.Content)) > limit
+}
+
+// Close implements Sandbox.
+func (s *hostSandbox) Close() error {
+	err := s.bwrapSandbox.Close()
+	s.removed.Do(s.own.remove)
+	return err
+}
+
+// tasksOfUser is what the kernel counts against RLIMIT_NPROC beside the tools:
+// every process of the user (setrlimit(2)), where there is no user namespace.
+func (s *bwrapSandbox) tasksOfUser() int64 {
+	if c := s.cmd.SysProcAttr.Credential; c != nil {
+		return tasks(c.Uid)
+	}
+	return tasks(uint32(os.Geteuid()))
+}
+
+// tasks counts the threads of a user. A process that is not dumpable counts as
+// root's, which only makes the limit stricter.
+func tasks(uid uint32) int64 {
+	dirs, _ := filepath.Glob("/proc/[0-9]*/task")
+	var n int64
+	for _, dir := range dirs {
+		info, err := os.Stat(dir)
+		if err != nil {
+			continue // it has ended
+		}
+		if st := info.Sys().(*syscall.Stat_t); st.Uid == uid {
+			n += max(1, int64(st.Nlink)-2) // one directory each
+		}
+	}
+	return n
+}
+
+// moved is the action with the paths of its scratch directories as they are here.
+func (s *hostSandbox) moved(a sandboxprofile.Action) sandboxprofile.Action {
+	if a.Exec != nil {
+		e := *a.Exec
+		e.Dir, e.Path = s.relocate(e.Dir), s.relocate(e.Path)
+		e.Env = s.movedEnv(e.Env)
+		a.Exec = &e
+	}
+	if a.File != nil {
+		f := *a.File
+		f.Path = s.relocate(f.Path)
+		if f.Search != nil && f.Search.Root != "" {
+			search := *f.Search
+			search.Root = s.relocate(search.Root)
+			f.Search = &search
+		}
+		a.File = &f
+	}
+	return a
+}
+
+// movedEnv points HOME and TMPDIR to the private directories.
+func (s *hostSandbox) movedEnv(env []string) []string {
+	var out []string
+	for _, kv := range env {
+		name, value, _ := strings.Cut(kv, "=")
+		switch name {
+		case "HOME":
+			kv = "HOME=" + s.relocate(value)
+		case "TMPDIR":
+			continue
+		}
+		out = append(out, kv)
+	}
+	if tmp, ok := s.own.dirs["/tmp"]; ok {
+		out = append(out, "TMPDIR="+tmp)
+	}
+	return out
+}
+
+// errScratch ends a call whose private directories hold too much.
+var errScratch = errors.New("confine: the private directories are full")
+
+// watchInterval is how often the private directories are walked. What is written
+// in between is not prevented.
+const watchInterval = 200 * time.Millisecond
+
+// watch bounds the private directories until the call ends.
+func (s *hostSandbox) watch(ctx context.Context, end context.CancelCauseFunc) {
+	limit := s.profile.Limits.Scratch
+	if limit == sandboxprofile.Unlimited {
+		return
+	}
+	tick := time.NewTicker(watchInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if s.own.used() > limit {
+				end(errScratch)
+			}
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// kindsOf looks at what stands at each path that a profile names, and for nothing
+// else.
+func kindsOf(p sandboxprofile.Profile) (sandboxprofile.Facts, error) { return kindsAt(keys(p)) }
+
+// kindsAt is kindsOf for a caller that has the paths.
+func kindsAt(names []string) (sandboxprofile.Facts, error) {
+	f := sandboxprofile.Facts{Kinds: make(map[string]sandboxprofile.FileKind, len(names)), Links: map[string]string{}}
+	for _, name := range names {
+		kind, link, err := inspect(name)
+		if err != nil {
+			return f, err
+		}
+		f.Kinds[name] = kind
+		if kind == sandboxprofile.Symlink {
+			f.Links[name] = link
+		}
+	}
+	return f, nil
+}
+
+func keys(p sandboxprofile.Profile) []string {
+	var ks []string
+	for k := range p.Paths {
+		ks = append(ks, k)
+	}
+	ks = slices.Concat(ks, p.Scratch, p.Devices, p.UnixSockets)
+	if p.Network.Mode == sandboxprofile.NetworkProxied {
+		ks = append(ks, sandboxprofile.NameFiles()...)
+	}
+	slices.Sort(ks)
+	return slices.Compact(ks)
+}
+
+func inspect(path string) (sandboxprofile.FileKind, string, error) {
+	var st unix.Stat_t
+	err := unix.Lstat(path, &st)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission):
+		return sandboxprofile.Missing, "", nil // what we may not see, the tool may not either
+	case err != nil:
+		return sandboxprofile.Missing, "", fmt.Errorf("confine: survey: lstat %s: %w", path, err)
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		return sandboxprofile.Dir, "", nil
+	case unix.S_IFREG:
+		return sandboxprofile.File, "", nil
+	case unix.S_IFLNK:
+	default:
+		return sandboxprofile.Other, "", nil
+	}
+	link, err := os.Readlink(path)
+	if err != nil {
+		return sandboxprofile.Missing, "", fmt.Errorf("confine: survey: %w", err)
+	}
+	return sandboxprofile.Symlink, link, nil
+}
+
+func kindOf(m fs.FileMode) sandboxprofile.FileKind {
+	switch {
+	case m.IsDir():
+		return sandboxprofile.Dir
+	case m.IsRegular():
+		return sandboxprofile.File
+	case m&fs.ModeSymlink != 0:
+		return sandboxprofile.Symlink
+	default:
+		return sandboxprofile.Other
+	}
+}

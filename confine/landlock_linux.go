@@ -1,0 +1,447 @@
+package confine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine/initbin"
+	"github.com/sandgate/sandgate/confine/wire"
+	"github.com/sandgate/sandgate/internal/memfile"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/sandboxprofile/landlock"
+	"github.com/sandgate/sandgate/sandboxprofile/seccomp"
+)
+
+// LandlockOptions are what a Landlock backend is made with. The zero value is the
+// strict one.
+type LandlockOptions struct {
+	// Narrow lets the backend give less than a profile says where it cannot give
+	// exactly that; see landlock.CompileHost. Without it such a profile is refused.
+	Narrow bool
+	// ABI says what the kernel's Landlock can do; nil asks the kernel.
+	ABI func() (landlock.Version, error)
+	// Seccomp compiles the filters; nil is package seccomp.
+	Seccomp *Filters
+}
+
+// Filters compiles system call filters.
+type Filters struct {
+	Base   func(lift []string) ([]byte, error)
+	Shared func(sockets bool) ([]byte, error)
+}
+
+// A Landlock confines with Landlock and seccomp in the host's own namespaces, for
+// hosts that bar user namespaces. It may be stricter than a profile and is never
+// weaker: what it cannot keep it refuses. It is safe for concurrent use.
+type Landlock struct {
+	init    func() (*os.File, error) // sealed memfd, made when it is first needed
+	abi     landlock.Version
+	filters Filters
+	narrow  bool
+	guard   *Guard
+
+	sweep sync.Once
+}
+
+// NewLandlock checks that this host has what the backend stands on. Its error is
+// an *Unenforceable.
+func NewLandlock(o LandlockOptions) (*Landlock, error) {
+	ask := o.ABI
+	if ask == nil {
+		ask = landlockABI
+	}
+	abi, err := ask()
+	if err != nil {
+		return nil, err
+	}
+	if err := landlock.CheckHostABI(abi.ABI); err != nil {
+		return nil, unenforceable("Landlock", err)
+	}
+	return newLandlock(o, abi)
+}
+
+func newLandlock(o LandlockOptions, abi landlock.Version) (*Landlock, error) {
+	// Where bubblewrap works nothing is built here, and no program is needed.
+	l := &Landlock{init: sync.OnceValues(initFile), abi: abi, narrow: o.Narrow, guard: NewGuard(nil), filters: Filters{Base: seccomp.Filter, Shared: seccomp.SharedFilter}}
+	if o.Seccomp != nil {
+		l.filters = *o.Seccomp
+	}
+	return l, nil
+}
+
+// initFile is a sealed file with the program that is process 1.
+func initFile() (*os.File, error) {
+	program, err := initbin.Open()
+	if err != nil {
+		return nil, &Unenforceable{Part: "the sandbox's first process", Reason: err.Error(), Hint: "run `make build`"}
+	}
+	defer program.Close()
+	return memfile.NewProgram("sandgate-init", program)
+}
+
+// Name implements Confiner.
+func (l *Landlock) Name() string { return "landlock" }
+
+// Close frees the backend; its sandboxes are closed by whoever has them.
+func (l *Landlock) Close() error {
+	program, err := l.init()
+	if err != nil {
+		return nil // there is none
+	}
+	return program.Close()
+}
+
+// Use makes g the guard of every sandbox that is built from now on.
+func (l *Landlock) Use(g *Guard) { l.guard = g }
+
+// Prepare implements Confiner.
+func (l *Landlock) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox, error) {
+	seen, err := l.guard.look(p)
+	if err != nil {
+		return nil, err
+	}
+	facts := withoutSockets(p, seen.facts)
+	user, err := owner(p)
+	if err != nil {
+		return nil, err
+	}
+	host, err := l.compile(p, facts)
+	if err != nil {
+		return nil, err
+	}
+	setup, err := l.restrictions(p, host)
+	if err != nil {
+		return nil, err
+	}
+	return l.build(ctx, hostPlan{profile: p, seen: seen, user: user, setup: setup, enforced: l.enforced(p, host)})
+}
+
+// compile gives the rules, or refuses a profile that they do not fit exactly.
+func (l *Landlock) compile(p sandboxprofile.Profile, f sandboxprofile.Facts) (landlock.Host, error) {
+	entries := map[string][]landlock.Entry{}
+	for _, dir := range landlock.Splits(p, f) {
+		list, err := os.ReadDir(dir)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
+			continue // nothing to grant
+		}
+		if err != nil {
+			return landlock.Host{}, fmt.Errorf("confine: survey %q: %w", dir, err)
+		}
+		for _, e := range list {
+			entries[dir] = append(entries[dir], landlock.Entry{Name: e.Name(), Kind: kindOf(e.Type())})
+		}
+	}
+	host, err := landlock.CompileHost(p, f, entries)
+	var cannot *landlock.Error
+	if errors.As(err, &cannot) {
+		return host, unenforceable(cannot.Part, cannot)
+	}
+	if err != nil {
+		return host, unenforceable("the Landlock rules", err)
+	}
+	if len(host.Narrowed) > 0 && !l.narrow {
+		return host, &Unenforceable{
+			Part:   "less inside of more",
+			Reason: fmt.Sprintf("something in %s must not have what the directory has (a protected or hidden name, a stricter path), and Landlock cannot take away again", strings.Join(host.Narrowed, ", ")),
+			Hint:   "allow user namespaces, or choose --backend landlock: then nothing new can be made directly in these directories",
+		}
+	}
+	return host, nil
+}
+
+// maxHostRules bounds a ruleset: each rule is a file that is opened.
+const maxHostRules = 8192
+
+// restrictions is what init lays on itself and on each program.
+func (l *Landlock) restrictions(p sandboxprofile.Profile, host landlock.Host) (wire.Setup, error) {
+	base, err := l.filters.Base(p.Syscalls)
+	if err != nil {
+		return wire.Setup{}, unenforceable("the system call filter", err)
+	}
+	open := p.Network.Mode == sandboxprofile.NetworkHost
+	tool, err := l.filters.Shared(open)
+	if err != nil {
+		return wire.Setup{}, unenforceable("the system call filter", err)
+	}
+	if n := len(host.Rules); n > maxHostRules {
+		return wire.Setup{}, &Unenforceable{Part: "less inside of more", Reason: fmt.Sprintf("%d rules would be needed, at most %d are made", n, maxHostRules), Hint: "allow user namespaces"}
+	}
+	rules, err := identifyRules(p, slices.Concat(host.Rules, present(landlock.HostFiles())))
+	if err != nil {
+		return wire.Setup{}, err
+	}
+	setup := wire.Setup{
+		Landlock: wire.Landlock{HandledFS: uint64(l.abi.Access), Scoped: landlockScopes, Rules: rules},
+		Seccomp:  base,
+		Shared:   &wire.Shared{Seccomp: tool},
+	}
+	// Init counts its processes in /proc; what it forks cannot look there.
+	if setup.Shared.Own, err = identifyRules(p, landlock.InitFiles()); err != nil {
+		return wire.Setup{}, err
+	}
+	if !open {
+		setup.Landlock.HandledNet = 1<<l.abi.Net - 1
+	}
+	return setup, nil
+}
+
+func present(rules []landlock.Rule) []landlock.Rule {
+	return slices.DeleteFunc(rules, func(r landlock.Rule) bool { return unix.Access(r.Path, unix.F_OK) != nil })
+}
+
+// identifyRules adds to each rule which file is meant, found without following a link
+// below what a tool may write to: another call could exchange a directory for a
+// link before init opens it.
+func identifyRules(p sandboxprofile.Profile, rules []landlock.Rule) ([]wire.LandlockRule, error) {
+	var list []wire.LandlockRule
+	for _, r := range rules {
+		file, err := wire.FileID{}, error(nil)
+		if root := writableAround(p, r.Path); root != "" {
+			_, file, err = locate(root, r.Path)
+		} else {
+			file, err = identify(unix.AT_FDCWD, r.Path)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("confine: %q changed while the sandbox was built: %w", r.Path, err)
+		}
+		list = append(list, wire.LandlockRule{Path: r.Path, Access: uint64(r.Access), File: file})
+	}
+	return list, nil
+}
+
+// withoutSockets drops the masks of sockets that no pattern hides: here no socket
+// can be made to connect to them.
+func withoutSockets(p sandboxprofile.Profile, f sandboxprofile.Facts) sandboxprofile.Facts {
+	hide := sandboxprofile.NewMatcher(p.Hide)
+	f.Masks = slices.DeleteFunc(slices.Clone(f.Masks), func(m sandboxprofile.Mask) bool {
+		return m.Hide && m.Kind == sandboxprofile.Other && !hide.Match(m.Path)
+	})
+	return f
+}
+
+// A hostPlan is everything that a sandbox in the host's namespaces is built from.
+type hostPlan struct {
+	profile  sandboxprofile.Profile
+	seen     look
+	user     *syscall.Credential
+	setup    wire.Setup
+	enforced Enforced
+}
+
+// build starts init and has it restrict itself.
+func (l *Landlock) build(ctx context.Context, plan hostPlan) (_ Sandbox, err error) {
+	l.sweep.Do(removeStale)
+	own, err := newPrivate(plan.profile, plan.user)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			own.remove()
+		}
+	}()
+	for _, dir := range own.dirs {
+		if plan.setup.Landlock.HandledFS == 0 {
+			break
+		}
+		file, err := identify(unix.AT_FDCWD, dir)
+		if err != nil {
+			return nil, fmt.Errorf("confine: private directory: %w", err)
+		}
+		plan.setup.Landlock.Rules = append(plan.setup.Landlock.Rules,
+			wire.LandlockRule{Path: dir, Access: uint64(landlock.Scratch(dir).Access), File: file})
+	}
+	for _, dir := range own.dirs {
+		plan.setup.Shared.Private = append(plan.setup.Shared.Private, dir)
+	}
+	w, err := l.guard.newWard(plan.profile, plan.seen.found, keptFiles(plan.seen.facts))
+	if err != nil {
+		return nil, err
+	}
+	s, err := l.launch(plan.profile, plan.user)
+	if err != nil {
+		l.guard.release(w)
+		return nil, err
+	}
+	s.facts, s.guard, s.ward, s.warnings = plan.seen.facts, l.guard, w, warningsOf(plan.seen.found)
+	s.enforced, s.others = plan.enforced, s.tasksOfUser
+	if err := s.setUp(ctx, plan.setup); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return &hostSandbox{bwrapSandbox: s, own: own}, nil
+}
+
+// keptFiles are the protected and hidden files that were there before: what a
+// tool makes is told from them by their identity. Nothing is mounted over them.
+func keptFiles(f sandboxprofile.Facts) []wire.Mount {
+	var kept []wire.Mount
+	for _, m := range f.Masks {
+		if file, err := identify(unix.AT_FDCWD, m.Path); err == nil {
+			kept = append(kept, wire.Mount{Path: m.Path, File: file})
+		}
+	}
+	return kept
+}
+
+// launch starts our init in a session of its own, so that no key typed at the
+// supervisor's terminal signals it. It has no parent-death signal: when we go
+// away it reads end of file, kills what is left, and exits.
+func (l *Landlock) launch(p sandboxprofile.Profile, user *syscall.Credential) (*bwrapSandbox, error) {
+	program, err := l.init()
+	if err != nil {
+		return nil, err
+	}
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	s := &bwrapSandbox{profile: p, conn: ours, frames: make(chan received), closed: make(chan struct{}), said: &said{max: 8 << 10}}
+	s.cmd = &exec.Cmd{
+		Path:        "/proc/self/fd/4",
+		Args:        []string{"sandgate-init"},
+		Env:         []string{},
+		Dir:         "/",
+		Stderr:      s.said,
+		ExtraFiles:  []*os.File{theirs, program}, // 3, 4
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Credential: user},
+		WaitDelay:   time.Second,
+	}
+	if err := s.cmd.Start(); err != nil {
+		ours.Close()
+		return nil, fmt.Errorf("confine: start the sandbox's init: %w", err)
+	}
+	go s.receive()
+	return s, nil
+}
+
+// hostLimits says what bounds a call in the host's namespaces.
+const hostLimits = rlimitsHold + "; private directories on disk, counted by the supervisor"
+
+func (l *Landlock) enforced(p sandboxprofile.Profile, host landlock.Host) Enforced {
+	e := Enforced{
+		Backend:     "landlock",
+		Files:       fmt.Sprintf("Landlock ABI %d; modes, owners, times and attributes cannot be changed (seccomp)", l.abi.ABI),
+		Network:     "no sockets (seccomp), and no TCP (Landlock)",
+		SystemCalls: "seccomp filters",
+		Processes:   "Landlock domain: no signals or tracing out of it; killed as a whole when the call ends",
+		Limits:      hostLimits,
+	}
+	if len(host.Narrowed) > 0 {
+		e.Files += "; narrower than the profile: nothing new can be made or removed directly in " + strings.Join(host.Narrowed, ", ")
+	}
+	if p.Network.Mode == sandboxprofile.NetworkHost {
+		e.Network = "" // nothing does
+	}
+	return e
+}
+
+// Unconfined runs tools with what is left where no backend works, for
+// development: a sandbox of Landlock if this host can, and else no boundary at
+// all. Enforced says per axis what holds. Nothing but an explicit
+// `require_os_sandbox: false` of the operator leads here.
+type Unconfined struct {
+	landlock *Landlock // nil where Landlock is missing or too old
+	host     *Landlock // starts init without it
+}
+
+// NewUnconfined makes one; o is as for NewLandlock.
+func NewUnconfined(o LandlockOptions) (*Unconfined, error) {
+	o.Narrow = true
+	host, err := newLandlock(o, landlock.Version{})
+	if err != nil {
+		return nil, err
+	}
+	u := &Unconfined{host: host}
+	if l, err := NewLandlock(o); err == nil {
+		u.landlock = l
+	}
+	return u, nil
+}
+
+// Name implements Confiner.
+func (u *Unconfined) Name() string { return NoBackend }
+
+// Close frees it.
+func (u *Unconfined) Close() error {
+	if u.landlock != nil {
+		_ = u.landlock.Close() // a memory file
+	}
+	return u.host.Close()
+}
+
+// Use makes g the guard of every sandbox that is built from now on.
+func (u *Unconfined) Use(g *Guard) {
+	if u.landlock != nil {
+		u.landlock.Use(g)
+	}
+	u.host.Use(g)
+}
+
+// Prepare implements Confiner. It is the one that does not keep every part of p.
+func (u *Unconfined) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox, error) {
+	if u.landlock != nil {
+		box, err := u.landlock.Prepare(ctx, p)
+		var cannot *Unenforceable
+		if !errors.As(err, &cannot) {
+			return box, err
+		}
+	}
+	seen, err := u.host.guard.look(p)
+	if err != nil {
+		return nil, err
+	}
+	user, err := owner(p)
+	if err != nil {
+		return nil, err
+	}
+	setup := wire.Setup{Shared: &wire.Shared{Unconfined: true}}
+	open := p.Network.Mode == sandboxprofile.NetworkHost
+	if base, err := u.host.filters.Base(p.Syscalls); err == nil {
+		setup.Seccomp = base
+		setup.Shared.Seccomp, _ = u.host.filters.Shared(open) // one compiler: both or neither
+	}
+	return u.host.build(ctx, hostPlan{profile: p, seen: seen, user: user, setup: setup, enforced: unconfined(p, setup)})
+}
+
+const nothing = "nothing"
+
+func unconfined(p sandboxprofile.Profile, s wire.Setup) Enforced {
+	e := Enforced{
+		Backend: NoBackend, Files: nothing, Network: nothing, SystemCalls: nothing,
+		Processes: "killed when the call ends; otherwise nothing",
+		Limits:    hostLimits,
+	}
+	if len(s.Shared.Seccomp) == 0 {
+		return e
+	}
+	e.SystemCalls = "seccomp filters"
+	if p.Network.Mode != sandboxprofile.NetworkHost {
+		e.Network = "no sockets (seccomp)"
+	}
+	return e
+}
+
+// relocate gives the host's path of what a plan names below a scratch directory.
+func (s *hostSandbox) relocate(name string) string {
+	for dir := name; ; dir = path.Dir(dir) {
+		if own, ok := s.own.dirs[dir]; ok {
+			return own + strings.TrimPrefix(name, dir)
+		}
+		if _, granted := s.profile.Paths[dir]; granted || dir == "/" || dir == "." {
+			return name
+		}
+	}
+}

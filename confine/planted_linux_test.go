@@ -1,0 +1,217 @@
+package confine_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/confine/confinetest"
+	"github.com/sandgate/sandgate/profiles"
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// A plant is something that a tool leaves, and what the user does later.
+type plant struct {
+	name  string
+	setup string // what the user has: run outside, in the workspace
+	plant string // what the tool does: run inside, and for the twin outside
+	fire  string // what the user does later: run outside
+	// held means that a mount already refuses the plant: nothing is left to undo.
+	held bool
+	// lacks is a program that may be missing where nobody prepared the machine.
+	lacks string
+}
+
+// In every script $W is the workspace, $C a file that only a program outside of the
+// sandbox can make, and $OUT a directory beside the workspace.
+const (
+	repo = "git init -q . && echo x > file && git add file && git commit -qm first"
+	// evil makes a whole repository in the directory evil whose status runs a program.
+	evil     = "cp -r .git evil && git config -f evil/config core.bare false && git config -f evil/config core.fsmonitor 'touch '$C'; false' && git config -f evil/config alias.st '!touch '$C && "
+	monitor  = "'touch '$C'; false'"
+	hookFile = "printf '#!/bin/sh\\ntouch '$C'\\n' > "
+)
+
+var plants = []plant{
+	{name: "hook in a new repository", plant: "mkdir n && cd n && " + repo + " && " + hookFile + ".git/hooks/pre-commit && chmod +x .git/hooks/pre-commit",
+		fire: "cd n && git commit --allow-empty -qm x"},
+	{name: "monitor in a new repository", plant: "mkdir n && cd n && " + repo + " && git config core.fsmonitor " + monitor, fire: "cd n && git status"},
+	{name: "alias in a new repository", plant: "mkdir n && cd n && " + repo + " && git config alias.st '!touch '$C", fire: "cd n && git st"},
+	{name: "include in a new repository", plant: "mkdir n && cd n && " + repo + " && git config include.path ../more && git config -f more core.fsmonitor " + monitor,
+		fire: "cd n && git status"},
+	{name: "hooks path in a new repository", plant: "mkdir n h && cd n && " + repo + " && git config core.hooksPath ../h && " + hookFile + "../h/pre-commit && chmod +x ../h/pre-commit",
+		fire: "cd n && git commit --allow-empty -qm x"},
+	{name: "filter in a new repository", plant: "mkdir n && cd n && " + repo + " && git config filter.x.clean 'touch '$C'; cat' && echo '* filter=x' > .gitattributes",
+		fire: "cd n && git add ."},
+	{name: "diff driver in a new repository", plant: "mkdir n && cd n && " + repo + " && git config diff.x.command 'touch '$C && echo '* diff=x' > .gitattributes && echo y > file",
+		fire: "cd n && git diff"},
+	{name: "pager in a new repository", plant: "mkdir n && cd n && " + repo + " && git config core.pager 'touch '$C", fire: "cd n && script -qc 'git log' /dev/null"},
+	{name: "header and key on one line", plant: "mkdir n && cd n && " + repo + " && echo '[core] fsmonitor = \"touch '$C'; false\" #]' >> .git/config", fire: "cd n && git status"},
+	{name: "work tree elsewhere", plant: "mkdir n && cd n && " + repo + " && git config core.worktree $OUT", fire: "cd n && git checkout -qf HEAD -- . && cp $OUT/file $C"},
+
+	{name: "hook in the user's repository", setup: repo, plant: hookFile + ".git/hooks/pre-commit && chmod +x .git/hooks/pre-commit",
+		fire: "git commit --allow-empty -qm x", held: true},
+	{name: "configuration of the user's repository", setup: repo, plant: "git config core.fsmonitor " + monitor, fire: "git status", held: true},
+	{name: "the user's repository moved away", setup: "mkdir n && cd n && " + repo, plant: "mv n m && cp -r m n && git -C n config core.fsmonitor " + monitor,
+		fire: "cd n && git status", held: true},
+	{name: "worktree configuration", setup: repo + " && git config extensions.worktreeConfig true", plant: "git config -f .git/config.worktree core.fsmonitor " + monitor, fire: "git status"},
+	{name: "configuration of a linked worktree", setup: repo + " && git config extensions.worktreeConfig true && git worktree add -q wt",
+		plant: "git config -f .git/worktrees/wt/config.worktree core.fsmonitor " + monitor, fire: "cd wt && git status"},
+	{name: "commondir", setup: repo, plant: evil + "echo $W/evil > .git/commondir", fire: "git status"},
+	{name: "commondir of a linked worktree", setup: repo + " && git worktree add -q wt", plant: evil + "echo $W/evil > .git/worktrees/wt/commondir", fire: "cd wt && git status"},
+	{name: "gitfile of a linked worktree", setup: repo + " && git worktree add -q wt", plant: evil + "echo gitdir: $W/evil > wt/.git", fire: "cd wt && git status"},
+	{name: "gitfile in a new directory", setup: repo, plant: evil + "mkdir n && echo gitdir: ../evil > n/.git", fire: "cd n && git status"},
+	{name: "link to a repository", setup: repo, plant: evil + "mkdir n && ln -s ../evil n/.git", fire: "cd n && git status"},
+	{name: "gitfile that leads out", setup: "cd $OUT && " + repo + " && git config core.fsmonitor " + monitor, plant: "mkdir n && echo gitdir: $OUT/.git > n/.git", fire: "cd n && git status"},
+	{name: "long gitfile that leads out", setup: "cd $OUT && " + repo + " && git config core.fsmonitor " + monitor,
+		plant: "mkdir n && { echo gitdir: $OUT/.git; head -c 100000 /dev/zero | tr '\\0' '\\n'; } > n/.git", fire: "cd n && git status"},
+	{name: "directory dressed as a repository", setup: repo, plant: evil + "mkdir n && mv evil/* n/ && git config -f n/config core.worktree .", fire: "cd n && git status"},
+	{name: "directory dressed by commondir", setup: repo, plant: evil + "mkdir n && cp evil/HEAD n/ && echo $W/evil > n/commondir",
+		fire: "cd n && git st"},
+	{name: "workspace dressed as a repository", plant: "mkdir t && cd t && " + repo + " && git config core.fsmonitor " + monitor + " && git config core.bare false && git config core.worktree . && mv .git/* .. ",
+		fire: "git status"},
+	{name: "dressed with programs in a link", setup: repo, plant: evil + "mkdir n && mv evil/config innocent && mv evil/* n/ && git config -f innocent core.worktree . && ln -s ../innocent n/config",
+		fire: "cd n && git status"},
+	{name: "submodule's hook", setup: "mkdir s && (cd s && " + repo + ") && " + repo,
+		plant: "git -c protocol.file.allow=always submodule --quiet add ./s sub 2>/dev/null || { git clone -q --separate-git-dir=.git/modules/sub s sub; }; " +
+			"mkdir -p .git/modules/sub/hooks && " + hookFile + ".git/modules/sub/hooks/pre-commit && chmod +x .git/modules/sub/hooks/pre-commit",
+		fire: "cd sub && git commit --allow-empty -qm x"},
+	{name: "hook of a submodule far down", setup: "mkdir s && (cd s && " + repo + ") && " + repo,
+		plant: "mkdir -p .git/modules/a/b && git clone -q --separate-git-dir=.git/modules/a/b/c s sub && " + hookFile + ".git/modules/a/b/c/hooks/pre-commit && chmod +x .git/modules/a/b/c/hooks/pre-commit",
+		fire:  "cd sub && git commit --allow-empty -qm x"},
+	{name: "attributes that no review shows", setup: repo + " && git config filter.x.clean 'touch '$C'; cat'", plant: "mkdir -p .git/info && echo '* filter=x' > .git/info/attributes && echo y > file",
+		fire: "git add file"},
+	{name: "the user's own hooks path, empty so far", setup: repo + " && git config core.hooksPath tools/hooks",
+		plant: "mkdir -p tools/hooks && " + hookFile + "tools/hooks/pre-commit && chmod +x tools/hooks/pre-commit", fire: "git commit --allow-empty -qm x"},
+	{name: "the user's own hooks path", setup: repo + " && git config core.hooksPath tools/hooks && mkdir -p tools/hooks && echo '#!/bin/sh' > tools/hooks/pre-commit && chmod +x tools/hooks/pre-commit",
+		plant: hookFile + "tools/hooks/pre-commit", fire: "git commit --allow-empty -qm x", held: true},
+	{name: "what the user's configuration includes", setup: repo + " && git config include.path ../shared.cfg", plant: "git config -f shared.cfg core.fsmonitor " + monitor, fire: "git status"},
+	{name: "a program that the user's configuration names", setup: repo + " && git config core.fsmonitor ./tools/monitor", plant: "mkdir tools && " + hookFile + "tools/monitor && chmod +x tools/monitor",
+		fire: "git status"},
+	{name: "make that asks git", setup: "printf 'all:\\n\\t@cd n && git status >/dev/null\\n' > Makefile", plant: "mkdir n && cd n && " + repo + " && git config core.fsmonitor " + monitor, fire: "make -s", lacks: "make"},
+
+	{name: "start-up file of a shell", plant: "echo 'touch '$C > .bashrc", fire: "HOME=$W bash -ic true"},
+	{name: "start-up file of a login shell", plant: "echo 'touch '$C > .bash_profile; echo 'touch '$C > .profile", fire: "HOME=$W bash -lc true"},
+	{name: "settings of git in HOME", plant: "printf '[alias]\\n\\tst = !touch '$C'\\n' > .gitconfig", fire: "HOME=$W git st"},
+	{name: "settings of an editor", plant: "echo 'call system(\"touch '$C'\")' > .vimrc", fire: "HOME=$W vim -T dumb --not-a-term -c qa </dev/null", lacks: "vim"},
+	{name: "directory of an editor", plant: "mkdir -p .vim/plugin && echo 'call system(\"touch '$C'\")' > .vim/plugin/x.vim", fire: "HOME=$W vim -T dumb --not-a-term -c qa </dev/null", lacks: "vim"},
+	{name: "editor and the hook of a closed directory", plant: "mkdir .vim && mkdir .vim/plugin && echo 'call system(\"touch '$C'\")' > .vim/plugin/x.vim && chmod 0311 .vim",
+		fire: "chmod 0755 .vim; HOME=$W vim -T dumb --not-a-term -c qa </dev/null", lacks: "vim"},
+	{name: "hard link to what may be written", plant: "echo 'touch '$C > plain && ln plain .bashrc", fire: "HOME=$W bash -ic true"},
+	{name: "link to what may be written", plant: "echo 'touch '$C > plain && ln -s plain .bashrc", fire: "HOME=$W bash -ic true"},
+	{name: "renamed into place", plant: "mkdir a && echo 'touch '$C > a/x && mv a/x a/.bashrc && mv a b", fire: "HOME=$W/b bash -ic true"},
+
+	{name: "directory exchanged for a link", setup: "mkdir build", plant: "rmdir build && ln -s $OUT build", fire: "echo x > build/result; cp $OUT/result $C"},
+	{name: "link over a link in the middle", setup: "mkdir -p a/b", plant: "ln -s a/b up && ln -s up/../../../$(basename $OUT) out", fire: "echo x > out/result; cp $OUT/result $C"},
+	{name: "link into tmp", plant: "ln -s /tmp/sandgate-test-$(basename $OUT) out", fire: "echo x > out; cp /tmp/sandgate-test-$(basename $OUT) $C; rm -f /tmp/sandgate-test-$(basename $OUT)"},
+}
+
+// planted is a profile as the shipped configuration makes it.
+func plantedProfile(t testing.TB, ws string) sandboxprofile.Profile {
+	p := confinetest.Profile(t, ws)
+	p.Protect, p.Hide = profiles.Protect(), profiles.Hide()
+	p.Paths["/etc/passwd"] = sandboxprofile.Read
+	return p
+}
+
+// TestNothingPlantedRuns: whatever a tool leaves against the protected patterns,
+// the user's own git, shell, editor and make run nothing of it. The twin plants
+// the same from outside, and there it runs.
+func TestNothingPlantedRuns(t *testing.T) {
+	b := newBwrap(t)
+	for _, x := range plants {
+		t.Run(strings.ReplaceAll(x.name, " ", "-"), func(t *testing.T) {
+			if _, err := exec.LookPath(x.lacks); x.lacks != "" && err != nil {
+				if os.Getenv("CI") != "" {
+					t.Fatal(err)
+				}
+				t.Skip(err)
+			}
+			twin := newGround(t)
+			twin.outside(x.setup)
+			twin.outside(x.plant)
+			twin.outside(x.fire)
+			if !twin.fired() {
+				t.Fatalf("outside of a sandbox this does not run either, so it proves nothing: %s", twin.said.String())
+			}
+			g := newGround(t)
+			g.outside(x.setup)
+			r := g.inside(b, x.plant)
+			if !x.held && len(r.Planted) == 0 {
+				t.Errorf("nothing was reported: %s", g.said.String())
+			}
+			for _, p := range r.Planted {
+				if p.Kept == "" {
+					t.Errorf("%s was left where it is", p.Path)
+				} else if _, err := os.Lstat(p.Kept); err != nil {
+					t.Errorf("%s is not kept: %v", p.Path, err)
+				}
+			}
+			g.outside(x.fire)
+			if g.fired() {
+				t.Errorf("it runs; reported was %+v", r.Planted)
+			}
+		})
+	}
+}
+
+// A ground is a workspace with a directory beside it.
+type ground struct {
+	t               *testing.T
+	ws, out, beside string
+	mu              sync.Mutex // of said
+	said            strings.Builder
+}
+
+func (g *ground) say(text string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.said.WriteString(text)
+}
+
+func newGround(t *testing.T) *ground {
+	dir := confinetest.Workspace(t)
+	g := &ground{t: t, ws: dir + "/ws", out: dir + "/out", beside: dir + "/beside"}
+	for _, d := range []string{g.ws, g.out, g.beside, g.beside + "/home"} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return g
+}
+
+func (g *ground) canary() string { return filepath.Join(g.beside, "canary") }
+
+func (g *ground) fired() bool {
+	_, err := os.Lstat(g.canary())
+	return err == nil
+}
+
+func (g *ground) script(s string) string {
+	return "W=" + g.ws + " C=" + g.canary() + " OUT=" + g.out +
+		"; export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b GIT_CONFIG_NOSYSTEM=1; cd $W; " + s
+}
+
+// outside runs a script as the user does. Its status is the script's own affair:
+// a plant that was refused, or is gone, lets it fail.
+func (g *ground) outside(s string) {
+	cmd := exec.Command("/bin/bash", "-c", g.script(s))
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + g.beside + "/home", "TERM=dumb"}
+	out, err := cmd.CombinedOutput()
+	g.say(string(out))
+	if err != nil {
+		g.say(err.Error())
+	}
+}
+
+func (g *ground) inside(c confine.Confiner, s string) confine.Result {
+	g.t.Helper()
+	o := confinetest.Exec(g.t, context.Background(), c, plantedProfile(g.t, g.ws), g.ws, nil, "/bin/bash", "-c", g.script(s))
+	g.say(o.Out + o.Err)
+	return o.Result
+}

@@ -1,0 +1,141 @@
+package confine
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+const privatePrefix = "sandgate-private-"
+
+// private are directories of one sandbox on the host's disk, in place of the
+// tmpfs mounts of a mount namespace.
+type private struct {
+	base string
+	lock *os.File          // held while they are in use: see removeStale
+	dirs map[string]string // by the scratch directory of the profile
+}
+
+// privatePlaces are where they may lie, the first that no tool can reach.
+func privatePlaces() []string {
+	places := []string{os.TempDir(), "/var/tmp"}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		places = append(places, dir)
+	}
+	return places
+}
+
+// newPrivate makes a directory for each scratch directory of p, for user or,
+// if that is nil, for this process's own.
+func newPrivate(p sandboxprofile.Profile, user *syscall.Credential) (*private, error) {
+	place, err := privatePlace(p)
+	if err != nil {
+		return nil, err
+	}
+	base, err := os.MkdirTemp(place, privatePrefix)
+	if err != nil {
+		return nil, fmt.Errorf("confine: private directories: %w", err)
+	}
+	x := &private{base: base, dirs: map[string]string{}}
+	if x.lock, err = os.Open(base); err == nil {
+		err = unix.Flock(int(x.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	for i, scratch := range p.Scratch {
+		if err == nil {
+			x.dirs[scratch] = filepath.Join(base, fmt.Sprintf("%d-%s", i, filepath.Base(scratch)))
+			err = os.Mkdir(x.dirs[scratch], 0o700)
+		}
+		if err == nil && user != nil {
+			err = os.Chown(x.dirs[scratch], int(user.Uid), int(user.Gid))
+		}
+	}
+	if err == nil && user != nil {
+		err = os.Chown(base, int(user.Uid), int(user.Gid))
+	}
+	if err != nil {
+		x.remove()
+		return nil, fmt.Errorf("confine: private directories: %w", err)
+	}
+	return x, nil
+}
+
+// privatePlace is a directory in which p grants nothing: what another sandbox of
+// the same profile could reach would not be private.
+func privatePlace(p sandboxprofile.Profile) (string, error) {
+	bare := p
+	bare.Scratch = nil // as host paths these carry no rights
+	for _, dir := range privatePlaces() {
+		real, err := filepath.EvalSymlinks(dir)
+		if err == nil && bare.Rights(real) == 0 && unix.Access(real, unix.W_OK) == nil {
+			return real, nil
+		}
+	}
+	return "", &Unenforceable{
+		Part:   "private directories",
+		Reason: fmt.Sprintf("the profile grants something in each of %s", strings.Join(privatePlaces(), ", ")),
+		Hint:   "set TMPDIR to a directory outside of sandbox.paths",
+	}
+}
+
+// used is how many bytes of disk the directories take, by what has a name.
+func (x *private) used() int64 {
+	var n int64
+	_ = filepath.WalkDir(x.base, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // gone meanwhile, or closed by the tool to everybody
+		}
+		if info, err := d.Info(); err == nil {
+			n += info.Sys().(*syscall.Stat_t).Blocks * 512
+		}
+		return nil
+	})
+	return n
+}
+
+// remove takes them away, also directories that a tool has closed to itself.
+func (x *private) remove() {
+	removeTree(x.base)
+	if x.lock != nil {
+		x.lock.Close()
+	}
+}
+
+func removeTree(base string) {
+	if os.RemoveAll(base) == nil {
+		return
+	}
+	_ = filepath.WalkDir(base, func(path string, d fs.DirEntry, _ error) error {
+		if d != nil && d.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	_ = os.RemoveAll(base) // what is left is found by removeStale
+}
+
+// removeStale takes away what supervisors that were killed have left: directories
+// of this user that nobody holds the lock of.
+func removeStale() {
+	for _, place := range privatePlaces() {
+		found, _ := filepath.Glob(filepath.Join(place, privatePrefix+"*"))
+		for _, base := range found {
+			f, err := os.OpenFile(base, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+			if err != nil {
+				continue // another user's, or gone
+			}
+			var st unix.Stat_t
+			mine := unix.Fstat(int(f.Fd()), &st) == nil && int(st.Uid) == os.Geteuid()
+			if mine && unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+				removeTree(base)
+			}
+			f.Close()
+		}
+	}
+}

@@ -1,0 +1,29 @@
+// Package proctree finds the processes below one, for what has no pid namespace
+// to ask. What it gives may have changed when it returns.
+package proctree
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Descendants are the processes below pid, parents first, by
+// /proc/PID/task/TID/children (proc(5), CONFIG_PROC_CHILDREN).
+func Descendants(pid int) []int {
+	files, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/[0-9]*/children")
+	var all []int
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			continue // it has ended
+		}
+		for _, word := range strings.Fields(string(b)) {
+			if child, err := strconv.Atoi(word); err == nil {
+				all = append(append(all, child), Descendants(child)...)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,314 @@
+package sandboxinit
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine/wire"
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// The kernel's limits of setrlimit(2) hold each process by itself, and those on
+// the number of processes do not hold uid 0 at all. What the processes of an
+// action use together is counted here, from /proc, which costs a little and sees
+// only what lasts: a cgroup is better where there is one.
+
+// A census counts at an interval that keeps its own cost below a twentieth of one
+// processor, and more often when memory, which can grow by gigabytes in a second,
+// is half used.
+const (
+	censusInterval = 50 * time.Millisecond
+	censusHurry    = 4 * time.Millisecond
+	censusShare    = 20
+)
+
+// clockTick is the unit of the times in /proc/PID/stat: USER_HZ is 100 on every
+// architecture that Go knows (proc_pid_stat(5), sysconf(_SC_CLK_TCK)).
+const clockTick = time.Second / 100
+
+// usage is what the processes of an action use together.
+type usage struct {
+	tasks  int64         // processes and threads
+	memory int64         // bytes
+	cpu    time.Duration // of those that live and those that are dead
+}
+
+// exceeds names the first of the totals that u is over.
+func (u usage) exceeds(t wire.Totals) wire.Exceeded {
+	switch {
+	case u.tasks > t.Processes:
+		return wire.ExceededProcesses
+	case u.memory > t.Memory:
+		return wire.ExceededMemory
+	case u.cpu > t.CPU:
+		return wire.ExceededCPU
+	}
+	return ""
+}
+
+// A census counts what one action uses.
+type census struct {
+	totals wire.Totals
+	tmpfs  []string      // directories whose files lie in memory
+	before time.Duration // processor time of our dead children when the action began
+	stored int64         // bytes that other actions had left in memory
+	proc   procReader
+	// pids lists the processes of the action, nil if that fails, and segments sums
+	// their System V segments.
+	pids     func() []string
+	segments func() int64
+}
+
+func newCensus(t wire.Totals, tmpfs []string, s *shared) *census {
+	c := &census{totals: t, tmpfs: tmpfs, pids: processes, segments: segments, proc: procReader{buf: make([]byte, 4096)}}
+	if s != nil { // the host's /proc shows everybody's, and nobody in here can make a segment
+		c.pids, c.segments = s.processes, func() int64 { return 0 }
+	}
+	// A cell with segments in it serves no other action: none is there before.
+	c.before, c.stored = deadCPU(), c.files()
+	return c
+}
+
+// take counts once. It returns what is exceeded, and when to count again.
+func (c *census) take() (wire.Exceeded, time.Duration) {
+	start := time.Now()
+	pids := c.pids()
+	u := c.count(pids)
+	if u.memory > c.totals.Memory {
+		u.memory = c.exactMemory(pids)
+	}
+	pause := censusInterval
+	if u.memory > c.totals.Memory/2 {
+		pause = censusHurry
+	}
+	return u.exceeds(c.totals), max(pause, censusShare*time.Since(start))
+}
+
+// crowd counts the processes that a failed program leaves. Between two counts a
+// program can start so many that the kernel refuses it one more (RLIMIT_NPROC), and
+// die of that before it is killed for it.
+func (c *census) crowd() wire.Exceeded {
+	if c.count(c.pids()).tasks > c.totals.Processes {
+		return wire.ExceededProcesses
+	}
+	return ""
+}
+
+// count is cheap, and counts a page that two processes share twice.
+func (c *census) count(pids []string) usage {
+	if pids == nil {
+		return usage{tasks: math.MaxInt64} // we are what must count; not to be able to is no reason to go on
+	}
+	u := usage{cpu: c.cpuOfDead(), memory: c.objects(pids) - c.stored}
+	for _, pid := range pids {
+		s := c.proc.stat(pid)
+		u.tasks += s.threads
+		u.cpu += s.cpu
+		u.memory += c.proc.sum("/proc/"+pid+"/status", "RssAnon:", "RssShmem:", "VmSwap:")
+	}
+	return u
+}
+
+// exactMemory shares out the pages that several processes map, as after a fork
+// (proportional set size). It walks every page table, so it is asked for only
+// when the cheap sum is over the limit. A process that does not let us look counts
+// as before.
+func (c *census) exactMemory(pids []string) int64 {
+	total := c.objects(pids) - c.stored
+	for _, pid := range pids {
+		n := c.proc.sum("/proc/"+pid+"/smaps_rollup", "Pss_Anon:", "Pss_Shmem:", "SwapPss:")
+		if n == 0 {
+			n = c.proc.sum("/proc/"+pid+"/status", "RssAnon:", "RssShmem:", "VmSwap:")
+		}
+		total += n
+	}
+	return total
+}
+
+// objects sums memory that needs no process to map it: files in memory, System V
+// segments, and memory files (memfd_create(2)) that a process holds open. What is
+// mapped of it counts again with the process.
+func (c *census) objects(pids []string) int64 {
+	total := c.segments() + c.files()
+	seen := map[uint64]bool{}
+	for _, pid := range pids {
+		total += memoryFiles("/proc/"+pid+"/fd", seen)
+	}
+	return total
+}
+
+// files sums the files in memory.
+func (c *census) files() int64 {
+	total := int64(0)
+	for _, dir := range c.tmpfs {
+		var fs unix.Statfs_t
+		if err := unix.Statfs(dir, &fs); err == nil {
+			total += int64(fs.Blocks-fs.Bfree) * fs.Bsize
+		}
+	}
+	return total
+}
+
+// cpuOfDead is the processor time of the action's processes that init has reaped.
+func (c *census) cpuOfDead() time.Duration { return deadCPU() - c.before }
+
+// ranOut says that a program which was killed between two counts was so for its
+// processor time: RLIMIT_CPU is far above the total, so that whom the kernel killed
+// for it has used that up.
+func (c *census) ranOut(status unix.WaitStatus) bool {
+	killed := status.Signaled() && (status.Signal() == unix.SIGKILL || status.Signal() == unix.SIGXCPU)
+	return killed && c.totals.CPU != time.Duration(sandboxprofile.Unlimited) && c.cpuOfDead() > c.totals.CPU
+}
+
+// deadCPU is the processor time of all the children that we have waited for, and
+// of those that they had waited for (getrusage(2)). A process that ignores SIGCHLD
+// waits for none: what its children used is lost when they end.
+func deadCPU() time.Duration {
+	var r unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &r); err != nil {
+		return 0
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+// processes lists those of the sandbox but init; nil is an error.
+func processes() []string {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil
+	}
+	pids := names[:0]
+	for _, name := range names {
+		if name[0] >= '1' && name[0] <= '9' && name != "1" {
+			pids = append(pids, name)
+		}
+	}
+	return pids
+}
+
+// segments sums the resident and swapped bytes of the System V segments of this
+// ipc namespace, the last two columns of /proc/sysvipc/shm (sysvipc(7)).
+func segments() int64 {
+	table, err := os.ReadFile("/proc/sysvipc/shm")
+	if err != nil {
+		return 0
+	}
+	total := int64(0)
+	for line := range strings.Lines(string(table)) {
+		f := strings.Fields(line)
+		if len(f) < 2 || f[0] == "key" {
+			continue
+		}
+		for _, column := range f[len(f)-2:] {
+			n, _ := strconv.ParseInt(column, 10, 64)
+			total += n
+		}
+	}
+	return total
+}
+
+// memoryFiles sums the memory files among the descriptors in dir that are not seen
+// yet, by inode.
+func memoryFiles(dir string, seen map[uint64]bool) int64 {
+	d, err := os.Open(dir)
+	if err != nil {
+		return 0
+	}
+	defer d.Close()
+	names, _ := d.Readdirnames(-1)
+	total := int64(0)
+	var link [64]byte
+	for _, name := range names {
+		n, err := unix.Readlinkat(int(d.Fd()), name, link[:])
+		if err != nil || !bytes.HasPrefix(link[:n], []byte("/memfd:")) {
+			continue
+		}
+		var st unix.Stat_t
+		if err := unix.Fstatat(int(d.Fd()), name, &st, 0); err == nil && !seen[st.Ino] {
+			seen[st.Ino] = true
+			total += st.Blocks * 512
+		}
+	}
+	return total
+}
+
+// A procReader reads small files of /proc. One that has gone with its process is
+// empty.
+type procReader struct{ buf []byte }
+
+func (r procReader) read(path string) []byte {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
+	n, _ := readFull(fd, r.buf)
+	return r.buf[:n]
+}
+
+// A processStat is what we need of /proc/PID/stat.
+type processStat struct {
+	threads int64
+	cpu     time.Duration // its own, and that of the children it waited for
+}
+
+func (r procReader) stat(pid string) processStat { return parseStat(r.read("/proc/" + pid + "/stat")) }
+
+// parseStat reads the fields by their numbers in proc_pid_stat(5). The second, the
+// name, is the process's own choice and may hold blanks and parentheses; it ends
+// with the last parenthesis.
+func parseStat(line []byte) processStat {
+	_, numbers, ok := cutLast(line, ')')
+	f := bytes.Fields(numbers)
+	const first = 3 // the number of f[0]
+	if !ok || len(f) <= 20-first {
+		return processStat{}
+	}
+	ticks := int64(0)
+	for i := 14; i <= 17; i++ { // utime, stime, cutime, cstime
+		ticks += number(f[i-first])
+	}
+	return processStat{threads: number(f[20-first]), cpu: time.Duration(ticks) * clockTick}
+}
+
+func cutLast(b []byte, sep byte) (before, after []byte, found bool) {
+	if i := bytes.LastIndexByte(b, sep); i >= 0 {
+		return b[:i], b[i+1:], true
+	}
+	return b, nil, false
+}
+
+// sum adds the named fields of a file of lines such as "RssAnon:  123 kB", in bytes.
+func (r procReader) sum(path string, names ...string) int64 { return sumFields(r.read(path), names) }
+
+func sumFields(table []byte, names []string) int64 {
+	total := int64(0)
+	for line := range bytes.Lines(table) {
+		for _, name := range names {
+			if rest, ok := bytes.CutPrefix(line, []byte(name)); ok {
+				total += number(bytes.TrimSuffix(bytes.TrimSpace(rest), []byte(" kB"))) << 10
+			}
+		}
+	}
+	return total
+}
+
+// number is a count in a file of /proc; what is none is zero.
+func number(b []byte) int64 {
+	n, err := strconv.ParseInt(string(b), 10, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,90 @@
+package sandboxinit
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine/wire"
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// stat is a line of /proc/PID/stat with the given name, of a process with three
+// threads that has used 4 ticks itself and 38 in its children.
+func stat(name string) []byte {
+	return []byte("77 (" + name + ") S 1 77 77 0 -1 4194304 1 2 3 4 1 3 30 8 20 0 3 0 5 6 7 8\n")
+}
+
+// TestStatNamesDoNotMislead: a process chooses its name, and could write numbers
+// into it that hide what it uses.
+func TestStatNamesDoNotMislead(t *testing.T) {
+	for _, name := range []string{"sh", "", "a b", ") S 1 1 1 0 0 0 0 0 0 0 0 0 0 0 0 0 1 ", "((", "x)", "\n"} {
+		if s := parseStat(stat(name)); s.threads != 3 || s.cpu != 420*time.Millisecond {
+			t.Errorf("%q: %+v", name, s)
+		}
+	}
+	for _, damaged := range []string{"", "77", "77 (sh", "77 (sh) S 1 2 3"} {
+		if s := parseStat([]byte(damaged)); s != (processStat{}) {
+			t.Errorf("%q: %+v", damaged, s)
+		}
+	}
+	own, err := os.ReadFile("/proc/self/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := parseStat(own); s.threads < 1 {
+		t.Errorf("of this process: %+v", s)
+	}
+}
+
+func FuzzParseStat(f *testing.F) {
+	f.Add(stat("sh"))
+	f.Add([]byte("1 ()))"))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if s := parseStat(line); s.threads < 0 {
+			t.Errorf("%q: %+v", line, s)
+		}
+	})
+}
+
+func TestSumFields(t *testing.T) {
+	const table = "Name:\tRssAnon:\nRssAnon:\t     100 kB\nRssFile:\t  7 kB\nRssShmem:\t 20 kB\nVmSwap:\t   3 kB\nPss: x kB\n"
+	for _, x := range []struct {
+		names []string
+		want  int64
+	}{
+		{[]string{"RssAnon:", "RssShmem:", "VmSwap:"}, 123 << 10},
+		{[]string{"Pss:"}, 0},
+		{nil, 0},
+	} {
+		if got := sumFields([]byte(table), x.names); got != x.want {
+			t.Errorf("%q: %d, want %d", x.names, got, x.want)
+		}
+	}
+}
+
+// TestRanOut: a program that was killed has run out of processor time if it used its
+// total, and not if something else may have killed it, or if it ended by itself.
+func TestRanOut(t *testing.T) {
+	const killed, alarmed, exited = unix.WaitStatus(unix.SIGKILL), unix.WaitStatus(unix.SIGTERM), unix.WaitStatus(137 << 8)
+	used := 2 * time.Second
+	for _, x := range []struct {
+		status unix.WaitStatus
+		total  time.Duration
+		want   bool
+	}{
+		{killed, used - 1, true},
+		{unix.WaitStatus(unix.SIGXCPU), used - 1, true},
+		{killed, used + time.Second, false},
+		{killed, time.Duration(sandboxprofile.Unlimited), false},
+		{alarmed, used - 1, false},
+		{exited, used - 1, false},
+	} {
+		c := census{totals: wire.Totals{CPU: x.total}, before: deadCPU() - used}
+		if got := c.ranOut(x.status); got != x.want {
+			t.Errorf("status %#x with a total of %v: %v", x.status, x.total, got)
+		}
+	}
+}

@@ -1,0 +1,226 @@
+package sandboxinit
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine/proctree"
+	"github.com/sandgate/sandgate/confine/wire"
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// This file is about an init in the host's own namespaces, which is one process
+// of its user among others. What a pid namespace does for process 1 is done here
+// by other means:
+//
+//   - orphans come to us, because we are their subreaper (prctl(2));
+//   - every program has a Landlock domain of its own below ours, so that it can
+//     neither signal nor trace us, while we reach into it;
+//   - our own domain scopes signals, so that kill(-1) reaches what is in it, and
+//     not every process of the user.
+
+// shared is what programs get that we do not have ourselves.
+type shared struct {
+	domain  int // Landlock ruleset of every program, -1 without Landlock
+	filter  *unix.SockFprog
+	private []string
+}
+
+func newShared(s *wire.Setup) (*shared, error) {
+	x := &shared{domain: -1, private: s.Shared.Private}
+	var err error
+	if s.Landlock.HandledFS != 0 {
+		if x.domain, err = programDomain(s.Landlock); err != nil {
+			return nil, fmt.Errorf("landlock: %w", err)
+		}
+	}
+	if len(s.Shared.Seccomp) > 0 || !s.Shared.Unconfined {
+		x.filter, err = filterProgram(s.Shared.Seccomp)
+	}
+	return x, err
+}
+
+// firstOwn is above every number that a program's own descriptors get.
+const firstOwn = 64
+
+// programDomain is the ruleset, where no descriptor of a program overwrites it.
+func programDomain(l wire.Landlock) (int, error) {
+	fd, err := ruleset(l)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(fd)
+	return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, firstOwn)
+}
+
+// ruleset makes the domain of programs. A Go process cannot put just a child of
+// its own into one with go-landlock: that restricts the process itself.
+func ruleset(l wire.Landlock) (int, error) {
+	set, err := syscall.LandlockCreateRuleset(&syscall.RulesetAttr{HandledAccessFS: l.HandledFS, HandledAccessNet: l.HandledNet, Scoped: l.Scoped}, 0)
+	if err != nil {
+		return -1, fmt.Errorf("create ruleset: %w", err)
+	}
+	for _, r := range l.Rules {
+		fd, err := openSame(r)
+		if err == nil {
+			err = syscall.LandlockAddPathBeneathRule(set, &syscall.PathBeneathAttr{ParentFd: fd, AllowedAccess: r.Access & l.HandledFS}, 0)
+			unix.Close(fd)
+		}
+		if err != nil {
+			unix.Close(set)
+			return -1, fmt.Errorf("rule for %q: %w", r.Path, err)
+		}
+	}
+	return set, nil
+}
+
+// bars says what the file tools are kept from by name: init itself may read /proc.
+// Nil bars nothing.
+func (x *shared) bars(name string) bool {
+	return x != nil && x.domain >= 0 && sandboxprofile.Contains("/proc", path.Clean(name))
+}
+
+// processes lists those below us, for a census.
+func (x *shared) processes() []string {
+	pids := []string{} // nil would be an error
+	for _, pid := range proctree.Descendants(unix.Getpid()) {
+		pids = append(pids, strconv.Itoa(pid))
+	}
+	return pids
+}
+
+// accepts says whether a missing restriction is meant.
+func accepts(s *wire.Shared) bool { return s != nil && s.Unconfined }
+
+// adopt makes us the parent of every orphan below us.
+func adopt(s *wire.Shared) error {
+	if s == nil {
+		return nil // process 1 is
+	}
+	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+}
+
+// capabilities checks that there are none, and drops them first where no
+// bubblewrap has. Credentials are a thread's: programs are forked from this one.
+func capabilities(s *wire.Shared) error {
+	if s == nil {
+		return checkCapabilities()
+	}
+	return dropCapabilities()
+}
+
+// dropCapabilities empties every set. The bounding set takes CAP_SETPCAP to
+// change; whoever does not have that gains nothing by it, since no_new_privs keeps
+// execve from giving any capability (capabilities(7)).
+func dropCapabilities() error {
+	for c := uintptr(0); c <= 63; c++ {
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil {
+			break // EPERM, or past the last capability of this kernel
+		}
+	}
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return err
+	}
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none, left [2]unix.CapUserData
+	if err := unix.Capset(&head, &none[0]); err != nil {
+		return err
+	}
+	if err := unix.Capget(&head, &left[0]); err != nil {
+		return err
+	}
+	if left != none {
+		return fmt.Errorf("capabilities are left: %+v", left)
+	}
+	if unix.Geteuid() != 0 {
+		return nil
+	}
+	// Uid 0 gets what is in the bounding set back at execve, if anything is.
+	if set, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, 0, 0, 0, 0); err != nil || set != 0 {
+		return fmt.Errorf("uid 0 would regain capabilities: the bounding set cannot be emptied (%v)", err)
+	}
+	return nil
+}
+
+// openSame opens a rule's path and compares it with the file that was meant.
+func openSame(r wire.LandlockRule) (int, error) {
+	fd, err := unix.Open(r.Path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("%q: %w", r.Path, err)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || r.File != (wire.FileID{Dev: st.Dev, Ino: st.Ino}) {
+		unix.Close(fd)
+		return -1, fmt.Errorf("%q changed while the sandbox was built (%v)", r.Path, err)
+	}
+	return fd, nil
+}
+
+// checkScope tries to signal our parent. If that were possible, kill(-1) would
+// end every process of the user.
+func checkScope(s *wire.Shared) error {
+	if s == nil || s.Unconfined {
+		return nil
+	}
+	if err := unix.Kill(unix.Getppid(), 0); err != unix.EPERM {
+		return fmt.Errorf("the confiner can be signalled (%v)", err)
+	}
+	return nil
+}
+
+// signalAll signals what is below us. Within a domain that scopes signals, -1
+// means the processes of the domain and of those below it.
+func (x *shared) signalAll(n unix.Signal) {
+	if x.domain >= 0 {
+		_ = unix.Kill(-1, n)
+		return
+	}
+	for _, pid := range proctree.Descendants(unix.Getpid()) {
+		_ = unix.Kill(pid, n)
+	}
+}
+
+// killAll ends everything below us. In a domain one kill(-1) reaches all of it,
+// as it does in a pid namespace; without one, what forks while we look is found
+// the next time round, and the limit of processes bounds how often.
+func (x *shared) killAll() {
+	for {
+		x.signalAll(unix.SIGKILL)
+		for {
+			pid, err := unix.Wait4(-1, nil, unix.WALL|unix.WNOHANG, nil)
+			if err == unix.ECHILD {
+				return // orphans come to us: nobody is left anywhere below
+			}
+			if pid == 0 {
+				time.Sleep(time.Millisecond) // the dying take a moment
+				break
+			}
+		}
+	}
+}
+
+// leave is the end of an init whose confiner has gone: nothing runs on, and
+// nothing is left in the private directories.
+func (w *worker) leave() error {
+	if w.shared == nil {
+		return nil // the kernel kills the rest of a pid namespace
+	}
+	w.killAll()
+	for _, dir := range w.shared.private {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			continue // never made, or gone
+		}
+		for _, e := range entries {
+			_ = os.RemoveAll(filepath.Join(dir, e.Name())) // the confiner's successor tries again
+		}
+	}
+	return nil
+}

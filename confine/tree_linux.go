@@ -1,0 +1,559 @@
+package confine
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// A class says why a survey speaks of something.
+type class uint8
+
+const (
+	mask      class = iota // its name is hidden or protected: a mount has to cover it
+	link                   // a symbolic link that leads out of the writable trees
+	reference              // a .git file or link that sends git out of the writable trees
+	shared                 // a file with further names outside of the tree
+	closed                 // a directory that its owner has closed to itself: nobody can look for names in it
+)
+
+// A sighting is one thing in a tree that a sandbox has to cover, or that a tool
+// must not have made.
+type sighting struct {
+	sandboxprofile.Mask
+	class   class
+	dir     ident  // the directory that had it
+	root    string // the tree it was found in
+	protect bool   // its name is protected; it may be hidden too
+	git     bool   // it lies where git looks for its configuration and hooks
+	// take is what has to go to undo it: the path itself, or the file HEAD of a
+	// directory that is a repository only by what lies in it.
+	take   string
+	target string // where a link or reference leads, as it is written
+}
+
+// key tells whether two surveys found the same thing.
+func (f sighting) key() string { return string('0'+rune(f.class)) + f.Path + "\x00" + f.target }
+
+// A tree remembers what a survey found below one root, directory by directory.
+//
+// The names in a directory change only together with its ctime, which no program
+// can set (inode(7)). A directory whose identity and times are as they were is
+// not read again, so a survey of a tree in which nothing happened costs one
+// lstat(2) for each directory.
+type tree struct {
+	mu      sync.Mutex // of everything below that changes
+	root    string
+	profile sandboxprofile.Profile
+	protect folded
+	hide    folded
+	hidden  bool // the root itself is
+	git     bool // the configuration of git is protected: a repository in disguise matters
+	top     *node
+	trusted map[uint64]bool // devices whose file system keeps ctime as local ones do
+	// named are paths that a git configuration in the tree names as hooks, includes
+	// or programs. They are protected like the configuration itself.
+	named map[string]bool
+	used  time.Time // under Guard.mu
+	// outside are files known to have names outside of the tree.
+	outside map[ident]bool
+
+	// of one walk:
+	at             int // the root
+	changed, moved bool
+	found          []sighting
+	names          map[ident][]hardName
+	next           map[string]bool // what becomes named
+}
+
+func newTree(p sandboxprofile.Profile, root string) *tree {
+	protect, hide := newFolded(p.Protect), newFolded(p.Hide)
+	return &tree{
+		root: root, profile: p, protect: protect, hide: hide, hidden: hide.Match(root), git: protect.Match("/.git/config"),
+		top: &node{}, trusted: map[uint64]bool{}, named: map[string]bool{},
+	}
+}
+
+// A node is one directory.
+type node struct {
+	name    string
+	stamp   stamp
+	settled bool // its ctime lies far enough back that a change shows in it
+	repo    bool // git takes it for a repository
+	shut    bool // nobody can list it
+	kids    []*node
+	marks   []mark
+	hard    []hardName
+}
+
+// A mark is a name in a directory that a survey speaks of, or looks at again
+// each time.
+type mark struct {
+	name          string
+	kind          sandboxprofile.FileKind
+	hide, protect bool
+	target        string // of a link that leads out
+}
+
+// A hardName is one of several names of a file.
+type hardName struct {
+	path          string
+	dir, id       ident
+	links         uint64 // that the file has, wherever they are
+	hide, protect bool   // this name is covered
+}
+
+// An ident is a file, whatever its names.
+type ident struct{ dev, ino uint64 }
+
+// A stamp is a directory in one state.
+type stamp struct {
+	ident
+	ctime, mtime unix.Timespec
+}
+
+func stampOf(st *unix.Stat_t) stamp {
+	return stamp{ident{st.Dev, st.Ino}, st.Ctim, st.Mtim}
+}
+
+// A place is where a node lies. as is the path that patterns are asked about: in
+// a repository in disguise it goes on as if that were called .git.
+type place struct {
+	path, as      string
+	hide, protect bool // something above is covered
+}
+
+func join(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" + name }
+
+// inside is the path that patterns are asked about for what lies in n.
+func (p place) inside(n *node) string {
+	if n.repo && filepath.Base(p.as) != ".git" {
+		return join(filepath.Dir(p.as), ".git")
+	}
+	return p.as
+}
+
+func (p place) child(n *node, name string) place {
+	c := place{path: join(p.path, name), hide: p.hide, protect: p.protect}
+	c.as = c.path
+	if in := p.inside(n); in != p.path {
+		c.as = join(in, name)
+	}
+	for _, m := range n.marks {
+		if m.name == name {
+			c.hide, c.protect = c.hide || m.hide, c.protect || m.protect
+		}
+	}
+	return c
+}
+
+// walkPasses is how often a walk starts again because something changed while it
+// went. What a busy program makes and removes does not keep it from ending.
+const walkPasses = 6
+
+// walk gives what there is to find now. A pass in which nothing has changed since
+// the one before it saw everything at one time: whoever moves a directory from
+// where the walk has not been to where it was changes two others. What a
+// configuration of git names is known only after a pass, and starts another.
+func (t *tree) walk() ([]sighting, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at, err := unix.Open(t.root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("confine: survey %q: %w", t.root, err)
+	}
+	defer unix.Close(at)
+	t.at = at
+	if err := t.passes(); err != nil {
+		return nil, err
+	}
+	if !t.explained() {
+		t.top = &node{} // a directory in which a file has got a second name elsewhere does not show it
+		if err := t.passes(); err != nil {
+			return nil, err
+		}
+	}
+	t.addAliases()
+	found := t.found
+	t.found, t.names = nil, nil
+	return found, nil
+}
+
+// passes walks until nothing changes.
+func (t *tree) passes() error {
+	for range walkPasses {
+		t.found, t.names, t.next, t.changed, t.moved = nil, map[ident][]hardName{}, map[string]bool{}, false, false
+		if err := t.visit(t.top, place{path: t.root, as: t.root}); err != nil {
+			return fmt.Errorf("confine: survey %q: %w", t.root, err)
+		}
+		if !maps.Equal(t.named, t.next) {
+			t.named, t.top, t.changed, t.moved = t.next, &node{}, true, true
+		}
+		if !t.changed {
+			break
+		}
+	}
+	if t.moved {
+		return fmt.Errorf("confine: survey %q: directories are moved about all the time", t.root)
+	}
+	return nil
+}
+
+// explained reports whether each file that seems to have names outside of the
+// tree is known to.
+func (t *tree) explained() bool {
+	for id, names := range t.names {
+		if leadsOutside(names) && !t.outside[id] {
+			return false
+		}
+	}
+	return true
+}
+
+func leadsOutside(names []hardName) bool {
+	return slices.ContainsFunc(names, func(h hardName) bool { return h.links > uint64(len(names)) })
+}
+
+// visit brings n up to date, if it has to, and adds what is found in and below it.
+func (t *tree) visit(n *node, at place) error {
+	var st unix.Stat_t
+	if err := unix.Fstatat(t.at, t.relative(at.path), &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		t.gone(n) // or exchanged, meanwhile: its parent will tell
+		return tooLong(at.path, err)
+	}
+	if now := stampOf(&st); !n.settled || n.stamp != now {
+		old := *n
+		if err := t.list(n, at); err != nil {
+			return err
+		}
+		t.compare(&old, n)
+	}
+	if n.shut && mayWrite(t.profile, at.path) {
+		t.found = append(t.found, sighting{Mask: sandboxprofile.Mask{Path: at.path, Kind: sandboxprofile.Dir}, class: closed, root: t.root, take: at.path})
+	}
+	for _, h := range n.hard {
+		h.path, h.dir = join(at.path, h.path), n.stamp.ident
+		h.hide, h.protect = h.hide || at.hide, h.protect || at.protect
+		t.names[h.id] = append(t.names[h.id], h)
+	}
+	if !at.hide {
+		for _, m := range n.marks {
+			t.judge(n, at, m)
+		}
+	}
+	for _, kid := range n.kids {
+		if err := t.visit(kid, at.child(n, kid.name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// relative is path as seen from the root.
+func (t *tree) relative(path string) string {
+	if rel := strings.TrimPrefix(strings.TrimPrefix(path, t.root), "/"); rel != "" {
+		return rel
+	}
+	return "."
+}
+
+func (t *tree) gone(n *node) {
+	if n.stamp != (stamp{}) {
+		t.changed, t.moved = true, true
+	}
+	*n = node{name: n.name}
+}
+
+// compare notes whether n, as it was listed just now, is what it was before. What
+// it knew of directories that are still in it is kept.
+func (t *tree) compare(old, n *node) {
+	same := old.stamp == n.stamp && slices.Equal(old.marks, n.marks) && old.repo == n.repo &&
+		slices.EqualFunc(old.kids, n.kids, func(a, b *node) bool { return a.name == b.name })
+	t.changed = t.changed || !same
+	t.moved = t.moved || old.stamp != (stamp{}) && old.stamp.ident != n.stamp.ident
+	if old.stamp.ident != n.stamp.ident || old.repo != n.repo {
+		return
+	}
+	known := map[string]*node{}
+	for _, kid := range old.kids {
+		known[kid.name] = kid
+	}
+	for i, kid := range n.kids {
+		if was := known[kid.name]; was != nil {
+			n.kids[i] = was
+		}
+	}
+}
+
+func tooLong(path string, err error) error {
+	if errors.Is(err, unix.ENAMETOOLONG) {
+		return fmt.Errorf("%.60q... lies too deep to be looked at: remove it", path)
+	}
+	return nil
+}
+
+// settling is how far back a ctime has to lie before the next change is sure to
+// give another: the kernel's clock for it moves in steps of up to 10 ms.
+const settling = 50 * time.Millisecond
+
+// list reads the directory.
+func (t *tree) list(n *node, at place) error {
+	*n = node{name: n.name}
+	fd, err := openAt(t.at, t.relative(at.path), unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		n.shut = errors.Is(err, unix.EACCES) && ownedByUs(at.path)
+		return tooLong(at.path, err)
+	}
+	dir := os.NewFile(uintptr(fd), at.path)
+	defer dir.Close()
+	var now unix.Timespec
+	var before, after unix.Stat_t
+	if err := errors.Join(unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now), unix.Fstat(fd, &before)); err != nil {
+		return err
+	}
+	entries, err := dir.ReadDir(-1)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
+	n.repo = t.git && isRepository(entries)
+	for _, e := range entries {
+		t.enter(n, at, fd, e)
+	}
+	if err := unix.Fstat(fd, &after); err != nil {
+		return err
+	}
+	n.stamp = stampOf(&before)
+	n.settled = n.stamp == stampOf(&after) && before.Ctim.Nano() < now.Nano()-int64(settling) && t.trusts(fd, before.Dev)
+	return nil
+}
+
+// isRepository says what git does (setup.c, is_git_directory): HEAD and either
+// the objects and references themselves, or the file that tells where they are.
+func isRepository(entries []fs.DirEntry) bool {
+	has := map[string]bool{}
+	for _, e := range entries {
+		switch name := strings.ToLower(e.Name()); name {
+		case "head", "objects", "refs", "commondir":
+			has[name] = true
+		}
+	}
+	return has["head"] && (has["commondir"] || has["objects"] && has["refs"])
+}
+
+// enter takes note of one name.
+func (t *tree) enter(n *node, at place, fd int, e fs.DirEntry) {
+	path := join(at.path, e.Name())
+	m := mark{name: e.Name(), kind: kindOf(e.Type()), hide: t.hide.MatchLast(path)}
+	m.protect = t.named[path] || t.protect.MatchLast(join(at.inside(n), m.name)) || n.repo && t.protect.MatchLast(path)
+	if e.Type()&fs.ModeSocket != 0 && !slices.Contains(t.profile.UnixSockets, path) {
+		m.hide = true
+	}
+	switch m.kind {
+	case sandboxprofile.Dir:
+		if t.shows(path) {
+			n.kids = append(n.kids, &node{name: m.name})
+		}
+	case sandboxprofile.Symlink:
+		m.target = t.leadsOut(fd, at.path, m.name)
+	case sandboxprofile.File:
+		n.enterHard(fd, m)
+	}
+	if m.hide || m.protect || m.target != "" || m.name == ".git" && m.kind == sandboxprofile.File {
+		n.marks = append(n.marks, m)
+	}
+}
+
+// shows reports whether a tool can see anything of the directory path: what it
+// does not see at all is not its work.
+func (t *tree) shows(path string) bool {
+	if r, set := t.profile.Paths[path]; !set || r != 0 {
+		return true
+	}
+	for granted, r := range t.profile.Paths {
+		if r != 0 && sandboxprofile.Contains(path, granted) {
+			return true
+		}
+	}
+	return false
+}
+
+// enterHard takes note of a file with several names.
+func (n *node) enterHard(fd int, m mark) {
+	var st unix.Stat_t
+	if unix.Fstatat(fd, m.name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Nlink > 1 && st.Mode&unix.S_IFMT == unix.S_IFREG {
+		n.hard = append(n.hard, hardName{path: m.name, id: ident{st.Dev, st.Ino}, links: uint64(st.Nlink), hide: m.hide, protect: m.protect})
+	}
+}
+
+// judge adds what m means now.
+func (t *tree) judge(n *node, at place, m mark) {
+	f := sighting{Mask: sandboxprofile.Mask{Path: join(at.path, m.name), Kind: m.kind, Hide: m.hide}, dir: n.stamp.ident, root: t.root, protect: m.protect}
+	f.take = f.Path
+	f.git = filepath.Base(at.inside(n)) == ".git"
+	if n.repo && f.git && filepath.Base(at.path) != ".git" && !t.protect.MatchLast(f.Path) {
+		f.take = join(at.path, "HEAD")
+	}
+	switch {
+	case m.hide && m.kind == sandboxprofile.Symlink:
+		// What it points at is reachable or not by its own name.
+	case m.hide:
+		t.found = append(t.found, f)
+	case m.protect && m.name == "commondir" && ofWorktree(f.Path):
+		// It may go away with its worktree. What it says is looked at each time.
+	case m.protect:
+		if f.git {
+			t.nameFrom(f.Path)
+		}
+		t.found = append(t.found, f)
+	case !mayWrite(t.profile, f.Path):
+	case m.name == ".git" && m.kind == sandboxprofile.File:
+		f.class = reference
+		if f.target = gitfile(f.Path); f.target != "" && !t.inside(at.path, f.target) {
+			t.found = append(t.found, f)
+		}
+	case m.target != "":
+		f.class, f.target = link, m.target
+		if m.name == ".git" {
+			f.class = reference
+		}
+		t.found = append(t.found, f)
+	}
+}
+
+// nameFrom protects what the configuration at path names.
+func (t *tree) nameFrom(path string) {
+	for _, p := range namedBy(path) {
+		if sandboxprofile.Contains(t.root, p) && p != t.root && mayWrite(t.profile, p) {
+			t.next[p] = true
+		}
+	}
+}
+
+// leadsOut gives where a link leads if that is out of every writable tree and
+// matters: what the system has, and devices that take or give nothing, do not.
+func (t *tree) leadsOut(fd int, dir, name string) string {
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(fd, name, buf)
+	if err != nil {
+		return ""
+	}
+	target := string(buf[:n])
+	if t.inside(dir, target) || filepath.Clean(target) == target && harmlessTarget(target) {
+		return ""
+	}
+	return target
+}
+
+func harmlessTarget(target string) bool {
+	switch target {
+	case "/dev/null", "/dev/zero", "/dev/full", "/dev/stdin", "/dev/stdout", "/dev/stderr":
+		return true
+	}
+	inSystem := sandboxprofile.IsSystemTree(target)
+	return inSystem && !sandboxprofile.Contains("/proc", target) && !sandboxprofile.Contains("/dev", target)
+}
+
+// inside reports whether target, written in dir, leads into a writable tree by
+// its text alone: a link in the middle of it is found by itself. Where ".." comes
+// after a name the text does not say where it leads.
+func (t *tree) inside(dir, target string) bool {
+	if !filepath.IsAbs(target) {
+		up := strings.TrimLeft(target, "./")
+		if strings.Contains("/"+up+"/", "/../") {
+			return false
+		}
+		target = filepath.Join(dir, target)
+	} else if filepath.Clean(target) != strings.TrimSuffix(target, "/") {
+		return false
+	}
+	for root, r := range t.profile.Paths {
+		if r&sandboxprofile.Write != 0 && sandboxprofile.Contains(root, target) {
+			return true
+		}
+	}
+	return false
+}
+
+// addAliases finds the other names of covered files. They are covered like it:
+// what is written to one is written to all.
+func (t *tree) addAliases() {
+	t.outside = map[ident]bool{}
+	for id, names := range t.names {
+		if leadsOutside(names) {
+			t.outside[id] = true
+			t.addShared(names[0])
+		}
+		hide := slices.ContainsFunc(names, func(h hardName) bool { return h.hide })
+		protect := slices.ContainsFunc(names, func(h hardName) bool { return h.protect })
+		for _, h := range names {
+			if hide && !h.hide || protect && !h.protect && !h.hide {
+				t.found = append(t.found, sighting{
+					Mask: sandboxprofile.Mask{Path: h.path, Kind: sandboxprofile.File, Hide: hide}, dir: h.dir, root: t.root, protect: protect, take: h.path,
+				})
+			}
+		}
+	}
+	slices.SortStableFunc(t.found, func(a, b sighting) int { return sandboxprofile.ComparePaths(a.Path, b.Path) })
+}
+
+// addShared tells of a file with names outside of the tree, if a tool may write it.
+func (t *tree) addShared(h hardName) {
+	if !h.hide && !h.protect && mayWrite(t.profile, h.path) {
+		t.found = append(t.found, sighting{Mask: sandboxprofile.Mask{Path: h.path, Kind: sandboxprofile.File}, class: shared, root: t.root, take: h.path})
+	}
+}
+
+// trusts reports whether the file system below fd keeps ctime as Linux's own
+// local ones do. Others are asked anew each time: a server, or a program behind
+// FUSE, may say what it likes.
+func (t *tree) trusts(fd int, dev uint64) bool {
+	trusted, known := t.trusted[dev]
+	if known {
+		return trusted
+	}
+	var fs unix.Statfs_t
+	if unix.Fstatfs(fd, &fs) == nil {
+		trusted = keepsCtime(fs)
+	}
+	t.trusted[dev] = trusted
+	return trusted
+}
+
+func keepsCtime(fs unix.Statfs_t) bool {
+	switch fs.Type {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC, unix.TMPFS_MAGIC:
+		return true
+	}
+	return false
+}
+
+func ownedByUs(path string) bool {
+	var st unix.Stat_t
+	return unix.Lstat(path, &st) == nil && int(st.Uid) == os.Geteuid()
+}
+
+// openAt opens rel, which lies below the directory at, following no link in any
+// component.
+func openAt(at int, rel string, flags uint64) (int, error) {
+	for {
+		fd, err := unix.Openat2(at, rel, &unix.OpenHow{
+			Flags: flags | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH,
+		})
+		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) { // EAGAIN: a rename elsewhere, openat2(2)
+			return fd, err
+		}
+	}
+}

@@ -1,0 +1,344 @@
+package egress
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// A Credential is a secret that a program uses and does not see. The program has a
+// placeholder, which becomes the secret in the header of a request to one service of
+// this machine in clear text, or to one host inside TLS, which ends here for that: in
+// any field's value, and inside the user name and password of Basic authentication.
+// Anywhere else that can be seen it is an alarm: it shows a program that sends what it
+// was given to somebody who was not meant. Inside the TLS of other hosts it cannot be
+// seen, and is worth nothing to them.
+//
+// What comes back has the secret blotted out, byte for byte, in case the other side
+// repeats what it was sent. That is a help against accidents. One that wants to tell
+// the secret in another form can.
+type Credential struct {
+	Name        string // for people and the log
+	Placeholder string // lower-case letters, digits and hyphens, so that no client spells it otherwise
+	// Secret is what a field's value may hold. Empty is a placeholder that is
+	// good for nothing here and an alarm everywhere.
+	Secret string
+	// It goes to one of the two.
+	Service string // the rule of the service, as in Config.Allow
+	Host    string // as CredentialHost takes it
+
+	rule Rule   // of Service
+	host Target // of Host
+}
+
+// CredentialHost reads what a credential for a host is for: one DNS name, and a port
+// if it is not that of HTTPS.
+func CredentialHost(s string) (Target, error) {
+	t, err := parseTarget(s, portHTTPS)
+	if err != nil {
+		return Target{}, fmt.Errorf("egress: %w", err)
+	}
+	if t.Host.IsAddr() {
+		return Target{}, fmt.Errorf("egress: %s is an address; a credential goes to a host that has a name, which its certificate shows", t.Host)
+	}
+	return t, nil
+}
+
+// Shortest lengths in bytes. A shorter placeholder would be found by chance, and a
+// shorter secret would blot out ordinary text.
+const (
+	minPlaceholder = 24
+	minSecret      = 8
+)
+
+// check does not put the secret into its error.
+func (c *Credential) check() (err error) {
+	switch {
+	case len(c.Placeholder) < minPlaceholder || len(c.Placeholder) > maxLabel || checkLabel(c.Placeholder) != nil:
+		return fmt.Errorf("egress: credential %s: not a placeholder", c.Name)
+	case c.Secret == "":
+		return nil
+	case len(c.Secret) < minSecret:
+		return fmt.Errorf("egress: credential %s: the secret is shorter than %d bytes", c.Name, minSecret)
+	case strings.ContainsFunc(c.Secret, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
+		return fmt.Errorf("egress: credential %s: the secret has a control character, which no header can hold", c.Name)
+	}
+	if err := c.parsePlace(); err != nil {
+		return fmt.Errorf("egress: credential %s: %w", c.Name, err)
+	}
+	return nil
+}
+
+// parsePlace reads where the secret goes. A host is none of the services: a service's
+// name belongs to nobody whom a certificate could name.
+func (c *Credential) parsePlace() (err error) {
+	switch {
+	case c.Host != "" && c.Service != "":
+		return errors.New("it is for a service or for a host, and not for both")
+	case c.Host != "":
+		c.host, err = CredentialHost(c.Host)
+		return err
+	}
+	if c.rule, err = ParseRule(c.Service); err == nil && c.rule.service == (Service{}) {
+		err = errors.New("this is a host, and no service of this machine")
+	}
+	return err
+}
+
+// credentials are those of a server, or of one connection. There are few.
+type credentials []Credential
+
+func newCredentials(list []Credential, a *Authority) (credentials, error) {
+	cs := make(credentials, len(list))
+	var errs []error
+	for i, c := range list {
+		err := c.check()
+		if err == nil && c.host != (Target{}) {
+			if a == nil {
+				err = fmt.Errorf("egress: credential %s: it is for a host, and there is no authority to sign for it", c.Name)
+			} else {
+				_, err = a.leaf(c.host.Host.name)
+			}
+		}
+		errs = append(errs, err)
+		cs[i] = c
+	}
+	return cs, errors.Join(errs...)
+}
+
+// split tells the credentials of t from those that are an alarm there. A host's are its
+// own inside TLS only.
+func (c *client) split(t Target) (own, foreign credentials) {
+	rule, service := c.policy.service(t)
+	for _, x := range c.credentials {
+		mine := service && x.rule == rule
+		if c.sealed {
+			mine = x.host == t
+		}
+		if mine && x.Secret != "" {
+			own = append(own, x)
+		} else {
+			foreign = append(foreign, x)
+		}
+	}
+	return own, foreign
+}
+
+// alarm is a refusal if one of the texts holds a placeholder.
+func (cs credentials) alarm(t Target, where string, texts ...string) error {
+	for _, c := range cs {
+		for _, text := range texts {
+			if strings.Contains(strings.ToLower(text), c.Placeholder) {
+				return misplaced(t, c, where)
+			}
+		}
+	}
+	return nil
+}
+
+func misplaced(t Target, c Credential, where string) error {
+	return refuse(ReasonCredential, t, "the placeholder of %s, which is not for this host, is in %s", c.Name, where)
+}
+
+// apply puts the secrets of t into a request's header, and refuses a request that
+// holds a placeholder of another host.
+func (c *client) apply(a *attempt, t Target, h *head) error {
+	own, foreign := c.split(t)
+	err := foreign.alarm(t, "the request line", h.method, h.target)
+	for i := range h.fields {
+		f := &h.fields[i]
+		err = errors.Join(err, foreign.alarm(t, "the header", f.name, f.value, basic(f.value)))
+		a.event.Applied = append(a.event.Applied, own.used(f.value)...)
+		f.value = own.fill(f.value)
+	}
+	if err != nil {
+		a.event.Applied = nil // nothing was sent
+	} else if len(a.event.Applied) > 0 {
+		slices.Sort(a.event.Applied)
+		a.event.Applied = slices.Compact(a.event.Applied)
+		h.readable()
+	}
+	return err
+}
+
+// used are the names of those that fill would put into value.
+func (cs credentials) used(value string) []string {
+	var names []string
+	for _, c := range cs {
+		if strings.Contains(value, c.Placeholder) || strings.Contains(basic(value), c.Placeholder) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// fill replaces placeholders in a field's value.
+func (cs credentials) fill(value string) string {
+	replace := func(s string) string {
+		for _, c := range cs {
+			s = strings.ReplaceAll(s, c.Placeholder, c.Secret)
+		}
+		return s
+	}
+	if pair := basic(value); pair != "" {
+		if filled := replace(pair); filled != pair {
+			return "Basic " + base64.StdEncoding.EncodeToString([]byte(filled))
+		}
+	}
+	return replace(value)
+}
+
+// basic decodes the user name and password of Basic authentication (RFC 7617), or
+// returns "".
+func basic(value string) string {
+	scheme, rest, _ := strings.Cut(value, " ")
+	if !strings.EqualFold(scheme, "Basic") {
+		return ""
+	}
+	pair, err := base64.StdEncoding.DecodeString(strings.TrimSpace(rest))
+	if err != nil {
+		return ""
+	}
+	return string(pair)
+}
+
+// readable asks for a response without compression, in which a secret would not be
+// recognised.
+func (h *head) readable() {
+	for i := range h.fields {
+		if strings.EqualFold(h.fields[i].name, "Accept-Encoding") {
+			h.fields[i].value = "identity"
+			return
+		}
+	}
+	h.fields = append(h.fields, field{"Accept-Encoding", "identity"})
+}
+
+// blot replaces every byte of the secrets in s.
+func (cs credentials) blot(s string) string {
+	for _, c := range cs {
+		if c.Secret != "" {
+			s = strings.ReplaceAll(s, c.Secret, strings.Repeat("*", len(c.Secret)))
+		}
+	}
+	return s
+}
+
+// watched is r as long as no placeholder of another host comes out of it.
+func (c *client) watched(t Target, r io.Reader) io.Reader {
+	_, foreign := c.split(t)
+	if len(foreign) == 0 {
+		return r
+	}
+	return &watch{r: r, t: t, words: foreign}
+}
+
+// A watch fails when a placeholder comes by. What came in the same read is kept back.
+type watch struct {
+	r     io.Reader
+	t     Target
+	words credentials
+	tail  []byte // the end of what came before, shorter than a placeholder
+}
+
+func (w *watch) Read(p []byte) (int, error) {
+	n, err := w.r.Read(p)
+	seam := append(w.tail, p[:min(n, maxLabel)]...)
+	for _, c := range w.words {
+		word := []byte(c.Placeholder)
+		if bytes.Contains(p[:n], word) || bytes.Contains(seam, word) {
+			return 0, misplaced(w.t, c, "what is sent")
+		}
+	}
+	all := seam
+	if n > maxLabel {
+		all = p[:n]
+	}
+	w.tail = append([]byte(nil), all[max(0, len(all)-maxLabel+1):]...)
+	return n, err
+}
+
+// blotted is r with the secrets of t blotted out.
+func (c *client) blotted(t Target, r io.Reader) io.Reader {
+	own, _ := c.split(t)
+	if len(own) == 0 {
+		return r
+	}
+	return &blotter{r: r, own: own}
+}
+
+// A blotter replaces secrets by as many asterisks, so that lengths that were told
+// before stay true. It keeps back what may be the beginning of a secret.
+type blotter struct {
+	r   io.Reader
+	own credentials
+	buf []byte // what has been read and not given
+	err error  // of r, once buf is given
+
+	room []byte // in which buf lies
+}
+
+func (b *blotter) Read(p []byte) (int, error) {
+	for {
+		ready := len(b.buf)
+		if b.err == nil {
+			ready -= b.own.begun(b.buf)
+		}
+		if ready > 0 {
+			n := copy(p, b.buf[:ready])
+			b.buf = b.buf[n:]
+			return n, nil
+		}
+		if b.err != nil {
+			return 0, b.err
+		}
+		b.more()
+	}
+}
+
+// more reads behind what was kept back, which is less than a secret, and blots both.
+func (b *blotter) more() {
+	kept := len(b.buf)
+	if len(b.room) < kept+smallBuffer {
+		b.room = make([]byte, kept+smallBuffer)
+	}
+	copy(b.room, b.buf) // which may lie in it
+	var n int
+	n, b.err = b.r.Read(b.room[kept:])
+	b.buf = b.room[:kept+n]
+	b.own.blotIn(b.buf)
+}
+
+// blotIn is blot in place.
+func (cs credentials) blotIn(text []byte) {
+	for _, c := range cs {
+		secret := []byte(c.Secret)
+		for rest := text; len(secret) > 0; {
+			i := bytes.Index(rest, secret)
+			if i < 0 {
+				break
+			}
+			for j := range secret {
+				rest[i+j] = '*'
+			}
+			rest = rest[i+len(secret):]
+		}
+	}
+}
+
+// begun is the length of the longest end of buf with which a secret begins.
+func (cs credentials) begun(buf []byte) int {
+	longest := 0
+	for _, c := range cs {
+		for n := min(len(c.Secret)-1, len(buf)); n > longest; n-- {
+			if string(buf[len(buf)-n:]) == c.Secret[:n] {
+				longest = n
+			}
+		}
+	}
+	return longest
+}

@@ -1,0 +1,251 @@
+package landlock
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	sp "github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// An Error names the part of a profile that Landlock cannot keep without mounts
+// and namespaces.
+type Error struct {
+	Part   string // "network", "unix_sockets", "devices", "paths", "landlock"
+	Reason string
+	hint   string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("landlock: %s: %s", e.Part, e.Reason) }
+
+// Hint says what a person can do about it.
+func (e *Error) Hint() string { return e.hint }
+
+// A Limitation is something that a sandbox of Landlock and seccomp alone refuses
+// or narrows, for every profile.
+type Limitation struct {
+	Part   string
+	Reason string
+}
+
+// Refusals lists what CompileHost refuses to stand for.
+func Refusals() []Limitation {
+	return []Limitation{
+		{"network allow-list", "hosts are told apart by the egress proxy, and making it the only way out takes a network namespace"},
+		{"unix_sockets", "before ABI 9 Landlock knows no right to connect, and a filter does not see paths, so there are no Unix sockets at all"},
+		{"devices", "what Landlock does not cover of files is denied by their ioctls, which devices need"},
+		{"landlock", fmt.Sprintf("an ABI before %d leaves open what no filter can tell apart", MinHostABI)},
+	}
+}
+
+// MinHostABI is the oldest ABI version that a sandbox without namespaces can
+// stand on: the first that scopes signals and abstract Unix sockets.
+const MinHostABI = 6
+
+// lacks is what the ABI versions before MinHostABI do not cover and a system call
+// filter, which sees no paths and no process ids' owners, cannot make up for.
+var lacks = []struct {
+	before int
+	what   string
+}{
+	{2, "files cannot be moved between directories at all (refer)"},
+	{3, "files outside can be truncated by truncate(2)"},
+	{4, "TCP is not covered a second time"},
+	{5, "devices take any ioctl(2)"},
+	{6, "signals reach every process of the user, the supervisor included, and abstract Unix sockets are open"},
+}
+
+// CheckHostABI says what an ABI version lacks for a sandbox without namespaces.
+func CheckHostABI(abi int) error {
+	var missing []string
+	for _, l := range lacks {
+		if abi < l.before {
+			missing = append(missing, l.what)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return &Error{Part: "landlock",
+		Reason: fmt.Sprintf("ABI version %d found, at least %d needed: %s", abi, MinHostABI, strings.Join(missing, "; ")),
+		hint:   "Linux 6.12 or newer, or a host that allows user namespaces"}
+}
+
+// An Entry is one name in a directory.
+type Entry struct {
+	Name string
+	Kind sp.FileKind
+}
+
+// A Host is what Landlock enforces in the host's own tree.
+type Host struct {
+	Rules []Rule
+	// Narrowed are directories that got less than the profile says, because
+	// something below them must not have it. See CompileHost.
+	Narrowed []string
+}
+
+// CompileHost gives rules that keep p by themselves, without mounts.
+//
+// A rule grants at and below its path and nothing takes away again. So where
+// something below a directory has less than the directory (a protected or hidden
+// file, a stricter path), the directory's own rule is cut to what everything below
+// it has in common, and each of its entries gets a rule for itself. What is lost
+// is what needs a right on the directory itself: new names in it, removing and
+// renaming its entries, listing it if a directory below is hidden. Nothing is
+// gained, and a parent that could be renamed away is one of those directories.
+//
+// entries lists the directories that Splits names.
+func CompileHost(p sp.Profile, f sp.Facts, entries map[string][]Entry) (Host, error) {
+	if err := p.Validate(); err != nil {
+		return Host{}, fmt.Errorf("landlock: compile: %w", err)
+	}
+	p = p.Normalize()
+	if err := refuseOnHost(p); err != nil {
+		return Host{}, err
+	}
+	c := newHostCompiler(p, f)
+	c.entries = entries
+	for _, k := range p.Keys() {
+		if r := p.Paths[k]; r != 0 {
+			c.grantTree(k, f.Kinds[k], access(p.Rights(k)))
+		}
+	}
+	slices.Sort(c.narrowed)
+	return Host{Rules: sorted(c.rules), Narrowed: slices.Compact(c.narrowed)}, nil
+}
+
+// Splits are the directories that CompileHost needs the entries of.
+func Splits(p sp.Profile, f sp.Facts) []string {
+	p = p.Normalize()
+	c := newHostCompiler(p, f)
+	seen := map[string]bool{}
+	for n := range c.nodes {
+		for dir := path.Dir(n); ; dir = path.Dir(dir) {
+			if full := access(p.Rights(dir)); full != 0 && c.common(dir, full) != full {
+				seen[dir] = true
+			}
+			if dir == "/" {
+				break
+			}
+		}
+	}
+	var dirs []string
+	for dir := range seen {
+		dirs = append(dirs, dir)
+	}
+	slices.Sort(dirs)
+	return dirs
+}
+
+func refuseOnHost(p sp.Profile) error {
+	switch {
+	case p.Network.Mode == sp.NetworkProxied:
+		return &Error{Part: "network allow-list", Reason: "without a network namespace there is no way to make the egress proxy the only way out",
+			hint: "network none, network host if everything may be reached, or a host that allows user namespaces"}
+	case len(p.Network.Expose) > 0:
+		return &Error{Part: "network.expose", Reason: "without a network namespace a port is the host's own: one is not opened without opening all",
+			hint: "leave expose out, network host if everything may be reached both ways, or a host that allows user namespaces"}
+	case len(p.UnixSockets) > 0:
+		return &Error{Part: "unix_sockets", Reason: fmt.Sprintf("%q cannot be kept apart from every other socket", p.UnixSockets),
+			hint: "leave unix_sockets out, or use a host that allows user namespaces"}
+	case slices.ContainsFunc(p.Keys(), func(k string) bool { return p.Paths[k] != 0 && (sp.Contains("/proc", k) || sp.Contains("/dev", k)) }):
+		return &Error{Part: "paths", Reason: "/proc and /dev of the host hold the processes and devices of everybody",
+			hint: "leave paths below /proc and /dev out"}
+	case len(p.Devices) > 0:
+		return &Error{Part: "devices", Reason: fmt.Sprintf("%q would need ioctls that are denied for what they do to files", p.Devices),
+			hint: "leave devices out, or use a host that allows user namespaces"}
+	}
+	return nil
+}
+
+type hostCompiler struct {
+	profile  sp.Profile
+	nodes    map[string]AccessFS // what may be granted, at most, where something has rights of its own
+	entries  map[string][]Entry
+	rules    map[string]AccessFS
+	narrowed []string
+}
+
+func newHostCompiler(p sp.Profile, f sp.Facts) *hostCompiler {
+	c := &hostCompiler{profile: p, nodes: map[string]AccessFS{}, rules: map[string]AccessFS{}}
+	for _, k := range p.Keys() {
+		c.nodes[k] = atMost(p.Rights(k), f.Kinds[k])
+	}
+	// A grant of "/" is none of these: they hold the processes and the devices of
+	// everybody, and what a sandbox needs of them it gets by HostFiles.
+	for _, tree := range []string{"/proc", "/dev", "/sys"} {
+		if _, named := p.Paths[tree]; !named {
+			c.nodes[tree] = 0
+		}
+	}
+	for _, m := range f.Masks {
+		r := p.Rights(m.Path) &^ sp.Write
+		if m.Hide {
+			r = 0
+		}
+		c.nodes[m.Path] = atMost(r, m.Kind)
+	}
+	return c
+}
+
+// atMost is what a rule from above may grant to a path with rights r. Listing is
+// no matter for what is no directory.
+func atMost(r sp.Rights, kind sp.FileKind) AccessFS {
+	a := access(r)
+	if kind != sp.Dir && kind != sp.Missing {
+		a |= ReadDir
+	}
+	return a
+}
+
+// common is what of full can be granted at dir without any node below it getting
+// more than its own.
+func (c *hostCompiler) common(dir string, full AccessFS) AccessFS {
+	for n, most := range c.nodes {
+		if n != dir && sp.Contains(dir, n) {
+			full &= most
+		}
+	}
+	return full
+}
+
+// grantTree makes the rules for name, which has the rights full.
+func (c *hostCompiler) grantTree(name string, kind sp.FileKind, full AccessFS) {
+	if kind != sp.Dir {
+		grant(c.rules, name, full, kind)
+		return
+	}
+	at := c.common(name, full)
+	grant(c.rules, name, at, kind)
+	if at == full {
+		return
+	}
+	c.narrowed = append(c.narrowed, name)
+	for _, e := range c.entries[name] {
+		child, most := path.Join(name, e.Name), full
+		if own, ok := c.nodes[child]; ok {
+			most = own
+		}
+		c.grantTree(child, e.Kind, most)
+	}
+}
+
+// HostFiles are what every sandbox in the host's own tree gets beside its
+// profile: the plain devices, and what /proc says of the machine. The rest of
+// /proc is left out: with it, a tool would read every command line of the user.
+func HostFiles() []Rule {
+	const rw = ReadFile | WriteFile | Truncate
+	return []Rule{
+		{"/dev/full", rw}, {"/dev/null", rw}, {"/dev/random", ReadFile}, {"/dev/urandom", ReadFile}, {"/dev/zero", rw},
+		{"/proc/cpuinfo", ReadFile}, {"/proc/filesystems", ReadFile}, {"/proc/loadavg", ReadFile}, {"/proc/meminfo", ReadFile},
+		{"/proc/stat", ReadFile}, {"/proc/sys", readAccess}, {"/proc/uptime", ReadFile}, {"/proc/version", ReadFile},
+	}
+}
+
+// Scratch is the rule of a private directory.
+func Scratch(dir string) Rule { return Rule{Path: dir, Access: fullAccess} }
+
+// InitFiles is what the init of such a sandbox gets beyond that, and no tool.
+func InitFiles() []Rule { return []Rule{{"/proc", readAccess}} }

@@ -1,0 +1,27 @@
+package sandboxprofile
+
+import "slices"
+
+// NameFiles say how the names of hosts are looked up.
+func NameFiles() []string { return []string{"/etc/hosts", "/etc/resolv.conf"} }
+
+// OwnNames are those of NameFiles that a sandbox for p has of its own, and not the
+// host's, whose name servers it cannot reach and whose hosts it is not to learn. It
+// has them where p shows them; f.Kinds has to say what they are. Inside a granted
+// tree only a plain file can be covered, and only where nobody can exchange it.
+func (p Profile) OwnNames(f Facts) []string {
+	if p.Network.Mode != NetworkProxied {
+		return nil
+	}
+	return slices.DeleteFunc(NameFiles(), func(name string) bool {
+		around, kind := p.around(name), f.Kinds[name]
+		inTree := around != 0
+		switch {
+		case p.Rights(name)&Read == 0 || kind == Dir || kind == Other:
+			return true
+		case inTree:
+			return kind != File || around&Write != 0
+		}
+		return false
+	})
+}

@@ -1,0 +1,124 @@
+package seccomp
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const (
+	ioctlType     = 0xff00 // the type byte of an ioctl number, asm-generic/ioctl.h
+	ioctlTerminal = 0x5400 // 'T': terminals, FIONREAD and FIOCLEX
+
+	whoProcess = 0 // PRIO_PROCESS
+	whoGroup   = 1 // PRIO_PGRP
+
+	ioprioProcess = 1 // IOPRIO_WHO_PROCESS
+	ioprioGroup   = 2 // IOPRIO_WHO_PGRP
+)
+
+// SharedGroups is what a tool is denied besides Groups where it shares the
+// host's namespaces. Landlock decides about opening files there, about signals and
+// about ptrace; what it does not cover, and a namespace would have kept apart, is
+// here. None of it is lifted by a profile.
+//
+// With sockets, those of the internet are let through (the host's own network).
+func SharedGroups(sockets bool) []Group {
+	groups := []Group{
+		{"metadata", "Landlock does not cover a file's mode, owner and times: a tool could change those of every file of its user.", EPERM, calls(
+			"chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat",
+			"utime", "utimes", "futimesat", "utimensat")},
+		{"attributes", "Landlock does not cover extended attributes, to be read or written.", EOPNOTSUPP, calls(
+			"getxattr", "lgetxattr", "fgetxattr", "listxattr", "llistxattr", "flistxattr",
+			"setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr")},
+		{"watches", "A watch tells the names of what happens in directories that the profile does not list.", EACCES, calls("inotify_add_watch")},
+		{"file_ioctls", "Flags, snapshots and verity can be set through a file that is open for reading only.", ENOTTY, otherIoctls()},
+		{"processes", "Limits and priorities of the user's other processes: a limit on processor time ends the supervisor.", EPERM, otherProcesses()},
+		{"ipc", "System V objects and message queues are the host's, shared with every program of the user.", EPERM, calls(
+			"shmget", "shmat", "shmctl", "semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd", "msgrcv", "msgctl",
+			"mq_open", "mq_unlink")},
+		{"unix_sockets", "Before ABI 9 Landlock does not cover connecting to a Unix socket by its path.", EACCES, []Rule{
+			{"socket", equal32(0, afUnix)}}},
+		// sendto and connect take an address on a datagram socket that already has a
+		// peer (unix(7)), so one of a pair reaches every socket of the host.
+		{"datagram_pairs", "A datagram socket of a pair can still be sent to any address.", EACCES, []Rule{
+			{"socketpair", []Condition{{1, sockTypeMask, sockDgram}}}, {"socketpair", []Condition{{1, sockTypeMask, sockRaw}}}}},
+	}
+	if !sockets {
+		groups = append(groups, Group{"network", "The network is the host's: without a namespace of its own, having none means having no socket.", EACCES, []Rule{
+			{"socket", equal32(0, afInet)}, {"socket", equal32(0, afInet6)}, {"socket", equal32(0, afNetlink)}}})
+	}
+	return groups
+}
+
+// SharedListing shows SharedGroups as text, the same on every system.
+func SharedListing(sockets bool) string {
+	var b strings.Builder
+	for _, g := range SharedGroups(sockets) {
+		fmt.Fprintf(&b, "%s: %s\n# %s\n", g.Name, g.Errno, g.Reason)
+		for _, r := range g.Rules {
+			fmt.Fprintf(&b, "\t%v\n", r)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// DecideShared says what SharedFilter does with a call.
+func DecideShared(sockets bool, call string, args [6]uint64) Action {
+	p := policy{deny: SharedGroups(sockets)}
+	for _, g := range p.deny {
+		if slices.ContainsFunc(g.Rules, func(r Rule) bool { return r.matches(call, args) }) {
+			return Action{Errno: g.Errno}
+		}
+	}
+	return Action{Allow: true}
+}
+
+// otherIoctls are all but those of terminals: some bit of the type differs.
+func otherIoctls() []Rule {
+	var rules []Rule
+	for bit := uint64(0x100); bit < ioctlType; bit <<= 1 {
+		rules = append(rules, Rule{"ioctl", masked(1, bit, ^uint64(ioctlTerminal)&bit)})
+	}
+	return rules
+}
+
+// otherProcesses are the calls that take a process id and that no hook of
+// Landlock sees, for every id but 0, which is the caller.
+func otherProcesses() []Rule {
+	var rules []Rule
+	for _, c := range []struct {
+		call string
+		arg  int
+	}{
+		{"prlimit64", 0}, {"sched_setaffinity", 0}, {"sched_setparam", 0}, {"sched_setscheduler", 0}, {"sched_setattr", 0},
+		{"setpriority", 1}, {"ioprio_set", 1},
+	} {
+		rules = append(rules, anyBit(c.call, c.arg, bits(32)...)...)
+	}
+	// Zero means the caller's user for one kind of target; the others are the
+	// caller's own process and group.
+	rules = append(rules, others32("setpriority", 0, whoProcess, whoGroup)...)
+	return append(rules, others32("ioprio_set", 0, ioprioProcess, ioprioGroup)...)
+}
+
+func bits(n int) []uint64 {
+	all := make([]uint64, n)
+	for i := range all {
+		all[i] = 1 << i
+	}
+	return all
+}
+
+// others32 matches every small value of an int argument but the two allowed ones;
+// the kernel refuses values beyond a byte for these calls.
+func others32(call string, arg int, allowed ...uint64) []Rule {
+	var rules []Rule
+	for v := range uint64(8) {
+		if !slices.Contains(allowed, v) {
+			rules = append(rules, Rule{call, equal32(arg, v)})
+		}
+	}
+	return rules
+}

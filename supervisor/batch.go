@@ -1,0 +1,118 @@
+package supervisor
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/internal/unixsock"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// A batch is calls of one turn. All are checked, and asked about, before the
+// first has ended, so that an approver sees them together; each starts when those
+// before it have ended.
+type batch struct {
+	places []*place
+}
+
+// A place is where a call stands in its batch.
+type place struct {
+	batch *batch
+	at    int
+
+	once  sync.Once
+	asked chan struct{} // closed when the call waits for a person, or never will
+	over  sync.Once
+	ended chan struct{} // closed when it is over; then rejection is set
+	// rejection is the denial that ends the rest of the batch, if there was one.
+	rejection *approval.Decision
+}
+
+func (p *place) wasAsked() {
+	if p != nil {
+		p.once.Do(func() { close(p.asked) })
+	}
+}
+
+// Batch implements gate. The contexts are those of the calls, one each.
+func (s *Supervisor) Batch(ctxs []context.Context, peer unixsock.Peer, p protocol.ToolsBatch, notify func(protocol.Method, any)) protocol.BatchResult {
+	b := &batch{}
+	for i := range p.Calls {
+		b.places = append(b.places, &place{batch: b, at: i, asked: make(chan struct{}), ended: make(chan struct{})})
+	}
+	outcomes := make([]protocol.BatchOutcome, len(p.Calls))
+	var wg sync.WaitGroup
+	var panicked atomic.Pointer[any]
+	for i, req := range p.ToolsCalls(cmp.Or(p.GroupID, "g-"+rand.Text()[:16])) {
+		wg.Go(func() {
+			defer b.places[i].caught(&panicked)
+			r, err := s.callAt(ctxs[i], b.places[i], peer, req, notify)
+			outcomes[i] = outcome(req.CallID, r, err)
+		})
+		<-b.places[i].asked // so that they are listed in their order
+	}
+	wg.Wait()
+	if p := panicked.Load(); p != nil {
+		panic(*p) // in the goroutine of the request, whose server knows what to do
+	}
+	return protocol.BatchResult{Results: outcomes}
+}
+
+// caught keeps a bug in one call from ending the supervisor, or from keeping the
+// rest of the batch waiting.
+func (p *place) caught(into *atomic.Pointer[any]) {
+	if v := recover(); v != nil {
+		into.Store(&v)
+		p.end(approval.Decision{}, nil)
+	}
+}
+
+func outcome(id protocol.CallID, r protocol.CallResult, err error) protocol.BatchOutcome {
+	if err != nil {
+		return protocol.BatchOutcome{CallID: id, Error: wireError(err)}
+	}
+	if r.Content == nil {
+		r.Content = []protocol.Content{}
+	}
+	return protocol.BatchOutcome{CallID: id, Result: &r}
+}
+
+// end says that the call is over, and what that means for those after it.
+func (p *place) end(d approval.Decision, err error) {
+	if p == nil {
+		return
+	}
+	var denied *approval.DeniedError
+	if errors.As(err, &denied) && (d.Reject == approval.RejectHard || d.Interrupt) {
+		p.rejection = &d
+	}
+	p.wasAsked()
+	p.over.Do(func() { close(p.ended) })
+}
+
+// awaitTurn waits until the calls before this one have ended, and withdraws its
+// approval if one of them was rejected for the whole batch meanwhile.
+func (c *call) awaitTurn(ctx context.Context) error {
+	if c.place == nil {
+		return nil
+	}
+	for _, before := range c.place.batch.places[:c.place.at] {
+		select {
+		case <-before.ended:
+		case <-ctx.Done():
+			return &protocol.Error{Code: protocol.CodeCancelled, Message: context.Cause(ctx).Error()}
+		}
+		if r := before.rejection; r != nil {
+			e := protocol.Errorf(protocol.CodeDenied, "the rest of the batch was rejected by %s", r.Approver).
+				WithHint("The calls of the batch before it have ended; stop, and wait for the user.")
+			c.decision.Reject, c.decision.Interrupt, c.decision.Feedback = r.Reject, r.Interrupt, r.Feedback
+			return e
+		}
+	}
+	return nil
+}

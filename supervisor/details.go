@@ -1,0 +1,43 @@
+package supervisor
+
+import (
+	"strings"
+
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// What an approver is told beside the request itself. It is computed when somebody
+// is asked, and not for the many calls that rules or memory answer.
+
+// details are, by name: the rule that asks, what runs where, what its sandbox will
+// and will not allow, and what is weaker than usual. Values are for people.
+func details(p tools.Proposal, digest string, warnings []string) map[string]string {
+	d := map[string]string{"rule": p.Rule, "plan": digest}
+	if e := p.Plan.Action.Exec; e != nil {
+		d["directory"] = e.Dir
+		d["program"] = e.Path
+	}
+	if f := p.Plan.Action.File; f != nil {
+		d["path"] = f.Path
+	}
+	profileWords(d, p.Plan.Profile)
+	if len(warnings) > 0 {
+		d["warnings"] = strings.Join(warnings, "; ")
+	}
+	return d
+}
+
+// profileWords are the sections of the profile's explanation by their verbs, the
+// network by its mode, and what a person decides by first: what may be written.
+func profileWords(d map[string]string, p sandboxprofile.Profile) {
+	d["network"] = p.Network.Mode.String()
+	d["may write"] = ""
+	for _, section := range sandboxprofile.Explain(p).Sections {
+		d[section.Verb] = strings.Join(section.Items, ", ")
+		if section.Verb == "changes" {
+			d["may write"] = d[section.Verb]
+			delete(d, section.Verb)
+		}
+	}
+}

@@ -1,0 +1,180 @@
+// Package history reads decisions back from the audit log, so that they can be
+// made again under other rules.
+//
+// What the log has of a call is not all that the call had: secrets are redacted,
+// long strings cut, and the content of files is left out. A Decision that cannot
+// be made again says why.
+package history
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// A Decision is one decision entry.
+type Decision struct {
+	Entry audit.Entry // without its Data
+	// Args are the arguments of the call, fit to be planned again.
+	Args   map[string]any
+	Record approval.Decision
+	Rule   string // of the tool, when nothing else decided
+	about  string // in words, if the tool asked
+	edited bool   // the approver changed the arguments; Args are the agent's
+	// Unfit says why the decision cannot be made again; "" if it can.
+	Unfit string
+}
+
+// data is what a decision entry holds: supervisor's decisionEntry.
+type data struct {
+	Rule     string            `json:"rule"`
+	About    string            `json:"description"`
+	Args     json.RawMessage   `json:"args"`
+	Decision approval.Decision `json:"decision"`
+	Asked    json.RawMessage   `json:"asked"`
+}
+
+// Decisions reads the decisions among entries, one at a time. Lines that are not
+// what was written are passed over: verify tells about them.
+func Decisions(entries iter.Seq2[audit.Entry, error]) iter.Seq2[Decision, error] {
+	return func(yield func(Decision, error) bool) {
+		for e, err := range entries {
+			var bad *audit.ChainError
+			switch {
+			case errors.As(err, &bad):
+				continue
+			case err != nil:
+				yield(Decision{}, err)
+				return
+			case e.Kind != audit.KindDecision:
+				continue
+			}
+			if !yield(read(e), nil) {
+				return
+			}
+		}
+	}
+}
+
+func read(e audit.Entry) Decision {
+	var in data
+	err := json.Unmarshal(e.Data, &in)
+	e.Data = nil
+	d := Decision{Entry: e, Record: in.Decision, Rule: in.Rule, about: in.About, edited: len(in.Asked) > 0}
+	switch {
+	case err != nil:
+		d.Unfit = "the entry was shortened, or is of another format"
+	case len(in.Args) == 0:
+		d.Unfit = "the entry has no arguments"
+	case audit.Altered(in.Args):
+		d.Unfit = "its arguments were redacted or cut"
+	default:
+		d.Args, err = restore(e.Tool, in.Args)
+		if err != nil {
+			d.Unfit = err.Error()
+		}
+	}
+	return d
+}
+
+// Past is what was made of the call at the time, apart from what was answered or
+// remembered: a call that somebody was once asked about counts as asked.
+func (d Decision) Past() tools.Effect {
+	allowed := d.Record.Action.State() == approval.StateApproved
+	switch d.Record.Source {
+	case approval.SourceNotNeeded, approval.SourceAllowRule:
+		return tools.Allow
+	case approval.SourceMode:
+		if allowed {
+			return tools.Allow
+		}
+		return tools.Deny
+	case approval.SourceBlocked, approval.SourceDenyRule, approval.SourceUnknownTool, approval.SourceInvalid:
+		return tools.Deny
+	}
+	return tools.Ask
+}
+
+// Subject is what the call was about to do, in one line: raw, as the agent said it.
+func (d Decision) Subject() string {
+	for _, name := range []string{"command", "path"} {
+		if s, ok := d.Args[name].(string); ok {
+			return s
+		}
+	}
+	return d.about
+}
+
+// Asked reports whether a person answered this very call, and what. Who edits a
+// call answers for another one.
+func (d Decision) Asked() (answered, allowed bool) {
+	if d.Record.Source != approval.SourceAsk || d.edited {
+		return false, false
+	}
+	switch d.Record.Action {
+	case approval.Approved, approval.SessionApproved:
+		return true, true
+	case approval.Denied:
+		return true, false
+	}
+	return false, false
+}
+
+// Answered reports whether an answer of a person decided, given now or before.
+func (d Decision) Answered() bool { return d.Past() == tools.Ask }
+
+// bulky are the arguments that hold the content of files, which the log does not
+// copy, and what stands for each when a decision is made again: no rule looks at
+// them.
+var bulky = map[string]map[string]any{
+	"write_file": {"content": ""},
+	"edit_file":  {"old_string": "-", "new_string": "+"},
+	"multi_edit": {"edits": []any{map[string]any{"old_string": "-", "new_string": "+"}}},
+}
+
+// omitted stands in the log for an argument that is not copied.
+const omitted = "[omitted: the content of a file]"
+
+// Args is what the log keeps of the arguments of a call. What is no object is
+// left out.
+func Args(tool string, raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("{}") // as the tool takes it
+	}
+	var args map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &args); err != nil || args == nil {
+		return nil
+	}
+	for name := range bulky[tool] {
+		if _, ok := args[name]; ok {
+			args[name] = json.RawMessage(`"` + omitted + `"`)
+		}
+	}
+	out, err := json.Marshal(args)
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+// restore gives arguments that the tool's schema takes.
+func restore(tool string, raw json.RawMessage) (map[string]any, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var args map[string]any
+	if err := d.Decode(&args); err != nil {
+		return nil, fmt.Errorf("its arguments are no object: %w", err)
+	}
+	for name, v := range args {
+		if stand, ok := bulky[tool][name]; ok && v == omitted {
+			args[name] = stand
+		}
+	}
+	return args, nil
+}

@@ -1,0 +1,79 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/audit"
+)
+
+// sourceRestart is the source of the decision about a request that a supervisor
+// left behind when it ended: nobody's answer to it can count any more, since the
+// call that it was for is gone.
+const sourceRestart approval.Source = "restart"
+
+// endLeftBehind writes the end of requests that an earlier supervisor did not
+// live to record, and then forgets them. One that is in the log already was left
+// between the two. leftBehind counts those that it recorded.
+func (s *Supervisor) endLeftBehind(l LeftBehind) error {
+	requests := l.Waiting()
+	if len(requests) == 0 {
+		return l.Discard()
+	}
+	known, err := s.recorded()
+	if err != nil {
+		return err
+	}
+	for _, p := range requests {
+		if known[p.ID] {
+			continue
+		}
+		d := approval.Decision{
+			ID: "dec-" + p.ID, RequestID: p.ID, CallID: p.CallID, SessionID: p.SessionID, Agent: p.Agent, ToolName: p.ToolName,
+			Connector: p.Connector, Action: approval.Dismissed, Source: sourceRestart, Digest: p.Digest, Time: time.Now(),
+			Reason: "cancelled: the supervisor ended before anybody's answer was recorded",
+		}
+		if err := s.logAnswer(p.Description, d); err != nil {
+			return err
+		}
+		s.leftBehind++
+	}
+	return l.Discard()
+}
+
+// LeftBehind is how many requests an earlier supervisor did not live to record, and
+// this one has recorded as cancelled when it started.
+func (s *Supervisor) LeftBehind() int { return s.leftBehind }
+
+// recorded are the requests whose end is in the log.
+func (s *Supervisor) recorded() (map[string]bool, error) {
+	known := map[string]bool{}
+	for e, err := range audit.Query(s.cfg.Log.Path(), audit.Filter{Kinds: []audit.Kind{audit.KindDecision, audit.KindAnswer}}) {
+		var damaged *audit.ChainError
+		if errors.As(err, &damaged) {
+			continue // audit verify is about that
+		}
+		if err != nil {
+			return nil, err
+		}
+		var data struct {
+			Decision approval.Decision `json:"decision"`
+		}
+		if json.Unmarshal(e.Data, &data) == nil {
+			known[data.Decision.RequestID] = true
+		}
+	}
+	return known, nil
+}
+
+// logAnswer records the end of a request that is no call's own decision. It is
+// durable when it returns nil.
+func (s *Supervisor) logAnswer(description string, d approval.Decision) error {
+	return s.append(context.Background(), audit.Record{
+		Kind: audit.KindAnswer, Session: d.SessionID, Agent: d.Agent, Tool: d.ToolName, Digest: d.Digest,
+		Data: decisionEntry{Description: description, Decision: d},
+	})
+}

@@ -1,0 +1,137 @@
+package supervisor
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/confine/confinetest"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/tools"
+	"github.com/sandgate/sandgate/tools/manifest"
+)
+
+// withTool adds a tool of the configuration to a fixture: its program is bash.
+func (f *fixture) withTool(t *testing.T, s manifest.Spec, script string) {
+	t.Helper()
+	s.Command = []string{"bash", "-c", script}
+	s.Name, s.Approval.Required = "custom", true
+	profile := confinetest.Profile(t, f.ws)
+	profile.Env.Names = append(profile.Env.Names, s.EnvNames()...)
+	tool, err := manifest.New(manifest.Config{
+		Spec: s, Dir: f.ws, Profile: profile, Environ: []string{"PATH=/usr/bin:/bin"},
+		Paths: tools.Paths{Rules: []tools.PathRule{{Name: "workspace", Root: f.ws, Write: true}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.cfg.Tools, err = tools.NewRegistry(tool); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// secretFile is a file outside the workspace.
+func secretFile(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "token")
+	writeFile(t, path, content)
+	return path
+}
+
+const sayBoth = `echo "file $(cat "$TOKEN_FILE")"; echo "env $OTHER"; tr '\0' ' ' </proc/$$/cmdline`
+
+// TestSecretsReachTheProgramAlone: the program has them, and neither its arguments
+// nor the log do. One that changed after the question was put is not given.
+func TestSecretsReachTheProgramAlone(t *testing.T) {
+	for changed, code := range map[bool]protocol.Code{false: "", true: protocol.CodeDenied} {
+		f := newFixture(t, setup{})
+		path := secretFile(t, "marmalade\n")
+		f.withTool(t, manifest.Spec{Secrets: []manifest.Secret{{Name: "TOKEN", File: path}, {Name: "OTHER", File: path, Env: true}}}, sayBoth)
+		f.answer(t, func(p approval.Pending) {
+			if changed {
+				writeFile(t, path, "honeycake\n")
+			}
+			f.mustAnswer(t, p, approval.Answer{Allow: true, Approver: "test"})
+		})
+		r, e := f.call(context.Background(), "custom", "{}")
+		if (e == nil) != (code == "") || e != nil && (e.Code != code || !strings.Contains(e.Message, "changed between approval and start")) {
+			t.Fatalf("changed %v: %v", changed, e)
+		}
+		if !changed {
+			if out := texts(r)[protocol.Stdout]; !strings.HasPrefix(out, "file marmalade\nenv marmalade\nbash -c ") || strings.Count(out, "marmalade") != 2 {
+				t.Errorf("the program had %q", out)
+			}
+		}
+		log, err := os.ReadFile(f.logPath)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(log), "marmalade") || strings.Contains(string(log), "honeycake") || !strings.Contains(string(log), path) {
+			t.Errorf("changed %v: the log is to name the file and hold no content: %s", changed, log)
+		}
+	}
+}
+
+func TestSecretWithAZeroByteIsNoVariable(t *testing.T) {
+	f := newFixture(t, setup{mode: approval.ApproveAll})
+	f.withTool(t, manifest.Spec{Secrets: []manifest.Secret{{Name: "OTHER", File: secretFile(t, "a\x00b"), Env: true}}}, "true")
+	if _, e := f.call(context.Background(), "custom", "{}"); e == nil || !strings.Contains(e.Message, "zero byte") {
+		t.Errorf("got %v", e)
+	}
+}
+
+// TestJSONOutput: one JSON value becomes the structured result; anything else is an
+// error with the text kept, unless the program says itself that it failed.
+func TestJSONOutput(t *testing.T) {
+	for _, c := range []struct {
+		script, structured string
+		code               protocol.Code
+		status             int
+	}{
+		{script: `echo '{"a": [1, "x"]}'`, structured: `{"a":[1,"x"]}`},
+		{script: `echo; echo 7; echo note >&2`, structured: `7`},
+		{script: `echo '{"a": 1}'; exit 3`, structured: `{"a":1}`, status: 3},
+		{script: `echo nothing useful; exit 3`, status: 3},
+		{script: `echo not JSON`, code: protocol.CodeInvalidOutput},
+		{script: `true`, code: protocol.CodeInvalidOutput},
+		{script: `echo '{} {}'`, code: protocol.CodeInvalidOutput},
+		{script: `printf '"\377"'`, code: protocol.CodeInvalidOutput},
+	} {
+		f := newFixture(t, setup{mode: approval.ApproveAll})
+		f.withTool(t, manifest.Spec{JSONOutput: true}, c.script)
+		r, e := f.call(context.Background(), "custom", "{}")
+		if c.code != "" {
+			if e == nil || e.Code != c.code || e.Result == nil || c.script != "true" && len(e.Result.Content) == 0 {
+				t.Errorf("%s: %+v, want %s with the text", c.script, e, c.code)
+			}
+			continue
+		}
+		got := strings.NewReplacer(" ", "", "\n", "").Replace(string(r.Structured))
+		if e != nil || got != c.structured || r.ExitCode != c.status {
+			t.Errorf("%s: %v, %q, status %d; want %q, %d", c.script, e, r.Structured, r.ExitCode, c.structured, c.status)
+		}
+	}
+}
+
+// TestStandardInputIsInThePlanByDigest: what a program reads is what was
+// approved, and the log holds its digest and not its bytes.
+func TestStandardInputIsInThePlanByDigest(t *testing.T) {
+	f := newFixture(t, setup{mode: approval.ApproveAll})
+	schema := map[string]any{"type": "object", "properties": map[string]any{"text": map[string]any{"type": "string"}}}
+	f.withTool(t, manifest.Spec{Stdin: "{{text}}", InputSchema: schema}, "cat; echo .; cat")
+	r, e := f.call(context.Background(), "custom", `{"text": "marmalade"}`)
+	if e != nil || texts(r)[protocol.Stdout] != "marmalade.\n" {
+		t.Fatalf("%v, %+v", e, r)
+	}
+	log, err := os.ReadFile(f.logPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const digest = "1752b6cc2b03b941cbd01eb743c18492b229adfc0f3cfccae323b248edd4c2c9" // of "marmalade"
+	if strings.Contains(string(log), `"stdin"`) || !strings.Contains(string(log), digest) {
+		t.Errorf("the log holds the input, or no digest of it: %s", log)
+	}
+}

@@ -1,0 +1,277 @@
+package rulebook
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/internal/atomicfile"
+	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/tools/shell"
+)
+
+// A Book is the standing rules in force. It is safe for concurrent use.
+type Book struct {
+	files  []config.RulesTier
+	bounds Bounds
+	shell  Shell
+	tools  Tools
+
+	mu    sync.Mutex
+	rules Set
+}
+
+// Shell is what applies rules about commands: *shell.Tool.
+type Shell interface {
+	Policy() *shell.Policy
+	CheckStanding(shell.Standing) error
+	SetStanding(shell.Standing) error
+}
+
+// Tools is what applies rules about tools: *approval.Controller. nil is nobody.
+type Tools interface{ SetRules(approval.Rules) }
+
+// Open reads the files and puts their rules in force. A file that does not load
+// is an error: without it a rule that denies would be missing.
+func Open(files []config.RulesTier, b Bounds, sh Shell, tools Tools) (*Book, error) {
+	book := &Book{files: files, bounds: b, shell: sh, tools: tools}
+	return book, book.Reload()
+}
+
+// Reload reads the files again. If one does not load, or a rule fails its
+// examples, the rules stay as they were.
+func (b *Book) Reload() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.reload()
+}
+
+func (b *Book) reload() error {
+	set, err := b.read()
+	if err != nil {
+		return err
+	}
+	return b.apply(set)
+}
+
+func (b *Book) read() (Set, error) {
+	var set Set
+	for _, f := range b.files {
+		rules, _, err := config.ReadRules(f)
+		if err != nil {
+			return nil, err
+		}
+		set = append(set, tiered(rules, f.Tier)...)
+	}
+	return set.bounded(b.bounds), nil
+}
+
+func tiered(rules []config.StandingRule, t config.Tier) Set {
+	set := make(Set, len(rules))
+	for i, r := range rules {
+		set[i] = Rule{StandingRule: r, Tier: t}
+	}
+	return set
+}
+
+// apply puts set in force: those about commands first, as they alone can fail.
+func (b *Book) apply(set Set) error {
+	list, err := set.Approval()
+	if err != nil {
+		return err
+	}
+	if err := b.shell.SetStanding(set.Shell()); err != nil {
+		return err
+	}
+	if b.tools != nil {
+		b.tools.SetRules(list)
+	}
+	b.rules = set
+	return nil
+}
+
+// Rules lists the rules that were read last, those without effect too.
+func (b *Book) Rules() Set {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.rules)
+}
+
+// Policy is what decides on command lines now.
+func (b *Book) Policy() *shell.Policy { return b.shell.Policy() }
+
+// Path is the file that Add and Remove write; "" if there is none.
+func (b *Book) Path() string {
+	for _, f := range b.files {
+		if f.Tier == config.TierUser {
+			return f.Path
+		}
+	}
+	return ""
+}
+
+// An Error says why a rule is not taken, or not removed.
+type Error struct {
+	Op, ID, Reason, HintText string
+	// Unknown is set if there is no such rule.
+	Unknown bool
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("rules: %s %q: %s", e.Op, e.ID, e.Reason) }
+
+// Hint is what a person can do about it.
+func (e *Error) Hint() string { return e.HintText }
+
+// A Change is somebody's wish to change the rules.
+type Change struct {
+	By  string // who, as the kernel names them
+	Now time.Time
+	// Record writes the change to the audit log, before it happens: what cannot
+	// be recorded is not done.
+	Record func(event string, r Rule) error
+}
+
+// Add puts a rule in force and at the end of the user's file. A rule without an
+// id gets one. On an error nothing has changed.
+func (b *Book) Add(r config.StandingRule, c Change) (Rule, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r.Added, r.By = c.Now.UTC().Format(time.RFC3339), c.By
+	record := func() error { return c.Record("add", Rule{StandingRule: r, Tier: config.TierUser}) }
+	err := b.edit("add", r.ID, record, func(data []byte, set Set) ([]byte, error) {
+		if r.ID == "" {
+			r.ID = set.freeID(r)
+		} else if _, taken := set.find(r.ID); taken {
+			return nil, &Error{Op: "add", ID: r.ID, Reason: "there is a rule of this name", HintText: "remove it first, or choose another name with --id"}
+		}
+		if what := b.bounds.loosens(Rule{StandingRule: r}); what != "" {
+			return nil, &Error{Op: "add", ID: r.ID, Reason: "it would loosen what a standing rule cannot: " + what,
+				HintText: "change the configuration itself, and start the supervisor again"}
+		}
+		return config.AppendRule(data, r)
+	})
+	if err != nil {
+		return Rule{}, err
+	}
+	added, _ := b.rules.find(r.ID)
+	return added, nil
+}
+
+// Remove takes a rule out of force and out of the user's file.
+func (b *Book) Remove(id string, c Change) (Rule, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var removed Rule
+	record := func() error { return c.Record("remove", removed) }
+	err := b.edit("remove", id, record, func(data []byte, set Set) ([]byte, error) {
+		r, ok := set.find(id)
+		switch {
+		case !ok:
+			return nil, &Error{Op: "remove", ID: id, Reason: "there is no such rule", HintText: "`sandgate rules list` has them all", Unknown: true}
+		case r.Tier != config.TierUser:
+			return nil, &Error{Op: "remove", ID: id, Reason: "it is the administrator's: " + r.Position.String(), HintText: "only the administrator can remove it there"}
+		}
+		removed = r
+		return config.RemoveRule(data, id)
+	})
+	return removed, err
+}
+
+// edit changes the user's file under a lock, so that two supervisors do not lose
+// each other's rules. What comes out is read and checked as any file, before it
+// is written and before it is in force.
+func (b *Book) edit(op, id string, record func() error, change func(data []byte, set Set) ([]byte, error)) error {
+	path := b.Path()
+	if path == "" {
+		return &Error{Op: op, ID: id, Reason: "there is no configuration directory to keep rules in", HintText: "set HOME or XDG_CONFIG_HOME"}
+	}
+	unlock, err := lockDir(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("rules: %s: %w", op, err)
+	}
+	defer unlock()
+	set, err := b.read()
+	if err != nil {
+		return err
+	}
+	_, data, err := config.ReadRules(config.RulesTier{Tier: config.TierUser, Path: path})
+	if err != nil {
+		return err
+	}
+	if data, err = change(data, set); err != nil {
+		return err
+	}
+	if set, err = b.withUser(set, data, path); err != nil {
+		return err
+	}
+	if err := record(); err != nil {
+		return err
+	}
+	if err := atomicfile.WriteFile(path, data, 0o600); err != nil {
+		return fmt.Errorf("rules: %s: %w", op, err)
+	}
+	return b.apply(set)
+}
+
+// withUser is set with the user's rules replaced by those in data, checked as
+// far as they can be.
+func (b *Book) withUser(set Set, data []byte, path string) (Set, error) {
+	rules, err := config.ParseRules(data, path)
+	if err != nil {
+		return nil, err
+	}
+	set = slices.DeleteFunc(slices.Clone(set), func(r Rule) bool { return r.Tier == config.TierUser })
+	set = append(set, tiered(rules, config.TierUser)...).bounded(b.bounds)
+	return set, b.shell.CheckStanding(set.Shell())
+}
+
+// lockDir keeps other processes from editing files in dir.
+func lockDir(dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(&fs.PathError{Op: "flock", Path: dir, Err: err}, f.Close())
+	}
+	return func() { _ = f.Close() }, nil // closing unlocks
+}
+
+// freeID makes a name of what a rule says: allow-git-log, deny-github-2.
+func (s Set) freeID(r config.StandingRule) string {
+	name := string(r.Effect)
+	for _, word := range strings.FieldsFunc(r.Shell+" "+r.Connector+" "+r.Tool, notName) {
+		if len(name)+len(word) < 40 {
+			name += "-" + word
+		}
+	}
+	id := name
+	for n := 2; ; n++ {
+		if _, taken := s.find(id); !taken {
+			return id
+		}
+		id = fmt.Sprintf("%s-%d", name, n)
+	}
+}
+
+func notName(c rune) bool {
+	return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_')
+}

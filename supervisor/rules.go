@@ -1,0 +1,221 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/internal/unixsock"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/supervisor/rulebook"
+	"github.com/sandgate/sandgate/tools"
+	"github.com/sandgate/sandgate/tools/shell"
+)
+
+// A Desk is where an operator looks at the rules, changes them, and asks what
+// they make of a call. It reaches no session and no running call. Besides the
+// supervisor's own there may be one without a supervisor, for commands that find
+// none running: then only files change.
+type Desk struct {
+	cfg    Config
+	record func(context.Context, audit.Record) error
+	// entries reads the audit log from its start.
+	entries func(audit.Filter) iter.Seq2[audit.Entry, error]
+}
+
+// NewDesk makes the desk of a configuration without a supervisor, with the audit
+// log at path. Of cfg it uses Tools, Approvals, Mode, Operator and Rules. record
+// writes one entry; what it cannot write is not done.
+func NewDesk(cfg Config, path string, record func(context.Context, audit.Record) error) *Desk {
+	return &Desk{cfg: cfg, record: record, entries: func(f audit.Filter) iter.Seq2[audit.Entry, error] { return audit.Query(path, f) }}
+}
+
+// Desk implements gate.
+func (s *Supervisor) Desk() *Desk { return NewDesk(s.cfg, s.cfg.Log.Path(), s.append) }
+
+// List lists the standing rules and the configuration's rules about commands, in
+// the order in which they are tried.
+func (d *Desk) List() protocol.RulesList {
+	list := protocol.RulesList{Rules: []protocol.Rule{}, File: d.cfg.Rules.Path()}
+	var last []protocol.Rule
+	for _, r := range d.cfg.Rules.Rules() {
+		if r.Effect == config.Allow {
+			last = append(last, wireRule(r))
+		} else {
+			list.Rules = append(list.Rules, wireRule(r))
+		}
+	}
+	rules, fallback := d.cfg.Rules.Configured()
+	for _, r := range rules {
+		list.Rules = append(list.Rules, configuredRule(r))
+	}
+	list.Rules = append(list.Rules, last...)
+	list.Rules = append(list.Rules, protocol.Rule{
+		RuleSpec: protocol.RuleSpec{Effect: wireEffect(fallback), Reason: "commands that no rule matches"},
+		Name:     "shell.default", Tier: tierConfig,
+	})
+	return list
+}
+
+const tierConfig = "config"
+
+func configuredRule(r shell.Rule) protocol.Rule {
+	return protocol.Rule{
+		RuleSpec: protocol.RuleSpec{
+			Effect: wireEffect(r.Effect()), Shell: r.Pattern, Exact: r.Exact, ReadOnly: r.ReadOnly, Reason: r.Reason, Match: r.Match, NoMatch: r.NoMatch,
+		},
+		Name: r.Name, Origin: r.Position, Tier: tierConfig,
+	}
+}
+
+func wireRule(r rulebook.Rule) protocol.Rule {
+	out := protocol.Rule{
+		RuleSpec: protocol.RuleSpec{
+			ID: r.ID, Effect: protocol.CheckDecision(r.Effect), Tool: r.Tool, Connector: r.Connector, Shell: r.Shell,
+			Exact: r.Exact, ReadOnly: r.ReadOnly, Reason: r.Reason, Match: r.Match, NoMatch: r.NoMatch,
+		},
+		Name: r.Label(), Origin: r.Position.String(), Tier: string(r.Tier), Inactive: r.Inactive, By: r.By,
+	}
+	if t, err := time.Parse(time.RFC3339, r.Added); err == nil {
+		out.Added = &t
+	}
+	return out
+}
+
+func wireEffect(e tools.Effect) protocol.CheckDecision {
+	switch e {
+	case tools.Allow:
+		return protocol.CheckAllow
+	case tools.Ask:
+		return protocol.CheckAsk
+	}
+	return protocol.CheckDeny
+}
+
+// Add puts a rule in force, and keeps it.
+func (d *Desk) Add(peer unixsock.Peer, p protocol.RuleSpec) (protocol.Rule, error) {
+	r, err := d.cfg.Rules.Add(config.StandingRule{
+		ID: p.ID, Effect: config.Effect(p.Effect), Tool: p.Tool, Connector: p.Connector, Shell: p.Shell,
+		Exact: p.Exact, ReadOnly: p.ReadOnly, Reason: p.Reason, Match: p.Match, NoMatch: p.NoMatch,
+	}, d.change(peer))
+	if err != nil {
+		return protocol.Rule{}, ruleError(err)
+	}
+	return wireRule(r), nil
+}
+
+// Remove takes a standing rule out of force, and forgets it.
+func (d *Desk) Remove(peer unixsock.Peer, id string) (protocol.Rule, error) {
+	r, err := d.cfg.Rules.Remove(id, d.change(peer))
+	if err != nil {
+		return protocol.Rule{}, ruleError(err)
+	}
+	return wireRule(r), nil
+}
+
+// Reload reads the files of standing rules again. If one does not load, the
+// rules stay as they were.
+func (d *Desk) Reload(peer unixsock.Peer) (protocol.Reloaded, error) {
+	if err := d.cfg.Rules.Reload(); err != nil {
+		return protocol.Reloaded{}, ruleError(err)
+	}
+	var n protocol.Reloaded
+	for _, r := range d.cfg.Rules.Rules() {
+		n.Rules++
+		if r.Inactive != "" {
+			n.Inactive++
+		}
+	}
+	return n, d.record(context.Background(), audit.Record{
+		Kind: audit.KindRules, Peer: auditPeer(peer), Data: map[string]any{"event": "reload", "counts": n},
+	})
+}
+
+func (d *Desk) change(peer unixsock.Peer) rulebook.Change {
+	return rulebook.Change{By: peer.String(), Now: time.Now(), Record: func(event string, r rulebook.Rule) error {
+		return d.record(context.Background(), audit.Record{
+			Kind: audit.KindRules, Peer: auditPeer(peer), Data: map[string]any{"event": event, "rule": wireRule(r)},
+		})
+	}}
+}
+
+// ruleError gives what a change of the rules can run into its code. Whoever
+// changes them is the operator, from whom no file is a secret.
+func ruleError(err error) error {
+	var own *protocol.Error
+	if errors.As(err, &own) {
+		return err
+	}
+	e := &protocol.Error{Code: protocol.CodeRuleRefused, Message: err.Error()}
+	var book *rulebook.Error
+	if errors.As(err, &book) && book.Unknown {
+		e.Code = protocol.CodeUnknownRule
+	}
+	var hint interface{ Hint() string }
+	if errors.As(err, &hint) {
+		e.HintText = hint.Hint()
+	}
+	return e
+}
+
+// desk is the gate's, or an error if it keeps no rules.
+func (o *operatorConn) desk() (*Desk, error) {
+	d := o.server.gate.Desk()
+	if d == nil || d.cfg.Rules == nil {
+		return nil, protocol.Errorf(protocol.CodeRuleRefused, "this supervisor keeps no rules")
+	}
+	return d, nil
+}
+
+func (o *operatorConn) rulesList(context.Context, *protocol.Empty) (protocol.RulesList, error) {
+	d, err := o.desk()
+	if err != nil {
+		return protocol.RulesList{}, err
+	}
+	return d.List(), nil
+}
+
+func (o *operatorConn) rulesAdd(_ context.Context, p *protocol.RuleSpec) (protocol.RuleChanged, error) {
+	d, err := o.desk()
+	if err != nil {
+		return protocol.RuleChanged{}, err
+	}
+	r, err := d.Add(o.peer, *p)
+	return protocol.RuleChanged{Rule: r}, err
+}
+
+func (o *operatorConn) rulesRemove(_ context.Context, p *protocol.RulesRemove) (protocol.RuleChanged, error) {
+	d, err := o.desk()
+	if err != nil {
+		return protocol.RuleChanged{}, err
+	}
+	r, err := d.Remove(o.peer, p.ID)
+	return protocol.RuleChanged{Rule: r}, err
+}
+
+func (o *operatorConn) rulesTest(_ context.Context, p *protocol.RulesTest) (protocol.RulesTested, error) {
+	d, err := o.desk()
+	if err != nil {
+		return protocol.RulesTested{}, err
+	}
+	return d.Test(o.peer, *p)
+}
+
+func (o *operatorConn) rulesSuggest(_ context.Context, p *protocol.RulesSuggest) (protocol.RulesSuggested, error) {
+	d, err := o.desk()
+	if err != nil {
+		return protocol.RulesSuggested{}, err
+	}
+	return d.Suggest(*p)
+}
+
+func (o *operatorConn) reload(context.Context, *protocol.Empty) (protocol.Reloaded, error) {
+	d, err := o.desk()
+	if err != nil {
+		return protocol.Reloaded{}, err
+	}
+	return d.Reload(o.peer)
+}

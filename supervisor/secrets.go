@@ -1,0 +1,120 @@
+package supervisor
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/sandgate/sandgate/egress"
+	"github.com/sandgate/sandgate/internal/memfile"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// maxSecret bounds the content of one secret, in bytes: what Linux passes in one
+// environment variable (execve(2), MAX_ARG_STRLEN), with room for its name.
+const maxSecret = 120 << 10
+
+// withSecrets gives the plan's action with the secrets that belong in its
+// environment, and the others as open files. The result is for the sandbox alone:
+// it is neither shown nor recorded.
+func (c *call) withSecrets(plan tools.Plan) (sandboxprofile.Action, []*os.File, error) {
+	action := plan.Action
+	if action.Exec == nil || len(action.Exec.Secrets) == 0 {
+		return action, nil, nil
+	}
+	program := *action.Exec
+	program.Env = slices.Clone(program.Env)
+	action.Exec = &program
+	var files []*os.File
+	for _, s := range program.Secrets {
+		if s.Unseen() {
+			program.Env = append(program.Env, s.Name+"="+c.session.placeholder(s))
+			continue
+		}
+		content, err := readSecret(plan, s)
+		if err == nil && s.Env {
+			program.Env = append(program.Env, s.Name+"="+string(bytes.TrimRight(content, "\r\n")))
+		} else if err == nil {
+			var f *os.File
+			if f, err = memfile.New("secret-"+s.Name, bytes.NewReader(content)); err == nil {
+				files = append(files, f)
+			}
+		}
+		if err != nil {
+			closeAll(files)
+			return action, nil, err
+		}
+	}
+	return action, files, nil
+}
+
+// readSecret reads the file that was there when the call was approved.
+func readSecret(plan tools.Plan, s sandboxprofile.Secret) ([]byte, error) {
+	i := slices.IndexFunc(plan.Pins, func(p tools.Pin) bool { return p.Path == s.File })
+	if i < 0 {
+		return nil, fmt.Errorf("the plan does not pin the file of the secret %s", s.Name)
+	}
+	content, err := plan.Pins[i].ReadFile(maxSecret)
+	if err != nil {
+		return nil, drift(err)
+	}
+	if s.Env && bytes.IndexByte(content, 0) >= 0 {
+		return nil, &protocol.Error{Code: protocol.CodeSandboxFailed,
+			Message: fmt.Sprintf("the secret %s has a zero byte, which no environment variable can hold", s.Name), HintText: "give it as: file"}
+	}
+	return content, nil
+}
+
+// placeholder is what stands for a credential in this session. It is as good as
+// random to everybody else, and says nothing about the secret.
+func (s *session) placeholder(secret sandboxprofile.Secret) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.placeholders[secret]; !ok {
+		if s.placeholders == nil {
+			s.placeholders = map[sandboxprofile.Secret]string{}
+		}
+		s.placeholders[secret] = "sandgate-credential-" + strings.ToLower(rand.Text())
+	}
+	return s.placeholders[secret]
+}
+
+// credentials are what the proxy puts in for the placeholders of a plan, and the
+// placeholders that other calls of the session were given, which are good for
+// nothing in this one.
+func (c *call) credentials(plan tools.Plan) ([]egress.Credential, error) {
+	mine := map[sandboxprofile.Secret]bool{}
+	var list []egress.Credential
+	for _, s := range plan.Action.Credentials() {
+		content, err := readSecret(plan, s)
+		if err != nil {
+			return nil, err
+		}
+		if s.Host != "" && !slices.Contains(plan.Profile.Network.Terminated, s.Host) {
+			return nil, fmt.Errorf("the plan does not say that TLS to %s ends here, for the credential %s", s.Host, s.Name)
+		}
+		mine[s] = true
+		list = append(list, egress.Credential{
+			Name: s.Name, Placeholder: c.session.placeholder(s), Secret: string(bytes.TrimRight(content, "\r\n")), Service: s.Service, Host: s.Host,
+		})
+	}
+	c.session.mu.Lock()
+	defer c.session.mu.Unlock()
+	for s, placeholder := range c.session.placeholders {
+		if !mine[s] {
+			list = append(list, egress.Credential{Name: s.Name, Placeholder: placeholder})
+		}
+	}
+	return list, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}

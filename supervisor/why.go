@@ -1,0 +1,135 @@
+package supervisor
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/internal/unixsock"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// Test says what would become of a call and why: it plans and checks the call as
+// Supervisor.Call does, and asks every rule what it made of it.
+func (d *Desk) Test(peer unixsock.Peer, p protocol.RulesTest) (protocol.RulesTested, error) {
+	f, err := d.forecast(peer, p)
+	if err != nil {
+		return protocol.RulesTested{}, wireError(err)
+	}
+	t := d.tested(f)
+	t.Change = d.smallestChange(f, t)
+	return t, nil
+}
+
+// tested is a forecast without what would change it.
+func (d *Desk) tested(f forecast) protocol.RulesTested {
+	t := protocol.RulesTested{
+		Decision: verdictOf(f.Effect), Step: string(f.Source), Rule: f.rule(), Reason: f.Reason, Hint: f.Hint,
+		Passed: passed(f.Source), Considered: f.considered, PlanDigest: f.call.digest,
+	}
+	t.Origin = d.origin(t)
+	if f.Source == approval.SourceAsk {
+		t.Reason = cmp.Or(asks(t.Considered), t.Reason)
+	}
+	return t
+}
+
+// A forecast is a call that was planned and judged, and not made.
+type forecast struct {
+	approval.Verdict
+	call       *call
+	proposal   tools.Proposal
+	args       map[string]any
+	considered []protocol.ConsideredRule
+}
+
+// rule is what decides: a standing rule or remembered answer if one does, and
+// else the tool's own.
+func (f forecast) rule() string { return cmp.Or(f.Rule, f.proposal.Rule) }
+
+func (d *Desk) forecast(peer unixsock.Peer, p protocol.RulesTest) (forecast, error) {
+	s := &Supervisor{cfg: d.cfg, profiles: newProfiles()}
+	c := &call{
+		peer: peer, session: &session{agent: p.Agent, mode: stricter(d.cfg.Mode, p.Mode)},
+		req: protocol.ToolsCall{CallID: "why", Tool: p.Tool, Args: p.Args},
+	}
+	f := forecast{call: c}
+	args, err := c.req.DecodeArgs()
+	if err != nil {
+		return f, &protocol.Error{Code: protocol.CodeInvalidArguments, Message: err.Error()}
+	}
+	f.args = args
+	proposal, checked := s.check(c)
+	if checked != nil && !approval.IsBlocked(checked) {
+		return f, checked
+	}
+	f.proposal = proposal
+	q := s.question(c, proposal, checked)
+	f.Verdict = d.cfg.Approvals.Check(q)
+	f.considered, err = d.consider(q, args)
+	return f, err
+}
+
+// consider holds the call against the standing rules, and then against those of
+// its tool.
+func (d *Desk) consider(q approval.Call, args map[string]any) ([]protocol.ConsideredRule, error) {
+	var list []tools.Considered
+	if d.cfg.Rules != nil {
+		list = d.cfg.Rules.Consider(q)
+	}
+	own, err := d.cfg.Tools.Explain(tools.Call{Tool: q.ToolName, Args: args})
+	if err != nil {
+		return nil, err
+	}
+	out := []protocol.ConsideredRule{}
+	for _, c := range slices.Concat(list, own) {
+		out = append(out, protocol.ConsideredRule{
+			Subject: c.Subject, Rule: c.Rule, Origin: c.Position, Effect: wireEffect(c.Effect), Outcome: string(c.Outcome), Why: c.Why,
+		})
+	}
+	return out, nil
+}
+
+func verdictOf(e approval.Effect) protocol.CheckDecision {
+	switch e {
+	case approval.Allow:
+		return protocol.CheckAllow
+	case approval.Ask:
+		return protocol.CheckAsk
+	}
+	return protocol.CheckDeny
+}
+
+// passed are the steps of the order before the one that decided.
+func passed(decided approval.Source) []string {
+	names := []string{}
+	for _, s := range approval.Steps() {
+		if s == decided {
+			return names
+		}
+		names = append(names, string(s))
+	}
+	return []string{} // refused before the first step
+}
+
+// origin is where the rule that decides is written.
+func (d *Desk) origin(t protocol.RulesTested) string {
+	for _, c := range t.Considered {
+		if c.Outcome == string(tools.Decides) && strings.HasPrefix(t.Rule, c.Rule) && c.Origin != "" {
+			return c.Origin
+		}
+	}
+	return ""
+}
+
+// asks is why the tool's own rules ask, as the first of them says it.
+func asks(considered []protocol.ConsideredRule) string {
+	for _, c := range considered {
+		if c.Outcome == string(tools.Decides) && c.Effect != protocol.CheckAllow && c.Why != "" {
+			return c.Why
+		}
+	}
+	return ""
+}

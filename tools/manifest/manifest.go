@@ -1,0 +1,286 @@
+// Package manifest makes tools of the `tools` section of the configuration: any
+// program, with a JSON Schema for its arguments and a template for its argument
+// vector.
+//
+// No shell takes part. A value becomes one word or a part of one, whatever
+// characters it has; it cannot become an option unless the definition says so;
+// an array becomes several words only where the template spreads it. An argument
+// of format "path" is held against the path rules as the file tools do it, and
+// the program gets the path that it resolved to.
+//
+// Spec.Check says everything that is wrong with a definition when the
+// configuration is loaded. New makes the tool; like every tool it plans and never
+// acts.
+package manifest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// Config is what a tool is built from. With a zero Profile nothing is found to run.
+type Config struct {
+	Spec
+	// Paths are the rules for arguments of format path, and Profile what the
+	// program runs under; both are already narrowed to what the definition grants.
+	Paths   tools.Paths
+	Profile sandboxprofile.Profile
+	// Environ is the environment of every program: tools.BuildEnv. Its PATH is what
+	// the program is searched in.
+	Environ []string
+	// Credentials are secrets that the egress proxy puts into requests.
+	Credentials tools.Credentials
+	// Dir is the working directory.
+	Dir string
+}
+
+// New gives the tool. Its error holds what Spec.Check finds.
+func New(c Config) (tools.Tool, error) {
+	if faults := c.Check(); len(faults) > 0 {
+		errs := make([]error, len(faults))
+		for i, f := range faults {
+			errs[i] = f
+		}
+		return nil, fmt.Errorf("tools.%s: %w", c.Name, errors.Join(errs...))
+	}
+	t := &tool{Config: c}
+	for _, word := range c.Command[1:] {
+		parsed, err := parseTemplate(word)
+		if err != nil {
+			return nil, fmt.Errorf("tools.%s: %w", c.Name, err) // not reached: checked
+		}
+		t.words = append(t.words, parsed)
+	}
+	t.describe, _ = parseTemplate(c.Approval.Description)
+	t.stdinKind, t.stdinArg, _ = c.stdin()
+	schema, err := c.schema()
+	if err != nil {
+		return nil, fmt.Errorf("tools.%s: input_schema: %w", c.Name, err)
+	}
+	t.definition = tools.Definition{
+		Name: c.Name, Description: c.description(), InputSchema: schema, Annotations: annotations(c.Profile),
+	}
+	t.digest = c.Spec.digest(c.Profile, c.Credentials.List)
+	return t, nil
+}
+
+// Find resolves the program. Its error wraps tools.ErrNotFound or
+// tools.ErrNotExecutable.
+func (c Config) Find() (string, error) {
+	searchPath, _ := tools.LookupEnv(c.Environ, "PATH")
+	return tools.LookPath(c.Command[0], searchPath, c.Dir, c.runnable)
+}
+
+// annotations follow from the profile: what the sandbox does not let happen, the
+// tool does not do.
+func annotations(p sandboxprofile.Profile) tools.Annotations {
+	writes := false
+	for _, rights := range p.Paths {
+		writes = writes || rights&sandboxprofile.Write != 0
+	}
+	online := p.Network.Mode != sandboxprofile.NetworkNone
+	return tools.Annotations{ReadOnlyHint: !writes && !online, DestructiveHint: writes || online, OpenWorldHint: online}
+}
+
+type tool struct {
+	Config
+	words      []template // of the command, without the program
+	describe   template
+	stdinKind  stdinKind
+	stdinArg   string
+	definition tools.Definition
+	digest     string
+}
+
+func (t *tool) Definition() tools.Definition { return t.definition }
+
+// Plan implements tools.Tool. Besides, its error wraps tools.ErrNotFound or
+// tools.ErrNotExecutable if there is no such program to run.
+func (t *tool) Plan(c tools.Call) (tools.Proposal, error) {
+	args, err := t.arguments(c.Args)
+	if err != nil {
+		return tools.Proposal{}, err
+	}
+	argv, err := t.argv(args)
+	if err != nil {
+		return tools.Proposal{}, err
+	}
+	program, pins, err := t.program(argv)
+	if err != nil {
+		return tools.Proposal{}, err
+	}
+	if program.Stdin, err = t.input(args); err != nil {
+		return tools.Proposal{}, err
+	}
+	profile, credentials, err := t.Credentials.Give(program, t.Profile)
+	if err != nil {
+		return tools.Proposal{}, err
+	}
+	return tools.Proposal{
+		Plan: tools.Plan{
+			Tool:       t.Name,
+			Action:     sandboxprofile.Action{Kind: sandboxprofile.Exec, Exec: program},
+			Pins:       append(pins, credentials...),
+			Profile:    profile,
+			JSONOutput: t.JSONOutput,
+		},
+		Request: t.request(args, argv),
+		Reach:   args.reach(),
+		Rule:    args.rule(t.Name),
+		Present: func(context.Context) (*approval.Presentation, error) { return t.present(program), nil },
+	}, nil
+}
+
+// program resolves the executable and pins what the run stands on, the files of
+// the secrets included.
+func (t *tool) program(argv []string) (*sandboxprofile.Program, []tools.Pin, error) {
+	path, err := t.Find()
+	if err != nil {
+		return nil, nil, err
+	}
+	pins, err := tools.PinProgram(path, argv, t.Dir, t.Paths)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", tools.ErrNotFound, err) // it went away since
+	}
+	p := &sandboxprofile.Program{Path: path, Argv: argv, Dir: t.Dir}
+	env := map[string]string{}
+	for name, value := range t.Env {
+		env[name] = value
+	}
+	for _, s := range t.Secrets {
+		p.Secrets = append(p.Secrets, sandboxprofile.Secret{Name: s.Name, File: s.File, Env: s.Env})
+		if !s.Env {
+			env[s.variable()] = fmt.Sprintf("/proc/self/fd/%d", firstSecret+descriptors(p.Secrets)-1)
+		}
+	}
+	p.Env = withEnv(t.Environ, env)
+	secrets, err := tools.PinSecrets(p.Secrets, "tools."+t.Name+".secrets")
+	return p, append(pins, secrets...), err
+}
+
+// firstSecret is the descriptor of the first secret that is given as a file:
+// those below are the standard streams.
+const firstSecret = 3
+
+// descriptors counts the secrets that are given as files.
+func descriptors(list []sandboxprofile.Secret) int {
+	n := 0
+	for _, s := range list {
+		if !s.Env {
+			n++
+		}
+	}
+	return n
+}
+
+// withEnv puts variables into an environment, sorted by name as plans have it.
+func withEnv(environ []string, set map[string]string) []string {
+	env := slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
+		_, replaced := set[tools.EnvName(kv)]
+		return replaced
+	})
+	for name, value := range set {
+		env = append(env, name+"="+value)
+	}
+	slices.SortFunc(env, func(a, b string) int { return strings.Compare(tools.EnvName(a), tools.EnvName(b)) })
+	return env
+}
+
+func (c Config) runnable(path string) bool {
+	const rights = sandboxprofile.Read | sandboxprofile.Execute
+	return c.Profile.Rights(path)&rights == rights
+}
+
+// request is nil if neither the definition nor a path rule asks.
+func (t *tool) request(args arguments, argv []string) *approval.Request {
+	if !t.Approval.Required && len(args.asks) == 0 {
+		return nil
+	}
+	payload := map[string]any{"definition": t.digest, "args": t.remembered(args)}
+	return &approval.Request{
+		ToolName:    t.Name,
+		Description: approval.EscapeLine(t.describeCall(args, argv)),
+		Payload:     payload,
+	}
+}
+
+// remembered are the arguments that a remembered answer is about. Arguments that
+// a path rule asks about are always among them.
+func (t *tool) remembered(args arguments) map[string]any {
+	if t.Approval.Payload == nil {
+		return args.values
+	}
+	kept := map[string]any{}
+	for _, name := range slices.Concat(t.Approval.Payload, args.asked()) {
+		if v, ok := args.values[name]; ok {
+			kept[name] = v
+		}
+	}
+	return kept
+}
+
+// describeCall fills the definition's own words. Values are quoted as for a
+// shell and cut, so that they neither pass for the operator's text nor push it
+// off the line.
+func (t *tool) describeCall(args arguments, argv []string) string {
+	if len(t.describe.pieces) == 0 {
+		return tools.Shorten(t.Name + ": " + tools.QuoteCommand(argv))
+	}
+	text, _ := t.describe.fill(func(name string) (string, bool) {
+		v, ok := args.values[name]
+		if !ok {
+			return "(none)", true
+		}
+		return tools.Shorten(quoted(v)), true
+	})
+	return text
+}
+
+// quoted is any argument as one readable text.
+func quoted(v any) string {
+	if text, ok := plainText(v); ok {
+		return tools.QuoteWord(text)
+	}
+	if list, ok := v.([]any); ok && !slices.ContainsFunc(list, func(v any) bool { _, ok := plainText(v); return !ok }) {
+		words := make([]string, len(list))
+		for i, item := range list {
+			words[i] = quoted(item)
+		}
+		return strings.Join(words, " ")
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return strconv.Quote(err.Error())
+	}
+	return string(b)
+}
+
+// present shows the whole command, and what it is given to read.
+func (t *tool) present(p *sandboxprofile.Program) *approval.Presentation {
+	content := tools.QuoteCommand(p.Argv)
+	if len(p.Stdin) > 0 {
+		end := "STDIN"
+		for strings.Contains(string(p.Stdin), end) {
+			end += "_"
+		}
+		content += " <<'" + end + "'\n" + string(p.Stdin) + "\n" + end
+	}
+	metadata := map[string]any{"dir": p.Dir, "executable": p.Path, "definition": t.digest}
+	if len(p.Secrets) > 0 {
+		var names []string
+		for _, s := range p.Secrets {
+			names = append(names, s.Name)
+		}
+		metadata["secrets"] = names
+	}
+	return &approval.Presentation{Type: approval.Command, Content: content, Language: "bash", Metadata: metadata}
+}

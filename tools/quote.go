@@ -1,0 +1,42 @@
+package tools
+
+import "strings"
+
+// QuoteCommand writes argv as a POSIX shell would have to be given it, for
+// people to read. It is never run: programs are started from argv itself.
+func QuoteCommand(argv []string) string {
+	if len(argv) == 0 {
+		return ""
+	}
+	words := []string{quoteWord(argv[0], "_@%+:,./-")} // with a bare "=" it would be an assignment
+	for _, arg := range argv[1:] {
+		words = append(words, QuoteWord(arg))
+	}
+	return strings.Join(words, " ")
+}
+
+// QuoteWord writes one argument as a POSIX shell would have to be given it.
+func QuoteWord(word string) string { return quoteWord(word, "_@%+:,./-=") }
+
+// quoteWord leaves a word bare if it has only letters, digits and plain characters.
+func quoteWord(word, plain string) string {
+	special := func(r rune) bool {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		return !letter && !strings.ContainsRune(plain, r)
+	}
+	if word != "" && !strings.ContainsFunc(word, special) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// Shorten cuts s to 80 characters, for a description on one line; the
+// presentation of a request has it whole.
+func Shorten(s string) string {
+	const limit = 80
+	runes := []rune(s)
+	if len(runes) <= limit {
+		return s
+	}
+	return string(runes[:limit-3]) + "..."
+}

@@ -1,0 +1,134 @@
+package shell
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/sandgate/sandgate/tools"
+)
+
+// Most command lines are one program with literal arguments. For those bash would look
+// the program up and execute it in its own place, so it is executed at once: what bash
+// costs to start is as much again as a short program, and the file that runs is then
+// the very one that was pinned.
+
+// direct gives the program and the arguments of a command line that needs no shell, nil
+// for any other. It is sure that bash would do nothing else: whatever has a meaning to
+// the shell, or could have one, is left to bash.
+func (t *Tool) direct(command, dir string) (path string, argv []string) {
+	argv = t.Policy().literalWords(command)
+	if argv == nil || !t.plainEnvironment() {
+		return "", nil
+	}
+	path, err := tools.LookPath(argv[0], t.searchPath(), dir, t.runnable)
+	if err != nil || !tools.IsELF(path) { // bash has words for what is not there, and runs scripts without a "#!"
+		return "", nil
+	}
+	return path, argv
+}
+
+// literalWords gives the words of a command line that is one simple command of words
+// without a meaning of their own, nil for any other.
+func (p *Policy) literalWords(command string) []string {
+	if strings.ContainsAny(command, "`$\\*?[]{}~()<>|&;#!^\n\r\t\x00") {
+		return nil // without a look at what is quoted
+	}
+	parser := p.parsers.Get().(*syntax.Parser)
+	defer p.parsers.Put(parser)
+	f, err := parser.Parse(strings.NewReader(command), "")
+	if err != nil || len(f.Stmts) != 1 {
+		return nil
+	}
+	s := f.Stmts[0]
+	call, ok := s.Cmd.(*syntax.CallExpr)
+	if !ok || s.Negated || s.Background || s.Coprocess || s.Disown || len(s.Redirs) > 0 || len(call.Assigns) > 0 || len(call.Args) == 0 {
+		return nil
+	}
+	var argv []string
+	for _, w := range call.Args {
+		text, ok := literalWord(w)
+		if !ok {
+			return nil
+		}
+		argv = append(argv, text)
+	}
+	if ofTheShell(argv) {
+		return nil
+	}
+	return argv
+}
+
+// literalWord is the text of a word of plain and quoted pieces.
+func literalWord(w *syntax.Word) (string, bool) {
+	var b strings.Builder
+	for _, part := range w.Parts {
+		switch part := part.(type) {
+		case *syntax.Lit:
+			b.WriteString(part.Value)
+		case *syntax.SglQuoted:
+			if part.Dollar {
+				return "", false
+			}
+			b.WriteString(part.Value)
+		case *syntax.DblQuoted:
+			for _, inner := range part.Parts {
+				l, ok := inner.(*syntax.Lit)
+				if !ok || part.Dollar {
+					return "", false
+				}
+				b.WriteString(l.Value)
+			}
+		default:
+			return "", false
+		}
+	}
+	return b.String(), true
+}
+
+// ofTheShell reports whether bash itself does what the words say. Without arguments,
+// true and false are no other than the programs of that name; %1 is a job.
+func ofTheShell(argv []string) bool {
+	name := argv[0]
+	if (name == "true" || name == "false") && len(argv) == 1 {
+		return false
+	}
+	return name == "" || name[0] == '%' || slices.Contains(builtins, name) || slices.Contains(reserved, name)
+}
+
+// builtins are what bash 5.3 knows without a program: `compgen -b`.
+var builtins = strings.Fields(`. : [ alias bg bind break builtin caller cd command compgen complete compopt continue
+	declare dirs disown echo enable eval exec exit export false fc fg getopts hash help history jobs kill let local
+	logout mapfile popd printf pushd pwd read readarray readonly return set shift shopt source suspend test times
+	trap true type typeset ulimit umask unalias unset wait`)
+
+// reserved are the words of its grammar: `compgen -k`. The parser knows them; a name
+// that it took for a command's is left to bash all the same.
+var reserved = strings.Fields(`if then else elif fi case esac for select while until do done in function time { } ! [[ ]] coproc`)
+
+// plainEnvironment reports whether no variable changes what bash makes of a name: its
+// own start-up file, options, exported functions, and a search path that is not all
+// absolute.
+func (t *Tool) plainEnvironment() bool {
+	if !t.Profile.Env.Has("PATH") {
+		return false
+	}
+	for _, entry := range t.Env {
+		switch name := tools.EnvName(entry); {
+		case strings.HasPrefix(name, "BASH"), name == "ENV", name == "SHELLOPTS", name == "POSIXLY_CORRECT", name == "EXECIGNORE":
+			return false
+		}
+	}
+	dirs := filepath.SplitList(t.searchPath())
+	return len(dirs) > 0 && !slices.ContainsFunc(dirs, func(dir string) bool { return !filepath.IsAbs(dir) })
+}
+
+// withDir tells the program where it is, as bash would.
+func withDir(env []string, dir string) []string {
+	env = slices.DeleteFunc(slices.Clone(env), func(entry string) bool { return tools.EnvName(entry) == "PWD" })
+	env = append(env, "PWD="+dir)
+	slices.SortFunc(env, func(a, b string) int { return strings.Compare(tools.EnvName(a), tools.EnvName(b)) })
+	return env
+}

@@ -1,0 +1,93 @@
+package shell
+
+import (
+	"fmt"
+
+	"github.com/sandgate/sandgate/tools"
+)
+
+// Explain is Decide, and says of every simple command which rules it was held
+// against and what became of each.
+func (p *Policy) Explain(command, shell string) (Decision, []tools.Considered) {
+	list := []tools.Considered{}
+	d := p.decide(command, shell, &list)
+	return d, list
+}
+
+// Explain implements tools.Explainer.
+func (t *Tool) Explain(c tools.Call) ([]tools.Considered, error) {
+	command := c.String("command")
+	if err := checkCommand(command); err != nil {
+		return nil, err
+	}
+	dir, err := tools.WorkingDir(t.Paths, t.Profile, c.String("dir"))
+	if err != nil {
+		return nil, err
+	}
+	_, list := t.Policy().In(dir).Explain(command, "bash")
+	return list, nil
+}
+
+// consider notes what became of every rule for a command that part decided.
+func (a *analysis) consider(cmd simpleCommand, part Part) {
+	views := a.views(cmd)
+	for i := range a.p.rules {
+		r := &a.p.rules[i]
+		c := tools.Considered{Subject: part.Text, Rule: r.Name, Position: r.Position, Effect: r.effect}
+		c.Outcome, c.Why = a.outcome(r, cmd, views)
+		switch {
+		case part.RuleIndex == r.index:
+			c.Outcome, c.Why = tools.Decides, part.Reason
+		case c.Outcome == tools.Matches:
+			c.Why = "another rule comes before it, or is stricter"
+		}
+		*a.explain = append(*a.explain, c)
+	}
+	if part.RuleIndex < 0 {
+		*a.explain = append(*a.explain, tools.Considered{
+			Subject: part.Text, Rule: "shell." + part.Rule, Effect: a.p.fallback, Outcome: tools.Decides, Why: part.Reason,
+		})
+	}
+}
+
+// outcome is what one rule says about a command, whatever the others say. It
+// asks the same questions as denied and firstMatch.
+func (a *analysis) outcome(r *compiledRule, cmd simpleCommand, views []view) (tools.Outcome, string) {
+	if r.effect == tools.Deny {
+		switch v, why := a.denies(r, cmd, views); v {
+		case yes:
+			return tools.Matches, ""
+		case perhaps:
+			return tools.MayMatch, why
+		}
+		return tools.NoMatch, mismatch(r, cmd)
+	}
+	v, rest := a.matchViews(r, views)
+	if v == no {
+		return tools.NoMatch, mismatch(r, cmd)
+	}
+	reason := a.outsideRoots(r, cmd)
+	if r.effect == tools.Allow {
+		reason = a.unfit(r, v, cmd, rest)
+	}
+	if reason != "" {
+		return tools.Unfit, reason
+	}
+	return tools.Matches, ""
+}
+
+// mismatch names the first word in which a command differs from a pattern.
+func mismatch(r *compiledRule, cmd simpleCommand) string {
+	for i, want := range r.words {
+		switch {
+		case i >= len(cmd.words):
+			return fmt.Sprintf("the command has no word %q", want)
+		case cmd.words[i].text != want:
+			return fmt.Sprintf("%q is not %q", cmd.words[i].text, want)
+		}
+	}
+	if r.Exact && len(cmd.words) > len(r.words) {
+		return fmt.Sprintf("the pattern is exact, and the command goes on with %q", cmd.words[len(r.words)].text)
+	}
+	return fmt.Sprintf("%q is not the program that PATH finds in a directory no tool can write to", cmd.words[0].text)
+}

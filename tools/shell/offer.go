@@ -1,0 +1,83 @@
+package shell
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// Offer gives the rules that are worth adding so that a command runs unasked: one
+// for each simple command in it that a rule could allow and that only the default
+// asks about. It gives none if that would not do: if another part of the command
+// asks, or a rule would have to name too much. An interpreter, a shell, a program
+// that runs other programs, or one that acts by its sub-command, is never offered
+// alone. Every rule is held against the command before it is given.
+func (p *Policy) Offer(command string) []Rule {
+	d := p.Decide(command, "bash")
+	if d.Effect != tools.Ask {
+		return nil
+	}
+	with := p
+	var rules []Rule
+	for _, part := range d.Parts {
+		if part.Effect != tools.Ask || with.Decide(part.Text, "bash").Effect == tools.Allow {
+			continue
+		}
+		pattern, exact := narrow(part)
+		if pattern == "" {
+			return nil
+		}
+		approval := false
+		r := Rule{Pattern: pattern, Exact: exact, Approval: &approval}
+		next, err := with.With(r)
+		if err != nil {
+			return nil
+		}
+		with, rules = next, append(rules, r)
+	}
+	if with.Decide(command, "bash").Effect != tools.Allow {
+		return nil
+	}
+	return rules
+}
+
+// narrow is the pattern that is offered for a part, or "".
+func narrow(part Part) (pattern string, exact bool) {
+	if part.Rule != ruleDefault || len(part.Words) == 0 {
+		return "", false
+	}
+	base := part.Words[0]
+	if neverOffered(base) || !plainWord.MatchString(base) {
+		return "", false
+	}
+	words, exact := approval.StandingPrefix(part.Words)
+	if exact {
+		return exactPattern(words), true
+	}
+	if slices.ContainsFunc(words, func(w string) bool { return !plainWord.MatchString(w) }) {
+		return "", false
+	}
+	return strings.Join(words, " "), false
+}
+
+// exactPattern is the words quoted as in a shell; "" if one would not be read
+// back as it is.
+func exactPattern(words []string) string {
+	if slices.ContainsFunc(words, func(w string) bool { return !plainArgument.MatchString(w) }) {
+		return ""
+	}
+	return strings.Join(words, " ")
+}
+
+var (
+	plainWord     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:+-]*$`)
+	plainArgument = regexp.MustCompile(`^[A-Za-z0-9_./:=+,@-]+$`)
+)
+
+// neverOffered are the programs that the analysis knows to run others, or code.
+func neverOffered(base string) bool {
+	return interpreters[base] || shells[base] || wrapperFor(base) != nil || specialBuiltins[base]
+}

@@ -1,0 +1,153 @@
+package shell
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// reach is a command line as patterns see it. Each simple command is an element
+// in every spelling that a rule would know it by, so that a deny finds it. An
+// allow is held against the line like a rule of the configuration: the same
+// analysis, with the patterns as rules that allow, has the last word, and what it
+// does not let a rule allow (an option that runs a program, a variable that
+// changes one, a redirection to a file) no pattern allows either.
+func (p *Policy) reach(command string, d Decision) approval.Reach {
+	if len(command) > maxReach {
+		return approval.Reach{Elements: elements(d.Parts), Left: func([]approval.Pattern) int { return maxSteps + 1 }}
+	}
+	return approval.Reach{
+		Elements: elements(d.Parts),
+		Left: func(patterns []approval.Pattern) int {
+			return asks(p.with(patterns).Decide(command, "bash"))
+		},
+		Offers: func() []approval.Pattern { return offers(d.Parts) },
+	}
+}
+
+// Reach is what a program touches that is started without a shell, for patterns:
+// that of the same words on a command line, of which rules only deny. A pattern
+// that would not allow the line does not allow the program.
+func (t *Tool) Reach(argv []string, dir string) approval.Reach {
+	p := t.Policy().denying().In(dir)
+	command := tools.QuoteCommand(argv)
+	return p.reach(command, p.Decide(command, "bash"))
+}
+
+// denying is the policy that asks about everything that no rule denies.
+func (p *Policy) denying() *Policy {
+	q := &Policy{fallback: tools.Ask, files: p.files, origin: p.origin, programs: p.programs}
+	q.parsers.New = p.parsers.New
+	for _, r := range p.rules {
+		if r.effect == tools.Deny {
+			q.rules, q.guarded = append(q.rules, r), true
+		}
+	}
+	return q
+}
+
+// maxReach is the longest command, in bytes, that patterns may allow. A session
+// keeps its latest commands for what a pattern would have matched.
+const maxReach = 4 << 10
+
+// asks counts what a person would be asked about. What is denied no answer
+// allows, so it counts as more than there can be.
+func asks(d Decision) int {
+	if d.Effect == tools.Deny {
+		return maxSteps + 1
+	}
+	n := 0
+	for _, p := range d.Parts {
+		if p.Effect == tools.Ask {
+			n++
+		}
+	}
+	return n
+}
+
+// with is the policy under which patterns allow what they match. They come before
+// the rules that ask, since they are the answer to those; rules that deny, and the
+// doubts that such rules raise, come before any that allows.
+func (p *Policy) with(patterns []approval.Pattern) *Policy {
+	if len(patterns) == 0 {
+		return p
+	}
+	answered := &Policy{fallback: p.fallback, guarded: p.guarded, files: p.files, origin: p.origin, programs: p.programs}
+	answered.parsers.New = p.parsers.New
+	for _, a := range patterns {
+		if a.Kind == approval.ArgvPrefix {
+			answered.rules = append(answered.rules, compiledRule{
+				Rule: Rule{Pattern: a.Value}, index: -1, effect: tools.Allow, words: strings.Split(a.Value, " "),
+			})
+		}
+	}
+	answered.rules = append(answered.rules, p.rules...)
+	return answered
+}
+
+func elements(parts []Part) []approval.Element {
+	var list []approval.Element
+	for _, p := range parts {
+		for _, words := range p.readings {
+			list = append(list, approval.Element{Kind: approval.ArgvPrefix, Words: words})
+		}
+	}
+	return list
+}
+
+// maxOffers bounds how many commands of a line get an offer of their own.
+const maxOffers = 5
+
+// offers are, for each command that is asked about, the shortest beginning that
+// may be remembered, and the whole command.
+func offers(parts []Part) []approval.Pattern {
+	var list []approval.Pattern
+	n := 0
+	for _, p := range parts {
+		if p.Effect != tools.Ask || len(p.readings) == 0 || n == maxOffers {
+			continue
+		}
+		n++
+		words := p.readings[0]
+		for _, prefix := range [][]string{approval.NarrowPrefix(words), words} {
+			a := approval.Pattern{Kind: approval.ArgvPrefix, Value: strings.Join(prefix, " ")}
+			if len(prefix) > 0 && !slices.Contains(list, a) {
+				list = append(list, a)
+			}
+		}
+	}
+	return list
+}
+
+// readings are the words of a command that are known, as they stand and in every
+// other way in which a rule would read them: without options before the
+// sub-command, and without the directory of the program.
+func readings(views []view) [][]string {
+	var list [][]string
+	for _, v := range views {
+		words := fixedWords(v.words)
+		if len(words) == 0 {
+			continue
+		}
+		list = append(list, words)
+		if base := path.Base(words[0]); base != words[0] {
+			list = append(list, slices.Concat([]string{base}, words[1:]))
+		}
+	}
+	return list
+}
+
+// fixedWords are the words up to the first that only the shell will know.
+func fixedWords(words []word) []string {
+	var list []string
+	for _, w := range words {
+		if !w.fixed() {
+			break
+		}
+		list = append(list, w.text)
+	}
+	return list
+}

@@ -1,0 +1,258 @@
+// Package tasks holds the tools for programs that run in the background: start
+// one, read what it has written so far, write to it, end it, list them.
+//
+// A program is started by the same rules as in the foreground: run_background
+// plans what the tool shell plans, and approval hears of it under that tool's
+// name. The other tools plan an operation on a task that the session already has;
+// the supervisor carries it out, and no sandbox is needed for it.
+package tasks
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// Names of the tools.
+const (
+	Start  = "run_background"
+	Output = "task_output"
+	Input  = "task_input"
+	Kill   = "kill_task"
+	List   = "list_tasks"
+)
+
+// Bounds of the arguments.
+const (
+	maxInput  = 64 << 10         // bytes in one task_input
+	maxOutput = 256 << 10        // bytes in one task_output
+	maxWait   = 60 * time.Second // for new output
+)
+
+// Config is what the tools are built from.
+type Config struct {
+	// Shell plans the command lines of background tasks.
+	Shell tools.Tool
+	// Wall is how long a task may run. It takes the place of the limit for calls,
+	// which nobody waits for here; the operator's profile still bounds it.
+	Wall time.Duration
+}
+
+// New gives the tools.
+func New(c Config) []tools.Tool {
+	return []tools.Tool{starter{c}, reader{}, writer{}, killer{}, lister{}}
+}
+
+type starter struct{ Config }
+
+func (starter) Definition() tools.Definition {
+	return tools.Definition{
+		Name: Start,
+		Description: "Start a command line in the background, in a sandbox, and return its task id at once: for servers, watchers " +
+			"and long builds. The same rules decide as for shell. Read what it writes with task_output, end it with kill_task; " +
+			"it ends with the session at the latest. With terminal it gets a terminal of its own, for programs that want one.",
+		InputSchema: json.RawMessage(`{
+  "type": "object",
+  "additionalProperties": false,
+  "required": ["command"],
+  "properties": {
+    "command": {
+      "type": "string",
+      "minLength": 1,
+      "description": "The command line, as bash reads it.",
+      "examples": ["npm run dev", "go test ./... 2>&1 | tee test.log"]
+    },
+    "dir": {
+      "type": "string",
+      "minLength": 1,
+      "description": "The working directory, relative to the workspace or absolute. The workspace unless given.",
+      "examples": ["web"]
+    },
+    "timeout_ms": {
+      "type": "integer",
+      "minimum": 1,
+      "description": "End the task after this many milliseconds. It can only shorten the configured limit.",
+      "examples": [600000]
+    },
+    "terminal": {
+      "type": "object",
+      "additionalProperties": false,
+      "description": "Give the program a terminal of this size, in characters. Its output is then one stream.",
+      "examples": [{"rows": 24, "columns": 80}],
+      "properties": {
+        "rows": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "Lines; 24 unless given.", "examples": [24]},
+        "columns": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "Characters in a line; 80 unless given.", "examples": [80]}
+      }
+    }
+  }
+}`),
+		Annotations: tools.Annotations{Title: "Start a background task", DestructiveHint: true, OpenWorldHint: true},
+	}
+}
+
+// Plan implements tools.Tool: the shell's plan, to be left running. A remembered
+// answer for the same command in the foreground does not cover it, since the
+// payload says that it stays.
+func (s starter) Plan(c tools.Call) (tools.Proposal, error) {
+	args := map[string]any{"command": c.Args["command"]}
+	if dir, ok := c.Args["dir"]; ok {
+		args["dir"] = dir
+	}
+	p, err := s.Shell.Plan(tools.Call{Tool: s.Shell.Definition().Name, Args: args, Metadata: c.Metadata})
+	if err != nil {
+		return p, err
+	}
+	p.Plan.Background = true
+	limits := &p.Plan.Profile.Limits
+	limits.Wall = s.Wall
+	if ms := c.Int("timeout_ms", 0); ms > 0 && ms < int64(s.Wall/time.Millisecond) {
+		limits.Wall = time.Duration(ms) * time.Millisecond
+	}
+	limits.Output = sandboxprofile.Unlimited // the supervisor keeps a part of it, and the task goes on
+	terminal(c, p.Plan.Action.Exec)
+	if p.Request != nil {
+		p.Request.Description = "In the background: " + p.Request.Description
+		p.Request.Payload["background"] = true
+	}
+	return p, nil
+}
+
+// terminal asks for one of the sandbox's own.
+func terminal(c tools.Call, e *sandboxprofile.Program) {
+	size, ok := c.Args["terminal"].(map[string]any)
+	if !ok {
+		return
+	}
+	sizes := tools.Call{Args: size}
+	e.Terminal = &sandboxprofile.Terminal{Rows: uint16(sizes.Int("rows", 24)), Columns: uint16(sizes.Int("columns", 80))}
+}
+
+const taskID = `"task_id": {"type": "string", "minLength": 1, "description": "The id that run_background returned.", "examples": ["t-4XQ2M7ZKD3A5BVNC"]}`
+
+type reader struct{}
+
+func (reader) Definition() tools.Definition {
+	return tools.Definition{
+		Name: Output,
+		Description: "Read what a background task has written, from an offset on, and how it stands. Offsets count the bytes of " +
+			"stdout and stderr together, in the order in which they came; go on from next_offset. What is no longer kept is counted in dropped_bytes.",
+		InputSchema: json.RawMessage(`{
+  "type": "object",
+  "additionalProperties": false,
+  "required": ["task_id"],
+  "properties": {
+    ` + taskID + `,
+    "offset": {"type": "integer", "minimum": 0, "description": "The first byte wanted; 0 unless given.", "examples": [0]},
+    "max_bytes": {"type": "integer", "minimum": 1, "maximum": 262144, "description": "At most so many bytes; 65536 unless given.", "examples": [65536]},
+    "wait_ms": {"type": "integer", "minimum": 0, "maximum": 60000, "description": "If there is nothing new, wait so long for output or the task's end; 0 unless given.", "examples": [1000]}
+  }
+}`),
+		Annotations: tools.Annotations{Title: "Read a background task's output", ReadOnlyHint: true},
+	}
+}
+
+func (reader) Plan(c tools.Call) (tools.Proposal, error) {
+	return operation(tools.TaskOperation{
+		Kind: tools.TaskOutput, ID: c.String("task_id"),
+		Offset: c.Int("offset", 0), MaxBytes: min(c.Int("max_bytes", 64<<10), maxOutput),
+		Wait: min(time.Duration(c.Int("wait_ms", 0))*time.Millisecond, maxWait),
+	}), nil
+}
+
+type writer struct{}
+
+func (writer) Definition() tools.Definition {
+	return tools.Definition{
+		Name: Input,
+		Description: "Write text to a background task's standard input or terminal, as it is: end a line with \\n, " +
+			"and press Ctrl-C with \\u0003 if the task has a terminal. Somebody is asked, since a program can be told anything that way.",
+		InputSchema: json.RawMessage(`{
+  "type": "object",
+  "additionalProperties": false,
+  "required": ["task_id"],
+  "properties": {
+    ` + taskID + `,
+    "input": {"type": "string", "maxLength": 65536, "description": "What to write.", "examples": ["y\n", "help\n"]},
+    "eof": {"type": "boolean", "description": "End the input after it. A task with a terminal reads Ctrl-D for that.", "examples": [true]}
+  }
+}`),
+		Annotations: tools.Annotations{Title: "Write to a background task", DestructiveHint: true, OpenWorldHint: true},
+	}
+}
+
+// Plan implements tools.Tool. What is typed into an interpreter is a command that
+// no rule has seen, so it is asked about whatever started the task.
+func (writer) Plan(c tools.Call) (tools.Proposal, error) {
+	input, eof := c.String("input"), c.Bool("eof")
+	if len(input) > maxInput {
+		return tools.Proposal{}, &tools.ArgumentError{Field: "input", Reason: "is longer than 64 KiB", Hint: "write it in pieces"}
+	}
+	if input == "" && !eof {
+		return tools.Proposal{}, &tools.ArgumentError{Field: "input", Reason: "is empty", Hint: "give input, or eof"}
+	}
+	p := operation(tools.TaskOperation{Kind: tools.TaskInput, ID: c.String("task_id"), Input: input, EOF: eof})
+	p.Request = &approval.Request{
+		ToolName:    Input,
+		Description: approval.EscapeLine("Write to " + c.String("task_id") + ": " + shorten(input)),
+		Payload:     map[string]any{"task_id": c.String("task_id"), "input": input, "eof": eof},
+	}
+	return p, nil
+}
+
+func shorten(s string) string {
+	const limit = 60
+	if runes := []rune(s); len(runes) > limit {
+		return string(runes[:limit-3]) + "..."
+	}
+	return s
+}
+
+type killer struct{}
+
+func (killer) Definition() tools.Definition {
+	return tools.Definition{
+		Name:        Kill,
+		Description: "End a background task: every process that it has started is killed. Its output can still be read.",
+		InputSchema: json.RawMessage(`{
+  "type": "object",
+  "additionalProperties": false,
+  "required": ["task_id"],
+  "properties": {
+    ` + taskID + `
+  }
+}`),
+		Annotations: tools.Annotations{Title: "End a background task", IdempotentHint: true},
+	}
+}
+
+func (killer) Plan(c tools.Call) (tools.Proposal, error) {
+	return operation(tools.TaskOperation{Kind: tools.TaskKill, ID: c.String("task_id")}), nil
+}
+
+type lister struct{}
+
+func (lister) Definition() tools.Definition {
+	return tools.Definition{
+		Name:        List,
+		Description: "List the background tasks of this session, those that have ended too.",
+		InputSchema: json.RawMessage(`{"type": "object", "additionalProperties": false, "properties": {}}`),
+		Annotations: tools.Annotations{Title: "List background tasks", ReadOnlyHint: true},
+	}
+}
+
+func (lister) Plan(tools.Call) (tools.Proposal, error) {
+	return operation(tools.TaskOperation{Kind: tools.TaskList}), nil
+}
+
+func operation(o tools.TaskOperation) tools.Proposal {
+	return tools.Proposal{Plan: tools.Plan{Tool: toolOf(o.Kind), Task: &o}, Rule: "own task"}
+}
+
+func toolOf(k tools.TaskKind) string {
+	return map[tools.TaskKind]string{
+		tools.TaskOutput: Output, tools.TaskInput: Input, tools.TaskKill: Kill, tools.TaskList: List,
+	}[k]
+}

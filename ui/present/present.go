@@ -1,0 +1,340 @@
+package present
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// A Fact is one line about a request: a word of ours of at most 11 cells, and what is
+// to be said.
+type Fact struct{ Label, Text string }
+
+// Careful is the label of facts that speak against a request.
+const Careful = "careful"
+
+// Title is the tool and what it says it will do, on one line.
+func Title(a *protocol.Approval) string {
+	return Blanks(approval.EscapeLine(string(a.Tool)) + ": " + approval.EscapeLine(a.Description))
+}
+
+// A Sheet is what is known about a request besides its content. Everything in it is
+// escaped.
+type Sheet struct {
+	// First is who asks, and what speaks against it.
+	First []Fact
+	// Deciding is the rule that asks, and the most that could happen.
+	Deciding []Fact
+	// Depth is the rest of what the sandbox allows and does not, and what to look
+	// things up by.
+	Depth []Fact
+}
+
+// A detail has a name on the wire, and words of ours.
+type detail struct {
+	key, label string
+	say        func(string) string
+}
+
+func deciding() []detail {
+	return []detail{
+		{"may write", "may write", func(v string) string { return orElse(v, "nothing") }},
+		{"network", "network", sayNetwork},
+		{"program", "runs", nil},
+		{"path", "path", nil},
+	}
+}
+
+// inDepth are the sections of a profile's explanation.
+func inDepth() []detail {
+	return []detail{
+		{"reads and runs", "reads, runs", nil},
+		{"reads", "reads", nil},
+		{"runs, unread", "runs only", nil},
+		{"but never changes", "protected", nil},
+		{"and never sees", "hidden", nil},
+		{"has for itself", "its own", nil},
+		{"reaches", "reaches", nil},
+		{"is told", "variables", nil},
+		{"uses at most", "limits", nil},
+		{"keeps", "keeps", nil},
+	}
+}
+
+func orElse(v, otherwise string) string {
+	if v == "" {
+		return otherwise
+	}
+	return v
+}
+
+func sayNetwork(mode string) string {
+	switch mode {
+	case "none", "":
+		return "none: it can connect to nothing"
+	case "proxied":
+		return "to listed hosts only, through the proxy"
+	case "host":
+		return "all of this machine's, without limits"
+	}
+	return mode
+}
+
+// Facts sorts what is known about a request. A detail that this package does not
+// know is among the deciding ones, under its own name.
+func Facts(a *protocol.Approval) Sheet {
+	details := maps.Clone(a.Details)
+	delete(details, "plan") // it is the digest
+	var s Sheet
+	s.First = []Fact{{"agent", approval.EscapeLine(a.Agent) + " (session " + approval.EscapeLine(string(a.SessionID)) + ")"}}
+	if a.Connector != "" {
+		s.First = append(s.First, Fact{"from", approval.EscapeLine(a.Connector)})
+	}
+	if a.Deferred {
+		s.First = append(s.First, Fact{"deferred", "the agent does not wait; after the answer it has to call again"})
+	}
+	s.First = append(s.First, say([]detail{{"warnings", Careful, nil}}, details)...)
+	for _, remark := range remarks(a) {
+		s.First = append(s.First, Fact{Careful, remark})
+	}
+	s.First = append(s.First, notes(a.Presentation)...)
+	if by := askedBy(a); by != "" {
+		s.Deciding = append(s.Deciding, Fact{"asked by", approval.EscapeLine(by)})
+	}
+	delete(details, "rule")
+	if dir, ok := details["directory"]; ok && details["program"] != "" {
+		details["program"] += " in " + dir
+		delete(details, "directory")
+	}
+	s.Deciding = append(s.Deciding, say(deciding(), details)...)
+	s.Depth = say(inDepth(), details)
+	for _, key := range slices.Sorted(maps.Keys(details)) {
+		s.Deciding = append(s.Deciding, other(approval.EscapeLine(key), approval.EscapeLine(details[key])))
+	}
+	s.Depth = append(s.Depth, Fact{"plan", approval.EscapeLine(a.PlanDigest)}, Fact{"request", approval.EscapeLine(string(a.ID))})
+	return s
+}
+
+// maxLabel is how wide a label may be, in cells.
+const maxLabel = 11
+
+// other is a detail under its own name, if that can be a label.
+func other(key, value string) Fact {
+	if ansi.StringWidth(key) > maxLabel {
+		return Fact{"also", key + ": " + value}
+	}
+	return Fact{key, value}
+}
+
+// say takes the details of a table out of values.
+func say(table []detail, values map[string]string) (facts []Fact) {
+	for _, k := range table {
+		v, ok := values[k.key]
+		delete(values, k.key)
+		if !ok || v == "" && k.say == nil {
+			continue
+		}
+		if k.say != nil {
+			v = k.say(v)
+		}
+		facts = append(facts, Fact{k.label, approval.EscapeLine(v)})
+	}
+	return facts
+}
+
+// notes are what a tool says about its presentation: that the call will fail, or
+// what a write replaces.
+func notes(p *approval.Presentation) (facts []Fact) {
+	for _, n := range []struct{ key, label string }{{"error", "problem"}, {"note", "note"}, {"replaces", "replaces"}} {
+		if text := note(p, n.key); text != "" {
+			facts = append(facts, Fact{n.label, approval.EscapeLine(text)})
+		}
+	}
+	return facts
+}
+
+func note(p *approval.Presentation, key string) string {
+	if p == nil {
+		return ""
+	}
+	text, _ := p.Metadata[key].(string)
+	return text
+}
+
+// askedBy is the rule that asks, with why it could not decide alone.
+func askedBy(a *protocol.Approval) string {
+	var by []string
+	if rule := orElse(a.Details["rule"], a.Rule); rule != "" {
+		by = append(by, "rule "+rule)
+	}
+	if a.Cause != "" {
+		by = append(by, "cause "+a.Cause)
+	}
+	if reason := note(a.Presentation, "reason"); reason != "" {
+		by = append(by, reason)
+	}
+	return strings.Join(by, ": ")
+}
+
+// Payload is what "the same again" means for a request, on one line.
+func Payload(p map[string]any) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(p); err != nil {
+		return "with a payload that cannot be shown"
+	}
+	return approval.EscapeLine(strings.TrimSuffix(b.String(), "\n"))
+}
+
+// Content is the presentation as it is cut for display, or the payload if there is
+// none, escaped. Its runs of blanks are whole: see Blanks.
+func Content(a *protocol.Approval) (text string, kind approval.PresentationType) {
+	if p := a.Presentation; p != nil {
+		return escape(p, p.Content), p.Type
+	}
+	return Payload(a.Payload), approval.Structured
+}
+
+// FullContent is Content before it was cut.
+func FullContent(a *protocol.Approval) string {
+	if full, cut := fullContent(a); cut {
+		return escape(a.Presentation, full)
+	}
+	text, _ := Content(a)
+	return text
+}
+
+// IsCut reports whether Content is less than FullContent.
+func IsCut(a *protocol.Approval) bool {
+	_, cut := fullContent(a)
+	return cut
+}
+
+func fullContent(a *protocol.Approval) (string, bool) {
+	if a.Presentation == nil {
+		return "", false
+	}
+	full, ok := a.Presentation.Metadata["full_content"].(string)
+	return full, ok
+}
+
+// escape is for what has been escaped by the supervisor already, if the supervisor
+// is ours: it changes nothing then.
+func escape(p *approval.Presentation, text string) string {
+	if p.Type == approval.Command {
+		return approval.EscapeCommand(text)
+	}
+	return approval.Escape(text)
+}
+
+// Essence is what a person has to see before they allow, as plain lines: who asks
+// and what speaks against it, the content as it was cut for display, what could
+// happen at most, and what comes next. The content stands behind a margin.
+func Essence(a *protocol.Approval) string {
+	content, _ := Content(a)
+	return essence(a, Facts(a), content)
+}
+
+// Text is Essence with all the rest that is known. If full is set the content is
+// whole.
+func Text(a *protocol.Approval, now time.Time, full bool) string {
+	content, _ := Content(a)
+	if full {
+		content = FullContent(a)
+	}
+	var b strings.Builder
+	sheet := Facts(a)
+	b.WriteString(essence(a, sheet, content))
+	writeFacts(&b, sheet.Depth)
+	for _, o := range a.Patterns {
+		writeFacts(&b, []Fact{{"pattern", approval.EscapeLine(fmt.Sprintf("%s=%s: %s", o.Kind, o.Value, o.Text))}})
+	}
+	writeFacts(&b, []Fact{{"asked", fmt.Sprintf("%s ago; %s left to answer", Span(now.Sub(a.Created)), Span(a.Expires.Sub(now)))}})
+	return b.String()
+}
+
+func essence(a *protocol.Approval, sheet Sheet, content string) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, Title(a))
+	writeFacts(&b, sheet.First)
+	for line := range strings.SplitSeq(strings.TrimSuffix(content, "\n"), "\n") {
+		b.WriteString("  | " + Blanks(line) + "\n")
+	}
+	writeFacts(&b, sheet.Deciding)
+	for i, next := range a.BatchRemaining {
+		label := ""
+		if i == 0 {
+			label = "then"
+		}
+		writeFacts(&b, []Fact{{label, approval.EscapeLine(next)}})
+	}
+	return b.String()
+}
+
+// Fit breaks lines that are wider than width cells. What continues one has a margin:
+// left to a terminal or a pager, it would begin where lines of ours do.
+func Fit(text string, width int) (lines []string) {
+	const margin = "  ┆ "
+	width = max(width, 2*len(margin))
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+		head := strings.Split(ansi.Hardwrap(line, width, true), "\n")[0]
+		lines = append(lines, head)
+		if rest := line[len(head):]; rest != "" {
+			for part := range strings.SplitSeq(ansi.Hardwrap(rest, width-ansi.StringWidth(margin), true), "\n") {
+				lines = append(lines, margin+part)
+			}
+		}
+	}
+	return lines
+}
+
+func writeFacts(b *strings.Builder, facts []Fact) {
+	for _, f := range facts {
+		fmt.Fprintf(b, "  %-11s %s\n", f.Label, f.Text)
+	}
+}
+
+// Span is a time as a person counts it: 4:05, or 1h02m. What is over is 0:00.
+func Span(d time.Duration) string {
+	d = max(d, 0).Round(time.Second)
+	if d >= time.Hour {
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%d:%02d", d/time.Minute, d%time.Minute/time.Second)
+}
+
+// Runs of spaces that are longer are counted instead of shown: they push what
+// follows them out of sight. Code is indented more than it is spaced.
+const (
+	maxSpaces = 20
+	maxIndent = 60
+)
+
+// Blanks shows long runs of spaces in one line as <270 spaces>.
+func Blanks(line string) string {
+	var b strings.Builder
+	for i := 0; i < len(line); {
+		n := len(line[i:]) - len(strings.TrimLeft(line[i:], " "))
+		if n > maxSpaces && i > 0 || n > maxIndent {
+			fmt.Fprintf(&b, " <%d spaces> ", n)
+			i += n
+			continue
+		}
+		next := strings.IndexByte(line[i+n:], ' ')
+		if next < 0 {
+			next = len(line) - i - n
+		}
+		b.WriteString(line[i : i+n+next])
+		i += n + next
+	}
+	return b.String()
+}

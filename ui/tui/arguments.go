@@ -1,0 +1,232 @@
+package tui
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/highlight"
+	"github.com/sandgate/sandgate/ui/present"
+)
+
+// Edited arguments are checked by the supervisor, and what they make of the request
+// is shown in its place, before a key can allow it.
+
+type (
+	// editedMsg is what an editor left of the arguments.
+	editedMsg struct {
+		id   protocol.ApprovalID
+		text string
+		err  error
+	}
+	// previewedMsg is what the supervisor makes of arguments or of a pattern.
+	previewedMsg struct {
+		ask    protocol.ApprovalsPreview
+		result protocol.ApprovalsPreviewed
+		parts  [][]highlight.Part
+		err    error
+	}
+)
+
+// editArguments opens the arguments of the request under the cursor: in the editor
+// of the person, else in one line on the screen.
+func (m *model) editArguments() tea.Cmd {
+	it := m.cursor()
+	if it == nil || it.shown == nil || it.sent {
+		return nil
+	}
+	if len(it.shown.Args) == 0 {
+		m.notice = "the arguments of this request cannot be edited"
+		return nil
+	}
+	text := it.draft
+	if text == "" {
+		text = editable(it.shown.Args, m.opts.Editor != "")
+	}
+	id := it.ID
+	if m.opts.Editor == "" {
+		m.edit = &editor{prompt: "The arguments, as JSON. Enter shows what becomes of them, Esc goes back.",
+			text: []rune(text), at: len([]rune(text)), limit: len(text) + 64<<10,
+			done: func(text string) tea.Cmd { return m.edited(editedMsg{id: id, text: text}) }}
+		return nil
+	}
+	return m.runEditor(id, text)
+}
+
+// runEditor has the person's own editor work on a file that nobody else can read.
+func (m *model) runEditor(id protocol.ApprovalID, text string) tea.Cmd {
+	dir, err := os.MkdirTemp("", "sandgate-edit-")
+	if err != nil {
+		return func() tea.Msg { return editedMsg{id: id, err: err} }
+	}
+	file := filepath.Join(dir, "arguments.json")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		os.RemoveAll(dir)
+		return func() tea.Msg { return editedMsg{id: id, err: err} }
+	}
+	c := exec.CommandContext(m.ctx, "sh", "-c", m.opts.Editor+` "$1"`, "sh", file)
+	c.Env = m.opts.Environ
+	m.away = true
+	return tea.ExecProcess(c, func(err error) tea.Msg {
+		defer os.RemoveAll(dir)
+		if err != nil {
+			return editedMsg{id: id, err: err}
+		}
+		text, err := os.ReadFile(file)
+		return editedMsg{id: id, text: string(text), err: err}
+	})
+}
+
+// editorCommands are what an editor would take for an order in the text that it
+// opens: modelines of vi, file variables of Emacs.
+var editorCommands = `(?i)\b(vim?|ex)[<=>0-9]*:|-\*-|local variables:`
+
+// editable is JSON as a person edits it. Characters that would not be shown as they
+// are stand there by their code points, and an editor finds no orders.
+func editable(args json.RawMessage, indent bool) string {
+	var b bytes.Buffer
+	if !indent || json.Indent(&b, args, "", "  ") != nil {
+		b.Reset()
+		b.Write(args)
+	}
+	var safe strings.Builder
+	for _, r := range b.String() {
+		if s := string(r); r == '\n' || approval.Escape(s) == s {
+			safe.WriteRune(r)
+		} else {
+			safe.WriteString(jsonEscape(r))
+		}
+	}
+	return regexp.MustCompile(editorCommands).ReplaceAllStringFunc(safe.String(), func(order string) string {
+		last := order[len(order)-1]
+		return order[:len(order)-1] + fmt.Sprintf(`\u%04x`, last)
+	})
+}
+
+// jsonEscape is a character as JSON spells it: a pair of surrogates above U+FFFF.
+func jsonEscape(r rune) string {
+	if r > 0xffff {
+		r -= 0x10000
+		return fmt.Sprintf(`\u%04x\u%04x`, 0xd800+(r>>10), 0xdc00+(r&0x3ff))
+	}
+	return fmt.Sprintf(`\u%04x`, r)
+}
+
+// edited asks the supervisor what becomes of the arguments.
+func (m *model) edited(msg editedMsg) tea.Cmd {
+	m.sight, m.away = sight{}, false
+	it := m.find(msg.id)
+	if it == nil {
+		m.notice = "the request whose arguments you edited has ended"
+		return nil
+	}
+	if msg.err != nil {
+		m.notice = approval.EscapeLine(fmt.Sprintf("editor: %v", msg.err))
+		return nil
+	}
+	var args bytes.Buffer
+	if err := json.Compact(&args, []byte(msg.text)); err != nil {
+		it.draft = msg.text
+		m.notice = approval.EscapeLine(fmt.Sprintf("not JSON: %v; e goes on editing", err))
+		return nil
+	}
+	if sameJSON(args.Bytes(), it.shown.Args) {
+		m.notice = "the arguments are as they were"
+		return nil
+	}
+	it.draft = msg.text
+	return m.preview(protocol.ApprovalsPreview{ID: it.ID, Args: args.Bytes()})
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	var x, y any
+	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
+		return false
+	}
+	same, err := json.Marshal(x)
+	other, err2 := json.Marshal(y)
+	return err == nil && err2 == nil && bytes.Equal(same, other)
+}
+
+// preview asks what arguments or a pattern would come to.
+func (m *model) preview(ask protocol.ApprovalsPreview) tea.Cmd {
+	return func() tea.Msg {
+		result, err := m.opts.Approver.Preview(m.ctx, ask)
+		msg := previewedMsg{ask: ask, result: result, err: err}
+		if err == nil {
+			msg.parts = coloured(m.ctx, &result.Approval)
+		}
+		return msg
+	}
+}
+
+func (m *model) previewed(msg previewedMsg) tea.Cmd {
+	var e *protocol.Error
+	if msg.err != nil && !errors.As(msg.err, &e) {
+		return m.fail(msg.err)
+	}
+	it := m.find(msg.ask.ID)
+	switch {
+	case it == nil:
+		return nil // its end is on the screen
+	case msg.err != nil:
+		m.notice = approval.EscapeLine(e.Error())
+	case msg.ask.Pattern != nil:
+		m.offered(it, msg.result.Pattern)
+	default:
+		it.revise(msg)
+		if it.ID == m.current {
+			m.moveTo(it.ID) // at its beginning, with deny focused
+			m.notice = ""
+		}
+	}
+	return nil
+}
+
+// revise puts what the edited arguments make of the request in its place.
+func (it *item) revise(msg previewedMsg) {
+	if it.original == nil {
+		it.original = it.shown
+	}
+	it.shown, it.args, it.parts = &msg.result.Approval, msg.ask.Args, msg.parts
+	it.reached, it.read = 0, false
+}
+
+// restore brings the agent's own arguments back.
+func (m *model) restore(it *item) tea.Cmd {
+	shown := it.original
+	it.shown, it.original, it.args, it.draft, it.parts = shown, nil, nil, "", nil
+	it.reached, it.read = 0, false
+	m.moveTo(it.ID)
+	m.notice = "the arguments are the agent's again"
+	id := it.ID
+	return func() tea.Msg { return colouredMsg{id, shown, coloured(m.ctx, shown)} }
+}
+
+// colouredMsg brings the colours of a request that is on the screen already.
+type colouredMsg struct {
+	id    protocol.ApprovalID
+	shown *protocol.Approval
+	parts [][]highlight.Part
+}
+
+// coloured finds out what to colour in a content. Here it may take its time: the
+// screen goes on.
+func coloured(ctx context.Context, a *protocol.Approval) [][]highlight.Part {
+	if a.Presentation == nil || a.Presentation.Type == approval.Diff {
+		return nil
+	}
+	text, _ := present.Content(a)
+	return highlight.Lines(ctx, a.Presentation.Language, text)
+}

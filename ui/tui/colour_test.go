@@ -1,0 +1,83 @@
+package tui
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/charmbracelet/x/ansi"
+	"pgregory.net/rapid"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// TestCodeIsColoured, and what is coloured is neither faint nor painted over.
+func TestCodeIsColoured(t *testing.T) {
+	d := newDesk(80, 24)
+	d.arrive(request(1, func(a *protocol.Approval) {
+		a.Presentation.Content = "if true; then echo 'a b'; fi # why"
+	}))
+	content := d.m.View().Content
+	for _, want := range []string{"\x1b[35mif", "\x1b[32m'a b'", "\x1b[36m# why"} {
+		if !strings.Contains(content, want) {
+			t.Errorf("no %q in %q", want, content)
+		}
+	}
+	for line := range strings.SplitSeq(content, "\n") {
+		if strings.Contains(line, "│") && (strings.Contains(line, "\x1b[2m") || strings.Contains(line, "\x1b[8m") || strings.Contains(line, "\x1b[4")) {
+			t.Errorf("%q", line)
+		}
+	}
+}
+
+// TestColoursChangeNoText: with and without them, the same characters stand in the
+// same places, wherever lines are wrapped.
+func TestColoursChangeNoText(t *testing.T) {
+	letters := rapid.SampledFrom([]rune("ab \n\t'\"`#$(){};|&é日\u202e\u0301"))
+	rapid.Check(t, func(rt *rapid.T) {
+		text := rapid.StringOfN(letters, 0, 300, -1).Draw(rt, "text")
+		width := rapid.IntRange(minWidth, 100).Draw(rt, "width")
+		screen := func(language string) string {
+			d := newDesk(width, 60)
+			d.arrive(request(1, func(a *protocol.Approval) {
+				a.Presentation = &approval.Presentation{Type: approval.Command, Content: text, Language: language}
+			}))
+			return d.screen()
+		}
+		if plain, coloured := screen(""), screen("bash"); plain != coloured {
+			rt.Fatalf("%q:\n%s\n%s", text, plain, coloured)
+		}
+	})
+}
+
+// TestEmptyLinesAreCounted: a screenful of them does not push the end out of sight.
+func TestEmptyLinesAreCounted(t *testing.T) {
+	d := newDesk(80, 24)
+	d.arrive(request(1, func(a *protocol.Approval) {
+		a.Presentation.Content = "ls\n\n\nps" + strings.Repeat("\n  ", 100) + "\nrm -rf ~"
+	}))
+	s := d.screen()
+	for _, want := range []string{"│ ls\n  │\n  │\n  │ ps\n  │ <100 empty lines>\n  │ rm -rf ~\n"} {
+		if !strings.Contains(s, want) {
+			t.Errorf("no %q:\n%s", want, s)
+		}
+	}
+}
+
+// TestWrappingLosesNothing, and no part is wider than it may be.
+func TestWrappingLosesNothing(t *testing.T) {
+	letters := rapid.SampledFrom([]rune("ab  é日e\u0301🙂<>"))
+	rapid.Check(t, func(rt *rapid.T) {
+		line, width := rapid.StringOf(letters).Draw(rt, "line"), rapid.IntRange(2, 30).Draw(rt, "width")
+		for name, parts := range map[string][]string{"wrap": wrap(line, width), "wrapWords": wrapWords(line, width)} {
+			if got := strings.Join(parts, ""); got != line {
+				rt.Fatalf("%s: %q became %q", name, line, got)
+			}
+			for _, p := range parts {
+				if ansi.StringWidth(p) > width {
+					rt.Fatalf("%s: %q is wider than %d", name, p, width)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,56 @@
+package tui
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// FuzzScreen draws requests with any text in any place. The screen fits, has no
+// character that a terminal acts on, and nothing from outside begins a line but the
+// title and what continues it.
+func FuzzScreen(f *testing.F) {
+	f.Add("ls", "bash", 80, 24)
+	f.Add(hostile, "go", 41, 15)
+	f.Add(strings.Repeat("広い x ", 200)+"\n│ ## forged margin\nend", "", 60, 20)
+	f.Add("a"+strings.Repeat(" ", 300)+"; rm"+strings.Repeat("\n", 99)+"b", "python", 132, 50)
+	f.Add("deny   [N deny]\n\rallow?\u0301\u0301\u0301\u0301\u0301\u0301", "html", 40, 14)
+	f.Fuzz(func(t *testing.T, text, language string, width, height int) {
+		width, height = minWidth+(width&0x7f), minHeight+(height&0x3f)
+		d := newDesk(width, height)
+		d.arrive(request(1, func(a *protocol.Approval) {
+			a.Agent, a.Tool, a.Description, a.Connector, a.Rule, a.Cause = text, protocol.ToolName(text), text, text, text, text
+			a.Details = map[string]string{"rule": text, "warnings": text, "may write": text, text: text}
+			a.Presentation = &approval.Presentation{Type: approval.Command, Content: text, Language: language,
+				Metadata: map[string]any{"full_content": text, "note": text}}
+			a.BatchRemaining = []string{text}
+			a.Patterns = []approval.Offer{{Kind: approval.PatternKind(text), Value: text, Text: text, Matched: []string{text}}}
+		}))
+		d.read()
+		for _, keys := range [][]string{{}, {"end"}, {"g"}, {"esc", "p"}, {"s"}, {"esc", "x"}} {
+			d.press(keys...)
+			checkScreen(t, d, width, height)
+		}
+	})
+}
+
+func checkScreen(t *testing.T, d *desk, width, height int) {
+	t.Helper()
+	screen := d.screen()
+	fitsScreen(t, screen, width, height)
+	if strings.ContainsFunc(strings.ReplaceAll(screen, "\n", ""), func(r rune) bool {
+		return unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
+	}) {
+		t.Fatalf("%q", screen)
+	}
+	for _, raw := range strings.Split(d.m.View().Content, "\x1b")[1:] {
+		if !strings.HasPrefix(raw, "[") || strings.IndexByte(raw, 'm') < 0 || strings.Trim(raw[1:strings.IndexByte(raw, 'm')], "0123456789;:") != "" {
+			t.Fatalf("an escape sequence that is no style: %q in %q", raw, ansi.Strip(raw))
+		}
+	}
+}

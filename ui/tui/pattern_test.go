@@ -1,0 +1,169 @@
+package tui
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+func offering(width, height, n int) *desk {
+	d := newDesk(width, height)
+	d.preview = func(ask protocol.ApprovalsPreview) (protocol.ApprovalsPreviewed, error) {
+		if err := ask.Pattern.Check(); err != nil {
+			return protocol.ApprovalsPreviewed{}, protocol.Errorf(protocol.CodeInvalidParams, "%v", err)
+		}
+		return protocol.ApprovalsPreviewed{Pattern: &approval.Offer{Kind: ask.Pattern.Kind, Value: ask.Pattern.Value, Text: ask.Pattern.Text()}}, nil
+	}
+	d.arrive(request(1, func(a *protocol.Approval) {
+		for i := range n {
+			p := approval.Pattern{Kind: approval.ArgvPrefix, Value: "go test" + strings.Repeat(" ./x", i)}
+			a.Patterns = append(a.Patterns, approval.Offer{Kind: p.Kind, Value: p.Value, Text: p.Text(), Whole: true})
+		}
+		if n > 0 {
+			a.Patterns[0].Matched, a.Patterns[0].Unshown = []string{"shell: go test ./a", "shell: go test \x1b./b"}, 3
+			a.Patterns[0].Whole = false
+		}
+	}), request(2, nil))
+	d.read()
+	return d
+}
+
+// TestPatternIsShownWithItsReach: what it covers and would have matched stands there
+// before the key, and its key is pressed twice.
+func TestPatternIsShownWithItsReach(t *testing.T) {
+	for key, scope := range map[string]approval.Scope{"s": approval.Session, "a": approval.Agent, "g": approval.Global} {
+		d := offering(80, 24, 2)
+		d.press("p")
+		golden(t, "patterns.txt", d.screen())
+		d.press(key)
+		expect(t, d)
+		if key == "a" {
+			golden(t, "pattern_agent.txt", d.screen())
+		}
+		d.press(key) // a bounce
+		expect(t, d)
+		d.read()
+		d.press(key)
+		expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: scope,
+			Pattern: &approval.Pattern{Kind: approval.ArgvPrefix, Value: "go test"}})
+	}
+}
+
+// TestPatternIsDenied: n turns the offer round, and its key is pressed twice as well.
+func TestPatternIsDenied(t *testing.T) {
+	d := offering(80, 24, 2)
+	d.press("p", "n")
+	golden(t, "patterns_deny.txt", d.screen())
+	d.press("s")
+	d.read()
+	golden(t, "pattern_denied.txt", d.screen())
+	d.press("s")
+	expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Deny, Scope: approval.Session,
+		Pattern: &approval.Pattern{Kind: approval.ArgvPrefix, Value: "go test"}})
+}
+
+func TestPatternIsEdited(t *testing.T) {
+	d := offering(80, 24, 1)
+	d.press("p", "e")
+	d.write("go")
+	if !strings.Contains(d.screen(), "too wide") && !strings.Contains(d.screen(), "go") {
+		t.Error(d.screen())
+	}
+	d.press("e")
+	d.write("go test ./only")
+	want := []approval.Pattern{{Kind: approval.ArgvPrefix, Value: "go"}, {Kind: approval.ArgvPrefix, Value: "go test ./only"}}
+	var got []approval.Pattern
+	for _, ask := range d.asked {
+		got = append(got, *ask.Pattern)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	d.press("s")
+	d.read()
+	d.press("s")
+	expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: approval.Session,
+		Pattern: &approval.Pattern{Kind: approval.ArgvPrefix, Value: "go test ./only"}})
+}
+
+// TestKeysInTheChooserAllowNothing: only a scope does, and only after its question.
+func TestKeysInTheChooserAllowNothing(t *testing.T) {
+	for _, key := range []string{"y", "enter", "A", "N", "x", "up", "down", "down"} {
+		d := offering(80, 24, 2)
+		d.press("p")
+		d.read()
+		d.press(key, key)
+		expect(t, d)
+		d.press("esc")
+		if d.m.chooser != nil || !strings.Contains(d.screen(), "│ go test 1") {
+			t.Error(d.screen())
+		}
+	}
+}
+
+// TestPatternsOfARequestThatEnds: the chooser ends with it.
+func TestPatternsOfARequestThatEnds(t *testing.T) {
+	d := offering(80, 24, 2)
+	d.press("p")
+	d.ends(1)
+	d.press("g", "g")
+	expect(t, d)
+	d.do(previewedMsg{ask: protocol.ApprovalsPreview{ID: "req-ab-2", Pattern: &approval.Pattern{}}, result: protocol.ApprovalsPreviewed{Pattern: &approval.Offer{}}})
+	if d.m.chooser != nil {
+		t.Error("an offer of an earlier question opened a chooser")
+	}
+}
+
+func TestNoPatterns(t *testing.T) {
+	d := offering(80, 24, 0)
+	d.press("p")
+	if d.m.chooser != nil || !strings.Contains(d.screen(), "no pattern is offered") {
+		t.Error(d.screen())
+	}
+	d = editing()
+	d.m.queue[0].shown.Patterns = []approval.Offer{{Value: "x"}}
+	d.press("e")
+	d.write(`{"command":"go vet"}`)
+	d.press("p")
+	if d.m.chooser != nil {
+		t.Error("patterns with edited arguments")
+	}
+}
+
+// TestManyPatternsFit: the marked one is on the screen, whatever its size.
+func TestManyPatternsFit(t *testing.T) {
+	for _, size := range [][2]int{{40, 14}, {80, 24}} {
+		d := offering(size[0], size[1], 9)
+		d.press("p")
+		for i := range 9 {
+			s := d.screen()
+			fitsScreen(t, s, size[0], size[1])
+			if !strings.Contains(s, "  ▸  ") {
+				t.Errorf("%v: %d is out of sight:\n%s", size, i, s)
+			}
+			d.press("down")
+		}
+	}
+}
+
+// TestHostilePatterns: what comes with an offer is escaped too.
+func TestHostilePatterns(t *testing.T) {
+	d := offering(80, 24, 1)
+	d.press("p")
+	if s := d.screen(); !strings.Contains(s, "<U+001B>./b") || strings.Contains(s, "\x1b./b") {
+		t.Error(s)
+	}
+	var a protocol.Approval
+	if err := json.Unmarshal([]byte(`{"patterns":[{"kind":"host","value":"x:1","text":"a\u001bb"}]}`), &a); err != nil {
+		t.Fatal(err)
+	}
+	d.m.chooser.offers = a.Patterns
+	if s := d.screen(); !strings.Contains(s, "a<U+001B>b") {
+		t.Error(s)
+	}
+}
