@@ -64,7 +64,13 @@ func writeCodePoint(b *strings.Builder, r rune) { fmt.Fprintf(b, "<U+%04X>", r) 
 // EscapeLine is Escape for text that has one line to itself: a name, a
 // description. Line breaks are shown as well.
 func EscapeLine(s string) string {
-	return strings.ReplaceAll(Escape(s), "\n", "<U+000A>")
+	const shownBreak = "<U+000A>"
+	if isPlain(s) {
+		return strings.ReplaceAll(s, "\n", shownBreak)
+	}
+	// In this order, so that what was escaped is not escaped again: shown code points
+	// are Latin letters, and those beside a Cyrillic one make a mixture.
+	return showTwins(strings.ReplaceAll(showInvisible(s), "\n", shownBreak), false)
 }
 
 func isPlain(s string) bool {
