@@ -32,3 +32,21 @@ func BenchmarkGrowthRemembered(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkGrowthStandingRules is a decision by the number of rules about other tools.
+func BenchmarkGrowthStandingRules(b *testing.B) {
+	for _, n := range []int{10, 1000, 10_000} {
+		var rules []Rule
+		for i := range n {
+			rules = append(rules, Rule{Effect: Deny, Tool: fmt.Sprint("tool", i)})
+		}
+		c := NewController(Options{Rules: mustRules(b, append(rules, Rule{Effect: Allow, Tool: "write_*"})...)})
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := c.Decide(b.Context(), writeCall()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

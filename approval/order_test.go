@@ -20,7 +20,7 @@ type stage struct {
 var rows = map[Source]func(*stage){
 	SourceBlocked: func(s *stage) { s.call.Err = &Blocked{Reason: "outside every root", Rule: "sandbox.paths"} },
 	SourceDenyRule: func(s *stage) {
-		s.opts.Rules = &RuleList{append(ruleList(s), Rule{Effect: Deny, Tool: "write_*"})}
+		s.addRule(Rule{Effect: Deny, Tool: "write_*"})
 	},
 	SourceUnknownTool:    func(s *stage) { s.opts.Tools = &ToolPolicy{Unknown: Deny} },
 	SourceRememberedDeny: func(s *stage) { s.remember(Deny) },
@@ -35,7 +35,7 @@ var rows = map[Source]func(*stage){
 	SourceMode:            func(s *stage) { s.opts.Mode = ApproveAll },
 	SourceRememberedAllow: func(s *stage) { s.remember(Allow) },
 	SourceAllowRule: func(s *stage) {
-		s.opts.Rules = &RuleList{append(ruleList(s), Rule{Effect: Allow, Tool: "write_*"})}
+		s.addRule(Rule{Effect: Allow, Tool: "write_*"})
 	},
 	SourceDenialCache: func(s *stage) {
 		s.arrange = append(s.arrange, func(c *Controller, q *question) {
@@ -45,11 +45,16 @@ var rows = map[Source]func(*stage){
 	SourceAsk: func(*stage) {},
 }
 
-func ruleList(s *stage) []Rule {
+func (s *stage) addRule(r Rule) {
+	var rules []Rule
 	if l, ok := s.opts.Rules.(*RuleList); ok {
-		return l.rules
+		rules = l.rules
 	}
-	return nil
+	l, err := NewRules(append(rules, r)...)
+	if err != nil {
+		panic(err)
+	}
+	s.opts.Rules = l
 }
 
 func (s *stage) remember(e Effect) {

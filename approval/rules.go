@@ -2,6 +2,7 @@ package approval
 
 import (
 	"fmt"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -40,7 +41,7 @@ func (r Rule) String() string {
 	return s
 }
 
-func (r Rule) covers(call Call) bool {
+func (r *Rule) covers(call Call) bool {
 	if call.ByFullName && r.Effect == Allow && r.Tool != call.ToolName {
 		return false
 	}
@@ -49,7 +50,13 @@ func (r Rule) covers(call Call) bool {
 }
 
 // A RuleList is a fixed list of rules.
-type RuleList struct{ rules []Rule }
+type RuleList struct {
+	rules []Rule
+	// Which rules to ask about a call, in order: those that name its tool, those that
+	// name its connector and no tool, and those that name neither without wildcards.
+	byTool, byConnector map[string][]int
+	wild                []int
+}
 
 // NewRules makes a RuleList. It refuses a rule that would match every call
 // because it names nothing, and one that neither allows nor denies.
@@ -62,20 +69,41 @@ func NewRules(rules ...Rule) (*RuleList, error) {
 			return nil, fmt.Errorf("approval: rule %d %q: names neither a tool nor a connector", i, r)
 		}
 	}
-	return &RuleList{append([]Rule(nil), rules...)}, nil
+	l := &RuleList{rules: append([]Rule(nil), rules...), byTool: map[string][]int{}, byConnector: map[string][]int{}}
+	for i, r := range l.rules {
+		switch {
+		case literal(r.Tool):
+			l.byTool[r.Tool] = append(l.byTool[r.Tool], i)
+		case literal(r.Connector):
+			l.byConnector[r.Connector] = append(l.byConnector[r.Connector], i)
+		default:
+			l.wild = append(l.wild, i)
+		}
+	}
+	return l, nil
 }
+
+// literal reports whether a glob matches itself and nothing else.
+func literal(glob string) bool { return glob != "" && !strings.ContainsAny(glob, "*?") }
 
 // Match implements Rules. A nil list has no rules.
 func (l *RuleList) Match(effect Effect, call Call) (Rule, bool) {
 	if l == nil {
 		return Rule{}, false
 	}
-	for _, r := range l.rules {
-		if r.Effect == effect && r.covers(call) {
-			return r, true
+	first := len(l.rules)
+	for _, list := range [...][]int{l.byTool[call.ToolName], l.byConnector[call.Connector], l.wild} {
+		for _, i := range list {
+			if r := &l.rules[i]; i < first && r.Effect == effect && r.covers(call) {
+				first = i
+				break
+			}
 		}
 	}
-	return Rule{}, false
+	if first == len(l.rules) {
+		return Rule{}, false
+	}
+	return l.rules[first], true
 }
 
 // glob matches all of name. It backtracks only to the last *, so that no

@@ -1,7 +1,9 @@
 package approval
 
 import (
+	"fmt"
 	"path"
+	"slices"
 	"testing"
 	"unicode/utf8"
 
@@ -91,6 +93,36 @@ func TestRules(t *testing.T) {
 			t.Errorf("%s %s of %s: %q, %v; want %q", tt.effect, tt.tool, tt.connector, r, ok, tt.want)
 		}
 	}
+}
+
+// TestRulesMatchInOrder: the rule that is found is the first that covers the call.
+func TestRulesMatchInOrder(t *testing.T) {
+	names := rapid.SampledFrom([]string{"", "a", "b", "ab", "é", "a*", "*", "?", "*b", "a?", "é*"})
+	effects := rapid.SampledFrom([]Effect{Deny, Allow})
+	rapid.Check(t, func(t *rapid.T) {
+		var rules []Rule
+		for range rapid.IntRange(0, 12).Draw(t, "rules") {
+			r := Rule{Effect: effects.Draw(t, "effect"), Tool: names.Draw(t, "tool"), Connector: names.Draw(t, "connector")}
+			if r.Tool != "" || r.Connector != "" {
+				r.ID = fmt.Sprint(len(rules))
+				rules = append(rules, r)
+			}
+		}
+		l, err := NewRules(rules...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := Call{ToolName: names.Draw(t, "called"), Connector: names.Draw(t, "from"), ByFullName: rapid.Bool().Draw(t, "by full name")}
+		effect := effects.Draw(t, "asked")
+		var want Rule
+		i := slices.IndexFunc(rules, func(r Rule) bool { return r.Effect == effect && r.covers(call) })
+		if i >= 0 {
+			want = rules[i]
+		}
+		if got, ok := l.Match(effect, call); ok != (i >= 0) || got != want {
+			t.Fatalf("%v %+v of %+v: %v, want %v", effect, call, rules, got, want)
+		}
+	})
 }
 
 func TestNoRules(t *testing.T) {

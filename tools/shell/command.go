@@ -86,7 +86,7 @@ func (a *analysis) simple(cmd simpleCommand) {
 // unnamed judges a command whose name is computed. It could be anything that a
 // rule speaks about.
 func (a *analysis) unnamed(cmd simpleCommand) {
-	a.bound(func(*compiledRule) bool { return true })
+	a.bound(a.p.rules.ceilings, func(*compiledRule) bool { return true })
 	a.add(Part{Text: cmd.text(), Effect: min(tools.Ask, a.p.fallback), Rule: ruleSyntax, RuleIndex: -1,
 		Reason: "the name of the command is not known before it runs", Hint: "write the name out"})
 }
@@ -105,20 +105,22 @@ func (a *analysis) judge(cmd simpleCommand) {
 // verdict finds the rule that decides: any that denies, else the first that
 // matches, else the default.
 func (a *analysis) verdict(cmd simpleCommand, views []view) Part {
-	a.bound(func(r *compiledRule) bool { v, _ := a.matchViews(r, views); return v != no })
+	var some [16]int
+	open := a.opening(some[:0], cmd, views)
+	a.bound(open, func(r *compiledRule) bool { v, _ := a.matchViews(r, views); return v != no })
 	part, decided := a.denied(cmd, views)
 	if decided {
 		return part
 	}
-	return a.stricter(part, a.firstMatch(cmd, views))
+	return a.stricter(part, a.firstMatch(open, cmd, views))
 }
 
-// bound notes the ceilings of the rules that match. All of a command line runs in
-// one sandbox, so each holds for the whole of it.
-func (a *analysis) bound(matches func(*compiledRule) bool) {
-	for i := range a.p.rules {
-		r := &a.p.rules[i]
-		if r.Ceiling != nil && r.effect != tools.Deny && !slices.Contains(a.ceilings, i) && matches(r) {
+// bound notes the ceilings of those of the rules that match. All of a command line
+// runs in one sandbox, so each holds for the whole of it.
+func (a *analysis) bound(rules []int, matches func(*compiledRule) bool) {
+	for _, i := range rules {
+		r := &a.p.rules.list[i]
+		if r.Ceiling != nil && !slices.Contains(a.ceilings, i) && matches(r) {
 			a.ceilings = append(a.ceilings, i)
 		}
 	}
@@ -135,11 +137,9 @@ func (a *analysis) stricter(p, q Part) Part {
 // rule, or does the same as what it denies, is asked about.
 func (a *analysis) denied(cmd simpleCommand, views []view) (Part, bool) {
 	var doubt Part
-	for i := range a.p.rules {
-		r := &a.p.rules[i]
-		if r.effect != tools.Deny {
-			continue
-		}
+	var some [16]int
+	for _, i := range a.denying(some[:0], cmd, views) {
+		r := &a.p.rules.list[i]
 		v, why := a.denies(r, cmd, views)
 		if v == yes {
 			return rulePart(r, tools.Deny, a.denyReason(r)), true
@@ -162,31 +162,38 @@ func rulePart(r *compiledRule, e tools.Effect, reason string) Part {
 	return Part{Effect: e, Rule: r.Pattern, RuleName: r.Name, RuleIndex: r.index, Reason: reason}
 }
 
-// firstMatch finds the first rule that allows or asks and matches.
-func (a *analysis) firstMatch(cmd simpleCommand, views []view) Part {
+// firstMatch finds the first that matches, of the answers and of the rules, which ask
+// or allow.
+func (a *analysis) firstMatch(rules []int, cmd simpleCommand, views []view) Part {
 	why := ""
-	for i := range a.p.rules {
-		r := &a.p.rules[i]
-		if r.effect == tools.Deny {
-			continue
+	for i := range a.p.answers {
+		if part, decided := a.applies(&a.p.answers[i], cmd, views, &why); decided {
+			return part
 		}
-		v, rest := a.matchViews(r, views)
-		if v == no {
-			continue
+	}
+	for _, i := range rules {
+		if part, decided := a.applies(&a.p.rules.list[i], cmd, views, &why); decided {
+			return part
 		}
-		if r.effect == tools.Ask {
-			if reason := a.outsideRoots(r, cmd); reason == "" {
-				return rulePart(r, tools.Ask, askReason(r))
-			}
-			continue
-		}
-		reason := a.unfit(r, v, cmd, rest)
-		if reason == "" {
-			return rulePart(r, tools.Allow, "")
-		}
-		why = reason
 	}
 	return a.byDefault(cmd, why)
+}
+
+// applies reports whether a rule that asks or allows decides, and notes what keeps one
+// that allows from it.
+func (a *analysis) applies(r *compiledRule, cmd simpleCommand, views []view, why *string) (Part, bool) {
+	v, rest := a.matchViews(r, views)
+	if v == no {
+		return Part{}, false
+	}
+	if r.effect == tools.Ask {
+		return rulePart(r, tools.Ask, askReason(r)), a.outsideRoots(r, cmd) == ""
+	}
+	if reason := a.unfit(r, v, cmd, rest); reason != "" {
+		*why = reason
+		return Part{}, false
+	}
+	return rulePart(r, tools.Allow, ""), true
 }
 
 func askReason(r *compiledRule) string {

@@ -4,8 +4,8 @@ import "fmt"
 
 // checkExamples holds each rule against its own examples.
 func (p *Policy) checkExamples() error {
-	for i := range p.rules {
-		r := &p.rules[i]
+	for i := range p.rules.list {
+		r := &p.rules.list[i]
 		for _, example := range r.Match {
 			if !p.rulesOver(r, example) {
 				return ruleError(i, r.Rule, fmt.Errorf("does not decide its match example %q", example))
@@ -23,7 +23,7 @@ func (p *Policy) checkExamples() error {
 // rulesOver reports whether the rule, alone, gives its effect to every command
 // of a command line.
 func (p *Policy) rulesOver(r *compiledRule, command string) bool {
-	alone := &Policy{fallback: p.fallback, rules: []compiledRule{*r}, files: p.files, origin: p.origin, programs: p.programs}
+	alone := &Policy{fallback: p.fallback, rules: newRuleSet([]compiledRule{*r}), files: p.files, origin: p.origin, programs: p.programs}
 	alone.parsers.New = p.parsers.New
 	d := alone.Decide(command, "bash")
 	return d.RuleIndex == r.index && d.Effect == r.effect

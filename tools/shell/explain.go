@@ -31,8 +31,8 @@ func (t *Tool) Explain(c tools.Call) ([]tools.Considered, error) {
 // consider notes what became of every rule for a command that part decided.
 func (a *analysis) consider(cmd simpleCommand, part Part) {
 	views := a.views(cmd)
-	for i := range a.p.rules {
-		r := &a.p.rules[i]
+	for i := range a.p.rules.list {
+		r := &a.p.rules.list[i]
 		c := tools.Considered{Subject: part.Text, Rule: r.Name, Position: r.Position, Effect: r.effect}
 		c.Outcome, c.Why = a.outcome(r, cmd, views)
 		switch {

@@ -33,7 +33,9 @@ type Programs interface {
 
 // A Policy decides on command lines. It is safe for concurrent use.
 type Policy struct {
-	rules    []compiledRule
+	rules *ruleSet
+	// answers are rules that allow, and are tried before all others that do not deny.
+	answers  []compiledRule
 	fallback tools.Effect
 	// guarded is set when a rule is stricter than the default, so that code
 	// which cannot be read could be a way around it.
@@ -67,14 +69,16 @@ func NewPolicy(d Default, rules []Rule, files Files, programs Programs) (*Policy
 }
 
 func (p *Policy) compile(rules []Rule) error {
+	var list []compiledRule
 	for i, r := range rules {
 		c, err := compileRule(i, r)
 		if err != nil {
 			return err
 		}
-		p.rules = append(p.rules, c)
+		list = append(list, c)
 		p.guarded = p.guarded || c.effect < p.fallback
 	}
+	p.rules = newRuleSet(list)
 	return nil
 }
 
@@ -83,7 +87,7 @@ func (p *Policy) In(dir string) *Policy {
 	if dir == p.files.Start() {
 		return p
 	}
-	moved := &Policy{rules: p.rules, fallback: p.fallback, guarded: p.guarded, files: startingIn{p.files, dir}, origin: p.origin, programs: p.programs}
+	moved := &Policy{rules: p.rules, answers: p.answers, fallback: p.fallback, guarded: p.guarded, files: startingIn{p.files, dir}, origin: p.origin, programs: p.programs}
 	moved.parsers.New = p.parsers.New
 	return moved
 }

@@ -39,13 +39,9 @@ func (t *Tool) Reach(argv []string, dir string) approval.Reach {
 
 // denying is the policy that asks about everything that no rule denies.
 func (p *Policy) denying() *Policy {
-	q := &Policy{fallback: tools.Ask, files: p.files, origin: p.origin, programs: p.programs}
+	denies := p.rules.denying()
+	q := &Policy{rules: denies, fallback: tools.Ask, guarded: len(denies.list) > 0, files: p.files, origin: p.origin, programs: p.programs}
 	q.parsers.New = p.parsers.New
-	for _, r := range p.rules {
-		if r.effect == tools.Deny {
-			q.rules, q.guarded = append(q.rules, r), true
-		}
-	}
 	return q
 }
 
@@ -75,16 +71,15 @@ func (p *Policy) with(patterns []approval.Pattern) *Policy {
 	if len(patterns) == 0 {
 		return p
 	}
-	answered := &Policy{fallback: p.fallback, guarded: p.guarded, files: p.files, origin: p.origin, programs: p.programs}
+	answered := &Policy{rules: p.rules, fallback: p.fallback, guarded: p.guarded, files: p.files, origin: p.origin, programs: p.programs}
 	answered.parsers.New = p.parsers.New
 	for _, a := range patterns {
 		if a.Kind == approval.ArgvPrefix {
-			answered.rules = append(answered.rules, compiledRule{
+			answered.answers = append(answered.answers, compiledRule{
 				Rule: Rule{Pattern: a.Value}, index: -1, effect: tools.Allow, words: strings.Split(a.Value, " "),
 			})
 		}
 	}
-	answered.rules = append(answered.rules, p.rules...)
 	return answered
 }
 

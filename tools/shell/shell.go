@@ -187,10 +187,9 @@ func (t *Tool) blocked(d Decision) error {
 // allowedHint lists some of what runs, for a model to choose from.
 func (t *Tool) allowedHint() string {
 	var some []string
-	for _, r := range t.Policy().rules {
-		if r.effect != tools.Deny && len(some) < 8 {
-			some = append(some, r.Pattern)
-		}
+	rules := t.Policy().rules
+	for _, i := range rules.others.all[:min(8, len(rules.others.all))] {
+		some = append(some, rules.list[i].Pattern)
 	}
 	if len(some) == 0 {
 		return "do it another way, or ask the user"
@@ -258,7 +257,7 @@ func CommandLine(argv []string) (string, bool) {
 func (p *Policy) ceilings(d Decision) []sandboxprofile.Profile {
 	var list []sandboxprofile.Profile
 	for _, i := range d.Ceilings {
-		list = append(list, *p.rules[i].Ceiling)
+		list = append(list, *p.rules.list[i].Ceiling)
 	}
 	return list
 }
@@ -300,8 +299,8 @@ func (p *Policy) request(command string, d Decision) *approval.Request {
 		return nil
 	}
 	description := "Execute: " + tools.Shorten(command)
-	if d.RuleIndex >= 0 && p.rules[d.RuleIndex].Description != "" {
-		description = p.rules[d.RuleIndex].Description
+	if d.RuleIndex >= 0 && p.rules.list[d.RuleIndex].Description != "" {
+		description = p.rules.list[d.RuleIndex].Description
 	}
 	return &approval.Request{
 		ToolName:    definition.Name,

@@ -46,8 +46,8 @@ func (p *Policy) Without(name string) (*Policy, error) {
 }
 
 func (p *Policy) list() []Rule {
-	rules := make([]Rule, len(p.rules))
-	for i, c := range p.rules {
+	rules := make([]Rule, len(p.rules.list))
+	for i, c := range p.rules.list {
 		rules[i] = c.Rule
 	}
 	return rules

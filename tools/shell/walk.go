@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -298,10 +299,8 @@ func changesDir(n syntax.Node) bool {
 
 // hasMeaning reports whether a command of this name is judged by its name.
 func (a *analysis) hasMeaning(name string) bool {
-	for i := range a.p.rules {
-		if a.p.rules[i].words[0] == name {
-			return true
-		}
+	if a.p.rules.names(name) || slices.ContainsFunc(a.p.answers, func(r compiledRule) bool { return r.words[0] == name }) {
+		return true
 	}
 	return builtin(name) != nil || wrapperFor(name) != nil || strings.ContainsAny(name, "/[:.") || specialBuiltins[name]
 }

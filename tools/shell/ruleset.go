@@ -1,0 +1,226 @@
+package shell
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/sandgate/sandgate/tools"
+)
+
+// A ruleSet is compiled rules in the order in which they are tried. It does not change.
+type ruleSet struct {
+	list []compiledRule
+	// denies and others find the rules that deny, and those that ask or allow.
+	denies, others index
+	// ceilings are the rules whose Ceiling can hold.
+	ceilings []int
+	// denying gives the rules that deny alone.
+	denying func() *ruleSet
+}
+
+// fewRules are as soon asked as looked up.
+const fewRules = 4
+
+func newRuleSet(list []compiledRule) *ruleSet {
+	s := &ruleSet{list: list}
+	for i := range list {
+		r := &list[i]
+		if r.effect == tools.Deny {
+			s.denies.all = append(s.denies.all, i)
+			continue
+		}
+		s.others.all = append(s.others.all, i)
+		if r.Ceiling != nil {
+			s.ceilings = append(s.ceilings, i)
+		}
+	}
+	if len(list) > fewRules {
+		s.denies.build(list)
+		s.others.build(list)
+	}
+	s.denying = sync.OnceValue(func() *ruleSet {
+		var denies []compiledRule
+		for _, i := range s.denies.all {
+			denies = append(denies, list[i])
+		}
+		return newRuleSet(denies)
+	})
+	return s
+}
+
+// names reports whether a rule names a program so.
+func (s *ruleSet) names(program string) bool {
+	is := func(i int) bool { return s.list[i].words[0] == program }
+	return slices.ContainsFunc(s.denies.headed(program), is) || slices.ContainsFunc(s.others.headed(program), is)
+}
+
+// An index finds the rules that could match a command by its words. It leaves out
+// only rules that these rule out: whether a rule that it gives matches is for the
+// rule to say. What it gives are places in the list, in order.
+type index struct {
+	all   []int
+	heads map[string]*branch // by the program of the pattern; nil gives all
+}
+
+// A branch is the rules whose patterns begin with the same words.
+type branch struct {
+	ends  []int // those that have no further words
+	below []int // all of them
+	next  map[string]*branch
+}
+
+func (x *index) build(list []compiledRule) {
+	x.heads = map[string]*branch{}
+	for _, i := range x.all {
+		r := &list[i]
+		b := grow(&x.heads, headOf(r.words[0]))
+		b.below = append(b.below, i)
+		for _, word := range indexed(r) {
+			b = grow(&b.next, word)
+			b.below = append(b.below, i)
+		}
+		b.ends = append(b.ends, i)
+	}
+}
+
+func grow(m *map[string]*branch, word string) *branch {
+	if *m == nil {
+		*m = map[string]*branch{}
+	}
+	b := (*m)[word]
+	if b == nil {
+		b = &branch{}
+		(*m)[word] = b
+	}
+	return b
+}
+
+// headOf is what programMatch compares of a program that a pattern names: a name, or
+// a path however it is spelled.
+func headOf(name string) string {
+	if strings.Contains(name, "/") {
+		return path.Clean(name)
+	}
+	return name
+}
+
+// indexed are the words of a pattern, after its program, that a command has to have
+// in their places. A rule that denies by options has none: they may stand anywhere.
+func indexed(r *compiledRule) []string {
+	if o := splitOptions(r.words[1:]); r.effect == tools.Deny && (o.letters != "" || o.long != nil) {
+		return nil
+	}
+	return r.words[1:]
+}
+
+// headed are the rules that may be about a program of this name.
+func (x *index) headed(name string) []int {
+	if x.heads == nil {
+		return x.all
+	}
+	if b := x.heads[name]; b != nil {
+		return b.below
+	}
+	return nil
+}
+
+// at adds the rules whose words may be those of the command that begins with words.
+func (x *index) at(found []int, words []word) []int {
+	name := words[0].text
+	if !strings.Contains(name, "/") {
+		return x.heads[name].along(found, words[1:])
+	}
+	clean := path.Clean(name)
+	found = x.heads[clean].along(found, words[1:])
+	return x.heads[path.Base(clean)].along(found, words[1:])
+}
+
+// ofProgram adds the rules that may be about the program of this name.
+func (x *index) ofProgram(found []int, name string) []int {
+	if !strings.Contains(name, "/") {
+		return append(found, x.headed(name)...)
+	}
+	clean := path.Clean(name)
+	return append(append(found, x.headed(clean)...), x.headed(path.Base(clean))...)
+}
+
+// along adds the rules that match may match, as far as it is known what the words are.
+func (b *branch) along(found []int, words []word) []int {
+	for ; b != nil; words = words[1:] {
+		switch {
+		case len(words) == 0:
+			return append(found, b.ends...)
+		case !words[0].fixed():
+			return append(found, b.below...)
+		}
+		found = append(found, b.ends...)
+		b = b.next[words[0].text]
+	}
+	return found
+}
+
+// inOrder leaves each place out but once.
+func inOrder(found []int) []int {
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// opening finds the rules that ask or allow and of which matchViews may say more
+// than no.
+func (a *analysis) opening(found []int, cmd simpleCommand, views []view) []int {
+	x := &a.p.rules.others
+	if x.heads == nil || !cmd.words[0].fixed() {
+		return x.all
+	}
+	name := cmd.words[0].text
+	base := a.baseName(name)
+	for _, v := range views {
+		found = x.at(found, v.words)
+		if base != name {
+			found = x.heads[base].along(found, v.words[1:])
+		}
+	}
+	return inOrder(found)
+}
+
+// denying finds the rules that deny and of which denies may say more than no.
+func (a *analysis) denying(found []int, cmd simpleCommand, views []view) []int {
+	x := &a.p.rules.denies
+	if len(x.all) == 0 || x.heads == nil || !cmd.words[0].fixed() {
+		return x.all
+	}
+	for _, v := range views {
+		if len(v.words) > 1 && v.words[1].mayBeOption() { // it may hide the sub-command: deniesReordered
+			found = x.ofProgram(found, v.words[0].text)
+			continue
+		}
+		found = x.at(found, v.words)
+	}
+	base := a.anyBase(cmd.words[0])
+	for _, member := range relatives(base) { // sameEffect
+		if b := x.heads[member]; b != nil {
+			found = append(found, b.ends...)
+		}
+	}
+	if !known(base) { // handsOn
+		for i := 1; i < len(cmd.words); i++ {
+			if cmd.words[i].fixed() {
+				found = x.at(found, cmd.words[i:])
+			}
+		}
+	}
+	return inOrder(found)
+}
+
+// relatives are the members of the families of a program, it itself included.
+func relatives(base string) []string {
+	var list []string
+	for _, family := range families {
+		if slices.ContainsFunc(family, func(m string) bool { program, _, _ := strings.Cut(m, " "); return program == base }) {
+			list = append(list, family...)
+		}
+	}
+	return list
+}
