@@ -2,6 +2,7 @@ package profiles
 
 import (
 	"fmt"
+	"slices"
 
 	sp "github.com/sandgate/sandgate/sandboxprofile"
 )
@@ -16,24 +17,16 @@ type Pattern struct {
 }
 
 // Protect is the default list of write-protected patterns.
-func Protect() []string { return texts(ProtectPatterns()) }
+func Protect() []string { return slices.Clone(shippedProtect) }
 
 // Hide is the default list of unreadable patterns.
-func Hide() []string { return texts(HidePatterns()) }
+func Hide() []string { return slices.Clone(shippedHide) }
 
 // ProtectPatterns is Protect with reasons and examples.
 func ProtectPatterns() []Pattern { return mustPatterns("patterns/protect.yaml") }
 
 // HidePatterns is Hide with reasons and examples.
 func HidePatterns() []Pattern { return mustPatterns("patterns/hide.yaml") }
-
-func texts(list []Pattern) []string {
-	out := make([]string, len(list))
-	for i, p := range list {
-		out[i] = p.Pattern
-	}
-	return out
-}
 
 // mustPatterns reads an embedded list. That every one of them loads is tested.
 func mustPatterns(file string) []Pattern {

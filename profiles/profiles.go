@@ -58,17 +58,13 @@ func read(folder, kind, name string) ([]byte, string, error) {
 
 // Preset gives a shipped preset.
 func Preset(name string) (sp.Preset, error) {
-	b, file, err := read("presets", "preset", name)
-	if err != nil {
-		return sp.Preset{}, err
+	i := slices.IndexFunc(shippedPresets, func(p sp.Preset) bool { return p.Name == name })
+	if i < 0 {
+		return sp.Preset{}, &UnknownError{Kind: "preset", Name: name, Known: PresetNames()}
 	}
-	return parsePreset(file, b)
-}
-
-type presetFile struct {
-	Name   string    `yaml:"name"`
-	Reason string    `yaml:"reason"`
-	Grants []grantAt `yaml:"grants"`
+	p := shippedPresets[i]
+	p.Grants = slices.Clone(p.Grants)
+	return p, nil
 }
 
 // A grantAt is one line of `grants` or `paths`, with where it stands.
@@ -105,45 +101,6 @@ func onlyKeys(n *yaml.Node, known ...string) error {
 		}
 	}
 	return nil
-}
-
-func parsePreset(file string, b []byte) (sp.Preset, error) {
-	var f presetFile
-	if err := decode(file, b, &f); err != nil {
-		return sp.Preset{}, err
-	}
-	p := sp.Preset{Name: f.Name, Reason: f.Reason}
-	if f.Name != stem(file) || f.Reason == "" || len(f.Grants) == 0 {
-		return p, fmt.Errorf("profiles: %s: a preset needs a name like its file's, a reason and grants", file)
-	}
-	for _, g := range f.Grants {
-		grant, err := g.grant()
-		if err == nil && !grant.Rights.SubsetOf(sp.Read|sp.Execute) {
-			err = fmt.Errorf("a preset cannot grant %v", grant.Rights)
-		}
-		if err != nil {
-			return p, fmt.Errorf("profiles: %s:%d: %q: %w", file, g.line, g.Path, err)
-		}
-		p.Grants = append(p.Grants, grant)
-	}
-	return p, nil
-}
-
-func (g grantAt) grant() (sp.Grant, error) {
-	rights, err := sp.ParseRights(g.Rights)
-	if err != nil {
-		return sp.Grant{}, err
-	}
-	rooted := strings.Replace(g.Path, "~/", "/", 1)
-	switch {
-	case g.Reason == "":
-		return sp.Grant{}, fmt.Errorf("has no reason")
-	case g.IfPresent:
-		return sp.Grant{}, fmt.Errorf("if_present is for operator profiles: a grant of what is not there grants nothing anyway")
-	case !path.IsAbs(rooted) || path.Clean(rooted) != rooted:
-		return sp.Grant{}, fmt.Errorf("is no clean path that starts with / or ~/")
-	}
-	return sp.Grant{Path: g.Path, Rights: rights, Reason: g.Reason}, nil
 }
 
 func stem(file string) string { return strings.TrimSuffix(path.Base(file), path.Ext(file)) }
