@@ -45,7 +45,7 @@ type Filters struct {
 // hosts that bar user namespaces. It may be stricter than a profile and is never
 // weaker: what it cannot keep it refuses. It is safe for concurrent use.
 type Landlock struct {
-	init    func() (*os.File, error) // sealed memfd, made when it is first needed
+	init    *lazyFile // sealed memfd
 	abi     landlock.Version
 	filters Filters
 	narrow  bool
@@ -73,7 +73,7 @@ func NewLandlock(o LandlockOptions) (*Landlock, error) {
 
 func newLandlock(o LandlockOptions, abi landlock.Version) (*Landlock, error) {
 	// Where bubblewrap works nothing is built here, and no program is needed.
-	l := &Landlock{init: sync.OnceValues(initFile), abi: abi, narrow: o.Narrow, guard: NewGuard(nil), filters: Filters{Base: seccomp.Filter, Shared: seccomp.SharedFilter}}
+	l := &Landlock{init: &lazyFile{make: initFile}, abi: abi, narrow: o.Narrow, guard: NewGuard(nil), filters: Filters{Base: seccomp.Filter, Shared: seccomp.SharedFilter}}
 	if o.Seccomp != nil {
 		l.filters = *o.Seccomp
 	}
@@ -90,17 +90,33 @@ func initFile() (*os.File, error) {
 	return memfile.NewProgram("sandgate-init", program)
 }
 
+// A lazyFile is made when it is first asked for, and never if nobody does.
+type lazyFile struct {
+	make func() (*os.File, error)
+	once sync.Once
+	file *os.File
+	err  error
+}
+
+func (f *lazyFile) get() (*os.File, error) {
+	f.once.Do(func() { f.file, f.err = f.make() })
+	return f.file, f.err
+}
+
+// close closes the file if there is one. It is not made any more.
+func (f *lazyFile) close() error {
+	f.once.Do(func() { f.err = os.ErrClosed })
+	if f.file == nil {
+		return nil
+	}
+	return f.file.Close()
+}
+
 // Name implements Confiner.
 func (l *Landlock) Name() string { return "landlock" }
 
 // Close frees the backend; its sandboxes are closed by whoever has them.
-func (l *Landlock) Close() error {
-	program, err := l.init()
-	if err != nil {
-		return nil // there is none
-	}
-	return program.Close()
-}
+func (l *Landlock) Close() error { return l.init.close() }
 
 // Use makes g the guard of every sandbox that is built from now on.
 func (l *Landlock) Use(g *Guard) { l.guard = g }
@@ -299,7 +315,7 @@ func keptFiles(f sandboxprofile.Facts) []wire.Mount {
 // supervisor's terminal signals it. It has no parent-death signal: when we go
 // away it reads end of file, kills what is left, and exits.
 func (l *Landlock) launch(p sandboxprofile.Profile, user *syscall.Credential) (*bwrapSandbox, error) {
-	program, err := l.init()
+	program, err := l.init.get()
 	if err != nil {
 		return nil, err
 	}
