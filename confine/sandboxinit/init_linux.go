@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -18,12 +19,14 @@ import (
 // controlFD is where the confiner's socket is: bubblewrap's first extra descriptor.
 const controlFD = 3
 
+// thriftyGC is the pace of collections of a cell that waits, in debug.SetGCPercent's
+// words: what it keeps for the next action is to be little.
+const thriftyGC = 20
+
 // Main serves the confiner until it hangs up. Its result is the exit status.
 func Main() int {
-	// A cell waits most of the time, and one thread does all of its work: what it keeps
-	// for the next action is to be little.
+	// One thread does all of the work.
 	runtime.GOMAXPROCS(1)
-	debug.SetGCPercent(20)
 	ctl := &control{fd: controlFD}
 	if err := serve(ctl); err != nil && !errors.Is(err, io.EOF) {
 		return 1
@@ -46,8 +49,10 @@ func serve(ctl *control) error {
 	if f.Setup == nil {
 		return errors.New("init: expected setup")
 	}
-	ignoreSignals()
-	step, err := restrict(f.Setup)
+	step, err := "take signals", ignoreSignals()
+	if err == nil {
+		step, err = restrict(f.Setup)
+	}
 	var exit []int
 	if err == nil {
 		step, err = "check the mounts", checkMounts(f.Setup.Mounts)
@@ -72,22 +77,55 @@ func serve(ctl *control) error {
 	if err != nil {
 		return err
 	}
+	debug.SetGCPercent(thriftyGC) // not before: what waits for us is ready
 	return errors.Join(w.serve(), w.leave())
 }
 
-// ignoreSignals makes nothing of those that a tool can send us. Those we do not
-// handle the kernel drops for process 1, but the Go runtime handles some, and ends
-// the process on them. Notify, and not Ignore: an ignored signal stays ignored across
-// execve. The runtime ignores SIGCHLD and SIGURG itself, and Notify would have it
-// wake a thread for each child.
-func ignoreSignals() {
-	var all []os.Signal
+// ignoreSignals makes nothing of those that a tool can send us. What a process 1 does
+// not handle the kernel drops (pid_namespaces(7)), but the Go runtime handles nearly
+// all, and ends the process on them. So its handlers are taken away, but for
+// those of its own mistakes, which it has to be able to report; each that package
+// signal takes over costs two switches to a thread of its own, and a sandbox's start
+// waits for them. Without a namespace of our own nothing is dropped, and package
+// signal takes all.
+//
+// Handled, and not ignored: an ignored signal stays ignored across execve. The runtime
+// makes nothing of SIGCHLD and SIGURG itself, and Notify would have it wake a thread
+// for each child; the two before the first real-time signal are its threads'.
+func ignoreSignals() error {
+	first := os.Getpid() == 1
+	var taken []os.Signal
 	for n := unix.Signal(1); n < 65; n++ {
-		if n != unix.SIGCHLD && n != unix.SIGURG {
-			all = append(all, n)
+		switch n {
+		case unix.SIGCHLD, unix.SIGURG, 32, 33:
+			continue
+		case unix.SIGKILL, unix.SIGSTOP:
+			continue // nobody handles these
+		case unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGPIPE:
+		default:
+			if !first {
+				break
+			}
+			if err := takeDefault(n); err != nil {
+				return fmt.Errorf("%v: %w", n, err)
+			}
+			continue
 		}
+		taken = append(taken, n)
 	}
-	signal.Notify(make(chan os.Signal, 1), all...)
+	signal.Notify(make(chan os.Signal, 1), taken...)
+	return nil
+}
+
+// takeDefault is sigaction(2) with SIG_DFL.
+func takeDefault(n unix.Signal) error {
+	var action [4]uint64 // the kernel's struct: handler, flags, restorer, mask
+	const maskSize = 8
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(n), uintptr(unsafe.Pointer(&action)), 0, maskSize, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 // serve performs actions until the confiner hangs up, or says something that has no
