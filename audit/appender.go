@@ -22,6 +22,11 @@ type appender struct {
 	calls openCalls // as of tail, of every process
 	// marked is the last entry that a checkpoint of ours covers.
 	marked uint64
+	// due is the checkpoint to be written next, and waiting how many synced writes came
+	// after the last that was. What is not synced must not be in a checkpoint: a loss of
+	// power may take it, and the log would seem cut.
+	due     *checkpoint
+	waiting int
 	// checkpointErr is why the last checkpoint could not be written. The entries
 	// are on disk nevertheless; an older checkpoint only makes Open read more.
 	checkpointErr error
@@ -41,22 +46,39 @@ type request struct {
 
 // append writes the requests as one, after whatever other processes have written.
 // When it fails none of them is in the log, unless the disk refuses even to take
-// back what it has half written; then the next append sees to that first. It calls
-// done when the requests are in the log, and then brings the checkpoint after them:
-// nobody need wait for that.
-func (a *appender) append(batch []*request, done func()) error {
+// back what it has half written; then the next append sees to that first.
+func (a *appender) append(batch []*request) error {
 	return a.locked(func() error {
 		if err := a.catchUp(); err != nil {
 			return err
 		}
 		sync, err := a.write(batch)
-		if err != nil {
+		if err != nil || !sync {
 			return err
 		}
-		done()
-		if sync {
-			a.mark()
+		a.due = a.checkpoint()
+		if a.waiting++; a.waiting >= markEvery {
+			a.mark(a.due)
 		}
+		return nil
+	})
+}
+
+// A checkpoint follows what is on disk when nothing else is to be written, or after so
+// many synced writes: nobody has to wait for it. Until then Open has more to read, and
+// Verify cannot know of what a cut takes away.
+const (
+	markDelay = 10 * time.Millisecond
+	markEvery = 64
+)
+
+// markLate writes the checkpoint that is due, if one is.
+func (a *appender) markLate() {
+	if a.due == nil {
+		return
+	}
+	_ = a.locked(func() error { // where it fails, checkpointErr keeps it
+		a.mark(a.due)
 		return nil
 	})
 }
@@ -187,15 +209,20 @@ func (a *appender) put(lines []byte, sync bool) error {
 	return err
 }
 
-// mark writes the checkpoint for what is on disk now.
-func (a *appender) mark() {
-	cp := checkpoint{
+// checkpoint is the one for tail.
+func (a *appender) checkpoint() *checkpoint {
+	return &checkpoint{
 		Version: FormatVersion,
 		Seq:     a.tail.seq, Hash: a.tail.hash, Size: a.tail.offset,
 		OpenFrom: a.calls.oldest(a.tail.offset),
 	}
+}
+
+// mark writes a checkpoint for what is on disk.
+func (a *appender) mark(cp *checkpoint) {
 	a.checkpointErr = cp.write(a.path)
-	a.marked = a.tail.seq
+	a.marked = cp.Seq
+	a.due, a.waiting = nil, 0
 }
 
 // settle makes everything durable, entries of lesser kinds too.
@@ -216,7 +243,7 @@ func (a *appender) settleLocked() error {
 		a.failed = fmt.Errorf("%w: %w", errSync, err)
 		return a.failed
 	}
-	a.mark()
+	a.mark(a.checkpoint())
 	return a.checkpointErr
 }
 

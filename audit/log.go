@@ -134,35 +134,64 @@ func (l *Log) Path() string { return l.path }
 // entry is then not in the log, with one exception: when ctx ends while the disk
 // is busy with the entry, it may still get there.
 func (l *Log) Append(ctx context.Context, rec Record) (Entry, error) {
-	e, err := l.append(ctx, rec)
-	if err != nil {
-		return Entry{}, &Error{"append to", l.path, err}
-	}
-	return e, nil
-}
-
-func (l *Log) append(ctx context.Context, rec Record) (Entry, error) {
-	e, err := l.entry(rec)
+	p, err := l.Submit(ctx, rec)
 	if err != nil {
 		return Entry{}, err
 	}
+	return p.Wait(ctx)
+}
+
+// Submit is the first half of Append: it hands one entry over and does not wait for
+// the disk. Entries come into the log in the order in which Submit returned. After an
+// error the entry is not in the log.
+func (l *Log) Submit(ctx context.Context, rec Record) (*Pending, error) {
+	r, err := l.submit(ctx, rec)
+	if err != nil {
+		return nil, l.failed(err)
+	}
+	return &Pending{l, r}, nil
+}
+
+func (l *Log) submit(ctx context.Context, rec Record) (*request, error) {
+	e, err := l.entry(rec)
+	if err != nil {
+		return nil, err
+	}
 	if ctx.Err() != nil {
-		return Entry{}, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 	r := &request{entry: e, done: make(chan error, 1)}
 	select {
 	case l.requests <- r:
+		return r, nil
 	case <-l.quit:
-		return Entry{}, ErrClosed
+		return nil, ErrClosed
 	case <-ctx.Done():
-		return Entry{}, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
+}
+
+func (l *Log) failed(err error) error { return &Error{"append to", l.path, err} }
+
+// A Pending is an entry on its way to the disk. Nothing that it records may be done
+// before Wait has said that it is there.
+type Pending struct {
+	log *Log
+	*request
+}
+
+// Wait is the second half of Append, and is called once.
+func (p *Pending) Wait(ctx context.Context) (Entry, error) {
+	var err error
 	select {
-	case err := <-r.done:
-		return r.entry, err
+	case err = <-p.done:
 	case <-ctx.Done():
-		return Entry{}, context.Cause(ctx)
+		err = context.Cause(ctx)
 	}
+	if err != nil {
+		return Entry{}, p.log.failed(err)
+	}
+	return p.entry, nil
 }
 
 // entry turns a record into an entry without secrets.
@@ -195,10 +224,17 @@ const maxBatch = 256
 // at requests; it then takes all of them at once (group commit).
 func (l *Log) run() {
 	defer close(l.stopped)
+	quiet := time.NewTimer(0)
+	defer quiet.Stop()
 	for {
 		select {
 		case r := <-l.requests:
 			l.commit(l.gather(r))
+			if l.out.due != nil {
+				quiet.Reset(markDelay)
+			}
+		case <-quiet.C:
+			l.out.markLate()
 		case <-l.quit:
 			return
 		}
@@ -224,9 +260,7 @@ func (l *Log) commit(batch []*request) {
 			r.done <- cmp.Or(r.err, err)
 		}
 	}
-	if err := l.out.append(batch, func() { answer(nil) }); err != nil {
-		answer(err)
-	}
+	answer(l.out.append(batch))
 }
 
 // Close makes every entry durable and closes the file. Appends that have not

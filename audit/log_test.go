@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -60,48 +61,98 @@ func TestReopenContinues(t *testing.T) {
 	}
 }
 
-// TestDecisionIsSynced: what Append returned for a decision is behind the
-// checkpoint, which is written only after the sync.
+// A countingDisk knows how many syncs it has done.
+type countingDisk struct {
+	disk
+	syncs atomic.Int32
+}
+
+func (d *countingDisk) SyncData() error {
+	err := d.disk.SyncData()
+	d.syncs.Add(1)
+	return err
+}
+
+// TestDecisionIsSynced: a decision is on the disk when Append returns, and Submit does
+// not wait for that.
 func TestDecisionIsSynced(t *testing.T) {
 	for _, c := range []struct {
 		mode          SyncMode
-		decision, end uint64 // checkpoint after each
+		decision, end int32 // syncs after each
 	}{
 		{"", 1, 1}, {SyncDecision, 1, 1}, {SyncAlways, 1, 2}, {SyncNever, 0, 0},
 	} {
 		path := logPath(t)
 		l := mustOpen(t, path, Options{Sync: c.mode})
-		check := func(after string, want uint64) {
-			t.Helper()
-			afterMark(t, path)
-			cp, err := readCheckpoint(path)
-			if err != nil || cp.Seq != want {
-				t.Errorf("sync %q, after %s: checkpoint %+v, %v; want entry %d", c.mode, after, cp, err, want)
-			}
-		}
+		d := &countingDisk{disk: l.out.file}
+		l.out.file = d
 		mustAppend(t, l, decision("c"))
-		check("a decision", c.decision)
+		if n := d.syncs.Load(); n != c.decision {
+			t.Errorf("sync %q, after a decision: %d syncs, want %d", c.mode, n, c.decision)
+		}
 		mustAppend(t, l, end("c"))
-		check("an end", c.end)
+		if n := d.syncs.Load(); n != c.end {
+			t.Errorf("sync %q, after an end: %d syncs, want %d", c.mode, n, c.end)
+		}
 		mustClose(t, l)
-		check("Close", 2)
 	}
 }
 
-// afterMark waits for the checkpoint of the last append: Append does not, but the
-// file's lock is held until it is written.
-func afterMark(t *testing.T, path string) {
-	t.Helper()
-	f, err := os.Open(path)
+// TestSubmitKeepsTheOrder: what is submitted is in the log in that order, and Wait
+// returns it as it was written.
+func TestSubmitKeepsTheOrder(t *testing.T) {
+	path := logPath(t)
+	l := mustOpen(t, path, Options{})
+	var pending []*Pending
+	for _, r := range []Record{decision("a"), end("a"), decision("b")} {
+		p, err := l.Submit(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pending = append(pending, p)
+	}
+	for i, p := range pending {
+		if e, err := p.Wait(t.Context()); err != nil || e.Seq != uint64(i+1) {
+			t.Errorf("entry %d: %d, %v", i+1, e.Seq, err)
+		}
+	}
+	mustClose(t, l)
+	if _, err := l.Submit(t.Context(), decision("c")); !errors.Is(err, ErrClosed) {
+		t.Errorf("submitted to a closed log: %v", err)
+	}
+}
+
+// TestCheckpointFollows: the checkpoint comes after a synced entry by itself, or after
+// so many of them, and never covers one that is not synced.
+func TestCheckpointFollows(t *testing.T) {
+	path := logPath(t)
+	l := mustOpen(t, path, Options{})
+	defer mustClose(t, l)
+	reached := func(want uint64) {
+		t.Helper()
+		for start := time.Now(); ; time.Sleep(time.Millisecond) {
+			cp, err := readCheckpoint(path)
+			if err != nil || cp.Seq > want || time.Since(start) > time.Minute {
+				t.Fatalf("checkpoint %+v, %v; want entry %d", cp, err, want)
+			}
+			if cp.Seq == want {
+				return
+			}
+		}
+	}
+	mustAppend(t, l, decision("c"))
+	p, err := l.Submit(t.Context(), end("c"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	unlock, err := lockShared(f)
-	if err != nil {
+	if _, err := p.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	unlock()
+	reached(1)
+	for range markEvery {
+		mustAppend(t, l, decision("c"))
+	}
+	reached(2 + markEvery)
 }
 
 // TestConcurrentAppends also has two logs on one file, as two processes have: the

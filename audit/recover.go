@@ -270,7 +270,7 @@ func (a *appender) note(k Kind, e Entry, data any) error {
 	r := &request{entry: e}
 	durable, err := a.write([]*request{r})
 	if durable {
-		a.mark()
+		a.mark(a.checkpoint())
 	}
 	return errors.Join(err, r.err)
 }

@@ -116,6 +116,9 @@ type Stdio struct {
 	// Files are what the program inherits as descriptors 3, 4, ...: at most 16. Run
 	// closes them.
 	Files []*os.File
+	// Hold, if set, is asked once, when everything is ready: the action begins after it
+	// has returned nil. When it fails nothing runs, and Run returns its error.
+	Hold func() error
 }
 
 // outputBound is how many bytes a program may write before it is killed.

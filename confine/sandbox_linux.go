@@ -231,7 +231,7 @@ func changesFiles(k sandboxprofile.Kind) bool {
 
 func (s *bwrapSandbox) perform(ctx context.Context, profile sandboxprofile.Profile, a sandboxprofile.Action, std Stdio) (Result, error) {
 	if a.Kind != sandboxprofile.Exec {
-		return s.exchange(ctx, wire.Run{Action: a}, profile.Limits, nil, nil)
+		return s.exchange(ctx, wire.Run{Action: a}, profile.Limits, std.Hold, nil, nil)
 	}
 	if a.Exec == nil {
 		return Result{}, errors.New("confine: an exec action without a program")
@@ -250,7 +250,7 @@ func (s *bwrapSandbox) perform(ctx context.Context, profile sandboxprofile.Profi
 		return Result{}, err
 	}
 	defer p.close()
-	res, err := s.exchange(ctx, wire.Run{Action: a, Limits: s.rlimits(profile.Limits), Totals: totals(profile.Limits)}, profile.Limits, p, over)
+	res, err := s.exchange(ctx, wire.Run{Action: a, Limits: s.rlimits(profile.Limits), Totals: totals(profile.Limits)}, profile.Limits, std.Hold, p, over)
 	if err == nil {
 		p.wait() // every writer is dead: the readers reach end of file
 	}
@@ -260,14 +260,21 @@ func (s *bwrapSandbox) perform(ctx context.Context, profile sandboxprofile.Profi
 
 // exchange sends one action and waits for its end, signalling it when its time,
 // its output or its caller's patience is used up.
-func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, l sandboxprofile.Limits, p *plumbing, over <-chan struct{}) (Result, error) {
+func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, l sandboxprofile.Limits, hold func() error, p *plumbing, over <-chan struct{}) (Result, error) {
 	if err := s.group.limit(l); err != nil {
 		return Result{}, err
 	}
-	if err := s.send(wire.Frame{Run: &run}, p.childFiles()); err != nil {
+	gate, err := newGate(hold)
+	if err != nil {
+		return Result{}, err
+	}
+	defer gate.close()
+	run.Held = gate != nil
+	if err := s.send(wire.Frame{Run: &run}, gate.behind(p.childFiles())); err != nil {
 		return Result{}, fmt.Errorf("confine: start action: %w", err)
 	}
 	p.closeChildFiles()
+	refused := gate.open()
 	start, wall := time.Now(), newTimer(l.Wall)
 	defer wall.Stop()
 	var (
@@ -292,6 +299,9 @@ func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, l sandboxprof
 			}
 			if r.frame.Done.Spoiled {
 				s.spoiled.Store(true)
+			}
+			if refused != nil {
+				return Result{}, refused
 			}
 			return result(*r.frame.Done, cause), nil
 		case <-expired:
@@ -519,8 +529,9 @@ func newPlumbing(std Stdio, terminal bool, output int64, over chan<- struct{}) (
 		p.std, std = &wanted, Stdio{Files: std.Files} // its streams are the terminal's
 	}
 	p.budget.Store(output)
-	if len(std.Files) > wire.MaxFiles-3 {
-		return nil, fmt.Errorf("confine: %d files for one program, at most %d", len(std.Files), wire.MaxFiles-3)
+	const most = wire.MaxFiles - 3 - 1 // its streams, and the gate
+	if len(std.Files) > most {
+		return nil, fmt.Errorf("confine: %d files for one program, at most %d", len(std.Files), most)
 	}
 	stdin, err := p.input(std.Stdin)
 	if err != nil {

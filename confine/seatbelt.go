@@ -165,6 +165,11 @@ func (s *seatbeltSandbox) Run(ctx context.Context, a sandboxprofile.Action, std 
 	cmd.Stdin = std.Stdin
 	stdout, stderr := &counted{budget: out, w: std.Stdout}, &counted{budget: out, w: std.Stderr}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
+	if std.Hold != nil {
+		if err := std.Hold(); err != nil {
+			return Result{}, err
+		}
+	}
 	started := time.Now()
 	if err := cmd.Start(); err != nil {
 		return Result{}, fmt.Errorf("confine: start %s: %w", s.backend.sandboxExec, err)

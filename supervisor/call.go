@@ -71,7 +71,7 @@ func (s *Supervisor) perform(ctx context.Context, c *call) error {
 		return err
 	}
 	if plan.Task != nil {
-		return s.operate(ctx, c, *plan.Task)
+		return s.operate(ctx, c, plan)
 	}
 	box, err := s.confine(ctx, c, plan)
 	if err != nil {
@@ -98,7 +98,8 @@ type call struct {
 	unstarted string            // check: what to say of a program that is not there
 	decision  approval.Decision // decide
 	asked     *tools.Plan       // decide: the plan that an approver's edit replaced
-	logged    bool              // decide: a decision entry is in the log
+	// decide: waits until the entry of the decision is on the disk; nil without one
+	durable func() error
 
 	authority *authority // confine: of the hosts where TLS ends at the proxy, or nil
 
@@ -157,8 +158,9 @@ func (s *Supervisor) propose(req protocol.ToolsCall) (tools.Proposal, error) {
 	return p, nil
 }
 
-// decide asks approval, which also hears of a tool's own refusal, and makes its
-// answer durable. No tool starts before the entry of its decision is on the disk.
+// decide asks approval, which also hears of a tool's own refusal, and hands its answer
+// to the log. While the disk takes it a sandbox is made ready; no tool starts before
+// the entry is there (released).
 func (s *Supervisor) decide(ctx context.Context, c *call, p tools.Proposal, checked error) (approval.Grant, error) {
 	if checked != nil && !approval.IsBlocked(checked) {
 		return approval.Grant{}, checked
@@ -175,7 +177,6 @@ func (s *Supervisor) decide(ctx context.Context, c *call, p tools.Proposal, chec
 	if logErr := s.logDecision(ctx, c); logErr != nil {
 		return approval.Grant{}, logErr
 	}
-	_ = s.cfg.Approvals.Recorded(c.decision.RequestID) // or the next start finds it, and its decision in the log
 	return grant, err
 }
 
@@ -237,19 +238,31 @@ func (s *Supervisor) annotations(tool string) *approval.Annotations {
 }
 
 // approvedPlan takes the plan out of the grant: what was shown is what runs. The
-// digest is computed again, and the files that the plan stands on are looked at
-// again; if either is not what was approved, the approval does not count.
+// digest is computed again; if it is not what was approved, the approval does not count.
 func (s *Supervisor) approvedPlan(g approval.Grant) (tools.Plan, error) {
 	plan, ok := g.Subject().(tools.Plan)
 	if !ok || s.digest(plan) != g.Digest() {
 		return tools.Plan{}, drift(errors.New("the plan is not the one that was approved"))
 	}
+	return plan, nil
+}
+
+// release is asked when everything is ready, and lets the plan be acted on: its
+// decision is on the disk, and the files that it stands on, looked at once more, are
+// what was approved.
+func (c *call) release(plan tools.Plan) error {
+	if c.durable == nil {
+		return errors.New("supervisor: bug: a plan that nobody has decided about")
+	}
+	if err := c.durable(); err != nil {
+		return err
+	}
 	for _, pin := range plan.Pins {
 		if err := pin.Verify(); err != nil {
-			return tools.Plan{}, drift(err)
+			return drift(err)
 		}
 	}
-	return plan, nil
+	return nil
 }
 
 func drift(err error) error {
@@ -290,7 +303,6 @@ func (s *Supervisor) run(ctx context.Context, c *call, plan tools.Plan, box conf
 	if err := s.openOutput(c, plan.Profile.Limits.Output); err != nil {
 		return errors.Join(err, stop())
 	}
-	c.notify(protocol.MethodToolState, protocol.ToolState{CallID: c.req.CallID, State: protocol.Running, Exposed: c.exposed})
 	c.leave(s.warnings(c))
 	c.result, err = s.start(ctx, c, plan, box)
 	if c.output.finish() {
@@ -329,9 +341,22 @@ func (s *Supervisor) start(ctx context.Context, c *call, plan tools.Plan, box co
 		return confine.Result{}, err
 	}
 	defer closeAll(files)
+	released := false
 	stdio := c.output.stdio()
 	stdio.Files = files
-	return box.Run(c.named(ctx), action, stdio)
+	stdio.Hold = func() error {
+		if err := c.release(plan); err != nil {
+			return err
+		}
+		released = true
+		c.notify(protocol.MethodToolState, protocol.ToolState{CallID: c.req.CallID, State: protocol.Running, Exposed: c.exposed})
+		return nil
+	}
+	r, err := box.Run(c.named(ctx), action, stdio)
+	if err == nil && r.Cause != confine.NotStarted && !released {
+		err = errors.New("supervisor: bug: the sandbox did not ask before it began")
+	}
+	return r, err
 }
 
 // endError says why a call that started did not end by itself. Its partial
@@ -369,6 +394,11 @@ func endError(ctx context.Context, r confine.Result, l sandboxprofile.Limits) er
 // record writes how the call ended. The error it returns is what the agent is
 // told: its own if the log took the entry, audit_unavailable if not.
 func (s *Supervisor) record(c *call, err error) error {
+	if c.durable != nil {
+		if logErr := c.durable(); logErr != nil {
+			err = logErr
+		}
+	}
 	failure := wireError(err)
 	if logErr := s.logEnd(c, failure); logErr != nil {
 		return logErr

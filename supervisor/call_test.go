@@ -300,8 +300,14 @@ type hookedBox struct {
 }
 
 func (b hookedBox) Run(ctx context.Context, a sandboxprofile.Action, s confine.Stdio) (confine.Result, error) {
-	if b.h.before != nil {
-		b.h.before()
+	if hold := s.Hold; b.h.before != nil {
+		s.Hold = func() error {
+			err := hold()
+			if err == nil {
+				b.h.before()
+			}
+			return err
+		}
 	}
 	r, err := b.Sandbox.Run(ctx, a, s)
 	if b.h.after != nil {

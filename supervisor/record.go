@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/sandgate/sandgate/approval"
@@ -69,7 +70,7 @@ type endEntry struct {
 	Exposed []protocol.ExposedPort `json:"exposed,omitempty"`
 }
 
-// logDecision is durable when it returns nil.
+// logDecision hands the decision to the log; c.durable says when it is on the disk.
 func (s *Supervisor) logDecision(ctx context.Context, c *call) error {
 	e := decisionEntry{Rule: c.proposal.Rule, Args: c.loggedArgs(c.req.Args), Decision: c.decision}
 	if len(e.Decision.Args) > 0 {
@@ -86,9 +87,19 @@ func (s *Supervisor) logDecision(ctx context.Context, c *call) error {
 		e.Asked.Plan, e.Asked.Content = s.planEntry(*c.asked)
 	}
 	// A call that is cancelled at this very moment has still been decided.
-	err := s.append(context.WithoutCancel(ctx), c.entry(audit.KindDecision, e))
-	c.logged = err == nil
-	return err
+	ctx = context.WithoutCancel(ctx)
+	pending, err := s.cfg.Log.Submit(ctx, c.entry(audit.KindDecision, e))
+	if err != nil {
+		return s.appended(err)
+	}
+	c.durable = sync.OnceValue(func() error {
+		_, err := pending.Wait(ctx)
+		if err = s.appended(err); err == nil {
+			_ = s.cfg.Approvals.Recorded(c.decision.RequestID) // or the next start finds it, and its decision in the log
+		}
+		return err
+	})
+	return nil
 }
 
 func (s *Supervisor) planEntry(p tools.Plan) (*planEntry, *contentEntry) {
@@ -103,6 +114,11 @@ func (s *Supervisor) planEntry(p tools.Plan) (*planEntry, *contentEntry) {
 // append writes one entry. Its error is audit_unavailable on the wire.
 func (s *Supervisor) append(ctx context.Context, r audit.Record) error {
 	_, err := s.cfg.Log.Append(ctx, r)
+	return s.appended(err)
+}
+
+// appended notes whether the log takes entries, and gives err as the agent is told it.
+func (s *Supervisor) appended(err error) error {
 	if err == nil {
 		s.auditFailure.Store(nil)
 		return nil
@@ -115,7 +131,7 @@ func (s *Supervisor) append(ctx context.Context, r audit.Record) error {
 // only this entry, of kind refused.
 func (s *Supervisor) logEnd(c *call, failure *protocol.Error) error {
 	kind := audit.KindEnd
-	if !c.logged {
+	if c.durable == nil || c.durable() != nil {
 		kind = audit.KindRefused
 	}
 	e := endEntry{

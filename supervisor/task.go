@@ -227,7 +227,11 @@ func (x *session) bindTask(p *tools.Proposal) error {
 }
 
 // operate does what a plan says about a task.
-func (s *Supervisor) operate(ctx context.Context, c *call, op tools.TaskOperation) error {
+func (s *Supervisor) operate(ctx context.Context, c *call, plan tools.Plan) error {
+	if err := c.release(plan); err != nil {
+		return err
+	}
+	op := *plan.Task
 	if op.Kind == tools.TaskList {
 		return c.listTasks()
 	}

@@ -51,6 +51,7 @@ func claims() []claim {
 	return []claim{
 		{name: "ExitStatusIsExact", says: "An exit status, a signal and a failed start are told apart", test: exitStatus},
 		{name: "OutputIsExact", says: "Output arrives whole and unchanged", test: output},
+		{name: "HeldActionsWait", says: "What is held does not begin before it is released, and never if it is refused", test: held, host: host{Held, "", hostHeld}},
 		{name: "StdinReachesTheProgram", says: "Standard input arrives, and need not be read", test: stdin},
 		{name: "WriteOutsideIsRefused", says: "Only what the profile lists can be written", test: writeOutside},
 		{name: "UnlistedFilesAreAbsent", says: "Files that the profile does not list cannot be read", test: unlisted},

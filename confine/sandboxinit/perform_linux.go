@@ -35,12 +35,23 @@ func newWorker(ctl *control, s *wire.Setup) (*worker, error) {
 // end of the conversation.
 func (w *worker) perform(r wire.Run, fds []int) (wire.Done, error) {
 	defer closeAll(fds)
+	hold := open
+	if r.Held {
+		if len(fds) == 0 {
+			return wire.Done{}, errOrder
+		}
+		hold, fds = gate(fds[len(fds)-1]), fds[:len(fds)-1]
+		defer hold.close()
+	}
 	switch {
 	case r.Action.Kind == sandboxprofile.Exec && r.Action.Exec != nil && len(fds) >= 3:
-		return w.runProgram(*r.Action.Exec, r, fds)
+		return w.runProgram(*r.Action.Exec, r, fds, hold)
 	case r.Action.File != nil && w.shared.bars(r.Action.File.Path):
 		return failed("open", unix.EACCES), nil
 	case r.Action.Kind != sandboxprofile.Exec && r.Action.File != nil:
+		if !hold.pass() {
+			return failed("gate", unix.ECANCELED), nil
+		}
 		i := interruption{worker: w, next: time.Now().Add(stopInterval)}
 		done := performFile(r.Action.Kind, *r.Action.File, i.stopped)
 		return done, i.err
@@ -75,12 +86,12 @@ func (i *interruption) stopped() bool {
 	return i.hit
 }
 
-func (w *worker) runProgram(p sandboxprofile.Program, r wire.Run, fds []int) (wire.Done, error) {
+func (w *worker) runProgram(p sandboxprofile.Program, r wire.Run, fds []int, hold gate) (wire.Done, error) {
 	if op, errno := w.openTerminal(p.Terminal, fds); errno != 0 {
 		return wire.Done{Op: op, Errno: int(errno)}, nil
 	}
 	count := newCensus(r.Totals, w.tmpfs, w.shared)
-	started, op, errno := w.start(p, r.Limits, fds)
+	started, op, errno := w.start(p, r.Limits, fds, hold)
 	if errno != 0 {
 		w.killAll()
 		return wire.Done{Op: op, Errno: int(errno), Spoiled: w.spoiled()}, nil

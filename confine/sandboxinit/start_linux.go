@@ -28,8 +28,8 @@ type process struct {
 //
 // An init that shares the host's namespaces lays on the child what it does not
 // have itself (see Shared): a Landlock domain and a filter.
-func (w *worker) start(p sandboxprofile.Program, l wire.Rlimits, fds []int) (process, string, syscall.Errno) {
-	c, err := newChild(p, limits(l, w.most), fds)
+func (w *worker) start(p sandboxprofile.Program, l wire.Rlimits, fds []int, hold gate) (process, string, syscall.Errno) {
+	c, err := newChild(p, limits(l, w.most), fds, hold)
 	if err != nil {
 		return process{}, "argument", unix.EINVAL
 	}
@@ -78,6 +78,8 @@ type child struct {
 	limits []limit
 	keep   uintptr // the first descriptor that the program does not get
 	tty    bool    // descriptor 0 is to be its controlling terminal
+	gate   gate    // where it waits before it becomes the program
+	opened byte    // what it read there
 	// step and errno are what failed. The child writes them, in memory that is ours.
 	step  byte
 	errno syscall.Errno
@@ -103,19 +105,20 @@ const (
 	stepDomain
 	stepFilter
 	stepCloseRange
+	stepGate
 	stepExec
 )
 
 func stepName(b byte) string {
-	names := [...]string{"setsid", "setrlimit", "chdir", "dup", "ioctl", "prctl", "landlock_restrict_self", "seccomp", "close_range", "execve"}
+	names := [...]string{"setsid", "setrlimit", "chdir", "dup", "ioctl", "prctl", "landlock_restrict_self", "seccomp", "close_range", "gate", "execve"}
 	if int(b) < len(names) {
 		return names[b]
 	}
 	return "child"
 }
 
-func newChild(p sandboxprofile.Program, l []limit, fds []int) (*child, error) {
-	c := &child{fds: fds, limits: l, keep: uintptr(len(fds)), tty: p.Terminal != nil}
+func newChild(p sandboxprofile.Program, l []limit, fds []int, hold gate) (*child, error) {
+	c := &child{fds: fds, limits: l, keep: uintptr(len(fds)), tty: p.Terminal != nil, gate: hold}
 	var err error
 	if c.path, err = unix.BytePtrFromString(p.Path); err != nil {
 		return nil, err
@@ -133,6 +136,9 @@ func newChild(p sandboxprofile.Program, l []limit, fds []int) (*child, error) {
 		if i > 0 && fd <= fds[i-1] || fd <= 0 { // else dup3 could overwrite one that it has yet to copy
 			return nil, unix.EINVAL
 		}
+	}
+	if hold != open && int(hold) < len(fds) { // else a stream would be put there
+		return nil, unix.EINVAL
 	}
 	return c, nil
 }
@@ -271,6 +277,19 @@ func inChild(c *child) {
 	step = stepCloseRange
 	if _, _, errno = syscall.RawSyscall(unix.SYS_CLOSE_RANGE, c.keep, 0xffffffff, unix.CLOSE_RANGE_CLOEXEC); errno != 0 {
 		goto fail
+	}
+	step = stepGate
+	for c.gate != open && c.opened == 0 {
+		n, _, e := syscall.RawSyscall(unix.SYS_READ, uintptr(c.gate), uintptr(unsafe.Pointer(&c.opened)), 1)
+		if e == unix.EINTR {
+			continue
+		}
+		if errno = e; n == 0 && e == 0 {
+			errno = unix.ECANCELED
+		}
+		if errno != 0 {
+			goto fail
+		}
 	}
 	step = stepExec
 	_, _, errno = syscall.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(c.path)),

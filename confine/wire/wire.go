@@ -5,7 +5,7 @@
 //	confiner                         init (process 1 of the sandbox)
 //	   │ ── Setup ──────────────────▶ │ restricts itself: Landlock, seccomp
 //	   │ ◀───────────── Ready|Failed ─│
-//	   │ ── Run + descriptors ──────▶ │ forks, sets limits, execs
+//	   │ ── Run + descriptors ──────▶ │ forks, sets limits, waits at the gate, execs
 //	   │ ◀──── Opened + 1 descriptor ─│ before that, if it has a terminal
 //	   │ ── Signal ─────────────────▶ │ signals every process but itself
 //	   │ ── Socket ─────────────────▶ │ at any time after Ready, if Setup exposes ports
@@ -33,7 +33,7 @@ import (
 const MaxFrame = 64 << 20
 
 // MaxFiles bounds the descriptors beside one frame of the confiner's.
-const MaxFiles = 3 + 16
+const MaxFiles = 3 + 16 + 1
 
 // MaxSockets bounds those beside Ready. The kernel's limit is 253 (unix(7), SCM_MAX_FD).
 const MaxSockets = 200
@@ -145,8 +145,11 @@ type LandlockRule struct {
 // standard input, output and error, and then those that the program gets as 3, 4, ...
 type Run struct {
 	Action sandboxprofile.Action `json:"action"`
-	Limits Rlimits               `json:"limits"`
-	Totals Totals                `json:"totals"`
+	// Held says that the last descriptor is a gate: everything is made ready, and the
+	// action begins when a byte can be read there. At end of file it does not.
+	Held   bool    `json:"held,omitempty"`
+	Limits Rlimits `json:"limits"`
+	Totals Totals  `json:"totals"`
 }
 
 // Totals bound what all the processes of an action use together. Init counts, and
