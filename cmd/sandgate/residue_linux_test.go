@@ -148,7 +148,7 @@ type host struct {
 const residueConfig = `version: 1
 sandbox:
   paths: {workspace: {root: ws, mode: rw, write_approval: false}}
-  limits: {timeout: 1s, memory: 128MiB}
+  limits: {timeout: 3s, memory: 128MiB}
 shell:
   default: {allowed: true, approval: false}
   rules: [{pattern: rm, allowed: false}]
@@ -472,7 +472,7 @@ func parentOf(pid int) int {
 // does not read holds up nobody else.
 func TestFloodsLeaveTheSupervisorUnharmed(t *testing.T) {
 	h := newHost(t)
-	patient := strings.Replace(residueConfig, "timeout: 1s", "timeout: 1m", 1)
+	patient := strings.Replace(residueConfig, "timeout: 3s", "timeout: 1m", 1)
 	if err := os.WriteFile(h.dir+"/sandgate.yaml", []byte(patient), 0o600); err != nil {
 		t.Fatal(err)
 	}
