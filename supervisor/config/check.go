@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -107,10 +106,10 @@ func (k *checker) paths() {
 }
 
 // identifier is what names of paths, tools and servers look like.
-var identifier = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$`)
+var identifier = lazily(`^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$`)
 
 func (k *checker) name(field, name string) {
-	if !identifier.MatchString(name) {
+	if !identifier().MatchString(name) {
 		k.force(field, quote(name)+" is not a name", "use letters, digits, _ and -, at most 64")
 	}
 }
@@ -228,7 +227,7 @@ func (k *checker) sandbox() {
 	k.patterns("sandbox.protect", s.Protect)
 	k.patterns("sandbox.hide", s.Hide)
 	for i, name := range s.Env.Allow {
-		if !envName.MatchString(name) {
+		if !envName().MatchString(name) {
 			k.problem(fieldIndex("sandbox.env.allow", i), quote(name)+" is not the name of an environment variable", envHint(name))
 		}
 	}
@@ -240,7 +239,7 @@ func (k *checker) sandbox() {
 	k.profile()
 }
 
-var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var envName = lazily(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func envHint(name string) string {
 	if before, _, ok := strings.Cut(name, "="); ok {

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,7 +107,7 @@ func (nw Network) rank() int {
 }
 
 // A DNS name by RFC 1123, with underscores, which some services use.
-var hostName = regexp.MustCompile(`^(?i:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)(?:\.(?i:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?))*$`)
+var hostName = lazily(`^(?i:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)(?:\.(?i:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?))*$`)
 
 // checkHostRule says what is wrong with a host rule, and what to write instead.
 func checkHostRule(rule string) (problem, hint string) {
@@ -131,7 +130,7 @@ func checkHostRule(rule string) (problem, hint string) {
 	if host == "*" {
 		return `"*" would allow every host`, "name hosts, or write network: host for no isolation"
 	}
-	if name := strings.TrimPrefix(host, "*."); len(name) > 253 || !hostName.MatchString(name) {
+	if name := strings.TrimPrefix(host, "*."); len(name) > 253 || !hostName().MatchString(name) {
 		return quote(rule) + " is not a host rule", `write "example.org", "example.org:443", "*.example.org" or an address`
 	}
 	return "", ""
@@ -160,7 +159,7 @@ func splitHostRule(rule string) (host, port string, err error) {
 }
 
 // A service's name is one label: it cannot stand before a name that others own.
-var serviceName = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
+var serviceName = lazily(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // services checks what is offered inside of what listens on this machine.
 func (k *checker) services(field string, list map[string]string) {
@@ -175,7 +174,7 @@ func (k *checker) services(field string, list map[string]string) {
 func checkService(name, address string) (problem, hint string) {
 	const forms = `write "127.0.0.1:5432", "[::1]:5432" or "unix:/run/x.sock"`
 	switch {
-	case !serviceName.MatchString(name):
+	case !serviceName().MatchString(name):
 		return quote(name) + " is not a service's name", "use one word of lower-case letters, digits and hyphens that begins with a letter"
 	case name == "localhost":
 		return "localhost is the sandbox's own", "choose another name"
@@ -215,7 +214,7 @@ func (k *checker) credentials(field string, list []Credential, network string, n
 		s := &list[i]
 		at := fieldKey(field, s.Name)
 		switch {
-		case !envName.MatchString(s.Name):
+		case !envName().MatchString(s.Name):
 			k.problem(at, quote(s.Name)+" is not the name of an environment variable", "")
 		case slices.Contains(k.c.Sandbox.Env.Allow, s.Name) || k.c.Sandbox.Env.Set[s.Name] != "":
 			k.problem(at, quote(s.Name)+" has a value from sandbox.env too", "remove one of the two")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -100,7 +99,7 @@ func checkText(data []byte, file string) error {
 	return nil
 }
 
-var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:line ([0-9]+): )?(.*)`)
+var yamlLine = lazily(`^(?:yaml: )?(?:line ([0-9]+): )?(.*)`)
 
 // syntaxError turns a message of the YAML parser into a Problem with a column.
 // The parser calls a tab in the indentation "a character that cannot start any
@@ -110,7 +109,7 @@ func syntaxError(data []byte, file string, err error) error {
 	if pos, ok := findTab(lines, file); ok {
 		return oneProblem(pos, "a tab in the indentation", "indent with spaces")
 	}
-	m := yamlLine.FindStringSubmatch(strings.TrimSpace(err.Error()))
+	m := yamlLine().FindStringSubmatch(strings.TrimSpace(err.Error()))
 	line, _ := strconv.Atoi(m[1])
 	if fromGrammar(m[2]) {
 		line++

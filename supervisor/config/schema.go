@@ -138,7 +138,7 @@ func networkSchema() *jsonschema.Schema {
 	list.Properties["ask"].Description = "Whether the operator is asked about a host that is not listed."
 	list.Properties["services"].Description = "Services of this machine that are offered inside by name, each \"127.0.0.1:PORT\", \"[::1]:PORT\" or \"unix:/PATH\". " +
 		"Through the proxy, NAME:PORT reaches it; a Unix socket is at port 80."
-	list.Properties["services"].PropertyNames = &jsonschema.Schema{Pattern: serviceName.String()}
+	list.Properties["services"].PropertyNames = &jsonschema.Schema{Pattern: serviceName().String()}
 	list.Properties["expose"] = exposeSchema()
 	list.AnyOf = []*jsonschema.Schema{{Required: []string{"allow"}}, {
 		Required: []string{"expose"},
@@ -167,7 +167,7 @@ func (g generator) list(elem reflect.Type, path string) *jsonschema.Schema {
 	}
 	return &jsonschema.Schema{
 		Type:                 "object",
-		PropertyNames:        &jsonschema.Schema{Pattern: identifier.String()},
+		PropertyNames:        &jsonschema.Schema{Pattern: identifier().String()},
 		AdditionalProperties: g.typ(elem, path+".*"),
 	}
 }

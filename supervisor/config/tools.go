@@ -85,7 +85,7 @@ func (k *checker) among(field, whole string, names, known []string) {
 func (k *checker) variables(field string, set map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		at := fieldKey(field, name)
-		if !envName.MatchString(name) {
+		if !envName().MatchString(name) {
 			k.problem(at, quote(name)+" is not the name of an environment variable", "")
 		}
 		if strings.ContainsRune(set[name], 0) {
@@ -113,7 +113,7 @@ func (k *checker) secrets(field string, t *Tool) {
 		s := &t.Secrets[i]
 		at := fieldKey(field, s.Name)
 		switch {
-		case !envName.MatchString(s.Name):
+		case !envName().MatchString(s.Name):
 			k.problem(at, quote(s.Name)+" is not the name of an environment variable", "")
 		case t.Sandbox.Env != nil && t.Sandbox.Env.Set[s.Name] != "":
 			k.problem(at, quote(s.Name)+" has a fixed value in sandbox.env.set too", "remove one of the two")

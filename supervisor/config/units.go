@@ -6,6 +6,7 @@ import (
 	"math"
 	"regexp"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -46,11 +47,11 @@ func (s Size) String() string {
 	return "0B"
 }
 
-var sizePattern = regexp.MustCompile(`^([0-9]+) ?([A-Za-z]*)$`)
+var sizePattern = lazily(`^([0-9]+) ?([A-Za-z]*)$`)
 
 // ParseSize reads a whole number of bytes, with a unit: "4GiB", "512M", "1000".
 func ParseSize(s string) (Size, error) {
-	m := sizePattern.FindStringSubmatch(s)
+	m := sizePattern().FindStringSubmatch(s)
 	if m == nil {
 		return 0, fmt.Errorf("%s is not a size; write a whole number and a unit, such as 512MiB", quote(s))
 	}
@@ -93,4 +94,10 @@ func formatDuration(d time.Duration) string {
 		return strconv.FormatInt(int64(d/time.Minute), 10) + "m"
 	}
 	return d.String()
+}
+
+// lazily compiles a pattern when it is first asked for: every command has this package,
+// and few ask for all of it.
+func lazily(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
