@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -81,7 +82,7 @@ func (p Plan) Digest() string { return p.DigestWith(mustMarshal(p.Profile)) }
 func (p Plan) DigestWith(profile []byte) string {
 	p.Profile = sandboxprofile.Profile{}
 	// The member cannot stand in a string of the plan's: its quotes would be escaped.
-	before, after, _ := bytes.Cut(mustMarshal(p), emptyProfile)
+	before, after, _ := bytes.Cut(mustMarshal(p), emptyProfile())
 	h := sha256.New()
 	for _, part := range [][]byte{before, profileMember, profile, after} {
 		h.Write(part)
@@ -89,10 +90,11 @@ func (p Plan) DigestWith(profile []byte) string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-var (
-	profileMember = []byte(`,"profile":`)
-	emptyProfile  = append(bytes.Clone(profileMember), mustMarshal(sandboxprofile.Profile{})...)
-)
+var profileMember = []byte(`,"profile":`)
+
+var emptyProfile = sync.OnceValue(func() []byte {
+	return append(bytes.Clone(profileMember), mustMarshal(sandboxprofile.Profile{})...)
+})
 
 // mustMarshal gives canonical JSON: map keys come out sorted, and every field has a
 // fixed order.
