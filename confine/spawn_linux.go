@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"os"
 	"os/exec"
 	"runtime"
 )
@@ -15,6 +16,11 @@ type spawner struct {
 func newSpawner() *spawner {
 	s := &spawner{work: make(chan func())}
 	go func() {
+		// Package os learns from the first process that it starts whether the kernel
+		// has pidfds, by forking one more. Here nobody waits for that.
+		if self, err := os.FindProcess(os.Getpid()); err == nil {
+			_ = self.Release()
+		}
 		runtime.LockOSThread()
 		for f := range s.work {
 			f()
