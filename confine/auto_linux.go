@@ -223,5 +223,12 @@ func (s SessionBackend) Prepare(ctx context.Context, p sandboxprofile.Profile) (
 	return s.prepare(ctx, p, s.cells)
 }
 
+// Ahead begins to build the cell of a call that is expected: see Cells.Ahead.
+func (s SessionBackend) Ahead(p sandboxprofile.Profile) {
+	if s.cells != nil && s.isBarred() == nil {
+		s.cells.Ahead(p)
+	}
+}
+
 // Close ends the session's cells; the backend stays.
 func (s SessionBackend) Close() error { return s.Closer.Close() }

@@ -26,6 +26,9 @@ type SessionBackend struct{ *Backend }
 // Close frees nothing: the backend stays.
 func (SessionBackend) Close() error { return nil }
 
+// Ahead does nothing: each call's sandbox is its own.
+func (SessionBackend) Ahead(sandboxprofile.Profile) {}
+
 // Try builds a sandbox that holds nothing, to learn at the start what the first
 // call would.
 func (b *Backend) Try(ctx context.Context) (Enforced, error) {

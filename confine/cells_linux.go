@@ -29,8 +29,13 @@ type Cells struct {
 	inner *Bwrap
 
 	mu     sync.Mutex
-	idle   map[string][]*cell // by key, the last used at the end
+	idle   map[string][]*cell       // by key, the last used at the end
+	ahead  map[string]chan struct{} // by key: closed when the cell that is built ahead waits, or failed
 	closed bool
+
+	building sync.WaitGroup // what is built ahead, and what of it ends
+	stop     context.CancelFunc
+	ctx      context.Context
 }
 
 // A cell is a standing sandbox that waits.
@@ -42,11 +47,63 @@ type cell struct {
 
 // NewCells makes the cells of one session. b outlives them.
 func NewCells(b *Bwrap) *Cells {
-	return &Cells{inner: b, idle: map[string][]*cell{}}
+	c := &Cells{inner: b, idle: map[string][]*cell{}, ahead: map[string]chan struct{}{}}
+	c.ctx, c.stop = context.WithCancel(context.Background())
+	return c
 }
 
 // Name implements Confiner.
 func (c *Cells) Name() string { return c.inner.Name() }
+
+// Ahead begins to build a cell for one call that is expected, as p has it. Nothing runs
+// in it: it waits like one that a call has left, and is held against the host like that
+// before a call gets it. What Prepare would refuse is Prepare's to say. When its call is
+// done it ends, and nobody waits for that but Close.
+func (c *Cells) Ahead(p sandboxprofile.Profile) {
+	study := c.inner.guard.studies.Of(p)
+	if study.invalid != nil || p.Fresh || len(p.Network.Terminated) > 0 { // whose trust is a session's
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.ahead[study.key] != nil {
+		return
+	}
+	done := make(chan struct{})
+	c.ahead[study.key] = done
+	c.building.Go(func() {
+		defer close(done)
+		seen, err := c.inner.guard.look(p)
+		if err != nil {
+			return
+		}
+		box, err := c.inner.build(c.ctx, p, seen)
+		if err != nil {
+			return
+		}
+		box.once = true
+		if !c.keep(seen.key, box) {
+			box.Close()
+		}
+	})
+}
+
+// await waits for a cell that is built ahead.
+func (c *Cells) await(ctx context.Context, p sandboxprofile.Profile) {
+	var done <-chan struct{}
+	c.mu.Lock()
+	if len(c.ahead) > 0 {
+		done = c.ahead[c.inner.guard.studies.Of(p).key]
+	}
+	c.mu.Unlock()
+	if done == nil {
+		return
+	}
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
 
 // Prepare implements Confiner: with a cell that stands if there is one, and else
 // with one that is built now.
@@ -54,6 +111,7 @@ func (c *Cells) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox,
 	if p.Fresh {
 		return c.inner.Prepare(ctx, p)
 	}
+	c.await(ctx, p)
 	seen, err := c.inner.guard.look(p)
 	if err != nil {
 		return nil, err
@@ -99,17 +157,35 @@ func (c *Cells) take(key string) *bwrapSandbox {
 	return last.box
 }
 
-// give lets a cell wait for its next call.
+// give lets a cell wait for its next call, or ends it.
 func (c *Cells) give(key string, box *bwrapSandbox) {
+	if !c.keep(key, box) {
+		go box.Close()
+	}
+}
+
+// end ends a cell without making its call wait.
+func (c *Cells) end(box *bwrapSandbox) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		go box.Close()
+		return
+	}
+	c.building.Go(func() { box.Close() })
+}
+
+// keep lets a cell wait for its next call, if there is room.
+func (c *Cells) keep(key string, box *bwrapSandbox) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed || c.waiting() >= maxIdleCells {
-		go box.Close()
-		return
+		return false
 	}
 	x := &cell{key: key, box: box}
 	x.timer = time.AfterFunc(cellIdle, func() { c.expire(x) })
 	c.idle[key] = append(c.idle[key], x)
+	return true
 }
 
 func (c *Cells) waiting() int {
@@ -139,6 +215,8 @@ func (c *Cells) Close() error {
 	idle := c.idle
 	c.idle = map[string][]*cell{}
 	c.mu.Unlock()
+	c.stop()
+	c.building.Wait()
 	for _, list := range idle {
 		for _, x := range list {
 			x.timer.Stop()
@@ -182,6 +260,10 @@ func (l *lease) Close() error {
 	l.once.Do(func() {
 		if l.box.spoiled.Load() {
 			l.box.Close()
+			return
+		}
+		if l.box.once {
+			l.cells.end(l.box)
 			return
 		}
 		l.cells.give(l.key, l.box)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/confinetest"
@@ -73,6 +74,69 @@ func script(s string) func(*testing.T, confine.Confiner, sandboxprofile.Profile,
 		t.Helper()
 		if o := confinetest.Shell(t, c, p, ws, s); o.ExitCode != 0 && o.Signal == "" {
 			t.Fatalf("%q: %+v %s", s, o.Result, o.Err)
+		}
+	}
+}
+
+// TestACellBuiltAheadIsHeldAgainstTheHost: the next call gets it, unless the host has
+// changed meanwhile, and then one that fits.
+func TestACellBuiltAheadIsHeldAgainstTheHost(t *testing.T) {
+	plant := func(t *testing.T, ws string) {
+		t.Helper()
+		if err := os.WriteFile(ws+"/.env", []byte("TOKEN=1"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, x := range []struct {
+		name           string
+		before, during func(t *testing.T, ws string)
+		out            string
+	}{
+		{name: "nothing happened", out: "none"},
+		{name: "a secret was there", before: plant, out: "empty"},
+		{name: "a secret has appeared", during: plant, out: "empty"},
+	} {
+		t.Run(strings.ReplaceAll(x.name, " ", "-"), func(t *testing.T) {
+			ws := confinetest.Workspace(t)
+			c, p := newCells(t), confinetest.Profile(t, ws)
+			if x.before != nil {
+				x.before(t, ws)
+			}
+			c.Ahead(p)
+			c.Await(p)
+			if n := children(t); n != 1 {
+				t.Fatalf("%d processes, want the one sandbox that was built ahead", n)
+			}
+			if x.during != nil {
+				x.during(t, ws)
+			}
+			o := confinetest.Shell(t, c, p, ws, "if [ -s .env ]; then cat .env; elif [ -e .env ]; then echo empty; else echo none; fi")
+			if got := strings.TrimSpace(o.Out); got != x.out {
+				t.Errorf("the call saw %q, want %q", got, x.out)
+			}
+			if c.Close(); children(t) != 0 {
+				t.Error("a sandbox is left")
+			}
+		})
+	}
+}
+
+// TestClosingEndsWhatIsBuiltAhead: at any moment of the building.
+func TestClosingEndsWhatIsBuiltAhead(t *testing.T) {
+	ws := confinetest.Workspace(t)
+	p := confinetest.Profile(t, ws)
+	b := newBwrap(t)
+	for wait := time.Duration(0); wait < 40*time.Millisecond; wait = 2*wait + time.Millisecond {
+		c := confine.NewCells(b)
+		c.Ahead(p)
+		time.Sleep(wait)
+		c.Close()
+		if n := children(t); n != 0 {
+			t.Fatalf("closed after %v: %d processes are left", wait, n)
+		}
+		c.Ahead(p) // refused: it is closed
+		if c.Await(p); children(t) != 0 {
+			t.Fatal("a sandbox was built for closed cells")
 		}
 	}
 }

@@ -56,6 +56,7 @@ type bwrapSandbox struct {
 	// spoiled is set when the sandbox is no longer as it was built: an action left
 	// something that the next could see, or the sandbox failed.
 	spoiled atomic.Bool
+	once    bool // it is for one call
 	closing sync.Once
 	closed  chan struct{}
 }

@@ -68,6 +68,7 @@ type buildOptions struct {
 
 	backend    string // "" is auto
 	tryBackend bool   // find out at the start what the first call would
+	ahead      bool   // there will be one session, and one call of a program in it
 }
 
 // build makes the supervisor that cfg describes.
@@ -95,7 +96,7 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 	if err != nil {
 		return nil, err
 	}
-	registry, warnings, err := newTools(cfg, own)
+	registry, d, err := newTools(cfg, own)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +113,7 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 		mode = o.mode
 	}
 	for _, n := range cfg.Notices {
-		warnings = append(warnings, n.String())
+		d.warnings = append(d.warnings, n.String())
 	}
 	approvals := newController(cfg, mode, o.prompter, memory, registry)
 	rules, err := openRules(cfg, registry, approvals)
@@ -132,7 +133,7 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 		Unconfined: unconfined,
 		Egress:     egressConfig(cfg),
 		Tasks:      supervisor.TaskConfig{Running: int(cfg.Tasks.Running), Ended: int(cfg.Tasks.Running), Output: int64(cfg.Tasks.Output)},
-		Warnings:   slices.Concat(o.warnings, unconfinedWarnings(confiner), warnings),
+		Warnings:   slices.Concat(o.warnings, unconfinedWarnings(confiner), d.warnings),
 	}
 	if confiner != nil {
 		guard := confine.NewGuard(kept)
@@ -143,6 +144,9 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 		confiner.Use(guard)
 		sc.Confiner = confiner
 		sc.SessionConfiner = func() supervisor.SessionConfiner { return confiner.Session() }
+		if o.ahead {
+			sc.SessionConfiner = oneSession(r, confiner, sandboxprofile.Intersect(d.programs, operator))
+		}
 	}
 	sup, err := supervisor.New(sc)
 	if err != nil {
@@ -151,6 +155,15 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 	r.Supervisor = sup
 	r.close = append(r.close, sup.Close)
 	return r, nil
+}
+
+// oneSession gives the confiner of the one session that there will be. The sandbox of
+// its program is built while the supervisor gets ready and decides.
+func oneSession(r *running, b *confine.Backend, p sandboxprofile.Profile) func() supervisor.SessionConfiner {
+	session := b.Session()
+	session.Ahead(p)
+	r.close = append(r.close, session.Close)
+	return func() supervisor.SessionConfiner { return session }
 }
 
 func openLog(cfg *config.Config, r *running) (*audit.Log, error) {
@@ -290,35 +303,36 @@ func derive(cfg *config.Config, own map[string]sandboxprofile.Rights) (derived, 
 	}, nil
 }
 
-// newTools builds every tool that cfg describes. None of them reaches own.
-func newTools(cfg *config.Config, own map[string]sandboxprofile.Rights) (*tools.Registry, []string, error) {
+// newTools builds every tool that cfg describes, and gives what they were derived from.
+// None of them reaches own.
+func newTools(cfg *config.Config, own map[string]sandboxprofile.Rights) (*tools.Registry, derived, error) {
 	d, err := derive(cfg, own)
 	if err != nil {
-		return nil, nil, err
+		return nil, d, err
 	}
 	paths := toolPaths(cfg, d.needs)
 	list := files.New(files.Config{Paths: paths, Profile: d.files})
 	env := programEnv(cfg, d.needs.Home, d.programs)
 	rules, err := boundRules(cfg)
 	if err != nil {
-		return nil, nil, withStatus(exitUsage, err)
+		return nil, d, withStatus(exitUsage, err)
 	}
 	sh, err := shell.New(shell.Config{
 		Default: shell.Default(cfg.Shell.Default), Rules: rules, Paths: paths, Profile: d.programs, Env: env, ProxyEnv: proxyEnv(),
 		Credentials: shellCredentials(cfg),
 	})
 	if err != nil {
-		return nil, nil, withStatus(exitUsage, err)
+		return nil, d, withStatus(exitUsage, err)
 	}
 	background := tasks.New(tasks.Config{Shell: sh, Wall: cfg.Tasks.Timeout})
 	run := program.New(program.Config{Paths: paths, Profile: d.programs, Env: env, Reach: sh.Reach, Credentials: shellCredentials(cfg)})
 	custom, err := customTools(cfg, d, own)
 	if err != nil {
-		return nil, nil, err
+		return nil, d, err
 	}
 	// A test compiles the shipped schemas, and package manifest those of custom tools.
 	registry, err := tools.ShippedRegistry(slices.Concat(list, []tools.Tool{sh, run}, background, custom)...)
-	return registry, d.warnings, err
+	return registry, d, err
 }
 
 func shellRules(rules []config.Rule) []shell.Rule {

@@ -72,7 +72,8 @@ func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
 		return err
 	}
 	mode := approval.Mode(f.mode)
-	o := buildOptions{mode: mode, backend: f.backend}
+	// Where somebody is asked, or nobody may be, a sandbox that is built ahead is not needed.
+	o := buildOptions{mode: mode, backend: f.backend, ahead: mode == approval.ApproveAll}
 	if mode == approval.Interactive {
 		o.prompter = &ttyPrompter{}
 	}

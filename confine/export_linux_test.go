@@ -1,0 +1,10 @@
+package confine
+
+import (
+	"context"
+
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// Await waits for the cell that Ahead has begun to build.
+func (c *Cells) Await(p sandboxprofile.Profile) { c.await(context.Background(), p) }
