@@ -90,7 +90,8 @@ func (b *Bwrap) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox,
 
 // A look is what a survey saw.
 type look struct {
-	facts sandboxprofile.Facts
+	kinds *kinds
+	facts sandboxprofile.Facts // the kinds, and the masks of what was found
 	found []sighting
 	key   string // of the profile
 }
@@ -101,12 +102,12 @@ func (g *Guard) look(p sandboxprofile.Profile) (look, error) {
 	if study.invalid != nil {
 		return look{}, unenforceable("the profile", study.invalid)
 	}
-	facts, found, err := g.before(p)
+	seen, err := g.before(study)
 	if err != nil {
 		return look{}, err
 	}
-	facts.Proc = study.proc
-	return look{facts, found, study.key}, refuseLinks(facts)
+	seen.facts.Proc = study.proc
+	return seen, refuseLinks(seen.facts)
 }
 
 // tellingProc lists the files of /proc that no namespace keeps from telling of the
@@ -148,7 +149,7 @@ func (b *Bwrap) build(ctx context.Context, p sandboxprofile.Profile, seen look) 
 		b.guard.release(w)
 		return nil, err
 	}
-	s.facts, s.covers, s.guard, s.ward, s.warnings = seen.facts, covers, b.guard, w, warningsOf(seen.found)
+	s.kinds, s.facts, s.covers, s.guard, s.ward, s.warnings = seen.kinds, seen.facts, covers, b.guard, w, warningsOf(seen.found)
 	setup, err := b.restrictions(p, seen.facts)
 	setup.Mounts = expected
 	if err == nil {

@@ -125,7 +125,7 @@ func (c *Cells) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox,
 		// The survey is made anew for each call: a file that has appeared and must
 		// be hidden, or a repository with hooks, is not covered by the old mounts,
 		// and neither is another file that has taken the name of one that was.
-		if sameFacts(box.facts, seen.facts) && bytes.Equal(box.trust, trustOf(ctx)) && box.covered(seen.facts) && box.ward.intact() {
+		if box.builtOn(seen) && bytes.Equal(box.trust, trustOf(ctx)) && box.covered(seen.facts) && box.ward.intact() {
 			box.ward.refresh(seen.found)
 			box.warnings = warningsOf(seen.found)
 			return &lease{cells: c, key: key, box: box, profile: p}, nil
@@ -139,8 +139,10 @@ func (c *Cells) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox,
 	return &lease{cells: c, key: key, box: box, profile: p}, nil
 }
 
-func sameFacts(a, b sandboxprofile.Facts) bool {
-	return maps.Equal(a.Kinds, b.Kinds) && maps.Equal(a.Links, b.Links) && slices.Equal(a.Masks, b.Masks)
+// builtOn reports whether the host is as it was when s was built.
+func (s *bwrapSandbox) builtOn(now look) bool {
+	same := s.kinds == now.kinds || maps.Equal(s.facts.Kinds, now.facts.Kinds) && maps.Equal(s.facts.Links, now.facts.Links)
+	return same && slices.Equal(s.facts.Masks, now.facts.Masks)
 }
 
 // take removes the cell that was used last.

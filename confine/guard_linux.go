@@ -2,6 +2,7 @@ package confine
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -29,8 +30,8 @@ type Guard struct {
 	store   *quarantine.Store // nil: nothing can be undone
 	studies *sandboxprofile.Memo[*study]
 
-	mu    sync.Mutex
-	trees map[string]*tree
+	mu     sync.Mutex
+	groves map[string]*grove
 	// runs are the sandboxes with an action that has not been swept up after. One
 	// that could not be stays here, and bars the next sandbox until it could.
 	runs map[*ward]state
@@ -43,8 +44,14 @@ const (
 	unsettled              // its action has ended, and something could not be undone
 )
 
-// maxTrees bounds how many trees are remembered.
-const maxTrees = 16
+// A grove is the trees of all profiles that give the same ones.
+type grove struct {
+	trees []*tree
+	used  time.Time
+}
+
+// maxGroves bounds how many groves are remembered.
+const maxGroves = 16
 
 // undoRounds is how often a sweep starts again because another call that runs
 // makes new names meanwhile.
@@ -57,29 +64,30 @@ const maxUndone = 10_000
 // NewGuard makes a guard that keeps what it takes in store. Without a store, a
 // planted file is an error and bars the next sandbox.
 func NewGuard(store *quarantine.Store) *Guard {
-	return &Guard{store: store, studies: sandboxprofile.NewMemo(newStudy), trees: map[string]*tree{}, runs: map[*ward]state{}}
+	return &Guard{store: store, studies: sandboxprofile.NewMemo(newStudy), groves: map[string]*grove{}, runs: map[*ward]state{}}
 }
 
-// tree gives the memory of root for profiles with the patterns and paths of p.
-func (g *Guard) tree(p sandboxprofile.Profile, root studiedRoot) *tree {
+// trees gives the memory of the roots of s, each in its place.
+func (g *Guard) trees(s *study) []*tree {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	t := g.trees[root.treeKey]
-	if t == nil {
-		if len(g.trees) >= maxTrees {
-			oldest := slices.MinFunc(slices.Collect(maps.Keys(g.trees)), func(a, b string) int { return g.trees[a].used.Compare(g.trees[b].used) })
-			delete(g.trees, oldest)
+	known := g.groves[s.grove]
+	if known == nil {
+		if len(g.groves) >= maxGroves {
+			oldest := slices.MinFunc(slices.Collect(maps.Keys(g.groves)), func(a, b string) int { return g.groves[a].used.Compare(g.groves[b].used) })
+			delete(g.groves, oldest)
 		}
-		t = newTree(p, root.path)
-		g.trees[root.treeKey] = t
+		known = &grove{trees: newTrees(s.profile, s.roots)}
+		g.groves[s.grove] = known
 	}
-	t.used = time.Now()
-	return t
+	known.used = time.Now()
+	return known.trees
 }
 
-func treeKey(p sandboxprofile.Profile, root string) string {
+// groveKey is the same for profiles whose paths and patterns are.
+func groveKey(p sandboxprofile.Profile) string {
 	var b strings.Builder
-	for _, list := range [][]string{{root}, p.Protect, p.Hide, p.UnixSockets, slices.Sorted(maps.Keys(p.Paths))} {
+	for _, list := range [][]string{p.Protect, p.Hide, p.UnixSockets, slices.Sorted(maps.Keys(p.Paths))} {
 		for _, s := range list {
 			b.WriteString(s)
 			b.WriteByte(0)
@@ -89,7 +97,8 @@ func treeKey(p sandboxprofile.Profile, root string) string {
 		}
 		b.WriteByte(1)
 	}
-	return b.String()
+	sum := sha256.Sum256([]byte(b.String()))
+	return string(sum[:])
 }
 
 // A ward is what one sandbox covers, and what was there before its action.
@@ -113,7 +122,7 @@ func (g *Guard) newWard(p sandboxprofile.Profile, found []sighting, mounts []wir
 		w.covered[m.Path] = newCovered(m.Path, ident{m.File.Dev, m.File.Ino})
 	}
 	w.refresh(found)
-	if !writes(p, "/") {
+	if len(g.studies.Of(p).written) == 0 {
 		return w, nil
 	}
 	var err error
@@ -234,7 +243,7 @@ func (g *Guard) begin(ctx context.Context, w *ward) error {
 // settle undoes what was planted while w's action ran, and gives what that was.
 // With an error, something could not be undone.
 func (g *Guard) settle(w *ward) ([]Planted, error) {
-	found, err := g.sweep(w.profile, w)
+	found, err := g.sweep(g.studies.Of(w.profile), w)
 	if err == nil {
 		w.refresh(found)
 		err = w.journal.mark(journalRests)
@@ -271,20 +280,20 @@ func (g *Guard) release(w *ward) {
 // before surveys the host for a sandbox that is to be used next. What other calls
 // that still run have planted by now goes first, and what could not be undone is
 // tried again.
-func (g *Guard) before(p sandboxprofile.Profile) (sandboxprofile.Facts, []sighting, error) {
+func (g *Guard) before(s *study) (look, error) {
 	for _, w := range g.in(unsettled) {
-		if _, err := g.settle(w); err != nil && overlap(p, w.profile) {
-			return sandboxprofile.Facts{}, nil, err
+		if _, err := g.settle(w); err != nil && overlap(s.profile, w.profile) {
+			return look{}, err
 		}
 	}
-	facts, found, err := g.survey(p)
-	if err != nil || !slices.ContainsFunc(found, func(f sighting) bool { return g.maker(f, nil) != nil }) {
-		return facts, found, err
+	seen, err := g.survey(s)
+	if err != nil || !slices.ContainsFunc(seen.found, func(f sighting) bool { return g.maker(f, nil) != nil }) {
+		return seen, err
 	}
-	if _, err := g.sweep(p, nil); err != nil {
-		return facts, nil, err
+	if _, err := g.sweep(s, nil); err != nil {
+		return look{}, err
 	}
-	return g.survey(p)
+	return g.survey(s)
 }
 
 // overlap reports whether a tool under p sees anything that one under q can write.
@@ -328,11 +337,11 @@ func (g *Guard) maker(f sighting, own *ward) *ward {
 	return nil
 }
 
-// sweep looks for planted names in the trees that p may write to, and takes them
+// sweep looks for planted names in the trees that may be written to, and takes them
 // away until there are none. It gives what is found at the end.
-func (g *Guard) sweep(p sandboxprofile.Profile, own *ward) ([]sighting, error) {
+func (g *Guard) sweep(s *study, own *ward) ([]sighting, error) {
 	for range undoRounds {
-		found, err := g.find(p, func(root string) bool { return writes(p, root) && isDir(root) })
+		found, err := g.findIn(s, slices.DeleteFunc(slices.Clone(s.written), func(i int) bool { return !isDir(s.roots[i].path) }))
 		if err != nil {
 			return nil, err
 		}

@@ -18,18 +18,27 @@ func kindsOf(p sandboxprofile.Profile) (sandboxprofile.Facts, error) { return ki
 
 // kindsAt is kindsOf for a caller that has the paths.
 func kindsAt(names []string) (sandboxprofile.Facts, error) {
-	f := sandboxprofile.Facts{Kinds: make(map[string]sandboxprofile.FileKind, len(names)), Links: map[string]string{}}
+	f := newFacts(len(names))
 	for _, name := range names {
 		kind, link, err := inspect(name)
 		if err != nil {
 			return f, err
 		}
-		f.Kinds[name] = kind
-		if kind == sandboxprofile.Symlink {
-			f.Links[name] = link
-		}
+		note(f, name, kind, link)
 	}
 	return f, nil
+}
+
+func newFacts(n int) sandboxprofile.Facts {
+	return sandboxprofile.Facts{Kinds: make(map[string]sandboxprofile.FileKind, n), Links: map[string]string{}}
+}
+
+func note(f sandboxprofile.Facts, name string, kind sandboxprofile.FileKind, link string) {
+	f.Kinds[name] = kind
+	delete(f.Links, name)
+	if kind == sandboxprofile.Symlink {
+		f.Links[name] = link
+	}
 }
 
 func keys(p sandboxprofile.Profile) []string {

@@ -1,8 +1,8 @@
 package confine
 
 import (
+	"maps"
 	"path"
-	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -12,63 +12,117 @@ import (
 
 // knownKinds remembers what stood at the paths of a profile. A name comes, goes or
 // turns into something else only together with the change time of its directory, which
-// no program can set (inode(7)): as long as every directory is as it was, so are the
-// names in it. Most of a profile's paths lie in a few directories.
+// no program can set (inode(7)): as long as a directory is as it was, so are the names
+// in it. Most of a profile's paths lie in a few directories.
 type knownKinds struct {
-	names []string
-	dirs  []string // that have the names
+	roots []studiedRoot
+	dirs  []*knownDir
 
-	mu      sync.Mutex
-	stamps  []stamp // of dirs, as facts were read
-	settled bool    // a change since then shows in the stamps
-	facts   sandboxprofile.Facts
+	mu      sync.Mutex // of everything below, and of dirs
+	seen    *kinds
 	trusted map[uint64]bool // devices
 }
 
-func newKnownKinds(names []string) *knownKinds {
-	k := &knownKinds{names: names, trusted: map[uint64]bool{}}
+// A knownDir is a directory that has some of the names.
+type knownDir struct {
+	path    string
+	names   []string
+	state   dirState // as its names were looked at
+	settled bool     // a change since then shows in the state
+}
+
+// A dirState is the directory that a path leads to, or why it leads to none.
+type dirState struct {
+	stamp stamp
+	err   error // an errno
+}
+
+// kinds are what stood at the paths at some time. They are shared, and not changed.
+type kinds struct {
+	facts sandboxprofile.Facts
+	dirs  []int // those of the roots that are directories, by place
+}
+
+func newKnownKinds(names []string, roots []studiedRoot) *knownKinds {
+	k := &knownKinds{roots: roots, trusted: map[uint64]bool{}, seen: &kinds{facts: newFacts(len(names))}}
+	known := map[string]*knownDir{}
 	for _, name := range names {
-		if dir := path.Dir(name); !slices.Contains(k.dirs, dir) {
-			k.dirs = append(k.dirs, dir)
+		dir := path.Dir(name)
+		d := known[dir]
+		if d == nil {
+			d = &knownDir{path: dir}
+			known[dir] = d
+			k.dirs = append(k.dirs, d)
 		}
+		d.names = append(d.names, name)
 	}
 	return k
 }
 
-// look gives what stands there now, as kindsAt would. The maps are shared, and not to
-// be changed.
-func (k *knownKinds) look() (sandboxprofile.Facts, error) {
+// look gives what stands there now, as kindsAt would.
+func (k *knownKinds) look() (*kinds, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	stamps, settled := k.stampsNow()
-	if k.settled && slices.Equal(stamps, k.stamps) {
-		return k.facts, nil
+	next := k.seen
+	err := k.refresh(&next)
+	if next != k.seen {
+		next.dirs = nil
+		for i, root := range k.roots {
+			if next.facts.Kinds[root.path] == sandboxprofile.Dir {
+				next.dirs = append(next.dirs, i)
+			}
+		}
+		k.seen = next
 	}
-	facts, err := kindsAt(k.names)
-	if err != nil {
-		return facts, err
-	}
-	k.facts, k.stamps, k.settled = facts, stamps, settled
-	return facts, nil
+	return next, err
 }
 
-// stampsNow looks at the directories; one that is not there has no stamp. It also
-// reports whether what is read from now on cannot change without the stamps: each has
-// changed last some time ago, and lies on a file system that keeps change times as
-// local ones do.
-func (k *knownKinds) stampsNow() ([]stamp, bool) {
+// refresh looks at the names in each directory that is not as it was. What it finds
+// changed goes into a copy.
+func (k *knownKinds) refresh(next **kinds) error {
 	var now unix.Timespec
-	settled := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now) == nil
-	stamps := make([]stamp, len(k.dirs))
-	for i, dir := range k.dirs {
-		var st unix.Stat_t
-		if unix.Stat(dir, &st) != nil {
-			continue // nothing stands in it as long as that is so
+	clock := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now) == nil
+	for _, d := range k.dirs {
+		state, settled := k.stateOf(d.path, now)
+		if d.settled && d.state == state {
+			continue
 		}
-		stamps[i] = stampOf(&st)
-		settled = settled && st.Ctim.Nano() < now.Nano()-int64(settling) && k.trusts(dir, st.Dev)
+		d.settled = false
+		for _, name := range d.names {
+			if err := k.inspect(name, next); err != nil {
+				return err
+			}
+		}
+		d.state, d.settled = state, settled && clock
 	}
-	return stamps, settled
+	return nil
+}
+
+func (k *knownKinds) inspect(name string, next **kinds) error {
+	kind, link, err := inspect(name)
+	if err != nil {
+		return err
+	}
+	was, known := (*next).facts.Kinds[name]
+	if known && was == kind && (*next).facts.Links[name] == link {
+		return nil
+	}
+	if *next == k.seen {
+		*next = &kinds{facts: sandboxprofile.Facts{Kinds: maps.Clone(k.seen.facts.Kinds), Links: maps.Clone(k.seen.facts.Links)}}
+	}
+	note((*next).facts, name, kind, link)
+	return nil
+}
+
+// stateOf looks at a directory. It also reports whether what is read in it from now on
+// cannot change without its state: it has changed last some time ago, and lies on a file
+// system that keeps change times as local ones do.
+func (k *knownKinds) stateOf(dir string, now unix.Timespec) (dirState, bool) {
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		return dirState{err: err}, true // nothing stands in it as long as that is so
+	}
+	return dirState{stamp: stampOf(&st)}, st.Ctim.Nano() < now.Nano()-int64(settling) && k.trusts(dir, st.Dev)
 }
 
 func (k *knownKinds) trusts(dir string, dev uint64) bool {

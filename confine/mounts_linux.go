@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -125,16 +124,13 @@ func writableAround(p sandboxprofile.Profile, name string) string {
 // outermost is the outermost path of p with one of the rights that has name
 // strictly below it, "" if there is none.
 func outermost(p sandboxprofile.Profile, name string, r sandboxprofile.Rights) string {
-	var roots []string
-	for path, rights := range p.Paths {
-		if rights&r != 0 && path != name && sandboxprofile.Contains(path, name) {
-			roots = append(roots, path)
+	outer := ""
+	for dir := range above(name) {
+		if p.Paths[dir]&r != 0 {
+			outer = dir
 		}
 	}
-	if len(roots) == 0 {
-		return ""
-	}
-	return slices.MinFunc(roots, func(a, b string) int { return len(a) - len(b) })
+	return outer
 }
 
 // locate gives the identity of the file name and of its directory, following no

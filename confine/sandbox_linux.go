@@ -31,7 +31,8 @@ const (
 // bwrapSandbox is one bubblewrap with our init in it.
 type bwrapSandbox struct {
 	profile  sandboxprofile.Profile
-	facts    sandboxprofile.Facts // of the host when it was built
+	kinds    *kinds               // of the host when it was built
+	facts    sandboxprofile.Facts // the same, and the masks
 	covers   []cover
 	guard    *Guard
 	ward     *ward

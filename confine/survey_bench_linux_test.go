@@ -22,7 +22,7 @@ func BenchmarkSurvey(b *testing.B) {
 		ws := surveyTree(b, size.dirs, size.files)
 		p := surveyProfile(ws)
 		find := func(g *Guard) {
-			if _, err := g.find(p, func(string) bool { return true }); err != nil {
+			if _, err := findAll(g, p); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -80,7 +80,7 @@ func surveyProfile(ws string) sandboxprofile.Profile {
 func settle(tb testing.TB, ws string) {
 	tb.Helper()
 	g := NewGuard(nil)
-	t := g.tree(surveyProfile(ws), studiedRoot{ws, ws})
+	t := g.trees(newStudy(surveyProfile(ws)))[0]
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
 		if _, err := t.walk(); err != nil {
 			tb.Fatal(err)

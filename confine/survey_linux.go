@@ -2,6 +2,7 @@ package confine
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -13,23 +14,24 @@ import (
 // path of the profile, and which existing files inside the granted trees match a
 // protect or hide pattern. The findings are the latter and what else is to be
 // known of the trees.
-func (g *Guard) survey(p sandboxprofile.Profile) (sandboxprofile.Facts, []sighting, error) {
-	study := g.studies.Of(p)
-	f, err := study.kinds.look()
-	if err != nil {
-		return f, nil, err
+func (g *Guard) survey(s *study) (seen look, err error) {
+	seen = look{key: s.key}
+	if seen.kinds, err = s.kinds.look(); err != nil {
+		return seen, err
 	}
-	found, err := g.findIn(study, p, func(root string) bool { return f.Kinds[root] == sandboxprofile.Dir })
-	for _, x := range found {
+	seen.facts = seen.kinds.facts
+	seen.found, err = g.findIn(s, seen.kinds.dirs)
+	for _, x := range seen.found {
 		if x.class == mask {
-			f.Masks = append(f.Masks, x.Mask)
+			seen.facts.Masks = append(seen.facts.Masks, x.Mask)
 		}
 	}
-	return f, found, err
+	return seen, err
 }
 
 // A study is what the guard computes of a profile once.
 type study struct {
+	profile sandboxprofile.Profile
 	invalid error
 	key     string // Profile.Key
 	kinds   *knownKinds
@@ -39,39 +41,88 @@ type study struct {
 	// apply and looking would cost more than most calls, but for one that a tool may
 	// write to.
 	roots []studiedRoot
+	// written are the places of the roots that a tool may write to, in or around them.
+	written []int
+	grove   string // groveKey
 }
 
 type studiedRoot struct {
-	path    string
-	treeKey string
+	path  string
+	above []int // the places of the roots that it lies in
 }
 
 func newStudy(p sandboxprofile.Profile) *study {
-	s := &study{invalid: p.Validate(), key: p.Key(), kinds: newKnownKinds(keys(p)), proc: tellingProc()}
+	s := &study{profile: p, invalid: p.Validate(), key: p.Key(), proc: tellingProc(), grove: groveKey(p)}
+	places := map[string]int{}
 	for _, root := range slices.Sorted(maps.Keys(p.Paths)) {
 		r := p.Paths[root]
-		if system := sandboxprofile.IsSystemTree(root) && r&sandboxprofile.Write == 0; r != 0 && !system {
-			s.roots = append(s.roots, studiedRoot{root, treeKey(p, root)})
+		if system := sandboxprofile.IsSystemTree(root) && r&sandboxprofile.Write == 0; r == 0 || system {
+			continue
 		}
+		var in []int
+		for dir := range above(root) {
+			if i, ok := places[dir]; ok {
+				in = append(in, i)
+			}
+		}
+		places[root] = len(s.roots)
+		s.roots = append(s.roots, studiedRoot{root, in})
 	}
+	s.written = writtenRoots(p, s.roots, places)
+	s.kinds = newKnownKinds(keys(p), s.roots)
 	return s
 }
 
-// find walks every tree to be surveyed that wanted names. A tree that lies inside
-// another is walked once.
-func (g *Guard) find(p sandboxprofile.Profile, wanted func(root string) bool) ([]sighting, error) {
-	return g.findIn(g.studies.Of(p), p, wanted)
-}
-
-func (g *Guard) findIn(s *study, p sandboxprofile.Profile, wanted func(root string) bool) ([]sighting, error) {
-	var found []sighting
-	var done []string
-	for _, root := range s.roots {
-		if within(root.path, done) || !wanted(root.path) {
+// writtenRoots are those of the roots that p lets a tool write anything in.
+func writtenRoots(p sandboxprofile.Profile, roots []studiedRoot, places map[string]int) []int {
+	holds := map[int]bool{} // something below that may be written
+	for path, r := range p.Paths {
+		if r&sandboxprofile.Write == 0 {
 			continue
 		}
-		t := g.tree(p, root)
-		if t.hidden {
+		for dir := range above(path) {
+			if i, ok := places[dir]; ok {
+				holds[i] = true
+			}
+		}
+	}
+	var written []int
+	for i, root := range roots {
+		if holds[i] || p.Paths[root.path]&sandboxprofile.Write != 0 || writableAround(p, root.path) != "" {
+			written = append(written, i)
+		}
+	}
+	return written
+}
+
+// above gives the directories that name lies below, the nearest first.
+func above(name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for name != "/" {
+			slash := strings.LastIndexByte(name, '/')
+			if slash < 0 {
+				return
+			}
+			name = name[:max(slash, 1)]
+			if !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// findIn walks the trees of some roots, by place. A tree that lies inside another is
+// walked once.
+func (g *Guard) findIn(s *study, roots []int) ([]sighting, error) {
+	if len(roots) == 0 {
+		return nil, nil
+	}
+	var found []sighting
+	done := make([]bool, len(s.roots))
+	trees := g.trees(s)
+	for _, i := range roots {
+		t := trees[i]
+		if t.hidden || slices.ContainsFunc(s.roots[i].above, func(in int) bool { return done[in] }) {
 			continue
 		}
 		in, err := t.walk()
@@ -79,7 +130,7 @@ func (g *Guard) findIn(s *study, p sandboxprofile.Profile, wanted func(root stri
 			return nil, err
 		}
 		found = append(found, withoutNested(in)...)
-		done = append(done, root.path)
+		done[i] = true
 	}
 	return found, nil
 }
@@ -91,20 +142,9 @@ func within(path string, roots []string) bool {
 // mayWrite reports whether p lets a tool make names in the directory of path,
 // patterns aside.
 func mayWrite(p sandboxprofile.Profile, path string) bool {
-	longest, rights := "", sandboxprofile.Rights(0)
-	for root, r := range p.Paths {
-		if path != root && sandboxprofile.Contains(root, path) && len(root) > len(longest) {
-			longest, rights = root, r
-		}
-	}
-	return rights&sandboxprofile.Write != 0
-}
-
-// writes reports whether p lets a tool write anything below root.
-func writes(p sandboxprofile.Profile, root string) bool {
-	for path, r := range p.Paths {
-		if r&sandboxprofile.Write != 0 && (sandboxprofile.Contains(root, path) || sandboxprofile.Contains(path, root)) {
-			return true
+	for dir := range above(path) {
+		if r, ok := p.Paths[dir]; ok {
+			return r&sandboxprofile.Write != 0
 		}
 	}
 	return false

@@ -66,7 +66,6 @@ type tree struct {
 	// named are paths that a git configuration in the tree names as hooks, includes
 	// or programs. They are protected like the configuration itself.
 	named map[string]bool
-	used  time.Time // under Guard.mu
 	// outside are files known to have names outside of the tree.
 	outside map[ident]bool
 
@@ -78,12 +77,17 @@ type tree struct {
 	next           map[string]bool // what becomes named
 }
 
-func newTree(p sandboxprofile.Profile, root string) *tree {
+func newTrees(p sandboxprofile.Profile, roots []studiedRoot) []*tree {
 	protect, hide := newFolded(p.Protect), newFolded(p.Hide)
-	return &tree{
-		root: root, profile: p, protect: protect, hide: hide, hidden: hide.Match(root), git: protect.Match("/.git/config"),
-		top: &node{}, trusted: map[uint64]bool{}, named: map[string]bool{},
+	git := protect.Match("/.git/config")
+	trees := make([]*tree, len(roots))
+	for i, root := range roots {
+		trees[i] = &tree{
+			root: root.path, profile: p, protect: protect, hide: hide, hidden: hide.Match(root.path), git: git,
+			top: &node{}, trusted: map[uint64]bool{}, named: map[string]bool{},
+		}
 	}
+	return trees
 }
 
 // A node is one directory.
@@ -170,6 +174,9 @@ const walkPasses = 6
 func (t *tree) walk() ([]sighting, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.still() {
+		return nil, nil
+	}
 	at, err := unix.Open(t.root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("confine: survey %q: %w", t.root, err)
@@ -189,6 +196,18 @@ func (t *tree) walk() ([]sighting, error) {
 	found := t.found
 	t.found, t.names = nil, nil
 	return found, nil
+}
+
+// still reports whether there is nothing to find as there was nothing: the root is as
+// it was and has no directories, nor a name to speak of. It is what most of many
+// granted directories are.
+func (t *tree) still() bool {
+	n := t.top
+	if !n.settled || n.shut || len(n.kids)+len(n.marks)+len(n.hard)+len(t.named) > 0 {
+		return false
+	}
+	var st unix.Stat_t
+	return unix.Lstat(t.root, &st) == nil && stampOf(&st) == n.stamp
 }
 
 // passes walks until nothing changes.
@@ -479,12 +498,7 @@ func (t *tree) inside(dir, target string) bool {
 	} else if filepath.Clean(target) != strings.TrimSuffix(target, "/") {
 		return false
 	}
-	for root, r := range t.profile.Paths {
-		if r&sandboxprofile.Write != 0 && sandboxprofile.Contains(root, target) {
-			return true
-		}
-	}
-	return false
+	return t.profile.Paths[target]&sandboxprofile.Write != 0 || writableAround(t.profile, target) != ""
 }
 
 // addAliases finds the other names of covered files. They are covered like it:

@@ -1,14 +1,19 @@
 package confine
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
 // TestWhatIsRememberedIsWhatIsThere changes a tree at random, and holds each survey
@@ -41,11 +46,149 @@ func TestWhatIsRememberedIsWhatIsThere(t *testing.T) {
 			case 6:
 				_ = os.Link(one, other)
 			}
-			all := func(string) bool { return true }
-			remembered, err1 := g.find(p, all)
-			fresh, err2 := NewGuard(nil).find(p, all)
+			remembered, err1 := findAll(g, p)
+			fresh, err2 := findAll(NewGuard(nil), p)
 			if err1 != nil || err2 != nil || !slices.Equal(remembered, fresh) {
 				t.Fatalf("remembered %+v %v\nfresh      %+v %v", remembered, err1, fresh, err2)
+			}
+		}
+	})
+}
+
+// findAll is what there is to find in all trees of p.
+func findAll(g *Guard, p sandboxprofile.Profile) ([]sighting, error) {
+	s := g.studies.Of(p)
+	all := make([]int, len(s.roots))
+	for i := range all {
+		all[i] = i
+	}
+	return g.findIn(s, all)
+}
+
+// TestEmptyTreesAreLookedAt: what appears in a granted directory that was empty for
+// long is found, and so is what has taken the directory's place.
+func TestEmptyTreesAreLookedAt(t *testing.T) {
+	ws := t.TempDir()
+	at := func(name string) string { return filepath.Join(ws, name) }
+	p := surveyProfile(at("a"))
+	for _, name := range []string{"a", "b", "c", "c/in"} {
+		if err := os.Mkdir(at(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		p.Paths[at(name)] = p.Paths[at("a")]
+	}
+	g := NewGuard(nil)
+	put := func(name string) error { return os.WriteFile(at(name), nil, 0o644) }
+	for i, c := range []struct {
+		change func() error
+		want   int
+	}{
+		{func() error { return nil }, 0},
+		{func() error { return put("b/harmless") }, 0},
+		{func() error { return put("b/.env") }, 1},
+		{func() error { return os.Remove(at("b/.env")) }, 0},
+		{func() error { return put("c/in/.env") }, 1},
+		{func() error { return os.Symlink("/nowhere", at("a/link")) }, 2},
+		{func() error { return errors.Join(os.Rename(at("a"), at("old")), os.Mkdir(at("a"), 0o755)) }, 1},
+		{func() error { return errors.Join(os.Remove(at("a")), os.Rename(at("old"), at("a"))) }, 2},
+		{func() error { return os.Mkdir(at("b/.git"), 0o755) }, 2},
+		{func() error { return errors.Join(os.Mkdir(at("b/.git/hooks"), 0o755), os.Remove(at("a/link"))) }, 2},
+		{func() error { return errors.Join(os.Chmod(at("b"), 0o700), os.RemoveAll(at("b/.git"))) }, 1},
+		{func() error { return os.Link(at("c/in/.env"), at("b/other")) }, 2},
+	} {
+		if err := c.change(); err != nil {
+			t.Fatal(err)
+		}
+		for _, pause := range []time.Duration{0, 2 * settling, 0} {
+			time.Sleep(pause)
+			remembered, err1 := findAll(g, p)
+			fresh, err2 := findAll(NewGuard(nil), p)
+			if err1 != nil || err2 != nil || !slices.Equal(remembered, fresh) {
+				t.Fatalf("after change %d: remembered %+v %v\nfresh      %+v %v", i, remembered, err1, fresh, err2)
+			}
+			if len(fresh) != c.want {
+				t.Errorf("after change %d: %+v, want %d", i, fresh, c.want)
+			}
+		}
+	}
+}
+
+// TestEachProfileHasItsTrees: more directories than there are groves are remembered.
+func TestEachProfileHasItsTrees(t *testing.T) {
+	ws := t.TempDir()
+	p := surveyProfile(ws)
+	for i := range 3 * maxGroves {
+		name := filepath.Join(ws, "below", fmt.Sprint(i))
+		if err := os.MkdirAll(name, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		p.Paths[name] = sandboxprofile.Read
+	}
+	g := NewGuard(nil)
+	s := newStudy(p)
+	first := g.trees(s)
+	if len(first) != 3*maxGroves+1 {
+		t.Errorf("%d trees", len(first))
+	}
+	p.Limits.Wall = time.Second // no matter to what is found
+	if again := g.trees(newStudy(p)); again[0] != first[0] {
+		t.Error("the same paths have other trees")
+	}
+	p.Paths[ws] = sandboxprofile.Read
+	if other := g.trees(newStudy(p)); other[0] == first[0] {
+		t.Error("other rights have the same trees")
+	}
+	for i := range 2 * maxGroves {
+		p.Hide = []string{fmt.Sprint(i)}
+		g.trees(newStudy(p))
+	}
+	if len(g.groves) > maxGroves {
+		t.Errorf("%d groves", len(g.groves))
+	}
+}
+
+// TestPathsAround holds what is found by walking up a name against asking every path
+// of the profile.
+func TestPathsAround(t *testing.T) {
+	name := rapid.Custom(func(t *rapid.T) string {
+		return "/" + strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "ab", "usr", "proc"}), 0, 4).Draw(t, "path"), "/")
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		p := sandboxprofile.Profile{Paths: rapid.MapOf(name, rapid.SampledFrom([]sandboxprofile.Rights{0, 1, 2, 3, 7})).Draw(t, "paths")}
+		at := name.Draw(t, "at")
+		longest, deepest := "", sandboxprofile.Rights(0)
+		shortest, below, inside := "", false, false
+		for root, r := range p.Paths {
+			writable := r&sandboxprofile.Write != 0
+			if root != at && sandboxprofile.Contains(root, at) {
+				if len(root) > len(longest) {
+					longest, deepest = root, r
+				}
+				if writable && (shortest == "" || len(root) < len(shortest)) {
+					shortest = root
+				}
+			}
+			inside = inside || writable && sandboxprofile.Contains(root, at)
+			below = below || writable && (sandboxprofile.Contains(root, at) || sandboxprofile.Contains(at, root))
+		}
+		if got, want := mayWrite(p, at), deepest&sandboxprofile.Write != 0; got != want {
+			t.Fatalf("mayWrite %q in %v: %v", at, p.Paths, got)
+		}
+		if got := writableAround(p, at); got != shortest {
+			t.Fatalf("writableAround %q in %v: %q, want %q", at, p.Paths, got, shortest)
+		}
+		if got := insideOf(p)("/elsewhere", at); at != "/" && got != inside {
+			t.Fatalf("inside %q in %v: %v", at, p.Paths, got)
+		}
+		s := newStudy(p)
+		for i, root := range s.roots {
+			if root.path == at && slices.Contains(s.written, i) != below {
+				t.Fatalf("written %q in %v: %v", at, p.Paths, !below)
+			}
+			for j, other := range s.roots[:i] {
+				if slices.Contains(root.above, j) != sandboxprofile.Contains(other.path, root.path) {
+					t.Fatalf("%q above %q", other.path, root.path)
+				}
 			}
 		}
 	})
@@ -65,7 +208,7 @@ func TestBelowWhatIsNotShown(t *testing.T) {
 	}
 	p := surveyProfile(ws)
 	p.Paths[ws+"/none"], p.Paths[ws+"/none/pub"], p.Paths[ws+"/away"] = 0, p.Paths[ws], 0
-	found, err := NewGuard(nil).find(p, func(string) bool { return true })
+	found, err := findAll(NewGuard(nil), p)
 	if err != nil || len(found) != 1 || found[0].Path != ws+"/none/pub/.envrc" {
 		t.Errorf("%+v, %v", found, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // maxMemo bounds how many profiles a Memo knows. A supervisor has one for each
@@ -20,10 +21,17 @@ type Memo[T any] struct {
 	compute func(Profile) T
 	seed    maphash.Seed
 
+	// recent are those that were found last. Comparing with one costs less than the
+	// hash, which reads all of a profile too.
+	recent [maxRecent]atomic.Pointer[memoized[T]]
+
 	mu    sync.RWMutex
 	known map[uint64][]*memoized[T]
 	n     int
 }
+
+// maxRecent is for the tools that a session uses in turn.
+const maxRecent = 4
 
 type memoized[T any] struct {
 	profile Profile
@@ -39,13 +47,25 @@ func NewMemo[T any](compute func(Profile) T) *Memo[T] {
 
 // Of gives what compute gives for p.
 func (m *Memo[T]) Of(p Profile) T {
-	key := p.hash(m.seed)
-	x := m.find(key, p)
+	x := m.again(p)
 	if x == nil {
-		x = m.add(key, p)
+		key := p.hash(m.seed)
+		if x = m.find(key, p); x == nil {
+			x = m.add(key, p)
+		}
+		m.recent[key%maxRecent].Store(x)
 	}
 	x.once.Do(func() { x.value = m.compute(x.profile) })
 	return x.value
+}
+
+func (m *Memo[T]) again(p Profile) *memoized[T] {
+	for i := range m.recent {
+		if x := m.recent[i].Load(); x != nil && identical(x.profile, p) {
+			return x
+		}
+	}
+	return nil
 }
 
 func (m *Memo[T]) find(key uint64, p Profile) *memoized[T] {
@@ -120,11 +140,9 @@ func identical(a, b Profile) bool {
 	if a.Limits != b.Limits || a.Fresh != b.Fresh || a.Env.All != b.Env.All || a.Network.Mode != b.Network.Mode || a.Network.Ask != b.Network.Ask {
 		return false
 	}
-	if (a.Paths == nil) != (b.Paths == nil) || !maps.Equal(a.Paths, b.Paths) || !slices.EqualFunc(a.Network.Allow, b.Network.Allow, sameList) {
-		return false
-	}
 	x, y := a.lists(), b.lists()
-	return slices.EqualFunc(x[:], y[:], sameList)
+	return slices.EqualFunc(x[:], y[:], sameList) && slices.EqualFunc(a.Network.Allow, b.Network.Allow, sameList) &&
+		(a.Paths == nil) == (b.Paths == nil) && maps.Equal(a.Paths, b.Paths) // last: it is most of the work
 }
 
 // sameList tells nil from an empty list, as JSON does.

@@ -94,6 +94,7 @@ type call struct {
 
 	proposal  tools.Proposal    // check
 	digest    string            // check, of the plan
+	profile   knownProfile      // check, of the plan
 	warnings  []string          // check, of the profile
 	unstarted string            // check: what to say of a program that is not there
 	decision  approval.Decision // decide
@@ -135,7 +136,9 @@ func (s *Supervisor) check(c *call) (tools.Proposal, error) {
 	if err := c.session.bindTask(&p); err != nil {
 		return p, err
 	}
-	c.proposal, c.digest, c.warnings = p, s.digest(p.Plan), s.profiles.known(p.Plan.Profile).warnings
+	c.proposal = p
+	c.profile, c.digest = s.digests(p.Plan)
+	c.warnings = c.profile.warnings
 	return p, nil
 }
 
@@ -186,7 +189,8 @@ func (s *Supervisor) take(c *call, g approval.Grant) {
 	if plan, ok := g.Subject().(tools.Plan); ok && g.Digest() != c.digest {
 		asked := c.proposal.Plan
 		c.asked = &asked
-		c.proposal.Plan, c.digest, c.warnings = plan, g.Digest(), s.profiles.known(plan.Profile).warnings
+		c.proposal.Plan, c.digest, c.profile = plan, g.Digest(), s.profiles.known(plan.Profile)
+		c.warnings = c.profile.warnings
 	}
 }
 
@@ -224,7 +228,8 @@ func (s *Supervisor) revise(req protocol.ToolsCall, args json.RawMessage) (appro
 	if err != nil {
 		return approval.Call{}, err
 	}
-	return proposed(p, s.digest(p.Plan), s.profiles.known(p.Plan.Profile).warnings), nil
+	profile, digest := s.digests(p.Plan)
+	return proposed(p, digest, profile.warnings), nil
 }
 
 // annotations are what a tool says about itself.
@@ -241,7 +246,7 @@ func (s *Supervisor) annotations(tool string) *approval.Annotations {
 // digest is computed again; if it is not what was approved, the approval does not count.
 func (s *Supervisor) approvedPlan(g approval.Grant) (tools.Plan, error) {
 	plan, ok := g.Subject().(tools.Plan)
-	if !ok || s.digest(plan) != g.Digest() {
+	if !ok || s.digestOf(plan) != g.Digest() {
 		return tools.Plan{}, drift(errors.New("the plan is not the one that was approved"))
 	}
 	return plan, nil

@@ -52,7 +52,7 @@ type setup struct {
 	left    LeftBehind
 }
 
-func newFixture(t *testing.T, o setup) *fixture {
+func newFixture(t testing.TB, o setup) *fixture {
 	t.Helper()
 	f := &fixture{ws: o.at + "/ws", logPath: o.at + "/audit.jsonl"}
 	if o.at == "" {
@@ -89,7 +89,7 @@ func newFixture(t *testing.T, o setup) *fixture {
 
 var self = unixsock.Peer{UID: os.Getuid(), GID: os.Getgid(), PID: os.Getpid()}
 
-func bwrap(t *testing.T, wrap func(confine.Confiner) confine.Confiner) confine.Confiner {
+func bwrap(t testing.TB, wrap func(confine.Confiner) confine.Confiner) confine.Confiner {
 	t.Helper()
 	b, err := confine.NewBwrap("")
 	if err != nil {
@@ -102,7 +102,7 @@ func bwrap(t *testing.T, wrap func(confine.Confiner) confine.Confiner) confine.C
 	return b
 }
 
-func (f *fixture) tools(t *testing.T, o setup) *tools.Registry {
+func (f *fixture) tools(t testing.TB, o setup) *tools.Registry {
 	t.Helper()
 	profile := confinetest.Profile(t, f.ws)
 	if o.profile != nil {

@@ -44,7 +44,14 @@ func (p profiles) bounded(tool, operator sandboxprofile.Profile) sandboxprofile.
 
 func (p profiles) known(profile sandboxprofile.Profile) knownProfile { return p.of.Of(profile) }
 
-// digest is plan.Digest.
-func (s *Supervisor) digest(plan tools.Plan) string {
-	return plan.DigestWith(s.profiles.known(plan.Profile).json)
+// digests is plan.Digest, and what is known of the plan's profile.
+func (s *Supervisor) digests(plan tools.Plan) (knownProfile, string) {
+	profile := s.profiles.known(plan.Profile)
+	return profile, plan.DigestWith(profile.json)
+}
+
+// digestOf is plan.Digest.
+func (s *Supervisor) digestOf(plan tools.Plan) string {
+	_, digest := s.digests(plan)
+	return digest
 }

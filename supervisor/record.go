@@ -80,11 +80,11 @@ func (s *Supervisor) logDecision(ctx context.Context, c *call) error {
 		e.Description = r.Description
 	}
 	if c.digest != "" {
-		e.Plan, e.Content = s.planEntry(c.proposal.Plan)
+		e.Plan, e.Content = s.planEntry(c.proposal.Plan, c.profile)
 	}
 	if c.asked != nil {
 		e.Asked = &askedEntry{Digest: c.asked.Digest()}
-		e.Asked.Plan, e.Asked.Content = s.planEntry(*c.asked)
+		e.Asked.Plan, e.Asked.Content = s.planEntry(*c.asked, s.profiles.known(c.asked.Profile))
 	}
 	// A call that is cancelled at this very moment has still been decided.
 	ctx = context.WithoutCancel(ctx)
@@ -102,9 +102,9 @@ func (s *Supervisor) logDecision(ctx context.Context, c *call) error {
 	return nil
 }
 
-func (s *Supervisor) planEntry(p tools.Plan) (*planEntry, *contentEntry) {
+func (s *Supervisor) planEntry(p tools.Plan, profile knownProfile) (*planEntry, *contentEntry) {
 	plan, content := withoutContent(p)
-	e := &planEntry{Plan: plan, ProfileDigest: s.profiles.known(plan.Profile).digest}
+	e := &planEntry{Plan: plan, ProfileDigest: profile.digest}
 	if _, known := s.logged.LoadOrStore(e.ProfileDigest, true); !known {
 		e.Profile = &plan.Profile
 	}

@@ -187,13 +187,22 @@ func (p Paths) unreachable(given, resolved string, write bool) PathDecision {
 	}
 }
 
+// maxHinted is how many roots a hint lists: as many as a model reads.
+const maxHinted = 12
+
 // hint lists where such an access is possible.
 func (p Paths) hint(write bool) string {
 	var roots []string
 	for i := range p.Rules {
-		if rule := &p.Rules[i]; rule.Write || !write {
-			roots = append(roots, fmt.Sprintf("%s (%s)", rule.Root, rule.Name))
+		rule := &p.Rules[i]
+		if write && !rule.Write {
+			continue
 		}
+		if len(roots) == maxHinted {
+			roots = append(roots, "and others")
+			break
+		}
+		roots = append(roots, fmt.Sprintf("%s (%s)", rule.Root, rule.Name))
 	}
 	if len(roots) == 0 {
 		return "no path may be " + map[bool]string{false: "read", true: "written"}[write] + " in this configuration"

@@ -167,7 +167,7 @@ func Profile(t testing.TB, workspace string) sandboxprofile.Profile {
 }
 
 // Workspace is a fresh directory outside of /tmp, which inside is private.
-func Workspace(t *testing.T) string {
+func Workspace(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/tmp", "sandgate-test-")
 	if err != nil {
