@@ -79,7 +79,8 @@ func (c *chain) fault(f Fault, detail string) *ChainError {
 }
 
 // parseLine reads one line by itself, whatever comes before it. The hash comes
-// first: of a line that was changed, nothing else that it says is worth telling.
+// first: of a line that was changed, nothing else that it says is worth telling. The
+// entry may share memory with the line.
 func parseLine(line []byte) (Entry, Fault, error) {
 	body, terminated := bytes.CutSuffix(line, []byte{'\n'})
 	if !terminated && len(line) < MaxLine {
@@ -100,7 +101,15 @@ func parseLine(line []byte) (Entry, Fault, error) {
 	return Entry{}, FaultHash, fmt.Errorf("it claims %.12s… and its content gives %.12s…", claim, hashOf(hashed))
 }
 
+// decodeEntry reads a line whose hash is right. The entry may share memory with body.
 func decodeEntry(body []byte) (Entry, Fault, error) {
+	if e, ok := decodeOwn(body); ok {
+		return e, "", nil
+	}
+	return decodeAny(body)
+}
+
+func decodeAny(body []byte) (Entry, Fault, error) {
 	var e Entry
 	if err := json.Unmarshal(body, &e); err != nil {
 		return Entry{}, FaultJSON, err

@@ -139,10 +139,11 @@ func (e *Entry) seal() ([]byte, error) {
 
 // hashOf is the hash of an entry whose line is body, the hash field, and "}".
 func hashOf(body []byte) string {
+	var sum [sha256.Size]byte
 	h := sha256.New()
 	h.Write(body)
 	h.Write([]byte{'}'})
-	return hex.EncodeToString(h.Sum(nil))
+	return hex.EncodeToString(h.Sum(sum[:0]))
 }
 
 // splitSeal cuts a line, without its newline, into the bytes that were hashed
