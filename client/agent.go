@@ -26,7 +26,7 @@ type Agent struct {
 // supervisor. Its errors are a *DialError or a *protocol.Error.
 func DialAgent(ctx context.Context, path string, opts ...Option) (*Agent, error) {
 	a := &Agent{calls: map[protocol.CallID]*callOptions{}}
-	l, hello, err := dial(ctx, path, unixsock.AgentSocket, a.notification, opts)
+	l, hello, err := dial(ctx, path, unixsock.AgentSocket, receiver{a.notification, a.output}, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -232,11 +232,8 @@ func (a *Agent) notification(m protocol.Message) {
 	switch m.Method {
 	case protocol.MethodToolOutput:
 		var p protocol.ToolOutput
-		if json.Unmarshal(m.Params, &p) != nil {
-			return
-		}
-		if o := a.callFor(p.CallID); o != nil && o.onOutput != nil {
-			o.onOutput(p)
+		if json.Unmarshal(m.Params, &p) == nil {
+			a.output(p)
 		}
 	case protocol.MethodToolState:
 		var p protocol.ToolState
@@ -246,6 +243,12 @@ func (a *Agent) notification(m protocol.Message) {
 		if o := a.callFor(p.CallID); o != nil && o.onState != nil {
 			o.onState(p)
 		}
+	}
+}
+
+func (a *Agent) output(p protocol.ToolOutput) {
+	if o := a.callFor(p.CallID); o != nil && o.onOutput != nil {
+		o.onOutput(p)
 	}
 }
 

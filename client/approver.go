@@ -21,7 +21,7 @@ type Approver struct {
 // supervisor. Its errors are a *DialError or a *protocol.Error.
 func DialApprover(ctx context.Context, path string, opts ...Option) (*Approver, error) {
 	p := &Approver{events: newEventQueue()}
-	l, hello, err := dial(ctx, path, unixsock.OperatorSocket, p.notification, opts)
+	l, hello, err := dial(ctx, path, unixsock.OperatorSocket, receiver{notify: p.notification}, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,7 @@ func WithProgram(name, version string) Option {
 }
 
 // dial connects and says initialize.
-func dial(ctx context.Context, path, name string, notify func(protocol.Message), opts []Option) (*link, protocol.Initialized, error) {
+func dial(ctx context.Context, path, name string, to receiver, opts []Option) (*link, protocol.Initialized, error) {
 	o := options{program: protocol.Program{Name: "sandgate-client"}}
 	for _, opt := range opts {
 		opt(&o)
@@ -74,7 +74,7 @@ func dial(ctx context.Context, path, name string, notify func(protocol.Message),
 	if err != nil {
 		return nil, hello, &DialError{path, err}
 	}
-	l := newLink(nc, notify)
+	l := newLink(nc, to)
 	err = l.request(ctx, protocol.MethodInitialize, protocol.InitializeParams{ProtocolVersion: protocol.Version, Client: o.program}, &hello)
 	if err != nil {
 		l.close()
@@ -85,9 +85,9 @@ func dial(ctx context.Context, path, name string, notify func(protocol.Message),
 
 // A link is one connection: requests go out, and answers find their way back.
 type link struct {
-	conn   net.Conn
-	notify func(protocol.Message)
-	done   chan struct{} // closed when the reader has ended
+	conn net.Conn
+	to   receiver
+	done chan struct{} // closed when the reader has ended
 
 	write sync.Mutex
 
@@ -97,8 +97,15 @@ type link struct {
 	err     error // why the connection is over
 }
 
-func newLink(nc net.Conn, notify func(protocol.Message)) *link {
-	l := &link{conn: nc, notify: notify, done: make(chan struct{}), waiting: map[protocol.RequestID]chan protocol.Message{}}
+// A receiver is told of what belongs to no request. One with output gets tool.output by
+// it, and the rest by notify.
+type receiver struct {
+	notify func(protocol.Message)
+	output func(protocol.ToolOutput)
+}
+
+func newLink(nc net.Conn, to receiver) *link {
+	l := &link{conn: nc, to: to, done: make(chan struct{}), waiting: map[protocol.RequestID]chan protocol.Message{}}
 	go l.read()
 	return l
 }
@@ -199,12 +206,18 @@ func (l *link) read() {
 }
 
 func (l *link) deliver(line []byte) error {
+	if l.to.output != nil {
+		if o, ok := protocol.ParseToolOutput(line); ok {
+			l.to.output(o)
+			return nil
+		}
+	}
 	m, err := protocol.ParseFromServer(line)
 	if err != nil {
 		return err
 	}
 	if m.Method != "" {
-		l.notify(m)
+		l.to.notify(m)
 		return nil
 	}
 	if m.ID.IsZero() { // an error that belongs to no request: the connection is of no use

@@ -18,6 +18,7 @@ type kept struct {
 	tailRoom int64 // bytes of the end that are kept at most
 	head     []piece
 	tail     []piece // of at most maxTailPiece bytes each
+	spare    [][]byte // memory of tail that is free, of about maxTailPiece bytes each
 	tailSize int64
 	total    int64 // bytes written to both streams
 	written  perStream
@@ -68,14 +69,26 @@ func (k *kept) add(s protocol.Stream, p []byte) {
 	k.written[s] += int64(len(p))
 	n := min(int64(len(p)), k.headRoom)
 	k.headRoom -= n
+	k.makeRoom(s, int(n))
 	k.head = appendPiece(k.head, s, p[:n])
 	k.addTail(s, p[n:])
+}
+
+// makeRoom grows the last piece of the head by what it already has, if n more bytes of
+// its stream do not fit, and not beyond what the head may still take: append alone
+// would copy a long one many times over.
+func (k *kept) makeRoom(s protocol.Stream, n int) {
+	if i := len(k.head) - 1; i >= 0 && k.head[i].stream == s {
+		if d := k.head[i].data; cap(d)-len(d) < n {
+			k.head[i].data = slices.Grow(d, n+int(min(int64(len(d)), k.headRoom)))
+		}
+	}
 }
 
 func (k *kept) addTail(s protocol.Stream, p []byte) {
 	if int64(len(p)) >= k.tailRoom {
 		p = p[int64(len(p))-k.tailRoom:]
-		k.tail, k.tailSize = nil, 0
+		k.dropTail()
 	}
 	for part := range slices.Chunk(p, maxTailPiece) {
 		k.tailSize += int64(len(part))
@@ -83,7 +96,7 @@ func (k *kept) addTail(s protocol.Stream, p []byte) {
 			k.tail[n-1].data = append(k.tail[n-1].data, part...)
 			continue
 		}
-		k.tail = append(k.tail, piece{s, slices.Clone(part)})
+		k.tail = append(k.tail, piece{s, append(k.free(), part...)})
 	}
 	for k.tailSize > k.tailRoom {
 		first := &k.tail[0]
@@ -94,6 +107,32 @@ func (k *kept) addTail(s protocol.Stream, p []byte) {
 		}
 	}
 }
+
+// dropTail empties the tail. Of a program that writes much, that is done again and
+// again: the memory is kept.
+func (k *kept) dropTail() {
+	for _, p := range k.tail {
+		if cap(p.data) >= maxTailPiece/2 {
+			k.spare = append(k.spare, p.data[:0])
+		}
+	}
+	clear(k.tail)
+	k.tail, k.tailSize = k.tail[:0], 0
+}
+
+// free is memory for a piece of the tail, or nil.
+func (k *kept) free() []byte {
+	n := len(k.spare)
+	if n == 0 {
+		return nil
+	}
+	b := k.spare[n-1]
+	k.spare = k.spare[:n-1]
+	return b
+}
+
+// size is how many bytes are kept.
+func (k *kept) size() int64 { return k.total - k.missing().sum() }
 
 // appendPiece adds what came from one stream. When there are too many pieces, the
 // order is from there on that of each stream alone.

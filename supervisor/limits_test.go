@@ -47,7 +47,7 @@ func TestEveryLimitIsExplained(t *testing.T) {
 // TestStreamsInTurnsStayBounded: a program that writes a byte to each stream in turn
 // makes no more pieces than there may be, and each stream keeps all of its bytes.
 func TestStreamsInTurnsStayBounded(t *testing.T) {
-	o := newOutput("c", 1<<20, func(protocol.Method, any) {}, nil, nil)
+	o := newOutput("c", 1<<20, maxKept, func(protocol.Method, any) {}, nil, nil)
 	for range 3 * maxPieces {
 		o.add(protocol.Stdout, []byte("o"))
 		o.add(protocol.Stderr, []byte("e"))

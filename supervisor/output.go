@@ -10,13 +10,14 @@ import (
 )
 
 // output keeps what a program writes, in the order in which it came, and hands
-// it on while it comes. Of more than the limit it keeps the beginning and the end.
+// it on while it comes. Of more than the limit it keeps the beginning and the end, and
+// no more than keep in any case.
 type output struct {
 	id     protocol.CallID
 	notify notifyFunc
 	stdin  io.Reader
 	sink   *Streams
-	limit  int64 // bytes of both streams that are kept, and handed on while they come
+	limit  int64 // bytes of both streams that are handed on while they come
 
 	mu     sync.Mutex
 	kept   kept
@@ -46,8 +47,12 @@ func (t *tail) Write(p []byte) (int, error) {
 
 func (t *tail) bytes() []byte { return t.b[max(0, len(t.b)-maxTail):] }
 
-func newOutput(id protocol.CallID, limit int64, notify notifyFunc, stdin io.Reader, sink *Streams) *output {
-	return &output{id: id, limit: limit, notify: notify, stdin: stdin, sink: sink, kept: newKept(limit), sent: perStream{}}
+// maxKept is how much is kept of what is only to be shown, in bytes: no result holds
+// more, and with a generous limit all of it would be in our memory.
+const maxKept = protocol.MaxMessage
+
+func newOutput(id protocol.CallID, limit, keep int64, notify notifyFunc, stdin io.Reader, sink *Streams) *output {
+	return &output{id: id, limit: limit, notify: notify, stdin: stdin, sink: sink, kept: newKept(min(limit, keep)), sent: perStream{}}
 }
 
 // stdio is where the program's streams go: to the session's own, in front of a
@@ -87,7 +92,7 @@ func (o *output) add(s protocol.Stream, p []byte) {
 	}
 	if len(fresh) > 0 {
 		o.sent[s] += int64(len(fresh))
-		o.notify(protocol.MethodToolOutput, protocol.NewToolOutput(o.id, s, fresh))
+		o.notify(protocol.MethodToolOutput, protocol.RawOutput{CallID: o.id, Stream: s, Data: fresh})
 	}
 }
 
@@ -96,7 +101,7 @@ func (o *output) add(s protocol.Stream, p []byte) {
 func (o *output) finish() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.kept.missing().sum() == 0 {
+	if o.kept.total <= o.limit {
 		return false
 	}
 	end := o.kept.after(o.limit)
@@ -107,7 +112,7 @@ func (o *output) finish() bool {
 		}
 	}
 	for _, p := range end {
-		o.notify(protocol.MethodToolOutput, protocol.NewToolOutput(o.id, p.stream, p.data))
+		o.notify(protocol.MethodToolOutput, protocol.RawOutput{CallID: o.id, Stream: p.stream, Data: p.data})
 	}
 	return true
 }
@@ -119,6 +124,17 @@ func (o *output) content() []protocol.Content {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.kept.content()
+}
+
+// tooLong reports whether more is kept than any message holds. Less can be too long too,
+// when it is escaped.
+func (o *output) tooLong() bool {
+	if o == nil {
+		return false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.kept.size() >= protocol.MaxMessage
 }
 
 // shortContent is how much output is left in a result that would be too long for a

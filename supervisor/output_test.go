@@ -31,7 +31,7 @@ func newReceived() *received {
 }
 
 func (r *received) notify(_ protocol.Method, params any) {
-	o, ok := params.(protocol.ToolOutput)
+	o, ok := toolOutput(params)
 	if !ok {
 		return // the state of the call
 	}
@@ -40,6 +40,15 @@ func (r *received) notify(_ protocol.Method, params any) {
 		r.gapAt[o.Stream] = len(r.data[o.Stream])
 	}
 	r.data[o.Stream] = append(r.data[o.Stream], o.Bytes()...)
+}
+
+// toolOutput is what a client makes of a notification's params.
+func toolOutput(params any) (protocol.ToolOutput, bool) {
+	if raw, ok := params.(protocol.RawOutput); ok {
+		return raw.ToolOutput(), true
+	}
+	o, ok := params.(protocol.ToolOutput)
+	return o, ok
 }
 
 // held says what is wrong with pieces of a stream that was written: they have to be
@@ -64,7 +73,7 @@ func TestOutputKeepsBothEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.Int64Range(0, 400).Draw(t, "limit")
 		written, got := map[protocol.Stream][]byte{}, newReceived()
-		o := newOutput("c", limit, got.notify, nil, nil)
+		o := newOutput("c", limit, maxKept, got.notify, nil, nil)
 		total := int64(0)
 		for i := range rapid.IntRange(0, 40).Draw(t, "writes") {
 			s := rapid.SampledFrom(streams).Draw(t, "stream")
@@ -114,7 +123,7 @@ func checkContent(t rapid.TB, content []protocol.Content, written map[protocol.S
 // TestCutsKeepTextText: no cut makes bytes of a text by halving a character.
 func TestCutsKeepTextText(t *testing.T) {
 	for limit := range int64(40) {
-		o := newOutput("c", 40+limit, func(protocol.Method, any) {}, nil, nil)
+		o := newOutput("c", 40+limit, maxKept, func(protocol.Method, any) {}, nil, nil)
 		for range 50 {
 			o.add(protocol.Stdout, []byte("a\u20ac\U0001F600"))
 		}
@@ -129,7 +138,7 @@ func TestCutsKeepTextText(t *testing.T) {
 // TestLongOutputIsShortenedForTheMessage: what would be too long for a message when
 // it is escaped has both its ends in the result.
 func TestLongOutputIsShortenedForTheMessage(t *testing.T) {
-	o := newOutput("c", 10<<20, func(protocol.Method, any) {}, nil, nil)
+	o := newOutput("c", 10<<20, maxKept, func(protocol.Method, any) {}, nil, nil)
 	o.add(protocol.Stdout, []byte("first\n"))
 	o.add(protocol.Stdout, make([]byte, 8<<20))
 	o.add(protocol.Stdout, []byte("last\n"))
@@ -264,7 +273,7 @@ func TestOrderOfStreams(t *testing.T) {
 	// Each piece is written when the one before it has arrived: the agent removes a file.
 	line := "for i in 1 2 3; do echo out$i; while [ -e go ]; do :; done; echo err$i >&2; while [ ! -e go ]; do :; done; done"
 	r, e := f.sh(t, line, func(_ protocol.Method, params any) {
-		o, ok := params.(protocol.ToolOutput)
+		o, ok := toolOutput(params)
 		if !ok {
 			return
 		}

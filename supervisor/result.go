@@ -17,7 +17,6 @@ import (
 // callResult is what the agent gets for a call that came to its end.
 func callResult(c *call, warnings []string) protocol.CallResult {
 	r := protocol.CallResult{
-		Content:     c.output.content(),
 		Structured:  c.structured,
 		ExitCode:    c.result.ExitCode,
 		Signal:      c.result.Signal,
@@ -32,7 +31,12 @@ func callResult(c *call, warnings []string) protocol.CallResult {
 		EnforcedBy:  protocol.EnforcedBy(c.enforced),
 		Warnings:    warnings,
 	}
-	if c.output != nil && tooMuch(r) {
+	tooLong := c.output.tooLong()
+	if !tooLong {
+		r.Content = c.output.content()
+		tooLong = c.output != nil && tooMuch(r)
+	}
+	if tooLong {
 		r.Content, r.Truncated = c.output.shorter(), true
 	}
 	switch {

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -248,7 +249,10 @@ func withoutContents(b protocol.BatchResult) any {
 // notify sends a notification. It waits while the client's queue is full, so
 // that a tool writes no faster than its client reads.
 func (c *conn) notify(name protocol.Method, params any) {
-	line, err := protocol.EncodeNotification(name, params)
+	b := buffers.Get().(*bytes.Buffer)
+	defer recycle(b)
+	line, err := protocol.AppendNotification(b.AvailableBuffer(), name, params)
+	b.Write(line) // so that it keeps the room that the line has made
 	if err == nil && len(line) <= protocol.MaxMessage {
 		c.out.push(line)
 		return
@@ -267,12 +271,24 @@ type queue struct {
 
 	mu       sync.Mutex
 	change   *sync.Cond
-	lines    [][]byte
-	bytes    int  // in lines, and in the one being written
-	dropping bool // what does not fit is dropped, instead of waiting
+	lines    *bytes.Buffer // or nil
+	bytes    int           // in lines, and in what is being written
+	dropping bool          // what does not fit is dropped, instead of waiting
 	closed   bool
 	end      time.Time // when closed: nothing is written after it
 	err      error
+}
+
+// buffers hold lines on their way. A connection that says nothing has none.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// recycle gives a buffer back, unless a long message has made it too large to be kept.
+func recycle(b *bytes.Buffer) {
+	const most = 1 << 20
+	if b.Cap() <= most {
+		b.Reset()
+		buffers.Put(b)
+	}
 }
 
 // closeWait is how long a connection that ends may take to read its last answers.
@@ -285,7 +301,7 @@ func newQueue(nc net.Conn, limit int, stall time.Duration) *queue {
 	return q
 }
 
-// push adds a line. A line that is longer than the bound goes in alone.
+// push adds a copy of a line. A line that is longer than the bound goes in alone.
 func (q *queue) push(line []byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -296,8 +312,12 @@ func (q *queue) push(line []byte) {
 	if q.err != nil || q.closed || !fits() {
 		return
 	}
-	q.lines = append(q.lines, line)
-	q.bytes += len(line)
+	if q.lines == nil {
+		q.lines = buffers.Get().(*bytes.Buffer)
+	}
+	q.lines.Write(line)
+	q.lines.WriteByte('\n')
+	q.bytes += len(line) + 1
 	q.change.Broadcast()
 }
 
@@ -342,28 +362,43 @@ func (q *queue) write() {
 		if !ok {
 			return
 		}
-		for i, line := range lines {
-			err := q.send(line)
-			lines[i] = nil
-			q.sent(len(line), err)
-			if err != nil {
-				q.conn.Close() // the reader learns of it, and cancels the client's calls
-				return
-			}
+		err := q.send(lines)
+		recycle(lines)
+		if err != nil {
+			q.conn.Close() // the reader learns of it, and cancels the client's calls
+			return
 		}
 	}
 }
 
 // take waits for lines; it fails when there are none left and none will come.
-func (q *queue) take() ([][]byte, bool) {
+func (q *queue) take() (*bytes.Buffer, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.lines) == 0 && !q.closed {
+	for q.lines == nil && !q.closed {
 		q.change.Wait()
 	}
 	lines := q.lines
 	q.lines = nil
-	return lines, len(lines) > 0
+	return lines, lines != nil
+}
+
+// send writes lines, as many at once as there are. Each piece of them has the whole
+// time limit: a peer that reads slowly is no peer that has stopped reading.
+func (q *queue) send(lines *bytes.Buffer) error {
+	const piece = 256 << 10
+	for lines.Len() > 0 {
+		err := q.allowTime()
+		n := 0
+		if err == nil {
+			n, err = q.conn.Write(lines.Next(piece))
+		}
+		q.sent(n, err)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (q *queue) sent(n int, err error) {
@@ -374,22 +409,4 @@ func (q *queue) sent(n int, err error) {
 		q.err, q.lines = err, nil
 	}
 	q.change.Broadcast()
-}
-
-// send writes one line. Each piece of it has the whole time limit: a peer that
-// reads slowly is no peer that has stopped reading.
-func (q *queue) send(line []byte) error {
-	const piece = 64 << 10
-	line = append(line, '\n')
-	for len(line) > 0 {
-		if err := q.allowTime(); err != nil {
-			return err
-		}
-		n, err := q.conn.Write(line[:min(piece, len(line))])
-		if err != nil {
-			return err
-		}
-		line = line[n:]
-	}
-	return nil
 }

@@ -92,12 +92,15 @@ func isClosed(c <-chan struct{}) bool {
 
 // openOutput makes what the program writes to, and reads from.
 func (s *Supervisor) openOutput(c *call, limit int64) error {
-	t := c.task
+	t, keep := c.task, int64(maxKept)
+	if c.proposal.Plan.JSONOutput {
+		keep = limit // it is read
+	}
 	if t == nil {
-		c.output = newOutput(c.req.CallID, limit, c.notify, c.session.stdin, c.session.sink)
+		c.output = newOutput(c.req.CallID, limit, keep, c.notify, c.session.stdin, c.session.sink)
 		return nil
 	}
-	c.output = newOutput(c.req.CallID, limit, c.notify, t.input, &Streams{
+	c.output = newOutput(c.req.CallID, limit, keep, c.notify, t.input, &Streams{
 		Stdout: t.output.stream(protocol.Stdout), Stderr: t.output.stream(protocol.Stderr),
 	})
 	return c.session.adopt(c, s.cfg.Tasks)
