@@ -194,7 +194,7 @@ func (l *link) read() {
 	defer close(l.done)
 	r := protocol.NewReader(l.conn)
 	for {
-		line, err := r.ReadMessage()
+		line, err := r.Next()
 		if err == nil {
 			err = l.deliver(line)
 		}

@@ -17,7 +17,7 @@ type kept struct {
 	headRoom int64 // bytes of the beginning that may still come
 	tailRoom int64 // bytes of the end that are kept at most
 	head     []piece
-	tail     []piece // of at most maxTailPiece bytes each
+	tail     []piece  // of at most maxTailPiece bytes each
 	spare    [][]byte // memory of tail that is free, of about maxTailPiece bytes each
 	tailSize int64
 	total    int64 // bytes written to both streams

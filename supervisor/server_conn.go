@@ -157,7 +157,7 @@ func (c *conn) reply(id protocol.RequestID, result any, e *protocol.Error) {
 	if err != nil {
 		line, _ = protocol.EncodeError(id, c.server.internalError("", err))
 	}
-	c.out.push(line)
+	c.out.push(append(line, '\n'))
 }
 
 // encodeReply makes a response that fits into one message. callResult sees to that
@@ -252,9 +252,9 @@ func (c *conn) notify(name protocol.Method, params any) {
 	b := buffers.Get().(*bytes.Buffer)
 	defer recycle(b)
 	line, err := protocol.AppendNotification(b.AvailableBuffer(), name, params)
-	b.Write(line) // so that it keeps the room that the line has made
 	if err == nil && len(line) <= protocol.MaxMessage {
-		c.out.push(line)
+		b.Write(append(line, '\n'))
+		c.out.push(b.Bytes())
 		return
 	}
 	c.server.cfg.Log.Error("notification not sent", "method", string(name), "bytes", len(line), "error", err)
@@ -301,7 +301,9 @@ func newQueue(nc net.Conn, limit int, stall time.Duration) *queue {
 	return q
 }
 
-// push adds a copy of a line. A line that is longer than the bound goes in alone.
+// push adds a copy of a line with its newline. A line that is longer than the bound
+// goes in alone. What the socket takes at once is not queued: nobody has to be woken
+// for it.
 func (q *queue) push(line []byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -312,12 +314,16 @@ func (q *queue) push(line []byte) {
 	if q.err != nil || q.closed || !fits() {
 		return
 	}
+	if q.bytes == 0 {
+		if line = line[unixsock.WriteNow(q.conn, line):]; len(line) == 0 {
+			return
+		}
+	}
 	if q.lines == nil {
 		q.lines = buffers.Get().(*bytes.Buffer)
 	}
 	q.lines.Write(line)
-	q.lines.WriteByte('\n')
-	q.bytes += len(line) + 1
+	q.bytes += len(line)
 	q.change.Broadcast()
 }
 
@@ -398,7 +404,12 @@ func (q *queue) send(lines *bytes.Buffer) error {
 			return err
 		}
 	}
-	return nil
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return nil
+	}
+	return q.conn.SetWriteDeadline(time.Time{}) // a time limit that is over would bar WriteNow
 }
 
 func (q *queue) sent(n int, err error) {

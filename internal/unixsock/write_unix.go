@@ -1,0 +1,26 @@
+//go:build unix
+
+package unixsock
+
+import (
+	"net"
+	"syscall"
+)
+
+// WriteNow writes as much of b as can be written without waiting, and says how much
+// that was: 0 also of a connection that is broken, which the next Write will tell.
+func WriteNow(c net.Conn, b []byte) (n int) {
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		return 0
+	}
+	raw, err := u.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	err = raw.Write(func(fd uintptr) bool {
+		n, err = syscall.Write(int(fd), b) // never waits: Go's sockets do not block
+		return true
+	})
+	return max(n, 0)
+}
