@@ -299,6 +299,68 @@ func TestReaderFramesWhatWasWritten(t *testing.T) {
 	})
 }
 
+// TestReaderHoweverItComes: a stream that comes in pieces of any length is split as one
+// that is there as a whole, and a line is good until the next one is asked for.
+func TestReaderHoweverItComes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const limit = 100_000 // longer than a buffer is at first
+		length := rapid.OneOf(rapid.IntRange(0, 20), rapid.IntRange(leastBuffer-2, leastBuffer+2), rapid.IntRange(limit-1, limit+1), rapid.Just(2*limit))
+		lines := []string{}
+		for i, n := range rapid.SliceOfN(length, 1, 12).Draw(t, "lengths") {
+			lines = append(lines, strings.Repeat(string(rune('a'+i)), n))
+		}
+		pieces := rapid.SliceOfN(rapid.OneOf(rapid.IntRange(0, 3), rapid.IntRange(1, 3*leastBuffer)), 1, 20).Draw(t, "pieces")
+		pieces = append(pieces, 7) // so that there is an end
+		r := NewReaderSize(&inPieces{strings.Join(lines, "\n"), pieces, 0}, limit)
+		lines, torn := lines[:len(lines)-1], lines[len(lines)-1]
+		for i, want := range lines {
+			got, err := r.Next()
+			var e *Error
+			if tooLarge := errors.As(err, &e) && e.Code == CodeMessageTooLarge; tooLarge != (len(want) > limit) || !tooLarge && (err != nil || string(got) != want) {
+				t.Fatalf("line %d: %d bytes of %d, %v", i, len(got), len(want), err)
+			}
+		}
+		want := io.EOF
+		if torn != "" {
+			want = io.ErrUnexpectedEOF
+		}
+		if _, err := r.Next(); err != want {
+			t.Fatalf("at the end: %v, not %v", err, want)
+		}
+		if _, err := r.Next(); err != io.EOF {
+			t.Fatalf("after it: %v", err)
+		}
+	})
+}
+
+// inPieces gives as much of a text at a time as its lengths say, in turns.
+type inPieces struct {
+	rest    string
+	lengths []int
+	turn    int
+}
+
+func (p *inPieces) Read(b []byte) (int, error) {
+	n := min(p.lengths[p.turn%len(p.lengths)], len(p.rest), len(b))
+	p.turn++
+	copy(b, p.rest[:n])
+	p.rest = p.rest[n:]
+	if p.rest == "" {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func TestReaderGoesOnAfterAnError(t *testing.T) {
+	r := NewReader(iotest.TimeoutReader(iotest.OneByteReader(strings.NewReader("abc\n"))))
+	if _, err := r.Next(); err != iotest.ErrTimeout {
+		t.Fatal(err)
+	}
+	if line, err := r.Next(); err != nil || string(line) != "abc" {
+		t.Errorf("got %q, %v", line, err)
+	}
+}
+
 func TestWriteMessageLimit(t *testing.T) {
 	var e *Error
 	if err := WriteMessage(io.Discard, make([]byte, MaxMessage+1)); !errors.As(err, &e) || e.Code != CodeMessageTooLarge {

@@ -73,7 +73,8 @@ func TestOutputKeepsBothEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.Int64Range(0, 400).Draw(t, "limit")
 		written, got := map[protocol.Stream][]byte{}, newReceived()
-		o := newOutput("c", limit, maxKept, got.notify, nil, nil)
+		keep := rapid.Int64Range(0, limit).Draw(t, "keep")
+		o := newOutput("c", limit, keep, got.notify, nil, nil)
 		total := int64(0)
 		for i := range rapid.IntRange(0, 40).Draw(t, "writes") {
 			s := rapid.SampledFrom(streams).Draw(t, "stream")
@@ -151,6 +152,37 @@ func TestLongOutputIsShortenedForTheMessage(t *testing.T) {
 	}
 	if line, err := encodeReply(protocol.StringID("1"), r, nil); err != nil || len(line) > protocol.MaxMessage || !bytes.Contains(line, []byte("last")) {
 		t.Errorf("a message of %d bytes, %v", len(line), err)
+	}
+}
+
+// TestMoreThanAResultHolds: of a generous limit no more is kept than a result can have,
+// and all of it is handed on.
+func TestMoreThanAResultHolds(t *testing.T) {
+	got := newReceived()
+	o := newOutput("c", 1<<30, maxKept, got.notify, nil, nil)
+	written := 0
+	write := func(s string) {
+		o.add(protocol.Stdout, []byte(s))
+		written += len(s)
+	}
+	write("first\n")
+	for range 20 {
+		write(strings.Repeat("x", 1<<20))
+	}
+	write("last\n")
+	if o.finish() {
+		t.Error("some was dropped")
+	}
+	if n := len(got.data[protocol.Stdout]); n != written || len(got.omitted) > 0 {
+		t.Errorf("%d bytes of %d were handed on, omitted %v", n, written, got.omitted)
+	}
+	if n := o.kept.size(); n > maxKept {
+		t.Errorf("%d bytes are kept", n)
+	}
+	r := callResult(&call{output: o, proposal: tools.Proposal{Plan: tools.Plan{Action: sandboxprofile.Action{Kind: sandboxprofile.Exec}}}}, nil)
+	first, last, omitted := ends(r)
+	if first != "first\n" || last != "xlast\n" || !r.Truncated || int(omitted)+size(r.Content)-len(gapText(r)) != written {
+		t.Errorf("%q to %q, %d left out, truncated %v", first, last, omitted, r.Truncated)
 	}
 }
 

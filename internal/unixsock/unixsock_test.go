@@ -476,3 +476,52 @@ func activatedChild() int {
 	}
 	return 0
 }
+
+// TestWriteNow: what is written is what the socket takes, in order, and nothing waits.
+func TestWriteNow(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := Listen(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	peer, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer peer.Close()
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	data := []byte(strings.Repeat("0123456789", 1<<20))
+	written := 0
+	for {
+		n := WriteNow(c, data[written:])
+		if n == 0 {
+			break
+		}
+		written += n
+	}
+	if written == 0 || written == len(data) {
+		t.Fatalf("%d of %d bytes were written to a peer that reads nothing", written, len(data))
+	}
+	got := make([]byte, written)
+	if _, err := io.ReadFull(peer, got); err != nil || string(got) != string(data[:written]) {
+		t.Errorf("the peer read something else: %v", err)
+	}
+	if n := WriteNow(c, []byte("more")); n != 4 {
+		t.Errorf("%d bytes were written to a peer that has read", n)
+	}
+	peer.Close()
+	if n := WriteNow(c, []byte("x")); n != 0 {
+		t.Errorf("%d bytes were written to nobody", n)
+	}
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	if n := WriteNow(a, []byte("x")); n != 0 {
+		t.Errorf("%d bytes were written to what is no socket", n)
+	}
+}

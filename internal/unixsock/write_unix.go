@@ -10,11 +10,11 @@ import (
 // WriteNow writes as much of b as can be written without waiting, and says how much
 // that was: 0 also of a connection that is broken, which the next Write will tell.
 func WriteNow(c net.Conn, b []byte) (n int) {
-	u, ok := c.(*net.UnixConn)
+	s, ok := c.(syscall.Conn)
 	if !ok {
 		return 0
 	}
-	raw, err := u.SyscallConn()
+	raw, err := s.SyscallConn()
 	if err != nil {
 		return 0
 	}

@@ -1,0 +1,118 @@
+package supervisor
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// socketPair is a connection of each of a Unix socket's two ends.
+func socketPair(t *testing.T) (server, client net.Conn) {
+	t.Helper()
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if client, err = net.Dial("unix", l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	if server, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close(); client.Close() })
+	return server, client
+}
+
+// TestQueueKeepsLinesWhole: lines of several writers at once, short ones and such as no
+// socket takes at once, come whole and each writer's in their order, however the client
+// reads.
+func TestQueueKeepsLinesWhole(t *testing.T) {
+	const writers, each, bound = 3, 60, 1 << 20
+	server, client := socketPair(t)
+	q := newQueue(server, bound, time.Minute)
+	lengths := []int{1, 100, 300 << 10, 5, 64 << 10, 2 * bound, 1}
+	text := func(writer, i int) string {
+		return fmt.Sprintf("%d %d %s", writer, i, strings.Repeat("x", lengths[(writer+i)%len(lengths)]))
+	}
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				line := []byte(text(w, i) + "\n")
+				q.push(line)
+				clear(line) // it is ours again
+			}
+		})
+	}
+	r := protocol.NewReader(client)
+	next := [writers]int{}
+	for n := range writers * each {
+		if n%20 == 0 {
+			time.Sleep(5 * time.Millisecond) // and the queue fills
+		}
+		line, err := r.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var w, i int
+		if _, err := fmt.Sscan(string(line[:min(len(line), 20)]), &w, &i); err != nil || i != next[w] || string(line) != text(w, i) {
+			t.Fatalf("line %d: %.20q, %v", n, line, err)
+		}
+		next[w]++
+	}
+	wg.Wait()
+	q.close()
+}
+
+// TestQueueIsBounded: of a client that does not read no more is held than the bound, and
+// what the socket itself takes.
+func TestQueueIsBounded(t *testing.T) {
+	const bound = 256 << 10
+	server, _ := socketPair(t)
+	q := newQueue(server, bound, 200*time.Millisecond)
+	line := append(bytes.Repeat([]byte("x"), 10<<10), '\n')
+	pushed := 0
+	for !q.broken() {
+		q.push(line)
+		pushed += len(line)
+		q.mu.Lock()
+		if q.bytes > bound || q.lines != nil && q.lines.Len() > bound {
+			t.Errorf("%d bytes are held", q.bytes)
+		}
+		q.mu.Unlock()
+	}
+	if !errors.Is(q.err, os.ErrDeadlineExceeded) {
+		t.Error(q.err)
+	}
+	if pushed > 8<<20 {
+		t.Errorf("%d bytes went to a client that reads nothing", pushed)
+	}
+	q.push(line) // returns
+	q.close()
+}
+
+// TestQueueAfterAPause: a time limit that has passed while nothing was sent is no reason
+// not to send.
+func TestQueueAfterAPause(t *testing.T) {
+	server, client := socketPair(t)
+	q := newQueue(server, 1<<20, 50*time.Millisecond)
+	r := protocol.NewReader(client)
+	for range 3 {
+		q.push(append(bytes.Repeat([]byte("x"), 600<<10), '\n')) // more than a socket takes at once
+		if line, err := r.Next(); err != nil || len(line) != 600<<10 {
+			t.Fatal(len(line), err)
+		}
+		time.Sleep(120 * time.Millisecond)
+	}
+	q.close()
+}
