@@ -60,17 +60,24 @@ func (c *chain) advance(e *Entry, n int) {
 
 // next checks the line that follows c, newline included, and moves past it.
 func (c *chain) next(line []byte) (Entry, error) {
-	e, fault, err := parseLine(line)
-	if err != nil {
-		return Entry{}, c.fault(fault, err.Error())
+	p := parsed{line: line}
+	p.parse()
+	return c.link(&p)
+}
+
+// link is next for a line that is parsed.
+func (c *chain) link(p *parsed) (Entry, error) {
+	if p.err != nil {
+		return Entry{}, c.fault(p.fault, p.err.Error())
 	}
+	e := p.entry
 	if e.Seq != c.seq+1 {
 		return Entry{}, c.fault(FaultSeq, fmt.Sprintf("it says %d", e.Seq))
 	}
 	if e.Prev != c.hash {
 		return Entry{}, c.fault(FaultPrev, fmt.Sprintf("it follows %.12s..., the entry before it is %.12s...", e.Prev, c.hash))
 	}
-	c.advance(&e, len(line))
+	c.advance(&e, len(p.line))
 	return e, nil
 }
 
@@ -91,7 +98,7 @@ func parseLine(line []byte) (Entry, Fault, error) {
 	}
 	hashed, claim, ok := splitSeal(body)
 	switch {
-	case ok && hashOf(hashed) == claim:
+	case ok && string(claim) == hashOf(hashed):
 		return decodeEntry(body)
 	case !json.Valid(body):
 		return Entry{}, FaultJSON, errors.New("not JSON")

@@ -60,13 +60,19 @@ func cutTail(b []byte) (prev, hash string, ok bool) {
 }
 
 func isHex(s string) bool {
+	other := false
 	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
+		other = other || !lowerHex[s[i]]
 	}
-	return true
+	return !other
 }
+
+var lowerHex = func() (table [256]bool) {
+	for _, c := range "0123456789abcdef" {
+		table[c] = true
+	}
+	return table
+}()
 
 // A scanner goes along the members of a line. Once it is bad it stays so.
 type scanner struct {

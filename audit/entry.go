@@ -148,16 +148,16 @@ func hashOf(body []byte) string {
 
 // splitSeal cuts a line, without its newline, into the bytes that were hashed
 // and the hash that the line claims.
-func splitSeal(line []byte) (body []byte, hash string, ok bool) {
+func splitSeal(line []byte) (body, hash []byte, ok bool) {
 	at := len(line) - sealLen
 	if at < 0 {
-		return nil, "", false
+		return nil, nil, false
 	}
 	seal := line[at:]
 	if !bytes.HasPrefix(seal, []byte(hashMark)) || !bytes.HasSuffix(seal, []byte(hashEnd)) {
-		return nil, "", false
+		return nil, nil, false
 	}
-	return line[:at], string(seal[len(hashMark) : len(seal)-len(hashEnd)]), true
+	return line[:at], seal[len(hashMark) : len(seal)-len(hashEnd)], true
 }
 
 // encodeJSON is json.Marshal that leaves <, > and & as they are: a log of shell

@@ -141,32 +141,29 @@ func (r *reader) drain(yield func(Entry, error) bool) bool {
 		yield(Entry{}, fmt.Errorf("audit: read %q: %w", r.path, err))
 		return false
 	}
-	lines := newLineReader(io.NewSectionReader(r.f, r.offset, size-r.offset))
-	for {
-		line, err := lines.read()
-		if errors.Is(err, io.EOF) {
-			return true
-		}
+	for p, err := range parseLines(io.NewSectionReader(r.f, r.offset, size-r.offset)) {
 		if err != nil {
 			yield(Entry{}, fmt.Errorf("audit: read %q: %w", r.path, err))
 			return false
 		}
-		if !yield(r.parse(line)) {
+		if !yield(r.next(p)) {
 			return false
 		}
 	}
+	return true
 }
 
-func (r *reader) parse(line []byte) (Entry, error) {
-	e, fault, err := parseLine(line)
+// next goes past a line.
+func (r *reader) next(p *parsed) (Entry, error) {
+	err := p.err
 	if err != nil {
-		err = &ChainError{Line: r.line, Offset: r.offset, Fault: fault, Detail: err.Error()}
+		err = &ChainError{Line: r.line, Offset: r.offset, Fault: p.fault, Detail: err.Error()}
 	}
-	r.offset += int64(len(line))
+	r.offset += int64(len(p.line))
 	if r.line > 0 {
 		r.line++
 	}
-	return e, err
+	return p.entry, err
 }
 
 // reopen goes to the start of the file that path names now, if it is another.

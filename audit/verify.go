@@ -65,17 +65,12 @@ func (r *Report) add(e Entry) {
 // walk reads entries from r, which starts at c, until the end or the first bad
 // line, and returns the place after the last good one.
 func walk(c chain, r io.Reader, visit func(e Entry, from, to chain) error) (chain, error) {
-	lines := newLineReader(r)
-	for {
-		line, err := lines.read()
-		if errors.Is(err, io.EOF) {
-			return c, nil
-		}
+	for p, err := range parseLines(r) {
 		if err != nil {
 			return c, err
 		}
 		from := c
-		e, err := c.next(line)
+		e, err := c.link(p)
 		if err != nil {
 			return c, err
 		}
@@ -83,6 +78,7 @@ func walk(c chain, r io.Reader, visit func(e Entry, from, to chain) error) (chai
 			return c, err
 		}
 	}
+	return c, nil
 }
 
 // VerifyFile verifies the log at path and holds it against the checkpoint beside

@@ -1,9 +1,11 @@
 package supervisor
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/sandgate/sandgate/approval"
@@ -23,7 +25,7 @@ func (s *Supervisor) endLeftBehind(l LeftBehind) error {
 	if len(requests) == 0 {
 		return l.Discard()
 	}
-	known, err := s.recorded()
+	known, err := s.recorded(requests)
 	if err != nil {
 		return err
 	}
@@ -48,9 +50,13 @@ func (s *Supervisor) endLeftBehind(l LeftBehind) error {
 // this one has recorded as cancelled when it started.
 func (s *Supervisor) LeftBehind() int { return s.leftBehind }
 
-// recorded are the requests whose end is in the log.
-func (s *Supervisor) recorded() (map[string]bool, error) {
+// recorded are those of the requests whose end is in the log. A log can be long: only
+// what may be of them is taken apart.
+func (s *Supervisor) recorded(requests []approval.Pending) (map[string]bool, error) {
 	known := map[string]bool{}
+	names := func(data []byte) bool {
+		return bytes.IndexByte(data, '\\') >= 0 || slices.ContainsFunc(requests, func(p approval.Pending) bool { return bytes.Contains(data, []byte(p.ID)) })
+	}
 	for e, err := range audit.Query(s.cfg.Log.Path(), audit.Filter{Kinds: []audit.Kind{audit.KindDecision, audit.KindAnswer}}) {
 		var damaged *audit.ChainError
 		if errors.As(err, &damaged) {
@@ -62,7 +68,7 @@ func (s *Supervisor) recorded() (map[string]bool, error) {
 		var data struct {
 			Decision approval.Decision `json:"decision"`
 		}
-		if json.Unmarshal(e.Data, &data) == nil {
+		if names(e.Data) && json.Unmarshal(e.Data, &data) == nil {
 			known[data.Decision.RequestID] = true
 		}
 	}
