@@ -1,11 +1,13 @@
 package sandboxprofile
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"path"
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // All, as the only element of UnixSockets, Devices or Syscalls, stands for
@@ -233,5 +235,17 @@ func (p Profile) Keys() []string {
 // ComparePaths orders paths so that a directory is followed by all that lies
 // below it, before any path beside it.
 func ComparePaths(a, b string) int {
-	return slices.Compare(components(a), components(b))
+	a, b = strings.Trim(a, "/"), strings.Trim(b, "/")
+	for i := range min(len(a), len(b)) {
+		switch {
+		case a[i] == b[i]:
+		case a[i] == '/':
+			return -1
+		case b[i] == '/':
+			return 1
+		default:
+			return cmp.Compare(a[i], b[i])
+		}
+	}
+	return cmp.Compare(len(a), len(b))
 }
