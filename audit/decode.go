@@ -14,32 +14,25 @@ func decodeOwn(body []byte) (Entry, bool) {
 	if tail < 0 {
 		return Entry{}, false
 	}
-	prev, hash, ok := cutTail(body[tail:])
-	s := scanner{rest: body[:tail]}
-	e := Entry{Version: FormatVersion, Prev: prev, Hash: hash}
-	ok = ok && s.skip(`{"v":1`) && s.number(`,"seq":`, 1<<64-1, &e.Seq) && s.member("time") && e.Time.UnmarshalJSON(s.quoted()) == nil
-	if !ok || !s.member("kind") {
-		return Entry{}, false
-	}
-	kind := s.quoted()
-	if !s.member("writer") {
-		return Entry{}, false
-	}
-	writer := s.quoted()
-	e.Kind, e.Writer = Kind(unquote(kind)), unquote(writer)
-	s.text("session", &e.Session)
-	s.text("call", &e.Call)
+	e := Entry{Version: FormatVersion}
+	s := scanner{b: body[:tail]}
+	s.bad = !s.skip(`{"v":1`) || !s.number(`,"seq":`, 1<<64-1, &e.Seq)
+	time, kind, writer := s.text("time"), s.text("kind"), s.text("writer")
+	s.bad = s.bad || time.to == 0 || kind.to == 0 || writer.to == 0
+	session, call := s.text("session"), s.text("call")
 	s.peer(&e)
-	s.text("agent", &e.Agent)
-	s.text("tool", &e.Tool)
-	s.text("digest", &e.Digest)
+	agent, tool, digest := s.text("agent"), s.text("tool"), s.text("digest")
+	head := s.at
 	if s.member("data") {
-		e.Data, s.rest = s.rest[:len(s.rest):len(s.rest)], nil
+		e.Data, s.at = body[s.at:tail:tail], tail
 		s.bad = s.bad || !isValue(e.Data)
 	}
-	if s.bad || len(s.rest) > 0 || kind == nil || writer == nil {
+	if s.bad || s.at != tail || e.Time.UnmarshalJSON(body[time.from-1:time.to+1]) != nil || !e.cutTail(body[tail:]) {
 		return Entry{}, false
 	}
+	text := string(body[:head]) // one for all of them
+	e.Kind, e.Writer, e.Session, e.Call = Kind(kind.of(text)), writer.of(text), session.of(text), call.of(text)
+	e.Agent, e.Tool, e.Digest = agent.of(text), tool.of(text), digest.of(text)
 	return e, true
 }
 
@@ -49,14 +42,14 @@ const (
 	tailLen  = len(prevMark) + len(ZeroHash) + len(`"`) + sealLen
 )
 
-func cutTail(b []byte) (prev, hash string, ok bool) {
+func (e *Entry) cutTail(b []byte) bool {
 	const at = len(prevMark) + len(ZeroHash)
 	if string(b[:len(prevMark)]) != prevMark || string(b[at:at+1+len(hashMark)]) != `"`+hashMark || string(b[len(b)-len(hashEnd):]) != hashEnd {
-		return "", "", false
+		return false
 	}
 	text := string(b[len(prevMark) : len(b)-len(hashEnd)])
-	prev, hash = text[:len(ZeroHash)], text[len(text)-len(ZeroHash):]
-	return prev, hash, isHex(prev) && isHex(hash)
+	e.Prev, e.Hash = text[:len(ZeroHash)], text[len(text)-len(ZeroHash):]
+	return isHex(e.Prev) && isHex(e.Hash)
 }
 
 func isHex(s string) bool {
@@ -76,42 +69,55 @@ var lowerHex = func() (table [256]bool) {
 
 // A scanner goes along the members of a line. Once it is bad it stays so.
 type scanner struct {
-	rest []byte
-	bad  bool
+	b   []byte
+	at  int
+	bad bool
 }
 
 func (s *scanner) skip(text string) bool {
-	if len(s.rest) < len(text) || string(s.rest[:len(text)]) != text {
+	if len(s.b)-s.at < len(text) || string(s.b[s.at:s.at+len(text)]) != text {
 		return false
 	}
-	s.rest = s.rest[len(text):]
+	s.at += len(text)
 	return true
 }
 
 // member goes on to the value of the member name, if that comes next.
 func (s *scanner) member(name string) bool {
 	n := len(name) + len(`,"":`)
-	if len(s.rest) < n || s.rest[0] != ',' || s.rest[1] != '"' || string(s.rest[2:n-2]) != name || s.rest[n-2] != '"' || s.rest[n-1] != ':' {
+	if len(s.b)-s.at < n {
 		return false
 	}
-	s.rest = s.rest[n:]
+	m := s.b[s.at : s.at+n]
+	if m[0] != ',' || m[1] != '"' || string(m[2:n-2]) != name || m[n-2] != '"' || m[n-1] != ':' {
+		return false
+	}
+	s.at += n
 	return true
 }
 
-// quoted takes a string that stands for itself, quotes included; nil if there is none.
-func (s *scanner) quoted() []byte {
-	if len(s.rest) == 0 || s.rest[0] != '"' {
-		s.bad = true
-		return nil
+// A span is a piece of a line; the zero span is none.
+type span struct{ from, to int }
+
+func (p span) of(text string) string { return text[p.from:p.to] }
+
+// text takes a member, if that comes next, whose value is a string that stands for
+// itself.
+func (s *scanner) text(name string) span {
+	if !s.member(name) {
+		return span{}
 	}
-	end := bytes.IndexByte(s.rest[1:], '"') + 2
-	if end < 2 || !plain(s.rest[1:end-1]) {
-		s.bad = true
-		return nil
+	end := -1
+	if s.skip(`"`) {
+		end = bytes.IndexByte(s.b[s.at:], '"')
 	}
-	text := s.rest[:end]
-	s.rest = s.rest[end:]
-	return text
+	if end < 0 || !plain(s.b[s.at:s.at+end]) {
+		s.bad = true
+		return span{}
+	}
+	p := span{s.at, s.at + end}
+	s.at = p.to + 1
+	return p
 }
 
 // plain reports whether encoding/json takes every byte of a string as it is.
@@ -126,36 +132,19 @@ func plain(b []byte) bool {
 	return !high || utf8.Valid(b)
 }
 
-func unquote(quoted []byte) string {
-	if quoted == nil {
-		return ""
-	}
-	return string(quoted[1 : len(quoted)-1])
-}
-
-// text takes a member that may be left out.
-func (s *scanner) text(name string, to *string) {
-	if s.member(name) {
-		*to = unquote(s.quoted())
-	}
-}
-
 // number takes what follows mark, a whole number of at most limit.
 func (s *scanner) number(mark string, limit uint64, to *uint64) bool {
 	if !s.skip(mark) {
 		return false
 	}
-	digits := 0
+	from := s.at
 	var n uint64
-	for digits < len(s.rest) && s.rest[digits] >= '0' && s.rest[digits] <= '9' {
-		n = n*10 + uint64(s.rest[digits]-'0')
-		digits++
+	for s.at < len(s.b) && s.b[s.at] >= '0' && s.b[s.at] <= '9' {
+		n = n*10 + uint64(s.b[s.at]-'0')
+		s.at++
 	}
-	if digits == 0 || digits > 19 || s.rest[0] == '0' && digits > 1 || n > limit {
-		return false
-	}
-	*to, s.rest = n, s.rest[digits:]
-	return true
+	*to = n
+	return s.at > from && s.at-from <= 19 && (s.b[from] != '0' || s.at == from+1) && n <= limit
 }
 
 func (s *scanner) peer(e *Entry) {
@@ -194,7 +183,7 @@ func value(b []byte, i, depth int) int {
 	case '[':
 		return members(b, i+1, depth+1, ']', false)
 	case '"':
-		return text(b, i+1)
+		return str(b, i+1)
 	case 't':
 		return word(b, i, "true")
 	case 'f':
@@ -215,7 +204,7 @@ func members(b []byte, i, depth int, last byte, named bool) int {
 			if i >= len(b) || b[i] != '"' {
 				return -1
 			}
-			if i = text(b, i+1); i < 0 {
+			if i = str(b, i+1); i < 0 {
 				return -1
 			}
 			if i = space(b, i); i >= len(b) || b[i] != ':' {
@@ -247,8 +236,8 @@ func space(b []byte, i int) int {
 	return i
 }
 
-// text gives the end of the string whose first character is at i.
-func text(b []byte, i int) int {
+// str gives the end of the string whose first character is at i.
+func str(b []byte, i int) int {
 	for i < len(b) {
 		switch c := b[i]; {
 		case c == '"':
