@@ -95,6 +95,9 @@ func TestNormalizeKeepsTheMeaning(t *testing.T) {
 		if p.Rights(name) != n.Rights(name) {
 			t.Fatalf("rights of %s: %v before, %v after", name, p.Rights(name), n.Rights(name))
 		}
+		if got := NewLookup(p).Rights(name); got != p.Rights(name) {
+			t.Fatalf("rights of %s: %v looked up, %v asked", name, got, p.Rights(name))
+		}
 		same(t, "idempotent", n.Normalize(), n)
 		if p.Digest() != n.Digest() || p.Key() != n.Key() {
 			t.Fatal("digest or key changed")

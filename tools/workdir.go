@@ -9,10 +9,10 @@ import (
 )
 
 // WorkingDir resolves the argument dir of a tool that runs programs, and checks
-// that a sandbox under profile has the directory: a host path that it may read,
-// or one in a directory of its own, where nothing is found but nothing is
-// refused. "" is where relative paths start.
-func WorkingDir(paths Paths, profile sandboxprofile.Profile, given string) (string, error) {
+// that its sandbox has the directory: a host path that may be read there, or one in
+// a directory of its own (scratch), where nothing is found but nothing is refused. ""
+// is where relative paths start.
+func WorkingDir(paths Paths, sees *sandboxprofile.Lookup, scratch []string, given string) (string, error) {
 	if given == "" {
 		given = "."
 	}
@@ -20,8 +20,8 @@ func WorkingDir(paths Paths, profile sandboxprofile.Profile, given string) (stri
 	if err != nil {
 		return "", InField(err, "dir")
 	}
-	scratch := func(s string) bool { return sandboxprofile.Contains(s, dir) }
-	if profile.Rights(dir)&sandboxprofile.Read == 0 && !slices.ContainsFunc(profile.Scratch, scratch) {
+	around := func(s string) bool { return sandboxprofile.Contains(s, dir) }
+	if sees.Rights(dir)&sandboxprofile.Read == 0 && !slices.ContainsFunc(scratch, around) {
 		return "", &approval.Blocked{
 			Reason: fmt.Sprintf("the directory %q is outside the sandbox", given),
 			Rule:   "sandbox.paths",

@@ -77,7 +77,7 @@ func New(c Config) (tools.Tool, error) {
 // tools.ErrNotExecutable.
 func (c Config) Find() (string, error) {
 	searchPath, _ := tools.LookupEnv(c.Environ, "PATH")
-	return tools.LookPath(c.Command[0], searchPath, c.Dir, c.runnable)
+	return tools.LookPath(c.Command[0], searchPath, c.Dir, sandboxprofile.NewLookup(c.Profile).Runnable)
 }
 
 // annotations follow from the profile: what the sandbox does not let happen, the
@@ -193,11 +193,6 @@ func withEnv(environ []string, set map[string]string) []string {
 	}
 	slices.SortFunc(env, func(a, b string) int { return strings.Compare(tools.EnvName(a), tools.EnvName(b)) })
 	return env
-}
-
-func (c Config) runnable(path string) bool {
-	const rights = sandboxprofile.Read | sandboxprofile.Execute
-	return c.Profile.Rights(path)&rights == rights
 }
 
 // request is nil if neither the definition nor a path rule asks.

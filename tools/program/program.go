@@ -33,7 +33,7 @@ type Config struct {
 }
 
 // New gives the tool run.
-func New(c Config) tools.Tool { return &runner{c} }
+func New(c Config) tools.Tool { return &runner{c, sandboxprofile.NewLookup(c.Profile)} }
 
 var definition = tools.Definition{
 	Name: "run",
@@ -62,7 +62,10 @@ var definition = tools.Definition{
 	Annotations: tools.Annotations{Title: "Run a program", DestructiveHint: true, OpenWorldHint: true},
 }
 
-type runner struct{ Config }
+type runner struct {
+	Config
+	sees *sandboxprofile.Lookup
+}
 
 func (r *runner) Definition() tools.Definition { return definition }
 
@@ -73,7 +76,7 @@ func (r *runner) Plan(c tools.Call) (tools.Proposal, error) {
 	if err := checkArgv(argv); err != nil {
 		return tools.Proposal{}, err
 	}
-	dir, err := tools.WorkingDir(r.Paths, r.Profile, c.String("dir"))
+	dir, err := tools.WorkingDir(r.Paths, r.sees, r.Profile.Scratch, c.String("dir"))
 	if err != nil {
 		return tools.Proposal{}, err
 	}
@@ -134,10 +137,7 @@ func checkArgv(argv []string) error {
 // find resolves the executable and pins what the run stands on.
 func (r *runner) find(argv []string, dir string) (string, []tools.Pin, error) {
 	searchPath, _ := tools.LookupEnv(r.Env, "PATH")
-	path, err := tools.LookPath(argv[0], searchPath, dir, func(path string) bool {
-		const runnable = sandboxprofile.Read | sandboxprofile.Execute
-		return r.Profile.Rights(path)&runnable == runnable
-	})
+	path, err := tools.LookPath(argv[0], searchPath, dir, r.sees.Runnable)
 	if err != nil {
 		return "", nil, err
 	}

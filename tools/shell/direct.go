@@ -23,7 +23,7 @@ func (t *Tool) direct(command, dir string) (path string, argv []string) {
 	if argv == nil || !t.plainEnvironment() {
 		return "", nil
 	}
-	path, err := tools.LookPath(argv[0], t.searchPath(), dir, t.runnable)
+	path, err := tools.LookPath(argv[0], t.searchPath(), dir, t.sees.Runnable)
 	if err != nil || !tools.IsELF(path) { // bash has words for what is not there, and runs scripts without a "#!"
 		return "", nil
 	}

@@ -151,6 +151,10 @@ func TestDirectPlansPinTheProgram(t *testing.T) {
 	ws := t.TempDir()
 	tool.Paths = tools.Paths{Rules: []tools.PathRule{{Name: "workspace", Root: ws, Write: true}}}
 	tool.Profile.Paths[ws] = sandboxprofile.Read | sandboxprofile.Write | sandboxprofile.Execute
+	tool, err := New(tool.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
 	plan := func(command string) tools.Plan {
 		p, err := tool.Plan(tools.Call{Tool: "shell", Args: map[string]any{"command": command}})
 		if err != nil {

@@ -20,7 +20,7 @@ func (t *Tool) Explain(c tools.Call) ([]tools.Considered, error) {
 	if err := checkCommand(command); err != nil {
 		return nil, err
 	}
-	dir, err := tools.WorkingDir(t.Paths, t.Profile, c.String("dir"))
+	dir, err := tools.WorkingDir(t.Paths, t.sees, t.Profile.Scratch, c.String("dir"))
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func New(c Config) (*Tool, error) {
 	for i := range c.Rules { // by the place in the configuration, whatever comes before them later
 		c.Rules[i].Name = c.Rules[i].Label(i)
 	}
-	t := &Tool{Config: c}
+	t := &Tool{Config: c, sees: sandboxprofile.NewLookup(c.Profile)}
 	if err := t.SetStanding(Standing{}); err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (t *Tool) CheckStanding(s Standing) error {
 }
 
 func (t *Tool) compile(s Standing) (*Policy, error) {
-	return NewPolicy(t.Default, s.around(t.Rules), pathFiles{t.Paths, t.Profile.Scratch}, sandboxPrograms{t.Profile, t.searchPath()})
+	return NewPolicy(t.Default, s.around(t.Rules), pathFiles{t.Paths, t.Profile.Scratch}, sandboxPrograms{t.Profile, t.sees, t.searchPath()})
 }
 
 // Policy is what decides now.
@@ -125,6 +125,7 @@ var definition = tools.Definition{
 // A Tool is the tool shell. Its rules can be replaced while it is in use.
 type Tool struct {
 	Config
+	sees   *sandboxprofile.Lookup
 	policy atomic.Pointer[Policy]
 }
 
@@ -141,7 +142,7 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 	if err := checkCommand(command); err != nil {
 		return tools.Proposal{}, err
 	}
-	dir, err := tools.WorkingDir(t.Paths, t.Profile, c.String("dir"))
+	dir, err := tools.WorkingDir(t.Paths, t.sees, t.Profile.Scratch, c.String("dir"))
 	if err != nil {
 		return tools.Proposal{}, err
 	}
@@ -236,7 +237,7 @@ func (t *Tool) plan(c tools.Call, command, dir string, ceilings []sandboxprofile
 // it reads ~/.bashrc even for -c when its standard input is a socket (bash(1),
 // INVOCATION). After "--" a command that begins with a dash is no option.
 func (t *Tool) inBash(command, dir string) (string, []string, error) {
-	bash, err := tools.LookPath(t.Shell, t.searchPath(), dir, t.runnable)
+	bash, err := tools.LookPath(t.Shell, t.searchPath(), dir, t.sees.Runnable)
 	if err != nil {
 		return "", nil, err
 	}
@@ -283,13 +284,6 @@ func (t *Tool) narrowed(ceilings []sandboxprofile.Profile) (sandboxprofile.Profi
 func (t *Tool) searchPath() string {
 	p, _ := tools.LookupEnv(t.Env, "PATH")
 	return p
-}
-
-func (t *Tool) runnable(path string) bool { return runnable(t.Profile, path) }
-
-func runnable(p sandboxprofile.Profile, path string) bool {
-	const rights = sandboxprofile.Read | sandboxprofile.Execute
-	return p.Rights(path)&rights == rights
 }
 
 // request is nil if nobody needs to be asked. The payload is the command and the
@@ -363,6 +357,7 @@ func (f pathFiles) Within(name, dir string, roots []string) bool {
 // sandboxPrograms knows programs by what PATH finds for them in the sandbox.
 type sandboxPrograms struct {
 	profile sandboxprofile.Profile
+	sees    *sandboxprofile.Lookup
 	path    string
 }
 
@@ -371,14 +366,13 @@ type sandboxPrograms struct {
 // or is built into the shell.
 func (s sandboxPrograms) Identify(name, dir string) (string, bool) {
 	base := name[strings.LastIndexByte(name, '/')+1:]
-	visible := func(p string) bool { return runnable(s.profile, p) }
-	found, err := tools.LookPath(base, s.path, dir, visible)
+	found, err := tools.LookPath(base, s.path, dir, s.sees.Runnable)
 	if base == name {
 		return base, errors.Is(err, tools.ErrNotFound) || err == nil && tools.Trusted(found, s.profile)
 	}
 	if err != nil || !tools.Trusted(found, s.profile) {
 		return "", false
 	}
-	given, err := tools.LookPath(name, s.path, dir, visible)
+	given, err := tools.LookPath(name, s.path, dir, s.sees.Runnable)
 	return base, err == nil && given == found
 }
