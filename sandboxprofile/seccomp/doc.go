@@ -12,7 +12,8 @@
 // [Groups] is the data with one reason each, [Listing] shows it as text,
 // [Decide] evaluates it in plain Go on every operating system, and [Filter] makes
 // the program with libseccomp, on Linux with cgo. A test runs the program in an
-// interpreter and compares it with Decide.
+// interpreter and compares it with Decide. The program that lifts nothing was made
+// before, and lies in shipped/.
 //
 // A filter sees registers, never memory. That is why clone3 and openat2, whose
 // flags lie in a struct, are refused: C libraries fall back to clone and openat.

@@ -1,0 +1,8 @@
+//go:build cgo
+
+package seccomp
+
+import _ "embed"
+
+//go:embed shipped/amd64.bpf
+var shipped string
