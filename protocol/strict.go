@@ -30,7 +30,7 @@ func checkSyntax(data []byte) error {
 	if !utf8.Valid(data) {
 		return Errorf(CodeParseError, "the message is not well-formed UTF-8")
 	}
-	if json.Valid(data) {
+	if valid(data) {
 		return nil
 	}
 	var syntax *json.SyntaxError

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/protocol"
@@ -58,6 +59,20 @@ func TestStreamsInTurnsStayBounded(t *testing.T) {
 	for s, b := range map[protocol.Stream]string{protocol.Stdout: "o", protocol.Stderr: "e"} {
 		if got := string(o.bytes(s)); got != strings.Repeat(b, 3*maxPieces) {
 			t.Errorf("%s: %d bytes", s, len(got))
+		}
+	}
+}
+
+// TestEscaping: no byte takes more room in a message than is counted for it.
+func TestEscaping(t *testing.T) {
+	for b := range utf8.RuneSelf {
+		line, err := protocol.EncodeNotification("m", string(rune(b)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		const around = len(`{"jsonrpc":"2.0","method":"m","params":""}`)
+		if got := len(line) - around; got > 1+int(escaping[b]) {
+			t.Errorf("%q takes %d bytes", rune(b), got)
 		}
 	}
 }

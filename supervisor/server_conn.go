@@ -205,17 +205,26 @@ func tooMuch(r protocol.CallResult) bool {
 	for _, c := range r.Content {
 		n += perPiece + len(c.Text) + len(c.Blob)*4/3
 		for i := range len(c.Text) {
-			switch b := c.Text[i]; {
-			case b == '"', b == '\\', b == '\n', b == '\r', b == '\t':
-				n++
-			case b < ' ', b == '<', b == '>', b == '&':
-				n += 5
-			}
+			n += int(escaping[c.Text[i]])
 		}
 	}
 	const rest = 1 << 20 // for everything else in the message
 	return n > protocol.MaxMessage-rest
 }
+
+// escaping is how many more bytes each byte may take in a JSON string.
+var escaping = func() (more [256]uint8) {
+	for b := range ' ' {
+		more[b] = 5
+	}
+	for _, b := range []byte("<>&") {
+		more[b] = 5
+	}
+	for _, b := range []byte("\"\\\n\r\t") {
+		more[b] = 1
+	}
+	return more
+}()
 
 func size(list []protocol.Content) (n int) {
 	for _, c := range list {
@@ -246,6 +255,11 @@ func withoutContents(b protocol.BatchResult) any {
 	return short
 }
 
+// maxAhead is how much of a program's output waits for a client, in bytes. More would
+// make nothing faster: the program waits all the same, and the bytes are no longer in
+// the processor's cache when they are sent.
+const maxAhead = 1 << 20
+
 // notify sends a notification. It waits while the client's queue is full, so
 // that a tool writes no faster than its client reads.
 func (c *conn) notify(name protocol.Method, params any) {
@@ -254,7 +268,11 @@ func (c *conn) notify(name protocol.Method, params any) {
 	line, err := protocol.AppendNotification(b.AvailableBuffer(), name, params)
 	if err == nil && len(line) <= protocol.MaxMessage {
 		b.Write(append(line, '\n'))
-		c.out.push(b.Bytes())
+		most := c.out.max
+		if name == protocol.MethodToolOutput {
+			most = min(most, maxAhead)
+		}
+		c.out.pushWithin(b.Bytes(), most)
 		return
 	}
 	c.server.cfg.Log.Error("notification not sent", "method", string(name), "bytes", len(line), "error", err)
@@ -304,10 +322,13 @@ func newQueue(nc net.Conn, limit int, stall time.Duration) *queue {
 // push adds a copy of a line with its newline. A line that is longer than the bound
 // goes in alone. What the socket takes at once is not queued: nobody has to be woken
 // for it.
-func (q *queue) push(line []byte) {
+func (q *queue) push(line []byte) { q.pushWithin(line, q.max) }
+
+// pushWithin is push with a lower bound.
+func (q *queue) pushWithin(line []byte, most int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	fits := func() bool { return q.bytes == 0 || q.bytes+len(line) <= q.max }
+	fits := func() bool { return q.bytes == 0 || q.bytes+len(line) <= most }
 	for q.err == nil && !q.dropping && !fits() {
 		q.change.Wait()
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 )
 
@@ -99,6 +100,40 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 	q.push(line) // returns
 	q.close()
+}
+
+// TestOutputWaitsEarly: a program's output does not fill the queue of a client that does
+// not read, and an answer still finds room in it.
+func TestOutputWaitsEarly(t *testing.T) {
+	server, client := socketPair(t)
+	c := newConn(&Server{cfg: ServerConfig{QueueBytes: 32 << 20, StallTimeout: time.Minute}}, server, unixsock.Peer{})
+	held := func() int {
+		c.out.mu.Lock()
+		defer c.out.mu.Unlock()
+		return c.out.bytes
+	}
+	piece := bytes.Repeat([]byte("x"), 64<<10)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for range 64 {
+			c.notify(protocol.MethodToolOutput, protocol.RawOutput{CallID: "c", Stream: protocol.Stdout, Data: piece})
+		}
+	})
+	for held() < maxAhead-2*len(piece) {
+		time.Sleep(time.Millisecond)
+	}
+	c.reply(protocol.StringID("a"), strings.Repeat("y", 2<<20), nil) // returns
+	if n := held(); n > maxAhead+2<<20+1000 {
+		t.Errorf("%d bytes are held", n)
+	}
+	r := protocol.NewReader(client)
+	for range 65 {
+		if _, err := r.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wg.Wait()
+	c.close()
 }
 
 // TestQueueAfterAPause: a time limit that has passed while nothing was sent is no reason
