@@ -8,7 +8,7 @@ import (
 )
 
 // growthEntries are the lengths of the logs. SANDGATE_GROWTH_ENTRIES adds a longer one:
-// 10 million entries take 5 GB.
+// 10 million entries take 4 GB.
 func growthEntries(b *testing.B) []int {
 	lengths := []int{1000, 10_000, 100_000}
 	if s := os.Getenv("SANDGATE_GROWTH_ENTRIES"); s != "" {

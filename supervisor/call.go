@@ -163,7 +163,7 @@ func (s *Supervisor) propose(req protocol.ToolsCall) (tools.Proposal, error) {
 
 // decide asks approval, which also hears of a tool's own refusal, and hands its answer
 // to the log. While the disk takes it a sandbox is made ready; no tool starts before
-// the entry is there (released).
+// the entry is there (release).
 func (s *Supervisor) decide(ctx context.Context, c *call, p tools.Proposal, checked error) (approval.Grant, error) {
 	if checked != nil && !approval.IsBlocked(checked) {
 		return approval.Grant{}, checked

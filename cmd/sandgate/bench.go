@@ -38,12 +38,7 @@ absolute figures are this machine's.`,
 		Example: "  sandgate bench\n  sandgate bench --rounds 300 --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			b, err := newBench(cmd.Context(), o)
-			if err != nil {
-				return err
-			}
-			defer b.close()
-			r, err := b.run()
+			r, err := measure(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
@@ -58,6 +53,17 @@ absolute figures are this machine's.`,
 	c.Flags().IntVar(&o.sessions, "sessions", o.sessions, "`number` of sessions that the loaded supervisor has open")
 	c.Flags().IntVar(&o.pending, "pending", o.pending, "`number` of requests that wait there for an answer")
 	return c
+}
+
+// measure is over when it returns, its supervisors too: whoever reads the report may go
+// away in the middle of it (SIGPIPE).
+func measure(ctx context.Context, o benchOptions) (benchReport, error) {
+	b, err := newBench(ctx, o)
+	if err != nil {
+		return benchReport{}, err
+	}
+	defer b.close()
+	return b.run()
 }
 
 type benchOptions struct {
