@@ -74,13 +74,13 @@ func (k *kept) add(s protocol.Stream, p []byte) {
 	k.addTail(s, p[n:])
 }
 
-// makeRoom grows the last piece of the head by what it already has, if n more bytes of
-// its stream do not fit, and not beyond what the head may still take: append alone
-// would copy a long one many times over.
+// makeRoom makes the last piece of the head four times as long, if n more bytes of its
+// stream do not fit, and not longer than the head may still be: append alone would copy
+// a long one many times over.
 func (k *kept) makeRoom(s protocol.Stream, n int) {
 	if i := len(k.head) - 1; i >= 0 && k.head[i].stream == s {
 		if d := k.head[i].data; cap(d)-len(d) < n {
-			k.head[i].data = slices.Grow(d, n+int(min(int64(len(d)), k.headRoom)))
+			k.head[i].data = slices.Grow(d, n+int(min(3*int64(len(d)), k.headRoom)))
 		}
 	}
 }
