@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -181,7 +183,7 @@ func echo(conn net.Conn) {
 
 func dialTCP(t testing.TB, addr string) *net.TCPConn {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr)
+	conn, err := connectTCP(addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +191,35 @@ func dialTCP(t testing.TB, addr string) *net.TCPConn {
 	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	return conn.(*net.TCPConn)
+	return conn
+}
+
+// connectTCP waits in connect(2). net.Dial looks whether it is connected some time after
+// it is; a server that has reset the connection by then looks like one that is not there.
+func connectTCP(addr string) (*net.TCPConn, error) {
+	to, err := netip.ParseAddrPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	family, sa := unix.AF_INET6, unix.Sockaddr(&unix.SockaddrInet6{Port: int(to.Port()), Addr: to.Addr().As16()})
+	if a := to.Addr().Unmap(); a.Is4() {
+		family, sa = unix.AF_INET, &unix.SockaddrInet4{Port: int(to.Port()), Addr: a.As4()}
+	}
+	fd, err := unix.Socket(family, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	unix.CloseOnExec(fd)
+	f := os.NewFile(uintptr(fd), addr)
+	defer f.Close()
+	if err := unix.Connect(fd, sa); err != nil {
+		return nil, os.NewSyscallError("connect", err)
+	}
+	conn, err := net.FileConn(f)
+	if err != nil {
+		return nil, err
+	}
+	return conn.(*net.TCPConn), nil
 }
 
 // connectTo opens a tunnel; the response is closed if it is not 200.

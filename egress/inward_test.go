@@ -82,7 +82,7 @@ func leadsTo(server net.Addr) func(context.Context, uint16) (net.Conn, error) {
 // heardAt is what a peer hears that says nothing. A reset can come before its connect has
 // returned.
 func heardAt(addr string) (string, error) {
-	conn, err := net.Dial("tcp", addr)
+	conn, err := connectTCP(addr)
 	if err != nil {
 		return "", err
 	}
