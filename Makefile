@@ -33,13 +33,13 @@ build: init ## Build bin/sandgate with its sandbox init embedded
 
 # Always handed to go, whose own cache knows best whether anything changed.
 init: ## Build the program that is process 1 of every sandbox
-	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w" -o $(INIT) ./cmd/sandgate-init
+	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w" -o $(INIT) ./cmd/sandgate-init && cp confine/initbin/built.go.txt confine/initbin/built.go
 
 install: build ## Install below PREFIX (/usr/local), with shell completions; DESTDIR is honoured
 	@scripts/install "$(DESTDIR)$(PREFIX)"
 
 clean: ## Remove what was built
-	@rm -rf bin dist $(INIT)
+	@rm -rf bin dist $(INIT) confine/initbin/built.go
 
 ##@ Checking more
 .PHONY: lint race fuzz golden bench cross kernels bootstrap tidy-check

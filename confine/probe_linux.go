@@ -62,11 +62,7 @@ func probeInit() Finding {
 		return finding("sandbox init", "", true, &Unenforceable{Reason: err.Error(), Hint: "build with `make build`"})
 	}
 	defer program.Close()
-	info, err := program.Stat()
-	if err != nil {
-		return finding("sandbox init", "", true, err)
-	}
-	return finding("sandbox init", fmt.Sprintf("embedded, %d bytes", info.Size()), true, nil)
+	return finding("sandbox init", fmt.Sprintf("embedded, %d bytes", program.Size), true, nil)
 }
 
 func probeLandlock() Finding {

@@ -3,27 +3,42 @@
 package initbin
 
 import (
-	"embed"
 	"errors"
-	"io/fs"
+	"io"
+	"strings"
 )
 
 //go:generate env CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/sandgate-init github.com/sandgate/sandgate/cmd/sandgate-init
+//go:generate cp built.go.txt built.go
 
-// The directory, not the file, is embedded: a checkout in which the program has
-// not been built yet still compiles, and Program says what to do.
-//
-//go:embed all:bin
-var files embed.FS
+// image is the program. built.go sets it, which is made beside the program: a checkout
+// in which that has not been built yet still compiles, and Open says what to do.
+var image string
 
 // ErrNotBuilt means that this binary was built without its init.
 var ErrNotBuilt = errors.New("initbin: this program was built without its sandbox init; run `make build`, or `go generate ./confine/initbin` first")
 
-// Open gives the ELF image of the init, to be read.
-func Open() (fs.File, error) {
-	f, err := files.Open("bin/sandgate-init")
-	if err != nil {
+// An Image is the ELF image of the init, to be read once.
+type Image struct {
+	io.Reader
+	// Size is in bytes.
+	Size  int64
+	close func() error
+}
+
+// Open gives the image. Where that can be done it is read from this executable's file,
+// as any file is: what is read through the mapping of an executable stays in the memory
+// that its process is seen to have.
+func Open() (*Image, error) {
+	if image == "" {
 		return nil, ErrNotBuilt
 	}
-	return f, nil
+	file, offset, err := locate(image)
+	if err != nil {
+		return &Image{strings.NewReader(image), int64(len(image)), func() error { return nil }}, nil
+	}
+	return &Image{io.NewSectionReader(file, offset, int64(len(image))), int64(len(image)), file.Close}, nil
 }
+
+// Close ends the reading.
+func (i *Image) Close() error { return i.close() }
