@@ -34,6 +34,7 @@ var commands = []func(*app) *cobra.Command{
 	newWhyCmd,
 	newProfileCmd,
 	newCallCmd,
+	newMCPCmd,
 	newApprovalsCmd,
 	newApproveCmd,
 	newQuarantineCmd,

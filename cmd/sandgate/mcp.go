@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/adapters/mcp"
+	"github.com/sandgate/sandgate/client"
+)
+
+func newMCPCmd(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "mcp",
+		Short: "Serve the tools to clients of the Model Context Protocol",
+	}
+	c.AddCommand(newMCPServeCmd(a))
+	return c
+}
+
+type mcpServeFlags struct{ config, socket, operator, agent string }
+
+func newMCPServeCmd(a *app) *cobra.Command {
+	var f mcpServeFlags
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Be an MCP server that offers the tools of the running supervisor",
+		Long: `serve speaks the Model Context Protocol on standard input and output, and is an agent
+of the running supervisor: each tools/call is decided, confined and recorded as any
+other call. A refusal is a result that says what would be allowed. What waits for a
+person is answered with "sandgate approve", and not by the MCP client.
+
+With --config there need not be a supervisor: the command is one itself, with the
+operator socket for answers, for as long as it runs.
+
+It ends with its input, and every call that it had made then is cancelled.`,
+		Example: "  sandgate mcp serve\n  claude mcp add sandgate -- sandgate mcp serve --agent claude\n  sandgate mcp serve --config sandgate.yaml",
+		Args:    cobra.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error {
+			if f.operator != "" && f.config == "" {
+				return withHint(usageError(errors.New("--operator-socket is for a supervisor of its own")), "add --config FILE")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			defer stop()
+			if f.config != "" {
+				return a.mcpServeAlone(ctx, f)
+			}
+			return a.mcpServe(ctx, f)
+		},
+	}
+	fs := c.Flags()
+	fs.StringVar(&f.config, "config", "", "be a supervisor too, with this configuration `file`")
+	fs.StringVar(&f.operator, "operator-socket", "", "with --config: operator socket `path` (default: operator.sock in the runtime directory)")
+	fs.StringVar(&f.socket, "socket", "", "agent socket `path` (default: agent.sock in the runtime directory)")
+	fs.StringVar(&f.agent, "agent", "", "`name` of the agent, for the approver and the log (default: what the client calls itself)")
+	return c
+}
+
+// mcpServeAlone is mcpServe with a supervisor in this process. It is reached over its
+// socket like any other, so that there is one way in.
+func (a *app) mcpServeAlone(ctx context.Context, f mcpServeFlags) (err error) {
+	cfg, err := loadConfig(f.config, "")
+	if err != nil {
+		return err
+	}
+	sockets, err := a.listenBoth(serveFlags{socket: f.socket, operator: f.operator})
+	if err != nil {
+		return err
+	}
+	defer sockets.close()
+	r, err := build(cfg, buildOptions{tryBackend: true})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	a.reportRecovery(r)
+	a.announce(r, sockets)
+	f.socket = sockets.agent.Addr().String()
+	ctx, cancel := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() { served <- a.serveUntil(ctx, r, sockets) }()
+	defer func() {
+		cancel()
+		err = errors.Join(err, <-served)
+	}()
+	return a.mcpServe(ctx, f)
+}
+
+func (a *app) mcpServe(ctx context.Context, f mcpServeFlags) error {
+	// A client shows its user what a server says that ends at once, and hides what it
+	// answers later.
+	agent, err := client.DialAgent(ctx, f.socket, client.WithProgram("sandgate mcp serve", version))
+	if err != nil {
+		return wireStatus(err)
+	}
+	agent.Close()
+	err = mcp.ServeStdio(ctx, mcp.Config{
+		Version: version, Agent: f.agent,
+		Open: func(name string) mcp.Backend { return mcp.Supervisor(f.socket, name, version) },
+	}, a.in, a.out)
+	if err != nil {
+		return withStatus(exitInternal, err)
+	}
+	return nil
+}

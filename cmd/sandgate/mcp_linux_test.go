@@ -1,0 +1,399 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// An mcpBench is a directory with a configuration, a supervisor that runs with it,
+// and an approver.
+type mcpBench struct {
+	t        *testing.T
+	dir      string
+	env      []string
+	agent    string // sockets
+	operator string
+
+	mu     sync.Mutex
+	answer func(protocol.Approval) (protocol.ApprovalsDecide, bool)
+	asked  []protocol.Approval
+}
+
+// newMCPBench starts a supervisor with a configuration, in which WORK stands for
+// the bench's directory. Whoever is asked allows, unless told otherwise.
+func newMCPBench(t *testing.T, config string) *mcpBench {
+	t.Helper()
+	b := prepareMCPBench(t, config)
+	b.start()
+	b.approve()
+	return b
+}
+
+// prepareMCPBench is newMCPBench without the supervisor.
+func prepareMCPBench(t *testing.T, config string) *mcpBench {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "mcp") // short: a socket path has at most 107 bytes, unix(7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	b := &mcpBench{t: t, dir: dir, agent: filepath.Join(dir, "agent.sock"), operator: filepath.Join(dir, "operator.sock")}
+	b.answer = func(protocol.Approval) (protocol.ApprovalsDecide, bool) {
+		return protocol.ApprovalsDecide{Decision: "allow"}, true
+	}
+	b.env = append(os.Environ(), "HOME="+dir+"/home", "XDG_CONFIG_HOME="+dir+"/home/.config", "XDG_STATE_HOME="+dir+"/home/.state",
+		"XDG_CACHE_HOME="+dir+"/home/.cache", "XDG_RUNTIME_DIR="+dir+"/rt", "NO_COLOR=1")
+	for _, d := range []string{"home", "rt", "ws"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.write("sandgate.yaml", strings.ReplaceAll(config, "WORK", dir))
+	return b
+}
+
+func (b *mcpBench) write(name, text string) {
+	b.t.Helper()
+	if err := os.WriteFile(filepath.Join(b.dir, name), []byte(text), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// start runs the supervisor until the test is over.
+func (b *mcpBench) start() {
+	b.t.Helper()
+	var said bytes.Buffer
+	c := b.command("serve", "--config", filepath.Join(b.dir, "sandgate.yaml"), "--socket", b.agent, "--operator-socket", b.operator)
+	c.Stderr = &said
+	if err := c.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() {
+		_ = c.Process.Signal(os.Interrupt)
+		if err := c.Wait(); err != nil {
+			b.t.Errorf("serve: %v\n%s", err, &said)
+		}
+	})
+}
+
+// approve answers whoever listens on the operator socket until the test is over.
+func (b *mcpBench) approve() {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	b.eventually("there is a supervisor", func() bool {
+		p, err := client.DialApprover(ctx, b.operator)
+		if err == nil {
+			p.Close()
+		}
+		return err == nil
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- client.Approve(ctx, b.operator, b.decide) }()
+	b.t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+}
+
+func (b *mcpBench) decide(_ context.Context, _ *client.Approver, a protocol.Approval) (protocol.ApprovalsDecide, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.asked = append(b.asked, a)
+	return b.answer(a)
+}
+
+// answers replaces what the approver says.
+func (b *mcpBench) answers(f func(protocol.Approval) (protocol.ApprovalsDecide, bool)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.answer = f
+}
+
+// questions are the approvals that were asked for since the last time.
+func (b *mcpBench) questions() []protocol.Approval {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := b.asked
+	b.asked = nil
+	return list
+}
+
+func (b *mcpBench) command(args ...string) *exec.Cmd {
+	c := exec.Command("sandgate", args...)
+	c.Env, c.Dir = b.env, filepath.Join(b.dir, "ws")
+	return c
+}
+
+// connect starts an MCP server command and is its client until the test is over.
+func (b *mcpBench) connect(o *mcp.ClientOptions, args ...string) *mcp.ClientSession {
+	b.t.Helper()
+	c := b.command(args...)
+	var said bytes.Buffer
+	c.Stderr = &said
+	s, err := mcp.NewClient(&mcp.Implementation{Name: "a client", Version: "1"}, o).Connect(b.t.Context(), &mcp.CommandTransport{Command: c}, nil)
+	if err != nil {
+		b.t.Fatalf("%v: %v\n%s", args, err, &said)
+	}
+	b.t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			b.t.Errorf("%v: %v\n%s", args, err, &said)
+		}
+		if !c.ProcessState.Success() {
+			b.t.Errorf("%v: %v\n%s", args, c.ProcessState, &said)
+		}
+	})
+	return s
+}
+
+func (b *mcpBench) mcpServe(o *mcp.ClientOptions) *mcp.ClientSession {
+	b.t.Helper()
+	return b.connect(o, "mcp", "serve", "--socket", b.agent)
+}
+
+// log gives the entries of one kind in the audit log, as JSON lines.
+func (b *mcpBench) log(kind string) []string {
+	b.t.Helper()
+	c := b.command("audit", "query", "--kind", kind, "--json")
+	out, err := c.Output()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
+}
+
+// mustCall makes a call that the server answers, with whatever result.
+func mustCall(t *testing.T, s *mcp.ClientSession, tool string, args map[string]any) *mcp.CallToolResult {
+	t.Helper()
+	r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
+	if err != nil {
+		t.Fatalf("%s: %v", tool, err)
+	}
+	return r
+}
+
+// said is the text of a result.
+func said(r *mcp.CallToolResult) string {
+	var text []string
+	for _, c := range r.Content {
+		if t, ok := c.(*mcp.TextContent); ok {
+			text = append(text, t.Text)
+		}
+	}
+	return strings.Join(text, "\n")
+}
+
+// codeOf is the stable code of a refusal, "" if r is none.
+func codeOf(t *testing.T, r *mcp.CallToolResult) protocol.Code {
+	t.Helper()
+	raw, err := json.Marshal(r.StructuredContent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s struct{ Error struct{ Code protocol.Code } }
+	_ = json.Unmarshal(raw, &s) // a result that is no refusal has none
+	if s.Error.Code != "" && !r.IsError {
+		t.Errorf("a refusal that is no error: %s", raw)
+	}
+	return s.Error.Code
+}
+
+const mcpConfig = `version: 1
+sandbox: {paths: {workspace: {root: WORK/ws, mode: rw, write_approval: true}}}
+shell:
+  rules:
+    - {pattern: "echo", approval: false}
+    - {pattern: "sleep", approval: false}
+    - {pattern: "cat", approval: false}
+    - {pattern: "false", approval: false}
+    - {pattern: "rm", allowed: false, reason: "use the trash tool"}
+`
+
+// TestMCPServe is the way of a client that knows nothing of sandgate: its tools are
+// the session's, its calls are decided, and a refusal says what would be allowed.
+func TestMCPServe(t *testing.T) {
+	b := newMCPBench(t, mcpConfig)
+	s := b.mcpServe(nil)
+
+	if i := s.InitializeResult(); i.ServerInfo.Name != "sandgate" || i.Capabilities.Tools == nil || i.Capabilities.Resources != nil {
+		t.Errorf("the server says of itself %+v", i)
+	}
+	list, err := s.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(list.Tools, func(x *mcp.Tool) bool { return x.Name == "write_file" })
+	if at < 0 {
+		t.Fatalf("no write_file among %d tools", len(list.Tools))
+	}
+	schema, _ := json.Marshal(list.Tools[at].InputSchema)
+	if a := list.Tools[at].Annotations; a == nil || a.ReadOnlyHint || a.DestructiveHint == nil || !*a.DestructiveHint || !strings.Contains(string(schema), `"content"`) {
+		t.Errorf("write_file is described as %+v, %s", list.Tools[at], schema)
+	}
+
+	r := mustCall(t, s, "shell", map[string]any{"command": "echo hello; echo there >&2"})
+	if text := said(r); r.IsError || len(r.Content) != 2 || !strings.Contains(text, "hello\n") || !strings.Contains(text, "there\n") {
+		t.Errorf("echo: %+v", r)
+	}
+	if r := mustCall(t, s, "shell", map[string]any{"command": "false"}); !r.IsError || codeOf(t, r) != "" || !strings.Contains(said(r), "exit status 1") {
+		t.Errorf("a program that fails is no refusal: %+v", r)
+	}
+	if r := mustCall(t, s, "shell", map[string]any{"command": "rm x"}); codeOf(t, r) != protocol.CodeBlocked || !strings.Contains(said(r), "use the trash tool") {
+		t.Errorf("rm: %s", said(r))
+	}
+	if r := mustCall(t, s, "shell", map[string]any{"comand": "true"}); codeOf(t, r) != protocol.CodeInvalidArguments {
+		t.Errorf("a wrong argument: %s", said(r))
+	}
+	if _, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "no_such_tool"}); err == nil || !strings.Contains(err.Error(), "unknown_tool") {
+		t.Errorf("an unknown tool: %v", err)
+	}
+	if b.questions() != nil {
+		t.Error("somebody was asked about what the rules decide")
+	}
+
+	file := map[string]any{"path": "a.txt", "content": "x"}
+	b.answers(func(protocol.Approval) (protocol.ApprovalsDecide, bool) {
+		return protocol.ApprovalsDecide{Decision: "deny", Mode: "reject_soft", Feedback: "not in this directory"}, true
+	})
+	if r := mustCall(t, s, "write_file", file); codeOf(t, r) != protocol.CodeDenied || !strings.Contains(said(r), "not in this directory") {
+		t.Errorf("denied: %s", said(r))
+	}
+	if _, err := os.Stat(filepath.Join(b.dir, "ws", "a.txt")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what was denied was written: %v", err)
+	}
+	b.answers(func(a protocol.Approval) (protocol.ApprovalsDecide, bool) {
+		return protocol.ApprovalsDecide{Decision: "allow"}, true
+	})
+	file["path"] = "b.txt"
+	if r := mustCall(t, s, "write_file", file); r.IsError {
+		t.Errorf("allowed: %s", said(r))
+	}
+	if got, err := os.ReadFile(filepath.Join(b.dir, "ws", "b.txt")); err != nil || string(got) != "x" {
+		t.Errorf("%q, %v", got, err)
+	}
+	q := b.questions()
+	if len(q) != 2 || q[0].Agent != "mcp: a client" {
+		t.Errorf("asked %+v", q)
+	}
+	if log := strings.Join(b.log("decision"), "\n"); !strings.Contains(log, "rm x") || !strings.Contains(log, "mcp: a client") {
+		t.Errorf("the log has %s", log)
+	}
+}
+
+// TestMCPServeStreamsAndCancels: a client that asks for progress hears what the
+// program writes while it runs, and what it cancels is dead.
+func TestMCPServeStreamsAndCancels(t *testing.T) {
+	b := newMCPBench(t, mcpConfig)
+	heard := make(chan string, 100)
+	s := b.mcpServe(&mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+		heard <- fmt.Sprint(r.Params.ProgressToken, " ", r.Params.Message)
+	}})
+	ctx, cancel := context.WithCancel(t.Context())
+	p := &mcp.CallToolParams{Name: "shell", Arguments: map[string]any{"command": "echo first; sleep 61.25"}}
+	p.SetProgressToken("tok")
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.CallTool(ctx, p)
+		ended <- err
+	}()
+	for m := range heard {
+		if m == "tok first\n" {
+			break
+		}
+	}
+	if !runs("sleep\x0061.25\x00") {
+		t.Error("the program does not run")
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	b.eventually("sleep 61.25 is dead", func() bool { return !runs("sleep\x0061.25\x00") })
+	b.eventually("the log says that it was cancelled", func() bool {
+		return strings.Contains(strings.Join(b.log("end"), "\n"), `"code":"cancelled"`)
+	})
+	if r := mustCall(t, s, "shell", map[string]any{"command": "echo still here"}); r.IsError {
+		t.Errorf("after it: %s", said(r))
+	}
+}
+
+// TestMCPServeEndsWithItsClient: a client that goes away leaves nothing running.
+func TestMCPServeEndsWithItsClient(t *testing.T) {
+	b := newMCPBench(t, mcpConfig)
+	c := b.command("mcp", "serve", "--socket", b.agent)
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errs
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"shell","arguments":{"command":"sleep 61.75"}}}`,
+	} {
+		fmt.Fprintln(in, line)
+	}
+	b.eventually("the program runs", func() bool { return runs("sleep\x0061.75\x00") })
+	in.Close()
+	if err := c.Wait(); err != nil {
+		t.Errorf("%v: %s", err, &errs)
+	}
+	b.eventually("the program is dead", func() bool { return !runs("sleep\x0061.75\x00") })
+	for line := range strings.Lines(out.String()) { // and nothing on the output but the protocol
+		var m struct{ JSONRPC string }
+		if err := json.Unmarshal([]byte(line), &m); err != nil || m.JSONRPC != "2.0" {
+			t.Errorf("it wrote %q", line)
+		}
+	}
+}
+
+func (b *mcpBench) eventually(what string, holds func() bool) {
+	b.t.Helper()
+	for deadline := time.Now().Add(waitforLimit); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.t.Fatalf("not so in time: %s", what)
+		}
+	}
+}
+
+// TestMCPServeIsItsOwnSupervisor: with --config there need not be another, and what
+// has to be asked is asked on an operator socket of its own.
+func TestMCPServeIsItsOwnSupervisor(t *testing.T) {
+	b := prepareMCPBench(t, mcpConfig)
+	s := b.connect(nil, "mcp", "serve", "--config", filepath.Join(b.dir, "sandgate.yaml"), "--socket", b.agent, "--operator-socket", b.operator)
+	b.approve()
+	if r := mustCall(t, s, "write_file", map[string]any{"path": "a.txt", "content": "x"}); r.IsError || len(b.questions()) != 1 {
+		t.Errorf("allowed: %s", said(r))
+	}
+	if r := mustCall(t, s, "shell", map[string]any{"command": "rm x"}); codeOf(t, r) != protocol.CodeBlocked {
+		t.Errorf("rm: %s", said(r))
+	}
+}
+
+// TestMCPServeWithoutASupervisor says so at once, on standard error.
+func TestMCPServeWithoutASupervisor(t *testing.T) {
+	var out, errs bytes.Buffer
+	status := newApp(strings.NewReader(""), &out, &errs).run([]string{"mcp", "serve", "--socket", filepath.Join(t.TempDir(), "none.sock")})
+	if status != exitInternal || out.Len() > 0 || !strings.Contains(errs.String(), "sandgate serve") {
+		t.Errorf("status %d, %q, %q", status, &out, &errs)
+	}
+}
