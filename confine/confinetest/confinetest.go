@@ -87,6 +87,7 @@ func claims() []claim {
 		{name: "SearchesStayInside", says: "Searches stay inside", test: searches},
 		{name: "SearchesEnd", says: "Searches end", test: searchEnds},
 		{name: "SupervisorIsNotReachable", says: "The sandbox's init and the supervisor cannot be traced, read, limited or signalled", test: initSafe, host: host{Stricter, "/proc is closed but for a few files about the machine", hostInitSafe}},
+		{name: "SignalsStartFresh", says: "A program starts with no signal ignored or blocked, and its init leaves none at its default", test: signals, host: host{Held, "what init does with signals is not asked: no program may signal it", hostSignals}},
 		{name: "ProcIsReadOnly", says: "The kernel's switches cannot be turned", test: procReadOnly},
 		{name: "UnixSocketsAreUnreachable", says: "Unix sockets of the host cannot be reached", test: unixSockets, host: host{Stricter, "no Unix sockets at all, but stream pairs", hostUnixSockets}},
 		{name: "KeysAreUnseen", says: "The user's keys in the kernel's keyrings cannot be used", test: keys},

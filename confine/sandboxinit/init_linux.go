@@ -49,7 +49,8 @@ func serve(ctl *control) error {
 	if f.Setup == nil {
 		return errors.New("init: expected setup")
 	}
-	step, err := "take signals", ignoreSignals()
+	reset, err := ignoreSignals()
+	step := "take signals"
 	if err == nil {
 		step, err = restrict(f.Setup)
 	}
@@ -68,7 +69,7 @@ func serve(ctl *control) error {
 	if err != nil {
 		return ctl.send(wire.Frame{Failed: &wire.Failed{Step: step, Error: err.Error()}})
 	}
-	w, err := newWorker(ctl, f.Setup)
+	w, err := newWorker(ctl, f.Setup, reset)
 	if err != nil {
 		return ctl.send(wire.Frame{Failed: &wire.Failed{Step: "prepare for programs", Error: err.Error()}})
 	}
@@ -81,23 +82,30 @@ func serve(ctl *control) error {
 	return errors.Join(w.serve(), w.leave())
 }
 
-// ignoreSignals makes nothing of those that a tool can send us. What a process 1 does
-// not handle the kernel drops (pid_namespaces(7)), but the Go runtime handles nearly
-// all, and ends the process on them. So its handlers are taken away, but for
-// those of its own mistakes, which it has to be able to report; each that package
-// signal takes over costs two switches to a thread of its own, and a sandbox's start
-// waits for them. Without a namespace of our own nothing is dropped, and package
-// signal takes all.
+// ignoreSignals makes nothing of those that a tool can send us. The Go runtime handles
+// nearly all, and ends the process on them; each that package signal takes over costs
+// two switches to a thread of its own, and a sandbox's start waits for them. So process 1
+// takes the runtime's handlers away, but for those of its own mistakes, which it has to
+// be able to report. Without a namespace of our own package signal takes all.
 //
-// Handled, and not ignored: an ignored signal stays ignored across execve. The runtime
-// makes nothing of SIGCHLD and SIGURG itself, and Notify would have it wake a thread
-// for each child; the two before the first real-time signal are its threads'.
-func ignoreSignals() error {
+// Ignored, and not left to their default, which the kernel drops for a process 1
+// (pid_namespaces(7)) only where no thread blocks the signal: while one does, as Go's
+// does during a fork, a signal that the others do not block ends the process
+// (complete_signal in the kernel's signal.c). A program that was just started could so
+// end its sandbox.
+//
+// An ignored signal stays ignored across execve. The runtime resets those in a child
+// that it once handled; the result is the others.
+//
+// The runtime makes nothing of SIGCHLD and SIGURG itself, and Notify would have it wake
+// a thread for each child; the signal before the real-time ones is for its threads.
+func ignoreSignals() ([]unix.Signal, error) {
 	first := os.Getpid() == 1
 	var taken []os.Signal
+	var reset []unix.Signal
 	for n := unix.Signal(1); n < 65; n++ {
 		switch n {
-		case unix.SIGCHLD, unix.SIGURG, 32, 33:
+		case unix.SIGCHLD, unix.SIGURG, 33:
 			continue
 		case unix.SIGKILL, unix.SIGSTOP:
 			continue // nobody handles these
@@ -106,26 +114,37 @@ func ignoreSignals() error {
 			if !first {
 				break
 			}
-			if err := takeDefault(n); err != nil {
-				return fmt.Errorf("%v: %w", n, err)
+			handled, err := ignore(n)
+			if err != nil {
+				return nil, fmt.Errorf("%v: %w", n, err)
+			}
+			if !handled {
+				reset = append(reset, n)
 			}
 			continue
 		}
 		taken = append(taken, n)
 	}
 	signal.Notify(make(chan os.Signal, 1), taken...)
-	return nil
+	return reset, nil
 }
 
-// takeDefault is sigaction(2) with SIG_DFL.
-func takeDefault(n unix.Signal) error {
-	var action [4]uint64 // the kernel's struct: handler, flags, restorer, mask
-	const maskSize = 8
-	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(n), uintptr(unsafe.Pointer(&action)), 0, maskSize, 0, 0)
+// sigaction is the kernel's struct: handler, flags, restorer, mask.
+type sigaction [4]uint64
+
+const (
+	sigIgnore = 1 // SIG_IGN
+	maskSize  = 8
+)
+
+// ignore is sigaction(2) with SIG_IGN. It reports whether there was a handler.
+func ignore(n unix.Signal) (handled bool, err error) {
+	action, old := sigaction{sigIgnore}, sigaction{}
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(n), uintptr(unsafe.Pointer(&action)), uintptr(unsafe.Pointer(&old)), maskSize, 0, 0)
 	if errno != 0 {
-		return errno
+		return false, errno
 	}
-	return nil
+	return old[0] > sigIgnore, nil
 }
 
 // serve performs actions until the confiner hangs up, or says something that has no

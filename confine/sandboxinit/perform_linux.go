@@ -16,12 +16,13 @@ type worker struct {
 	clean  cleanliness
 	tmpfs  []string // directories whose files lie in memory
 	most   hardLimits
+	reset  []unix.Signal // what a program must not inherit as ignored
 	// exposes says that the confiner may ask for sockets.
 	exposes bool
 }
 
-func newWorker(ctl *control, s *wire.Setup) (*worker, error) {
-	w := &worker{ctl: ctl, tmpfs: s.Tmpfs, most: ownLimits(), exposes: s.Exposes}
+func newWorker(ctl *control, s *wire.Setup, reset []unix.Signal) (*worker, error) {
+	w := &worker{ctl: ctl, tmpfs: s.Tmpfs, most: ownLimits(), reset: reset, exposes: s.Exposes}
 	if s.Shared == nil {
 		w.clean = inspect(s.Unshared)
 		return w, nil

@@ -33,7 +33,7 @@ func (w *worker) start(p sandboxprofile.Program, l wire.Rlimits, fds []int, hold
 	if err != nil {
 		return process{}, "argument", unix.EINVAL
 	}
-	c.domain = -1
+	c.domain, c.reset = -1, w.reset
 	if s := w.shared; s != nil {
 		c.lonely, c.domain, c.filter = true, s.domain, s.filter
 	}
@@ -70,16 +70,18 @@ func waitFor(pid int) {
 
 // child is everything that the forked process touches.
 type child struct {
-	path   *byte
-	dir    *byte
-	argv   []*byte
-	env    []*byte
-	fds    []int // becoming descriptors 0, 1, ...
-	limits []limit
-	keep   uintptr // the first descriptor that the program does not get
-	tty    bool    // descriptor 0 is to be its controlling terminal
-	gate   gate    // where it waits before it becomes the program
-	opened byte    // what it read there
+	path      *byte
+	dir       *byte
+	argv      []*byte
+	env       []*byte
+	fds       []int // becoming descriptors 0, 1, ...
+	limits    []limit
+	reset     []unix.Signal // ignored here, and not by what the runtime has handled
+	byDefault sigaction
+	keep      uintptr // the first descriptor that the program does not get
+	tty       bool    // descriptor 0 is to be its controlling terminal
+	gate      gate    // where it waits before it becomes the program
+	opened    byte    // what it read there
 	// step and errno are what failed. The child writes them, in memory that is ours.
 	step  byte
 	errno syscall.Errno
@@ -96,7 +98,8 @@ type limit struct {
 
 // The steps of the child.
 const (
-	stepSetsid = iota
+	stepSignals = iota
+	stepSetsid
 	stepLimit
 	stepDir
 	stepStdio
@@ -110,7 +113,7 @@ const (
 )
 
 func stepName(b byte) string {
-	names := [...]string{"setsid", "setrlimit", "chdir", "dup", "ioctl", "prctl", "landlock_restrict_self", "seccomp", "close_range", "gate", "execve"}
+	names := [...]string{"sigaction", "setsid", "setrlimit", "chdir", "dup", "ioctl", "prctl", "landlock_restrict_self", "seccomp", "close_range", "gate", "execve"}
 	if int(b) < len(names) {
 		return names[b]
 	}
@@ -229,7 +232,13 @@ func forkHere(c *child, pidfd *int32) (uintptr, syscall.Errno) {
 //go:nosplit
 func inChild(c *child) {
 	var errno syscall.Errno
-	step := byte(stepSetsid)
+	step := byte(stepSignals)
+	for i := range c.reset {
+		if _, _, errno = syscall.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(c.reset[i]), uintptr(unsafe.Pointer(&c.byDefault)), 0, maskSize, 0, 0); errno != 0 {
+			goto fail
+		}
+	}
+	step = stepSetsid
 	if _, _, errno = syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0); errno != 0 {
 		goto fail
 	}
