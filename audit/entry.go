@@ -115,26 +115,80 @@ const (
 // Line is e as it stands in the log, without the newline. It has no character in
 // it that a terminal would obey or hide.
 func (e Entry) Line() ([]byte, error) {
-	b, err := encodeJSON(e)
-	if err != nil {
-		return nil, fmt.Errorf("audit: encode entry %d: %w", e.Seq, err)
+	if e.Data != nil {
+		data, err := encodeJSON(e.Data) // whoever filled it may have spaced it, or not be JSON at all
+		if err != nil {
+			return nil, fmt.Errorf("audit: encode entry %d: %w", e.Seq, err)
+		}
+		e.Data = data
 	}
-	return escapeInvisible(b), nil
-}
-
-// seal sets e.Hash and returns e's line, newline included.
-func (e *Entry) seal() ([]byte, error) {
-	e.Hash = ""
-	line, err := e.Line()
+	body, err := e.body()
 	if err != nil {
 		return nil, err
 	}
-	body := line[:len(line)-len(hashMark)-len(hashEnd)]
+	return e.sealed(body), nil
+}
+
+// seal sets e.Hash and returns e's line, newline included. e.Data is as encodeJSON
+// gives it.
+func (e *Entry) seal() ([]byte, error) {
+	body, err := e.body()
+	if err != nil {
+		return nil, err
+	}
 	e.Hash = hashOf(body)
-	line = append(body, hashMark...)
+	return append(e.sealed(body), '\n'), nil
+}
+
+func (e *Entry) sealed(body []byte) []byte {
+	line := append(body, hashMark...)
 	line = append(line, e.Hash...)
-	line = append(line, hashEnd...)
-	return append(line, '\n'), nil
+	return append(line, hashEnd...)
+}
+
+// body is the line up to the hash field: what encoding/json makes of the entry, made
+// without it. Most of a line is e.Data, which is JSON already.
+func (e *Entry) body() ([]byte, error) {
+	b := make([]byte, 0, 512+len(e.Data))
+	b = fmt.Appendf(b, `{"v":%d,"seq":%d,"time":`, e.Version, e.Seq)
+	stamp, err := e.Time.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("audit: encode entry %d: %w", e.Seq, err)
+	}
+	b = append(b, stamp...)
+	b = appendText(b, `,"kind":`, string(e.Kind))
+	b = appendText(b, `,"writer":`, e.Writer)
+	for _, f := range [...]struct{ name, value string }{{`,"session":`, e.Session}, {`,"call":`, e.Call}} {
+		if f.value != "" {
+			b = appendText(b, f.name, f.value)
+		}
+	}
+	if p := e.Peer; p != nil {
+		b = fmt.Appendf(b, `,"peer":{"uid":%d,"gid":%d,"pid":%d}`, p.UID, p.GID, p.PID)
+	}
+	for _, f := range [...]struct{ name, value string }{{`,"agent":`, e.Agent}, {`,"tool":`, e.Tool}, {`,"digest":`, e.Digest}} {
+		if f.value != "" {
+			b = appendText(b, f.name, f.value)
+		}
+	}
+	if len(e.Data) > 0 {
+		b = append(append(b, `,"data":`...), e.Data...)
+	}
+	return escapeInvisible(appendText(b, `,"prev":`, e.Prev)), nil
+}
+
+// appendText appends a member whose value is s.
+func appendText(b []byte, name, s string) []byte {
+	b = append(b, name...)
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= 0x7f {
+			quoted, _ := encodeJSON(s) // a string always encodes
+			return append(b, quoted...)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
 }
 
 // hashOf is the hash of an entry whose line is body, the hash field, and "}".

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
@@ -71,6 +72,49 @@ func anyEntry(t *rapid.T) Entry {
 		Call:    rapid.String().Draw(t, "call"),
 		Agent:   rapid.String().Draw(t, "agent"),
 		Tool:    rapid.String().Draw(t, "tool"),
+	}
+}
+
+// TestLineIsWhatJSONMakes: the line is put together by hand, and has to be the one that
+// encoding/json makes of the entry.
+func TestLineIsWhatJSONMakes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := anyEntry(t)
+		e.Version, e.Seq = FormatVersion, rapid.Uint64().Draw(t, "seq")
+		e.Time = time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "time"), rapid.Int64Range(0, 1e9-1).Draw(t, "ns")).UTC()
+		e.Writer, e.Digest, e.Prev, e.Hash = rapid.String().Draw(t, "writer"), rapid.String().Draw(t, "digest"), rapid.String().Draw(t, "prev"), ZeroHash
+		if rapid.Bool().Draw(t, "peer") {
+			e.Peer = &Peer{UID: rapid.Uint32().Draw(t, "uid"), GID: rapid.Uint32().Draw(t, "gid"), PID: rapid.Int32().Draw(t, "pid")}
+		}
+		if rapid.Bool().Draw(t, "data") {
+			data, err := json.MarshalIndent(map[string]any{rapid.String().Draw(t, "name"): rapid.String().Draw(t, "value"), "n": 1}, "", " ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.Data = data
+		}
+		want, err := encodeJSON(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = escapeInvisible(want)
+		if got, err := e.Line(); err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("%v\n%s, and JSON makes\n%s", err, got, want)
+		}
+		e.Data, _ = encodeJSON(e.Data)
+		line, err := e.seal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := e.Line(); err != nil || string(again)+"\n" != string(line) {
+			t.Fatalf("%v: sealed as\n%s, and then\n%s", err, line, again)
+		}
+	})
+	if _, err := (Entry{Data: json.RawMessage(`{"not`)}).Line(); err == nil {
+		t.Error("data that is no JSON became a line")
+	}
+	if _, err := (Entry{Time: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}).Line(); err == nil {
+		t.Error("a time that JSON has no form for became a line")
 	}
 }
 

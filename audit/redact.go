@@ -32,6 +32,9 @@ type Rule struct {
 // safe for concurrent use.
 type Redactor struct {
 	rules []rule
+	// hints are those of all rules, hinted is whether every rule has some.
+	hints  spotter
+	hinted bool
 	// field matches the names of JSON members, flag the options and variable the
 	// environment variables whose value is a secret, whatever it looks like.
 	field, flag, variable func() *regexp.Regexp
@@ -81,8 +84,11 @@ func trustedRedactor(rules []Rule) *Redactor {
 		flag:     lazily(`^--?(?:` + flagNames + `)$`),
 		variable: lazily(`^(?:` + variableNames + `)=`),
 	}
+	r.hinted = true
 	for _, s := range rules {
 		r.rules = append(r.rules, rule{s, lazily(s.Pattern)})
+		r.hinted = r.hinted && len(s.Hints) > 0
+		r.hints.look(s.Hints...)
 	}
 	return r
 }
@@ -200,22 +206,10 @@ func (r *Redactor) JSON(v any) (json.RawMessage, error) {
 // Most entries are clean, and need not be taken apart. An escaped character may
 // hide anything; a name that tells of a secret is a word of nameHints.
 func (r *Redactor) clean(b []byte) bool {
-	if len(b) > maxString || bytes.Contains(b, []byte(`\u`)) || bytes.Contains(b, []byte(`\/`)) {
+	if !r.hinted || len(b) > maxString || bytes.Contains(b, []byte(`\u`)) || bytes.Contains(b, []byte(`\/`)) {
 		return false
 	}
-	text := string(b)
-	for i := range r.rules {
-		if r.rules[i].possible(text) {
-			return false
-		}
-	}
-	lower := strings.ToLower(text)
-	for _, h := range nameHints {
-		if strings.Contains(lower, h) {
-			return false
-		}
-	}
-	return true
+	return !r.hints.in(b) && !nameSpotter().in(b)
 }
 
 // value redacts v, which a JSON object holds under name, "" for none.

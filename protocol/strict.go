@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -291,20 +293,33 @@ func memberType(t reflect.Type, name, path string) (reflect.Type, error) {
 	if t.Kind() == reflect.Map {
 		return t.Elem(), nil
 	}
-	var known []string
-	for _, f := range reflect.VisibleFields(t) {
-		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if tag == "" || tag == "-" {
-			continue
-		}
-		if tag == name {
-			return f.Type, nil
-		}
-		known = append(known, tag)
+	members := membersOf(t)
+	if inner, ok := members[name]; ok {
+		return inner, nil
 	}
-	slices.Sort(known)
+	known := slices.Sorted(maps.Keys(members))
 	return nil, &FieldError{Path: path, Reason: "unknown field", Hint: "known fields: " + strings.Join(known, ", ")}
 }
+
+// membersOf are the JSON members of a struct and their types. What a type has is found
+// once: finding it costs more than reading a message.
+func membersOf(t reflect.Type) map[string]reflect.Type {
+	if members, ok := knownMembers.Load(t); ok {
+		return members.(map[string]reflect.Type)
+	}
+	members := map[string]reflect.Type{}
+	for _, f := range reflect.VisibleFields(t) {
+		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag != "" && tag != "-" {
+			members[tag] = f.Type
+		}
+	}
+	knownMembers.Store(t, members)
+	return members
+}
+
+// knownMembers has a map[string]reflect.Type for each reflect.Type, of which a program
+// has a few dozen.
+var knownMembers sync.Map
 
 func mismatch(t reflect.Type, path, got string) error {
 	return &FieldError{Path: path, Reason: "must be " + describe(t) + ", not " + got}
