@@ -541,7 +541,7 @@ func newPlumbing(std Stdio, terminal bool, output int64, over chan<- struct{}) (
 	}
 	p.child = []*os.File{stdin}
 	for i, w := range []io.Writer{std.Stdout, std.Stderr} {
-		r, wr, err := os.Pipe()
+		r, wr, err := outputPipe()
 		if err != nil {
 			p.close()
 			return nil, fmt.Errorf("confine: pipe: %w", err)
@@ -552,6 +552,21 @@ func newPlumbing(std Stdio, terminal bool, output int64, over chan<- struct{}) (
 	}
 	p.child = append(p.child, std.Files...)
 	return p, nil
+}
+
+// outputPipe is os.Pipe, but that the end for writing is left as a program expects it:
+// blocking, and unknown to Go's poller.
+func outputPipe() (r, w *os.File, err error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, nil, os.NewSyscallError("pipe2", err)
+	}
+	err = unix.SetNonblock(fds[0], true) // before NewFile, which asks
+	r, w = os.NewFile(uintptr(fds[0]), "output"), os.NewFile(uintptr(fds[1]), "output")
+	if err != nil {
+		closeFiles([]*os.File{r, w})
+	}
+	return r, w, os.NewSyscallError("fcntl", err)
 }
 
 // attach connects the terminal that the sandbox has made for the program, once, and
@@ -591,8 +606,11 @@ func (p *plumbing) typeIn(tty *os.File, r io.Reader) {
 // that ends when the pipe breaks; one blocked in Read outlives the action.
 func (p *plumbing) input(r io.Reader) (*os.File, error) {
 	if r == nil {
-		f, err := os.Open(os.DevNull)
-		return f, err
+		fd, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0) // os.Open would try to wait for it
+		if err != nil {
+			return nil, fmt.Errorf("confine: open %s: %w", os.DevNull, err)
+		}
+		return os.NewFile(uintptr(fd), os.DevNull), nil
 	}
 	rd, wr, err := os.Pipe()
 	if err != nil {
