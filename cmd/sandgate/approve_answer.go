@@ -155,7 +155,7 @@ func offersText(offers []approval.Offer) string {
 	var b strings.Builder
 	for i, o := range offers {
 		fmt.Fprintf(&b, "  %d  %s\n", i+1, approval.EscapeLine(o.Text))
-		for _, note := range present.OfferNotes(o) {
+		for _, note := range present.OfferNotes(o, false) {
 			fmt.Fprintf(&b, "     %s\n", note)
 		}
 	}

@@ -338,3 +338,18 @@ func Blanks(line string) string {
 	}
 	return b.String()
 }
+
+// maxBlankLines is how many empty lines in a row are shown.
+const maxBlankLines = 3
+
+// Gap reports how many of the first lines are empty and stands for them in words, if
+// they are more than are shown: they push what follows out of sight.
+func Gap(lines []string) (n int, text string) {
+	for n < len(lines) && strings.Trim(lines[n], " ") == "" {
+		n++
+	}
+	if n <= maxBlankLines {
+		return 0, ""
+	}
+	return n, fmt.Sprintf("<%d empty lines>", n)
+}

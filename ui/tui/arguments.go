@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -92,35 +91,12 @@ func (m *model) runEditor(id protocol.ApprovalID, text string) tea.Cmd {
 // opens: modelines of vi, file variables of Emacs.
 var editorCommands = `(?i)\b(vim?|ex)[<=>0-9]*:|-\*-|local variables:`
 
-// editable is JSON as a person edits it. Characters that would not be shown as they
-// are stand there by their code points, and an editor finds no orders.
+// editable is present.Editable for an editor, which finds no orders in it.
 func editable(args json.RawMessage, indent bool) string {
-	var b bytes.Buffer
-	if !indent || json.Indent(&b, args, "", "  ") != nil {
-		b.Reset()
-		b.Write(args)
-	}
-	var safe strings.Builder
-	for _, r := range b.String() {
-		if s := string(r); r == '\n' || approval.Escape(s) == s {
-			safe.WriteRune(r)
-		} else {
-			safe.WriteString(jsonEscape(r))
-		}
-	}
-	return regexp.MustCompile(editorCommands).ReplaceAllStringFunc(safe.String(), func(order string) string {
+	return regexp.MustCompile(editorCommands).ReplaceAllStringFunc(present.Editable(args, indent), func(order string) string {
 		last := order[len(order)-1]
 		return order[:len(order)-1] + fmt.Sprintf(`\u%04x`, last)
 	})
-}
-
-// jsonEscape is a character as JSON spells it: a pair of surrogates above U+FFFF.
-func jsonEscape(r rune) string {
-	if r > 0xffff {
-		r -= 0x10000
-		return fmt.Sprintf(`\u%04x\u%04x`, 0xd800+(r>>10), 0xdc00+(r&0x3ff))
-	}
-	return fmt.Sprintf(`\u%04x`, r)
 }
 
 // edited asks the supervisor what becomes of the arguments.
@@ -141,22 +117,12 @@ func (m *model) edited(msg editedMsg) tea.Cmd {
 		m.notice = approval.EscapeLine(fmt.Sprintf("not JSON: %v; e goes on editing", err))
 		return nil
 	}
-	if sameJSON(args.Bytes(), it.shown.Args) {
+	if present.SameJSON(args.Bytes(), it.shown.Args) {
 		m.notice = "the arguments are as they were"
 		return nil
 	}
 	it.draft = msg.text
 	return m.preview(protocol.ApprovalsPreview{ID: it.ID, Args: args.Bytes()})
-}
-
-func sameJSON(a, b json.RawMessage) bool {
-	var x, y any
-	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
-		return false
-	}
-	same, err := json.Marshal(x)
-	other, err2 := json.Marshal(y)
-	return err == nil && err2 == nil && bytes.Equal(same, other)
 }
 
 // preview asks what arguments or a pattern would come to.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/present"
 )
 
 // editing is a desk with a request whose arguments can be edited, without an editor.
@@ -204,7 +205,7 @@ func TestEditableIsTheSameJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, indent := range []bool{false, true} {
-			if got := editable(in, indent); !sameJSON(in, json.RawMessage(got)) {
+			if got := editable(in, indent); !present.SameJSON(in, json.RawMessage(got)) {
 				t.Fatalf("%s became %s", in, got)
 			}
 		}

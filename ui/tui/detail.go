@@ -107,10 +107,6 @@ func hang(label, text string, width int, style lipgloss.Style) []string {
 	return lines
 }
 
-// maxBlankLines is how many empty lines in a row are shown: more push what follows
-// off the screen, and are counted instead.
-const maxBlankLines = 3
-
 // contentLines are the presentation in its margin: │ before each line, and ┆
 // before what continues one that was too long.
 func (m *model) contentLines(it *item) []string {
@@ -118,8 +114,8 @@ func (m *model) contentLines(it *item) []string {
 	var lines []string
 	source := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	for i := 0; i < len(source); i++ {
-		if n := blankLines(source[i:]); n > maxBlankLines {
-			lines = append(lines, fmt.Sprintf("  │ <%d empty lines>", n))
+		if n, text := present.Gap(source[i:]); n > 0 {
+			lines = append(lines, "  │ "+text)
 			i += n - 1
 			continue
 		}
@@ -130,13 +126,6 @@ func (m *model) contentLines(it *item) []string {
 		lines = append(lines, m.margin(source[i], it.partsOf(i, source[i]), style)...)
 	}
 	return lines
-}
-
-func blankLines(lines []string) (n int) {
-	for n < len(lines) && strings.Trim(lines[n], " ") == "" {
-		n++
-	}
-	return n
 }
 
 // partsOf are the parts of line i of the content, if they are those of this line.

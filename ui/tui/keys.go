@@ -179,7 +179,7 @@ func (m *model) choose(c choice) tea.Cmd {
 		a.decide.Args = it.args
 	}
 	if c.decide.Decision == protocol.Allow {
-		a.asks = append(m.unseen(it), lasting(it, c.decide.Scope)...)
+		a.asks = append(m.unseen(it), present.Lasting(&it.Approval, c.decide.Scope)...)
 	}
 	if len(a.asks) > 0 {
 		m.confirm, m.notice = a, ""
@@ -210,15 +210,6 @@ func (m *model) unseen(it *item) []string {
 		asks = append(asks, "the text was cut for the screen (v shows all of it)")
 	}
 	return asks
-}
-
-// lasting says what an answer covers that outlives the session.
-func lasting(it *item, s approval.Scope) []string {
-	if s != approval.Agent && s != approval.Global {
-		return nil
-	}
-	return []string{fmt.Sprintf("allows %s %s from now on, without asking, %s",
-		approval.EscapeLine(string(it.Tool)), present.Brief(present.Payload(it.Payload)), whoever(it, s))}
 }
 
 func (m *model) confirmKey(name string) tea.Cmd {

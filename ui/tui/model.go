@@ -16,6 +16,7 @@ import (
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/highlight"
+	"github.com/sandgate/sandgate/ui/present"
 )
 
 // settle is how long a request must have been on the screen before a key counts
@@ -229,7 +230,7 @@ func (m *model) resolved(e client.Event) {
 	}
 	it := m.queue[i]
 	m.queue = slices.Delete(m.queue, i, i+1)
-	m.notice = outcome(it, e.Decision)
+	m.notice = present.Outcome(&it.Approval, e.Decision)
 	if m.confirm != nil && slices.Contains(m.confirm.ids(), it.ID) {
 		m.confirm = nil
 	}
@@ -241,23 +242,6 @@ func (m *model) resolved(e client.Event) {
 	if len(m.queue) > 0 {
 		m.moveTo(m.queue[min(i, len(m.queue)-1)].ID)
 	}
-}
-
-func outcome(it *item, d *approval.Decision) string {
-	what := approval.EscapeLine(string(it.Tool) + ": " + it.Description)
-	if d == nil {
-		return "no longer waiting: " + what
-	}
-	text := string(d.Action)
-	if d.Action == approval.Approved {
-		text += " (" + string(d.Scope) + ")"
-	}
-	if d.Approver != "" {
-		text += " by " + d.Approver
-	} else {
-		text += ", " + d.Reason
-	}
-	return approval.EscapeLine(text) + ": " + what
 }
 
 // moveTo puts the cursor on a request, at its beginning and with deny focused.

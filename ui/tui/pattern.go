@@ -80,36 +80,17 @@ func (m *model) askAboutPattern(it *item, c *chooser, key string) {
 	scope := map[string]approval.Scope{"s": approval.Session, "a": approval.Agent, "g": approval.Global}[key]
 	pattern := o.Pattern()
 	a := &answer{key: key, decide: protocol.ApprovalsDecide{ID: it.ID, Decision: protocol.Allow, Scope: scope, Pattern: &pattern}}
-	effect := "allows"
 	if c.deny {
-		a.decide.Decision, effect = protocol.Deny, "denies"
+		a.decide.Decision = protocol.Deny
 	} else {
 		a.asks = m.unseen(it)
 	}
-	a.asks = append(a.asks, fmt.Sprintf("%s %s from now on, without asking, %s", effect, approval.EscapeLine(o.Text), whoever(it, scope)))
+	a.asks = append(a.asks, present.LastingPattern(&it.Approval, o, scope, c.deny))
 	a.asks = append(a.asks, c.notes(o)...)
 	m.confirm, m.notice = a, ""
 }
 
-// notes are about what is remembered. A denied part denies the whole of a call, so
-// there is no rest to speak of.
-func (c *chooser) notes(o approval.Offer) []string {
-	if c.deny {
-		o.Whole = true
-	}
-	return present.OfferNotes(o)
-}
-
-// whoever says for whom an answer of that scope counts.
-func whoever(it *item, s approval.Scope) string {
-	switch s {
-	case approval.Agent:
-		return "whenever agent " + approval.EscapeLine(it.Agent) + " asks"
-	case approval.Global:
-		return "whoever asks"
-	}
-	return "in this session"
-}
+func (c *chooser) notes(o approval.Offer) []string { return present.OfferNotes(o, c.deny) }
 
 // chooserLines are the offers, from the first that lets the marked one be seen.
 func (m *model) chooserLines(rows int) []string {
