@@ -42,7 +42,7 @@ clean: ## Remove what was built
 	@rm -rf bin dist $(INIT) confine/initbin/built.go
 
 ##@ Checking more
-.PHONY: lint race fuzz golden bench cross kernels bootstrap tidy-check
+.PHONY: lint race fuzz golden bench cross kernels page bootstrap tidy-check
 lint: init ## gofmt, go vet and staticcheck
 	@scripts/lint
 
@@ -63,6 +63,9 @@ cross: bootstrap ## Build for linux/arm64 with cgo, and start that under an emul
 
 kernels: bootstrap init ## Run tests on kernels that this machine does not have, in qemu
 	@scripts/vm
+
+page: bootstrap init ## Drive the web page in a real browser, which it installs
+	@scripts/page
 
 bootstrap: ## Install what this machine lacks (Debian, Ubuntu)
 	@scripts/bootstrap

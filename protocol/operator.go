@@ -188,6 +188,13 @@ type Status struct {
 	Sandbox         SandboxStatus `json:"sandbox"`
 	Audit           AuditStatus   `json:"audit"`
 	Warnings        []string      `json:"warnings,omitempty"`
+	HTTP            *HTTPStatus   `json:"http,omitempty"` // nil: it does not listen
+}
+
+// HTTPStatus says where the web page and the bridges are.
+type HTTPStatus struct {
+	Address   string `json:"address"`    // on loopback
+	TokenFile string `json:"token_file"` // what programs show
 }
 
 // SandboxStatus says whether tools can be confined, and by what.

@@ -53,6 +53,8 @@ type Config struct {
 	Tasks TaskConfig
 	// Warnings are said in status and in every result.
 	Warnings []string
+	// HTTP is said in status: where a server beside this supervisor listens; nil is none.
+	HTTP *protocol.HTTPStatus
 }
 
 // LeftBehind are requests whose supervisor ended before it had recorded their end.
@@ -400,7 +402,7 @@ func (s *Supervisor) Status() protocol.Status {
 	st := protocol.Status{
 		Version: s.cfg.Version, PID: os.Getpid(), Started: s.started, Config: s.cfg.ConfigFile, Mode: s.cfg.Mode,
 		CallsTotal: s.total.Load(), Pending: len(s.cfg.Approvals.Pending()),
-		ToolsDigest: s.cfg.Tools.Digest(), Warnings: s.cfg.Warnings,
+		ToolsDigest: s.cfg.Tools.Digest(), Warnings: s.cfg.Warnings, HTTP: s.cfg.HTTP,
 		Sandbox: protocol.SandboxStatus{Ready: s.cfg.Confiner != nil},
 		Audit:   protocol.AuditStatus{Path: s.cfg.Log.Path()},
 	}

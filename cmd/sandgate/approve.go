@@ -19,6 +19,7 @@ import (
 type approveFlags struct {
 	socket string
 	plain  bool
+	web    bool
 	notify []string
 }
 
@@ -41,8 +42,11 @@ With --plain, and where it does not run on a terminal that can move its cursor,
 it shows one request after the other as lines, and reads one line for each:
 
 ` + plainHelp + `
-It ends at the end of its input; what is not answered then goes on waiting.`,
-		Example: "  sandgate approve\n  sandgate approve --plain --operator-socket /run/user/1000/sandgate/operator.sock",
+It ends at the end of its input; what is not answered then goes on waiting.
+
+With --web it asks nothing here: it prints a link that opens the web page of the
+supervisor, in a browser of this machine, once and within five minutes.`,
+		Example: "  sandgate approve\n  sandgate approve --web\n  sandgate approve --plain --operator-socket /run/user/1000/sandgate/operator.sock",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			n, err := notifyOf(f.notify)
@@ -51,12 +55,17 @@ It ends at the end of its input; what is not answered then goes on waiting.`,
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
+			if f.web {
+				return a.printLink(ctx, f.socket)
+			}
 			return a.approve(ctx, f, n)
 		},
 	}
 	c.Flags().StringVar(&f.socket, "operator-socket", "", "operator socket `path` (default: operator.sock in the runtime directory)")
 	c.Flags().StringSliceVar(&f.notify, "notify", []string{"bell", "terminal"}, "how to call when a request comes: bell, terminal, desktop, none")
+	c.Flags().BoolVar(&f.web, "web", false, "print a link that opens the web page")
 	c.Flags().BoolVar(&f.plain, "plain", false, "lines instead of a screen: for screen readers and scripts")
+	c.MarkFlagsMutuallyExclusive("web", "plain")
 	return c
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/quarantine"
 	"github.com/sandgate/sandgate/profiles"
+	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor"
 	"github.com/sandgate/sandgate/supervisor/config"
@@ -65,6 +66,8 @@ type buildOptions struct {
 	mode     approval.Mode // "" is the configuration's
 	prompter approval.Prompter
 	warnings []string
+
+	http *protocol.HTTPStatus // nil: nothing listens
 
 	backend    string // "" is auto
 	tryBackend bool   // find out at the start what the first call would
@@ -133,6 +136,7 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 		Unconfined: unconfined,
 		Egress:     egressConfig(cfg),
 		Tasks:      supervisor.TaskConfig{Running: int(cfg.Tasks.Running), Ended: int(cfg.Tasks.Running), Output: int64(cfg.Tasks.Output)},
+		HTTP:       o.http,
 		Warnings:   slices.Concat(o.warnings, unconfinedWarnings(confiner), d.warnings),
 	}
 	if confiner != nil {
@@ -231,6 +235,12 @@ func ownPaths(cfg *config.Config, log string) (map[string]sandboxprofile.Rights,
 		var answers string
 		if answers, err = store.DefaultPath(); err == nil {
 			err = keepAway(cfg, own, answers, "set XDG_STATE_HOME to another directory, or approval.store to memory")
+		}
+	}
+	if err == nil {
+		var token string
+		if token, err = tokenFile(cfg); err == nil {
+			err = keepAway(cfg, own, token, "set http.token_file to a file in a directory of its own")
 		}
 	}
 	if err == nil {

@@ -30,8 +30,11 @@ func newServeCmd(a *app) *cobra.Command {
 		Long: `serve listens on two Unix sockets: agents ask on the one, operators answer on the
 other. Both lie in a directory that only this user can enter. It ends on SIGINT or
 SIGTERM, after every call has been killed and recorded. SIGHUP has it read the files of
-standing rules again, or, if it was started on a terminal, ends it like that terminal.`,
-		Example: "  sandgate serve --config sandgate.yaml\n  sandgate serve --strict",
+standing rules again, or, if it was started on a terminal, ends it like that terminal.
+
+With --http, or http.listen in the configuration, operators can also answer on a web
+page: it opens by a link that works once, and ` + "`sandgate approve --web`" + ` prints another.`,
+		Example: "  sandgate serve --config sandgate.yaml\n  sandgate serve --strict\n  sandgate serve --http 127.0.0.1:8642",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serve(cmd, f) },
 	}
@@ -39,7 +42,7 @@ standing rules again, or, if it was started on a terminal, ends it like that ter
 	fs.StringVar(&f.config, "config", "", "configuration `file`")
 	fs.StringVar(&f.socket, "socket", "", "agent socket `path` (default: agent.sock in the runtime directory)")
 	fs.StringVar(&f.operator, "operator-socket", "", "operator socket `path` (default: operator.sock in the runtime directory)")
-	fs.StringVar(&f.http, "http", "", "listen for the web page on `address` (not supported yet)")
+	fs.StringVar(&f.http, "http", "", "serve the web page and the bridges on this loopback `address`, such as 127.0.0.1:8642")
 	fs.BoolVar(&f.approveAll, "approve-all", false, "approve whatever would be asked; rules that deny still hold")
 	fs.BoolVar(&f.strict, "strict", false, "deny whatever would be asked")
 	c.MarkFlagsMutuallyExclusive("approve-all", "strict")
@@ -49,8 +52,6 @@ standing rules again, or, if it was started on a terminal, ends it like that ter
 func (f serveFlags) options() (o buildOptions, err error) {
 	o.tryBackend = true
 	switch {
-	case f.http != "":
-		return o, withHint(usageError(fmt.Errorf("--http is not supported yet")), "answer with `sandgate approve`")
 	case f.approveAll:
 		o.mode = approval.ApproveAll
 		o.warnings = []string{"--approve-all: nobody is asked; only rules and the sandbox bound the tools"}
@@ -74,13 +75,21 @@ func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
 		return err
 	}
 	defer sockets.close()
+	web, err := a.listenHTTP(cfg, f.http, sockets)
+	if err != nil {
+		return err
+	}
+	if web != nil {
+		defer web.close()
+		o.http = web.status
+	}
 	r, err := build(cfg, o)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
 	a.reportRecovery(r)
-	a.announce(r, sockets)
+	a.announce(r, sockets, web)
 	go settleMemory()
 
 	ending := []os.Signal{os.Interrupt, syscall.SIGTERM}
@@ -91,7 +100,7 @@ func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), ending...)
 	defer stop()
-	return a.serveUntil(ctx, r, sockets)
+	return a.serveUntil(ctx, r, sockets, web)
 }
 
 // servingGC keeps a supervisor small: it makes little garbage for each call.
@@ -123,17 +132,27 @@ func (a *app) reloadOnHangup(r *running) (stop func()) {
 	}
 }
 
-func (a *app) serveUntil(ctx context.Context, r *running, s *sockets) error {
+func (a *app) serveUntil(ctx context.Context, r *running, s *sockets, web *httpSide) error {
 	server := supervisor.NewServer(r.Supervisor, supervisor.ServerConfig{Version: version})
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ended := make(chan error, 2)
-	go func() { ended <- server.ServeAgent(ctx, s.agent) }()
-	go func() { ended <- server.ServeOperator(ctx, s.operator) }()
+	sides := []func() error{
+		func() error { return server.ServeAgent(ctx, s.agent) },
+		func() error { return server.ServeOperator(ctx, s.operator) },
+	}
+	if web != nil {
+		sides = append(sides, func() error { return web.server.Serve(ctx) })
+	}
+	ended := make(chan error, len(sides))
+	for _, serve := range sides {
+		go func() { ended <- serve() }()
+	}
 	err := <-ended
 	cancel()
-	if second := <-ended; err == nil {
-		err = second
+	for range len(sides) - 1 {
+		if next := <-ended; err == nil {
+			err = next
+		}
 	}
 	fmt.Fprintln(a.err, "sandgate: stopped")
 	if err != nil {
@@ -143,10 +162,13 @@ func (a *app) serveUntil(ctx context.Context, r *running, s *sockets) error {
 }
 
 // announce says what a person needs to know at start; every weakening has its line.
-func (a *app) announce(r *running, s *sockets) {
+func (a *app) announce(r *running, s *sockets, web *httpSide) {
 	st := r.Status()
 	fmt.Fprintf(a.err, "sandgate: agents     %s\n", s.agent.Addr())
 	fmt.Fprintf(a.err, "sandgate: operators  %s\n", s.operator.Addr())
+	if web != nil {
+		a.announceHTTP(web)
+	}
 	fmt.Fprintf(a.err, "sandgate: audit log  %s\n", st.Audit.Path)
 	if !st.Sandbox.Ready {
 		fmt.Fprintf(a.err, "sandgate: warning: every tool is refused: %s\nsandgate: hint: %s\n", st.Sandbox.Reason, st.Sandbox.Hint)

@@ -139,7 +139,7 @@ func descriptions() map[string]string {
 		"egress.deny_private":       "Whether loopback, private, link-local and metadata addresses are refused unless listed by address.",
 
 		"http":            "The web page and its API, on loopback.",
-		"http.listen":     "Address and port, such as 127.0.0.1:8642; empty is off.",
-		"http.token_file": "The file that holds the token.",
+		"http.listen":     "Address and port on loopback, such as 127.0.0.1:8642; empty is off.",
+		"http.token_file": "The file with the token that programs show; it is made if it is not there. Empty: http-token in the state directory.",
 	}
 }

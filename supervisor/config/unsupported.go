@@ -14,7 +14,6 @@ type unsupported struct {
 func notYet() []unsupported {
 	return []unsupported{
 		{"mcp", func(c *Config) bool { return len(c.MCP.Servers) > 0 }},
-		{"http", func(c *Config) bool { return c.HTTP != HTTP{} }},
 	}
 }
 

@@ -1,0 +1,177 @@
+package httpgate
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// who may use a route. The zero value is nobody.
+type who int
+
+const (
+	nobody  who = iota
+	anybody     // it holds no secret and does nothing: the files of the page
+	browser     // that has opened the page with a link: cookie and key
+	program     // that has the token
+)
+
+// A route is one path and method.
+type route struct {
+	who    who
+	handle http.HandlerFunc
+	// limit bounds the body in bytes; 0 is no body.
+	limit int64
+}
+
+// A refusal is why a request is not answered.
+type refusal struct {
+	status     int
+	code       protocol.Code
+	text, hint string
+}
+
+// Codes of this package; what comes from the operator socket has the code that it has
+// there.
+const (
+	codeHost        protocol.Code = "wrong_host"
+	codeOrigin      protocol.Code = "wrong_origin"
+	codeQuery       protocol.Code = "query_refused"
+	codeNotFound    protocol.Code = "not_found"
+	codeMethod      protocol.Code = "wrong_method"
+	codeUnknown     protocol.Code = "not_authenticated"
+	codeTooMany     protocol.Code = "too_many_failures"
+	codeContentType protocol.Code = "wrong_content_type"
+	codeTooLarge    protocol.Code = "too_large"
+)
+
+// PageKey is the header in which the page shows its key. A WebSocket, for which a
+// page can set no header, has it among its subprotocols, after keyProtocol.
+const (
+	PageKey     = "Sandgate-Key"
+	keyProtocol = "sandgate.key."
+)
+
+// find looks at what a request asks for, in the order of cost and of what is given
+// away: where it was sent, who sent it, what it asks for, and who may ask that.
+func (s *Server) find(r *http.Request) (route, *refusal) {
+	if !slices.Contains(s.hosts, strings.ToLower(r.Host)) {
+		return route{}, &refusal{http.StatusMisdirectedRequest, codeHost, "this is not the host that was asked for",
+			"use the address that `sandgate serve` printed"}
+	}
+	if no := s.checkOrigin(r); no != nil {
+		return route{}, no
+	}
+	if r.URL.RawQuery != "" || r.URL.ForceQuery {
+		return route{}, &refusal{http.StatusBadRequest, codeQuery, "a query is not taken: addresses end up in logs and histories",
+			"send the token as Authorization: Bearer, and everything else in the body"}
+	}
+	methods, ok := s.routes[r.URL.Path]
+	// Another spelling of a path (%2e, //) is another path: nothing is cleaned or
+	// redirected, so that no two programs can see two things in it.
+	if !ok || r.URL.EscapedPath() != r.URL.Path {
+		return route{}, &refusal{http.StatusNotFound, codeNotFound, "there is nothing of that name", ""}
+	}
+	found, ok := methods[r.Method]
+	if !ok {
+		return route{}, &refusal{http.StatusMethodNotAllowed, codeMethod, "not with this method", ""}
+	}
+	return found, s.admit(r, found)
+}
+
+// checkOrigin refuses what another site's page sends. A browser says where a request
+// comes from; a program says nothing, and has to have the token.
+func (s *Server) checkOrigin(r *http.Request) *refusal {
+	no := &refusal{http.StatusForbidden, codeOrigin, "another site's page may not ask this", "open the page of sandgate itself"}
+	origins := r.Header.Values("Origin")
+	if len(origins) > 1 || len(origins) == 1 && !strings.EqualFold(origins[0], "http://"+r.Host) {
+		return no
+	}
+	// To come here by a link from elsewhere is fine: the page itself holds nothing.
+	site := r.Header.Get("Sec-Fetch-Site")
+	navigation := r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate"
+	if site != "" && site != "same-origin" && site != "none" && !navigation {
+		return no
+	}
+	return nil
+}
+
+// admit holds what a request shows against what its route wants.
+func (s *Server) admit(r *http.Request, to route) *refusal {
+	var known bool
+	switch to.who {
+	case anybody:
+		return nil
+	case browser:
+		known = s.isBrowser(r)
+	case program:
+		known = s.isProgram(r)
+	}
+	if known {
+		return nil
+	}
+	return s.failed(&refusal{http.StatusUnauthorized, codeUnknown, "who asks is not known here",
+		"browsers: open a new link, `sandgate approve --web` prints one; programs: send Authorization: Bearer with the token of the token file"})
+}
+
+// failed counts a failure, and makes it wait when there were many.
+func (s *Server) failed(no *refusal) *refusal {
+	if s.failures.take() {
+		return no
+	}
+	return &refusal{http.StatusTooManyRequests, codeTooMany, "too many failures; wait a second", ""}
+}
+
+func (s *Server) isProgram(r *http.Request) bool {
+	shown := r.Header.Values("Authorization")
+	if len(shown) != 1 {
+		return false
+	}
+	scheme, token, _ := strings.Cut(shown[0], " ")
+	return strings.EqualFold(scheme, "Bearer") && equal(digest(token), s.token)
+}
+
+// isBrowser wants the cookie and the key. Cookies do not tell ports apart: a server on
+// another port of this host, which a sandboxed program may run, is sent the cookie,
+// and its pages are same-site with ours. It has not the key, and the Origin check
+// has turned its pages away before.
+func (s *Server) isBrowser(r *http.Request) bool {
+	cookies := r.CookiesNamed(s.cookie)
+	keys := slices.Concat(r.Header.Values(PageKey), subprotocolKeys(r))
+	if len(cookies) != 1 || len(keys) != 1 {
+		return false
+	}
+	return s.secrets.known(cookies[0].Value, keys[0])
+}
+
+func subprotocolKeys(r *http.Request) (keys []string) {
+	for _, line := range r.Header.Values("Sec-WebSocket-Protocol") {
+		for p := range strings.SplitSeq(line, ",") {
+			if key, ok := strings.CutPrefix(strings.TrimSpace(p), keyProtocol); ok {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}
+
+// policy is what the page may do: load its own files and talk to where it came from,
+// and turn no text into markup or script.
+func policy(host string) string {
+	return "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self' ws://" + host +
+		"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+}
+
+// setHeaders are on every answer, refusals included.
+func setHeaders(h http.Header, host string) {
+	h.Set("Content-Security-Policy", policy(host))
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=()")
+	h.Set("Cache-Control", "no-store")
+}

@@ -1,0 +1,254 @@
+package httpgate
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"mime"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// Config is what a Server is built from. Every field is needed.
+type Config struct {
+	// Listener is of Listen, and closed by Serve.
+	Listener net.Listener
+	// Token is what programs show.
+	Token string
+	// Approver connects to the operator socket. Each page and each bridge's connection
+	// has one of its own.
+	Approver func(context.Context) (*client.Approver, error)
+	// Page are the files of the web page, by their paths; they hold nothing secret.
+	Page map[string]http.Handler
+	// Live is the channel of a page that is signed in.
+	Live http.Handler
+}
+
+// Limits. A request of this protocol is small and sent at once; a connection that
+// sends or reads more slowly is a fault, or an attack on everybody else's.
+const (
+	maxConnections = 128
+	maxHeader      = 16 << 10
+	headerTime     = 5 * time.Second
+	readTime       = 15 * time.Second
+	writeTime      = 15 * time.Second
+	idleTime       = 30 * time.Second
+	endTime        = 500 * time.Millisecond
+	failuresAtOnce = 20
+	failuresPerSec = 1
+)
+
+// A Server answers on loopback.
+type Server struct {
+	cfg      Config
+	hosts    []string
+	cookie   string
+	token    [sha256.Size]byte
+	secrets  *secrets
+	failures *bucket
+	routes   map[string]map[string]route
+	// headerTime is the constant; tests are in more of a hurry.
+	headerTime time.Duration
+	// running is held for reading by each request; Serve takes it at its end.
+	running sync.RWMutex
+}
+
+// New makes a server.
+func New(cfg Config) *Server {
+	s := &Server{
+		cfg: cfg, hosts: hosts(cfg.Listener.Addr()), token: digest(cfg.Token),
+		secrets: newSecrets(time.Now), failures: newBucket(time.Now, failuresAtOnce, failuresPerSec), headerTime: headerTime,
+	}
+	if tcp, ok := cfg.Listener.Addr().(*net.TCPAddr); ok {
+		s.cookie = fmt.Sprintf("sandgate-%d", tcp.Port) // another port's sandgate has its own
+	}
+	s.routes = s.table()
+	return s
+}
+
+// table is everything that can be asked for.
+func (s *Server) table() map[string]map[string]route {
+	t := map[string]map[string]route{
+		"/v1/login": {
+			"POST":   {who: anybody, handle: s.login, limit: 4 << 10},
+			"GET":    {who: browser, handle: noContent},
+			"DELETE": {who: browser, handle: s.logout},
+		},
+		"/v1/tickets": {"POST": {who: program, handle: s.newTicket}},
+		"/v1/live":    {"GET": {who: browser, handle: s.cfg.Live.ServeHTTP}},
+	}
+	for path, file := range s.cfg.Page {
+		t[path] = map[string]route{"GET": {who: anybody, handle: file.ServeHTTP}}
+	}
+	return t
+}
+
+// URL is where the page is.
+func (s *Server) URL() string { return "http://" + s.cfg.Listener.Addr().String() + "/" }
+
+// Link is an address that opens the page once, within TicketTime. The ticket is in
+// the fragment, which a browser does not send.
+func (s *Server) Link() string { return s.URL() + "#ticket=" + s.secrets.ticket() }
+
+// Serve answers until ctx ends, which is no error. Nothing of it runs any more when it
+// returns.
+func (s *Server) Serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	hs := &http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: s.headerTime, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime,
+		MaxHeaderBytes: maxHeader,
+		ErrorLog:       log.New(io.Discard, "", 0), // what peers do wrong is not ours to print
+		BaseContext:    func(net.Listener) context.Context { return ctx },
+	}
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		end, cancel := context.WithTimeout(context.Background(), endTime)
+		defer cancel()
+		if hs.Shutdown(end) != nil {
+			hs.Close()
+		}
+	})
+	err := hs.Serve(netutil.LimitListener(s.cfg.Listener, maxConnections))
+	if stop() { // it was not the end of ctx
+		cancel()
+		hs.Close()
+	} else {
+		<-ended
+	}
+	s.running.Lock() // waits for channels too, which http.Server no longer knows of
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("http on %s: %w", s.cfg.Listener.Addr(), err)
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !s.running.TryRLock() {
+		panic(http.ErrAbortHandler) // the server has ended
+	}
+	defer s.running.RUnlock()
+	setHeaders(w.Header(), s.hosts[0])
+	found, no := s.find(r)
+	if no != nil {
+		s.refuse(w, r, no)
+		return
+	}
+	setHeaders(w.Header(), r.Host)
+	r.Body = http.MaxBytesReader(w, r.Body, found.limit)
+	found.handle(w, r)
+}
+
+// refuse answers with the reason. The connection ends: a browser makes another, and
+// whoever tries things out pays for each.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, no *refusal) {
+	h := w.Header()
+	h.Set("Connection", "close")
+	switch no.status {
+	case http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", `Bearer realm="sandgate"`)
+	case http.StatusTooManyRequests:
+		h.Set("Retry-After", "1")
+	case http.StatusMethodNotAllowed:
+		var allowed []string
+		for m := range s.routes[r.URL.Path] {
+			allowed = append(allowed, m)
+		}
+		h.Set("Allow", strings.Join(allowed, ", "))
+	}
+	writeError(w, no.status, &protocol.Error{Code: no.code, Message: no.text, HintText: no.hint})
+}
+
+// writeError answers with an error as every route does.
+func writeError(w http.ResponseWriter, status int, e *protocol.Error) {
+	var body struct {
+		Error struct {
+			Code    protocol.Code `json:"code"`
+			Message string        `json:"message"`
+			Hint    string        `json:"hint,omitempty"`
+		} `json:"error"`
+	}
+	body.Error.Code, body.Error.Message, body.Error.Hint = e.Code, e.Message, e.HintText
+	writeJSON(w, status, body)
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v) // whoever asked is gone
+}
+
+func noContent(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }
+
+// readJSON reads a body of one JSON object, strictly: a form, which a page of another
+// site could send unasked, is none.
+func readJSON(w http.ResponseWriter, r *http.Request, v any) bool {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" {
+		writeError(w, http.StatusUnsupportedMediaType, &protocol.Error{Code: codeContentType, Message: "the body must be application/json"})
+		return false
+	}
+	body, err := io.ReadAll(r.Body)
+	if err == nil {
+		err = protocol.Unmarshal(body, "body", v)
+	}
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		writeError(w, http.StatusRequestEntityTooLarge, &protocol.Error{Code: codeTooLarge, Message: fmt.Sprintf("the body is longer than %d bytes", tooLarge.Limit)})
+	case err != nil:
+		writeError(w, http.StatusBadRequest, &protocol.Error{Code: protocol.CodeInvalidParams, Message: err.Error()})
+	}
+	return err == nil
+}
+
+// login trades a ticket for a cookie, which scripts cannot read, and a key, which
+// cookies of other ports do not carry.
+func (s *Server) login(w http.ResponseWriter, r *http.Request) {
+	var p struct {
+		Ticket string `json:"ticket"`
+	}
+	if r.Header.Get("Origin") == "" { // every browser says it; signing in is for browsers
+		s.refuse(w, r, s.failed(&refusal{http.StatusForbidden, codeOrigin, "only the page signs in", ""}))
+		return
+	}
+	if !readJSON(w, r, &p) {
+		return
+	}
+	cookie, key, ok := s.secrets.redeem(p.Ticket)
+	if !ok {
+		s.refuse(w, r, s.failed(&refusal{http.StatusUnauthorized, codeUnknown, "this link was used already, or is too old",
+			"`sandgate approve --web` prints a new one"}))
+		return
+	}
+	http.SetCookie(w, &http.Cookie{Name: s.cookie, Value: cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	writeJSON(w, http.StatusOK, map[string]string{"key": key})
+}
+
+func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
+	if c, err := r.Cookie(s.cookie); err == nil {
+		s.secrets.forget(c.Value)
+	}
+	http.SetCookie(w, &http.Cookie{Name: s.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, MaxAge: -1})
+	noContent(w, r)
+}
+
+// newTicket makes a link for whoever has the token.
+func (s *Server) newTicket(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]any{"url": s.Link(), "expires_ms": TicketTime.Milliseconds()})
+}

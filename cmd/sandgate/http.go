@@ -1,0 +1,103 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"syscall"
+
+	httpgate "github.com/sandgate/sandgate/adapters/http"
+	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/ui/web"
+)
+
+// An httpSide is the web page and the bridges of a supervisor.
+type httpSide struct {
+	server *httpgate.Server
+	status *protocol.HTTPStatus
+	close  func() error // of the listener; Serve closes it too
+}
+
+// tokenFile is where the token of programs is.
+func tokenFile(cfg *config.Config) (string, error) {
+	if cfg.HTTP.TokenFile != "" {
+		return cfg.HTTP.TokenFile, nil
+	}
+	log, err := audit.DefaultPath()
+	if err != nil {
+		return "", withStatus(exitInternal, err)
+	}
+	return filepath.Join(filepath.Dir(log), "http-token"), nil
+}
+
+// listenHTTP opens the port that a flag or else the configuration names; nil is none.
+// The token is there before any tool is planned, so that it is kept from them all.
+func (a *app) listenHTTP(cfg *config.Config, flag string, s *sockets) (*httpSide, error) {
+	address := cmp.Or(flag, cfg.HTTP.Listen)
+	if address == "" {
+		return nil, nil
+	}
+	file, err := tokenFile(cfg)
+	if err != nil {
+		return nil, err
+	}
+	l, err := httpgate.Listen(address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, withHint(withStatus(exitInternal, err), "another program listens there; choose another port with --http or http.listen")
+	case errors.Is(err, httpgate.ErrNotLoopback):
+		return nil, withHint(usageError(err), "only programs of this machine may reach it: use 127.0.0.1 or [::1], and a tunnel from elsewhere")
+	case err != nil:
+		return nil, usageError(err)
+	}
+	token, err := httpgate.Token(file)
+	if err != nil {
+		_ = l.Close() // nothing has come in yet
+		return nil, withStatus(exitInternal, err)
+	}
+	operators := s.operator.Addr().String()
+	dial := func(ctx context.Context) (*client.Approver, error) {
+		return client.DialApprover(ctx, operators, client.WithProgram("sandgate http", version))
+	}
+	server := httpgate.New(httpgate.Config{Listener: l, Token: token, Approver: dial, Page: web.Files(), Live: web.Live(dial)})
+	return &httpSide{server, &protocol.HTTPStatus{Address: l.Addr().String(), TokenFile: file}, l.Close}, nil
+}
+
+// announceHTTP prints a link to a person, and the bare address to a log, where others
+// may read it.
+func (a *app) announceHTTP(w *httpSide) {
+	if isTerminal(a.err) {
+		fmt.Fprintf(a.err, "sandgate: web page   %s\nsandgate:            this link works once, within %.0f minutes; `sandgate approve --web` prints another\n",
+			w.server.Link(), httpgate.TicketTime.Minutes())
+		return
+	}
+	fmt.Fprintf(a.err, "sandgate: web page   %s (`sandgate approve --web` prints a link that opens it)\n", w.server.URL())
+}
+
+// printLink asks the running supervisor for a link to its page.
+func (a *app) printLink(ctx context.Context, socket string) error {
+	p, err := client.DialApprover(ctx, socket, client.WithProgram("sandgate approve", version))
+	if err != nil {
+		return wireStatus(err)
+	}
+	defer p.Close()
+	st, err := p.Status(ctx)
+	if err != nil {
+		return wireStatus(err)
+	}
+	if st.HTTP == nil {
+		return withHint(withStatus(exitInternal, errors.New("the supervisor serves no web page")),
+			"start it with `sandgate serve --http 127.0.0.1:8642`, or set http.listen")
+	}
+	link, err := httpgate.NewLink(ctx, st.HTTP.Address, st.HTTP.TokenFile)
+	if err != nil {
+		return withStatus(exitInternal, err)
+	}
+	fmt.Fprintln(a.out, link)
+	return nil
+}

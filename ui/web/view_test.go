@@ -1,0 +1,164 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/present"
+)
+
+// TestPageHasNoWayToMarkup: the scripts use nothing that turns text into markup or code,
+// the document has no script or style of its own in it, and nothing is loaded from elsewhere.
+func TestPageHasNoWayToMarkup(t *testing.T) {
+	list, err := assets.ReadDir("assets")
+	if err != nil || len(list) < 5 {
+		t.Fatal(list, err)
+	}
+	for _, f := range list {
+		b, err := assets.ReadFile("assets/" + f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(b)
+		for _, word := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "srcdoc", "DOMParser", "createContextualFragment", "javascript:"} {
+			if strings.Contains(text, word) {
+				t.Errorf("%s has %s", f.Name(), word)
+			}
+		}
+		for _, pattern := range []string{`<script(?:>| [^>]*[^>]>[^<])`, `<style`, `\sstyle=`, `\son[a-z]+=`} {
+			if strings.HasSuffix(f.Name(), ".html") && regexp.MustCompile(pattern).MatchString(text) {
+				t.Errorf("%s has %s", f.Name(), pattern)
+			}
+		}
+		for _, address := range regexp.MustCompile(`https?://[^\s"'`+"`"+`]+`).FindAllString(text, -1) {
+			if address != "http://www.w3.org/2000/svg" {
+				t.Errorf("%s leads to %s", f.Name(), address)
+			}
+		}
+	}
+}
+
+// TestFilesAreTheirKeys: the page asks for nothing that is not there, and each file has
+// the type that a browser insists on.
+func TestFilesAreTheirKeys(t *testing.T) {
+	files := Files()
+	for _, name := range []string{"/", "/main.js", "/page.css", "/icon.svg", "/requests.js", "/channel.js", "/dom.js", "/settle.js"} {
+		if files[name] == nil {
+			t.Errorf("no %s", name)
+		}
+	}
+	if files["/index.html"] != nil || files["/assets/main.js"] != nil {
+		t.Error("a file has a second name")
+	}
+	for name, want := range map[string]string{"a.js": "text/javascript; charset=utf-8", "a.css": "text/css; charset=utf-8", "a.bin": "application/octet-stream"} {
+		if got := mediaType(name); got != want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func request() *protocol.Approval {
+	return &protocol.Approval{
+		ID: "req-1", SessionID: "s-1", Agent: "co\x1bder", Tool: "write_file", Description: "Write\u202e", GroupID: "g",
+		Payload: map[string]any{"path": "\u200bx"}, Args: json.RawMessage(`{"n":9007199254740993,"t":"` + "\u202e" + `"}`),
+		Presentation: &approval.Presentation{Type: approval.Diff, Content: "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\u200b\n+++ b\n--- c\n\n\n\n\n\n z"},
+		Details:      map[string]string{"warnings": "one\nmore", "may write": "/w"}, BatchRemaining: []string{"shell \x1b[2J"},
+		Patterns: []approval.Offer{{Kind: approval.ArgvPrefix, Value: "go test", Text: "all of \x1bit", Matched: []string{"m\u2066"}}},
+	}
+}
+
+// TestSheetIsEscaped: no text that the page is given has a character that a person would
+// not see, except where the page sends it back: the value of a pattern.
+func TestSheetIsEscaped(t *testing.T) {
+	a := request()
+	b, err := json.Marshal(sheetOf(t.Context(), a))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := unquoted(t, b); approval.Escape(text) != text {
+		t.Errorf("not escaped: %q", text)
+	}
+	for _, want := range []string{"<U+202E>", "<U+200B>", "<U+2066>"} {
+		if !strings.Contains(unquoted(t, b), want) {
+			t.Errorf("no %s in %s", want, b)
+		}
+	}
+	s := sheetOf(t.Context(), a)
+	if !strings.Contains(s.Args, "9007199254740993") || !strings.Contains(s.Args, `\u202e`) {
+		t.Errorf("arguments %s", s.Args)
+	}
+}
+
+// unquoted is every string of a JSON text, one a line.
+func unquoted(t *testing.T, b []byte) string {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal(b, &v); err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	var walk func(any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case string:
+			all.WriteString(v + "\n")
+		case []any:
+			for _, e := range v {
+				walk(e)
+			}
+		case map[string]any:
+			for _, e := range v {
+				walk(e)
+			}
+		}
+	}
+	walk(v)
+	return all.String()
+}
+
+// TestDiffLinesAreWhatTheyAre: after the names of the files, three pluses are an added
+// line and three dashes a removed one.
+func TestDiffLinesAreWhatTheyAre(t *testing.T) {
+	var got []string
+	for _, l := range sheetOf(t.Context(), request()).Lines {
+		got = append(got, l.How)
+	}
+	if want := "head head head removed added removed gap "; strings.Join(got, " ") != want {
+		t.Errorf("%q, want %q", strings.Join(got, " "), want)
+	}
+}
+
+func contentOf(a *protocol.Approval) string {
+	text, _ := present.Content(a)
+	return text
+}
+
+// FuzzLines: whatever a content is, its lines are escaped, and colours change no letter.
+func FuzzLines(f *testing.F) {
+	for _, s := range []string{"", "a\n\n\n\n\n\nb", "echo \x1b[2J # x", "--- a\n+++ b\n@@\n+x", "for f in *; do\n  x " + strings.Repeat(" ", 90) + "y\ndone"} {
+		f.Add(s, true)
+		f.Add(s, false)
+	}
+	f.Fuzz(func(t *testing.T, text string, diff bool) {
+		kind := approval.Command
+		if diff {
+			kind = approval.Diff
+		}
+		a := &protocol.Approval{ID: "r", Presentation: &approval.Presentation{Type: kind, Content: text, Language: "bash"}}
+		plain := linesOf(contentOf(a), kind, nil)
+		coloured := sheetOf(context.Background(), a).Lines
+		if len(plain) != len(coloured) {
+			t.Fatalf("%d lines, %d with colours", len(plain), len(coloured))
+		}
+		for i, l := range coloured {
+			if got := textOf(l.Parts); got != textOf(plain[i].Parts) || approval.EscapeLine(got) != got {
+				t.Errorf("line %d: %q, plain %q", i, got, textOf(plain[i].Parts))
+			}
+		}
+	})
+}
