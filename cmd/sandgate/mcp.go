@@ -75,17 +75,26 @@ func (a *app) mcpServeAlone(ctx context.Context, f mcpServeFlags) (err error) {
 		return err
 	}
 	defer sockets.close()
-	r, err := build(cfg, buildOptions{tryBackend: true})
+	o := buildOptions{tryBackend: true}
+	web, err := a.listenHTTP(cfg, "", sockets)
+	if err != nil {
+		return err
+	}
+	if web != nil {
+		defer web.close()
+		o.http = web.status
+	}
+	r, err := build(cfg, o)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
 	a.reportRecovery(r)
-	a.announce(r, sockets)
+	a.announce(r, sockets, web)
 	f.socket = sockets.agent.Addr().String()
 	ctx, cancel := context.WithCancel(ctx)
 	served := make(chan error, 1)
-	go func() { served <- a.serveUntil(ctx, r, sockets) }()
+	go func() { served <- a.serveUntil(ctx, r, sockets, web) }()
 	defer func() {
 		cancel()
 		err = errors.Join(err, <-served)
