@@ -155,6 +155,12 @@ type Call struct {
 	Rule string
 	// Annotations are what the tool says about itself; nil is nothing.
 	Annotations *Annotations
+	// Foreign is set if no tool has looked at the call: only a list that calls the
+	// tool safe, or a policy that lets unknown tools be, spares the question.
+	Foreign bool
+	// CallerAsks is set if nobody here is to be asked: where a person has to be, the
+	// call is refused as approval_required, and its caller asks one itself.
+	CallerAsks bool
 	// Asked is told the id of the request (Pending.ID) when somebody has to be
 	// asked, before Decide waits for the answer; nil is nobody.
 	Asked func(requestID string)
@@ -231,6 +237,7 @@ const (
 	BlockedAction   Action = "blocked"
 	TimedOut        Action = "timed_out"
 	Dismissed       Action = "dismissed"
+	LeftToCaller    Action = "left_to_caller" // nothing was decided: the caller asks a person itself
 )
 
 // State is where a request stands.

@@ -128,6 +128,9 @@ func (c *Controller) Decide(ctx context.Context, call Call) (Grant, error) {
 	if v, done := c.settled(q); done {
 		return c.conclude(q, v)
 	}
+	if q.call.CallerAsks {
+		return c.conclude(q, verdictLeft(q))
+	}
 	return c.ask(ctx, q)
 }
 

@@ -34,6 +34,9 @@
 //	denial_cache      a person denied the same call a moment ago               deny
 //	ask               a person answers; no answer in time is a denial          either
 //
+// A caller that asks people itself (Call.CallerAsks) is refused in the last step,
+// with a record that says that nothing was decided.
+//
 // So a deny beats an allow at every scope, and neither a mode nor an allow erases
 // one; adding a deny never makes any decision more permissive. A call whose
 // session is not open, or whose payload is not JSON, is refused before the first

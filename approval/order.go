@@ -171,6 +171,14 @@ func (c *Controller) allowRule(q *question) *verdict {
 	return &verdict{effect: Allow, action: Approved, rule: r.String(), reason: because("allowed by rule "+r.String(), r.Reason)}
 }
 
+// verdictLeft refuses what its caller will ask a person about.
+func verdictLeft(q *question) *verdict {
+	return &verdict{
+		action: LeftToCaller, source: SourceAsk, code: CodeDeferred, reject: RejectSoft,
+		reason: "a person has to approve this: " + q.call.Request.Description, hint: "The user of the program that makes the call has to be asked.",
+	}
+}
+
 func because(what, why string) string {
 	if why == "" {
 		return what

@@ -56,20 +56,29 @@ func (p *ToolPolicy) dangerous(tool string) bool {
 	return p != nil && anyGlob(p.Dangerous, tool)
 }
 
+// spares reports whether the policy lets a call be that no tool has looked at.
+func (p *ToolPolicy) spares(tool string) bool {
+	return p != nil && (anyGlob(p.Safe, tool) || p.Unknown == Allow && p.unknown(tool))
+}
+
 // Why somebody is asked although the tool does not ask.
 const (
 	CauseUnknownTool = "unknown_tool"
 	CauseAnnotations = "annotations"
 )
 
-// raise makes a request of a call that asks for none, where the policy wants one.
+// raise makes a request of a call that asks for none, where the policy wants one. No
+// policy knows every tool, and has nothing to say of a call that no tool has seen.
 func (p *ToolPolicy) raise(q *question) {
 	q.policy = p.Effect(q.call.ToolName, q.call.Annotations)
+	if q.call.Foreign && !p.spares(q.call.ToolName) {
+		q.policy = min(q.policy, Ask)
+	}
 	if q.policy != Ask || q.call.Request != nil || q.call.Err != nil {
 		return
 	}
 	q.cause = CauseUnknownTool
-	if p.Unknown == Allow {
+	if p != nil && p.Unknown == Allow && !q.call.Foreign {
 		q.cause = CauseAnnotations
 	}
 	var args map[string]any

@@ -192,6 +192,18 @@ func (s *Session) Check(ctx context.Context, tool protocol.ToolName, args any, o
 	return r, s.agent.link.request(ctx, protocol.MethodToolsCheck, o.request, &r)
 }
 
+// Decide has a call decided and recorded that the caller carries out itself, outside any
+// sandbox of the supervisor's. A call without an id gets one. A refusal is an error; so is
+// approval_required, which with AgentAsks means that the caller has to ask a person.
+func (s *Session) Decide(ctx context.Context, d protocol.ToolsDecide) (protocol.ToolsDecided, error) {
+	var r protocol.ToolsDecided
+	d.SessionID = s.SessionID
+	if d.CallID == "" {
+		d.CallID = s.agent.link.newCallID()
+	}
+	return r, s.agent.link.request(ctx, protocol.MethodToolsDecide, d, &r)
+}
+
 func (s *Session) prepare(tool protocol.ToolName, args any, opts []CallOption) (*callOptions, error) {
 	o := &callOptions{}
 	for _, opt := range opts {

@@ -16,11 +16,13 @@ package client
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/sandgate/sandgate/internal/unixsock"
@@ -87,6 +89,7 @@ func dial(ctx context.Context, path, name string, to receiver, opts []Option) (*
 type link struct {
 	conn net.Conn
 	to   receiver
+	name string        // random: what tells its calls from those of other connections
 	done chan struct{} // closed when the reader has ended
 
 	write sync.Mutex
@@ -105,7 +108,7 @@ type receiver struct {
 }
 
 func newLink(nc net.Conn, to receiver) *link {
-	l := &link{conn: nc, to: to, done: make(chan struct{}), waiting: map[protocol.RequestID]chan protocol.Message{}}
+	l := &link{conn: nc, to: to, name: strings.ToLower(rand.Text()[:10]), done: make(chan struct{}), waiting: map[protocol.RequestID]chan protocol.Message{}}
 	go l.read()
 	return l
 }
@@ -249,10 +252,10 @@ func (l *link) fail(err error) {
 	}
 }
 
-// newCallID makes call ids that are unique on a connection.
+// newCallID makes call ids that are unique in a session, whatever connections are in it.
 func (l *link) newCallID() protocol.CallID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last++
-	return protocol.CallID("call-" + strconv.FormatInt(l.last, 10))
+	return protocol.CallID("call-" + l.name + "-" + strconv.FormatInt(l.last, 10))
 }

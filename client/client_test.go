@@ -271,6 +271,11 @@ func TestSessionRequests(t *testing.T) {
 		switch m.Method {
 		case protocol.MethodToolsList:
 			f.result(m.ID, protocol.ToolsList{Tools: []protocol.Tool{{Name: "shell", InputSchema: json.RawMessage("{}")}}})
+		case protocol.MethodToolsDecide:
+			if p := params[protocol.ToolsDecide](f, m); p.SessionID == "" || p.CallID == "" || p.Ask != protocol.AgentAsks {
+				f.t.Errorf("got %+v", p)
+			}
+			f.result(m.ID, protocol.ToolsDecided{PlanDigest: "d"})
 		case protocol.MethodToolsCheck:
 			f.result(m.ID, protocol.CheckResult{Decision: protocol.CheckAsk})
 		case protocol.MethodToolsBatch:
@@ -287,6 +292,9 @@ func TestSessionRequests(t *testing.T) {
 		t.Errorf("got %v, %v", tools, err)
 	}
 	if r, err := s.Check(t.Context(), "shell", nil); err != nil || r.Decision != protocol.CheckAsk {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if r, err := s.Decide(t.Context(), protocol.ToolsDecide{Tool: "shell", Ask: protocol.AgentAsks}); err != nil || r.PlanDigest != "d" {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	outcomes, err := s.Batch(t.Context(), "turn", protocol.BatchCall{Tool: "a"}, protocol.BatchCall{Tool: "b", CallID: "mine"})

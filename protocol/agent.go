@@ -51,12 +51,18 @@ type SessionOpen struct {
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 	// Mode can only tighten the operator's own; "" leaves it.
 	Mode approval.Mode `json:"mode,omitempty"`
+	// Name makes the session outlive its connection: whoever of the same user opens one
+	// with the same agent, mode and name is in it, until it is closed or nobody has been
+	// in it for half an hour.
+	Name string `json:"name,omitempty"`
 }
 
 // SessionOpened is the answer to session.open.
 type SessionOpened struct {
 	SessionID SessionID     `json:"session_id"`
 	Mode      approval.Mode `json:"mode"` // what holds in the session
+	// Resumed is set if the session was there already.
+	Resumed bool `json:"resumed,omitempty"`
 }
 
 // SessionClose ends a session: its calls are cancelled, its sandboxes are
@@ -488,6 +494,9 @@ func (p *InitializeParams) Validate() error {
 
 func (p *SessionOpen) Validate() error {
 	if err := checkName("params.agent", p.Agent); err != nil {
+		return err
+	}
+	if err := checkOptionalID("params.name", p.Name); err != nil {
 		return err
 	}
 	return checkMode("params.mode", p.Mode)

@@ -17,6 +17,7 @@ var wireTypes = map[Method]struct{ params, result any }{
 	MethodToolsList:           {ToolsListParams{}, ToolsList{}},
 	MethodToolsCall:           {ToolsCall{}, CallResult{}},
 	MethodToolsCheck:          {ToolsCall{}, CheckResult{}},
+	MethodToolsDecide:         {ToolsDecide{}, ToolsDecided{}},
 	MethodToolsCancel:         {ToolsCancel{}, Empty{}},
 	MethodApprovalsSubscribe:  {Empty{}, ApprovalsList{}},
 	MethodApprovalsList:       {Empty{}, ApprovalsList{}},

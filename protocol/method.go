@@ -12,6 +12,7 @@ const (
 	MethodToolsList    Method = "tools.list"
 	MethodToolsCall    Method = "tools.call"
 	MethodToolsCheck   Method = "tools.check"
+	MethodToolsDecide  Method = "tools.decide"
 	MethodToolsCancel  Method = "tools.cancel"
 	MethodToolsBatch   Method = "tools.batch"
 

@@ -23,6 +23,7 @@ var agentMethods = table[*agentConn]{
 	protocol.MethodTaskKill:     {handle: taskCall(protocol.MethodTaskKill), long: true},
 	protocol.MethodTaskList:     {handle: taskCall(protocol.MethodTaskList), long: true},
 	protocol.MethodToolsCheck:   {handle: with((*agentConn).check), long: true},
+	protocol.MethodToolsDecide:  {handle: with((*agentConn).decide), long: true},
 	protocol.MethodToolsCancel:  {handle: with((*agentConn).cancel)},
 }
 
@@ -56,7 +57,7 @@ func (a *agentConn) serve(ctx context.Context) {
 	a.net.SetReadDeadline(time.Now().Add(a.server.cfg.StallTimeout))
 	serveConn(ctx, a.conn, a, agentMethods)
 	for id := range a.sessions {
-		if _, err := a.server.gate.CloseSession(id); err != nil {
+		if err := a.server.gate.LeaveSession(id); err != nil {
 			a.server.cfg.Log.Error("session not closed", "session", string(id), "error", err)
 		}
 	}
@@ -99,10 +100,15 @@ func (a *agentConn) openSession(_ context.Context, p *protocol.SessionOpen) (pro
 			WithHint("close one with session.close")
 	}
 	opened, err := a.server.gate.OpenSession(a.peer, *p)
-	if err == nil {
-		a.mu.Lock()
-		a.sessions[opened.SessionID] = true
-		a.mu.Unlock()
+	if err != nil {
+		return opened, err
+	}
+	a.mu.Lock()
+	twice := a.sessions[opened.SessionID]
+	a.sessions[opened.SessionID] = true
+	a.mu.Unlock()
+	if twice { // a connection is in a session once
+		err = a.server.gate.LeaveSession(opened.SessionID)
 	}
 	return opened, err
 }
@@ -190,6 +196,16 @@ func (a *agentConn) check(ctx context.Context, p *protocol.ToolsCall) (protocol.
 	}
 	defer done()
 	return a.server.gate.Check(ctx, a.peer, *p)
+}
+
+func (a *agentConn) decide(ctx context.Context, p *protocol.ToolsDecide) (protocol.ToolsDecided, error) {
+	call := p.ToolsCall()
+	ctx, done, err := a.startCall(ctx, &call)
+	if err != nil {
+		return protocol.ToolsDecided{}, err
+	}
+	defer done()
+	return a.server.gate.Decide(ctx, a.peer, *p, a.notify)
 }
 
 // startCall reserves the call's id until done.

@@ -56,7 +56,7 @@ func (s *Supervisor) carryOut(ctx context.Context, at *place, t *task, peer unix
 // perform is the middle of the path: everything between the request and the log.
 func (s *Supervisor) perform(ctx context.Context, c *call) error {
 	proposal, err := s.check(c)
-	if c.notFound(err) {
+	if c.elsewhere == nil && c.notFound(err) {
 		return nil // nothing to decide about: a result with status 127 or 126
 	}
 	grant, err := s.decide(ctx, c, proposal, err)
@@ -69,6 +69,9 @@ func (s *Supervisor) perform(ctx context.Context, c *call) error {
 	plan, err := s.approvedPlan(grant)
 	if err != nil {
 		return err
+	}
+	if plan.Elsewhere != nil {
+		return c.release(plan) // to the agent, which carries it out
 	}
 	if plan.Task != nil {
 		return s.operate(ctx, c, plan)
@@ -91,6 +94,8 @@ type call struct {
 	started time.Time          // receive
 	place   *place             // receive: in a batch, or nil
 	task    *task              // receive: what stays in the background, or nil
+	// receive: set for a call that the agent carries out itself
+	elsewhere *protocol.ToolsDecide
 
 	proposal  tools.Proposal    // check
 	digest    string            // check, of the plan
@@ -129,7 +134,11 @@ func (s *Supervisor) receive(peer unixsock.Peer, req protocol.ToolsCall, notify 
 // What comes out is the whole truth about the call: profile included, which is
 // the tool's own intersected with the operator's. Nothing has happened yet.
 func (s *Supervisor) check(c *call) (tools.Proposal, error) {
-	p, err := s.propose(c.req)
+	propose := s.propose
+	if c.elsewhere != nil {
+		propose = s.proposeElsewhere
+	}
+	p, err := propose(c.req)
 	if err != nil {
 		return p, err
 	}
@@ -139,6 +148,9 @@ func (s *Supervisor) check(c *call) (tools.Proposal, error) {
 	c.proposal = p
 	c.profile, c.digest = s.digests(p.Plan)
 	c.warnings = c.profile.warnings
+	if c.elsewhere != nil {
+		c.warnings = []string{warnElsewhere}
+	}
 	return p, nil
 }
 
@@ -201,7 +213,12 @@ func (s *Supervisor) question(c *call, p tools.Proposal, checked error) approval
 	q.SessionID, q.Agent, q.Mode = string(c.session.id), c.session.agent, c.session.mode
 	q.ToolName, q.BatchID, q.Args = ruledAs(c.req.Tool, p.Plan), c.req.GroupID, c.req.Args
 	q.Annotations = s.annotations(q.ToolName)
-	q.Revise = func(args json.RawMessage) (approval.Call, error) { return s.revise(c.req, args) }
+	if d := c.elsewhere; d != nil {
+		q.Connector, q.Mode = elsewhere, stricter(c.session.mode, approval.Interactive)
+		q.Foreign, q.CallerAsks = p.Plan.Elsewhere != nil && p.Plan.Elsewhere.Foreign != "", d.Ask == protocol.AgentAsks
+	} else {
+		q.Revise = func(args json.RawMessage) (approval.Call, error) { return s.revise(c.req, args) }
+	}
 	for _, b := range c.req.BatchRemaining {
 		q.BatchRemaining = append(q.BatchRemaining, b.String())
 	}
@@ -416,10 +433,15 @@ func (s *Supervisor) record(c *call, err error) error {
 
 // reply makes the result.
 func (s *Supervisor) reply(c *call, err error) (protocol.CallResult, error) {
-	c.session.count(err)
-	c.notify(protocol.MethodToolState, protocol.ToolState{CallID: c.req.CallID, State: protocol.Done})
-	if err != nil {
+	if err := s.end(c, err); err != nil {
 		return protocol.CallResult{}, err
 	}
 	return callResult(c, s.warnings(c)), nil
+}
+
+// end says that the call is over.
+func (s *Supervisor) end(c *call, err error) error {
+	c.session.count(err)
+	c.notify(protocol.MethodToolState, protocol.ToolState{CallID: c.req.CallID, State: protocol.Done})
+	return err
 }

@@ -21,7 +21,9 @@ func details(p tools.Proposal, digest string, warnings []string) map[string]stri
 	if f := p.Plan.Action.File; f != nil {
 		d["path"] = f.Path
 	}
-	profileWords(d, p.Plan.Profile)
+	if p.Plan.Elsewhere == nil {
+		profileWords(d, p.Plan.Profile)
+	}
 	if len(warnings) > 0 {
 		d["warnings"] = strings.Join(warnings, "; ")
 	}

@@ -18,10 +18,13 @@ import (
 type gate interface {
 	OpenSession(peer unixsock.Peer, p protocol.SessionOpen) (protocol.SessionOpened, error)
 	CloseSession(id protocol.SessionID) (protocol.SessionClosed, error)
+	// LeaveSession ends a session with its connection, unless it has a name.
+	LeaveSession(id protocol.SessionID) error
 	Tools(id protocol.SessionID) (protocol.ToolsList, error)
 	Call(ctx context.Context, peer unixsock.Peer, p protocol.ToolsCall, notify func(protocol.Method, any)) (protocol.CallResult, error)
 	// Batch has a context for each call of p.
 	Batch(ctxs []context.Context, peer unixsock.Peer, p protocol.ToolsBatch, notify func(protocol.Method, any)) protocol.BatchResult
+	Decide(ctx context.Context, peer unixsock.Peer, p protocol.ToolsDecide, notify func(protocol.Method, any)) (protocol.ToolsDecided, error)
 	Check(ctx context.Context, peer unixsock.Peer, p protocol.ToolsCall) (protocol.CheckResult, error)
 	Status() protocol.Status
 	Sessions() []protocol.SessionInfo

@@ -27,6 +27,8 @@ type decisionEntry struct {
 	Decision    approval.Decision `json:"decision"`
 	Plan        *planEntry        `json:"plan,omitempty"`
 	Content     *contentEntry     `json:"content,omitempty"`
+	// Elsewhere is set if the agent carries the call out itself.
+	Elsewhere bool `json:"elsewhere,omitempty"`
 	// Asked is what the agent asked for, where the approver edited it.
 	Asked *askedEntry `json:"asked,omitempty"`
 }
@@ -65,6 +67,7 @@ type endEntry struct {
 	Stderr     int64           `json:"stderr_bytes"`
 	Truncated  bool            `json:"truncated,omitempty"`
 	EnforcedBy any             `json:"enforced_by,omitempty"`
+	Elsewhere  bool            `json:"elsewhere,omitempty"` // carried out by the agent: nothing enforced the profile
 	Violations any             `json:"violations,omitempty"`
 
 	Exposed []protocol.ExposedPort `json:"exposed,omitempty"`
@@ -72,7 +75,7 @@ type endEntry struct {
 
 // logDecision hands the decision to the log; c.durable says when it is on the disk.
 func (s *Supervisor) logDecision(ctx context.Context, c *call) error {
-	e := decisionEntry{Rule: c.proposal.Rule, Args: c.loggedArgs(c.req.Args), Decision: c.decision}
+	e := decisionEntry{Rule: c.proposal.Rule, Args: c.loggedArgs(c.req.Args), Decision: c.decision, Elsewhere: c.elsewhere != nil}
 	if len(e.Decision.Args) > 0 {
 		e.Decision.Args = c.loggedArgs(e.Decision.Args)
 	}
@@ -143,6 +146,7 @@ func (s *Supervisor) logEnd(c *call, failure *protocol.Error) error {
 	if len(c.violations) > 0 {
 		e.Violations = c.violations
 	}
+	e.Elsewhere = c.elsewhere != nil
 	if c.enforced.Backend != "" {
 		e.EnforcedBy = c.enforced
 	}

@@ -110,7 +110,11 @@ func (d *Desk) again(past history.Decision) (_ Replayed, unfit string) {
 	if past.Record.Rule != "" {
 		r.WasRule = past.Record.Rule
 	}
-	f, err := d.forecast(unixsock.Peer{}, protocol.RulesTest{Tool: protocol.ToolName(e.Tool), Args: mustJSON(past.Args), Agent: e.Agent})
+	var elsewhere *protocol.ToolsDecide
+	if past.Elsewhere {
+		elsewhere = &protocol.ToolsDecide{}
+	}
+	f, err := d.forecast(unixsock.Peer{}, protocol.RulesTest{Tool: protocol.ToolName(e.Tool), Args: mustJSON(past.Args), Agent: e.Agent}, elsewhere)
 	if err != nil {
 		return r, r.refused(err)
 	}

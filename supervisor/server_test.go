@@ -59,8 +59,20 @@ func (g *fakeGate) CloseSession(id protocol.SessionID) (protocol.SessionClosed, 
 	return protocol.SessionClosed{Calls: 1}, nil
 }
 
+func (g *fakeGate) LeaveSession(id protocol.SessionID) error {
+	_, err := g.CloseSession(id)
+	return err
+}
+
 func (g *fakeGate) Tools(protocol.SessionID) (protocol.ToolsList, error) {
 	return protocol.ToolsList{Tools: []protocol.Tool{{Name: "echo", InputSchema: json.RawMessage(`{}`)}}}, nil
+}
+
+func (g *fakeGate) Decide(_ context.Context, _ unixsock.Peer, p protocol.ToolsDecide, _ func(protocol.Method, any)) (protocol.ToolsDecided, error) {
+	if p.Tool != "echo" {
+		return protocol.ToolsDecided{}, protocol.Errorf(protocol.CodeApprovalRequired, "a person has to approve this: %s", p.Tool)
+	}
+	return protocol.ToolsDecided{Decision: protocol.Decision{Action: approval.NotNeeded}, PlanDigest: "d"}, nil
 }
 
 func (g *fakeGate) Check(context.Context, unixsock.Peer, protocol.ToolsCall) (protocol.CheckResult, error) {

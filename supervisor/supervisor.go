@@ -96,8 +96,11 @@ type Supervisor struct {
 	leftBehind   int // set by New
 	ports        hostPorts
 
+	naming sync.Mutex // while a named session is opened; before mu
+
 	mu       sync.Mutex
 	sessions map[protocol.SessionID]*session
+	named    map[sessionName]*session
 	running  sync.WaitGroup
 	closed   bool
 
@@ -106,7 +109,7 @@ type Supervisor struct {
 
 // New starts a supervisor and records that it did.
 func New(cfg Config) (*Supervisor, error) {
-	s := &Supervisor{cfg: cfg, profiles: newProfiles(), started: time.Now(), sessions: map[protocol.SessionID]*session{}}
+	s := &Supervisor{cfg: cfg, profiles: newProfiles(), started: time.Now(), sessions: map[protocol.SessionID]*session{}, named: map[sessionName]*session{}}
 	s.unsubscribe = cfg.Approvals.Subscribe(s.endDeferred)
 	data := map[string]any{
 		"version": cfg.Version, "config": cfg.ConfigFile, "mode": cfg.Mode, "warnings": cfg.Warnings, "tools": cfg.Tools.Digest(),
@@ -173,6 +176,8 @@ type session struct {
 	stdin io.Reader
 	sink  *Streams
 
+	named *nameHolder // nil for a session that ends with its connection
+
 	calls   sync.WaitGroup
 	mu      sync.Mutex
 	counts  protocol.SessionClosed
@@ -213,6 +218,9 @@ func (x *session) count(err error) {
 
 // OpenSession implements gate.
 func (s *Supervisor) OpenSession(peer unixsock.Peer, p protocol.SessionOpen) (protocol.SessionOpened, error) {
+	if p.Name != "" {
+		return s.openNamed(peer, p)
+	}
 	return s.openSession(peer, p, nil)
 }
 
@@ -274,6 +282,9 @@ func (s *Supervisor) CloseSession(id protocol.SessionID) (protocol.SessionClosed
 	s.mu.Lock()
 	x, ok := s.sessions[id]
 	delete(s.sessions, id)
+	if ok {
+		s.unname(x)
+	}
 	s.mu.Unlock()
 	if !ok {
 		return protocol.SessionClosed{}, unknownSession(id)
@@ -306,6 +317,8 @@ func (s *Supervisor) register(c *call) error {
 		return &protocol.Error{Code: protocol.CodeShuttingDown, Message: errShuttingDown.Error()}
 	case !ok:
 		return unknownSession(c.req.SessionID)
+	case !x.named.begin(c.req.CallID):
+		return protocol.Errorf(protocol.CodeDuplicateCall, "the call %q is not over yet", c.req.CallID).WithHint("give every call an id of its own")
 	}
 	c.session = x
 	s.running.Add(1)
@@ -319,6 +332,11 @@ func (s *Supervisor) register(c *call) error {
 }
 
 func (s *Supervisor) release(c *call) {
+	if n := c.session.named; n != nil {
+		s.mu.Lock()
+		delete(n.active, c.req.CallID)
+		s.mu.Unlock()
+	}
 	c.session.mu.Lock()
 	c.session.running--
 	c.session.mu.Unlock()

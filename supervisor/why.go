@@ -14,7 +14,7 @@ import (
 // Test says what would become of a call and why: it plans and checks the call as
 // Supervisor.Call does, and asks every rule what it made of it.
 func (d *Desk) Test(peer unixsock.Peer, p protocol.RulesTest) (protocol.RulesTested, error) {
-	f, err := d.forecast(peer, p)
+	f, err := d.forecast(peer, p, nil)
 	if err != nil {
 		return protocol.RulesTested{}, wireError(err)
 	}
@@ -49,11 +49,12 @@ type forecast struct {
 // else the tool's own.
 func (f forecast) rule() string { return cmp.Or(f.Rule, f.proposal.Rule) }
 
-func (d *Desk) forecast(peer unixsock.Peer, p protocol.RulesTest) (forecast, error) {
+// forecast is for a call in the sandbox, or for one that the agent carries out elsewhere.
+func (d *Desk) forecast(peer unixsock.Peer, p protocol.RulesTest, elsewhere *protocol.ToolsDecide) (forecast, error) {
 	s := &Supervisor{cfg: d.cfg, profiles: newProfiles()}
 	c := &call{
 		peer: peer, session: &session{agent: p.Agent, mode: stricter(d.cfg.Mode, p.Mode)},
-		req: protocol.ToolsCall{CallID: "why", Tool: p.Tool, Args: p.Args},
+		req: protocol.ToolsCall{CallID: "why", Tool: p.Tool, Args: p.Args}, elsewhere: elsewhere,
 	}
 	f := forecast{call: c}
 	args, err := c.req.DecodeArgs()
@@ -79,9 +80,12 @@ func (d *Desk) consider(q approval.Call, args map[string]any) ([]protocol.Consid
 	if d.cfg.Rules != nil {
 		list = d.cfg.Rules.Consider(q)
 	}
-	own, err := d.cfg.Tools.Explain(tools.Call{Tool: q.ToolName, Args: args})
-	if err != nil {
-		return nil, err
+	var own []tools.Considered
+	if !q.Foreign {
+		var err error
+		if own, err = d.cfg.Tools.Explain(tools.Call{Tool: q.ToolName, Args: args}); err != nil {
+			return nil, err
+		}
 	}
 	out := []protocol.ConsideredRule{}
 	for _, c := range slices.Concat(list, own) {

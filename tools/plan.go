@@ -31,6 +31,16 @@ type Plan struct {
 	Background bool `json:"background,omitempty"`
 	// Task is set instead of Action for what is done to a background task.
 	Task *TaskOperation `json:"task,omitempty"`
+	// Elsewhere is set if the agent carries the plan out itself: it is decided about
+	// and recorded, and no sandbox holds it to the profile.
+	Elsewhere *Elsewhere `json:"elsewhere,omitempty"`
+}
+
+// Elsewhere says what a plan is about that is not carried out here.
+type Elsewhere struct {
+	// Foreign is the digest of the arguments of a tool that is not among ours, about
+	// which the plan says nothing else; "" for one of ours.
+	Foreign string `json:"foreign,omitempty"`
 }
 
 // TaskKind says what is done to a background task.

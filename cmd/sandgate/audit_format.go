@@ -110,6 +110,7 @@ type entryFacts struct {
 	Fault      string `json:"fault"`
 	Detail     string `json:"detail"`
 	File       string `json:"file"`
+	Elsewhere  bool   `json:"elsewhere"`
 }
 
 // rule is what decided: a standing rule or remembered answer, or else a rule of
@@ -164,6 +165,8 @@ func (f *entryFacts) outcome() string {
 	switch {
 	case f.Error != nil:
 		return join(": ", f.Error.Data.Code, f.Error.Message)
+	case f.Elsewhere:
+		return "left to the agent, and held by nothing"
 	case f.Signal != "":
 		return fmt.Sprintf("%s %s after %d ms", f.Cause, f.Signal, f.DurationMS)
 	case f.ExitCode != nil:

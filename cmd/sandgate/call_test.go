@@ -39,6 +39,15 @@ func (g *stubGate) CloseSession(id protocol.SessionID) (protocol.SessionClosed, 
 	return protocol.SessionClosed{}, nil
 }
 
+func (g *stubGate) LeaveSession(id protocol.SessionID) error {
+	_, err := g.CloseSession(id)
+	return err
+}
+
+func (g *stubGate) Decide(context.Context, unixsock.Peer, protocol.ToolsDecide, func(protocol.Method, any)) (protocol.ToolsDecided, error) {
+	return protocol.ToolsDecided{}, protocol.Errorf(protocol.CodeDenied, "it is denied")
+}
+
 func (g *stubGate) Tools(protocol.SessionID) (protocol.ToolsList, error) {
 	return protocol.ToolsList{}, nil
 }

@@ -26,7 +26,9 @@ type Decision struct {
 	Record approval.Decision
 	Rule   string // of the tool, when nothing else decided
 	about  string // in words, if the tool asked
-	edited bool   // the approver changed the arguments; Args are the agent's
+	// Elsewhere is set if the agent carried the call out itself.
+	Elsewhere bool
+	edited    bool // the approver changed the arguments; Args are the agent's
 	// Unfit says why the decision cannot be made again; "" if it can.
 	Unfit string
 }
@@ -38,6 +40,8 @@ type data struct {
 	Args     json.RawMessage   `json:"args"`
 	Decision approval.Decision `json:"decision"`
 	Asked    json.RawMessage   `json:"asked"`
+	// Elsewhere is of calls that the agent carried out itself.
+	Elsewhere bool `json:"elsewhere"`
 }
 
 // Decisions reads the decisions among entries, one at a time. Lines that are not
@@ -66,7 +70,7 @@ func read(e audit.Entry) Decision {
 	var in data
 	err := json.Unmarshal(e.Data, &in)
 	e.Data = nil
-	d := Decision{Entry: e, Record: in.Decision, Rule: in.Rule, about: in.About, edited: len(in.Asked) > 0}
+	d := Decision{Entry: e, Record: in.Decision, Rule: in.Rule, about: in.About, edited: len(in.Asked) > 0, Elsewhere: in.Elsewhere}
 	switch {
 	case err != nil:
 		d.Unfit = "the entry was shortened, or is of another format"

@@ -1,0 +1,96 @@
+package supervisor
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/internal/unixsock"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// A call that is decided here and carried out elsewhere, by the agent's runtime. It
+// takes the path of any other as far as the release, and is recorded as what it is: no
+// sandbox of ours holds it. What of the plan only a sandbox could keep is refused.
+
+// elsewhere is where a runtime's own tools come from, as far as approval is concerned:
+// no answer that was given for a call in a sandbox covers one without.
+const elsewhere = "elsewhere"
+
+const warnElsewhere = "the agent carries this out itself: no sandbox holds it"
+
+// Decide implements gate: it decides and records a call that the agent makes itself.
+func (s *Supervisor) Decide(ctx context.Context, peer unixsock.Peer, p protocol.ToolsDecide, notify func(protocol.Method, any)) (protocol.ToolsDecided, error) {
+	c, err := s.receive(peer, p.ToolsCall(), notify)
+	if err != nil {
+		return protocol.ToolsDecided{}, err
+	}
+	c.elsewhere = &p
+	defer s.release(c)
+	ctx, cancel := c.session.join(ctx)
+	defer cancel()
+	if err := s.end(c, s.record(c, s.perform(ctx, c))); err != nil {
+		return protocol.ToolsDecided{}, err
+	}
+	return protocol.ToolsDecided{Decision: c.wireDecision(), PlanDigest: c.digest, Warnings: s.warnings(c)}, nil
+}
+
+// proposeElsewhere is propose for what the agent carries out itself. A tool that is not
+// among ours is known by its name and arguments alone.
+func (s *Supervisor) proposeElsewhere(req protocol.ToolsCall) (tools.Proposal, error) {
+	p, err := s.propose(req)
+	var unknown *tools.UnknownToolError
+	if errors.As(err, &unknown) {
+		sum := sha256.Sum256(req.Args)
+		return tools.Proposal{Plan: tools.Plan{
+			Tool: string(req.Tool), Elsewhere: &tools.Elsewhere{Foreign: "sha256:" + hex.EncodeToString(sum[:])},
+		}}, nil
+	}
+	if err != nil {
+		return p, err
+	}
+	p.Plan.Elsewhere = &tools.Elsewhere{}
+	if p.Request != nil {
+		p.Request.Description = "Outside any sandbox: " + p.Request.Description
+	}
+	return p, s.withoutSandbox(p.Plan)
+}
+
+// withoutSandbox refuses what only a sandbox keeps: tasks, which live in one; files that
+// the operator's profile withholds from a tool whose path rules would have them; and
+// searches, from whose results the sandbox leaves hidden files out.
+func (s *Supervisor) withoutSandbox(p tools.Plan) error {
+	if p.Background || p.Task != nil {
+		return &protocol.Error{Code: protocol.CodeInvalidArguments, Message: fmt.Sprintf("%s is about a sandbox, and nothing to do elsewhere", p.Tool)}
+	}
+	op := p.Action.File
+	if op == nil {
+		return nil
+	}
+	need := sandboxprofile.Read
+	switch p.Action.Kind {
+	case sandboxprofile.ListFiles, sandboxprofile.GlobFiles, sandboxprofile.GrepFiles:
+		if len(p.Profile.Hide) > 0 {
+			return &approval.Blocked{
+				Rule: "sandbox.hide", Reason: "a search outside the sandbox would also find what is hidden",
+				Hint: "search with a shell command (grep -rn, find), which runs in the sandbox",
+			}
+		}
+	case sandboxprofile.WriteFile:
+		need = sandboxprofile.Write
+	case sandboxprofile.EditFile:
+		need |= sandboxprofile.Write
+	}
+	if p.Profile.Rights(op.Path)&need != need {
+		return &approval.Blocked{
+			Rule: "sandbox.profile", Reason: fmt.Sprintf("the operator's profile does not grant %s on this path", need),
+			Hint: "use a path in the workspace, or ask the user",
+		}
+	}
+	return nil
+}

@@ -1,0 +1,205 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/history"
+)
+
+// decideOn has one call decided. The arguments are JSON.
+func (f *fixture) decideOn(tool, args string, ask protocol.WhoIsAsked) (protocol.ToolsDecided, *protocol.Error) {
+	r, err := f.Decide(context.Background(), self, protocol.ToolsDecide{
+		SessionID: f.session, CallID: "c1", Tool: protocol.ToolName(tool), Args: json.RawMessage(args), Ask: ask,
+	}, nil)
+	var e *protocol.Error
+	errors.As(err, &e)
+	return r, e
+}
+
+// TestCallsDecidedForElsewhere: the rules of a call in the sandbox decide, what only a
+// sandbox keeps is refused, each decision is in the log as one that nothing enforces, and
+// nothing is run.
+func TestCallsDecidedForElsewhere(t *testing.T) {
+	decided := []audit.Kind{audit.KindDecision, audit.KindEnd}
+	refused := []audit.Kind{audit.KindRefused}
+	noHide := setup{profile: func(p *sandboxprofile.Profile) { p.Hide = nil }}
+	for _, x := range []struct {
+		name  string
+		setup setup
+		tool  string
+		args  string
+		code  protocol.Code
+		kinds []audit.Kind
+	}{
+		{name: "free by the rules", tool: "read_file", args: `{"path": "there"}`, kinds: decided},
+		{name: "a write asks", tool: "write_file", args: `{"path": "there", "content": "x"}`, code: protocol.CodeApprovalRequired, kinds: decided},
+		{name: "an edit asks", tool: "edit_file", args: `{"path": "there", "old_string": "a", "new_string": "b"}`, code: protocol.CodeApprovalRequired, kinds: decided},
+		{name: "outside the roots", tool: "read_file", args: `{"path": "/etc/shadow"}`, code: protocol.CodeBlocked, kinds: decided},
+		{name: "a link to outside", tool: "read_file", args: `{"path": "link"}`, code: protocol.CodeBlocked, kinds: decided},
+		{name: "hidden", tool: "read_file", args: `{"path": ".env"}`, code: protocol.CodeBlocked, kinds: decided},
+		{name: "protected", tool: "write_file", args: `{"path": ".git/hooks/pre-commit", "content": "x"}`, code: protocol.CodeBlocked, kinds: decided},
+		{name: "a search beside hidden files", tool: "grep", args: `{"pattern": "x"}`, code: protocol.CodeBlocked, kinds: decided},
+		{name: "a search where nothing is hidden", setup: noHide, tool: "grep", args: `{"pattern": "x"}`, kinds: decided},
+		{name: "withheld by the operator", tool: "read_file", args: `{"path": "there"}`, code: protocol.CodeBlocked, kinds: decided,
+			setup: setup{operator: func(p *sandboxprofile.Profile) { p.Hide = append(p.Hide, "there") }}},
+		{name: "read only for the operator", tool: "write_file", args: `{"path": "there", "content": "x"}`, code: protocol.CodeBlocked, kinds: decided,
+			setup: setup{operator: func(p *sandboxprofile.Profile) { p.Protect = append(p.Protect, "there") }}},
+		{name: "a command free by the rules", tool: "shell", args: `{"command": "echo free"}`, kinds: decided},
+		{name: "a command that asks", tool: "shell", args: `{"command": "echo asked"}`, code: protocol.CodeApprovalRequired, kinds: decided},
+		{name: "a program that is not there", tool: "run", args: `{"argv": ["no-such-program"]}`, code: protocol.CodeInvalidArguments, kinds: refused},
+		{name: "a foreign tool", tool: "claude-code:WebFetch", args: `{"url": "https://a.example"}`, code: protocol.CodeApprovalRequired, kinds: decided},
+		{name: "a task", tool: "run_background", args: `{"command": "echo free"}`, code: protocol.CodeInvalidArguments, kinds: refused},
+		{name: "a list of tasks", tool: "list_tasks", code: protocol.CodeInvalidArguments, kinds: refused},
+		{name: "wrong arguments", tool: "read_file", args: `{"path": 1}`, code: protocol.CodeInvalidArguments, kinds: refused},
+		{name: "a mode that approves all is about the sandbox", setup: setup{mode: approval.ApproveAll}, tool: "write_file",
+			args: `{"path": "there", "content": "x"}`, code: protocol.CodeApprovalRequired, kinds: decided},
+		{name: "strict denies", setup: setup{mode: approval.Strict}, tool: "write_file", args: `{"path": "there", "content": "x"}`,
+			code: protocol.CodeDenied, kinds: decided},
+	} {
+		t.Run(strings.ReplaceAll(x.name, " ", "-"), func(t *testing.T) {
+			f := newFixture(t, x.setup)
+			for _, name := range []string{"there", ".env"} {
+				writeFile(t, f.ws+"/"+name, "as it was")
+			}
+			if err := os.Symlink("/etc/passwd", f.ws+"/link"); err != nil {
+				t.Fatal(err)
+			}
+			r, e := f.decideOn(x.tool, x.args, protocol.AgentAsks)
+			if (x.code == "") != (e == nil) || e != nil && e.Code != x.code {
+				t.Fatalf("got %v and %+v, want code %q", e, r, x.code)
+			}
+			if e == nil && (r.EnforcedBy != protocol.EnforcedBy{} || !slices.Contains(r.Warnings, warnElsewhere) || r.PlanDigest == "") {
+				t.Errorf("%+v", r)
+			}
+			if got := f.kinds(t); !slices.Equal(got, x.kinds) {
+				t.Errorf("the log holds %v, want %v", got, x.kinds)
+			}
+			f.saysElsewhere(t)
+			if b, err := os.ReadFile(f.ws + "/there"); err != nil || string(b) != "as it was" {
+				t.Errorf("the file holds %q, %v", b, err)
+			}
+			if len(f.approvals.Pending()) != 0 {
+				t.Error("somebody is asked")
+			}
+		})
+	}
+}
+
+// saysElsewhere looks at the last entry of the log.
+func (f *fixture) saysElsewhere(t *testing.T) {
+	t.Helper()
+	var end endEntry
+	for e, err := range audit.Query(f.logPath, audit.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind == audit.KindEnd || e.Kind == audit.KindRefused {
+			end = endEntry{}
+			if err := json.Unmarshal(e.Data, &end); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if !end.Elsewhere || end.EnforcedBy != nil {
+		t.Errorf("the last entry says %+v", end)
+	}
+}
+
+// TestAnswersForTheSandboxDoNotLeaveIt: what an approver allowed for calls in the sandbox
+// is asked again for a call without, and the other way around; the same call is not.
+func TestAnswersForTheSandboxDoNotLeaveIt(t *testing.T) {
+	f := newFixture(t, setup{})
+	asked := 0
+	f.answer(t, func(p approval.Pending) {
+		asked++
+		if p.Editable {
+			t.Log("asked about the sandbox:", p.Description)
+		} else if p.Connector != elsewhere || !strings.HasPrefix(p.Description, "Outside any sandbox: ") {
+			t.Errorf("the approver is shown %+v", p)
+		}
+		f.mustAnswer(t, p, approval.Answer{Allow: true, Scope: approval.Session, Approver: "test"})
+	})
+	const write = `{"path": "new", "content": "x"}`
+	for i, step := range []struct {
+		sandboxed bool
+		asked     int
+	}{{true, 1}, {true, 1}, {false, 2}, {false, 2}, {true, 2}} {
+		var e *protocol.Error
+		if step.sandboxed {
+			_, e = f.call(t.Context(), "write_file", write)
+		} else {
+			_, e = f.decideOn("write_file", write, protocol.ApproversAsk)
+		}
+		if e != nil || asked != step.asked {
+			t.Fatalf("step %d: %v, asked %d times, want %d", i, e, asked, step.asked)
+		}
+	}
+}
+
+// TestApproversDecideForElsewhere: the real question, with yes and no.
+func TestApproversDecideForElsewhere(t *testing.T) {
+	for _, allow := range []bool{true, false} {
+		f := newFixture(t, setup{})
+		f.say(t, approval.Answer{Allow: allow, Feedback: "because"})
+		r, e := f.decideOn("mcp__github__merge", `{"number": 7}`, "")
+		if allow && (e != nil || r.Decision.Source != string(approval.SourceAsk)) || !allow && (e == nil || e.Code != protocol.CodeDenied || e.HintText != "because") {
+			t.Errorf("allow %v: %+v, %v", allow, r, e)
+		}
+	}
+}
+
+// TestReplayKnowsElsewhere: a decision for elsewhere is made again as one.
+func TestReplayKnowsElsewhere(t *testing.T) {
+	f := newFixture(t, setup{})
+	for _, c := range []struct{ tool, args string }{
+		{"claude-code:WebFetch", `{"url": "https://a.example"}`}, {"write_file", `{"path": "a", "content": ""}`}, {"read_file", `{"path": "a"}`},
+		{"grep", `{"pattern": "a"}`},
+	} {
+		f.decideOn(c.tool, c.args, protocol.AgentAsks)
+	}
+	desk := f.Desk()
+	sum, err := desk.Replay(t.Context(), history.Decisions(audit.Query(f.logPath, audit.Filter{})), func(r Replayed) error {
+		t.Errorf("changed: %+v", r)
+		return nil
+	})
+	if err != nil || sum.Same != 4 {
+		t.Errorf("%+v, %v", sum, err)
+	}
+}
+
+// TestElsewhereHasAPlanOfItsOwn, so that no approval of a call in the sandbox is one of the
+// same call without; nor one of a foreign tool's call one of another.
+func TestElsewhereHasAPlanOfItsOwn(t *testing.T) {
+	f := newFixture(t, setup{})
+	writeFile(t, f.ws+"/there", "x")
+	seen := map[string]string{}
+	note := func(what, digest string) {
+		if digest == "" || seen[digest] != "" {
+			t.Errorf("%s has the plan digest %q, as has %q", what, digest, seen[digest])
+		}
+		seen[digest] = what
+	}
+	inside, e := f.call(t.Context(), "read_file", `{"path": "there"}`)
+	if e != nil {
+		t.Fatal(e)
+	}
+	note("a read inside", inside.PlanDigest)
+	f.say(t, approval.Answer{Allow: true})
+	for _, c := range [][2]string{{"read_file", `{"path": "there"}`}, {"mcp__a__b", `{"n": 1}`}, {"mcp__a__b", `{"n": 2}`}, {"mcp__a__c", `{"n": 1}`}} {
+		r, e := f.decideOn(c[0], c[1], "")
+		if e != nil {
+			t.Fatal(e)
+		}
+		note(c[0]+c[1], r.PlanDigest)
+	}
+}
