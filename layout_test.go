@@ -116,6 +116,9 @@ var forbidden = []arrow{
 	{"adapters/http", []string{"os/exec"}, nil,
 		"a request that starts a program would be a way around the one path of a call"},
 
+	{"adapters/hooks", []string{"os", "os/exec", "net", "syscall", "unsafe"}, nil,
+		"it turns one text into another; what it reads, asks and writes is handed in"},
+
 	{"internal/...", []string{ours}, []string{"internal/..."},
 		"helpers below everything"},
 	{"profiles/...", []string{ours}, []string{"profiles/...", "sandboxprofile"},

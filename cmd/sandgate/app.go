@@ -41,6 +41,7 @@ var commands = []func(*app) *cobra.Command{
 	newVersionCmd,
 	newCompletionCmd,
 	newConfigCmd,
+	newHookCmd,
 }
 
 func (a *app) root() *cobra.Command {

@@ -19,8 +19,8 @@ import (
 )
 
 type callFlags struct {
-	socket, agent, json string
-	check, result       bool
+	socket, agent, session, json string
+	check, result, here          bool
 }
 
 func newCallCmd(a *app) *cobra.Command {
@@ -48,6 +48,8 @@ Exit codes of sandgate itself:
 	fs := c.Flags()
 	fs.StringVar(&f.socket, "socket", "", "agent socket `path` (default: agent.sock in the runtime directory)")
 	fs.StringVar(&f.agent, "agent", "sandgate call", "`name` of the agent, for the approver and the log")
+	fs.StringVar(&f.session, "session", "", "make the call in the session of this `name`, which outlives it")
+	fs.BoolVar(&f.here, "here", false, "add the argument dir, the current directory")
 	fs.StringVar(&f.json, "json", "", "arguments as one JSON `object`; - reads it from standard input")
 	fs.BoolVar(&f.check, "check", false, "say as JSON what would happen, and run nothing; status 121 if it would be refused")
 	fs.BoolVar(&f.result, "result", false, "print the whole result as JSON, instead of the output as it comes")
@@ -57,6 +59,9 @@ Exit codes of sandgate itself:
 
 func (a *app) call(ctx context.Context, f callFlags, tool string, pairs []string) error {
 	args, err := callArguments(f.json, a.in, pairs)
+	if err == nil && f.here {
+		err = addHere(args)
+	}
 	if err != nil {
 		return usageError(err)
 	}
@@ -65,7 +70,7 @@ func (a *app) call(ctx context.Context, f callFlags, tool string, pairs []string
 		return wireStatus(err)
 	}
 	defer agent.Close()
-	s, err := agent.OpenSession(ctx, protocol.SessionOpen{Agent: f.agent})
+	s, err := agent.OpenSession(ctx, protocol.SessionOpen{Agent: f.agent, Name: f.session})
 	if err != nil {
 		return wireStatus(err)
 	}
@@ -85,6 +90,16 @@ func (a *app) call(ctx context.Context, f callFlags, tool string, pairs []string
 		return wireStatus(err)
 	}
 	return p.result(r)
+}
+
+// addHere says in which directory the caller is.
+func addHere(args map[string]any) error {
+	if _, ok := args["dir"]; ok {
+		return errors.New("--here, and the argument dir")
+	}
+	dir, err := os.Getwd()
+	args["dir"] = dir
+	return err
 }
 
 // callArguments makes one object from --json and the KEY=VALUE words.

@@ -36,6 +36,9 @@ func TestMain(m *testing.M) {
 //	[!] process ARG...          block until a process with exactly this command
 //	                            line runs, or until none does
 //	hangup                      send SIGHUP to the one command in the background
+//	hook RUNTIME FILE ARG...    run the hook on the event in FILE, and what it made of the
+//	                            command in bash; its output is compared with FILE.out
+//	hook arrives N              have N commands rewritten and run, each of which prints itself
 //	without-landlock COMMAND    run a command where the kernel has no Landlock
 //	[sandbox]                   this host can build a bubblewrap sandbox
 //	[root]                      the test runs as root
@@ -57,6 +60,7 @@ func scripts(dir string) testscript.Params {
 			"waitsock": cmdWaitsock,
 			"process":  cmdProcess,
 			"hangup":   cmdHangup,
+			"hook":     cmdHook,
 		},
 	}
 }

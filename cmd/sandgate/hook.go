@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/adapters/hooks"
+	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/internal/unixsock"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+type hookFlags struct {
+	socket, agent, ask, onError, settings string
+	confine, install, uninstall, write    bool
+	timeout                               time.Duration
+}
+
+func newHookCmd(a *app) *cobra.Command {
+	var f hookFlags
+	c := &cobra.Command{
+		Use:   "hook claude-code|codex|gemini-cli",
+		Short: "Answer the hook of an agent runtime from the same rules",
+		Long: `hook is what an agent runtime runs before it uses one of its own tools: it reads
+what is about to happen on standard input, asks the running supervisor, and answers
+in the runtime's format.
+
+A shell command is rewritten, so that the supervisor runs it in its sandbox
+(--confine=false leaves it to the runtime). All other tools the runtime carries out
+itself: the answer is advice, and no sandbox holds what follows. Where a person has to
+be asked about those, the runtime asks its own user if it can, or with --ask operator
+whoever answers at ` + "`sandgate approve`" + `.
+
+Whatever goes wrong is a refusal: exit status 2, with the reason on standard error.
+
+--install prints the runtime's settings with the hook in them, --uninstall those
+without; --write changes the file. The other flags become part of the hook.`,
+		Example: `  sandgate hook claude-code --install --write
+  sandgate hook codex --install --ask operator
+  sandgate hook claude-code --uninstall --settings .claude/settings.local.json --write
+  echo "$EVENT" | sandgate hook claude-code`,
+		Args:      cobra.ArbitraryArgs, // checked where a mistake is answered with exit status 2
+		ValidArgs: hooks.Names(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return a.hook(ctx, f, cmd, args)
+		},
+	}
+	fs := c.Flags()
+	fs.StringVar(&f.socket, "socket", "", "agent socket `path` (default: agent.sock in the runtime directory)")
+	fs.StringVar(&f.agent, "agent", "", "`name` of the agent, for the approver and the log (default: the runtime's)")
+	fs.BoolVar(&f.confine, "confine", true, "have shell commands run by the supervisor, in its sandbox")
+	fs.StringVar(&f.ask, "ask", "runtime", "`who` is asked about what the runtime carries out itself: runtime or operator")
+	fs.StringVar(&f.onError, "on-error", "deny", "what a failure is answered with: deny, or ask where the runtime can ask")
+	fs.DurationVar(&f.timeout, "timeout", 0, "answer within this `time`, or refuse (default 50s; 9m50s with --ask operator)")
+	fs.BoolVar(&f.install, "install", false, "print the settings with the hook in them")
+	fs.BoolVar(&f.uninstall, "uninstall", false, "print the settings without the hook")
+	fs.StringVar(&f.settings, "settings", "", "the settings' `file` (default: the user's own)")
+	fs.BoolVar(&f.write, "write", false, "with --install or --uninstall: change the file")
+	c.MarkFlagsMutuallyExclusive("install", "uninstall")
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return blocking(err) })
+	return c
+}
+
+// blocking gives an error the status that a runtime takes for a refusal. It takes every
+// other but 0 for a hook that failed, and goes on without it.
+func blocking(err error) error {
+	return withStatus(hooks.ExitBlocks, withHint(err, "see `sandgate hook --help`; nothing is allowed by a hook that does not work"))
+}
+
+func (a *app) hook(ctx context.Context, f hookFlags, cmd *cobra.Command, args []string) error {
+	runtime, err := f.check(args)
+	if err != nil {
+		return blocking(err)
+	}
+	if f.install || f.uninstall {
+		return a.changeSettings(f, cmd, runtime)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("no answer within %v", f.timeout))
+	defer cancel()
+	answer := a.answerHook(ctx, f, runtime)
+	if answer.Broken && f.onError == "ask" {
+		answer.Verdict = hooks.Ask
+	}
+	return a.writeHook(runtime.Encode(answer))
+}
+
+// check completes the flags.
+func (f *hookFlags) check(args []string) (*hooks.Runtime, error) {
+	if len(args) != 1 {
+		return nil, fmt.Errorf("hook: %d runtimes are named, want one of %s", len(args), strings.Join(hooks.Names(), ", "))
+	}
+	runtime := hooks.Runtimes()[args[0]]
+	switch {
+	case runtime == nil:
+		return nil, fmt.Errorf("hook: unknown runtime %q, want one of %s", args[0], strings.Join(hooks.Names(), ", "))
+	case f.ask != "runtime" && f.ask != "operator":
+		return nil, fmt.Errorf("--ask %q: want runtime or operator", f.ask)
+	case f.onError != "deny" && f.onError != "ask":
+		return nil, fmt.Errorf("--on-error %q: want deny or ask", f.onError)
+	case f.onError == "ask" && !runtime.Asks():
+		return nil, fmt.Errorf("--on-error ask: a hook of %s cannot have its user asked", runtime.Name)
+	case f.timeout < 0:
+		return nil, fmt.Errorf("--timeout %v: want a time that has not passed", f.timeout)
+	case (f.write || f.settings != "") && !f.install && !f.uninstall:
+		return nil, errors.New("--settings and --write go with --install or --uninstall")
+	}
+	if f.agent == "" {
+		f.agent = runtime.Name
+	}
+	if f.timeout == 0 {
+		f.timeout = 50 * time.Second
+		if f.ask == "operator" {
+			f.timeout = 10*time.Minute - hookSlack
+		}
+	}
+	return runtime, nil
+}
+
+// hookSlack is how much longer than ours a runtime's own time limit is: it takes a hook
+// that has not answered by then for a yes.
+const hookSlack = 10 * time.Second
+
+// answerHook always has an answer, also to what never ends.
+func (a *app) answerHook(ctx context.Context, f hookFlags, runtime *hooks.Runtime) hooks.Answer {
+	answers := make(chan hooks.Answer, 1)
+	go func() {
+		input, err := io.ReadAll(io.LimitReader(a.in, hooks.MaxInput+1))
+		if err != nil {
+			answers <- hooks.Broken(fmt.Errorf("read the input: %w", err))
+			return
+		}
+		answers <- a.answerInput(ctx, f, runtime, input)
+	}()
+	select {
+	case answer := <-answers:
+		return answer
+	case <-ctx.Done():
+		return hooks.Broken(context.Cause(ctx))
+	}
+}
+
+func (a *app) answerInput(ctx context.Context, f hookFlags, runtime *hooks.Runtime, input []byte) hooks.Answer {
+	h := hooks.Hook{Runtime: runtime, ApproversAsk: f.ask == "operator"}
+	socket, err := f.socketPath()
+	if err != nil {
+		return hooks.Broken(err)
+	}
+	h.Open = func(ctx context.Context, name string) (hooks.Session, error) {
+		agent, err := client.DialAgent(ctx, socket, client.WithProgram("sandgate hook "+runtime.Name, version))
+		if err != nil {
+			return nil, err
+		}
+		return agent.OpenSession(ctx, protocol.SessionOpen{Agent: f.agent, Name: name}) // it ends with this process
+	}
+	if f.confine {
+		program, err := ownPath()
+		if err != nil {
+			return hooks.Broken(err)
+		}
+		h.Command = func(session string) []string {
+			argv := []string{program, "call", "--socket", socket, "--agent", f.agent, "--here"}
+			if session != "" {
+				argv = append(argv, "--session", session)
+			}
+			return append(argv, "--", "shell")
+		}
+	}
+	return h.Answer(ctx, input)
+}
+
+// socketPath is absolute: the runtime runs the rewritten command elsewhere, and perhaps
+// with another environment.
+func (f *hookFlags) socketPath() (string, error) {
+	if f.socket == "" {
+		return unixsock.DefaultPath(unixsock.AgentSocket)
+	}
+	return filepath.Abs(f.socket)
+}
+
+// ownPath is the path by which this program was started, if that is this program, and
+// else that of its file: the name that a person has installed stays the same.
+func ownPath() (string, error) {
+	own, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	named, err := exec.LookPath(os.Args[0])
+	if err == nil {
+		named, err = filepath.Abs(named)
+	}
+	if err != nil {
+		return own, nil
+	}
+	a, errA := os.Stat(own)
+	b, errB := os.Stat(named)
+	if errA == nil && errB == nil && os.SameFile(a, b) {
+		return named, nil
+	}
+	return own, nil
+}
+
+// writeHook is the process's last word. What cannot be written is a refusal.
+func (a *app) writeHook(o hooks.Output) error {
+	if _, err := a.out.Write(o.Stdout); err != nil {
+		return blocking(fmt.Errorf("write the answer: %w", err))
+	}
+	a.err.Write(o.Stderr)
+	if o.Exit != 0 {
+		return withStatus(o.Exit, nil)
+	}
+	return nil
+}
