@@ -102,9 +102,23 @@ func (a *analysis) judge(cmd simpleCommand) {
 	a.add(part)
 }
 
-// verdict finds the rule that decides: any that denies, else the first that
-// matches, else the default.
+// verdict is the strictest of what all rules together say, and those of each tier.
 func (a *analysis) verdict(cmd simpleCommand, views []view) Part {
+	all := a.p
+	defer func() { a.p = all }()
+	part := a.ruling(cmd, views)
+	for _, tier := range all.tiers {
+		a.p = tier
+		if q := a.ruling(cmd, views); q.Effect < part.Effect {
+			part = q
+		}
+	}
+	return part
+}
+
+// ruling finds the rule that decides: any that denies, else the first that
+// matches, else the default.
+func (a *analysis) ruling(cmd simpleCommand, views []view) Part {
 	var some [16]int
 	open := a.opening(some[:0], cmd, views)
 	a.bound(open, func(r *compiledRule) bool { v, _ := a.matchViews(r, views); return v != no })

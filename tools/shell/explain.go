@@ -38,6 +38,8 @@ func (a *analysis) consider(cmd simpleCommand, part Part) {
 		switch {
 		case part.RuleIndex == r.index:
 			c.Outcome, c.Why = tools.Decides, part.Reason
+		case c.Outcome == tools.Matches && r.Narrows && r.effect == tools.Allow:
+			c.Outcome, c.Why = tools.Unfit, "its file is not trusted, so that it can only narrow"
 		case c.Outcome == tools.Matches:
 			c.Why = "another rule comes before it, or is stricter"
 		}

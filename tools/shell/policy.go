@@ -40,7 +40,12 @@ type Policy struct {
 	// guarded is set when a rule is stricter than the default, so that code
 	// which cannot be read could be a way around it.
 	guarded bool
-	files   Files
+	// tiers are the rules of each file by themselves: what one of them asks about or
+	// denies holds, whatever those of another say first.
+	tiers []*Policy
+	// closed are the tiers that deny what none of their own rules matches.
+	closed []string
+	files  Files
 	// origin is the directory that the configuration starts commands in. Programs
 	// that act on the configuration they find in their directory are allowed by
 	// rules there only.
@@ -53,7 +58,12 @@ type Policy struct {
 // is a *RuleError. A nil Files is a workspace of which only names are known, a
 // nil Programs the usual system directories.
 func NewPolicy(d Default, rules []Rule, files Files, programs Programs) (*Policy, error) {
-	p := &Policy{fallback: d.Effect(), files: files, programs: programs}
+	return newPolicy(d, nil, rules, files, programs)
+}
+
+// newPolicy is NewPolicy where tiers deny what none of their rules matches.
+func newPolicy(d Default, closed []string, rules []Rule, files Files, programs Programs) (*Policy, error) {
+	p := &Policy{fallback: d.Effect(), closed: closed, files: files, programs: programs}
 	if files == nil {
 		p.files = lexicalFiles{}
 	}
@@ -78,7 +88,8 @@ func (p *Policy) compile(rules []Rule) error {
 		list = append(list, c)
 		p.guarded = p.guarded || c.effect < p.fallback
 	}
-	p.rules = newRuleSet(list)
+	p.rules = newRuleSet(list, func(r *compiledRule) bool { return !r.Narrows || r.effect == tools.Deny })
+	p.tiers = p.byTier(list)
 	return nil
 }
 
@@ -87,8 +98,8 @@ func (p *Policy) In(dir string) *Policy {
 	if dir == p.files.Start() {
 		return p
 	}
-	moved := &Policy{rules: p.rules, answers: p.answers, fallback: p.fallback, guarded: p.guarded, files: startingIn{p.files, dir}, origin: p.origin, programs: p.programs}
-	moved.parsers.New = p.parsers.New
+	moved := p.copied()
+	moved.each(func(q *Policy) { q.files = startingIn{p.files, dir} })
 	return moved
 }
 

@@ -71,15 +71,16 @@ func (p *Policy) with(patterns []approval.Pattern) *Policy {
 	if len(patterns) == 0 {
 		return p
 	}
-	answered := &Policy{rules: p.rules, fallback: p.fallback, guarded: p.guarded, files: p.files, origin: p.origin, programs: p.programs}
-	answered.parsers.New = p.parsers.New
+	var answers []compiledRule
 	for _, a := range patterns {
 		if a.Kind == approval.ArgvPrefix {
-			answered.answers = append(answered.answers, compiledRule{
+			answers = append(answers, compiledRule{
 				Rule: Rule{Pattern: a.Value}, index: -1, effect: tools.Allow, words: strings.Split(a.Value, " "),
 			})
 		}
 	}
+	answered := p.copied()
+	answered.each(func(q *Policy) { q.answers = answers })
 	return answered
 }
 

@@ -44,6 +44,11 @@ type Rule struct {
 	Ceiling *sandboxprofile.Profile `json:"-"`
 	// Name is what decisions call the rule; "" is its place in the list and its pattern.
 	Name string `json:"-"`
+	// Tier is the file that the rule is from, of several. The rules of a tier are
+	// tried by themselves too, and the strictest of the tiers decides.
+	Tier string `json:"-"`
+	// Narrows: nothing runs because of the rule that would not run without it.
+	Narrows bool `json:"-"`
 }
 
 // Effect is what the rule does to what it matches.

@@ -23,18 +23,22 @@ type ruleSet struct {
 // fewRules are as soon asked as looked up.
 const fewRules = 4
 
-func newRuleSet(list []compiledRule) *ruleSet {
+// newRuleSet tries those rules of list that are chosen.
+func newRuleSet(list []compiledRule, chosen func(*compiledRule) bool) *ruleSet {
 	s := &ruleSet{list: list}
 	for i := range list {
 		r := &list[i]
+		if r.Ceiling != nil && r.effect != tools.Deny {
+			s.ceilings = append(s.ceilings, i)
+		}
+		if !chosen(r) {
+			continue
+		}
 		if r.effect == tools.Deny {
 			s.denies.all = append(s.denies.all, i)
 			continue
 		}
 		s.others.all = append(s.others.all, i)
-		if r.Ceiling != nil {
-			s.ceilings = append(s.ceilings, i)
-		}
 	}
 	if len(list) > fewRules {
 		s.denies.build(list)
@@ -45,10 +49,12 @@ func newRuleSet(list []compiledRule) *ruleSet {
 		for _, i := range s.denies.all {
 			denies = append(denies, list[i])
 		}
-		return newRuleSet(denies)
+		return newRuleSet(denies, everyRule)
 	})
 	return s
 }
+
+func everyRule(*compiledRule) bool { return true }
 
 // names reports whether a rule names a program so.
 func (s *ruleSet) names(program string) bool {

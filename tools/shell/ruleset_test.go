@@ -17,7 +17,7 @@ import (
 func bothWays(p *Policy) (plain, indexed *Policy) {
 	with := func(look bool) *Policy {
 		q := p.In(p.files.Start() + "/elsewhere").In(p.files.Start())
-		q.rules = newRuleSet(p.rules.list)
+		q.rules = newRuleSet(p.rules.list, everyRule)
 		q.rules.denies.heads, q.rules.others.heads = nil, nil
 		if look {
 			q.rules.denies.build(q.rules.list)
@@ -135,7 +135,7 @@ func before(p *Policy, patterns []approval.Pattern) *Policy {
 	if q == p {
 		return p
 	}
-	q.rules = newRuleSet(slices.Concat(q.answers, p.rules.list))
+	q.rules = newRuleSet(slices.Concat(q.answers, p.rules.list), everyRule)
 	q.rules.denies.heads, q.rules.others.heads, q.answers = nil, nil, nil
 	return q
 }

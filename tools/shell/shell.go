@@ -32,6 +32,8 @@ import (
 type Config struct {
 	Default Default
 	Rules   []Rule
+	// Closed are the tiers of Rules that deny what none of their own rules matches.
+	Closed  []string
 	Paths   tools.Paths
 	Profile sandboxprofile.Profile
 	// Env is the command's whole environment: tools.BuildEnv. Its PATH is what
@@ -82,7 +84,7 @@ func (t *Tool) CheckStanding(s Standing) error {
 }
 
 func (t *Tool) compile(s Standing) (*Policy, error) {
-	return NewPolicy(t.Default, s.around(t.Rules), pathFiles{t.Paths, t.Profile.Scratch}, sandboxPrograms{t.Profile, t.sees, t.searchPath()})
+	return newPolicy(t.Default, t.Closed, s.around(t.Rules), pathFiles{t.Paths, t.Profile.Scratch}, sandboxPrograms{t.Profile, t.sees, t.searchPath()})
 }
 
 // Policy is what decides now.

@@ -299,7 +299,7 @@ func changesDir(n syntax.Node) bool {
 
 // hasMeaning reports whether a command of this name is judged by its name.
 func (a *analysis) hasMeaning(name string) bool {
-	if a.p.rules.names(name) || slices.ContainsFunc(a.p.answers, func(r compiledRule) bool { return r.words[0] == name }) {
+	if a.p.names(name) || slices.ContainsFunc(a.p.answers, func(r compiledRule) bool { return r.words[0] == name }) {
 		return true
 	}
 	return builtin(name) != nil || wrapperFor(name) != nil || strings.ContainsAny(name, "/[:.") || specialBuiltins[name]

@@ -1,0 +1,142 @@
+package shell
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/sandgate/sandgate/tools"
+)
+
+// tiered gives rules to a tier.
+func tiered(name string, narrows bool, list []Rule) []Rule {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Tier, list[i].Narrows = name, narrows
+	}
+	return list
+}
+
+func policyOfTiers(t testing.TB, d Default, closed []string, rules ...[]Rule) *Policy {
+	t.Helper()
+	p, err := newPolicy(d, closed, slices.Concat(rules...), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestStrictestTierDecides walks what two files can say about one command.
+func TestStrictestTierDecides(t *testing.T) {
+	const ask, allow, deny = tools.Ask, tools.Allow, tools.Deny
+	for _, c := range []struct {
+		admin, user, workspace string // the last is not trusted
+		closed                 []string
+		command                string
+		want                   tools.Effect
+	}{
+		{"ls", "", "", nil, "ls", allow},
+		{"", "ls", "", nil, "ls", allow},
+		{"", "", "ls", nil, "ls", ask}, // it cannot allow
+		{"", "ls", "ask:ls", nil, "ls", ask},
+		{"", "ls", "deny:ls", nil, "ls", deny},
+		{"ask:git", "git status", "", nil, "git status", ask},
+		{"git status", "ask:git", "", nil, "git status", ask},
+		{"deny:git push", "git", "git push", nil, "git push", deny},
+		{"deny:rm", "ls", "", nil, "ls", allow},
+		{"", "ls", "ls -l;ask:ls", nil, "ls -l", allow}, // the first of its own that matches speaks for it
+		{"", "ls", "ls -l;ask:ls", nil, "ls -a", ask},
+		{"ls", "make", "", []string{"admin"}, "make", deny},
+		{"ls", "make", "", []string{"admin"}, "ls", allow},
+		{"ls", "make", "", []string{"user"}, "ls", deny},
+		{"ls", "make", "", []string{"workspace"}, "ls", deny},
+		{"ls", "make", "ls", []string{"workspace"}, "ls", allow},
+		{"ls", "make", "ls", []string{"workspace"}, "ls; make", deny},
+	} {
+		d := Default{Allowed: len(c.closed) == 0, Approval: true}
+		_, admin := rulesOf(t, c.admin)
+		_, user := rulesOf(t, c.user)
+		_, workspace := rulesOf(t, c.workspace)
+		p := policyOfTiers(t, d, c.closed, tiered("user", false, user), tiered("admin", false, admin), tiered("workspace", true, workspace))
+		for _, q := range []*Policy{p, p.In("/elsewhere"), p.copied()} {
+			if got := q.Decide(c.command, "bash"); got.Effect != c.want {
+				t.Errorf("admin %q, user %q, workspace %q, closed %v: %q is %v by %q, want %v", c.admin, c.user, c.workspace, c.closed, c.command, got.Effect, got.Label(), c.want)
+			}
+		}
+	}
+}
+
+// TestRulesThatNarrowNeverLoosen adds the rules of a file that is not trusted, and
+// what it denies by default, to any rules.
+func TestRulesThatNarrowNeverLoosen(t *testing.T) {
+	commands := corpusCommands(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		d, user := rulesOf(t, drawRules(rt))
+		_, admin := rulesOf(t, drawRules(rt))
+		_, workspace := rulesOf(t, drawRules(rt))
+		command := rapid.SampledFrom(commands).Draw(rt, "command")
+		trusted := slices.Concat(tiered("user", false, user), tiered("admin", false, admin))
+		before := policyOfTiers(t, d, nil, trusted).Decide(command, "bash")
+		var closed []string
+		after := d
+		if rapid.Bool().Draw(rt, "closed") {
+			closed, after = []string{"workspace"}, Default{}
+		}
+		narrowed := policyOfTiers(t, after, closed, trusted, tiered("workspace", true, workspace))
+		if got := narrowed.Decide(command, "bash"); got.Effect > before.Effect {
+			rt.Fatalf("%q: %v without the file, %v by %q with it", command, before.Effect, got.Effect, got.Label())
+		}
+	})
+}
+
+// TestNoTierLoosensAnother: where one tier asks or denies by a rule, so do all tiers
+// together.
+func TestNoTierLoosensAnother(t *testing.T) {
+	commands := corpusCommands(t)
+	silent := Default{Allowed: true}
+	rapid.Check(t, func(rt *rapid.T) {
+		d, user := rulesOf(t, drawRules(rt))
+		_, admin := rulesOf(t, drawRules(rt))
+		command := rapid.SampledFrom(commands).Draw(rt, "command")
+		together := policyOfTiers(t, d, nil, tiered("user", false, user), tiered("admin", false, admin)).Decide(command, "bash")
+		for name, alone := range map[string][]Rule{"user": user, "admin": admin} {
+			if one := policyOfTiers(t, silent, nil, alone).Decide(command, "bash"); one.RuleIndex >= 0 && together.Effect > one.Effect {
+				rt.Fatalf("%q: %s says %v by %q, both together %v", command, name, one.Effect, one.Label(), together.Effect)
+			}
+		}
+	})
+}
+
+// TestAnswersReachEveryTier: what a person has answered for good is the answer to
+// what any tier asks, and to nothing that one denies.
+func TestAnswersReachEveryTier(t *testing.T) {
+	_, user := rulesOf(t, "git status")
+	_, workspace := rulesOf(t, "ask:git;deny:rm")
+	p := policyOfTiers(t, Default{Allowed: true, Approval: true}, nil, tiered("user", false, user), tiered("workspace", true, workspace))
+	for command, left := range map[string]int{"git status": 0, "git log": 1, "git status; rm x": maxSteps + 1} {
+		reach := p.reach(command, p.Decide(command, "bash"))
+		if got := reach.Left(patterns("git status")); got != left {
+			t.Errorf("%q with an answer for git status: %d left, want %d", command, got, left)
+		}
+	}
+}
+
+// TestExplainNamesTheTier: what a file that is not trusted would allow is listed, and
+// said to be without effect; a rule that decides is named with its own place.
+func TestExplainNamesTheTier(t *testing.T) {
+	_, workspace := rulesOf(t, "ls;deny:rm")
+	workspace = tiered("workspace", true, workspace)
+	for i := range workspace {
+		workspace[i].Position, workspace[i].Name = "/w/sandgate.yaml:3:7", workspace[i].Label(i)
+	}
+	p := policyOfTiers(t, Default{Allowed: true, Approval: true}, nil, workspace)
+	d, list := p.Explain("ls", "bash")
+	if d.Effect != tools.Ask || list[0].Outcome != tools.Unfit || list[0].Why == "" {
+		t.Errorf("ls: %v, %+v", d.Effect, list)
+	}
+	d, list = p.Explain("rm x", "bash")
+	if d.Effect != tools.Deny || list[1].Outcome != tools.Decides || list[1].Position != "/w/sandgate.yaml:3:7" {
+		t.Errorf("rm: %v, %+v", d.Effect, list)
+	}
+}
