@@ -3,7 +3,8 @@
 // whole, and nothing between the two.
 //
 // It is for files that one owner rewrites as a whole: a checkpoint, a token, a
-// record of trust. It does not lock: of two writers at once the last one wins.
+// record of trust. WriteFile does not lock: of two writers at once the last one wins,
+// unless both use LockDir.
 package atomicfile
 
 import (

@@ -1,17 +1,12 @@
 package rulebook
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/internal/atomicfile"
@@ -194,7 +189,7 @@ func (b *Book) edit(op, id string, record func() error, change func(data []byte,
 	if path == "" {
 		return &Error{Op: op, ID: id, Reason: "there is no configuration directory to keep rules in", HintText: "set HOME or XDG_CONFIG_HOME"}
 	}
-	unlock, err := lockDir(filepath.Dir(path))
+	unlock, err := atomicfile.LockDir(filepath.Dir(path))
 	if err != nil {
 		return fmt.Errorf("rules: %s: %w", op, err)
 	}
@@ -232,27 +227,6 @@ func (b *Book) withUser(set Set, data []byte, path string) (Set, error) {
 	set = slices.DeleteFunc(slices.Clone(set), func(r Rule) bool { return r.Tier == config.TierUser })
 	set = append(set, tiered(rules, config.TierUser)...).bounded(b.bounds)
 	return set, b.shell.CheckStanding(set.Shell())
-}
-
-// lockDir keeps other processes from editing files in dir.
-func lockDir(dir string) (unlock func(), err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(&fs.PathError{Op: "flock", Path: dir, Err: err}, f.Close())
-	}
-	return func() { _ = f.Close() }, nil // closing unlocks
 }
 
 // freeID makes a name of what a rule says: allow-git-log, deny-github-2.
