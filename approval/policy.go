@@ -15,6 +15,9 @@ type ToolPolicy struct {
 	// itself is believed; a dangerous one is known, and only an allow rule that
 	// names it in full covers it; a known one has rules of its own.
 	Safe, Dangerous, Known []string
+	// Guarded are globs on names as well: no glob of an allow rule covers them, as if
+	// they were dangerous, and they are no better known for it.
+	Guarded []string
 }
 
 // Annotations are what a tool says about itself, in the words of the Model
@@ -53,7 +56,7 @@ func anyGlob(globs []string, tool string) bool {
 }
 
 func (p *ToolPolicy) dangerous(tool string) bool {
-	return p != nil && anyGlob(p.Dangerous, tool)
+	return p != nil && (anyGlob(p.Dangerous, tool) || anyGlob(p.Guarded, tool))
 }
 
 // spares reports whether the policy lets a call be that no tool has looked at.
