@@ -94,6 +94,8 @@ var forbidden = []arrow{
 		"it sees the interface Confiner, not a backend"},
 	{"supervisor/config", []string{ours}, []string{"supervisor/config/...", "approval", "sandboxprofile", "profiles", "tools/...", "internal/..."},
 		"loading a file reads and checks; it wires nothing"},
+	{"supervisor/config/trust", []string{ours}, []string{"internal/..."},
+		"it keeps what somebody vouched for, and cannot tell what that says"},
 	{"supervisor/violation", []string{ours}, []string{"protocol", "sandboxprofile/..."},
 		"it holds words against a profile, and neither decides nor runs"},
 	{"supervisor/violation", []string{"os", "io/fs", "path/filepath", "syscall", "unsafe"}, nil,

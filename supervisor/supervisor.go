@@ -18,6 +18,7 @@ import (
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/config"
 	"github.com/sandgate/sandgate/supervisor/rulebook"
 	"github.com/sandgate/sandgate/tools"
 )
@@ -27,10 +28,12 @@ import (
 type Config struct {
 	Version    string
 	ConfigFile string // "" is the embedded default
-	Tools      *tools.Registry
-	Approvals  *approval.Controller
-	Mode       approval.Mode
-	Log        *audit.Log
+	// Sources are all files that the configuration is merged from, for the log.
+	Sources   []config.Source
+	Tools     *tools.Registry
+	Approvals *approval.Controller
+	Mode      approval.Mode
+	Log       *audit.Log
 	// Operator bounds every call; the zero Profile grants nothing, Top bounds nothing.
 	Operator sandboxprofile.Profile
 	// Confiner is nil if this host cannot confine; Unconfined then says why, and
@@ -113,6 +116,9 @@ func New(cfg Config) (*Supervisor, error) {
 	s.unsubscribe = cfg.Approvals.Subscribe(s.endDeferred)
 	data := map[string]any{
 		"version": cfg.Version, "config": cfg.ConfigFile, "mode": cfg.Mode, "warnings": cfg.Warnings, "tools": cfg.Tools.Digest(),
+	}
+	if len(cfg.Sources) > 0 {
+		data["sources"] = cfg.Sources
 	}
 	if len(cfg.Recovered) > 0 {
 		data["planted"] = cfg.Recovered

@@ -47,7 +47,7 @@ func newController(cfg *config.Config, mode approval.Mode, p approval.Prompter, 
 // `tools` that say whether they ask.
 func toolPolicy(cfg *config.Config, registry *tools.Registry) *approval.ToolPolicy {
 	a := cfg.Approval
-	p := &approval.ToolPolicy{Safe: a.SafeTools, Dangerous: a.DangerousTools}
+	p := &approval.ToolPolicy{Safe: a.SafeTools, Dangerous: a.DangerousTools, Guarded: a.Guarded}
 	switch a.UnknownTools {
 	case config.Allow:
 		p.Unknown = approval.Allow

@@ -66,7 +66,7 @@ func (x *auditCmd) replayDesk(file string) (*supervisor.Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := loadConfig(file, "")
+	cfg, err := x.loadConfig(file, "")
 	if err != nil {
 		return nil, err
 	}

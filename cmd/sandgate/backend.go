@@ -56,7 +56,7 @@ func startBackend(r *running, cfg *config.Config, o buildOptions) func() (*confi
 // mayRunUnconfined: require_os_sandbox is false, and no operator profile asks for
 // anything, which nothing would then enforce.
 func mayRunUnconfined(cfg *config.Config) bool {
-	return !cfg.Sandbox.RequireOSSandbox && cfg.Sandbox.Profile == ""
+	return !cfg.Sandbox.RequireOSSandbox && len(cfg.OperatorProfiles()) == 0
 }
 
 // requireBackend gives the backend, or why there is none. With

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/sandboxprofile/bwrap"
 	"github.com/sandgate/sandgate/tools/shell"
 )
@@ -214,10 +215,15 @@ func (b *bench) load() error {
 
 // sameMounts are the arguments that the supervisor's own sandboxes are built with.
 func (b *bench) sameMounts() error {
-	p, err := derivedProfile(b.plain.config, "shell")
+	cfg, err := loadConfig(b.plain.config, "")
 	if err != nil {
 		return err
 	}
+	p, operator, err := derivedUnder(*cfg, "shell", "")
+	if err != nil {
+		return err
+	}
+	p = sandboxprofile.Intersect(p, operator)
 	facts, err := keyFacts(p)
 	if err != nil {
 		return err

@@ -30,20 +30,6 @@ import (
 // This file is the one place where a configuration becomes a supervisor. Nothing
 // registers itself: what a supervisor can do is what is built here.
 
-// loadConfig finds the configuration that applies and reads it.
-func loadConfig(file, workspace string) (*config.Config, error) {
-	env, err := configEnv()
-	if err != nil {
-		return nil, err
-	}
-	env.File, env.Workspace = file, workspace
-	cfg, _, err := config.Resolve(env)
-	if err != nil {
-		return nil, withStatus(exitUsage, err)
-	}
-	return cfg, nil
-}
-
 // running is a supervisor with everything that ends when it does.
 type running struct {
 	*supervisor.Supervisor
@@ -118,6 +104,9 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 	for _, n := range cfg.Notices {
 		d.warnings = append(d.warnings, n.String())
 	}
+	for _, n := range cfg.Unused {
+		d.warnings = append(d.warnings, unusedText(n))
+	}
 	approvals := newController(cfg, mode, o.prompter, memory, registry)
 	rules, err := openRules(cfg, registry, approvals)
 	if err != nil {
@@ -126,6 +115,7 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 	sc := supervisor.Config{
 		Version:    version,
 		ConfigFile: cfg.File,
+		Sources:    cfg.Sources,
 		Tools:      registry,
 		Approvals:  approvals,
 		Rules:      rules,
@@ -204,17 +194,18 @@ func openQuarantine() (*quarantine.Store, error) {
 	return s, nil
 }
 
-// operatorProfile is the profile that bounds every tool. None bounds nothing:
-// the tools' own profiles hold as they are.
+// operatorProfile is the profile that bounds every tool: the meet of all that are
+// named. None bounds nothing, and the tools' own profiles hold as they are.
 func operatorProfile(cfg *config.Config) (sandboxprofile.Profile, error) {
-	if cfg.Sandbox.Profile == "" {
-		return sandboxprofile.Top(), nil
+	all := sandboxprofile.Top()
+	for _, named := range cfg.OperatorProfiles() {
+		p, err := profiles.Operator(named.Name, profileVars(cfg, named))
+		if err != nil {
+			return p, withStatus(exitUsage, err)
+		}
+		all = sandboxprofile.Intersect(all, p)
 	}
-	p, err := profiles.Operator(cfg.Sandbox.Profile, profileVars(cfg))
-	if err != nil {
-		return p, withStatus(exitUsage, err)
-	}
-	return p, nil
+	return all, nil
 }
 
 // ownPaths are the files of sandgate itself and the rights that tools keep on
@@ -225,8 +216,8 @@ func ownPaths(cfg *config.Config, log string) (map[string]sandboxprofile.Rights,
 	for _, p := range cfg.OwnFiles() {
 		own[p] = 0
 	}
-	if cfg.File != "" {
-		own[cfg.File] = sandboxprofile.Read
+	for _, p := range cfg.Files() {
+		own[p] = sandboxprofile.Read
 	}
 	err := errors.Join(keepAway(cfg, own, log, "set audit.path to a file in a directory of its own"), keepRulesAway(cfg, own))
 	if err == nil && cfg.Approval.Store == config.StoreBbolt {
@@ -302,13 +293,14 @@ func derive(cfg *config.Config, own map[string]sandboxprofile.Rights) (derived, 
 	if err != nil {
 		return derived{}, withStatus(exitUsage, err)
 	}
-	narrow, warnings := forPrograms(cfg, needs)
+	narrow, unseen, warnings := forPrograms(cfg, needs)
+	maps.Copy(unseen, own)
 	offline := needs // a file tool has no business on the network
 	offline.Network = sandboxprofile.Network{}
 	return derived{
 		needs:    needs,
 		files:    without(sandboxprofile.Derive(offline), own),
-		programs: shellCredentials(cfg).Under(without(sandboxprofile.Derive(narrow), own)),
+		programs: shellCredentials(cfg).Under(without(sandboxprofile.Derive(narrow), unseen)),
 		warnings: warnings,
 	}, nil
 }
@@ -328,7 +320,7 @@ func newTools(cfg *config.Config, own map[string]sandboxprofile.Rights) (*tools.
 		return nil, d, withStatus(exitUsage, err)
 	}
 	sh, err := shell.New(shell.Config{
-		Default: shell.Default(cfg.Shell.Default), Rules: rules, Paths: paths, Profile: d.programs, Env: env, ProxyEnv: proxyEnv(),
+		Default: shell.Default(cfg.Shell.Default), Closed: closedTiers(cfg), Rules: rules, Paths: paths, Profile: d.programs, Env: env, ProxyEnv: proxyEnv(),
 		Credentials: shellCredentials(cfg),
 	})
 	if err != nil {
@@ -352,9 +344,19 @@ func shellRules(rules []config.Rule) []shell.Rule {
 			Pattern: r.Pattern, Exact: r.Exact, ReadOnly: r.ReadOnly, Allowed: &r.Allowed, Approval: &r.Approval,
 			Description: r.Description, Reason: r.Reason, SandboxPaths: r.SandboxPaths,
 			Match: r.Match, NoMatch: r.NoMatch, Position: r.Position.String(),
+			Name: r.Name, Tier: string(r.Tier), Narrows: r.Narrows,
 		})
 	}
 	return out
+}
+
+// closedTiers are the files that deny what none of their own rules names.
+func closedTiers(cfg *config.Config) []string {
+	var list []string
+	for _, t := range cfg.Shell.Closed {
+		list = append(list, string(t))
+	}
+	return list
 }
 
 // boundRules are the rules with the network and the limits that they narrow to.
@@ -416,19 +418,21 @@ func deriveNeeds(cfg *config.Config) (sandboxprofile.Needs, error) {
 
 // forPrograms leaves out of needs what mounts cannot keep for a program: a root
 // that is limited to some suffixes. The file tools keep to suffixes by
-// themselves; a program would not, so it does not see such a root at all.
-func forPrograms(cfg *config.Config, n sandboxprofile.Needs) (sandboxprofile.Needs, []string) {
-	var warnings []string
+// themselves; a program would not, so it does not see such a root at all, also not
+// as a part of another.
+func forPrograms(cfg *config.Config, n sandboxprofile.Needs) (_ sandboxprofile.Needs, unseen map[string]sandboxprofile.Rights, warnings []string) {
+	unseen = map[string]sandboxprofile.Rights{}
 	n.Roots = slices.DeleteFunc(slices.Clone(n.Roots), func(r sandboxprofile.Root) bool {
 		i := slices.IndexFunc(cfg.Sandbox.Paths, func(p config.Path) bool { return p.Name == r.Name })
 		if len(cfg.Sandbox.Paths[i].Suffixes) == 0 {
 			return false
 		}
+		unseen[r.Path] = 0
 		warnings = append(warnings, fmt.Sprintf("sandbox.paths.%s is limited to %s: only the file tools see it, programs do not",
 			r.Name, strings.Join(cfg.Sandbox.Paths[i].Suffixes, ", ")))
 		return true
 	})
-	return n, warnings
+	return n, unseen, warnings
 }
 
 // expandList puts the shipped list where the word "default" stands.
@@ -501,11 +505,13 @@ func safePath(path string, p sandboxprofile.Profile) string {
 	return strings.Join(keep, ":")
 }
 
-// profileVars are what an operator profile may refer to.
-func profileVars(cfg *config.Config) map[string]string {
+// profileVars are what an operator profile may refer to: the paths of the file that
+// names it, and those that there are beside them.
+func profileVars(cfg *config.Config, named config.OperatorProfile) map[string]string {
 	vars := map[string]string{}
 	for _, p := range cfg.Sandbox.Paths {
 		vars[p.Name] = p.Root
 	}
+	maps.Copy(vars, named.Paths)
 	return vars
 }

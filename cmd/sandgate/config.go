@@ -15,6 +15,8 @@ import (
 	"github.com/sandgate/sandgate/profiles"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/supervisor/config/trust"
+	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/shell"
 )
 
@@ -22,15 +24,16 @@ func newConfigCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "config",
 		Short: "Check, create and explain configuration files",
-		Long: `A configuration is one file: the one named with --config, else
-$XDG_CONFIG_HOME/sandgate/sandgate.yaml, else /etc/sandgate/sandgate.yaml (which
-must be root's), else the built-in default. A sandgate.yaml in the workspace is
-not loaded unless it is named: whoever can write there could decide what is allowed.`,
+		Long: `What applies is merged from up to three files: the administrator's,
+/etc/sandgate/sandgate.yaml, which must be root's and bounds the others; the user's,
+$XDG_CONFIG_HOME/sandgate/sandgate.yaml, or in its place the one named with --config;
+and sandgate.yaml in the workspace, which only narrows until you trust it: whoever
+can write there could decide what is allowed. Without any, the built-in default applies.`,
 		Example: "  sandgate config init\n  sandgate config check sandgate.yaml",
 		Args:    cobra.NoArgs, // or else a misspelt subcommand would print the help and succeed
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newConfigCheckCmd(a), newConfigInitCmd(a), newConfigSchemaCmd(a), newConfigShowCmd(a))
+	c.AddCommand(newConfigCheckCmd(a), newConfigInitCmd(a), newConfigSchemaCmd(a), newConfigShowCmd(a), newConfigTrustCmd(a))
 	return c
 }
 
@@ -43,7 +46,17 @@ func configEnv() (config.Env, error) {
 	env.CheckPattern, env.CheckHost = checkPattern, checkHost
 	env.Presets, env.Profiles = profiles.PresetNames(), profiles.OperatorNames()
 	env.ReservedTools = reservedTools()
+	env.Trusted = trusted
 	return env, nil
+}
+
+// trusted implements config.Env.Trusted.
+func trusted(file, digest string) (bool, error) {
+	path, err := trust.DefaultPath()
+	if err != nil {
+		return false, err
+	}
+	return trust.At(path).Trusts(file, digest)
 }
 
 // checkPattern is sandboxprofile.ParsePattern without the pattern in its error:
@@ -56,19 +69,59 @@ func checkPattern(pattern string) error {
 	return err
 }
 
-// resolveConfig loads the configuration that applies if file is named with
-// --config; "" searches.
-func resolveConfig(file string) (*config.Config, config.Found, error) {
+// resolveConfig is the one way in which a command gets its configuration: what applies
+// if file is named with --config, and workspace with --workspace; "" is neither.
+func resolveConfig(file, workspace string) (*config.Config, config.Found, error) {
 	env, err := configEnv()
 	if err != nil {
 		return nil, config.Found{}, err
 	}
-	env.File = file
+	env.File, env.Workspace = file, workspace
 	c, found, err := config.Resolve(env)
 	if err != nil {
 		return nil, found, usageError(err)
 	}
 	return c, found, nil
+}
+
+func loadConfig(file, workspace string) (*config.Config, error) {
+	c, _, err := resolveConfig(file, workspace)
+	return c, err
+}
+
+// loadConfig is loadConfig, and says what has no effect.
+func (a *app) loadConfig(file, workspace string) (*config.Config, error) {
+	c, err := loadConfig(file, workspace)
+	if err == nil {
+		a.tellUnused(c, maxTold)
+	}
+	return c, err
+}
+
+// maxTold is how much of a file without effect a command speaks of that is about
+// something else.
+const maxTold = 3
+
+// tellUnused says which values of a file that is not trusted have no effect.
+func (a *app) tellUnused(c *config.Config, most int) {
+	for i, n := range c.Unused {
+		if i == most {
+			fmt.Fprintf(a.err, "sandgate: warning: and %d more; `sandgate config show` has them all\n", len(c.Unused)-most)
+			break
+		}
+		fmt.Fprintf(a.err, "sandgate: warning: %s\n", unusedText(n))
+	}
+	if len(c.Unused) > 0 {
+		fmt.Fprintf(a.err, "sandgate: hint: %s\n", trustHint(c.Unused[0].Position.File))
+	}
+}
+
+func unusedText(n config.Notice) string {
+	return fmt.Sprintf("%s: %s: not used, as the file is not trusted: %s", n.Position, n.Field, n.Text)
+}
+
+func trustHint(file string) string {
+	return "read the file; `sandgate config trust " + tools.QuoteCommand([]string{file}) + "` has it apply"
 }
 
 // checkExamples holds every shell rule against its own match and no_match
@@ -84,7 +137,7 @@ func checkExamples(c *config.Config) error {
 		_, err := shell.NewPolicy(d, []shell.Rule{rule}, nil, nil)
 		if bad := (*shell.RuleError)(nil); errors.As(err, &bad) {
 			problems = append(problems, config.Problem{
-				Position: r.Position, Field: fmt.Sprintf("shell.rules[%d]", i), Text: "the rule " + bad.Err.Error(),
+				Position: r.Position, Field: cmp.Or(r.Name, fmt.Sprintf("shell.rules[%d]", i)), Text: "the rule " + bad.Err.Error(),
 			})
 		}
 	}
@@ -100,8 +153,10 @@ type configReport struct {
 	File     string           `json:"file"` // "" for the built-in default
 	Tier     config.Tier      `json:"tier"`
 	Digest   string           `json:"digest,omitempty"`
+	Sources  []config.Source  `json:"sources"`
 	Problems []config.Problem `json:"problems"`
 	Notices  []config.Notice  `json:"notices"`
+	Unused   []config.Notice  `json:"unused"` // of a file that is not trusted
 }
 
 func newConfigCheckCmd(a *app) *cobra.Command {
@@ -110,8 +165,9 @@ func newConfigCheckCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Load a configuration and report everything that is wrong with it",
-		Long: `check loads FILE, or the configuration that applies if none is named. Each problem is
-one line, FILE:LINE:COLUMN: FIELD: PROBLEM; HINT, and the exit status is 120.`,
+		Long: `check loads every file that applies, with FILE in the place of the user's if one is
+named. Each problem is one line, FILE:LINE:COLUMN: FIELD: PROBLEM; HINT, and the exit
+status is 120. What a file that is not trusted would widen is a warning.`,
 		Example: "  sandgate config check\n  sandgate config check sandgate.yaml --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -120,7 +176,7 @@ one line, FILE:LINE:COLUMN: FIELD: PROBLEM; HINT, and the exit status is 120.`,
 			} else if len(args) == 1 {
 				file = args[0]
 			}
-			c, found, err := resolveConfig(file)
+			c, found, err := resolveConfig(file, "")
 			if err == nil {
 				err = errors.Join(checkExamples(c), checkTools(c))
 			}
@@ -140,20 +196,32 @@ func (a *app) reportText(c *config.Config, found config.Found, err error) error 
 		return err
 	}
 	a.notices(c)
-	_, err = fmt.Fprintf(a.out, "%s: ok\n", cmp.Or(found.Name, "built-in default"))
-	return err
+	a.tellUnused(c, len(c.Unused))
+	fmt.Fprintf(a.out, "%s: ok\n", cmp.Or(found.Name, "built-in default"))
+	for _, s := range c.Sources {
+		if s.File != found.Path {
+			fmt.Fprintf(a.out, "%s\n", join(" ", s.File+": ok", paren(untrustedText(s))))
+		}
+	}
+	return nil
+}
+
+// untrustedText says what becomes of a file; "" if all of it applies.
+func untrustedText(s config.Source) string {
+	if s.Trusted {
+		return ""
+	}
+	return "not trusted: it only narrows"
 }
 
 func (a *app) reportJSON(c *config.Config, found config.Found, err error) error {
 	r := configReport{
 		OK: err == nil, File: found.Path, Tier: found.Tier,
-		Problems: []config.Problem{}, Notices: found.Notices,
+		Problems: []config.Problem{}, Notices: []config.Notice{}, Unused: []config.Notice{}, Sources: []config.Source{},
 	}
 	if c != nil {
-		r.Notices, r.Digest = c.Notices, c.Digest
-	}
-	if r.Notices == nil {
-		r.Notices = []config.Notice{}
+		r.Digest = c.Digest
+		r.Notices, r.Unused, r.Sources = append(r.Notices, c.Notices...), append(r.Unused, c.Unused...), append(r.Sources, c.Sources...)
 	}
 	if problems := (*config.Error)(nil); errors.As(err, &problems) {
 		r.Problems = problems.Problems
@@ -186,7 +254,8 @@ func newConfigInitCmd(a *app) *cobra.Command {
 		Use:   "init [DIR]",
 		Short: "Write a commented configuration to begin with",
 		Long: `init writes sandgate.yaml into DIR, or the current directory, with DIR as the
-workspace. It is loaded where it is named with --config.`,
+workspace. It only narrows there until ` + "`sandgate config trust`" + `, or where it is named
+with --config.`,
 		Example: "  sandgate config init\n  sandgate config init ~/work/project --force",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -212,7 +281,7 @@ func (a *app) initConfig(path string, force bool) error {
 	} else if err != nil {
 		return usageError(fmt.Errorf("config init: %w", err))
 	}
-	_, err := fmt.Fprintf(a.out, "wrote %s\nuse it: sandgate serve --config %s\n", path, path)
+	_, err := fmt.Fprintf(a.out, "wrote %s\nuse it: sandgate config trust %s\n", path, path)
 	return err
 }
 
@@ -240,57 +309,4 @@ language server complete and check keys with it; put this line on top of the fil
 			return err
 		},
 	}
-}
-
-// A configShown is what applies, as JSON.
-type configShown struct {
-	File    string            `json:"file"`
-	Tier    config.Tier       `json:"tier"`
-	Digest  string            `json:"digest,omitempty"`
-	Config  map[string]any    `json:"config"`
-	Origins map[string]string `json:"origins"` // by field: a position, or "default"
-	Notices []config.Notice   `json:"notices,omitempty"`
-}
-
-func newConfigShowCmd(a *app) *cobra.Command {
-	var file string
-	var asJSON bool
-	c := &cobra.Command{
-		Use:     "show",
-		Short:   "Print what applies, with every default and where each value comes from",
-		Example: "  sandgate config show\n  sandgate config show --config sandgate.yaml --json",
-		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			c, found, err := resolveConfig(file)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return a.showJSON(c, found)
-			}
-			a.notices(c)
-			text, err := c.Explain()
-			if err != nil {
-				return withStatus(exitInternal, err)
-			}
-			_, err = a.out.Write(text)
-			return err
-		},
-	}
-	c.Flags().StringVar(&file, "config", "", "configuration `file`")
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return c
-}
-
-func (a *app) showJSON(c *config.Config, found config.Found) error {
-	plain, err := c.Plain()
-	if err != nil {
-		return withStatus(exitInternal, err)
-	}
-	s := configShown{
-		File: found.Path, Tier: found.Tier, Digest: c.Digest, Config: plain,
-		Origins: map[string]string{}, Notices: c.Notices,
-	}
-	c.Fields(func(field, origin string) { s.Origins[field] = origin })
-	return a.writeJSON(s)
 }

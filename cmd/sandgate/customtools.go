@@ -48,8 +48,7 @@ func customTool(cfg *config.Config, d derived, own map[string]sandboxprofile.Rig
 	if err != nil {
 		return c, fmt.Errorf("tools.%s.sandbox.network: %w", t.Name, err)
 	}
-	narrow, _ := forPrograms(cfg, needs)
-	kept := map[string]sandboxprofile.Rights{}
+	narrow, kept, _ := forPrograms(cfg, needs)
 	maps.Copy(kept, own)
 	for _, p := range cfg.Sandbox.Paths {
 		if _, granted := t.Sandbox.Paths[p.Name]; t.Sandbox.Paths != nil && !granted {

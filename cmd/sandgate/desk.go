@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
@@ -39,7 +40,7 @@ type deskFlags struct {
 
 // openDesk finds the running supervisor. With --config, or if none is running, it
 // is a desk of this process.
-func (f deskFlags) open(ctx context.Context, program string) (desk, error) {
+func (f deskFlags) open(ctx context.Context, a *app, program string) (desk, error) {
 	if f.config == "" {
 		p, err := client.DialApprover(ctx, f.socket, client.WithProgram(program, version))
 		var dial *client.DialError
@@ -50,7 +51,7 @@ func (f deskFlags) open(ctx context.Context, program string) (desk, error) {
 			return nil, wireStatus(err)
 		}
 	}
-	cfg, err := loadConfig(f.config, "")
+	cfg, err := a.loadConfig(f.config, "")
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +182,7 @@ func openRules(cfg *config.Config, registry *tools.Registry, approvals *approval
 		rules[i].Name = cmp.Or(rules[i].Name, rules[i].Label(i))
 	}
 	book, err := rulebook.Open(env.RulesFiles(), rulebook.Bounds{
-		Default: shell.Default(cfg.Shell.Default), Shell: rules, Dangerous: cfg.Approval.DangerousTools,
+		Default: shell.Default(cfg.Shell.Default), Shell: rules, Dangerous: slices.Concat(cfg.Approval.DangerousTools, cfg.Approval.Guarded),
 	}, sh, approvals)
 	if err != nil {
 		return nil, usageError(err)

@@ -22,7 +22,7 @@ shows what that compiles to on this host.`,
 		Example: "  sandgate profile derive\n  sandgate profile derive --config sandgate.yaml --tool read_file --target landlock",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			p, err := derivedProfile(file, tool)
+			p, err := a.derivedProfile(file, tool)
 			if err != nil {
 				return err
 			}
@@ -45,21 +45,22 @@ shows what that compiles to on this host.`,
 }
 
 // derivedProfile is what a call of the tool would run under.
-func derivedProfile(file, tool string) (sandboxprofile.Profile, error) {
-	own, operator, err := derivedUnder(file, tool, "")
+func (a *app) derivedProfile(file, tool string) (sandboxprofile.Profile, error) {
+	cfg, err := a.loadConfig(file, "")
+	if err != nil {
+		return sandboxprofile.Profile{}, err
+	}
+	own, operator, err := derivedUnder(*cfg, tool, "")
 	return sandboxprofile.Intersect(own, operator), err
 }
 
 // derivedUnder is the profile that follows from the configuration for a tool, and
 // beside it the operator's profile that narrows it: the one called name, or the
 // configuration's.
-func derivedUnder(file, tool, name string) (own, operator sandboxprofile.Profile, err error) {
-	cfg, err := loadConfig(file, "")
-	if err != nil {
-		return own, operator, err
-	}
+func derivedUnder(c config.Config, tool, name string) (own, operator sandboxprofile.Profile, err error) {
+	cfg := &c
 	if name != "" {
-		cfg.Sandbox.Profile = name
+		cfg.Sandbox.Profile, cfg.Sandbox.Profiles = name, nil
 	}
 	kept, err := keptFiles(cfg)
 	if err != nil {

@@ -30,7 +30,7 @@ Exit status: 0 if nothing differs, 1 if something does.`,
 		Example: "  sandgate profile diff config hardened\n  sandgate profile diff workspace-write build\n  sandgate profile diff config ./mine.yaml --json",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
-			changes, err := profileDiff(args[0], args[1], file, tool, roots)
+			changes, err := a.profileDiff(args[0], args[1], file, tool, roots)
 			if err != nil {
 				return err
 			}
@@ -58,28 +58,32 @@ const theConfig = "config"
 
 // profileDiff compares two operands. Beside the configuration, a profile counts
 // as what it leaves of it.
-func profileDiff(a, b, file, tool string, roots []string) ([]sandboxprofile.Change, error) {
-	if a != theConfig && b != theConfig {
-		first, err := operatorByName(a, roots)
+func (a *app) profileDiff(from, to, file, tool string, roots []string) ([]sandboxprofile.Change, error) {
+	if from != theConfig && to != theConfig {
+		first, err := operatorByName(from, roots)
 		if err != nil {
 			return nil, err
 		}
-		second, err := operatorByName(b, roots)
+		second, err := operatorByName(to, roots)
 		return sandboxprofile.Diff(first, second), err
 	}
-	under := func(name string) (sandboxprofile.Profile, error) {
-		if name == theConfig {
-			own, _, err := derivedUnder(file, tool, "")
-			return own, err
-		}
-		own, operator, err := derivedUnder(file, tool, name)
-		return sandboxprofile.Intersect(own, operator), err
-	}
-	first, err := under(a)
+	cfg, err := a.loadConfig(file, "")
 	if err != nil {
 		return nil, err
 	}
-	second, err := under(b)
+	under := func(name string) (sandboxprofile.Profile, error) {
+		if name == theConfig {
+			own, _, err := derivedUnder(*cfg, tool, "")
+			return own, err
+		}
+		own, operator, err := derivedUnder(*cfg, tool, name)
+		return sandboxprofile.Intersect(own, operator), err
+	}
+	first, err := under(from)
+	if err != nil {
+		return nil, err
+	}
+	second, err := under(to)
 	return sandboxprofile.Diff(first, second), err
 }
 

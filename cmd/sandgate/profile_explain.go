@@ -29,7 +29,11 @@ What this host really enforces is "sandgate doctor".`,
 		Example: "  sandgate profile explain\n  sandgate profile explain hardened\n  sandgate profile explain --config sandgate.yaml --tool read_file --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			own, operator, err := derivedUnder(file, tool, strings.Join(args, ""))
+			cfg, err := a.loadConfig(file, "")
+			if err != nil {
+				return err
+			}
+			own, operator, err := derivedUnder(*cfg, tool, strings.Join(args, ""))
 			if err != nil {
 				return err
 			}

@@ -20,7 +20,7 @@ func (f *deskFlags) flags(c *cobra.Command) {
 // atDesk opens a desk for the time of f.
 func (a *app) atDesk(f *deskFlags, do func(c *cobra.Command, d desk, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) (err error) {
-		d, err := f.open(c.Context(), c.CommandPath())
+		d, err := f.open(c.Context(), a, c.CommandPath())
 		if err != nil {
 			return err
 		}

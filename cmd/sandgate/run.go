@@ -67,11 +67,14 @@ Exit codes of sandgate itself:
 }
 
 func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
-	cfg, err := runConfig(f)
+	cfg, err := a.runConfig(f)
 	if err != nil {
 		return err
 	}
-	mode := approval.Mode(f.mode)
+	mode, err := runMode(cfg, approval.Mode(f.mode), cmd.Flags().Changed("mode"))
+	if err != nil {
+		return err
+	}
 	// Where somebody is asked, or nobody may be, a sandbox that is built ahead is not needed.
 	o := buildOptions{mode: mode, backend: f.backend, ahead: mode == approval.ApproveAll}
 	if mode == approval.Interactive {
@@ -146,14 +149,14 @@ func (a *app) sayNotStarted(r protocol.CallResult) error {
 }
 
 // runConfig is the configuration with the command line's flags over it.
-func runConfig(f runFlags) (*config.Config, error) {
+func (a *app) runConfig(f runFlags) (*config.Config, error) {
 	if err := checkBackend(f.backend); err != nil {
 		return nil, err
 	}
 	if !isMode(f.mode) {
 		return nil, withHint(usageError(fmt.Errorf("--mode %q is not a mode", f.mode)), "use interactive, approve_all or strict")
 	}
-	cfg, err := loadConfig(f.config, f.workspace)
+	cfg, err := a.loadConfig(f.config, f.workspace)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +170,40 @@ func runConfig(f runFlags) (*config.Config, error) {
 			limit()
 		}
 	}
-	return cfg, applyFlags(cfg, f)
+	if err := applyFlags(cfg, f); err != nil {
+		return nil, err
+	}
+	return cfg, keepFloor(cfg)
+}
+
+// keepFloor holds the command line against what the administrator's file bounds. It is
+// refused rather than narrowed: whoever typed it expects it to hold.
+func keepFloor(cfg *config.Config) error {
+	var beyond []string
+	for _, n := range cfg.KeepFloor() {
+		beyond = append(beyond, n.Field+" is "+n.Text)
+	}
+	if len(beyond) == 0 {
+		return nil
+	}
+	return withHint(usageError(errors.New("the command line asks for more than it may: "+strings.Join(beyond, "; "))), "leave the flag out")
+}
+
+// runMode is how requests are treated. Typing a command answers what would be asked,
+// but not where the administrator has nobody asked.
+func runMode(cfg *config.Config, mode approval.Mode, typed bool) (approval.Mode, error) {
+	if cfg.Floor == nil || !cfg.Floor.Set("approval.mode") || cfg.Floor.Approval.Mode != config.Strict {
+		return mode, nil
+	}
+	if typed && mode != approval.Strict {
+		return mode, looserMode("--mode "+string(mode), cfg)
+	}
+	return approval.Strict, nil
+}
+
+func looserMode(flag string, cfg *config.Config) error {
+	return withHint(usageError(fmt.Errorf("%s is looser than approval.mode: %s of the administrator's file, %s",
+		flag, cfg.Floor.Approval.Mode, cfg.Floor.Origin("approval.mode"))), "leave the flag out")
 }
 
 func isMode(m string) bool {
@@ -180,7 +216,7 @@ func isMode(m string) bool {
 
 func applyFlags(cfg *config.Config, f runFlags) error {
 	if f.profile != "" {
-		cfg.Sandbox.Profile = f.profile
+		cfg.ReplaceProfile(f.profile)
 	}
 	if err := addRoots(cfg, f); err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/supervisor"
+	"github.com/sandgate/sandgate/supervisor/config"
 )
 
 type serveFlags struct {
@@ -66,9 +67,12 @@ func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := loadConfig(f.config, "")
+	cfg, err := loadConfig(f.config, "") // what has no effect is among the warnings
 	if err != nil {
 		return err
+	}
+	if f.approveAll && cfg.Floor != nil && cfg.Floor.Set("approval.mode") && cfg.Floor.Approval.Mode != config.ApproveAll {
+		return looserMode("--approve-all", cfg)
 	}
 	sockets, err := a.listenBoth(f)
 	if err != nil {

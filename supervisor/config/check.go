@@ -272,11 +272,15 @@ func (k *checker) profile() {
 	const field = "sandbox.profile"
 	switch {
 	case s.Profile == "":
-	case strings.ContainsRune(s.Profile, '/') || filepath.Ext(s.Profile) != "":
+	case isProfileFile(s.Profile):
 		s.Profile = k.file(field, s.Profile)
 	case k.env.Profiles != nil && !slices.Contains(k.env.Profiles, s.Profile):
 		k.problem(field, "unknown profile "+quote(s.Profile), k.profileHint(s.Profile))
 	}
+}
+
+func isProfileFile(name string) bool {
+	return strings.ContainsRune(name, '/') || filepath.Ext(name) != ""
 }
 
 func (k *checker) profileHint(name string) string {

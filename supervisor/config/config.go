@@ -32,6 +32,14 @@ type Config struct {
 	// Notices are sentences for the operator about things that are allowed and
 	// worth knowing: a link that was resolved, a protection that was removed.
 	Notices []Notice `yaml:"-"`
+
+	// Sources are the files that it was merged from, the administrator's first.
+	Sources []Source `yaml:"-"`
+	// Unused are the values of a file that is not trusted which would widen what
+	// applies without it. They have no effect.
+	Unused []Notice `yaml:"-"`
+	// Floor is the administrator's file, if there is one: see KeepFloor.
+	Floor *Config `yaml:"-"`
 }
 
 // Set reports whether the file sets the value at a field path.
@@ -45,7 +53,7 @@ func (c *Config) Set(field string) bool {
 // lie: who writes the configuration decides what the next start allows.
 func (c *Config) OwnFiles() []string {
 	var list []string
-	own := []string{c.File, c.Audit.Path, c.HTTP.TokenFile}
+	own := append(c.Files(), c.Audit.Path, c.HTTP.TokenFile)
 	credentials := slices.Clone(c.Shell.Credentials)
 	for _, t := range c.Tools {
 		for _, secret := range t.Secrets {
@@ -57,15 +65,40 @@ func (c *Config) OwnFiles() []string {
 		own = append(own, credential.File)
 	}
 	for _, path := range own {
-		if path == "" {
-			continue
+		if path != "" {
+			list = append(list, inRealDir(path))
 		}
-		if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-			path = filepath.Join(dir, filepath.Base(path))
-		}
-		list = append(list, path)
 	}
 	return list
+}
+
+// Files lists the files that the configuration is read from, those of operator
+// profiles included. A tool may know them; one that wrote them would decide what the
+// next start allows.
+func (c *Config) Files() []string {
+	list := []string{c.File}
+	for _, s := range c.Sources {
+		list = append(list, s.File)
+	}
+	for _, p := range c.OperatorProfiles() {
+		if isProfileFile(p.Name) {
+			list = append(list, p.Name)
+		}
+	}
+	list = slices.DeleteFunc(list, func(file string) bool { return file == "" })
+	for i := range list {
+		list[i] = inRealDir(list[i])
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// inRealDir resolves the links in the directory of a path, if it is there.
+func inRealDir(path string) string {
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		return filepath.Join(dir, filepath.Base(path))
+	}
+	return path
 }
 
 // Sandbox is the `sandbox` section.
@@ -82,6 +115,27 @@ type Sandbox struct {
 	OSSandboxFallback Fallback `yaml:"os_sandbox_fallback"`
 	// Profile is "", a shipped profile's name, or the absolute path of a file.
 	Profile string `yaml:"profile"`
+	// Profiles are those of all files that name one: each narrows.
+	Profiles []OperatorProfile `yaml:"-"`
+}
+
+// An OperatorProfile is an operator profile as a file names it.
+type OperatorProfile struct {
+	Name     string // as Sandbox.Profile
+	Tier     Tier
+	Position Position
+	// Paths are the roots of that file's `sandbox.paths`, by name.
+	Paths map[string]string
+}
+
+// OperatorProfiles are all operator profiles that narrow what tools have.
+func (c *Config) OperatorProfiles() []OperatorProfile {
+	list := slices.Clone(c.Sandbox.Profiles)
+	named := func(p OperatorProfile) bool { return p.Name == c.Sandbox.Profile }
+	if c.Sandbox.Profile != "" && !slices.ContainsFunc(list, named) {
+		list = append(list, OperatorProfile{Name: c.Sandbox.Profile})
+	}
+	return list
 }
 
 // DefaultList is the entry of Protect and Hide that stands for the shipped list.
@@ -144,6 +198,15 @@ const (
 // Values lists the words of the file format.
 func (Fallback) Values() []string { return []string{string(FailFast), string(RefuseTools)} }
 
+// ReplaceProfile puts an operator profile in the place of the one that the user's file
+// names. Those of other files stay.
+func (c *Config) ReplaceProfile(name string) {
+	c.Sandbox.Profiles = slices.DeleteFunc(slices.Clone(c.Sandbox.Profiles), func(p OperatorProfile) bool {
+		return p.Tier == TierUser || p.Tier == TierFlag
+	})
+	c.Sandbox.Profile = name
+}
+
 // Shell is the `shell` section.
 type Shell struct {
 	Network Network      `yaml:"network"`
@@ -152,6 +215,9 @@ type Shell struct {
 	// Credentials are secrets that programs use for a service or a host of Network
 	// and do not see.
 	Credentials []Credential `yaml:"credentials"`
+	// Closed are the tiers whose own default denies: what none of a tier's rules
+	// allows is denied, also if a rule of another tier allows it.
+	Closed []Tier `yaml:"-"`
 }
 
 // A Credential is one entry of `shell.credentials`, or of a custom tool's
@@ -173,14 +239,20 @@ type ShellDefault struct {
 // A Rule is one entry of `shell.rules`. A rule that denies decides wherever it
 // stands; of the others, the first that matches.
 type Rule struct {
-	Position    Position `yaml:"-" role:"position"`
-	Pattern     string   `yaml:"pattern" need:"required"`
-	Exact       bool     `yaml:"exact"`
-	ReadOnly    bool     `yaml:"read_only"`
-	Allowed     bool     `yaml:"allowed"`
-	Approval    bool     `yaml:"approval"`
-	Description string   `yaml:"description"`
-	Reason      string   `yaml:"reason"`
+	Position Position `yaml:"-" role:"position"`
+	// Tier is whose rule it is, of several files, and Name what decisions call it
+	// then. A rule that Narrows is from a file that is not trusted: nothing runs
+	// because of it.
+	Tier        Tier   `yaml:"-"`
+	Name        string `yaml:"-"`
+	Narrows     bool   `yaml:"-"`
+	Pattern     string `yaml:"pattern" need:"required"`
+	Exact       bool   `yaml:"exact"`
+	ReadOnly    bool   `yaml:"read_only"`
+	Allowed     bool   `yaml:"allowed"`
+	Approval    bool   `yaml:"approval"`
+	Description string `yaml:"description"`
+	Reason      string `yaml:"reason"`
 	// SandboxPaths are names of `sandbox.paths`; empty means no such limit.
 	SandboxPaths []string `yaml:"sandbox_paths"`
 	Match        []string `yaml:"match"`
@@ -321,7 +393,10 @@ type Approval struct {
 	UnknownTools   Effect        `yaml:"unknown_tools"`
 	SafeTools      []string      `yaml:"safe_tools"`
 	DangerousTools []string      `yaml:"dangerous_tools"`
-	Store          Store         `yaml:"store"`
+	// Guarded are dangerous tools of a file that is not trusted. No glob allows them,
+	// and unlike the others they are not known by being listed.
+	Guarded []string `yaml:"-"`
+	Store   Store    `yaml:"store"`
 }
 
 // ApprovalMode is how requests are treated.

@@ -1,10 +1,13 @@
 // Package config loads sandgate.yaml: which paths, commands and limits there
 // are, and when a person is asked.
 //
-// Resolve finds and loads the file that applies; Load reads a named one, and
-// Default is what applies without one. All three give a Config of plain values,
+// Resolve finds, loads and merges the files that apply; Load reads a named one, and
+// Default is what applies without any. All three give a Config of plain values,
 // with defaults filled in, paths absolute and their symbolic links resolved,
-// and the position of every value that the file sets.
+// and the position of every value that a file sets.
+//
+// Merge is pure, and Table says of each key how files are merged: the administrator's
+// bounds the others, and one of a workspace that is not trusted does nothing else.
 //
 // The loader is strict. An unknown key, a wrong type, a path that does not
 // exist or a rule that can never match is a Problem with file, line and column,

@@ -26,12 +26,31 @@ func (c *Config) Explain() ([]byte, error) {
 	})
 }
 
-// Origin says where a value comes from: "sandgate.yaml:3:5" or "default".
+// Origin says where a value comes from: "sandgate.yaml:3:5" or "default", and whose
+// that file is if it is not the user's.
 func (c *Config) Origin(field string) string {
-	if p, ok := c.Origins[field]; ok {
-		return p.String()
+	p, ok := c.Origins[field]
+	if !ok {
+		return "default"
 	}
-	return "default"
+	if t := c.TierOf(field); t == TierAdmin || t == TierWorkspace {
+		return p.String() + " (" + string(t) + ")"
+	}
+	return p.String()
+}
+
+// TierOf says whose file a value comes from.
+func (c *Config) TierOf(field string) Tier {
+	p, ok := c.Origins[field]
+	if !ok {
+		return TierEmbedded
+	}
+	for _, s := range c.Sources {
+		if s.Name == p.File {
+			return s.Tier
+		}
+	}
+	return TierEmbedded
 }
 
 func (c *Config) marshal(visit func(n *yaml.Node, field string)) ([]byte, error) {

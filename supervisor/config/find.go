@@ -1,11 +1,13 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // FileName is the name of a configuration file in every directory.
@@ -15,60 +17,162 @@ const FileName = "sandgate.yaml"
 type Tier string
 
 const (
-	TierFlag     Tier = "flag"    // named with --config
-	TierUser     Tier = "user"    // the user's configuration directory
-	TierAdmin    Tier = "admin"   // /etc/sandgate
-	TierEmbedded Tier = "default" // none found
+	TierAdmin     Tier = "admin"     // /etc/sandgate
+	TierUser      Tier = "user"      // the user's configuration directory
+	TierFlag      Tier = "flag"      // named with --config, in place of the user's
+	TierWorkspace Tier = "workspace" // the directory that tools work in
+	TierEmbedded  Tier = "default"   // none found
 )
 
-// Found is the outcome of a search.
+// Found is the most specific file that somebody has vouched for by where it lies, or
+// by naming it. The others are in Config.Sources.
 type Found struct {
-	Path    string // absolute; "" for the embedded default
-	Name    string // Path as messages say it: as it was given
-	Tier    Tier
-	Notices []Notice
+	Path string // absolute; "" for the embedded default
+	Name string // Path as messages say it: as it was given
+	Tier Tier
 }
 
-// Find looks for the configuration that applies, in the order of the tiers. The
-// first one found is the whole configuration. A file that is there and cannot be
-// trusted is an error and not skipped: skipping it would drop its denials.
-//
-// A file in the workspace is never found, since whoever can write there could
-// decide what is allowed; a notice names it.
-func Find(env Env) (Found, error) {
-	found, err := search(env)
-	if err != nil || found.Tier == TierFlag { // who names a file knows which one applies
-		return found, err
+// Resolve finds every file that applies, loads them, and merges them: see Merge. A
+// file that is there and cannot be loaded, or lies where others could have written
+// it, is an error and not skipped: skipping it would drop its denials.
+func Resolve(env Env) (*Config, Found, error) {
+	found := Found{Tier: TierEmbedded}
+	base, err := embedded(env)
+	if err != nil {
+		return nil, found, err
 	}
-	found.Notices = workspaceNotice(found, env)
-	return found, nil
+	var layers []Layer
+	var errs []error
+	for _, place := range env.places() {
+		l, err := place.load(env, layers)
+		if place.Tier == TierFlag || l.Config != nil && place.Tier != TierWorkspace {
+			found = place
+		}
+		if err != nil {
+			errs = append(errs, err)
+		} else if l.Config != nil {
+			layers = append(layers, l)
+		}
+	}
+	if len(errs) > 0 {
+		return nil, found, allProblems(errs)
+	}
+	c, err := Merge(base, layers...)
+	if err != nil {
+		return nil, found, err
+	}
+	return c, found, nil
 }
 
-func search(env Env) (Found, error) {
+// places are where files can lie, the administrator's first.
+func (env Env) places() []Found {
+	user := Found{Path: inDir(env.ConfigHome, "sandgate", FileName), Tier: TierUser}
 	if env.File != "" {
-		path := absolute(env.File, env.Cwd)
-		_, err := os.Stat(path)
+		user = Found{Path: absolute(env.File, env.Cwd), Name: env.File, Tier: TierFlag}
+	}
+	list := []Found{{Path: inDir(env.AdminDir, FileName), Tier: TierAdmin}, user, {Path: env.WorkspaceFile(), Tier: TierWorkspace}}
+	list = slices.DeleteFunc(list, func(f Found) bool { return f.Path == "" })
+	for i := range list {
+		list[i].Name = cmp.Or(list[i].Name, list[i].Path)
+	}
+	return list
+}
+
+// WorkspaceFile is where the workspace has its file, if it has one: in the directory
+// that was named as the workspace, or in the current one.
+func (env Env) WorkspaceFile() string {
+	dir := env.Cwd
+	if env.Workspace != "" {
+		dir = absolute(env.Workspace, env.Cwd)
+	}
+	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = resolved
+	}
+	return filepath.Join(dir, FileName)
+}
+
+// load reads the file at a place, once: what is checked and digested is what is used.
+// It gives no Config if there is none, or if it is one of others already.
+func (place Found) load(env Env, others []Layer) (Layer, error) {
+	l := Layer{Tier: place.Tier, Name: place.Name, Trusted: place.Tier != TierWorkspace}
+	f, err := openFile(place)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && place.Tier != TierFlag:
+		return l, nil
+	case err != nil:
+		return l, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return l, fmt.Errorf("config: %w", err)
+	}
+	for _, o := range others {
+		if have, err := os.Stat(o.Config.File); err == nil && os.SameFile(info, have) {
+			return l, nil
+		}
+	}
+	if err := checkTrust(place, info); err != nil {
+		return l, err
+	}
+	if l.Config, err = read(f, place.Name, env); err != nil || l.Trusted {
+		return l, err
+	}
+	l.Trusted, err = env.trusts(l.Config)
+	return l, err
+}
+
+// trusts reports whether somebody has vouched for the file of a workspace.
+func (env Env) trusts(c *Config) (bool, error) {
+	if env.Trusted == nil {
+		return false, nil
+	}
+	return env.Trusted(c.File, c.TrustDigest())
+}
+
+// openFile opens the file at a place. In a workspace a link is not followed, since
+// what it leads to would change without the workspace; and nobody waits for the other
+// end of a pipe there.
+func openFile(place Found) (*os.File, error) {
+	switch place.Tier {
+	case TierFlag:
+		f, err := os.Open(place.Path)
 		if err != nil {
 			err = fmt.Errorf("config: --config: %w", err)
 		}
-		return Found{Path: path, Name: env.File, Tier: TierFlag}, err
-	}
-	for _, place := range []Found{
-		{Path: inDir(env.ConfigHome, "sandgate", FileName), Tier: TierUser},
-		{Path: inDir(env.AdminDir, FileName), Tier: TierAdmin},
-	} {
-		if place.Path == "" {
-			continue
+		return f, err
+	case TierWorkspace:
+		f, err := os.OpenFile(place.Path, os.O_RDONLY|nonblock|nofollow, 0)
+		if info, lerr := os.Lstat(place.Path); err != nil && lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return nil, &UntrustedError{place.Path, "it is a symbolic link", "put the file itself there, or name it with --config"}
 		}
-		place.Name = place.Path
-		switch _, err := os.Stat(place.Path); {
-		case err == nil:
-			return place, nil
-		case !errors.Is(err, fs.ErrNotExist):
-			return place, fmt.Errorf("config: %w", err)
-		}
+		return f, prefixed(err)
 	}
-	return Found{Tier: TierEmbedded}, nil
+	f, err := os.OpenFile(place.Path, os.O_RDONLY|nonblock, 0)
+	return f, prefixed(err)
+}
+
+func prefixed(err error) error {
+	if err != nil {
+		return fmt.Errorf("config: %w", err)
+	}
+	return nil
+}
+
+// allProblems is one error of several files.
+func allProblems(errs []error) error {
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	all := &Error{File: "the configuration"}
+	for _, err := range errs {
+		var e *Error
+		if !errors.As(err, &e) {
+			return errors.Join(errs...)
+		}
+		all.Problems = append(all.Problems, e.Problems...)
+	}
+	return all
 }
 
 func inDir(dir string, names ...string) string {
@@ -78,59 +182,43 @@ func inDir(dir string, names ...string) string {
 	return filepath.Join(append([]string{dir}, names...)...)
 }
 
-func workspaceNotice(found Found, env Env) []Notice {
-	dir := env.Cwd
-	if env.Workspace != "" {
-		dir = absolute(env.Workspace, env.Cwd)
+// checkTrust refuses a file that others could have written, of what is open.
+func checkTrust(place Found, info fs.FileInfo) error {
+	switch {
+	case info.IsDir():
+		return fmt.Errorf("config: %s is a directory; name the file in it", quote(place.Name))
+	case place.Tier != TierFlag && !info.Mode().IsRegular(): // a flag may name a pipe
+		return &UntrustedError{place.Path, "it is not a regular file", ""}
 	}
-	path := filepath.Join(dir, FileName)
-	here, err := os.Stat(path)
-	if err != nil {
-		return nil
-	}
-	if used, err := os.Stat(found.Path); err == nil && os.SameFile(here, used) {
-		return nil
-	}
-	return []Notice{{Position: Position{File: path}, Text: "not loaded: a file in the workspace is not trusted; " +
-		"read it, and name it with --config to use it"}}
-}
-
-// loadTrusted loads what Find has found. The file that is checked is the one
-// that is read: the checks look at the open descriptor.
-func loadTrusted(found Found, env Env) (*Config, error) {
-	f, err := os.Open(found.Path)
-	if err != nil {
-		return nil, fmt.Errorf("config: %w", err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("config: %w", err)
-	}
-	if err := checkTrust(found, info); err != nil {
-		return nil, err
-	}
-	return read(f, found.Name, env)
-}
-
-func checkTrust(found Found, info fs.FileInfo) error {
-	if info.IsDir() {
-		return fmt.Errorf("config: %s is a directory; name the file in it", quote(found.Name))
-	}
-	switch found.Tier {
+	switch place.Tier {
 	case TierUser:
-		return checkOwner(found.Path, info, []int{0, os.Getuid()}, 0o002)
+		return checkOwner(place.Path, info, []int{0, os.Getuid()}, 0o002)
 	case TierAdmin:
-		dir := filepath.Dir(found.Path)
-		dirInfo, err := os.Stat(dir)
+		return errors.Join(checkParents(place.Path), checkOwner(place.Path, info, []int{0}, 0o022))
+	}
+	return nil
+}
+
+// checkParents refuses a path of whose directories another user than root could
+// exchange one. A sticky directory keeps what is root's in it (inode(7)).
+func checkParents(path string) error {
+	resolved, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("config: %w", err)
+	}
+	for dir := resolved; ; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
 		if err != nil {
 			return fmt.Errorf("config: %w", err)
 		}
-		return errors.Join(
-			checkOwner(dir, dirInfo, []int{0}, 0o022),
-			checkOwner(found.Path, info, []int{0}, 0o022))
+		forbidden := fs.FileMode(0o022)
+		if dir != resolved && info.Mode()&fs.ModeSticky != 0 {
+			forbidden = 0
+		}
+		if err := checkOwner(dir, info, []int{0}, forbidden); err != nil || dir == filepath.Dir(dir) {
+			return err
+		}
 	}
-	return nil
 }
 
 // An UntrustedError says why a configuration file is not taken.

@@ -5,7 +5,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -22,63 +24,179 @@ func placed(t *testing.T) Env {
 	return env
 }
 
-func TestFindTakesTheFirstTier(t *testing.T) {
-	env := placed(t)
-	user := filepath.Join(env.ConfigHome, "sandgate", FileName)
-	admin := filepath.Join(env.AdminDir, FileName)
-	flag := filepath.Join(env.Cwd, "mine.yaml")
-
-	check := func(tier Tier, path string) {
-		t.Helper()
-		got, err := Find(env)
-		if err != nil || got.Tier != tier || got.Path != path {
-			t.Errorf("got %+v, %v; want %s %q", got, err, tier, path)
+// tiersOf are the files that apply, as TIER or TIER! for one that is not trusted.
+func tiersOf(c *Config) string {
+	var list []string
+	for _, s := range c.Sources {
+		name := string(s.Tier)
+		if !s.Trusted {
+			name += "!"
 		}
+		list = append(list, name)
 	}
-	check(TierEmbedded, "")
-	write(t, admin, "version: 1\n")
-	check(TierAdmin, admin)
-	write(t, user, "version: 1\n")
-	check(TierUser, user)
-	write(t, flag, "version: 1\n")
-	env.File = "mine.yaml"
-	check(TierFlag, flag)
+	return strings.Join(list, " ")
 }
 
-func TestFindDoesNotFallBackFromANamedFileThatIsMissing(t *testing.T) {
+func TestResolveTakesEveryTier(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("the administrator's file has to be root's")
+	}
+	env := placed(t)
+	check := func(want, main string) {
+		t.Helper()
+		c, found, err := Resolve(env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tiersOf(c); got != want || string(found.Tier) != main || c.File != found.Path {
+			t.Errorf("got %q, %+v, file %q; want %q, %s", got, found, c.File, want, main)
+		}
+	}
+	check("", "default")
+	write(t, filepath.Join(env.Cwd, FileName), "version: 1\n")
+	check("workspace!", "default")
+	write(t, filepath.Join(env.AdminDir, FileName), "version: 1\n")
+	check("admin workspace!", "admin")
+	write(t, filepath.Join(env.ConfigHome, "sandgate", FileName), "version: 1\n")
+	check("admin user workspace!", "user")
+	write(t, filepath.Join(env.Cwd, "mine.yaml"), "version: 1\n")
+	env.File = "mine.yaml"
+	check("admin flag workspace!", "flag")
+	env.Trusted = func(string, string) (bool, error) { return true, nil }
+	check("admin flag workspace", "flag")
+	env.File = FileName // by its name it is the flag's, and not once more the workspace's
+	check("admin flag", "flag")
+}
+
+func TestANamedFileThatIsMissingIsAnError(t *testing.T) {
 	env := placed(t)
 	env.File = "absent.yaml"
-	if _, err := Find(env); !errors.Is(err, fs.ErrNotExist) {
+	if _, _, err := Resolve(env); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v, want %v", err, fs.ErrNotExist)
+	}
+}
+
+// TestEveryBrokenFileIsReported: one that does not load is never passed over.
+func TestEveryBrokenFileIsReported(t *testing.T) {
+	env := placed(t)
+	write(t, filepath.Join(env.Cwd, FileName), "shell: {rulez: []}\n")
+	write(t, filepath.Join(env.ConfigHome, "sandgate", FileName), "approval: {mode: later}\n")
+	_, _, err := Resolve(env)
+	var files []string
+	for _, p := range problemsOf(t, err) {
+		files = append(files, filepath.Base(filepath.Dir(p.Position.File)))
+	}
+	if !slices.Equal(files, []string{"sandgate", "work"}) {
+		t.Errorf("problems in %q: %v", files, err)
 	}
 }
 
 func TestFindNamesTheWorkspaceFileThatIsNotLoaded(t *testing.T) {
 	env := placed(t)
 	file := filepath.Join(env.Cwd, FileName)
-	write(t, file, "approval: {mode: approve_all}\n")
-
+	write(t, file, "approval: {mode: approve_all, timeout: 1m}\n")
 	c, found, err := Resolve(env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Approval.Mode != Interactive || found.Tier != TierEmbedded {
-		t.Errorf("the workspace's file was loaded: mode %q, %+v", c.Approval.Mode, found)
+	if c.Approval.Mode != Interactive || c.Approval.Timeout != time.Minute || found.Tier != TierEmbedded {
+		t.Errorf("not trusted: mode %q, timeout %v, %+v", c.Approval.Mode, c.Approval.Timeout, found)
 	}
-	if len(c.Notices) != 1 || c.Notices[0].Position.File != file || !strings.Contains(c.Notices[0].Text, "not loaded") {
-		t.Errorf("notices: %v", c.Notices)
+	if len(c.Unused) != 1 || c.Unused[0].Field != "approval.mode" || c.Unused[0].Position != (Position{file, 1, 18}) {
+		t.Errorf("unused: %v", c.Unused)
 	}
+	env.Trusted = func(path, digest string) (bool, error) { return path == file, nil }
+	if c, _, err = Resolve(env); err != nil || c.Approval.Mode != ApproveAll || len(c.Unused) != 0 {
+		t.Errorf("trusted: %+v, %v", c, err)
+	}
+	env.Trusted, env.File = nil, file
+	if c, _, err = Resolve(env); err != nil || c.Approval.Mode != ApproveAll || len(c.Unused) != 0 {
+		t.Errorf("named: %+v, %v", c, err)
+	}
+	broken := errors.New("cannot tell")
+	env.File, env.Trusted = "", func(string, string) (bool, error) { return true, broken }
+	if _, _, err = Resolve(env); !errors.Is(err, broken) {
+		t.Errorf("where trust cannot be told: %v", err)
+	}
+}
 
-	env.File = file
-	c, _, err = Resolve(env)
-	if err != nil || c.Approval.Mode != ApproveAll {
-		t.Fatalf("named with --config: %+v, %v", c, err)
-	}
-	for _, n := range c.Notices {
-		if strings.Contains(n.Text, "not loaded") {
-			t.Errorf("a named file brings the notice %v", n)
+// TestWorkspaceFileIsAFile: what stands in its place may be somebody's trap.
+func TestWorkspaceFileIsAFile(t *testing.T) {
+	env := placed(t)
+	file := filepath.Join(env.Cwd, FileName)
+	elsewhere := filepath.Join(env.Home, "policy.yaml")
+	write(t, elsewhere, "approval: {mode: strict}\n")
+	for name, make := range map[string]func() error{
+		"it is a symbolic link":    func() error { return os.Symlink(elsewhere, file) },
+		"it is not a regular file": func() error { return syscall.Mkfifo(file, 0o600) },
+		"is a directory":           func() error { return os.Mkdir(file, 0o700) },
+		"larger than 1MiB":         func() error { return os.WriteFile(file, []byte(strings.Repeat("#", maxFile+1)), 0o600) },
+	} {
+		if err := make(); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := Resolve(env); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
 		}
 	}
+	if err := os.Link(elsewhere, file); err != nil { // the twin: it may well be a file with another name
+		t.Fatal(err)
+	}
+	if c, _, err := Resolve(env); err != nil || c.Approval.Mode != Strict {
+		t.Errorf("a file: %+v, %v", c, err)
+	}
+}
+
+// TestTrustDigest: it stays where nothing changes, and changes with the bytes, with the
+// place, and with where the paths in the file lead.
+func TestTrustDigest(t *testing.T) {
+	env := placed(t)
+	env.Cwd = filepath.Join(env.Cwd, "src")
+	file := filepath.Join(env.Cwd, FileName)
+	write(t, file, "sandbox: {paths: {data: {root: data}}}\n")
+	if err := os.Symlink("inner", filepath.Join(env.Cwd, "data")); err != nil {
+		t.Fatal(err)
+	}
+	var seen []string
+	digest := func() string {
+		t.Helper()
+		var got string
+		env.Trusted = func(path, digest string) (bool, error) { got = digest; return false, nil }
+		if _, _, err := Resolve(env); err != nil || got == "" {
+			t.Fatalf("%q, %v", got, err)
+		}
+		return got
+	}
+	fresh := func(what string, change func() error) {
+		t.Helper()
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		d := digest()
+		if slices.Contains(seen, d) {
+			t.Errorf("%s: the digest is one from before", what)
+		}
+		seen = append(seen, d)
+	}
+	fresh("the first", func() error { return nil })
+	if digest() != seen[0] {
+		t.Error("the digest of the same file is another one")
+	}
+	fresh("a comment", func() error {
+		return os.WriteFile(file, []byte("sandbox: {paths: {data: {root: data}}} #\n"), 0o600)
+	})
+	fresh("a link that leads elsewhere", func() error {
+		return errors.Join(os.Remove(filepath.Join(env.Cwd, "data")), os.Symlink(env.Home, filepath.Join(env.Cwd, "data")))
+	})
+	fresh("the same workspace elsewhere", func() error {
+		moved := filepath.Join(env.Home, "moved")
+		err := os.Rename(env.Cwd, moved)
+		env.Cwd = moved
+		return err
+	})
 }
 
 func TestUserFileThatOthersMayWriteIsRefused(t *testing.T) {

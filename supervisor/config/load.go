@@ -24,8 +24,11 @@ type Env struct {
 	// File is the value of --config, or "".
 	File string
 	// Workspace is the root of the default workspace; "" is Cwd. It applies to
-	// configurations without `sandbox.paths`.
+	// configurations without `sandbox.paths`, and is where the workspace's file lies.
 	Workspace string
+	// Trusted reports whether somebody has vouched for a file of a workspace, by
+	// its TrustDigest; nil is nobody.
+	Trusted func(file, digest string) (bool, error)
 	// Presets and Profiles are the shipped names; nil leaves names unchecked.
 	Presets, Profiles []string
 	// ReservedTools are names that a custom tool cannot have.
@@ -58,28 +61,6 @@ func HostEnv() (Env, error) {
 		env.ConfigHome = dir
 	}
 	return env, nil
-}
-
-// Resolve finds the configuration that applies and loads it: Find, then Load or
-// the embedded default. Find's notices come first in the Config's.
-func Resolve(env Env) (*Config, Found, error) {
-	found, err := Find(env)
-	if err != nil {
-		return nil, found, err
-	}
-	if found.Path == "" {
-		c, err := embedded(env)
-		return addNotices(c, found.Notices), found, err
-	}
-	c, err := loadTrusted(found, env)
-	return addNotices(c, found.Notices), found, err
-}
-
-func addNotices(c *Config, notices []Notice) *Config {
-	if c != nil {
-		c.Notices = append(slices.Clone(notices), c.Notices...)
-	}
-	return c
 }
 
 // Load reads a configuration file that the caller trusts. What is wrong with

@@ -7,6 +7,8 @@ import (
 	"syscall"
 )
 
+const nonblock, nofollow = syscall.O_NONBLOCK, syscall.O_NOFOLLOW
+
 // ownerOf is the user id of a file's owner.
 func ownerOf(info fs.FileInfo) (int, bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)

@@ -4,4 +4,6 @@ package config
 
 import "io/fs"
 
+const nonblock, nofollow = 0, 0
+
 func ownerOf(fs.FileInfo) (int, bool) { return 0, false }

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/supervisor/config"
+)
+
+// A configShown is what applies, as JSON.
+type configShown struct {
+	File    string                 `json:"file"`
+	Tier    config.Tier            `json:"tier"`
+	Digest  string                 `json:"digest,omitempty"`
+	Sources []config.Source        `json:"sources"`
+	Config  map[string]any         `json:"config"`
+	Origins map[string]string      `json:"origins"` // by field: a position, or "default"
+	Tiers   map[string]config.Tier `json:"tiers"`   // by field: whose file that is in
+	Notices []config.Notice        `json:"notices,omitempty"`
+	Unused  []config.Notice        `json:"unused,omitempty"` // of a file that is not trusted
+}
+
+func newConfigShowCmd(a *app) *cobra.Command {
+	var file string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "show",
+		Short: "Print what applies, with every default and where each value comes from",
+		Long: `show prints what all files together make, and behind each value the place that it
+comes from. What a file that is not trusted would widen is a warning.`,
+		Example: "  sandgate config show\n  sandgate config show --config sandgate.yaml --json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			c, found, err := resolveConfig(file, "")
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.showJSON(c, found)
+			}
+			a.notices(c)
+			a.tellUnused(c, len(c.Unused))
+			text, err := c.Explain()
+			if err != nil {
+				return withStatus(exitInternal, err)
+			}
+			_, err = fmt.Fprintf(a.out, "%s%s", sourcesText(c), text)
+			return err
+		},
+	}
+	c.Flags().StringVar(&file, "config", "", "configuration `file`")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// sourcesText lists the files that were merged, as comments.
+func sourcesText(c *config.Config) string {
+	var b strings.Builder
+	for _, s := range c.Sources {
+		fmt.Fprintf(&b, "# %s\n", join(", ", string(s.Tier)+": "+s.File, untrustedText(s)))
+	}
+	for _, p := range c.OperatorProfiles() {
+		fmt.Fprintf(&b, "# operator profile: %s\n", join(" at ", p.Name, p.Position.String()))
+	}
+	return b.String()
+}
+
+func (a *app) showJSON(c *config.Config, found config.Found) error {
+	plain, err := c.Plain()
+	if err != nil {
+		return withStatus(exitInternal, err)
+	}
+	s := configShown{
+		File: found.Path, Tier: found.Tier, Digest: c.Digest, Sources: append([]config.Source{}, c.Sources...), Config: plain,
+		Origins: map[string]string{}, Tiers: map[string]config.Tier{}, Notices: c.Notices, Unused: c.Unused,
+	}
+	c.Fields(func(field, origin string) {
+		s.Origins[field], s.Tiers[field] = origin, c.TierOf(field)
+	})
+	return a.writeJSON(s)
+}

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/supervisor/config/trust"
+)
+
+type trustFlags struct{ list, revoke, yes, json bool }
+
+func newConfigTrustCmd(a *app) *cobra.Command {
+	var f trustFlags
+	c := &cobra.Command{
+		Use:   "trust [FILE]",
+		Short: "Have a sandgate.yaml of a workspace apply, as it is now",
+		Long: `trust records that you have read FILE, or sandgate.yaml in the current directory, and
+want all of it to apply and not only what narrows. It shows what the file would widen,
+and asks. The record is of the file's content, its place, and where the paths in it
+lead: when one of them changes, the file only narrows again. What the administrator's
+file bounds stays bounded.
+
+A supervisor that runs already goes on as it was started.`,
+		Example: "  sandgate config trust\n  sandgate config trust ~/work/project/sandgate.yaml --yes\n  sandgate config trust --list --json\n  sandgate config trust --revoke",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			file := config.FileName
+			if len(args) == 1 {
+				file = args[0]
+			}
+			path, err := trust.DefaultPath()
+			if err != nil {
+				return withStatus(exitInternal, err)
+			}
+			store := trust.At(path)
+			switch {
+			case f.list && len(args) == 0:
+				return a.listTrusted(store, f.json)
+			case f.list:
+				return usageError(errors.New("config trust: --list takes no FILE"))
+			case f.json:
+				return usageError(errors.New("config trust: --json is for --list"))
+			case f.revoke:
+				return a.revokeTrust(store, file)
+			}
+			return a.trust(store, file, f.yes)
+		},
+	}
+	c.Flags().BoolVar(&f.list, "list", false, "list the files that are trusted, and whether they are as they were")
+	c.Flags().BoolVar(&f.revoke, "revoke", false, "have FILE only narrow again")
+	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+	c.Flags().BoolVar(&f.json, "json", false, "with --list: print JSON")
+	c.MarkFlagsMutuallyExclusive("list", "revoke", "yes")
+	return c
+}
+
+// trust shows what file would do, asks, and records it as it was shown.
+func (a *app) trust(store *trust.Store, file string, yes bool) error {
+	shown, err := readUntrusted(file)
+	if err != nil {
+		return err
+	}
+	switch already, err := store.Trusts(shown.file, shown.digest); {
+	case err != nil:
+		return usageError(err)
+	case already:
+		_, err := fmt.Fprintf(a.out, "%s is trusted already\n", shown.file)
+		return err
+	}
+	shown.print(a.err)
+	if !yes {
+		if err := confirm(); err != nil {
+			return err
+		}
+	}
+	if err := store.Add(trust.Entry{File: shown.file, Digest: shown.digest, Since: time.Now().UTC().Truncate(time.Second)}); err != nil {
+		return withStatus(exitInternal, err)
+	}
+	_, err = fmt.Fprintf(a.out, "trusted %s\n", shown.file)
+	return err
+}
+
+// An untrusted is a file of a workspace, and what it would do if it were trusted.
+type untrusted struct {
+	file, digest string
+	content      string
+	unused       []config.Notice
+}
+
+// readUntrusted loads what applies where file lies, with no trust in the file. The
+// digest is of what was read for that, once.
+func readUntrusted(file string) (untrusted, error) {
+	var u untrusted
+	env, err := workspaceOf(file)
+	if err != nil {
+		return u, err
+	}
+	found := false
+	env.Trusted = func(file, digest string) (bool, error) {
+		u.file, u.digest, found = file, digest, true
+		return false, nil
+	}
+	c, _, err := config.Resolve(env)
+	switch {
+	case err != nil:
+		return u, usageError(err)
+	case !found:
+		if _, err := os.Lstat(env.WorkspaceFile()); err != nil {
+			return u, withHint(usageError(fmt.Errorf("config trust: %w", err)), "`sandgate config init` writes one")
+		}
+		return u, usageError(fmt.Errorf("config trust: %s applies as the user's or the administrator's file already", env.WorkspaceFile()))
+	}
+	u.unused = c.Unused
+	for _, s := range c.Sources {
+		if s.Tier == config.TierWorkspace {
+			u.content = s.Digest
+		}
+	}
+	return u, nil
+}
+
+// workspaceOf is the Env in whose workspace file lies.
+func workspaceOf(file string) (config.Env, error) {
+	env, err := configEnv()
+	if err != nil {
+		return env, err
+	}
+	if filepath.Base(file) != config.FileName {
+		return env, withHint(usageError(fmt.Errorf("config trust: %s: only a file called %s is found in a workspace", file, config.FileName)),
+			"name it with --config to use it")
+	}
+	env.Workspace = filepath.Dir(file)
+	return env, nil
+}
+
+func (u untrusted) print(w io.Writer) {
+	fmt.Fprintf(w, "%s, %s\n", approval.EscapeLine(u.file), u.content)
+	if len(u.unused) == 0 {
+		fmt.Fprintln(w, "widens nothing of what applies now")
+		return
+	}
+	fmt.Fprintln(w, "would widen what applies:")
+	for _, n := range u.unused {
+		fmt.Fprintf(w, "  %d:%d: %s: %s\n", n.Position.Line, n.Position.Column, approval.EscapeLine(n.Field), approval.EscapeLine(n.Text))
+	}
+}
+
+// confirm asks the person at the terminal, and nobody else: what is piped in is no
+// answer.
+func confirm() error {
+	const how = "give --yes if you have read the file"
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return withHint(usageError(fmt.Errorf("config trust: no terminal to ask on: %w", err)), how)
+	}
+	defer tty.Close()
+	fmt.Fprint(tty, "trust it as it is now? [y]es, [n]o (default n): ")
+	line, err := bufio.NewReader(tty).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return withStatus(exitInternal, err)
+	}
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return nil
+	}
+	return withStatus(exitDenied, errors.New("config trust: not trusted"))
+}
+
+func (a *app) revokeTrust(store *trust.Store, file string) error {
+	env, err := workspaceOf(file)
+	if err != nil {
+		return err
+	}
+	file = env.WorkspaceFile()
+	was, err := store.Revoke(file)
+	switch {
+	case err != nil:
+		return withStatus(exitInternal, err)
+	case !was:
+		return withHint(usageError(fmt.Errorf("config trust: %s was not trusted", file)), "`sandgate config trust --list` has those that are")
+	}
+	_, err = fmt.Fprintf(a.out, "%s only narrows from now on\n", file)
+	return err
+}
+
+// A trustedFile is a file that somebody has vouched for, and what became of it.
+type trustedFile struct {
+	trust.Entry
+	State string `json:"state"` // trusted, changed, gone, broken
+}
+
+func (a *app) listTrusted(store *trust.Store, asJSON bool) error {
+	entries, err := store.List()
+	if err != nil {
+		return withStatus(exitInternal, err)
+	}
+	list := []trustedFile{}
+	for _, e := range entries {
+		list = append(list, trustedFile{e, stateOf(e)})
+	}
+	if asJSON {
+		return a.writeJSON(map[string]any{"files": list})
+	}
+	for _, f := range list {
+		fmt.Fprintf(a.out, "%-8s %s  %s\n", f.State, f.Since.Format(time.DateOnly), approval.EscapeLine(f.File))
+	}
+	return nil
+}
+
+func stateOf(e trust.Entry) string {
+	if _, err := os.Lstat(e.File); errors.Is(err, os.ErrNotExist) {
+		return "gone"
+	}
+	switch now, err := readUntrusted(e.File); {
+	case err != nil:
+		return "broken"
+	case now.digest != e.Digest:
+		return "changed"
+	}
+	return "trusted"
+}

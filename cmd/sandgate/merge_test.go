@@ -1,0 +1,353 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/config"
+)
+
+// fragments are what files of every tier are drawn from: for each key some values,
+// narrow and wide. %W is the workspace.
+var fragments = map[string][]string{
+	"sandbox.paths": {
+		"{workspace: {root: %W, mode: rw, write_approval: false}}", "{workspace: {root: %W, mode: ro}}", "{outer: {root: %W/.., mode: rw, write_approval: false}}",
+		"{workspace: {root: %W, mode: rw}, sub: {root: %W/sub, mode: ro, read_approval: true}}", "{sub: {root: %W/sub, mode: rw, write_approval: false}}",
+		"{workspace: {root: %W, mode: rw, write_approval: false}, sub: {root: %W/link, mode: rw, write_approval: false}}",
+		"{workspace: {root: %W, mode: rw, suffixes: [.md, .txt]}}", "{other: {root: %W/../other, mode: rw, write_approval: false}, workspace: {root: %W, mode: ro, suffixes: [.txt]}}",
+	},
+	"sandbox.presets": {"[system]", "[system, git, go]", "[]"},
+	"sandbox.protect": {"[]", "[default]", `["*.lock"]`},
+	"sandbox.hide":    {"[]", "[default]", `["*.txt"]`},
+	"sandbox.env":     {"{allow: [PATH]}", "{allow: [PATH, HOME, SSH_AUTH_SOCK]}", `{set: {LD_PRELOAD: /evil.so}}`},
+	"sandbox.limits":  {"{memory: 1GiB, pids: 16}", "{memory: 64GiB, pids: 4096, timeout: 1h}", "{timeout: 1s, output: 1KiB}"},
+	"sandbox.profile": {"hardened", "read-only", "workspace-write"},
+	"shell.network": {
+		"none", "host", `{allow: ["*.example.org", "pypi.org:443"]}`, `{allow: [a.example.org], ask: true}`, `{expose: [8080]}`,
+		`{allow: ["a.example.org:443", "b.example.org:22"], ask: true, expose: [8080, 9090]}`, `{allow: [], services: {db: "127.0.0.1:5432"}}`,
+	},
+	"shell.default": {"{allowed: true, approval: false}", "{allowed: true, approval: true}", "{allowed: false}"},
+	"shell.rules": {
+		"[{pattern: ls, approval: false}]", "[{pattern: ls}]", "[{pattern: ls, allowed: false}]", "[{pattern: rm, approval: false}, {pattern: cat, allowed: false}]",
+		"[{pattern: ls -l, approval: false}, {pattern: ls, approval: true}, {pattern: touch, approval: false}]", "[{pattern: cat, read_only: true, approval: false}]",
+		"[{pattern: echo, approval: false, limits: {memory: 1MiB}}]",
+	},
+	"approval.mode":            {"strict", "interactive", "approve_all"},
+	"approval.unknown_tools":   {"deny", "ask", "allow"},
+	"approval.safe_tools":      {"[read_file]", "[read_file, list_files, glob, grep, mine]", "[]"},
+	"approval.dangerous_tools": {"[mine]", "[shell, write_file, edit_file, glob_extra]"},
+	"tools":                    {"{mine: {command: [/bin/true]}}", "{mine: {command: [/bin/sh], approval: {required: false}, sandbox: {network: host}}}"},
+	"egress":                   {"{deny_private: false}", "{limits: {open: 1, bytes: 1KiB}}"},
+}
+
+// A tierText is a file: a value for some keys.
+type tierText map[string]string
+
+// drawTier chooses some keys, and one value of each.
+func drawTier(t *rapid.T, name string) tierText {
+	keys := slices.Sorted(maps.Keys(fragments))
+	text := tierText{}
+	for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom(keys), 0, 8, rapid.ID).Draw(t, name+" keys") {
+		text[key] = rapid.SampledFrom(fragments[key]).Draw(t, name+" "+key)
+	}
+	return text
+}
+
+func (x tierText) String() string {
+	var b strings.Builder
+	sections := map[string][]string{}
+	for _, key := range slices.Sorted(maps.Keys(x)) {
+		section, inner, nested := strings.Cut(key, ".")
+		if !nested {
+			fmt.Fprintf(&b, "%s: %s\n", key, x[key])
+			continue
+		}
+		sections[section] = append(sections[section], "  "+inner+": "+x[key]+"\n")
+	}
+	for _, section := range slices.Sorted(maps.Keys(sections)) {
+		fmt.Fprintf(&b, "%s:\n%s", section, strings.Join(sections[section], ""))
+	}
+	return b.String()
+}
+
+// mergeSite is a workspace for files that are not on the disk.
+type mergeSite struct {
+	t   testing.TB
+	env config.Env
+}
+
+func newMergeSite(t testing.TB) mergeSite {
+	t.Helper()
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"w/sub", "other", "home", "state"} {
+		if err := os.MkdirAll(filepath.Join(top, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("../other", filepath.Join(top, "w/link")); err != nil {
+		t.Fatal(err)
+	}
+	for name, dir := range map[string]string{"HOME": "home", "XDG_CONFIG_HOME": "home/.config", "XDG_STATE_HOME": "state"} {
+		t.Setenv(name, filepath.Join(top, dir))
+	}
+	t.Chdir(filepath.Join(top, "w"))
+	env, err := configEnv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mergeSite{t, env}
+}
+
+// layer parses a file; false means that such a file does not load by itself.
+func (s mergeSite) layer(tier config.Tier, trusted bool, text tierText) (config.Layer, bool) {
+	name := filepath.Join(s.env.Cwd, string(tier)+".yaml")
+	c, err := config.Parse([]byte(strings.ReplaceAll(text.String(), "%W", s.env.Cwd)), name, s.env)
+	return config.Layer{Tier: tier, Name: name, Trusted: trusted, Config: c}, err == nil
+}
+
+// merged gives what files make together; false means that they do not fit together,
+// so that nothing starts.
+func (s mergeSite) merged(layers ...config.Layer) (*config.Config, bool) {
+	base, err := config.Default(s.env.Cwd)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	c, err := config.Merge(base, layers...)
+	return c, err == nil
+}
+
+// mergeCalls name every path in full: where a command starts is another matter.
+var mergeCalls = []struct{ tool, args string }{
+	{"shell", `{"dir": "%W", "command": "ls"}`}, {"shell", `{"dir": "%W", "command": "ls -l %W/sub"}`}, {"shell", `{"dir": "%W", "command": "cat %W/a.txt"}`},
+	{"shell", `{"dir": "%W", "command": "rm -r %W/x; ls"}`}, {"shell", `{"dir": "%W", "command": "touch %W/sub/f"}`},
+	{"shell", `{"dir": "%W", "command": "echo $(ls) > %W/../other/f"}`}, {"shell", `{"dir": "%W", "command": "make; $x"}`},
+	{"read_file", `{"path": "%W/a.txt"}`}, {"read_file", `{"path": "%W/sub/b.md"}`}, {"read_file", `{"path": "%W/../other/f"}`}, {"read_file", `{"path": "%W/.env"}`},
+	{"write_file", `{"path": "%W/a.lock", "content": ""}`}, {"write_file", `{"path": "%W/sub/b.md", "content": ""}`},
+	{"write_file", `{"path": "%W/.git/hooks/x", "content": ""}`}, {"list_files", `{"path": "%W"}`}, {"mine", `{}`},
+}
+
+// outcome is what a configuration makes of a call, and what tools would run under.
+type mergeOutcome struct {
+	decisions         []protocol.CheckDecision
+	programs, byFiles sandboxprofile.Profile
+}
+
+func (s mergeSite) outcome(t *rapid.T, c *config.Config) mergeOutcome {
+	own, operator, err := derivedUnder(*c, "shell", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o mergeOutcome
+	o.programs = sandboxprofile.Intersect(own, operator)
+	if own, operator, err = derivedUnder(*c, "read_file", ""); err != nil {
+		t.Fatal(err)
+	}
+	o.byFiles = sandboxprofile.Intersect(own, operator)
+	d, err := newLocalDesk(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for _, call := range mergeCalls {
+		got, err := d.desk.Test(d.peer, protocol.RulesTest{Tool: protocol.ToolName(call.tool), Args: []byte(strings.ReplaceAll(call.args, "%W", s.env.Cwd))})
+		if err != nil {
+			got.Decision = protocol.CheckDeny // no such tool, or no such argument
+		}
+		o.decisions = append(o.decisions, got.Decision)
+	}
+	return o
+}
+
+var looseness = map[protocol.CheckDecision]int{protocol.CheckDeny: 0, protocol.CheckAsk: 1, protocol.CheckAllow: 2}
+
+// looser names in what after is more permissive than before; "" if in nothing.
+func looser(before, after mergeOutcome) string {
+	for i, call := range mergeCalls {
+		if looseness[after.decisions[i]] > looseness[before.decisions[i]] {
+			return fmt.Sprintf("%s %s: %s, and then %s", call.tool, call.args, before.decisions[i], after.decisions[i])
+		}
+	}
+	for name, p := range map[string][2]sandboxprofile.Profile{
+		"programs": {before.programs, after.programs}, "file tools": {before.byFiles, after.byFiles},
+	} {
+		for _, host := range mergeHosts {
+			if before, after := reached(p[0].Network, host), reached(p[1].Network, host); after > before {
+				return fmt.Sprintf("%s of %s: %d, and then %d", host, name, before, after)
+			}
+		}
+		p[0].Env.Names = slices.Concat(p[0].Env.Names, slices.Collect(maps.Keys(proxyVariables()))) // which narrowing host to a list adds
+		p[1].Network.Allow = p[0].Network.Allow                                                     // the profile compares lists as they are written
+		if !sandboxprofile.Within(p[1], p[0]) {
+			return fmt.Sprintf("the profile of %s:\n%+v\nand then\n%+v", name, sandboxprofile.Diff(p[0], p[1]), p[1].Paths)
+		}
+	}
+	return ""
+}
+
+var mergeHosts = []string{"a.example.org:443", "a.example.org:80", "b.example.org:22", "b.example.org:443", "pypi.org:443", "pypi.org:80", "db=127.0.0.1:5432", "other.net:443"}
+
+// reached says what becomes of a connection: refused, asked about, or made.
+func reached(n sandboxprofile.Network, host string) int {
+	switch n.Mode {
+	case sandboxprofile.NetworkHost:
+		return 2
+	case sandboxprofile.NetworkNone:
+		return 0
+	}
+	all := func(rules []string) bool {
+		if strings.Contains(host, "=") {
+			return slices.Contains(rules, host)
+		}
+		covered, err := checkHost(host, rules)
+		return err == nil && covered
+	}
+	switch {
+	case !slices.ContainsFunc(n.Allow, func(rules []string) bool { return !all(rules) }):
+		return 2
+	case n.Ask:
+		return 1
+	}
+	return 0
+}
+
+// drawStack draws an administrator's and a user's file, each of which may be absent.
+func (s mergeSite) drawStack(t *rapid.T) (layers []config.Layer, text string) {
+	for _, tier := range []config.Tier{config.TierAdmin, config.TierUser} {
+		if !rapid.Bool().Draw(t, string(tier)) {
+			continue
+		}
+		x := drawTier(t, string(tier))
+		if l, ok := s.layer(tier, true, x); ok {
+			layers = append(layers, l)
+			text += fmt.Sprintf("--- %s\n%s", tier, x)
+		}
+	}
+	return layers, text
+}
+
+// TestUntrustedFileNeverLoosens: whatever stands in a file that is not trusted, no call
+// is decided more freely with it, and no profile is wider.
+func TestUntrustedFileNeverLoosens(t *testing.T) {
+	s := newMergeSite(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		layers, text := s.drawStack(rt)
+		x := drawTier(rt, "workspace")
+		l, ok := s.layer(config.TierWorkspace, false, x)
+		if !ok {
+			rt.Skip("a file that does not load stops everything")
+		}
+		before, fits := s.merged(layers...)
+		after, still := s.merged(append(slices.Clone(layers), l)...)
+		if !fits || !still {
+			rt.Skip("files that do not fit together stop everything")
+		}
+		if what := looser(s.outcome(rt, before), s.outcome(rt, after)); what != "" {
+			rt.Fatalf("%s--- workspace, not trusted\n%s%s", text, x, what)
+		}
+	})
+}
+
+// TestNoTierRemovesTheFloor: whatever the user's file and a trusted one of the workspace
+// say, no call is decided more freely than what the administrator's file sets.
+func TestNoTierRemovesTheFloor(t *testing.T) {
+	s := newMergeSite(t)
+	floor := tierText{
+		"sandbox.paths":   "{workspace: {root: %W, mode: rw}, sub: {root: %W/sub, mode: ro}}",
+		"sandbox.presets": "[system]", "sandbox.hide": `[default, "*.txt"]`, "sandbox.protect": `[default, "*.lock"]`,
+		"sandbox.env": "{allow: [PATH]}", "sandbox.limits": "{memory: 1GiB, pids: 16, timeout: 1s, output: 1KiB, cpu: 1s, file_size: 1MiB, open_files: 9}",
+		"shell.network": `{allow: ["*.example.org"]}`, "shell.default": "{allowed: false}",
+		"shell.rules":   "[{pattern: cat, allowed: false}, {pattern: ls}, {pattern: rm, approval: true}]",
+		"approval.mode": "strict", "approval.unknown_tools": "deny",
+	}
+	admin, ok := s.layer(config.TierAdmin, true, floor)
+	alone, fits := s.merged(admin)
+	if !ok || !fits {
+		t.Fatal("the floor does not load")
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		user, workspace := drawTier(rt, "user"), drawTier(rt, "workspace")
+		for _, x := range []tierText{user, workspace} {
+			delete(x, "tools") // one more tool is no call that the floor speaks of
+			if strings.Contains(x["sandbox.env"], "set") {
+				delete(x, "sandbox.env")
+			}
+		}
+		u, ok1 := s.layer(config.TierUser, true, user)
+		w, ok2 := s.layer(config.TierWorkspace, true, workspace)
+		if !ok1 || !ok2 {
+			rt.Skip()
+		}
+		c, fits := s.merged(admin, u, w)
+		if !fits {
+			rt.Skip()
+		}
+		if what := looser(s.outcome(rt, alone), s.outcome(rt, c)); what != "" {
+			rt.Fatalf("--- user\n%s--- workspace, trusted\n%s%s", user, workspace, what)
+		}
+		before := s.outcome(rt, c)
+		if bounded := c.KeepFloor(); len(bounded) > 0 {
+			rt.Fatalf("--- user\n%s--- workspace, trusted\n%sthe floor once more takes away %v", user, workspace, bounded)
+		}
+		if after := s.outcome(rt, c); looser(before, after) != "" || looser(after, before) != "" {
+			rt.Fatalf("the floor once more changes something: %s%s", looser(before, after), looser(after, before))
+		}
+	})
+}
+
+// TestADenyOfAnyTierHolds adds what denies to the file of a tier that is there.
+func TestADenyOfAnyTierHolds(t *testing.T) {
+	s := newMergeSite(t)
+	denies := map[string]string{
+		"shell.rules": "[{pattern: ls, allowed: false}, {pattern: touch, allowed: false}]", "shell.default": "{allowed: false}", "sandbox.hide": `[default, "*.md"]`,
+		"sandbox.protect": `[default, "*.md"]`, "approval.unknown_tools": "deny", "approval.mode": "strict",
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		texts := map[config.Tier]tierText{}
+		for _, tier := range []config.Tier{config.TierAdmin, config.TierUser, config.TierWorkspace} {
+			texts[tier] = drawTier(rt, string(tier))
+		}
+		trusted := rapid.Bool().Draw(rt, "trusted")
+		stack := func() (layers []config.Layer, ok bool) {
+			for _, tier := range []config.Tier{config.TierAdmin, config.TierUser, config.TierWorkspace} {
+				l, ok := s.layer(tier, trusted || tier != config.TierWorkspace, texts[tier])
+				if !ok {
+					return nil, false
+				}
+				layers = append(layers, l)
+			}
+			return layers, true
+		}
+		where := rapid.SampledFrom(slices.Sorted(maps.Keys(texts))).Draw(rt, "where")
+		key := rapid.SampledFrom(slices.Sorted(maps.Keys(denies))).Draw(rt, "deny")
+		delete(texts[where], key) // a file says a thing once
+		if _, in := texts[where]["sandbox.hide"]; key == "shell.rules" && in {
+			rt.Skip()
+		}
+		first, ok1 := stack()
+		texts[where][key] = denies[key]
+		second, ok2 := stack()
+		if !ok1 || !ok2 {
+			rt.Skip()
+		}
+		before, fits := s.merged(first...)
+		after, still := s.merged(second...)
+		if !fits || !still {
+			rt.Skip()
+		}
+		if what := looser(s.outcome(rt, before), s.outcome(rt, after)); what != "" {
+			rt.Fatalf("%v\n%s: %s in %s: %s", texts, key, denies[key], where, what)
+		}
+	})
+}

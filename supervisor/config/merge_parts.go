@@ -1,0 +1,281 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+func (m *merger) laySet() {
+	set := maps.Clone(m.c.Sandbox.Env.Set)
+	if set == nil {
+		set = map[string]string{}
+	}
+	const key = "sandbox.env.set"
+	for _, name := range slices.Sorted(maps.Keys(m.t.Sandbox.Env.Set)) {
+		set[name] = m.t.Sandbox.Env.Set[name]
+		m.take(fieldKey(key, name))
+	}
+	m.c.Sandbox.Env.Set = set
+	m.c.Origins[key] = m.position(key)
+}
+
+// boundSet: a variable such as LD_PRELOAD or PATH decides what programs do, so a file
+// that is not trusted sets none.
+func (m *merger) boundSet() {
+	const key = "sandbox.env.set"
+	for _, name := range slices.Sorted(maps.Keys(m.t.Sandbox.Env.Set)) {
+		field := fieldKey(key, name)
+		switch {
+		case m.c.Sandbox.Env.Set[name] == m.t.Sandbox.Env.Set[name]:
+		case m.tier.Trusted:
+			m.narrowed(field)
+			m.c.Sandbox.Env.Set = maps.Clone(m.c.Sandbox.Env.Set)
+			m.c.Sandbox.Env.Set[name] = m.t.Sandbox.Env.Set[name]
+			m.take(field)
+		default:
+			m.unused(field, "a variable can change what programs do")
+		}
+	}
+}
+
+func (m *merger) addProfile() {
+	const key = "sandbox.profile"
+	name := m.t.Sandbox.Profile
+	if name == "" {
+		return
+	}
+	if m.tier.Tier == TierWorkspace && isProfileFile(name) {
+		m.problem(key, "a file of the workspace names a shipped profile, not a file: "+quote(name)+" could be changed without notice",
+			"name a shipped one, or put the profile into the user's configuration")
+		return
+	}
+	m.c.Sandbox.Profiles = append(slices.Clone(m.c.Sandbox.Profiles),
+		OperatorProfile{name, m.tier.Tier, m.position(key), roots(m.t.Sandbox.Paths)})
+	if m.tier.Trusted || m.c.Sandbox.Profile == "" {
+		m.c.Sandbox.Profile = name
+		m.take(key)
+	}
+}
+
+// boundProfile: the administrator's has been added, and stays.
+func (m *merger) boundProfile() {
+	if !m.tier.Trusted {
+		m.addProfile()
+	}
+}
+
+func (d ShellDefault) rank() int {
+	switch {
+	case !d.Allowed:
+		return 0
+	case d.Approval:
+		return 1
+	}
+	return 2
+}
+
+const defaultKey = "shell.default"
+
+func (m *merger) layDefault() {
+	if !m.c.Set(defaultKey) || m.t.Shell.Default.rank() < m.c.Shell.Default.rank() {
+		m.c.Shell.Default = m.t.Shell.Default
+		m.take(defaultKey)
+	}
+	m.close()
+}
+
+func (m *merger) boundDefault() {
+	ours, theirs := m.c.Shell.Default, m.t.Shell.Default
+	switch {
+	case theirs.rank() < ours.rank():
+		m.narrowed(defaultKey)
+		m.c.Shell.Default = theirs
+		m.take(defaultKey)
+	case theirs.rank() > ours.rank():
+		m.unused(defaultKey, m.wider(defaultKey, theirs, ours))
+	}
+	m.close()
+}
+
+// close notes that the file denies what its own rules do not name.
+func (m *merger) close() {
+	if !m.t.Shell.Default.Allowed && !slices.Contains(m.c.Shell.Closed, m.tier.Tier) {
+		m.c.Shell.Closed = append(slices.Clone(m.c.Shell.Closed), m.tier.Tier)
+	}
+}
+
+// A laidRule is a rule and where it is from.
+type laidRule struct {
+	layer Layer
+	index int
+}
+
+// addRules puts the rules of a trusted file before those of the files before it: where
+// several allow, the most specific file speaks. Whatever the order, the rules of each
+// file are tried by themselves too.
+func (m *merger) addRules() {
+	var list []laidRule
+	for i := range m.t.Shell.Rules {
+		list = append(list, laidRule{m.tier, i})
+	}
+	m.rules = slices.Concat(list, m.rules)
+}
+
+func (m *merger) boundRules() {
+	if m.tier.Trusted {
+		return
+	}
+	for i, r := range m.t.Shell.Rules {
+		field := fieldIndex("shell.rules", i)
+		if r.Allowed && !r.Approval {
+			m.unused(field, fmt.Sprintf("%s would run unasked", quote(r.Pattern)))
+		} else if r.Description != "" {
+			m.unused(field+".description", "an approver would read it")
+		}
+		m.rules = append(m.rules, laidRule{m.tier, i})
+	}
+}
+
+func (m *merger) settleRules() {
+	const key = "shell.rules"
+	m.forget(key)
+	m.c.Shell.Rules = nil
+	for _, l := range m.rules {
+		r := l.layer.Config.Shell.Rules[l.index]
+		r.Tier, r.Narrows = l.layer.Tier, !l.layer.Trusted
+		if r.Narrows {
+			r.Description = ""
+		}
+		if len(m.c.Sources) > 1 {
+			r.Name = fmt.Sprintf("shell.rules[%d] %q", l.index, r.Pattern)
+			if r.Tier == TierAdmin || r.Tier == TierWorkspace {
+				r.Name += " (" + string(r.Tier) + ")"
+			}
+		}
+		r.SandboxPaths = namesNow(r, m.written[r.Tier], m.c.Sandbox.Paths)
+		m.t = l.layer.Config
+		m.takeAs(fieldIndex(key, len(m.c.Shell.Rules)), fieldIndex(key, l.index))
+		m.c.Shell.Rules = append(m.c.Shell.Rules, r)
+	}
+	if len(m.rules) > 0 {
+		m.c.Origins[key] = positionIn(m.rules[0].layer.Config, key)
+	}
+}
+
+// layNamed puts entries over those of the same name.
+func layNamed[T any](m *merger, key string, have *[]T, theirs []T, name func(*T) string) {
+	list := slices.Clone(*have)
+	for i := range theirs {
+		n := name(&theirs[i])
+		if j := slices.IndexFunc(list, func(t T) bool { return name(&t) == n }); j >= 0 {
+			list[j] = theirs[i]
+		} else {
+			list = append(list, theirs[i])
+		}
+		m.take(fieldKey(key, n))
+	}
+	m.c.Origins[key] = m.position(key)
+	*have = list
+}
+
+// boundNamed has the administrator's entries stand, and takes none from a file that is
+// not trusted.
+func boundNamed[T any](m *merger, key string, have *[]T, theirs []T, name func(*T) string, why string) {
+	if m.floor {
+		return
+	}
+	for i := range theirs {
+		n := name(&theirs[i])
+		if !m.tier.Trusted {
+			m.unused(fieldKey(key, n), why)
+			continue
+		}
+		field := fieldKey(key, n)
+		if m.c.Origins[field] != m.position(field) {
+			m.narrowed(field)
+			layNamed(m, key, have, theirs[i:i+1], name)
+		}
+	}
+}
+
+func credentialName(c *Credential) string { return c.Name }
+func toolName(t *Tool) string             { return t.Name }
+func serverName(s *MCPServer) string      { return s.Name }
+
+func (m *merger) layCredentials() {
+	layNamed(m, "shell.credentials", &m.c.Shell.Credentials, m.t.Shell.Credentials, credentialName)
+}
+
+func (m *merger) boundCredentials() {
+	boundNamed(m, "shell.credentials", &m.c.Shell.Credentials, m.t.Shell.Credentials, credentialName, "a secret would be used")
+}
+
+func (m *merger) layTools() {
+	layNamed(m, "tools", &m.c.Tools, m.t.Tools, toolName)
+	m.own()
+}
+
+func (m *merger) boundTools() {
+	boundNamed(m, "tools", &m.c.Tools, m.t.Tools, toolName, "a program would be one more tool")
+	if m.tier.Trusted && !m.floor {
+		m.own()
+	}
+}
+
+// own notes whose the tools of t are.
+func (m *merger) own() {
+	for i := range m.t.Tools {
+		m.owner[m.t.Tools[i].Name] = m.tier.Tier
+	}
+}
+
+func (m *merger) layServers() {
+	layNamed(m, "mcp.servers", &m.c.MCP.Servers, m.t.MCP.Servers, serverName)
+}
+
+func (m *merger) boundServers() {
+	boundNamed(m, "mcp.servers", &m.c.MCP.Servers, m.t.MCP.Servers, serverName, "a program would be one more server")
+}
+
+const dangerousKey = "approval.dangerous_tools"
+
+func (m *merger) layDangerous() {
+	if m.c.Set(dangerousKey) {
+		m.boundDangerous()
+		return
+	}
+	m.c.Approval.DangerousTools = slices.Clone(m.t.Approval.DangerousTools)
+	m.take(dangerousKey)
+}
+
+// boundDangerous: a dangerous tool is a known one, and a file that is not trusted makes
+// none known.
+func (m *merger) boundDangerous() {
+	if m.tier.Trusted {
+		m.addAll(dangerousKey, &m.c.Approval.DangerousTools, m.t.Approval.DangerousTools)
+		return
+	}
+	m.c.Approval.Guarded = slices.DeleteFunc(slices.Clone(m.t.Approval.DangerousTools), func(name string) bool {
+		return slices.Contains(m.c.Approval.DangerousTools, name)
+	})
+}
+
+func (m *merger) addRedact() {
+	const key = "audit.redact"
+	list := slices.Clone(m.c.Audit.Redact)
+	for i, r := range m.t.Audit.Redact {
+		m.takeAs(fieldIndex(key, len(list)), fieldIndex(key, i))
+		list = append(list, r)
+	}
+	m.c.Audit.Redact = list
+	m.c.Origins[key] = cmp.Or(m.c.Origins[key], m.position(key))
+}
+
+// boundRedact: what is redacted is no evidence.
+func (m *merger) boundRedact() {
+	for i := range m.t.Audit.Redact {
+		m.unused(fieldIndex("audit.redact", i), "the log would say less")
+	}
+}

@@ -1,0 +1,329 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// TestTableHasEveryKeyOnce: a key that no line speaks of would be dropped from all files
+// but one, and its denials with it.
+func TestTableHasEveryKeyOnce(t *testing.T) {
+	covered := func(key string) (lines []string) {
+		for _, e := range Table() {
+			if key == e.Key || within(key, e.Key) {
+				lines = append(lines, e.Key)
+			}
+		}
+		return lines
+	}
+	keys := 0
+	walkKeys(reflect.TypeFor[Config](), "", func(path string, k key) {
+		if slices.ContainsFunc(Table(), func(e Entry) bool { return within(e.Key, path) }) {
+			return // a section, whose keys have lines of their own
+		}
+		keys++
+		if lines := covered(path); len(lines) != 1 {
+			t.Errorf("%s is in the lines %q of the table, want one", path, lines)
+		}
+	})
+	if keys < 50 {
+		t.Fatalf("only %d keys were looked at", keys)
+	}
+	for _, e := range Table() {
+		if e.over == nil || e.within == nil || descriptions()[e.Key] == "" {
+			t.Errorf("%s: the line is not whole", e.Key)
+		}
+	}
+}
+
+// TestDocumentHasTheTable holds the table of the document against the one of the code.
+func TestDocumentHasTheTable(t *testing.T) {
+	const file, head = "../../docs/configuration.md", "| key | combination | untrusted |\n|---|---|---|\n"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), head)
+	have, after, end := strings.Cut(rest, "\n\n")
+	if !ok || !end {
+		t.Fatal("there is no table")
+	}
+	var rows []string
+	for _, e := range Table() {
+		say := "no"
+		if e.Narrows {
+			say = "narrows"
+		}
+		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |", e.Key, e.How, say))
+	}
+	want := strings.Join(rows, "\n")
+	if *update {
+		if err := os.WriteFile(file, []byte(before+head+want+"\n\n"+after), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, have); diff != "" {
+		t.Errorf("rows (-code +document), -update rewrites them:\n%s", diff)
+	}
+}
+
+// layerOf parses a file of a tier.
+func layerOf(t testing.TB, env Env, tier Tier, trusted bool, text string) Layer {
+	t.Helper()
+	name := filepath.Join(env.Cwd, string(tier)+".yaml")
+	c, err := Parse([]byte(text), name, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Layer{Tier: tier, Name: name, Trusted: trusted, Config: c}
+}
+
+func mergedOf(t testing.TB, env Env, layers ...Layer) *Config {
+	t.Helper()
+	base, err := embedded(env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Merge(base, layers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestOneFileIsMergedToItself, whatever is in it.
+func TestOneFileIsMergedToItself(t *testing.T) {
+	files, err := filepath.Glob("testdata/good/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	for _, file := range files {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		env := testEnv(t)
+		for _, tier := range []Tier{TierUser, TierAdmin} {
+			l := layerOf(t, env, tier, true, string(archive.Files[0].Data))
+			l.Config.Sources = []Source{{Tier: tier, Name: l.Name}}
+			before, err := l.Config.Explain()
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := mergedOf(t, env, l)
+			after, err := c.Explain()
+			if diff := cmp.Diff(string(before), string(after)); err != nil || diff != "" {
+				t.Errorf("%s as the file of %s (-alone +merged): %v\n%s", file, tier, err, diff)
+			}
+			if diff := cmp.Diff(l.Config.Notices, c.Notices); diff != "" || len(c.Unused) > 0 {
+				t.Errorf("%s: notices (-alone +merged):\n%s\nunused: %v", file, diff, c.Unused)
+			}
+		}
+	}
+}
+
+// TestMerge walks the table: what each line makes of an administrator's, a user's and a
+// workspace's file, the last first trusted and then not.
+func TestMerge(t *testing.T) {
+	for _, c := range []struct {
+		field, admin, user, workspace string
+		trusted, untrusted            string // of the result, as Explain has them
+	}{
+		{"pids", "sandbox: {limits: {pids: 64}}", "sandbox: {limits: {pids: 128}}", "sandbox: {limits: {pids: 100}}",
+			"64 # admin", "64 # admin"},
+		{"pids", "", "sandbox: {limits: {pids: 128}}", "sandbox: {limits: {pids: 600}}", "600 # workspace", "128 # user"},
+		{"pids", "", "sandbox: {limits: {pids: 128}}", "sandbox: {limits: {pids: 16}}", "16 # workspace", "16 # workspace"},
+		{"pids", "", "", "sandbox: {limits: {pids: 600}}", "600 # workspace", "512 # default"},
+		{"deny_cache", "", "approval: {deny_cache: 1m}", "approval: {deny_cache: 1h}", "1h # workspace", "1h # workspace"},
+		{"deny_cache", "approval: {deny_cache: 1m}", "", "approval: {deny_cache: 1s}", "1m # admin", "1m # admin"},
+		{"require_os_sandbox", "", "sandbox: {require_os_sandbox: true}", "sandbox: {require_os_sandbox: false}", "true # user", "true # user"},
+		{"require_os_sandbox", "", "", "sandbox: {require_os_sandbox: false}", "false # workspace", "true # default"},
+		{"mode", "approval: {mode: interactive}", "approval: {mode: approve_all}", "approval: {mode: strict}", "strict # workspace", "strict # workspace"},
+		{"mode", "", "approval: {mode: strict}", "approval: {mode: approve_all}", "strict # user", "strict # user"},
+		{"unknown_tools", "approval: {unknown_tools: deny}", "approval: {unknown_tools: allow}", "", "deny # admin", "deny # admin"},
+		{"deny_private", "egress: {deny_private: true}", "egress: {deny_private: false}", "", "true # admin", "true # admin"},
+		{"network", "shell: {network: none}", "shell: {network: host}", "shell: {network: host}", "none # admin", "none # admin"},
+		{"network", "", "shell: {network: none}", "shell: {network: host}", "host # workspace", "none # user"},
+		{"sync", "", "audit: {sync: never}", "audit: {sync: always}", "always # workspace", "always # workspace"},
+		{"store", "", "approval: {store: memory}", "approval: {store: bbolt}", "bbolt # workspace", "memory # user"},
+		{"store", "approval: {store: bbolt}", "approval: {store: memory}", "", "bbolt # admin", "bbolt # admin"},
+		{"profile", "sandbox: {profile: hardened}", "sandbox: {profile: default}", "", "default # user", "default # user"},
+	} {
+		for i, want := range []string{c.trusted, c.untrusted} {
+			env := testEnv(t)
+			var layers []Layer
+			for _, x := range []struct {
+				tier    Tier
+				text    string
+				trusted bool
+			}{{TierAdmin, c.admin, true}, {TierUser, c.user, true}, {TierWorkspace, c.workspace, i == 0}} {
+				if x.text != "" {
+					layers = append(layers, layerOf(t, env, x.tier, x.trusted, x.text))
+				}
+			}
+			text, err := mergedOf(t, env, layers...).Explain()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := lineOf(string(text), c.field)
+			value, tier, _ := strings.Cut(want, " # ")
+			if !strings.HasPrefix(got, value+" #") || !strings.Contains(got, tier) {
+				t.Errorf("%+v: %s is %q, want %q", c, c.field, got, want)
+			}
+		}
+	}
+}
+
+// lineOf is what follows a key in a text, where it is last.
+func lineOf(text, key string) (found string) {
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), key+": "); ok {
+			found = strings.TrimSpace(rest)
+		}
+	}
+	return found
+}
+
+// TestUnusedIsNamed: each value of a file that is not trusted which widens is named with
+// its place, and each that does not has its effect.
+func TestUnusedIsNamed(t *testing.T) {
+	env := testEnv(t)
+	write(t, filepath.Join(env.Home, "key"), "x")
+	c := mergedOf(t, env, layerOf(t, env, TierWorkspace, false, `version: 1
+sandbox:
+  paths:
+    workspace: {root: ., mode: rw, write_approval: false}
+    up: {root: .., mode: rw}
+  presets: [system, go]
+  protect: ["*.lock"]
+  hide: ["*.key"]
+  env: {allow: [PATH, SECRET], set: {LD_PRELOAD: x.so}}
+  limits: {pids: 9999, memory: 1MiB}
+  profile: hardened
+shell:
+  network: {allow: [a.example.org], services: {db: "127.0.0.1:5432"}}
+  default: {allowed: true, approval: false}
+  rules:
+    - {pattern: ls, approval: false}
+    - {pattern: rm, allowed: false}
+    - {pattern: make, description: "nothing to worry about"}
+  credentials: {TOKEN: {file: ~/key, service: db}}
+tools: {mine: {command: [/bin/true]}}
+approval: {mode: approve_all, safe_tools: [read_file, more], dangerous_tools: [other], store: memory}
+audit: {path: x.jsonl, redact: [{name: all, pattern: "[a-z]+"}]}
+`))
+	var fields []string
+	for _, n := range c.Unused {
+		fields = append(fields, n.Field)
+		if n.Position.File == "" || n.Position.Line == 0 || n.Text == "" {
+			t.Errorf("%+v says not where, or not why", n)
+		}
+	}
+	want := []string{
+		"sandbox.paths.workspace.write_approval", "sandbox.paths.up.root", "sandbox.presets[1]", "sandbox.env.allow[1]", "sandbox.env.set.LD_PRELOAD",
+		"sandbox.limits.pids", "shell.network", "shell.default", "shell.rules[0]", "shell.rules[2].description", "shell.credentials.TOKEN", "tools.mine",
+		"approval.mode", "approval.safe_tools[1]", "approval.store", "audit.path", "audit.redact[0]",
+	}
+	if diff := cmp.Diff(want, fields); diff != "" {
+		t.Errorf("unused (-want +got):\n%s", diff)
+	}
+	if c.Sandbox.Limits.Memory != MiB || len(c.OperatorProfiles()) != 1 || len(c.Shell.Rules) != 3 || !c.Shell.Rules[0].Narrows || c.Shell.Rules[2].Description != "" ||
+		!slices.Equal(c.Sandbox.Presets, []string{"system"}) || !slices.Equal(c.Sandbox.Hide, []string{DefaultList, "*.key"}) || len(c.Tools) != 0 ||
+		!slices.Equal(c.Approval.Guarded, []string{"other"}) || slices.Contains(c.Approval.DangerousTools, "other") {
+		t.Errorf("what narrows has no effect, or what widens has: %+v", c)
+	}
+}
+
+// TestWorkspaceNamesNoProfileFile: what a tool could write is no bound for it.
+func TestWorkspaceNamesNoProfileFile(t *testing.T) {
+	env := testEnv(t)
+	write(t, filepath.Join(env.Cwd, "p.yaml"), "name: p\n")
+	base, err := embedded(env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, trusted := range []bool{false, true} {
+		_, err = Merge(base, layerOf(t, env, TierWorkspace, trusted, "sandbox: {profile: ./p.yaml}"))
+		if p := problemsOf(t, err); len(p) != 1 || p[0].Field != "sandbox.profile" || p[0].Position.Line != 1 {
+			t.Errorf("trusted %v: %v", trusted, err)
+		}
+	}
+	mergedOf(t, env, layerOf(t, env, TierUser, true, "sandbox: {profile: ./p.yaml}"))
+}
+
+func TestMeetHosts(t *testing.T) {
+	for _, c := range []struct{ a, b, want string }{
+		{"a.org", "a.org", "a.org"}, {"A.org", "a.ORG", "a.org"}, {"a.org", "b.org", ""}, {"a.org:443", "a.org", "a.org:443"}, {"a.org:22", "a.org", ""},
+		{"a.org:443", "a.org:80", ""}, {"*.a.org", "x.a.org", "x.a.org"}, {"*.a.org", "a.org", ""}, {"*.a.org", "*.x.a.org:80", "*.x.a.org:80"},
+		{"*.a.org", "xa.org", ""}, {"*.a.org", "*.a.org", "*.a.org"}, {"192.0.2.1", "192.0.2.1:80", "192.0.2.1:80"}, {"2001:db8::1", "[2001:db8::1]:443", "[2001:db8::1]:443"},
+	} {
+		for _, pair := range [][2]string{{c.a, c.b}, {c.b, c.a}} {
+			if got := strings.Join(meetHosts(pair[:1], pair[1:]), " "); got != c.want {
+				t.Errorf("%q and %q: %q, want %q", pair[0], pair[1], got, c.want)
+			}
+		}
+	}
+}
+
+// TestAdminsNetworkBoundsToolsOfOthers: a custom tool is no way around it.
+func TestAdminsNetworkBoundsToolsOfOthers(t *testing.T) {
+	env := testEnv(t)
+	tool := "tools: {%: {command: [/bin/true], sandbox: {network: host}}}"
+	admin := layerOf(t, env, TierAdmin, true, "shell: {network: none}\n"+strings.ReplaceAll(tool, "%", "theirs"))
+	user := layerOf(t, env, TierUser, true, strings.ReplaceAll(tool, "%", "mine"))
+	got := map[string]NetworkMode{}
+	c := mergedOf(t, env, admin, user)
+	for _, tool := range c.Tools {
+		got[tool.Name] = tool.Sandbox.Network.Mode
+	}
+	if want := map[string]NetworkMode{"theirs": NetworkHost, "mine": NetworkNone}; !reflect.DeepEqual(got, want) {
+		t.Errorf("networks %v, want %v", got, want)
+	}
+	if !slices.ContainsFunc(c.Notices, func(n Notice) bool { return n.Field == "tools.mine.sandbox.network" }) {
+		t.Errorf("nothing is said of it: %v", c.Notices)
+	}
+}
+
+// TestNamesKeepTheirDirectories: where a directory is narrowed to parts, rules and tools
+// that name it go on meaning what they meant, and nothing more.
+func TestNamesKeepTheirDirectories(t *testing.T) {
+	env := testEnv(t)
+	user := layerOf(t, env, TierUser, true, `
+sandbox: {paths: {workspace: {root: ., mode: rw}, notes: {root: ~/notes, mode: rw}}}
+shell:
+  rules:
+    - {pattern: make, approval: false, sandbox_paths: [workspace]}
+    - {pattern: ls, approval: false, sandbox_paths: [notes]}
+    - {pattern: rm, sandbox_paths: [notes]}
+tools: {mine: {command: [/bin/true], sandbox: {paths: {workspace: rw, notes: ro}}}}
+`)
+	c := mergedOf(t, env, user, layerOf(t, env, TierWorkspace, false, "sandbox: {paths: {code: {root: src, mode: rw}, notes: {root: cache}}}"))
+	var paths []string
+	for _, p := range c.Sandbox.Paths {
+		paths = append(paths, p.Name+" "+string(p.Mode)+" "+filepath.Base(p.Root))
+	}
+	if want := []string{"workspace rw src", "notes ro cache"}; !slices.Equal(paths, want) {
+		t.Errorf("paths %q, want %q", paths, want)
+	}
+	if got := c.Shell.Rules[0].SandboxPaths; !slices.Equal(got, []string{"workspace", "notes"}) {
+		t.Errorf("make is for %q", got)
+	}
+	if got := c.Shell.Rules[1].SandboxPaths; !slices.Equal(got, []string{nowhere}) {
+		t.Errorf("ls is for %q: notes is another directory now", got)
+	}
+	if got := c.Shell.Rules[2].SandboxPaths; got != nil {
+		t.Errorf("rm is asked about in %q only", got)
+	}
+	if got := c.Tools[0].Sandbox.Paths; !reflect.DeepEqual(got, map[string]Mode{"workspace": ReadWrite, "notes": ReadWrite}) {
+		t.Errorf("the tool has %v", got)
+	}
+}
