@@ -31,6 +31,9 @@ type Hook struct {
 	// ApproversAsk has the supervisor's approvers asked where a person has to be, about
 	// what the runtime carries out itself; without it the runtime asks its own user.
 	ApproversAsk bool
+	// Program is the file of this program, in a directory free of links. It is started outside any sandbox
+	// for every call: where a tool could write to it, a tool would answer the next one.
+	Program string
 	// Open opens the session of the supervisor's that stands for the runtime's own of
 	// this name; "" is one for this call alone.
 	Open func(ctx context.Context, name string) (Session, error)
@@ -73,10 +76,40 @@ func (h *Hook) beforeTool(ctx context.Context, e event) Answer {
 	return h.decide(ctx, e, row.opaque, requests)
 }
 
+// open opens the session, unless what it says could not be relied on.
+func (h *Hook) open(ctx context.Context, name string) (Session, error) {
+	s, err := h.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	// A file beside it tells of the directory, in which a name could be given another file.
+	check, err := s.Check(ctx, "write_file", map[string]any{"path": h.Program + ".new", "content": ""})
+	var e *protocol.Error
+	switch {
+	case errors.As(err, &e) && e.Code == protocol.CodeUnknownTool:
+		return s, nil // no tool writes files
+	case err != nil:
+		return nil, fmt.Errorf("ask who may write to %s: %w", h.Program, err)
+	case check.Decision != protocol.CheckDeny:
+		return nil, &writableError{h.Program}
+	}
+	return s, nil
+}
+
+type writableError struct{ program string }
+
+func (e *writableError) Error() string {
+	return fmt.Sprintf("tools may write to %s, which answers for them", e.program)
+}
+
+func (e *writableError) Hint() string {
+	return "install sandgate where no path of sandbox.paths reaches"
+}
+
 // decide has the supervisor decide about what the runtime carries out itself. The
 // strictest of its answers holds.
 func (h *Hook) decide(ctx context.Context, e event, opaque bool, requests []request) Answer {
-	s, err := h.Open(ctx, sessionName(e.Session))
+	s, err := h.open(ctx, sessionName(e.Session))
 	if err != nil {
 		return broken(err)
 	}
@@ -141,7 +174,7 @@ func (h *Hook) command(ctx context.Context, e event, member string) Answer {
 		return h.decide(ctx, e, false, []request{{"shell", args}})
 	}
 	name := sessionName(e.Session)
-	s, err := h.Open(ctx, name)
+	s, err := h.open(ctx, name)
 	if err != nil {
 		return broken(err)
 	}

@@ -155,6 +155,9 @@ func (a *app) answerHook(ctx context.Context, f hookFlags, runtime *hooks.Runtim
 func (a *app) answerInput(ctx context.Context, f hookFlags, runtime *hooks.Runtime, input []byte) hooks.Answer {
 	h := hooks.Hook{Runtime: runtime, ApproversAsk: f.ask == "operator"}
 	socket, err := f.socketPath()
+	if err == nil {
+		h.Program, err = ownFile()
+	}
 	if err != nil {
 		return hooks.Broken(err)
 	}
@@ -166,12 +169,8 @@ func (a *app) answerInput(ctx context.Context, f hookFlags, runtime *hooks.Runti
 		return agent.OpenSession(ctx, protocol.SessionOpen{Agent: f.agent, Name: name}) // it ends with this process
 	}
 	if f.confine {
-		program, err := ownPath()
-		if err != nil {
-			return hooks.Broken(err)
-		}
 		h.Command = func(session string) []string {
-			argv := []string{program, "call", "--socket", socket, "--agent", f.agent, "--here"}
+			argv := []string{h.Program, "call", "--socket", socket, "--agent", f.agent, "--here"}
 			if session != "" {
 				argv = append(argv, "--session", session)
 			}
@@ -188,6 +187,24 @@ func (f *hookFlags) socketPath() (string, error) {
 		return unixsock.DefaultPath(unixsock.AgentSocket)
 	}
 	return filepath.Abs(f.socket)
+}
+
+// ownFile is this program's file, by a path without links: none of them can be pointed
+// elsewhere before the runtime runs the rewritten command.
+func ownFile() (string, error) {
+	named, err := ownPath()
+	if err != nil {
+		return "", err
+	}
+	file, err := filepath.EvalSymlinks(named)
+	if err != nil {
+		return "", err
+	}
+	if filepath.Base(file) != filepath.Base(named) { // a program of several names knows itself by this one
+		dir, err := filepath.EvalSymlinks(filepath.Dir(named))
+		return filepath.Join(dir, filepath.Base(named)), err
+	}
+	return file, nil
 }
 
 // ownPath is the path by which this program was started, if that is this program, and
