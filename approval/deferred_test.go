@@ -526,7 +526,7 @@ func TestAnnotationsOnlyRaiseCaution(t *testing.T) {
 		}
 		a := &Annotations{rapid.Bool().Draw(t, "readOnly"), rapid.Bool().Draw(t, "destructive"), rapid.Bool().Draw(t, "openWorld")}
 		call := genCall.Draw(t, "call")
-		call.SessionID = ""
+		call.SessionID, call.Foreign = "", false // of a tool that has looked at the call
 		without := NewController(Options{Tools: p}).Check(call)
 		call.Annotations = a
 		if with := NewController(Options{Tools: p}).Check(call); with.Effect > without.Effect {

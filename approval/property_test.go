@@ -52,6 +52,7 @@ var (
 		for range rapid.IntRange(0, 2).Draw(t, "elements") {
 			c.Reach.Elements = append(c.Reach.Elements, argv(rapid.SliceOfN(genWord, 0, 3).Draw(t, "words")...))
 		}
+		c.Foreign = rapid.Bool().Draw(t, "foreign")
 		switch rapid.IntRange(0, 5).Draw(t, "said") {
 		case 0:
 			c.Request = nil

@@ -172,7 +172,7 @@ func TestReplayKnowsElsewhere(t *testing.T) {
 		t.Errorf("changed: %+v", r)
 		return nil
 	})
-	if err != nil || sum.Same != 4 {
+	if err != nil || sum.Same != 4 || sum.Answered != 0 {
 		t.Errorf("%+v, %v", sum, err)
 	}
 }

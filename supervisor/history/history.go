@@ -131,7 +131,9 @@ func (d Decision) Asked() (answered, allowed bool) {
 }
 
 // Answered reports whether an answer of a person decided, given now or before.
-func (d Decision) Answered() bool { return d.Past() == tools.Ask }
+func (d Decision) Answered() bool {
+	return d.Past() == tools.Ask && d.Record.Action != approval.LeftToCaller
+}
 
 // bulky are the arguments that hold the content of files, which the log does not
 // copy, and what stands for each when a decision is made again: no rule looks at
