@@ -103,6 +103,11 @@ var forbidden = []arrow{
 	{"supervisor/store", []string{ours}, []string{"approval", "internal/..."},
 		"it keeps what was answered and decides nothing"},
 
+	{"supervisor/mcpconn", []string{ours}, []string{"approval"},
+		"it reads what an attacker writes, and hands on what it has read: it cannot decide, plan or run"},
+	{"supervisor/mcpconn", []string{others, "os", "os/exec", "net", "net/http", "syscall", "unsafe"}, nil,
+		"a conversation over two streams; whose they are is the supervisor's to say"},
+
 	{"client/...", []string{ours}, []string{"client/...", "protocol", "approval", "internal/unixsock"},
 		"an agent runtime links it: whoever may only ask carries no code that can do"},
 	{"ui/...", []string{ours}, []string{"ui/...", "client/...", "protocol", "approval", "internal/websock"},

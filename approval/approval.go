@@ -169,6 +169,9 @@ type Call struct {
 	// ByFullName is for Rules, and set by the controller: the tool is dangerous,
 	// so an allow rule covers it only without a wildcard.
 	ByFullName bool
+	// Changed says that the tool is not what it was when a call of it was last let
+	// through: no allow rule was made for what it is now.
+	Changed bool
 	// Present builds the presentation when somebody has it shown.
 	Present func(context.Context) (*Presentation, error)
 	// Details tells the approver more: rule, directory, profile in words. It is

@@ -162,6 +162,9 @@ func (c *Controller) denyRule(q *question) *verdict {
 }
 
 func (c *Controller) allowRule(q *question) *verdict {
+	if q.call.Changed {
+		return nil
+	}
 	call := q.call
 	call.ByFullName = c.opts.Tools.dangerous(call.ToolName)
 	r, ok := c.rules().Match(Allow, call)

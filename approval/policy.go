@@ -52,7 +52,7 @@ func (p *ToolPolicy) unknown(tool string) bool {
 }
 
 func anyGlob(globs []string, tool string) bool {
-	return slices.ContainsFunc(globs, func(g string) bool { return glob(g, tool) })
+	return slices.ContainsFunc(globs, func(g string) bool { return Glob(g, tool) })
 }
 
 func (p *ToolPolicy) dangerous(tool string) bool {

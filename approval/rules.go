@@ -45,8 +45,8 @@ func (r *Rule) covers(call Call) bool {
 	if call.ByFullName && r.Effect == Allow && r.Tool != call.ToolName {
 		return false
 	}
-	return (r.Tool == "" || glob(r.Tool, call.ToolName)) &&
-		(r.Connector == "" || glob(r.Connector, call.Connector))
+	return (r.Tool == "" || Glob(r.Tool, call.ToolName)) &&
+		(r.Connector == "" || Glob(r.Connector, call.Connector))
 }
 
 // A RuleList is a fixed list of rules.
@@ -106,9 +106,10 @@ func (l *RuleList) Match(effect Effect, call Call) (Rule, bool) {
 	return l.rules[first], true
 }
 
-// glob matches all of name. It backtracks only to the last *, so that no
+// Glob matches all of name: * stands for any run of characters, ? for one. It
+// backtracks only to the last *, so that no
 // pattern takes more than len(pattern)*len(name) steps.
-func glob(pattern, name string) bool {
+func Glob(pattern, name string) bool {
 	star, retry := -1, 0
 	p, n := 0, 0
 	for n < len(name) {

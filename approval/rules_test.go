@@ -37,8 +37,8 @@ func TestGlob(t *testing.T) {
 		{"[a]", "a", false},
 		{"READ", "read", false},
 	} {
-		if got := glob(tt.pattern, tt.name); got != tt.want {
-			t.Errorf("glob(%q, %q) = %v", tt.pattern, tt.name, got)
+		if got := Glob(tt.pattern, tt.name); got != tt.want {
+			t.Errorf("Glob(%q, %q) = %v", tt.pattern, tt.name, got)
 		}
 	}
 }
@@ -52,8 +52,8 @@ func TestGlobAgreesWithPathMatch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := glob(pattern, name); got != want {
-			t.Fatalf("glob(%q, %q) = %v, path.Match says %v", pattern, name, got, want)
+		if got := Glob(pattern, name); got != want {
+			t.Fatalf("Glob(%q, %q) = %v, path.Match says %v", pattern, name, got, want)
 		}
 	})
 }
@@ -62,10 +62,10 @@ func FuzzGlob(f *testing.F) {
 	f.Add("github_*", "github_search")
 	f.Add("*?*?*", "\xff\xc3é")
 	f.Fuzz(func(t *testing.T, pattern, name string) {
-		if !glob("*", name) || !glob(pattern+"*", pattern) && utf8.ValidString(pattern) {
-			t.Errorf("glob(%q, %q)", pattern, name)
+		if !Glob("*", name) || !Glob(pattern+"*", pattern) && utf8.ValidString(pattern) {
+			t.Errorf("Glob(%q, %q)", pattern, name)
 		}
-		glob(pattern, name)
+		Glob(pattern, name)
 	})
 }
 

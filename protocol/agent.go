@@ -88,6 +88,8 @@ type ToolsListParams struct {
 type ToolsList struct {
 	Tools  []Tool `json:"tools"`
 	Digest string `json:"tools_digest,omitempty"`
+	// Warnings say which MCP servers could not be asked, and why.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // A Tool is a tool's definition, in the spelling of the Model Context Protocol.

@@ -45,6 +45,7 @@ const (
 	CodeCancelled          Code = "cancelled"
 	CodeLimitExceeded      Code = "limit_exceeded"
 	CodeInvalidOutput      Code = "invalid_output" // a tool that writes JSON wrote something else
+	CodeServerFailed       Code = "server_failed"  // the MCP server that has the tool
 	CodeAuditUnavailable   Code = "audit_unavailable"
 	CodeShuttingDown       Code = "shutting_down"
 	CodeInternal           Code = "internal"
@@ -90,6 +91,7 @@ var numbers = map[Code]int{
 	CodeLimitExceeded:      -32031,
 	CodeAuditUnavailable:   -32032,
 	CodeInvalidOutput:      -32033,
+	CodeServerFailed:       -32034,
 }
 
 // Number is the code's JSON-RPC number; a code that is not in the table counts

@@ -14,7 +14,7 @@ var agentMethods = table[*agentConn]{
 	protocol.MethodInitialize:   {handle: with((*agentConn).initialize), when: beforeInitialize, once: protocol.CodeAlreadyInitialized},
 	protocol.MethodSessionOpen:  {handle: with((*agentConn).openSession)},
 	protocol.MethodSessionClose: {handle: with((*agentConn).closeSession), long: true},
-	protocol.MethodToolsList:    {handle: with((*agentConn).listTools)},
+	protocol.MethodToolsList:    {handle: with((*agentConn).listTools), long: true},
 	protocol.MethodToolsCall:    {handle: with((*agentConn).call), long: true},
 	protocol.MethodToolsBatch:   {handle: with((*agentConn).batch), long: true},
 	protocol.MethodTaskStart:    {handle: taskCall(protocol.MethodTaskStart), long: true},
@@ -144,11 +144,11 @@ func (a *agentConn) closeSession(_ context.Context, p *protocol.SessionClose) (p
 	return a.server.gate.CloseSession(p.SessionID)
 }
 
-func (a *agentConn) listTools(_ context.Context, p *protocol.ToolsListParams) (protocol.ToolsList, error) {
+func (a *agentConn) listTools(ctx context.Context, p *protocol.ToolsListParams) (protocol.ToolsList, error) {
 	if err := a.own(p.SessionID); err != nil {
 		return protocol.ToolsList{}, err
 	}
-	list, err := a.server.gate.Tools(p.SessionID)
+	list, err := a.server.gate.Tools(ctx, p.SessionID)
 	if list.Tools == nil {
 		list.Tools = []protocol.Tool{} // [] on the wire, not null
 	}

@@ -33,18 +33,19 @@ func (s *Supervisor) callAt(ctx context.Context, at *place, peer unixsock.Peer, 
 	if req.Tool == protocol.ToolRunBackground {
 		return s.startTask(ctx, at, peer, req, notify)
 	}
-	return s.carryOut(ctx, at, nil, peer, req, notify)
+	return s.carryOut(ctx, at, func(*call) {}, peer, req, notify)
 }
 
 // carryOut takes a call along its path. It returns when the program has ended, also
-// one that runs in the background, where t is set.
-func (s *Supervisor) carryOut(ctx context.Context, at *place, t *task, peer unixsock.Peer, req protocol.ToolsCall, notify notifyFunc) (protocol.CallResult, error) {
+// one that runs in the background; kept then notes who keeps it.
+func (s *Supervisor) carryOut(ctx context.Context, at *place, kept func(*call), peer unixsock.Peer, req protocol.ToolsCall, notify notifyFunc) (protocol.CallResult, error) {
 	c, err := s.receive(peer, req, notify)
 	if err != nil {
 		at.end(approval.Decision{}, err)
 		return protocol.CallResult{}, err // no session, no entry: the server refuses what nobody opened
 	}
-	c.place, c.task = at, t
+	c.place = at
+	kept(c)
 	defer s.release(c)
 	ctx, cancel := c.session.join(ctx)
 	defer cancel()
@@ -55,6 +56,9 @@ func (s *Supervisor) carryOut(ctx context.Context, at *place, t *task, peer unix
 
 // perform is the middle of the path: everything between the request and the log.
 func (s *Supervisor) perform(ctx context.Context, c *call) error {
+	if err := s.readyFor(ctx, c); err != nil {
+		return err
+	}
 	proposal, err := s.check(c)
 	if c.elsewhere == nil && c.notFound(err) {
 		return nil // nothing to decide about: a result with status 127 or 126
@@ -70,11 +74,13 @@ func (s *Supervisor) perform(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	if plan.Elsewhere != nil {
+	switch {
+	case plan.Elsewhere != nil:
 		return c.release(plan) // to the agent, which carries it out
-	}
-	if plan.Task != nil {
+	case plan.Task != nil:
 		return s.operate(ctx, c, plan)
+	case plan.MCP != nil:
+		return s.callServer(ctx, c, plan)
 	}
 	box, err := s.confine(ctx, c, plan)
 	if err != nil {
@@ -96,6 +102,7 @@ type call struct {
 	task    *task              // receive: what stays in the background, or nil
 	// receive: set for a call that the agent carries out itself
 	elsewhere *protocol.ToolsDecide
+	server    *serverProcess // receive: the MCP server that the call is the process of, or nil
 
 	proposal  tools.Proposal    // check
 	digest    string            // check, of the plan
@@ -134,11 +141,14 @@ func (s *Supervisor) receive(peer unixsock.Peer, req protocol.ToolsCall, notify 
 // What comes out is the whole truth about the call: profile included, which is
 // the tool's own intersected with the operator's. Nothing has happened yet.
 func (s *Supervisor) check(c *call) (tools.Proposal, error) {
-	propose := s.propose
-	if c.elsewhere != nil {
-		propose = s.proposeElsewhere
+	plan := func() (tools.Proposal, error) { return s.propose(c.session, c.req) }
+	switch {
+	case c.elsewhere != nil:
+		plan = func() (tools.Proposal, error) { return s.proposeElsewhere(c.req) }
+	case c.server != nil:
+		plan = func() (tools.Proposal, error) { return s.planStart(c.server.server) }
 	}
-	p, err := propose(c.req)
+	p, err := plan()
 	if err != nil {
 		return p, err
 	}
@@ -148,20 +158,31 @@ func (s *Supervisor) check(c *call) (tools.Proposal, error) {
 	c.proposal = p
 	c.profile, c.digest = s.digests(p.Plan)
 	c.warnings = c.profile.warnings
-	if c.elsewhere != nil {
+	switch {
+	case c.elsewhere != nil:
 		c.warnings = []string{warnElsewhere}
+	case c.server != nil:
+		c.server.take(c)
 	}
 	return p, nil
 }
 
 // propose is check for any arguments: the agent's, or those that an approver has
 // put in their place.
-func (s *Supervisor) propose(req protocol.ToolsCall) (tools.Proposal, error) {
+func (s *Supervisor) propose(x *session, req protocol.ToolsCall) (tools.Proposal, error) {
+	registry, err := s.registry(x, string(req.Tool))
+	if err != nil {
+		return tools.Proposal{}, err
+	}
+	return s.proposeFrom(registry, req)
+}
+
+func (s *Supervisor) proposeFrom(registry *tools.Registry, req protocol.ToolsCall) (tools.Proposal, error) {
 	args, err := req.DecodeArgs()
 	if err != nil {
 		return tools.Proposal{}, &protocol.Error{Code: protocol.CodeInvalidArguments, Message: err.Error()}
 	}
-	p, err := s.cfg.Tools.Plan(tools.Call{Tool: string(req.Tool), Args: args, Metadata: req.Metadata})
+	p, err := registry.Plan(tools.Call{Tool: string(req.Tool), Args: args, Metadata: req.Metadata})
 	if err != nil {
 		return p, err
 	}
@@ -212,12 +233,12 @@ func (s *Supervisor) question(c *call, p tools.Proposal, checked error) approval
 	q.ID, q.Asked, q.Err, q.ApprovalID = string(c.req.CallID), c.tellPending, checked, string(c.req.ApprovalID)
 	q.SessionID, q.Agent, q.Mode = string(c.session.id), c.session.agent, c.session.mode
 	q.ToolName, q.BatchID, q.Args = ruledAs(c.req.Tool, p.Plan), c.req.GroupID, c.req.Args
-	q.Annotations = s.annotations(q.ToolName)
+	q.Annotations, q.Connector = s.annotations(q.ToolName), p.Connector
 	if d := c.elsewhere; d != nil {
 		q.Connector, q.Mode = elsewhere, stricter(c.session.mode, approval.Interactive)
 		q.Foreign, q.CallerAsks = p.Plan.Elsewhere != nil && p.Plan.Elsewhere.Foreign != "", d.Ask == protocol.AgentAsks
 	} else {
-		q.Revise = func(args json.RawMessage) (approval.Call, error) { return s.revise(c.req, args) }
+		q.Revise = func(args json.RawMessage) (approval.Call, error) { return s.revise(c.session, c.req, args) }
 	}
 	for _, b := range c.req.BatchRemaining {
 		q.BatchRemaining = append(q.BatchRemaining, b.String())
@@ -231,6 +252,7 @@ func proposed(p tools.Proposal, digest string, warnings []string) approval.Call 
 		Request: p.Request,
 		Reach:   p.Reach,
 		Rule:    p.Rule,
+		Changed: p.Changed,
 		Digest:  digest,
 		Subject: p.Plan,
 		Present: p.Present,
@@ -239,9 +261,9 @@ func proposed(p tools.Proposal, digest string, warnings []string) approval.Call 
 }
 
 // revise is the call with the arguments of an approver: checked like the agent's.
-func (s *Supervisor) revise(req protocol.ToolsCall, args json.RawMessage) (approval.Call, error) {
+func (s *Supervisor) revise(x *session, req protocol.ToolsCall, args json.RawMessage) (approval.Call, error) {
 	req.Args = args
-	p, err := s.propose(req)
+	p, err := s.propose(x, req)
 	if err != nil {
 		return approval.Call{}, err
 	}

@@ -452,7 +452,7 @@ func TestRefusedToolsSaySo(t *testing.T) {
 		reason  string
 	}{{missing, missing.Error()}, {nil, ""}} {
 		f := newFixture(t, setup{missing: x.missing})
-		list, err := f.Tools(f.session)
+		list, err := f.Tools(context.Background(), f.session)
 		if err != nil || len(list.Tools) == 0 {
 			t.Fatal(list, err)
 		}

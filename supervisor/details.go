@@ -21,6 +21,9 @@ func details(p tools.Proposal, digest string, warnings []string) map[string]stri
 	if f := p.Plan.Action.File; f != nil {
 		d["path"] = f.Path
 	}
+	if len(p.Cautions) > 0 {
+		d["caution"] = strings.Join(p.Cautions, "; ")
+	}
 	if p.Plan.Elsewhere == nil {
 		profileWords(d, p.Plan.Profile)
 	}

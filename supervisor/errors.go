@@ -45,7 +45,7 @@ func wireError(err error) *protocol.Error {
 		return &protocol.Error{Code: protocol.CodeSandboxUnavailable, Message: cannot.Error(), HintText: cannot.Hint}
 	case errors.Is(err, audit.ErrUnavailable):
 		return auditWire(err)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case isCancelled(err), errors.Is(err, context.DeadlineExceeded):
 		return &protocol.Error{Code: protocol.CodeCancelled, Message: err.Error()}
 	default:
 		return &protocol.Error{Code: protocol.CodeSandboxFailed, Message: err.Error(), HintText: "nothing was decided wrongly; the call can be made again"}

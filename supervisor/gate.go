@@ -20,7 +20,7 @@ type gate interface {
 	CloseSession(id protocol.SessionID) (protocol.SessionClosed, error)
 	// LeaveSession ends a session with its connection, unless it has a name.
 	LeaveSession(id protocol.SessionID) error
-	Tools(id protocol.SessionID) (protocol.ToolsList, error)
+	Tools(ctx context.Context, id protocol.SessionID) (protocol.ToolsList, error)
 	Call(ctx context.Context, peer unixsock.Peer, p protocol.ToolsCall, notify func(protocol.Method, any)) (protocol.CallResult, error)
 	// Batch has a context for each call of p.
 	Batch(ctxs []context.Context, peer unixsock.Peer, p protocol.ToolsBatch, notify func(protocol.Method, any)) protocol.BatchResult

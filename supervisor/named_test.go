@@ -70,7 +70,7 @@ func TestNamedSessions(t *testing.T) {
 	if err := f.LeaveSession(unnamed.SessionID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Tools(unnamed.SessionID); err == nil {
+	if _, err := f.Tools(t.Context(), unnamed.SessionID); err == nil {
 		t.Error("a session without a name outlived its connection")
 	}
 }
@@ -110,7 +110,7 @@ func TestNamedSessionsEnd(t *testing.T) {
 			}
 			return opened.SessionID
 		}
-		alive := func(id protocol.SessionID) bool { _, err := s.Tools(id); return err == nil }
+		alive := func(id protocol.SessionID) bool { _, err := s.Tools(t.Context(), id); return err == nil }
 		stays, goes := open("stays"), open("goes")
 		s.LeaveSession(goes)
 		time.Sleep(namedIdle - time.Second)

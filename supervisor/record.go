@@ -183,6 +183,11 @@ func withoutContent(p tools.Plan) (tools.Plan, *contentEntry) {
 		p.Action.Exec = &program
 		return p, contentOf(exec.Stdin)
 	}
+	if p.MCP != nil { // the arguments stand in the entry already
+		op := *p.MCP
+		op.Args = nil
+		p.MCP = &op
+	}
 	if p.Action.File == nil {
 		return p, nil
 	}

@@ -64,7 +64,7 @@ func (g *fakeGate) LeaveSession(id protocol.SessionID) error {
 	return err
 }
 
-func (g *fakeGate) Tools(protocol.SessionID) (protocol.ToolsList, error) {
+func (g *fakeGate) Tools(context.Context, protocol.SessionID) (protocol.ToolsList, error) {
 	return protocol.ToolsList{Tools: []protocol.Tool{{Name: "echo", InputSchema: json.RawMessage(`{}`)}}}, nil
 }
 

@@ -54,6 +54,8 @@ type Config struct {
 	LeftBehind LeftBehind
 	// Tasks bounds what runs in the background; its zero value lets nothing run there.
 	Tasks TaskConfig
+	// MCP is about third-party MCP servers; its zero value has none.
+	MCP MCPConfig
 	// Warnings are said in status and in every result.
 	Warnings []string
 	// HTTP is said in status: where a server beside this supervisor listens; nil is none.
@@ -112,6 +114,7 @@ type Supervisor struct {
 
 // New starts a supervisor and records that it did.
 func New(cfg Config) (*Supervisor, error) {
+	cfg.MCP = cfg.MCP.withDefaults()
 	s := &Supervisor{cfg: cfg, profiles: newProfiles(), started: time.Now(), sessions: map[protocol.SessionID]*session{}, named: map[sessionName]*session{}}
 	s.unsubscribe = cfg.Approvals.Subscribe(s.endDeferred)
 	data := map[string]any{
@@ -188,7 +191,8 @@ type session struct {
 	mu      sync.Mutex
 	counts  protocol.SessionClosed
 	running int
-	tasks   []*task // in the order of their start
+	tasks   []*task                 // in the order of their start
+	servers map[string]*serverPlace // MCP servers by name; nil has none, and starts none
 	// placeholders stand for credentials in what this session's programs are given.
 	placeholders map[sandboxprofile.Secret]string
 	// authorities sign for the hosts where TLS ends at the proxy, by these.
@@ -244,6 +248,7 @@ func (s *Supervisor) openSession(peer unixsock.Peer, p protocol.SessionOpen, str
 		metadata: p.Metadata,
 		opened:   time.Now(),
 		sink:     streams,
+		servers:  map[string]*serverPlace{},
 	}
 	if streams != nil {
 		x.stdin = streams.Stdin
@@ -397,9 +402,9 @@ func (s *Supervisor) refuseUnconfined() error {
 }
 
 // Tools implements gate.
-func (s *Supervisor) Tools(id protocol.SessionID) (protocol.ToolsList, error) {
+func (s *Supervisor) Tools(ctx context.Context, id protocol.SessionID) (protocol.ToolsList, error) {
 	s.mu.Lock()
-	_, ok := s.sessions[id]
+	x, ok := s.sessions[id]
 	s.mu.Unlock()
 	if id != "" && !ok {
 		return protocol.ToolsList{}, unknownSession(id)
@@ -414,6 +419,11 @@ func (s *Supervisor) Tools(id protocol.SessionID) (protocol.ToolsList, error) {
 			Name: protocol.ToolName(d.Name), Description: d.Description, InputSchema: d.InputSchema,
 			Annotations: protocol.Annotations(d.Annotations), Unavailable: unavailable,
 		})
+	}
+	if ok && unavailable == "" {
+		more, warnings := s.serverTools(ctx, x)
+		list.Tools, list.Warnings = append(list.Tools, more...), warnings
+		list.Digest = digestOfTools(list.Digest, more)
 	}
 	return list, nil
 }
@@ -471,6 +481,9 @@ func (s *Supervisor) Check(ctx context.Context, peer unixsock.Peer, req protocol
 		return protocol.CheckResult{}, err
 	}
 	defer s.release(c)
+	if err := s.readyFor(ctx, c); err != nil {
+		return protocol.CheckResult{}, wireError(err)
+	}
 	p, err := s.check(c)
 	if err != nil && !approval.IsBlocked(err) {
 		return protocol.CheckResult{}, wireError(err)

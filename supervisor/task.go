@@ -51,14 +51,14 @@ var errTaskKilled = errors.New("the agent ended the task")
 // program runs, or when it is clear that it will not.
 func (s *Supervisor) startTask(ctx context.Context, at *place, peer unixsock.Peer, req protocol.ToolsCall, notify notifyFunc) (protocol.CallResult, error) {
 	t := &task{
-		id: protocol.TaskID("t-" + rand.Text()[:16]), output: newKeptOutput(s.cfg.Tasks.Output), input: newTaskInput(),
+		id: protocol.TaskID("t-" + rand.Text()[:16]), output: newKeptOutput(s.cfg.Tasks.Output), input: newTaskInput(maxPendingInput),
 		began: make(chan struct{}), over: make(chan struct{}),
 	}
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	t.cancel = cancel
 	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) }) // until it runs, it is the caller's
 	go func() {
-		r, err := s.carryOut(own, at, t, peer, req, notify)
+		r, err := s.carryOut(own, at, func(c *call) { c.task = t }, peer, req, notify)
 		t.finish(r, err)
 	}()
 	select {
@@ -92,6 +92,10 @@ func isClosed(c <-chan struct{}) bool {
 
 // openOutput makes what the program writes to, and reads from.
 func (s *Supervisor) openOutput(c *call, limit int64) error {
+	if p := c.server; p != nil {
+		c.output = newOutput(c.req.CallID, limit, 0, c.notify, p.input, &Streams{Stdout: p.in, Stderr: p.said})
+		return nil
+	}
 	t, keep := c.task, int64(maxKept)
 	if c.proposal.Plan.JSONOutput {
 		keep = limit // it is read

@@ -399,7 +399,7 @@ func TestKeptOutput(t *testing.T) {
 }
 
 func TestTaskInputEnds(t *testing.T) {
-	in := newTaskInput()
+	in := newTaskInput(maxPendingInput)
 	if err := in.put("some", false); err != nil {
 		t.Fatal(err)
 	}
@@ -413,7 +413,7 @@ func TestTaskInputEnds(t *testing.T) {
 	if string(b) != "some text" || err != nil {
 		t.Errorf("%q, %v", b, err)
 	}
-	waiting := newTaskInput()
+	waiting := newTaskInput(maxPendingInput)
 	done := make(chan error)
 	go func() { _, err := waiting.Read(make([]byte, 1)); done <- err }()
 	waiting.end()

@@ -147,6 +147,8 @@ func (r *reading) add(s protocol.Stream, data []byte) {
 // taskInput is what is written to a task before the task reads it. It is bounded,
 // so that a task that never reads costs nothing and blocks nobody.
 type taskInput struct {
+	most int // bytes that may be left unread
+
 	mu      sync.Mutex
 	pending []byte
 	ended   bool
@@ -156,7 +158,7 @@ type taskInput struct {
 // maxPendingInput is how much a task may leave unread, in bytes.
 const maxPendingInput = 256 << 10
 
-func newTaskInput() *taskInput { return &taskInput{changed: make(chan struct{})} }
+func newTaskInput(most int) *taskInput { return &taskInput{most: most, changed: make(chan struct{})} }
 
 // put adds input, and ends it if eof. The error says why it cannot.
 func (t *taskInput) put(data string, eof bool) error {
@@ -165,7 +167,7 @@ func (t *taskInput) put(data string, eof bool) error {
 	switch {
 	case t.ended:
 		return protocol.Errorf(protocol.CodeInvalidArguments, "the input of the task has ended")
-	case len(t.pending)+len(data) > maxPendingInput:
+	case len(t.pending)+len(data) > t.most:
 		return protocol.Errorf(protocol.CodeLimitExceeded, "the task has left %d bytes of input unread", len(t.pending)).
 			WithHint("wait until it reads, or end it with kill_task")
 	}

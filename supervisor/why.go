@@ -82,8 +82,11 @@ func (d *Desk) consider(q approval.Call, args map[string]any) ([]protocol.Consid
 	}
 	var own []tools.Considered
 	if !q.Foreign {
-		var err error
-		if own, err = d.cfg.Tools.Explain(tools.Call{Tool: q.ToolName, Args: args}); err != nil {
+		registry, err := (&Supervisor{cfg: d.cfg}).registry(&session{}, q.ToolName)
+		if err != nil {
+			return nil, err
+		}
+		if own, err = registry.Explain(tools.Call{Tool: q.ToolName, Args: args}); err != nil {
 			return nil, err
 		}
 	}

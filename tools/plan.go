@@ -34,6 +34,21 @@ type Plan struct {
 	// Elsewhere is set if the agent carries the plan out itself: it is decided about
 	// and recorded, and no sandbox holds it to the profile.
 	Elsewhere *Elsewhere `json:"elsewhere,omitempty"`
+	// MCP is set for a call of a tool that an MCP server of the session has. Action and
+	// Profile are then those of the server's process, which runs already.
+	MCP *MCPCall `json:"mcp,omitempty"`
+}
+
+// An MCPCall is a call of one tool of an MCP server.
+type MCPCall struct {
+	Server string `json:"server"`
+	Tool   string `json:"tool"` // as the server names it
+	// Definition is the digest of what the server says about the tool, and Process
+	// that of the plan by which the server was started. Others, when the call is to be
+	// made, are drift.
+	Definition string          `json:"definition"`
+	Process    string          `json:"process"`
+	Args       json.RawMessage `json:"args,omitempty"` // canonical
 }
 
 // Elsewhere says what a plan is about that is not carried out here.

@@ -68,6 +68,14 @@ type Proposal struct {
 	// Reach is what the call touches, for patterns that an approver may have had
 	// remembered, whether anybody is asked or not.
 	Reach approval.Reach
+	// Connector is where the tool comes from, if that is somebody else: the name of an
+	// MCP server.
+	Connector string
+	// Cautions are reasons to look closely, for the approver.
+	Cautions []string
+	// Changed says that the tool is not defined as it was when a call of it was last
+	// let through: no standing rule was made for what it is now.
+	Changed bool
 	// Present builds the rich presentation. It is called only when a person is
 	// really asked, and may read the files the plan names.
 	Present func(context.Context) (*approval.Presentation, error)

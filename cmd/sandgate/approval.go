@@ -63,6 +63,9 @@ func toolPolicy(cfg *config.Config, registry *tools.Registry) *approval.ToolPoli
 			p.Known = append(p.Known, d.Name)
 		}
 	}
+	for _, s := range cfg.MCP.Servers { // its configuration says what is asked about
+		p.Known = append(p.Known, s.Name+"_*", "mcp."+s.Name)
+	}
 	return p
 }
 

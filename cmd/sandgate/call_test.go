@@ -48,7 +48,7 @@ func (g *stubGate) Decide(context.Context, unixsock.Peer, protocol.ToolsDecide, 
 	return protocol.ToolsDecided{}, protocol.Errorf(protocol.CodeDenied, "it is denied")
 }
 
-func (g *stubGate) Tools(protocol.SessionID) (protocol.ToolsList, error) {
+func (g *stubGate) Tools(context.Context, protocol.SessionID) (protocol.ToolsList, error) {
 	return protocol.ToolsList{}, nil
 }
 func (g *stubGate) Status() protocol.Status          { return protocol.Status{} }

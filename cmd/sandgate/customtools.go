@@ -162,10 +162,18 @@ func startDir(p tools.Paths, profile sandboxprofile.Profile) string {
 	return "/tmp"
 }
 
-// checkTools looks for the programs of the custom tools. One that is named by a
-// path has to be there; one that is searched for may be installed later.
+// checkTools looks for the programs of the custom tools and the MCP servers. One
+// that is named by a path has to be there; one that is searched for may be installed later.
 func checkTools(cfg *config.Config) error {
-	if len(cfg.Tools) == 0 {
+	programs := map[string]config.Tool{} // by field
+	for _, t := range cfg.Tools {
+		programs["tools."+t.Name] = t
+	}
+	for i := range cfg.MCP.Servers {
+		s := &cfg.MCP.Servers[i]
+		programs["mcp.servers."+s.Name] = s.Tool()
+	}
+	if len(programs) == 0 {
 		return nil
 	}
 	d, err := derive(cfg, nil)
@@ -173,10 +181,9 @@ func checkTools(cfg *config.Config) error {
 		return err
 	}
 	var problems []config.Problem
-	for i := range cfg.Tools {
-		t := &cfg.Tools[i]
-		field := "tools." + t.Name + ".command[0]"
-		c, err := customTool(cfg, d, nil, t)
+	for _, name := range slices.Sorted(maps.Keys(programs)) {
+		t, field := programs[name], name+".command[0]"
+		c, err := customTool(cfg, d, nil, &t)
 		if err == nil {
 			_, err = c.Find()
 		}

@@ -135,7 +135,11 @@ func policyOf(cfg *config.Config, memory memory) (supervisor.Config, error) {
 	if err != nil {
 		return none, err
 	}
-	registry, _, err := newTools(cfg, own)
+	registry, d, err := newTools(cfg, own)
+	if err != nil {
+		return none, err
+	}
+	servers, err := mcpServers(cfg, d, own)
 	if err != nil {
 		return none, err
 	}
@@ -151,6 +155,7 @@ func policyOf(cfg *config.Config, memory memory) (supervisor.Config, error) {
 	}
 	return supervisor.Config{
 		Version: version, ConfigFile: cfg.File, Tools: registry, Approvals: approvals, Mode: mode, Operator: operator, Rules: rules,
+		MCP: supervisor.MCPConfig{Servers: servers},
 	}, nil
 }
 

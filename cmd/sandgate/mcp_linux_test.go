@@ -316,9 +316,7 @@ func TestMCPServeStreamsAndCancels(t *testing.T) {
 			break
 		}
 	}
-	if !runs("sleep\x0061.25\x00") {
-		t.Error("the program does not run")
-	}
+	b.eventually("the program runs", func() bool { return runs("sleep\x0061.25\x00") })
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
@@ -395,5 +393,72 @@ func TestMCPServeWithoutASupervisor(t *testing.T) {
 	status := newApp(strings.NewReader(""), &out, &errs).run([]string{"mcp", "serve", "--socket", filepath.Join(t.TempDir(), "none.sock")})
 	if status != exitInternal || out.Len() > 0 || !strings.Contains(errs.String(), "sandgate serve") {
 		t.Errorf("status %d, %q, %q", status, &out, &errs)
+	}
+}
+
+// testServerDir is where the program of mcpTestServer is.
+func testServerDir(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("mcp-test-server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Dir(path)
+}
+
+// TestMCPGatewayFromEndToEnd: a client of the library, through two of ours, to a
+// server of the library in a sandbox.
+func TestMCPGatewayFromEndToEnd(t *testing.T) {
+	bin := testServerDir(t)
+	b := newMCPBench(t, strings.ReplaceAll(`version: 1
+sandbox:
+  paths:
+    workspace: {root: WORK/ws, mode: rw}
+    bin: {root: BIN, mode: ro}
+mcp:
+  servers:
+    test: {command: [BIN/mcp-test-server], sandbox: {paths: {bin: ro}}, approval: {tools: {stat: allow}}}
+    rw: {command: [BIN/mcp-test-server], sandbox: {paths: {bin: ro, workspace: rw}}, approval: {default: allow}}
+    gone: {command: [no-such-program-anywhere]}
+`, "BIN", bin))
+	b.answers(func(a protocol.Approval) (protocol.ApprovalsDecide, bool) {
+		return protocol.ApprovalsDecide{Decision: "deny", Mode: "reject_soft", Feedback: "no"}, true
+	})
+	s := b.mcpServe(nil)
+	list, err := s.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"test_stat", "test_write", "rw_write"} {
+		if !slices.ContainsFunc(list.Tools, func(x *mcp.Tool) bool { return x.Name == name }) {
+			t.Errorf("%s is not listed", name)
+		}
+	}
+	file := filepath.Join(b.dir, "ws", "f")
+	path := map[string]any{"path": file}
+	if r := mustCall(t, s, "rw_write", path); r.IsError {
+		t.Errorf("a server with the workspace: %s", said(r))
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Errorf("it was not written: %v", err)
+	}
+	if r := mustCall(t, s, "rw_stat", path); said(r) != "true" {
+		t.Errorf("it is not seen: %s", said(r))
+	}
+	if r := mustCall(t, s, "test_stat", path); said(r) != "false" {
+		t.Errorf("a server without paths sees the workspace: %s", said(r))
+	}
+	if r := mustCall(t, s, "test_write", path); codeOf(t, r) != protocol.CodeDenied {
+		t.Errorf("denied: %s", said(r))
+	}
+	if q := b.questions(); len(q) != 1 || q[0].Connector != "test" || q[0].Tool != "test_write" {
+		t.Errorf("asked %+v", q)
+	}
+	if r := mustCall(t, s, "gone_x", nil); codeOf(t, r) != protocol.CodeServerFailed || !strings.Contains(said(r), "no-such-program-anywhere") {
+		t.Errorf("a server that is not there: %s", said(r))
+	}
+	why := b.command("why", "--operator-socket", b.operator, "test_stat", "path=/x")
+	if out, err := why.CombinedOutput(); err != nil || !strings.Contains(string(out), "mcp.servers.test.approval.tools") {
+		t.Errorf("why: %v, %s", err, out)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/sandgate/sandgate/tools/manifest"
+	"github.com/sandgate/sandgate/tools/mcp"
 )
 
 // A checker looks at a decoded Config: what single values cannot show, and what
@@ -42,7 +43,6 @@ func (k *checker) all() {
 	k.tasks()
 	k.approval()
 	k.redact()
-	k.unsupported()
 }
 
 // position is where a field is set, or else the nearest part of the file around it.
@@ -369,14 +369,42 @@ func (k *checker) path(field, name string) *Path {
 
 func (k *checker) server(s *MCPServer) {
 	field := fieldKey("mcp.servers", s.Name)
-	k.name(field, s.Name)
+	k.serverName(field, s)
 	if !k.unusable(field + ".command") {
 		k.faults(field, manifest.CheckProgram(s.Command))
 	}
+	t := s.Tool() // it shares the server's lists
+	k.toolSandbox(field+".sandbox", &t.Sandbox)
 	k.network(field+".network", s.Network)
+	k.secrets(field+".secrets", &t)
+	k.credentials(field+".credentials", s.Credentials, field+".network", s.Network)
+	k.oneValue(field+".credentials", &t)
 	for _, glob := range slices.Sorted(maps.Keys(s.Approval.Tools)) {
 		if glob == "" {
 			k.problem(fieldKey(field+".approval.tools", glob), "the tool name is empty", "")
+		}
+	}
+}
+
+// serverName keeps the tools of a server, SERVER_TOOL, apart from all others.
+func (k *checker) serverName(field string, s *MCPServer) {
+	if !mcp.ValidServerName(s.Name) {
+		k.force(field, quote(s.Name)+" is not a name for an MCP server",
+			fmt.Sprintf("use letters, digits and -, at most %d; _ ends it in the names of its tools, SERVER_TOOL", mcp.MaxServerName))
+		return
+	}
+	for _, other := range k.c.MCP.Servers {
+		if other.Name < s.Name && strings.EqualFold(other.Name, s.Name) {
+			k.problem(field, quote(s.Name)+" differs from "+quote(other.Name)+" in case only", "choose another name")
+		}
+	}
+	names := slices.Clone(k.env.ReservedTools)
+	for _, t := range k.c.Tools {
+		names = append(names, t.Name)
+	}
+	for _, name := range names {
+		if mcp.ServerOf(name) == s.Name {
+			k.problem(field, fmt.Sprintf("a tool of this server could be named %s, which is another tool", quote(name)), "choose another name")
 		}
 	}
 }

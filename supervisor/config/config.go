@@ -3,6 +3,7 @@ package config
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -55,7 +56,11 @@ func (c *Config) OwnFiles() []string {
 	var list []string
 	own := append(c.Files(), c.Audit.Path, c.HTTP.TokenFile)
 	credentials := slices.Clone(c.Shell.Credentials)
-	for _, t := range c.Tools {
+	programs := slices.Clone(c.Tools)
+	for i := range c.MCP.Servers {
+		programs = append(programs, c.MCP.Servers[i].Tool())
+	}
+	for _, t := range programs {
 		for _, secret := range t.Secrets {
 			own = append(own, secret.File)
 		}
@@ -353,16 +358,46 @@ type MCP struct {
 
 // An MCPServer is one entry of `mcp.servers`.
 type MCPServer struct {
-	Name     string      `yaml:"-" role:"name"`
-	Position Position    `yaml:"-" role:"position"`
-	Command  []string    `yaml:"command" need:"required"`
-	Network  Network     `yaml:"network"`
-	Approval MCPApproval `yaml:"approval"`
+	Name        string       `yaml:"-" role:"name"`
+	Position    Position     `yaml:"-" role:"position"`
+	Command     []string     `yaml:"command" need:"required"`
+	Network     Network      `yaml:"network"`
+	Secrets     []ToolSecret `yaml:"secrets"`
+	Credentials []Credential `yaml:"credentials"` // for Network
+	Sandbox     MCPSandbox   `yaml:"sandbox"`
+	Approval    MCPApproval  `yaml:"approval"`
+}
+
+// MCPSandbox is what a server has of what `sandbox` grants to every program: of
+// the paths what is named, of the rest the whole unless it is named.
+type MCPSandbox struct {
+	Paths   map[string]Mode `yaml:"paths"`
+	Presets []string        `yaml:"presets"`
+	Env     *ToolEnv        `yaml:"env"`
+	Limits  *Limits         `yaml:"limits"`
 }
 
 func (s *MCPServer) setDefaults() {
 	s.Network.Mode = NetworkNone
 	s.Approval.Default = Ask
+}
+
+// Tool is the server's program as a custom tool without arguments would have it.
+// Its braces are no templates.
+func (s *MCPServer) Tool() Tool {
+	t := Tool{
+		Name: s.Name, Position: s.Position, Stdout: StdoutText, Secrets: s.Secrets, Credentials: s.Credentials,
+		Sandbox: ToolSandbox{
+			Paths: s.Sandbox.Paths, Presets: s.Sandbox.Presets, Network: s.Network, Env: s.Sandbox.Env, Limits: s.Sandbox.Limits,
+		},
+	}
+	for _, word := range s.Command {
+		t.Command = append(t.Command, strings.ReplaceAll(word, "{{", "{{{{"))
+	}
+	if t.Sandbox.Paths == nil {
+		t.Sandbox.Paths = map[string]Mode{} // a stranger's program sees what it is given
+	}
+	return t
 }
 
 // MCPApproval says which of a server's tools are asked about. Tools maps globs

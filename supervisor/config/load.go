@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -165,11 +163,4 @@ func expand(path, base, home string) (string, error) {
 		return "", errors.New("the home directory of another user is not looked up; write the path out")
 	}
 	return absolute(path, base), nil
-}
-
-// fieldOrder lists origins in the order of the file.
-func fieldOrder(origins map[string]Position) []string {
-	return slices.SortedFunc(maps.Keys(origins), func(a, b string) int {
-		return byPosition(Problem{Position: origins[a], Field: a}, Problem{Position: origins[b], Field: b})
-	})
 }

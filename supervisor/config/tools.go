@@ -36,6 +36,7 @@ func (k *checker) tool(t *Tool) {
 		k.problem(field, quote(t.Name)+" is the name of a built-in tool", "choose another name")
 	}
 	k.toolSandbox(field+".sandbox", &t.Sandbox)
+	k.network(field+".sandbox.network", t.Sandbox.Network)
 	k.toolTimeout(field, t)
 	k.secrets(field+".secrets", t)
 	k.credentials(field+".credentials", t.Credentials, field+".sandbox.network", t.Sandbox.Network)
@@ -61,7 +62,6 @@ func (k *checker) toolSandbox(field string, s *ToolSandbox) {
 		}
 	}
 	k.among(field+".presets", "sandbox.presets", s.Presets, k.c.Sandbox.Presets)
-	k.network(field+".network", s.Network)
 	if s.Env != nil {
 		k.among(field+".env.allow", "sandbox.env.allow", s.Env.Allow, k.c.Sandbox.Env.Allow)
 		k.variables(field+".env.set", s.Env.Set)

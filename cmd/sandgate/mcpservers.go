@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/tools"
+	"github.com/sandgate/sandgate/tools/manifest"
+	"github.com/sandgate/sandgate/tools/mcp"
+)
+
+// mcpServers makes the MCP servers of the configuration. Each is a program like that
+// of a custom tool, with a profile of its own.
+func mcpServers(cfg *config.Config, d derived, own map[string]sandboxprofile.Rights) ([]*mcp.Server, error) {
+	var list []*mcp.Server
+	for i := range cfg.MCP.Servers {
+		s := &cfg.MCP.Servers[i]
+		t := s.Tool()
+		c, err := customTool(cfg, d, own, &t)
+		if err != nil {
+			return nil, usageError(fmt.Errorf("mcp.servers.%s: %w", s.Name, err))
+		}
+		program, err := manifest.New(c)
+		if err != nil {
+			return nil, usageError(err)
+		}
+		server := mcp.Config{
+			Name: s.Name, Program: program, Wall: c.Profile.Limits.Wall, Position: s.Position.String(),
+			Default: effectOf(s.Approval.Default), Tools: map[string]tools.Effect{},
+		}
+		for glob, e := range s.Approval.Tools {
+			server.Tools[glob] = effectOf(e)
+		}
+		for _, other := range cfg.MCP.Servers {
+			server.Others = append(server.Others, other.Name)
+		}
+		server.Others = slices.DeleteFunc(server.Others, func(name string) bool { return name == s.Name })
+		list = append(list, mcp.New(server))
+	}
+	return list, nil
+}
+
+// effectOf is Deny for a word that is none.
+func effectOf(e config.Effect) tools.Effect {
+	switch e {
+	case config.Allow:
+		return tools.Allow
+	case config.Ask:
+		return tools.Ask
+	}
+	return tools.Deny
+}
