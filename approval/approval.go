@@ -132,6 +132,9 @@ type Call struct {
 	Agent     string
 	ToolName  string
 	Connector string
+	// DenialsOf are connectors whose remembered denials hold for this call too: it is one
+	// of theirs, made in a way that calls for more care. Their allows do not.
+	DenialsOf []string
 	BatchID   string
 	Mode      Mode // may only tighten the controller's own; "" means the controller's
 

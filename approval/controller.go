@@ -222,6 +222,13 @@ func (c *Controller) question(call Call) (*question, error) {
 	if r.ToolName != q.call.ToolName {
 		return nil, fmt.Errorf("the call is for tool %q, its request for %q", call.ToolName, r.ToolName)
 	}
+	for _, connector := range q.call.DenialsOf {
+		f, _, err := fingerprint(connector, r.ToolName, r.Payload, c.opts.Normalize)
+		if err != nil {
+			return q, err
+		}
+		q.denials = append(q.denials, f)
+	}
 	var err error
 	q.fingerprint, q.payload, err = fingerprint(call.Connector, r.ToolName, r.Payload, c.opts.Normalize)
 	return q, err

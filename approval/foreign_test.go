@@ -64,3 +64,27 @@ func TestTheCallerAsks(t *testing.T) {
 		t.Error("what is left to the caller counts as approved, or waits")
 	}
 }
+
+// TestDenialsOfAnotherConnector: they hold for a call that says so, and no allow does.
+func TestDenialsOfAnotherConnector(t *testing.T) {
+	bubble(func(t *testing.T) {
+		for _, allow := range []bool{false, true} {
+			c := NewController(Options{})
+			askAndAnswer(t, c, writeCall(), Answer{Allow: allow, Scope: Agent})
+			for _, x := range []struct {
+				connector string
+				of        []string
+				want      Effect
+			}{
+				{"", nil, map[bool]Effect{false: Deny, true: Allow}[allow]},
+				{"elsewhere", nil, Ask},
+				{"elsewhere", []string{""}, map[bool]Effect{false: Deny, true: Ask}[allow]},
+				{"elsewhere", []string{"github"}, Ask},
+			} {
+				if v := c.Check(writeCall().with(func(c *Call) { c.Connector, c.DenialsOf = x.connector, x.of })); v.Effect != x.want {
+					t.Errorf("allow %v, %+v: %+v", allow, x, v)
+				}
+			}
+		}
+	})(t)
+}

@@ -41,6 +41,8 @@ type question struct {
 	cause       string      // why somebody is asked although the tool does not ask
 	// patterns are all that would cover an element of the call.
 	patterns []candidate
+	// denials are fingerprints under which a denial holds besides.
+	denials []Fingerprint
 }
 
 // A candidate is a pattern that may have been remembered.
@@ -57,6 +59,9 @@ func (q *question) findPatterns() {
 			if !seen[p] {
 				seen[p] = true
 				q.patterns = append(q.patterns, candidate{p, p.fingerprint(q.call.Connector, q.call.ToolName)})
+				for _, connector := range q.call.DenialsOf {
+					q.denials = append(q.denials, p.fingerprint(connector, q.call.ToolName))
+				}
 			}
 		}
 	}
@@ -223,6 +228,12 @@ func (q *question) keys(e Effect, scopes ...Scope) []Key {
 		}
 		for _, p := range q.patterns {
 			keys = append(keys, q.key(s, e, p.fingerprint))
+		}
+		if e != Deny {
+			continue
+		}
+		for _, f := range q.denials {
+			keys = append(keys, q.key(s, e, f))
 		}
 	}
 	return keys

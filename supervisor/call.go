@@ -235,7 +235,7 @@ func (s *Supervisor) question(c *call, p tools.Proposal, checked error) approval
 	q.ToolName, q.BatchID, q.Args = ruledAs(c.req.Tool, p.Plan), c.req.GroupID, c.req.Args
 	q.Annotations, q.Connector = s.annotations(q.ToolName), p.Connector
 	if d := c.elsewhere; d != nil {
-		q.Connector, q.Mode = elsewhere, stricter(c.session.mode, approval.Interactive)
+		q.Connector, q.DenialsOf, q.Mode = elsewhere, []string{""}, stricter(c.session.mode, approval.Interactive)
 		q.Foreign, q.CallerAsks = p.Plan.Elsewhere != nil && p.Plan.Elsewhere.Foreign != "", d.Ask == protocol.AgentAsks
 	} else {
 		q.Revise = func(args json.RawMessage) (approval.Call, error) { return s.revise(c.session, c.req, args) }

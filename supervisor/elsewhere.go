@@ -19,7 +19,8 @@ import (
 // sandbox of ours holds it. What of the plan only a sandbox could keep is refused.
 
 // elsewhere is where a runtime's own tools come from, as far as approval is concerned:
-// no answer that was given for a call in a sandbox covers one without.
+// no allow that was given for a call in a sandbox covers one without. What was denied there
+// is denied here.
 const elsewhere = "elsewhere"
 
 const warnElsewhere = "the agent carries this out itself: no sandbox holds it"

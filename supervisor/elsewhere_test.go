@@ -146,6 +146,36 @@ func TestAnswersForTheSandboxDoNotLeaveIt(t *testing.T) {
 	}
 }
 
+// TestDenialsForTheSandboxHoldOutside, the call's own and those of a pattern; a denial of
+// something else does not.
+func TestDenialsForTheSandboxHoldOutside(t *testing.T) {
+	for _, x := range []struct {
+		name    string
+		pattern *approval.Pattern
+		path    string
+		code    protocol.Code
+	}{
+		{"the call", nil, "new", protocol.CodeDenied},
+		{"another call", nil, "other", protocol.CodeApprovalRequired},
+		{"a pattern", &approval.Pattern{Kind: approval.PathGlob, Value: "*.md"}, "b.md", protocol.CodeDenied},
+		{"another pattern", &approval.Pattern{Kind: approval.PathGlob, Value: "*.md"}, "b.txt", protocol.CodeApprovalRequired},
+	} {
+		f := newFixture(t, setup{})
+		inside := `{"path": "new", "content": "x"}`
+		if x.pattern != nil {
+			inside, x.pattern.Value = `{"path": "a.md", "content": "x"}`, f.ws+"/"+x.pattern.Value
+		}
+		f.say(t, approval.Answer{Scope: approval.Agent, Pattern: x.pattern})
+		if _, e := f.call(t.Context(), "write_file", inside); e == nil || e.Code != protocol.CodeDenied {
+			t.Fatal(e)
+		}
+		_, e := f.decideOn("write_file", `{"path": "`+x.path+`", "content": "x"}`, protocol.AgentAsks)
+		if e == nil || e.Code != x.code {
+			t.Errorf("%s: %v, want %s", x.name, e, x.code)
+		}
+	}
+}
+
 // TestApproversDecideForElsewhere: the real question, with yes and no.
 func TestApproversDecideForElsewhere(t *testing.T) {
 	for _, allow := range []bool{true, false} {
