@@ -3,6 +3,7 @@ package hooks
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -18,13 +19,16 @@ var shells = [][]string{
 	{"sh", "-c"},
 	{"bash", "-c"},
 	{"bash", "--posix", "-c"},
+	{"bash", "-c", `eval "$BASH_EVALUATES"`}, // as runtimes wrap it
 	{"bash", "-O", "expand_aliases", "-O", "extglob", "-O", "nullglob", "-O", "globstar", "-H", "-c"},
 }
 
 // read has a shell read a command line, and gives the words that a program would get.
 func read(t interface{ Fatal(...any) }, shell []string, argv []string) []string {
 	line := CommandLine(append([]string{"printf", `%s\0`}, argv...))
-	out, err := exec.Command(shell[0], append(slices.Clone(shell[1:]), line)...).Output()
+	cmd := exec.Command(shell[0], append(slices.Clone(shell[1:]), line)...)
+	cmd.Env = append(os.Environ(), "BASH_EVALUATES=eval "+CommandLine([]string{line}))
+	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(shell, argv, err)
 	}
