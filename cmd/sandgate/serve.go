@@ -114,6 +114,7 @@ const servingGC = 100
 func settleMemory() {
 	debug.SetGCPercent(servingGC)
 	debug.FreeOSMemory()
+	dropProgramPages()
 }
 
 // reloadOnHangup reads the standing rules again at each SIGHUP, until stop.

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// dropProgramPages unmaps the pages of this program that are as they are in its file.
+// They stay in the kernel's cache, and those that are needed again come back from there
+// a few at a time: what only the start has used does not (madvise(2), MADV_DONTNEED).
+func dropProgramPages() {
+	maps, err := os.Open("/proc/self/smaps")
+	if err != nil {
+		return // the pages stay, which costs memory and nothing else
+	}
+	defer maps.Close()
+	self, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return
+	}
+	for _, r := range unchanged(maps, self) {
+		_, _, _ = unix.RawSyscall(unix.SYS_MADVISE, r.from, r.to-r.from, unix.MADV_DONTNEED)
+	}
+}
+
+// A span is a part of the address space.
+type span struct{ from, to uintptr }
+
+// unchanged are the mappings of a file that nobody can write to and nobody has: what the
+// dynamic linker has filled in is read-only too by now, and would be lost. smaps is as
+// in proc_pid_smaps(5).
+func unchanged(smaps io.Reader, file string) []span {
+	var list []span
+	candidate := false // the mapping that is being read is the last of the list
+	lines := bufio.NewScanner(smaps)
+	for lines.Scan() {
+		var (
+			s                           span
+			perms, offset, device, path string
+			inode, own                  uint64
+		)
+		if n, _ := fmt.Sscanf(lines.Text(), "%x-%x %4s %s %s %d %s", &s.from, &s.to, &perms, &offset, &device, &inode, &path); n >= 6 {
+			if candidate = path == file && len(perms) == 4 && perms[0] == 'r' && perms[1] == '-'; candidate {
+				list = append(list, s)
+			}
+			continue
+		}
+		if n, _ := fmt.Sscanf(lines.Text(), "Anonymous: %d", &own); n == 1 && own > 0 && candidate {
+			list, candidate = list[:len(list)-1], false
+		}
+	}
+	return list
+}
