@@ -456,6 +456,9 @@ func (s *Supervisor) Status() protocol.Status {
 	return st
 }
 
+// Calls is how many calls there have been.
+func (s *Supervisor) Calls() int64 { return s.total.Load() }
+
 // Sessions implements gate.
 func (s *Supervisor) Sessions() []protocol.SessionInfo {
 	s.mu.Lock()

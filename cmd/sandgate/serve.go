@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -94,7 +95,10 @@ func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
 	defer r.Close()
 	a.reportRecovery(r)
 	a.announce(r, sockets, web)
-	go settleMemory()
+	debug.SetGCPercent(servingGC)
+	idle, stopIdle := context.WithCancel(cmd.Context())
+	defer stopIdle()
+	go whenIdle(idle, time.Tick(idleInterval), r.Supervisor.Calls, giveBackMemory)
 
 	ending := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if isTerminal(a.err) {
@@ -107,12 +111,36 @@ func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
 	return a.serveUntil(ctx, r, sockets, web)
 }
 
-// servingGC keeps a supervisor small: it makes little garbage for each call.
-const servingGC = 100
+// servingGC lets the heap of a supervisor that is being called grow to three times what
+// it needs. A waiting one gives that back.
+const servingGC = 200
 
-// settleMemory gives back what only the start has needed.
-func settleMemory() {
-	debug.SetGCPercent(servingGC)
+// idleInterval is how long nobody has to call, or somewhat more, until a supervisor
+// gives back what the calls have needed.
+const idleInterval = 30 * time.Second
+
+// whenIdle calls rest at the start, and after that when there were calls since the last
+// time and none between two ticks.
+func whenIdle(ctx context.Context, tick <-chan time.Time, calls func() int64, rest func()) {
+	rested, last := calls(), calls()
+	rest()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick:
+		}
+		now := calls()
+		if now == last && now != rested {
+			rest()
+			rested = now
+		}
+		last = now
+	}
+}
+
+// giveBackMemory is about what will not be needed soon.
+func giveBackMemory() {
 	debug.FreeOSMemory()
 	dropProgramPages()
 }
