@@ -192,3 +192,20 @@ func decodeTwice(kept, input []byte) error {
 	}
 	return nil
 }
+
+// TestTables: each row says one thing of its tool.
+func TestTables(t *testing.T) {
+	for name, r := range Runtimes() {
+		for tool, row := range r.tools {
+			says := 0
+			for _, x := range []bool{row.own, row.command != "", row.translate != nil} {
+				if x {
+					says++
+				}
+			}
+			if says != 1 || row.opaque && row.translate == nil {
+				t.Errorf("%s: %s: %+v", name, tool, row)
+			}
+		}
+	}
+}
