@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/internal/atomicfile"
 	"github.com/sandgate/sandgate/profiles"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -117,11 +118,11 @@ func (a *app) tellUnused(c *config.Config, most int) {
 }
 
 func unusedText(n config.Notice) string {
-	return fmt.Sprintf("%s: %s: not used, as the file is not trusted: %s", n.Position, n.Field, n.Text)
+	return approval.EscapeLine(fmt.Sprintf("%s: %s: not used, as the file is not trusted: %s", n.Position, n.Field, n.Text))
 }
 
 func trustHint(file string) string {
-	return "read the file; `sandgate config trust " + tools.QuoteCommand([]string{file}) + "` has it apply"
+	return approval.EscapeLine("read the file; `sandgate config trust " + tools.QuoteCommand([]string{file}) + "` has it apply")
 }
 
 // checkExamples holds every shell rule against its own match and no_match
@@ -200,7 +201,7 @@ func (a *app) reportText(c *config.Config, found config.Found, err error) error 
 	fmt.Fprintf(a.out, "%s: ok\n", cmp.Or(found.Name, "built-in default"))
 	for _, s := range c.Sources {
 		if s.File != found.Path {
-			fmt.Fprintf(a.out, "%s\n", join(" ", s.File+": ok", paren(untrustedText(s))))
+			fmt.Fprintf(a.out, "%s\n", approval.EscapeLine(join(" ", s.File+": ok", paren(untrustedText(s)))))
 		}
 	}
 	return nil

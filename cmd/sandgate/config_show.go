@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/supervisor/config"
 )
 
@@ -59,10 +60,10 @@ comes from. What a file that is not trusted would widen is a warning.`,
 func sourcesText(c *config.Config) string {
 	var b strings.Builder
 	for _, s := range c.Sources {
-		fmt.Fprintf(&b, "# %s\n", join(", ", string(s.Tier)+": "+s.File, untrustedText(s)))
+		fmt.Fprintf(&b, "# %s\n", approval.EscapeLine(join(", ", string(s.Tier)+": "+s.File, untrustedText(s))))
 	}
 	for _, p := range c.OperatorProfiles() {
-		fmt.Fprintf(&b, "# operator profile: %s\n", join(" at ", p.Name, p.Position.String()))
+		fmt.Fprintf(&b, "# operator profile: %s\n", approval.EscapeLine(join(" at ", p.Name, p.Position.String())))
 	}
 	return b.String()
 }

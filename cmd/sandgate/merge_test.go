@@ -45,8 +45,11 @@ var fragments = map[string][]string{
 	"approval.unknown_tools":   {"deny", "ask", "allow"},
 	"approval.safe_tools":      {"[read_file]", "[read_file, list_files, glob, grep, mine]", "[]"},
 	"approval.dangerous_tools": {"[mine]", "[shell, write_file, edit_file, glob_extra]"},
-	"tools":                    {"{mine: {command: [/bin/true]}}", "{mine: {command: [/bin/sh], approval: {required: false}, sandbox: {network: host}}}"},
-	"egress":                   {"{deny_private: false}", "{limits: {open: 1, bytes: 1KiB}}"},
+	"tools": {
+		"{mine: {command: [/bin/true]}}", "{mine: {command: [/bin/sh], approval: {required: false}, sandbox: {network: host}}}",
+		`{mine: {command: [/bin/sh], sandbox: {network: {allow: [a.example.org]}, presets: [], env: {allow: [PATH]}, limits: {pids: 3}}}}`,
+	},
+	"egress": {"{deny_private: false}", "{limits: {open: 1, bytes: 1KiB}}"},
 }
 
 // A tierText is a file: a value for some keys.
@@ -142,6 +145,7 @@ var mergeCalls = []struct{ tool, args string }{
 type mergeOutcome struct {
 	decisions         []protocol.CheckDecision
 	programs, byFiles sandboxprofile.Profile
+	tools             map[string]sandboxprofile.Profile // of the custom tools
 }
 
 func (s mergeSite) outcome(t *rapid.T, c *config.Config) mergeOutcome {
@@ -155,6 +159,18 @@ func (s mergeSite) outcome(t *rapid.T, c *config.Config) mergeOutcome {
 		t.Fatal(err)
 	}
 	o.byFiles = sandboxprofile.Intersect(own, operator)
+	all, err := derive(c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.tools = map[string]sandboxprofile.Profile{}
+	for i := range c.Tools {
+		tool, err := customTool(c, all, nil, &c.Tools[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.tools[c.Tools[i].Name] = sandboxprofile.Intersect(tool.Profile, operator)
+	}
 	d, err := newLocalDesk(c)
 	if err != nil {
 		t.Fatal(err)
@@ -179,9 +195,17 @@ func looser(before, after mergeOutcome) string {
 			return fmt.Sprintf("%s %s: %s, and then %s", call.tool, call.args, before.decisions[i], after.decisions[i])
 		}
 	}
-	for name, p := range map[string][2]sandboxprofile.Profile{
+	profiles := map[string][2]sandboxprofile.Profile{
 		"programs": {before.programs, after.programs}, "file tools": {before.byFiles, after.byFiles},
-	} {
+	}
+	for name, p := range after.tools {
+		was, ok := before.tools[name]
+		if !ok {
+			return "there is a tool " + name
+		}
+		profiles["the tool "+name] = [2]sandboxprofile.Profile{was, p}
+	}
+	for name, p := range profiles {
 		for _, host := range mergeHosts {
 			if before, after := reached(p[0].Network, host), reached(p[1].Network, host); after > before {
 				return fmt.Sprintf("%s of %s: %d, and then %d", host, name, before, after)

@@ -75,6 +75,10 @@ func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
 	if f.approveAll && cfg.Floor != nil && cfg.Floor.Set("approval.mode") && cfg.Floor.Approval.Mode != config.ApproveAll {
 		return looserMode("--approve-all", cfg)
 	}
+	if f.http != "" && cfg.Floor != nil && cfg.Floor.Set("http.listen") && cfg.Floor.HTTP.Listen != f.http {
+		return withHint(usageError(fmt.Errorf("--http %s is not http.listen: %q of the administrator's file, %s",
+			f.http, cfg.Floor.HTTP.Listen, cfg.Floor.Origin("http.listen"))), "leave the flag out")
+	}
 	sockets, err := a.listenBoth(f)
 	if err != nil {
 		return err

@@ -50,6 +50,57 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+// FuzzMerge checks that no two files that load take the merger down, whosever they are,
+// that what comes out can be shown, and that the floor holds it already.
+func FuzzMerge(f *testing.F) {
+	files, err := filepath.Glob("testdata/good/*.txtar")
+	if err != nil || len(files) == 0 {
+		f.Fatalf("no seeds: %v", err)
+	}
+	var seeds [][]byte
+	for _, file := range files {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		seeds = append(seeds, archive.Files[0].Data)
+	}
+	for _, a := range seeds {
+		for _, b := range seeds {
+			f.Add(a, b)
+		}
+	}
+	f.Add([]byte("sandbox: {paths: {a: {root: .}}}"), []byte("sandbox: {paths: {a: {root: src, mode: rw}, b: {root: .., suffixes: [.go]}}}"))
+	env := testEnv(f)
+	base, err := embedded(env)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, a, b []byte) {
+		first, err1 := Parse(a, filepath.Join(env.Cwd, "a.yaml"), env)
+		second, err2 := Parse(b, filepath.Join(env.Cwd, "b.yaml"), env)
+		if err1 != nil || err2 != nil {
+			return
+		}
+		for _, trusted := range []bool{false, true} {
+			c, err := Merge(base, Layer{TierAdmin, "a.yaml", true, first}, Layer{TierWorkspace, "b.yaml", trusted, second})
+			var e *Error
+			if errors.As(err, &e) {
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Explain(); err != nil {
+				t.Fatal(err)
+			}
+			if bounded := c.KeepFloor(); len(bounded) > 0 {
+				t.Fatalf("the floor once more takes away %v", bounded)
+			}
+		}
+	})
+}
+
 // checkProblems holds every problem to a position in the text, and to a message
 // that a terminal shows on one line.
 func checkProblems(t *testing.T, e *Error, lines int) {

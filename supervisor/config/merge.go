@@ -64,10 +64,10 @@ func (c *Config) KeepFloor() []Notice {
 	if c.Floor == nil {
 		return nil
 	}
-	m := &merger{c: c, t: c.Floor, tier: Layer{Tier: TierAdmin, Trusted: true, Config: c.Floor}, floor: true}
+	m := &merger{c: c, t: c.Floor, set: c.Floor.fieldsSet(), tier: Layer{Tier: TierAdmin, Trusted: true, Config: c.Floor}, floor: true}
 	before := c.Sandbox.Paths
 	for _, e := range table() {
-		if m.sets(e.Key) {
+		if m.set[e.Key] {
 			e.within(m)
 		}
 	}
@@ -83,8 +83,9 @@ func (c *Config) KeepFloor() []Notice {
 // A merger is a merge under way.
 type merger struct {
 	c *Config // what holds so far
-	// t is the file that is taken in.
+	// t is the file that is taken in, and set what it sets: each field and all around it.
 	t    *Config
+	set  map[string]bool
 	tier Layer
 	// floor is set when c was whole already, and is bounded once more.
 	floor    bool
@@ -109,10 +110,10 @@ func newMerger(base *Config) *merger {
 
 // lay puts a trusted file over what holds so far.
 func (m *merger) lay(l Layer) {
-	m.t, m.tier = l.Config, l
+	m.t, m.set, m.tier = l.Config, l.Config.fieldsSet(), l
 	m.written[l.Tier] = l.Config.Sandbox.Paths
 	for _, e := range table() {
-		if m.sets(e.Key) {
+		if m.set[e.Key] {
 			e.over(m)
 		}
 	}
@@ -124,10 +125,10 @@ func (m *merger) lay(l Layer) {
 
 // narrow bounds what holds so far by a file.
 func (m *merger) narrow(l Layer) {
-	m.t, m.tier = l.Config, l
+	m.t, m.set, m.tier = l.Config, l.Config.fieldsSet(), l
 	m.written[l.Tier] = l.Config.Sandbox.Paths
 	for _, e := range table() {
-		if m.sets(e.Key) {
+		if m.set[e.Key] {
 			e.within(m)
 		}
 	}
@@ -136,8 +137,16 @@ func (m *merger) narrow(l Layer) {
 	}
 }
 
-// sets reports whether the file that is taken in sets a value, or something in it.
-func (m *merger) sets(field string) bool { return m.t.Set(field) || m.t.setsWithin(field) }
+// fieldsSet are the fields that a file sets, and those that these lie in.
+func (c *Config) fieldsSet() map[string]bool {
+	set := make(map[string]bool, len(c.Origins))
+	for f := range c.Origins {
+		for ; f != "" && !set[f]; f = fieldParent(f) {
+			set[f] = true
+		}
+	}
+	return set
+}
 
 func (c *Config) setsWithin(field string) bool {
 	for f := range c.Origins {

@@ -274,6 +274,29 @@ func TestMeetHosts(t *testing.T) {
 	}
 }
 
+func TestMeetNetworks(t *testing.T) {
+	list := func(ask bool, hosts ...string) Network { return Network{Mode: NetworkAllow, Allow: hosts, Ask: ask} }
+	none, host := Network{Mode: NetworkNone}, Network{Mode: NetworkHost}
+	services := func(address string) Network {
+		return Network{Mode: NetworkAllow, Services: map[string]string{"db": address}}
+	}
+	for _, c := range []struct{ a, b, want Network }{
+		{none, host, none}, {host, host, host}, {host, list(true, "a.org"), list(true, "a.org")}, {none, list(true, "a.org"), none},
+		{list(true, "a.org"), list(false, "a.org", "b.org"), list(false, "a.org")}, {list(true, "a.org"), list(true, "b.org"), list(true)},
+		{list(false, "a.org"), list(false, "b.org"), none},
+		{services("127.0.0.1:1"), services("127.0.0.1:1"), services("127.0.0.1:1")}, {services("127.0.0.1:1"), services("127.0.0.1:2"), none},
+		{Network{Mode: NetworkNone, Expose: []Port{"80:8080", "9090"}}, Network{Mode: NetworkNone, Expose: []Port{"9090:9090"}}, Network{Mode: NetworkNone, Expose: []Port{"9090"}}},
+		{Network{Mode: NetworkNone, Expose: []Port{"9090"}}, none, none}, {Network{Mode: NetworkNone, Expose: []Port{"9090"}}, host, Network{Mode: NetworkNone, Expose: []Port{"9090"}}},
+	} {
+		if got := MeetNetworks(c.a, c.b); !sameNetwork(got, c.want) {
+			t.Errorf("%+v and %+v: %+v, want %+v", c.a, c.b, got, c.want)
+		}
+		if got := MeetNetworks(c.b, c.a); got.Mode != c.want.Mode || got.Ask != c.want.Ask || len(got.Allow) != len(c.want.Allow) || len(got.Expose) != len(c.want.Expose) {
+			t.Errorf("%+v and %+v: %+v, want %+v", c.b, c.a, got, c.want)
+		}
+	}
+}
+
 // TestAdminsNetworkBoundsToolsOfOthers: a custom tool is no way around it.
 func TestAdminsNetworkBoundsToolsOfOthers(t *testing.T) {
 	env := testEnv(t)
