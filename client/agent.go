@@ -69,9 +69,15 @@ func (s *Session) Close(ctx context.Context) (protocol.SessionClosed, error) {
 
 // Tools lists what can be called.
 func (s *Session) Tools(ctx context.Context) ([]protocol.Tool, error) {
+	list, err := s.List(ctx)
+	return list.Tools, err
+}
+
+// List is Tools with what there is to say about the list.
+func (s *Session) List(ctx context.Context) (protocol.ToolsList, error) {
 	var list protocol.ToolsList
 	err := s.agent.link.request(ctx, protocol.MethodToolsList, protocol.ToolsListParams{SessionID: s.SessionID}, &list)
-	return list.Tools, err
+	return list, err
 }
 
 // A CallOption changes one call.

@@ -100,6 +100,14 @@ type Tool struct {
 	Annotations Annotations     `json:"annotations"`
 	// Unavailable says why every call of the tool is refused at the moment.
 	Unavailable string `json:"unavailable,omitempty"`
+	// Origin is set for a tool of an MCP server.
+	Origin *Origin `json:"origin,omitempty"`
+}
+
+// An Origin is where a tool comes from: an MCP server, and the server's own name for it.
+type Origin struct {
+	Server string `json:"server"`
+	Tool   string `json:"tool"`
 }
 
 // Annotations are hints about a tool, in the words of the Model Context Protocol.

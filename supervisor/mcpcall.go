@@ -166,6 +166,7 @@ func (s *Supervisor) serverTools(ctx context.Context, x *session) (list []protoc
 				offered[i] = append(offered[i], protocol.Tool{
 					Name: protocol.ToolName(d.Name), Description: d.Description, InputSchema: d.InputSchema,
 					Annotations: protocol.Annotations(d.Annotations), Unavailable: t.Unavailable(),
+					Origin: &protocol.Origin{Server: server.Name, Tool: t.Own()},
 				})
 			}
 		})

@@ -16,9 +16,9 @@ import (
 func newMCPCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "mcp",
-		Short: "Serve the tools to clients of the Model Context Protocol",
+		Short: "Serve MCP clients, and confine MCP servers",
 	}
-	c.AddCommand(newMCPServeCmd(a))
+	c.AddCommand(newMCPServeCmd(a), newMCPWrapCmd(a))
 	return c
 }
 

@@ -462,3 +462,90 @@ mcp:
 		t.Errorf("why: %v, %s", err, out)
 	}
 }
+
+// TestMCPWrap: a server in the place of its command has its own names, is confined, and
+// is asked about; nothing else of the supervisor's is within its client's reach.
+func TestMCPWrap(t *testing.T) {
+	bin := testServerDir(t)
+	b := prepareMCPBench(t, "version: 1\n")
+	s := b.connect(nil, "mcp", "wrap", "--operator-socket", b.operator, "--ro", bin, "--allow", "st*", "--", filepath.Join(bin, "mcp-test-server"))
+	b.approve()
+	list, err := s.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, x := range list.Tools {
+		names = append(names, x.Name)
+	}
+	if !slices.Equal(names, []string{"stat", "write"}) {
+		t.Errorf("listed %v", names)
+	}
+	file := filepath.Join(b.dir, "ws", "f")
+	b.write("ws/there", "x")
+	if r := mustCall(t, s, "stat", map[string]any{"path": filepath.Join(b.dir, "ws", "there")}); said(r) != "false" {
+		t.Errorf("the server sees what it was not given: %s", said(r))
+	}
+	if r := mustCall(t, s, "stat", map[string]any{"path": bin}); said(r) != "true" { // the twin
+		t.Errorf("the server does not see what it was given: %s", said(r))
+	}
+	if b.questions() != nil {
+		t.Error("asked about what is allowed")
+	}
+	if r := mustCall(t, s, "write", map[string]any{"path": file}); !r.IsError || codeOf(t, r) != "" {
+		t.Errorf("written where it may not, or refused otherwise: %s", said(r))
+	}
+	if q := b.questions(); len(q) != 1 || q[0].Tool != "mcp-test-server_write" || q[0].Connector != "mcp-test-server" {
+		t.Errorf("asked %+v", q)
+	}
+	b.answers(func(protocol.Approval) (protocol.ApprovalsDecide, bool) {
+		return protocol.ApprovalsDecide{Decision: "deny"}, true
+	})
+	if r := mustCall(t, s, "write", map[string]any{"path": file + "2"}); codeOf(t, r) != protocol.CodeDenied {
+		t.Errorf("denied: %s", said(r))
+	}
+	for _, tool := range []string{"shell", "read_file", "mcp-test-server_stat"} {
+		if _, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"command": "true", "path": file}}); err == nil || !strings.Contains(err.Error(), "unknown_tool") {
+			t.Errorf("%s: %v", tool, err)
+		}
+	}
+	if _, err := s.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "note:1"}); err == nil {
+		t.Error("a resource passed")
+	}
+	if log := strings.Join(b.log("decision"), "\n"); !strings.Contains(log, `"tool":"mcp-test-server_stat"`) {
+		t.Errorf("the log has %s", log)
+	}
+}
+
+// TestMCPWrapWritesWhereItMay: the twin of what TestMCPWrap has refused.
+func TestMCPWrapWritesWhereItMay(t *testing.T) {
+	bin := testServerDir(t)
+	b := prepareMCPBench(t, "version: 1\n")
+	s := b.connect(nil, "mcp", "wrap", "--mode", "approve_all", "--operator-socket", b.operator, "--ro", bin, "--rw", filepath.Join(b.dir, "ws"),
+		"--name", "x", "--deny", "stat", "--", filepath.Join(bin, "mcp-test-server"))
+	file := filepath.Join(b.dir, "ws", "f")
+	if r := mustCall(t, s, "write", map[string]any{"path": file}); r.IsError {
+		t.Errorf("write: %s", said(r))
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Error(err)
+	}
+	if r := mustCall(t, s, "stat", map[string]any{"path": file}); codeOf(t, r) != protocol.CodeBlocked {
+		t.Errorf("stat: %s", said(r))
+	}
+}
+
+// TestMCPWrapOfWhatIsNoServer says what became of it.
+func TestMCPWrapOfWhatIsNoServer(t *testing.T) {
+	b := prepareMCPBench(t, "version: 1\n")
+	s := b.connect(nil, "mcp", "wrap", "--operator-socket", b.operator, "--", "echo", "hello there")
+	if _, err := s.ListTools(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "hello there") {
+		t.Errorf("got %v", err)
+	}
+	for _, args := range [][]string{{"--default", "yes", "--", "true"}, {"--name", "a_b", "--", "true"}, {"--mode", "x", "--", "true"}} {
+		var errs bytes.Buffer
+		if status := newApp(strings.NewReader(""), &errs, &errs).run(append([]string{"mcp", "wrap"}, args...)); status != exitUsage {
+			t.Errorf("%v: status %d, %s", args, status, &errs)
+		}
+	}
+}

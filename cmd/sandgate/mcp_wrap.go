@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/adapters/mcp"
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/internal/unixsock"
+	"github.com/sandgate/sandgate/supervisor/config"
+	toolsmcp "github.com/sandgate/sandgate/tools/mcp"
+)
+
+type mcpWrapFlags struct {
+	runFlags
+	name, operator, agent, fallback string
+	allow, deny                     []string
+}
+
+func newMCPWrapCmd(a *app) *cobra.Command {
+	var f mcpWrapFlags
+	c := &cobra.Command{
+		Use:   "wrap [flags] -- COMMAND [ARG...]",
+		Short: "Run one MCP server in the sandbox, in place of its command in a client's configuration",
+		Long: `wrap runs a third-party MCP server in a sandbox and stands between it and its client,
+as if the server were configured in mcp.servers: its tools have the server's own names,
+and each tools/call is decided, and recorded. The server sees what --ro and --rw name,
+reaches what --network lists, and has the variables that --env names; nothing else.
+
+What waits for a person is answered with "sandgate approve". The command is a supervisor
+with an operator socket of its own, which it names on standard error.
+
+Tools pass through. Resources, prompts and whatever else a server offers do not, and
+what a server asks of its client is refused.`,
+		Example: `  sandgate mcp wrap --network api.github.com --env GITHUB_TOKEN --allow 'search_*' -- github-mcp stdio
+  sandgate mcp wrap --ro ~/project --default allow -- mcp-files ~/project`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, argv []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			defer stop()
+			return a.mcpWrap(ctx, f, argv)
+		},
+	}
+	fs := c.Flags()
+	fs.SetInterspersed(false) // flags end at COMMAND, so its own are never eaten
+	fs.StringVar(&f.config, "config", "", "configuration `file`")
+	fs.StringVar(&f.profile, "profile", "", "operator profile, a shipped `name` or a file; only narrows")
+	fs.StringVar(&f.mode, "mode", "", "interactive, approve_all or strict (default: the configuration's)")
+	fs.StringVar(&f.name, "name", "", "`name` of the server, for approvers and the log (default: that of the command)")
+	fs.StringVar(&f.agent, "agent", "", "`name` of the agent (default: what the client calls itself)")
+	fs.StringVar(&f.operator, "operator-socket", "", "operator socket `path` (default: operator.sock in the runtime directory, or another there if that is taken)")
+	fs.StringArrayVar(&f.allow, "allow", nil, "do not ask about tools whose names match this `glob` (repeatable)")
+	fs.StringArrayVar(&f.deny, "deny", nil, "refuse tools whose names match this `glob` (repeatable)")
+	fs.StringVar(&f.fallback, "default", string(config.Ask), "what applies to other tools: ask, allow or deny")
+	fs.StringVar(&f.network, "network", "none", "none, host, or a list of HOST[:PORT]")
+	fs.StringArrayVar(&f.ro, "ro", nil, "show `path`, read-only (repeatable)")
+	fs.StringArrayVar(&f.rw, "rw", nil, "show `path`, writable (repeatable)")
+	fs.StringArrayVar(&f.env, "env", nil, "pass a variable, `NAME` or NAME=VALUE (repeatable)")
+	fs.DurationVar(&f.timeout, "timeout", 0, "time limit of one call")
+	fs.StringVar(&f.memory, "memory", "", "memory limit of the server, such as 512MiB")
+	fs.Int64Var(&f.pids, "pids", 0, "limit of processes")
+	fs.StringVar(&f.backend, "backend", "auto", backendUsage)
+	return c
+}
+
+func (a *app) mcpWrap(ctx context.Context, f mcpWrapFlags, argv []string) (err error) {
+	cfg, server, err := f.configuration(argv)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "sandgate-wrap-") // mode 0700: nobody else is this supervisor's agent
+	if err != nil {
+		return withStatus(exitInternal, err)
+	}
+	defer os.RemoveAll(dir)
+	sockets, err := a.listenToWrap(f, filepath.Join(dir, "agent.sock"))
+	if err != nil {
+		return err
+	}
+	defer sockets.close()
+	r, err := build(cfg, buildOptions{mode: approval.Mode(f.mode), backend: f.backend, tryBackend: true})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	a.reportRecovery(r)
+	a.announce(r, sockets, nil)
+	ctx, cancel := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() { served <- a.serveUntil(ctx, r, sockets, nil) }()
+	defer func() {
+		cancel()
+		err = errors.Join(err, <-served)
+	}()
+	err = mcp.ServeStdio(ctx, mcp.Config{
+		Version: version, Agent: f.agent,
+		Open: func(name string) mcp.Backend {
+			return mcp.Wrapped(sockets.agent.Addr().String(), name, version, server)
+		},
+	}, a.in, a.out)
+	if err != nil {
+		return withStatus(exitInternal, err)
+	}
+	return nil
+}
+
+// listenToWrap makes the sockets. Where another supervisor answers operators already,
+// ours is beside it.
+func (a *app) listenToWrap(f mcpWrapFlags, agent string) (*sockets, error) {
+	s, err := a.listenBoth(serveFlags{socket: agent, operator: f.operator})
+	if f.operator != "" || !errors.Is(err, unixsock.ErrInUse) {
+		return s, err
+	}
+	return a.listenBoth(serveFlags{socket: agent, operator: besideOperator()})
+}
+
+func besideOperator() string {
+	path, err := unixsock.DefaultPath(unixsock.OperatorSocket)
+	if err != nil {
+		return "" // as before, and the error is said then
+	}
+	return filepath.Join(filepath.Dir(path), fmt.Sprintf("operator-%d.sock", os.Getpid()))
+}
+
+// configuration is that of the file, with one MCP server in place of all.
+func (f mcpWrapFlags) configuration(argv []string) (*config.Config, string, error) {
+	if err := checkBackend(f.backend); err != nil {
+		return nil, "", err
+	}
+	if f.mode != "" && !isMode(f.mode) {
+		return nil, "", withHint(usageError(fmt.Errorf("--mode %q is not a mode", f.mode)), "use interactive, approve_all or strict")
+	}
+	s, err := f.server(argv)
+	if err != nil {
+		return nil, "", usageError(err)
+	}
+	cfg, err := loadConfig(f.config, "")
+	if err != nil {
+		return nil, "", err
+	}
+	// Only the command line says what the server sees, and nothing else is within reach.
+	cfg.Sandbox.Paths, cfg.Shell.Rules, cfg.Tools = nil, nil, nil
+	if err := applyFlags(cfg, f.runFlags); err != nil {
+		return nil, "", err
+	}
+	s.Network = cfg.Shell.Network
+	s.Sandbox.Paths = map[string]config.Mode{}
+	for _, p := range cfg.Sandbox.Paths {
+		s.Sandbox.Paths[p.Name] = p.Mode
+	}
+	cfg.MCP.Servers = []config.MCPServer{s}
+	return cfg, s.Name, nil
+}
+
+// server is the one of the command line, without what it may reach.
+func (f mcpWrapFlags) server(argv []string) (config.MCPServer, error) {
+	s := config.MCPServer{Name: f.name, Command: argv, Approval: config.MCPApproval{
+		Default: config.Effect(f.fallback), Tools: map[string]config.Effect{},
+	}}
+	if s.Name == "" {
+		s.Name = serverNameOf(argv[0])
+	}
+	if !toolsmcp.ValidServerName(s.Name) {
+		return s, fmt.Errorf("--name %q: a name has letters, digits and -, at most %d", s.Name, toolsmcp.MaxServerName)
+	}
+	switch s.Approval.Default {
+	case config.Allow, config.Ask, config.Deny:
+	default:
+		return s, fmt.Errorf("--default %q is none of ask, allow and deny", f.fallback)
+	}
+	for _, glob := range f.allow {
+		s.Approval.Tools[glob] = config.Allow
+	}
+	for _, glob := range f.deny { // of one that is given for both, the stricter
+		s.Approval.Tools[glob] = config.Deny
+	}
+	return s, nil
+}
+
+// serverNameOf makes a name of the command's.
+func serverNameOf(program string) string {
+	name := strings.Map(func(r rune) rune {
+		if r < 0x80 && toolsmcp.ValidServerName(string(r)) || r == '-' {
+			return r
+		}
+		return '-'
+	}, filepath.Base(program))
+	name = strings.Trim(name, "-")
+	name = name[:min(len(name), toolsmcp.MaxServerName)]
+	if name == "" {
+		return "server"
+	}
+	return name
+}
