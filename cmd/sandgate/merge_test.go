@@ -283,6 +283,56 @@ func TestUntrustedFileNeverLoosens(t *testing.T) {
 	})
 }
 
+// TestTrustShowsWhatItWidens: where nothing of a file is without effect, trusting it
+// widens nothing. Otherwise somebody would vouch for what was not shown.
+func TestTrustShowsWhatItWidens(t *testing.T) {
+	s := newMergeSite(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		layers, text := s.drawStack(rt)
+		x := drawTier(rt, "workspace")
+		l, ok := s.layer(config.TierWorkspace, false, x)
+		if !ok {
+			rt.Skip()
+		}
+		base, fits := s.merged(layers...)
+		untrusted, still := s.merged(append(slices.Clone(layers), l)...)
+		if !fits || !still || len(untrusted.Unused) > 0 {
+			rt.Skip()
+		}
+		l.Trusted = true
+		trusted, ok := s.merged(append(slices.Clone(layers), l)...)
+		if !ok {
+			rt.Skip()
+		}
+		if what := looser(s.outcome(rt, base), s.outcome(rt, trusted)); what != "" {
+			rt.Fatalf("%s--- workspace\n%s%s", text, x, what)
+		}
+	})
+}
+
+// TestProgramsDoNotSeeASuffixedPart: a directory of which tools have some files only is
+// not a program's by lying in another one.
+func TestProgramsDoNotSeeASuffixedPart(t *testing.T) {
+	s := newMergeSite(t)
+	l, ok := s.layer(config.TierUser, true, tierText{"sandbox.paths": "{workspace: {root: %W, mode: rw}, sub: {root: %W/sub, mode: ro, suffixes: [.md]}}"})
+	c, fits := s.merged(l)
+	if !ok || !fits {
+		t.Fatal("the file does not load")
+	}
+	for tool, want := range map[string][2]sandboxprofile.Rights{
+		"shell":     {sandboxprofile.Read | sandboxprofile.Write | sandboxprofile.Execute, 0},
+		"read_file": {sandboxprofile.Read | sandboxprofile.Write | sandboxprofile.Execute, sandboxprofile.Read | sandboxprofile.Execute},
+	} {
+		p, _, err := derivedUnder(*c, tool, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := [2]sandboxprofile.Rights{p.Rights(s.env.Cwd + "/f"), p.Rights(s.env.Cwd + "/sub/f.md")}; got != want {
+			t.Errorf("%s has %v, want %v", tool, got, want)
+		}
+	}
+}
+
 // TestNoTierRemovesTheFloor: whatever the user's file and a trusted one of the workspace
 // say, no call is decided more freely than what the administrator's file sets.
 func TestNoTierRemovesTheFloor(t *testing.T) {

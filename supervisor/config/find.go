@@ -95,6 +95,9 @@ func (env Env) WorkspaceFile() string {
 // It gives no Config if there is none, or if it is one of others already.
 func (place Found) load(env Env, others []Layer) (Layer, error) {
 	l := Layer{Tier: place.Tier, Name: place.Name, Trusted: place.Tier != TierWorkspace}
+	if isOneOf(place.Path, others) {
+		return l, nil
+	}
 	f, err := openFile(place)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && place.Tier != TierFlag:
@@ -107,11 +110,6 @@ func (place Found) load(env Env, others []Layer) (Layer, error) {
 	if err != nil {
 		return l, fmt.Errorf("config: %w", err)
 	}
-	for _, o := range others {
-		if have, err := os.Stat(o.Config.File); err == nil && os.SameFile(info, have) {
-			return l, nil
-		}
-	}
 	if err := checkTrust(place, info); err != nil {
 		return l, err
 	}
@@ -120,6 +118,15 @@ func (place Found) load(env Env, others []Layer) (Layer, error) {
 	}
 	l.Trusted, err = env.trusts(l.Config)
 	return l, err
+}
+
+// isOneOf reports whether path leads to a file that has been read.
+func isOneOf(path string, others []Layer) bool {
+	info, err := os.Stat(path)
+	return err == nil && slices.ContainsFunc(others, func(o Layer) bool {
+		have, err := os.Stat(o.Config.File)
+		return err == nil && os.SameFile(info, have)
+	})
 }
 
 // trusts reports whether somebody has vouched for the file of a workspace.

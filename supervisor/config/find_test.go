@@ -142,6 +142,17 @@ func TestWorkspaceFileIsAFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.Symlink(elsewhere, file); err != nil {
+		t.Fatal(err)
+	}
+	env.File = elsewhere // what the link leads to is the flag's, and nobody else's
+	if c, _, err := Resolve(env); err != nil || tiersOf(c) != "flag" {
+		t.Errorf("a link to the file that is named: %+v, %v", c, err)
+	}
+	env.File = ""
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.Link(elsewhere, file); err != nil { // the twin: it may well be a file with another name
 		t.Fatal(err)
 	}

@@ -257,9 +257,12 @@ func (m *merger) boundDangerous() {
 		m.addAll(dangerousKey, &m.c.Approval.DangerousTools, m.t.Approval.DangerousTools)
 		return
 	}
-	m.c.Approval.Guarded = slices.DeleteFunc(slices.Clone(m.t.Approval.DangerousTools), func(name string) bool {
-		return slices.Contains(m.c.Approval.DangerousTools, name)
-	})
+	for i, name := range m.t.Approval.DangerousTools {
+		if !slices.Contains(m.c.Approval.DangerousTools, name) {
+			m.unused(fieldIndex(dangerousKey, i), quote(name)+" is kept from being allowed by globs, and would be a known tool besides")
+			m.c.Approval.Guarded = append(slices.Clone(m.c.Approval.Guarded), name)
+		}
+	}
 }
 
 func (m *merger) addRedact() {

@@ -79,6 +79,9 @@ func (m *merger) widerPaths(ours, theirs []Path) {
 		if p.WriteApproval && !q.WriteApproval && p.Mode == ReadWrite && q.Mode == ReadWrite {
 			m.unused(field+".write_approval", "writes would not be asked about any more")
 		}
+		if wideSuffixes(q.Suffixes, p.Suffixes) {
+			m.unused(field+".suffixes", fmt.Sprintf("other files than %v would be used", p.Suffixes))
+		}
 		if p.ReadApproval && !q.ReadApproval {
 			m.unused(field+".read_approval", "reads would not be asked about any more")
 		}
@@ -155,6 +158,17 @@ func meetSuffixes(a, b []string) []string {
 		}
 	}
 	return both
+}
+
+// wideSuffixes reports whether names with one of the endings have none of those that
+// bound them; no endings are all.
+func wideSuffixes(endings, bound []string) bool {
+	if len(bound) == 0 {
+		return false
+	}
+	return len(endings) == 0 || slices.ContainsFunc(endings, func(e string) bool {
+		return !slices.ContainsFunc(bound, func(b string) bool { return strings.HasSuffix(e, b) })
+	})
 }
 
 func sameRights(a, b Path) bool {

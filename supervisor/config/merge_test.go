@@ -231,7 +231,7 @@ audit: {path: x.jsonl, redact: [{name: all, pattern: "[a-z]+"}]}
 	want := []string{
 		"sandbox.paths.workspace.write_approval", "sandbox.paths.up.root", "sandbox.presets[1]", "sandbox.env.allow[1]", "sandbox.env.set.LD_PRELOAD",
 		"sandbox.limits.pids", "shell.network", "shell.default", "shell.rules[0]", "shell.rules[2].description", "shell.credentials.TOKEN", "tools.mine",
-		"approval.mode", "approval.safe_tools[1]", "approval.store", "audit.path", "audit.redact[0]",
+		"approval.mode", "approval.safe_tools[1]", "approval.dangerous_tools[0]", "approval.store", "audit.path", "audit.redact[0]",
 	}
 	if diff := cmp.Diff(want, fields); diff != "" {
 		t.Errorf("unused (-want +got):\n%s", diff)

@@ -181,13 +181,14 @@ func (m *merger) keepCommon(key string, have *[]string, theirs []string) {
 	*have = keep
 }
 
-// union is a list of what is denied.
+// union is a list of what is denied. What is shipped the user or the administrator can
+// do without, and a workspace cannot.
 func union(key string, at func(*Config) *[]string) Entry {
 	add := func(m *merger) { m.addAll(key, at(m.c), *at(m.t)) }
 	return Entry{
 		Key: key, How: Union, Narrows: true,
 		over: func(m *merger) {
-			if m.c.Set(key) {
+			if m.c.Set(key) || m.tier.Tier == TierWorkspace {
 				add(m)
 				return
 			}
