@@ -135,6 +135,7 @@ func (m *merger) meetPath(p, bound Path) Path {
 		m.problem(fieldKey(pathsKey, bound.Name)+".suffixes",
 			fmt.Sprintf("%v and the suffixes of sandbox.paths.%s, %v, leave no file of %s", bound.Suffixes, p.Name, p.Suffixes, quote(p.Root)),
 			"remove the path from one of the two files")
+		both = []string{"/"} // no name ends so: without an ending every file would be meant
 	}
 	p.Suffixes = both
 	return p

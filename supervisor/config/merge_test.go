@@ -260,6 +260,26 @@ func TestWorkspaceNamesNoProfileFile(t *testing.T) {
 	mergedOf(t, env, layerOf(t, env, TierUser, true, "sandbox: {profile: ./p.yaml}"))
 }
 
+// TestSuffixesWithNothingInCommon: an empty list would be every file.
+func TestSuffixesWithNothingInCommon(t *testing.T) {
+	env := testEnv(t)
+	base, err := embedded(env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := layerOf(t, env, TierUser, true, "sandbox: {paths: {workspace: {root: ., suffixes: [.go, .tar.gz]}}}")
+	with := func(suffixes string) Layer {
+		return layerOf(t, env, TierWorkspace, false, "sandbox: {paths: {w: {root: ., suffixes: ["+suffixes+"]}}}")
+	}
+	c, err := Merge(base, user, with(".md"))
+	if p := problemsOf(t, err); len(p) != 1 || p[0].Field != "sandbox.paths.w.suffixes" || !slices.Equal(c.Sandbox.Paths[0].Suffixes, []string{"/"}) {
+		t.Errorf("%v, %+v", err, c.Sandbox.Paths)
+	}
+	if c, err = Merge(base, user, with(".gz, .c")); err != nil || !slices.Equal(c.Sandbox.Paths[0].Suffixes, []string{".tar.gz"}) {
+		t.Errorf("%v, %+v", err, c.Sandbox.Paths)
+	}
+}
+
 func TestMeetHosts(t *testing.T) {
 	for _, c := range []struct{ a, b, want string }{
 		{"a.org", "a.org", "a.org"}, {"A.org", "a.ORG", "a.org"}, {"a.org", "b.org", ""}, {"a.org:443", "a.org", "a.org:443"}, {"a.org:22", "a.org", ""},
