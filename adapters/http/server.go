@@ -88,6 +88,15 @@ func (s *Server) table() map[string]map[string]route {
 		},
 		"/v1/tickets": {"POST": {who: program, handle: s.newTicket}},
 		"/v1/live":    {"GET": {who: browser, handle: s.cfg.Live.ServeHTTP}},
+		"/v1/agent/tool_permission": {
+			"GET":  {who: program, handle: s.stream(permissionOf)},
+			"POST": {who: program, handle: s.permissionAnswered, limit: protocol.MaxMessage}, // arguments may be in it
+		},
+		"/v1/messages": {
+			"GET":  {who: program, handle: s.stream(messageOf)},
+			"POST": {who: program, handle: s.said, limit: 64 << 10},
+		},
+		"/v1/approval_needed": {"GET": {who: program, handle: s.needed}},
 	}
 	for path, file := range s.cfg.Page {
 		t[path] = map[string]route{"GET": {who: anybody, handle: file.ServeHTTP}}

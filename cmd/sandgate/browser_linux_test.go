@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -55,6 +56,7 @@ func newBrowser(t *testing.T) *browser {
 	}
 	c := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--no-proxy-server",
 		"--remote-debugging-port=0", "--user-data-dir="+t.TempDir(), "about:blank")
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what is found may be a script that starts it
 	stderr, err := c.StderrPipe()
 	if err == nil {
 		err = c.Start()
@@ -63,7 +65,7 @@ func newBrowser(t *testing.T) *browser {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		c.Process.Kill()
+		syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
 		c.Wait()
 	})
 	b := &browser{t: t, waiting: map[int]chan reply{}}

@@ -1,0 +1,216 @@
+package httpgate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// The bridge for approvals as messages of a conversation: each request is an assistant's
+// call of the function client.requestApproval, and is answered in words.
+
+const (
+	idPrefix     = "approval_"
+	codeNoAnswer = protocol.Code("no_answer")
+)
+
+// A message is as OpenAI's chat protocol has them.
+type message struct {
+	Role       string     `json:"role"`
+	Content    string     `json:"content"`
+	ToolCalls  []toolCall `json:"tool_calls,omitempty"`
+	ToolCallID string     `json:"tool_call_id,omitempty"`
+}
+
+type toolCall struct {
+	ID       string       `json:"id"`
+	Type     string       `json:"type"` // function
+	Function functionCall `json:"function"`
+}
+
+type functionCall struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"` // JSON
+}
+
+// requestArguments are those of client.requestApproval.
+type requestArguments struct {
+	OriginalToolCall struct {
+		Name protocol.ToolName `json:"name"`
+		Args json.RawMessage   `json:"args"`
+	} `json:"originalToolCall"`
+	Message string   `json:"message"`
+	Options []string `json:"options"`
+}
+
+// The options, which are also what a request that is over is said to have come to.
+const (
+	optDeny    = "deny"
+	optOnce    = "approve_once"
+	optSession = "approve_session"
+)
+
+func messageOf(ctx context.Context, p *client.Approver, e client.Event) any {
+	id := idPrefix + string(e.Approval.ID)
+	switch e.Kind {
+	case client.Requested:
+		var args requestArguments
+		args.OriginalToolCall.Name = e.Approval.Tool
+		args.OriginalToolCall.Args, _ = inputOf(ctx, p, e.Approval)
+		args.Message = fmt.Sprintf("%s (agent %s): %s", approval.EscapeLine(string(e.Approval.Tool)), approval.EscapeLine(e.Approval.Agent), approval.EscapeLine(e.Approval.Description))
+		args.Options = []string{optDeny, optOnce, optSession}
+		text, err := json.Marshal(args)
+		if err != nil {
+			return nil
+		}
+		return message{Role: "assistant", ToolCalls: []toolCall{{ID: id, Type: "function", Function: functionCall{"client.requestApproval", string(text)}}}}
+	case client.Resolved:
+		return message{Role: "tool", ToolCallID: id, Content: optionOf(e.Decision)}
+	}
+	return nil
+}
+
+// optionOf is a decision as one of the options.
+func optionOf(d *approval.Decision) string {
+	switch {
+	case d == nil || !allowed(d):
+		return optDeny
+	case d.Scope == approval.Once || d.Scope == "":
+		return optOnce
+	}
+	return optSession
+}
+
+// said takes an answer in words. It is for one request that is pending now and named by
+// its id; the words themselves may come from anybody who has the token, and are no
+// agent's: its messages never come here.
+func (s *Server) said(w http.ResponseWriter, r *http.Request) {
+	var m message
+	if !readJSON(w, r, &m) {
+		return
+	}
+	if len(m.ToolCalls) > 0 || m.Role != "user" && m.Role != "tool" {
+		writeProblem(w, noAnswer("an answer is a message of the role user or tool"))
+		return
+	}
+	id, err := idOf(m)
+	if err != nil {
+		writeProblem(w, err)
+		return
+	}
+	var option string
+	err = s.answer(r.Context(), protocol.ApprovalID(id), func(a protocol.Approval) (d protocol.ApprovalsDecide, err error) {
+		option, err = inWords(m.Content, string(a.Tool), a.Agent, idPrefix+id)
+		switch option {
+		case optDeny:
+			d = protocol.ApprovalsDecide{Decision: protocol.Deny, Mode: approval.RejectSoft}
+		case optOnce:
+			d = protocol.ApprovalsDecide{Decision: protocol.Allow, Scope: approval.Once}
+		case optSession:
+			d = protocol.ApprovalsDecide{Decision: protocol.Allow, Scope: approval.Session}
+		}
+		return d, err
+	})
+	if err != nil {
+		writeProblem(w, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"ok": true, "decision": option})
+}
+
+// idOf is the request that a message names: as tool_call_id, in its text, or in both.
+func idOf(m message) (string, error) {
+	named := map[string]bool{}
+	if m.ToolCallID != "" {
+		named[m.ToolCallID] = true
+	}
+	for _, word := range strings.Fields(m.Content) {
+		if word = strings.TrimRight(word, ",.!"); strings.HasPrefix(word, idPrefix) {
+			named[word] = true
+		}
+	}
+	if len(named) != 1 {
+		return "", noAnswer("name one request, by its id as tool_call_id")
+	}
+	for id := range named {
+		if rest, ok := strings.CutPrefix(id, idPrefix); ok {
+			return rest, nil
+		}
+	}
+	return "", noAnswer("an id begins with " + idPrefix)
+}
+
+func noAnswer(why string) *protocol.Error {
+	return protocol.Errorf(codeNoAnswer, "no answer: %s", why).WithHint("say deny, approve_once or approve_session, and nothing else")
+}
+
+// Words of an answer. What is not here has no meaning, and a text with it is no answer:
+// one that a word was overlooked in could mean the opposite.
+var (
+	denying  = map[string]bool{"deny": true, "reject": true, "cancel": true}
+	allowing = map[string]bool{"approve": true, "allow": true}
+	scoping  = map[string]string{"once": optOnce, "session": optSession}
+	both     = map[string]string{optOnce: optOnce, optSession: optSession}
+	filling  = map[string]bool{"i": true, "please": true, "the": true, "this": true, "tool": true, "execution": true, "call": true, "of": true, "for": true, "to": true, "run": true}
+	// buttons are whole texts.
+	buttons = map[string]string{"cancel": optDeny, "once": optOnce, "always": optSession}
+)
+
+// maxWords bounds an answer in bytes.
+const maxWords = 500
+
+// inWords is the option that a text says, or why it says none. The tool, the agent and the
+// id are those of the request; a text that names others is about something else.
+func inWords(text, tool, agent, id string) (string, error) {
+	if len(text) > maxWords || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return "", noAnswer("it is one short line of plain characters")
+	}
+	words := strings.Fields(text)
+	if len(words) == 1 {
+		if option, ok := buttons[strings.ToLower(words[0])]; ok {
+			return option, nil
+		}
+	}
+	if len(words) > 0 && strings.HasPrefix(words[0], "@") {
+		if strings.TrimRight(words[0], ",:") != "@"+agent {
+			return "", noAnswer("it is for another agent")
+		}
+		words = words[1:]
+	}
+	var options []string // that a verb and a scope come to
+	var verbs, deny, allow int
+	for _, word := range words {
+		word = strings.TrimRight(word, ",.!")
+		lower := strings.ToLower(word)
+		switch {
+		case denying[lower]:
+			verbs, deny = verbs+1, deny+1
+		case allowing[lower]:
+			verbs, allow = verbs+1, allow+1
+		case both[lower] != "":
+			verbs, allow, options = verbs+1, allow+1, append(options, both[lower])
+		case scoping[lower] != "":
+			options = append(options, scoping[lower])
+		case filling[lower], word == tool, word == id:
+		default:
+			return "", noAnswer(fmt.Sprintf("%q is not understood", word))
+		}
+	}
+	switch {
+	case verbs != 1:
+		return "", noAnswer("it has to say one thing")
+	case deny == 1 && len(options) == 0:
+		return optDeny, nil
+	case allow == 1 && len(options) == 1:
+		return options[0], nil
+	case allow == 1:
+		return "", noAnswer("once, or for this session?")
+	}
+	return "", noAnswer("a denial has no scope")
+}

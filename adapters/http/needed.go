@@ -1,0 +1,252 @@
+package httpgate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/internal/websock"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// The bridge for approvals over a WebSocket: approval_needed, and an answer to it.
+//
+// In that protocol an answer names no request: it is for the last that was sent. So
+// requests are sent one at a time, and when one ends in another way than by this
+// connection's answer, the connection is closed: an answer that is on its way then must
+// not reach the next request. A client that opens its next connection is asked what still
+// waits. One that asks for the subprotocol idsProtocol gets all requests at once, and
+// says in each answer which it is for.
+const (
+	idsProtocol = "sandgate.ids"
+	// closedElsewhere is the code of a connection whose request ended in another way.
+	closedElsewhere = 4001
+)
+
+// A neededMessage is a request.
+type neededMessage struct {
+	Type           string              `json:"type"` // approval_needed
+	Tool           protocol.ToolName   `json:"tool"`
+	Arguments      json.RawMessage     `json:"arguments"`
+	BatchRemaining []batchItem         `json:"batch_remaining,omitempty"` // absent for the last
+	ApprovalID     protocol.ApprovalID `json:"approval_id"`
+	SessionID      protocol.SessionID  `json:"session_id"`
+	Description    string              `json:"description"`
+}
+
+type batchItem struct {
+	Tool      string `json:"tool"`
+	Arguments string `json:"arguments"` // as the agent gave them
+}
+
+// A neededAnswer answers one.
+type neededAnswer struct {
+	Approved   *bool               `json:"approved"`
+	Scope      approval.Scope      `json:"scope,omitempty"`
+	Mode       approval.RejectMode `json:"mode,omitempty"`
+	Feedback   string              `json:"feedback,omitempty"`
+	ApprovalID protocol.ApprovalID `json:"approval_id,omitempty"`
+}
+
+// decide is the answer in the supervisor's words. A denial is of the whole batch, unless
+// it says otherwise.
+func (n neededAnswer) decide(id protocol.ApprovalID) protocol.ApprovalsDecide {
+	d := protocol.ApprovalsDecide{ID: id, Decision: protocol.Deny, Scope: n.Scope, Mode: n.Mode, Feedback: n.Feedback}
+	if *n.Approved {
+		d.Decision = protocol.Allow
+	}
+	return d
+}
+
+// A neededEnd and a neededProblem are for clients that know ids.
+type neededEnd struct {
+	Type       string              `json:"type"` // approval_resolved
+	ApprovalID protocol.ApprovalID `json:"approval_id"`
+	Approved   bool                `json:"approved"`
+	Reason     string              `json:"reason,omitempty"`
+}
+
+type neededProblem struct {
+	Type       string              `json:"type"` // error
+	ApprovalID protocol.ApprovalID `json:"approval_id"`
+	Code       protocol.Code       `json:"code"`
+	Message    string              `json:"message"`
+}
+
+func (s *Server) needed(w http.ResponseWriter, r *http.Request) {
+	p, err := s.cfg.Approver(r.Context())
+	if err != nil {
+		writeProblem(w, err)
+		return
+	}
+	defer p.Close()
+	conn, ctx, err := websock.Accept(w, r, idsProtocol, protocol.MaxMessage)
+	if err != nil {
+		return // Accept has said why
+	}
+	defer conn.Drop()
+	events, err := p.Subscribe(ctx)
+	if err != nil {
+		conn.Close(websock.Away, "the supervisor does not answer")
+		return
+	}
+	n := &neededConn{conn: conn, approver: p, ids: conn.Subprotocol() == idsProtocol}
+	n.serve(ctx, events)
+}
+
+// A neededConn is one client. It is served by one goroutine, beside one that reads.
+type neededConn struct {
+	conn     *websock.Conn
+	approver *client.Approver
+	ids      bool
+
+	waiting []protocol.Approval // oldest first
+	asked   protocol.ApprovalID // that was sent last; of a client without ids
+	own     protocol.ApprovalID // that the client's answer has ended
+}
+
+func (n *neededConn) serve(ctx context.Context, events <-chan client.Event) {
+	answers := make(chan []byte)
+	ctx, cancel := context.WithCancel(ctx)
+	read := make(chan struct{})
+	defer func() {
+		n.conn.Drop()
+		cancel()
+		<-read
+	}()
+	go func() {
+		defer close(read)
+		defer cancel()
+		for {
+			b, err := n.conn.Receive(ctx)
+			if err != nil {
+				return
+			}
+			select {
+			case answers <- b:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	for more := true; more; {
+		select {
+		case e, ok := <-events:
+			if !ok {
+				n.conn.Close(websock.Away, "the supervisor has ended")
+				return
+			}
+			more = n.event(ctx, e)
+		case b := <-answers:
+			more = n.answered(ctx, b)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// event takes in what has happened to a request, and reports whether to go on.
+func (n *neededConn) event(ctx context.Context, e client.Event) bool {
+	a := e.Approval
+	switch e.Kind {
+	case client.Requested:
+		if slices.ContainsFunc(n.waiting, func(w protocol.Approval) bool { return w.ID == a.ID }) {
+			return true
+		}
+		n.waiting = append(n.waiting, a)
+		if n.ids {
+			return n.conn.Send(ctx, n.message(ctx, a)) == nil
+		}
+		return n.next(ctx)
+	case client.Resolved:
+		n.waiting = slices.DeleteFunc(n.waiting, func(w protocol.Approval) bool { return w.ID == a.ID })
+		switch {
+		case n.ids:
+			end := neededEnd{Type: "approval_resolved", ApprovalID: a.ID}
+			if d := e.Decision; d != nil {
+				end.Approved, end.Reason = allowed(d), d.Reason
+			}
+			return n.conn.Send(ctx, end) == nil
+		case a.ID == n.asked && a.ID != n.own:
+			n.conn.Close(closedElsewhere, "answered elsewhere, or too late; connect again for the next")
+			return false
+		case a.ID == n.asked:
+			n.asked = ""
+		}
+		return n.next(ctx)
+	}
+	return true
+}
+
+// next sends the oldest request to a client that has answered the one before it.
+func (n *neededConn) next(ctx context.Context) bool {
+	if n.asked != "" || len(n.waiting) == 0 {
+		return true
+	}
+	n.asked = n.waiting[0].ID
+	return n.conn.Send(ctx, n.message(ctx, n.waiting[0])) == nil
+}
+
+func (n *neededConn) message(ctx context.Context, a protocol.Approval) neededMessage {
+	m := neededMessage{Type: "approval_needed", Tool: a.Tool, ApprovalID: a.ID, SessionID: a.SessionID, Description: a.Description}
+	m.Arguments, _ = inputOf(ctx, n.approver, a)
+	for _, next := range a.BatchRemaining {
+		tool, args, _ := strings.Cut(next, " ")
+		m.BatchRemaining = append(m.BatchRemaining, batchItem{tool, args})
+	}
+	return m
+}
+
+// answered takes an answer, and reports whether to go on.
+func (n *neededConn) answered(ctx context.Context, b []byte) bool {
+	var a neededAnswer
+	err := protocol.Unmarshal(b, "answer", &a)
+	if err == nil && a.Approved == nil {
+		err = &protocol.FieldError{Path: "answer.approved", Reason: "must be true or false"}
+	}
+	if err != nil {
+		n.conn.Close(websock.Policy, reason(err))
+		return false
+	}
+	id := a.ApprovalID
+	switch {
+	case n.ids && id == "":
+		n.conn.Close(websock.Policy, "an answer names its request, as approval_id")
+		return false
+	case !n.ids && n.asked == "", !n.ids && n.asked == n.own, !n.ids && id != "" && id != n.asked:
+		n.conn.Close(websock.Policy, "nothing was asked that this answers")
+		return false
+	case !n.ids:
+		id = n.asked
+	}
+	_, err = n.approver.Decide(ctx, a.decide(id))
+	var e *protocol.Error
+	switch {
+	case err == nil:
+		n.own = id // its end comes as an event
+		return true
+	case n.ids && errors.As(err, &e):
+		return n.conn.Send(ctx, neededProblem{"error", id, e.Code, e.Message}) == nil
+	case errors.As(err, &e) && (e.Code == protocol.CodeAlreadyDecided || e.Code == protocol.CodeUnknownApproval):
+		n.conn.Close(closedElsewhere, "answered elsewhere, or too late; connect again for the next")
+	default:
+		n.conn.Close(websock.Policy, reason(err))
+	}
+	return false
+}
+
+// reason is an error as the reason of a close, which has room for 123 bytes.
+func reason(err error) string {
+	text := approval.EscapeLine(err.Error())
+	for i := range text {
+		if i > 110 {
+			return text[:i]
+		}
+	}
+	return text
+}
