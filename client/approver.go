@@ -127,6 +127,32 @@ func (p *Approver) Sessions(ctx context.Context) ([]protocol.SessionInfo, error)
 	return list.Sessions, err
 }
 
+// CloseSession ends a session of any agent, and says what happened in it.
+func (p *Approver) CloseSession(ctx context.Context, id protocol.SessionID) (protocol.SessionClosed, error) {
+	var counts protocol.SessionClosed
+	err := p.link.request(ctx, protocol.MethodSessionsClose, protocol.SessionsClose{SessionID: id}, &counts)
+	return counts, err
+}
+
+// Calls lists the calls under way of all agents.
+func (p *Approver) Calls(ctx context.Context) ([]protocol.CallInfo, error) {
+	var list protocol.CallsList
+	err := p.link.request(ctx, protocol.MethodCallsList, protocol.Empty{}, &list)
+	return list.Calls, err
+}
+
+// Kill ends a call, by its id in Calls.
+func (p *Approver) Kill(ctx context.Context, id string) error {
+	return p.link.request(ctx, protocol.MethodCallsKill, protocol.CallsKill{ID: id}, &protocol.Empty{})
+}
+
+// Audit returns the last entries of the log that q chooses.
+func (p *Approver) Audit(ctx context.Context, q protocol.AuditQuery) (protocol.AuditEntries, error) {
+	var entries protocol.AuditEntries
+	err := p.link.request(ctx, protocol.MethodAuditQuery, q, &entries)
+	return entries, err
+}
+
 // Rules lists the rules in force, and where each is written.
 func (p *Approver) Rules(ctx context.Context) (protocol.RulesList, error) {
 	var list protocol.RulesList

@@ -40,6 +40,10 @@ const (
 	MethodApprovalsForget     Method = "approvals.forget"
 	MethodStatus              Method = "status"
 	MethodSessionsList        Method = "sessions.list"
+	MethodSessionsClose       Method = "sessions.close"
+	MethodCallsList           Method = "calls.list"
+	MethodCallsKill           Method = "calls.kill"
+	MethodAuditQuery          Method = "audit.query"
 )
 
 // Notifications to an operator that has subscribed.

@@ -47,9 +47,9 @@ func (s *Supervisor) carryOut(ctx context.Context, at *place, kept func(*call), 
 	c.place = at
 	kept(c)
 	defer s.release(c)
-	ctx, cancel := c.session.join(ctx)
+	ctx, cancel := c.join(ctx)
 	defer cancel()
-	err = s.perform(ctx, c)
+	err = withCause(ctx, s.perform(ctx, c))
 	defer at.end(c.decision, err)
 	return s.reply(c, s.record(c, err))
 }
@@ -98,8 +98,12 @@ type call struct {
 	req     protocol.ToolsCall // receive
 	notify  notifyFunc         // receive
 	started time.Time          // receive
+	number  int64              // receive: the calls of this supervisor are counted
 	place   *place             // receive: in a batch, or nil
 	task    *task              // receive: what stays in the background, or nil
+	// receive: ended is done when an operator has ended the call by kill
+	ended context.Context
+	kill  context.CancelCauseFunc
 	// receive: set for a call that the agent carries out itself
 	elsewhere *protocol.ToolsDecide
 	server    *serverProcess // receive: the MCP server that the call is the process of, or nil

@@ -33,9 +33,9 @@ func (s *Supervisor) Decide(ctx context.Context, peer unixsock.Peer, p protocol.
 	}
 	c.elsewhere = &p
 	defer s.release(c)
-	ctx, cancel := c.session.join(ctx)
+	ctx, cancel := c.join(ctx)
 	defer cancel()
-	if err := s.end(c, s.record(c, s.perform(ctx, c))); err != nil {
+	if err := s.end(c, s.record(c, withCause(ctx, s.perform(ctx, c)))); err != nil {
 		return protocol.ToolsDecided{}, err
 	}
 	return protocol.ToolsDecided{Decision: c.wireDecision(), PlanDigest: c.digest, Warnings: s.warnings(c)}, nil

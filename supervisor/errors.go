@@ -52,6 +52,16 @@ func wireError(err error) *protocol.Error {
 	}
 }
 
+// withCause says who or what ended a call that was on its way when its context ended.
+func withCause(ctx context.Context, err error) error {
+	var denied *approval.DeniedError
+	var wire *protocol.Error
+	if !errors.Is(err, context.Canceled) || errors.As(err, &denied) || errors.As(err, &wire) || ctx.Err() == nil {
+		return err
+	}
+	return &protocol.Error{Code: protocol.CodeCancelled, Message: context.Cause(ctx).Error()}
+}
+
 // deniedHint is the approver's feedback if there is any: it is meant for the model.
 func deniedHint(d *approval.DeniedError) string {
 	if d.Decision.Feedback != "" {

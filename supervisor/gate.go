@@ -28,6 +28,12 @@ type gate interface {
 	Check(ctx context.Context, peer unixsock.Peer, p protocol.ToolsCall) (protocol.CheckResult, error)
 	Status() protocol.Status
 	Sessions() []protocol.SessionInfo
+	// EndSession is CloseSession for an operator.
+	EndSession(id protocol.SessionID, by unixsock.Peer) (protocol.SessionClosed, error)
+	CallsUnderWay() []protocol.CallInfo
+	// Kill ends the call that CallsUnderWay gives this id.
+	Kill(id string, by unixsock.Peer) error
+	Audit(q protocol.AuditQuery) (protocol.AuditEntries, error)
 	Approvals() *approval.Controller
 	// Desk is where standing rules are looked at and changed.
 	Desk() *Desk

@@ -22,6 +22,10 @@ var operatorMethods = table[*operatorConn]{
 	protocol.MethodApprovalsForget:     {handle: with((*operatorConn).forget), when: anyTime, long: true},
 	protocol.MethodStatus:              {handle: with((*operatorConn).status), when: anyTime},
 	protocol.MethodSessionsList:        {handle: with((*operatorConn).listSessions), when: anyTime},
+	protocol.MethodSessionsClose:       {handle: with((*operatorConn).closeSession), when: anyTime, long: true},
+	protocol.MethodCallsList:           {handle: with((*operatorConn).calls), when: anyTime},
+	protocol.MethodCallsKill:           {handle: with((*operatorConn).kill), when: anyTime},
+	protocol.MethodAuditQuery:          {handle: with((*operatorConn).audit), when: anyTime, long: true},
 	protocol.MethodRulesList:           {handle: with((*operatorConn).rulesList), when: anyTime},
 	protocol.MethodRulesAdd:            {handle: with((*operatorConn).rulesAdd), when: anyTime, long: true},
 	protocol.MethodRulesRemove:         {handle: with((*operatorConn).rulesRemove), when: anyTime, long: true},
@@ -31,7 +35,8 @@ var operatorMethods = table[*operatorConn]{
 }
 
 // An operatorConn is a connection of an operator. It reaches the approvals and
-// what the gate tells about itself, and no process or file of a call.
+// what the gate tells about itself; of a process or file of a call it reaches nothing
+// but its end.
 type operatorConn struct {
 	*conn
 	leave []func() // undoes subscribe
@@ -216,6 +221,26 @@ func (o *operatorConn) listSessions(context.Context, *protocol.Empty) (protocol.
 		list.Sessions = []protocol.SessionInfo{}
 	}
 	return list, nil
+}
+
+func (o *operatorConn) closeSession(_ context.Context, p *protocol.SessionsClose) (protocol.SessionClosed, error) {
+	return o.server.gate.EndSession(p.SessionID, o.peer)
+}
+
+func (o *operatorConn) calls(context.Context, *protocol.Empty) (protocol.CallsList, error) {
+	list := protocol.CallsList{Calls: o.server.gate.CallsUnderWay()}
+	if list.Calls == nil {
+		list.Calls = []protocol.CallInfo{}
+	}
+	return list, nil
+}
+
+func (o *operatorConn) kill(_ context.Context, p *protocol.CallsKill) (protocol.Empty, error) {
+	return protocol.Empty{}, o.server.gate.Kill(p.ID, o.peer)
+}
+
+func (o *operatorConn) audit(_ context.Context, p *protocol.AuditQuery) (protocol.AuditEntries, error) {
+	return o.server.gate.Audit(*p)
 }
 
 func (c *conn) wire(name protocol.Method, err error) *protocol.Error {

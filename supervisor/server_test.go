@@ -93,7 +93,15 @@ func (g *fakeGate) Status() protocol.Status {
 }
 func (g *fakeGate) Sessions() []protocol.SessionInfo { return nil }
 func (g *fakeGate) Approvals() *approval.Controller  { return g.approvals }
-func (g *fakeGate) Desk() *Desk                      { return nil }
+func (g *fakeGate) EndSession(id protocol.SessionID, _ unixsock.Peer) (protocol.SessionClosed, error) {
+	return g.CloseSession(id)
+}
+func (g *fakeGate) CallsUnderWay() []protocol.CallInfo { return nil }
+func (g *fakeGate) Kill(string, unixsock.Peer) error   { return nil }
+func (g *fakeGate) Audit(protocol.AuditQuery) (protocol.AuditEntries, error) {
+	return protocol.AuditEntries{}, nil
+}
+func (g *fakeGate) Desk() *Desk { return nil }
 
 func (g *fakeGate) Call(ctx context.Context, peer unixsock.Peer, p protocol.ToolsCall, notify func(protocol.Method, any)) (protocol.CallResult, error) {
 	switch p.Tool {

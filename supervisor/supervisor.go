@@ -106,6 +106,7 @@ type Supervisor struct {
 	mu       sync.Mutex
 	sessions map[protocol.SessionID]*session
 	named    map[sessionName]*session
+	calls    map[int64]*call // under way, by their number
 	running  sync.WaitGroup
 	closed   bool
 
@@ -115,7 +116,8 @@ type Supervisor struct {
 // New starts a supervisor and records that it did.
 func New(cfg Config) (*Supervisor, error) {
 	cfg.MCP = cfg.MCP.withDefaults()
-	s := &Supervisor{cfg: cfg, profiles: newProfiles(), started: time.Now(), sessions: map[protocol.SessionID]*session{}, named: map[sessionName]*session{}}
+	s := &Supervisor{cfg: cfg, profiles: newProfiles(), started: time.Now(),
+		sessions: map[protocol.SessionID]*session{}, named: map[sessionName]*session{}, calls: map[int64]*call{}}
 	s.unsubscribe = cfg.Approvals.Subscribe(s.endDeferred)
 	data := map[string]any{
 		"version": cfg.Version, "config": cfg.ConfigFile, "mode": cfg.Mode, "warnings": cfg.Warnings, "tools": cfg.Tools.Digest(),
@@ -205,11 +207,13 @@ type Streams struct {
 	Stdout, Stderr io.Writer
 }
 
-// join makes a context that ends with the call's own and with the session.
-func (x *session) join(ctx context.Context) (context.Context, context.CancelFunc) {
+// join makes a context that ends with the call's own, with the session, and when an
+// operator ends the call.
+func (c *call) join(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(x.ctx, func() { cancel(context.Cause(x.ctx)) })
-	return ctx, func() { stop(); cancel(nil) }
+	closed := context.AfterFunc(c.session.ctx, func() { cancel(context.Cause(c.session.ctx)) })
+	killed := context.AfterFunc(c.ended, func() { cancel(context.Cause(c.ended)) })
+	return ctx, func() { closed(); killed(); cancel(nil) }
 }
 
 // count adds one call that ended with err.
@@ -320,6 +324,7 @@ func unknownSession(id protocol.SessionID) error {
 
 // register ties a call to its session, unless either is ending.
 func (s *Supervisor) register(c *call) error {
+	c.ended, c.kill = context.WithCancelCause(context.Background())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x, ok := s.sessions[c.req.SessionID]
@@ -334,7 +339,8 @@ func (s *Supervisor) register(c *call) error {
 	c.session = x
 	s.running.Add(1)
 	x.calls.Add(1)
-	s.total.Add(1)
+	c.number = s.total.Add(1)
+	s.calls[c.number] = c
 	x.mu.Lock()
 	x.running++
 	x.counts.Calls++
@@ -348,6 +354,10 @@ func (s *Supervisor) release(c *call) {
 		delete(n.active, c.req.CallID)
 		s.mu.Unlock()
 	}
+	s.mu.Lock()
+	delete(s.calls, c.number)
+	s.mu.Unlock()
+	c.kill(nil)
 	c.session.mu.Lock()
 	c.session.running--
 	c.session.mu.Unlock()

@@ -54,7 +54,15 @@ func (g *stubGate) Tools(context.Context, protocol.SessionID) (protocol.ToolsLis
 func (g *stubGate) Status() protocol.Status          { return protocol.Status{} }
 func (g *stubGate) Sessions() []protocol.SessionInfo { return nil }
 func (g *stubGate) Approvals() *approval.Controller  { return g.approvals }
-func (g *stubGate) Desk() *supervisor.Desk           { return nil }
+func (g *stubGate) EndSession(id protocol.SessionID, _ unixsock.Peer) (protocol.SessionClosed, error) {
+	return g.CloseSession(id)
+}
+func (g *stubGate) CallsUnderWay() []protocol.CallInfo { return nil }
+func (g *stubGate) Kill(string, unixsock.Peer) error   { return nil }
+func (g *stubGate) Audit(protocol.AuditQuery) (protocol.AuditEntries, error) {
+	return protocol.AuditEntries{}, nil
+}
+func (g *stubGate) Desk() *supervisor.Desk { return nil }
 
 func (g *stubGate) Batch([]context.Context, unixsock.Peer, protocol.ToolsBatch, func(protocol.Method, any)) protocol.BatchResult {
 	return protocol.BatchResult{}
