@@ -79,7 +79,7 @@ func newBench(t *testing.T, change func(*Server)) *bench {
 		t.Fatal(err)
 	}
 	dial := func(ctx context.Context) (*client.Approver, error) { return client.DialApprover(ctx, b.operator) }
-	b.Server = New(Config{Listener: l, Token: token, Approver: dial, Page: web.Files(), Live: web.Live(dial)})
+	b.Server = New(Config{Listener: l, Token: token, Approver: dial, Page: web.Files(), Live: web.Live(dial, func(e protocol.AuditEntry) string { return e.Kind })})
 	if change != nil {
 		change(b.Server)
 	}

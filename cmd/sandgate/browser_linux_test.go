@@ -145,6 +145,14 @@ func (b *browser) read(ctx context.Context) {
 // must sends one command and takes its result.
 func (b *browser) must(method string, params, result any) {
 	b.t.Helper()
+	if refused := b.send(method, params, result); refused != "" {
+		b.t.Fatalf("%s: %s", method, refused)
+	}
+}
+
+// send is must that says why the browser did not do it.
+func (b *browser) send(method string, params, result any) (refused string) {
+	b.t.Helper()
 	b.mu.Lock()
 	b.last++
 	id, ch := b.last, make(chan reply, 1)
@@ -167,7 +175,7 @@ func (b *browser) must(method string, params, result any) {
 	select {
 	case r := <-ch:
 		if r.Error != nil {
-			b.t.Fatalf("%s: %s", method, r.Error.Message)
+			return r.Error.Message
 		}
 		if result != nil {
 			if err := json.Unmarshal(r.Result, result); err != nil {
@@ -177,20 +185,22 @@ func (b *browser) must(method string, params, result any) {
 	case <-time.After(20 * time.Second):
 		b.t.Fatalf("%s: no answer", method)
 	}
+	return ""
 }
 
 // open goes to an address.
 func (b *browser) open(url string) { b.must("Page.navigate", map[string]any{"url": url}, nil) }
 
-// eval is the value of an expression in the page.
+// eval is the value of an expression in the page; nil if it throws, or if the page is just
+// going away.
 func (b *browser) eval(expression string) any {
 	b.t.Helper()
 	var r struct {
 		Result           struct{ Value any }
 		ExceptionDetails *struct{ Text string }
 	}
-	b.must("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &r)
-	if r.ExceptionDetails != nil {
+	refused := b.send("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &r)
+	if refused != "" || r.ExceptionDetails != nil {
 		return nil
 	}
 	return r.Result.Value

@@ -64,8 +64,13 @@ func (a *app) listenHTTP(cfg *config.Config, flag string, s *sockets) (*httpSide
 	dial := func(ctx context.Context) (*client.Approver, error) {
 		return client.DialApprover(ctx, operators, client.WithProgram("sandgate http", version))
 	}
-	server := httpgate.New(httpgate.Config{Listener: l, Token: token, Approver: dial, Page: web.Files(), Live: web.Live(dial)})
+	server := httpgate.New(httpgate.Config{Listener: l, Token: token, Approver: dial, Page: web.Files(), Live: web.Live(dial, entryText)})
 	return &httpSide{server, &protocol.HTTPStatus{Address: l.Addr().String(), TokenFile: file}, l.Close}, nil
+}
+
+// entryText is an entry of the log in a few words.
+func entryText(e protocol.AuditEntry) string {
+	return summary(audit.Entry{Kind: audit.Kind(e.Kind), Agent: e.Agent, Data: e.Data})
 }
 
 // announceHTTP prints a link to a person, and the bare address to a log, where others

@@ -112,6 +112,7 @@ func TestPage(t *testing.T) {
 		{"Gone", pageTakesNoKeysOfAText},
 		{"Group", pageAnswersGroups},
 		{"Phone", pageFitsAPhone},
+		{"Activity", pageShowsWhatGoesOn},
 	} {
 		t.Run(step.name, func(t *testing.T) {
 			p.t, p.browser.t, p.serving.t = t, t, t
@@ -435,4 +436,51 @@ func pageFitsAPhone(p *person) {
 		p.t.Error("it ran")
 	}
 	p.window(1200, 800, "light")
+}
+
+// pageShowsWhatGoesOn: a call that runs is killed by two clicks that count, a session is
+// ended, and the log has it all.
+func pageShowsWhatGoesOn(p *person) {
+	ch := p.ask("sleep 62.25")
+	p.press("y", false)
+	p.idle()
+	p.click("nav button", "Activity")
+	p.see("shell {\"command\":\"sleep 62.25\"}")
+	p.see("coder: ")
+	p.see("approved")
+	ready := `[...document.querySelectorAll("[data-ends]")].length > 0 && [...document.querySelectorAll("[data-ends]")].every((b) => b.getAttribute("aria-disabled") === "false")`
+	p.until(ready)
+	p.picture("activity-light")
+	p.clickAt(p.middle("button", "Kill"), 2)
+	p.see("Kill: click again")
+	p.waits(ch, "a double click has killed a call")
+	p.until(ready)
+	p.click("button", "Kill: click again")
+	if _, e := p.ran(ch); e == nil || e.Code != protocol.CodeCancelled || !strings.Contains(e.Message, "an operator ended the call") {
+		p.t.Errorf("%+v", e)
+	}
+	p.see("None.")
+	p.window(360, 740, "dark")
+	p.until(ready)
+	p.picture("activity-phone-dark")
+	p.until("document.documentElement.scrollWidth <= 360")
+	p.window(1200, 800, "light")
+
+	other := p.serving.session("another")
+	p.see("another: ")
+	p.until(ready)
+	p.eval(`[...document.querySelectorAll(".things li")].find((li) => li.innerText.includes("another: ")).querySelector("button").scrollIntoView()`)
+	at := p.middle(`[data-ends="`+string(other.SessionID)+`"]`, "End")
+	p.clickAt(at, 1)
+	p.see("End: click again")
+	p.until(ready)
+	p.click("button", "End: click again")
+	p.until(`!document.querySelector('[data-ends="` + string(other.SessionID) + `"]')`)
+	if _, e := p.ran(call(p.t.Context(), other, "shell", map[string]any{"command": "echo x"})); e == nil || e.Code != protocol.CodeUnknownSession {
+		p.t.Errorf("%+v", e)
+	}
+	p.see("ended by an operator another")
+	p.press("y", false) // no key of the other view counts here
+	p.click("nav button", "Requests")
+	p.see("Nothing waits")
 }

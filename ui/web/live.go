@@ -26,8 +26,10 @@ const (
 )
 
 // Live is the channel of a page. Each has a connection to the operator socket, made by
-// dial, and counts as an approver as long as it is open.
-func Live(dial func(context.Context) (*client.Approver, error)) http.Handler {
+// dial, and counts as an approver as long as it is open. entry puts an entry of the log
+// into words.
+func Live(dial func(context.Context) (*client.Approver, error), entry func(protocol.AuditEntry) string) http.Handler {
+	l := &live{entry: entry}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, err := dial(r.Context())
 		if err != nil {
@@ -39,12 +41,18 @@ func Live(dial func(context.Context) (*client.Approver, error)) http.Handler {
 		if err != nil {
 			return // Accept has said why
 		}
-		(&page{conn: conn, approver: p, slots: make(chan struct{}, maxAsked)}).serve(ctx)
+		(&page{actions: l.actions(), conn: conn, approver: p, slots: make(chan struct{}, maxAsked)}).serve(ctx)
 	})
+}
+
+// live is what all pages have in common.
+type live struct {
+	entry func(protocol.AuditEntry) string
 }
 
 // A page is one open channel.
 type page struct {
+	actions  map[string]action
 	conn     *websock.Conn
 	approver *client.Approver
 	slots    chan struct{}
@@ -148,7 +156,7 @@ func (p *page) read(ctx context.Context) {
 }
 
 func (p *page) answer(ctx context.Context, q question) answer {
-	do, ok := actions()[q.Do]
+	do, ok := p.actions[q.Do]
 	if !ok {
 		return answer{Answer: q.Ask, Problem: "there is nothing of that name to do", Code: protocol.CodeUnknownMethod}
 	}
@@ -175,8 +183,12 @@ func (p *page) answer(ctx context.Context, q question) answer {
 type action func(context.Context, *client.Approver, json.RawMessage) (any, error)
 
 // actions is everything that a page can ask for.
-func actions() map[string]action {
+func (l *live) actions() map[string]action {
 	return map[string]action{
+		"activity": with(l.activity),
+		"kill":     with(kill),
+		"close":    with(closeSession),
+
 		"show":    with(show),
 		"full":    with(full),
 		"preview": with(preview),

@@ -47,7 +47,7 @@ func TestPageHasNoWayToMarkup(t *testing.T) {
 // the type that a browser insists on.
 func TestFilesAreTheirKeys(t *testing.T) {
 	files := Files()
-	for _, name := range []string{"/", "/main.js", "/page.css", "/icon.svg", "/requests.js", "/channel.js", "/dom.js", "/settle.js"} {
+	for _, name := range []string{"/", "/main.js", "/page.css", "/icon.svg", "/requests.js", "/channel.js", "/dom.js", "/settle.js", "/activity.js"} {
 		if files[name] == nil {
 			t.Errorf("no %s", name)
 		}

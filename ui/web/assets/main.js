@@ -1,5 +1,6 @@
 import { Channel, signIn } from "./channel.js";
 import { el, fill, tick } from "./dom.js";
+import { Activity } from "./activity.js";
 import { Requests } from "./requests.js";
 
 const main = document.getElementById("main");
@@ -32,13 +33,15 @@ async function start() {
     signedOut(problem);
     return;
   }
-  let view;
+  let view, activity;
   const channel = new Channel(key, {
     state(state) {
       document.body.dataset.link = state;
       link.textContent = { open: "connected", lost: "connection lost, trying again", out: "" }[state];
       if (state === "out") {
         view.stop();
+        activity.stop();
+        fill(document.getElementById("tabs"));
         signedOut(problem || "This browser is not known any more.");
         return;
       }
@@ -46,7 +49,21 @@ async function start() {
     },
     event(e) { view.event(e); },
   });
-  view = new Requests(main, channel, say);
+  const tab = (words, show) => el("button", { type: "button", click: () => show(), "aria-pressed": "false" }, words);
+  const tabs = [tab("Requests", () => turn(0)), tab("Activity", () => turn(1))];
+  view = new Requests(main, channel, say, (n) => fill(tabs[0], n ? `Requests (${n})` : "Requests"));
+  const page = el("section.activity", { hidden: true, tabindex: "-1", "aria-label": "Activity" });
+  main.append(page);
+  activity = new Activity(page, channel, say);
+  function turn(to) {
+    view.turn(to === 0);
+    page.hidden = to !== 1;
+    tabs.forEach((t, i) => t.setAttribute("aria-pressed", String(i === to)));
+    if (to === 1) activity.start();
+    else activity.stop();
+  }
+  fill(document.getElementById("tabs"), tabs);
+  turn(0);
   setInterval(tick, 1000);
   channel.open();
 }

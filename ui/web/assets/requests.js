@@ -20,8 +20,10 @@ const SCOPES = [["session", "In this session"], ["agent", "For this agent"], ["g
 const RECENT = 12;
 
 export class Requests {
-  constructor(main, channel, say) {
+  // counted is told how many requests wait.
+  constructor(main, channel, say, counted) {
     this.main = main;
+    this.counted = counted;
     this.channel = channel;
     this.say = say;
     this.rows = new Map(); // by id, oldest first
@@ -65,6 +67,13 @@ export class Requests {
     window.removeEventListener("resize", this.onMove);
     window.removeEventListener("focus", this.onSight);
     document.removeEventListener("visibilitychange", this.onSight);
+  }
+
+  // turn is told when the view comes into sight, and when another one does.
+  turn(shown) {
+    this.root.hidden = !shown;
+    this.settle.restart();
+    this.mark();
   }
 
   // linked is told when the channel comes and goes. What waits is told anew then.
@@ -170,7 +179,7 @@ export class Requests {
   // sight is what an answer would refer to.
   sight() {
     const view = this.view();
-    if (!this.open || document.hidden || !view || !view.sheet || view.sent) return "";
+    if (!this.open || this.root.hidden || document.hidden || !view || !view.sheet || view.sent) return "";
     return this.shape();
   }
 
@@ -220,6 +229,7 @@ export class Requests {
     this.none.hidden = this.rows.size > 0;
     fill(this.done, ...this.recent.map((r) => el("li", null, el("time", null, clock(r.at)), " ", r.outcome)));
     this.done.previousElementSibling.hidden = this.recent.length === 0;
+    this.counted(this.rows.size);
     document.title = this.rows.size ? `(${this.rows.size}) sandgate` : "sandgate";
   }
 
