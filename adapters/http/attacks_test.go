@@ -281,6 +281,46 @@ func TestChannelIsForThePageOnly(t *testing.T) {
 	}
 }
 
+// TestChannelEndsWithItsLogin: signing out ends the channels of that browser, and of no
+// other; one that was dropped for newer ones has none either.
+func TestChannelEndsWithItsLogin(t *testing.T) {
+	b := newBench(t, nil)
+	pages := []map[string]string{b.signIn(), b.signIn()}
+	open := func(page map[string]string) *websocket.Conn {
+		c, status := b.upgrade(page, "sandgate.page", keyProtocol+page[PageKey])
+		if status != 101 {
+			t.Fatal(status)
+		}
+		return c
+	}
+	channels := []*websocket.Conn{open(pages[0]), open(pages[0]), open(pages[1])}
+	if status, _, _ := b.do(req{"DELETE", "/v1/login", "", pages[0]}); status != 204 {
+		t.Fatal(status)
+	}
+	for i, c := range channels[:2] {
+		if _, _, err := c.Read(t.Context()); err == nil {
+			t.Errorf("channel %d goes on", i)
+		}
+	}
+	if err := channels[2].Write(t.Context(), websocket.MessageText, []byte(`{"ask":1,"do":"status","params":{}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if _, text, err := channels[2].Read(t.Context()); err != nil || !strings.Contains(string(text), `"answer":1`) {
+		t.Errorf("the twin: %s %v", text, err)
+	}
+	for range maxLogins {
+		b.signIn()
+	}
+	if _, _, err := channels[2].Read(t.Context()); err == nil {
+		t.Error("the channel of a dropped login goes on")
+	}
+	for _, l := range b.secrets.logins {
+		if end, ok := l.over.Deadline(); !ok || !end.Equal(l.end) {
+			t.Errorf("it ends at %v, and its channels at %v", l.end, end)
+		}
+	}
+}
+
 // TestChannelEndsWithWhatItCannotRead: a message of another kind, or one that is too
 // long, ends that channel; the others go on.
 func TestChannelEndsWithWhatItCannotRead(t *testing.T) {

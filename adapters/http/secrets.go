@@ -1,6 +1,7 @@
 package httpgate
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"sync"
@@ -23,10 +24,13 @@ const (
 	loginTime = 12 * time.Hour
 )
 
-// A login is one browser: the digest of its page's key, and its end.
+// A login is one browser: the digest of its page's key, and its end. over is done when
+// it has ended, earlier than that or not.
 type login struct {
-	key [sha256.Size]byte
-	end time.Time
+	key  [sha256.Size]byte
+	end  time.Time
+	over context.Context
+	drop context.CancelFunc
 }
 
 // secrets are what browsers show. They are in memory only, and end with the server.
@@ -47,7 +51,7 @@ func (s *secrets) ticket() string {
 	t := newSecret()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	room(s.tickets, maxTickets, s.now(), func(end time.Time) time.Time { return end })
+	room(s.tickets, maxTickets, s.now(), func(end time.Time) time.Time { return end }, func(time.Time) {})
 	s.tickets[digest(t)] = s.now().Add(TicketTime)
 	return t
 }
@@ -63,9 +67,11 @@ func (s *secrets) redeem(ticket string) (cookie, key string, ok bool) {
 	if !known || !s.now().Before(end) {
 		return "", "", false
 	}
-	room(s.logins, maxLogins, s.now(), func(l login) time.Time { return l.end })
+	room(s.logins, maxLogins, s.now(), func(l login) time.Time { return l.end }, func(l login) { l.drop() })
 	cookie, key = newSecret(), newSecret()
-	s.logins[digest(cookie)] = login{digest(key), s.now().Add(loginTime)}
+	l := login{key: digest(key), end: s.now().Add(loginTime)}
+	l.over, l.drop = context.WithDeadline(context.Background(), l.end)
+	s.logins[digest(cookie)] = l
 	return cookie, key, true
 }
 
@@ -81,11 +87,28 @@ func (s *secrets) known(cookie, key string) bool {
 func (s *secrets) forget(cookie string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.logins, digest(cookie))
+	if l, ok := s.logins[digest(cookie)]; ok {
+		l.drop()
+		delete(s.logins, digest(cookie))
+	}
+}
+
+// lasting makes a context that ends with a login, too.
+func (s *secrets) lasting(ctx context.Context, cookie string) (context.Context, context.CancelFunc) {
+	s.mu.Lock()
+	l, ok := s.logins[digest(cookie)]
+	s.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	if !ok {
+		cancel()
+		return ctx, cancel
+	}
+	stop := context.AfterFunc(l.over, cancel)
+	return ctx, func() { stop(); cancel() }
 }
 
 // room drops what has ended, and then the oldest, until one more fits.
-func room[V any](m map[[sha256.Size]byte]V, limit int, now time.Time, end func(V) time.Time) {
+func room[V any](m map[[sha256.Size]byte]V, limit int, now time.Time, end func(V) time.Time, drop func(V)) {
 	for len(m) > 0 {
 		var oldest [sha256.Size]byte
 		var first time.Time
@@ -97,6 +120,7 @@ func room[V any](m map[[sha256.Size]byte]V, limit int, now time.Time, end func(V
 		if len(m) < limit && now.Before(first) {
 			return
 		}
+		drop(m[oldest])
 		delete(m, oldest)
 	}
 }

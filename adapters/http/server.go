@@ -87,7 +87,7 @@ func (s *Server) table() map[string]map[string]route {
 			"DELETE": {who: browser, handle: s.logout},
 		},
 		"/v1/tickets": {"POST": {who: program, handle: s.newTicket}},
-		"/v1/live":    {"GET": {who: browser, handle: s.cfg.Live.ServeHTTP}},
+		"/v1/live":    {"GET": {who: browser, handle: s.live}},
 		"/v1/agent/tool_permission": {
 			"GET":  {who: program, handle: s.stream(permissionOf)},
 			"POST": {who: program, handle: s.permissionAnswered, limit: protocol.MaxMessage}, // arguments may be in it
@@ -247,6 +247,18 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}
 	http.SetCookie(w, &http.Cookie{Name: s.cookie, Value: cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 	writeJSON(w, http.StatusOK, map[string]string{"key": key})
+}
+
+// live opens the channel of a page. It ends with the login, not only when the page asks
+// for something else.
+func (s *Server) live(w http.ResponseWriter, r *http.Request) {
+	cookie, err := r.Cookie(s.cookie)
+	if err != nil {
+		return // admit has seen it
+	}
+	ctx, cancel := s.secrets.lasting(r.Context(), cookie.Value)
+	defer cancel()
+	s.cfg.Live.ServeHTTP(w, r.WithContext(ctx))
 }
 
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {

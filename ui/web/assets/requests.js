@@ -73,6 +73,7 @@ export class Requests {
   turn(shown) {
     this.root.hidden = !shown;
     this.settle.restart();
+    this.scrolled();
     this.mark();
   }
 
