@@ -273,35 +273,39 @@ func TestNeededBridge(t *testing.T) {
 }
 
 // TestNeededAnswerIsForWhatWasAsked: an answer without a name reaches no other request
-// than the one that was on the screen when it was given.
+// than the one that was on the screen when it was given, whether it is on its way when
+// that one ends or comes later.
 func TestNeededAnswerIsForWhatWasAsked(t *testing.T) {
 	b := newBench(t, nil)
 	s := b.session("coder")
-	c := b.needed()
-	first := b.call(s, "echo first")
-	m := receive(t, c)
-	second := b.call(s, "echo second")
-	waiting := b.pending(2)
-	for _, p := range waiting {
-		if string(p.ID) == m["approval_id"] {
-			if _, err := b.approvals.Answer(p.ID, answerAllow()); err != nil { // somebody else is faster
-				t.Fatal(err)
+	for _, onItsWay := range []bool{false, true} {
+		c := b.needed()
+		first := b.call(s, "echo first")
+		m := receive(t, c)
+		second := b.call(s, "echo second")
+		for _, p := range b.pending(2) {
+			if string(p.ID) == m["approval_id"] {
+				if _, err := b.approvals.Answer(p.ID, answerAllow()); err != nil { // somebody else is faster
+					t.Fatal(err)
+				}
 			}
 		}
-	}
-	_ = c.Write(t.Context(), websocket.MessageText, []byte(`{"approved": true}`)) // on its way when the first ended
-	closed(t, c, closedElsewhere)
-	if o := <-first; o.text != "first\n" {
-		t.Errorf("%+v", o)
-	}
-	b.pending(1)
-	c = b.needed()
-	if m = receive(t, c); m["arguments"].(map[string]any)["command"] != "echo second" {
-		t.Errorf("%v", m)
-	}
-	send(t, c, `{"approved": true}`)
-	if o := <-second; o.text != "second\n" {
-		t.Errorf("%+v", o)
+		if onItsWay {
+			_ = c.Write(t.Context(), websocket.MessageText, []byte(`{"approved": true}`)) // it may be closed by now
+		}
+		closed(t, c, closedElsewhere)
+		if o := <-first; o.text != "first\n" {
+			t.Errorf("%+v", o)
+		}
+		b.pending(1)
+		c = b.needed()
+		if m = receive(t, c); m["arguments"].(map[string]any)["command"] != "echo second" {
+			t.Errorf("%v", m)
+		}
+		send(t, c, `{"approved": true}`)
+		if o := <-second; o.text != "second\n" {
+			t.Errorf("%+v", o)
+		}
 	}
 }
 
@@ -585,7 +589,7 @@ func TestDocumentedExamples(t *testing.T) {
 		"approval_resolved": func() any { return new(neededEnd) }, "approved": func() any { return new(neededAnswer) }, "role": func() any { return new(message) },
 	}
 	seen := map[string]int{}
-	for _, found := range regexp.MustCompile("(?m)^    [<>] (\\{.*\\})$").FindAllStringSubmatch(string(text), -1) {
+	for _, found := range regexp.MustCompile(`(?m)^    [<>] (\{.*\})$`).FindAllStringSubmatch(string(text), -1) {
 		m := object(t, found[1])
 		kind, _ := m["type"].(string)
 		for _, member := range []string{"behavior", "approved", "role"} {

@@ -184,6 +184,11 @@ func pageAnswersNothingTooSoon(p *person) {
 	first := p.ask("echo first")
 	second := call(p.t.Context(), p.session, "shell", map[string]any{"command": "echo second"})
 	p.until("document.querySelectorAll('.row').length === 2")
+	p.press("j", false) // so that the next is there at once when the first is gone
+	p.until("document.querySelector('.detail h2').textContent.includes('second')")
+	p.settled()
+	p.press("k", false)
+	p.until("document.querySelector('.detail h2').textContent.includes('first')")
 	p.settled()
 	p.clickAt(p.middle("button", "Once"), 2)
 	if text, e := p.ran(first); text != "first\n" {
