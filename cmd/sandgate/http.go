@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"syscall"
 
@@ -46,14 +47,9 @@ func (a *app) listenHTTP(cfg *config.Config, flag string, s *sockets) (*httpSide
 	if err != nil {
 		return nil, err
 	}
-	l, err := httpgate.Listen(address)
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, withHint(withStatus(exitInternal, err), "another program listens there; choose another port with --http or http.listen")
-	case errors.Is(err, httpgate.ErrNotLoopback):
-		return nil, withHint(usageError(err), "only programs of this machine may reach it: use 127.0.0.1 or [::1], and a tunnel from elsewhere")
-	case err != nil:
-		return nil, usageError(err)
+	l, err := listenLoopback(address)
+	if err != nil {
+		return nil, err
 	}
 	token, err := httpgate.Token(file)
 	if err != nil {
@@ -71,6 +67,20 @@ func (a *app) listenHTTP(cfg *config.Config, flag string, s *sockets) (*httpSide
 // entryText is an entry of the log in a few words.
 func entryText(e protocol.AuditEntry) string {
 	return summary(audit.Entry{Kind: audit.Kind(e.Kind), Agent: e.Agent, Data: e.Data})
+}
+
+// listenLoopback opens a port that only programs of this machine reach.
+func listenLoopback(address string) (net.Listener, error) {
+	l, err := httpgate.Listen(address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, withHint(withStatus(exitInternal, err), "another program listens there; choose another port with --http or http.listen")
+	case errors.Is(err, httpgate.ErrNotLoopback):
+		return nil, withHint(usageError(err), "only programs of this machine may reach it: use 127.0.0.1 or [::1], and a tunnel from elsewhere")
+	case err != nil:
+		return nil, usageError(err)
+	}
+	return l, nil
 }
 
 // announceHTTP prints a link to a person, and the bare address to a log, where others

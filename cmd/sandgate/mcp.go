@@ -3,13 +3,17 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	httpgate "github.com/sandgate/sandgate/adapters/http"
 	"github.com/sandgate/sandgate/adapters/mcp"
+	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/client"
 )
 
@@ -22,7 +26,7 @@ func newMCPCmd(a *app) *cobra.Command {
 	return c
 }
 
-type mcpServeFlags struct{ config, socket, operator, agent string }
+type mcpServeFlags struct{ config, socket, operator, agent, http, tokenFile string }
 
 func newMCPServeCmd(a *app) *cobra.Command {
 	var f mcpServeFlags
@@ -37,10 +41,16 @@ person is answered with "sandgate approve", and not by the MCP client.
 With --config there need not be a supervisor: the command is one itself, with the
 operator socket for answers, for as long as it runs.
 
-It ends with its input, and every call that it had made then is cancelled.`,
-		Example: "  sandgate mcp serve\n  claude mcp add sandgate -- sandgate mcp serve --agent claude\n  sandgate mcp serve --config sandgate.yaml",
+With --http it answers over streamable HTTP on loopback instead, at /mcp, to whoever
+shows the token of the token file, until it is ended by a signal.
+
+Otherwise it ends with its input, and every call that it had made then is cancelled.`,
+		Example: "  sandgate mcp serve\n  claude mcp add sandgate -- sandgate mcp serve --agent claude\n  sandgate mcp serve --config sandgate.yaml\n  sandgate mcp serve --http 127.0.0.1:8643",
 		Args:    cobra.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error {
+			if f.tokenFile != "" && f.http == "" {
+				return withHint(usageError(errors.New("--token-file is for --http")), "add --http 127.0.0.1:8643")
+			}
 			if f.operator != "" && f.config == "" {
 				return withHint(usageError(errors.New("--operator-socket is for a supervisor of its own")), "add --config FILE")
 			}
@@ -59,6 +69,8 @@ It ends with its input, and every call that it had made then is cancelled.`,
 	fs.StringVar(&f.config, "config", "", "be a supervisor too, with this configuration `file`")
 	fs.StringVar(&f.operator, "operator-socket", "", "with --config: operator socket `path` (default: operator.sock in the runtime directory)")
 	fs.StringVar(&f.socket, "socket", "", "agent socket `path` (default: agent.sock in the runtime directory)")
+	fs.StringVar(&f.http, "http", "", "answer over HTTP on this loopback `address`, such as 127.0.0.1:8643")
+	fs.StringVar(&f.tokenFile, "token-file", "", "with --http: `file` with the token, made if it is not there (default: mcp-token in the state directory)")
 	fs.StringVar(&f.agent, "agent", "", "`name` of the agent, for the approver and the log (default: what the client calls itself)")
 	return c
 }
@@ -110,11 +122,40 @@ func (a *app) mcpServe(ctx context.Context, f mcpServeFlags) error {
 		return wireStatus(err)
 	}
 	agent.Close()
-	err = mcp.ServeStdio(ctx, mcp.Config{
+	cfg := mcp.Config{
 		Version: version, Agent: f.agent,
 		Open: func(name string) mcp.Backend { return mcp.Supervisor(f.socket, name, version) },
-	}, a.in, a.out)
+	}
+	if f.http != "" {
+		return a.mcpServeHTTP(ctx, f, cfg)
+	}
+	err = mcp.ServeStdio(ctx, cfg, a.in, a.out)
 	if err != nil {
+		return withStatus(exitInternal, err)
+	}
+	return nil
+}
+
+// mcpServeHTTP has a token of its own: that of the page would let an agent decide.
+func (a *app) mcpServeHTTP(ctx context.Context, f mcpServeFlags, cfg mcp.Config) error {
+	file := f.tokenFile
+	if file == "" {
+		log, err := audit.DefaultPath()
+		if err != nil {
+			return withStatus(exitInternal, err)
+		}
+		file = filepath.Join(filepath.Dir(log), "mcp-token")
+	}
+	token, err := httpgate.Token(file)
+	if err != nil {
+		return withStatus(exitInternal, err)
+	}
+	l, err := listenLoopback(f.http)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.err, "sandgate: MCP        http://%s%s\nsandgate: token      %s\n", l.Addr(), mcp.HTTPPath, file)
+	if err := mcp.ServeHTTP(ctx, cfg, l, token); err != nil {
 		return withStatus(exitInternal, err)
 	}
 	return nil

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -547,5 +549,111 @@ func TestMCPWrapOfWhatIsNoServer(t *testing.T) {
 		if status := newApp(strings.NewReader(""), &errs, &errs).run(append([]string{"mcp", "wrap"}, args...)); status != exitUsage {
 			t.Errorf("%v: status %d, %s", args, status, &errs)
 		}
+	}
+}
+
+// bearer shows a token with each request.
+type bearer string
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(b))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// TestMCPServeHTTP: whoever has the token is an agent, with a session for each MCP
+// session; nobody else is answered, whatever name leads to loopback.
+func TestMCPServeHTTP(t *testing.T) {
+	b := newMCPBench(t, mcpConfig)
+	c := b.command("mcp", "serve", "--socket", b.agent, "--http", "127.0.0.1:0", "--token-file", filepath.Join(b.dir, "token"))
+	errs, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Signal(os.Interrupt)
+		if err := c.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	said1, err := bufio.NewReader(errs).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := strings.Fields(said1)[2]
+	token, err := os.ReadFile(filepath.Join(b.dir, "token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	right := bearer(strings.TrimSpace(string(token)))
+	connect := func(by bearer) (*mcp.ClientSession, error) {
+		return mcp.NewClient(&mcp.Implementation{Name: "over http", Version: "1"}, nil).Connect(t.Context(),
+			&mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: by}, DisableStandaloneSSE: true, MaxRetries: -1}, nil)
+	}
+	if s, err := connect("0000"); err == nil {
+		s.Close()
+		t.Error("a wrong token is let in")
+	}
+	s, err := connect(right)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := mustCall(t, s, "shell", map[string]any{"command": "echo hello"}); said(r) != "hello\n" {
+		t.Errorf("echo: %s", said(r))
+	}
+	if r := mustCall(t, s, "shell", map[string]any{"command": "rm x"}); codeOf(t, r) != protocol.CodeBlocked {
+		t.Errorf("rm: %s", said(r))
+	}
+	if r := mustCall(t, s, "run_background", map[string]any{"command": "sleep 62.25"}); r.IsError {
+		t.Errorf("sleep: %s", said(r))
+	}
+	b.eventually("the task runs", func() bool { return runs("sleep\x0062.25\x00") })
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	b.eventually("the task ended with the session", func() bool { return !runs("sleep\x0062.25\x00") })
+
+	host := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/mcp")
+	for name, x := range map[string]struct {
+		change func(*http.Request)
+		want   int
+	}{
+		"no token":          {func(r *http.Request) { r.Header.Del("Authorization") }, http.StatusUnauthorized},
+		"basic":             {func(r *http.Request) { r.Header.Set("Authorization", "Basic "+string(right)) }, http.StatusUnauthorized},
+		"two tokens":        {func(r *http.Request) { r.Header.Add("Authorization", "Bearer x") }, http.StatusUnauthorized},
+		"another host":      {func(r *http.Request) { r.Host = "evil.example" }, http.StatusMisdirectedRequest},
+		"another origin":    {func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") }, http.StatusForbidden},
+		"no origin":         {func(r *http.Request) { r.Header.Set("Origin", "null") }, http.StatusForbidden},
+		"another site":      {func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, http.StatusForbidden},
+		"another path":      {func(r *http.Request) { r.URL.Path = "/" }, http.StatusNotFound},
+		"a query":           {func(r *http.Request) { r.URL.RawQuery = "token=" + string(right) }, http.StatusNotFound},
+		"the twin":          {func(*http.Request) {}, http.StatusOK},
+		"the twin by name":  {func(r *http.Request) { r.Host = strings.Replace(host, "127.0.0.1", "localhost", 1) }, http.StatusOK},
+		"the same's origin": {func(r *http.Request) { r.Header.Set("Origin", "http://"+host) }, http.StatusOK},
+	} {
+		body := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		r.Header.Set("Authorization", "Bearer "+string(right))
+		x.change(r)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != x.want {
+			t.Errorf("%s: %s, want %d", name, answer.Status, x.want)
+		}
+	}
+	var out bytes.Buffer
+	if status := newApp(strings.NewReader(""), &out, &out).run([]string{"mcp", "serve", "--socket", b.agent, "--http", "0.0.0.0:0", "--token-file", filepath.Join(b.dir, "token")}); status != exitUsage {
+		t.Errorf("an address that others reach: status %d, %s", status, &out)
 	}
 }
