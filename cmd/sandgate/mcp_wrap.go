@@ -157,7 +157,11 @@ func (f mcpWrapFlags) configuration(argv []string) (*config.Config, string, erro
 		s.Sandbox.Paths[p.Name] = p.Mode
 	}
 	cfg.MCP.Servers = []config.MCPServer{s}
-	return cfg, s.Name, nil
+	if floor := cfg.Floor; floor != nil && floor.Set("approval.mode") && f.mode != "" && f.mode != string(approval.Strict) &&
+		floor.Approval.Mode != config.ApproveAll && f.mode != string(floor.Approval.Mode) {
+		return nil, "", looserMode("--mode "+f.mode, cfg)
+	}
+	return cfg, s.Name, keepFloor(cfg)
 }
 
 // server is the one of the command line, without what it may reach.

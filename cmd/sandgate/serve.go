@@ -79,6 +79,13 @@ func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
 		return withHint(usageError(fmt.Errorf("--http %s is not http.listen: %q of the administrator's file, %s",
 			f.http, cfg.Floor.HTTP.Listen, cfg.Floor.Origin("http.listen"))), "leave the flag out")
 	}
+	ending := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if isTerminal(a.err) {
+		ending = append(ending, syscall.SIGHUP)
+	}
+	// Before anything is made that a signal would leave behind.
+	ctx, stop := signal.NotifyContext(cmd.Context(), ending...)
+	defer stop()
 	sockets, err := a.listenBoth(f)
 	if err != nil {
 		return err
@@ -104,14 +111,9 @@ func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
 	defer stopIdle()
 	go whenIdle(idle, time.Tick(idleInterval), r.Supervisor.Calls, giveBackMemory)
 
-	ending := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if isTerminal(a.err) {
-		ending = append(ending, syscall.SIGHUP)
-	} else {
+	if !isTerminal(a.err) {
 		defer a.reloadOnHangup(r)()
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), ending...)
-	defer stop()
 	return a.serveUntil(ctx, r, sockets, web)
 }
 
