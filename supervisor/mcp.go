@@ -24,8 +24,6 @@ type MCPConfig struct {
 	// Greeting is how long a server may take from its start until it has listed its
 	// tools; 0 is 30 seconds.
 	Greeting time.Duration
-	// Output bounds what one call gives back, in bytes.
-	Output int64
 	// Approved keeps which definition a tool had when a call of it was last let
 	// through; nil keeps it in memory.
 	Approved Definitions
@@ -243,7 +241,7 @@ func (s *Supervisor) list(ctx context.Context, p *serverProcess) error {
 	}
 	approved := s.cfg.MCP.Approved
 	offered := p.server.Offered(mcp.Process{
-		Plan: p.plan, Digest: p.digest, Output: s.cfg.MCP.Output,
+		Plan: p.plan, Digest: p.digest,
 		Approved: func(tool string) string { return approved.Get(p.server.Name, tool) },
 	}, raw)
 	list := make([]tools.Tool, len(offered))

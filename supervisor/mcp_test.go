@@ -88,7 +88,7 @@ func (f *fixture) withServers(t *testing.T, limits func(*sandboxprofile.Limits),
 	t.Helper()
 	path := filepath.Join(f.ws, "server.py")
 	writeFile(t, path, mcpScript)
-	f.cfg.MCP = MCPConfig{Output: 100_000, Greeting: 20 * time.Second}.withDefaults()
+	f.cfg.MCP = MCPConfig{Greeting: 20 * time.Second}.withDefaults()
 	var others []string
 	for _, name := range names {
 		name, _, _ = strings.Cut(name, "=")
@@ -109,7 +109,7 @@ func (f *fixture) withServers(t *testing.T, limits func(*sandboxprofile.Limits),
 			t.Fatal(err)
 		}
 		f.cfg.MCP.Servers = append(f.cfg.MCP.Servers, mcp.New(mcp.Config{
-			Name: name, Program: program, Default: tools.Ask, Wall: profile.Limits.Wall,
+			Name: name, Program: program, Default: tools.Ask, Wall: profile.Limits.Wall, Output: 100_000,
 			Tools:  map[string]tools.Effect{"search_*": tools.Allow, "fail": tools.Allow, "never": tools.Deny},
 			Others: slices.Delete(slices.Clone(others), i, i+1),
 		}))

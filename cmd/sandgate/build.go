@@ -131,7 +131,7 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 		Egress:     egressConfig(cfg),
 		Tasks:      supervisor.TaskConfig{Running: int(cfg.Tasks.Running), Ended: int(cfg.Tasks.Running), Output: int64(cfg.Tasks.Output)},
 		HTTP:       o.http,
-		MCP:        supervisor.MCPConfig{Servers: servers, Output: int64(cfg.Sandbox.Limits.Output)},
+		MCP:        supervisor.MCPConfig{Servers: servers},
 		Warnings:   slices.Concat(o.warnings, unconfinedWarnings(confiner), d.warnings),
 	}
 	if confiner != nil {

@@ -27,7 +27,7 @@ func mcpServers(cfg *config.Config, d derived, own map[string]sandboxprofile.Rig
 			return nil, usageError(err)
 		}
 		server := mcp.Config{
-			Name: s.Name, Program: program, Wall: c.Profile.Limits.Wall, Position: s.Position.String(),
+			Name: s.Name, Program: program, Wall: c.Profile.Limits.Wall, Output: c.Profile.Limits.Output, Position: s.Position.String(),
 			Default: effectOf(s.Approval.Default), Tools: map[string]tools.Effect{},
 		}
 		for glob, e := range s.Approval.Tools {

@@ -37,8 +37,9 @@ type Config struct {
 	// the server gives its tools. Of several that match, the strictest wins.
 	Default tools.Effect
 	Tools   map[string]tools.Effect
-	// Wall bounds one call.
-	Wall time.Duration
+	// Wall bounds one call, and Output what it gives back, in bytes.
+	Wall   time.Duration
+	Output int64
 	// Position is where the configuration has the server: "sandgate.yaml:31:5".
 	Position string
 	// Others are the names of the other servers.
@@ -92,8 +93,6 @@ func (s *Server) effect(tool string) (tools.Effect, string) {
 type Process struct {
 	Plan   tools.Plan
 	Digest string
-	// Output bounds what one call gives back, in bytes.
-	Output int64
 	// Approved gives the definition, by its digest, that a tool had when a call of it
 	// was last let through; "" is none yet.
 	Approved func(tool string) string
@@ -157,7 +156,7 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 	p.Plan = t.process.Plan
 	p.Plan.Tool, p.Plan.Background, p.Plan.Pins = t.definition.Name, false, nil
 	p.Plan.Profile.Limits.Wall = t.server.Wall
-	p.Plan.Profile.Limits.Output = t.process.Output
+	p.Plan.Profile.Limits.Output = t.server.Output
 	p.Plan.MCP = &tools.MCPCall{
 		Server: t.server.Name, Tool: t.own, Definition: t.digest, Process: t.process.Digest, Args: args,
 	}
