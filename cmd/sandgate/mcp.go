@@ -82,31 +82,15 @@ func (a *app) mcpServeAlone(ctx context.Context, f mcpServeFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	sockets, err := a.listenBoth(serveFlags{socket: f.socket, operator: f.operator})
+	x, err := a.setUp(cfg, buildOptions{tryBackend: true}, serveFlags{socket: f.socket, operator: f.operator})
 	if err != nil {
 		return err
 	}
-	defer sockets.close()
-	o := buildOptions{tryBackend: true}
-	web, err := a.listenHTTP(cfg, "", sockets)
-	if err != nil {
-		return err
-	}
-	if web != nil {
-		defer web.close()
-		o.http = web.status
-	}
-	r, err := build(cfg, o)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	a.reportRecovery(r)
-	a.announce(r, sockets, web)
-	f.socket = sockets.agent.Addr().String()
+	defer x.close()
+	f.socket = x.sockets.agent.Addr().String()
 	ctx, cancel := context.WithCancel(ctx)
 	served := make(chan error, 1)
-	go func() { served <- a.serveUntil(ctx, r, sockets, web) }()
+	go func() { served <- a.serveUntil(ctx, x.running, x.sockets, x.web) }()
 	defer func() {
 		cancel()
 		err = errors.Join(err, <-served)

@@ -86,35 +86,65 @@ func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
 	// Before anything is made that a signal would leave behind.
 	ctx, stop := signal.NotifyContext(cmd.Context(), ending...)
 	defer stop()
-	sockets, err := a.listenBoth(f)
+	x, err := a.setUp(cfg, o, f)
 	if err != nil {
 		return err
 	}
-	defer sockets.close()
-	web, err := a.listenHTTP(cfg, f.http, sockets)
-	if err != nil {
-		return err
-	}
-	if web != nil {
-		defer web.close()
-		o.http = web.status
-	}
-	r, err := build(cfg, o)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	a.reportRecovery(r)
-	a.announce(r, sockets, web)
+	defer x.close()
 	debug.SetGCPercent(servingGC)
 	idle, stopIdle := context.WithCancel(cmd.Context())
 	defer stopIdle()
-	go whenIdle(idle, time.Tick(idleInterval), r.Supervisor.Calls, giveBackMemory)
+	go whenIdle(idle, time.Tick(idleInterval), x.Supervisor.Calls, giveBackMemory)
 
 	if !isTerminal(a.err) {
-		defer a.reloadOnHangup(r)()
+		defer a.reloadOnHangup(x.running)()
 	}
-	return a.serveUntil(ctx, r, sockets, web)
+	return a.serveUntil(ctx, x.running, x.sockets, x.web)
+}
+
+// A service is a supervisor, its sockets and, if it has one, its web page.
+type service struct {
+	*running
+	sockets *sockets
+	web     *httpSide // nil: none
+}
+
+// setUp makes a service, and says where it is.
+func (a *app) setUp(cfg *config.Config, o buildOptions, f serveFlags) (_ *service, err error) {
+	x := &service{}
+	defer func() {
+		if err != nil {
+			x.close()
+		}
+	}()
+	if x.sockets, err = a.listenBoth(f); err != nil {
+		return nil, err
+	}
+	if x.web, err = a.listenHTTP(cfg, f.http, x.sockets); err != nil {
+		return nil, err
+	}
+	if x.web != nil {
+		o.http = x.web.status
+	}
+	if x.running, err = build(cfg, o); err != nil {
+		return nil, err
+	}
+	a.reportRecovery(x.running)
+	a.announce(x.running, x.sockets, x.web)
+	return x, nil
+}
+
+// close ends what was made, the last first.
+func (x *service) close() {
+	if x.running != nil {
+		x.running.Close()
+	}
+	if x.web != nil {
+		x.web.close()
+	}
+	if x.sockets != nil {
+		x.sockets.close()
+	}
 }
 
 // servingGC lets the heap of a supervisor that is being called grow to three times what
