@@ -212,3 +212,20 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+// TestDiffPartsAreWhatTheyAre: after the first hunk's head no line is the name of a file.
+func TestDiffPartsAreWhatTheyAre(t *testing.T) {
+	var r DiffReader
+	for _, c := range []struct {
+		line string
+		want DiffPart
+	}{
+		{"--- a/x", DiffFile}, {"+++ b/x", DiffFile}, {"@@ -1,3 +1,3 @@", DiffPlace}, {" same", DiffContext},
+		{"--- a comment of SQL", DiffRemoved}, {"+++ b/innocent", DiffAdded}, {"-old", DiffRemoved}, {"+new", DiffAdded},
+		{"@@ -9 +9 @@", DiffPlace}, {"+++ b/other", DiffAdded}, {"", DiffContext}, {`\ No newline at end of file`, DiffContext},
+	} {
+		if got := r.Line(c.line); got != c.want {
+			t.Errorf("%q: %v, want %v", c.line, got, c.want)
+		}
+	}
+}

@@ -112,6 +112,7 @@ func hang(label, text string, width int, style lipgloss.Style) []string {
 func (m *model) contentLines(it *item) []string {
 	text, kind := present.Content(it.shown)
 	var lines []string
+	var diff present.DiffReader
 	source := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	for i := 0; i < len(source); i++ {
 		if n, text := present.Gap(source[i:]); n > 0 {
@@ -121,7 +122,7 @@ func (m *model) contentLines(it *item) []string {
 		}
 		style := styles().plain
 		if kind == approval.Diff {
-			style = styles().diff(source[i])
+			style = styles().diff(diff.Line(source[i]))
 		}
 		lines = append(lines, m.margin(source[i], it.partsOf(i, source[i]), style)...)
 	}

@@ -61,17 +61,17 @@ func (p palette) part(k highlight.Kind) lipgloss.Style {
 	return p.plain
 }
 
-// diff is the style of one line of a unified diff.
-func (p palette) diff(line string) lipgloss.Style {
-	switch {
-	case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"):
+// diff is the style of a line of a unified diff.
+func (p palette) diff(line present.DiffPart) lipgloss.Style {
+	switch line {
+	case present.DiffFile:
 		return p.bold
-	case strings.HasPrefix(line, "+"):
-		return p.added
-	case strings.HasPrefix(line, "-"):
-		return p.removed
-	case strings.HasPrefix(line, "@@"):
+	case present.DiffPlace:
 		return p.place
+	case present.DiffAdded:
+		return p.added
+	case present.DiffRemoved:
+		return p.removed
 	}
 	return p.plain
 }

@@ -137,7 +137,7 @@ func coloured(ctx context.Context, a *protocol.Approval, text string) [][]highli
 func linesOf(text string, kind approval.PresentationType, colours [][]highlight.Part) []line {
 	source := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	var lines []line
-	body := false // of a diff: past the names of the files, where +++ is an added ++
+	var diff present.DiffReader
 	for i := 0; i < len(source); i++ {
 		if n, text := present.Gap(source[i:]); n > 0 {
 			lines = append(lines, line{How: "gap", Parts: []part{{Text: text}}})
@@ -147,8 +147,7 @@ func linesOf(text string, kind approval.PresentationType, colours [][]highlight.
 		shown := present.Blanks(source[i])
 		l := line{Parts: []part{{Text: shown}}}
 		if kind == approval.Diff {
-			body = body || strings.HasPrefix(shown, "@@")
-			l.How = diffLine(shown, body)
+			l.How = diffClasses[diff.Line(shown)]
 		} else if i < len(colours) {
 			if parts := partsOf(colours[i]); textOf(parts) == shown {
 				l.Parts = parts
@@ -159,16 +158,9 @@ func linesOf(text string, kind approval.PresentationType, colours [][]highlight.
 	return lines
 }
 
-func diffLine(text string, body bool) string {
-	switch {
-	case strings.HasPrefix(text, "@@"), !body && (strings.HasPrefix(text, "+++") || strings.HasPrefix(text, "---")):
-		return "head"
-	case strings.HasPrefix(text, "+"):
-		return "added"
-	case strings.HasPrefix(text, "-"):
-		return "removed"
-	}
-	return ""
+// diffClasses are the names that page.css has for them.
+var diffClasses = map[present.DiffPart]string{
+	present.DiffFile: "head", present.DiffPlace: "head", present.DiffAdded: "added", present.DiffRemoved: "removed",
 }
 
 func partsOf(list []highlight.Part) []part {
