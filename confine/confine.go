@@ -136,7 +136,7 @@ const (
 	Exited      Cause = "exited"       // the program ended by itself, or by a signal
 	TimedOut    Cause = "timed_out"    // its wall time was used up
 	Cancelled   Cause = "cancelled"    // the context ended
-	OutputLimit Cause = "output_limit" // it wrote more than its output limit and was killed
+	OutputLimit Cause = "output_limit" // it wrote more than its output limit and was killed, if it had not ended by then
 	PidsLimit   Cause = "pids_limit"   // it had more processes and threads than its limit and was killed
 	MemoryLimit Cause = "memory_limit" // its processes together used more memory than their limit and were killed
 	CPULimit    Cause = "cpu_limit"    // its processes together used up their processor time and were killed
@@ -163,6 +163,15 @@ type Result struct {
 	Planted []Planted
 	// File is the result of a file operation.
 	File *FileResult
+}
+
+// count says what came through. A program that ended by itself before it could be killed
+// for what it wrote has lost output all the same: that is no good end.
+func (r *Result) count(stdout, stderr int64, truncated bool) {
+	r.Stdout, r.Stderr, r.Truncated = stdout, stderr, truncated
+	if truncated && r.Cause == Exited {
+		r.Cause = OutputLimit
+	}
 }
 
 // A FileResult is what a file operation gives back.

@@ -256,7 +256,7 @@ func (s *bwrapSandbox) perform(ctx context.Context, profile sandboxprofile.Profi
 	if err == nil {
 		p.wait() // every writer is dead: the readers reach end of file
 	}
-	res.Stdout, res.Stderr, res.Truncated = p.counts()
+	res.count(p.n[0].Load(), p.n[1].Load(), p.lost.Load())
 	return res, err
 }
 
@@ -660,10 +660,6 @@ func (p *plumbing) drain(i int, r *os.File, w io.Writer) {
 			return
 		}
 	}
-}
-
-func (p *plumbing) counts() (stdout, stderr int64, truncated bool) {
-	return p.n[0].Load(), p.n[1].Load(), p.lost.Load()
 }
 
 func (p *plumbing) childFiles() []*os.File {

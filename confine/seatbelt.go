@@ -175,7 +175,8 @@ func (s *seatbeltSandbox) Run(ctx context.Context, a sandboxprofile.Action, std 
 		return Result{}, fmt.Errorf("confine: start %s: %w", s.backend.sandboxExec, err)
 	}
 	r, err := s.await(ctx, cmd, out.over)
-	r.Duration, r.Stdout, r.Stderr, r.Truncated = time.Since(started), stdout.total(), stderr.total(), out.exceeded()
+	r.Duration = time.Since(started)
+	r.count(stdout.total(), stderr.total(), out.exceeded())
 	return r, err
 }
 

@@ -323,6 +323,16 @@ func outputLimit(t *testing.T, c confine.Confiner) {
 	if o.Cause != confine.OutputLimit || len(o.Out) != 100_000 || !o.Truncated {
 		t.Errorf("yes: %+v, %d bytes kept", o.Result, len(o.Out))
 	}
+	// One that is at its end before it can be killed has lost output too.
+	for range 10 {
+		o := Exec(t, context.Background(), c, p, ws, nil, "/usr/bin/head", "-c", "100001", "/dev/zero")
+		if o.Cause != confine.OutputLimit || len(o.Out) != 100_000 || !o.Truncated {
+			t.Fatalf("one byte too many: %+v, %d bytes kept", o.Result, len(o.Out))
+		}
+	}
+	if o := Exec(t, context.Background(), c, p, ws, nil, "/usr/bin/head", "-c", "100000", "/dev/zero"); o.Cause != confine.Exited || len(o.Out) != 100_000 || o.Truncated {
+		t.Errorf("as much as may be: %+v, %d bytes kept", o.Result, len(o.Out))
+	}
 }
 
 func limits(t *testing.T, c confine.Confiner) {
