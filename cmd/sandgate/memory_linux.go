@@ -30,12 +30,13 @@ func dropProgramPages() {
 // A span is a part of the address space.
 type span struct{ from, to uintptr }
 
-// unchanged are the mappings of a file that nobody can write to and nobody has: what the
-// dynamic linker has filled in is read-only too by now, and would be lost. smaps is as
-// in proc_pid_smaps(5).
+// unchanged are the mappings of a file that nobody can write to and of which no page is
+// the process's own: what the dynamic linker has filled in is read-only too by now, and
+// would be lost. A mapping of which that is not said is left alone. smaps is as in
+// proc_pid_smaps(5).
 func unchanged(smaps io.Reader, file string) []span {
 	var list []span
-	candidate := false // the mapping that is being read is the last of the list
+	var read *span // the mapping that is being read, if it may be one
 	lines := bufio.NewScanner(smaps)
 	for lines.Scan() {
 		var (
@@ -44,13 +45,14 @@ func unchanged(smaps io.Reader, file string) []span {
 			inode, own                  uint64
 		)
 		if n, _ := fmt.Sscanf(lines.Text(), "%x-%x %4s %s %s %d %s", &s.from, &s.to, &perms, &offset, &device, &inode, &path); n >= 6 {
-			if candidate = path == file && len(perms) == 4 && perms[0] == 'r' && perms[1] == '-'; candidate {
-				list = append(list, s)
+			read = nil
+			if path == file && len(perms) == 4 && perms[0] == 'r' && perms[1] == '-' {
+				read = &s
 			}
 			continue
 		}
-		if n, _ := fmt.Sscanf(lines.Text(), "Anonymous: %d", &own); n == 1 && own > 0 && candidate {
-			list, candidate = list[:len(list)-1], false
+		if n, _ := fmt.Sscanf(lines.Text(), "Anonymous: %d kB", &own); n == 1 && own == 0 && read != nil {
+			list = append(list, *read)
 		}
 	}
 	return list

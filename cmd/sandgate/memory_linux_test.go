@@ -29,6 +29,10 @@ Anonymous:             0 kB
 	if got := unchanged(strings.NewReader(smaps), "/usr/bin/sandgate"); !slices.Equal(got, want) {
 		t.Errorf("%x, want %x", got, want)
 	}
+	unsaid := strings.ReplaceAll(smaps, "Anonymous:", "Something:")
+	if got := unchanged(strings.NewReader(unsaid), "/usr/bin/sandgate"); got != nil {
+		t.Errorf("of a kernel that does not say what is the process's own: %x", got)
+	}
 	if got := unchanged(strings.NewReader(smaps), "/usr/bin/other"); got != nil {
 		t.Errorf("of another program: %x", got)
 	}
