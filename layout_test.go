@@ -67,7 +67,7 @@ var forbidden = []arrow{
 	{"tools/...", []string{"os/exec", "net", "net/http"}, nil,
 		"a tool plans and never acts: it starts nothing and connects to nothing"},
 
-	{"confine/...", []string{ours}, []string{"confine/...", "sandboxprofile/...", "internal/memfile"},
+	{"confine/...", []string{ours}, []string{"confine/...", "sandboxprofile/...", "internal/memfile", "internal/statedir"},
 		"enforcement takes a finished profile; it has no opinion on who may do what"},
 	{"confine/wire", []string{ours, others}, []string{"sandboxprofile"},
 		"the messages between supervisor and init are linked into both"},

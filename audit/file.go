@@ -12,21 +12,18 @@ import (
 
 	"github.com/sandgate/sandgate/internal/atomicfile"
 	"github.com/sandgate/sandgate/internal/ownfile"
+	"github.com/sandgate/sandgate/internal/statedir"
 )
 
 // DefaultPath is where the log is when nobody says otherwise: in the state
 // directory of the XDG Base Directory Specification. It fails if neither
 // XDG_STATE_HOME nor HOME is set.
 func DefaultPath() (string, error) {
-	state := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(state) { // the specification: a relative path is invalid and ignored
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", fmt.Errorf("audit: find the state directory: %w", err)
-		}
-		state = filepath.Join(home, ".local", "state")
+	path, err := statedir.Path("audit.jsonl")
+	if err != nil {
+		return "", fmt.Errorf("audit: %w", err)
 	}
-	return filepath.Join(state, "sandgate", "audit.jsonl"), nil
+	return path, nil
 }
 
 // disk is what the log does to its file. Tests put faults in between.

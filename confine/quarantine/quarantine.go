@@ -23,6 +23,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sandgate/sandgate/internal/statedir"
 )
 
 // maxItems bounds how many items are kept. A full quarantine takes nothing more,
@@ -63,15 +65,11 @@ func Open(dir string) (*Store, error) {
 // DefaultDir is where the quarantine is: in the state directory of the XDG Base
 // Directory Specification. It fails if neither XDG_STATE_HOME nor HOME is set.
 func DefaultDir() (string, error) {
-	state := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(state) { // the specification: a relative path is invalid and ignored
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", fmt.Errorf("quarantine: find the state directory: %w", err)
-		}
-		state = filepath.Join(home, ".local", "state")
+	path, err := statedir.Path("quarantine")
+	if err != nil {
+		return "", fmt.Errorf("quarantine: %w", err)
 	}
-	return filepath.Join(state, "sandgate", "quarantine"), nil
+	return path, nil
 }
 
 // Dir is the directory of the store.

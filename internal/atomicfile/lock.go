@@ -14,7 +14,12 @@ func LockDir(dir string) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	f, err := os.Open(dir)
+	return Lock(dir)
+}
+
+// Lock is LockDir for a directory, or a file, that is there (flock(2)).
+func Lock(path string) (unlock func(), err error) {
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +30,7 @@ func LockDir(dir string) (unlock func(), err error) {
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(&fs.PathError{Op: "flock", Path: dir, Err: err}, f.Close())
+		return nil, errors.Join(&fs.PathError{Op: "lock", Path: path, Err: err}, f.Close())
 	}
 	return func() { _ = f.Close() }, nil // closing unlocks
 }

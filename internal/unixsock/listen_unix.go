@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/internal/atomicfile"
 )
 
 // maxPath is the greatest length of a socket's path in bytes: sun_path without
@@ -106,7 +108,7 @@ func setMode(path string, o Options) error {
 // removeIf removes path if it still is the file id: a successor may have
 // replaced a socket that it found silent.
 func removeIf(path string, id fs.FileInfo) {
-	unlock, err := flock(filepath.Dir(path))
+	unlock, err := atomicfile.Lock(filepath.Dir(path))
 	if err != nil {
 		return
 	}
@@ -170,25 +172,7 @@ func lockDir(dir string, o Options) (unlock func(), err error) {
 	if err := check(dir); err != nil {
 		return nil, err
 	}
-	return flock(dir)
-}
-
-func flock(dir string) (unlock func(), err error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if err != nil {
-		f.Close()
-		return nil, &PathError{Op: "lock", Path: dir, Err: err}
-	}
-	return func() { f.Close() }, nil
+	return atomicfile.Lock(dir)
 }
 
 // privateDir fails unless dir is a directory, no link, ours, and closed to others.

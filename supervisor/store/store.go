@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/internal/statedir"
 )
 
 // FileName is the database's name in the state directory.
@@ -23,15 +22,11 @@ const FileName = "approvals.db"
 // DefaultPath is where the store is: in the state directory of the XDG Base
 // Directory Specification. It fails if neither XDG_STATE_HOME nor HOME is set.
 func DefaultPath() (string, error) {
-	state := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(state) { // the specification: a relative path is invalid and ignored
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", fmt.Errorf("store: find the state directory: %w", err)
-		}
-		state = filepath.Join(home, ".local", "state")
+	path, err := statedir.Path(FileName)
+	if err != nil {
+		return "", fmt.Errorf("store: %w", err)
 	}
-	return filepath.Join(state, "sandgate", FileName), nil
+	return path, nil
 }
 
 // A Store is an approval.Store in a file. It is safe for concurrent use, also by

@@ -20,6 +20,7 @@ import (
 
 	"github.com/sandgate/sandgate/internal/atomicfile"
 	"github.com/sandgate/sandgate/internal/ownfile"
+	"github.com/sandgate/sandgate/internal/statedir"
 )
 
 // FileName is the name of the record in the state directory.
@@ -30,15 +31,11 @@ const maxFile = 1 << 20
 
 // DefaultPath is where the record of this user lies.
 func DefaultPath() (string, error) {
-	state := os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(state) { // the specification: a relative path is invalid and ignored
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", fmt.Errorf("trust: find the state directory: %w", err)
-		}
-		state = filepath.Join(home, ".local", "state")
+	path, err := statedir.Path(FileName)
+	if err != nil {
+		return "", fmt.Errorf("trust: %w", err)
 	}
-	return filepath.Join(state, "sandgate", FileName), nil
+	return path, nil
 }
 
 // An Entry is one file that is trusted.
