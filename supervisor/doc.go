@@ -18,6 +18,11 @@
 //   - the operator socket (operator.go) can answer, and touches no process or file
 //     of a call.
 //
+// The same path decides what runs elsewhere: calls that an agent's runtime carries out
+// itself (elsewhere.go), which nothing here holds, and the start and the calls of MCP
+// servers (mcp.go), whose process is a call of its session's. A session with a name
+// (named.go) outlives its connection.
+//
 // Everything is built by cmd/sandgate and given to New; this package reads no
 // configuration file and keeps no global state.
 package supervisor
