@@ -29,6 +29,10 @@ type analysis struct {
 	steps int
 	depth int // of scripts given to shells as an argument
 	over  bool
+	// beyond: something in the line may do more than read.
+	beyond bool
+	// started are the programs that commands which only read execute.
+	started []string
 	// ceilings are the rules whose Ceiling holds, by index.
 	ceilings []int
 	// source is the script being walked.
@@ -68,7 +72,7 @@ func (p *Policy) analyse(command, shell string, explain *[]tools.Considered) Dec
 		a.ask(fmt.Sprintf("commands for %q are not analysed", shell), "write it for bash")
 	}
 	d := decide(a.parts)
-	d.Ceilings = a.ceilings
+	d.Ceilings, d.Analysis = a.ceilings, a.class()
 	return d
 }
 
@@ -226,7 +230,10 @@ func (a *analysis) ask(reason, hint string) {
 	a.add(Part{Effect: min(tools.Ask, a.p.fallback), Rule: ruleSyntax, RuleIndex: -1, Reason: reason, Hint: hint})
 }
 
-func (a *analysis) add(p Part) { a.parts = append(a.parts, p) }
+func (a *analysis) add(p Part) {
+	a.beyond = a.beyond || p.Rule == ruleSyntax
+	a.parts = append(a.parts, p)
+}
 
 // A dirSet is where the shell can be: one of a few directories, or anywhere.
 type dirSet struct {

@@ -227,6 +227,7 @@ func (a *analysis) cd(cmd simpleCommand) bool {
 	}
 	effect, why, _ := a.checkPath(target, false)
 	if effect != tools.Allow {
+		a.beyond = true
 		a.add(Part{Text: cmd.text(), Effect: min(tools.Ask, a.p.fallback), Rule: rulePaths, RuleIndex: -1, Reason: "cd: " + why,
 			Hint: "stay inside the workspace"})
 	}

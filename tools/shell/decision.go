@@ -17,6 +17,8 @@ type Decision struct {
 	// Parts are the simple commands and redirections that were found, in the
 	// order in which they were met. The strictest of them decides.
 	Parts []Part
+	// Analysis is what the line can do, whatever the rules say.
+	Analysis Analysis
 	// Ceilings are the places of the rules whose Ceiling bounds the command line.
 	Ceilings []int
 }
@@ -35,6 +37,7 @@ type Part struct {
 	// readings are the words of a simple command in every way in which a rule reads
 	// them, up to the first that is not known.
 	readings [][]string
+	reads    bool // it does no more than class Read allows
 }
 
 const (

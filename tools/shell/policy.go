@@ -19,6 +19,9 @@ type Files interface {
 	Home() string
 	// Check says whether path may be read, or written.
 	Check(path, dir string, write bool) (effect tools.Effect, reason, hint string)
+	// Private reports whether path lies in a directory of the sandbox's own, that is
+	// gone with it.
+	Private(path, dir string) bool
 	// Within reports whether path lies in one of the named roots.
 	Within(path, dir string, roots []string) bool
 }
@@ -131,6 +134,8 @@ func (lexicalFiles) Check(name, dir string, write bool) (tools.Effect, string, s
 	}
 	return tools.Allow, "", ""
 }
+
+func (lexicalFiles) Private(string, string) bool { return false }
 
 func (lexicalFiles) Within(name, dir string, _ []string) bool {
 	return below(lexicalRoot, absolute(name, dir))

@@ -121,7 +121,6 @@ var readForms = map[string]readForm{
 	"shuf":    {grammar: grammar{flags: "erz", data: "in", long: "echo repeat zero-terminated", longData: "input-range head-count"}, operands: readFiles},
 	"tsort":   {operands: readFiles},
 	"history": {operands: anyData, check: historyOnlyPrints},
-	"man":     {grammar: grammar{flags: "afkwWI"}, operands: anyData, check: plainNames},
 	"lsblk":   {grammar: grammar{flags: "abdfilmnprSt", data: "o"}},
 	"lscpu":   {grammar: grammar{flags: "aebcx"}},
 }
@@ -313,16 +312,6 @@ func historyOnlyPrints(_ *analysis, p parsed) string {
 	for _, w := range p.operands {
 		if !w.fixed() || !isNumber(w.text) {
 			return "only a number of lines is read-only"
-		}
-	}
-	return ""
-}
-
-// plainNames refuses operands that are paths.
-func plainNames(_ *analysis, p parsed) string {
-	for _, w := range p.operands {
-		if !w.fixed() || strings.ContainsAny(w.text, "/.") {
-			return "a path as operand"
 		}
 	}
 	return ""

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -83,5 +84,16 @@ func (a *analysis) file(w word, write bool) {
 		return
 	}
 	effect, reason, hint := a.checkPath(w, write)
-	a.add(Part{Text: text, Effect: effect, Rule: rulePaths, RuleIndex: -1, Reason: reason, Hint: hint})
+	reads := !write && effect == tools.Allow || a.scratch(w)
+	a.beyond = a.beyond || !reads
+	a.add(Part{Text: text, Effect: effect, Rule: rulePaths, RuleIndex: -1, Reason: reason, Hint: hint, reads: reads})
+}
+
+// scratch reports whether a word names a file in a directory of the sandbox's own.
+func (a *analysis) scratch(w word) bool {
+	name, reason := a.pathOf(w)
+	if reason != "" || w.glob || a.dirs.anywhere && !strings.HasPrefix(name, "/") {
+		return false
+	}
+	return !slices.ContainsFunc(a.knownDirs(name), func(dir string) bool { return !a.p.files.Private(name, dir) })
 }

@@ -11,6 +11,11 @@
 //
 // The rules are an aid to fewer questions. They do not see what an allowed
 // program does once it runs: the sandbox is the boundary.
+//
+// Decision.Analysis says what a line can do by its text alone, whatever the rules say:
+// a line of class Read reads and prints, and executes the programs that are named
+// there. Decision.Free says whether that alone decides. A text can be misread: whoever
+// lets a line run because of its class has the kernel hold the class.
 package shell
 
 import (
@@ -337,14 +342,16 @@ func (f pathFiles) Check(name, dir string, write bool) (tools.Effect, string, st
 	switch {
 	case err != nil:
 		return tools.Ask, err.Error(), "write a plain path"
-	case d.Effect == tools.Deny && (!write || f.private(absolute(name, dir))):
+	case d.Effect == tools.Deny && f.Private(name, dir) && !write:
+		return tools.Allow, "", ""
+	case d.Effect == tools.Deny && (!write || f.Private(name, dir)):
 		return tools.Ask, d.Reason, d.Hint
 	}
 	return d.Effect, d.Reason, d.Hint
 }
 
-// private reports whether a path is in a directory of the sandbox's own.
-func (f pathFiles) private(abs string) bool {
+func (f pathFiles) Private(name, dir string) bool {
+	abs := absolute(name, dir)
 	return slices.ContainsFunc(f.scratch, func(s string) bool { return below(s, abs) })
 }
 

@@ -1,0 +1,69 @@
+package shell
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sandgate/sandgate/tools"
+)
+
+// TestClass lists everyday commands that only read, with the programs that they
+// execute, and their neighbours that do more.
+func TestClass(t *testing.T) {
+	p := mustPolicy(t, Default{Allowed: true, Approval: true}, nil)
+	for command, programs := range map[string]string{
+		"ls -la": "ls", "cat a.go b.go": "cat", "head -20 f": "head", "tail -n 5 f": "tail", "wc -l f": "wc", "grep -rn foo src": "grep", "rg -n foo": "rg",
+		"find . -name '*.go'": "find", "pwd": "pwd", "which go": "sh which", "stat f": "stat", "file f": "file", "diff a b": "diff", "sort f | uniq -c": "sort uniq",
+		"cut -d: -f1 f": "cut", "tr a b < f": "tr", "du -sh .": "du", "df -h": "df", "date": "date", "env": "env", "git show HEAD": "git", "git branch -a": "git",
+		"git rev-parse HEAD": "git", "git blame f": "git", "git log --oneline": "git", "git status -s": "git", "git diff": "git",
+		"for f in a b; do wc -l $f; done": "wc", "timeout 5 cat f": "cat timeout", "cd src && cat a.go": "cat cd", "cat f > /dev/null 2>&1": "cat", "true": "true",
+		"bash -c 'ls; cat f'": "bash cat ls", "python3 --version": "python3", "sed -n 1,5p f": "sed", "awk '{print $1}' f": "awk", "echo $(git rev-parse HEAD)": "echo git",
+	} {
+		want := strings.Fields(programs)
+		if d := p.Decide(command, "bash"); !d.Free() || d.Analysis.Class != Read || !slices.Equal(d.Analysis.Programs, want) {
+			t.Errorf("%q: free %v, %+v, want class read with %q: %+v", command, d.Free(), d.Analysis, want, d.Parts)
+		}
+	}
+	for _, command := range []string{
+		"rm x", "cat /etc/shadow", "cat .env", "cat f > out", "cat f >> out", "ls; touch x", "env FOO=1 ls", "env LD_PRELOAD=x ls", "sort -o out f", "find . -delete", "./ls", "x/ls",
+		"sh x.sh", "python3 x.py", "git commit -m x", "git branch new", "git -C /x log", "cd x && git status", "$x", "eval ls", "cat $x", "cd / && cat etc/shadow", "tee f", "man ls", "cat f > /tmp/x",
+		"make", "unknown", "ls && unknown", "xargs rm", "exec 3>f", "f() { touch x; }; f", "ls() { touch x; }; ls", "sudo ls", "ls 'x",
+	} {
+		if d := p.Decide(command, "bash"); d.Free() || d.Analysis.Class != Unknown || d.Analysis.Programs != nil {
+			t.Errorf("%q: free %v, %+v", command, d.Free(), d.Analysis)
+		}
+	}
+}
+
+// TestClassAndRules: a rule that asks or denies holds for what only reads too, and the
+// default that denies.
+func TestClassAndRules(t *testing.T) {
+	for rules, free := range map[string]bool{"": true, "ask:cat": false, "deny:cat": false, "deny:*": false, "cat": true, "deny:rm": true} {
+		d := decideFor(t, rules, "cat f")
+		if d.Free() != free || d.Analysis.Class != Read {
+			t.Errorf("rules %q: free %v, class %v, want %v and read (%v)", rules, d.Free(), d.Analysis.Class, free, d.Effect)
+		}
+	}
+	if d := decideFor(t, "allow:*;deny:cat", "cat f"); d.Free() || d.Effect != tools.Deny {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestClassWritesScratch: what the sandbox throws away may be written, however its name
+// is spelled, and nothing beside it.
+func TestClassWritesScratch(t *testing.T) {
+	paths := tools.Paths{Cwd: "/w", Rules: []tools.PathRule{{Name: "w", Root: "/w", Write: true, WriteApproval: true}}}
+	p, err := NewPolicy(Default{Allowed: true, Approval: true}, nil, pathFiles{paths, []string{"/tmp"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for command, want := range map[string]Class{
+		"ls > /tmp/x": Read, "cd /tmp && ls > x": Read, "ls >> /tmp/a/../x": Read,
+		"ls > /tmp/../w/x": Unknown, "ls > /tmpx": Unknown, "ls > /tmp/*": Unknown, "ls > $x": Unknown, "ls > x": Unknown, "ls > /dev/tcp/h/1": Unknown,
+	} {
+		if d := p.Decide(command, "bash"); d.Analysis.Class != want || d.Free() != (want == Read) {
+			t.Errorf("%q: %v, want %v: %+v", command, d.Analysis, want, d.Parts)
+		}
+	}
+}
