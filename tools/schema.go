@@ -34,11 +34,37 @@ func CompileSchema(raw json.RawMessage) (*Schema, error) {
 	if err := checkReferences(raw); err != nil {
 		return nil, err
 	}
+	defaultsAreOptional(&schema)
 	resolved, err := schema.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true})
 	if err != nil {
 		return nil, fmt.Errorf("tools: compile input schema: %w", err)
 	}
 	return &Schema{resolved: resolved}, nil
+}
+
+// defaultsAreOptional takes members with a default out of what an object requires. Some
+// generators describe arguments as they are after defaults were filled in, and list
+// those as required; the program itself fills them in. It only goes where less to
+// require is more to accept: not below "not", "if" and "oneOf".
+func defaultsAreOptional(s *jsonschema.Schema) {
+	if s == nil {
+		return
+	}
+	s.Required = slices.DeleteFunc(s.Required, func(name string) bool {
+		p := s.Properties[name]
+		return p != nil && p.Default != nil
+	})
+	for _, m := range []map[string]*jsonschema.Schema{s.Properties, s.PatternProperties, s.Defs, s.Definitions, s.DependentSchemas} {
+		for _, sub := range m {
+			defaultsAreOptional(sub)
+		}
+	}
+	lists := [][]*jsonschema.Schema{s.AllOf, s.AnyOf, s.PrefixItems, s.ItemsArray, {s.Items, s.AdditionalItems, s.AdditionalProperties, s.Then, s.Else}}
+	for _, list := range lists {
+		for _, sub := range list {
+			defaultsAreOptional(sub)
+		}
+	}
 }
 
 // Validate checks args against the schema. Its error is an *ArgumentError that

@@ -28,6 +28,29 @@ const testSchema = `{
   }
 }`
 
+// TestDefaultsAreOptional: generators list what has a default as required.
+func TestDefaultsAreOptional(t *testing.T) {
+	const object = `{"type": "object", "required": ["a", "b"], "properties": {"a": {"type": "string"}, "b": {"type": "string", "default": "x"}}}`
+	in := func(outer string) string { return strings.ReplaceAll(outer, "OBJECT", object) }
+	for _, c := range []struct{ schema, args, want string }{
+		{object, `{"a": "1"}`, ""},
+		{object, `{"b": "1"}`, "argument a: missing"},
+		{object, `{"a": "1", "b": 2}`, "argument b: expected string, got integer"},
+		{in(`{"type": "object", "properties": {"list": {"type": "array", "items": OBJECT}}}`), `{"list": [{"a": "1"}]}`, ""},
+		{in(`{"type": "object", "properties": {"list": {"type": "array", "items": OBJECT}}}`), `{"list": [{}]}`, "argument list/0/a: missing"},
+		{in(`{"type": "object", "$defs": {"o": OBJECT}, "properties": {"o": {"$ref": "#/$defs/o"}}}`), `{"o": {"a": "1"}}`, ""},
+		{in(`{"type": "object", "properties": {"o": {"anyOf": [OBJECT, {"type": "null"}]}}}`), `{"o": {"a": "1"}}`, ""},
+		{in(`{"type": "object", "properties": {"o": {"type": "object", "additionalProperties": OBJECT}}}`), `{"o": {"k": {"a": "1"}}}`, ""},
+	} {
+		s, err := CompileSchema(json.RawMessage(c.schema))
+		if err != nil {
+			t.Fatalf("%s: %v", c.schema, err)
+		}
+		args, _ := decodeArgs(t, c.args, true)
+		checkFault(t, s.Validate(args), c.schema+" "+c.args, c.want, "")
+	}
+}
+
 func TestValidate(t *testing.T) {
 	schema, err := CompileSchema(json.RawMessage(testSchema))
 	if err != nil {

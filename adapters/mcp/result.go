@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 
@@ -33,17 +34,80 @@ const (
 	metaDecision = "sandgate.dev/decision"
 )
 
-// resultOf is what a call did. A program that failed by itself is an error to the
-// model too, which has to know; what it wrote says how.
-func resultOf(r protocol.CallResult) *mcp.CallToolResult {
+// resultOf is what a call of a tool did. A program that failed by itself is an error
+// to the model too, which has to know; what it wrote says how.
+func resultOf(tool protocol.ToolName, r protocol.CallResult) *mcp.CallToolResult {
 	out := &mcp.CallToolResult{
 		Meta:    mcp.Meta{metaExit: r.ExitCode, metaPlan: r.PlanDigest, metaDecision: r.Decision},
 		Content: contents(r), IsError: r.ExitCode != 0,
 	}
-	if isObject(r.Structured) { // MCP has no other
-		out.StructuredContent = r.Structured
+	switch {
+	case !isObject(r.Structured): // MCP has no other
+	case searches[tool] && len(out.Content) > 0:
+		mirror(out, r.Structured, out.Content[1:], true)
+	default:
+		mirror(out, r.Structured, out.Content, false)
 	}
 	return out
+}
+
+// searches are the tools whose text, the first piece, lists what their structure does.
+var searches = map[protocol.ToolName]bool{"list_files": true, "glob": true, "grep": true}
+
+// textMember is what structured content has of the text beside it. It is another where a
+// server's own structure has a member of that name.
+const textMember = "text"
+
+// mirror makes the content and the structured content of a result say the same. Some
+// clients give their model the one, and some the other, so what only one of them had
+// would be lost to half of the models. missing are the pieces of the content that the
+// structure does not have; told is set if the content has all of the structure.
+func mirror(out *mcp.CallToolResult, structured json.RawMessage, missing []mcp.Content, told bool) {
+	var texts strings.Builder
+	whole := true
+	for _, c := range missing {
+		t, ok := c.(*mcp.TextContent)
+		switch {
+		case !ok:
+			whole = false // no JSON has an image or a sound: the content alone is whole
+		case sameJSON(t.Text, structured):
+			told = true
+		default:
+			if s := texts.String(); s != "" && !strings.HasSuffix(s, "\n") {
+				texts.WriteByte('\n')
+			}
+			texts.WriteString(t.Text)
+		}
+	}
+	if !told {
+		out.Content = append(out.Content, &mcp.TextContent{Text: string(structured)})
+	}
+	if whole {
+		out.StructuredContent = withText(structured, texts.String())
+	}
+}
+
+// withText adds the text to an object.
+func withText(object json.RawMessage, text string) any {
+	var members map[string]json.RawMessage
+	if text == "" || json.Unmarshal(object, &members) != nil {
+		return object
+	}
+	name := textMember
+	for members[name] != nil {
+		name = "sandgate_" + name
+	}
+	members[name], _ = json.Marshal(text) // a string always marshals
+	return members
+}
+
+// sameJSON reports whether a text is a value in JSON, however it is laid out.
+func sameJSON(text string, value json.RawMessage) bool {
+	if !isObject(json.RawMessage(text)) {
+		return false
+	}
+	var a, b any
+	return json.Unmarshal([]byte(text), &a) == nil && json.Unmarshal(value, &b) == nil && reflect.DeepEqual(a, b)
 }
 
 func isObject(raw json.RawMessage) bool {
@@ -109,6 +173,8 @@ type refusal struct {
 		Message    string        `json:"message"`
 		Hint       string        `json:"hint,omitempty"`
 		PlanDigest string        `json:"plan_digest,omitempty"`
+		Feedback   string        `json:"feedback,omitempty"`
+		EndTurn    bool          `json:"end_turn,omitempty"` // the model is to end its turn and wait for the user
 	} `json:"error"`
 }
 
@@ -119,20 +185,23 @@ func refusalOf(e *protocol.Error) *mcp.CallToolResult {
 	if e.Result != nil {
 		out.Content = contents(*e.Result)
 	}
-	if e.Decision != nil {
-		out.Meta[metaDecision] = *e.Decision
-	}
-	text := withHint(e)
-	if e.Decision != nil && e.Decision.Feedback != "" {
-		text += "\nfeedback: " + e.Decision.Feedback
-	}
-	if e.Decision != nil && e.Decision.Interrupt {
-		text += "\nEnd your turn now, and wait for the user."
-	}
-	out.Content = append(out.Content, &mcp.TextContent{Text: text})
+	before := out.Content
 	var r refusal
 	r.Error.Code, r.Error.Message, r.Error.Hint, r.Error.PlanDigest = e.Code, e.Message, e.HintText, e.PlanDigest
-	out.StructuredContent = r
+	text := withHint(e)
+	if d := e.Decision; d != nil {
+		out.Meta[metaDecision] = *d
+		r.Error.Feedback, r.Error.EndTurn = d.Feedback, d.Interrupt
+		if d.Feedback != "" {
+			text += "\nfeedback: " + d.Feedback
+		}
+		if d.Interrupt {
+			text += "\nEnd your turn now, and wait for the user."
+		}
+	}
+	out.Content = append(out.Content, &mcp.TextContent{Text: text})
+	structured, _ := json.Marshal(r) // strings always marshal
+	mirror(out, structured, before, true)
 	return out
 }
 

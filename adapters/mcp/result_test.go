@@ -57,7 +57,7 @@ func TestResults(t *testing.T) {
 			content: []any{text("sandgate: a is not granted; use b\nsandgate: the output is not complete")},
 		},
 	} {
-		got := wire(t, resultOf(c.result))
+		got := wire(t, resultOf("x", c.result))
 		if diff := cmp.Diff(c.content, got["content"]); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -70,8 +70,54 @@ func TestResults(t *testing.T) {
 // TestStructuredResults: MCP has objects and nothing else.
 func TestStructuredResults(t *testing.T) {
 	for raw, want := range map[string]any{`{"a":1}`: map[string]any{"a": 1.0}, `[1]`: nil, `7`: nil, ``: nil} {
-		if got := wire(t, resultOf(protocol.CallResult{Structured: json.RawMessage(raw)}))["structuredContent"]; !cmp.Equal(got, want) {
+		if got := wire(t, resultOf("x", protocol.CallResult{Structured: json.RawMessage(raw)}))["structuredContent"]; !cmp.Equal(got, want) {
 			t.Errorf("%s: %v", raw, got)
+		}
+	}
+}
+
+// TestContentAndStructureSayTheSame: some clients show their model the one alone, and
+// some the other.
+func TestContentAndStructureSayTheSame(t *testing.T) {
+	text := func(s string) protocol.Content { return protocol.NewContent("", []byte(s)) }
+	image := protocol.Content{Type: protocol.ContentBlob, Blob: []byte("P"), MIMEType: "image/png"}
+	for name, c := range map[string]struct {
+		tool       protocol.ToolName
+		content    []protocol.Content
+		structured string
+		exit       int
+		texts      []string
+		want       map[string]any // nil: no structured content
+	}{
+		"a file's text": {"read_file", []protocol.Content{text("line\n")}, `{"size":5}`, 0,
+			[]string{"line\n", `{"size":5}`}, map[string]any{"size": 5.0, "text": "line\n"}},
+		"a failure": {"read_file", []protocol.Content{text("no such file")}, `{"errno":"ENOENT"}`, 1,
+			[]string{"no such file", "sandgate: exit status 1", `{"errno":"ENOENT"}`},
+			map[string]any{"errno": "ENOENT", "text": "no such file\nsandgate: exit status 1"}},
+		"a search says the same in both": {"grep", []protocol.Content{text("a:1:x\n")}, `{"lines":["x"]}`, 0,
+			[]string{"a:1:x\n"}, map[string]any{"lines": []any{"x"}}},
+		"a search with a note": {"grep", []protocol.Content{text(""), text("sandgate: there is more\n")}, `{"lines":[]}`, 0,
+			[]string{"", "sandgate: there is more\n"}, map[string]any{"lines": []any{}, "text": "sandgate: there is more\n"}},
+		"a text that is the structure": {"x", []protocol.Content{text("{\n \"a\": 1\n}")}, `{"a":1}`, 0,
+			[]string{"{\n \"a\": 1\n}"}, map[string]any{"a": 1.0}},
+		"a server's own text": {"x", []protocol.Content{text("said")}, `{"text":"own"}`, 0,
+			[]string{"said", `{"text":"own"}`}, map[string]any{"text": "own", "sandgate_text": "said"}},
+		"a structure without a text": {"x", nil, `{"a":1}`, 0, []string{`{"a":1}`}, map[string]any{"a": 1.0}},
+		"an image":                   {"x", []protocol.Content{image}, `{"a":1}`, 0, []string{`{"a":1}`}, nil},
+	} {
+		got := wire(t, resultOf(c.tool, protocol.CallResult{Content: c.content, Structured: json.RawMessage(c.structured), ExitCode: c.exit}))
+		var texts []string
+		for _, piece := range got["content"].([]any) {
+			if s, ok := piece.(map[string]any)["text"].(string); ok {
+				texts = append(texts, s)
+			}
+		}
+		if diff := cmp.Diff(c.texts, texts); diff != "" {
+			t.Errorf("%s: content: %s", name, diff)
+		}
+		structured, _ := got["structuredContent"].(map[string]any)
+		if diff := cmp.Diff(c.want, structured); diff != "" {
+			t.Errorf("%s: structured content: %s", name, diff)
 		}
 	}
 }
@@ -88,7 +134,9 @@ func TestRefusals(t *testing.T) {
 	if diff := cmp.Diff(want, got["content"]); diff != "" || got["isError"] != true {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(map[string]any{"error": map[string]any{"code": "denied", "message": "no", "hint": "try b"}}, got["structuredContent"]); diff != "" {
+	if diff := cmp.Diff(map[string]any{"text": "so far", "error": map[string]any{
+		"code": "denied", "message": "no", "hint": "try b", "feedback": "not today", "end_turn": true,
+	}}, got["structuredContent"]); diff != "" {
 		t.Error(diff)
 	}
 }

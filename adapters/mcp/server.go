@@ -117,7 +117,7 @@ func (v *conversation) call(ctx context.Context, r *mcp.CallToolRequest) (mcp.Re
 	}
 	result, err := b.Call(ctx, protocol.ToolName(r.Params.Name), args, progress(ctx, r))
 	if err == nil {
-		return resultOf(result), nil
+		return resultOf(protocol.ToolName(r.Params.Name), result), nil
 	}
 	var e *protocol.Error
 	switch {

@@ -38,10 +38,13 @@ reaches what --network lists, and has the variables that --env names; nothing el
 What waits for a person is answered with "sandgate approve". The command is a supervisor
 with an operator socket of its own, which it names on standard error.
 
+A tool that its server calls destructive or open to the world is asked about, unless
+--allow has its whole name: --allow write_file.
+
 Tools pass through. Resources, prompts and whatever else a server offers do not, and
 what a server asks of its client is refused.`,
 		Example: `  sandgate mcp wrap --network api.github.com --env GITHUB_TOKEN --allow 'search_*' -- github-mcp stdio
-  sandgate mcp wrap --ro ~/project --default allow -- mcp-files ~/project`,
+  sandgate mcp wrap --rw ~/project --default allow --allow write_file -- mcp-files ~/project`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -57,7 +60,7 @@ what a server asks of its client is refused.`,
 	fs.StringVar(&f.name, "name", "", "`name` of the server, for approvers and the log (default: that of the command)")
 	fs.StringVar(&f.agent, "agent", "", "`name` of the agent (default: what the client calls itself)")
 	fs.StringVar(&f.operator, "operator-socket", "", "operator socket `path` (default: operator.sock in the runtime directory, or another there if that is taken)")
-	fs.StringArrayVar(&f.allow, "allow", nil, "do not ask about tools whose names match this `glob` (repeatable)")
+	fs.StringArrayVar(&f.allow, "allow", nil, "do not ask about tools whose names match this `glob`; a whole name counts more than the server's own warnings (repeatable)")
 	fs.StringArrayVar(&f.deny, "deny", nil, "refuse tools whose names match this `glob` (repeatable)")
 	fs.StringVar(&f.fallback, "default", string(config.Ask), "what applies to other tools: ask, allow or deny")
 	fs.StringVar(&f.network, "network", "none", "none, host, or a list of HOST[:PORT]")

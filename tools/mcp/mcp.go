@@ -106,6 +106,7 @@ type Tool struct {
 	own        string // the server's own name for it
 	digest     string // of the definition
 	refused    string // why it is not offered; "" if it is
+	hint       string // what the server's hints say against it; "" for nothing
 	cautions   []string
 }
 
@@ -161,6 +162,11 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 		Server: t.server.Name, Tool: t.own, Definition: t.digest, Process: t.process.Digest, Args: args,
 	}
 	cautions := slices.Clone(t.cautions)
+	if named := effect == tools.Allow && t.server.Tools[t.own] == tools.Allow; t.hint != "" && !named {
+		// Whoever allows a tool by its own name has decided about it, and the hints tell
+		// nothing new; another definition the next time still does.
+		cautions = append(cautions, t.hint)
+	}
 	if before := t.process.Approved(t.own); before != "" && before != t.digest {
 		p.Changed = true
 		cautions = append([]string{"the server describes the tool otherwise than when a call of it was last let through"}, cautions...)

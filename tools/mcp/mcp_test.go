@@ -29,7 +29,7 @@ func (stillProgram) Plan(tools.Call) (tools.Proposal, error) {
 func testServer(name string, others ...string) *Server {
 	return New(Config{
 		Name: name, Program: stillProgram{}, Default: tools.Ask, Others: others,
-		Tools: map[string]tools.Effect{"search_*": tools.Allow, "*_all": tools.Deny, "ask_*": tools.Ask},
+		Tools: map[string]tools.Effect{"search_*": tools.Allow, "*_all": tools.Deny, "ask_*": tools.Ask, "named": tools.Allow, "ask_named": tools.Allow},
 	})
 }
 
@@ -148,6 +148,10 @@ func TestPlans(t *testing.T) {
 		{`{"name": "search_a", "description": "better than other_search"}`, "", asks},
 		{`{"name": "search_a", "description": "another_search, other, other_, mother_x"}`, "", runs},
 		{`{"name": "search_a"}`, "sha256:another", asks},
+		{`{"name": "named", "annotations": {"destructiveHint": true, "openWorldHint": true}}`, "", runs}, // by its own name
+		{`{"name": "named", "description": "better than other_search"}`, "", asks},
+		{`{"name": "named"}`, "sha256:another", asks},
+		{`{"name": "ask_named", "annotations": {"destructiveHint": true}}`, "", asks}, // a stricter one matches
 	} {
 		tool := offer(testServer("s", "other"), c.approved, c.definition)[0]
 		p, err := tool.Plan(tools.Call{Tool: tool.Definition().Name, Args: map[string]any{"q": json.Number("1.0")}})

@@ -96,7 +96,7 @@ func (s *Server) offered(p Process, i int, raw json.RawMessage) *Tool {
 	if why := s.objection(d); why != "" {
 		t.refuse(why)
 	}
-	t.cautions = s.cautions(d)
+	t.hint, t.cautions = hint(d), s.cautions(d)
 	return t
 }
 
@@ -226,26 +226,30 @@ func (s *Server) shadowed(name string) string {
 	return ""
 }
 
-// cautions are reasons to ask about a tool that the configuration allows. What is
-// not said is no reason: the operator has named the tool.
-func (s *Server) cautions(d described) []string {
-	var list []string
-	if a := d.Annotations; a != nil {
-		is := func(b *bool) bool { return b != nil && *b }
-		switch {
-		case is(a.DestructiveHint) && !is(a.ReadOnlyHint):
-			list = append(list, "the server says that the tool is destructive")
-		case is(a.OpenWorldHint) && !is(a.ReadOnlyHint):
-			list = append(list, "the server says that the tool reaches others")
-		}
+// hint is what the server's own hints say against a tool. What is not said is nothing
+// against it: the operator has named the tool.
+func hint(d described) string {
+	a := d.Annotations
+	is := func(b *bool) bool { return b != nil && *b }
+	switch {
+	case a == nil || is(a.ReadOnlyHint):
+	case is(a.DestructiveHint):
+		return "the server says that the tool is destructive"
+	case is(a.OpenWorldHint):
+		return "the server says that the tool reaches others"
 	}
+	return ""
+}
+
+// cautions are reasons to ask about a tool that the configuration allows, also by name.
+func (s *Server) cautions(d described) []string {
 	schema, _ := decode(d.InputSchema)
 	for _, text := range leaves(schema, []string{d.Title, d.Description}) {
 		if other := s.mentioned(text); other != "" {
-			return append(list, fmt.Sprintf("its description speaks of tools of the server %s", other))
+			return []string{fmt.Sprintf("its description speaks of tools of the server %s", other)}
 		}
 	}
-	return list
+	return nil
 }
 
 // mentioned finds the name of another server's tool in a text.
