@@ -25,8 +25,9 @@ func claudeCode() *Runtime {
 				"LS":           {translate: searches("list_files", "", "path")},
 			}),
 		encode: func(a Answer) Output { return preToolUse(a, true) },
+		spills: claudeSpills,
 		settings: settings{
-			file: ".claude/settings.json", before: "PreToolUse", matcher: "*", end: "SessionEnd",
+			file: ".claude/settings.json", home: "CLAUDE_CONFIG_DIR", before: "PreToolUse", matcher: "*", end: "SessionEnd",
 			seconds: 1, block: true,
 		},
 	}

@@ -12,7 +12,7 @@ func codex() *Runtime {
 	return &Runtime{
 		Name: "codex", before: "PreToolUse", end: "SessionEnd",
 		tools: with(
-			own("update_plan", "request_user_input"),
+			own("update_plan", "request_user_input", "get_goal", "spawn_agent"),
 			map[string]tool{
 				"Bash":        {command: "command"},
 				"apply_patch": {translate: patches("command"), opaque: true},
@@ -23,7 +23,14 @@ func codex() *Runtime {
 			}
 			return preToolUse(a, false)
 		},
-		settings: settings{file: ".codex/hooks.json", before: "PreToolUse", matcher: ".*", seconds: 1},
+		settings: settings{
+			file: ".codex/hooks.json", home: "CODEX_HOME", before: "PreToolUse", matcher: ".*", seconds: 1,
+			after: []string{
+				"Codex runs a hook only after you have trusted it: start codex once in a terminal and choose to review or trust its hooks",
+				"`codex exec` asks nothing and says nothing: there an untrusted hook does not run, and nothing is held. " +
+					"Trust it first, or give exec --dangerously-bypass-hook-trust",
+			},
+		},
 	}
 }
 

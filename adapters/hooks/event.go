@@ -17,9 +17,12 @@ const MaxInput = protocol.MaxMessage
 type event struct {
 	Name    string
 	Session string // the runtime's own name for its session; "" if it gives none
-	Cwd     string
-	Tool    string
-	Input   members
+	// Transcript is the file in which the runtime keeps the conversation; "" if it names
+	// none, or not plainly.
+	Transcript string
+	Cwd        string
+	Tool       string
+	Input      members
 }
 
 // members are those of a JSON object, as they were written.
@@ -46,6 +49,10 @@ func parseEvent(data []byte) (event, error) {
 		if e.Session, err = all.text("session_id"); err != nil {
 			return e, err
 		}
+	}
+	// Some runtimes say null. What is no plain path is none: nothing is allowed for it.
+	if p, err := all.string("transcript_path"); err == nil && filepath.IsAbs(p) && filepath.Clean(p) == p {
+		e.Transcript = p
 	}
 	return e, e.readTool(all)
 }

@@ -9,7 +9,7 @@ func gemini() *Runtime {
 	return &Runtime{
 		Name: "gemini-cli", before: "BeforeTool", end: "SessionEnd",
 		tools: with(
-			own("write_todos", "ask_user", "enter_plan_mode", "exit_plan_mode", "get_internal_docs"),
+			own("write_todos", "update_topic", "list_background_processes", "read_background_output", "invoke_agent", "ask_user", "enter_plan_mode", "exit_plan_mode", "get_internal_docs"),
 			map[string]tool{
 				"run_shell_command":   {command: "command"},
 				"read_file":           {translate: readsFile("file_path", "absolute_path", "path")},
@@ -21,6 +21,7 @@ func gemini() *Runtime {
 				"search_file_content": {translate: searches("grep", "pattern", "dir_path", "path")},
 			}),
 		encode: beforeTool,
+		spills: geminiSpills,
 		settings: settings{
 			file: ".gemini/settings.json", before: "BeforeTool", matcher: ".*", end: "SessionEnd", seconds: 1000,
 		},

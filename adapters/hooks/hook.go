@@ -73,7 +73,20 @@ func (h *Hook) beforeTool(ctx context.Context, e event) Answer {
 			return refused(err)
 		}
 	}
+	if h.Runtime.readsSpill(e, requests) && h.outOfReach(ctx, e, requests[0].Args["path"]) {
+		return Answer{Verdict: Abstain}
+	}
 	return h.decide(ctx, e, row.opaque, requests)
+}
+
+// outOfReach reports whether no tool may write to a file, or put another in its place.
+func (h *Hook) outOfReach(ctx context.Context, e event, path any) bool {
+	s, err := h.open(ctx, sessionName(e.Session))
+	if err != nil {
+		return false
+	}
+	check, err := s.Check(ctx, "write_file", map[string]any{"path": path, "content": ""})
+	return err == nil && check.Decision == protocol.CheckDeny
 }
 
 // open opens the session, unless what it says could not be relied on.

@@ -14,6 +14,8 @@ type Runtime struct {
 	asks   bool
 	tools  map[string]tool
 	encode func(Answer) Output
+	// spills are where the runtime puts output aside for its model; nil if it does not.
+	spills func(event) []spill
 	// settings is where hooks are configured.
 	settings settings
 }

@@ -3,7 +3,9 @@ package hooks
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -16,19 +18,29 @@ import (
 // settings is how a runtime is told of its hooks: an object "hooks" with a list for each
 // event, of groups, each with a matcher and a list of commands.
 type settings struct {
-	file    string // below the home directory
-	before  string // the event that tools wait on
-	matcher string // of all tools
-	end     string // the event that ends a session; "" if there is none
-	seconds int    // one second, in the unit of "timeout"
-	block   bool   // knows onFailure, which has a hook that does not answer block
+	file    string   // below the home directory
+	home    string   // the variable that names another place for the directory of file; "" if there is none
+	after   []string // what a person has to do once the hook is installed
+	before  string   // the event that tools wait on
+	matcher string   // of all tools
+	end     string   // the event that ends a session; "" if there is none
+	seconds int      // one second, in the unit of "timeout"
+	block   bool     // knows onFailure, which has a hook that does not answer block
 }
 
 // endTimeout is how long the end of a session may take.
 const endTimeout = 10 * time.Second
 
-// SettingsFile is where the user's own settings are, below the home directory.
-func (r *Runtime) SettingsFile() string { return r.settings.file }
+// SettingsFile is where the user's own settings are. home is the home directory.
+func (r *Runtime) SettingsFile(home string) string {
+	if v := r.settings.home; v != "" && filepath.IsAbs(os.Getenv(v)) {
+		return filepath.Join(os.Getenv(v), path.Base(r.settings.file))
+	}
+	return filepath.Join(home, r.settings.file)
+}
+
+// AfterInstall is what a person has to do once the hook is installed, so that it holds.
+func (r *Runtime) AfterInstall() []string { return r.settings.after }
 
 // Install gives the settings in data with the hook in them, which is run as argv and may
 // take as long as timeout. What else is there stays as it is written; a hook of ours that

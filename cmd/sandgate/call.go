@@ -84,7 +84,7 @@ func (a *app) call(ctx context.Context, f callFlags, tool string, pairs []string
 	if f.result {
 		return a.callForResult(ctx, s, protocol.ToolName(tool), args)
 	}
-	p := resultPrinter{app: a}
+	p := resultPrinter{app: a, announce: f.here || isTerminal(a.err)}
 	r, err := s.Call(ctx, protocol.ToolName(tool), args, client.OnOutput(p.piece), client.OnState(p.state))
 	if err != nil {
 		return wireStatus(err)
@@ -193,6 +193,9 @@ func (a *app) printCheck(r protocol.CheckResult) error {
 type resultPrinter struct {
 	*app
 	streamed bool
+	// announce has it said that a person is asked: where a person sees it, also on the
+	// screen of an agent runtime, which shows what its commands write while they run.
+	announce bool
 }
 
 func (p *resultPrinter) piece(o protocol.ToolOutput) {
@@ -213,7 +216,7 @@ func (p *resultPrinter) write(s protocol.Stream, data []byte) {
 
 // state tells a person why nothing happens.
 func (p *resultPrinter) state(s protocol.ToolState) {
-	if s.State == protocol.Pending && isTerminal(p.err) {
+	if s.State == protocol.Pending && p.announce {
 		fmt.Fprintln(p.err, "sandgate: waiting for an approver (answer with `sandgate approve`)")
 	}
 }

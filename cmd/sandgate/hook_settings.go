@@ -33,6 +33,11 @@ func (a *app) changeSettings(f hookFlags, cmd *cobra.Command, runtime *hooks.Run
 	if err != nil {
 		return withHint(usageError(fmt.Errorf("%s: %w", path, err)), "mend the file, or name another with --settings")
 	}
+	if f.install {
+		for _, note := range runtime.AfterInstall() {
+			fmt.Fprintf(a.err, "sandgate: note: %s\n", note)
+		}
+	}
 	if !f.write {
 		_, err := a.out.Write(after)
 		return err
@@ -60,7 +65,7 @@ func (f *hookFlags) settingsPath(runtime *hooks.Runtime) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		path = filepath.Join(home, runtime.SettingsFile())
+		path = runtime.SettingsFile(home)
 	}
 	resolved, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
