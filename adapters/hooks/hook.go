@@ -34,6 +34,11 @@ type Hook struct {
 	// Program is the file of this program, in a directory free of links. It is started outside any sandbox
 	// for every call: where a tool could write to it, a tool would answer the next one.
 	Program string
+	// Scratch is where Claude Code has its temporary files. Alone reports whether a path is
+	// a regular file, by a way without links, that nobody but this user and root can
+	// change or replace; nil is never.
+	Scratch string
+	Alone   func(path string) bool
 	// Open opens the session of the supervisor's that stands for the runtime's own of
 	// this name; "" is one for this call alone.
 	Open func(ctx context.Context, name string) (Session, error)
@@ -73,7 +78,7 @@ func (h *Hook) beforeTool(ctx context.Context, e event) Answer {
 			return refused(err)
 		}
 	}
-	if h.Runtime.readsSpill(e, requests) && h.outOfReach(ctx, e, requests[0].Args["path"]) {
+	if h.readsSpill(e, requests) && h.outOfReach(ctx, e, requests[0].Args["path"]) {
 		return Answer{Verdict: Abstain}
 	}
 	return h.decide(ctx, e, row.opaque, requests)

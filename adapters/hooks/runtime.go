@@ -14,8 +14,9 @@ type Runtime struct {
 	asks   bool
 	tools  map[string]tool
 	encode func(Answer) Output
-	// spills are where the runtime puts output aside for its model; nil if it does not.
-	spills func(event) []spill
+	// spills are where the runtime puts output aside for its model, by the file of the
+	// conversation and the runtime's directory for temporary files; nil if it does not.
+	spills func(transcript, scratch string) []spill
 	// settings is where hooks are configured.
 	settings settings
 }

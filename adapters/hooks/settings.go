@@ -3,7 +3,6 @@ package hooks
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -31,10 +30,11 @@ type settings struct {
 // endTimeout is how long the end of a session may take.
 const endTimeout = 10 * time.Second
 
-// SettingsFile is where the user's own settings are. home is the home directory.
-func (r *Runtime) SettingsFile(home string) string {
-	if v := r.settings.home; v != "" && filepath.IsAbs(os.Getenv(v)) {
-		return filepath.Join(os.Getenv(v), path.Base(r.settings.file))
+// SettingsFile is where the user's own settings are, by the home directory and the
+// environment.
+func (r *Runtime) SettingsFile(home string, env func(string) string) string {
+	if v := r.settings.home; v != "" && filepath.IsAbs(env(v)) {
+		return filepath.Join(env(v), path.Base(r.settings.file))
 	}
 	return filepath.Join(home, r.settings.file)
 }

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/internal/ownfile"
 	"github.com/sandgate/sandgate/protocol"
 )
 
@@ -19,8 +19,7 @@ func TestSpills(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("CLAUDE_CODE_TMPDIR", dir+"/tmp")
-	tasks := dir + "/tmp/claude-" + strconv.Itoa(os.Getuid())
+	tasks := dir + "/tmp/claude"
 	for _, file := range []string{
 		dir + "/h/.claude/projects/p/s1/tool-results/b1.txt", dir + "/h/.claude/projects/q/s2/tool-results/b1.txt",
 		dir + "/h/.claude/projects/p/s1.jsonl", dir + "/h/.claude/settings.json", dir + "/h/.ssh/id",
@@ -76,7 +75,7 @@ func TestSpills(t *testing.T) {
 			session.writable = protocol.CheckDeny
 		}
 		runtime := Runtimes()[x.runtime]
-		h := Hook{Runtime: runtime, Program: "/usr/bin/sandgate", Open: func(context.Context, string) (Session, error) {
+		h := Hook{Runtime: runtime, Program: "/usr/bin/sandgate", Scratch: tasks, Alone: ownfile.Alone, Open: func(context.Context, string) (Session, error) {
 			return &programOutOfReach{&session}, nil
 		}}
 		event, err := json.Marshal(map[string]any{

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/sandgate/sandgate/adapters/hooks"
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/internal/ownfile"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 )
@@ -153,7 +155,7 @@ func (a *app) answerHook(ctx context.Context, f hookFlags, runtime *hooks.Runtim
 }
 
 func (a *app) answerInput(ctx context.Context, f hookFlags, runtime *hooks.Runtime, input []byte) hooks.Answer {
-	h := hooks.Hook{Runtime: runtime, ApproversAsk: f.ask == "operator"}
+	h := hooks.Hook{Runtime: runtime, ApproversAsk: f.ask == "operator", Scratch: claudeScratch(), Alone: ownfile.Alone}
 	socket, err := f.socketPath()
 	if err == nil {
 		h.Program, err = ownFile()
@@ -178,6 +180,12 @@ func (a *app) answerInput(ctx context.Context, f hookFlags, runtime *hooks.Runti
 		}
 	}
 	return h.Answer(ctx, input)
+}
+
+// claudeScratch is where Claude Code puts the output of commands in the background.
+func claudeScratch() string {
+	tmp := cmp.Or(os.Getenv("CLAUDE_CODE_TMPDIR"), "/tmp")
+	return filepath.Join(tmp, fmt.Sprintf("claude-%d", os.Getuid()))
 }
 
 // socketPath is absolute: the runtime runs the rewritten command elsewhere, and perhaps

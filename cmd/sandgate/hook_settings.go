@@ -65,7 +65,7 @@ func (f *hookFlags) settingsPath(runtime *hooks.Runtime) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		path = runtime.SettingsFile(home)
+		path = runtime.SettingsFile(home, os.Getenv)
 	}
 	resolved, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {

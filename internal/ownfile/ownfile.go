@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,4 +43,28 @@ func CheckDir(dir string) error {
 		return fmt.Errorf("others can write to directory %q (%s)", dir, st.Mode())
 	}
 	return nil
+}
+
+// Alone reports whether path is a regular file, by a way without links, that nobody but
+// this user and root can change, or put another in the place of. path is absolute.
+func Alone(path string) bool {
+	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
+		var st unix.Stat_t
+		if err := unix.Lstat(at, &st); err != nil {
+			return false
+		}
+		want := uint32(unix.S_IFDIR)
+		if at == path {
+			want = unix.S_IFREG
+		}
+		ours := st.Uid == 0 || int(st.Uid) == os.Geteuid()
+		// In a sticky directory others cannot replace what is ours (inode(7)).
+		shut := st.Mode&0o022 == 0 || want == unix.S_IFDIR && st.Mode&unix.S_ISVTX != 0
+		if uint32(st.Mode)&unix.S_IFMT != want || !ours || !shut {
+			return false
+		}
+		if at == filepath.Dir(at) {
+			return true
+		}
+	}
 }
