@@ -144,8 +144,11 @@ const (
 	FileSizeLimit Cause = "file_size_limit"
 	// ScratchLimit: its private directories held more than their limit and it was killed.
 	ScratchLimit Cause = "scratch_limit"
-	NotStarted   Cause = "not_started" // execve failed; Errno says how
+	NotStarted   Cause = "not_started" // execve, or a step before it, failed; Op and Errno say how
 )
+
+// OpChdir is the step that enters a program's working directory.
+const OpChdir = "chdir"
 
 // A Result is what one action did.
 type Result struct {
@@ -153,7 +156,10 @@ type Result struct {
 	ExitCode int    // 128+N after signal N, 127 not found, 126 not executable
 	Signal   string // "SIGKILL", or "" if it exited
 	// Errno is the symbolic error ("ENOENT") of an execve or file operation that failed.
-	Errno     string
+	Errno string
+	// Op is the step that failed with Errno: "execve", or OpChdir when the directory
+	// to start in is not there; "" if the backend does not tell.
+	Op        string
 	Duration  time.Duration
 	Stdout    int64 // bytes written by the program
 	Stderr    int64

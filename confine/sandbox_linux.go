@@ -359,9 +359,9 @@ func result(d wire.Done, cause Cause) Result {
 	}}
 	if d.Errno != 0 {
 		errno := unix.Errno(d.Errno)
-		r.Cause, r.Errno = NotStarted, unix.ErrnoName(errno)
+		r.Cause, r.Errno, r.Op = NotStarted, unix.ErrnoName(errno), d.Op
 		r.ExitCode = 126
-		if errno == unix.ENOENT {
+		if errno == unix.ENOENT && d.Op != OpChdir { // the program may well be there
 			r.ExitCode = 127
 		}
 		if errno == unix.ECANCELED && cause != Exited {

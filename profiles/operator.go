@@ -61,6 +61,29 @@ func Reason(name string) (string, error) {
 	return f.Reason, err
 }
 
+// Source is the text of a shipped operator profile, to begin one's own with: under
+// another name it loads from a file that is called so.
+func Source(name, as string) ([]byte, error) {
+	b, file, err := read("operator", "profile", name)
+	if err != nil {
+		return nil, err
+	}
+	if as != stem(as) || as == "" || strings.ContainsAny(as, " \t\n\"'#:{}[]") {
+		return nil, fmt.Errorf("profiles: %q is not the name of a profile: it is that of its file, without .yaml", as)
+	}
+	own, found := "name: "+stem(file)+"\n", false
+	text := strings.SplitAfter(string(b), "\n")
+	for i, line := range text {
+		if line == own && !found {
+			text[i], found = "name: "+as+"\n", true
+		}
+	}
+	if !found {
+		return nil, fmt.Errorf("profiles: bug: %s has no line %q", file, own)
+	}
+	return []byte(strings.Join(text, "")), nil
+}
+
 type operatorFile struct {
 	Name        string      `yaml:"name"`
 	Reason      string      `yaml:"reason"`

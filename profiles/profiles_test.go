@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -346,4 +347,74 @@ func operatorWith(t *testing.T, network string) (sp.Profile, error) {
 		t.Fatal(err)
 	}
 	return Operator(file, nil)
+}
+
+// The profile in the document loads from a file of its name, its examples hold, and it
+// names every key that there is.
+func TestDocumentedProfileLoads(t *testing.T) {
+	doc, err := os.ReadFile("../docs/profiles.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, ok := strings.Cut(string(doc), "```yaml\nname: review\n")
+	text, _, closed := strings.Cut(text, "```\n")
+	if !ok || !closed {
+		t.Fatal("docs/profiles.md has no profile called review")
+	}
+	text = "name: review\n" + text
+	dir := t.TempDir()
+	for _, name := range []string{"build", "deploy"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(dir, "review.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := Operator(file, map[string]string{"workspace": dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := p.Rights(filepath.Join(dir, "deploy", "key")); r != 0 {
+		t.Errorf("deploy has %v", r)
+	}
+	known := reflect.TypeFor[operatorFile]()
+	for i := range known.NumField() {
+		key := known.Field(i).Tag.Get("yaml")
+		if !strings.Contains(text, "\n"+key+":") && key != "name" {
+			t.Errorf("docs/profiles.md does not show %s", key)
+		}
+		if !strings.Contains(string(doc), "| `"+key+"` |") {
+			t.Errorf("docs/profiles.md does not explain %s", key)
+		}
+	}
+}
+
+// Every shipped profile can be begun with, under a name of one's own.
+func TestSourceLoadsAgain(t *testing.T) {
+	dir := t.TempDir()
+	vars := map[string]string{"workspace": dir}
+	for _, name := range OperatorNames() {
+		text, err := Source(name, "mine")
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(dir, "mine.yaml")
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		shipped, err := Operator(name, vars)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mine, err := Operator(file, vars); err != nil || mine.Digest() != shipped.Digest() {
+			t.Errorf("%s as mine.yaml: %v, digest %s, want %s", name, err, mine.Digest(), shipped.Digest())
+		}
+	}
+	for _, bad := range []string{"", "a/b", "a.yaml", "a b", "a\nreason: x"} {
+		if _, err := Source("hardened", bad); err == nil {
+			t.Errorf("a profile can be called %q", bad)
+		}
+	}
 }

@@ -90,7 +90,32 @@ type ToolsList struct {
 	Digest string `json:"tools_digest,omitempty"`
 	// Warnings say which MCP servers could not be asked, and why.
 	Warnings []string `json:"warnings,omitempty"`
+	// Workdir is where programs and the relative paths of file tools start.
+	Workdir string `json:"workdir,omitempty"`
+	// Paths are the directories that tools reach, in the order of the configuration.
+	Paths []PathView `json:"paths,omitempty"`
 }
+
+// A PathView is a named directory of the configuration as tools see it.
+type PathView struct {
+	Name string `json:"name"`
+	Root string `json:"root"`
+	// FileTools and Programs are the rights on it.
+	FileTools Access `json:"file_tools"`
+	Programs  Access `json:"programs"`
+	// Suffixes are the only endings of names that file tools may use; none is any.
+	Suffixes []string `json:"suffixes,omitempty"`
+}
+
+// Access is what a kind of tool may do with a directory.
+type Access string
+
+// The three kinds of access. The zero value is none of them.
+const (
+	AccessNone Access = "none" // it is not shown
+	AccessRead Access = "ro"
+	AccessFull Access = "rw"
+)
 
 // A Tool is a tool's definition, in the spelling of the Model Context Protocol.
 type Tool struct {

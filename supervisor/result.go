@@ -47,10 +47,18 @@ func callResult(c *call, warnings []string) protocol.CallResult {
 	case c.proposal.Plan.Action.Kind != sandboxprofile.Exec:
 		fileResult(&r, c)
 	case c.result.Cause == confine.NotStarted:
-		text := fmt.Sprintf("sandgate: %s: %s\n", c.proposal.Plan.Action.Exec.Path, c.result.Errno)
+		text := "sandgate: " + notStarted(c.result, c.proposal.Plan.Action.Exec) + "\n"
 		r.Content = append(r.Content, protocol.NewContent(protocol.Stderr, []byte(text)))
 	}
 	return r
+}
+
+// notStarted says what kept a program from starting.
+func notStarted(r confine.Result, p *sandboxprofile.Program) string {
+	if r.Op == confine.OpChdir {
+		return fmt.Sprintf("cannot start in the directory %s: %s: programs are shown no such directory; give another as dir, or ask the user to set sandbox.workdir", p.Dir, r.Errno)
+	}
+	return p.Path + ": " + r.Errno
 }
 
 // reportPlanted turns what the call left against the protected patterns into

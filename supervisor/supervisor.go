@@ -50,6 +50,9 @@ type Config struct {
 	Egress EgressConfig
 	// Rules are the standing rules; nil is none, and none can be added.
 	Rules *rulebook.Book
+	// Workdir and Paths are what tools.list says of the directories that tools reach.
+	Workdir string
+	Paths   []protocol.PathView
 	// LeftBehind are requests that an earlier supervisor left waiting; nil is none.
 	LeftBehind LeftBehind
 	// Tasks bounds what runs in the background; its zero value lets nothing run there.
@@ -419,7 +422,7 @@ func (s *Supervisor) Tools(ctx context.Context, id protocol.SessionID) (protocol
 	if id != "" && !ok {
 		return protocol.ToolsList{}, unknownSession(id)
 	}
-	list := protocol.ToolsList{Digest: s.cfg.Tools.Digest()}
+	list := protocol.ToolsList{Digest: s.cfg.Tools.Digest(), Workdir: s.cfg.Workdir, Paths: s.cfg.Paths}
 	unavailable := ""
 	if err := s.refuseUnconfined(); err != nil {
 		unavailable = err.Error()

@@ -47,9 +47,9 @@ func (r *Registry) Explain(c Call) ([]Considered, error) {
 	return x.Explain(c)
 }
 
-// Explain holds a path against every rule, whether it may be read or written.
+// Explain holds a path argument against every rule, whether it may be read or written.
 func (p Paths) Explain(path string, write bool) ([]Considered, error) {
-	d, err := p.Decide(path, write)
+	d, err := p.DecideArgument(path, write)
 	if err != nil {
 		return nil, err
 	}

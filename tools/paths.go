@@ -38,7 +38,8 @@ type Paths struct {
 	// sandboxprofile.MatchPattern.
 	Hide    []string
 	Protect []string
-	// Cwd is what relative paths start from; "" is the first rule's root.
+	// Cwd is what relative paths start from. "" is the first rule's root; who has a
+	// configuration says which directory it names.
 	Cwd string
 	// Home is what "~/" stands for; "" leaves it an ordinary name.
 	Home string

@@ -11,12 +11,17 @@ import (
 // WorkingDir resolves the argument dir of a tool that runs programs, and checks
 // that its sandbox has the directory: a host path that may be read there, or one in
 // a directory of its own (scratch), where nothing is found but nothing is refused. ""
-// is where relative paths start.
+// is where relative paths start: the configuration has seen to it that programs are
+// shown that one.
 func WorkingDir(paths Paths, sees *sandboxprofile.Lookup, scratch []string, given string) (string, error) {
 	if given == "" {
-		given = "."
+		return paths.Resolve(".")
 	}
-	dir, err := paths.Resolve(given)
+	named, err := paths.Argument(given)
+	if err != nil {
+		return "", InField(err, "dir")
+	}
+	dir, err := paths.Resolve(named)
 	if err != nil {
 		return "", InField(err, "dir")
 	}
@@ -25,7 +30,7 @@ func WorkingDir(paths Paths, sees *sandboxprofile.Lookup, scratch []string, give
 		return "", &approval.Blocked{
 			Reason: fmt.Sprintf("the directory %q is outside the sandbox", given),
 			Rule:   "sandbox.paths",
-			Hint:   "leave out dir to run in the workspace",
+			Hint:   "leave out dir to run in " + paths.cwd(),
 		}
 	}
 	return dir, nil

@@ -123,6 +123,8 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 		Tools:      registry,
 		Approvals:  approvals,
 		Rules:      rules,
+		Workdir:    cfg.StartDir(),
+		Paths:      pathViews(cfg, d, operator),
 		LeftBehind: memory.leftBehind,
 		Mode:       mode,
 		Log:        log,
@@ -429,7 +431,7 @@ func forPrograms(cfg *config.Config, n sandboxprofile.Needs) (_ sandboxprofile.N
 	unseen = map[string]sandboxprofile.Rights{}
 	n.Roots = slices.DeleteFunc(slices.Clone(n.Roots), func(r sandboxprofile.Root) bool {
 		i := slices.IndexFunc(cfg.Sandbox.Paths, func(p config.Path) bool { return p.Name == r.Name })
-		if len(cfg.Sandbox.Paths[i].Suffixes) == 0 {
+		if cfg.Sandbox.Paths[i].SeenByPrograms() {
 			return false
 		}
 		unseen[r.Path] = 0
@@ -464,15 +466,12 @@ func limits(l config.Limits) sandboxprofile.Limits {
 }
 
 func toolPaths(cfg *config.Config, n sandboxprofile.Needs) tools.Paths {
-	p := tools.Paths{Hide: n.Hide, Protect: n.Protect, Home: n.Home}
+	p := tools.Paths{Hide: n.Hide, Protect: n.Protect, Home: n.Home, Cwd: cfg.StartDir()}
 	for _, c := range cfg.Sandbox.Paths {
 		p.Rules = append(p.Rules, tools.PathRule{
 			Name: c.Name, Root: c.Root, Write: c.Mode == config.ReadWrite, Suffixes: c.Suffixes,
 			ReadApproval: c.ReadApproval, WriteApproval: c.WriteApproval, Position: c.Position.String(),
 		})
-	}
-	if cwd, err := os.Getwd(); err == nil && len(p.Rules) == 0 {
-		p.Cwd = cwd
 	}
 	return p.Prepared()
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,7 +17,6 @@ import (
 	"github.com/sandgate/sandgate/supervisor/config"
 	"github.com/sandgate/sandgate/supervisor/config/trust"
 	"github.com/sandgate/sandgate/tools"
-	"github.com/sandgate/sandgate/tools/shell"
 )
 
 func newConfigCmd(a *app) *cobra.Command {
@@ -123,116 +121,6 @@ func unusedText(n config.Notice) string {
 
 func trustHint(file string) string {
 	return approval.EscapeLine("read the file; `sandgate config trust " + tools.QuoteCommand([]string{file}) + "` has it apply")
-}
-
-// checkExamples holds every shell rule against its own match and no_match
-// examples, which takes the shell's parser, and reports each that fails.
-func checkExamples(c *config.Config) error {
-	var problems []config.Problem
-	d := shell.Default{Allowed: c.Shell.Default.Allowed, Approval: c.Shell.Default.Approval}
-	for i, r := range c.Shell.Rules {
-		rule := shell.Rule{
-			Pattern: r.Pattern, Exact: r.Exact, ReadOnly: r.ReadOnly, Allowed: &r.Allowed, Approval: &r.Approval,
-			SandboxPaths: r.SandboxPaths, Match: r.Match, NoMatch: r.NoMatch,
-		}
-		_, err := shell.NewPolicy(d, []shell.Rule{rule}, nil, nil)
-		if bad := (*shell.RuleError)(nil); errors.As(err, &bad) {
-			problems = append(problems, config.Problem{
-				Position: r.Position, Field: cmp.Or(r.Name, fmt.Sprintf("shell.rules[%d]", i)), Text: "the rule " + bad.Err.Error(),
-			})
-		}
-	}
-	if len(problems) == 0 {
-		return nil
-	}
-	return usageError(&config.Error{File: problems[0].Position.File, Problems: problems})
-}
-
-// A configReport is the outcome of `config check`, as JSON.
-type configReport struct {
-	OK       bool             `json:"ok"`
-	File     string           `json:"file"` // "" for the built-in default
-	Tier     config.Tier      `json:"tier"`
-	Digest   string           `json:"digest,omitempty"`
-	Sources  []config.Source  `json:"sources"`
-	Problems []config.Problem `json:"problems"`
-	Notices  []config.Notice  `json:"notices"`
-	Unused   []config.Notice  `json:"unused"` // of a file that is not trusted
-}
-
-func newConfigCheckCmd(a *app) *cobra.Command {
-	var file string
-	var asJSON bool
-	c := &cobra.Command{
-		Use:   "check [FILE]",
-		Short: "Load a configuration and report everything that is wrong with it",
-		Long: `check loads every file that applies, with FILE in the place of the user's if one is
-named. Each problem is one line, FILE:LINE:COLUMN: FIELD: PROBLEM; HINT, and the exit
-status is 120. What a file that is not trusted would widen is a warning.`,
-		Example: "  sandgate config check\n  sandgate config check sandgate.yaml --json",
-		Args:    cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 1 && file != "" {
-				return usageError(errors.New("config check: one file at a time: FILE or --config"))
-			} else if len(args) == 1 {
-				file = args[0]
-			}
-			c, found, err := resolveConfig(file, "")
-			if err == nil {
-				err = errors.Join(checkExamples(c), checkTools(c))
-			}
-			if asJSON {
-				return a.reportJSON(c, found, err)
-			}
-			return a.reportText(c, found, err)
-		},
-	}
-	c.Flags().StringVar(&file, "config", "", "the same as FILE, which is a configuration `file`")
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return c
-}
-
-func (a *app) reportText(c *config.Config, found config.Found, err error) error {
-	if err != nil {
-		return err
-	}
-	a.notices(c)
-	a.tellUnused(c, len(c.Unused))
-	fmt.Fprintf(a.out, "%s: ok\n", cmp.Or(found.Name, "built-in default"))
-	for _, s := range c.Sources {
-		if s.File != found.Path {
-			fmt.Fprintf(a.out, "%s\n", approval.EscapeLine(join(" ", s.File+": ok", paren(untrustedText(s)))))
-		}
-	}
-	return nil
-}
-
-// untrustedText says what becomes of a file; "" if all of it applies.
-func untrustedText(s config.Source) string {
-	if s.Trusted {
-		return ""
-	}
-	return "not trusted: it only narrows"
-}
-
-func (a *app) reportJSON(c *config.Config, found config.Found, err error) error {
-	r := configReport{
-		OK: err == nil, File: found.Path, Tier: found.Tier,
-		Problems: []config.Problem{}, Notices: []config.Notice{}, Unused: []config.Notice{}, Sources: []config.Source{},
-	}
-	if c != nil {
-		r.Digest = c.Digest
-		r.Notices, r.Unused, r.Sources = append(r.Notices, c.Notices...), append(r.Unused, c.Unused...), append(r.Sources, c.Sources...)
-	}
-	if problems := (*config.Error)(nil); errors.As(err, &problems) {
-		r.Problems = problems.Problems
-	} else if err != nil {
-		r.Problems = append(r.Problems, config.Problem{Position: config.Position{File: found.Path}, Text: err.Error()})
-	}
-	if writeErr := a.writeJSON(r); writeErr != nil || err == nil {
-		return writeErr
-	}
-	return withStatus(exitUsage, nil)
 }
 
 // writeJSON prints v indented: it is for people too.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -25,8 +26,9 @@ func newProfileCmd(a *app) *cobra.Command {
 		Short: "Show what sandboxes may reach, and what that compiles to",
 		Long: `An operator profile is a ceiling over what tools may reach; a preset is what one
 toolchain reads. Both are shipped by name. An operator profile may also be a file
-(a name with a slash or an extension); "sandgate profile show" prints the others
-as examples.`,
+(a name with a slash or an extension). To begin one:
+  sandgate profile show hardened --yaml --name mine > mine.yaml
+docs/profiles.md explains it line by line.`,
 		Example: "  sandgate profile list\n  sandgate profile show hardened\n  sandgate profile explain hardened\n  sandgate profile compile read-only --target bwrap",
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -90,14 +92,21 @@ func shippedEntries() ([]shippedEntry, error) {
 }
 
 func newProfileShowCmd(a *app) *cobra.Command {
-	var asJSON bool
+	var asJSON, asYAML bool
 	var roots []string
+	var as string
 	c := &cobra.Command{
-		Use:     "show NAME",
-		Short:   "Show one profile, preset or pattern list with its reasons",
-		Example: "  sandgate profile show hardened\n  sandgate profile show git\n  sandgate profile show protect",
+		Use:   "show NAME",
+		Short: "Show one profile, preset or pattern list with its reasons",
+		Long: `show prints what a profile, preset or pattern list says on this machine. With --yaml it
+prints the file of a shipped operator profile as it stands, which loads again; --name
+is what the copy is called, and has to be the name of its file without .yaml.`,
+		Example: "  sandgate profile show hardened\n  sandgate profile show git\n  sandgate profile show protect\n  sandgate profile show hardened --yaml --name mine > mine.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if asYAML {
+				return printSource(a.out, args[0], cmp.Or(as, args[0]))
+			}
 			v, err := shippedByName(args[0], roots)
 			if err != nil {
 				return err
@@ -109,8 +118,20 @@ func newProfileShowCmd(a *app) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&asYAML, "yaml", false, "print the file of a shipped operator profile")
+	c.Flags().StringVar(&as, "name", "", "with --yaml: what the copy is called")
+	c.MarkFlagsMutuallyExclusive("json", "yaml")
 	addRootFlag(c, &roots)
 	return c
+}
+
+func printSource(w io.Writer, name, as string) error {
+	text, err := profiles.Source(name, as)
+	if err != nil {
+		return withStatus(exitUsage, err)
+	}
+	_, err = w.Write(text)
+	return err
 }
 
 func addRootFlag(c *cobra.Command, roots *[]string) {

@@ -131,10 +131,8 @@ func runArgs(cfg *config.Config, argv []string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, withStatus(exitUsage, err)
 	}
-	for _, p := range cfg.Sandbox.Paths {
-		if sandboxprofile.Contains(p.Root, cwd) {
-			args["dir"] = cwd
-		}
+	if cfg.ProgramsSee(cwd) {
+		args["dir"] = cwd
 	}
 	return json.Marshal(args)
 }

@@ -28,6 +28,7 @@ func (k *checker) all() {
 	}
 	k.files()
 	k.paths()
+	k.workdir()
 	k.sandbox()
 	k.limits("sandbox.limits", &k.c.Sandbox.Limits)
 	k.network("shell.network", k.c.Shell.Network)

@@ -55,24 +55,41 @@ func (c *Config) Set(field string) bool {
 func (c *Config) OwnFiles() []string {
 	var list []string
 	own := append(c.Files(), c.Audit.Path, c.HTTP.TokenFile)
-	credentials := slices.Clone(c.Shell.Credentials)
-	programs := slices.Clone(c.Tools)
-	for i := range c.MCP.Servers {
-		programs = append(programs, c.MCP.Servers[i].Tool())
-	}
-	for _, t := range programs {
-		for _, secret := range t.Secrets {
-			own = append(own, secret.File)
-		}
-		credentials = append(credentials, t.Credentials...)
-	}
-	for _, credential := range credentials {
-		own = append(own, credential.File)
+	for _, s := range c.SecretFiles() {
+		own = append(own, s.File)
 	}
 	for _, path := range own {
 		if path != "" {
 			list = append(list, inRealDir(path))
 		}
+	}
+	return list
+}
+
+// A NamedFile is a file, and the field that names it.
+type NamedFile struct{ Field, File string }
+
+// SecretFiles lists the files of secrets and credentials.
+func (c *Config) SecretFiles() []NamedFile {
+	var list []NamedFile
+	credentials := func(field string, of []Credential) {
+		for _, k := range of {
+			list = append(list, NamedFile{fieldKey(field, k.Name) + ".file", k.File})
+		}
+	}
+	program := func(field string, t *Tool) {
+		for _, s := range t.Secrets {
+			list = append(list, NamedFile{fieldKey(field+".secrets", s.Name) + ".file", s.File})
+		}
+		credentials(field+".credentials", t.Credentials)
+	}
+	credentials("shell.credentials", c.Shell.Credentials)
+	for i := range c.Tools {
+		program(fieldKey("tools", c.Tools[i].Name), &c.Tools[i])
+	}
+	for i := range c.MCP.Servers {
+		t := c.MCP.Servers[i].Tool()
+		program(fieldKey("mcp.servers", t.Name), &t)
 	}
 	return list
 }
@@ -109,7 +126,10 @@ func inRealDir(path string) string {
 // Sandbox is the `sandbox` section.
 type Sandbox struct {
 	// Paths are in the file's order. Where roots overlap, the longest wins.
-	Paths   []Path   `yaml:"paths"`
+	Paths []Path `yaml:"paths"`
+	// Workdir is the directory that a file names for programs to start in, absolute,
+	// with symbolic links resolved; "" is none. Config.StartDir has what holds.
+	Workdir string   `yaml:"workdir"`
 	Presets []string `yaml:"presets"`
 	// Protect and Hide hold patterns; the word "default" stands for the shipped list.
 	Protect           []string `yaml:"protect"`

@@ -13,6 +13,7 @@ func descriptions() map[string]string {
 		"sandbox.paths.*.write_approval": "Whether each write by a file tool is asked about.",
 		"sandbox.paths.*.read_approval":  "Whether each read by a file tool is asked about.",
 		"sandbox.paths.*.suffixes":       "Endings of the file names that file tools may use, each with its dot; an empty list is every file.",
+		"sandbox.workdir":                "Where programs start, and where relative paths of the file tools do: a directory in one of sandbox.paths that has no suffixes. Without this key: the first of sandbox.paths that programs may write, else the first that they see, else /.",
 		"sandbox.presets":                "Shipped read-only grants for toolchains: system, git, go, ...",
 		"sandbox.protect":                "Patterns of files that stay unwritable in every rw directory, at any depth, whether or not they exist yet. The word default stands for the shipped list.",
 		"sandbox.hide":                   "Patterns of files that cannot be read, at any depth. The word default stands for the shipped list.",

@@ -252,6 +252,7 @@ func (m *merger) untrustedNotices(c *Config) {
 // for one file alone.
 func (m *merger) settle() {
 	c := m.c
+	m.settleWorkdir()
 	m.settleRules()
 	for i := range c.Tools {
 		m.settleTool(&c.Tools[i])

@@ -27,7 +27,7 @@ func (m *merger) layPaths() {
 			return same
 		})
 	}
-	m.c.Sandbox.Paths = slices.Concat(m.t.Sandbox.Paths, m.c.Sandbox.Paths) // commands start in the first
+	m.c.Sandbox.Paths = slices.Concat(m.t.Sandbox.Paths, m.c.Sandbox.Paths) // the first has a say in StartDir
 	for _, p := range m.t.Sandbox.Paths {
 		m.take(fieldKey(pathsKey, p.Name))
 	}

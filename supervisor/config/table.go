@@ -43,6 +43,7 @@ func table() []Entry {
 	return []Entry{
 		{Key: "version", How: Independent, Narrows: true, over: func(m *merger) { m.take("version") }, within: nothing},
 		{"sandbox.paths", Meet, true, (*merger).layPaths, (*merger).boundPaths},
+		owned("sandbox.workdir", func(c *Config) *string { return &c.Sandbox.Workdir }),
 		names("sandbox.presets", func(c *Config) *[]string { return &c.Sandbox.Presets }),
 		union("sandbox.protect", func(c *Config) *[]string { return &c.Sandbox.Protect }),
 		union("sandbox.hide", func(c *Config) *[]string { return &c.Sandbox.Hide }),

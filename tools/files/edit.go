@@ -194,11 +194,11 @@ func (c Config) decideEdit(path string) (tools.PathDecision, error) {
 	if strings.HasSuffix(path, "/") {
 		return tools.PathDecision{}, &tools.ArgumentError{Field: "path", Reason: "names a directory, not a file"}
 	}
-	d, err := c.Paths.Decide(path, true)
+	d, err := c.Paths.DecideArgument(path, true)
 	if err != nil {
 		return d, err
 	}
-	if read, err := c.Paths.Decide(path, false); err != nil {
+	if read, err := c.Paths.DecideArgument(path, false); err != nil {
 		return d, err
 	} else if read.Effect < d.Effect {
 		d = read

@@ -70,7 +70,7 @@ func (r *reader) Definition() tools.Definition { return readDefinition }
 
 // Plan implements tools.Tool.
 func (r *reader) Plan(c tools.Call) (tools.Proposal, error) {
-	d, err := r.Paths.Decide(c.String("path"), false)
+	d, err := r.Paths.DecideArgument(c.String("path"), false)
 	switch {
 	case err != nil:
 		return tools.Proposal{}, err

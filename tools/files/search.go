@@ -213,7 +213,7 @@ func (s *searcher) decideDir(given string) (tools.PathDecision, error) {
 	for i := range paths.Rules {
 		paths.Rules[i].Suffixes = nil
 	}
-	return paths.Decide(given, false)
+	return paths.DecideArgument(given, false)
 }
 
 // search reads the arguments.

@@ -64,7 +64,7 @@ func (w *writer) Plan(c tools.Call) (tools.Proposal, error) {
 	if strings.HasSuffix(path, "/") {
 		return tools.Proposal{}, &tools.ArgumentError{Field: "path", Reason: "names a directory, not a file"}
 	}
-	d, err := w.Paths.Decide(path, true)
+	d, err := w.Paths.DecideArgument(path, true)
 	switch {
 	case err != nil:
 		return tools.Proposal{}, err

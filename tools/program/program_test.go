@@ -271,7 +271,11 @@ func TestAnotherScriptIsDrift(t *testing.T) {
 
 func TestZeroConfigRunsNothing(t *testing.T) {
 	_, err := program.New(program.Config{Paths: tools.Paths{Cwd: "/"}}).Plan(tools.Call{Args: args{"argv": argv("sh")}})
+	if !errors.Is(err, tools.ErrNotFound) {
+		t.Errorf("%v; want that no program is found", err)
+	}
+	_, err = program.New(program.Config{Paths: tools.Paths{Cwd: "/"}}).Plan(tools.Call{Args: args{"argv": argv("sh"), "dir": "/usr"}})
 	if !approval.IsBlocked(err) {
-		t.Errorf("%v; want it blocked", err)
+		t.Errorf("in a directory: %v; want it blocked", err)
 	}
 }

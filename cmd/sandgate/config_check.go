@@ -1,0 +1,244 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/profiles"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/tools/shell"
+)
+
+// checkWhole makes of a configuration what a supervisor would be made of, and starts
+// nothing. It reports everything that is wrong, and gives what tools see of the paths.
+func checkWhole(cfg *config.Config) ([]protocol.PathView, error) {
+	if err := together(checkExamples(cfg), checkTools(cfg), checkProfiles(cfg), checkSecrets(cfg), checkHTTP(cfg)); err != nil {
+		return nil, err
+	}
+	_, d, err := newTools(cfg, nil)
+	if err == nil {
+		_, err = mcpServers(cfg, d, nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	operator, err := operatorProfile(cfg)
+	return pathViews(cfg, d, operator), err
+}
+
+// together is one error with the problems of all.
+func together(errs ...error) error {
+	var list []config.Problem
+	for _, err := range errs {
+		if bad := (*config.Error)(nil); errors.As(err, &bad) {
+			list = append(list, bad.Problems...)
+		} else if err != nil {
+			return err
+		}
+	}
+	return problemsError(list)
+}
+
+// problemsError is nil without problems.
+func problemsError(list []config.Problem) error {
+	if len(list) == 0 {
+		return nil
+	}
+	return usageError(&config.Error{File: list[0].Position.File, Problems: list})
+}
+
+// checkProfiles loads the operator profiles, each by itself, so that the one that is
+// wrong is named.
+func checkProfiles(cfg *config.Config) error {
+	var list []config.Problem
+	for _, named := range cfg.OperatorProfiles() {
+		if _, err := profiles.Operator(named.Name, profileVars(cfg, named)); err != nil {
+			at := named.Position
+			if at == (config.Position{}) {
+				at = cfg.Origins["sandbox.profile"]
+			}
+			list = append(list, config.Problem{Position: at, Field: "sandbox.profile", Text: strings.Join(strings.Fields(err.Error()), " "),
+				Hint: "docs/profiles.md explains the format; `sandgate profile show hardened --yaml` prints one to begin with"})
+		}
+	}
+	return problemsError(list)
+}
+
+// checkSecrets sees whether the files of secrets and credentials can be read, and hold
+// something: a call would be refused for the lack of it.
+func checkSecrets(cfg *config.Config) error {
+	var list []config.Problem
+	for _, s := range cfg.SecretFiles() {
+		b, err := os.ReadFile(s.File)
+		switch {
+		case err != nil:
+			list = append(list, config.Problem{Position: cfg.Origins[s.Field], Field: s.Field, Text: err.Error(), Hint: "the supervisor reads it, as this user"})
+		case len(b) == 0:
+			list = append(list, config.Problem{Position: cfg.Origins[s.Field], Field: s.Field, Text: s.File + " is empty", Hint: "put the secret into it"})
+		}
+	}
+	return problemsError(list)
+}
+
+// checkHTTP looks for the directory of a token file that the configuration names; the
+// default's is made.
+func checkHTTP(cfg *config.Config) error {
+	if cfg.HTTP.Listen == "" || cfg.HTTP.TokenFile == "" {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Dir(cfg.HTTP.TokenFile)); err != nil {
+		const field = "http.token_file"
+		return problemsError([]config.Problem{{Position: cfg.Origins[field], Field: field, Text: err.Error(), Hint: "make the directory"}})
+	}
+	return nil
+}
+
+// checkMachine builds one sandbox, as `serve` does at its start.
+func checkMachine(cfg *config.Config) error {
+	r := &running{}
+	defer r.Close()
+	backend := startBackend(r, cfg, buildOptions{tryBackend: true})
+	_, unconfined, err := requireBackend(cfg, backend)
+	if err == nil && unconfined != nil {
+		cfg.Notices = append(cfg.Notices, config.Notice{Position: cfg.Origins["sandbox.os_sandbox_fallback"], Field: "sandbox.os_sandbox_fallback",
+			Text: "every tool would be refused on this machine: " + unconfined.Error()})
+	}
+	return err
+}
+
+// checkExamples holds every shell rule against its own match and no_match
+// examples, which takes the shell's parser, and reports each that fails.
+func checkExamples(c *config.Config) error {
+	var problems []config.Problem
+	d := shell.Default{Allowed: c.Shell.Default.Allowed, Approval: c.Shell.Default.Approval}
+	for i, r := range c.Shell.Rules {
+		rule := shell.Rule{
+			Pattern: r.Pattern, Exact: r.Exact, ReadOnly: r.ReadOnly, Allowed: &r.Allowed, Approval: &r.Approval,
+			SandboxPaths: r.SandboxPaths, Match: r.Match, NoMatch: r.NoMatch,
+		}
+		_, err := shell.NewPolicy(d, []shell.Rule{rule}, nil, nil)
+		if bad := (*shell.RuleError)(nil); errors.As(err, &bad) {
+			problems = append(problems, config.Problem{
+				Position: r.Position, Field: cmp.Or(r.Name, fmt.Sprintf("shell.rules[%d]", i)), Text: "the rule " + bad.Err.Error(),
+			})
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return usageError(&config.Error{File: problems[0].Position.File, Problems: problems})
+}
+
+// A configReport is the outcome of `config check`, as JSON.
+type configReport struct {
+	OK       bool             `json:"ok"`
+	File     string           `json:"file"` // "" for the built-in default
+	Tier     config.Tier      `json:"tier"`
+	Digest   string           `json:"digest,omitempty"`
+	Sources  []config.Source  `json:"sources"`
+	Problems []config.Problem `json:"problems"`
+	Notices  []config.Notice  `json:"notices"`
+	Unused   []config.Notice  `json:"unused"` // of a file that is not trusted
+	// Workdir and Paths are where programs start, and what tools see of each path.
+	Workdir string              `json:"workdir,omitempty"`
+	Paths   []protocol.PathView `json:"paths"`
+}
+
+func newConfigCheckCmd(a *app) *cobra.Command {
+	var file string
+	var asJSON, noHost bool
+	c := &cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Load a configuration and report everything that is wrong with it",
+		Long: `check loads every file that applies, with FILE in the place of the user's if one is
+named, and makes of it what ` + "`sandgate serve`" + ` would, but for what stays: rules with their
+examples, tools and MCP servers with their programs, operator profiles, files of
+credentials, the address of the web page, and a sandbox, to see whether this machine
+can enforce what is asked (not with --no-host, for a file that is meant for another).
+Each problem is one line, FILE:LINE:COLUMN: FIELD: PROBLEM; HINT, and the exit status
+is 120, or 122 where nothing but this machine is in the way. What a file that is not
+trusted would widen is a warning. At the end stands what tools see of each path.`,
+		Example: "  sandgate config check\n  sandgate config check sandgate.yaml --json\n  sandgate config check ci.yaml --no-host",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 1 && file != "" {
+				return usageError(errors.New("config check: one file at a time: FILE or --config"))
+			} else if len(args) == 1 {
+				file = args[0]
+			}
+			c, found, err := resolveConfig(file, "")
+			var views []protocol.PathView
+			if err == nil {
+				views, err = checkWhole(c)
+			}
+			if err == nil && !noHost {
+				err = checkMachine(c)
+			}
+			if asJSON {
+				return a.reportJSON(c, found, views, err)
+			}
+			return a.reportText(c, found, views, err)
+		},
+	}
+	c.Flags().StringVar(&file, "config", "", "the same as FILE, which is a configuration `file`")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&noHost, "no-host", false, "do not try what this machine can enforce")
+	return c
+}
+
+func (a *app) reportText(c *config.Config, found config.Found, views []protocol.PathView, err error) error {
+	if err != nil {
+		return err
+	}
+	a.notices(c)
+	a.tellUnused(c, len(c.Unused))
+	fmt.Fprintf(a.out, "%s: ok\n", cmp.Or(found.Name, "built-in default"))
+	for _, s := range c.Sources {
+		if s.File != found.Path {
+			fmt.Fprintf(a.out, "%s\n", approval.EscapeLine(join(" ", s.File+": ok", paren(untrustedText(s)))))
+		}
+	}
+	return printPathViews(a.out, c.StartDir(), views)
+}
+
+// untrustedText says what becomes of a file; "" if all of it applies.
+func untrustedText(s config.Source) string {
+	if s.Trusted {
+		return ""
+	}
+	return "not trusted: it only narrows"
+}
+
+func (a *app) reportJSON(c *config.Config, found config.Found, views []protocol.PathView, err error) error {
+	r := configReport{
+		OK: err == nil, File: found.Path, Tier: found.Tier,
+		Problems: []config.Problem{}, Notices: []config.Notice{}, Unused: []config.Notice{}, Sources: []config.Source{},
+		Paths: append([]protocol.PathView{}, views...),
+	}
+	if c != nil {
+		r.Workdir = c.StartDir()
+		r.Digest = c.Digest
+		r.Notices, r.Unused, r.Sources = append(r.Notices, c.Notices...), append(r.Unused, c.Unused...), append(r.Sources, c.Sources...)
+	}
+	if problems := (*config.Error)(nil); errors.As(err, &problems) {
+		r.Problems = problems.Problems
+	} else if err != nil {
+		r.Problems = append(r.Problems, config.Problem{Position: config.Position{File: found.Path}, Text: err.Error()})
+	}
+	if writeErr := a.writeJSON(r); writeErr != nil || err == nil {
+		return writeErr
+	}
+	code := exitUsage
+	if status := (*statusError)(nil); errors.As(err, &status) {
+		code = status.code
+	}
+	return withStatus(code, nil)
+}
