@@ -7,8 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/confinetest"
+	"github.com/sandgate/sandgate/confine/proctree"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
@@ -50,6 +53,16 @@ func TestCellsAreReusedOnlyWhileTheyAreAsTheyWere(t *testing.T) {
 		{"shared memory", script("echo x > /dev/shm/x"), false},
 		{"a System V segment", script("ipcmk -M 4096 >/dev/null"), false},
 		{"a System V queue", script("ipcmk -Q >/dev/null"), false},
+		{"tmp is closed", script("chmod 0 /tmp"), false},
+		{"HOME is closed", script("chmod 0 ~"), false},
+		{"shared memory is closed", script("chmod 0 /dev/shm"), false},
+		{"process 1 is nice", fromOutside(func(pid int) error { return unix.Setpriority(unix.PRIO_PROCESS, pid, 19) }), false},
+		{"process 1 may write little", fromOutside(func(pid int) error {
+			return unix.Prlimit(pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 1 << 20, Max: unix.RLIM_INFINITY}, nil)
+		}), false},
+		{"process 1 is scheduled when nothing else is", fromOutside(func(pid int) error {
+			return unix.SchedSetAttr(pid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0)
+		}), false},
 		{"a repository with hooks has appeared", script("mkdir -p sub/.git/hooks"), false},
 		{"a secret has appeared", func(t *testing.T, _ confine.Confiner, _ sandboxprofile.Profile, ws string) {
 			if err := os.WriteFile(ws+"/.env", []byte("TOKEN=1"), 0o600); err != nil {
@@ -66,6 +79,20 @@ func TestCellsAreReusedOnlyWhileTheyAreAsTheyWere(t *testing.T) {
 				t.Errorf("before %s, after %s, want the same: %v", before, after, x.same)
 			}
 		})
+	}
+}
+
+// fromOutside does to the sandbox's processes what no program in it can, and then has a
+// program run there.
+func fromOutside(do func(pid int) error) func(*testing.T, confine.Confiner, sandboxprofile.Profile, string) {
+	return func(t *testing.T, c confine.Confiner, p sandboxprofile.Profile, ws string) {
+		t.Helper()
+		for _, pid := range proctree.Descendants(os.Getpid()) {
+			if err := do(pid); err != nil {
+				t.Fatal(err)
+			}
+		}
+		script("true")(t, c, p, ws)
 	}
 }
 

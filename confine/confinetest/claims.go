@@ -463,6 +463,17 @@ func initSafe(t *testing.T, c confine.Confiner) {
 			t.Errorf("%s: %q %q", own, o.Out, o.Err)
 		}
 	}
+	for _, act := range bindingActs("1") {
+		if o := ExecIn(t, context.Background(), box, ws, nil, "/usr/bin/python3", "-c", errno(act)); o.Out != "EPERM\n" {
+			t.Errorf("%s: %q %q", act, o.Out, o.Err)
+		}
+	}
+	for _, file := range []string{"oom_score_adj", "autogroup", "timerslack_ns", "clear_refs", "comm", "coredump_filter"} {
+		act := fmt.Sprintf("os.write(os.open('/proc/1/%s', os.O_WRONLY), b'0')", file)
+		if o := ExecIn(t, context.Background(), box, ws, nil, "/usr/bin/python3", "-c", errno(act)); o.Out == "ok\n" || o.Out == "" {
+			t.Errorf("%s: %q %q", act, o.Out, o.Err)
+		}
+	}
 	ExecIn(t, context.Background(), box, ws, nil, "/bin/bash", "-c", `for s in $(seq 1 64); do kill -$s 1 2>/dev/null; done`)
 	if o := ExecIn(t, context.Background(), box, ws, nil, "/bin/echo", "still there"); o.Out != "still there\n" {
 		t.Errorf("after every signal: %+v", o)
@@ -802,22 +813,43 @@ func invisible(t *testing.T, c confine.Confiner) {
 	notThere(t, c, ws, "ESRCH")
 }
 
-// notThere does what needs no more than the number of a process.
-func notThere(t *testing.T, c confine.Confiner, ws, errno string) {
+// notThere does what needs no more than the number of a process. A signal finds nobody
+// with it, or is refused; what sets limits, priorities and affinity takes no number.
+func notThere(t *testing.T, c confine.Confiner, ws, unsignalled string) {
 	t.Helper()
-	self := os.Getpid()
-	for _, act := range []string{
-		fmt.Sprintf("os.kill(%d, 0)", self),
-		fmt.Sprintf("import resource; resource.prlimit(%d, resource.RLIMIT_CPU, (1, 1))", self),
-		fmt.Sprintf("os.setpriority(os.PRIO_PROCESS, %d, 19)", self),
-		fmt.Sprintf("os.sched_setaffinity(%d, [0])", self),
-	} {
-		if got := Python(t, c, Profile(t, ws), ws, act); got != errno {
-			t.Errorf("%s: %s, want %s", act, got, errno)
+	self := fmt.Sprint(os.Getpid())
+	if got := Python(t, c, Profile(t, ws), ws, "os.kill("+self+", 0)"); got != unsignalled {
+		t.Errorf("a signal: %s, want %s", got, unsignalled)
+	}
+	if got := Python(t, c, Profile(t, ws), ws, "os.kill(0, 0)"); got != "ok" {
+		t.Errorf("a signal to its own: %s", got)
+	}
+	for _, act := range bindingActs(self) {
+		if got := Python(t, c, Profile(t, ws), ws, act); got != "EPERM" {
+			t.Errorf("%s: %s, want EPERM", act, got)
 		}
-		own := strings.Replace(act, fmt.Sprint(self), "0", 1)
-		if got := Python(t, c, Profile(t, ws), ws, own); got != "ok" {
-			t.Errorf("%s: %s", own, got)
+	}
+	for _, act := range bindingActs("0") {
+		if got := Python(t, c, Profile(t, ws), ws, act); got != "ok" {
+			t.Errorf("%s: %s", act, got)
 		}
+	}
+}
+
+// bindingActs are each way to slow or limit the process with a number, an expression of
+// Python.
+func bindingActs(pid string) []string {
+	const raw = "import ctypes; l = ctypes.CDLL(None, use_errno=True)\nif l.syscall(%s) < 0: raise OSError(ctypes.get_errno(), '')"
+	numbers := map[string][2]int{"amd64": {314, 251}, "arm64": {274, 30}}[runtime.GOARCH] // sched_setattr, ioprio_set
+	return []string{
+		fmt.Sprintf("import resource; resource.prlimit(%s, resource.RLIMIT_CPU, (1, 1))", pid),
+		fmt.Sprintf("import resource; resource.prlimit(%s, resource.RLIMIT_NPROC, (0, 0))", pid),
+		fmt.Sprintf("import resource; resource.prlimit(%s, resource.RLIMIT_FSIZE, (0, 0))", pid),
+		fmt.Sprintf("os.setpriority(os.PRIO_PROCESS, %s, 19)", pid),
+		fmt.Sprintf("os.sched_setaffinity(%s, [sorted(os.sched_getaffinity(0))[0]])", pid),
+		fmt.Sprintf("os.sched_setscheduler(%s, os.SCHED_IDLE, os.sched_param(0))", pid),
+		fmt.Sprintf("os.sched_setparam(%s, os.sched_param(0))", pid),
+		fmt.Sprintf("b = __import__('struct').pack('IIQiIQQQ', 48, 3, 0, 19, 0, 0, 0, 0)\n"+raw, fmt.Sprintf("%d, %s, b, 0", numbers[0], pid)), // SCHED_BATCH
+		fmt.Sprintf(raw, fmt.Sprintf("%d, 1, %s, 3 << 13", numbers[1], pid)),                                                                   // the idle class
 	}
 }

@@ -2,8 +2,10 @@ package sandboxinit
 
 import (
 	"bytes"
+	"errors"
 	"io/fs"
 	"math"
+	"os"
 	"path"
 	"path/filepath"
 
@@ -12,9 +14,42 @@ import (
 
 // cleanliness is what the places that calls share looked like before the first.
 type cleanliness struct {
-	dirs   []scratch
-	tables []int // descriptors of the lists of System V objects
+	dirs    []scratch
+	tables  []int            // descriptors of the lists of System V objects
+	kept    map[string]entry // directories that calls share
+	process posture          // ours
 }
+
+// A posture is what process 1 runs with, which decides what every program after it
+// gets and whether limits are kept. No program can change it; if one could, its cell
+// would serve no other.
+type posture struct {
+	limits   [unix.RLIMIT_RTTIME + 1]unix.Rlimit
+	nice     int
+	schedule unix.SchedAttr
+	on       unix.CPUSet
+	dir      string
+	err      error
+}
+
+func ownPosture() (p posture) {
+	var errs [5]error
+	for resource := range p.limits {
+		errs[0] = errors.Join(errs[0], unix.Getrlimit(resource, &p.limits[resource]))
+	}
+	p.nice, errs[1] = unix.Getpriority(unix.PRIO_PROCESS, 0)
+	schedule, err := unix.SchedGetAttr(0, 0)
+	if errs[2] = err; err == nil {
+		p.schedule = *schedule
+	}
+	errs[3] = unix.SchedGetaffinity(0, &p.on)
+	p.dir, errs[4] = os.Getwd()
+	p.err = errors.Join(errs[:]...)
+	return p
+}
+
+// is reports whether two postures are the same, and known.
+func (p posture) is(q posture) bool { return p.err == nil && q.err == nil && p == q }
 
 // A scratch is a directory that no call may find another's files in.
 type scratch struct {
@@ -22,12 +57,32 @@ type scratch struct {
 	// whole is set for a tmpfs of its own, which counts its files itself.
 	whole bool
 	files int
-	links map[string]uint64 // inodes of symbolic links, which a tool could exchange
+	made  map[string]entry // links, which a tool could exchange, and directories, which it could close
 }
 
-// inspect looks at directories that no call may find another's files in.
-func inspect(dirs []string) cleanliness {
-	var c cleanliness
+// An entry is what a name stands for, and who may do what with it.
+type entry struct {
+	ino      uint64
+	mode     uint32
+	uid, gid uint32
+}
+
+func entryOf(st unix.Stat_t) entry { return entry{st.Ino, st.Mode, st.Uid, st.Gid} }
+
+func (e entry) at(path string) bool {
+	var st unix.Stat_t
+	return unix.Lstat(path, &st) == nil && entryOf(st) == e
+}
+
+// inspect looks at directories that no call may find another's files in, and at those
+// in memory that calls share.
+func inspect(dirs, tmpfs []string) cleanliness {
+	c := cleanliness{process: ownPosture(), kept: map[string]entry{}}
+	for _, dir := range tmpfs {
+		var st unix.Stat_t
+		_ = unix.Lstat(dir, &st) // what cannot be looked at is nothing that is there later
+		c.kept[dir] = entryOf(st)
+	}
 	for _, dir := range append([]string{"/dev/shm"}, dirs...) {
 		c.dirs = append(c.dirs, newScratch(dir))
 	}
@@ -46,8 +101,9 @@ func inspect(dirs []string) cleanliness {
 
 // spoiled looks for what outlives processes and is no file of a writable path:
 // System V objects of the ipc namespace (sysvipc(7)), POSIX shared memory and
-// semaphores (shm_overview(7)), files in a directory that is not shared. What
-// cannot be looked at counts as spoiled.
+// semaphores (shm_overview(7)), files in a directory that is not shared, modes of
+// those that are. And for what process 1 has become. What cannot be looked at counts
+// as spoiled.
 func (c cleanliness) spoiled() bool {
 	for _, table := range c.tables {
 		if lines(table) > 1 { // the first is a heading
@@ -59,7 +115,12 @@ func (c cleanliness) spoiled() bool {
 			return true
 		}
 	}
-	return false
+	for path, e := range c.kept {
+		if !e.at(path) {
+			return true
+		}
+	}
+	return !c.process.is(ownPosture())
 }
 
 // lines counts the lines of a small file, from its start. An error is many.
@@ -73,14 +134,14 @@ func lines(fd int) int {
 }
 
 func newScratch(dir string) scratch {
-	s := scratch{path: dir, links: map[string]uint64{}}
+	s := scratch{path: dir, made: map[string]entry{}}
 	var here, above unix.Stat_t
 	var on unix.Statfs_t
 	s.whole = unix.Lstat(dir, &here) == nil && unix.Lstat(path.Dir(dir), &above) == nil && here.Dev != above.Dev &&
 		unix.Statfs(dir, &on) == nil && on.Type == unix.TMPFS_MAGIC && on.Files > 0
 	files := s.walk(func(path string, st unix.Stat_t) {
-		if st.Mode&unix.S_IFMT == unix.S_IFLNK {
-			s.links[path] = st.Ino
+		if kind := st.Mode & unix.S_IFMT; kind == unix.S_IFLNK || kind == unix.S_IFDIR {
+			s.made[path] = entryOf(st)
 		}
 	})
 	if s.files = files; s.whole && files != math.MaxInt {
@@ -91,11 +152,10 @@ func newScratch(dir string) scratch {
 
 // changed compares the number of files. A tool cannot take away what was there at the
 // start, mount points and the directories above them, so an equal number is the same
-// files, once the links are.
+// files, once the links and directories are.
 func (s scratch) changed() bool {
-	for path, ino := range s.links {
-		var st unix.Stat_t
-		if unix.Lstat(path, &st) != nil || st.Ino != ino || st.Mode&unix.S_IFMT != unix.S_IFLNK {
+	for path, e := range s.made {
+		if !e.at(path) {
 			return true
 		}
 	}
@@ -131,7 +191,9 @@ func (s scratch) walk(see func(path string, st unix.Stat_t)) int {
 			return err
 		}
 		n++
-		see(path, st)
+		if st.Dev == top.Dev {
+			see(path, st)
+		}
 		if d.IsDir() && st.Dev != top.Dev {
 			return fs.SkipDir
 		}

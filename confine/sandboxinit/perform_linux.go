@@ -24,7 +24,7 @@ type worker struct {
 func newWorker(ctl *control, s *wire.Setup, reset []unix.Signal) (*worker, error) {
 	w := &worker{ctl: ctl, tmpfs: s.Tmpfs, most: ownLimits(), reset: reset, exposes: s.Exposes}
 	if s.Shared == nil {
-		w.clean = inspect(s.Unshared)
+		w.clean = inspect(s.Unshared, s.Tmpfs)
 		return w, nil
 	}
 	var err error
@@ -95,7 +95,8 @@ func (w *worker) runProgram(p sandboxprofile.Program, r wire.Run, fds []int, hol
 	started, op, errno := w.start(p, r.Limits, fds, hold)
 	if errno != 0 {
 		w.killAll()
-		return wire.Done{Op: op, Errno: int(errno), Spoiled: w.spoiled()}, nil
+		ours := op == "fork" || op == "setrlimit" // and not the program's path, directory or format
+		return wire.Done{Op: op, Errno: int(errno), Spoiled: ours || w.spoiled()}, nil
 	}
 	defer started.close()
 	closeAll(fds) // so that the confiner reads end of file when the last writer dies

@@ -28,6 +28,9 @@ type Group struct {
 	Rules  []Rule
 }
 
+// fixed groups are not lifted by a profile: the sandbox itself stands on them.
+func (g Group) fixed() bool { return g.Name == otherProcessesName }
+
 // A Rule matches a call by its name and all of its conditions.
 type Rule struct {
 	Call string
@@ -92,12 +95,16 @@ func newPolicy(lift []string) (policy, error) {
 	var p policy
 	var known []string
 	for _, g := range Groups() {
-		known = append(known, g.Name)
-		if slices.Contains(lift, g.Name) {
+		lifted := slices.Contains(lift, g.Name)
+		switch {
+		case lifted && g.fixed():
+			return policy{}, fmt.Errorf("seccomp: lift %q: the sandbox stands on it, no profile can lift it", g.Name)
+		case lifted:
 			p.allow = append(p.allow, g.Rules...)
-		} else {
+		default:
 			p.deny = append(p.deny, g)
 		}
+		known = append(known, g.Name)
 	}
 	for _, name := range lift {
 		if !slices.Contains(known, name) {

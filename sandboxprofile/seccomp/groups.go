@@ -1,5 +1,7 @@
 package seccomp
 
+import "slices"
+
 // The numbers below are those of the generic Linux ABI, which amd64 and arm64
 // share (include/uapi/asm-generic, include/linux/socket.h).
 const (
@@ -28,6 +30,12 @@ const (
 	sockDgram    = 2
 	sockRaw      = 3
 	sockPacket   = 10
+
+	whoProcess = 0 // PRIO_PROCESS
+	whoGroup   = 1 // PRIO_PGRP
+
+	ioprioProcess = 1 // IOPRIO_WHO_PROCESS
+	ioprioGroup   = 2 // IOPRIO_WHO_PGRP
 )
 
 // Groups is what the filter denies, with the reason and the errno. The order is
@@ -70,6 +78,8 @@ func Groups() []Group {
 		{"device_nodes", "A device node is a way past every file permission.", EPERM, []Rule{
 			{"mknod", masked(1, modeType, modeChar)}, {"mknod", masked(1, modeType, modeBlock)},
 			{"mknodat", masked(2, modeType, modeChar)}, {"mknodat", masked(2, modeType, modeBlock)}}},
+		{otherProcessesName, "A limit, priority or affinity of the sandbox's process 1 would stop it from keeping the tool's limits, and stay for later calls.",
+			EPERM, otherProcesses()},
 	}
 }
 
@@ -162,6 +172,49 @@ func setID() []Rule {
 			for _, bit := range []uint64{modeSetUID, modeSetGID} {
 				rules = append(rules, Rule{c.call, []Condition{{c.flags, create, create}, {c.mode, bit, bit}}})
 			}
+		}
+	}
+	return rules
+}
+
+// otherProcessesName is the group that keeps process 1 as it was.
+const otherProcessesName = "other_processes"
+
+// otherProcesses are the calls that take a process id and ask for nothing but the
+// same user, for every id but 0, which is the caller: a filter sees numbers, and
+// process 1 has one for each of its threads.
+func otherProcesses() []Rule {
+	var rules []Rule
+	for _, c := range []struct {
+		call string
+		arg  int
+	}{
+		{"prlimit64", 0}, {"sched_setaffinity", 0}, {"sched_setparam", 0}, {"sched_setscheduler", 0}, {"sched_setattr", 0},
+		{"setpriority", 1}, {"ioprio_set", 1},
+	} {
+		rules = append(rules, anyBit(c.call, c.arg, bits(32)...)...)
+	}
+	// Zero means the caller's user for one kind of target; the others are the
+	// caller's own process and group.
+	rules = append(rules, others32("setpriority", 0, whoProcess, whoGroup)...)
+	return append(rules, others32("ioprio_set", 0, ioprioProcess, ioprioGroup)...)
+}
+
+func bits(n int) []uint64 {
+	all := make([]uint64, n)
+	for i := range all {
+		all[i] = 1 << i
+	}
+	return all
+}
+
+// others32 matches every small value of an int argument but the two allowed ones;
+// the kernel refuses values beyond a byte for these calls.
+func others32(call string, arg int, allowed ...uint64) []Rule {
+	var rules []Rule
+	for v := range uint64(8) {
+		if !slices.Contains(allowed, v) {
+			rules = append(rules, Rule{call, equal32(arg, v)})
 		}
 	}
 	return rules

@@ -9,12 +9,6 @@ import (
 const (
 	ioctlType     = 0xff00 // the type byte of an ioctl number, asm-generic/ioctl.h
 	ioctlTerminal = 0x5400 // 'T': terminals, FIONREAD and FIOCLEX
-
-	whoProcess = 0 // PRIO_PROCESS
-	whoGroup   = 1 // PRIO_PGRP
-
-	ioprioProcess = 1 // IOPRIO_WHO_PROCESS
-	ioprioGroup   = 2 // IOPRIO_WHO_PGRP
 )
 
 // SharedGroups is what a tool is denied besides Groups where it shares the
@@ -33,7 +27,6 @@ func SharedGroups(sockets bool) []Group {
 			"setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr")},
 		{"watches", "A watch tells the names of what happens in directories that the profile does not list.", EACCES, calls("inotify_add_watch")},
 		{"file_ioctls", "Flags, snapshots and verity can be set through a file that is open for reading only.", ENOTTY, otherIoctls()},
-		{"processes", "Limits and priorities of the user's other processes: a limit on processor time ends the supervisor.", EPERM, otherProcesses()},
 		{"ipc", "System V objects and message queues are the host's, shared with every program of the user.", EPERM, calls(
 			"shmget", "shmat", "shmctl", "semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd", "msgrcv", "msgctl",
 			"mq_open", "mq_unlink")},
@@ -80,45 +73,6 @@ func otherIoctls() []Rule {
 	var rules []Rule
 	for bit := uint64(0x100); bit < ioctlType; bit <<= 1 {
 		rules = append(rules, Rule{"ioctl", masked(1, bit, ^uint64(ioctlTerminal)&bit)})
-	}
-	return rules
-}
-
-// otherProcesses are the calls that take a process id and that no hook of
-// Landlock sees, for every id but 0, which is the caller.
-func otherProcesses() []Rule {
-	var rules []Rule
-	for _, c := range []struct {
-		call string
-		arg  int
-	}{
-		{"prlimit64", 0}, {"sched_setaffinity", 0}, {"sched_setparam", 0}, {"sched_setscheduler", 0}, {"sched_setattr", 0},
-		{"setpriority", 1}, {"ioprio_set", 1},
-	} {
-		rules = append(rules, anyBit(c.call, c.arg, bits(32)...)...)
-	}
-	// Zero means the caller's user for one kind of target; the others are the
-	// caller's own process and group.
-	rules = append(rules, others32("setpriority", 0, whoProcess, whoGroup)...)
-	return append(rules, others32("ioprio_set", 0, ioprioProcess, ioprioGroup)...)
-}
-
-func bits(n int) []uint64 {
-	all := make([]uint64, n)
-	for i := range all {
-		all[i] = 1 << i
-	}
-	return all
-}
-
-// others32 matches every small value of an int argument but the two allowed ones;
-// the kernel refuses values beyond a byte for these calls.
-func others32(call string, arg int, allowed ...uint64) []Rule {
-	var rules []Rule
-	for v := range uint64(8) {
-		if !slices.Contains(allowed, v) {
-			rules = append(rules, Rule{call, equal32(arg, v)})
-		}
 	}
 	return rules
 }

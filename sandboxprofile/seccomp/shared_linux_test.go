@@ -62,15 +62,6 @@ func TestSharedGroups(t *testing.T) {
 		{"socketpair", [6]uint64{afUnix, sockDgram | 0x80000}, EACCES, false},
 		{"socketpair", [6]uint64{afUnix, sockRaw}, EACCES, false},
 		{"socketpair", [6]uint64{afUnix, sockStream | 0x80000}, "", true},
-		{"prlimit64", [6]uint64{4711}, EPERM, false},
-		{"prlimit64", [6]uint64{0, 7}, "", true},
-		{"setpriority", [6]uint64{0, 0}, "", true},
-		{"setpriority", [6]uint64{2, 0}, EPERM, false}, // every process of the user
-		{"setpriority", [6]uint64{0, 1}, EPERM, false},
-		{"ioprio_set", [6]uint64{3, 0}, EPERM, false},
-		{"ioprio_set", [6]uint64{1, 0}, "", true},
-		{"sched_setaffinity", [6]uint64{0}, "", true},
-		{"sched_setaffinity", [6]uint64{1 << 31}, EPERM, false},
 		{"ioctl", [6]uint64{3, 0x40086602}, ENOTTY, false}, // FS_IOC_SETFLAGS
 		{"ioctl", [6]uint64{3, 0x40806685}, ENOTTY, false}, // FS_IOC_ENABLE_VERITY
 		{"ioctl", [6]uint64{3, 0x5413}, "", true},          // TIOCGWINSZ
