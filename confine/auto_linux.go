@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -34,8 +35,10 @@ type Backend struct {
 	last     *Unconfined
 	lacks    error // why an earlier one is missing
 
-	mu     sync.Mutex
-	barred error // why bwrap builds nothing here, once it has said so
+	// Which confiner it is, is found once, by trying. What fails later never changes it.
+	choice sync.Mutex // held while it is found
+	proven atomic.Bool
+	barred atomic.Pointer[error] // why bwrap builds nothing on this host
 }
 
 // New makes the backend that o names. It fails with an *Unenforceable if this
@@ -144,15 +147,17 @@ func (b *Backend) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbo
 
 // first is bwrap, or the cells of a session over it.
 func (b *Backend) prepare(ctx context.Context, p sandboxprofile.Profile, first Confiner) (Sandbox, error) {
-	reason := b.isBarred()
-	if b.bwrap != nil && reason == nil {
+	if b.bwrap != nil && b.isBarred() == nil {
 		box, err := first.Prepare(ctx, p)
-		if err == nil || !hostLacks(err) {
-			return box, err // a profile that bwrap cannot keep is for nobody else to keep
+		if err == nil {
+			b.proven.Store(true)
+			return box, nil
 		}
-		b.bar(err)
-		reason = err
+		if b.choose(ctx, err) == nil {
+			return nil, err // a profile that bwrap cannot keep is for nobody else to keep
+		}
 	}
+	reason := b.isBarred()
 	if b.landlock != nil {
 		box, err := b.landlock.Prepare(ctx, p)
 		var u *Unenforceable
@@ -169,35 +174,62 @@ func (b *Backend) prepare(ctx context.Context, p sandboxprofile.Profile, first C
 	return nil, both(reason, b.lacks)
 }
 
-// hostLacks reports whether err is about the host and not about a profile.
+// choose finds, after bwrap's first failure, whether this host bars it, and gives the
+// reason then. A sandbox that holds nothing is what tells: a profile can fail for
+// itself, and a host that has built one sandbox, or only had no room, bars none.
+func (b *Backend) choose(ctx context.Context, failure error) error {
+	b.choice.Lock()
+	defer b.choice.Unlock()
+	if b.proven.Load() || !hostLacks(failure) {
+		return b.isBarred()
+	}
+	box, err := b.bwrap.Prepare(ctx, probeProfile())
+	switch {
+	case err == nil:
+		b.proven.Store(true)
+		return box.Close()
+	case hostLacks(err):
+		b.barred.Store(&err)
+		return err
+	}
+	return nil
+}
+
+// hostLacks reports whether err is about the host and not about a profile, nor about
+// what is used up at the moment.
 func hostLacks(err error) bool {
 	var u *Unenforceable
 	return errors.As(err, &u) && (u.Part == "bubblewrap" || u.Part == "user namespaces")
 }
 
 func (b *Backend) isBarred() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.barred
+	if err := b.barred.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
-func (b *Backend) bar(err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.barred = err
-}
+// tryAgain is how long Try waits for room, and how often it looks.
+const (
+	tryAgain      = 10 * time.Second
+	tryAgainEvery = 250 * time.Millisecond
+)
 
 // Try builds a sandbox that holds nothing, to learn at the start what the first
 // call would: that user namespaces are barred, or that nothing works. Its error is
-// that of Prepare.
+// that of Prepare. For a shortage that passes it waits a while.
 func (b *Backend) Try(ctx context.Context) (Enforced, error) {
-	ctx, cancel := context.WithTimeout(ctx, setupTimeout+10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, setupTimeout+tryAgain)
 	defer cancel()
-	box, err := b.Prepare(ctx, probeProfile())
-	if err != nil {
-		return Enforced{}, err
+	for end := time.Now().Add(tryAgain); ; time.Sleep(tryAgainEvery) {
+		box, err := b.Prepare(ctx, probeProfile())
+		if err == nil {
+			return box.Enforced(), box.Close()
+		}
+		if !IsShortage(err) || time.Now().After(end) || ctx.Err() != nil {
+			return Enforced{}, err
+		}
 	}
-	return box.Enforced(), box.Close()
 }
 
 // Session is a Confiner for one session, which keeps cells where the backend has

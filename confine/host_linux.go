@@ -116,8 +116,14 @@ func askLandlock(question uintptr) (int, error) {
 }
 
 // explainBwrap turns what bubblewrap said before it died into the part that
-// cannot be enforced, with the remedy that fits this host.
+// cannot be enforced, with the remedy that fits this host, or into what was used up.
 func explainBwrap(text string) error {
+	// With none allowed at all the kernel says what it says when they are used up.
+	if none := sysctl("user/max_user_namespaces") == "0"; !none || !strings.Contains(text, "namespace") {
+		if short := shortageIn("build a sandbox", text); short != nil {
+			return short
+		}
+	}
 	u := &Unenforceable{Part: "the sandbox", Reason: text, Hint: "run `sandgate doctor`"}
 	switch {
 	case strings.Contains(text, "namespace"), strings.Contains(text, "uid map"):

@@ -77,9 +77,12 @@ type fileReader struct {
 
 func (r *fileReader) Read(p []byte) (int, error) {
 	oob := make([]byte, unix.CmsgSpace(4*wire.MaxSockets))
-	n, oobn, _, _, err := r.conn.ReadMsgUnix(p, oob)
+	n, oobn, flags, _, err := r.conn.ReadMsgUnix(p, oob)
 	if oobn > 0 {
 		r.keep(oob[:oobn])
+	}
+	if err == nil && flags&unix.MSG_CTRUNC != 0 { // the kernel found no room for one in our table
+		return 0, &Shortage{"take a descriptor of the sandbox", unix.EMFILE}
 	}
 	if n == 0 && err == nil && len(p) > 0 {
 		err = io.EOF
@@ -149,6 +152,9 @@ func (s *bwrapSandbox) setUp(ctx context.Context, setup wire.Setup) error {
 		case r.err != nil:
 			return s.explain(r.err)
 		case r.frame.Failed != nil:
+			if short := shortageIn(r.frame.Failed.Step, r.frame.Failed.Error); short != nil {
+				return short
+			}
 			return &Unenforceable{Part: r.frame.Failed.Step, Reason: r.frame.Failed.Error, Hint: "run `sandgate doctor`"}
 		case r.frame.Ready == nil || len(r.files) != socketsOf(setup):
 			closeFiles(r.files)
@@ -169,6 +175,9 @@ func (s *bwrapSandbox) explain(err error) error {
 	s.stop()
 	text := s.said.String()
 	if text == "" {
+		if IsShortage(err) {
+			return err
+		}
 		return fmt.Errorf("confine: bubblewrap ended before the sandbox was ready: %w", err)
 	}
 	return explainBwrap(text)

@@ -250,7 +250,7 @@ func (t *tree) visit(n *node, at place) error {
 	var st unix.Stat_t
 	if err := unix.Fstatat(t.at, t.relative(at.path), &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		t.gone(n) // or exchanged, meanwhile: its parent will tell
-		return tooLong(at.path, err)
+		return unseen(at.path, err)
 	}
 	if now := stampOf(&st); !n.settled || n.stamp != now {
 		old := *n
@@ -316,9 +316,14 @@ func (t *tree) compare(old, n *node) {
 	}
 }
 
-func tooLong(path string, err error) error {
-	if errors.Is(err, unix.ENAMETOOLONG) {
+// unseen is the error of a directory that is there and cannot be looked at for a reason
+// that is not its own: what lies in it is not known to be harmless.
+func unseen(path string, err error) error {
+	switch {
+	case errors.Is(err, unix.ENAMETOOLONG):
 		return fmt.Errorf("%.60q... lies too deep to be looked at: remove it", path)
+	case IsShortage(err):
+		return fmt.Errorf("%q cannot be looked at: %w", path, err)
 	}
 	return nil
 }
@@ -333,7 +338,7 @@ func (t *tree) list(n *node, at place) error {
 	fd, err := openAt(t.at, t.relative(at.path), unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		n.shut = errors.Is(err, unix.EACCES) && ownedByUs(at.path)
-		return tooLong(at.path, err)
+		return unseen(at.path, err)
 	}
 	dir := os.NewFile(uintptr(fd), at.path)
 	defer dir.Close()

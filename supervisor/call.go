@@ -447,6 +447,9 @@ func (s *Supervisor) record(c *call, err error) error {
 			err = logErr
 		}
 	}
+	if s.shortages.note(err, time.Now()) {
+		s.cfg.Faults.Warn("calls find no room on the host", "error", err)
+	}
 	failure := wireError(err)
 	if logErr := s.logEnd(c, failure); logErr != nil {
 		return logErr

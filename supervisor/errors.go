@@ -47,6 +47,8 @@ func wireError(err error) *protocol.Error {
 		return auditWire(err)
 	case isCancelled(err), errors.Is(err, context.DeadlineExceeded):
 		return &protocol.Error{Code: protocol.CodeCancelled, Message: err.Error()}
+	case confine.IsShortage(err):
+		return &protocol.Error{Code: protocol.CodeTooManyRequests, Message: err.Error(), HintText: "nothing ran; make the same call again in a moment"}
 	default:
 		return &protocol.Error{Code: protocol.CodeSandboxFailed, Message: err.Error(), HintText: "nothing was decided wrongly; the call can be made again"}
 	}

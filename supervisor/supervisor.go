@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,6 +63,8 @@ type Config struct {
 	MCP MCPConfig
 	// Warnings are said in status and in every result.
 	Warnings []string
+	// Faults takes what an operator should know and no call tells; nil discards it.
+	Faults *slog.Logger
 	// HTTP is said in status: where a server beside this supervisor listens; nil is none.
 	HTTP *protocol.HTTPStatus
 }
@@ -101,6 +105,7 @@ type Supervisor struct {
 	logged   sync.Map // digests of the profiles that are in the log
 	// auditFailure is the last error of the log, nil once it works again.
 	auditFailure atomic.Pointer[error]
+	shortages    shortages
 	leftBehind   int // set by New
 	ports        hostPorts
 
@@ -119,6 +124,9 @@ type Supervisor struct {
 // New starts a supervisor and records that it did.
 func New(cfg Config) (*Supervisor, error) {
 	cfg.MCP = cfg.MCP.withDefaults()
+	if cfg.Faults == nil {
+		cfg.Faults = slog.New(slog.DiscardHandler)
+	}
 	s := &Supervisor{cfg: cfg, profiles: newProfiles(), started: time.Now(),
 		sessions: map[protocol.SessionID]*session{}, named: map[sessionName]*session{}, calls: map[int64]*call{}}
 	s.unsubscribe = cfg.Approvals.Subscribe(s.endDeferred)
@@ -449,7 +457,7 @@ func (s *Supervisor) Status() protocol.Status {
 	st := protocol.Status{
 		Version: s.cfg.Version, PID: os.Getpid(), Started: s.started, Config: s.cfg.ConfigFile, Mode: s.cfg.Mode,
 		CallsTotal: s.total.Load(), Pending: len(s.cfg.Approvals.Pending()),
-		ToolsDigest: s.cfg.Tools.Digest(), Warnings: s.cfg.Warnings, HTTP: s.cfg.HTTP,
+		ToolsDigest: s.cfg.Tools.Digest(), Warnings: slices.Concat(s.cfg.Warnings, s.shortages.warnings(time.Now())), HTTP: s.cfg.HTTP,
 		Sandbox: protocol.SandboxStatus{Ready: s.cfg.Confiner != nil},
 		Audit:   protocol.AuditStatus{Path: s.cfg.Log.Path()},
 	}

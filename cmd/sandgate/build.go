@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -55,9 +56,10 @@ type buildOptions struct {
 
 	http *protocol.HTTPStatus // nil: nothing listens
 
-	backend    string // "" is auto
-	tryBackend bool   // find out at the start what the first call would
-	ahead      bool   // there will be one session, and one call of a program in it
+	backend    string       // "" is auto
+	tryBackend bool         // find out at the start what the first call would
+	faults     *slog.Logger // what an operator should know and no call tells
+	ahead      bool         // there will be one session, and one call of a program in it
 }
 
 // build makes the supervisor that cfg describes.
@@ -133,6 +135,7 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 		Egress:     egressConfig(cfg),
 		Tasks:      supervisor.TaskConfig{Running: int(cfg.Tasks.Running), Ended: int(cfg.Tasks.Running), Output: int64(cfg.Tasks.Output)},
 		HTTP:       o.http,
+		Faults:     o.faults,
 		MCP:        supervisor.MCPConfig{Servers: servers},
 		Warnings:   slices.Concat(o.warnings, unconfinedWarnings(confiner), d.warnings),
 	}

@@ -82,7 +82,8 @@ func (a *app) mcpServeAlone(ctx context.Context, f mcpServeFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	x, err := a.setUp(cfg, buildOptions{tryBackend: true}, serveFlags{socket: f.socket, operator: f.operator})
+	faults := a.faults(warnings())
+	x, err := a.setUp(cfg, buildOptions{tryBackend: true, faults: faults}, serveFlags{socket: f.socket, operator: f.operator})
 	if err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func (a *app) mcpServeAlone(ctx context.Context, f mcpServeFlags) (err error) {
 	f.socket = x.sockets.agent.Addr().String()
 	ctx, cancel := context.WithCancel(ctx)
 	served := make(chan error, 1)
-	go func() { served <- a.serveUntil(ctx, x.running, x.sockets, x.web) }()
+	go func() { served <- a.serveUntil(ctx, x.running, x.sockets, x.web, faults) }()
 	defer func() {
 		cancel()
 		err = errors.Join(err, <-served)

@@ -89,7 +89,8 @@ func (a *app) mcpWrap(ctx context.Context, f mcpWrapFlags, argv []string) (err e
 		return err
 	}
 	defer sockets.close()
-	r, err := build(cfg, buildOptions{mode: approval.Mode(f.mode), backend: f.backend, tryBackend: true})
+	faults := a.faults(warnings())
+	r, err := build(cfg, buildOptions{mode: approval.Mode(f.mode), backend: f.backend, tryBackend: true, faults: faults})
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (a *app) mcpWrap(ctx context.Context, f mcpWrapFlags, argv []string) (err e
 	a.announce(r, sockets, nil)
 	ctx, cancel := context.WithCancel(ctx)
 	served := make(chan error, 1)
-	go func() { served <- a.serveUntil(ctx, r, sockets, nil) }()
+	go func() { served <- a.serveUntil(ctx, r, sockets, nil, faults) }()
 	defer func() {
 		cancel()
 		err = errors.Join(err, <-served)

@@ -303,7 +303,7 @@ func wireStatus(err error) error {
 		code = exitUsage
 	case protocol.CodeSandboxUnavailable:
 		code = exitUnavailable
-	case protocol.CodeSandboxFailed:
+	case protocol.CodeSandboxFailed, protocol.CodeTooManyRequests:
 		code = exitSandbox
 	case protocol.CodeTimedOut, protocol.CodeLimitExceeded:
 		code = exitTimeout

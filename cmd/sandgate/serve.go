@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -22,10 +23,11 @@ import (
 type serveFlags struct {
 	config, socket, operator, http string
 	approveAll, strict             bool
+	logLevel                       *slog.LevelVar
 }
 
 func newServeCmd(a *app) *cobra.Command {
-	var f serveFlags
+	f := serveFlags{logLevel: warnings()}
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Start the supervisor and listen for agents and operators",
@@ -35,7 +37,11 @@ SIGTERM, after every call has been killed and recorded. SIGHUP has it read the f
 standing rules again, or, if it was started on a terminal, ends it like that terminal.
 
 With --http, or http.listen in the configuration, operators can also answer on a web
-page: it opens by a link that works once, and ` + "`sandgate approve --web`" + ` prints another.`,
+page: it opens by a link that works once, and ` + "`sandgate approve --web`" + ` prints another.
+
+What an operator should know and no call tells is logged on stderr, which under systemd
+is the journal: faults of sandgate itself, connections that were refused, a host that
+has no room for sandboxes.`,
 		Example: "  sandgate serve --config sandgate.yaml\n  sandgate serve --strict\n  sandgate serve --http 127.0.0.1:8642",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serve(cmd, f) },
@@ -45,6 +51,7 @@ page: it opens by a link that works once, and ` + "`sandgate approve --web`" + `
 	fs.StringVar(&f.socket, "socket", "", "agent socket `path` (default: agent.sock in the runtime directory)")
 	fs.StringVar(&f.operator, "operator-socket", "", "operator socket `path` (default: operator.sock in the runtime directory)")
 	fs.StringVar(&f.http, "http", "", "serve the web page and the bridges on this loopback `address`, such as 127.0.0.1:8642")
+	fs.TextVar(f.logLevel, "log-level", f.logLevel, "log what is at least this `grave`: error, warn or info")
 	fs.BoolVar(&f.approveAll, "approve-all", false, "approve whatever would be asked; rules that deny still hold")
 	fs.BoolVar(&f.strict, "strict", false, "deny whatever would be asked")
 	c.MarkFlagsMutuallyExclusive("approve-all", "strict")
@@ -68,6 +75,7 @@ func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
 	if err != nil {
 		return err
 	}
+	o.faults = a.faults(f.logLevel)
 	cfg, err := loadConfig(f.config, "") // what has no effect is among the warnings
 	if err != nil {
 		return err
@@ -99,7 +107,7 @@ func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
 	if !isTerminal(a.err) {
 		defer a.reloadOnHangup(x.running)()
 	}
-	return a.serveUntil(ctx, x.running, x.sockets, x.web)
+	return a.serveUntil(ctx, x.running, x.sockets, x.web, o.faults)
 }
 
 // A service is a supervisor, its sockets and, if it has one, its web page.
@@ -201,8 +209,21 @@ func (a *app) reloadOnHangup(r *running) (stop func()) {
 	}
 }
 
-func (a *app) serveUntil(ctx context.Context, r *running, s *sockets, web *httpSide) error {
-	server := supervisor.NewServer(r.Supervisor, supervisor.ServerConfig{Version: version})
+// warnings is the level of a log that nobody has asked for.
+func warnings() *slog.LevelVar {
+	level := new(slog.LevelVar)
+	level.Set(slog.LevelWarn)
+	return level
+}
+
+// faults is where a supervisor logs what an operator should know and no call tells.
+// What others say in it is quoted.
+func (a *app) faults(level *slog.LevelVar) *slog.Logger {
+	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level}))
+}
+
+func (a *app) serveUntil(ctx context.Context, r *running, s *sockets, web *httpSide, faults *slog.Logger) error {
+	server := supervisor.NewServer(r.Supervisor, supervisor.ServerConfig{Version: version, Log: faults})
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	sides := []func() error{
