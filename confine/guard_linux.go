@@ -29,6 +29,7 @@ import (
 type Guard struct {
 	store   *quarantine.Store // nil: nothing can be undone
 	studies *sandboxprofile.Memo[*study]
+	own     []ident // directories of ours, which no tool sees and no sweep touches
 
 	mu     sync.Mutex
 	groves map[string]*grove
@@ -62,9 +63,21 @@ const undoRounds = 4
 const maxUndone = 10_000
 
 // NewGuard makes a guard that keeps what it takes in store. Without a store, a
-// planted file is an error and bars the next sandbox.
-func NewGuard(store *quarantine.Store) *Guard {
-	return &Guard{store: store, studies: sandboxprofile.NewMemo(newStudy), groves: map[string]*grove{}, runs: map[*ward]state{}}
+// planted file is an error and bars the next sandbox. The store and the directories own
+// are sandgate's: under whatever name they are found in a tree, they are hidden from
+// tools, and nothing in them is taken for a tool's work.
+func NewGuard(store *quarantine.Store, own ...string) *Guard {
+	g := &Guard{store: store, studies: sandboxprofile.NewMemo(newStudy), groves: map[string]*grove{}, runs: map[*ward]state{}}
+	if store != nil {
+		own = append(slices.Clone(own), store.Dir())
+	}
+	for _, dir := range own {
+		var st unix.Stat_t
+		if unix.Stat(dir, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR { // one that is not there yet is nowhere else either
+			g.own = append(g.own, ident{st.Dev, st.Ino})
+		}
+	}
+	return g
 }
 
 // trees gives the memory of the roots of s, each in its place.
@@ -77,7 +90,7 @@ func (g *Guard) trees(s *study) []*tree {
 			oldest := slices.MinFunc(slices.Collect(maps.Keys(g.groves)), func(a, b string) int { return g.groves[a].used.Compare(g.groves[b].used) })
 			delete(g.groves, oldest)
 		}
-		known = &grove{trees: newTrees(s.profile, s.roots)}
+		known = &grove{trees: newTrees(s.profile, s.roots, g.own)}
 		g.groves[s.grove] = known
 	}
 	known.used = time.Now()
@@ -87,7 +100,7 @@ func (g *Guard) trees(s *study) []*tree {
 // groveKey is the same for profiles whose paths and patterns are.
 func groveKey(p sandboxprofile.Profile) string {
 	var b strings.Builder
-	for _, list := range [][]string{p.Protect, p.Hide, p.UnixSockets, slices.Sorted(maps.Keys(p.Paths))} {
+	for _, list := range [][]string{p.Protect, p.Hide, p.UnixSockets, p.Scratch, slices.Sorted(maps.Keys(p.Paths))} {
 		for _, s := range list {
 			b.WriteString(s)
 			b.WriteByte(0)
@@ -282,7 +295,10 @@ func (g *Guard) release(w *ward) {
 // tried again.
 func (g *Guard) before(s *study) (look, error) {
 	for _, w := range g.in(unsettled) {
-		if _, err := g.settle(w); err != nil && overlap(s.profile, w.profile) {
+		if !overlap(s.profile, w.profile) {
+			continue // somebody else's, and barred for them
+		}
+		if _, err := g.settle(w); err != nil {
 			return look{}, err
 		}
 	}

@@ -123,6 +123,9 @@ func TestWhatCannotBeUndoneBars(t *testing.T) {
 			wantBarred(t, err)
 			_, err = b.Prepare(context.Background(), p)
 			wantBarred(t, err)
+			if other := newGround(t); other.inside(b, "echo x > made").ExitCode != 0 {
+				t.Errorf("a call in another workspace: %s", other.said.String())
+			}
 			g.outside("rm -r .vscode")
 			if r := g.inside(b, "true"); len(r.Planted) > 0 {
 				t.Errorf("%+v", r.Planted)

@@ -9,7 +9,7 @@ import "github.com/sandgate/sandgate/confine/quarantine"
 type Guard struct{}
 
 // NewGuard gives a Guard that does nothing.
-func NewGuard(*quarantine.Store) *Guard { return &Guard{} }
+func NewGuard(*quarantine.Store, ...string) *Guard { return &Guard{} }
 
 // Recover finds nothing.
 func (*Guard) Recover() ([]Planted, error) { return nil, nil }

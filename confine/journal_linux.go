@@ -33,6 +33,7 @@ type journalBody struct {
 	Paths       map[string]sandboxprofile.Rights `json:"paths"`
 	Protect     []string                         `json:"protect"`
 	Hide        []string                         `json:"hide"`
+	Scratch     []string                         `json:"scratch"`
 	UnixSockets []string                         `json:"unix_sockets"`
 	Covered     map[string][3]uint64             `json:"covered"` // device, inode, birth
 	Known       []string                         `json:"known"`
@@ -47,7 +48,7 @@ func (g *Guard) newJournal(w *ward) (*journal, error) {
 		return nil, nil
 	}
 	body := journalBody{
-		Paths: w.profile.Paths, Protect: w.profile.Protect, Hide: w.profile.Hide, UnixSockets: w.profile.UnixSockets,
+		Paths: w.profile.Paths, Protect: w.profile.Protect, Hide: w.profile.Hide, Scratch: w.profile.Scratch, UnixSockets: w.profile.UnixSockets,
 		Covered: map[string][3]uint64{}, Config: w.config,
 	}
 	for path, id := range w.covered {
@@ -175,7 +176,7 @@ func (j *journal) ward() (*ward, error) {
 		return nil, fmt.Errorf("confine: recover %s: %w", j.file.Name(), err)
 	}
 	w := &ward{
-		profile: sandboxprofile.Profile{Paths: body.Paths, Protect: body.Protect, Hide: body.Hide, UnixSockets: body.UnixSockets},
+		profile: sandboxprofile.Profile{Paths: body.Paths, Protect: body.Protect, Hide: body.Hide, Scratch: body.Scratch, UnixSockets: body.UnixSockets},
 		covered: map[string]coveredFile{}, known: map[string]bool{}, config: body.Config, call: body.Call,
 	}
 	for path, id := range body.Covered {

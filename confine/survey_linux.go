@@ -143,11 +143,37 @@ func within(path string, roots []string) bool {
 // patterns aside.
 func mayWrite(p sandboxprofile.Profile, path string) bool {
 	for dir := range above(path) {
+		if ownMount(p, dir) {
+			return false
+		}
 		if r, ok := p.Paths[dir]; ok {
 			return r&sandboxprofile.Write != 0
 		}
 	}
 	return false
+}
+
+// shown reports whether p lets a tool see the host's file at path, patterns aside.
+func shown(p sandboxprofile.Profile, path string) bool {
+	for {
+		if ownMount(p, path) {
+			return false
+		}
+		if r, ok := p.Paths[path]; ok {
+			return r != 0
+		}
+		if path == "/" {
+			return false
+		}
+		path = path[:max(strings.LastIndexByte(path, '/'), 1)]
+	}
+}
+
+// ownMount reports whether a sandbox for p has a directory of its own at path, or none,
+// where the host has another. What lies there on the host is no tool's work, whatever
+// is granted around it.
+func ownMount(p sandboxprofile.Profile, path string) bool {
+	return path == "/proc" || path == "/dev" || slices.Contains(p.Scratch, path)
 }
 
 // refuseLinks fails for a protected name that is a link. A mount cannot pin it,

@@ -59,8 +59,9 @@ type tree struct {
 	profile sandboxprofile.Profile
 	protect folded
 	hide    folded
-	hidden  bool // the root itself is
-	git     bool // the configuration of git is protected: a repository in disguise matters
+	hidden  bool    // the root itself is
+	git     bool    // the configuration of git is protected: a repository in disguise matters
+	own     []ident // our own directories, wherever they are mounted
 	top     *node
 	trusted map[uint64]bool // devices whose file system keeps ctime as local ones do
 	// named are paths that a git configuration in the tree names as hooks, includes
@@ -77,13 +78,13 @@ type tree struct {
 	next           map[string]bool // what becomes named
 }
 
-func newTrees(p sandboxprofile.Profile, roots []studiedRoot) []*tree {
+func newTrees(p sandboxprofile.Profile, roots []studiedRoot, own []ident) []*tree {
 	protect, hide := newFolded(p.Protect), newFolded(p.Hide)
 	git := protect.Match("/.git/config")
 	trees := make([]*tree, len(roots))
 	for i, root := range roots {
 		trees[i] = &tree{
-			root: root.path, profile: p, protect: protect, hide: hide, hidden: hide.Match(root.path), git: git,
+			root: root.path, profile: p, protect: protect, hide: hide, hidden: hide.Match(root.path), git: git, own: own,
 			top: &node{}, trusted: map[uint64]bool{}, named: map[string]bool{},
 		}
 	}
@@ -252,6 +253,11 @@ func (t *tree) visit(n *node, at place) error {
 		t.gone(n) // or exchanged, meanwhile: its parent will tell
 		return unseen(at.path, err)
 	}
+	if slices.Contains(t.own, ident{st.Dev, st.Ino}) {
+		n.kids, n.marks, n.hard = nil, nil, nil
+		t.found = append(t.found, sighting{Mask: sandboxprofile.Mask{Path: at.path, Kind: sandboxprofile.Dir, Hide: true}, dir: t.above(at.path), root: t.root, take: at.path})
+		return nil
+	}
 	if now := stampOf(&st); !n.settled || n.stamp != now {
 		old := *n
 		if err := t.list(n, at); err != nil {
@@ -278,6 +284,15 @@ func (t *tree) visit(n *node, at place) error {
 		}
 	}
 	return nil
+}
+
+// above is the directory that has path.
+func (t *tree) above(path string) ident {
+	var st unix.Stat_t
+	if err := unix.Fstatat(t.at, t.relative(filepath.Dir(path)), &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return ident{} // of no directory: no mount lies there
+	}
+	return ident{st.Dev, st.Ino}
 }
 
 // relative is path as seen from the root.
@@ -352,8 +367,13 @@ func (t *tree) list(n *node, at place) error {
 		return err
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
-	n.repo = t.git && isRepository(entries)
+	seen := shown(t.profile, at.path)
+	n.repo = t.git && seen && isRepository(entries)
 	for _, e := range entries {
+		if !seen { // and on the way to something that is
+			t.pass(n, at, e)
+			continue
+		}
 		t.enter(n, at, fd, e)
 	}
 	if err := unix.Fstat(fd, &after); err != nil {
@@ -375,6 +395,13 @@ func isRepository(entries []fs.DirEntry) bool {
 		}
 	}
 	return has["head"] && (has["commondir"] || has["objects"] && has["refs"])
+}
+
+// pass takes note of one name in a directory that no tool sees.
+func (t *tree) pass(n *node, at place, e fs.DirEntry) {
+	if path := join(at.path, e.Name()); e.IsDir() && t.shows(path) {
+		n.kids = append(n.kids, &node{name: e.Name()})
+	}
 }
 
 // enter takes note of one name.
@@ -403,11 +430,11 @@ func (t *tree) enter(n *node, at place, fd int, e fs.DirEntry) {
 // shows reports whether a tool can see anything of the directory path: what it
 // does not see at all is not its work.
 func (t *tree) shows(path string) bool {
-	if r, set := t.profile.Paths[path]; !set || r != 0 {
+	if shown(t.profile, path) {
 		return true
 	}
 	for granted, r := range t.profile.Paths {
-		if r != 0 && sandboxprofile.Contains(path, granted) {
+		if r != 0 && sandboxprofile.Contains(path, granted) && !ownMount(t.profile, granted) {
 			return true
 		}
 	}

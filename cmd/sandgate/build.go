@@ -140,7 +140,7 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 		Warnings:   slices.Concat(o.warnings, unconfinedWarnings(confiner), d.warnings),
 	}
 	if confiner != nil {
-		guard := confine.NewGuard(kept)
+		guard := confine.NewGuard(kept, slices.Sorted(maps.Keys(own))...)
 		r.planted, err = guard.Recover()
 		if sc.Recovered = r.planted; err != nil {
 			sc.Warnings = append(sc.Warnings, err.Error())
