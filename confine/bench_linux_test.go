@@ -48,6 +48,21 @@ func BenchmarkStandingSandbox(b *testing.B) {
 	}
 }
 
+// BenchmarkStandingSandboxUnderCeiling: what the layer of a ceiling costs a call is the
+// difference to BenchmarkStandingSandbox.
+func BenchmarkStandingSandboxUnderCeiling(b *testing.B) {
+	c, box := benchSandbox(b)
+	defer c.Close()
+	defer box.Close()
+	under := trueAction
+	under.Ceiling = &sandboxprofile.Ceiling{Class: sandboxprofile.ClassRead, AnyProgram: true}
+	for b.Loop() {
+		if _, err := box.Run(context.Background(), under, confine.Stdio{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkFreshSandbox(b *testing.B) {
 	c, box := benchSandbox(b)
 	defer c.Close()

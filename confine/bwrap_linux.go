@@ -214,6 +214,9 @@ func (b *Bwrap) restrictions(p sandboxprofile.Profile, facts sandboxprofile.Fact
 		setup.Unbound = unboundFor(p.Network)
 	}
 	setup.Exposes = len(p.Network.Expose) > 0
+	if setup.Ceiling, err = ceiling(b.abi, append(p.Open(), "/dev/shm", "/dev/pts")); err != nil {
+		return wire.Setup{}, err
+	}
 	return setup, checkExposed(p.Network)
 }
 

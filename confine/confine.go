@@ -167,6 +167,8 @@ type Result struct {
 	// Planted is what the action left where a program of the user's would run or
 	// follow it, and what became of that.
 	Planted []Planted
+	// Ceiling says what held the action to its ceiling, in words; "" if it had none.
+	Ceiling string
 	// File is the result of a file operation.
 	File *FileResult
 }
@@ -203,6 +205,9 @@ type Enforced struct {
 	SystemCalls string `json:"system_calls"`
 	Processes   string `json:"processes"`
 	Limits      string `json:"limits"`
+	// Ceiling is what held a call that no person has allowed to what the answer had
+	// assumed; "" for one that a person has.
+	Ceiling string `json:"ceiling,omitempty"`
 }
 
 // An Unenforceable says which part of a profile this host cannot keep.

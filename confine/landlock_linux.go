@@ -281,6 +281,12 @@ func (l *Landlock) build(ctx context.Context, plan hostPlan) (_ Sandbox, err err
 	for _, dir := range own.dirs {
 		plan.setup.Shared.Private = append(plan.setup.Shared.Private, dir)
 	}
+	plan.setup.Ceiling = wire.Ceiling{Absent: true}
+	if plan.setup.Landlock.HandledFS != 0 {
+		if plan.setup.Ceiling, err = ceiling(l.abi, plan.setup.Shared.Private); err != nil {
+			return nil, err
+		}
+	}
 	w, err := l.guard.newWard(plan.profile, plan.seen.found, keptFiles(plan.seen.facts))
 	if err != nil {
 		return nil, err

@@ -209,9 +209,13 @@ func (s *bwrapSandbox) Run(ctx context.Context, a sandboxprofile.Action, std Std
 // run does a with the limits and the environment of p, whose shape is that of
 // the sandbox.
 func (s *bwrapSandbox) run(ctx context.Context, p sandboxprofile.Profile, a sandboxprofile.Action, std Stdio) (Result, error) {
+	if err := s.allowedBy(a); err != nil {
+		return Result{}, err
+	}
 	s.running.Lock()
 	defer s.running.Unlock()
 	r, err := s.watched(ctx, p, a, std)
+	r.Ceiling = s.heldBy(a)
 	if err != nil {
 		s.spoiled.Store(true)
 	}
@@ -220,7 +224,7 @@ func (s *bwrapSandbox) run(ctx context.Context, p sandboxprofile.Profile, a sand
 
 // watched does a and undoes what it planted. Actions that only read plant nothing.
 func (s *bwrapSandbox) watched(ctx context.Context, p sandboxprofile.Profile, a sandboxprofile.Action, std Stdio) (Result, error) {
-	if !changesFiles(a.Kind) {
+	if !s.changesFiles(a) {
 		return s.perform(ctx, p, a, std)
 	}
 	if err := s.guard.begin(ctx, s.ward); err != nil {
@@ -230,14 +234,6 @@ func (s *bwrapSandbox) watched(ctx context.Context, p sandboxprofile.Profile, a 
 	planted, settleErr := s.guard.settle(s.ward)
 	r.Planted = planted
 	return r, errors.Join(err, settleErr)
-}
-
-func changesFiles(k sandboxprofile.Kind) bool {
-	switch k {
-	case sandboxprofile.ReadFile, sandboxprofile.ListFiles, sandboxprofile.GlobFiles, sandboxprofile.GrepFiles:
-		return false
-	}
-	return true
 }
 
 func (s *bwrapSandbox) perform(ctx context.Context, profile sandboxprofile.Profile, a sandboxprofile.Action, std Stdio) (Result, error) {

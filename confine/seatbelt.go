@@ -57,8 +57,8 @@ func (b *Seatbelt) Prepare(_ context.Context, p sandboxprofile.Profile) (Sandbox
 	if err != nil {
 		return nil, fmt.Errorf("confine: private directories: %w", err)
 	}
-	s := &seatbeltSandbox{backend: b, profile: p, base: base}
-	if err := s.setUp(facts); err != nil {
+	s := &seatbeltSandbox{backend: b, profile: p, facts: facts, base: base}
+	if err := s.setUp(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -82,6 +82,7 @@ func seatbeltRefuses(p sandboxprofile.Profile) error {
 type seatbeltSandbox struct {
 	backend *Seatbelt
 	profile sandboxprofile.Profile
+	facts   sandboxprofile.Facts
 	base    string            // private to us; holds the text, and the directories
 	scratch map[string]string // the profile's directory: the one that serves
 
@@ -90,7 +91,7 @@ type seatbeltSandbox struct {
 
 // setUp makes the directories and writes the text beside them, where no program
 // of the sandbox can reach it.
-func (s *seatbeltSandbox) setUp(facts sandboxprofile.Facts) error {
+func (s *seatbeltSandbox) setUp() error {
 	base, err := filepath.EvalSymlinks(s.base) // Seatbelt knows paths without links only
 	if err != nil {
 		return fmt.Errorf("confine: private directories: %w", err)
@@ -101,7 +102,12 @@ func (s *seatbeltSandbox) setUp(facts sandboxprofile.Facts) error {
 			return fmt.Errorf("confine: private directories: %w", err)
 		}
 	}
-	text, err := sbpl.Compile(s.profile, facts, sbpl.Vars{Tag: s.backend.tag, Scratch: s.scratch})
+	return s.write(nil)
+}
+
+// write writes the text for actions under a ceiling, or for those without.
+func (s *seatbeltSandbox) write(l *sandboxprofile.Ceiling) error {
+	text, err := sbpl.Compile(s.profile, s.facts, sbpl.Vars{Tag: s.backend.tag, Scratch: s.scratch, Ceiling: l})
 	if err != nil {
 		u := &Unenforceable{Part: "the Seatbelt profile", Reason: err.Error()}
 		var h interface{ Hint() string }
@@ -110,10 +116,30 @@ func (s *seatbeltSandbox) setUp(facts sandboxprofile.Facts) error {
 		}
 		return u
 	}
-	return os.WriteFile(s.text(), []byte(text), 0o600)
+	return os.WriteFile(s.text(l), []byte(text), 0o600)
 }
 
-func (s *seatbeltSandbox) text() string { return filepath.Join(s.base, "profile.sb") }
+func (s *seatbeltSandbox) text(l *sandboxprofile.Ceiling) string {
+	if l != nil {
+		return filepath.Join(s.base, "ceiling.sb")
+	}
+	return filepath.Join(s.base, "profile.sb")
+}
+
+// under makes the text for an action with a ceiling. It says what holds it.
+func (s *seatbeltSandbox) under(a sandboxprofile.Action) (string, error) {
+	l := a.Ceiling
+	if l == nil {
+		return "", nil
+	}
+	if err := l.Validate(a); err != nil {
+		return "", &Unenforceable{Part: "the ceiling of a call", Reason: err.Error()}
+	}
+	if has := sandboxprofile.ClassOf(s.profile.Under(l.Class), a); has > l.Class {
+		return "", &Unenforceable{Part: "the ceiling of a call", Reason: "its class is " + l.Class.String() + " and its profile reaches further: " + has.Can()}
+	}
+	return l.String() + "; by Seatbelt", s.write(l)
+}
 
 // scratchDirs names a directory below base for each scratch directory.
 func scratchDirs(base string, scratch []string) map[string]string {
@@ -157,11 +183,15 @@ func (s *seatbeltSandbox) Run(ctx context.Context, a sandboxprofile.Action, std 
 	}
 	s.running.Lock()
 	defer s.running.Unlock()
+	held, err := s.under(a)
+	if err != nil {
+		return Result{}, err
+	}
 	if errno := startable(a.Exec.Path); errno != 0 {
 		return notStarted(errno), nil
 	}
 	out := &budget{left: std.outputBound(s.profile.Limits), over: make(chan struct{})}
-	cmd := s.command(*a.Exec)
+	cmd := s.command(*a.Exec, s.text(a.Ceiling))
 	cmd.Stdin = std.Stdin
 	stdout, stderr := &counted{budget: out, w: std.Stdout}, &counted{budget: out, w: std.Stderr}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
@@ -175,15 +205,15 @@ func (s *seatbeltSandbox) Run(ctx context.Context, a sandboxprofile.Action, std 
 		return Result{}, fmt.Errorf("confine: start %s: %w", s.backend.sandboxExec, err)
 	}
 	r, err := s.await(ctx, cmd, out.over)
-	r.Duration = time.Since(started)
+	r.Duration, r.Ceiling = time.Since(started), held
 	r.count(stdout.total(), stderr.total(), out.exceeded())
 	return r, err
 }
 
 // command is the program under its limits, under Seatbelt, in a session of its
 // own, so that /dev/tty is no terminal of the user's.
-func (s *seatbeltSandbox) command(p sandboxprofile.Program) *exec.Cmd {
-	argv := seatbeltArgv(s.backend.sandboxExec, s.text(), s.profile.Limits, p)
+func (s *seatbeltSandbox) command(p sandboxprofile.Program, text string) *exec.Cmd {
+	argv := seatbeltArgv(s.backend.sandboxExec, text, s.profile.Limits, p)
 	return &exec.Cmd{
 		Path: argv[0], Args: argv, Dir: p.Dir, Env: seatbeltEnv(s.profile.Env, p.Env, s.scratch),
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},

@@ -136,7 +136,7 @@ func TestSeatbeltEnvironmentIsPrivate(t *testing.T) {
 		}
 	}
 	for _, dir := range s.scratch {
-		if sandboxprofile.Contains(dir, s.text()) {
+		if sandboxprofile.Contains(dir, s.text(nil)) {
 			t.Errorf("the text lies in %s, where programs write", dir)
 		}
 	}
@@ -249,5 +249,34 @@ func TestCountGroup(t *testing.T) {
 	}
 	if got := countGroup(text, 7); got != (census{}) {
 		t.Errorf("no such group: got %+v", got)
+	}
+}
+
+// TestSeatbeltCeilings: an action under a ceiling gets a text of its own, and one whose
+// ceiling the text cannot hold does not run.
+func TestSeatbeltCeilings(t *testing.T) {
+	s := prepareSeatbelt(t, func(p *sandboxprofile.Profile) { p.Network.Mode = sandboxprofile.NetworkHost })
+	a := shell("exit 3")
+	a.Ceiling = &sandboxprofile.Ceiling{Class: sandboxprofile.ClassRead, Programs: []string{a.Exec.Path}}
+	r, err := s.Run(context.Background(), a, Stdio{})
+	if err != nil || r.ExitCode != 3 || !strings.Contains(r.Ceiling, "by Seatbelt") {
+		t.Errorf("under a ceiling: %+v, %v", r, err)
+	}
+	text, err := os.ReadFile(s.text(a.Ceiling))
+	if err != nil || !strings.Contains(string(text), "(deny process-exec*") {
+		t.Errorf("its text: %v\n%s", err, text)
+	}
+	if r, err := s.Run(context.Background(), shell("exit 3"), Stdio{}); err != nil || r.ExitCode != 3 || r.Ceiling != "" {
+		t.Errorf("without one: %+v, %v", r, err)
+	}
+	for name, l := range map[string]*sandboxprofile.Ceiling{
+		"no class":                         {AnyProgram: true},
+		"a class that the profile exceeds": {Class: sandboxprofile.ClassWorkspace, AnyProgram: true},
+	} {
+		a.Ceiling = l
+		var cannot *Unenforceable
+		if r, err := s.Run(context.Background(), a, Stdio{}); !errors.As(err, &cannot) {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
 	}
 }

@@ -414,6 +414,9 @@ type EnforcedBy struct {
 	SystemCalls string `json:"system_calls"`
 	Processes   string `json:"processes"`
 	Limits      string `json:"limits"`
+	// Ceiling is the class of a call that no person has allowed, and what held it to
+	// that: "" for a call that a person has.
+	Ceiling string `json:"ceiling,omitempty"`
 }
 
 // CheckDecision is allow, ask or deny.

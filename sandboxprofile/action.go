@@ -29,6 +29,8 @@ type Action struct {
 	Kind Kind       `json:"kind"`
 	Exec *Program   `json:"exec,omitempty"`
 	File *Operation `json:"file,omitempty"`
+	// Ceiling bounds an action that no person has allowed, below the profile.
+	Ceiling *Ceiling `json:"ceiling,omitempty"`
 }
 
 // A Program is one execve.

@@ -1,6 +1,7 @@
 package sandboxinit
 
 import (
+	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,6 +15,7 @@ type worker struct {
 	ctl    *control
 	shared *shared // nil in namespaces of our own
 	clean  cleanliness
+	over   *ceilings
 	tmpfs  []string // directories whose files lie in memory
 	most   hardLimits
 	reset  []unix.Signal // what a program must not inherit as ignored
@@ -23,11 +25,14 @@ type worker struct {
 
 func newWorker(ctl *control, s *wire.Setup, reset []unix.Signal) (*worker, error) {
 	w := &worker{ctl: ctl, tmpfs: s.Tmpfs, most: ownLimits(), reset: reset, exposes: s.Exposes}
+	var err error
+	if w.over, err = newCeilings(s); err != nil {
+		return nil, fmt.Errorf("ceiling: %w", err)
+	}
 	if s.Shared == nil {
 		w.clean = inspect(s.Unshared, s.Tmpfs)
 		return w, nil
 	}
-	var err error
 	w.shared, err = newShared(s)
 	return w, err
 }
@@ -45,6 +50,8 @@ func (w *worker) perform(r wire.Run, fds []int) (wire.Done, error) {
 		defer hold.close()
 	}
 	switch {
+	case tooLow(r.Action):
+		return failed("ceiling", unix.EACCES), nil
 	case r.Action.Kind == sandboxprofile.Exec && r.Action.Exec != nil && len(fds) >= 3:
 		return w.runProgram(*r.Action.Exec, r, fds, hold)
 	case r.Action.File != nil && w.shared.bars(r.Action.File.Path):
@@ -91,8 +98,12 @@ func (w *worker) runProgram(p sandboxprofile.Program, r wire.Run, fds []int, hol
 	if op, errno := w.openTerminal(p.Terminal, fds); errno != 0 {
 		return wire.Done{Op: op, Errno: int(errno)}, nil
 	}
+	under, err := w.over.over(r.Action.Ceiling)
+	if err != nil {
+		return failed("ceiling", unix.EACCES), nil
+	}
 	count := newCensus(r.Totals, w.tmpfs, w.shared)
-	started, op, errno := w.start(p, r.Limits, fds, hold)
+	started, op, errno := w.start(p, r.Limits, fds, hold, under)
 	if errno != 0 {
 		w.killAll()
 		ours := op == "fork" || op == "setrlimit" // and not the program's path, directory or format

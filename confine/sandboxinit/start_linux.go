@@ -27,16 +27,19 @@ type process struct {
 // needs is made before.
 //
 // An init that shares the host's namespaces lays on the child what it does not
-// have itself (see Shared): a Landlock domain and a filter.
-func (w *worker) start(p sandboxprofile.Program, l wire.Rlimits, fds []int, hold gate) (process, string, syscall.Errno) {
+// have itself (see Shared): a Landlock domain and a filter. The layer of a ceiling comes
+// below both.
+func (w *worker) start(p sandboxprofile.Program, l wire.Rlimits, fds []int, hold gate, under layer) (process, string, syscall.Errno) {
 	c, err := newChild(p, limits(l, w.most), fds, hold)
 	if err != nil {
 		return process{}, "argument", unix.EINVAL
 	}
-	c.domain, c.reset = -1, w.reset
+	c.reset = w.reset
+	own := noLayer
 	if s := w.shared; s != nil {
-		c.lonely, c.domain, c.filter = true, s.domain, s.filter
+		c.lonely, own = true, layer{s.domain, s.filter}
 	}
+	c.layers = [...]layer{own, under}
 	pidfd := int32(-1)
 	syscall.ForkLock.Lock()
 	pid := fork(c, &pidfd)
@@ -87,8 +90,7 @@ type child struct {
 	errno syscall.Errno
 
 	lonely bool // no kernel ends it with its namespace: it dies with the thread that forked it
-	domain int  // Landlock ruleset, -1 for none
-	filter *unix.SockFprog
+	layers [2]layer
 }
 
 type limit struct {
@@ -272,14 +274,22 @@ func inChild(c *child) {
 		}
 	}
 	step = stepDomain
-	if c.domain >= 0 {
-		if _, _, errno = syscall.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(c.domain), 0, 0); errno != 0 {
+	for i := range c.layers {
+		l := &c.layers[i]
+		if l.domain < 0 {
+			continue
+		}
+		if _, _, errno = syscall.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(l.domain), 0, 0); errno != 0 {
 			goto fail
 		}
 	}
 	step = stepFilter
-	if c.filter != nil {
-		if _, _, errno = syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(c.filter))); errno != 0 {
+	for i := range c.layers {
+		l := &c.layers[i]
+		if l.filter == nil {
+			continue
+		}
+		if _, _, errno = syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(l.filter))); errno != 0 {
 			goto fail
 		}
 	}

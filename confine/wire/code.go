@@ -221,6 +221,11 @@ func (c *coder) setup(s *Setup) {
 	texts(c, &s.Unshared)
 	texts(c, &s.Tmpfs)
 	maybe(c, &s.Shared, (*coder).shared)
+	bits(c, &s.Ceiling.Changing)
+	bits(c, &s.Ceiling.Execute)
+	list(c, &s.Ceiling.Writable, (*coder).rule)
+	c.content(&s.Ceiling.Seccomp)
+	c.flag(&s.Ceiling.Absent)
 }
 
 func (c *coder) shared(s *Shared) {
@@ -254,6 +259,7 @@ func (c *coder) run(r *Run) {
 	text(c, &r.Action.Kind)
 	maybe(c, &r.Action.Exec, (*coder).program)
 	maybe(c, &r.Action.File, (*coder).operation)
+	maybe(c, &r.Action.Ceiling, (*coder).ceiling)
 	c.flag(&r.Held)
 	number(c, &r.Limits.CPUSeconds)
 	number(c, &r.Limits.Data)
@@ -263,6 +269,12 @@ func (c *coder) run(r *Run) {
 	number(c, &r.Totals.Processes)
 	number(c, &r.Totals.Memory)
 	number(c, &r.Totals.CPU)
+}
+
+func (c *coder) ceiling(l *sandboxprofile.Ceiling) {
+	bits(c, &l.Class)
+	c.flag(&l.AnyProgram)
+	texts(c, &l.Programs)
 }
 
 // program leaves out Stdin and Secrets: the confiner hands those over as descriptors.

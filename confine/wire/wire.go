@@ -69,7 +69,26 @@ type Setup struct {
 	// Tmpfs are the directories whose files lie in memory.
 	Tmpfs []string
 	// Shared is set for an init that is not process 1 of a sandbox's own namespaces.
-	Shared *Shared
+	Shared  *Shared
+	Ceiling Ceiling
+}
+
+// Ceiling is what an init lays on a program that runs under a ceiling of the class
+// "read" (sandboxprofile.Ceiling), besides what it lays on every program. It makes it
+// ready before any program has run.
+type Ceiling struct {
+	// Changing are the access rights of landlock(7) by which files are changed, as far
+	// as the kernel knows them, and Execute the one by which they are executed.
+	Changing, Execute uint64
+	// Writable are the only places that can still be written to: private directories
+	// and the plain devices.
+	Writable []LandlockRule
+	// Seccomp keeps the program from what Landlock does not cover: sockets, and a
+	// file's mode, owner, times and attributes.
+	Seccomp []byte
+	// Absent says that this kernel cannot hold a ceiling, and that the operator wants
+	// programs to run all the same.
+	Absent bool
 }
 
 // Shared is what an init needs that runs in the host's namespaces, where it is one

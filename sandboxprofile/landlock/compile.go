@@ -26,6 +26,26 @@ const (
 	fullAccess  = readAccess | writeAccess | Execute
 )
 
+// Changing are the rights by which a file, a directory or a name is changed. A domain
+// that handles them and grants none leaves everything as it is, but for what Landlock
+// does not cover: a file's mode, owner, times and attributes.
+const Changing = writeAccess | MakeChar | MakeBlock
+
+// StillWritable are the rules under which a program that must change nothing can write
+// all the same: those of private directories, and of devices that keep nothing. own
+// are the paths of both, and no path of a profile may be among them.
+func StillWritable(own []string) []Rule {
+	var rules []Rule
+	for _, dir := range own {
+		a := AccessFS(writeAccess)
+		if sp.Contains("/dev", dir) && dir != "/dev/shm" {
+			a = WriteFile | Truncate
+		}
+		rules = append(rules, Rule{Path: dir, Access: a})
+	}
+	return rules
+}
+
 // Compile gives the rules for p in a bubblewrap sandbox that was compiled from
 // the same p and f, sorted by path. The rights are those of the newest ABI; the
 // init leaves out what its kernel does not handle.

@@ -20,6 +20,8 @@ type Vars struct {
 	// Scratch maps each scratch directory of the profile to the directory on the
 	// host that serves for it: private to the sandbox, empty, and removed with it.
 	Scratch map[string]string
+	// Ceiling bounds the one action that the text is for; nil is none.
+	Ceiling *sp.Ceiling
 }
 
 // An Error names the part of a profile that Seatbelt cannot keep.
@@ -44,6 +46,9 @@ func Compile(p sp.Profile, f sp.Facts, v Vars) (string, error) {
 	if err := p.Validate(); err != nil {
 		return "", fmt.Errorf("sbpl: compile: %w", err)
 	}
+	if v.Ceiling != nil {
+		p = p.Under(v.Ceiling.Class)
+	}
 	c := &compiler{profile: p.Normalize(), facts: f, vars: v}
 	// The order is the policy: the last rule that matches decides.
 	for _, step := range []func() error{
@@ -64,6 +69,7 @@ func Compile(p sp.Profile, f sp.Facts, v Vars) (string, error) {
 		c.pins,
 		c.network,
 		c.sockets,
+		c.programs,
 		c.setID,
 	} {
 		if err := step(); err != nil {
@@ -381,6 +387,23 @@ func (c *compiler) byPattern(m sp.Mask) bool {
 
 func matchAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return sp.MatchPattern(p, name) })
+}
+
+// programs takes back every right to execute but that of the files a ceiling names.
+func (c *compiler) programs() error {
+	l := c.vars.Ceiling
+	if l == nil || l.AnyProgram {
+		return nil
+	}
+	c.text.section("ceiling")
+	c.text.comment("No person has allowed this action: it starts what its answer was about, and nothing else.")
+	c.deny("process-exec*")
+	for _, name := range l.Programs {
+		if c.profile.Rights(name)&sp.Execute != 0 {
+			c.allow("process-exec*", literal(name))
+		}
+	}
+	return nil
 }
 
 // setID comes last: nothing gives these back.

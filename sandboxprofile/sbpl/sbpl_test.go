@@ -255,3 +255,49 @@ func TestEveryAllowHasAReason(t *testing.T) {
 		}
 	}
 }
+
+// TestCeiling: under a ceiling the workspace is read and not written, and only the named
+// program is executed; without it both can be done. Private directories stay writable.
+func TestCeiling(t *testing.T) {
+	p := sp.Profile{
+		Paths: map[string]sp.Rights{"/usr/bin": rx, "/w": rwx}, Scratch: []string{"/private/home"}, Limits: sp.NoLimits(),
+		Network: sp.Network{Mode: sp.NetworkHost},
+	}
+	under := func(l *sp.Ceiling) *sbpl.Policy {
+		v := vars(p)
+		v.Ceiling = l
+		text, err := sbpl.Compile(p, sp.Facts{}, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pol, err := sbpl.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pol
+	}
+	free := under(nil)
+	named := under(&sp.Ceiling{Class: sp.ClassRead, Programs: []string{"/usr/bin/ls", "/opt/not-in-the-profile"}})
+	scratch := vars(p).Scratch["/private/home"]
+	for _, x := range []struct {
+		name        string
+		free, named sp.Rights
+	}{
+		{"/w/file", rwx, sp.Read},
+		{"/usr/bin/ls", rx, rx},
+		{"/usr/bin/rm", rx, sp.Read},
+		{"/opt/not-in-the-profile", 0, 0},
+		{scratch + "/f", rwx, rw},
+	} {
+		if got := free.Rights(x.name); got != x.free {
+			t.Errorf("%s without a ceiling: %v, want %v", x.name, got, x.free)
+		}
+		if got := named.Rights(x.name); got != x.named {
+			t.Errorf("%s under a ceiling: %v, want %v", x.name, got, x.named)
+		}
+	}
+	connect := sbpl.Request{Op: "network-outbound", Host: "example.org", Port: 443}
+	if !free.Decide(connect).Allowed || named.Decide(connect).Allowed {
+		t.Errorf("connections: %v without a ceiling, %v under one", free.Decide(connect), named.Decide(connect))
+	}
+}

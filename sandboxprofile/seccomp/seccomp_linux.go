@@ -59,6 +59,23 @@ func SharedFilter(sockets bool) ([]byte, error) {
 	return f, nil
 }
 
+// CeilingFilter compiles CeilingGroups. It is laid on a program besides Filter, and
+// shipped like that one.
+func CeilingFilter() ([]byte, error) {
+	if shippedCeiling != "" {
+		return []byte(shippedCeiling), nil
+	}
+	return ceilingFor(lib.ArchNative)
+}
+
+func ceilingFor(arch lib.ScmpArch) ([]byte, error) {
+	f, err := denyProgram(arch, CeilingGroups())
+	if err != nil {
+		return nil, fmt.Errorf("seccomp: compile the filter of a ceiling: %w", err)
+	}
+	return f, nil
+}
+
 func denyProgram(arch lib.ScmpArch, groups []Group) ([]byte, error) {
 	return program(arch, lib.ActAllow, func(f *lib.ScmpFilter) error {
 		for _, g := range groups {

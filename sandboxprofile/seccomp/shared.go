@@ -44,6 +44,35 @@ func SharedGroups(sockets bool) []Group {
 	return groups
 }
 
+// CeilingGroups is what a tool is denied besides Groups where it must change nothing
+// and reach nobody: what a Landlock domain that bars changing and executing files does
+// not cover. It is short: the kernel goes through the filter for each call's number
+// when it is laid, which is once an action.
+func CeilingGroups() []Group {
+	return []Group{
+		{"metadata", "Landlock does not cover a file's mode, owner and times.", EPERM, calls(
+			"chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat",
+			"utime", "utimes", "futimesat", "utimensat",
+			"setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr")},
+		{"file_ioctls", "Flags, snapshots and verity can be set through a file that is open for reading only.", ENOTTY, otherIoctls()},
+		{"sockets", "Whatever the profile can reach is reached through a socket.", EACCES, calls("socket", "socketpair")},
+		{"truncation", "Before ABI 3 Landlock does not cover truncate(2), nor O_TRUNC without a right to write.", EACCES, []Rule{
+			{"truncate", nil}, {"open", []Condition{{1, openModeMask, openTruncate}}}, {"openat", []Condition{{2, openModeMask, openTruncate}}}}},
+		{"memory_files", "A program in a file of memory has no path that Landlock could refuse to execute.", EACCES, calls("memfd_create")},
+	}
+}
+
+// open(2): O_TRUNC, among it and the access mode; O_RDONLY is 0.
+const (
+	openTruncate = 0x200
+	openModeMask = openTruncate | 0x3
+)
+
+// DecideCeiling says what CeilingFilter does with a call.
+func DecideCeiling(call string, args [6]uint64) Action {
+	return decideGroups(CeilingGroups(), call, args)
+}
+
 // SharedListing shows SharedGroups as text, the same on every system.
 func SharedListing(sockets bool) string {
 	var b strings.Builder
@@ -59,8 +88,11 @@ func SharedListing(sockets bool) string {
 
 // DecideShared says what SharedFilter does with a call.
 func DecideShared(sockets bool, call string, args [6]uint64) Action {
-	p := policy{deny: SharedGroups(sockets)}
-	for _, g := range p.deny {
+	return decideGroups(SharedGroups(sockets), call, args)
+}
+
+func decideGroups(groups []Group, call string, args [6]uint64) Action {
+	for _, g := range groups {
 		if slices.ContainsFunc(g.Rules, func(r Rule) bool { return r.matches(call, args) }) {
 			return Action{Errno: g.Errno}
 		}

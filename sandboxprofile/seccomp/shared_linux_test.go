@@ -45,6 +45,64 @@ func TestSharedProgramAgreesWithDecide(t *testing.T) {
 	}
 }
 
+// TestCeilingProgramAgreesWithDecide does the same for the filter of a ceiling.
+func TestCeilingProgramAgreesWithDecide(t *testing.T) {
+	prog, err := CeilingFilter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, arch := interpret(t, prog), nativeArch(t)
+	names := []string{"read", "execve", "connect", "ftruncate"}
+	for _, g := range CeilingGroups() {
+		for _, r := range g.Rules {
+			names = append(names, r.Call)
+		}
+	}
+	values := []uint64{0, 1, 2, 0x200, 0x201, 0x202, 0x241, 0x40200, 1<<32 | 0x200, 0x5413, 0x40086602, ^uint64(0)}
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.SampledFrom(names).Draw(t, "call")
+		nr, err := lib.GetSyscallFromName(name)
+		if err != nil || nr < 0 {
+			return // a call that this architecture does not have
+		}
+		var args [6]uint64
+		for i := range args {
+			args[i] = rapid.SampledFrom(values).Draw(t, "arg")
+		}
+		want := DecideCeiling(name, args)
+		if got := m.run(t, uint32(nr), arch, args); got != expected(t, want) {
+			t.Fatalf("%s%#x: the program says %#x, the table %v", name, args, got, want)
+		}
+	})
+}
+
+// TestCeilingGroups: what a program under a ceiling must not do although Landlock lets
+// it on some kernels, beside what it does all the time.
+func TestCeilingGroups(t *testing.T) {
+	for _, x := range []struct {
+		call  string
+		args  [6]uint64
+		allow bool
+	}{
+		{"socket", [6]uint64{afUnix, sockStream}, false},
+		{"socket", [6]uint64{afInet, sockStream}, false},
+		{"fchmod", [6]uint64{3, 0o777}, false},
+		{"utimensat", [6]uint64{}, false},
+		{"fsetxattr", [6]uint64{}, false},
+		{"truncate", [6]uint64{}, false},
+		{"openat", [6]uint64{0, 0, 0x200}, false}, // O_RDONLY|O_TRUNC
+		{"openat", [6]uint64{0, 0, 0x241}, true},  // O_WRONLY|O_CREAT|O_TRUNC: the domain says where
+		{"openat", [6]uint64{0, 0, 0}, true},
+		{"memfd_create", [6]uint64{}, false},
+		{"execve", [6]uint64{}, true},
+		{"ftruncate", [6]uint64{}, true}, // takes a descriptor that is open for writing
+	} {
+		if got := DecideCeiling(x.call, x.args); got.Allow != x.allow {
+			t.Errorf("%s%#x: %v, want allow %t", x.call, x.args, got, x.allow)
+		}
+	}
+}
+
 // TestSharedGroups: each act that Landlock does not see, and one of the same kind
 // that works.
 func TestSharedGroups(t *testing.T) {

@@ -6,3 +6,6 @@ import _ "embed"
 
 //go:embed shipped/amd64.bpf
 var shipped string
+
+//go:embed shipped/ceiling-amd64.bpf
+var shippedCeiling string

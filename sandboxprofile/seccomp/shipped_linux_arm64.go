@@ -6,3 +6,6 @@ import _ "embed"
 
 //go:embed shipped/arm64.bpf
 var shipped string
+
+//go:embed shipped/ceiling-arm64.bpf
+var shippedCeiling string

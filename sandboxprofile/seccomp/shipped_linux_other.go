@@ -2,4 +2,4 @@
 
 package seccomp
 
-const shipped = ""
+const shipped, shippedCeiling = "", ""

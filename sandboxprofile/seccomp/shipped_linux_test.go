@@ -23,8 +23,15 @@ const shippedBy = "2.5.4"
 func TestShippedProgramIsWhatLibseccompMakes(t *testing.T) {
 	major, minor, micro := lib.GetLibraryVersion()
 	same := fmt.Sprintf("%d.%d.%d", major, minor, micro) == shippedBy
-	for arch, file := range map[lib.ScmpArch]string{lib.ArchAMD64: "shipped/amd64.bpf", lib.ArchARM64: "shipped/arm64.bpf"} {
-		made, err := filterFor(arch, nil)
+	base := func(arch lib.ScmpArch) ([]byte, error) { return filterFor(arch, nil) }
+	for file, x := range map[string]struct {
+		arch lib.ScmpArch
+		make func(lib.ScmpArch) ([]byte, error)
+	}{
+		"shipped/amd64.bpf": {lib.ArchAMD64, base}, "shipped/arm64.bpf": {lib.ArchARM64, base},
+		"shipped/ceiling-amd64.bpf": {lib.ArchAMD64, ceilingFor}, "shipped/ceiling-arm64.bpf": {lib.ArchARM64, ceilingFor},
+	} {
+		made, err := x.make(x.arch)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,13 +50,16 @@ func TestShippedProgramIsWhatLibseccompMakes(t *testing.T) {
 		if same && !bytes.Equal(b, made) {
 			t.Errorf("%s is not what the groups and the allow-list say; `make golden` rewrites it", file)
 		}
-		t.Run(file, func(t *testing.T) { noLooser(t, interpret(t, b), interpret(t, made), architectures[arch]) })
+		t.Run(file, func(t *testing.T) { noLooser(t, interpret(t, b), interpret(t, made), architectures[x.arch]) })
 	}
 	if *update {
 		return // what is embedded is the file as it was
 	}
 	if got, err := Filter(nil); err != nil || shipped != "" && string(got) != shipped {
 		t.Errorf("Filter gives another program than the shipped one: %v", err)
+	}
+	if got, err := CeilingFilter(); err != nil || shippedCeiling != "" && string(got) != shippedCeiling {
+		t.Errorf("CeilingFilter gives another program than the shipped one: %v", err)
 	}
 }
 

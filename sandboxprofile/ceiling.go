@@ -1,0 +1,167 @@
+package sandboxprofile
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Class is the effect class of a call: how far what it does can reach. Of two classWords
+// the smaller reaches less far. The zero value is no class: nothing is known of such
+// a call, and only a person can allow it.
+type Class uint8
+
+const (
+	Unclassified Class = iota
+	// ClassRead reads what the profile shows, writes to private scratch only, and
+	// reaches nobody.
+	ClassRead
+	// ClassWorkspace also changes the files that the profile lets be written, and
+	// reaches the hosts that it lists.
+	ClassWorkspace
+	// ClassBeyond reaches what undoing a change of files does not take back: the
+	// network of the host, a socket, a device, a secret.
+	ClassBeyond
+)
+
+var classWords = [...]string{"unclassified", "read", "workspace", "beyond"}
+
+func (c Class) known() bool { return c > Unclassified && int(c) < len(classWords) }
+
+func (c Class) String() string {
+	if int(c) >= len(classWords) {
+		return fmt.Sprintf("Class(%d)", uint8(c))
+	}
+	return classWords[c]
+}
+
+// MarshalText writes the class as the word that String gives.
+func (c Class) MarshalText() ([]byte, error) {
+	if int(c) >= len(classWords) {
+		return nil, fmt.Errorf("sandboxprofile: no such class: %d", uint8(c))
+	}
+	return []byte(classWords[c]), nil
+}
+
+// UnmarshalText reads the words that String gives, and no others.
+func (c *Class) UnmarshalText(b []byte) error {
+	i := slices.Index(classWords[:], string(b))
+	if i < 0 {
+		return fmt.Errorf("sandboxprofile: no such class: %q (read, workspace or beyond)", b)
+	}
+	*c = Class(i)
+	return nil
+}
+
+// Can says in words what a call of the class can do.
+func (c Class) Can() string {
+	switch c {
+	case ClassRead:
+		return "reads files, changes nothing, no network"
+	case ClassWorkspace:
+		return "changes files in the workspace, reaches listed hosts only"
+	case ClassBeyond:
+		return "reaches beyond the workspace"
+	}
+	return "nothing is known of what it does"
+}
+
+// ClassOf is the class of a under p: what it can do at most, whatever it is about. It
+// follows from what the kernel is told, and not from what a command line says.
+func ClassOf(p Profile, a Action) Class {
+	switch a.Kind {
+	case ReadFile, ListFiles, GlobFiles, GrepFiles:
+		return ClassRead
+	case WriteFile, EditFile:
+		return ClassWorkspace
+	case Exec:
+	default:
+		return Unclassified
+	}
+	given := a.Exec != nil && slices.ContainsFunc(a.Exec.Secrets, func(s Secret) bool { return !s.Unseen() })
+	switch {
+	case p.Network.Mode > NetworkProxied, len(p.UnixSockets) > 0, len(p.Devices) > 0, given:
+		return ClassBeyond
+	case p.Network.Mode != NetworkNone, len(p.Network.Expose) > 0:
+		return ClassWorkspace
+	}
+	for _, r := range p.Paths {
+		if r&Write != 0 {
+			return ClassWorkspace
+		}
+	}
+	return ClassRead
+}
+
+// A Ceiling is the most that an action may do which no person has allowed: what the
+// answer assumed, and no more. The kernel holds it below whatever the profile gives, so
+// that an answer that rested on a wrong reading of a command costs an EACCES. Its zero
+// value is held by nobody, and such an action does not run.
+type Ceiling struct {
+	Class Class `json:"class"`
+	// AnyProgram lets every program run that the profile lets run. Without it only
+	// the files in Programs are executed: absolute paths, links resolved, sorted, with
+	// the loaders and interpreters that the kernel starts for them.
+	AnyProgram bool     `json:"any_program,omitempty"`
+	Programs   []string `json:"programs,omitempty"`
+}
+
+// Holds reports whether the ceiling takes something from an action whose class is c:
+// a layer has to be laid on it.
+func (l Ceiling) Holds(c Class) bool { return l.Class < c || !l.AnyProgram }
+
+// String says what the ceiling lets an action do: "read: reads files, ...; runs cat, wc".
+func (l Ceiling) String() string {
+	s := l.Class.String() + ": " + l.Class.Can()
+	if l.AnyProgram {
+		return s
+	}
+	var names []string
+	for _, p := range l.Programs {
+		names = append(names, p[strings.LastIndexByte(p, '/')+1:])
+	}
+	return s + "; starts only " + strings.Join(names, ", ")
+}
+
+// Validate says why nobody can hold the ceiling over a.
+func (l Ceiling) Validate(a Action) error {
+	switch {
+	case !l.Class.known():
+		return fmt.Errorf("sandboxprofile: a ceiling of class %v", l.Class)
+	case l.AnyProgram && len(l.Programs) > 0:
+		return fmt.Errorf("sandboxprofile: a ceiling that names programs and lets every program run")
+	case a.Kind == WriteFile && l.Class < ClassWorkspace, a.Kind == EditFile && l.Class < ClassWorkspace:
+		return fmt.Errorf("sandboxprofile: %s under a ceiling of class %v", a.Kind, l.Class)
+	}
+	return nil
+}
+
+// Open are the scratch directories that stay writable under a ceiling of ClassRead. One
+// that has something writable of the profile's below it (HOME, where the workspace lies
+// in it) is not: a Landlock layer that grants a directory grants what is mounted below
+// it as well.
+func (p Profile) Open() []string {
+	return slices.DeleteFunc(slices.Clone(p.Scratch), func(dir string) bool {
+		for k, r := range p.Paths {
+			if r&Write != 0 && Contains(dir, k) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// Under is p cut down to a class. It is for backends that give every action a profile
+// text of its own; the others lay a layer on the process.
+func (p Profile) Under(c Class) Profile {
+	if c >= ClassWorkspace {
+		return p
+	}
+	p.Paths = maps.Clone(p.Paths)
+	for k, r := range p.Paths {
+		p.Paths[k] = r &^ Write
+	}
+	p.Network, p.UnixSockets, p.Devices = Network{}, nil, nil
+	return p
+}
