@@ -441,12 +441,7 @@ func warningsOf(found []sighting) []string {
 	if len(names) == 0 {
 		return nil
 	}
-	more := ""
-	if len(names) > 3 {
-		more = fmt.Sprintf(" and %d more", len(names)-3)
-	}
-	return []string{fmt.Sprintf("hard links: what is written to %s%s is written outside of the workspace too, where they have other names",
-		strings.Join(names[:min(3, len(names))], ", "), more)}
+	return []string{"hard links: what is written to " + someOf(names) + " is written outside of the workspace too, where they have other names"}
 }
 
 func reasonOf(f sighting) string {

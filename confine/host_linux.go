@@ -21,6 +21,12 @@ var bwrapPlaces = []string{"/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap
 // for tmpfs came with 0.6.0).
 var minBwrap = [3]int{0, 6, 0}
 
+// Parts that a host lacks as a whole, whatever a profile says.
+const (
+	partBwrap  = "bubblewrap"
+	partUserns = "user namespaces"
+)
+
 const installBwrap = "install it: `scripts/bootstrap`, or `apt-get install bubblewrap`"
 
 // findBwrap returns the path of bubblewrap. Its version is not asked for, which
@@ -37,21 +43,21 @@ func findBwrap(path string) (string, error) {
 			continue
 		}
 		if info.Mode()&0o022 != 0 {
-			return "", &Unenforceable{Part: "bubblewrap", Reason: fmt.Sprintf("%s can be changed by others (mode %v)", p, info.Mode().Perm()), Hint: "chmod go-w " + p}
+			return "", &Unenforceable{Part: partBwrap, Reason: fmt.Sprintf("%s can be changed by others (mode %v)", p, info.Mode().Perm()), Hint: "chmod go-w " + p}
 		}
 		return p, nil
 	}
-	return "", &Unenforceable{Part: "bubblewrap", Reason: "not found in " + strings.Join(places, ", "), Hint: installBwrap}
+	return "", &Unenforceable{Part: partBwrap, Reason: "not found in " + strings.Join(places, ", "), Hint: installBwrap}
 }
 
 func checkBwrapVersion(path string) ([3]int, error) {
 	v, err := bwrapVersion(path)
 	if err != nil {
-		return v, &Unenforceable{Part: "bubblewrap", Reason: err.Error(), Hint: installBwrap}
+		return v, &Unenforceable{Part: partBwrap, Reason: err.Error(), Hint: installBwrap}
 	}
 	if older(v, minBwrap) {
 		return v, &Unenforceable{
-			Part:   "bubblewrap",
+			Part:   partBwrap,
 			Reason: fmt.Sprintf("%s is version %d.%d.%d, at least %d.%d.%d is needed", path, v[0], v[1], v[2], minBwrap[0], minBwrap[1], minBwrap[2]),
 			Hint:   "install a newer bubblewrap",
 		}
@@ -118,6 +124,7 @@ func askLandlock(question uintptr) (int, error) {
 // explainBwrap turns what bubblewrap said before it died into the part that
 // cannot be enforced, with the remedy that fits this host, or into what was used up.
 func explainBwrap(text string) error {
+	text, _, _ = strings.Cut(text, ", likely because") // what follows is a guess, with two addresses
 	// With none allowed at all the kernel says what it says when they are used up.
 	if none := sysctl("user/max_user_namespaces") == "0"; !none || !strings.Contains(text, "namespace") {
 		if short := shortageIn("build a sandbox", text); short != nil {
@@ -127,25 +134,38 @@ func explainBwrap(text string) error {
 	u := &Unenforceable{Part: "the sandbox", Reason: text, Hint: "run `sandgate doctor`"}
 	switch {
 	case strings.Contains(text, "namespace"), strings.Contains(text, "uid map"):
-		u.Part, u.Hint = "user namespaces", usernsRemedy()
+		u.Part, u.Hint = partUserns, usernsRemedy()
+	case strings.Contains(text, "mount proc"):
+		u.Part, u.Hint = "a /proc of its own", "unmask /proc: --security-opt systempaths=unconfined in Docker and podman, procMount: Unmasked in Kubernetes"
+	case strings.Contains(text, " slave:"), strings.Contains(text, "mount"), strings.Contains(text, "pivot_root"):
+		u.Part, u.Hint = "mounts", mountRemedy()
 	case strings.Contains(text, "nknown option"):
-		u.Part, u.Hint = "bubblewrap", fmt.Sprintf("install bubblewrap %d.%d or newer", minBwrap[0], minBwrap[1])
+		u.Part, u.Hint = partBwrap, fmt.Sprintf("install bubblewrap %d.%d or newer", minBwrap[0], minBwrap[1])
 	}
 	return u
 }
 
+const appArmorRemedy = "AppArmor leaves user namespaces without rights: install the profile for bubblewrap (docs/containers.md)"
+
 // usernsRemedy reads which of the known switches bars user namespaces.
 func usernsRemedy() string {
 	switch {
-	case sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1":
-		return "AppArmor bars unprivileged user namespaces: load the profile that your distribution ships for bubblewrap (Ubuntu: apparmor-profiles, bwrap-userns-restrict)"
-	case sysctl("kernel/unprivileged_userns_clone") == "0":
-		return "unprivileged user namespaces are switched off: sysctl kernel.unprivileged_userns_clone=1"
 	case sysctl("user/max_user_namespaces") == "0":
 		return "user namespaces are switched off: sysctl user.max_user_namespaces=10000"
+	case sysctl("kernel/unprivileged_userns_clone") == "0":
+		return "unprivileged user namespaces are switched off: sysctl kernel.unprivileged_userns_clone=1"
+	case sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1":
+		return appArmorRemedy
 	default:
-		return "in a container, allow user namespaces (its seccomp or AppArmor profile bars them); otherwise run `sandgate doctor`"
+		return "in a container, give it the system call filter of docs/containers.md, which allows user namespaces"
 	}
+}
+
+func mountRemedy() string {
+	if sysctl("kernel/apparmor_restrict_unprivileged_userns") == "1" {
+		return appArmorRemedy
+	}
+	return "in a container, let AppArmor allow mounts: --security-opt apparmor=unconfined, or a profile of your own (docs/containers.md)"
 }
 
 func sysctl(name string) string {
@@ -154,4 +174,15 @@ func sysctl(name string) string {
 		return ""
 	}
 	return strings.TrimSpace(string(b))
+}
+
+// someOf names at most three of names, and how many more there are: a list that
+// nobody reads hides what it is about.
+func someOf(names []string) string {
+	const most = 3
+	text := strings.Join(names[:min(most, len(names))], ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }

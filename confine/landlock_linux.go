@@ -169,7 +169,7 @@ func (l *Landlock) compile(p sandboxprofile.Profile, f sandboxprofile.Facts) (la
 	if len(host.Narrowed) > 0 && !l.narrow {
 		return host, &Unenforceable{
 			Part:   "less inside of more",
-			Reason: fmt.Sprintf("something in %s must not have what the directory has (a protected or hidden name, a stricter path), and Landlock cannot take away again", strings.Join(host.Narrowed, ", ")),
+			Reason: fmt.Sprintf("something in %s must not have what the directory has (a protected or hidden name, a stricter path), and Landlock cannot take away again", someOf(host.Narrowed)),
 			Hint:   "allow user namespaces, or choose --backend landlock: then nothing new can be made directly in these directories",
 		}
 	}
@@ -362,7 +362,7 @@ func (l *Landlock) enforced(p sandboxprofile.Profile, host landlock.Host) Enforc
 		Limits:      hostLimits,
 	}
 	if len(host.Narrowed) > 0 {
-		e.Files += "; narrower than the profile: nothing new can be made or removed directly in " + strings.Join(host.Narrowed, ", ")
+		e.Files += "; narrower than the profile: nothing new can be made or removed directly in " + someOf(host.Narrowed)
 	}
 	if p.Network.Mode == sandboxprofile.NetworkHost {
 		e.Network = "" // nothing does

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -126,12 +125,7 @@ func leftBehind(paths []string) string {
 	if len(paths) == 0 {
 		return ""
 	}
-	more := ""
-	if len(paths) > 3 {
-		more = fmt.Sprintf(" and %d more", len(paths)-3)
-	}
-	return fmt.Sprintf("%s%s may be an empty mount point that bubblewrap made when a directory was moved: remove it if it is not yours",
-		strings.Join(paths[:min(3, len(paths))], ", "), more)
+	return someOf(paths) + " may be an empty mount point that bubblewrap made when a directory was moved: remove it if it is not yours"
 }
 
 // A sweeper removes stubs by descriptor: what a name led to when it was opened is

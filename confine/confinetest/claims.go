@@ -492,35 +492,6 @@ func procReadOnly(t *testing.T, c confine.Confiner) {
 	}
 }
 
-// keys: the user's keyrings are no part of any namespace.
-func keys(t *testing.T, c confine.Confiner) {
-	ws := Workspace(t)
-	name := filepath.Base(ws)
-	addKey(t, name)
-	if b, err := os.ReadFile("/proc/keys"); err != nil || !strings.Contains(string(b), name) {
-		t.Fatalf("outside, the key is not seen: %v", err)
-	}
-	for _, file := range []string{"/proc/keys", "/proc/key-users"} {
-		if got := Python(t, c, Profile(t, ws), ws, fmt.Sprintf("open(%q).read()", file)); got != "EACCES" && got != "ENOENT" {
-			t.Errorf("read of %s: %s", file, got)
-		}
-	}
-	// KEYCTL_SEARCH and KEYCTL_GET_KEYRING_ID of the user's and the session's keyring,
-	// add_key and request_key: by number, since the C library has no wrapper.
-	if runtime.GOARCH == "amd64" {
-		for _, call := range []string{"250, 10, -4, b'user', b'%s', 0", "250, 0, -4, 1", "250, 0, -3, 1", "248, b'user', b'%s', b'x', 1, -4", "249, b'user', b'%s', 0, -4"} {
-			call = strings.ReplaceAll(call, "%s", name)
-			act := "import ctypes\nif ctypes.CDLL(None, use_errno=True).syscall(" + call + ") < 0: raise OSError(ctypes.get_errno(), '')"
-			if got := Python(t, c, Profile(t, ws), ws, act); got != "EPERM" && got != "ENOSYS" {
-				t.Errorf("syscall(%s): %s", call, got)
-			}
-		}
-	}
-	if got := Python(t, c, Profile(t, ws), ws, "open('/proc/version').read()"); got != "ok" {
-		t.Errorf("read of another file of /proc: %s", got)
-	}
-}
-
 // serveLookalikes serves sockets under the names at which tools look for the servers
 // that would do anything for them.
 func serveLookalikes(t *testing.T) (dir string, paths []string) {

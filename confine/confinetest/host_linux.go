@@ -2,6 +2,7 @@ package confinetest
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine"
 )
 
 // leak opens a descriptor that children inherit.
@@ -35,14 +38,55 @@ func listen(t *testing.T) (port int, stop func()) {
 	return l.Addr().(*net.TCPAddr).Port, func() { l.Close() }
 }
 
-// addKey adds a key to the user's keyring (add_key(2)).
-func addKey(t *testing.T, name string) {
+// keys: the user's keyrings are no part of any namespace. A container may bar
+// its processes from all of them; then there is no key outside to be seen either.
+func keys(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	name := filepath.Base(ws)
+	if addKey(t, name) {
+		if b, err := os.ReadFile("/proc/keys"); err != nil || !strings.Contains(string(b), name) {
+			t.Fatalf("outside, the key is not seen: %v", err)
+		}
+	}
+	for _, file := range []string{"/proc/keys", "/proc/key-users"} {
+		// Containers lay /dev/null over it.
+		act := fmt.Sprintf("if not open(%q).read(): raise FileNotFoundError(2, 'empty')", file)
+		if got := Python(t, c, Profile(t, ws), ws, act); got != "EACCES" && got != "ENOENT" {
+			t.Errorf("read of %s: %s", file, got)
+		}
+	}
+	// By number, since the C library has no wrapper; -3 and -4 are the session's and the
+	// user's keyring.
+	for _, call := range []string{
+		fmt.Sprintf("%d, %d, -4, b'user', b'%s', 0", unix.SYS_KEYCTL, unix.KEYCTL_SEARCH, name),
+		fmt.Sprintf("%d, %d, -4, 1", unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID),
+		fmt.Sprintf("%d, %d, -3, 1", unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID),
+		fmt.Sprintf("%d, b'user', b'%s', b'x', 1, -4", unix.SYS_ADD_KEY, name),
+		fmt.Sprintf("%d, b'user', b'%s', 0, -4", unix.SYS_REQUEST_KEY, name),
+	} {
+		act := "import ctypes\nif ctypes.CDLL(None, use_errno=True).syscall(" + call + ") < 0: raise OSError(ctypes.get_errno(), '')"
+		if got := Python(t, c, Profile(t, ws), ws, act); got != "EPERM" && got != "ENOSYS" {
+			t.Errorf("syscall(%s): %s", call, got)
+		}
+	}
+	if got := Python(t, c, Profile(t, ws), ws, "open('/proc/version').read()"); got != "ok" {
+		t.Errorf("read of another file of /proc: %s", got)
+	}
+}
+
+// addKey adds a key to the user's keyring (add_key(2)), and gives false where a filter
+// bars that.
+func addKey(t *testing.T, name string) bool {
 	t.Helper()
 	id, err := unix.AddKey("user", name, []byte("hunter2"), unix.KEY_SPEC_USER_KEYRING)
+	if err == unix.EPERM {
+		return false
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = unix.KeyctlInt(unix.KEYCTL_UNLINK, id, unix.KEY_SPEC_USER_KEYRING, 0, 0) })
+	return true
 }
 
 // serveUnix serves a stream and a datagram socket, and an abstract one.

@@ -20,7 +20,7 @@ func listen(t *testing.T) (port int, stop func()) {
 
 func inheritedFiles(t *testing.T, _ confine.Confiner) { unsupported(t) }
 
-func addKey(t *testing.T, _ string) { unsupported(t) }
+func keys(t *testing.T, _ confine.Confiner) { unsupported(t) }
 
 func serveUnix(t *testing.T, _, _ string) { unsupported(t) }
 

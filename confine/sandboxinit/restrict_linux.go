@@ -20,7 +20,8 @@ import (
 //  2. not dumpable: from here on no other process of this user can trace us or
 //     read our memory and descriptors through /proc (prctl(2), PR_SET_DUMPABLE);
 //  3. a new session keyring: the one we inherited may hold the user's keys, and
-//     the filter will take away the call that could replace it (keyctl(2));
+//     the filter will take away the call that could replace it (keyctl(2)). Where a
+//     container's filter refuses that, it has to refuse every use of keys;
 //  4. check that no capability is left, in any set: bubblewrap drops them, and a
 //     bubblewrap that did not would make the rest worthless. Without bubblewrap
 //     they are dropped here, before no_new_privs, which changes nothing about them;
@@ -60,12 +61,52 @@ func closeOnExec(fd int) error {
 // joinKeyring gives this thread a new and empty session keyring. Credentials
 // belong to threads, and a tool inherits those of the thread that forks it, which
 // is this one: see serve.
+//
+// Where that is refused, a container's filter does it (Docker's default), or the kernel has
+// no keyrings. What we inherited is no danger then if no program inside can use
+// keys either, and a program inside has every filter that we have.
 func joinKeyring() error {
 	_, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
-	if errors.Is(err, unix.ENOSYS) {
-		return nil // a kernel without keyrings has none to leak
+	if err == nil {
+		return nil
 	}
-	return err
+	if call := keysInReach(); call != "" {
+		return fmt.Errorf("%w, and %s is let through", err, call)
+	}
+	return nil
+}
+
+// keysInReach names a call about keys that reaches the kernel, if there is one. The
+// arguments mean no key: the kernel answers them with another errno than a filter,
+// with which nothing of ours goes on.
+func keysInReach() string {
+	refused := func(call uintptr, op int) bool {
+		key := uintptr(0)
+		if op == unix.KEYCTL_GET_PERSISTENT {
+			key = ^key // a user, and this is our own: the kernel says EPERM about others
+		}
+		_, _, errno := unix.RawSyscall(call, uintptr(op), key, 0)
+		return errno == unix.EPERM || errno == unix.ENOSYS
+	}
+	switch {
+	case !refused(unix.SYS_ADD_KEY, 0):
+		return "add_key"
+	case !refused(unix.SYS_REQUEST_KEY, 0):
+		return "request_key"
+	}
+	for op := unix.KEYCTL_GET_KEYRING_ID; op <= unix.KEYCTL_WATCH_KEY; op++ {
+		switch op {
+		case unix.KEYCTL_JOIN_SESSION_KEYRING: // was refused
+		case unix.KEYCTL_INSTANTIATE, unix.KEYCTL_NEGATE, unix.KEYCTL_REJECT, unix.KEYCTL_INSTANTIATE_IOV:
+			// for who was asked to make a key: the kernel says EPERM to others
+		case unix.KEYCTL_SESSION_TO_PARENT: // would take our parent's
+		default:
+			if !refused(unix.SYS_KEYCTL, op) {
+				return fmt.Sprintf("keyctl operation %d", op)
+			}
+		}
+	}
+	return ""
 }
 
 // checkCapabilities fails if the bounding, ambient, permitted, effective or

@@ -36,6 +36,7 @@ func probe() map[string]string {
 	for name, call := range map[string][]uintptr{
 		"uname":            {unix.SYS_UNAME},
 		"keyctl":           {unix.SYS_KEYCTL, bad},
+		"join":             {unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0},
 		"add_key":          {unix.SYS_ADD_KEY},
 		"request_key":      {unix.SYS_REQUEST_KEY},
 		"unshare":          {unix.SYS_UNSHARE, unix.CLONE_NEWUSER}, // EINVAL with several threads
@@ -88,7 +89,7 @@ func TestPlacesBar(t *testing.T) {
 	)
 	root := os.Geteuid() == 0
 	filter := map[string]string{
-		"keyctl": "EPERM", "add_key": "EPERM", "request_key": "EPERM", "unshare": "EPERM", "clone": "EPERM", "clone3": "ENOSYS",
+		"keyctl": "EPERM", "join": "EPERM", "add_key": "EPERM", "request_key": "EPERM", "unshare": "EPERM", "clone": "EPERM", "clone3": "ENOSYS",
 		"mount": "EPERM", "umount2": "EPERM", "setns": "EPERM", "pidfd_getfd": "EPERM", "io_uring_setup": "EPERM", "personality": "EPERM", "vsock": "EPERM",
 		"write core pattern": "refused",
 	}
@@ -112,6 +113,8 @@ func TestPlacesBar(t *testing.T) {
 			"unshare", "ENOSPC", "clone", "ENOSPC", "clone3", "ENOSYS")...), filter, "unshare", "clone", "clone3", "write core pattern"),
 		"no-mounts": without(with(append(ordinary, "CapBnd", none, "CapEff", none, "NoNewPrivs", "0",
 			"mount", "EACCES", "umount2", "EACCES")...), filter, "mount", "umount2", "write core pattern"),
+		"half-keys": without(with(append(ordinary, "CapBnd", none, "CapEff", none, "NoNewPrivs", "1",
+			"unshare", "ENOSPC", "clone", "ENOSPC", "clone3", "ENOSYS", "join", "EPERM")...), filter, "join", "unshare", "clone", "clone3", "write core pattern"),
 		"masked": {"write core pattern": "refused"},
 	}
 	outside := ask(t, exec.Command("/proc/self/exe"))

@@ -225,6 +225,8 @@ func (f Filter) install(p Place) error {
 		return deny(unix.EACCES, "mount", "umount2", "pivot_root", "move_mount", "open_tree", "fsopen", "fsmount", "fspick", "mount_setattr")
 	case NoUserNamespaces:
 		return noUserNamespaces()
+	case NoJoining:
+		return noJoining()
 	}
 	return fmt.Errorf("bug: no filter %d", f)
 }
@@ -255,30 +257,39 @@ func deny(errno syscall.Errno, calls ...string) error {
 	return load(f)
 }
 
-func noUserNamespaces() error {
+// denyIf refuses a call whose first argument has value in the bits of mask.
+func denyIf(errno syscall.Errno, mask, value uint64, calls ...string) error {
 	f, err := seccomp.NewFilter(seccomp.ActAllow)
 	if err != nil {
 		return err
 	}
 	defer f.Release()
-	for name, errno := range map[string]syscall.Errno{"unshare": unix.ENOSPC, "clone": unix.ENOSPC, "clone3": unix.ENOSYS} {
+	first, err := seccomp.MakeCondition(0, seccomp.CompareMaskedEqual, mask, value)
+	if err != nil {
+		return err
+	}
+	for _, name := range calls {
 		nr, err := seccomp.GetSyscallFromName(name)
 		if err != nil {
 			return err
 		}
-		var conds []seccomp.ScmpCondition
-		if name != "clone3" { // whose flags lie in memory, so the caller has to fall back to clone
-			cond, err := seccomp.MakeCondition(0, seccomp.CompareMaskedEqual, unix.CLONE_NEWUSER, unix.CLONE_NEWUSER)
-			if err != nil {
-				return err
-			}
-			conds = append(conds, cond)
-		}
-		if err := f.AddRuleConditional(nr, seccomp.ActErrno.SetReturnCode(int16(errno)), conds); err != nil {
+		if err := f.AddRuleConditional(nr, seccomp.ActErrno.SetReturnCode(int16(errno)), []seccomp.ScmpCondition{first}); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return load(f)
+}
+
+func noUserNamespaces() error {
+	if err := denyIf(unix.ENOSPC, unix.CLONE_NEWUSER, unix.CLONE_NEWUSER, "unshare", "clone"); err != nil {
+		return err
+	}
+	return deny(unix.ENOSYS, "clone3") // whose flags lie in memory: callers fall back to clone
+}
+
+func noJoining() error {
+	const all32 = 1<<32 - 1
+	return denyIf(unix.EPERM, all32, unix.KEYCTL_JOIN_SESSION_KEYRING, "keyctl")
 }
 
 var actions = map[specs.LinuxSeccompAction]seccomp.ScmpAction{

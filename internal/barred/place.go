@@ -57,6 +57,8 @@ const (
 	NoPeeking
 	// NoUserNamespaces answers as user.max_user_namespaces=0 does.
 	NoUserNamespaces
+	// NoJoining refuses a new session keyring, and nothing else about keys.
+	NoJoining
 	// NoMounts answers mounts as AppArmor does in Ubuntu's user namespaces and in
 	// Docker's containers.
 	NoMounts
@@ -90,6 +92,8 @@ func Places() []Place {
 			UID: ordinary, Filters: []Filter{NoUserNamespaces}, MayGainPrivileges: true},
 		{Name: "no-mounts", Says: "a host whose user namespaces give nothing (AppArmor on Ubuntu), as an ordinary user",
 			UID: ordinary, Filters: []Filter{NoMounts}, MayGainPrivileges: true},
+		{Name: "half-keys", Says: "no real place: an ordinary user whom a filter lets use keys, but not leave those of the session",
+			UID: ordinary, Filters: []Filter{NoJoining, NoUserNamespaces}},
 		{Name: "masked", Says: "Docker with --privileged but a masked /proc: namespaces can be made, a /proc cannot",
 			Capabilities: all, MayGainPrivileges: true, Masked: true},
 	}

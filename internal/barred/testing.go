@@ -5,6 +5,7 @@ package barred
 import (
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 )
 
@@ -34,7 +35,7 @@ const insideEnv = "BARRED_INSIDE"
 //		return
 //	}
 //
-// A subtest cannot be run so.
+// In a subtest, what its parents do is done in the inner process too.
 func Inside(t *testing.T, p Place) bool {
 	t.Helper()
 	mark := p.Name + " " + t.Name()
@@ -51,7 +52,7 @@ func Inside(t *testing.T, p Place) bool {
 			t.Fatal(err)
 		}
 	}
-	cmd := p.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=8m")
+	cmd := p.Command(os.Args[0], "-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$", "-test.v", "-test.timeout=4m")
 	cmd.Env = append(os.Environ(), insideEnv+"="+mark, "HOME="+home)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
