@@ -2,9 +2,11 @@ package confine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,8 +88,21 @@ func TestPosture(t *testing.T) {
 
 func checkInitFromOutside(t *testing.T, init int) {
 	t.Helper()
-	if fds := listFDs(t, init); len(fds) > 8 { // 0 to 3, the action's and the runtime's own
-		t.Errorf("descriptors of init: %v", fds)
+	// 0 to 3, what the action is watched with, and the runtime's own. No file, and no
+	// second socket.
+	want := regexp.MustCompile(`^(/dev/null|/proc/sysvipc/(shm|sem|msg)|anon_inode:\[(pidfd|eventpoll|eventfd)\]|pipe:.*)$`)
+	sockets := 0
+	for _, fd := range listFDs(t, init) {
+		switch to, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", init, fd)); {
+		case errors.Is(err, os.ErrNotExist): // closed since
+		case strings.HasPrefix(to, "socket:"):
+			sockets++
+		case err != nil || !want.MatchString(to):
+			t.Errorf("descriptor %s of init: %s, %v", fd, to, err)
+		}
+	}
+	if sockets != 1 {
+		t.Errorf("init has %d sockets, and needs its own one", sockets)
 	}
 	if env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", init)); err != nil || strings.Trim(string(env), "\x00") != "" && string(env) != "PWD=/\x00" {
 		t.Errorf("environment of init: %q, %v", env, err)
