@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -175,13 +176,12 @@ func (b *Backend) prepare(ctx context.Context, p sandboxprofile.Profile, first C
 }
 
 // choose finds, after bwrap's first failure, whether this host bars it, and gives the
-// reason then. A sandbox that holds nothing is what tells, and not what bubblewrap says:
-// every kernel, container and security module stops it at another step. A profile can
-// fail for itself, and a host that has built one sandbox, or only had no room, bars none.
+// reason then. A sandbox that holds nothing is what tells: a profile can fail for
+// itself, and a host that has built one sandbox, or only had no room, bars none.
 func (b *Backend) choose(ctx context.Context, failure error) error {
 	b.choice.Lock()
 	defer b.choice.Unlock()
-	if b.proven.Load() || !isUnenforceable(failure) {
+	if b.proven.Load() || !hostLacks(failure) {
 		return b.isBarred()
 	}
 	box, err := b.bwrap.Prepare(ctx, probeProfile())
@@ -189,18 +189,18 @@ func (b *Backend) choose(ctx context.Context, failure error) error {
 	case err == nil:
 		b.proven.Store(true)
 		return box.Close()
-	case isUnenforceable(err):
+	case hostLacks(err):
 		b.barred.Store(&err)
 		return err
 	}
 	return nil
 }
 
-// isUnenforceable reports whether err says that something cannot be kept, and not that
-// something is used up at the moment, or that nobody waits any more.
-func isUnenforceable(err error) bool {
+// hostLacks reports whether err is about the host and not about a profile, nor about
+// what is used up at the moment.
+func hostLacks(err error) bool {
 	var u *Unenforceable
-	return errors.As(err, &u)
+	return errors.As(err, &u) && slices.Contains(hostParts, u.Part)
 }
 
 func (b *Backend) isBarred() error {

@@ -25,7 +25,11 @@ var minBwrap = [3]int{0, 6, 0}
 const (
 	partBwrap  = "bubblewrap"
 	partUserns = "user namespaces"
+	partMounts = "mounts"
+	partProc   = "a /proc of its own"
 )
+
+var hostParts = []string{partBwrap, partUserns, partMounts, partProc}
 
 const installBwrap = "install it: `scripts/bootstrap`, or `apt-get install bubblewrap`"
 
@@ -135,14 +139,22 @@ func explainBwrap(text string) error {
 	switch {
 	case strings.Contains(text, "namespace"), strings.Contains(text, "uid map"):
 		u.Part, u.Hint = partUserns, usernsRemedy()
-	case strings.Contains(text, "mount proc"):
-		u.Part, u.Hint = "a /proc of its own", "unmask /proc: --security-opt systempaths=unconfined in Docker and podman, procMount: Unmasked in Kubernetes"
-	case strings.Contains(text, " slave:"), strings.Contains(text, "mount"), strings.Contains(text, "pivot_root"):
-		u.Part, u.Hint = "mounts", mountRemedy()
 	case strings.Contains(text, "nknown option"):
 		u.Part, u.Hint = partBwrap, fmt.Sprintf("install bubblewrap %d.%d or newer", minBwrap[0], minBwrap[1])
+	case !isRefused(text):
+	case strings.Contains(text, "mount proc"):
+		u.Part, u.Hint = partProc, "unmask /proc: --security-opt systempaths=unconfined in Docker and podman, procMount: Unmasked in Kubernetes"
+	default:
+		u.Part, u.Hint = partMounts, mountRemedy()
 	}
 	return u
+}
+
+// isRefused reports whether text ends with the errno of a refusal: every container and
+// security module stops bubblewrap at another step, and all say it so.
+func isRefused(text string) bool {
+	text = strings.ToLower(strings.TrimSpace(text))
+	return strings.HasSuffix(text, unix.EPERM.Error()) || strings.HasSuffix(text, unix.EACCES.Error())
 }
 
 const appArmorRemedy = "AppArmor leaves user namespaces without rights: install the profile for bubblewrap (docs/containers.md)"

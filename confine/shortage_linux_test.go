@@ -36,7 +36,7 @@ func fakeBwrap(t *testing.T) (path string, fail func(script string)) {
 }
 
 // says is a bubblewrap that dies with these words.
-func says(text string) string { return "echo 'bwrap: " + text + "' >&2; exit 1" }
+func says(text string) string { return "echo \"bwrap: " + text + "\" >&2; exit 1" }
 
 // TestAShortageWeakensNothing: what fails while a host has no room, or when bubblewrap
 // dies, fails; the next call is as confined as the first. Only a host that says no when
@@ -56,6 +56,9 @@ func TestAShortageWeakensNothing(t *testing.T) {
 		says("Unknown option --size"),
 		says("No permissions to create new namespace, likely because the kernel does not allow non-privileged user namespaces."),
 		says("setting up uid map: Permission denied"),
+		says("Failed to make / slave: Permission denied"),
+		says("Can't mount proc on /newroot/proc: Operation not permitted"),
+		says("loopback: Failed RTM_NEWADDR: Operation not permitted"),
 	}
 	backend := func(t *testing.T) (*confine.Backend, func(string)) {
 		path, fail := fakeBwrap(t)
