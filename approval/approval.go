@@ -130,6 +130,12 @@ type Call struct {
 	ID        string
 	SessionID string
 	Agent     string
+	// SessionName, SessionMetadata and Metadata are what the caller says about its
+	// session and the call, for the approver; JSON, or nil. They decide nothing.
+	SessionName     string
+	SessionMetadata json.RawMessage
+	Metadata        json.RawMessage
+
 	ToolName  string
 	Connector string
 	// DenialsOf are connectors whose remembered denials hold for this call too: it is one

@@ -16,28 +16,32 @@ import (
 // agents: print it through Escape or EscapeLine. Only the presentation has been
 // through that already.
 type Pending struct {
-	ID             string            `json:"id"` // what Answer refers to; never used twice
-	CallID         string            `json:"call_id,omitempty"`
-	SessionID      string            `json:"session_id"`
-	Agent          string            `json:"agent,omitempty"`
-	ToolName       string            `json:"tool_name"`
-	Connector      string            `json:"connector,omitempty"`
-	BatchID        string            `json:"batch_id,omitempty"`
-	GroupID        string            `json:"group_id,omitempty"`
-	Description    string            `json:"description"`
-	Payload        map[string]any    `json:"payload"`
-	Presentation   *Presentation     `json:"presentation,omitempty"` // nil until somebody has had it shown
-	Args           json.RawMessage   `json:"args,omitempty"`         // as the agent gave them; set by Show
-	Editable       bool              `json:"editable,omitempty"`     // an answer may have other arguments
-	Offers         []Offer           `json:"offers,omitempty"`       // patterns to remember; set by Show
-	Rule           string            `json:"rule,omitempty"`         // what in the configuration asks
-	Cause          string            `json:"cause,omitempty"`        // why somebody is asked, if the tool does not ask
-	Deferred       bool              `json:"deferred,omitempty"`     // the caller does not wait
-	Digest         string            `json:"digest,omitempty"`
-	Details        map[string]string `json:"details,omitempty"`
-	BatchRemaining []string          `json:"batch_remaining,omitempty"`
-	Requested      time.Time         `json:"requested"`
-	Expires        time.Time         `json:"expires"`
+	ID           string            `json:"id"` // what Answer refers to; never used twice
+	CallID       string            `json:"call_id,omitempty"`
+	SessionID    string            `json:"session_id"`
+	Agent        string            `json:"agent,omitempty"`
+	SessionName  string            `json:"session_name,omitempty"`
+	ToolName     string            `json:"tool_name"`
+	Connector    string            `json:"connector,omitempty"`
+	BatchID      string            `json:"batch_id,omitempty"`
+	GroupID      string            `json:"group_id,omitempty"`
+	Description  string            `json:"description"`
+	Payload      map[string]any    `json:"payload"`
+	Presentation *Presentation     `json:"presentation,omitempty"` // nil until somebody has had it shown
+	Args         json.RawMessage   `json:"args,omitempty"`         // as the agent gave them; set by Show
+	Editable     bool              `json:"editable,omitempty"`     // an answer may have other arguments
+	Offers       []Offer           `json:"offers,omitempty"`       // patterns to remember; set by Show
+	Rule         string            `json:"rule,omitempty"`         // what in the configuration asks
+	Cause        string            `json:"cause,omitempty"`        // why somebody is asked, if the tool does not ask
+	Deferred     bool              `json:"deferred,omitempty"`     // the caller does not wait
+	Digest       string            `json:"digest,omitempty"`
+	Details      map[string]string `json:"details,omitempty"`
+	// SessionMetadata and Metadata are the caller's, as in Call.
+	SessionMetadata json.RawMessage `json:"session_metadata,omitempty"`
+	Metadata        json.RawMessage `json:"metadata,omitempty"`
+	BatchRemaining  []string        `json:"batch_remaining,omitempty"`
+	Requested       time.Time       `json:"requested"`
+	Expires         time.Time       `json:"expires"`
 }
 
 // pending is one waiting request.
@@ -78,6 +82,7 @@ func (c *Controller) describe(p *pending, q *question) Pending {
 		CallID:         call.ID,
 		SessionID:      call.SessionID,
 		Agent:          call.Agent,
+		SessionName:    p.q.call.SessionName,
 		ToolName:       call.ToolName,
 		Connector:      call.Connector,
 		BatchID:        call.BatchID,
@@ -91,8 +96,11 @@ func (c *Controller) describe(p *pending, q *question) Pending {
 		Digest:         call.Digest,
 		Details:        details,
 		BatchRemaining: call.BatchRemaining,
-		Requested:      p.requested,
-		Expires:        p.requested.Add(c.opts.Timeout),
+
+		SessionMetadata: p.q.call.SessionMetadata,
+		Metadata:        p.q.call.Metadata,
+		Requested:       p.requested,
+		Expires:         p.requested.Add(c.opts.Timeout),
 	}
 }
 

@@ -3,6 +3,7 @@ package audit
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -140,6 +141,9 @@ func (l *Log) Append(ctx context.Context, rec Record) (Entry, error) {
 	}
 	return p.Wait(ctx)
 }
+
+// Redacted is v as the log would keep it, as JSON without secrets.
+func (l *Log) Redacted(v any) (json.RawMessage, error) { return l.redactor.JSON(v) }
 
 // Submit is the first half of Append: it hands one entry over and does not wait for
 // the disk. Entries come into the log in the order in which Submit returned. After an

@@ -223,8 +223,15 @@ type BatchItem struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 }
 
+// String is the tool and its arguments. Arguments that are given as a string, as models
+// give them, stand as they were given and not quoted a second time.
 func (b BatchItem) String() string {
-	return strings.TrimSpace(string(b.Tool) + " " + string(b.Arguments))
+	args := string(b.Arguments)
+	var given string
+	if json.Unmarshal(b.Arguments, &given) == nil && args != "null" {
+		args = given
+	}
+	return strings.TrimSpace(string(b.Tool) + " " + args)
 }
 
 // DecodeArgs returns the arguments with numbers as json.Number, so that a large

@@ -21,7 +21,13 @@ type Approval struct {
 	SessionID SessionID  `json:"session_id"`
 	CallID    CallID     `json:"call_id,omitempty"` // as the agent named it
 	Agent     string     `json:"agent"`
-	Tool      ToolName   `json:"tool"`
+	// SessionName, SessionMetadata and Metadata are what the agent runtime says about
+	// its session and the call. Secrets in them are replaced, and what is long is left
+	// out; show them escaped.
+	SessionName     string          `json:"session_name,omitempty"`
+	SessionMetadata json.RawMessage `json:"session_metadata,omitempty"`
+	Metadata        json.RawMessage `json:"metadata,omitempty"`
+	Tool            ToolName        `json:"tool"`
 	// Description, Payload, Presentation and Details come from the tool and the
 	// agent: show them escaped.
 	Description string         `json:"description"`
@@ -221,6 +227,7 @@ type SessionsList struct {
 type SessionInfo struct {
 	ID           SessionID       `json:"id"`
 	Agent        string          `json:"agent"`
+	Name         string          `json:"name,omitempty"`
 	Peer         Peer            `json:"peer"`
 	Mode         approval.Mode   `json:"mode"`
 	Opened       time.Time       `json:"opened"`

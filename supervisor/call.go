@@ -108,6 +108,7 @@ type call struct {
 	elsewhere *protocol.ToolsDecide
 	server    *serverProcess // receive: the MCP server that the call is the process of, or nil
 
+	metadata  json.RawMessage   // receive: as people and the log have it; nil until somebody needs it
 	proposal  tools.Proposal    // check
 	digest    string            // check, of the plan
 	profile   knownProfile      // check, of the plan
@@ -236,6 +237,7 @@ func (s *Supervisor) question(c *call, p tools.Proposal, checked error) approval
 	q := proposed(p, c.digest, c.warnings)
 	q.ID, q.Asked, q.Err, q.ApprovalID = string(c.req.CallID), c.tellPending, checked, string(c.req.ApprovalID)
 	q.SessionID, q.Agent, q.Mode = string(c.session.id), c.session.agent, c.session.mode
+	q.SessionName, q.SessionMetadata, q.Metadata = c.session.name, c.session.metadata, s.metadata(c)
 	q.ToolName, q.BatchID, q.Args = ruledAs(c.req.Tool, p.Plan), c.req.GroupID, c.req.Args
 	q.Annotations, q.Connector = s.annotations(q.ToolName), p.Connector
 	if d := c.elsewhere; d != nil {

@@ -286,6 +286,7 @@ func alreadyDecided(err *approval.AnsweredError) error {
 func wireApproval(p approval.Pending) protocol.Approval {
 	return protocol.Approval{
 		ID: protocol.ApprovalID(p.ID), SessionID: protocol.SessionID(p.SessionID), Agent: p.Agent,
+		SessionName: p.SessionName, SessionMetadata: p.SessionMetadata, Metadata: p.Metadata,
 		CallID: protocol.CallID(p.CallID), Tool: protocol.ToolName(p.ToolName),
 		Description: p.Description, Payload: p.Payload, Presentation: p.Presentation, Details: p.Details,
 		GroupID: wireGroup(p), BatchRemaining: p.BatchRemaining, PlanDigest: p.Digest,

@@ -27,6 +27,8 @@ type decisionEntry struct {
 	Decision    approval.Decision `json:"decision"`
 	Plan        *planEntry        `json:"plan,omitempty"`
 	Content     *contentEntry     `json:"content,omitempty"`
+	// Metadata is what the agent runtime says about the call.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
 	// Elsewhere is set if the agent carries the call out itself.
 	Elsewhere bool `json:"elsewhere,omitempty"`
 	// Asked is what the agent asked for, where the approver edited it.
@@ -71,11 +73,13 @@ type endEntry struct {
 	Violations any             `json:"violations,omitempty"`
 
 	Exposed []protocol.ExposedPort `json:"exposed,omitempty"`
+	// Metadata is what the agent runtime says about a call that has no decision.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
 
 // logDecision hands the decision to the log; c.durable says when it is on the disk.
 func (s *Supervisor) logDecision(ctx context.Context, c *call) error {
-	e := decisionEntry{Rule: c.proposal.Rule, Args: c.loggedArgs(c.req.Args), Decision: c.decision, Elsewhere: c.elsewhere != nil}
+	e := decisionEntry{Rule: c.proposal.Rule, Args: c.loggedArgs(c.req.Args), Decision: c.decision, Metadata: s.metadata(c), Elsewhere: c.elsewhere != nil}
 	if len(e.Decision.Args) > 0 {
 		e.Decision.Args = c.loggedArgs(e.Decision.Args)
 	}
@@ -145,6 +149,9 @@ func (s *Supervisor) logEnd(c *call, failure *protocol.Error) error {
 	}
 	if len(c.violations) > 0 {
 		e.Violations = c.violations
+	}
+	if kind == audit.KindRefused {
+		e.Metadata = s.metadata(c)
 	}
 	e.Elsewhere = c.elsewhere != nil
 	if c.enforced.Backend != "" {

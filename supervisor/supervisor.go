@@ -183,9 +183,10 @@ var (
 type session struct {
 	id       protocol.SessionID
 	agent    string
+	name     string // that outlives its connection, or ""
 	peer     unixsock.Peer
 	mode     approval.Mode
-	metadata json.RawMessage
+	metadata json.RawMessage // as people and the log have it
 	opened   time.Time
 	ctx      context.Context
 	end      context.CancelCauseFunc
@@ -258,9 +259,10 @@ func (s *Supervisor) openSession(peer unixsock.Peer, p protocol.SessionOpen, str
 	x := &session{
 		id:       protocol.SessionID("s-" + rand.Text()[:16]),
 		agent:    p.Agent,
+		name:     p.Name,
 		peer:     peer,
 		mode:     stricter(s.cfg.Mode, p.Mode),
-		metadata: p.Metadata,
+		metadata: s.told(p.Metadata),
 		opened:   time.Now(),
 		sink:     streams,
 		servers:  map[string]*serverPlace{},
@@ -276,7 +278,7 @@ func (s *Supervisor) openSession(peer unixsock.Peer, p protocol.SessionOpen, str
 	x.ctx, x.end = context.WithCancelCause(context.Background())
 	err := s.append(x.ctx, audit.Record{
 		Kind: audit.KindSession, Session: string(x.id), Peer: auditPeer(peer), Agent: x.agent,
-		Data: map[string]any{"event": "open", "mode": x.mode, "metadata": x.metadata},
+		Data: sessionEntry{Event: "open", Mode: x.mode, Name: x.name, Metadata: x.metadata},
 	})
 	if err != nil {
 		return protocol.SessionOpened{}, err
@@ -488,7 +490,7 @@ func (s *Supervisor) Sessions() []protocol.SessionInfo {
 	for _, x := range s.sessions {
 		x.mu.Lock()
 		list = append(list, protocol.SessionInfo{
-			ID: x.id, Agent: x.agent, Mode: x.mode, Opened: x.opened, Metadata: x.metadata,
+			ID: x.id, Agent: x.agent, Name: x.name, Mode: x.mode, Opened: x.opened, Metadata: x.metadata,
 			Peer:  protocol.Peer{UID: int(x.peer.UID), GID: int(x.peer.GID), PID: int(x.peer.PID)},
 			Calls: x.counts.Calls, CallsRunning: x.running,
 		})

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"regexp"
@@ -38,9 +39,13 @@ func (b *bench) listen(path string) *eventReader {
 	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "text/event-stream" {
 		b.t.Fatalf("%d %v", res.StatusCode, res.Header)
 	}
-	lines := bufio.NewScanner(res.Body)
+	return newEventReader(b.t, res.Body)
+}
+
+func newEventReader(t *testing.T, body io.Reader) *eventReader {
+	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, 1<<20)
-	return &eventReader{b.t, lines}
+	return &eventReader{t, lines}
 }
 
 // next is the next event.
@@ -137,6 +142,7 @@ func TestPermissionBridge(t *testing.T) {
 	}{
 		"another conversation": {map[string]any{"permission_id": id, "behavior": "allow", "conversation_id": "s-other"}, 404},
 		"no such request":      {map[string]any{"permission_id": "req-none", "behavior": "allow"}, 404},
+		"no request is named":  {map[string]any{"behavior": "allow", "conversation_id": "s-other"}, 400},
 		"no behaviour":         {map[string]any{"permission_id": id}, 400},
 		"another behaviour":    {map[string]any{"permission_id": id, "behavior": "ask"}, 400},
 		"another member":       {map[string]any{"permission_id": id, "behavior": "allow", "always": true}, 400},

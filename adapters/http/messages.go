@@ -47,6 +47,7 @@ type requestArguments struct {
 	} `json:"originalToolCall"`
 	Message string   `json:"message"`
 	Options []string `json:"options"`
+	about
 }
 
 // The options, which are also what a request that is over is said to have come to.
@@ -62,7 +63,8 @@ func messageOf(ctx context.Context, p *client.Approver, e client.Event) any {
 	case client.Requested:
 		var args requestArguments
 		args.OriginalToolCall.Name = e.Approval.Tool
-		args.OriginalToolCall.Args, _ = inputOf(ctx, p, e.Approval)
+		args.OriginalToolCall.Args, _, _ = inputOf(ctx, p, e.Approval)
+		args.about = aboutOf(e.Approval)
 		args.Message = fmt.Sprintf("%s (agent %s): %s", approval.EscapeLine(string(e.Approval.Tool)), approval.EscapeLine(e.Approval.Agent), approval.EscapeLine(e.Approval.Description))
 		args.Options = []string{optDeny, optOnce, optSession}
 		text, err := json.Marshal(args)

@@ -37,6 +37,7 @@ type neededMessage struct {
 	ApprovalID     protocol.ApprovalID `json:"approval_id"`
 	SessionID      protocol.SessionID  `json:"session_id"`
 	Description    string              `json:"description"`
+	about
 }
 
 type batchItem struct {
@@ -79,6 +80,11 @@ type neededProblem struct {
 }
 
 func (s *Server) needed(w http.ResponseWriter, r *http.Request) {
+	ours, err := chosen(r.Header)
+	if err != nil {
+		writeProblem(w, err)
+		return
+	}
 	p, err := s.cfg.Approver(r.Context())
 	if err != nil {
 		writeProblem(w, err)
@@ -95,7 +101,7 @@ func (s *Server) needed(w http.ResponseWriter, r *http.Request) {
 		conn.Close(websock.Away, "the supervisor does not answer")
 		return
 	}
-	n := &neededConn{conn: conn, approver: p, ids: conn.Subprotocol() == idsProtocol}
+	n := &neededConn{conn: conn, approver: p, ours: ours, ids: conn.Subprotocol() == idsProtocol}
 	n.serve(ctx, events)
 }
 
@@ -104,6 +110,7 @@ type neededConn struct {
 	conn     *websock.Conn
 	approver *client.Approver
 	ids      bool
+	ours     func(protocol.Approval) bool // requests that the client has asked for
 
 	waiting []protocol.Approval // oldest first
 	asked   protocol.ApprovalID // that was sent last; of a client without ids
@@ -153,16 +160,20 @@ func (n *neededConn) serve(ctx context.Context, events <-chan client.Event) {
 // event takes in what has happened to a request, and reports whether to go on.
 func (n *neededConn) event(ctx context.Context, e client.Event) bool {
 	a := e.Approval
+	if !n.ours(a) {
+		return true
+	}
 	switch e.Kind {
 	case client.Requested:
 		if slices.ContainsFunc(n.waiting, func(w protocol.Approval) bool { return w.ID == a.ID }) {
 			return true
 		}
 		n.waiting = append(n.waiting, a)
-		if n.ids {
-			return n.conn.Send(ctx, n.message(ctx, a)) == nil
+		if !n.ids {
+			return n.next(ctx)
 		}
-		return n.next(ctx)
+		m, _ := n.message(ctx, a) // one that is over now has its end coming
+		return n.conn.Send(ctx, m) == nil
 	case client.Resolved:
 		n.waiting = slices.DeleteFunc(n.waiting, func(w protocol.Approval) bool { return w.ID == a.ID })
 		switch {
@@ -183,23 +194,33 @@ func (n *neededConn) event(ctx context.Context, e client.Event) bool {
 	return true
 }
 
-// next sends the oldest request to a client that has answered the one before it.
+// next sends the oldest request to a client that has answered the one before it. What
+// that answer has ended as well, such as the rest of a batch, waits no longer although
+// its end is still to be read: it is passed over. Whether it waits is asked after the
+// answer was taken, and taking one ends all that it ends.
 func (n *neededConn) next(ctx context.Context) bool {
-	if n.asked != "" || len(n.waiting) == 0 {
-		return true
+	for n.asked == "" && len(n.waiting) > 0 {
+		a := n.waiting[0]
+		m, waits := n.message(ctx, a)
+		if !waits {
+			n.waiting = n.waiting[1:]
+			continue
+		}
+		n.asked = a.ID
+		return n.conn.Send(ctx, m) == nil
 	}
-	n.asked = n.waiting[0].ID
-	return n.conn.Send(ctx, n.message(ctx, n.waiting[0])) == nil
+	return true
 }
 
-func (n *neededConn) message(ctx context.Context, a protocol.Approval) neededMessage {
-	m := neededMessage{Type: "approval_needed", Tool: a.Tool, ApprovalID: a.ID, SessionID: a.SessionID, Description: a.Description}
-	m.Arguments, _ = inputOf(ctx, n.approver, a)
+// message reports false for a request that no longer waits.
+func (n *neededConn) message(ctx context.Context, a protocol.Approval) (m neededMessage, waits bool) {
+	m = neededMessage{Type: "approval_needed", Tool: a.Tool, ApprovalID: a.ID, SessionID: a.SessionID, Description: a.Description, about: aboutOf(a)}
+	m.Arguments, _, waits = inputOf(ctx, n.approver, a)
 	for _, next := range a.BatchRemaining {
 		tool, args, _ := strings.Cut(next, " ")
 		m.BatchRemaining = append(m.BatchRemaining, batchItem{tool, args})
 	}
-	return m
+	return m, waits
 }
 
 // answered takes an answer, and reports whether to go on.

@@ -25,6 +25,7 @@ type permissionEvent struct {
 	CWD            string              `json:"cwd,omitempty"`
 	Description    string              `json:"description"`
 	ExpiresMS      int64               `json:"expires_ms"`
+	about
 }
 
 // A suggestion is a pattern that can be remembered, to be sent back as pattern.
@@ -41,13 +42,14 @@ type permissionEnd struct {
 	ConversationID protocol.SessionID  `json:"conversation_id"`
 	Behavior       string              `json:"behavior"`
 	Message        string              `json:"message,omitempty"`
+	about
 }
 
 func permissionOf(ctx context.Context, p *client.Approver, e client.Event) any {
 	a := e.Approval
 	switch e.Kind {
 	case client.Resolved:
-		end := permissionEnd{Type: "tool_permission_resolved", PermissionID: a.ID, ConversationID: a.SessionID, Behavior: "deny"}
+		end := permissionEnd{Type: "tool_permission_resolved", PermissionID: a.ID, ConversationID: a.SessionID, Behavior: "deny", about: aboutOf(a)}
 		if d := e.Decision; d != nil {
 			if allowed(d) {
 				end.Behavior = "allow"
@@ -56,10 +58,11 @@ func permissionOf(ctx context.Context, p *client.Approver, e client.Event) any {
 		}
 		return end
 	case client.Requested:
-		input, shown := inputOf(ctx, p, a)
+		input, shown, _ := inputOf(ctx, p, a) // one that is over now has its end coming
 		m := permissionEvent{
 			Type: "tool_permission", PermissionID: a.ID, ConversationID: a.SessionID, ToolName: a.Tool, Input: input,
 			Suggestions: []suggestion{}, CWD: shown.Details["directory"], Description: a.Description, ExpiresMS: a.Expires.UnixMilli(),
+			about: aboutOf(a),
 		}
 		for _, o := range shown.Patterns {
 			m.Suggestions = append(m.Suggestions, suggestion{o.Kind, o.Value, o.Text})
@@ -109,6 +112,11 @@ func (p permissionAnswer) decide() (protocol.ApprovalsDecide, error) {
 func (s *Server) permissionAnswered(w http.ResponseWriter, r *http.Request) {
 	var p permissionAnswer
 	if !readJSON(w, r, &p) {
+		return
+	}
+	if p.PermissionID == "" {
+		writeProblem(w, protocol.Errorf(protocol.CodeInvalidParams, "body.permission_id: missing").
+			WithHint("send the permission_id of the tool_permission event that this answers"))
 		return
 	}
 	err := s.answer(r.Context(), p.PermissionID, func(a protocol.Approval) (protocol.ApprovalsDecide, error) {

@@ -19,10 +19,48 @@ const keepAlive = 15 * time.Second
 // nothing to say.
 type translator func(context.Context, *client.Approver, client.Event) any
 
+// Headers that narrow a stream to the requests of one session or of one agent. A query
+// is not taken anywhere: see find.
+const (
+	SessionHeader = "Sandgate-Session"
+	AgentHeader   = "Sandgate-Agent"
+)
+
+// chosen is which requests a stream is about.
+func chosen(h http.Header) (func(protocol.Approval) bool, error) {
+	for _, name := range []string{SessionHeader, AgentHeader} {
+		if n := len(h.Values(name)); n > 1 || n == 1 && h.Get(name) == "" {
+			return nil, protocol.Errorf(protocol.CodeInvalidParams, "the header %s has to be there once, with a value, or not at all", name)
+		}
+	}
+	session, agent := h.Get(SessionHeader), h.Get(AgentHeader)
+	return func(a protocol.Approval) bool {
+		return (session == "" || session == string(a.SessionID)) && (agent == "" || agent == a.Agent)
+	}, nil
+}
+
+// about is who makes a request, in the events of every bridge: what the agent runtime
+// says of itself. Its texts are raw, as on the operator socket.
+type about struct {
+	Agent           string          `json:"agent"`
+	SessionName     string          `json:"session_name,omitempty"`
+	SessionMetadata json.RawMessage `json:"session_metadata,omitempty"`
+	Metadata        json.RawMessage `json:"metadata,omitempty"`
+}
+
+func aboutOf(a protocol.Approval) about {
+	return about{a.Agent, a.SessionName, a.SessionMetadata, a.Metadata}
+}
+
 // stream answers with server-sent events: one for each thing that happens to a request,
 // beginning with those that wait. Whoever reads it counts as an approver.
 func (s *Server) stream(say translator) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		ours, err := chosen(r.Header)
+		if err != nil {
+			writeProblem(w, err)
+			return
+		}
 		p, err := s.cfg.Approver(r.Context())
 		if err != nil {
 			writeProblem(w, err)
@@ -42,6 +80,9 @@ func (s *Server) stream(say translator) http.HandlerFunc {
 			case e, ok := <-events:
 				if !ok {
 					return
+				}
+				if !ours(e.Approval) {
+					continue
 				}
 				if m := say(r.Context(), p, e); m != nil {
 					err = out.send(m)
@@ -89,12 +130,14 @@ func (e *eventWriter) write(text string) error {
 }
 
 // inputOf is what a request asks to do: its arguments, or what it says of them where
-// they cannot be edited.
-func inputOf(ctx context.Context, p *client.Approver, a protocol.Approval) (json.RawMessage, protocol.Approval) {
+// they cannot be edited. It reports false for a request that no longer waits.
+func inputOf(ctx context.Context, p *client.Approver, a protocol.Approval) (input json.RawMessage, shown protocol.Approval, waits bool) {
 	shown, err := p.Show(ctx, a.ID)
 	if err == nil && len(shown.Args) > 0 {
-		return shown.Args, shown
+		return shown.Args, shown, true
 	}
+	var e *protocol.Error
+	waits = !errors.As(err, &e) || e.Code != protocol.CodeUnknownApproval && e.Code != protocol.CodeAlreadyDecided
 	if err != nil {
 		shown = a
 	}
@@ -102,7 +145,7 @@ func inputOf(ctx context.Context, p *client.Approver, a protocol.Approval) (json
 	if err != nil || shown.Payload == nil {
 		raw = json.RawMessage("{}")
 	}
-	return raw, shown
+	return raw, shown, waits
 }
 
 // answer hands an answer to the supervisor, over a connection of its own.

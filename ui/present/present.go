@@ -94,7 +94,11 @@ func Facts(a *protocol.Approval) Sheet {
 	details := maps.Clone(a.Details)
 	delete(details, "plan") // it is the digest
 	var s Sheet
-	s.First = []Fact{{"agent", approval.EscapeLine(a.Agent) + " (session " + approval.EscapeLine(string(a.SessionID)) + ")"}}
+	session := string(a.SessionID)
+	if a.SessionName != "" {
+		session = a.SessionName + ", " + session
+	}
+	s.First = []Fact{{"agent", approval.EscapeLine(a.Agent) + " (session " + approval.EscapeLine(session) + ")"}}
 	if a.Connector != "" {
 		s.First = append(s.First, Fact{"from", approval.EscapeLine(a.Connector)})
 	}
@@ -118,6 +122,14 @@ func Facts(a *protocol.Approval) Sheet {
 	s.Depth = say(inDepth(), details)
 	for _, key := range slices.Sorted(maps.Keys(details)) {
 		s.Deciding = append(s.Deciding, other(approval.EscapeLine(key), approval.EscapeLine(details[key])))
+	}
+	for _, m := range []struct {
+		label string
+		text  json.RawMessage
+	}{{"its session", a.SessionMetadata}, {"its call", a.Metadata}} {
+		if len(m.text) > 0 && string(m.text) != "null" {
+			s.Depth = append(s.Depth, Fact{m.label, "said by the agent: " + approval.EscapeLine(string(m.text))})
+		}
 	}
 	s.Depth = append(s.Depth, Fact{"plan", approval.EscapeLine(a.PlanDigest)}, Fact{"request", approval.EscapeLine(string(a.ID))})
 	return s

@@ -1,0 +1,179 @@
+package httpgate
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+
+	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// TestNeededHardRejectionIsQuiet: the calls that a hard rejection ends are not asked about
+// any more, and the connection stays, so that the next message is the next question.
+func TestNeededHardRejectionIsQuiet(t *testing.T) {
+	b := newBench(t, nil)
+	s := b.session("coder")
+	for _, answer := range []string{`{"approved": false}`, `{"approved": false, "mode": "reject_hard", "feedback": "Wrong approach"}`} {
+		c := b.needed()
+		for round := range 3 {
+			results := make(chan []protocol.BatchOutcome, 1)
+			go func() {
+				r, err := s.Batch(context.WithoutCancel(t.Context()), "",
+					protocol.BatchCall{Tool: "shell", Args: json.RawMessage(`{"command":"echo 1"}`)},
+					protocol.BatchCall{Tool: "shell", Args: json.RawMessage(`{"command":"echo 2"}`)},
+					protocol.BatchCall{Tool: "shell", Args: json.RawMessage(`{"command":"echo 3"}`)})
+				if err != nil {
+					t.Error(err)
+				}
+				results <- r
+			}()
+			if m := receive(t, c); m["arguments"].(map[string]any)["command"] != "echo 1" {
+				t.Fatalf("round %d: asked %v", round, m)
+			}
+			b.pending(3)
+			send(t, c, answer)
+			for i, r := range <-results {
+				if r.Error == nil || r.Error.Code != protocol.CodeDenied {
+					t.Errorf("call %d: %+v", i, r)
+				}
+			}
+			ended := b.call(s, "echo after")
+			if m := receive(t, c); m["arguments"].(map[string]any)["command"] != "echo after" {
+				t.Fatalf("round %d: after a hard rejection comes %v", round, m)
+			}
+			send(t, c, `{"approved": true}`)
+			if o := <-ended; o.text != "after\n" {
+				t.Errorf("%+v", o)
+			}
+		}
+		c.CloseNow()
+	}
+}
+
+// TestBatchRemainingAsGiven: arguments in either shape come out as they went in.
+func TestBatchRemainingAsGiven(t *testing.T) {
+	b := newBench(t, nil)
+	s, c := b.session("coder"), b.needed()
+	b.call(s, "echo 1", client.WithGroup("turn-1",
+		protocol.BatchItem{Tool: "bash", Arguments: json.RawMessage(`"{\"command\": \"npm build\"}"`)},
+		protocol.BatchItem{Tool: "write", Arguments: json.RawMessage(`{"path":"a b"}`)},
+		protocol.BatchItem{Tool: "done"}))
+	m := receive(t, c)
+	want := `[{"arguments":"{\"command\": \"npm build\"}","tool":"bash"},{"arguments":"{\"path\":\"a b\"}","tool":"write"},{"arguments":"","tool":"done"}]`
+	if got, _ := json.Marshal(m["batch_remaining"]); string(got) != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	send(t, c, `{"approved": false}`)
+}
+
+// open opens a session with everything that a runtime can say about one.
+func (b *bench) open(p protocol.SessionOpen) *client.Session {
+	b.t.Helper()
+	a, err := client.DialAgent(b.t.Context(), b.agent)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { a.Close() })
+	s, err := a.OpenSession(b.t.Context(), p)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return s
+}
+
+// listenFor opens a stream that a header narrows.
+func (b *bench) listenFor(path string, header http.Header) (*eventReader, int) {
+	b.t.Helper()
+	r, err := http.NewRequestWithContext(b.t.Context(), "GET", "http://"+b.hosts[0]+path, nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	r.Header = header.Clone()
+	r.Header.Set("Authorization", "Bearer "+b.cfg.Token)
+	res, err := b.http.Do(r)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { res.Body.Close() })
+	return newEventReader(b.t, res.Body), res.StatusCode
+}
+
+// TestBridgesSayWhoAsks: agent, session and what the runtime says of them are in the
+// events of every bridge, without the secrets in them.
+func TestBridgesSayWhoAsks(t *testing.T) {
+	b := newBench(t, nil)
+	permissions, spoken, c := b.listen(permission), b.listen(messages), b.needed(idsProtocol)
+	s := b.open(protocol.SessionOpen{Agent: "coder", Name: "chat-17", Metadata: json.RawMessage(`{"conversation":"c-9","api_key":"sk-live-000"}`)})
+	ended := b.call(s, "echo hi", client.WithMetadata(map[string]any{"run_id": "r-1", "note": "\x1b[2J", "password": "hunter2"}))
+	check := func(name string, m map[string]any) {
+		t.Helper()
+		session, _ := json.Marshal(m["session_metadata"])
+		call, _ := json.Marshal(m["metadata"])
+		if m["agent"] != "coder" || m["session_name"] != "chat-17" || !strings.Contains(string(session), `"conversation":"c-9"`) || !strings.Contains(string(call), `"run_id":"r-1"`) {
+			t.Errorf("%s: %v", name, m)
+		}
+		if text := string(session) + string(call); strings.Contains(text, "sk-live-000") || strings.Contains(text, "hunter2") {
+			t.Errorf("%s tells a secret: %s", name, text)
+		}
+	}
+	e := permissions.next()
+	check("tool_permission", e)
+	check("approval_needed", receive(t, c))
+	function := spoken.next()["tool_calls"].([]any)[0].(map[string]any)["function"].(map[string]any)
+	check("client.requestApproval", object(t, function["arguments"].(string)))
+	if status, body := b.post(permission, map[string]any{"permission_id": e["permission_id"], "behavior": "deny"}); status != 200 {
+		t.Error(status, body)
+	}
+	<-ended
+	check("the end of tool_permission", permissions.next())
+}
+
+// TestStreamsOfOneSessionOrAgent: a stream can be narrowed, and then has nothing of others.
+func TestStreamsOfOneSessionOrAgent(t *testing.T) {
+	b := newBench(t, nil)
+	first, second, other := b.session("a1"), b.session("a1"), b.session("a2")
+	ofSession, _ := b.listenFor(permission, http.Header{SessionHeader: {string(second.SessionID)}})
+	ofAgent, _ := b.listenFor(permission, http.Header{AgentHeader: {"a2"}})
+	c, _, err := websocket.Dial(t.Context(), "ws://"+b.hosts[0]+"/v1/approval_needed", &websocket.DialOptions{
+		HTTPClient: b.http, HTTPHeader: http.Header{"Authorization": {"Bearer " + b.cfg.Token}, AgentHeader: {"a2"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.CloseNow() })
+	var ends []<-chan outcome
+	for i, s := range []*client.Session{first, second, other} {
+		ends = append(ends, b.call(s, []string{"echo first", "echo second", "echo other"}[i]))
+		b.pending(i + 1)
+	}
+	if e := ofSession.next(); e["input"].(map[string]any)["command"] != "echo second" {
+		t.Errorf("the session's stream has %v", e)
+	}
+	if e := ofAgent.next(); e["input"].(map[string]any)["command"] != "echo other" || e["agent"] != "a2" {
+		t.Errorf("the agent's stream has %v", e)
+	}
+	if m := receive(t, c); m["arguments"].(map[string]any)["command"] != "echo other" {
+		t.Errorf("the agent's WebSocket has %v", m)
+	}
+	for _, p := range b.pending(3) {
+		if _, err := b.approvals.Answer(p.ID, answerAllow()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, ended := range ends {
+		<-ended
+	}
+	if e := ofSession.next(); e["type"] != "tool_permission_resolved" || e["conversation_id"] != string(second.SessionID) {
+		t.Errorf("the session's stream has %v", e)
+	}
+	for name, h := range map[string]http.Header{"empty": {AgentHeader: {""}}, "twice": {SessionHeader: {"s-1", "s-2"}}} {
+		if _, status := b.listenFor(permission, h); status != 400 {
+			t.Errorf("%s: %d, want 400", name, status)
+		}
+	}
+	b.stop() // so that no stream outlives the test
+}
