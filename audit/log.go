@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -71,6 +72,7 @@ type Log struct {
 	stopped  chan struct{} // closed when run has returned
 	close    func() error
 	out      *appender // belongs to run until stopped is closed
+	entries  atomic.Int64
 }
 
 // Open opens the log at path, makes it if there is none, and repairs what a crash
@@ -120,6 +122,7 @@ func start(a *appender, r *Redactor) *Log {
 		quit:     make(chan struct{}),
 		stopped:  make(chan struct{}),
 	}
+	l.entries.Store(int64(a.tail.seq))
 	l.close = sync.OnceValue(l.shutdown)
 	go l.run()
 	return l
@@ -127,6 +130,10 @@ func start(a *appender, r *Redactor) *Log {
 
 // Path is the absolute path of the log.
 func (l *Log) Path() string { return l.path }
+
+// Entries is how many entries the log had when this process last wrote to it, those of
+// other processes included.
+func (l *Log) Entries() int64 { return l.entries.Load() }
 
 // Append writes one entry and returns it as it was written. If the log's sync
 // mode asks for it the entry is on disk when Append returns.
@@ -264,7 +271,9 @@ func (l *Log) commit(batch []*request) {
 			r.done <- cmp.Or(r.err, err)
 		}
 	}
-	answer(l.out.append(batch))
+	err := l.out.append(batch)
+	l.entries.Store(int64(l.out.tail.seq))
+	answer(err)
 }
 
 // Close makes every entry durable and closes the file. Appends that have not

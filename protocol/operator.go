@@ -194,7 +194,19 @@ type Status struct {
 	Sandbox         SandboxStatus `json:"sandbox"`
 	Audit           AuditStatus   `json:"audit"`
 	Warnings        []string      `json:"warnings,omitempty"`
-	HTTP            *HTTPStatus   `json:"http,omitempty"` // nil: it does not listen
+	// Sources are the files of the configuration, the administrator's first, as they
+	// were at the start. Stale says what of them is no longer so on the disk.
+	Sources []ConfigSource `json:"sources,omitempty"`
+	Stale   []string       `json:"stale,omitempty"`
+	HTTP    *HTTPStatus    `json:"http,omitempty"` // nil: it does not listen
+}
+
+// A ConfigSource is a file of the configuration.
+type ConfigSource struct {
+	Tier    string `json:"tier"`
+	File    string `json:"file"`
+	Digest  string `json:"digest"`
+	Trusted bool   `json:"trusted"`
 }
 
 // HTTPStatus says where the web page and the bridges are.
@@ -205,9 +217,12 @@ type HTTPStatus struct {
 
 // SandboxStatus says whether tools can be confined, and by what.
 type SandboxStatus struct {
-	Ready      bool       `json:"ready"`
-	Reason     string     `json:"reason,omitempty"` // why not
-	Hint       string     `json:"hint,omitempty"`
+	Ready  bool   `json:"ready"`
+	Reason string `json:"reason,omitempty"` // why not
+	Hint   string `json:"hint,omitempty"`
+	// EnforcedBy is what held the last program that ran, or before the first one a
+	// sandbox that was built at the start, without a network. What holds a call is in
+	// its result.
 	EnforcedBy EnforcedBy `json:"enforced_by"`
 }
 

@@ -110,6 +110,8 @@ func (c *call) awaitTurn(ctx context.Context) error {
 		if r := before.rejection; r != nil {
 			e := protocol.Errorf(protocol.CodeDenied, "the rest of the batch was rejected by %s", r.Approver).
 				WithHint("The calls of the batch before it have ended; stop, and wait for the user.")
+			c.decision.Action, c.decision.Source, c.decision.Scope, c.decision.Rule = approval.Denied, approval.SourceBatch, "", ""
+			c.decision.Approver, c.decision.Reason = r.Approver, e.Message
 			c.decision.Reject, c.decision.Interrupt, c.decision.Feedback = r.Reject, r.Interrupt, r.Feedback
 			return e
 		}

@@ -45,6 +45,9 @@ type Config struct {
 	// SessionConfiner makes the confiner of one session, which is closed with it;
 	// nil means that every session uses Confiner.
 	SessionConfiner func() SessionConfiner
+	// Tried is what held a sandbox that was built at the start, for status; its zero
+	// value is that none was.
+	Tried confine.Enforced
 	// Recovered is what calls of a supervisor that died had planted, and what became
 	// of it.
 	Recovered []confine.Planted
@@ -107,7 +110,9 @@ type Supervisor struct {
 	auditFailure atomic.Pointer[error]
 	shortages    shortages
 	leftBehind   int // set by New
-	ports        hostPorts
+	// enforced is what held the last program; before the first, Config.Tried.
+	enforced atomic.Pointer[confine.Enforced]
+	ports    hostPorts
 
 	naming sync.Mutex // while a named session is opened; before mu
 
@@ -129,6 +134,7 @@ func New(cfg Config) (*Supervisor, error) {
 	}
 	s := &Supervisor{cfg: cfg, profiles: newProfiles(), started: time.Now(),
 		sessions: map[protocol.SessionID]*session{}, named: map[sessionName]*session{}, calls: map[int64]*call{}}
+	s.enforced.Store(&cfg.Tried)
 	s.unsubscribe = cfg.Approvals.Subscribe(s.endDeferred)
 	data := map[string]any{
 		"version": cfg.Version, "config": cfg.ConfigFile, "mode": cfg.Mode, "warnings": cfg.Warnings, "tools": cfg.Tools.Digest(),
@@ -461,7 +467,8 @@ func (s *Supervisor) Status() protocol.Status {
 		CallsTotal: s.total.Load(), Pending: len(s.cfg.Approvals.Pending()),
 		ToolsDigest: s.cfg.Tools.Digest(), Warnings: slices.Concat(s.cfg.Warnings, s.shortages.warnings(time.Now())), HTTP: s.cfg.HTTP,
 		Sandbox: protocol.SandboxStatus{Ready: s.cfg.Confiner != nil},
-		Audit:   protocol.AuditStatus{Path: s.cfg.Log.Path()},
+		Audit:   protocol.AuditStatus{Path: s.cfg.Log.Path(), Entries: s.cfg.Log.Entries()},
+		Sources: sourcesOf(s.cfg.Sources), Stale: s.stale(),
 	}
 	if err := s.auditFailure.Load(); err != nil {
 		st.Audit.Error = (*err).Error()
@@ -470,6 +477,7 @@ func (s *Supervisor) Status() protocol.Status {
 		e := wireError(err)
 		st.Sandbox.Reason, st.Sandbox.Hint = e.Message, e.HintText
 	} else {
+		st.Sandbox.EnforcedBy = protocol.EnforcedBy(*s.enforced.Load())
 		st.Sandbox.EnforcedBy.Backend = s.cfg.Confiner.Name()
 	}
 	for _, x := range s.Sessions() {

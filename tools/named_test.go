@@ -32,7 +32,7 @@ func TestArgument(t *testing.T) {
 		{"notesx/log.txt", "notesx/log.txt"},
 		{"x/notes", "x/notes"},
 		{"cache/x", "BASE/cache/x"},
-		{"same/x", "same/x"},   // both readings are one
+		{"same/x", "same/x"}, // both readings are one
 		{"hidden/secret.txt", "BASE/outside/secret.txt"},
 		{"/notes/x", "/notes/x"},
 		{"", ""},

@@ -38,7 +38,7 @@ func startBackend(r *running, cfg *config.Config, o buildOptions) func() (*confi
 		if err != nil || !o.tryBackend && !options.Unconfined {
 			return b, err
 		}
-		if _, err := b.Try(context.Background()); err != nil {
+		if r.tried, err = b.Try(context.Background()); err != nil {
 			return nil, errors.Join(err, b.Close())
 		}
 		return b, nil

@@ -36,6 +36,7 @@ type running struct {
 	*supervisor.Supervisor
 	recovery audit.Recovery
 	planted  []confine.Planted // by calls that a crash cut off
+	tried    confine.Enforced  // at the start; startBackend sets it
 	close    []func() error
 }
 
@@ -132,6 +133,7 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 		Log:        log,
 		Operator:   operator,
 		Unconfined: unconfined,
+		Tried:      r.tried,
 		Egress:     egressConfig(cfg),
 		Tasks:      supervisor.TaskConfig{Running: int(cfg.Tasks.Running), Ended: int(cfg.Tasks.Running), Output: int64(cfg.Tasks.Output)},
 		HTTP:       o.http,
@@ -205,8 +207,17 @@ func openQuarantine() (*quarantine.Store, error) {
 }
 
 // operatorProfile is the profile that bounds every tool: the meet of all that are
-// named. None bounds nothing, and the tools' own profiles hold as they are.
+// named. None bounds nothing, and the tools' own profiles hold as they are. One that
+// takes the host's network away leaves nothing to say about that.
 func operatorProfile(cfg *config.Config) (sandboxprofile.Profile, error) {
+	all, err := meetOfProfiles(cfg)
+	if err == nil && all.Network.Mode != sandboxprofile.NetworkHost {
+		cfg.DropNotices(func(n config.Notice) bool { return n.Text == config.HostNetwork })
+	}
+	return all, err
+}
+
+func meetOfProfiles(cfg *config.Config) (sandboxprofile.Profile, error) {
 	all := sandboxprofile.Top()
 	for _, named := range cfg.OperatorProfiles() {
 		p, err := profiles.Operator(named.Name, profileVars(cfg, named))

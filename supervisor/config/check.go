@@ -348,7 +348,7 @@ func (k *checker) network(field string, nw Network) {
 	case nw.Mode == NetworkAllow && len(nw.Allow) == 0 && len(nw.Services) == 0 && !nw.Ask && !k.unusable(field+".allow") && !k.unusable(field+".expose"):
 		k.problem(field+".allow", "the list is empty and nobody is asked: nothing can be reached", nw.withoutAllow())
 	case nw.Mode == NetworkHost:
-		k.notice(field, "commands have the host's whole network, with no isolation")
+		k.notice(field, HostNetwork)
 	}
 }
 

@@ -43,6 +43,11 @@ type Config struct {
 	Floor *Config `yaml:"-"`
 }
 
+// DropNotices forgets what something beside the files has taken care of.
+func (c *Config) DropNotices(gone func(Notice) bool) {
+	c.Notices = slices.DeleteFunc(slices.Clone(c.Notices), gone)
+}
+
 // Set reports whether the file sets the value at a field path.
 func (c *Config) Set(field string) bool {
 	_, ok := c.Origins[field]

@@ -323,3 +323,6 @@ func (nw Network) withoutAllow() string {
 	}
 	return "write network: none"
 }
+
+// HostNetwork is the notice about each network that is the host's.
+const HostNetwork = "commands have the host's whole network, with no isolation"

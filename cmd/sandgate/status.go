@@ -1,0 +1,126 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/present"
+)
+
+func newStatusCmd(a *app) *cobra.Command {
+	var f approvalsFlags
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "Say whether the supervisor runs, what waits, what holds, and what is stale",
+		Long: `status asks the running supervisor about itself. The exit status is 0 if it works, 1 if
+it runs and something is wrong (no sandbox, or a log that takes no entries), and 125 if
+none runs. What is stale (a file that has changed since the start) is said, and is
+no failure.`,
+		Example: "  sandgate status\n  sandgate status --json",
+		Args:    cobra.NoArgs,
+		RunE: a.asApprover(&f, func(ctx context.Context, p *client.Approver, _ []string) error {
+			st, err := p.Status(ctx)
+			if err != nil {
+				return wireStatus(err)
+			}
+			if f.json {
+				err = printJSON(a.out, st)
+			} else {
+				err = printStatus(a.out, st, time.Now())
+			}
+			if err == nil && (!st.Sandbox.Ready || st.Audit.Error != "") {
+				return withStatus(exitFound, nil)
+			}
+			return err
+		}),
+	}
+	c.Flags().StringVar(&f.socket, "operator-socket", "", "operator socket `path` (default: operator.sock in the runtime directory)")
+	c.Flags().BoolVar(&f.json, "json", false, "print JSON")
+	return c
+}
+
+// printStatus is a line for each thing that a person asks about.
+func printStatus(out io.Writer, st protocol.Status, now time.Time) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	line := func(name, text string) {
+		if text != "" {
+			fmt.Fprintf(w, "%s\t%s\n", name, approval.EscapeLine(text))
+		}
+	}
+	line("running", fmt.Sprintf("sandgate %s, pid %d, for %s", st.Version, st.PID, present.Span(now.Sub(st.Started))))
+	line("waiting", waitingText(st))
+	line("calls", fmt.Sprintf("%s under way, %d in all, in %s", countOf(st.CallsRunning, "call"), st.CallsTotal, countOf(st.Sessions, "open session")))
+	line("mode", modeText(st.Mode))
+	line("configuration", configText(st))
+	if st.Sandbox.Ready {
+		line("sandbox", st.Sandbox.EnforcedBy.Backend)
+		line("  files", st.Sandbox.EnforcedBy.Files)
+		line("  network", st.Sandbox.EnforcedBy.Network)
+		line("  system calls", st.Sandbox.EnforcedBy.SystemCalls)
+		line("  processes", st.Sandbox.EnforcedBy.Processes)
+		line("  limits", st.Sandbox.EnforcedBy.Limits)
+	} else {
+		line("sandbox", join("; ", "none, and every tool is refused: "+st.Sandbox.Reason, st.Sandbox.Hint))
+	}
+	line("log", join(": ", fmt.Sprintf("%s, %s", st.Audit.Path, countOf(int(st.Audit.Entries), "entry")), st.Audit.Error))
+	if st.HTTP != nil {
+		line("web page", "http://"+st.HTTP.Address+"/ (`sandgate approve --web` prints a link that opens it)")
+	}
+	for _, s := range st.Stale {
+		line("stale", s)
+	}
+	for _, s := range st.Warnings {
+		line("warning", s)
+	}
+	return w.Flush()
+}
+
+func waitingText(st protocol.Status) string {
+	if st.Pending == 0 {
+		return "nothing; " + countOf(st.Approvers, "approver")
+	}
+	return fmt.Sprintf("%s; %s; `sandgate approve` answers", countOf(st.Pending, "request"), countOf(st.Approvers, "approver"))
+}
+
+func modeText(m approval.Mode) string {
+	switch m {
+	case approval.ApproveAll:
+		return string(m) + ": nobody is asked"
+	case approval.Strict:
+		return string(m) + ": what would be asked is denied"
+	}
+	return string(m)
+}
+
+func configText(st protocol.Status) string {
+	var files []string
+	for _, s := range st.Sources {
+		text := fmt.Sprintf("%s (%s)", s.File, s.Tier)
+		if !s.Trusted {
+			text = fmt.Sprintf("%s (%s, not trusted: it only narrows)", s.File, s.Tier)
+		}
+		files = append(files, text)
+	}
+	return cmp.Or(strings.Join(files, ", "), st.Config, "the built-in default")
+}
+
+// countOf is a number and what it counts.
+func countOf(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	if stem, ok := strings.CutSuffix(what, "y"); ok {
+		return fmt.Sprintf("%d %sies", n, stem)
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
