@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "rewrite the expected outputs that the s
 // TestMain lets the test binary stand in for the sandgate binary: a script that
 // runs sandgate runs this program again under that name.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"sandgate": main, "without-landlock": withoutLandlock, "mcp-test-server": mcpTestServer})
+	testscript.Main(m, map[string]func(){"sandgate": main, "without-landlock": withoutLandlock, "barred": launchBarred, "mcp-test-server": mcpTestServer})
 }
 
 // TestScript runs every testdata/script/*.txtar. Beyond testscript's own, a
