@@ -36,6 +36,7 @@ type Bwrap struct {
 	abi   landlock.Version
 	spawn *spawner
 	guard *Guard
+	room  *room
 	// cgroups is nil where no cgroup v2 directory is delegated to us.
 	cgroups *cgroupTree
 
@@ -63,7 +64,7 @@ func NewBwrap(path string) (*Bwrap, error) {
 	if err != nil {
 		cgroups = nil // init counts instead; doctor says why
 	}
-	return &Bwrap{path: path, init: fd, abi: abi, spawn: newSpawner(), cgroups: cgroups, guard: NewGuard(nil), filters: map[string][]byte{}}, nil
+	return &Bwrap{path: path, init: fd, abi: abi, spawn: newSpawner(), cgroups: cgroups, room: newRoom(), guard: NewGuard(nil), filters: map[string][]byte{}}, nil
 }
 
 // Name implements Confiner.
@@ -81,11 +82,25 @@ func (b *Bwrap) Use(g *Guard) { b.guard = g }
 
 // Prepare implements Confiner.
 func (b *Bwrap) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox, error) {
-	seen, err := b.guard.look(p)
+	box, err := b.fresh(ctx, p, nil)
 	if err != nil {
 		return nil, err
 	}
-	return b.build(ctx, p, seen)
+	return box, nil
+}
+
+// fresh builds a sandbox for owner, a session's cells.
+func (b *Bwrap) fresh(ctx context.Context, p sandboxprofile.Profile, owner *Cells) (*bwrapSandbox, error) {
+	leave, err := b.room.enter(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	seen, err := b.guard.look(p)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	return b.build(ctx, p, seen, leave)
 }
 
 // A look is what a survey saw.
@@ -122,8 +137,15 @@ func tellingProc() []string {
 
 // build makes a sandbox for p on the host that was seen. While bubblewrap
 // builds the mounts, the rules that init will lay on itself are compiled: each
-// takes some milliseconds.
-func (b *Bwrap) build(ctx context.Context, p sandboxprofile.Profile, seen look) (*bwrapSandbox, error) {
+// takes some milliseconds. The sandbox has a place in the room, which it leaves when it
+// ends or cannot be built.
+func (b *Bwrap) build(ctx context.Context, p sandboxprofile.Profile, seen look, leave func()) (_ *bwrapSandbox, err error) {
+	built := false
+	defer func() {
+		if !built {
+			leave()
+		}
+	}()
 	args, err := bwrap.Compile(p, seen.facts)
 	if err != nil {
 		return nil, unenforceable("the mounts", err)
@@ -149,6 +171,7 @@ func (b *Bwrap) build(ctx context.Context, p sandboxprofile.Profile, seen look) 
 		b.guard.release(w)
 		return nil, err
 	}
+	s.leave, s.room = leave, b.room
 	s.kinds, s.facts, s.covers, s.guard, s.ward, s.warnings = seen.kinds, seen.facts, covers, b.guard, w, warningsOf(seen.found)
 	setup, err := b.restrictions(p, seen.facts)
 	setup.Mounts = expected
@@ -166,6 +189,7 @@ func (b *Bwrap) build(ctx context.Context, p sandboxprofile.Profile, seen look) 
 		return nil, err
 	}
 	s.enforced = b.enforced(p, user)
+	built = true
 	return s, nil
 }
 
@@ -208,7 +232,8 @@ func (b *Bwrap) restrictions(p sandboxprofile.Profile, facts sandboxprofile.Fact
 	if err != nil {
 		return wire.Setup{}, unenforceable("the system call filter", err)
 	}
-	setup := wire.Setup{Landlock: ruleset(rules, b.abi), Seccomp: filter, Unshared: unshared(p), Tmpfs: slices.Concat(p.Scratch, []string{"/dev/shm"})}
+	keyring := b.spawn.keyring && !slices.Contains(p.Syscalls, seccomp.Keyring)
+	setup := wire.Setup{Keyring: keyring, Landlock: ruleset(rules, b.abi), Seccomp: filter, Unshared: unshared(p), Tmpfs: slices.Concat(p.Scratch, []string{"/dev/shm"})}
 	if p.Network.Mode == sandboxprofile.NetworkProxied {
 		setup.EgressPort = EgressPort
 		setup.Unbound = unboundFor(p.Network)

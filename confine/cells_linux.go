@@ -2,6 +2,7 @@ package confine
 
 import (
 	"bytes"
+	"container/list"
 	"context"
 	"maps"
 	"net"
@@ -40,9 +41,11 @@ type Cells struct {
 
 // A cell is a standing sandbox that waits.
 type cell struct {
+	of    *Cells
 	key   string
 	box   *bwrapSandbox
 	timer *time.Timer
+	place *list.Element // in the room's list of those that rest
 }
 
 // NewCells makes the cells of one session. b outlives them.
@@ -77,7 +80,11 @@ func (c *Cells) Ahead(p sandboxprofile.Profile) {
 		if err != nil {
 			return
 		}
-		box, err := c.inner.build(c.ctx, p, seen)
+		leave, ok := c.inner.room.tryEnter(c)
+		if !ok {
+			return // the call itself waits
+		}
+		box, err := c.inner.build(c.ctx, p, seen, leave)
 		if err != nil {
 			return
 		}
@@ -109,7 +116,11 @@ func (c *Cells) await(ctx context.Context, p sandboxprofile.Profile) {
 // with one that is built now.
 func (c *Cells) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox, error) {
 	if p.Fresh {
-		return c.inner.Prepare(ctx, p)
+		box, err := c.inner.fresh(ctx, p, c)
+		if err != nil {
+			return nil, err
+		}
+		return box, nil
 	}
 	c.await(ctx, p)
 	seen, err := c.inner.guard.look(p)
@@ -132,7 +143,17 @@ func (c *Cells) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox,
 		}
 		box.Close()
 	}
-	box, err := c.inner.build(ctx, p, seen)
+	leave, at := c.inner.room.tryEnter(c)
+	if !at {
+		if leave, err = c.inner.room.enter(ctx, c); err != nil {
+			return nil, err
+		}
+		if seen, err = c.inner.guard.look(p); err != nil { // while others came first, the host may have changed
+			leave()
+			return nil, err
+		}
+	}
+	box, err := c.inner.build(ctx, p, seen, leave)
 	if err != nil {
 		return nil, err
 	}
@@ -156,6 +177,7 @@ func (c *Cells) take(key string) *bwrapSandbox {
 	last := waiting[len(waiting)-1]
 	c.idle[key] = waiting[:len(waiting)-1]
 	last.timer.Stop()
+	c.inner.room.wake(last)
 	return last.box
 }
 
@@ -184,9 +206,10 @@ func (c *Cells) keep(key string, box *bwrapSandbox) bool {
 	if c.closed || c.waiting() >= maxIdleCells {
 		return false
 	}
-	x := &cell{key: key, box: box}
+	x := &cell{of: c, key: key, box: box}
 	x.timer = time.AfterFunc(cellIdle, func() { c.expire(x) })
 	c.idle[key] = append(c.idle[key], x)
+	c.inner.room.rest(x)
 	return true
 }
 
@@ -198,11 +221,14 @@ func (c *Cells) waiting() int {
 	return n
 }
 
+// expire ends a cell that waits, if it still does.
 func (c *Cells) expire(x *cell) {
 	c.mu.Lock()
 	i := slices.Index(c.idle[x.key], x)
 	if i >= 0 {
 		c.idle[x.key] = slices.Delete(c.idle[x.key], i, i+1)
+		x.timer.Stop()
+		c.inner.room.wake(x)
 	}
 	c.mu.Unlock()
 	if i >= 0 {
@@ -222,6 +248,7 @@ func (c *Cells) Close() error {
 	for _, list := range idle {
 		for _, x := range list {
 			x.timer.Stop()
+			c.inner.room.wake(x)
 			x.box.Close()
 		}
 	}

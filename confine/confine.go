@@ -164,6 +164,9 @@ type Result struct {
 	Stdout    int64 // bytes written by the program
 	Stderr    int64
 	Truncated bool // some output was dropped at the output limit
+	// Processes is how many processes and threads a program might have: its limit, or
+	// fewer where the host had no more to give.
+	Processes int64
 	// Planted is what the action left where a program of the user's would run or
 	// follow it, and what became of that.
 	Planted []Planted

@@ -57,7 +57,7 @@ func TestMovesBeforeTheMountsAreNoticed(t *testing.T) {
 			seen, err := b.guard.look(p)
 			must(t, err)
 			x.move(t, ws)
-			box, err := b.build(context.Background(), p, seen)
+			box, err := b.build(context.Background(), p, seen, func() {})
 			if err == nil {
 				box.Close()
 			}

@@ -37,6 +37,8 @@ type bwrapSandbox struct {
 	guard    *Guard
 	ward     *ward
 	group    *cgroup
+	room     *room
+	leave    func()   // of the room
 	warnings []string // of the host, when it was looked at last
 	trust    []byte   // what its sandboxprofile.TrustBundle holds, if it has one
 	enforced Enforced
@@ -252,12 +254,14 @@ func (s *bwrapSandbox) perform(ctx context.Context, profile sandboxprofile.Profi
 	a.Exec = &program
 
 	over := make(chan struct{}, 1)
-	p, err := newPlumbing(std, program.Terminal != nil, std.outputBound(profile.Limits), over)
+	limits := s.room.within(profile.Limits)
+	p, err := newPlumbing(std, program.Terminal != nil, std.outputBound(limits), over)
 	if err != nil {
 		return Result{}, err
 	}
 	defer p.close()
-	res, err := s.exchange(ctx, wire.Run{Action: a, Limits: s.rlimits(profile.Limits), Totals: totals(profile.Limits)}, profile.Limits, std.Hold, p, over)
+	res, err := s.exchange(ctx, wire.Run{Action: a, Limits: s.rlimits(limits), Totals: totals(limits)}, limits, std.Hold, p, over)
+	res.Processes = limits.Pids
 	if err == nil {
 		p.wait() // every writer is dead: the readers reach end of file
 	}
@@ -452,6 +456,9 @@ func (s *bwrapSandbox) stop() {
 			s.guard.release(s.ward)
 		}
 		s.group.remove()
+		if s.leave != nil {
+			s.leave()
+		}
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+
+	"golang.org/x/sys/unix"
 )
 
 // A spawner starts processes from one OS thread that lives as long as it does.
@@ -11,6 +13,9 @@ import (
 // process (prctl(2), PR_SET_PDEATHSIG), and the Go runtime ends threads.
 type spawner struct {
 	work chan func()
+	// keyring says that what is started has an empty session keyring, one for all. It is
+	// set before the first start has returned.
+	keyring bool
 }
 
 func newSpawner() *spawner {
@@ -22,6 +27,11 @@ func newSpawner() *spawner {
 			_ = self.Release()
 		}
 		runtime.LockOSThread()
+		// Credentials are a thread's, and a child has those of the thread that forked it
+		// (credentials(7)). How many keyrings a user may have is bounded, so one of its own
+		// for each sandbox would let one agent take them all.
+		_, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
+		s.keyring = err == nil // or each sandbox tries for itself
 		for f := range s.work {
 			f()
 		}

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -424,7 +425,7 @@ func endError(ctx context.Context, r confine.Result, l sandboxprofile.Limits) er
 		return protocol.Errorf(protocol.CodeLimitExceeded, "wrote more than %d bytes of output and was killed", l.Output).
 			WithHint("write to a file, or print less (head, tail, grep)")
 	case confine.PidsLimit:
-		return protocol.Errorf(protocol.CodeLimitExceeded, "had more than %d processes and threads and was killed", l.Pids).
+		return protocol.Errorf(protocol.CodeLimitExceeded, "had more than %d processes and threads and was killed", cmp.Or(r.Processes, l.Pids)).
 			WithHint("start fewer at a time (make -j4)")
 	case confine.MemoryLimit:
 		return protocol.Errorf(protocol.CodeLimitExceeded, "used more than %d bytes of memory, files in /tmp and shared memory included, and was killed", l.Memory).

@@ -8,8 +8,10 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
+	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 )
@@ -28,7 +30,8 @@ type ServerConfig struct {
 	QueueBytes int
 	// RequestBytes bounds the requests under way, in bytes of JSON; 64 MiB.
 	RequestBytes int
-	// MaxConnections bounds the connections of one socket; 1024.
+	// MaxConnections bounds the connections of one socket; 1024, or an eighth of the
+	// descriptors that this process may have, if that is less.
 	MaxConnections int
 	// StallTimeout is how long a client may leave everything unread before it is
 	// dropped; 30 s. It also bounds the wait for initialize.
@@ -44,7 +47,7 @@ func (c ServerConfig) withDefaults() ServerConfig {
 		field *int
 		value int
 	}{
-		{&c.MaxCalls, 1024}, {&c.MaxSessions, 1 << 14}, {&c.MaxConnections, 1024},
+		{&c.MaxCalls, 1024}, {&c.MaxSessions, 1 << 14}, {&c.MaxConnections, maxConnections()},
 		{&c.QueueBytes, 2 * protocol.MaxMessage}, {&c.RequestBytes, 4 * protocol.MaxMessage},
 	} {
 		if *d.field <= 0 {
@@ -58,6 +61,16 @@ func (c ServerConfig) withDefaults() ServerConfig {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return c
+}
+
+// maxConnections leaves descriptors for sandboxes, and for whoever is told that there
+// are no more connections.
+func maxConnections() int {
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		return 64
+	}
+	return int(max(min(files.Cur/8, 1024), 1))
 }
 
 // A Server answers on the two sockets. Nothing that a peer sends can end it, or
@@ -152,6 +165,10 @@ func (s *Server) connection(ctx context.Context, nc net.Conn, handle func(contex
 	peer, err := unixsock.PeerOf(nc)
 	if err == nil {
 		err = s.admit(peer)
+	}
+	if confine.IsShortage(err) {
+		turnAway(nc, protocol.Errorf(protocol.CodeTooManyRequests, "the server has no room to look who connects").WithHint("connect again in a moment"))
+		return
 	}
 	if err != nil {
 		s.cfg.Log.Warn("connection refused", "peer", peer.String(), "error", err)

@@ -89,6 +89,7 @@ func (a *app) mcpWrap(ctx context.Context, f mcpWrapFlags, argv []string) (err e
 		return err
 	}
 	defer sockets.close()
+	startThreads(standbyThreads)
 	faults := a.faults(warnings())
 	r, err := build(cfg, buildOptions{mode: approval.Mode(f.mode), backend: f.backend, tryBackend: true, faults: faults})
 	if err != nil {

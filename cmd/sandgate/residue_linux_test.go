@@ -140,9 +140,10 @@ func TestStateNoticesResidue(t *testing.T) {
 
 // A host is a supervisor with a workspace, a home and a runtime directory of its own.
 type host struct {
-	t     *testing.T
-	dir   string
-	serve *exec.Cmd
+	t      *testing.T
+	dir    string
+	serve  *exec.Cmd
+	prefix []string // of the supervisor's command line
 }
 
 const residueConfig = `version: 1
@@ -202,6 +203,11 @@ func (h *host) command(args ...string) *exec.Cmd {
 func (h *host) start() {
 	h.t.Helper()
 	h.serve = h.command("serve", "--config", "../sandgate.yaml")
+	if len(h.prefix) > 0 {
+		outer := exec.Command(h.prefix[0], slices.Concat(h.prefix[1:], h.serve.Args)...)
+		outer.Dir, outer.Env = h.serve.Dir, h.serve.Env
+		h.serve = outer
+	}
 	said, err := h.serve.StderrPipe()
 	if err != nil {
 		h.t.Fatal(err)

@@ -119,6 +119,7 @@ type service struct {
 
 // setUp makes a service, and says where it is.
 func (a *app) setUp(cfg *config.Config, o buildOptions, f serveFlags) (_ *service, err error) {
+	startThreads(standbyThreads) // before anybody can use up what they are made of
 	x := &service{}
 	defer func() {
 		if err != nil {

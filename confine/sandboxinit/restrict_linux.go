@@ -19,9 +19,9 @@ import (
 //     own parent must be gone before anything else can go wrong;
 //  2. not dumpable: from here on no other process of this user can trace us or
 //     read our memory and descriptors through /proc (prctl(2), PR_SET_DUMPABLE);
-//  3. a new session keyring: the one we inherited may hold the user's keys, and
-//     the filter will take away the call that could replace it (keyctl(2)). Where a
-//     container's filter refuses that, it has to refuse every use of keys;
+//  3. a session keyring without keys: the user's may hold some, and the filter will
+//     take away the call that could replace it (keyctl(2)). Where a container's filter
+//     refuses that, it has to refuse every use of keys;
 //  4. check that no capability is left, in any set: bubblewrap drops them, and a
 //     bubblewrap that did not would make the rest worthless. Without bubblewrap
 //     they are dropped here, before no_new_privs, which changes nothing about them;
@@ -38,7 +38,7 @@ func restrict(s *wire.Setup) (string, error) {
 		{"close descriptors", func() error { return unix.CloseRange(controlFD+1, math.MaxUint32, 0) }},
 		{"keep our socket from children", func() error { return closeOnExec(controlFD) }},
 		{"make process 1 undumpable", func() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }},
-		{"join a new session keyring", joinKeyring},
+		{"join a new session keyring", func() error { return joinKeyring(s.Keyring) }},
 		{"adopt orphans", func() error { return adopt(s.Shared) }},
 		{"check capabilities", func() error { return capabilities(s.Shared) }},
 		{"set no_new_privs", setNoNewPrivs},
@@ -58,17 +58,20 @@ func closeOnExec(fd int) error {
 	return err
 }
 
-// joinKeyring gives this thread a new and empty session keyring. Credentials
-// belong to threads, and a tool inherits those of the thread that forks it, which
-// is this one: see serve.
+// joinKeyring gives this thread a new and empty session keyring, unless it has inherited
+// the confiner's, which is empty too. Credentials belong to threads, and a tool inherits
+// those of the thread that forks it, which is this one: see serve.
 //
 // Where that is refused, a container's filter does it (Docker's default), or the kernel has
 // no keyrings. What we inherited is no danger then if no program inside can use
 // keys either, and a program inside has every filter that we have.
-func joinKeyring() error {
-	_, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
-	if err == nil {
+func joinKeyring(inherited bool) error {
+	if inherited && emptyKeyring() {
 		return nil
+	}
+	_, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
+	if err == nil || errors.Is(err, unix.EDQUOT) { // the user has as many keys as there may be: it passes
+		return err
 	}
 	if call := keysInReach(); call != "" {
 		return fmt.Errorf("%w, and %s is let through", err, call)
@@ -107,6 +110,12 @@ func keysInReach() string {
 		}
 	}
 	return ""
+}
+
+// emptyKeyring reports whether no key is in the session keyring, which KEYCTL_READ lists.
+func emptyKeyring() bool {
+	n, err := unix.KeyctlBuffer(unix.KEYCTL_READ, unix.KEY_SPEC_SESSION_KEYRING, nil, 0)
+	return err == nil && n == 0
 }
 
 // checkCapabilities fails if the bounding, ambient, permitted, effective or

@@ -63,6 +63,9 @@ type Setup struct {
 	// datagrams. The confiner gives them their addresses: it may, as the owner of the
 	// network, and init has no capability for that.
 	Unbound int
+	// Keyring says that the session keyring which init inherits is the confiner's, for
+	// all sandboxes, in which no program can put a key.
+	Keyring bool
 	// Unshared are scratch directories that one action must not find another's
 	// files in: HOME, but not the session's /tmp.
 	Unshared []string

@@ -38,6 +38,9 @@ const (
 	ioprioGroup   = 2 // IOPRIO_WHO_PGRP
 )
 
+// Keyring is the group without which programs can use keys.
+const Keyring = "keyring"
+
 // Groups is what the filter denies, with the reason and the errno. The order is
 // the order in which rules are tried.
 func Groups() []Group {
@@ -56,7 +59,7 @@ func Groups() []Group {
 		{"userfaultfd", "It stops the kernel in the middle of a copy, which turns small races into exploits.", EPERM, calls("userfaultfd")},
 		{"io_uring", "Its operations pass by this filter: open, connect and more without a system call.", EPERM, calls(
 			"io_uring_setup", "io_uring_enter", "io_uring_register")},
-		{"keyring", "Keys are shared with the user's other processes, outside of every namespace.", EPERM, calls(
+		{Keyring, "Keys are shared with the user's other processes, outside of every namespace.", EPERM, calls(
 			"keyctl", "add_key", "request_key")},
 		{"kexec", "Loads another kernel.", EPERM, calls("kexec_load", "kexec_file_load")},
 		{"modules", "Loads code into the kernel.", EPERM, calls("init_module", "finit_module", "delete_module")},
