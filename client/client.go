@@ -24,6 +24,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
@@ -155,9 +156,19 @@ func (l *link) send(method protocol.Method, params any) (answer <-chan protocol.
 	}
 	if err != nil {
 		forget()
-		return nil, nil, fmt.Errorf("%s: %w", method, err)
+		return nil, nil, fmt.Errorf("%s: %w", method, l.unsent(err))
 	}
 	return ch, forget, nil
+}
+
+// unsent is why a request could not be written. A server that turns a connection away
+// says why and hangs up: what it said may wait to be read when we write.
+func (l *link) unsent(err error) error {
+	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	<-l.done // what was said is read to its end, which is there
+	return l.failure()
 }
 
 func (l *link) expect() (protocol.RequestID, chan protocol.Message, error) {

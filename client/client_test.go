@@ -413,3 +413,32 @@ func TestApprover(t *testing.T) {
 		t.Errorf("after the end: %+v", e)
 	}
 }
+
+// TestTurnedAwayIsSaid: a server that has no room says so and hangs up before it has read
+// a word; whoever writes too late hears why all the same.
+func TestTurnedAwayIsSaid(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "agent.sock")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			line, err := protocol.EncodeError(protocol.RequestID{}, protocol.Errorf(protocol.CodeTooManyRequests, "full"))
+			(&fake{conn: c}).write(line, err)
+			c.Close()
+		}
+	}()
+	for range 200 {
+		_, err := DialAgent(context.Background(), path)
+		var e *protocol.Error
+		if !errors.As(err, &e) || e.Code != protocol.CodeTooManyRequests {
+			t.Fatalf("%v", err)
+		}
+	}
+}

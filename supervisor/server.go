@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -76,13 +77,14 @@ func maxConnections() int {
 // A Server answers on the two sockets. Nothing that a peer sends can end it, or
 // hold up another peer.
 type Server struct {
-	gate gate
-	cfg  ServerConfig
+	gate    gate
+	cfg     ServerConfig
+	leaving chan struct{} // see turnAway
 }
 
 // NewServer makes a server for g, which is a *Supervisor.
 func NewServer(g gate, cfg ServerConfig) *Server {
-	return &Server{gate: g, cfg: cfg.withDefaults()}
+	return &Server{gate: g, cfg: cfg.withDefaults(), leaving: make(chan struct{}, farewells)}
 }
 
 // ServeAgent answers agents on l until ctx ends, which is no error. When it
@@ -125,7 +127,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener, handle func(context.
 		select {
 		case slots <- struct{}{}:
 		default:
-			turnAway(nc, protocol.Errorf(protocol.CodeTooManyRequests, "the server has as many connections as it allows"))
+			s.turnAway(nc, protocol.Errorf(protocol.CodeTooManyRequests, "the server has as many connections as it allows"))
 			continue
 		}
 		wg.Go(func() {
@@ -152,12 +154,40 @@ func accept(ctx context.Context, l net.Listener) (net.Conn, error) {
 	}
 }
 
-// turnAway says why, if the peer listens, and closes.
-func turnAway(nc net.Conn, e *protocol.Error) {
-	defer nc.Close()
-	if line, err := protocol.EncodeError(protocol.RequestID{}, e); err == nil {
-		_ = nc.SetWriteDeadline(time.Now().Add(time.Second)) // a peer that does not read must not hold us up
-		_ = protocol.WriteMessage(nc, line)
+// farewell is how long whoever is turned away may take to hear why, and farewells how
+// many are at once. Whoever comes when there are as many is not waited for.
+const (
+	farewell  = time.Second
+	farewells = 16
+)
+
+// turnAway says why, and closes. It does not close before the peer does if it can: a
+// request that the peer is about to send would fail, and our word not be read.
+func (s *Server) turnAway(nc net.Conn, e *protocol.Error) {
+	_ = nc.SetDeadline(time.Now().Add(farewell)) // a peer that does not read must not hold us up
+	line, err := protocol.EncodeError(protocol.RequestID{}, e)
+	if err != nil {
+		nc.Close()
+		return
+	}
+	say := func() {
+		defer nc.Close()
+		if protocol.WriteMessage(nc, line) != nil {
+			return
+		}
+		if half, ok := nc.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+			_, _ = io.Copy(io.Discard, io.LimitReader(nc, protocol.MaxMessage)) // until it has heard, or its time is over
+		}
+	}
+	select {
+	case s.leaving <- struct{}{}:
+		go func() {
+			defer func() { <-s.leaving }()
+			say()
+		}()
+	default:
+		_ = nc.SetReadDeadline(time.Now())
+		say()
 	}
 }
 
@@ -167,12 +197,12 @@ func (s *Server) connection(ctx context.Context, nc net.Conn, handle func(contex
 		err = s.admit(peer)
 	}
 	if confine.IsShortage(err) {
-		turnAway(nc, protocol.Errorf(protocol.CodeTooManyRequests, "the server has no room to look who connects").WithHint("connect again in a moment"))
+		s.turnAway(nc, protocol.Errorf(protocol.CodeTooManyRequests, "the server has no room to look who connects").WithHint("connect again in a moment"))
 		return
 	}
 	if err != nil {
 		s.cfg.Log.Warn("connection refused", "peer", peer.String(), "error", err)
-		turnAway(nc, protocol.Errorf(protocol.CodeDenied, "this process may not connect"))
+		s.turnAway(nc, protocol.Errorf(protocol.CodeDenied, "this process may not connect"))
 		return
 	}
 	c := newConn(s, nc, peer)
