@@ -18,7 +18,7 @@ import (
 // who says nothing.
 type Options struct {
 	// Backend is "auto" (or ""), "bwrap" or "landlock". auto prefers bwrap and
-	// falls back to landlock, for a profile that Landlock keeps exactly.
+	// falls back to landlock.
 	Backend string
 	// Bwrap is an absolute path of bubblewrap, "" for the usual places.
 	Bwrap    string
@@ -53,9 +53,7 @@ func New(o Options) (*Backend, error) {
 		errs = append(errs, err)
 	}
 	if o.Backend != "bwrap" {
-		lo := o.Landlock
-		lo.Narrow = o.Backend == "landlock"
-		landlock, err := NewLandlock(lo)
+		landlock, err := NewLandlock(o.Landlock)
 		b.landlock = landlock
 		errs = append(errs, err)
 	}

@@ -26,9 +26,6 @@ import (
 // LandlockOptions are what a Landlock backend is made with. The zero value is the
 // strict one.
 type LandlockOptions struct {
-	// Narrow lets the backend give less than a profile says where it cannot give
-	// exactly that; see landlock.CompileHost. Without it such a profile is refused.
-	Narrow bool
 	// ABI says what the kernel's Landlock can do; nil asks the kernel.
 	ABI func() (landlock.Version, error)
 	// Seccomp compiles the filters; nil is package seccomp.
@@ -37,18 +34,20 @@ type LandlockOptions struct {
 
 // Filters compiles system call filters.
 type Filters struct {
-	Base   func(lift []string) ([]byte, error)
-	Shared func(sockets bool) ([]byte, error)
+	Base     func(lift []string) ([]byte, error)    // of programs
+	Broker   func(lift []string) ([]byte, error)    // of init, which is their broker
+	Brokered func(seccomp.Brokered) ([]byte, error) // of programs, beside Base
+	Shared   func(sockets bool) ([]byte, error)     // the same without a broker
 }
 
-// A Landlock confines with Landlock and seccomp in the host's own namespaces, for
-// hosts that bar user namespaces. It may be stricter than a profile and is never
-// weaker: what it cannot keep it refuses. It is safe for concurrent use.
+// A Landlock confines with Landlock, seccomp and a broker in the host's own namespaces,
+// for hosts that bar user namespaces (containers among them). It may be stricter than a
+// profile and is never weaker: what it cannot keep it refuses. It is safe for concurrent
+// use.
 type Landlock struct {
 	init    *lazyFile // sealed memfd
 	abi     landlock.Version
 	filters Filters
-	narrow  bool
 	guard   *Guard
 
 	sweep sync.Once
@@ -73,7 +72,9 @@ func NewLandlock(o LandlockOptions) (*Landlock, error) {
 
 func newLandlock(o LandlockOptions, abi landlock.Version) (*Landlock, error) {
 	// Where bubblewrap works nothing is built here, and no program is needed.
-	l := &Landlock{init: &lazyFile{make: initFile}, abi: abi, narrow: o.Narrow, guard: NewGuard(nil), filters: Filters{Base: seccomp.Filter, Shared: seccomp.SharedFilter}}
+	l := &Landlock{init: &lazyFile{make: initFile}, abi: abi, guard: NewGuard(nil), filters: Filters{
+		Base: seccomp.Filter, Broker: seccomp.BrokerFilter, Brokered: seccomp.BrokeredFilter, Shared: seccomp.SharedFilter,
+	}}
 	if o.Seccomp != nil {
 		l.filters = *o.Seccomp
 	}
@@ -132,19 +133,19 @@ func (l *Landlock) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandb
 	if err != nil {
 		return nil, err
 	}
-	host, err := l.compile(p, facts)
+	rules, err := l.compile(p, facts)
 	if err != nil {
 		return nil, err
 	}
-	setup, err := l.restrictions(p, host)
+	setup, err := l.restrictions(p, facts, rules)
 	if err != nil {
 		return nil, err
 	}
-	return l.build(ctx, hostPlan{profile: p, seen: seen, user: user, setup: setup, enforced: l.enforced(p, host)})
+	return l.build(ctx, hostPlan{profile: p, seen: seen, user: user, setup: setup, enforced: l.enforced(p, rules)})
 }
 
-// compile gives the rules, or refuses a profile that they do not fit exactly.
-func (l *Landlock) compile(p sandboxprofile.Profile, f sandboxprofile.Facts) (landlock.Host, error) {
+// compile gives the rules, or refuses a profile that they cannot keep.
+func (l *Landlock) compile(p sandboxprofile.Profile, f sandboxprofile.Facts) (landlock.Brokered, error) {
 	entries := map[string][]landlock.Entry{}
 	for _, dir := range landlock.Splits(p, f) {
 		list, err := os.ReadDir(dir)
@@ -152,64 +153,88 @@ func (l *Landlock) compile(p sandboxprofile.Profile, f sandboxprofile.Facts) (la
 			continue // nothing to grant
 		}
 		if err != nil {
-			return landlock.Host{}, fmt.Errorf("confine: survey %q: %w", dir, err)
+			return landlock.Brokered{}, fmt.Errorf("confine: survey %q: %w", dir, err)
 		}
 		for _, e := range list {
 			entries[dir] = append(entries[dir], landlock.Entry{Name: e.Name(), Kind: kindOf(e.Type())})
 		}
 	}
-	host, err := landlock.CompileHost(p, f, entries)
+	rules, err := landlock.CompileBrokered(p, f, entries)
 	var cannot *landlock.Error
 	if errors.As(err, &cannot) {
-		return host, unenforceable(cannot.Part, cannot)
+		return rules, unenforceable(cannot.Part, cannot)
 	}
 	if err != nil {
-		return host, unenforceable("the Landlock rules", err)
+		return rules, unenforceable("the Landlock rules", err)
 	}
-	if len(host.Narrowed) > 0 && !l.narrow {
-		return host, &Unenforceable{
-			Part:   "less inside of more",
-			Reason: fmt.Sprintf("something in %s must not have what the directory has (a protected or hidden name, a stricter path), and Landlock cannot take away again", someOf(host.Narrowed)),
-			Hint:   "allow user namespaces, or choose --backend landlock: then nothing new can be made directly in these directories",
-		}
-	}
-	return host, nil
+	return rules, nil
 }
 
 // maxHostRules bounds a ruleset: each rule is a file that is opened.
 const maxHostRules = 8192
 
-// restrictions is what init lays on itself and on each program.
-func (l *Landlock) restrictions(p sandboxprofile.Profile, host landlock.Host) (wire.Setup, error) {
+// restrictions is what init lays on itself, and on each program.
+func (l *Landlock) restrictions(p sandboxprofile.Profile, f sandboxprofile.Facts, rules landlock.Brokered) (wire.Setup, error) {
+	open := p.Network.Mode == sandboxprofile.NetworkHost
+	own, err := l.filters.Broker(p.Syscalls)
+	if err != nil {
+		return wire.Setup{}, unenforceable("the system call filter", err)
+	}
 	base, err := l.filters.Base(p.Syscalls)
 	if err != nil {
 		return wire.Setup{}, unenforceable("the system call filter", err)
 	}
-	open := p.Network.Mode == sandboxprofile.NetworkHost
-	tool, err := l.filters.Shared(open)
+	notifying, err := l.filters.Brokered(seccomp.Brokered{Sockets: open, Reads: len(rules.Redirected) > 0})
 	if err != nil {
 		return wire.Setup{}, unenforceable("the system call filter", err)
 	}
-	if n := len(host.Rules); n > maxHostRules {
-		return wire.Setup{}, &Unenforceable{Part: "less inside of more", Reason: fmt.Sprintf("%d rules would be needed, at most %d are made", n, maxHostRules), Hint: "allow user namespaces"}
+	if n := len(rules.Programs); n > maxHostRules {
+		return wire.Setup{}, &Unenforceable{Part: "hidden names", Reason: fmt.Sprintf("%d rules would be needed, at most %d are made", n, maxHostRules), Hint: "allow user namespaces"}
 	}
-	rules, err := identifyRules(p, slices.Concat(host.Rules, present(landlock.HostFiles())))
+	programs, err := identifyRules(p, slices.Concat(rules.Programs, present(landlock.ProgramFiles())))
 	if err != nil {
 		return wire.Setup{}, err
 	}
-	setup := wire.Setup{
-		Landlock: wire.Landlock{HandledFS: uint64(l.abi.Access), Scoped: landlockScopes, Rules: rules},
-		Seccomp:  base,
-		Shared:   &wire.Shared{Seccomp: tool},
+	broker, err := identifyRules(p, slices.Concat(rules.Broker, present(landlock.HostFiles())))
+	if err != nil {
+		return wire.Setup{}, err
 	}
-	// Init counts its processes in /proc; what it forks cannot look there.
+	domain := wire.Landlock{HandledFS: uint64(l.abi.Access), Scoped: landlockScopes}
+	if !open {
+		domain.HandledNet = 1<<l.abi.Net - 1
+	}
+	b := &wire.Broker{Programs: domain, Base: base, Protect: p.Protect, Hide: p.Hide, Kept: keptFiles(f), Redirected: rules.Redirected}
+	b.Programs.Rules = programs
+	for _, k := range p.Keys() {
+		b.Paths = append(b.Paths, wire.Grant{Path: k, Rights: p.Paths[k]})
+	}
+	for _, dir := range p.Scratch { // as a host path it carries no rights
+		if _, granted := p.Paths[dir]; !granted {
+			b.Paths = append(b.Paths, wire.Grant{Path: dir})
+		}
+	}
+	setup := wire.Setup{Landlock: domain, Seccomp: own, Shared: &wire.Shared{Seccomp: notifying, Broker: b}}
+	setup.Landlock.Rules = broker
+	// Init reads what its programs ask for in /proc.
 	if setup.Shared.Own, err = identifyRules(p, landlock.InitFiles()); err != nil {
 		return wire.Setup{}, err
 	}
-	if !open {
-		setup.Landlock.HandledNet = 1<<l.abi.Net - 1
-	}
 	return setup, nil
+}
+
+// keptFiles are the protected and hidden files that were there before, whatever other
+// names they have or get.
+func keptFiles(f sandboxprofile.Facts) []wire.FileID {
+	var kept []wire.FileID
+	for _, m := range f.Masks {
+		if m.Kind != sandboxprofile.File {
+			continue
+		}
+		if file, err := identify(unix.AT_FDCWD, m.Path); err == nil {
+			kept = append(kept, file)
+		}
+	}
+	return kept
 }
 
 func present(rules []landlock.Rule) []landlock.Rule {
@@ -275,8 +300,11 @@ func (l *Landlock) build(ctx context.Context, plan hostPlan) (_ Sandbox, err err
 		if err != nil {
 			return nil, fmt.Errorf("confine: private directory: %w", err)
 		}
-		plan.setup.Landlock.Rules = append(plan.setup.Landlock.Rules,
-			wire.LandlockRule{Path: dir, Access: uint64(landlock.Scratch(dir).Access), File: file})
+		rule := wire.LandlockRule{Path: dir, Access: uint64(landlock.Scratch(dir).Access), File: file}
+		plan.setup.Landlock.Rules = append(plan.setup.Landlock.Rules, rule)
+		if b := plan.setup.Shared.Broker; b != nil {
+			b.Programs.Rules = append(b.Programs.Rules, rule)
+		}
 	}
 	for _, dir := range own.dirs {
 		plan.setup.Shared.Private = append(plan.setup.Shared.Private, dir)
@@ -287,7 +315,7 @@ func (l *Landlock) build(ctx context.Context, plan hostPlan) (_ Sandbox, err err
 			return nil, err
 		}
 	}
-	w, err := l.guard.newWard(plan.profile, plan.seen.found, keptFiles(plan.seen.facts))
+	w, err := l.guard.newWard(plan.profile, plan.seen.found, coveredFiles(plan.seen.facts))
 	if err != nil {
 		return nil, err
 	}
@@ -298,16 +326,26 @@ func (l *Landlock) build(ctx context.Context, plan hostPlan) (_ Sandbox, err err
 	}
 	s.facts, s.guard, s.ward, s.warnings = plan.seen.facts, l.guard, w, warningsOf(plan.seen.found)
 	s.enforced, s.others = plan.enforced, s.tasksOfUser
-	if err := s.setUp(ctx, plan.setup); err != nil {
+	var beside []*os.File
+	if plan.setup.Shared.Broker != nil {
+		queue, err := nameQueue()
+		if err != nil {
+			s.Close()
+			return nil, err
+		}
+		defer queue.Close()
+		beside = []*os.File{queue}
+	}
+	if err := s.setUpWith(ctx, plan.setup, beside); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return &hostSandbox{bwrapSandbox: s, own: own}, nil
 }
 
-// keptFiles are the protected and hidden files that were there before: what a
+// coveredFiles are the protected and hidden files that were there before: what a
 // tool makes is told from them by their identity. Nothing is mounted over them.
-func keptFiles(f sandboxprofile.Facts) []wire.Mount {
+func coveredFiles(f sandboxprofile.Facts) []wire.Mount {
 	var kept []wire.Mount
 	for _, m := range f.Masks {
 		if file, err := identify(unix.AT_FDCWD, m.Path); err == nil {
@@ -352,17 +390,17 @@ func (l *Landlock) launch(p sandboxprofile.Profile, user *syscall.Credential) (*
 // hostLimits says what bounds a call in the host's namespaces.
 const hostLimits = rlimitsHold + "; private directories on disk, counted by the supervisor"
 
-func (l *Landlock) enforced(p sandboxprofile.Profile, host landlock.Host) Enforced {
+func (l *Landlock) enforced(p sandboxprofile.Profile, rules landlock.Brokered) Enforced {
 	e := Enforced{
 		Backend:     "landlock",
-		Files:       fmt.Sprintf("Landlock ABI %d; modes, owners, times and attributes cannot be changed (seccomp)", l.abi.ABI),
+		Files:       fmt.Sprintf("Landlock ABI %d, and a broker that makes every change (seccomp notification)", l.abi.ABI),
 		Network:     "no sockets (seccomp), and no TCP (Landlock)",
 		SystemCalls: "seccomp filters",
-		Processes:   "Landlock domain: no signals or tracing out of it; killed as a whole when the call ends",
+		Processes:   "Landlock domain: no signals or tracing out of it; killed as a whole when the call ends; the command lines of this user's other processes can be read",
 		Limits:      hostLimits,
 	}
-	if len(host.Narrowed) > 0 {
-		e.Files += "; narrower than the profile: nothing new can be made or removed directly in " + someOf(host.Narrowed)
+	if len(rules.Redirected) > 0 {
+		e.Files += "; hidden names lie in " + someOf(rules.Redirected) + ", which are read through the broker"
 	}
 	if p.Network.Mode == sandboxprofile.NetworkHost {
 		e.Network = "" // nothing does
@@ -381,7 +419,6 @@ type Unconfined struct {
 
 // NewUnconfined makes one; o is as for NewLandlock.
 func NewUnconfined(o LandlockOptions) (*Unconfined, error) {
-	o.Narrow = true
 	host, err := newLandlock(o, landlock.Version{})
 	if err != nil {
 		return nil, err

@@ -61,7 +61,7 @@ func TestLandlockKeepsEveryClaim(t *testing.T) {
 	if !withoutUserNamespaces(t) {
 		return
 	}
-	confinetest.RunOnHost(t, newLandlock(t, confine.LandlockOptions{Narrow: true}))
+	confinetest.RunOnHost(t, newLandlock(t, confine.LandlockOptions{}))
 }
 
 // TestLandlockRefusesWhatItWouldNarrow: without Narrow a profile is kept exactly
@@ -78,7 +78,7 @@ func TestLandlockRefusesWhatItWouldNarrow(t *testing.T) {
 	if !errors.As(err, &cannot) || cannot.Part != "less inside of more" || !strings.Contains(cannot.Reason, ws+"/repo/.git") || cannot.Hint == "" {
 		t.Errorf("a protected directory: %v", err)
 	}
-	narrow := newLandlock(t, confine.LandlockOptions{Narrow: true})
+	narrow := newLandlock(t, confine.LandlockOptions{})
 	box, err := narrow.Prepare(context.Background(), p)
 	if err != nil {
 		t.Fatal(err)
@@ -269,7 +269,7 @@ func TestLandlockAsRoot(t *testing.T) {
 s = open('made', 'w'); st = os.stat('made')
 caps = __import__('ctypes').CDLL(None)
 print(os.getuid(), os.getgid(), os.getgroups() if os.getuid() else '', st.st_uid, sum(caps.prctl(23, c) for c in range(40)) if not os.getuid() else '')`
-	l := newLandlock(t, confine.LandlockOptions{Narrow: true})
+	l := newLandlock(t, confine.LandlockOptions{})
 	for uid, want := range map[int]string{1234: "1234 4321 [] 1234", 0: "0 0  0 0"} {
 		ws := confinetest.Workspace(t)
 		if err := os.Chown(ws, uid, map[int]int{1234: 4321, 0: 0}[uid]); err != nil {
@@ -369,7 +369,7 @@ func TestSwappedDirectoriesAreNotGranted(t *testing.T) {
 	if err := os.Symlink("../"+filepath.Base(outside), ws+"/link"); err != nil {
 		t.Fatal(err)
 	}
-	l := newLandlock(t, confine.LandlockOptions{Narrow: true})
+	l := newLandlock(t, confine.LandlockOptions{})
 	stop := exchange(ws+"/a", ws+"/link", func() { // a link that a call seems to have made goes into the quarantine
 		for _, name := range []string{"/a", "/link"} {
 			_ = os.Symlink("../"+filepath.Base(outside), ws+name) // where the other one stands it fails

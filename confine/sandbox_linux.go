@@ -145,7 +145,12 @@ func (s *bwrapSandbox) receive() {
 }
 
 func (s *bwrapSandbox) setUp(ctx context.Context, setup wire.Setup) error {
-	if err := s.send(wire.Frame{Setup: &setup}, nil); err != nil {
+	return s.setUpWith(ctx, setup, nil)
+}
+
+// setUpWith sends descriptors beside the setup.
+func (s *bwrapSandbox) setUpWith(ctx context.Context, setup wire.Setup, files []*os.File) error {
+	if err := s.send(wire.Frame{Setup: &setup}, files); err != nil {
 		return s.explain(err)
 	}
 	select {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"path"
 	"slices"
 	"strings"
 
@@ -16,7 +17,7 @@ import (
 
 // performFile does a file operation. Any signal from the confiner, whose time or
 // patience is over, ends a search or a read early; a change of a file is not left halfway.
-func performFile(kind sandboxprofile.Kind, op sandboxprofile.Operation, stop func() bool) wire.Done {
+func performFile(kind sandboxprofile.Kind, op sandboxprofile.Operation, on disk, stop func() bool) wire.Done {
 	switch kind {
 	case sandboxprofile.ReadFile:
 		return readFile(op, stop)
@@ -26,35 +27,44 @@ func performFile(kind sandboxprofile.Kind, op sandboxprofile.Operation, stop fun
 		return editFile(op, stop)
 	case sandboxprofile.ListFiles, sandboxprofile.GlobFiles, sandboxprofile.GrepFiles:
 		if op.Search != nil {
-			return search(kind, op, stop)
+			return search(kind, op, on, stop)
 		}
 	}
 	return wire.Done{Op: "action", Errno: int(unix.EINVAL)}
 }
 
-func search(kind sandboxprofile.Kind, op sandboxprofile.Operation, stop func() bool) wire.Done {
-	found, err := fileops.Run(disk{}, kind, op, stop)
+func search(kind sandboxprofile.Kind, op sandboxprofile.Operation, on disk, stop func() bool) wire.Done {
+	found, err := fileops.Run(on, kind, op, stop)
 	if err != nil {
 		return failed("open", err)
 	}
 	return wire.Done{Found: &found, Truncated: found.Stopped != ""}
 }
 
-// disk shows fileops the sandbox's files.
-type disk struct{}
+// disk shows fileops the sandbox's files. What init could read and a program could not,
+// it does not show.
+type disk struct{ shared *shared }
+
+func (d disk) bars(name string) bool { return d.shared.bars(sandboxprofile.ReadFile, name) }
 
 // OpenDir implements fileops.Disk.
-func (disk) OpenDir(path string) (fileops.Dir, error) {
-	fd, err := openNoLinks(path, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+func (d disk) OpenDir(name string) (fileops.Dir, error) {
+	if d.bars(name) {
+		return nil, unix.EACCES
+	}
+	fd, err := openNoLinks(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, err
 	}
-	return directory(fd), nil
+	return directory{fd, name, d}, nil
 }
 
 // OpenFile implements fileops.Disk.
-func (disk) OpenFile(path string) (fileops.File, error) {
-	fd, err := openNoLinks(path, fileFlags, 0)
+func (d disk) OpenFile(name string) (fileops.File, error) {
+	if d.bars(name) {
+		return nil, unix.EACCES
+	}
+	fd, err := openNoLinks(name, fileFlags, 0)
 	return openedFile(fd, err)
 }
 
@@ -63,41 +73,52 @@ func (disk) OpenFile(path string) (fileops.File, error) {
 const fileFlags = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 
 // directory is an open directory.
-type directory int
+type directory struct {
+	fd   int
+	name string
+	on   disk
+}
 
 // OpenDir implements fileops.Dir.
 func (d directory) OpenDir(name string) (fileops.Dir, error) {
-	fd, err := openAt(int(d), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	full := path.Join(d.name, name)
+	if d.on.bars(full) {
+		return nil, unix.EACCES
+	}
+	fd, err := openAt(d.fd, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
-	return directory(fd), nil
+	return directory{fd, full, d.on}, nil
 }
 
 // OpenFile implements fileops.Dir.
 func (d directory) OpenFile(name string) (fileops.File, error) {
-	fd, err := openAt(int(d), name, fileFlags, 0)
+	if d.on.bars(path.Join(d.name, name)) {
+		return nil, unix.EACCES
+	}
+	fd, err := openAt(d.fd, name, fileFlags, 0)
 	return openedFile(fd, err)
 }
 
 // Size implements fileops.Dir.
 func (d directory) Size(name string) int64 {
 	var st unix.Stat_t
-	if unix.Fstatat(int(d), name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+	if unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 		return 0
 	}
 	return st.Size
 }
 
 // Close implements fileops.Dir.
-func (d directory) Close() error { return unix.Close(int(d)) }
+func (d directory) Close() error { return unix.Close(d.fd) }
 
 // Entries implements fileops.Dir.
 func (d directory) Entries(limit int) ([]fileops.Node, bool, error) {
 	var nodes []fileops.Node
 	buf := make([]byte, 32<<10)
 	for len(nodes) <= limit {
-		n, err := unix.Getdents(int(d), buf)
+		n, err := unix.Getdents(d.fd, buf)
 		switch {
 		case err == unix.EINTR:
 			continue
@@ -140,7 +161,7 @@ func (d directory) typeOf(name string, dt byte) string {
 	mode := uint32(dt) << 12
 	if dt == unix.DT_UNKNOWN {
 		var st unix.Stat_t
-		if unix.Fstatat(int(d), name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+		if unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
 			mode = st.Mode
 		}
 	}

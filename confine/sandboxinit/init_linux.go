@@ -49,10 +49,14 @@ func serve(ctl *control) error {
 	if f.Setup == nil {
 		return errors.New("init: expected setup")
 	}
+	queue, err := queueOf(f.Setup, ctl.takeFDs())
+	if err != nil {
+		return err
+	}
 	reset, err := ignoreSignals()
 	step := "take signals"
 	if err == nil {
-		step, err = restrict(f.Setup)
+		step, err = restrict(f.Setup, queue)
 	}
 	var exit []int
 	if err == nil {
@@ -69,7 +73,7 @@ func serve(ctl *control) error {
 	if err != nil {
 		return ctl.send(wire.Frame{Failed: &wire.Failed{Step: step, Error: err.Error()}})
 	}
-	w, err := newWorker(ctl, f.Setup, reset)
+	w, err := newWorker(ctl, f.Setup, reset, queue)
 	if err != nil {
 		return ctl.send(wire.Frame{Failed: &wire.Failed{Step: "prepare for programs", Error: err.Error()}})
 	}
@@ -80,6 +84,22 @@ func serve(ctl *control) error {
 	}
 	debug.SetGCPercent(thriftyGC) // not before: what waits for us is ready
 	return errors.Join(w.serve(), w.leave())
+}
+
+// queueOf is the descriptor that travels with the setup of a broker, -1 for none.
+func queueOf(s *wire.Setup, fds []int) (int, error) {
+	want := 0
+	if s.Shared != nil && s.Shared.Broker != nil {
+		want = 1
+	}
+	if len(fds) != want {
+		closeAll(fds)
+		return -1, errOrder
+	}
+	if want == 0 {
+		return -1, nil
+	}
+	return fds[0], nil
 }
 
 // ignoreSignals makes nothing of those that a tool can send us. The Go runtime handles
@@ -250,15 +270,19 @@ func (c *control) ready() bool {
 }
 
 // wait is ready for something that is about to be, or until p has ended, a child has,
-// or the time is over.
-func (c *control) wait(p process, timeout time.Duration) bool {
+// or the time is over. It tells too whether the broker's listener has something to
+// answer, if it is not -1.
+func (c *control) wait(p process, listener int, timeout time.Duration) (said, asked bool) {
 	if len(c.unread) > 0 {
-		return true
+		return true, false
 	}
-	fds := [2]unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}, {Fd: int32(p.pidfd), Events: unix.POLLIN}}
+	fds := [3]unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}, {Fd: int32(p.pidfd), Events: unix.POLLIN}, {Fd: int32(listener), Events: unix.POLLIN}}
 	ts := unix.NsecToTimespec(max(timeout, 0).Nanoseconds())
 	n, err := unix.Ppoll(fds[:], &ts, nil)
-	return err == nil && n > 0 && fds[0].Revents != 0
+	if err != nil || n == 0 {
+		return false, false
+	}
+	return fds[0].Revents != 0, fds[2].Revents&unix.POLLIN != 0
 }
 
 func (c *control) collect(oob []byte) error {

@@ -23,7 +23,7 @@ type worker struct {
 	exposes bool
 }
 
-func newWorker(ctl *control, s *wire.Setup, reset []unix.Signal) (*worker, error) {
+func newWorker(ctl *control, s *wire.Setup, reset []unix.Signal, queue int) (*worker, error) {
 	w := &worker{ctl: ctl, tmpfs: s.Tmpfs, most: ownLimits(), reset: reset, exposes: s.Exposes}
 	var err error
 	if w.over, err = newCeilings(s); err != nil {
@@ -33,7 +33,7 @@ func newWorker(ctl *control, s *wire.Setup, reset []unix.Signal) (*worker, error
 		w.clean = inspect(s.Unshared, s.Tmpfs)
 		return w, nil
 	}
-	w.shared, err = newShared(s)
+	w.shared, err = newShared(s, queue)
 	return w, err
 }
 
@@ -54,14 +54,14 @@ func (w *worker) perform(r wire.Run, fds []int) (wire.Done, error) {
 		return failed("ceiling", unix.EACCES), nil
 	case r.Action.Kind == sandboxprofile.Exec && r.Action.Exec != nil && len(fds) >= 3:
 		return w.runProgram(*r.Action.Exec, r, fds, hold)
-	case r.Action.File != nil && w.shared.bars(r.Action.File.Path):
+	case r.Action.File != nil && w.shared.bars(r.Action.Kind, r.Action.File.Path):
 		return failed("open", unix.EACCES), nil
 	case r.Action.Kind != sandboxprofile.Exec && r.Action.File != nil:
 		if !hold.pass() {
 			return failed("gate", unix.ECANCELED), nil
 		}
 		i := interruption{worker: w, next: time.Now().Add(stopInterval)}
-		done := performFile(r.Action.Kind, *r.Action.File, i.stopped)
+		done := performFile(r.Action.Kind, *r.Action.File, disk{w.shared}, i.stopped)
 		return done, i.err
 	default:
 		return wire.Done{Op: "action", Errno: int(unix.EINVAL)}, nil
@@ -113,13 +113,16 @@ func (w *worker) runProgram(p sandboxprofile.Program, r wire.Run, fds []int, hol
 	closeAll(fds) // so that the confiner reads end of file when the last writer dies
 	status, exceeded, err := w.watch(started, count)
 	w.killAll()
+	w.shared.rest()
 	if err != nil {
 		return wire.Done{}, err
 	}
 	if exceeded == "" && count.ranOut(status) {
 		exceeded = wire.ExceededCPU
 	}
-	return wire.Done{Status: int(status), Exceeded: exceeded, Spoiled: w.spoiled()}, nil
+	done := wire.Done{Status: int(status), Exceeded: exceeded, Spoiled: w.spoiled()}
+	w.shared.report(&done)
+	return done, nil
 }
 
 // watch waits for a program to end, reaps what it leaves meanwhile, counts what it
@@ -128,7 +131,13 @@ func (w *worker) watch(p process, count *census) (unix.WaitStatus, wire.Exceeded
 	due := time.Now().Add(censusInterval)
 	var exceeded wire.Exceeded
 	for {
-		said := w.ctl.wait(p, time.Until(due))
+		said, asked := w.ctl.wait(p, w.shared.listener(), time.Until(due))
+		if asked {
+			w.shared.broker.Answer()
+			if !said && time.Now().Before(due) {
+				continue
+			}
+		}
 		if status, ended := reap(p.pid); ended {
 			if exceeded == "" && status != 0 {
 				exceeded = count.crowd()

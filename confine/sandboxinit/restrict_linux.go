@@ -30,12 +30,12 @@ import (
 //  7. seccomp last, since every step before it needs calls that it forbids.
 //
 // It returns the name of the step that failed.
-func restrict(s *wire.Setup) (string, error) {
+func restrict(s *wire.Setup, queue int) (string, error) {
 	for _, step := range []struct {
 		name string
 		do   func() error
 	}{
-		{"close descriptors", func() error { return unix.CloseRange(controlFD+1, math.MaxUint32, 0) }},
+		{"close descriptors", func() error { return closeBut(queue) }},
 		{"keep our socket from children", func() error { return closeOnExec(controlFD) }},
 		{"make process 1 undumpable", func() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }},
 		{"join a new session keyring", func() error { return joinKeyring(s.Keyring) }},
@@ -51,6 +51,19 @@ func restrict(s *wire.Setup) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// closeBut closes every descriptor behind the control socket's but one.
+func closeBut(keep int) error {
+	if keep < 0 {
+		return unix.CloseRange(controlFD+1, math.MaxUint32, 0)
+	}
+	if keep > controlFD+1 {
+		if err := unix.CloseRange(controlFD+1, uint(keep)-1, 0); err != nil {
+			return err
+		}
+	}
+	return unix.CloseRange(uint(keep)+1, math.MaxUint32, 0)
 }
 
 func closeOnExec(fd int) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 
+	"github.com/sandgate/sandgate/confine/broker"
 	"github.com/sandgate/sandgate/confine/proctree"
 	"github.com/sandgate/sandgate/confine/wire"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -31,13 +32,24 @@ type shared struct {
 	domain  int // Landlock ruleset of every program, -1 without Landlock
 	filter  *unix.SockFprog
 	private []string
+
+	broker *broker.Broker  // nil without one
+	rules  *broker.Rules   // of it
+	base   *unix.SockFprog // a filter that init itself does not have, with a broker
 }
 
-func newShared(s *wire.Setup) (*shared, error) {
+func newShared(s *wire.Setup, queue int) (*shared, error) {
 	x := &shared{domain: -1, private: s.Shared.Private}
+	programs := s.Landlock
+	if s.Shared.Broker != nil {
+		programs = s.Shared.Broker.Programs
+		if err := x.addBroker(s.Shared, queue); err != nil {
+			return nil, fmt.Errorf("broker: %w", err)
+		}
+	}
 	var err error
-	if s.Landlock.HandledFS != 0 {
-		if x.domain, err = programDomain(s.Landlock); err != nil {
+	if programs.HandledFS != 0 {
+		if x.domain, err = programDomain(programs); err != nil {
 			return nil, fmt.Errorf("landlock: %w", err)
 		}
 	}
@@ -45,6 +57,29 @@ func newShared(s *wire.Setup) (*shared, error) {
 		x.filter, err = filterProgram(s.Shared.Seccomp)
 	}
 	return x, err
+}
+
+// addBroker makes the broker, and tries whether the kernel lets a program's filter have a
+// listener: below another listener it does not (EBUSY, seccomp(2)).
+func (x *shared) addBroker(s *wire.Shared, queue int) error {
+	p := sandboxprofile.Profile{Paths: map[string]sandboxprofile.Rights{}, Protect: s.Broker.Protect, Hide: s.Broker.Hide}
+	for _, g := range s.Broker.Paths {
+		p.Paths[g.Path] = g.Rights
+	}
+	x.rules = broker.NewRules(p, s.Private)
+	o := broker.Options{Rules: x.rules, Redirected: s.Broker.Redirected, Queue: queue}
+	for _, id := range s.Broker.Kept {
+		o.Kept = append(o.Kept, broker.FileID(id))
+	}
+	var err error
+	if x.base, err = filterProgram(s.Broker.Base); err != nil {
+		return err
+	}
+	if err := broker.Try(); err != nil {
+		return err
+	}
+	x.broker, err = broker.New(o)
+	return err
 }
 
 // firstOwn is above every number that a program's own descriptors get.
@@ -81,10 +116,49 @@ func ruleset(l wire.Landlock) (int, error) {
 	return set, nil
 }
 
-// bars says what the file tools are kept from by name: init itself may read /proc.
-// Nil bars nothing.
-func (x *shared) bars(name string) bool {
-	return x != nil && x.domain >= 0 && sandboxprofile.Contains("/proc", path.Clean(name))
+// bars says what the file tools are kept from by name: init itself may read /proc, and,
+// as a broker, change what programs may not. They follow no link, so that a name is what
+// it says. Nil bars nothing.
+func (x *shared) bars(kind sandboxprofile.Kind, name string) bool {
+	name = path.Clean(name)
+	switch {
+	case x == nil || x.domain < 0:
+		return false
+	case sandboxprofile.Contains("/proc", name):
+		return true
+	case x.rules == nil:
+		return false
+	case kind == sandboxprofile.WriteFile || kind == sandboxprofile.EditFile:
+		return x.rules.Of(name) != broker.Writable
+	}
+	return !x.rules.Readable(name)
+}
+
+// listener is where the broker's work arrives, -1 without one.
+func (x *shared) listener() int {
+	if x == nil {
+		return -1
+	}
+	return x.broker.Listener()
+}
+
+// rest ends the broker's service: every program is dead.
+func (x *shared) rest() {
+	if x != nil {
+		x.broker.Rest()
+	}
+}
+
+// report adds what the broker refused.
+func (x *shared) report(d *wire.Done) {
+	if x == nil || x.broker == nil {
+		return
+	}
+	var list []broker.Refusal
+	list, d.RefusedMore = x.broker.Refused()
+	for _, r := range list {
+		d.Refused = append(d.Refused, wire.Refusal{Call: r.Call, Path: r.Path, Why: r.Standing.String()})
+	}
 }
 
 // processes lists those below us, for a census.

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandgate/sandgate/confine/broker"
 	"github.com/sandgate/sandgate/confine/wire"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
@@ -37,7 +38,7 @@ func (w *worker) start(p sandboxprofile.Program, l wire.Rlimits, fds []int, hold
 	c.reset = w.reset
 	own := noLayer
 	if s := w.shared; s != nil {
-		c.lonely, own = true, layer{s.domain, s.filter}
+		c.lonely, c.base, c.notifies, own = true, s.base, s.broker != nil, layer{s.domain, s.filter}
 	}
 	c.layers = [...]layer{own, under}
 	pidfd := int32(-1)
@@ -49,9 +50,15 @@ func (w *worker) start(p sandboxprofile.Program, l wire.Rlimits, fds []int, hold
 	}
 	started := process{pid, int(pidfd)}
 	if c.errno != 0 {
+		if c.listener >= 0 {
+			unix.Close(c.listener)
+		}
 		waitFor(pid)
 		started.close()
 		return process{}, stepName(c.step), c.errno
+	}
+	if c.notifies {
+		w.shared.broker.Serve(c.listener)
 	}
 	return started, "", 0
 }
@@ -89,6 +96,13 @@ type child struct {
 	step  byte
 	errno syscall.Errno
 
+	// notifies says that the filter of the first layer has a listener, which the child
+	// makes in a table of descriptors that is ours too. It parts with the table before it
+	// touches another.
+	notifies bool
+	listener int
+	base     *unix.SockFprog // laid on before that filter
+
 	lonely bool // no kernel ends it with its namespace: it dies with the thread that forked it
 	layers [2]layer
 }
@@ -123,7 +137,7 @@ func stepName(b byte) string {
 }
 
 func newChild(p sandboxprofile.Program, l []limit, fds []int, hold gate) (*child, error) {
-	c := &child{fds: fds, limits: l, keep: uintptr(len(fds)), tty: p.Terminal != nil, gate: hold}
+	c := &child{fds: fds, limits: l, keep: uintptr(len(fds)), tty: p.Terminal != nil, gate: hold, listener: -1}
 	var err error
 	if c.path, err = unix.BytePtrFromString(p.Path); err != nil {
 		return nil, err
@@ -220,7 +234,10 @@ func fork(c *child, pidfd *int32) int {
 //go:noinline
 //go:nosplit
 func forkHere(c *child, pidfd *int32) (uintptr, syscall.Errno) {
-	const flags = unix.CLONE_VFORK | unix.CLONE_VM | unix.CLONE_PIDFD | uintptr(unix.SIGCHLD)
+	flags := unix.CLONE_VFORK | unix.CLONE_VM | unix.CLONE_PIDFD | uintptr(unix.SIGCHLD)
+	if c.notifies {
+		flags |= unix.CLONE_FILES
+	}
 	pid, errno := vfork(unix.SYS_CLONE, flags, uintptr(unsafe.Pointer(pidfd)))
 	if errno != 0 || pid != 0 {
 		return pid, errno
@@ -234,7 +251,21 @@ func forkHere(c *child, pidfd *int32) (uintptr, syscall.Errno) {
 //go:nosplit
 func inChild(c *child) {
 	var errno syscall.Errno
-	step := byte(stepSignals)
+	var listener uintptr
+	step := byte(stepFilter)
+	if c.notifies {
+		if _, _, errno = syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(c.base))); errno != 0 {
+			goto fail
+		}
+		if listener, _, errno = syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, broker.FilterFlags, uintptr(unsafe.Pointer(c.layers[0].filter))); errno != 0 {
+			goto fail
+		}
+		c.listener = int(listener)
+		if _, _, errno = syscall.RawSyscall(unix.SYS_CLOSE_RANGE, listener, listener, unix.CLOSE_RANGE_UNSHARE); errno != 0 {
+			goto fail
+		}
+	}
+	step = stepSignals
 	for i := range c.reset {
 		if _, _, errno = syscall.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(c.reset[i]), uintptr(unsafe.Pointer(&c.byDefault)), 0, maskSize, 0, 0); errno != 0 {
 			goto fail
@@ -286,7 +317,7 @@ func inChild(c *child) {
 	step = stepFilter
 	for i := range c.layers {
 		l := &c.layers[i]
-		if l.filter == nil {
+		if l.filter == nil || i == 0 && c.notifies {
 			continue
 		}
 		if _, _, errno = syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(l.filter))); errno != 0 {

@@ -209,10 +209,7 @@ func (f *Frame) parts() int {
 }
 
 func (c *coder) setup(s *Setup) {
-	bits(c, &s.Landlock.HandledFS)
-	bits(c, &s.Landlock.HandledNet)
-	bits(c, &s.Landlock.Scoped)
-	list(c, &s.Landlock.Rules, (*coder).rule)
+	c.landlock(&s.Landlock)
 	c.content(&s.Seccomp)
 	list(c, &s.Mounts, (*coder).mount)
 	number(c, &s.EgressPort)
@@ -234,6 +231,24 @@ func (c *coder) shared(s *Shared) {
 	c.content(&s.Seccomp)
 	texts(c, &s.Private)
 	c.flag(&s.Unconfined)
+	maybe(c, &s.Broker, (*coder).broker)
+}
+
+func (c *coder) landlock(l *Landlock) {
+	bits(c, &l.HandledFS)
+	bits(c, &l.HandledNet)
+	bits(c, &l.Scoped)
+	list(c, &l.Rules, (*coder).rule)
+}
+
+func (c *coder) broker(b *Broker) {
+	c.landlock(&b.Programs)
+	c.content(&b.Base)
+	list(c, &b.Paths, func(c *coder, g *Grant) { text(c, &g.Path); bits(c, &g.Rights) })
+	texts(c, &b.Protect)
+	texts(c, &b.Hide)
+	list(c, &b.Kept, func(c *coder, f *FileID) { c.file(f) })
+	texts(c, &b.Redirected)
 }
 
 func (c *coder) rule(r *LandlockRule) {
@@ -340,6 +355,8 @@ func (c *coder) done(d *Done) {
 	number(c, &d.Status)
 	number(c, &d.Duration)
 	text(c, &d.Exceeded)
+	list(c, &d.Refused, func(c *coder, r *Refusal) { text(c, &r.Call); text(c, &r.Path); text(c, &r.Why) })
+	number(c, &d.RefusedMore)
 	c.flag(&d.Spoiled)
 	c.content(&d.Content)
 	number(c, &d.Size)

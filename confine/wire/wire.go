@@ -106,6 +106,39 @@ type Shared struct {
 	Private []string
 	// Unconfined accepts that Setup has no ruleset or no filter.
 	Unconfined bool
+	// Broker, if set, has init make the changes that programs ask for: see package
+	// confine/broker. Its queue travels with Setup.
+	Broker *Broker
+}
+
+// Broker is what an init needs that makes its programs' changes.
+type Broker struct {
+	// Programs is the ruleset of programs. It lets nothing be changed but scratch.
+	Programs Landlock
+	// Base is the filter of programs that Setup.Seccomp is otherwise: init itself needs
+	// calls that they do not.
+	Base []byte
+	// Rules are what names are judged by.
+	Paths         []Grant
+	Protect, Hide []string
+	// Kept are the protected and hidden files of the start, and Redirected the
+	// directories that are read through the broker.
+	Kept       []FileID
+	Redirected []string
+}
+
+// A Grant is one of a profile's paths.
+type Grant struct {
+	Path   string
+	Rights sandboxprofile.Rights
+}
+
+// A Refusal is one change that a program asked for and did not get. Why is
+// "protected", "hidden" or "outside".
+type Refusal struct {
+	Call string
+	Path string
+	Why  string
 }
 
 // Landlock is a ruleset of landlock(7). Init hands it to the kernel as it is and
@@ -236,6 +269,10 @@ type Done struct {
 
 	Duration time.Duration
 	Exceeded Exceeded
+	// Refused are changes that programs asked for and did not get, and RefusedMore how
+	// many others there were.
+	Refused     []Refusal
+	RefusedMore int
 	// Spoiled says that the action left something outside its writable paths that
 	// the next one in this sandbox could see. The sandbox must not serve another.
 	Spoiled bool

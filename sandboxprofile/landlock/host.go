@@ -78,33 +78,44 @@ type Entry struct {
 	Kind sp.FileKind
 }
 
-// A Host is what Landlock enforces in the host's own tree.
-type Host struct {
-	Rules []Rule
-	// Narrowed are directories that got less than the profile says, because
-	// something below them must not have it. See CompileHost.
-	Narrowed []string
+// Brokered is what Landlock enforces in the host's own tree, where a broker makes the
+// changes of programs.
+type Brokered struct {
+	// Programs lets programs read and execute what the profile says, and change nothing.
+	Programs []Rule
+	// Broker is what the broker may do: what the profile says, but for what is stricter
+	// below something, and for patterns.
+	Broker []Rule
+	// Redirected are directories that programs cannot read wholly by themselves, because
+	// something below them is not to be read. See CompileBrokered.
+	Redirected []string
 }
 
-// CompileHost gives rules that keep p by themselves, without mounts.
+// CompileBrokered gives rules that keep p without mounts.
 //
 // A rule grants at and below its path and nothing takes away again. So where
-// something below a directory has less than the directory (a protected or hidden
-// file, a stricter path), the directory's own rule is cut to what everything below
-// it has in common, and each of its entries gets a rule for itself. What is lost
-// is what needs a right on the directory itself: new names in it, removing and
-// renaming its entries, listing it if a directory below is hidden. Nothing is
-// gained, and a parent that could be renamed away is one of those directories.
+// something below a directory may be read less than the directory (a hidden file, a
+// stricter path), the directory's own rule is cut to what everything below it has in
+// common, and each of its entries gets a rule for itself. What is lost is what needs a
+// right on the directory itself: reading what is new in it, and listing it if a
+// directory below is hidden. That the broker adds back. Nothing is gained without it.
 //
 // entries lists the directories that Splits names.
-func CompileHost(p sp.Profile, f sp.Facts, entries map[string][]Entry) (Host, error) {
+func CompileBrokered(p sp.Profile, f sp.Facts, entries map[string][]Entry) (Brokered, error) {
 	if err := p.Validate(); err != nil {
-		return Host{}, fmt.Errorf("landlock: compile: %w", err)
+		return Brokered{}, fmt.Errorf("landlock: compile: %w", err)
 	}
 	p = p.Normalize()
 	if err := refuseOnHost(p); err != nil {
-		return Host{}, err
+		return Brokered{}, err
 	}
+	broker := map[string]AccessFS{}
+	for _, k := range p.Keys() {
+		if r := p.Paths[k]; r != 0 {
+			grant(broker, k, access(r), f.Kinds[k])
+		}
+	}
+	p, f = readOnly(p, f)
 	c := newHostCompiler(p, f)
 	c.entries = entries
 	for _, k := range p.Keys() {
@@ -113,12 +124,23 @@ func CompileHost(p sp.Profile, f sp.Facts, entries map[string][]Entry) (Host, er
 		}
 	}
 	slices.Sort(c.narrowed)
-	return Host{Rules: sorted(c.rules), Narrowed: slices.Compact(c.narrowed)}, nil
+	return Brokered{Programs: sorted(c.rules), Broker: sorted(broker), Redirected: slices.Compact(c.narrowed)}, nil
 }
 
-// Splits are the directories that CompileHost needs the entries of.
+// readOnly is what is left of p for programs whose changes a broker makes.
+func readOnly(p sp.Profile, f sp.Facts) (sp.Profile, sp.Facts) {
+	paths := make(map[string]sp.Rights, len(p.Paths))
+	for k, r := range p.Paths {
+		paths[k] = r &^ sp.Write
+	}
+	p.Paths, p.Protect = paths, nil
+	f.Masks = slices.DeleteFunc(slices.Clone(f.Masks), func(m sp.Mask) bool { return !m.Hide })
+	return p, f
+}
+
+// Splits are the directories that CompileBrokered needs the entries of.
 func Splits(p sp.Profile, f sp.Facts) []string {
-	p = p.Normalize()
+	p, f = readOnly(p.Normalize(), f)
 	c := newHostCompiler(p, f)
 	seen := map[string]bool{}
 	for n := range c.nodes {
@@ -232,17 +254,17 @@ func (c *hostCompiler) grantTree(name string, kind sp.FileKind, full AccessFS) {
 	}
 }
 
-// HostFiles are what every sandbox in the host's own tree gets beside its
-// profile: the plain devices, and what /proc says of the machine. The rest of
-// /proc is left out: with it, a tool would read every command line of the user.
+// HostFiles are what every sandbox in the host's own tree gets beside its profile: the
+// plain devices.
 func HostFiles() []Rule {
 	const rw = ReadFile | WriteFile | Truncate
-	return []Rule{
-		{"/dev/full", rw}, {"/dev/null", rw}, {"/dev/random", ReadFile}, {"/dev/urandom", ReadFile}, {"/dev/zero", rw},
-		{"/proc/cpuinfo", ReadFile}, {"/proc/filesystems", ReadFile}, {"/proc/loadavg", ReadFile}, {"/proc/meminfo", ReadFile},
-		{"/proc/stat", ReadFile}, {"/proc/sys", readAccess}, {"/proc/uptime", ReadFile}, {"/proc/version", ReadFile},
-	}
+	return []Rule{{"/dev/full", rw}, {"/dev/null", rw}, {"/dev/random", rw}, {"/dev/urandom", rw}, {"/dev/zero", rw}}
 }
+
+// ProgramFiles are HostFiles for programs, which see /proc too. Landlock keeps the
+// memory, the environment and the descriptors of processes outside of their domain from
+// them; command lines and states can be read.
+func ProgramFiles() []Rule { return append(HostFiles(), Rule{"/proc", readAccess}) }
 
 // Scratch is the rule of a private directory.
 func Scratch(dir string) Rule { return Rule{Path: dir, Access: fullAccess} }

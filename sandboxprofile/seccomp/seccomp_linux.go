@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"syscall"
 
 	lib "github.com/seccomp/libseccomp-golang"
@@ -38,6 +39,10 @@ func filterFor(arch lib.ScmpArch, lift []string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return p.compile(arch)
+}
+
+func (p policy) compile(arch lib.ScmpArch) ([]byte, error) {
 	deny, err := denyProgram(arch, p.deny)
 	if err != nil {
 		return nil, fmt.Errorf("seccomp: compile deny-list: %w", err)
@@ -76,21 +81,55 @@ func ceilingFor(arch lib.ScmpArch) ([]byte, error) {
 	return f, nil
 }
 
-func denyProgram(arch lib.ScmpArch, groups []Group) ([]byte, error) {
-	return program(arch, lib.ActAllow, func(f *lib.ScmpFilter) error {
-		for _, g := range groups {
-			errno, err := number(g.Errno)
-			if err != nil {
+// BrokeredFilter compiles b. Like SharedFilter it is laid on a tool besides Filter.
+func BrokeredFilter(b Brokered) ([]byte, error) {
+	f, err := program(lib.ArchNative, lib.ActAllow, func(f *lib.ScmpFilter) error {
+		if err := deny(f, b.Denied()); err != nil {
+			return err
+		}
+		for _, r := range b.Notified() {
+			if err := add(f, r, lib.ActNotify); err != nil {
 				return err
-			}
-			for _, r := range g.Rules {
-				if err := add(f, r, lib.ActErrno.SetReturnCode(int16(errno))); err != nil {
-					return err
-				}
 			}
 		}
 		return nil
 	})
+	if err != nil {
+		return nil, fmt.Errorf("seccomp: compile filter with a broker: %w", err)
+	}
+	return f, nil
+}
+
+// BrokerFilter is Filter for a broker itself.
+func BrokerFilter(lift []string) ([]byte, error) {
+	p, err := newPolicy(lift)
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.deny {
+		p.deny[i].Rules = slices.DeleteFunc(slices.Clone(p.deny[i].Rules), func(r Rule) bool { return slices.Contains(brokerCalls, r.Call) })
+	}
+	p.allow = append(p.allow, calls(brokerCalls...)...)
+	return p.compile(lib.ArchNative)
+}
+
+func denyProgram(arch lib.ScmpArch, groups []Group) ([]byte, error) {
+	return program(arch, lib.ActAllow, func(f *lib.ScmpFilter) error { return deny(f, groups) })
+}
+
+func deny(f *lib.ScmpFilter, groups []Group) error {
+	for _, g := range groups {
+		errno, err := number(g.Errno)
+		if err != nil {
+			return err
+		}
+		for _, r := range g.Rules {
+			if err := add(f, r, lib.ActErrno.SetReturnCode(int16(errno))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func allowProgram(arch lib.ScmpArch, rules []Rule) ([]byte, error) {

@@ -17,3 +17,9 @@ func SharedFilter(bool) ([]byte, error) { return Filter(nil) }
 
 // CeilingFilter needs libseccomp, as Filter does.
 func CeilingFilter() ([]byte, error) { return Filter(nil) }
+
+// BrokeredFilter needs libseccomp, as Filter does.
+func BrokeredFilter(Brokered) ([]byte, error) { return Filter(nil) }
+
+// BrokerFilter needs libseccomp, as Filter does.
+func BrokerFilter(lift []string) ([]byte, error) { return Filter(lift) }

@@ -1,0 +1,251 @@
+package broker
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxRefusals bounds what is kept of what was refused.
+const maxRefusals = 64
+
+// A Refusal is one change that a program asked for and did not get.
+type Refusal struct {
+	Call     string // the system call
+	Path     string
+	Standing Standing
+}
+
+// A FileID names a file whatever its path, until it is removed.
+type FileID struct{ Dev, Ino uint64 }
+
+func idOf(st *unix.Stat_t) FileID { return FileID{st.Dev, st.Ino} }
+
+// Options are what a broker is made with.
+type Options struct {
+	Rules *Rules
+	// Kept are the protected and hidden files that were there at the start, whatever
+	// other names they have.
+	Kept []FileID
+	// Redirected are the directories below which programs cannot read by themselves all
+	// that the profile shows: something hidden lies there. They are read through the
+	// broker.
+	Redirected []string
+	// Queue is an open file whose lock brokers take from looking at a name to acting on
+	// it: all brokers of one user share it. -1 for none.
+	Queue int
+}
+
+// A Broker makes the changes that one sandbox's programs ask for.
+type Broker struct {
+	Options
+	kept map[FileID]bool
+
+	rootFD, procFD, selfFD int // O_PATH: "/", /proc and /proc/self/fd
+	umask                  int // that programs start with
+	masked                 atomic.Bool
+	slowMemory             bool // process_vm_readv(2) is barred here
+
+	waiting  atomic.Int32 // opens that wait for another process
+	listener *listener
+	calls    sync.Pool
+
+	// names is held from looking at a name to acting on it.
+	names sync.Mutex
+	made  map[FileID]bool // protected files that were made here, of checked content
+
+	mu      sync.Mutex
+	refused []Refusal
+	more    int // refusals beyond those
+}
+
+// New makes a broker that serves nobody yet.
+func New(o Options) (*Broker, error) {
+	b := &Broker{Options: o, kept: map[FileID]bool{}, made: map[FileID]bool{}}
+	for _, id := range o.Kept {
+		b.kept[id] = true
+	}
+	b.calls.New = func() any { return &call{b: b} }
+	for _, x := range []struct {
+		fd   *int
+		path string
+	}{{&b.rootFD, "/"}, {&b.procFD, "/proc"}, {&b.selfFD, "/proc/self/fd"}} {
+		fd, err := unix.Open(x.path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil, fmt.Errorf("open %s: %w", x.path, err)
+		}
+		*x.fd = fd
+	}
+	b.umask = unix.Umask(0o777)
+	unix.Umask(b.umask)
+	var probe [1]byte
+	own := []unix.RemoteIovec{{Base: addressOf(&probe[0]), Len: 1}}
+	var got [1]byte
+	_, err := unix.ProcessVMReadv(os.Getpid(), []unix.Iovec{{Base: &got[0], Len: 1}}, own, 0)
+	b.slowMemory = err != nil
+	return b, nil
+}
+
+// Refused gives what was refused since it was asked last, and how much more there was.
+func (b *Broker) Refused() ([]Refusal, int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list, more := b.refused, b.more
+	b.refused, b.more = nil, 0
+	return list, more
+}
+
+func (b *Broker) refuse(r Refusal) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case slices.Contains(b.refused, r):
+	case len(b.refused) >= maxRefusals:
+		b.more++
+	default:
+		b.refused = append(b.refused, r)
+	}
+}
+
+// A reply is the answer to a call. The zero value is a success with the result 0.
+type reply struct {
+	value  int64
+	errno  unix.Errno
+	fd     int // if hands is set: the thread gets it
+	hands  bool
+	cloex  bool
+	undo   func() // if the descriptor cannot be handed over
+	after  func() unix.Errno
+	native bool // the kernel goes on with the call
+	later  bool // another goroutine answers
+}
+
+func fails(errno unix.Errno) reply { return reply{errno: errno} }
+
+// take answers one notification.
+func (b *Broker) take(n *notification) {
+	c := b.calls.Get().(*call)
+	*c = call{b: b, from: b.listener, id: n.id, tid: int(n.pid), nr: int(n.nr), args: n.args, proc: -1, opened: c.opened[:0]}
+	handler := handlers[int(n.nr)]
+	r := fails(unix.ENOSYS)
+	if handler != nil && n.arch == nativeArch {
+		r = handler(c)
+	}
+	if r.later {
+		return
+	}
+	c.finish(r)
+	b.calls.Put(c)
+}
+
+// finish sends the answer and lets go of what the call has opened.
+func (c *call) finish(r reply) {
+	l := c.from
+	defer c.close()
+	switch {
+	case r.native:
+		l.proceed(c.id)
+	case r.hands:
+		// Our copy is closed before the thread goes on: a program that it then writes and
+		// executes must not be open for writing here (ETXTBSY).
+		n, errno := l.hand(c.id, r.fd, r.cloex)
+		if errno != 0 {
+			unix.Close(r.fd)
+			if r.undo != nil {
+				r.undo()
+			}
+			l.answer(c.id, 0, errno)
+			return
+		}
+		if r.after != nil {
+			errno = r.after()
+		}
+		unix.Close(r.fd)
+		l.answer(c.id, n, errno)
+	default:
+		l.answer(c.id, r.value, r.errno)
+	}
+}
+
+// locked calls act with the queue for names.
+func (b *Broker) locked(act func() reply) reply {
+	b.names.Lock()
+	defer b.names.Unlock()
+	if b.Queue >= 0 {
+		for {
+			err := unix.Flock(b.Queue, unix.LOCK_EX)
+			if err == nil {
+				break
+			}
+			if err != unix.EINTR {
+				return fails(unix.EIO)
+			}
+		}
+		defer unix.Flock(b.Queue, unix.LOCK_UN)
+	}
+	return act()
+}
+
+// creating calls act with the thread's umask. The queue for names is held: no other
+// thread of the broker makes a name meanwhile.
+func (c *call) creating(act func() error) unix.Errno {
+	mask, ok := c.umask()
+	if !ok {
+		return unix.ESRCH
+	}
+	if mask != c.b.umask {
+		unix.Umask(mask)
+		defer unix.Umask(c.b.umask)
+	}
+	// Nothing is done for a thread that has died, or was interrupted for good.
+	if !c.from.waits(c.id) {
+		return unix.ESRCH
+	}
+	if err := act(); err != nil {
+		return errnoOf(err)
+	}
+	return 0
+}
+
+// acting is creating for what makes no file.
+func (c *call) acting(act func() error) unix.Errno {
+	if !c.from.waits(c.id) {
+		return unix.ESRCH
+	}
+	if err := act(); err != nil {
+		return errnoOf(err)
+	}
+	return 0
+}
+
+// judge says whether name may be changed, and notes that it may not.
+func (c *call) judge(name string) unix.Errno {
+	return c.verdict(name, c.b.Rules.Of(name))
+}
+
+func (c *call) verdict(name string, s Standing) unix.Errno {
+	if s == Writable {
+		return 0
+	}
+	c.b.refuse(Refusal{Call: callName(c.nr), Path: name, Standing: s})
+	if s == Protected {
+		return unix.EROFS
+	}
+	return unix.EACCES
+}
+
+// kept reports whether a file is one that was protected or hidden at the start, under
+// whatever name.
+func (b *Broker) isKept(st *unix.Stat_t) bool { return len(b.kept) > 0 && b.kept[idOf(st)] }
+
+func callName(nr int) string {
+	if name, ok := callNames[nr]; ok {
+		return name
+	}
+	return strconv.Itoa(nr)
+}

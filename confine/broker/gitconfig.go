@@ -1,0 +1,118 @@
+package broker
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// maxConfig bounds a git configuration that is judged.
+const maxConfig = 256 << 10
+
+// A setting is one variable of a git configuration, as git-config(1) names it.
+type setting struct {
+	section, name string // without letter case: section and the variable's name
+	sub           string // the subsection, byte for byte
+	value         string
+}
+
+var (
+	sectionLine  = regexp.MustCompile(`^[ \t]*\[([A-Za-z0-9-]+)(?:[ \t]+"([^"\\\]\x00-\x1f]*)")?\][ \t]*$`)
+	variableLine = regexp.MustCompile(`^[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*=[ \t]*(.*?)[ \t]*$`)
+	plainValue   = regexp.MustCompile(`^[^"\\#;\x00-\x1f\x7f]*$`)
+	commentLine  = regexp.MustCompile(`^[ \t]*(?:[#;].*)?$`)
+)
+
+// settings reads a configuration in the plainest form of git's grammar, which is what
+// git itself writes: a section on a line, a variable on a line, a value without quotes,
+// escapes, comments or control characters. Anything else is not read at all, so what
+// is read here means the same to git (a test holds it against `git config --list`).
+func settings(text string) ([]setting, bool) {
+	var list []setting
+	var section, sub string
+	for line := range strings.SplitSeq(text, "\n") {
+		if commentLine.MatchString(line) {
+			continue
+		}
+		if m := sectionLine.FindStringSubmatch(line); m != nil {
+			section, sub = strings.ToLower(m[1]), m[2]
+			continue
+		}
+		m := variableLine.FindStringSubmatch(line)
+		if m == nil || section == "" || !plainValue.MatchString(m[2]) {
+			return nil, false
+		}
+		list = append(list, setting{section: section, sub: sub, name: strings.ToLower(m[1]), value: m[2]})
+	}
+	return list, true
+}
+
+// harmless are the variables that name no program, no file and no further
+// configuration, by section (git-config(1)).
+var harmless = map[string][]string{
+	"core": {"repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks",
+		"autocrlf", "eol", "safecrlf", "quotepath", "longpaths", "sparsecheckout", "sparsecheckoutcone", "untrackedcache", "trustctime"},
+	"remote":      {"url", "fetch", "tagopt", "pushurl", "prune", "partialclonefilter", "promisor"},
+	"branch":      {"remote", "merge", "rebase", "description", "pushremote"},
+	"user":        {"name", "email", "useconfigonly"},
+	"author":      {"name", "email"},
+	"committer":   {"name", "email"},
+	"extensions":  {"objectformat", "refstorage", "worktreeconfig", "partialclone"},
+	"init":        {"defaultbranch", "defaultobjectformat"},
+	"submodule":   {"url", "active", "branch", "recurse", "shallow", "fetchjobs"},
+	"index":       {"sparse", "version", "threads"},
+	"pull":        {"rebase", "ff"},
+	"push":        {"default", "autosetupremote", "followtags"},
+	"fetch":       {"prune", "prunetags", "parallel", "recursesubmodules"},
+	"gc":          {"auto", "autodetach"},
+	"maintenance": {"auto", "strategy"},
+	"merge":       {"conflictstyle", "ff", "renames", "log"},
+	"rebase":      {"autostash", "autosquash", "updaterefs"},
+	"rerere":      {"enabled", "autoupdate"},
+	"advice":      {"detachedhead", "defaultbranchname", "addignoredfile"},
+	"color":       {"ui", "status", "diff", "branch"},
+	"status":      {"showuntrackedfiles", "submodulesummary", "short", "branch"},
+	"diff":        {"renames", "algorithm", "colormoved", "submodule"},
+	"log":         {"date", "decorate"},
+}
+
+// harmlessSetting reports whether nothing that git does with s runs a program or leads
+// out of the repository. dir is the directory of the configuration, writable what may
+// be written: a submodule's worktree has to lie there.
+func harmlessSetting(s setting, dir string, writable func(name string) bool) bool {
+	if strings.Contains(s.value, "::") { // ext::COMMAND, a remote that is a program (gitremote-helpers(7))
+		return false
+	}
+	if s.section == "core" && s.sub == "" && s.name == "worktree" {
+		target := s.value
+		if !path.IsAbs(target) {
+			target = path.Join(dir, target)
+		}
+		return target != "" && writable(path.Clean(target))
+	}
+	if !slices.Contains(harmless[s.section], s.name) {
+		return false
+	}
+	switch s.section {
+	case "remote", "branch", "submodule": // submodule.recurse and the like have no subsection; url has
+		return true
+	}
+	return s.sub == ""
+}
+
+// mayBecome reports whether a git configuration in dir that held old may hold text: each
+// setting that old did not have is harmless. What cannot be read as git does is not.
+func mayBecome(old, text, dir string, writable func(name string) bool) bool {
+	had, _ := settings(old) // one that is not read here lends nothing
+	have, ok := settings(text)
+	if !ok {
+		return old != "" && old == text
+	}
+	for _, s := range have {
+		if !slices.Contains(had, s) && !harmlessSetting(s, dir, writable) {
+			return false
+		}
+	}
+	return true
+}

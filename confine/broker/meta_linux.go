@@ -1,0 +1,187 @@
+package broker
+
+import (
+	"strconv"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// changeMeta finds the file whose metadata a call is to change, judges it, and calls act.
+func (c *call) changeMeta(find func(w *walk) (target, unix.Errno), act func(t target) error) reply {
+	return c.b.locked(func() reply {
+		t, errno := find(&walk{call: c})
+		if errno != 0 {
+			return fails(errno)
+		}
+		if errno := c.mayChangeMeta(t); errno != 0 {
+			return fails(errno)
+		}
+		return fails(c.acting(func() error { return act(t) }))
+	})
+}
+
+// mayChangeMeta is mayWrite for modes, owners, times and attributes.
+func (c *call) mayChangeMeta(t target) unix.Errno {
+	switch {
+	case t.full == "" && t.own:
+		return 0
+	case t.full == "":
+		return unix.EACCES
+	}
+	s := c.b.Rules.Of(t.full)
+	if c.b.isKept(&t.st) && s == Writable {
+		s = Protected
+	}
+	if s == Protected && c.b.made[idOf(&t.st)] {
+		return 0 // git gives its configuration the mode of the one before
+	}
+	if errno := c.verdict(t.full, s); errno != 0 {
+		if errno == unix.EACCES {
+			return unix.EPERM
+		}
+		return errno
+	}
+	return 0
+}
+
+func (c *call) byPath(dirfd int32, addr uint64, flags int) (func(*walk) (target, unix.Errno), unix.Errno) {
+	if addr == 0 && flags&unix.AT_EMPTY_PATH == 0 {
+		return nil, unix.EFAULT
+	}
+	name := ""
+	if addr != 0 {
+		var errno unix.Errno
+		if name, errno = c.text(addr); errno != 0 {
+			return nil, errno
+		}
+	}
+	if name == "" && flags&unix.AT_EMPTY_PATH != 0 {
+		if dirfd == unix.AT_FDCWD {
+			return func(w *walk) (target, unix.Errno) { return w.find(dirfd, ".", true) }, 0
+		}
+		return c.byDescriptor(dirfd), 0
+	}
+	return func(w *walk) (target, unix.Errno) { return w.find(dirfd, name, flags&unix.AT_SYMLINK_NOFOLLOW == 0) }, 0
+}
+
+func (c *call) byDescriptor(fd int32) func(*walk) (target, unix.Errno) {
+	return func(w *walk) (target, unix.Errno) { return w.held(fd) }
+}
+
+func (c *call) chmodAt(dirfd int32, addr uint64, mode uint32, flags int) reply {
+	if flags&^(unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH) != 0 {
+		return fails(unix.EINVAL)
+	}
+	find, errno := c.byPath(dirfd, addr, flags)
+	if errno != 0 {
+		return fails(errno)
+	}
+	return c.chmodOf(find, mode)
+}
+
+func (c *call) chmodOf(find func(*walk) (target, unix.Errno), mode uint32) reply {
+	if mode&(unix.S_ISUID|unix.S_ISGID) != 0 {
+		return fails(unix.EPERM)
+	}
+	return c.changeMeta(find, func(t target) error {
+		if t.kind() == unix.S_IFLNK {
+			return unix.EOPNOTSUPP
+		}
+		return unix.Chmod(c.b.link(t.fd), mode)
+	})
+}
+
+func (c *call) chownAt(dirfd int32, addr uint64, uid, gid int, flags int) reply {
+	if flags&^(unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH) != 0 {
+		return fails(unix.EINVAL)
+	}
+	find, errno := c.byPath(dirfd, addr, flags)
+	if errno != 0 {
+		return fails(errno)
+	}
+	return c.chownOf(find, uid, gid)
+}
+
+func (c *call) chownOf(find func(*walk) (target, unix.Errno), uid, gid int) reply {
+	return c.changeMeta(find, func(t target) error { return unix.Fchownat(t.fd, "", uid, gid, unix.AT_EMPTY_PATH) })
+}
+
+// timesAt is utimensat(2) with the times already read; nil is now.
+func (c *call) timesAt(dirfd int32, addr uint64, times []unix.Timespec, flags int) reply {
+	if flags&^(unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH) != 0 {
+		return fails(unix.EINVAL)
+	}
+	find, errno := c.byPath(dirfd, addr, flags)
+	if addr == 0 && flags == 0 && dirfd != unix.AT_FDCWD { // futimens(3)
+		find, errno = c.byDescriptor(dirfd), 0
+	}
+	if errno != 0 {
+		return fails(errno)
+	}
+	return c.changeMeta(find, func(t target) error { return setTimes(c.b, t, times) })
+}
+
+func setTimes(b *Broker, t target, times []unix.Timespec) error {
+	var at unsafe.Pointer
+	if times != nil {
+		at = unsafe.Pointer(&times[0])
+	}
+	name, flags, dir := strconv.Itoa(t.fd), 0, b.selfFD
+	if t.kind() == unix.S_IFLNK { // a descriptor of it leads nowhere: by its name, under the queue for names
+		name, flags, dir = t.name(), unix.AT_SYMLINK_NOFOLLOW, t.dir
+	}
+	p, err := unix.BytePtrFromString(name)
+	if err != nil {
+		return err
+	}
+	_, _, errno := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(dir), uintptr(unsafe.Pointer(p)), uintptr(at), uintptr(flags), 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// timespecs reads two times of a seconds and a part of it each, which times scale is
+// nanoseconds.
+func (c *call) timespecs(addr uint64, scale int64) ([]unix.Timespec, unix.Errno) {
+	if addr == 0 {
+		return nil, 0
+	}
+	w, errno := c.words(addr, 4)
+	if errno != 0 {
+		return nil, errno
+	}
+	if scale != 1 && (w[1] < 0 || w[1] >= 1e6 || w[3] < 0 || w[3] >= 1e6) {
+		return nil, unix.EINVAL
+	}
+	return []unix.Timespec{{Sec: w[0], Nsec: w[1] * scale}, {Sec: w[2], Nsec: w[3] * scale}}, 0
+}
+
+// signalled reports whether a signal waits for the thread that it does not block: the
+// kernel would end its wait.
+func (c *call) signalled() bool {
+	for _, pending := range []string{"SigPnd", "ShdPnd"} {
+		p, ok := c.status(pending)
+		blocked, ok2 := c.status("SigBlk")
+		if !ok || !ok2 {
+			return true
+		}
+		set, err := strconv.ParseUint(p, 16, 64)
+		mask, err2 := strconv.ParseUint(blocked, 16, 64)
+		if err != nil || err2 != nil || set&^mask != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *call) signal(n unix.Signal) {
+	group, ok := c.group()
+	pid, err := strconv.Atoi(group)
+	if ok && err == nil {
+		_ = unix.Tgkill(pid, c.tid, n) // it may have died
+	}
+}
+
+func addressOf(p *byte) uintptr { return uintptr(unsafe.Pointer(p)) }

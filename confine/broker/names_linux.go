@@ -1,0 +1,248 @@
+package broker
+
+import (
+	"golang.org/x/sys/unix"
+)
+
+func (c *call) mkdirAt(dirfd int32, addr uint64, mode uint32) reply {
+	return c.newName(dirfd, addr, func(p place, full string) unix.Errno {
+		if s := c.b.Rules.Of(full); s != Protected || gitNameOf(full) != gitHooks {
+			if errno := c.verdict(full, s); errno != 0 {
+				return errno
+			}
+		}
+		errno := c.creating(func() error { return unix.Mkdirat(p.dir, p.last, mode) })
+		var st unix.Stat_t
+		if errno == 0 && c.b.Rules.Of(full) == Protected && unix.Fstatat(p.dir, p.name(), &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+			c.b.made[idOf(&st)] = true
+		}
+		return errno
+	})
+}
+
+func (c *call) mknodAt(dirfd int32, addr uint64, mode uint32, dev int) reply {
+	switch mode & unix.S_IFMT {
+	case 0, unix.S_IFREG, unix.S_IFIFO, unix.S_IFSOCK:
+	default:
+		return fails(unix.EPERM)
+	}
+	return c.newName(dirfd, addr, func(p place, full string) unix.Errno {
+		if errno := c.judge(full); errno != 0 {
+			return errno
+		}
+		return c.creating(func() error { return unix.Mknodat(p.dir, p.last, mode, dev) })
+	})
+}
+
+func (c *call) symlinkAt(targetAddr uint64, dirfd int32, addr uint64) reply {
+	to, errno := c.text(targetAddr)
+	switch {
+	case errno != 0:
+		return fails(errno)
+	case to == "":
+		return fails(unix.ENOENT)
+	}
+	return c.newName(dirfd, addr, func(p place, full string) unix.Errno {
+		if errno := c.judge(full); errno != 0 {
+			return errno
+		}
+		// A link is a name for all that lies below what it leads to.
+		if c.b.Rules.Reach(full) > 0 {
+			return c.verdict(full, Protected)
+		}
+		return c.creating(func() error { return unix.Symlinkat(to, p.dir, p.last) })
+	})
+}
+
+// newName finds where a new name is to lie, and calls act in the queue for names. What
+// is no name at all is left to the kernel, which refuses it with the right errno.
+func (c *call) newName(dirfd int32, addr uint64, act func(p place, full string) unix.Errno) reply {
+	name, errno := c.text(addr)
+	if errno != 0 {
+		return fails(errno)
+	}
+	return c.b.locked(func() reply {
+		w := walk{call: c}
+		p, errno := w.place(dirfd, name)
+		if errno != 0 {
+			return fails(errno)
+		}
+		if p.odd() {
+			return fails(unix.EEXIST)
+		}
+		var st unix.Stat_t
+		if err := unix.Fstatat(p.dir, p.name(), &st, unix.AT_SYMLINK_NOFOLLOW); err == nil {
+			return fails(unix.EEXIST)
+		}
+		full, errno := w.full(p)
+		if errno != 0 {
+			return fails(errno)
+		}
+		return fails(act(p, full))
+	})
+}
+
+func (c *call) unlinkAt(dirfd int32, addr uint64, flags int) reply {
+	name, errno := c.text(addr)
+	if errno != 0 {
+		return fails(errno)
+	}
+	if flags&^unix.AT_REMOVEDIR != 0 {
+		return fails(unix.EINVAL)
+	}
+	return c.b.locked(func() reply {
+		w := walk{call: c}
+		p, errno := w.place(dirfd, name)
+		if errno != 0 {
+			return fails(errno)
+		}
+		remove := func() error { return unix.Unlinkat(p.dir, p.last, flags) }
+		if p.odd() {
+			return fails(oddErrno(p, flags))
+		}
+		var st unix.Stat_t
+		if err := unix.Fstatat(p.dir, p.name(), &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			return fails(errnoOf(err))
+		}
+		full, errno := w.full(p)
+		if errno != 0 {
+			return fails(errno)
+		}
+		if !c.b.made[idOf(&st)] {
+			if errno := c.judge(full); errno != 0 {
+				return fails(errno)
+			}
+		}
+		if st.Mode&unix.S_IFMT == unix.S_IFDIR && c.b.Rules.Splits(full) {
+			return fails(unix.EBUSY)
+		}
+		errno = c.acting(remove)
+		if errno == 0 {
+			delete(c.b.made, idOf(&st))
+		}
+		return fails(errno)
+	})
+}
+
+// oddErrno is the kernel's answer for a name that cannot be removed (namei.c,
+// do_rmdir and do_unlinkat).
+func oddErrno(p place, flags int) unix.Errno {
+	if flags&unix.AT_REMOVEDIR == 0 {
+		return unix.EISDIR
+	}
+	switch p.name() {
+	case "..":
+		return unix.ENOTEMPTY
+	case ".":
+		return unix.EINVAL
+	}
+	return unix.EBUSY
+}
+
+func (c *call) linkAt(oldDir int32, oldAddr uint64, newDir int32, newAddr uint64, flags int) reply {
+	if flags&^(unix.AT_SYMLINK_FOLLOW|unix.AT_EMPTY_PATH) != 0 {
+		return fails(unix.EINVAL)
+	}
+	old, errno := c.text(oldAddr)
+	if errno != 0 {
+		return fails(errno)
+	}
+	name, errno := c.text(newAddr)
+	if errno != 0 {
+		return fails(errno)
+	}
+	return c.b.locked(func() reply {
+		w := walk{call: c}
+		var t target
+		if old == "" && flags&unix.AT_EMPTY_PATH != 0 {
+			t, errno = w.held(oldDir)
+		} else {
+			t, errno = w.find(oldDir, old, flags&unix.AT_SYMLINK_FOLLOW != 0)
+		}
+		if errno != 0 {
+			return fails(errno)
+		}
+		p, errno := w.place(newDir, name)
+		if errno != 0 {
+			return fails(errno)
+		}
+		if p.odd() {
+			return fails(unix.EEXIST)
+		}
+		var st unix.Stat_t
+		if unix.Fstatat(p.dir, p.name(), &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+			return fails(unix.EEXIST)
+		}
+		full, errno := w.full(p)
+		if errno != 0 {
+			return fails(errno)
+		}
+		if errno := c.mayLink(t); errno != 0 {
+			return fails(errno)
+		}
+		if errno := c.judge(full); errno != 0 {
+			return fails(errno)
+		}
+		return fails(c.acting(func() error {
+			return unix.Linkat(unix.AT_FDCWD, c.b.link(t.fd), p.dir, p.last, unix.AT_SYMLINK_FOLLOW)
+		}))
+	})
+}
+
+// mayLink says whether a file may get another name: as what it is written to under one
+// name it is under all, every name it has has to be one that may be written. A file that
+// only a descriptor leads to may get its first.
+func (c *call) mayLink(t target) unix.Errno {
+	switch {
+	case t.kind() == unix.S_IFDIR:
+		return unix.EPERM
+	case t.st.Nlink == 0 && t.kind() == unix.S_IFREG && t.own:
+		return 0
+	case t.own || t.full == "":
+		// By a descriptor that was opened under one name, another is not judged.
+		if t.full == "" {
+			return unix.ENOENT
+		}
+	}
+	if errno := c.judge(t.full); errno != 0 {
+		return errno
+	}
+	if c.b.isKept(&t.st) {
+		return c.verdict(t.full, Protected)
+	}
+	return 0
+}
+
+func (c *call) truncate(addr uint64, length int64) reply {
+	name, errno := c.text(addr)
+	if errno != 0 {
+		return fails(errno)
+	}
+	if length < 0 {
+		return fails(unix.EINVAL)
+	}
+	return c.b.locked(func() reply {
+		w := walk{call: c}
+		t, errno := w.find(unix.AT_FDCWD, name, true)
+		switch {
+		case errno != 0:
+			return fails(errno)
+		case t.kind() == unix.S_IFDIR:
+			return fails(unix.EISDIR)
+		case t.kind() != unix.S_IFREG:
+			return fails(unix.EINVAL)
+		}
+		if errno := c.mayWrite(t); errno != 0 {
+			return fails(errno)
+		}
+		var limit unix.Rlimit
+		if err := unix.Prlimit(c.tid, unix.RLIMIT_FSIZE, nil, &limit); err != nil {
+			return fails(unix.EIO)
+		}
+		if uint64(length) > limit.Cur && length > t.st.Size {
+			c.signal(unix.SIGXFSZ)
+			return fails(unix.EFBIG)
+		}
+		return fails(c.acting(func() error { return unix.Truncate(c.b.link(t.fd), length) }))
+	})
+}

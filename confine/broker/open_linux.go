@@ -1,0 +1,301 @@
+package broker
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// devices are the nodes that every sandbox may write, by their path.
+var devices = map[string]bool{"/dev/null": true, "/dev/zero": true, "/dev/full": true, "/dev/random": true, "/dev/urandom": true}
+
+func (c *call) openAt(dirfd int32, addr uint64, flags int, mode uint32) reply {
+	name, errno := c.text(addr)
+	if errno != 0 {
+		return fails(errno)
+	}
+	// A large file is none of a 64 bit program's business; every file is one.
+	flags |= unix.O_LARGEFILE
+	if !changes(flags) {
+		return c.openToRead(dirfd, name, flags)
+	}
+	return c.b.locked(func() reply { return c.openToChange(dirfd, name, flags, mode) })
+}
+
+// changes reports whether an open may change something.
+func changes(flags int) bool {
+	return flags&unix.O_ACCMODE != unix.O_RDONLY || flags&(unix.O_CREAT|unix.O_TRUNC) != 0
+}
+
+// openToRead is for a program that cannot read by itself what the profile shows it.
+// Outside of the directories where that is so its own domain decides, as it does about
+// every other reading call: the kernel goes on, and whatever the path means by then,
+// the domain shows nothing that is hidden.
+func (c *call) openToRead(dirfd int32, name string, flags int) reply {
+	w := walk{call: c}
+	t, errno := w.find(dirfd, name, flags&unix.O_NOFOLLOW == 0)
+	if errno != 0 || t.full == "" || t.own || !c.redirects(t.full) {
+		return reply{native: true}
+	}
+	switch t.kind() {
+	case unix.S_IFREG, unix.S_IFDIR:
+	default:
+		return reply{native: true}
+	}
+	if !c.b.Rules.Readable(t.full) || c.b.isKept(&t.st) && c.b.Rules.Of(t.full) != Protected {
+		return reply{native: true} // and refused
+	}
+	fd, errno := c.b.again(t.fd, flags&^unix.O_NOFOLLOW)
+	if errno != 0 {
+		return fails(errno)
+	}
+	return reply{hands: true, fd: fd, cloex: flags&unix.O_CLOEXEC != 0}
+}
+
+func (c *call) redirects(name string) bool {
+	for _, dir := range c.b.Redirected {
+		if sandboxprofile.Contains(dir, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *call) openToChange(dirfd int32, name string, flags int, mode uint32) reply {
+	if flags&unix.O_TMPFILE == unix.O_TMPFILE {
+		return c.openUnnamed(dirfd, name, flags, mode)
+	}
+	w := walk{call: c}
+	create, excl := flags&unix.O_CREAT != 0, flags&unix.O_EXCL != 0
+	for range 3 {
+		t, errno := w.find(dirfd, name, flags&unix.O_NOFOLLOW == 0 && !(create && excl))
+		switch {
+		case errno == unix.ENOENT && create && t.last != "":
+			r := c.create(w, t.place, flags, mode)
+			if r.errno == unix.EEXIST && !excl {
+				continue // somebody else has made it since
+			}
+			return r
+		case errno != 0:
+			return fails(errno)
+		case create && t.last != t.name():
+			return fails(unix.EISDIR)
+		}
+		return c.openExisting(t, flags)
+	}
+	return fails(unix.EAGAIN)
+}
+
+// create makes a new file, and never opens one that is there.
+func (c *call) create(w walk, p place, flags int, mode uint32) reply {
+	if p.last != p.name() {
+		return fails(unix.EISDIR)
+	}
+	full, errno := w.full(p)
+	if errno != 0 {
+		return fails(errno)
+	}
+	s := c.b.Rules.Of(full)
+	sample := s == Protected && gitNameOf(full) == gitSample
+	if !sample {
+		if errno := c.verdict(full, s); errno != 0 {
+			return fails(errno)
+		}
+	}
+	fd := -1
+	// Truncating is for a file that is there; waiting is for a FIFO.
+	flags = flags&^unix.O_TRUNC | unix.O_EXCL | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NOCTTY
+	cloex := c.openFlags()&unix.O_CLOEXEC != 0
+	errno = c.creating(func() (err error) {
+		fd, err = unix.Openat(p.dir, p.name(), flags, mode)
+		return err
+	})
+	if errno != 0 {
+		return fails(errno)
+	}
+	var st unix.Stat_t
+	if sample && unix.Fstat(fd, &st) == nil {
+		c.b.made[idOf(&st)] = true
+	}
+	return reply{hands: true, fd: fd, cloex: cloex, undo: func() { unix.Unlinkat(p.dir, p.name(), 0) }}
+}
+
+func (c *call) openExisting(t target, flags int) reply {
+	excl := flags&unix.O_CREAT != 0 && flags&unix.O_EXCL != 0
+	switch {
+	case excl:
+		return fails(unix.EEXIST)
+	case t.kind() == unix.S_IFLNK: // with O_NOFOLLOW
+		return fails(unix.ELOOP)
+	case t.kind() == unix.S_IFDIR:
+		return fails(unix.EISDIR)
+	case t.kind() == unix.S_IFSOCK:
+		return fails(unix.ENXIO)
+	case flags&unix.O_DIRECTORY != 0:
+		return fails(unix.ENOTDIR)
+	}
+	if errno := c.mayWrite(t); errno != 0 {
+		return fails(errno)
+	}
+	cloex := c.openFlags()&unix.O_CLOEXEC != 0
+	truncate := flags&unix.O_TRUNC != 0 && t.kind() == unix.S_IFREG
+	flags &^= unix.O_CREAT | unix.O_EXCL | unix.O_TRUNC | unix.O_NOFOLLOW
+	if t.kind() == unix.S_IFIFO && flags&unix.O_NONBLOCK == 0 && flags&unix.O_ACCMODE != unix.O_RDWR {
+		return c.openFIFO(t, flags, cloex)
+	}
+	if !c.from.waits(c.id) {
+		return fails(unix.ESRCH)
+	}
+	fd, errno := c.b.again(t.fd, flags)
+	if errno != 0 {
+		return fails(errno)
+	}
+	r := reply{hands: true, fd: fd, cloex: cloex}
+	if truncate {
+		// After the descriptor was handed over: without one, nothing was done.
+		if flags&unix.O_ACCMODE == unix.O_RDONLY {
+			if errno := c.truncatable(t); errno != 0 {
+				unix.Close(fd)
+				return fails(errno)
+			}
+		}
+		again := c.b.link(t.fd)
+		r.after = func() unix.Errno {
+			if err := unix.Truncate(again, 0); err != nil {
+				return errnoOf(err)
+			}
+			return 0
+		}
+	}
+	return r
+}
+
+// truncatable asks for the right to write that truncating takes.
+func (c *call) truncatable(t target) unix.Errno {
+	fd, errno := c.b.again(t.fd, unix.O_WRONLY)
+	if errno == 0 {
+		unix.Close(fd)
+	}
+	return errno
+}
+
+// mayWrite says whether the content of a file that is there may be changed.
+func (c *call) mayWrite(t target) unix.Errno {
+	switch {
+	case devices[t.full]:
+		return 0
+	case t.kind() == unix.S_IFCHR || t.kind() == unix.S_IFBLK:
+		if t.own && c.isTerminal(t) {
+			return 0
+		}
+		c.b.refuse(Refusal{callName(c.nr), t.full, Outside})
+		return unix.EACCES
+	case t.full == "" && t.own:
+		return 0 // a pipe, or a file without a name, of which the thread has a descriptor
+	}
+	if errno := c.judge(t.full); errno != 0 {
+		return errno
+	}
+	if c.b.isKept(&t.st) {
+		return c.verdict(t.full, Protected)
+	}
+	return 0
+}
+
+// isTerminal reports whether a device is the end of a pseudoterminal that programs use
+// (UNIX98_PTY_SLAVE_MAJOR, linux/major.h).
+func (c *call) isTerminal(t target) bool {
+	major := unix.Major(t.st.Rdev)
+	return major >= 136 && major <= 143
+}
+
+// openUnnamed is O_TMPFILE: a file in a directory, without a name.
+func (c *call) openUnnamed(dirfd int32, name string, flags int, mode uint32) reply {
+	w := walk{call: c}
+	t, errno := w.find(dirfd, name, true)
+	switch {
+	case errno != 0:
+		return fails(errno)
+	case t.kind() != unix.S_IFDIR:
+		return fails(unix.ENOTDIR)
+	}
+	if errno := c.judge(t.full); errno != 0 {
+		return fails(errno)
+	}
+	cloex, fd := flags&unix.O_CLOEXEC != 0, -1
+	errno = c.creating(func() (err error) {
+		fd, err = unix.Openat(t.fd, ".", flags&^unix.O_CREAT|unix.O_CLOEXEC, mode)
+		return err
+	})
+	if errno != 0 {
+		return fails(errno)
+	}
+	return reply{hands: true, fd: fd, cloex: cloex}
+}
+
+// openFlags are the flags of the call as the thread gave them.
+func (c *call) openFlags() int { return c.flags }
+
+// A FIFO is opened when somebody opens its other end (fifo(7)). The wait is nobody
+// else's: the queue for names is free meanwhile, and a thread of its own waits. A signal
+// to the program's thread ends the wait, as it would in the kernel.
+const (
+	// maxWaiting bounds the threads that wait at once. One whose program has died stays
+	// until the sandbox ends.
+	maxWaiting = 64
+	// waitPoll is how often a wait looks for signals.
+	waitPoll = 5 * time.Millisecond
+)
+
+func (c *call) openFIFO(t target, flags int, cloex bool) reply {
+	if c.b.waiting.Add(1) > maxWaiting {
+		c.b.waiting.Add(-1)
+		return fails(unix.EMFILE)
+	}
+	type opened struct {
+		fd    int
+		errno unix.Errno
+	}
+	done := make(chan opened, 1)
+	file, err := unix.FcntlInt(uintptr(t.fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		c.b.waiting.Add(-1)
+		return fails(unix.EMFILE)
+	}
+	go func() {
+		fd, errno := c.b.again(file, flags)
+		unix.Close(file)
+		c.b.waiting.Add(-1)
+		done <- opened{fd, errno}
+	}()
+	go func() {
+		for {
+			select {
+			case got := <-done:
+				r := fails(got.errno)
+				if got.errno == 0 {
+					r = reply{hands: true, fd: got.fd, cloex: cloex}
+				}
+				c.finish(r)
+				return
+			case <-time.After(waitPoll):
+			}
+			gone := !c.from.waits(c.id)
+			if !gone && !c.signalled() {
+				continue
+			}
+			c.finish(fails(restartSys))
+			if got := <-done; got.errno == 0 {
+				unix.Close(got.fd)
+			}
+			return
+		}
+	}()
+	return reply{later: true}
+}
+
+// restartSys is ERESTARTSYS of the kernel's errno.h, which no program sees: the call is
+// made again after a handler with SA_RESTART, and gives EINTR after any other.
+const restartSys = unix.Errno(512)

@@ -1,0 +1,301 @@
+package broker
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"io"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+)
+
+func (c *call) renameAt(oldDir int32, oldAddr uint64, newDir int32, newAddr uint64, flags uint) reply {
+	old, errno := c.text(oldAddr)
+	if errno != 0 {
+		return fails(errno)
+	}
+	name, errno := c.text(newAddr)
+	if errno != 0 {
+		return fails(errno)
+	}
+	const exchange, noReplace = unix.RENAME_EXCHANGE, unix.RENAME_NOREPLACE
+	if flags&^(exchange|noReplace) != 0 || flags == exchange|noReplace {
+		return fails(unix.EINVAL)
+	}
+	return c.b.locked(func() reply {
+		m := move{walk: walk{call: c}, flags: flags}
+		if errno := m.find(oldDir, old, newDir, name); errno != 0 {
+			return fails(errno)
+		}
+		return fails(m.run())
+	})
+}
+
+// A move is one rename under way.
+type move struct {
+	walk
+	flags    uint
+	from, to place
+	// Where they lie, and what is there; to may be free.
+	fromFull, toFull string
+	fromStat, toStat unix.Stat_t
+	replaces         bool
+	// checked is a protected file that the source is to become: its content was judged.
+	checked []byte
+}
+
+func (m *move) find(oldDir int32, old string, newDir int32, name string) unix.Errno {
+	var errno unix.Errno
+	if m.from, errno = m.place(oldDir, old); errno != 0 {
+		return errno
+	}
+	if m.to, errno = m.place(newDir, name); errno != 0 {
+		return errno
+	}
+	if m.from.odd() {
+		return unix.EBUSY
+	}
+	if m.to.odd() {
+		if m.flags&unix.RENAME_NOREPLACE != 0 {
+			return unix.EEXIST
+		}
+		return unix.EBUSY
+	}
+	if m.fromFull, errno = m.full(m.from); errno != 0 {
+		return errno
+	}
+	if m.toFull, errno = m.full(m.to); errno != 0 {
+		return errno
+	}
+	if err := unix.Fstatat(m.from.dir, m.from.name(), &m.fromStat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return errnoOf(err)
+	}
+	err := unix.Fstatat(m.to.dir, m.to.name(), &m.toStat, unix.AT_SYMLINK_NOFOLLOW)
+	m.replaces = err == nil
+	return 0
+}
+
+func (m *move) run() unix.Errno {
+	rename := func() error {
+		return unix.Renameat2(m.from.dir, m.from.last, m.to.dir, m.to.last, m.flags)
+	}
+	switch {
+	case m.flags&unix.RENAME_NOREPLACE != 0 && m.replaces:
+		return unix.EEXIST
+	case m.flags&unix.RENAME_EXCHANGE != 0 && !m.replaces:
+		return unix.ENOENT
+	case m.b.isKept(&m.fromStat) || m.replaces && m.b.isKept(&m.toStat) && gitNameOf(m.toFull) != gitConfig:
+		return m.verdict(m.fromFull, Protected)
+	}
+	if errno := m.judgeMove(m.fromFull, m.toFull, &m.fromStat, m.from); errno != 0 {
+		return errno
+	}
+	if m.flags&unix.RENAME_EXCHANGE != 0 {
+		if errno := m.judgeMove(m.toFull, m.fromFull, &m.toStat, m.to); errno != 0 {
+			return errno
+		}
+		if m.checked != nil {
+			return m.verdict(m.toFull, Protected) // what is judged is not swapped, it is replaced
+		}
+	}
+	if m.checked != nil {
+		return m.acting(m.install)
+	}
+	return m.acting(rename)
+}
+
+// judgeMove judges what a name and all below it become.
+func (m *move) judgeMove(from, to string, st *unix.Stat_t, at place) unix.Errno {
+	rules := m.b.Rules
+	old, becomes := rules.Of(from), rules.Of(to)
+	if old == Protected && m.b.made[idOf(st)] && becomes == Writable && st.Mode&unix.S_IFMT == unix.S_IFREG {
+		old = Writable
+	}
+	if errno := m.verdict(from, old); errno != 0 {
+		return errno
+	}
+	if becomes == Protected && gitNameOf(to) == gitConfig && st.Mode&unix.S_IFMT == unix.S_IFREG {
+		return m.judgeConfig(to, at)
+	}
+	if becomes == Protected && gitNameOf(to) == gitSample && st.Mode&unix.S_IFMT == unix.S_IFREG {
+		return 0
+	}
+	if errno := m.verdict(to, becomes); errno != 0 {
+		return errno
+	}
+	reach := max(rules.Reach(from), rules.Reach(to))
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		if st.Mode&unix.S_IFMT == unix.S_IFLNK && rules.Reach(to) > 0 {
+			return m.verdict(to, Protected)
+		}
+		return 0
+	}
+	if rules.Splits(from) || rules.Splits(to) {
+		return unix.EBUSY
+	}
+	if reach == 0 {
+		return 0
+	}
+	fd, err := unix.Openat(at.dir, at.name(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return m.verdict(to, Protected) // what cannot be looked at is not moved under such a name
+	}
+	left := maxBelow
+	return m.judgeBelow(fd, from, to, reach, &left)
+}
+
+// maxBelow is how many names are looked at when a directory gets a name that decides
+// about them.
+const maxBelow = 100_000
+
+// judgeBelow looks at what lies in a directory that is to get another name, as deep as
+// that name decides. It takes fd.
+func (m *move) judgeBelow(fd int, from, to string, reach int, left *int) unix.Errno {
+	dir := os.NewFile(uintptr(fd), from)
+	defer dir.Close()
+	entries, err := dir.ReadDir(-1)
+	if err != nil {
+		return m.verdict(to, Protected)
+	}
+	for _, e := range entries {
+		if *left--; *left < 0 {
+			return m.verdict(to, Protected)
+		}
+		oldName, newName := path.Join(from, e.Name()), path.Join(to, e.Name())
+		old, becomes := m.b.Rules.Of(oldName), m.b.Rules.Of(newName)
+		if old != becomes && !harmlessHooks(fd, e, newName, becomes) {
+			worst := becomes
+			if worst == Writable { // out of a protected name
+				worst = old
+			}
+			return m.verdict(newName, worst)
+		}
+		if old == Writable && becomes == Writable && e.Type()&os.ModeSymlink != 0 && m.b.Rules.Reach(newName) > 0 {
+			return m.verdict(newName, Protected)
+		}
+		if !e.IsDir() || reach <= 1 {
+			continue
+		}
+		sub, err := unix.Openat(fd, e.Name(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return m.verdict(newName, Protected)
+		}
+		if errno := m.judgeBelow(sub, oldName, newName, reach-1, left); errno != 0 {
+			return errno
+		}
+	}
+	return 0
+}
+
+// harmlessHooks reports whether an entry is the directory of hooks, or a sample in it.
+func harmlessHooks(_ int, e os.DirEntry, name string, becomes Standing) bool {
+	if becomes != Protected {
+		return false
+	}
+	switch gitNameOf(name) {
+	case gitHooks:
+		return e.IsDir()
+	case gitSample:
+		return e.Type().IsRegular()
+	}
+	return false
+}
+
+// judgeConfig reads what is to become a git configuration. What is installed is the copy
+// that was judged: of the source a program may have a descriptor, a mapping or a link.
+func (m *move) judgeConfig(to string, at place) unix.Errno {
+	text, errno := readWhole(at.dir, at.name())
+	if errno != 0 {
+		return m.verdict(to, Protected)
+	}
+	var old []byte
+	if to == m.toFull && m.replaces {
+		if m.toStat.Mode&unix.S_IFMT != unix.S_IFREG {
+			return m.verdict(to, Protected)
+		}
+		if old, errno = readWhole(m.to.dir, m.to.name()); errno != 0 {
+			return m.verdict(to, Protected)
+		}
+	}
+	writable := func(name string) bool { return m.b.Rules.Of(name) == Writable }
+	if !mayBecome(string(old), string(text), path.Dir(to), writable) {
+		return m.verdict(to, Protected)
+	}
+	m.checked = text
+	if m.checked == nil {
+		m.checked = []byte{}
+	}
+	return 0
+}
+
+// readWhole reads a small regular file.
+func readWhole(dir int, name string) ([]byte, unix.Errno) {
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, errnoOf(err)
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, unix.EINVAL
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
+	if err != nil || len(b) > maxConfig {
+		return nil, unix.EFBIG
+	}
+	return b, 0
+}
+
+// tempPrefix begins the names of files that the broker makes on the way. No program may
+// change one.
+const tempPrefix = ".sandgate-"
+
+// install puts the checked content in the place of the source, and removes that.
+func (m *move) install() error {
+	name := tempName()
+	mode := m.fromStat.Mode & 0o777
+	fd, err := unix.Openat(m.to.dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	done := false
+	defer func() {
+		unix.Close(fd)
+		if !done {
+			unix.Unlinkat(m.to.dir, name, 0)
+		}
+	}()
+	for rest := m.checked; len(rest) > 0; {
+		n, err := unix.Write(fd, rest)
+		if err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	if err := unix.Fchmod(fd, mode); err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if err := unix.Renameat(m.to.dir, name, m.to.dir, m.to.name()); err != nil {
+		return err
+	}
+	done = true
+	if !m.replaces || m.b.made[idOf(&m.toStat)] {
+		m.b.made[idOf(&st)] = true
+	}
+	if m.replaces && m.b.isKept(&m.toStat) {
+		m.b.kept[idOf(&st)] = true
+	}
+	return unix.Unlinkat(m.from.dir, m.from.name(), 0)
+}
+
+func tempName() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // crypto/rand: it never fails
+	return tempPrefix + hex.EncodeToString(b[:])
+}

@@ -1,0 +1,171 @@
+package broker
+
+import (
+	"path"
+	"strings"
+
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// A Standing is what a name is to the profile of a sandbox. The zero value grants
+// nothing.
+type Standing uint8
+
+const (
+	// Outside is a name that the profile does not let anybody write.
+	Outside Standing = iota
+	// Hidden is one that a pattern takes every right from.
+	Hidden
+	// Protected is one that a pattern takes Write from.
+	Protected
+	// Writable is one that may be made, changed and removed.
+	Writable
+)
+
+// String is the word for a refusal.
+func (s Standing) String() string {
+	return [...]string{"outside", "hidden", "protected", "writable"}[s]
+}
+
+// Rules judge names. They are pure, and safe for concurrent use.
+type Rules struct {
+	rights  *sandboxprofile.Lookup // with every pattern
+	bare    *sandboxprofile.Lookup // without any
+	hide    *sandboxprofile.Matcher
+	paths   map[string]sandboxprofile.Rights
+	private []string
+	heads   [][]string // patterns of more than one component
+}
+
+// NewRules prepares p. private are directories of the sandbox alone, on the host's
+// disk: everything in them is its own, and no pattern counts there.
+func NewRules(p sandboxprofile.Profile, private []string) *Rules {
+	bare := p
+	bare.Protect, bare.Hide = nil, nil
+	r := &Rules{
+		rights: sandboxprofile.NewLookup(p), bare: sandboxprofile.NewLookup(bare),
+		hide: sandboxprofile.NewMatcher(p.Hide), paths: p.Paths, private: private,
+	}
+	for _, list := range [][]string{p.Protect, p.Hide} {
+		for _, pattern := range list {
+			if parts := strings.Split(pattern, "/"); len(parts) > 1 {
+				r.heads = append(r.heads, parts)
+			}
+		}
+	}
+	return r
+}
+
+// Of is what the absolute, clean path name is.
+func (r *Rules) Of(name string) Standing {
+	switch {
+	case r.own(name):
+		return Writable
+	case r.rights.Rights(name)&sandboxprofile.Write != 0:
+		return Writable
+	case r.bare.Rights(name)&sandboxprofile.Write == 0:
+		return Outside
+	case r.hide.Match(name):
+		return Hidden
+	}
+	return Protected
+}
+
+// Readable reports whether the profile lets name be read.
+func (r *Rules) Readable(name string) bool {
+	return r.own(name) || r.rights.Rights(name)&sandboxprofile.Read != 0
+}
+
+func (r *Rules) own(name string) bool {
+	for _, dir := range r.private {
+		if sandboxprofile.Contains(dir, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// Reach is how many components below the directory name its own name, or one above it,
+// can decide whether a pattern matches: what lies deeper stands as it did when the
+// directory gets another name.
+func (r *Rules) Reach(name string) int {
+	parts := strings.Split(strings.Trim(name, "/"), "/")
+	most := 0
+	for _, pattern := range r.heads {
+		for n := min(len(pattern)-1, len(parts)); n > 0; n-- {
+			if len(pattern)-n > most && endsWith(parts, pattern[:n]) {
+				most = len(pattern) - n
+			}
+		}
+	}
+	return most
+}
+
+func endsWith(have, want []string) bool {
+	for i, w := range want {
+		if ok, err := path.Match(w, have[len(have)-len(want)+i]); err != nil || !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// Splits reports whether the profile names a path below dir, or dir itself: renaming
+// it would move a part of the profile's meaning.
+func (r *Rules) Splits(dir string) bool {
+	for p := range r.paths {
+		if sandboxprofile.Contains(dir, p) {
+			return true
+		}
+	}
+	for _, p := range r.private {
+		if sandboxprofile.Contains(dir, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// A gitName is what a protected name is to git, where git itself has to make it.
+type gitName uint8
+
+const (
+	notGit   gitName = iota
+	gitHooks         // the directory of hooks: it may exist, and hold samples
+	gitSample
+	gitConfig // a configuration: it may be replaced by one that only adds harmless keys
+)
+
+// sampleSuffix ends the names of hooks that git never runs (githooks(5)).
+const sampleSuffix = ".sample"
+
+// gitNameOf says it of a name that stands Protected.
+func gitNameOf(name string) gitName {
+	dir, base := path.Split(name)
+	dir = strings.TrimSuffix(dir, "/")
+	switch {
+	case strings.HasSuffix(base, sampleSuffix) && path.Base(dir) == "hooks" && inGitDir(path.Dir(dir)):
+		return gitSample
+	case !inGitDir(dir):
+		return notGit
+	case base == "hooks":
+		return gitHooks
+	case base == "config", base == "config.worktree":
+		return gitConfig
+	}
+	return notGit
+}
+
+// inGitDir reports whether dir is .git itself, a submodule's directory in it, or a
+// linked worktree's.
+func inGitDir(dir string) bool {
+	if path.Base(dir) == ".git" {
+		return true
+	}
+	_, below, found := strings.Cut(dir, "/.git/")
+	if !found {
+		return false
+	}
+	first, _, _ := strings.Cut(below, "/")
+	return first == "modules" || first == "worktrees"
+}

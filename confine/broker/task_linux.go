@@ -1,0 +1,252 @@
+package broker
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A call is one notification under way: what a thread of the tool's asks for. Its
+// methods that open something of the thread's do it below one descriptor of the
+// thread's directory in /proc, which is checked to be of the thread that waits.
+type call struct {
+	b    *Broker
+	from *listener
+	id   uint64
+	tid  int
+	nr   int
+	args [6]uint64
+
+	proc   int // O_PATH of /proc/TID, -1 until it is needed
+	opened []int
+	flags  int // of an open, as the thread gave them
+}
+
+// own notes a descriptor that goes when the call does.
+func (c *call) own(fd int) int {
+	c.opened = append(c.opened, fd)
+	return fd
+}
+
+func (c *call) close() {
+	for _, fd := range c.opened {
+		unix.Close(fd)
+	}
+	c.opened = c.opened[:0]
+}
+
+// directory opens the thread's directory in /proc.
+func (c *call) directory() (int, unix.Errno) {
+	if c.proc >= 0 {
+		return c.proc, 0
+	}
+	fd, err := unix.Openat(c.b.procFD, strconv.Itoa(c.tid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, unix.ESRCH
+	}
+	c.own(fd)
+	if !c.from.waits(c.id) {
+		return -1, unix.ESRCH
+	}
+	c.proc = fd
+	return fd, 0
+}
+
+// pathMax is PATH_MAX of limits.h, with the NUL.
+const pathMax = 4096
+
+// text reads a path from the thread's memory.
+func (c *call) text(addr uint64) (string, unix.Errno) {
+	if addr == 0 {
+		return "", unix.EFAULT
+	}
+	var buf [pathMax]byte
+	have := 0
+	for step := 256; have < len(buf); step = pathMax {
+		// To the end of a page at most: the next one may not be there.
+		n := min(step, len(buf)-have, int(4096-(addr+uint64(have))%4096))
+		got := c.read(addr+uint64(have), buf[have:have+n])
+		if i := bytes.IndexByte(buf[have:have+got], 0); i >= 0 {
+			return string(buf[:have+i]), 0
+		}
+		if got < n {
+			return "", unix.EFAULT
+		}
+		have += n
+	}
+	return "", unix.ENAMETOOLONG
+}
+
+// read copies from the thread's memory, and gives how much of it could be.
+func (c *call) read(addr uint64, p []byte) int {
+	if len(p) == 0 {
+		return 0
+	}
+	if !c.b.slowMemory {
+		local := []unix.Iovec{{Base: &p[0], Len: uint64(len(p))}}
+		remote := []unix.RemoteIovec{{Base: uintptr(addr), Len: len(p)}}
+		n, err := unix.ProcessVMReadv(c.tid, local, remote, 0)
+		switch err {
+		case nil:
+			return n
+		case unix.EFAULT:
+			return 0
+		}
+	}
+	// Older container runtimes bar that call and let the file through.
+	dir, errno := c.directory()
+	if errno != 0 {
+		return 0
+	}
+	fd, err := unix.Openat(dir, "mem", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0
+	}
+	defer unix.Close(fd)
+	n, err := unix.Pread(fd, p, int64(addr))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// words reads n machine words from the thread's memory.
+func (c *call) words(addr uint64, n int) ([]int64, unix.Errno) {
+	list := make([]int64, n)
+	p := unsafe.Slice((*byte)(unsafe.Pointer(&list[0])), 8*n)
+	if c.read(addr, p) != len(p) {
+		return nil, unix.EFAULT
+	}
+	return list, 0
+}
+
+// descriptor gives an O_PATH descriptor of what the thread's descriptor n is of.
+func (c *call) descriptor(n int32) (int, unix.Errno) {
+	dir, errno := c.directory()
+	if errno != 0 {
+		return -1, errno
+	}
+	if n < 0 {
+		return -1, unix.EBADF
+	}
+	fd, err := unix.Openat(dir, "fd/"+strconv.Itoa(int(n)), unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, unix.EBADF
+	}
+	return c.own(fd), 0
+}
+
+// base is where a path of the thread's begins.
+func (c *call) base(dirfd int32, name string) (int, unix.Errno) {
+	if strings.HasPrefix(name, "/") {
+		return c.b.rootFD, 0
+	}
+	if dirfd != unix.AT_FDCWD {
+		return c.descriptor(dirfd)
+	}
+	dir, errno := c.directory()
+	if errno != 0 {
+		return -1, errno
+	}
+	fd, err := unix.Openat(dir, "cwd", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, errnoOf(err)
+	}
+	return c.own(fd), 0
+}
+
+// status gives a field of the thread's /proc/TID/status.
+func (c *call) status(field string) (string, bool) {
+	dir, errno := c.directory()
+	if errno != 0 {
+		return "", false
+	}
+	fd, err := unix.Openat(dir, "status", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", false
+	}
+	defer unix.Close(fd)
+	var buf [4096]byte
+	n, _ := unix.Read(fd, buf[:])
+	for line := range strings.Lines(string(buf[:max(n, 0)])) {
+		if value, ok := strings.CutPrefix(line, field+":"); ok {
+			return strings.TrimSpace(value), true
+		}
+	}
+	return "", false
+}
+
+// umask is the thread's. It is what the program started with until one of the programs
+// has asked for another.
+func (c *call) umask() (int, bool) {
+	if !c.b.masked.Load() {
+		return c.b.umask, true
+	}
+	text, ok := c.status("Umask")
+	mask, err := strconv.ParseUint(text, 8, 12)
+	return int(mask), ok && err == nil
+}
+
+// group is the process that the thread belongs to.
+func (c *call) group() (string, bool) { return c.status("Tgid") }
+
+func errnoOf(err error) unix.Errno {
+	if errno, ok := err.(unix.Errno); ok {
+		return errno
+	}
+	return unix.EIO
+}
+
+// real is the path of what one of the broker's descriptors is of, as the kernel has it
+// now. Nothing that has no name any more, or lies outside of the root, has one.
+func (b *Broker) real(fd int) (string, unix.Errno) {
+	var buf [pathMax + 16]byte
+	n, err := unix.Readlinkat(b.selfFD, strconv.Itoa(fd), buf[:])
+	if err != nil {
+		return "", errnoOf(err)
+	}
+	name := string(buf[:n])
+	switch {
+	case n >= pathMax:
+		return "", unix.ENAMETOOLONG
+	case !strings.HasPrefix(name, "/"):
+		return "", unix.EACCES // a pipe, a socket, or "(unreachable)"
+	}
+	if strings.HasSuffix(name, " (deleted)") {
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil || st.Nlink == 0 {
+			return "", unix.ENOENT
+		}
+		var byName unix.Stat_t
+		if unix.Lstat(name, &byName) != nil || byName.Ino != st.Ino || byName.Dev != st.Dev {
+			return "", unix.ENOENT
+		}
+	}
+	return name, 0
+}
+
+// again opens what an O_PATH descriptor is of.
+func (b *Broker) again(fd, flags int) (int, unix.Errno) {
+	for {
+		got, err := unix.Openat(b.selfFD, strconv.Itoa(fd), flags|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+		switch err {
+		case nil:
+			return got, 0
+		case unix.EINTR:
+			continue
+		}
+		return -1, errnoOf(err)
+	}
+}
+
+// link is the path of a descriptor of ours through /proc, for calls that take nothing
+// but a path.
+func (b *Broker) link(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
+
+func isProc(fd int) bool {
+	var fs unix.Statfs_t
+	return unix.Fstatfs(fd, &fs) != nil || fs.Type == unix.PROC_SUPER_MAGIC
+}

@@ -1,0 +1,311 @@
+package broker
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A place is a name in a directory: where a path of the thread's ends.
+type place struct {
+	dir  int    // O_PATH
+	last string // the last component with the slashes behind it, "." for dir itself
+}
+
+// name is the last component without slashes.
+func (p place) name() string { return strings.TrimRight(p.last, "/") }
+
+// odd is a last component that names no entry of the directory: ".", ".." or the root.
+// The kernel refuses to make, rename or remove one, whatever it is.
+func (p place) odd() bool {
+	n := p.name()
+	return n == "" || n == "." || n == ".."
+}
+
+// maxLinks is how many links the kernel follows in one path (MAXSYMLINKS).
+const maxLinks = 40
+
+// A walk finds where paths of one call lead.
+type walk struct {
+	*call
+	links int
+}
+
+// place splits a path and opens the directory that its last component lies in. The last
+// component is not looked at.
+func (w *walk) place(dirfd int32, name string) (place, unix.Errno) {
+	if name == "" {
+		return place{}, unix.ENOENT
+	}
+	base, errno := w.base(dirfd, name)
+	if errno != 0 {
+		return place{}, errno
+	}
+	return w.placeFrom(base, name)
+}
+
+func (w *walk) placeFrom(base int, name string) (place, unix.Errno) {
+	trimmed := strings.TrimRight(name, "/")
+	if trimmed == "" {
+		return place{dir: w.b.rootFD, last: "/"}, 0
+	}
+	dir, last := "", name
+	if i := strings.LastIndexByte(trimmed, '/'); i >= 0 {
+		dir, last = name[:i+1], name[i+1:]
+	}
+	if len(strings.TrimRight(last, "/")) > 255 {
+		return place{}, unix.ENAMETOOLONG
+	}
+	if strings.Trim(dir, "/") == "" {
+		if dir != "" {
+			base = w.b.rootFD
+		}
+		if errno := w.isDirectory(base); errno != 0 {
+			return place{}, errno
+		}
+		return place{base, last}, 0
+	}
+	at, errno := w.enter(base, dir)
+	if errno != 0 {
+		return place{}, errno
+	}
+	return place{at, last}, 0
+}
+
+func (w *walk) isDirectory(fd int) unix.Errno {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return errnoOf(err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return unix.ENOTDIR
+	}
+	return 0
+}
+
+// enter opens the directory at name, seen from base.
+func (w *walk) enter(base int, name string) (int, unix.Errno) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	fd, err := unix.Openat2(base, name, &how)
+	switch err {
+	case nil:
+		return w.own(fd), 0
+	case unix.ELOOP, unix.EAGAIN, unix.EINTR, unix.ENOSYS:
+		return w.step(base, name)
+	}
+	return -1, errnoOf(err)
+}
+
+// step opens the directory at name, one component after another, and follows links by
+// itself.
+func (w *walk) step(at int, name string) (int, unix.Errno) {
+	rest := name
+	for rest != "" {
+		if strings.HasPrefix(rest, "/") && rest == name {
+			at = w.b.rootFD
+		}
+		var part string
+		part, rest, _ = strings.Cut(strings.TrimLeft(rest, "/"), "/")
+		name = "" // from here on rest is relative
+		if part == "" || part == "." {
+			continue
+		}
+		if len(part) > 255 {
+			return -1, unix.ENAMETOOLONG
+		}
+		next, err := unix.Openat(at, w.component(at, part), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return -1, errnoOf(err)
+		}
+		w.own(next)
+		var st unix.Stat_t
+		if err := unix.Fstat(next, &st); err != nil {
+			return -1, errnoOf(err)
+		}
+		switch st.Mode & unix.S_IFMT {
+		case unix.S_IFDIR:
+			at = next
+		case unix.S_IFLNK:
+			target, errno := w.follow(next)
+			if errno != 0 {
+				return -1, errno
+			}
+			if strings.HasPrefix(target, "/") {
+				at = w.b.rootFD
+			}
+			rest = target + "/" + rest
+			rest = strings.TrimLeft(rest, "/")
+		default:
+			return -1, unix.ENOTDIR
+		}
+	}
+	return at, 0
+}
+
+// component is the name part of the directory at, with the thread's own number where
+// procfs would give the broker's.
+func (w *walk) component(at int, part string) string {
+	if part != "self" && part != "thread-self" || !w.isProcRoot(at) {
+		return part
+	}
+	group, ok := w.group()
+	if !ok {
+		return "" // ENOENT
+	}
+	if part == "self" {
+		return group
+	}
+	return path.Join(group, "task", strconv.Itoa(w.tid))
+}
+
+// isProcRoot reports whether a directory is the root of a procfs, whose inode is 1
+// (PROC_ROOT_INO in the kernel's proc_fs.h).
+func (w *walk) isProcRoot(fd int) bool {
+	var st unix.Stat_t
+	return unix.Fstat(fd, &st) != nil || st.Ino == 1 && isProc(fd)
+}
+
+// follow reads a link. Those of procfs mean something of one process: no path that the
+// broker resolves leads through one.
+func (w *walk) follow(link int) (string, unix.Errno) {
+	if w.links++; w.links > maxLinks {
+		return "", unix.ELOOP
+	}
+	if isProc(link) {
+		return "", unix.EACCES
+	}
+	var buf [pathMax]byte
+	n, err := unix.Readlinkat(link, "", buf[:])
+	if err != nil {
+		return "", errnoOf(err)
+	}
+	if n == 0 {
+		return "", unix.ENOENT
+	}
+	return string(buf[:n]), 0
+}
+
+// A target is an existing file that a path leads to.
+type target struct {
+	place
+	fd   int    // O_PATH
+	full string // where it lies, as the kernel has it; "" if it has no name
+	own  bool   // a descriptor of the thread's leads to it
+	st   unix.Stat_t
+}
+
+func (t target) kind() uint32 { return t.st.Mode & unix.S_IFMT }
+
+// find opens what a path leads to, and follows a link at its end if follow is set. With
+// ENOENT the place is where it would be.
+func (w *walk) find(dirfd int32, name string, follow bool) (target, unix.Errno) {
+	p, errno := w.place(dirfd, name)
+	for errno == 0 {
+		if p.odd() { // a directory that is there
+			var fd int
+			switch p.name() {
+			case "":
+				fd = p.dir
+			default:
+				fd, errno = w.step(p.dir, p.name())
+			}
+			if errno != 0 {
+				break
+			}
+			return w.target(p, fd)
+		}
+		fd, err := unix.Openat(p.dir, w.component(p.dir, p.name()), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return target{place: p}, errnoOf(err)
+		}
+		t, errno := w.target(p, w.own(fd))
+		if errno != 0 {
+			return t, errno
+		}
+		slash := p.last != p.name()
+		if t.kind() == unix.S_IFLNK && (follow || slash) {
+			if isProc(fd) {
+				return w.descriptorAt(p)
+			}
+			to, errno := w.follow(fd)
+			if errno != 0 {
+				return t, errno
+			}
+			if slash {
+				to += "/"
+			}
+			base := p.dir
+			if strings.HasPrefix(to, "/") {
+				base = w.b.rootFD
+			}
+			if p, errno = w.placeFrom(base, to); errno != 0 {
+				return target{}, errno
+			}
+			continue
+		}
+		if slash && t.kind() != unix.S_IFDIR {
+			return t, unix.ENOTDIR
+		}
+		return t, 0
+	}
+	return target{place: p}, errno
+}
+
+// descriptorAt is what a magic link of procfs leads to, if it is one of the thread's own
+// descriptors: /dev/stdout, /proc/self/fd/1. No other such link leads anywhere.
+func (w *walk) descriptorAt(p place) (target, unix.Errno) {
+	dir, errno := w.b.real(p.dir)
+	group, ok := w.group()
+	if errno != 0 || !ok {
+		return target{place: p}, unix.EACCES
+	}
+	if dir != "/proc/"+group+"/fd" && dir != "/proc/"+group+"/task/"+strconv.Itoa(w.tid)+"/fd" {
+		return target{place: p}, unix.EACCES
+	}
+	n, err := strconv.ParseInt(p.name(), 10, 32)
+	if err != nil {
+		return target{place: p}, unix.ENOENT
+	}
+	return w.held(int32(n))
+}
+
+// held is what the thread's descriptor n is of.
+func (w *walk) held(n int32) (target, unix.Errno) {
+	fd, errno := w.descriptor(n)
+	if errno != 0 {
+		return target{}, errno
+	}
+	t := target{fd: fd, own: true}
+	if err := unix.Fstat(fd, &t.st); err != nil {
+		return t, errnoOf(err)
+	}
+	if full, errno := w.b.real(fd); errno == 0 {
+		t.full = full
+	} else if named := t.kind() == unix.S_IFREG || t.kind() == unix.S_IFDIR || t.kind() == unix.S_IFLNK; named && t.st.Nlink > 0 {
+		return t, errno // it has a name, and that cannot be told
+	}
+	return t, 0
+}
+
+func (w *walk) target(p place, fd int) (target, unix.Errno) {
+	t := target{place: p, fd: fd}
+	if err := unix.Fstat(fd, &t.st); err != nil {
+		return t, errnoOf(err)
+	}
+	var errno unix.Errno
+	if t.kind() == unix.S_IFLNK && !isProc(fd) || t.kind() != unix.S_IFLNK {
+		t.full, errno = w.b.real(fd)
+	}
+	return t, errno
+}
+
+// full is where a new name at p would lie.
+func (w *walk) full(p place) (string, unix.Errno) {
+	dir, errno := w.b.real(p.dir)
+	if errno != 0 {
+		return "", errno
+	}
+	return path.Join(dir, p.name()), 0
+}

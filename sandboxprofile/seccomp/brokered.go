@@ -1,0 +1,56 @@
+package seccomp
+
+import "slices"
+
+const (
+	openWrite  = 0o1
+	openReadWr = 0o2
+	openPath   = 0o10000000
+
+	prctlSetDumpable = 4
+	fcntlSetLease    = 1024
+)
+
+// Brokered is what the filter of programs does whose changes a broker makes for them
+// (package confine/broker).
+type Brokered struct {
+	// Sockets lets the internet's through: the host's own network.
+	Sockets bool
+	// Reads notifies the broker of opening for reading too.
+	Reads bool
+}
+
+// Denied are the groups that such programs are denied besides Groups: those of
+// SharedGroups, but for what the broker does in their place.
+func (b Brokered) Denied() []Group {
+	groups := slices.DeleteFunc(SharedGroups(b.Sockets), func(g Group) bool { return g.Name == "metadata" })
+	return append(groups, Group{"leases", "Whoever holds a lease on a file holds up everybody who opens it, the broker among them.", EACCES, []Rule{
+		{"fcntl", equal32(1, fcntlSetLease)}}})
+}
+
+// Notified are the calls that the broker makes. A call that is not here and changes
+// something is refused by the programs' Landlock domain.
+func (b Brokered) Notified() []Rule {
+	rules := calls(
+		"creat", "truncate", "mkdir", "mkdirat", "mknod", "mknodat", "rename", "renameat", "renameat2", "link", "linkat",
+		"symlink", "symlinkat", "unlink", "unlinkat", "rmdir",
+		"chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat",
+		"utime", "utimes", "futimesat", "utimensat", "umask")
+	for _, c := range []struct {
+		call  string
+		flags int
+	}{{"open", 1}, {"openat", 2}} {
+		// O_PATH opens nothing, and such a descriptor cannot be handed over.
+		if b.Reads {
+			rules = append(rules, Rule{c.call, masked(c.flags, openPath, 0)})
+			continue
+		}
+		for _, bit := range []uint64{openWrite, openReadWr, openCreate, openTruncate} {
+			rules = append(rules, Rule{c.call, masked(c.flags, openPath|bit, bit)})
+		}
+	}
+	return append(rules, Rule{"prctl", equal32(0, prctlSetDumpable)})
+}
+
+// brokerCalls are what a broker calls that no program may.
+var brokerCalls = []string{"openat2", "process_vm_readv"}
