@@ -85,8 +85,10 @@ func (m *move) run() unix.Errno {
 		return unix.EEXIST
 	case m.flags&unix.RENAME_EXCHANGE != 0 && !m.replaces:
 		return unix.ENOENT
-	case m.b.isKept(&m.fromStat) || m.replaces && m.b.isKept(&m.toStat) && gitNameOf(m.toFull) != gitConfig:
-		return m.verdict(m.fromFull, Protected)
+	case m.b.isKept(&m.fromStat):
+		return m.verdict(m.fromFull, stricter(m.b.Rules.Of(m.fromFull)))
+	case m.replaces && m.b.isKept(&m.toStat) && gitNameOf(m.toFull) != gitConfig:
+		return m.verdict(m.toFull, stricter(m.b.Rules.Of(m.toFull)))
 	}
 	if errno := m.judgeMove(m.fromFull, m.toFull, &m.fromStat, m.from); errno != 0 {
 		return errno
@@ -103,6 +105,15 @@ func (m *move) run() unix.Errno {
 		return m.acting(m.install)
 	}
 	return m.acting(rename)
+}
+
+// stricter is what a file that was protected or hidden at the start is under a name
+// that stands s.
+func stricter(s Standing) Standing {
+	if s == Writable {
+		return Protected
+	}
+	return s
 }
 
 // judgeMove judges what a name and all below it become.

@@ -126,7 +126,7 @@ func (x *shared) bars(kind sandboxprofile.Kind, name string) bool {
 		return false
 	case sandboxprofile.Contains("/proc", name):
 		return true
-	case x.rules == nil:
+	case x.rules == nil || sandboxprofile.Contains("/dev", name): // where Landlock says enough
 		return false
 	case kind == sandboxprofile.WriteFile || kind == sandboxprofile.EditFile:
 		return x.rules.Of(name) != broker.Writable
