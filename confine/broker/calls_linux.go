@@ -1,6 +1,10 @@
 package broker
 
-import "golang.org/x/sys/unix"
+import (
+	"maps"
+
+	"golang.org/x/sys/unix"
+)
 
 // A handler makes one kind of call.
 type handler func(*call) reply
@@ -17,9 +21,9 @@ func (c *call) open(dirfd int32, addr uint64, flags int, mode uint32) reply {
 
 const cwd = unix.AT_FDCWD
 
-// handlers are the calls that every architecture has. What an older call says in other
-// words is added by numbers_*.go.
-var handlers = map[int]handler{
+// handlers are the calls that every architecture has, and those that this one has
+// besides: what an older call says in other words.
+var handlers = with(older, map[int]handler{
 	unix.SYS_OPENAT:    func(c *call) reply { return c.open(c.int(0), c.args[1], int(c.int(2)), c.uint(3)) },
 	unix.SYS_TRUNCATE:  func(c *call) reply { return c.truncate(c.args[0], int64(c.args[1])) },
 	unix.SYS_MKDIRAT:   func(c *call) reply { return c.mkdirAt(c.int(0), c.args[1], c.uint(2)) },
@@ -40,6 +44,12 @@ var handlers = map[int]handler{
 	// A process that cannot be read cannot be served. Nobody outside of the sandbox can
 	// read it anyway.
 	unix.SYS_PRCTL: func(*call) reply { return reply{} },
+})
+
+func with[V any](a, b map[int]V) map[int]V {
+	all := maps.Clone(b)
+	maps.Copy(all, a)
+	return all
 }
 
 func (c *call) utimes(dirfd int32, addr, times uint64, scale int64, flags int) reply {
@@ -53,9 +63,9 @@ func (c *call) utimes(dirfd int32, addr, times uint64, scale int64, flags int) r
 // sysFchmodat2 is newer than package unix; every architecture has this number.
 const sysFchmodat2 = 452
 
-var callNames = map[int]string{
+var callNames = with(olderNames, map[int]string{
 	unix.SYS_OPENAT: "openat", unix.SYS_TRUNCATE: "truncate", unix.SYS_MKDIRAT: "mkdirat", unix.SYS_MKNODAT: "mknodat",
 	unix.SYS_UNLINKAT: "unlinkat", unix.SYS_SYMLINKAT: "symlinkat", unix.SYS_LINKAT: "linkat", unix.SYS_RENAMEAT: "renameat",
 	unix.SYS_RENAMEAT2: "renameat2", unix.SYS_FCHMOD: "fchmod", unix.SYS_FCHMODAT: "fchmodat", sysFchmodat2: "fchmodat2",
 	unix.SYS_FCHOWN: "fchown", unix.SYS_FCHOWNAT: "fchownat", unix.SYS_UTIMENSAT: "utimensat",
-}
+})

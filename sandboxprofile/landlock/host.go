@@ -29,7 +29,7 @@ type Limitation struct {
 	Reason string
 }
 
-// Refusals lists what CompileHost refuses to stand for.
+// Refusals lists what CompileBrokered refuses to stand for.
 func Refusals() []Limitation {
 	return []Limitation{
 		{"network allow-list", "hosts are told apart by the egress proxy, and making it the only way out takes a network namespace"},

@@ -52,10 +52,12 @@ func granted(rules []Rule, name string) AccessFS {
 	return a
 }
 
-// TestHostRulesGrantNoMoreThanTheProfile compares, for random profiles with
-// nested paths and patterns, what the rules add up to at every path with the
-// profile's rights there; and where nothing was narrowed, that it is all of them.
-func TestHostRulesGrantNoMoreThanTheProfile(t *testing.T) {
+// TestBrokeredRulesGrantNoMoreThanTheProfile compares, for random profiles with nested
+// paths and patterns, what the rules add up to at every path with the profile's rights
+// there. Programs get all of it but writing, except where a directory is read through
+// the broker; the broker gets what the paths at and above a name say, and patterns and
+// stricter paths below are its own to hold.
+func TestBrokeredRulesGrantNoMoreThanTheProfile(t *testing.T) {
 	kinds := tree()
 	names := []string{}
 	for name := range kinds {
@@ -76,55 +78,66 @@ func TestHostRulesGrantNoMoreThanTheProfile(t *testing.T) {
 				f.Masks = append(f.Masks, sp.Mask{Path: name, Kind: kinds[name], Hide: hide.Match(name)})
 			}
 		}
-		h, err := CompileHost(p, f, entriesOf(kinds, Splits(p, f)))
+		h, err := CompileBrokered(p, f, entriesOf(kinds, Splits(p, f)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range names {
-			got, most := granted(h.Rules, name), access(p.Rights(name))
+			var above sp.Rights
+			for k, r := range p.Paths {
+				if sp.Contains(k, name) {
+					above |= r
+				}
+			}
+			programs, most := granted(h.Programs, name), access(p.Rights(name)&^sp.Write)
+			broker, all := granted(h.Broker, name), access(above)
 			if kinds[name] == sp.File {
-				got, most = got&forFiles, most&forFiles
+				programs, most, broker, all = programs&forFiles, most&forFiles, broker&forFiles, all&forFiles
 			}
-			if !got.SubsetOf(most) {
-				t.Fatalf("%s: the rules give %v, the profile %v\n%v", name, got, most, h.Rules)
+			if !programs.SubsetOf(most) {
+				t.Fatalf("%s: programs get %v, the profile says %v\n%v", name, programs, most, h.Programs)
 			}
-			if got != most && len(h.Narrowed) == 0 {
-				t.Fatalf("%s: the rules give %v, the profile %v, and nothing is said to be narrower", name, got, most)
+			if programs != most && !slices.Contains(h.Redirected, name) {
+				t.Fatalf("%s: programs get %v, the profile says %v, and it is not in %q", name, programs, most, h.Redirected)
 			}
-			if got != most && !slices.Contains(h.Narrowed, name) {
-				t.Fatalf("%s: the rules give %v, the profile %v, and it is not in %q", name, got, most, h.Narrowed)
+			if broker != all {
+				t.Fatalf("%s: the broker gets %v, the paths above say %v", name, broker, all)
 			}
 		}
 	})
 }
 
-// TestHostSplits is the case that everybody has: a repository in the workspace.
-func TestHostSplits(t *testing.T) {
+// TestBrokeredSplits: a hidden file cuts the rules of the directories above it, and a
+// protected one cuts nothing.
+func TestBrokeredSplits(t *testing.T) {
 	const rwx = sp.Read | sp.Write | sp.Execute
 	p := sp.Profile{Limits: sp.NoLimits(), Paths: map[string]sp.Rights{"/ws": rwx}, Protect: []string{".git/hooks"}, Hide: []string{".env"}}
 	f := sp.Facts{Kinds: map[string]sp.FileKind{"/ws": sp.Dir}, Masks: []sp.Mask{
 		{Path: "/ws/repo/.git/hooks", Kind: sp.Dir}, {Path: "/ws/app/.env", Kind: sp.File, Hide: true}}}
 	splits := Splits(p, f)
-	if got := strings.Join(splits, " "); got != "/ws /ws/app /ws/repo /ws/repo/.git" {
+	if got := strings.Join(splits, " "); got != "/ws /ws/app" {
 		t.Errorf("splits: %s", got)
 	}
-	h, err := CompileHost(p, f, map[string][]Entry{
-		"/ws":           {{"repo", sp.Dir}, {"app", sp.Dir}, {"free", sp.Dir}, {"link", sp.Symlink}},
-		"/ws/app":       {{".env", sp.File}, {"main.go", sp.File}},
-		"/ws/repo":      {{".git", sp.Dir}, {"main.go", sp.File}},
-		"/ws/repo/.git": {{"hooks", sp.Dir}, {"HEAD", sp.File}},
+	h, err := CompileBrokered(p, f, map[string][]Entry{
+		"/ws":     {{"repo", sp.Dir}, {"app", sp.Dir}, {"free", sp.Dir}, {"link", sp.Symlink}},
+		"/ws/app": {{".env", sp.File}, {"main.go", sp.File}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]AccessFS{
-		"/ws": ReadDir, "/ws/app": ReadDir, "/ws/app/.env": ReadDir, "/ws/app/main.go": access(rwx) & (forFiles | ReadDir),
-		"/ws/free": access(rwx), "/ws/free/new": access(rwx), "/ws/repo": access(sp.Read | sp.Execute), "/ws/repo/.git/hooks": access(sp.Read | sp.Execute),
-		"/ws/repo/.git/HEAD": access(sp.Read|sp.Execute) | access(rwx)&forFiles,
+		"/ws": ReadDir, "/ws/new": ReadDir, "/ws/app": ReadDir, "/ws/app/.env": ReadDir, "/ws/app/main.go": access(sp.Read|sp.Execute) & (forFiles | ReadDir),
+		"/ws/free": access(sp.Read | sp.Execute), "/ws/free/new": access(sp.Read | sp.Execute), "/ws/repo/.git/hooks": access(sp.Read | sp.Execute),
 	} {
-		if got := granted(h.Rules, name); got != want {
+		if got := granted(h.Programs, name); got != want {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
+	}
+	if got := granted(h.Broker, "/ws/repo/.git/hooks"); got != access(rwx) {
+		t.Errorf("the broker gets %v", got)
+	}
+	if got := strings.Join(h.Redirected, " "); got != "/ws /ws/app" {
+		t.Errorf("read through the broker: %s", got)
 	}
 }
 
@@ -147,7 +160,7 @@ func TestHostRefuses(t *testing.T) {
 		{"devices", with(func(p *sp.Profile) { p.Devices = []string{"/dev/kvm"} })},
 		{"paths", with(func(p *sp.Profile) { p.Paths = map[string]sp.Rights{"/proc/self": sp.Read} })},
 	} {
-		_, err := CompileHost(x.p, sp.Facts{Kinds: map[string]sp.FileKind{"/a": sp.Dir}}, nil)
+		_, err := CompileBrokered(x.p, sp.Facts{Kinds: map[string]sp.FileKind{"/a": sp.Dir}}, nil)
 		var cannot *Error
 		if errors.As(err, &cannot) != (x.part != "") || cannot != nil && (cannot.Part != x.part || cannot.Hint() == "") {
 			t.Errorf("%q: %v", x.part, err)
