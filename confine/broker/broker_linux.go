@@ -44,7 +44,8 @@ type Options struct {
 // A Broker makes the changes that one sandbox's programs ask for.
 type Broker struct {
 	Options
-	kept map[FileID]bool
+	profile *Rules // Rules, whatever the ceiling of the action
+	kept    map[FileID]bool
 
 	rootFD, procFD, selfFD int // O_PATH: "/", /proc and /proc/self/fd
 	umask                  int // that programs start with
@@ -66,7 +67,7 @@ type Broker struct {
 
 // New makes a broker that serves nobody yet.
 func New(o Options) (*Broker, error) {
-	b := &Broker{Options: o, kept: map[FileID]bool{}, made: map[FileID]bool{}}
+	b := &Broker{Options: o, profile: o.Rules, kept: map[FileID]bool{}, made: map[FileID]bool{}}
 	for _, id := range o.Kept {
 		b.kept[id] = true
 	}

@@ -126,11 +126,15 @@ func Try() error {
 	return <-done
 }
 
-// Serve has the broker answer what arrives at fd, which it takes. The thread that calls
+// Serve has the broker answer what arrives at fd, which it takes, for an action that
+// changes nothing but private directories if still is set. The thread that calls
 // it and Answer is the one that forks the programs: a Landlock domain belongs to a thread
 // (before ABI 8), and only the one that a program's domain was made from may look at it.
-func (b *Broker) Serve(fd int) {
-	b.listener = &listener{fd}
+func (b *Broker) Serve(fd int, still bool) {
+	b.listener, b.Rules = &listener{fd}, b.profile
+	if still {
+		b.Rules = b.profile.Still()
+	}
 	flags := uint64(flagSyncWakeUp)
 	b.listener.ioctl(ioctlSetFlags, unsafe.Pointer(&flags)) // an older kernel wakes in its own way
 }

@@ -12,7 +12,7 @@ import (
 type Standing uint8
 
 const (
-	// Outside is a name that the profile does not let anybody write.
+	// Outside is a name that the profile, or the ceiling of the action, lets nobody write.
 	Outside Standing = iota
 	// Hidden is one that a pattern takes every right from.
 	Hidden
@@ -35,6 +35,7 @@ type Rules struct {
 	paths   map[string]sandboxprofile.Rights
 	private []string
 	heads   [][]string // patterns of more than one component
+	still   bool       // nothing but private is changed
 }
 
 // NewRules prepares p. private are directories of the sandbox alone, on the host's
@@ -56,11 +57,20 @@ func NewRules(p sandboxprofile.Profile, private []string) *Rules {
 	return r
 }
 
+// Still are the same rules for an action that changes nothing but private directories.
+func (r *Rules) Still() *Rules {
+	still := *r
+	still.still = true
+	return &still
+}
+
 // Of is what the absolute, clean path name is.
 func (r *Rules) Of(name string) Standing {
 	switch {
 	case r.own(name):
 		return Writable
+	case r.still:
+		return Outside
 	case r.rights.Rights(name)&sandboxprofile.Write != 0:
 		return Writable
 	case r.bare.Rights(name)&sandboxprofile.Write == 0:

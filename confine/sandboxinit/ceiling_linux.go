@@ -51,6 +51,7 @@ func newCeilings(s *wire.Setup) (*ceilings, error) {
 type layer struct {
 	domain int // Landlock ruleset, -1 for none
 	filter *unix.SockFprog
+	still  bool // nothing but scratch is changed, by a broker neither
 }
 
 var noLayer = layer{domain: -1}
@@ -69,7 +70,7 @@ func (c *ceilings) over(l *sandboxprofile.Ceiling) (layer, error) {
 	case !reads && l.AnyProgram:
 		return noLayer, nil // what the profile says
 	}
-	var out layer
+	out := layer{still: reads}
 	if reads {
 		out.filter = c.filter
 		if c.filter == nil && !c.Absent {

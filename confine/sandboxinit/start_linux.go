@@ -38,7 +38,7 @@ func (w *worker) start(p sandboxprofile.Program, l wire.Rlimits, fds []int, hold
 	c.reset = w.reset
 	own := noLayer
 	if s := w.shared; s != nil {
-		c.lonely, c.base, c.notifies, own = true, s.base, s.broker != nil, layer{s.domain, s.filter}
+		c.lonely, c.base, c.notifies, own = true, s.base, s.broker != nil, layer{domain: s.domain, filter: s.filter}
 	}
 	c.layers = [...]layer{own, under}
 	pidfd := int32(-1)
@@ -58,7 +58,7 @@ func (w *worker) start(p sandboxprofile.Program, l wire.Rlimits, fds []int, hold
 		return process{}, stepName(c.step), c.errno
 	}
 	if c.notifies {
-		w.shared.broker.Serve(c.listener)
+		w.shared.broker.Serve(c.listener, under.still)
 	}
 	return started, "", 0
 }
