@@ -87,6 +87,6 @@ func TestPlacesKeepEveryClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	if inPlace(t, place) {
-		confinetest.RunOnHost(t, newLandlock(t, confine.LandlockOptions{Narrow: true}))
+		confinetest.RunOnHost(t, newLandlock(t, confine.LandlockOptions{}))
 	}
 }

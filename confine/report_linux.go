@@ -24,8 +24,8 @@ var hostActs = []act{
 	{"landlock: files", "(: < /etc/shadow) 2>/dev/null && echo read || echo refused", "refused", "what is not listed cannot be opened"},
 	{"landlock: read-only system", "(echo x > /usr/sandgate-probe) 2>/dev/null && echo written || echo refused", "refused", "system directories cannot be written"},
 	{"landlock: signals", "kill -0 $PPID 2>/dev/null && echo reached || echo refused", "refused", "nothing outside of the sandbox can be signalled"},
-	{"landlock: processes", "ls /proc 2>/dev/null | grep -c . ", "0", "processes of the host are not visible"},
-	{"landlock: modes", "umask 077; : > \"$TMPDIR/f\"; chmod 777 \"$TMPDIR/f\" 2>/dev/null && echo changed || echo refused", "refused", "what Landlock does not cover is denied by a filter"},
+	{"landlock: processes", "(: < /proc/$PPID/environ) 2>/dev/null && echo read || echo refused", "refused", "environment and memory of processes outside cannot be read"},
+	{"landlock: modes", "for f in f ..; do : > \"$TMPDIR/f\"; chmod 700 \"$TMPDIR/$f\" 2>/dev/null && echo changed || echo refused; done | paste -sd ' '", "changed refused", "the broker changes what the profile lets be written, and nothing else"},
 }
 
 // probeHostSandbox builds a sandbox of the landlock backend and lets programs in

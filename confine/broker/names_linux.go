@@ -235,13 +235,15 @@ func (c *call) truncate(addr uint64, length int64) reply {
 		if errno := c.mayWrite(t); errno != 0 {
 			return fails(errno)
 		}
-		var limit unix.Rlimit
-		if err := unix.Prlimit(c.tid, unix.RLIMIT_FSIZE, nil, &limit); err != nil {
-			return fails(unix.EIO)
-		}
-		if uint64(length) > limit.Cur && length > t.st.Size {
-			c.signal(unix.SIGXFSZ)
-			return fails(unix.EFBIG)
+		if length > t.st.Size {
+			most, ok := c.fileSizeLimit()
+			if !ok {
+				return fails(unix.EIO)
+			}
+			if uint64(length) > most {
+				c.signal(unix.SIGXFSZ)
+				return fails(unix.EFBIG)
+			}
 		}
 		return fails(c.acting(func() error { return unix.Truncate(c.b.link(t.fd), length) }))
 	})

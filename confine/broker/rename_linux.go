@@ -175,7 +175,8 @@ func (m *move) judgeBelow(fd int, from, to string, reach int, left *int) unix.Er
 		}
 		oldName, newName := path.Join(from, e.Name()), path.Join(to, e.Name())
 		old, becomes := m.b.Rules.Of(oldName), m.b.Rules.Of(newName)
-		if old != becomes && !harmlessHooks(fd, e, newName, becomes) {
+		becomesHooks := old != becomes && harmlessHooks(e, newName, becomes)
+		if old != becomes && !becomesHooks {
 			worst := becomes
 			if worst == Writable { // out of a protected name
 				worst = old
@@ -185,14 +186,18 @@ func (m *move) judgeBelow(fd int, from, to string, reach int, left *int) unix.Er
 		if old == Writable && becomes == Writable && e.Type()&os.ModeSymlink != 0 && m.b.Rules.Reach(newName) > 0 {
 			return m.verdict(newName, Protected)
 		}
-		if !e.IsDir() || reach <= 1 {
+		deeper := reach - 1
+		if becomesHooks {
+			deeper = max(deeper, 1) // what lies in it becomes a hook
+		}
+		if !e.IsDir() || deeper < 1 {
 			continue
 		}
 		sub, err := unix.Openat(fd, e.Name(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return m.verdict(newName, Protected)
 		}
-		if errno := m.judgeBelow(sub, oldName, newName, reach-1, left); errno != 0 {
+		if errno := m.judgeBelow(sub, oldName, newName, deeper, left); errno != 0 {
 			return errno
 		}
 	}
@@ -200,7 +205,7 @@ func (m *move) judgeBelow(fd int, from, to string, reach int, left *int) unix.Er
 }
 
 // harmlessHooks reports whether an entry is the directory of hooks, or a sample in it.
-func harmlessHooks(_ int, e os.DirEntry, name string, becomes Standing) bool {
+func harmlessHooks(e os.DirEntry, name string, becomes Standing) bool {
 	if becomes != Protected {
 		return false
 	}

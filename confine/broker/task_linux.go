@@ -159,12 +159,15 @@ func (c *call) base(dirfd int32, name string) (int, unix.Errno) {
 }
 
 // status gives a field of the thread's /proc/TID/status.
-func (c *call) status(field string) (string, bool) {
+func (c *call) status(name string) (string, bool) { return c.field("status", name+":") }
+
+// field gives what follows start on a line of one of the thread's files in /proc.
+func (c *call) field(file, start string) (string, bool) {
 	dir, errno := c.directory()
 	if errno != 0 {
 		return "", false
 	}
-	fd, err := unix.Openat(dir, "status", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Openat(dir, file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return "", false
 	}
@@ -172,7 +175,7 @@ func (c *call) status(field string) (string, bool) {
 	var buf [4096]byte
 	n, _ := unix.Read(fd, buf[:])
 	for line := range strings.Lines(string(buf[:max(n, 0)])) {
-		if value, ok := strings.CutPrefix(line, field+":"); ok {
+		if value, ok := strings.CutPrefix(line, start); ok {
 			return strings.TrimSpace(value), true
 		}
 	}
@@ -188,6 +191,18 @@ func (c *call) umask() (int, bool) {
 	text, ok := c.status("Umask")
 	mask, err := strconv.ParseUint(text, 8, 12)
 	return int(mask), ok && err == nil
+}
+
+// fileSizeLimit is the thread's RLIMIT_FSIZE, in bytes. prlimit(2) would tell it too, and
+// change it as well: no filter of ours lets it through.
+func (c *call) fileSizeLimit() (uint64, bool) {
+	text, ok := c.field("limits", "Max file size ")
+	soft, _, _ := strings.Cut(text, " ")
+	if soft == "unlimited" {
+		return unix.RLIM_INFINITY, ok
+	}
+	most, err := strconv.ParseUint(soft, 10, 64)
+	return most, ok && err == nil
 }
 
 // group is the process that the thread belongs to.

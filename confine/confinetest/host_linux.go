@@ -55,6 +55,14 @@ func keys(t *testing.T, c confine.Confiner) {
 			t.Errorf("read of %s: %s", file, got)
 		}
 	}
+	hostKeys(t, c)
+}
+
+// hostKeys: what names a key may be shown, what uses one is refused.
+func hostKeys(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	name := filepath.Base(ws)
+	addKey(t, name)
 	// By number, since the C library has no wrapper; -3 and -4 are the session's and the
 	// user's keyring.
 	for _, call := range []string{

@@ -22,6 +22,8 @@ func inheritedFiles(t *testing.T, _ confine.Confiner) { unsupported(t) }
 
 func keys(t *testing.T, _ confine.Confiner) { unsupported(t) }
 
+func hostKeys(t *testing.T, _ confine.Confiner) { unsupported(t) }
+
 func serveUnix(t *testing.T, _, _ string) { unsupported(t) }
 
 func unsupported(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -59,7 +60,7 @@ func hostEnvironment(t *testing.T, c confine.Confiner) {
 		t.Errorf("the environment is %q", names)
 	}
 	read := fmt.Sprintf("open('/proc/%d/environ','rb').read()", os.Getpid())
-	wantErrnos(t, c, Profile(t, ws), ws, map[string]string{read: "EACCES", "open('/proc/self/environ').read()": "EACCES"})
+	wantErrnos(t, c, Profile(t, ws), ws, map[string]string{read: "EACCES", "open('/proc/self/environ').read()": "ok"})
 	if out, err := exec.Command("/usr/bin/python3", "-c", errno(read)).CombinedOutput(); string(out) != "ok\n" {
 		t.Errorf("the same by a process outside of the sandbox: %q, %v", out, err)
 	}
@@ -161,7 +162,7 @@ func hostInitSafe(t *testing.T, c confine.Confiner) {
 	}
 	for _, target := range []string{"os.getppid()", fmt.Sprint(os.Getpid())} {
 		for _, act := range []string{
-			"open(f'/proc/{%s}/environ').read()", "open(f'/proc/{%s}/mem','rb')", "open(f'/proc/{%s}/cmdline').read()",
+			"open(f'/proc/{%s}/environ').read()", "open(f'/proc/{%s}/mem','rb')", "open(f'/proc/{%s}/maps').read()", "open(f'/proc/{%s}/mem','wb')",
 			"os.readlink(f'/proc/{%s}/fd/3')", "os.readlink(f'/proc/{%s}/exe')", "os.listdir(f'/proc/{%s}/cwd')",
 		} {
 			if got := run(fmt.Sprintf(act, target)); got != "EACCES" && got != "EPERM" {
@@ -189,21 +190,101 @@ func hostInitSafe(t *testing.T, c confine.Confiner) {
 	notThere(t, c, ws, "EPERM")
 }
 
-func hostInvisible(t *testing.T, c confine.Confiner) {
+// hostVisible: what /proc shows of processes outside, what it does not show, and that the
+// sandbox says which.
+func hostVisible(t *testing.T, c confine.Confiner) {
 	ws := Workspace(t)
+	box, err := c.Prepare(context.Background(), Profile(t, ws))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer box.Close()
+	if e := box.Enforced(); !strings.Contains(e.Processes, "command lines of this user's other processes can be read") {
+		t.Errorf("what enforces does not say it: %q", e.Processes)
+	}
 	wantErrnos(t, c, Profile(t, ws), ws, map[string]string{
-		"os.listdir('/proc')": "EACCES", "open(f'/proc/{os.getppid()}/cmdline')": "EACCES", "os.listdir('/proc/sys/kernel')": "ok",
+		fmt.Sprintf("assert open('/proc/%d/cmdline').read()", os.Getpid()): "ok",
+		fmt.Sprintf("open('/proc/%d/environ').read()", os.Getpid()):        "EACCES",
+		fmt.Sprintf("os.readlink('/proc/%d/fd/0')", os.Getpid()):           "EACCES",
+		fmt.Sprintf("os.readlink('/proc/%d/cwd')", os.Getpid()):            "EACCES",
+		fmt.Sprintf("open('/proc/%d/io').read()", os.Getpid()):             "EACCES",
+		fmt.Sprintf("open('/proc/%d/comm', 'w').write('x')", os.Getpid()):  "EACCES",
+		"os.listdir('/proc/self/fd'); open('/proc/self/io').read()":        "ok",
 	})
 }
 
-func hostModes(t *testing.T, c confine.Confiner) {
-	ws := metadata(t, c)
-	for _, act := range metadataActs(ws + "/own") {
-		if got := Python(t, c, Profile(t, ws), ws, act); got != "EPERM" && got != "ENOTSUP" {
-			t.Errorf("%s in the workspace: %s", act, got)
+// hostPinned moves everything above a protected directory, and then tries it under its
+// new name. What would no longer be protected, or become so, is not moved.
+func hostPinned(t *testing.T, c confine.Confiner) {
+	const hook = "; open('%s/.git/hooks/x', 'a')"
+	swap := fmt.Sprintf(exchangePython, "deep/repo", "other") + "\nassert os.path.isdir('other/.git')\nopen('other/.git/hooks/x', 'a')"
+	for act, want := range map[string]string{
+		"os.rename('deep', 'moved')" + fmt.Sprintf(hook, "moved/repo"):                         "EROFS",
+		"os.rename('deep', 'moved'); open('moved/repo/.git/HEAD', 'a')":                        "ok",
+		"os.rename('deep/repo', 'moved')" + fmt.Sprintf(hook, "moved"):                         "EROFS",
+		"os.rename('deep/repo/.git', 'deep/.git')" + fmt.Sprintf(hook, "deep"):                 "EROFS",
+		"os.rename('deep/repo/.git', 'deep/.git'); open('deep/.git/HEAD', 'a')":                "ok",
+		"os.rename('deep/repo/.git', 'deep/repo/git')":                                         "EROFS",
+		"os.rename('deep/repo/.git/hooks', 'hooks')":                                           "EROFS",
+		"os.mkdir('free/.git'); os.rename('free/dir', 'free/.git/hooks')":                      "EROFS",
+		"os.mkdir('free/git'); os.mkdir('free/git/hooks'); os.rename('free/git', 'free/.git')": "ok", // git itself makes an empty one
+		"os.rename('planted', 'free/.git')":                                                    "EROFS",
+		"os.rename('planted', 'free/git')":                                                     "ok",
+		"os.symlink('planted', 'free/.git')":                                                   "EROFS",
+		"os.symlink('planted', 'free/git')":                                                    "ok",
+		swap:                                                                                   "EROFS",
+	} {
+		ws := Workspace(t)
+		write(t, ws+"/deep/repo/.git/hooks/x", "sample")
+		write(t, ws+"/deep/repo/.git/HEAD", "ref")
+		write(t, ws+"/planted/hooks/x", "planted")
+		if err := os.MkdirAll(ws+"/free/dir", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if got := Python(t, c, Profile(t, ws), ws, act); got != want {
+			t.Errorf("%s: %s, want %s", act, got, want)
+		}
+		for _, pattern := range []string{"/.git/hooks/*", "/*/.git/hooks/*", "/*/*/.git/hooks/*"} {
+			hooks, _ := filepath.Glob(ws + pattern)
+			for _, name := range hooks {
+				if content(t, name) != "sample" {
+					t.Errorf("%s: %s is %q", act, name, content(t, name))
+				}
+			}
 		}
 	}
-	wantErrnos(t, c, Profile(t, ws), ws, map[string]string{"os.open('program', os.O_CREAT|os.O_WRONLY, 0o755)": "ok"})
+}
+
+// hostPinnedHidden is the same for hidden names, in the call that renames and in the next.
+func hostPinnedHidden(t *testing.T, c confine.Confiner) {
+	for act, want := range map[string]string{
+		"os.rename('deep', 'moved'); open('moved/app/.env')":                                                     "EACCES",
+		"os.rename('deep/app', 'moved'); open('moved/.env')":                                                     "EACCES",
+		"os.rename('deep', 'moved'); open('moved/free/env')":                                                     "ok",
+		"os.rename('vault', 'free')":                                                                             "EACCES", // the pattern is vault/key
+		"os.link('vault/key', 'key')":                                                                            "EACCES",
+		"os.link('vault/label', 'label'); open('label')":                                                         "ok",
+		"os.rename('vault/key', 'key')":                                                                          "EACCES",
+		"os.rename('deep/free', 'seen'); open('seen/env')":                                                       "ok",
+		"os.rename('vault', 'deep/vault'); open('deep/vault/key')":                                               "EACCES",
+		"os.rename('vault', 'deep/vault'); open('deep/vault/label')":                                             "ok",
+		"os.symlink('vault', 'link'); open('link/key')":                                                          "EACCES",
+		fmt.Sprintf(exchangePython, "deep/app", "other") + "\nassert os.path.isdir('other')\nopen('other/.env')": "EACCES",
+	} {
+		ws := Workspace(t)
+		p := Profile(t, ws)
+		p.Hide = append(p.Hide, "vault/key")
+		for name, content := range map[string]string{"deep/app/.env": "TOKEN", "deep/free/env": "", "vault/key": "TOKEN", "vault/label": ""} {
+			write(t, ws+"/"+name, content)
+		}
+		if got := Python(t, c, p, ws, act); got != want {
+			t.Errorf("%s: %s, want %s", act, got, want)
+		}
+		// Wherever it is now, another call does not read it either.
+		if o := Shell(t, c, p, ws, "grep -r . . 2>/dev/null"); strings.Contains(o.Out, "TOKEN") {
+			t.Errorf("after %s another call reads %q", act, o.Out)
+		}
+	}
 }
 
 // hostUnixSockets tries every way to a socket that is known: the calls that name
