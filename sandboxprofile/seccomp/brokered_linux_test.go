@@ -98,8 +98,6 @@ func TestBrokered(t *testing.T) {
 		{"fsetxattr", [6]uint64{}, refused(EOPNOTSUPP), refused(EOPNOTSUPP)},
 		{"ioctl", [6]uint64{1: 0x40086602}, refused(ENOTTY), refused(ENOTTY)}, // FS_IOC_SETFLAGS
 		{"ioctl", [6]uint64{1: 0x5413}, goes, goes},                           // TIOCGWINSZ
-		{"prlimit64", [6]uint64{4711}, refused(EPERM), refused(EPERM)},
-		{"prlimit64", [6]uint64{0, 7}, goes, goes},
 		{"inotify_add_watch", [6]uint64{}, refused(EACCES), refused(EACCES)},
 	} {
 		for reads, want := range map[bool]uint32{false: x.plain, true: x.reads} {
