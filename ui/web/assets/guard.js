@@ -1,0 +1,62 @@
+// The one rule for answers, as package ui/guard has it: when an act of a person counts as
+// an answer to the request in front of them. Both are held to the same vectors. Times are
+// in ms, of performance.now() and of the events.
+
+export const SETTLE = 500; // since it appeared, moved, was resized or came back
+export const OTHER = 1500; // since another request stood in its place
+
+export class Guard {
+  constructor() {
+    Object.assign(this, { request: "", sight: "", due: 0, before: "", left: 0, letGo: 0, ended: false, text: false });
+  }
+
+  // look says what is in sight: the request, and all that decides what an answer would
+  // mean. "" is none.
+  look(now, request, sight) {
+    if (request === this.request && sight === this.sight) return;
+    if (this.request !== "" && this.request !== request) {
+      this.before = this.request;
+      this.left = now;
+    }
+    this.request = request;
+    this.sight = sight;
+    this.wait(now + SETTLE);
+    if (this.before !== "" && this.before !== request) this.wait(this.left + OTHER);
+  }
+
+  wait(until) { this.due = Math.max(this.due, until); }
+
+  moved(now) { this.wait(now + SETTLE); }
+
+  // gone says that the request in sight ended by another hand.
+  gone(now) {
+    this.ended = true;
+    this.letGo = now + SETTLE;
+  }
+
+  textGone(now) {
+    this.text = true;
+    this.letGo = now + SETTLE;
+  }
+
+  held() { return this.ended || this.text; }
+
+  // writing: keys are still taken for those of a text that has gone.
+  writing() { return this.text; }
+
+  // release takes the act that lets go: click, escape, enter.
+  release(now, begun, act) {
+    if (!this.held() || begun < this.letGo || (this.text && act === "enter")) return false;
+    this.ended = this.text = false;
+    this.moved(now);
+    return true;
+  }
+
+  ready(now) { return this.request !== "" && !this.held() && now >= this.due; }
+
+  answer(now, begun, repeated) {
+    if (this.ready(now) && begun >= this.due && !repeated) return true;
+    if (!repeated) this.moved(now);
+    return false;
+  }
+}
