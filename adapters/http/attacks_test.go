@@ -2,6 +2,7 @@ package httpgate
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -30,7 +31,6 @@ func TestAttacksOnRequests(t *testing.T) {
 	b := newBench(t, func(s *Server) { s.failures = newBucket(time.Now, 1000, 1000) })
 	page, program := b.signIn(), b.bearer()
 	port := strings.TrimPrefix(b.hosts[1], "localhost:")
-	login := func() string { return `{"ticket":"` + b.ticketOf(b.Link()) + `"}` }
 	home, tickets, known := req{"GET", "/", "", nil}, req{"POST", "/v1/tickets", "", program}, req{"GET", "/v1/login", "", page}
 	change := func(q req, key, value string) req {
 		if q.header == nil {
@@ -46,14 +46,17 @@ func TestAttacksOnRequests(t *testing.T) {
 		twin   req
 		good   int
 	}{
-		"a name that was pointed at loopback": {change(home, "Host", "evil.test:"+port), 421, codeHost, change(home, "Host", "localhost:"+port), 200},
+		"a name that was pointed at loopback": {change(home, "Host", "evil.test:"+port), 421, codeHost, change(home, "Host", strings.ToUpper(b.page)), 200},
 		"another port's name":                 {change(home, "Host", "127.0.0.1:1"), 421, codeHost, home, 200},
-		"a host without its port":             {change(known, "Host", "127.0.0.1"), 421, codeHost, known, 204},
-		"another site's page":                 {change(tickets, "Origin", "http://evil.test"), 403, codeOrigin, change(tickets, "Origin", b.origin()), 200},
+		"a host without its port":             {change(known, "Host", strings.TrimSuffix(b.page, ":"+port)), 421, codeHost, known, 204},
+		"the page by its address":             {change(home, "Host", b.hosts[0]), 421, codeHost, home, 200},
+		"the page of another start":           {change(home, "Host", pageName()+":"+port), 421, codeHost, home, 200},
+		"a program by the page's name":        {change(tickets, "Host", b.page), 421, codeHost, tickets, 200},
+		"another site's page":                 {change(tickets, "Origin", "http://evil.test"), 403, codeOrigin, change(tickets, "Origin", "http://"+b.hosts[0]), 200},
 		"a page without an origin":            {change(tickets, "Origin", "null"), 403, codeOrigin, tickets, 200},
 		"a page of another port":              {change(known, "Origin", "http://127.0.0.1:1"), 403, codeOrigin, known, 204},
-		"a page of the same name by https":    {change(known, "Origin", "https://"+b.hosts[0]), 403, codeOrigin, known, 204},
-		"a page of the server's other name":   {change(known, "Origin", "http://localhost:"+port), 403, codeOrigin, change(change(known, "Origin", "http://localhost:"+port), "Host", "localhost:"+port), 204},
+		"a page of the same name by https":    {change(known, "Origin", "https://"+b.page), 403, codeOrigin, known, 204},
+		"a page of the server's other name":   {change(known, "Origin", "http://localhost:"+port), 403, codeOrigin, known, 204},
 		"fetched from another site":           {change(home, "Sec-Fetch-Site", "cross-site"), 403, codeOrigin, change(change(home, "Sec-Fetch-Site", "cross-site"), "Sec-Fetch-Mode", "navigate"), 200},
 		"fetched from another port":           {change(known, "Sec-Fetch-Site", "same-site"), 403, codeOrigin, change(known, "Sec-Fetch-Site", "same-origin"), 204},
 		"no token":                            {req{"POST", "/v1/tickets", "", nil}, 401, codeUnknown, tickets, 200},
@@ -62,11 +65,12 @@ func TestAttacksOnRequests(t *testing.T) {
 		"the token by another scheme":         {change(tickets, "Authorization", "Basic "+b.cfg.Token), 401, codeUnknown, change(tickets, "Authorization", "bearer "+b.cfg.Token), 200},
 		"the token in the query":              {req{"POST", "/v1/tickets?token=" + b.cfg.Token, "", program}, 400, codeQuery, tickets, 200},
 		"an empty query":                      {req{"GET", "/?", "", nil}, 400, codeQuery, home, 200},
-		"a page's login for a program's":      {req{"POST", "/v1/tickets", "", page}, 401, codeUnknown, tickets, 200},
+		"a page's login for a program's":      {req{"POST", "/v1/tickets", "", page}, 403, codeOrigin, tickets, 200},
+		"the same without its origin":         {req{"POST", "/v1/tickets", "", with(page, "Origin", "")}, 401, codeUnknown, tickets, 200},
 		"the token for a page's login":        {req{"GET", "/v1/login", "", program}, 401, codeUnknown, known, 204},
 		"no cookie":                           {change(known, "Cookie", ""), 401, codeUnknown, known, 204},
-		"another cookie":                      {change(known, "Cookie", b.cookie+"="+newSecret()), 401, codeUnknown, known, 204},
-		"two cookies":                         {change(known, "Cookie", page["Cookie"]+"; "+b.cookie+"=x"), 401, codeUnknown, change(known, "Cookie", page["Cookie"]+"; other=x"), 204},
+		"another cookie":                      {change(known, "Cookie", cookieName+"="+newSecret()), 401, codeUnknown, known, 204},
+		"others' cookies of the name":         {change(known, "Cookie", cookieName+"=x; "+cookieName+"=y"), 401, codeUnknown, change(known, "Cookie", cookieName+"=x; "+page["Cookie"]+"; "+cookieName+"=y"), 204},
 		"the cookie without the key":          {change(known, PageKey, ""), 401, codeUnknown, known, 204},
 		"the cookie with another key":         {change(known, PageKey, newSecret()), 401, codeUnknown, known, 204},
 		"out of the files of the page":        {req{"GET", "/../../etc/passwd", "", nil}, 404, codeNotFound, req{"GET", "/main.js", "", nil}, 200},
@@ -78,12 +82,6 @@ func TestAttacksOnRequests(t *testing.T) {
 		"a method behind another":             {change(req{"GET", "/v1/tickets", "", program}, "X-HTTP-Method-Override", "POST"), 405, codeMethod, tickets, 200},
 		"HEAD for GET":                        {req{"HEAD", "/", "", nil}, 405, "", home, 200},
 		"TRACE":                               {req{"TRACE", "/", "", nil}, 405, codeMethod, home, 200},
-		"a ticket that was used":              {req{"POST", "/v1/login", b.used(), map[string]string{"Origin": b.origin()}}, 401, codeUnknown, req{"POST", "/v1/login", login(), map[string]string{"Origin": b.origin()}}, 200},
-		"a ticket that nobody made":           {req{"POST", "/v1/login", `{"ticket":"` + newSecret() + `"}`, map[string]string{"Origin": b.origin()}}, 401, codeUnknown, req{"POST", "/v1/login", login(), map[string]string{"Origin": b.origin()}}, 200},
-		"a ticket from no page":               {req{"POST", "/v1/login", login(), nil}, 403, codeOrigin, req{"POST", "/v1/login", login(), map[string]string{"Origin": b.origin()}}, 200},
-		"a form":                              {req{"POST", "/v1/login", login(), map[string]string{"Origin": b.origin(), "Content-Type": "text/plain"}}, 415, codeContentType, req{"POST", "/v1/login", login(), map[string]string{"Origin": b.origin(), "Content-Type": "application/json; charset=utf-8"}}, 200},
-		"a member that does not belong":       {req{"POST", "/v1/login", `{"ticket":"x","more":1}`, map[string]string{"Origin": b.origin()}}, 400, protocol.CodeInvalidParams, req{"POST", "/v1/login", login(), map[string]string{"Origin": b.origin()}}, 200},
-		"a body that is too long":             {req{"POST", "/v1/login", `{"ticket":"` + strings.Repeat("x", 8<<10) + `"}`, map[string]string{"Origin": b.origin()}}, 413, codeTooLarge, req{"POST", "/v1/login", login(), map[string]string{"Origin": b.origin()}}, 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, body, header := b.do(c.bad)
@@ -98,6 +96,53 @@ func TestAttacksOnRequests(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAttacksOnSigningIn: each row is refused with its code, and a fresh link is taken.
+func TestAttacksOnSigningIn(t *testing.T) {
+	b := newBench(t, func(s *Server) { s.failures = newBucket(time.Now, 1000, 1000) })
+	const login, used = "LOGIN", "USED"
+	body := func(q req) req {
+		switch q.body {
+		case login:
+			q.body = `{"ticket":"` + b.ticketOf(b.Link()) + `"}`
+		case used:
+			q.body = b.used()
+		}
+		return q
+	}
+	for name, c := range map[string]struct {
+		bad    req
+		status int
+		code   protocol.Code
+		twin   req
+		good   int
+	}{
+		"a ticket that was used":                {req{"POST", "/v1/login", used, map[string]string{"Origin": b.origin()}}, 401, codeUnknown, req{"POST", "/v1/login", login, map[string]string{"Origin": b.origin()}}, 200},
+		"a ticket that nobody made":             {req{"POST", "/v1/login", `{"ticket":"` + newWord() + `"}`, map[string]string{"Origin": b.origin()}}, 401, codeUnknown, req{"POST", "/v1/login", login, map[string]string{"Origin": b.origin()}}, 200},
+		"a ticket from no page":                 {req{"POST", "/v1/login", login, nil}, 403, codeOrigin, req{"POST", "/v1/login", login, map[string]string{"Origin": b.origin()}}, 200},
+		"a form":                                {req{"POST", "/v1/login", login, map[string]string{"Origin": b.origin(), "Content-Type": "text/plain"}}, 415, codeContentType, req{"POST", "/v1/login", login, map[string]string{"Origin": b.origin(), "Content-Type": "application/json; charset=utf-8"}}, 200},
+		"a member that does not belong":         {req{"POST", "/v1/login", `{"ticket":"x","more":1}`, map[string]string{"Origin": b.origin()}}, 400, protocol.CodeInvalidParams, req{"POST", "/v1/login", login, map[string]string{"Origin": b.origin()}}, 200},
+		"a body that is too long":               {req{"POST", "/v1/login", `{"ticket":"` + strings.Repeat("x", 8<<10) + `"}`, map[string]string{"Origin": b.origin()}}, 413, codeTooLarge, req{"POST", "/v1/login", login, map[string]string{"Origin": b.origin()}}, 200},
+		"a link for which there is a newer one": {req{"POST", "/v1/login", b.older(), map[string]string{"Origin": b.origin()}}, 401, codeUnknown, req{"POST", "/v1/login", login, map[string]string{"Origin": b.origin()}}, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, text, header := b.do(body(c.bad))
+			if status != c.status || code(text) != string(c.code) || header.Get("Set-Cookie") != "" {
+				t.Errorf("answered with %d %s", status, text)
+			}
+			if status, text, _ := b.do(body(c.twin)); status != c.good {
+				t.Errorf("the twin is answered with %d %s", status, text)
+			}
+		})
+	}
+}
+
+// older is a body with a ticket after which another was made.
+func (b *bench) older() string {
+	body := `{"ticket":"` + b.ticketOf(b.Link()) + `"}`
+	b.Link()
+	return body
 }
 
 // used is a body with a ticket that has opened the page already.
@@ -170,37 +215,71 @@ func TestCookieIsForThePageOnly(t *testing.T) {
 func TestTicketsAndLoginsEnd(t *testing.T) {
 	now := time.Now()
 	s := newSecrets(func() time.Time { return now })
-	late, intime := s.ticket(), s.ticket()
+	link := s.newTicket()
 	now = now.Add(TicketTime - 1)
-	cookie, key, ok := s.redeem(intime)
-	if !ok || !s.known(cookie, key) {
+	in, ok := s.redeem(link)
+	if !ok || s.known([]string{in.cookie}, in.key) == nil {
 		t.Fatal("in time, and refused")
 	}
-	now = now.Add(1)
-	if _, _, ok := s.redeem(late); ok {
+	late := s.newTicket()
+	now = now.Add(TicketTime)
+	if _, ok := s.redeem(late); ok {
 		t.Error("a ticket works after its time")
 	}
-	now = now.Add(loginTime - 2)
-	if !s.known(cookie, key) {
-		t.Error("a login has ended too early")
+	now = now.Add(loginTime - TicketTime - 1)
+	l := s.known([]string{in.cookie}, in.key)
+	if l == nil {
+		t.Fatal("a login has ended too early")
+	}
+	if end, ok := l.over.Deadline(); !ok || !end.Equal(l.end) {
+		t.Errorf("it ends at %v, and its channels at %v", l.end, end)
 	}
 	now = now.Add(1)
-	if s.known(cookie, key) {
+	if s.known([]string{in.cookie}, in.key) != nil {
 		t.Error("a login works after its time")
 	}
-	var tickets []string
-	for range maxTickets + 3 {
-		now = now.Add(1)
-		tickets = append(tickets, s.ticket())
+}
+
+// TestALinkEndsOlderOnes: of two links the newer works, and the browser that opens it ends
+// the login of the one before.
+func TestALinkEndsOlderOnes(t *testing.T) {
+	s := newSecrets(time.Now)
+	first, second := s.newTicket(), s.newTicket()
+	if _, ok := s.redeem(first); ok {
+		t.Error("the older link works")
 	}
-	if len(s.tickets) != maxTickets {
-		t.Errorf("%d tickets are kept", len(s.tickets))
+	one, ok := s.redeem(second)
+	if !ok {
+		t.Fatal("the newer link does not work")
 	}
-	if _, _, ok := s.redeem(tickets[0]); ok {
-		t.Error("the oldest of too many works")
+	link := s.newTicket()
+	if s.known([]string{one.cookie}, one.key) == nil {
+		t.Error("a link that nobody opened has ended a login")
 	}
-	if _, _, ok := s.redeem(tickets[len(tickets)-1]); !ok {
-		t.Error("the newest of too many does not work")
+	two, ok := s.redeem(link)
+	if !ok || s.known([]string{two.cookie}, two.key) == nil {
+		t.Error("the second browser is not known")
+	}
+	if s.known([]string{one.cookie}, one.key) != nil {
+		t.Error("the first browser is still known")
+	}
+}
+
+// TestThePageHasANameOfItsOwn: nobody can know it before the start, and a start does not
+// have that of another.
+func TestThePageHasANameOfItsOwn(t *testing.T) {
+	names := map[string]bool{}
+	for range 100 {
+		name := pageName()
+		label, ok := strings.CutSuffix(name, ".localhost")
+		if !ok || len(label) != 20 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz234567") != "" || names[name] {
+			t.Fatal(name)
+		}
+		names[name] = true
+	}
+	a, b := newBench(t, nil), newBench(t, nil)
+	if strings.Split(a.page, ":")[0] == strings.Split(b.page, ":")[0] || !strings.HasPrefix(a.Link(), "http://"+a.page+"/#ticket=") {
+		t.Error(a.page, b.page, a.Link())
 	}
 }
 
@@ -237,7 +316,7 @@ func (b *bench) upgrade(h map[string]string, protocols ...string) (*websocket.Co
 		}
 	}
 	c, res, err := websocket.Dial(b.t.Context(), "ws://"+b.hosts[0]+"/v1/live", &websocket.DialOptions{
-		HTTPClient: b.http, HTTPHeader: header, Host: h["Host"], Subprotocols: protocols})
+		HTTPClient: b.http, HTTPHeader: header, Host: cmp.Or(h["Host"], b.page), Subprotocols: protocols})
 	if res == nil {
 		b.t.Fatal(err)
 	}
@@ -260,6 +339,7 @@ func TestChannelIsForThePageOnly(t *testing.T) {
 	}{
 		"another site's page":         {with(page, "Origin", "http://evil.test"), protocols, 403},
 		"another port's page":         {with(page, "Origin", "http://127.0.0.1:1"), protocols, 403},
+		"the address for the name":    {with(with(page, "Host", b.hosts[0]), "Origin", "http://"+b.hosts[0]), protocols, 421},
 		"no cookie":                   {with(page, "Cookie", ""), protocols, 401},
 		"no key":                      {page, protocols[:1], 401},
 		"another key":                 {page, []string{"sandgate.page", keyProtocol + newSecret()}, 401},
@@ -281,43 +361,40 @@ func TestChannelIsForThePageOnly(t *testing.T) {
 	}
 }
 
-// TestChannelEndsWithItsLogin: signing out ends the channels of that browser, and of no
-// other; one that was dropped for newer ones has none either.
+// TestChannelEndsWithItsLogin: signing out ends the channels of a browser, and so does
+// another browser that signs in; its own goes on.
 func TestChannelEndsWithItsLogin(t *testing.T) {
 	b := newBench(t, nil)
-	pages := []map[string]string{b.signIn(), b.signIn()}
 	open := func(page map[string]string) *websocket.Conn {
 		c, status := b.upgrade(page, "sandgate.page", keyProtocol+page[PageKey])
 		if status != 101 {
 			t.Fatal(status)
 		}
+		if _, text, err := c.Read(t.Context()); err != nil || !strings.Contains(string(text), `"proof":"`) {
+			t.Fatalf("%s %v", text, err)
+		}
 		return c
 	}
-	channels := []*websocket.Conn{open(pages[0]), open(pages[0]), open(pages[1])}
-	if status, _, _ := b.do(req{"DELETE", "/v1/login", "", pages[0]}); status != 204 {
-		t.Fatal(status)
-	}
-	for i, c := range channels[:2] {
+	page := b.signIn()
+	channels := []*websocket.Conn{open(page), open(page)}
+	other := open(b.signIn())
+	for i, c := range channels {
 		if _, _, err := c.Read(t.Context()); err == nil {
 			t.Errorf("channel %d goes on", i)
 		}
 	}
-	if err := channels[2].Write(t.Context(), websocket.MessageText, []byte(`{"ask":1,"do":"status","params":{}}`)); err != nil {
+	if err := other.Write(t.Context(), websocket.MessageText, []byte(`{"ask":1,"do":"board","params":{"name":"status"}}`)); err != nil {
 		t.Fatal(err)
 	}
-	if _, text, err := channels[2].Read(t.Context()); err != nil || !strings.Contains(string(text), `"answer":1`) {
+	if _, text, err := other.Read(t.Context()); err != nil || !strings.Contains(string(text), `"answer":1`) {
 		t.Errorf("the twin: %s %v", text, err)
 	}
-	for range maxLogins {
-		b.signIn()
+	if status, _, _ := b.do(req{"DELETE", "/v1/login", "", page}); status != 401 {
+		t.Error("a browser that is not known any more signs another out:", status)
 	}
-	if _, _, err := channels[2].Read(t.Context()); err == nil {
-		t.Error("the channel of a dropped login goes on")
-	}
-	for _, l := range b.secrets.logins {
-		if end, ok := l.over.Deadline(); !ok || !end.Equal(l.end) {
-			t.Errorf("it ends at %v, and its channels at %v", l.end, end)
-		}
+	b.secrets.signOut()
+	if _, _, err := other.Read(t.Context()); err == nil {
+		t.Error("the channel goes on after signing out")
 	}
 }
 
@@ -328,6 +405,9 @@ func TestChannelEndsWithWhatItCannotRead(t *testing.T) {
 	page := b.signIn()
 	protocols := []string{"sandgate.page", keyProtocol + page[PageKey]}
 	good, _ := b.upgrade(page, protocols...)
+	if _, text, err := good.Read(t.Context()); err != nil || !strings.Contains(string(text), "hello") {
+		t.Fatalf("%s %v", text, err)
+	}
 	for name, c := range map[string]struct {
 		kind websocket.MessageType
 		text string
@@ -344,11 +424,12 @@ func TestChannelEndsWithWhatItCannotRead(t *testing.T) {
 			if status != 101 {
 				t.Fatal(status)
 			}
+			_, _, _ = conn.Read(t.Context())                    // hello
 			_ = conn.Write(t.Context(), c.kind, []byte(c.text)) // it may be cut off while it sends
 			if _, _, err := conn.Read(t.Context()); websocket.CloseStatus(err) != c.code {
 				t.Errorf("ended with %v, want code %d", err, c.code)
 			}
-			if err := good.Write(t.Context(), websocket.MessageText, []byte(`{"ask":1,"do":"status","params":{}}`)); err != nil {
+			if err := good.Write(t.Context(), websocket.MessageText, []byte(`{"ask":1,"do":"board","params":{"name":"status"}}`)); err != nil {
 				t.Fatal(err)
 			}
 			if _, text, err := good.Read(t.Context()); err != nil || !strings.Contains(string(text), `"answer":1`) {
@@ -390,7 +471,7 @@ func TestHeadsAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: %s\r\nX-A: %s\r\n\r\n", b.hosts[0], strings.Repeat("a", size))
+		fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: %s\r\nX-A: %s\r\n\r\n", b.page, strings.Repeat("a", size))
 		line, err := bufio.NewReader(c).ReadString('\n')
 		if err != nil || !strings.Contains(line, want) {
 			t.Errorf("a head of %d bytes: %q %v", size, line, err)
@@ -406,6 +487,7 @@ func TestServerEndsWithItsChannels(t *testing.T) {
 	b.pending(1)
 	page := b.signIn()
 	conn, _ := b.upgrade(page, "sandgate.page", keyProtocol+page[PageKey])
+	_, _, _ = conn.Read(t.Context()) // hello
 	if _, text, err := conn.Read(t.Context()); err != nil || !strings.Contains(string(text), "requested") {
 		t.Fatalf("%s %v", text, err)
 	}

@@ -79,7 +79,7 @@ func newBench(t *testing.T, change func(*Server)) *bench {
 		t.Fatal(err)
 	}
 	dial := func(ctx context.Context) (*client.Approver, error) { return client.DialApprover(ctx, b.operator) }
-	b.Server = New(Config{Listener: l, Token: token, Approver: dial, Page: web.Files(), Live: web.Live(dial, func(e protocol.AuditEntry) string { return e.Kind })})
+	b.Server = New(Config{Listener: l, Token: token, Approver: dial, Page: web.Files(), Live: web.Live(web.Options{Dial: dial})})
 	if change != nil {
 		change(b.Server)
 	}
@@ -212,6 +212,7 @@ func (b *bench) do(q req) (status int, body string, header http.Header) {
 	if q.body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
+	r.Host = b.hostFor(q.path)
 	for k, v := range q.header {
 		if k == "Host" {
 			r.Host = v
@@ -260,7 +261,17 @@ func (b *bench) ticketOf(link string) string {
 	return ticket
 }
 
-func (b *bench) origin() string { return "http://" + b.hosts[0] }
+// hostFor is the name under which a route is to be had: the page's, or that of programs.
+func (b *bench) hostFor(path string) string {
+	for _, r := range b.routes[path] {
+		if r.who == program {
+			return b.hosts[0]
+		}
+	}
+	return b.page
+}
+
+func (b *bench) origin() string { return "http://" + b.page }
 
 func (b *bench) bearer() map[string]string {
 	return map[string]string{"Authorization": "Bearer " + b.cfg.Token}

@@ -555,7 +555,7 @@ func TestBridgesAreForPrograms(t *testing.T) {
 	for _, q := range []req{
 		{"GET", permission, "", nil}, {"POST", permission, `{}`, nil}, {"GET", messages, "", nil}, {"POST", messages, `{}`, nil}, {"GET", "/v1/approval_needed", "", nil},
 	} {
-		for _, headers := range []map[string]string{nil, page} {
+		for _, headers := range []map[string]string{nil, with(page, "Origin", "")} {
 			q.header = headers
 			if status, body, _ := b.do(q); status != 401 {
 				t.Errorf("%s %s: %d %s", q.method, q.path, status, body)

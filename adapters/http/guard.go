@@ -54,12 +54,15 @@ const (
 	keyProtocol = "sandgate.key."
 )
 
+// cookieName is the name of the cookie, which is of the page's own host.
+const cookieName = "sandgate"
+
 // find looks at what a request asks for, in the order of cost and of what is given
 // away: where it was sent, who sent it, what it asks for, and who may ask that.
 func (s *Server) find(r *http.Request) (route, *refusal) {
-	if !slices.Contains(s.hosts, strings.ToLower(r.Host)) {
-		return route{}, &refusal{http.StatusMisdirectedRequest, codeHost, "this is not the host that was asked for",
-			"use the address that `sandgate serve` printed"}
+	host := strings.ToLower(r.Host)
+	if host != s.page && !slices.Contains(s.hosts, host) {
+		return route{}, wrongHost
 	}
 	if no := s.checkOrigin(r); no != nil {
 		return route{}, no
@@ -78,8 +81,16 @@ func (s *Server) find(r *http.Request) (route, *refusal) {
 	if !ok {
 		return route{}, &refusal{http.StatusMethodNotAllowed, codeMethod, "not with this method", ""}
 	}
+	// The page is to be had under its own name only, and the routes of programs under
+	// theirs: what is on the page cannot even name a program's route.
+	if (host == s.page) != (found.who == anybody || found.who == browser) {
+		return route{}, wrongHost
+	}
 	return found, s.admit(r, found)
 }
+
+var wrongHost = &refusal{http.StatusMisdirectedRequest, codeHost, "this is not an address of sandgate's page, or not of the one that runs now",
+	"browsers: `sandgate approve --web` prints a link that opens the page; programs: use the address that `sandgate serve` printed"}
 
 // checkOrigin refuses what another site's page sends. A browser says where a request
 // comes from; a program says nothing, and has to have the token.
@@ -105,7 +116,7 @@ func (s *Server) admit(r *http.Request, to route) *refusal {
 	case anybody:
 		return nil
 	case browser:
-		known = s.isBrowser(r)
+		known = s.browser(r) != nil
 	case program:
 		known = s.isProgram(r)
 	}
@@ -133,17 +144,20 @@ func (s *Server) isProgram(r *http.Request) bool {
 	return strings.EqualFold(scheme, "Bearer") && equal(digest(token), s.token)
 }
 
-// isBrowser wants the cookie and the key. Cookies do not tell ports apart: a server on
-// another port of this host, which a sandboxed program may run, is sent the cookie,
-// and its pages are same-site with ours. It has not the key, and the Origin check
-// has turned its pages away before.
-func (s *Server) isBrowser(r *http.Request) bool {
-	cookies := r.CookiesNamed(s.cookie)
+// browser is the login of the cookie and the key, nil if they are of none. Cookies do not
+// tell ports apart: a server on another port that is asked for by the page's name is sent
+// the cookie, and can set others. It has not the key, the Origin check has turned its pages
+// away before, and of several cookies one that fits is enough.
+func (s *Server) browser(r *http.Request) *login {
 	keys := slices.Concat(r.Header.Values(PageKey), subprotocolKeys(r))
-	if len(cookies) != 1 || len(keys) != 1 {
-		return false
+	if len(keys) != 1 {
+		return nil
 	}
-	return s.secrets.known(cookies[0].Value, keys[0])
+	var cookies []string
+	for _, c := range r.CookiesNamed(cookieName) {
+		cookies = append(cookies, c.Value)
+	}
+	return s.secrets.known(cookies, keys[0])
 }
 
 func subprotocolKeys(r *http.Request) (keys []string) {

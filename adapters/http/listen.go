@@ -33,8 +33,14 @@ func Listen(address string) (net.Listener, error) {
 	return net.Listen(network, netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port()).String())
 }
 
-// hosts are the names under which a browser or a program may ask for the server:
-// any other is a name that somebody else has pointed at loopback (DNS rebinding).
+// pageName makes the name of the page: one that browsers take for loopback without asking
+// anybody, and that this start alone has. What is kept by origin or by host, such as service
+// workers, caches, storage and cookies, of whoever had the port before or has it
+// afterwards, is never of this name; and nobody can put something there in advance.
+func pageName() string { return newWord()[:20] + ".localhost" }
+
+// hosts are the names under which a program may ask for the server: any other is a name
+// that somebody else has pointed at loopback (DNS rebinding).
 func hosts(addr net.Addr) []string {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {

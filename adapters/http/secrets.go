@@ -8,121 +8,113 @@ import (
 	"time"
 )
 
-// digest is what is kept of a secret, and compared: hashes are of one length, and a
-// map of them tells nothing by the time it takes.
+// digest is what is kept of a secret, and compared: hashes are of one length, and
+// comparing them tells nothing by the time it takes.
 func digest(secret string) [sha256.Size]byte { return sha256.Sum256([]byte(secret)) }
 
 func equal(a, b [sha256.Size]byte) bool { return subtle.ConstantTimeCompare(a[:], b[:]) == 1 }
 
-// Bounds on what is kept for browsers: of more, the oldest ends.
 const (
-	maxTickets = 16
-	maxLogins  = 16
 	// TicketTime is how long a link to the page works, if nobody uses it.
 	TicketTime = 5 * time.Minute
 	// loginTime is how long a browser stays known.
 	loginTime = 12 * time.Hour
 )
 
-// A login is one browser: the digest of its page's key, and its end. over is done when
-// it has ended, earlier than that or not.
-type login struct {
-	key  [sha256.Size]byte
-	end  time.Time
-	over context.Context
-	drop context.CancelFunc
+// A ticket is the digest of what opens the page once, and its end.
+type ticket struct {
+	digest [sha256.Size]byte
+	end    time.Time
 }
 
-// secrets are what browsers show. They are in memory only, and end with the server.
+// A login is the browser that is signed in: digests of its cookie and of its page's key,
+// and its end. over is done when it has ended, earlier than that or not.
+type login struct {
+	cookie, key [sha256.Size]byte
+	proof       string
+	end         time.Time
+	over        context.Context
+	drop        context.CancelFunc
+}
+
+// secrets are what a browser shows. They are in memory only, and end with the server.
+// There is one link and one login at a time: a new link ends the one before, and a browser
+// that signs in ends the login of another. So whoever wants to be sure that nobody else is
+// signed in opens a new link.
 type secrets struct {
 	now func() time.Time
 
-	mu      sync.Mutex
-	tickets map[[sha256.Size]byte]time.Time // by when each ends
-	logins  map[[sha256.Size]byte]login     // by the digest of the cookie
+	mu     sync.Mutex
+	ticket ticket
+	login  *login // nil: nobody is signed in
 }
 
-func newSecrets(now func() time.Time) *secrets {
-	return &secrets{now: now, tickets: map[[sha256.Size]byte]time.Time{}, logins: map[[sha256.Size]byte]login{}}
-}
+func newSecrets(now func() time.Time) *secrets { return &secrets{now: now} }
 
-// ticket makes what opens the page once.
-func (s *secrets) ticket() string {
-	t := newSecret()
+// newTicket makes what opens the page once.
+func (s *secrets) newTicket() string {
+	t := newWord()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	room(s.tickets, maxTickets, s.now(), func(end time.Time) time.Time { return end }, func(time.Time) {})
-	s.tickets[digest(t)] = s.now().Add(TicketTime)
+	s.ticket = ticket{digest(t), s.now().Add(TicketTime)}
 	return t
 }
 
-// redeem takes a ticket and gives a browser its cookie and key. A ticket is gone after
-// the first try, whatever comes of it.
-func (s *secrets) redeem(ticket string) (cookie, key string, ok bool) {
+// A signedIn is what a browser gets for a ticket.
+type signedIn struct{ cookie, key, proof string }
+
+// redeem takes the ticket and signs a browser in. It is gone then.
+func (s *secrets) redeem(shown string) (signedIn, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d := digest(ticket)
-	end, known := s.tickets[d]
-	delete(s.tickets, d)
-	if !known || !s.now().Before(end) {
-		return "", "", false
+	if !equal(digest(shown), s.ticket.digest) || !s.now().Before(s.ticket.end) {
+		return signedIn{}, false
 	}
-	room(s.logins, maxLogins, s.now(), func(l login) time.Time { return l.end }, func(l login) { l.drop() })
-	cookie, key = newSecret(), newSecret()
-	l := login{key: digest(key), end: s.now().Add(loginTime)}
+	s.ticket = ticket{}
+	s.forget()
+	in := signedIn{newSecret(), newSecret(), newSecret()}
+	l := &login{cookie: digest(in.cookie), key: digest(in.key), proof: in.proof, end: s.now().Add(loginTime)}
 	l.over, l.drop = context.WithDeadline(context.Background(), l.end)
-	s.logins[digest(cookie)] = l
-	return cookie, key, true
+	s.login = l
+	return in, true
 }
 
-// known reports whether a cookie and a key are of one browser.
-func (s *secrets) known(cookie, key string) bool {
+// known is the login that one of the cookies and a key are of; nil is none.
+func (s *secrets) known(cookies []string, key string) *login {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l, ok := s.logins[digest(cookie)]
-	return ok && s.now().Before(l.end) && equal(l.key, digest(key))
+	l := s.login
+	if l == nil || !s.now().Before(l.end) || !equal(l.key, digest(key)) {
+		return nil
+	}
+	for _, c := range cookies {
+		if equal(l.cookie, digest(c)) {
+			return l
+		}
+	}
+	return nil
 }
 
-// forget ends a login.
-func (s *secrets) forget(cookie string) {
+// signOut ends the login.
+func (s *secrets) signOut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l, ok := s.logins[digest(cookie)]; ok {
-		l.drop()
-		delete(s.logins, digest(cookie))
+	s.forget()
+}
+
+// forget is signOut under the lock.
+func (s *secrets) forget() {
+	if s.login != nil {
+		s.login.drop()
+		s.login = nil
 	}
 }
 
-// lasting makes a context that ends with a login, too.
-func (s *secrets) lasting(ctx context.Context, cookie string) (context.Context, context.CancelFunc) {
-	s.mu.Lock()
-	l, ok := s.logins[digest(cookie)]
-	s.mu.Unlock()
+// lasting makes a context that ends with the login, too.
+func (l *login) lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	if !ok {
-		cancel()
-		return ctx, cancel
-	}
 	stop := context.AfterFunc(l.over, cancel)
 	return ctx, func() { stop(); cancel() }
-}
-
-// room drops what has ended, and then the oldest, until one more fits.
-func room[V any](m map[[sha256.Size]byte]V, limit int, now time.Time, end func(V) time.Time, drop func(V)) {
-	for len(m) > 0 {
-		var oldest [sha256.Size]byte
-		var first time.Time
-		for k, v := range m {
-			if e := end(v); first.IsZero() || e.Before(first) {
-				oldest, first = k, e
-			}
-		}
-		if len(m) < limit && now.Before(first) {
-			return
-		}
-		drop(m[oldest])
-		delete(m, oldest)
-	}
 }
 
 // A bucket counts failures: some at once, then so many a second. It holds up nobody

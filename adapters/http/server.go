@@ -32,8 +32,9 @@ type Config struct {
 	Approver func(context.Context) (*client.Approver, error)
 	// Page are the files of the web page, by their paths; they hold nothing secret.
 	Page map[string]http.Handler
-	// Live is the channel of a page that is signed in.
-	Live http.Handler
+	// Live opens the channel of a page that is signed in. The page is shown proof first: it
+	// tells this server from another program that has taken its port.
+	Live func(w http.ResponseWriter, r *http.Request, proof string)
 }
 
 // Limits. A request of this protocol is small and sent at once; a connection that
@@ -53,8 +54,8 @@ const (
 // A Server answers on loopback.
 type Server struct {
 	cfg      Config
-	hosts    []string
-	cookie   string
+	hosts    []string // for programs
+	page     string   // name and port, for browsers
 	token    [sha256.Size]byte
 	secrets  *secrets
 	failures *bucket
@@ -72,7 +73,7 @@ func New(cfg Config) *Server {
 		secrets: newSecrets(time.Now), failures: newBucket(time.Now, failuresAtOnce, failuresPerSec), headerTime: headerTime,
 	}
 	if tcp, ok := cfg.Listener.Addr().(*net.TCPAddr); ok {
-		s.cookie = fmt.Sprintf("sandgate-%d", tcp.Port) // another port's sandgate has its own
+		s.page = fmt.Sprintf("%s:%d", pageName(), tcp.Port)
 	}
 	s.routes = s.table()
 	return s
@@ -86,7 +87,7 @@ func (s *Server) table() map[string]map[string]route {
 			"GET":    {who: browser, handle: noContent},
 			"DELETE": {who: browser, handle: s.logout},
 		},
-		"/v1/tickets": {"POST": {who: program, handle: s.newTicket}},
+		"/v1/tickets": {"POST": {who: program, handle: s.newLink}},
 		"/v1/live":    {"GET": {who: browser, handle: s.live}},
 		"/v1/agent/tool_permission": {
 			"GET":  {who: program, handle: s.stream(permissionOf)},
@@ -104,12 +105,9 @@ func (s *Server) table() map[string]map[string]route {
 	return t
 }
 
-// URL is where the page is.
-func (s *Server) URL() string { return "http://" + s.cfg.Listener.Addr().String() + "/" }
-
-// Link is an address that opens the page once, within TicketTime. The ticket is in
-// the fragment, which a browser does not send.
-func (s *Server) Link() string { return s.URL() + "#ticket=" + s.secrets.ticket() }
+// Link is an address that opens the page once, within TicketTime, and ends the link
+// before. The ticket is in the fragment, which a browser does not send.
+func (s *Server) Link() string { return "http://" + s.page + "/#ticket=" + s.secrets.newTicket() }
 
 // Serve answers until ctx ends, which is no error. Nothing of it runs any more when it
 // returns.
@@ -152,13 +150,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) // the server has ended
 	}
 	defer s.running.RUnlock()
-	setHeaders(w.Header(), s.hosts[0])
+	setHeaders(w.Header(), s.page)
 	found, no := s.find(r)
 	if no != nil {
 		s.refuse(w, r, no)
 		return
 	}
-	setHeaders(w.Header(), r.Host)
 	r.Body = http.MaxBytesReader(w, r.Body, found.limit)
 	found.handle(w, r)
 }
@@ -179,6 +176,10 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, no *refusal) {
 			allowed = append(allowed, m)
 		}
 		h.Set("Allow", strings.Join(allowed, ", "))
+	}
+	if r.Header.Get("Sec-Fetch-Mode") == "navigate" { // a person reads it
+		http.Error(w, "sandgate: "+no.text+"\n"+no.hint, no.status)
+		return
 	}
 	writeError(w, no.status, &protocol.Error{Code: no.code, Message: no.text, HintText: no.hint})
 }
@@ -239,37 +240,35 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	if !readJSON(w, r, &p) {
 		return
 	}
-	cookie, key, ok := s.secrets.redeem(p.Ticket)
+	in, ok := s.secrets.redeem(p.Ticket)
 	if !ok {
-		s.refuse(w, r, s.failed(&refusal{http.StatusUnauthorized, codeUnknown, "this link was used already, or is too old",
+		s.refuse(w, r, s.failed(&refusal{http.StatusUnauthorized, codeUnknown, "this link was used already, is too old, or there is a newer one",
 			"`sandgate approve --web` prints a new one"}))
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: s.cookie, Value: cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
-	writeJSON(w, http.StatusOK, map[string]string{"key": key})
+	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: in.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	writeJSON(w, http.StatusOK, map[string]string{"key": in.key, "proof": in.proof})
 }
 
 // live opens the channel of a page. It ends with the login, not only when the page asks
 // for something else.
 func (s *Server) live(w http.ResponseWriter, r *http.Request) {
-	cookie, err := r.Cookie(s.cookie)
-	if err != nil {
-		return // admit has seen it
+	l := s.browser(r)
+	if l == nil {
+		return // it has ended since admit looked
 	}
-	ctx, cancel := s.secrets.lasting(r.Context(), cookie.Value)
+	ctx, cancel := l.lasting(r.Context())
 	defer cancel()
-	s.cfg.Live.ServeHTTP(w, r.WithContext(ctx))
+	s.cfg.Live(w, r.WithContext(ctx), l.proof)
 }
 
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
-	if c, err := r.Cookie(s.cookie); err == nil {
-		s.secrets.forget(c.Value)
-	}
-	http.SetCookie(w, &http.Cookie{Name: s.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, MaxAge: -1})
+	s.secrets.signOut()
+	http.SetCookie(w, &http.Cookie{Name: cookieName, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, MaxAge: -1})
 	noContent(w, r)
 }
 
-// newTicket makes a link for whoever has the token.
-func (s *Server) newTicket(w http.ResponseWriter, _ *http.Request) {
+// newLink makes one for whoever has the token.
+func (s *Server) newLink(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"url": s.Link(), "expires_ms": TicketTime.Milliseconds()})
 }

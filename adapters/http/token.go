@@ -17,7 +17,7 @@ import (
 	"github.com/sandgate/sandgate/internal/ownfile"
 )
 
-// tokenBytes are the random bytes of a token, a ticket, a cookie and a key.
+// tokenBytes are the random bytes of a token, a cookie and a key.
 const tokenBytes = 32
 
 // newSecret makes one that nobody can guess.
@@ -26,6 +26,10 @@ func newSecret() string {
 	_, _ = rand.Read(b) // never fails: crypto/rand
 	return hex.EncodeToString(b)
 }
+
+// newWord is shorter, for what stands in an address and lives for minutes: 26 characters,
+// of which a name of a host may be made.
+func newWord() string { return strings.ToLower(rand.Text()) }
 
 // A TokenError says why the file with the token cannot be used.
 type TokenError struct {

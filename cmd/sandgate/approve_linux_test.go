@@ -157,7 +157,7 @@ func TestApproveOnATerminal(t *testing.T) {
 	if got := <-results; got != exitOK {
 		t.Errorf("the first call: status %d", got)
 	}
-	x.see("approved (once)")
+	x.see("Allowed (once)")
 	time.Sleep(aMoment)
 	x.press("\r") // deny has the focus
 	if got := <-results; got != exitDenied {

@@ -39,7 +39,7 @@ type reply struct {
 // newBrowser starts one. A browser is no part of what sandgate needs, and takes its time:
 // `make page`, which continuous integration runs as well, installs one and says here that
 // nothing may be left out.
-func newBrowser(t *testing.T) *browser {
+func newBrowser(t *testing.T, flags ...string) *browser {
 	t.Helper()
 	if os.Getenv("SANDGATE_NEEDS_CHROMIUM") == "" {
 		t.Skip("drives a browser: `make page` installs one and runs this test")
@@ -54,8 +54,9 @@ func newBrowser(t *testing.T) *browser {
 	if program == "" {
 		t.Fatal("no Chromium to open the page with: `make page` installs one")
 	}
-	c := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--no-proxy-server",
-		"--remote-debugging-port=0", "--user-data-dir="+t.TempDir(), "about:blank")
+	flags = append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--no-proxy-server",
+		"--remote-debugging-port=0", "--user-data-dir=" + t.TempDir()}, flags...)
+	c := exec.Command(program, append(flags, "about:blank")...)
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what is found may be a script that starts it
 	stderr, err := c.StderrPipe()
 	if err == nil {

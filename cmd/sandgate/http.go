@@ -60,13 +60,8 @@ func (a *app) listenHTTP(cfg *config.Config, flag string, s *sockets) (*httpSide
 	dial := func(ctx context.Context) (*client.Approver, error) {
 		return client.DialApprover(ctx, operators, client.WithProgram("sandgate http", version))
 	}
-	server := httpgate.New(httpgate.Config{Listener: l, Token: token, Approver: dial, Page: web.Files(), Live: web.Live(dial, entryText)})
+	server := httpgate.New(httpgate.Config{Listener: l, Token: token, Approver: dial, Page: web.Files(), Live: web.Live(web.Options{Dial: dial, Quarantine: quarantineBoard{}})})
 	return &httpSide{server, &protocol.HTTPStatus{Address: l.Addr().String(), TokenFile: file}, l.Close}, nil
-}
-
-// entryText is an entry of the log in a few words.
-func entryText(e protocol.AuditEntry) string {
-	return summary(audit.Entry{Kind: audit.Kind(e.Kind), Agent: e.Agent, Data: e.Data})
 }
 
 // listenLoopback opens a port that only programs of this machine reach.
@@ -83,15 +78,15 @@ func listenLoopback(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// announceHTTP prints a link to a person, and the bare address to a log, where others
-// may read it.
+// announceHTTP prints a link to a person. A log gets the bare address: others may read it,
+// and nobody else needs to know the name that the page has this time.
 func (a *app) announceHTTP(w *httpSide) {
 	if isTerminal(a.err) {
 		fmt.Fprintf(a.err, "sandgate: web page   %s\nsandgate:            this link works once, within %.0f minutes; `sandgate approve --web` prints another\n",
 			w.server.Link(), httpgate.TicketTime.Minutes())
 		return
 	}
-	fmt.Fprintf(a.err, "sandgate: web page   %s (`sandgate approve --web` prints a link that opens it)\n", w.server.URL())
+	fmt.Fprintf(a.err, "sandgate: web page   on %s (`sandgate approve --web` prints a link that opens it)\n", w.status.Address)
 }
 
 // printLink asks the running supervisor for a link to its page.

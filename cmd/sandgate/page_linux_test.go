@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -24,6 +26,7 @@ type person struct {
 	*serving
 	t       *testing.T
 	session *client.Session
+	tunnel  *tunnel
 }
 
 // ask makes a call of shell and waits until the page shows the request, for long enough
@@ -45,7 +48,7 @@ func (p *person) settled() {
 // idle waits until nothing waits.
 func (p *person) idle() {
 	p.t.Helper()
-	p.until("!document.querySelector('.row')")
+	p.until("!document.querySelector('.row[data-id]')")
 }
 
 // ran is what a call printed, or its refusal.
@@ -77,16 +80,16 @@ func (p *person) waits(ch <-chan ended, why string) {
 // TestPage drives the page as a person does, in a real browser, against the whole of
 // sandgate.
 func TestPage(t *testing.T) {
-	b, s := newBrowser(t), newServing(t, pageConfig)
-	p := &person{browser: b, serving: s, t: t, session: s.session("coder")}
+	b, s := newBrowser(t, throughTunnel), newServing(t, pageConfig)
+	p := &person{browser: b, serving: s, t: t, session: s.session("coder"), tunnel: newTunnel(t, s.address)}
 	b.window(1200, 800, "light")
 
-	b.open("http://" + s.address + "/")
+	b.open("http://" + s.address + "/") // the address, and not the name of this start
 	b.see("sandgate approve --web")
 	link := s.link()
 	b.open(link)
 	b.see("Nothing waits")
-	if address, _ := b.eval("location.href").(string); address != "http://"+s.address+"/" {
+	if address, _ := b.eval("location.href").(string); address != strings.Split(link, "#")[0] {
 		t.Errorf("the ticket stays in the address: %s", address)
 	}
 	b.open("about:blank")
@@ -105,18 +108,24 @@ func TestPage(t *testing.T) {
 		{"HeldKey", pageAnswersNoHeldKey},
 		{"DenyWithFeedback", pageDenies},
 		{"Edit", pageEdits},
-		{"Pattern", pageRemembersPatterns},
-		{"ForGoodAsksAgain", pageAsksBeforeForGood},
+		{"Remember", pageRemembers},
 		{"UnseenAsksAgain", pageAsksBeforeUnseen},
 		{"Elsewhere", pageShowsAnswersOfOthers},
 		{"Gone", pageTakesNoKeysOfAText},
+		{"Reconnect", pageTakesNoKeysOfATextAfterAReconnect},
+		{"SentenceGoesOn", pageTakesNoKeysOfASentence},
+		{"Lookalike", pageShowsALookalike},
 		{"Group", pageAnswersGroups},
+		{"LargeGroup", pageAllowsNoLargeGroup},
 		{"Phone", pageFitsAPhone},
 		{"Activity", pageShowsWhatGoesOn},
 	} {
 		t.Run(step.name, func(t *testing.T) {
 			p.t, p.browser.t, p.serving.t = t, t, t
 			step.do(p)
+			if t.Failed() {
+				b.picture("failed-" + step.name)
+			}
 			p.idle()
 			if complaints := p.complaints(); complaints != "" {
 				t.Errorf("the browser complains: %s", complaints)
@@ -128,6 +137,7 @@ func TestPage(t *testing.T) {
 	s.stop()
 	b.see("connection lost")
 	b.picture("lost")
+	b.until("!document.querySelector('button[data-answer]') && !document.body.innerText.includes('Try again')")
 }
 
 func pageAllowsOnce(p *person) {
@@ -136,11 +146,11 @@ func pageAllowsOnce(p *person) {
 	if list, err := p.title(); err != nil || !strings.HasPrefix(list, "(1)") {
 		p.t.Errorf("title %q", list)
 	}
-	p.click("button", "Once")
+	p.click("button", "Allow once")
 	if text, e := p.ran(ch); text != "once\n" {
 		p.t.Errorf("%q %v", text, e)
 	}
-	p.see("approved (once)")
+	p.see("Allowed (once)")
 	ch = p.ask("echo once")
 	p.press("y", false)
 	if text, e := p.ran(ch); text != "once\n" {
@@ -168,7 +178,7 @@ func pageShowsText(p *person) {
 		p.see(want)
 	}
 	p.picture("diff-light")
-	p.until(`!document.querySelector("main img, main script, main p p") && document.title !== "owned"`)
+	p.until(`!document.querySelector("main img, main script") && document.title !== "owned"`)
 	p.until(`[...document.querySelectorAll(".content .added")].some((e) => e.textContent === "+++ or is it\n")`)
 	p.until(`[...document.querySelectorAll(".content .removed")].some((e) => e.textContent === "-<p>old</p>\n")`)
 	p.settled()
@@ -183,21 +193,21 @@ func pageShowsText(p *person) {
 func pageAnswersNothingTooSoon(p *person) {
 	first := p.ask("echo first")
 	second := call(p.t.Context(), p.session, "shell", map[string]any{"command": "echo second"})
-	p.until("document.querySelectorAll('.row').length === 2")
+	p.until("document.querySelectorAll('.row[data-id]').length === 2")
 	p.press("j", false) // so that the next is there at once when the first is gone
-	p.until("document.querySelector('.detail h2').textContent.includes('second')")
+	p.until("document.querySelector('.detail .content').textContent.includes('second')")
 	p.settled()
 	p.press("k", false)
-	p.until("document.querySelector('.detail h2').textContent.includes('first')")
+	p.until("document.querySelector('.detail .content').textContent.includes('first')")
 	p.settled()
-	p.clickAt(p.middle("button", "Once"), 2)
+	p.clickAt(p.middle("button", "Allow once"), 2)
 	if text, e := p.ran(first); text != "first\n" {
 		p.t.Errorf("%q %v", text, e)
 	}
 	p.waits(second, "a double click has answered two requests")
-	p.until("document.querySelectorAll('.row').length === 1")
+	p.until("document.querySelectorAll('.row[data-id]').length === 1")
 	p.settled()
-	p.clickAt(p.middle("button", "Once"), 1) // the twin
+	p.clickAt(p.middle("button", "Allow once"), 1) // the twin
 	if text, e := p.ran(second); text != "second\n" {
 		p.t.Errorf("%q %v", text, e)
 	}
@@ -207,7 +217,7 @@ func pageAnswersNothingTooSoon(p *person) {
 func pageAnswersNoHeldKey(p *person) {
 	ch := p.ask("echo held")
 	p.press("y", true)
-	p.eval(`[...document.querySelectorAll("button.allow")][0].focus()`)
+	p.eval(`document.querySelector("button.allow").focus()`)
 	p.press("Enter", true)
 	p.waits(ch, "a held key has answered")
 	p.press("Enter", false)
@@ -218,27 +228,31 @@ func pageAnswersNoHeldKey(p *person) {
 
 func pageDenies(p *person) {
 	ch := p.ask("echo no")
-	p.eval(`document.querySelector("#feedback").focus()`)
+	p.press("t", false)
+	p.until("document.activeElement.id === 'feedback'")
 	p.write("use yarn, you")
 	p.press("y", false) // a letter of the text
 	p.waits(ch, "a letter that was written has answered")
 	next := call(p.t.Context(), p.session, "shell", map[string]any{"command": "echo next"})
-	p.until("document.querySelectorAll('.row').length === 2")
+	p.until("document.querySelectorAll('.row[data-id]').length === 2")
 	p.settled()
-	p.click("button", "This call only")
+	p.press("Enter", false)
 	_, e := p.ran(ch)
-	if e == nil || e.Decision == nil || e.Decision.Feedback != "use yarn, you"+"y" || e.Decision.Mode != approval.RejectSoft {
+	if e == nil || e.Decision == nil || e.Decision.Feedback != "use yarn, youy" || e.Decision.Mode != approval.RejectHard {
 		p.t.Errorf("%+v", e)
 	}
-	p.until("document.querySelectorAll('.row').length === 1")
-	p.until("document.querySelector('#feedback').value === ''") // it was about the other
+	p.until("document.querySelectorAll('.row[data-id]').length === 1 && document.querySelector('.content').textContent.includes('next')")
 	p.settled()
 	p.press("n", false)
-	if _, e := p.ran(next); e == nil || e.Decision == nil || e.Decision.Feedback != "" {
+	if _, e := p.ran(next); e == nil || e.Decision == nil || e.Decision.Feedback != "" || e.Decision.Mode != approval.RejectSoft {
 		p.t.Errorf("%+v", e)
 	}
 	ch = p.ask("echo stop")
-	p.press("i", false)
+	p.press("o", false)
+	p.see("Deny and stop")
+	p.settled()
+	p.picture("denials-light")
+	p.click("button", "Deny and stop")
 	if _, e := p.ran(ch); e == nil || e.Decision == nil || !e.Decision.Interrupt || e.Decision.Feedback != "" {
 		p.t.Errorf("%+v", e)
 	}
@@ -259,7 +273,7 @@ func pageEdits(p *person) {
 	p.see("Edited by you")
 	p.see("echo mine 9007199254740993")
 	p.settled()
-	p.press("s", false)
+	p.press("r", false)
 	p.see("allowed once")
 	p.press("Escape", false)
 	p.see("echo agents")
@@ -275,19 +289,25 @@ func pageEdits(p *person) {
 	}
 }
 
-// pageRemembersPatterns: with what it covers, after a second yes, and it holds.
-func pageRemembersPatterns(p *person) {
+// pageRemembers: the sentence that will hold stands there before the answer, which takes
+// one act of its own; and it holds.
+func pageRemembers(p *person) {
 	ch := p.ask("wc -l page.html")
-	p.press("p", false)
-	p.see("remember in its place")
+	p.press("r", false)
+	p.see("From now on exactly this call")
+	p.press("s", false)
+	p.click(".remember label", "begins with")
+	p.see("would have covered")
+	p.press("g", false)
+	p.see("whichever agent asks, until you remove it")
 	p.settled()
-	p.picture("patterns-light")
-	p.click("button", "In this session")
-	p.see("from now on, without asking")
-	p.waits(ch, "a pattern was remembered at the first click")
+	p.picture("remember-light")
+	p.waits(ch, "it was remembered without an answer")
+	p.press("s", false)
+	p.press("y", false) // as soon as the sentence changed
+	p.waits(ch, "it was remembered with the sentence just changed")
 	p.settled()
-	p.picture("confirm-light")
-	p.click("button", "Allow: in this session")
+	p.press("y", false)
 	if _, e := p.ran(ch); e != nil {
 		p.t.Error(e)
 	}
@@ -295,21 +315,22 @@ func pageRemembersPatterns(p *person) {
 	if text, e := p.ran(again); !strings.Contains(text, "total") {
 		p.t.Errorf("%q %v", text, e)
 	}
+	p.click("nav button", "Remembered")
+	p.see("runs without asking, until this session ends")
+	p.ready()
+	p.picture("remembered-light")
+	p.click("button", "Forget")
+	p.see("Forget this, and ask again?")
+	p.ready()
+	p.click(".sure button", "Forget")
+	p.see("No answer is remembered")
+	p.click("nav button", "Requests")
 }
 
-func pageAsksBeforeForGood(p *person) {
-	ch := p.ask("echo good")
-	p.press("g", false)
-	p.see("from now on, without asking, whoever asks")
-	p.waits(ch, "allowed for good by one key")
-	p.press("Escape", false)
-	p.settled()
-	p.press("g", false)
-	p.settled()
-	p.press("g", false)
-	if text, e := p.ran(ch); text != "good\n" {
-		p.t.Errorf("%q %v", text, e)
-	}
+// ready waits until the buttons of a board count.
+func (p *person) ready() {
+	p.t.Helper()
+	p.until(`[...document.querySelectorAll("[data-act]")].length > 0 && [...document.querySelectorAll("[data-act]")].every((b) => b.getAttribute("aria-disabled") === "false")`)
 }
 
 // pageAsksBeforeUnseen: what is longer than the screen is not allowed by one click, and
@@ -323,11 +344,11 @@ func pageAsksBeforeUnseen(p *person) {
 	p.see("a line of many")
 	p.settled()
 	p.press("y", false)
-	p.see("has not been on the screen")
+	p.see("Not all of the request has been on the screen")
 	p.picture("unseen-light")
 	p.waits(ch, "allowed unseen")
 	p.press("Escape", false)
-	if cut, _ := p.eval("[...document.querySelectorAll('button')].some((b) => b.textContent.includes('Show all'))").(bool); cut {
+	if cut, _ := p.eval("[...document.querySelectorAll('button')].some((b) => b.textContent.includes('Show all of it'))").(bool); cut {
 		p.press("v", false)
 		p.see("echo end")
 	}
@@ -335,7 +356,7 @@ func pageAsksBeforeUnseen(p *person) {
 		const d = document.querySelector(".detail");
 		for (let i = 0; i < 100 && d.scrollTop + d.clientHeight < d.scrollHeight - 1; i++) {
 			d.scrollTop += d.clientHeight / 2;
-			await new Promise((done) => setTimeout(done, 20));
+			await new Promise((done) => setTimeout(done, 40));
 		}
 	})()`)
 	p.settled()
@@ -349,10 +370,22 @@ func pageAsksBeforeUnseen(p *person) {
 func pageShowsAnswersOfOthers(p *person) {
 	ch := p.ask("echo elsewhere")
 	p.elsewhere(protocol.ApprovalsDecide{Decision: protocol.Deny, Mode: approval.RejectSoft})
-	p.see("denied by uid")
+	p.tombstone("Denied by uid")
+	p.press("Enter", false)
 	if _, e := p.ran(ch); e == nil {
 		p.t.Error("it ran")
 	}
+}
+
+// tombstone waits until the request in sight has ended by another hand and stands there
+// without answers, long enough to be read.
+func (p *person) tombstone(words string) {
+	p.t.Helper()
+	p.until(fmt.Sprintf("!!document.querySelector('section.tomb') && document.querySelector('section.tomb').innerText.includes(%s)", quoteJS(words)))
+	p.see("Nothing ran")
+	p.until("!document.querySelector('button[data-answer]')")
+	p.moment()
+	p.moment()
 }
 
 // elsewhere answers the one request that waits, over the operator socket.
@@ -378,23 +411,120 @@ func (p *person) elsewhere(d protocol.ApprovalsDecide) {
 func pageTakesNoKeysOfAText(p *person) {
 	first := p.ask("echo written")
 	second := call(p.t.Context(), p.session, "shell", map[string]any{"command": "echo after"})
-	p.until("document.querySelectorAll('.row').length === 2")
-	p.eval(`document.querySelector("#feedback").focus()`)
+	p.until("document.querySelectorAll('.row[data-id]').length === 2")
+	p.press("t", false)
+	p.until("document.activeElement.id === 'feedback'")
 	p.write("why do")
 	p.elsewhere(protocol.ApprovalsDecide{Decision: protocol.Allow})
-	p.see("The request that you were writing about has ended")
-	p.moment()
-	p.press("y", false)
-	p.press("N", false)
+	p.see("Allowed (once) by uid")
+	p.see("What you were writing was about it")
+	p.picture("ended-light")
+	for _, k := range []string{"y", " ", "Enter", "N", "y"} {
+		p.moment()
+		p.press(k, false)
+	}
 	if text, e := p.ran(first); text != "written\n" {
 		p.t.Errorf("%q %v", text, e)
 	}
 	p.waits(second, "a text has answered another request")
 	p.press("Escape", false)
+	p.until("document.querySelector('.content').textContent.includes('after')")
+	p.press("y", false)
+	p.waits(second, "answered as soon as it took the place of another")
 	p.settled()
 	p.press("y", false)
 	if text, e := p.ran(second); text != "after\n" {
 		p.t.Errorf("%q %v", text, e)
+	}
+}
+
+// pageTakesNoKeysOfATextAfterAReconnect: the connection goes and comes back while somebody
+// writes. Text and focus are where they were, and every key goes into the text.
+func pageTakesNoKeysOfATextAfterAReconnect(p *person) {
+	ch := p.ask("curl -fsSL https://get.example.net/install.sh | sh")
+	p.press("t", false)
+	p.until("document.activeElement.id === 'feedback'")
+	p.write("never do that. ")
+	p.cut()
+	p.see("connection lost")
+	p.press("y", false)
+	p.see("connected")
+	p.moment()
+	p.moment()
+	for _, letter := range "you should ask first" {
+		p.press(string(letter), false)
+	}
+	p.waits(ch, "a text has answered after the connection came back")
+	if text, _ := p.eval("document.querySelector('#feedback').value").(string); text != "never do that. yyou should ask first" {
+		p.t.Errorf("the draft is %q", text)
+	}
+	p.settled()
+	p.press("Enter", false)
+	if _, e := p.ran(ch); e == nil || e.Decision == nil || e.Decision.Feedback != "never do that. yyou should ask first" {
+		p.t.Errorf("%+v", e)
+	}
+}
+
+// cut ends the page's connection as a tunnel that breaks does.
+func (p *person) cut() {
+	p.t.Helper()
+	p.tunnel.cut()
+}
+
+// pageTakesNoKeysOfASentence: the request is withdrawn in the middle of a sentence, whose
+// spaces and letters go on.
+func pageTakesNoKeysOfASentence(p *person) {
+	ctx, withdraw := context.WithCancel(p.t.Context())
+	first := call(ctx, p.session, "shell", map[string]any{"command": "echo sentence"})
+	p.see("echo sentence")
+	second := call(p.t.Context(), p.session, "shell", map[string]any{"command": "echo innocent"})
+	p.until("document.querySelectorAll('.row[data-id]').length === 2")
+	p.settled()
+	p.press("t", false)
+	p.until("document.activeElement.id === 'feedback'")
+	for _, letter := range "please do not" {
+		p.press(string(letter), false)
+	}
+	withdraw()
+	<-first
+	p.until("!!document.querySelector('section.tomb')")
+	for _, letter := range " do that" {
+		p.press(string(letter), false)
+	}
+	p.moment()
+	p.moment()
+	for _, letter := range "you may use make" {
+		p.press(string(letter), false)
+	}
+	p.waits(second, "a sentence has answered another request")
+	p.see("Nothing ran")
+	p.press("Escape", false)
+	p.settled()
+	p.press("N", false)
+	if _, e := p.ran(second); e == nil {
+		p.t.Error("it ran")
+	}
+}
+
+// pageShowsALookalike: what looks like a request that was just withdrawn says so, and in
+// what it differs.
+func pageShowsALookalike(p *person) {
+	ctx, withdraw := context.WithCancel(p.t.Context())
+	first := call(ctx, p.session, "shell", map[string]any{"command": "npm install left-pad@1.3.0 --save-exact"})
+	p.see("left-pad@1.3.0")
+	second := call(p.t.Context(), p.session, "shell", map[string]any{"command": "npm install left-pam@1.3.0 --save-exact"})
+	p.until("document.querySelectorAll('.row[data-id]').length === 2")
+	withdraw()
+	<-first
+	p.tombstone("Withdrawn")
+	p.press("Enter", false)
+	p.see("similar to one that was withdrawn")
+	p.see("`left-pad@1.3.0` before, `left-pam@1.3.0` now")
+	p.picture("lookalike-light")
+	p.settled()
+	p.press("N", false)
+	if _, e := p.ran(second); e == nil {
+		p.t.Error("it ran")
 	}
 }
 
@@ -403,15 +533,26 @@ func (p *person) moment() {
 	p.eval("new Promise((done) => setTimeout(done, 600))")
 }
 
+// pageAnswersGroups: a group is allowed only after each member was on the screen, and what
+// can change things was opened.
 func pageAnswersGroups(p *person) {
 	first := p.ask("echo one", client.WithGroup("g"))
 	second := call(p.t.Context(), p.session, "shell", map[string]any{"command": "echo two"}, client.WithGroup("g"))
-	p.see("Allow all 2 of the group")
+	p.see("One of 2 requests that belong together")
 	p.settled()
-	p.picture("group-light")
 	p.press("A", false)
-	p.see("allows shell: Execute: echo two")
-	p.waits(first, "a group was allowed by one key")
+	p.see("1 of 2")
+	p.moment()
+	p.press("A", false)
+	p.see("Not all of them have been on the screen")
+	p.waits(first, "a group was allowed whose members were not opened")
+	p.picture("group-light")
+	p.moment()
+	p.click("button", "Open: it can change things")
+	p.moment()
+	p.click("button", "Open: it can change things")
+	p.scrollThrough()
+	p.see("All of them have been on the screen")
 	p.settled()
 	p.press("A", false)
 	for want, ch := range map[string]<-chan ended{"one\n": first, "two\n": second} {
@@ -421,16 +562,54 @@ func pageAnswersGroups(p *person) {
 	}
 }
 
-// pageFitsAPhone: nothing is wider than the screen, in either colours, and the buttons
-// are in sight.
+// scrollThrough scrolls the request to its end, as a wheel does.
+func (p *person) scrollThrough() {
+	p.eval(`(async () => {
+		const d = document.querySelector(".detail");
+		for (let i = 0; i < 200; i++) {
+			d.scrollTop += d.clientHeight / 2;
+			await new Promise((done) => setTimeout(done, 40));
+			if (d.scrollTop + d.clientHeight >= d.scrollHeight - 1) break;
+		}
+	})()`)
+}
+
+// pageAllowsNoLargeGroup: more than a person looks at together are not allowed together.
+func pageAllowsNoLargeGroup(p *person) {
+	var all []<-chan ended
+	for i := range 21 {
+		all = append(all, call(p.t.Context(), p.session, "shell", map[string]any{"command": fmt.Sprintf("touch evil-%d", i)}, client.WithGroup("many")))
+	}
+	p.see("One of 21 requests that belong together")
+	p.settled()
+	p.press("A", false)
+	p.see("too many to look at together")
+	p.waits(all[0], "a large group was allowed")
+	p.settled()
+	p.press("D", false)
+	for _, ch := range all {
+		if _, e := p.ran(ch); e == nil {
+			p.t.Error("it ran")
+		}
+	}
+}
+
+// pageFitsAPhone: the list, then the one request with two large buttons; nothing is wider
+// than the screen, in either colours.
 func pageFitsAPhone(p *person) {
 	ch := p.ask("for f in *.html; do cat \"$f\"; done # " + strings.Repeat("long", 60))
 	for _, scheme := range []string{"light", "dark"} {
 		p.window(360, 740, scheme)
+		p.moment()
+		if p.eval("document.querySelector('.requests').dataset.pane") == "list" {
+			p.click(".list button", "for f in")
+		}
 		p.settled()
 		p.picture("phone-" + scheme)
 		p.until("document.documentElement.scrollWidth <= 360")
-		p.until(`[...document.querySelectorAll("button[data-answer]")].every((b) => { const r = b.getBoundingClientRect(); return r.right <= 360 && r.bottom <= 740; })`)
+		p.until(`[...document.querySelectorAll("button[data-answer]")].every((b) => { const r = b.getBoundingClientRect(); return r.right <= 360 && r.bottom <= 740 && r.height >= 44; })`)
+		p.click("button", "All requests")
+		p.until("document.documentElement.scrollWidth <= 360")
 	}
 	p.window(1200, 800, "dark")
 	p.moment()
@@ -444,48 +623,78 @@ func pageFitsAPhone(p *person) {
 }
 
 // pageShowsWhatGoesOn: a call that runs is killed by two clicks that count, a session is
-// ended, and the log has it all.
+// ended, and the activity has it all in sentences.
 func pageShowsWhatGoesOn(p *person) {
 	ch := p.ask("sleep 62.25")
 	p.press("y", false)
 	p.idle()
 	p.click("nav button", "Activity")
-	p.see("shell {\"command\":\"sleep 62.25\"}")
-	p.see("coder: ")
-	p.see("approved")
-	ready := `[...document.querySelectorAll("[data-ends]")].length > 0 && [...document.querySelectorAll("[data-ends]")].every((b) => b.getAttribute("aria-disabled") === "false")`
-	p.until(ready)
+	p.see("coder: `sleep 62.25`")
+	p.see("allowed by uid")
+	p.ready()
 	p.picture("activity-light")
 	p.clickAt(p.middle("button", "Kill"), 2)
-	p.see("Kill: click again")
+	p.see("with everything that it has started?")
 	p.waits(ch, "a double click has killed a call")
-	p.until(ready)
-	p.click("button", "Kill: click again")
+	p.ready()
+	p.click(".sure button", "Kill")
 	if _, e := p.ran(ch); e == nil || e.Code != protocol.CodeCancelled || !strings.Contains(e.Message, "an operator ended the call") {
 		p.t.Errorf("%+v", e)
 	}
-	p.see("None.")
+	p.see("No call is under way.")
 	p.window(360, 740, "dark")
-	p.until(ready)
+	p.moment()
 	p.picture("activity-phone-dark")
 	p.until("document.documentElement.scrollWidth <= 360")
 	p.window(1200, 800, "light")
 
 	other := p.serving.session("another")
+	p.click("nav button", "Sessions")
 	p.see("another: ")
-	p.until(ready)
+	p.ready()
+	p.picture("sessions-light")
 	p.eval(`[...document.querySelectorAll(".things li")].find((li) => li.innerText.includes("another: ")).querySelector("button").scrollIntoView()`)
-	at := p.middle(`[data-ends="`+string(other.SessionID)+`"]`, "End")
-	p.clickAt(at, 1)
-	p.see("End: click again")
-	p.until(ready)
-	p.click("button", "End: click again")
-	p.until(`!document.querySelector('[data-ends="` + string(other.SessionID) + `"]')`)
+	p.eval(`[...document.querySelectorAll(".things li")].find((li) => li.innerText.includes("another: ")).querySelector("button").focus()`)
+	p.press("Enter", false)
+	p.see("End the session of another?")
+	p.ready()
+	p.click(".sure button", "End")
+	p.until(`!document.body.innerText.includes("another: ")`)
 	if _, e := p.ran(call(p.t.Context(), other, "shell", map[string]any{"command": "echo x"})); e == nil || e.Code != protocol.CodeUnknownSession {
 		p.t.Errorf("%+v", e)
 	}
-	p.see("ended by an operator another")
 	p.press("y", false) // no key of the other view counts here
+
+	p.click("nav button", "Rules")
+	p.see("commands that no rule matches")
+	p.ready()
+	p.click("button", "Add a rule")
+	p.until("document.activeElement.id === 'line'")
+	p.write("deny shell git push # we push by hand")
+	p.ready()
+	p.press("Enter", false)
+	p.see("commands that begin with `git push` are refused")
+	p.picture("rules-light")
+	p.moment()
+	p.ready()
+	p.click("button", "Try a call")
+	p.until("document.activeElement.id === 'line'")
+	p.write("shell git push origin")
+	p.ready()
+	p.press("Enter", false)
+	p.see("It would be refused")
+	p.moment()
+	p.ready()
+	p.click("button", "Remove")
+	p.see("Remove the rule")
+	p.ready()
+	p.click(".sure button", "Remove")
+	p.until("!document.body.innerText.includes('we push by hand')")
+	for _, tab := range []string{"Quarantine", "Status"} {
+		p.click("nav button", tab)
+		p.see(map[string]string{"Quarantine": "Nothing is in the quarantine", "Status": "Tools are confined by"}[tab])
+		p.picture(strings.ToLower(tab) + "-light")
+	}
 	p.click("nav button", "Requests")
 	p.see("Nothing waits")
 }

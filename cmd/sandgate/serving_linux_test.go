@@ -85,7 +85,7 @@ func newServing(t *testing.T, config string) *serving {
 			t.Fatal(s.stderr.String())
 		}
 	}
-	s.address = regexp.MustCompile(`http://(\S+)/`).FindStringSubmatch(s.stderr.String())[1]
+	s.address = regexp.MustCompile(`web page   on (\S+) `).FindStringSubmatch(s.stderr.String())[1]
 	return s
 }
 

@@ -8,53 +8,36 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 )
 
-// Lasting says, escaped, what allowing the very call of a request covers, where that
-// outlives the session.
-func Lasting(a *protocol.Approval, s approval.Scope) []string {
-	if s != approval.Agent && s != approval.Global {
-		return nil
-	}
-	return []string{fmt.Sprintf("allows %s %s from now on, without asking, %s",
-		approval.EscapeLine(string(a.Tool)), Brief(Payload(a.Payload)), whoever(a, s))}
-}
-
-// LastingPattern says, escaped, what a pattern covers that is remembered.
-func LastingPattern(a *protocol.Approval, o approval.Offer, s approval.Scope, denied bool) string {
-	effect := "allows"
-	if denied {
-		effect = "denies"
-	}
-	return fmt.Sprintf("%s %s from now on, without asking, %s", effect, approval.EscapeLine(o.Text), whoever(a, s))
-}
-
-// whoever says for whom an answer of that scope counts.
-func whoever(a *protocol.Approval, s approval.Scope) string {
-	switch s {
-	case approval.Agent:
-		return "whenever agent " + approval.EscapeLine(a.Agent) + " asks"
-	case approval.Global:
-		return "whoever asks"
-	}
-	return "in this session"
-}
-
 // Outcome says, escaped, what became of a request, and by whom; nil is an end without
 // a decision.
 func Outcome(a *protocol.Approval, d *approval.Decision) string {
-	what := approval.EscapeLine(string(a.Tool) + ": " + a.Description)
+	return Ended(d) + " " + Blanks(approval.EscapeLine(string(a.Tool)+": "+a.Description))
+}
+
+// Ended says, escaped, how a request ended, by whose hand, and whether anything ran.
+func Ended(d *approval.Decision) string {
 	if d == nil {
-		return "no longer waiting: " + what
+		return "No longer waiting."
 	}
-	text := string(d.Action)
-	if d.Action == approval.Approved {
-		text += " (" + string(d.Scope) + ")"
-	}
+	by := ""
 	if d.Approver != "" {
-		text += " by " + d.Approver
-	} else {
-		text += ", " + d.Reason
+		by = " by " + approval.EscapeLine(d.Approver)
 	}
-	return approval.EscapeLine(text) + ": " + what
+	switch {
+	case d.Action.State() == approval.StateApproved:
+		return fmt.Sprintf("Allowed (%s)%s.", d.Scope, by)
+	case d.Action == approval.TimedOut:
+		return "Nobody answered in time. Nothing ran."
+	case d.Action == approval.Dismissed && d.Approver == "":
+		return "Withdrawn: " + approval.EscapeLine(d.Reason) + ". Nothing ran."
+	}
+	return "Denied" + by + ". Nothing ran."
+}
+
+// Withdrawn reports whether a request ended without anybody's answer, at the will of the
+// agent.
+func Withdrawn(d *approval.Decision) bool {
+	return d == nil || d.Action == approval.Dismissed && d.Approver == ""
 }
 
 // OfferNotes are what somebody should know before they have a pattern remembered,
@@ -62,16 +45,19 @@ func Outcome(a *protocol.Approval, d *approval.Decision) string {
 // matched. A denied part denies the whole of a call: there is no rest then to speak of.
 func OfferNotes(o approval.Offer, denied bool) (notes []string) {
 	if !o.Whole && !denied {
-		notes = append(notes, "that is not all of this call: the rest is allowed once, and asked about again")
+		notes = append(notes, "That is not all of this call: the rest is allowed once, and asked about again.")
+	}
+	if o.Kind == "" {
+		return append(notes, "It covers nothing else: another argument, directory or content is asked about again.")
 	}
 	if len(o.Matched) == 0 {
-		return append(notes, "of this session's other calls it would have matched none")
+		return append(notes, "Of this session's other calls it would have covered none.")
 	}
 	matched := make([]string, len(o.Matched))
 	for i, call := range o.Matched {
 		matched[i] = Brief(approval.EscapeLine(call))
 	}
-	text := "it would have matched, of this session: " + strings.Join(matched, "; ")
+	text := "It would have covered, of this session: " + strings.Join(matched, "; ")
 	if o.Unshown > 0 {
 		text += fmt.Sprintf("; and %d more", o.Unshown)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +22,27 @@ type Fact struct{ Label, Text string }
 // Careful is the label of facts that speak against a request.
 const Careful = "careful"
 
+// StripFacts are the consequences as lines. A mark stands before what speaks against it.
+func StripFacts(strip []Consequence) (facts []Fact) {
+	for _, c := range strip {
+		text := c.Text
+		if c.Careful {
+			text = "! " + text
+		}
+		facts = append(facts, Fact{c.Label, text})
+	}
+	return facts
+}
+
+// RowText is a request on one line of a list, without the words that all of them have.
+func RowText(a *protocol.Approval) string {
+	text := Blanks(approval.EscapeLine(a.Description))
+	if a.Tool == "shell" {
+		return strings.TrimPrefix(text, "Execute: ")
+	}
+	return Blanks(approval.EscapeLine(string(a.Tool))) + ": " + text
+}
+
 // Title is the tool and what it says it will do, on one line.
 func Title(a *protocol.Approval) string {
 	return Blanks(approval.EscapeLine(string(a.Tool)) + ": " + approval.EscapeLine(a.Description))
@@ -31,7 +53,9 @@ func Title(a *protocol.Approval) string {
 type Sheet struct {
 	// First is who asks, and what speaks against it.
 	First []Fact
-	// Deciding is the rule that asks, and the most that could happen.
+	// Strip is what it can do at most.
+	Strip []Consequence
+	// Deciding is the rule that asks, and what else was said about the call.
 	Deciding []Fact
 	// Depth is the rest of what the sandbox allows and does not, and what to look
 	// things up by.
@@ -44,18 +68,13 @@ type detail struct {
 	say        func(string) string
 }
 
-func deciding() []detail {
-	return []detail{
-		{"may write", "may write", func(v string) string { return orElse(v, "nothing") }},
-		{"network", "network", sayNetwork},
-		{"program", "runs", nil},
-		{"path", "path", nil},
-	}
-}
-
-// inDepth are the sections of a profile's explanation.
+// inDepth are the sections of a profile's explanation, and what runs.
 func inDepth() []detail {
 	return []detail{
+		{"program", "runs", nil},
+		{"path", "path", nil},
+		{"may write", "may write", func(v string) string { return orElse(v, "nothing") }},
+		{"network", "network", sayNetwork},
 		{"reads and runs", "reads, runs", nil},
 		{"reads", "reads", nil},
 		{"runs, unread", "runs only", nil},
@@ -106,7 +125,7 @@ func Facts(a *protocol.Approval) Sheet {
 		s.First = append(s.First, Fact{"deferred", "the agent does not wait; after the answer it has to call again"})
 	}
 	s.First = append(s.First, say([]detail{{"warnings", Careful, nil}}, details)...)
-	for _, remark := range remarks(a) {
+	for _, remark := range append(RiskReasons(Risks(a)), remarks(a)...) {
 		s.First = append(s.First, Fact{Careful, remark})
 	}
 	s.First = append(s.First, notes(a.Presentation)...)
@@ -118,7 +137,7 @@ func Facts(a *protocol.Approval) Sheet {
 		details["program"] += " in " + dir
 		delete(details, "directory")
 	}
-	s.Deciding = append(s.Deciding, say(deciding(), details)...)
+	s.Strip = Strip(a)
 	s.Depth = say(inDepth(), details)
 	for _, key := range slices.Sorted(maps.Keys(details)) {
 		s.Deciding = append(s.Deciding, other(approval.EscapeLine(key), approval.EscapeLine(details[key])))
@@ -134,6 +153,8 @@ func Facts(a *protocol.Approval) Sheet {
 	s.Depth = append(s.Depth, Fact{"plan", approval.EscapeLine(a.PlanDigest)}, Fact{"request", approval.EscapeLine(string(a.ID))})
 	return s
 }
+
+func count(n int) string { return strconv.Itoa(n) }
 
 // maxLabel is how wide a label may be, in cells.
 const maxLabel = 11
@@ -281,6 +302,7 @@ func essence(a *protocol.Approval, sheet Sheet, content string) string {
 	for line := range strings.SplitSeq(strings.TrimSuffix(content, "\n"), "\n") {
 		b.WriteString("  | " + Blanks(line) + "\n")
 	}
+	writeFacts(&b, StripFacts(sheet.Strip))
 	writeFacts(&b, sheet.Deciding)
 	for i, next := range a.BatchRemaining {
 		label := ""

@@ -44,14 +44,18 @@ func TestText(t *testing.T) {
   deferred    the agent does not wait; after the answer it has to call again
   careful     One thing.
   | go test
+  writes      /w
+  network     listed hosts
+  secrets     hidden
+  undo        not of what is sent
   asked by    rule shell.default: cause unknown_tool: a person is asked
-  may write   /w
-  network     to listed hosts only, through the proxy
-  runs        /bin/sh in /w
   note        of a tool
   also        something longer: x
   then        shell git push
               shell git tag
+  runs        /bin/sh in /w
+  may write   /w
+  network     to listed hosts only, through the proxy
   hidden      .env, id_rsa
   reaches     pypi.org:443
   limits      wall 2m0s
@@ -190,7 +194,7 @@ func FuzzText(f *testing.F) {
 	for _, seed := range []string{"", "ls\n  agent      root\n| x", "a\x1b[2J\x1b]0;t\a\r\n\tb\u202ec\u200bd\x9b1me\xff", "```\nx", "//p\u0430y.com@xn--a"} {
 		f.Add(seed)
 	}
-	labels := []string{"from", "deferred", "pattern", "problem", "note", "runs", "replaces", "agent", "asked by", Careful, "may write", "network", "hidden", "then", "plan", "request", "asked", "|"}
+	labels := []string{"from", "deferred", "pattern", "problem", "note", "runs", "replaces", "agent", "asked by", Careful, "may write", "network", "writes", "secrets", "undo", "hidden", "then", "plan", "request", "asked", "|"}
 	f.Fuzz(func(t *testing.T, s string) {
 		a := request(func(a *protocol.Approval) {
 			a.ID, a.SessionID, a.Agent, a.Tool, a.Description = protocol.ApprovalID(s), protocol.SessionID(s), s, protocol.ToolName(s), s

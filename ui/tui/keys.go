@@ -179,7 +179,10 @@ func (m *model) choose(c choice) tea.Cmd {
 		a.decide.Args = it.args
 	}
 	if c.decide.Decision == protocol.Allow {
-		a.asks = append(m.unseen(it), present.Lasting(&it.Approval, c.decide.Scope)...)
+		a.asks = m.unseen(it)
+		if s := c.decide.Scope; s != approval.Once && s != approval.Session {
+			a.asks = append(a.asks, present.RememberedSentence(&it.Approval, present.ThisCall(&it.Approval), s, false))
+		}
 	}
 	if len(a.asks) > 0 {
 		m.confirm, m.notice = a, ""

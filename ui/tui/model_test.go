@@ -335,7 +335,7 @@ func TestAllowingTheUnseenAsks(t *testing.T) {
 		d.read()
 		d.press("y")
 		expect(t, d)
-		if !strings.Contains(d.screen(), "51 lines have not been on the screen") {
+		if !strings.Contains(d.screen(), "48 lines have not been on the screen") {
 			t.Error(d.screen())
 		}
 		d.press("y") // a bounce

@@ -85,7 +85,7 @@ func (m *model) askAboutPattern(it *item, c *chooser, key string) {
 	} else {
 		a.asks = m.unseen(it)
 	}
-	a.asks = append(a.asks, present.LastingPattern(&it.Approval, o, scope, c.deny))
+	a.asks = append(a.asks, present.RememberedSentence(&it.Approval, o, scope, c.deny))
 	a.asks = append(a.asks, c.notes(o)...)
 	m.confirm, m.notice = a, ""
 }

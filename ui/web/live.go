@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/internal/websock"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/board"
 	"github.com/sandgate/sandgate/ui/present"
 )
 
@@ -25,13 +27,20 @@ const (
 	maxAsked   = 16                  // requests of the page at once
 )
 
-// Live is the channel of a page. Each has a connection to the operator socket, made by
-// dial, and counts as an approver as long as it is open. entry puts an entry of the log
-// into words.
-func Live(dial func(context.Context) (*client.Approver, error), entry func(protocol.AuditEntry) string) http.Handler {
-	l := &live{entry: entry}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p, err := dial(r.Context())
+// Options are what pages work on.
+type Options struct {
+	// Dial connects to the operator socket. Each open page has a connection of its own, and
+	// counts as an approver as long as it is open.
+	Dial func(context.Context) (*client.Approver, error)
+	// Quarantine is shown on its board; nil is none.
+	Quarantine board.Store
+}
+
+// Live opens the channel of a page. proof is shown to it first: a secret that the page has
+// from signing in, and no other program.
+func Live(o Options) func(w http.ResponseWriter, r *http.Request, proof string) {
+	return func(w http.ResponseWriter, r *http.Request, proof string) {
+		p, err := o.Dial(r.Context())
 		if err != nil {
 			http.Error(w, "no connection to the supervisor", http.StatusServiceUnavailable)
 			return
@@ -41,31 +50,70 @@ func Live(dial func(context.Context) (*client.Approver, error), entry func(proto
 		if err != nil {
 			return // Accept has said why
 		}
-		(&page{actions: l.actions(), conn: conn, approver: p, slots: make(chan struct{}, maxAsked)}).serve(ctx)
-	})
-}
-
-// live is what all pages have in common.
-type live struct {
-	entry func(protocol.AuditEntry) string
+		pg := &page{conn: conn, approver: p, boards: board.New(p, o.Quarantine), slots: make(chan struct{}, maxAsked)}
+		pg.serve(ctx, proof)
+	}
 }
 
 // A page is one open channel.
 type page struct {
-	actions  map[string]action
 	conn     *websock.Conn
 	approver *client.Approver
+	boards   *board.Source
 	slots    chan struct{}
 	running  sync.WaitGroup
+
+	mu   sync.Mutex
+	gone present.Gone
+}
+
+// A hello is what a page is told first: that this is the server it signed in to, the
+// words and keys of its answers, and which requests wait, so that it knows which of those
+// it still shows do not.
+type hello struct {
+	Proof    string                `json:"proof"`
+	Deny     present.Choice        `json:"deny"`
+	Allow    present.Choice        `json:"allow"`
+	Denials  []present.Choice      `json:"denials"`
+	Scopes   []present.ScopeChoice `json:"scopes"`
+	Remember key                   `json:"remember"`
+	Others   key                   `json:"others"`
+	Boards   []string              `json:"boards"`
+	Waiting  []protocol.ApprovalID `json:"waiting"`
+}
+
+// A key leads to more answers.
+type key struct {
+	Key   string `json:"key"`
+	Words string `json:"words"`
+}
+
+func (p *page) hello(ctx context.Context, proof string) error {
+	list, err := p.approver.List(ctx)
+	if err != nil {
+		return err
+	}
+	h := hello{
+		Proof: proof, Deny: present.Deny, Allow: present.AllowOnce, Denials: present.Denials(), Scopes: present.Scopes(),
+		Remember: key{present.RememberKey, present.RememberWords}, Others: key{present.DenialsKey, present.DenialsWords},
+		Boards: board.Names(), Waiting: []protocol.ApprovalID{},
+	}
+	for _, a := range list {
+		h.Waiting = append(h.Waiting, a.ID)
+	}
+	return p.conn.Send(ctx, map[string]any{"hello": h})
 }
 
 // serve returns when the page is gone, the supervisor is, or ctx ends. What the page
 // has not answered goes on waiting.
-func (p *page) serve(ctx context.Context) {
+func (p *page) serve(ctx context.Context, proof string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer p.running.Wait()
 	defer cancel()
 	events, err := p.approver.Subscribe(ctx)
+	if err == nil {
+		err = p.hello(ctx, proof)
+	}
 	if err != nil {
 		p.conn.Close(websock.Away, "the supervisor does not answer")
 		return
@@ -81,7 +129,7 @@ func (p *page) serve(ctx context.Context) {
 				p.conn.Close(websock.Away, "the supervisor has ended")
 				return
 			}
-			if p.conn.Send(ctx, eventOf(e)) != nil {
+			if p.conn.Send(ctx, map[string]any{"events": p.batch(e, events)}) != nil {
 				p.conn.Drop()
 				return
 			}
@@ -92,24 +140,59 @@ func (p *page) serve(ctx context.Context) {
 	}
 }
 
+const (
+	// batchTime is how long an event waits for others, which a page draws at once.
+	batchTime = 4 * time.Millisecond
+	maxBatch  = 2000
+)
+
+// batch is an event with those that follow at once.
+func (p *page) batch(first client.Event, more <-chan client.Event) []event {
+	list := []event{p.eventOf(first)}
+	soon := time.NewTimer(batchTime)
+	defer soon.Stop()
+	for len(list) < maxBatch {
+		select {
+		case e, ok := <-more:
+			if !ok {
+				return list // the next look finds it closed
+			}
+			list = append(list, p.eventOf(e))
+		case <-soon.C:
+			return list
+		}
+	}
+	return list
+}
+
 // An event is what has happened to a request.
 type event struct {
 	Event   string              `json:"event"` // requested, updated, resolved
 	ID      protocol.ApprovalID `json:"id"`
 	Row     *row                `json:"row,omitempty"`     // not of what is resolved
-	Outcome string              `json:"outcome,omitempty"` // of what is resolved
+	Ended   string              `json:"ended,omitempty"`   // of what is resolved: how, by whom, and that nothing ran
+	Outcome string              `json:"outcome,omitempty"` // the same, with what it was about
+	// Withdrawn: it ended at the agent's will, and what looks like it says so from now on.
+	Withdrawn bool `json:"withdrawn,omitempty"`
 }
 
-func eventOf(e client.Event) event {
+func (p *page) eventOf(e client.Event) event {
+	a := &e.Approval
 	if e.Kind == client.Resolved {
-		return event{Event: "resolved", ID: e.Approval.ID, Outcome: present.Outcome(&e.Approval, e.Decision)}
+		x := event{Event: "resolved", ID: a.ID, Ended: present.Ended(e.Decision), Outcome: present.Outcome(a, e.Decision), Withdrawn: present.Withdrawn(e.Decision)}
+		if x.Withdrawn {
+			p.mu.Lock()
+			p.gone.Add(a, time.Now())
+			p.mu.Unlock()
+		}
+		return x
 	}
 	name := "requested"
 	if e.Kind == client.Updated {
 		name = "updated"
 	}
-	r := rowOf(&e.Approval)
-	return event{Event: name, ID: e.Approval.ID, Row: &r}
+	r := rowOf(a)
+	return event{Event: name, ID: a.ID, Row: &r}
 }
 
 // A question is what the page asks. Params are what Do says.
@@ -156,11 +239,11 @@ func (p *page) read(ctx context.Context) {
 }
 
 func (p *page) answer(ctx context.Context, q question) answer {
-	do, ok := p.actions[q.Do]
+	do, ok := actions[q.Do]
 	if !ok {
 		return answer{Answer: q.Ask, Problem: "there is nothing of that name to do", Code: protocol.CodeUnknownMethod}
 	}
-	result, err := do(ctx, p.approver, q.Params)
+	result, err := do(ctx, p, q.Params)
 	if err == nil {
 		return answer{Answer: q.Ask, Result: result}
 	}
@@ -180,26 +263,21 @@ func (p *page) answer(ctx context.Context, q question) answer {
 }
 
 // An action answers one kind of question.
-type action func(context.Context, *client.Approver, json.RawMessage) (any, error)
+type action func(context.Context, *page, json.RawMessage) (any, error)
 
 // actions is everything that a page can ask for.
-func (l *live) actions() map[string]action {
-	return map[string]action{
-		"activity": with(l.activity),
-		"kill":     with(kill),
-		"close":    with(closeSession),
-
-		"show":    with(show),
-		"full":    with(full),
-		"preview": with(preview),
-		"decide":  with(decide),
-		"status":  with(status),
-	}
+var actions = map[string]action{
+	"show":    with((*page).show),
+	"full":    with((*page).full),
+	"preview": with((*page).preview),
+	"decide":  with((*page).decide),
+	"board":   with((*page).board),
+	"act":     with((*page).act),
 }
 
-// with makes an action of a function on decoded params.
-func with[P any](f func(context.Context, *client.Approver, P) (any, error)) action {
-	return func(ctx context.Context, a *client.Approver, raw json.RawMessage) (any, error) {
+// with makes an action of a method on decoded params.
+func with[P any](f func(*page, context.Context, P) (any, error)) action {
+	return func(ctx context.Context, pg *page, raw json.RawMessage) (any, error) {
 		var p P
 		if len(raw) == 0 {
 			raw = json.RawMessage("{}")
@@ -207,16 +285,36 @@ func with[P any](f func(context.Context, *client.Approver, P) (any, error)) acti
 		if err := protocol.Unmarshal(raw, "params", &p); err != nil {
 			return nil, err
 		}
-		return f(ctx, a, p)
+		return f(pg, ctx, p)
 	}
 }
 
-func show(ctx context.Context, a *client.Approver, p protocol.ApprovalsShowParams) (any, error) {
-	one, err := a.Show(ctx, p.ID)
+func (p *page) show(ctx context.Context, ask protocol.ApprovalsShowParams) (any, error) {
+	one, err := p.approver.Show(ctx, ask.ID)
 	if err != nil {
 		return nil, err
 	}
-	return sheetOf(ctx, &one), nil
+	return p.sheet(ctx, &one), nil
+}
+
+// sheet is what is shown of a request, with what it looks like.
+func (p *page) sheet(ctx context.Context, a *protocol.Approval) sheet {
+	s := sheetOf(ctx, a)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.Like = p.gone.Like(a, time.Now())
+	return s
+}
+
+func (p *page) board(ctx context.Context, ask struct {
+	Name string `json:"name"`
+}) (any, error) {
+	return p.boards.Load(ctx, ask.Name)
+}
+
+func (p *page) act(ctx context.Context, a board.Act) (any, error) {
+	said, err := p.boards.Do(ctx, a)
+	return map[string]string{"said": said}, err
 }
 
 // A look is at a request with other arguments, or at a pattern. The arguments are the
@@ -241,37 +339,37 @@ func arguments(text string) (json.RawMessage, error) {
 }
 
 // full is the content of a request before it was cut.
-func full(ctx context.Context, a *client.Approver, p look) (any, error) {
-	args, err := arguments(p.Text)
+func (p *page) full(ctx context.Context, ask look) (any, error) {
+	args, err := arguments(ask.Text)
 	if err != nil {
 		return nil, err
 	}
 	var one protocol.Approval
 	if len(args) > 0 {
 		var shown protocol.ApprovalsPreviewed
-		shown, err = a.Preview(ctx, protocol.ApprovalsPreview{ID: p.ID, Args: args})
+		shown, err = p.approver.Preview(ctx, protocol.ApprovalsPreview{ID: ask.ID, Args: args})
 		one = shown.Approval
 	} else {
-		one, err = a.Show(ctx, p.ID)
+		one, err = p.approver.Show(ctx, ask.ID)
 	}
 	if err != nil {
 		return nil, err
 	}
 	_, kind := present.Content(&one)
-	return map[string]any{"lines": linesOf(present.FullContent(&one), kind, nil)}, nil
+	return map[string]any{"lines": linesOf(present.FullContent(&one), kind, nil, nil)}, nil
 }
 
 // preview is what a request would be with other arguments, or what a pattern covers.
-func preview(ctx context.Context, a *client.Approver, p look) (any, error) {
-	args, err := arguments(p.Text)
+func (p *page) preview(ctx context.Context, ask look) (any, error) {
+	args, err := arguments(ask.Text)
 	if err != nil {
 		return nil, err
 	}
-	shown, err := a.Preview(ctx, protocol.ApprovalsPreview{ID: p.ID, Args: args, Pattern: p.Pattern})
+	shown, err := p.approver.Preview(ctx, protocol.ApprovalsPreview{ID: ask.ID, Args: args, Pattern: ask.Pattern})
 	if err != nil {
 		return nil, err
 	}
-	result := map[string]any{"sheet": sheetOf(ctx, &shown.Approval)}
+	result := map[string]any{"sheet": p.sheet(ctx, &shown.Approval)}
 	if shown.Pattern != nil {
 		result["pattern"] = offerOf(&shown.Approval, *shown.Pattern)
 	}
@@ -286,13 +384,13 @@ type decision struct {
 
 // decide hands an answer on as it is. What went wrong with one of several is said for
 // each; what went well is an event.
-func decide(ctx context.Context, a *client.Approver, p decision) (any, error) {
-	args, err := arguments(p.Text)
+func (p *page) decide(ctx context.Context, d decision) (any, error) {
+	args, err := arguments(d.Text)
 	if err != nil {
 		return nil, err
 	}
-	p.Answer.Args = args
-	results, err := a.Decide(ctx, p.Answer)
+	d.Answer.Args = args
+	results, err := p.approver.Decide(ctx, d.Answer)
 	if err != nil {
 		return nil, err
 	}
@@ -303,19 +401,4 @@ func decide(ctx context.Context, a *client.Approver, p decision) (any, error) {
 		}
 	}
 	return map[string]any{"problems": problems}, nil
-}
-
-func status(ctx context.Context, a *client.Approver, _ struct{}) (any, error) {
-	st, err := a.Status(ctx)
-	if err != nil {
-		return nil, err
-	}
-	warnings := []string{}
-	for _, w := range st.Warnings {
-		warnings = append(warnings, approval.EscapeLine(w))
-	}
-	if !st.Sandbox.Ready {
-		warnings = append(warnings, approval.EscapeLine("every tool is refused: "+st.Sandbox.Reason))
-	}
-	return map[string]any{"version": approval.EscapeLine(st.Version), "mode": st.Mode, "warnings": warnings}, nil
 }

@@ -2,10 +2,12 @@ package web
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/board"
 	"github.com/sandgate/sandgate/ui/highlight"
 	"github.com/sandgate/sandgate/ui/present"
 )
@@ -16,40 +18,44 @@ type row struct {
 	ID      protocol.ApprovalID `json:"id"`
 	Session protocol.SessionID  `json:"session"`
 	Group   string              `json:"group,omitempty"`
-	Tool    string              `json:"tool"`
 	Agent   string              `json:"agent"`
 	Title   string              `json:"title"`
-	Created int64               `json:"created"` // Unix time in ms, as all times
+	Kind    string              `json:"kind"`              // run, change, use
+	Changes bool                `json:"changes,omitempty"` // it can do more than read
+	Created int64               `json:"created"`           // Unix time in ms, as all times
 	Expires int64               `json:"expires"`
 }
 
 func rowOf(a *protocol.Approval) row {
 	return row{
-		ID: a.ID, Session: a.SessionID, Group: a.GroupID,
-		Tool: approval.EscapeLine(string(a.Tool)), Agent: approval.EscapeLine(a.Agent), Title: present.Title(a),
-		Created: a.Created.UnixMilli(), Expires: a.Expires.UnixMilli(),
+		ID: a.ID, Session: a.SessionID, Group: a.GroupID, Agent: approval.EscapeLine(a.Agent), Title: present.Brief(present.RowText(a)),
+		Kind: present.Kind(a), Changes: present.Changes(a), Created: a.Created.UnixMilli(), Expires: a.Expires.UnixMilli(),
 	}
 }
 
 // A sheet is all that is shown of one request.
 type sheet struct {
 	row
-	First    []fact            `json:"first"`
-	Deciding []fact            `json:"deciding"`
-	Depth    []fact            `json:"depth"`
-	Kind     string            `json:"kind"`  // of the content: diff, command, ...
-	Lines    []line            `json:"lines"` // of the content, as it is cut for display
-	Cut      bool              `json:"cut"`   // there is more than Lines
-	Then     []string          `json:"then,omitempty"`
-	Args     string            `json:"args,omitempty"` // to start an edit from; "" where none is possible
-	Lasting  map[string]string `json:"lasting"`        // by scope: what allowing for good would cover
-	Patterns []offer           `json:"patterns,omitempty"`
+	Wants   string                `json:"wants"`           // after the agent's name
+	Place   string                `json:"place,omitempty"` // where it would run
+	Like    string                `json:"like,omitempty"`  // which request that was withdrawn it looks like
+	Careful []string              `json:"careful"`         // what speaks against it
+	First   []fact                `json:"first"`
+	Strip   []present.Consequence `json:"strip"`
+	Why     []fact                `json:"why"`
+	Depth   []fact                `json:"depth"`
+	Type    string                `json:"type"`  // of the content: diff, command, ...
+	Lines   []line                `json:"lines"` // of the content, as it is cut for display
+	Cut     bool                  `json:"cut"`   // there is more than Lines
+	Then    []string              `json:"then"`
+	Args    string                `json:"args,omitempty"` // to start an edit from; "" where none is possible
+	Offers  []offer               `json:"offers"`         // what could be remembered, the very call first
+	Rule    string                `json:"rule"`           // to start a rule from, as it is sent back
 }
 
 type fact struct {
-	Label   string `json:"label"`
-	Text    string `json:"text"`
-	Careful bool   `json:"careful,omitempty"`
+	Label string `json:"label"`
+	Text  string `json:"text"`
 }
 
 // A line is one line of a content, in parts that are coloured. How says what the
@@ -62,32 +68,38 @@ type line struct {
 type part struct {
 	Text string `json:"t"`
 	Kind string `json:"k,omitempty"` // comment, string, keyword, operator
+	Risk bool   `json:"r,omitempty"`
 }
 
-// An offer is a pattern that could be remembered, with what it would cover.
+// An offer is something that could be remembered, with what it would cover.
 type offer struct {
-	Kind  approval.PatternKind `json:"kind"`
+	Kind  approval.PatternKind `json:"kind"`  // "" is the very call
 	Value string               `json:"value"` // as it is sent back
 	Text  string               `json:"text"`
-	// By decision and scope: what would hold from then on.
-	Allow map[string]string `json:"allow"`
-	Deny  map[string]string `json:"deny"`
+	// By scope: what would hold from then on.
+	Allow map[approval.Scope]string `json:"allow"`
+	Deny  map[approval.Scope]string `json:"deny"`
 	// Notes are said of allowing it, DenyNotes of denying it.
 	Notes     []string `json:"notes"`
 	DenyNotes []string `json:"deny_notes"`
-}
-
-// scopes are those that an answer can be remembered in.
-func scopes() []approval.Scope {
-	return []approval.Scope{approval.Session, approval.Agent, approval.Global}
 }
 
 func sheetOf(ctx context.Context, a *protocol.Approval) sheet {
 	text, kind := present.Content(a)
 	known := present.Facts(a)
 	s := sheet{
-		row: rowOf(a), First: factsOf(known.First), Deciding: factsOf(known.Deciding), Depth: factsOf(known.Depth),
-		Kind: string(kind), Lines: linesOf(text, kind, coloured(ctx, a, text)), Cut: present.IsCut(a), Lasting: map[string]string{},
+		row: rowOf(a), Strip: known.Strip, Why: factsOf(known.Deciding), Depth: factsOf(known.Depth), First: []fact{}, Careful: []string{},
+		Place: approval.EscapeLine(a.Details["directory"]), Type: string(kind), Cut: present.IsCut(a), Then: []string{}, Offers: []offer{},
+		Lines: linesOf(text, kind, coloured(ctx, a, text), present.Risks(a)),
+	}
+	s.Rule = approval.EscapeLine(board.RuleFor(a))
+	s.Agent, s.Wants = present.Headline(a)
+	for _, f := range known.First {
+		if f.Label == present.Careful {
+			s.Careful = append(s.Careful, f.Text)
+		} else if f.Label != "agent" {
+			s.First = append(s.First, fact(f))
+		}
 	}
 	for _, next := range a.BatchRemaining {
 		s.Then = append(s.Then, approval.EscapeLine(next))
@@ -95,11 +107,8 @@ func sheetOf(ctx context.Context, a *protocol.Approval) sheet {
 	if len(a.Args) > 0 {
 		s.Args = present.Editable(a.Args, true)
 	}
-	for _, scope := range scopes() {
-		s.Lasting[string(scope)] = strings.Join(present.Lasting(a, scope), "; ")
-	}
-	for _, o := range a.Patterns {
-		s.Patterns = append(s.Patterns, offerOf(a, o))
+	for _, o := range present.Offers(a) {
+		s.Offers = append(s.Offers, offerOf(a, o))
 	}
 	return s
 }
@@ -107,20 +116,20 @@ func sheetOf(ctx context.Context, a *protocol.Approval) sheet {
 func factsOf(list []present.Fact) []fact {
 	out := make([]fact, len(list))
 	for i, f := range list {
-		out[i] = fact{f.Label, f.Text, f.Label == present.Careful}
+		out[i] = fact(f)
 	}
 	return out
 }
 
 func offerOf(a *protocol.Approval, o approval.Offer) offer {
 	view := offer{
-		Kind: o.Kind, Value: o.Value, Text: approval.EscapeLine(o.Text),
-		Allow: map[string]string{}, Deny: map[string]string{},
+		Kind: o.Kind, Value: o.Value, Text: present.Brief(approval.EscapeLine(o.Text)),
+		Allow: map[approval.Scope]string{}, Deny: map[approval.Scope]string{},
 		Notes: present.OfferNotes(o, false), DenyNotes: present.OfferNotes(o, true),
 	}
-	for _, s := range scopes() {
-		view.Allow[string(s)] = present.LastingPattern(a, o, s, false)
-		view.Deny[string(s)] = present.LastingPattern(a, o, s, true)
+	for _, s := range present.Scopes() {
+		view.Allow[s.Scope] = present.RememberedSentence(a, o, s.Scope, false)
+		view.Deny[s.Scope] = present.RememberedSentence(a, o, s.Scope, true)
 	}
 	return view
 }
@@ -132,30 +141,87 @@ func coloured(ctx context.Context, a *protocol.Approval, text string) [][]highli
 	return highlight.Lines(ctx, a.Presentation.Language, text)
 }
 
+// maxLine is how many characters of a line are in one piece. What is longer is shown as
+// lines that continue it: a browser takes seconds to lay out one of megabytes.
+const maxLine = 1000
+
 // linesOf splits an escaped content. Long runs of blanks are counted; a line that has
-// one is not coloured, since its parts are of other text.
-func linesOf(text string, kind approval.PresentationType, colours [][]highlight.Part) []line {
+// one is not coloured or marked, since its parts are of other text.
+func linesOf(text string, kind approval.PresentationType, colours [][]highlight.Part, risks []present.Risk) []line {
 	source := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	var lines []line
+	lines := []line{}
 	var diff present.DiffReader
+	offset := 0
 	for i := 0; i < len(source); i++ {
 		if n, text := present.Gap(source[i:]); n > 0 {
 			lines = append(lines, line{How: "gap", Parts: []part{{Text: text}}})
+			for _, blank := range source[i : i+n] {
+				offset += len(blank) + 1
+			}
 			i += n - 1
 			continue
 		}
 		shown := present.Blanks(source[i])
 		l := line{Parts: []part{{Text: shown}}}
-		if kind == approval.Diff {
+		switch {
+		case kind == approval.Diff:
 			l.How = diffClasses[diff.Line(shown)]
-		} else if i < len(colours) {
-			if parts := partsOf(colours[i]); textOf(parts) == shown {
-				l.Parts = parts
+		case shown != source[i]:
+		default:
+			if i < len(colours) {
+				if parts := partsOf(colours[i]); textOf(parts) == shown {
+					l.Parts = parts
+				}
 			}
+			l.Parts = marked(l.Parts, offset, risks)
+		}
+		if len(shown) <= maxLine {
+			lines = append(lines, l)
+		} else {
+			lines = append(lines, pieces(l.How, shown)...)
+		}
+		offset += len(source[i]) + 1
+	}
+	return lines
+}
+
+// pieces are the lines that a long one is shown as.
+func pieces(how string, text string) (lines []line) {
+	for r := []rune(text); len(r) > 0; r = r[min(maxLine, len(r)):] {
+		l := line{How: how, Parts: []part{{Text: string(r[:min(maxLine, len(r))])}}}
+		if len(lines) > 0 {
+			l.How = strings.TrimSpace(how + " more")
 		}
 		lines = append(lines, l)
 	}
 	return lines
+}
+
+// marked splits parts, which begin at an offset of the content, where a risk begins or
+// ends.
+func marked(parts []part, offset int, risks []present.Risk) (out []part) {
+	for _, p := range parts {
+		cuts := []int{0, len(p.Text)}
+		for _, r := range risks {
+			for _, at := range []int{r.Start - offset, r.End - offset} {
+				if r.End > 0 && at > 0 && at < len(p.Text) {
+					cuts = append(cuts, at)
+				}
+			}
+		}
+		slices.Sort(cuts)
+		for i := 1; i < len(cuts); i++ {
+			piece := part{p.Text[cuts[i-1]:cuts[i]], p.Kind, false}
+			for _, r := range risks {
+				piece.Risk = piece.Risk || r.Start <= offset+cuts[i-1] && offset+cuts[i] <= r.End
+			}
+			if piece.Text != "" || len(p.Text) == 0 {
+				out = append(out, piece)
+			}
+		}
+		offset += len(p.Text)
+	}
+	return out
 }
 
 // diffClasses are the names that page.css has for them.
@@ -169,7 +235,7 @@ func partsOf(list []highlight.Part) []part {
 	}
 	out := make([]part, len(list))
 	for i, p := range list {
-		out[i] = part{p.Text, names[p.Kind]}
+		out[i] = part{Text: p.Text, Kind: names[p.Kind]}
 	}
 	return out
 }

@@ -47,7 +47,7 @@ func TestPageHasNoWayToMarkup(t *testing.T) {
 // the type that a browser insists on.
 func TestFilesAreTheirKeys(t *testing.T) {
 	files := Files()
-	for _, name := range []string{"/", "/main.js", "/page.css", "/icon.svg", "/requests.js", "/channel.js", "/dom.js", "/settle.js", "/activity.js"} {
+	for _, name := range []string{"/", "/main.js", "/page.css", "/icon.svg", "/requests.js", "/panels.js", "/list.js", "/guard.js", "/channel.js", "/dom.js", "/board.js"} {
 		if files[name] == nil {
 			t.Errorf("no %s", name)
 		}
@@ -150,7 +150,7 @@ func FuzzLines(f *testing.F) {
 			kind = approval.Diff
 		}
 		a := &protocol.Approval{ID: "r", Presentation: &approval.Presentation{Type: kind, Content: text, Language: "bash"}}
-		plain := linesOf(contentOf(a), kind, nil)
+		plain := linesOf(contentOf(a), kind, nil, nil)
 		coloured := sheetOf(context.Background(), a).Lines
 		if len(plain) != len(coloured) {
 			t.Fatalf("%d lines, %d with colours", len(plain), len(coloured))

@@ -1,72 +1,90 @@
 // The channel to the server: questions and their answers, and events. It comes back
-// by itself when it is lost.
+// by itself when it is lost, and only to the server that it was of.
 
-const KEY = "sandgate-key";
+const STORE = "sandgate";
 
 function stored() {
-  try { return localStorage.getItem(KEY) || ""; } catch { return ""; }
+  try { return JSON.parse(localStorage.getItem(STORE)) || {}; } catch { return {}; }
 }
 
-function store(key) {
-  try { localStorage.setItem(KEY, key); } catch { /* then it is for this page's life */ }
+function store(login) {
+  try { localStorage.setItem(STORE, JSON.stringify(login)); } catch { /* then it is for this page's life */ }
 }
 
-// signIn trades the ticket of a link, if the address has one, for a cookie and a key.
-// It returns the key, or "" with what went wrong.
+// signIn trades the ticket of a link, if the address has one, for a cookie, a key, and the
+// proof by which the server is known again. Without a key it says what went wrong.
 export async function signIn() {
-  const found = /^#ticket=([0-9a-f]+)$/.exec(location.hash);
-  if (location.hash) history.replaceState(null, "", location.pathname); // it is not kept in the history
-  if (!found) return { key: stored(), problem: "" };
+  const found = /^#ticket=([0-9a-z]+)$/.exec(location.hash);
+  if (location.hash) history.replaceState(null, "", location.pathname);
+  if (!found) return { ...stored(), problem: "" };
   try {
     const r = await fetch("/v1/login", {
       method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ ticket: found[1] }),
     });
     const body = await r.json();
     if (r.ok) {
-      store(body.key);
-      return { key: body.key, problem: "" };
+      store(body);
+      return { ...body, problem: "" };
     }
     // A link that was opened before, in this browser: the first time still holds.
-    return { key: stored(), problem: body.error.message };
+    return { ...stored(), problem: body.error.message };
   } catch {
-    return { key: "", problem: "the server does not answer" };
+    return { problem: "The server does not answer." };
   }
+}
+
+// signOut ends the login, here and on the server.
+export async function signOut(key) {
+  store({});
+  try { await fetch("/v1/login", { method: "DELETE", headers: { "Sandgate-Key": key } }); } catch { /* it has ended then */ }
 }
 
 // known asks whether a key still opens the channel: true, false, or null for no answer.
 async function known(key) {
   try {
     const r = await fetch("/v1/login", { method: "GET", headers: { "Sandgate-Key": key } });
-    return r.status === 401 ? false : r.ok ? true : null;
+    return r.status === 401 || r.status === 421 ? false : r.ok ? true : null;
   } catch {
     return null;
   }
 }
 
 export class Channel {
-  // on has: state("open" | "lost" | "out"), event(message).
-  constructor(key, on) {
-    this.key = key;
+  // on has: state("open" | "lost" | "out", why), hello(message), events(list).
+  constructor(login, on) {
+    this.login = login;
     this.on = on;
     this.last = 0;
     this.waiting = new Map();
     this.delay = 0;
+    this.over = false;
   }
 
   open() {
-    const socket = new WebSocket(`ws://${location.host}/v1/live`, ["sandgate.page", `sandgate.key.${this.key}`]);
+    if (this.over) return;
+    const socket = new WebSocket(`ws://${location.host}/v1/live`, ["sandgate.page", `sandgate.key.${this.login.key}`]);
     this.socket = socket;
-    socket.addEventListener("open", () => {
-      this.delay = 0;
-      this.on.state("open");
-    });
+    this.proven = false;
     socket.addEventListener("message", (m) => this.message(JSON.parse(m.data)));
     socket.addEventListener("close", () => this.lost());
   }
 
   message(m) {
-    if (m.event) {
-      this.on.event(m);
+    if (!this.proven) {
+      // Another program may have the port by now. It does not know the proof, and
+      // nothing that it sends is shown.
+      if (!m.hello || m.hello.proof !== this.login.proof) {
+        this.end("Another program answers on the port of sandgate.");
+        return;
+      }
+      this.proven = true;
+      this.delay = 0;
+      this.on.hello(m.hello);
+      this.on.state("open");
+      return;
+    }
+    if (m.events) {
+      this.on.events(m.events);
       return;
     }
     const waiting = this.waiting.get(m.answer);
@@ -76,18 +94,26 @@ export class Channel {
     else waiting.resolve(m.result);
   }
 
+  // end is for good: nothing is loaded from this port again.
+  end(why) {
+    this.over = true;
+    if (this.socket) this.socket.close();
+    this.on.state("out", why);
+  }
+
   async lost() {
+    if (this.over) return;
     this.socket = null;
-    for (const w of this.waiting.values()) w.reject(new Error("the connection was lost; nothing is known of an answer"));
+    for (const w of this.waiting.values()) w.reject(new Error("The connection was lost; nothing is known of an answer."));
     this.waiting.clear();
     this.on.state("lost");
-    const before = this.key;
-    if (await known(before) === false) {
-      this.key = stored(); // another tab may have signed in since
-      if (this.key === before || !this.key) {
-        this.on.state("out");
+    if (await known(this.login.key) === false) {
+      const again = stored(); // another tab may have signed in since
+      if (again.key === this.login.key || !again.key) {
+        this.end("This browser is signed out: another link was opened, the login has ended, or sandgate was started again.");
         return;
       }
+      this.login = again;
     }
     this.delay = Math.min(5000, this.delay * 2 || 250);
     setTimeout(() => this.open(), this.delay);
@@ -96,8 +122,8 @@ export class Channel {
   // ask sends one question, and promises the result.
   ask(what, params) {
     return new Promise((resolve, reject) => {
-      if (!this.socket || this.socket.readyState !== WebSocket.OPEN) {
-        reject(new Error("there is no connection"));
+      if (!this.proven || !this.socket || this.socket.readyState !== WebSocket.OPEN) {
+        reject(new Error("There is no connection."));
         return;
       }
       this.last++;

@@ -22,6 +22,12 @@ export function fill(e, ...children) {
   return e;
 }
 
+// button is one with its key.
+export function button(name, words, key, click, more) {
+  return el(`button.${name}`, { type: "button", "aria-keyshortcuts": key === "Esc" ? "Escape" : key, click, ...more },
+    el("span", null, words), key && el("kbd", { "aria-hidden": "true" }, key));
+}
+
 // span is a time as a person counts it: 4:05, or 1h02m. What is over is 0:00.
 export function span(ms) {
   const s = Math.max(0, Math.round(ms / 1000));
@@ -32,32 +38,44 @@ export function span(ms) {
 
 // clock is a time of day.
 export function clock(ms) {
-  return new Date(ms).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  return new Date(ms).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
 }
 
-// countdown is an element that tick keeps right.
-export function countdown(expires) {
-  const e = el("span.countdown", { "data-expires": expires });
+// countdown is an element that tick keeps right. A brief one says nothing before the last
+// minute.
+export function countdown(expires, brief) {
+  const e = el("span.countdown", { "data-expires": expires, "data-brief": brief });
   tickOne(e);
   return e;
 }
 
 function tickOne(e) {
   const left = Number(e.dataset.expires) - Date.now();
-  e.textContent = `${span(left)} left`;
-  e.classList.toggle("soon", left < 30000);
+  const text = e.dataset.brief !== undefined && left > 60000 ? "" : `${span(left)} left`;
+  if (e.textContent !== text) e.textContent = text;
+  e.classList.toggle("soon", left < 60000);
 }
 
 export function tick() { document.querySelectorAll("[data-expires]").forEach(tickOne); }
 
+// CHUNK is how many lines of a content are one block: what has been on the screen is
+// counted by blocks.
+const CHUNK = 8;
+
 // content is lines of a presentation.
-export function content(lines, kind) {
-  return el(`pre.content.${kind}`, { tabindex: "0", "aria-label": "what would happen" },
-    lines.map((l) => el(l.how ? `span.line.${l.how}` : "span.line", null,
-      l.parts.map((p) => (p.k ? el(`span.${p.k}`, null, p.t) : p.t)), "\n")));
+export function content(lines, type) {
+  const chunks = [];
+  for (let i = 0; i < lines.length; i += CHUNK) {
+    chunks.push(el("span.chunk", { "data-block": true }, lines.slice(i, i + CHUNK).map((l) => el(l.how ? `span.line.${l.how.replaceAll(" ", ".")}` : "span.line", null,
+      l.parts.map((p) => (p.k || p.r ? el([`span`, p.k, p.r && "risk"].filter(Boolean).join("."), null, p.t) : p.t)), "\n"))));
+  }
+  return el(`pre.content.${type}${lines.length > 400 ? ".long" : ""}`, { tabindex: "0", role: "region", "aria-label": "What would happen" }, chunks);
 }
 
 export function facts(list) {
-  return el("dl.facts", null, list.map((f) => [
-    el(f.careful ? "dt.careful" : "dt", null, f.label), el(f.careful ? "dd.careful" : "dd", null, f.text)]));
+  return list.length > 0 && el("dl.facts", null, list.map((f) => [el("dt", null, f.label), el("dd", null, f.text)]));
+}
+
+export function fold(title, ...children) {
+  return el("details.fold", null, el("summary", null, title), ...children);
 }

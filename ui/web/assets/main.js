@@ -1,11 +1,14 @@
-import { Channel, signIn } from "./channel.js";
-import { el, fill, tick } from "./dom.js";
-import { Activity } from "./activity.js";
+import { Board } from "./board.js";
+import { Channel, signIn, signOut } from "./channel.js";
+import { button, el, fill, tick } from "./dom.js";
 import { Requests } from "./requests.js";
 
 const main = document.getElementById("main");
+const tabs = document.getElementById("tabs");
 const link = document.getElementById("link");
+const own = document.getElementById("own");
 const notice = document.getElementById("notice");
+let page = null; // what is signed in: { channel, view, board }
 
 // say puts one line below everything. It never takes more room: what is above must
 // not move under a pointer.
@@ -14,61 +17,105 @@ function say(text) {
   notice.title = text;
 }
 
-// signedOut shows how to get in.
+// signedOut shows how to get in. It loads nothing: the port may be another program's.
 function signedOut(problem) {
-  document.body.classList.add("out");
+  document.body.dataset.link = "out";
   link.textContent = "not signed in";
+  fill(tabs);
+  fill(own);
   fill(main, el("section.plain", null,
     el("h2", null, "This page opens by a link"),
-    problem && el("p.careful", null, problem),
+    problem && el("p.careful", { role: "alert" }, problem),
     el("p", null, "In a terminal of this machine, run"),
     el("pre", null, "sandgate approve --web"),
-    el("p", null, "and open the link that it prints. A link works once, within five minutes."),
-    el("p", null, el("button", { type: "button", click: () => location.reload() }, "Try again"))));
+    el("p", null, "and open the link that it prints. A link works once, within five minutes, and signs out every other browser."),
+    el("p.none", null, "Do not load this page again: after sandgate has ended, another program may answer here.")));
+}
+
+function end(why) {
+  if (page) {
+    page.view.stop();
+    page.board.stop();
+    page.channel.over = true;
+    if (page.channel.socket) page.channel.socket.close();
+  }
+  page = null;
+  document.title = "sandgate";
+  signedOut(why);
+}
+
+// callOut tells a person who looks elsewhere how many wait, and nothing that an agent
+// wrote.
+function callOut(n) {
+  if (document.visibilityState !== "hidden" || !("Notification" in window) || Notification.permission !== "granted") return;
+  new Notification("sandgate", { body: `${n} waiting`, tag: "sandgate" });
+}
+
+function drawOwn(login) {
+  const ask = "Notification" in window && Notification.permission === "default";
+  fill(own,
+    ask && button("plain", "Notify me", "", async () => { await Notification.requestPermission(); drawOwn(login); }, { title: "say so when a request comes and this page is not in sight" }),
+    button("plain", "Sign out", "", async () => { await signOut(login.key); end("You have signed out."); }));
 }
 
 async function start() {
-  const { key, problem } = await signIn();
-  if (!key) {
-    signedOut(problem);
+  const login = await signIn();
+  if (!login.key) {
+    end(login.problem);
     return;
   }
-  let view, activity;
-  const channel = new Channel(key, {
-    state(state) {
-      document.body.dataset.link = state;
-      link.textContent = { open: "connected", lost: "connection lost, trying again", out: "" }[state];
+  const titles = { requests: "Requests", activity: "Activity", sessions: "Sessions", rules: "Rules", remembered: "Remembered", quarantine: "Quarantine", status: "Status" };
+  const channel = new Channel(login, {
+    state(state, why) {
       if (state === "out") {
-        view.stop();
-        activity.stop();
-        fill(document.getElementById("tabs"));
-        signedOut(problem || "This browser is not known any more.");
+        end(why);
         return;
       }
+      document.body.dataset.link = state;
+      link.textContent = { open: "connected", lost: "connection lost, trying again" }[state];
       view.linked(state === "open");
     },
-    event(e) { view.event(e); },
+    hello(words) {
+      view.hello(words);
+      if (tabs.children.length) return;
+      fill(tabs, ["requests", ...words.boards].map((name) => el("button", { type: "button", "data-tab": name, click: () => turn(name) }, titles[name] || name)));
+      turn("requests");
+    },
+    events(list) { view.events(list); },
   });
-  const tab = (words, show) => el("button", { type: "button", click: () => show(), "aria-pressed": "false" }, words);
-  const tabs = [tab("Requests", () => turn(0)), tab("Activity", () => turn(1))];
-  view = new Requests(main, channel, say, (n) => fill(tabs[0], n ? `Requests (${n})` : "Requests"));
-  const page = el("section.activity", { hidden: true, tabindex: "-1", "aria-label": "Activity" });
-  main.append(page);
-  activity = new Activity(page, channel, say);
-  function turn(to) {
-    view.turn(to === 0);
-    page.hidden = to !== 1;
-    tabs.forEach((t, i) => t.setAttribute("aria-pressed", String(i === to)));
-    if (to === 1) activity.start();
-    else activity.stop();
+  const view = new Requests(main, channel, {
+    say,
+    counted(n) {
+      const tab = tabs.querySelector("[data-tab=requests]");
+      const text = n ? `Requests (${n})` : "Requests";
+      if (tab && tab.textContent !== text) tab.textContent = text;
+      const title = n ? `(${n}) sandgate` : "sandgate";
+      if (document.title !== title) document.title = title;
+    },
+    fresh: callOut,
+    rule(text) { turn("rules", { do: "rule.add", text }); },
+  });
+  const area = el("section.board", { hidden: true, tabindex: "-1", "aria-label": "Board" });
+  main.append(area);
+  const board = new Board(area, channel, say);
+  page = { channel, view, board };
+  function turn(to, asked) {
+    view.turn(to === "requests");
+    area.hidden = to === "requests";
+    for (const t of tabs.children) t.setAttribute("aria-pressed", String(t.dataset.tab === to));
+    if (to === "requests") board.stop();
+    else board.start(to, asked);
   }
-  fill(document.getElementById("tabs"), tabs);
-  turn(0);
-  setInterval(tick, 1000);
+  drawOwn(login);
   channel.open();
 }
 
-// A link that is opened in a page that is there already loads nothing by itself.
-window.addEventListener("hashchange", () => location.reload());
+// A link that is opened in a page that is there already loads nothing: it signs in.
+window.addEventListener("hashchange", () => {
+  if (!location.hash) return;
+  end("");
+  start();
+});
 
+setInterval(tick, 1000);
 start();

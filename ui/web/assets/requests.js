@@ -1,151 +1,175 @@
 // The requests that wait, the one that is looked at, and the answers to it.
 
-import { clock, content, countdown, el, facts, fill } from "./dom.js";
-import { SETTLE_MS, Settle } from "./settle.js";
+import { button, clock, content, countdown, el, facts, fill, fold } from "./dom.js";
+import { Guard } from "./guard.js";
+import { List } from "./list.js";
+import { Panels } from "./panels.js";
 
-// The answers to one request, with their keys. The first is where the focus goes.
-const CHOICES = [
-  { key: "N", words: "Deny", title: "this call and the rest of its batch", decision: "deny", mode: "reject_hard" },
-  { key: "n", words: "This call only", title: "deny this call; the model goes on", decision: "deny", mode: "reject_soft" },
-  { key: "x", words: "Explain first", title: "deny; the model is asked to explain", decision: "deny", mode: "reject_explain" },
-  { key: "i", words: "Deny and stop", title: "deny, and tell the agent to end its turn", decision: "deny", mode: "reject_hard", interrupt: true },
-  { key: "d", words: "Dismiss", title: "refuse the call and decide nothing about it", decision: "dismiss" },
-  { key: "y", words: "Once", title: "allow this call, once", decision: "allow", scope: "once" },
-  { key: "s", words: "Session", title: "and the same again, in this session", decision: "allow", scope: "session" },
-  { key: "a", words: "This agent", title: "and the same again, whenever this agent asks: for good", decision: "allow", scope: "agent" },
-  { key: "g", words: "Everybody", title: "and the same again, whoever asks: for good", decision: "allow", scope: "global" },
-];
-
-const SCOPES = [["session", "In this session"], ["agent", "For this agent"], ["global", "For everybody"]];
 const RECENT = 12;
 
 export class Requests {
-  // counted is told how many requests wait.
-  constructor(main, channel, say, counted) {
-    this.main = main;
-    this.counted = counted;
-    this.channel = channel;
-    this.say = say;
+  // on has: say(text), counted(n), rule(text) for a request that becomes a rule.
+  constructor(main, channel, on) {
+    Object.assign(this, { main, channel, on });
     this.rows = new Map(); // by id, oldest first
     this.views = new Map(); // by id: what is known of a request beyond its row
     this.recent = [];
     this.current = "";
-    this.panel = null; // what lies over the answers: confirm, edit, patterns, gone
+    this.tomb = null; // the current one has ended by another hand: { id, ended, after }
+    this.panel = null; // what takes the place of the answers
     this.serial = 0; // of the panel
-    this.drawn = ""; // the shape of the answers that are on the screen
-    this.about = ""; // the request that they are about
-    this.settle = new Settle();
+    this.guard = new Guard();
+    this.down = null; // when the button or key went down that a click comes from
     this.open = false;
+    this.words = null; // of the answers, as the server has them
+    this.panels = new Panels(this);
     this.build();
     this.listen();
   }
 
   build() {
-    this.list = el("ol.list", { "aria-label": "Requests that wait" });
+    this.list = new List((id) => this.choose(id));
+    this.count = el("h2");
     this.done = el("ul.recent", { "aria-label": "Answered lately" });
-    this.none = el("p.none", null, "Nothing waits.");
-    this.detail = el("article.detail", { tabindex: "-1", "aria-label": "The request", scroll: () => this.scrolled() });
+    this.detail = el("article.detail", { tabindex: "-1", "aria-label": "The request" });
     this.answers = el("section.answers", { "aria-label": "Answers" });
-    this.side = el("section.side", { "aria-label": "Requests" }, this.none, this.list, el("h2", null, "Answered lately"), this.done);
-    this.root = el("div.requests", null, this.side, el("div.one", null, this.detail, this.answers));
+    this.said = el("p.said", { role: "status" });
+    this.root = el("div.requests", null,
+      el("section.side", { "aria-label": "Requests" }, this.count, this.list.root, this.done),
+      el("div.one", null,
+        el("div.pager", null, button("back", "‹ All requests", "", () => this.pane("list")), el("span.place")),
+        this.detail, this.answers));
     fill(this.main, this.root);
+    this.pane("list");
     this.draw();
   }
 
   listen() {
-    this.onKey = (e) => this.key(e);
-    this.onMove = () => { this.settle.restart(); this.forgetSeen(); this.mark(); };
-    this.onSight = () => { this.settle.restart(); this.mark(); };
-    document.addEventListener("keydown", this.onKey);
-    window.addEventListener("resize", this.onMove);
-    window.addEventListener("focus", this.onSight);
-    document.addEventListener("visibilitychange", this.onSight);
+    const moved = () => { this.guard.moved(performance.now()); this.mark(); };
+    this.listeners = [
+      [document, "keydown", (e) => this.key(e), true],
+      [document, "pointerdown", (e) => { this.down = e.timeStamp; }, true],
+      [document, "scroll", () => this.scrolled(), true],
+      [window, "resize", () => { this.forgetSeen(); moved(); this.look(); }],
+      [window, "focus", moved],
+      [document, "visibilitychange", () => { moved(); this.look(); }],
+    ];
+    for (const l of this.listeners) l[0].addEventListener(...l.slice(1));
   }
 
   stop() {
-    document.removeEventListener("keydown", this.onKey);
-    window.removeEventListener("resize", this.onMove);
-    window.removeEventListener("focus", this.onSight);
-    document.removeEventListener("visibilitychange", this.onSight);
+    for (const l of this.listeners) l[0].removeEventListener(...l.slice(1));
+    clearTimeout(this.timer);
   }
 
   // turn is told when the view comes into sight, and when another one does.
   turn(shown) {
     this.root.hidden = !shown;
-    this.settle.restart();
+    this.guard.moved(performance.now());
+    this.look();
     this.scrolled();
-    this.mark();
   }
 
-  // linked is told when the channel comes and goes. What waits is told anew then.
+  // pane is what a narrow screen shows: the list or the one request.
+  pane(name) {
+    this.root.dataset.pane = name;
+    this.scrolled();
+  }
+
+  // What the server says.
+
+  hello(words) {
+    this.words = words;
+    const waiting = new Set(words.waiting);
+    for (const id of [...this.rows.keys()]) {
+      if (!waiting.has(id)) this.resolved({ id, ended: "It ended while there was no connection.", outcome: `Ended while there was no connection. ${this.rows.get(id).title}` });
+    }
+    this.later();
+  }
+
+  // linked is told when the channel comes and goes. What is on the screen stays, with the
+  // text that is being written in it.
   linked(open) {
     this.open = open;
-    if (open) {
-      this.wanted = this.current;
-      this.rows.clear();
-      this.views.clear();
-      this.select("");
-    }
-    this.draw();
+    this.root.classList.toggle("unlinked", !open);
+    this.guard.moved(performance.now());
+    this.look();
   }
 
-  event(e) {
-    switch (e.event) {
-      case "requested":
-      case "updated":
-        this.requested(e.row);
-        break;
-      case "resolved":
-        this.resolved(e.id, e.outcome);
-        break;
+  events(list) {
+    const fresh = [];
+    for (const e of list) {
+      if (e.event === "resolved") this.resolved(e);
+      else if (this.requested(e)) fresh.push(e.row);
     }
+    if (fresh.length === 1) this.on.say(`Request: ${fresh[0].title}`);
+    else if (fresh.length) this.on.say(`${fresh.length} new requests`);
+    if (fresh.length) this.on.fresh(this.rows.size);
+    this.later();
   }
 
-  requested(row) {
-    const fresh = !this.rows.has(row.id);
-    this.rows.set(row.id, row);
-    if (!fresh) {
-      this.views.delete(row.id);
-      if (row.id === this.current) this.load(row.id);
-    }
-    if (!this.current || row.id === this.wanted) this.select(row.id);
-    else this.drawList();
-    if (row.id === this.wanted) this.wanted = "";
-    if (fresh) this.say(`Request: ${row.title}`);
-    this.drawAnswers(); // a group may have grown
+  requested(e) {
+    const known = this.rows.has(e.row.id);
+    if (known && e.event === "requested") return false; // the connection came back
+    this.rows.set(e.row.id, e.row);
+    if (known) this.refresh(e.row.id);
+    else if (!this.current && !this.tomb) this.select(e.row.id);
+    return !known;
   }
 
-  // resolved takes a request off the screen. Whatever was being done about it ends: a
-  // text that was begun for it must not go on as keys for the next one.
-  resolved(id, outcome) {
-    this.recent.unshift({ at: Date.now(), outcome });
+  // resolved takes a request off the list. The one in sight stays where it is, without
+  // answers, until the person goes on: nothing else takes its place under their hand.
+  resolved(e) {
+    this.recent.unshift({ at: Date.now(), outcome: e.outcome });
     this.recent.length = Math.min(this.recent.length, RECENT);
-    const ids = [...this.rows.keys()];
-    const at = ids.indexOf(id);
-    if (at < 0) return;
-    const writing = id === this.current && this.writing();
-    this.rows.delete(id);
-    this.views.delete(id);
-    this.say(outcome);
-    if (this.panel && this.panel.ids && this.panel.ids.includes(id)) this.show(null);
-    if (id === this.current) {
-      ids.splice(at, 1);
-      this.select(ids[Math.min(at, ids.length - 1)] || "");
-      if (writing) this.show({ kind: "gone", outcome });
-    } else {
-      this.drawList();
-      this.drawAnswers();
+    if (e.withdrawn) this.forgetLikes();
+    if (!this.rows.has(e.id)) return;
+    if (e.id === this.current) {
+      const ids = [...this.rows.keys()];
+      const at = ids.indexOf(e.id);
+      this.tomb = { id: e.id, ended: e.ended, after: ids[at + 1] || ids[at - 1] || "" };
+      this.guard.gone(performance.now());
+      this.panel = null;
+    } else this.views.delete(e.id);
+    this.rows.delete(e.id);
+    this.on.say(e.outcome);
+    if (this.tomb && this.tomb.id === e.id) this.draw();
+    else if (this.panel && this.panel.ids && this.panel.ids.includes(e.id)) this.show(null);
+  }
+
+  // forgetLikes has what was looked at before be asked for again: it may look like what was
+  // withdrawn just now.
+  forgetLikes() {
+    for (const [id, view] of this.views) {
+      if (id !== this.current && view.args === null && !view.sent) this.views.delete(id);
     }
   }
 
-  writing() {
-    const e = document.activeElement;
-    return !!e && (e.tagName === "TEXTAREA" || e.tagName === "INPUT") && this.answers.contains(e);
+  // later draws the list once for all that happens in a frame.
+  later() {
+    this.on.counted(this.rows.size);
+    if (this.scheduled) return;
+    this.scheduled = true;
+    const draw = () => {
+      this.scheduled = false;
+      this.drawList();
+      this.drawAnswers(); // a group may have grown
+    };
+    if (document.hidden) setTimeout(draw, 50);
+    else requestAnimationFrame(draw);
   }
 
-  row() { return this.rows.get(this.current); }
+  row() { return this.tomb ? null : this.rows.get(this.current); }
 
-  view() { return this.views.get(this.current); }
+  view() { return this.tomb ? null : this.views.get(this.current); }
+
+  // choose is the person's way to another request.
+  choose(id) {
+    if (this.guard.held() && !this.guard.release(performance.now(), this.begun(), "click")) return;
+    this.tomb = null;
+    this.select(id);
+    this.pane("detail");
+  }
 
   select(id) {
     this.current = id;
@@ -153,6 +177,7 @@ export class Requests {
     if (id) this.load(id);
     this.draw();
     this.detail.scrollTop = 0;
+    if (!id) this.pane("list");
     this.scrolled();
   }
 
@@ -162,102 +187,155 @@ export class Requests {
     if (next) this.select(next);
   }
 
+  // goOn lets go of what holds the answers back.
+  goOn(begun, act) {
+    if (!this.guard.release(performance.now(), begun, act)) {
+      this.refuse("Read how it ended first.");
+      return;
+    }
+    const after = this.tomb && (this.rows.has(this.tomb.after) ? this.tomb.after : [...this.rows.keys()][0] || "");
+    if (this.tomb) {
+      this.views.delete(this.tomb.id);
+      this.tomb = null;
+      this.select(after);
+      if (!this.writing()) this.detail.focus({ preventScroll: true });
+    } else this.draw();
+  }
+
   // load asks for the presentation, once, and only when it is looked at.
   async load(id) {
     let view = this.views.get(id);
     if (view) return;
-    view = { sheet: null, original: null, args: null, draft: "", whole: null, reached: 0, sent: false, problem: "", version: 0 };
+    view = { sheet: null, original: null, args: null, draft: "", whole: null, seen: 0, all: false, sent: false, problem: "", version: ++this.serial };
     this.views.set(id, view);
     try {
       view.sheet = await this.channel.ask("show", { id });
-      view.version++;
     } catch (e) {
       view.problem = e.message;
     }
-    if (this.current === id) this.draw();
+    if (this.current === id && !this.tomb) this.draw();
   }
 
-  // sight is what an answer would refer to.
-  sight() {
+  // refresh asks again for what has been loaded, and draws it if it is another.
+  async refresh(id) {
+    const view = this.views.get(id);
+    if (!view || !view.sheet || view.args !== null || view.sent) return;
+    let sheet;
+    try { sheet = await this.channel.ask("show", { id }); } catch { return; } // its end is on the way
+    if (this.views.get(id) !== view || view.args !== null || JSON.stringify(sheet) === JSON.stringify(view.sheet)) return;
+    Object.assign(view, { sheet, whole: null, seen: 0, version: ++this.serial });
+    if (this.current === id && !this.tomb) this.draw();
+  }
+
+  // The guard: what is in sight, and which act counts.
+
+  // look tells the guard what an answer would refer to, and once more when it is painted.
+  look() {
     const view = this.view();
-    if (!this.open || this.root.hidden || document.hidden || !view || !view.sheet || view.sent) return "";
-    return this.shape();
-  }
-
-  // shape is what the answers on the screen look like, and what they are about: a group
-  // that grows moves the buttons.
-  shape() {
-    const view = this.view() || {};
-    return [this.current, view.version, this.panel ? this.panel.serial : "", this.group().length].join(" ");
+    let request = "", sight = "";
+    if (this.tomb) [request, sight] = [this.tomb.id, "ended"];
+    else if (this.open && !this.root.hidden && !document.hidden && view && view.sheet && !view.sent) {
+      [request, sight] = [this.current, [view.version, this.panel ? this.panel.serial : "", this.group().length].join(" ")];
+    }
+    const changed = request !== this.guard.request || sight !== this.guard.sight;
+    this.guard.look(performance.now(), request, sight);
+    if (changed) requestAnimationFrame(() => requestAnimationFrame(() => { this.guard.moved(performance.now()); this.mark(); }));
+    this.mark();
   }
 
   // mark shows whether answers count yet.
   mark() {
-    this.settle.look(this.sight());
-    const ready = this.settle.ready();
-    this.answers.querySelectorAll("button[data-answer]").forEach((b) => b.setAttribute("aria-disabled", String(!ready)));
+    const ready = this.guard.ready(performance.now());
+    if (ready !== this.ready) this.answers.style.setProperty("--wait", `${Math.max(0, Math.round(this.guard.due - performance.now()))}ms`);
+    this.ready = ready;
+    this.answers.classList.toggle("settling", !ready);
+    this.root.querySelectorAll("button[data-answer]").forEach((b) => b.setAttribute("aria-disabled", String(!ready || b.dataset.blocked === "true")));
     clearTimeout(this.timer);
-    if (!ready && this.settle.sight) this.timer = setTimeout(() => this.mark(), SETTLE_MS / 10);
+    if (!ready && this.guard.request && !this.guard.held()) this.timer = setTimeout(() => this.mark(), 50);
   }
 
-  accept() {
-    if (this.settle.accept()) return true;
-    this.mark();
-    if (this.settle.sight) this.say("That came as soon as the request; read it, then answer.");
-    return false;
+  // begun is when the act began that a click comes from. A click without one is a screen
+  // reader's.
+  begun() {
+    const at = this.down === null ? performance.now() : this.down;
+    this.down = null;
+    return at;
   }
+
+  // accept reports whether an event is an answer to what is in sight.
+  accept(e) {
+    if (!e.isTrusted) return false;
+    const click = e.type === "click";
+    const ok = this.guard.answer(performance.now(), click ? this.begun() : e.timeStamp, click ? e.detail > 1 : e.repeat);
+    if (!ok) {
+      this.mark();
+      if (this.guard.request && !this.guard.held()) this.refuse("That came too soon after the request; read it, then answer.");
+    }
+    return ok;
+  }
+
+  refuse(text) { this.said.textContent = text; }
 
   // Drawing.
 
   draw() {
-    this.drawn = "";
     this.drawList();
     this.drawDetail();
-    this.drawAnswers();
+    this.drawAnswers(true);
   }
 
   drawList() {
-    const focused = this.list.contains(document.activeElement) ? document.activeElement.dataset.id : "";
-    fill(this.list, ...[...this.rows.values()].map((r) => el("li", null,
-      el("button.row", {
-        type: "button", "data-id": r.id, "aria-current": r.id === this.current ? "true" : null,
-        click: () => this.select(r.id),
-      }, el("span.title", null, r.title), el("span.under", null, el("span.agent", null, r.agent), countdown(r.expires))))));
-    if (focused) {
-      const again = [...this.list.querySelectorAll("button")].find((b) => b.dataset.id === focused);
-      if (again) again.focus();
+    const rows = [...this.rows.values()];
+    this.list.show(rows, this.tomb ? "" : this.current);
+    this.count.textContent = rows.length ? `${rows.length} waiting` : "Nothing waits.";
+    const at = rows.findIndex((r) => r.id === this.current);
+    this.root.querySelector(".place").textContent = at >= 0 ? `${at + 1} of ${rows.length}` : "";
+    const recent = JSON.stringify(this.recent);
+    if (recent !== this.recentShown) {
+      this.recentShown = recent;
+      fill(this.done, this.recent.map((r) => el("li", null, el("time", null, clock(r.at)), " ", r.outcome)));
+      this.done.hidden = this.recent.length === 0;
     }
-    this.none.hidden = this.rows.size > 0;
-    fill(this.done, ...this.recent.map((r) => el("li", null, el("time", null, clock(r.at)), " ", r.outcome)));
-    this.done.previousElementSibling.hidden = this.recent.length === 0;
-    this.counted(this.rows.size);
-    document.title = this.rows.size ? `(${this.rows.size}) sandgate` : "sandgate";
+    this.root.classList.toggle("empty", !this.current);
+    this.on.counted(rows.length);
   }
 
   drawDetail() {
-    const view = this.view();
+    const view = this.tomb ? this.views.get(this.tomb.id) : this.view();
     const sheet = view && view.sheet;
-    this.root.classList.toggle("empty", !this.row());
+    this.detail.classList.toggle("ended", !!this.tomb);
+    const banner = this.tomb && el("section.tomb", { role: "alert" },
+      el("p", null, el("b", null, this.tomb.ended)),
+      this.guard.writing() && el("p", null, "What you were writing was about it, and is not an answer to anything. Press Esc or the button."),
+      button("next", this.tomb.after || this.rows.size ? "Next request" : "Go on", this.guard.writing() ? "Esc" : "Enter", () => this.goOn(this.begun(), "click")));
     if (!sheet) {
-      fill(this.detail, el("p.none", null, view && view.problem ? view.problem : this.row() ? "Loading" : "No request is shown."));
+      fill(this.detail, banner, !banner && el("p.none", null, view && view.problem ? view.problem : this.row() ? "Loading" : "Requests appear here as they come."));
       return;
     }
-    const lines = view.whole || sheet.lines;
-    this.end = el("div.end");
-    fill(this.detail, 
-      el("h2", null, sheet.title),
-      view.args !== null && el("p.edited", null, "Edited by you: allowing it allows this, once, in place of what the agent asked for. ",
-        el("button", { type: "button", click: () => this.restore() }, "Bring the agent's own back (Esc)")),
-      el("p.when", null, `asked at ${clock(sheet.created)}, `, countdown(sheet.expires)),
-      facts(sheet.first),
-      content(lines, sheet.kind),
-      sheet.cut && !view.whole && el("p", null, "The text was cut. ",
-        el("button", { type: "button", click: () => this.full() }, "Show all of it (v)")),
-      facts(sheet.deciding),
-      sheet.then && el("section", null, el("h3", null, "Then, if this is allowed"), el("ol.then", null, sheet.then.map((t) => el("li", null, t)))),
-      this.end,
-      el("details.depth", null, el("summary", null, "What else the sandbox allows"), facts(sheet.depth)));
+    const together = this.panel && this.panel.kind === "group";
+    fill(this.detail, banner, together ? this.panels.members(this.panel) : this.sheet(sheet, view));
     this.scrolled();
+  }
+
+  // sheet is all about one request: who wants what, the thing itself, what speaks against
+  // it, what it can do at most, and the rest in folds.
+  sheet(sheet, view) {
+    return [
+      el("h2", null, el("b", null, sheet.agent), ` ${sheet.wants}`),
+      el("p.when", null, sheet.place && ["in ", el("span.dir", null, sheet.place), " · "], `asked at ${clock(sheet.created)} · `, this.tomb ? "" : countdown(sheet.expires)),
+      sheet.like && el("p.alike", { "data-block": true }, el("b", null, "Look twice: "), `this is ${sheet.like}.`),
+      view.args !== null && el("p.edited", { "data-block": true }, "Edited by you: allowing it allows this, once, in place of what the agent asked for. ",
+        button("undo", "Bring the agent's own back", "Esc", () => this.restore())),
+      content(view.whole || sheet.lines, sheet.type),
+      sheet.cut && !view.whole && el("p.cut", null, "The text was cut. ", button("whole", "Show all of it", "v", () => this.full())),
+      sheet.careful.length > 0 && el("ul.careful", { "data-block": true, "aria-label": "What speaks against it" }, sheet.careful.map((c) => el("li", null, c))),
+      el("dl.strip", { "data-block": true, "aria-label": "What it can do at most" }, sheet.strip.map((c) => el(c.careful ? "div.careful" : "div", null, el("dt", null, c.label), el("dd", null, c.text)))),
+      sheet.first.length > 0 && el("div", { "data-block": true }, facts(sheet.first)),
+      el("div.folds", null,
+        fold("Why am I asked?", facts(sheet.why), el("p", null, button("rule", "Make a rule of it...", "", () => this.on.rule(sheet.rule)))),
+        fold("All it may reach", facts(sheet.depth), el("p.none", null, `session ${sheet.session}`)),
+        sheet.then.length > 0 && fold(`What comes next (${sheet.then.length})`, el("ol.then", null, sheet.then.map((t) => el("li", null, t))))),
+    ];
   }
 
   // group are the waiting requests of the one that is looked at. Group ids are the
@@ -268,152 +346,137 @@ export class Requests {
     return [...this.rows.values()].filter((o) => o.group === r.group && o.session === r.session && !(this.views.get(o.id) || {}).sent);
   }
 
-  button(words, key, click, more) {
-    return el("button", { type: "button", "data-answer": true, "aria-keyshortcuts": key, ...more, click },
-      words, key && el("kbd", null, key));
+  writing() {
+    const e = document.activeElement;
+    return !!e && (e.tagName === "TEXTAREA" || (e.tagName === "INPUT" && e.type === "text")) && this.answers.contains(e);
   }
 
-  drawAnswers() {
+  // drawAnswers draws the answers anew if what they are about has changed. Whoever draws
+  // over a text that is being written, keys that follow are still that text's.
+  drawAnswers(force) {
     const view = this.view();
-    const shape = view && view.sheet ? this.shape() : "";
-    if (shape && shape === this.drawn) { // what is being pressed or written in stays
-      this.mark();
-      return;
+    const shape = [this.current, view && view.version, view && !!view.sheet, view && view.sent, this.panel && this.panel.serial, this.group().length, !!this.tomb, this.guard.writing()].join(" ");
+    if (shape !== this.drawn || force) {
+      const same = shape === this.drawn;
+      if (this.writing() && !same && !this.acting) {
+        this.guard.textGone(performance.now());
+        if (this.tomb) this.drawDetail();
+      }
+      if (!same || !this.writing()) {
+        const held = this.guard.writing() && !this.tomb;
+        fill(this.answers, this.said, held ? this.panels.held() : view && view.sheet && !view.sent && this.words ? this.panels.draw(view) : null);
+        this.said.textContent = "";
+        this.answers.hidden = this.answers.children.length < 2 && !this.tomb;
+        const first = this.acting && this.answers.querySelector("[data-first]");
+        if (first) first.focus();
+      }
+      this.drawn = [this.current, view && view.version, view && !!view.sheet, view && view.sent, this.panel && this.panel.serial, this.group().length, !!this.tomb, this.guard.writing()].join(" ");
     }
-    this.drawn = shape;
-    const kept = this.answers.querySelector("#feedback");
-    const feedback = kept && this.about === this.current ? kept.value : "";
-    const focused = this.answers.contains(document.activeElement) && this.about === this.current ? document.activeElement : null;
-    this.about = this.current;
-    if (this.panel) {
-      fill(this.answers, this.drawPanel());
-      const first = this.answers.querySelector("[data-first]");
-      if (first) first.focus();
-      this.mark();
-      return;
-    }
-    if (!view || !view.sheet) {
-      fill(this.answers);
-      this.mark();
-      return;
-    }
-    const edited = view.args !== null;
-    const of = (decision) => CHOICES.filter((c) => (c.decision === "allow") === (decision === "allow") && !(edited && c.decision === "allow" && c.scope !== "once"));
-    const group = this.group();
-    fill(this.answers, 
-      el("div.deny", { role: "group", "aria-label": "Deny" }, of("deny").map((c) => this.choiceButton(c))),
-      el("label.feedback", null, el("span", null, "If denied, tell the model"),
-        el("input", { id: "feedback", type: "text", maxlength: "4000", autocomplete: "off", placeholder: "optional", value: feedback })),
-      el("div.allow", { role: "group", "aria-label": "Allow" }, el("span.lead", null, "Allow"), of("allow").map((c) => this.choiceButton(c)),
-        !edited && view.sheet.patterns && this.button("More like it", "p", () => this.patterns(), { title: "remember a pattern in place of this very call" }),
-        view.sheet.args && this.button("Edit", "e", () => this.edit(), { title: "edit the arguments; what becomes of them is shown first" })),
-      group.length > 1 && el("div.other", { role: "group", "aria-label": "Group" }, [
-        this.button(`Deny all ${group.length} of the group`, "D", () => this.groupAnswer("deny")),
-        this.button(`Allow all ${group.length} of the group`, "A", () => this.groupAnswer("allow"))]));
-    if (focused) {
-      const again = focused.id ? this.answers.querySelector("#feedback")
-        : [...this.answers.querySelectorAll("button")].find((b) => b.textContent === focused.textContent);
-      if (again) again.focus();
-    }
-    this.mark();
+    this.look();
   }
 
-  choiceButton(c) {
-    return this.button(c.words, c.key, () => this.choose(c), { title: c.title, class: `${c.decision} ${c.scope || c.mode || ""}` });
-  }
-
-  // show puts a panel in the place of the answers; null brings them back.
-  show(panel) {
+  // show puts a panel in the place of the answers; null brings them back. by says whose
+  // act it is: a person's text field may go then.
+  show(panel, byPerson) {
+    const together = this.panel && this.panel.kind === "group";
     this.panel = panel;
     if (panel) panel.serial = ++this.serial;
-    this.drawAnswers();
-  }
-
-  drawPanel() {
-    const p = this.panel;
-    const back = this.plainButton(p.kind === "gone" ? "Go on" : "Back", "Escape", () => this.back());
-    switch (p.kind) {
-      case "confirm":
-        return el("div.panel", { role: "alertdialog", "aria-label": "Are you sure?" }, el("ul.asks", null, p.asks.map((a) => el("li", null, a))),
-          el("div", null, back, this.button(p.words, p.key, () => this.confirmed(), { class: p.decide.decision })));
-      case "gone":
-        return el("div.panel", { role: "alertdialog", "aria-label": "It has ended" },
-          el("p", null, "The request that you were writing about has ended."), el("p", null, p.outcome), el("div", null, back));
-      case "edit":
-        return this.drawEdit(p, back);
-      case "patterns":
-        return this.drawPatterns(p, back);
+    this.acting = !!byPerson;
+    if (together || (panel && panel.kind === "group")) {
+      this.drawDetail();
+      this.detail.scrollTop = 0;
     }
-    return el("div");
-  }
-
-  plainButton(words, key, click) {
-    return el("button", { type: "button", "data-first": true, "aria-keyshortcuts": key, click }, words, el("kbd", null, key === "Escape" ? "Esc" : key));
+    this.drawAnswers();
+    this.acting = false;
+    this.scrolled();
   }
 
   back() {
-    this.show(null);
-    this.detail.focus();
+    this.show(null, true);
+    this.detail.focus({ preventScroll: true });
   }
 
-  // Answers.
+  // What has been on the screen.
 
-  choose(c) {
-    const view = this.view();
-    if (!view || !view.sheet || view.sent || !this.accept()) return;
-    const decide = { id: this.current, decision: c.decision };
-    if (c.mode) decide.mode = c.mode;
-    if (c.interrupt) decide.interrupt = true;
-    if (c.decision === "deny") {
-      const text = (this.answers.querySelector("#feedback") || {}).value;
-      if (text) decide.feedback = text;
-    }
-    const asks = [];
-    if (c.decision === "allow") {
-      decide.scope = c.scope;
-      asks.push(...this.unseen(view));
-      if (view.sheet.lasting[c.scope]) asks.push(view.sheet.lasting[c.scope]);
-    }
-    if (asks.length) this.show({ kind: "confirm", ids: [this.current], asks, decide, key: c.key, words: `Allow: ${c.words.toLowerCase()}` });
-    else this.send(decide);
+  // scrolled counts the blocks that have been on the screen, one after the other: what was
+  // jumped over was not.
+  scrolled() {
+    cancelAnimationFrame(this.frame);
+    this.frame = requestAnimationFrame(() => {
+      const state = this.panel && this.panel.kind === "group" ? this.panel : this.view();
+      if (!state || this.root.hidden || document.hidden) return;
+      let top = 0, bottom = window.innerHeight;
+      for (const e of [this.detail, this.main]) {
+        if (getComputedStyle(e).overflowY === "visible") continue;
+        const r = e.getBoundingClientRect();
+        top = Math.max(top, r.top);
+        bottom = Math.min(bottom, r.bottom);
+      }
+      const blocks = this.detail.querySelectorAll("[data-block]");
+      while (state.seen < blocks.length && !("closed" in blocks[state.seen].dataset)) {
+        const r = blocks[state.seen].getBoundingClientRect();
+        if (r.height === 0 || r.bottom > bottom + 1 || r.bottom <= top) break;
+        state.seen++;
+      }
+      state.all = blocks.length > 0 && state.seen >= blocks.length;
+      if (state === this.panel) this.panels.seen(state);
+    });
+  }
+
+  forgetSeen() {
+    for (const v of this.views.values()) v.seen = 0;
+    if (this.panel) this.panel.seen = 0;
+    this.scrolled();
   }
 
   // unseen says how much of a request has never been on the screen.
   unseen(view) {
     const asks = [];
-    if (this.end && view.reached < this.end.offsetTop) asks.push("the end of the request has not been on the screen; scroll down to see it");
-    if (view.sheet.cut && !view.whole) asks.push("the text was cut; v shows all of it");
+    if (!view.all) asks.push("Not all of the request has been on the screen: scroll to its end to see it.");
+    if (view.sheet.cut && !view.whole) asks.push("The text was cut: v shows all of it.");
     return asks;
   }
 
-  scrolled() {
+  // Answers.
+
+  // answer gives one of the choices.
+  answer(choice, e, text) {
     const view = this.view();
-    if (!view || !view.sheet) return;
-    const d = this.detail;
-    if (d.scrollTop <= view.reached) view.reached = Math.max(view.reached, d.scrollTop + d.clientHeight); // else lines were skipped
+    if (!view || !view.sheet || view.sent || !this.accept(e)) return;
+    if (choice.writes && text === undefined) {
+      this.show({ kind: "text", choice }, true);
+      return;
+    }
+    const decide = { id: this.current, decision: choice.decision };
+    if (choice.mode) decide.mode = choice.mode;
+    if (choice.interrupt) decide.interrupt = true;
+    if (text) decide.feedback = text;
+    if (choice.decision === "allow") {
+      decide.scope = "once";
+      const asks = this.unseen(view);
+      if (asks.length && !(this.panel && this.panel.kind === "confirm")) {
+        this.show({ kind: "confirm", asks, choice }, true);
+        return;
+      }
+    }
+    this.send(decide);
   }
 
-  forgetSeen() {
-    for (const v of this.views.values()) v.reached = 0;
-    this.scrolled();
-  }
-
-  confirmed() {
-    if (this.panel && this.panel.kind === "confirm" && this.accept()) this.send(this.panel.decide);
-  }
-
+  // send answers, and only this goes on to the next request by itself.
   async send(decide) {
     const ids = decide.ids || [decide.id];
     const edited = this.views.get(decide.id);
     const text = decide.decision === "allow" && edited && edited.args !== null ? edited.args : "";
+    const all = [...this.rows.keys()];
+    const from = all.indexOf(this.current);
     for (const id of ids) {
-      const v = this.views.get(id);
-      if (v) v.sent = true;
+      if (!this.views.has(id)) this.views.set(id, { sheet: null, args: null, draft: "", version: ++this.serial });
+      this.views.get(id).sent = true;
     }
-    this.panel = null;
-    const next = [...this.rows.keys()].find((id) => !(this.views.get(id) || {}).sent);
-    if (next) this.select(next);
-    else this.draw();
+    const open = (id) => !(this.views.get(id) || {}).sent;
+    this.acting = true;
+    this.select(all.slice(from + 1).find(open) || all.find(open) || "");
+    this.acting = false;
     let problems;
     try {
       problems = (await this.channel.ask("decide", text ? { answer: decide, text } : { answer: decide })).problems;
@@ -425,165 +488,105 @@ export class Requests {
       const v = this.views.get(id);
       if (v) v.sent = false;
     }
-    this.say(problems.join("; "));
-    this.draw();
-  }
-
-  // groupAnswer answers all requests of the group that are listed, and not one that
-  // joins it later.
-  groupAnswer(decision) {
-    const group = this.group();
-    if (group.length < 2 || !this.accept()) return;
-    const ids = group.map((r) => r.id);
-    if (decision === "deny") {
-      this.send({ ids, decision });
-      return;
-    }
-    if (ids.some((id) => (this.views.get(id) || { args: null }).args !== null)) {
-      this.say("One of the group is edited: answer one by one, or bring the agent's own back.");
-      return;
-    }
-    this.show({ kind: "confirm", ids, asks: group.map((r) => `allows ${r.title}`), decide: { ids, decision }, key: "A", words: `Allow all ${ids.length}` });
+    this.on.say(problems.join("; "));
+    if (!this.current && !this.tomb && this.rows.size) this.select([...this.rows.keys()][0]);
+    this.drawAnswers();
+    this.refuse(problems.join("; "));
   }
 
   async full() {
     const id = this.current;
     const view = this.view();
-    if (!view || !view.sheet || !view.sheet.cut) return;
+    if (!view || !view.sheet || !view.sheet.cut || view.whole) return;
     try {
       const params = view.args !== null ? { id, text: view.args } : { id };
-      view.whole = (await this.channel.ask("full", params)).lines;
-      view.reached = 0;
-      view.version++;
+      Object.assign(view, { whole: (await this.channel.ask("full", params)).lines, seen: 0, version: ++this.serial });
     } catch (e) {
-      this.say(e.message);
+      this.refuse(e.message);
+      return;
     }
-    if (this.current === id) this.draw();
+    if (this.current === id && !this.tomb) this.draw();
   }
 
-  // Editing the arguments.
-
-  edit() {
-    const view = this.view();
-    if (!view || !view.sheet || !view.sheet.args || view.sent) return;
-    this.show({ kind: "edit", ids: [this.current], text: view.draft || view.sheet.args });
-  }
-
-  drawEdit(p, back) {
-    back.removeAttribute("data-first");
-    const text = el("textarea", { id: "arguments", "data-first": true, spellcheck: "false", autocomplete: "off", rows: "8" });
-    text.value = p.text;
-    return el("div.panel", null, el("label", { for: "arguments" }, "The arguments, as JSON. What becomes of them is shown before anything is allowed."), text,
-      el("div", null, back, el("button", { type: "button", click: () => this.edited(text.value) }, "Show what becomes of it")));
-  }
-
-  async edited(text) {
+  // revised shows what edited arguments make of the request, in its place.
+  async revised(text) {
     const id = this.current;
     const view = this.view();
     if (!view || !text.trim()) {
-      this.say("Not JSON: there is nothing in it.");
+      this.refuse("Not JSON: there is nothing in it.");
       return;
     }
     view.draft = text;
     try {
       const { sheet } = await this.channel.ask("preview", { id, text });
-      Object.assign(view, { original: view.original || view.sheet, sheet, args: text, whole: null, reached: 0, version: view.version + 1 });
+      Object.assign(view, { original: view.original || view.sheet, sheet, args: text, whole: null, seen: 0, version: ++this.serial });
     } catch (e) {
-      this.say(e.message);
+      this.refuse(e.message);
       return;
     }
-    this.say("");
-    if (this.current === id) this.select(id);
+    if (this.current !== id || this.tomb) return;
+    this.acting = true;
+    this.select(id);
+    this.acting = false;
+    this.detail.focus({ preventScroll: true });
   }
 
   restore() {
     const view = this.view();
     if (!view || view.args === null || view.sent) return;
-    Object.assign(view, { sheet: view.original, original: null, args: null, draft: "", whole: null, reached: 0, version: view.version + 1 });
-    this.say("The arguments are the agent's again.");
+    Object.assign(view, { sheet: view.original, original: null, args: null, draft: "", whole: null, seen: 0, version: ++this.serial });
     this.select(this.current);
-  }
-
-  // Patterns.
-
-  patterns() {
-    const view = this.view();
-    if (!view || !view.sheet || view.sent || view.args !== null) return;
-    if (!view.sheet.patterns) {
-      this.say("No pattern is offered for this request: s, a and g remember this very call.");
-      return;
-    }
-    this.show({ kind: "patterns", ids: [this.current], offers: [...view.sheet.patterns], at: 0, deny: false });
-  }
-
-  drawPatterns(p, back) {
-    const o = p.offers[p.at];
-    const again = () => this.show({ ...p });
-    const value = el("input", { type: "text", id: "pattern", value: o.value, autocomplete: "off", spellcheck: "false" });
-    return el("div.panel.patterns", null,
-      el("fieldset", null, el("legend", null, p.deny ? "Deny this call, and remember to deny" : "Allow this call, and remember in its place"),
-        p.offers.map((offer, i) => el("label", null,
-          el("input", { type: "radio", name: "offer", checked: i === p.at, change: () => { p.at = i; again(); } }), " ", offer.text))),
-      el("ul.asks", null, (p.deny ? o.deny_notes : o.notes).map((n) => el("li", null, n))),
-      el("div", null, el("label", { for: "pattern" }, `Change it (${o.kind}) `), value,
-        el("button", { type: "button", click: () => this.editPattern(p, { kind: o.kind, value: value.value }) }, "Show what it covers")),
-      el("div", null, back,
-        el("label", null, el("input", { type: "checkbox", checked: p.deny, change: () => { p.deny = !p.deny; again(); } }), " deny instead"),
-        SCOPES.map(([scope, words]) => this.button(words, "", () => this.patternAnswer(p, scope, words), { class: p.deny ? "deny" : "allow" }))));
-  }
-
-  async editPattern(p, pattern) {
-    const id = this.current;
-    try {
-      const { pattern: offer } = await this.channel.ask("preview", { id, pattern });
-      if (this.panel === p && this.current === id) this.show({ ...p, offers: [...p.offers, offer], at: p.offers.length });
-    } catch (e) {
-      this.say(e.message);
-    }
-  }
-
-  patternAnswer(p, scope, words) {
-    const view = this.view();
-    if (!view || view.sent || !this.accept()) return;
-    const o = p.offers[p.at];
-    const decision = p.deny ? "deny" : "allow";
-    const asks = p.deny ? [o.deny[scope], ...o.deny_notes] : [...this.unseen(view), o.allow[scope], ...o.notes];
-    this.show({
-      kind: "confirm", ids: [this.current], asks, key: "", words: `${p.deny ? "Deny" : "Allow"}: ${words.toLowerCase()}`,
-      decide: { id: this.current, decision, scope, pattern: { kind: o.kind, value: o.value } },
-    });
+    this.refuse("The arguments are the agent's again.");
   }
 
   // Keys.
 
   key(e) {
     // A key that is held down presses a button again and again: it never answers.
-    if (e.repeat && (e.key === "Enter" || e.key === " ")) e.preventDefault();
+    const presses = e.key === "Enter" || e.key === " ";
+    if (presses && e.repeat) e.preventDefault();
+    if (presses && !e.repeat) this.down = e.timeStamp;
     if (e.ctrlKey || e.altKey || e.metaKey || e.isComposing || this.root.hidden) return;
-    const field = ["INPUT", "TEXTAREA", "SELECT"].includes(e.target.tagName);
+    const field = e.target.tagName === "TEXTAREA" || e.target.tagName === "SELECT" || (e.target.tagName === "INPUT" && e.target.type === "text");
+    if (this.guard.held()) {
+      if (e.repeat || (e.key !== "Escape" && (e.key !== "Enter" || this.guard.writing()))) {
+        if (presses) e.preventDefault();
+        return;
+      }
+      e.preventDefault();
+      this.goOn(e.timeStamp, e.key === "Enter" ? "enter" : "escape");
+      return;
+    }
     if (e.key === "Escape") {
       if (this.panel) this.back();
       else if (field) e.target.blur();
       else this.restore();
       return;
     }
-    if (field) return;
-    if (e.key === "ArrowDown" || e.key === "j") return void this.move(1), void e.preventDefault();
-    if (e.key === "ArrowUp" || e.key === "k") return void this.move(-1), void e.preventDefault();
-    if (e.repeat || (this.panel && this.panel.kind !== "confirm")) return;
-    if (this.panel) {
-      if (this.panel.key && e.key === this.panel.key) this.confirmed();
+    if (field) {
+      if (e.key === "Enter" && e.target.dataset.enter !== undefined) {
+        e.preventDefault();
+        this.panels.entered(e);
+      }
       return;
     }
-    const c = CHOICES.find((choice) => choice.key === e.key);
-    const view = this.view();
-    if (c && view && view.args !== null && c.decision === "allow" && c.scope !== "once") {
-      this.say("Edited arguments are allowed once: y, or Esc for the agent's own.");
-    } else if (c) this.choose(c);
-    else if (e.key === "e") this.edit(), e.preventDefault();
-    else if (e.key === "p") this.patterns();
-    else if (e.key === "v") this.full();
-    else if (e.key === "D") this.groupAnswer("deny");
-    else if (e.key === "A") this.groupAnswer("allow");
+    if (this.panel && this.panel.kind !== "confirm" && this.panels.key(e)) {
+      e.preventDefault();
+      return;
+    }
+    const by = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[e.key];
+    if (by && e.target.type !== "radio") {
+      e.preventDefault();
+      this.move(by);
+      return;
+    }
+    const page = { PageDown: 0.9, PageUp: -0.9, " ": e.target.tagName === "BUTTON" || e.target.tagName === "SUMMARY" ? 0 : 0.9 }[e.key];
+    if (page) {
+      e.preventDefault();
+      this.detail.scrollBy(0, page * this.detail.clientHeight);
+      return;
+    }
+    if (e.repeat || !this.words || this.root.dataset.pane === "list" && getComputedStyle(this.root.querySelector(".pager")).display !== "none") return;
+    if (this.panels.mainKey(e)) e.preventDefault();
   }
 }

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"github.com/sandgate/sandgate/confine/quarantine"
+	"github.com/sandgate/sandgate/ui/board"
+)
+
+// quarantineBoard is the quarantine as the page and the screen of `sandgate approve` show
+// it: what `sandgate quarantine` works on.
+type quarantineBoard struct{}
+
+func (quarantineBoard) List() (kept []board.Kept, err error) {
+	s, err := openQuarantine()
+	if err != nil {
+		return nil, err
+	}
+	items, err := s.List()
+	for _, x := range items {
+		for _, e := range x.Entries {
+			if e.Kept() {
+				kept = append(kept, board.Kept{Item: x.ID, Entry: e.N, Path: e.Path, Why: e.Reason, Call: e.Call, Taken: e.Taken})
+			}
+		}
+	}
+	return kept, err
+}
+
+func (quarantineBoard) Restore(item string, entry int) error {
+	return withQuarantine(func(s *quarantine.Store) error { return s.Restore(item, entry) })
+}
+
+func (quarantineBoard) Drop(item string) error {
+	return withQuarantine(func(s *quarantine.Store) error { return s.Drop(item) })
+}
+
+func withQuarantine(do func(*quarantine.Store) error) error {
+	s, err := openQuarantine()
+	if err != nil {
+		return err
+	}
+	return do(s)
+}

@@ -1,0 +1,235 @@
+package board
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/present"
+)
+
+// logEntries is how much of the log the activity is made from.
+const logEntries = 300
+
+func (s *Source) activity(ctx context.Context) ([]Section, error) {
+	calls, err := s.approver.Calls(ctx)
+	if err != nil {
+		return nil, err
+	}
+	log, err := s.approver.Audit(ctx, protocol.AuditQuery{Limit: logEntries})
+	if err != nil {
+		return nil, err
+	}
+	return []Section{
+		{Heading: "Under way", Empty: "No call is under way.", Items: s.underWay(calls, nil)},
+		{Heading: "Lately, the latest first", Empty: "The log has no calls yet.", Items: Sentences(log.Entries)},
+	}, nil
+}
+
+// underWay are calls of a session, or of all.
+func (s *Source) underWay(calls []protocol.CallInfo, of *protocol.SessionID) (items []Item) {
+	for _, c := range calls {
+		if of != nil && c.SessionID != *of {
+			continue
+		}
+		where := "waits or runs"
+		if c.Background {
+			where = "runs in the background"
+		}
+		what := subject(c.Tool, c.Args, "")
+		items = append(items, Item{
+			Text:  line("%s: %s", cmp.Or(c.Agent, "an agent"), what),
+			Under: line("%s for %s, call %s", where, present.Span(s.now().Sub(c.Started)), c.CallID),
+			Actions: []Action{{Act: Act{Do: "call.kill", Target: c.ID}, Words: "Kill",
+				Sure: line("End %s, with everything that it has started?", what)}},
+		})
+	}
+	return items
+}
+
+// line is a sentence of ours around texts of others, escaped and cut.
+func line(format string, parts ...any) string {
+	return present.Brief(present.Blanks(approval.EscapeLine(fmt.Sprintf(format, parts...))))
+}
+
+// subject is what a call was about: its command or its path, else its arguments.
+func subject(tool protocol.ToolName, args json.RawMessage, description string) string {
+	var a map[string]any
+	_ = json.Unmarshal(args, &a) // what does not fit stays empty
+	for _, key := range []string{"command", "path", "url", "pattern", "query"} {
+		if text, ok := a[key].(string); ok && text != "" {
+			if tool == "shell" {
+				return "`" + text + "`"
+			}
+			return string(tool) + " " + text
+		}
+	}
+	return strings.TrimSpace(string(tool) + " " + strings.TrimPrefix(description, "Execute: "))
+}
+
+// An entryData is what sentences are made from of an entry's data; what is missing or of
+// another type stays empty.
+type entryData struct {
+	Description string          `json:"description"`
+	Args        json.RawMessage `json:"args"`
+	Decision    approval.Decision
+	Error       *struct {
+		Message string `json:"message"`
+	} `json:"error"`
+	ExitCode   *int                 `json:"exit_code"`
+	Signal     string               `json:"signal"`
+	Cause      string               `json:"cause"`
+	DurationMS int64                `json:"duration_ms"`
+	Violations []protocol.Violation `json:"violations"`
+	Event      string               `json:"event"`
+	Reason     string               `json:"reason"`
+	Fault      string               `json:"fault"`
+	Detail     string               `json:"detail"`
+	Rule       json.RawMessage      `json:"rule"`
+}
+
+// Sentences are the entries of a log, the latest first: one for each call, with how it was
+// decided, how it ended and what its sandbox refused, and one for each of what else
+// happened.
+func Sentences(entries []protocol.AuditEntry) []Item {
+	type told struct {
+		at   int
+		item Item
+	}
+	var list []*told
+	byCall := map[string]*told{}
+	for i, e := range entries {
+		var d entryData
+		_ = json.Unmarshal(e.Data, &d)
+		when := e.Time.Local().Format(time.TimeOnly)
+		key := string(e.Session) + "\x00" + string(e.Call)
+		switch e.Kind {
+		case "decision":
+			t := &told{i, Item{Text: line("%s: %s", cmp.Or(e.Agent, "an agent"), subject(e.Tool, d.Args, d.Description)), Under: line("%s  %s", when, decided(d.Decision))}}
+			t.item.Careful = d.Decision.Action.State() != approval.StateApproved
+			byCall[key] = t
+			list = append(list, t)
+		case "end", "refused":
+			t := byCall[key]
+			if t == nil {
+				t = &told{i, Item{Text: line("%s: %s", cmp.Or(e.Agent, "an agent"), subject(e.Tool, d.Args, d.Description)), Under: when}}
+				list = append(list, t)
+			}
+			delete(byCall, key)
+			t.at = i
+			t.item.Under += line(", %s", d.ending())
+			if n := len(d.Violations); n > 0 {
+				t.item.Careful = true
+				t.item.Under += line(", %s", d.violations())
+			}
+		case "answer", "connection": // the decision says it, and connections are noise
+		default:
+			list = append(list, &told{i, Item{Text: line("%s", d.other(e)), Under: when, Careful: e.Kind == "recovered" || e.Kind == "interrupted"}})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *told) int { return b.at - a.at })
+	items := make([]Item, len(list))
+	for i, t := range list {
+		items[i] = t.item
+	}
+	return items
+}
+
+// decided says how a call was decided.
+func decided(d approval.Decision) string {
+	verb := map[approval.State]string{approval.StateApproved: "allowed", approval.StateDenied: "denied", approval.StateDismissed: "dismissed"}[d.Action.State()]
+	switch {
+	case d.Approver != "" && d.Scope != "" && d.Scope != approval.Once:
+		verb += fmt.Sprintf(" by %s, remembered (%s)", d.Approver, d.Scope)
+	case d.Approver != "":
+		verb += " by " + d.Approver
+	case d.Rule != "":
+		verb += " by the rule " + d.Rule
+	case d.Reason != "":
+		verb += ": " + d.Reason
+	}
+	return verb
+}
+
+func (d *entryData) ending() string {
+	took := (time.Duration(d.DurationMS) * time.Millisecond).String()
+	switch {
+	case d.Error != nil:
+		return d.Error.Message
+	case d.Signal != "":
+		return "ended by " + d.Signal + " after " + took
+	case d.ExitCode != nil && *d.ExitCode != 0:
+		return fmt.Sprintf("failed with %d after %s", *d.ExitCode, took)
+	}
+	return "done in " + took
+}
+
+func (d *entryData) violations() string {
+	v := d.Violations[0]
+	what := strings.Join(some(string(v.Right), v.Path, v.Host, v.SystemCall, v.Limit), " ")
+	text := "the sandbox refused " + cmp.Or(what, string(v.Kind))
+	if n := len(d.Violations) - 1; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
+}
+
+// other is an entry that is about no call.
+func (d *entryData) other(e protocol.AuditEntry) string {
+	switch e.Kind {
+	case "session":
+		return fmt.Sprintf("%s: session %s", cmp.Or(e.Agent, "an agent"), d.Event)
+	case "start":
+		return "sandgate started"
+	case "stop":
+		return "sandgate ended"
+	case "rules":
+		var r protocol.Rule
+		if json.Unmarshal(d.Rule, &r) == nil && r.Effect != "" {
+			return fmt.Sprintf("rule %s: %s", d.Event, ruleSentence(r))
+		}
+		return "rules " + d.Event
+	}
+	return strings.TrimSpace(e.Kind + " " + cmp.Or(d.Reason, strings.TrimSpace(d.Fault+" "+d.Detail)))
+}
+
+func (s *Source) kill(ctx context.Context, a Act) (string, error) {
+	return "The call is ended.", s.approver.Kill(ctx, a.Target)
+}
+
+func (s *Source) sessions(ctx context.Context) ([]Section, error) {
+	list, err := s.approver.Sessions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	calls, err := s.approver.Calls(ctx)
+	if err != nil {
+		return nil, err
+	}
+	open := Section{Heading: "Open sessions", Empty: "No agent has a session."}
+	var sections []Section
+	for _, x := range list {
+		name := cmp.Or(x.Agent, "an agent without a name")
+		open.Items = append(open.Items, Item{
+			Text:  line("%s: %d calls, %d under way", name, x.Calls, x.CallsRunning),
+			Under: line("mode %s, process %d of user %d, open for %s, session %s", x.Mode, x.Peer.PID, x.Peer.UID, present.Span(s.now().Sub(x.Opened)), x.ID),
+			Actions: []Action{{Act: Act{Do: "session.end", Target: string(x.ID)}, Words: "End",
+				Sure: line("End the session of %s? Its %d calls under way are killed.", name, x.CallsRunning)}},
+		})
+		if items := s.underWay(calls, &x.ID); len(items) > 0 {
+			sections = append(sections, Section{Heading: line("Calls of %s (%s)", name, x.ID), Items: items})
+		}
+	}
+	return append([]Section{open}, sections...), nil
+}
+
+func (s *Source) end(ctx context.Context, a Act) (string, error) {
+	_, err := s.approver.CloseSession(ctx, protocol.SessionID(a.Target))
+	return "The session is ended.", err
+}

@@ -1,0 +1,166 @@
+// Package board is everything that an operator looks at beside the requests: what the
+// agents did, sessions, rules, remembered answers, the quarantine and the state of the
+// supervisor; and what they can do about it.
+//
+//	s := board.New(approver, quarantine)
+//	b, err := s.Load(ctx, board.Rules)
+//	said, err := s.Do(ctx, board.Act{Do: "rule.remove", Target: "deny-push"})
+//
+// The web page and the screen of `sandgate approve` draw the same boards, so that a thing
+// has one name and one sentence. Every text in a board is escaped; what is sent back in an
+// Act is as it was.
+package board
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// The boards.
+const (
+	Activity   = "activity"
+	Sessions   = "sessions"
+	Rules      = "rules"
+	Remembered = "remembered"
+	Quarantine = "quarantine"
+	Status     = "status"
+)
+
+// Names are the boards in the order of their tabs.
+func Names() []string { return []string{Activity, Sessions, Rules, Remembered, Quarantine, Status} }
+
+// A Board is one of them as it is now.
+type Board struct {
+	Name     string    `json:"name"`
+	Title    string    `json:"title"`
+	Sections []Section `json:"sections"`
+}
+
+// A Section is a list with a heading.
+type Section struct {
+	Heading string   `json:"heading"`
+	Empty   string   `json:"empty,omitempty"` // what is said if there is nothing
+	Items   []Item   `json:"items"`
+	Actions []Action `json:"actions,omitempty"`
+}
+
+// An Item is one line, with a fainter one below it.
+type Item struct {
+	Text    string   `json:"text"`
+	Under   string   `json:"under,omitempty"`
+	Careful bool     `json:"careful,omitempty"`
+	Actions []Action `json:"actions,omitempty"`
+}
+
+// An Action is a button. What ends or loosens something is asked about in a sentence
+// first; what needs a text takes it in a line.
+type Action struct {
+	Act
+	Words string `json:"words"`
+	Sure  string `json:"sure,omitempty"`
+	Label string `json:"label,omitempty"` // of the line that takes Text; "" is none
+	Hint  string `json:"hint,omitempty"`
+}
+
+// An Act is what a person does on a board.
+type Act struct {
+	Do     string `json:"do"`
+	Target string `json:"target,omitempty"`
+	Text   string `json:"text,omitempty"`
+}
+
+// An Approver is what the boards are made from; *client.Approver is one.
+type Approver interface {
+	Audit(context.Context, protocol.AuditQuery) (protocol.AuditEntries, error)
+	Calls(context.Context) ([]protocol.CallInfo, error)
+	Kill(ctx context.Context, id string) error
+	Sessions(context.Context) ([]protocol.SessionInfo, error)
+	CloseSession(context.Context, protocol.SessionID) (protocol.SessionClosed, error)
+	Rules(context.Context) (protocol.RulesList, error)
+	AddRule(context.Context, protocol.RuleSpec) (protocol.Rule, error)
+	RemoveRule(ctx context.Context, id string) (protocol.Rule, error)
+	TestRules(context.Context, protocol.RulesTest) (protocol.RulesTested, error)
+	SuggestRules(context.Context, protocol.RulesSuggest) (protocol.RulesSuggested, error)
+	Remembered(context.Context) ([]protocol.RememberedAnswer, error)
+	Forget(ctx context.Context, id string) error
+	Status(context.Context) (protocol.Status, error)
+	Reload(context.Context) (protocol.Reloaded, error)
+}
+
+// A Kept is one thing in the quarantine.
+type Kept struct {
+	Item  string // the item's id
+	Entry int    // of the item
+	Path  string // where it was
+	Why   string
+	Call  string
+	Taken time.Time
+}
+
+// A Store is the quarantine. It is a directory of this user, and no part of the operator
+// socket.
+type Store interface {
+	List() ([]Kept, error)
+	Restore(item string, entry int) error
+	Drop(item string) error
+}
+
+// A Source makes boards.
+type Source struct {
+	approver   Approver
+	quarantine Store
+	now        func() time.Time
+}
+
+// New makes a source; without a quarantine it is nil.
+func New(a Approver, quarantine Store) *Source { return &Source{a, quarantine, time.Now} }
+
+// Load makes a board.
+func (s *Source) Load(ctx context.Context, name string) (Board, error) {
+	load := map[string]struct {
+		title    string
+		sections func(context.Context) ([]Section, error)
+	}{
+		Activity:   {"Activity", s.activity},
+		Sessions:   {"Sessions", s.sessions},
+		Rules:      {"Rules", s.rules},
+		Remembered: {"Remembered answers", s.remembered},
+		Quarantine: {"Quarantine", s.kept},
+		Status:     {"Status", s.status},
+	}
+	one, ok := load[name]
+	if !ok {
+		return Board{}, fmt.Errorf("no board has the name %q", name)
+	}
+	sections, err := one.sections(ctx)
+	for i := range sections {
+		sections[i].Items = append([]Item{}, sections[i].Items...) // a list on the wire, never null
+	}
+	return Board{name, one.title, sections}, err
+}
+
+// Do carries an act out, and says in a sentence, escaped, what came of it.
+func (s *Source) Do(ctx context.Context, a Act) (string, error) {
+	acts := map[string]func(context.Context, Act) (string, error){
+		"call.kill":     s.kill,
+		"session.end":   s.end,
+		"rule.add":      s.addRule,
+		"rule.edit":     s.editRule,
+		"rule.remove":   s.removeRule,
+		"rule.test":     s.testRules,
+		"rules.reload":  s.reload,
+		"answer.forget": s.forget,
+		"kept.restore":  s.restore,
+		"kept.drop":     s.drop,
+	}
+	do, ok := acts[a.Do]
+	if !ok {
+		return "", fmt.Errorf("there is nothing to do by the name %q", a.Do)
+	}
+	said, err := do(ctx, a)
+	return approval.EscapeLine(said), err
+}

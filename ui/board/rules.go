@@ -1,0 +1,235 @@
+package board
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/present"
+)
+
+const (
+	ruleHint = "EFFECT KIND WORDS # REASON, such as `allow shell git log # only reads` or `deny tool github_* # we push by hand`; kinds: shell, exact, tool, connector"
+	testHint = "TOOL and its arguments, such as `shell git push` or `write_file {\"path\":\"x\",\"content\":\"\"}`"
+)
+
+func (s *Source) rules(ctx context.Context) ([]Section, error) {
+	list, err := s.approver.Rules(ctx)
+	if err != nil {
+		return nil, err
+	}
+	suggested, err := s.approver.SuggestRules(ctx, protocol.RulesSuggest{})
+	if err != nil {
+		return nil, err
+	}
+	force := Section{Heading: "In force, in the order in which they are tried", Empty: "There are no rules: what a tool asks about is asked.",
+		Actions: []Action{
+			{Act: Act{Do: "rule.add"}, Words: "Add a rule", Label: "The rule", Hint: ruleHint},
+			{Act: Act{Do: "rule.test"}, Words: "Try a call", Label: "The call", Hint: testHint},
+			{Act: Act{Do: "rules.reload"}, Words: "Read the files again"},
+		}}
+	for _, r := range list.Rules {
+		item := Item{Text: line("%s", ruleSentence(r)), Under: line("%s", strings.Join(some(r.Reason, r.Origin, r.ID), ", "))}
+		if r.Inactive != "" {
+			item.Careful, item.Under = true, line("without effect: %s, %s", r.Inactive, item.Under)
+		}
+		if r.Tier == "user" {
+			item.Actions = []Action{
+				{Act: Act{Do: "rule.edit", Target: r.ID, Text: ruleText(r.RuleSpec)}, Words: "Edit", Label: "The rule", Hint: ruleHint},
+				{Act: Act{Do: "rule.remove", Target: r.ID}, Words: "Remove", Sure: line("Remove the rule: %s", ruleSentence(r))},
+			}
+		}
+		force.Items = append(force.Items, item)
+	}
+	proposed := Section{Heading: "What your answers speak for", Empty: line("Nothing yet, after %d decisions in the log.", suggested.Decisions)}
+	for _, x := range suggested.Suggestions {
+		under := fmt.Sprintf("%d questions would not have been asked", x.Saved)
+		if len(x.Also) > 0 {
+			under += "; it would also have allowed " + strings.Join(x.Also, "; ")
+		}
+		r := protocol.Rule{RuleSpec: x.Rule}
+		proposed.Items = append(proposed.Items, Item{Text: line("%s", ruleSentence(r)), Under: line("%s", under),
+			Actions: []Action{{Act: Act{Do: "rule.add", Text: ruleText(x.Rule)}, Words: "Add", Label: "The rule", Hint: ruleHint}}})
+	}
+	return []Section{force, proposed}, nil
+}
+
+func some(parts ...string) (list []string) {
+	for _, p := range parts {
+		if p != "" {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// ruleSentence is a rule in words.
+func ruleSentence(r protocol.Rule) string {
+	effect := map[protocol.CheckDecision]string{
+		protocol.CheckAllow: "run without asking", protocol.CheckAsk: "are asked about", protocol.CheckDeny: "are refused"}[r.Effect]
+	what := cmp.Or(r.Reason, "what "+cmp.Or(r.Name, r.ID)+" covers:")
+	switch {
+	case r.Shell != "" && r.Exact:
+		what = "commands that are exactly `" + r.Shell + "`"
+	case r.Shell != "":
+		what = "commands that begin with `" + r.Shell + "`"
+	case r.Connector != "":
+		what = "calls of " + cmp.Or(r.Tool, "any tool") + " from " + r.Connector
+	case r.Tool != "":
+		what = "calls of " + r.Tool
+	}
+	if r.ReadOnly {
+		what += " and only read"
+	}
+	return what + " " + effect
+}
+
+// ruleText is a rule as a person writes it: what parseRule reads.
+func ruleText(r protocol.RuleSpec) string {
+	kind, words := "tool", r.Tool
+	switch {
+	case r.Shell != "" && r.Exact:
+		kind, words = "exact", r.Shell
+	case r.Shell != "":
+		kind, words = "shell", r.Shell
+	case r.Connector != "":
+		kind, words = "connector", strings.TrimSpace(r.Connector+" "+r.Tool)
+	}
+	text := string(r.Effect) + " " + kind + " " + words
+	if r.ReadOnly {
+		text = string(r.Effect) + " read-only " + words
+	}
+	if r.Reason != "" {
+		text += " # " + r.Reason
+	}
+	return text
+}
+
+// parseRule reads one.
+func parseRule(text string) (protocol.RuleSpec, error) {
+	text, reason, _ := strings.Cut(text, " # ")
+	effect, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
+	kind, words, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	words = strings.TrimSpace(words)
+	r := protocol.RuleSpec{Effect: protocol.CheckDecision(effect), Reason: strings.TrimSpace(reason)}
+	if err := r.Validate(); err != nil || words == "" {
+		return r, errors.New("that does not read as a rule: write " + ruleHint)
+	}
+	switch kind {
+	case "shell":
+		r.Shell = words
+	case "exact":
+		r.Shell, r.Exact = words, true
+	case "read-only":
+		r.Shell, r.ReadOnly = words, true
+	case "tool":
+		r.Tool = words
+	case "connector":
+		r.Connector, r.Tool, _ = strings.Cut(words, " ")
+	default:
+		return r, fmt.Errorf("%q is not a kind of rule: write %s", kind, ruleHint)
+	}
+	return r, nil
+}
+
+func (s *Source) addRule(ctx context.Context, a Act) (string, error) {
+	r, err := parseRule(a.Text)
+	if err != nil {
+		return "", err
+	}
+	added, err := s.approver.AddRule(ctx, r)
+	return "Added: " + ruleSentence(added), err
+}
+
+// editRule adds the new rule before it removes the old one: at no moment is there less in
+// force than one of them.
+func (s *Source) editRule(ctx context.Context, a Act) (string, error) {
+	r, err := parseRule(a.Text)
+	if err != nil {
+		return "", err
+	}
+	added, err := s.approver.AddRule(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	if added.ID != a.Target {
+		_, err = s.approver.RemoveRule(ctx, a.Target)
+	}
+	return "Changed: " + ruleSentence(added), err
+}
+
+func (s *Source) removeRule(ctx context.Context, a Act) (string, error) {
+	r, err := s.approver.RemoveRule(ctx, a.Target)
+	return "Removed: " + ruleSentence(r), err
+}
+
+func (s *Source) testRules(ctx context.Context, a Act) (string, error) {
+	tool, rest, _ := strings.Cut(strings.TrimSpace(a.Text), " ")
+	args := json.RawMessage(strings.TrimSpace(rest))
+	if tool == "shell" && !strings.HasPrefix(rest, "{") {
+		args, _ = json.Marshal(map[string]string{"command": rest}) // a string always is JSON
+	}
+	if len(args) == 0 {
+		args = json.RawMessage("{}")
+	}
+	if !json.Valid(args) {
+		return "", errors.New("the arguments are not JSON: write " + testHint)
+	}
+	t, err := s.approver.TestRules(ctx, protocol.RulesTest{Tool: protocol.ToolName(tool), Args: args})
+	if err != nil {
+		return "", err
+	}
+	text := map[protocol.CheckDecision]string{protocol.CheckAllow: "It would run", protocol.CheckAsk: "It would be asked about", protocol.CheckDeny: "It would be refused"}[t.Decision]
+	if t.Rule != "" {
+		text += ", by " + t.Rule
+	}
+	if t.Reason != "" {
+		text += ": " + t.Reason
+	}
+	if t.Change != nil {
+		text += ". To change that: " + t.Change.How
+	}
+	return text, nil
+}
+
+func (s *Source) reload(ctx context.Context, _ Act) (string, error) {
+	n, err := s.approver.Reload(ctx)
+	return fmt.Sprintf("%d standing rules are read, %d of them without effect.", n.Rules, n.Inactive), err
+}
+
+func (s *Source) remembered(ctx context.Context) ([]Section, error) {
+	list, err := s.approver.Remembered(ctx)
+	if err != nil {
+		return nil, err
+	}
+	section := Section{Heading: "From now on", Empty: "No answer is remembered: every question is asked."}
+	for _, r := range list {
+		sentence := present.AnswerSentence(r)
+		under := []string{fmt.Sprintf("used %d times", r.Hits), "given by " + r.Approver}
+		if r.Expires != nil {
+			under = append(under, "ends in "+present.Span(r.Expires.Sub(s.now())))
+		}
+		if r.UsesLeft != nil {
+			under = append(under, fmt.Sprintf("%d uses left", *r.UsesLeft))
+		}
+		section.Items = append(section.Items, Item{Text: sentence, Under: line("%s", strings.Join(under, ", ")), Careful: r.Scope == "global" && r.Decision == protocol.Allow,
+			Actions: []Action{{Act: Act{Do: "answer.forget", Target: r.ID}, Words: "Forget", Sure: "Forget this, and ask again? " + sentence}}})
+	}
+	return []Section{section}, nil
+}
+
+func (s *Source) forget(ctx context.Context, a Act) (string, error) {
+	return "Forgotten: it is asked about again.", s.approver.Forget(ctx, a.Target)
+}
+
+// RuleFor is the rule, as a person writes it, that would allow a request: a start to edit.
+func RuleFor(a *protocol.Approval) string {
+	if command, ok := a.Payload["command"].(string); ok && a.Tool == "shell" && !strings.Contains(command, "\n") {
+		return "allow shell " + command
+	}
+	return "allow tool " + string(a.Tool)
+}

@@ -1,0 +1,83 @@
+package board
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/ui/present"
+)
+
+func (s *Source) kept(context.Context) ([]Section, error) {
+	section := Section{Heading: "What calls planted where a program of yours would run it", Empty: "Nothing is in the quarantine."}
+	if s.quarantine == nil {
+		section.Empty = "The quarantine is not to be had from here: `sandgate quarantine list` shows it."
+		return []Section{section}, nil
+	}
+	list, err := s.quarantine.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range list {
+		section.Items = append(section.Items, Item{Text: line("%s", k.Path), Under: line("%s, taken %s ago from call %s, item %s", k.Why, present.Span(s.now().Sub(k.Taken)), k.Call, k.Item), Careful: true,
+			Actions: []Action{
+				{Act: Act{Do: "kept.restore", Target: fmt.Sprintf("%s/%d", k.Item, k.Entry)}, Words: "Put back", Sure: line("Put %s back? A program of yours may run it then. Look at it first: sandgate quarantine show %s", k.Path, k.Item)},
+				{Act: Act{Do: "kept.drop", Target: k.Item}, Words: "Delete", Sure: line("Delete the item %s with everything in it?", k.Item)},
+			}})
+	}
+	return []Section{section}, nil
+}
+
+var errNoQuarantine = errors.New("the quarantine is not to be had from here: use `sandgate quarantine`")
+
+func (s *Source) restore(_ context.Context, a Act) (string, error) {
+	item, entry, _ := strings.Cut(a.Target, "/")
+	n, err := strconv.Atoi(entry)
+	if err != nil {
+		return "", fmt.Errorf("%q does not name an entry of the quarantine", a.Target)
+	}
+	if s.quarantine == nil {
+		return "", errNoQuarantine
+	}
+	return "It is back where it was.", s.quarantine.Restore(item, n)
+}
+
+func (s *Source) drop(_ context.Context, a Act) (string, error) {
+	if s.quarantine == nil {
+		return "", errNoQuarantine
+	}
+	return "It is deleted.", s.quarantine.Drop(a.Target)
+}
+
+func (s *Source) status(ctx context.Context) ([]Section, error) {
+	st, err := s.approver.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	config := "the built-in configuration: nothing was loaded from a file"
+	if st.Config != "" {
+		config = "the configuration " + st.Config
+	}
+	running := []Item{
+		{Text: line("sandgate %s, process %d, up for %s", st.Version, st.PID, present.Span(s.now().Sub(st.Started)))},
+		{Text: line("by %s", config), Under: line("read at the start; mode %s", st.Mode)},
+		{Text: line("%d sessions, %d calls under way, %d so far", st.Sessions, st.CallsRunning, st.CallsTotal)},
+		{Text: line("%d requests wait, %d screens are open for them", st.Pending, st.Approvers)},
+	}
+	held := []Item{{Text: line("Tools are confined by %s", st.Sandbox.EnforcedBy.Backend)}}
+	if !st.Sandbox.Ready {
+		held = []Item{{Text: line("Every tool is refused: %s", st.Sandbox.Reason), Under: line("%s", st.Sandbox.Hint), Careful: true}}
+	}
+	log := Item{Text: line("%d entries in the log", st.Audit.Entries), Under: line("%s", st.Audit.Path)}
+	if st.Audit.Error != "" {
+		log = Item{Text: line("Nothing can be logged, so nothing runs: %s", st.Audit.Error), Under: line("%s", st.Audit.Path), Careful: true}
+	}
+	stale := Section{Heading: "What asks for a look", Empty: "Nothing: no warning is open."}
+	for _, w := range append(st.Stale, st.Warnings...) {
+		stale.Items = append(stale.Items, Item{Text: approval.EscapeLine(w), Careful: true})
+	}
+	return []Section{stale, {Heading: "What runs", Items: running}, {Heading: "What holds", Items: append(held, log)}}, nil
+}

@@ -1,0 +1,137 @@
+package present
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// A Choice is an answer to one request, with the words and the key that it has on every
+// screen. No word of a denial can be read as one of allowing.
+type Choice struct {
+	Key   string `json:"key"`
+	Words string `json:"words"`
+	Title string `json:"title"` // what it does, in a few more words
+	// Writes: a text for the model is taken first.
+	Writes    bool                `json:"writes,omitempty"`
+	Decision  protocol.Verdict    `json:"decision"`
+	Mode      approval.RejectMode `json:"mode,omitempty"`
+	Interrupt bool                `json:"interrupt,omitempty"`
+}
+
+// Decide is the answer to a request, with a text for the model if there is one.
+func (c Choice) Decide(id protocol.ApprovalID, text string) protocol.ApprovalsDecide {
+	d := protocol.ApprovalsDecide{ID: id, Decision: c.Decision, Mode: c.Mode, Interrupt: c.Interrupt, Feedback: strings.TrimSpace(text)}
+	if c.Decision == protocol.Allow {
+		d.Scope = approval.Once
+	}
+	return d
+}
+
+// The two answers that stand on every screen, apart from each other. The third is to
+// remember one: see Scopes.
+var (
+	Deny      = Choice{Key: "N", Words: "Deny", Title: "this call and the rest of its batch", Decision: protocol.Deny, Mode: approval.RejectHard}
+	AllowOnce = Choice{Key: "y", Words: "Allow once", Title: "this call, this once", Decision: protocol.Allow}
+)
+
+// The keys that lead to more answers, with their words.
+const (
+	RememberKey   = "r"
+	RememberWords = "Remember..."
+	DenialsKey    = "o"
+	DenialsWords  = "Other denials..."
+)
+
+// Denials are the other ways to deny.
+func Denials() []Choice {
+	return []Choice{
+		{Key: "t", Words: "Deny with a reason", Title: "what you write goes to the model", Writes: true, Decision: protocol.Deny, Mode: approval.RejectHard},
+		{Key: "x", Words: "Deny and ask why", Title: "the model is asked to explain, and may ask again", Writes: true, Decision: protocol.Deny, Mode: approval.RejectExplain},
+		{Key: "n", Words: "Deny only this call", Title: "the model goes on with the rest of its batch", Decision: protocol.Deny, Mode: approval.RejectSoft},
+		{Key: "i", Words: "Deny and stop", Title: "the agent is told to end its turn", Decision: protocol.Deny, Mode: approval.RejectHard, Interrupt: true},
+		{Key: "d", Words: "Deny undecided", Title: "the call is refused now, and not counted as a denial", Decision: protocol.Dismiss},
+	}
+}
+
+// Choices are all answers that a single key can give.
+func Choices() []Choice { return append([]Choice{Deny, AllowOnce}, Denials()...) }
+
+// A ScopeChoice is how long and for whom an answer is remembered.
+type ScopeChoice struct {
+	Key   string         `json:"key"`
+	Words string         `json:"words"`
+	Scope approval.Scope `json:"scope"`
+}
+
+// Scopes are those in which an answer can be remembered, the narrowest first.
+func Scopes() []ScopeChoice {
+	return []ScopeChoice{
+		{"s", "in this session", approval.Session},
+		{"a", "always, for this agent", approval.Agent},
+		{"g", "always, for every agent", approval.Global},
+	}
+}
+
+// ScopeOf is the scope that a key names; "" is none.
+func ScopeOf(key string) approval.Scope {
+	i := slices.IndexFunc(Scopes(), func(s ScopeChoice) bool { return s.Key == key })
+	if i < 0 {
+		return ""
+	}
+	return Scopes()[i].Scope
+}
+
+// ThisCall is the offer to remember the very call of a request.
+func ThisCall(a *protocol.Approval) approval.Offer {
+	return approval.Offer{Text: "exactly this call: " + subject(a), Whole: true}
+}
+
+// Offers are what can be remembered of a request, the very call first. An offer without a
+// kind is the very call.
+func Offers(a *protocol.Approval) []approval.Offer {
+	return append([]approval.Offer{ThisCall(a)}, a.Patterns...)
+}
+
+// subject is what a request is about, in as few words as name it.
+func subject(a *protocol.Approval) string {
+	if p := a.Presentation; p != nil && p.Type == approval.Command && !strings.Contains(strings.TrimSpace(p.Content), "\n") {
+		return "`" + strings.TrimSpace(p.Content) + "`"
+	}
+	return string(a.Tool) + ": " + a.Description
+}
+
+// RememberedSentence says, escaped, what holds from now on if an offer is remembered.
+func RememberedSentence(a *protocol.Approval, o approval.Offer, s approval.Scope, denied bool) string {
+	return fmt.Sprintf("From now on %s %s, %s.", Brief(Blanks(approval.EscapeLine(o.Text))), effectWords(denied), whoever(a.Agent, s))
+}
+
+// AnswerSentence says, escaped, what a remembered answer does.
+func AnswerSentence(r protocol.RememberedAnswer) string {
+	what := r.Text
+	if what == "" {
+		what = "exactly this call: " + string(r.Tool) + ": " + r.Description
+	}
+	return fmt.Sprintf("%s %s, %s.", Brief(Blanks(approval.EscapeLine(what))), effectWords(r.Decision != protocol.Allow), whoever(r.Holder, r.Scope))
+}
+
+func effectWords(denied bool) string {
+	if denied {
+		return "is refused without asking"
+	}
+	return "runs without asking"
+}
+
+// whoever says for whom an answer counts, and until when.
+func whoever(agent string, s approval.Scope) string {
+	switch s {
+	case approval.Agent:
+		return "whenever agent " + approval.EscapeLine(agent) + " asks, until you remove it"
+	case approval.Global:
+		return "whichever agent asks, until you remove it"
+	}
+	return "until this session ends"
+}

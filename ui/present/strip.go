@@ -1,0 +1,135 @@
+package present
+
+import (
+	"strings"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// A Consequence is one slot of the strip below a request. The slots are always the same,
+// in the same order, so that an eye that has learned them finds what differs.
+type Consequence struct {
+	Label string `json:"label"` // writes, network, secrets, undo
+	Text  string `json:"text"`  // in a few words, escaped
+	// Careful: this speaks against the request.
+	Careful bool `json:"careful,omitempty"`
+}
+
+// Strip says what a call can do at most: what it writes, what it reaches, what it sees of
+// secrets, and whether it can be taken back. It goes by what the sandbox allows, and not
+// by what the text of the call seems to say.
+func Strip(a *protocol.Approval) []Consequence {
+	network, known := a.Details["network"]
+	if !known {
+		return []Consequence{
+			{"writes", "not held by a sandbox", true}, {"network", "not held by a sandbox", true},
+			{"secrets", "not held by a sandbox", true}, {"undo", "not known", true},
+		}
+	}
+	writes := Consequence{Label: "writes", Text: "nothing"}
+	if where := a.Details["may write"]; where != "" {
+		writes.Text = shortList(where)
+	}
+	if path := a.Details["path"]; path != "" && writes.Text != "nothing" {
+		writes.Text = approval.EscapeLine(path)
+	}
+	return []Consequence{writes, networkSlot(network, a.Details["reaches"]), secretsSlot(a), undoSlot(a, network)}
+}
+
+func networkSlot(mode, reaches string) Consequence {
+	switch mode {
+	case "none", "":
+		return Consequence{Label: "network", Text: "none"}
+	case "proxied":
+		_, hosts, _ := strings.Cut(reaches, ": ")
+		hosts, _, _ = strings.Cut(hosts, ", no Unix")
+		if hosts == "" {
+			hosts = "listed hosts"
+		}
+		return Consequence{Label: "network", Text: shortList(hosts)}
+	}
+	return Consequence{"network", "everything this machine reaches", true}
+}
+
+func secretsSlot(a *protocol.Approval) Consequence {
+	switch {
+	case a.Details["is told"] == "every environment variable":
+		return Consequence{"secrets", "sees every variable", true}
+	case a.Details["and never sees"] != "":
+		return Consequence{Label: "secrets", Text: "hidden"}
+	}
+	return Consequence{"secrets", "none is hidden", true}
+}
+
+func undoSlot(a *protocol.Approval, network string) Consequence {
+	switch lost := lasting(a); {
+	case lost:
+		return Consequence{"undo", "cannot be undone", true}
+	case a.Details["may write"] == "" && (network == "none" || network == ""):
+		return Consequence{Label: "undo", Text: "nothing to undo"}
+	case network != "none" && network != "":
+		return Consequence{Label: "undo", Text: "not of what is sent"}
+	}
+	return Consequence{Label: "undo", Text: "sandgate keeps no copy"}
+}
+
+// lasting reports whether something in the text of a command cannot be taken back.
+func lasting(a *protocol.Approval) bool {
+	for _, r := range Risks(a) {
+		if r.lasting {
+			return true
+		}
+	}
+	return false
+}
+
+// shortList is the first of a list, and how many more there are, escaped.
+func shortList(list string) string {
+	parts := strings.Split(list, ", ")
+	text := approval.EscapeLine(parts[0])
+	if len(parts) > 1 {
+		text += " and " + count(len(parts)-1) + " more"
+	}
+	return Brief(text)
+}
+
+// Headline says in a few words, escaped, who wants what.
+func Headline(a *protocol.Approval) (agent, wants string) {
+	agent = approval.EscapeLine(a.Agent)
+	if agent == "" {
+		agent = "an agent without a name"
+	}
+	if p := a.Presentation; p != nil && p.Type == approval.Command {
+		wants = "wants to run a command"
+		if a.Tool != "shell" {
+			wants += " by " + approval.EscapeLine(string(a.Tool))
+		}
+		return agent, wants
+	}
+	// A built-in tool says in words of ours what it is about to do.
+	if verb, rest, ok := strings.Cut(a.Description, " "); ok && a.Details["path"] != "" && a.Connector == "" {
+		return agent, "wants to " + Blanks(approval.EscapeLine(strings.ToLower(verb)+" "+rest))
+	}
+	return agent, "wants: " + Title(a)
+}
+
+// Kind is what sort of act a request asks for: run, change or use.
+func Kind(a *protocol.Approval) string {
+	_, shell := a.Details["program"]
+	_, file := a.Details["path"]
+	switch {
+	case a.Details["may write"] != "" && file:
+		return "change"
+	case shell:
+		return "run"
+	}
+	return "use"
+}
+
+// Changes reports whether a call can change or reach anything: whether it is beyond the
+// class of those that only read. What is not known does.
+func Changes(a *protocol.Approval) bool {
+	network, known := a.Details["network"]
+	return !known || network != "none" || a.Details["may write"] != ""
+}

@@ -1,0 +1,126 @@
+// What an operator looks at beside the requests. The server says what is on a board, in
+// words; this draws any of them.
+
+import { button, el, fill } from "./dom.js";
+import { Guard } from "./guard.js";
+
+const EVERY_MS = 2000;
+
+export class Board {
+  constructor(root, channel, say) {
+    Object.assign(this, { root, channel, say });
+    this.guard = new Guard();
+    this.name = "";
+    this.asked = null; // an action that is asked about, or takes a text
+    this.down = null;
+    root.addEventListener("pointerdown", (e) => { this.down = e.timeStamp; }, true);
+    root.addEventListener("keydown", (e) => this.key(e), true);
+  }
+
+  key(e) {
+    if (e.key === "Escape" && this.asked) this.ask(null);
+    if (e.key !== "Enter" && e.key !== " ") return;
+    if (e.repeat) e.preventDefault();
+    else this.down = e.timeStamp;
+    if (e.key === "Enter" && e.target.dataset.enter !== undefined && !e.repeat) this.act(this.asked, e);
+  }
+
+  // start shows a board; asked opens one of its actions with a text.
+  start(name, asked) {
+    this.stop();
+    this.name = name;
+    this.timer = setInterval(() => this.load(), EVERY_MS);
+    this.pending = asked;
+    this.load();
+  }
+
+  stop() {
+    clearInterval(this.timer);
+    clearTimeout(this.waiting);
+    Object.assign(this, { name: "", asked: null, shown: "" });
+  }
+
+  async load() {
+    if (document.hidden || this.asked) return;
+    const name = this.name;
+    let board;
+    try {
+      board = await this.channel.ask("board", { name });
+    } catch (e) {
+      this.say(e.message);
+      return;
+    }
+    const text = JSON.stringify(board);
+    if (name !== this.name || this.asked || text === this.shown) return;
+    this.shown = text;
+    this.board = board;
+    if (this.pending) {
+      const action = board.sections.flatMap((s) => s.actions || []).find((a) => a.do === this.pending.do);
+      this.asked = { ...action, text: this.pending.text };
+      this.pending = null;
+    }
+    this.draw();
+  }
+
+  draw() {
+    // What can be pressed, and where: other words may change under a pointer.
+    this.sight = JSON.stringify([this.asked, this.board.sections.map((s) => [s.actions, s.items.map((i) => [i.text, i.actions])])]);
+    fill(this.root, el("h2", null, this.board.title), this.board.sections.map((s) => el("section", null,
+      el("h3", null, s.heading),
+      s.actions && el("div.row", null, s.actions.map((a) => this.action(a))),
+      s.items.length ? el("ul.things", null, s.items.map((i) => el(i.careful ? "li.careful" : "li", null,
+        el("span.what", null, i.text), i.under && el("span.under", null, i.under),
+        i.actions && el("span.row", null, i.actions.map((a) => this.action(a)))))) : s.empty && el("p.none", null, s.empty))));
+    const first = this.root.querySelector("[data-first]");
+    if (first) first.focus();
+    this.look();
+  }
+
+  same(a, b) { return a && b && a.do === b.do && a.target === b.target && a.words === b.words && (a.text === b.text || a.do !== "rule.add"); }
+
+  action(a) {
+    if (!this.same(this.asked, a) && !(this.asked && this.asked.do === "rule.add" && a.do === "rule.add" && !a.text)) return button("plain", a.words, "", (e) => this.act(a, e), { "data-act": true });
+    const q = this.asked;
+    const field = q.label && el("input", { type: "text", id: "line", value: q.text || "", autocomplete: "off", spellcheck: "false", "data-first": true, "data-enter": true, "aria-describedby": "hint" });
+    return el("span.sure", { role: "group" }, q.sure && el("span", null, q.sure),
+      field && [el("label", { for: "line" }, q.label), field, el("span.under", { id: "hint" }, q.hint)],
+      button("plain", "Back", "Esc", () => this.ask(null)), button(q.sure ? "deny" : "allow", a.words, "", (e) => this.act(q, e), { "data-act": true }));
+  }
+
+  ask(a) {
+    this.asked = a;
+    this.draw();
+  }
+
+  look() {
+    this.guard.look(performance.now(), this.name, this.sight);
+    const ready = this.guard.ready(performance.now());
+    this.root.querySelectorAll("[data-act]").forEach((b) => b.setAttribute("aria-disabled", String(!ready)));
+    clearTimeout(this.waiting);
+    if (!ready) this.waiting = setTimeout(() => this.look(), 50);
+  }
+
+  async act(a, e) {
+    const begun = e.type === "click" && this.down !== null ? this.down : e.timeStamp;
+    this.down = null;
+    if (!a || !e.isTrusted || !this.guard.answer(performance.now(), begun, e.detail > 1)) {
+      this.look();
+      return;
+    }
+    if ((a.sure || a.label) && this.asked !== a) {
+      this.ask(a);
+      return;
+    }
+    const line = this.root.querySelector("#line");
+    try {
+      const { said } = await this.channel.ask("act", { do: a.do, target: a.target, text: line ? line.value : a.text });
+      this.say(said);
+    } catch (problem) {
+      this.say(problem.message);
+      if (line) return; // the text stays, to be put right
+    }
+    this.asked = null;
+    this.shown = "";
+    this.load();
+  }
+}

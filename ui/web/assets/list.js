@@ -1,0 +1,64 @@
+// The list of what waits. Only the rows that can be seen are elements, so that ten thousand
+// cost what ten do, and only the current one is a stop of the Tab key.
+
+import { countdown, el, fill } from "./dom.js";
+
+const ROW_REM = 4.25; // as page.css has it
+
+export class List {
+  constructor(choose) {
+    this.choose = choose;
+    this.rows = [];
+    this.current = "";
+    this.list = el("ol.list", { "aria-label": "Requests that wait" });
+    this.root = el("div.scroll", { scroll: () => this.draw() }, this.list);
+    new ResizeObserver(() => this.draw()).observe(this.root);
+  }
+
+  height() { return ROW_REM * parseFloat(getComputedStyle(document.documentElement).fontSize); }
+
+  // show takes the rows, oldest first, and the id of the current one.
+  show(rows, current) {
+    const moved = current !== this.current;
+    this.rows = rows;
+    this.current = current;
+    if (moved) this.reveal();
+    this.draw();
+  }
+
+  reveal() {
+    const at = this.rows.findIndex((r) => r.id === this.current);
+    if (at < 0) return;
+    const h = this.height();
+    this.list.style.height = `${h * this.rows.length}px`;
+    if (at * h < this.root.scrollTop) this.root.scrollTop = at * h;
+    else if ((at + 1) * h > this.root.scrollTop + this.root.clientHeight) this.root.scrollTop = (at + 1) * h - this.root.clientHeight;
+  }
+
+  draw() {
+    const focused = this.list.contains(document.activeElement);
+    const h = this.height();
+    this.list.style.height = `${h * this.rows.length}px`;
+    const first = Math.max(0, Math.floor(this.root.scrollTop / h) - 3);
+    const last = Math.min(this.rows.length, Math.ceil((this.root.scrollTop + this.root.clientHeight) / h) + 3);
+    const shape = JSON.stringify([this.current, this.rows.length, first, h, this.rows.slice(first, last)]);
+    if (shape === this.shape) return;
+    this.shape = shape;
+    fill(this.list, this.rows.slice(first, last).map((r, i) => {
+      const li = el("li", { "aria-setsize": this.rows.length, "aria-posinset": first + i + 1 },
+        el("button.row", {
+          type: "button", "data-id": r.id, tabindex: r.id === this.current ? "0" : "-1",
+          "aria-current": r.id === this.current ? "true" : null, click: () => this.choose(r.id),
+        }, el(`span.kind.${r.kind}`, { "aria-label": { run: "run", change: "change" }[r.kind] || "use" }, { run: "$", change: "±" }[r.kind] || "→"),
+        el("span.title", null, r.title), el("span.under", null, el("span.agent", null, r.agent), countdown(r.expires, true))));
+      li.style.top = `${(first + i) * h}px`;
+      return li;
+    }));
+    if (focused) this.focus();
+  }
+
+  focus() {
+    const b = this.list.querySelector("[aria-current]");
+    if (b) b.focus({ preventScroll: true });
+  }
+}
