@@ -23,7 +23,10 @@ type Rule struct {
 	Effect    Effect `json:"-"`
 	Tool      string `json:"tool,omitempty"`
 	Connector string `json:"connector,omitempty"`
-	Reason    string `json:"reason,omitempty"`
+	// Agent, a glob too, limits the rule to the calls of agents that call themselves
+	// so: a label and no proof. Empty is every agent.
+	Agent  string `json:"agent,omitempty"`
+	Reason string `json:"reason,omitempty"`
 }
 
 // String names the rule for people: its ID, or else what it says.
@@ -38,6 +41,9 @@ func (r Rule) String() string {
 	if r.Connector != "" {
 		s += " connector " + r.Connector
 	}
+	if r.Agent != "" {
+		s += " agent " + r.Agent
+	}
 	return s
 }
 
@@ -46,7 +52,8 @@ func (r *Rule) covers(call Call) bool {
 		return false
 	}
 	return (r.Tool == "" || Glob(r.Tool, call.ToolName)) &&
-		(r.Connector == "" || Glob(r.Connector, call.Connector))
+		(r.Connector == "" || Glob(r.Connector, call.Connector)) &&
+		(r.Agent == "" || Glob(r.Agent, call.Agent))
 }
 
 // A RuleList is a fixed list of rules.

@@ -167,6 +167,20 @@ func (p *Approver) AddRule(ctx context.Context, r protocol.RuleSpec) (protocol.R
 	return changed.Rule, err
 }
 
+// ReplaceRule puts a rule in the place of the standing one called id, in one step.
+func (p *Approver) ReplaceRule(ctx context.Context, id string, r protocol.RuleSpec) (protocol.Rule, error) {
+	var changed protocol.RuleChanged
+	err := p.link.request(ctx, protocol.MethodRulesReplace, protocol.RulesReplace{ID: id, Rule: r}, &changed)
+	return changed.Rule, err
+}
+
+// TryRule says which decisions of the audit log a rule would have been about. It adds none.
+func (p *Approver) TryRule(ctx context.Context, t protocol.RulesTry) (protocol.RulesTried, error) {
+	var tried protocol.RulesTried
+	err := p.link.request(ctx, protocol.MethodRulesTry, t, &tried)
+	return tried, err
+}
+
 // RemoveRule takes a standing rule out of force, and forgets it.
 func (p *Approver) RemoveRule(ctx context.Context, id string) (protocol.Rule, error) {
 	var changed protocol.RuleChanged

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/sandgate/sandgate/approval"
@@ -12,6 +13,8 @@ const (
 	MethodRulesList    Method = "rules.list"
 	MethodRulesAdd     Method = "rules.add"
 	MethodRulesRemove  Method = "rules.remove"
+	MethodRulesReplace Method = "rules.replace"
+	MethodRulesTry     Method = "rules.try"
 	MethodRulesTest    Method = "rules.test"
 	MethodRulesSuggest Method = "rules.suggest"
 	// MethodReload reads the files of standing rules again.
@@ -24,6 +27,7 @@ type RuleSpec struct {
 	Effect    CheckDecision `json:"effect"`
 	Tool      string        `json:"tool,omitempty"` // a glob
 	Connector string        `json:"connector,omitempty"`
+	Agent     string        `json:"agent,omitempty"` // a glob; "" is every agent. With Tool or Connector
 	Shell     string        `json:"shell,omitempty"` // words that a command begins with
 	Exact     bool          `json:"exact,omitempty"`
 	ReadOnly  bool          `json:"read_only,omitempty"`
@@ -56,7 +60,42 @@ type RulesRemove struct {
 	ID string `json:"id"`
 }
 
-// RuleChanged answers rules.add and rules.remove.
+// RulesReplace puts a rule in the place of the standing rule ID, at once: there is no
+// moment without either. It keeps the id.
+type RulesReplace struct {
+	ID   string   `json:"id"`
+	Rule RuleSpec `json:"rule"`
+}
+
+// RulesTry asks which decisions of the log a rule would have been about.
+type RulesTry struct {
+	Rule RuleSpec `json:"rule"`
+	// Since leaves out what is older; the zero time leaves out nothing.
+	Since time.Time `json:"since,omitzero"`
+	Limit int       `json:"limit,omitempty"` // of Covered; 0 is 20, at most 200
+}
+
+// RulesTried is the answer to rules.try. Nothing has been added.
+type RulesTried struct {
+	Decisions int `json:"decisions"` // that were looked at
+	Matches   int `json:"matches"`   // that the rule covers
+	// Skipped counts those that could not be looked at: redacted or cut.
+	Skipped int `json:"skipped"`
+	// Covered are the last of the matches, newest first.
+	Covered []CoveredCall `json:"covered"`
+}
+
+// A CoveredCall is a past call that a rule covers.
+type CoveredCall struct {
+	Seq     uint64          `json:"seq"`
+	Time    time.Time       `json:"time"`
+	Agent   string          `json:"agent"`
+	Tool    ToolName        `json:"tool"`
+	Subject string          `json:"subject"`
+	Action  approval.Action `json:"action"` // how it was decided
+}
+
+// RuleChanged answers rules.add, rules.replace and rules.remove.
 type RuleChanged struct {
 	Rule Rule `json:"rule"`
 }
@@ -140,6 +179,25 @@ type Reloaded struct {
 
 // Validate implements the check of params.
 func (p *RulesTest) Validate() error { return checkID("params.tool", string(p.Tool)) }
+
+// Validate implements the check of params.
+func (p *RulesReplace) Validate() error {
+	if err := checkID("params.id", p.ID); err != nil {
+		return err
+	}
+	return below("params.rule", p.Rule.Validate())
+}
+
+// maxTried bounds how many calls rules.try lists.
+const maxTried = 200
+
+// Validate implements the check of params.
+func (p *RulesTry) Validate() error {
+	if p.Limit < 0 || p.Limit > maxTried {
+		return &FieldError{Path: "params.limit", Reason: fmt.Sprintf("must be 0 to %d", maxTried)}
+	}
+	return below("params.rule", p.Rule.Validate())
+}
 
 // Validate implements the check of params.
 func (p *RulesRemove) Validate() error { return checkID("params.id", p.ID) }

@@ -29,6 +29,8 @@ var operatorMethods = table[*operatorConn]{
 	protocol.MethodRulesList:           {handle: with((*operatorConn).rulesList), when: anyTime},
 	protocol.MethodRulesAdd:            {handle: with((*operatorConn).rulesAdd), when: anyTime, long: true},
 	protocol.MethodRulesRemove:         {handle: with((*operatorConn).rulesRemove), when: anyTime, long: true},
+	protocol.MethodRulesReplace:        {handle: with((*operatorConn).rulesReplace), when: anyTime, long: true},
+	protocol.MethodRulesTry:            {handle: with((*operatorConn).rulesTry), when: anyTime, long: true},
 	protocol.MethodRulesTest:           {handle: with((*operatorConn).rulesTest), when: anyTime, long: true},
 	protocol.MethodRulesSuggest:        {handle: with((*operatorConn).rulesSuggest), when: anyTime, long: true},
 	protocol.MethodReload:              {handle: with((*operatorConn).reload), when: anyTime, long: true},

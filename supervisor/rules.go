@@ -1,15 +1,18 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/supervisor/history"
 	"github.com/sandgate/sandgate/supervisor/rulebook"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/shell"
@@ -74,7 +77,7 @@ func configuredRule(r shell.Rule) protocol.Rule {
 func wireRule(r rulebook.Rule) protocol.Rule {
 	out := protocol.Rule{
 		RuleSpec: protocol.RuleSpec{
-			ID: r.ID, Effect: protocol.CheckDecision(r.Effect), Tool: r.Tool, Connector: r.Connector, Shell: r.Shell,
+			ID: r.ID, Effect: protocol.CheckDecision(r.Effect), Tool: r.Tool, Connector: r.Connector, Agent: r.Agent, Shell: r.Shell,
 			Exact: r.Exact, ReadOnly: r.ReadOnly, Reason: r.Reason, Match: r.Match, NoMatch: r.NoMatch,
 		},
 		Name: r.Label(), Origin: r.Position.String(), Tier: string(r.Tier), Inactive: r.Inactive, By: r.By,
@@ -97,14 +100,50 @@ func wireEffect(e tools.Effect) protocol.CheckDecision {
 
 // Add puts a rule in force, and keeps it.
 func (d *Desk) Add(peer unixsock.Peer, p protocol.RuleSpec) (protocol.Rule, error) {
-	r, err := d.cfg.Rules.Add(config.StandingRule{
-		ID: p.ID, Effect: config.Effect(p.Effect), Tool: p.Tool, Connector: p.Connector, Shell: p.Shell,
-		Exact: p.Exact, ReadOnly: p.ReadOnly, Reason: p.Reason, Match: p.Match, NoMatch: p.NoMatch,
-	}, d.change(peer))
+	r, err := d.cfg.Rules.Add(standingRule(p), d.change(peer))
 	if err != nil {
 		return protocol.Rule{}, ruleError(err)
 	}
 	return wireRule(r), nil
+}
+
+func standingRule(p protocol.RuleSpec) config.StandingRule {
+	return config.StandingRule{
+		ID: p.ID, Effect: config.Effect(p.Effect), Tool: p.Tool, Connector: p.Connector, Agent: p.Agent, Shell: p.Shell,
+		Exact: p.Exact, ReadOnly: p.ReadOnly, Reason: p.Reason, Match: p.Match, NoMatch: p.NoMatch,
+	}
+}
+
+// Replace puts a rule in the place of a standing one, in one step.
+func (d *Desk) Replace(peer unixsock.Peer, p protocol.RulesReplace) (protocol.Rule, error) {
+	r, err := d.cfg.Rules.Replace(p.ID, standingRule(p.Rule), d.change(peer))
+	if err != nil {
+		return protocol.Rule{}, ruleError(err)
+	}
+	return wireRule(r), nil
+}
+
+// tryLimit is how many calls Try lists if nobody says.
+const tryLimit = 20
+
+// Try says which decisions of the log a rule would have been about. It adds none.
+func (d *Desk) Try(p protocol.RulesTry) (protocol.RulesTried, error) {
+	entries := d.entries(audit.Filter{Since: p.Since, Kinds: []audit.Kind{audit.KindDecision}})
+	trial, err := d.cfg.Rules.Try(standingRule(p.Rule), history.Decisions(entries))
+	if err != nil {
+		return protocol.RulesTried{}, ruleError(err)
+	}
+	out := protocol.RulesTried{Decisions: trial.Decisions, Skipped: trial.Skipped, Matches: len(trial.Covered), Covered: []protocol.CoveredCall{}}
+	for _, c := range slices.Backward(trial.Covered) {
+		if len(out.Covered) == cmp.Or(p.Limit, tryLimit) {
+			break
+		}
+		e := c.Entry
+		out.Covered = append(out.Covered, protocol.CoveredCall{
+			Seq: e.Seq, Time: e.Time, Agent: e.Agent, Tool: protocol.ToolName(e.Tool), Subject: c.Subject(), Action: c.Record.Action,
+		})
+	}
+	return out, nil
 }
 
 // Remove takes a standing rule out of force, and forgets it.
@@ -185,6 +224,23 @@ func (o *operatorConn) rulesAdd(_ context.Context, p *protocol.RuleSpec) (protoc
 	}
 	r, err := d.Add(o.peer, *p)
 	return protocol.RuleChanged{Rule: r}, err
+}
+
+func (o *operatorConn) rulesReplace(_ context.Context, p *protocol.RulesReplace) (protocol.RuleChanged, error) {
+	d, err := o.desk()
+	if err != nil {
+		return protocol.RuleChanged{}, err
+	}
+	r, err := d.Replace(o.peer, *p)
+	return protocol.RuleChanged{Rule: r}, err
+}
+
+func (o *operatorConn) rulesTry(_ context.Context, p *protocol.RulesTry) (protocol.RulesTried, error) {
+	d, err := o.desk()
+	if err != nil {
+		return protocol.RulesTried{}, err
+	}
+	return d.Try(*p)
 }
 
 func (o *operatorConn) rulesRemove(_ context.Context, p *protocol.RulesRemove) (protocol.RuleChanged, error) {

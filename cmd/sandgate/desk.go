@@ -26,6 +26,8 @@ import (
 type desk interface {
 	Rules(ctx context.Context) (protocol.RulesList, error)
 	AddRule(ctx context.Context, r protocol.RuleSpec) (protocol.Rule, error)
+	ReplaceRule(ctx context.Context, id string, r protocol.RuleSpec) (protocol.Rule, error)
+	TryRule(ctx context.Context, t protocol.RulesTry) (protocol.RulesTried, error)
 	RemoveRule(ctx context.Context, id string) (protocol.Rule, error)
 	TestRules(ctx context.Context, t protocol.RulesTest) (protocol.RulesTested, error)
 	SuggestRules(ctx context.Context, s protocol.RulesSuggest) (protocol.RulesSuggested, error)
@@ -222,6 +224,12 @@ func keepRulesAway(cfg *config.Config, own map[string]sandboxprofile.Rights) err
 func (d *localDesk) Rules(context.Context) (protocol.RulesList, error) { return d.desk.List(), nil }
 func (d *localDesk) AddRule(_ context.Context, r protocol.RuleSpec) (protocol.Rule, error) {
 	return d.desk.Add(d.peer, r)
+}
+func (d *localDesk) ReplaceRule(_ context.Context, id string, r protocol.RuleSpec) (protocol.Rule, error) {
+	return d.desk.Replace(d.peer, protocol.RulesReplace{ID: id, Rule: r})
+}
+func (d *localDesk) TryRule(_ context.Context, t protocol.RulesTry) (protocol.RulesTried, error) {
+	return d.desk.Try(t)
 }
 func (d *localDesk) RemoveRule(_ context.Context, id string) (protocol.Rule, error) {
 	return d.desk.Remove(d.peer, id)

@@ -26,7 +26,7 @@ commands. They lie in rules.yaml in the configuration directory, beside sandgate
 		Args:    cobra.NoArgs, // or else a misspelt subcommand would print the help and succeed
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newRulesListCmd(a), newRulesAddCmd(a), newRulesRemoveCmd(a), newRulesReloadCmd(a), newRulesSuggestCmd(a), newRulesTestCmd(a))
+	c.AddCommand(newRulesListCmd(a), newRulesAddCmd(a), newRulesRemoveCmd(a), newRulesReloadCmd(a), newRulesSuggestCmd(a), newRulesTestCmd(a), newRulesTryCmd(a))
 	return c
 }
 

@@ -34,7 +34,27 @@ type ruleFlags struct {
 	deskFlags
 	spec             protocol.RuleSpec
 	allow, ask, deny bool
+	replace          string
 	json             bool
+}
+
+// describe are the flags that say what a rule is.
+func (f *ruleFlags) describe(c *cobra.Command) {
+	fs := c.Flags()
+	fs.BoolVar(&f.allow, "allow", false, "the rule allows")
+	fs.BoolVar(&f.ask, "ask", false, "the rule asks (with --shell)")
+	fs.BoolVar(&f.deny, "deny", false, "the rule denies")
+	fs.StringVar(&f.spec.Shell, "shell", "", "the rule is about commands that begin with these `words`")
+	fs.StringVar(&f.spec.Connector, "connector", "", "the rule is about tools of this connector, a `glob`")
+	fs.StringVar(&f.spec.Agent, "agent", "", "the rule is about calls of agents that call themselves so, a `glob`; not with --shell")
+	fs.BoolVar(&f.spec.Exact, "exact", false, "with --shell: the command has no other words")
+	fs.BoolVar(&f.spec.ReadOnly, "read-only", false, "with --shell: only forms that neither write nor run programs")
+	fs.StringArrayVar(&f.spec.Match, "match", nil, "an `example` that the rule must cover: a command, TOOL or CONNECTOR/TOOL")
+	fs.StringArrayVar(&f.spec.NoMatch, "no-match", nil, "an `example` that the rule must not cover")
+	fs.BoolVar(&f.json, "json", false, "print JSON")
+	f.flags(c)
+	c.MarkFlagsMutuallyExclusive("allow", "ask", "deny")
+	c.MarkFlagsOneRequired("allow", "ask", "deny")
 }
 
 func newRulesAddCmd(a *app) *cobra.Command {
@@ -50,39 +70,37 @@ A rule can tighten anything. It loosens only what the configuration leaves to it
 default: neither a rule of the configuration, nor another rule that denies, nor
 a tool of approval.dangerous_tools. One that would is refused by name. --match and
 --no-match are examples that the rule must and must not cover, held against it now
-and at every start.`,
+and at every start. --agent goes by the name that an agent gives itself, which any
+program of this user can choose: use it to tell your own agents apart.`,
 		Example: `  sandgate rules add --deny 'github_*' --reason 'we push by hand' --match github_push --no-match git_push
   sandgate rules add --allow --shell 'git log' --read-only
-  sandgate rules add --ask --shell 'git push'`,
+  sandgate rules add --ask --shell 'git push'
+  sandgate rules add --allow WebSearch --agent researcher
+  sandgate rules add --replace deny-github --deny 'github_*' --agent 'ci-*'`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.atDesk(&f.deskFlags, func(c *cobra.Command, d desk, args []string) error {
 			spec, err := f.rule(args)
 			if err != nil {
 				return usageError(err)
 			}
-			r, err := d.AddRule(c.Context(), spec)
+			done := "added"
+			add := func() (protocol.Rule, error) { return d.AddRule(c.Context(), spec) }
+			if f.replace != "" {
+				done = "replaced"
+				add = func() (protocol.Rule, error) { return d.ReplaceRule(c.Context(), f.replace, spec) }
+			}
+			r, err := add()
 			if err != nil {
 				return ruleStatus(err)
 			}
-			return a.tellRule(f.json, "added", r)
+			return a.tellRule(f.json, done, r)
 		}),
 	}
-	fs := c.Flags()
-	fs.BoolVar(&f.allow, "allow", false, "the rule allows")
-	fs.BoolVar(&f.ask, "ask", false, "the rule asks (with --shell)")
-	fs.BoolVar(&f.deny, "deny", false, "the rule denies")
-	fs.StringVar(&f.spec.Shell, "shell", "", "the rule is about commands that begin with these `words`")
-	fs.StringVar(&f.spec.Connector, "connector", "", "the rule is about tools of this connector, a `glob`")
-	fs.BoolVar(&f.spec.Exact, "exact", false, "with --shell: the command has no other words")
-	fs.BoolVar(&f.spec.ReadOnly, "read-only", false, "with --shell: only forms that neither write nor run programs")
-	fs.StringVar(&f.spec.Reason, "reason", "", "`text` for people and for the model")
-	fs.StringVar(&f.spec.ID, "id", "", "`name` of the rule (default: made from the rest)")
-	fs.StringArrayVar(&f.spec.Match, "match", nil, "an `example` that the rule must cover: a command, TOOL or CONNECTOR/TOOL")
-	fs.StringArrayVar(&f.spec.NoMatch, "no-match", nil, "an `example` that the rule must not cover")
-	fs.BoolVar(&f.json, "json", false, "print JSON")
-	f.flags(c)
-	c.MarkFlagsMutuallyExclusive("allow", "ask", "deny")
-	c.MarkFlagsOneRequired("allow", "ask", "deny")
+	f.describe(c)
+	c.Flags().StringVar(&f.spec.Reason, "reason", "", "`text` for people and for the model")
+	c.Flags().StringVar(&f.spec.ID, "id", "", "`name` of the rule (default: made from the rest)")
+	c.Flags().StringVar(&f.replace, "replace", "", "the `name` of a rule in whose place this one comes, in one step")
+	c.MarkFlagsMutuallyExclusive("id", "replace")
 	return c
 }
 
@@ -100,7 +118,7 @@ func (f ruleFlags) rule(args []string) (protocol.RuleSpec, error) {
 		spec.Effect = protocol.CheckDeny
 	}
 	if (spec.Shell != "") == (spec.Tool != "" || spec.Connector != "") {
-		return spec, errors.New("rules add: say what the rule is about: TOOL, --connector, or --shell")
+		return spec, errors.New("say what the rule is about: TOOL, --connector, or --shell")
 	}
 	return spec, nil
 }

@@ -122,6 +122,10 @@ func printRules(w io.Writer, list []listedRule) error {
 
 // ruleSubject is what a rule is about.
 func ruleSubject(r protocol.Rule) string {
+	if agent := r.Agent; agent != "" {
+		r.Agent = ""
+		return ruleSubject(r) + " of agent " + agent
+	}
 	switch {
 	case r.Shell != "":
 		s := r.Shell

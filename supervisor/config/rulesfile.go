@@ -31,6 +31,9 @@ type StandingRule struct {
 	// Tool and Connector are globs: * is any run of characters and ? is one.
 	Tool      string `yaml:"tool"`
 	Connector string `yaml:"connector"`
+	// Agent limits a rule about tools to agents that call themselves so, a glob; ""
+	// is every agent. It is a label: whoever opens a session chooses it.
+	Agent string `yaml:"agent"`
 	// Shell is the words with which a command begins, as in `shell.rules`.
 	Shell    string `yaml:"shell"`
 	Exact    bool   `yaml:"exact"`
@@ -109,6 +112,9 @@ func (k *checker) faulty(field string) bool {
 
 func (k *checker) standingShell(field string, r *StandingRule) {
 	k.pattern(field+".shell", r.Shell)
+	if r.Agent != "" {
+		k.problem(field+".agent", "a rule about shell is for every agent", "remove agent, or write a rule about the tool shell")
+	}
 	if r.ReadOnly && r.Effect == Deny {
 		k.problem(field+".read_only", "read_only narrows a rule that allows, this one denies", "remove one of the two")
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/internal/atomicfile"
 	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/shell"
 )
 
@@ -145,20 +146,90 @@ func (b *Book) Add(r config.StandingRule, c Change) (Rule, error) {
 	err := b.edit("add", r.ID, record, func(data []byte, set Set) ([]byte, error) {
 		if r.ID == "" {
 			r.ID = set.freeID(r)
-		} else if _, taken := set.find(r.ID); taken {
-			return nil, &Error{Op: "add", ID: r.ID, Reason: "there is a rule of this name", HintText: "remove it first, or choose another name with --id"}
 		}
-		if what := b.bounds.loosens(Rule{StandingRule: r}); what != "" {
-			return nil, &Error{Op: "add", ID: r.ID, Reason: "it would loosen what a standing rule cannot: " + what,
-				HintText: "change the configuration itself, and start the supervisor again"}
-		}
-		return config.AppendRule(data, r)
+		return b.appended("add", data, set, r)
 	})
+	return b.changed(r.ID, err)
+}
+
+// Replace puts a rule in the place of the one that is called id: both changes are one
+// write and one step, so that nothing is decided between them. It keeps the id. On an
+// error nothing has changed.
+func (b *Book) Replace(id string, r config.StandingRule, c Change) (Rule, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if r.ID != "" && r.ID != id {
+		return Rule{}, &Error{Op: "replace", ID: id, Reason: fmt.Sprintf("a rule keeps its id, and %q is another", r.ID), HintText: "leave the id out, or remove the one and add the other"}
+	}
+	r.ID = id
+	r.Added, r.By = c.Now.UTC().Format(time.RFC3339), c.By
+	record := func() error { return c.Record("replace", Rule{StandingRule: r, Tier: config.TierUser}) }
+	err := b.edit("replace", id, record, func(data []byte, set Set) (_ []byte, err error) {
+		if _, err = set.users("replace", id); err != nil {
+			return nil, err
+		}
+		if data, err = config.RemoveRule(data, id); err != nil {
+			return nil, err
+		}
+		rest := slices.DeleteFunc(slices.Clone(set), func(o Rule) bool { return o.ID == id })
+		return b.appended("replace", data, rest, r)
+	})
+	return b.changed(r.ID, err)
+}
+
+// appended is the user's file with r at its end, if r may be there.
+func (b *Book) appended(op string, data []byte, set Set, r config.StandingRule) ([]byte, error) {
+	if _, taken := set.find(r.ID); taken {
+		return nil, &Error{Op: op, ID: r.ID, Reason: "there is a rule of this name", HintText: "remove it first, or choose another name with --id"}
+	}
+	if what := b.bounds.loosens(Rule{StandingRule: r}); what != "" {
+		return nil, &Error{Op: op, ID: r.ID, Reason: "it would loosen what a standing rule cannot: " + what,
+			HintText: "change the configuration itself, and start the supervisor again"}
+	}
+	return config.AppendRule(data, r)
+}
+
+// changed is the rule as it is in force now, unless err.
+func (b *Book) changed(id string, err error) (Rule, error) {
 	if err != nil {
 		return Rule{}, err
 	}
-	added, _ := b.rules.find(r.ID)
-	return added, nil
+	r, _ := b.rules.find(id)
+	return r, nil
+}
+
+// users finds a rule that is the user's own to change.
+func (s Set) users(op, id string) (Rule, error) {
+	r, ok := s.find(id)
+	switch {
+	case !ok:
+		return r, &Error{Op: op, ID: id, Reason: "there is no such rule", HintText: join("; ", s.meant(id), "`sandgate rules list` has them all"), Unknown: true}
+	case r.Tier != config.TierUser:
+		return r, &Error{Op: op, ID: id, Reason: "it is the administrator's: " + r.Position.String(), HintText: "only the administrator can change it there"}
+	}
+	return r, nil
+}
+
+// meant says which rule somebody may have meant: one of a similar name, or whose name
+// would be this one, if names could have every character.
+func (s Set) meant(id string) string {
+	names := make([]string, len(s))
+	for i, r := range s {
+		names[i] = r.ID
+	}
+	plain := strings.Trim(strings.Join(strings.FieldsFunc(id, notName), "-"), "-_")
+	best := tools.Nearest(plain, names)
+	if best == "" {
+		best = tools.Nearest(id, names)
+	}
+	if best == "" {
+		return ""
+	}
+	return "did you mean " + best + "?"
+}
+
+func join(sep string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), sep)
 }
 
 // Remove takes a rule out of force and out of the user's file.
@@ -168,14 +239,10 @@ func (b *Book) Remove(id string, c Change) (Rule, error) {
 	var removed Rule
 	record := func() error { return c.Record("remove", removed) }
 	err := b.edit("remove", id, record, func(data []byte, set Set) ([]byte, error) {
-		r, ok := set.find(id)
-		switch {
-		case !ok:
-			return nil, &Error{Op: "remove", ID: id, Reason: "there is no such rule", HintText: "`sandgate rules list` has them all", Unknown: true}
-		case r.Tier != config.TierUser:
-			return nil, &Error{Op: "remove", ID: id, Reason: "it is the administrator's: " + r.Position.String(), HintText: "only the administrator can remove it there"}
+		var err error
+		if removed, err = set.users("remove", id); err != nil {
+			return nil, err
 		}
-		removed = r
 		return config.RemoveRule(data, id)
 	})
 	return removed, err
@@ -232,8 +299,9 @@ func (b *Book) withUser(set Set, data []byte, path string) (Set, error) {
 // freeID makes a name of what a rule says: allow-git-log, deny-github-2.
 func (s Set) freeID(r config.StandingRule) string {
 	name := string(r.Effect)
-	for _, word := range strings.FieldsFunc(r.Shell+" "+r.Connector+" "+r.Tool, notName) {
-		if len(name)+len(word) < 40 {
+	for _, word := range strings.FieldsFunc(r.Agent+" "+r.Shell+" "+r.Connector+" "+r.Tool, notName) {
+		word = strings.Trim(word, "_")
+		if word != "" && len(name)+len(word) < 40 {
 			name += "-" + word
 		}
 	}

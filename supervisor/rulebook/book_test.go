@@ -95,7 +95,7 @@ func TestRulesAreInForceAtOnce(t *testing.T) {
 	}
 	check := func(w *world) {
 		t.Helper()
-		if v := w.tool("github_push"); v.Effect != approval.Deny || v.Rule != "rules.deny-github_" || !strings.Contains(v.Reason, "by hand") {
+		if v := w.tool("github_push"); v.Effect != approval.Deny || v.Rule != "rules.deny-github" || !strings.Contains(v.Reason, "by hand") {
 			t.Errorf("github_push: %+v", v)
 		}
 		if v := w.tool("gitlab_push"); v.Effect != approval.Allow {
@@ -119,7 +119,7 @@ func TestRulesAreInForceAtOnce(t *testing.T) {
 		t.Errorf("the file: %v, %v", info.Mode(), err)
 	}
 
-	if r, err := w.Remove("deny-github_", change(nil)); err != nil || r.Tool != "github_*" || r.By != "uid 1, pid 2" {
+	if r, err := w.Remove("deny-github", change(nil)); err != nil || r.Tool != "github_*" || r.By != "uid 1, pid 2" {
 		t.Errorf("remove: %+v, %v", r, err)
 	}
 	if v := w.tool("github_push"); v.Effect != approval.Allow {

@@ -42,6 +42,8 @@ func (r Rule) consider(call approval.Call) tools.Considered {
 		return c
 	}
 	switch _, covered := list.Match(rule.Effect, call); {
+	case !covered && r.Agent != "" && !approval.Glob(r.Agent, call.Agent):
+		c.Why = "the agent is not " + r.Agent
 	case !covered:
 		c.Why = "the name is not " + r.glob()
 	case r.Inactive != "":

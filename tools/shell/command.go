@@ -264,18 +264,40 @@ func (a *analysis) unfit(r *compiledRule, v verdict, cmd simpleCommand, rest []w
 // names.
 var trustsDirectory = map[string]bool{"git": true, "hg": true, "svn": true, "jj": true}
 
-// outsideRoots says which word leaves the roots that the rule is limited to.
+// outsideRoots says which word names a path outside the roots that the rule is limited
+// to. The directory that the call starts in is no path that the line names; one that the
+// line changes to is.
 func (a *analysis) outsideRoots(r *compiledRule, cmd simpleCommand) string {
 	if len(r.SandboxPaths) == 0 {
 		return ""
 	}
-	if a.dirs.anywhere || slices.ContainsFunc(a.dirs.known, func(d string) bool { return !a.p.files.Within(".", d, r.SandboxPaths) }) {
-		return fmt.Sprintf("the rule %q is for %v only", r.Pattern, r.SandboxPaths)
+	elsewhere := func(dir string) bool { return !a.p.files.Within(".", dir, r.SandboxPaths) }
+	if a.dirs.moved(a.p.files.Start()) && (a.dirs.anywhere || slices.ContainsFunc(a.dirs.known, elsewhere)) {
+		return fmt.Sprintf("the line changes to a directory that is not in %v, which the rule %q is for", r.SandboxPaths, r.Pattern)
 	}
 	for _, w := range cmd.words[1:] {
-		if !a.within(optionValue(w), r.SandboxPaths) {
-			return fmt.Sprintf("%s is not in %v", w, r.SandboxPaths)
+		if why := a.leaves(w, r.SandboxPaths); why != "" {
+			return fmt.Sprintf("%s %s %v, which the rule %q is for", w, why, r.SandboxPaths, r.Pattern)
 		}
+	}
+	return ""
+}
+
+// leaves says how a word leaves the roots, "" if it does not. Every word may name a path,
+// and is taken for one, except an option: that names one in what follows its "=". Of other
+// options only -x and --words are certain to name none; in -xfile the file may stand for
+// itself.
+func (a *analysis) leaves(w word, roots []string) string {
+	option := w.fixed() && strings.HasPrefix(w.text, "-") && len(w.text) > 1
+	switch value := optionValue(w); {
+	case !option, strings.Contains(w.text, "="):
+		if !a.within(value, roots) {
+			return "is not in"
+		}
+	case strings.ContainsAny(w.text, "/~"):
+		return "may name a path outside of"
+	case len(w.text) > 2 && w.text[1] != '-' && !a.within(fixedWord("."), roots):
+		return "may name a file of the working directory, which is not in"
 	}
 	return ""
 }
@@ -285,15 +307,11 @@ func (a *analysis) within(w word, roots []string) bool {
 		return true
 	}
 	name, reason := a.pathOf(w)
-	if reason != "" {
+	if reason != "" || a.dirs.anywhere && !strings.HasPrefix(name, "/") {
 		return false
 	}
-	for _, dir := range a.knownDirs(name) {
-		if !a.p.files.Within(name, dir, roots) {
-			return false
-		}
-	}
-	return true
+	dirs := a.knownDirs(name)
+	return len(dirs) > 0 && !slices.ContainsFunc(dirs, func(dir string) bool { return !a.p.files.Within(name, dir, roots) })
 }
 
 // baseName is the program's name without the directory, if that is a trusted

@@ -271,6 +271,44 @@ func TestSandboxPaths(t *testing.T) {
 	}
 }
 
+// TestSandboxPathsAreThoseThatAreNamed: a rule for some directory holds wherever the call
+// starts, as long as the command names no path outside of it.
+func TestSandboxPathsAreThoseThatAreNamed(t *testing.T) {
+	r := allowing("lint")
+	r.SandboxPaths = []string{"docs"}
+	f := newFixture(t, r)
+	docs := f.path("docs")
+	for command, want := range map[string]tools.Effect{
+		"lint":                              tools.Allow,
+		"lint -q --strict":                  tools.Allow,
+		"lint " + docs + "/d.txt":           tools.Allow,
+		"lint --out=" + docs + "/x -":       tools.Ask, // "-" is a word like any other
+		"lint -q " + docs:                   tools.Allow,
+		"lint a.txt":                        tools.Ask,
+		"lint -o a.txt":                     tools.Ask,
+		"lint -oa.txt":                      tools.Ask,
+		"lint -o" + docs + "/x":             tools.Ask,
+		"lint --out " + f.path("ws/a.txt"):  tools.Ask,
+		"lint --out=" + f.path("ws/a.txt"):  tools.Ask,
+		"lint ~/x":                          tools.Ask,
+		"lint $x":                           tools.Ask,
+		"lint *.txt":                        tools.Ask,
+		"cd " + docs + " && lint d.txt":     tools.Allow,
+		"cd " + docs + " && lint -od.txt":   tools.Allow,
+		"cd sub && lint":                    tools.Ask,
+		"cd $x; lint":                       tools.Ask,
+		"cd " + docs + "; cd -; lint d.txt": tools.Ask,
+	} {
+		if got := f.effect(t, command); got != want {
+			t.Errorf("%q: %v, want %v", command, got, want)
+		}
+	}
+	d := f.tool(t).(*Tool).Policy().Decide("lint a.txt", "bash")
+	if !strings.Contains(d.Reason, `a.txt is not in [docs], which the rule "lint" is for`) {
+		t.Errorf("the reason is %q", d.Reason)
+	}
+}
+
 func TestNoShell(t *testing.T) {
 	f := newFixture(t, allowing("ls"))
 	f.must(t, os.Remove(f.path("bin/bash")))

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+func newRulesTryCmd(a *app) *cobra.Command {
+	var f ruleFlags
+	var since time.Duration
+	var limit int
+	c := &cobra.Command{
+		Use:   "try --allow|--ask|--deny TOOL | --connector NAME | --shell COMMAND",
+		Short: "Say which calls of the log a rule would have been about, and add nothing",
+		Long: `try holds a rule against the decisions in the audit log: how many calls it covers, the
+last of them, and how each was decided. The rule is judged by itself, whatever other
+rules say; ` + "`sandgate audit replay`" + ` compares whole configurations.`,
+		Example: "  sandgate rules try --deny 'github_*'\n  sandgate rules try --allow --shell 'go test' --since 168h",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: a.atDesk(&f.deskFlags, func(c *cobra.Command, d desk, args []string) error {
+			spec, err := f.rule(args)
+			if err != nil {
+				return usageError(err)
+			}
+			ask := protocol.RulesTry{Rule: spec, Limit: limit}
+			if since > 0 {
+				ask.Since = time.Now().Add(-since)
+			}
+			tried, err := d.TryRule(c.Context(), ask)
+			if err != nil {
+				return ruleStatus(err)
+			}
+			if f.json {
+				return printJSON(a.out, tried)
+			}
+			return a.printTried(tried)
+		}),
+	}
+	f.describe(c)
+	c.Flags().DurationVar(&since, "since", 0, "only what is not older than this `time`, such as 24h")
+	c.Flags().IntVar(&limit, "limit", 20, "list at most `N` calls")
+	return c
+}
+
+func (a *app) printTried(t protocol.RulesTried) error {
+	fmt.Fprintf(a.out, "covers %d of %s", t.Matches, countOf(t.Decisions, "decision"))
+	if t.Skipped > 0 {
+		fmt.Fprintf(a.out, "; %d could not be looked at: their arguments were redacted or cut", t.Skipped)
+	}
+	fmt.Fprintln(a.out)
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	for _, c := range t.Covered {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", c.Time.Local().Format(time.DateTime), approval.EscapeLine(c.Agent), c.Action,
+			approval.EscapeLine(string(c.Tool)), approval.EscapeLine(c.Subject))
+	}
+	return w.Flush()
+}
