@@ -152,6 +152,9 @@ func (l *Log) Append(ctx context.Context, rec Record) (Entry, error) {
 // Redacted is v as the log would keep it, as JSON without secrets.
 func (l *Log) Redacted(v any) (json.RawMessage, error) { return l.redactor.JSON(v) }
 
+// RedactedText is text as the log would keep it.
+func (l *Log) RedactedText(text string) string { return l.redactor.String(text) }
+
 // Submit is the first half of Append: it hands one entry over and does not wait for
 // the disk. Entries come into the log in the order in which Submit returned. After an
 // error the entry is not in the log.

@@ -219,6 +219,9 @@ func (s *Supervisor) decide(ctx context.Context, c *call, p tools.Proposal, chec
 	if logErr := s.logDecision(ctx, c); logErr != nil {
 		return approval.Grant{}, logErr
 	}
+	if s.cfg.Decided != nil {
+		s.cfg.Decided(c.decision, s.cfg.Log.RedactedText(c.subject()))
+	}
 	return grant, err
 }
 

@@ -160,6 +160,20 @@ func (s *Supervisor) logEnd(c *call, failure *protocol.Error) error {
 	return s.append(context.Background(), c.entry(kind, e))
 }
 
+// subject is what the call is about, in words for people; raw text.
+func (c *call) subject() string {
+	plan := c.proposal.Plan
+	switch {
+	case c.proposal.Request != nil:
+		return c.proposal.Request.Description
+	case plan.Action.Exec != nil:
+		return tools.QuoteCommand(plan.Action.Exec.Argv)
+	case plan.Action.File != nil:
+		return plan.Action.File.Path
+	}
+	return string(c.loggedArgs(c.req.Args)) // refused before there was a plan
+}
+
 func (c *call) entry(kind audit.Kind, data any) audit.Record {
 	return audit.Record{
 		Kind: kind, Session: string(c.session.id), Call: string(c.req.CallID), Peer: auditPeer(c.peer),

@@ -64,6 +64,9 @@ type Config struct {
 	Tasks TaskConfig
 	// MCP is about third-party MCP servers; its zero value has none.
 	MCP MCPConfig
+	// Decided is told of every decision, with what it was about in words and without
+	// secrets, before the call goes on: it must not wait for anything. nil is nobody.
+	Decided func(d approval.Decision, subject string)
 	// Warnings are said in status and in every result.
 	Warnings []string
 	// Faults takes what an operator should know and no call tells; nil discards it.

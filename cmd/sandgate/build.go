@@ -57,6 +57,8 @@ type buildOptions struct {
 
 	http *protocol.HTTPStatus // nil: nothing listens
 
+	decided func(approval.Decision, string) // is told of each; nil is nobody
+
 	backend    string       // "" is auto
 	tryBackend bool         // find out at the start what the first call would
 	faults     *slog.Logger // what an operator should know and no call tells
@@ -137,6 +139,7 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 		Egress:     egressConfig(cfg),
 		Tasks:      supervisor.TaskConfig{Running: int(cfg.Tasks.Running), Ended: int(cfg.Tasks.Running), Output: int64(cfg.Tasks.Output)},
 		HTTP:       o.http,
+		Decided:    o.decided,
 		Faults:     o.faults,
 		MCP:        supervisor.MCPConfig{Servers: servers},
 		Warnings:   slices.Concat(o.warnings, unconfinedWarnings(confiner), d.warnings),

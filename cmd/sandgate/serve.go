@@ -22,6 +22,7 @@ import (
 
 type serveFlags struct {
 	config, socket, operator, http string
+	log                            string
 	approveAll, strict             bool
 	logLevel                       *slog.LevelVar
 }
@@ -52,6 +53,7 @@ has no room for sandboxes.`,
 	fs.StringVar(&f.operator, "operator-socket", "", "operator socket `path` (default: operator.sock in the runtime directory)")
 	fs.StringVar(&f.http, "http", "", "serve the web page and the bridges on this loopback `address`, such as 127.0.0.1:8642")
 	fs.TextVar(f.logLevel, "log-level", f.logLevel, "log what is at least this `grave`: error, warn or info")
+	fs.StringVar(&f.log, "log", logAuto, "print a line for each decision: decisions, none, or auto, which is on a terminal and in the journal")
 	fs.BoolVar(&f.approveAll, "approve-all", false, "approve whatever would be asked; rules that deny still hold")
 	fs.BoolVar(&f.strict, "strict", false, "deny whatever would be asked")
 	c.MarkFlagsMutuallyExclusive("approve-all", "strict")
@@ -60,6 +62,11 @@ has no room for sandboxes.`,
 
 func (f serveFlags) options() (o buildOptions, err error) {
 	o.tryBackend = true
+	switch f.log {
+	case logAuto, logDecisions, logNone:
+	default:
+		return o, withHint(usageError(fmt.Errorf("--log %q is not known", f.log)), "use decisions, none or auto")
+	}
 	switch {
 	case f.approveAll:
 		o.mode = approval.ApproveAll
@@ -114,7 +121,8 @@ func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
 type service struct {
 	*running
 	sockets *sockets
-	web     *httpSide // nil: none
+	web     *httpSide    // nil: none
+	log     *decisionLog // nil: none
 }
 
 // setUp makes a service, and says where it is.
@@ -135,6 +143,9 @@ func (a *app) setUp(cfg *config.Config, o buildOptions, f serveFlags) (_ *servic
 	if x.web != nil {
 		o.http = x.web.status
 	}
+	if x.log = newDecisionLog(a.err, f.log); x.log != nil {
+		o.decided = x.log.decided
+	}
 	if x.running, err = build(cfg, o); err != nil {
 		return nil, err
 	}
@@ -147,6 +158,9 @@ func (a *app) setUp(cfg *config.Config, o buildOptions, f serveFlags) (_ *servic
 func (x *service) close() {
 	if x.running != nil {
 		x.running.Close()
+	}
+	if x.log != nil {
+		x.log.close()
 	}
 	if x.web != nil {
 		x.web.close()

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/approval"
+)
+
+// What `serve` prints of decisions.
+const (
+	logAuto      = "auto" // on a terminal, and in the journal
+	logDecisions = "decisions"
+	logNone      = "none"
+)
+
+// A decisionLog prints a line for each decision. It never has a call wait for whoever
+// reads: a terminal that is held (Ctrl-S) must not hold the tools. What it cannot keep
+// up with it counts; the audit log has every one.
+type decisionLog struct {
+	out     io.Writer
+	colour  bool
+	clock   bool // the journal has its own
+	lines   chan string
+	dropped atomic.Int64
+	done    sync.WaitGroup
+}
+
+// newDecisionLog is nil if nothing is to be printed.
+func newDecisionLog(out io.Writer, mode string) *decisionLog {
+	terminal, journal := isTerminal(out), isJournal(out)
+	if mode == logNone || mode == logAuto && !terminal && !journal {
+		return nil
+	}
+	l := &decisionLog{out: out, colour: terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", clock: !journal, lines: make(chan string, 256)}
+	l.done.Go(l.print)
+	return l
+}
+
+// isJournal reports whether out is a stream of systemd's journal, as systemd.exec(5)
+// says in JOURNAL_STREAM.
+func isJournal(out io.Writer) bool {
+	f, ok := out.(*os.File)
+	var st unix.Stat_t
+	if !ok || unix.Fstat(int(f.Fd()), &st) != nil {
+		return false
+	}
+	return os.Getenv("JOURNAL_STREAM") == fmt.Sprintf("%d:%d", st.Dev, st.Ino)
+}
+
+func (l *decisionLog) print() {
+	for line := range l.lines {
+		l.tellDropped()
+		fmt.Fprintln(l.out, line)
+	}
+	l.tellDropped()
+}
+
+func (l *decisionLog) tellDropped() {
+	if n := l.dropped.Swap(0); n > 0 {
+		fmt.Fprintf(l.out, "%s not printed; `sandgate audit tail` has them\n", countOf(int(n), "decision"))
+	}
+}
+
+// decided is supervisor.Config.Decided.
+func (l *decisionLog) decided(d approval.Decision, subject string) {
+	select {
+	case l.lines <- l.line(d, subject):
+	default:
+		l.dropped.Add(1)
+	}
+}
+
+// close prints what is left. Nothing may be decided any more.
+func (l *decisionLog) close() {
+	close(l.lines)
+	l.done.Wait()
+}
+
+// line is the one format: when, a sign, the tool and what became of it, what it was
+// about, and whose it is.
+func (l *decisionLog) line(d approval.Decision, subject string) string {
+	sign, text, colour := decisionWords(d)
+	text = approval.EscapeLine(text)
+	if l.colour {
+		text = colour + sign + " " + text + "\x1b[0m"
+	} else {
+		text = sign + " " + text
+	}
+	if l.clock {
+		text = d.Time.Local().Format(time.TimeOnly) + " " + text
+	}
+	if subject != "" {
+		text += ": " + approval.EscapeLine(shortened(subject))
+	}
+	return text + " [" + approval.EscapeLine(d.Agent) + "]"
+}
+
+const (
+	green = "\x1b[32m"
+	red   = "\x1b[31m"
+	dim   = "\x1b[2m"
+)
+
+// decisionWords says what became of a call: a person's yes, an answer that needed none,
+// or a refusal with its reason.
+func decisionWords(d approval.Decision) (sign, text, colour string) {
+	tool := d.ToolName
+	switch d.Action {
+	case approval.Approved:
+		if d.Source == approval.SourceMode {
+			return "⏭", tool + " (nobody is asked)", dim
+		}
+		if d.Source != approval.SourceAsk && d.Source != approval.SourceDeferred {
+			return "⏭", fmt.Sprintf("%s (%s)", tool, by(d)), dim
+		}
+		return "✓", fmt.Sprintf("%s approved (%s)", tool, orOnce(d.Scope)), green
+	case approval.SessionApproved:
+		return "⏭", fmt.Sprintf("%s (%s-approved)", tool, orOnce(d.Scope)), dim
+	case approval.NotNeeded:
+		return "⏭", fmt.Sprintf("%s (%s)", tool, by(d)), dim
+	case approval.TimedOut:
+		return "✗", tool + " - no answer in time", red
+	case approval.Dismissed:
+		return "✗", tool + " dismissed", red
+	case approval.LeftToCaller:
+		return "⏭", tool + " (the agent asks its own user)", dim
+	}
+	why := d.Reason
+	if d.Source == approval.SourceAsk && d.Approver != "" {
+		why = d.Feedback
+		return "✗", strings.TrimSuffix(fmt.Sprintf("%s rejected: %s", tool, why), ": "), red
+	}
+	return "✗", strings.TrimSuffix(fmt.Sprintf("%s denied: %s", tool, why), ": "), red
+}
+
+func orOnce(s approval.Scope) approval.Scope {
+	if s == "" {
+		return approval.Once
+	}
+	return s
+}
+
+func by(d approval.Decision) string {
+	if d.Rule != "" {
+		return d.Rule
+	}
+	return strings.ReplaceAll(string(d.Source), "_", " ")
+}
+
+// shortened keeps a line a line.
+func shortened(s string) string {
+	const most = 120
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return s
+}
