@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -176,4 +177,75 @@ func TestStreamsOfOneSessionOrAgent(t *testing.T) {
 		}
 	}
 	b.stop() // so that no stream outlives the test
+}
+
+// TestWordsWithoutAnID: words that name a tool are for the one request of it that waits,
+// and for none where that is not certain.
+func TestWordsWithoutAnID(t *testing.T) {
+	b := newBench(t, func(s *Server) { s.stood = 0 })
+	s, other := b.session("a1"), b.session("a2")
+	say := func(text string, want int) {
+		t.Helper()
+		if status, body := b.post(messages, message{Role: "user", Content: text}); status != want {
+			t.Errorf("%q: %d %s, want %d", text, status, body, want)
+		}
+	}
+	say("approve_once shell", 422) // nothing waits
+	first := b.call(s, "echo first")
+	b.pending(1)
+	for _, no := range []string{"approve_once", "approve_once write_file", "@a2, approve_once shell", "do not approve_once shell", "approve shell", "approve_once shell?"} {
+		say(no, 422)
+	}
+	if status, body := b.post(messages, message{Role: "tool", Content: "approve_once shell"}); status != 422 {
+		t.Errorf("a result without an id: %d %s", status, body)
+	}
+	b.pending(1)
+	say("@a1, approve_once shell", 200)
+	if o := <-first; o.text != "first\n" {
+		t.Errorf("%+v", o)
+	}
+
+	first = b.call(s, "echo first")
+	b.pending(1)
+	second := b.call(other, "echo second")
+	b.pending(2)
+	say("approve_once shell", 422) // which?
+	say("@a2, deny shell", 200)
+	if o := <-second; codeOf(o.err) != protocol.CodeDenied {
+		t.Errorf("%+v", o)
+	}
+	say("approve shell for session", 200)
+	if o := <-first; o.text != "first\n" {
+		t.Errorf("%+v", o)
+	}
+	write := b.callTool(s, "write_file", map[string]any{"path": "x.txt", "content": "x"})
+	ask := b.call(s, "echo asked")
+	b.pending(2)
+	say("approve_once write_file", 200) // one of each tool
+	say("deny shell", 200)
+	if o := <-write; o.err != nil {
+		t.Error(o.err)
+	}
+	if o := <-ask; codeOf(o.err) != protocol.CodeDenied {
+		t.Errorf("%+v", o)
+	}
+}
+
+// TestWordsForWhatHasJustCome: nobody can have read a request that has only just come, so
+// words without its id were meant for another.
+func TestWordsForWhatHasJustCome(t *testing.T) {
+	b := newBench(t, func(s *Server) { s.stood = time.Hour })
+	s := b.session("a1")
+	ended := b.call(s, "echo hi")
+	p := b.pending(1)[0]
+	if status, body := b.post(messages, message{Role: "user", Content: "approve_once shell"}); status != 422 || !strings.Contains(body, "only just come") {
+		t.Errorf("%d %s", status, body)
+	}
+	b.pending(1)
+	if status, body := b.post(messages, message{Role: "user", Content: "approve_once shell", ToolCallID: "approval_" + p.ID}); status != 200 {
+		t.Errorf("%d %s", status, body)
+	}
+	if o := <-ended; o.text != "hi\n" {
+		t.Errorf("%+v", o)
+	}
 }

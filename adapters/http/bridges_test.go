@@ -385,7 +385,7 @@ func TestNeededWithIDs(t *testing.T) {
 // TestMessagesBridge: a request is a call of client.requestApproval, and words that name it
 // answer it.
 func TestMessagesBridge(t *testing.T) {
-	b := newBench(t, nil)
+	b := newBench(t, func(s *Server) { s.stood = time.Hour })
 	s := b.session("a1")
 	stream := b.listen(messages)
 	for _, c := range []struct {

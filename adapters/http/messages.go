@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
@@ -102,6 +103,9 @@ func (s *Server) said(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id, err := idOf(m)
+	if err == nil && id == "" {
+		id, err = s.onlyOne(r.Context(), m.Content)
+	}
 	if err != nil {
 		writeProblem(w, err)
 		return
@@ -126,7 +130,50 @@ func (s *Server) said(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"ok": true, "decision": option})
 }
 
-// idOf is the request that a message names: as tool_call_id, in its text, or in both.
+// stood is how long a request has to have waited before words without its id can be
+// meant for it: nobody has read it and written an answer before.
+const stood = time.Second
+
+// onlyOne is the request that words without an id are for: they name its tool, and it is
+// the only one of that tool, and of the agent if they name one, that waits.
+func (s *Server) onlyOne(ctx context.Context, text string) (string, error) {
+	p, err := s.cfg.Approver(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer p.Close()
+	waiting, err := p.List(ctx)
+	if err != nil {
+		return "", err
+	}
+	said := map[string]bool{}
+	var agent string
+	for i, word := range strings.Fields(text) {
+		if i == 0 && strings.HasPrefix(word, "@") {
+			agent = strings.TrimRight(word[1:], ",:")
+			continue
+		}
+		said[strings.TrimRight(word, ",.!")] = true
+	}
+	var meant []protocol.Approval
+	for _, a := range waiting {
+		if said[string(a.Tool)] && (agent == "" || agent == a.Agent) {
+			meant = append(meant, a)
+		}
+	}
+	switch {
+	case len(meant) == 0:
+		return "", noAnswer("name the tool of a request that waits, or the request by its id as tool_call_id")
+	case len(meant) > 1:
+		return "", noAnswer(fmt.Sprintf("%d requests of %q wait: name one by its id, as tool_call_id", len(meant), meant[0].Tool))
+	case time.Since(meant[0].Created) < s.stood:
+		return "", noAnswer("that request has only just come: name it by its id, as tool_call_id, or look at it first")
+	}
+	return string(meant[0].ID), nil
+}
+
+// idOf is the request that a message names: as tool_call_id, in its text, or in both. It
+// is "" if it names none.
 func idOf(m message) (string, error) {
 	named := map[string]bool{}
 	if m.ToolCallID != "" {
@@ -136,6 +183,9 @@ func idOf(m message) (string, error) {
 		if word = strings.TrimRight(word, ",.!"); strings.HasPrefix(word, idPrefix) {
 			named[word] = true
 		}
+	}
+	if len(named) == 0 && m.Role == "user" {
+		return "", nil
 	}
 	if len(named) != 1 {
 		return "", noAnswer("name one request, by its id as tool_call_id")

@@ -60,8 +60,8 @@ type Server struct {
 	secrets  *secrets
 	failures *bucket
 	routes   map[string]map[string]route
-	// headerTime is the constant; tests are in more of a hurry.
-	headerTime time.Duration
+	// headerTime and stood are the constants; tests are in more of a hurry.
+	headerTime, stood time.Duration
 	// running is held for reading by each request; Serve takes it at its end.
 	running sync.RWMutex
 }
@@ -70,7 +70,7 @@ type Server struct {
 func New(cfg Config) *Server {
 	s := &Server{
 		cfg: cfg, hosts: hosts(cfg.Listener.Addr()), token: digest(cfg.Token),
-		secrets: newSecrets(time.Now), failures: newBucket(time.Now, failuresAtOnce, failuresPerSec), headerTime: headerTime,
+		secrets: newSecrets(time.Now), failures: newBucket(time.Now, failuresAtOnce, failuresPerSec), headerTime: headerTime, stood: stood,
 	}
 	if tcp, ok := cfg.Listener.Addr().(*net.TCPAddr); ok {
 		s.page = fmt.Sprintf("%s:%d", pageName(), tcp.Port)

@@ -38,7 +38,7 @@ func newApprovalsCmd(a *app) *cobra.Command {
 	c.PersistentFlags().StringVar(&f.socket, "operator-socket", "", "operator socket `path` (default: operator.sock in the runtime directory)")
 	c.PersistentFlags().BoolVar(&f.json, "json", false, "print JSON")
 	c.AddCommand(newApprovalsListCmd(a, &f), newApprovalsShowCmd(a, &f), newApprovalsAllowCmd(a, &f), newApprovalsDenyCmd(a, &f), newApprovalsDismissCmd(a, &f),
-		newApprovalsRememberedCmd(a, &f), newApprovalsForgetCmd(a, &f))
+		newApprovalsRememberedCmd(a, &f), newApprovalsForgetCmd(a, &f), newApprovalsFilterCmd(a))
 	return c
 }
 

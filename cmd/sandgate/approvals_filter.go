@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/client"
+)
+
+func newApprovalsFilterCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "filter [FILE]",
+		Short: "Take approvals out of a chat's messages, before they are sent to a model",
+		Long: `filter reads messages in OpenAI's chat format from FILE or standard input: a list, or a
+request with a list as messages. It prints them without what is about approvals: calls
+of client.* functions, their results, and results whose id begins with approval_. The
+chat keeps everything; the model must not see how people are asked, or it could write
+an answer itself. In a Go program, client.ForModel does the same.`,
+		Example: "  sandgate approvals filter conversation.json\n  curl -d \"$(sandgate approvals filter < request.json)\" http://127.0.0.1:9000/v1/chat/completions",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			in := a.in
+			if len(args) == 1 && args[0] != "-" {
+				f, err := os.Open(args[0])
+				if err != nil {
+					return usageError(err)
+				}
+				defer f.Close()
+				in = f
+			}
+			text, err := io.ReadAll(in)
+			if err != nil {
+				return withStatus(exitInternal, err)
+			}
+			out, err := filterChat(text)
+			if err != nil {
+				return withHint(usageError(fmt.Errorf("approvals filter: %w", err)), "give a JSON list of messages, or an object with one as messages")
+			}
+			_, err = fmt.Fprintln(a.out, string(out))
+			return err
+		},
+	}
+}
+
+// filterChat is a list of messages, or a request that has one, without approvals.
+func filterChat(text []byte) ([]byte, error) {
+	if text = bytes.TrimSpace(text); len(text) == 0 || text[0] != '{' {
+		return filterList(text)
+	}
+	var request map[string]json.RawMessage
+	if err := json.Unmarshal(text, &request); err != nil {
+		return nil, err
+	}
+	if len(request["messages"]) == 0 {
+		return nil, errors.New("the object has no messages")
+	}
+	list, err := filterList(request["messages"])
+	if err != nil {
+		return nil, err
+	}
+	request["messages"] = list
+	return json.Marshal(request)
+}
+
+func filterList(text []byte) ([]byte, error) {
+	var list []json.RawMessage
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, err
+	}
+	kept, err := client.ForModel(list)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(kept)
+}
