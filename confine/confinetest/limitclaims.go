@@ -59,11 +59,28 @@ var bombs = []bomb{
 	{"SharedMappings", memory(128 * mib),
 		"import mmap\nm = [mmap.mmap(-1, mib) for _ in range(N)]\nfor x in m: x.write(b'x' * mib)\nhold()",
 		"400", "50", confine.MemoryLimit, ""},
+	{"MemoryFilesInFlight", memory(256 * mib),
+		"import socket\npairs = []\nfor _ in range(N):\n    a, b = socket.socketpair(); fd = os.memfd_create('x'); os.write(fd, b'x' * (16 * mib))\n" +
+			"    socket.send_fds(a, [b'x'], [fd]); os.close(fd); pairs.append((a, b))\nhold()",
+		"75", "8", confine.MemoryLimit, ""},
 	{"Segments", memory(128 * mib),
 		"libc.shmat.restype = ctypes.c_void_p\nfor _ in range(N):\n" +
 			"    a = ctypes.c_void_p(libc.shmat(libc.shmget(0, 16 * mib, 0o1600), None, 0))\n" +
 			"    ctypes.memset(a, 1, 16 * mib); libc.shmdt(a)\nhold()",
 		"20", "2", confine.MemoryLimit, ""},
+	// What no process shows: its pages are out of every table, and held all the same.
+	{"DroppedMappings", memory(256 * mib),
+		"import mmap\nm = [mmap.mmap(-1, 16 * mib) for _ in range(N)]\nfor x in m:\n    x.write(b'x' * (16 * mib)); x.madvise(mmap.MADV_DONTNEED)\nhold()",
+		"75", "8", confine.MemoryLimit, ""},
+	{"MappingsOfTheDead", memory(256 * mib),
+		"import mmap\nm = [mmap.mmap(-1, 16 * mib) for _ in range(N)]\nfor x in m:\n    if os.fork() == 0: x.write(b'x' * (16 * mib)); os._exit(0)\n    os.wait()\nhold()",
+		"75", "8", confine.MemoryLimit, ""},
+	{"MemoryFilesMappedInPart", memory(256 * mib),
+		"import mmap\nm = []\nfor _ in range(N):\n    fd = os.memfd_create('x'); os.write(fd, b'x' * (16 * mib)); m.append(mmap.mmap(fd, 4096)); os.close(fd)\nfor x in m: x.madvise(mmap.MADV_DONTNEED)\nhold()",
+		"75", "8", confine.MemoryLimit, ""},
+	{"MemoryFilesOfHiddenProcesses", memory(256 * mib),
+		"libc.prctl(4, 0, 0, 0, 0)\nfds = [os.memfd_create('x') for _ in range(N)]\nfor fd in fds: os.write(fd, b'x' * (16 * mib))\nhold()",
+		"75", "8", confine.MemoryLimit, ""},
 	{"CPU", func(l *sandboxprofile.Limits) { l.CPU = time.Second },
 		"import time, signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nend = time.process_time() + N\nwhile time.process_time() < end: pass",
 		"600", "0.1", confine.CPULimit, ""},

@@ -1,6 +1,7 @@
 package sandboxinit
 
 import (
+	"bufio"
 	"bytes"
 	"math"
 	"os"
@@ -63,15 +64,19 @@ type census struct {
 	// their System V segments.
 	pids     func() []string
 	segments func() int64
+	// host is the memory of files, segments and shared mappings of the whole host, in
+	// bytes, and hostBefore what that was when the action began.
+	host       func() int64
+	hostBefore int64
 }
 
 func newCensus(t wire.Totals, tmpfs []string, s *shared) *census {
-	c := &census{totals: t, tmpfs: tmpfs, pids: processes, segments: segments, proc: procReader{buf: make([]byte, 4096)}}
+	c := &census{totals: t, tmpfs: tmpfs, pids: processes, segments: segments, proc: procReader{buf: make([]byte, 4096)}, host: hostShared}
 	if s != nil { // the host's /proc shows everybody's, and nobody in here can make a segment
 		c.pids, c.segments = s.processes, func() int64 { return 0 }
 	}
 	// A cell with segments in it serves no other action: none is there before.
-	c.before, c.stored = deadCPU(), c.files()
+	c.before, c.stored, c.hostBefore = deadCPU(), c.files(), c.host()
 	return c
 }
 
@@ -105,13 +110,16 @@ func (c *census) count(pids []string) usage {
 	if pids == nil {
 		return usage{tasks: math.MaxInt64} // we are what must count; not to be able to is no reason to go on
 	}
-	u := usage{cpu: c.cpuOfDead(), memory: c.objects(pids) - c.stored}
+	u := usage{cpu: c.cpuOfDead()}
+	own, shared := int64(0), c.objects(pids)-c.stored
 	for _, pid := range pids {
 		s := c.proc.stat(pid)
 		u.tasks += s.threads
 		u.cpu += s.cpu
-		u.memory += c.proc.sum("/proc/"+pid+"/status", "RssAnon:", "RssShmem:", "VmSwap:")
+		own += c.proc.sum("/proc/"+pid+"/status", "RssAnon:", "VmSwap:")
+		shared += c.proc.sum("/proc/"+pid+"/status", "RssShmem:")
 	}
+	u.memory = own + c.withUnseen(pids, own, shared)
 	return u
 }
 
@@ -120,15 +128,28 @@ func (c *census) count(pids []string) usage {
 // when the cheap sum is over the limit. A process that does not let us look counts
 // as before.
 func (c *census) exactMemory(pids []string) int64 {
-	total := c.objects(pids) - c.stored
+	own, shared := int64(0), c.objects(pids)-c.stored
 	for _, pid := range pids {
-		n := c.proc.sum("/proc/"+pid+"/smaps_rollup", "Pss_Anon:", "Pss_Shmem:", "SwapPss:")
-		if n == 0 {
-			n = c.proc.sum("/proc/"+pid+"/status", "RssAnon:", "RssShmem:", "VmSwap:")
+		mine, ours := c.proc.sum("/proc/"+pid+"/smaps_rollup", "Pss_Anon:", "SwapPss:"), c.proc.sum("/proc/"+pid+"/smaps_rollup", "Pss_Shmem:")
+		if mine+ours == 0 {
+			mine, ours = c.proc.sum("/proc/"+pid+"/status", "RssAnon:", "VmSwap:"), c.proc.sum("/proc/"+pid+"/status", "RssShmem:")
 		}
-		total += n
+		own, shared = own+mine, shared+ours
 	}
-	return total
+	return own + c.withUnseen(pids, own, shared)
+}
+
+// withUnseen is shared memory with what no process shows: pages of a shared mapping
+// that were taken out of its tables (madvise(2), MADV_DONTNEED) are still held, and so
+// is a memory file that is mapped in part, or that only waits in a socket to be received.
+// How much that is only the host knows, for everybody together. So it is as much as the
+// host's has grown, but no more than the processes can hold unseen.
+func (c *census) withUnseen(pids []string, own, shared int64) int64 {
+	grown := c.host() - c.hostBefore
+	if grown <= shared || own+grown <= c.totals.Memory/2 {
+		return shared // and not looked at, which costs more than all the rest
+	}
+	return shared + min(grown-shared, unseen(pids))
 }
 
 // objects sums memory that needs no process to map it: files in memory, System V
@@ -241,6 +262,111 @@ func memoryFiles(dir string, seen map[uint64]bool) int64 {
 		}
 	}
 	return total
+}
+
+// hostShared is sharedram of sysinfo(2).
+func hostShared() int64 {
+	var i unix.Sysinfo_t
+	if err := unix.Sysinfo(&i); err != nil {
+		return 0
+	}
+	return int64(i.Sharedram) * int64(max(i.Unit, 1))
+}
+
+// unseen is how much shared memory the processes can hold that neither their resident
+// size nor their descriptors show. What cannot be looked at can be any.
+func unseen(pids []string) int64 {
+	open, mapped, sizes := map[uint64]bool{}, map[uint64]bool{}, map[uint64]int64{}
+	for _, pid := range pids {
+		if !openMemoryFiles(pid, open) || !sharedMappings(pid, mapped, sizes) {
+			if _, err := os.Stat("/proc/" + pid); err != nil {
+				continue // it has ended
+			}
+			return math.MaxInt64 / 2
+		}
+	}
+	total := int64(0)
+	for _, size := range sizes {
+		total += size
+	}
+	for ino := range mapped {
+		if !open[ino] { // its size is not that of the mapping
+			return math.MaxInt64 / 2
+		}
+	}
+	return total
+}
+
+// openMemoryFiles adds the inodes of the memory files that a process has open. It
+// reports false if descriptors wait in one of its sockets (the line scm_fds of its
+// fdinfo), or it cannot be looked at.
+func openMemoryFiles(pid string, open map[uint64]bool) bool {
+	d, err := os.Open("/proc/" + pid + "/fd")
+	if err != nil {
+		return false
+	}
+	defer d.Close()
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return false
+	}
+	var link [64]byte
+	for _, name := range names {
+		n, err := unix.Readlinkat(int(d.Fd()), name, link[:])
+		switch {
+		case err != nil:
+		case bytes.HasPrefix(link[:n], []byte("/memfd:")):
+			var st unix.Stat_t
+			if unix.Fstatat(int(d.Fd()), name, &st, 0) == nil {
+				open[st.Ino] = true
+			}
+		case bytes.HasPrefix(link[:n], []byte("socket:")):
+			info, err := os.ReadFile("/proc/" + pid + "/fdinfo/" + name)
+			_, waiting, said := bytes.Cut(info, []byte("scm_fds:"))
+			if err == nil && said && number(bytes.TrimSpace(firstLine(waiting))) > 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func firstLine(b []byte) []byte {
+	line, _, _ := bytes.Cut(b, []byte("\n"))
+	return line
+}
+
+// sharedMappings adds what a process maps of shared anonymous memory, by inode, the most
+// of any process, and the inodes of memory files that it maps (proc_pid_maps(5)).
+func sharedMappings(pid string, files map[uint64]bool, sizes map[uint64]int64) bool {
+	f, err := os.Open("/proc/" + pid + "/maps")
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	mine := map[uint64]int64{}
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text()) // address, permissions, offset, device, inode, path
+		if len(fields) < 6 {
+			continue
+		}
+		ino, err := strconv.ParseUint(fields[4], 10, 64)
+		from, to, ok := strings.Cut(fields[0], "-")
+		switch {
+		case err != nil || !ok:
+		case strings.HasPrefix(fields[5], "/memfd:"):
+			files[ino] = true
+		case fields[5] == "/dev/zero" && len(fields) > 6: // "/dev/zero (deleted)": nobody opened it
+			low, _ := strconv.ParseUint(from, 16, 64)
+			high, _ := strconv.ParseUint(to, 16, 64)
+			mine[ino] += int64(high - low)
+		}
+	}
+	for ino, size := range mine {
+		sizes[ino] = max(sizes[ino], size)
+	}
+	return lines.Err() == nil
 }
 
 // A procReader reads small files of /proc. One that has gone with its process is
