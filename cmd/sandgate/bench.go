@@ -25,14 +25,16 @@ import (
 
 func newBenchCmd(a *app) *cobra.Command {
 	var asJSON bool
-	o := benchOptions{rounds: 100, pending: 1000, sessions: 10_000, streamed: 64 << 20}
+	o := benchOptions{rounds: 100, pending: 1000, sessions: 10_000, files: 57_000, streamed: 64 << 20}
 	c := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure sandgate against bare exec and bare bubblewrap on this host",
 		Long: `bench starts supervisors of its own and measures, round by round and one of each
 kind after the other, so that a busy machine slows all of them alike: a command
 started bare, in bubblewrap with the same mounts, by sandgate run and by a call over
-the socket, and the file tools. One supervisor does nothing else, one has open
+the socket, and the file tools: each in an empty workspace and in one that holds what a
+web project does (57,000 files in 5,500 directories), since nothing may cost more
+where more lies. One supervisor does nothing else, one has open
 sessions and waiting requests by the thousand, one does not sync its audit log; the
 others sync every decision to the disk before its tool starts. Ratios come first;
 absolute figures are this machine's.`,
@@ -51,6 +53,7 @@ absolute figures are this machine's.`,
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().IntVar(&o.rounds, "rounds", o.rounds, "`number` of rounds")
+	c.Flags().IntVar(&o.files, "files", o.files, "`number` of files in the workspace that is not empty")
 	c.Flags().IntVar(&o.sessions, "sessions", o.sessions, "`number` of sessions that the loaded supervisor has open")
 	c.Flags().IntVar(&o.pending, "pending", o.pending, "`number` of requests that wait there for an answer")
 	return c
@@ -69,19 +72,30 @@ func measure(ctx context.Context, o benchOptions) (benchReport, error) {
 
 type benchOptions struct {
 	rounds, sessions, pending int
+	files                     int // in the workspace that is not empty
 	streamed                  int // bytes of output
 }
 
-// A bench is a few supervisors with workspaces that nobody else uses, and their
-// clients.
+// A bench is the same measurements in several workspaces that nobody else uses.
 type bench struct {
 	benchOptions
 	ctx       context.Context
 	dir, self string
+
+	empty, tree *benchGround
+}
+
+// A benchGround is a workspace, and a few supervisors of it with their clients.
+type benchGround struct {
+	*bench
+	workspace string
 	bwrap     []string
 
 	plain, loaded, unsynced *benchSite
 	perSession              float64 // resident kB that one open session of the loaded supervisor takes
+
+	times   map[string][]time.Duration // of each act
+	figures benchFigures
 }
 
 // A benchSite is one supervisor.
@@ -97,7 +111,7 @@ type benchSite struct {
 const benchConfig = `version: 1
 sandbox:
   paths:
-    workspace: {root: workspace, mode: rw, write_approval: false}
+    workspace: {root: WORKSPACE, mode: rw, write_approval: false}
   limits: {output: 1GiB}
 shell:
   default: {allowed: true, approval: false}
@@ -120,27 +134,74 @@ func newBench(ctx context.Context, o benchOptions) (_ *bench, err error) {
 	if b.dir, err = os.MkdirTemp("/var/tmp", "sandgate-bench-"); err != nil {
 		return nil, err
 	}
-	for name, site := range map[string]**benchSite{"plain": &b.plain, "loaded": &b.loaded, "unsynced": &b.unsynced} {
-		config := benchConfig
+	if b.empty, err = b.ground("empty", 0); err != nil {
+		return nil, err
+	}
+	b.tree, err = b.ground("tree", o.files)
+	return b, err
+}
+
+// ground makes a workspace with files files and starts its supervisors. What it gives
+// has to be closed, also with an error.
+func (b *bench) ground(name string, files int) (*benchGround, error) {
+	g := &benchGround{bench: b, workspace: filepath.Join(b.dir, name, "workspace"), times: map[string][]time.Duration{}}
+	if err := errors.Join(os.MkdirAll(g.workspace, 0o700), plantTree(g.workspace, files),
+		os.WriteFile(filepath.Join(g.workspace, "file"), []byte(strings.Repeat("0123456789abcde\n", 256)), 0o600)); err != nil {
+		return g, err
+	}
+	for name, site := range map[string]**benchSite{"plain": &g.plain, "loaded": &g.loaded, "unsynced": &g.unsynced} {
+		config := strings.Replace(benchConfig, "WORKSPACE", g.workspace, 1)
 		if name == "unsynced" {
 			config = strings.Replace(config, "sync: decision", "sync: never", 1)
 		}
-		if *site, err = b.open(name, config); err != nil {
-			return nil, err
+		var err error
+		if *site, err = g.open(name, config); err != nil {
+			return g, err
 		}
 	}
-	if err := b.load(); err != nil {
-		return nil, err
+	if err := g.load(); err != nil {
+		return g, err
 	}
-	return b, b.sameMounts()
+	return g, g.sameMounts()
+}
+
+// Files of a web project's node_modules: ten in a directory, ten directories in one
+// above. With 57,000 files that is what one such project was found to have.
+const (
+	treeFiles       = 57_000
+	treeDirectories = 5_500
+)
+
+// plantTree makes a tree of files below dir.
+func plantTree(dir string, files int) error {
+	directories := max(1, files*treeDirectories/treeFiles)
+	at := make([]string, directories)
+	for i := range at {
+		at[i] = filepath.Join(dir, "node_modules", fmt.Sprintf("package-%d", i))
+		if i%10 != 0 {
+			at[i] = filepath.Join(at[i-i%10], fmt.Sprintf("lib-%d", i))
+		}
+		if files == 0 {
+			return nil
+		}
+		if err := os.MkdirAll(at[i], 0o700); err != nil {
+			return err
+		}
+	}
+	for i := range files {
+		if err := os.WriteFile(filepath.Join(at[i%directories], fmt.Sprintf("index-%d.js", i)), []byte("module.exports = {}\n"), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // open starts a supervisor and dials it until it answers.
-func (b *bench) open(name, config string) (*benchSite, error) {
-	s := &benchSite{dir: filepath.Join(b.dir, name)}
+func (b *benchGround) open(name, config string) (*benchSite, error) {
+	s := &benchSite{dir: filepath.Join(filepath.Dir(b.workspace), name)}
 	s.config = filepath.Join(s.dir, "sandgate.yaml")
 	for name, content := range map[string]string{
-		"sandgate.yaml": config, "workspace/file": strings.Repeat("0123456789abcde\n", 256), "log/.keep": "",
+		"sandgate.yaml": config, "log/.keep": "",
 	} {
 		path := filepath.Join(s.dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)); err != nil {
@@ -174,7 +235,7 @@ func (b *bench) open(name, config string) (*benchSite, error) {
 const benchAsked = 50
 
 // load opens sessions and lets calls wait for an answer that nobody gives.
-func (b *bench) load() error {
+func (b *benchGround) load() error {
 	s := b.loaded
 	before := residentKB(s.serve.Process.Pid)
 	asking := []*client.Session{s.calls}
@@ -214,7 +275,7 @@ func (b *bench) load() error {
 }
 
 // sameMounts are the arguments that the supervisor's own sandboxes are built with.
-func (b *bench) sameMounts() error {
+func (b *benchGround) sameMounts() error {
 	cfg, err := loadConfig(b.plain.config, "")
 	if err != nil {
 		return err
@@ -233,22 +294,31 @@ func (b *bench) sameMounts() error {
 }
 
 func (b *bench) close() {
-	for _, s := range []*benchSite{b.plain, b.loaded, b.unsynced} {
-		if s == nil {
+	for _, g := range []*benchGround{b.empty, b.tree} {
+		if g == nil {
 			continue
 		}
-		if s.serve != nil && s.serve.Process != nil {
-			_ = s.serve.Process.Signal(os.Interrupt)
-			_ = s.serve.Wait()
+		for _, s := range []*benchSite{g.plain, g.loaded, g.unsynced} {
+			s.close()
 		}
-		if s.agent != nil {
-			s.agent.Close()
-		}
-		s.waiting.Wait()
 	}
 	if b.dir != "" {
 		os.RemoveAll(b.dir)
 	}
+}
+
+func (s *benchSite) close() {
+	if s == nil {
+		return
+	}
+	if s.serve != nil && s.serve.Process != nil {
+		_ = s.serve.Process.Signal(os.Interrupt)
+		_ = s.serve.Wait()
+	}
+	if s.agent != nil {
+		s.agent.Close()
+	}
+	s.waiting.Wait()
 }
 
 // An act is one kind of thing that is measured.
@@ -272,11 +342,11 @@ const (
 	unsyncedRead = "read_file, not synced"
 )
 
-func (b *bench) acts() []benchAct {
+func (b *benchGround) acts() []benchAct {
 	run := func(argv ...string) func() error {
 		return func() error {
 			cmd := exec.CommandContext(b.ctx, argv[0], argv[1:]...)
-			cmd.Dir = filepath.Join(b.plain.dir, "workspace")
+			cmd.Dir = b.workspace
 			return cmd.Run()
 		}
 	}
@@ -305,43 +375,66 @@ func (b *bench) acts() []benchAct {
 	}
 }
 
+// run measures round by round, in each workspace in turn.
 func (b *bench) run() (benchReport, error) {
-	r := benchReport{
-		Rounds: b.rounds, CPUs: runtime.NumCPU(), Sessions: b.sessions, Pending: b.pending,
-		ServeStart: b.plain.start.Seconds() * 1000, SessionKB: b.perSession, SupervisorKB: residentKB(b.plain.serve.Process.Pid),
-	}
-	times := map[string][]time.Duration{}
-	acts := b.acts()
-	for i := range b.rounds + 3 {
-		for _, x := range acts {
-			begin := time.Now()
-			if err := x.do(); err != nil {
-				return r, fmt.Errorf("%s: %w", x.name, err)
-			}
-			if i >= 3 { // the first build what the others use
-				times[x.name] = append(times[x.name], time.Since(begin))
-			}
-		}
-	}
-	for _, x := range acts {
-		r.Kinds = append(r.Kinds, benchSummary(x.name, times[x.name]))
-	}
-	r.BusyKB, r.AnonKB = residentKB(b.plain.serve.Process.Pid), statusKB(b.plain.serve.Process.Pid, "RssAnon:")
-	r.CellKB = cellKB(b.plain.serve.Process.Pid)
-	r.Throughput = b.perSecond(acts)
+	r := benchReport{Rounds: b.rounds, CPUs: runtime.NumCPU(), Sessions: b.sessions, Pending: b.pending, Files: b.files}
 	var err error
 	if r.Decision, err = decisionTime(); err != nil {
 		return r, err
 	}
-	if r.Pipe, r.Streamed, err = b.streaming(); err != nil {
-		return r, err
+	grounds := []*benchGround{b.empty, b.tree}
+	for _, g := range grounds {
+		g.figures.SessionKB, g.figures.SupervisorKB = g.perSession, residentKB(g.plain.serve.Process.Pid)
+		g.figures.ServeStart = g.plain.start.Seconds() * 1000
 	}
+	for i := range b.rounds + 3 {
+		for _, g := range grounds {
+			if err := g.round(i >= 3); err != nil { // the first build what the others use
+				return r, err
+			}
+		}
+	}
+	for _, g := range grounds {
+		if err := g.rest(); err != nil {
+			return r, err
+		}
+	}
+	r.benchFigures, r.Tree = b.empty.figures, b.tree.figures
 	r.compare()
 	return r, nil
 }
 
+// round does each act once.
+func (b *benchGround) round(counts bool) error {
+	for _, x := range b.acts() {
+		begin := time.Now()
+		if err := x.do(); err != nil {
+			return fmt.Errorf("%s: %w", x.name, err)
+		}
+		if counts {
+			b.times[x.name] = append(b.times[x.name], time.Since(begin))
+		}
+	}
+	return nil
+}
+
+// rest is what is measured when all rounds are over.
+func (b *benchGround) rest() error {
+	f := &b.figures
+	acts := b.acts()
+	for _, x := range acts {
+		f.Kinds = append(f.Kinds, benchSummary(x.name, b.times[x.name]))
+	}
+	f.BusyKB, f.AnonKB = residentKB(b.plain.serve.Process.Pid), statusKB(b.plain.serve.Process.Pid, "RssAnon:")
+	f.CellKB = cellKB(b.plain.serve.Process.Pid)
+	f.Throughput = b.perSecond(acts)
+	var err error
+	f.Pipe, f.Streamed, err = b.streaming()
+	return err
+}
+
 // perSecond counts how many of a kind all processors do in a second.
-func (b *bench) perSecond(acts []benchAct) map[string]float64 {
+func (b *benchGround) perSecond(acts []benchAct) map[string]float64 {
 	rates := map[string]float64{}
 	for _, x := range acts {
 		if x.name != bareExec && x.name != bareBwrap && x.name != shellTrue {
@@ -370,7 +463,7 @@ func (b *bench) perSecond(acts []benchAct) map[string]float64 {
 
 // streaming is how much a pipe carries from a program, and a call's output, in MB/s:
 // medians of a few turns each.
-func (b *bench) streaming() (pipe, call float64, err error) {
+func (b *benchGround) streaming() (pipe, call float64, err error) {
 	line := fmt.Sprintf("yes 0123456789012345678901234567890123456789 | head -c %d", b.streamed)
 	var pipes, calls []float64
 	for range 5 {

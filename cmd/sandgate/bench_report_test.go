@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// figuresOf are figures in which each kind takes its own number of milliseconds.
+func figuresOf(ms map[string]float64) benchFigures {
+	f := benchFigures{Throughput: map[string]float64{bareExec: 100, bareBwrap: 10, shellTrue: 90}, Pipe: 100, Streamed: 60, SupervisorKB: 1024, CellKB: 1024}
+	for _, name := range []string{bareExec, bareBash, bareBwrap, runCommand, shellTrue, loadedTrue, unsyncedTrue, shellInBash, readFile, unsyncedRead, writeFile} {
+		f.Kinds = append(f.Kinds, benchKind{Name: name, Median: ms[name], P99: ms[name]})
+	}
+	return f
+}
+
+// TestAimsHoldInEveryWorkspace: an aim that holds in an empty workspace and not among many
+// files is not met, and neither is what grows with them.
+func TestAimsHoldInEveryWorkspace(t *testing.T) {
+	good := map[string]float64{bareExec: 1, bareBash: 1, bareBwrap: 10, runCommand: 12, shellTrue: 1.2, loadedTrue: 1.2, readFile: 0.1, writeFile: 0.2, unsyncedTrue: 1, unsyncedRead: 1, shellInBash: 1}
+	slow := map[string]float64{}
+	for name, ms := range good {
+		slow[name] = ms
+	}
+	slow[shellTrue], slow[runCommand] = 25, 140
+	for _, x := range []struct {
+		tree  map[string]float64
+		unmet []string
+	}{
+		{good, nil},
+		{slow, []string{
+			"shell true / bare exec", "shell true / bare bwrap", "sandgate run / bare bwrap",
+			"shell true, among files / in an empty workspace", "sandgate run, among files / in an empty workspace",
+		}},
+	} {
+		r := benchReport{Files: 57_000, Decision: 1, benchFigures: figuresOf(good), Tree: figuresOf(x.tree)}
+		r.compare()
+		var unmet []string
+		for _, ratio := range r.Ratios {
+			if ratio.Aim != "" && !ratio.Met {
+				unmet = append(unmet, ratio.Name)
+			}
+		}
+		if strings.Join(unmet, "; ") != strings.Join(x.unmet, "; ") {
+			t.Errorf("not met: %q, want %q", unmet, x.unmet)
+		}
+		var out bytes.Buffer
+		if err := r.print(&out); err != nil || !strings.Contains(out.String(), "57000 files") || strings.Count(out.String(), "not met") != len(x.unmet) {
+			t.Errorf("%v\n%s", err, &out)
+		}
+	}
+}
+
+// TestPlantedTree: as many files as are asked for, and directories in proportion.
+func TestPlantedTree(t *testing.T) {
+	dir := t.TempDir()
+	if err := plantTree(dir, 1140); err != nil {
+		t.Fatal(err)
+	}
+	files, directories := 0, 0
+	err := filepath.Walk(dir, func(_ string, info os.FileInfo, err error) error {
+		if err == nil && info.IsDir() {
+			directories++
+		} else {
+			files++
+		}
+		return err
+	})
+	if err != nil || files != 1140 || directories != 110+2 { // the root and node_modules
+		t.Errorf("%d files in %d directories, %v", files, directories, err)
+	}
+}
