@@ -90,7 +90,7 @@ func (g *Guard) trees(s *study) []*tree {
 			oldest := slices.MinFunc(slices.Collect(maps.Keys(g.groves)), func(a, b string) int { return g.groves[a].used.Compare(g.groves[b].used) })
 			delete(g.groves, oldest)
 		}
-		known = &grove{trees: newTrees(s.profile, s.roots, g.own)}
+		known = &grove{trees: newTrees(s.profile, s.roots, s.written, g.own)}
 		g.groves[s.grove] = known
 	}
 	known.used = time.Now()

@@ -63,6 +63,10 @@ type tree struct {
 	git     bool    // the configuration of git is protected: a repository in disguise matters
 	own     []ident // our own directories, wherever they are mounted
 	top     *node
+	// aside is set where no tool may write: only what is hidden matters there, and further
+	// names of files only if one that is hidden turns out to have several. To look each
+	// file up would take most of the time that the trees of toolchains take.
+	aside   bool
 	trusted map[uint64]bool // devices whose file system keeps ctime as local ones do
 	// named are paths that a git configuration in the tree names as hooks, includes
 	// or programs. They are protected like the configuration itself.
@@ -78,14 +82,14 @@ type tree struct {
 	next           map[string]bool // what becomes named
 }
 
-func newTrees(p sandboxprofile.Profile, roots []studiedRoot, own []ident) []*tree {
+func newTrees(p sandboxprofile.Profile, roots []studiedRoot, written []int, own []ident) []*tree {
 	protect, hide := newFolded(p.Protect), newFolded(p.Hide)
 	git := protect.Match("/.git/config")
 	trees := make([]*tree, len(roots))
 	for i, root := range roots {
 		trees[i] = &tree{
 			root: root.path, profile: p, protect: protect, hide: hide, hidden: hide.Match(root.path), git: git, own: own,
-			top: &node{}, trusted: map[uint64]bool{}, named: map[string]bool{},
+			top: &node{}, trusted: map[uint64]bool{}, named: map[string]bool{}, aside: !slices.Contains(written, i),
 		}
 	}
 	return trees
@@ -217,6 +221,9 @@ func (t *tree) passes() error {
 		t.found, t.names, t.next, t.changed, t.moved = nil, map[ident][]hardName{}, map[string]bool{}, false, false
 		if err := t.visit(t.top, place{path: t.root, as: t.root}); err != nil {
 			return fmt.Errorf("confine: survey %q: %w", t.root, err)
+		}
+		if t.aside && len(t.names) > 0 {
+			t.aside, t.top, t.changed, t.moved = false, &node{}, true, true
 		}
 		if !maps.Equal(t.named, t.next) {
 			t.named, t.top, t.changed, t.moved = t.next, &node{}, true, true
@@ -408,7 +415,9 @@ func (t *tree) pass(n *node, at place, e fs.DirEntry) {
 func (t *tree) enter(n *node, at place, fd int, e fs.DirEntry) {
 	path := join(at.path, e.Name())
 	m := mark{name: e.Name(), kind: kindOf(e.Type()), hide: t.hide.MatchLast(path)}
-	m.protect = t.named[path] || t.protect.MatchLast(join(at.inside(n), m.name)) || n.repo && t.protect.MatchLast(path)
+	if !t.aside {
+		m.protect = t.named[path] || t.protect.MatchLast(join(at.inside(n), m.name)) || n.repo && t.protect.MatchLast(path)
+	}
 	if e.Type()&fs.ModeSocket != 0 && !slices.Contains(t.profile.UnixSockets, path) {
 		m.hide = true
 	}
@@ -418,11 +427,15 @@ func (t *tree) enter(n *node, at place, fd int, e fs.DirEntry) {
 			n.kids = append(n.kids, &node{name: m.name})
 		}
 	case sandboxprofile.Symlink:
-		m.target = t.leadsOut(fd, at.path, m.name)
+		if !t.aside {
+			m.target = t.leadsOut(fd, at.path, m.name)
+		}
 	case sandboxprofile.File:
-		n.enterHard(fd, m)
+		if !t.aside || m.hide {
+			n.enterHard(fd, m)
+		}
 	}
-	if m.hide || m.protect || m.target != "" || m.name == ".git" && m.kind == sandboxprofile.File {
+	if m.hide || m.protect || m.target != "" || !t.aside && m.name == ".git" && m.kind == sandboxprofile.File {
 		n.marks = append(n.marks, m)
 	}
 }

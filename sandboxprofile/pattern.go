@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -127,7 +128,21 @@ func (m *Matcher) Match(p string) bool {
 
 // MatchLast reports whether a pattern matches p itself. On the way down a tree,
 // when everything above p was asked for already, that is the same as Match.
-func (m *Matcher) MatchLast(p string) bool { return m.everything || m.matchEnd(components(p)) }
+func (m *Matcher) MatchLast(p string) bool {
+	return m.everything || m.mayEnd(p[strings.LastIndexByte(p, '/')+1:]) && m.matchEnd(components(p))
+}
+
+// mayEnd reports whether a pattern's last component matches name. For most names of a
+// tree none does, and their paths need not be taken apart.
+func (m *Matcher) mayEnd(name string) bool {
+	if m.literal[name] != nil {
+		return true
+	}
+	return slices.ContainsFunc(m.wild, func(want []string) bool {
+		ok, err := path.Match(want[len(want)-1], name)
+		return ok || err != nil
+	})
+}
 
 func (m *Matcher) matchEnd(parts []string) bool {
 	if len(parts) == 0 {

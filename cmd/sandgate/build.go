@@ -16,6 +16,7 @@ import (
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/quarantine"
 	"github.com/sandgate/sandgate/profiles"
+	"github.com/sandgate/sandgate/profiles/toolchains"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor"
@@ -34,6 +35,7 @@ import (
 // running is a supervisor with everything that ends when it does.
 type running struct {
 	*supervisor.Supervisor
+	derived  derived
 	recovery audit.Recovery
 	planted  []confine.Planted // by calls that a crash cut off
 	tried    confine.Enforced  // at the start; startBackend sets it
@@ -63,6 +65,7 @@ type buildOptions struct {
 	tryBackend bool         // find out at the start what the first call would
 	faults     *slog.Logger // what an operator should know and no call tells
 	ahead      bool         // there will be one session, and one call of a program in it
+	program    string       // which one; "" if that is not known
 }
 
 // build makes the supervisor that cfg describes.
@@ -90,11 +93,12 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 	if err != nil {
 		return nil, err
 	}
-	registry, d, err := newTools(cfg, own)
+	registry, d, err := newTools(cfg, own, o)
 	if err != nil {
 		return nil, err
 	}
-	servers, err := mcpServers(cfg, d, own)
+	r.derived = d
+	servers, err := mcpServers(cfg, d, d.unseen)
 	if err != nil {
 		return nil, err
 	}
@@ -310,13 +314,27 @@ type derived struct {
 	needs           sandboxprofile.Needs
 	files, programs sandboxprofile.Profile
 	warnings        []string
+
+	found    toolchains.Found // of the person's toolchains
+	path     string           // PATH of programs
+	withheld []string         // variables that look like secrets
+	// unseen are files that hold secrets, in what is shown of the toolchains.
+	unseen map[string]sandboxprofile.Rights
 }
 
-func derive(cfg *config.Config, own map[string]sandboxprofile.Rights) (derived, error) {
-	needs, err := deriveNeeds(cfg)
+func derive(cfg *config.Config, own map[string]sandboxprofile.Rights, program string) (derived, error) {
+	needs, found, err := deriveNeeds(cfg, program)
 	if err != nil {
 		return derived{}, withStatus(exitUsage, err)
 	}
+	own = maps.Clone(own)
+	if own == nil {
+		own = map[string]sandboxprofile.Rights{}
+	}
+	for _, file := range found.Secrets {
+		own[file] = 0
+	}
+	_, withheld := allowedNames(cfg)
 	narrow, unseen, warnings := forPrograms(cfg, needs)
 	maps.Copy(unseen, own)
 	offline := needs // a file tool has no business on the network
@@ -326,19 +344,24 @@ func derive(cfg *config.Config, own map[string]sandboxprofile.Rights) (derived, 
 		files:    without(sandboxprofile.Derive(offline), own),
 		programs: shellCredentials(cfg).Under(without(sandboxprofile.Derive(narrow), unseen)),
 		warnings: warnings,
+		found:    found,
+		withheld: withheld,
+		unseen:   own,
 	}, nil
 }
 
 // newTools builds every tool that cfg describes, and gives what they were derived from.
 // None of them reaches own.
-func newTools(cfg *config.Config, own map[string]sandboxprofile.Rights) (*tools.Registry, derived, error) {
-	d, err := derive(cfg, own)
+func newTools(cfg *config.Config, own map[string]sandboxprofile.Rights, o buildOptions) (*tools.Registry, derived, error) {
+	d, err := derive(cfg, own, o.program)
 	if err != nil {
 		return nil, d, err
 	}
+	own = d.unseen
 	paths := toolPaths(cfg, d.needs)
 	list := files.New(files.Config{Paths: paths, Profile: d.files})
-	env := programEnv(cfg, d.needs.Home, d.programs)
+	env := programEnv(cfg, d)
+	d.path, _ = tools.LookupEnv(env, "PATH")
 	rules, err := boundRules(cfg)
 	if err != nil {
 		return nil, d, withStatus(exitUsage, err)
@@ -404,22 +427,23 @@ func boundRules(cfg *config.Config) ([]shell.Rule, error) {
 }
 
 // deriveNeeds is the configuration in the words of package sandboxprofile.
-func deriveNeeds(cfg *config.Config) (sandboxprofile.Needs, error) {
+func deriveNeeds(cfg *config.Config, program string) (n sandboxprofile.Needs, found toolchains.Found, err error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return sandboxprofile.Needs{}, fmt.Errorf("home directory: %w", err)
+		return n, found, fmt.Errorf("home directory: %w", err)
 	}
 	nw, err := network(cfg.Shell.Network)
 	if err != nil {
-		return sandboxprofile.Needs{}, fmt.Errorf("shell.network: %w", err)
+		return n, found, fmt.Errorf("shell.network: %w", err)
 	}
-	n := sandboxprofile.Needs{
+	names, _ := allowedNames(cfg)
+	n = sandboxprofile.Needs{
 		Home:    home,
 		Protect: expandList(cfg.Sandbox.Protect, profiles.Protect()),
 		Hide:    expandList(cfg.Sandbox.Hide, profiles.Hide()),
 		Network: nw,
 		Limits:  limits(cfg.Sandbox.Limits),
-		Env:     sandboxprofile.Env{Names: slices.Clone(cfg.Sandbox.Env.Allow)},
+		Env:     sandboxprofile.Env{Names: names},
 	}
 	for name := range withProxy(cfg.Shell.Network, cfg.Sandbox.Env.Set) {
 		n.Env.Names = append(n.Env.Names, name)
@@ -431,13 +455,16 @@ func deriveNeeds(cfg *config.Config) (sandboxprofile.Needs, error) {
 		n.Roots = append(n.Roots, sandboxprofile.Root{Name: p.Name, Path: p.Root, Write: p.Mode == config.ReadWrite})
 	}
 	for _, name := range cfg.Sandbox.Presets {
+		if name == config.DetectPreset {
+			continue
+		}
 		preset, err := profiles.Preset(name)
 		if err != nil {
-			return n, err
+			return n, found, err
 		}
 		n.Presets = append(n.Presets, preset)
 	}
-	return n, nil
+	return n, detect(cfg, &n, program), nil
 }
 
 // forPrograms leaves out of needs what mounts cannot keep for a program: a root
@@ -496,14 +523,15 @@ func toolPaths(cfg *config.Config, n sandboxprofile.Needs) tools.Paths {
 const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 
 // programEnv is the environment of every program.
-func programEnv(cfg *config.Config, home string, p sandboxprofile.Profile) []string {
-	return environ(cfg.Sandbox.Env.Allow, withProxy(cfg.Shell.Network, cfg.Sandbox.Env.Set), home, p)
+func programEnv(cfg *config.Config, d derived) []string {
+	allow, _ := allowedNames(cfg)
+	return environ(allow, withProxy(cfg.Shell.Network, cfg.Sandbox.Env.Set), d, d.programs)
 }
 
 // environ is the environment of programs, with a PATH of directories that the
 // sandbox shows and nobody in it can write to.
-func environ(allow []string, set map[string]string, home string, p sandboxprofile.Profile) []string {
-	env := tools.BuildEnv(allow, set, os.Environ(), home)
+func environ(allow []string, set map[string]string, d derived, p sandboxprofile.Profile) []string {
+	env := tools.BuildEnv(allow, set, hostEnv(d.found), d.needs.Home)
 	for i, kv := range env {
 		if path, ok := strings.CutPrefix(kv, "PATH="); ok {
 			env[i] = "PATH=" + safePath(path, p)

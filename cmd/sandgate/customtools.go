@@ -62,7 +62,7 @@ func customTool(cfg *config.Config, d derived, own map[string]sandboxprofile.Rig
 	c.Dir = startDir(c.Paths, c.Profile)
 	c.Paths.Cwd = c.Dir
 	allow, set := toolVariables(cfg, t)
-	c.Environ = environ(allow, set, d.needs.Home, c.Profile)
+	c.Environ = environ(allow, set, d, c.Profile)
 	return c, nil
 }
 
@@ -122,7 +122,8 @@ func narrowed(limits sandboxprofile.Limits, l *config.Limits) sandboxprofile.Lim
 // toolVariables are the names that a tool's programs take over from the host, and
 // the variables with fixed values.
 func toolVariables(cfg *config.Config, t *config.Tool) (allow []string, set map[string]string) {
-	allow, set = cfg.Sandbox.Env.Allow, maps.Clone(cfg.Sandbox.Env.Set)
+	allow, _ = allowedNames(cfg)
+	set = maps.Clone(cfg.Sandbox.Env.Set)
 	if set == nil {
 		set = map[string]string{}
 	}
@@ -176,7 +177,7 @@ func checkTools(cfg *config.Config) error {
 	if len(programs) == 0 {
 		return nil
 	}
-	d, err := derive(cfg, nil)
+	d, err := derive(cfg, nil, "")
 	if err != nil {
 		return err
 	}

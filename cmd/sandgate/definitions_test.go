@@ -42,7 +42,7 @@ func definitions(t *testing.T) []tools.Definition {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry, _, err := newTools(cfg, nil)
+	registry, _, err := newTools(cfg, nil, buildOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -137,7 +137,7 @@ func policyOf(cfg *config.Config, memory memory) (supervisor.Config, error) {
 	if err != nil {
 		return none, err
 	}
-	registry, d, err := newTools(cfg, own)
+	registry, d, err := newTools(cfg, own, buildOptions{})
 	if err != nil {
 		return none, err
 	}

@@ -159,7 +159,7 @@ func (s mergeSite) outcome(t *rapid.T, c *config.Config) mergeOutcome {
 		t.Fatal(err)
 	}
 	o.byFiles = sandboxprofile.Intersect(own, operator)
-	all, err := derive(c, nil)
+	all, err := derive(c, nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// A toolchain is a program that has to work inside with its preset, and where it
+// A presetTool is a program that has to work inside with its preset, and where it
 // needs the preset, not without.
-type toolchain struct {
+type presetTool struct {
 	preset, program string
 	files           map[string]string // in the workspace
 	command         []string
@@ -21,7 +21,7 @@ type toolchain struct {
 	ours            bool   // scripts/bootstrap installs it, so it is never skipped in CI
 }
 
-var toolchains = []toolchain{
+var presetTools = []presetTool{
 	{preset: "go", program: "go", ours: true, command: []string{"go", "run", "."}, want: "hello from go", env: `{GOFLAGS: "-mod=mod", GOPROXY: "off", GOSUMDB: "off", GOTOOLCHAIN: local}`,
 		files: map[string]string{
 			"go.mod":  "module example.org/hello\n\ngo 1.24\n\nrequire github.com/mattn/go-shellwords VERSION\n", // a module that these tests have downloaded
@@ -48,7 +48,7 @@ var toolchains = []toolchain{
 func TestPresetsRunTheirToolchains(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	version := versionOf(t, "github.com/mattn/go-shellwords")
-	for _, c := range toolchains {
+	for _, c := range presetTools {
 		t.Run(c.preset, func(t *testing.T) {
 			found, err := exec.LookPath(c.program)
 			switch {
@@ -73,7 +73,7 @@ func TestPresetsRunTheirToolchains(t *testing.T) {
 
 // needsPreset reports whether the toolchain, or the module that the command uses,
 // lies where only the preset reaches, and no other of its name in the system.
-func (c toolchain) needsPreset(found string) bool {
+func (c presetTool) needsPreset(found string) bool {
 	_, err := os.Stat(filepath.Join("/usr/bin", c.program))
 	return c.preset == "go" || !strings.HasPrefix(found, "/usr/") && err != nil
 }
@@ -94,7 +94,7 @@ func versionOf(t *testing.T, name string) string {
 
 // extra is Go's build cache, for speed: without it the standard library is compiled
 // each time, into the private HOME.
-func (c toolchain) extra(t *testing.T) string {
+func (c presetTool) extra(t *testing.T) string {
 	t.Helper()
 	if c.preset != "go" {
 		return ""
@@ -107,7 +107,7 @@ func (c toolchain) extra(t *testing.T) string {
 }
 
 // run is `sandgate run` with some presets.
-func (c toolchain) run(t *testing.T, presets, version string) (status int, out, errs string) {
+func (c presetTool) run(t *testing.T, presets, version string) (status int, out, errs string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

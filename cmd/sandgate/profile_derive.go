@@ -66,7 +66,7 @@ func derivedUnder(c config.Config, tool, name string) (own, operator sandboxprof
 	if err != nil {
 		return own, operator, err
 	}
-	d, err := derive(cfg, kept)
+	d, err := derive(cfg, kept, "")
 	if err != nil {
 		return own, operator, err
 	}

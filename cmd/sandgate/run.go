@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/internal/unixsock"
+	"github.com/sandgate/sandgate/profiles"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor"
@@ -23,7 +25,8 @@ import (
 
 type runFlags struct {
 	config, profile, workspace, mode, network, backend string
-	ro, rw, env, expose                                []string
+	ro, rw, env, expose, presets                       []string
+	noDetect, verbose                                  bool
 	timeout                                            time.Duration
 	memory                                             string
 	pids                                               int64
@@ -56,6 +59,9 @@ Exit codes of sandgate itself:
 	fs.StringVar(&f.mode, "mode", string(approval.ApproveAll), "interactive, approve_all or strict")
 	fs.StringVar(&f.network, "network", "", "none, host, or a list of HOST[:PORT]")
 	fs.StringSliceVar(&f.expose, "expose", nil, "let this machine connect to `port` inside, PORT or HOST:INSIDE (repeatable; HOST 0: any free one)")
+	fs.StringSliceVar(&f.presets, "preset", nil, "also show what the toolchain `name` reads: "+strings.Join(profiles.PresetNames(), ", ")+" (repeatable)")
+	fs.BoolVar(&f.noDetect, "no-detect", false, "do not look for the toolchains of PATH and of the project")
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "say what is shown of toolchains, and what is left out")
 	fs.StringArrayVar(&f.ro, "ro", nil, "also show `path`, read-only (repeatable)")
 	fs.StringArrayVar(&f.rw, "rw", nil, "also show `path`, writable (repeatable)")
 	fs.StringArrayVar(&f.env, "env", nil, "pass a variable, `NAME` or NAME=VALUE (repeatable)")
@@ -76,7 +82,7 @@ func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
 		return err
 	}
 	// Where somebody is asked, or nobody may be, a sandbox that is built ahead is not needed.
-	o := buildOptions{mode: mode, backend: f.backend, ahead: mode == approval.ApproveAll}
+	o := buildOptions{mode: mode, backend: f.backend, ahead: mode == approval.ApproveAll, program: argv[0]}
 	if mode == approval.Interactive {
 		o.prompter = &ttyPrompter{}
 	}
@@ -86,6 +92,7 @@ func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
 	}
 	defer r.Close()
 	a.reportRecovery(r)
+	a.tellToolchains(r.derived, f.verbose, argv[0])
 
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -107,10 +114,17 @@ func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
 	}
 	a.printRefusals(result.Violations)
 	if result.ExitCode != 0 {
-		return withStatus(result.ExitCode, a.sayNotStarted(result))
+		err := a.sayNotStarted(result)
+		if result.ExitCode == exitNotFound && len(result.Content) > 0 {
+			a.tellWhere(r.derived, argv[0])
+		}
+		return withStatus(result.ExitCode, err)
 	}
 	return nil
 }
+
+// exitNotFound is what shells give where there is no such command.
+const exitNotFound = 127
 
 // sayExposed tells where the ports are, once they are open and before the program runs.
 func (a *app) sayExposed(_ protocol.Method, params any) {
@@ -219,6 +233,9 @@ func applyFlags(cfg *config.Config, f runFlags) error {
 	if err := addRoots(cfg, f); err != nil {
 		return err
 	}
+	if err := addPresets(cfg, f); err != nil {
+		return err
+	}
 	switch f.network {
 	case "":
 	case "none", "host":
@@ -253,6 +270,23 @@ func applyFlags(cfg *config.Config, f runFlags) error {
 			return usageError(fmt.Errorf("--memory: %w", err))
 		}
 		l.Memory = size
+	}
+	return nil
+}
+
+// addPresets adds those of --preset, and takes the search for toolchains out with
+// --no-detect.
+func addPresets(cfg *config.Config, f runFlags) error {
+	for _, name := range f.presets {
+		if !slices.Contains(profiles.PresetNames(), name) {
+			return withHint(usageError(fmt.Errorf("--preset %q is no preset", name)), "use "+strings.Join(profiles.PresetNames(), ", "))
+		}
+		if !slices.Contains(cfg.Sandbox.Presets, name) {
+			cfg.Sandbox.Presets = append(slices.Clone(cfg.Sandbox.Presets), name)
+		}
+	}
+	if f.noDetect {
+		cfg.Sandbox.Presets = slices.DeleteFunc(slices.Clone(cfg.Sandbox.Presets), func(name string) bool { return name == config.DetectPreset })
 	}
 	return nil
 }

@@ -224,7 +224,11 @@ func (k *checker) oneOf(field, what string, names, known []string) {
 
 func (k *checker) sandbox() {
 	s := &k.c.Sandbox
-	k.oneOf("sandbox.presets", "preset", s.Presets, k.env.Presets)
+	presets := k.env.Presets
+	if presets != nil {
+		presets = append(slices.Clone(presets), DetectPreset)
+	}
+	k.oneOf("sandbox.presets", "preset", s.Presets, presets)
 	k.patterns("sandbox.protect", s.Protect)
 	k.patterns("sandbox.hide", s.Hide)
 	for i, name := range s.Env.Allow {

@@ -168,6 +168,10 @@ func (c *Config) OperatorProfiles() []OperatorProfile {
 	return list
 }
 
+// DetectPreset is the entry of Presets that stands for the toolchains which are found by
+// the PATH of whoever starts sandgate, and by the project.
+const DetectPreset = "detect"
+
 // DefaultList is the entry of Protect and Hide that stands for the shipped list.
 const DefaultList = "default"
 
@@ -561,10 +565,10 @@ func defaults() *Config {
 	return &Config{
 		Version: 1,
 		Sandbox: Sandbox{
-			Presets: []string{"system", "git"},
+			Presets: []string{"system", "git", DetectPreset},
 			Protect: []string{DefaultList},
 			Hide:    []string{DefaultList},
-			Env:     EnvVars{Allow: []string{"PATH", "HOME", "LANG", "TERM", "TZ"}},
+			Env:     EnvVars{Allow: variableNames()},
 			Limits: Limits{
 				Timeout: 2 * time.Minute, CPU: 2 * time.Minute,
 				Memory: 4 * GiB, Pids: 512, FileSize: 4 * GiB,

@@ -116,7 +116,8 @@ func TestExampleIsDecodedWhole(t *testing.T) {
 		{Name: "workspace", Root: ".", Mode: ReadWrite, WriteApproval: true, Suffixes: []string{}},
 		{Name: "cache", Root: "./cache", Mode: ReadWrite},
 	}
-	want.Sandbox.Env.Set = map[string]string{}
+	want.Sandbox.Presets = []string{"system", "git"}
+	want.Sandbox.Env = EnvVars{Allow: []string{"PATH", "HOME", "LANG", "TERM", "TZ"}, Set: map[string]string{}}
 	want.Sandbox.Profile = "hardened"
 	want.Shell.Rules = []Rule{
 		{Pattern: "git status", Allowed: true},

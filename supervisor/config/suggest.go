@@ -1,6 +1,9 @@
 package config
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // suggest returns the candidate that word is most likely a misspelling of, or
 // "". Case, hyphens and underscores count only between equals.
@@ -61,6 +64,10 @@ func editDistance(a, b string) int {
 func didYouMean(word string, candidates []string) string {
 	if s := suggest(word, candidates); s != "" {
 		return "did you mean " + quote(s) + "?"
+	}
+	const most = 24
+	if more := len(candidates) - most; more > 0 {
+		return fmt.Sprintf("use one of %s and %d more", strings.Join(candidates[:most], ", "), more)
 	}
 	return "use one of " + strings.Join(candidates, ", ")
 }

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/internal/statedir"
+	"github.com/sandgate/sandgate/internal/unixsock"
+	"github.com/sandgate/sandgate/profiles"
+	"github.com/sandgate/sandgate/profiles/toolchains"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// hostOf is the machine as this person uses it, with the configured directories.
+func hostOf(n sandboxprofile.Needs, program string) toolchains.Host {
+	return toolchains.Host{
+		Home: n.Home, Path: os.Getenv("PATH"), Env: os.Getenv, Roots: n.Roots, Program: program,
+		Never: ownDirectories(), Secret: looksSecret,
+		Hidden: func(path string) bool {
+			for p := path; p != "/"; p = filepath.Dir(p) {
+				if slices.ContainsFunc(n.Hide, func(pattern string) bool { return sandboxprofile.MatchPattern(pattern, p) }) {
+					return true
+				}
+			}
+			return false
+		},
+		Preset: func(name string) []sandboxprofile.Grant {
+			p, err := profiles.Preset(name)
+			if err != nil {
+				return nil
+			}
+			return p.Grants
+		},
+	}
+}
+
+// ownDirectories are where sandgate keeps files of its own.
+func ownDirectories() []string {
+	var list []string
+	if dir, err := statedir.Path(""); err == nil {
+		list = append(list, filepath.Clean(dir))
+	}
+	if dir, err := os.UserConfigDir(); err == nil {
+		list = append(list, filepath.Join(dir, "sandgate"))
+	}
+	if socket, err := unixsock.DefaultPath(unixsock.AgentSocket); err == nil {
+		list = append(list, filepath.Dir(socket))
+	}
+	for i, dir := range list {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			list[i] = real
+		}
+	}
+	return list
+}
+
+// looksSecret reports whether a text, of a file of settings or a variable, holds what the
+// log would not keep, or gives a value to a name of a secret.
+func looksSecret(text string) bool {
+	r, err := secretRules()
+	text = comments().ReplaceAllString(text, "")
+	return err != nil || secretSetting().MatchString(text) || r.String(text) != text
+}
+
+var (
+	secretRules = sync.OnceValues(func() (*audit.Redactor, error) { return audit.DefaultRedactor(nil) })
+	// comments hold examples of passwords.
+	comments = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?ms)<!--.*?-->|^[ \t]*[#;][^\n]*$`) })
+	// secretSetting is "password = x", "_authToken=x", "token: x", "<password>x</password>",
+	// "machine a login b password c". A reference to a variable is no secret.
+	secretSetting = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?im)(?:^|[\s"':;_.<-])[\w.-]*(?:password|passwd|passphrase|secret|token|api_?key|_auth|access_?key)["']?(?:\s*[:=]\s*|>|[ \t]+)["']?[^\s"'$<>{}()\[\],;]{6,}`)
+	})
+)
+
+// detect adds to needs what the programs on PATH need, if the configuration wants that.
+func detect(cfg *config.Config, n *sandboxprofile.Needs, program string) toolchains.Found {
+	if !slices.Contains(cfg.Sandbox.Presets, config.DetectPreset) {
+		return toolchains.Found{Path: os.Getenv("PATH")}
+	}
+	found := toolchains.Find(hostOf(*n, program))
+	n.Presets = append(n.Presets, sandboxprofile.Preset{
+		Name: config.DetectPreset, Reason: "What the programs on PATH need.", Grants: found.Grants,
+	})
+	return found
+}
+
+// hostEnv is the environment that programs may get variables of.
+func hostEnv(found toolchains.Found) []string {
+	env := os.Environ()
+	for i, kv := range env {
+		if strings.HasPrefix(kv, "PATH=") {
+			env[i] = "PATH=" + found.Path
+		}
+	}
+	return env
+}
+
+// allowedNames are the variables that programs get. Of those that nobody has named, it is
+// the ones that are there and do not look like a secret; withheld are the others.
+func allowedNames(cfg *config.Config) (names, withheld []string) {
+	if cfg.Set("sandbox.env.allow") {
+		return slices.Clone(cfg.Sandbox.Env.Allow), nil
+	}
+	shipped := config.Variables()
+	for i, name := range cfg.Sandbox.Env.Allow {
+		value, set := os.LookupEnv(name)
+		switch {
+		case i >= len(shipped) || name != shipped[i].Name: // of the command line
+			names = append(names, name)
+		case set && looksSecret(name+"="+value):
+			withheld = append(withheld, name)
+		case set:
+			names = append(names, name)
+		}
+	}
+	return names, withheld
+}
+
+// A namesake is a program that is another one inside than outside.
+type namesake struct{ name, inside, outside string }
+
+// namesakes finds programs that run under a name inside and are not those that the person
+// has under it: where another version runs without a word, results are wrong without one.
+func namesakes(path string, p sandboxprofile.Profile, typed string) []namesake {
+	sees := sandboxprofile.NewLookup(p)
+	dir := "/"
+	everything := func(string) bool { return true }
+	var list []namesake
+	for _, name := range append(toolchains.Named(), typed) {
+		if name == "" || strings.Contains(name, "/") {
+			continue
+		}
+		outside, err := tools.LookPath(name, os.Getenv("PATH"), dir, everything)
+		if err != nil {
+			continue
+		}
+		inside, err := tools.LookPath(name, path, dir, sees.Runnable)
+		n := namesake{name, inside, outside}
+		if err == nil && inside != outside && !slices.Contains(list, n) {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// tellToolchains says on a terminal's error stream what programs see of the person's
+// toolchains: everything with verbose, and else what is not as it is outside.
+func (a *app) tellToolchains(d derived, verbose bool, typed string) {
+	line := func(format string, args ...any) {
+		fmt.Fprintf(a.err, "sandgate: %s\n", approval.EscapeLine(fmt.Sprintf(format, args...)))
+	}
+	if verbose {
+		for _, g := range d.found.Grants {
+			line("shown: %s (%s): %s", g.Path, g.Rights, g.Reason)
+		}
+		for _, s := range d.found.Secrets {
+			line("hidden: %s: it holds a token or a password", s)
+		}
+		for _, n := range d.found.Notes {
+			line("note: %s", n)
+		}
+		for _, name := range d.withheld {
+			line("left out: %s looks like a secret; to pass it: --env %s", name, name)
+		}
+	}
+	for _, n := range namesakes(d.path, d.programs, typed) {
+		line("warning: %s is %s inside, and %s outside, which is not shown%s", n.name, n.inside, n.outside, remedy(d, n.outside))
+	}
+}
+
+// remedy is the flags that show a program, as an end of a sentence; "" if none would.
+func remedy(d derived, program string) string {
+	h := hostOf(d.needs, "")
+	h.Roots = d.needs.Roots
+	var flags []string
+	for _, path := range toolchains.Needed(h, program) {
+		flags = append(flags, "--ro "+shellWord(path))
+	}
+	if len(flags) == 0 {
+		return ""
+	}
+	return "; to show it: " + strings.Join(flags, " ")
+}
+
+// tellWhere says where a program is that was not found inside, and what would show it.
+func (a *app) tellWhere(d derived, name string) {
+	cwd, err := os.Getwd()
+	if err != nil {
+		return
+	}
+	path, err := tools.LookPath(name, os.Getenv("PATH"), cwd, func(string) bool { return true })
+	if err != nil {
+		return
+	}
+	named := path
+	if !strings.Contains(name, "/") {
+		for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+			if real, err := tools.LookPath(filepath.Join(dir, name), "", cwd, func(string) bool { return true }); err == nil && real == path {
+				named = filepath.Join(dir, name)
+				break
+			}
+		}
+	} else if abs, err := filepath.Abs(name); err == nil {
+		named = abs
+	}
+	fmt.Fprintf(a.err, "sandgate: hint: %s\n", approval.EscapeLine(fmt.Sprintf("outside the sandbox it is %s, which is not shown%s", named, remedy(d, named))))
+}

@@ -1,0 +1,721 @@
+package toolchains
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	sp "github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// A Host is the machine as a person uses it. Paths are absolute.
+type Host struct {
+	Home string // the person's real home directory, links resolved; "" if there is none
+	Path string // PATH
+	Env  func(name string) string
+	// Roots are the configured directories. What lies in them has its rights from there;
+	// those that a tool may write to are looked through for projects.
+	Roots []sp.Root
+	// Program is the program that will be run, as it was typed; "" if that is not known.
+	Program string
+	// Never are directories that are not shown, and neither is a tree that holds one.
+	Never []string
+	// Hidden reports whether a path is hidden by a pattern, and Secret whether a text
+	// holds a token or a password.
+	Hidden func(path string) bool
+	Secret func(text string) bool
+	// Preset gives the grants of a shipped preset.
+	Preset func(name string) []sp.Grant
+}
+
+// Found is what programs on PATH need.
+type Found struct {
+	Grants  []sp.Grant // by path; paths of links as well as what they lead to
+	Path    string     // PATH as it leads to the same directories inside
+	Secrets []string   // files in what is granted that hold a token or a password
+	Notes   []string   // what is not shown, and why
+}
+
+// Bounds of the search. What lies beyond is not found, and not shown.
+const (
+	maxPath     = 256  // directories of PATH
+	maxEntries  = 2048 // entries of one directory
+	maxLinks    = 40   // as in path_resolution(7)
+	maxHead     = 256  // bytes of a script's first line
+	maxSettings = 64 << 10
+
+	maxCertificates = 4 << 20 // bytes of a file
+)
+
+// Find looks at the machine.
+func Find(h Host) Found {
+	f := &finder{Host: h, grants: map[string]sp.Grant{}, told: map[string]bool{}}
+	dirs := f.pathDirs()
+	for _, fam := range families {
+		if f.used(fam, dirs) {
+			f.family(fam)
+		}
+	}
+	for _, d := range dirs {
+		f.pathDir(d)
+	}
+	f.variables()
+	f.projects()
+	for _, d := range dirs { // after the trees are known: most links lead to one of them
+		f.links(d)
+	}
+	f.prune()
+	found := Found{Path: insidePath(dirs), Notes: f.notes, Secrets: f.secrets()}
+	for _, p := range slices.Sorted(maps.Keys(f.grants)) {
+		found.Grants = append(found.Grants, f.grants[p])
+	}
+	return found
+}
+
+type finder struct {
+	Host
+	grants map[string]sp.Grant
+	notes  []string
+	told   map[string]bool
+}
+
+// A dir is one directory of PATH.
+type dir struct{ entry, real string }
+
+func (f *finder) note(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !f.told[text] {
+		f.told[text] = true
+		f.notes = append(f.notes, text)
+	}
+}
+
+// pathDirs are the directories of PATH that can be shown: those that are there, absolute,
+// and that nobody but this user and root can put programs into.
+func (f *finder) pathDirs() []dir {
+	var list []dir
+	for i, entry := range filepath.SplitList(f.Path) {
+		if i == maxPath {
+			f.note("PATH has more than %d directories: the rest is not looked at", maxPath)
+			break
+		}
+		if !filepath.IsAbs(entry) {
+			if entry != "" {
+				f.note("%q in PATH is relative: not used inside", entry)
+			}
+			continue
+		}
+		entry = filepath.Clean(entry)
+		real, err := filepath.EvalSymlinks(entry)
+		if err != nil || slices.ContainsFunc(list, func(d dir) bool { return d.entry == entry }) {
+			continue
+		}
+		if st, err := os.Stat(real); err != nil || !st.IsDir() {
+			continue
+		} else if othersWrite(st) {
+			f.note("%s in PATH can be written to by others: not shown", entry)
+			continue
+		}
+		list = append(list, dir{entry, real})
+	}
+	return list
+}
+
+func othersWrite(st fs.FileInfo) bool {
+	return st.Mode().Perm()&0o002 != 0 && st.Mode()&fs.ModeSticky == 0
+}
+
+// insidePath is PATH with the directories that are reached by a link outside of what a
+// sandbox shows under the names that they have inside.
+func insidePath(dirs []dir) string {
+	var list []string
+	for _, d := range dirs {
+		p := d.entry
+		if p != d.real && within(p, "/run", "/tmp", "/var", "/dev") {
+			p = d.real
+		}
+		if !slices.Contains(list, p) {
+			list = append(list, p)
+		}
+	}
+	return strings.Join(list, ":")
+}
+
+func within(path string, trees ...string) bool {
+	return slices.ContainsFunc(trees, func(tree string) bool { return sp.Contains(tree, path) })
+}
+
+// used reports whether a toolchain is one that this person uses here.
+func (f *finder) used(fam family, dirs []dir) bool {
+	for _, pattern := range fam.path {
+		if slices.ContainsFunc(dirs, func(d dir) bool {
+			return match(f.place(pattern), d.entry) || match(f.place(pattern), d.real)
+		}) {
+			return true
+		}
+	}
+	started := filepath.Base(f.Program)
+	if slices.Contains(fam.starts, started) || slices.Contains(fam.programs, started) ||
+		slices.ContainsFunc(fam.programs, func(name string) bool { return has(dirs, name) }) {
+		return true
+	}
+	return len(fam.markers) > 0 && slices.ContainsFunc(f.projectDirs(), func(d string) bool {
+		return slices.ContainsFunc(fam.markers, func(name string) bool { return exists(filepath.Join(d, name)) })
+	})
+}
+
+func has(dirs []dir, name string) bool {
+	return slices.ContainsFunc(dirs, func(d dir) bool { return exists(filepath.Join(d.real, name)) })
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func (f *finder) family(fam family) {
+	grants := fam.grants
+	if fam.preset != "" && f.Preset != nil {
+		grants = append(slices.Clone(grants), f.Preset(fam.preset)...)
+	}
+	for _, g := range grants {
+		for _, path := range f.expand(g.Path) {
+			f.show(path, g.Rights, g.Reason)
+		}
+	}
+	if fam.versions != nil {
+		f.versions(*fam.versions)
+	}
+}
+
+// versions shows the versions in use: by a variable, by a file of a project or of a
+// directory above it, or by default. A name may stand for the newest that begins with it.
+func (f *finder) versions(v versions) {
+	in := f.place(v.in)
+	if in == "" {
+		return
+	}
+	var text []string
+	if f.Env != nil {
+		text = append(text, f.Env(v.variable))
+	}
+	for _, d := range f.projectDirs() {
+		text = append(text, readHead(filepath.Join(d, v.file), maxHead))
+	}
+	for _, r := range f.Roots {
+		for d := filepath.Dir(r.Path); d != "/" && r.Write; d = filepath.Dir(d) {
+			text = append(text, readHead(filepath.Join(d, v.file), maxHead))
+		}
+	}
+	text = append(text, readHead(f.place(v.global), maxHead))
+	installed := names(in)
+	for _, name := range strings.FieldsFunc(strings.Join(text, "\n"), func(r rune) bool { return r == '\n' || r == ':' || r == ' ' || r == '\r' }) {
+		for _, have := range slices.Backward(installed) {
+			if have == name || strings.HasPrefix(have, name+".") {
+				f.show(filepath.Join(in, have), execute, v.reason)
+				break
+			}
+		}
+	}
+}
+
+// place is a path of the table as this person has it: "~" and the variables that put a
+// directory elsewhere resolved. "" is nowhere.
+func (f *finder) place(path string) string {
+	if !strings.HasPrefix(path, "~/") {
+		return path
+	}
+	if f.Home == "" {
+		return ""
+	}
+	for prefix, variable := range places {
+		rest, ok := strings.CutPrefix(path, prefix)
+		if !ok || rest != "" && rest[0] != '/' || f.Env == nil {
+			continue
+		}
+		first, _, _ := strings.Cut(f.Env(variable), ":") // GOPATH is a list
+		if filepath.IsAbs(first) && filepath.Clean(first) != "/" {
+			return filepath.Clean(first) + rest
+		}
+	}
+	return f.Home + path[1:]
+}
+
+// expand gives the existing paths that a path of the table stands for.
+func (f *finder) expand(path string) []string {
+	path = f.place(path)
+	if path == "" {
+		return nil
+	}
+	if !strings.Contains(path, "*") {
+		return []string{path}
+	}
+	list, err := filepath.Glob(path)
+	if err != nil {
+		return nil
+	}
+	return list[:min(len(list), maxEntries)]
+}
+
+// match reports whether a path is what a pattern describes, name by name.
+func match(pattern, path string) bool {
+	ok, err := filepath.Match(pattern, path)
+	return ok && err == nil
+}
+
+// knownTree is the tree of the table that a path lies in, or "".
+func (f *finder) knownTree(path string) string {
+	for _, t := range trees {
+		pattern := f.place(t)
+		if pattern == "" {
+			continue
+		}
+		names := strings.Split(path, "/")
+		if n := strings.Count(pattern, "/") + 1; n <= len(names) {
+			if head := strings.Join(names[:n], "/"); match(pattern, head) {
+				return head
+			}
+		}
+	}
+	return ""
+}
+
+// show grants a path, and the links on the way to what it leads to.
+func (f *finder) show(path string, rights sp.Rights, reason string) {
+	links, real, ok := resolve(path)
+	if !ok || sp.IsSystemTree(real) && !within(real, "/etc") || f.inRoot(real) {
+		return
+	}
+	if why := f.refused(real); why != "" {
+		f.note("%s is not shown: %s", path, why)
+		return
+	}
+	for _, link := range links {
+		if !sp.IsSystemTree(link) && !f.inRoot(link) {
+			f.add(link, read, "a link on the way to "+real)
+		}
+	}
+	f.add(real, rights, reason)
+}
+
+func (f *finder) add(path string, rights sp.Rights, reason string) {
+	g, ok := f.grants[path]
+	if !ok {
+		g = sp.Grant{Path: path, Reason: reason}
+	}
+	g.Rights |= rights
+	f.grants[path] = g
+}
+
+// prune drops what a grant above gives already.
+func (f *finder) prune() {
+	maps.DeleteFunc(f.grants, func(path string, g sp.Grant) bool {
+		for p := filepath.Dir(path); p != "/"; p = filepath.Dir(p) {
+			if above, ok := f.grants[p]; ok && g.Rights.SubsetOf(above.Rights) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// covered reports whether a path is shown already: by the system, a root or a grant.
+func (f *finder) covered(path string) bool {
+	if sp.IsSystemTree(path) && !within(path, "/etc") || f.inRoot(path) {
+		return true
+	}
+	for p := path; ; p = filepath.Dir(p) {
+		if g, ok := f.grants[p]; ok && g.Rights&sp.Execute != 0 {
+			return true
+		}
+		if p == filepath.Dir(p) {
+			return false
+		}
+	}
+}
+
+func (f *finder) inRoot(path string) bool {
+	return slices.ContainsFunc(f.Roots, func(r sp.Root) bool { return sp.Contains(r.Path, path) })
+}
+
+// refused says why a path is shown to nobody, or "".
+func (f *finder) refused(path string) string {
+	switch {
+	case f.Home != "" && sp.Contains(path, f.Home):
+		return "it holds the whole home directory"
+	case slices.Contains(roots, path):
+		return "things of all kinds lie in it"
+	case slices.ContainsFunc(shared, func(s string) bool { return f.Home != "" && f.Home+s[1:] == path }):
+		return "things of all kinds lie in it"
+	case f.ofSomebody(path):
+		return "it lies in the home directory of somebody else"
+	case f.Hidden != nil && f.Hidden(path):
+		return "a pattern of sandbox.hide hides it"
+	}
+	for _, n := range f.Never {
+		if sp.Contains(path, n) || sp.Contains(n, path) {
+			return "sandgate's own files lie there"
+		}
+	}
+	return ""
+}
+
+// ofSomebody reports whether a path lies in a home directory that is not this person's.
+func (f *finder) ofSomebody(path string) bool {
+	if f.Home != "" && sp.Contains(f.Home, path) || within(path, "/home/linuxbrew/.linuxbrew") {
+		return false
+	}
+	return within(path, "/root", "/home", "/Users")
+}
+
+// pathDir shows a directory of PATH with the tree that it belongs to.
+func (f *finder) pathDir(d dir) {
+	if f.covered(d.real) {
+		f.show(d.entry, read, "a directory of PATH") // the links to it
+		return
+	}
+	tree := f.treeOf(d.real)
+	f.show(tree, execute, "programs on PATH, and what lies with them")
+	f.show(d.entry, execute, "programs on PATH")
+	f.venv(tree, true)
+}
+
+// holders are directories that programs lie in: what these need is beside them.
+var holders = []string{"bin", "sbin", ".bin", "condabin", "shims", "libexec", "Scripts"}
+
+// treeOf is the tree that a directory with programs belongs to, or the directory itself
+// where that holds other things too.
+func (f *finder) treeOf(dir string) string {
+	if t := f.knownTree(dir); t != "" {
+		return t
+	}
+	tree := filepath.Dir(dir)
+	if f.Home == "" || !sp.Contains(f.Home, dir) {
+		return dir // what else lies there is not this person's
+	}
+	if !slices.Contains(holders, filepath.Base(dir)) || f.refused(tree) != "" || f.holdsRoot(tree) || holdsProjects(tree) {
+		return dir
+	}
+	return tree
+}
+
+func (f *finder) holdsRoot(tree string) bool {
+	return slices.ContainsFunc(f.Roots, func(r sp.Root) bool { return sp.Contains(tree, r.Path) })
+}
+
+// holdsProjects reports whether repositories lie in a directory.
+func holdsProjects(dir string) bool {
+	for _, name := range names(dir) {
+		if exists(filepath.Join(dir, name, ".git")) {
+			return true
+		}
+	}
+	return false
+}
+
+// names lists a directory, as far as it is looked at.
+func names(dir string) []string {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	list, _ := d.Readdirnames(maxEntries)
+	slices.Sort(list)
+	return list
+}
+
+// links shows what programs of a directory lead to: the file behind a link, and the
+// interpreter of a script.
+func (f *finder) links(d dir) {
+	if sp.IsSystemTree(d.real) && d.real != "/usr/local/bin" || f.inRoot(d.real) || f.refused(d.real) != "" {
+		return
+	}
+	for _, name := range names(d.real) {
+		path := filepath.Join(d.real, name)
+		if _, real, ok := resolve(path); ok && real != path {
+			f.target(path, real)
+			path = real
+		}
+		if i := interpreter(path); i != "" {
+			if _, real, ok := resolve(i); ok {
+				f.target(i, real)
+			}
+		}
+	}
+}
+
+// target shows a program that something on PATH leads to, by the path that it is named by.
+func (f *finder) target(named, real string) {
+	st, err := os.Stat(real)
+	if err != nil || !st.Mode().IsRegular() || st.Mode()&0o111 == 0 {
+		return
+	}
+	if f.covered(real) {
+		f.show(named, read, "a program on PATH") // the links to it
+		return
+	}
+	tree := filepath.Dir(filepath.Dir(real))
+	switch t := f.knownTree(real); {
+	case t != "":
+		tree = t
+	case exists(filepath.Join(tree, venvSettings)):
+	case strings.Contains(real, "/node_modules/"):
+		tree = real[:strings.Index(real, "/node_modules/")+len("/node_modules")]
+	case !slices.Contains(holders, filepath.Base(filepath.Dir(real))) || !f.ofTools(tree) || f.refused(tree) != "" || holdsProjects(tree):
+		tree = real // a script of the person's own: the file alone
+	}
+	f.show(tree, execute, "a program on PATH leads there")
+	f.show(named, read, "a program on PATH")
+	f.venv(tree, true)
+}
+
+// ofTools reports whether a tree lies where programs keep theirs: below a hidden directory
+// of the home directory, or outside of it.
+func (f *finder) ofTools(tree string) bool {
+	rest, ok := strings.CutPrefix(tree, f.Home+"/")
+	return f.Home == "" || !ok || strings.HasPrefix(rest, ".")
+}
+
+// interpreter is the program that a script names in its first line, or "".
+func interpreter(path string) string {
+	head := readHead(path, maxHead)
+	line, _, ok := strings.Cut(head, "\n")
+	line, script := strings.CutPrefix(line, "#!")
+	if !ok || !script {
+		return ""
+	}
+	if fields := strings.Fields(line); len(fields) > 0 && filepath.IsAbs(fields[0]) {
+		return filepath.Clean(fields[0])
+	}
+	return ""
+}
+
+// readHead gives the beginning of a regular file. It waits for nothing.
+func readHead(path string, most int) string {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	if st, err := file.Stat(); err != nil || !st.Mode().IsRegular() {
+		return ""
+	}
+	b, _ := io.ReadAll(io.LimitReader(file, int64(most))) // as much as there is
+	return string(b)
+}
+
+// resolve follows the links of a path, and lists them. It fails if nothing is there.
+func resolve(path string) (links []string, real string, ok bool) {
+	current, rest := "/", strings.Split(filepath.Clean(path), "/")
+	for len(rest) > 0 {
+		name := rest[0]
+		rest = rest[1:]
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			current = filepath.Dir(current)
+			continue
+		}
+		next := filepath.Join(current, name)
+		st, err := os.Lstat(next)
+		if err != nil {
+			return links, "", false
+		}
+		if st.Mode()&fs.ModeSymlink == 0 {
+			current = next
+			continue
+		}
+		to, err := os.Readlink(next)
+		if err != nil || len(links) == maxLinks {
+			return links, "", false
+		}
+		links = append(links, next)
+		if filepath.IsAbs(to) {
+			current = "/"
+		}
+		rest = append(strings.Split(to, "/"), rest...)
+	}
+	return links, current, true
+}
+
+// variables shows what variables name: the tree of a toolchain, a file of authorities.
+func (f *finder) variables() {
+	if f.Env == nil {
+		return
+	}
+	for _, name := range directories {
+		p := f.Env(name)
+		if !filepath.IsAbs(p) {
+			continue
+		}
+		real, err := filepath.EvalSymlinks(p)
+		switch {
+		case err != nil || f.covered(real):
+		case f.refused(real) == "" && (f.holdsRoot(real) || holdsProjects(real)):
+			f.note("%s, which %s names, is not shown: projects lie in it", p, name)
+		default:
+			f.show(filepath.Clean(p), execute, name+" names it")
+			f.venv(real, true)
+		}
+	}
+	for _, name := range certificates {
+		if p := f.Env(name); filepath.IsAbs(p) && !within(p, "/etc/ssl/certs", "/etc/pki", "/usr") && f.onlyCertificates(p) {
+			f.show(filepath.Clean(p), read, "certificate authorities, which "+name+" names")
+		}
+	}
+}
+
+// onlyCertificates reports whether a file, or the files of a directory, are certificates
+// and no keys.
+func (f *finder) onlyCertificates(path string) bool {
+	st, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	files := []string{path}
+	if st.IsDir() {
+		files = nil
+		for _, name := range names(path) {
+			files = append(files, filepath.Join(path, name))
+		}
+	}
+	any := false
+	for _, file := range files {
+		text := readHead(file, maxCertificates)
+		if strings.Contains(text, "PRIVATE KEY") {
+			f.note("%s is not shown: it holds a private key", file)
+			return false
+		}
+		any = any || strings.Contains(text, "BEGIN CERTIFICATE") || strings.Contains(text, "BEGIN TRUSTED CERTIFICATE")
+	}
+	return any
+}
+
+// projectDirs are the directories in which a project may begin: the roots that a tool may
+// write to, and two levels of what lies in them, as far as is looked at.
+func (f *finder) projectDirs() []string {
+	var list []string
+	for _, r := range f.Roots {
+		if r.Write {
+			list = append(list, r.Path)
+		}
+	}
+	level := list
+	for range 2 {
+		var next []string
+		for _, d := range level {
+			for _, name := range names(d) {
+				p := filepath.Join(d, name)
+				if strings.HasPrefix(name, ".") || name == "node_modules" || len(list)+len(next) >= maxProjects {
+					continue
+				}
+				if st, err := os.Lstat(p); err == nil && st.IsDir() {
+					next = append(next, p)
+				}
+			}
+		}
+		list, level = append(list, next...), next
+	}
+	return list
+}
+
+const (
+	maxProjects  = 256
+	venvSettings = "pyvenv.cfg"
+)
+
+// projects looks for virtual environments in the workspace.
+func (f *finder) projects() {
+	for _, d := range f.projectDirs() {
+		for _, name := range names(d) {
+			at := filepath.Join(d, name)
+			f.venv(at, false)
+			if name == ".tox" || name == ".nox" {
+				for _, env := range names(at) {
+					f.venv(filepath.Join(at, env), false)
+				}
+			}
+		}
+	}
+}
+
+// venv shows the Python that a virtual environment stands on. One in the workspace, which
+// a tool may have written, is not believed: it leads to a tree of the table or nowhere.
+func (f *finder) venv(dir string, believed bool) {
+	text := readHead(filepath.Join(dir, venvSettings), maxSettings)
+	if text == "" {
+		return
+	}
+	var named []string
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(line, "="); ok && strings.TrimSpace(key) == "home" {
+			named = append(named, strings.TrimSpace(value))
+		}
+	}
+	if to, err := os.Readlink(filepath.Join(dir, "bin", "python")); err == nil && filepath.IsAbs(to) {
+		named = append(named, filepath.Dir(to))
+	}
+	for _, base := range named {
+		if base = filepath.Clean(base); !filepath.IsAbs(base) {
+			continue
+		}
+		_, real, ok := resolve(base)
+		switch {
+		case !ok:
+			f.note("the Python of %s is not there: %s", dir, base)
+		case f.covered(real):
+			f.show(base, read, "the Python of a virtual environment")
+		case f.knownTree(real) != "" && (believed || f.knownTree(base) != ""):
+			f.show(f.knownTree(real), execute, "the Python of a virtual environment")
+			f.show(base, read, "the Python of a virtual environment")
+		case believed:
+			f.show(f.treeOf(real), execute, "the Python of a virtual environment")
+			f.show(base, read, "the Python of a virtual environment")
+		default:
+			f.note("the Python of %s lies in %s, which is not shown; to show it: --ro %s", dir, base, cmp.Or(filepath.Dir(real), real))
+		}
+	}
+}
+
+// Named are programs of which several versions are common.
+func Named() []string { return slices.Clone(named) }
+
+// Needed are the paths that have to be shown for a program to run, in the words of a
+// person who shows them: directories and files, with what they lead to.
+func Needed(h Host, program string) []string {
+	f := &finder{Host: h, grants: map[string]sp.Grant{}, told: map[string]bool{}}
+	_, real, ok := resolve(program)
+	if !ok {
+		return nil
+	}
+	f.target(program, real)
+	if i := interpreter(real); i != "" {
+		if _, to, ok := resolve(i); ok {
+			f.target(i, to)
+		}
+	}
+	var list []string
+	for path := range f.grants {
+		// Whoever shows a link shows what it leads to: the link itself is seen with its directory.
+		if st, err := os.Lstat(path); err == nil && st.Mode()&fs.ModeSymlink != 0 {
+			dir := filepath.Dir(path)
+			if f.refused(dir) != "" {
+				return nil
+			}
+			path = dir
+		}
+		list = append(list, path)
+	}
+	slices.Sort(list)
+	return slices.DeleteFunc(slices.Compact(list), func(p string) bool {
+		return slices.ContainsFunc(list, func(q string) bool { return p != q && sp.Contains(q, p) })
+	})
+}

@@ -1,0 +1,82 @@
+package toolchains
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	sp "github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// Where tokens are looked for: in settings, which lie near the top of a tree.
+const (
+	tokenDepth = 3
+	tokenFiles = 4096 // entries of one tree
+)
+
+// settings are ends of names that settings have. A file without a dot in its name may be
+// settings too.
+var settings = []string{"rc", ".toml", ".conf", ".cfg", ".ini", ".json", ".properties", ".xml", ".yaml", ".yml", ".env", ".credentials", ".config", ".token", ".txt", ".key", ".pem"}
+
+// contents are directories that hold other people's packages and no settings.
+var contents = []string{"node_modules", "site-packages", "dist-packages", "lib", "lib64", "share", "include", "src", "pkg", "registry", "git", "cache", "caches", "repository", "mod", "packages", "store", ".git"}
+
+// secrets are the files in what is granted that hold a token or a password, by their
+// text: names are what patterns are for.
+func (f *finder) secrets() []string {
+	if f.Secret == nil {
+		return nil
+	}
+	var list []string
+	for _, tree := range slices.Sorted(maps.Keys(f.grants)) {
+		if sp.IsSystemTree(tree) {
+			continue // what everybody on the machine can read is no secret of this person's
+		}
+		if st, err := os.Lstat(tree); err == nil && st.Mode().IsRegular() && f.holdsSecret(tree, st) {
+			list = append(list, tree)
+		} else if err == nil && st.IsDir() && !slices.Contains(contents, filepath.Base(tree)) {
+			left := tokenFiles
+			list = append(list, f.secretsIn(tree, tokenDepth, &left)...)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func (f *finder) secretsIn(dir string, depth int, left *int) (list []string) {
+	for _, name := range names(dir) {
+		if *left--; *left < 0 {
+			return list
+		}
+		at := filepath.Join(dir, name)
+		st, err := os.Lstat(at)
+		switch {
+		case err != nil:
+		case st.IsDir():
+			if depth > 1 && !slices.Contains(contents, name) {
+				list = append(list, f.secretsIn(at, depth-1, left)...)
+			}
+		case st.Mode().IsRegular() && isSettings(name) && f.holdsSecret(at, st):
+			list = append(list, at)
+		}
+	}
+	return list
+}
+
+func isSettings(name string) bool {
+	if strings.HasPrefix(name, ".") || !strings.Contains(name, ".") {
+		return true
+	}
+	return slices.ContainsFunc(settings, func(end string) bool { return strings.HasSuffix(name, end) })
+}
+
+func (f *finder) holdsSecret(path string, st fs.FileInfo) bool {
+	if st.Size() == 0 || st.Size() > maxSettings || st.Mode()&0o111 != 0 {
+		return false
+	}
+	text := readHead(path, maxSettings)
+	return !strings.ContainsRune(text, 0) && f.Secret(text)
+}
