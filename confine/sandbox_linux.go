@@ -490,10 +490,12 @@ func permitted(e sandboxprofile.Env, p sandboxprofile.Program) []string {
 	})
 }
 
+// rlimits are what the kernel holds each process to. Memory is not among them: RLIMIT_DATA
+// and RLIMIT_AS count what is reserved, and sanitizers, Java, Go and Node.js reserve more
+// than any machine has. What is used is counted for the whole call.
 func rlimits(l sandboxprofile.Limits) wire.Rlimits {
 	r := wire.Rlimits{
 		CPUSeconds: sandboxprofile.Unlimited,
-		Data:       slack(l.Memory, 64<<20),
 		Processes:  slack(l.Pids, 32),
 		FileSize:   l.FileSize,
 		OpenFiles:  l.OpenFiles,

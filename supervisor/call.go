@@ -423,25 +423,25 @@ func endError(ctx context.Context, r confine.Result, l sandboxprofile.Limits) er
 	switch r.Cause {
 	case confine.TimedOut:
 		return protocol.Errorf(protocol.CodeTimedOut, "timed out after %v; everything it had started was killed", l.Wall).
-			WithHint("split the work, or run it with a longer limits.timeout if the operator agrees")
+			WithHint("split the work, or run it with a longer limits.timeout if the operator agrees (--timeout of sandgate run)")
 	case confine.OutputLimit:
 		return protocol.Errorf(protocol.CodeLimitExceeded, "wrote more than %d bytes of output and was killed", l.Output).
 			WithHint("write to a file, or print less (head, tail, grep)")
 	case confine.PidsLimit:
 		return protocol.Errorf(protocol.CodeLimitExceeded, "had more than %d processes and threads and was killed", cmp.Or(r.Processes, l.Pids)).
-			WithHint("start fewer at a time (make -j4)")
+			WithHint("start fewer at a time (make -j4); the limit is sandbox.limits.pids, and --pids of sandgate run")
 	case confine.MemoryLimit:
 		return protocol.Errorf(protocol.CodeLimitExceeded, "used more than %d bytes of memory, files in /tmp and shared memory included, and was killed", l.Memory).
-			WithHint("work on less at a time, start fewer processes, or write large files into the workspace and not into /tmp")
+			WithHint("work on less at a time, start fewer processes, or write large files into the workspace and not into /tmp; the limit is sandbox.limits.memory, and --memory of sandgate run")
 	case confine.CPULimit:
 		return protocol.Errorf(protocol.CodeLimitExceeded, "used up its %v of processor time, that of all its processes together, and was killed", l.CPU).
-			WithHint("split the work, or run it with a longer limits.cpu if the operator agrees")
+			WithHint("split the work; the limit is sandbox.limits.cpu")
 	case confine.ScratchLimit:
 		return protocol.Errorf(protocol.CodeLimitExceeded, "wrote more than %d bytes into its private /tmp and HOME and was killed", l.Scratch).
 			WithHint("write large files into the workspace, and remove what is no longer needed")
 	case confine.FileSizeLimit:
 		return protocol.Errorf(protocol.CodeLimitExceeded, "wrote a file larger than %d bytes and was killed", l.FileSize).
-			WithHint("write several smaller files, or compress the output")
+			WithHint("write several smaller files, or compress the output; the limit is sandbox.limits.file_size, and --file-size of sandgate run, and counts holes too")
 	case confine.Cancelled:
 		return &protocol.Error{Code: protocol.CodeCancelled, Message: context.Cause(ctx).Error()}
 	default:

@@ -28,7 +28,7 @@ type runFlags struct {
 	ro, rw, env, expose, presets                       []string
 	noDetect, verbose                                  bool
 	timeout                                            time.Duration
-	memory                                             string
+	memory, fileSize                                   string
 	pids                                               int64
 }
 
@@ -41,7 +41,8 @@ func newRunCmd(a *app) *cobra.Command {
 plan, decision, sandbox, audit log. Standard input, output, error and the exit
 status pass through (128+N after signal N, 127 not found, 126 not executable).
 Typing the command is its approval: the mode defaults to approve_all. Without a
-configuration file, and without --timeout, there is no time limit.
+configuration file there is no limit of time, unless --timeout sets one, and none of
+the size of a file, unless --file-size does.
 
 Exit codes of sandgate itself:
 ` + exitCodeHelp,
@@ -66,8 +67,9 @@ Exit codes of sandgate itself:
 	fs.StringArrayVar(&f.rw, "rw", nil, "also show `path`, writable (repeatable)")
 	fs.StringArrayVar(&f.env, "env", nil, "pass a variable, `NAME` or NAME=VALUE (repeatable)")
 	fs.DurationVar(&f.timeout, "timeout", 0, "kill everything after this `time`")
-	fs.StringVar(&f.memory, "memory", "", "memory limit of a process, such as 512MiB")
-	fs.Int64Var(&f.pids, "pids", 0, "limit of processes")
+	fs.StringVar(&f.memory, "memory", "", "limit of the memory that all processes use together, such as 512MiB")
+	fs.Int64Var(&f.pids, "pids", 0, "limit of processes and threads")
+	fs.StringVar(&f.fileSize, "file-size", "", "limit of the size of one file, holes included, such as 512MiB")
 	fs.StringVar(&f.backend, "backend", "auto", backendUsage)
 	return c
 }
@@ -177,6 +179,8 @@ func (a *app) runConfig(f runFlags) (*config.Config, error) {
 		"timeout": func() { l.Timeout = time.Duration(sandboxprofile.Unlimited) },
 		"cpu":     func() { l.CPU = time.Duration(sandboxprofile.Unlimited) },
 		"output":  func() { l.Output = config.Size(sandboxprofile.Unlimited) }, // nothing is kept: it passes through
+		// A file's size counts its holes: heaps of Java and sparse images are larger than a disk.
+		"file_size": func() { l.FileSize = config.Size(sandboxprofile.Unlimited) },
 	} {
 		if !cfg.Set("sandbox.limits." + field) {
 			limit()
@@ -264,12 +268,18 @@ func applyFlags(cfg *config.Config, f runFlags) error {
 	if f.pids > 0 {
 		l.Pids = f.pids
 	}
-	if f.memory != "" {
-		size, err := config.ParseSize(f.memory)
-		if err != nil {
-			return usageError(fmt.Errorf("--memory: %w", err))
+	for flag, size := range map[string]struct {
+		text string
+		to   *config.Size
+	}{"--memory": {f.memory, &l.Memory}, "--file-size": {f.fileSize, &l.FileSize}} {
+		if size.text == "" {
+			continue
 		}
-		l.Memory = size
+		n, err := config.ParseSize(size.text)
+		if err != nil {
+			return usageError(fmt.Errorf("%s: %w", flag, err))
+		}
+		*size.to = n
 	}
 	return nil
 }

@@ -86,6 +86,13 @@ func setupScript(env *testscript.Env) error {
 	if err != nil {
 		return err
 	}
+	// What lies in the home directory of whoever runs the tests is not a script's own.
+	own, err := os.UserHomeDir()
+	if err != nil {
+		return err
+	}
+	path := filepath.SplitList(env.Getenv("PATH"))
+	env.Setenv("PATH", strings.Join(slices.DeleteFunc(path, func(dir string) bool { return strings.HasPrefix(dir, own+"/") }), ":"))
 	env.Setenv("SANDGATE", sandgate)
 	env.Setenv("NO_COLOR", "1")
 	env.Setenv("LC_ALL", "C.UTF-8")

@@ -76,6 +76,7 @@ func claims() []claim {
 		{name: "BombsEnd", says: "What uses up memory, processes, CPU, files or output ends at the limit, and says which", test: bombsEnd,
 			host: host{Stricter, "no /dev/shm and no System V objects; private directories lie on disk, and are counted every 200 ms", hostBombsEnd}},
 		{name: "SharedPagesCountOnce", says: "Memory that processes share counts once", test: sharedOnce},
+		{name: "ReservationsAreNoMemory", says: "Memory and sizes of files that are reserved and not used count nothing", test: reserved},
 		{name: "FilesAreReadAndWritten", says: "The file tools read and write", test: files},
 		{name: "FileOperationsFollowNoLinks", says: "The file tools follow no link", test: links},
 		{name: "FilesAreEdited", says: "The file tools edit", test: edits},

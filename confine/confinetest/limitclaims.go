@@ -161,6 +161,29 @@ func letOff(t *testing.T, c confine.Confiner, bombs []bomb) {
 	}
 }
 
+// reserved asks for much more memory and file than the limits, and uses little of it, as
+// sanitizers and runtimes of languages do: that is no use of memory. Its twin uses it.
+func reserved(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	p := Profile(t, ws)
+	p.Limits.Memory, p.Limits.Wall, p.Limits.FileSize = 256*mib, 60*time.Second, sandboxprofile.Unlimited
+	const reserve = `
+import mmap, os, threading, sys
+m = [mmap.mmap(-1, 1 << 40, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000) for _ in range(4)]
+for x in m: x[1 << 39] = 1
+f = os.memfd_create('heap'); os.ftruncate(f, 1 << 40)
+s = open('sparse', 'wb'); s.truncate(20 << 30)
+used = [b'x' * (1 << 20) for _ in range(int(sys.argv[1]))]
+import time; time.sleep(0.3 if len(used) < 100 else 60)
+`
+	if o := Exec(t, context.Background(), c, p, ws, nil, "/usr/bin/python3", "-c", reserve, "10"); o.Cause != confine.Exited || o.ExitCode != 0 {
+		t.Errorf("reserved 4 TiB and used 10 MiB, with a limit of 256 MiB: %+v %q", o.Result, o.Err)
+	}
+	if o := Exec(t, context.Background(), c, p, ws, nil, "/usr/bin/python3", "-c", reserve, "1000"); o.Cause != confine.MemoryLimit {
+		t.Errorf("used 1000 MiB of what was reserved, with a limit of 256 MiB: %+v %q", o.Result, o.Err)
+	}
+}
+
 // sharedOnce forks a process that holds much: the pages that its children share
 // with it are used once.
 func sharedOnce(t *testing.T, c confine.Confiner) {

@@ -170,7 +170,6 @@ func limits(l wire.Rlimits, most hardLimits) []limit {
 		value    int64
 	}{
 		{unix.RLIMIT_CPU, l.CPUSeconds},
-		{unix.RLIMIT_DATA, l.Data},
 		{unix.RLIMIT_NPROC, l.Processes},
 		{unix.RLIMIT_FSIZE, l.FileSize},
 		{unix.RLIMIT_NOFILE, l.OpenFiles},

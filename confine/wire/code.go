@@ -278,7 +278,6 @@ func (c *coder) run(r *Run) {
 	maybe(c, &r.Action.Ceiling, (*coder).ceiling)
 	c.flag(&r.Held)
 	number(c, &r.Limits.CPUSeconds)
-	number(c, &r.Limits.Data)
 	number(c, &r.Limits.Processes)
 	number(c, &r.Limits.FileSize)
 	number(c, &r.Limits.OpenFiles)

@@ -221,7 +221,6 @@ const (
 // soft alike; sandboxprofile.Unlimited leaves one alone.
 type Rlimits struct {
 	CPUSeconds int64
-	Data       int64
 	Processes  int64
 	FileSize   int64
 	OpenFiles  int64

@@ -571,7 +571,7 @@ func defaults() *Config {
 			Env:     EnvVars{Allow: variableNames()},
 			Limits: Limits{
 				Timeout: 2 * time.Minute, CPU: 2 * time.Minute,
-				Memory: 4 * GiB, Pids: 512, FileSize: 4 * GiB,
+				Memory: 4 * GiB, Pids: 4096, FileSize: 4 * GiB,
 				Output: 10 * MiB, OpenFiles: 4096,
 			},
 			RequireOSSandbox:  true,
