@@ -23,7 +23,7 @@ func checkWhole(cfg *config.Config) ([]protocol.PathView, error) {
 	if err := together(checkExamples(cfg), checkTools(cfg), checkProfiles(cfg), checkSecrets(cfg), checkHTTP(cfg)); err != nil {
 		return nil, err
 	}
-	_, d, err := newTools(cfg, nil)
+	_, d, err := newTools(cfg, nil, buildOptions{})
 	if err == nil {
 		_, err = mcpServers(cfg, d, nil)
 	}
