@@ -117,6 +117,7 @@ func TestExampleIsDecodedWhole(t *testing.T) {
 		{Name: "cache", Root: "./cache", Mode: ReadWrite},
 	}
 	want.Sandbox.Presets = []string{"system", "git"}
+	want.Sandbox.Limits.Pids = 512
 	want.Sandbox.Env = EnvVars{Allow: []string{"PATH", "HOME", "LANG", "TERM", "TZ"}, Set: map[string]string{}}
 	want.Sandbox.Profile = "hardened"
 	want.Shell.Rules = []Rule{

@@ -140,9 +140,9 @@ func TestMerge(t *testing.T) {
 	}{
 		{"pids", "sandbox: {limits: {pids: 64}}", "sandbox: {limits: {pids: 128}}", "sandbox: {limits: {pids: 100}}",
 			"64 # admin", "64 # admin"},
-		{"pids", "", "sandbox: {limits: {pids: 128}}", "sandbox: {limits: {pids: 600}}", "600 # workspace", "128 # user"},
+		{"pids", "", "sandbox: {limits: {pids: 128}}", "sandbox: {limits: {pids: 6000}}", "6000 # workspace", "128 # user"},
 		{"pids", "", "sandbox: {limits: {pids: 128}}", "sandbox: {limits: {pids: 16}}", "16 # workspace", "16 # workspace"},
-		{"pids", "", "", "sandbox: {limits: {pids: 600}}", "600 # workspace", "512 # default"},
+		{"pids", "", "", "sandbox: {limits: {pids: 6000}}", "6000 # workspace", "4096 # default"},
 		{"deny_cache", "", "approval: {deny_cache: 1m}", "approval: {deny_cache: 1h}", "1h # workspace", "1h # workspace"},
 		{"deny_cache", "approval: {deny_cache: 1m}", "", "approval: {deny_cache: 1s}", "1m # admin", "1m # admin"},
 		{"require_os_sandbox", "", "sandbox: {require_os_sandbox: true}", "sandbox: {require_os_sandbox: false}", "true # user", "true # user"},
