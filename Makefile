@@ -42,7 +42,7 @@ clean: ## Remove what was built
 	@rm -rf bin dist $(INIT) confine/initbin/built.go
 
 ##@ Checking more
-.PHONY: lint race fuzz golden bench cross kernels page bootstrap tidy-check
+.PHONY: lint race fuzz nightly golden bench cross kernels page bootstrap tidy-check
 lint: init ## gofmt, go vet and staticcheck
 	@scripts/lint
 
@@ -51,6 +51,9 @@ race: bootstrap init ## Run the tests under the race detector
 
 fuzz: bootstrap init ## Fuzz every parser for FUZZTIME (10s) each
 	@scripts/fuzz $(FUZZTIME)
+
+nightly: bootstrap init ## Hold a million made-up command lines against bash and dash
+	@go test -timeout 0 -run '^TestShellsRunNothingElse$$' -v ./tools/shell -args -lines 1000000 -seed $$RANDOM
 
 golden: init ## Rewrite the golden files and scripts' expected outputs; read the diff
 	@scripts/golden

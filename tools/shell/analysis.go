@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -35,16 +36,11 @@ type analysis struct {
 	started []string
 	// ceilings are the rules whose Ceiling holds, by index.
 	ceilings []int
-	// source is the script being walked.
-	source string
 
 	dirs dirSet
 	// arrived is where the last cd leads if it succeeds.
 	arrived dirSet
-
-	vars  vars
-	funcs map[string]bool // functions declared, in full, before this point
-	loose int             // nesting in code that runs any number of times, or at another time
+	vars    vars
 
 	// explain collects what became of every rule; nil when nobody asked.
 	explain *[]tools.Considered
@@ -65,98 +61,105 @@ func (p *Policy) decide(command, shell string, explain *[]tools.Considered) (d D
 }
 
 func (p *Policy) analyse(command, shell string, explain *[]tools.Considered) Decision {
-	a := &analysis{p: p, explain: explain, dirs: dirSet{known: []string{p.files.Start()}}, funcs: map[string]bool{}}
-	if shell == "" || shell == "bash" || shell == "sh" || shell == "dash" {
-		a.script(command)
-	} else {
-		a.ask(fmt.Sprintf("commands for %q are not analysed", shell), "write it for bash")
+	a := &analysis{p: p, explain: explain, dirs: dirSet{known: []string{p.files.Start()}}}
+	if p.altered != "" {
+		a.ask(p.altered, "leave it out of the environment")
 	}
+	a.script(command, p.dialectOf(shell))
 	d := decide(a.parts)
 	d.Ceilings, d.Analysis = a.ceilings, a.class()
 	return d
 }
 
 // script analyses a whole script: the command, or one that a shell is given.
-func (a *analysis) script(src string) {
+func (a *analysis) script(src string, lang dialect) {
+	const plainly = "write the command in plain text, as several shorter ones if it is long"
+	if lang == foreign {
+		a.ask("a script for a shell other than bash, dash and sh is not analysed", "write it for bash")
+	}
 	if reason := unreadable(src); reason != "" {
-		a.ask(reason, "write the command in plain text, as several shorter ones if it is long")
+		a.ask(reason, plainly)
 	}
 	if len(src) > maxCommand || parens(src) > maxParens || a.depth >= maxDepth {
-		a.ask("the command is too long or too deep to be analysed", "split it into several")
+		a.ask("the command is too long or too deep to be analysed", plainly)
 		return
 	}
-	if joined := strings.ReplaceAll(src, "\\\n", ""); splitsToken(src) && !a.sameParse(src, joined) {
-		a.ask("a line continuation inside an operator", "write the operator in one piece")
-		a.parsed(joined) // rules that deny see what bash makes of it
-	}
-	a.parsed(src)
-}
-
-// parsed parses a script and walks it.
-func (a *analysis) parsed(src string) {
-	f, err := a.parse(src)
+	f, err := parse(src, bash)
 	if err != nil {
 		a.ask("not understood as bash: "+err.Error(), "correct the syntax")
 		return
 	}
-	outer, source := a.vars, a.source
-	a.vars, a.source = bindings(f), src
-	a.depth++
-	if a.vars.swallowed {
-		a.ask("a comment that ends in a backslash", "put no backslash at the end of a comment")
-		a.parsed(strings.ReplaceAll(src, "\\\n", "\n"))
+	if reason := unlisted(src, f, lang); reason != "" {
+		a.ask(reason, "write it with simpler syntax")
+	} else if lang == posix && !sameShape(f, src, posix) {
+		a.ask("bash and dash do not read this alike", "use bash, or syntax that all shells share")
 	}
+	// Bash removes a line continuation before it looks for operators.
+	if joined := strings.ReplaceAll(src, "\\\n", ""); joined != src && !sameShape(f, joined, bash) {
+		a.ask("a line continuation inside an operator", "write the operator in one piece")
+	}
+	a.walk(f)
+}
+
+// walk walks a script that was parsed.
+func (a *analysis) walk(f *syntax.File) {
+	outer := a.vars
+	a.vars = assignments(f)
+	a.depth++
 	for _, s := range f.Stmts {
 		a.top(s)
 	}
 	a.depth--
-	a.vars, a.source = outer, source
+	a.vars = outer
 }
 
-// sameParse reports whether two scripts are the same to the parser.
-func (a *analysis) sameParse(x, y string) bool {
-	f, err := a.parse(x)
-	if err != nil {
-		return false
-	}
-	g, err := a.parse(y)
-	if err != nil {
-		return false
-	}
-	return shape(f) == shape(g)
+// sameShape reports whether the parser makes the same of src, in a dialect, as f is.
+func sameShape(f *syntax.File, src string, lang dialect) bool {
+	g, err := parse(src, lang)
+	return err == nil && shape(f) == shape(g)
 }
 
 // shape is a syntax tree without its positions.
 func shape(f *syntax.File) string {
 	var b strings.Builder
+	whole := func(s string) string { return strings.ReplaceAll(s, "\\\n", "") }
 	syntax.Walk(f, func(n syntax.Node) bool {
 		if l, ok := n.(*syntax.Lit); ok { // in pieces or in one, it is the same text
-			b.WriteString(strings.ReplaceAll(l.Value, "\\\n", ""))
+			b.WriteString(whole(l.Value))
 			return false
 		}
-		if n == nil {
-			b.WriteByte(')')
-			return true
-		}
-		fmt.Fprintf(&b, "(%T", n)
+		fmt.Fprintf(&b, "\x00%T", n)
 		switch n := n.(type) {
 		case *syntax.SglQuoted:
-			b.WriteString(strconv.Quote(n.Value))
+			b.WriteString(strconv.Quote(whole(n.Value)))
+			fmt.Fprint(&b, n.Dollar)
+		case *syntax.DblQuoted:
+			fmt.Fprint(&b, n.Dollar)
 		case *syntax.BinaryCmd:
 			b.WriteString(n.Op.String())
 		case *syntax.Redirect:
 			b.WriteString(n.Op.String())
+		case *syntax.ParamExp:
+			fmt.Fprint(&b, n.Length, n.Excl, n.Exp != nil && n.Exp.Op > 0)
 		case *syntax.Stmt:
 			fmt.Fprint(&b, n.Background, n.Negated)
+		case *syntax.Comment:
+			return false
 		}
 		return true
 	})
 	return b.String()
 }
 
-func (a *analysis) parse(src string) (*syntax.File, error) {
-	parser := a.p.parsers.Get().(*syntax.Parser)
-	defer a.p.parsers.Put(parser)
+var parsers = map[dialect]*sync.Pool{bash: newParsers(syntax.LangBash), posix: newParsers(syntax.LangPOSIX)}
+
+func newParsers(lang syntax.LangVariant) *sync.Pool {
+	return &sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(lang), syntax.KeepComments(true)) }}
+}
+
+func parse(src string, lang dialect) (*syntax.File, error) {
+	parser := parsers[lang].Get().(*syntax.Parser)
+	defer parsers[lang].Put(parser)
 	return parser.Parse(strings.NewReader(src), "")
 }
 
@@ -175,28 +178,6 @@ func unreadable(src string) string {
 		}
 	}
 	return ""
-}
-
-// splitsToken finds a line continuation beside a character of an operator. Bash
-// removes it before it looks for operators, so "$\" at the end of one line and
-// "(" at the start of the next begin a substitution.
-func splitsToken(src string) bool {
-	const operators = "$&|;<>(){}`=![#~'\"@?*+:"
-	for i := 0; i+1 < len(src); i++ {
-		if src[i] != '\\' {
-			continue
-		}
-		if src[i+1] != '\n' {
-			i++ // the backslash protects this character
-			continue
-		}
-		before := i > 0 && strings.IndexByte(operators, src[i-1]) >= 0
-		after := i+2 < len(src) && strings.IndexByte(operators+"\\", src[i+2]) >= 0 && i > 0 && src[i-1] > ' '
-		if before || after {
-			return true
-		}
-	}
-	return false
 }
 
 // parens is the deepest nesting of parentheses that src could have, quoted or
@@ -225,9 +206,14 @@ func (a *analysis) step() bool {
 	return !a.over
 }
 
-// ask notes something that no rule can allow.
+// ask notes something that no rule can allow: it gets what the default says, or is
+// asked about where it could be a way around a stricter rule.
 func (a *analysis) ask(reason, hint string) {
-	a.add(Part{Effect: min(tools.Ask, a.p.fallback), Rule: ruleSyntax, RuleIndex: -1, Reason: reason, Hint: hint})
+	effect := a.p.fallback
+	if a.p.guarded {
+		effect = min(tools.Ask, effect)
+	}
+	a.add(Part{Effect: effect, Rule: ruleSyntax, RuleIndex: -1, Reason: reason, Hint: hint})
 }
 
 func (a *analysis) add(p Part) {

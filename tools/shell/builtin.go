@@ -2,6 +2,7 @@ package shell
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sandgate/sandgate/tools"
@@ -82,8 +83,7 @@ func (a *analysis) harmless(cmd simpleCommand) bool { return a.free(cmd) }
 
 // doubt asks about a built-in whose words may do more than they show.
 func (a *analysis) doubt(cmd simpleCommand, reason string) bool {
-	a.add(Part{Text: cmd.text(), Effect: min(tools.Ask, a.p.fallback), Rule: ruleSyntax, RuleIndex: -1, Reason: reason,
-		Hint: "write it in a simpler way"})
+	a.ask(reason+": "+cmd.text(), "write it in a simpler way")
 	return a.free(cmd)
 }
 
@@ -141,11 +141,8 @@ func (a *analysis) nested(words []word) {
 		a.ask("runs a script that is not known before it runs", "write the command itself")
 		return
 	}
-	a.repeated(func() { a.inner(script) })
+	a.repeated(func() { a.script(script, bash) })
 }
-
-// inner analyses a script in a script. The directory may change in it.
-func (a *analysis) inner(script string) { a.script(script) }
 
 func joinFixed(words []word) (string, bool) {
 	var parts []string
@@ -172,7 +169,7 @@ func (a *analysis) trap(cmd simpleCommand) bool {
 	default:
 		dirs := a.dirs
 		a.dirs = dirSet{anywhere: true}
-		a.inner(args[0].text)
+		a.script(args[0].text, bash)
 		a.dirs = dirs
 		return a.doubt(cmd, "trap runs a command at another time")
 	}
@@ -257,19 +254,20 @@ const (
 	binaryTests = "= == != < > -eq -ne -lt -le -gt -ge -nt -ot -ef"
 )
 
-// safeTest reads a test by its grammar (test(1), POSIX): terms joined by -a and
-// -o, each a word, an operator and a word, or two words around an operator.
+// safeTest reads a test by its grammar (test(1), POSIX): terms joined by -a and -o,
+// each a word, an operator and a word, or two words around an operator. Where there are
+// several, a value that looks like an operator or a parenthesis shifts them.
 func safeTest(args []word) bool {
+	terms := 0
 	for len(args) > 0 {
 		for len(args) > 1 && args[0].fixed() && args[0].text == "!" {
 			args = args[1:]
 		}
 		n := testTerm(args)
-		if n == 0 {
+		if terms++; n == 0 || (terms > 1 || n < len(args)) && slices.ContainsFunc(args, func(w word) bool { return !w.fixed() }) {
 			return false
 		}
-		args = args[n:]
-		if len(args) == 0 {
+		if args = args[n:]; len(args) == 0 {
 			return true
 		}
 		if !args[0].fixed() || !hasField("-a -o", args[0].text) || len(args) == 1 {

@@ -53,10 +53,8 @@ func (a *analysis) noteClass(cmd simpleCommand) (reads bool) {
 	case !trusted || cmd.env != envHarmless || a.onlyReads(base, cmd) != "":
 		a.beyond = true
 		return false
-	case a.funcs[name.text]:
-	default:
-		a.started = append(append(a.started, base), strings.Fields(starts[base])...)
 	}
+	a.started = append(append(a.started, base), strings.Fields(starts[base])...)
 	return true
 }
 
@@ -64,7 +62,7 @@ func (a *analysis) noteClass(cmd simpleCommand) (reads bool) {
 // find runs is judged as a command of its own.
 func (a *analysis) onlyReads(base string, cmd simpleCommand) string {
 	switch {
-	case cmd.free, a.funcs[cmd.words[0].text]:
+	case cmd.free:
 		return ""
 	case trustsDirectory[base] && a.dirs.moved(a.p.origin):
 		return base + " acts on the configuration of the directory that it is in"

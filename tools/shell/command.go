@@ -14,7 +14,8 @@ import (
 type simpleCommand struct {
 	words []word
 	env   envClass // the worst that is set for it
-	in    stdin
+	// assigned: something is set for it, harmless or not.
+	assigned bool
 	// free is set for what needs no rule of its own: a wrapper whose command is
 	// judged in its place. Rules that ask or deny still speak about it.
 	free bool
@@ -35,8 +36,8 @@ func (c simpleCommand) known() []string {
 }
 
 // call walks a simple command of the script.
-func (a *analysis) call(c *syntax.CallExpr, in stdin) {
-	cmd := simpleCommand{in: in}
+func (a *analysis) call(c *syntax.CallExpr) {
+	cmd := simpleCommand{assigned: len(c.Assigns) > 0}
 	for _, as := range c.Assigns {
 		cmd.env = max(cmd.env, a.assignment(as, len(c.Args) > 0))
 	}
@@ -57,11 +58,6 @@ func (a *analysis) simple(cmd simpleCommand) {
 		a.unnamed(cmd)
 		return
 	}
-	if a.funcs[name.text] {
-		cmd.free = true // the body was judged where it stands
-		a.judge(cmd)
-		return
-	}
 	base := a.baseName(name.text)
 	if b := builtin(name.text); b != nil && b(a, cmd) {
 		return
@@ -71,7 +67,7 @@ func (a *analysis) simple(cmd simpleCommand) {
 		return
 	}
 	if shells[base] {
-		a.shell(cmd)
+		a.shell(base, cmd)
 		return
 	}
 	if base == "find" {
@@ -87,8 +83,7 @@ func (a *analysis) simple(cmd simpleCommand) {
 // rule speaks about.
 func (a *analysis) unnamed(cmd simpleCommand) {
 	a.bound(a.p.rules.ceilings, func(*compiledRule) bool { return true })
-	a.add(Part{Text: cmd.text(), Effect: min(tools.Ask, a.p.fallback), Rule: ruleSyntax, RuleIndex: -1,
-		Reason: "the name of the command is not known before it runs", Hint: "write the name out"})
+	a.ask("the name of the command is not known before it runs: "+cmd.text(), "write the name out")
 }
 
 // judge lets the rules speak about a simple command.

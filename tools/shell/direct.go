@@ -19,7 +19,7 @@ import (
 // for any other. It is sure that bash would do nothing else: whatever has a meaning to
 // the shell, or could have one, is left to bash.
 func (t *Tool) direct(command, dir string) (path string, argv []string) {
-	argv = t.Policy().literalWords(command)
+	argv = literalWords(command)
 	if argv == nil || !t.plainEnvironment() {
 		return "", nil
 	}
@@ -32,13 +32,11 @@ func (t *Tool) direct(command, dir string) (path string, argv []string) {
 
 // literalWords gives the words of a command line that is one simple command of words
 // without a meaning of their own, nil for any other.
-func (p *Policy) literalWords(command string) []string {
+func literalWords(command string) []string {
 	if strings.ContainsAny(command, "`$\\*?[]{}~()<>|&;#!^\n\r\t\x00") {
 		return nil // without a look at what is quoted
 	}
-	parser := p.parsers.Get().(*syntax.Parser)
-	defer p.parsers.Put(parser)
-	f, err := parser.Parse(strings.NewReader(command), "")
+	f, err := parse(command, bash)
 	if err != nil || len(f.Stmts) != 1 {
 		return nil
 	}
@@ -108,21 +106,23 @@ var builtins = strings.Fields(`. : [ alias bg bind break builtin caller cd comma
 // that it took for a command's is left to bash all the same.
 var reserved = strings.Fields(`if then else elif fi case esac for select while until do done in function time { } ! [[ ]] coproc`)
 
-// plainEnvironment reports whether no variable changes what bash makes of a name: its
-// own start-up file, options, exported functions, and a search path that is not all
-// absolute.
+// plainEnvironment reports whether bash takes names for what they are: nothing changes
+// how it reads, and its search path is all absolute.
 func (t *Tool) plainEnvironment() bool {
-	if !t.Profile.Env.Has("PATH") {
-		return false
-	}
+	dirs := filepath.SplitList(t.searchPath())
+	return t.Profile.Env.Has("PATH") && t.altering() == "" && len(dirs) > 0 && !slices.ContainsFunc(dirs, func(dir string) bool { return !filepath.IsAbs(dir) })
+}
+
+// altering names a variable of the environment that changes what shells and programs
+// make of a command line: a start-up file, options, exported functions.
+func (t *Tool) altering() string {
 	for _, entry := range t.Env {
 		switch name := tools.EnvName(entry); {
-		case strings.HasPrefix(name, "BASH"), name == "ENV", name == "SHELLOPTS", name == "POSIXLY_CORRECT", name == "EXECIGNORE":
-			return false
+		case strings.HasPrefix(name, "BASH"), hasField("ENV SHELLOPTS POSIXLY_CORRECT EXECIGNORE CDPATH GLOBIGNORE", name):
+			return name
 		}
 	}
-	dirs := filepath.SplitList(t.searchPath())
-	return len(dirs) > 0 && !slices.ContainsFunc(dirs, func(dir string) bool { return !filepath.IsAbs(dir) })
+	return ""
 }
 
 // withDir tells the program where it is, as bash would.

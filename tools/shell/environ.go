@@ -25,7 +25,7 @@ var harmlessVars = map[string]bool{
 	"PYTHONUNBUFFERED": true, "PYTHONDONTWRITEBYTECODE": true, "PYTHONHASHSEED": true, "PYTHONIOENCODING": true, "PYTHONUTF8": true,
 	"RUST_BACKTRACE": true, "RUST_LOG": true, "DEBIAN_FRONTEND": true, "CARGO_TERM_COLOR": true,
 	"GOOS": true, "GOARCH": true, "GOMAXPROCS": true, "CGO_ENABLED": true, "OMP_NUM_THREADS": true, "SOURCE_DATE_EPOCH": true,
-	"DEBUG": true, "VERBOSE": true, "LOG_LEVEL": true, "PY_COLORS": true, "POSIXLY_CORRECT": true,
+	"DEBUG": true, "VERBOSE": true, "LOG_LEVEL": true, "PY_COLORS": true,
 }
 
 // dangerousPrefixes and dangerousVars choose programs, libraries, start-up files
@@ -34,7 +34,7 @@ var harmlessVars = map[string]bool{
 var dangerousPrefixes = []string{
 	"LD_", "DYLD_", "BASH", "GIT_", "PYTHON", "PERL", "RUBY", "NODE_", "npm_", "NPM_", "JAVA_", "_JAVA", "JDK_", "LUA_",
 	"LESS", "MAN", "XDG_", "CARGO_", "RUSTC", "RUSTUP_", "GEM_", "BUNDLE_", "PIP_", "DOCKER_", "SSH_", "GNUPG", "GTK_", "QT_",
-	"GCONV", "GLIBC", "MALLOC_", "TERMINFO", "KUBE", "AWS_", "COMP_", "EPOCH", "CMAKE_", "MAKE", "GO", "PYTEST_", "SUDO_",
+	"GCONV", "GLIBC", "MALLOC_", "TERMINFO", "KUBE", "AWS_", "COMP_", "EPOCH", "POSIX", "DIRSTACK", "GROUPS", "PIPESTATUS", "FUNCNAME", "MAPFILE", "READLINE", "CMAKE_", "MAKE", "GO", "PYTEST_", "SUDO_",
 }
 
 var dangerousSuffixes = []string{
@@ -47,7 +47,7 @@ var dangerousVars = map[string]bool{
 	"SHELLOPTS": true, "PROMPT_COMMAND": true, "EDITOR": true, "CC": true, "CXX": true, "LOCALDOMAIN": true, "HOSTALIASES": true,
 	"RES_OPTIONS": true, "TMPDIR": true, "TERMCAP": true, "TEXTDOMAIN": true, "TEXTDOMAINDIR": true, "FPATH": true, "GLOBIGNORE": true,
 	"EXECIGNORE": true, "HISTFILE": true, "TMOUT": true, "COPROC": true, "OPTERR": true, "OPTIND": true, "HOSTFILE": true,
-	"INPUTRC": true, "AR": true, "LD": true, "AS": true, "STRIP": true, "AWKLIBPATH": true, "POSIX": true, "FUNCNEST": true, "_": true,
+	"INPUTRC": true, "AR": true, "LD": true, "AS": true, "STRIP": true, "AWKLIBPATH": true, "FUNCNEST": true, "_": true,
 }
 
 // classify says what setting name to value could do.
@@ -81,76 +81,23 @@ func classifyValue(name string, v word) envClass {
 	return envHarmless
 }
 
-// assignment judges NAME=value. For one that stands alone, or is put into the
-// environment of every later command, dangerous names are asked about here.
-func (a *analysis) assignment(as *syntax.Assign, exported bool) envClass {
-	a.subscript(as.Index)
-	a.array(as.Array)
+// assignment judges NAME=value. A variable of the shell's own is nobody's concern, if
+// it is none that decides what programs do.
+func (a *analysis) assignment(as *syntax.Assign, forCommand bool) envClass {
 	v := fixedWord("")
 	if as.Value != nil {
 		v = a.fold(as.Value)
 	}
+	a.inside(as)
 	if as.Name == nil {
 		return envHarmless
 	}
 	class := classify(as.Name.Value, v)
-	if as.Append && class == envHarmless {
-		class = envUnknown
-	}
 	if class == envDangerous {
 		a.ask("sets "+as.Name.Value+", which decides what programs do", "run the command without it")
 	}
-	if !exported && class == envUnknown {
-		return envHarmless // a variable of the shell's own
+	if !forCommand && class == envUnknown {
+		return envHarmless
 	}
 	return class
-}
-
-func (a *analysis) array(x *syntax.ArrayExpr) {
-	if x == nil {
-		return
-	}
-	for _, e := range x.Elems {
-		a.subscript(e.Index)
-		a.foldAll(e.Value)
-	}
-}
-
-// declare judges export, declare, local, readonly and typeset.
-func (a *analysis) declare(c *syntax.DeclClause) {
-	exported := c.Variant.Value == "export"
-	var unknown []word
-	for _, as := range c.Args {
-		if as.Naked {
-			exported = a.declareOperand(c.Variant.Value, as) || exported
-			continue
-		}
-		if a.assignment(as, true) == envUnknown {
-			unknown = append(unknown, fixedWord(as.Name.Value))
-		}
-	}
-	if exported && len(unknown) > 0 {
-		a.judge(simpleCommand{words: append([]word{fixedWord(c.Variant.Value)}, unknown...)})
-	}
-}
-
-// declareOperand judges an option or a bare name, and reports whether it exports.
-// -i makes later assignments arithmetic, -n makes a name stand for another, and
-// -f, -F and -p may print what was exported to the shell.
-func (a *analysis) declareOperand(variant string, as *syntax.Assign) (exports bool) {
-	a.subscript(as.Index)
-	if as.Name != nil && as.Value == nil {
-		return false
-	}
-	w := a.fold(as.Value)
-	switch {
-	case !w.fixed():
-		a.ask(variant+" of a name that only the shell will know", "write the name out")
-	case isName(w.text):
-	case strings.HasPrefix(w.text, "-") && strings.Trim(w.text[1:], "aAgrxpFft") == "":
-		return strings.Contains(w.text, "x")
-	default:
-		a.ask(variant+" "+w.text+" changes how values are evaluated", "use a plain assignment")
-	}
-	return false
 }

@@ -23,8 +23,8 @@ func (p *Policy) checkExamples() error {
 // rulesOver reports whether the rule, alone, gives its effect to every command
 // of a command line.
 func (p *Policy) rulesOver(r *compiledRule, command string) bool {
-	alone := &Policy{fallback: p.fallback, rules: newRuleSet([]compiledRule{*r}, everyRule), files: p.files, origin: p.origin, programs: p.programs}
-	alone.parsers.New = p.parsers.New
+	alone := p.copied()
+	alone.rules, alone.tiers = newRuleSet([]compiledRule{*r}, everyRule), nil
 	d := alone.Decide(command, "bash")
 	return d.RuleIndex == r.index && d.Effect == r.effect
 }

@@ -340,7 +340,7 @@ func (a *analysis) guardMake(cmd simpleCommand, rest []word) string {
 		case hasField("-k -s -n -B -w -i -q --keep-going --silent --quiet --dry-run --always-make --no-print-directory", name):
 		case strings.HasPrefix(w.text, "-"), strings.Contains(w.text, "="):
 			return "make " + w.text + " changes what is made, or how"
-		case isNumber(w.text):
+		case isDigits(w.text):
 		case len(cmd.words)-len(rest) > 1:
 			return "make: the target " + w.text + " is not in the rule"
 		}

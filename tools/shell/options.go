@@ -94,7 +94,7 @@ func (g *grammar) option(p *parsed, words []word) (used int, reason string) {
 		return g.longOption(p, words)
 	case !w.fixed() && !g.attachedUnknown(w):
 		return 0, "a word that could be an option is not known before it runs"
-	case g.numbers && isNumber(w.text[1:]) && !strings.HasPrefix(w.text[1:], "-"):
+	case g.numbers && isDigits(w.text[1:]) && !strings.HasPrefix(w.text[1:], "-"):
 		p.options = append(p.options, option{name: w.text})
 		return 1, ""
 	}
@@ -144,7 +144,7 @@ func valueKnown(o option) string {
 // cluster reads a word of short options, of which the last may take a value.
 func (g *grammar) cluster(p *parsed, words []word) (int, string) {
 	text := words[0].prefix()
-	if g.alone && len(text) > 2 && !isNumber(text[2:]) {
+	if g.alone && len(text) > 2 && !isDigits(text[2:]) {
 		return 0, "the option " + text + " is not known to be harmless"
 	}
 	for i := 1; i < len(text); i++ {

@@ -3,9 +3,6 @@ package shell
 import (
 	"path"
 	"strings"
-	"sync"
-
-	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/sandgate/sandgate/tools"
 )
@@ -32,6 +29,8 @@ type Programs interface {
 	// has no slash or has one, runs from directory dir. It reports false for a
 	// file that merely has such a name.
 	Identify(name, dir string) (base string, ok bool)
+	// Sh gives the name of the shell that sh is: "bash", "dash". "" is another.
+	Sh() string
 }
 
 // A Policy decides on command lines. It is safe for concurrent use.
@@ -54,7 +53,8 @@ type Policy struct {
 	// rules there only.
 	origin   string
 	programs Programs
-	parsers  sync.Pool
+	// altered says what in the environment changes how bash reads a command line.
+	altered string
 }
 
 // NewPolicy compiles rules and holds them against their own examples. Its error
@@ -74,7 +74,6 @@ func newPolicy(d Default, closed []string, rules []Rule, files Files, programs P
 		p.programs = systemPrograms{}
 	}
 	p.origin = p.files.Start()
-	p.parsers.New = func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)) }
 	if err := p.compile(rules); err != nil {
 		return nil, err
 	}
@@ -83,6 +82,7 @@ func newPolicy(d Default, closed []string, rules []Rule, files Files, programs P
 
 func (p *Policy) compile(rules []Rule) error {
 	var list []compiledRule
+	p.guarded = false
 	for i, r := range rules {
 		c, err := compileRule(i, r)
 		if err != nil {
@@ -175,6 +175,8 @@ func below(root, abs string) bool {
 
 // systemPrograms trusts the directories that only an administrator writes to.
 type systemPrograms struct{}
+
+func (systemPrograms) Sh() string { return "dash" }
 
 func (systemPrograms) Identify(name, _ string) (string, bool) {
 	if !strings.Contains(name, "/") {

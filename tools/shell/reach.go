@@ -40,8 +40,8 @@ func (t *Tool) Reach(argv []string, dir string) approval.Reach {
 // denying is the policy that asks about everything that no rule denies.
 func (p *Policy) denying() *Policy {
 	denies := p.rules.denying()
-	q := &Policy{rules: denies, fallback: tools.Ask, guarded: len(denies.list) > 0, files: p.files, origin: p.origin, programs: p.programs}
-	q.parsers.New = p.parsers.New
+	q := p.copied()
+	q.rules, q.tiers, q.answers, q.fallback, q.guarded = denies, nil, nil, tools.Ask, len(denies.list) > 0
 	return q
 }
 

@@ -310,7 +310,7 @@ func dateOnlyPrints(_ *analysis, p parsed) string {
 
 func historyOnlyPrints(_ *analysis, p parsed) string {
 	for _, w := range p.operands {
-		if !w.fixed() || !isNumber(w.text) {
+		if !w.fixed() || !isDigits(w.text) {
 			return "only a number of lines is read-only"
 		}
 	}

@@ -90,7 +90,8 @@ func TestOrderOfRules(t *testing.T) {
 		{"deny:*;ls", "$x", tools.Deny, "syntax"},
 		{"ls;deny:rm", "ls; make; rm x", tools.Deny, "rm"},
 		{"allow:*", "make", tools.Allow, "default"},
-		{"allow:*", "$x", tools.Ask, "syntax"},
+		{"allow:*", "$x", tools.Allow, "syntax"},
+		{"allow:*;deny:rm", "$x", tools.Ask, "syntax"},
 		{"ls", "true; ls", tools.Allow, "ls"},
 	} {
 		if d := decideFor(t, c.rules, c.command); d.Effect != c.want || d.Rule != c.rule {
@@ -111,14 +112,14 @@ func TestOtherShells(t *testing.T) {
 
 func TestDecodeANSI(t *testing.T) {
 	for in, want := range map[string]string{
-		`plain`: "plain", `\n\t\\\'`: "\n\t\\'", `\x72m`: "rm", `\162\155`: "rm", `\u00e9`: "é", `\U0001F600`: "😀", `\e[0m`: "\x1b[0m",
-		`\q`: `\q`, `\x`: `\x`, `\x7`: "\a", `\1011`: "A1", `\cA`: "\x01", `a\`: `a\`, `\xe9`: "\xe9",
+		`plain`: "plain", `\n\t\\\'`: "\n\t\\'", `\x72m`: "rm", `\162\155`: "rm", `\u0072m`: "rm", `\e[0m`: "\x1b[0m",
+		`\x7`: "\a", `\1011`: "A1", `\xe9`: "\xe9",
 	} {
 		if got, ok := decodeANSI(in); !ok || got != want {
 			t.Errorf("%q: %q, %v, want %q", in, got, ok, want)
 		}
 	}
-	for _, in := range []string{`a\0b`, `\x00`, `\u0000`, `\x{72}`, `\c@`} {
+	for _, in := range []string{`a\0b`, `\x00`, `\u0000`, `\x{72}`, `\c@`, `\u00e9`, `\U0001F600`, `\q`, `\x`, `\cA`, `a\`, `\777`} {
 		if got, ok := decodeANSI(in); ok {
 			t.Errorf("%q: %q is said to be known", in, got)
 		}

@@ -23,6 +23,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -89,7 +90,11 @@ func (t *Tool) CheckStanding(s Standing) error {
 }
 
 func (t *Tool) compile(s Standing) (*Policy, error) {
-	return newPolicy(t.Default, t.Closed, s.around(t.Rules), pathFiles{t.Paths, t.Profile.Scratch}, sandboxPrograms{t.Profile, t.sees, t.searchPath()})
+	p, err := newPolicy(t.Default, t.Closed, s.around(t.Rules), pathFiles{t.Paths, t.Profile.Scratch}, sandboxPrograms{t.Profile, t.sees, t.searchPath()})
+	if name := t.altering(); name != "" && err == nil {
+		p.altered = "the variable " + name + " of the environment changes how a command line is read"
+	}
+	return p, err
 }
 
 // Policy is what decides now.
@@ -384,4 +389,17 @@ func (s sandboxPrograms) Identify(name, dir string) (string, bool) {
 	}
 	given, err := tools.LookPath(name, s.path, dir, s.sees.Runnable)
 	return base, err == nil && given == found
+}
+
+// Sh follows the links of sh.
+func (s sandboxPrograms) Sh() string {
+	found, err := tools.LookPath("sh", s.path, "/", s.sees.Runnable)
+	if err != nil || !tools.Trusted(found, s.profile) {
+		return ""
+	}
+	target, err := filepath.EvalSymlinks(found)
+	if err != nil || filepath.Base(target) == "sh" {
+		return ""
+	}
+	return filepath.Base(target)
 }

@@ -55,7 +55,6 @@ func (p *Policy) list() []Rule {
 
 // having is p with other rules.
 func (p *Policy) having(rules []Rule) (*Policy, error) {
-	q := &Policy{fallback: p.fallback, closed: p.closed, files: p.files, origin: p.origin, programs: p.programs}
-	q.parsers.New = p.parsers.New
+	q := p.copied()
 	return q, q.compile(rules)
 }

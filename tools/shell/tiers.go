@@ -36,15 +36,12 @@ func (p *Policy) byTier(list []compiledRule) []*Policy {
 
 // copied is p to be changed.
 func (p *Policy) copied() *Policy {
-	q := &Policy{
-		rules: p.rules, answers: p.answers, fallback: p.fallback, guarded: p.guarded, closed: p.closed,
-		files: p.files, origin: p.origin, programs: p.programs,
-	}
-	q.parsers.New = p.parsers.New
+	q := *p
+	q.tiers = nil
 	for _, t := range p.tiers {
 		q.tiers = append(q.tiers, t.copied())
 	}
-	return q
+	return &q
 }
 
 // each changes p, and what it is of each tier.

@@ -83,7 +83,7 @@ func (a *analysis) words(in []*syntax.Word) []word {
 }
 
 func (a *analysis) expandBraces(w *syntax.Word) []word {
-	if !hasBrace(w) {
+	if strings.IndexByte(w.Lit(), '{') < 0 { // only plain ones are listed
 		return []word{a.fold(w)}
 	}
 	w = &syntax.Word{Parts: w.Parts} // SplitBraces writes to it, and Walk does not know what it writes
@@ -98,15 +98,6 @@ func (a *analysis) expandBraces(w *syntax.Word) []word {
 		out = append(out, a.fold(each))
 	}
 	return out
-}
-
-func hasBrace(w *syntax.Word) bool {
-	for _, p := range w.Parts {
-		if l, ok := p.(*syntax.Lit); ok && strings.IndexByte(l.Value, '{') >= 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // fold computes one word after brace expansion.
@@ -169,26 +160,18 @@ func (f *folder) part(p syntax.WordPart, quoted bool) {
 	case *syntax.ParamExp:
 		f.param(p, quoted)
 	case *syntax.CmdSubst:
-		f.a.substitution(p)
+		f.a.subshell(p.Stmts)
 		f.unknown(!quoted)
 	case *syntax.ArithmExp:
-		f.a.arithmetic(p.X)
+		f.a.inside(p)
 		f.unknown(false)
 	case *syntax.ProcSubst:
 		f.a.subshell(p.Stmts)
 		f.add("/dev/fd/")
 		f.out.stream = !f.begun
 		f.unknown(false)
-	case *syntax.BraceExp:
-		for _, e := range p.Elems {
-			f.a.fold(e)
-		}
-		f.unknown(true)
-	case *syntax.ExtGlob:
-		f.a.ask("an extended pattern is not analysed", "write the names out")
-		f.unknown(true)
-	default:
-		f.a.ask("syntax that is not analysed", "use simpler syntax")
+	default: // not listed
+		f.a.inside(p)
 		f.unknown(true)
 	}
 }
@@ -205,7 +188,8 @@ func (f *folder) unknown(split bool) {
 }
 
 func (f *folder) param(p *syntax.ParamExp, quoted bool) {
-	v, known := f.a.expansion(p)
+	f.a.inside(p)
+	v, known := f.a.value(p)
 	switch {
 	case known && v.fixed() && (quoted || plainValue(v.text)):
 		f.add(v.text)
@@ -213,31 +197,14 @@ func (f *folder) param(p *syntax.ParamExp, quoted bool) {
 		f.add(v.text)
 		f.globAt = v.literal + 1
 	default:
-		f.unknown(!f.a.numeral(p) && (!quoted || manyWords(p)))
+		f.unknown(!number(p) && (!quoted || manyWords(p)))
 	}
 }
 
 // manyWords reports whether the expansion gives several words even in quotes:
 // "$@", "${a[@]}", "${!prefix@}".
 func manyWords(p *syntax.ParamExp) bool {
-	if p.Param == nil || p.Param.Value == "@" || p.Names != 0 {
-		return true
-	}
-	w, ok := p.Index.(*syntax.Word)
-	return ok && w.Lit() == "@"
-}
-
-// numeral recognises $?, $#, $$, the length of a value, and a variable that the
-// script only gives numbers: each is one word.
-func (a *analysis) numeral(p *syntax.ParamExp) bool {
-	if p.Length {
-		return p.Param != nil && p.Exp == nil && !p.Excl
-	}
-	if !simple(p) {
-		return false
-	}
-	b, bound := a.vars.bound[p.Param.Value]
-	return bound && !b.other && !a.vars.opaque || p.Param.Value == "?" || p.Param.Value == "#" || p.Param.Value == "$"
+	return p.Param == nil || p.Param.Value == "@" || p.Index != nil || p.Excl || p.Names != 0
 }
 
 // plainValue reports whether a value stays one word, and itself, when it is
@@ -250,12 +217,8 @@ func plainValue(s string) bool {
 }
 
 // literal adds unquoted text, or text in double quotes, where a backslash
-// protects fewer characters. Inside ${...} the parser takes <(...) for text, and
-// bash runs it.
+// protects fewer characters.
 func (f *folder) literal(s string, quoted bool) {
-	if !quoted && (strings.Contains(s, "<(") || strings.Contains(s, ">(")) {
-		f.a.ask("a process substitution where it is easily missed", "run the command on its own")
-	}
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		switch {

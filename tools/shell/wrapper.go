@@ -188,17 +188,17 @@ func (a *analysis) readOptionPaths(p parsed) {
 
 // wrappedCommand judges what the wrapper runs.
 func (a *analysis) wrappedCommand(w *wrapper, cmd simpleCommand, p parsed) {
-	inner := simpleCommand{env: cmd.env, in: cmd.in, words: p.operands}
+	inner := simpleCommand{env: cmd.env, assigned: cmd.assigned, words: p.operands}
 	if w.skip > 0 {
 		inner.words = inner.words[min(w.skip, len(inner.words)):]
 	}
 	for _, o := range p.options {
 		if hasField(w.script, o.name) && w.script != "" {
-			a.shellScript([]word{o.value})
+			a.shellScript([]word{o.value}, a.p.dialectOf("sh"))
 			return
 		}
 		if hasField(w.environ, o.name) && w.environ != "" {
-			inner.env = max(inner.env, envUnknown)
+			inner.env, inner.assigned = max(inner.env, envUnknown), true
 		}
 	}
 	if w.assigns {
@@ -211,19 +211,15 @@ func (a *analysis) wrappedCommand(w *wrapper, cmd simpleCommand, p parsed) {
 		return
 	}
 	if w.skip > 0 && inner.words[0].fixed() && hasField("-c --command", inner.words[0].text) && w.script != "" {
-		a.shellScript(inner.words[1:])
+		a.shellScript(inner.words[1:], a.p.dialectOf("sh"))
 		return
 	}
 	if w.appends {
 		inner.words = appended(inner.words, p)
 	}
 	if w.joined {
-		a.shellScript(inner.words)
+		a.shellScript(inner.words, a.p.dialectOf("sh"))
 		return
-	}
-	inner.in = stdin{}
-	if !w.appends {
-		inner.in = cmd.in
 	}
 	a.simple(inner)
 }
@@ -246,7 +242,7 @@ func (a *analysis) assignmentWords(cmd *simpleCommand) []word {
 		if class == envDangerous {
 			a.ask("sets "+name+", which decides what programs do", "run the command without it")
 		}
-		cmd.env = max(cmd.env, class)
+		cmd.env, cmd.assigned = max(cmd.env, class), true
 	}
 	return nil
 }
@@ -282,7 +278,7 @@ func replaced(words []word, what string) []word {
 }
 
 // shellScript walks a script that another shell runs.
-func (a *analysis) shellScript(words []word) {
+func (a *analysis) shellScript(words []word, lang dialect) {
 	script, ok := joinFixed(words)
 	if !ok {
 		a.ask("runs a script that is not known before it runs", "write the command itself")
@@ -290,39 +286,33 @@ func (a *analysis) shellScript(words []word) {
 		return
 	}
 	defer a.fork()()
-	a.inner(script)
+	a.script(script, lang)
 }
 
-// shellGrammar is the options of bash(1) that leave it to its script: none that
-// reads a start-up file.
-var shellGrammar = grammar{stop: true, flags: "ceuxfhnv", long: "norc noprofile posix"}
+// shellGrammar is the options of bash(1) and dash(1) that leave it to its script: none
+// that reads a start-up file, or changes how the script is read.
+var shellGrammar = grammar{stop: true, flags: "ceux"}
 
-// shell judges a shell that is run as a command.
-func (a *analysis) shell(cmd simpleCommand) {
+// shell judges a shell that is run as a command. One that is given no script as an
+// argument runs what it finds in a file, or on its standard input, of which a command
+// that it runs may take a part.
+func (a *analysis) shell(base string, cmd simpleCommand) {
 	p, reason := shellGrammar.parse(cmd.words[1:])
-	lookup := len(cmd.words) == 2 && cmd.words[1].fixed() && cmd.words[1].text == "--version"
 	switch {
-	case lookup:
+	case len(cmd.words) == 2 && cmd.words[1].fixed() && cmd.words[1].text == "--version":
 		a.free(cmd)
 	case reason != "":
-		a.doubtful(cmd, cmd.words[0].text+": "+reason)
+		a.doubtful(cmd, base+": "+reason)
 		a.guessScript(cmd.words)
 	case p.has("-c") && len(p.operands) > 0:
+		if cmd.assigned {
+			a.ask("a variable is set for a script: its value may be evaluated in it", "run the script without it")
+		}
 		a.free(cmd)
-		a.shellArgument(p.operands[0])
-	case len(p.operands) == 0 && cmd.in.known:
-		a.free(cmd)
-		a.shellArgument(fixedWord(cmd.in.script))
+		a.shellScript(p.operands[:1], a.p.dialectOf(base))
 	default:
 		a.judge(cmd)
 	}
-}
-
-func (a *analysis) shellArgument(w word) {
-	funcs := a.funcs
-	a.funcs = map[string]bool{}
-	a.shellScript([]word{w})
-	a.funcs = funcs
 }
 
 // guessScript shows rules that deny the script of a shell whose options are not
@@ -330,7 +320,7 @@ func (a *analysis) shellArgument(w word) {
 func (a *analysis) guessScript(words []word) {
 	for i, w := range words[1:] {
 		if w.fixed() && strings.HasPrefix(w.text, "-") && !strings.HasPrefix(w.text, "--") && strings.Contains(w.text, "c") && i+2 < len(words) {
-			a.shellArgument(words[i+2])
+			a.shellScript(words[i+2:i+3], bash)
 			return
 		}
 	}
