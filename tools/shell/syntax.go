@@ -88,7 +88,7 @@ func (l *listing) node(n syntax.Node) bool {
 	case *syntax.CmdSubst:
 		return l.needs(!n.TempFile && !n.ReplyVar && (!n.Backquotes || l.plainBackquotes(n)), "backquotes around more than plain words")
 	case *syntax.ProcSubst:
-		return l.needs(n.Op == syntax.CmdIn || n.Op == syntax.CmdOut, "syntax of another shell")
+		return l.needs(n.Op == syntax.CmdIn, "a process that is written to")
 	case *syntax.ArithmExp:
 		l.needs(!n.Bracket && !n.Unsigned && literalArithm(n.X), evaluates)
 		return false
