@@ -151,7 +151,11 @@ func (c *Controller) answer(p *pending, q *question, a Answer) (Decision, error)
 			return Decision{}, &AnsweredError{ID: p.id, Decision: d}
 		}
 	}
-	v := verdictAnswer(a)
+	covers := ""
+	if q.call.Request != nil {
+		covers = q.call.Request.Covers
+	}
+	v := verdictAnswer(a, covers)
 	d := c.decision(q, v, p.id)
 	if q != p.q {
 		d.AskedDigest = p.q.call.Digest
@@ -230,6 +234,8 @@ func checkAnswer(a Answer, p *pending) (Answer, error) {
 		return invalid("approver", "an answer must say who gives it")
 	case a.Scope == Once && a.Pattern != nil:
 		return invalid("pattern", "a pattern is remembered, so it needs the scope session, agent or global")
+	case a.Allow && a.Scope == Global && a.Pattern != nil && a.Pattern.Kind == WholeTool:
+		return invalid("pattern", "a whole tool is allowed for a session or an agent; for everybody, add a rule")
 	case a.Scope == Once && (a.ExpiresAfter != 0 || a.Uses != 0):
 		return invalid("expires", "only what is remembered expires: give a scope")
 	case a.ExpiresAfter < 0 || a.Uses < 0:

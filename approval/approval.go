@@ -23,9 +23,12 @@ type Request struct {
 	// Payload is the fingerprint by which "the same again" is recognised: two
 	// requests are the same when their tool names are equal and their payloads
 	// are deeply equal as canonical JSON. The tool chooses the granularity.
-	Payload      map[string]any `json:"payload"`
-	Presentation *Presentation  `json:"presentation,omitempty"`
-	GroupID      string         `json:"group_id,omitempty"`
+	Payload map[string]any `json:"payload"`
+	// Covers says in words what an answer covers that is remembered, where that is more
+	// than the very call: "this file, with any content". "" is the call as it is.
+	Covers       string        `json:"covers,omitempty"`
+	Presentation *Presentation `json:"presentation,omitempty"`
+	GroupID      string        `json:"group_id,omitempty"`
 }
 
 // A Presentation is how a request is shown to a person.

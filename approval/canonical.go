@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -20,32 +21,25 @@ const maxDepth = 200
 // Canonical writes v as canonical JSON: two values are deeply equal exactly when
 // their canonical JSON is the same text. Object keys are sorted; numbers are
 // compared by their exact decimal value (1, 1.0 and 1e0 are equal, integers of
-// any size are kept exact); strings and keys go through normalize first, if it
-// is not nil, so that a Unicode normal form (UAX #15) does not matter.
+// any size are kept exact); strings and keys byte for byte, as what is executed or
+// names a file has no normal form: U+037E is a semicolon in one.
 //
 // v consists of what encoding/json decodes to (decode with UseNumber, or large
 // integers are rounded before they get here), of other maps with string keys,
 // slices, strings and numbers, and of json.RawMessage. Anything else is an
 // error, and so is what would make different values look equal: a string that
-// is not valid UTF-8, NaN, or two keys of one object that normalize alike.
-func Canonical(v any, normalize func(string) string) ([]byte, error) {
-	if normalize == nil {
-		normalize = func(s string) string { return s }
-	}
-	return canonicalizer{normalize}.append(nil, v, 0)
-}
+// is not valid UTF-8, or NaN.
+func Canonical(v any) ([]byte, error) { return appendValue(nil, v, 0) }
 
 // Equal reports whether a and b are deeply equal as canonical JSON. Values that
 // have no canonical JSON are equal to nothing.
-func Equal(a, b any, normalize func(string) string) bool {
-	x, errA := Canonical(a, normalize)
-	y, errB := Canonical(b, normalize)
+func Equal(a, b any) bool {
+	x, errA := Canonical(a)
+	y, errB := Canonical(b)
 	return errA == nil && errB == nil && bytes.Equal(x, y)
 }
 
-type canonicalizer struct{ normalize func(string) string }
-
-func (c canonicalizer) append(b []byte, v any, depth int) ([]byte, error) {
+func appendValue(b []byte, v any, depth int) ([]byte, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("nested deeper than %d levels", maxDepth)
 	}
@@ -55,31 +49,31 @@ func (c canonicalizer) append(b []byte, v any, depth int) ([]byte, error) {
 	case bool:
 		return strconv.AppendBool(b, v), nil
 	case string:
-		return c.appendString(b, v)
+		return appendQuoted(b, v)
 	case json.Number:
 		return appendNumber(b, string(v))
 	case float64:
 		return appendFloat(b, v, 64)
 	case map[string]any:
-		return c.appendObject(b, v, depth)
+		return appendObject(b, v, depth)
 	case []any:
 		return appendArray(b, len(v), func(b []byte, i int) ([]byte, error) {
-			return c.append(b, v[i], depth+1)
+			return appendValue(b, v[i], depth+1)
 		})
 	case json.RawMessage:
-		return c.appendRaw(b, v, depth)
+		return appendRaw(b, v, depth)
 	}
-	return c.appendReflect(b, reflect.ValueOf(v), depth)
+	return appendReflect(b, reflect.ValueOf(v), depth)
 }
 
 // appendReflect takes the kinds that tools put into payloads by hand:
 // []string, map[string]string, int, named string types.
-func (c canonicalizer) appendReflect(b []byte, v reflect.Value, depth int) ([]byte, error) {
+func appendReflect(b []byte, v reflect.Value, depth int) ([]byte, error) {
 	switch v.Kind() {
 	case reflect.Bool:
 		return strconv.AppendBool(b, v.Bool()), nil
 	case reflect.String:
-		return c.appendString(b, v.String())
+		return appendQuoted(b, v.String())
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		return appendNumber(b, strconv.FormatInt(v.Int(), 10))
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
@@ -90,15 +84,15 @@ func (c canonicalizer) appendReflect(b []byte, v reflect.Value, depth int) ([]by
 		return appendFloat(b, v.Float(), 64)
 	case reflect.Slice, reflect.Array:
 		return appendArray(b, v.Len(), func(b []byte, i int) ([]byte, error) {
-			return c.append(b, v.Index(i).Interface(), depth+1)
+			return appendValue(b, v.Index(i).Interface(), depth+1)
 		})
 	case reflect.Map:
-		return c.appendMap(b, v, depth)
+		return appendMap(b, v, depth)
 	}
 	return nil, fmt.Errorf("a %s is not a JSON value", v.Type())
 }
 
-func (c canonicalizer) appendMap(b []byte, v reflect.Value, depth int) ([]byte, error) {
+func appendMap(b []byte, v reflect.Value, depth int) ([]byte, error) {
 	if v.Type().Key().Kind() != reflect.String {
 		return nil, fmt.Errorf("a %s has keys that are not strings", v.Type())
 	}
@@ -106,10 +100,10 @@ func (c canonicalizer) appendMap(b []byte, v reflect.Value, depth int) ([]byte, 
 	for it := v.MapRange(); it.Next(); {
 		m[it.Key().String()] = it.Value().Interface()
 	}
-	return c.appendObject(b, m, depth)
+	return appendObject(b, m, depth)
 }
 
-func (c canonicalizer) appendRaw(b []byte, raw json.RawMessage, depth int) ([]byte, error) {
+func appendRaw(b []byte, raw json.RawMessage, depth int) ([]byte, error) {
 	if !utf8.Valid(raw) { // the decoder would replace bad bytes, and different bytes alike
 		return nil, errNotUTF8
 	}
@@ -119,21 +113,11 @@ func (c canonicalizer) appendRaw(b []byte, raw json.RawMessage, depth int) ([]by
 	if err := d.Decode(&v); err != nil {
 		return nil, fmt.Errorf("raw JSON: %w", err)
 	}
-	return c.append(b, v, depth)
+	return appendValue(b, v, depth)
 }
 
-func (c canonicalizer) appendObject(b []byte, m map[string]any, depth int) ([]byte, error) {
-	keys := make([]string, 0, len(m))
-	original := make(map[string]string, len(m))
-	for k := range m {
-		n := c.normalize(k)
-		if _, taken := original[n]; taken {
-			return nil, fmt.Errorf("two keys are the same: %q", n)
-		}
-		original[n] = k
-		keys = append(keys, n)
-	}
-	slices.Sort(keys)
+func appendObject(b []byte, m map[string]any, depth int) ([]byte, error) {
+	keys := slices.Sorted(maps.Keys(m))
 	b = append(b, '{')
 	for i, k := range keys {
 		if i > 0 {
@@ -144,7 +128,7 @@ func (c canonicalizer) appendObject(b []byte, m map[string]any, depth int) ([]by
 			return nil, err
 		}
 		b = append(b, ':')
-		if b, err = c.append(b, m[original[k]], depth+1); err != nil {
+		if b, err = appendValue(b, m[k], depth+1); err != nil {
 			return nil, err
 		}
 	}
@@ -166,13 +150,6 @@ func appendArray(b []byte, n int, element func([]byte, int) ([]byte, error)) ([]
 }
 
 var errNotUTF8 = errors.New("a string is not valid UTF-8")
-
-func (c canonicalizer) appendString(b []byte, s string) ([]byte, error) {
-	if !utf8.ValidString(s) { // before normalize, which may replace bad bytes
-		return nil, errNotUTF8
-	}
-	return appendQuoted(b, c.normalize(s))
-}
 
 // appendQuoted writes a JSON string with the fewest escapes (RFC 8785, 3.2.2.2,
 // but with \u00XX for every control character).

@@ -39,9 +39,6 @@ type Options struct {
 	Tools *ToolPolicy
 	// Rules are the operator's standing rules; SetRules replaces them.
 	Rules Rules
-	// Normalize brings strings into one Unicode normal form before payloads are
-	// compared; norm.NFC.String of golang.org/x/text is one. nil compares as is.
-	Normalize func(string) string
 	// Now is the clock of records, the denial cache and the rate limit; nil is time.Now.
 	Now func() time.Time
 }
@@ -214,6 +211,13 @@ func (c *Controller) question(call Call) (*question, error) {
 		q.call.ToolName = cmp.Or(call.ToolName, call.Request.ToolName)
 	}
 	c.opts.Tools.raise(q)
+	switch reach := &q.call.Reach; {
+	case c.opts.Tools.dangerous(q.call.ToolName):
+		reach.NotWhole = "the configuration names the tool as dangerous"
+	case q.call.Changed:
+		reach.NotWhole = "the tool is not what it was"
+	}
+	q.call.Reach = q.call.Reach.ofTool(&q.call)
 	q.findPatterns()
 	r := q.call.Request
 	if r == nil {
@@ -223,14 +227,14 @@ func (c *Controller) question(call Call) (*question, error) {
 		return nil, fmt.Errorf("the call is for tool %q, its request for %q", call.ToolName, r.ToolName)
 	}
 	for _, connector := range q.call.DenialsOf {
-		f, _, err := fingerprint(connector, r.ToolName, r.Payload, c.opts.Normalize)
+		f, _, err := fingerprint(connector, r.ToolName, r.Payload)
 		if err != nil {
 			return q, err
 		}
 		q.denials = append(q.denials, f)
 	}
 	var err error
-	q.fingerprint, q.payload, err = fingerprint(call.Connector, r.ToolName, r.Payload, c.opts.Normalize)
+	q.fingerprint, q.payload, err = fingerprint(call.Connector, r.ToolName, r.Payload)
 	return q, err
 }
 

@@ -54,9 +54,7 @@ func (c *Controller) askLater(ctx context.Context, q *question) (Grant, error) {
 	if refused != nil {
 		return c.conclude(q, refused)
 	}
-	if v, done := c.settled(q); done {
-		c.resolve(p, v)
-	}
+	c.settlePending(p)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := c.prompt(ctx, p)
 	go func() {

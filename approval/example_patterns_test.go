@@ -53,10 +53,10 @@ type careful struct{}
 func (careful) Prompt(_ context.Context, p approval.Pending) (approval.Answer, error) {
 	fmt.Println("asked:", approval.EscapeLine(p.Description))
 	a := approval.Answer{Approver: "careful", Reject: approval.RejectSoft, Feedback: "not a script"}
-	if len(p.Offers) == 0 {
+	pattern := p.Offers[0].Pattern()
+	if pattern.Kind == approval.WholeTool { // there is no narrower one
 		return a, nil
 	}
-	pattern := p.Offers[0].Pattern()
 	a.Scope, a.Pattern = approval.Session, &pattern
 	if strings.HasPrefix(pattern.Value, "/w/secret/") {
 		a.Feedback = "never there"

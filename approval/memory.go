@@ -13,12 +13,12 @@ import (
 // payload, deeply equal as canonical JSON. It is their SHA-256.
 type Fingerprint [sha256.Size]byte
 
-func fingerprint(connector, tool string, payload map[string]any, normalize func(string) string) (Fingerprint, string, error) {
-	canonical, err := Canonical(payload, normalize)
+func fingerprint(connector, tool string, payload map[string]any) (Fingerprint, string, error) {
+	canonical, err := Canonical(payload)
 	if err != nil {
 		return Fingerprint{}, "", fmt.Errorf("payload: %w", err)
 	}
-	whole, err := Canonical([]any{connector, tool}, nil)
+	whole, err := Canonical([]any{connector, tool})
 	if err != nil {
 		return Fingerprint{}, "", fmt.Errorf("tool name: %w", err)
 	}

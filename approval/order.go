@@ -474,10 +474,21 @@ func verdictDismissed(approver string) *verdict {
 	}
 }
 
-func verdictAnswer(a Answer) *verdict {
+// covering says what an answer covers beyond the call that it was given for.
+func covering(a Answer, covers string) string {
+	switch {
+	case a.Scope == Once:
+		return ""
+	case a.Pattern != nil:
+		covers = a.Pattern.Text()
+	}
+	return because(" for this "+scopeWord(a.Scope), covers)
+}
+
+func verdictAnswer(a Answer, covers string) *verdict {
 	v := &verdict{source: SourceAsk, scope: a.Scope, approver: a.Approver, feedback: a.Feedback, pattern: a.Pattern, edited: a.Args}
 	if a.Allow {
-		v.effect, v.action, v.reason = Allow, Approved, "approved by "+a.Approver
+		v.effect, v.action, v.reason = Allow, Approved, "approved by "+a.Approver+covering(a, covers)
 		if a.Args != nil {
 			v.reason += ", who edited the arguments"
 		}

@@ -34,6 +34,9 @@ const (
 	PathGlob PatternKind = "path_glob"
 	// Host is "name:port", or "*.name:port" for every name below it.
 	Host PatternKind = "host"
+	// WholeTool is the name of the tool, and covers every call of it, whatever the
+	// arguments. It is for a session or an agent.
+	WholeTool PatternKind = "tool"
 )
 
 func (p Pattern) String() string { return string(p.Kind) + " " + p.Value }
@@ -51,6 +54,8 @@ func (p Pattern) Text() string {
 		return "the host " + value
 	case PathGlob:
 		return pathText(value)
+	case WholeTool:
+		return fmt.Sprintf("every call of the tool %q, whatever its arguments", value)
 	}
 	return "nothing: there is no such kind of pattern"
 }
@@ -77,7 +82,8 @@ type Element struct {
 	Kind PatternKind
 	// Words are the words of one simple command (ArgvPrefix).
 	Words []string
-	// Name is an absolute path free of links (PathGlob), or "name:port" (Host).
+	// Name is an absolute path free of links (PathGlob), "name:port" (Host), or the
+	// tool's (WholeTool).
 	Name string
 }
 
@@ -97,6 +103,8 @@ func (e Element) covering() []Pattern {
 		return globsOf(e.Name)
 	case Host:
 		return suffixesOf(e.Name)
+	case WholeTool:
+		return []Pattern{{WholeTool, e.Name}}
 	}
 	return nil
 }
@@ -209,8 +217,13 @@ func (p Pattern) Check() error {
 		return checkGlob(p.Value)
 	case Host:
 		return checkHost(p.Value)
+	case WholeTool:
+		if p.Value == "" || strings.ContainsAny(p.Value, "*?") {
+			return fmt.Errorf("%q is not the name of one tool", p.Value)
+		}
+		return nil
 	}
-	return fmt.Errorf("kind %q is none of argv_prefix, path_glob, host", p.Kind)
+	return fmt.Errorf("kind %q is none of argv_prefix, path_glob, host, tool", p.Kind)
 }
 
 func checkPrefix(value string) error {

@@ -308,7 +308,7 @@ func TestOffersSayWhatTheyWouldHaveDecided(t *testing.T) {
 			t.Errorf("a list has offers: %v", offers)
 		}
 		shown, err := c.Show(t.Context(), id)
-		if err != nil || len(shown.Offers) != 2 {
+		if err != nil || len(shown.Offers) != 3 || shown.Offers[2].Kind != WholeTool {
 			t.Fatalf("offers %+v, %v: want those that are narrow and fit", shown.Offers, err)
 		}
 		o := shown.Offers[0]

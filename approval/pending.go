@@ -27,6 +27,7 @@ type Pending struct {
 	GroupID      string            `json:"group_id,omitempty"`
 	Description  string            `json:"description"`
 	Payload      map[string]any    `json:"payload"`
+	Covers       string            `json:"covers,omitempty"`       // by a remembered answer: Request.Covers
 	Presentation *Presentation     `json:"presentation,omitempty"` // nil until somebody has had it shown
 	Args         json.RawMessage   `json:"args,omitempty"`         // as the agent gave them; set by Show
 	Editable     bool              `json:"editable,omitempty"`     // an answer may have other arguments
@@ -89,6 +90,7 @@ func (c *Controller) describe(p *pending, q *question) Pending {
 		GroupID:        p.q.call.Request.GroupID,
 		Description:    cmp.Or(call.Request, p.q.call.Request).Description,
 		Payload:        cmp.Or(call.Request, p.q.call.Request).Payload,
+		Covers:         cmp.Or(call.Request, p.q.call.Request).Covers,
 		Editable:       call.Revise != nil,
 		Rule:           call.Rule,
 		Cause:          q.cause,
@@ -125,9 +127,7 @@ func (c *Controller) ask(ctx context.Context, q *question) (Grant, error) {
 	}
 	// An answer that covers this call may have been stored between the last look
 	// and the registration, too late for the one and too early for the other.
-	if v, done := c.settled(q); done {
-		c.resolve(p, v)
-	}
+	c.settlePending(p)
 	stop := c.prompt(ctx, p)
 	defer stop()
 	c.wait(ctx, p)
@@ -245,9 +245,21 @@ func (c *Controller) settle(which func(*pending) bool) {
 	waiting := c.waiting(which)
 	c.mu.Unlock()
 	for _, p := range waiting {
-		if v, done := c.settled(p.q); done {
-			c.resolve(p, v)
-		}
+		c.settlePending(p)
+	}
+}
+
+// settlePending decides a waiting request without a person, if that can be done. A
+// request that has its outcome uses nothing up: the answer that it was given may be
+// what is remembered.
+func (c *Controller) settlePending(p *pending) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.outcome != nil {
+		return
+	}
+	if v, done := c.settled(p.q); done {
+		c.complete(p, outcome{c.decision(p.q, v, p.id), v, p.q})
 	}
 }
 

@@ -18,6 +18,29 @@ type Reach struct {
 	Left func(patterns []Pattern) int
 	// Offers proposes patterns that the approver may remember; nil is none.
 	Offers func() []Pattern
+	// NotWhole says why the tool cannot be allowed as a whole; "" if it can.
+	NotWhole string
+}
+
+// ofTool is the reach of a call with the tool itself among what a pattern may speak of.
+func (r Reach) ofTool(call *Call) Reach {
+	whole := Pattern{WholeTool, call.ToolName}
+	return Reach{
+		Elements: append(slices.Clip(r.Elements), Element{Kind: WholeTool, Name: call.ToolName}),
+		Left: func(patterns []Pattern) int {
+			if r.NotWhole == "" && slices.Contains(patterns, whole) {
+				return 0
+			}
+			return r.left(patterns)
+		},
+		Offers: func() []Pattern { // the narrower first
+			if r.Offers == nil {
+				return []Pattern{whole}
+			}
+			return append(r.Offers(), whole)
+		},
+		NotWhole: r.NotWhole,
+	}
 }
 
 func (r Reach) left(patterns []Pattern) int {
@@ -78,7 +101,7 @@ type past struct {
 
 // note keeps a call for what later patterns would have matched. Controller.mu is held.
 func (s *session) note(q *question) {
-	if n := len(q.call.Reach.Elements); q.call.Request == nil || n == 0 || n > maxPastElements {
+	if q.call.Request == nil || len(q.call.Reach.Elements) > maxPastElements {
 		return
 	}
 	p := past{q.call.Request.Description, q.call.ToolName, q.call.Connector, q.call.Reach}
@@ -140,6 +163,9 @@ func (c *Controller) checkPattern(q *question, p Pattern, e Effect) error {
 	if e == Allow {
 		if err := p.Check(); err != nil {
 			return err
+		}
+		if p.Kind == WholeTool && q.call.Reach.NotWhole != "" {
+			return fmt.Errorf("%q is too wide: %s", p.Value, q.call.Reach.NotWhole)
 		}
 		if !q.call.Reach.servedBy(p) {
 			return fmt.Errorf("%q does not cover this call, or not safely: it would still be asked about", p.Value)

@@ -207,7 +207,7 @@ func cloneElem(e reflect.Value) reflect.Value {
 // digest is the SHA-256 of the canonical JSON of v, as "sha256:<hex>", or ""
 // where there is none.
 func digest(v any) string {
-	b, err := Canonical(v, nil)
+	b, err := Canonical(v)
 	if err != nil {
 		return ""
 	}

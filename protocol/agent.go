@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -520,6 +521,42 @@ func checkName(path, name string) error {
 	return nil
 }
 
+var (
+	agentName = regexp.MustCompile(`^[\pL\pN][\pL\pN\pM]*([ ._@/+-][\pL\pN][\pL\pN\pM]*)*$`)
+	// ownWords are what prompts and records say in sandgate's name. What passes for one
+	// in letters of another alphabet is shown by its code points.
+	ownWords = regexp.MustCompile(`(?i)(^|[^\pL\pN])(sand[._ -]?gate|allow(s|ed)?|approve[sd]?|approval|den(y|ies|ied)|reject(s|ed)?|permit(s|ted)?|trust(s|ed)?|verified|safe|rules?|polic(y|ies)|operator|supervisor|administrator|everybody|remember(s|ed)?)([^\pL\pN]|$)`)
+)
+
+// AgentName makes the name of an agent of what a program calls itself, after a word of
+// one's own: "mcp/NAME", or the word alone.
+func AgentName(word, own string) string {
+	const longest = 64
+	own = strings.ToValidUTF8(own[:min(len(own), longest)], "")
+	parts := strings.FieldsFunc(own, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
+	if name := word + "/" + strings.Join(parts, "-"); checkAgent("", name) == nil {
+		return name
+	}
+	return word
+}
+
+// checkAgent refuses a name that could be taken for something that sandgate says: names
+// stand at the top of every prompt, and agents choose them.
+func checkAgent(path, name string) error {
+	if err := checkName(path, name); err != nil {
+		return err
+	}
+	if !agentName.MatchString(name) {
+		return &FieldError{Path: path, Reason: "an agent's name is letters and digits, with a single blank or one of ._@/+- between them",
+			Hint: "such as my-agent"}
+	}
+	if m := ownWords.FindStringSubmatch(name); m != nil {
+		return &FieldError{Path: path, Reason: fmt.Sprintf("an agent's name must not hold %q: it would look like a word of sandgate's", m[2]),
+			Hint: "such as my-agent"}
+	}
+	return nil
+}
+
 func checkMode(path string, m approval.Mode) error {
 	switch m {
 	case "", approval.Interactive, approval.ApproveAll, approval.Strict:
@@ -538,7 +575,7 @@ func (p *InitializeParams) Validate() error {
 }
 
 func (p *SessionOpen) Validate() error {
-	if err := checkName("params.agent", p.Agent); err != nil {
+	if err := checkAgent("params.agent", p.Agent); err != nil {
 		return err
 	}
 	if err := checkOptionalID("params.name", p.Name); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/tools"
 )
@@ -42,6 +43,10 @@ func TestDetails(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, details(p, "sha256:0", []string{"one", "two"})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+	write := details(tools.Proposal{Request: &approval.Request{Covers: "this file, with any content"}}, "", nil)
+	if write["remembered"] != "an answer that is remembered covers this file, with any content" {
+		t.Errorf("of a write: %v", write)
 	}
 	nothing := details(tools.Proposal{}, "", nil)
 	if nothing["may write"] != "" || nothing["reads"] != "" || nothing["network"] != "none" {

@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strings"
 	"sync"
-	"unicode"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -154,21 +152,11 @@ func (v *conversation) close() error {
 
 // clientName is what a client calls itself, as a label that the supervisor takes.
 func clientName(s *mcp.ServerSession) string {
-	const name, longest = "mcp", 64
-	p := s.InitializeParams()
-	if p == nil || p.ClientInfo == nil {
-		return name
+	own := ""
+	if p := s.InitializeParams(); p != nil && p.ClientInfo != nil {
+		own = p.ClientInfo.Name
 	}
-	own := strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, p.ClientInfo.Name)
-	if own = strings.ToValidUTF8(own[:min(len(own), longest)], ""); strings.TrimSpace(own) == "" {
-		return name
-	}
-	return name + ": " + own
+	return protocol.AgentName("mcp", own)
 }
 
 // unreachable is a failure that is no answer of the supervisor.

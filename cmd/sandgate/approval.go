@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/text/unicode/norm"
-
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/supervisor"
 	"github.com/sandgate/sandgate/supervisor/config"
@@ -38,7 +36,6 @@ func newController(cfg *config.Config, mode approval.Mode, p approval.Prompter, 
 		Store:      m.answers,
 		Journal:    m.journal,
 		Tools:      toolPolicy(cfg, registry),
-		Normalize:  norm.NFC.String,
 	})
 }
 

@@ -47,7 +47,7 @@ Exit codes of sandgate itself:
 	}
 	fs := c.Flags()
 	fs.StringVar(&f.socket, "socket", "", "agent socket `path` (default: agent.sock in the runtime directory)")
-	fs.StringVar(&f.agent, "agent", "sandgate call", "`name` of the agent, for the approver and the log")
+	fs.StringVar(&f.agent, "agent", "command-line", "`name` of the agent, for the approver and the log")
 	fs.StringVar(&f.session, "session", "", "make the call in the session of this `name`, which outlives it")
 	fs.BoolVar(&f.here, "here", false, "add the argument dir, the current directory")
 	fs.StringVar(&f.json, "json", "", "arguments as one JSON `object`; - reads it from standard input")

@@ -289,10 +289,10 @@ func TestMCPServe(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	q := b.questions()
-	if len(q) != 2 || q[0].Agent != "mcp: a client" {
+	if len(q) != 2 || q[0].Agent != "mcp/a-client" {
 		t.Errorf("asked %+v", q)
 	}
-	if log := strings.Join(b.log("decision"), "\n"); !strings.Contains(log, "rm x") || !strings.Contains(log, "mcp: a client") {
+	if log := strings.Join(b.log("decision"), "\n"); !strings.Contains(log, "rm x") || !strings.Contains(log, "mcp/a-client") {
 		t.Errorf("the log has %s", log)
 	}
 }

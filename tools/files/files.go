@@ -58,7 +58,15 @@ func request(tool, description string, d tools.PathDecision) *approval.Request {
 		ToolName:    tool,
 		Description: description + " " + approval.EscapeLine(d.Rule.Name+":"+rel),
 		Payload:     map[string]any{"sandbox": d.Rule.Name, "path": rel},
+		Covers:      covers[tool],
 	}
+}
+
+// covers says what an answer for one of the tools covers that is remembered.
+var covers = map[string]string{
+	"write_file": "this file, with any content", "edit_file": "this file, with any edit", "multi_edit": "this file, with any edits",
+	"read_file": "all of this file", "list_files": "this directory, with any arguments", "glob": "this directory, with any pattern",
+	"grep": "this file or directory, with any pattern",
 }
 
 // relative is the resolved path from the root of its rule, so that every way to

@@ -206,6 +206,7 @@ func TestTheRequestIsAboutTheFileAndNotItsContent(t *testing.T) {
 		ToolName:    "write_file",
 		Description: "Write to workspace:a.txt",
 		Payload:     map[string]any{"sandbox": "workspace", "path": "a.txt"},
+		Covers:      "this file, with any content",
 	}
 	for i, got := range requests {
 		if !reflect.DeepEqual(got, want) {

@@ -150,7 +150,7 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 			Rule:   rule, Hint: "use another tool",
 		}
 	}
-	args, err := approval.Canonical(c.Args, nil)
+	args, err := approval.Canonical(c.Args)
 	if err != nil {
 		return p, &tools.ArgumentError{Reason: err.Error()}
 	}

@@ -118,7 +118,7 @@ func canonical(d described) []byte {
 	for _, schema := range []*json.RawMessage{&d.InputSchema, &d.OutputSchema} {
 		v, err := decode(*schema)
 		if err == nil {
-			if b, err := approval.Canonical(v, nil); err == nil {
+			if b, err := approval.Canonical(v); err == nil {
 				*schema = b
 				continue
 			}

@@ -16,10 +16,12 @@ import (
 // does not let a rule allow (an option that runs a program, a variable that
 // changes one, a redirection to a file) no pattern allows either.
 func (p *Policy) reach(command string, d Decision) approval.Reach {
+	const notWhole = "the tool runs any program"
 	if len(command) > maxReach {
-		return approval.Reach{Elements: elements(d.Parts), Left: func([]approval.Pattern) int { return maxSteps + 1 }}
+		return approval.Reach{NotWhole: notWhole, Elements: elements(d.Parts), Left: func([]approval.Pattern) int { return maxSteps + 1 }}
 	}
 	return approval.Reach{
+		NotWhole: notWhole,
 		Elements: elements(d.Parts),
 		Left: func(patterns []approval.Pattern) int {
 			return asks(p.with(patterns).Decide(command, "bash"))

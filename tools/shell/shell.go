@@ -169,7 +169,7 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 	}
 	return tools.Proposal{
 		Plan:    plan,
-		Request: policy.request(command, d),
+		Request: policy.request(c, command, dir, d),
 		Reach:   policy.reach(command, d),
 		Rule:    d.Label(),
 		Present: func(context.Context) (*approval.Presentation, error) { return present(command, dir, d), nil },
@@ -298,9 +298,10 @@ func (t *Tool) searchPath() string {
 	return p
 }
 
-// request is nil if nobody needs to be asked. The payload is the command and the
-// rule: the same command under another rule is asked about again.
-func (p *Policy) request(command string, d Decision) *approval.Request {
+// request is nil if nobody needs to be asked. The payload is all that decides what
+// happens: the command, where it runs, for how long, and the rule; the same command under
+// another rule is asked about again.
+func (p *Policy) request(c tools.Call, command, dir string, d Decision) *approval.Request {
 	if d.Effect == tools.Allow {
 		return nil
 	}
@@ -311,7 +312,7 @@ func (p *Policy) request(command string, d Decision) *approval.Request {
 	return &approval.Request{
 		ToolName:    definition.Name,
 		Description: approval.EscapeLine(description),
-		Payload:     map[string]any{"command": command, "rule": d.Rule},
+		Payload:     map[string]any{"command": command, "dir": dir, "timeout_ms": c.Int("timeout_ms", 0), "rule": d.Rule},
 	}
 }
 

@@ -134,6 +134,18 @@ func TestRequest(t *testing.T) {
 	f := newFixture(t, Rule{Pattern: "git commit", Approval: &yes, Description: "Create a commit"})
 	p, err := f.tool(t).Plan(call(map[string]any{"command": "git commit -m x"}))
 	f.must(t, err)
+	for _, other := range []map[string]any{{"command": "git commit -m x", "dir": "sub"}, {"command": "git commit -m x", "timeout_ms": json.Number("5")}} {
+		q, err := f.tool(t).Plan(call(other))
+		f.must(t, err)
+		if approval.Equal(p.Request.Payload, q.Request.Payload) {
+			t.Errorf("%v is the same to whoever remembers an answer", other)
+		}
+	}
+	again, err := f.tool(t).Plan(call(map[string]any{"command": "git commit -m x", "dir": f.path("ws")}))
+	f.must(t, err)
+	if !approval.Equal(p.Request.Payload, again.Request.Payload) {
+		t.Errorf("the same call is another: %v, %v", p.Request.Payload, again.Request.Payload)
+	}
 	if p.Request.Description != "Create a commit" || p.Request.Payload["command"] != "git commit -m x" || p.Request.Payload["rule"] != "git commit" {
 		t.Errorf("request %+v", p.Request)
 	}
