@@ -476,11 +476,11 @@ func verdictDismissed(approver string) *verdict {
 
 // covering says what an answer covers beyond the call that it was given for.
 func covering(a Answer, covers string) string {
-	switch {
-	case a.Scope == Once:
-		return ""
-	case a.Pattern != nil:
+	if a.Pattern != nil {
 		covers = a.Pattern.Text()
+	}
+	if a.Scope == Once || covers == "" {
+		return ""
 	}
 	return because(" for this "+scopeWord(a.Scope), covers)
 }

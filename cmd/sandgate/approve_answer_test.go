@@ -46,7 +46,7 @@ func TestPlainSeesBeforeItAnswers(t *testing.T) {
 		"edit refused":     {[]string{`e {"bad": 1}`, "N"}, []string{"bad is not allowed", "denied"}, exitDenied, "denied"},
 		"patterns":         {[]string{"p", "N"}, []string{`1  every command that begins with "go test ./x"`, "p NUMBER s, a or g", "denied"}, exitDenied, "denied"},
 		"pattern refused":  {[]string{"p 1 s", "n", "N"}, []string{"from now on, without asking (session)? [y]es", "not answered", "denied"}, exitDenied, "denied"},
-		"odd pattern":      {[]string{"p 2 s", "p 1 x", "p 1 s go test ./y", "N"}, []string{"p NUMBER s, a or g", "the scope of a pattern", "invalid_params", "denied"}, exitDenied, "denied"},
+		"odd pattern":      {[]string{"p 3 s", "p 1 x", "p 1 s go test ./y", "N"}, []string{"p NUMBER s, a or g", "the scope of a pattern", "invalid_params", "denied"}, exitDenied, "denied"},
 		"pattern after an edit": {[]string{`e {"words": "ls"}`, "p 1 s", "N"}, []string{"no pattern is offered", "denied"}, exitDenied,
 			"denied"},
 	} {
