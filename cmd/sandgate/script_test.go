@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 //	[sandbox]                   this host can build a bubblewrap sandbox
 //	[root]                      the test runs as root
 //
-// and SANDGATE, the path of the command, and its own HOME, XDG directories and runtime directory below $WORK.
+// and SANDGATE, the path of the command, CLIENTS, the clients of other languages, and its own HOME, XDG directories and runtime directory below $WORK.
 func TestScript(t *testing.T) { testscript.Run(t, scripts("script")) }
 
 func scripts(dir string) testscript.Params {
@@ -94,6 +94,11 @@ func setupScript(env *testscript.Env) error {
 	path := filepath.SplitList(env.Getenv("PATH"))
 	env.Setenv("PATH", strings.Join(slices.DeleteFunc(path, func(dir string) bool { return strings.HasPrefix(dir, own+"/") }), ":"))
 	env.Setenv("SANDGATE", sandgate)
+	clients, err := filepath.Abs("../../clients")
+	if err != nil {
+		return err
+	}
+	env.Setenv("CLIENTS", clients)
 	env.Setenv("NO_COLOR", "1")
 	env.Setenv("LC_ALL", "C.UTF-8")
 	return nil
