@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -702,6 +703,47 @@ func TestGroupIsAnsweredAtOnce(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestGroupIsAllowedForTheSession: one answer to a group, with a scope, is remembered for
+// each call of it, and for no other call.
+func TestGroupIsAllowedForTheSession(t *testing.T) {
+	ts := startServer(t, ServerConfig{})
+	agent, session := ts.dialAgent()
+	op := ts.dial(ts.operator)
+	op.must(protocol.MethodApprovalsSubscribe, `{}`, &protocol.ApprovalsList{})
+	call := func(id string, n int) {
+		agent.send(request(strconv.Quote(id), "tools.call", fmt.Sprintf(`{"session_id":%q,"call_id":%q,"tool":"ask","args":{"n":%d},"group_id":"turn"}`, session, id, n)))
+	}
+	for i := range 2 {
+		call(fmt.Sprint("first-", i), i)
+		op.next()
+	}
+	var decided protocol.ApprovalsDecided
+	op.must(protocol.MethodApprovalsDecide, `{"group":"turn","decision":"allow","scope":"session"}`, &decided)
+	for range 2 {
+		if m := agent.reply(); m.Error != nil {
+			t.Error(m.Error)
+		}
+	}
+	for i := range 2 {
+		call(fmt.Sprint("again-", i), i)
+		if m := agent.reply(); m.Error != nil {
+			t.Errorf("call %d is not remembered: %v", i, m.Error)
+		}
+	}
+	call("other", 7)
+	var list protocol.ApprovalsList
+	for deadline := time.Now().Add(30 * time.Second); len(list.Approvals) != 1; {
+		op.must(protocol.MethodApprovalsList, `{}`, &list)
+		if time.Now().After(deadline) {
+			t.Fatal("a call that nobody has answered is not asked about")
+		}
+	}
+	op.must(protocol.MethodApprovalsDecide, fmt.Sprintf(`{"id":%q,"decision":"deny"}`, list.Approvals[0].ID), &decided)
+	if m := agent.reply(); m.Error == nil {
+		t.Error("it ran")
 	}
 }
 
