@@ -28,37 +28,37 @@ const commit = "git -c user.name=a -c user.email=a@example.org "
 
 var everydays = []everyday{
 	// Files of the workspace
-	{"new-file", "echo hello > new && cat new", "hello", denied},
+	{"new-file", "echo hello > new && cat new", "hello", ""},
 	{"append", "echo more >> file && cat file", "text\nmore", ""},
 	{"overwrite", "echo other > sub/file && cat sub/file", "other", ""},
-	{"directories", "mkdir -p a/b/c && rmdir a/b/c && ls a", "b", denied},
-	{"rename", "mv file renamed && cat renamed", "text", denied},
+	{"directories", "mkdir -p a/b/c && rmdir a/b/c && ls a", "b", ""},
+	{"rename", "mv file renamed && cat renamed", "text", ""},
 	{"replace", "echo new > sub/tmp && mv sub/tmp sub/file && cat sub/file", "new", ""},
-	{"remove", "rm -r sub && ls", "file", denied},
-	{"chmod", "chmod +x sub/script && ./sub/script", "ran", denied},
-	{"touch", "touch -d 2020-01-01 sub/file && stat -c %y sub/file", "2020-01-01", denied},
-	{"copy-with-times", "cp -a sub sub2 && cmp sub/file sub2/file && echo same", "same", denied},
+	{"remove", "rm -r sub && ls", "file", ""},
+	{"chmod", "chmod +x sub/script && ./sub/script", "ran", ""},
+	{"touch", "touch -d 2020-01-01 sub/file && stat -c %y sub/file", "2020-01-01", ""},
+	{"copy-with-times", "cp -a sub sub2 && cmp sub/file sub2/file && echo same", "same", ""},
 	{"symlink", "ln -s ../file sub/link && cat sub/link", "text", ""},
 	{"hard-link", "ln sub/file sub/other && stat -c %h sub/other", "2", ""},
-	{"sed", "sed -i s/text/changed/ file && cat file", "changed", denied},
+	{"sed", "sed -i s/text/changed/ file && cat file", "changed", ""},
 	{"perl-in-place", "perl -pi -e s/text/changed/ sub/file && cat sub/file", "changed", ""},
-	{"patch", "printf -- '--- file\\n+++ file\\n@@ -1 +1 @@\\n-text\\n+patched\\n' | patch -s -p0 && cat file", "patched", denied},
+	{"patch", "printf -- '--- file\\n+++ file\\n@@ -1 +1 @@\\n-text\\n+patched\\n' | patch -s -p0 && cat file", "patched", ""},
 	{"truncate", "truncate -s 100 sub/file && stat -c %s sub/file", "100", ""},
 	{"fifo", "mkfifo sub/pipe && (echo through > sub/pipe &) && cat sub/pipe", "through", ""},
-	{"tar", "tar cf sub/all.tar file && mkdir sub/out && tar xpf sub/all.tar -C sub/out && cat sub/out/file", "text", denied},
-	{"gzip", "gzip -k sub/file && gzip -dc sub/file.gz", "text", denied},
-	{"install", "install -m 755 sub/script sub/installed && ./sub/installed", "ran", denied},
+	{"tar", "tar cf sub/all.tar file && mkdir sub/out && tar xpf sub/all.tar -C sub/out && cat sub/out/file", "text", ""},
+	{"gzip", "gzip -k sub/file && gzip -dc sub/file.gz", "text", ""},
+	{"install", "install -m 755 sub/script sub/installed && ./sub/installed", "ran", ""},
 	{"flock", "flock sub/lock echo locked", "locked", ""},
-	{"find-delete", "touch sub/a.o sub/b.o && find sub -name '*.o' -delete && ls sub", "file", denied},
+	{"find-delete", "touch sub/a.o sub/b.o && find sub -name '*.o' -delete && ls sub", "file", ""},
 	// git
 	{"git-status", "git status --short && git log --oneline", "first", ""},
-	{"git-commit", "echo more >> file && git add file && " + commit + "commit -qm second && git log -1 --format=%s", "second", denied},
-	{"git-branch", "git checkout -q -b topic && git branch --show-current", "topic", denied},
-	{"git-stash", "echo more >> file && " + commit + "stash && cat file", "text", "exit status 1"},
-	{"git-init", "git init -q inner && git -C inner status", "No commits yet", denied},
-	{"git-clone", "git clone -q . sub/clone && cat sub/clone/file", "text", denied},
+	{"git-commit", "echo more >> file && git add file && " + commit + "commit -qm second && git log -1 --format=%s", "second", ""},
+	{"git-branch", "git checkout -q -b topic && git branch --show-current", "topic", ""},
+	{"git-stash", "echo more >> file && " + commit + "stash && cat file", "text", ""},
+	{"git-init", "git init -q inner && git -C inner status", "No commits yet", ""},
+	{"git-clone", "git clone -q . sub/clone && cat sub/clone/file", "text", ""},
 	{"git-clone-tmp", "git clone -q . /tmp/clone && cat /tmp/clone/file", "text", denied},
-	{"git-worktree", "git worktree add -q ../ws/tree 2>&1 && cat tree/file", "text", denied},
+	{"git-worktree", "git worktree add -q ../ws/tree 2>&1 && cat tree/file", "text", ""},
 	// Places for what is temporary, and HOME
 	{"tmp", "echo x > /tmp/x && cat /tmp/x", "x", denied},
 	{"mktemp", "f=$(mktemp) && echo made > $f && cat $f", "made", ""},
@@ -70,9 +70,9 @@ var everydays = []everyday{
 	{"shared-memory", "python3 -c 'from multiprocessing import shared_memory as s; m = s.SharedMemory(create=True, size=10); m.buf[0] = 7; print(\"byte\", m.buf[0]); m.close(); m.unlink()'", "byte 7", denied},
 	{"home", "mkdir -p ~/.cache && echo kept > ~/.cache/x && cat ~/.cache/x", "kept", ""},
 	// Building and running
-	{"gcc", "printf '#include <stdio.h>\\nint main(void){puts(\"compiled\");return 0;}\\n' > sub/p.c && cc -o sub/p sub/p.c && ./sub/p", "compiled", denied},
+	{"gcc", "printf '#include <stdio.h>\\nint main(void){puts(\"compiled\");return 0;}\\n' > sub/p.c && cc -o sub/p sub/p.c && ./sub/p", "compiled", ""},
 	{"make", "printf 'sub/made: file\\n\\tcp file sub/made\\n' > sub/Makefile && make -s -f sub/Makefile && cat sub/made", "text", ""},
-	{"venv", "python3 -m venv --without-pip sub/venv && sub/venv/bin/python -c 'print(\"in venv\")'", "in venv", denied},
+	{"venv", "python3 -m venv --without-pip sub/venv && sub/venv/bin/python -c 'print(\"in venv\")'", "in venv", ""},
 	{"byte-code", "echo 'print(\"imported\")' > sub/mod.py && cd sub && python3 -c 'import mod' && ls __pycache__", "mod.*pyc", ""},
 	{"sqlite", "python3 -c 'import sqlite3; c = sqlite3.connect(\"sub/db\"); c.execute(\"create table t(x)\"); c.execute(\"insert into t values(5)\"); c.commit(); print(c.execute(\"select x from t\").fetchall())'", `\[\(5,\)\]`, ""},
 	{"node-files", "node -e 'const f=require(\"fs\"); f.mkdirSync(\"sub/n/m\",{recursive:true}); f.writeFileSync(\"sub/n/m/x\",\"written\"); f.renameSync(\"sub/n/m/x\",\"sub/n/y\"); console.log(f.readFileSync(\"sub/n/y\",\"utf8\"))'", "written", ""},
@@ -83,8 +83,8 @@ var everydays = []everyday{
 	{"asyncio", "python3 -c 'import asyncio; asyncio.run(asyncio.sleep(0)); print(\"slept\")'", "slept", ""},
 	{"pty", "python3 -c 'import pty; pty.spawn([\"echo\", \"in a terminal\"])'", "in a terminal", "out of pty devices|[Pp]ermission|No such"},
 	// Processes
-	{"proc-self", "readlink /proc/self/exe && ls /proc/self/fd && grep -c Name /proc/self/status", "readlink", "[Pp]ermission denied"},
-	{"ps", "ps -o comm= -p $$", "sh", "[Pp]ermission|mount|/proc"},
+	{"proc-self", "readlink /proc/self/exe && ls /proc/self/fd && grep -c Name /proc/self/status", "readlink", ""},
+	{"ps", "ps -o comm= -p $$", "sh", ""},
 	{"descriptors", "bash -c 'cat <(echo substituted)' && echo in | cat /dev/stdin", "substituted\nin", ""},
 	{"jobs", "sleep 300 & kill $! && wait $! || echo ended $?; seq 4 | xargs -P 2 -n 1 echo item", "ended 143\n(.*\n)*item", ""},
 	{"timeout", "timeout 30 env echo in time && nohup echo nohup 2>&1", "in time", ""},
@@ -119,7 +119,7 @@ type everydayHost struct {
 	place    barred.Place // the zero value: the machine as it is
 	dir      string       // everybody can reach it, and the user of the place owns it
 	sandgate string
-	backend  string
+	alone    bool // bubblewrap builds nothing there
 }
 
 func newEverydayHost(t *testing.T, place string) everydayHost {
@@ -129,10 +129,8 @@ func newEverydayHost(t *testing.T, place string) everydayHost {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	h := everydayHost{dir: dir, sandgate: filepath.Join(dir, "sandgate"), backend: "auto"}
-	if place != "" || exec.Command("bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "true").Run() != nil {
-		h.backend = "landlock" // auto refuses a repository there
-	}
+	h := everydayHost{dir: dir, sandgate: filepath.Join(dir, "sandgate")}
+	h.alone = place != "" || exec.Command("bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "true").Run() != nil
 	if place != "" {
 		if h.place, err = barred.Find(place); err != nil {
 			t.Fatal(err)
@@ -186,11 +184,11 @@ func (h everydayHost) try(t *testing.T, e everyday) {
 	if out, err := h.command("sh", "-c", "rm -rf ws && cp -a repo ws").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	cmd := h.command(h.sandgate, "run", "--backend", h.backend, "--", "sh", "-c", e.script)
+	cmd := h.command(h.sandgate, "run", "--", "sh", "-c", e.script)
 	cmd.Dir = filepath.Join(h.dir, "ws")
 	out, err := cmd.CombinedOutput()
 	works := err == nil && regexp.MustCompile("(?m)"+e.want).Match(out)
-	refused := h.backend == "landlock" && e.refused != ""
+	refused := h.alone && e.refused != ""
 	switch {
 	case refused && works:
 		t.Errorf("it works: the table says %q", e.refused)
