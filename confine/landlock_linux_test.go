@@ -29,7 +29,7 @@ func withoutUserNamespaces(t *testing.T) bool {
 	t.Helper()
 	const mark = "SANDGATE_TEST_NO_USERNS"
 	var refused *exec.ExitError
-	barred := errors.As(exec.Command("unshare", "--user", "true").Run(), &refused) && os.Geteuid() != 0
+	barred := errors.As(exec.Command("unshare", "--user", "true").Run(), &refused)
 	if inner := os.Getenv(mark) == t.Name(); inner && !barred {
 		t.Fatalf("the host is not what the test is about: uid %d can make user namespaces", os.Geteuid())
 	}

@@ -16,7 +16,9 @@ func Examine(ctx context.Context, bwrap string) Report {
 	for _, l := range landlock.Refusals() {
 		host.Refuses = append(host.Refuses, Limitation(l))
 	}
-	return report([]BackendReport{backendReport("bwrap", first), host}, slices.Concat(first, second))
+	r := report([]BackendReport{backendReport("bwrap", first), host}, slices.Concat(first, second))
+	r.Found = surroundings()
+	return r
 }
 
 // hostActs are what must not work in a sandbox of the landlock backend.

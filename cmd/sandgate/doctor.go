@@ -1,31 +1,40 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/protocol"
 )
 
 func newDoctorCmd(a *app) *cobra.Command {
 	var asJSON bool
+	f := runFlags{mode: string(approval.ApproveAll), backend: "auto"}
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Try what this host enforces, and say what to do about the rest",
 		Long: `doctor builds a real sandbox and lets programs in it try what must not work.
 Each line is one probe: held (tried, and enforced), absent (tried, and not
 enforced, with the remedy) or unknown (could not be found out). Then each backend:
-whether it works here, which one auto chooses, and what it refuses.
+whether it works here, which one auto chooses, and what it refuses. At last it runs
+` + "`sandgate run -- true`" + ` in the current directory, through the same path and into the same
+audit log, and says what came of it.
 
 Exit status: 0 if tools can be confined here, 122 if not.`,
 		Example: "  sandgate doctor\n  sandgate doctor --json | jq '.probes[] | select(.status != \"held\")'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r := confine.Examine(cmd.Context(), "")
+			r := doctorReport{Report: confine.Examine(cmd.Context(), "")}
+			r.tryRun(cmd.Context(), a, f)
 			if err := a.printReport(r, asJSON); err != nil {
 				return err
 			}
@@ -36,10 +45,46 @@ Exit status: 0 if tools can be confined here, 122 if not.`,
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().StringVar(&f.config, "config", "", "configuration `file` that run would have")
 	return c
 }
 
-func (a *app) printReport(r confine.Report, asJSON bool) error {
+// A doctorReport is what was found of the host, and what run does on it. Ready is both:
+// some backend works, and the configuration that holds here runs a program with one.
+type doctorReport struct {
+	confine.Report
+	Run doctorRun `json:"run"`
+}
+
+// A doctorRun is what came of `sandgate run -- true` in the current directory.
+type doctorRun struct {
+	Works      bool                 `json:"works"`
+	EnforcedBy *protocol.EnforcedBy `json:"enforced_by,omitempty"`
+	Error      string               `json:"error,omitempty"`
+	Hint       string               `json:"hint,omitempty"`
+}
+
+// tryRun does what run does. It says nothing of its own: what a crash had left is said
+// as run says it.
+func (r *doctorReport) tryRun(ctx context.Context, a *app, f runFlags) {
+	result, _, err := newApp(strings.NewReader(""), io.Discard, a.err).runOnce(ctx, "sandgate doctor", f, false, []string{"true"})
+	switch {
+	case err != nil:
+		r.Run.Error = err.Error()
+		var h interface{ Hint() string }
+		if errors.As(err, &h) {
+			r.Run.Hint = h.Hint()
+		}
+	case result.EnforcedBy.Backend == confine.NoBackend:
+		r.Run.EnforcedBy, r.Run.Error, r.Run.Hint = &result.EnforcedBy, confine.UnconfinedWarning, "set sandbox.require_os_sandbox to true"
+	default:
+		r.Run.Works, r.Run.EnforcedBy = true, &result.EnforcedBy
+		r.Chosen = result.EnforcedBy.Backend
+	}
+	r.Ready = r.Ready && r.Run.Works
+}
+
+func (a *app) printReport(r doctorReport, asJSON bool) error {
 	if asJSON {
 		e := json.NewEncoder(a.out)
 		e.SetIndent("", "  ")
@@ -54,29 +99,46 @@ func (a *app) printReport(r confine.Report, asJSON bool) error {
 	}
 	fmt.Fprintln(w)
 	for _, b := range r.Backends {
-		printBackend(w, b, b.Name == r.Chosen)
+		printBackend(w, b, b.Name == r.Chosen, r.Found)
 	}
-	if r.Ready {
-		fmt.Fprintln(w, "\nTools can be confined on this host.")
-	} else {
+	switch {
+	case r.Ready:
+		fmt.Fprintf(w, "\nTools can be confined on this host: `sandgate run` does it here with %s.\n", r.Chosen)
+	case r.Run.Error != "":
+		hint := ""
+		if r.Run.Hint != "" {
+			hint = "; what helps: " + r.Run.Hint
+		}
+		fmt.Fprintf(w, "\nTools cannot be confined on this host: sandgate refuses to run them: %s%s\n", r.Run.Error, hint)
+	default:
 		fmt.Fprintln(w, "\nTools cannot be confined on this host: sandgate refuses to run them.")
 	}
 	return w.Flush()
 }
 
-func printBackend(w io.Writer, b confine.BackendReport, chosen bool) {
+// printBackend uses two lines at most: what a place gives, and what would give more.
+func printBackend(w io.Writer, b confine.BackendReport, chosen bool, found []string) {
 	switch {
 	case !b.Works:
-		fmt.Fprintf(w, "barred\t%s\t%s\n", b.Name, b.Reason)
-		if b.Remedy != "" {
-			fmt.Fprintf(w, "\t\tremedy: %s\n", b.Remedy)
+		reason := b.Reason
+		if len(found) > 0 {
+			reason = strings.Join(found, "; ")
 		}
+		fmt.Fprintf(w, "barred\t%s\t%s\n", b.Name, reason)
+		if b.Remedy != "" {
+			fmt.Fprintf(w, "\t\tfor more: %s\n", b.Remedy)
+		}
+		return
 	case chosen:
 		fmt.Fprintf(w, "works\t%s\tchosen\n", b.Name)
 	default:
 		fmt.Fprintf(w, "works\t%s\twith --backend %s, or where those above do not work\n", b.Name, b.Name)
 	}
+	var refuses []string
 	for _, l := range b.Refuses {
-		fmt.Fprintf(w, "\t\trefuses %s: %s\n", l.Part, l.Reason)
+		refuses = append(refuses, l.Part)
+	}
+	if len(refuses) > 0 {
+		fmt.Fprintf(w, "\t\trefuses %s (`sandgate doctor --json` says why)\n", strings.Join(refuses, ", "))
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,41 +76,9 @@ Exit codes of sandgate itself:
 }
 
 func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
-	cfg, err := a.runConfig(f)
+	result, found, err := a.runOnce(cmd.Context(), "sandgate run", f, cmd.Flags().Changed("mode"), argv)
 	if err != nil {
 		return err
-	}
-	mode, err := runMode(cfg, approval.Mode(f.mode), cmd.Flags().Changed("mode"))
-	if err != nil {
-		return err
-	}
-	// Where somebody is asked, or nobody may be, a sandbox that is built ahead is not needed.
-	o := buildOptions{mode: mode, backend: f.backend, ahead: mode == approval.ApproveAll, program: argv[0]}
-	if mode == approval.Interactive {
-		o.prompter = &ttyPrompter{}
-	}
-	r, err := build(cfg, o)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	a.reportRecovery(r)
-	a.tellToolchains(r.derived, f.verbose, argv[0])
-
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	peer := unixsock.Peer{UID: os.Getuid(), GID: os.Getgid(), PID: os.Getpid()}
-	s, err := r.OpenLocal(peer, protocol.SessionOpen{Agent: "sandgate run"}, supervisor.Streams{Stdin: a.in, Stdout: a.out, Stderr: a.err})
-	if err != nil {
-		return wireStatus(err)
-	}
-	args, err := runArgs(cfg, argv)
-	if err != nil {
-		return err
-	}
-	result, err := r.Call(ctx, peer, protocol.ToolsCall{SessionID: s.SessionID, CallID: "run", Tool: "run", Args: args}, a.sayExposed)
-	if err != nil {
-		return wireStatus(err)
 	}
 	if result.EnforcedBy.Backend == confine.NoBackend {
 		fmt.Fprintf(a.err, "sandgate: warning: %s\n", confine.UnconfinedWarning)
@@ -118,7 +87,7 @@ func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
 	if result.ExitCode != 0 {
 		err := a.sayNotStarted(result)
 		if result.ExitCode == exitNotFound && len(result.Content) > 0 {
-			a.tellWhere(r.derived, argv[0])
+			a.tellWhere(found, argv[0])
 		}
 		return withStatus(result.ExitCode, err)
 	}
@@ -127,6 +96,49 @@ func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
 
 // exitNotFound is what shells give where there is no such command.
 const exitNotFound = 127
+
+// runOnce takes one command through the whole path of a call, with a supervisor of its
+// own. agent is who asks; typed says that the mode was. It gives what was derived too.
+func (a *app) runOnce(ctx context.Context, agent string, f runFlags, typed bool, argv []string) (result protocol.CallResult, found derived, err error) {
+	cfg, err := a.runConfig(f)
+	if err != nil {
+		return result, found, err
+	}
+	mode, err := runMode(cfg, approval.Mode(f.mode), typed)
+	if err != nil {
+		return result, found, err
+	}
+	// Where somebody is asked, or nobody may be, a sandbox that is built ahead is not needed.
+	o := buildOptions{mode: mode, backend: f.backend, ahead: mode == approval.ApproveAll, program: argv[0]}
+	if mode == approval.Interactive {
+		o.prompter = &ttyPrompter{}
+	}
+	r, err := build(cfg, o)
+	if err != nil {
+		return result, found, err
+	}
+	defer r.Close()
+	found = r.derived
+	a.reportRecovery(r)
+	a.tellToolchains(found, f.verbose, argv[0])
+
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	peer := unixsock.Peer{UID: os.Getuid(), GID: os.Getgid(), PID: os.Getpid()}
+	s, err := r.OpenLocal(peer, protocol.SessionOpen{Agent: agent}, supervisor.Streams{Stdin: a.in, Stdout: a.out, Stderr: a.err})
+	if err != nil {
+		return result, found, wireStatus(err)
+	}
+	args, err := runArgs(cfg, argv)
+	if err != nil {
+		return result, found, err
+	}
+	result, err = r.Call(ctx, peer, protocol.ToolsCall{SessionID: s.SessionID, CallID: "run", Tool: "run", Args: args}, a.sayExposed)
+	if err != nil {
+		return result, found, wireStatus(err)
+	}
+	return result, found, nil
+}
 
 // sayExposed tells where the ports are, once they are open and before the program runs.
 func (a *app) sayExposed(_ protocol.Method, params any) {
