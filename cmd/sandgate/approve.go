@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/ui/board"
 	"github.com/sandgate/sandgate/ui/tui"
 )
 
@@ -91,7 +92,7 @@ func (a *app) approve(ctx context.Context, f approveFlags, n tui.Notify) error {
 
 func (a *app) approveOnScreen(ctx context.Context, p *client.Approver, events <-chan client.Event, n tui.Notify) error {
 	err := tui.Run(ctx, tui.Options{
-		Approver: p, Events: events, In: a.in, Out: a.out, Environ: os.Environ(), Pager: pager(), Notify: n,
+		Approver: p, Events: events, Boards: board.New(p, quarantineBoard{}), In: a.in, Out: a.out, Environ: os.Environ(), Pager: pager(), Notify: n,
 		Editor: cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")),
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -194,5 +195,27 @@ func coloured(ctx context.Context, a *protocol.Approval) [][]highlight.Part {
 		return nil
 	}
 	text, _ := present.Content(a)
-	return highlight.Lines(ctx, a.Presentation.Language, text)
+	return marked(text, highlight.Lines(ctx, a.Presentation.Language, text), present.Risks(a))
+}
+
+// risk is the kind of a piece that a person should look at.
+const risk highlight.Kind = 1 << 7
+
+// marked splits the parts of a text's lines where a risk begins or ends.
+func marked(text string, parts [][]highlight.Part, risks []present.Risk) [][]highlight.Part {
+	offset := 0
+	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		for _, r := range risks {
+			from, to := max(r.Start-offset, 0), min(r.End-offset, len(line))
+			if from >= to {
+				continue
+			}
+			for len(parts) <= i {
+				parts = append(parts, nil)
+			}
+			parts[i] = []highlight.Part{{Text: line[:from]}, {Text: line[from:to], Kind: risk}, {Text: line[to:]}}
+		}
+		offset += len(line) + 1
+	}
+	return parts
 }

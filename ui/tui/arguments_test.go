@@ -55,7 +55,7 @@ func TestEditedArgumentsAreShownFirst(t *testing.T) {
 	d.press("y") // typed ahead
 	expect(t, d)
 	d.read()
-	d.press("s") // edited arguments are for once
+	d.press("r") // edited arguments are for once
 	expect(t, d)
 	d.press("y")
 	expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: approval.Once, Args: json.RawMessage(`{"command":"go vet"}`)})
@@ -153,6 +153,8 @@ func TestEditOfARequestThatEnds(t *testing.T) {
 	d.ends(1)
 	d.press("y", "enter", "y")
 	expect(t, d)
+	d.read()
+	d.press("esc")
 	d.do(editedMsg{id: "req-ab-1", text: `{"command":"x"}`}) // of an editor of its own
 	d.do(previewedMsg{ask: protocol.ApprovalsPreview{ID: "req-ab-1"}})
 	if len(d.asked) != 0 || !strings.Contains(d.screen(), "has ended") {

@@ -17,34 +17,51 @@ import (
 // labelWidth is the width of the column of our own words.
 const labelWidth = 12
 
-// detail is the request under the cursor, as lines of the screen's width.
+// detail is the request that is shown, as lines of the screen's width.
 func (m *model) detail() []string {
-	it := m.cursor()
+	it := m.item()
 	if it == nil || it.shown == nil {
 		return nil
 	}
-	return append(m.essence(), m.factLines(present.Facts(it.shown).Depth)...)
+	lines := m.essence()
+	if m.deep {
+		lines = append(lines, m.factLines(present.Facts(it.shown).Depth)...)
+	}
+	return lines
 }
 
-// essence is what a person has to see before they allow: who asks and what speaks
+// essence is what a person has to see before they allow: who wants what, what speaks
 // against it, the content, what could happen at most, and what comes next. Only the
-// title begins at the left edge, on its own line at the top, so nothing else that
-// comes from outside can look like a line of ours.
+// headline and the strip begin at the left edge, above and below the margin of the content,
+// so nothing else that comes from outside can look like a line of ours.
 func (m *model) essence() []string {
-	it := m.cursor()
+	it := m.item()
 	if it == nil || it.shown == nil {
 		return nil
 	}
 	s, sheet := styles(), present.Facts(it.shown)
-	lines := m.titleLines(it.shown)
+	lines := m.headline(it.shown)
+	if it.like != "" {
+		lines = append(lines, hang("  look twice", "this is "+it.like, m.width, s.warn.Bold(true))...)
+	}
 	if it.args != nil {
 		lines = append(lines, hang("  edited", "by you: y allows this once in place of what the agent asked for, Esc brings that back", m.width, s.warn)...)
 	}
 	if it.problem != "" {
 		lines = append(lines, hang("  problem", it.problem, m.width, s.warn)...)
 	}
-	lines = append(lines, m.factLines(sheet.First)...)
+	for _, f := range sheet.First {
+		if f.Label == present.Careful {
+			lines = append(lines, hang("  !", f.Text, m.width, s.warn.Bold(true))...)
+		}
+	}
 	lines = append(lines, m.contentLines(it)...)
+	lines = append(lines, m.stripLines(sheet.Strip)...)
+	for _, f := range sheet.First {
+		if f.Label != present.Careful && f.Label != "agent" {
+			lines = append(lines, m.factLines([]present.Fact{f})...)
+		}
+	}
 	lines = append(lines, m.factLines(sheet.Deciding)...)
 	for i, next := range it.shown.BatchRemaining {
 		label := " "
@@ -59,14 +76,40 @@ func (m *model) essence() []string {
 	return lines
 }
 
-// titleLines is the title, which for a command is cut to one line: its content says
-// the same in full.
-func (m *model) titleLines(a *protocol.Approval) []string {
-	title := present.Title(a)
-	if p := a.Presentation; p != nil && p.Type == approval.Command {
-		return []string{m.line(styles().bold, title)}
+// headline is who wants what, and where.
+func (m *model) headline(a *protocol.Approval) []string {
+	agent, wants := present.Headline(a)
+	text := agent + " " + wants
+	if dir := a.Details["directory"]; dir != "" {
+		text += " in " + approval.EscapeLine(dir)
 	}
-	return hang("", title, m.width, styles().bold)
+	return hang("", text, m.width, styles().bold)
+}
+
+// stripLines are the consequences, on one line where they fit.
+func (m *model) stripLines(strip []present.Consequence) (lines []string) {
+	s := styles()
+	var one strings.Builder
+	width := 0
+	for _, c := range strip {
+		style := s.plain
+		if c.Careful {
+			style = s.warn.Bold(true)
+		}
+		width += len(c.Label) + ansi.StringWidth(c.Text) + 4
+		one.WriteString("  " + s.faint.Render(c.Label) + " " + style.Render(c.Text) + " ")
+	}
+	if width <= m.width {
+		return []string{one.String()}
+	}
+	for _, c := range strip {
+		style := s.plain
+		if c.Careful {
+			style = s.warn.Bold(true)
+		}
+		lines = append(lines, hang("  "+c.Label, c.Text, m.width, style)...)
+	}
+	return lines
 }
 
 func (m *model) factLines(list []present.Fact) (lines []string) {
@@ -93,9 +136,17 @@ func (m *model) groupSize(it *item) (n int) {
 // empty label leaves no column.
 func hang(label, text string, width int, style lipgloss.Style) []string {
 	indent := labelWidth + 2
-	if label == "" {
+	switch label {
+	case "":
 		indent = 0
+	case "  !":
+		indent = 4
 	}
+	return hangAt(indent, label, text, width, style)
+}
+
+// hangAt is hang with the column that the text begins in.
+func hangAt(indent int, label, text string, width int, style lipgloss.Style) []string {
 	var lines []string
 	for i, part := range wrapWords(text, width-max(indent, 2)) {
 		lead := strings.Repeat(" ", max(indent, 2))

@@ -32,7 +32,7 @@ func FuzzScreen(f *testing.F) {
 			a.Patterns = []approval.Offer{{Kind: approval.PatternKind(text), Value: text, Text: text, Matched: []string{text}}}
 		}))
 		d.read()
-		for _, keys := range [][]string{{}, {"end"}, {"g"}, {"esc", "p"}, {"s"}, {"esc", "x"}} {
+		for _, keys := range [][]string{{}, {"end"}, {"o"}, {"esc", "r"}, {"s", "down"}, {"esc", "tab"}, {"x"}} {
 			d.press(keys...)
 			checkScreen(t, d, width, height)
 		}

@@ -3,45 +3,18 @@ package tui
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/guard"
 	"github.com/sandgate/sandgate/ui/present"
 )
 
-// A choice is an answer to one request, with its key, and its words for wide screens
-// and for narrow ones. The first has the focus when a request comes up.
-type choice struct {
-	key, words, word string
-	decide           protocol.ApprovalsDecide
-}
-
-func choices() []choice {
-	deny := func(mode approval.RejectMode) protocol.ApprovalsDecide {
-		return protocol.ApprovalsDecide{Decision: protocol.Deny, Mode: mode}
-	}
-	allow := func(s approval.Scope) protocol.ApprovalsDecide {
-		return protocol.ApprovalsDecide{Decision: protocol.Allow, Scope: s}
-	}
-	return []choice{
-		{"N", "deny", "deny", deny(approval.RejectHard)},
-		{"n", "this call only", "soft", deny(approval.RejectSoft)},
-		{"x", "explain first", "explain", deny(approval.RejectExplain)},
-		{"y", "once", "once", allow(approval.Once)},
-		{"s", "session", "session", allow(approval.Session)},
-		{"a", "agent", "agent", allow(approval.Agent)},
-		{"g", "everybody", "all", allow(approval.Global)},
-	}
-}
-
-// seldom are the answers that only the help speaks of.
-func seldom() []choice {
-	return []choice{
-		{key: "i", decide: protocol.ApprovalsDecide{Decision: protocol.Deny, Mode: approval.RejectHard, Interrupt: true}},
-		{key: "d", decide: protocol.ApprovalsDecide{Decision: protocol.Dismiss}},
-	}
+// choices are the three that stand on every screen; the first has the focus.
+func choices() []present.Choice {
+	return []present.Choice{present.Deny, {Key: present.RememberKey, Words: present.RememberWords}, present.AllowOnce}
 }
 
 // An answer is about to be given with a key.
@@ -59,9 +32,57 @@ func (a *answer) ids() []protocol.ApprovalID {
 	return a.decide.IDs
 }
 
-// key takes one key. What a key means depends on what is open: a text, a
-// question, the help, or nothing.
-func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
+// typed takes a key. One that could be an answer waits until it is known to be alone.
+func (m *model) typed(k tea.KeyPressMsg) tea.Cmd {
+	at := m.at()
+	quick := at-m.lastAt < burst
+	m.lastAt = at
+	m.keys++
+	if !m.couldAnswer(k.String()) {
+		return m.key(k, at)
+	}
+	if quick || k.IsRepeat {
+		m.pasted(at)
+		return nil
+	}
+	nth := m.keys
+	return m.alone(burst, func(time.Time) tea.Msg { return aloneMsg{k, nth, at} })
+}
+
+// wasAlone takes a key that no other has followed at once.
+func (m *model) wasAlone(msg aloneMsg) tea.Cmd {
+	if msg.nth != m.keys {
+		m.pasted(m.at())
+		return nil
+	}
+	return m.key(msg.key, msg.at)
+}
+
+func (m *model) pasted(at time.Duration) {
+	m.guard.Moved(at)
+	m.notice = "several keys at once are taken for pasted text, and answer nothing"
+}
+
+// couldAnswer reports whether a key would give an answer as things are.
+func (m *model) couldAnswer(name string) bool {
+	switch {
+	case m.edit != nil, m.away, m.help, m.reader != nil, m.guard.Held():
+		return false
+	case m.board != nil:
+		return m.board.couldAct(name)
+	case m.confirm != nil:
+		return name == m.confirm.key
+	case m.chooser != nil:
+		return name == "y" || name == "N"
+	case name == "enter", name == "A", name == "D":
+		return true
+	}
+	return slices.ContainsFunc(present.Choices(), func(c present.Choice) bool { return c.Key == name })
+}
+
+// key carries out what a key means, which began at a time. What it means depends on what
+// is open: a text, a question, the help, a board, or nothing.
+func (m *model) key(k tea.KeyPressMsg, begun time.Duration) tea.Cmd {
 	name := k.String()
 	switch {
 	case name == "ctrl+c":
@@ -72,18 +93,24 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 		return nil
 	case m.edit != nil:
 		return m.editKey(k)
-	case m.orphan:
-		m.orphan = name != "esc" && name != "enter"
+	case m.guard.Held():
+		if name == "esc" || name == "enter" {
+			m.goOn(map[string]guard.Act{"esc": guard.Escape, "enter": guard.Enter}[name], begun)
+		}
 		return nil
 	case m.help:
 		m.help = false
 		return nil
 	case m.reader != nil:
 		return m.readerKey(name)
+	case m.turn(name):
+		return m.loadBoard()
+	case m.board != nil:
+		return m.boardKey(name, begun)
 	case m.chooser != nil:
-		return m.chooserKey(name)
+		return m.chooserKey(name, begun)
 	case m.confirm != nil:
-		return m.confirmKey(name)
+		return m.confirmKey(name, begun)
 	}
 	if m.navigate(name) {
 		return nil
@@ -98,22 +125,31 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 		return m.page()
 	case "e":
 		return m.editArguments()
-	case "p":
-		m.openChooser()
+	case "tab":
+		m.deep = !m.deep
+		return nil
+	case present.DenialsKey:
+		m.denials = m.cursor() != nil && !m.denials
 		return nil
 	case "esc":
-		if it := m.cursor(); it != nil && it.original != nil && !it.sent {
+		if m.denials {
+			m.denials = false
+		} else if it := m.cursor(); it != nil && it.original != nil && !it.sent {
 			return m.restore(it)
 		}
 		return nil
 	case "A", "D":
-		return m.group(name)
+		return m.group(name, begun)
 	case "enter":
-		name = choices()[m.focus].key
+		name = choices()[m.focus].Key
 	}
-	for _, c := range append(choices(), seldom()...) {
-		if c.key == name {
-			return m.choose(c)
+	if name == present.RememberKey {
+		m.openChooser()
+		return nil
+	}
+	for _, c := range present.Choices() {
+		if c.Key == name {
+			return m.choose(c, begun)
 		}
 	}
 	return nil
@@ -134,9 +170,9 @@ func (m *model) navigate(key string) bool {
 		m.scrollBy(-m.scroll)
 	case "end":
 		m.scrollBy(len(m.detail()))
-	case "left", "shift+tab":
+	case "left":
 		m.focus = (m.focus + len(choices()) - 1) % len(choices())
-	case "right", "tab":
+	case "right":
 		m.focus = (m.focus + 1) % len(choices())
 	default:
 		return false
@@ -160,29 +196,23 @@ func (m *model) scrollBy(lines int) {
 }
 
 // choose answers the request under the cursor, or asks for the key once more.
-func (m *model) choose(c choice) tea.Cmd {
+func (m *model) choose(c present.Choice, begun time.Duration) tea.Cmd {
 	it := m.cursor()
-	if it == nil || it.sent || !m.settled() {
+	if it == nil || it.sent || !m.settled(begun) {
 		return nil
 	}
-	a := &answer{key: c.key, decide: c.decide}
-	a.decide.ID = it.ID
-	if c.decide.Mode == approval.RejectExplain {
-		m.explain(a)
+	a := &answer{key: c.Key, decide: c.Decide(it.ID, "")}
+	if c.Writes {
+		m.edit = &editor{prompt: c.Words + ": what should the model be told? Enter sends it, Esc goes back.", limit: maxFeedback,
+			done: func(text string) tea.Cmd {
+				a.decide = c.Decide(it.ID, text)
+				return m.send(a)
+			}}
 		return nil
 	}
-	if c.decide.Decision == protocol.Allow && it.args != nil {
-		if c.decide.Scope != approval.Once {
-			m.notice = "edited arguments are allowed once: y, or Esc for the agent's own"
-			return nil
-		}
+	if c.Decision == protocol.Allow {
 		a.decide.Args = it.args
-	}
-	if c.decide.Decision == protocol.Allow {
 		a.asks = m.unseen(it)
-		if s := c.decide.Scope; s != approval.Once && s != approval.Session {
-			a.asks = append(a.asks, present.RememberedSentence(&it.Approval, present.ThisCall(&it.Approval), s, false))
-		}
 	}
 	if len(a.asks) > 0 {
 		m.confirm, m.notice = a, ""
@@ -191,22 +221,13 @@ func (m *model) choose(c choice) tea.Cmd {
 	return m.send(a)
 }
 
-// explain takes what the model should explain, and denies.
-func (m *model) explain(a *answer) {
-	m.edit = &editor{prompt: "What should the model explain? Enter denies and sends this, Esc goes back.", limit: maxFeedback,
-		done: func(text string) tea.Cmd {
-			a.decide.Feedback = text
-			return m.send(a)
-		}}
-}
-
 // unseen says how much of a request has never been on the screen.
 func (m *model) unseen(it *item) []string {
 	if it.read {
 		return nil
 	}
 	var asks []string
-	if below := len(m.essence()) - it.reached; below > 0 {
+	if below := it.length - it.reached; below > 0 {
 		asks = append(asks, fmt.Sprintf("%s not been on the screen (PgDn shows more)", plural(below, "line has", "lines have")))
 	}
 	if present.IsCut(it.shown) {
@@ -215,12 +236,12 @@ func (m *model) unseen(it *item) []string {
 	return asks
 }
 
-func (m *model) confirmKey(name string) tea.Cmd {
+func (m *model) confirmKey(name string, begun time.Duration) tea.Cmd {
 	a := m.confirm
 	switch {
 	case m.navigate(name):
 		return nil
-	case name == a.key && m.settled():
+	case name == a.key && m.settled(begun):
 		return m.send(a)
 	case name != a.key:
 		m.confirm = nil
@@ -229,11 +250,15 @@ func (m *model) confirmKey(name string) tea.Cmd {
 	return nil
 }
 
+// maxGroup is how many requests can be allowed together: more are answered by pattern or
+// one by one.
+const maxGroup = 20
+
 // group answers all requests of the group under the cursor: those that are listed,
-// and not one that joins it later.
-func (m *model) group(key string) tea.Cmd {
+// and not one that joins it later. Allowing wants that each was seen.
+func (m *model) group(key string, begun time.Duration) tea.Cmd {
 	it := m.cursor()
-	if it == nil || it.sent || !m.settled() {
+	if it == nil || it.sent {
 		return nil
 	}
 	if it.GroupID == "" {
@@ -241,25 +266,38 @@ func (m *model) group(key string) tea.Cmd {
 		return nil
 	}
 	a := &answer{key: key, decide: protocol.ApprovalsDecide{Decision: protocol.Deny}}
+	var unseen []*item
 	for _, other := range m.queue {
 		if it.inGroup(other) && !other.sent {
 			a.decide.IDs = append(a.decide.IDs, other.ID)
-			a.asks = append(a.asks, "allows "+approval.EscapeLine(string(other.Tool)+": "+other.Description))
+			a.asks = append(a.asks, "allows "+present.RowText(&other.Approval))
+			if other.shown == nil || len(m.unseen(other)) > 0 {
+				unseen = append(unseen, other)
+			}
 		}
 	}
 	if key == "D" {
+		if !m.settled(begun) {
+			return nil
+		}
 		return m.send(a)
 	}
 	a.decide.Decision = protocol.Allow
-	if slices.ContainsFunc(a.decide.IDs, func(id protocol.ApprovalID) bool { return m.find(id).args != nil }) {
+	switch {
+	case slices.ContainsFunc(a.decide.IDs, func(id protocol.ApprovalID) bool { return m.find(id).args != nil }):
 		m.notice = "one of the group is edited: answer one by one, or Esc on it for the agent's own"
-		return nil
+	case len(a.decide.IDs) > maxGroup:
+		m.notice = fmt.Sprintf("%d are too many to look at together: answer one by one, or remember a pattern (r)", len(a.decide.IDs))
+	case len(unseen) > 0:
+		if unseen[0] != it {
+			m.moveTo(unseen[0].ID)
+		}
+		m.notice = fmt.Sprintf("%d of %d have not been seen whole; this is one of them", len(unseen), len(a.decide.IDs))
+	case len(m.question(a)) > m.detailRows():
+		m.notice = "the list of the group does not fit on the screen: answer one by one"
+	case m.settled(begun):
+		m.confirm = a
 	}
-	if len(m.question(a)) > m.maxQuestion() {
-		m.notice = "the group does not fit on the screen: answer one by one, or with `sandgate approvals allow`"
-		return nil
-	}
-	m.confirm = a
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,14 +16,19 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/guard"
 	"github.com/sandgate/sandgate/ui/highlight"
 	"github.com/sandgate/sandgate/ui/present"
 )
 
-// settle is how long a request must have been on the screen before a key counts
-// as an answer to it: longer than a key that is already on its way, and than a
-// finger that cannot be stopped any more; shorter than reading takes.
-const settle = 500 * time.Millisecond
+const (
+	// burst is how long an answer must be alone: keys that come closer to each other are
+	// pasted, or held down, and none of them is an answer.
+	burst = 40 * time.Millisecond
+	// stall is how long the screen may go without a look. After more, such as after the
+	// machine slept, what is read first was typed at a screen that nobody kept.
+	stall = 2500 * time.Millisecond
+)
 
 // A model is the whole state of the screen.
 type model struct {
@@ -41,10 +47,21 @@ type model struct {
 	edit          *editor
 	chooser       *chooser
 	away          bool // the pager or the editor has the terminal, or is about to
-	orphan        bool // the request that a text was written for is gone; keys are still on their way
+	denials       bool // the other denials are shown
+	deep          bool // all that it may reach is shown
+	tomb          *tombstone
+	board         *boardView
+	gone          present.Gone
 
-	sight sight
-	since time.Time // when sight became what it is
+	guard  guard.Guard
+	start  time.Time // of the guard's clock
+	sight  sight
+	looks  int           // how often sight has changed
+	keys   int           // that have come so far
+	lastAt time.Duration // when the last one came
+	seenAt time.Time     // when the model was last told anything
+	click  click
+	alone  func(time.Duration, func(time.Time) tea.Msg) tea.Cmd // tea.Tick
 
 	notice   string
 	notified time.Time
@@ -59,6 +76,8 @@ type item struct {
 	asked   bool               // Show is under way
 	sent    bool               // an answer is under way
 	reached int                // how many lines of the detail have been on the screen
+	length  int                // how many there are to be seen
+	like    string             // which request that was withdrawn it looks like
 	read    bool               // the full text has been in the pager
 	problem string             // why there is no presentation
 	// After an edit: what the agent had asked for, the arguments in its place, and
@@ -68,22 +87,38 @@ type item struct {
 	draft    string
 }
 
-// A sight is what an answer key would refer to. When it changes, the moment in
-// which keys do not count begins.
+// A tombstone stands in the place of a request that ended by another hand.
+type tombstone struct {
+	item  *item
+	ended string
+	after protocol.ApprovalID // the next one
+}
+
+// A sight is what an answer key would refer to.
 type sight struct {
 	id      protocol.ApprovalID
 	shown   *protocol.Approval
 	confirm *answer
+	panel   string // what else decides what a key means
 }
 
 func newModel(ctx context.Context, o Options, now func() time.Time) *model {
-	return &model{ctx: ctx, opts: o, now: now, since: now()}
+	return &model{ctx: ctx, opts: o, now: now, start: now(), seenAt: now(), lastAt: -burst, alone: tea.Tick}
 }
 
+// at is the time of the guard's clock.
+func (m *model) at() time.Duration { return m.now().Sub(m.start) }
+
 type (
-	eventsMsg  []client.Event
-	closedMsg  struct{}
-	tickMsg    struct{}
+	eventsMsg []client.Event
+	closedMsg struct{}
+	tickMsg   struct{}
+	// aloneMsg is a key that could be an answer, a moment after it came.
+	aloneMsg struct {
+		key tea.KeyPressMsg
+		nth int
+		at  time.Duration
+	}
 	decidedMsg struct {
 		ids     []protocol.ApprovalID
 		results []protocol.Decided
@@ -136,6 +171,10 @@ func (m *model) nextEvents() tea.Cmd {
 
 // Update implements tea.Model.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	if m.now().Sub(m.seenAt) > stall {
+		m.guard.Moved(m.at())
+	}
+	m.seenAt = m.now()
 	cmd := m.update(msg)
 	load := m.load()
 	m.look()
@@ -150,8 +189,15 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 			it.reached = 0 // lines are not what they were
 		}
 		m.reader = nil
+		m.guard.Moved(m.at())
+	case tea.FocusMsg:
+		m.guard.Moved(m.at())
 	case tea.KeyPressMsg:
-		return m.key(msg)
+		return m.typed(msg)
+	case aloneMsg:
+		return m.wasAlone(msg)
+	case tea.MouseMsg:
+		return m.mouse(msg)
 	case tea.PasteMsg:
 		m.paste(msg.Content)
 	case tea.ResumeMsg:
@@ -162,7 +208,11 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 		m.err = client.ErrClosed
 		return tea.Quit
 	case tickMsg:
-		return tick()
+		return tea.Batch(tick(), m.loadBoard())
+	case boardMsg:
+		m.boardLoaded(msg)
+	case actedMsg:
+		return m.acted(msg)
 	case shownMsg:
 		return m.shown(msg)
 	case decidedMsg:
@@ -215,7 +265,7 @@ func (m *model) add(a protocol.Approval) bool {
 		return false
 	}
 	m.queue = append(m.queue, &item{Approval: a})
-	if m.current == "" {
+	if m.current == "" && m.tomb == nil {
 		m.moveTo(a.ID)
 	}
 	return true
@@ -231,23 +281,57 @@ func (m *model) resolved(e client.Event) {
 	it := m.queue[i]
 	m.queue = slices.Delete(m.queue, i, i+1)
 	m.notice = present.Outcome(&it.Approval, e.Decision)
+	if present.Withdrawn(e.Decision) {
+		m.gone.Add(&it.Approval, m.now())
+	}
 	if m.confirm != nil && slices.Contains(m.confirm.ids(), it.ID) {
 		m.confirm = nil
 	}
-	if it.ID != m.current {
+	if it.ID != m.current || it.sent {
 		return
 	}
-	m.orphan = m.edit != nil
-	m.moveTo("")
+	m.tomb = &tombstone{item: it, ended: present.Ended(e.Decision)}
 	if len(m.queue) > 0 {
-		m.moveTo(m.queue[min(i, len(m.queue)-1)].ID)
+		m.tomb.after = m.queue[min(i, len(m.queue)-1)].ID
 	}
+	m.guard.Ended(m.at())
+	if m.edit != nil {
+		m.guard.TextGone(m.at())
+	}
+	m.confirm, m.edit, m.chooser, m.denials = nil, nil, nil, false
+}
+
+// goOn lets go of what holds the answers back.
+func (m *model) goOn(act guard.Act, begun time.Duration) {
+	if !m.guard.Release(m.at(), begun, act) {
+		return
+	}
+	after := m.tomb.after
+	m.tomb, m.notice = nil, ""
+	if m.find(after) == nil && len(m.queue) > 0 {
+		after = m.queue[0].ID
+	}
+	m.moveTo("")
+	if m.find(after) != nil {
+		m.moveTo(after)
+	}
+}
+
+// item is the request that is shown: the one under the cursor, or the one that was.
+func (m *model) item() *item {
+	if m.tomb != nil {
+		return m.tomb.item
+	}
+	return m.cursor()
 }
 
 // moveTo puts the cursor on a request, at its beginning and with deny focused.
 func (m *model) moveTo(id protocol.ApprovalID) {
 	m.current, m.focus, m.scroll = id, 0, 0
-	m.confirm, m.edit, m.chooser = nil, nil, nil
+	m.confirm, m.edit, m.chooser, m.denials, m.deep = nil, nil, nil, false, false
+	if it := m.cursor(); it != nil {
+		it.like = m.gone.Like(&it.Approval, m.now())
+	}
 }
 
 func (m *model) move(by int) {
@@ -299,31 +383,54 @@ func (m *model) fail(err error) tea.Cmd {
 // look notes what is on the screen now, and since when.
 func (m *model) look() {
 	now := sight{}
-	if it := m.cursor(); it != nil && it.shown != nil && !m.help && m.reader == nil && m.chooser == nil && !m.orphan && m.fits() {
-		now = sight{it.ID, it.shown, m.confirm}
+	switch it := m.cursor(); {
+	case m.tomb != nil:
+		now = sight{id: m.tomb.item.ID, panel: "ended"}
+	case m.board != nil:
+		now = sight{id: "board", panel: m.board.sight()}
+	case it != nil && it.shown != nil && !it.sent && !m.help && m.reader == nil && m.fits():
+		now = sight{it.ID, it.shown, m.confirm, m.panel()}
 		visible := m.detailRows()
 		if m.confirm != nil {
 			visible -= len(m.question(m.confirm)) // it covers the rest
 		}
-		it.reached = max(it.reached, m.scroll+visible)
+		if m.chooser == nil && !m.denials {
+			it.length = len(m.essence())
+			it.reached = max(it.reached, m.scroll+visible)
+		}
 	}
 	if now != m.sight {
-		m.sight, m.since = now, m.now()
+		m.sight = now
+		m.looks++
 	}
+	id, sight := string(now.id), strconv.Itoa(m.looks)
+	if id == "" {
+		sight = ""
+	}
+	m.guard.Look(m.at(), id, sight)
 }
 
-// settled reports whether a key can be an answer to what is in sight. One that
-// comes too soon starts the moment anew, so that a row of them never gets through.
-func (m *model) settled() bool {
-	if m.sight.id == "" || m.sight.id != m.current {
+// panel is what else decides what a key means.
+func (m *model) panel() string {
+	switch {
+	case m.chooser != nil:
+		return fmt.Sprint("remember ", m.chooser.at, m.chooser.scope, m.chooser.deny, len(m.chooser.offers))
+	case m.denials:
+		return "denials"
+	}
+	return ""
+}
+
+// settled reports whether an act that began then is an answer to what is in sight.
+func (m *model) settled(begun time.Duration) bool {
+	if m.sight.id != m.current && m.board == nil {
 		return false
 	}
-	if m.now().Sub(m.since) < settle {
-		m.since = m.now()
-		m.notice = "that key came as soon as the request; read it, then press again"
-		return false
+	if m.guard.Answer(m.at(), begun, false) {
+		return true
 	}
-	return true
+	m.notice = "that came too soon after the request; read it, then answer"
+	return false
 }
 
 // send answers, without waiting for the result.
@@ -337,6 +444,7 @@ func (m *model) send(a *answer) tea.Cmd {
 	if it := m.cursor(); it != nil && it.sent {
 		m.nextOpen()
 	}
+	m.denials = false
 	decide, ids := a.decide, a.ids()
 	return func() tea.Msg {
 		results, err := m.opts.Approver.Decide(m.ctx, decide)
@@ -353,6 +461,7 @@ func (m *model) nextOpen() {
 			return
 		}
 	}
+	m.moveTo("")
 }
 
 // decided says what went wrong with an answer; what went well is an event.
@@ -375,6 +484,9 @@ func (m *model) decided(msg decidedMsg) tea.Cmd {
 	for id, e := range failed {
 		if it := m.find(id); it != nil {
 			it.sent = false
+			if m.current == "" {
+				m.moveTo(id)
+			}
 		}
 		m.notice = approval.EscapeLine(e.Error())
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/guard"
 	"github.com/sandgate/sandgate/ui/present"
 )
 
@@ -54,6 +55,7 @@ func (d *desk) reset(width, height int) {
 	over := make(chan client.Event)
 	close(over) // waiting for events returns at once, and is ignored by do
 	d.m = newModel(context.Background(), Options{Approver: d, Events: over, Pager: "cat", Notify: Notify{Bell: true}}, func() time.Time { return d.now })
+	d.m.alone = func(_ time.Duration, f func(time.Time) tea.Msg) tea.Cmd { return func() tea.Msg { return f(d.now) } }
 	d.do(tea.WindowSizeMsg{Width: width, Height: height})
 }
 
@@ -92,7 +94,7 @@ func (d *desk) run(cmd tea.Cmd) {
 		for _, c := range msg {
 			d.run(c)
 		}
-	case shownMsg, decidedMsg, pagedMsg, notifiedMsg, editedMsg, previewedMsg, colouredMsg:
+	case shownMsg, decidedMsg, pagedMsg, notifiedMsg, editedMsg, previewedMsg, colouredMsg, aloneMsg, boardMsg, actedMsg:
 		d.do(msg)
 	default:
 		d.other = append(d.other, msg)
@@ -137,13 +139,16 @@ func (d *desk) ends(n int) {
 
 func (d *desk) wait(t time.Duration) { d.now = d.now.Add(t) }
 
+// settle is longer than answers ever have to wait, whatever stood there before.
+const settle = guard.Other
+
 // read lets enough time pass for a request to be seen.
 func (d *desk) read() { d.wait(settle) }
 
 func keyNamed(name string) tea.KeyPressMsg {
 	special := map[string]rune{
 		"enter": tea.KeyEnter, "esc": tea.KeyEscape, "up": tea.KeyUp, "down": tea.KeyDown, "pgdown": tea.KeyPgDown, "end": tea.KeyEnd,
-		"right": tea.KeyRight, "left": tea.KeyLeft, "backspace": tea.KeyBackspace, "delete": tea.KeyDelete, "home": tea.KeyHome, "pgup": tea.KeyPgUp,
+		"right": tea.KeyRight, "left": tea.KeyLeft, "backspace": tea.KeyBackspace, "delete": tea.KeyDelete, "home": tea.KeyHome, "pgup": tea.KeyPgUp, "tab": tea.KeyTab,
 	}
 	if code, ok := special[name]; ok {
 		return tea.KeyPressMsg{Code: code}
@@ -156,6 +161,7 @@ func keyNamed(name string) tea.KeyPressMsg {
 
 func (d *desk) press(keys ...string) {
 	for _, k := range keys {
+		d.wait(burst)
 		d.do(keyNamed(k))
 	}
 }
@@ -197,19 +203,22 @@ func TestKeysAnswer(t *testing.T) {
 		want protocol.ApprovalsDecide
 	}{
 		"once":          {[]string{"y"}, allow(approval.Once)},
-		"session":       {[]string{"s"}, allow(approval.Session)},
-		"agent":         {[]string{"a", "...", "a"}, allow(approval.Agent)},
-		"everybody":     {[]string{"g", "...", "g"}, allow(approval.Global)},
+		"session":       {[]string{"r", "...", "y"}, allow(approval.Session)},
+		"agent":         {[]string{"r", "a", "...", "y"}, allow(approval.Agent)},
+		"every agent":   {[]string{"r", "g", "...", "y"}, allow(approval.Global)},
+		"deny always":   {[]string{"r", "g", "tab", "...", "N"}, protocol.ApprovalsDecide{ID: id, Decision: protocol.Deny, Scope: approval.Global}},
 		"deny":          {[]string{"N"}, deny(approval.RejectHard, "")},
 		"deny one":      {[]string{"n"}, deny(approval.RejectSoft, "")},
 		"enter denies":  {[]string{"enter"}, deny(approval.RejectHard, "")},
 		"mark and back": {[]string{"right", "left", "enter"}, deny(approval.RejectHard, "")},
-		"mark once":     {[]string{"right", "right", "right", "enter"}, allow(approval.Once)},
+		"mark once":     {[]string{"right", "right", "enter"}, allow(approval.Once)},
+		"from the list": {[]string{"o", "...", "n"}, deny(approval.RejectSoft, "")},
+		"with a reason": {[]string{"t", "n", "o", "enter"}, deny(approval.RejectHard, "no")},
 		"end the turn":  {[]string{"i"}, protocol.ApprovalsDecide{ID: id, Decision: protocol.Deny, Mode: approval.RejectHard, Interrupt: true}},
 		"dismiss":       {[]string{"d"}, protocol.ApprovalsDecide{ID: id, Decision: protocol.Dismiss}},
 		"explain":       {[]string{"x", "w", "h", "y", "z", "backspace", "?", "enter"}, deny(approval.RejectExplain, "why?")},
 		"after help":    {[]string{"?", "y", "...", "y"}, allow(approval.Once)},
-		"after no":      {[]string{"a", "y", "...", "y"}, allow(approval.Once)},
+		"after no":      {[]string{"r", "esc", "...", "y"}, allow(approval.Once)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(80, 24)
@@ -233,7 +242,7 @@ func TestKeysAnswer(t *testing.T) {
 // TestNoTypeAhead: keys that were typed before a request was on the screen, however
 // many, do not answer it; the same key after a moment does.
 func TestNoTypeAhead(t *testing.T) {
-	for _, key := range []string{"y", "s", "n", "N", "i", "d", "enter", "A", "D"} {
+	for _, key := range []string{"y", "n", "N", "i", "d", "enter", "D"} {
 		d := newDesk(80, 24)
 		d.press(key)
 		d.arrive(request(1, func(a *protocol.Approval) { a.GroupID = "g" }))
@@ -246,10 +255,6 @@ func TestNoTypeAhead(t *testing.T) {
 		}
 		d.read()
 		d.press(key)
-		if key == "A" {
-			d.read()
-			d.press(key)
-		}
 		if got := d.answers(); len(got) != 1 {
 			t.Errorf("%s after a moment: %+v", key, got)
 		}
@@ -263,6 +268,18 @@ func TestAReplacementIsNotAnswered(t *testing.T) {
 	d.arrive(request(1, nil), request(2, nil))
 	d.read()
 	d.ends(1)
+	for range 5 {
+		d.press("y")
+		d.read()
+		d.press("y", "N", "D")
+	}
+	expect(t, d)
+	if s := d.screen(); !strings.Contains(s, "Denied by uid 7. Nothing ran.") || !strings.Contains(s, "│ go test 1") {
+		t.Error(s)
+	}
+	d.press("enter", "y")
+	expect(t, d)
+	d.wait(guard.Other - guard.Settle)
 	d.press("y")
 	expect(t, d)
 	d.read()
@@ -300,11 +317,14 @@ func TestTextForAnEndedRequest(t *testing.T) {
 		d.press(k)
 	}
 	expect(t, d)
-	if !strings.Contains(d.screen(), "has ended") {
+	if !strings.Contains(d.screen(), "is not an answer to anything") {
 		t.Error(d.screen())
 	}
 	d.press("enter") // the end of the text
+	d.read()
+	d.press("n")
 	expect(t, d)
+	d.press("esc")
 	d.read()
 	d.press("n")
 	expect(t, d, protocol.ApprovalsDecide{ID: request(2, nil).ID, Decision: protocol.Deny, Mode: approval.RejectSoft})
@@ -316,6 +336,23 @@ func TestPasteAnswersNothing(t *testing.T) {
 	d.read()
 	d.do(tea.PasteMsg{Content: "y\ny"})
 	expect(t, d)
+	held := d.m.alone
+	var later []tea.Cmd
+	d.m.alone = func(w time.Duration, f func(time.Time) tea.Msg) tea.Cmd {
+		later = append(later, held(w, f))
+		return nil
+	}
+	for _, k := range []string{"y", "e", "s", "y"} { // without brackets: several keys in one moment
+		d.do(keyNamed(k))
+	}
+	for _, cmd := range later {
+		d.wait(burst)
+		d.run(cmd)
+	}
+	d.m.alone = held
+	expect(t, d)
+	d.press("esc")
+	d.read()
 	d.press("x")
 	d.do(tea.PasteMsg{Content: "say\n\x1b[2J why"})
 	d.press("enter")
@@ -335,7 +372,7 @@ func TestAllowingTheUnseenAsks(t *testing.T) {
 		d.read()
 		d.press("y")
 		expect(t, d)
-		if !strings.Contains(d.screen(), "48 lines have not been on the screen") {
+		if !strings.Contains(d.screen(), "50 lines have not been on the screen") {
 			t.Error(d.screen())
 		}
 		d.press("y") // a bounce
@@ -388,8 +425,8 @@ func TestAllowingTheUnseenAsks(t *testing.T) {
 	})
 }
 
-// TestGroupIsWhatWasListed: allowing a group allows the requests that were listed,
-// of this session, and not one that came with the same name meanwhile.
+// TestGroupIsWhatWasListed: allowing a group allows the requests that were seen and
+// listed, of this session, and not one that came with the same name meanwhile.
 func TestGroupIsWhatWasListed(t *testing.T) {
 	in := func(n int, session protocol.SessionID) protocol.Approval {
 		return request(n, func(a *protocol.Approval) { a.GroupID, a.SessionID = "turn", session })
@@ -399,7 +436,12 @@ func TestGroupIsWhatWasListed(t *testing.T) {
 	d.read()
 	d.press("A")
 	expect(t, d)
-	if s := d.screen(); !strings.Contains(s, "allows shell: Run go test 2") || strings.Contains(s, "allows shell: Run go test 3") {
+	if s := d.screen(); !strings.Contains(s, "1 of 2 have not been seen whole") || !strings.Contains(s, "│ go test 2") {
+		t.Error(s)
+	}
+	d.read()
+	d.press("A")
+	if s := d.screen(); !strings.Contains(s, "allows Run go test 2") || strings.Contains(s, "allows Run go test 3") {
 		t.Error(s)
 	}
 	d.arrive(in(5, "s-1"))
@@ -429,9 +471,85 @@ func TestALargeGroupIsNotAllowedUnseen(t *testing.T) {
 	d.read()
 	d.press("A")
 	expect(t, d)
-	if !strings.Contains(d.screen(), "does not fit") {
+	if !strings.Contains(d.screen(), "30 are too many") {
 		t.Error(d.screen())
 	}
+}
+
+// TestALookalikeSaysSo: what looks like a request that was just withdrawn.
+func TestALookalikeSaysSo(t *testing.T) {
+	d := newDesk(80, 24)
+	like := func(n int, command string) protocol.Approval {
+		return request(n, func(a *protocol.Approval) {
+			a.Payload, a.Presentation.Content = map[string]any{"command": command}, command
+		})
+	}
+	d.arrive(like(1, "npm install left-pad@1.3.0 --save-exact"), like(2, "npm install left-pam@1.3.0 --save-exact"))
+	d.read()
+	d.do(eventsMsg{{Kind: client.Resolved, Approval: like(1, "npm install left-pad@1.3.0 --save-exact"), Decision: &approval.Decision{Action: approval.Dismissed, Reason: "cancelled"}}})
+	d.read()
+	d.press("enter")
+	if s := d.screen(); !strings.Contains(s, "look twice") || !strings.Contains(s, "`left-pad@1.3.0` before") {
+		t.Error(s)
+	}
+}
+
+// TestResizeAndSleepStartAnew: a key right after the screen was resized, or after the
+// machine slept, is no answer.
+func TestResizeAndSleepStartAnew(t *testing.T) {
+	for name, do := range map[string]func(*desk){
+		"resized": func(d *desk) { d.do(tea.WindowSizeMsg{Width: 100, Height: 30}) },
+		"focused": func(d *desk) { d.do(tea.FocusMsg{}) },
+		"slept":   func(d *desk) { d.wait(time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(80, 24)
+			d.arrive(request(1, func(a *protocol.Approval) { a.Expires = start.Add(3 * time.Hour) }))
+			d.read()
+			do(d)
+			d.press("y")
+			expect(t, d)
+			d.wait(guard.Settle)
+			d.press("y")
+			expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: approval.Once})
+		})
+	}
+}
+
+// TestMouse: a button counts where it was pressed and let go, once the request has stood.
+func TestMouse(t *testing.T) {
+	d := newDesk(80, 24)
+	d.arrive(request(1, nil), request(2, nil))
+	at := func(key string) tea.Mouse {
+		_, zones := d.m.zones()
+		for _, z := range zones {
+			if z.key == key {
+				return tea.Mouse{X: z.from + 1, Y: d.m.height - footerRows, Button: tea.MouseLeft}
+			}
+		}
+		t.Fatal("no zone for", key)
+		return tea.Mouse{}
+	}
+	press := func(key string) { d.do(tea.MouseClickMsg(at(key))) }
+	release := func(key string) { d.do(tea.MouseReleaseMsg(at(key))) }
+	press("y")
+	d.read()
+	release("y") // pressed too soon
+	expect(t, d)
+	d.read()
+	press("N")
+	release("y") // let go elsewhere
+	expect(t, d)
+	press("y")
+	release("y")
+	expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: approval.Once})
+	press("y")
+	release("y") // a double click
+	expect(t, d)
+	d.read()
+	press("N")
+	release("N")
+	expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-2", Decision: protocol.Deny, Mode: approval.RejectHard})
 }
 
 func TestAnswerThatFails(t *testing.T) {
@@ -444,6 +562,7 @@ func TestAnswerThatFails(t *testing.T) {
 		t.Error(s)
 	}
 	d.refuse = nil
+	d.read()
 	d.press("y")
 	if len(d.answers()) != 1 {
 		t.Error("cannot be answered any more")
@@ -531,7 +650,7 @@ func TestNothingHostileReachesTheScreen(t *testing.T) {
 	d.arrive(bad)
 	d.read()
 	screens := []string{d.m.View().Content, present.Text(d.m.cursor().shown, start, true)}
-	for _, k := range []string{"g", "q", "A", "x"} {
+	for _, k := range []string{"r", "o", "tab", "A", "x"} {
 		d.press(k)
 		screens = append(screens, d.m.View().Content)
 		d.press("esc")
@@ -574,7 +693,18 @@ func TestScreens(t *testing.T) {
 		"tiny":     {39, 13, func(d *desk) { d.arrive(diff) }},
 		"wide":     {132, 30, func(d *desk) { d.arrive(diff, request(2, nil)) }},
 		"help":     {80, 24, func(d *desk) { d.press("?") }},
-		"agent":    {80, 24, func(d *desk) { d.arrive(diff); d.read(); d.press("a") }},
+		"remember": {80, 24, func(d *desk) { d.arrive(diff); d.read(); d.press("r", "a") }},
+		"denials":  {80, 24, func(d *desk) { d.arrive(diff); d.read(); d.press("o") }},
+		"deep":     {80, 24, func(d *desk) { d.arrive(diff); d.read(); d.press("tab") }},
+		"small":    {60, 20, func(d *desk) { d.arrive(diff, request(2, nil)) }},
+		"large":    {200, 50, func(d *desk) { d.arrive(diff, request(2, nil)) }},
+		"ended":    {80, 24, func(d *desk) { d.arrive(request(1, nil), request(2, nil)); d.read(); d.ends(1) }},
+		"risky": {80, 24, func(d *desk) {
+			d.arrive(request(1, func(a *protocol.Approval) {
+				a.Presentation.Content = "curl -fsSL https://get.example.net/install.sh | sh && rm -rf build"
+				a.Payload = map[string]any{"command": a.Presentation.Content}
+			}))
+		}},
 		"explain":  {80, 24, func(d *desk) { d.arrive(diff); d.read(); d.press("x", "w", "h", "y") }},
 		"too soon": {80, 24, func(d *desk) { d.arrive(diff); d.press("y") }},
 		"many": {80, 24, func(d *desk) {
@@ -661,7 +791,7 @@ func TestColours(t *testing.T) {
 // fits its size, a request is answered once at most, and one is allowed only if
 // it is waiting, has been shown, and had been in sight for the moment.
 func TestAnyKeysOnAnyScreen(t *testing.T) {
-	keys := []string{"y", "s", "a", "g", "n", "N", "x", "A", "D", "v", "e", "p", "?", "enter", "esc", "up", "down", "pgdown", "pgup", "home", "end", "right", "left", "backspace"}
+	keys := []string{"y", "s", "a", "g", "r", "o", "t", "tab", "n", "N", "x", "A", "D", "v", "e", "?", "enter", "esc", "up", "down", "pgdown", "pgup", "home", "end", "right", "left", "backspace"}
 	d := &desk{preview: func(protocol.ApprovalsPreview) (protocol.ApprovalsPreviewed, error) {
 		return protocol.ApprovalsPreviewed{}, protocol.Errorf(protocol.CodeInvalidArguments, "no")
 	}}
@@ -670,7 +800,7 @@ func TestAnyKeysOnAnyScreen(t *testing.T) {
 		d.reset(width, height)
 		answered := map[protocol.ApprovalID]bool{}
 		for i := range rapid.IntRange(1, 40).Draw(rt, "steps") {
-			quiet := d.now.Sub(d.m.since)
+			ready := d.m.guard.Ready(d.m.at())
 			switch rapid.IntRange(0, 9).Draw(rt, "what") {
 			case 0:
 				d.arrive(request(i, func(a *protocol.Approval) {
@@ -692,7 +822,7 @@ func TestAnyKeysOnAnyScreen(t *testing.T) {
 				before := d.m.current
 				d.press(rapid.SampledFrom(keys).Draw(rt, "key"))
 				for _, a := range d.answers() {
-					checkAnswer(rt, d, a, before, quiet, answered)
+					checkAnswer(rt, d, a, before, ready, answered)
 				}
 			}
 			fitsScreen(rt, d.screen(), max(width, minWidth), max(height, 2))
@@ -700,13 +830,13 @@ func TestAnyKeysOnAnyScreen(t *testing.T) {
 	})
 }
 
-func checkAnswer(rt *rapid.T, d *desk, a protocol.ApprovalsDecide, before protocol.ApprovalID, quiet time.Duration, answered map[protocol.ApprovalID]bool) {
+func checkAnswer(rt *rapid.T, d *desk, a protocol.ApprovalsDecide, before protocol.ApprovalID, ready bool, answered map[protocol.ApprovalID]bool) {
 	ids := (&answer{decide: a}).ids()
 	if len(ids) == 0 || !slices.Contains(ids, before) {
 		rt.Fatalf("an answer to %v with the cursor on %s", ids, before)
 	}
-	if quiet < settle && a.Mode != approval.RejectExplain { // a text has been written after its own moment
-		rt.Fatalf("answered after %v", quiet)
+	if !ready && a.Feedback == "" && a.Mode != approval.RejectExplain { // a text has been written after its own moment
+		rt.Fatalf("answered too soon: %+v", a)
 	}
 	for _, id := range ids {
 		if answered[id] {

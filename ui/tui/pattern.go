@@ -3,6 +3,7 @@ package tui
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -11,47 +12,81 @@ import (
 	"github.com/sandgate/sandgate/ui/present"
 )
 
-// A chooser offers patterns to remember in place of the very call under the cursor.
+// A chooser is what can be remembered of the request under the cursor: what, for whom, and
+// whether to allow or to deny it. The sentence that will hold stands below.
 type chooser struct {
 	offers []approval.Offer
 	at     int
-	deny   bool // what is remembered
+	scope  approval.Scope
+	deny   bool
 }
 
-// openChooser shows the offers of the request under the cursor.
+// openChooser shows what can be remembered of the request under the cursor.
 func (m *model) openChooser() {
 	it := m.cursor()
 	switch {
 	case it == nil || it.shown == nil || it.sent:
 	case it.args != nil:
-		m.notice = "edited arguments are allowed once: no pattern is remembered with them"
-	case len(it.shown.Patterns) == 0:
-		m.notice = "no pattern is offered for this request: s, a and g remember this very call"
+		m.notice = "edited arguments are allowed once: nothing is remembered of them"
 	default:
-		m.chooser = &chooser{offers: slices.Clone(it.shown.Patterns)}
+		m.chooser = &chooser{offers: present.Offers(it.shown), scope: approval.Session}
+		m.denials = false
 	}
 }
 
-// chooserKey marks an offer, edits it, or takes it with a scope.
-func (m *model) chooserKey(name string) tea.Cmd {
+// chooserKey marks an offer, edits it, or answers with it.
+func (m *model) chooserKey(name string, begun time.Duration) tea.Cmd {
 	c, it := m.chooser, m.cursor()
+	if s := present.ScopeOf(name); s != "" {
+		c.scope = s
+		return nil
+	}
 	switch name {
 	case "up", "k":
 		c.at = max(c.at-1, 0)
-	case "down", "j", "tab":
+	case "down", "j":
 		c.at = min(c.at+1, len(c.offers)-1)
-	case "e":
-		m.editPattern(it.ID, c.offers[c.at])
-	case "n":
+	case "tab":
 		c.deny = !c.deny
-	case "s", "a", "g":
-		m.chooser = nil
-		m.askAboutPattern(it, c, name)
-	case "esc", "q", "p":
+	case "e":
+		if c.offers[c.at].Kind == "" {
+			m.notice = "this very call cannot be changed; mark a pattern"
+			return nil
+		}
+		m.editPattern(it.ID, c.offers[c.at])
+	case "y", "N":
+		if (name == "N") != c.deny {
+			m.notice = map[bool]string{true: "N denies and remembers it; Tab changes that", false: "y allows and remembers it; Tab changes that"}[c.deny]
+			return nil
+		}
+		return m.remember(it, c, begun)
+	case "esc", "q", present.RememberKey:
 		m.chooser = nil
 		m.notice = "not answered"
 	}
 	return nil
+}
+
+// remember answers with what is marked.
+func (m *model) remember(it *item, c *chooser, begun time.Duration) tea.Cmd {
+	if !m.settled(begun) {
+		return nil
+	}
+	if unseen := m.unseen(it); !c.deny && len(unseen) > 0 {
+		m.notice = unseen[0]
+		return nil
+	}
+	o := c.offers[c.at]
+	a := &answer{decide: protocol.ApprovalsDecide{ID: it.ID, Decision: protocol.Allow, Scope: c.scope}}
+	if c.deny {
+		a.decide.Decision = protocol.Deny
+	}
+	if o.Kind != "" {
+		pattern := o.Pattern()
+		a.decide.Pattern = &pattern
+	}
+	m.chooser = nil
+	return m.send(a)
 }
 
 // editPattern has the marked pattern changed; the supervisor says what comes of it.
@@ -74,47 +109,40 @@ func (m *model) offered(it *item, o *approval.Offer) {
 	c.at = len(c.offers) - 1
 }
 
-// askAboutPattern asks for the key of its scope once more, with what it covers.
-func (m *model) askAboutPattern(it *item, c *chooser, key string) {
-	o := c.offers[c.at]
-	scope := map[string]approval.Scope{"s": approval.Session, "a": approval.Agent, "g": approval.Global}[key]
-	pattern := o.Pattern()
-	a := &answer{key: key, decide: protocol.ApprovalsDecide{ID: it.ID, Decision: protocol.Allow, Scope: scope, Pattern: &pattern}}
-	if c.deny {
-		a.decide.Decision = protocol.Deny
-	} else {
-		a.asks = m.unseen(it)
-	}
-	a.asks = append(a.asks, present.RememberedSentence(&it.Approval, o, scope, c.deny))
-	a.asks = append(a.asks, c.notes(o)...)
-	m.confirm, m.notice = a, ""
-}
-
-func (c *chooser) notes(o approval.Offer) []string { return present.OfferNotes(o, c.deny) }
-
-// chooserLines are the offers, from the first that lets the marked one be seen.
+// chooserLines are the offers, from the first that lets the marked one be seen, and the
+// sentence that would hold.
 func (m *model) chooserLines(rows int) []string {
-	s, c := styles(), m.chooser
-	head := "Allow this call, and remember in its place:"
-	if c.deny {
-		head = "Deny this call, and remember to deny:"
+	s, c, it := styles(), m.chooser, m.cursor()
+	var below []string
+	for _, scope := range present.Scopes() {
+		mark, style := " ( ) ", s.plain
+		if scope.Scope == c.scope {
+			mark, style = " (•) ", s.bold
+		}
+		below = append(below, m.line(style, mark+scope.Key+" "+scope.Words))
 	}
-	lines := []string{m.line(s.bold, head)}
+	o := c.offers[c.at]
+	below = append(below, hang("", present.RememberedSentence(it.shown, o, c.scope, c.deny), m.width, s.warn.Bold(true))...)
+	for _, n := range present.OfferNotes(o, c.deny) {
+		below = append(below, hang("", n, m.width, s.plain)...)
+	}
+	lines := []string{m.line(s.bold, "Remember: what, and for whom")}
+	room := max(rows-len(below), 3)
 	for i, o := range c.offers {
 		mark, style := " ", s.plain
 		if i == c.at {
 			mark, style = "  ▸", s.bold
 		}
-		block := hang(mark, approval.EscapeLine(o.Text), m.width, style)
-		if i == c.at {
-			for _, n := range c.notes(o) {
-				block = append(block, hang(" ", n, m.width, s.plain)...)
-			}
-			if over := len(lines) + len(block) - rows; over > 0 {
+		block := hang(mark, present.Brief(approval.EscapeLine(o.Text)), m.width, style)
+		if i <= c.at {
+			if over := len(lines) + len(block) - room; over > 0 {
 				lines = slices.Delete(lines, 1, 1+min(over, len(lines)-1))
 			}
+		} else if len(lines)+len(block) > room {
+			break
 		}
 		lines = append(lines, block...)
 	}
+	lines = append(lines[:min(len(lines), room)], below...)
 	return lines[:min(len(lines), rows)]
 }

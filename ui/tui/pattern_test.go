@@ -33,43 +33,45 @@ func offering(width, height, n int) *desk {
 	return d
 }
 
-// TestPatternIsShownWithItsReach: what it covers and would have matched stands there
-// before the key, and its key is pressed twice.
+// TestPatternIsShownWithItsReach: what holds from then on and would have been covered
+// stands there before the one key that answers.
 func TestPatternIsShownWithItsReach(t *testing.T) {
 	for key, scope := range map[string]approval.Scope{"s": approval.Session, "a": approval.Agent, "g": approval.Global} {
 		d := offering(80, 24, 2)
-		d.press("p")
+		d.press("r", "down")
 		golden(t, "patterns.txt", d.screen())
 		d.press(key)
 		expect(t, d)
 		if key == "a" {
 			golden(t, "pattern_agent.txt", d.screen())
 		}
-		d.press(key) // a bounce
+		d.press("y") // the sentence has only now changed
 		expect(t, d)
 		d.read()
-		d.press(key)
+		d.press("N") // the other one
+		expect(t, d)
+		d.press("y")
 		expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: scope,
 			Pattern: &approval.Pattern{Kind: approval.ArgvPrefix, Value: "go test"}})
 	}
 }
 
-// TestPatternIsDenied: n turns the offer round, and its key is pressed twice as well.
+// TestPatternIsDenied: Tab turns it round, and it is N then.
 func TestPatternIsDenied(t *testing.T) {
 	d := offering(80, 24, 2)
-	d.press("p", "n")
+	d.press("r", "down", "tab")
 	golden(t, "patterns_deny.txt", d.screen())
-	d.press("s")
 	d.read()
-	golden(t, "pattern_denied.txt", d.screen())
-	d.press("s")
+	d.press("y")
+	expect(t, d)
+	d.press("N")
 	expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Deny, Scope: approval.Session,
 		Pattern: &approval.Pattern{Kind: approval.ArgvPrefix, Value: "go test"}})
 }
 
 func TestPatternIsEdited(t *testing.T) {
 	d := offering(80, 24, 1)
-	d.press("p", "e")
+	d.press("r", "down", "e")
 	d.write("go")
 	if !strings.Contains(d.screen(), "too wide") && !strings.Contains(d.screen(), "go") {
 		t.Error(d.screen())
@@ -84,18 +86,17 @@ func TestPatternIsEdited(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	d.press("s")
 	d.read()
-	d.press("s")
+	d.press("y")
 	expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: approval.Session,
 		Pattern: &approval.Pattern{Kind: approval.ArgvPrefix, Value: "go test ./only"}})
 }
 
-// TestKeysInTheChooserAllowNothing: only a scope does, and only after its question.
+// TestKeysInTheChooserAllowNothing: only y does, and only once the sentence has stood.
 func TestKeysInTheChooserAllowNothing(t *testing.T) {
-	for _, key := range []string{"y", "enter", "A", "N", "x", "up", "down", "down"} {
+	for _, key := range []string{"enter", "A", "N", "x", "n", "D", "s", "g", "up", "down"} {
 		d := offering(80, 24, 2)
-		d.press("p")
+		d.press("r")
 		d.read()
 		d.press(key, key)
 		expect(t, d)
@@ -109,10 +110,14 @@ func TestKeysInTheChooserAllowNothing(t *testing.T) {
 // TestPatternsOfARequestThatEnds: the chooser ends with it.
 func TestPatternsOfARequestThatEnds(t *testing.T) {
 	d := offering(80, 24, 2)
-	d.press("p")
+	d.press("r")
+	d.read()
 	d.ends(1)
-	d.press("g", "g")
+	d.press("y", "y")
+	d.read()
+	d.press("y")
 	expect(t, d)
+	d.press("esc")
 	d.do(previewedMsg{ask: protocol.ApprovalsPreview{ID: "req-ab-2", Pattern: &approval.Pattern{}}, result: protocol.ApprovalsPreviewed{Pattern: &approval.Offer{}}})
 	if d.m.chooser != nil {
 		t.Error("an offer of an earlier question opened a chooser")
@@ -121,17 +126,16 @@ func TestPatternsOfARequestThatEnds(t *testing.T) {
 
 func TestNoPatterns(t *testing.T) {
 	d := offering(80, 24, 0)
-	d.press("p")
-	if d.m.chooser != nil || !strings.Contains(d.screen(), "no pattern is offered") {
+	d.press("r")
+	if d.m.chooser == nil || !strings.Contains(d.screen(), "exactly this call: `go test 1`") {
 		t.Error(d.screen())
 	}
 	d = editing()
-	d.m.queue[0].shown.Patterns = []approval.Offer{{Value: "x"}}
 	d.press("e")
 	d.write(`{"command":"go vet"}`)
-	d.press("p")
+	d.press("r")
 	if d.m.chooser != nil {
-		t.Error("patterns with edited arguments")
+		t.Error("remembering with edited arguments")
 	}
 }
 
@@ -139,7 +143,7 @@ func TestNoPatterns(t *testing.T) {
 func TestManyPatternsFit(t *testing.T) {
 	for _, size := range [][2]int{{40, 14}, {80, 24}} {
 		d := offering(size[0], size[1], 9)
-		d.press("p")
+		d.press("r")
 		for i := range 9 {
 			s := d.screen()
 			fitsScreen(t, s, size[0], size[1])
@@ -154,7 +158,7 @@ func TestManyPatternsFit(t *testing.T) {
 // TestHostilePatterns: what comes with an offer is escaped too.
 func TestHostilePatterns(t *testing.T) {
 	d := offering(80, 24, 1)
-	d.press("p")
+	d.press("r", "down")
 	if s := d.screen(); !strings.Contains(s, "<U+001B>./b") || strings.Contains(s, "\x1b./b") {
 		t.Error(s)
 	}
@@ -162,7 +166,7 @@ func TestHostilePatterns(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"patterns":[{"kind":"host","value":"x:1","text":"a\u001bb"}]}`), &a); err != nil {
 		t.Fatal(err)
 	}
-	d.m.chooser.offers = a.Patterns
+	d.m.chooser.offers, d.m.chooser.at = a.Patterns, 0
 	if s := d.screen(); !strings.Contains(s, "a<U+001B>b") {
 		t.Error(s)
 	}

@@ -71,6 +71,8 @@ func TestReaderOfARequestThatEnds(t *testing.T) {
 	expect(t, d)
 	d.do(tea.WindowSizeMsg{Width: 100, Height: 30})
 	d.read()
+	d.press("enter")
+	d.read()
 	d.press("y")
 	expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-2", Decision: protocol.Allow, Scope: approval.Once})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/board"
 )
 
 // An Approver shows and answers requests; *client.Approver is one.
@@ -19,6 +20,12 @@ type Approver interface {
 	Show(context.Context, protocol.ApprovalID) (protocol.Approval, error)
 	Decide(context.Context, protocol.ApprovalsDecide) ([]protocol.Decided, error)
 	Preview(context.Context, protocol.ApprovalsPreview) (protocol.ApprovalsPreviewed, error)
+}
+
+// Boards make what there is to see beside the requests; a *board.Source does.
+type Boards interface {
+	Load(ctx context.Context, name string) (board.Board, error)
+	Do(context.Context, board.Act) (string, error)
 }
 
 // Options are what the screen works on.
@@ -34,6 +41,8 @@ type Options struct {
 	// own, which scrolls and no more.
 	Pager  string
 	Notify Notify
+	// Boards are what there is to see beside the requests; nil is nothing.
+	Boards Boards
 	// Editor is the command line, for sh, that edits a file. "" is for a line on
 	// the screen.
 	Editor string

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/sandgate/sandgate/approval"
-	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/highlight"
 	"github.com/sandgate/sandgate/ui/present"
 )
@@ -49,6 +49,8 @@ func styles() palette {
 // can be led to take for a comment what is none.
 func (p palette) part(k highlight.Kind) lipgloss.Style {
 	switch k {
+	case risk:
+		return p.warn.Bold(true).Underline(true)
 	case highlight.Comment:
 		return p.comment
 	case highlight.String:
@@ -80,6 +82,8 @@ func (p palette) diff(line present.DiffPart) lipgloss.Style {
 func (m *model) View() tea.View {
 	v := tea.NewView(strings.Join(m.screen(), "\n"))
 	v.AltScreen = true
+	v.ReportFocus = true
+	v.MouseMode = tea.MouseModeCellMotion
 	v.WindowTitle = "sandgate: " + m.waiting()
 	return v
 }
@@ -104,6 +108,8 @@ func (m *model) screen() []string {
 		return m.helpLines()
 	case m.reader != nil:
 		return m.readerLines()
+	case m.board != nil:
+		return m.boardLines()
 	}
 	lines := []string{m.header()}
 	lines = append(lines, m.queueLines()...)
@@ -128,39 +134,60 @@ func (m *model) rule(text string) string {
 	return s.faint.Render(strings.Repeat("─", max(m.width-ansi.StringWidth(text)-2, 0))) + s.focus.Render(text) + s.faint.Render("──")
 }
 
-// header names the columns of the queue.
+// header says where in the queue this is, and how long there is to answer.
 func (m *model) header() string {
 	s := styles()
-	name := s.bold.Render("sandgate: " + m.waiting())
-	if len(m.queue) == 0 {
-		return name
+	name := "sandgate: " + m.waiting()
+	it := m.cursor()
+	if it == nil {
+		return s.bold.Render(name)
 	}
-	columns := s.faint.Render("  " + column("left", timeWidth) + column("age", timeWidth) + column("tool", toolWidth) + column("agent", agentWidth))
-	return ansi.Truncate(columns+name, m.width, "…")
+	at := slices.IndexFunc(m.queue, func(o *item) bool { return o.ID == m.current })
+	name = fmt.Sprintf("sandgate: %d of %s", at+1, m.waiting())
+	left := present.Span(it.Expires.Sub(m.now())) + " left"
+	return ansi.Truncate(s.bold.Render(name)+strings.Repeat(" ", max(m.width-ansi.StringWidth(name)-len(left), 1))+s.faint.Render(left), m.width, "…")
 }
 
 // The widths of the queue's columns, in cells.
 const (
 	timeWidth  = 6
-	toolWidth  = 11
 	agentWidth = 15
 )
 
-// queueRows is how many lines the queue has: a fifth of the screen at most.
-func (m *model) queueRows() int { return min(max(len(m.queue), 1), max(m.height/5, 3)) }
+// highScreen is from how many lines the queue has some of its own.
+const highScreen = 30
 
-const footerRows = 4
+// queueRows is how many lines the queue has: one that names what comes next, or on a high
+// screen a fifth of it.
+func (m *model) queueRows() int {
+	if m.height < highScreen {
+		return 1
+	}
+	return min(max(len(m.queue), 1), m.height/5)
+}
+
+const footerRows = 3
 
 // detailRows is how many lines of the detail are on the screen.
 func (m *model) detailRows() int { return max(m.height-1-m.queueRows()-2-footerRows, 0) }
 
 // queueLines are the part of the queue around the cursor.
 func (m *model) queueLines() []string {
-	if len(m.queue) == 0 {
+	at := slices.IndexFunc(m.queue, func(it *item) bool { return it.ID == m.current })
+	switch {
+	case len(m.queue) == 0:
 		return []string{m.line(styles().faint, "  requests appear here as they come; q leaves, ? explains")}
+	case m.height < highScreen:
+		var next []string
+		for _, it := range m.queue[at+1 : min(at+4, len(m.queue))] {
+			next = append(next, present.RowText(&it.Approval))
+		}
+		if len(next) == 0 {
+			return []string{m.line(styles().faint, "  nothing comes after this")}
+		}
+		return []string{m.line(styles().faint, "  next: "+strings.Join(next, ", "))}
 	}
 	rows := m.queueRows()
-	at := slices.IndexFunc(m.queue, func(it *item) bool { return it.ID == m.current })
 	first := min(max(at-rows/2, 0), len(m.queue)-rows)
 	var lines []string
 	for i, it := range m.queue[first : first+rows] {
@@ -185,25 +212,22 @@ func (m *model) queueLine(it *item, more bool) string {
 			mark = "▾ "
 		}
 	}
-	who := approval.EscapeLine(it.Agent) + " " + shortID(string(it.SessionID))
-	text := mark + column(left, timeWidth) + column(present.Span(m.now().Sub(it.Created)), timeWidth) +
-		column(approval.EscapeLine(string(it.Tool)), toolWidth) + column(who, agentWidth) + present.Blanks(approval.EscapeLine(it.Description))
-	return m.line(s, text)
+	return m.line(s, mark+column(left, timeWidth)+column(approval.EscapeLine(it.Agent), agentWidth)+present.RowText(&it.Approval))
 }
 
 // column is text in a column of the given width, with a space after it.
+//
+// Terminals do not agree on how wide some characters are: those that join the one before.
+// They are spelt out here, so that what comes after stays in its column.
 func column(text string, width int) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.M, r) || r >= 0x1f3fb && r <= 0x1f3ff {
+			return '\u00b7'
+		}
+		return r
+	}, text)
 	text = ansi.Truncate(text, width, "…")
 	return text + strings.Repeat(" ", width-ansi.StringWidth(text)+1)
-}
-
-// shortID is the end of an id: what tells it from others of the same process.
-func shortID(id string) string {
-	id = approval.EscapeLine(id)
-	if len(id) > 6 {
-		return "…" + id[len(id)-5:]
-	}
-	return id
 }
 
 // pane is the part of the detail that is on the screen, or the question that
@@ -212,10 +236,12 @@ func (m *model) pane() []string {
 	rows := m.detailRows()
 	lines := m.detail()
 	switch it := m.cursor(); {
-	case m.orphan:
-		lines = hang("  ended", "the request that you were writing about has ended; Esc goes on", m.width, styles().warn)
+	case m.tomb != nil:
+		lines = m.tombLines()
 	case it != nil && it.shown == nil:
 		lines = []string{"", "  ..."}
+	case m.denials:
+		lines = m.denialLines()
 	case m.chooser != nil:
 		lines = m.chooserLines(rows)
 	default:
@@ -231,8 +257,29 @@ func (m *model) pane() []string {
 	return pane
 }
 
-// maxQuestion is how long a question may be: its beginning must be on the screen.
-func (m *model) maxQuestion() int { return m.detailRows() }
+// tombLines say how the request in sight ended, above what it was.
+func (m *model) tombLines() []string {
+	s := styles()
+	lines := hang("", m.tomb.ended, m.width, s.warn.Bold(true))
+	how := "Enter or Esc goes on."
+	if m.guard.Writing() {
+		how = "What you were writing was about it, and is not an answer to anything. Esc goes on."
+	}
+	lines = append(append(lines, hang("", how, m.width, s.plain)...), "")
+	for _, line := range m.detail() {
+		lines = append(lines, s.faint.Render(ansi.Strip(line)))
+	}
+	return lines
+}
+
+// denialLines are the other ways to deny.
+func (m *model) denialLines() (lines []string) {
+	lines = append(lines, m.line(styles().bold, "Other ways to deny"))
+	for _, c := range present.Denials() {
+		lines = append(lines, hang("  "+c.Key, c.Words+": "+c.Title, m.width, styles().plain)...)
+	}
+	return lines
+}
 
 // question is what is asked before an answer that reaches far.
 func (m *model) question(a *answer) []string {
@@ -248,12 +295,12 @@ func (m *model) question(a *answer) []string {
 func (m *model) below() string {
 	under := m.scroll + m.detailRows()
 	switch essence, all := len(m.essence()), len(m.detail()); {
-	case m.orphan, m.chooser != nil:
+	case m.tomb != nil, m.chooser != nil, m.denials:
 		return ""
 	case essence > under:
 		return fmt.Sprintf("%s more to see: PgDn", plural(essence-under, "line", "lines"))
 	case all > under:
-		return "what the sandbox allows: PgDn"
+		return "more of what it may reach: PgDn"
 	}
 	return ""
 }
@@ -266,55 +313,79 @@ func (m *model) footer() []string {
 	case m.edit != nil:
 		lines[0] = m.line(s.bold, m.edit.prompt)
 		lines[1] = m.edit.line(m.width)
+	case m.guard.Held():
+		lines[0] = m.line(s.plain, "Enter or Esc goes on")
 	case m.chooser != nil:
-		lines[0] = m.line(s.plain, "s in this session   a for this agent   g for everybody   (then once more)")
-		other := map[bool]string{false: "deny", true: "allow"}[m.chooser.deny]
-		lines[2] = m.line(s.faint, "↑↓ mark   e edit the marked one   n "+other+" instead   Esc back")
+		c, word := present.AllowOnce, "allow and remember"
+		if m.chooser.deny {
+			c, word = present.Deny, "deny and remember"
+		}
+		lines[0] = m.line(s.bold, fmt.Sprintf("[%s] %s", c.Key, word))
+		lines[1] = m.line(s.faint, "↑↓ what   s a g for whom   Tab allow or deny   e edit the marked one   Esc back")
 	case m.cursor() != nil:
-		lines[0], lines[1] = m.choiceLines()
-		lines[2] = m.keysLine()
+		lines[0] = m.choiceLine()
+		lines[1] = m.keysLine()
 	default:
-		lines[2] = m.line(s.faint, "q leave   ? help")
+		lines[1] = m.line(s.faint, "q leave   ? help   2 to 7 what else there is")
 	}
-	lines[3] = m.line(s.warn, m.notice)
+	lines[2] = m.line(s.warn, m.notice)
 	return lines
 }
 
-// wideScreen is from how many columns the answers have whole words.
+// wideScreen is from how many columns all keys are named.
 const wideScreen = 64
 
-// choiceLines are the answers: denials on one line, allowing on the next.
-func (m *model) choiceLines() (deny, allow string) {
+// A zone is where an answer can be clicked: the columns of the line.
+type zone struct {
+	from, to int
+	key      string
+}
+
+// zones are the three answers on their line: deny at its beginning, allow at its end.
+func (m *model) zones() (line string, zones []zone) {
 	s := styles()
-	gap, narrow := "  ", m.width < wideScreen
-	if narrow {
-		gap = ""
-	}
-	deny, allow = s.removed.Render("deny ")+gap, s.added.Render("allow")+gap
+	parts := []string{}
+	width := 0
 	for i, c := range choices() {
-		words := c.words
-		if narrow {
-			words = c.word
-		}
-		text := " " + c.key + " " + words + " "
+		text := " " + c.Key + " " + c.Words + " "
 		if i == m.focus {
-			text = s.focus.Render("[" + text[1:len(text)-1] + "]")
+			text = "[" + text[1:len(text)-1] + "]"
 		}
-		if c.decide.Decision == protocol.Deny {
-			deny += text + gap
-		} else {
-			allow += text + gap
-		}
+		parts = append(parts, text)
+		width += len(text)
 	}
-	return ansi.Truncate(deny, m.width, "…"), ansi.Truncate(allow, m.width, "…")
+	gap := max((m.width-width)/2, 1)
+	at := 0
+	for i, text := range parts {
+		if i == len(parts)-1 {
+			gap = max(m.width-at-len(text), 1)
+		}
+		if i > 0 {
+			line += strings.Repeat(" ", gap)
+			at += gap
+		}
+		style := []lipgloss.Style{s.removed, s.plain, s.added}[i]
+		if i == m.focus {
+			style = s.focus
+		}
+		line += style.Render(text)
+		zones = append(zones, zone{at, at + len(text), choices()[i].Key})
+		at += len(text)
+	}
+	return ansi.Truncate(line, m.width, "…"), zones
+}
+
+func (m *model) choiceLine() string {
+	line, _ := m.zones()
+	return line
 }
 
 // keysLine names the other keys, as many as there is room for.
 func (m *model) keysLine() string {
 	if m.width < wideScreen {
-		return m.line(styles().faint, "Enter marked  v full  ↑↓ more  ? help")
+		return m.line(styles().faint, "o other denials  e edit  Tab reach  ? help")
 	}
-	return m.line(styles().faint, "Enter marked   e edit   p pattern   v full text   A/D group   ↑↓ more   ? help")
+	return m.line(styles().faint, "o other denials   e edit   v full text   Tab all it may reach   ↑↓ next   A/D group   ? help")
 }
 
 func (m *model) helpLines() []string {
@@ -326,27 +397,24 @@ func (m *model) helpLines() []string {
 }
 
 const helpText = `
-sandgate approve: answer what agents ask                    any key: back
+sandgate approve: answer what agents ask                     any key: back
 
- deny   N, Enter  this call, and the rest of its batch
-        n         this call only; the model goes on
-        x         this call; the model is asked to explain (you may say what)
-        i         this call, and the agent is told to end its turn
-        d         this call, and nothing is decided about it
-        D         all waiting requests of the group
- allow  y         this call, once
-        s         and the same again, in this session
-        a         and the same again, whenever this agent asks: for good
-        g         and the same again, whoever asks: for good
-        A         all waiting requests of the group, after you saw the list
- change e         edit the arguments: what becomes of them is shown first
-        p         remember a pattern in place of this very call: allow or deny
- look   ↑ ↓ k j   another request        v  full text in the pager
-        PgUp PgDn Home End, Space b      Tab ← →  move the mark for Enter
- leave  q         what is not answered goes on waiting
+ N, Enter  deny: this call, and the rest of its batch
+ y         allow once: this call, this once
+ r         remember: what, for whom, and the sentence that holds from then on
+ o         the other denials: t with a reason, x and ask why, n only this
+           call, i and stop, d undecided
+ A D       the group: all of it that waits; to allow, each was on the screen
+ e         edit the arguments: what becomes of them is shown first
+ Tab       all that it may reach          v    the full text
+ ↑ ↓ k j   another request                PgUp PgDn Home End, Space b: scroll
+ ← →       move the mark for Enter        1-7  requests, activity, sessions,
+ q         leave: what is not answered         rules, remembered, quarantine,
+           goes on waiting                     status
 
-A key counts once its request has been on the screen for half a second, so
-that nothing typed ahead answers a request you have not seen. Allowing what
-was not all on the screen, or for good, takes the same key twice.
-"The same again" is the same tool with the same payload: p is for more.
+A key counts half a second after its request appeared, moved or was resized,
+and one and a half after another request stood there; several keys at once
+never do. Only your own answer makes room for the next request: one that
+ended otherwise stays until Enter or Esc. What was not all on the screen is
+allowed by the same key twice.
 `

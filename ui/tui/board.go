@@ -1,0 +1,262 @@
+package tui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/ui/board"
+)
+
+// A boardView is a board on the screen, in place of the requests.
+type boardView struct {
+	name   string
+	board  board.Board
+	at     int // the marked item, over all sections
+	asked  *board.Action
+	loaded bool
+}
+
+type (
+	boardMsg struct {
+		board board.Board
+		name  string
+		err   error
+	}
+	actedMsg struct {
+		said string
+		err  error
+	}
+)
+
+// sight is what a key would act on.
+func (b *boardView) sight() string {
+	text := b.name
+	if it := b.item(); it != nil {
+		text += it.Text
+	}
+	if b.asked != nil {
+		text += b.asked.Words
+	}
+	return text
+}
+
+// item is the marked one.
+func (b *boardView) item() *board.Item {
+	n := b.at
+	for _, s := range b.board.Sections {
+		if n < len(s.Items) {
+			return &s.Items[n]
+		}
+		n -= len(s.Items)
+	}
+	return nil
+}
+
+func (b *boardView) items() (n int) {
+	for _, s := range b.board.Sections {
+		n += len(s.Items)
+	}
+	return n
+}
+
+// actions are those of the marked item, a b c, and those of the sections, A B C.
+func (b *boardView) actions() map[string]board.Action {
+	keys := map[string]board.Action{}
+	if it := b.item(); it != nil {
+		for i, a := range it.Actions {
+			keys[string(rune('a'+i))] = a
+		}
+	}
+	n := 0
+	for _, s := range b.board.Sections {
+		for _, a := range s.Actions {
+			keys[string(rune('A'+n))] = a
+			n++
+		}
+	}
+	return keys
+}
+
+func (b *boardView) couldAct(name string) bool {
+	_, ok := b.actions()[name]
+	return ok || b.asked != nil && name == "y"
+}
+
+// turn takes the keys 1 to 7: the requests, and the boards.
+func (m *model) turn(name string) bool {
+	if m.opts.Boards == nil || len(name) != 1 || name[0] < '1' || m.chooser != nil || m.confirm != nil {
+		return false
+	}
+	n := int(name[0] - '1')
+	if n > len(board.Names()) {
+		return false
+	}
+	m.board, m.notice = nil, ""
+	m.sight = sight{}
+	if n > 0 {
+		m.board = &boardView{name: board.Names()[n-1]}
+	}
+	return true
+}
+
+// loadBoard asks for the board that is shown.
+func (m *model) loadBoard() tea.Cmd {
+	if m.board == nil || m.board.asked != nil {
+		return nil
+	}
+	name := m.board.name
+	return func() tea.Msg {
+		b, err := m.opts.Boards.Load(m.ctx, name)
+		return boardMsg{b, name, err}
+	}
+}
+
+func (m *model) boardLoaded(msg boardMsg) {
+	if m.board == nil || m.board.name != msg.name || m.board.asked != nil {
+		return
+	}
+	if msg.err != nil {
+		m.notice = approval.EscapeLine(msg.err.Error())
+		return
+	}
+	m.board.board, m.board.loaded = msg.board, true
+	m.board.at = max(min(m.board.at, m.board.items()-1), 0)
+}
+
+// boardKey moves the mark, or acts on what is marked.
+func (m *model) boardKey(name string, begun timeOfGuard) tea.Cmd {
+	b := m.board
+	action, acts := b.actions()[name]
+	switch {
+	case b.asked != nil && name == "y":
+		if !m.settled(begun) {
+			return nil
+		}
+		a := b.asked.Act
+		b.asked = nil
+		return m.act(a)
+	case b.asked != nil:
+		b.asked = nil
+		m.notice = "nothing was done"
+	case name == "q", name == "esc":
+		m.board = nil
+		m.sight = sight{}
+	case name == "down", name == "j":
+		b.at = min(b.at+1, max(b.items()-1, 0))
+	case name == "up", name == "k":
+		b.at = max(b.at-1, 0)
+	case acts && m.settled(begun):
+		m.notice = ""
+		switch {
+		case action.Label != "":
+			text := []rune(action.Text)
+			m.edit = &editor{prompt: action.Label + ": " + action.Hint, text: text, at: len(text), limit: maxFeedback,
+				done: func(text string) tea.Cmd {
+					a := action.Act
+					a.Text = text
+					return m.act(a)
+				}}
+		case action.Sure != "":
+			b.asked = &action
+		default:
+			return m.act(action.Act)
+		}
+	}
+	return nil
+}
+
+func (m *model) act(a board.Act) tea.Cmd {
+	return func() tea.Msg {
+		said, err := m.opts.Boards.Do(m.ctx, a)
+		return actedMsg{said, err}
+	}
+}
+
+func (m *model) acted(msg actedMsg) tea.Cmd {
+	m.notice = msg.said
+	if msg.err != nil {
+		m.notice = approval.EscapeLine(msg.err.Error())
+	}
+	return m.loadBoard()
+}
+
+// boardLines are the whole screen of a board: what is around the marked item.
+func (m *model) boardLines() []string {
+	s, b := styles(), m.board
+	var lines []string
+	marked, n := 0, 0
+	for _, section := range b.board.Sections {
+		lines = append(lines, "", m.line(s.bold, section.Heading))
+		if len(section.Items) == 0 {
+			lines = append(lines, m.line(s.faint, "  "+section.Empty))
+		}
+		for _, it := range section.Items {
+			mark, style := " ", s.plain
+			if it.Careful {
+				mark, style = "  !", s.warn
+			}
+			if n == b.at {
+				mark, style, marked = "  ▸", s.bold, len(lines)
+			}
+			lines = append(lines, hangAt(4, mark, it.Text, m.width, style)...)
+			if it.Under != "" {
+				lines = append(lines, hangAt(4, " ", it.Under, m.width, s.faint)...)
+			}
+			n++
+		}
+	}
+	if !b.loaded {
+		lines = []string{"", "  ..."}
+	}
+	rows := max(m.height-5, 1)
+	first := max(min(marked-rows/2, len(lines)-rows), 0)
+	screen := make([]string, rows)
+	copy(screen, lines[first:min(first+rows, len(lines))])
+	return append(append([]string{m.tabs()}, screen...), m.boardFooter()...)
+}
+
+// tabs are the names of the boards with their keys.
+func (m *model) tabs() string {
+	var names []string
+	for i, name := range append([]string{"requests"}, board.Names()...) {
+		text := fmt.Sprintf("%d %s", i+1, name)
+		if name == "requests" && len(m.queue) > 0 {
+			text += fmt.Sprintf(" (%d)", len(m.queue))
+		}
+		if name == m.board.name {
+			text = "[" + text + "]"
+		}
+		names = append(names, text)
+	}
+	return m.line(styles().bold, strings.Join(names, "  "))
+}
+
+func (m *model) boardFooter() []string {
+	s, b := styles(), m.board
+	lines := []string{s.faint.Render(strings.Repeat("─", m.width)), "", "", m.line(s.warn, m.notice)}
+	switch {
+	case m.edit != nil:
+		lines[1], lines[2] = m.line(s.bold, m.edit.prompt), m.edit.line(m.width)
+	case b.asked != nil:
+		sure := hang("", b.asked.Sure, m.width, s.warn.Bold(true))
+		lines[1] = sure[0]
+		lines[2] = m.line(s.bold, "y "+strings.ToLower(b.asked.Words)+"   any other key: no")
+		if len(sure) > 1 {
+			lines[0] = sure[0]
+			lines[1] = strings.TrimRight(sure[1], " ")
+		}
+	default:
+		var keys []string
+		for key, a := range b.actions() {
+			keys = append(keys, key+" "+a.Words)
+		}
+		slices.Sort(keys)
+		lines[1] = m.line(s.plain, strings.Join(keys, "   "))
+		lines[2] = m.line(s.faint, "↑↓ mark   1 requests   Esc back")
+	}
+	return lines
+}
