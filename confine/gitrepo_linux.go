@@ -61,11 +61,15 @@ func ofWorktree(path string) bool {
 	return ok && strings.TrimSpace(string(b)) == "../.." && filepath.Base(filepath.Dir(filepath.Dir(path))) == "worktrees"
 }
 
-// gitfile gives where a .git file leads, "" if it is none that git would follow
-// (gitrepository-layout(5)). One that is not read here may lead anywhere: git
-// reads more of it.
+// gitfile gives where a .git file leads, or a link to one, "" if it is none that git
+// would follow (gitrepository-layout(5)). One that is not read here may lead anywhere:
+// git reads more of it.
 func gitfile(path string) string {
-	b, ok := readSmall(path)
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil || st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return "" // a link to nothing, or to a directory, which is looked at where it lies
+	}
+	b, ok := readSmallAt(path, 0)
 	if !ok {
 		return "/"
 	}
@@ -129,14 +133,20 @@ func riskyLines(path string, inside func(dir, target string) bool) (risky []stri
 	return risky, true
 }
 
+// plainValue takes out what git takes out of a value: two halves of a word may have it
+// between them.
+var plainValue = strings.NewReplacer(`"`, "", `\`, "")
+
 func harmlessLine(line, header string, allowed []string, dir string, inside func(dir, target string) bool) bool {
 	key, value, _ := strings.Cut(line, "=")
 	key, value = strings.ToLower(strings.TrimSpace(key)), strings.TrimSpace(value)
-	if strings.HasSuffix(line, `\`) || strings.Contains(value, "::") {
+	if strings.HasSuffix(line, `\`) || strings.Contains(plainValue.Replace(value), "::") {
 		return false // goes on in the next line; ext::COMMAND is a remote that is a program (gitremote-helpers(7))
 	}
 	if strings.EqualFold(header, "[core]") && key == "worktree" {
-		return inside(dir, value) // of a submodule; elsewhere it would lead a checkout out
+		// Of a submodule; elsewhere it would lead a checkout out. Where a value ends that
+		// has a quote, a backslash or a comment in it is git's to say.
+		return !strings.ContainsAny(value, "\"\\#;") && inside(dir, value)
 	}
 	return slices.Contains(allowed, key)
 }
@@ -148,44 +158,172 @@ var namingKeys = []string{
 	"process", "driver", "cmd", "program", "helper", "uploadpack", "receivepack", "packobjectshook", "alternaterefscommand", "attributesfile",
 }
 
-// namedBy gives the paths that the configuration at path may name, resolved
-// against each directory that git could mean. Too many is no harm.
+// maxIncludes bounds how many files a configuration may include to be followed.
+const maxIncludes = 32
+
+// namedBy gives the paths that the configuration at path may name, and what it includes:
+// absolute ones, and those that are relative to the top of whichever work tree. Too many
+// is no harm.
 func namedBy(path string) []string {
-	if base := filepath.Base(path); base != "config" && base != "config.worktree" {
-		return nil
-	}
-	b, ok := readSmall(path)
-	if !ok {
-		return nil
-	}
 	home, _ := os.UserHomeDir() // without one, ~ names nothing
-	gitdir := filepath.Dir(path)
-	var paths []string
+	n := naming{home: home, seen: map[string]bool{}}
+	n.read(path, filepath.Dir(path))
+	return n.paths
+}
+
+type naming struct {
+	home  string
+	seen  map[string]bool
+	paths []string
+}
+
+// outerNames are what configurations of git name that lie around a tree, and how those
+// files were when they were read.
+type outerNames struct {
+	files map[string]unix.Stat_t // what does not exist is zero
+	names []string
+}
+
+func newOuterNames(root string) outerNames {
+	home, _ := os.UserHomeDir()
+	n := naming{home: home, seen: map[string]bool{}}
+	o := outerNames{files: map[string]unix.Stat_t{}}
+	for _, config := range globalConfigs() {
+		n.read(config, filepath.Dir(config))
+	}
+	for dir := range above(root) {
+		git := join(dir, ".git")
+		o.files[git] = statOf(git)
+		if o.files[git].Ino == 0 {
+			continue
+		}
+		gitdir := git
+		if led := gitfile(git); led != "" {
+			gitdir = absolute(dir, led)
+		}
+		o.files[gitdir+"/commondir"] = statOf(gitdir + "/commondir")
+		for _, config := range configsOf(gitdir) {
+			n.read(config, gitdir)
+		}
+	}
+	for file := range n.seen {
+		o.files[file] = statOf(file)
+	}
+	o.names = n.paths
+	return o
+}
+
+// valid reports whether each file is as it was when it was read.
+func (o outerNames) valid() bool {
+	for file, was := range o.files {
+		now := statOf(file)
+		if now.Ino != was.Ino || now.Dev != was.Dev || now.Ctim != was.Ctim || now.Size != was.Size {
+			return false
+		}
+	}
+	return o.files != nil
+}
+
+// statOf is zero for what cannot be looked at.
+func statOf(path string) (st unix.Stat_t) {
+	if unix.Stat(path, &st) != nil {
+		return unix.Stat_t{}
+	}
+	return st
+}
+
+func (n *naming) read(path, gitdir string) {
+	if len(n.seen) >= maxIncludes || n.seen[path] {
+		return
+	}
+	n.seen[path] = true
+	b, ok := readSmallAt(path, 0)
+	if !ok {
+		return
+	}
 	for line := range strings.Lines(string(b)) {
 		key, value, ok := strings.Cut(line, "=")
 		key = strings.ToLower(strings.TrimSpace(key))
 		key = key[strings.LastIndexAny(key, " \t]")+1:] // a section may begin on the same line
-		if ok && slices.Contains(namingKeys, key) {
-			for _, word := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'!;|&", r) }) {
-				paths = append(paths, resolveNamed(word, home, gitdir, key == "hookspath" || key == "path")...)
+		if !ok || !slices.Contains(namingKeys, key) {
+			continue
+		}
+		whole := strings.TrimSpace(plainValue.Replace(value))
+		switch key {
+		case "path": // of an include, relative to the file that names it
+			file := n.resolve(whole, filepath.Dir(path))
+			n.paths = append(n.paths, file)
+			n.read(file, gitdir)
+		case "hookspath", "attributesfile":
+			n.add(whole, gitdir)
+		default:
+			for i, word := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(" \t\r\n\"'!;|&", r) }) {
+				switch {
+				case strings.Contains(word, "/"):
+					n.add(word, gitdir)
+				case i > 0 && word[0] != '-' && word[0] != '%': // the first is a program of the PATH
+					n.paths = append(n.paths, filepath.Join(filepath.Dir(gitdir), word))
+				}
 			}
 		}
 	}
-	return paths
 }
 
-// resolveNamed gives what word may name. A word without a slash is a program of
-// the PATH, unless the variable takes nothing but a path.
-func resolveNamed(word, home, gitdir string, pathOnly bool) []string {
+func (n *naming) resolve(word, dir string) string {
 	switch {
 	case strings.HasPrefix(word, "~/"):
-		return []string{filepath.Join(home, word[2:])}
+		return filepath.Join(n.home, word[2:])
 	case filepath.IsAbs(word):
-		return []string{filepath.Clean(word)}
-	case pathOnly || strings.Contains(word, "/"):
-		return []string{filepath.Join(filepath.Dir(gitdir), word), filepath.Join(gitdir, word)}
+		return filepath.Clean(word)
 	}
-	return nil
+	return filepath.Join(dir, word)
+}
+
+// add names word, which may be relative to the top of a work tree or to the repository.
+func (n *naming) add(word, gitdir string) {
+	if word == "" {
+		return
+	}
+	n.paths = append(n.paths, n.resolve(word, filepath.Dir(gitdir)))
+	if filepath.IsAbs(word) || word[0] == '~' {
+		return
+	}
+	n.paths = append(n.paths, n.resolve(word, gitdir))
+	if rel := filepath.Clean(word); rel != "." && rel != ".." && !strings.HasPrefix(rel, "../") {
+		n.paths = append(n.paths, rel)
+	}
+}
+
+// globalConfigs are the configurations that git reads besides a repository's own, git-config(1).
+func globalConfigs() []string {
+	files := []string{"/etc/gitconfig"}
+	if home, err := os.UserHomeDir(); err == nil {
+		files = append(files, filepath.Join(home, ".gitconfig"), filepath.Join(home, ".config/git/config"))
+	}
+	if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		files = append(files, filepath.Join(dir, "git/config"))
+	}
+	return files
+}
+
+// configsOf are the configurations of the repository that gitdir is, or that it shares.
+func configsOf(gitdir string) []string {
+	dirs := []string{gitdir}
+	if b, ok := readSmall(filepath.Join(gitdir, "commondir")); ok {
+		dirs = append(dirs, absolute(gitdir, strings.TrimRight(string(b), "\r\n")))
+	}
+	var files []string
+	for _, dir := range dirs {
+		files = append(files, filepath.Join(dir, "config"), filepath.Join(dir, "config.worktree"))
+	}
+	return files
+}
+
+func absolute(dir, target string) string {
+	if filepath.IsAbs(target) {
+		return filepath.Clean(target)
+	}
+	return filepath.Join(dir, target)
 }
 
 // maxSmall bounds what is read of a file that a tool wrote.
@@ -193,8 +331,10 @@ const maxSmall = 64 << 10
 
 // readSmall reads a regular file, following no link at its end and waiting for
 // no pipe.
-func readSmall(path string) ([]byte, bool) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+func readSmall(path string) ([]byte, bool) { return readSmallAt(path, unix.O_NOFOLLOW) }
+
+func readSmallAt(path string, flags int) ([]byte, bool) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|flags, 0)
 	if err != nil {
 		return nil, false
 	}

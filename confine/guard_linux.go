@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -172,9 +173,9 @@ func (w *ward) made(f sighting) bool {
 	known, config := w.known[f.key()], w.config[f.Path]
 	w.mu.Unlock()
 	if f.class != mask {
-		return !known
+		return !known && !w.covers(f.under)
 	}
-	return f.protect && !w.covers(f.Path) && !asGitMakesIt(f, config, insideOf(w.profile))
+	return f.protect && !w.covers(f.Path) && !w.covers(f.under) && !asGitMakesIt(f, config, insideOf(w.profile))
 }
 
 // covers reports whether the mount is still over path. A file that the host
@@ -357,11 +358,11 @@ func (g *Guard) maker(f sighting, own *ward) *ward {
 // away until there are none. It gives what is found at the end.
 func (g *Guard) sweep(s *study, own *ward) ([]sighting, error) {
 	for range undoRounds {
-		found, err := g.findIn(s, slices.DeleteFunc(slices.Clone(s.written), func(i int) bool { return !isDir(s.roots[i].path) }))
-		if err != nil {
-			return nil, err
-		}
+		found, unseen := g.findIn(s, slices.DeleteFunc(slices.Clone(s.written), func(i int) bool { return !isDir(s.roots[i].path) }))
 		some, err := g.undoAll(found, own)
+		if unseen != nil { // what was found is gone by now
+			return nil, errors.Join(unseen, err)
+		}
 		if err != nil || !some {
 			return found, err
 		}
@@ -379,6 +380,9 @@ func (g *Guard) undoAll(found []sighting, own *ward) (some bool, err error) {
 	takings := map[*ward]*quarantine.Taking{}
 	var errs []error
 	taken := 0
+	// What a program runs goes before what only leads astray: there may be too many.
+	found = slices.Clone(found)
+	slices.SortStableFunc(found, func(a, b sighting) int { return cmp.Compare(order(a.class), order(b.class)) })
 	for _, f := range found {
 		w := g.maker(f, own)
 		if w == nil {
@@ -401,6 +405,13 @@ func (g *Guard) undoAll(found []sighting, own *ward) (some bool, err error) {
 		}
 	}
 	return some, errors.Join(errs...)
+}
+
+func order(c class) int {
+	if c == link {
+		return 1
+	}
+	return 0
 }
 
 func undo(f sighting, w *ward, t *quarantine.Taking) error {

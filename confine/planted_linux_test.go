@@ -23,6 +23,8 @@ type plant struct {
 	fire  string // what the user does later: run outside
 	// held means that a mount already refuses the plant: nothing is left to undo.
 	held bool
+	// fails means that not all of it can be undone: the call ends with an error.
+	fails bool
 	// lacks is a program that may be missing where nobody prepared the machine.
 	lacks string
 }
@@ -93,6 +95,30 @@ var plants = []plant{
 	{name: "what the user's configuration includes", setup: repo + " && git config include.path ../shared.cfg", plant: "git config -f shared.cfg core.fsmonitor " + monitor, fire: "git status"},
 	{name: "a program that the user's configuration names", setup: repo + " && git config core.fsmonitor ./tools/monitor", plant: "mkdir tools && " + hookFile + "tools/monitor && chmod +x tools/monitor",
 		fire: "git status"},
+	{name: "commondir without HEAD", setup: "git init -q . && echo x > file && mkdir sub && cd sub && " + repo + " && cd .. && git add file && git commit -qm first",
+		plant: "cp -r sub/.git x && git config -f x/config core.fsmonitor " + monitor + " && mkdir -p x/worktrees/n && cp x/HEAD x/worktrees/n/ && echo ../.. > x/worktrees/n/commondir && rm x/HEAD && " +
+			"rm -rf sub/.git && echo gitdir: ../x/worktrees/n > sub/.git && git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),sub", fire: "git status"},
+	{name: "repository in a new hidden directory", setup: repo, plant: "mkdir -p .azure/g && cd .azure/g && " + repo + " && git config core.fsmonitor " + monitor, fire: "cd .azure/g && git status"},
+	{name: "gitfile into a new hidden directory", setup: repo, plant: "mkdir -p .gnupg sub && cp -r .git .gnupg/g && git config -f .gnupg/g/config core.bare false && git config -f .gnupg/g/config core.fsmonitor " + monitor + " && echo gitdir: ../.gnupg/g > sub/.git", fire: "cd sub && git status"},
+	{name: "links through a new hidden directory", plant: "mkdir .azure && ln -s $OUT .azure/esc && ln -s .azure/esc out", fire: "echo x > out/result; cp $OUT/result $C"},
+	{name: "work tree elsewhere, in quotes", plant: "mkdir n && cd n && " + repo + " && printf '[core]\n\tworktree = \"%s\"\n' $OUT >> .git/config", fire: "cd n && git checkout -qf HEAD -- . && cp $OUT/file $C"},
+	{name: "link to a gitfile that leads out", setup: "cd $OUT && " + repo + " && git config core.fsmonitor " + monitor, plant: "mkdir n && echo gitdir: $OUT/.git > n/file && ln -s file n/.git", fire: "cd n && git status"},
+	{name: "what an included file names", setup: repo + " && git config include.path ../shared.cfg && git config -f shared.cfg core.hooksPath tools/hooks",
+		plant: "mkdir -p tools/hooks && " + hookFile + "tools/hooks/pre-commit && chmod +x tools/hooks/pre-commit", fire: "git commit --allow-empty -qm x"},
+	{name: "hooks path in a linked worktree", setup: "mkdir m && cd m && " + repo + " && git config core.hooksPath tools/hooks && git worktree add -q ../wt",
+		plant: "mkdir -p wt/tools/hooks && " + hookFile + "wt/tools/hooks/pre-commit && chmod +x wt/tools/hooks/pre-commit", fire: "cd wt && git commit --allow-empty -qm x"},
+	{name: "hooks path where the workspace is a linked worktree", setup: "cd $OUT && " + repo + " && git config core.hooksPath tools/hooks && rmdir $W && git worktree add -q $W",
+		plant: "mkdir -p tools/hooks && " + hookFile + "tools/hooks/pre-commit && chmod +x tools/hooks/pre-commit", fire: "git commit --allow-empty -qm x"},
+	{name: "hooks path with a blank", setup: repo + " && git config core.hooksPath 'my hooks'",
+		plant: "mkdir 'my hooks' && " + hookFile + "'my hooks/pre-commit' && chmod +x 'my hooks/pre-commit'", fire: "git commit --allow-empty -qm x"},
+	{name: "a script without a slash", setup: repo + " && git config filter.x.clean 'bash clean.sh' && echo '* filter=x' > .gitattributes",
+		plant: "echo 'touch '$C'; cat' > clean.sh && echo y > file", fire: "git add file"},
+	{name: "the user's hooks path for every repository", setup: "mkdir -p ~ && git config --global core.hooksPath .tools/hooks; " + repo,
+		plant: "mkdir -p .tools/hooks && " + hookFile + ".tools/hooks/pre-commit && chmod +x .tools/hooks/pre-commit", fire: "git commit --allow-empty -qm x"},
+	{name: "hook behind a path that is too deep", plant: "mkdir n && cd n && " + repo + " && " + hookFile + ".git/hooks/pre-commit && chmod +x .git/hooks/pre-commit && cd .. && " +
+		"mkdir a && cd a && d=$(printf 'd%.0s' $(seq 200)); for i in $(seq 24); do mkdir $d && cd $d; done", fire: "cd n && git commit --allow-empty -qm x", fails: true},
+	{name: "hook behind too many links", plant: "mkdir a && cd a && python3 -c 'import os\nfor i in range(10010): os.symlink(\"/nowhere\", \"l%d\" % i)' && cd .. && mkdir n && cd n && " +
+		repo + " && " + hookFile + ".git/hooks/pre-commit && chmod +x .git/hooks/pre-commit", fire: "cd n && git commit --allow-empty -qm x", fails: true},
 	{name: "make that asks git", setup: "printf 'all:\\n\\t@cd n && git status >/dev/null\\n' > Makefile", plant: "mkdir n && cd n && " + repo + " && git config core.fsmonitor " + monitor, fire: "make -s", lacks: "make"},
 
 	{name: "start-up file of a shell", plant: "echo 'touch '$C > .bashrc", fire: "HOME=$W bash -ic true"},
@@ -140,8 +166,12 @@ func TestNothingPlantedRuns(t *testing.T) {
 				t.Fatalf("outside of a sandbox this does not run either, so it proves nothing: %s", twin.said.String())
 			}
 			g := newGround(t)
+			t.Setenv("HOME", g.beside+"/home")
 			g.outside(x.setup)
-			r := g.inside(b, x.plant)
+			r, err := g.tries(b, x.plant)
+			if (err != nil) != x.fails {
+				t.Errorf("the call: %v", err)
+			}
 			if !x.held && len(r.Planted) == 0 {
 				t.Errorf("nothing was reported: %s", g.said.String())
 			}
@@ -207,6 +237,26 @@ func (g *ground) outside(s string) {
 	if err != nil {
 		g.say(err.Error())
 	}
+}
+
+// tries is inside for a call that may fail.
+func (g *ground) tries(c confine.Confiner, s string) (confine.Result, error) {
+	g.t.Helper()
+	box, err := c.Prepare(context.Background(), plantedProfile(g.t, g.ws))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer box.Close()
+	return box.Run(context.Background(), sandboxprofile.Action{Kind: sandboxprofile.Exec, Exec: &sandboxprofile.Program{
+		Path: "/bin/bash", Argv: []string{"bash", "-c", g.script(s)}, Dir: g.ws, Env: []string{"HOME=/home/tool", "PATH=/usr/bin:/bin"},
+	}}, confine.Stdio{Stdout: writerOf(g.say), Stderr: writerOf(g.say)})
+}
+
+type writerOf func(string)
+
+func (w writerOf) Write(b []byte) (int, error) {
+	w(string(b))
+	return len(b), nil
 }
 
 func (g *ground) inside(c confine.Confiner, s string) confine.Result {

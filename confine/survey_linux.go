@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -22,7 +23,7 @@ func (g *Guard) survey(s *study) (seen look, err error) {
 	seen.facts = seen.kinds.facts
 	seen.found, err = g.findIn(s, seen.kinds.dirs)
 	for _, x := range seen.found {
-		if x.class == mask {
+		if x.class == mask && x.under == "" {
 			seen.facts.Masks = append(seen.facts.Masks, x.Mask)
 		}
 	}
@@ -112,12 +113,13 @@ func above(name string) iter.Seq[string] {
 }
 
 // findIn walks the trees of some roots, by place. A tree that lies inside another is
-// walked once.
+// walked once. With an error it gives what it has found all the same.
 func (g *Guard) findIn(s *study, roots []int) ([]sighting, error) {
 	if len(roots) == 0 {
 		return nil, nil
 	}
 	var found []sighting
+	var errs []error
 	done := make([]bool, len(s.roots))
 	trees := g.trees(s)
 	for _, i := range roots {
@@ -126,13 +128,11 @@ func (g *Guard) findIn(s *study, roots []int) ([]sighting, error) {
 			continue
 		}
 		in, err := t.walk()
-		if err != nil {
-			return nil, err
-		}
 		found = append(found, withoutNested(in)...)
+		errs = append(errs, err)
 		done[i] = true
 	}
-	return found, nil
+	return found, errors.Join(errs...)
 }
 
 func within(path string, roots []string) bool {

@@ -38,6 +38,9 @@ type sighting struct {
 	root    string // the tree it was found in
 	protect bool   // its name is protected; it may be hidden too
 	git     bool   // it lies where git looks for its configuration and hooks
+	// under is the directory with a hidden name that it lies in, if it does. A mount is
+	// over that, unless a call has made it.
+	under string
 	// take is what has to go to undo it: the path itself, or the file HEAD of a
 	// directory that is a repository only by what lies in it.
 	take   string
@@ -71,12 +74,14 @@ type tree struct {
 	// named are paths that a git configuration in the tree names as hooks, includes
 	// or programs. They are protected like the configuration itself.
 	named map[string]bool
+	outer outerNames // what configurations outside of the tree name
 	// outside are files known to have names outside of the tree.
 	outside map[ident]bool
 
 	// of one walk:
 	at             int // the root
 	changed, moved bool
+	failed         error // the first place that could not be looked at
 	found          []sighting
 	names          map[ident][]hardName
 	next           map[string]bool // what becomes named
@@ -101,6 +106,7 @@ type node struct {
 	stamp   stamp
 	settled bool // its ctime lies far enough back that a change shows in it
 	repo    bool // git takes it for a repository
+	head    bool // which has a HEAD
 	shut    bool // nobody can list it
 	kids    []*node
 	marks   []mark
@@ -141,7 +147,8 @@ func stampOf(st *unix.Stat_t) stamp {
 // a repository in disguise it goes on as if that were called .git.
 type place struct {
 	path, as      string
-	hide, protect bool // something above is covered
+	hide, protect bool   // something above is covered
+	under         string // the first directory above with a hidden name
 }
 
 func join(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" + name }
@@ -155,7 +162,7 @@ func (p place) inside(n *node) string {
 }
 
 func (p place) child(n *node, name string) place {
-	c := place{path: join(p.path, name), hide: p.hide, protect: p.protect}
+	c := place{path: join(p.path, name), hide: p.hide, protect: p.protect, under: p.under}
 	c.as = c.path
 	if in := p.inside(n); in != p.path {
 		c.as = join(in, name)
@@ -163,6 +170,9 @@ func (p place) child(n *node, name string) place {
 	for _, m := range n.marks {
 		if m.name == name {
 			c.hide, c.protect = c.hide || m.hide, c.protect || m.protect
+			if m.hide && c.under == "" {
+				c.under = c.path
+			}
 		}
 	}
 	return c
@@ -176,6 +186,8 @@ const walkPasses = 6
 // the one before it saw everything at one time: whoever moves a directory from
 // where the walk has not been to where it was changes two others. What a
 // configuration of git names is known only after a pass, and starts another.
+//
+// With an error, something could not be looked at, and what is given is the rest.
 func (t *tree) walk() ([]sighting, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -188,19 +200,15 @@ func (t *tree) walk() ([]sighting, error) {
 	}
 	defer unix.Close(at)
 	t.at = at
-	if err := t.passes(); err != nil {
-		return nil, err
-	}
-	if !t.explained() {
+	err = t.passes()
+	if err == nil && !t.explained() {
 		t.top = &node{} // a directory in which a file has got a second name elsewhere does not show it
-		if err := t.passes(); err != nil {
-			return nil, err
-		}
+		err = t.passes()
 	}
 	t.addAliases()
 	found := t.found
 	t.found, t.names = nil, nil
-	return found, nil
+	return found, err
 }
 
 // still reports whether there is nothing to find as there was nothing: the root is as
@@ -218,7 +226,10 @@ func (t *tree) still() bool {
 // passes walks until nothing changes.
 func (t *tree) passes() error {
 	for range walkPasses {
-		t.found, t.names, t.next, t.changed, t.moved = nil, map[ident][]hardName{}, map[string]bool{}, false, false
+		t.found, t.names, t.next, t.changed, t.moved, t.failed = nil, map[ident][]hardName{}, map[string]bool{}, false, false, nil
+		if t.git {
+			t.nameFromOutside()
+		}
 		if err := t.visit(t.top, place{path: t.root, as: t.root}); err != nil {
 			return fmt.Errorf("confine: survey %q: %w", t.root, err)
 		}
@@ -235,7 +246,18 @@ func (t *tree) passes() error {
 	if t.moved {
 		return fmt.Errorf("confine: survey %q: directories are moved about all the time", t.root)
 	}
+	if t.failed != nil {
+		return fmt.Errorf("confine: survey %q: %w", t.root, t.failed)
+	}
 	return nil
+}
+
+// fail notes why something could not be looked at. The walk goes on: what else there is
+// has to be found.
+func (t *tree) fail(err error) {
+	if t.failed == nil {
+		t.failed = err
+	}
 }
 
 // explained reports whether each file that seems to have names outside of the
@@ -258,7 +280,8 @@ func (t *tree) visit(n *node, at place) error {
 	var st unix.Stat_t
 	if err := unix.Fstatat(t.at, t.relative(at.path), &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		t.gone(n) // or exchanged, meanwhile: its parent will tell
-		return unseen(at.path, err)
+		t.fail(unseen(at.path, err))
+		return nil
 	}
 	if slices.Contains(t.own, ident{st.Dev, st.Ino}) {
 		n.kids, n.marks, n.hard = nil, nil, nil
@@ -280,10 +303,8 @@ func (t *tree) visit(n *node, at place) error {
 		h.hide, h.protect = h.hide || at.hide, h.protect || at.protect
 		t.names[h.id] = append(t.names[h.id], h)
 	}
-	if !at.hide {
-		for _, m := range n.marks {
-			t.judge(n, at, m)
-		}
+	for _, m := range n.marks {
+		t.judge(n, at, m)
 	}
 	for _, kid := range n.kids {
 		if err := t.visit(kid, at.child(n, kid.name)); err != nil {
@@ -360,7 +381,8 @@ func (t *tree) list(n *node, at place) error {
 	fd, err := openAt(t.at, t.relative(at.path), unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		n.shut = errors.Is(err, unix.EACCES) && ownedByUs(at.path)
-		return unseen(at.path, err)
+		t.fail(unseen(at.path, err))
+		return nil
 	}
 	dir := os.NewFile(uintptr(fd), at.path)
 	defer dir.Close()
@@ -375,7 +397,9 @@ func (t *tree) list(n *node, at place) error {
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
 	seen := shown(t.profile, at.path)
-	n.repo = t.git && seen && isRepository(entries)
+	if t.git && seen {
+		n.repo, n.head = isRepository(entries)
+	}
 	for _, e := range entries {
 		if !seen { // and on the way to something that is
 			t.pass(n, at, e)
@@ -391,9 +415,10 @@ func (t *tree) list(n *node, at place) error {
 	return nil
 }
 
-// isRepository says what git does (setup.c, is_git_directory): HEAD and either
-// the objects and references themselves, or the file that tells where they are.
-func isRepository(entries []fs.DirEntry) bool {
+// isRepository says what git does (setup.c, is_git_directory): HEAD and either the
+// objects and references themselves, or the file that tells where they are. One without
+// HEAD is what such a file may lead to: git reads its configuration and runs its hooks.
+func isRepository(entries []fs.DirEntry) (repo, head bool) {
 	has := map[string]bool{}
 	for _, e := range entries {
 		switch name := strings.ToLower(e.Name()); name {
@@ -401,7 +426,7 @@ func isRepository(entries []fs.DirEntry) bool {
 			has[name] = true
 		}
 	}
-	return has["head"] && (has["commondir"] || has["objects"] && has["refs"])
+	return has["objects"] && has["refs"] || has["head"] && has["commondir"], has["head"]
 }
 
 // pass takes note of one name in a directory that no tool sees.
@@ -416,7 +441,7 @@ func (t *tree) enter(n *node, at place, fd int, e fs.DirEntry) {
 	path := join(at.path, e.Name())
 	m := mark{name: e.Name(), kind: kindOf(e.Type()), hide: t.hide.MatchLast(path)}
 	if !t.aside {
-		m.protect = t.named[path] || t.protect.MatchLast(join(at.inside(n), m.name)) || n.repo && t.protect.MatchLast(path)
+		m.protect = t.isNamed(path) || t.protect.MatchLast(join(at.inside(n), m.name)) || n.repo && t.protect.MatchLast(path)
 	}
 	if e.Type()&fs.ModeSocket != 0 && !slices.Contains(t.profile.UnixSockets, path) {
 		m.hide = true
@@ -435,7 +460,7 @@ func (t *tree) enter(n *node, at place, fd int, e fs.DirEntry) {
 			n.enterHard(fd, m)
 		}
 	}
-	if m.hide || m.protect || m.target != "" || !t.aside && m.name == ".git" && m.kind == sandboxprofile.File {
+	if m.hide || m.protect || m.target != "" || !t.aside && leadsGit(m) {
 		n.marks = append(n.marks, m)
 	}
 }
@@ -462,29 +487,36 @@ func (n *node) enterHard(fd int, m mark) {
 	}
 }
 
+// leadsGit reports whether git may follow m to another place: a .git that is a file, or a
+// link to a file or a directory.
+func leadsGit(m mark) bool {
+	return strings.EqualFold(m.name, ".git") && (m.kind == sandboxprofile.File || m.kind == sandboxprofile.Symlink)
+}
+
 // judge adds what m means now.
 func (t *tree) judge(n *node, at place, m mark) {
 	f := sighting{Mask: sandboxprofile.Mask{Path: join(at.path, m.name), Kind: m.kind, Hide: m.hide}, dir: n.stamp.ident, root: t.root, protect: m.protect}
-	f.take = f.Path
+	f.take, f.under = f.Path, at.under
 	f.git = filepath.Base(at.inside(n)) == ".git"
-	if n.repo && f.git && filepath.Base(at.path) != ".git" && !t.protect.MatchLast(f.Path) {
+	if n.repo && n.head && f.git && filepath.Base(at.path) != ".git" && !t.protect.MatchLast(f.Path) {
 		f.take = join(at.path, "HEAD")
 	}
 	switch {
-	case m.hide && m.kind == sandboxprofile.Symlink:
+	case m.hide && m.kind == sandboxprofile.Symlink && !at.hide:
 		// What it points at is reachable or not by its own name.
-	case m.hide:
+	case m.hide && !at.hide:
 		t.found = append(t.found, f)
 	case m.protect && m.name == "commondir" && ofWorktree(f.Path):
 		// It may go away with its worktree. What it says is looked at each time.
 	case m.protect:
-		if f.git {
+		if f.git && strings.HasPrefix(m.name, "config") {
 			t.nameFrom(f.Path)
 		}
 		t.found = append(t.found, f)
 	case !mayWrite(t.profile, f.Path):
-	case m.name == ".git" && m.kind == sandboxprofile.File:
+	case leadsGit(m) && m.target == "":
 		f.class = reference
+		t.nameFromGit(at.path, f.Path)
 		if f.target = gitfile(f.Path); f.target != "" && !t.inside(at.path, f.target) {
 			t.found = append(t.found, f)
 		}
@@ -498,12 +530,50 @@ func (t *tree) judge(n *node, at place, m mark) {
 }
 
 // nameFrom protects what the configuration at path names.
-func (t *tree) nameFrom(path string) {
-	for _, p := range namedBy(path) {
-		if sandboxprofile.Contains(t.root, p) && p != t.root && mayWrite(t.profile, p) {
+func (t *tree) nameFrom(path string) { t.name(namedBy(path)) }
+
+func (t *tree) name(paths []string) {
+	for _, p := range paths {
+		relative := !filepath.IsAbs(p)
+		if relative || sandboxprofile.Contains(t.root, p) && p != t.root && mayWrite(t.profile, p) {
 			t.next[p] = true
 		}
 	}
+}
+
+// nameFromGit protects what the repository's configuration names that the .git file or
+// link at path, in dir, leads to: a worktree's lies elsewhere.
+func (t *tree) nameFromGit(dir, path string) {
+	gitdir := gitfile(path)
+	if gitdir == "" {
+		gitdir = path // a link to the directory itself
+	}
+	for _, config := range configsOf(absolute(dir, gitdir)) {
+		t.nameFrom(config)
+	}
+}
+
+// nameFromOutside protects what the configurations name that git reads besides, wherever
+// it is called in the tree: the user's, the system's, and those of repositories around.
+func (t *tree) nameFromOutside() {
+	if !t.outer.valid() {
+		t.outer = newOuterNames(t.root)
+	}
+	t.name(t.outer.names)
+}
+
+// isNamed reports whether a configuration of git names path. What it names relative to
+// the top of a work tree can be below any directory: each may be one.
+func (t *tree) isNamed(path string) bool {
+	if t.named[path] {
+		return true
+	}
+	for name := range t.named {
+		if name[0] != '/' && strings.HasSuffix(path, "/"+name) {
+			return true
+		}
+	}
+	return false
 }
 
 // leadsOut gives where a link leads if that is out of every writable tree and
