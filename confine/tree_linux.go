@@ -227,7 +227,7 @@ func (t *tree) still() bool {
 func (t *tree) passes() error {
 	for range walkPasses {
 		t.found, t.names, t.next, t.changed, t.moved, t.failed = nil, map[ident][]hardName{}, map[string]bool{}, false, false, nil
-		if t.git {
+		if t.git && !t.aside {
 			t.nameFromOutside()
 		}
 		if err := t.visit(t.top, place{path: t.root, as: t.root}); err != nil {
