@@ -67,6 +67,12 @@ cross: bootstrap ## Build for linux/arm64 with cgo, and start that under an emul
 kernels: bootstrap init ## Run tests on kernels that this machine does not have, in qemu
 	@scripts/vm
 
+kernels-arm: bootstrap init ## Run the claims on Debian's arm64 kernel, emulated; nightly
+	@scripts/vm --arch arm64
+
+containers: bootstrap init ## Run the claims in real containers of Docker and podman; needs root, nightly
+	@scripts/containers
+
 page: bootstrap init ## Drive the web page in a real browser, which it installs
 	@scripts/page
 
@@ -79,4 +85,4 @@ tidy-check: # go.mod and go.sum say exactly what the code imports
 ##@ Help
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))

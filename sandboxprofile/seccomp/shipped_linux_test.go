@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"testing"
 
 	lib "github.com/seccomp/libseccomp-golang"
@@ -31,6 +32,11 @@ func TestShippedProgramIsWhatLibseccompMakes(t *testing.T) {
 		"shipped/amd64.bpf": {lib.ArchAMD64, base}, "shipped/arm64.bpf": {lib.ArchARM64, base},
 		"shipped/ceiling-amd64.bpf": {lib.ArchAMD64, ceilingFor}, "shipped/ceiling-arm64.bpf": {lib.ArchARM64, ceilingFor},
 	} {
+		// libseccomp finds a call of another architecture by its name on this one, and
+		// amd64 has calls that no later architecture has.
+		if x.arch == lib.ArchAMD64 && runtime.GOARCH != "amd64" {
+			continue
+		}
 		made, err := x.make(x.arch)
 		if err != nil {
 			t.Fatal(err)

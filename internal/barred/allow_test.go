@@ -1,0 +1,59 @@
+//go:build linux && cgo
+
+package barred
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"testing"
+
+	docker "github.com/moby/profiles/seccomp"
+	"github.com/opencontainers/runtime-spec/specs-go"
+)
+
+var update = flag.Bool("update", false, "rewrite the filter in docs/containers")
+
+// forBubblewrap are the calls that bubblewrap makes and Docker's filter keeps from a
+// container without CAP_SYS_ADMIN. The kernel still asks for that capability, and gives
+// it in a user namespace of one's own only.
+var forBubblewrap = []string{"clone", "clone3", "unshare", "setns", "mount", "umount2", "pivot_root", "keyctl"}
+
+// TestFilterForContainers: docs/containers/seccomp.json is Docker's own filter and these
+// calls, so that it can be compared with the one that it replaces.
+func TestFilterForContainers(t *testing.T) {
+	const file = "../../docs/containers/seccomp.json"
+	profile := docker.DefaultProfile()
+	profile.Syscalls = append([]*docker.Syscall{{
+		LinuxSyscall: specs.LinuxSyscall{Names: forBubblewrap, Action: specs.ActAllow},
+		Comment:      "what bubblewrap builds a sandbox with",
+	}}, profile.Syscalls...)
+	// clone3 and clone have rules of their own, which another action would contradict.
+	var kept []*docker.Syscall
+	for i, call := range profile.Syscalls {
+		if i > 0 && len(call.Names) == 1 && (call.Names[0] == "clone3" || call.Names[0] == "clone") {
+			continue
+		}
+		kept = append(kept, call)
+	}
+	profile.Syscalls = kept
+	var want bytes.Buffer
+	e := json.NewEncoder(&want)
+	e.SetIndent("", "\t")
+	if err := e.Encode(profile); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(file, want.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want.Bytes()) {
+		t.Errorf("%s is not Docker's filter and %v; go test ./internal/barred -update rewrites it", file, forBubblewrap)
+	}
+}
