@@ -287,7 +287,7 @@ func (b *Bwrap) launch(p sandboxprofile.Profile, args []string, trust []byte, us
 		return nil, err
 	}
 	defer argsFile.Close()
-	own, err := nameFiles(args)
+	own, err := nameFiles(args, p)
 	if err == nil && len(p.Network.Terminated) > 0 {
 		own, err = withTrust(own, trust)
 	}

@@ -47,7 +47,7 @@ func keys(p sandboxprofile.Profile) []string {
 		ks = append(ks, k)
 	}
 	ks = slices.Concat(ks, p.Scratch, p.Devices, p.UnixSockets)
-	if p.Network.Mode == sandboxprofile.NetworkProxied {
+	if p.Network.Mode != sandboxprofile.NetworkHost {
 		ks = append(ks, sandboxprofile.NameFiles()...)
 	}
 	slices.Sort(ks)

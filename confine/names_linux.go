@@ -19,14 +19,35 @@ var nameFile = map[string]string{
 		"nameserver 127.0.0.1\n",
 }
 
+// hostsOf is /etc/hosts of a sandbox: with no network the machine's own, as loopback
+// has further names there, and in every case a line for the sandbox's own host name, which
+// programs look up to know their own address.
+func hostsOf(p sandboxprofile.Profile) string {
+	if p.Network.Mode == sandboxprofile.NetworkProxied {
+		return nameFile["/etc/hosts"]
+	}
+	own := "127.0.1.1 " + Hostname + "\n"
+	host, err := os.ReadFile("/etc/hosts")
+	if err != nil || len(host) > maxHosts {
+		return nameFile["/etc/hosts"] // also where there is none
+	}
+	return strings.TrimSuffix(string(host), "\n") + "\n" + own
+}
+
+const maxHosts = 8 << 20 // such as lists against advertisements
+
 // nameFiles are the descriptors that args reads its own files from, if any.
-func nameFiles(args []string) ([]*os.File, error) {
+func nameFiles(args []string, p sandboxprofile.Profile) ([]*os.File, error) {
 	if !slices.Contains(args, "--ro-bind-data") {
 		return nil, nil
 	}
 	var files []*os.File
 	for _, name := range sandboxprofile.NameFiles() {
-		f, err := memfile.New("names", strings.NewReader(nameFile[name]))
+		text := nameFile[name]
+		if name == "/etc/hosts" {
+			text = hostsOf(p)
+		}
+		f, err := memfile.New("names", strings.NewReader(text))
 		if err != nil {
 			closeFiles(files)
 			return nil, err

@@ -65,6 +65,7 @@ type buildOptions struct {
 	tryBackend bool         // find out at the start what the first call would
 	faults     *slog.Logger // what an operator should know and no call tells
 	ahead      bool         // there will be one session, and one call of a program in it
+	meant      string       // a place to work in that would be refused, and was named twice
 	program    string       // which one; "" if that is not known
 }
 
@@ -76,6 +77,9 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 			_ = r.Close()
 		}
 	}()
+	if err := checkPlaces(cfg, o.meant); err != nil {
+		return nil, err
+	}
 	backend := startBackend(r, cfg, o) // it takes as long as all the rest
 	kept, err := openQuarantine()
 	if err != nil {

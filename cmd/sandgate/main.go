@@ -14,5 +14,6 @@ const patientGC = 400
 
 func main() {
 	debug.SetGCPercent(patientGC)
+	findHome()
 	os.Exit(newApp(os.Stdin, os.Stdout, os.Stderr).run(os.Args[1:]))
 }

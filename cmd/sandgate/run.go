@@ -25,12 +25,13 @@ import (
 )
 
 type runFlags struct {
-	config, profile, workspace, mode, network, backend string
-	ro, rw, env, expose, presets                       []string
-	noDetect, verbose                                  bool
-	timeout                                            time.Duration
-	memory, fileSize                                   string
-	pids                                               int64
+	config, profile, mode, network, backend string
+	workspaces                              []string
+	ro, rw, env, expose, presets            []string
+	noDetect, verbose                       bool
+	timeout                                 time.Duration
+	memory, fileSize                        string
+	pids                                    int64
 }
 
 func newRunCmd(a *app) *cobra.Command {
@@ -57,7 +58,7 @@ Exit codes of sandgate itself:
 	fs.SetInterspersed(false) // flags end at COMMAND, so its own are never eaten
 	fs.StringVar(&f.config, "config", "", "configuration `file`")
 	fs.StringVar(&f.profile, "profile", "", "operator profile, a shipped `name` or a file; only narrows")
-	fs.StringVar(&f.workspace, "workspace", "", "writable `directory` (default: the current one)")
+	fs.StringArrayVar(&f.workspaces, "workspace", nil, "writable `directory` (default: the current one); said twice, also one such as /")
 	fs.StringVar(&f.mode, "mode", string(approval.ApproveAll), "interactive, approve_all or strict")
 	fs.StringVar(&f.network, "network", "", "none, host, or a list of HOST[:PORT]")
 	fs.StringSliceVar(&f.expose, "expose", nil, "let this machine connect to `port` inside, PORT or HOST:INSIDE (repeatable; HOST 0: any free one)")
@@ -109,7 +110,11 @@ func (a *app) runOnce(ctx context.Context, agent string, f runFlags, typed bool,
 		return result, found, err
 	}
 	// Where somebody is asked, or nobody may be, a sandbox that is built ahead is not needed.
-	o := buildOptions{mode: mode, backend: f.backend, ahead: mode == approval.ApproveAll, program: argv[0]}
+	meant, err := saidTwice(f.workspaces)
+	if err != nil {
+		return result, found, err
+	}
+	o := buildOptions{meant: meant, mode: mode, backend: f.backend, ahead: mode == approval.ApproveAll, program: argv[0]}
 	if mode == approval.Interactive {
 		o.prompter = &ttyPrompter{}
 	}
@@ -182,7 +187,7 @@ func (a *app) runConfig(f runFlags) (*config.Config, error) {
 	if !isMode(f.mode) {
 		return nil, withHint(usageError(fmt.Errorf("--mode %q is not a mode", f.mode)), "use interactive, approve_all or strict")
 	}
-	cfg, err := a.loadConfig(f.config, f.workspace)
+	cfg, err := a.loadConfig(f.config, strings.Join(f.workspaces[:min(len(f.workspaces), 1)], ""))
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ const AdminDir = "/etc/sandgate"
 func HostEnv() (Env, error) {
 	cwd, err := os.Getwd()
 	if err != nil {
-		return Env{}, fmt.Errorf("config: current directory: %w", err)
+		return Env{}, &placeError{err}
 	}
 	env := Env{Cwd: cwd, AdminDir: AdminDir}
 	if home, err := os.UserHomeDir(); err == nil && filepath.IsAbs(home) {
@@ -59,6 +59,19 @@ func HostEnv() (Env, error) {
 		env.ConfigHome = dir
 	}
 	return env, nil
+}
+
+// A placeError says that there is no current directory.
+type placeError struct{ err error }
+
+func (e *placeError) Error() string {
+	return "config: the current directory cannot be found: " + e.err.Error()
+}
+func (e *placeError) Unwrap() error { return e.err }
+
+// Hint says what helps.
+func (e *placeError) Hint() string {
+	return "it was removed, or a directory above it is closed to you: cd to one that is there"
 }
 
 // Load reads a configuration file that the caller trusts. What is wrong with
