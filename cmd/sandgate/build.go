@@ -468,7 +468,13 @@ func deriveNeeds(cfg *config.Config, program string) (n sandboxprofile.Needs, fo
 		}
 		n.Presets = append(n.Presets, preset)
 	}
-	return n, detect(cfg, &n, program), nil
+	found = detect(cfg, &n, program)
+	for _, p := range cfg.Sandbox.Paths {
+		if p.Mode == config.ReadWrite && p.SeenByPrograms() {
+			repository(&n, &found, p.Root)
+		}
+	}
+	return n, found, nil
 }
 
 // forPrograms leaves out of needs what mounts cannot keep for a program: a root
@@ -479,8 +485,8 @@ func forPrograms(cfg *config.Config, n sandboxprofile.Needs) (_ sandboxprofile.N
 	unseen = map[string]sandboxprofile.Rights{}
 	n.Roots = slices.DeleteFunc(slices.Clone(n.Roots), func(r sandboxprofile.Root) bool {
 		i := slices.IndexFunc(cfg.Sandbox.Paths, func(p config.Path) bool { return p.Name == r.Name })
-		if cfg.Sandbox.Paths[i].SeenByPrograms() {
-			return false
+		if i < 0 || cfg.Sandbox.Paths[i].SeenByPrograms() {
+			return false // what is not configured is of the repository that the workspace belongs to
 		}
 		unseen[r.Path] = 0
 		warnings = append(warnings, fmt.Sprintf("sandbox.paths.%s is limited to %s: only the file tools see it, programs do not",

@@ -14,6 +14,7 @@ import (
 	"github.com/sandgate/sandgate/internal/statedir"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/profiles"
+	"github.com/sandgate/sandgate/profiles/repositories"
 	"github.com/sandgate/sandgate/profiles/toolchains"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/config"
@@ -94,6 +95,21 @@ func detect(cfg *config.Config, n *sandboxprofile.Needs, program string) toolcha
 	return found
 }
 
+// repository adds to needs what git needs of the repository that a workspace belongs to,
+// where that is not a part of it. What is configured stays as it is configured.
+func repository(n *sandboxprofile.Needs, found *toolchains.Found, workspace string) {
+	git := repositories.Find(workspace, n.Home)
+	found.Notes = append(found.Notes, git.Notes...)
+	configured := n.Roots
+	for _, r := range git.Roots {
+		if slices.ContainsFunc(configured, func(c sandboxprofile.Root) bool { return sandboxprofile.Contains(c.Path, r.Path) }) {
+			continue
+		}
+		n.Roots = append(n.Roots, r)
+		found.Repository = append(found.Repository, r)
+	}
+}
+
 // hostEnv is the environment that programs may get variables of.
 func hostEnv(found toolchains.Found) []string {
 	env := os.Environ()
@@ -162,6 +178,13 @@ func (a *app) tellToolchains(d derived, verbose bool, typed string) {
 	if verbose {
 		for _, g := range d.found.Grants {
 			line("shown: %s (%s): %s", g.Path, g.Rights, g.Reason)
+		}
+		for _, r := range d.found.Repository {
+			word := "read-only"
+			if r.Write {
+				word = "writable, but for hooks, settings and other work trees"
+			}
+			line("shown: %s (%s): the repository of the workspace", r.Path, word)
 		}
 		for _, s := range d.found.Secrets {
 			line("hidden: %s: it holds a token or a password", s)

@@ -41,6 +41,8 @@ type Found struct {
 	Path    string     // PATH as it leads to the same directories inside
 	Secrets []string   // files in what is granted that hold a token or a password
 	Notes   []string   // what is not shown, and why
+	// Repository is what git needs besides, from package repositories.
+	Repository []sp.Root
 }
 
 // Bounds of the search. What lies beyond is not found, and not shown.
