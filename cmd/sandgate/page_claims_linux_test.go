@@ -1,0 +1,507 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/guard"
+)
+
+// openPage is a person in front of a page that is signed in.
+func openPage(t *testing.T, config string) *person {
+	t.Helper()
+	b, s := newBrowser(t), newServing(t, config)
+	p := &person{browser: b, serving: s, t: t}
+	b.window(1280, 800, "light")
+	b.open(s.link())
+	b.see("Nothing waits")
+	p.session = s.session("coder")
+	return p
+}
+
+// TestPageHasTheSameRule holds guard.js to the vectors of package guard, and to the Go code
+// itself by random sequences.
+func TestPageHasTheSameRule(t *testing.T) {
+	p := openPage(t, pageConfig)
+	vectors, err := os.ReadFile("../../ui/guard/testdata/vectors.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const run = `(async (vectors) => {
+		const { Guard } = await import("/guard.js");
+		return vectors.map(({ steps }) => {
+			const g = new Guard();
+			return steps.map((s) => {
+				switch (s.do) {
+				case "look": return g.look(s.at, s.request, s.sight), true;
+				case "moved": return g.moved(s.at), true;
+				case "ended": return g.gone(s.at), true;
+				case "text": return g.textGone(s.at), true;
+				case "ready": return g.ready(s.at);
+				case "release": return g.release(s.at, s.begun, s.act);
+				case "answer": return g.answer(s.at, s.begun, !!s.repeated);
+				}
+				return null;
+			});
+		});
+	})(%s)`
+	type step struct {
+		At       int64     `json:"at"`
+		Begun    int64     `json:"begun"`
+		Do       string    `json:"do"`
+		Request  string    `json:"request"`
+		Sight    string    `json:"sight"`
+		Act      guard.Act `json:"act"`
+		Repeated bool      `json:"repeated"`
+		Want     bool      `json:"want"`
+	}
+	type vector struct {
+		Name  string `json:"name"`
+		Steps []step `json:"steps"`
+	}
+	var list []vector
+	if err := json.Unmarshal(vectors, &list); err != nil || len(list) < 10 {
+		t.Fatal(err)
+	}
+	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	for range 300 {
+		var v vector
+		var g guard.Guard
+		var now int64
+		for range 40 {
+			now += rand.Int64N(900)
+			s := step{At: now, Begun: now - rand.Int64N(300), Do: []string{"look", "look", "moved", "ended", "text", "ready", "release", "answer", "answer"}[rand.IntN(9)],
+				Request: []string{"", "a", "b"}[rand.IntN(3)], Sight: []string{"1", "2"}[rand.IntN(2)], Act: []guard.Act{guard.Click, guard.Escape, guard.Enter}[rand.IntN(3)], Repeated: rand.IntN(4) == 0}
+			switch s.Do {
+			case "look":
+				g.Look(ms(s.At), s.Request, s.Sight)
+			case "moved":
+				g.Moved(ms(s.At))
+			case "ended":
+				g.Ended(ms(s.At))
+			case "text":
+				g.TextGone(ms(s.At))
+			case "ready":
+				s.Want = g.Ready(ms(s.At))
+			case "release":
+				s.Want = g.Release(ms(s.At), ms(s.Begun), s.Act)
+			case "answer":
+				s.Want = g.Answer(ms(s.At), ms(s.Begun), s.Repeated)
+			}
+			v.Steps = append(v.Steps, s)
+		}
+		list = append(list, v)
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, ok := p.eval(fmt.Sprintf(run, text)).([]any)
+	if !ok || len(got) != len(list) {
+		t.Fatal(got)
+	}
+	counted := 0
+	for i, v := range list {
+		for j, s := range v.Steps {
+			if s.Do != "ready" && s.Do != "release" && s.Do != "answer" {
+				continue
+			}
+			if said := got[i].([]any)[j]; said != s.Want {
+				t.Fatalf("%q, step %d %+v: the page says %v", v.Name, j, s, said)
+			}
+			if s.Want {
+				counted++
+			}
+		}
+	}
+	if counted == 0 {
+		t.Error("nothing ever counted")
+	}
+}
+
+// TestOtherPortsDoNotReachThePage: cookies that others set, on other ports, on names beside
+// the page's and for all of localhost, lock nobody out; and whoever takes the port when
+// sandgate has ended is not shown, whatever it answers.
+func TestOtherPortsDoNotReachThePage(t *testing.T) {
+	p := openPage(t, pageConfig)
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for i := range 40 {
+			w.Header().Add("Set-Cookie", fmt.Sprintf("sandgate%d=%s; Path=/; Max-Age=31536000", i, strings.Repeat("x", 3900)))
+		}
+		for _, c := range []string{"sandgate=x; Path=/v1; Max-Age=31536000", "sandgate=x; Path=/; Domain=localhost", "sandgate=y; Path=/; Domain=.localhost"} {
+			w.Header().Add("Set-Cookie", c)
+		}
+		w.Header().Set("Content-Type", "text/html")
+		io.WriteString(w, "<p>other</p>")
+	}))
+	defer other.Close()
+	_, port, _ := net.SplitHostPort(other.Listener.Addr().String())
+	for _, host := range []string{"127.0.0.1", "localhost", "evil.localhost"} {
+		p.open("http://" + host + ":" + port + "/")
+		p.see("other")
+	}
+	link := p.serving.link()
+	p.open(link)
+	p.see("Nothing waits")
+	ch := p.ask("echo still here")
+	p.press("y", false)
+	if text, e := p.ran(ch); text != "still here\n" {
+		t.Errorf("%q %v", text, e)
+	}
+	p.forgive()
+
+	// A name of another start, on the right port, is nobody's.
+	_, pagePort, _ := strings.Cut(p.serving.address, ":")
+	p.open("http://aaaaaaaaaaaaaaaaaaaa.localhost:" + pagePort + "/")
+	p.see("not an address of sandgate's page")
+
+	p.open(strings.Split(link, "#")[0])
+	p.see("Nothing waits")
+	p.serving.stop()
+	l, err := net.Listen("tcp", p.serving.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan string, 100)
+	squatter := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.Method + " " + r.URL.Path
+		w.Header().Set("Content-Type", "text/html")
+		io.WriteString(w, "<p>squatter</p><script>navigator.serviceWorker.register('/sw.js')</script>")
+	})}
+	go squatter.Serve(l)
+	defer squatter.Close()
+	p.until("document.body.dataset.link !== 'open'")
+	time.Sleep(3 * time.Second)
+	if text := p.text(); strings.Contains(text, "squatter") || strings.Contains(text, "Try again") {
+		t.Errorf("the page shows what the port's new owner says:\n%s", text)
+	}
+	close(asked)
+	for what := range asked {
+		if what == "GET /" {
+			t.Error("the page was loaded from a port that was lost")
+		}
+	}
+}
+
+// TestTicketsLeaveNoUsableTrace: what a browser keeps of a link on its disk opens nothing.
+func TestTicketsLeaveNoUsableTrace(t *testing.T) {
+	p := openPage(t, pageConfig)
+	link := p.serving.link()
+	p.open("about:blank")
+	p.open(link)
+	p.see("Nothing waits")
+	address, ticket, _ := strings.Cut(link, "#ticket=")
+	r, err := http.NewRequest("POST", "http://"+p.serving.address+"/v1/login", strings.NewReader(fmt.Sprintf(`{"ticket":%q}`, ticket)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = strings.TrimSuffix(strings.TrimPrefix(address, "http://"), "/")
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Origin", "http://"+r.Host)
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a ticket that was opened is answered with %d", res.StatusCode)
+	}
+	if back, _ := p.eval("history.length").(float64); p.eval("location.hash") != "" || back > 4 {
+		t.Errorf("the ticket is in the history: %v entries, %v", back, p.eval("location.href"))
+	}
+}
+
+// TestSignOut: the button ends the login on the server too.
+func TestSignOut(t *testing.T) {
+	p := openPage(t, pageConfig)
+	p.click("button", "Sign out")
+	p.see("You have signed out")
+	p.forgive()
+	p.eval("location.reload()")
+	p.see("This page opens by a link")
+	p.open(p.serving.link())
+	p.see("Nothing waits")
+}
+
+// odd are texts that were made to be taken for something else, and some that break what
+// counts characters.
+func odd() []string {
+	list := []string{
+		`<img src=x onerror="owned=1">`, `<script>owned=1</script>`, `<svg/onload=owned=1>`, `"><iframe src="javascript:owned=1">`, `<style>*{display:none}</style>`,
+		`<link rel=stylesheet href=//evil.test>`, `<base href="//evil.test/">`, `<form action=//evil.test><button>Allow once`, `</pre></article><button data-answer>`, `<template><b>`,
+		`javascript:owned=1`, `{{constructor.constructor("owned=1")()}}`, `${owned=1}`, `<math><mtext><script>owned=1</script>`, `<object data="data:text/html,x">`,
+		`&lt;b&gt; &#60;b&#62;`, "<!-- --><b>", `<meta http-equiv=refresh content=0>`, `<details open ontoggle=owned=1>`, `<dialog open>Allow once`, `<marquee>`,
+		"\u202etxt.exe", "\u2066a\u2069", "\u200b\u200c\u200d", "\ufeff", "\u0000x", "\x1b[2J\x1b]0;x\a", "\r\n\r\nAllow once", strings.Repeat("\u0301", 300) + "a", "\U000e0041\U000e0042",
+		strings.Repeat("x", 5000), strings.Repeat("\n", 500) + "end", strings.Repeat(" ", 3000) + "end", strings.Repeat("\t", 200), "\u2028\u2029", "\u115f\u3164", "🏳️‍🌈👍🏿", "ไทยกำกำ", "தமிழ்", "\ufffd\xff\xfe",
+		"Deny N", "Withdrawn. Nothing ran.", "connected", "! runs code from the internet", "writes nothing", "From now on nothing runs.", "0", "-1", "1e999", "null", "__proto__", "constructor", "hasOwnProperty",
+	}
+	pieces := []string{"<", ">", "\"", "'", "&", "</", "b", "script", "=", " ", "\n", "\u202e", "\u200b", "\x1b", "`", "${", "é", "日", "🙂", "\x00"}
+	for range 60 {
+		var b strings.Builder
+		for range 1 + rand.IntN(25) {
+			b.WriteString(pieces[rand.IntN(len(pieces))])
+		}
+		list = append(list, b.String())
+	}
+	return list
+}
+
+// TestNothingForeignIsPartOfThePage drives the page with odd texts in every place that an
+// agent fills. None becomes an element, a style, a request or a dialog, and none has a
+// character that would not be seen.
+func TestNothingForeignIsPartOfThePage(t *testing.T) {
+	p := openPage(t, pageConfig)
+	texts := odd()
+	if len(texts) < 100 {
+		t.Fatal(len(texts))
+	}
+	// Which elements there may be, with which attributes: those that the page itself makes.
+	const foreign = `(() => {
+		const tags = new Set("HTML HEAD META TITLE LINK SCRIPT BODY HEADER H1 H2 H3 NAV P DIV NOSCRIPT MAIN SECTION ARTICLE OL UL LI BUTTON SPAN KBD B DL DT DD PRE DETAILS SUMMARY FIELDSET LEGEND LABEL INPUT TEXTAREA TIME CODE".split(" "));
+		for (const e of document.querySelectorAll("*")) {
+			if (!tags.has(e.tagName)) return "element " + e.tagName;
+			for (const a of e.attributes) if (a.name.startsWith("on") || ["src", "href", "action", "srcdoc"].includes(a.name) && !["LINK", "SCRIPT"].includes(e.tagName)) return a.name + " of " + e.tagName;
+		}
+		if (document.scripts.length !== 1 || document.styleSheets.length !== 1 || typeof owned !== "undefined") return "script or style";
+		const seen = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]/;
+		if (seen.test(document.body.innerText)) return "a character that is not seen: " + JSON.stringify(document.body.innerText.match(seen)[0]);
+		if (document.title !== "(1) sandgate" && document.title !== "sandgate" && !/^\(\d+\) sandgate$/.test(document.title)) return "title " + document.title;
+		if (document.documentElement.scrollWidth > innerWidth) return "wider than the screen";
+		return "";
+	})()`
+	check := func(text, where string) {
+		t.Helper()
+		if said := p.eval(foreign); said != "" {
+			t.Errorf("%q, %s: %v", text, where, said)
+		}
+	}
+	for i, text := range texts {
+		agent := strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "?")
+		name := agent
+		if len(name) > 60 || strings.ContainsAny(name, "\n\r") || name == "" {
+			name = fmt.Sprintf("agent-%d", i)
+		}
+		a, err := client.DialAgent(t.Context(), p.serving.agent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := a.OpenSession(t.Context(), protocol.SessionOpen{Agent: name})
+		if err != nil {
+			if s, err = a.OpenSession(t.Context(), protocol.SessionOpen{Agent: "plain"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var ch <-chan ended
+		if i%2 == 0 {
+			ch = call(ctx, s, "shell", map[string]any{"command": "echo " + agent})
+		} else {
+			ch = call(ctx, s, "write_file", map[string]any{"path": fmt.Sprintf("x%d.txt", i), "content": agent})
+		}
+		time.Sleep(30 * time.Millisecond)
+		select {
+		case <-ch: // the supervisor refused it at once
+		default:
+			p.until("!!document.querySelector('.content')")
+			check(text, "request")
+			if i%5 == 0 {
+				for _, key := range []string{"r", "Escape", "e", "Escape", "o", "Escape", "t", "Escape"} {
+					p.press(key, false)
+					if key != "Escape" {
+						check(text, "panel "+key)
+					}
+				}
+			}
+		}
+		cancel()
+		a.Close()
+		p.until("!document.querySelector('.row[data-id]')")
+		check(text, "ended")
+		for p.eval("!!document.querySelector('section.tomb')") == true {
+			time.Sleep(60 * time.Millisecond)
+			p.press("Escape", false)
+		}
+	}
+	p.click("nav button", "Activity")
+	p.see("Lately")
+	check("", "activity")
+	if complaints := p.complaints(); complaints != "" {
+		t.Errorf("the browser complains: %s", complaints)
+	}
+}
+
+// TestPageIsFast: many requests are listed in time, and no piece of work is long. It says
+// figures; the limits are generous, because a test machine is busy.
+func TestPageIsFast(t *testing.T) {
+	p := openPage(t, pageConfig)
+	p.eval(`window.long = 0; new PerformanceObserver((l) => { for (const e of l.getEntries()) window.long = Math.max(window.long, e.duration); }).observe({ type: "longtask", buffered: false })`)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for i := range 10 { // a session may ask only so often
+		s := p.serving.session(fmt.Sprintf("flood-%d", i))
+		for j := range 100 {
+			call(ctx, s, "shell", map[string]any{"command": fmt.Sprintf("echo flood %d %d", i, j)})
+		}
+	}
+	a, err := client.DialApprover(t.Context(), p.operator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	waiting := 0
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		list, err := a.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if waiting = len(list); waiting >= 1000 {
+			break
+		}
+	}
+	begun := time.Now()
+	p.until(fmt.Sprintf("document.querySelector('.side h2').textContent === '%d waiting'", waiting))
+	whole := time.Since(begun)
+	arriving := p.eval("window.long")
+	p.eval("window.long = 0")
+	p.eval("location.reload()")
+	begun = time.Now()
+	p.until(fmt.Sprintf("!!document.querySelector('.side h2') && document.querySelector('.side h2').textContent === '%d waiting'", waiting))
+	t.Logf("%d waiting: listed %v after the last came, longest task %v ms; a fresh page has them in %v", waiting, whole, arriving, time.Since(begun))
+	if rows, _ := p.eval("document.querySelectorAll('.list button').length").(float64); rows == 0 || rows > 60 {
+		t.Errorf("%v rows are elements", rows)
+	}
+	if waiting < 900 || whole > 5*time.Second {
+		t.Errorf("%d waiting, listed after %v", waiting, whole)
+	}
+}
+
+// TestPageShowsALongLine: one of megabytes is laid out as far as it is seen.
+func TestPageShowsALongLine(t *testing.T) {
+	p := openPage(t, pageConfig)
+	ch := call(t.Context(), p.session, "write_file", map[string]any{"path": "long.txt", "content": strings.Repeat("0123456789", 500_000)})
+	p.see("Show all of it")
+	p.settled()
+	p.eval(`window.long = 0; new PerformanceObserver((l) => { for (const e of l.getEntries()) window.long = Math.max(window.long, e.duration); }).observe({ type: "longtask" })`)
+	p.press("v", false)
+	p.until("document.querySelectorAll('.content .chunk').length > 100")
+	p.moment()
+	t.Logf("5 MB in one line: longest task %v ms", p.eval("window.long"))
+	if blocked, _ := p.eval("window.long").(float64); blocked > 2000 {
+		t.Errorf("the page was blocked for %v ms", blocked)
+	}
+	p.settled()
+	p.press("N", false)
+	p.ran(ch)
+}
+
+// TestZoomShowsTheRequest: at 200 and 400 % of a common screen the command can be seen and
+// answered, and nothing is wider than the screen.
+func TestZoomShowsTheRequest(t *testing.T) {
+	p := openPage(t, pageConfig)
+	ch := p.ask("echo zoomed")
+	for _, size := range [][2]int{{640, 400}, {320, 200}, {390, 844}, {768, 1024}, {1280, 800}} {
+		p.window(size[0], size[1], "light")
+		p.moment()
+		if p.eval("document.querySelector('.requests').dataset.pane") == "list" && p.eval("getComputedStyle(document.querySelector('.pager')).display") != "none" {
+			p.click(".list button", "echo zoomed")
+		}
+		p.moment()
+		p.picture(fmt.Sprintf("zoom-%d", size[0]))
+		p.until(fmt.Sprintf(`(() => { const e = document.querySelector(".content"); e.scrollIntoView({block: "nearest"}); const r = e.getBoundingClientRect(); return r.top >= 0 && r.top + 24 <= innerHeight && document.documentElement.scrollWidth <= %d; })()`, size[0]))
+	}
+	p.settled()
+	p.press("y", false)
+	if text, e := p.ran(ch); text != "zoomed\n" {
+		t.Errorf("%q %v", text, e)
+	}
+}
+
+// TestTwoApprovers: of a page and a terminal that answer at the same moment one wins, and
+// the page says whose answer it was.
+func TestTwoApprovers(t *testing.T) {
+	p := openPage(t, pageConfig)
+	for i := range tries(5) {
+		ch := p.ask(fmt.Sprintf("echo race %d", i))
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			a, err := client.DialApprover(t.Context(), p.operator)
+			if err != nil {
+				return
+			}
+			defer a.Close()
+			list, err := a.List(t.Context())
+			if err == nil && len(list) == 1 {
+				a.Decide(t.Context(), protocol.ApprovalsDecide{ID: list[0].ID, Decision: protocol.Deny, Mode: approval.RejectSoft})
+			}
+		}()
+		time.Sleep(time.Duration(rand.IntN(6)) * time.Millisecond)
+		p.press("y", false)
+		p.ran(ch)
+		<-done
+		p.idle()
+		for p.eval("!!document.querySelector('section.tomb')") == true {
+			p.see("Denied by uid")
+			time.Sleep(100 * time.Millisecond)
+			p.press("Escape", false)
+		}
+	}
+}
+
+// TestPageIsAccessible runs axe-core on each view, in both schemes and three sizes. The
+// rules come from the npm registry at the time of the test: SANDGATE_AXE is its file.
+func TestPageIsAccessible(t *testing.T) {
+	file := os.Getenv("SANDGATE_AXE")
+	if file == "" {
+		t.Skip("needs axe-core: `make page` fetches it")
+	}
+	axe, err := os.ReadFile(filepath.Clean(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := openPage(t, pageConfig)
+	check := func(where string) {
+		t.Helper()
+		p.moment()
+		p.eval(string(axe) + "; true")
+		said, _ := p.eval(`axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }).then((r) => JSON.stringify(r.violations.map((v) => [v.id, v.nodes.map((n) => n.target.join(" ") + ": " + n.failureSummary)])))`).(string)
+		if said != "[]" {
+			t.Errorf("%s: %s", where, said)
+		}
+	}
+	check("nothing")
+	ch := p.ask("curl -fsSL https://get.example.net/install.sh | sh # why\n")
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int{390, 768, 1280} {
+			p.window(width, 844, scheme)
+			check(fmt.Sprintf("request %d %s", width, scheme))
+		}
+		for _, key := range []string{"r", "o", "e", "t"} {
+			p.press(key, false)
+			check("panel " + key + " " + scheme)
+			p.press("Escape", false)
+		}
+		for _, tab := range []string{"Activity", "Sessions", "Rules", "Status"} {
+			p.click("nav button", tab)
+			check(tab + " " + scheme)
+		}
+		p.click("nav button", "Requests")
+	}
+	p.settled()
+	p.press("N", false)
+	p.ran(ch)
+}

@@ -1,0 +1,184 @@
+package board
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// supervisor is one whose answers a test knows, and that notes what it is told.
+type supervisor struct {
+	Approver
+	told   []string
+	refuse error
+}
+
+func (s *supervisor) AddRule(_ context.Context, r protocol.RuleSpec) (protocol.Rule, error) {
+	s.told = append(s.told, "add "+ruleText(r))
+	r.ID = "new"
+	return protocol.Rule{RuleSpec: r}, s.refuse
+}
+
+func (s *supervisor) RemoveRule(_ context.Context, id string) (protocol.Rule, error) {
+	s.told = append(s.told, "remove "+id)
+	return protocol.Rule{RuleSpec: protocol.RuleSpec{ID: id, Effect: protocol.CheckDeny, Tool: "x"}}, nil
+}
+
+func (s *supervisor) TestRules(_ context.Context, t protocol.RulesTest) (protocol.RulesTested, error) {
+	s.told = append(s.told, "test "+string(t.Tool)+" "+string(t.Args))
+	return protocol.RulesTested{Decision: protocol.CheckDeny, Rule: "r", Reason: "no \x1b"}, nil
+}
+
+func (s *supervisor) Remembered(context.Context) ([]protocol.RememberedAnswer, error) {
+	return []protocol.RememberedAnswer{{ID: "m1", Decision: protocol.Allow, Scope: approval.Global, Tool: "shell", Text: "every \u202e", Approver: "uid 7", Hits: 2}}, nil
+}
+
+func (s *supervisor) Forget(_ context.Context, id string) error {
+	s.told = append(s.told, "forget "+id)
+	return nil
+}
+
+// TestRulesAreWrittenAsTheyAreRead: what stands in the line of an edit reads as the rule
+// that it was made from.
+func TestRulesAreWrittenAsTheyAreRead(t *testing.T) {
+	word := rapid.StringMatching(`[a-z*_./-]{1,8}( [a-z-]{1,5}){0,2}`)
+	rapid.Check(t, func(t *rapid.T) {
+		r := protocol.RuleSpec{Effect: rapid.SampledFrom([]protocol.CheckDecision{protocol.CheckAllow, protocol.CheckAsk, protocol.CheckDeny}).Draw(t, "effect"),
+			Reason: rapid.StringMatching(`([a-z]{1,6}( [a-z]{1,4})?)?`).Draw(t, "reason")}
+		switch rapid.IntRange(0, 4).Draw(t, "kind") {
+		case 0:
+			r.Shell = word.Draw(t, "shell")
+		case 1:
+			r.Shell, r.Exact = word.Draw(t, "shell"), true
+		case 2:
+			r.Shell, r.ReadOnly = word.Draw(t, "shell"), true
+		case 3:
+			r.Tool = rapid.StringMatching(`[a-z_*]{1,8}`).Draw(t, "tool")
+		case 4:
+			r.Connector, r.Tool = rapid.StringMatching(`[a-z]{1,5}`).Draw(t, "connector"), rapid.StringMatching(`[a-z_*]{0,5}`).Draw(t, "tool")
+		}
+		back, err := parseRule(ruleText(r))
+		if err != nil || cmp.Diff(r, back) != "" {
+			t.Fatalf("%q: %v %s", ruleText(r), err, cmp.Diff(r, back))
+		}
+	})
+	for _, text := range []string{"", "allow", "allow shell", "allow git log", "perhaps shell git", "allow shell  # why"} {
+		if r, err := parseRule(text); err == nil {
+			t.Errorf("%q reads as %+v", text, r)
+		}
+	}
+}
+
+// TestAnEditNeverLeavesLess: the new rule is in force before the old one goes, and if it
+// cannot be, the old one stays.
+func TestAnEditNeverLeavesLess(t *testing.T) {
+	s := &supervisor{}
+	edit := Act{Do: "rule.edit", Target: "old", Text: "deny shell git push"}
+	if said, err := New(s, nil).Do(t.Context(), edit); err != nil || !strings.Contains(said, "commands that begin with `git push` are refused") {
+		t.Error(said, err)
+	}
+	if diff := cmp.Diff([]string{"add deny shell git push", "remove old"}, s.told); diff != "" {
+		t.Error(diff)
+	}
+	s = &supervisor{refuse: errors.New("it would loosen")}
+	if _, err := New(s, nil).Do(t.Context(), edit); err == nil || len(s.told) != 1 {
+		t.Error(err, s.told)
+	}
+}
+
+func TestActs(t *testing.T) {
+	s := &supervisor{}
+	b := New(s, nil)
+	for _, c := range []struct {
+		act        Act
+		told, said string
+	}{
+		{Act{Do: "rule.remove", Target: "old"}, "remove old", "Removed"},
+		{Act{Do: "rule.test", Text: "shell git push \"x\""}, `test shell {"command":"git push \"x\""}`, "It would be refused, by r: no <U+001B>"},
+		{Act{Do: "rule.test", Text: `write_file {"path":"x"}`}, `test write_file {"path":"x"}`, "It would be refused"},
+		{Act{Do: "answer.forget", Target: "m1"}, "forget m1", "asked about again"},
+	} {
+		s.told = nil
+		said, err := b.Do(t.Context(), c.act)
+		if err != nil || !strings.Contains(said, c.said) || len(s.told) != 1 || s.told[0] != c.told {
+			t.Errorf("%+v: %q %v %q", c.act, said, err, s.told)
+		}
+	}
+	for _, act := range []Act{{Do: ""}, {Do: "format"}, {Do: "kept.drop", Target: "x"}, {Do: "kept.restore", Target: "x/1"}, {Do: "kept.restore", Target: "x"}, {Do: "rule.test", Text: "write_file {"}} {
+		if said, err := b.Do(t.Context(), act); err == nil {
+			t.Errorf("%+v: %q", act, said)
+		}
+	}
+	if _, err := b.Load(t.Context(), "nothing"); err == nil {
+		t.Error("a board that there is not")
+	}
+}
+
+// TestRememberedAnswersAreSentences, with what would end them, and never JSON.
+func TestRememberedAnswersAreSentences(t *testing.T) {
+	b, err := New(&supervisor{}, nil).Load(t.Context(), Remembered)
+	if err != nil || len(b.Sections) != 1 || len(b.Sections[0].Items) != 1 {
+		t.Fatal(b, err)
+	}
+	it := b.Sections[0].Items[0]
+	if it.Text != "every <U+202E> runs without asking, whichever agent asks, until you remove it." || it.Under != "used 2 times, given by uid 7" || !it.Careful {
+		t.Errorf("%+v", it)
+	}
+	if a := it.Actions[0]; a.Target != "m1" || !strings.Contains(a.Sure, it.Text) {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestSentences: one for each call, with how it was decided, how it ended and what was
+// refused, the latest first.
+func TestSentences(t *testing.T) {
+	at := time.Date(2026, 7, 1, 10, 0, 0, 0, time.Local)
+	entry := func(n int, kind, call, data string) protocol.AuditEntry {
+		return protocol.AuditEntry{Seq: uint64(n), Time: at.Add(time.Duration(n) * time.Second), Kind: kind, Session: "s", Call: protocol.CallID(call), Agent: "coder", Tool: "shell", Data: json.RawMessage(data)}
+	}
+	items := Sentences([]protocol.AuditEntry{
+		entry(1, "start", "", `{"version":"1"}`),
+		entry(2, "session", "", `{"event":"open"}`),
+		entry(3, "decision", "c1", `{"args":{"command":"npm test\u202e"},"decision":{"action":"approved","scope":"once","approver":"uid 7"}}`),
+		entry(4, "decision", "c2", `{"args":{"command":"rm x"},"decision":{"action":"denied","rule":"shell.rules[1]"}}`),
+		entry(5, "end", "c1", `{"exit_code":3,"duration_ms":1500,"violations":[{"kind":"file","right":"write_file","path":"/etc/x"},{"kind":"file"}]}`),
+		entry(6, "refused", "c3", `{"error":{"message":"no sandbox"}}`),
+	})
+	var got []string
+	for _, it := range items {
+		got = append(got, it.Text+" | "+it.Under)
+	}
+	want := []string{
+		"coder: shell | 10:00:06, no sandbox",
+		"coder: `npm test<U+202E>` | 10:00:03  allowed by uid 7, failed with 3 after 1.5s, the sandbox refused write_file /etc/x and 1 more",
+		"coder: `rm x` | 10:00:04  denied by the rule shell.rules[1]",
+		"coder: session open | 10:00:02",
+		"sandgate started | 10:00:01",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// FuzzSentences: whatever a log says, its sentences are escaped.
+func FuzzSentences(f *testing.F) {
+	f.Add("decision", "coder", "shell", `{"args":{"command":"x\u001b"},"decision":{"action":"approved"}}`)
+	f.Add("rules", "", "", `{"event":"added","rule":{"effect":"deny","tool":"\u202e"}}`)
+	f.Add("end", "\x1b", "\n", `{"error":{"message":"\u0007"},"violations":[{"path":"\u200b"}]}`)
+	f.Fuzz(func(t *testing.T, kind, agent, tool, data string) {
+		for _, it := range Sentences([]protocol.AuditEntry{{Kind: kind, Agent: agent, Tool: protocol.ToolName(tool), Data: json.RawMessage(data)}}) {
+			if approval.EscapeLine(it.Text) != it.Text || approval.EscapeLine(it.Under) != it.Under {
+				t.Fatalf("%q %q", it.Text, it.Under)
+			}
+		}
+	})
+}
