@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"path"
 	"time"
@@ -284,12 +285,31 @@ func temporaryName() (string, error) {
 	return ".sandgate-" + hex.EncodeToString(b[:]), nil
 }
 
+// writeTemp makes name with content. It has no name until it is whole, where the file
+// system can do that: whatever ends this process meanwhile leaves nothing.
 func writeTemp(dirfd int, name string, content []byte, mode uint32) error {
-	fd, err := unix.Openat(dirfd, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	fd, err := unix.Openat(dirfd, ".", unix.O_WRONLY|unix.O_TMPFILE|unix.O_CLOEXEC, 0o600)
+	if err == nil {
+		err = fill(fd, content, mode)
+		if err == nil {
+			err = unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), dirfd, name, unix.AT_SYMLINK_FOLLOW)
+		}
+		unix.Close(fd)
+		if err == nil || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG) {
+			return err
+		}
+	}
+	// A file system without files that have no name, or a rule that gives them none.
+	fd, err = unix.Openat(dirfd, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
+	return fill(fd, content, mode)
+}
+
+// fill writes all of a new file, and waits until it is on the disk.
+func fill(fd int, content []byte, mode uint32) error {
 	for len(content) > 0 {
 		n, err := unix.Write(fd, content)
 		if err == unix.EINTR {

@@ -52,6 +52,9 @@ func New(c Config) (tools.Tool, error) {
 		}
 		return nil, fmt.Errorf("tools.%s: %w", c.Name, errors.Join(errs...))
 	}
+	if len(c.Secrets) > 0 {
+		c.Profile.Fresh = true // no other call finds what it leaves of them, or lays out what it reads
+	}
 	t := &tool{Config: c}
 	for _, word := range c.Command[1:] {
 		parsed, err := parseTemplate(word)

@@ -399,6 +399,14 @@ func TestSecretsAreNotInThePlan(t *testing.T) {
 	if strings.Contains(string(all), "s3cr3t") {
 		t.Errorf("the secret is shown: %s", all)
 	}
+	// What it leaves in /tmp is in no other call's, nor what it finds there another's.
+	if !p.Plan.Profile.Fresh {
+		t.Error("a tool with secrets shares its sandbox with other calls")
+	}
+	plain := echo(t, "{{text}}")
+	if without, err := plan(t, build(t, plain), object(t, `{"text": "a"}`)); err != nil || without.Plan.Profile.Fresh {
+		t.Errorf("a tool without secrets: fresh %v, %v", without.Plan.Profile.Fresh, err)
+	}
 	want := []string{"A_FILE=/proc/self/fd/3", "C_FILE=/proc/self/fd/4", "PATH=/usr/bin:/bin"}
 	if diff := cmp.Diff(want, p.Plan.Action.Exec.Env); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
