@@ -306,6 +306,18 @@ func (l *Landlock) build(ctx context.Context, plan hostPlan) (_ Sandbox, err err
 			b.Programs.Rules = append(b.Programs.Rules, rule)
 		}
 	}
+	if b := plan.setup.Shared.Broker; b != nil {
+		own.pools = makePools(plan.profile, plan.user)
+		for _, p := range own.pools {
+			names, err := p.own()
+			if err != nil {
+				return nil, fmt.Errorf("confine: private %s: %w", p.place, err)
+			}
+			plan.setup.Landlock.Rules = append(plan.setup.Landlock.Rules, slices.Concat(p.rules, names)...)
+			b.Programs.Rules = append(b.Programs.Rules, p.rules...)
+			b.Pools = append(b.Pools, wire.Pool{Place: p.place, Dir: p.dir})
+		}
+	}
 	for _, dir := range own.dirs {
 		plan.setup.Shared.Private = append(plan.setup.Shared.Private, dir)
 	}

@@ -21,11 +21,13 @@ type private struct {
 	base string
 	lock *os.File          // held while they are in use: see removeStale
 	dirs map[string]string // by the scratch directory of the profile
+	// pools are where entries of /tmp and the like come from, for a broker.
+	pools []*pool
 }
 
 // privatePlaces are where they may lie, the first that no tool can reach.
 func privatePlaces() []string {
-	places := []string{os.TempDir(), "/var/tmp"}
+	places := []string{os.TempDir(), "/var/tmp", "/dev/shm"}
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
 		places = append(places, dir)
 	}
@@ -84,23 +86,20 @@ func privatePlace(p sandboxprofile.Profile) (string, error) {
 	}
 }
 
-// used is how many bytes of disk the directories take, by what has a name.
+// used is how many bytes of disk the directories take.
 func (x *private) used() int64 {
-	var n int64
-	_ = filepath.WalkDir(x.base, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return nil // gone meanwhile, or closed by the tool to everybody
-		}
-		if info, err := d.Info(); err == nil {
-			n += info.Sys().(*syscall.Stat_t).Blocks * 512
-		}
-		return nil
-	})
+	n := diskUse(x.base)
+	for _, p := range x.pools {
+		n += p.used()
+	}
 	return n
 }
 
 // remove takes them away, also directories that a tool has closed to itself.
 func (x *private) remove() {
+	for _, p := range x.pools {
+		p.remove()
+	}
 	removeTree(x.base)
 	if x.lock != nil {
 		x.lock.Close()

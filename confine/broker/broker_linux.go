@@ -39,6 +39,8 @@ type Options struct {
 	// Queue is an open file whose lock brokers take from looking at a name to acting on
 	// it: all brokers of one user share it. -1 for none.
 	Queue int
+	// Pools are where private places get their entries from.
+	Pools []Pool
 }
 
 // A Broker makes the changes that one sandbox's programs ask for.
@@ -46,6 +48,7 @@ type Broker struct {
 	Options
 	profile *Rules // Rules, whatever the ceiling of the action
 	kept    map[FileID]bool
+	pools   []*pool
 
 	rootFD, procFD, selfFD int // O_PATH: "/", /proc and /proc/self/fd
 	umask                  int // that programs start with
@@ -70,6 +73,13 @@ func New(o Options) (*Broker, error) {
 	b := &Broker{Options: o, profile: o.Rules, kept: map[FileID]bool{}, made: map[FileID]bool{}}
 	for _, id := range o.Kept {
 		b.kept[id] = true
+	}
+	for _, o := range o.Pools {
+		p, err := openPool(o)
+		if err != nil {
+			return nil, err
+		}
+		b.pools = append(b.pools, p)
 	}
 	b.calls.New = func() any { return &call{b: b} }
 	for _, x := range []struct {
@@ -226,7 +236,7 @@ func (c *call) acting(act func() error) unix.Errno {
 
 // judge says whether name may be changed, and notes that it may not.
 func (c *call) judge(name string) unix.Errno {
-	return c.verdict(name, c.b.Rules.Of(name))
+	return c.verdict(name, c.b.standing(name))
 }
 
 func (c *call) verdict(name string, s Standing) unix.Errno {

@@ -29,7 +29,7 @@ func (c *call) mayChangeMeta(t target) unix.Errno {
 	case t.full == "":
 		return unix.EACCES
 	}
-	s := c.b.Rules.Of(t.full)
+	s := c.b.standing(t.full)
 	if c.b.isKept(&t.st) && s == Writable {
 		s = Protected
 	}

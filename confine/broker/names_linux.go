@@ -6,14 +6,17 @@ import (
 
 func (c *call) mkdirAt(dirfd int32, addr uint64, mode uint32) reply {
 	return c.newName(dirfd, addr, func(p place, full string) unix.Errno {
-		if s := c.b.Rules.Of(full); s != Protected || gitNameOf(full) != gitHooks {
+		if pool := c.b.poolEntry(full); pool != nil {
+			return c.fromPool(pool, unix.S_IFDIR, p.name(), mode, func(string) error { return nil })
+		}
+		if s := c.b.standing(full); s != Protected || gitNameOf(full) != gitHooks {
 			if errno := c.verdict(full, s); errno != 0 {
 				return errno
 			}
 		}
 		errno := c.creating(func() error { return unix.Mkdirat(p.dir, p.last, mode) })
 		var st unix.Stat_t
-		if errno == 0 && c.b.Rules.Of(full) == Protected && unix.Fstatat(p.dir, p.name(), &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+		if errno == 0 && c.b.standing(full) == Protected && unix.Fstatat(p.dir, p.name(), &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
 			c.b.made[idOf(&st)] = true
 		}
 		return errno
@@ -27,6 +30,13 @@ func (c *call) mknodAt(dirfd int32, addr uint64, mode uint32, dev int) reply {
 		return fails(unix.EPERM)
 	}
 	return c.newName(dirfd, addr, func(p place, full string) unix.Errno {
+		if pool := c.b.poolEntry(full); pool != nil {
+			kind := mode & unix.S_IFMT
+			if kind == 0 {
+				kind = unix.S_IFREG
+			}
+			return c.fromPool(pool, kind, p.name(), mode, func(string) error { return nil })
+		}
 		if errno := c.judge(full); errno != 0 {
 			return errno
 		}
@@ -43,6 +53,14 @@ func (c *call) symlinkAt(targetAddr uint64, dirfd int32, addr uint64) reply {
 		return fails(unix.ENOENT)
 	}
 	return c.newName(dirfd, addr, func(p place, full string) unix.Errno {
+		if pool := c.b.poolEntry(full); pool != nil {
+			return c.creating(func() error {
+				if err := unix.Symlinkat(to, p.dir, p.last); err != nil {
+					return err
+				}
+				return pool.note(p.name())
+			})
+		}
 		if errno := c.judge(full); errno != 0 {
 			return errno
 		}
@@ -96,7 +114,6 @@ func (c *call) unlinkAt(dirfd int32, addr uint64, flags int) reply {
 		if errno != 0 {
 			return fails(errno)
 		}
-		remove := func() error { return unix.Unlinkat(p.dir, p.last, flags) }
 		if p.odd() {
 			return fails(oddErrno(p, flags))
 		}
@@ -116,7 +133,12 @@ func (c *call) unlinkAt(dirfd int32, addr uint64, flags int) reply {
 		if st.Mode&unix.S_IFMT == unix.S_IFDIR && c.b.Rules.Splits(full) {
 			return fails(unix.EBUSY)
 		}
-		errno = c.acting(remove)
+		errno = c.acting(func() error {
+			if pool := c.b.poolEntry(full); pool != nil {
+				return pool.remove(p.name(), flags)
+			}
+			return unix.Unlinkat(p.dir, p.last, flags)
+		})
 		if errno == 0 {
 			delete(c.b.made, idOf(&st))
 		}
@@ -180,12 +202,20 @@ func (c *call) linkAt(oldDir int32, oldAddr uint64, newDir int32, newAddr uint64
 		if errno := c.mayLink(t); errno != 0 {
 			return fails(errno)
 		}
-		if errno := c.judge(full); errno != 0 {
+		private, errno := c.b.judgePools(t.full, full, &t.st)
+		if !private {
+			errno = c.judge(full)
+		}
+		if errno != 0 {
 			return fails(errno)
 		}
-		return fails(c.acting(func() error {
+		errno = c.acting(func() error {
 			return unix.Linkat(unix.AT_FDCWD, c.b.link(t.fd), p.dir, p.last, unix.AT_SYMLINK_FOLLOW)
-		}))
+		})
+		if errno == 0 && private {
+			c.b.moved(full, full, false)
+		}
+		return fails(errno)
 	})
 }
 

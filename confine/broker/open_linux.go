@@ -44,7 +44,7 @@ func (c *call) openToRead(dirfd int32, name string, flags int) reply {
 	default:
 		return reply{native: true}
 	}
-	if !c.b.Rules.Readable(t.full) || c.b.isKept(&t.st) && c.b.Rules.Of(t.full) != Protected {
+	if !c.b.Rules.Readable(t.full) || c.b.isKept(&t.st) && c.b.standing(t.full) != Protected {
 		return reply{native: true} // and refused
 	}
 	fd, errno := c.b.again(t.fd, flags&^unix.O_NOFOLLOW)
@@ -97,7 +97,10 @@ func (c *call) create(w walk, p place, flags int, mode uint32) reply {
 	if errno != 0 {
 		return fails(errno)
 	}
-	s := c.b.Rules.Of(full)
+	if pool := c.b.poolEntry(full); pool != nil {
+		return c.createIn(pool, p.name(), flags, mode)
+	}
+	s := c.b.standing(full)
 	sample := s == Protected && gitNameOf(full) == gitSample
 	if !sample {
 		if errno := c.verdict(full, s); errno != 0 {
@@ -220,6 +223,11 @@ func (c *call) openUnnamed(dirfd int32, name string, flags int, mode uint32) rep
 		return fails(errno)
 	case t.kind() != unix.S_IFDIR:
 		return fails(unix.ENOTDIR)
+	}
+	for _, p := range c.b.pools {
+		if t.full == p.Place {
+			return fails(unix.EOPNOTSUPP) // programs make a file with a name then
+		}
 	}
 	if errno := c.judge(t.full); errno != 0 {
 		return fails(errno)

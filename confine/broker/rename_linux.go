@@ -86,9 +86,18 @@ func (m *move) run() unix.Errno {
 	case m.flags&unix.RENAME_EXCHANGE != 0 && !m.replaces:
 		return unix.ENOENT
 	case m.b.isKept(&m.fromStat):
-		return m.verdict(m.fromFull, stricter(m.b.Rules.Of(m.fromFull)))
+		return m.verdict(m.fromFull, stricter(m.b.standing(m.fromFull)))
 	case m.replaces && m.b.isKept(&m.toStat) && gitNameOf(m.toFull) != gitConfig:
-		return m.verdict(m.toFull, stricter(m.b.Rules.Of(m.toFull)))
+		return m.verdict(m.toFull, stricter(m.b.standing(m.toFull)))
+	}
+	if private, errno := m.judgePrivate(); private {
+		if errno == 0 {
+			errno = m.acting(rename)
+		}
+		if errno == 0 {
+			m.b.moved(m.fromFull, m.toFull, m.flags&unix.RENAME_EXCHANGE != 0)
+		}
+		return errno
 	}
 	if errno := m.judgeMove(m.fromFull, m.toFull, &m.fromStat, m.from); errno != 0 {
 		return errno
@@ -107,6 +116,15 @@ func (m *move) run() unix.Errno {
 	return m.acting(rename)
 }
 
+// judgePrivate judges a move with an end in a private place.
+func (m *move) judgePrivate() (private bool, errno unix.Errno) {
+	private, errno = m.b.judgePools(m.fromFull, m.toFull, &m.fromStat)
+	if errno == 0 && private && m.flags&unix.RENAME_EXCHANGE != 0 {
+		_, errno = m.b.judgePools(m.toFull, m.fromFull, &m.toStat)
+	}
+	return private, errno
+}
+
 // stricter is what a file that was protected or hidden at the start is under a name
 // that stands s.
 func stricter(s Standing) Standing {
@@ -119,7 +137,7 @@ func stricter(s Standing) Standing {
 // judgeMove judges what a name and all below it become.
 func (m *move) judgeMove(from, to string, st *unix.Stat_t, at place) unix.Errno {
 	rules := m.b.Rules
-	old, becomes := rules.Of(from), rules.Of(to)
+	old, becomes := m.b.standing(from), m.b.standing(to)
 	if old == Protected && m.b.made[idOf(st)] && becomes == Writable && st.Mode&unix.S_IFMT == unix.S_IFREG {
 		old = Writable
 	}
@@ -174,7 +192,7 @@ func (m *move) judgeBelow(fd int, from, to string, reach int, left *int) unix.Er
 			return m.verdict(to, Protected)
 		}
 		oldName, newName := path.Join(from, e.Name()), path.Join(to, e.Name())
-		old, becomes := m.b.Rules.Of(oldName), m.b.Rules.Of(newName)
+		old, becomes := m.b.standing(oldName), m.b.standing(newName)
 		becomesHooks := old != becomes && harmlessHooks(e, newName, becomes)
 		if old != becomes && !becomesHooks {
 			worst := becomes
@@ -234,7 +252,7 @@ func (m *move) judgeConfig(to string, at place) unix.Errno {
 			return m.verdict(to, Protected)
 		}
 	}
-	writable := func(name string) bool { return m.b.Rules.Of(name) == Writable }
+	writable := func(name string) bool { return m.b.standing(name) == Writable }
 	if !mayBecome(string(old), string(text), path.Dir(to), writable) {
 		return m.verdict(to, Protected)
 	}

@@ -71,6 +71,9 @@ func (x *shared) addBroker(s *wire.Shared, queue int) error {
 	for _, id := range s.Broker.Kept {
 		o.Kept = append(o.Kept, broker.FileID(id))
 	}
+	for _, p := range s.Broker.Pools {
+		o.Pools = append(o.Pools, broker.Pool(p))
+	}
 	var err error
 	if x.base, err = filterProgram(s.Broker.Base); err != nil {
 		return err
@@ -287,6 +290,7 @@ func (w *worker) leave() error {
 		return nil // the kernel kills the rest of a pid namespace
 	}
 	w.killAll()
+	w.shared.broker.Clear()
 	for _, dir := range w.shared.private {
 		entries, err := os.ReadDir(dir)
 		if err != nil {

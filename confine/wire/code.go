@@ -249,6 +249,7 @@ func (c *coder) broker(b *Broker) {
 	texts(c, &b.Hide)
 	list(c, &b.Kept, func(c *coder, f *FileID) { c.file(f) })
 	texts(c, &b.Redirected)
+	list(c, &b.Pools, func(c *coder, p *Pool) { text(c, &p.Place); text(c, &p.Dir) })
 }
 
 func (c *coder) rule(r *LandlockRule) {

@@ -125,7 +125,12 @@ type Broker struct {
 	// directories that are read through the broker.
 	Kept       []FileID
 	Redirected []string
+	// Pools are where private places get their entries from.
+	Pools []Pool
 }
+
+// A Pool is broker.Pool.
+type Pool struct{ Place, Dir string }
 
 // A Grant is one of a profile's paths.
 type Grant struct {

@@ -269,5 +269,14 @@ func ProgramFiles() []Rule { return append(HostFiles(), Rule{"/proc", readAccess
 // Scratch is the rule of a private directory.
 func Scratch(dir string) Rule { return Rule{Path: dir, Access: fullAccess} }
 
+// ScratchFile is the rule of a private file.
+func ScratchFile(name string) Rule { return Rule{Path: name, Access: fullAccess & forFiles} }
+
+// Names lets names be made and removed in a directory, and no content of it be read or
+// written.
+func Names(dir string) Rule {
+	return Rule{Path: dir, Access: RemoveDir | RemoveFile | MakeDir | MakeReg | MakeSock | MakeFifo | MakeSym | Refer}
+}
+
 // InitFiles is what the init of such a sandbox gets beyond that, and no tool.
 func InitFiles() []Rule { return []Rule{{"/proc", readAccess}} }

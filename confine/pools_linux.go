@@ -1,0 +1,163 @@
+package confine
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine/wire"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/sandboxprofile/landlock"
+)
+
+// poolSizes are how many entries a private place can have at once. Each costs an inode
+// and a rule of each sandbox.
+var poolSizes = []struct {
+	place              string
+	files, dirs, fifos int
+}{
+	{"/tmp", 32, 16, 2},
+	{"/var/tmp", 8, 8, 1},
+	{"/dev/shm", 16, 2, 0},
+}
+
+// A pool is what the broker of one sandbox moves into a place: see broker.Pool. It lies
+// in the place itself, on whose file system it has to be.
+type pool struct {
+	place, dir string
+	lock       *os.File // see removeStale
+	ids        map[wire.FileID]bool
+	rules      []wire.LandlockRule // for programs and the broker
+}
+
+// makePools makes those of the places that are private in p. A place that this user
+// cannot write stays closed to programs.
+func makePools(p sandboxprofile.Profile, user *syscall.Credential) (list []*pool) {
+	for _, size := range poolSizes {
+		// Bubblewrap's sandboxes have a /dev/shm, whatever the profile says.
+		private := slices.Contains(p.Scratch, size.place) || size.place == "/dev/shm"
+		if !private || p.Rights(size.place) != 0 || unix.Access(size.place, unix.W_OK) != nil {
+			continue
+		}
+		x := &pool{place: size.place, ids: map[wire.FileID]bool{}}
+		if err := x.fill(size.files, size.dirs, size.fifos, user); err != nil {
+			x.remove() // the place stays closed to programs
+			continue
+		}
+		list = append(list, x)
+	}
+	return list
+}
+
+func (x *pool) fill(files, dirs, fifos int, user *syscall.Credential) error {
+	var err error
+	if x.dir, err = os.MkdirTemp(x.place, privatePrefix); err != nil {
+		return err
+	}
+	if x.lock, err = os.Open(x.dir); err == nil {
+		err = unix.Flock(int(x.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err != nil {
+		return err
+	}
+	fd := int(x.lock.Fd())
+	for i := range files + dirs + fifos {
+		name := fmt.Sprint(i)
+		switch {
+		case i < files:
+			err = unix.Mknodat(fd, name, unix.S_IFREG|0o600, 0)
+		case i < files+dirs:
+			err = unix.Mkdirat(fd, name, 0o700)
+		default:
+			err = unix.Mknodat(fd, name, unix.S_IFIFO|0o600, 0)
+		}
+		if err == nil && user != nil {
+			err = unix.Fchownat(fd, name, int(user.Uid), int(user.Gid), unix.AT_SYMLINK_NOFOLLOW)
+		}
+		if err != nil {
+			return err
+		}
+		id, err := identify(fd, name)
+		if err != nil {
+			return err
+		}
+		access := landlock.Scratch("").Access
+		if i < files || i >= files+dirs {
+			access = landlock.ScratchFile("").Access
+		}
+		x.ids[id] = true
+		x.rules = append(x.rules, wire.LandlockRule{Path: filepath.Join(x.dir, name), Access: uint64(access), File: id})
+	}
+	if user != nil {
+		return os.Chown(x.dir, int(user.Uid), int(user.Gid))
+	}
+	return nil
+}
+
+// own lets the broker make and remove names in the place, and read or write nothing that
+// is in it.
+func (x *pool) own() ([]wire.LandlockRule, error) {
+	var rules []wire.LandlockRule
+	for _, r := range []landlock.Rule{landlock.Names(x.place), landlock.Scratch(x.dir)} {
+		id, err := identify(unix.AT_FDCWD, r.Path)
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, wire.LandlockRule{Path: r.Path, Access: uint64(r.Access), File: id})
+	}
+	return rules, nil
+}
+
+// entries are those of the place that came from the pool.
+func (x *pool) entries() (list []string) {
+	names, _ := os.ReadDir(x.place)
+	for _, e := range names {
+		info, err := e.Info()
+		if err != nil {
+			continue
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && x.ids[wire.FileID{Dev: st.Dev, Ino: st.Ino}] {
+			list = append(list, filepath.Join(x.place, e.Name()))
+		}
+	}
+	return list
+}
+
+func (x *pool) used() (n int64) {
+	for _, entry := range x.entries() {
+		n += diskUse(entry)
+	}
+	return n
+}
+
+func (x *pool) remove() {
+	if x.dir == "" {
+		return
+	}
+	for _, entry := range x.entries() {
+		removeTree(entry)
+	}
+	removeTree(x.dir)
+	if x.lock != nil {
+		x.lock.Close()
+	}
+}
+
+// diskUse is how many bytes of disk a tree takes, by what has a name.
+func diskUse(base string) (n int64) {
+	_ = filepath.WalkDir(base, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // gone meanwhile, or closed by the tool to everybody
+		}
+		if info, err := d.Info(); err == nil {
+			n += info.Sys().(*syscall.Stat_t).Blocks * 512
+		}
+		return nil
+	})
+	return n
+}
