@@ -18,8 +18,9 @@ import (
 // elsewhere than the profile says, and what a tmpfs would bound is counted.
 type hostSandbox struct {
 	*bwrapSandbox
-	own     *private
-	removed sync.Once
+	own      *private
+	loopback *loopback // nil with the host's network
+	removed  sync.Once
 }
 
 // Run implements Sandbox.

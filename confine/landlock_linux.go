@@ -213,6 +213,8 @@ func (l *Landlock) restrictions(p sandboxprofile.Profile, f sandboxprofile.Facts
 			b.Paths = append(b.Paths, wire.Grant{Path: dir})
 		}
 	}
+	// The broker binds and connects for programs, which may do neither.
+	domain.HandledNet = 0
 	setup := wire.Setup{Landlock: domain, Seccomp: own, Shared: &wire.Shared{Seccomp: notifying, Broker: b}}
 	setup.Landlock.Rules = broker
 	// Init reads what its programs ask for in /proc.
@@ -327,6 +329,18 @@ func (l *Landlock) build(ctx context.Context, plan hostPlan) (_ Sandbox, err err
 			return nil, err
 		}
 	}
+	var loop *loopback
+	if b := plan.setup.Shared.Broker; b != nil && plan.profile.Network.Mode != sandboxprofile.NetworkHost {
+		if loop, err = newLoopback(plan.profile); err != nil {
+			return nil, err
+		}
+		b.Network = loop.wire(plan.profile)
+		defer func() {
+			if err != nil && loop.proxy != nil {
+				loop.proxy.Close()
+			}
+		}()
+	}
 	w, err := l.guard.newWard(plan.profile, plan.seen.found, coveredFiles(plan.seen.facts))
 	if err != nil {
 		return nil, err
@@ -352,7 +366,10 @@ func (l *Landlock) build(ctx context.Context, plan hostPlan) (_ Sandbox, err err
 		s.Close()
 		return nil, err
 	}
-	return &hostSandbox{bwrapSandbox: s, own: own}, nil
+	if loop != nil {
+		s.exit = loop.proxy
+	}
+	return &hostSandbox{bwrapSandbox: s, own: own, loopback: loop}, nil
 }
 
 // coveredFiles are the protected and hidden files that were there before: what a
@@ -406,7 +423,7 @@ func (l *Landlock) enforced(p sandboxprofile.Profile, rules landlock.Brokered) E
 	e := Enforced{
 		Backend:     "landlock",
 		Files:       fmt.Sprintf("Landlock ABI %d, and a broker that makes every change (seccomp notification)", l.abi.ABI),
-		Network:     "no sockets (seccomp), and no TCP (Landlock)",
+		Network:     "sockets that the broker makes: a loopback of its own, by signed connections",
 		SystemCalls: "seccomp filters",
 		Processes:   "Landlock domain: no signals or tracing out of it; killed as a whole when the call ends; the command lines of this user's other processes can be read",
 		Limits:      hostLimits,
@@ -414,8 +431,11 @@ func (l *Landlock) enforced(p sandboxprofile.Profile, rules landlock.Brokered) E
 	if len(rules.Redirected) > 0 {
 		e.Files += "; hidden names lie in " + someOf(rules.Redirected) + ", which are read through the broker"
 	}
-	if p.Network.Mode == sandboxprofile.NetworkHost {
+	switch p.Network.Mode {
+	case sandboxprofile.NetworkHost:
 		e.Network = "" // nothing does
+	case sandboxprofile.NetworkProxied:
+		e.Network += "; its one exit is the egress proxy"
 	}
 	return e
 }

@@ -39,6 +39,10 @@ type Options struct {
 	// Queue is an open file whose lock brokers take from looking at a name to acting on
 	// it: all brokers of one user share it. -1 for none.
 	Queue int
+	// Network is what there is of one.
+	Network Network
+	// Processes lists the programs that live.
+	Processes func() []int
 	// Pools are where private places get their entries from.
 	Pools []Pool
 }
@@ -59,6 +63,10 @@ type Broker struct {
 	listener *listener
 	calls    sync.Pool
 
+	sockets  map[uint64]socket // by inode: what is neither connected nor listens yet
+	listened map[uint64]bool   // inodes of those that listen
+	bound    map[FileID]bool   // Unix sockets that programs have made
+
 	// names is held from looking at a name to acting on it.
 	names sync.Mutex
 	made  map[FileID]bool // protected files that were made here, of checked content
@@ -70,7 +78,10 @@ type Broker struct {
 
 // New makes a broker that serves nobody yet.
 func New(o Options) (*Broker, error) {
-	b := &Broker{Options: o, profile: o.Rules, kept: map[FileID]bool{}, made: map[FileID]bool{}}
+	b := &Broker{
+		Options: o, profile: o.Rules, kept: map[FileID]bool{}, made: map[FileID]bool{},
+		sockets: map[uint64]socket{}, listened: map[uint64]bool{}, bound: map[FileID]bool{},
+	}
 	for _, id := range o.Kept {
 		b.kept[id] = true
 	}

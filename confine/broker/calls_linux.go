@@ -39,6 +39,10 @@ var handlers = with(older, map[int]handler{
 	unix.SYS_FCHOWN:    func(c *call) reply { u, g := c.ids(1); return c.chownOf(c.byDescriptor(c.int(0)), u, g) },
 	unix.SYS_FCHOWNAT:  func(c *call) reply { u, g := c.ids(2); return c.chownAt(c.int(0), c.args[1], u, g, int(c.int(4))) },
 	unix.SYS_UTIMENSAT: func(c *call) reply { return c.utimes(c.int(0), c.args[1], c.args[2], 1, int(c.int(3))) },
+	unix.SYS_SOCKET:    (*call).socket,
+	unix.SYS_CONNECT:   (*call).connect,
+	unix.SYS_BIND:      (*call).bind,
+	unix.SYS_LISTEN:    (*call).listen,
 	// The value is the whole call: nothing is decided about it, so it may go on.
 	unix.SYS_UMASK: func(c *call) reply { c.b.masked.Store(true); return reply{native: true} },
 	// A process that cannot be read cannot be served. Nobody outside of the sandbox can
@@ -67,5 +71,5 @@ var callNames = with(olderNames, map[int]string{
 	unix.SYS_OPENAT: "openat", unix.SYS_TRUNCATE: "truncate", unix.SYS_MKDIRAT: "mkdirat", unix.SYS_MKNODAT: "mknodat",
 	unix.SYS_UNLINKAT: "unlinkat", unix.SYS_SYMLINKAT: "symlinkat", unix.SYS_LINKAT: "linkat", unix.SYS_RENAMEAT: "renameat",
 	unix.SYS_RENAMEAT2: "renameat2", unix.SYS_FCHMOD: "fchmod", unix.SYS_FCHMODAT: "fchmodat", sysFchmodat2: "fchmodat2",
-	unix.SYS_FCHOWN: "fchown", unix.SYS_FCHOWNAT: "fchownat", unix.SYS_UTIMENSAT: "utimensat",
+	unix.SYS_BIND: "bind", unix.SYS_FCHOWN: "fchown", unix.SYS_FCHOWNAT: "fchownat", unix.SYS_UTIMENSAT: "utimensat",
 })

@@ -141,6 +141,7 @@ func (c *call) unlinkAt(dirfd int32, addr uint64, flags int) reply {
 		})
 		if errno == 0 {
 			delete(c.b.made, idOf(&st))
+			delete(c.b.bound, idOf(&st))
 		}
 		return fails(errno)
 	})

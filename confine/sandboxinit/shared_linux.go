@@ -2,6 +2,7 @@ package sandboxinit
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"path"
 	"path/filepath"
@@ -70,6 +71,12 @@ func (x *shared) addBroker(s *wire.Shared, queue int) error {
 	o := broker.Options{Rules: x.rules, Redirected: s.Broker.Redirected, Queue: queue}
 	for _, id := range s.Broker.Kept {
 		o.Kept = append(o.Kept, broker.FileID(id))
+	}
+	o.Processes = func() []int { return proctree.Descendants(unix.Getpid()) }
+	if n := s.Broker.Network; n != nil {
+		o.Network = broker.Network{Key: n.Key, ProxyPort: n.ProxyPort, Listed: n.Listed}
+		o.Network.Own, _ = netip.ParseAddr(n.Own)         // "": no loopback
+		o.Network.Proxy, _ = netip.ParseAddrPort(n.Proxy) // "": no proxy
 	}
 	for _, p := range s.Broker.Pools {
 		o.Pools = append(o.Pools, broker.Pool(p))

@@ -249,6 +249,13 @@ func (c *coder) broker(b *Broker) {
 	texts(c, &b.Hide)
 	list(c, &b.Kept, func(c *coder, f *FileID) { c.file(f) })
 	texts(c, &b.Redirected)
+	maybe(c, &b.Network, func(c *coder, n *Network) {
+		text(c, &n.Own)
+		c.content(&n.Key)
+		text(c, &n.Proxy)
+		bits(c, &n.ProxyPort)
+		texts(c, &n.Listed)
+	})
 	list(c, &b.Pools, func(c *coder, p *Pool) { text(c, &p.Place); text(c, &p.Dir) })
 }
 

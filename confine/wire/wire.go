@@ -127,6 +127,17 @@ type Broker struct {
 	Redirected []string
 	// Pools are where private places get their entries from.
 	Pools []Pool
+	// Network is what stands for a network namespace; nil lets programs have no socket.
+	Network *Network
+}
+
+// Network is broker.Network.
+type Network struct {
+	Own       string // an address
+	Key       []byte
+	Proxy     string // address and port, "" for none
+	ProxyPort uint16
+	Listed    []string
 }
 
 // A Pool is broker.Pool.

@@ -32,8 +32,7 @@ type Limitation struct {
 // Refusals lists what CompileBrokered refuses to stand for.
 func Refusals() []Limitation {
 	return []Limitation{
-		{"network allow-list", "hosts are told apart by the egress proxy, and making it the only way out takes a network namespace"},
-		{"unix_sockets", "before ABI 9 Landlock knows no right to connect, and a filter does not see paths, so there are no Unix sockets at all"},
+		{"credentials for hosts", "without mounts programs have no file of certificates to trust the egress proxy by"},
 		{"devices", "what Landlock does not cover of files is denied by their ioctls, which devices need"},
 		{"landlock", fmt.Sprintf("an ABI before %d leaves open what no filter can tell apart", MinHostABI)},
 	}
@@ -163,15 +162,9 @@ func Splits(p sp.Profile, f sp.Facts) []string {
 
 func refuseOnHost(p sp.Profile) error {
 	switch {
-	case p.Network.Mode == sp.NetworkProxied:
-		return &Error{Part: "network allow-list", Reason: "without a network namespace there is no way to make the egress proxy the only way out",
-			hint: "network none, network host if everything may be reached, or a host that allows user namespaces"}
-	case len(p.Network.Expose) > 0:
-		return &Error{Part: "network.expose", Reason: "without a network namespace a port is the host's own: one is not opened without opening all",
-			hint: "leave expose out, network host if everything may be reached both ways, or a host that allows user namespaces"}
-	case len(p.UnixSockets) > 0:
-		return &Error{Part: "unix_sockets", Reason: fmt.Sprintf("%q cannot be kept apart from every other socket", p.UnixSockets),
-			hint: "leave unix_sockets out, or use a host that allows user namespaces"}
+	case len(p.Network.Terminated) > 0:
+		return &Error{Part: "credentials for hosts", Reason: "without mounts programs have no file of certificates to trust the egress proxy by",
+			hint: "leave credentials of hosts out, or use a host that allows user namespaces"}
 	case slices.ContainsFunc(p.Keys(), func(k string) bool { return p.Paths[k] != 0 && (sp.Contains("/proc", k) || sp.Contains("/dev", k)) }):
 		return &Error{Part: "paths", Reason: "/proc and /dev of the host hold the processes and devices of everybody",
 			hint: "leave paths below /proc and /dev out"}

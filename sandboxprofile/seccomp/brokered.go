@@ -3,6 +3,12 @@ package seccomp
 import "slices"
 
 const (
+	messageFastOpen = 0x20000000 // MSG_FASTOPEN
+	levelTCP        = 6          // IPPROTO_TCP
+	protocolMPTCP   = 262
+
+	sockSeqpacket = 5
+
 	openWrite  = 0o1
 	openReadWr = 0o2
 	openPath   = 0o10000000
@@ -14,7 +20,8 @@ const (
 // Brokered is what the filter of programs does whose changes a broker makes for them
 // (package confine/broker).
 type Brokered struct {
-	// Sockets lets the internet's through: the host's own network.
+	// Sockets lets the internet's through, and no Unix sockets: the host's own network.
+	// Without it the broker makes sockets for streams, of both.
 	Sockets bool
 	// Reads notifies the broker of opening for reading too.
 	Reads bool
@@ -23,9 +30,38 @@ type Brokered struct {
 // Denied are the groups that such programs are denied besides Groups: those of
 // SharedGroups, but for what the broker does in their place.
 func (b Brokered) Denied() []Group {
-	groups := slices.DeleteFunc(SharedGroups(b.Sockets), func(g Group) bool { return g.Name == "metadata" })
-	return append(groups, Group{"leases", "Whoever holds a lease on a file holds up everybody who opens it, the broker among them.", EACCES, []Rule{
+	groups := slices.DeleteFunc(SharedGroups(b.Sockets), func(g Group) bool {
+		return g.Name == "metadata" || !b.Sockets && (g.Name == "unix_sockets" || g.Name == "network")
+	})
+	groups = append(groups, Group{"leases", "Whoever holds a lease on a file holds up everybody who opens it, the broker among them.", EACCES, []Rule{
 		{"fcntl", equal32(1, fcntlSetLease)}}})
+	if b.Sockets {
+		return groups
+	}
+	datagrams := Group{"datagrams", "A datagram socket can be sent to any address, which no filter sees; MPTCP passes Landlock's rules by.", EACCES, []Rule{
+		{"socket", equal32(0, afNetlink)},
+		{"socket", []Condition{{0, low32, afUnix}, {1, sockTypeMask, sockDgram}}},
+		{"socket", []Condition{{0, low32, afUnix}, {1, sockTypeMask, sockRaw}}}}}
+	for _, family := range []uint64{afInet, afInet6} {
+		datagrams.Rules = append(datagrams.Rules,
+			Rule{"socket", []Condition{{0, low32, family}, {1, sockTypeMask, sockDgram}}},
+			Rule{"socket", []Condition{{0, low32, family}, {1, sockTypeMask, sockStream}, {2, low32, protocolMPTCP}}})
+	}
+	return append(groups, datagrams,
+		Group{"fast_open", "It connects while it sends, past the broker.", EOPNOTSUPP, []Rule{
+			{"sendto", masked(3, messageFastOpen, messageFastOpen)}, {"sendmsg", masked(2, messageFastOpen, messageFastOpen)},
+			{"sendmmsg", masked(3, messageFastOpen, messageFastOpen)}}},
+		Group{"tcp_keys", "A sandbox's own loopback is kept apart by a key on its sockets; these would take it off, or take a connection apart.", EPERM, tcpKeys()})
+}
+
+// tcpKeys are TCP_MD5SIG, TCP_REPAIR, TCP_FASTOPEN_CONNECT, TCP_ULP, TCP_MD5SIG_EXT and the TCP_AO
+// options (linux/tcp.h).
+func tcpKeys() []Rule {
+	var rules []Rule
+	for _, option := range []uint64{14, 19, 30, 31, 32, 38, 39, 40, 41} {
+		rules = append(rules, Rule{"setsockopt", []Condition{{1, low32, levelTCP}, {2, low32, option}}})
+	}
+	return rules
 }
 
 // Notified are the calls that the broker makes. A call that is not here and changes
@@ -47,6 +83,17 @@ func (b Brokered) Notified() []Rule {
 		}
 		for _, bit := range []uint64{openWrite, openReadWr, openCreate, openTruncate} {
 			rules = append(rules, Rule{c.call, masked(c.flags, openPath|bit, bit)})
+		}
+	}
+	if !b.Sockets {
+		rules = append(rules, calls("connect", "bind", "listen")...)
+		for _, kind := range []uint64{sockStream, sockSeqpacket} {
+			rules = append(rules, Rule{"socket", []Condition{{0, low32, afUnix}, {1, sockTypeMask, kind}}})
+		}
+		for _, family := range []uint64{afInet, afInet6} {
+			for _, protocol := range []uint64{0, levelTCP} {
+				rules = append(rules, Rule{"socket", []Condition{{0, low32, family}, {1, sockTypeMask, sockStream}, {2, low32, protocol}}})
+			}
 		}
 	}
 	return append(rules, Rule{"prctl", equal32(0, prctlSetDumpable)})

@@ -1,0 +1,480 @@
+package broker
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Without a network namespace the broker makes every socket of the programs', and gives
+// each its address: a filter does not see addresses, and a socket cannot be taken from a
+// program again (pidfd_getfd(2) is barred in containers). So it keeps a copy of each
+// from socket(2) until the socket is connected or listens. Programs have sockets for
+// streams and packets in order only, which ignore an address beside what is sent.
+
+// A Network is what a sandbox without a network namespace has for one.
+type Network struct {
+	// Own is the address in 127.0.0.0/8 that stands for the sandbox's loopback. An
+	// invalid one is none.
+	Own netip.Addr
+	// Key signs every segment there (RFC 2385, tcp(7)): the kernel drops what is not
+	// signed, so that no stranger reaches the sandbox and the sandbox no stranger.
+	Key []byte
+	// Proxy is where ProxyPort of the loopback leads, if it is valid.
+	Proxy     netip.AddrPort
+	ProxyPort uint16
+	// Listed are the Unix sockets of the host that may be connected to.
+	Listed []string
+}
+
+// A socket is one that a program has, with the broker's copy.
+type socket struct {
+	fd     int
+	family int
+}
+
+const (
+	// maxSockets bounds the copies: beyond it those go that no program has any more.
+	maxSockets = 256
+	// abstractPrefix keeps the abstract names of a sandbox from those of others.
+	abstractPrefix = "sandgate-"
+)
+
+func (c *call) socket() reply {
+	family, kind, protocol := int(c.int(0)), int(c.int(1)), int(c.int(2))
+	stream := kind &^ (unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK)
+	switch {
+	case family == unix.AF_UNIX && (stream == unix.SOCK_STREAM || stream == unix.SOCK_SEQPACKET):
+	case family != unix.AF_INET && family != unix.AF_INET6, stream != unix.SOCK_STREAM, protocol != 0 && protocol != unix.IPPROTO_TCP:
+		return fails(unix.EACCES)
+	case !c.b.Network.Own.IsValid():
+		return fails(unix.EACCES)
+	}
+	if len(c.b.sockets) >= maxSockets && !c.b.sweep() {
+		return fails(unix.EMFILE)
+	}
+	fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, protocol)
+	if err != nil {
+		return fails(errnoOf(err))
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		unix.Close(fd)
+		return fails(errnoOf(err))
+	}
+	if family != unix.AF_UNIX {
+		if err := c.b.sign(fd, family); err != nil {
+			unix.Close(fd)
+			return fails(unix.EACCES)
+		}
+	}
+	keep, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		unix.Close(fd)
+		return fails(unix.EMFILE)
+	}
+	c.b.forget(st.Ino)
+	c.b.sockets[st.Ino] = socket{keep, family}
+	return reply{hands: true, fd: fd, cloex: kind&unix.SOCK_CLOEXEC != 0, undo: func() { c.b.forget(st.Ino) }}
+}
+
+// forget drops the copy of a socket.
+func (b *Broker) forget(ino uint64) {
+	if s, ok := b.sockets[ino]; ok {
+		unix.Close(s.fd)
+		delete(b.sockets, ino)
+	}
+}
+
+// sign has every segment of a socket signed, and takes none that is not.
+func (b *Broker) sign(fd, family int) error { return SetKey(fd, family, b.Network.Key) }
+
+// SetKey lays a key on a TCP socket, for every peer of IPv4, which is all that a sandbox
+// has (struct tcp_md5sig, linux/tcp.h).
+func SetKey(fd, family int, key []byte) error {
+	const (
+		option     = 32 // TCP_MD5SIG_EXT
+		flagPrefix = 1  // TCP_MD5SIG_FLAG_PREFIX; the prefix is of length 0
+		maxKey     = 80
+	)
+	var sig struct {
+		addr      [128]byte // struct sockaddr_storage
+		flags     uint8
+		prefixLen uint8
+		keyLen    uint16
+		index     int32
+		key       [maxKey]byte
+	}
+	if len(key) == 0 || len(key) > maxKey {
+		return unix.EINVAL
+	}
+	binary.NativeEndian.PutUint16(sig.addr[:], uint16(family))
+	if family == unix.AF_INET6 { // ::ffff:0:0/96: the peers of IPv4
+		sig.addr[18], sig.addr[19] = 0xff, 0xff
+	}
+	sig.flags, sig.keyLen = flagPrefix, uint16(len(key))
+	copy(sig.key[:], key)
+	_, _, errno := unix.Syscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.IPPROTO_TCP, option, uintptr(unsafe.Pointer(&sig)), unsafe.Sizeof(sig), 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// socketOf gives the broker's copy of the socket that a descriptor of the thread's is of.
+func (c *call) socketOf(n int32) (s socket, ino uint64, errno unix.Errno) {
+	fd, errno := c.descriptor(n)
+	if errno != 0 {
+		return s, 0, errno
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return s, 0, errnoOf(err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		return s, 0, unix.ENOTSOCK
+	}
+	return c.b.sockets[st.Ino], st.Ino, 0
+}
+
+// address reads a struct sockaddr of the thread's.
+func (c *call) address(addr uint64, size int32) ([]byte, unix.Errno) {
+	const most = 128
+	if size < 2 || size > most {
+		return nil, unix.EINVAL
+	}
+	p := make([]byte, size)
+	if c.read(addr, p) != len(p) {
+		return nil, unix.EFAULT
+	}
+	return p, 0
+}
+
+// inet reads an address of the internet.
+func inet(p []byte) (netip.AddrPort, bool) {
+	switch family := binary.NativeEndian.Uint16(p); {
+	case family == unix.AF_INET && len(p) >= 16:
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(p[4:8])), binary.BigEndian.Uint16(p[2:])), true
+	case family == unix.AF_INET6 && len(p) >= 28:
+		return netip.AddrPortFrom(netip.AddrFrom16([16]byte(p[8:24])).Unmap(), binary.BigEndian.Uint16(p[2:])), true
+	}
+	return netip.AddrPort{}, false
+}
+
+func (s socket) sockaddr(at netip.AddrPort) unix.Sockaddr {
+	if s.family == unix.AF_INET6 {
+		return &unix.SockaddrInet6{Port: int(at.Port()), Addr: netip.AddrFrom16(at.Addr().As16()).As16()}
+	}
+	return &unix.SockaddrInet4{Port: int(at.Port()), Addr: at.Addr().As4()}
+}
+
+// loopback reports whether an address is this sandbox's own, under any of its names.
+func (b *Broker) loopback(a netip.Addr) bool {
+	return a.IsUnspecified() || a == b.Network.Own || a == netip.IPv6Loopback() || a == netip.AddrFrom4([4]byte{127, 0, 0, 1})
+}
+
+func (c *call) connect() reply {
+	s, ino, errno := c.socketOf(c.int(0))
+	if errno != 0 {
+		return fails(errno)
+	}
+	p, errno := c.address(c.args[1], c.int(2))
+	switch {
+	case errno != 0:
+		return fails(errno)
+	case s.fd == 0: // one of a pair, accepted, or connected before
+		return fails(unix.EISCONN)
+	case s.family == unix.AF_UNIX:
+		return c.connectUnix(s, ino, p)
+	}
+	to, ok := inet(p)
+	if !ok {
+		return fails(unix.EAFNOSUPPORT)
+	}
+	switch {
+	case !c.b.loopback(to.Addr()):
+		c.b.refuse(Refusal{"connect", to.String(), Outside})
+		return fails(unix.ENETUNREACH)
+	case to.Port() == c.b.Network.ProxyPort && c.b.Network.Proxy.IsValid():
+		to = c.b.Network.Proxy
+	default:
+		to = netip.AddrPortFrom(c.b.Network.Own, to.Port())
+		// The kernel's refusal is not signed, so that a program would wait for it.
+		if !listening(to) {
+			return fails(unix.ECONNREFUSED)
+		}
+	}
+	return c.connecting(s, ino, s.sockaddr(to))
+}
+
+// connecting connects, and lets go of the copy. What may wait does so in a thread of its
+// own.
+func (c *call) connecting(s socket, ino uint64, to unix.Sockaddr) reply {
+	flags, err := unix.FcntlInt(uintptr(s.fd), unix.F_GETFL, 0)
+	if err != nil {
+		return fails(errnoOf(err))
+	}
+	if flags&unix.O_NONBLOCK != 0 {
+		err := unix.Connect(s.fd, to)
+		if err == nil || err == unix.EINPROGRESS {
+			c.b.forget(ino)
+		}
+		return answerOf(err)
+	}
+	own, err := unix.FcntlInt(uintptr(s.fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return fails(unix.EMFILE)
+	}
+	if c.b.waiting.Add(1) > maxWaiting {
+		c.b.waiting.Add(-1)
+		unix.Close(own)
+		return fails(unix.EAGAIN)
+	}
+	c.b.forget(ino)
+	go func() {
+		err := unix.Connect(own, to)
+		unix.Close(own)
+		c.b.waiting.Add(-1)
+		c.finish(answerOf(err))
+	}()
+	return reply{later: true}
+}
+
+func answerOf(err error) reply {
+	if err != nil {
+		return fails(errnoOf(err))
+	}
+	return reply{}
+}
+
+// listening reports whether a socket listens at an address of IPv4, by the kernel's
+// table (proc_net_tcp.txt).
+func listening(at netip.AddrPort) bool {
+	for _, table := range []string{"/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"} {
+		text, err := os.ReadFile(table)
+		if err != nil {
+			continue
+		}
+		a := at.Addr().As4()
+		v4 := binary.NativeEndian.Uint32(a[:])
+		want := fmt.Sprintf("%08X:%04X", v4, at.Port())
+		mapped := fmt.Sprintf("0000000000000000FFFF0000%08X:%04X", v4, at.Port())
+		for line := range bytes.Lines(text) {
+			f := bytes.Fields(line)
+			const listen = "0A"
+			if len(f) > 3 && string(f[3]) == listen && (string(f[1]) == want || string(f[1]) == mapped) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (c *call) bind() reply {
+	s, _, errno := c.socketOf(c.int(0))
+	if errno != 0 {
+		return fails(errno)
+	}
+	p, errno := c.address(c.args[1], c.int(2))
+	switch {
+	case errno != 0:
+		return fails(errno)
+	case s.fd == 0:
+		return fails(unix.EINVAL) // bound, or connected, before
+	case s.family == unix.AF_UNIX:
+		return c.bindUnix(s, p)
+	}
+	at, ok := inet(p)
+	if !ok {
+		return fails(unix.EAFNOSUPPORT)
+	}
+	if !c.b.loopback(at.Addr()) {
+		return fails(unix.EADDRNOTAVAIL)
+	}
+	err := unix.Bind(s.fd, s.sockaddr(netip.AddrPortFrom(c.b.Network.Own, at.Port())))
+	if err == unix.EADDRINUSE && c.b.sweep() { // the copy of a socket that a program has closed
+		err = unix.Bind(s.fd, s.sockaddr(netip.AddrPortFrom(c.b.Network.Own, at.Port())))
+	}
+	return answerOf(err)
+}
+
+func (c *call) listen() reply {
+	s, ino, errno := c.socketOf(c.int(0))
+	if errno != 0 {
+		return fails(errno)
+	}
+	if s.fd == 0 {
+		if c.b.listened[ino] {
+			return reply{} // its backlog stays
+		}
+		return fails(unix.EINVAL)
+	}
+	if s.family != unix.AF_UNIX {
+		bound, err := unix.Getsockname(s.fd)
+		if err != nil {
+			return fails(errnoOf(err))
+		}
+		if portOf(bound) == 0 { // the kernel would listen everywhere
+			if err := unix.Bind(s.fd, s.sockaddr(netip.AddrPortFrom(c.b.Network.Own, 0))); err != nil {
+				return fails(errnoOf(err))
+			}
+		}
+	}
+	if err := unix.Listen(s.fd, int(c.int(1))); err != nil {
+		return fails(errnoOf(err))
+	}
+	c.b.forget(ino)
+	c.b.listened[ino] = true
+	return reply{}
+}
+
+func portOf(a unix.Sockaddr) int {
+	switch a := a.(type) {
+	case *unix.SockaddrInet4:
+		return a.Port
+	case *unix.SockaddrInet6:
+		return a.Port
+	}
+	return 0
+}
+
+// unixName reads the path of a struct sockaddr_un, and whether it is an abstract name.
+func unixName(p []byte) (name string, abstract, ok bool) {
+	if binary.NativeEndian.Uint16(p) != unix.AF_UNIX || len(p) <= 2 {
+		return "", false, false
+	}
+	p = p[2:]
+	if p[0] == 0 {
+		return string(p[1:]), true, true
+	}
+	text, _, _ := bytes.Cut(p, []byte{0})
+	return string(text), false, true
+}
+
+// abstract is the host's name for an abstract name of the sandbox.
+func (b *Broker) abstract(name string) string {
+	return "@" + abstractPrefix + hex.EncodeToString(b.Network.Key[:8]) + "-" + name
+}
+
+func (c *call) bindUnix(s socket, p []byte) reply {
+	name, abstract, ok := unixName(p)
+	switch {
+	case !ok:
+		return fails(unix.EINVAL)
+	case abstract:
+		if strings.IndexByte(name, 0) >= 0 {
+			return fails(unix.EINVAL)
+		}
+		return answerOf(unix.Bind(s.fd, &unix.SockaddrUnix{Name: c.b.abstract(name)}))
+	}
+	return c.b.locked(func() reply {
+		w := walk{call: c}
+		at, errno := w.place(cwd, name)
+		if errno != 0 {
+			return fails(errno)
+		}
+		if at.odd() || at.last != at.name() {
+			return fails(unix.EADDRINUSE)
+		}
+		var st unix.Stat_t
+		if unix.Fstatat(at.dir, at.name(), &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+			return fails(unix.EADDRINUSE)
+		}
+		full, errno := w.full(at)
+		if errno != 0 {
+			return fails(errno)
+		}
+		pool := c.b.poolEntry(full)
+		if pool == nil {
+			if errno := c.judge(full); errno != 0 {
+				return fails(errno)
+			}
+		}
+		errno = c.creating(func() error {
+			if err := unix.Bind(s.fd, &unix.SockaddrUnix{Name: c.b.link(at.dir) + "/" + at.name()}); err != nil {
+				return err
+			}
+			if err := unix.Fstatat(at.dir, at.name(), &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+				return err
+			}
+			c.b.bound[idOf(&st)] = true
+			if pool != nil {
+				return pool.note(at.name())
+			}
+			return nil
+		})
+		return fails(errno)
+	})
+}
+
+// connectUnix connects to a socket that this sandbox has made, or that is listed.
+func (c *call) connectUnix(s socket, ino uint64, p []byte) reply {
+	name, abstract, ok := unixName(p)
+	switch {
+	case !ok:
+		return fails(unix.EINVAL)
+	case abstract:
+		if strings.IndexByte(name, 0) >= 0 {
+			return fails(unix.ECONNREFUSED)
+		}
+		return c.connecting(s, ino, &unix.SockaddrUnix{Name: c.b.abstract(name)})
+	}
+	w := walk{call: c}
+	t, errno := w.find(cwd, name, true)
+	switch {
+	case errno != 0:
+		return fails(errno)
+	case t.kind() != unix.S_IFSOCK:
+		return fails(unix.ECONNREFUSED)
+	case !c.b.bound[idOf(&t.st)] && !c.b.listed(t.full):
+		c.b.refuse(Refusal{"connect", t.full, Outside})
+		return fails(unix.EACCES)
+	}
+	// By the descriptor that was judged, which stays until the answer.
+	return c.connecting(s, ino, &unix.SockaddrUnix{Name: c.b.link(t.fd)})
+}
+
+func (b *Broker) listed(name string) bool {
+	for _, l := range b.Network.Listed {
+		if l == name {
+			return true
+		}
+	}
+	return false
+}
+
+// sweep drops the copies of sockets that no program has any more, and reports whether
+// there were any.
+func (b *Broker) sweep() bool {
+	had := map[uint64]bool{}
+	for _, pid := range b.Processes() {
+		dir := fmt.Sprintf("/proc/%d/fd", pid)
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			var ino uint64
+			if target, err := os.Readlink(dir + "/" + e.Name()); err == nil {
+				if _, err := fmt.Sscanf(target, "socket:[%d]", &ino); err == nil {
+					had[ino] = true
+				}
+			}
+		}
+	}
+	some := false
+	for ino := range b.sockets {
+		if !had[ino] {
+			b.forget(ino)
+			some = true
+		}
+	}
+	return some
+}

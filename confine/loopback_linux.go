@@ -1,0 +1,112 @@
+package confine
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine/broker"
+	"github.com/sandgate/sandgate/confine/wire"
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// A loopback stands for a sandbox's network, where there is no namespace: an address of
+// 127.0.0.0/8 whose connections are signed with a key that only the supervisor and the
+// sandbox's broker know.
+type loopback struct {
+	own   netip.Addr
+	key   []byte
+	proxy *os.File // listening socket, if the profile has hosts
+	at    netip.AddrPort
+}
+
+// newLoopback makes it for p. Where the kernel has no signatures the sandbox has no
+// loopback, and a profile that needs one is refused.
+func newLoopback(p sandboxprofile.Profile) (*loopback, error) {
+	l := &loopback{key: make([]byte, 32)}
+	_, _ = rand.Read(l.key) // crypto/rand: it never fails
+	var at [3]byte
+	_, _ = rand.Read(at[:])
+	// Not 127.0.0.1 and its like, where the host's own services are.
+	l.own = netip.AddrFrom4([4]byte{127, 64 + at[0]%128, at[1], 1 + at[2]%254})
+	listener, err := l.listen()
+	if err == nil && p.Network.Mode == sandboxprofile.NetworkProxied {
+		l.at = listener.Addr().(*net.TCPAddr).AddrPort()
+		l.proxy, err = listener.(*net.TCPListener).File()
+	}
+	if listener != nil {
+		listener.Close()
+	}
+	needed := p.Network.Mode == sandboxprofile.NetworkProxied || len(p.Network.Expose) > 0
+	switch {
+	case err == nil:
+	case needed:
+		return nil, &Unenforceable{Part: "network allow-list", Reason: fmt.Sprintf("without a network namespace it takes signed TCP connections (CONFIG_TCP_MD5SIG), which this kernel refuses: %v", err),
+			Hint: "network none, or a host that allows user namespaces"}
+	default:
+		l.own = netip.Addr{}
+	}
+	return l, nil
+}
+
+func (l *loopback) control(network, _ string, c syscall.RawConn) error {
+	family := unix.AF_INET
+	if network == "tcp6" {
+		family = unix.AF_INET6
+	}
+	var err error
+	if controlErr := c.Control(func(fd uintptr) { err = broker.SetKey(int(fd), family, l.key) }); controlErr != nil {
+		return controlErr
+	}
+	return err
+}
+
+func (l *loopback) listen() (net.Listener, error) {
+	config := net.ListenConfig{Control: l.control}
+	config.SetMultipathTCP(false)
+	return config.Listen(context.Background(), "tcp4", netip.AddrPortFrom(l.own, 0).String())
+}
+
+func (l *loopback) wire(p sandboxprofile.Profile) *wire.Network {
+	n := &wire.Network{Key: l.key, Listed: p.UnixSockets}
+	if l.own.IsValid() {
+		n.Own = l.own.String()
+	}
+	if l.proxy != nil {
+		n.Proxy, n.ProxyPort = l.at.String(), EgressPort
+	}
+	return n
+}
+
+// Entrance implements Exposed.
+func (s *hostSandbox) Entrance() (Entrance, error) {
+	if s.loopback == nil || !s.loopback.own.IsValid() {
+		return nil, &Unenforceable{Part: "network.expose", Reason: "the sandbox has no loopback of its own", Hint: "leave expose out"}
+	}
+	ports := s.profile.Network.Ports()
+	return func(ctx context.Context, port uint16) (net.Conn, error) {
+		exposed := false
+		for _, p := range ports {
+			exposed = exposed || p.Inside == port
+		}
+		if !exposed {
+			return nil, fmt.Errorf("confine: port %d is not exposed", port)
+		}
+		dialer := net.Dialer{Control: s.loopback.control}
+		dialer.SetMultipathTCP(false)
+		return dialer.DialContext(ctx, "tcp4", net.JoinHostPort(s.loopback.own.String(), strconv.Itoa(int(port))))
+	}, nil
+}
+
+// Carry implements Proxied: a program that knows no proxy reaches nothing here.
+func (s *hostSandbox) Carry(Addresses) (Carried, error) {
+	return Carried{}, &Unenforceable{Part: "carrying programs without proxy support", Reason: "it takes a network namespace",
+		Hint: "programs that use the proxy variables work; else a host that allows user namespaces"}
+}
