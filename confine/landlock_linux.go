@@ -195,7 +195,7 @@ func (l *Landlock) restrictions(p sandboxprofile.Profile, f sandboxprofile.Facts
 	if err != nil {
 		return wire.Setup{}, err
 	}
-	broker, err := identifyRules(p, slices.Concat(rules.Broker, present(landlock.HostFiles())))
+	broker, err := identifyRules(p, slices.Concat(rules.Broker, present(landlock.HostFiles()), present(landlock.Terminals())))
 	if err != nil {
 		return wire.Setup{}, err
 	}

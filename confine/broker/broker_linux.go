@@ -63,9 +63,10 @@ type Broker struct {
 	listener *listener
 	calls    sync.Pool
 
-	sockets  map[uint64]socket // by inode: what is neither connected nor listens yet
-	listened map[uint64]bool   // inodes of those that listen
-	bound    map[FileID]bool   // Unix sockets that programs have made
+	sockets   map[uint64]socket // by inode: what is neither connected nor listens yet
+	listened  map[uint64]bool   // inodes of those that listen
+	terminals map[terminal]bool // that programs have made
+	bound     map[FileID]bool   // Unix sockets that programs have made
 
 	// names is held from looking at a name to acting on it.
 	names sync.Mutex
@@ -80,7 +81,7 @@ type Broker struct {
 func New(o Options) (*Broker, error) {
 	b := &Broker{
 		Options: o, profile: o.Rules, kept: map[FileID]bool{}, made: map[FileID]bool{},
-		sockets: map[uint64]socket{}, listened: map[uint64]bool{}, bound: map[FileID]bool{},
+		sockets: map[uint64]socket{}, listened: map[uint64]bool{}, bound: map[FileID]bool{}, terminals: map[terminal]bool{},
 	}
 	for _, id := range o.Kept {
 		b.kept[id] = true

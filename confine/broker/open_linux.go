@@ -139,6 +139,11 @@ func (c *call) openExisting(t target, flags int) reply {
 	case flags&unix.O_DIRECTORY != 0:
 		return fails(unix.ENOTDIR)
 	}
+	if t.kind() == unix.S_IFCHR {
+		if r, ok := c.openTerminal(t, flags&^(unix.O_CREAT|unix.O_EXCL|unix.O_TRUNC|unix.O_NOFOLLOW)); ok {
+			return r
+		}
+	}
 	if errno := c.mayWrite(t); errno != 0 {
 		return fails(errno)
 	}
@@ -190,9 +195,6 @@ func (c *call) mayWrite(t target) unix.Errno {
 	case devices[t.full]:
 		return 0
 	case t.kind() == unix.S_IFCHR || t.kind() == unix.S_IFBLK:
-		if t.own && c.isTerminal(t) {
-			return 0
-		}
 		c.b.refuse(Refusal{callName(c.nr), t.full, Outside})
 		return unix.EACCES
 	case t.full == "" && t.own:
@@ -205,13 +207,6 @@ func (c *call) mayWrite(t target) unix.Errno {
 		return c.verdict(t.full, Protected)
 	}
 	return 0
-}
-
-// isTerminal reports whether a device is the end of a pseudoterminal that programs use
-// (UNIX98_PTY_SLAVE_MAJOR, linux/major.h).
-func (c *call) isTerminal(t target) bool {
-	major := unix.Major(t.st.Rdev)
-	return major >= 136 && major <= 143
 }
 
 // openUnnamed is O_TMPFILE: a file in a directory, without a name.

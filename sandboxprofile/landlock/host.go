@@ -262,6 +262,12 @@ func ProgramFiles() []Rule { return append(HostFiles(), Rule{"/proc", readAccess
 // Scratch is the rule of a private directory.
 func Scratch(dir string) Rule { return Rule{Path: dir, Access: fullAccess} }
 
+// Terminals are what the broker opens new terminals by, and no program by itself.
+func Terminals() []Rule {
+	const rw = ReadFile | WriteFile | IoctlDev
+	return []Rule{{"/dev/ptmx", rw}, {"/dev/pts", rw}}
+}
+
 // ScratchFile is the rule of a private file.
 func ScratchFile(name string) Rule { return Rule{Path: name, Access: fullAccess & forFiles} }
 

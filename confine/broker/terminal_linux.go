@@ -1,0 +1,118 @@
+package broker
+
+import (
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Pseudoterminals are everybody's in one directory, where there are no mounts. A program
+// may have new ones, and may open the ends of those by name.
+
+// A terminal is the end of a pseudoterminal that programs use. Its number is used again
+// when it is closed; when it was made tells two apart.
+type terminal struct {
+	rdev uint64
+	made unix.Timespec
+}
+
+func terminalOf(st *unix.Stat_t) terminal { return terminal{st.Rdev, st.Ctim} }
+
+// Device numbers of admin-guide/devices.txt.
+const (
+	majorTTY     = 5
+	minorCurrent = 0 // /dev/tty
+	minorPTMX    = 2 // /dev/ptmx
+	majorPTS     = 136
+	majorLastPTS = 143
+)
+
+func isDevice(st *unix.Stat_t, major, minor uint32) bool {
+	return st.Mode&unix.S_IFMT == unix.S_IFCHR && unix.Major(st.Rdev) == major && unix.Minor(st.Rdev) == minor
+}
+
+func isPTS(st *unix.Stat_t) bool {
+	major := unix.Major(st.Rdev)
+	return st.Mode&unix.S_IFMT == unix.S_IFCHR && major >= majorPTS && major <= majorLastPTS
+}
+
+// openTerminal opens a terminal for a program, and reports whether t is one that it may
+// have.
+func (c *call) openTerminal(t target, flags int) (r reply, ok bool) {
+	cloex := c.flags&unix.O_CLOEXEC != 0
+	switch {
+	case isDevice(&t.st, majorTTY, minorPTMX):
+		fd, errno := c.b.again(t.fd, flags)
+		if errno != 0 {
+			return fails(errno), true
+		}
+		if err := c.b.noteTerminal(fd); err != nil {
+			unix.Close(fd)
+			return fails(unix.EIO), true
+		}
+		return reply{hands: true, fd: fd, cloex: cloex}, true
+	case isDevice(&t.st, majorTTY, minorCurrent):
+		own, errno := c.controlling()
+		if errno != 0 {
+			return fails(errno), true
+		}
+		t = own
+	case !isPTS(&t.st) || !t.own && !c.b.terminals[terminalOf(&t.st)]:
+		return reply{}, false
+	}
+	fd, errno := c.b.again(t.fd, flags)
+	if errno != 0 {
+		return fails(errno), true
+	}
+	return reply{hands: true, fd: fd, cloex: cloex}, true
+}
+
+// noteTerminal takes the other end of a new terminal for this sandbox's.
+func (b *Broker) noteTerminal(ours int) error {
+	n, err := unix.IoctlGetUint32(ours, unix.TIOCGPTN)
+	if err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Stat("/dev/pts/"+strconv.Itoa(int(n)), &st); err != nil {
+		return err
+	}
+	b.terminals[terminalOf(&st)] = true
+	return nil
+}
+
+// controlling is the thread's controlling terminal (proc_pid_stat(5), tty_nr): /dev/tty
+// opened by the broker would be the broker's.
+func (c *call) controlling() (target, unix.Errno) {
+	dir, errno := c.directory()
+	if errno != 0 {
+		return target{}, errno
+	}
+	fd, err := unix.Openat(dir, "stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return target{}, unix.ENXIO
+	}
+	f := os.NewFile(uintptr(fd), "stat")
+	defer f.Close()
+	var buf [1024]byte
+	n, _ := f.Read(buf[:])
+	text := string(buf[:max(n, 0)])
+	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:]) // a program's name may hold a bracket
+	const tty = 4                                                       // state ppid pgrp session tty_nr
+	if len(fields) <= tty {
+		return target{}, unix.ENXIO
+	}
+	nr, err := strconv.Atoi(fields[tty])
+	major, minor := uint32(nr>>8)&0xfff, uint32(nr)&0xff|uint32(nr>>12)&0xfff00
+	if err != nil || major < majorPTS || major > majorLastPTS {
+		return target{}, unix.ENXIO
+	}
+	w := walk{call: c}
+	t, errno := w.find(cwd, "/dev/pts/"+strconv.Itoa(int((major-majorPTS)<<20|minor)), false)
+	if errno != 0 || !isPTS(&t.st) {
+		return t, unix.ENXIO
+	}
+	return t, 0
+}
