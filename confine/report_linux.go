@@ -26,8 +26,9 @@ var hostActs = []act{
 	{"landlock: files", "(: < /etc/shadow) 2>/dev/null && echo read || echo refused", "refused", "what is not listed cannot be opened"},
 	{"landlock: read-only system", "(echo x > /usr/sandgate-probe) 2>/dev/null && echo written || echo refused", "refused", "system directories cannot be written"},
 	{"landlock: signals", "kill -0 $PPID 2>/dev/null && echo reached || echo refused", "refused", "nothing outside of the sandbox can be signalled"},
-	{"landlock: processes", "(: < /proc/$PPID/environ) 2>/dev/null && echo read || echo refused", "refused", "environment and memory of processes outside cannot be read"},
-	{"landlock: modes", "for f in f ..; do : > \"$TMPDIR/f\"; chmod 700 \"$TMPDIR/$f\" 2>/dev/null && echo changed || echo refused; done | paste -sd ' '", "changed refused", "the broker changes what the profile lets be written, and nothing else"},
+	{"landlock: processes", "(: < /proc/$PPID/environ) 2>/dev/null && echo read || echo refused", "refused", "environment and memory of processes outside cannot be read; their command lines can"},
+	{"landlock: modes", "m=$(stat -c %a /usr/bin/env); chmod \"$m\" /usr/bin/env 2>/dev/null && echo changed || echo refused", "refused", "modes, owners and times outside cannot be changed"},
+	{"landlock: changes", "umask 077; : > /tmp/sandgate-probe-$$ && chmod 600 /tmp/sandgate-probe-$$ && rm /tmp/sandgate-probe-$$ && echo made || echo refused", "made", "private directories can be used"},
 }
 
 // probeHostSandbox builds a sandbox of the landlock backend and lets programs in
