@@ -170,10 +170,24 @@ type Result struct {
 	// Planted is what the action left where a program of the user's would run or
 	// follow it, and what became of that.
 	Planted []Planted
+	// Refused are the changes that programs asked the broker for and did not get, each
+	// once. Exact says that they are all, but for RefusedMore others: without it nothing
+	// is known of them.
+	Refused     []Refused
+	RefusedMore int
+	Exact       bool
 	// Ceiling says what held the action to its ceiling, in words; "" if it had none.
 	Ceiling string
 	// File is the result of a file operation.
 	File *FileResult
+}
+
+// A Refused is one change that was not made.
+type Refused struct {
+	Call string // the system call
+	Path string // or an address
+	// Why is "protected", "hidden" or "outside": outside of what may be written.
+	Why string
 }
 
 // count says what came through. A program that ended by itself before it could be killed

@@ -35,6 +35,7 @@ func (s *hostSandbox) Run(ctx context.Context, a sandboxprofile.Action, std Stdi
 	defer cancel(nil)
 	go s.watch(ctx, cancel)
 	r, err := s.run(ctx, p, a, std)
+	r.Exact = s.enforced.Backend != NoBackend
 	if r.Cause == Cancelled && errors.Is(context.Cause(ctx), errScratch) {
 		r.Cause = ScratchLimit
 	}

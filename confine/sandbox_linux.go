@@ -370,7 +370,10 @@ func result(d wire.Done, cause Cause) Result {
 	r := Result{Cause: cause, Duration: d.Duration, File: &FileResult{
 		Content: d.Content, Size: d.Size, Mode: d.Mode, Truncated: d.Truncated, Created: d.Created,
 		SHA256: d.SHA256, Replaced: d.Replaced, Edit: d.Edit, Found: d.Found,
-	}}
+	}, RefusedMore: d.RefusedMore}
+	for _, x := range d.Refused {
+		r.Refused = append(r.Refused, Refused(x))
+	}
 	if d.Errno != 0 {
 		errno := unix.Errno(d.Errno)
 		r.Cause, r.Errno, r.Op = NotStarted, unix.ErrnoName(errno), d.Op

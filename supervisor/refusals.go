@@ -17,6 +17,14 @@ func (s *Supervisor) reportRefusals(c *call, plan tools.Plan) {
 	c.violations = append(c.violations, observed(p, plan.Action, c.result)...)
 	if e := plan.Action.Exec; e != nil {
 		inferred := p.Infer(c.output.errors.bytes(), e.Dir)
+		if c.result.Exact {
+			var refused []violation.Change
+			for _, r := range c.result.Refused {
+				refused = append(refused, violation.Change{Path: r.Path, Outside: r.Why == "outside"})
+			}
+			c.violations = append(c.violations, p.Exact(refused)...)
+			inferred = p.Confirmed(inferred, refused)
+		}
 		c.violations = append(c.violations, slices.DeleteFunc(inferred, c.refusedHost)...)
 	}
 }
