@@ -47,6 +47,10 @@ func (p Policy) Confirmed(inferred []protocol.Violation, refused []Change) []pro
 			}
 			v = p.File(refused[i].Path, protocol.RightWrite, protocol.Observed)
 		}
+		told := func(r Change) bool { return !r.Outside && path.Base(r.Path) == path.Base(v.Path) }
+		if v.Kind == protocol.ViolationFile && slices.ContainsFunc(refused, told) {
+			continue // the same complaint
+		}
 		if !slices.Contains(list, v) {
 			list = append(list, v)
 		}
