@@ -423,7 +423,7 @@ func (l *Landlock) enforced(p sandboxprofile.Profile, rules landlock.Brokered) E
 	e := Enforced{
 		Backend:     "landlock",
 		Files:       fmt.Sprintf("Landlock ABI %d, and a broker that makes every change (seccomp notification)", l.abi.ABI),
-		Network:     "sockets that the broker makes: a loopback of its own, by signed connections",
+		Network:     "sockets that the broker makes: a loopback of its own, by signed connections; a port that is listened at inside is taken for a server of the host's at every address",
 		SystemCalls: "seccomp filters",
 		Processes:   "Landlock domain: no signals or tracing out of it; killed as a whole when the call ends; the command lines of this user's other processes can be read",
 		Limits:      hostLimits,

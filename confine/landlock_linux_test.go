@@ -191,10 +191,10 @@ func TestBarredHostsFallBack(t *testing.T) {
 	if o := confinetest.Shell(t, b.Session(), confinetest.Profile(t, ws), ws, "echo run"); o.Out != "run\n" || b.Name() != "landlock" {
 		t.Errorf("%+v by %s", o, b.Name())
 	}
-	sockets := confinetest.Profile(t, ws)
-	sockets.UnixSockets = []string{ws + "/socket"}
-	_, err = b.Prepare(context.Background(), sockets)
-	if err == nil || !strings.Contains(err.Error(), "user namespaces") || !strings.Contains(err.Error(), "unix_sockets") {
+	devices := confinetest.Profile(t, ws)
+	devices.Devices = []string{"/dev/null"}
+	_, err = b.Prepare(context.Background(), devices)
+	if err == nil || !strings.Contains(err.Error(), "user namespaces") || !strings.Contains(err.Error(), "devices") {
 		t.Errorf("a profile that Landlock does not keep: %v", err)
 	}
 	only, err := confine.New(confine.Options{Backend: "bwrap"})

@@ -3,6 +3,7 @@ package confine
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -91,6 +92,9 @@ func (s *hostSandbox) Entrance() (Entrance, error) {
 		return nil, &Unenforceable{Part: "network.expose", Reason: "the sandbox has no loopback of its own", Hint: "leave expose out"}
 	}
 	ports := s.profile.Network.Ports()
+	if len(ports) == 0 {
+		return nil, errors.New("confine: the profile exposes no port")
+	}
 	return func(ctx context.Context, port uint16) (net.Conn, error) {
 		exposed := false
 		for _, p := range ports {
@@ -98,6 +102,9 @@ func (s *hostSandbox) Entrance() (Entrance, error) {
 		}
 		if !exposed {
 			return nil, fmt.Errorf("confine: port %d is not exposed", port)
+		}
+		if !broker.Listening(netip.AddrPortFrom(s.loopback.own, port)) {
+			return nil, fmt.Errorf("confine: port %d inside: %w", port, unix.ECONNREFUSED)
 		}
 		dialer := net.Dialer{Control: s.loopback.control}
 		dialer.SetMultipathTCP(false)

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -34,6 +35,7 @@ type Rules struct {
 	hide    *sandboxprofile.Matcher
 	paths   map[string]sandboxprofile.Rights
 	private []string
+	sockets []string   // that may be connected to: they are what stands there now
 	heads   [][]string // patterns of more than one component
 	still   bool       // nothing but private is changed
 }
@@ -45,7 +47,7 @@ func NewRules(p sandboxprofile.Profile, private []string) *Rules {
 	bare.Protect, bare.Hide = nil, nil
 	r := &Rules{
 		rights: sandboxprofile.NewLookup(p), bare: sandboxprofile.NewLookup(bare),
-		hide: sandboxprofile.NewMatcher(p.Hide), paths: p.Paths, private: private,
+		hide: sandboxprofile.NewMatcher(p.Hide), paths: p.Paths, private: private, sockets: p.UnixSockets,
 	}
 	for _, list := range [][]string{p.Protect, p.Hide} {
 		for _, pattern := range list {
@@ -71,6 +73,8 @@ func (r *Rules) Of(name string) Standing {
 		return Writable
 	case r.still:
 		return Outside
+	case slices.Contains(r.sockets, name) && r.bare.Rights(name)&sandboxprofile.Write != 0:
+		return Protected
 	case r.rights.Rights(name)&sandboxprofile.Write != 0:
 		return Writable
 	case r.bare.Rights(name)&sandboxprofile.Write == 0:
@@ -128,7 +132,7 @@ func (r *Rules) Splits(dir string) bool {
 			return true
 		}
 	}
-	for _, p := range r.private {
+	for _, p := range slices.Concat(r.private, r.sockets) {
 		if sandboxprofile.Contains(dir, p) {
 			return true
 		}

@@ -206,8 +206,7 @@ func (c *call) connect() reply {
 		to = c.b.Network.Proxy
 	default:
 		to = netip.AddrPortFrom(c.b.Network.Own, to.Port())
-		// The kernel's refusal is not signed, so that a program would wait for it.
-		if !listening(to) {
+		if !Listening(to) {
 			return fails(unix.ECONNREFUSED)
 		}
 	}
@@ -254,9 +253,10 @@ func answerOf(err error) reply {
 	return reply{}
 }
 
-// listening reports whether a socket listens at an address of IPv4, by the kernel's
-// table (proc_net_tcp.txt).
-func listening(at netip.AddrPort) bool {
+// Listening reports whether a socket listens at an address of IPv4, by the kernel's
+// table (proc_net_tcp.txt). Who connects with a key would else wait for an answer: the
+// kernel's refusal is not signed.
+func Listening(at netip.AddrPort) bool {
 	for _, table := range []string{"/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"} {
 		text, err := os.ReadFile(table)
 		if err != nil {

@@ -18,22 +18,6 @@ import (
 // Claims as a backend in the host's namespaces keeps them: what must be refused
 // is, by another errno, and what it does not give is said to be refused too.
 
-// refuses checks that Prepare refuses a profile and names the part, and that the
-// same profile without it is prepared.
-func refuses(part string, with func(*testing.T, string) sandboxprofile.Profile) func(*testing.T, confine.Confiner) {
-	return func(t *testing.T, c confine.Confiner) {
-		ws := Workspace(t)
-		_, err := c.Prepare(context.Background(), with(t, ws))
-		var cannot *confine.Unenforceable
-		if !errors.As(err, &cannot) || cannot.Part != part || cannot.Reason == "" || cannot.Hint == "" {
-			t.Errorf("prepare: %#v, want a refusal of %s with a reason and a hint", err, part)
-		}
-		if o := Exec(t, context.Background(), c, Profile(t, ws), ws, nil, "/bin/true"); o.ExitCode != 0 {
-			t.Errorf("without it: %+v", o)
-		}
-	}
-}
-
 // wantErrnos runs each act and compares.
 func wantErrnos(t *testing.T, c confine.Confiner, p sandboxprofile.Profile, dir string, acts map[string]string) {
 	t.Helper()
@@ -66,30 +50,135 @@ func hostEnvironment(t *testing.T, c confine.Confiner) {
 	}
 }
 
-func hostTerminal(t *testing.T, c confine.Confiner) {
-	ws := Workspace(t)
-	wantErrnos(t, c, Profile(t, ws), ws, map[string]string{
-		"os.open('/dev/tty', os.O_RDWR)": "EACCES", "os.open('/dev/ptmx', os.O_RDWR)": "EACCES", "os.listdir('/dev/pts')": "EACCES",
-		"os.open('/dev/null', os.O_RDWR)": "ok",
-	})
-}
-
+// hostNetwork: what cannot be told apart by an address is not there at all.
 func hostNetwork(t *testing.T, c confine.Confiner) {
+	network(t, c)
 	ws := Workspace(t)
-	port, stop := listen(t)
-	defer stop()
-	connect := fmt.Sprintf("socket.create_connection(('127.0.0.1', %d), 2)", port)
 	wantErrnos(t, c, Profile(t, ws), ws, map[string]string{
-		connect: "EACCES",
 		"socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 53))": "EACCES",
-		"socket.socket(socket.AF_INET6)":                         "EACCES",
-		"socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)": "EACCES", // MPTCP, past Landlock's rules
-		"socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)":   "EACCES",
-		"import asyncio; asyncio.run(asyncio.sleep(0))":          "ok", // wakes itself up by a pair
+		"socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)":                                "EACCES",
+		"socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)":                           "EACCES", // MPTCP, past Landlock's rules
+		"socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)":                             "EACCES",
+		"socket.socket(socket.AF_INET).sendto(b'x', 0x20000000, ('127.0.0.1', 53))":        "ENOTSUP", // MSG_FASTOPEN connects
+		"socket.socket().setsockopt(6, 14, bytes(216))":                                    "EPERM",   // TCP_MD5SIG: off with the key
+		"socket.socket().setsockopt(6, 32, bytes(216))":                                    "EPERM",
+		"socket.socket().setsockopt(6, 1, 1)":                                              "ok", // TCP_NODELAY
+		"s = socket.socket(); s.listen(); assert not s.getsockname()[0].startswith('0.')":  "ok", // and not at every address
+		"import asyncio; asyncio.run(asyncio.sleep(0))":                                    "ok", // wakes itself up by a pair
 	})
 	open := Profile(t, ws)
 	open.Network.Mode = sandboxprofile.NetworkHost
-	wantErrnos(t, c, open, ws, map[string]string{connect: "ok", "socket.socket(socket.AF_UNIX)": "EACCES"})
+	wantErrnos(t, c, open, ws, map[string]string{"socket.socket(socket.AF_UNIX)": "EACCES"})
+}
+
+// hostListedSocket is listedSocket for streams, and the refusal of datagrams.
+func hostListedSocket(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	stream, beside := ws+"/stream.sock", ws+"/beside.sock"
+	serveUnix(t, stream, ws+"/datagram.sock")
+	l, err := net.Listen("unix", beside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p := withSocket(t, ws)
+	p.UnixSockets = append(p.UnixSockets, ws+"/dir/listed.sock")
+	if err := os.Mkdir(ws+"/dir", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	deep, err := net.Listen("unix", ws+"/dir/listed.sock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer deep.Close()
+	wantErrnos(t, c, p, ws, map[string]string{
+		fmt.Sprintf("socket.socket(socket.AF_UNIX).connect(%q)", stream):                                                       "ok",
+		"socket.socket(socket.AF_UNIX).connect('stream.sock')":                                                                 "ok",
+		fmt.Sprintf("socket.socket(socket.AF_UNIX).connect(%q)", beside):                                                       "EACCES",
+		"os.symlink('stream.sock', 'link'); socket.socket(socket.AF_UNIX).connect('link')":                                     "ok",
+		"os.symlink('beside.sock', 'link2'); socket.socket(socket.AF_UNIX).connect('link2')":                                   "EACCES",
+		fmt.Sprintf("socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'x', %q)", ws+"/datagram.sock"):                  "EACCES",
+		fmt.Sprintf("socket.socket(socket.AF_UNIX).connect(%q)", "\x00"+abstractName()[1:]):                                    "ECONNREFUSED",
+		"s = socket.socket(socket.AF_UNIX); s.bind('own.sock'); s.listen(); socket.socket(socket.AF_UNIX).connect('own.sock')": "ok",
+		"os.rename('beside.sock', 'stream.sock')":                                                                              "EROFS",
+		"os.unlink('stream.sock')":         "EROFS",
+		"os.rename('stream.sock', 'away')": "EROFS",
+		"os.link('stream.sock', 'away')":   "EROFS",
+		"os.chmod('stream.sock', 0o777)":   "EROFS",
+		"os.rename('dir', 'away')":         "EBUSY", // above another that is listed
+	})
+}
+
+// hostNoWayIn: a server inside has an address and a key of its own, but its port is one
+// of the host's, and what enforces says so.
+func hostNoWayIn(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	port, stop := listen(t)
+	stop()
+	box := prepared(t, c, Profile(t, ws))
+	if e := box.Enforced(); !strings.Contains(e.Network, "at every address") {
+		t.Errorf("what enforces does not say it: %q", e.Network)
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	whileServing(t, box, ws, port, func() {
+		if got := greeting(net.Dial("tcp", address)); got != "ECONNREFUSED" {
+			t.Errorf("from the host: %q", got)
+		}
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatalf("the port of the host's own address is held: %v", err)
+		}
+		l.Close()
+	})
+	if _, err := box.(confine.Exposed).Entrance(); err == nil {
+		t.Error("there is an entrance")
+	}
+	hostServes(t, c, ws, port)
+}
+
+// hostCarried: a program that knows no proxy finds no way, and what carries it is refused
+// by name.
+func hostCarried(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	p := withHosts(t, ws)
+	var cannot *confine.Unenforceable
+	if _, err := prepared(t, c, p).(confine.Proxied).Carry(standing); !errors.As(err, &cannot) || cannot.Hint == "" {
+		t.Errorf("carry: %v", err)
+	}
+	wantErrnos(t, c, p, ws, map[string]string{
+		"socket.create_connection(('198.18.77.1', 443), 2)":                                    "ENETUNREACH",
+		"socket.create_connection(('93.184.216.34', 80), 2)":                                   "ENETUNREACH",
+		"socket.socket(socket.AF_INET6, socket.SOCK_STREAM).connect(('2001:db8::1', 443))":     "ENETUNREACH",
+		"socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'asked', ('127.0.0.1', 53))": "EACCES",
+	})
+}
+
+// hostNothingLeft is nothingLeft for the egress proxy, which is all there is.
+func hostNothingLeft(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	box := prepared(t, c, withHosts(t, ws))
+	for _, word := range []string{"stale", "fresh"} {
+		l, err := box.(confine.Proxied).Egress()
+		if err != nil {
+			t.Fatal(err)
+		}
+		act := fmt.Sprintf("import socket; socket.create_connection(('127.0.0.1', %d), 2).sendall(b'%s')", confine.EgressPort, word)
+		if o := ExecIn(t, context.Background(), box, ws, nil, "/usr/bin/python3", "-c", act); o.Err != "" {
+			t.Fatal(o.Err)
+		}
+		if word == "fresh" {
+			conn, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := make([]byte, 10)
+			if n, err := conn.Read(got); string(got[:n]) != word {
+				t.Errorf("the next action's first connection says %q, %v", got[:n], err)
+			}
+			conn.Close()
+		}
+		l.Close()
+	}
 }
 
 // hostOutlives is outlives where processes cannot be listed from inside: they are
@@ -305,7 +394,7 @@ func hostUnixSockets(t *testing.T, c confine.Confiner) {
 		fmt.Sprintf("socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].sendto(b'x', %q)", datagram): "EACCES",
 		fmt.Sprintf("socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)[0].connect(%q)", packet):    "EISCONN",
 		fmt.Sprintf("socket.socketpair()[0].connect(%q)", stream):                                         "EISCONN",
-		fmt.Sprintf("socket.socket(socket.AF_UNIX).connect(%q)", "\x00"+abstractName()[1:]):               "EACCES",
+		fmt.Sprintf("socket.socket(socket.AF_UNIX).connect(%q)", "\x00"+abstractName()[1:]):               "ECONNREFUSED",
 		fmt.Sprintf("socket.socketpair()[0].connect(%q)", "\x00"+abstractName()[1:]):                      "EISCONN",
 		"a, b = socket.socketpair(); a.send(b'x'); b.recv(1)":                                             "ok",
 		"a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET); a.send(b'x'); assert b.recv(1)": "ok",
@@ -320,8 +409,11 @@ func hostBombsEnd(t *testing.T, c confine.Confiner) {
 	var list []bomb
 	for _, b := range bombs {
 		switch b.name {
-		case "SharedMemory", "Segments":
+		case "Segments":
 			continue
+		case "SharedMemory":
+			one := "f = open('/dev/shm/x', 'wb', 0)\nfor i in range(N): f.write(b'x' * mib)\nhold()"
+			b.python, b.limits, b.over, b.under, b.cause, b.refused = one, small, "100", "2", confine.ScratchLimit, ""
 		case "FilesInTmp", "TmpSize":
 			b.python, b.limits, b.over, b.under, b.cause, b.refused = fill, small, "100", "2", confine.ScratchLimit, ""
 		}
@@ -330,7 +422,6 @@ func hostBombsEnd(t *testing.T, c confine.Confiner) {
 	letOff(t, c, list)
 	ws := Workspace(t)
 	wantErrnos(t, c, Profile(t, ws), ws, map[string]string{
-		"open('/dev/shm/x', 'wb')": "EACCES",
 		"import ctypes; l = ctypes.CDLL(None, use_errno=True); n = l.shmget(0, 4096, 0o1600); raise OSError(ctypes.get_errno(), '')": "EPERM",
 		"import mmap; mmap.mmap(-1, mib := 1 << 20)": "ok",
 	})

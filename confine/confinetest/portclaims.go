@@ -123,24 +123,6 @@ func hostServes(t *testing.T, c confine.Confiner, ws string, port int) {
 	})
 }
 
-// hostNoWayIn is noWayIn where there is no other network to listen on.
-func hostNoWayIn(t *testing.T, c confine.Confiner) {
-	ws := Workspace(t)
-	port, stop := listen(t)
-	stop()
-	for _, address := range []string{"127.0.0.1", "0.0.0.0", "::1"} {
-		family := "AF_INET"
-		if strings.Contains(address, ":") {
-			family = "AF_INET6"
-		}
-		act := fmt.Sprintf("socket.socket(socket.%s).bind((%q, %d))", family, address, port)
-		if got := Python(t, c, Profile(t, ws), ws, act); got != "EACCES" {
-			t.Errorf("%s: %s, want EACCES", act, got)
-		}
-	}
-	hostServes(t, c, ws, port)
-}
-
 // exposedPort: one door leads to the server, and no other does.
 func exposedPort(t *testing.T, c confine.Confiner) {
 	ws := Workspace(t)

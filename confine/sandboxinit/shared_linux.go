@@ -67,6 +67,9 @@ func (x *shared) addBroker(s *wire.Shared, queue int) error {
 	for _, g := range s.Broker.Paths {
 		p.Paths[g.Path] = g.Rights
 	}
+	if s.Broker.Network != nil {
+		p.UnixSockets = s.Broker.Network.Listed
+	}
 	x.rules = broker.NewRules(p, s.Private)
 	o := broker.Options{Rules: x.rules, Redirected: s.Broker.Redirected, Queue: queue}
 	for _, id := range s.Broker.Kept {
