@@ -154,9 +154,12 @@ func TestHostRefuses(t *testing.T) {
 	}{
 		{"", base},
 		{"", with(func(p *sp.Profile) { p.Network.Mode = sp.NetworkHost })},
-		{"network allow-list", with(func(p *sp.Profile) { p.Network = sp.Network{Mode: sp.NetworkProxied, Allow: [][]string{{"x"}}} })},
-		{"network.expose", with(func(p *sp.Profile) { p.Network = sp.Network{Expose: []string{"80:80"}} })},
-		{"unix_sockets", with(func(p *sp.Profile) { p.UnixSockets = []string{"/a/s"} })},
+		{"", with(func(p *sp.Profile) { p.Network = sp.Network{Mode: sp.NetworkProxied, Allow: [][]string{{"x"}}} })},
+		{"", with(func(p *sp.Profile) { p.Network = sp.Network{Expose: []string{"80:80"}} })},
+		{"", with(func(p *sp.Profile) { p.UnixSockets = []string{"/a/s"} })},
+		{"credentials for hosts", with(func(p *sp.Profile) {
+			p.Network = sp.Network{Mode: sp.NetworkProxied, Allow: [][]string{{"x"}}, Terminated: []string{"x"}}
+		})},
 		{"devices", with(func(p *sp.Profile) { p.Devices = []string{"/dev/kvm"} })},
 		{"paths", with(func(p *sp.Profile) { p.Paths = map[string]sp.Rights{"/proc/self": sp.Read} })},
 	} {

@@ -5,9 +5,6 @@ import "slices"
 const (
 	messageFastOpen = 0x20000000 // MSG_FASTOPEN
 	levelTCP        = 6          // IPPROTO_TCP
-	protocolMPTCP   = 262
-
-	sockSeqpacket = 5
 
 	openWrite  = 0o1
 	openReadWr = 0o2
@@ -38,16 +35,7 @@ func (b Brokered) Denied() []Group {
 	if b.Sockets {
 		return groups
 	}
-	datagrams := Group{"datagrams", "A datagram socket can be sent to any address, which no filter sees; MPTCP passes Landlock's rules by.", EACCES, []Rule{
-		{"socket", equal32(0, afNetlink)},
-		{"socket", []Condition{{0, low32, afUnix}, {1, sockTypeMask, sockDgram}}},
-		{"socket", []Condition{{0, low32, afUnix}, {1, sockTypeMask, sockRaw}}}}}
-	for _, family := range []uint64{afInet, afInet6} {
-		datagrams.Rules = append(datagrams.Rules,
-			Rule{"socket", []Condition{{0, low32, family}, {1, sockTypeMask, sockDgram}}},
-			Rule{"socket", []Condition{{0, low32, family}, {1, sockTypeMask, sockStream}, {2, low32, protocolMPTCP}}})
-	}
-	return append(groups, datagrams,
+	return append(groups,
 		Group{"fast_open", "It connects while it sends, past the broker.", EOPNOTSUPP, []Rule{
 			{"sendto", masked(3, messageFastOpen, messageFastOpen)}, {"sendmsg", masked(2, messageFastOpen, messageFastOpen)},
 			{"sendmmsg", masked(3, messageFastOpen, messageFastOpen)}}},
@@ -86,15 +74,8 @@ func (b Brokered) Notified() []Rule {
 		}
 	}
 	if !b.Sockets {
-		rules = append(rules, calls("connect", "bind", "listen")...)
-		for _, kind := range []uint64{sockStream, sockSeqpacket} {
-			rules = append(rules, Rule{"socket", []Condition{{0, low32, afUnix}, {1, sockTypeMask, kind}}})
-		}
-		for _, family := range []uint64{afInet, afInet6} {
-			for _, protocol := range []uint64{0, levelTCP} {
-				rules = append(rules, Rule{"socket", []Condition{{0, low32, family}, {1, sockTypeMask, sockStream}, {2, low32, protocol}}})
-			}
-		}
+		// Each socket(2), whatever its family and type: what the broker does not know it refuses.
+		rules = append(rules, calls("socket", "connect", "bind", "listen")...)
 	}
 	return append(rules, Rule{"prctl", equal32(0, prctlSetDumpable)})
 }

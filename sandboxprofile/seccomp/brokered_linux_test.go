@@ -98,6 +98,12 @@ func TestBrokered(t *testing.T) {
 		{"fsetxattr", [6]uint64{}, refused(EOPNOTSUPP), refused(EOPNOTSUPP)},
 		{"ioctl", [6]uint64{1: 0x40086602}, refused(ENOTTY), refused(ENOTTY)}, // FS_IOC_SETFLAGS
 		{"ioctl", [6]uint64{1: 0x5413}, goes, goes},                           // TIOCGWINSZ
+		{"connect", [6]uint64{}, notified, notified},
+		{"listen", [6]uint64{}, notified, notified},
+		{"sendto", [6]uint64{3: messageFastOpen}, refused(EOPNOTSUPP), refused(EOPNOTSUPP)},
+		{"sendto", [6]uint64{}, goes, goes},
+		{"setsockopt", [6]uint64{1: levelTCP, 2: 14}, refused(EPERM), refused(EPERM)}, // TCP_MD5SIG
+		{"setsockopt", [6]uint64{1: levelTCP, 2: 1}, goes, goes},                      // TCP_NODELAY
 		{"inotify_add_watch", [6]uint64{}, refused(EACCES), refused(EACCES)},
 	} {
 		for reads, want := range map[bool]uint32{false: x.plain, true: x.reads} {
@@ -129,6 +135,37 @@ func TestEveryChangeIsJudged(t *testing.T) {
 				t.Errorf("%s goes on in the kernel, and nobody judges it", call)
 			}
 		}
+	}
+}
+
+// TestEverySocketIsTheBrokers: without the host's network there is no socket that the
+// broker has not made: the filters refuse the rest, whatever the family, the type and the
+// protocol.
+func TestEverySocketIsTheBrokers(t *testing.T) {
+	base, err := newPolicy(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused, notified := 0, 0
+	for family := range uint64(64) {
+		for kind := range uint64(16) {
+			for _, protocol := range []uint64{0, 1, 2, 6, 17, 33, 58, 132, 136, 255, 256, 262, 1 << 32, 6 | 1<<32} {
+				for _, more := range []uint64{0, unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK, 1 << 32} {
+					args := [6]uint64{family, kind | more, protocol}
+					switch answer := brokeredAnswer(t, Brokered{}, "socket", args); {
+					case !base.decide("socket", args).Allow || answer&unix.SECCOMP_RET_ACTION == unix.SECCOMP_RET_ERRNO:
+						refused++
+					case answer == unix.SECCOMP_RET_USER_NOTIF:
+						notified++
+					default:
+						t.Errorf("socket%#x goes on in the kernel", args)
+					}
+				}
+			}
+		}
+	}
+	if refused == 0 || notified == 0 {
+		t.Errorf("%d refused, %d notified", refused, notified)
 	}
 }
 
