@@ -124,6 +124,10 @@ type RulesTested struct {
 	// Change is the smallest change that would alter the decision, if one is known.
 	Change     *RuleChange `json:"change,omitempty"`
 	PlanDigest string      `json:"plan_digest,omitempty"`
+	// Class is what the call can do at most, and Ceiling what the kernel holds it to if
+	// no person allows it, in words; "" where nothing runs.
+	Class   string `json:"class,omitempty"`
+	Ceiling string `json:"ceiling,omitempty"`
 }
 
 // A ConsideredRule is one rule held against one thing that the call does.

@@ -161,6 +161,9 @@ func (s *Supervisor) check(c *call) (tools.Proposal, error) {
 	if err := c.session.bindTask(&p); err != nil {
 		return p, err
 	}
+	if c.server != nil {
+		bound(&p)
+	}
 	c.proposal = p
 	c.profile, c.digest = s.digests(p.Plan)
 	c.warnings = c.profile.warnings
@@ -193,6 +196,7 @@ func (s *Supervisor) proposeFrom(registry *tools.Registry, req protocol.ToolsCal
 		return p, err
 	}
 	p.Plan.Profile = s.profiles.bounded(p.Plan.Profile, s.cfg.Operator)
+	bound(&p)
 	if ms := req.TimeoutMS; ms > 0 {
 		limits := &p.Plan.Profile.Limits
 		limits.Wall = min(limits.Wall, time.Duration(ms)*time.Millisecond)
@@ -363,6 +367,7 @@ func (s *Supervisor) run(ctx context.Context, c *call, plan tools.Plan, box conf
 	}
 	c.leave(s.warnings(c))
 	c.result, err = s.start(ctx, c, plan, box)
+	c.enforced.Ceiling = c.result.Ceiling
 	if c.output.finish() {
 		c.result.Truncated = true
 	}
@@ -380,6 +385,9 @@ func (s *Supervisor) run(ctx context.Context, c *call, plan tools.Plan, box conf
 // openNetwork serves the way out of a sandbox and the ways in, for as long as one call
 // runs. stop ends both.
 func (s *Supervisor) openNetwork(ctx context.Context, c *call, plan tools.Plan, box confine.Sandbox) (stop func() error, err error) {
+	if plan.Class == sandboxprofile.ClassRead {
+		return func() error { return nil }, nil // it has no socket
+	}
 	stopEgress, err := s.openEgress(ctx, c, plan, box)
 	if err != nil {
 		return nil, err

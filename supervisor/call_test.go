@@ -45,6 +45,10 @@ type setup struct {
 	env      []string // of programs, beside PATH
 	// credentials are those of the tools shell and run.
 	credentials tools.Credentials
+	// fallback is for commands that no rule is about; nil lets them run.
+	fallback *shell.Default
+	// shell stands in place of the tool shell.
+	shell func(*shell.Tool) tools.Tool
 	// at is a directory with ws in it that outlives the test's process; "" makes
 	// new ones.
 	at      string
@@ -114,15 +118,23 @@ func (f *fixture) tools(t testing.TB, o setup) *tools.Registry {
 		Hide:  profile.Hide, Protect: profile.Protect,
 	}
 	list := files.New(files.Config{Paths: paths, Profile: profile})
+	fallback := shell.Default{Allowed: true}
+	if o.fallback != nil {
+		fallback = *o.fallback
+	}
 	sh, err := shell.New(shell.Config{
-		Default: shell.Default{Allowed: true}, Paths: paths, Profile: profile, Env: env, Credentials: o.credentials,
+		Default: fallback, Paths: paths, Profile: profile, Env: env, Credentials: o.credentials,
 		Rules: []shell.Rule{{Pattern: "echo asked", Allowed: new(true), Approval: new(true)}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	list = append(list, program.New(program.Config{Paths: paths, Profile: profile, Env: env, Credentials: o.credentials, Reach: sh.Reach}))
-	list = append(append(list, sh), tasks.New(tasks.Config{Shell: sh, Wall: time.Minute})...)
+	var asTool tools.Tool = sh
+	if o.shell != nil {
+		asTool = o.shell(sh)
+	}
+	list = append(append(list, asTool), tasks.New(tasks.Config{Shell: sh, Wall: time.Minute})...)
 	r, err := tools.NewRegistry(list...)
 	if err != nil {
 		t.Fatal(err)

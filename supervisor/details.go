@@ -27,6 +27,12 @@ func details(p tools.Proposal, digest string, warnings []string) map[string]stri
 	if len(p.Cautions) > 0 {
 		d["caution"] = strings.Join(p.Cautions, "; ")
 	}
+	if p.Plan.Class != sandboxprofile.Unclassified {
+		d["class"] = p.Plan.Class.String() + ": " + p.Plan.Class.Can()
+	}
+	if l := p.Plan.Action.Ceiling; l != nil {
+		d["ceiling"] = l.String()
+	}
 	if p.Plan.Elsewhere == nil {
 		profileWords(d, p.Plan.Profile)
 	}

@@ -56,6 +56,10 @@ func (s *Supervisor) proposeElsewhere(req protocol.ToolsCall) (tools.Proposal, e
 		return p, err
 	}
 	p.Plan.Elsewhere = &tools.Elsewhere{}
+	p.Plan.Class, p.Plan.Action.Ceiling = sandboxprofile.ClassBeyond, nil
+	if p.Request == nil && p.Unheld != nil {
+		p.Request = p.Unheld // what allowed it would have been held by the sandbox
+	}
 	if p.Request != nil {
 		p.Request.Description = "Outside any sandbox: " + p.Request.Description
 	}

@@ -266,7 +266,7 @@ func TestATakenPortIsRefusedBeforeTheToolRuns(t *testing.T) {
 			t.Errorf("taken at %s: %+v, ran %v", host, e, ran())
 		}
 	}
-	task := f.start(t, map[string]any{"command": "read line"})
+	task := f.start(t, map[string]any{"command": "read line; touch ended"})
 	for what, want := range map[string]string{tasks.Start: "exposed for the task " + string(task.TaskID)} {
 		_, e := f.call(context.Background(), what, `{"command": "touch ran"}`)
 		if e == nil || e.Code != protocol.CodeSandboxUnavailable || !strings.Contains(e.Message, want) || !strings.Contains(e.HintText, "kill_task") || ran() {
@@ -381,7 +381,7 @@ func TestAToolCannotMoveTheDoor(t *testing.T) {
 	}()
 	inside, port := host.Addr().(*net.TCPAddr).Port, unusedPort(t)
 	f := exposing(t, fmt.Sprintf("%d:%d", port, inside))
-	i := f.start(t, map[string]any{"command": "echo up; read line"}) // nothing listens inside
+	i := f.start(t, map[string]any{"command": "echo up; read line; touch ended"}) // nothing listens inside
 	f.read(t, i.TaskID, "up")
 	if b, err := heardAt(fmt.Sprintf("127.0.0.1:%d", port)); b != "" || !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("with nothing inside: %q, %v", b, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/tools"
 )
 
@@ -28,6 +29,12 @@ func (d *Desk) tested(f forecast) protocol.RulesTested {
 	t := protocol.RulesTested{
 		Decision: verdictOf(f.Effect), Step: string(f.Source), Rule: f.rule(), Reason: f.Reason, Hint: f.Hint,
 		Passed: passed(f.Source), Considered: f.considered, PlanDigest: f.call.digest,
+	}
+	if p := f.proposal.Plan; p.Class != sandboxprofile.Unclassified {
+		t.Class = p.Class.String() + ": " + p.Class.Can()
+		if l := p.Action.Ceiling; l != nil {
+			t.Ceiling = l.String()
+		}
 	}
 	t.Origin = d.origin(t)
 	if f.Source == approval.SourceAsk {

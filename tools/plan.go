@@ -24,6 +24,8 @@ type Plan struct {
 	// path at launch is drift, and drift is a denial.
 	Pins    []Pin                  `json:"pins,omitempty"`
 	Profile sandboxprofile.Profile `json:"profile"`
+	// Class is what the call can do at most, profile and ceiling together.
+	Class sandboxprofile.Class `json:"class,omitempty"`
 	// JSONOutput says that the program's standard output is one JSON value, which
 	// becomes the structured result.
 	JSONOutput bool `json:"json_output,omitempty"`

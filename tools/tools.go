@@ -62,6 +62,9 @@ type Proposal struct {
 	Plan Plan
 	// Request is nil when the configuration asks for no approval.
 	Request *approval.Request
+	// Unheld is what is asked in place of a nil Request where nothing can hold the call to
+	// the ceiling of its plan; nil if the configuration allows the call by name.
+	Unheld *approval.Request
 	// Rule names what in the configuration decided, for people: `shell.rules[2]
 	// "git status"`, `sandbox.paths.workspace`, `default`.
 	Rule string

@@ -112,7 +112,7 @@ func (b *bench) tools() *tools.Registry {
 	profile := confinetest.Profile(b.t, b.ws)
 	paths := tools.Paths{Rules: []tools.PathRule{{Name: "workspace", Root: b.ws, Write: true, WriteApproval: true}}, Hide: profile.Hide, Protect: profile.Protect}
 	sh, err := shell.New(shell.Config{
-		Default: shell.Default{Allowed: true, Approval: true}, Paths: paths, Profile: profile, Env: []string{"PATH=/usr/bin:/bin"},
+		Default: shell.Default{Allowed: true, Approval: true}, Rules: []shell.Rule{{Pattern: "echo"}}, Paths: paths, Profile: profile, Env: []string{"PATH=/usr/bin:/bin"},
 	})
 	if err != nil {
 		b.t.Fatal(err)

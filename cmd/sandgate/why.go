@@ -109,6 +109,8 @@ func printWhy(w io.Writer, t protocol.RulesTested, all bool) error {
 	line("rule", join(" at ", t.Rule, t.Origin))
 	line("because", t.Reason)
 	line("hint", t.Hint)
+	line("class", t.Class)
+	line("ceiling", t.Ceiling)
 	hidden := 0
 	for _, c := range t.Considered {
 		if c.Outcome == string(tools.NoMatch) && !all {

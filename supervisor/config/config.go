@@ -11,6 +11,7 @@ import (
 // "-" are about the file and not in it.
 type Config struct {
 	Version  int      `yaml:"version"`
+	Policy   Policy   `yaml:"policy"`
 	Sandbox  Sandbox  `yaml:"sandbox"`
 	Shell    Shell    `yaml:"shell"`
 	Tools    []Tool   `yaml:"tools"`
@@ -39,6 +40,8 @@ type Config struct {
 	// Unused are the values of a file that is not trusted which would widen what
 	// applies without it. They have no effect.
 	Unused []Notice `yaml:"-"`
+	// ByPolicy are the fields whose value is what the policy gives, and not a file.
+	ByPolicy []string `yaml:"-"`
 	// Floor is the administrator's file, if there is one: see KeepFloor.
 	Floor *Config `yaml:"-"`
 }
@@ -268,6 +271,9 @@ type Credential struct {
 type ShellDefault struct {
 	Allowed  bool `yaml:"allowed"`
 	Approval bool `yaml:"approval"`
+	// Confined lets a command run as far as the sandbox holds it, and asks about what
+	// leaves it. In the file it is the word `confined` in place of the mapping.
+	Confined bool `yaml:"-"`
 }
 
 // A Rule is one entry of `shell.rules`. A rule that denies decides wherever it
@@ -564,6 +570,7 @@ type HTTP struct {
 func defaults() *Config {
 	return &Config{
 		Version: 1,
+		Policy:  Careful,
 		Sandbox: Sandbox{
 			Presets: []string{"system", "git", DetectPreset},
 			Protect: []string{DefaultList},

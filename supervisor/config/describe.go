@@ -5,6 +5,7 @@ package config
 func descriptions() map[string]string {
 	return map[string]string{
 		"version": "Version of the file format.",
+		"policy":  "What is asked about where no key and no rule speaks. careful: whatever does more than read. balanced: what leaves the sandbox; what it holds runs. autonomous: nothing; what leaves the sandbox is refused. It sets shell.default, sandbox.paths.*.write_approval and approval.mode, where the file does not.",
 
 		"sandbox":                        "What tools may reach of this machine.",
 		"sandbox.paths":                  "Directories that tools may use, each under a name. Where they overlap, the longest path wins. Without this key: the current directory, writable with approval.",
@@ -38,7 +39,7 @@ func descriptions() map[string]string {
 		"shell.credentials.*.file":    "The file with the secret. No tool can read it.",
 		"shell.credentials.*.service": "The name of the service in shell.network.services. In the headers of plain HTTP requests to it, and nowhere else, the placeholder becomes the secret.",
 		"shell.credentials.*.host":    "HOST or HOST:PORT of shell.network.allow; 443 without a port. TLS to it ends at sandgate. In the headers of requests to it, and nowhere else, the placeholder becomes the secret.",
-		"shell.default":               "What happens to a command that no rule matches.",
+		"shell.default":               "What happens to a command that no rule matches and that does more than read. confined: it runs as far as the sandbox holds it, in the workspace and with listed hosts. Or a mapping:",
 		"shell.default.allowed":       "Whether it may run at all.",
 		"shell.default.approval":      "Whether it is asked about.",
 		"shell.rules":                 "Rules over commands. Each command of a list, pipeline or substitution is matched by itself, and the strictest result wins. A rule with allowed: false decides wherever it stands; of the others, the first that matches.",

@@ -30,7 +30,10 @@ func (c *Config) Explain() ([]byte, error) {
 // that file is if it is not the user's.
 func (c *Config) Origin(field string) string {
 	p, ok := c.Origins[field]
-	if !ok {
+	switch {
+	case !ok && c.Set("policy") && c.byPolicy(field):
+		return "policy " + string(c.Policy) + ", " + c.Origin("policy")
+	case !ok:
 		return "default"
 	}
 	if t := c.TierOf(field); t == TierAdmin || t == TierWorkspace {
@@ -111,6 +114,10 @@ func (e encoder) node(v reflect.Value, field string) *yaml.Node {
 		return textNode(x.String())
 	case Network:
 		return e.network(x, field)
+	case ShellDefault:
+		if x.Confined {
+			return textNode(confinedWord)
+		}
 	case map[string]any:
 		return anyNode(x)
 	}

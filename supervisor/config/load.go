@@ -143,6 +143,7 @@ func finish(c *Config, d *decoder, base string, env Env) (*Config, error) {
 			Name: "workspace", Root: absolute(root, env.Cwd), Mode: ReadWrite, WriteApproval: true,
 		}}
 	}
+	c.applyPolicy()
 	k := &checker{c: c, d: d, base: base, env: env}
 	k.all()
 	if err := newError(d.file, d.problems); err != nil {

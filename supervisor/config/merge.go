@@ -44,6 +44,13 @@ func Merge(base *Config, layers ...Layer) (*Config, error) {
 		}
 	}
 	for _, l := range layers {
+		if l.Tier == TierAdmin && l.Config.Set("policy") {
+			m.t, m.set, m.tier = l.Config, l.Config.fieldsSet(), l
+			policyEntry().within(m)
+		}
+	}
+	m.c.applyPolicy() // what bounds the whole bounds what the policy gives, too
+	for _, l := range layers {
 		if l.Tier == TierAdmin {
 			m.c.Floor = l.Config
 			m.narrow(l)

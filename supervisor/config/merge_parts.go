@@ -70,10 +70,12 @@ func (d ShellDefault) rank() int {
 	switch {
 	case !d.Allowed:
 		return 0
+	case d.Confined:
+		return 2
 	case d.Approval:
 		return 1
 	}
-	return 2
+	return 3
 }
 
 const defaultKey = "shell.default"

@@ -156,6 +156,13 @@ func TestMerge(t *testing.T) {
 		{"sync", "", "audit: {sync: never}", "audit: {sync: always}", "always # workspace", "always # workspace"},
 		{"store", "", "approval: {store: memory}", "approval: {store: bbolt}", "bbolt # workspace", "memory # user"},
 		{"store", "approval: {store: bbolt}", "approval: {store: memory}", "", "bbolt # admin", "bbolt # admin"},
+		{"policy", "policy: careful", "policy: balanced", "policy: autonomous", "careful # admin", "careful # admin"},
+		{"policy", "", "policy: careful", "policy: autonomous", "autonomous # workspace", "careful # user"},
+		{"default", "", "policy: balanced", "", "confined # policy balanced", "confined # policy balanced"},
+		{"write_approval", "", "policy: autonomous", "", "false # policy autonomous", "false # policy autonomous"},
+		{"write_approval", "", "", "policy: balanced", "false # policy balanced", "true # default"},
+		{"write_approval", "policy: careful", "policy: balanced", "", "true # policy careful", "true # policy careful"},
+		{"write_approval", "", "policy: balanced", "sandbox: {paths: {workspace: {root: ., mode: rw, write_approval: true}}}", "true # workspace", "true # workspace"},
 		{"profile", "sandbox: {profile: hardened}", "sandbox: {profile: default}", "", "default # user", "default # user"},
 	} {
 		for i, want := range []string{c.trusted, c.untrusted} {

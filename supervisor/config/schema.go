@@ -103,6 +103,8 @@ func (g generator) typ(t reflect.Type, path string) *jsonschema.Schema {
 		}
 	case reflect.TypeFor[Network]():
 		return networkSchema()
+	case reflect.TypeFor[ShellDefault]():
+		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{wordsSchema([]string{confinedWord}), g.structure(t, path)}}
 	}
 	if e, ok := reflect.Zero(t).Interface().(enum); ok {
 		return wordsSchema(e.Values())

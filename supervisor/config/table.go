@@ -42,6 +42,7 @@ func Table() []Entry { return table() }
 func table() []Entry {
 	return []Entry{
 		{Key: "version", How: Independent, Narrows: true, over: func(m *merger) { m.take("version") }, within: nothing},
+		policyEntry(),
 		{"sandbox.paths", Meet, true, (*merger).layPaths, (*merger).boundPaths},
 		owned("sandbox.workdir", func(c *Config) *string { return &c.Sandbox.Workdir }),
 		names("sandbox.presets", func(c *Config) *[]string { return &c.Sandbox.Presets }),
@@ -87,6 +88,10 @@ func table() []Entry {
 		owned("http.listen", func(c *Config) *string { return &c.HTTP.Listen }),
 		owned("http.token_file", func(c *Config) *string { return &c.HTTP.TokenFile }),
 	}
+}
+
+func policyEntry() Entry {
+	return owned("policy", func(c *Config) *Policy { return &c.Policy })
 }
 
 func nothing(*merger) {}

@@ -53,13 +53,14 @@ func TestClassAndRules(t *testing.T) {
 // TestClassWritesScratch: what the sandbox throws away may be written, however its name
 // is spelled, and nothing beside it.
 func TestClassWritesScratch(t *testing.T) {
-	paths := tools.Paths{Cwd: "/w", Rules: []tools.PathRule{{Name: "w", Root: "/w", Write: true, WriteApproval: true}}}
+	paths := tools.Paths{Cwd: "/w", Rules: []tools.PathRule{{Name: "w", Root: "/w", Write: true, WriteApproval: true}, {Name: "t", Root: "/tmp/w", Write: true, WriteApproval: true}}}
 	p, err := NewPolicy(Default{Allowed: true, Approval: true}, nil, pathFiles{paths, []string{"/tmp"}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for command, want := range map[string]Class{
 		"ls > /tmp/x": Read, "cd /tmp && ls > x": Read, "ls >> /tmp/a/../x": Read,
+		"ls > /tmp/w/x": Unknown, "cd /tmp/w && ls > x": Unknown, "ls > /tmp/wx": Read, // a root below a private directory
 		"ls > /tmp/../w/x": Unknown, "ls > /tmpx": Unknown, "ls > /tmp/*": Unknown, "ls > $x": Unknown, "ls > x": Unknown, "ls > /dev/tcp/h/1": Unknown,
 	} {
 		if d := p.Decide(command, "bash"); d.Analysis.Class != want || d.Free() != (want == Read) {

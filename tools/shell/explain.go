@@ -24,8 +24,25 @@ func (t *Tool) Explain(c tools.Call) ([]tools.Considered, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, list := t.Policy().In(dir).Explain(command, "bash")
-	return list, nil
+	d, list := t.Policy().In(dir).Explain(command, "bash")
+	after, _ := t.settled(d)
+	if d.Effect == tools.Allow || after.Effect != tools.Allow {
+		return list, nil
+	}
+	for i := range list { // the default was not asked in the end
+		if list[i].Outcome == tools.Decides && list[i].Effect < tools.Allow {
+			list[i].Outcome, list[i].Why = tools.Matches, "what the line can do comes first"
+		}
+	}
+	return append(list, tools.Considered{
+		Subject: command, Rule: after.Label(), Effect: tools.Allow, Outcome: tools.Decides, Why: classReasons[after.Rule],
+	}), nil
+}
+
+// classReasons say why a class lets a line run.
+var classReasons = map[string]string{
+	ruleReads:    "it only reads, and the kernel holds it to that",
+	ruleConfined: "the sandbox holds it to the workspace and the listed hosts",
 }
 
 // consider notes what became of every rule for a command that part decided.

@@ -75,6 +75,9 @@ func (r Rule) Label(i int) string {
 type Default struct {
 	Allowed  bool `json:"allowed"`
 	Approval bool `json:"approval"`
+	// Confined lets a command that no rule speaks about run as far as the sandbox holds
+	// it: it changes the workspace and reaches listed hosts, and nothing else.
+	Confined bool `json:"confined,omitempty"`
 }
 
 // Effect is what the default does.
@@ -82,7 +85,7 @@ func (d Default) Effect() tools.Effect {
 	switch {
 	case !d.Allowed:
 		return tools.Deny
-	case d.Approval:
+	case d.Approval, d.Confined: // where the sandbox decides, it does so afterwards: see settled
 		return tools.Ask
 	}
 	return tools.Allow

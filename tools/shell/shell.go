@@ -26,6 +26,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -139,6 +140,24 @@ type Tool struct {
 	Config
 	sees   *sandboxprofile.Lookup
 	policy atomic.Pointer[Policy]
+	known  executables
+}
+
+// executables keeps what was read of programs, by the file as it was then. They lie in
+// places that no tool can write to, so there are as many as the machine has.
+type executables struct{ files sync.Map }
+
+func (e *executables) of(path string) tools.Executable {
+	pin, err := tools.PinFile(path)
+	if err != nil {
+		return tools.Executable{Files: []string{path}, Script: true}
+	}
+	if x, ok := e.files.Load(pin); ok {
+		return x.(tools.Executable)
+	}
+	x := tools.LookExecutable(path)
+	e.files.Store(pin, x)
+	return x
 }
 
 func (t *Tool) Definition() tools.Definition { return definition }
@@ -159,7 +178,7 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 		return tools.Proposal{}, err
 	}
 	policy := t.Policy().In(dir)
-	d := policy.Decide(command, "bash")
+	d, class := t.settled(policy.Decide(command, "bash"))
 	if d.Effect == tools.Deny {
 		return tools.Proposal{}, t.blocked(d)
 	}
@@ -167,9 +186,11 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 	if err != nil {
 		return tools.Proposal{}, err
 	}
+	plan.Action.Ceiling = t.ceiling(d, class, plan.Action.Exec.Path, dir)
 	return tools.Proposal{
 		Plan:    plan,
 		Request: policy.request(c, command, dir, d),
+		Unheld:  t.unheld(policy, c, command, dir, d),
 		Reach:   policy.reach(command, d),
 		Rule:    d.Label(),
 		Present: func(context.Context) (*approval.Presentation, error) { return present(command, dir, d), nil },
@@ -356,8 +377,13 @@ func (f pathFiles) Check(name, dir string, write bool) (tools.Effect, string, st
 	return d.Effect, d.Reason, d.Hint
 }
 
+// Private reports whether a path is in a directory of the sandbox's own. A root that lies
+// below one, as a workspace lies in HOME, is the user's.
 func (f pathFiles) Private(name, dir string) bool {
 	abs := absolute(name, dir)
+	if slices.ContainsFunc(f.paths.Rules, func(r tools.PathRule) bool { return below(r.Root, abs) }) {
+		return false
+	}
 	return slices.ContainsFunc(f.scratch, func(s string) bool { return below(s, abs) })
 }
 

@@ -220,7 +220,7 @@ func TestPathsOnDisk(t *testing.T) {
 		"echo x > .git/hooks/pre-commit":         tools.Deny,
 		"cd .git; echo x > hooks/pre-commit":     tools.Deny,
 		"echo x > .env":                          tools.Deny,
-		"echo x > /tmp/scratch-of-the-sandbox/x": tools.Ask,
+		"echo x > /tmp/scratch-of-the-sandbox/x": tools.Allow, // it goes with the sandbox
 		"ls < .env":                              tools.Ask,
 		"ls < a.txt":                             tools.Allow,
 		"git status":                             tools.Allow,

@@ -1,0 +1,314 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/tools"
+	"github.com/sandgate/sandgate/tools/shell"
+)
+
+// alwaysReads is the tool shell with an analysis that takes every line for one that only
+// reads: as wrong as one can be.
+type alwaysReads struct{ *shell.Tool }
+
+func (a alwaysReads) Plan(c tools.Call) (tools.Proposal, error) {
+	p, err := a.Tool.Plan(c)
+	p.Request, p.Unheld = nil, nil
+	p.Plan.Action.Ceiling = &sandboxprofile.Ceiling{Class: sandboxprofile.ClassRead, AnyProgram: true}
+	return p, err
+}
+
+func command(line string) string {
+	b, err := json.Marshal(map[string]string{"command": line})
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// A target is a place outside of every sandbox that counts who reaches it.
+type target struct {
+	tcp, udp string
+	reached  atomic.Int64
+}
+
+func newTarget(t *testing.T) *target {
+	t.Helper()
+	x := &target{}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close(); u.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			x.reached.Add(1)
+			c.Close()
+		}
+	}()
+	go func() {
+		b := make([]byte, 64)
+		for {
+			if _, _, err := u.ReadFrom(b); err != nil {
+				return
+			}
+			x.reached.Add(1)
+		}
+	}()
+	_, x.tcp, _ = net.SplitHostPort(l.Addr().String())
+	_, x.udp, _ = net.SplitHostPort(u.LocalAddr().String())
+	return x
+}
+
+// harms are commands of which each changes the workspace or reaches the target.
+func (x *target) harms() []string {
+	python := func(code string) string { return fmt.Sprintf("python3 -c %q", code) }
+	return []string{
+		"touch pwned", "echo x > old", "echo x >> old", ": > old", "rm -f old", "mv old moved", "mkdir made", "ln -s old link", "ln old hard",
+		"cp old copy", "chmod 0700 old", "touch -d 1999-01-01 old", "truncate -s 0 old", "sed -i s/o/a/ old", "tee copy < old", "rm -rf sub",
+		python("open('pwned', 'w')"), python("import os; os.close(os.open('old', os.O_RDONLY | os.O_TRUNC))"),
+		"mv old /tmp/stolen",
+		fmt.Sprintf("echo x > /dev/tcp/127.0.0.1/%s", x.tcp), fmt.Sprintf("echo x > /dev/udp/127.0.0.1/%s", x.udp),
+		python("import socket; socket.create_connection(('127.0.0.1', " + x.tcp + "))"),
+		python("import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', " + x.udp + "))"),
+	}
+}
+
+// disguises are ways to hide a command from who reads the line: those by which lines once
+// ran that nobody had allowed, and ordinary ones.
+var disguises = []string{
+	"%s", "(%s)", "{ %s; }", "eval '%[1]s'", "cat old; %s", "false || %s", "%s &\nwait",
+	`: "${x:-'$(%s)'}"`, `: "${x:='$(%s)'}"`, ": \"${x:-'`%s`'}\"", "declare -a a='($(%s))'", "local() { :; }; readonly -A a='([k]=$(%s))'",
+	": <<\"E\\$F\"\nE$F\n%s\nE\\$F", "x='a[$(%s)]'; : $((x))", "x='a[$(%s)]' bash -c ': $((x))'", "COLUMNS='a[$(%s)]' bash -c ': $((COLUMNS))'",
+	"trap -- '%s' EXIT", "f() { %s; }; f", "coproc %s; wait", "env bash -c \"$(cat <<'END'\n%s\nEND\n)\"", "xargs -I{} bash -c '{}' <<'END'\n%s\nEND",
+}
+
+// populate fills a workspace, and gives everything in it that a command could change.
+func populate(t interface{ Fatal(...any) }, ws string) {
+	for name, content := range map[string]string{"old": "old content\n", "sub/inner": "inner\n"} {
+		if err := os.MkdirAll(filepath.Dir(ws+"/"+name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(ws+"/"+name, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func workspaceOf(t interface{ Fatal(...any) }, ws string) string {
+	var b strings.Builder
+	err := filepath.Walk(ws, func(path string, info os.FileInfo, err error) error {
+		if err != nil {
+			return err
+		}
+		text := ""
+		if info.Mode().IsRegular() {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			text = string(content)
+		}
+		fmt.Fprintf(&b, "%s %v %v %q\n", path, info.Mode(), info.ModTime(), text)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestAWrongAnalysisHarmsNobody is the promise of a ceiling: whatever the analysis of a
+// command line answers, a line that ran because "it only reads" has changed nothing and
+// reached nobody. The tools have the whole network of the host here.
+func TestAWrongAnalysisHarmsNobody(t *testing.T) {
+	open := func(p *sandboxprofile.Profile) { p.Network.Mode = sandboxprofile.NetworkHost }
+	f := newFixture(t, setup{mode: approval.Strict, profile: open, shell: func(s *shell.Tool) tools.Tool { return alwaysReads{s} }})
+	populate(t, f.ws)
+	x := newTarget(t)
+	harms, before := x.harms(), workspaceOf(t, f.ws)
+	check := func(t interface {
+		Fatal(...any)
+		Fatalf(string, ...any)
+	}, line string) {
+		r, e := f.call(context.Background(), "shell", command(line))
+		if e != nil {
+			t.Fatalf("%q: %v", line, e)
+		}
+		if after := workspaceOf(t, f.ws); after != before {
+			t.Fatalf("%q changed the workspace:\n%s\nwas\n%s", line, after, before)
+		}
+		if n := x.reached.Load(); n != 0 {
+			t.Fatalf("%q reached the target", line)
+		}
+		if r.Decision.Source != string(approval.SourceNotNeeded) || !strings.HasPrefix(r.EnforcedBy.Ceiling, "read: ") {
+			t.Fatalf("%q: %+v, held by %+v", line, r.Decision, r.EnforcedBy)
+		}
+	}
+	for _, harm := range harms {
+		check(t, harm)
+	}
+	for _, disguise := range disguises {
+		check(t, fmt.Sprintf(disguise, "touch pwned"))
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		line := rapid.SampledFrom(harms).Draw(t, "harm")
+		for range rapid.IntRange(0, 2).Draw(t, "layers") {
+			line = fmt.Sprintf(rapid.SampledFrom(disguises).Draw(t, "disguise"), line)
+		}
+		check(t, line)
+	})
+}
+
+// TestAPersonsAllowHasNoCeiling is the twin: the same lines do what they say once a
+// person has allowed them, in the same sandbox.
+func TestAPersonsAllowHasNoCeiling(t *testing.T) {
+	open := func(p *sandboxprofile.Profile) { p.Network.Mode = sandboxprofile.NetworkHost }
+	f := newFixture(t, setup{profile: open, fallback: &shell.Default{Allowed: true, Approval: true}})
+	x := newTarget(t)
+	f.say(t, approval.Answer{Allow: true})
+	run := func(line string) {
+		populate(t, f.ws)
+		before, reached := workspaceOf(t, f.ws), x.reached.Load()
+		r, e := f.call(context.Background(), "shell", command(line))
+		if e != nil || r.EnforcedBy.Ceiling != "" || r.Decision.Action != approval.Approved {
+			t.Errorf("%q: %v, %+v, %+v", line, e, r.Decision, r.EnforcedBy)
+		}
+		for range 1000 { // a datagram is on its way when its sender has ended
+			if x.reached.Load() > reached || workspaceOf(t, f.ws) != before {
+				return
+			}
+		}
+		t.Errorf("%q did nothing: %+v", line, r)
+	}
+	for _, harm := range x.harms() {
+		run(harm)
+	}
+	for _, disguise := range disguises[:7] {
+		run(fmt.Sprintf(disguise, "touch pwned"))
+		if err := os.Remove(f.ws + "/pwned"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestWhatReadsIsFreeAndHeld: a command that only reads is not asked about; its plan, the
+// log, the result and `why` say what holds it, and what it starts is what they name.
+func TestWhatReadsIsFreeAndHeld(t *testing.T) {
+	f := newFixture(t, setup{mode: approval.Strict, fallback: &shell.Default{Allowed: true, Approval: true}})
+	populate(t, f.ws)
+	for _, x := range []struct {
+		line, out string
+		programs  []string
+	}{
+		{"cat old", "old content\n", []string{"cat"}},
+		{"cat old | sort -r; ls sub", "old content\ninner\n", []string{"bash", "cat", "ls", "sort"}},
+		{"which cat > /dev/null && echo yes", "yes\n", nil}, // a script that the tables know
+		{"cat < old > /tmp/kept && cat /tmp/kept", "old content\n", []string{"bash", "cat"}},
+	} {
+		r, e := f.call(context.Background(), "shell", command(x.line))
+		if e != nil {
+			t.Errorf("%q: %v", x.line, e)
+			continue
+		}
+		if out := textOf(r); out != x.out || r.Decision.Rule != "shell.reads" || !strings.HasPrefix(r.EnforcedBy.Ceiling, "read: ") {
+			t.Errorf("%q: %q, %+v, %+v", x.line, out, r.Decision, r.EnforcedBy)
+		}
+		for _, p := range x.programs {
+			if !strings.Contains(r.EnforcedBy.Ceiling, p) {
+				t.Errorf("%q: the ceiling does not name %s: %s", x.line, p, r.EnforcedBy.Ceiling)
+			}
+		}
+	}
+	for _, line := range []string{"touch new", "cat old > copy", "cat /etc/shadow"} {
+		if r, e := f.call(context.Background(), "shell", command(line)); e == nil || e.Code != protocol.CodeDenied {
+			t.Errorf("%q: %v, %+v", line, e, r)
+		}
+	}
+	entries := 0
+	for e, err := range audit.Query(f.logPath, audit.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind == audit.KindDecision && strings.Contains(string(e.Data), `"ceiling":{"class":"read","programs":["/`) && strings.Contains(string(e.Data), `"class":"read"`) {
+			entries++
+		}
+	}
+	if entries != 4 {
+		t.Errorf("%d decisions of the log name a ceiling, want 4", entries)
+	}
+}
+
+// TestConfinedRunsWhatTheSandboxHolds: without rules a command changes the workspace, and
+// what a rule asks about is asked about. Where the profile reaches further than that, or
+// nobody holds the call, a person is asked.
+func TestConfinedRunsWhatTheSandboxHolds(t *testing.T) {
+	confined := &shell.Default{Allowed: true, Approval: true, Confined: true}
+	f := newFixture(t, setup{mode: approval.Strict, fallback: confined})
+	populate(t, f.ws)
+	for _, line := range []string{"touch new", "eval 'touch new2'", "sed -i s/old/new/ old", "python3 -c 'open(\"new3\", \"w\")'"} {
+		r, e := f.call(context.Background(), "shell", command(line))
+		if e != nil || r.ExitCode != 0 || r.EnforcedBy.Ceiling != "workspace: the profile gives no more" {
+			t.Errorf("%q: %v, %+v", line, e, r)
+		}
+	}
+	for _, name := range []string{"new", "new2", "new3"} {
+		if _, err := os.Stat(f.ws + "/" + name); err != nil {
+			t.Error(err)
+		}
+	}
+	denied := func(f *fixture, line, why string) {
+		t.Helper()
+		if r, e := f.call(context.Background(), "shell", command(line)); e == nil || e.Code != protocol.CodeDenied {
+			t.Errorf("%s: %q: %v, %+v", why, line, e, r)
+		}
+	}
+	denied(f, "echo asked", "a rule asks")
+	denied(f, "touch new4; echo asked", "a rule asks about a part")
+	denied(f, "cat old > new4", "writes of files are to be approved here")
+	beyond := func(p *sandboxprofile.Profile) { p.Network.Mode = sandboxprofile.NetworkHost }
+	wide := newFixture(t, setup{mode: approval.Strict, fallback: confined, profile: beyond})
+	denied(wide, "touch new", "the network of the host is open")
+	populate(t, wide.ws)
+	if r, e := wide.call(context.Background(), "shell", command("cat old")); e != nil || textOf(r) != "old content\n" {
+		t.Errorf("what reads is held there too: %v, %+v", e, r)
+	}
+	f = newFixture(t, setup{fallback: confined})
+	if _, e := f.decideOn("shell", command("touch new"), protocol.AgentAsks); e == nil || e.Code != protocol.CodeApprovalRequired {
+		t.Errorf("carried out elsewhere: %v", e)
+	}
+	if _, e := f.decideOn("shell", command("cat old"), protocol.AgentAsks); e == nil || e.Code != protocol.CodeApprovalRequired {
+		t.Errorf("reading elsewhere: %v", e)
+	}
+}
+
+// textOf is what a call has written.
+func textOf(r protocol.CallResult) string {
+	var b strings.Builder
+	for _, c := range r.Content {
+		b.WriteString(c.Text)
+	}
+	return b.String()
+}

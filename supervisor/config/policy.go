@@ -1,0 +1,89 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A Policy sets the defaults of a configuration: who decides about what no key and no
+// rule speaks of. What a file sets by itself holds whatever the policy says.
+type Policy string
+
+const (
+	// Careful asks about commands that do more than read, and about writes.
+	Careful Policy = "careful"
+	// Balanced lets run what the sandbox holds, and asks about what leaves it.
+	Balanced Policy = "balanced"
+	// Autonomous lets run what the sandbox holds, and refuses the rest: nobody is asked.
+	Autonomous Policy = "autonomous"
+)
+
+// Values lists the words of the file format.
+func (Policy) Values() []string {
+	return []string{string(Careful), string(Balanced), string(Autonomous)}
+}
+
+// Caveats are sentences for whoever starts a supervisor, about what the policy means.
+func (c *Config) Caveats() []string {
+	var list []string
+	if len(c.Sources) == 0 {
+		list = append(list, "there is no configuration file: policy careful (reading is free, writes and other commands ask, no network); "+
+			"`sandgate config init` writes a file for this project")
+	}
+	if c.Policy == Careful {
+		return list
+	}
+	list = append(list, fmt.Sprintf("policy %s: commands change files of the workspace without a question, and nothing keeps what was there before: keep it under version control", c.Policy))
+	if c.Shell.Default.Confined && c.Shell.Network.Mode == NetworkHost {
+		list = append(list, "shell.network: host reaches beyond what a sandbox holds, so that commands are asked about all the same: list hosts instead, `network: {allow: [...], ask: true}`")
+	}
+	return list
+}
+
+// applyPolicy gives the keys that no file sets what the policy says.
+func (c *Config) applyPolicy() {
+	c.ByPolicy = nil
+	give := func(field string, set func()) {
+		if !c.Set(field) {
+			set()
+			c.ByPolicy = append(c.ByPolicy, field)
+		}
+	}
+	free := c.Policy == Balanced || c.Policy == Autonomous
+	give(defaultKey, func() { c.Shell.Default = ShellDefault{Allowed: true, Approval: true, Confined: free} })
+	for i := range c.Sandbox.Paths {
+		p := &c.Sandbox.Paths[i]
+		give(fieldKey("sandbox.paths", p.Name)+".write_approval", func() { p.WriteApproval = !free })
+	}
+	if c.Policy == Autonomous {
+		give("approval.mode", func() { c.Approval.Mode = Strict })
+	}
+}
+
+// byPolicy reports whether a value is what the policy gives, and not a file.
+func (c *Config) byPolicy(field string) bool {
+	return slices.ContainsFunc(c.ByPolicy, func(g string) bool { return g == field || within(field, g) })
+}
+
+// confinedWord stands in place of the mapping of `shell.default`.
+const confinedWord = "confined"
+
+func (s *ShellDefault) decodeNode(d *decoder, n *yaml.Node, field string) {
+	switch {
+	case n.Kind == yaml.MappingNode:
+		d.structure(n, reflect.ValueOf(s).Elem(), field)
+	case isScalar(n, "!!str") && n.Value == confinedWord:
+		*s = ShellDefault{Allowed: true, Approval: true, Confined: true}
+	case n.Kind == yaml.ScalarNode:
+		hint := "use confined, or {allowed: true, approval: true}"
+		if suggest(n.Value, []string{confinedWord}) != "" {
+			hint = "did you mean " + quote(confinedWord) + "?"
+		}
+		d.problem(n, field, quote(n.Value)+" is not allowed here", hint)
+	default:
+		d.wrongType(n, field, "confined or a mapping", "")
+	}
+}

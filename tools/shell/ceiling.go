@@ -1,0 +1,114 @@
+package shell
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// This file says which command lines run although nobody has allowed them, and how the
+// kernel then holds them to what that rests on.
+
+// What decides where no rule does.
+const (
+	ruleReads    = "reads"    // the line only reads, and is held to that
+	ruleConfined = "confined" // shell.default: confined
+)
+
+// settled is what becomes of a decision once its class counts, and the class that the
+// answer rests on: the most that the line may then do.
+func (t *Tool) settled(d Decision) (Decision, sandboxprofile.Class) {
+	switch {
+	case d.Effect == tools.Deny:
+		return d, sandboxprofile.Unclassified
+	case d.Effect == tools.Allow && d.Analysis.Class == Read:
+		return d, sandboxprofile.ClassRead
+	case d.Effect == tools.Allow && d.RuleIndex < 0 && t.Default.Effect() < tools.Allow:
+		return d, sandboxprofile.ClassWorkspace // by the path rules alone
+	case d.Effect == tools.Allow:
+		return d, sandboxprofile.ClassBeyond // by name, which covers what the profile gives
+	case d.Free():
+		return d.by(ruleReads), sandboxprofile.ClassRead
+	case t.Default.Confined && !slices.ContainsFunc(d.Parts, t.asked):
+		return d.by(ruleConfined), sandboxprofile.ClassWorkspace
+	}
+	return d, sandboxprofile.Unclassified
+}
+
+// by is d, allowed by what it is called.
+func (d Decision) by(rule string) Decision {
+	d.Effect, d.Rule, d.RuleName, d.RuleIndex, d.Reason, d.Hint = tools.Allow, rule, "", -1, "", ""
+	return d
+}
+
+// asked reports whether a part of a command line is asked about even where the sandbox
+// decides: a rule says so, or a root whose writes are to be approved.
+func (t *Tool) asked(p Part) bool {
+	writes := p.Rule == rulePaths && strings.HasPrefix(p.Text, ">") &&
+		slices.ContainsFunc(t.Paths.Rules, func(r tools.PathRule) bool { return r.WriteApproval })
+	return p.Effect == tools.Ask && (p.RuleIndex >= 0 || writes)
+}
+
+// ceiling is how the kernel holds a program that runs because of a class.
+func (t *Tool) ceiling(d Decision, c sandboxprofile.Class, program, dir string) *sandboxprofile.Ceiling {
+	if c == sandboxprofile.Unclassified {
+		return nil
+	}
+	l := &sandboxprofile.Ceiling{Class: c, AnyProgram: true}
+	if c != sandboxprofile.ClassRead {
+		return l
+	}
+	if files := t.executables(d.Analysis.Programs, program, dir); files != nil {
+		l.Programs, l.AnyProgram = files, false
+	}
+	return l
+}
+
+// executables are all files that a line of known programs executes, sorted; nil if they
+// are not known, as where one of the programs is a script.
+func (t *Tool) executables(names []string, program, dir string) []string {
+	files := []string{}
+	add := func(path string, scripts bool) bool {
+		x := t.known.of(path)
+		files = append(files, x.Files...)
+		return (!x.Script || scripts) && !slices.ContainsFunc(x.Files, func(f string) bool { return !t.sees.Runnable(f) })
+	}
+	if !add(program, false) {
+		return nil
+	}
+	for _, name := range names {
+		path, err := tools.LookPath(name, t.searchPath(), dir, t.sees.Runnable)
+		if err != nil {
+			continue // built into bash, or not there to be executed
+		}
+		_, listed := starts[name]
+		if !add(path, listed) {
+			return nil
+		}
+		for _, more := range startsFiles[name] {
+			if t.sees.Runnable(more) && tools.IsELF(more) {
+				files = append(files, more)
+			}
+		}
+	}
+	slices.Sort(files)
+	return slices.Compact(files)
+}
+
+// startsFiles are files that programs of the tables execute by a path of their own.
+var startsFiles = map[string][]string{
+	"git": {"/usr/lib/git-core/git", "/usr/libexec/git-core/git"}, // git(1), --exec-path
+}
+
+// unheld is what is asked where nothing holds a command line to the class that allowed it:
+// an agent carries it out by itself, or the profile reaches further than the class.
+func (t *Tool) unheld(p *Policy, c tools.Call, command, dir string, d Decision) *approval.Request {
+	if d.RuleIndex >= 0 || t.Default.Effect() == tools.Allow {
+		return nil // a person's own rule
+	}
+	d.Effect = tools.Ask
+	return p.request(c, command, dir, d)
+}
