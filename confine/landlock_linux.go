@@ -184,7 +184,7 @@ func (l *Landlock) restrictions(p sandboxprofile.Profile, f sandboxprofile.Facts
 	if err != nil {
 		return wire.Setup{}, unenforceable("the system call filter", err)
 	}
-	notifying, err := l.filters.Brokered(seccomp.Brokered{Sockets: open, Reads: len(rules.Redirected) > 0})
+	notifying, err := l.filters.Brokered(seccomp.Brokered{Sockets: open, Reads: len(rules.Redirected) > 0, Signals: !l.abi.Scope})
 	if err != nil {
 		return wire.Setup{}, unenforceable("the system call filter", err)
 	}
@@ -199,7 +199,10 @@ func (l *Landlock) restrictions(p sandboxprofile.Profile, f sandboxprofile.Facts
 	if err != nil {
 		return wire.Setup{}, err
 	}
-	domain := wire.Landlock{HandledFS: uint64(l.abi.Access), Scoped: landlockScopes}
+	domain := wire.Landlock{HandledFS: uint64(l.abi.Access)}
+	if l.abi.Scope {
+		domain.Scoped = landlockScopes
+	}
 	if !open {
 		domain.HandledNet = 1<<l.abi.Net - 1
 	}
@@ -419,13 +422,21 @@ func (l *Landlock) launch(p sandboxprofile.Profile, user *syscall.Credential) (*
 // hostLimits says what bounds a call in the host's namespaces.
 const hostLimits = rlimitsHold + "; private directories on disk, counted by the supervisor"
 
+// keepsProcesses says what keeps signals in the sandbox.
+func (l *Landlock) keepsProcesses() string {
+	if l.abi.Scope {
+		return "Landlock domain: no signals out of it"
+	}
+	return "Landlock domain; signals are sent by the broker, to nobody outside"
+}
+
 func (l *Landlock) enforced(p sandboxprofile.Profile, rules landlock.Brokered) Enforced {
 	e := Enforced{
 		Backend:     "landlock",
 		Files:       fmt.Sprintf("Landlock ABI %d, and a broker that makes every change (seccomp notification)", l.abi.ABI),
 		Network:     "sockets that the broker makes: a loopback of its own, by signed connections; a port that is listened at inside is taken for a server of the host's at every address",
 		SystemCalls: "seccomp filters",
-		Processes:   "Landlock domain: no signals or tracing out of it; killed as a whole when the call ends; the command lines of this user's other processes can be read",
+		Processes:   l.keepsProcesses() + "; no tracing out of it; killed as a whole when the call ends; the command lines of this user's other processes can be read",
 		Limits:      hostLimits,
 	}
 	if len(rules.Redirected) > 0 {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -109,20 +110,71 @@ func noLandlock() (landlock.Version, error) {
 	return landlock.Version{}, &confine.Unenforceable{Part: "Landlock", Reason: "the kernel does not offer it", Hint: "a newer kernel"}
 }
 
-// TestOldLandlockIsRefused: what an ABI version lacks is named, and the first that
-// lacks nothing confines.
+// TestOldLandlockIsRefused: what an ABI version lacks is named.
 func TestOldLandlockIsRefused(t *testing.T) {
 	for abi := 1; abi < landlock.MinHostABI; abi++ {
 		_, err := confine.NewLandlock(confine.LandlockOptions{ABI: oldLandlock(abi)})
 		var cannot *confine.Unenforceable
-		if !errors.As(err, &cannot) || cannot.Part != "Landlock" || !strings.Contains(cannot.Reason, "signals") || !strings.Contains(cannot.Hint, "6.12") {
+		if !errors.As(err, &cannot) || cannot.Part != "Landlock" || !strings.Contains(cannot.Reason, "refer") || !strings.Contains(cannot.Hint, "5.19") {
 			t.Errorf("ABI %d: %v", abi, err)
 		}
 	}
-	ws := confinetest.Workspace(t)
-	l := newLandlock(t, confine.LandlockOptions{ABI: oldLandlock(landlock.MinHostABI)})
-	if o := confinetest.Shell(t, l, confinetest.Profile(t, ws), ws, "cat /etc/shadow 2>/dev/null || kill -0 $PPID 2>/dev/null || echo refused"); o.Out != "refused\n" {
-		t.Errorf("ABI %d: %+v", landlock.MinHostABI, o)
+}
+
+// TestOldLandlockConfines: what later ABI versions add, the broker and the filters do
+// where the kernel's Landlock does not, signals above all.
+func TestOldLandlockConfines(t *testing.T) {
+	victim := exec.Command("sleep", "600")
+	victim.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := victim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer victim.Wait()
+	defer victim.Process.Kill()
+	for abi := landlock.MinHostABI; abi <= 5; abi++ {
+		t.Run(fmt.Sprint("ABI-", abi), func(t *testing.T) {
+			ws := confinetest.Workspace(t)
+			l, p := newLandlock(t, confine.LandlockOptions{ABI: oldLandlock(abi)}), confinetest.Profile(t, ws)
+			o := confinetest.Shell(t, l, p, ws, "cat /etc/shadow 2>/dev/null; echo x > /usr/x 2>/dev/null; mkdir -p .git/hooks; echo x > .git/hooks/pre-commit 2>/dev/null; "+
+				"echo y > made && mkdir sub && mv made sub && cat sub/made && truncate -s 1 sub/made")
+			if o.Out != "y\n" || o.ExitCode != 0 {
+				t.Errorf("files: %+v", o)
+			}
+			const libc = "import ctypes, os, signal, time, fcntl; c = ctypes.CDLL(None, use_errno=True)\ndef sys(*a):\n    if c.syscall(*a) < 0: raise OSError(ctypes.get_errno(), '')\n"
+			for _, target := range []int{victim.Process.Pid, os.Getpid()} {
+				for act, want := range map[string]string{
+					"os.kill(%d, 0)":            "EPERM",
+					"os.kill(%d, 9)":            "EPERM",
+					"os.kill(-%d, 9)":           "ESRCH",
+					"sys(200, %d, 9)":           "EPERM", // tkill
+					"sys(234, %[1]d, %[1]d, 9)": "EPERM", // tgkill
+					"b = ctypes.create_string_buffer(128); b[8:12] = (-1 & 0xffffffff).to_bytes(4, 'little'); sys(129, %d, 9, b)": "EPERM",  // rt_sigqueueinfo
+					"sys(424, os.open('/proc/%d', os.O_RDONLY), 9, 0, 0)":                                                         "ENOSYS", // pidfd_send_signal
+					"r, w = os.pipe(); fcntl.fcntl(r, 8, %d)":                                                                     "EPERM",  // F_SETOWN
+				} {
+					if strings.Contains(act, "-%d") && target != victim.Process.Pid {
+						continue
+					}
+					if got := confinetest.Python(t, l, p, ws, libc+fmt.Sprintf(act, target)); got != want {
+						t.Errorf("%s: %s, want %s", fmt.Sprintf(act, target), got, want)
+					}
+				}
+			}
+			for _, act := range []string{
+				"os.kill(os.getpid(), 0); signal.raise_signal(0) if False else None",
+				"import subprocess\np = subprocess.Popen(['sleep', '60']); p.send_signal(15); assert p.wait() == -15",
+				"import subprocess\np = subprocess.Popen(['sleep', '60'], start_new_session=True); os.killpg(p.pid, 9); assert p.wait() == -9",
+				"import subprocess\np = subprocess.Popen(['sleep', '60']); os.kill(-1, 9); assert p.wait() == -9",
+				"import threading\nsignal.signal(signal.SIGUSR1, lambda *a: None); signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)",
+			} {
+				if got := confinetest.Python(t, l, p, ws, libc+act); got != "ok" {
+					t.Errorf("%s: %s", act, got)
+				}
+			}
+		})
+	}
+	if err := victim.Process.Signal(syscall.Signal(0)); err != nil {
+		t.Errorf("a process outside was ended: %v", err)
 	}
 }
 

@@ -39,8 +39,9 @@ func hostCondition(cond string) (bool, error) {
 		return exec.Command("unshare", "--user", "true").Run() == nil, nil
 	case "landlock":
 		return errno == 0, nil
-	case "landlock-alone":
-		return errno == 0 && landlock.CheckHostABI(int(abi)) == nil, nil
+	case "scopes": // signals, and abstract sockets
+		v, err := landlock.Handled(int(abi))
+		return errno == 0 && err == nil && v.Scope, nil
 	case "root":
 		return os.Geteuid() == 0, nil
 	}

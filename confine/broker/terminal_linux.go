@@ -1,9 +1,7 @@
 package broker
 
 import (
-	"os"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -90,17 +88,8 @@ func (c *call) controlling() (target, unix.Errno) {
 	if errno != 0 {
 		return target{}, errno
 	}
-	fd, err := unix.Openat(dir, "stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return target{}, unix.ENXIO
-	}
-	f := os.NewFile(uintptr(fd), "stat")
-	defer f.Close()
-	var buf [1024]byte
-	n, _ := f.Read(buf[:])
-	text := string(buf[:max(n, 0)])
-	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:]) // a program's name may hold a bracket
-	const tty = 4                                                       // state ppid pgrp session tty_nr
+	fields := statFields(c.b.link(dir) + "/stat")
+	const tty = 4 // state ppid pgrp session tty_nr
 	if len(fields) <= tty {
 		return target{}, unix.ENXIO
 	}

@@ -43,7 +43,7 @@ func restrict(s *wire.Setup, queue int) (string, error) {
 		{"check capabilities", func() error { return capabilities(s.Shared) }},
 		{"set no_new_privs", setNoNewPrivs},
 		{"landlock", func() error { return restrictPaths(s.Landlock, s.Shared) }},
-		{"check the scope of signals", func() error { return checkScope(s.Shared) }},
+		{"check the scope of signals", func() error { return checkScope(s) }},
 		{"seccomp", func() error { return installFilter(s.Seccomp, s.Shared) }},
 	} {
 		if err := step.do(); err != nil {

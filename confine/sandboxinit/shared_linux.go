@@ -30,7 +30,8 @@ import (
 
 // shared is what programs get that we do not have ourselves.
 type shared struct {
-	domain  int // Landlock ruleset of every program, -1 without Landlock
+	domain  int  // Landlock ruleset of every program, -1 without Landlock
+	scoped  bool // our own domain keeps signals in it
 	filter  *unix.SockFprog
 	private []string
 
@@ -40,7 +41,7 @@ type shared struct {
 }
 
 func newShared(s *wire.Setup, queue int) (*shared, error) {
-	x := &shared{domain: -1, private: s.Shared.Private}
+	x := &shared{domain: -1, scoped: s.Landlock.Scoped != 0, private: s.Shared.Private}
 	programs := s.Landlock
 	if s.Shared.Broker != nil {
 		programs = s.Shared.Broker.Programs
@@ -250,10 +251,10 @@ func openSame(r wire.LandlockRule) (int, error) {
 	return fd, nil
 }
 
-// checkScope tries to signal our parent. If that were possible, kill(-1) would
-// end every process of the user.
-func checkScope(s *wire.Shared) error {
-	if s == nil || s.Unconfined {
+// checkScope tries to signal our parent, where Landlock is to keep that from us. If it
+// were possible, kill(-1) would end every process of the user.
+func checkScope(s *wire.Setup) error {
+	if s.Shared == nil || s.Landlock.Scoped == 0 {
 		return nil
 	}
 	if err := unix.Kill(unix.Getppid(), 0); err != unix.EPERM {
@@ -265,7 +266,7 @@ func checkScope(s *wire.Shared) error {
 // signalAll signals what is below us. Within a domain that scopes signals, -1
 // means the processes of the domain and of those below it.
 func (x *shared) signalAll(n unix.Signal) {
-	if x.domain >= 0 {
+	if x.scoped {
 		_ = unix.Kill(-1, n)
 		return
 	}

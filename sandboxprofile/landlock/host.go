@@ -34,25 +34,23 @@ func Refusals() []Limitation {
 	return []Limitation{
 		{"credentials for hosts", "without mounts programs have no file of certificates to trust the egress proxy by"},
 		{"devices", "what Landlock does not cover of files is denied by their ioctls, which devices need"},
-		{"landlock", fmt.Sprintf("an ABI before %d leaves open what no filter can tell apart", MinHostABI)},
+		{"landlock", fmt.Sprintf("an ABI before %d cannot move files between directories", MinHostABI)},
 	}
 }
 
-// MinHostABI is the oldest ABI version that a sandbox without namespaces can
-// stand on: the first that scopes signals and abstract Unix sockets.
-const MinHostABI = 6
+// MinHostABI is the oldest ABI version that a sandbox without namespaces can stand on:
+// the first that lets files be moved between directories. What later ones add, the
+// broker and the filter of programs do too: a call that would truncate a file is the
+// broker's (3), so are sockets (4) and, where Landlock does not scope them, signals (6);
+// devices take no ioctl(2) but a terminal's (5).
+const MinHostABI = 2
 
-// lacks is what the ABI versions before MinHostABI do not cover and a system call
-// filter, which sees no paths and no process ids' owners, cannot make up for.
+// lacks is what the ABI versions before MinHostABI do not cover and nothing else can.
 var lacks = []struct {
 	before int
 	what   string
 }{
 	{2, "files cannot be moved between directories at all (refer)"},
-	{3, "files outside can be truncated by truncate(2)"},
-	{4, "TCP is not covered a second time"},
-	{5, "devices take any ioctl(2)"},
-	{6, "signals reach every process of the user, the supervisor included, and abstract Unix sockets are open"},
 }
 
 // CheckHostABI says what an ABI version lacks for a sandbox without namespaces.
@@ -68,7 +66,7 @@ func CheckHostABI(abi int) error {
 	}
 	return &Error{Part: "landlock",
 		Reason: fmt.Sprintf("ABI version %d found, at least %d needed: %s", abi, MinHostABI, strings.Join(missing, "; ")),
-		hint:   "Linux 6.12 or newer, or a host that allows user namespaces"}
+		hint:   "Linux 5.19 or newer, or a host that allows user namespaces"}
 }
 
 // An Entry is one name in a directory.

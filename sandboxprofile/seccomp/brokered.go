@@ -12,6 +12,8 @@ const (
 
 	prctlSetDumpable = 4
 	fcntlSetLease    = 1024
+	fcntlSetOwn      = 8
+	fcntlSetOwnEx    = 15
 )
 
 // Brokered is what the filter of programs does whose changes a broker makes for them
@@ -22,6 +24,9 @@ type Brokered struct {
 	Sockets bool
 	// Reads notifies the broker of opening for reading too.
 	Reads bool
+	// Signals notifies the broker of signals: before ABI 6 Landlock keeps none in its
+	// domain.
+	Signals bool
 }
 
 // Denied are the groups that such programs are denied besides Groups: those of
@@ -32,6 +37,11 @@ func (b Brokered) Denied() []Group {
 	})
 	groups = append(groups, Group{"leases", "Whoever holds a lease on a file holds up everybody who opens it, the broker among them.", EACCES, []Rule{
 		{"fcntl", equal32(1, fcntlSetLease)}}})
+	if b.Signals {
+		groups = append(groups, Group{"signals_by_descriptor", "A filter does not see whom a descriptor means: a directory of /proc is one too.", ENOSYS, calls("pidfd_send_signal")},
+			Group{"owners", "Whoever owns a descriptor is signalled by it, whatever process that is.", EPERM, []Rule{
+				{"fcntl", equal32(1, fcntlSetOwn)}, {"fcntl", equal32(1, fcntlSetOwnEx)}}})
+	}
 	if b.Sockets {
 		return groups
 	}
@@ -72,6 +82,9 @@ func (b Brokered) Notified() []Rule {
 		for _, bit := range []uint64{openWrite, openReadWr, openCreate, openTruncate} {
 			rules = append(rules, Rule{c.call, masked(c.flags, openPath|bit, bit)})
 		}
+	}
+	if b.Signals {
+		rules = append(rules, calls("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo")...)
 	}
 	if !b.Sockets {
 		// Each socket(2), whatever its family and type: what the broker does not know it refuses.
