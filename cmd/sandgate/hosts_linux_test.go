@@ -23,7 +23,7 @@ import (
 //	[cgroups]         a cgroup v2 directory can be delegated to a program
 //	[userns]          this user can make user namespaces
 //	[landlock]        the kernel has Landlock
-//	[landlock-alone]  and in a version that is enough without namespaces
+//	[scopes]          and in a version that keeps signals in a sandbox (ABI 6)
 func TestHosts(t *testing.T) {
 	p := scripts("hosts")
 	p.Condition = hostCondition
