@@ -85,16 +85,18 @@ type Event struct {
 	User      string         `json:"user,omitempty"`    // on the way in: the number of the user who connected
 	// Terminated says that TLS ended here, and Applied names the credentials that were
 	// put in.
-	Terminated bool          `json:"terminated,omitempty"`
-	Applied    []string      `json:"applied,omitempty"`
-	Decision   Decision      `json:"decision"`
-	Rule       string        `json:"rule,omitempty"` // what decided: rules, or "asked"
-	Reason     Reason        `json:"reason,omitempty"`
-	Detail     string        `json:"detail,omitempty"` // the error, for people
-	Up         int64         `json:"up"`               // bytes sent to the server
-	Down       int64         `json:"down"`             // bytes received from it
-	Start      time.Time     `json:"start"`
-	Duration   time.Duration `json:"duration"` // nanoseconds
+	Terminated bool     `json:"terminated,omitempty"`
+	Applied    []string `json:"applied,omitempty"`
+	Decision   Decision `json:"decision"`
+	Rule       string   `json:"rule,omitempty"` // what decided: rules, or "asked"
+	Reason     Reason   `json:"reason,omitempty"`
+	Detail     string   `json:"detail,omitempty"` // the error, for people
+	// Refused are the addresses that the host's name led to, and that it must not.
+	Refused  []netip.Addr  `json:"refused,omitempty"`
+	Up       int64         `json:"up"`   // bytes sent to the server
+	Down     int64         `json:"down"` // bytes received from it
+	Start    time.Time     `json:"start"`
+	Duration time.Duration `json:"duration"` // nanoseconds
 }
 
 // A Refusal is why a connection does not come about, in words for the program
@@ -104,6 +106,8 @@ type Refusal struct {
 	Target Target // zero if none could be read
 	Err    error
 	Hint   string
+	// Addresses are what a name led to and must not, with ReasonAddress.
+	Addresses []netip.Addr
 }
 
 func (r *Refusal) Error() string {

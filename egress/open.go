@@ -100,9 +100,10 @@ func (c *client) addresses(ctx context.Context, t Target) ([]netip.Addr, error) 
 	}
 	var good []netip.Addr
 	var errs []error
+	var refused []netip.Addr
 	for _, addr := range found {
 		if err := c.checkAddress(addr, t.Port); err != nil {
-			errs = append(errs, err)
+			errs, refused = append(errs, err), append(refused, addr.Unmap())
 			continue
 		}
 		good = append(good, addr.Unmap())
@@ -113,6 +114,7 @@ func (c *client) addresses(ctx context.Context, t Target) ([]netip.Addr, error) 
 	if len(good) == 0 {
 		r := refuse(ReasonAddress, t, "%w", errors.Join(errs...))
 		r.Hint = "an operator can list the address itself, with its port"
+		r.Addresses = refused
 		return nil, r
 	}
 	return good, nil

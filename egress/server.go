@@ -381,6 +381,7 @@ func (a *attempt) finish(err error) {
 	}
 	if err != nil {
 		r := asRefusal(err)
+		e.Refused = r.Addresses
 		e.Reason, e.Detail = r.Reason, a.c.credentials.blot(r.Err.Error()) // a service's words may be in it
 		e.Detail = e.Detail[:min(len(e.Detail), maxDetail)]
 		if r.Reason != ReasonBroken && r.Reason != ReasonTimeout && r.Reason != ReasonLimit && r.Reason != ReasonUnreachable {

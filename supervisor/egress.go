@@ -181,6 +181,9 @@ func (d *egressDesk) record(e egress.Event) {
 		if hint, ok := unlistable[e.Reason]; ok {
 			v.Hint, v.Allow = hint, ""
 		}
+		if e.Reason == egress.ReasonAddress && len(e.Refused) > 0 {
+			v = violation.Address(e.Host, e.Port, e.Refused, e.Detail)
+		}
 		if !slices.Contains(d.violations, v) {
 			d.violations = append(d.violations, v) // fifty connections to one host are one thing to know
 		}

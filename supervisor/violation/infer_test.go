@@ -2,6 +2,7 @@ package violation
 
 import (
 	"math"
+	"net/netip"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -57,6 +58,8 @@ func TestWhatProgramsPrint(t *testing.T) {
 		{"error: could not lock config file /home/u/.gitconfig: No such file or directory", ""}, // its own HOME
 		{"/bin/sh: 1: cannot create ../docs/x: Read-only file system", "write /docs/x"},
 		{"/srv/run: Permission denied", "read /srv/run"},
+		{"  failed to open path: /srv/registry/cache/fnv, error: Read-only file system", "write /srv/registry/cache/fnv"}, // cargo
+		{"java.net.UnknownHostException: sandgate: Temporary failure in name resolution", ""},                             // its own name
 		{"tar: /docs/a: Cannot open: Read-only file system", "write /docs/a"},
 		{"W: Unable to read /srv/apt.conf.d/ - DirectoryExists (2: No such file or directory)", "read /srv/apt.conf.d"},
 		{"E: List directory /srv/lists/partial is missing. - Acquire (2: No such file or directory)", "read /srv/lists/partial"},
@@ -309,4 +312,28 @@ func FuzzInfer(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestAddressesAreNamed: where a listed name leads to an address that it must not, the
+// line that helps lists the address too, and there is none for this machine's own.
+func TestAddressesAreNamed(t *testing.T) {
+	for _, c := range []struct {
+		addresses, detail, allow string
+	}{
+		{"10.1.2.3", "10.1.2.3 is not reached through a name: private", `shell.network: {allow: ["registry.corp.example:443", "10.1.2.3:443"]}`},
+		{"10.1.2.3 fd12::1", "private", `shell.network: {allow: ["registry.corp.example:443", "10.1.2.3:443", "[fd12::1]:443"]}`},
+		{"192.0.2.80", "documentation", `shell.network: {allow: ["registry.corp.example:443", "192.0.2.80:443"]}`},
+		{"127.0.0.1", "loopback", ""},
+		{"169.254.169.254", "a cloud's metadata service", ""},
+		{"168.63.129.16", "168.63.129.16 is not reached through a name: a cloud's metadata service", ""},
+	} {
+		var list []netip.Addr
+		for _, a := range strings.Fields(c.addresses) {
+			list = append(list, netip.MustParseAddr(a))
+		}
+		v := Address("registry.corp.example", 443, list, c.detail)
+		if v.Allow != c.allow || !strings.Contains(v.Reason, c.detail) || v.Hint == "" {
+			t.Errorf("%s: %+v", c.addresses, v)
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sandgate/sandgate/protocol"
 	sp "github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/sandboxprofile/bwrap"
 )
 
 // An errnoPhrase is how an error number reads in the C locale and in the runtimes
@@ -156,7 +157,7 @@ func unquoted(before string) string {
 // absolute one, as far as no words of a program follow.
 func pathIn(part string) string {
 	if at := strings.Index(" "+part, " /"); at >= 0 {
-		return cutAny(part[at:], " - ", " is ", " (")
+		return cutAny(part[at:], " - ", " is ", " (", ", error") // the last is cargo's
 	}
 	last := part[strings.LastIndexFunc(part, unicode.IsSpace)+1:]
 	if strings.Contains(last, "/") {
@@ -223,7 +224,8 @@ func unreachableHost(text, lower string) (string, bool) {
 		if m := re.FindStringSubmatch(text); m != nil {
 			host := asciiLower(m[1])
 			addr, err := netip.ParseAddr(host)
-			return host, host != "localhost" && (err != nil || !addr.IsLoopback())
+			own := host == "localhost" || host == bwrap.Hostname // the sandbox's own names, which no list reaches
+			return host, !own && (err != nil || !addr.IsLoopback())
 		}
 	}
 	return "", false
