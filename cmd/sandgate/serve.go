@@ -87,6 +87,9 @@ func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
 	if err != nil {
 		return err
 	}
+	for _, text := range cfg.Caveats() {
+		fmt.Fprintf(a.err, "sandgate: notice: %s\n", text)
+	}
 	if f.approveAll && cfg.Floor != nil && cfg.Floor.Set("approval.mode") && cfg.Floor.Approval.Mode != config.ApproveAll {
 		return looserMode("--approve-all", cfg)
 	}
