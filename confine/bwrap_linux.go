@@ -310,7 +310,10 @@ func (b *Bwrap) launch(p sandboxprofile.Profile, args []string, trust []byte, us
 		Stderr:     s.said,
 		ExtraFiles: append([]*os.File{theirs, b.init, argsFile}, own...), // 3, 4, 5, and from bwrap.NameFileFD on
 		SysProcAttr: &syscall.SysProcAttr{
-			Pdeathsig:  syscall.SIGKILL,
+			Pdeathsig: syscall.SIGKILL,
+			// A signal to our process group, as from a terminal or timeout(1), is ours to
+			// pass on: bubblewrap would end on it before we could say why.
+			Setsid:     true,
 			Credential: user,
 		},
 		// Processes that outlive bubblewrap hold its standard error open; Wait

@@ -127,7 +127,7 @@ func (a *app) runOnce(ctx context.Context, agent string, f runFlags, typed bool,
 	a.reportRecovery(r)
 	a.tellToolchains(found, f.verbose, argv[0])
 
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := untilSignal(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	peer := unixsock.Peer{UID: os.Getuid(), GID: os.Getgid(), PID: os.Getpid()}
 	s, err := r.OpenLocal(peer, protocol.SessionOpen{Agent: agent}, supervisor.Streams{Stdin: a.in, Stdout: a.out, Stderr: a.err})
@@ -140,9 +140,40 @@ func (a *app) runOnce(ctx context.Context, agent string, f runFlags, typed bool,
 	}
 	result, err = r.Call(ctx, peer, protocol.ToolsCall{SessionID: s.SessionID, CallID: "run", Tool: "run", Args: args}, a.sayExposed)
 	if err != nil {
-		return result, found, wireStatus(err)
+		return result, found, signalStatus(ctx, wireStatus(err))
 	}
 	return result, found, nil
+}
+
+// A signalled is the cause of a context that a signal has ended.
+type signalled struct{ syscall.Signal }
+
+func (s signalled) Error() string { return s.Signal.String() + " signal received" }
+
+// untilSignal is signal.NotifyContext with a cause that tells which signal it was.
+func untilSignal(ctx context.Context, list ...os.Signal) (context.Context, func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	got := make(chan os.Signal, 1)
+	signal.Notify(got, list...)
+	go func() {
+		select {
+		case n := <-got:
+			end(signalled{n.(syscall.Signal)})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { signal.Stop(got); end(nil) }
+}
+
+// signalStatus is err, or, where a call was cancelled because a signal came, the status
+// that a program has which ends on it. Whoever sent it need not be told.
+func signalStatus(ctx context.Context, err error) error {
+	var by signalled
+	var e *protocol.Error
+	if errors.As(context.Cause(ctx), &by) && errors.As(err, &e) && e.Code == protocol.CodeCancelled {
+		return &statusError{code: 128 + int(by.Signal)}
+	}
+	return err
 }
 
 // sayExposed tells where the ports are, once they are open and before the program runs.
