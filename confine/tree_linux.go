@@ -57,7 +57,7 @@ func (f sighting) key() string { return string('0'+rune(f.class)) + f.Path + "\x
 // not read again, so a survey of a tree in which nothing happened costs one
 // lstat(2) for each directory.
 type tree struct {
-	mu      sync.Mutex // of everything below that changes
+	mu      *sync.Mutex // of everything below that changes, in all trees that are watched together
 	root    string
 	profile sandboxprofile.Profile
 	protect folded
@@ -71,6 +71,7 @@ type tree struct {
 	// file up would take most of the time that the trees of toolchains take.
 	aside   bool
 	trusted map[uint64]bool // devices whose file system keeps ctime as local ones do
+	overlay map[uint64]bool // those of a container: they tell of changes, and keep no ctime
 	// named are paths that a git configuration in the tree names as hooks, includes
 	// or programs. They are protected like the configuration itself.
 	named map[string]bool
@@ -78,10 +79,18 @@ type tree struct {
 	// outside are files known to have names outside of the tree.
 	outside map[ident]bool
 
+	// watch is nil for a tree that is looked at directory by directory each time.
+	watch   *watcher
+	stirred bool    // something has changed since the last pass began
+	memory  *memory // of the last walk, if everything is watched
+
 	// of one walk:
+	marks          []visited
+	closed         []sighting
 	at             int // the root
 	changed, moved bool
 	failed         error // the first place that could not be looked at
+	unwatched      int // directories
 	found          []sighting
 	names          map[ident][]hardName
 	next           map[string]bool // what becomes named
@@ -91,10 +100,11 @@ func newTrees(p sandboxprofile.Profile, roots []studiedRoot, written []int, own 
 	protect, hide := newFolded(p.Protect), newFolded(p.Hide)
 	git := protect.Match("/.git/config")
 	trees := make([]*tree, len(roots))
+	watch, mu := newWatcher(), &sync.Mutex{}
 	for i, root := range roots {
 		trees[i] = &tree{
 			root: root.path, profile: p, protect: protect, hide: hide, hidden: hide.Match(root.path), git: git, own: own,
-			top: &node{}, trusted: map[uint64]bool{}, named: map[string]bool{}, aside: !slices.Contains(written, i),
+			mu: mu, watch: watch, top: &node{}, trusted: map[uint64]bool{}, overlay: map[uint64]bool{}, named: map[string]bool{}, aside: !slices.Contains(written, i),
 		}
 	}
 	return trees
@@ -111,6 +121,8 @@ type node struct {
 	kids    []*node
 	marks   []mark
 	hard    []hardName
+	wd      int32 // its watch, 0 for none
+	dirty   bool  // something has changed since it was read
 }
 
 // A mark is a name in a directory that a survey speaks of, or looks at again
@@ -194,6 +206,11 @@ func (t *tree) walk() ([]sighting, error) {
 	if t.still() {
 		return nil, nil
 	}
+	t.watch.update()
+	if found, ok := t.recall(); ok {
+		return found, nil
+	}
+	t.memory = nil
 	at, err := unix.Open(t.root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("confine: survey %q: %w", t.root, err)
@@ -204,6 +221,13 @@ func (t *tree) walk() ([]sighting, error) {
 	if err == nil && !t.explained() {
 		t.top = &node{} // a directory in which a file has got a second name elsewhere does not show it
 		err = t.passes()
+	}
+	if t.watch != nil {
+		t.watch.prune(t)
+		t.watch.update()
+		if err == nil && !t.stirred && t.unwatched == 0 { // as it was all the while
+			t.memory = &memory{found: t.closed, names: t.names, marks: t.marks}
+		}
 	}
 	t.addAliases()
 	found := t.found
@@ -226,7 +250,9 @@ func (t *tree) still() bool {
 // passes walks until nothing changes.
 func (t *tree) passes() error {
 	for range walkPasses {
+		t.watch.update()
 		t.found, t.names, t.next, t.changed, t.moved, t.failed = nil, map[ident][]hardName{}, map[string]bool{}, false, false, nil
+		t.marks, t.closed, t.unwatched, t.stirred = nil, nil, 0, false
 		if t.git && !t.aside {
 			t.nameFromOutside()
 		}
@@ -277,31 +303,25 @@ func leadsOutside(names []hardName) bool {
 
 // visit brings n up to date, if it has to, and adds what is found in and below it.
 func (t *tree) visit(n *node, at place) error {
-	var st unix.Stat_t
-	if err := unix.Fstatat(t.at, t.relative(at.path), &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		t.gone(n) // or exchanged, meanwhile: its parent will tell
-		t.fail(unseen(at.path, err))
-		return nil
-	}
-	if slices.Contains(t.own, ident{st.Dev, st.Ino}) {
-		n.kids, n.marks, n.hard = nil, nil, nil
-		t.found = append(t.found, sighting{Mask: sandboxprofile.Mask{Path: at.path, Kind: sandboxprofile.Dir, Hide: true}, dir: t.above(at.path), root: t.root, take: at.path})
-		return nil
-	}
-	if now := stampOf(&st); !n.settled || n.stamp != now {
-		old := *n
-		if err := t.list(n, at); err != nil {
+	if !t.watch.fresh(n) {
+		done, err := t.look(n, at)
+		if done || err != nil {
 			return err
 		}
-		t.compare(&old, n)
 	}
 	if n.shut && mayWrite(t.profile, at.path) {
-		t.found = append(t.found, sighting{Mask: sandboxprofile.Mask{Path: at.path, Kind: sandboxprofile.Dir}, class: closed, root: t.root, take: at.path})
+		t.close(sighting{Mask: sandboxprofile.Mask{Path: at.path, Kind: sandboxprofile.Dir}, class: closed, root: t.root, take: at.path})
+	}
+	if n.wd == 0 {
+		t.unwatched++
 	}
 	for _, h := range n.hard {
 		h.path, h.dir = join(at.path, h.path), n.stamp.ident
 		h.hide, h.protect = h.hide || at.hide, h.protect || at.protect
 		t.names[h.id] = append(t.names[h.id], h)
+	}
+	if len(n.marks) > 0 {
+		t.marks = append(t.marks, visited{n, at})
 	}
 	for _, m := range n.marks {
 		t.judge(n, at, m)
@@ -312,6 +332,36 @@ func (t *tree) visit(n *node, at place) error {
 		}
 	}
 	return nil
+}
+
+// look brings n itself up to date. It reports whether there is nothing to see in it.
+func (t *tree) look(n *node, at place) (done bool, err error) {
+	var st unix.Stat_t
+	if err := unix.Fstatat(t.at, t.relative(at.path), &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		t.gone(n) // or exchanged, meanwhile: its parent will tell
+		t.unwatched++
+		t.fail(unseen(at.path, err))
+		return true, nil
+	}
+	if slices.Contains(t.own, ident{st.Dev, st.Ino}) {
+		n.kids, n.marks, n.hard = nil, nil, nil
+		t.close(sighting{Mask: sandboxprofile.Mask{Path: at.path, Kind: sandboxprofile.Dir, Hide: true}, dir: t.above(at.path), root: t.root, take: at.path})
+		return true, nil
+	}
+	if now := stampOf(&st); !n.settled || n.stamp != now || n.wd == 0 && t.watch.room() {
+		old := *n
+		if err := t.list(n, at); err != nil {
+			return false, err
+		}
+		t.compare(&old, n)
+	}
+	n.dirty = false
+	return false, nil
+}
+
+// close adds a directory that is spoken of by itself.
+func (t *tree) close(f sighting) {
+	t.found, t.closed = append(t.found, f), append(t.closed, f)
 }
 
 // above is the directory that has path.
@@ -391,6 +441,10 @@ func (t *tree) list(n *node, at place) error {
 	if err := errors.Join(unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now), unix.Fstat(fd, &before)); err != nil {
 		return err
 	}
+	trusted := t.trusts(fd, before.Dev)
+	if trusted || t.overlay[before.Dev] {
+		t.watch.add(t, n, fd) // before it is read
+	}
 	entries, err := dir.ReadDir(-1)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -411,7 +465,7 @@ func (t *tree) list(n *node, at place) error {
 		return err
 	}
 	n.stamp = stampOf(&before)
-	n.settled = n.stamp == stampOf(&after) && before.Ctim.Nano() < now.Nano()-int64(settling) && t.trusts(fd, before.Dev)
+	n.settled = n.stamp == stampOf(&after) && before.Ctim.Nano() < now.Nano()-int64(settling) && trusted
 	return nil
 }
 
@@ -655,7 +709,7 @@ func (t *tree) trusts(fd int, dev uint64) bool {
 	}
 	var fs unix.Statfs_t
 	if unix.Fstatfs(fd, &fs) == nil {
-		trusted = keepsCtime(fs)
+		trusted, t.overlay[dev] = keepsCtime(fs), fs.Type == unix.OVERLAYFS_SUPER_MAGIC
 	}
 	t.trusted[dev] = trusted
 	return trusted
