@@ -73,7 +73,9 @@ func (w *watcher) add(t *tree, n *node, fd int) {
 }
 
 // fresh reports whether n is as it was when it was read.
-func (w *watcher) fresh(n *node) bool { return w != nil && n.wd != 0 && !n.dirty && w.nodes[n.wd].node == n }
+func (w *watcher) fresh(n *node) bool {
+	return w != nil && n.wd != 0 && !n.dirty && w.nodes[n.wd].node == n
+}
 
 // update marks what has changed.
 func (w *watcher) update() {
