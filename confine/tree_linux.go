@@ -90,7 +90,7 @@ type tree struct {
 	at             int // the root
 	changed, moved bool
 	failed         error // the first place that could not be looked at
-	unwatched      int // directories
+	unwatched      int   // directories
 	found          []sighting
 	names          map[ident][]hardName
 	next           map[string]bool // what becomes named
