@@ -67,10 +67,18 @@ func begins(words []string, set map[string]bool) bool {
 	return false
 }
 
-// lookup finds a program under its name, or that without a version.
+// lookup finds a program under its name, or that of which it is a version or a variant:
+// perl5.36.0, vim.tiny, bash-static, original-awk.
 func lookup(table map[string]string, program string) (why string, ok bool) {
-	if why, ok = table[program]; !ok {
-		why, ok = table[versionless(program)]
+	for _, name := range []string{
+		program, strings.TrimPrefix(program, "original-"), program[:max(0, strings.LastIndexAny(program, ".-"))],
+	} {
+		if why, ok = table[name]; !ok {
+			why, ok = table[versionless(name)]
+		}
+		if ok {
+			break
+		}
 	}
 	return why, ok
 }
@@ -144,6 +152,8 @@ var anyProgram = map[string]string{
 	"screen": elsewhere, "tmux": elsewhere,
 	"ex": runsCode, "view": runsCode, "nano": runsCode, "emacsclient": runsCode, "m4": runsCode, "gnuplot": runsCode, "bc": runsCode,
 	"dc": runsCode, "lldb": runsCode, "mysql": runsCode, "mariadb": runsCode, "mongosh": runsCode, "redis-cli": runsCode,
+	"vimdiff": runsCode, "rvim": runsCode, "rview": runsCode, "gvim": runsCode, "micro": runsCode, "joe": runsCode, "mg": runsCode,
+	"mongo": runsCode, "duckdb": runsCode, "nodemon": runsCode, "nix-shell": runsScript, "posh": runsScript, "yash": runsScript,
 	"msfconsole": runsCode, "installer": runsCode, "make-kpkg": runsCode,
 }
 
@@ -152,7 +162,7 @@ var interpreters = map[string]string{
 	"python": runsCode, "pypy": runsCode, "ipython": runsCode, "perl": runsCode, "ruby": runsCode, "node": runsCode, "nodejs": runsCode,
 	"deno": runsCode, "bun": runsCode, "php": runsCode, "lua": runsCode, "luajit": runsCode, "Rscript": runsCode, "R": runsCode,
 	"julia": runsCode, "java": runsCode, "tclsh": runsCode, "guile": runsCode, "ghci": runsCode, "runghc": runsCode, "elixir": runsCode,
-	"erl": runsCode, "irb": runsCode, "ts-node": runsCode, "tsx": runsCode,
+	"erl": runsCode, "irb": runsCode, "ts-node": runsCode, "tsx": runsCode, "coffee": runsCode,
 	"clj": runsCode, "clojure": runsCode, "dart": runsCode, "groovy": runsCode, "iex": runsCode, "jrunscript": runsCode,
 	"jshell": runsCode, "kotlin": runsCode, "nasm": runsCode, "ocaml": runsCode, "octave": runsCode, "racket": runsCode,
 	"sbcl": runsCode, "scala": runsCode, "swipl": runsCode, "wish": runsCode,
@@ -162,7 +172,7 @@ var interpreters = map[string]string{
 var needSubcommand = map[string]string{
 	"git": manyVerbs, "hg": manyVerbs, "svn": manyVerbs, "jj": manyVerbs,
 	"go": manyVerbs, "cargo": manyVerbs, "rustup": manyVerbs, "npm": manyVerbs, "yarn": manyVerbs, "pnpm": manyVerbs, "pip": manyVerbs,
-	"pip3": manyVerbs, "uv": manyVerbs, "poetry": manyVerbs, "pipenv": manyVerbs, "conda": manyVerbs, "bundle": manyVerbs, "gem": manyVerbs,
+	"pip3": manyVerbs, "uv": manyVerbs, "poetry": manyVerbs, "pipenv": manyVerbs, "conda": manyVerbs, "mamba": manyVerbs, "bundle": manyVerbs, "gem": manyVerbs,
 	"dotnet": manyVerbs, "composer": manyVerbs, "apt": manyVerbs, "apt-get": manyVerbs, "dnf": manyVerbs, "apk": manyVerbs, "brew": manyVerbs,
 	"nix": manyVerbs, "systemctl": manyVerbs, "aws": manyVerbs, "gcloud": manyVerbs, "az": manyVerbs, "terraform": manyVerbs, "helm": manyVerbs,
 	"bazel": manyVerbs, "meson": manyVerbs, "cmake": manyVerbs, "buf": manyVerbs, "ruff": manyVerbs, "openssl": manyVerbs, "dpkg": manyVerbs, "rpm": manyVerbs, "ip": manyVerbs, "rails": manyVerbs, "mix": manyVerbs,

@@ -21,11 +21,6 @@ func awkEffect(rest []word) (p parsed, reason string) {
 	return p, ""
 }
 
-func (a *analysis) guardAwk(_ simpleCommand, rest []word) string {
-	_, reason := awkEffect(rest)
-	return reason
-}
-
 // An awkScanner splits an awk program into tokens, as far as it takes to see
 // what is text and what is not.
 type awkScanner struct {
@@ -147,7 +142,7 @@ func (p *awkScanner) punctuation(c byte) bool {
 		p.depth++
 	case ']':
 		p.operand = true
-	case ';', '{', '}', '\n':
+	case ';', '{', '}': // not the end of a line: a statement may go on
 		p.print, p.depth = false, 0
 	case '|':
 		if !strings.HasPrefix(p.s[p.i:], "|") {

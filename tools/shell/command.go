@@ -62,12 +62,13 @@ func (a *analysis) simple(cmd simpleCommand) {
 	if b := builtin(name.text); b != nil && b(a, cmd) {
 		return
 	}
-	if w := wrapperFor(base); w != nil {
+	like := likeness(base)
+	if w := wrapperFor(like); w != nil {
 		a.wrapped(w, cmd)
 		return
 	}
-	if shells[base] {
-		a.shell(base, cmd)
+	if shells[like] {
+		a.shell(like, cmd)
 		return
 	}
 	if base == "find" {
@@ -252,7 +253,7 @@ func (a *analysis) unfit(r *compiledRule, v verdict, cmd simpleCommand, rest []w
 	if r.ReadOnly {
 		return a.notReadOnly(cmd)
 	}
-	return a.guard(base, cmd, rest)
+	return a.guard(cmd, len(rest))
 }
 
 // trustsDirectory lists programs that run what a repository's own configuration

@@ -10,12 +10,17 @@ import (
 // operandKind is what the operands of a program are.
 type operandKind int8
 
+// operandKinds are the words for them in programs.txt.
+const operandKinds = "none files data textfiles onefile revisions listing"
+
 const (
 	noOperands    operandKind = iota
 	readFiles                 // files that it reads
 	anyData                   // text
 	dataThenFiles             // the first is text, unless an option gives it
 	oneFile                   // one file that it reads; a second would be written
+	revisions                 // revisions, paths and both
+	listings                  // the same, of what only lists as long as it has none of them
 )
 
 // A readForm is the part of a program's options that only read and print.
@@ -29,108 +34,14 @@ type readForm struct {
 	// gives lists the options that stand for the first operand of dataThenFiles.
 	gives string
 	check func(a *analysis, p parsed) string
+	// Of a listing: first are the words that may come first, needs are options one of
+	// which lets operands be, and bare says that it lists without either.
+	first, needs string
+	bare         bool
 }
 
-// Letters that several programs share with the same meaning.
-const hashLetters = "bctwz"
-
-var hashForm = readForm{grammar: grammar{flags: hashLetters, long: "binary check tag text zero ignore-missing quiet status strict warn"}, operands: readFiles}
-
-// readForms is the table of read-only forms. An option is listed if the manual
-// of GNU coreutils, util-linux or the program itself says that it neither
-// writes, nor runs a program, nor reads a file that the table does not check.
-var readForms = map[string]readForm{
-	"ls": {grammar: grammar{flags: "aAbBcCdfFgGhHiklLmnNopqQrRsStuUvxXZ1", data: "ITw",
-		long:         "all almost-all author escape ignore-backups directory classify file-type full-time group-directories-first no-group human-readable si dereference inode numeric-uid-gid literal size reverse recursive zero dired",
-		longOptional: "color classify hyperlink", longData: "ignore hide sort time time-style format indicator-style block-size quoting-style tabsize width"}, operands: readFiles},
-	"cat":  {grammar: grammar{flags: "AbeEnstTuv", long: "show-all number-nonblank show-ends number squeeze-blank show-tabs show-nonprinting"}, operands: readFiles},
-	"tac":  {grammar: grammar{flags: "br", data: "s", longData: "separator"}, operands: readFiles},
-	"nl":   {grammar: grammar{flags: "p", data: "bdfhilnsvw"}, operands: readFiles},
-	"head": {grammar: grammar{flags: "qvz", data: "nc", long: "quiet silent verbose zero-terminated", longData: "lines bytes", numbers: true}, operands: readFiles},
-	"tail": {grammar: grammar{flags: "qvzfFr", data: "ncs", long: "quiet silent verbose zero-terminated follow retry", longData: "lines bytes pid sleep-interval", longOptional: "follow", numbers: true}, operands: readFiles},
-	"wc":   {grammar: grammar{flags: "clLmw", long: "bytes chars lines words max-line-length", longData: "total"}, operands: readFiles},
-	"grep": grepForm, "egrep": grepForm, "fgrep": grepForm,
-	"rg": {grammar: grammar{flags: "abcFHhIiLlnNopPqsSuUvwx0.", data: "eAgBCEmMrtTjd", paths: "f", numbers: false,
-		long: `after-context count count-matches files files-with-matches files-without-match fixed-strings follow heading no-heading hidden
-			ignore-case smart-case case-sensitive invert-match json line-number no-line-number line-regexp word-regexp multiline multiline-dotall
-			no-config no-filename with-filename no-ignore no-ignore-vcs no-ignore-parent no-messages null only-matching passthru pcre2 pretty
-			quiet stats text trim type-list unrestricted vimgrep column no-column byte-offset crlf binary debug version`,
-		longData:  "regexp after-context before-context context glob iglob color colors encoding max-count max-columns max-depth max-filesize replace sort sortr threads type type-not engine path-separator",
-		longPaths: "file ignore-file"}, operands: dataThenFiles, gives: "-e --regexp -f --file --files --type-list"},
-	"sort": {grammar: grammar{flags: "bcCdfghiMmnRrsuVz", data: "ktS",
-		long:     "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort human-numeric-sort ignore-nonprinting month-sort numeric-sort random-sort reverse stable unique version-sort zero-terminated merge debug",
-		longData: "key field-separator buffer-size parallel batch-size sort", longOptional: "check"}, operands: readFiles},
-	"uniq":     {grammar: grammar{flags: "cdDiuz", data: "fsw", long: "count repeated ignore-case unique zero-terminated", longData: "skip-fields skip-chars check-chars", longOptional: "all-repeated group"}, operands: oneFile},
-	"cut":      {grammar: grammar{flags: "nsz", data: "bcdf", long: "only-delimited complement zero-terminated", longData: "bytes characters fields delimiter output-delimiter"}, operands: readFiles},
-	"tr":       {grammar: grammar{flags: "cCdst", long: "complement delete squeeze-repeats truncate-set1"}, operands: anyData},
-	"paste":    {grammar: grammar{flags: "sz", data: "d", long: "serial zero-terminated", longData: "delimiters"}, operands: readFiles},
-	"join":     {grammar: grammar{flags: "iz", data: "aejotv12", long: "ignore-case header check-order nocheck-order zero-terminated"}, operands: readFiles},
-	"comm":     {grammar: grammar{flags: "123z", long: "check-order nocheck-order total zero-terminated", longData: "output-delimiter"}, operands: readFiles},
-	"fold":     {grammar: grammar{flags: "bs", data: "w", long: "bytes spaces", longData: "width"}, operands: readFiles},
-	"fmt":      {grammar: grammar{flags: "cstu", data: "wgp", numbers: true}, operands: readFiles},
-	"column":   {grammar: grammar{flags: "txn", data: "sco", long: "table", longData: "separator output-separator"}, operands: readFiles},
-	"expand":   {grammar: grammar{flags: "i", data: "t"}, operands: readFiles},
-	"unexpand": {grammar: grammar{flags: "a", data: "t"}, operands: readFiles},
-	"rev":      {operands: readFiles},
-	"od":       {grammar: grammar{flags: "abcdfhiloxv", data: "AjNtS", optional: "w"}, operands: readFiles},
-	"hexdump":  {grammar: grammar{flags: "bCcdovx", data: "ens"}, operands: readFiles},
-	"xxd":      {grammar: grammar{flags: "abeEipu", data: "cglos", alone: true, stop: true}, operands: oneFile},
-	"strings":  {grammar: grammar{flags: "afw", data: "nte", numbers: true}, operands: readFiles, check: noResponseFile},
-	"diff": {grammar: grammar{flags: "abBcdeEiNnpqrstTuwyZ", data: "UCWxIFD",
-		long:     "brief report-identical-files side-by-side recursive new-file unified context text ignore-case ignore-space-change ignore-all-space ignore-blank-lines ignore-trailing-space strip-trailing-cr minimal suppress-common-lines no-dereference left-column",
-		longData: "exclude ignore-matching-lines label width horizon-lines", longOptional: "color unified context"}, operands: readFiles},
-	"cmp":  {grammar: grammar{flags: "bls", data: "in", long: "print-bytes verbose quiet silent"}, operands: readFiles},
-	"stat": {grammar: grammar{flags: "Lft", data: "c", long: "dereference file-system terse", longData: "format printf"}, operands: readFiles},
-	"file": {grammar: grammar{flags: "bhiLkNnprsv0E", data: "eFP", long: "brief mime mime-type mime-encoding dereference no-dereference keep-going raw version", longData: "separator"}, operands: readFiles},
-	"tree": {grammar: grammar{flags: "adfilxpsughDFqNvctUrACSnJX", data: "LPI", long: "dirsfirst noreport prune du si inodes device gitignore", longData: "filelimit charset sort"}, operands: readFiles},
-	"du":   {grammar: grammar{flags: "0abcDhHklLmPsSx", data: "dBt", long: "all apparent-size bytes total human-readable summarize one-file-system dereference separate-dirs", longData: "max-depth block-size threshold exclude", longOptional: "time"}, operands: readFiles},
-	"df":   {grammar: grammar{flags: "ahHiklmPT", data: "Btx", long: "all human-readable si inodes local portability print-type total", longData: "type exclude-type block-size", longOptional: "output"}, operands: readFiles},
-	"jq": {grammar: grammar{flags: "nrcsaejRSMC", single: false, long: "null-input raw-output compact-output slurp ascii-output exit-status join-output raw-input sort-keys monochrome-output color-output tab stream seq unbuffered",
-		longData: "indent"}, pairs: "--arg --argjson", pathPairs: "--slurpfile --rawfile", operands: dataThenFiles, check: pureJq},
-	"date":     {grammar: grammar{flags: "uR", data: "d", paths: "r", long: "utc universal rfc-email", longData: "date rfc-3339", longPaths: "reference", longOptional: "iso-8601", optional: "I"}, operands: anyData, check: dateOnlyPrints},
-	"echo":     {operands: anyData, check: nil},
-	"printf":   {operands: anyData},
-	"pwd":      {grammar: grammar{flags: "LP"}},
-	"which":    {grammar: grammar{flags: "as"}, operands: anyData},
-	"type":     {grammar: grammar{flags: "afptP"}, operands: anyData},
-	"basename": {grammar: grammar{flags: "az", data: "s"}, operands: anyData},
-	"dirname":  {grammar: grammar{flags: "z"}, operands: anyData},
-	"realpath": {grammar: grammar{flags: "eLmPqsz", long: "canonicalize-existing canonicalize-missing no-symlinks quiet", longData: "relative-to relative-base"}, operands: readFiles},
-	"readlink": {grammar: grammar{flags: "efmnqsvz", long: "canonicalize canonicalize-existing canonicalize-missing no-newline"}, operands: readFiles},
-	"whoami":   {}, "hostname": {grammar: grammar{flags: "fsiIdA"}}, "nproc": {grammar: grammar{long: "all"}}, "arch": {}, "uptime": {grammar: grammar{flags: "ps"}},
-	"id":       {grammar: grammar{flags: "Ggnruz"}, operands: anyData},
-	"groups":   {operands: anyData},
-	"uname":    {grammar: grammar{flags: "asnrvmpio", long: "all"}},
-	"free":     {grammar: grammar{flags: "bkmghtwl", data: "sc"}},
-	"ps":       {grammar: grammar{flags: "AaedefFjlmTuxwcHLMyZh", data: "oOpCGUkq", longData: "sort pid ppid user format", long: "forest no-headers headers"}, operands: anyData},
-	"pgrep":    {grammar: grammar{flags: "aflnovxci", data: "gGPstuU"}, operands: anyData},
-	"seq":      {grammar: grammar{flags: "w", data: "fs", numbers: true}, operands: anyData},
-	"sleep":    {operands: anyData},
-	"test":     {grammar: grammar{}, operands: anyData},
-	"true":     {operands: anyData},
-	"false":    {operands: anyData},
-	"printenv": {grammar: grammar{flags: "0"}, operands: anyData},
-	"locale":   {grammar: grammar{flags: "ack"}, operands: anyData},
-	"cal":      {grammar: grammar{flags: "13jmsy"}, operands: anyData},
-	"factor":   {operands: anyData},
-	"numfmt":   {grammar: grammar{longData: "from to suffix format padding field", longOptional: "grouping header"}, operands: anyData},
-	"md5sum":   hashForm, "sha1sum": hashForm, "sha224sum": hashForm, "sha256sum": hashForm, "sha384sum": hashForm, "sha512sum": hashForm, "b2sum": hashForm,
-	"cksum":   {operands: readFiles},
-	"sum":     {grammar: grammar{flags: "rs"}, operands: readFiles},
-	"base64":  {grammar: grammar{flags: "di", data: "w", long: "decode ignore-garbage", longData: "wrap"}, operands: readFiles},
-	"shuf":    {grammar: grammar{flags: "erz", data: "in", long: "echo repeat zero-terminated", longData: "input-range head-count"}, operands: readFiles},
-	"tsort":   {operands: readFiles},
-	"history": {operands: anyData, check: historyOnlyPrints},
-	"lsblk":   {grammar: grammar{flags: "abdfilmnprSt", data: "o"}},
-	"lscpu":   {grammar: grammar{flags: "aebcx"}},
-}
-
-var grepForm = readForm{grammar: grammar{flags: "abcEFGhHiIlLnoPqrRsTUvVwxyzZ", data: "eABCmdD", paths: "f", numbers: true,
-	long: `extended-regexp fixed-strings basic-regexp perl-regexp ignore-case no-ignore-case invert-match word-regexp line-regexp count
-		files-without-match files-with-matches only-matching quiet silent no-messages byte-offset with-filename no-filename line-number
-		initial-tab null text recursive dereference-recursive line-buffered null-data version`,
-	longData:     "regexp max-count after-context before-context context include exclude exclude-dir label binary-files devices directories",
-	longOptional: "color colour", longPaths: "file exclude-from"}, operands: dataThenFiles, gives: "-e --regexp -f --file"}
+// readChecks are what a table does not say.
+var readChecks = map[string]func(*analysis, parsed) string{"strings": noResponseFile, "jq": pureJq, "date": dateOnlyPrints, "history": historyOnlyPrints}
 
 // noResponseFile is for programs that read further words from a file a word,
 // be it an operand or an option's value, is @FILE (GNU binutils).
@@ -172,8 +83,6 @@ func (a *analysis) notReadOnly(cmd simpleCommand) string {
 	switch {
 	case versionOnly(base, rest):
 		return ""
-	case base == "git":
-		return a.gitNotReadOnly(rest)
 	case base == "find":
 		return a.findNotReadOnly(rest)
 	case base == "sed" || base == "gsed":
@@ -183,11 +92,18 @@ func (a *analysis) notReadOnly(cmd simpleCommand) string {
 		p, reason := awkEffect(rest)
 		return a.orPaths(reason, base, p.operands)
 	}
-	form, ok := readForms[base]
-	if !ok {
-		return base + " has no form that is known to be read-only"
+	name := base
+	if known.subs[base] {
+		var reason string
+		if name, rest, reason = a.subcommand(base, rest); reason != "" || name == base {
+			return reason
+		}
 	}
-	return a.holdAgainst(&form, base, rest)
+	form := known.reads[name]
+	if form == nil {
+		return strings.Replace(name, "/", " ", 1) + " has no form that is known to be read-only"
+	}
+	return a.holdAgainst(form, strings.Replace(name, "/", " ", 1), rest)
 }
 
 func (a *analysis) holdAgainst(form *readForm, base string, rest []word) string {
@@ -195,8 +111,11 @@ func (a *analysis) holdAgainst(form *readForm, base string, rest []word) string 
 		return "" // it prints whatever it is given
 	}
 	g := form.grammar
-	_, guarded := guards[base]
-	g.lenient = inert[base] && !guarded
+	g.lenient = known.inert[base]
+	named := form.first != "" && len(rest) > 0 && rest[0].fixed() && hasField(form.first, rest[0].text)
+	if named {
+		rest = rest[1:]
+	}
 	rest, reason := a.takePairs(form, base, rest)
 	if reason != "" {
 		return reason
@@ -216,6 +135,12 @@ func (a *analysis) holdAgainst(form *readForm, base string, rest []word) string 
 		if reason := form.check(a, p); reason != "" {
 			return base + ": " + reason
 		}
+	}
+	switch {
+	case form.operands != listings, named, form.needs != "" && p.has(strings.Fields(form.needs)...), form.bare && len(p.operands) == 0:
+	case (base == "git symbolic-ref" || base == "git config") && len(p.operands) == 1:
+	default:
+		return base + " changes something"
 	}
 	return a.holdOperands(form, base, p)
 }
@@ -259,6 +184,8 @@ func (a *analysis) holdOperands(form *readForm, base string, p parsed) string {
 		if len(files) > 1 || len(files) == 1 && files[0].glob {
 			return base + " writes its second operand"
 		}
+	case revisions, listings:
+		return a.holdRevisions(base, files)
 	case dataThenFiles:
 		if !p.has(strings.Fields(form.gives)...) && len(files) > 0 {
 			if files[0].split || files[0].glob {
@@ -268,6 +195,23 @@ func (a *analysis) holdOperands(form *readForm, base string, p parsed) string {
 		}
 	}
 	return a.orPaths("", base, files)
+}
+
+// holdRevisions holds operands against the path rules: one may be a path, or
+// REVISION:PATH, and git diff compares any two files outside a repository.
+func (a *analysis) holdRevisions(base string, operands []word) string {
+	for _, w := range operands {
+		if _, path, ok := strings.Cut(w.text, ":"); ok && w.fixed() && path != "" {
+			w = fixedWord(path)
+		}
+		if w.fixed() && w.text == "" {
+			continue
+		}
+		if reason := a.unreadablePath(base, w); reason != "" {
+			return reason
+		}
+	}
+	return ""
 }
 
 // orPaths gives reason, or why one of the files may not be read.

@@ -198,6 +198,9 @@ func (a *analysis) denying(found []int, cmd simpleCommand, views []view) []int {
 		return x.all
 	}
 	for _, v := range views {
+		for _, other := range namesOf(v.words) { // sameSubcommand
+			found = x.at(found, other)
+		}
 		if len(v.words) > 1 && v.words[1].mayBeOption() { // it may hide the sub-command: deniesReordered
 			found = x.ofProgram(found, v.words[0].text)
 			continue
@@ -210,7 +213,7 @@ func (a *analysis) denying(found []int, cmd simpleCommand, views []view) []int {
 			found = append(found, b.ends...)
 		}
 	}
-	if !known(base) { // handsOn
+	if !tabled(base) { // handsOn
 		for i := 1; i < len(cmd.words); i++ {
 			if cmd.words[i].fixed() {
 				found = x.at(found, cmd.words[i:])
@@ -223,8 +226,8 @@ func (a *analysis) denying(found []int, cmd simpleCommand, views []view) []int {
 // relatives are the members of the families of a program, it itself included.
 func relatives(base string) []string {
 	var list []string
-	for _, family := range families {
-		if slices.ContainsFunc(family, func(m string) bool { program, _, _ := strings.Cut(m, " "); return program == base }) {
+	for _, family := range known.families {
+		if slices.ContainsFunc(family, func(m string) bool { program, _, _ := strings.Cut(m, "/"); return program == base }) {
 			list = append(list, family...)
 		}
 	}

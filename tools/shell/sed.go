@@ -34,11 +34,6 @@ func sedEffect(rest []word) (p parsed, reason string) {
 	return p, ""
 }
 
-func (a *analysis) guardSed(_ simpleCommand, rest []word) string {
-	_, reason := sedEffect(rest)
-	return reason
-}
-
 // A sedScanner reads a sed script as GNU sed does, and gives up at whatever is
 // not surely harmless.
 type sedScanner struct {

@@ -263,19 +263,19 @@ func TestProgramIdentity(t *testing.T) {
 }
 
 func TestSandboxPaths(t *testing.T) {
-	r := allowing("lint")
+	r := allowing("cp")
 	r.SandboxPaths = []string{"workspace"}
 	f := newFixture(t, r)
 	for command, want := range map[string]tools.Effect{
-		"lint":                               tools.Allow,
-		"lint a.txt --out=sub/x":             tools.Allow,
-		"lint " + f.path("ws/a.txt"):         tools.Allow,
-		"lint " + f.path("docs/d.txt"):       tools.Ask,
-		"lint --out=" + f.path("docs/d.txt"): tools.Ask,
-		"lint ../docs/d.txt":                 tools.Ask,
-		"lint link":                          tools.Ask,
-		"lint $x":                            tools.Ask,
-		"cd " + f.path("docs") + " && lint":  tools.Ask,
+		"cp":                                tools.Allow,
+		"cp a.txt --target-directory=sub/x": tools.Allow,
+		"cp " + f.path("ws/a.txt"):          tools.Allow,
+		"cp " + f.path("docs/d.txt"):        tools.Ask,
+		"cp --target-directory=" + f.path("docs/d.txt"): tools.Ask,
+		"cp ../docs/d.txt":                tools.Ask,
+		"cp link":                         tools.Ask,
+		"cp $x":                           tools.Ask,
+		"cd " + f.path("docs") + " && cp": tools.Ask,
 	} {
 		if got := f.effect(t, command); got != want {
 			t.Errorf("%q: %v, want %v", command, got, want)
@@ -286,37 +286,37 @@ func TestSandboxPaths(t *testing.T) {
 // TestSandboxPathsAreThoseThatAreNamed: a rule for some directory holds wherever the call
 // starts, as long as the command names no path outside of it.
 func TestSandboxPathsAreThoseThatAreNamed(t *testing.T) {
-	r := allowing("lint")
+	r := allowing("cp")
 	r.SandboxPaths = []string{"docs"}
 	f := newFixture(t, r)
 	docs := f.path("docs")
 	for command, want := range map[string]tools.Effect{
-		"lint":                              tools.Allow,
-		"lint -q --strict":                  tools.Allow,
-		"lint " + docs + "/d.txt":           tools.Allow,
-		"lint --out=" + docs + "/x -":       tools.Ask, // "-" is a word like any other
-		"lint -q " + docs:                   tools.Allow,
-		"lint a.txt":                        tools.Ask,
-		"lint -o a.txt":                     tools.Ask,
-		"lint -oa.txt":                      tools.Ask,
-		"lint -o" + docs + "/x":             tools.Ask,
-		"lint --out " + f.path("ws/a.txt"):  tools.Ask,
-		"lint --out=" + f.path("ws/a.txt"):  tools.Ask,
-		"lint ~/x":                          tools.Ask,
-		"lint $x":                           tools.Ask,
-		"lint *.txt":                        tools.Ask,
-		"cd " + docs + " && lint d.txt":     tools.Allow,
-		"cd " + docs + " && lint -od.txt":   tools.Allow,
-		"cd sub && lint":                    tools.Ask,
-		"cd $x; lint":                       tools.Ask,
-		"cd " + docs + "; cd -; lint d.txt": tools.Ask,
+		"cp":                                     tools.Allow,
+		"cp -v --force":                          tools.Allow,
+		"cp " + docs + "/d.txt":                  tools.Allow,
+		"cp --target-directory=" + docs + "/x -": tools.Ask, // "-" is a word like any other
+		"cp -v " + docs:                          tools.Allow,
+		"cp a.txt":                               tools.Ask,
+		"cp -o a.txt":                            tools.Ask,
+		"cp -oa.txt":                             tools.Ask,
+		"cp -o" + docs + "/x":                    tools.Ask,
+		"cp --out " + f.path("ws/a.txt"):         tools.Ask,
+		"cp --target-directory=" + f.path("ws/a.txt"): tools.Ask,
+		"cp ~/x":                          tools.Ask,
+		"cp $x":                           tools.Ask,
+		"cp *.txt":                        tools.Ask,
+		"cd " + docs + " && cp d.txt":     tools.Allow,
+		"cd " + docs + " && cp -td.txt":   tools.Allow,
+		"cd sub && cp":                    tools.Ask,
+		"cd $x; cp":                       tools.Ask,
+		"cd " + docs + "; cd -; cp d.txt": tools.Ask,
 	} {
 		if got := f.effect(t, command); got != want {
 			t.Errorf("%q: %v, want %v", command, got, want)
 		}
 	}
-	d := f.tool(t).(*Tool).Policy().Decide("lint a.txt", "bash")
-	if !strings.Contains(d.Reason, `a.txt is not in [docs], which the rule "lint" is for`) {
+	d := f.tool(t).(*Tool).Policy().Decide("cp a.txt", "bash")
+	if !strings.Contains(d.Reason, `a.txt is not in [docs], which the rule "cp" is for`) {
 		t.Errorf("the reason is %q", d.Reason)
 	}
 }

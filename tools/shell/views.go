@@ -21,7 +21,7 @@ type view struct {
 
 func (a *analysis) views(cmd simpleCommand) []view {
 	views := []view{{words: cmd.words}}
-	globals, ok := globalOptions[a.anyBase(cmd.words[0])]
+	globals, ok := known.globals[a.anyBase(cmd.words[0])]
 	if !ok || len(cmd.words) < 2 || !cmd.words[1].mayBeOption() {
 		return views
 	}
@@ -63,16 +63,45 @@ func (a *analysis) denies(r *compiledRule, cmd simpleCommand, views []view) (ver
 	} else if v == no && sameEffect(r.words, a.anyBase(cmd.words[0]), cmd.words) {
 		return perhaps, fmt.Sprintf("does what the rule %q denies, in another way", r.Pattern)
 	}
+	if v == no && sameSubcommand(r, views) {
+		return perhaps, fmt.Sprintf("is another name of what the rule %q denies, or does the same", r.Pattern)
+	}
 	if v == no && a.handsOn(r, cmd) {
 		return perhaps, fmt.Sprintf("%s may run what the rule %q denies", cmd.words[0], r.Pattern)
 	}
 	return v, fmt.Sprintf("may be what the rule %q denies", r.Pattern)
 }
 
+// sameSubcommand reports whether a command has another name of the sub-command that a
+// pattern names.
+func sameSubcommand(r *compiledRule, views []view) bool {
+	return len(r.words) > 1 && slices.ContainsFunc(views, func(v view) bool {
+		return slices.ContainsFunc(namesOf(v.words), func(w []word) bool { return w[0].text == r.words[0] && w[1].text == r.words[1] })
+	})
+}
+
+// namesOf are the other names of the sub-command that words begin with.
+func namesOf(words []word) (list [][]word) {
+	if len(words) < 2 || !known.subs[path.Base(words[0].text)] {
+		return nil
+	}
+	name := path.Base(words[0].text) + "/" + words[1].text
+	for _, same := range known.same {
+		if !slices.Contains(same, name) {
+			continue
+		}
+		for _, other := range same {
+			program, sub, _ := strings.Cut(other, "/")
+			list = append(list, []word{fixedWord(program), fixedWord(sub)})
+		}
+	}
+	return list
+}
+
 // handsOn reports whether a program that no table knows is given the words of a
 // denied command: it may be one of the many that run their words.
 func (a *analysis) handsOn(r *compiledRule, cmd simpleCommand) bool {
-	if known(a.anyBase(cmd.words[0])) {
+	if tabled(a.anyBase(cmd.words[0])) {
 		return false
 	}
 	for i := 1; i < len(cmd.words); i++ {
@@ -83,12 +112,9 @@ func (a *analysis) handsOn(r *compiledRule, cmd simpleCommand) bool {
 	return false
 }
 
-// known reports whether a table says what a program does with its words.
-func known(base string) bool {
-	_, guarded := guards[base]
-	_, reads := readForms[base]
-	_, wraps := wrappers[base]
-	return guarded || reads || wraps || inert[base] || interpreters[base] || shells[base] || specialBuiltins[base] || builtin(base) != nil
+// tabled reports whether it is known what a program does with its words.
+func tabled(base string) bool {
+	return known.about(likeness(base)) || shells[base] || specialBuiltins[base] || builtin(base) != nil
 }
 
 // deniesReordered compares a pattern that holds options with a command that
@@ -195,20 +221,6 @@ func hiddenSubcommand(name string, words []word) bool {
 	return false
 }
 
-// families groups programs by what can be done with them, so that a rule against
-// one raises a doubt about the others.
-var families = [][]string{
-	{"rm", "unlink", "shred", "rmdir", "mv", "truncate", "srm", "trash", "gio", "find -delete", "git clean", "git rm", "rsync --delete"},
-	{"curl", "wget", "aria2c", "http", "https", "nc", "ncat", "netcat", "socat", "telnet", "lynx", "w3m", "ftp", "tftp"},
-	{"kill", "pkill", "killall", "skill", "fuser", "xkill"},
-	{"sudo", "doas", "su", "pkexec", "runuser", "setpriv", "gosu"},
-	{"chmod", "chown", "chgrp", "setfacl", "chattr", "install"},
-	{"ssh", "scp", "sftp", "rsync", "mosh", "rsh"},
-	{"shutdown", "reboot", "halt", "poweroff", "systemctl", "init", "telinit"},
-	{"npm", "npx", "pnpm", "yarn", "bun", "bunx", "corepack"},
-	{"pip", "pip3", "pipx", "uv", "easy_install", "conda"},
-}
-
 // sameEffect reports whether a command is of the family of the program that a
 // pattern denies. Only a pattern of the program alone, or with options, names
 // the family.
@@ -216,7 +228,7 @@ func sameEffect(pattern []string, base string, words []word) bool {
 	if len(splitOptions(pattern[1:]).names) > 0 {
 		return false
 	}
-	for _, family := range families {
+	for _, family := range known.families {
 		if slices.Contains(family, pattern[0]) && inFamily(family, base, words) {
 			return true
 		}
@@ -226,7 +238,7 @@ func sameEffect(pattern []string, base string, words []word) bool {
 
 func inFamily(family []string, base string, words []word) bool {
 	for _, member := range family {
-		program, arg, two := strings.Cut(member, " ")
+		program, arg, two := strings.Cut(member, "/")
 		if program != base {
 			continue
 		}
@@ -248,23 +260,6 @@ type globalGrammar struct {
 	relocates string
 	// settings lists those that set NAME=VALUE of the configuration.
 	settings string
-}
-
-var globalOptions = map[string]globalGrammar{
-	"git": {
-		harmless:  "--no-pager -P --no-optional-locks --literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs --no-replace-objects --no-lazy-fetch --no-advice",
-		flags:     "-p --paginate --bare",
-		values:    "-C -c --git-dir --work-tree --namespace --exec-path --super-prefix --config-env --attr-source --list-cmds",
-		relocates: "-C",
-		settings:  "-c",
-	},
-	"npm":       {harmless: "--silent -s --no-color --quiet -q --loglevel=error --loglevel=silent", flags: "--global -g --verbose -d -dd -ddd", values: "--prefix -C --workspace -w --userconfig --globalconfig --registry --loglevel --cache"},
-	"docker":    {flags: "-D --debug --tls --tlsverify", values: "-H --host -c --context --config -l --log-level --tlscacert --tlscert --tlskey"},
-	"kubectl":   {values: "-n --namespace --context --cluster --kubeconfig -s --server --user --token --as -v"},
-	"systemctl": {harmless: "--no-pager --quiet -q", flags: "--user --system --now --force -f --no-block", values: "-H --host -M --machine -t --type --root"},
-	"cargo":     {harmless: "-q --quiet -v --verbose --locked --offline --frozen", values: "--color -Z -C --config"},
-	"go":        {values: "-C"},
-	"make":      {harmless: "-s --silent -k --keep-going"},
 }
 
 // skip removes the options at the start of words. harmless is false if one of

@@ -30,14 +30,10 @@ type wrapper struct {
 }
 
 func wrapperFor(name string) *wrapper {
-	w, ok := wrappers[name]
 	if dynamicLoader(name) {
-		w, ok = wrapper{grammar: grammar{stop: true}, own: true}, true
+		return &wrapper{grammar: grammar{stop: true}, own: true}
 	}
-	if !ok {
-		return nil
-	}
-	return &w
+	return known.wrappers[name]
 }
 
 // dynamicLoader knows the names of ld.so(8), which runs the program that it is
@@ -46,92 +42,8 @@ func dynamicLoader(name string) bool {
 	return name == "ld.so" || strings.HasPrefix(name, "ld-linux") || strings.HasPrefix(name, "ld-musl-") || strings.HasPrefix(name, "ld64.so")
 }
 
-var wrappers = map[string]wrapper{
-	"env":      {grammar: grammar{stop: true, flags: "0v", data: "u", long: "null debug", longData: "unset"}, assigns: true, environ: "-u --unset"},
-	"command":  {grammar: grammar{stop: true, flags: "pvV"}, lookup: "-v -V"},
-	"builtin":  {grammar: grammar{stop: true}},
-	"exec":     {grammar: grammar{stop: true, flags: "cl", data: "a"}},
-	"nohup":    {grammar: grammar{stop: true}},
-	"nice":     {grammar: grammar{stop: true, data: "n", longData: "adjustment", numbers: true}},
-	"ionice":   {grammar: grammar{stop: true, flags: "t", data: "cn", long: "ignore", longData: "class classdata"}},
-	"chrt":     {grammar: grammar{stop: true, flags: "bfiorRav"}, skip: 1},
-	"taskset":  {grammar: grammar{stop: true, flags: "c", long: "cpu-list"}, skip: 1},
-	"timeout":  {grammar: grammar{stop: true, flags: "v", data: "ks", long: "preserve-status foreground verbose", longData: "kill-after signal"}, skip: 1},
-	"stdbuf":   {grammar: grammar{stop: true, data: "ioe", longData: "input output error"}},
-	"unbuffer": {grammar: grammar{stop: true, flags: "p"}},
-	"time":     {grammar: grammar{stop: true, flags: "pvq", data: "f", long: "portability verbose quiet", longData: "format"}},
-	"setsid":   {grammar: grammar{stop: true, flags: "cfw", long: "ctty fork wait"}},
-	"xargs": {grammar: grammar{stop: true, flags: "0rtpxo", data: "IndLPsE", paths: "a", optional: "eil",
-		long:     "null no-run-if-empty verbose interactive exit open-tty show-limits",
-		longData: "delimiter max-args max-procs max-chars replace max-lines eof", longPaths: "arg-file"}, appends: true},
-	"busybox": {grammar: grammar{stop: true}, alone: true},
-	"toybox":  {grammar: grammar{stop: true}, alone: true},
-
-	"sudo": {grammar: grammar{stop: true, flags: "nEHkSbAP", data: "ugpCDRTUrth", long: "non-interactive preserve-env set-home stdin background",
-		longData: "user group prompt chdir chroot host role type"}, assigns: true, own: true, alone: true},
-	"doas":             {grammar: grammar{stop: true, flags: "n", data: "u"}, own: true, alone: true},
-	"pkexec":           {grammar: grammar{stop: true, longData: "user"}, own: true, alone: true},
-	"runuser":          {grammar: grammar{stop: true, data: "ugGsc", longData: "user group command shell"}, own: true, script: "-c --command", alone: true},
-	"su":               {grammar: grammar{data: "gGsc", longData: "group command shell"}, own: true, script: "-c --command", alone: true},
-	"chroot":           {grammar: grammar{stop: true, longData: "userspec groups", long: "skip-chdir"}, skip: 1, own: true, alone: true},
-	"flock":            {grammar: grammar{stop: true, flags: "sxeunoFv", data: "wEc", long: "shared exclusive unlock nonblock nb close no-fork verbose", longData: "timeout wait conflict-exit-code command"}, skip: 1, own: true, script: "-c --command"},
-	"watch":            {grammar: grammar{stop: true, flags: "bcCdegptwxr", data: "nq", long: "beep color no-color differences errexit chgexit no-title no-wrap precise exec", longData: "interval equexit"}, own: true, joined: true},
-	"parallel":         {grammar: grammar{stop: true, flags: "k0qmX", data: "jnNLd", long: "keep-order null quote will-cite group ungroup line-buffer bar", longData: "jobs max-args delay timeout retries halt"}, own: true, joined: true, appends: true},
-	"script":           {grammar: grammar{flags: "aefq", data: "cEoOIB", long: "append return flush quiet force", longData: "command echo output-limit"}, own: true, script: "-c --command", alone: true},
-	"strace":           {grammar: grammar{stop: true, flags: "fFqrtTcCvxXyiDkhwzZ", data: "eosPSabIE", long: "follow-forks summary-only"}, own: true},
-	"ltrace":           {grammar: grammar{stop: true, flags: "fcCiLrtTS", data: "eosanpu"}, own: true},
-	"gdb":              {grammar: grammar{stop: true}, own: true, alone: true},
-	"valgrind":         {grammar: grammar{stop: true, flags: "qv", long: "quiet verbose", longOptional: "leak-check track-origins error-exitcode"}, own: true},
-	"perf":             {grammar: grammar{stop: true}, own: true, alone: true},
-	"unshare":          {grammar: grammar{stop: true, flags: "mupinUCTrf", long: "fork map-root-user"}, own: true, alone: true},
-	"nsenter":          {grammar: grammar{stop: true, flags: "amupinUCTrF", data: "tSG"}, own: true, alone: true},
-	"setpriv":          {grammar: grammar{stop: true, long: "no-new-privs clear-groups", longData: "reuid regid"}, own: true},
-	"setarch":          {grammar: grammar{stop: true, flags: "R"}, skip: 1, own: true},
-	"dbus-run-session": {grammar: grammar{stop: true}, own: true},
-	"systemd-run":      {grammar: grammar{stop: true, flags: "tPqGdr", data: "pu", long: "user scope pty pipe wait quiet collect", longData: "unit property"}, own: true},
-	"caffeinate":       {grammar: grammar{stop: true, flags: "disum", data: "tw"}},
-	"entr":             {grammar: grammar{stop: true, flags: "acdnprsz"}, own: true},
-	"ssh-agent":        {grammar: grammar{stop: true}, own: true, alone: true},
-	"faketime":         {grammar: grammar{stop: true}, skip: 1, own: true},
-	"firejail":         {grammar: grammar{stop: true}, own: true, alone: true},
-	"bwrap":            {grammar: grammar{stop: true}, own: true, alone: true},
-	"tsocks":           {grammar: grammar{stop: true}, own: true},
-	"proxychains":      {grammar: grammar{stop: true}, own: true},
-	"rlwrap":           {grammar: grammar{stop: true}, own: true},
-	"dumb-init":        {grammar: grammar{stop: true}, own: true},
-	"tini":             {grammar: grammar{stop: true}, own: true},
-	"catchsegv":        {grammar: grammar{stop: true}},
-	"eatmydata":        {grammar: grammar{stop: true}, own: true},
-	"fakeroot":         {grammar: grammar{stop: true}, own: true, alone: true},
-	"i386":             {grammar: grammar{stop: true}, own: true, alone: true},
-	"linux32":          {grammar: grammar{stop: true}, own: true, alone: true},
-	"x86_64":           {grammar: grammar{stop: true}, own: true, alone: true},
-	"uname26":          {grammar: grammar{stop: true}, own: true, alone: true},
-	"prlimit":          {grammar: grammar{stop: true}, own: true, alone: true},
-	"choom":            {grammar: grammar{stop: true, data: "n", longData: "adjust"}, own: true},
-	"chpst":            {grammar: grammar{stop: true}, own: true},
-	"numactl":          {grammar: grammar{stop: true}, own: true},
-	"cpulimit":         {grammar: grammar{stop: true, data: "l", longData: "limit"}, own: true},
-	"hyperfine":        {grammar: grammar{data: "wrm", longData: "warmup runs"}, own: true, joined: true},
-	"xvfb-run":         {grammar: grammar{stop: true, flags: "a", long: "auto-servernum"}, own: true},
-	"systemd-inhibit":  {grammar: grammar{stop: true}, own: true},
-	"torsocks":         {grammar: grammar{stop: true}, own: true},
-	"proxychains4":     {grammar: grammar{stop: true, flags: "q"}, own: true},
-	"gosu":             {grammar: grammar{stop: true}, skip: 1, own: true, alone: true},
-	"su-exec":          {grammar: grammar{stop: true}, skip: 1, own: true, alone: true},
-	"setuidgid":        {grammar: grammar{stop: true}, skip: 1, own: true},
-	"envdir":           {grammar: grammar{stop: true}, skip: 1, own: true},
-	"chronic":          {grammar: grammar{stop: true}, own: true},
-	"ifne":             {grammar: grammar{stop: true, flags: "n"}, own: true},
-	"linux64":          {grammar: grammar{stop: true}, own: true, alone: true},
-
-	"bundle": {grammar: grammar{stop: true}, skip: 1, own: true},
-	"poetry": {grammar: grammar{stop: true}, skip: 1, own: true},
-	"pipenv": {grammar: grammar{stop: true}, skip: 1, own: true},
-}
-
 // Shells run the script of -c, of standard input or of a file.
-var shells = map[string]bool{"sh": true, "bash": true, "dash": true, "ash": true, "ksh": true, "mksh": true, "zsh": true, "fish": true, "rbash": true, "csh": true, "tcsh": true}
+var shells = fieldSet("sh bash dash ash ksh mksh zsh fish rbash csh tcsh yash posh")
 
 // wrapped looks through a wrapper at the command it runs, and judges both.
 func (a *analysis) wrapped(w *wrapper, cmd simpleCommand) {

@@ -1,0 +1,96 @@
+package shell
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sandgate/sandgate/tools"
+)
+
+// TestRulesCoverWhatTheyName: a rule for a program covers no option that its table does
+// not list, no sub-command that nobody knows, wherever it stands, and no word that is
+// code. What the pattern spells is the person's own.
+func TestRulesCoverWhatTheyName(t *testing.T) {
+	for _, c := range []struct{ rules, bad, good string }{
+		{"git submodule", "git submodule --quiet foreach 'touch p'", "git submodule"}, {"git", "git merge-index ./evil -a", "git merge main"}, {"git", "git remote-ext x 'sh -c ls'", "git remote -v"},
+		{"git", "git send-pack", "git push origin main"}, {"git", "git unknown-alias", "git log -3"}, {"git", "git --exec-path=x log", "git --no-pager log"}, {"git log", "git log --unknown", "git log --stat"},
+		{"npm", "npm --yes exec -- touch p", "npm test"}, {"npm", "npm --workspaces exec touch", "npm ls"}, {"npm", "npm --yes init x", "npm run build"}, {"npm", "npm init x", "npm ci"}, {"pnpm", "pnpm -r exec touch", "pnpm test"}, {"yarn", "yarn node -e 1", "yarn test"},
+		{"install", "install -s --strip-program=./evil a b", "install a b"}, {"sqlite3 app.db", "sqlite3 app.db '.shell touch p'", "sqlite3 app.db"}, {"ssh build-host", "ssh build-host -o ProxyCommand=x", "ssh build-host"}, {"vim notes.txt", "vim notes.txt '+!touch p'", "vim notes.txt"},
+		{"curl", "curl --hsts p https://x", "curl -fsS https://x"}, {"hg status", "hg status --config hooks.pre-status=x", "hg status a"}, {"svn diff", "svn diff --diff-cmd x", "svn diff a"}, {"kubectl get", "kubectl get --kubeconfig x", "kubectl get"}, {"helm template", "helm template --post-renderer x", "helm template ./a"},
+		{"psql mydb", "psql mydb -c '\\! x'", "psql mydb"}, {"pandoc", "pandoc --filter x a.md", "pandoc a.md"}, {"gcc", "gcc @file", "gcc a.c"}, {"c++", "c++ -Bx a.cc", "c++ a.cc"}, {"clang++", "clang++ -fplugin=x a", "clang++ a"}, {"rustc", "rustc -C linker=x a.rs", "rustc a.rs"},
+		{"javac", "javac -processorpath x A.java", "javac A.java"}, {"openssl dgst", "openssl dgst -engine x", "openssl dgst a"}, {"tcpdump", "tcpdump -z x", "tcpdump port"}, {"apt-get update", "apt-get update -o APT::Update::Pre-Invoke=x", "apt-get update"}, {"ctest", "ctest -S x", "ctest -V"},
+		{"bazel test", "bazel test --run_under=x //a", "bazel test //a"}, {"dotnet build", "dotnet build -p:PreBuildEvent=x", "dotnet build a"}, {"uv", "uv run sh -c x", "uv --version"}, {"eslint", "eslint -c x", "eslint --fix src"}, {"npx eslint", "npx eslint -c x", "npx eslint"},
+		{"pytest", "pytest -p evil", "pytest -q tests"}, {"python3 -m pytest", "python3 -m pytest -p evil", "python3 -m pytest -q tests"}, {"python3 x.py", "python3 x.py --unknown", "python3 x.py a b"}, {"mytool", "mytool --unknown", "mytool a b"}, {"./run.sh", "./run.sh -x", "./run.sh a"},
+		{"mytool --known", "mytool --known --unknown", "mytool --known a"}, {"go", "go run x.go", "go vet ./..."}, {"go build", "go build -toolexec x", "go build -race ./..."}, {"cargo", "cargo +evil build", "cargo test --release"}, {"rm", "rm --unknown x", "rm -rf x"}, {"ls", "ls --unknown", "ls -la --color=auto"},
+		{"tar", "tar xf a -I ./evil", "tar xzf a.tgz -C out"}, {"rsync", "rsync -e x a b", "rsync -av a b"}, {"date", "date -s x", "date +%s"}, {"sort", "sort --compress-program=x", "sort -u a"}, {"docker ps", "docker ps --unknown", "docker ps"},
+	} {
+		if d := decideFor(t, c.rules, c.bad); d.Effect == tools.Allow {
+			t.Errorf("rule %q allows %q", c.rules, c.bad)
+		}
+		if d := decideFor(t, c.rules, c.good); d.Effect != tools.Allow {
+			t.Errorf("rule %q: %q is %v: %s", c.rules, c.good, d.Effect, d.Reason)
+		}
+		if d := decideFor(t, "exact:"+c.good, c.good); d.Effect != tools.Allow {
+			t.Errorf("exact rule: %q is %v: %s", c.good, d.Effect, d.Reason)
+		}
+	}
+}
+
+// TestDeniesSeeLikenesses: under a default that allows, what is a version, a variant or
+// another name of what a rule denies, or could run it, is asked about.
+func TestDeniesSeeLikenesses(t *testing.T) {
+	for _, c := range []struct{ rules, bad, good string }{
+		{"deny:git push", "git send-pack", "git log"}, {"deny:git push", "git subtree push", "git status"}, {"deny:npm install", "npm i", "npm test"}, {"deny:npm install", "npm add x", "npm ls"}, {"deny:npm publish", "npm pub", "npm run x"},
+		{"deny:rm", "vim.tiny -c '!rm x'", "ls"}, {"deny:rm", "perl5.36.0 -e 'unlink 1'", "grep rm x"}, {"deny:rm", "lua5.4 -e x", "some-runner a"}, {"deny:rm", "ts-node x.ts", "make"}, {"deny:rm", "nodemon -x 'rm x'", "npm test"},
+		{"deny:rm", "svn diff --diff-cmd=rm", "svn info"}, {"deny:rm", "install -s --strip-program=rm a", "cp a b"}, {"deny:rm", "bash-static -c 'rm x'", "bash -c ls"}, {"deny:rm", "python3.11 -c x", "python3 --version"}, {"deny:rm", "original-awk 'BEGIN{system(\"rm x\")}'", "original-awk '{print}' f"},
+	} {
+		if d := decideFor(t, "allow:*;"+c.rules, c.bad); d.Effect == tools.Allow {
+			t.Errorf("rules %q allow %q", c.rules, c.bad)
+		}
+		if d := decideFor(t, "allow:*;"+c.rules, c.good); d.Effect != tools.Allow {
+			t.Errorf("rules %q: %q is %v: %s", c.rules, c.good, d.Effect, d.Reason)
+		}
+	}
+}
+
+// TestReadOnlyAwkPrints: newlines, continuations and operators after which awk goes on
+// reading a statement do not hide a redirection.
+func TestReadOnlyAwkPrints(t *testing.T) {
+	for _, program := range []string{"BEGIN{print \"x\",\n\"y\" > \"Makefile\"}", "BEGIN{print \"x\" \\\n> \"Makefile\"}", "BEGIN{print 1 &&\n1 > \"Makefile\"}", "BEGIN{print 1 ||\n1 > \"Makefile\"}", "{print\n$1 > 2}"} {
+		if d := decideFor(t, "ro:awk;awk", "awk '"+program+"'"); d.Effect == tools.Allow {
+			t.Errorf("%q is allowed", program)
+		}
+	}
+	for _, program := range []string{"$1 > 2 {print}", "{print; if ($1 > 2) x++}", "NR > 1 {print $1}\nEND {print NR}"} {
+		if d := decideFor(t, "ro:awk", "awk '"+program+"' f"); d.Effect != tools.Allow {
+			t.Errorf("%q is %v: %s", program, d.Effect, d.Reason)
+		}
+	}
+}
+
+// TestTable: the table says what it says once, and nothing else than it may.
+func TestTable(t *testing.T) {
+	for _, bad := range []string{"reed ls", "read ls operands=fils", "read ls flogs=a", "wrap x skip=y", "global git flag=-x", "rule ls operands=files"} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%q loads", bad)
+				}
+			}()
+			mustLoad(bad)
+		}()
+	}
+	for name := range known.inert {
+		if known.coded[name] != "" || known.wrappers[name] != nil {
+			t.Errorf("%q is inert, and runs others", name)
+		}
+		if known.rules[name] == nil && name != "test" {
+			t.Errorf("of %q no options are listed", name)
+		}
+	}
+	for name := range known.reads {
+		if known.coded[name] != "" && !strings.Contains(name, "/") {
+			t.Errorf("%q reads, and runs code", name)
+		}
+	}
+}

@@ -1,0 +1,265 @@
+package shell
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+//go:embed programs.txt
+var programsText string
+
+// tables are what programs.txt says; its head says how it is written.
+type tables struct {
+	reads    map[string]*readForm
+	rules    map[string]*grammar // what a rule covers: the options of reads included
+	wrappers map[string]*wrapper
+	coded    map[string]string
+	globals  map[string]*globalGrammar
+	subs     map[string]bool // programs whose first word is a sub-command
+	inert    map[string]bool // no option runs a program or loads code
+	families [][]string
+	same     [][]string // names of one sub-command
+	env      map[string][]string
+}
+
+// known is the table of programs. It does not change.
+var known = mustLoad(programsText)
+
+func mustLoad(text string) *tables {
+	t := &tables{
+		map[string]*readForm{}, map[string]*grammar{}, map[string]*wrapper{}, map[string]string{}, map[string]*globalGrammar{},
+		map[string]bool{}, map[string]bool{}, nil, nil, map[string][]string{},
+	}
+	text = strings.NewReplacer(",\n\t", ",", "\n\t", " ").Replace(text)
+	for line := range strings.Lines(text) {
+		if f := strings.Fields(line); len(f) > 1 && f[0] != "#" {
+			if err := t.line(f[0], strings.Split(f[1], ","), f[2:]); err != nil {
+				panic(fmt.Sprintf("shell: bug: programs.txt: %q: %v", line, err))
+			}
+		}
+	}
+	for name, form := range t.reads {
+		g := form.and(t.rules[name])
+		t.rules[name] = &g
+	}
+	return t
+}
+
+func (t *tables) line(kind string, names, pairs []string) error {
+	switch kind {
+	case "family":
+		t.families = append(t.families, names)
+		return nil
+	case "same":
+		t.same = append(t.same, names)
+		return nil
+	case "env":
+		t.env[names[0]] = strings.Split(pairs[0], ",")
+		return nil
+	case "code":
+		for _, name := range strings.Split(pairs[0], ",") {
+			t.coded[name] = names[0]
+			t.sub(name)
+		}
+		return nil
+	}
+	for _, name := range names {
+		t.sub(name)
+		if err := t.program(kind, name, pairs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tables) sub(name string) {
+	if program, _, ok := strings.Cut(name, "/"); ok {
+		t.subs[program] = true
+	}
+}
+
+func (t *tables) program(kind, name string, pairs []string) error {
+	var set func(key, value, list string) bool
+	switch kind {
+	case "inert":
+		t.inert[name] = true
+		return nil
+	case "read":
+		t.reads[name] = &readForm{check: readChecks[name]}
+		set = t.reads[name].set
+	case "rule":
+		if t.rules[name] == nil {
+			t.rules[name] = &grammar{}
+		}
+		set = t.rules[name].set
+	case "wrap":
+		t.wrappers[name] = &wrapper{}
+		set = t.wrappers[name].set
+	case "global":
+		t.globals[name] = &globalGrammar{}
+		set = t.globals[name].set
+	default:
+		return fmt.Errorf("no such kind %q", kind)
+	}
+	for _, pair := range pairs {
+		key, value, _ := strings.Cut(pair, "=")
+		if !set(key, value, strings.ReplaceAll(value, ",", " ")) {
+			return fmt.Errorf("no such key %q", key)
+		}
+	}
+	return nil
+}
+
+func (g *grammar) set(key, value, list string) bool {
+	switch key {
+	case "flags":
+		g.flags += value
+	case "data":
+		g.data += value
+	case "paths":
+		g.paths += value
+	case "optional":
+		g.optional += value
+	case "long":
+		g.long += " " + list
+	case "longdata":
+		g.longData += " " + list
+	case "longpaths":
+		g.longPaths += " " + list
+	case "longoptional":
+		g.longOptional += " " + list
+	case "numbers":
+		g.numbers = true
+	case "single":
+		g.single = true
+	case "alone":
+		g.alone = true
+	case "stop":
+		g.stop = true
+	default:
+		return false
+	}
+	return true
+}
+
+// and is g with what more adds. What g says of an option holds.
+func (g grammar) and(more *grammar) grammar {
+	if more == nil {
+		return g
+	}
+	letters, names := g.flags+g.data+g.paths+g.optional, strings.Join([]string{g.long, g.longData, g.longPaths, g.longOptional}, " ")
+	missing := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if strings.ContainsRune(letters, r) {
+				return -1
+			}
+			return r
+		}, s)
+	}
+	absent := func(s string) string {
+		return " " + strings.Join(slices.DeleteFunc(strings.Fields(s), func(n string) bool { return hasField(names, n) }), " ")
+	}
+	g.flags, g.data, g.optional = g.flags+missing(more.flags), g.data+missing(more.data), g.optional+missing(more.optional)
+	g.long, g.longData, g.longOptional = g.long+absent(more.long), g.longData+absent(more.longData), g.longOptional+absent(more.longOptional)
+	g.numbers = g.numbers || more.numbers
+	return g
+}
+
+func (f *readForm) set(key, value, list string) bool {
+	switch key {
+	case "operands":
+		f.operands = operandKind(slices.Index(strings.Fields(operandKinds), value))
+		return f.operands >= 0
+	case "gives":
+		f.gives = list
+	case "pairs":
+		f.pairs = list
+	case "pathpairs":
+		f.pathPairs = list
+	case "first":
+		f.first = list
+	case "needs":
+		f.needs = list
+	case "bare":
+		f.bare = true
+	default:
+		return f.grammar.set(key, value, list)
+	}
+	return true
+}
+
+func (w *wrapper) set(key, value, list string) bool {
+	switch key {
+	case "skip":
+		n, err := strconv.Atoi(value)
+		w.skip = n
+		return err == nil
+	case "script":
+		w.script = list
+	case "lookup":
+		w.lookup = list
+	case "environ":
+		w.environ = list
+	case "assigns":
+		w.assigns = true
+	case "own":
+		w.own = true
+	case "joined":
+		w.joined = true
+	case "appends":
+		w.appends = true
+	case "bare":
+		w.alone = true
+	default:
+		return w.grammar.set(key, value, list)
+	}
+	return true
+}
+
+func (g *globalGrammar) set(key, _, list string) bool {
+	switch key {
+	case "harmless":
+		g.harmless = list
+	case "flags":
+		g.flags = list
+	case "values":
+		g.values = list
+	case "relocates":
+		g.relocates = list
+	case "settings":
+		g.settings = list
+	default:
+		return false
+	}
+	return true
+}
+
+// about reports whether a table says what a program does with its words.
+func (t *tables) about(base string) bool {
+	return t.rules[base] != nil || t.wrappers[base] != nil || t.coded[base] != "" || t.subs[base] || t.inert[base]
+}
+
+// likeness is a program of which base is a version or a variant, where the one runs
+// code or other programs: python3.11, perl5.36.0, vim.tiny, bash-static, original-awk.
+func likeness(base string) string {
+	for _, name := range []string{
+		base, strings.TrimRight(base, "0123456789.-"), strings.TrimPrefix(base, "original-"),
+		base[:max(0, strings.LastIndexAny(base, ".-"))],
+	} {
+		if name = strings.TrimRight(name, "0123456789.-"); known.coded[name] != "" || known.wrappers[name] != nil || strings.HasSuffix(name, "awk") {
+			return name
+		}
+	}
+	return base
+}
+
+func fieldSet(s string) map[string]bool {
+	set := map[string]bool{}
+	for f := range strings.FieldsSeq(s) {
+		set[f] = true
+	}
+	return set
+}
