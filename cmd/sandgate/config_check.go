@@ -124,10 +124,14 @@ func checkExamples(c *config.Config) error {
 			Pattern: r.Pattern, Exact: r.Exact, ReadOnly: r.ReadOnly, Allowed: &r.Allowed, Approval: &r.Approval,
 			SandboxPaths: r.SandboxPaths, Match: r.Match, NoMatch: r.NoMatch,
 		}
+		field := cmp.Or(r.Name, fmt.Sprintf("shell.rules[%d]", i))
+		if caution := rule.Caution(); caution != "" {
+			c.Notices = append(c.Notices, config.Notice{Position: r.Position, Field: field, Text: caution})
+		}
 		_, err := shell.NewPolicy(d, []shell.Rule{rule}, nil, nil)
 		if bad := (*shell.RuleError)(nil); errors.As(err, &bad) {
 			problems = append(problems, config.Problem{
-				Position: r.Position, Field: cmp.Or(r.Name, fmt.Sprintf("shell.rules[%d]", i)), Text: "the rule " + bad.Err.Error(),
+				Position: r.Position, Field: field, Text: "the rule " + bad.Err.Error(),
 			})
 		}
 	}

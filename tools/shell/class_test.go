@@ -28,7 +28,7 @@ func TestClass(t *testing.T) {
 	for _, command := range []string{
 		"rm x", "cat /etc/shadow", "cat .env", "cat f > out", "cat f >> out", "ls; touch x", "env FOO=1 ls", "env LD_PRELOAD=x ls", "sort -o out f", "find . -delete", "./ls", "x/ls",
 		"sh x.sh", "python3 x.py", "git commit -m x", "git branch new", "git -C /x log", "cd x && git status", "$x", "eval ls", "cat $x", "cd / && cat etc/shadow", "tee f", "man ls", "cat f > /tmp/x",
-		"make", "unknown", "ls && unknown", "xargs rm", "exec 3>f", "f() { touch x; }; f", "ls() { touch x; }; ls", "sudo ls", "ls 'x",
+		"make", "unknown", "ls && unknown", "xargs rm", "exec 3>f", "f() { touch x; }; f", "ls() { touch x; }; ls", "sudo ls", "ls 'x", "nice2 ls", "bash5 -c ls", "cat2 f", "fooawk '{print}' f", "git2 log", "python3.11 x",
 	} {
 		if d := p.Decide(command, "bash"); d.Free() || d.Analysis.Class != Unknown || d.Analysis.Programs != nil {
 			t.Errorf("%q: free %v, %+v", command, d.Free(), d.Analysis)

@@ -62,13 +62,17 @@ func (a *analysis) simple(cmd simpleCommand) {
 	if b := builtin(name.text); b != nil && b(a, cmd) {
 		return
 	}
-	like := likeness(base)
-	if w := wrapperFor(like); w != nil {
+	if w := wrapperFor(base); w != nil {
 		a.wrapped(w, cmd)
 		return
 	}
-	if shells[like] {
-		a.shell(like, cmd)
+	if shells[base] {
+		a.shell(base, cmd)
+		return
+	}
+	if like := likeness(base); wrapperFor(like) != nil || shells[like] {
+		a.doubtful(cmd, base+" may be a "+like+", which runs other programs")
+		a.guessScript(cmd.words)
 		return
 	}
 	if base == "find" {

@@ -1,8 +1,11 @@
 package shell
 
 import (
+	"path"
 	"slices"
 	"strings"
+
+	"github.com/sandgate/sandgate/tools"
 )
 
 // guard says why words that a pattern leaves open, the last ones of a command, make it
@@ -14,7 +17,7 @@ func (a *analysis) guard(cmd simpleCommand, open int) string {
 	all := cmd.words[1:]
 	rest := all[len(all)-min(open, len(all)):]
 	switch {
-	case known.wrappers[like] != nil || shells[like] && len(rest) == 0 && len(all) > 0:
+	case wrapperFor(base) != nil || shells[base] && len(rest) == 0 && len(all) > 0:
 		return "" // its options were read where it was looked through
 	case known.coded[like] != "":
 		return a.guardCode(like, all, len(rest))
@@ -43,6 +46,32 @@ func (a *analysis) guard(cmd simpleCommand, open int) string {
 		return "no table says what " + strings.Replace(name, "/", " ", 1) + " does"
 	}
 	return a.guardOptions(base, name, words, words[len(words)-min(open, len(words)):])
+}
+
+// Caution says why a rule that allows covers less than its pattern seems to: it names a
+// program that runs what other words say. "" if there is nothing to say.
+func (r Rule) Caution() string {
+	c, err := compileRule(0, r)
+	if err != nil || c.effect != tools.Allow || r.Exact || r.ReadOnly {
+		return ""
+	}
+	name, words := likeness(path.Base(c.words[0])), c.words[1:]
+	if known.subs[name] && len(words) > 0 {
+		if sub := name + "/" + words[0]; known.coded[sub] != "" {
+			name, words = sub, words[1:]
+		}
+	}
+	called := strings.Replace(name, "/", " ", 1)
+	named := slices.ContainsFunc(words, func(w string) bool { return !strings.HasPrefix(w, "-") })
+	switch kind := known.coded[name]; {
+	case wrapperFor(name) != nil:
+		return called + " runs another program: what that one is needs a rule of its own"
+	case kind == "script" && !named:
+		return called + " runs the code that its other words name: the rule allows nothing until its pattern names the script or the module"
+	case kind == "words":
+		return called + " runs what its other words say: the rule allows its own words and no others"
+	}
+	return ""
 }
 
 // subcommand gives PROGRAM/NAME and the words after it. Options before it have to be

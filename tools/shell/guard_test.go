@@ -43,6 +43,7 @@ func TestDeniesSeeLikenesses(t *testing.T) {
 		{"deny:git push", "git send-pack", "git log"}, {"deny:git push", "git subtree push", "git status"}, {"deny:npm install", "npm i", "npm test"}, {"deny:npm install", "npm add x", "npm ls"}, {"deny:npm publish", "npm pub", "npm run x"},
 		{"deny:rm", "vim.tiny -c '!rm x'", "ls"}, {"deny:rm", "perl5.36.0 -e 'unlink 1'", "grep rm x"}, {"deny:rm", "lua5.4 -e x", "some-runner a"}, {"deny:rm", "ts-node x.ts", "make"}, {"deny:rm", "nodemon -x 'rm x'", "npm test"},
 		{"deny:rm", "svn diff --diff-cmd=rm", "svn info"}, {"deny:rm", "install -s --strip-program=rm a", "cp a b"}, {"deny:rm", "bash-static -c 'rm x'", "bash -c ls"}, {"deny:rm", "python3.11 -c x", "python3 --version"}, {"deny:rm", "original-awk 'BEGIN{system(\"rm x\")}'", "original-awk '{print}' f"},
+		{"deny:rm", "nice2 rm x", "nice ls"}, {"deny:rm", "timeout.sh 5 ls", "timeout 5 ls"},
 	} {
 		if d := decideFor(t, "allow:*;"+c.rules, c.bad); d.Effect == tools.Allow {
 			t.Errorf("rules %q allow %q", c.rules, c.bad)
@@ -91,6 +92,26 @@ func TestTable(t *testing.T) {
 	for name := range known.reads {
 		if known.coded[name] != "" && !strings.Contains(name, "/") {
 			t.Errorf("%q reads, and runs code", name)
+		}
+	}
+}
+
+// TestCautions: a rule for a program that runs others says so.
+func TestCautions(t *testing.T) {
+	no := false
+	for pattern, want := range map[string]string{
+		"python3": "names the script", "python3 -u": "names the script", "perl5.36.0": "names the script", "ssh build-host": "its own words", "npm exec": "its own words", "git submodule": "its own words",
+		"env": "another program", "sudo": "another program", "timeout 5": "another program", "vim.tiny": "its own words", "bash": "names the script",
+		"python3 x.py": "", "python3 -m pytest": "", "ls": "", "git log": "", "npm test": "", "make test": "", "mytool": "",
+	} {
+		got := Rule{Pattern: pattern, Approval: &no}.Caution()
+		if (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%q: %q, want %q", pattern, got, want)
+		}
+	}
+	for _, r := range []Rule{{Pattern: "python3"}, {Pattern: "python3", Allowed: &no}, {Pattern: "python3 -c 1", Exact: true, Approval: &no}} {
+		if got := r.Caution(); got != "" {
+			t.Errorf("%+v: %q", r, got)
 		}
 	}
 }

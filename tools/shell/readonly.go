@@ -88,7 +88,7 @@ func (a *analysis) notReadOnly(cmd simpleCommand) string {
 	case base == "sed" || base == "gsed":
 		p, reason := sedEffect(rest)
 		return a.orPaths(reason, base, p.operands)
-	case strings.HasSuffix(base, "awk"):
+	case hasField("awk gawk mawk nawk original-awk", base):
 		p, reason := awkEffect(rest)
 		return a.orPaths(reason, base, p.operands)
 	}

@@ -86,9 +86,10 @@ func (l *listing) node(n syntax.Node) bool {
 		l.needs(plainExpansion(n), "an expansion that is not a plain one: it may evaluate what it is given")
 		return false
 	case *syntax.CmdSubst:
-		return l.needs(!n.TempFile && !n.ReplyVar && (!n.Backquotes || l.plainBackquotes(n)), "backquotes around more than plain words")
+		return l.needs(!n.TempFile && !n.ReplyVar && (!n.Backquotes || l.plainBackquotes(n)), "backquotes around more than plain words") &&
+			l.needs(bodiesWithin(n, n.Right), bodyOutside)
 	case *syntax.ProcSubst:
-		return l.needs(n.Op == syntax.CmdIn, "a process that is written to")
+		return l.needs(n.Op == syntax.CmdIn, "a process that is written to") && l.needs(bodiesWithin(n, n.Rparen), bodyOutside)
 	case *syntax.ArithmExp:
 		l.needs(!n.Bracket && !n.Unsigned && literalArithm(n.X), evaluates)
 		return false
@@ -163,6 +164,21 @@ func (l *listing) hereDocument(r *syntax.Redirect) bool {
 		before = strings.TrimRight(before, "\t")
 	}
 	return ok && delimiter.MatchString(word) && strings.HasSuffix(before, "\n") && (end == len(l.src) || l.src[end] == '\n')
+}
+
+const bodyOutside = "a here-document in a substitution that ends before it"
+
+// bodiesWithin reports whether every here-document of a substitution lies in it: dash
+// looks for it nowhere else, and runs the lines after the substitution.
+func bodiesWithin(n syntax.Node, end syntax.Pos) bool {
+	within := true
+	syntax.Walk(n, func(n syntax.Node) bool {
+		if r, ok := n.(*syntax.Redirect); ok && r.Hdoc != nil && r.Hdoc.End().After(end) {
+			within = false
+		}
+		return within
+	})
+	return within
 }
 
 // quoted looks at the parts of a text in which only substitutions have a meaning.

@@ -43,6 +43,7 @@ func TestOnlyListedSyntax(t *testing.T) {
 		{"cat <<\"E\\\"F\"\nE\"F\ntouch p\nE\\\"F", "cat <<-EOF\n\ta\n\tEOF\nls"},
 		{"cat <<\"E\\\\F\"\nE\\F\ntouch p\nE\\\\F", "cat <<EOF\na \\$x\nEOF\n"},
 		{"cat <<E\"O\"F\nb\nEOF", "cat <<EOF\nb\nEOF"}, {"cat <<\\E\nb\nE", "cat <<E\nb\nE"},
+		{"echo $(cat <<E)\n$(touch p)\nE", "echo $(cat <<E\n$x\nE\n)"}, {"sh -c 'ls $(cat <<\"E\")\ntouch p\nE'", "sh -c 'ls $(cat <<\"E\"\ntouch p\nE\n)'"}, {"cat <(cat <<E)\na\nE", "cat <(ls)"},
 		// Variables that are set by more than a plain assignment.
 		{"x=:; {read,x} <<< 'touch p'; $x", "x=:; ls"},
 		{"x=ls; $'read' x <<< 'touch p'; $x", "read x <<< 'touch p'"},
