@@ -19,14 +19,14 @@ const (
 
 // classify says what setting name to value could do.
 func classify(name string, value word) envClass {
-	if slices.Contains(known.env["harmless"], name) || strings.HasPrefix(name, "LC_") {
+	if slices.Contains(known().env["harmless"], name) || strings.HasPrefix(name, "LC_") {
 		return classifyValue(name, value)
 	}
 	hasPrefix := func(p string) bool { return strings.HasPrefix(name, p) }
 	hasSuffix := func(s string) bool { return strings.HasSuffix(name, s) }
 	switch {
-	case slices.Contains(known.env["dangerous"], name), slices.ContainsFunc(known.env["prefixes"], hasPrefix),
-		slices.ContainsFunc(known.env["suffixes"], hasSuffix):
+	case slices.Contains(known().env["dangerous"], name), slices.ContainsFunc(known().env["prefixes"], hasPrefix),
+		slices.ContainsFunc(known().env["suffixes"], hasSuffix):
 		return envDangerous
 	}
 	return envUnknown

@@ -19,7 +19,7 @@ func (a *analysis) guard(cmd simpleCommand, open int) string {
 	switch {
 	case wrapperFor(base) != nil || shells[base] && len(rest) == 0 && len(all) > 0:
 		return "" // its options were read where it was looked through
-	case known.coded[like] != "":
+	case known().coded[like] != "":
 		return a.guardCode(like, all, len(rest))
 	case base == "find":
 		return a.guardFind(cmd, nil)
@@ -33,16 +33,16 @@ func (a *analysis) guard(cmd simpleCommand, open int) string {
 		return guardMake(all, rest)
 	case base == "echo" || base == "printf": // they print whatever they are given
 		return ""
-	case !known.subs[base]:
+	case !known().subs[base]:
 		return a.guardOptions(base, base, all, rest)
 	}
 	name, words, reason := a.subcommand(base, all)
 	switch {
 	case reason != "":
 		return reason
-	case known.coded[name] != "":
+	case known().coded[name] != "":
 		return a.guardCode(name, words, min(open, len(words)))
-	case name != base && known.rules[name] == nil && open > len(words):
+	case name != base && known().rules[name] == nil && open > len(words):
 		return "no table says what " + strings.Replace(name, "/", " ", 1) + " does"
 	}
 	return a.guardOptions(base, name, words, words[len(words)-min(open, len(words)):])
@@ -56,14 +56,14 @@ func (r Rule) Caution() string {
 		return ""
 	}
 	name, words := likeness(path.Base(c.words[0])), c.words[1:]
-	if known.subs[name] && len(words) > 0 {
-		if sub := name + "/" + words[0]; known.coded[sub] != "" {
+	if known().subs[name] && len(words) > 0 {
+		if sub := name + "/" + words[0]; known().coded[sub] != "" {
 			name, words = sub, words[1:]
 		}
 	}
 	called := strings.Replace(name, "/", " ", 1)
 	named := slices.ContainsFunc(words, func(w string) bool { return !strings.HasPrefix(w, "-") })
-	switch kind := known.coded[name]; {
+	switch kind := known().coded[name]; {
 	case wrapperFor(name) != nil:
 		return called + " runs another program: what that one is needs a rule of its own"
 	case kind == "script" && !named:
@@ -77,7 +77,7 @@ func (r Rule) Caution() string {
 // subcommand gives PROGRAM/NAME and the words after it. Options before it have to be
 // ones that do not change what it does.
 func (a *analysis) subcommand(base string, words []word) (name string, rest []word, reason string) {
-	globals := known.globals[base]
+	globals := known().globals[base]
 	if globals == nil {
 		globals = &globalGrammar{}
 	}
@@ -105,7 +105,7 @@ func (a *analysis) guardCode(name string, words []word, open int) string {
 		return ""
 	case operand < 0:
 		return strings.Replace(name, "/", " ", 1) + " runs code that the rule does not name"
-	case known.coded[name] == "words":
+	case known().coded[name] == "words":
 		return name + " " + joinWords(rest) + ": any word of it may be code: name it in the rule"
 	case operand > 0 && covered[operand-1].text == "-m": // python3 -m pytest ...
 		return a.guardOptions(covered[operand].text, covered[operand].text, words[operand+1:], rest)
@@ -115,7 +115,7 @@ func (a *analysis) guardCode(name string, words []word, open int) string {
 
 // guardOptions holds the open words of a command against the options that a table lists.
 func (a *analysis) guardOptions(base, name string, words, rest []word) string {
-	g := known.rules[name]
+	g := known().rules[name]
 	if len(rest) == 0 {
 		return ""
 	}
@@ -125,7 +125,7 @@ func (a *analysis) guardOptions(base, name string, words, rest []word) string {
 	if at := len(words) - len(rest) - 1; at >= 0 && words[at].mayBeOption() { // the first of rest may be its value
 		rest = words[at:]
 	}
-	if known.inert[base] {
+	if known().inert[base] {
 		rest = slices.Clone(rest)
 		for i, w := range rest {
 			if !w.fixed() {
@@ -133,7 +133,7 @@ func (a *analysis) guardOptions(base, name string, words, rest []word) string {
 			}
 		}
 	}
-	form := known.reads[name]
+	form := known().reads[name]
 	if form != nil {
 		var reason string
 		if rest, reason = a.takePairs(form, base, rest); reason != "" {
@@ -173,7 +173,7 @@ func dashless(base string, words, rest []word) []word {
 		return rest
 	}
 	letters := "-" + strings.Map(func(r rune) rune { // its values are words of their own
-		if strings.ContainsRune(known.rules["tar"].data, r) {
+		if strings.ContainsRune(known().rules["tar"].data, r) {
 			return -1
 		}
 		return r

@@ -81,16 +81,16 @@ func TestTable(t *testing.T) {
 			mustLoad(bad)
 		}()
 	}
-	for name := range known.inert {
-		if known.coded[name] != "" || known.wrappers[name] != nil {
+	for name := range known().inert {
+		if known().coded[name] != "" || known().wrappers[name] != nil {
 			t.Errorf("%q is inert, and runs others", name)
 		}
-		if known.rules[name] == nil && name != "test" {
+		if known().rules[name] == nil && name != "test" {
 			t.Errorf("of %q no options are listed", name)
 		}
 	}
-	for name := range known.reads {
-		if known.coded[name] != "" && !strings.Contains(name, "/") {
+	for name := range known().reads {
+		if known().coded[name] != "" && !strings.Contains(name, "/") {
 			t.Errorf("%q reads, and runs code", name)
 		}
 	}

@@ -93,13 +93,13 @@ func (a *analysis) notReadOnly(cmd simpleCommand) string {
 		return a.orPaths(reason, base, p.operands)
 	}
 	name := base
-	if known.subs[base] {
+	if known().subs[base] {
 		var reason string
 		if name, rest, reason = a.subcommand(base, rest); reason != "" || name == base {
 			return reason
 		}
 	}
-	form := known.reads[name]
+	form := known().reads[name]
 	if form == nil {
 		return strings.Replace(name, "/", " ", 1) + " has no form that is known to be read-only"
 	}
@@ -111,7 +111,7 @@ func (a *analysis) holdAgainst(form *readForm, base string, rest []word) string 
 		return "" // it prints whatever it is given
 	}
 	g := form.grammar
-	g.lenient = known.inert[base]
+	g.lenient = known().inert[base]
 	named := form.first != "" && len(rest) > 0 && rest[0].fixed() && hasField(form.first, rest[0].text)
 	if named {
 		rest = rest[1:]

@@ -226,7 +226,7 @@ func (a *analysis) denying(found []int, cmd simpleCommand, views []view) []int {
 // relatives are the members of the families of a program, it itself included.
 func relatives(base string) []string {
 	var list []string
-	for _, family := range known.families {
+	for _, family := range known().families {
 		if slices.ContainsFunc(family, func(m string) bool { program, _, _ := strings.Cut(m, "/"); return program == base }) {
 			list = append(list, family...)
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 //go:embed programs.txt
@@ -26,14 +27,14 @@ type tables struct {
 }
 
 // known is the table of programs. It does not change.
-var known = mustLoad(programsText)
+var known = sync.OnceValue(func() *tables { return mustLoad(programsText) })
 
 func mustLoad(text string) *tables {
 	t := &tables{
 		map[string]*readForm{}, map[string]*grammar{}, map[string]*wrapper{}, map[string]string{}, map[string]*globalGrammar{},
 		map[string]bool{}, map[string]bool{}, nil, nil, map[string][]string{},
 	}
-	text = strings.NewReplacer(",\n\t", ",", "\n\t", " ").Replace(text)
+	text = strings.ReplaceAll(strings.ReplaceAll(text, ",\n\t", ","), "\n\t", " ")
 	for line := range strings.Lines(text) {
 		if f := strings.Fields(line); len(f) > 1 && f[0] != "#" {
 			if err := t.line(f[0], strings.Split(f[1], ","), f[2:]); err != nil {
@@ -249,7 +250,7 @@ func likeness(base string) string {
 		base, strings.TrimRight(base, "0123456789.-"), strings.TrimPrefix(base, "original-"),
 		base[:max(0, strings.LastIndexAny(base, ".-"))],
 	} {
-		if name = strings.TrimRight(name, "0123456789.-"); known.coded[name] != "" || known.wrappers[name] != nil || strings.HasSuffix(name, "awk") {
+		if name = strings.TrimRight(name, "0123456789.-"); known().coded[name] != "" || known().wrappers[name] != nil || strings.HasSuffix(name, "awk") {
 			return name
 		}
 	}

@@ -21,7 +21,7 @@ type view struct {
 
 func (a *analysis) views(cmd simpleCommand) []view {
 	views := []view{{words: cmd.words}}
-	globals, ok := known.globals[a.anyBase(cmd.words[0])]
+	globals, ok := known().globals[a.anyBase(cmd.words[0])]
 	if !ok || len(cmd.words) < 2 || !cmd.words[1].mayBeOption() {
 		return views
 	}
@@ -82,11 +82,11 @@ func sameSubcommand(r *compiledRule, views []view) bool {
 
 // namesOf are the other names of the sub-command that words begin with.
 func namesOf(words []word) (list [][]word) {
-	if len(words) < 2 || !known.subs[path.Base(words[0].text)] {
+	if len(words) < 2 || !known().subs[path.Base(words[0].text)] {
 		return nil
 	}
 	name := path.Base(words[0].text) + "/" + words[1].text
-	for _, same := range known.same {
+	for _, same := range known().same {
 		if !slices.Contains(same, name) {
 			continue
 		}
@@ -114,7 +114,7 @@ func (a *analysis) handsOn(r *compiledRule, cmd simpleCommand) bool {
 
 // tabled reports whether it is known what a program does with its words.
 func tabled(base string) bool {
-	return known.about(likeness(base)) || shells[base] || specialBuiltins[base] || builtin(base) != nil
+	return known().about(likeness(base)) || shells[base] || specialBuiltins[base] || builtin(base) != nil
 }
 
 // deniesReordered compares a pattern that holds options with a command that
@@ -228,7 +228,7 @@ func sameEffect(pattern []string, base string, words []word) bool {
 	if len(splitOptions(pattern[1:]).names) > 0 {
 		return false
 	}
-	for _, family := range known.families {
+	for _, family := range known().families {
 		if slices.Contains(family, pattern[0]) && inFamily(family, base, words) {
 			return true
 		}

@@ -33,7 +33,7 @@ func wrapperFor(name string) *wrapper {
 	if dynamicLoader(name) {
 		return &wrapper{grammar: grammar{stop: true}, own: true}
 	}
-	return known.wrappers[name]
+	return known().wrappers[name]
 }
 
 // dynamicLoader knows the names of ld.so(8), which runs the program that it is
