@@ -46,27 +46,34 @@ func (c *call) mayChangeMeta(t target) unix.Errno {
 }
 
 func (c *call) byPath(dirfd int32, addr uint64, flags int) (func(*walk) (target, unix.Errno), unix.Errno) {
-	if addr == 0 && flags&unix.AT_EMPTY_PATH == 0 {
-		return nil, unix.EFAULT
-	}
-	name := ""
-	if addr != 0 {
-		var errno unix.Errno
-		if name, errno = c.text(addr); errno != 0 {
-			return nil, errno
-		}
+	name, errno := c.text(addr)
+	if errno != 0 {
+		return nil, errno
 	}
 	if name == "" && flags&unix.AT_EMPTY_PATH != 0 {
 		if dirfd == unix.AT_FDCWD {
-			return func(w *walk) (target, unix.Errno) { return w.find(dirfd, ".", true) }, 0
+			return func(w *walk) (target, unix.Errno) {
+				fd, errno := w.base(dirfd, "")
+				if errno != 0 {
+					return target{}, errno
+				}
+				return w.target(place{fd, "."}, fd)
+			}, 0
 		}
-		return c.byDescriptor(dirfd), 0
+		return func(w *walk) (target, unix.Errno) { return w.held(dirfd) }, 0
 	}
 	return func(w *walk) (target, unix.Errno) { return w.find(dirfd, name, flags&unix.AT_SYMLINK_NOFOLLOW == 0) }, 0
 }
 
 func (c *call) byDescriptor(fd int32) func(*walk) (target, unix.Errno) {
-	return func(w *walk) (target, unix.Errno) { return w.held(fd) }
+	return func(w *walk) (target, unix.Errno) {
+		// One of O_PATH opens nothing whose metadata could be changed (open(2)).
+		text, _ := c.field("fdinfo/"+strconv.Itoa(int(fd)), "flags:")
+		if flags, err := strconv.ParseUint(text, 8, 64); err != nil || flags&unix.O_PATH != 0 {
+			return target{}, unix.EBADF
+		}
+		return w.held(fd)
+	}
 }
 
 func (c *call) chmodAt(dirfd int32, addr uint64, mode uint32, flags int) reply {
@@ -111,6 +118,9 @@ func (c *call) chownOf(find func(*walk) (target, unix.Errno), uid, gid int) repl
 func (c *call) timesAt(dirfd int32, addr uint64, times []unix.Timespec, flags int) reply {
 	if flags&^(unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH) != 0 {
 		return fails(unix.EINVAL)
+	}
+	if len(times) == 2 && times[0].Nsec == unix.UTIME_OMIT && times[1].Nsec == unix.UTIME_OMIT {
+		return reply{} // the kernel does not even look at the path
 	}
 	find, errno := c.byPath(dirfd, addr, flags)
 	if addr == 0 && flags == 0 && dirfd != unix.AT_FDCWD { // futimens(3)

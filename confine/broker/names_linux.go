@@ -5,7 +5,7 @@ import (
 )
 
 func (c *call) mkdirAt(dirfd int32, addr uint64, mode uint32) reply {
-	return c.newName(dirfd, addr, func(p place, full string) unix.Errno {
+	return c.newName(dirfd, addr, true, func(p place, full string) unix.Errno {
 		if pool := c.b.poolEntry(full); pool != nil {
 			return c.fromPool(pool, unix.S_IFDIR, p.name(), mode, func(string) error { return nil })
 		}
@@ -26,10 +26,12 @@ func (c *call) mkdirAt(dirfd int32, addr uint64, mode uint32) reply {
 func (c *call) mknodAt(dirfd int32, addr uint64, mode uint32, dev int) reply {
 	switch mode & unix.S_IFMT {
 	case 0, unix.S_IFREG, unix.S_IFIFO, unix.S_IFSOCK:
-	default:
+	case unix.S_IFCHR, unix.S_IFBLK, unix.S_IFDIR:
 		return fails(unix.EPERM)
+	default:
+		return fails(unix.EINVAL)
 	}
-	return c.newName(dirfd, addr, func(p place, full string) unix.Errno {
+	return c.newName(dirfd, addr, false, func(p place, full string) unix.Errno {
 		if pool := c.b.poolEntry(full); pool != nil {
 			kind := mode & unix.S_IFMT
 			if kind == 0 {
@@ -52,7 +54,7 @@ func (c *call) symlinkAt(targetAddr uint64, dirfd int32, addr uint64) reply {
 	case to == "":
 		return fails(unix.ENOENT)
 	}
-	return c.newName(dirfd, addr, func(p place, full string) unix.Errno {
+	return c.newName(dirfd, addr, false, func(p place, full string) unix.Errno {
 		if pool := c.b.poolEntry(full); pool != nil {
 			return c.creating(func() error {
 				if err := unix.Symlinkat(to, p.dir, p.last); err != nil {
@@ -74,7 +76,7 @@ func (c *call) symlinkAt(targetAddr uint64, dirfd int32, addr uint64) reply {
 
 // newName finds where a new name is to lie, and calls act in the queue for names. What
 // is no name at all is left to the kernel, which refuses it with the right errno.
-func (c *call) newName(dirfd int32, addr uint64, act func(p place, full string) unix.Errno) reply {
+func (c *call) newName(dirfd int32, addr uint64, directory bool, act func(p place, full string) unix.Errno) reply {
 	name, errno := c.text(addr)
 	if errno != 0 {
 		return fails(errno)
@@ -92,6 +94,9 @@ func (c *call) newName(dirfd int32, addr uint64, act func(p place, full string) 
 		if err := unix.Fstatat(p.dir, p.name(), &st, unix.AT_SYMLINK_NOFOLLOW); err == nil {
 			return fails(unix.EEXIST)
 		}
+		if !directory && p.last != p.name() {
+			return fails(unix.ENOENT)
+		}
 		full, errno := w.full(p)
 		if errno != 0 {
 			return fails(errno)
@@ -101,12 +106,12 @@ func (c *call) newName(dirfd int32, addr uint64, act func(p place, full string) 
 }
 
 func (c *call) unlinkAt(dirfd int32, addr uint64, flags int) reply {
+	if flags&^unix.AT_REMOVEDIR != 0 {
+		return fails(unix.EINVAL)
+	}
 	name, errno := c.text(addr)
 	if errno != 0 {
 		return fails(errno)
-	}
-	if flags&^unix.AT_REMOVEDIR != 0 {
-		return fails(unix.EINVAL)
 	}
 	return c.b.locked(func() reply {
 		w := walk{call: c}
@@ -170,10 +175,7 @@ func (c *call) linkAt(oldDir int32, oldAddr uint64, newDir int32, newAddr uint64
 	if errno != 0 {
 		return fails(errno)
 	}
-	name, errno := c.text(newAddr)
-	if errno != 0 {
-		return fails(errno)
-	}
+	name, unread := c.text(newAddr) // the kernel finds the old name first
 	return c.b.locked(func() reply {
 		w := walk{call: c}
 		var t target
@@ -184,6 +186,9 @@ func (c *call) linkAt(oldDir int32, oldAddr uint64, newDir int32, newAddr uint64
 		}
 		if errno != 0 {
 			return fails(errno)
+		}
+		if unread != 0 {
+			return fails(unread)
 		}
 		p, errno := w.place(newDir, name)
 		if errno != 0 {
@@ -245,12 +250,12 @@ func (c *call) mayLink(t target) unix.Errno {
 }
 
 func (c *call) truncate(addr uint64, length int64) reply {
+	if length < 0 {
+		return fails(unix.EINVAL)
+	}
 	name, errno := c.text(addr)
 	if errno != 0 {
 		return fails(errno)
-	}
-	if length < 0 {
-		return fails(unix.EINVAL)
 	}
 	return c.b.locked(func() reply {
 		w := walk{call: c}

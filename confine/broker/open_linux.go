@@ -12,6 +12,9 @@ import (
 var devices = map[string]bool{"/dev/null": true, "/dev/zero": true, "/dev/full": true, "/dev/random": true, "/dev/urandom": true}
 
 func (c *call) openAt(dirfd int32, addr uint64, flags int, mode uint32) reply {
+	if errno := checkOpen(flags); errno != 0 {
+		return fails(errno)
+	}
 	name, errno := c.text(addr)
 	if errno != 0 {
 		return fails(errno)
@@ -22,6 +25,18 @@ func (c *call) openAt(dirfd int32, addr uint64, flags int, mode uint32) reply {
 		return c.openToRead(dirfd, name, flags)
 	}
 	return c.b.locked(func() reply { return c.openToChange(dirfd, name, flags, mode) })
+}
+
+// checkOpen refuses what the kernel does before it looks at the path (fs/open.c,
+// build_open_flags).
+func checkOpen(flags int) unix.Errno {
+	const unnamed = unix.O_TMPFILE &^ unix.O_DIRECTORY
+	switch {
+	case flags&unnamed != 0 && (flags&unix.O_DIRECTORY == 0 || flags&unix.O_CREAT != 0 || flags&unix.O_ACCMODE == unix.O_RDONLY),
+		flags&(unix.O_DIRECTORY|unix.O_CREAT) == unix.O_DIRECTORY|unix.O_CREAT:
+		return unix.EINVAL
+	}
+	return 0
 }
 
 // changes reports whether an open may change something.
@@ -80,7 +95,7 @@ func (c *call) openToChange(dirfd int32, name string, flags int, mode uint32) re
 			return r
 		case errno != 0:
 			return fails(errno)
-		case create && t.last != t.name():
+		case create && t.last != t.name() && !t.odd():
 			return fails(unix.EISDIR)
 		}
 		return c.openExisting(t, flags)

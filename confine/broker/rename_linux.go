@@ -11,21 +11,18 @@ import (
 )
 
 func (c *call) renameAt(oldDir int32, oldAddr uint64, newDir int32, newAddr uint64, flags uint) reply {
-	old, errno := c.text(oldAddr)
-	if errno != 0 {
-		return fails(errno)
-	}
-	name, errno := c.text(newAddr)
-	if errno != 0 {
-		return fails(errno)
-	}
 	const exchange, noReplace = unix.RENAME_EXCHANGE, unix.RENAME_NOREPLACE
 	if flags&^(exchange|noReplace) != 0 || flags == exchange|noReplace {
 		return fails(unix.EINVAL)
 	}
+	old, errno := c.text(oldAddr)
+	if errno != 0 {
+		return fails(errno)
+	}
+	name, unread := c.text(newAddr) // the kernel finds the old directory first
 	return c.b.locked(func() reply {
 		m := move{walk: walk{call: c}, flags: flags}
-		if errno := m.find(oldDir, old, newDir, name); errno != 0 {
+		if errno := m.find(oldDir, old, newDir, name, unread); errno != 0 {
 			return fails(errno)
 		}
 		return fails(m.run())
@@ -45,13 +42,19 @@ type move struct {
 	checked []byte
 }
 
-func (m *move) find(oldDir int32, old string, newDir int32, name string) unix.Errno {
+func (m *move) find(oldDir int32, old string, newDir int32, name string, unread unix.Errno) unix.Errno {
 	var errno unix.Errno
 	if m.from, errno = m.place(oldDir, old); errno != 0 {
 		return errno
 	}
+	if unread != 0 {
+		return unread
+	}
 	if m.to, errno = m.place(newDir, name); errno != 0 {
 		return errno
+	}
+	if m.otherFileSystem(m.from, m.to) {
+		return unix.EXDEV
 	}
 	if m.from.odd() {
 		return unix.EBUSY
@@ -74,6 +77,13 @@ func (m *move) find(oldDir int32, old string, newDir int32, name string) unix.Er
 	err := unix.Fstatat(m.to.dir, m.to.name(), &m.toStat, unix.AT_SYMLINK_NOFOLLOW)
 	m.replaces = err == nil
 	return 0
+}
+
+// otherFileSystem reports whether two places are on different ones. The kernel says so
+// before it says anything about rights, and programs copy then.
+func (w *walk) otherFileSystem(a, b place) bool {
+	var one, other unix.Stat_t
+	return unix.Fstat(a.dir, &one) == nil && unix.Fstat(b.dir, &other) == nil && one.Dev != other.Dev
 }
 
 func (m *move) run() unix.Errno {

@@ -243,6 +243,16 @@ func (b *Broker) real(fd int) (string, unix.Errno) {
 	return name, 0
 }
 
+// lastName is the name that a file whose descriptor we have was removed under.
+func (b *Broker) lastName(fd int) (string, bool) {
+	var buf [pathMax + 16]byte
+	n, err := unix.Readlinkat(b.selfFD, strconv.Itoa(fd), buf[:])
+	if err != nil || n >= pathMax || buf[0] != '/' {
+		return "", false
+	}
+	return strings.CutSuffix(string(buf[:n]), " (deleted)")
+}
+
 // again opens what an O_PATH descriptor is of.
 func (b *Broker) again(fd, flags int) (int, unix.Errno) {
 	for {

@@ -55,9 +55,6 @@ func (w *walk) placeFrom(base int, name string) (place, unix.Errno) {
 	if i := strings.LastIndexByte(trimmed, '/'); i >= 0 {
 		dir, last = name[:i+1], name[i+1:]
 	}
-	if len(strings.TrimRight(last, "/")) > 255 {
-		return place{}, unix.ENAMETOOLONG
-	}
 	if strings.Trim(dir, "/") == "" {
 		if dir != "" {
 			base = w.b.rootFD
@@ -65,13 +62,21 @@ func (w *walk) placeFrom(base int, name string) (place, unix.Errno) {
 		if errno := w.isDirectory(base); errno != 0 {
 			return place{}, errno
 		}
-		return place{base, last}, 0
+		return place{base, last}, tooLong(last)
 	}
 	at, errno := w.enter(base, dir)
 	if errno != 0 {
 		return place{}, errno
 	}
-	return place{at, last}, 0
+	return place{at, last}, tooLong(last)
+}
+
+// tooLong refuses a component of more than NAME_MAX bytes, once its directory is found.
+func tooLong(last string) unix.Errno {
+	if len(strings.TrimRight(last, "/")) > unix.NAME_MAX {
+		return unix.ENAMETOOLONG
+	}
+	return 0
 }
 
 func (w *walk) isDirectory(fd int) unix.Errno {
@@ -109,7 +114,7 @@ func (w *walk) step(at int, name string) (int, unix.Errno) {
 		var part string
 		part, rest, _ = strings.Cut(strings.TrimLeft(rest, "/"), "/")
 		name = "" // from here on rest is relative
-		if part == "" || part == "." {
+		if part == "" {
 			continue
 		}
 		if len(part) > 255 {
@@ -128,6 +133,17 @@ func (w *walk) step(at int, name string) (int, unix.Errno) {
 		case unix.S_IFDIR:
 			at = next
 		case unix.S_IFLNK:
+			if isProc(next) {
+				t, errno := w.descriptorAt(place{dir: at, last: part})
+				if errno == 0 && t.kind() != unix.S_IFDIR {
+					errno = unix.ENOTDIR
+				}
+				if errno != 0 {
+					return -1, errno
+				}
+				at = t.fd
+				continue
+			}
 			target, errno := w.follow(next)
 			if errno != 0 {
 				return -1, errno
@@ -209,7 +225,12 @@ func (w *walk) find(dirfd int32, name string, follow bool) (target, unix.Errno) 
 			case "":
 				fd = p.dir
 			default:
-				fd, errno = w.step(p.dir, p.name())
+				var err error
+				if fd, err = unix.Openat(p.dir, p.name(), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+					errno = errnoOf(err)
+				} else {
+					w.own(fd)
+				}
 			}
 			if errno != 0 {
 				break
@@ -227,7 +248,12 @@ func (w *walk) find(dirfd int32, name string, follow bool) (target, unix.Errno) 
 		slash := p.last != p.name()
 		if t.kind() == unix.S_IFLNK && (follow || slash) {
 			if isProc(fd) {
-				return w.descriptorAt(p)
+				t, errno := w.descriptorAt(p)
+				if errno == 0 && slash && t.kind() != unix.S_IFDIR {
+					errno = unix.ENOTDIR
+				}
+				t.place = p
+				return t, errno
 			}
 			to, errno := w.follow(fd)
 			if errno != 0 {
@@ -283,6 +309,10 @@ func (w *walk) held(n int32) (target, unix.Errno) {
 	}
 	if full, errno := w.b.real(fd); errno == 0 {
 		t.full = full
+	} else if was, ok := w.b.lastName(fd); errno == unix.ENOENT && t.st.Nlink > 0 && ok {
+		// The name that it was opened by is gone, and it has another. What was allowed under
+		// the one still is.
+		t.full = was
 	} else if named := t.kind() == unix.S_IFREG || t.kind() == unix.S_IFDIR || t.kind() == unix.S_IFLNK; named && t.st.Nlink > 0 {
 		return t, errno // it has a name, and that cannot be told
 	}
