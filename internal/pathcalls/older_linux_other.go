@@ -1,0 +1,5 @@
+//go:build linux && !amd64
+
+package pathcalls
+
+func (r *runner) older() []func() string { return nil }
