@@ -122,8 +122,11 @@ func (c *call) timesAt(dirfd int32, addr uint64, times []unix.Timespec, flags in
 	if len(times) == 2 && times[0].Nsec == unix.UTIME_OMIT && times[1].Nsec == unix.UTIME_OMIT {
 		return reply{} // the kernel does not even look at the path
 	}
+	if addr == 0 && flags != 0 && dirfd != unix.AT_FDCWD {
+		return fails(unix.EINVAL)
+	}
 	find, errno := c.byPath(dirfd, addr, flags)
-	if addr == 0 && flags == 0 && dirfd != unix.AT_FDCWD { // futimens(3)
+	if addr == 0 && dirfd != unix.AT_FDCWD { // futimens(3)
 		find, errno = c.byDescriptor(dirfd), 0
 	}
 	if errno != 0 {
