@@ -31,7 +31,9 @@ func newApproveCmd(a *app) *cobra.Command {
 		Short: "Answer requests for approval as they come",
 		Long: `approve shows the requests that wait for an answer, with what each would do and
 what its sandbox would allow, and takes an answer by one key; ? lists the keys.
-A key counts once its request has been on the screen for half a second.
+A key counts once its request has stood on the screen for half a second, and one and
+a half after another stood there. 1 to 7 lead to the requests, what agents did,
+sessions, rules, remembered answers, the quarantine and the status.
 
 When a request comes, the terminal rings its bell and, where it can, shows a
 notification (--notify: bell, terminal, desktop for notify-send, none).

@@ -7,14 +7,12 @@
 // It is an ordinary client of the operator socket. What it must get right is that
 // a person answers what they have read, and nothing else:
 //
-//   - A key answers the request under the cursor only after that request has been
-//     on the screen for a moment. A key that comes sooner was meant for something
-//     else: it is dropped, and the moment begins anew. So neither type-ahead nor a
-//     request that takes the place of another gets an answer by accident.
-//   - Deny has the focus. Pasted text answers nothing.
-//   - Allowing what was not all on the screen, or for good, or for a whole group,
-//     takes the same key twice, with what it covers in between. A group is allowed
-//     by the ids that were listed: what joins it later is asked about.
+//   - A key or a click answers the request that has stood in front of the person, by the
+//     rule of package guard. Keys that come in one burst are pasted, and answer nothing.
+//   - Deny has the focus. Only one's own answer makes room for the next request.
+//   - Allowing what was not all on the screen takes the same key twice. A group is allowed
+//     after each member was on the screen, by the ids that were listed: what joins it
+//     later is asked about. What is remembered is a sentence before it is an answer.
 //   - Every string from outside is escaped (approval.Escape), kept inside the
 //     margin that marks it as such, and wrapped, not cut.
 //

@@ -199,7 +199,8 @@ func pieces(how string, text string) (lines []line) {
 
 // marked splits parts, which begin at an offset of the content, where a risk begins or
 // ends.
-func marked(parts []part, offset int, risks []present.Risk) (out []part) {
+func marked(parts []part, offset int, risks []present.Risk) []part {
+	out := []part{} // a list on the wire, never null
 	for _, p := range parts {
 		cuts := []int{0, len(p.Text)}
 		for _, r := range risks {

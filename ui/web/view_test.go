@@ -140,7 +140,7 @@ func contentOf(a *protocol.Approval) string {
 
 // FuzzLines: whatever a content is, its lines are escaped, and colours change no letter.
 func FuzzLines(f *testing.F) {
-	for _, s := range []string{"", "a\n\n\n\n\n\nb", "echo \x1b[2J # x", "--- a\n+++ b\n@@\n+x", "for f in *; do\n  x " + strings.Repeat(" ", 90) + "y\ndone"} {
+	for _, s := range []string{"", "echo `x\n\n'b'`", "a\n\n\n\n\n\nb", "echo \x1b[2J # x", "--- a\n+++ b\n@@\n+x", "for f in *; do\n  x " + strings.Repeat(" ", 90) + "y\ndone"} {
 		f.Add(s, true)
 		f.Add(s, false)
 	}
@@ -156,6 +156,9 @@ func FuzzLines(f *testing.F) {
 			t.Fatalf("%d lines, %d with colours", len(plain), len(coloured))
 		}
 		for i, l := range coloured {
+			if l.Parts == nil {
+				t.Fatalf("line %d would be null", i)
+			}
 			if got := textOf(l.Parts); got != textOf(plain[i].Parts) || approval.EscapeLine(got) != got {
 				t.Errorf("line %d: %q, plain %q", i, got, textOf(plain[i].Parts))
 			}

@@ -234,7 +234,7 @@ export class Requests {
     const view = this.view();
     let request = "", sight = "";
     if (this.tomb) [request, sight] = [this.tomb.id, "ended"];
-    else if (this.open && !this.root.hidden && !document.hidden && view && view.sheet && !view.sent) {
+    else if (this.open && !this.root.hidden && !document.hidden && view && view.sheet && view === this.whole && !view.sent) {
       [request, sight] = [this.current, [view.version, this.panel ? this.panel.serial : "", this.group().length].join(" ")];
     }
     const changed = request !== this.guard.request || sight !== this.guard.sight;
@@ -303,6 +303,7 @@ export class Requests {
   drawDetail() {
     const view = this.tomb ? this.views.get(this.tomb.id) : this.view();
     const sheet = view && view.sheet;
+    this.whole = null; // what cannot be drawn cannot be answered
     this.detail.classList.toggle("ended", !!this.tomb);
     const banner = this.tomb && el("section.tomb", { role: "alert" },
       el("p", null, el("b", null, this.tomb.ended)),
@@ -314,6 +315,7 @@ export class Requests {
     }
     const together = this.panel && this.panel.kind === "group";
     fill(this.detail, banner, together ? this.panels.members(this.panel) : this.sheet(sheet, view));
+    this.whole = view;
     this.scrolled();
   }
 
