@@ -52,7 +52,7 @@ class Live(unittest.TestCase):
 
     def refused(self, code, tool="shell", args=None, **options):
         with self.assertRaises(sandgate.Refused) as caught:
-            self.session.call(tool, args or {"command": "echo hi"}, **options)
+            self.session.call(tool, args or {"command": "touch f; echo hi"}, **options)
         self.assertEqual(caught.exception.code, code)
         return caught.exception
 
@@ -65,12 +65,12 @@ class Live(unittest.TestCase):
         listed = self.session.list()
         self.assertIn("shell", [t["name"] for t in listed["tools"]])
         self.assertEqual(listed["workdir"], os.getcwd())
-        self.assertEqual(self.session.check("shell", {"command": "echo hi"})["decision"], "ask")
+        self.assertEqual(self.session.check("shell", {"command": "touch f; echo hi"})["decision"], "ask")
 
     def test_output_as_it_comes(self):
         heard, states = [], []
         with Answering(lambda a, r: a.allow(r["id"])) as answering:
-            result = self.session.call("shell", {"command": "echo out; echo err >&2; exit 3"}, metadata={"run": 7},
+            result = self.session.call("shell", {"command": "touch f; echo out; echo err >&2; exit 3"}, metadata={"run": 7},
                                        on_output=lambda stream, data: heard.append((stream, data)), on_state=lambda s, _: states.append(s))
         self.assertEqual((result.exit_code, result.stdout, result.stderr), (3, "out\n", "err\n"))
         self.assertEqual(sorted(heard), [("stderr", b"err\n"), ("stdout", b"out\n")])
@@ -91,7 +91,7 @@ class Live(unittest.TestCase):
         e = self.refused("approval_required", defer=True)
         with sandgate.connect_approver() as approver:
             approver.allow(e.approval_id)
-        self.assertEqual(self.session.call("shell", {"command": "echo hi"}, approval_id=e.approval_id).stdout, "hi\n")
+        self.assertEqual(self.session.call("shell", {"command": "touch f; echo hi"}, approval_id=e.approval_id).stdout, "hi\n")
         self.refused("denied", approval_id=e.approval_id)  # it was good for one run
 
     def test_a_batch(self):
@@ -101,7 +101,7 @@ class Live(unittest.TestCase):
             elif "two" in json.dumps(request["payload"]):
                 approver.deny(request["id"])
         with Answering(answer):
-            outcomes = self.session.batch([{"tool": "shell", "args": {"command": "echo " + n}} for n in ("one", "two", "three")])
+            outcomes = self.session.batch([{"tool": "shell", "args": {"command": "touch f; echo " + n}} for n in ("one", "two", "three")])
         self.assertEqual(outcomes[0].stdout, "one\n")
         self.assertTrue(all(isinstance(o, sandgate.Refused) and o.ends_turn for o in outcomes[1:]), outcomes)
 
@@ -121,12 +121,13 @@ class Live(unittest.TestCase):
 
     def test_a_named_session(self):
         first = self.agent.session("py", name="chat-17")
-        with Answering(lambda a, r: a.allow(r["id"], scope="session")):
-            first.call("shell", {"command": "echo remembered"})
+        with Answering(lambda a, r: a.allow(r["id"], scope="session")) as answering:
+            first.call("shell", {"command": "touch f; echo remembered"})
+        self.assertEqual(len(answering.seen), 1)
         with sandgate.connect() as again:
             joined = again.session("py", name="chat-17")
             self.assertTrue(joined.resumed)
-            self.assertEqual(joined.call("shell", {"command": "echo remembered"}).stdout, "remembered\n")
+            self.assertEqual(joined.call("shell", {"command": "touch f; echo remembered"}).stdout, "remembered\n")
 
     def test_claude(self):
         @dataclasses.dataclass

@@ -37,12 +37,12 @@ test('a free call, with more than one piece of a message', async () => {
   assert.equal(result.text, text);
   assert.ok(result.enforcedBy.files);
   assert.equal((await session.list()).workdir, process.cwd());
-  assert.equal((await session.check('shell', {command: 'echo hi'})).decision, 'ask');
+  assert.equal((await session.check('shell', {command: 'touch f; echo hi'})).decision, 'ask');
 });
 
 test('output as it comes', async () => {
   const heard = [], states = [];
-  const {outcome, seen} = await answering((a, r) => a.allow(r.id), () => session.call('shell', {command: 'echo out; echo err >&2; exit 3'}, {
+  const {outcome, seen} = await answering((a, r) => a.allow(r.id), () => session.call('shell', {command: 'touch f; echo out; echo err >&2; exit 3'}, {
     metadata: {run: 7}, onOutput: (stream, data) => heard.push(`${stream}: ${data}`), onState: (s) => states.push(s),
   }));
   assert.deepEqual([outcome.exitCode, outcome.stdout, outcome.stderr], [3, 'out\n', 'err\n']);
@@ -51,7 +51,7 @@ test('output as it comes', async () => {
 });
 
 test('refusals', async () => {
-  const {outcome} = await answering((a, r) => a.deny(r.id, {feedback: 'use yarn', mode: 'reject_soft'}), () => session.call('shell', {command: 'echo hi'}));
+  const {outcome} = await answering((a, r) => a.deny(r.id, {feedback: 'use yarn', mode: 'reject_soft'}), () => session.call('shell', {command: 'touch f; echo hi'}));
   assert.ok(outcome instanceof Refused, String(outcome));
   assert.deepEqual([modelText(outcome), outcome.endsTurn], ['The user rejected this call: use yarn', false]);
   const blocked = await session.call('shell', {command: 'rm x'}).catch((e) => e);
@@ -61,7 +61,7 @@ test('refusals', async () => {
 });
 
 test('deferred', async () => {
-  const args = {command: 'echo deferred'};
+  const args = {command: 'touch f; echo deferred'};
   const e = await session.call('shell', args, {defer: true}).catch((e) => e);
   assert.equal(e.code, 'approval_required');
   const approver = await connectApprover();
@@ -72,7 +72,7 @@ test('deferred', async () => {
 });
 
 test('a batch', async () => {
-  const calls = ['one', 'two', 'three'].map((n) => ({tool: 'shell', args: {command: `echo batch ${n}`}}));
+  const calls = ['one', 'two', 'three'].map((n) => ({tool: 'shell', args: {command: `touch f; echo batch ${n}`}}));
   const {outcome} = await answering(async (a, r) => {
     if (r.payload.command.endsWith('one')) await a.allow(r.id);
     if (r.payload.command.endsWith('two')) await a.deny(r.id);
