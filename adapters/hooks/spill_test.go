@@ -19,6 +19,8 @@ func TestSpills(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The directories above it are those of the machine that the test runs on.
+	alone := func(path string) bool { return ownfile.AloneBelow(dir, path) }
 	tasks := dir + "/tmp/claude"
 	for _, file := range []string{
 		dir + "/h/.claude/projects/p/s1/tool-results/b1.txt", dir + "/h/.claude/projects/q/s2/tool-results/b1.txt",
@@ -75,7 +77,7 @@ func TestSpills(t *testing.T) {
 			session.writable = protocol.CheckDeny
 		}
 		runtime := Runtimes()[x.runtime]
-		h := Hook{Runtime: runtime, Program: "/usr/bin/sandgate", Scratch: tasks, Alone: ownfile.Alone, Open: func(context.Context, string) (Session, error) {
+		h := Hook{Runtime: runtime, Program: "/usr/bin/sandgate", Scratch: tasks, Alone: alone, Open: func(context.Context, string) (Session, error) {
 			return &programOutOfReach{&session}, nil
 		}}
 		event, err := json.Marshal(map[string]any{

@@ -47,7 +47,11 @@ func CheckDir(dir string) error {
 
 // Alone reports whether path is a regular file, by a way without links, that nobody but
 // this user and root can change, or put another in the place of. path is absolute.
-func Alone(path string) bool {
+func Alone(path string) bool { return AloneBelow("/", path) }
+
+// AloneBelow is Alone for a caller that answers for the directories above top. top itself
+// is looked at, and a path that does not lie below it is nobody's alone.
+func AloneBelow(top, path string) bool {
 	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
 		var st unix.Stat_t
 		if err := unix.Lstat(at, &st); err != nil {
@@ -63,8 +67,11 @@ func Alone(path string) bool {
 		if uint32(st.Mode)&unix.S_IFMT != want || !ours || !shut {
 			return false
 		}
+		if at == top {
+			return at != path
+		}
 		if at == filepath.Dir(at) {
-			return true
+			return false
 		}
 	}
 }

@@ -1,0 +1,95 @@
+package ownfile
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestAlone: one open directory or link on the way is enough, however far up. Whether
+// there is one above the test's own directory is a matter of the machine.
+func TestAlone(t *testing.T) {
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, file := top+"/a/b", top+"/a/b/file"
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{dir + "/link": file, top + "/l": dir} {
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, x := range []struct {
+		top, path string
+		want      bool
+	}{
+		{top, file, true},
+		{top + "/a", file, true},
+		{top, dir, false},
+		{top, dir + "/none", false},
+		{top, dir + "/link", false},
+		{top, top + "/l/file", false},
+		{top, dir + "/../b/file", false},
+		{file, file, false},
+		{top + "/other", file, false}, // not below it
+	} {
+		if got := AloneBelow(x.top, x.path); got != x.want {
+			t.Errorf("%s below %s: %v", x.path, x.top, got)
+		}
+	}
+	for _, x := range []struct {
+		path string
+		mode os.FileMode
+		want bool
+	}{
+		{file, 0o620, false},
+		{file, 0o602, false},
+		{dir, 0o777, false},
+		{dir, 0o777 | os.ModeSticky, true},
+		{top + "/a", 0o770, false},
+		{top, 0o777, false},
+	} {
+		before, err := os.Stat(x.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(x.path, x.mode); err != nil {
+			t.Fatal(err)
+		}
+		if got := AloneBelow(top, file); got != x.want {
+			t.Errorf("%s with mode %v: %v", x.path, x.mode, got)
+		}
+		if !x.want && Alone(file) {
+			t.Errorf("%s with mode %v: Alone looks at less", x.path, x.mode)
+		}
+		if err := os.Chmod(x.path, before.Mode()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestAloneLooksAtEveryDirectory: Alone answers for none of them itself.
+func TestAloneLooksAtEveryDirectory(t *testing.T) {
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := top + "/file"
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for dir := top; ; dir = filepath.Dir(dir) {
+		if err := CheckDir(dir); err != nil && Alone(file) {
+			t.Error(err)
+		}
+		if dir == "/" {
+			break
+		}
+	}
+}
