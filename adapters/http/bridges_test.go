@@ -168,7 +168,7 @@ func TestPermissionBridge(t *testing.T) {
 func TestPermissionPatterns(t *testing.T) {
 	b := newBench(t, nil)
 	s, events := b.session("coder"), b.listen(permission)
-	ended := b.call(s, "wc -c /dev/null")
+	ended := b.call(s, "sort -o a.txt /dev/null")
 	e := events.next()
 	list := e["permission_suggestions"].([]any)
 	if len(list) == 0 {
@@ -183,7 +183,7 @@ func TestPermissionPatterns(t *testing.T) {
 	if o := <-ended; o.err != nil {
 		t.Error(o.err)
 	}
-	if o := <-b.call(s, "wc -c /dev/null /dev/null"); o.err != nil {
+	if o := <-b.call(s, "sort -o a.txt /dev/null /dev/null"); o.err != nil {
 		t.Errorf("%s: %v", first["text"], o.err)
 	}
 }
