@@ -85,7 +85,8 @@ func TestNothingIsLeftOnTheHost(t *testing.T) {
 			if x.ends {
 				_ = h.serve.Wait() // its status is not the matter
 				h.orphans()
-				h.start() // which replaces the sockets of one that was killed
+				h.start()                          // which replaces the sockets of one that was killed
+				h.call(0, "shell", "command=true") // what a first call makes is there again
 			}
 			h.settle(descriptors)
 			if after := h.state(); !maps.Equal(before, after) {
@@ -177,7 +178,8 @@ func newHost(t *testing.T) *host {
 
 func (h *host) env() []string {
 	return []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + h.dir + "/home", "XDG_RUNTIME_DIR=" + h.dir + "/rt", "TMPDIR=" + h.dir + "/tmp",
+		// None of the developer's own tools, of which sandgate run would say that they are not shown.
+		"PATH=/usr/bin:/bin", "HOME=" + h.dir + "/home", "XDG_RUNTIME_DIR=" + h.dir + "/rt", "TMPDIR=" + h.dir + "/tmp",
 		"XDG_STATE_HOME=" + h.dir + "/state", "GIT_OPTIONAL_LOCKS=0", // git status must not write the index
 	}
 }
@@ -204,7 +206,7 @@ func (h *host) start() {
 	h.t.Helper()
 	h.serve = h.command("serve", "--config", "../sandgate.yaml")
 	if len(h.prefix) > 0 {
-		outer := exec.Command(h.prefix[0], slices.Concat(h.prefix[1:], h.serve.Args)...)
+		outer := exec.Command(h.prefix[0], slices.Concat(h.prefix[1:], []string{h.serve.Path}, h.serve.Args[1:])...)
 		outer.Dir, outer.Env = h.serve.Dir, h.serve.Env
 		h.serve = outer
 	}
@@ -215,6 +217,11 @@ func (h *host) start() {
 	if err := h.serve.Start(); err != nil {
 		h.t.Fatal(err)
 	}
+	serve := h.serve
+	h.t.Cleanup(func() { // what a test that fails leaves would fail the next one too
+		_ = serve.Process.Kill()
+		_ = serve.Wait()
+	})
 	lines := bufio.NewScanner(said)
 	for lines.Scan() {
 		if lines.Text() == "sandgate: ready" {
@@ -342,6 +349,7 @@ func (h *host) descriptors() []string {
 	for _, e := range entries {
 		if target, err := os.Readlink(dir + "/" + e.Name()); err == nil {
 			kind, _, _ := strings.Cut(target, ":[")
+			kind = strings.Replace(kind, fmt.Sprintf("/proc/%d/", h.serve.Process.Pid), "/proc/self/", 1)
 			kinds = append(kinds, kind)
 		}
 	}
