@@ -199,7 +199,7 @@ func (a *analysis) denying(found []int, cmd simpleCommand, views []view) []int {
 	}
 	for _, v := range views {
 		for _, other := range namesOf(v.words) { // sameSubcommand
-			found = x.at(found, other)
+			found = x.ofProgram(found, other[0].text)
 		}
 		if len(v.words) > 1 && v.words[1].mayBeOption() { // it may hide the sub-command: deniesReordered
 			found = x.ofProgram(found, v.words[0].text)

@@ -91,6 +91,9 @@ func namesOf(words []word) (list [][]word) {
 			continue
 		}
 		for _, other := range same {
+			if other == name {
+				continue
+			}
 			program, sub, _ := strings.Cut(other, "/")
 			list = append(list, []word{fixedWord(program), fixedWord(sub)})
 		}
