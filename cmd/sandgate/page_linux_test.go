@@ -18,6 +18,12 @@ const pageConfig = `
 version: 1
 sandbox: {paths: {workspace: {root: ws, mode: rw, write_approval: true}}}
 approval: {store: memory}
+shell:
+  rules: # what only reads runs unasked: here it is asked about
+    - {pattern: "echo", approval: true}
+    - {pattern: "wc", approval: true}
+    - {pattern: "sleep", approval: true}
+    - {pattern: "cat", approval: true}
 `
 
 // A person is a browser in front of a running sandgate.

@@ -96,6 +96,7 @@ export class Channel {
 
   // end is for good: nothing is loaded from this port again.
   end(why) {
+    if (this.over) return;
     this.over = true;
     if (this.socket) this.socket.close();
     this.on.state("out", why);
