@@ -199,7 +199,10 @@ func (a *analysis) denying(found []int, cmd simpleCommand, views []view) []int {
 	}
 	for _, v := range views {
 		for _, other := range namesOf(v.words) { // sameSubcommand
-			found = x.ofProgram(found, other[0].text)
+			found = x.at(found, other)
+			if b := x.heads[other[0].text]; b != nil && b.next[other[1].text] != nil {
+				found = append(found, b.next[other[1].text].below...)
+			}
 		}
 		if len(v.words) > 1 && v.words[1].mayBeOption() { // it may hide the sub-command: deniesReordered
 			found = x.ofProgram(found, v.words[0].text)
