@@ -467,7 +467,7 @@ func TestTwoApprovers(t *testing.T) {
 func TestPageIsAccessible(t *testing.T) {
 	file := os.Getenv("SANDGATE_AXE")
 	if file == "" {
-		t.Skip("needs axe-core: `make page` fetches it")
+		t.Skip("needs axe-core: set SANDGATE_AXE to its axe.min.js, from the npm registry")
 	}
 	axe, err := os.ReadFile(filepath.Clean(file))
 	if err != nil {
