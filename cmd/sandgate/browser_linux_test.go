@@ -192,6 +192,14 @@ func (b *browser) send(method string, params, result any) (refused string) {
 // open goes to an address.
 func (b *browser) open(url string) { b.must("Page.navigate", map[string]any{"url": url}, nil) }
 
+// reload loads the page again and returns when the new one is there: what a test sees next
+// is never a rest of the old one.
+func (b *browser) reload() {
+	b.t.Helper()
+	b.eval("window.isOld = true; location.reload()")
+	b.until("!window.isOld && document.readyState === 'complete'")
+}
+
 // eval is the value of an expression in the page; nil if it throws, or if the page is just
 // going away.
 func (b *browser) eval(expression string) any {

@@ -231,7 +231,7 @@ func TestSignOut(t *testing.T) {
 	p.click("button", "Sign out")
 	p.see("You have signed out")
 	p.forgive()
-	p.eval("location.reload()")
+	p.reload()
 	p.see("This page opens by a link")
 	p.open(p.serving.link())
 	p.see("Nothing waits")
@@ -377,11 +377,12 @@ func TestPageIsFast(t *testing.T) {
 	whole := time.Since(begun)
 	arriving := p.eval("window.long")
 	p.eval("window.long = 0")
-	p.eval("location.reload()")
 	begun = time.Now()
+	p.reload()
 	p.until(fmt.Sprintf("!!document.querySelector('.side h2') && document.querySelector('.side h2').textContent === '%d waiting'", waiting))
 	t.Logf("%d waiting: listed %v after the last came, longest task %v ms; a fresh page has them in %v", waiting, whole, arriving, time.Since(begun))
-	if rows, _ := p.eval("document.querySelectorAll('.list button').length").(float64); rows == 0 || rows > 60 {
+	p.until("document.querySelectorAll('.list button').length > 0")
+	if rows, _ := p.eval("document.querySelectorAll('.list button').length").(float64); rows > 60 {
 		t.Errorf("%v rows are elements", rows)
 	}
 	if waiting < 900 || whole > 5*time.Second {
