@@ -387,9 +387,12 @@ func coveredFiles(f sandboxprofile.Facts) []wire.Mount {
 	return kept
 }
 
-// launch starts our init in a session of its own, so that no key typed at the
-// supervisor's terminal signals it. It has no parent-death signal: when we go
-// away it reads end of file, kills what is left, and exits.
+// keeperArg is sandboxinit.KeeperArg, which the confiner does not import.
+const keeperArg = "keeper"
+
+// launch starts our init below its keeper, in a session of their own, so that no key
+// typed at the supervisor's terminal signals them. They have no parent-death signal:
+// when we go away init reads end of file, kills what is left, and exits.
 func (l *Landlock) launch(p sandboxprofile.Profile, user *syscall.Credential) (*bwrapSandbox, error) {
 	program, err := l.init.get()
 	if err != nil {
@@ -400,10 +403,10 @@ func (l *Landlock) launch(p sandboxprofile.Profile, user *syscall.Credential) (*
 		return nil, err
 	}
 	defer theirs.Close()
-	s := &bwrapSandbox{profile: p, conn: ours, frames: make(chan received), closed: make(chan struct{}), said: &said{max: 8 << 10}}
+	s := &bwrapSandbox{profile: p, conn: ours, frames: make(chan received), closed: make(chan struct{}), said: &said{max: 8 << 10}, end: unix.SIGTERM}
 	s.cmd = &exec.Cmd{
 		Path:        "/proc/self/fd/4",
-		Args:        []string{"sandgate-init"},
+		Args:        []string{"sandgate-init", keeperArg},
 		Env:         []string{},
 		Dir:         "/",
 		Stderr:      s.said,

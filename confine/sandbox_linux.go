@@ -2,6 +2,7 @@ package confine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,7 @@ type bwrapSandbox struct {
 	trust    []byte   // what its sandboxprofile.TrustBundle holds, if it has one
 	enforced Enforced
 	cmd      *exec.Cmd
+	end      unix.Signal // that cmd is torn down with; 0 is SIGKILL
 	conn     *net.UnixConn
 	exit     *os.File // listening socket in the sandbox's network, if it is proxied
 	sockets  *sockets // of the sandbox's network, if its profile exposes ports
@@ -457,7 +459,7 @@ func (s *bwrapSandbox) stop() {
 			s.exit.Close()
 		}
 		s.inside.close()
-		timer := time.AfterFunc(killGrace, func() { _ = s.cmd.Process.Kill() })
+		timer := time.AfterFunc(killGrace, func() { _ = s.cmd.Process.Signal(cmp.Or(s.end, unix.SIGKILL)) })
 		defer timer.Stop()
 		_ = s.cmd.Wait() // how bubblewrap ended says nothing more
 		if s.ward != nil {

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Descendants are the processes below pid, parents first, by
-// /proc/PID/task/TID/children (proc(5), CONFIG_PROC_CHILDREN).
-func Descendants(pid int) []int {
+// Children are the processes whose parent pid is, by /proc/PID/task/TID/children
+// (proc(5), CONFIG_PROC_CHILDREN).
+func Children(pid int) []int {
 	files, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/[0-9]*/children")
 	var all []int
 	for _, f := range files {
@@ -21,9 +21,18 @@ func Descendants(pid int) []int {
 		}
 		for _, word := range strings.Fields(string(b)) {
 			if child, err := strconv.Atoi(word); err == nil {
-				all = append(append(all, child), Descendants(child)...)
+				all = append(all, child)
 			}
 		}
+	}
+	return all
+}
+
+// Descendants are the processes below pid, parents first.
+func Descendants(pid int) []int {
+	var all []int
+	for _, child := range Children(pid) {
+		all = append(append(all, child), Descendants(child)...)
 	}
 	return all
 }

@@ -27,7 +27,10 @@ const thriftyGC = 20
 func Main() int {
 	// One thread does all of the work.
 	runtime.GOMAXPROCS(1)
-	ctl := &control{fd: controlFD}
+	if len(os.Args) == 2 && os.Args[1] == KeeperArg {
+		return keep()
+	}
+	ctl := &control{fd: controlFD, keeper: -1}
 	if err := serve(ctl); err != nil && !errors.Is(err, io.EOF) {
 		return 1
 	}
@@ -57,6 +60,12 @@ func serve(ctl *control) error {
 	step := "take signals"
 	if err == nil {
 		step, err = restrict(f.Setup, queue)
+	}
+	if err == nil && f.Setup.Shared != nil {
+		step = "watch the keeper"
+		if ctl.keeper = parent(); ctl.keeper < 0 {
+			err = errors.New("it has ended")
+		}
 	}
 	var exit []int
 	if err == nil {
@@ -212,9 +221,12 @@ var errOrder = errors.New("init: a frame that has no place here")
 // control is the socket to the confiner. It collects the descriptors that
 // arrive beside the bytes (unix(7), SCM_RIGHTS).
 type control struct {
-	fd  int
-	fds []int
-	buf [4 << 10]byte
+	fd int
+	// keeper is readable when our keeper has died, which is the end: -1 without one.
+	keeper int
+	lost   bool
+	fds    []int
+	buf    [4 << 10]byte
 	// unread is what buf holds.
 	unread []byte
 	oob    [64 + 4*wire.MaxFiles]byte // CMSG_SPACE of so many
@@ -240,6 +252,9 @@ func (c *control) Read(p []byte) (int, error) {
 
 func (c *control) receive(p []byte) (int, error) {
 	for {
+		if c.lost = c.lost || !c.waitForWord(); c.lost {
+			return 0, io.EOF
+		}
 		n, oobn, flags, _, err := unix.Recvmsg(c.fd, p, c.oob[:], unix.MSG_CMSG_CLOEXEC)
 		if err == unix.EINTR {
 			continue
@@ -260,12 +275,24 @@ func (c *control) receive(p []byte) (int, error) {
 	}
 }
 
+// waitForWord waits until there is something to read, and reports whether our keeper
+// lives. One without a keeper is process 1.
+func (c *control) waitForWord() bool {
+	for c.keeper >= 0 {
+		fds := [2]unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}, {Fd: int32(c.keeper), Events: unix.POLLIN}}
+		if n, _ := unix.Poll(fds[:], -1); n > 0 {
+			return fds[1].Revents == 0
+		}
+	}
+	return true
+}
+
 // ready reports whether there is something to read, or nobody to hear from any more.
 func (c *control) ready() bool {
 	if len(c.unread) > 0 {
 		return true
 	}
-	n, _ := unix.Poll([]unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}}, 0)
+	n, _ := unix.Poll([]unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}, {Fd: int32(c.keeper), Events: unix.POLLIN}}, 0)
 	return n > 0
 }
 
@@ -276,13 +303,15 @@ func (c *control) wait(p process, listener int, timeout time.Duration) (said, as
 	if len(c.unread) > 0 {
 		return true, false
 	}
-	fds := [3]unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}, {Fd: int32(p.pidfd), Events: unix.POLLIN}, {Fd: int32(listener), Events: unix.POLLIN}}
+	fds := [4]unix.PollFd{
+		{Fd: int32(c.fd), Events: unix.POLLIN}, {Fd: int32(p.pidfd), Events: unix.POLLIN}, {Fd: int32(listener), Events: unix.POLLIN}, {Fd: int32(c.keeper), Events: unix.POLLIN},
+	}
 	ts := unix.NsecToTimespec(max(timeout, 0).Nanoseconds())
 	n, err := unix.Ppoll(fds[:], &ts, nil)
 	if err != nil || n == 0 {
 		return false, false
 	}
-	return fds[0].Revents != 0, fds[2].Revents&unix.POLLIN != 0
+	return fds[0].Revents != 0 || fds[3].Revents != 0, fds[2].Revents&unix.POLLIN != 0
 }
 
 func (c *control) collect(oob []byte) error {
