@@ -141,6 +141,7 @@ type reply struct {
 	errno  unix.Errno
 	fd     int // if hands is set: the thread gets it
 	hands  bool
+	beside int // if it is not 0: another descriptor of ours that goes with fd
 	cloex  bool
 	undo   func() // if the descriptor cannot be handed over
 	after  func() unix.Errno
@@ -177,18 +178,12 @@ func (c *call) finish(r reply) {
 		// Our copy is closed before the thread goes on: a program that it then writes and
 		// executes must not be open for writing here (ETXTBSY).
 		n, errno := l.hand(c.id, r.fd, r.cloex)
-		if errno != 0 {
-			unix.Close(r.fd)
-			if r.undo != nil {
-				r.undo()
-			}
-			l.answer(c.id, 0, errno)
-			return
-		}
-		if r.after != nil {
+		if errno == 0 && r.after != nil {
 			errno = r.after()
+		} else if errno != 0 && r.undo != nil {
+			r.undo()
 		}
-		unix.Close(r.fd)
+		r.drop(0)
 		l.answer(c.id, n, errno)
 	default:
 		l.answer(c.id, r.value, r.errno)

@@ -281,6 +281,22 @@ func (c *call) truncate(addr uint64, length int64) reply {
 				return fails(unix.EFBIG)
 			}
 		}
-		return fails(c.acting(func() error { return unix.Truncate(c.b.link(t.fd), length) }))
+		if !c.from.waits(c.id) {
+			return fails(unix.ESRCH)
+		}
+		r := c.truncateTo(t.fd, length, unix.O_NONBLOCK)
+		if r.errno == unix.EAGAIN { // somebody's lease
+			return c.wait(t, func(file int) reply { return c.truncateTo(file, length, 0) })
+		}
+		return r
 	})
+}
+
+func (c *call) truncateTo(file int, length int64, wait int) reply {
+	fd, errno := c.b.again(file, unix.O_WRONLY|wait)
+	if errno != 0 {
+		return fails(errno)
+	}
+	defer unix.Close(fd)
+	return answerOf(unix.Ftruncate(fd, length))
 }

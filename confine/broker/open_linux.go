@@ -62,11 +62,7 @@ func (c *call) openToRead(dirfd int32, name string, flags int) reply {
 	if !c.b.Rules.Readable(t.full) || c.b.isKept(&t.st) && c.b.standing(t.full) != Protected {
 		return reply{native: true} // and refused
 	}
-	fd, errno := c.b.again(t.fd, flags&^unix.O_NOFOLLOW)
-	if errno != 0 {
-		return fails(errno)
-	}
-	return reply{hands: true, fd: fd, cloex: flags&unix.O_CLOEXEC != 0}
+	return c.give(t, opening{flags: flags &^ unix.O_NOFOLLOW})
 }
 
 func (c *call) redirects(name string) bool {
@@ -162,46 +158,84 @@ func (c *call) openExisting(t target, flags int) reply {
 	if errno := c.mayWrite(t); errno != 0 {
 		return fails(errno)
 	}
-	cloex := c.openFlags()&unix.O_CLOEXEC != 0
 	truncate := flags&unix.O_TRUNC != 0 && t.kind() == unix.S_IFREG
 	flags &^= unix.O_CREAT | unix.O_EXCL | unix.O_TRUNC | unix.O_NOFOLLOW
-	if t.kind() == unix.S_IFIFO && flags&unix.O_NONBLOCK == 0 && flags&unix.O_ACCMODE != unix.O_RDWR {
-		return c.openFIFO(t, flags, cloex)
-	}
 	if !c.from.waits(c.id) {
 		return fails(unix.ESRCH)
 	}
-	fd, errno := c.b.again(t.fd, flags)
+	return c.give(t, opening{flags: flags, truncate: truncate})
+}
+
+// An opening is how a file that is there is opened.
+type opening struct {
+	flags    int
+	truncate bool
+}
+
+// give opens a file that was judged and hands it over. Who would wait, for the other end
+// of a FIFO or for somebody's lease (fcntl(2), F_SETLEASE), does so in a thread of its own.
+func (c *call) give(t target, o opening) reply {
+	mayWait := o.flags&unix.O_NONBLOCK == 0
+	switch t.kind() {
+	case unix.S_IFIFO:
+		if mayWait && o.flags&unix.O_ACCMODE != unix.O_RDWR {
+			return c.wait(t, func(file int) reply { return c.openNow(file, o) })
+		}
+	case unix.S_IFREG:
+		if !mayWait {
+			break
+		}
+		at := o
+		at.flags |= unix.O_NONBLOCK
+		r := c.openNow(t.fd, at)
+		if r.errno == unix.EAGAIN {
+			return c.wait(t, func(file int) reply { return c.openNow(file, o) })
+		}
+		if r.errno == 0 {
+			if _, err := unix.FcntlInt(uintptr(r.fd), unix.F_SETFL, o.flags&^unix.O_NONBLOCK); err != nil {
+				return r.drop(errnoOf(err))
+			}
+		}
+		return r
+	}
+	return c.openNow(t.fd, o)
+}
+
+// openNow opens what a descriptor of ours is of.
+func (c *call) openNow(file int, o opening) reply {
+	fd, errno := c.b.again(file, o.flags)
 	if errno != 0 {
 		return fails(errno)
 	}
-	r := reply{hands: true, fd: fd, cloex: cloex}
-	if truncate {
-		// After the descriptor was handed over: without one, nothing was done.
-		if flags&unix.O_ACCMODE == unix.O_RDONLY {
-			if errno := c.truncatable(t); errno != 0 {
-				unix.Close(fd)
-				return fails(errno)
-			}
+	r := reply{hands: true, fd: fd, cloex: c.openFlags()&unix.O_CLOEXEC != 0}
+	if !o.truncate {
+		return r
+	}
+	// Truncating takes a right to write, and is done when the descriptor was handed over:
+	// without one, nothing was done.
+	writes := fd
+	if mode := o.flags & unix.O_ACCMODE; mode != unix.O_WRONLY && mode != unix.O_RDWR {
+		if writes, errno = c.b.again(file, unix.O_WRONLY|o.flags&unix.O_NONBLOCK); errno != 0 {
+			return r.drop(errno)
 		}
-		again := c.b.link(t.fd)
-		r.after = func() unix.Errno {
-			if err := unix.Truncate(again, 0); err != nil {
-				return errnoOf(err)
-			}
-			return 0
+		r.beside = writes
+	}
+	r.after = func() unix.Errno {
+		if err := unix.Ftruncate(writes, 0); err != nil {
+			return errnoOf(err)
 		}
+		return 0
 	}
 	return r
 }
 
-// truncatable asks for the right to write that truncating takes.
-func (c *call) truncatable(t target) unix.Errno {
-	fd, errno := c.b.again(t.fd, unix.O_WRONLY)
-	if errno == 0 {
-		unix.Close(fd)
+// drop is a failure instead of handing a descriptor over.
+func (r reply) drop(errno unix.Errno) reply {
+	unix.Close(r.fd)
+	if r.beside > 0 {
+		unix.Close(r.beside)
 	}
-	return errno
+	return fails(errno)
 }
 
 // mayWrite says whether the content of a file that is there may be changed.
@@ -256,9 +290,8 @@ func (c *call) openUnnamed(dirfd int32, name string, flags int, mode uint32) rep
 // openFlags are the flags of the call as the thread gave them.
 func (c *call) openFlags() int { return c.flags }
 
-// A FIFO is opened when somebody opens its other end (fifo(7)). The wait is nobody
-// else's: the queue for names is free meanwhile, and a thread of its own waits. A signal
-// to the program's thread ends the wait, as it would in the kernel.
+// What waits is nobody else's: the queue for names is free meanwhile, and a thread of its
+// own waits. A signal to the program's thread ends the wait, as it would in the kernel.
 const (
 	// maxWaiting bounds the threads that wait at once. One whose program has died stays
 	// until the sandbox ends.
@@ -267,35 +300,28 @@ const (
 	waitPoll = 5 * time.Millisecond
 )
 
-func (c *call) openFIFO(t target, flags int, cloex bool) reply {
+// wait answers with what act, which gets a descriptor of t, says after a while.
+func (c *call) wait(t target, act func(file int) reply) reply {
 	if c.b.waiting.Add(1) > maxWaiting {
 		c.b.waiting.Add(-1)
 		return fails(unix.EMFILE)
 	}
-	type opened struct {
-		fd    int
-		errno unix.Errno
-	}
-	done := make(chan opened, 1)
+	done := make(chan reply, 1)
 	file, err := unix.FcntlInt(uintptr(t.fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		c.b.waiting.Add(-1)
 		return fails(unix.EMFILE)
 	}
 	go func() {
-		fd, errno := c.b.again(file, flags)
+		r := act(file)
 		unix.Close(file)
 		c.b.waiting.Add(-1)
-		done <- opened{fd, errno}
+		done <- r
 	}()
 	go func() {
 		for {
 			select {
-			case got := <-done:
-				r := fails(got.errno)
-				if got.errno == 0 {
-					r = reply{hands: true, fd: got.fd, cloex: cloex}
-				}
+			case r := <-done:
 				c.finish(r)
 				return
 			case <-time.After(waitPoll):
@@ -305,8 +331,8 @@ func (c *call) openFIFO(t target, flags int, cloex bool) reply {
 				continue
 			}
 			c.finish(fails(restartSys))
-			if got := <-done; got.errno == 0 {
-				unix.Close(got.fd)
+			if r := <-done; r.hands {
+				r.drop(unix.EINTR)
 			}
 			return
 		}

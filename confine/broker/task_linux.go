@@ -253,6 +253,20 @@ func (b *Broker) lastName(fd int) (string, bool) {
 	return strings.CutSuffix(string(buf[:n]), " (deleted)")
 }
 
+// memory reports whether a file that was removed under name never lay anywhere but in
+// this sandbox: memfd_create(2) says so in the name, and the inodes of pools are known.
+func (b *Broker) memory(name string, st *unix.Stat_t) bool {
+	if strings.HasPrefix(name, "/memfd:") && strings.LastIndexByte(name, '/') == 0 {
+		return true
+	}
+	for _, p := range b.pools {
+		if _, known := p.known[idOf(st)]; known {
+			return true
+		}
+	}
+	return false
+}
+
 // again opens what an O_PATH descriptor is of.
 func (b *Broker) again(fd, flags int) (int, unix.Errno) {
 	for {

@@ -307,14 +307,20 @@ func (w *walk) held(n int32) (target, unix.Errno) {
 	if err := unix.Fstat(fd, &t.st); err != nil {
 		return t, errnoOf(err)
 	}
-	if full, errno := w.b.real(fd); errno == 0 {
+	named := t.kind() == unix.S_IFREG || t.kind() == unix.S_IFDIR || t.kind() == unix.S_IFLNK
+	full, errno := w.b.real(fd)
+	switch was, ok := w.b.lastName(fd); {
+	case errno == 0:
 		t.full = full
-	} else if was, ok := w.b.lastName(fd); errno == unix.ENOENT && t.st.Nlink > 0 && ok {
-		// The name that it was opened by is gone, and it has another. What was allowed under
-		// the one still is.
+	case !named || t.st.Nlink == 0 && w.b.memory(was, &t.st):
+		// it never had a name that a pattern judges
+	case errno == unix.ENOENT && ok:
+		// The name that it was opened by is gone. What was withheld under it still is: a
+		// descriptor of O_PATH, which the programs' domain does not judge, keeps a hidden file
+		// whose name has gone.
 		t.full = was
-	} else if named := t.kind() == unix.S_IFREG || t.kind() == unix.S_IFDIR || t.kind() == unix.S_IFLNK; named && t.st.Nlink > 0 {
-		return t, errno // it has a name, and that cannot be told
+	default:
+		return t, errno
 	}
 	return t, 0
 }

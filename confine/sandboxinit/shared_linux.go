@@ -7,9 +7,11 @@ import (
 	"path"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
+	"unsafe"
 
-	"github.com/landlock-lsm/go-landlock/landlock/syscall"
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/confine/broker"
@@ -112,14 +114,14 @@ func programDomain(l wire.Landlock) (int, error) {
 // ruleset makes the domain of programs. A Go process cannot put just a child of
 // its own into one with go-landlock: that restricts the process itself.
 func ruleset(l wire.Landlock) (int, error) {
-	set, err := syscall.LandlockCreateRuleset(&syscall.RulesetAttr{HandledAccessFS: l.HandledFS, HandledAccessNet: l.HandledNet, Scoped: l.Scoped}, 0)
+	set, err := ll.LandlockCreateRuleset(&ll.RulesetAttr{HandledAccessFS: l.HandledFS, HandledAccessNet: l.HandledNet, Scoped: l.Scoped}, 0)
 	if err != nil {
 		return -1, fmt.Errorf("create ruleset: %w", err)
 	}
 	for _, r := range l.Rules {
 		fd, err := openSame(r)
 		if err == nil {
-			err = syscall.LandlockAddPathBeneathRule(set, &syscall.PathBeneathAttr{ParentFd: fd, AllowedAccess: r.Access & l.HandledFS}, 0)
+			err = ll.LandlockAddPathBeneathRule(set, &ll.PathBeneathAttr{ParentFd: fd, AllowedAccess: r.Access & l.HandledFS}, 0)
 			unix.Close(fd)
 		}
 		if err != nil {
@@ -206,7 +208,9 @@ func capabilities(s *wire.Shared) error {
 
 // dropCapabilities empties every set. The bounding set takes CAP_SETPCAP to
 // change; whoever does not have that gains nothing by it, since no_new_privs keeps
-// execve from giving any capability (capabilities(7)).
+// execve from giving any capability (capabilities(7)). What a thread has it acts with, so
+// they go from all: a broker has threads that open FIFOs for programs. Only this one
+// executes anything.
 func dropCapabilities() error {
 	for c := uintptr(0); c <= 63; c++ {
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil {
@@ -218,8 +222,8 @@ func dropCapabilities() error {
 	}
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none, left [2]unix.CapUserData
-	if err := unix.Capset(&head, &none[0]); err != nil {
-		return err
+	if _, _, errno := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&head)), uintptr(unsafe.Pointer(&none[0])), 0); errno != 0 {
+		return errno
 	}
 	if err := unix.Capget(&head, &left[0]); err != nil {
 		return err

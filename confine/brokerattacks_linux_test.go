@@ -1,0 +1,513 @@
+package confine_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine/confinetest"
+)
+
+// TestBrokerHoldsAgainst is what has broken brokers of this kind, each by a program of
+// its own. Next to each refusal stands what goes, so that it is the attack that fails.
+func TestBrokerHoldsAgainst(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		test func(t *testing.T)
+	}{
+		{"a directory renamed into a protected name", renamedDirectory},
+		{"content changed after the look, by a mapping and another link", keptMapping},
+		{"links that complete a protected or hidden name", completingLinks},
+		{"a hidden directory renamed", renamedHidden},
+		{"a descriptor that gets a name", namedDescriptor},
+		{"a hidden file whose name has gone", hiddenNameless},
+		{"two sandboxes that each do half", twoHalves},
+		{"paths through the broker's own directory in proc", brokersProc},
+		{"the broker's terminal", brokersTerminal},
+		{"sockets that need no connection", looseSockets},
+		{"a FIFO and a lease in the queue", blockedQueue},
+		{"limits of the broker", limitedBroker},
+		{"sockets that the broker keeps", keptSockets},
+		{"unreadable memory", unreadableMemory},
+		{"a limit of file size", fileSize},
+		{"no room for a descriptor", noDescriptor},
+		{"the umask", umask},
+		{"metadata through a descriptor for reading", metadataByDescriptor},
+		{"opening without opening", pathDescriptors},
+		{"programs that cannot be read", undumpable},
+		{"executing what was just written", busyText},
+		{"the smaller ones", smaller},
+		{"threads with capabilities", threadsOfInit},
+	} {
+		t.Run(strings.ReplaceAll(x.name, " ", "-"), x.test)
+	}
+}
+
+func renamedDirectory(t *testing.T) {
+	l, ws, p := brokered(t)
+	k := converse(t, l, p, ws)
+	k.gets("os.makedirs('a/hooks'); open('a/hooks/pre-commit', 'w').close(); open('a/config', 'w').write('[core]\\n\\tfsmonitor = x\\n')", "ok")
+	k.gets("os.rename('a', '.git')", "EROFS")
+	k.gets("os.makedirs('r/.git'); os.rename('a/config', 'r/.git/config')", "EROFS")
+	k.gets("sys_(316, -100, b'a', -100, b'r/.git', 2)", "EROFS") // RENAME_EXCHANGE
+	k.gets("os.rename('a/hooks/pre-commit', 'a/x'); os.rmdir('a/hooks'); os.unlink('a/config'); os.rename('a', '.git')", "ok")
+	k.gets("open('.git/hooks', 'w')", "EROFS")
+	k.gets("os.makedirs('b/plugin'); os.rename('b', '.vim')", "EROFS")
+	k.gets("os.makedirs('c/git'); open('c/git/config', 'w').close(); os.rename('c', '.config')", "EROFS")
+	k.gets("os.rename('c/git/config', 'c/git/other'); os.rename('c', '.config')", "ok")
+	k.gets("open('.config/git/config', 'w')", "EROFS")
+}
+
+// keptMapping: what becomes a configuration is a copy of which the program has nothing.
+func keptMapping(t *testing.T) {
+	l, ws, p := brokered(t)
+	k := converse(t, l, p, ws)
+	k.gets("os.mkdir('.git'); open('.git/config.lock', 'w').write('[core]\\n\\tbare = false\\n' + '#' * 40 + '\\n')", "ok")
+	k.gets("f = open('.git/config.lock', 'r+b'); m = mmap.mmap(f.fileno(), 0); os.link('.git/config.lock', 'other')", "ok")
+	k.gets("os.rename('.git/config.lock', '.git/config')", "ok")
+	k.gets("x = b'[core]\\n\\tfsmonitor = ./x#'; m[:len(x)] = x; m.flush(); open('other', 'w').write('[core]\\n\\tfsmonitor = ./y\\n')", "ok")
+	if b, err := os.ReadFile(ws + "/.git/config"); err != nil || strings.Contains(string(b), "fsmonitor") || !strings.Contains(string(b), "bare") {
+		t.Errorf("the configuration: %q, %v", b, err)
+	}
+	k.gets("os.link('.git/config', 'again')", "EROFS")
+}
+
+func completingLinks(t *testing.T) {
+	l, ws, p := brokered(t)
+	mkdir(t, ws+"/.git/hooks")
+	put(t, ws+"/.git/config", "[core]\n\tbare = false\n")
+	k := converse(t, l, p, ws)
+	k.gets("os.makedirs('b/hooks'); os.mkdir('sub'); os.symlink('../b', 'sub/.git')", "EROFS")
+	k.gets("os.symlink('b', 'sub/git'); os.rename('sub/git', 'sub/.git')", "EROFS")
+	k.gets("os.symlink('target', '.bashrc')", "EROFS")
+	k.gets("open('plain', 'w').close(); os.link('plain', '.bashrc')", "EROFS")
+	k.gets("os.rename('plain', '.bashrc')", "EROFS")
+	k.gets("os.link('.git/config', 'config')", "EROFS")
+	k.gets("os.symlink('.git/config', 'way'); open('way', 'a')", "EROFS")
+	k.gets("os.symlink('.bashrc', 'dangling'); open('dangling', 'w')", "EROFS")
+	k.gets("os.symlink('.git', 'way2'); os.mkdir('way2/hooks/x')", "EROFS")
+	k.gets("os.symlink('plain', 'way3'); open('way3', 'a')", "ok")
+}
+
+func renamedHidden(t *testing.T) {
+	l, ws, p := brokered(t)
+	mkdir(t, ws+"/secrets")
+	mkdir(t, ws+"/plain")
+	put(t, ws+"/secrets/key", "TOPSECRET")
+	put(t, ws+"/plain/key", "open")
+	k := converse(t, l, p, ws)
+	k.gets("os.rename('secrets', 'shown')", "EACCES")
+	k.gets("sys_(316, -100, b'secrets', -100, b'plain', 2)", "EACCES")
+	k.gets("os.link('secrets/key', 'key')", "EACCES")
+	k.gets("os.rename('secrets/key', 'key')", "EACCES")
+	k.gets("r = open('secrets/key').read()", "EACCES")
+	k.gets("r = open('secrets/key', 'r+').read()", "EACCES")
+	k.gets("os.mkdir('deep'); os.rename('plain', 'deep/plain'); r = open('deep/plain/key').read()", "open")
+}
+
+func namedDescriptor(t *testing.T) {
+	l, ws, p := brokered(t)
+	mkdir(t, ws+"/.git")
+	put(t, ws+"/.git/config", "[core]\n\tbare = false\n")
+	k := converse(t, l, p, ws)
+	const byDescriptor = "sys_(265, fd, b'', -100, b'%s', 0x1000)" // linkat, AT_EMPTY_PATH
+	k.gets("fd = os.open('.git/config', os.O_RDONLY); "+fmt.Sprintf(byDescriptor, "ordinary"), "EROFS")
+	k.gets("sys_(265, -100, b'/proc/self/fd/%d' % fd, -100, b'ordinary', 0x400)", "EROFS")
+	k.gets("fd = os.open('.', os.O_TMPFILE|os.O_RDWR); os.write(fd, b'x'); "+fmt.Sprintf(byDescriptor, ".bashrc"), "EROFS")
+	k.gets(fmt.Sprintf(byDescriptor, "ordinary"), "ok")
+}
+
+// hiddenNameless: Landlock does not judge opening with O_PATH. What such a descriptor
+// holds stays hidden when an editor puts a new file in its place.
+func hiddenNameless(t *testing.T) {
+	for _, early := range []bool{true, false} {
+		l, ws, p := brokered(t)
+		if early {
+			put(t, ws+"/.env", "TOPSECRET")
+		}
+		put(t, ws+"/seen", "seen")
+		k := converse(t, l, p, ws)
+		put(t, ws+"/.env", "TOPSECRET")
+		k.gets("hidden, seen = os.open('.env', os.O_PATH), os.open('seen', os.O_PATH)", "ok")
+		for _, name := range []string{"/.env", "/seen"} {
+			put(t, ws+"/new", "new")
+			if err := os.Rename(ws+"/new", ws+name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, flags := range []string{"os.O_RDWR", "os.O_WRONLY", "os.O_RDWR|os.O_TRUNC"} {
+			k.gets("os.open('/proc/self/fd/%d' % hidden, "+flags+")", "EACCES")
+		}
+		k.gets("os.truncate('/proc/self/fd/%d' % hidden, 0)", "EACCES")
+		k.gets("os.chmod('/proc/self/fd/%d' % hidden, 0o666)", "EPERM")
+		k.gets("r = os.read(os.open('/proc/self/fd/%d' % seen, os.O_RDWR), 9)", "b'seen'")
+		k.gets("fd = os.memfd_create('x'); os.write(os.open('/proc/self/fd/%d' % fd, os.O_RDWR), b'x')", "ok")
+		k.gets("f = open('/tmp/sandgate-x', 'w'); os.unlink(f.name); os.open('/proc/self/fd/%d' % f.fileno(), os.O_RDWR)", "ok")
+		k.end()
+	}
+}
+
+// twoHalves: one queue for names, whatever the sandbox.
+func twoHalves(t *testing.T) {
+	l, ws, p := brokered(t)
+	one, other := converse(t, l, p, ws), converse(t, l, p, ws)
+	one.starts("exec('for i in range(3000):\\n try: os.mkdir(\"a\")\\n except OSError: pass\\n try: os.close(os.open(\"a/hooks\", os.O_CREAT|os.O_WRONLY)); r = \"made\"\\n except OSError: pass', g)")
+	other.starts("exec('for i in range(3000):\\n try: os.rename(\"a\", \".git\")\\n except OSError: pass\\n try: os.rename(\".git\", \"a\")\\n except OSError: pass\\n try: os.unlink(\"a/hooks\")\\n except OSError: pass', g)")
+	done := make(chan struct{})
+	var planted bool
+	go func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				if info, err := os.Lstat(ws + "/.git/hooks"); err == nil && !info.IsDir() {
+					planted = true
+				}
+			}
+		}
+	}()
+	one.hears()
+	other.hears()
+	close(done)
+	if _, err := os.Lstat(ws + "/.git/hooks"); planted || err == nil {
+		t.Error("a file became .git/hooks")
+	}
+}
+
+// brokersProc: procfs means the program's, whoever resolves the path.
+func brokersProc(t *testing.T) {
+	l, ws, p := brokered(t)
+	k := converse(t, l, p, ws)
+	init := k.init()
+	for _, name := range []string{
+		"/proc/" + init + "/mem", "/proc/" + init + "/fd/3", "/proc/" + init + "/fd/0", "/proc/" + init + "/cwd/x", "/proc/" + init + "/root" + ws + "/x",
+		"/proc/self/task/" + init + "/mem", "/proc/" + init + "/task/" + init + "/fd/3", "/proc/self/../" + init + "/mem", "/proc/self/mem", "/proc/thread-self/mem",
+		"/proc/" + init + "/oom_score_adj", "/proc/self/oom_score_adj", "/proc/self/uid_map", "/proc/sysrq-trigger",
+	} {
+		for _, flags := range []string{"os.O_RDWR", "os.O_WRONLY", "os.O_WRONLY|os.O_CREAT"} {
+			if got := k.does(fmt.Sprintf("os.open(%q, %s)", name, flags)); got != "EACCES" && got != "ENOENT" && got != "EPERM" {
+				t.Errorf("%s with %s: %s", name, flags, got)
+			}
+		}
+	}
+	k.gets("f = open('x', 'w'); os.open('/proc/self/fd/%d' % f.fileno(), os.O_RDWR)", "ok")
+	k.gets("os.open('/proc/thread-self/fd/%d' % f.fileno(), os.O_RDWR)", "ok")
+	k.gets("os.open('/dev/fd/%d' % f.fileno(), os.O_RDWR)", "ok")
+	k.gets("r = open('/proc/self/stat').read().split()[0] == str(os.getpid())", "True")
+}
+
+// brokersTerminal: who has no controlling terminal gets none by opening one, and the
+// broker's is nobody's.
+func brokersTerminal(t *testing.T) {
+	l, ws, p := brokered(t)
+	k := converse(t, l, p, ws)
+	k.gets("os.open('/dev/tty', os.O_RDWR)", "ENXIO")
+	k.gets("m, s = os.openpty(); name = os.ttyname(s); os.open('/dev/tty', os.O_RDWR)", "ENXIO")
+	// A session that opens a terminal owns it; the broker opens it and must not.
+	k.gets("pid = os.fork()\nif pid == 0:\n    os.setsid(); os.open(name, os.O_RDWR)\n    try: fcntl.ioctl(s, 0x540e, 0); os.open('/dev/tty', os.O_RDWR); os._exit(0)\n    except OSError as e: os._exit(e.errno)\nr = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])", "0")
+	if b, err := os.ReadFile("/proc/" + k.init() + "/stat"); err != nil || strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))[4] != "0" {
+		t.Errorf("the broker has a terminal: %s, %v", b, err)
+	}
+	others, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer others.Close()
+	n, err := unix.IoctlGetUint32(int(others.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(others.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.gets(fmt.Sprintf("os.open('/dev/pts/%d', os.O_RDWR|os.O_NOCTTY)", n), "EACCES")
+}
+
+// looseSockets: an address can be said beside what is sent, and a port taken without
+// bind.
+func looseSockets(t *testing.T) {
+	l, ws, p := brokered(t)
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	port := server.Addr().(*net.TCPAddr).Port
+	datagrams, err := net.ListenPacket("unixgram", ws+"/datagrams")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer datagrams.Close()
+	if err := os.Chmod(ws+"/datagrams", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	k := converse(t, l, p, ws)
+	for act, want := range map[string]string{
+		"socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)":                                                                                      "EACCES",
+		"socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)":                                                                                          "EACCES",
+		"socket.socket(socket.AF_INET, socket.SOCK_DGRAM)":                                                                                          "EACCES",
+		"socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)":                                                                                    "EACCES", // MPTCP
+		"socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)":                                                                                      "EACCES",
+		fmt.Sprintf("socket.socket().connect(('127.0.0.1', %d))", port):                                                                             "ECONNREFUSED",
+		fmt.Sprintf("socket.socket().sendto(b'x', 0x20000000, ('127.0.0.1', %d))", port):                                                            "ENOTSUP",
+		fmt.Sprintf("socket.socket().sendmsg([b'x'], [], 0x20000000, ('127.0.0.1', %d))", port):                                                     "ENOTSUP",
+		fmt.Sprintf("s = socket.socket(); s.setsockopt(6, 30, 1); s.connect(('127.0.0.1', %d)); s.send(b'x')", port):                                "EPERM", // TCP_FASTOPEN_CONNECT
+		"s = socket.socket(); s.setsockopt(6, 14, b'\\0' * 216)":                                                                                    "EPERM", // TCP_MD5SIG
+		"a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET); a.sendto(b'x', '" + ws + "/datagrams'); r = b.recv(9)":                    "b'x'",  // the address is ignored
+		"s = socket.socket(); s.listen(); r = s.getsockname()[0] not in ('0.0.0.0', '127.0.0.1')":                                                   "True",
+		"s = socket.socket(); s.bind(('0.0.0.0', 0)); r = s.getsockname()[0] != '0.0.0.0'":                                                          "EADDRNOTAVAIL",
+		"s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(); c = socket.create_connection(s.getsockname()); s.accept()":                      "ok",
+		"s = socket.socket(socket.AF_UNIX); s.bind('u'); s.listen(); c = socket.socket(socket.AF_UNIX); c.connect('u'); s.accept(); os.unlink('u')": "ok",
+	} {
+		got := k.does(act)
+		if strings.Contains(act, "0.0.0.0', 0") && got == "True" {
+			continue // bound to the sandbox's own address instead
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", act, got, want)
+		}
+	}
+	if err := server.(*net.TCPListener).SetDeadline(time.Now().Add(time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := server.Accept(); err == nil {
+		t.Errorf("a connection came out: %v", c.RemoteAddr())
+	}
+}
+
+// blockedQueue: nothing that can wait is done while others wait for it.
+func blockedQueue(t *testing.T) {
+	l, ws, p := brokered(t)
+	put(t, ws+"/leased", "content")
+	if err := os.Chmod(ws+"/leased", 0o666); err != nil {
+		t.Fatal(err)
+	}
+	k, other := converse(t, l, p, ws), converse(t, l, p, ws)
+	k.gets("os.mkfifo('p'); subprocess.Popen(['/bin/sh', '-c', 'echo hi > p']); time.sleep(0.05); os.mkdir('d'); r = open('p').read().strip()", "hi")
+	leased, err := os.OpenFile(ws+"/leased", os.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leased.Close()
+	if _, err := unix.FcntlInt(leased.Fd(), unix.F_SETLEASE, unix.F_RDLCK); err != nil {
+		t.Skipf("this file system has no leases: %v", err)
+	}
+	k.starts("os.open('leased', os.O_WRONLY|os.O_TRUNC)")
+	for range 50 { // however long the wait: while it lasts, others go on
+		other.gets("os.mkdir('e'); os.rmdir('e')", "ok")
+	}
+	if _, err := unix.FcntlInt(leased.Fd(), unix.F_SETLEASE, unix.F_UNLCK); err != nil {
+		t.Errorf("the lease was broken before anybody could answer: %v", err)
+	}
+	if got := k.hears(); got != "ok" {
+		t.Errorf("the open that waited for the lease: %s", got)
+	}
+	k.gets("fcntl.fcntl(os.open('leased', os.O_RDONLY), 1024, 0)", "EACCES") // F_SETLEASE
+}
+
+func limitedBroker(t *testing.T) {
+	l, ws, p := brokered(t)
+	k := converse(t, l, p, ws)
+	init := k.init()
+	for _, act := range []string{
+		"sys_(302, %s, 7, struct.pack('QQ', 3, 3), 0)", // prlimit64, NOFILE
+		"sys_(302, %s, 1, struct.pack('QQ', 0, 0), 0)", // FSIZE
+		"os.sched_setaffinity(%s, {0})", "os.setpriority(os.PRIO_PROCESS, %s, 19)",
+		"os.sched_setscheduler(%s, os.SCHED_IDLE, os.sched_param(0))", "sys_(251, 1, %s, 3 << 13)", // ioprio_set
+		"os.kill(%s, 19)", "os.kill(%s, 9)", "sys_(101, 16, %s, 0, 0)", // ptrace
+		"os.setpriority(os.PRIO_USER, 0, 19) # %s",
+	} {
+		if got := k.does(fmt.Sprintf(act, init)); got != "EPERM" && got != "EACCES" {
+			t.Errorf("%s: %s", act, got)
+		}
+	}
+	k.gets("os.setpriority(os.PRIO_PROCESS, 0, 5); os.sched_setaffinity(0, os.sched_getaffinity(0))", "ok")
+	k.gets("open('x', 'w').write('still here')", "ok")
+}
+
+// keptSockets: the broker's copies end with the program, and there are never many.
+func keptSockets(t *testing.T) {
+	l, ws, p := brokered(t)
+	p.Limits.OpenFiles = 2048
+	k := converse(t, l, p, ws)
+	k.gets("s = socket.socket(socket.AF_UNIX); s.bind('u'); s.listen()", "ok")
+	k.gets("p = subprocess.Popen([sys.executable, '-c', 'import socket; c = socket.socket(socket.AF_UNIX); c.connect(\"u\"); input()'], stdin=-1); c, _ = s.accept(); p.kill(); p.wait(); r = c.recv(1)", "b''")
+	k.gets("for i in range(3000): socket.socket().close()", "ok")
+	k.gets("l = []\ntry:\n    for i in range(1000): l.append(socket.socket())\nexcept OSError as e: r = errno.errorcode[e.errno]", "EMFILE")
+	k.gets("l.clear(); time.sleep(0.2); socket.socket(); open('x', 'w')", "ok")
+}
+
+// unreadableMemory: what the kernel would not read, the broker does not either.
+func unreadableMemory(t *testing.T) {
+	l, ws, p := brokered(t)
+	k := converse(t, l, p, ws)
+	k.gets("libc.mmap.restype = ctypes.c_void_p; a = libc.mmap(None, 8192, 3, 0x22, -1, 0); ctypes.memmove(a + 4092, b'abc', 3); libc.mprotect(ctypes.c_void_p(a + 4096), 4096, 0)", "ok")
+	k.gets("sys_(83, ctypes.c_void_p(a + 4092), 0o755)", "ok") // it ends with the page
+	k.gets("ctypes.memset(a, 0x61, 4096); sys_(83, ctypes.c_void_p(a + 4000), 0o755)", "EFAULT")
+	k.gets("libc.mprotect(ctypes.c_void_p(a), 4096, 0); sys_(83, ctypes.c_void_p(a), 0o755)", "EFAULT")
+	k.gets("sys_(83, ctypes.c_void_p(8), 0o755)", "EFAULT")
+	k.gets("sys_(83, ctypes.c_void_p((1 << 63) + 4096), 0o755)", "EFAULT")
+	if r := k.end(); len(r.Refused) != 0 {
+		t.Errorf("reported: %+v", r.Refused)
+	}
+}
+
+func fileSize(t *testing.T) {
+	l, ws, p := brokered(t)
+	p.Limits.FileSize = 4096
+	k := converse(t, l, p, ws)
+	k.gets("signal.signal(signal.SIGXFSZ, signal.SIG_IGN); open('x', 'w').close(); os.truncate('x', 1 << 20)", "EFBIG")
+	k.gets("os.truncate('x', 4096); r = os.path.getsize('x')", "4096")
+	k.gets("p = subprocess.run([sys.executable, '-c', 'import os, signal; signal.signal(signal.SIGXFSZ, signal.SIG_DFL); os.truncate(\"x\", 1 << 20)']); r = p.returncode", "-25")
+	k.gets("open('y', 'w').close()", "ok")
+}
+
+// noDescriptor: a call whose descriptor cannot be handed over has done nothing.
+func noDescriptor(t *testing.T) {
+	l, ws, p := brokered(t)
+	put(t, ws+"/data", "content")
+	if err := os.Chmod(ws+"/data", 0o666); err != nil {
+		t.Fatal(err)
+	}
+	k := converse(t, l, p, ws)
+	k.gets("import resource; had = resource.getrlimit(7); n = os.dup(0); os.close(n); resource.setrlimit(7, (n, had[1]))", "ok")
+	k.gets("os.open('index.lock', os.O_CREAT|os.O_EXCL|os.O_WRONLY)", "EMFILE")
+	k.gets("os.open('/tmp/sandgate-lock', os.O_CREAT|os.O_EXCL|os.O_WRONLY)", "EMFILE")
+	k.gets("os.open('data', os.O_WRONLY|os.O_TRUNC)", "EMFILE")
+	k.gets("os.open('.', os.O_TMPFILE|os.O_WRONLY)", "EMFILE")
+	k.gets("resource.setrlimit(7, had); r = (os.path.exists('index.lock'), os.path.exists('/tmp/sandgate-lock'), os.path.getsize('data'))", "(False, False, 7)")
+	k.gets("os.open('index.lock', os.O_CREAT|os.O_EXCL|os.O_WRONLY); os.open('data', os.O_WRONLY|os.O_TRUNC); r = os.path.getsize('data')", "0")
+}
+
+// umask: the program's applies, with default access lists too, and to sockets.
+func umask(t *testing.T) {
+	l, ws, p := brokered(t)
+	mkdir(t, ws+"/acl")
+	if out, err := exec.Command("chmod", "0777", ws+"/acl", ws).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	// system.posix_acl_default: u::rw- u:12345:rw- g::rw- m::rw- o::r--
+	acl := []byte{2, 0, 0, 0, 1, 0, 6, 0, 255, 255, 255, 255, 2, 0, 6, 0, 0x39, 0x30, 0, 0, 4, 0, 6, 0, 255, 255, 255, 255, 0x10, 0, 6, 0, 255, 255, 255, 255, 0x20, 0, 4, 0, 255, 255, 255, 255}
+	hasACL := unix.Setxattr(ws+"/acl", "system.posix_acl_default", acl, 0) == nil
+	k := converse(t, l, p, ws)
+	k.gets("os.umask(0o077); os.close(os.open('a', os.O_CREAT|os.O_WRONLY, 0o666)); os.mkdir('b'); r = [oct(os.stat(x).st_mode & 0o777) for x in 'ab']", "['0o600', '0o700']")
+	k.gets("s = socket.socket(socket.AF_UNIX); s.bind('s'); r = oct(os.stat('s').st_mode & 0o777)", "0o700")
+	k.gets("os.umask(0o002); os.close(os.open('c', os.O_CREAT|os.O_WRONLY, 0o666)); r = oct(os.stat('c').st_mode & 0o777)", "0o664")
+	if hasACL {
+		k.gets("os.umask(0o077); os.close(os.open('acl/x', os.O_CREAT|os.O_WRONLY, 0o666)); r = oct(os.stat('acl/x').st_mode & 0o777)", "0o664")
+	}
+	k.gets("pid = os.fork()\nif pid == 0: os.umask(0o077); os._exit(0)\nos.waitpid(pid, 0); os.umask(0o022); open('d', 'w').close(); r = oct(os.stat('d').st_mode & 0o777)", "0o644")
+}
+
+func metadataByDescriptor(t *testing.T) {
+	l, ws, p := brokered(t)
+	mkdir(t, ws+"/.git/hooks")
+	put(t, ws+"/.git/hooks/pre-commit", "#!/bin/sh\n")
+	outside := confinetest.Workspace(t)
+	put(t, outside+"/file", "x")
+	p.Paths[outside] = p.Paths["/etc/passwd"]
+	if err := os.Chmod(outside, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	k := converse(t, l, p, ws)
+	for _, name := range []string{ws + "/.git/hooks/pre-commit", outside + "/file"} {
+		k.gets(fmt.Sprintf("fd = os.open(%q, os.O_RDONLY)", name), "ok")
+		for _, act := range []string{
+			"os.fchmod(fd, 0o777)", "os.chmod('/proc/self/fd/%d' % fd, 0o777)", "os.fchown(fd, os.getuid(), -1)", "os.utime(fd, (1, 1))",
+			"sys_(280, fd, 0, struct.pack('qqqq', 1, 1, 1, 1), 0)",                    // futimens
+			"sys_(452, fd, b'', 0o777, 0x1000)", "sys_(260, fd, b'', -1, -1, 0x1000)", // fchmodat2, fchownat
+			"os.setxattr(fd, 'user.x', b'x')", "os.removexattr(fd, 'user.x')", "fcntl.ioctl(fd, 0x40086602, struct.pack('q', 0))", // FS_IOC_SETFLAGS
+			"fcntl.ioctl(fd, 0x401c5820, b'\\0' * 28)",           // FS_IOC_FSSETXATTR
+			"fcntl.ioctl(fd, 0x5000940e, bytearray(4096), True)", // BTRFS_IOC_SUBVOL_CREATE
+			"os.ftruncate(fd, 0)", "os.posix_fallocate(fd, 0, 100)",
+		} {
+			if got := k.does(act); got != "EPERM" && got != "EROFS" && got != "EACCES" && got != "ENOTSUP" && got != "ENOTTY" && got != "EINVAL" && got != "EBADF" {
+				t.Errorf("%s of %s: %s", act, name, got)
+			}
+		}
+	}
+	k.gets("open('own', 'w').close(); fd = os.open('own', os.O_RDONLY); os.fchmod(fd, 0o700); os.utime(fd, (1, 1)); r = oct(os.fstat(fd).st_mode & 0o777)", "0o700")
+}
+
+// pathDescriptors: O_PATH goes by the broker, and what is executed too.
+func pathDescriptors(t *testing.T) {
+	l, ws, p := brokered(t)
+	put(t, ws+"/.env", "TOPSECRET") // so that reads beside it are redirected
+	put(t, ws+"/program", "#!/bin/sh\necho run\n")
+	if err := os.Chmod(ws+"/program", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	k := converse(t, l, p, ws)
+	k.gets("fd = os.open('program', os.O_PATH); os.read(fd, 1)", "EBADF")
+	k.gets("r = os.read(os.open('program', os.O_RDONLY), 2)", "b'#!'")
+	k.gets("r = subprocess.run(['./program'], capture_output=True).stdout", "b'run\\n'")
+	k.gets("os.chmod('.env', 0o755)", "EPERM")
+	k.gets("os.execv('.env', ['x'])", "EACCES")
+}
+
+// undumpable: a program that forbids others to read it is served all the same, and one
+// that cannot be read is refused without harm to others.
+func undumpable(t *testing.T) {
+	l, ws, p := brokered(t)
+	k := converse(t, l, p, ws)
+	k.gets("libc.prctl(4, 0, 0, 0, 0); os.mkdir('a')", "ok")
+	k.gets("import shutil; shutil.copy('/bin/mkdir', 'closed'); os.chmod('closed', 0o111); r = subprocess.run(['./closed', 'made'], stderr=subprocess.DEVNULL).returncode", "1")
+	k.gets("r = os.path.exists('made')", "False")
+	k.gets("os.mkdir('b')", "ok")
+}
+
+// busyText: the broker's own copy of a descriptor is closed before the program goes on.
+func busyText(t *testing.T) {
+	l, ws, p := brokered(t)
+	k := converse(t, l, p, ws)
+	k.gets("script = open('/bin/true', 'rb').read()\nfor i in range(60):\n    fd = os.open('x%d' % i, os.O_CREAT|os.O_WRONLY, 0o755); os.write(fd, script); os.close(fd); subprocess.run(['./x%d' % i], check=True)", "ok")
+}
+
+func smaller(t *testing.T) {
+	l, ws, p := brokered(t)
+	k := converse(t, l, p, ws)
+	k.gets("fd = os.open('x', os.O_CREAT|os.O_RDWR); os.write(fd, b'xyz'); os.ftruncate(fd, 1); r = os.fstat(fd).st_size", "1")
+	// int 0x80 makes a directory by other numbers, past a filter that asks for numbers alone.
+	k.gets("code = b'\\xb8\\x27\\0\\0\\0\\xbb' + b'%s' + b'\\xb9\\xff\\x01\\0\\0\\xcd\\x80\\xc3'; m = libc.mmap; m.restype = ctypes.c_void_p; a = m(ctypes.c_void_p(0x10000000), 4096, 7, 0x32, -1, 0)\npid = os.fork()\nif pid == 0:\n    ctypes.memmove(a, code % struct.pack('I', a + 100), 18); ctypes.memmove(a + 100, b'old\\0', 4); ctypes.CFUNCTYPE(None)(a)(); os._exit(0)\nr = (os.waitpid(pid, 0)[1] & 127, os.path.exists('old'))", "(31, False)")
+	// A second listener: the kernel has one for a chain of filters.
+	k.gets("f = struct.pack('HBBI', 6, 0, 0, 0x7fff0000); b = ctypes.create_string_buffer(f); prog = struct.pack('HxxxxxxQ', 1, ctypes.addressof(b)); sys_(317, 1, 8, prog)", "EBUSY")
+	k.gets("r = [n for n in os.listdir('.') if n.startswith('.sandgate-')]", "[]")
+	// What the broker makes on the way is no name of a program's.
+	k.gets("os.mkdir('.git'); open('.git/.sandgate-x', 'w').write('x'); os.rename('.git/.sandgate-x', '.git/config')", "EROFS")
+	k.gets("r = (os.getuid() != 0 and os.geteuid() == 0, [l for l in open('/proc/self/status') if l.startswith('CapEff')][0].split()[1])", "(False, '0000000000000000')")
+}
+
+// threadsOfInit: no thread of the process that holds the broker can do more than its
+// user, whatever it waits for.
+func threadsOfInit(t *testing.T) {
+	l, ws, p := brokered(t)
+	k := converse(t, l, p, ws)
+	k.gets("for i in range(4): os.mkfifo('p%d' % i); subprocess.Popen(['cat', 'p%d' % i])", "ok")
+	init := k.init()
+	tasks, err := filepath.Glob("/proc/" + init + "/task/[0-9]*/status")
+	if err != nil || len(tasks) < 2 {
+		t.Fatalf("%d threads, %v", len(tasks), err)
+	}
+	for _, task := range tasks {
+		b, err := os.ReadFile(task)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"CapInh:\t0000000000000000\n", "CapPrm:\t0000000000000000\n", "CapEff:\t0000000000000000\n", "CapAmb:\t0000000000000000\n", "NoNewPrivs:\t1\n", "Seccomp:\t2\n"} {
+			if !strings.Contains(string(b), want) {
+				t.Errorf("%s: not %s", task, strings.TrimSpace(want))
+			}
+		}
+	}
+	if _, err := os.Open("/proc/" + init + "/mem"); os.Geteuid() != 0 && err == nil {
+		t.Error("its memory can be opened")
+	}
+}
