@@ -135,11 +135,25 @@ func (x *pool) used() (n int64) {
 	return n
 }
 
+// giveRoom empties a file of the pool that init, which was killed, did not: a rule of its
+// domain holds the inode for a while.
+func (x *pool) giveRoom(entry string) {
+	f, err := os.OpenFile(entry, os.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if id, err := identify(int(f.Fd()), ""); err == nil && x.ids[id] {
+		_ = f.Truncate(0) // a FIFO has nothing
+	}
+}
+
 func (x *pool) remove() {
 	if x.dir == "" {
 		return
 	}
 	for _, entry := range x.entries() {
+		x.giveRoom(entry)
 		removeTree(entry)
 	}
 	removeTree(x.dir)

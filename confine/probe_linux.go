@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -92,17 +95,63 @@ func probeSandbox(ctx context.Context, path string) []Finding {
 	defer b.Close()
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	box, err := b.Prepare(ctx, probeProfile())
+	return append(tryActs(ctx, name, b, probeActs), probeCarrying(ctx, b))
+}
+
+// tryActs builds a sandbox on ground of this user's own and lets programs in it try what
+// must not work.
+func tryActs(ctx context.Context, name string, c Confiner, acts []act) []Finding {
+	g, err := newGround()
+	if err != nil {
+		return []Finding{finding(name, "", true, err)}
+	}
+	defer g.remove()
+	box, err := c.Prepare(ctx, g.profile())
 	if err != nil {
 		return []Finding{finding(name, "", true, err)}
 	}
 	defer box.Close()
 	findings := []Finding{finding(name, box.Enforced().Files, true, nil)}
-	for _, act := range probeActs {
-		findings = append(findings, act.probe(ctx, box))
+	for _, act := range acts {
+		findings = append(findings, act.probe(ctx, box, g))
 	}
-	return append(findings, probeCarrying(ctx, b))
+	return findings
 }
+
+// A ground is a directory of this user's with two files in it: `shown`, which may be read
+// in a sandbox, and `secret`, which may not. Without a sandbox this user could read and
+// change both. A probe that an ordinary user's rights alone refuse shows nothing.
+type ground struct{ dir string }
+
+func newGround() (ground, error) {
+	dir, err := os.MkdirTemp("", "sandgate-probe-")
+	if err != nil {
+		return ground{}, &Unenforceable{
+			Part: "a directory to try things in", Reason: err.Error(), Hint: "set TMPDIR to a directory that this user can write",
+		}
+	}
+	g := ground{dir}
+	if g.dir, err = filepath.EvalSymlinks(dir); err == nil {
+		err = os.Mkdir(filepath.Join(g.dir, "open"), 0o700)
+	}
+	for _, name := range []string{"open/shown", "secret"} {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(g.dir, name), []byte("text\n"), 0o600)
+		}
+	}
+	if err != nil {
+		g.remove()
+	}
+	return g, err
+}
+
+func (g ground) profile() sandboxprofile.Profile {
+	p := probeProfile()
+	p.Paths[filepath.Join(g.dir, "open")] = sandboxprofile.Read
+	return p
+}
+
+func (g ground) remove() { _ = os.RemoveAll(g.dir) } // what is left is a few bytes in TMPDIR
 
 // probeCarrying tries what programs without proxy support need under an allow-list of
 // hosts. Without it they reach nothing, which is safe.
@@ -145,14 +194,15 @@ func probeProfile() sandboxprofile.Profile {
 }
 
 // An act is a shell command that prints what it met; want is what it prints when
-// the sandbox holds.
+// the sandbox holds. $1 is the ground's directory and $2 this process.
 type act struct {
 	name, script, want, detail string
 }
 
 var probeActs = []act{
 	{"user namespaces", "echo up", "up", "bubblewrap builds a sandbox as this user"},
-	{"files", "test -e /etc/shadow && echo seen || echo absent", "absent", "what is not listed does not exist inside"},
+	{"files", "read -r x < $1/open/shown; test -e $1/secret && echo $x seen || echo $x absent", "text absent", "what is not listed does not exist inside"},
+	{"read-only files", "(: >> $1/open/shown) 2>/dev/null && echo written || echo refused", "refused", "what may only be read cannot be written"},
 	{"read-only system", "(echo x > /usr/sandgate-probe) 2>/dev/null && echo written || echo refused", "refused", "system directories cannot be written"},
 	{"capabilities", "while read -r k v; do case $k in Cap???:) printf %s $v;; esac; done < /proc/self/status | tr -d 0; echo none", "none", "no capability in any set"},
 	{"no_new_privs", "while read -r k v; do case $k in NoNewPrivs:|Seccomp:) printf '%s ' $v;; esac; done < /proc/self/status; echo", "1 2", "set-id programs gain nothing, the filter is on"},
@@ -163,10 +213,10 @@ var probeActs = []act{
 	{"terminal", "(: > /dev/tty) 2>/dev/null && echo open || echo none", "none", "no controlling terminal"},
 }
 
-func (a act) probe(ctx context.Context, box Sandbox) Finding {
+func (a act) probe(ctx context.Context, box Sandbox, g ground) Finding {
 	var out bytes.Buffer
 	r, err := box.Run(ctx, sandboxprofile.Action{Kind: sandboxprofile.Exec, Exec: &sandboxprofile.Program{
-		Path: "/bin/sh", Argv: []string{"sh", "-c", a.script}, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"},
+		Path: "/bin/sh", Argv: []string{"sh", "-c", a.script, "sh", g.dir, strconv.Itoa(os.Getpid())}, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"},
 	}}, Stdio{Stdout: &out})
 	got := strings.TrimSpace(out.String())
 	switch {

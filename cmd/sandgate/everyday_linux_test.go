@@ -7,7 +7,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/internal/barred"
 )
@@ -132,14 +135,20 @@ func newEverydayHost(t *testing.T, place string) everydayHost {
 	if err == nil {
 		err = os.Chmod(dir, 0o755)
 	}
-	if err == nil && os.Geteuid() == 0 {
-		err = os.Chown(dir, h.place.UID, h.place.UID)
+	home := filepath.Join(dir, "home")
+	if err == nil {
+		err = os.Mkdir(home, 0o700)
+	}
+	for _, owned := range []string{dir, home} {
+		if err == nil && os.Geteuid() == 0 {
+			err = os.Chown(owned, h.place.UID, h.place.UID)
+		}
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	const repository = `set -e
-mkdir home repo && cd repo && git init -q .
+mkdir repo && cd repo && git init -q .
 mkdir sub && echo text > file && echo text > sub/file && printf '#!/bin/sh\necho ran\n' > sub/script
 git add . && ` + commit + `commit -qm first`
 	if out, err := h.command("sh", "-c", repository).CombinedOutput(); err != nil {
@@ -165,6 +174,9 @@ func (h everydayHost) command(name string, args ...string) *exec.Cmd {
 	home := filepath.Join(h.dir, "home")
 	cmd.Dir = h.dir
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C.UTF-8", "HOME=" + home, "XDG_RUNTIME_DIR=" + home}
+	if h.place.ReadOnly { // its one volume
+		cmd.Env = append(cmd.Env, barred.WritableEnv+"="+h.dir, "TMPDIR="+home)
+	}
 	return cmd
 }
 
@@ -176,6 +188,13 @@ func (h everydayHost) try(t *testing.T, e everyday) {
 	cmd := h.command(h.sandgate, "run", "--", "sh", "-c", e.script)
 	cmd.Dir = filepath.Join(h.dir, "ws")
 	out, err := cmd.CombinedOutput()
+	if strings.Contains(e.script, " /tmp/") && unix.Access("/tmp", unix.W_OK) == unix.EROFS {
+		// What is made in /tmp itself lies there, and a read-only image has no room for it.
+		if err == nil || !strings.Contains(string(out), "Permission denied") {
+			t.Errorf("in a read-only /tmp: %v\n%s", err, out)
+		}
+		return
+	}
 	if err != nil || !regexp.MustCompile("(?m)"+e.want).Match(out) {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -288,14 +288,28 @@ func (b *Broker) moved(from, to string, exchanged bool) {
 	}
 }
 
+// giveRoom empties a file that is about to go. A Landlock rule holds its inode until the
+// kernel has taken the domain apart, which is a while after its last process has ended:
+// with the name alone, its content would stay that long.
+func (p *pool) giveRoom(entry string) {
+	_ = unix.Fchmodat(p.placeFD, entry, 0o600, 0)
+	fd, err := unix.Openat(p.placeFD, entry, unix.O_WRONLY|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err == nil {
+		unix.Close(fd)
+	}
+}
+
 // Clear removes what is left in private places. No program lives any more.
 func (b *Broker) Clear() {
 	if b == nil {
 		return
 	}
 	for _, p := range b.pools {
-		for entry := range p.taken {
+		for entry, id := range p.taken {
 			if p.holds(entry) {
+				if p.known[id] == unix.S_IFREG {
+					p.giveRoom(entry)
+				}
 				_ = os.RemoveAll(path.Join(p.Place, entry)) // what it cannot, the confiner does
 			}
 		}

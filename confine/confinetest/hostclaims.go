@@ -413,7 +413,8 @@ func hostBombsEnd(t *testing.T, c confine.Confiner) {
 			continue
 		case "SharedMemory":
 			one := "f = open('/dev/shm/x', 'wb', 0)\nfor i in range(N): f.write(b'x' * mib)\nhold()"
-			b.python, b.limits, b.over, b.under, b.cause, b.refused = one, small, "100", "2", confine.ScratchLimit, ""
+			// Docker gives a container 64 MiB of it.
+			b.python, b.limits, b.over, b.under, b.cause, b.refused = one, small, "40", "2", confine.ScratchLimit, ""
 		case "FilesInTmp", "TmpSize":
 			b.python, b.limits, b.over, b.under, b.cause, b.refused = fill, small, "100", "2", confine.ScratchLimit, ""
 		}

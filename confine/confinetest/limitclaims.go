@@ -141,7 +141,7 @@ func letOff(t *testing.T, c confine.Confiner, bombs []bomb) {
 		t.Run(b.name, func(t *testing.T) {
 			ws := Workspace(t)
 			p := Profile(t, ws)
-			p.Limits.Wall = 60 * time.Second
+			p.Limits.Wall = patience * 60 * time.Second
 			b.limits(&p.Limits)
 			start := time.Now()
 			o := Exec(t, context.Background(), c, p, ws, nil, "/usr/bin/python3", "-c", b.program(true))
@@ -150,7 +150,7 @@ func letOff(t *testing.T, c confine.Confiner, bombs []bomb) {
 			if !ended && !refused {
 				t.Errorf("%+v %.300q, want cause %q or %q", o.Result, o.Err, b.cause, b.refused)
 			}
-			if d := time.Since(start); d > 30*time.Second {
+			if d := time.Since(start); d > patience*30*time.Second {
 				t.Errorf("it took %v to end", d)
 			}
 			o = Exec(t, context.Background(), c, p, ws, nil, "/usr/bin/python3", "-c", b.program(false))
@@ -166,7 +166,7 @@ func letOff(t *testing.T, c confine.Confiner, bombs []bomb) {
 func reserved(t *testing.T, c confine.Confiner) {
 	ws := Workspace(t)
 	p := Profile(t, ws)
-	p.Limits.Memory, p.Limits.Wall, p.Limits.FileSize = 256*mib, 60*time.Second, sandboxprofile.Unlimited
+	p.Limits.Memory, p.Limits.Wall, p.Limits.FileSize = 256*mib, patience*60*time.Second, sandboxprofile.Unlimited
 	const reserve = `
 import mmap, os, threading, sys
 m = [mmap.mmap(-1, 1 << 40, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000) for _ in range(4)]

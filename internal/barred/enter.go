@@ -82,9 +82,19 @@ func (p Place) mounts() error {
 		return err
 	}
 	if p.ReadOnly {
-		if err := sealRoot(); err != nil {
+		dir, err := os.Getwd()
+		if err == nil {
+			err = sealRoot()
+		}
+		if err == nil {
+			err = os.Chdir(dir) // what lies there may be writable now, and below the old one is not
+		}
+		if err != nil {
 			return err
 		}
+	}
+	if err := unix.Mount("shm", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=1777,size=65536k"); err != nil {
+		return fmt.Errorf("/dev/shm: %w", err)
 	}
 	return mask()
 }

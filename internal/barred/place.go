@@ -32,7 +32,8 @@ type Place struct {
 	Capabilities []string
 	// MayGainPrivileges leaves no_new_privs off.
 	MayGainPrivileges bool
-	// Masked covers in /proc and /sys what Docker covers.
+	// Masked covers in /proc and /sys what Docker covers, and has a /dev/shm of Docker's
+	// size (64 MiB).
 	Masked bool
 	// ReadOnly makes every mount read-only but /proc, /dev and those at WritableEnv,
 	// as a container with a read-only image and one volume.
