@@ -42,7 +42,7 @@ clean: ## Remove what was built
 	@rm -rf bin dist $(INIT) confine/initbin/built.go
 
 ##@ Checking more
-.PHONY: lint race fuzz nightly golden bench cross kernels page bootstrap tidy-check
+.PHONY: lint race fuzz nightly golden bench cross static kernels page bootstrap tidy-check
 lint: init ## gofmt, go vet and staticcheck
 	@scripts/lint
 
@@ -63,6 +63,9 @@ bench: bootstrap build ## Measure against bare exec and bare bubblewrap, and run
 
 cross: bootstrap ## Build for linux/arm64 with cgo, and start that under an emulator
 	@scripts/cross --run
+
+static: bootstrap ## Build without a C compiler, as go install does, and hold that to every claim
+	@scripts/static
 
 kernels: bootstrap init ## Run tests on kernels that this machine does not have, in qemu
 	@scripts/vm

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/sandgate/sandgate/confine/initbin"
 	"net"
 	"os"
 	"os/exec"
@@ -304,7 +305,7 @@ func (b *Bwrap) launch(p sandboxprofile.Profile, args []string, trust []byte, us
 	s := &bwrapSandbox{trust: trust, profile: p, conn: ours, frames: make(chan received), closed: make(chan struct{}), said: &said{max: 8 << 10}, sockets: newSockets(p.Network)}
 	s.cmd = &exec.Cmd{
 		Path:       b.path,
-		Args:       []string{"bwrap", "--args", "5", "--", "/proc/self/fd/4"},
+		Args:       []string{"bwrap", "--args", "5", "--", "/proc/self/fd/4", initbin.Arg},
 		Env:        []string{},
 		Dir:        "/",
 		Stderr:     s.said,

@@ -406,7 +406,7 @@ func (l *Landlock) launch(p sandboxprofile.Profile, user *syscall.Credential) (*
 	s := &bwrapSandbox{profile: p, conn: ours, frames: make(chan received), closed: make(chan struct{}), said: &said{max: 8 << 10}, end: unix.SIGTERM}
 	s.cmd = &exec.Cmd{
 		Path:        "/proc/self/fd/4",
-		Args:        []string{"sandgate-init", keeperArg},
+		Args:        []string{"sandgate-init", initbin.Arg, keeperArg},
 		Env:         []string{},
 		Dir:         "/",
 		Stderr:      s.said,

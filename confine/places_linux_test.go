@@ -11,10 +11,14 @@ import (
 
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/confinetest"
+	"github.com/sandgate/sandgate/confine/initbin"
 	"github.com/sandgate/sandgate/internal/barred"
 )
 
-func TestMain(m *testing.M) { barred.Run(m) }
+func TestMain(m *testing.M) {
+	initbin.RunIfInit() // of a build without an embedded init
+	barred.Run(m)
+}
 
 // inPlace runs the rest of a test again in the place, as barred.Inside does.
 func inPlace(t *testing.T, p barred.Place) bool {

@@ -65,7 +65,7 @@ func probeInit() Finding {
 		return finding("sandbox init", "", true, &Unenforceable{Reason: err.Error(), Hint: "build with `make build`"})
 	}
 	defer program.Close()
-	return finding("sandbox init", fmt.Sprintf("embedded, %d bytes", program.Size), true, nil)
+	return finding("sandbox init", fmt.Sprintf("%s, %d bytes", program.From, program.Size), true, nil)
 }
 
 func probeLandlock() Finding {
@@ -76,7 +76,7 @@ func probeLandlock() Finding {
 func probeSeccomp() Finding {
 	filter, err := seccomp.Filter(nil)
 	if err != nil {
-		err = &Unenforceable{Reason: err.Error(), Hint: "install libseccomp, and build with cgo"}
+		err = &Unenforceable{Reason: err.Error(), Hint: "build sandgate for this architecture with cgo and libseccomp"}
 	} else if mode, perr := unix.PrctlRetInt(unix.PR_GET_SECCOMP, 0, 0, 0, 0); perr != nil {
 		err = &Unenforceable{Reason: "the kernel has no seccomp: " + perr.Error(), Hint: "a kernel with CONFIG_SECCOMP_FILTER"}
 	} else if mode == 1 {

@@ -6,6 +6,8 @@ package main
 import (
 	"os"
 	"runtime/debug"
+
+	"github.com/sandgate/sandgate/confine/initbin"
 )
 
 // Most commands end before a collection would be worth its time; those that stay set
@@ -13,6 +15,7 @@ import (
 const patientGC = 400
 
 func main() {
+	initbin.RunIfInit()
 	debug.SetGCPercent(patientGC)
 	findHome()
 	os.Exit(newApp(os.Stdin, os.Stdout, os.Stderr).run(os.Args[1:]))

@@ -15,12 +15,17 @@ import (
 // in which that has not been built yet still compiles, and Open says what to do.
 var image string
 
+// Arg is the first argument that the init is started with.
+const Arg = "--sandgate-init"
+
 // ErrNotBuilt means that this binary was built without its init.
 var ErrNotBuilt = errors.New("initbin: this program was built without its sandbox init; run `make build`, or `go generate ./confine/initbin` first")
 
 // An Image is the ELF image of the init, to be read once.
 type Image struct {
 	io.Reader
+	// From says where it comes from, for people.
+	From string
 	// Size is in bytes.
 	Size  int64
 	close func() error
@@ -31,13 +36,13 @@ type Image struct {
 // that its process is seen to have.
 func Open() (*Image, error) {
 	if image == "" {
-		return nil, ErrNotBuilt
+		return openSelf()
 	}
 	file, offset, err := locate(image)
 	if err != nil {
-		return &Image{strings.NewReader(image), int64(len(image)), func() error { return nil }}, nil
+		return &Image{strings.NewReader(image), "embedded", int64(len(image)), func() error { return nil }}, nil
 	}
-	return &Image{io.NewSectionReader(file, offset, int64(len(image))), int64(len(image)), file.Close}, nil
+	return &Image{io.NewSectionReader(file, offset, int64(len(image))), "embedded", int64(len(image)), file.Close}, nil
 }
 
 // Close ends the reading.

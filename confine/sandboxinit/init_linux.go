@@ -27,7 +27,7 @@ const thriftyGC = 20
 func Main() int {
 	// One thread does all of the work.
 	runtime.GOMAXPROCS(1)
-	if len(os.Args) == 2 && os.Args[1] == KeeperArg {
+	if len(os.Args) == 3 && os.Args[2] == KeeperArg {
 		return keep()
 	}
 	ctl := &control{fd: controlFD, keeper: -1}

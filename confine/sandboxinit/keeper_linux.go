@@ -11,7 +11,7 @@ import (
 	"github.com/sandgate/sandgate/confine/proctree"
 )
 
-// KeeperArg makes a process the keeper of an init that shares the host's namespaces.
+// KeeperArg, as the second argument, makes a process the keeper of an init that shares the host's namespaces.
 //
 // A pid namespace ends with its process 1. Here nothing does so: if init is killed (by
 // hand, or because memory is short), its child dies by the parent-death signal, and what
@@ -35,7 +35,7 @@ func keep() int {
 	// Where the confiner gives up on init, it says so with SIGTERM.
 	given := make(chan os.Signal, 1)
 	signal.Notify(given, unix.SIGTERM)
-	init, err := syscall.ForkExec("/proc/self/exe", os.Args[:1], &syscall.ProcAttr{
+	init, err := syscall.ForkExec("/proc/self/exe", os.Args[:2], &syscall.ProcAttr{
 		Env: []string{}, Files: []uintptr{0, 1, 2, controlFD},
 	})
 	if err != nil {

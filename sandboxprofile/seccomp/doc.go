@@ -11,9 +11,10 @@
 //
 // [Groups] is the data with one reason each, [Listing] shows it as text,
 // [Decide] evaluates it in plain Go on every operating system, and [Filter] makes
-// the program with libseccomp, on Linux with cgo. A test runs the program in an
-// interpreter and compares it with Decide. The program that lifts nothing was made
-// before, and lies in shipped/.
+// the program on Linux: with libseccomp in a build with cgo, with an assembler of our own
+// in one without. Tests run the programs in an interpreter, compare libseccomp's with
+// Decide and the assembler's with libseccomp's. The program that lifts nothing was made
+// before, and lies in shipped/ with the numbers of the calls; libseccomp made both.
 //
 // A filter sees registers, never memory. That is why clone3 and openat2, whose
 // flags lie in a struct, are refused: C libraries fall back to clone and openat.

@@ -52,8 +52,8 @@ func TestKernelRefusesEveryRow(t *testing.T) {
 		}
 		for _, r := range g.Rules {
 			errno, ok := got.Denied[r.String()]
-			if ok && syscall.Errno(errno) != want {
-				t.Errorf("%s: %v: got %v, want %v", g.Name, r, syscall.Errno(errno), want)
+			if ok && errno != int(want) {
+				t.Errorf("%s: %v: got %v, want %v", g.Name, r, syscall.Errno(errno), syscall.Errno(want))
 			}
 		}
 	}

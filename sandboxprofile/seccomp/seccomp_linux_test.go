@@ -20,11 +20,11 @@ import (
 // kernel as native: the data is laid out to give the same words.
 type machine struct{ vm *bpf.VM }
 
-func load(t testing.TB, lift ...string) machine { return loadFor(t, lib.ArchNative, lift...) }
+func load(t testing.TB, lift ...string) machine { return loadFor(t, native(t), lift...) }
 
 func loadFor(t testing.TB, arch lib.ScmpArch, lift ...string) machine {
 	t.Helper()
-	prog, err := filterFor(arch, lift)
+	prog, err := filterFor(arch.String(), lift)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,12 +82,18 @@ func (m machine) run(t fataler, nr, arch uint32, args [6]uint64) uint32 {
 // architectures are those that sandgate is built for, by their audit number.
 var architectures = map[lib.ScmpArch]uint32{lib.ArchAMD64: unix.AUDIT_ARCH_X86_64, lib.ArchARM64: unix.AUDIT_ARCH_AARCH64}
 
-func nativeArch(t testing.TB) uint32 {
+func native(t testing.TB) lib.ScmpArch {
 	t.Helper()
 	arch, err := lib.GetNativeArch()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return arch
+}
+
+func nativeArch(t testing.TB) uint32 {
+	t.Helper()
+	arch := native(t)
 	if architectures[arch] == 0 {
 		t.Fatalf("the test does not know the audit number of %v", arch)
 	}
@@ -217,18 +223,18 @@ func TestLiftedProgramAgreesWithDecide(t *testing.T) {
 }
 
 func TestOtherArchitecturesAreKilled(t *testing.T) {
-	m, native := load(t), nativeArch(t)
+	m, own := load(t), nativeArch(t)
 	for _, arch := range []uint32{unix.AUDIT_ARCH_I386, unix.AUDIT_ARCH_ARM, unix.AUDIT_ARCH_RISCV64, 0, ^uint32(0)} {
 		if got := m.run(t, 0, arch, [6]uint64{}); got != unix.SECCOMP_RET_KILL_PROCESS {
 			t.Errorf("architecture %#x: got %#x, want the process killed", arch, got)
 		}
 	}
-	if got := m.run(t, 0, native, [6]uint64{}); got == unix.SECCOMP_RET_KILL_PROCESS {
+	if got := m.run(t, 0, own, [6]uint64{}); got == unix.SECCOMP_RET_KILL_PROCESS {
 		t.Error("the native architecture is killed")
 	}
-	if native == unix.AUDIT_ARCH_X86_64 {
+	if own == unix.AUDIT_ARCH_X86_64 {
 		const x32 = 0x40000000
-		if got := m.run(t, x32|1, native, [6]uint64{}); got != unix.SECCOMP_RET_KILL_PROCESS {
+		if got := m.run(t, x32|1, own, [6]uint64{}); got != unix.SECCOMP_RET_KILL_PROCESS {
 			t.Errorf("x32 write: got %#x, want the process killed", got)
 		}
 	}

@@ -1,25 +1,25 @@
-//go:build !(linux && cgo)
+//go:build !linux
 
 package seccomp
 
 import "errors"
 
-// Filter needs libseccomp, which this build was made without.
+// Filter is for Linux.
 func Filter(lift []string) ([]byte, error) {
 	if err := Check(lift); err != nil {
 		return nil, err
 	}
-	return nil, errors.New("seccomp: compile: this build has no libseccomp (it needs Linux and cgo)")
+	return nil, errors.New("seccomp: compile: only Linux has seccomp")
 }
 
-// SharedFilter needs libseccomp, as Filter does.
+// SharedFilter is for Linux, as Filter is.
 func SharedFilter(bool) ([]byte, error) { return Filter(nil) }
 
-// CeilingFilter needs libseccomp, as Filter does.
+// CeilingFilter is for Linux, as Filter is.
 func CeilingFilter() ([]byte, error) { return Filter(nil) }
 
-// BrokeredFilter needs libseccomp, as Filter does.
+// BrokeredFilter is for Linux, as Filter is.
 func BrokeredFilter(Brokered) ([]byte, error) { return Filter(nil) }
 
-// BrokerFilter needs libseccomp, as Filter does.
+// BrokerFilter is for Linux, as Filter is.
 func BrokerFilter(lift []string) ([]byte, error) { return Filter(lift) }
