@@ -3,14 +3,20 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/mattn/go-shellwords"
 )
 
+// inline is a command in the middle of a sentence or a table.
+var inline = regexp.MustCompile("`sandgate ([a-z][^`]*)`")
+
 // TestDocumentedCommandsExist: every command that README.md and the documents show in a
-// line of its own is one that this program has, with these flags and as many arguments.
+// line of its own, or README.md in a sentence, is one that this program has, with these
+// flags and as many arguments.
 func TestDocumentedCommandsExist(t *testing.T) {
 	files, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
@@ -22,7 +28,13 @@ func TestDocumentedCommandsExist(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for line := range strings.Lines(string(text)) {
+		lines := slices.Collect(strings.Lines(string(text)))
+		if filepath.Base(file) == "README.md" {
+			for _, command := range inline.FindAllStringSubmatch(string(text), -1) {
+				lines = append(lines, "    sandgate "+command[1])
+			}
+		}
+		for _, line := range lines {
 			command, ok := strings.CutPrefix(line, "    sandgate ")
 			if !ok {
 				continue
