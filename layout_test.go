@@ -128,7 +128,7 @@ var forbidden = []arrow{
 
 	{"internal/...", []string{ours}, []string{"internal/..."},
 		"helpers below everything"},
-	{"profiles/...", []string{ours}, []string{"profiles/...", "sandboxprofile"},
+	{"profiles/...", []string{ours}, []string{"profiles/...", "sandboxprofile", "internal/units"},
 		"shipped policy is data"},
 	{"cmd/sandgate-demo", []string{ours}, []string{"client", "protocol", "approval"},
 		"the demo's agent and operator have no more than the two sockets that any agent and approver have"},

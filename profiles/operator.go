@@ -6,19 +6,18 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"math"
 	"net/url"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/sandgate/sandgate/internal/units"
 	sp "github.com/sandgate/sandgate/sandboxprofile"
 )
 
@@ -296,46 +295,27 @@ func duration(to *time.Duration) func(string) error {
 		if s == "any" {
 			return nil
 		}
-		d, err := time.ParseDuration(s)
-		if err != nil || d <= 0 {
-			return fmt.Errorf("%q is no positive time such as 90s or 5m", s)
+		d, err := units.ParseDuration(s)
+		if err == nil && d <= 0 {
+			err = fmt.Errorf("%s is not more than nothing; write any to leave it alone", s)
 		}
 		*to = d
-		return nil
+		return err
 	}
 }
-
-var units = []struct {
-	suffix string
-	bytes  int64
-}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"", 1}}
 
 func number(to *int64) func(string) error {
 	return func(s string) error {
 		if s == "any" {
 			return nil
 		}
-		n, err := parseSize(s)
-		if err == nil {
-			*to = n
+		n, err := units.ParseSize(s)
+		if err == nil && n == 0 {
+			err = fmt.Errorf("%s is not more than nothing; write any to leave it alone", s)
 		}
+		*to = int64(n)
 		return err
 	}
-}
-
-func parseSize(s string) (int64, error) {
-	for _, u := range units {
-		digits, ok := strings.CutSuffix(s, u.suffix)
-		if !ok {
-			continue
-		}
-		n, err := strconv.ParseInt(digits, 10, 64)
-		if err == nil && n > 0 && n <= math.MaxInt64/u.bytes {
-			return n * u.bytes, nil
-		}
-		break
-	}
-	return 0, fmt.Errorf("%q is no positive number, or size such as 512MiB", s)
 }
 
 func parseOperator(file string, b []byte, vars map[string]string) (sp.Profile, error) {

@@ -189,7 +189,7 @@ func TestOperatorErrorsNameThePlace(t *testing.T) {
 		"unknown name":    {"paths: any", "paths:\n  - {path: $cache, rights: r-x, reason: r}", `no path is configured as "cache"`},
 		"no list":         {"syscalls: any", "syscalls: ptrace", `line 7: want none, any or a list`},
 		"missing limit":   {"limits: any", "limits: {wall: 1m}", "line 9: limits: cpu is missing"},
-		"bad limit":       {"limits: any", "limits: {wall: 0s, cpu: any, memory: any, pids: any, file_size: any, open_files: any, output: any, scratch: any}", "wall: \"0s\" is no positive time"},
+		"bad limit":       {"limits: any", "limits: {wall: 0s, cpu: any, memory: any, pids: any, file_size: any, open_files: any, output: any, scratch: any}", "wall: 0s is not more than nothing"},
 		"bad network":     {"network: any", "network: {alow: [x]}", `unknown key "alow"`},
 		"empty network":   {"network: any", "network: {allow: []}", "allow is empty"},
 		"star":            {"devices: any", `devices: ["*"]`, "write any"},

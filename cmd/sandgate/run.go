@@ -16,6 +16,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/internal/units"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/profiles"
 	"github.com/sandgate/sandgate/protocol"
@@ -226,9 +227,9 @@ func (a *app) runConfig(f runFlags) (*config.Config, error) {
 	for field, limit := range map[string]func(){
 		"timeout": func() { l.Timeout = time.Duration(sandboxprofile.Unlimited) },
 		"cpu":     func() { l.CPU = time.Duration(sandboxprofile.Unlimited) },
-		"output":  func() { l.Output = config.Size(sandboxprofile.Unlimited) }, // nothing is kept: it passes through
+		"output":  func() { l.Output = units.Size(sandboxprofile.Unlimited) }, // nothing is kept: it passes through
 		// A file's size counts its holes: heaps of Java and sparse images are larger than a disk.
-		"file_size": func() { l.FileSize = config.Size(sandboxprofile.Unlimited) },
+		"file_size": func() { l.FileSize = units.Size(sandboxprofile.Unlimited) },
 	} {
 		if !cfg.Set("sandbox.limits." + field) {
 			limit()
@@ -318,12 +319,12 @@ func applyFlags(cfg *config.Config, f runFlags) error {
 	}
 	for flag, size := range map[string]struct {
 		text string
-		to   *config.Size
+		to   *units.Size
 	}{"--memory": {f.memory, &l.Memory}, "--file-size": {f.fileSize, &l.FileSize}} {
 		if size.text == "" {
 			continue
 		}
-		n, err := config.ParseSize(size.text)
+		n, err := units.ParseSize(size.text)
 		if err != nil {
 			return usageError(fmt.Errorf("%s: %w", flag, err))
 		}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/sandgate/sandgate/internal/units"
 )
 
 // A Config is one sandgate.yaml. The yaml tags are the key names; fields tagged
@@ -216,10 +218,10 @@ type EnvVars struct {
 type Limits struct {
 	Timeout   time.Duration `yaml:"timeout"` // wall time
 	CPU       time.Duration `yaml:"cpu"`     // processor time of one process
-	Memory    Size          `yaml:"memory"`
+	Memory    units.Size    `yaml:"memory"`
 	Pids      int64         `yaml:"pids"` // processes and threads
-	FileSize  Size          `yaml:"file_size"`
-	Output    Size          `yaml:"output"` // stdout and stderr together
+	FileSize  units.Size    `yaml:"file_size"`
+	Output    units.Size    `yaml:"output"` // stdout and stderr together
 	OpenFiles int64         `yaml:"open_files"`
 }
 
@@ -543,7 +545,7 @@ func (AuditSync) Values() []string {
 type Tasks struct {
 	Timeout time.Duration `yaml:"timeout"` // wall time, in place of sandbox.limits.timeout
 	Running int64         `yaml:"running"` // at once, in one session
-	Output  Size          `yaml:"output"`  // kept to be read; the task goes on
+	Output  units.Size    `yaml:"output"`  // kept to be read; the task goes on
 }
 
 // Egress is the `egress` section.
@@ -556,7 +558,7 @@ type Egress struct {
 type EgressLimits struct {
 	Open        int64         `yaml:"open"`        // connections at once
 	Connections int64         `yaml:"connections"` // in all
-	Bytes       Size          `yaml:"bytes"`       // in both directions, of all connections
+	Bytes       units.Size    `yaml:"bytes"`       // in both directions, of all connections
 	Idle        time.Duration `yaml:"idle"`        // without a byte in either direction
 }
 
@@ -578,8 +580,8 @@ func defaults() *Config {
 			Env:     EnvVars{Allow: variableNames()},
 			Limits: Limits{
 				Timeout: 2 * time.Minute, CPU: 2 * time.Minute,
-				Memory: 4 * GiB, Pids: 4096, FileSize: 4 * GiB,
-				Output: 10 * MiB, OpenFiles: 4096,
+				Memory: 4 * units.GiB, Pids: 4096, FileSize: 4 * units.GiB,
+				Output: 10 * units.MiB, OpenFiles: 4096,
 			},
 			RequireOSSandbox:  true,
 			OSSandboxFallback: FailFast,
@@ -588,7 +590,7 @@ func defaults() *Config {
 			Network: Network{Mode: NetworkNone},
 			Default: ShellDefault{Allowed: true, Approval: true},
 		},
-		Tasks: Tasks{Timeout: time.Hour, Running: 16, Output: MiB},
+		Tasks: Tasks{Timeout: time.Hour, Running: 16, Output: units.MiB},
 		Approval: Approval{
 			Mode: Interactive, Timeout: 5 * time.Minute,
 			NoApprover: WaitForApprover, DenyCache: 5 * time.Minute,
@@ -598,6 +600,6 @@ func defaults() *Config {
 			Store:          StoreBbolt,
 		},
 		Audit:  Audit{Sync: SyncDecision},
-		Egress: Egress{DenyPrivate: true, Limits: EgressLimits{Open: 1024, Connections: 20_000, Bytes: 16 * GiB, Idle: 5 * time.Minute}},
+		Egress: Egress{DenyPrivate: true, Limits: EgressLimits{Open: 1024, Connections: 20_000, Bytes: 16 * units.GiB, Idle: 5 * time.Minute}},
 	}
 }

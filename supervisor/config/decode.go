@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sandgate/sandgate/internal/units"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -40,7 +41,7 @@ type enum interface{ Values() []string }
 
 var (
 	durationType = reflect.TypeFor[time.Duration]()
-	sizeType     = reflect.TypeFor[Size]()
+	sizeType     = reflect.TypeFor[units.Size]()
 )
 
 func (d *decoder) position(n *yaml.Node) Position { return Position{d.file, n.Line, n.Column} }

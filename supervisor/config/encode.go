@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/sandgate/sandgate/internal/units"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -109,8 +110,8 @@ func (e encoder) value(v reflect.Value, field string) *yaml.Node {
 func (e encoder) node(v reflect.Value, field string) *yaml.Node {
 	switch x := v.Interface().(type) {
 	case time.Duration:
-		return textNode(formatDuration(x))
-	case Size:
+		return textNode(units.FormatDuration(x))
+	case units.Size:
 		return textNode(x.String())
 	case Network:
 		return e.network(x, field)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/sandgate/sandgate/internal/units"
 )
 
 // TestTableHasEveryKeyOnce: a key that no line speaks of would be dropped from all files
@@ -243,7 +244,7 @@ audit: {path: x.jsonl, redact: [{name: all, pattern: "[a-z]+"}]}
 	if diff := cmp.Diff(want, fields); diff != "" {
 		t.Errorf("unused (-want +got):\n%s", diff)
 	}
-	if c.Sandbox.Limits.Memory != MiB || len(c.OperatorProfiles()) != 1 || len(c.Shell.Rules) != 3 || !c.Shell.Rules[0].Narrows || c.Shell.Rules[2].Description != "" ||
+	if c.Sandbox.Limits.Memory != units.MiB || len(c.OperatorProfiles()) != 1 || len(c.Shell.Rules) != 3 || !c.Shell.Rules[0].Narrows || c.Shell.Rules[2].Description != "" ||
 		!slices.Equal(c.Sandbox.Presets, []string{"system"}) || !slices.Equal(c.Sandbox.Hide, []string{DefaultList, "*.key"}) || len(c.Tools) != 0 ||
 		!slices.Equal(c.Approval.Guarded, []string{"other"}) || slices.Contains(c.Approval.DangerousTools, "other") {
 		t.Errorf("what narrows has no effect, or what widens has: %+v", c)

@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/sandgate/sandgate/internal/units"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -79,7 +80,7 @@ func oneProblem(pos Position, text, hint string) error {
 // and what makes a file look other than it is read.
 func checkText(data []byte, file string) error {
 	if len(data) > maxFile {
-		return oneProblem(Position{file, 1, 1}, fmt.Sprintf("the file is larger than %v", Size(maxFile)), "")
+		return oneProblem(Position{file, 1, 1}, fmt.Sprintf("the file is larger than %v", units.Size(maxFile)), "")
 	}
 	pos := Position{file, 1, 1}
 	for len(data) > 0 {

@@ -3,9 +3,11 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -141,4 +143,10 @@ func fieldIndex(path string, i int) string { return path + "[" + strconv.Itoa(i)
 // fieldParent is the path that a field lies in; "" is the whole file.
 func fieldParent(path string) string {
 	return path[:max(0, strings.LastIndexAny(path, ".["))]
+}
+
+// lazily compiles a pattern when it is first asked for: every command has this package,
+// and few ask for all of it.
+func lazily(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sandgate/sandgate/internal/units"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -109,7 +110,7 @@ func (d *decoder) duration(n *yaml.Node, v reflect.Value, field string) {
 		d.wrongType(n, field, "a duration", "write a number and a unit, such as 90s or 2m")
 		return
 	}
-	t, err := ParseDuration(n.Value)
+	t, err := units.ParseDuration(n.Value)
 	if err != nil {
 		d.problem(n, field, err.Error(), "")
 		return
@@ -122,7 +123,7 @@ func (d *decoder) size(n *yaml.Node, v reflect.Value, field string) {
 		d.wrongType(n, field, "a size", "write a number and a unit, such as 512MiB")
 		return
 	}
-	s, err := ParseSize(n.Value)
+	s, err := units.ParseSize(n.Value)
 	if err != nil {
 		d.problem(n, field, err.Error(), "")
 		return

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/sandgate/sandgate/internal/units"
 )
 
 // A Rule of combination says what becomes of a key that several files set.
@@ -52,10 +54,10 @@ func table() []Entry {
 		{"sandbox.env.set", ByName, false, (*merger).laySet, (*merger).boundSet},
 		smallest("sandbox.limits.timeout", func(c *Config) *time.Duration { return &c.Sandbox.Limits.Timeout }),
 		smallest("sandbox.limits.cpu", func(c *Config) *time.Duration { return &c.Sandbox.Limits.CPU }),
-		smallest("sandbox.limits.memory", func(c *Config) *Size { return &c.Sandbox.Limits.Memory }),
+		smallest("sandbox.limits.memory", func(c *Config) *units.Size { return &c.Sandbox.Limits.Memory }),
 		smallest("sandbox.limits.pids", func(c *Config) *int64 { return &c.Sandbox.Limits.Pids }),
-		smallest("sandbox.limits.file_size", func(c *Config) *Size { return &c.Sandbox.Limits.FileSize }),
-		smallest("sandbox.limits.output", func(c *Config) *Size { return &c.Sandbox.Limits.Output }),
+		smallest("sandbox.limits.file_size", func(c *Config) *units.Size { return &c.Sandbox.Limits.FileSize }),
+		smallest("sandbox.limits.output", func(c *Config) *units.Size { return &c.Sandbox.Limits.Output }),
 		smallest("sandbox.limits.open_files", func(c *Config) *int64 { return &c.Sandbox.Limits.OpenFiles }),
 		strictest("sandbox.require_os_sandbox", func(c *Config) *bool { return &c.Sandbox.RequireOSSandbox }, true, false),
 		strictest("sandbox.os_sandbox_fallback", func(c *Config) *Fallback { return &c.Sandbox.OSSandboxFallback }, FailFast, RefuseTools),
@@ -67,7 +69,7 @@ func table() []Entry {
 		{"tools", ByName, false, (*merger).layTools, (*merger).boundTools},
 		smallest("tasks.timeout", func(c *Config) *time.Duration { return &c.Tasks.Timeout }),
 		smallest("tasks.running", func(c *Config) *int64 { return &c.Tasks.Running }),
-		smallest("tasks.output", func(c *Config) *Size { return &c.Tasks.Output }),
+		smallest("tasks.output", func(c *Config) *units.Size { return &c.Tasks.Output }),
 		{"mcp", ByName, false, (*merger).layServers, (*merger).boundServers},
 		strictest("approval.mode", func(c *Config) *ApprovalMode { return &c.Approval.Mode }, Strict, Interactive, ApproveAll),
 		smallest("approval.timeout", func(c *Config) *time.Duration { return &c.Approval.Timeout }),
@@ -83,7 +85,7 @@ func table() []Entry {
 		strictest("egress.deny_private", func(c *Config) *bool { return &c.Egress.DenyPrivate }, true, false),
 		smallest("egress.limits.open", func(c *Config) *int64 { return &c.Egress.Limits.Open }),
 		smallest("egress.limits.connections", func(c *Config) *int64 { return &c.Egress.Limits.Connections }),
-		smallest("egress.limits.bytes", func(c *Config) *Size { return &c.Egress.Limits.Bytes }),
+		smallest("egress.limits.bytes", func(c *Config) *units.Size { return &c.Egress.Limits.Bytes }),
 		smallest("egress.limits.idle", func(c *Config) *time.Duration { return &c.Egress.Limits.Idle }),
 		owned("http.listen", func(c *Config) *string { return &c.HTTP.Listen }),
 		owned("http.token_file", func(c *Config) *string { return &c.HTTP.TokenFile }),

@@ -1,4 +1,5 @@
-package config
+// Package units reads and prints sizes and durations as configuration files write them.
+package units
 
 import (
 	"errors"
@@ -6,6 +7,7 @@ import (
 	"math"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -47,44 +49,53 @@ func (s Size) String() string {
 	return "0B"
 }
 
-var sizePattern = lazily(`^([0-9]+) ?([A-Za-z]*)$`)
+// Compiled when it is first used: every command has this package, and few read a size.
+var sizePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([0-9]+) ?([A-Za-z]*)$`) })
+
+// shown is as much of a value as a message repeats.
+func shown(s string) string {
+	if len(s) <= 80 {
+		return strconv.QuoteToASCII(s)
+	}
+	return strconv.QuoteToASCII(strings.ToValidUTF8(s[:80], "")) + "..."
+}
 
 // ParseSize reads a whole number of bytes, with a unit: "4GiB", "512M", "1000".
 func ParseSize(s string) (Size, error) {
 	m := sizePattern().FindStringSubmatch(s)
 	if m == nil {
-		return 0, fmt.Errorf("%s is not a size; write a whole number and a unit, such as 512MiB", quote(s))
+		return 0, fmt.Errorf("%s is not a size; write a whole number and a unit, such as 512MiB", shown(s))
 	}
 	n, err := strconv.ParseInt(m[1], 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%s is too large", quote(s))
+		return 0, fmt.Errorf("%s is too large", shown(s))
 	}
 	for _, u := range sizeUnits() {
 		if u.suffix != m[2] {
 			continue
 		}
 		if n > math.MaxInt64/int64(u.bytes) {
-			return 0, fmt.Errorf("%s is too large", quote(s))
+			return 0, fmt.Errorf("%s is too large", shown(s))
 		}
 		return Size(n) * u.bytes, nil
 	}
-	return 0, fmt.Errorf("%s has the unknown unit %s; the units are B, KiB, MiB, GiB and TiB", quote(s), quote(m[2]))
+	return 0, fmt.Errorf("%s has the unknown unit %s; the units are B, KiB, MiB, GiB and TiB", shown(s), shown(m[2]))
 }
 
 // ParseDuration reads a time with a unit, as time.ParseDuration does: "90s", "2m".
 func ParseDuration(s string) (time.Duration, error) {
 	if _, err := strconv.ParseFloat(s, 64); err == nil {
-		return 0, fmt.Errorf("%s has no unit; write %ss for seconds", quote(s), s)
+		return 0, fmt.Errorf("%s has no unit; write %ss for seconds", shown(s), s)
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		return 0, errors.New(quote(s) + " is not a duration; write a number and a unit, such as 90s, 2m or 1h30m")
+		return 0, errors.New(shown(s) + " is not a duration; write a number and a unit, such as 90s, 2m or 1h30m")
 	}
 	return d, nil
 }
 
-// formatDuration prints d without the zero parts of Duration.String: "2m", not "2m0s".
-func formatDuration(d time.Duration) string {
+// FormatDuration prints d without the zero parts of Duration.String: "2m", not "2m0s".
+func FormatDuration(d time.Duration) string {
 	switch {
 	case d == 0:
 		return "0s"
@@ -94,10 +105,4 @@ func formatDuration(d time.Duration) string {
 		return strconv.FormatInt(int64(d/time.Minute), 10) + "m"
 	}
 	return d.String()
-}
-
-// lazily compiles a pattern when it is first asked for: every command has this package,
-// and few ask for all of it.
-func lazily(pattern string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
