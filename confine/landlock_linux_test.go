@@ -38,7 +38,7 @@ func withoutUserNamespaces(t *testing.T) bool {
 		return true // a container, in which nobody else makes one either
 	}
 	cmd := exec.Command("bwrap", "--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000",
-		"--die-with-parent", "--dev-bind", "/", "/", "--", os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=4m")
+		"--die-with-parent", "--dev-bind", "/", "/", "--", os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=10m")
 	cmd.Env = append(os.Environ(), mark+"="+t.Name())
 	out, err := cmd.CombinedOutput()
 	if err != nil {

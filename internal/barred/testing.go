@@ -52,7 +52,7 @@ func Inside(t *testing.T, p Place) bool {
 			t.Fatal(err)
 		}
 	}
-	cmd := p.Command(os.Args[0], "-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$", "-test.v", "-test.timeout=4m")
+	cmd := p.Command(os.Args[0], "-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$", "-test.v", "-test.timeout=10m")
 	cmd.Env = append(os.Environ(), insideEnv+"="+mark, "HOME="+home)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
