@@ -109,7 +109,8 @@ type look struct {
 	kinds *kinds
 	facts sandboxprofile.Facts // the kinds, and the masks of what was found
 	found []sighting
-	key   string // of the profile
+	key   string   // of the profile
+	named []string // patterns of what configurations of git name
 }
 
 // look refuses what no sandbox of this backend can keep, and surveys the host.

@@ -64,7 +64,10 @@ func TestKilledSandboxesLeaveNobody(t *testing.T) {
 				}
 				defer func() { _ = supervisor.Wait() }()
 				defer func() { _ = supervisor.Process.Kill() }()
-				until(t, func() bool { _, err := os.Stat(ws + "/ready"); return err == nil && len(confinetest.WorkingIn(t, ws)) >= 6 })
+				until(t, func() bool {
+					_, err := os.Stat(ws + "/ready")
+					return err == nil && len(confinetest.WorkingIn(t, ws)) >= 6
+				})
 				ours := slices.DeleteFunc(proctree.Descendants(supervisor.Process.Pid), func(pid int) bool {
 					at, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")
 					return err != nil || at == ws

@@ -137,7 +137,7 @@ func (l *Landlock) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandb
 	if err != nil {
 		return nil, err
 	}
-	setup, err := l.restrictions(p, facts, rules)
+	setup, err := l.restrictions(p, facts, rules, seen.named)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (l *Landlock) compile(p sandboxprofile.Profile, f sandboxprofile.Facts) (la
 const maxHostRules = 8192
 
 // restrictions is what init lays on itself, and on each program.
-func (l *Landlock) restrictions(p sandboxprofile.Profile, f sandboxprofile.Facts, rules landlock.Brokered) (wire.Setup, error) {
+func (l *Landlock) restrictions(p sandboxprofile.Profile, f sandboxprofile.Facts, rules landlock.Brokered, named []string) (wire.Setup, error) {
 	open := p.Network.Mode == sandboxprofile.NetworkHost
 	own, err := l.filters.Broker(p.Syscalls)
 	if err != nil {
@@ -206,7 +206,7 @@ func (l *Landlock) restrictions(p sandboxprofile.Profile, f sandboxprofile.Facts
 	if !open {
 		domain.HandledNet = 1<<l.abi.Net - 1
 	}
-	b := &wire.Broker{Programs: domain, Base: base, Protect: p.Protect, Hide: p.Hide, Kept: keptFiles(f), Redirected: rules.Redirected}
+	b := &wire.Broker{Programs: domain, Base: base, Protect: slices.Concat(p.Protect, named), Hide: p.Hide, Kept: keptFiles(f), Redirected: rules.Redirected}
 	b.Programs.Rules = programs
 	for _, k := range p.Keys() {
 		b.Paths = append(b.Paths, wire.Grant{Path: k, Rights: p.Paths[k]})
@@ -344,13 +344,17 @@ func (l *Landlock) build(ctx context.Context, plan hostPlan) (_ Sandbox, err err
 			}
 		}()
 	}
-	w, err := l.guard.newWard(plan.profile, plan.seen.found, coveredFiles(plan.seen.facts))
-	if err != nil {
-		return nil, err
+	var w *ward // none with a broker: what must not exist is not made
+	if plan.setup.Shared.Broker == nil {
+		if w, err = l.guard.newWard(plan.profile, plan.seen.found, coveredFiles(plan.seen.facts)); err != nil {
+			return nil, err
+		}
 	}
 	s, err := l.launch(plan.profile, plan.user)
 	if err != nil {
-		l.guard.release(w)
+		if w != nil {
+			l.guard.release(w)
+		}
 		return nil, err
 	}
 	s.facts, s.guard, s.ward, s.warnings = plan.seen.facts, l.guard, w, warningsOf(plan.seen.found)

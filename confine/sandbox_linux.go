@@ -231,9 +231,10 @@ func (s *bwrapSandbox) run(ctx context.Context, p sandboxprofile.Profile, a sand
 	return r, err
 }
 
-// watched does a and undoes what it planted. Actions that only read plant nothing.
+// watched does a and undoes what it planted. Actions that only read plant nothing, and
+// nothing is planted where a broker makes the changes.
 func (s *bwrapSandbox) watched(ctx context.Context, p sandboxprofile.Profile, a sandboxprofile.Action, std Stdio) (Result, error) {
-	if !s.changesFiles(a) {
+	if s.ward == nil || !s.changesFiles(a) {
 		return s.perform(ctx, p, a, std)
 	}
 	if err := s.guard.begin(ctx, s.ward); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -27,8 +28,30 @@ func (g *Guard) survey(s *study) (seen look, err error) {
 			seen.facts.Masks = append(seen.facts.Masks, x.Mask)
 		}
 	}
+	seen.named = g.named(s)
 	return seen, err
 }
+
+// named gives, as patterns, what the configurations of git name that the last walk of
+// each tree has read: hooks, programs and further configuration, there or not.
+func (g *Guard) named(s *study) []string {
+	patterns := map[string]bool{}
+	trees := g.trees(s)
+	for _, i := range s.written {
+		t := trees[i]
+		t.mu.Lock()
+		for name := range t.named {
+			if pattern := strings.Trim(wildcards.Replace(filepath.Clean(name)), "/"); pattern != "" && pattern != "." {
+				patterns[pattern] = true
+			}
+		}
+		t.mu.Unlock()
+	}
+	return slices.Sorted(maps.Keys(patterns))
+}
+
+// wildcards are what path.Match gives a meaning: a pattern that means more is no harm.
+var wildcards = strings.NewReplacer("*", "?", "[", "?", "]", "?", `\`, "?")
 
 // A study is what the guard computes of a profile once.
 type study struct {

@@ -71,6 +71,7 @@ type Broker struct {
 	// names is held from looking at a name to acting on it.
 	names sync.Mutex
 	made  map[FileID]bool // protected files that were made here, of checked content
+	late  []late          // files that get their names when they are written
 
 	mu      sync.Mutex
 	refused []Refusal
@@ -153,6 +154,7 @@ func fails(errno unix.Errno) reply { return reply{errno: errno} }
 
 // take answers one notification.
 func (b *Broker) take(n *notification) {
+	b.Settle(false)
 	c := b.calls.Get().(*call)
 	*c = call{b: b, from: b.listener, id: n.id, tid: int(n.pid), nr: int(n.nr), args: n.args, proc: -1, opened: c.opened[:0]}
 	handler := handlers[int(n.nr)]
@@ -244,6 +246,14 @@ func (c *call) acting(act func() error) unix.Errno {
 // judge says whether name may be changed, and notes that it may not.
 func (c *call) judge(name string) unix.Errno {
 	return c.verdict(name, c.b.standing(name))
+}
+
+// judgeNew is judge for a name that is not there yet.
+func (c *call) judgeNew(p place, full string) unix.Errno {
+	if errno := c.judge(full); errno != 0 {
+		return errno
+	}
+	return c.appear(p, full)
 }
 
 func (c *call) verdict(name string, s Standing) unix.Errno {

@@ -154,6 +154,7 @@ func (b *Broker) Rest() {
 	if b == nil || b.listener == nil {
 		return
 	}
+	b.Settle(true)
 	if b.waiting.Load() == 0 {
 		unix.Close(b.listener.fd)
 	}

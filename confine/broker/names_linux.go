@@ -9,10 +9,13 @@ func (c *call) mkdirAt(dirfd int32, addr uint64, mode uint32) reply {
 		if pool := c.b.poolEntry(full); pool != nil {
 			return c.fromPool(pool, unix.S_IFDIR, p.name(), mode, func(string) error { return nil })
 		}
-		if s := c.b.standing(full); s != Protected || gitNameOf(full) != gitHooks {
+		if s := c.b.standing(full); s != Protected || c.b.gitNameOf(full) != gitHooks {
 			if errno := c.verdict(full, s); errno != 0 {
 				return errno
 			}
+		}
+		if errno := c.appear(p, full); errno != 0 {
+			return errno
 		}
 		errno := c.creating(func() error { return unix.Mkdirat(p.dir, p.last, mode) })
 		var st unix.Stat_t
@@ -39,7 +42,7 @@ func (c *call) mknodAt(dirfd int32, addr uint64, mode uint32, dev int) reply {
 			}
 			return c.fromPool(pool, kind, p.name(), mode, func(string) error { return nil })
 		}
-		if errno := c.judge(full); errno != 0 {
+		if errno := c.judgeNew(p, full); errno != 0 {
 			return errno
 		}
 		return c.creating(func() error { return unix.Mknodat(p.dir, p.last, mode, dev) })
@@ -63,12 +66,11 @@ func (c *call) symlinkAt(targetAddr uint64, dirfd int32, addr uint64) reply {
 				return pool.note(p.name())
 			})
 		}
-		if errno := c.judge(full); errno != 0 {
+		if errno := c.judgeNew(p, full); errno != 0 {
 			return errno
 		}
-		// A link is a name for all that lies below what it leads to.
-		if c.b.Rules.Reach(full) > 0 {
-			return c.verdict(full, Protected)
+		if errno := c.judgeLink(full, to); errno != 0 {
+			return errno
 		}
 		return c.creating(func() error { return unix.Symlinkat(to, p.dir, p.last) })
 	})
@@ -209,8 +211,20 @@ func (c *call) linkAt(oldDir int32, oldAddr uint64, newDir int32, newAddr uint64
 			return fails(errno)
 		}
 		private, errno := c.b.judgePools(t.full, full, &t.st)
-		if !private {
-			errno = c.judge(full)
+		switch {
+		case private:
+		case c.b.sends(full):
+			errno = c.verdict(full, Protected)
+		case t.kind() == unix.S_IFLNK:
+			to, unread := readLink(t.fd, "")
+			if errno = unread; errno == 0 {
+				errno = c.judgeLink(full, to)
+			}
+			fallthrough
+		default:
+			if errno == 0 {
+				errno = c.judgeNew(p, full)
+			}
 		}
 		if errno != 0 {
 			return fails(errno)
@@ -243,7 +257,7 @@ func (c *call) mayLink(t target) unix.Errno {
 	if errno := c.judge(t.full); errno != 0 {
 		return errno
 	}
-	if c.b.isKept(&t.st) {
+	if c.b.isKept(&t.st) || c.b.sends(t.full) {
 		return c.verdict(t.full, Protected)
 	}
 	return 0

@@ -112,11 +112,17 @@ func (c *call) create(w walk, p place, flags int, mode uint32) reply {
 		return c.createIn(pool, p.name(), flags, mode)
 	}
 	s := c.b.standing(full)
-	sample := s == Protected && gitNameOf(full) == gitSample
+	if c.b.comesLate(full, s) && flags&unix.O_ACCMODE != unix.O_RDONLY {
+		return c.createLate(p, flags, mode, true)
+	}
+	sample := s == Protected && c.b.gitNameOf(full) == gitSample
 	if !sample {
 		if errno := c.verdict(full, s); errno != 0 {
 			return fails(errno)
 		}
+	}
+	if errno := c.appear(p, full); errno != 0 {
+		return fails(errno)
 	}
 	fd := -1
 	// Truncating is for a file that is there; waiting is for a FIFO.
@@ -154,6 +160,9 @@ func (c *call) openExisting(t target, flags int) reply {
 		if r, ok := c.openTerminal(t, flags&^(unix.O_CREAT|unix.O_EXCL|unix.O_TRUNC|unix.O_NOFOLLOW)); ok {
 			return r
 		}
+	}
+	if flags&unix.O_TRUNC != 0 && t.kind() == unix.S_IFREG && !t.own && !c.b.isKept(&t.st) && c.b.sends(t.full) && c.b.comesLate(t.full, c.b.standing(t.full)) {
+		return c.createLate(t.place, flags, t.st.Mode&0o777, false)
 	}
 	if errno := c.mayWrite(t); errno != 0 {
 		return fails(errno)
@@ -252,7 +261,7 @@ func (c *call) mayWrite(t target) unix.Errno {
 	if errno := c.judge(t.full); errno != 0 {
 		return errno
 	}
-	if c.b.isKept(&t.st) {
+	if c.b.isKept(&t.st) || c.b.sends(t.full) && t.kind() == unix.S_IFREG {
 		return c.verdict(t.full, Protected)
 	}
 	return 0

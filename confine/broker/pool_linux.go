@@ -84,6 +84,9 @@ func (p *pool) holds(entry string) bool {
 // standing is what a name is, with what this sandbox has made in private places.
 func (b *Broker) standing(name string) Standing {
 	s := b.Rules.Of(name)
+	if s == Writable && b.watchesGit(name) && b.repositoryOf(name) != "" {
+		return Protected
+	}
 	if s != Outside || len(b.pools) == 0 {
 		return s
 	}

@@ -3,7 +3,6 @@ package broker
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"io"
 	"os"
 	"path"
 
@@ -97,7 +96,7 @@ func (m *move) run() unix.Errno {
 		return unix.ENOENT
 	case m.b.isKept(&m.fromStat):
 		return m.verdict(m.fromFull, stricter(m.b.standing(m.fromFull)))
-	case m.replaces && m.b.isKept(&m.toStat) && gitNameOf(m.toFull) != gitConfig:
+	case m.replaces && m.b.isKept(&m.toStat) && m.b.gitNameOf(m.toFull) != gitConfig:
 		return m.verdict(m.toFull, stricter(m.b.standing(m.toFull)))
 	}
 	if private, errno := m.judgePrivate(); private {
@@ -154,34 +153,78 @@ func (m *move) judgeMove(from, to string, st *unix.Stat_t, at place) unix.Errno 
 	if errno := m.verdict(from, old); errno != 0 {
 		return errno
 	}
-	if becomes == Protected && gitNameOf(to) == gitConfig && st.Mode&unix.S_IFMT == unix.S_IFREG {
+	if becomes == Protected && m.b.gitNameOf(to) == gitConfig && st.Mode&unix.S_IFMT == unix.S_IFREG {
 		return m.judgeConfig(to, at)
 	}
-	if becomes == Protected && gitNameOf(to) == gitSample && st.Mode&unix.S_IFMT == unix.S_IFREG {
+	if becomes == Protected && m.b.gitNameOf(to) == gitSample && st.Mode&unix.S_IFMT == unix.S_IFREG {
 		return 0
 	}
 	if errno := m.verdict(to, becomes); errno != 0 {
 		return errno
 	}
-	reach := max(rules.Reach(from), rules.Reach(to))
-	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		if st.Mode&unix.S_IFMT == unix.S_IFLNK && rules.Reach(to) > 0 {
-			return m.verdict(to, Protected)
+	if errno := m.appear(m.other(at), to); errno != 0 {
+		return errno
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFLNK:
+		target, errno := readLink(at.dir, at.name())
+		if errno != 0 {
+			return errno
 		}
+		return m.judgeLink(to, target)
+	case unix.S_IFREG:
+		if m.b.sends(to) {
+			return m.judgeSent(to, at)
+		}
+		return 0
+	case unix.S_IFDIR:
+	default:
 		return 0
 	}
 	if rules.Splits(from) || rules.Splits(to) {
 		return unix.EBUSY
 	}
+	open := func() (int, error) {
+		return unix.Openat(at.dir, at.name(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	}
+	if path.Dir(from) != path.Dir(to) && !rules.own(to) {
+		fd, err := open()
+		if err != nil {
+			return m.verdict(to, Protected) // what cannot be looked at is not moved
+		}
+		left := maxMoved
+		if errno := m.judgeMoved(fd, to, 0, &left); errno != 0 {
+			return errno
+		}
+	}
+	reach := max(m.b.reach(from), m.b.reach(to))
 	if reach == 0 {
 		return 0
 	}
-	fd, err := unix.Openat(at.dir, at.name(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := open()
 	if err != nil {
-		return m.verdict(to, Protected) // what cannot be looked at is not moved under such a name
+		return m.verdict(to, Protected)
 	}
 	left := maxBelow
 	return m.judgeBelow(fd, from, to, reach, &left)
+}
+
+// other is the other end of the move.
+func (m *move) other(at place) place {
+	if at == m.from {
+		return m.to
+	}
+	return m.from
+}
+
+// judgeSent is judgeConfig for a file that sends git elsewhere.
+func (m *move) judgeSent(to string, at place) unix.Errno {
+	text, errno := readWhole(at.dir, at.name())
+	if errno != 0 || !m.b.maySend(to, string(text)) {
+		return m.verdict(to, Protected)
+	}
+	m.checked = append([]byte{}, text...)
+	return 0
 }
 
 // maxBelow is how many names are looked at when a directory gets a name that decides
@@ -203,7 +246,7 @@ func (m *move) judgeBelow(fd int, from, to string, reach int, left *int) unix.Er
 		}
 		oldName, newName := path.Join(from, e.Name()), path.Join(to, e.Name())
 		old, becomes := m.b.standing(oldName), m.b.standing(newName)
-		becomesHooks := old != becomes && harmlessHooks(e, newName, becomes)
+		becomesHooks := old != becomes && m.b.harmlessHooks(e, newName, becomes)
 		if old != becomes && !becomesHooks {
 			worst := becomes
 			if worst == Writable { // out of a protected name
@@ -211,7 +254,7 @@ func (m *move) judgeBelow(fd int, from, to string, reach int, left *int) unix.Er
 			}
 			return m.verdict(newName, worst)
 		}
-		if old == Writable && becomes == Writable && e.Type()&os.ModeSymlink != 0 && m.b.Rules.Reach(newName) > 0 {
+		if old == Writable && becomes == Writable && e.Type()&os.ModeSymlink != 0 && m.b.reach(newName) > 0 {
 			return m.verdict(newName, Protected)
 		}
 		deeper := reach - 1
@@ -233,11 +276,11 @@ func (m *move) judgeBelow(fd int, from, to string, reach int, left *int) unix.Er
 }
 
 // harmlessHooks reports whether an entry is the directory of hooks, or a sample in it.
-func harmlessHooks(e os.DirEntry, name string, becomes Standing) bool {
+func (b *Broker) harmlessHooks(e os.DirEntry, name string, becomes Standing) bool {
 	if becomes != Protected {
 		return false
 	}
-	switch gitNameOf(name) {
+	switch b.gitNameOf(name) {
 	case gitHooks:
 		return e.IsDir()
 	case gitSample:
@@ -262,8 +305,7 @@ func (m *move) judgeConfig(to string, at place) unix.Errno {
 			return m.verdict(to, Protected)
 		}
 	}
-	writable := func(name string) bool { return m.b.standing(name) == Writable }
-	if !mayBecome(string(old), string(text), path.Dir(to), writable) {
+	if !mayBecome(string(old), string(text), path.Dir(to), m.b.changeable) {
 		return m.verdict(to, Protected)
 	}
 	m.checked = text
@@ -279,17 +321,31 @@ func readWhole(dir int, name string) ([]byte, unix.Errno) {
 	if err != nil {
 		return nil, errnoOf(err)
 	}
-	f := os.NewFile(uintptr(fd), name)
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
+	defer unix.Close(fd)
+	return readOpen(fd)
+}
+
+func readOpen(fd int) ([]byte, unix.Errno) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return nil, unix.EINVAL
 	}
-	b, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
-	if err != nil || len(b) > maxConfig {
-		return nil, unix.EFBIG
+	text := make([]byte, min(st.Size, maxConfig)+1)
+	n := 0
+	for n < len(text) {
+		got, err := unix.Pread(fd, text[n:], int64(n))
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, errnoOf(err)
+		}
+		if got == 0 {
+			return text[:n], 0
+		}
+		n += got
 	}
-	return b, 0
+	return nil, unix.EFBIG
 }
 
 // tempPrefix begins the names of files that the broker makes on the way. No program may
@@ -298,37 +354,10 @@ const tempPrefix = ".sandgate-"
 
 // install puts the checked content in the place of the source, and removes that.
 func (m *move) install() error {
-	name := tempName()
-	mode := m.fromStat.Mode & 0o777
-	fd, err := unix.Openat(m.to.dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	st, err := installCopy(m.to.dir, m.to.name(), m.checked, m.fromStat.Mode&0o777, 0)
 	if err != nil {
 		return err
 	}
-	done := false
-	defer func() {
-		unix.Close(fd)
-		if !done {
-			unix.Unlinkat(m.to.dir, name, 0)
-		}
-	}()
-	for rest := m.checked; len(rest) > 0; {
-		n, err := unix.Write(fd, rest)
-		if err != nil {
-			return err
-		}
-		rest = rest[n:]
-	}
-	if err := unix.Fchmod(fd, mode); err != nil {
-		return err
-	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return err
-	}
-	if err := unix.Renameat(m.to.dir, name, m.to.dir, m.to.name()); err != nil {
-		return err
-	}
-	done = true
 	if !m.replaces || m.b.made[idOf(&m.toStat)] {
 		m.b.made[idOf(&st)] = true
 	}
@@ -336,6 +365,35 @@ func (m *move) install() error {
 		m.b.kept[idOf(&st)] = true
 	}
 	return unix.Unlinkat(m.from.dir, m.from.name(), 0)
+}
+
+// installCopy makes a file with content and gives it a name, with flags of renameat2(2).
+func installCopy(dir int, name string, content []byte, mode uint32, flags uint) (st unix.Stat_t, err error) {
+	temp := tempName()
+	fd, err := unix.Openat(dir, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return st, err
+	}
+	defer unix.Close(fd)
+	for rest := content; err == nil && len(rest) > 0; {
+		var n int
+		if n, err = unix.Write(fd, rest); err == nil {
+			rest = rest[n:]
+		}
+	}
+	if err == nil {
+		err = unix.Fchmod(fd, mode)
+	}
+	if err == nil {
+		err = unix.Fstat(fd, &st)
+	}
+	if err == nil {
+		err = unix.Renameat2(dir, temp, dir, name, flags)
+	}
+	if err != nil {
+		unix.Unlinkat(dir, temp, 0)
+	}
+	return st, err
 }
 
 func tempName() string {

@@ -30,14 +30,17 @@ func (s Standing) String() string {
 
 // Rules judge names. They are pure, and safe for concurrent use.
 type Rules struct {
-	rights  *sandboxprofile.Lookup // with every pattern
-	bare    *sandboxprofile.Lookup // without any
-	hide    *sandboxprofile.Matcher
-	paths   map[string]sandboxprofile.Rights
-	private []string
-	sockets []string   // that may be connected to: they are what stands there now
-	heads   [][]string // patterns of more than one component
-	still   bool       // nothing but private is changed
+	rights *sandboxprofile.Lookup // with every pattern
+	bare   *sandboxprofile.Lookup // without any
+	// of letters without case: whether a directory takes notice of it is the file
+	// system's to say, and a name that differs in nothing else is not worth a hole
+	hide, protect *sandboxprofile.Matcher
+	git           bool // what git runs is protected
+	paths         map[string]sandboxprofile.Rights
+	private       []string
+	sockets       []string   // that may be connected to: they are what stands there now
+	heads         [][]string // patterns of more than one component
+	still         bool       // nothing but private is changed
 }
 
 // NewRules prepares p. private are directories of the sandbox alone, on the host's
@@ -47,8 +50,9 @@ func NewRules(p sandboxprofile.Profile, private []string) *Rules {
 	bare.Protect, bare.Hide = nil, nil
 	r := &Rules{
 		rights: sandboxprofile.NewLookup(p), bare: sandboxprofile.NewLookup(bare),
-		hide: sandboxprofile.NewMatcher(p.Hide), paths: p.Paths, private: private, sockets: p.UnixSockets,
+		hide: folded(p.Hide), protect: folded(p.Protect), paths: p.Paths, private: private, sockets: p.UnixSockets,
 	}
+	r.git = r.protect.Match("/.git/config")
 	for _, list := range [][]string{p.Protect, p.Hide} {
 		for _, pattern := range list {
 			if parts := strings.Split(pattern, "/"); len(parts) > 1 {
@@ -75,14 +79,25 @@ func (r *Rules) Of(name string) Standing {
 		return Outside
 	case slices.Contains(r.sockets, name) && r.bare.Rights(name)&sandboxprofile.Write != 0:
 		return Protected
-	case r.rights.Rights(name)&sandboxprofile.Write != 0:
-		return Writable
 	case r.bare.Rights(name)&sandboxprofile.Write == 0:
 		return Outside
-	case r.hide.Match(name):
-		return Hidden
 	}
-	return Protected
+	lower := strings.ToLower(name)
+	switch {
+	case r.hide.Match(lower):
+		return Hidden
+	case r.protect.Match(lower) || r.rights.Rights(name)&sandboxprofile.Write == 0:
+		return Protected
+	}
+	return Writable
+}
+
+func folded(patterns []string) *sandboxprofile.Matcher {
+	lower := make([]string, len(patterns))
+	for i, p := range patterns {
+		lower[i] = strings.ToLower(p)
+	}
+	return sandboxprofile.NewMatcher(lower)
 }
 
 // Readable reports whether the profile lets name be read.

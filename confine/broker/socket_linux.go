@@ -393,7 +393,7 @@ func (c *call) bindUnix(s socket, p []byte) reply {
 		}
 		pool := c.b.poolEntry(full)
 		if pool == nil {
-			if errno := c.judge(full); errno != 0 {
+			if errno := c.judgeNew(at, full); errno != 0 {
 				return fails(errno)
 			}
 		}

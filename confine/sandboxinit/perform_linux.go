@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandgate/sandgate/confine/broker"
 	"github.com/sandgate/sandgate/confine/wire"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
@@ -131,7 +132,15 @@ func (w *worker) watch(p process, count *census) (unix.WaitStatus, wire.Exceeded
 	due := time.Now().Add(censusInterval)
 	var exceeded wire.Exceeded
 	for {
-		said, asked := w.ctl.wait(p, w.shared.listener(), time.Until(due))
+		patience := time.Until(due)
+		late := w.shared.late()
+		if late {
+			patience = min(patience, broker.LatePoll)
+		}
+		said, asked := w.ctl.wait(p, w.shared.listener(), patience)
+		if late && !asked {
+			w.shared.broker.Settle(false)
+		}
 		if asked {
 			w.shared.broker.Answer()
 			if !said && time.Now().Before(due) {

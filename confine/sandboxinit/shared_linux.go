@@ -158,6 +158,9 @@ func (x *shared) listener() int {
 	return x.broker.Listener()
 }
 
+// late reports whether a file of the broker's waits for its name.
+func (x *shared) late() bool { return x != nil && x.broker.Late() }
+
 // rest ends the broker's service: every program is dead.
 func (x *shared) rest() {
 	if x != nil {

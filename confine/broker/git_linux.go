@@ -1,0 +1,313 @@
+package broker
+
+import (
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// Git takes any directory for a repository that is dressed as one, and follows files and
+// links to it. Whoever calls git there later, outside, runs what its configuration and
+// hooks say. So a name is judged by what git makes of it:
+//
+//   - in a directory that is a repository, whatever it is called, names are protected as
+//     they are in .git;
+//   - the name that makes a directory a repository comes into being only when nothing in
+//     it would run, and its configuration is replaced by the copy that was read;
+//   - what sends git elsewhere (.git as a file, commondir) is a copy that was read too,
+//     and leads into what may be written, where the two rules above hold.
+
+// asGit is the name as the patterns know it: for what lies in the directory dir, which
+// git takes for a repository.
+func asGit(dir, name string) string { return "/.git" + name[len(dir):] }
+
+// gitParts are the names in a repository that run something, or lead to what does.
+var gitParts = []string{"config", "config.worktree", "commondir", "hooks", "info"}
+
+func isOneOf(name string, list ...string) bool {
+	for _, x := range list {
+		if strings.EqualFold(x, name) { // a file system may fold
+			return true
+		}
+	}
+	return false
+}
+
+// isRepository says what git does of a directory (setup.c, is_git_directory), once it has
+// a further name. One without HEAD is what a commondir may lead to. It errs on the side
+// of saying yes: what the names are of does not matter.
+func isRepository(dir, further string) bool {
+	has := func(name string) bool {
+		var st unix.Stat_t
+		return strings.EqualFold(name, further) || unix.Fstatat(unix.AT_FDCWD, dir+"/"+name, &st, unix.AT_SYMLINK_NOFOLLOW) != unix.ENOENT
+	}
+	return has("objects") && has("refs") || has("HEAD") && has("commondir")
+}
+
+// watchesGit reports whether what git makes of name matters.
+func (b *Broker) watchesGit(name string) bool {
+	if !b.Rules.git || b.Rules.own(name) {
+		return false
+	}
+	p, _ := b.poolOf(name)
+	return p == nil
+}
+
+// repositoryOf is the directory above name that git takes for a repository, "" for none,
+// where a pattern protects name in it.
+func (b *Broker) repositoryOf(name string) string {
+	for i := 0; i < len(name); {
+		end := len(name)
+		if n := strings.IndexByte(name[i+1:], '/'); n >= 0 {
+			end = i + 1 + n
+		}
+		dir := name[:i]
+		if i > 0 && isOneOf(name[i+1:end], gitParts...) && b.Rules.protect.Match(strings.ToLower(asGit(dir, name))) && isRepository(dir, "") {
+			return dir
+		}
+		i = end
+	}
+	return ""
+}
+
+// reach is Rules.Reach, in a repository too.
+func (b *Broker) reach(name string) int {
+	n := b.Rules.Reach(name)
+	if dir := path.Dir(name); b.watchesGit(name) && isOneOf(path.Base(name), gitParts...) && isRepository(dir, "") {
+		n = max(n, b.Rules.Reach(asGit(dir, name)))
+	}
+	return n
+}
+
+// gitNameOf says what a name that stands Protected is to git.
+func (b *Broker) gitNameOf(name string) gitName {
+	if n := gitNameOf(name); n != notGit {
+		return n
+	}
+	dir := path.Dir(name)
+	switch {
+	case !b.watchesGit(name):
+	case isRepository(dir, ""):
+		return gitNameOf(asGit(dir, name))
+	case isOneOf(path.Base(dir), "hooks") && isRepository(path.Dir(dir), ""):
+		return gitNameOf(asGit(path.Dir(dir), name))
+	}
+	return notGit
+}
+
+// appear judges what a new name makes of the directory that it is to lie in.
+func (c *call) appear(p place, full string) unix.Errno {
+	dir, base := path.Dir(full), path.Base(full)
+	if !isOneOf(base, "objects", "refs", "HEAD", "commondir") || !c.b.watchesGit(full) || path.Base(dir) == ".git" {
+		return 0
+	}
+	if isRepository(dir, "") || !isRepository(dir, base) {
+		return 0
+	}
+	for _, name := range gitParts {
+		var st unix.Stat_t
+		if unix.Fstatat(p.dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == unix.ENOENT {
+			continue
+		}
+		ok := false
+		switch name {
+		case "hooks":
+			ok = st.Mode&unix.S_IFMT == unix.S_IFDIR && onlySamples(p.dir, name)
+		case "info":
+			var in unix.Stat_t
+			ok = st.Mode&unix.S_IFMT == unix.S_IFDIR && unix.Fstatat(p.dir, "info/attributes", &in, unix.AT_SYMLINK_NOFOLLOW) == unix.ENOENT
+		default:
+			ok = st.Mode&unix.S_IFMT == unix.S_IFREG && c.recast(p.dir, dir, name, &st)
+		}
+		if !ok {
+			return c.verdict(path.Join(dir, name), Protected)
+		}
+	}
+	return 0
+}
+
+// recast reads a file that git is about to take notice of, and puts a copy of what was
+// read in its place: of the file a program may have a descriptor, a mapping or a link.
+func (c *call) recast(fd int, dir, name string, st *unix.Stat_t) bool {
+	if c.b.isKept(st) {
+		return false
+	}
+	text, errno := readWhole(fd, name)
+	if errno != 0 {
+		return false
+	}
+	if name == "commondir" {
+		if !c.b.leadsInside(dir, strings.TrimRight(string(text), "\r\n")) {
+			return false
+		}
+	} else if !mayBecome("", string(text), dir, c.b.changeable) {
+		return false
+	}
+	made, err := installCopy(fd, name, text, st.Mode&0o777, 0)
+	if err != nil {
+		return false
+	}
+	c.b.made[idOf(&made)] = true
+	return true
+}
+
+func onlySamples(at int, name string) bool {
+	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	dir := os.NewFile(uintptr(fd), name)
+	defer dir.Close()
+	entries, err := dir.ReadDir(-1)
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() || !strings.HasSuffix(e.Name(), sampleSuffix) {
+			return false
+		}
+	}
+	return true
+}
+
+// changeable reports whether a name may be changed.
+func (b *Broker) changeable(name string) bool { return b.standing(name) == Writable }
+
+// textOf gives the place that a path written in dir leads to, by its text alone. It fails
+// where ".." comes after a name: that may be a link, now or later.
+func textOf(dir, to string) (string, bool) {
+	if strings.HasPrefix(to, "/") {
+		return path.Clean(to), !strings.Contains(to+"/", "/../")
+	}
+	if rest := strings.TrimLeft(to, "./"); strings.Contains("/"+rest+"/", "/../") {
+		return "", false
+	}
+	return path.Join(dir, to), true
+}
+
+// leadsInside reports whether a path written in dir leads into what may be written, and
+// not to a private place: patterns hold there, whatever its name.
+func (b *Broker) leadsInside(dir, to string) bool {
+	name, ok := textOf(dir, to)
+	return ok && b.Rules.bare.Rights(name)&sandboxprofile.Write != 0
+}
+
+// mayLead reports whether a link in dir may lead to to: into what may be written, to what
+// the profile lets be read, or into the system, which nobody outside takes for a place in
+// the workspace and writes to.
+func (b *Broker) mayLead(dir, to string) bool {
+	name, ok := textOf(dir, to)
+	return ok && (b.leadsInside(dir, to) || b.Rules.rights.Rights(name)&sandboxprofile.Read != 0 || harmlessTarget(name))
+}
+
+func harmlessTarget(name string) bool {
+	switch name {
+	case "/dev/null", "/dev/zero", "/dev/full", "/dev/stdin", "/dev/stdout", "/dev/stderr":
+		return true
+	}
+	return sandboxprofile.IsSystemTree(name) && !sandboxprofile.Contains("/proc", name) && !sandboxprofile.Contains("/dev", name)
+}
+
+// judgeLink judges a link of the name full that leads to to.
+func (c *call) judgeLink(full, to string) unix.Errno {
+	if c.b.Rules.own(full) {
+		return 0
+	}
+	// A link is a name for all that lies below what it leads to.
+	if c.b.reach(full) > 0 || c.b.watchesGit(full) && isOneOf(path.Base(full), sendsGit...) {
+		return c.verdict(full, Protected)
+	}
+	if !c.b.mayLead(path.Dir(full), to) {
+		return c.verdict(full+" -> "+to, Outside)
+	}
+	return 0
+}
+
+// maxMoved is how many names are looked at below a directory that gets another parent,
+// while others wait. What has more is moved by copying (EXDEV), as to another file system.
+const maxMoved = 20_000
+
+// judgeMoved looks for links below a directory that is to lie elsewhere: those that lead
+// out of it lead somewhere else then. It takes fd.
+func (c *call) judgeMoved(fd int, to string, depth int, left *int) unix.Errno {
+	dir := os.NewFile(uintptr(fd), to)
+	defer dir.Close()
+	entries, err := dir.ReadDir(-1)
+	if err != nil {
+		return c.verdict(to, Protected)
+	}
+	for _, e := range entries {
+		if *left--; *left < 0 {
+			return unix.EXDEV
+		}
+		name := path.Join(to, e.Name())
+		switch {
+		case e.Type()&os.ModeSymlink != 0:
+			target, errno := readLink(fd, e.Name())
+			if errno != 0 {
+				return c.verdict(name, Protected)
+			}
+			if leaves(target, depth) && !c.b.mayLead(to, target) {
+				return c.verdict(name+" -> "+target, Outside)
+			}
+		case e.IsDir():
+			sub, err := unix.Openat(fd, e.Name(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+			if err != nil {
+				return c.verdict(name, Protected)
+			}
+			if errno := c.judgeMoved(sub, name, depth+1, left); errno != 0 {
+				return errno
+			}
+		case e.Type().IsRegular() && isOneOf(e.Name(), sendsGit...):
+			text, errno := readWhole(fd, e.Name())
+			if errno != 0 || !c.b.maySend(name, string(text)) {
+				return c.verdict(name, Protected)
+			}
+		}
+	}
+	return 0
+}
+
+// leaves reports whether a relative path leads further up than depth directories.
+func leaves(to string, depth int) bool {
+	up := 0
+	for part := range strings.SplitSeq(to, "/") {
+		if part == ".." {
+			up++
+		}
+	}
+	return !strings.HasPrefix(to, "/") && up > depth
+}
+
+func readLink(dir int, name string) (string, unix.Errno) {
+	var buf [pathMax]byte
+	n, err := unix.Readlinkat(dir, name, buf[:])
+	if err != nil {
+		return "", errnoOf(err)
+	}
+	return string(buf[:n]), 0
+}
+
+// sendsGit are files that send git elsewhere (gitrepository-layout(5)).
+var sendsGit = []string{".git", "commondir"}
+
+// sends reports whether name is such a file.
+func (b *Broker) sends(name string) bool {
+	return isOneOf(path.Base(name), sendsGit...) && b.watchesGit(name)
+}
+
+// maySend reports whether the file name may hold text.
+func (b *Broker) maySend(name, text string) bool {
+	to := strings.TrimRight(text, "\r\n")
+	if isOneOf(path.Base(name), ".git") {
+		var ok bool
+		if to, ok = strings.CutPrefix(to, "gitdir: "); !ok || to == "" {
+			return true // git follows nothing else (setup.c, read_gitfile_gently)
+		}
+	}
+	return to == "" || b.leadsInside(path.Dir(name), to)
+}
