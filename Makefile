@@ -52,8 +52,9 @@ race: bootstrap init ## Run the tests under the race detector
 fuzz: bootstrap init ## Fuzz every parser for FUZZTIME (10s) each
 	@scripts/fuzz $(FUZZTIME)
 
-nightly: bootstrap init ## Hold a million made-up command lines against bash and dash
+nightly: bootstrap init ## Try a million made-up command lines on bash and dash, 5,000 plants on git
 	@go test -timeout 0 -run '^TestShellsRunNothingElse$$' -v ./tools/shell -args -lines 1000000 -seed $$RANDOM
+	@go test -timeout 0 -run '^TestGeneratedPlantsDoNotRun$$' -v ./confine -args -plants 5000
 
 golden: init ## Rewrite the golden files and scripts' expected outputs; read the diff
 	@scripts/golden

@@ -41,3 +41,38 @@ func TestNothingIsPlanted(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatIsMadeInPlace: what people's tools make every day is made, at once and without
+// a word, by the same rules that keep plants from existing.
+func TestWhatIsMadeInPlace(t *testing.T) {
+	l := newLandlock(t, confine.LandlockOptions{})
+	for _, x := range []struct{ name, make, want string }{
+		{"a repository", "git init -q n && cd n && git config user.name x && " + repo + " && git remote add o ../o && git stash list && git gc -q", "cd n && git fsck && git status"},
+		{"a clone", "(mkdir o; cd o; " + repo + ") && git clone -q o n && git -C n pull -q && rm -rf n && git clone -q o n", "git -C n log -1 && git -C n status"},
+		{"worktrees", repo + " && git worktree add -q a && git worktree add -q b && git worktree move a c && git worktree remove b && git worktree prune", "git -C c status && test ! -e b"},
+		{"a submodule", "(mkdir o; cd o; " + repo + ") && " + repo + " && git -c protocol.file.allow=always submodule --quiet add ./o sub && git commit -qm s && git submodule --quiet deinit -f sub && git -c protocol.file.allow=always submodule --quiet update --init",
+			"git status && git -C sub log -1"},
+		{"a bare repository", "git init -q --bare b && mkdir n && cd n && " + repo + " && git push -q ../b HEAD && git clone -q --bare . ../c && git -C ../c config user.name x", "git -C b log -1 --all && git -C c log -1"},
+		{"a repository elsewhere", "git init -q --separate-git-dir=g n && cd n && " + repo, "git -C n status && test -f n/.git"},
+		{"a repository, copied", "mkdir n && (cd n; " + repo + ") && cp -r n m && cp -a n k && git -C k status", "git -C m status && git -C k fsck"},
+		{"a repository, unpacked", "mkdir n && (cd n; " + repo + ") && tar c n | (mkdir m; cd m; tar x) && git -C m/n status", "git -C m/n fsck"},
+		{"a file for git, written by hand", "mkdir n w && (cd n; " + repo + ") && echo gitdir: ../n/.git > w/.git && touch w/file && while ! test -e w/.git; do :; done && git -C w log -1 && echo gitdir: $W/n/.git > w/.git && touch w/x && rm w/.git", "test ! -e w/.git"},
+		{"links", "mkdir -p m/.bin m/p/lib a/b && ln -s ../p/cli.js m/.bin/cli && ln -s . m/p/lib/self && ln -s /usr/bin/python3 python && ln -s $W/a abs && ln -s nowhere dangling && mv m/.bin m/bin && mv m/p a/b/p && ln -sf ../b/p a/p && ln m/bin/cli m/bin/hard",
+			"test -L m/bin/cli && test -L m/bin/hard && test -L a/b/p/lib/self && test $(readlink python) = /usr/bin/python3"},
+		{"names that only look like git's", "mkdir -p src/config src/hooks src/info && echo x > src/config/a && echo x > src/hooks/b && echo x > HEAD && echo y > src/commondir2 && ln -s config src/refs && mkdir objects && mv src lib", "test -f lib/hooks/b && test -d objects"},
+		{"a worktree that is moved into another place", repo + " && mkdir deep && git worktree add -q deep/a && mv deep/a deep/b && git worktree repair deep/b", "git -C deep/b status"},
+	} {
+		t.Run(strings.ReplaceAll(x.name, " ", "-"), func(t *testing.T) {
+			g := newGround(t)
+			t.Setenv("HOME", g.beside+"/home")
+			r, err := g.tries(l, "set -e; "+x.make)
+			if err != nil || r.ExitCode != 0 || len(r.Refused) > 0 || len(r.Planted) > 0 {
+				t.Errorf("%v, %d, refused %+v\n%s", err, r.ExitCode, r.Refused, g.said.String())
+			}
+			g.outside("set -e; " + x.want + "; touch $C")
+			if !g.fired() {
+				t.Errorf("outside: %s", g.said.String())
+			}
+		})
+	}
+}

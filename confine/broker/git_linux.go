@@ -3,6 +3,7 @@ package broker
 import (
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -75,12 +76,30 @@ func (b *Broker) repositoryOf(name string) string {
 }
 
 // reach is Rules.Reach, in a repository too.
-func (b *Broker) reach(name string) int {
-	n := b.Rules.Reach(name)
+func (b *Broker) reach(name string) int { return longest(b.tails(name)) }
+
+func (b *Broker) tails(name string) [][]string {
+	list := b.Rules.tails(name)
 	if dir := path.Dir(name); b.watchesGit(name) && isOneOf(path.Base(name), gitParts...) && isRepository(dir, "") {
-		n = max(n, b.Rules.Reach(asGit(dir, name)))
+		list = append(list, b.Rules.tails(asGit(dir, name))...)
 	}
-	return n
+	return list
+}
+
+// renames reports whether a link is another name for what lies beside it, and each
+// pattern that goes on below the one goes on below the other: git tries with such a link
+// whether there are links.
+func (b *Broker) renames(full, to string) bool {
+	if strings.Contains(to, "/") || to == "." || to == ".." {
+		return false
+	}
+	there := b.tails(path.Join(path.Dir(full), to))
+	for _, t := range b.tails(full) {
+		if !slices.ContainsFunc(there, func(u []string) bool { return slices.Equal(t, u) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // gitNameOf says what a name that stands Protected is to git.
@@ -218,7 +237,7 @@ func (c *call) judgeLink(full, to string) unix.Errno {
 		return 0
 	}
 	// A link is a name for all that lies below what it leads to.
-	if c.b.reach(full) > 0 || c.b.watchesGit(full) && isOneOf(path.Base(full), sendsGit...) {
+	if c.b.reach(full) > 0 && !c.b.renames(full, to) || c.b.watchesGit(full) && isOneOf(path.Base(full), sendsGit...) {
 		return c.verdict(full, Protected)
 	}
 	if !c.b.mayLead(path.Dir(full), to) {

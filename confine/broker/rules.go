@@ -55,7 +55,7 @@ func NewRules(p sandboxprofile.Profile, private []string) *Rules {
 	r.git = r.protect.Match("/.git/config")
 	for _, list := range [][]string{p.Protect, p.Hide} {
 		for _, pattern := range list {
-			if parts := strings.Split(pattern, "/"); len(parts) > 1 {
+			if parts := strings.Split(strings.ToLower(pattern), "/"); len(parts) > 1 {
 				r.heads = append(r.heads, parts)
 			}
 		}
@@ -117,15 +117,25 @@ func (r *Rules) own(name string) bool {
 // Reach is how many components below the directory name its own name, or one above it,
 // can decide whether a pattern matches: what lies deeper stands as it did when the
 // directory gets another name.
-func (r *Rules) Reach(name string) int {
-	parts := strings.Split(strings.Trim(name, "/"), "/")
-	most := 0
+func (r *Rules) Reach(name string) int { return longest(r.tails(name)) }
+
+// tails are what is left of the patterns that name, or a name above it, begins.
+func (r *Rules) tails(name string) (list [][]string) {
+	parts := strings.Split(strings.ToLower(strings.Trim(name, "/")), "/")
 	for _, pattern := range r.heads {
 		for n := min(len(pattern)-1, len(parts)); n > 0; n-- {
-			if len(pattern)-n > most && endsWith(parts, pattern[:n]) {
-				most = len(pattern) - n
+			if endsWith(parts, pattern[:n]) {
+				list = append(list, pattern[n:])
 			}
 		}
+	}
+	return list
+}
+
+func longest(tails [][]string) int {
+	most := 0
+	for _, t := range tails {
+		most = max(most, len(t))
 	}
 	return most
 }
