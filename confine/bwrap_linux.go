@@ -65,7 +65,7 @@ func NewBwrap(path string) (*Bwrap, error) {
 	if err != nil {
 		cgroups = nil // init counts instead; doctor says why
 	}
-	return &Bwrap{path: path, init: fd, abi: abi, spawn: newSpawner(), cgroups: cgroups, room: newRoom(), guard: NewGuard(nil), filters: map[string][]byte{}}, nil
+	return &Bwrap{path: path, init: fd, abi: abi, spawn: newSpawner(fd), cgroups: cgroups, room: newRoom(), guard: NewGuard(nil), filters: map[string][]byte{}}, nil
 }
 
 // Name implements Confiner.
@@ -312,10 +312,7 @@ func (b *Bwrap) launch(p sandboxprofile.Profile, args []string, trust []byte, us
 		Stderr:     s.said,
 		ExtraFiles: append([]*os.File{theirs, b.init, argsFile}, own...), // 3, 4, 5, and from bwrap.NameFileFD on
 		SysProcAttr: &syscall.SysProcAttr{
-			Pdeathsig: syscall.SIGKILL,
-			// A signal to our process group, as from a terminal or timeout(1), is ours to
-			// pass on: bubblewrap would end on it before we could say why.
-			Setsid:     true,
+			Pdeathsig:  syscall.SIGKILL,
 			Credential: user,
 		},
 		// Processes that outlive bubblewrap hold its standard error open; Wait

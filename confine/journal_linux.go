@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 // one of the dead; Recover does what they had left to do.
 type journal struct {
 	file *os.File
+	size int64 // without what note has written
 }
 
 const (
@@ -87,14 +89,14 @@ func (g *Guard) createJournal(content []byte) (*journal, error) {
 		f.Close()
 		return nil, nil
 	case err != nil:
-		(&journal{f}).remove()
+		(&journal{file: f}).remove()
 		return nil, fmt.Errorf("confine: lock journal: %w", err)
 	}
 	if _, err := f.Write(content); err != nil {
-		(&journal{f}).remove()
+		(&journal{file: f}).remove()
 		return nil, fmt.Errorf("confine: journal: %w", err)
 	}
-	return &journal{f}, nil
+	return &journal{f, int64(len(content))}, nil
 }
 
 // mark notes whether an action runs.
@@ -147,33 +149,37 @@ func (g *Guard) recover(name string) ([]Planted, error) {
 	if err != nil {
 		return nil, fmt.Errorf("confine: recover: %w", err)
 	}
-	j := &journal{f}
+	j := &journal{file: f}
 	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
 		f.Close()
 		return nil, nil // its owner lives
 	}
-	w, err := j.ward()
+	w, left, err := j.ward()
 	if err != nil || w == nil {
 		// Nothing ran, or nothing had been written yet: nothing was planted.
 		j.remove()
 		return nil, err
 	}
 	w.journal, w.closed = j, true
-	return g.settle(w)
+	err = clearTemporary(w.profile, left)
+	planted, settleErr := g.settle(w)
+	return planted, errors.Join(err, settleErr)
 }
 
-// ward reads the journal back, nil if no action ran.
-func (j *journal) ward() (*ward, error) {
+// ward reads the journal back, nil if no action ran, and the name of a file that init may
+// have left.
+func (j *journal) ward() (_ *ward, left string, _ error) {
 	b, err := io.ReadAll(j.file)
 	if err != nil {
-		return nil, fmt.Errorf("confine: recover: %w", err)
+		return nil, "", fmt.Errorf("confine: recover: %w", err)
 	}
 	if len(b) == 0 || b[0] != journalRuns {
-		return nil, nil
+		return nil, "", nil
 	}
 	var body journalBody
-	if err := json.Unmarshal(b[1:], &body); err != nil {
-		return nil, fmt.Errorf("confine: recover %s: %w", j.file.Name(), err)
+	parts := json.NewDecoder(bytes.NewReader(b[1:]))
+	if err := parts.Decode(&body); err != nil {
+		return nil, "", fmt.Errorf("confine: recover %s: %w", j.file.Name(), err)
 	}
 	w := &ward{
 		profile: sandboxprofile.Profile{Paths: body.Paths, Protect: body.Protect, Hide: body.Hide, Scratch: body.Scratch, UnixSockets: body.UnixSockets},
@@ -185,5 +191,5 @@ func (j *journal) ward() (*ward, error) {
 	for _, key := range body.Known {
 		w.known[key] = true
 	}
-	return w, nil
+	return w, temporaryIn(b[1+parts.InputOffset():]), nil
 }

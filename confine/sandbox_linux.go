@@ -248,7 +248,11 @@ func (s *bwrapSandbox) watched(ctx context.Context, p sandboxprofile.Profile, a 
 
 func (s *bwrapSandbox) perform(ctx context.Context, profile sandboxprofile.Profile, a sandboxprofile.Action, std Stdio) (Result, error) {
 	if a.Kind != sandboxprofile.Exec {
-		return s.exchange(ctx, wire.Run{Action: a}, profile.Limits, std.Hold, nil, nil)
+		run, err := s.fileRun(a)
+		if err != nil {
+			return Result{}, err
+		}
+		return s.exchange(ctx, run, profile.Limits, std.Hold, nil, nil)
 	}
 	if a.Exec == nil {
 		return Result{}, errors.New("confine: an exec action without a program")

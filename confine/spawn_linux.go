@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
@@ -12,14 +13,16 @@ import (
 // A parent-death signal fires when the *thread* that forked ends, not the
 // process (prctl(2), PR_SET_PDEATHSIG), and the Go runtime ends threads.
 type spawner struct {
-	work chan func()
+	work    chan func()
+	program *os.File // our init, which is the warden too
+	warden  *warden  // the thread's own
 	// keyring says that what is started has an empty session keyring, one for all. It is
 	// set before the first start has returned.
 	keyring bool
 }
 
-func newSpawner() *spawner {
-	s := &spawner{work: make(chan func())}
+func newSpawner(program *os.File) *spawner {
+	s := &spawner{work: make(chan func()), program: program}
 	go func() {
 		// Package os learns from the first process that it starts whether the kernel
 		// has pidfds, by forking one more. Here nobody waits for that.
@@ -32,18 +35,39 @@ func newSpawner() *spawner {
 		// for each sandbox would let one agent take them all.
 		_, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
 		s.keyring = err == nil // or each sandbox tries for itself
+		_ = s.keep()           // by the time that it is needed; whoever needs it hears why there is none
 		for f := range s.work {
 			f()
 		}
+		s.warden.end()
 		// Ending with the thread locked ends the thread, and with it every
 		// sandbox that is left.
 	}()
 	return s
 }
 
+// keep sees that there is a warden.
+func (s *spawner) keep() (err error) {
+	if s.warden != nil && s.warden.alive() {
+		return nil
+	}
+	s.warden.end() // somebody has killed it
+	if s.warden, err = startWarden(s.program); err != nil {
+		return fmt.Errorf("start the process that ends what a killed supervisor leaves: %w", err)
+	}
+	return nil
+}
+
+// start starts cmd, a bubblewrap. It ends with us, and so does what it has cloned.
 func (s *spawner) start(cmd *exec.Cmd) error {
 	errc := make(chan error, 1)
-	s.work <- func() { errc <- cmd.Start() }
+	s.work <- func() {
+		err := s.keep()
+		if err == nil {
+			err = s.warden.start(cmd)
+		}
+		errc <- err
+	}
 	return <-errc
 }
 

@@ -299,7 +299,7 @@ func (a *app) reportRecovery(r *running) {
 		fmt.Fprintf(a.err, "sandgate: the audit log ended in the middle of a line; %d bytes are kept in %s\n", t.Bytes, t.File)
 	}
 	for _, e := range rec.Interrupted {
-		fmt.Fprintf(a.err, "sandgate: interrupted: call %s (%s) was running when sandgate died; none of its processes is left\n",
+		fmt.Fprintf(a.err, "sandgate: interrupted: call %s (%s) was running when sandgate died\n",
 			approval.EscapeLine(e.Call), approval.EscapeLine(e.Tool))
 	}
 	if n := r.LeftBehind(); n > 0 {

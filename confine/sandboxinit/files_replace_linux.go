@@ -19,7 +19,7 @@ import (
 const lockPatience = 5 * time.Second
 
 // writeFile replaces a file as a whole, or creates it.
-func writeFile(op sandboxprofile.Operation, stop func() bool) wire.Done {
+func writeFile(op sandboxprofile.Operation, temporary string, stop func() bool) wire.Done {
 	if op.MakeParents {
 		if err := makeParents(path.Clean(path.Dir(op.Path))); err != nil {
 			return failed("mkdir", err)
@@ -35,7 +35,7 @@ func writeFile(op sandboxprofile.Operation, stop func() bool) wire.Done {
 			return failed("verify", err)
 		}
 	}
-	if step, err := t.replace(op.Content, op.SHA256 != ""); err != nil {
+	if step, err := t.replace(op.Content, temporary, op.SHA256 != ""); err != nil {
 		return failed(step, err)
 	}
 	return wire.Done{Size: int64(len(op.Content)), Mode: t.mode(), Created: t.fd < 0, SHA256: digest(op.Content)}
@@ -43,7 +43,7 @@ func writeFile(op sandboxprofile.Operation, stop func() bool) wire.Done {
 
 // editFile replaces parts of a file that is the one of op.Base: the one that an
 // approver saw the difference to. ESTALE is the answer for any other.
-func editFile(op sandboxprofile.Operation, stop func() bool) wire.Done {
+func editFile(op sandboxprofile.Operation, temporary string, stop func() bool) wire.Done {
 	t, err := openTarget(op.Path, stop)
 	switch {
 	case err != nil:
@@ -66,7 +66,7 @@ func editFile(op sandboxprofile.Operation, stop func() bool) wire.Done {
 	if fault := (*sandboxprofile.EditError)(nil); errors.As(err, &fault) {
 		return wire.Done{Op: "edit", Errno: int(unix.EINVAL), Edit: fault}
 	}
-	if step, err := t.replace(edited, true); err != nil {
+	if step, err := t.replace(edited, temporary, true); err != nil {
 		return failed(step, err)
 	}
 	return wire.Done{Size: int64(len(edited)), Mode: t.mode(), Replaced: n, SHA256: digest(edited)}
@@ -249,14 +249,10 @@ func digest(content []byte) string {
 }
 
 // replace puts content in the file's place: a temporary file beside it is
-// written, synced and renamed over it, so that a reader, a crash or a full disk
+// written, synced and renamed over it from the name tmp, so that a reader, a crash or a full disk
 // sees the old content or the new. What was derived from the old content is only
 // put there if that is still the same. It returns the name of the step that failed.
-func (t *target) replace(content []byte, derived bool) (step string, err error) {
-	tmp, err := temporaryName()
-	if err != nil {
-		return "getrandom", err
-	}
+func (t *target) replace(content []byte, tmp string, derived bool) (step string, err error) {
 	if err := writeTemp(t.at, tmp, content, t.mode()); err != nil {
 		unix.Unlinkat(t.at, tmp, 0)
 		return "write", err
@@ -273,16 +269,6 @@ func (t *target) replace(content []byte, derived bool) (step string, err error) 
 	}
 	syncDir(t.dir)
 	return "", nil
-}
-
-// temporaryName is one that nobody else uses: every sandbox has a process 1, so
-// a pid would not do.
-func temporaryName() (string, error) {
-	var b [8]byte
-	if _, err := unix.Getrandom(b[:], 0); err != nil {
-		return "", err
-	}
-	return ".sandgate-" + hex.EncodeToString(b[:]), nil
 }
 
 // writeTemp makes name with content. It has no name until it is whole, where the file

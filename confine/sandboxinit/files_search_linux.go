@@ -17,14 +17,14 @@ import (
 
 // performFile does a file operation. Any signal from the confiner, whose time or
 // patience is over, ends a search or a read early; a change of a file is not left halfway.
-func performFile(kind sandboxprofile.Kind, op sandboxprofile.Operation, on disk, stop func() bool) wire.Done {
+func performFile(kind sandboxprofile.Kind, op sandboxprofile.Operation, temporary string, on disk, stop func() bool) wire.Done {
 	switch kind {
 	case sandboxprofile.ReadFile:
 		return readFile(op, stop)
 	case sandboxprofile.WriteFile:
-		return writeFile(op, stop)
+		return writeFile(op, temporary, stop)
 	case sandboxprofile.EditFile:
-		return editFile(op, stop)
+		return editFile(op, temporary, stop)
 	case sandboxprofile.ListFiles, sandboxprofile.GlobFiles, sandboxprofile.GrepFiles:
 		if op.Search != nil {
 			return search(kind, op, on, stop)

@@ -30,6 +30,9 @@ func Main() int {
 	if len(os.Args) == 3 && os.Args[2] == KeeperArg {
 		return keep()
 	}
+	if len(os.Args) == 3 && os.Args[2] == wire.Warden {
+		return ward()
+	}
 	ctl := &control{fd: controlFD, keeper: -1}
 	if err := serve(ctl); err != nil && !errors.Is(err, io.EOF) {
 		return 1

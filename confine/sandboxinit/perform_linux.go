@@ -62,7 +62,7 @@ func (w *worker) perform(r wire.Run, fds []int) (wire.Done, error) {
 			return failed("gate", unix.ECANCELED), nil
 		}
 		i := interruption{worker: w, next: time.Now().Add(stopInterval)}
-		done := performFile(r.Action.Kind, *r.Action.File, disk{w.shared}, i.stopped)
+		done := performFile(r.Action.Kind, *r.Action.File, r.Temporary, disk{w.shared}, i.stopped)
 		return done, i.err
 	default:
 		return wire.Done{Op: "action", Errno: int(unix.EINVAL)}, nil

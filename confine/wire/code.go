@@ -285,6 +285,7 @@ func (c *coder) run(r *Run) {
 	maybe(c, &r.Action.File, (*coder).operation)
 	maybe(c, &r.Action.Ceiling, (*coder).ceiling)
 	c.flag(&r.Held)
+	text(c, &r.Temporary)
 	number(c, &r.Limits.CPUSeconds)
 	number(c, &r.Limits.Processes)
 	number(c, &r.Limits.FileSize)

@@ -31,6 +31,10 @@ const MaxFiles = 3 + 16 + 1
 // MaxSockets bounds those beside Ready. The kernel's limit is 253 (unix(7), SCM_MAX_FD).
 const MaxSockets = 200
 
+// Warden is the second argument with which an init is no sandbox's: it waits for the end of its
+// standard input, and then kills its process group.
+const Warden = "warden"
+
 // A Frame is one message; exactly one field is set.
 type Frame struct {
 	Setup  *Setup
@@ -211,9 +215,12 @@ type Run struct {
 	Action sandboxprofile.Action
 	// Held says that the last descriptor is a gate: everything is made ready, and the
 	// action begins when a byte can be read there. At end of file it does not.
-	Held   bool
-	Limits Rlimits
-	Totals Totals
+	Held bool
+	// Temporary is the name under which a new content lies beside the file that it
+	// replaces, for the moment in between.
+	Temporary string
+	Limits    Rlimits
+	Totals    Totals
 }
 
 // Totals bound what all the processes of an action use together. Init counts, and

@@ -1,0 +1,89 @@
+package confine
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine/wire"
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// A file is replaced by a new one that is renamed over it (rename(2)), and for a moment
+// the new one has a name of its own beside it: the kernel cannot put a file without a
+// name in another's place. The name is written into the journal before, so that the next
+// start can remove what a supervisor that was killed in that moment has left, and
+// nothing else.
+
+// A temporary is the second part of a journal.
+type temporary struct {
+	Path string `json:"temporary"`
+}
+
+// fileRun asks init for an operation on a file.
+func (s *bwrapSandbox) fileRun(a sandboxprofile.Action) (wire.Run, error) {
+	run := wire.Run{Action: a}
+	if a.File == nil || a.Kind != sandboxprofile.WriteFile && a.Kind != sandboxprofile.EditFile {
+		return run, nil
+	}
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	run.Temporary = ".sandgate-" + hex.EncodeToString(b[:])
+	var j *journal
+	if s.ward != nil {
+		j = s.ward.journal
+	}
+	return run, j.note(temporary{filepath.Join(filepath.Dir(a.File.Path), run.Temporary)})
+}
+
+// note writes t behind the body, in place of the last one.
+func (j *journal) note(t temporary) error {
+	if j == nil {
+		return nil
+	}
+	b, err := json.Marshal(t)
+	if err == nil {
+		err = j.file.Truncate(j.size)
+	}
+	if err == nil {
+		_, err = j.file.WriteAt(b, j.size)
+	}
+	if err != nil {
+		return fmt.Errorf("confine: journal: %w", err)
+	}
+	return nil
+}
+
+// temporaryIn is the name in what follows a journal's body. Half of one was written by a
+// supervisor that was killed before it had the file made.
+func temporaryIn(rest []byte) string {
+	var t temporary
+	if err := json.NewDecoder(bytes.NewReader(rest)).Decode(&t); err != nil {
+		return ""
+	}
+	return t.Path
+}
+
+// clearTemporary removes a file that a killed supervisor's init had made at path, if it
+// lies where a tool under p may write. No link is followed on the way: the tool could have
+// made one since.
+func clearTemporary(p sandboxprofile.Profile, path string) error {
+	if path == "" || !mayWrite(p, path) {
+		return nil
+	}
+	dir, err := unix.Openat2(unix.AT_FDCWD, filepath.Dir(path), &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if err != nil {
+		return nil // the directory is not there any more, and the file is not in it
+	}
+	defer unix.Close(dir)
+	err = unix.Unlinkat(dir, filepath.Base(path), 0)
+	if err != nil && err != unix.ENOENT && err != unix.EISDIR {
+		return fmt.Errorf("confine: remove %q, which a killed supervisor left: %w", path, err)
+	}
+	return nil
+}
