@@ -23,6 +23,8 @@ func unseen(r io.Reader) *stream {
 		return r
 	case buffered:
 		return r.from
+	case *greeting: // which has seen enough after one read that is worth it
+		return r.from
 	}
 	return nil
 }

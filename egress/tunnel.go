@@ -19,7 +19,8 @@ func (c *client) tunnel(ctx context.Context, a *attempt, t Target, up *stream) e
 		defer c.conn.linger()
 		return c.terminate(ctx, a, t, up)
 	}
-	return c.carry(up, c.blotted(t, up), func() error { return c.upward(a, t, up) })
+	g := newGreeting(up)
+	return c.carry(up, c.blotted(t, g), func() error { return c.upward(a, t, up, g) })
 }
 
 // carry sends the client what comes from a server, while upward does the other
@@ -58,7 +59,7 @@ func (c *client) carry(up *stream, from io.Reader, upward func() error) error {
 }
 
 // upward carries what the client sends, after a look at its beginning.
-func (c *client) upward(a *attempt, t Target, up *stream) error {
+func (c *client) upward(a *attempt, t Target, up *stream, g *greeting) error {
 	first, err := c.r.Peek(1)
 	if errors.Is(err, io.EOF) {
 		return up.CloseWrite() // nothing to say: the server may still
@@ -68,7 +69,12 @@ func (c *client) upward(a *attempt, t Target, up *stream) error {
 	}
 	c.conn.limitReads(c.cfg.Limits.Header)
 	if first[0] == recordHandshake || first[0]&0x80 != 0 && c.isSSL2() {
-		if err := c.passHello(t, up); err != nil {
+		err := c.passHello(t, up)
+		c.conn.limitReads(0)
+		if err == nil {
+			err = c.passRetry(t, up, g)
+		}
+		if err != nil {
 			return err
 		}
 	} else {

@@ -139,7 +139,7 @@ func record(payload []byte) []byte {
 
 // tlsServer is a server with one certificate for all names, which says what name it
 // was asked for.
-func tlsServer(t testing.TB) net.Addr {
+func tlsServer(t testing.TB, curves ...tls.CurveID) net.Addr {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -150,7 +150,7 @@ func tlsServer(t testing.TB) net.Addr {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	cfg := &tls.Config{CurvePreferences: curves, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 	return serveTCP(t, func(conn net.Conn) {
 		s := tls.Server(conn, cfg)
 		if s.Handshake() == nil {
