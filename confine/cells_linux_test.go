@@ -239,7 +239,7 @@ func TestCellsLeaveNothing(t *testing.T) {
 	c := confine.NewCells(b)
 	identity(t, c, confinetest.Profile(t, ws), ws) // what the guard keeps of the workspace is not the cells'
 	c.Close()
-	before := descriptorsOfThisProcess(t)
+	before, keeping := descriptorsOfThisProcess(t), children(t) // the backend's own process is there until it is closed
 	c = confine.NewCells(b)
 	for range 3 {
 		identity(t, c, confinetest.Profile(t, ws), ws)
@@ -248,8 +248,8 @@ func TestCellsLeaveNothing(t *testing.T) {
 	if after := descriptorsOfThisProcess(t); after != before {
 		t.Errorf("%d descriptors before, %d after", before, after)
 	}
-	if n := children(t); n != 0 {
-		t.Errorf("%d child processes are left", n)
+	if n := children(t); n > keeping {
+		t.Errorf("%d child processes before, %d after", keeping, n)
 	}
 }
 

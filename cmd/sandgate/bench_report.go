@@ -198,8 +198,12 @@ func fieldKB(text, field string) int {
 func cellKB(supervisor int) int {
 	total, cells := 0, 0
 	for _, outer := range childrenOf(supervisor) {
+		inner := childrenOf(outer)
+		if len(inner) == 0 {
+			continue // the process that ends what a killed supervisor leaves
+		}
 		cells++
-		for _, pid := range append(childrenOf(outer), outer) {
+		for _, pid := range append(inner, outer) {
 			if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid)); err == nil {
 				total += fieldKB(string(b), "Pss_Anon:")
 			}

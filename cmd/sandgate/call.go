@@ -84,7 +84,8 @@ func (a *app) call(ctx context.Context, f callFlags, tool string, pairs []string
 	if f.result {
 		return a.callForResult(ctx, s, protocol.ToolName(tool), args)
 	}
-	p := resultPrinter{app: a, announce: f.here || isTerminal(a.err)}
+	p := resultPrinter{app: a, shown: a.programsOutput(), announce: f.here || isTerminal(a.err)}
+	defer p.shown.end()
 	r, err := s.Call(ctx, protocol.ToolName(tool), args, client.OnOutput(p.piece), client.OnState(p.state))
 	if err != nil {
 		return wireStatus(err)
@@ -192,6 +193,7 @@ func (a *app) printCheck(r protocol.CheckResult) error {
 // A resultPrinter shows a call's output as it comes, and its end.
 type resultPrinter struct {
 	*app
+	shown    *programsOutput
 	streamed bool
 	// announce has it said that a person is asked: where a person sees it, also on the
 	// screen of an agent runtime, which shows what its commands write while they run.
@@ -208,10 +210,10 @@ func (p *resultPrinter) piece(o protocol.ToolOutput) {
 
 func (p *resultPrinter) write(s protocol.Stream, data []byte) {
 	if s == protocol.Stderr {
-		p.err.Write(data)
+		p.shown.err.Write(data)
 		return
 	}
-	p.out.Write(data)
+	p.shown.out.Write(data)
 }
 
 // state tells a person why nothing happens.
@@ -231,6 +233,7 @@ func (p *resultPrinter) result(r protocol.CallResult) error {
 			p.write(c.Stream, c.Bytes())
 		}
 	}
+	p.shown.end()
 	p.printViolations(r.Violations)
 	for _, w := range r.Warnings {
 		fmt.Fprintf(p.err, "sandgate: warning: %s\n", approval.EscapeLine(w))

@@ -131,7 +131,9 @@ func (a *app) runOnce(ctx context.Context, agent string, f runFlags, typed bool,
 	ctx, stop := untilSignal(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	peer := unixsock.Peer{UID: os.Getuid(), GID: os.Getgid(), PID: os.Getpid()}
-	s, err := r.OpenLocal(peer, protocol.SessionOpen{Agent: agent}, supervisor.Streams{Stdin: a.in, Stdout: a.out, Stderr: a.err})
+	shown := a.programsOutput()
+	defer shown.end()
+	s, err := r.OpenLocal(peer, protocol.SessionOpen{Agent: agent}, supervisor.Streams{Stdin: a.in, Stdout: shown.out, Stderr: shown.err})
 	if err != nil {
 		return result, found, wireStatus(err)
 	}
