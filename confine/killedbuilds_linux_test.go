@@ -26,8 +26,8 @@ const killedRounds = 12
 // sandboxes leaves no process, at whatever step of bubblewrap the kill came.
 func TestKilledSupervisorsLeaveNoProcess(t *testing.T) {
 	switch os.Getenv("SANDGATE_TEST_ROLE") {
-	case "warden":
-		warden(t)
+	case "reaper":
+		reaper(t)
 		return
 	case "builder":
 		builder(t)
@@ -40,8 +40,8 @@ func TestKilledSupervisorsLeaveNoProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The warden is the parent of all that loses its own, and of nothing else.
-	cmd := role(t, "warden")
+	// The reaper is the parent of all that loses its own, and of nothing else.
+	cmd := role(t, "reaper")
 	cmd.Env = append(cmd.Env, "SANDGATE_KILLED="+strconv.Itoa(rounds), "SANDGATE_TEST_WORKSPACE="+confinetest.Workspace(t))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -57,8 +57,8 @@ func role(t *testing.T, name string) *exec.Cmd {
 	return cmd
 }
 
-// warden kills supervisors, and waits until nothing of them is left.
-func warden(t *testing.T) {
+// reaper kills supervisors, and waits until nothing of them is left.
+func reaper(t *testing.T) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		t.Fatal(err)
 	}

@@ -292,7 +292,7 @@ func (h *host) settle(descriptors []string) {
 	h.t.Helper()
 	h.orphans()
 	for deadline := time.Now().Add(waitforLimit); ; time.Sleep(time.Millisecond) {
-		below, now := slices.DeleteFunc(childrenOf(h.serve.Process.Pid), isKeeper), h.descriptors()
+		below, now := slices.DeleteFunc(childrenOf(h.serve.Process.Pid), isWarden), h.descriptors()
 		if len(below) == 0 && h.connections() == 0 && (descriptors == nil || slices.Equal(now, descriptors)) {
 			return
 		}
@@ -302,10 +302,10 @@ func (h *host) settle(descriptors []string) {
 	}
 }
 
-// isKeeper recognises the process that a supervisor has for as long as it lives.
-func isKeeper(pid int) bool {
+// isWarden recognises the process that a supervisor has for as long as it lives.
+func isWarden(pid int) bool {
 	comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-	return err == nil && string(comm) == "sandgate-keeper\n"
+	return err == nil && string(comm) == "sandgate-warden\n"
 }
 
 // connections counts the sockets that the supervisor has accepted. They have the

@@ -83,11 +83,11 @@ func TestWhatDoesNotPass(t *testing.T) {
 // TestTextAfterWhatIsDropped: only the sequence goes.
 func TestTextAfterWhatIsDropped(t *testing.T) {
 	for s, want := range map[string]string{
-		"a\x1b]52;c;QQ==\x07b":        "ab",
-		"a\x1b]0;x\x1b\\b\n":          "ab\n",
-		"a\x1b[6nb\x1b[31mc":          "ab\x1b[31mc",
-		"a\u009b6nb":                  "a6nb", // a control that was encoded as a character
-		"a\xffb\xc3(c":                "ab\ufffdc",
+		"a\x1b]52;c;QQ==\x07b": "ab",
+		"a\x1b]0;x\x1b\\b\n":   "ab\n",
+		"a\x1b[6nb\x1b[31mc":   "ab\x1b[31mc",
+		"a\u009b6nb":           "a6nb", // a control that was encoded as a character
+		"a\xffb\xc3(c":         "ab\ufffdc",
 	} {
 		if got := filter([]byte(s)); got != want {
 			t.Errorf("%q became %q, want %q", s, got, want)
