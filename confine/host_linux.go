@@ -101,17 +101,29 @@ const (
 func landlockABI() (landlock.Version, error) {
 	v, err := askLandlock(landlockVersion)
 	if err != nil {
-		return landlock.Version{}, &Unenforceable{
+		u := &Unenforceable{
 			Part:   "Landlock",
 			Reason: "the kernel does not offer it: " + err.Error(),
 			Hint:   "Linux 5.13 or newer, with landlock in the `lsm=` boot parameter (see /sys/kernel/security/lsm)",
 		}
+		if isGVisor() {
+			u.Reason = "gVisor stands in for the kernel here, and has no Landlock: " + err.Error()
+			u.Hint = "run sandgate in a container of the runtime runc or crun, or outside of this one"
+		}
+		return landlock.Version{}, u
 	}
 	if errata, err := askLandlock(landlockErrata); v >= 6 && (err != nil || errata&(1<<1) == 0) {
 		v = 5
 	}
 	known := landlock.Versions()
 	return known[min(v, len(known))-1], nil
+}
+
+// isGVisor tells it by what it says in place of a version, which is always the same
+// (pkg/sentry/kernel/version.go, pkg/sentry/syscalls/linux).
+func isGVisor() bool {
+	b, err := os.ReadFile("/proc/version")
+	return err == nil && strings.HasPrefix(string(b), "Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016")
 }
 
 func askLandlock(question uintptr) (int, error) {

@@ -67,7 +67,28 @@ func NewLandlock(o LandlockOptions) (*Landlock, error) {
 	if err := landlock.CheckHostABI(abi.ABI); err != nil {
 		return nil, unenforceable("Landlock", err)
 	}
+	if err := mayReadChildren(); err != nil {
+		return nil, err
+	}
 	return newLandlock(o, abi)
+}
+
+const partBroker = "the broker that changes files for programs"
+
+// mayReadChildren: a broker reads what its programs ask for in their memory, as ptrace(2)
+// would. Yama's scope 1 leaves that to ancestors, as a broker is; 2 asks for a capability,
+// which no process of a sandbox has, and 3 lets nobody.
+func mayReadChildren() error {
+	scope := sysctl("kernel/yama/ptrace_scope")
+	if scope != "2" && scope != "3" {
+		return nil
+	}
+	u := &Unenforceable{Part: partBroker, Reason: "no process may read the memory of its children (Yama, kernel.yama.ptrace_scope=" + scope + ")"}
+	u.Hint = "sysctl kernel.yama.ptrace_scope=1; or user namespaces, with which bubblewrap needs no broker"
+	if scope == "3" {
+		u.Hint = "boot with kernel.yama.ptrace_scope=1, since 3 stays until then; or user namespaces, with which bubblewrap needs no broker"
+	}
+	return u
 }
 
 func newLandlock(o LandlockOptions, abi landlock.Version) (*Landlock, error) {

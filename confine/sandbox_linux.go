@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandgate/sandgate/confine/broker"
 	"github.com/sandgate/sandgate/confine/wire"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
@@ -164,7 +165,7 @@ func (s *bwrapSandbox) setUpWith(ctx context.Context, setup wire.Setup, files []
 			if short := shortageIn(r.frame.Failed.Step, r.frame.Failed.Error); short != nil {
 				return short
 			}
-			return &Unenforceable{Part: r.frame.Failed.Step, Reason: r.frame.Failed.Error, Hint: "run `sandgate doctor`"}
+			return failedSetup(*r.frame.Failed)
 		case r.frame.Ready == nil || len(r.files) != socketsOf(setup):
 			closeFiles(r.files)
 			return errors.New("confine: the sandbox's init sent an unexpected frame")
@@ -176,6 +177,20 @@ func (s *bwrapSandbox) setUpWith(ctx context.Context, setup wire.Setup, files []
 	case <-time.After(setupTimeout):
 		return fmt.Errorf("confine: the sandbox was not ready within %v: %s", setupTimeout, s.said)
 	}
+}
+
+// failedSetup is why init could not restrict itself, with what helps.
+func failedSetup(f wire.Failed) error {
+	switch {
+	case strings.Contains(f.Error, broker.ListenerTaken):
+		return &Unenforceable{
+			Part: partBroker, Reason: broker.ListenerTaken,
+			Hint: "run it outside of the other sandbox, or allow user namespaces, with which bubblewrap needs no listener",
+		}
+	case strings.Contains(f.Error, broker.NoNotifications):
+		return &Unenforceable{Part: partBroker, Reason: broker.NoNotifications, Hint: "Linux 5.19 or newer, or user namespaces, with which bubblewrap needs no notifications"}
+	}
+	return &Unenforceable{Part: f.Step, Reason: f.Error, Hint: "run `sandgate doctor`"}
 }
 
 // explain turns a sandbox that died before it was ready into the reason that

@@ -121,7 +121,7 @@ func printBackend(w io.Writer, b confine.BackendReport, chosen bool, found []str
 	switch {
 	case !b.Works:
 		reason := b.Reason
-		if len(found) > 0 {
+		if len(found) > 0 && b.Name == "bwrap" { // which is what these bar
 			reason = strings.Join(found, "; ")
 		}
 		fmt.Fprintf(w, "barred\t%s\t%s\n", b.Name, reason)

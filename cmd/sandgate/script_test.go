@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "rewrite the expected outputs that the s
 // TestMain lets the test binary stand in for the sandgate binary: a script that
 // runs sandgate runs this program again under that name.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"sandgate": main, "without-landlock": withoutLandlock, "barred": launchBarred, "mcp-test-server": mcpTestServer})
+	testscript.Main(m, map[string]func(){"sandgate": main, "without-landlock": withoutLandlock, "without-notifications": withoutNotifications, "listened": listened, "barred": launchBarred, "mcp-test-server": mcpTestServer})
 }
 
 // TestScript runs every testdata/script/*.txtar. Beyond testscript's own, a
@@ -40,6 +40,8 @@ func TestMain(m *testing.M) {
 //	                            command in bash; its output is compared with FILE.out
 //	hook arrives N              have N commands rewritten and run, each of which prints itself
 //	without-landlock COMMAND    run a command where the kernel has no Landlock
+//	without-notifications COMMAND  and where its seccomp is older than Linux 5.19
+//	listened COMMAND            run a command below another supervisor's filter
 //	[sandbox]                   this host can build a bubblewrap sandbox
 //	[root]                      the test runs as root
 //

@@ -4,5 +4,7 @@ package main
 
 import "os"
 
-// withoutLandlock is for Linux; elsewhere no script gets as far.
-func withoutLandlock() { os.Exit(1) }
+// These are for Linux; elsewhere no script gets as far.
+func withoutLandlock()      { os.Exit(1) }
+func withoutNotifications() { os.Exit(1) }
+func listened()             { os.Exit(1) }

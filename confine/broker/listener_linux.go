@@ -102,6 +102,12 @@ func (l *listener) hand(id uint64, fd int, closeOnExec bool) (int64, unix.Errno)
 	}
 }
 
+// Why programs cannot have a filter with a listener.
+const (
+	ListenerTaken   = "another supervisor's system call filter has a listener already (EBUSY)"
+	NoNotifications = "the kernel has no notifications that signals leave alone (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, Linux 5.19)"
+)
+
 // Try fails if this process's children cannot have a filter with a listener. It finds
 // out with a thread that ends.
 func Try() error {
@@ -116,9 +122,9 @@ func Try() error {
 			unix.Close(int(fd))
 			done <- nil
 		case unix.EBUSY:
-			done <- errors.New("another supervisor's system call filter has a listener already (EBUSY)")
+			done <- errors.New(ListenerTaken)
 		case unix.EINVAL:
-			done <- errors.New("the kernel has no notifications that signals leave alone (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, Linux 5.19)")
+			done <- errors.New(NoNotifications)
 		default:
 			done <- errno
 		}

@@ -7,6 +7,9 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
 	"testing"
 
 	docker "github.com/moby/profiles/seccomp"
@@ -56,4 +59,52 @@ func TestFilterForContainers(t *testing.T) {
 	if !bytes.Equal(got, want.Bytes()) {
 		t.Errorf("%s is not Docker's filter and %v; go test ./internal/barred -update rewrites it", file, forBubblewrap)
 	}
+}
+
+const layEnv = "BARRED_LAY" // a filter's file
+
+// TestFilterForContainersLoads: under the documented filter bubblewrap builds a sandbox as
+// an ordinary user without capabilities, and under Docker's own it does not.
+func TestFilterForContainersLoads(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can become another user, and lay a filter without no_new_privs")
+	}
+	own := t.TempDir() + "/docker.json"
+	b, err := json.Marshal(docker.DefaultProfile())
+	if err == nil {
+		err = os.WriteFile(own, b, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, works := range map[string]bool{"../../docs/containers/seccomp.json": true, own: false} {
+		cmd := exec.Command("/proc/self/exe")
+		cmd.Env = append(os.Environ(), layEnv+"="+file)
+		out, err := cmd.CombinedOutput()
+		if works != (err == nil && string(out) == "2\n") || !works && !bytes.Contains(out, []byte("namespace")) {
+			t.Errorf("%s: %v %s", file, err, out)
+		}
+	}
+}
+
+// bubblewrapUnder runs it in place of this process, which becomes what Docker makes of an
+// ordinary user.
+func bubblewrapUnder(file string) error {
+	runtime.LockOSThread()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	profile, err := docker.LoadProfile(string(b), &specs.Spec{Process: &specs.Process{Capabilities: &specs.LinuxCapabilities{}}})
+	if err != nil {
+		return err
+	}
+	p := Place{UID: ordinary, Capabilities: []string{}}
+	for _, step := range []func() error{p.noNewPrivs, func() error { return lay(profile) }, p.bound, p.become} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return syscall.Exec("/usr/bin/bwrap", []string{"bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc",
+		"--", "sh", "-c", "set -- /proc/[0-9]*; echo $#"}, []string{"PATH=/usr/bin:/bin"})
 }

@@ -19,6 +19,9 @@ const probeEnv = "BARRED_PROBE"
 
 // TestMain lets the test binary be what the places are tried with, too.
 func TestMain(m *testing.M) {
+	if file := os.Getenv(layEnv); file != "" {
+		panic(bubblewrapUnder(file))
+	}
 	if os.Getenv(probeEnv) != "" && !asCommand() {
 		if err := json.NewEncoder(os.Stdout).Encode(probe()); err != nil {
 			panic(err)

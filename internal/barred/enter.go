@@ -325,6 +325,11 @@ func (p Place) docker() error {
 	if err != nil {
 		return err
 	}
+	return lay(profile)
+}
+
+// lay puts a filter as Docker describes it on this thread.
+func lay(profile *specs.LinuxSeccomp) error {
 	otherwise, err := action(profile.DefaultAction, profile.DefaultErrnoRet)
 	if err != nil {
 		return err

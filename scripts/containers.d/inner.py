@@ -13,6 +13,9 @@ config["root"] = {"path": "rootfs"}
 config["linux"]["cgroupsPath"] = "/inner"
 config["linux"].pop("resources", None)
 config.pop("hooks", None)
+# What takes CAP_SYS_RESOURCE, which the outer container does not have.
+config["process"].pop("rlimits", None)
+config["process"].pop("oomScoreAdj", None)
 ours = ("/repo", "/programs")
 config["mounts"] = [m for m in config["mounts"] if m["type"] != "bind" or m["destination"] in ours]
 for mount in config["mounts"]:
