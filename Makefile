@@ -42,7 +42,7 @@ clean: ## Remove what was built
 	@rm -rf bin dist $(INIT) confine/initbin/built.go
 
 ##@ Checking more
-.PHONY: lint race fuzz nightly golden bench cross static kernels page bootstrap tidy-check
+.PHONY: lint race fuzz nightly attacks golden bench cross static kernels page bootstrap tidy-check
 lint: init ## gofmt, go vet and staticcheck
 	@scripts/lint
 
@@ -55,6 +55,10 @@ fuzz: bootstrap init ## Fuzz every parser for FUZZTIME (10s) each
 nightly: bootstrap init ## Try a million made-up command lines on bash and dash, 5,000 plants on git
 	@go test -timeout 0 -run '^TestShellsRunNothingElse$$' -v ./tools/shell -args -lines 1000000 -seed $$RANDOM
 	@go test -timeout 0 -run '^TestGeneratedPlantsDoNotRun$$' -v ./confine -args -plants 5000
+
+attacks: bootstrap init ## Flip names under the broker's eyes, a minute for each call, and hold a million path calls against the kernel's; nightly
+	@go test -timeout 0 -run '^TestNothingOutsideChangesWhileNamesFlip$$' -v ./confine -args -flip-each 60s
+	@go test -timeout 0 -run '^TestPathCallsAreTheKernels$$' -v ./confine -args -pathcalls 200000
 
 golden: init ## Rewrite the golden files and scripts' expected outputs; read the diff
 	@scripts/golden
