@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,6 +26,42 @@ type Refusal struct {
 type FileID struct{ Dev, Ino uint64 }
 
 func idOf(st *unix.Stat_t) FileID { return FileID{st.Dev, st.Ino} }
+
+// births are files that programs were let make, with when that was: when one is removed,
+// by whomever, its number becomes another's.
+type births map[FileID]unix.StatxTimestamp
+
+// born is when the file at name was made, or the one that dir is of with "". On a file
+// system that does not know, all were made at once.
+func born(dir int, name string) unix.StatxTimestamp {
+	var st unix.Statx_t
+	if err := unix.Statx(dir, name, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME, &st); err != nil {
+		return unix.StatxTimestamp{Sec: -1} // no file's
+	}
+	return st.Btime
+}
+
+func (l births) add(st *unix.Stat_t, dir int, name string) { remember(l, idOf(st), born(dir, name)) }
+
+func (l births) has(st *unix.Stat_t, dir int, name string) bool {
+	when, ok := l[idOf(st)]
+	return ok && when == born(dir, name)
+}
+
+// maxRemembered bounds each list of what programs were given.
+const maxRemembered = 4096
+
+// remember adds to a list that programs make longer. A full one forgets something: then
+// they have less.
+func remember[K comparable, V any](m map[K]V, k K, v V) {
+	if _, there := m[k]; !there && len(m) >= maxRemembered {
+		for old := range m {
+			delete(m, old)
+			break
+		}
+	}
+	m[k] = v
+}
 
 // Options are what a broker is made with.
 type Options struct {
@@ -64,14 +101,16 @@ type Broker struct {
 	calls    sync.Pool
 
 	sockets   map[uint64]socket // by inode: what is neither connected nor listens yet
+	swept     time.Time         // when sockets may be swept again
+	count     uint64            // of sockets that were ever made
 	listened  map[uint64]bool   // inodes of those that listen
 	terminals map[terminal]bool // that programs have made
-	bound     map[FileID]bool   // Unix sockets that programs have made
+	bound     births            // Unix sockets that programs have made
 
 	// names is held from looking at a name to acting on it.
 	names sync.Mutex
-	made  map[FileID]bool // protected files that were made here, of checked content
-	late  []late          // files that get their names when they are written
+	made  births // protected files that were made here, of checked content
+	late  []late // files that get their names when they are written
 
 	mu      sync.Mutex
 	refused []Refusal
@@ -81,8 +120,8 @@ type Broker struct {
 // New makes a broker that serves nobody yet.
 func New(o Options) (*Broker, error) {
 	b := &Broker{
-		Options: o, profile: o.Rules, kept: map[FileID]bool{}, made: map[FileID]bool{},
-		sockets: map[uint64]socket{}, listened: map[uint64]bool{}, bound: map[FileID]bool{}, terminals: map[terminal]bool{},
+		Options: o, profile: o.Rules, kept: map[FileID]bool{}, made: births{},
+		sockets: map[uint64]socket{}, listened: map[uint64]bool{}, bound: births{}, terminals: map[terminal]bool{},
 	}
 	for _, id := range o.Kept {
 		b.kept[id] = true

@@ -170,7 +170,7 @@ func (c *call) recast(fd int, dir, name string, st *unix.Stat_t) bool {
 	if err != nil {
 		return false
 	}
-	c.b.made[idOf(&made)] = true
+	c.b.made.add(&made, fd, name)
 	return true
 }
 

@@ -152,7 +152,7 @@ func (c *call) instate(l late) {
 		flags = unix.RENAME_NOREPLACE
 	}
 	if made, err := installCopy(l.dir, l.name, text, st.Mode&0o777, flags); err == nil {
-		c.b.made[idOf(&made)] = true
+		c.b.made.add(&made, l.dir, l.name)
 	}
 }
 

@@ -33,7 +33,7 @@ func (c *call) mayChangeMeta(t target) unix.Errno {
 	if c.b.isKept(&t.st) && s == Writable {
 		s = Protected
 	}
-	if s == Protected && c.b.made[idOf(&t.st)] {
+	if s == Protected && c.b.made.has(&t.st, t.fd, "") {
 		return 0 // git gives its configuration the mode of the one before
 	}
 	if errno := c.verdict(t.full, s); errno != 0 {

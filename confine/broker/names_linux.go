@@ -20,7 +20,7 @@ func (c *call) mkdirAt(dirfd int32, addr uint64, mode uint32) reply {
 		errno := c.creating(func() error { return unix.Mkdirat(p.dir, p.last, mode) })
 		var st unix.Stat_t
 		if errno == 0 && c.b.standing(full) == Protected && unix.Fstatat(p.dir, p.name(), &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
-			c.b.made[idOf(&st)] = true
+			c.b.made.add(&st, p.dir, p.name())
 		}
 		return errno
 	})
@@ -132,7 +132,7 @@ func (c *call) unlinkAt(dirfd int32, addr uint64, flags int) reply {
 		if errno != 0 {
 			return fails(errno)
 		}
-		if !c.b.made[idOf(&st)] {
+		if !c.b.made.has(&st, p.dir, p.name()) {
 			if errno := c.judge(full); errno != 0 {
 				return fails(errno)
 			}

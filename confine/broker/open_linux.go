@@ -137,9 +137,9 @@ func (c *call) create(w walk, p place, flags int, mode uint32) reply {
 	}
 	var st unix.Stat_t
 	if sample && unix.Fstat(fd, &st) == nil {
-		c.b.made[idOf(&st)] = true
+		c.b.made.add(&st, fd, "")
 	}
-	return reply{hands: true, fd: fd, cloex: cloex, undo: func() { unix.Unlinkat(p.dir, p.name(), 0) }}
+	return reply{hands: true, fd: fd, cloex: cloex, undo: func() { c.undo(p, fd) }}
 }
 
 func (c *call) openExisting(t target, flags int) reply {
@@ -173,6 +173,17 @@ func (c *call) openExisting(t target, flags int) reply {
 		return fails(unix.ESRCH)
 	}
 	return c.give(t, opening{flags: flags, truncate: truncate})
+}
+
+// undo removes a file that was made for nothing. The queue for names was free meanwhile.
+func (c *call) undo(p place, fd int) {
+	c.b.locked(func() reply {
+		var made, there unix.Stat_t
+		if unix.Fstat(fd, &made) == nil && unix.Fstatat(p.dir, p.name(), &there, unix.AT_SYMLINK_NOFOLLOW) == nil && idOf(&made) == idOf(&there) {
+			unix.Unlinkat(p.dir, p.name(), 0)
+		}
+		return reply{}
+	})
 }
 
 // An opening is how a file that is there is opened.

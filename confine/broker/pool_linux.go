@@ -140,7 +140,7 @@ func (c *call) createIn(p *pool, name string, flags int, mode uint32) reply {
 		}
 		return fails(errno)
 	}
-	return reply{hands: true, fd: fd, cloex: cloex, undo: func() { p.remove(name, 0) }}
+	return reply{hands: true, fd: fd, cloex: cloex, undo: func() { c.b.locked(func() reply { return answerOf(p.remove(name, 0)) }) }}
 }
 
 // fromPool takes an entry, prepares it and moves it into place.

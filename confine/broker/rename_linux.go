@@ -122,7 +122,11 @@ func (m *move) run() unix.Errno {
 	if m.checked != nil {
 		return m.acting(m.install)
 	}
-	return m.acting(rename)
+	errno := m.acting(rename)
+	if errno == 0 && m.replaces && m.flags&unix.RENAME_EXCHANGE == 0 {
+		delete(m.b.bound, idOf(&m.toStat))
+	}
+	return errno
 }
 
 // judgePrivate judges a move with an end in a private place.
@@ -147,7 +151,7 @@ func stricter(s Standing) Standing {
 func (m *move) judgeMove(from, to string, st *unix.Stat_t, at place) unix.Errno {
 	rules := m.b.Rules
 	old, becomes := m.b.standing(from), m.b.standing(to)
-	if old == Protected && m.b.made[idOf(st)] && becomes == Writable && st.Mode&unix.S_IFMT == unix.S_IFREG {
+	if old == Protected && m.b.made.has(st, at.dir, at.name()) && becomes == Writable && st.Mode&unix.S_IFMT == unix.S_IFREG {
 		old = Writable
 	}
 	if errno := m.verdict(from, old); errno != 0 {
@@ -229,7 +233,7 @@ func (m *move) judgeSent(to string, at place) unix.Errno {
 
 // maxBelow is how many names are looked at when a directory gets a name that decides
 // about them.
-const maxBelow = 100_000
+const maxBelow = 10_000
 
 // judgeBelow looks at what lies in a directory that is to get another name, as deep as
 // that name decides. It takes fd.
@@ -354,12 +358,14 @@ const tempPrefix = ".sandgate-"
 
 // install puts the checked content in the place of the source, and removes that.
 func (m *move) install() error {
+	own := !m.replaces || m.b.made.has(&m.toStat, m.to.dir, m.to.name())
 	st, err := installCopy(m.to.dir, m.to.name(), m.checked, m.fromStat.Mode&0o777, 0)
 	if err != nil {
 		return err
 	}
-	if !m.replaces || m.b.made[idOf(&m.toStat)] {
-		m.b.made[idOf(&st)] = true
+	if own {
+		delete(m.b.made, idOf(&m.toStat))
+		m.b.made.add(&st, m.to.dir, m.to.name())
 	}
 	if m.replaces && m.b.isKept(&m.toStat) {
 		m.b.kept[idOf(&st)] = true

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"path"
 	"strings"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -38,6 +40,7 @@ type Network struct {
 type socket struct {
 	fd     int
 	family int
+	made   uint64 // the how manieth it is
 }
 
 const (
@@ -57,7 +60,7 @@ func (c *call) socket() reply {
 	case !c.b.Network.Own.IsValid():
 		return fails(unix.EACCES)
 	}
-	if len(c.b.sockets) >= maxSockets && !c.b.sweep() {
+	if len(c.b.sockets) >= maxSockets && !c.b.room() {
 		return fails(unix.EMFILE)
 	}
 	fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, protocol)
@@ -81,7 +84,8 @@ func (c *call) socket() reply {
 		return fails(unix.EMFILE)
 	}
 	c.b.forget(st.Ino)
-	c.b.sockets[st.Ino] = socket{keep, family}
+	c.b.count++
+	c.b.sockets[st.Ino] = socket{keep, family, c.b.count}
 	return reply{hands: true, fd: fd, cloex: kind&unix.SOCK_CLOEXEC != 0, undo: func() { c.b.forget(st.Ino) }}
 }
 
@@ -331,7 +335,7 @@ func (c *call) listen() reply {
 		return fails(errnoOf(err))
 	}
 	c.b.forget(ino)
-	c.b.listened[ino] = true
+	remember(c.b.listened, ino, true)
 	return reply{}
 }
 
@@ -398,13 +402,13 @@ func (c *call) bindUnix(s socket, p []byte) reply {
 			}
 		}
 		errno = c.creating(func() error {
-			if err := unix.Bind(s.fd, &unix.SockaddrUnix{Name: c.b.link(at.dir) + "/" + at.name()}); err != nil {
+			if err := w.bindAt(s.fd, name, at); err != nil {
 				return err
 			}
 			if err := unix.Fstatat(at.dir, at.name(), &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 				return err
 			}
-			c.b.bound[idOf(&st)] = true
+			c.b.bound.add(&st, at.dir, at.name())
 			if pool != nil {
 				return pool.note(at.name())
 			}
@@ -412,6 +416,32 @@ func (c *call) bindUnix(s socket, p []byte) reply {
 		})
 		return fails(errno)
 	})
+}
+
+// bindAt binds a socket at a place that was judged, by the name that the program gave if
+// that leads there: getsockname(2) gives it to everybody. The queue for names is held.
+func (w *walk) bindAt(fd int, name string, at place) error {
+	here, errno := w.base(unix.AT_FDCWD, "")
+	if errno == 0 && name[0] != '@' && w.leadsTo(here, path.Dir(name), at.dir) {
+		if err := unix.Fchdir(here); err != nil {
+			return err
+		}
+		defer unix.Fchdir(w.b.rootFD)
+		return unix.Bind(fd, &unix.SockaddrUnix{Name: name})
+	}
+	return unix.Bind(fd, &unix.SockaddrUnix{Name: w.b.link(at.dir) + "/" + at.name()})
+}
+
+// leadsTo reports whether a path leads the broker, too, to a directory.
+func (w *walk) leadsTo(base int, name string, dir int) bool {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS}
+	fd, err := unix.Openat2(base, name, &how)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	var one, other unix.Stat_t
+	return unix.Fstat(fd, &one) == nil && unix.Fstat(dir, &other) == nil && idOf(&one) == idOf(&other)
 }
 
 // connectUnix connects to a socket that this sandbox has made, or that is listed.
@@ -433,7 +463,7 @@ func (c *call) connectUnix(s socket, ino uint64, p []byte) reply {
 		return fails(errno)
 	case t.kind() != unix.S_IFSOCK:
 		return fails(unix.ECONNREFUSED)
-	case !c.b.bound[idOf(&t.st)] && !c.b.listed(t.full):
+	case !c.b.bound.has(&t.st, t.fd, "") && !c.b.listed(t.full):
 		c.b.refuse(Refusal{"connect", t.full, Outside})
 		return fails(unix.EACCES)
 	}
@@ -450,9 +480,31 @@ func (b *Broker) listed(name string) bool {
 	return false
 }
 
+// room makes some for another copy. If many come so fast that there is no time to look
+// who has which, the oldest goes: its program cannot connect it any more.
+func (b *Broker) room() bool {
+	if !time.Now().Before(b.swept) {
+		return b.sweep()
+	}
+	var oldest uint64
+	for ino, s := range b.sockets {
+		if was, ok := b.sockets[oldest]; !ok || s.made < was.made {
+			oldest = ino
+		}
+	}
+	b.forget(oldest)
+	return true
+}
+
 // sweep drops the copies of sockets that no program has any more, and reports whether
 // there were any.
 func (b *Broker) sweep() bool {
+	start := time.Now()
+	if start.Before(b.swept) {
+		return false
+	}
+	// Looking takes as long as programs have descriptors: it is a tenth of the time at most.
+	defer func() { b.swept = time.Now().Add(10 * time.Since(start)) }()
 	had := map[uint64]bool{}
 	for _, pid := range b.Processes() {
 		dir := fmt.Sprintf("/proc/%d/fd", pid)

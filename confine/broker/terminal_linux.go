@@ -77,7 +77,7 @@ func (b *Broker) noteTerminal(ours int) error {
 	if err := unix.Stat("/dev/pts/"+strconv.Itoa(int(n)), &st); err != nil {
 		return err
 	}
-	b.terminals[terminalOf(&st)] = true
+	remember(b.terminals, terminalOf(&st), true)
 	return nil
 }
 

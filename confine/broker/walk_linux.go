@@ -104,12 +104,24 @@ func (w *walk) enter(base int, name string) (int, unix.Errno) {
 }
 
 // step opens the directory at name, one component after another, and follows links by
-// itself.
-func (w *walk) step(at int, name string) (int, unix.Errno) {
+// itself. A path may have thousands: each is closed when the next is open.
+func (w *walk) step(at int, name string) (_ int, errno unix.Errno) {
+	opened := -1 // at, if it was opened here
+	enter := func(next, from int) {
+		if opened >= 0 {
+			unix.Close(opened)
+		}
+		at, opened = next, from
+	}
+	defer func() {
+		if opened >= 0 {
+			w.own(opened)
+		}
+	}()
 	rest := name
 	for rest != "" {
 		if strings.HasPrefix(rest, "/") && rest == name {
-			at = w.b.rootFD
+			enter(w.b.rootFD, -1)
 		}
 		var part string
 		part, rest, _ = strings.Cut(strings.TrimLeft(rest, "/"), "/")
@@ -124,40 +136,46 @@ func (w *walk) step(at int, name string) (int, unix.Errno) {
 		if err != nil {
 			return -1, errnoOf(err)
 		}
-		w.own(next)
 		var st unix.Stat_t
 		if err := unix.Fstat(next, &st); err != nil {
+			unix.Close(next)
 			return -1, errnoOf(err)
 		}
-		switch st.Mode & unix.S_IFMT {
-		case unix.S_IFDIR:
-			at = next
-		case unix.S_IFLNK:
-			if isProc(next) {
-				t, errno := w.descriptorAt(place{dir: at, last: part})
-				if errno == 0 && t.kind() != unix.S_IFDIR {
-					errno = unix.ENOTDIR
-				}
-				if errno != 0 {
-					return -1, errno
-				}
-				at = t.fd
-				continue
-			}
-			target, errno := w.follow(next)
-			if errno != 0 {
-				return -1, errno
-			}
-			if strings.HasPrefix(target, "/") {
-				at = w.b.rootFD
-			}
-			rest = target + "/" + rest
-			rest = strings.TrimLeft(rest, "/")
-		default:
-			return -1, unix.ENOTDIR
+		if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+			enter(next, next)
+			continue
 		}
+		target, magic, errno := w.hop(place{dir: at, last: part}, next, &st)
+		unix.Close(next)
+		switch {
+		case errno != 0:
+			return -1, errno
+		case magic >= 0:
+			enter(magic, -1)
+			continue
+		case strings.HasPrefix(target, "/"):
+			enter(w.b.rootFD, -1)
+		}
+		rest = strings.TrimLeft(target+"/"+rest, "/")
 	}
 	return at, 0
+}
+
+// hop is where a link on the way leads: a path, or a directory of which the thread has a
+// descriptor.
+func (w *walk) hop(p place, link int, st *unix.Stat_t) (target string, magic int, errno unix.Errno) {
+	if st.Mode&unix.S_IFMT != unix.S_IFLNK {
+		return "", -1, unix.ENOTDIR
+	}
+	if !isProc(link) {
+		target, errno = w.follow(link)
+		return target, -1, errno
+	}
+	t, errno := w.descriptorAt(p)
+	if errno == 0 && t.kind() != unix.S_IFDIR {
+		errno = unix.ENOTDIR
+	}
+	return "", t.fd, errno
 }
 
 // component is the name part of the directory at, with the thread's own number where
