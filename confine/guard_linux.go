@@ -31,6 +31,7 @@ type Guard struct {
 	store   *quarantine.Store // nil: nothing can be undone
 	studies *sandboxprofile.Memo[*study]
 	own     []ident // directories of ours, which no tool sees and no sweep touches
+	index   index
 
 	mu     sync.Mutex
 	groves map[string]*grove
@@ -92,6 +93,7 @@ func (g *Guard) trees(s *study) []*tree {
 			delete(g.groves, oldest)
 		}
 		known = &grove{trees: newTrees(s.profile, s.roots, s.written, g.own)}
+		g.index.load(s.grove, known.trees)
 		g.groves[s.grove] = known
 	}
 	known.used = time.Now()

@@ -29,6 +29,9 @@ func (g *Guard) survey(s *study) (seen look, err error) {
 		}
 	}
 	seen.named = g.named(s)
+	if err == nil {
+		g.index.keep(s.grove, g.trees(s))
+	}
 	return seen, err
 }
 

@@ -79,6 +79,11 @@ type tree struct {
 	// outside are files known to have names outside of the tree.
 	outside map[ident]bool
 
+	// restored is how many walks of a tree that an index told are still to come without
+	// watches; read counts the directories that were read since the index was written.
+	restored int
+	read     int
+
 	// watch is nil for a tree that is looked at directory by directory each time.
 	watch   *watcher
 	stirred bool    // something has changed since the last pass began
@@ -203,6 +208,7 @@ const walkPasses = 6
 func (t *tree) walk() ([]sighting, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	defer func() { t.restored = max(t.restored-1, 0) }()
 	if t.still() {
 		return nil, nil
 	}
@@ -240,7 +246,7 @@ func (t *tree) walk() ([]sighting, error) {
 // granted directories are.
 func (t *tree) still() bool {
 	n := t.top
-	if !n.settled || n.shut || len(n.kids)+len(n.marks)+len(n.hard)+len(t.named) > 0 {
+	if t.restored > 0 || !n.settled || n.shut || len(n.kids)+len(n.marks)+len(n.hard)+len(t.named) > 0 {
 		return false
 	}
 	var st unix.Stat_t
@@ -348,7 +354,7 @@ func (t *tree) look(n *node, at place) (done bool, err error) {
 		t.close(sighting{Mask: sandboxprofile.Mask{Path: at.path, Kind: sandboxprofile.Dir, Hide: true}, dir: t.above(at.path), root: t.root, take: at.path})
 		return true, nil
 	}
-	if now := stampOf(&st); !n.settled || n.stamp != now || n.wd == 0 && t.watch.room() {
+	if now := stampOf(&st); !n.settled || n.stamp != now || !t.trustsAt(at.path, st.Dev) || !t.rewatch(n, at) {
 		old := *n
 		if err := t.list(n, at); err != nil {
 			return false, err
@@ -357,6 +363,23 @@ func (t *tree) look(n *node, at place) (done bool, err error) {
 	}
 	n.dirty = false
 	return false, nil
+}
+
+// rewatch watches a directory that is as it was when it was read, if it is not watched and
+// can be. It fails if that has changed meanwhile. The first walks of a tree that an index
+// told do not watch: a process that makes one call has no more.
+func (t *tree) rewatch(n *node, at place) bool {
+	if n.wd != 0 || t.restored > 0 || !t.watch.room() {
+		return true
+	}
+	fd, err := openAt(t.at, t.relative(at.path), unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return n.shut // then it was not read before either
+	}
+	defer unix.Close(fd)
+	t.watch.add(t, n, fd)
+	var st unix.Stat_t
+	return unix.Fstat(fd, &st) == nil && n.stamp == stampOf(&st)
 }
 
 // close adds a directory that is spoken of by itself.
@@ -466,6 +489,9 @@ func (t *tree) list(n *node, at place) error {
 	}
 	n.stamp = stampOf(&before)
 	n.settled = n.stamp == stampOf(&after) && before.Ctim.Nano() < now.Nano()-int64(settling) && trusted
+	if n.settled { // others are read each time
+		t.read++
+	}
 	return nil
 }
 
@@ -713,6 +739,19 @@ func (t *tree) trusts(fd int, dev uint64) bool {
 	}
 	t.trusted[dev] = trusted
 	return trusted
+}
+
+// trustsAt is trusts for a directory that is not open.
+func (t *tree) trustsAt(path string, dev uint64) bool {
+	if trusted, known := t.trusted[dev]; known {
+		return trusted
+	}
+	fd, err := openAt(t.at, t.relative(path), unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	return t.trusts(fd, dev)
 }
 
 func keepsCtime(fs unix.Statfs_t) bool {

@@ -154,6 +154,9 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 	}
 	if confiner != nil {
 		guard := confine.NewGuard(kept, slices.Sorted(maps.Keys(own))...)
+		if kept != nil {
+			guard.Remember(filepath.Join(kept.Dir(), "surveys"))
+		}
 		r.planted, err = guard.Recover()
 		if sc.Recovered = r.planted; err != nil {
 			sc.Warnings = append(sc.Warnings, err.Error())
