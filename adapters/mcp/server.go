@@ -176,8 +176,11 @@ func ServeStdio(ctx context.Context, c Config, in io.Reader, out io.Writer) erro
 	defer cancel()
 	s, v := c.server()
 	s.AddReceivingMiddleware(endingWith(ctx))
+	lines := &sharedWriter{Writer: out}
+	messages := messagesOf(in, lines, protocol.MaxMessage)
+	defer messages.Close()
 	session, err := s.Connect(ctx, &mcp.IOTransport{
-		Reader: io.NopCloser(watched{in, cancel}), Writer: writeCloser{out}, MaxLineLength: protocol.MaxMessage,
+		Reader: io.NopCloser(watched{messages, cancel}), Writer: writeCloser{lines}, MaxLineLength: protocol.MaxMessage + 1, // and the end of the line
 	}, nil)
 	if err != nil {
 		return fmt.Errorf("mcp: %w", err)

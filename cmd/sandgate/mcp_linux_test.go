@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -656,4 +657,47 @@ func TestMCPServeHTTP(t *testing.T) {
 	if status := newApp(strings.NewReader(""), &out, &out).run([]string{"mcp", "serve", "--socket", b.agent, "--http", "0.0.0.0:0", "--token-file", filepath.Join(b.dir, "token")}); status != exitUsage {
 		t.Errorf("an address that others reach: status %d, %s", status, &out)
 	}
+}
+
+// TestMCPServeGoesOn: a line that is no message is answered, and the session lives.
+func TestMCPServeGoesOn(t *testing.T) {
+	h := newHost(t)
+	h.start()
+	cmd := h.command("mcp", "serve")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	answers := bufio.NewReader(out)
+	for _, x := range []struct{ line, answer string }{
+		{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`, `"id":1,"result"`},
+		{`hello`, `"id":null,"error":{"code":-32700`},
+		{`{"jsonrpc":"2.0","id":2,"method":7}`, `"id":2,"error":{"code":-32600`},
+		{`{"jsonrpc":"2.0","id":3,"foo":1}`, `"id":3,"error":{"code":-32600`},
+		{`{"jsonrpc":"2.0","method":"notifications/initialized"}`, ""},
+		{`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"read_file","arguments":{"path":"note.txt"}}}`, `note\n`},
+	} {
+		if _, err := io.WriteString(in, x.line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		if x.answer == "" {
+			continue
+		}
+		if answer, err := answers.ReadString('\n'); err != nil || !strings.Contains(answer, x.answer) {
+			t.Errorf("%s\nis answered %s, %v; want %s", x.line, answer, err, x.answer)
+		}
+	}
+	in.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	h.interrupt()
+	_ = h.serve.Wait()
 }

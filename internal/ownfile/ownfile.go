@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,18 +34,64 @@ func Check(f *os.File, forbidden fs.FileMode) error {
 	return nil
 }
 
-// CheckDir fails if others can put files into dir under names of their choice. A
-// sticky directory keeps them from replacing ours (inode(7)).
+// CheckDir fails if others can put files into dir under names of their choice, or
+// another directory in its place: dir and all above it belong to this user or to root,
+// and nobody else may write there. A sticky directory keeps others from replacing ours
+// (inode(7)). Groups count for dir alone: many systems give each user one of their own,
+// and directories that it may write to.
 func CheckDir(dir string) error {
-	st, err := os.Stat(dir)
+	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return err
 	}
-	if st.Mode().Perm()&0o022 != 0 && st.Mode()&fs.ModeSticky == 0 {
-		return fmt.Errorf("others can write to directory %q (%s)", dir, st.Mode())
+	if real, err = filepath.Abs(real); err != nil {
+		return err
 	}
-	return nil
+	others := uint32(0o022)
+	for at := real; ; at, others = filepath.Dir(at), 0o002 {
+		var st unix.Stat_t
+		if err := unix.Stat(at, &st); err != nil {
+			return &os.PathError{Op: "stat", Path: at, Err: err}
+		}
+		switch {
+		case !trusted(int(st.Uid)):
+			return &foreignDir{at, int(st.Uid)}
+		case uint32(st.Mode)&others != 0 && st.Mode&unix.S_ISVTX == 0:
+			return fmt.Errorf("others can write to directory %q (mode %04o)", at, st.Mode&0o7777)
+		case at == filepath.Dir(at):
+			return nil
+		}
+	}
 }
+
+// A foreignDir belongs to somebody else, who can replace what lies in it.
+type foreignDir struct {
+	path string
+	uid  int
+}
+
+func (e *foreignDir) Error() string {
+	return fmt.Sprintf("directory %q belongs to uid %d, who can replace what lies in it", e.path, e.uid)
+}
+
+// Hint says what helps.
+func (e *foreignDir) Hint() string {
+	return "use a directory of your own, for instance with XDG_STATE_HOME; with sudo, HOME may still be another user's (sudo -H)"
+}
+
+// trusted reports whether a directory of uid's is as good as one of this user's. In a
+// user namespace root outside is an id that is not mapped.
+func trusted(uid int) bool {
+	return uid == 0 || uid == os.Geteuid() || uid == overflowUID && unmapped()
+}
+
+const overflowUID = 65534 // what the kernel shows for an id without a mapping (user_namespaces(7))
+
+// unmapped reports whether this process sees ids that have no mapping.
+var unmapped = sync.OnceValue(func() bool {
+	b, err := os.ReadFile("/proc/self/uid_map")
+	return err == nil && strings.Join(strings.Fields(string(b)), " ") != "0 0 4294967295"
+})
 
 // Alone reports whether path is a regular file, by a way without links, that nobody but
 // this user and root can change, or put another in the place of. path is absolute.

@@ -1,8 +1,11 @@
 package ownfile
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -90,6 +93,45 @@ func TestAloneLooksAtEveryDirectory(t *testing.T) {
 		}
 		if dir == "/" {
 			break
+		}
+	}
+}
+
+// TestCheckDirLooksUpwards: who owns or may write a directory above can put another one
+// in the place of ours.
+func TestCheckDirLooksUpwards(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		mode     os.FileMode
+		uid      int
+		own, sub string // what is said of the directory itself, and of one below it; "" is nothing
+	}{
+		{"ours", 0o755, os.Geteuid(), "", ""},
+		{"a group's", 0o775, os.Geteuid(), "others can write", ""},
+		{"everybody's", 0o777, os.Geteuid(), "others can write", "others can write"},
+		{"everybody's and sticky", 0o777 | os.ModeSticky, os.Geteuid(), "", ""},
+		{"another user's", 0o700, 4711, "belongs to uid 4711", "belongs to uid 4711"},
+	} {
+		if c.uid != os.Geteuid() && os.Geteuid() != 0 {
+			continue // only root can give a directory away
+		}
+		dir := filepath.Join(t.TempDir(), "d")
+		sub := filepath.Join(dir, "sub")
+		if err := os.MkdirAll(sub, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(os.Chown(dir, c.uid, -1), os.Chmod(dir, c.mode)); err != nil {
+			t.Fatal(err)
+		}
+		link := filepath.Join(t.TempDir(), "link")
+		if err := os.Symlink(sub, link); err != nil {
+			t.Fatal(err)
+		}
+		for path, want := range map[string]string{dir: c.own, sub: c.sub, link: c.sub} {
+			err := CheckDir(path)
+			if said := fmt.Sprint(err); (err == nil) != (want == "") || !strings.Contains(said, want) && want != "" {
+				t.Errorf("%s: %s: %v, want %q", c.name, path, err, want)
+			}
 		}
 	}
 }
