@@ -297,9 +297,9 @@ func TestShrunkLog(t *testing.T) {
 }
 
 func TestOpenModes(t *testing.T) {
+	path := logPath(t)
 	old := syscall.Umask(0) // what would show a mode that relies on the umask
 	defer syscall.Umask(old)
-	path := logPath(t)
 	l := mustOpen(t, path, Options{})
 	mustAppend(t, l, decision("c"))
 	for name, want := range map[string]os.FileMode{

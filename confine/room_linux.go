@@ -295,10 +295,7 @@ func (h hostRoom) lacks() error {
 	if left, reserve, bounded := h.tasksLeft(); bounded && left < reserve+sandboxTasks {
 		return fmt.Errorf("%d processes are left of what this container or unit may have: raise its limit (pids.max, TasksMax=, --pids-limit)", left)
 	}
-	if left, known := h.memoryLeft(); known && left < ownMemory {
-		return fmt.Errorf("%d MiB of memory are left", left>>20)
-	}
-	return nil
+	return h.memoryLacks()
 }
 
 // tasksLeft is how many more processes and threads there may be, if that is bounded, and
@@ -314,6 +311,43 @@ func (h hostRoom) tasksLeft() (left, reserve int64, bounded bool) {
 		}
 	}
 	return left, reserve, bounded
+}
+
+// WithoutReserve says in sentences for people which reserve of this host a supervisor
+// cannot keep. Tools can then use up what it needs to answer and to start the next sandbox.
+func WithoutReserve() []string {
+	var files unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) != nil {
+		files.Cur = unix.RLIM_INFINITY
+	}
+	return findHostRoom().withoutReserve(files.Cur)
+}
+
+// fewStanding is how few sandboxes at once are worth a warning.
+const fewStanding = 8
+
+func (h hostRoom) withoutReserve(descriptors uint64) []string {
+	var all []string
+	if left, reserve, bounded := h.tasksLeft(); bounded && (reserve < ownTasks || left < ownTasks+sandboxTasks) {
+		all = append(all, fmt.Sprintf("%d processes are left of what this container or unit may have, and %d of them are kept from tools: "+
+			"%d and %d for a sandbox are needed, or a tool can keep others from starting; raise the limit (pids.max, TasksMax=, --pids-limit)",
+			left, min(reserve, max(left, 0)), ownTasks, sandboxTasks))
+	}
+	if n := standingFor(descriptors); n < fewStanding {
+		all = append(all, fmt.Sprintf("%d descriptors are enough for no more than %d sandboxes at once; raise the limit (ulimit -n, LimitNOFILE=)", descriptors, n))
+	}
+	if err := h.memoryLacks(); err != nil {
+		all = append(all, err.Error()+": calls wait until there is more")
+	}
+	return all
+}
+
+// memoryLacks is nil if there is memory for one more sandbox.
+func (h hostRoom) memoryLacks() error {
+	if left, known := h.memoryLeft(); known && left < ownMemory {
+		return fmt.Errorf("%d MiB of memory are left", left>>20)
+	}
+	return nil
 }
 
 // memoryLeft is how many bytes more can be had.

@@ -135,6 +135,31 @@ func TestRoomLooksAtTheHost(t *testing.T) {
 	}
 }
 
+// TestReserveIsSaid: a host on which the reserve cannot be kept is said to be one, and no
+// other.
+func TestReserveIsSaid(t *testing.T) {
+	for name, x := range map[string]struct {
+		files map[string]string
+		open  uint64
+		says  string // "" is nothing
+	}{
+		"no bounds":         {nil, 1024, ""},
+		"enough":            {map[string]string{"a/pids.max": "300", "a/pids.current": "60"}, 1024, ""},
+		"a small container": {map[string]string{"a/pids.max": "100", "a/pids.current": "10"}, 1024, "90 processes are left of what this container or unit may have, and 25"},
+		"used up":           {map[string]string{"a/pids.max": "300", "a/pids.current": "260"}, 1024, "40 processes are left"},
+		"the one above":     {map[string]string{"a/pids.max": "max", "pids.max": "100", "pids.current": "90"}, 1024, "10 processes are left"},
+		"few descriptors":   {nil, 160, "160 descriptors"},
+		"little memory":     {map[string]string{"a/memory.max": "104857600", "a/memory.current": "94371840"}, 1024, "10 MiB of memory"},
+	} {
+		root := fakeTree(t, x.files)
+		h := hostRoom{cgroups: []string{root + "/a", root}, meminfo: root + "/meminfo"}
+		says := strings.Join(h.withoutReserve(x.open), "; ")
+		if !strings.Contains(says, x.says) || (says == "") != (x.says == "") {
+			t.Errorf("%s: %q, want %q", name, says, x.says)
+		}
+	}
+}
+
 // TestStandingFor: descriptors bound sandboxes, and leave some for everything else.
 func TestStandingFor(t *testing.T) {
 	for files, want := range map[uint64]int{0: 1, 64: 1, 256: 8, 1024: 44, 20_000: 933, 1 << 20: maxStanding, ^uint64(0): maxStanding} {

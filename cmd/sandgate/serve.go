@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/supervisor"
 	"github.com/sandgate/sandgate/supervisor/config"
@@ -282,6 +283,9 @@ func (a *app) announce(r *running, s *sockets, web *httpSide) {
 		fmt.Fprintf(a.err, "sandgate: warning: every tool is refused: %s\nsandgate: hint: %s\n", st.Sandbox.Reason, st.Sandbox.Hint)
 	}
 	for _, w := range st.Warnings {
+		fmt.Fprintf(a.err, "sandgate: warning: %s\n", w)
+	}
+	for _, w := range confine.WithoutReserve() {
 		fmt.Fprintf(a.err, "sandgate: warning: %s\n", w)
 	}
 	fmt.Fprintln(a.err, "sandgate: ready")
