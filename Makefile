@@ -57,7 +57,7 @@ nightly: bootstrap init ## Try a million made-up command lines on bash and dash,
 	@go test -timeout 0 -run '^TestGeneratedPlantsDoNotRun$$' -v ./confine -args -plants 5000
 
 attacks: bootstrap init ## Flip names under the broker's eyes, and hold path calls against the kernel's, a million; nightly
-	@go test -timeout 0 -run '^TestNothingOutsideChangesWhileNamesFlip$$' -v ./confine -args -flip-each 60s
+	@go test -timeout 0 -run '^(TestNothingOutsideChangesWhileNamesFlip|TestOthersGoOnInAFlood)$$' -v ./confine -args -flip-each 60s
 	@go test -timeout 0 -run '^TestPathCallsAreTheKernels$$' -v ./confine -args -pathcalls 200000
 	@bash -c 'me=attacks; . scripts/common.d/packages.sh; install_packages libpython$$(/usr/bin/python3 -c "import sys; print(\"%d.%d\" % sys.version_info[:2])")-testsuite'
 	@go test -timeout 0 -run '^TestSuitesOfOthers$$' -v ./confine -args -suites

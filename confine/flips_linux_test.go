@@ -21,7 +21,7 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-var flipEach = flag.Duration("flip-each", 0, "how long TestNothingOutsideChangesWhileNamesFlip makes each call; 0 makes all of them by turns for a second")
+var flipEach = flag.Duration("flip-each", 0, "how long TestNothingOutsideChangesWhileNamesFlip makes each call; 0 makes all of them by turns for a second, and some floods only")
 
 const flipsWord = "flip-names"
 

@@ -25,7 +25,7 @@ def sys_(*a):
     n = libc.syscall(*a)
     if n < 0: raise OSError(ctypes.get_errno(), '')
     return n
-g = dict(globals())
+g = dict(globals()); g['g'] = g
 for line in sys.stdin:
     g['r'] = 'ok'
     try: exec(eval(line), g)

@@ -123,9 +123,14 @@ func (w *walk) step(at int, name string) (_ int, errno unix.Errno) {
 		if strings.HasPrefix(rest, "/") && rest == name {
 			enter(w.b.rootFD, -1)
 		}
+		rest, name = strings.TrimLeft(rest, "/"), "" // from here on rest is relative
+		if fd, n := w.plain(at, rest); n > 0 {
+			enter(fd, fd)
+			rest = rest[n:]
+			continue
+		}
 		var part string
-		part, rest, _ = strings.Cut(strings.TrimLeft(rest, "/"), "/")
-		name = "" // from here on rest is relative
+		part, rest, _ = strings.Cut(rest, "/")
 		if part == "" {
 			continue
 		}
@@ -159,6 +164,38 @@ func (w *walk) step(at int, name string) (_ int, errno unix.Errno) {
 		rest = strings.TrimLeft(target+"/"+rest, "/")
 	}
 	return at, 0
+}
+
+// plain opens as many components at the beginning of a path as have no link among them,
+// and says how long they are: a few calls for a path of thousands of components, which
+// one after another would take longer than others should wait.
+func (w *walk) plain(at int, rest string) (fd, length int) {
+	const few = 16
+	if strings.Count(rest, "/") < few {
+		return -1, 0
+	}
+	fd = -1
+	low, high := 0, len(rest) // up to low there is none
+	for high-low > few {
+		middle := low + (high-low)/2
+		end := strings.LastIndexByte(rest[:middle+1], '/')
+		if end <= low {
+			if end = strings.IndexByte(rest[middle:], '/') + middle; end < middle || end >= high {
+				break
+			}
+		}
+		got, err := unix.Openat2(at, rest[:end], &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
+			Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
+		if err != nil {
+			high = end
+			continue
+		}
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+		fd, low = got, end
+	}
+	return fd, low
 }
 
 // hop is where a link on the way leads: a path, or a directory of which the thread has a
