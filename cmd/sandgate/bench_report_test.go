@@ -73,3 +73,27 @@ func TestPlantedTree(t *testing.T) {
 		t.Errorf("%d files in %d directories, %v", files, directories, err)
 	}
 }
+
+// TestWorksAreHeldAgainstTheirAims: of each backend's own, and one without is no verdict.
+func TestWorksAreHeldAgainstTheirAims(t *testing.T) {
+	r := workReport{Rounds: 3, Files: 10, Works: []workRow{
+		{Name: "met", Medians: []float64{1, 2, 2.5}, Aims: [2]float64{2, 2.5}},
+		{Name: "one", Medians: []float64{1, 2, 2.6}, Aims: [2]float64{2, 2.5}},
+		{Name: "none", Medians: []float64{1, 9, 9}},
+		{Name: "absent", Lacks: "node"},
+	}}
+	var out bytes.Buffer
+	if err := r.print(&out); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string][2]int{"met ": {2, 0}, "one ": {2, 1}, "none ": {0, 0}, "absent ": {0, 0}} {
+		for text := range strings.Lines(out.String()) {
+			if strings.HasPrefix(text, line) && (strings.Count(strings.ReplaceAll(text, "met  1000", ""), " met") != want[0] || strings.Count(text, "not met") != want[1]) {
+				t.Errorf("%q", text)
+			}
+		}
+	}
+	if !strings.Contains(out.String(), "not measured: this host has no node") {
+		t.Errorf("%s", &out)
+	}
+}
