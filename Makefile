@@ -42,7 +42,7 @@ clean: ## Remove what was built
 	@rm -rf bin dist $(INIT) confine/initbin/built.go
 
 ##@ Checking more
-.PHONY: lint race fuzz nightly attacks golden bench cross static kernels page bootstrap tidy-check
+.PHONY: lint race fuzz nightly attacks golden bench cross static kernels page types bootstrap tidy-check
 lint: init ## gofmt, go vet and staticcheck
 	@scripts/lint
 
@@ -83,8 +83,11 @@ kernels-arm: bootstrap init ## Run the claims on Debian's arm64 kernel, emulated
 containers: bootstrap init ## Run the claims in real containers of Docker and podman; needs root, nightly
 	@scripts/containers
 
-page: bootstrap init ## Drive the web page in a real browser, which it installs
+page: bootstrap init ## Drive the web page in real browsers, and the terminal in tmux, which it installs
 	@scripts/page
+
+types: ## Hold the TypeScript client's types to tsc --strict and to the Claude Agent SDK
+	@scripts/types
 
 bootstrap: ## Install what this machine lacks (Debian, Ubuntu)
 	@scripts/bootstrap

@@ -157,6 +157,11 @@ class Live(unittest.TestCase):
         with Answering(lambda a, r: a.deny(r["id"], mode="reject_soft")):
             output = asyncio.run(hook({"tool_name": "Other", "tool_input": {"n": 1}}, "toolu_1", None))
         self.assertEqual(output["hookSpecificOutput"]["permissionDecision"], "deny")
+        self.assertNotIn("continue_", output)  # the model goes on
+        with Answering(lambda a, r: a.deny(r["id"], feedback="no more", interrupt=True)):
+            output = asyncio.run(hook({"tool_name": "Other", "tool_input": {"n": 2}}, "toolu_2", None))
+        # The SDK's name in Python, which it sends to its process as "continue".
+        self.assertEqual((output["continue_"], output["stopReason"]), (False, "The user rejected this call: no more"))
         self.agent.close()
         answer = asyncio.run(callback("WebSearch", {"query": "go"}, None))
         self.assertEqual((answer.behavior, answer.message), ("deny", "The call was not made: the supervisor does not answer."))

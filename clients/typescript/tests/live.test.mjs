@@ -101,6 +101,9 @@ test('the Claude Agent SDK', async () => {
   assert.deepEqual(outcome, {behavior: 'deny', message: 'The user rejected this call: no web', interrupt: true});
   const hook = await answering((a, r) => a.deny(r.id, {mode: 'reject_soft'}), () => preToolUse(session)({tool_name: 'Other', tool_input: {n: 1}}, 'toolu_1'));
   assert.equal(hook.outcome.hookSpecificOutput.permissionDecision, 'deny');
+  assert.ok(!('continue' in hook.outcome)); // the model goes on
+  const stop = await answering((a, r) => a.deny(r.id, {feedback: 'no more', interrupt: true}), () => preToolUse(session)({tool_name: 'Other', tool_input: {n: 2}}, 'toolu_2'));
+  assert.deepEqual([stop.outcome.continue, stop.outcome.stopReason], [false, 'The user rejected this call: no more']);
   assert.equal((await callback('WebSearch', {query: 'js'}, {signal: AbortSignal.abort()})).behavior, 'deny');
   const gone = await connect();
   const other = await gone.session('js');
