@@ -118,6 +118,12 @@ func reachText(p Profile) []string {
 	if len(p.UnixSockets) == 0 {
 		items = append(items, "no Unix socket of the machine")
 	}
+	return append(items, Outside(p)...)
+}
+
+// Outside is what a profile reaches of the machine beside files and hosts: Unix sockets and
+// devices, each of which may do anything.
+func Outside(p Profile) (items []string) {
 	for _, s := range p.UnixSockets {
 		items = append(items, "Unix socket "+orEvery(s, "(every one)"))
 	}

@@ -17,6 +17,11 @@ func details(p tools.Proposal, digest string, warnings []string) map[string]stri
 	if e := p.Plan.Action.Exec; e != nil {
 		d["directory"] = e.Dir
 		d["program"] = e.Path
+		for _, given := range e.Secrets {
+			if !given.Unseen() {
+				d["is given"] = strings.TrimPrefix(d["is given"]+", "+given.Name, ", ")
+			}
+		}
 	}
 	if f := p.Plan.Action.File; f != nil {
 		d["path"] = f.Path
@@ -47,6 +52,9 @@ func details(p tools.Proposal, digest string, warnings []string) map[string]stri
 func profileWords(d map[string]string, p sandboxprofile.Profile) {
 	d["network"] = p.Network.Mode.String()
 	d["may write"] = ""
+	if outside := sandboxprofile.Outside(p); len(outside) > 0 {
+		d["outside"] = strings.Join(outside, ", ")
+	}
 	for _, section := range sandboxprofile.Explain(p).Sections {
 		d[section.Verb] = strings.Join(section.Items, ", ")
 		if section.Verb == "changes" {

@@ -48,6 +48,13 @@ func TestDetails(t *testing.T) {
 	if write["remembered"] != "an answer that is remembered covers this file, with any content" {
 		t.Errorf("of a write: %v", write)
 	}
+	given := details(tools.Proposal{Plan: tools.Plan{
+		Action:  sandboxprofile.Action{Exec: &sandboxprofile.Program{Secrets: []sandboxprofile.Secret{{Name: "TOKEN"}, {Name: "HELD", Service: "api=x"}, {Name: "KEY"}}}},
+		Profile: sandboxprofile.Profile{UnixSockets: []string{"/run/x.sock"}, Devices: []string{"/dev/kvm"}},
+	}}, "", nil)
+	if given["is given"] != "TOKEN, KEY" || given["outside"] != "Unix socket /run/x.sock, device /dev/kvm" {
+		t.Errorf("of secrets, sockets and devices: %v", given)
+	}
 	nothing := details(tools.Proposal{}, "", nil)
 	if nothing["may write"] != "" || nothing["reads"] != "" || nothing["network"] != "none" {
 		t.Errorf("of nothing: %v", nothing)

@@ -40,6 +40,9 @@ func RowText(a *protocol.Approval) string {
 	if a.Tool == "shell" {
 		return strings.TrimPrefix(text, "Execute: ")
 	}
+	if a.Connector == "" && a.Details["path"] != "" { // a built-in tool says it in words of ours
+		return Blanks(text)
+	}
 	return Blanks(approval.EscapeLine(string(a.Tool))) + ": " + text
 }
 
@@ -82,6 +85,7 @@ func inDepth() []detail {
 		{"and never sees", "hidden", nil},
 		{"has for itself", "its own", nil},
 		{"reaches", "reaches", nil},
+		{"is given", "secrets", nil},
 		{"is told", "variables", nil},
 		{"uses at most", "limits", nil},
 		{"keeps", "keeps", nil},
@@ -111,7 +115,8 @@ func sayNetwork(mode string) string {
 // know is among the deciding ones, under its own name.
 func Facts(a *protocol.Approval) Sheet {
 	details := maps.Clone(a.Details)
-	delete(details, "plan") // it is the digest
+	delete(details, "plan")    // it is the digest
+	delete(details, "outside") // it is among what it reaches
 	var s Sheet
 	session := string(a.SessionID)
 	if a.SessionName != "" {

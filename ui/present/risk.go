@@ -54,15 +54,19 @@ func Risks(a *protocol.Approval) []Risk {
 	return r.list
 }
 
-// RiskReasons are the reasons, each once.
+// RiskReasons are the reasons, each once: what would do harm, and then what cannot succeed.
 func RiskReasons(list []Risk) (reasons []string) {
 	for _, r := range list {
 		if !slices.Contains(reasons, r.Reason) {
 			reasons = append(reasons, r.Reason)
 		}
 	}
+	slices.SortStableFunc(reasons, func(a, b string) int { return strings.Count(a, cannotSucceed) - strings.Count(b, cannotSucceed) })
 	return reasons
 }
+
+// cannotSucceed begins the reasons that are about a call in vain.
+const cannotSucceed = "cannot succeed"
 
 type riskReader struct {
 	list    []Risk

@@ -16,9 +16,17 @@ type Consequence struct {
 	Careful bool `json:"careful,omitempty"`
 }
 
+// classOf is the effect class of the plan: read, workspace, beyond; "" is none.
+func classOf(a *protocol.Approval) string {
+	class, _, _ := strings.Cut(a.Details["class"], ":")
+	return class
+}
+
 // Strip says what a call can do at most: what it writes, what it reaches, what it sees of
-// secrets, and whether it can be taken back. It goes by what the sandbox allows, and not
-// by what the text of the call seems to say.
+// secrets, and whether it can be taken back. It goes by the class of the plan and by what
+// the sandbox allows, and not by what the text of the call seems to say: a call that only
+// reads writes nothing, whatever its profile would let be written, and one of the class
+// beyond never looks harmless.
 func Strip(a *protocol.Approval) []Consequence {
 	network, known := a.Details["network"]
 	if !known {
@@ -27,6 +35,9 @@ func Strip(a *protocol.Approval) []Consequence {
 			{"secrets", "not held by a sandbox", true}, {"undo", "not known", true},
 		}
 	}
+	if classOf(a) == "read" {
+		return []Consequence{{Label: "writes", Text: "nothing"}, {Label: "network", Text: "none"}, secretsSlot(a), {Label: "undo", Text: "nothing to undo"}}
+	}
 	writes := Consequence{Label: "writes", Text: "nothing"}
 	if where := a.Details["may write"]; where != "" {
 		writes.Text = shortList(where)
@@ -34,7 +45,18 @@ func Strip(a *protocol.Approval) []Consequence {
 	if path := a.Details["path"]; path != "" && writes.Text != "nothing" {
 		writes.Text = approval.EscapeLine(path)
 	}
-	return []Consequence{writes, networkSlot(network, a.Details["reaches"]), secretsSlot(a), undoSlot(a, network)}
+	strip := []Consequence{writes, networkSlot(network, a.Details["reaches"]), secretsSlot(a), undoSlot(a, network)}
+	if outside := a.Details["outside"]; outside != "" && !strip[1].Careful {
+		text := shortList(outside)
+		if strip[1].Text != "none" {
+			text = strip[1].Text + ", " + text
+		}
+		strip[1] = Consequence{"network", text, true}
+	}
+	if classOf(a) == "beyond" && !strip[1].Careful && !strip[2].Careful {
+		strip[1] = Consequence{"network", "beyond the workspace", true}
+	}
+	return strip
 }
 
 func networkSlot(mode, reaches string) Consequence {
@@ -54,6 +76,8 @@ func networkSlot(mode, reaches string) Consequence {
 
 func secretsSlot(a *protocol.Approval) Consequence {
 	switch {
+	case a.Details["is given"] != "":
+		return Consequence{"secrets", "is given " + shortList(a.Details["is given"]), true}
 	case a.Details["is told"] == "every environment variable":
 		return Consequence{"secrets", "sees every variable", true}
 	case a.Details["and never sees"] != "":
@@ -66,6 +90,8 @@ func undoSlot(a *protocol.Approval, network string) Consequence {
 	switch lost := lasting(a); {
 	case lost:
 		return Consequence{"undo", "cannot be undone", true}
+	case a.Details["outside"] != "":
+		return Consequence{"undo", "not of what is sent", true}
 	case a.Details["may write"] == "" && (network == "none" || network == ""):
 		return Consequence{Label: "undo", Text: "nothing to undo"}
 	case network != "none" && network != "":
@@ -131,5 +157,5 @@ func Kind(a *protocol.Approval) string {
 // class of those that only read. What is not known does.
 func Changes(a *protocol.Approval) bool {
 	network, known := a.Details["network"]
-	return !known || network != "none" || a.Details["may write"] != ""
+	return classOf(a) != "read" && (!known || network != "none" || a.Details["may write"] != "")
 }

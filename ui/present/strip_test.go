@@ -96,7 +96,20 @@ func TestStrip(t *testing.T) {
 		"anywhere": {func(a *protocol.Approval) { a.Details["network"] = "host" }, "writes /w, network !everything this machine reaches, secrets hidden, undo not of what is sent"},
 		"secrets":  {func(a *protocol.Approval) { a.Details["is told"] = "every environment variable" }, "writes /w, network none, secrets !sees every variable, undo sandgate keeps no copy"},
 		"lost":     {func(a *protocol.Approval) { a.Payload["command"] = "git push" }, "writes /w, network none, secrets hidden, undo !cannot be undone"},
-		"outside":  {func(a *protocol.Approval) { a.Details = nil }, "writes !not held by a sandbox, network !not held by a sandbox, secrets !not held by a sandbox, undo !not known"},
+		"read": {func(a *protocol.Approval) { a.Details["class"], a.Details["network"] = "read: reads files", "proxied" },
+			"writes nothing, network none, secrets hidden, undo nothing to undo"},
+		"read, with the rest of a profile": {func(a *protocol.Approval) {
+			a.Details["class"], a.Details["is told"] = "read: reads files", "every environment variable"
+		}, "writes nothing, network none, secrets !sees every variable, undo nothing to undo"},
+		"sockets": {func(a *protocol.Approval) {
+			a.Details["class"], a.Details["outside"] = "beyond: reaches", "Unix socket /run/docker.sock, device /dev/kvm"
+		}, "writes /w, network !Unix socket /run/docker.sock and 1 more, secrets hidden, undo !not of what is sent"},
+		"sockets and hosts": {func(a *protocol.Approval) {
+			a.Details["network"], a.Details["outside"] = "proxied", "device /dev/kvm"
+		}, "writes /w, network !listed hosts, device /dev/kvm, secrets hidden, undo !not of what is sent"},
+		"given":                             {func(a *protocol.Approval) { a.Details["class"], a.Details["is given"] = "beyond: reaches", "TOKEN" }, "writes /w, network none, secrets !is given TOKEN, undo sandgate keeps no copy"},
+		"beyond, by what is not known here": {func(a *protocol.Approval) { a.Details["class"] = "beyond: reaches" }, "writes /w, network !beyond the workspace, secrets hidden, undo sandgate keeps no copy"},
+		"outside":                           {func(a *protocol.Approval) { a.Details = nil }, "writes !not held by a sandbox, network !not held by a sandbox, secrets !not held by a sandbox, undo !not known"},
 	} {
 		var got []string
 		for _, x := range Strip(command("ls", c.change)) {
@@ -113,6 +126,9 @@ func TestStrip(t *testing.T) {
 func TestChanges(t *testing.T) {
 	if Changes(command("ls", func(a *protocol.Approval) { a.Details["may write"] = "" })) {
 		t.Error("reading is a change")
+	}
+	if Changes(command("ls", func(a *protocol.Approval) { a.Details["class"] = "read: reads files" })) {
+		t.Error("what is of the class read is a change")
 	}
 	for name, change := range map[string]func(*protocol.Approval){
 		"writes": nil, "network": func(a *protocol.Approval) { a.Details["may write"], a.Details["network"] = "", "proxied" },
