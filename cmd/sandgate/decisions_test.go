@@ -2,10 +2,14 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/approval"
 )
@@ -39,6 +43,48 @@ func TestDecisionLines(t *testing.T) {
 	d := approval.Decision{Action: approval.Denied, Source: approval.SourceAsk, Approver: "x", ToolName: "a\x1b[2J", Agent: "b\nc", Feedback: "\u202e", Time: at}
 	if got := (&decisionLog{}).line(d, "x\r\ny"); strings.ContainsAny(got, "\x1b\n\r\u202e") {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestDecisionsGoToTheJournal: a service's standard error is a socket, which JOURNAL_STREAM
+// names by device and inode. There the lines are printed unasked, without a time of their
+// own and without colours; a stream that is another, as after a redirection, gets none.
+func TestDecisionsGoToTheJournal(t *testing.T) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	service, journal := os.NewFile(uintptr(fds[0]), "stderr"), os.NewFile(uintptr(fds[1]), "journal")
+	defer service.Close()
+	defer journal.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(fds[0], &st); err != nil {
+		t.Fatal(err)
+	}
+	d := approval.Decision{Action: approval.Approved, Source: approval.SourceAsk, Approver: "uid 1", ToolName: "bash", Agent: "coder", Time: time.Now()}
+	t.Setenv("JOURNAL_STREAM", fmt.Sprintf("%d:%d", st.Dev, st.Ino))
+	l := newDecisionLog(service, logAuto)
+	if l == nil {
+		t.Fatal("nothing is printed into the journal")
+	}
+	l.decided(d, "npm install")
+	l.close()
+	service.Close()
+	if text, err := io.ReadAll(journal); err != nil || string(text) != "✓ bash approved (once): npm install [coder]\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	file, err := os.Create(t.TempDir() + "/log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if newDecisionLog(file, logAuto) != nil {
+		t.Error("lines are printed into a file that is not the journal")
+	}
+	if l := newDecisionLog(file, logDecisions); l == nil || !l.clock {
+		t.Error("lines that somebody asked for have no time")
+	} else {
+		l.close()
 	}
 }
 
