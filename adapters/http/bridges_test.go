@@ -460,6 +460,7 @@ func TestInWords(t *testing.T) {
 		"deny": optDeny, "Deny shell": optDeny, "I deny the shell execution": optDeny, "cancel": optDeny, "Cancel": optDeny, "please reject this call.": optDeny,
 		"approve_once": optOnce, "approve_once shell": optOnce, "approve shell once": optOnce, "@a1, approve_once shell": optOnce, "allow it": "", "Once": optOnce,
 		"approve_session": optSession, "approve shell for session": optSession, "@a1: approve the shell tool for this session!": optSession, "Always": optSession,
+		`{"decision":"approve_once"}`: "", `{"decision":"deny"}`: "",
 		"": "", "yes": "", "ok": "", "approve": "", "approve shell": "", "session": "", "approve once for session": "", "deny once": "", "approve_once deny": "",
 		"don't approve once": "", "do not deny": "", "never approve once": "", "approve once?": "", "approve_once, no wait": "", "approve write_file once": "",
 		"@a2, approve_once shell": "", "approve_once @a1": "", "approve_once\ndeny": "", "approve_once\u200b": "", "арprove_once": "", "> approve_once": "",

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -88,7 +89,7 @@ func (a *app) approve(ctx context.Context, f approveFlags, n tui.Notify) error {
 	if isTerminal(a.out) {
 		fmt.Fprintln(a.out, "sandgate: waiting for requests; end with Ctrl-D")
 	}
-	pr := &prompt{app: a, approver: p, input: readLines(a.in)}
+	pr := &prompt{app: a, approver: p, input: readLines(a.in), begun: time.Now()}
 	return pr.loop(ctx, events)
 }
 

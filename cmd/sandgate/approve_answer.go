@@ -17,20 +17,21 @@ import (
 
 // What a line of the plain mode means.
 
-const plainHelp = `  y           allow this call once
-  s           ... and the same again in this session
-  a           ... and the same again whenever this agent asks
-  g           ... and the same again whoever asks
-  n [TEXT]    deny this call only            (TEXT goes to the model)
-  N [TEXT]    ... and the rest of its batch
-  x [TEXT]    ... until the model has explained
-  i [TEXT]    ... and have the agent stop
-  d           refuse this call, and decide nothing about it
-  v           everything about it, the whole text and the sandbox
-  e JSON      other arguments; what becomes of them is shown first
-  p           patterns that can be remembered
-  p 1 s       the first of them, in this session (or a, g)
-  p 1 s VALUE another value of it
+// plainHelp has the words and keys of the screens.
+const plainHelp = `  y            allow once: this call, this once
+  N [TEXT]     deny: this call and the rest of its batch (TEXT goes to the model)
+  r            remember: what can be, numbered
+  r 1 s        the first of them, in this session; a: always, for this agent;
+               g: always, for every agent. The sentence that would hold is shown first
+  r 1 s VALUE  another value of it
+  s, a, g      short for r 1 s, r 1 a, r 1 g: exactly this call
+  t TEXT       deny with a reason
+  x [TEXT]     deny and ask why
+  n [TEXT]     deny only this call
+  i [TEXT]     deny and stop: the agent is told to end its turn
+  d            deny undecided: refused now, and not counted as a denial
+  v            everything about it, the whole text and the sandbox
+  e JSON       other arguments; what becomes of them is shown first
 Anything else, an empty line too, is N.
 `
 
@@ -43,15 +44,17 @@ func (p *prompt) answer(ctx context.Context, text string) error {
 	switch {
 	case p.pattern != nil:
 		return p.confirmPattern(ctx, text)
-	case text == "?":
+	case text == "?", text == present.DenialsKey:
 		return p.again(plainHelp)
 	case text == "v":
 		p.read = true
 		return p.again(fit(p.out, present.Text(&p.shown, time.Now(), true)))
 	case verb == "e":
 		return p.edit(ctx, rest)
-	case verb == "p":
+	case verb == present.RememberKey:
 		return p.choose(ctx, rest)
+	case p.input.interactive && present.ScopeOf(answerScope(text)) != "":
+		return p.choose(ctx, "1 "+answerScope(text))
 	}
 	d := answerTo(p.shown.ID, text)
 	if d.Decision == protocol.Allow && present.IsCut(&p.shown) && !p.read && p.input.interactive {
@@ -119,23 +122,33 @@ func (p *prompt) refused(err error) error {
 	return p.again(approval.EscapeLine(e.Error()) + "\n")
 }
 
-// choose lists the patterns that are offered, or asks for a yes to one of them.
-func (p *prompt) choose(ctx context.Context, text string) error {
-	offers := p.shown.Patterns
-	if len(offers) == 0 || p.args != nil {
-		return p.again("no pattern is offered for this request\n")
+// answerScope is the key of the scope that a line names alone: s, a, g or its word.
+func answerScope(text string) string {
+	word := strings.ToLower(text)
+	if long := map[string]string{"session": "s", "agent": "a", "global": "g"}[word]; long != "" {
+		return long
 	}
+	return word
+}
+
+// choose lists what can be remembered, or says what would hold if one of it were, and asks
+// for a yes.
+func (p *prompt) choose(ctx context.Context, text string) error {
+	if p.args != nil {
+		return p.again("edited arguments are allowed once: y\n")
+	}
+	offers := present.Offers(&p.shown)
 	words := strings.SplitN(text, " ", 3)
 	n, err := strconv.Atoi(words[0])
 	if err != nil || n < 1 || n > len(offers) || len(words) < 2 {
-		return p.again(offersText(offers) + "p NUMBER s, a or g takes one\n")
+		return p.again(offersText(offers) + "r NUMBER s, a or g takes one\n")
 	}
-	scope, ok := map[string]approval.Scope{"s": approval.Session, "a": approval.Agent, "g": approval.Global}[words[1]]
-	if !ok {
-		return p.again("the scope of a pattern is s, a or g\n")
+	scope := present.ScopeOf(words[1])
+	if scope == "" {
+		return p.again("for whom is s, a or g\n")
 	}
 	offer := offers[n-1]
-	if len(words) == 3 {
+	if len(words) == 3 && offer.Kind != "" {
 		previewed, err := p.approver.Preview(ctx, protocol.ApprovalsPreview{ID: p.shown.ID,
 			Pattern: &approval.Pattern{Kind: offer.Kind, Value: words[2]}})
 		if err != nil {
@@ -143,18 +156,23 @@ func (p *prompt) choose(ctx context.Context, text string) error {
 		}
 		offer = *previewed.Pattern
 	}
-	pattern := offer.Pattern()
-	p.pattern = &protocol.ApprovalsDecide{ID: p.shown.ID, Decision: protocol.Allow, Scope: scope, Pattern: &pattern}
-	p.input.prompted.Add(1)
-	fmt.Fprintf(p.out, "%sallow all that from now on, without asking (%s)? [y]es: ", offersText([]approval.Offer{offer}), scope)
+	p.pattern = &protocol.ApprovalsDecide{ID: p.shown.ID, Decision: protocol.Allow, Scope: scope}
+	if offer.Kind != "" {
+		pattern := offer.Pattern()
+		p.pattern.Pattern = &pattern
+	}
+	notes := strings.Join(append(present.OfferNotes(offer, false), ""), "\n")
+	fmt.Fprintf(p.out, "%s\n%s", present.RememberedSentence(&p.shown, offer, scope, false), notes)
+	p.guard.Look(p.now(), string(p.shown.ID), strconv.FormatInt(p.input.prompted.Add(1), 10))
+	fmt.Fprint(p.out, "y allows and remembers that, N denies it from now on, anything else goes back: ")
 	return nil
 }
 
-// offersText lists patterns with what they cover and would have matched.
+// offersText lists what can be remembered, with what it covers and would have matched.
 func offersText(offers []approval.Offer) string {
 	var b strings.Builder
 	for i, o := range offers {
-		fmt.Fprintf(&b, "  %d  %s\n", i+1, approval.EscapeLine(o.Text))
+		fmt.Fprintf(&b, "  %d  %s\n", i+1, present.Blanks(approval.EscapeLine(o.Text)))
 		for _, note := range present.OfferNotes(o, false) {
 			fmt.Fprintf(&b, "     %s\n", note)
 		}
@@ -162,12 +180,20 @@ func offersText(offers []approval.Offer) string {
 	return b.String()
 }
 
-// confirmPattern takes the answer to the question about a pattern. What is no yes
-// goes back to the request.
+// confirmPattern takes the answer to the question about what to remember. What is neither
+// word goes back to the request.
 func (p *prompt) confirmPattern(ctx context.Context, text string) error {
 	d := *p.pattern
 	p.pattern = nil
-	if t := strings.ToLower(text); t != "y" && t != "yes" {
+	switch {
+	case text == "N":
+		d.Decision = protocol.Deny
+	case strings.ToLower(text) == "y" || strings.ToLower(text) == "yes":
+		if present.IsCut(&p.shown) && !p.read && p.input.interactive {
+			p.read = true
+			return p.again("the text was cut: v shows all of it, the same answer again allows it unread\n")
+		}
+	default:
 		return p.again("not answered\n")
 	}
 	return p.decide(ctx, d)
@@ -180,7 +206,7 @@ func answerTo(id protocol.ApprovalID, text string) protocol.ApprovalsDecide {
 	switch verb, rest, _ := strings.Cut(text, " "); verb { // N is the hard one, as on the screen
 	case "n":
 		d.Mode, d.Feedback = approval.RejectSoft, strings.TrimSpace(rest)
-	case "N":
+	case "N", "t":
 		d.Feedback = strings.TrimSpace(rest)
 	case "x":
 		d.Mode, d.Feedback = approval.RejectExplain, strings.TrimSpace(rest)

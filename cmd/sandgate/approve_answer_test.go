@@ -36,7 +36,7 @@ func TestPlainSeesBeforeItAnswers(t *testing.T) {
 		status int
 		result string
 	}{
-		"help":             {[]string{"?", "y"}, []string{"p 1 s VALUE", "Allow?", "approved (once)"}, 0, `done {"words":"go test ./x"}`},
+		"help":             {[]string{"?", "y"}, []string{"r 1 s VALUE", "Allow?", "approved (once)"}, 0, `done {"words":"go test ./x"}`},
 		"full text":        {[]string{"v", "y"}, []string{"Allow?", "ask: do<U+000A>it", "approved (once)"}, 0, "done"},
 		"arguments":        {[]string{"e", "N"}, []string{`its arguments are {"words":"go test ./x"}`, "denied"}, exitDenied, "denied"},
 		"edit":             {[]string{`e {"words": "ls"}`, "y"}, []string{"with the arguments that you gave it is", `"words": "ls"`, "approved (once)"}, 0, `done {"words":"ls"}`},
@@ -44,10 +44,10 @@ func TestPlainSeesBeforeItAnswers(t *testing.T) {
 		"edit, then no":    {[]string{`e {"words": "ls"}`, "n not this"}, []string{"denied"}, exitDenied, "denied"},
 		"no JSON":          {[]string{"e {", "N"}, []string{"not JSON", "denied"}, exitDenied, "denied"},
 		"edit refused":     {[]string{`e {"bad": 1}`, "N"}, []string{"bad is not allowed", "denied"}, exitDenied, "denied"},
-		"patterns":         {[]string{"p", "N"}, []string{`1  every command that begins with "go test ./x"`, "p NUMBER s, a or g", "denied"}, exitDenied, "denied"},
-		"pattern refused":  {[]string{"p 1 s", "n", "N"}, []string{"from now on, without asking (session)? [y]es", "not answered", "denied"}, exitDenied, "denied"},
-		"odd pattern":      {[]string{"p 3 s", "p 1 x", "p 1 s go test ./y", "N"}, []string{"p NUMBER s, a or g", "the scope of a pattern", "invalid_params", "denied"}, exitDenied, "denied"},
-		"pattern after an edit": {[]string{`e {"words": "ls"}`, "p 1 s", "N"}, []string{"no pattern is offered", "denied"}, exitDenied,
+		"patterns":         {[]string{"r", "N"}, []string{"1  exactly this call", `2  every command that begins with "go test ./x"`, "r NUMBER s, a or g", "denied"}, exitDenied, "denied"},
+		"pattern refused":  {[]string{"r 2 s", "n", "N"}, []string{"runs without asking, until this session ends.", "y allows and remembers that", "not answered", "denied"}, exitDenied, "denied"},
+		"odd pattern":      {[]string{"r 9 s", "r 2 x", "r 2 s go test ./y", "N"}, []string{"r NUMBER s, a or g", "for whom is s, a or g", "invalid_params", "denied"}, exitDenied, "denied"},
+		"pattern after an edit": {[]string{`e {"words": "ls"}`, "r 1 s", "N"}, []string{"edited arguments are allowed once", "denied"}, exitDenied,
 			"denied"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestPlainRemembersAPattern(t *testing.T) {
 	if status, out, _ := b.approvals("remembered"); status != 0 || out != "nothing is remembered\n" {
 		t.Errorf("%d %q", status, out)
 	}
-	out, status, _ := b.answers("p 1 g go test", "y")
+	out, status, _ := b.answers("r 2 g go test", "y")
 	if status != exitOK || !strings.Contains(out, `every command that begins with "go test"`) {
 		t.Fatalf("%d\n%s", status, out)
 	}
@@ -100,6 +100,12 @@ func TestPlainRemembersAPattern(t *testing.T) {
 	}
 	if _, status, _ := b.answers("N"); status != exitDenied {
 		t.Errorf("after that it must be asked again: %d", status)
+	}
+	if out, status, _ := b.answers("r 1 g", "N"); status != exitDenied || !strings.Contains(out, "From now on exactly this call") {
+		t.Errorf("a denial to remember: %d\n%s", status, out)
+	}
+	if status, _, errs := b.call("ask", "words=go test ./x"); status != exitDenied || !strings.Contains(errs, "denied") {
+		t.Errorf("a denial that is remembered: %d %q", status, errs)
 	}
 }
 

@@ -297,12 +297,11 @@ func TestPlainCutTextAsksTwice(t *testing.T) {
 	x := newTerminal(t, "dumb")
 	ended := x.approve(b)
 	x.see("no, to the whole batch): ")
-	x.press("y\n")
-	x.see("the text was cut")
+	x.pressUntil("y\n", "the text was cut")
 	if n := len(b.gate.approvals.Pending()); n != 1 {
 		t.Fatalf("%d requests wait, want the one", n)
 	}
-	x.press("y\n")
+	x.pressUntil("y\n", "approved (once)")
 	if got := <-result; got != exitOK {
 		t.Errorf("status %d", got)
 	}
@@ -346,7 +345,7 @@ func TestApprovePlainOnATerminal(t *testing.T) {
 			x := newTerminal(t, c.term)
 			ended := x.approve(b, c.flags...)
 			x.see("no, to the whole batch): ")
-			x.press("y\n")
+			x.pressUntil("y\n", "approved (once)")
 			if got := <-results; got != exitOK {
 				t.Errorf("the call: status %d", got)
 			}
@@ -359,6 +358,39 @@ func TestApprovePlainOnATerminal(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPlainHasTheRule: on a terminal a line that comes too soon answers nothing; a request
+// that ended by another hand stays until an empty line, whatever was being written about
+// it; and what is remembered is said first.
+func TestPlainHasTheRule(t *testing.T) {
+	b := newCLIBench(t)
+	x := newTerminal(t, "dumb")
+	ended := x.approve(b, "--plain")
+	x.see("waiting for requests")
+	for i := range tries(1) {
+		s := b.swap(t, i)
+		x.see(fmt.Sprintf("ask: bait-%d", i))
+		s.withdraw()
+		x.press("y\n") // about the bait, at whatever moment it arrives
+		if <-s.bait {
+			t.Error("a line that was entered at once has answered")
+		}
+		x.pressUntil("\n", fmt.Sprintf("ask: evil-%d", i))
+		x.press("y\n") // at once
+		x.pressUntil("s\n", fmt.Sprintf("From now on exactly this call: ask: evil-%d runs without asking, until this session ends.", i))
+		x.pressUntil("no\n", "not answered")
+		s.drop()
+		if <-s.evil {
+			t.Error("answered without an act that counts")
+		}
+		x.see("Nothing ran")
+		time.Sleep(guard.Settle + burst)
+		x.press("\n")
+		time.Sleep(burst)
+	}
+	x.press("\x04")
+	<-ended
 }
 
 // TestPlainAnswers: the words of the plain mode, and that all else denies hard.
@@ -377,6 +409,7 @@ func TestPlainAnswers(t *testing.T) {
 		"y": allow(""), " YES ": allow(""), "s": allow(approval.Session), "agent": allow(approval.Agent), "G": allow(approval.Global),
 		"n": deny(approval.RejectSoft), "x": deny(approval.RejectExplain), "Explain": deny(approval.RejectExplain),
 		"N": deny(""), "": deny(""), "no": deny(""), "yy": deny(""), "y\x00": deny(""), "ye s": deny(""), "y please": deny(""), "no way": deny(""),
+		"t not now":       saying(deny(""), "not now"),
 		"n use the trash": saying(deny(approval.RejectSoft), "use the trash"), "N stop": saying(deny(""), "stop"),
 		"x why?": saying(deny(approval.RejectExplain), "why?"),
 		"i":      {ID: "r", Decision: protocol.Deny, Interrupt: true},

@@ -9,14 +9,17 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/term"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/guard"
 	"github.com/sandgate/sandgate/ui/present"
 )
 
@@ -35,6 +38,9 @@ type prompt struct {
 	args    json.RawMessage
 	pattern *protocol.ApprovalsDecide
 	read    bool // the whole text was shown, or said to be cut
+	// guard says which lines of a person count; lines of a script always do.
+	guard guard.Guard
+	begun time.Time // of the guard's clock
 	// early is a line of a script that came before there was a request for it.
 	early *inputLine
 }
@@ -76,17 +82,29 @@ func (p *prompt) loop(ctx context.Context, events <-chan client.Event) error {
 	}
 }
 
-// typed takes a line from a terminal. One that was entered before the request on
-// the screen came up was meant for another, or for nothing.
+func (p *prompt) now() time.Duration { return time.Since(p.begun) }
+
+// typed takes a line from a terminal, under the rule of the screens. When a line was begun
+// nobody knows, so after a request that ended by another hand only an empty one goes on:
+// what was being written about it answers nothing. A line that was entered before the
+// request on the screen came up, or at once after it, was meant for another.
 func (p *prompt) typed(ctx context.Context, l inputLine) error {
-	if len(p.waiting) == 0 {
-		return nil
-	}
-	if l.prompted != p.input.prompted.Load() {
+	now := p.now()
+	switch {
+	case p.guard.Held():
+		if strings.TrimSpace(l.text) == "" && p.guard.Release(now, now, guard.Enter) {
+			return p.show(ctx)
+		}
+		fmt.Fprint(p.out, "that line was for the request that has ended; an empty line goes on: ")
+	case len(p.waiting) == 0:
+	case l.prompted != p.input.prompted.Load():
 		fmt.Fprint(p.out, "that line came before the request; answer it now: ")
-		return nil
+	case !p.guard.Answer(now, now, false):
+		fmt.Fprint(p.out, "that line came too soon after the request; answer it now: ")
+	default:
+		return p.answer(ctx, l.text)
 	}
-	return p.answer(ctx, l.text)
+	return nil
 }
 
 func (p *prompt) event(ctx context.Context, e client.Event) error {
@@ -95,14 +113,19 @@ func (p *prompt) event(ctx context.Context, e client.Event) error {
 	switch {
 	case e.Kind == client.Requested && at < 0:
 		p.waiting = append(p.waiting, id)
-		if len(p.waiting) == 1 {
+		if len(p.waiting) == 1 && !p.guard.Held() {
 			return p.show(ctx)
 		}
-	case e.Kind == client.Resolved && at == 0:
+	case e.Kind == client.Resolved && at == 0 && p.input.interactive && !p.guard.Held():
+		p.waiting = p.waiting[1:]
+		p.guard.Ended(p.now())
+		p.input.prompted.Add(1)
+		fmt.Fprintf(p.out, "\n%s: %s An empty line goes on: ", id, present.Ended(e.Decision))
+	case e.Kind == client.Resolved && at == 0 && !p.guard.Held():
 		fmt.Fprintf(p.out, "\n%s: %s\n", id, outcome(e.Decision))
 		p.waiting = p.waiting[1:]
 		return p.show(ctx)
-	case e.Kind == client.Resolved && at > 0:
+	case e.Kind == client.Resolved && at >= 0:
 		p.waiting = slices.Delete(p.waiting, at, at+1)
 	}
 	return nil
@@ -141,11 +164,11 @@ func (p *prompt) show(ctx context.Context) error {
 // so that an answer to it cannot come too soon, and after what it asks about, so
 // that nothing that was typed before is an answer.
 func (p *prompt) question() {
-	p.input.prompted.Add(1)
+	p.guard.Look(p.now(), string(p.shown.ID), strconv.FormatInt(p.input.prompted.Add(1), 10))
 	if n := len(p.waiting) - 1; n > 0 {
 		fmt.Fprintf(p.out, "%d more waiting. ", n)
 	}
-	fmt.Fprint(p.out, "Allow? y, s, a, g, n, N, x; ? explains (default N: no, to the whole batch): ")
+	fmt.Fprint(p.out, "Allow? y once, r remembered, N not, o other denials; ? explains (default N: no, to the whole batch): ")
 }
 
 // fit breaks text for a terminal, and leaves it alone for a pipe.

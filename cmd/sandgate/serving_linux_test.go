@@ -42,8 +42,9 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// newServing starts one with a configuration, whose workspace is ws.
-func newServing(t *testing.T, config string) *serving {
+// newServing starts one with a configuration, whose workspace is ws, and with the page on
+// a free port or on a given one.
+func newServing(t *testing.T, config string, address ...string) *serving {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "srv") // t.TempDir can be too long for a socket
 	if err != nil {
@@ -64,7 +65,7 @@ func newServing(t *testing.T, config string) *serving {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	root := newApp(strings.NewReader(""), &bytes.Buffer{}, s.stderr).root()
-	root.SetArgs([]string{"serve", "--config", dir + "/sandgate.yaml", "--socket", s.agent, "--operator-socket", s.operator, "--http", "127.0.0.1:0"})
+	root.SetArgs([]string{"serve", "--config", dir + "/sandgate.yaml", "--socket", s.agent, "--operator-socket", s.operator, "--http", append(address, "127.0.0.1:0")[0]})
 	ended := make(chan error, 1)
 	go func() { ended <- root.ExecuteContext(ctx) }()
 	var once sync.Once

@@ -28,6 +28,7 @@ type swap struct {
 	withdraw context.CancelFunc
 	bait     chan bool // whether it was allowed
 	evil     chan bool
+	answered time.Time // of evil, once it was received from
 	drop     context.CancelFunc
 }
 
@@ -44,6 +45,9 @@ func (b *cliBench) swap(t *testing.T, i int) *swap {
 		go func() {
 			_, err := b.gate.approvals.Decide(ctx, approval.Call{SessionID: session, Agent: "swap", ToolName: "ask",
 				Request: &approval.Request{ToolName: "ask", Description: what, Payload: map[string]any{"what": what}}})
+			if allowed == s.evil {
+				s.answered = time.Now()
+			}
 			allowed <- err == nil
 		}()
 		for len(b.gate.approvals.Pending()) == before {
@@ -78,6 +82,7 @@ func TestSwapsOnATerminal(t *testing.T) {
 			time.Sleep(apart)
 			x.press("y")
 		}
+		gone := time.Now()
 		if <-s.bait {
 			right++
 		} else {
@@ -85,13 +90,15 @@ func TestSwapsOnATerminal(t *testing.T) {
 			time.Sleep(time.Duration(rand.IntN(900)) * time.Millisecond)
 			x.press(strings.Repeat("y", 1+rand.IntN(3))) // more of them
 			time.Sleep(guard.Settle + burst)
+			gone = time.Now()
 			x.press("\r")
 			time.Sleep(time.Duration(rand.IntN(1200)) * time.Millisecond) // it has not stood for long
 			x.press("y")
 		}
 		time.Sleep(burst)
 		s.drop()
-		if <-s.evil {
+		// On a busy machine a key can arrive when the request has stood for long enough.
+		if <-s.evil && s.answered.Sub(gone) < guard.Other {
 			wrong++
 		}
 		x.see("nothing waits")
@@ -139,6 +146,7 @@ func TestSwapsOnThePage(t *testing.T) {
 		if e.err != nil {
 			br.until("!!document.querySelector('section.tomb') || !!document.querySelector('.content') && document.querySelector('.content').textContent.includes('evil')")
 		}
+		var gone time.Time
 		// One that was answered and then withdrawn, while it ran, was one's own answer.
 		own := apart < 0 && br.eval("!document.querySelector('section.tomb')") == true
 		if e.err == nil || own {
@@ -148,13 +156,15 @@ func TestSwapsOnThePage(t *testing.T) {
 			time.Sleep(time.Duration(rand.IntN(1500)) * time.Millisecond)
 			act()
 			time.Sleep(time.Duration(rand.IntN(1200)) * time.Millisecond)
+			gone = time.Now()
 			p.press("Enter", false)
 			time.Sleep(time.Duration(rand.IntN(900)) * time.Millisecond)
 			act()
 		}
 		time.Sleep(50 * time.Millisecond)
+		late := !gone.IsZero() && time.Since(gone) >= guard.Other // on a busy machine it has stood for long enough
 		cancel()
-		if e := <-evil; e.err == nil {
+		if e := <-evil; e.err == nil && !late {
 			wrong++
 		}
 		br.until("!document.querySelector('.row[data-id]')")

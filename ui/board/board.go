@@ -82,7 +82,9 @@ type Approver interface {
 	CloseSession(context.Context, protocol.SessionID) (protocol.SessionClosed, error)
 	Rules(context.Context) (protocol.RulesList, error)
 	AddRule(context.Context, protocol.RuleSpec) (protocol.Rule, error)
+	ReplaceRule(ctx context.Context, id string, r protocol.RuleSpec) (protocol.Rule, error)
 	RemoveRule(ctx context.Context, id string) (protocol.Rule, error)
+	TryRule(context.Context, protocol.RulesTry) (protocol.RulesTried, error)
 	TestRules(context.Context, protocol.RulesTest) (protocol.RulesTested, error)
 	SuggestRules(context.Context, protocol.RulesSuggest) (protocol.RulesSuggested, error)
 	Remembered(context.Context) ([]protocol.RememberedAnswer, error)
@@ -152,6 +154,7 @@ func (s *Source) Do(ctx context.Context, a Act) (string, error) {
 		"rule.edit":     s.editRule,
 		"rule.remove":   s.removeRule,
 		"rule.test":     s.testRules,
+		"rule.try":      s.tryRule,
 		"rules.reload":  s.reload,
 		"answer.forget": s.forget,
 		"kept.restore":  s.restore,

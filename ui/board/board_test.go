@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,27 @@ import (
 type supervisor struct {
 	Approver
 	told   []string
+	list   []protocol.Rule
 	refuse error
+}
+
+func (s *supervisor) Rules(context.Context) (protocol.RulesList, error) {
+	return protocol.RulesList{Rules: s.list}, nil
+}
+
+func (s *supervisor) SuggestRules(context.Context, protocol.RulesSuggest) (protocol.RulesSuggested, error) {
+	return protocol.RulesSuggested{}, nil
+}
+
+func (s *supervisor) ReplaceRule(_ context.Context, id string, r protocol.RuleSpec) (protocol.Rule, error) {
+	s.told = append(s.told, fmt.Sprintf("replace %s: %s %v", id, ruleText(r), r.Match))
+	return protocol.Rule{RuleSpec: r}, s.refuse
+}
+
+func (s *supervisor) TryRule(_ context.Context, t protocol.RulesTry) (protocol.RulesTried, error) {
+	s.told = append(s.told, "try "+ruleText(t.Rule))
+	return protocol.RulesTried{Decisions: 41, Matches: 2, Skipped: 3, Covered: []protocol.CoveredCall{
+		{Agent: "coder", Tool: "shell", Subject: "git push \u202e", Action: approval.Approved}, {Tool: "shell", Subject: "git push -f", Action: approval.TimedOut}}}, nil
 }
 
 func (s *supervisor) AddRule(_ context.Context, r protocol.RuleSpec) (protocol.Rule, error) {
@@ -62,8 +83,10 @@ func TestRulesAreWrittenAsTheyAreRead(t *testing.T) {
 		case 2:
 			r.Shell, r.ReadOnly = word.Draw(t, "shell"), true
 		case 3:
+			r.Agent = rapid.StringMatching(`([a-z*]{1,6}( [a-z]{1,3})?)?`).Draw(t, "agent")
 			r.Tool = rapid.StringMatching(`[a-z_*]{1,8}`).Draw(t, "tool")
 		case 4:
+			r.Agent = rapid.StringMatching(`([a-z*]{1,6}( [a-z]{1,3})?)?`).Draw(t, "agent")
 			r.Connector, r.Tool = rapid.StringMatching(`[a-z]{1,5}`).Draw(t, "connector"), rapid.StringMatching(`[a-z_*]{0,5}`).Draw(t, "tool")
 		}
 		back, err := parseRule(ruleText(r))
@@ -78,20 +101,57 @@ func TestRulesAreWrittenAsTheyAreRead(t *testing.T) {
 	}
 }
 
-// TestAnEditNeverLeavesLess: the new rule is in force before the old one goes, and if it
-// cannot be, the old one stays.
-func TestAnEditNeverLeavesLess(t *testing.T) {
-	s := &supervisor{}
-	edit := Act{Do: "rule.edit", Target: "old", Text: "deny shell git push"}
-	if said, err := New(s, nil).Do(t.Context(), edit); err != nil || !strings.Contains(said, "commands that begin with `git push` are refused") {
+// TestAnEditIsOneStep: the new rule takes the place of the old one at once, for the same
+// agents and with the same examples; if it cannot, the old one stays.
+func TestAnEditIsOneStep(t *testing.T) {
+	old := protocol.Rule{Tier: "user", RuleSpec: protocol.RuleSpec{ID: "old", Effect: protocol.CheckAllow, Tool: "WebSearch", Agent: "ci-*", Match: []string{"WebSearch"}}}
+	s := &supervisor{list: []protocol.Rule{old}}
+	b, err := New(s, nil).Load(t.Context(), Rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	it := b.Sections[0].Items[0]
+	if it.Text != "calls of WebSearch by the agent ci-* run without asking" || it.Actions[0].Text != "allow tool WebSearch of agent ci-*" {
+		t.Errorf("%+v", it)
+	}
+	edit := it.Actions[0].Act
+	if said, err := New(s, nil).Do(t.Context(), edit); err != nil || !strings.Contains(said, it.Text) {
 		t.Error(said, err)
 	}
-	if diff := cmp.Diff([]string{"add deny shell git push", "remove old"}, s.told); diff != "" {
+	if diff := cmp.Diff([]string{"replace old: allow tool WebSearch of agent ci-* [WebSearch]"}, s.told); diff != "" {
 		t.Error(diff)
 	}
-	s = &supervisor{refuse: errors.New("it would loosen")}
-	if _, err := New(s, nil).Do(t.Context(), edit); err == nil || len(s.told) != 1 {
-		t.Error(err, s.told)
+	s.refuse = errors.New("it would loosen")
+	if said, err := New(s, nil).Do(t.Context(), edit); err == nil || len(s.told) != 2 {
+		t.Error(said, err, s.told)
+	}
+}
+
+// TestWhatReadsAsAnotherRuleIsNotEdited: a rule that a person wrote into the file by hand,
+// and whose text would be read as another, has no text to start from.
+func TestWhatReadsAsAnotherRuleIsNotEdited(t *testing.T) {
+	for _, r := range []protocol.RuleSpec{
+		{Effect: protocol.CheckAllow, Tool: "x of agent y"}, {Effect: protocol.CheckAllow, Shell: "grep # x"}, {Effect: protocol.CheckAllow, Tool: "x", Agent: "a # b"},
+		{Effect: protocol.CheckDeny, Tool: "x", Reason: " by hand"}, {Effect: protocol.CheckAllow, Shell: "ls", Exact: true, ReadOnly: true},
+	} {
+		if text, whole := editable(r); whole {
+			t.Errorf("%+v is offered as %q", r, text)
+		}
+	}
+	if text, whole := editable(protocol.RuleSpec{ID: "a", Effect: protocol.CheckAsk, Connector: "git*", Tool: "push_*", Agent: "me too", Reason: "why"}); !whole || text != "ask connector git* push_* of agent me too # why" {
+		t.Error(text, whole)
+	}
+}
+
+// TestARuleIsHeldAgainstTheLog, and told in a sentence that nothing from the log could end.
+func TestARuleIsHeldAgainstTheLog(t *testing.T) {
+	s := &supervisor{}
+	said, err := New(s, nil).Do(t.Context(), Act{Do: "rule.try", Text: "deny shell git push"})
+	if err != nil || said != "It covers 2 of 41 decisions in the log (3 could not be looked at: their arguments were redacted or cut), the latest first: coder: shell git push <U+202E> (approved); an agent: shell git push -f (timed out). Nothing was added." {
+		t.Error(said, err)
+	}
+	if diff := cmp.Diff([]string{"try deny shell git push"}, s.told); diff != "" {
+		t.Error(diff)
 	}
 }
 

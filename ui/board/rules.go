@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/sandgate/sandgate/protocol"
@@ -13,7 +14,7 @@ import (
 )
 
 const (
-	ruleHint = "EFFECT KIND WORDS # REASON, such as `allow shell git log # only reads` or `deny tool github_* # we push by hand`; kinds: shell, exact, tool, connector"
+	ruleHint = "EFFECT KIND WORDS # REASON, such as `allow shell git log # only reads`, `deny tool github_* # we push by hand` or `allow tool WebSearch of agent researcher`; effects: allow, ask, deny; kinds: shell, exact, read-only, tool, connector"
 	testHint = "TOOL and its arguments, such as `shell git push` or `write_file {\"path\":\"x\",\"content\":\"\"}`"
 )
 
@@ -28,20 +29,28 @@ func (s *Source) rules(ctx context.Context) ([]Section, error) {
 	}
 	force := Section{Heading: "In force, in the order in which they are tried", Empty: "There are no rules: what a tool asks about is asked.",
 		Actions: []Action{
-			{Act: Act{Do: "rule.add"}, Words: "Add a rule", Label: "The rule", Hint: ruleHint},
+			NewRule(""),
+			{Act: Act{Do: "rule.try"}, Words: "Try a rule on the log", Label: "The rule", Hint: ruleHint},
 			{Act: Act{Do: "rule.test"}, Words: "Try a call", Label: "The call", Hint: testHint},
 			{Act: Act{Do: "rules.reload"}, Words: "Read the files again"},
 		}}
 	for _, r := range list.Rules {
-		item := Item{Text: line("%s", ruleSentence(r)), Under: line("%s", strings.Join(some(r.Reason, r.Origin, r.ID), ", "))}
+		reason := r.Reason
+		if r.Shell == "" && r.Tool == "" && r.Connector == "" { // it is the sentence
+			reason = ""
+		}
+		item := Item{Text: line("%s", ruleSentence(r)), Under: line("%s", strings.Join(some(reason, r.Origin, r.ID), ", "))}
 		if r.Inactive != "" {
 			item.Careful, item.Under = true, line("without effect: %s, %s", r.Inactive, item.Under)
 		}
 		if r.Tier == "user" {
-			item.Actions = []Action{
-				{Act: Act{Do: "rule.edit", Target: r.ID, Text: ruleText(r.RuleSpec)}, Words: "Edit", Label: "The rule", Hint: ruleHint},
-				{Act: Act{Do: "rule.remove", Target: r.ID}, Words: "Remove", Sure: line("Remove the rule: %s", ruleSentence(r))},
+			if text, whole := editable(r.RuleSpec); whole {
+				item.Actions = append(item.Actions,
+					Action{Act: Act{Do: "rule.edit", Target: r.ID, Text: text}, Words: "Edit", Label: "The rule", Hint: ruleHint},
+					Action{Act: Act{Do: "rule.try", Target: r.ID, Text: text}, Words: "On the log", Label: "The rule", Hint: ruleHint})
 			}
+			item.Actions = append(item.Actions,
+				Action{Act: Act{Do: "rule.remove", Target: r.ID}, Words: "Remove", Sure: line("Remove the rule: %s", ruleSentence(r))})
 		}
 		force.Items = append(force.Items, item)
 	}
@@ -51,9 +60,11 @@ func (s *Source) rules(ctx context.Context) ([]Section, error) {
 		if len(x.Also) > 0 {
 			under += "; it would also have allowed " + strings.Join(x.Also, "; ")
 		}
-		r := protocol.Rule{RuleSpec: x.Rule}
-		proposed.Items = append(proposed.Items, Item{Text: line("%s", ruleSentence(r)), Under: line("%s", under),
-			Actions: []Action{{Act: Act{Do: "rule.add", Text: ruleText(x.Rule)}, Words: "Add", Label: "The rule", Hint: ruleHint}}})
+		item := Item{Text: line("%s", ruleSentence(protocol.Rule{RuleSpec: x.Rule})), Under: line("%s", under)}
+		if text, whole := editable(x.Rule); whole {
+			item.Actions = []Action{{Act: Act{Do: "rule.add", Text: text}, Words: "Add", Label: "The rule", Hint: ruleHint}}
+		}
+		proposed.Items = append(proposed.Items, item)
 	}
 	return []Section{force, proposed}, nil
 }
@@ -85,7 +96,23 @@ func ruleSentence(r protocol.Rule) string {
 	if r.ReadOnly {
 		what += " and only read"
 	}
+	if r.Agent != "" {
+		what += " by the agent " + r.Agent
+	}
 	return what + " " + effect
+}
+
+// ofAgent stands between what a rule is about and the agents that it is for.
+const ofAgent = " of agent "
+
+// editable is a rule as a person writes it, and whether that is all of it: what would be
+// read as another rule is not offered as a text. Examples are no part of the text; an edit
+// keeps them.
+func editable(r protocol.RuleSpec) (text string, whole bool) {
+	text = ruleText(r)
+	back, err := parseRule(text)
+	r.ID, r.Match, r.NoMatch = "", nil, nil
+	return text, err == nil && reflect.DeepEqual(back, r)
 }
 
 // ruleText is a rule as a person writes it: what parseRule reads.
@@ -103,6 +130,9 @@ func ruleText(r protocol.RuleSpec) string {
 	if r.ReadOnly {
 		text = string(r.Effect) + " read-only " + words
 	}
+	if r.Agent != "" {
+		text += ofAgent + r.Agent
+	}
 	if r.Reason != "" {
 		text += " # " + r.Reason
 	}
@@ -118,6 +148,10 @@ func parseRule(text string) (protocol.RuleSpec, error) {
 	r := protocol.RuleSpec{Effect: protocol.CheckDecision(effect), Reason: strings.TrimSpace(reason)}
 	if err := r.Validate(); err != nil || words == "" {
 		return r, errors.New("that does not read as a rule: write " + ruleHint)
+	}
+	if kind == "tool" || kind == "connector" { // a command may have these words in it
+		words, r.Agent, _ = strings.Cut(words, ofAgent)
+		r.Agent = strings.TrimSpace(r.Agent)
 	}
 	switch kind {
 	case "shell":
@@ -145,22 +179,49 @@ func (s *Source) addRule(ctx context.Context, a Act) (string, error) {
 	return "Added: " + ruleSentence(added), err
 }
 
-// editRule adds the new rule before it removes the old one: at no moment is there less in
-// force than one of them.
+// editRule puts the new rule in the place of the old one in one step, with the old one's
+// examples: a rule that no longer covers what it was made for is refused.
 func (s *Source) editRule(ctx context.Context, a Act) (string, error) {
 	r, err := parseRule(a.Text)
 	if err != nil {
 		return "", err
 	}
-	added, err := s.approver.AddRule(ctx, r)
+	list, err := s.approver.Rules(ctx)
 	if err != nil {
 		return "", err
 	}
-	if added.ID != a.Target {
-		_, err = s.approver.RemoveRule(ctx, a.Target)
+	for _, old := range list.Rules {
+		if old.ID == a.Target && old.Tier == "user" {
+			r.Match, r.NoMatch = old.Match, old.NoMatch
+		}
 	}
-	return "Changed: " + ruleSentence(added), err
+	changed, err := s.approver.ReplaceRule(ctx, a.Target, r)
+	return "Changed: " + ruleSentence(changed), err
 }
+
+// tryRule holds a rule against the log. It adds none.
+func (s *Source) tryRule(ctx context.Context, a Act) (string, error) {
+	r, err := parseRule(a.Text)
+	if err != nil {
+		return "", err
+	}
+	tried, err := s.approver.TryRule(ctx, protocol.RulesTry{Rule: r, Limit: triedCalls})
+	if err != nil {
+		return "", err
+	}
+	text := fmt.Sprintf("It covers %d of %d decisions in the log", tried.Matches, tried.Decisions)
+	if tried.Skipped > 0 {
+		text += fmt.Sprintf(" (%d could not be looked at: their arguments were redacted or cut)", tried.Skipped)
+	}
+	for i, c := range tried.Covered {
+		text += map[bool]string{true: ", the latest first: ", false: "; "}[i == 0] +
+			fmt.Sprintf("%s: %s (%s)", cmp.Or(c.Agent, "an agent"), present.Brief(strings.TrimSpace(string(c.Tool)+" "+c.Subject)), strings.ReplaceAll(string(c.Action), "_", " "))
+	}
+	return text + ". Nothing was added.", nil
+}
+
+// triedCalls is how many of the calls that a rule covers are told.
+const triedCalls = 5
 
 func (s *Source) removeRule(ctx context.Context, a Act) (string, error) {
 	r, err := s.approver.RemoveRule(ctx, a.Target)
@@ -224,6 +285,11 @@ func (s *Source) remembered(ctx context.Context) ([]Section, error) {
 
 func (s *Source) forget(ctx context.Context, a Act) (string, error) {
 	return "Forgotten: it is asked about again.", s.approver.Forget(ctx, a.Target)
+}
+
+// NewRule is the action that adds a rule, with what stands in its line at first.
+func NewRule(text string) Action {
+	return Action{Act: Act{Do: "rule.add", Text: text}, Words: "Add a rule", Label: "The rule", Hint: ruleHint}
 }
 
 // RuleFor is the rule, as a person writes it, that would allow a request: a start to edit.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/ui/board"
@@ -153,13 +154,7 @@ func (m *model) boardKey(name string, begun timeOfGuard) tea.Cmd {
 		m.notice = ""
 		switch {
 		case action.Label != "":
-			text := []rune(action.Text)
-			m.edit = &editor{prompt: action.Label + ": " + action.Hint, text: text, at: len(text), limit: maxFeedback,
-				done: func(text string) tea.Cmd {
-					a := action.Act
-					a.Text = text
-					return m.act(a)
-				}}
+			m.write(action)
 		case action.Sure != "":
 			b.asked = &action
 		default:
@@ -167,6 +162,31 @@ func (m *model) boardKey(name string, begun timeOfGuard) tea.Cmd {
 		}
 	}
 	return nil
+}
+
+// write opens the line of an action that takes a text.
+func (m *model) write(action board.Action) {
+	text := []rune(action.Text)
+	m.edit = &editor{prompt: action.Label + ": " + action.Hint, text: text, at: len(text), limit: maxFeedback,
+		done: func(text string) tea.Cmd {
+			a := action.Act
+			a.Text = text
+			return m.act(a)
+		}}
+}
+
+// openRule opens the rules, with a line for a new one that begins as the request does.
+func (m *model) openRule() tea.Cmd {
+	it := m.cursor()
+	if it == nil || m.opts.Boards == nil {
+		return nil
+	}
+	action := board.NewRule(board.RuleFor(&it.Approval))
+	m.board = &boardView{name: board.Rules}
+	m.sight = sight{}
+	load := m.loadBoard()
+	m.write(action)
+	return load
 }
 
 func (m *model) act(a board.Act) tea.Cmd {
@@ -212,11 +232,12 @@ func (m *model) boardLines() []string {
 	if !b.loaded {
 		lines = []string{"", "  ..."}
 	}
-	rows := max(m.height-5, 1)
+	footer := m.boardFooter()
+	rows := max(m.height-1-len(footer), 1)
 	first := max(min(marked-rows/2, len(lines)-rows), 0)
 	screen := make([]string, rows)
 	copy(screen, lines[first:min(first+rows, len(lines))])
-	return append(append([]string{m.tabs()}, screen...), m.boardFooter()...)
+	return append(append([]string{m.tabs()}, screen...), footer...)
 }
 
 // tabs are the names of the boards with their keys.
@@ -235,28 +256,31 @@ func (m *model) tabs() string {
 	return m.line(styles().bold, strings.Join(names, "  "))
 }
 
+// footerText is the most lines that a text of the footer takes.
+const footerText = 6
+
 func (m *model) boardFooter() []string {
 	s, b := styles(), m.board
-	lines := []string{s.faint.Render(strings.Repeat("─", m.width)), "", "", m.line(s.warn, m.notice)}
+	text := func(style lipgloss.Style, words string) []string {
+		lines := hang("", words, m.width, style)
+		return lines[:min(len(lines), footerText)]
+	}
+	lines := []string{s.faint.Render(strings.Repeat("─", m.width))}
 	switch {
 	case m.edit != nil:
-		lines[1], lines[2] = m.line(s.bold, m.edit.prompt), m.edit.line(m.width)
+		lines = append(append(lines, text(s.bold, m.edit.prompt)...), m.edit.line(m.width))
 	case b.asked != nil:
-		sure := hang("", b.asked.Sure, m.width, s.warn.Bold(true))
-		lines[1] = sure[0]
-		lines[2] = m.line(s.bold, "y "+strings.ToLower(b.asked.Words)+"   any other key: no")
-		if len(sure) > 1 {
-			lines[0] = sure[0]
-			lines[1] = strings.TrimRight(sure[1], " ")
-		}
+		lines = append(append(lines, text(s.warn.Bold(true), b.asked.Sure)...), m.line(s.bold, "y "+strings.ToLower(b.asked.Words)+"   any other key: no"))
 	default:
 		var keys []string
 		for key, a := range b.actions() {
 			keys = append(keys, key+" "+a.Words)
 		}
 		slices.Sort(keys)
-		lines[1] = m.line(s.plain, strings.Join(keys, "   "))
-		lines[2] = m.line(s.faint, "↑↓ mark   1 requests   Esc back")
+		lines = append(append(lines, text(s.plain, strings.Join(keys, "   "))...), m.line(s.faint, "↑↓ mark   1 requests   Esc back"))
 	}
-	return lines
+	if m.notice == "" {
+		return append(lines, "")
+	}
+	return append(lines, text(s.warn, m.notice)...)
 }

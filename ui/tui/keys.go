@@ -140,6 +140,8 @@ func (m *model) key(k tea.KeyPressMsg, begun time.Duration) tea.Cmd {
 		return nil
 	case "A", "D":
 		return m.group(name, begun)
+	case "R":
+		return m.openRule()
 	case "enter":
 		name = choices()[m.focus].Key
 	}

@@ -407,6 +407,7 @@ sandgate approve: answer what agents ask                     any key: back
  A D       the group: all of it that waits; to allow, each was on the screen
  e         edit the arguments: what becomes of them is shown first
  Tab       all that it may reach          v    the full text
+ R         a rule that begins as the request does
  ↑ ↓ k j   another request                PgUp PgDn Home End, Space b: scroll
  ← →       move the mark for Enter        1-7  requests, activity, sessions,
  q         leave: what is not answered         rules, remembered, quarantine,

@@ -143,7 +143,8 @@ func (p *page) serve(ctx context.Context, proof string) {
 const (
 	// batchTime is how long an event waits for others, which a page draws at once.
 	batchTime = 4 * time.Millisecond
-	maxBatch  = 2000
+	// maxBatch keeps what a page does at once short: each message is a task of its own.
+	maxBatch = 200
 )
 
 // batch is an event with those that follow at once.

@@ -37,7 +37,7 @@ export class Board {
   stop() {
     clearInterval(this.timer);
     clearTimeout(this.waiting);
-    Object.assign(this, { name: "", asked: null, shown: "" });
+    Object.assign(this, { name: "", asked: null, shown: "", result: "" });
   }
 
   async load() {
@@ -64,22 +64,24 @@ export class Board {
 
   draw() {
     // What can be pressed, and where: other words may change under a pointer.
-    this.sight = JSON.stringify([this.asked, this.board.sections.map((s) => [s.actions, s.items.map((i) => [i.text, i.actions])])]);
-    fill(this.root, el("h2", null, this.board.title), this.board.sections.map((s) => el("section", null,
+    this.sight = JSON.stringify([this.asked, this.result, this.board.sections.map((s) => [s.actions, s.items.map((i) => [i.text, i.actions])])]);
+    const held = this.root.contains(document.activeElement) && document.activeElement.dataset.of;
+    fill(this.root, el("h2", null, this.board.title), this.result && el("p.result", null, this.result), this.board.sections.map((s) => el("section", null,
       el("h3", null, s.heading),
       s.actions && el("div.row", null, s.actions.map((a) => this.action(a))),
       s.items.length ? el("ul.things", null, s.items.map((i) => el(i.careful ? "li.careful" : "li", null,
         el("span.what", null, i.text), i.under && el("span.under", null, i.under),
         i.actions && el("span.row", null, i.actions.map((a) => this.action(a)))))) : s.empty && el("p.none", null, s.empty))));
-    const first = this.root.querySelector("[data-first]");
-    if (first) first.focus();
+    // Times are told anew every few seconds: whoever goes by keys stays where they were.
+    const first = this.root.querySelector("[data-first]") || (held && [...this.root.querySelectorAll("[data-of]")].find((b) => b.dataset.of === held));
+    if (first) first.focus({ preventScroll: first.dataset.first === undefined });
     this.look();
   }
 
   same(a, b) { return a && b && a.do === b.do && a.target === b.target && a.words === b.words && (a.text === b.text || a.do !== "rule.add"); }
 
   action(a) {
-    if (!this.same(this.asked, a) && !(this.asked && this.asked.do === "rule.add" && a.do === "rule.add" && !a.text)) return button("plain", a.words, "", (e) => this.act(a, e), { "data-act": true });
+    if (!this.same(this.asked, a) && !(this.asked && this.asked.do === "rule.add" && a.do === "rule.add" && !a.text)) return button("plain", a.words, "", (e) => this.act(a, e), { "data-act": true, "data-of": [a.do, a.target, a.words].join(" ") });
     const q = this.asked;
     const field = q.label && el("input", { type: "text", id: "line", value: q.text || "", autocomplete: "off", spellcheck: "false", "data-first": true, "data-enter": true, "aria-describedby": "hint" });
     return el("span.sure", { role: "group" }, q.sure && el("span", null, q.sure),
@@ -89,6 +91,7 @@ export class Board {
 
   ask(a) {
     this.asked = a;
+    this.result = "";
     this.draw();
   }
 
@@ -115,9 +118,15 @@ export class Board {
     try {
       const { said } = await this.channel.ask("act", { do: a.do, target: a.target, text: line ? line.value : a.text });
       this.say(said);
+      this.result = said;
     } catch (problem) {
       this.say(problem.message);
-      if (line) return; // the text stays, to be put right
+      this.result = problem.message;
+      if (line) { // the text stays, to be put right
+        this.asked = { ...a, text: line.value };
+        this.draw();
+        return;
+      }
     }
     this.asked = null;
     this.shown = "";

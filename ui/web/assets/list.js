@@ -9,6 +9,7 @@ export class List {
   constructor(choose) {
     this.choose = choose;
     this.rows = [];
+    this.items = new Map(); // those on the screen, by id
     this.current = "";
     this.list = el("ol.list", { "aria-label": "Requests that wait" });
     this.root = el("div.scroll", { scroll: () => this.draw() }, this.list);
@@ -41,20 +42,30 @@ export class List {
     this.list.style.height = `${h * this.rows.length}px`;
     const first = Math.max(0, Math.floor(this.root.scrollTop / h) - 3);
     const last = Math.min(this.rows.length, Math.ceil((this.root.scrollTop + this.root.clientHeight) / h) + 3);
-    const shape = JSON.stringify([this.current, this.rows.length, first, h, this.rows.slice(first, last)]);
-    if (shape === this.shape) return;
-    this.shape = shape;
-    fill(this.list, this.rows.slice(first, last).map((r, i) => {
-      const li = el("li", { "aria-setsize": this.rows.length, "aria-posinset": first + i + 1 },
-        el("button.row", {
-          type: "button", "data-id": r.id, tabindex: r.id === this.current ? "0" : "-1",
-          "aria-current": r.id === this.current ? "true" : null, click: () => this.choose(r.id),
-        }, el(`span.kind.${r.kind}`, { "aria-label": { run: "run", change: "change" }[r.kind] || "use" }, { run: "$", change: "±" }[r.kind] || "→"),
-        el("span.title", null, r.title), el("span.under", null, el("span.agent", null, r.agent), countdown(r.expires, true))));
-      li.style.top = `${(first + i) * h}px`;
-      return li;
-    }));
+    const items = new Map(); // those that stay are not made again: a flood draws a few rows, and not all
+    const list = this.rows.slice(first, last).map((r, i) => {
+      const shape = JSON.stringify([r, r.id === this.current]);
+      let item = this.items.get(r.id);
+      if (!item || item.shape !== shape) item = { shape, li: this.row(r) };
+      items.set(r.id, item);
+      for (const [name, value] of [["aria-setsize", this.rows.length], ["aria-posinset", first + i + 1]]) {
+        if (item.li.getAttribute(name) !== String(value)) item.li.setAttribute(name, value);
+      }
+      item.li.style.top = `${(first + i) * h}px`;
+      return item.li;
+    });
+    this.items = items;
+    if (list.length === this.list.children.length && list.every((li, i) => li === this.list.children[i])) return;
+    fill(this.list, list);
     if (focused) this.focus();
+  }
+
+  row(r) {
+    return el("li", null, el("button.row", {
+      type: "button", "data-id": r.id, tabindex: r.id === this.current ? "0" : "-1",
+      "aria-current": r.id === this.current ? "true" : null, click: () => this.choose(r.id),
+    }, el(`span.kind.${r.kind}`, { "aria-label": { run: "run", change: "change" }[r.kind] || "use" }, { run: "$", change: "±" }[r.kind] || "→"),
+    el("span.title", null, r.title), el("span.under", null, el("span.agent", null, r.agent), countdown(r.expires, true))));
   }
 
   focus() {

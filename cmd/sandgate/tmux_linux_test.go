@@ -1,0 +1,161 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// needsScreens leaves a test out where there is neither a browser nor tmux to look at a
+// screen with: they are no part of what sandgate needs, and take their time. `make page`,
+// which continuous integration runs as well, installs both and says here that nothing may
+// be left out.
+func needsScreens(t *testing.T) {
+	t.Helper()
+	if !strings.HasPrefix(t.Name(), "TestPage") && !strings.HasPrefix(t.Name(), "TestSwapsOn") {
+		t.Fatal("scripts/page would never run this test: it runs those whose names begin with TestPage or TestSwapsOn")
+	}
+	if os.Getenv("SANDGATE_NEEDS_SCREENS") == "" {
+		t.Skip("drives a browser or a terminal: `make page` installs them and runs this test")
+	}
+}
+
+// A screen is `sandgate approve` in tmux: what stands on it is what a person sees, and not
+// the bytes that brought it there.
+type screen struct {
+	t      *testing.T
+	server string
+}
+
+func newScreen(t *testing.T, operator string, columns, rows int) *screen {
+	t.Helper()
+	needsScreens(t)
+	x := &screen{t, fmt.Sprintf("sandgate-%d-%d", os.Getpid(), time.Now().UnixNano())}
+	t.Cleanup(func() { exec.Command("tmux", "-L", x.server, "kill-server").Run() }) // it may have ended
+	x.tmux("-f", "/dev/null", "start-server", ";", "set-option", "-g", "status", "off", ";", "set-option", "-g", "default-terminal", "tmux-256color", ";",
+		"new-session", "-d", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(rows), "exec sandgate approve --operator-socket "+operator)
+	return x
+}
+
+func (x *screen) tmux(args ...string) string {
+	x.t.Helper()
+	out, err := exec.Command("tmux", append([]string{"-L", x.server}, args...)...).CombinedOutput()
+	if err != nil {
+		x.t.Fatalf("tmux %v: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
+// text is what stands on the screen. Lines that were too long for it are whole.
+func (x *screen) text() string { return x.tmux("capture-pane", "-p", "-J") }
+
+// shows reports whether a text comes on the screen in time.
+func (x *screen) shows(text string, within time.Duration) bool {
+	for deadline := time.Now().Add(within); ; time.Sleep(20 * time.Millisecond) {
+		if strings.Contains(strings.Join(strings.Fields(x.text()), " "), text) {
+			return true
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+	}
+}
+
+func (x *screen) see(text string) {
+	x.t.Helper()
+	if !x.shows(text, 30*time.Second) {
+		x.t.Fatalf("no %q on the screen:\n%s", text, x.text())
+	}
+}
+
+// gone waits until a text is no longer on the screen.
+func (x *screen) gone(text string) {
+	x.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); strings.Contains(x.text(), text); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			x.t.Fatalf("%q is still on the screen:\n%s", text, x.text())
+		}
+	}
+}
+
+// press presses a key until a text is on the screen: one that comes too soon does nothing.
+func (x *screen) press(key, until string) {
+	x.t.Helper()
+	for range 10 {
+		x.tmux("send-keys", key)
+		if x.shows(until, 3*time.Second) {
+			return
+		}
+	}
+	x.t.Fatalf("no %q on the screen after %s:\n%s", until, key, x.text())
+}
+
+// enter writes a text in place of what stands in the line, and enters it.
+func (x *screen) enter(text, until string) {
+	x.t.Helper()
+	x.tmux("send-keys", "C-u")
+	x.tmux("send-keys", "-l", text)
+	x.see("> " + text)
+	x.tmux("send-keys", "Enter")
+	x.see(until)
+}
+
+// mark moves the mark of a board, from the first item on, to one that begins with a text.
+func (x *screen) mark(text string) {
+	x.t.Helper()
+	x.tmux("send-keys", "-N", "50", "Up")
+	for range 50 {
+		if x.shows("▸ "+text, 300*time.Millisecond) {
+			return
+		}
+		x.tmux("send-keys", "Down")
+	}
+	x.t.Fatalf("no %q to mark:\n%s", text, x.text())
+}
+
+// TestPageRulesOnATerminal: rules are made from a request, listed, edited, held against
+// the log, tried on a call and removed, on a real terminal; and they hold.
+func TestPageRulesOnATerminal(t *testing.T) {
+	needsScreens(t)
+	s := newServing(t, pageConfig)
+	x := newScreen(t, s.operator, 100, 30)
+	agent := s.session("coder")
+	x.see("nothing waits")
+	waiting := call(t.Context(), agent, "shell", map[string]any{"command": "touch made.txt"})
+	x.see("touch made.txt")
+	x.press("R", "The rule: EFFECT KIND WORDS")
+	x.see("> allow shell touch made.txt")
+	x.enter("allow shell touch made.txt # made of a request", "Added: commands that begin with `touch made.txt` run without asking")
+	x.see("made of a request, ") // it is listed
+	p := &person{serving: s, t: t}
+	if _, e := p.ran(call(t.Context(), agent, "shell", map[string]any{"command": "touch made.txt"})); e != nil {
+		t.Errorf("what the rule allows: %v", e)
+	}
+	x.mark("commands that begin with `touch made.txt`")
+	x.press("a", "The rule: EFFECT KIND WORDS")
+	x.enter("deny shell touch made.txt # by hand", "Changed: commands that begin with `touch made.txt` are refused")
+	x.see("by hand, ")
+	if _, e := p.ran(call(t.Context(), agent, "shell", map[string]any{"command": "touch made.txt"})); e == nil || e.Code != protocol.CodeBlocked {
+		t.Errorf("what the rule denies: %+v", e)
+	}
+	x.mark("commands that begin with `touch made.txt`")
+	x.press("b", "The rule: EFFECT KIND WORDS")
+	x.enter("deny shell touch", "the latest first: coder: shell touch made.txt")
+	x.see("Nothing was added.")
+	x.press("C", "The call: TOOL and its arguments")
+	x.enter("shell touch made.txt now", "It would be refused, by")
+	x.mark("commands that begin with `touch made.txt`")
+	x.press("c", "Remove the rule: commands that begin with `touch made.txt` are refused")
+	x.press("y", "Removed: commands that begin with")
+	x.gone("by hand, ")
+	x.press("1", "touch made.txt")
+	x.press("N", "nothing waits")
+	if _, e := p.ran(waiting); e == nil {
+		t.Error("it ran")
+	}
+}
