@@ -49,6 +49,7 @@ type Landlock struct {
 	abi     landlock.Version
 	filters Filters
 	guard   *Guard
+	room    *room
 
 	sweep sync.Once
 }
@@ -93,7 +94,7 @@ func mayReadChildren() error {
 
 func newLandlock(o LandlockOptions, abi landlock.Version) (*Landlock, error) {
 	// Where bubblewrap works nothing is built here, and no program is needed.
-	l := &Landlock{init: &lazyFile{make: initFile}, abi: abi, guard: NewGuard(nil), filters: Filters{
+	l := &Landlock{init: &lazyFile{make: initFile}, abi: abi, guard: NewGuard(nil), room: newRoom(), filters: Filters{
 		Base: seccomp.Filter, Broker: seccomp.BrokerFilter, Brokered: seccomp.BrokeredFilter, Shared: seccomp.SharedFilter,
 	}}
 	if o.Seccomp != nil {
@@ -144,7 +145,16 @@ func (l *Landlock) Close() error { return l.init.close() }
 func (l *Landlock) Use(g *Guard) { l.guard = g }
 
 // Prepare implements Confiner.
-func (l *Landlock) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox, error) {
+func (l *Landlock) Prepare(ctx context.Context, p sandboxprofile.Profile) (_ Sandbox, err error) {
+	leave, err := l.room.enter(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			leave()
+		}
+	}()
 	seen, err := l.guard.look(p)
 	if err != nil {
 		return nil, err
@@ -162,7 +172,7 @@ func (l *Landlock) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandb
 	if err != nil {
 		return nil, err
 	}
-	return l.build(ctx, hostPlan{profile: p, seen: seen, user: user, setup: setup, enforced: l.enforced(p, rules)})
+	return l.build(ctx, hostPlan{profile: p, seen: seen, user: user, setup: setup, enforced: l.enforced(p, rules), leave: leave})
 }
 
 // compile gives the rules, or refuses a profile that they cannot keep.
@@ -304,6 +314,7 @@ type hostPlan struct {
 	user     *syscall.Credential
 	setup    wire.Setup
 	enforced Enforced
+	leave    func() // of the room; nil for one that is not in it
 }
 
 // build starts init and has it restrict itself.
@@ -380,6 +391,7 @@ func (l *Landlock) build(ctx context.Context, plan hostPlan) (_ Sandbox, err err
 	}
 	s.facts, s.guard, s.ward, s.warnings = plan.seen.facts, l.guard, w, warningsOf(plan.seen.found)
 	s.enforced, s.others = plan.enforced, s.tasksOfUser
+	s.room, s.leave = l.room, plan.leave
 	var beside []*os.File
 	if plan.setup.Shared.Broker != nil {
 		queue, err := nameQueue()

@@ -135,6 +135,52 @@ func TestRoomLooksAtTheHost(t *testing.T) {
 	}
 }
 
+// TestLandlockEntersTheRoom: the sandboxes of that backend count like all others, those
+// that could not be built too.
+func TestLandlockEntersTheRoom(t *testing.T) {
+	l, err := NewLandlock(LandlockOptions{})
+	if err != nil {
+		t.Skip(err)
+	}
+	defer l.Close()
+	l.room.most = 1
+	p := sandboxprofile.Profile{
+		Paths:  map[string]sandboxprofile.Rights{"/usr": sandboxprofile.Read | sandboxprofile.Execute, t.TempDir(): sandboxprofile.Read | sandboxprofile.Write},
+		Limits: sandboxprofile.NoLimits(),
+	}
+	for range 3 {
+		first, err := l.Prepare(context.Background(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		second := make(chan error, 1)
+		go func() {
+			box, err := l.Prepare(ctx, p)
+			if err == nil {
+				box.Close()
+			}
+			second <- err
+		}()
+		for waits := false; !waits; time.Sleep(time.Millisecond) { // the test's own limit of time ends this
+			l.room.mu.Lock()
+			waits = len(l.room.waiting) == 1
+			l.room.mu.Unlock()
+		}
+		cancel()
+		if err := <-second; !errors.Is(err, context.Canceled) {
+			t.Errorf("a second one, where there is room for one: %v", err)
+		}
+		first.Close()
+		if _, err := l.Prepare(context.Background(), sandboxprofile.Profile{Paths: map[string]sandboxprofile.Rights{"no path": sandboxprofile.Read}}); err == nil {
+			t.Error("a sandbox without a proper profile was built")
+		}
+	}
+	if l.room.standing != 0 {
+		t.Errorf("%d stand that are gone", l.room.standing)
+	}
+}
+
 // TestReserveIsSaid: a host on which the reserve cannot be kept is said to be one, and no
 // other.
 func TestReserveIsSaid(t *testing.T) {
