@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -168,7 +169,7 @@ func (b *Bwrap) build(ctx context.Context, p sandboxprofile.Profile, seen look, 
 		return nil, err
 	}
 	covers, watched := coversOf(p, seen.facts), newWatch(p, expected, uidOf(user))
-	s, err := b.launch(p, args, trustOf(ctx), user)
+	s, err := b.launch(p, args, trustOf(ctx), frozenOf(ctx), user)
 	if err != nil {
 		b.guard.release(w)
 		return nil, err
@@ -176,7 +177,7 @@ func (b *Bwrap) build(ctx context.Context, p sandboxprofile.Profile, seen look, 
 	s.leave, s.room = leave, b.room
 	s.kinds, s.facts, s.covers, s.guard, s.ward, s.warnings = seen.kinds, seen.facts, covers, b.guard, w, warningsOf(seen.found)
 	setup, err := b.restrictions(p, seen.facts)
-	setup.Mounts = expected
+	setup.Mounts = withFrozen(expected, frozenOf(ctx))
 	if err == nil {
 		err = s.setUp(ctx, setup)
 	}
@@ -283,12 +284,7 @@ func (b *Bwrap) filter(lift []string) ([]byte, error) {
 // through a descriptor: a long list would not fit (E2BIG), and argv is readable
 // by every user of the machine. The environment is empty: whatever bubblewrap
 // has in its own is readable inside as /proc/1/environ.
-func (b *Bwrap) launch(p sandboxprofile.Profile, args []string, trust []byte, user *syscall.Credential) (*bwrapSandbox, error) {
-	argsFile, err := memfile.New("bwrap-args", strings.NewReader(strings.Join(args, "\x00")+"\x00"))
-	if err != nil {
-		return nil, err
-	}
-	defer argsFile.Close()
+func (b *Bwrap) launch(p sandboxprofile.Profile, args []string, trust []byte, frozen []Frozen, user *syscall.Credential) (*bwrapSandbox, error) {
 	own, err := nameFiles(args, p)
 	if err == nil && len(p.Network.Terminated) > 0 {
 		own, err = withTrust(own, trust)
@@ -297,6 +293,17 @@ func (b *Bwrap) launch(p sandboxprofile.Profile, args []string, trust []byte, us
 	if err != nil {
 		return nil, err
 	}
+	inherited := slices.Clone(own)
+	for _, f := range frozen { // over what is mounted there: args pin the file and its directories
+		fd := strconv.Itoa(bwrap.NameFileFD + len(inherited))
+		args = append(args, "--perms", fmt.Sprintf("%04o", f.Mode.Perm()), "--ro-bind-data", fd, f.Path)
+		inherited = append(inherited, f.Content)
+	}
+	argsFile, err := memfile.New("bwrap-args", strings.NewReader(strings.Join(args, "\x00")+"\x00"))
+	if err != nil {
+		return nil, err
+	}
+	defer argsFile.Close()
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, err
@@ -310,7 +317,7 @@ func (b *Bwrap) launch(p sandboxprofile.Profile, args []string, trust []byte, us
 		Env:        []string{},
 		Dir:        "/",
 		Stderr:     s.said,
-		ExtraFiles: append([]*os.File{theirs, b.init, argsFile}, own...), // 3, 4, 5, and from bwrap.NameFileFD on
+		ExtraFiles: append([]*os.File{theirs, b.init, argsFile}, inherited...), // 3, 4, 5, and from bwrap.NameFileFD on
 		SysProcAttr: &syscall.SysProcAttr{
 			Pdeathsig:  syscall.SIGKILL,
 			Credential: user,

@@ -1,6 +1,9 @@
 package confine
 
-import "context"
+import (
+	"context"
+	"os"
+)
 
 // A Planted is something that an action left where a program of the user's would
 // run or follow it.
@@ -17,6 +20,29 @@ type callKey struct{}
 // context belongs to. The name is noted where something is kept in quarantine.
 func ForCall(ctx context.Context, call string) context.Context {
 	return context.WithValue(ctx, callKey{}, call)
+}
+
+// Frozen is a file that has to be found with this content, and no other, as long as a
+// sandbox stands.
+type Frozen struct {
+	Path    string // absolute, links resolved
+	Mode    os.FileMode
+	Content *os.File // sealed; read once
+}
+
+type frozenKey struct{}
+
+// WithFrozen gives the frozen files of a sandbox that is prepared with the context. Its
+// profile protects them, asks for a fresh sandbox, and so do all others that could write
+// to them. Where a sandbox has mounts, the content lies over the file; elsewhere the file
+// must not be open for writing.
+func WithFrozen(ctx context.Context, files []Frozen) context.Context {
+	return context.WithValue(ctx, frozenKey{}, files)
+}
+
+func frozenOf(ctx context.Context) []Frozen {
+	files, _ := ctx.Value(frozenKey{}).([]Frozen)
+	return files
 }
 
 type trustKey struct{}

@@ -159,6 +159,9 @@ func (l *Landlock) Prepare(ctx context.Context, p sandboxprofile.Profile) (_ San
 	if err != nil {
 		return nil, err
 	}
+	if err := quiet(frozenOf(ctx)); err != nil {
+		return nil, err
+	}
 	facts := withoutSockets(p, seen.facts)
 	user, err := owner(p)
 	if err != nil {

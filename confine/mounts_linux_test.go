@@ -104,7 +104,7 @@ func TestInitComparesTheMounts(t *testing.T) {
 			mounts, err := expectMounts(p, args)
 			must(t, err)
 			x.move(t, ws)
-			s, err := b.launch(p, args, nil, nil)
+			s, err := b.launch(p, args, nil, nil, nil)
 			must(t, err)
 			defer s.Close()
 			s.guard, s.ward = b.guard, nil

@@ -120,6 +120,7 @@ type call struct {
 	// decide: waits until the entry of the decision is on the disk; nil without one
 	durable func() error
 
+	thaw      []func()   // confine: gives frozen files back
 	authority *authority // confine: of the hosts where TLS ends at the proxy, or nil
 
 	answered *answered              // run: of an operation on a task
@@ -164,6 +165,7 @@ func (s *Supervisor) check(c *call) (tools.Proposal, error) {
 	if c.server != nil {
 		bound(&p)
 	}
+	freezes(&p, c.session.mode)
 	c.proposal = p
 	c.profile, c.digest = s.digests(p.Plan)
 	c.warnings = c.profile.warnings
@@ -281,6 +283,7 @@ func (s *Supervisor) revise(x *session, req protocol.ToolsCall, args json.RawMes
 	if err != nil {
 		return approval.Call{}, err
 	}
+	freezes(&p, x.mode)
 	profile, digest := s.digests(p.Plan)
 	return proposed(p, digest, profile.warnings), nil
 }
@@ -337,10 +340,13 @@ func (s *Supervisor) confine(ctx context.Context, c *call, plan tools.Plan) (con
 		return nil, err
 	}
 	ctx, err := s.trusting(c.named(ctx), c, plan.Profile)
+	if err == nil {
+		ctx, err = s.freeze(ctx, c, plan)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return c.session.confiner.Prepare(ctx, plan.Profile)
+	return c.session.confiner.Prepare(ctx, s.frozen.protected(plan.Profile))
 }
 
 // named lets package confine say whose doing it is what it keeps.

@@ -116,6 +116,7 @@ type Supervisor struct {
 	// enforced is what held the last program; before the first, Config.Tried.
 	enforced atomic.Pointer[confine.Enforced]
 	ports    hostPorts
+	frozen   frozenFiles
 
 	naming sync.Mutex // while a named session is opened; before mu
 
@@ -371,6 +372,9 @@ func (s *Supervisor) register(c *call) error {
 }
 
 func (s *Supervisor) release(c *call) {
+	for _, thaw := range c.thaw {
+		thaw()
+	}
 	if n := c.session.named; n != nil {
 		s.mu.Lock()
 		delete(n.active, c.req.CallID)

@@ -157,32 +157,17 @@ func TestPinProgram(t *testing.T) {
 	hash := tr.program("ws/run.sh", "#! "+sh+" -e\necho\n")
 	hashLinked := tr.program("ws/run2.sh", "#!"+tr.path("shlink")+"\n")
 	tr.link("shlink", "bin/mysh")
-	other := tr.program("bin/cat", "\x7fELF")
-	tr.write("ws/x.py")
-	tr.write("ws/dir/y.py")
-	tr.link("ws/linked.py", "dir/y.py")
 	for _, c := range []struct {
 		exe  string
-		argv []string
 		want []string
 	}{
-		{exe, []string{"python3", "x.py"}, []string{"bin/python3.11", "ws/x.py"}},
-		{exe, []string{"python3", "-u", "./x.py", "dir/y.py"}, []string{"bin/python3.11", "ws/x.py"}},
-		{exe, []string{"python3", "linked.py"}, []string{"bin/python3.11", "ws/dir/y.py"}},
-		{exe, []string{"python3", "-c", "x.py"}, []string{"bin/python3.11"}},
-		{exe, []string{"python3", "-m", "x.py"}, []string{"bin/python3.11"}},
-		{exe, []string{"python3", "missing.py"}, []string{"bin/python3.11"}},
-		{exe, []string{"python3", "dir"}, []string{"bin/python3.11"}},
-		{exe, []string{"python3", "ro/r.txt"}, []string{"bin/python3.11"}},              // nobody inside can change it
-		{exe, []string{"python3", "../outside/secret.txt"}, []string{"bin/python3.11"}}, // nor see it
-		{exe, []string{"python3"}, []string{"bin/python3.11"}},
-		{other, []string{"cat", "x.py"}, []string{"bin/cat"}},
-		{hash, []string{"./run.sh", "x.py"}, []string{"ws/run.sh", "bin/mysh"}},
-		{hashLinked, []string{"./run2.sh"}, []string{"ws/run2.sh", "bin/mysh"}},
+		{exe, []string{"bin/python3.11"}},
+		{hash, []string{"ws/run.sh", "bin/mysh"}},
+		{hashLinked, []string{"ws/run2.sh", "bin/mysh"}},
 	} {
-		pins, err := PinProgram(c.exe, c.argv, tr.path("ws"), tr.paths())
+		pins, err := PinProgram(c.exe)
 		if err != nil {
-			t.Errorf("%q: %v", c.argv, err)
+			t.Errorf("%q: %v", c.exe, err)
 		}
 		var got []string
 		for _, pin := range pins {
@@ -190,10 +175,10 @@ func TestPinProgram(t *testing.T) {
 			got = append(got, rel)
 		}
 		if strings.Join(got, " ") != strings.Join(c.want, " ") {
-			t.Errorf("%q pins %q, want %q", c.argv, got, c.want)
+			t.Errorf("%q pins %q, want %q", c.exe, got, c.want)
 		}
 	}
-	if _, err := PinProgram(tr.path("missing"), []string{"missing"}, tr.path("ws"), tr.paths()); !errors.Is(err, os.ErrNotExist) {
+	if _, err := PinProgram(tr.path("missing")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a missing executable: %v", err)
 	}
 }

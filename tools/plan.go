@@ -19,9 +19,9 @@ import (
 type Plan struct {
 	Tool   string                `json:"tool"`
 	Action sandboxprofile.Action `json:"action"`
-	// Pins are the files whose identity is part of what was approved: the
-	// executable, and a script it was named to run. Another file behind the same
-	// path at launch is drift, and drift is a denial.
+	// Pins are the files whose identity, or content, is part of what was approved: the
+	// executable, and what it was named to start. Another one behind the same path at
+	// launch is drift, and drift is a denial.
 	Pins    []Pin                  `json:"pins,omitempty"`
 	Profile sandboxprofile.Profile `json:"profile"`
 	// Class is what the call can do at most, profile and ceiling together.
@@ -86,18 +86,27 @@ type TaskOperation struct {
 	EOF   bool   `json:"eof,omitempty"`
 }
 
-// A Pin identifies a file by more than its name. Sizes are bytes, times are
-// nanoseconds since 1970.
+// A Pin identifies a file by more than its name: by its identity, or by its content if
+// SHA256 is set. Sizes are bytes, times are nanoseconds since 1970.
 type Pin struct {
 	Path    string `json:"path"`
-	Device  uint64 `json:"device"`
-	Inode   uint64 `json:"inode"`
+	Device  uint64 `json:"device,omitempty"`
+	Inode   uint64 `json:"inode,omitempty"`
 	Size    int64  `json:"size"`
-	ModTime int64  `json:"mtime_ns"`
+	ModTime int64  `json:"mtime_ns,omitempty"`
 	// ChangeTime is st_ctime: unlike the modification time, its owner cannot
 	// set it back after a change.
-	ChangeTime int64  `json:"ctime_ns"`
-	Mode       uint32 `json:"mode"` // st_mode, type bits included
+	ChangeTime int64 `json:"ctime_ns,omitempty"`
+	// Mode is st_mode, type bits included; with a SHA256, the permissions alone.
+	Mode   uint32 `json:"mode"`
+	SHA256 string `json:"sha256,omitempty"` // in hexadecimal
+	// Named is the absolute path by which the call names a held file: it has to lead to
+	// Path, by whatever links.
+	Named string `json:"named,omitempty"`
+	// Absent says that there is no file yet.
+	Absent bool `json:"absent,omitempty"`
+	// Frozen says that the content must not change while the call runs either.
+	Frozen bool `json:"frozen,omitempty"`
 }
 
 // Digest is the SHA-256 of the plan's canonical JSON, as "sha256:<hex>". Two

@@ -327,6 +327,8 @@ type derived struct {
 	withheld []string         // variables that look like secrets
 	// unseen are files that hold secrets, in what is shown of the toolchains.
 	unseen map[string]sandboxprofile.Rights
+	// starts says which files a program starts that is run in a directory.
+	starts func(argv []string, dir string) []tools.Started
 }
 
 func derive(cfg *config.Config, own map[string]sandboxprofile.Rights, program string) (derived, error) {
@@ -381,7 +383,8 @@ func newTools(cfg *config.Config, own map[string]sandboxprofile.Rights, o buildO
 		return nil, d, withStatus(exitUsage, err)
 	}
 	background := tasks.New(tasks.Config{Shell: sh, Wall: cfg.Tasks.Timeout})
-	run := program.New(program.Config{Paths: paths, Profile: d.programs, Env: env, Reach: sh.Reach, Credentials: shellCredentials(cfg)})
+	run := program.New(program.Config{Paths: paths, Profile: d.programs, Env: env, Reach: sh.Reach, Starts: sh.StartsOf, Credentials: shellCredentials(cfg)})
+	d.starts = sh.StartsOf
 	custom, err := customTools(cfg, d, own)
 	if err != nil {
 		return nil, d, err

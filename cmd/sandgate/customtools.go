@@ -42,7 +42,7 @@ func customTools(cfg *config.Config, d derived, own map[string]sandboxprofile.Ri
 // customTool narrows what every program has to what one tool is granted. Its
 // network is its own.
 func customTool(cfg *config.Config, d derived, own map[string]sandboxprofile.Rights, t *config.Tool) (manifest.Config, error) {
-	c := manifest.Config{Spec: t.Spec(), Paths: toolPaths(cfg, d.needs)}
+	c := manifest.Config{Spec: t.Spec(), Paths: toolPaths(cfg, d.needs), Starts: d.starts}
 	c.Credentials = credentials("tools."+t.Name+".credentials", t.Credentials, t.Sandbox.Network)
 	needs, err := toolNeeds(cfg, d.needs, t)
 	if err != nil {

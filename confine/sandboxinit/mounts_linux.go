@@ -92,6 +92,10 @@ func checkKind(m wire.Mount, id wire.FileID, st unix.Stat_t) error {
 		if st.Dev == m.File.Dev {
 			return fmt.Errorf("a directory is not covered")
 		}
+	case wire.MountData: // bubblewrap has removed its only name
+		if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Dev == m.File.Dev || st.Nlink != 0 {
+			return fmt.Errorf("the approved content is not mounted there")
+		}
 	default:
 		return fmt.Errorf("unknown kind of mount %q", m.Kind)
 	}

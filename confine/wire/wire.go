@@ -198,6 +198,7 @@ const (
 	MountBind  MountKind = "bind"  // the host's own file
 	MountNull  MountKind = "null"  // a device that cannot be opened, over a hidden file
 	MountTmpfs MountKind = "tmpfs" // a file system of the sandbox's own
+	MountData  MountKind = "data"  // a file of the sandbox's own, over the host's
 )
 
 // A LandlockRule grants the access rights of landlock(7) below a path.

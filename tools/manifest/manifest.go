@@ -41,6 +41,8 @@ type Config struct {
 	Credentials tools.Credentials
 	// Dir is the working directory.
 	Dir string
+	// Starts says which files the command starts in that directory, besides itself.
+	Starts func(argv []string, dir string) []tools.Started
 }
 
 // New gives the tool. Its error holds what Spec.Check finds.
@@ -128,7 +130,7 @@ func (t *tool) Plan(c tools.Call) (tools.Proposal, error) {
 	if err != nil {
 		return tools.Proposal{}, err
 	}
-	return tools.Proposal{
+	p := tools.Proposal{
 		Plan: tools.Plan{
 			Tool:       t.Name,
 			Action:     sandboxprofile.Action{Kind: sandboxprofile.Exec, Exec: program},
@@ -140,7 +142,12 @@ func (t *tool) Plan(c tools.Call) (tools.Proposal, error) {
 		Reach:   args.reach(),
 		Rule:    args.rule(t.Name),
 		Present: func(context.Context) (*approval.Presentation, error) { return t.present(program), nil },
-	}, nil
+	}
+	starts := []tools.Started{{Name: program.Path}}
+	if t.Starts != nil {
+		starts = append(starts, t.Starts(argv, t.Dir)...)
+	}
+	return tools.Hold(p, t.Paths, starts), nil
 }
 
 // program resolves the executable and pins what the run stands on, the files of
@@ -150,7 +157,7 @@ func (t *tool) program(argv []string) (*sandboxprofile.Program, []tools.Pin, err
 	if err != nil {
 		return nil, nil, err
 	}
-	pins, err := tools.PinProgram(path, argv, t.Dir, t.Paths)
+	pins, err := tools.PinProgram(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", tools.ErrNotFound, err) // it went away since
 	}

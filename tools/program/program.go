@@ -30,6 +30,8 @@ type Config struct {
 	// Reach says what a program touches that is run in dir, for the patterns that an
 	// approver may have remembered; nil is nothing that a pattern could cover.
 	Reach func(argv []string, dir string) approval.Reach
+	// Starts says which files a program starts that is run in dir.
+	Starts func(argv []string, dir string) []tools.Started
 }
 
 // New gives the tool run.
@@ -90,7 +92,7 @@ func (r *runner) Plan(c tools.Call) (tools.Proposal, error) {
 		return tools.Proposal{}, err
 	}
 	command := tools.QuoteCommand(argv)
-	return tools.Proposal{
+	p := tools.Proposal{
 		Plan: tools.Plan{
 			Tool:    definition.Name,
 			Action:  sandboxprofile.Action{Kind: sandboxprofile.Exec, Exec: program},
@@ -112,7 +114,12 @@ func (r *runner) Plan(c tools.Call) (tools.Proposal, error) {
 				Metadata: map[string]any{"dir": dir, "executable": path},
 			}, nil
 		},
-	}, nil
+	}
+	starts := []tools.Started{{Name: path}}
+	if r.Starts != nil {
+		starts = append(starts, r.Starts(argv, dir)...)
+	}
+	return tools.Hold(p, r.Paths, starts), nil
 }
 
 func (r *runner) reach(argv []string, dir string) approval.Reach {
@@ -141,7 +148,7 @@ func (r *runner) find(argv []string, dir string) (string, []tools.Pin, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	pins, err := tools.PinProgram(path, argv, dir, r.Paths)
+	pins, err := tools.PinProgram(path)
 	if err != nil {
 		return "", nil, fmt.Errorf("%w: %w", tools.ErrNotFound, err) // it went away since
 	}

@@ -51,6 +51,9 @@ func setup(t testing.TB) fixture {
 		Paths:   tools.Paths{Rules: []tools.PathRule{{Name: "workspace", Root: f.path("ws"), Write: true}}},
 		Profile: f.profile,
 		Env:     f.env,
+		Starts: func(argv []string, dir string) []tools.Started {
+			return []tools.Started{{Name: argv[len(argv)-1], Dir: dir, Optional: true}}
+		},
 	}))
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +96,7 @@ func TestRunPlansOneExec(t *testing.T) {
 		{args{"argv": argv("tool"), "dir": "sub"}, "bin/tool", "ws/sub", []string{"bin/tool"}},
 		{args{"argv": argv("tool"), "dir": f.path("bin")}, "bin/tool", "bin", []string{"bin/tool"}},
 		{args{"argv": argv("tool"), "dir": f.path("scratch/x")}, "bin/tool", "scratch/x", []string{"bin/tool"}},
-		{args{"argv": argv("../build.sh"), "dir": "sub"}, "ws/build.sh", "ws/sub", []string{"ws/build.sh", "SH"}},
+		{args{"argv": argv("../build.sh"), "dir": "sub"}, "ws/build.sh", "ws/sub", []string{"SH", "ws/build.sh"}},
 		{args{"argv": argv("python3", "x.py")}, "bin/python3", "ws", []string{"bin/python3", "ws/x.py"}},
 		{args{"argv": argv("python3", "../x.py"), "dir": "sub"}, "bin/python3", "ws/sub", []string{"bin/python3", "ws/x.py"}},
 	} {

@@ -42,6 +42,8 @@ type analysis struct {
 	arrived dirSet
 	vars    vars
 
+	// starts collects the files that the line starts; nil when nobody asked.
+	starts *startWalk
 	// explain collects what became of every rule; nil when nobody asked.
 	explain *[]tools.Considered
 }

@@ -58,6 +58,7 @@ func (a *analysis) simple(cmd simpleCommand) {
 		a.unnamed(cmd)
 		return
 	}
+	a.noteStarts(cmd)
 	base := a.baseName(name.text)
 	if b := builtin(name.text); b != nil && b(a, cmd) {
 		return

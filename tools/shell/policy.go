@@ -29,6 +29,9 @@ type Programs interface {
 	// has no slash or has one, runs from directory dir. It reports false for a
 	// file that merely has such a name.
 	Identify(name, dir string) (base string, ok bool)
+	// Locate gives the program that a name without a slash runs from directory dir, if it
+	// lies where tools can write; else "".
+	Locate(name, dir string) string
 	// Sh gives the name of the shell that sh is: "bash", "dash". "" is another.
 	Sh() string
 }
@@ -175,6 +178,8 @@ func below(root, abs string) bool {
 
 // systemPrograms trusts the directories that only an administrator writes to.
 type systemPrograms struct{}
+
+func (systemPrograms) Locate(string, string) string { return "" }
 
 func (systemPrograms) Sh() string { return "dash" }
 

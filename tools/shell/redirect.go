@@ -25,7 +25,9 @@ func (a *analysis) redirect(r *syntax.Redirect) {
 			a.file(w, true)
 		}
 	default:
-		a.file(a.fold(r.Word), r.Op != syntax.RdrIn)
+		w := a.fold(r.Word)
+		a.file(w, r.Op != syntax.RdrIn)
+		a.noteStream(w, r.Op)
 	}
 }
 
@@ -58,4 +60,19 @@ func (a *analysis) scratch(w word) bool {
 		return false
 	}
 	return !slices.ContainsFunc(a.knownDirs(name), func(dir string) bool { return !a.p.files.Private(name, dir) })
+}
+
+// noteStream notes a file that a command of the line reads as its input, or writes.
+func (a *analysis) noteStream(w word, op syntax.RedirOperator) {
+	if a.starts == nil {
+		return
+	}
+	for _, s := range a.at(w, tools.Started{}) {
+		if op == syntax.RdrIn || op == syntax.RdrInOut {
+			a.starts.inputs = append(a.starts.inputs, s)
+		}
+		if op != syntax.RdrIn {
+			a.starts.outputs[s] = true
+		}
+	}
 }

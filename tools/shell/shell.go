@@ -187,14 +187,18 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 		return tools.Proposal{}, err
 	}
 	plan.Action.Ceiling = t.ceiling(d, class, plan.Action.Exec.Path, dir)
-	return tools.Proposal{
+	p := tools.Proposal{
 		Plan:    plan,
 		Request: policy.request(c, command, dir, d),
 		Unheld:  t.unheld(policy, c, command, dir, d),
 		Reach:   policy.reach(command, d),
 		Rule:    d.Label(),
 		Present: func(context.Context) (*approval.Presentation, error) { return present(command, dir, d), nil },
-	}, nil
+	}
+	if p.Request == nil && p.Unheld == nil {
+		return p, nil
+	}
+	return tools.Hold(p, t.Paths, policy.starts(command)), nil
 }
 
 func checkCommand(command string) error {
@@ -242,7 +246,7 @@ func (t *Tool) plan(c tools.Call, command, dir string, ceilings []sandboxprofile
 			return tools.Plan{}, err
 		}
 	}
-	pins, err := tools.PinBinary(path, argv, dir, t.Paths)
+	pin, err := tools.PinFile(path)
 	if err != nil {
 		return tools.Plan{}, fmt.Errorf("%w: %w", tools.ErrNotFound, err) // it went away since
 	}
@@ -261,7 +265,7 @@ func (t *Tool) plan(c tools.Call, command, dir string, ceilings []sandboxprofile
 	return tools.Plan{
 		Tool:    definition.Name,
 		Action:  sandboxprofile.Action{Kind: sandboxprofile.Exec, Exec: program},
-		Pins:    append(pins, secrets...),
+		Pins:    append([]tools.Pin{pin}, secrets...),
 		Profile: profile,
 	}, nil
 }
@@ -416,6 +420,15 @@ func (s sandboxPrograms) Identify(name, dir string) (string, bool) {
 	}
 	given, err := tools.LookPath(name, s.path, dir, s.sees.Runnable)
 	return base, err == nil && given == found
+}
+
+// Locate implements Programs. Empty and relative entries of PATH start at dir.
+func (s sandboxPrograms) Locate(name, dir string) string {
+	found, err := tools.LookPath(name, s.path, dir, s.sees.Runnable)
+	if err != nil || tools.Trusted(found, s.profile) {
+		return ""
+	}
+	return found
 }
 
 // Sh follows the links of sh.

@@ -24,6 +24,8 @@ type tables struct {
 	families [][]string
 	same     [][]string // names of one sub-command
 	env      map[string][]string
+	interps  map[string]*interpreter
+	carriers map[string]*carrier
 }
 
 // known is the table of programs. It does not change.
@@ -32,7 +34,7 @@ var known = sync.OnceValue(func() *tables { return mustLoad(programsText) })
 func mustLoad(text string) *tables {
 	t := &tables{
 		map[string]*readForm{}, map[string]*grammar{}, map[string]*wrapper{}, map[string]string{}, map[string]*globalGrammar{},
-		map[string]bool{}, map[string]bool{}, nil, nil, map[string][]string{},
+		map[string]bool{}, map[string]bool{}, nil, nil, map[string][]string{}, map[string]*interpreter{}, map[string]*carrier{},
 	}
 	text = strings.ReplaceAll(strings.ReplaceAll(text, ",\n\t", ","), "\n\t", " ")
 	for line := range strings.Lines(text) {
@@ -68,7 +70,9 @@ func (t *tables) line(kind string, names, pairs []string) error {
 		return nil
 	}
 	for _, name := range names {
-		t.sub(name)
+		if kind != "carry" { // which says nothing else of the program
+			t.sub(name)
+		}
 		if err := t.program(kind, name, pairs); err != nil {
 			return err
 		}
@@ -102,6 +106,12 @@ func (t *tables) program(kind, name string, pairs []string) error {
 	case "global":
 		t.globals[name] = &globalGrammar{}
 		set = t.globals[name].set
+	case "interp":
+		t.interps[name] = &interpreter{}
+		set = t.interps[name].set
+	case "carry":
+		t.carriers[name] = &carrier{}
+		set = t.carriers[name].set
 	default:
 		return fmt.Errorf("no such kind %q", kind)
 	}

@@ -1,0 +1,57 @@
+package confine
+
+import (
+	"fmt"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine/wire"
+)
+
+// withFrozen is what init has to find where the content of frozen files lies over them.
+func withFrozen(mounts []wire.Mount, frozen []Frozen) []wire.Mount {
+	mounts = slices.Clone(mounts)
+	for i, m := range mounts {
+		if slices.ContainsFunc(frozen, func(f Frozen) bool { return f.Path == m.Path }) {
+			mounts[i].Kind, mounts[i].ReadOnly = wire.MountData, true
+		}
+	}
+	return mounts
+}
+
+// quiet fails if a frozen file is open for writing, by anybody: a descriptor or a mapping
+// from before would still change it. The kernel knows, and says so when it is asked for a
+// lease (fcntl(2), F_SETLEASE).
+func quiet(frozen []Frozen) error {
+	for _, f := range frozen {
+		if err := quietFile(f.Path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func quietFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return fmt.Errorf("confine: freeze: %w", err)
+	}
+	defer f.Close()
+	_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
+	if err == unix.EAGAIN {
+		return &Unenforceable{
+			Part: fmt.Sprintf("that %q stays as it was approved", path), Reason: "it is open for writing",
+			Hint: "call again when whoever writes it is done; end the background task that does",
+		}
+	}
+	if err != nil {
+		return &Unenforceable{
+			Part: fmt.Sprintf("that %q stays as it was approved", path), Reason: "the file system cannot say who has it open: " + err.Error(),
+			Hint: "copy it into a local directory",
+		}
+	}
+	_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
+	return err
+}

@@ -1,0 +1,251 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/tools/shell"
+	"github.com/sandgate/sandgate/tools/tasks"
+)
+
+// A form is one way to start the files of a workspace.
+type form struct{ tool, args string }
+
+func line(command string) form { return form{"shell", mustText(map[string]any{"command": command})} }
+
+func argv(words ...string) form { return form{"run", mustText(map[string]any{"argv": words})} }
+
+func mustText(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// starting are forms that run build.sh, x.py or what stands in a file that a program
+// carries out. Each prints "approved".
+func starting(ws string) []form {
+	return []form{
+		line("./build.sh"), line("./x.py"), line(ws + "/build.sh"), line("env ./build.sh"), line("timeout 50 ./build.sh"),
+		line("./build.sh && true"), line(". ./build.sh"), line("sh -c ./build.sh"), line("cat x.py | python3"), line("cat x.py | sh build.sh"),
+		line("cd . && ./build.sh"), line("sh build.sh"), line("bash ./build.sh"), line("python3 x.py"), line("python3 ./x.py"),
+		line("sh < build.sh"), line("bash -eu build.sh"), line("sub/../build.sh"), line("cd sub; ../build.sh"), line("(./build.sh)"),
+		line("f=./build.sh; $f"), line("for i in 1; do ./build.sh; done"), line("if ./build.sh; then :; fi"), line("echo $(./build.sh)"),
+		line("eval ./build.sh"), line("nice env A=b ./build.sh"), line("python3 -u x.py"), line("python3 -W ignore x.py"), line("python3 -m x"),
+		line("source build.sh"), line("exec ./build.sh"), line("xargs ./build.sh < /dev/null"), line("./linked.sh"), line("make -s"), line("make -s -f Makefile all"),
+		line("make -C . -s"), line("sed -n -f p.sed x.py"), line("awk -f p.awk x.py"), line("PATH=.:$PATH build.sh"), line("bash --rcfile /dev/null -c ./build.sh"),
+		argv("./build.sh"), argv("./x.py"), argv("sh", "build.sh"), argv("python3", "x.py"), argv("env", "./build.sh"), argv("make", "-s"),
+		{tasks.Start, mustText(map[string]any{"command": "./build.sh"})},
+	}
+}
+
+// scripts fills a workspace with files that print word.
+func scripts(t *testing.T, ws, word string) {
+	t.Helper()
+	for name, content := range map[string]string{
+		"build.sh": "#!/bin/sh\necho " + word + "\n", "x.py": "#!/usr/bin/env python3\nprint('" + word + "')\n", "Makefile": "all:\n\t@echo " + word + "\n",
+		"p.sed": "1s/.*/" + word + "/p\n", "p.awk": "END {print \"" + word + "\"}\n", "sub/x": "",
+	} {
+		replaceFile(t, filepath.Join(ws, name), content)
+	}
+	if err := os.Symlink("build.sh", ws+"/linked.sh"); err != nil && !os.IsExist(err) {
+		t.Fatal(err)
+	}
+}
+
+// replaceFile puts another file behind a name, as an editor does that saves by renaming.
+func replaceFile(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path+".new", []byte(content), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// outputOf makes a call, and gives what its program printed, also in the background.
+func (f *fixture) outputOf(t *testing.T, x form) (string, *protocol.Error) {
+	t.Helper()
+	r, e := f.call(context.Background(), x.tool, x.args)
+	if e != nil || x.tool != tasks.Start {
+		return textOf(r), e
+	}
+	text, _ := f.read(t, decodeAs[protocol.TaskInfo](t, r).TaskID, "")
+	return text, nil
+}
+
+var careful = &shell.Default{Allowed: true, Approval: true}
+
+// TestWhatWasApprovedIsWhatRuns: a file that a call starts, in whatever form, and that is
+// another one when the call is to begin, does not run. Its twin, unchanged, does.
+func TestWhatWasApprovedIsWhatRuns(t *testing.T) {
+	f := newFixture(t, setup{fallback: careful})
+	change := false
+	f.answer(t, func(p approval.Pending) {
+		if p.ToolName != tasks.Output {
+			s, err := f.approvals.Show(context.Background(), p.ID)
+			if err != nil || s.Presentation == nil || !strings.Contains(s.Presentation.Content, "approved") {
+				t.Errorf("%s %v: the text of what it starts is not shown: %v, %+v", p.ToolName, p.Payload, err, s.Presentation)
+			}
+		}
+		if change {
+			scripts(t, f.ws, "evil")
+		}
+		f.mustAnswer(t, p, approval.Answer{Allow: true, Approver: "test"})
+	})
+	for _, x := range starting(f.ws) {
+		change = false
+		scripts(t, f.ws, "approved")
+		if out, e := f.outputOf(t, x); e != nil || !strings.HasPrefix(out, "approved") {
+			t.Errorf("%v, unchanged: %q, %v", x, out, e)
+		}
+		change = true
+		out, e := f.outputOf(t, x)
+		if e == nil || e.Code != protocol.CodeDenied || !strings.Contains(e.Message, "changed between approval and start") || strings.Contains(out, "evil") {
+			t.Errorf("%v, changed after it was approved: %q, %v", x, out, e)
+		}
+	}
+}
+
+// TestWhatDidNotExistIsNotSlippedIn: a script that was not there when the call was
+// approved is not one that somebody has made since.
+func TestWhatDidNotExistIsNotSlippedIn(t *testing.T) {
+	f := newFixture(t, setup{fallback: careful})
+	make := ""
+	f.answer(t, func(p approval.Pending) {
+		if make != "" {
+			replaceFile(t, make, "#!/bin/sh\necho evil\n")
+		}
+		f.mustAnswer(t, p, approval.Answer{Allow: true, Approver: "test"})
+	})
+	made := line("printf '#!/bin/sh\\necho approved' > later.sh; chmod +x later.sh; ./later.sh")
+	if out, e := f.outputOf(t, made); e != nil || !strings.HasPrefix(out, "approved") {
+		t.Errorf("one that the line makes itself: %q, %v", out, e)
+	}
+	os.Remove(f.ws + "/later.sh")
+	make = f.ws + "/later.sh"
+	if out, e := f.outputOf(t, line("true && ./later.sh")); e == nil || e.Code != protocol.CodeDenied {
+		t.Errorf("one that another made: %q, %v", out, e)
+	}
+	make = f.ws + "/linked.sh"
+	scripts(t, f.ws, "approved")
+	if out, e := f.outputOf(t, line("./linked.sh")); e == nil || e.Code != protocol.CodeDenied {
+		t.Errorf("a link that leads elsewhere: %q, %v", out, e)
+	}
+}
+
+// TestARememberedAnswerCoversTheContent: what was allowed for the session is that
+// script, with that text.
+func TestARememberedAnswerCoversTheContent(t *testing.T) {
+	f := newFixture(t, setup{fallback: careful})
+	asked := 0
+	f.answer(t, func(p approval.Pending) {
+		asked++
+		f.mustAnswer(t, p, approval.Answer{Allow: true, Scope: approval.Session, Approver: "test"})
+	})
+	for i, x := range starting(f.ws) {
+		if i%9 != 0 { // the payload is the same for all
+			continue
+		}
+		scripts(t, f.ws, "approved")
+		asked = 0
+		for range 2 {
+			if _, e := f.outputOf(t, x); e != nil {
+				t.Errorf("%v: %v", x, e)
+			}
+		}
+		scripts(t, f.ws, "changed")
+		if _, e := f.outputOf(t, x); e != nil || asked != 2 {
+			t.Errorf("%v: asked %d times, want once for each content; %v", x, asked, e)
+		}
+	}
+}
+
+// onEachBackend runs a test under both backends of this system.
+func onEachBackend(t *testing.T, test func(t *testing.T, wrap func(confine.Confiner) confine.Confiner)) {
+	t.Run("bwrap", func(t *testing.T) { test(t, nil) })
+	t.Run("landlock", func(t *testing.T) {
+		l, err := confine.NewLandlock(confine.LandlockOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		test(t, func(confine.Confiner) confine.Confiner { return l })
+	})
+}
+
+// TestNobodyChangesWhatRuns: while an approved call runs, no other call changes the files
+// that it starts, takes their names, or moves the directories above them; and the call's
+// own program does not either. What it starts later is what was approved.
+func TestNobodyChangesWhatRuns(t *testing.T) {
+	onEachBackend(t, func(t *testing.T, wrap func(confine.Confiner) confine.Confiner) {
+		f := newFixture(t, setup{fallback: careful, confiner: wrap})
+		replaceFile(t, f.ws+"/deep/sub/part.sh", "echo approved\n")
+		replaceFile(t, f.ws+"/deep/beside", "free\n")
+		replaceFile(t, f.ws+"/evil.sh", "echo evil\n")
+		f.answer(t, func(p approval.Pending) { f.mustAnswer(t, p, approval.Answer{Allow: true, Approver: "test"}) })
+		second, err := f.OpenSession(self, protocol.SessionOpen{Agent: "other"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan string, 1)
+		go func() {
+			r, err := f.Call(context.Background(), self, protocol.ToolsCall{SessionID: f.session, CallID: "slow", Tool: "shell", Args: json.RawMessage(
+				line("touch started; mv evil.sh deep/sub/part.sh; until [ -e go ]; do sleep 0.05; done; . deep/sub/part.sh").args)}, nil)
+			done <- fmt.Sprint(textOf(r), err)
+		}()
+		for _, err := os.Stat(f.ws + "/started"); err != nil; _, err = os.Stat(f.ws + "/started") {
+			select {
+			case out := <-done:
+				t.Fatalf("it ended before it was told to: %s", out)
+			default:
+			}
+		}
+		other := func(x form) (string, error) {
+			r, err := f.Call(context.Background(), self, protocol.ToolsCall{SessionID: second.SessionID, CallID: "other", Tool: protocol.ToolName(x.tool), Args: json.RawMessage(x.args)}, nil)
+			if err == nil && r.ExitCode != 0 {
+				err = fmt.Errorf("status %d: %s", r.ExitCode, textOf(r))
+			}
+			return textOf(r), err
+		}
+		for _, attack := range []form{
+			line("echo echo evil > deep/sub/part.sh"), line("mv evil.sh deep/sub/part.sh"), line("rm -f deep/sub/part.sh"), line("mv deep/sub/part.sh deep/away"),
+			line("mv deep elsewhere && mkdir -p deep/sub && cp evil.sh deep/sub/part.sh"), line("mv deep/sub deep/other && mkdir deep/sub && cp evil.sh deep/sub/part.sh"),
+			line("ln deep/sub/part.sh hard && echo echo evil > hard"), line("truncate -s 0 deep/sub/part.sh"), line("sed -i s/approved/evil/ deep/sub/part.sh"),
+			{"write_file", mustText(map[string]any{"path": "deep/sub/part.sh", "content": "echo evil\n"})},
+			{"edit_file", mustText(map[string]any{"path": "deep/sub/part.sh", "old_string": "approved", "new_string": "evil"})},
+		} {
+			if out, err := other(attack); err == nil {
+				b, _ := os.ReadFile(f.ws + "/deep/sub/part.sh")
+				if string(b) != "echo approved\n" {
+					t.Errorf("%v succeeded while the call ran: %q; the file holds %q", attack, out, b)
+				}
+			}
+		}
+		if _, err := other(line("echo more > deep/beside && touch deep/sub/new")); err != nil {
+			t.Errorf("what stands beside it cannot be changed: %v", err)
+		}
+		if _, err := other(line("touch go")); err != nil {
+			t.Fatal(err)
+		}
+		if out := <-done; !strings.Contains(out, "approved") || strings.Contains(out, "evil\n") {
+			t.Errorf("the call ended with %q", out)
+		}
+		if out, err := other(line("echo echo later > deep/sub/part.sh && cat deep/sub/part.sh")); err != nil || !strings.Contains(out, "later") {
+			t.Errorf("after the call the file is not free: %q, %v", out, err)
+		}
+	})
+}

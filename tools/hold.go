@@ -1,0 +1,280 @@
+package tools
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/approval"
+)
+
+// MaxHeld is the largest file, in bytes, that is held by its content.
+const MaxHeld = 64 << 20
+
+// A Started names a file that a call starts or carries out.
+type Started struct {
+	Name string // as the call names it
+	Dir  string // that a relative Name starts from
+	// Doubtful is set for a word that may be one: it is held if it is there and can be
+	// executed, or begins with "#!".
+	Doubtful bool
+	// Optional is set for a file that need not be there, as a Makefile under another
+	// name: it is nothing to hold then.
+	Optional bool
+	// Written is set for a file that the program may rewrite itself, as npm does with
+	// package.json: it is looked at once more when the call begins, and not frozen.
+	Written bool
+}
+
+// Hold binds a proposal that somebody is asked about to the content of the files that
+// it starts, as far as tools can write to them: what was shown is what runs. The content
+// stands in the plan and in what a remembered answer covers, and the text is shown.
+//
+// A file that is not there yet is held too: the program may make it, and nobody else.
+func Hold(p Proposal, paths Paths, list []Started) Proposal {
+	if p.Request == nil && p.Unheld == nil || len(list) == 0 {
+		return p
+	}
+	held := map[string]Pin{}
+	for _, s := range list {
+		pin, ok := paths.hold(s)
+		if was, twice := held[pin.Path]; ok && (!twice || !was.Frozen) {
+			held[pin.Path] = pin
+		}
+	}
+	if len(held) == 0 {
+		return p
+	}
+	content := map[string]any{}
+	p.Plan.Pins = slices.DeleteFunc(slices.Clone(p.Plan.Pins), func(pin Pin) bool { return held[pin.Path].SHA256 != "" })
+	for _, path := range slices.Sorted(maps.Keys(held)) {
+		pin := held[path]
+		p.Plan.Pins = append(p.Plan.Pins, pin)
+		content[path] = pin.state()
+	}
+	p.Request, p.Unheld = withFiles(p.Request, content), withFiles(p.Unheld, content)
+	present := p.Present
+	p.Present = func(ctx context.Context) (*approval.Presentation, error) {
+		shown, err := present(ctx)
+		if err != nil || shown == nil {
+			return shown, err
+		}
+		return withTexts(shown, slices.Sorted(maps.Keys(held)), held, paths), nil
+	}
+	return p
+}
+
+// withFiles is a request whose payload has the content of files.
+func withFiles(r *approval.Request, content map[string]any) *approval.Request {
+	if r == nil {
+		return nil
+	}
+	q := *r
+	q.Payload = maps.Clone(r.Payload)
+	if q.Payload == nil {
+		q.Payload = map[string]any{}
+	}
+	q.Payload["files"] = content
+	return &q
+}
+
+// hold pins one file, if a tool could change what is there.
+func (p Paths) hold(s Started) (Pin, bool) {
+	if s.Dir != "" {
+		p.Cwd = s.Dir
+	}
+	named, err := absolute(s.Name, p.cwd(), p.Home)
+	if err != nil {
+		return Pin{}, false
+	}
+	path, err := p.resolve(s.Name)
+	if err != nil || !p.writable(path) || !p.shows(path) {
+		return Pin{}, false
+	}
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !s.Doubtful && !s.Optional:
+		return Pin{Path: path, Named: named, Absent: true}, true
+	case err != nil || !info.Mode().IsRegular():
+		return Pin{}, false
+	case s.Doubtful && info.Mode()&0o111 == 0 && !startsLikeScript(path):
+		return Pin{}, false
+	}
+	pin, err := PinContent(path)
+	if err != nil { // it is too large, or cannot be read: it is the same file, at least
+		if pin, err = PinFile(path); err != nil {
+			return Pin{}, false
+		}
+	}
+	pin.Named, pin.Frozen = named, pin.SHA256 != "" && !s.Written && !s.Doubtful
+	return pin, true
+}
+
+func startsLikeScript(path string) bool {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var head [2]byte
+	_, err = io.ReadFull(f, head[:])
+	return err == nil && string(head[:]) == "#!"
+}
+
+// PinContent pins a file by what is in it: a mapped page changes that and moves no time
+// of the file's. Another file with the same content and mode is as good.
+func PinContent(path string) (Pin, error) {
+	pin, _, err := readPinned(path, nil)
+	return pin, err
+}
+
+// readPinned reads a file of at most MaxHeld bytes, and gives what it is pinned by.
+func readPinned(path string, to io.Writer) (Pin, int64, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return Pin{}, 0, fmt.Errorf("pin: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return Pin{}, 0, fmt.Errorf("pin: %w", err)
+	case !info.Mode().IsRegular():
+		return Pin{}, 0, fmt.Errorf("pin %q: not a regular file but %s", path, info.Mode().Type())
+	}
+	sum := sha256.New()
+	w := io.Writer(sum)
+	if to != nil {
+		w = io.MultiWriter(sum, to)
+	}
+	n, err := io.Copy(w, io.LimitReader(f, MaxHeld+1))
+	switch {
+	case err != nil:
+		return Pin{}, 0, fmt.Errorf("pin %q: %w", path, err)
+	case n > MaxHeld:
+		return Pin{}, 0, fmt.Errorf("pin %q: more than %d bytes", path, MaxHeld)
+	}
+	pin := Pin{Path: path, Size: n, Mode: uint32(info.Mode().Perm()), SHA256: hex.EncodeToString(sum.Sum(nil))}
+	return pin, n, nil
+}
+
+// Copy writes the pinned content to w. Its error is a *DriftError if the file holds
+// something else, and what was written is then of no use.
+func (p Pin) Copy(w io.Writer) error {
+	now, _, err := readPinned(p.Path, w)
+	if err != nil {
+		return &DriftError{Path: p.Path, Err: err}
+	}
+	return p.compare(now)
+}
+
+// verifyContent is Verify for a pin of content.
+func (p Pin) verifyContent() error {
+	if resolved, err := resolveLinks(p.Named); p.Named != "" && (err != nil || resolved != p.Path) {
+		return &DriftError{Path: p.Named, Changed: []string{"links"}}
+	}
+	if p.Absent {
+		if _, err := os.Lstat(p.Path); !errors.Is(err, fs.ErrNotExist) {
+			return &DriftError{Path: p.Path, Changed: []string{"existence"}}
+		}
+		return nil
+	}
+	if p.SHA256 == "" {
+		return nil
+	}
+	return p.Copy(io.Discard)
+}
+
+func (p Pin) compare(now Pin) error {
+	var changed []string
+	if p.SHA256 != now.SHA256 {
+		changed = append(changed, "content")
+	}
+	if p.Mode != now.Mode {
+		changed = append(changed, "mode")
+	}
+	if len(changed) > 0 {
+		return &DriftError{Path: p.Path, Changed: changed}
+	}
+	return nil
+}
+
+// state is what a remembered answer covers of a file.
+func (p Pin) state() string {
+	switch {
+	case p.Absent:
+		return "absent"
+	case p.SHA256 == "":
+		return fmt.Sprintf("size %d, changed %d", p.Size, p.ChangeTime)
+	}
+	return fmt.Sprintf("sha256:%s mode %04o", p.SHA256, p.Mode)
+}
+
+// maxTexts is how much of the text of files, in bytes, goes into a presentation.
+const maxTexts = 1 << 20
+
+// withTexts shows what the held files say below what was to be shown. The approver sees
+// what the pins hold: a file that has changed since says so.
+func withTexts(shown *approval.Presentation, order []string, held map[string]Pin, paths Paths) *approval.Presentation {
+	q := *shown
+	var b strings.Builder
+	b.WriteString(strings.TrimSuffix(shown.Content, "\n"))
+	files := []any{}
+	for _, path := range order {
+		pin := held[path]
+		title, text := fileTitle(paths, pin), ""
+		if pin.SHA256 != "" {
+			var content strings.Builder
+			if err := pin.Copy(&content); err != nil {
+				title += ": " + err.Error()
+			} else if was, binary := approval.DescribeBinary([]byte(content.String())); binary {
+				title += ": " + was
+			} else {
+				text = content.String()
+			}
+		}
+		if b.Len()+len(text) > maxTexts {
+			title, text = title+": too long to be shown", ""
+		}
+		b.WriteString("\n\n── " + approval.EscapeLine(title) + "\n" + strings.TrimSuffix(text, "\n"))
+		files = append(files, map[string]any{"path": path, "state": pin.state(), "frozen": pin.Frozen})
+	}
+	q.Content = strings.TrimSuffix(b.String(), "\n") + "\n"
+	q.Metadata = maps.Clone(shown.Metadata)
+	if q.Metadata == nil {
+		q.Metadata = map[string]any{}
+	}
+	q.Metadata["files"] = files
+	return &q
+}
+
+// fileTitle is the line above the text of a file.
+func fileTitle(paths Paths, pin Pin) string {
+	name := pin.Path
+	for i := range paths.Rules {
+		if rel, err := filepath.Rel(paths.Rules[i].Root, pin.Path); err == nil && filepath.IsLocal(rel) {
+			name = rel
+			break
+		}
+	}
+	switch {
+	case pin.Absent:
+		return name + ", which is not there yet"
+	case pin.SHA256 == "":
+		return name + ", which is not held by its content: it is too large, or cannot be read"
+	case pin.Frozen:
+		return name + ", which stays as it is here while the call runs"
+	}
+	return name + ", as it has to be when the call begins"
+}

@@ -1,0 +1,171 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/approval"
+)
+
+func asked() Proposal {
+	return Proposal{
+		Plan:    Plan{Tool: "x"},
+		Request: &approval.Request{Payload: map[string]any{"command": "x"}},
+		Present: func(context.Context) (*approval.Presentation, error) {
+			return &approval.Presentation{Type: approval.Command, Content: "x"}, nil
+		},
+	}
+}
+
+// TestHold: which of the files that a call names are held, and how.
+func TestHold(t *testing.T) {
+	tr := newTree(t)
+	tr.program("ws/run.sh", "#!/bin/sh\necho text of run.sh\n")
+	if err := os.WriteFile(tr.path("ws/data.txt"), []byte("data\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(tr.path("ws/plain.sh"), []byte("#!/bin/sh\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tr.link("ws/link.sh", "run.sh")
+	tr.mkdir("ws/dir")
+	if err := unix.Mkfifo(tr.path("ws/fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := tr.paths()
+	for _, c := range []struct {
+		name string
+		s    Started
+		want string // the path that is held, "" for none, and how
+	}{
+		{"a script", Started{Name: "run.sh"}, "ws/run.sh frozen"},
+		{"one that is read", Started{Name: "data.txt"}, "ws/data.txt frozen"},
+		{"through a link", Started{Name: "link.sh"}, "ws/run.sh frozen"},
+		{"one that the program rewrites", Started{Name: "data.txt", Written: true}, "ws/data.txt"},
+		{"perhaps a script", Started{Name: "run.sh", Doubtful: true}, "ws/run.sh"},
+		{"perhaps, by its first line", Started{Name: "plain.sh", Doubtful: true}, "ws/plain.sh"},
+		{"surely none", Started{Name: "data.txt", Doubtful: true}, ""},
+		{"not there yet", Started{Name: "new.sh"}, "ws/new.sh absent"},
+		{"need not be there", Started{Name: "new.sh", Optional: true}, ""},
+		{"a directory", Started{Name: "dir"}, ""},
+		{"a pipe", Started{Name: "fifo"}, ""},
+		{"what no tool can write", Started{Name: "ro/r.txt"}, ""},
+		{"what no tool sees", Started{Name: "../outside/secret.txt"}, ""},
+		{"from another directory", Started{Name: "../run.sh", Dir: tr.path("ws/dir")}, "ws/run.sh frozen"},
+	} {
+		got := Hold(asked(), p, []Started{c.s})
+		text := ""
+		if len(got.Plan.Pins) == 1 {
+			pin := got.Plan.Pins[0]
+			rel, _ := filepath.Rel(tr.base, pin.Path)
+			text = rel
+			if pin.Frozen {
+				text += " frozen"
+			}
+			if pin.Absent {
+				text += " absent"
+			}
+			if files, _ := got.Request.Payload["files"].(map[string]any); files[pin.Path] == nil {
+				t.Errorf("%s: a remembered answer does not cover it: %v", c.name, got.Request.Payload)
+			}
+			if err := pin.Verify(); err != nil {
+				t.Errorf("%s: unchanged: %v", c.name, err)
+			}
+		}
+		if text != c.want || len(got.Plan.Pins) > 1 {
+			t.Errorf("%s: holds %q, want %q: %+v", c.name, text, c.want, got.Plan.Pins)
+		}
+	}
+	if got := Hold(Proposal{}, p, []Started{{Name: "run.sh"}}); len(got.Plan.Pins) != 0 {
+		t.Errorf("a call that nobody is asked about: %+v", got.Plan.Pins)
+	}
+	shown, err := Hold(asked(), p, []Started{{Name: "run.sh"}, {Name: "new.sh"}}).Present(context.Background())
+	if err != nil || !strings.HasPrefix(shown.Content, "x\n") || !strings.Contains(shown.Content, "echo text of run.sh\n") || !strings.Contains(shown.Content, "new.sh, which is not there yet") {
+		t.Errorf("%v: %+v", err, shown)
+	}
+}
+
+// TestHeldContent: a change of the content or the mode is drift, also one that moves no
+// time of the file's; the same content behind another inode is not.
+func TestHeldContent(t *testing.T) {
+	tr := newTree(t)
+	path := tr.program("ws/run.sh", "#!/bin/sh\necho one\n")
+	pin, err := PinContent(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := func(content string, mode os.FileMode) {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(path+".new", []byte(content), mode), os.Chmod(path+".new", mode), os.Rename(path+".new", path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again("#!/bin/sh\necho one\n", 0o755)
+	if err := pin.Verify(); err != nil {
+		t.Errorf("the same content: %v", err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := unix.Mmap(int(f.Fd()), 0, 19, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	copy(page[15:], "two")
+	var drift *DriftError
+	if err := pin.Verify(); !errors.As(err, &drift) || len(drift.Changed) != 1 || drift.Changed[0] != "content" {
+		t.Errorf("through a mapped page: %v", err)
+	}
+	if err := pin.Copy(io.Discard); !errors.As(err, &drift) {
+		t.Errorf("copied: %v", err)
+	}
+	if err := unix.Munmap(page); err != nil {
+		t.Fatal(err)
+	}
+	again("#!/bin/sh\necho one\n", 0o700)
+	if err := pin.Verify(); !errors.As(err, &drift) || drift.Changed[0] != "mode" {
+		t.Errorf("another mode: %v", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := pin.Verify(); !errors.As(err, &drift) || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("gone: %v", err)
+	}
+	tr.mkdir("ws/run.sh")
+	if err := pin.Verify(); !errors.As(err, &drift) {
+		t.Errorf("a directory: %v", err)
+	}
+}
+
+// TestWhatIsTooLargeIsHeldByItsIdentity: no file is read without end.
+func TestWhatIsTooLargeIsHeldByItsIdentity(t *testing.T) {
+	tr := newTree(t)
+	path := tr.program("ws/app", "\x7fELF")
+	if err := os.Truncate(path, MaxHeld+1); err != nil {
+		t.Fatal(err)
+	}
+	got := Hold(asked(), tr.paths(), []Started{{Name: "app"}})
+	if len(got.Plan.Pins) != 1 || got.Plan.Pins[0].Inode == 0 || got.Plan.Pins[0].Frozen {
+		t.Fatalf("%+v", got.Plan.Pins)
+	}
+	shown, err := got.Present(context.Background())
+	if err != nil || !strings.Contains(shown.Content, "not held by its content") {
+		t.Errorf("%v: %+v", err, shown)
+	}
+	if err := os.Truncate(path, MaxHeld+2); err != nil {
+		t.Fatal(err)
+	}
+	if got.Plan.Pins[0].Verify() == nil {
+		t.Error("another size is not noticed")
+	}
+}

@@ -1,0 +1,311 @@
+package shell
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/sandgate/sandgate/tools"
+)
+
+// This file finds the files that a command line starts: programs by a path, scripts,
+// what it sources or hands to an interpreter, and what the table says a program carries
+// out. A mistake here costs a file that is not held while the call runs, and nothing of
+// what the sandbox holds.
+
+// maxStarts bounds what is looked at of one command line.
+const maxStarts = 256
+
+// A startWalk collects what a command line starts.
+type startWalk struct {
+	list []tools.Started
+	// inputs are files that commands of the line read, which a program that takes its
+	// code from its standard input may run.
+	inputs  []tools.Started
+	outputs map[tools.Started]bool
+	stdin   bool
+}
+
+// Starts are the files that a command line starts or carries out in the directory dir,
+// as its text says.
+func (t *Tool) Starts(command, dir string) []tools.Started { return t.Policy().In(dir).starts(command) }
+
+// StartsOf is Starts for a program that is run without a shell.
+func (t *Tool) StartsOf(argv []string, dir string) []tools.Started {
+	return t.Starts(tools.QuoteCommand(argv), dir)
+}
+
+func (p *Policy) starts(command string) (list []tools.Started) {
+	s := &startWalk{outputs: map[tools.Started]bool{}}
+	defer func() { // as in decide
+		if r := recover(); r != nil {
+			list = wordsOf(command, p.files.Start())
+		}
+	}()
+	a := &analysis{p: p, starts: s, dirs: dirSet{known: []string{p.files.Start()}}}
+	a.script(command, p.dialectOf("bash"))
+	for _, in := range s.inputs {
+		in.Optional, in.Doubtful, in.Written = true, !s.stdin, s.outputs[in]
+		s.list = append(s.list, in)
+	}
+	if slices.ContainsFunc(a.parts, func(part Part) bool { return part.Rule == ruleSyntax }) {
+		s.list = append(s.list, wordsOf(command, p.files.Start())...)
+	}
+	return s.list[:min(len(s.list), maxStarts)]
+}
+
+// wordsOf takes every piece of a text for a file that may be started.
+func wordsOf(text, dir string) (list []tools.Started) {
+	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n;|&<>()$`\"'{}=,\\", r) }) {
+		list = append(list, tools.Started{Name: w, Dir: dir, Doubtful: true})
+	}
+	return list
+}
+
+// at gives a word as files, from every directory that the shell can be in.
+func (a *analysis) at(w word, s tools.Started) (list []tools.Started) {
+	if !w.fixed() || w.stream || w.text == "" || w.text == "-" || len(a.starts.list) > maxStarts {
+		return nil
+	}
+	name, reason := a.pathOf(w)
+	if reason != "" {
+		return nil
+	}
+	dirs := a.dirs.known
+	if strings.HasPrefix(name, "/") {
+		dirs = []string{"/"}
+	}
+	for _, dir := range dirs {
+		s.Name, s.Dir = name, dir
+		list = append(list, s)
+	}
+	return list
+}
+
+func (a *analysis) starting(w word, s tools.Started) {
+	a.starts.list = append(a.starts.list, a.at(w, s)...)
+}
+
+// startingText is starting for a name that stands in no word of its own.
+func (a *analysis) startingText(name string, s tools.Started) { a.starting(fixedWord(name), s) }
+
+// noteStarts notes what a simple command starts.
+func (a *analysis) noteStarts(cmd simpleCommand) {
+	if a.starts == nil {
+		return
+	}
+	name := cmd.words[0]
+	base := path.Base(a.baseName(name.text))
+	like, words := likeness(base), cmd.words[1:]
+	if strings.Contains(name.text, "/") {
+		if _, trusted := a.p.programs.Identify(name.text, a.dirs.one()); !trusted {
+			a.starting(name, tools.Started{})
+		}
+	} else if found := a.p.programs.Locate(name.text, a.dirs.one()); found != "" {
+		a.startingText(found, tools.Started{})
+	}
+	a.noteCarried(base, words)
+	switch interp := known().interps[like]; {
+	case name.text == "." || name.text == "source":
+		if len(words) > 0 {
+			a.starting(words[0], tools.Started{})
+		}
+	case shells[base] || interp != nil && shells[like]:
+		a.noteInterpreted(&interpreter{inline: "-c", values: "-o -O +o +O", files: "--rcfile --init-file"}, words, true)
+	case interp != nil:
+		a.noteInterpreted(interp, words, false)
+	case readsItsInput(base):
+		a.noteInputs(words)
+	case known().coded[like] == "script", known().coded[like] == "words", !tabled(base):
+		a.starts.stdin = true
+		a.doubtfulWords(words)
+	case known().reads[base] != nil:
+		a.noteInputs(words)
+	}
+}
+
+// readsItsInput knows the programs whose own language is looked at elsewhere, and whose
+// operands are data.
+func readsItsInput(base string) bool {
+	return base == "find" || base == "sed" || base == "gsed" || strings.HasSuffix(likeness(base), "awk")
+}
+
+func (a *analysis) noteInputs(words []word) {
+	for _, w := range words {
+		if !strings.HasPrefix(w.text, "-") {
+			a.starts.inputs = append(a.starts.inputs, a.at(w, tools.Started{})...)
+		}
+	}
+}
+
+// doubtfulWords takes each word, and what follows a "=" in it, for a file that may be
+// started.
+func (a *analysis) doubtfulWords(words []word) {
+	for _, w := range words {
+		if !w.fixed() {
+			continue
+		}
+		a.starting(w, tools.Started{Doubtful: true})
+		if _, value, ok := strings.Cut(w.text, "="); ok {
+			a.startingText(value, tools.Started{Doubtful: true})
+		}
+	}
+}
+
+// An interpreter runs the script that its first operand names. Lists are options, with
+// blanks between them.
+type interpreter struct {
+	values  string // have a value that is no file
+	files   string // have one that is run too
+	inline  string // are followed by the code itself
+	modules string // by the name of a module
+	skips   string // words that may stand before the script: sub-commands
+}
+
+func (i *interpreter) set(key, _, list string) bool {
+	switch key {
+	case "values":
+		i.values = list
+	case "files":
+		i.files = list
+	case "inline":
+		i.inline = list
+	case "modules":
+		i.modules = list
+	case "skips":
+		i.skips = list
+	default:
+		return false
+	}
+	return true
+}
+
+// noteInterpreted finds the script among the words of an interpreter; surely says that
+// its first operand is one, whatever its name.
+func (a *analysis) noteInterpreted(in *interpreter, words []word, surely bool) {
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		name, value, attached := strings.Cut(w.text, "=")
+		next := fixedWord("")
+		if i+1 < len(words) {
+			next = words[i+1]
+		}
+		switch {
+		case !w.fixed():
+			a.doubtfulWords(words[i:])
+			return
+		case w.text == "--" || in.skips != "" && hasField(in.skips, w.text):
+		case w.text == "-":
+			a.starts.stdin = true
+		case !strings.HasPrefix(w.text, "-") && !strings.HasPrefix(w.text, "+"):
+			a.starting(w, tools.Started{Optional: !surely && !strings.ContainsAny(w.text, "./")})
+			a.doubtfulWords(words[i+1:])
+			return
+		case in.modules != "" && hasField(in.modules, name):
+			module := strings.ReplaceAll(next.text, ".", "/")
+			for _, file := range []string{module + ".py", module + "/__main__.py", module + "/__init__.py"} {
+				a.startingText(file, tools.Started{Optional: true})
+			}
+			a.doubtfulWords(words[i+1:])
+			return
+		case in.inline != "" && hasField(in.inline, name),
+			surely && !strings.HasPrefix(w.text, "--") && strings.HasPrefix(w.text, "-") && strings.Contains(w.text, "c"):
+			a.doubtfulWords(words[i+1:])
+			return
+		case in.files != "" && hasField(in.files, name):
+			if !attached {
+				i++
+				a.starting(next, tools.Started{Optional: true})
+				continue
+			}
+			a.startingText(value, tools.Started{Optional: true})
+		case in.values != "" && hasField(in.values, w.text):
+			i++
+		case len(w.text) > 2 && in.files != "" && hasField(in.files, w.text[:2]):
+			a.startingText(w.text[2:], tools.Started{Optional: true})
+		}
+	}
+	a.starts.stdin = true
+}
+
+// A carrier carries out files that are not on its command line.
+type carrier struct {
+	names   string // of such files, in the directory it works in
+	options string // whose value is one
+	dirs    string // options that change the directory
+	parents bool   // it looks in the directories above too
+	writes  string // sub-commands that rewrite the files
+	// operands: its operands are such files.
+	operands bool
+}
+
+func (c *carrier) set(key, _, list string) bool {
+	switch key {
+	case "names":
+		c.names = list
+	case "options":
+		c.options = list
+	case "dirs":
+		c.dirs = list
+	case "parents":
+		c.parents = true
+	case "writes":
+		c.writes = list
+	case "operands":
+		c.operands = true
+	default:
+		return false
+	}
+	return true
+}
+
+// maxParents is how far up a carrier is taken to look.
+const maxParents = 12
+
+// noteCarried notes the files that the table says a program carries out.
+func (a *analysis) noteCarried(base string, words []word) {
+	c := known().carriers[base]
+	for i := 0; c == nil && i < len(words) && i < 8; i++ { // the sub-command may stand behind options
+		if words[i].fixed() {
+			if c = known().carriers[base+"/"+words[i].text]; c != nil {
+				words = words[i+1:]
+			}
+		}
+	}
+	if c == nil {
+		return
+	}
+	from, found := []string{""}, tools.Started{Optional: true}
+	for i, w := range words {
+		name, value, attached := strings.Cut(w.text, "=")
+		if !attached && i+1 < len(words) {
+			value = words[i+1].text
+		}
+		switch {
+		case !w.fixed():
+		case c.writes != "" && hasField(c.writes, w.text):
+			found.Written = true
+		case c.options != "" && hasField(c.options, name):
+			a.startingText(value, tools.Started{Optional: true})
+		case c.dirs != "" && hasField(c.dirs, name):
+			from = append(from, value+"/")
+		case len(w.text) > 2 && c.options != "" && hasField(c.options, w.text[:2]):
+			a.startingText(w.text[2:], tools.Started{Optional: true})
+		case len(w.text) > 2 && c.dirs != "" && hasField(c.dirs, w.text[:2]):
+			from = append(from, w.text[2:]+"/")
+		case c.operands && !strings.HasPrefix(w.text, "-"):
+			a.starting(w, tools.Started{Optional: true})
+		}
+	}
+	up := 1
+	if c.parents {
+		up = maxParents
+	}
+	for _, dir := range from {
+		for n := range up {
+			for name := range strings.FieldsSeq(c.names) {
+				a.startingText(dir+strings.Repeat("../", n)+name, found)
+			}
+		}
+	}
+}

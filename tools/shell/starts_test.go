@@ -1,0 +1,119 @@
+package shell
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestStarts: the files that command lines start. "?" marks one that is held if it can be
+// executed, "~" one that the program rewrites, "-" one that need not be there.
+func TestStarts(t *testing.T) {
+	p, err := NewPolicy(Default{Allowed: true, Approval: true}, nil, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ command, want string }{
+		{"ls -l", ""},
+		{"./build.sh", "./build.sh"},
+		{"sub/x/../build.sh a b", "sub/x/../build.sh"},
+		{"/workspace/build.sh", "/workspace/build.sh"},
+		{"/usr/bin/ls", ""},
+		{"cd sub && ./b.sh", "sub:./b.sh"},
+		{"cd sub; ./b.sh", "./b.sh sub:./b.sh"},
+		{"env A=b timeout 5 ./b.sh", "./b.sh"},
+		{". ./env.sh", "./env.sh"},
+		{"source env.sh", "env.sh"},
+		{"bash b.sh arg", "b.sh"},
+		{"bash -eu -o pipefail b.sh", "b.sh"},
+		{"bash -c './b.sh; . c'", "./b.sh c"},
+		{"python3 x.py out.txt", "x.py ?out.txt"},
+		{"python3 -W ignore x.py", "x.py"},
+		{"python3 -m pkg.mod", "-pkg/mod.py -pkg/mod/__main__.py -pkg/mod/__init__.py ?pkg.mod"},
+		{"node --require ./hook.js app.js", "-./hook.js app.js"},
+		{"node --import=./hook.mjs app.js", "-./hook.mjs app.js"},
+		{"node -r./hook.js app.js", "-./hook.js app.js"},
+		{"node inspect app.js", "app.js"},
+		{"cat x.py | python3", "-x.py"},
+		{"cat x.py | python3 y.py", "y.py ?-x.py"},
+		{"sh < b.sh", "-b.sh"},
+		{"sort < in > out", "?-in"},
+		{"python3 < x.py > x.py", "~-x.py"},
+		{"make -s -C sub -f M2 all", "-M2 -GNUmakefile -makefile -Makefile -sub/GNUmakefile -sub/makefile -sub/Makefile"},
+		{"just -f jf t", "-jf"},
+		{"unknown-tool ./a --with=./b", "?./a ?--with=./b ?./b"},
+		{"sed -n -f p.sed x", "-p.sed ?-x"},
+		{"go run main.go", "-main.go"},
+		{"docker compose -f dev.yml up", "-dev.yml -compose.yaml"},
+		{"eval './b.sh'", "./b.sh ?./b.sh"},
+	} {
+		var got []string
+		for _, s := range p.starts(c.command) {
+			mark := ""
+			for _, m := range []struct {
+				set  bool
+				text string
+			}{{s.Doubtful, "?"}, {s.Written, "~"}, {s.Optional, "-"}} {
+				if m.set {
+					mark += m.text
+				}
+			}
+			dir := ""
+			if sub, ok := strings.CutPrefix(s.Dir, lexicalRoot+"/"); ok {
+				dir = sub + ":"
+			}
+			got = append(got, mark+dir+s.Name)
+		}
+		for _, want := range strings.Fields(c.want) {
+			if !slices.Contains(got, want) {
+				t.Errorf("%q starts %v, want %s too", c.command, got, want)
+			}
+		}
+		if c.want == "" && len(got) > 0 {
+			t.Errorf("%q starts %v, want nothing", c.command, got)
+		}
+	}
+	if list := p.starts("npm install x"); len(list) == 0 || !list[0].Written {
+		t.Errorf("npm rewrites package.json: %+v", list)
+	}
+	if list := p.starts("npm test"); len(list) == 0 || list[0].Written {
+		t.Errorf("npm test does not: %+v", list)
+	}
+}
+
+// TestStartsFindsAProgramInAnyPlace: wherever a line runs a program by a path, it is
+// found.
+func TestStartsFindsAProgramInAnyPlace(t *testing.T) {
+	p, err := NewPolicy(Default{Allowed: true, Approval: true}, nil, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	around := []string{
+		"%s", "(%s)", "{ %s; }", "true && %s", "false || %s", "%s &", "if %s; then :; fi", "while %s; do break; done", "for i in a b; do %s; done",
+		"echo \"$(%s)\"", "echo `%s`", "cat <(%s)", "env A=b %s", "timeout 5 %s", "nice -n 5 %s", "sh -c '%s'", "eval '%s'", "case a in *) %s;; esac",
+		"! %s", "time %s", "x=$(%s)", "f() { %s; }; f", "trap '%s' EXIT", "%s | cat", "cat /dev/null | %s", "xargs %s < /dev/null", "cat <<E\n$(%s)\nE",
+		"[[ -n $(%s) ]]", ": \"${x:-$(%s)}\"", "coproc %s", "find . -exec %s {} +", "exec %s", "command %s", "setsid %s", "nohup %s",
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		line := "./b.sh"
+		for range rapid.IntRange(1, 3).Draw(t, "layers") {
+			shape := rapid.SampledFrom(around).Draw(t, "around")
+			if strings.ContainsAny(line, "'`\n") && strings.ContainsAny(shape, "'`") {
+				continue
+			}
+			line = fmt.Sprintf(shape, line)
+		}
+		if _, err := parse(line, bash); err != nil {
+			t.Skip(err)
+		}
+		for _, s := range p.starts(line) {
+			if s.Name == "./b.sh" {
+				return
+			}
+		}
+		t.Fatalf("%q starts %+v", line, p.starts(line))
+	})
+}
