@@ -93,6 +93,15 @@ type Carried struct {
 	Datagrams net.PacketConn
 }
 
+// A Keeper is a sandbox that can be kept from taking the names of files, and of the
+// directories above them, while something runs in it.
+type Keeper interface {
+	Sandbox
+	// Keep returns when no program in the sandbox can rename, replace or remove any of
+	// files, absolute and without links, until release is called.
+	Keep(files []string) (release func(), err error)
+}
+
 // An Exposed sandbox can be entered at the ports that its profile exposes.
 type Exposed interface {
 	Sandbox

@@ -147,6 +147,44 @@ func TestWhatDidNotExistIsNotSlippedIn(t *testing.T) {
 	}
 }
 
+// TestAChangeIsBoundToWhatItReplaces: a write or an edit makes the difference that was
+// shown, or none.
+func TestAChangeIsBoundToWhatItReplaces(t *testing.T) {
+	f := newFixture(t, setup{})
+	path, meanwhile := f.ws+"/notes", ""
+	f.answer(t, func(p approval.Pending) {
+		if meanwhile != "" {
+			replaceFile(t, path, meanwhile)
+		}
+		f.mustAnswer(t, p, approval.Answer{Allow: true, Approver: "test"})
+	})
+	for _, c := range []struct {
+		name, before, tool string
+		args               map[string]any
+	}{
+		{"a write over a file", "one\n", "write_file", map[string]any{"path": "notes", "content": "new\n"}},
+		{"a write of a new file", "", "write_file", map[string]any{"path": "notes", "content": "new\n"}},
+		{"an edit", "one\n", "edit_file", map[string]any{"path": "notes", "old_string": "one", "new_string": "new"}},
+		{"edits", "one\n", "multi_edit", map[string]any{"path": "notes", "edits": []any{map[string]any{"old_string": "one", "new_string": "new"}}}},
+	} {
+		for _, meanwhile = range []string{"", "one\nand more\n"} {
+			os.Remove(path)
+			if c.before != "" {
+				replaceFile(t, path, c.before)
+			}
+			want := "new\n"
+			if meanwhile != "" {
+				want = meanwhile
+			}
+			_, e := f.call(context.Background(), c.tool, mustText(c.args))
+			b, err := os.ReadFile(path)
+			if err != nil || string(b) != want || (e == nil) != (meanwhile == "") {
+				t.Errorf("%s, the file changed meanwhile to %q: %v; it holds %q", c.name, meanwhile, e, b)
+			}
+		}
+	}
+}
+
 // TestARememberedAnswerCoversTheContent: what was allowed for the session is that
 // script, with that text.
 func TestARememberedAnswerCoversTheContent(t *testing.T) {

@@ -130,6 +130,9 @@ func TestWriteFilePlans(t *testing.T) {
 		p := plan(t, registry, "write_file", c.args)
 		c.want.Path = filepath.Join(ws, c.want.Path)
 		want := tools.Plan{Tool: "write_file", Action: sandboxprofile.Action{Kind: sandboxprofile.WriteFile, File: &c.want}, Profile: profile(ws)}
+		if c.asks { // the answer is about what is replaced: nothing
+			want.Pins = []tools.Pin{{Path: c.want.Path, Absent: true}}
+		}
 		if !reflect.DeepEqual(p.Plan, want) || p.Rule != c.rule || (p.Request != nil) != c.asks {
 			t.Errorf("%v: %+v by %q, asks: %v", c.args, p.Plan.Action.File, p.Rule, p.Request != nil)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/tools"
 )
 
 // maxDiff is up to how many bytes two versions of a file are compared. Beyond
@@ -24,18 +25,22 @@ const maxDiff = 1 << 20
 // Escaping and cutting for the display is the Controller's part; only the path
 // is escaped here, since a line break in it could pass for a line of the diff.
 //
-// The file may change after it was shown. What is written is exactly the new
-// content either way; the difference is as of now.
-func presentWrite(ctx context.Context, path, name string, content []byte) (*approval.Presentation, error) {
+// The difference is to what the pins hold: if the file changes, the call fails.
+func presentWrite(ctx context.Context, path, name string, content []byte, pins []tools.Pin) (*approval.Presentation, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	old, err := readOld(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return newContent(name, content, nil), nil
-	case err != nil:
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return newContent(name, content, map[string]any{"replaces": "cannot be read: " + reason(err)}), nil
+	}
+	for _, pin := range pins {
+		if pin.Verify() != nil {
+			return newContent(name, content, map[string]any{"note": "will fail: the file changed after the call was made"}), nil
+		}
+	}
+	if err != nil {
+		return newContent(name, content, nil), nil
 	}
 	if was, special := describe(old.content, old.size); special || isBinary(content) || len(content) > maxDiff {
 		return newContent(name, content, map[string]any{"replaces": was}), nil

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/sandgate/sandgate/approval"
@@ -75,24 +77,42 @@ func (w *writer) Plan(c tools.Call) (tools.Proposal, error) {
 	if err != nil {
 		return tools.Proposal{}, err
 	}
+	operation := &sandboxprofile.Operation{
+		Path: d.Path, Content: content, MakeParents: c.Bool("make_parents"), SHA256: c.String("if_sha256"),
+	}
+	plan := tools.Plan{
+		Tool: writeDefinition.Name, Profile: w.Profile,
+		Action: sandboxprofile.Action{Kind: sandboxprofile.WriteFile, File: operation},
+	}
+	if d.Effect == tools.Ask {
+		plan.Pins = replaced(operation)
+	}
 	return tools.Proposal{
-		Plan: tools.Plan{
-			Tool: writeDefinition.Name,
-			Action: sandboxprofile.Action{
-				Kind: sandboxprofile.WriteFile,
-				File: &sandboxprofile.Operation{
-					Path: d.Path, Content: content, MakeParents: c.Bool("make_parents"), SHA256: c.String("if_sha256"),
-				},
-			},
-			Profile: w.Profile,
-		},
+		Plan:    plan,
 		Request: request(writeDefinition.Name, "Write to", d),
 		Reach:   reach(d),
 		Rule:    ruleName(d),
 		Present: func(ctx context.Context) (*approval.Presentation, error) {
-			return presentWrite(ctx, d.Path, relative(d), content)
+			return presentWrite(ctx, d.Path, relative(d), content, plan.Pins)
 		},
 	}, nil
+}
+
+// replaced binds a write that somebody is asked about to what it replaces, so that the
+// difference that was shown is the one that is made.
+func replaced(o *sandboxprofile.Operation) []tools.Pin {
+	pin, err := tools.PinContent(o.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return []tools.Pin{{Path: o.Path, Absent: true}}
+	case err != nil:
+		if pin, err = tools.PinFile(o.Path); err != nil {
+			return nil // the sandbox's init says what it met instead
+		}
+	case o.SHA256 == "" && pin.Mode&0o444 != 0:
+		o.SHA256 = pin.SHA256
+	}
+	return []tools.Pin{pin}
 }
 
 // content decodes what is to be written and holds it against the profile's
