@@ -149,6 +149,7 @@ func (b *Bwrap) build(ctx context.Context, p sandboxprofile.Profile, seen look, 
 			leave()
 		}
 	}()
+	seen = seen.freezing(p, frozenOf(ctx))
 	args, err := bwrap.Compile(p, seen.facts)
 	if err != nil {
 		return nil, unenforceable("the mounts", err)
@@ -295,6 +296,9 @@ func (b *Bwrap) launch(p sandboxprofile.Profile, args []string, trust []byte, fr
 	}
 	inherited := slices.Clone(own)
 	for _, f := range frozen { // over what is mounted there: args pin the file and its directories
+		if f.Content == nil {
+			continue
+		}
 		fd := strconv.Itoa(bwrap.NameFileFD + len(inherited))
 		args = append(args, "--perms", fmt.Sprintf("%04o", f.Mode.Perm()), "--ro-bind-data", fd, f.Path)
 		inherited = append(inherited, f.Content)

@@ -136,7 +136,7 @@ func (c *Cells) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox,
 		// The survey is made anew for each call: a file that has appeared and must
 		// be hidden, or a repository with hooks, is not covered by the old mounts,
 		// and neither is another file that has taken the name of one that was.
-		if box.builtOn(seen) && bytes.Equal(box.trust, trustOf(ctx)) && box.covered(seen.facts) && box.ward.intact() {
+		if box.builtOn(seen.freezing(p, frozenOf(ctx))) && bytes.Equal(box.trust, trustOf(ctx)) && box.covered(seen.freezing(p, frozenOf(ctx)).facts) && box.ward.intact() {
 			box.ward.refresh(seen.found)
 			box.warnings = warningsOf(seen.found)
 			return &lease{cells: c, key: key, box: box, profile: p}, nil
@@ -271,6 +271,9 @@ func (l *lease) Run(ctx context.Context, a sandboxprofile.Action, s Stdio) (Resu
 
 // Warnings implements Warned.
 func (l *lease) Warnings() []string { return l.box.warnings }
+
+// Keep implements Freezer.
+func (l *lease) Keep(files []string) (func(), error) { return l.box.Keep(files) }
 
 // Egress implements Proxied.
 func (l *lease) Egress() (net.Listener, error) { return l.box.Egress() }

@@ -93,9 +93,9 @@ type Carried struct {
 	Datagrams net.PacketConn
 }
 
-// A Keeper is a sandbox that can be kept from taking the names of files, and of the
+// A Freezer is a sandbox that can be kept from taking the names of files, and of the
 // directories above them, while something runs in it.
-type Keeper interface {
+type Freezer interface {
 	Sandbox
 	// Keep returns when no program in the sandbox can rename, replace or remove any of
 	// files, absolute and without links, until release is called.

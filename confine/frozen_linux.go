@@ -8,13 +8,36 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/confine/wire"
+	"github.com/sandgate/sandgate/sandboxprofile"
 )
+
+// freezing is what was seen of the host with the frozen files that p lets be written: they
+// are kept like files that a pattern protects. No tripwire looks for them: they are the
+// user's, whoever made them.
+func (l look) freezing(p sandboxprofile.Profile, frozen []Frozen) look {
+	l.facts.Masks = slices.Clone(l.facts.Masks)
+	for _, f := range frozen {
+		if p.Rights(f.Path)&sandboxprofile.Write != 0 {
+			l.facts.Masks = append(l.facts.Masks, sandboxprofile.Mask{Path: f.Path, Kind: sandboxprofile.File})
+		}
+	}
+	return l
+}
+
+// frozenPatterns are the protected patterns of p, and those of frozen files.
+func frozenPatterns(p sandboxprofile.Profile, frozen []Frozen) []string {
+	list := slices.Clone(p.Protect)
+	for _, f := range frozen {
+		list = append(list, sandboxprofile.PatternOf(f.Path))
+	}
+	return list
+}
 
 // withFrozen is what init has to find where the content of frozen files lies over them.
 func withFrozen(mounts []wire.Mount, frozen []Frozen) []wire.Mount {
 	mounts = slices.Clone(mounts)
 	for i, m := range mounts {
-		if slices.ContainsFunc(frozen, func(f Frozen) bool { return f.Path == m.Path }) {
+		if slices.ContainsFunc(frozen, func(f Frozen) bool { return f.Path == m.Path && f.Content != nil }) {
 			mounts[i].Kind, mounts[i].ReadOnly = wire.MountData, true
 		}
 	}
@@ -26,6 +49,9 @@ func withFrozen(mounts []wire.Mount, frozen []Frozen) []wire.Mount {
 // lease (fcntl(2), F_SETLEASE).
 func quiet(frozen []Frozen) error {
 	for _, f := range frozen {
+		if f.Content == nil {
+			continue
+		}
 		if err := quietFile(f.Path); err != nil {
 			return err
 		}

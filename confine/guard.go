@@ -22,20 +22,21 @@ func ForCall(ctx context.Context, call string) context.Context {
 	return context.WithValue(ctx, callKey{}, call)
 }
 
-// Frozen is a file that has to be found with this content, and no other, as long as a
-// sandbox stands.
+// Frozen is a file that no program of a sandbox changes, renames or removes as long as
+// the sandbox stands.
 type Frozen struct {
-	Path    string // absolute, links resolved
+	Path string // absolute, links resolved
+	// Content, if set, is what programs find there, and nothing else, with this mode. It is
+	// sealed, and read once.
+	Content *os.File
 	Mode    os.FileMode
-	Content *os.File // sealed; read once
 }
 
 type frozenKey struct{}
 
-// WithFrozen gives the frozen files of a sandbox that is prepared with the context. Its
-// profile protects them, asks for a fresh sandbox, and so do all others that could write
-// to them. Where a sandbox has mounts, the content lies over the file; elsewhere the file
-// must not be open for writing.
+// WithFrozen gives the frozen files of a sandbox that is prepared with the context. If one
+// of them has a Content, the profile asks for a fresh sandbox. Where a sandbox has mounts,
+// the content lies over the file; elsewhere the file must not be open for writing.
 func WithFrozen(ctx context.Context, files []Frozen) context.Context {
 	return context.WithValue(ctx, frozenKey{}, files)
 }

@@ -3,6 +3,9 @@ package confine
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +14,9 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine/wire"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
@@ -21,6 +27,81 @@ type hostSandbox struct {
 	own      *private
 	loopback *loopback // nil with the host's network
 	removed  sync.Once
+	broker   *wire.Broker // nil without one
+
+	keeping sync.Mutex
+	frozen  map[string][]wire.FileID // what Keep keeps, by path: once for each that wants it
+}
+
+// Keep implements Freezer: the broker judges names as if a pattern protected them. A file
+// that is open for writing already is refused where it is frozen.
+func (s *hostSandbox) Keep(files []string) (release func(), err error) {
+	if s.broker == nil {
+		return func() {}, nil
+	}
+	s.keeping.Lock()
+	defer s.keeping.Unlock()
+	if s.frozen == nil {
+		s.frozen = map[string][]wire.FileID{}
+	}
+	var kept []string
+	for _, file := range files {
+		root := writableAround(s.profile, file)
+		if root == "" {
+			continue // it cannot take the name
+		}
+		_, id, err := locate(root, file)
+		if err != nil {
+			return nil, fmt.Errorf("confine: keep %q: %w", file, err)
+		}
+		s.frozen[file], kept = append(s.frozen[file], id), append(kept, file)
+	}
+	free := func() {
+		for _, file := range kept {
+			if s.frozen[file] = s.frozen[file][1:]; len(s.frozen[file]) == 0 {
+				delete(s.frozen, file)
+			}
+		}
+	}
+	if err := s.sendKept(); err != nil {
+		free()
+		if errors.Is(err, errEnded) {
+			return func() {}, nil
+		}
+		return nil, err
+	}
+	return func() {
+		s.keeping.Lock()
+		defer s.keeping.Unlock()
+		free()
+		_ = s.sendKept() // it has ended, or its names stay as they are
+	}, nil
+}
+
+// sendKept tells the broker what is frozen now, and waits until it holds.
+func (s *hostSandbox) sendKept() error {
+	k := wire.Keep{Protect: slices.Clone(s.broker.Protect)}
+	for _, file := range slices.Sorted(maps.Keys(s.frozen)) {
+		k.Protect = append(k.Protect, sandboxprofile.PatternOf(file))
+		k.Files = append(k.Files, s.frozen[file]...)
+	}
+	select {
+	case <-s.kept: // an answer that came too late
+	default:
+	}
+	if err := s.send(wire.Frame{Keep: &k}, nil); errors.Is(err, net.ErrClosed) || errors.Is(err, unix.EPIPE) {
+		return errEnded
+	} else if err != nil {
+		return fmt.Errorf("confine: keep: %w", err)
+	}
+	select {
+	case <-s.kept:
+		return nil
+	case <-s.closed:
+		return errEnded
+	case <-time.After(setupTimeout):
+		return errors.New("confine: the sandbox's broker did not answer")
+	}
 }
 
 // Run implements Sandbox.

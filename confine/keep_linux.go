@@ -31,7 +31,7 @@ type keptName struct {
 	file wire.FileID
 }
 
-// Keep implements Keeper.
+// Keep implements Freezer.
 func (s *bwrapSandbox) Keep(files []string) (release func(), err error) {
 	var names []keptName
 	var paths []string
@@ -59,6 +59,9 @@ func (s *bwrapSandbox) Keep(files []string) (release func(), err error) {
 		return func() {}, nil
 	}
 	in, err := s.namespaces()
+	if errors.Is(err, errEnded) {
+		return func() {}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -88,12 +91,19 @@ type namespaces struct{ user, mounts *os.File }
 
 func (n namespaces) close() { n.user.Close(); n.mounts.Close() }
 
+// errEnded says that a sandbox's init is dead, and with it all that ran there.
+var errEnded = errors.New("confine: the sandbox has ended")
+
 func (s *bwrapSandbox) namespaces() (n namespaces, err error) {
 	pids := proctree.Descendants(s.cmd.Process.Pid)
 	if len(pids) == 0 {
-		return n, errors.New("confine: the sandbox has ended")
+		return n, errEnded
 	}
-	if n.mounts, err = os.Open("/proc/" + strconv.Itoa(pids[0]) + "/ns/mnt"); err != nil {
+	n.mounts, err = os.Open("/proc/" + strconv.Itoa(pids[0]) + "/ns/mnt")
+	switch {
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, unix.ESRCH):
+		return n, errEnded
+	case err != nil:
 		return n, fmt.Errorf("confine: the mounts of a running sandbox: %w", err)
 	}
 	fd, err := unix.IoctlRetInt(int(n.mounts.Fd()), unix.NS_GET_USERNS)

@@ -162,7 +162,7 @@ func (l *Landlock) Prepare(ctx context.Context, p sandboxprofile.Profile) (_ San
 	if err := quiet(frozenOf(ctx)); err != nil {
 		return nil, err
 	}
-	facts := withoutSockets(p, seen.facts)
+	facts := withoutSockets(p, seen.freezing(p, frozenOf(ctx)).facts)
 	user, err := owner(p)
 	if err != nil {
 		return nil, err
@@ -172,6 +172,9 @@ func (l *Landlock) Prepare(ctx context.Context, p sandboxprofile.Profile) (_ San
 		return nil, err
 	}
 	setup, err := l.restrictions(p, facts, rules, seen.named)
+	if b := setup.Shared; err == nil && b != nil && b.Broker != nil {
+		b.Broker.Protect = frozenPatterns(p, frozenOf(ctx))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -412,7 +415,7 @@ func (l *Landlock) build(ctx context.Context, plan hostPlan) (_ Sandbox, err err
 	if loop != nil {
 		s.exit = loop.proxy
 	}
-	return &hostSandbox{bwrapSandbox: s, own: own, loopback: loop}, nil
+	return &hostSandbox{bwrapSandbox: s, own: own, loopback: loop, broker: plan.setup.Shared.Broker}, nil
 }
 
 // coveredFiles are the protected and hidden files that were there before: what a
@@ -443,7 +446,7 @@ func (l *Landlock) launch(p sandboxprofile.Profile, user *syscall.Credential) (*
 		return nil, err
 	}
 	defer theirs.Close()
-	s := &bwrapSandbox{profile: p, conn: ours, frames: make(chan received), closed: make(chan struct{}), said: &said{max: 8 << 10}, end: unix.SIGTERM}
+	s := &bwrapSandbox{profile: p, conn: ours, frames: make(chan received), closed: make(chan struct{}), kept: make(chan struct{}, 1), said: &said{max: 8 << 10}, end: unix.SIGTERM}
 	s.cmd = &exec.Cmd{
 		Path:        "/proc/self/fd/4",
 		Args:        []string{"sandgate-init", initbin.Arg, keeperArg},

@@ -58,6 +58,8 @@ type bwrapSandbox struct {
 	// of this sandbox; nil in a user namespace of its own.
 	others func() int64
 
+	kept chan struct{} // init has answered a wire.Keep; nil without a broker
+
 	running sync.Mutex // one action at a time
 	// spoiled is set when the sandbox is no longer as it was built: an action left
 	// something that the next could see, or the sandbox failed.
@@ -133,6 +135,13 @@ func (s *bwrapSandbox) receive() {
 		f, err := wire.Decode(in)
 		r := received{f, err, in.take()}
 		if err == nil && f.Made != nil && s.sockets.deliver(r) {
+			continue
+		}
+		if err == nil && f.Kept != nil {
+			select {
+			case s.kept <- struct{}{}:
+			default: // nobody has asked
+			}
 			continue
 		}
 		select {

@@ -35,6 +35,14 @@ func MatchPattern(pattern, p string) bool {
 	return false
 }
 
+// PatternOf is the pattern that covers the absolute path p, and what has the whole of p at
+// its end: a pattern begins at no root.
+func PatternOf(p string) string {
+	return escaped.Replace(strings.TrimPrefix(p, "/"))
+}
+
+var escaped = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
+
 // wildcards are the characters that are not themselves in a pattern of path.Match.
 const wildcards = `*?[\`
 

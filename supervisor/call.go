@@ -340,13 +340,21 @@ func (s *Supervisor) confine(ctx context.Context, c *call, plan tools.Plan) (con
 		return nil, err
 	}
 	ctx, err := s.trusting(c.named(ctx), c, plan.Profile)
-	if err == nil {
-		ctx, err = s.freeze(ctx, c, plan)
-	}
 	if err != nil {
 		return nil, err
 	}
-	return c.session.confiner.Prepare(ctx, s.frozen.protected(plan.Profile))
+	own, err := s.freeze(ctx, c, plan)
+	if err != nil {
+		return nil, err
+	}
+	stands, frozen := s.frozen.enter(c, plan.Profile, own)
+	defer close(stands.prepared)
+	box, err := c.session.confiner.Prepare(confine.WithFrozen(ctx, frozen), plan.Profile)
+	if err != nil {
+		return nil, err
+	}
+	stands.box = box
+	return box, nil
 }
 
 // named lets package confine say whose doing it is what it keeps.

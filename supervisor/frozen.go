@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/sandgate/sandgate/approval"
@@ -36,6 +35,55 @@ func freezes(p *tools.Proposal, mode approval.Mode) {
 type frozenFiles struct {
 	mu    sync.Mutex
 	calls map[string]int // by path
+	// others are the calls that have a sandbox, or are about to.
+	others map[*call]*boxed
+}
+
+// A boxed call has a sandbox, from before it is prepared.
+type boxed struct {
+	profile  sandboxprofile.Profile
+	prepared chan struct{} // closed once box is set
+	box      confine.Sandbox
+}
+
+// enter notes that a call is about to have a sandbox, and gives all files that are frozen
+// now: own are those of the call.
+func (f *frozenFiles) enter(c *call, p sandboxprofile.Profile, own []confine.Frozen) (*boxed, []confine.Frozen) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.others == nil {
+		f.others = map[*call]*boxed{}
+	}
+	s := &boxed{profile: p, prepared: make(chan struct{})}
+	f.others[c] = s
+	if len(f.calls) == 0 {
+		return s, nil
+	}
+	all := slices.Clone(own)
+	for _, path := range slices.Sorted(maps.Keys(f.calls)) {
+		if !slices.ContainsFunc(own, func(o confine.Frozen) bool { return o.Path == path }) {
+			all = append(all, confine.Frozen{Path: path})
+		}
+	}
+	return s, all
+}
+
+func (f *frozenFiles) leave(c *call) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.others, c)
+}
+
+// writers are the sandboxes from before that can write to one of the paths.
+func (f *frozenFiles) writers(paths []string) (list []*boxed) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range f.others {
+		if slices.ContainsFunc(paths, func(p string) bool { return s.profile.Rights(p)&sandboxprofile.Write != 0 }) {
+			list = append(list, s)
+		}
+	}
+	return list
 }
 
 // keep keeps paths from every call that is prepared until release is called.
@@ -59,32 +107,9 @@ func (f *frozenFiles) keep(paths []string) (release func()) {
 	}
 }
 
-// protected is p without the right to change a frozen file, or to take its name.
-func (f *frozenFiles) protected(p sandboxprofile.Profile) sandboxprofile.Profile {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.calls) == 0 {
-		return p
-	}
-	p.Protect = slices.Clone(p.Protect)
-	for _, path := range slices.Sorted(maps.Keys(f.calls)) {
-		if p.Rights(path)&sandboxprofile.Write != 0 {
-			p.Protect = append(p.Protect, patternOf(path))
-		}
-	}
-	return p
-}
-
-// patternOf is the pattern that covers one path. It begins at no root, as no pattern does:
-// what it covers besides has the whole path at its end.
-func patternOf(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(strings.TrimPrefix(path, "/"))
-}
-
-// freeze takes the approved content of the plan's frozen files. Whatever happens to the
-// files, the sandbox that is prepared with the context has that content. c gives them
-// back when it ends.
-func (s *Supervisor) freeze(ctx context.Context, c *call, plan tools.Plan) (context.Context, error) {
+// freeze takes the approved content of the plan's frozen files. c gives them back when it
+// ends.
+func (s *Supervisor) freeze(ctx context.Context, c *call, plan tools.Plan) ([]confine.Frozen, error) {
 	var paths []string
 	for _, pin := range plan.Pins {
 		if pin.Frozen {
@@ -92,9 +117,14 @@ func (s *Supervisor) freeze(ctx context.Context, c *call, plan tools.Plan) (cont
 		}
 	}
 	if len(paths) == 0 {
-		return ctx, nil
+		return nil, nil
 	}
 	c.thaw = append(c.thaw, s.frozen.keep(paths))
+	for _, other := range s.frozen.writers(paths) {
+		if err := c.keepFrom(ctx, other, paths); err != nil {
+			return nil, err
+		}
+	}
 	var files []confine.Frozen
 	for _, pin := range plan.Pins {
 		if !pin.Frozen {
@@ -102,14 +132,36 @@ func (s *Supervisor) freeze(ctx context.Context, c *call, plan tools.Plan) (cont
 		}
 		var content bytes.Buffer
 		if err := pin.Copy(&content); err != nil {
-			return ctx, drift(err)
+			return nil, drift(err)
 		}
 		f, err := memfile.New("frozen", &content)
 		if err != nil {
-			return ctx, fmt.Errorf("freeze %q: %w", pin.Path, err)
+			return nil, fmt.Errorf("freeze %q: %w", pin.Path, err)
 		}
 		c.thaw = append(c.thaw, func() { f.Close() })
 		files = append(files, confine.Frozen{Path: pin.Path, Mode: os.FileMode(pin.Mode), Content: f})
 	}
-	return confine.WithFrozen(ctx, files), nil
+	return files, nil
+}
+
+// keepFrom keeps a sandbox that stands already from taking the names of paths.
+func (c *call) keepFrom(ctx context.Context, other *boxed, paths []string) error {
+	select {
+	case <-other.prepared:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	box, ok := other.box.(confine.Freezer)
+	if !ok {
+		return nil // it was refused, or has nothing to keep names with
+	}
+	release, err := box.Keep(paths)
+	if err != nil {
+		return &confine.Unenforceable{
+			Part: "that what was approved stays as it is", Reason: "another call is running that could change it: " + err.Error(),
+			Hint: "wait until the other call has ended, or end it, and call again",
+		}
+	}
+	c.thaw = append(c.thaw, release)
+	return nil
 }

@@ -287,3 +287,33 @@ func TestNobodyChangesWhatRuns(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatRunsAlreadyDoesNotTakeANameEither: a background task from before the call keeps
+// its hands off the files that the call starts, whatever it tries while the call runs, and
+// is free again afterwards.
+func TestWhatRunsAlreadyDoesNotTakeANameEither(t *testing.T) {
+	onEachBackend(t, func(t *testing.T, wrap func(confine.Confiner) confine.Confiner) {
+		for _, attack := range []string{
+			"mv evil.sh deep/sub/part.sh", "rm -f deep/sub/part.sh; cp evil.sh deep/sub/part.sh", "ln -f evil.sh deep/sub/part.sh",
+			"mv deep away; mkdir -p deep/sub; cp evil.sh deep/sub/part.sh", "(cd deep/sub; mv ../../evil.sh part.sh)",
+			"mv deep/sub deep/away; mkdir -p deep/sub; cp evil.sh deep/sub/part.sh",
+			"ln deep/sub/part.sh one; mv deep/sub/part.sh two; ln one deep/sub/part.sh; mv evil.sh deep/sub/part.sh",
+		} {
+			f := newFixture(t, setup{fallback: careful, confiner: wrap})
+			replaceFile(t, f.ws+"/deep/sub/part.sh", "echo approved\n")
+			replaceFile(t, f.ws+"/evil.sh", "echo evil\n")
+			f.answer(t, func(p approval.Pending) { f.mustAnswer(t, p, approval.Answer{Allow: true, Approver: "test"}) })
+			task := f.start(t, map[string]any{"command": fmt.Sprintf(
+				"echo ready; until [ -e started ]; do sleep 0.02; done; { %s; } 2>/dev/null; touch go; until [ -e over ]; do sleep 0.02; done; echo echo later > new.sh; mv new.sh deep/sub/part.sh && echo free", attack)})
+			f.read(t, task.TaskID, "ready")
+			r, e := f.call(context.Background(), "shell", line("touch started; until [ -e go ]; do sleep 0.02; done; . deep/sub/part.sh").args)
+			if out := textOf(r); e != nil || !strings.HasPrefix(out, "approved") {
+				t.Errorf("%s: %q, %v", attack, out, e)
+			}
+			writeFile(t, f.ws+"/over", "")
+			if out, _ := f.read(t, task.TaskID, ""); !strings.Contains(out, "free") {
+				t.Errorf("%s: afterwards the task cannot change the file: %q", attack, out)
+			}
+		}
+	})
+}

@@ -372,6 +372,7 @@ func (s *Supervisor) register(c *call) error {
 }
 
 func (s *Supervisor) release(c *call) {
+	s.frozen.leave(c)
 	for _, thaw := range c.thaw {
 		thaw()
 	}

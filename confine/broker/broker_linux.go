@@ -89,6 +89,7 @@ type Broker struct {
 	Options
 	profile *Rules // Rules, whatever the ceiling of the action
 	kept    map[FileID]bool
+	frozen  []FileID // of kept: those of Keep
 	pools   []*pool
 
 	rootFD, procFD, selfFD int // O_PATH: "/", /proc and /proc/self/fd
@@ -152,6 +153,27 @@ func New(o Options) (*Broker, error) {
 	_, err := unix.ProcessVMReadv(os.Getpid(), []unix.Iovec{{Base: &got[0], Len: 1}}, own, 0)
 	b.slowMemory = err != nil
 	return b, nil
+}
+
+// Keep replaces what names are judged by, and the files that are protected for a while,
+// whatever their names. A change under way is judged by the one or the other.
+func (b *Broker) Keep(rules *Rules, files []FileID) {
+	b.names.Lock()
+	defer b.names.Unlock()
+	for _, id := range b.frozen {
+		delete(b.kept, id)
+	}
+	b.frozen = nil
+	for _, id := range files {
+		if !b.kept[id] {
+			b.kept[id], b.frozen = true, append(b.frozen, id)
+		}
+	}
+	still := b.Rules.still
+	b.profile, b.Rules = rules, rules
+	if still {
+		b.Rules = rules.Still()
+	}
 }
 
 // Refused gives what was refused since it was asked last, and how much more there was.

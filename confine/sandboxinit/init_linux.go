@@ -215,6 +215,9 @@ func (w *worker) heed(f wire.Frame) (unix.Signal, error) {
 		return unix.Signal(f.Signal.Number), nil
 	case f.Socket != nil && w.exposes:
 		return 0, w.ctl.sendSocket(*f.Socket)
+	case f.Keep != nil && w.shared != nil && w.shared.broker != nil:
+		w.shared.keep(*f.Keep)
+		return 0, w.ctl.send(wire.Frame{Kept: &wire.Kept{}})
 	}
 	return 0, errOrder
 }

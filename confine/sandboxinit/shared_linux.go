@@ -37,9 +37,11 @@ type shared struct {
 	filter  *unix.SockFprog
 	private []string
 
-	broker *broker.Broker  // nil without one
-	rules  *broker.Rules   // of it
-	base   *unix.SockFprog // a filter that init itself does not have, with a broker
+	broker *broker.Broker // nil without one
+	rules  *broker.Rules  // of it
+	// profile is what rules were made of.
+	profile sandboxprofile.Profile
+	base    *unix.SockFprog // a filter that init itself does not have, with a broker
 }
 
 func newShared(s *wire.Setup, queue int) (*shared, error) {
@@ -73,6 +75,7 @@ func (x *shared) addBroker(s *wire.Shared, queue int) error {
 	if s.Broker.Network != nil {
 		p.UnixSockets = s.Broker.Network.Listed
 	}
+	x.profile = p
 	x.rules = broker.NewRules(p, s.Private)
 	o := broker.Options{Rules: x.rules, Redirected: s.Broker.Redirected, Queue: queue}
 	for _, id := range s.Broker.Kept {
@@ -96,6 +99,17 @@ func (x *shared) addBroker(s *wire.Shared, queue int) error {
 	}
 	x.broker, err = broker.New(o)
 	return err
+}
+
+// keep changes what is protected.
+func (x *shared) keep(k wire.Keep) {
+	x.profile.Protect = k.Protect
+	x.rules = broker.NewRules(x.profile, x.private)
+	var files []broker.FileID
+	for _, id := range k.Files {
+		files = append(files, broker.FileID(id))
+	}
+	x.broker.Keep(x.rules, files)
 }
 
 // firstOwn is above every number that a program's own descriptors get.

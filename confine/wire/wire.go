@@ -8,6 +8,8 @@
 //	   │ ── Run + descriptors ──────▶ │ forks, sets limits, waits at the gate, execs
 //	   │ ◀──── Opened + 1 descriptor ─│ before that, if it has a terminal
 //	   │ ── Signal ─────────────────▶ │ signals every process but itself
+//	   │ ── Keep ───────────────────▶ │ at any time after Ready, if it has a broker
+//	   │ ◀───────────────────── Kept ─│
 //	   │ ── Socket ─────────────────▶ │ at any time after Ready, if Setup exposes ports
 //	   │ ◀──── Made + 1 descriptor ───│
 //	   │ ◀───────────────────── Done ─│ every process is dead
@@ -41,11 +43,13 @@ type Frame struct {
 	Run    *Run
 	Signal *Signal
 	Socket *Socket
+	Keep   *Keep
 
 	Ready  *Ready
 	Failed *Failed
 	Opened *Opened
 	Made   *Made
+	Kept   *Kept
 	Done   *Done
 }
 
@@ -267,6 +271,16 @@ type Made struct {
 	ID    uint64
 	Errno int
 }
+
+// Keep replaces the patterns that the broker of a sandbox protects, and the files that it
+// protects besides, whatever their names. It may come while an action runs.
+type Keep struct {
+	Protect []string
+	Files   []FileID
+}
+
+// Kept answers a Keep: it holds.
+type Kept struct{}
 
 // Ready says that every restriction is in place. The sockets that Setup asked for
 // travel with it: the listening one, the one for datagrams, and the unbound ones.
