@@ -177,6 +177,11 @@ func (c Config) planEdits(call tools.Call, tool string, d tools.PathDecision, ed
 			ModTime: pin.ModTime, ChangeTime: pin.ChangeTime, Mode: pin.Mode,
 		}
 	}
+	// A store into a shared mapping moves no time: what somebody is asked about is bound to
+	// the content as well.
+	if pin, err := tools.PinContent(d.Path); d.Effect == tools.Ask && err == nil && operation.SHA256 == "" && pin.Mode&0o444 != 0 {
+		operation.SHA256 = pin.SHA256
+	}
 	return tools.Proposal{
 		Plan:    plan,
 		Request: request(tool, "Edit", d),
