@@ -26,15 +26,13 @@ type startWalk struct {
 	stdin   bool
 }
 
-// Starts are the files that a command line starts or carries out in the directory dir,
-// as its text says.
-func (t *Tool) Starts(command, dir string) []tools.Started { return t.Policy().In(dir).starts(command) }
-
-// StartsOf is Starts for a program that is run without a shell.
+// StartsOf are the files that a program starts or carries out which is run with the words
+// argv in the directory dir, without a shell.
 func (t *Tool) StartsOf(argv []string, dir string) []tools.Started {
-	return t.Starts(tools.QuoteCommand(argv), dir)
+	return t.Policy().In(dir).starts(tools.QuoteCommand(argv))
 }
 
+// starts are those of a command line, as its text says.
 func (p *Policy) starts(command string) (list []tools.Started) {
 	s := &startWalk{outputs: map[tools.Started]bool{}}
 	defer func() { // as in decide
@@ -71,11 +69,7 @@ func (a *analysis) at(w word, s tools.Started) (list []tools.Started) {
 	if reason != "" {
 		return nil
 	}
-	dirs := a.dirs.known
-	if strings.HasPrefix(name, "/") {
-		dirs = []string{"/"}
-	}
-	for _, dir := range dirs {
+	for _, dir := range a.knownDirs(name) {
 		s.Name, s.Dir = name, dir
 		list = append(list, s)
 	}
@@ -86,7 +80,6 @@ func (a *analysis) starting(w word, s tools.Started) {
 	a.starts.list = append(a.starts.list, a.at(w, s)...)
 }
 
-// startingText is starting for a name that stands in no word of its own.
 func (a *analysis) startingText(name string, s tools.Started) { a.starting(fixedWord(name), s) }
 
 // noteStarts notes what a simple command starts.
@@ -111,7 +104,7 @@ func (a *analysis) noteStarts(cmd simpleCommand) {
 			a.starting(words[0], tools.Started{})
 		}
 	case shells[base] || interp != nil && shells[like]:
-		a.noteInterpreted(&interpreter{inline: "-c", values: "-o -O +o +O", files: "--rcfile --init-file"}, words, true)
+		a.noteInterpreted(keyed{"inline": "-c", "values": "-o -O +o +O", "files": "--rcfile --init-file"}, words, true)
 	case interp != nil:
 		a.noteInterpreted(interp, words, false)
 	case readsItsInput(base):
@@ -152,37 +145,20 @@ func (a *analysis) doubtfulWords(words []word) {
 	}
 }
 
-// An interpreter runs the script that its first operand names. Lists are options, with
-// blanks between them.
-type interpreter struct {
-	values  string // have a value that is no file
-	files   string // have one that is run too
-	inline  string // are followed by the code itself
-	modules string // by the name of a module
-	skips   string // words that may stand before the script: sub-commands
+// A keyed line of the table: what stands behind each key, with blanks between.
+type keyed map[string]string
+
+func (k keyed) set(key, _, list string) bool {
+	k[key] = list + " "
+	return hasField("values files inline modules skips names options dirs parents writes operands", key)
 }
 
-func (i *interpreter) set(key, _, list string) bool {
-	switch key {
-	case "values":
-		i.values = list
-	case "files":
-		i.files = list
-	case "inline":
-		i.inline = list
-	case "modules":
-		i.modules = list
-	case "skips":
-		i.skips = list
-	default:
-		return false
-	}
-	return true
-}
+// has reports whether name stands behind key.
+func (k keyed) has(key, name string) bool { return name != "" && hasField(k[key], name) }
 
 // noteInterpreted finds the script among the words of an interpreter; surely says that
 // its first operand is one, whatever its name.
-func (a *analysis) noteInterpreted(in *interpreter, words []word, surely bool) {
+func (a *analysis) noteInterpreted(in keyed, words []word, surely bool) {
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		name, value, attached := strings.Cut(w.text, "=")
@@ -194,69 +170,38 @@ func (a *analysis) noteInterpreted(in *interpreter, words []word, surely bool) {
 		case !w.fixed():
 			a.doubtfulWords(words[i:])
 			return
-		case w.text == "--" || in.skips != "" && hasField(in.skips, w.text):
+		case w.text == "--" || in.has("skips", w.text):
 		case w.text == "-":
 			a.starts.stdin = true
 		case !strings.HasPrefix(w.text, "-") && !strings.HasPrefix(w.text, "+"):
 			a.starting(w, tools.Started{Optional: !surely && !strings.ContainsAny(w.text, "./")})
 			a.doubtfulWords(words[i+1:])
 			return
-		case in.modules != "" && hasField(in.modules, name):
+		case in.has("modules", name):
 			module := strings.ReplaceAll(next.text, ".", "/")
 			for _, file := range []string{module + ".py", module + "/__main__.py", module + "/__init__.py"} {
 				a.startingText(file, tools.Started{Optional: true})
 			}
 			a.doubtfulWords(words[i+1:])
 			return
-		case in.inline != "" && hasField(in.inline, name),
+		case in.has("inline", name),
 			surely && !strings.HasPrefix(w.text, "--") && strings.HasPrefix(w.text, "-") && strings.Contains(w.text, "c"):
 			a.doubtfulWords(words[i+1:])
 			return
-		case in.files != "" && hasField(in.files, name):
+		case in.has("files", name):
 			if !attached {
 				i++
 				a.starting(next, tools.Started{Optional: true})
 				continue
 			}
 			a.startingText(value, tools.Started{Optional: true})
-		case in.values != "" && hasField(in.values, w.text):
+		case in.has("values", w.text):
 			i++
-		case len(w.text) > 2 && in.files != "" && hasField(in.files, w.text[:2]):
+		case len(w.text) > 2 && in.has("files", w.text[:2]):
 			a.startingText(w.text[2:], tools.Started{Optional: true})
 		}
 	}
 	a.starts.stdin = true
-}
-
-// A carrier carries out files that are not on its command line.
-type carrier struct {
-	names   string // of such files, in the directory it works in
-	options string // whose value is one
-	dirs    string // options that change the directory
-	parents bool   // it looks in the directories above too
-	writes  string // sub-commands that rewrite the files
-	// operands: its operands are such files.
-	operands bool
-}
-
-func (c *carrier) set(key, _, list string) bool {
-	switch key {
-	case "names":
-		c.names = list
-	case "options":
-		c.options = list
-	case "dirs":
-		c.dirs = list
-	case "parents":
-		c.parents = true
-	case "writes":
-		c.writes = list
-	case "operands":
-		c.operands = true
-	default:
-		return false
-	}
-	return true
 }
 
 // maxParents is how far up a carrier is taken to look.
@@ -283,27 +228,27 @@ func (a *analysis) noteCarried(base string, words []word) {
 		}
 		switch {
 		case !w.fixed():
-		case c.writes != "" && hasField(c.writes, w.text):
+		case c.has("writes", w.text):
 			found.Written = true
-		case c.options != "" && hasField(c.options, name):
+		case c.has("options", name):
 			a.startingText(value, tools.Started{Optional: true})
-		case c.dirs != "" && hasField(c.dirs, name):
+		case c.has("dirs", name):
 			from = append(from, value+"/")
-		case len(w.text) > 2 && c.options != "" && hasField(c.options, w.text[:2]):
+		case len(w.text) > 2 && c.has("options", w.text[:2]):
 			a.startingText(w.text[2:], tools.Started{Optional: true})
-		case len(w.text) > 2 && c.dirs != "" && hasField(c.dirs, w.text[:2]):
+		case len(w.text) > 2 && c.has("dirs", w.text[:2]):
 			from = append(from, w.text[2:]+"/")
-		case c.operands && !strings.HasPrefix(w.text, "-"):
+		case c["operands"] != "" && !strings.HasPrefix(w.text, "-"):
 			a.starting(w, tools.Started{Optional: true})
 		}
 	}
 	up := 1
-	if c.parents {
+	if c["parents"] != "" {
 		up = maxParents
 	}
 	for _, dir := range from {
 		for n := range up {
-			for name := range strings.FieldsSeq(c.names) {
+			for name := range strings.FieldsSeq(c["names"]) {
 				a.startingText(dir+strings.Repeat("../", n)+name, found)
 			}
 		}

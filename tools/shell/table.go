@@ -24,8 +24,8 @@ type tables struct {
 	families [][]string
 	same     [][]string // names of one sub-command
 	env      map[string][]string
-	interps  map[string]*interpreter
-	carriers map[string]*carrier
+	interps  map[string]keyed // the lines interp and carry
+	carriers map[string]keyed
 }
 
 // known is the table of programs. It does not change.
@@ -34,7 +34,7 @@ var known = sync.OnceValue(func() *tables { return mustLoad(programsText) })
 func mustLoad(text string) *tables {
 	t := &tables{
 		map[string]*readForm{}, map[string]*grammar{}, map[string]*wrapper{}, map[string]string{}, map[string]*globalGrammar{},
-		map[string]bool{}, map[string]bool{}, nil, nil, map[string][]string{}, map[string]*interpreter{}, map[string]*carrier{},
+		map[string]bool{}, map[string]bool{}, nil, nil, map[string][]string{}, map[string]keyed{}, map[string]keyed{},
 	}
 	text = strings.ReplaceAll(strings.ReplaceAll(text, ",\n\t", ","), "\n\t", " ")
 	for line := range strings.Lines(text) {
@@ -107,10 +107,10 @@ func (t *tables) program(kind, name string, pairs []string) error {
 		t.globals[name] = &globalGrammar{}
 		set = t.globals[name].set
 	case "interp":
-		t.interps[name] = &interpreter{}
+		t.interps[name] = keyed{}
 		set = t.interps[name].set
 	case "carry":
-		t.carriers[name] = &carrier{}
+		t.carriers[name] = keyed{}
 		set = t.carriers[name].set
 	default:
 		return fmt.Errorf("no such kind %q", kind)
