@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/tools"
 )
 
@@ -65,5 +66,27 @@ func TestCorpus(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestCorpusUnderBalanced: with shell.default: confined none of the everyday commands asks,
+// and none of them does because of its own rules either.
+func TestCorpusUnderBalanced(t *testing.T) {
+	benign := 0
+	for _, c := range readCases(t, "testdata/cases.jsonl") {
+		if c.Kind != "benign" {
+			continue
+		}
+		benign++
+		tool := &Tool{Config: Config{Default: Default{Allowed: true, Approval: true, Confined: true}}}
+		for _, rules := range [][]Rule{nil, c.Rules} {
+			d, class := tool.settled(mustPolicy(t, tool.Default, rules).Decide(c.Command, c.Shell))
+			if d.Effect != tools.Allow || class == sandboxprofile.Unclassified {
+				t.Errorf("%s %q: %v, class %v: %+v", c.ID, c.Command, d.Effect, class, d.Parts)
+			}
+		}
+	}
+	if benign < 30 {
+		t.Errorf("%d everyday commands are no sample", benign)
 	}
 }
