@@ -247,7 +247,10 @@ func withTexts(shown *approval.Presentation, order []string, held map[string]Pin
 		if b.Len()+len(text) > maxTexts {
 			title, text = title+": too long to be shown", ""
 		}
-		b.WriteString("\n\n── " + approval.EscapeLine(title) + "\n" + strings.TrimSuffix(text, "\n"))
+		b.WriteString("\n\n── " + approval.EscapeLine(title))
+		for line := range strings.Lines(text) { // none looks like a line of ours
+			b.WriteString("\n│ " + strings.TrimSuffix(line, "\n"))
+		}
 		files = append(files, map[string]any{"path": path, "state": pin.state(), "frozen": pin.Frozen})
 	}
 	q.Content = strings.TrimSuffix(b.String(), "\n") + "\n"

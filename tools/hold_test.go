@@ -87,7 +87,7 @@ func TestHold(t *testing.T) {
 		t.Errorf("a call that nobody is asked about: %+v", got.Plan.Pins)
 	}
 	shown, err := Hold(asked(), p, []Started{{Name: "run.sh"}, {Name: "new.sh"}}).Present(context.Background())
-	if err != nil || !strings.HasPrefix(shown.Content, "x\n") || !strings.Contains(shown.Content, "echo text of run.sh\n") || !strings.Contains(shown.Content, "new.sh, which is not there yet") {
+	if err != nil || !strings.HasPrefix(shown.Content, "x\n") || !strings.Contains(shown.Content, "\n│ echo text of run.sh\n") || !strings.Contains(shown.Content, "new.sh, which is not there yet") {
 		t.Errorf("%v: %+v", err, shown)
 	}
 }
