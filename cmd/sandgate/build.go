@@ -431,7 +431,7 @@ func boundRules(cfg *config.Config) ([]shell.Rule, error) {
 				return nil, fmt.Errorf("%s: shell.rules[%d].network: %w", r.Position, i, err)
 			}
 		}
-		rules[i].Ceiling = &ceiling
+		rules[i].Bound = &ceiling
 	}
 	return rules, nil
 }

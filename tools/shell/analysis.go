@@ -34,8 +34,8 @@ type analysis struct {
 	beyond bool
 	// started are the programs that commands which only read execute.
 	started []string
-	// ceilings are the rules whose Ceiling holds, by index.
-	ceilings []int
+	// bounds are the rules whose Bound holds, by index.
+	bounds []int
 
 	dirs dirSet
 	// arrived is where the last cd leads if it succeeds.
@@ -69,7 +69,7 @@ func (p *Policy) analyse(command, shell string, explain *[]tools.Considered) Dec
 	}
 	a.script(command, p.dialectOf(shell))
 	d := decide(a.parts)
-	d.Ceilings, d.Analysis = a.ceilings, a.class()
+	d.Bounds, d.Analysis = a.bounds, a.class()
 	return d
 }
 

@@ -15,7 +15,7 @@ func bounded(pattern string, change func(*sandboxprofile.Profile)) Rule {
 	c := sandboxprofile.Top()
 	change(&c)
 	r := allowing(pattern)
-	r.Ceiling = &c
+	r.Bound = &c
 	return r
 }
 
@@ -36,9 +36,9 @@ func ceilingFixture(t testing.TB) fixture {
 	return f
 }
 
-// TestCeilings: a command line gets the meet of what bounds each command in it,
+// TestBounds: a command line gets the meet of what bounds each command in it,
 // whichever rule decides, and also where a rule only could match.
-func TestCeilings(t *testing.T) {
+func TestBounds(t *testing.T) {
 	f := ceilingFixture(t)
 	const none, proxied, host = sandboxprofile.NetworkNone, sandboxprofile.NetworkProxied, sandboxprofile.NetworkHost
 	for _, c := range []struct {

@@ -88,7 +88,7 @@ func (a *analysis) simple(cmd simpleCommand) {
 // unnamed judges a command whose name is computed. It could be anything that a
 // rule speaks about.
 func (a *analysis) unnamed(cmd simpleCommand) {
-	a.bound(a.p.rules.ceilings, func(*compiledRule) bool { return true })
+	a.bound(a.p.rules.bounds, func(*compiledRule) bool { return true })
 	a.ask("the name of the command is not known before it runs: "+cmd.text(), "write the name out")
 }
 
@@ -131,13 +131,13 @@ func (a *analysis) ruling(cmd simpleCommand, views []view) Part {
 	return a.stricter(part, a.firstMatch(open, cmd, views))
 }
 
-// bound notes the ceilings of those of the rules that match. All of a command line
+// bound notes those of the rules with a bound that match. All of a command line
 // runs in one sandbox, so each holds for the whole of it.
 func (a *analysis) bound(rules []int, matches func(*compiledRule) bool) {
 	for _, i := range rules {
 		r := &a.p.rules.list[i]
-		if r.Ceiling != nil && !slices.Contains(a.ceilings, i) && matches(r) {
-			a.ceilings = append(a.ceilings, i)
+		if r.Bound != nil && !slices.Contains(a.bounds, i) && matches(r) {
+			a.bounds = append(a.bounds, i)
 		}
 	}
 }

@@ -19,8 +19,8 @@ type Decision struct {
 	Parts []Part
 	// Analysis is what the line can do, whatever the rules say.
 	Analysis Analysis
-	// Ceilings are the places of the rules whose Ceiling bounds the command line.
-	Ceilings []int
+	// Bounds are the places of the rules whose Bound bounds the command line.
+	Bounds []int
 }
 
 // A Part is one thing that a command line does, and what the rules say about it.

@@ -39,9 +39,9 @@ type Rule struct {
 	Match    []string `json:"match,omitempty"`
 	NoMatch  []string `json:"no_match,omitempty"`
 	Position string   `json:"-"` // where it is written: "sandgate.yaml:21:5"
-	// Ceiling, if any, bounds whatever runs together with a command that the rule
+	// Bound, if any, bounds whatever runs together with a command that the rule
 	// matches, or could match, also where another rule decides: it only narrows.
-	Ceiling *sandboxprofile.Profile `json:"-"`
+	Bound *sandboxprofile.Profile `json:"-"`
 	// Name is what decisions call the rule; "" is its place in the list and its pattern.
 	Name string `json:"-"`
 	// Tier is the file that the rule is from, of several. The rules of a tier are

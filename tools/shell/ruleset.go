@@ -14,8 +14,8 @@ type ruleSet struct {
 	list []compiledRule
 	// denies and others find the rules that deny, and those that ask or allow.
 	denies, others index
-	// ceilings are the rules whose Ceiling can hold.
-	ceilings []int
+	// bounds are the rules whose Bound can hold.
+	bounds []int
 	// denying gives the rules that deny alone.
 	denying func() *ruleSet
 }
@@ -28,8 +28,8 @@ func newRuleSet(list []compiledRule, chosen func(*compiledRule) bool) *ruleSet {
 	s := &ruleSet{list: list}
 	for i := range list {
 		r := &list[i]
-		if r.Ceiling != nil && r.effect != tools.Deny {
-			s.ceilings = append(s.ceilings, i)
+		if r.Bound != nil && r.effect != tools.Deny {
+			s.bounds = append(s.bounds, i)
 		}
 		if !chosen(r) {
 			continue

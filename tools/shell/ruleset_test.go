@@ -66,7 +66,7 @@ func drawnRule(t *rapid.T) Rule {
 	}
 	if rapid.IntRange(0, 3).Draw(t, "ceiling") == 0 {
 		c := sandboxprofile.Top()
-		r.Ceiling = &c
+		r.Bound = &c
 	}
 	return r
 }

@@ -182,7 +182,7 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 	if d.Effect == tools.Deny {
 		return tools.Proposal{}, t.blocked(d)
 	}
-	plan, err := t.plan(c, command, dir, policy.ceilings(d))
+	plan, err := t.plan(c, command, dir, policy.bounds(d))
 	if err != nil {
 		return tools.Proposal{}, err
 	}
@@ -237,7 +237,7 @@ func (t *Tool) allowedHint() string {
 
 // plan says what runs: the program itself if the command line is no more than that, and
 // else bash.
-func (t *Tool) plan(c tools.Call, command, dir string, ceilings []sandboxprofile.Profile) (tools.Plan, error) {
+func (t *Tool) plan(c tools.Call, command, dir string, bounds []sandboxprofile.Profile) (tools.Plan, error) {
 	path, argv := t.direct(command, dir)
 	direct := path != ""
 	if !direct {
@@ -250,7 +250,7 @@ func (t *Tool) plan(c tools.Call, command, dir string, ceilings []sandboxprofile
 	if err != nil {
 		return tools.Plan{}, fmt.Errorf("%w: %w", tools.ErrNotFound, err) // it went away since
 	}
-	profile, env := t.narrowed(ceilings)
+	profile, env := t.narrowed(bounds)
 	if ms := c.Int("timeout_ms", 0); ms > 0 && ms < int64(profile.Limits.Wall/time.Millisecond) {
 		profile.Limits.Wall = time.Duration(ms) * time.Millisecond
 	}
@@ -291,20 +291,20 @@ func CommandLine(argv []string) (string, bool) {
 	return "", false
 }
 
-// ceilings are all that bound a command line.
-func (p *Policy) ceilings(d Decision) []sandboxprofile.Profile {
+// bounds are all that bound a command line.
+func (p *Policy) bounds(d Decision) []sandboxprofile.Profile {
 	var list []sandboxprofile.Profile
-	for _, i := range d.Ceilings {
-		list = append(list, *p.rules.list[i].Ceiling)
+	for _, i := range d.Bounds {
+		list = append(list, *p.rules.list[i].Bound)
 	}
 	return list
 }
 
 // narrowed gives the profile and the environment of a command line: the meet of
-// the tool's own and all ceilings.
-func (t *Tool) narrowed(ceilings []sandboxprofile.Profile) (sandboxprofile.Profile, []string) {
+// the tool's own and all bounds.
+func (t *Tool) narrowed(bounds []sandboxprofile.Profile) (sandboxprofile.Profile, []string) {
 	profile, env := t.Profile, slices.Clone(t.Env)
-	for _, c := range ceilings {
+	for _, c := range bounds {
 		profile = sandboxprofile.Intersect(profile, c)
 	}
 	if profile.Network.Mode == sandboxprofile.NetworkProxied && t.Profile.Network.Mode != sandboxprofile.NetworkProxied {
