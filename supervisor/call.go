@@ -347,9 +347,9 @@ func (s *Supervisor) confine(ctx context.Context, c *call, plan tools.Plan) (con
 	if err != nil {
 		return nil, err
 	}
-	stands, frozen := s.frozen.enter(c, plan.Profile, own)
+	stands := s.frozen.enter(c, plan.Profile, own)
 	defer close(stands.prepared)
-	box, err := c.session.confiner.Prepare(confine.WithFrozen(ctx, frozen), plan.Profile)
+	box, err := c.session.confiner.Prepare(confine.WithFrozen(ctx, stands.frozen), plan.Profile)
 	if err != nil {
 		return nil, err
 	}

@@ -42,30 +42,34 @@ type frozenFiles struct {
 // A boxed call has a sandbox, from before it is prepared.
 type boxed struct {
 	profile  sandboxprofile.Profile
+	frozen   []confine.Frozen // that it is prepared with
 	prepared chan struct{} // closed once box is set
 	box      confine.Sandbox
 }
 
-// enter notes that a call is about to have a sandbox, and gives all files that are frozen
-// now: own are those of the call.
-func (f *frozenFiles) enter(c *call, p sandboxprofile.Profile, own []confine.Frozen) (*boxed, []confine.Frozen) {
+// enter notes that a call is about to have a sandbox, with all files that are frozen now:
+// own are those of the call.
+func (f *frozenFiles) enter(c *call, p sandboxprofile.Profile, own []confine.Frozen) *boxed {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.others == nil {
 		f.others = map[*call]*boxed{}
 	}
-	s := &boxed{profile: p, prepared: make(chan struct{})}
+	s := &boxed{profile: p, frozen: slices.Clone(own), prepared: make(chan struct{})}
 	f.others[c] = s
-	if len(f.calls) == 0 {
-		return s, nil
-	}
-	all := slices.Clone(own)
 	for _, path := range slices.Sorted(maps.Keys(f.calls)) {
 		if !slices.ContainsFunc(own, func(o confine.Frozen) bool { return o.Path == path }) {
-			all = append(all, confine.Frozen{Path: path})
+			s.frozen = append(s.frozen, confine.Frozen{Path: path})
 		}
 	}
-	return s, all
+	return s
+}
+
+// takes are those of paths whose name the sandbox could take.
+func (b *boxed) takes(paths []string) []string {
+	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
+		return b.profile.Rights(path)&sandboxprofile.Write == 0 || slices.ContainsFunc(b.frozen, func(f confine.Frozen) bool { return f.Path == path })
+	})
 }
 
 func (f *frozenFiles) leave(c *call) {
@@ -79,7 +83,7 @@ func (f *frozenFiles) writers(paths []string) (list []*boxed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, s := range f.others {
-		if slices.ContainsFunc(paths, func(p string) bool { return s.profile.Rights(p)&sandboxprofile.Write != 0 }) {
+		if len(s.takes(paths)) > 0 {
 			list = append(list, s)
 		}
 	}
@@ -155,7 +159,7 @@ func (c *call) keepFrom(ctx context.Context, other *boxed, paths []string) error
 	if !ok {
 		return nil // it was refused, or has nothing to keep names with
 	}
-	release, err := box.Keep(paths)
+	release, err := box.Keep(other.takes(paths))
 	if err != nil {
 		return &confine.Unenforceable{
 			Part: "that what was approved stays as it is", Reason: "another call is running that could change it: " + err.Error(),

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -143,8 +144,9 @@ func newConfigInitCmd(a *app) *cobra.Command {
 		Use:   "init [DIR]",
 		Short: "Write a commented configuration to begin with",
 		Long: `init writes sandgate.yaml into DIR, or the current directory, with DIR as the
-workspace. It only narrows there until ` + "`sandgate config trust`" + `, or where it is named
-with --config.`,
+workspace. The registries of the package managers whose files lie there can be reached,
+and any other host is asked about. The file only narrows until ` + "`sandgate config trust`" + `,
+or where it is named with --config.`,
 		Example: "  sandgate config init\n  sandgate config init ~/work/project --force",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -160,7 +162,8 @@ with --config.`,
 }
 
 func (a *app) initConfig(path string, force bool) error {
-	text := config.Init("")
+	files := namesIn(filepath.Dir(path))
+	text := config.Init("", files...)
 	if force {
 		if err := atomicfile.WriteFile(path, text, 0o600); err != nil {
 			return usageError(fmt.Errorf("config init: %w", err))
@@ -170,8 +173,21 @@ func (a *app) initConfig(path string, force bool) error {
 	} else if err != nil {
 		return usageError(fmt.Errorf("config init: %w", err))
 	}
-	_, err := fmt.Fprintf(a.out, "wrote %s\nuse it: sandgate config trust %s\n", path, path)
+	listed := ""
+	if names, hosts := config.Registries(files); len(hosts) > 0 {
+		listed = fmt.Sprintf("hosts that can be reached, by %s: %s\n", strings.Join(names, ", "), strings.Join(hosts, ", "))
+	}
+	_, err := fmt.Fprintf(a.out, "wrote %s\n%suse it: sandgate config trust %s\n", path, listed, path)
 	return err
+}
+
+// namesIn are the names in a directory; none if it cannot be read.
+func namesIn(dir string) (names []string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
 }
 
 // createFile writes a file that must not be there yet; a link counts as there.

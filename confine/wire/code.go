@@ -187,16 +187,16 @@ func (c *coder) frame(f *Frame) {
 	maybe(c, &f.Run, (*coder).run)
 	maybe(c, &f.Signal, func(c *coder, s *Signal) { number(c, &s.Number) })
 	maybe(c, &f.Socket, func(c *coder, s *Socket) { bits(c, &s.ID); c.flag(&s.IPv6) })
-	maybe(c, &f.Keep, func(c *coder, k *Keep) {
-		texts(c, &k.Protect)
-		list(c, &k.Files, func(c *coder, f *FileID) { c.file(f) })
-	})
 	maybe(c, &f.Ready, func(*coder, *Ready) {})
 	maybe(c, &f.Failed, func(c *coder, f *Failed) { text(c, &f.Step); text(c, &f.Error) })
 	maybe(c, &f.Opened, func(*coder, *Opened) {})
 	maybe(c, &f.Made, func(c *coder, m *Made) { bits(c, &m.ID); number(c, &m.Errno) })
-	maybe(c, &f.Kept, func(*coder, *Kept) {})
 	maybe(c, &f.Done, (*coder).done)
+	maybe(c, &f.Keep, func(c *coder, k *Keep) {
+		texts(c, &k.Protect)
+		list(c, &k.Files, func(c *coder, f *FileID) { c.file(f) })
+	})
+	maybe(c, &f.Kept, func(*coder, *Kept) {})
 	if c.err == nil && f.parts() != 1 {
 		c.fail(errors.New("not exactly one part"))
 	}

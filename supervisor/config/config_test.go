@@ -420,6 +420,49 @@ func TestAFileWithoutPathsMeansTheWorkspaceAndNotItsOwnDirectory(t *testing.T) {
 	}
 }
 
+// TestInitSeesTheProject: what lies in the workspace gives the registries and the checks
+// of its package managers, and nothing else is listed.
+func TestInitSeesTheProject(t *testing.T) {
+	env := testEnv(t)
+	for _, c := range []struct {
+		files        []string
+		hosts, rules []string
+	}{
+		{nil, nil, nil},
+		{[]string{"README.md", "main.c"}, nil, nil},
+		{[]string{"package.json"}, []string{"registry.npmjs.org:443"}, []string{"npm test"}},
+		{[]string{"go.mod"}, []string{"proxy.golang.org:443", "sum.golang.org:443"}, []string{"go vet", "go test"}},
+		{[]string{"pyproject.toml"}, []string{"pypi.org:443"}, []string{"pytest"}},
+		{[]string{"Cargo.toml"}, []string{"index.crates.io:443"}, []string{"cargo test"}},
+		{[]string{"pom.xml"}, []string{"repo.maven.apache.org:443"}, []string{"mvn test"}},
+		{[]string{"Makefile"}, nil, []string{"make"}},
+		{[]string{"go.mod", "package.json"}, []string{"proxy.golang.org:443", "registry.npmjs.org:443"}, []string{"go test", "npm test"}},
+	} {
+		cfg, err := parse(env, string(Init("", c.files...)))
+		if err != nil {
+			t.Errorf("%v: %v", c.files, err)
+			continue
+		}
+		n := cfg.Shell.Network
+		if listed := len(c.hosts) > 0; n.Ask != listed || len(n.Allow) < len(c.hosts) || !listed && len(n.Allow) > 0 {
+			t.Errorf("%v: the network is %+v", c.files, n)
+		}
+		for _, host := range c.hosts {
+			if !slices.Contains(n.Allow, host) {
+				t.Errorf("%v: %s is not listed: %v", c.files, host, n.Allow)
+			}
+		}
+		for _, rule := range c.rules {
+			if !slices.ContainsFunc(cfg.Shell.Rules, func(r Rule) bool { return r.Pattern == rule && r.Allowed && !r.Approval }) {
+				t.Errorf("%v: no rule allows %s", c.files, rule)
+			}
+		}
+		if len(c.rules) == 0 && slices.ContainsFunc(cfg.Shell.Rules, func(r Rule) bool { return !r.ReadOnly && r.Allowed && !r.Approval }) {
+			t.Errorf("%v: a command is allowed that nothing stands for", c.files)
+		}
+	}
+}
+
 func TestInitLoadsWhereItIsWritten(t *testing.T) {
 	env := testEnv(t)
 	odd := filepath.Join(env.Cwd, `a: "b" #c`)
