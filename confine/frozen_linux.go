@@ -24,9 +24,8 @@ func (l look) freezing(p sandboxprofile.Profile, frozen []Frozen) look {
 	return l
 }
 
-// frozenPatterns are the protected patterns of p, and those of frozen files.
-func frozenPatterns(p sandboxprofile.Profile, frozen []Frozen) []string {
-	list := slices.Clone(p.Protect)
+// frozenPatterns are those of frozen files.
+func frozenPatterns(frozen []Frozen) (list []string) {
 	for _, f := range frozen {
 		list = append(list, sandboxprofile.PatternOf(f.Path))
 	}

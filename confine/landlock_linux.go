@@ -173,7 +173,7 @@ func (l *Landlock) Prepare(ctx context.Context, p sandboxprofile.Profile) (_ San
 	}
 	setup, err := l.restrictions(p, facts, rules, seen.named)
 	if b := setup.Shared; err == nil && b != nil && b.Broker != nil {
-		b.Broker.Protect = frozenPatterns(p, frozenOf(ctx))
+		b.Broker.Protect = append(b.Broker.Protect, frozenPatterns(frozenOf(ctx))...)
 	}
 	if err != nil {
 		return nil, err

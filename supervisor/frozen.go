@@ -43,7 +43,7 @@ type frozenFiles struct {
 type boxed struct {
 	profile  sandboxprofile.Profile
 	frozen   []confine.Frozen // that it is prepared with
-	prepared chan struct{} // closed once box is set
+	prepared chan struct{}    // closed once box is set
 	box      confine.Sandbox
 }
 
