@@ -354,6 +354,7 @@ func (s *Supervisor) confine(ctx context.Context, c *call, plan tools.Plan) (con
 		return nil, err
 	}
 	stands.box = box
+	c.warnings = slices.Concat(c.warnings, stands.warnings(plan.Class))
 	return box, nil
 }
 

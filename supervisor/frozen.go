@@ -65,6 +65,16 @@ func (f *frozenFiles) enter(c *call, p sandboxprofile.Profile, own []confine.Fro
 	return s
 }
 
+// warnings tell of files that the call could change if another one did not run.
+func (b *boxed) warnings(c sandboxprofile.Class) (list []string) {
+	for _, f := range b.frozen {
+		if f.Content == nil && c != sandboxprofile.ClassRead && b.profile.Rights(f.Path)&sandboxprofile.Write != 0 {
+			list = append(list, fmt.Sprintf("%s cannot be changed until another call has ended, which runs it and was approved with it", f.Path))
+		}
+	}
+	return list
+}
+
 // takes are those of paths whose name the sandbox could take.
 func (b *boxed) takes(paths []string) []string {
 	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool {

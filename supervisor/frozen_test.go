@@ -276,6 +276,10 @@ func TestNobodyChangesWhatRuns(t *testing.T) {
 		if _, err := other(line("echo more > deep/beside && touch deep/sub/new")); err != nil {
 			t.Errorf("what stands beside it cannot be changed: %v", err)
 		}
+		r, err := f.Call(context.Background(), self, protocol.ToolsCall{SessionID: second.SessionID, CallID: "told", Tool: "shell", Args: json.RawMessage(line("echo x > deep/sub/part.sh").args)}, nil)
+		if err != nil || r.ExitCode == 0 || !strings.Contains(strings.Join(r.Warnings, "\n"), "deep/sub/part.sh cannot be changed until another call has ended") {
+			t.Errorf("nothing says why the file cannot be changed: %v, %+v", err, r)
+		}
 		if _, err := other(line("touch go")); err != nil {
 			t.Fatal(err)
 		}
