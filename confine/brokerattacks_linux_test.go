@@ -458,6 +458,9 @@ func pathDescriptors(t *testing.T) {
 	k.gets("fd = os.open('program', os.O_PATH); os.read(fd, 1)", "EBADF")
 	k.gets("r = os.read(os.open('program', os.O_RDONLY), 2)", "b'#!'")
 	k.gets("r = subprocess.run(['./program'], capture_output=True).stdout", "b'run\\n'")
+	k.gets("os.mkfifo('p'); subprocess.Popen(['/bin/sh', '-c', 'echo hi > p']); r = open('p').read().strip()", "hi")
+	k.gets("os.symlink('loop', 'loop'); os.open('loop/', os.O_CREAT|os.O_WRONLY)", "EISDIR")
+	k.gets("os.open('program/', os.O_CREAT|os.O_WRONLY)", "EISDIR")
 	k.gets("os.chmod('.env', 0o755)", "EPERM")
 	k.gets("os.execv('.env', ['x'])", "EACCES")
 }

@@ -38,7 +38,7 @@ func goSuite(pkg string) suite {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		return []string{dir + "/go.test", "-test.v", "-test.short", "-test.timeout=100s"}
+		return []string{dir + "/go.test", "-test.v", "-test.short", "-test.timeout=8m"}
 	}}
 }
 

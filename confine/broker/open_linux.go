@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -55,7 +56,7 @@ func (c *call) openToRead(dirfd int32, name string, flags int) reply {
 		return reply{native: true}
 	}
 	switch t.kind() {
-	case unix.S_IFREG, unix.S_IFDIR:
+	case unix.S_IFREG, unix.S_IFDIR, unix.S_IFIFO:
 	default:
 		return reply{native: true}
 	}
@@ -80,6 +81,11 @@ func (c *call) openToChange(dirfd int32, name string, flags int, mode uint32) re
 	}
 	w := walk{call: c}
 	create, excl := flags&unix.O_CREAT != 0, flags&unix.O_EXCL != 0
+	if create && strings.HasSuffix(name, "/") {
+		if p, errno := w.place(dirfd, name); errno == 0 && !p.odd() {
+			return fails(unix.EISDIR) // before the kernel looks what it is (open_last_lookups)
+		}
+	}
 	for range 3 {
 		t, errno := w.find(dirfd, name, flags&unix.O_NOFOLLOW == 0 && !(create && excl))
 		switch {
