@@ -262,9 +262,15 @@ func (d dirSet) or(e dirSet) dirSet {
 }
 
 // checkPath asks the path rules about a word that names a file, from every
-// directory that the shell can be in.
+// directory that the shell can be in. Of a pattern that is read it asks about the
+// directory that the matches are in: where a link among them leads is the sandbox's to say.
 func (a *analysis) checkPath(w word, write bool) (tools.Effect, string, string) {
+	pattern := w.glob && !write
+	w.glob = w.glob && write
 	name, reason := a.pathOf(w)
+	if pattern && reason == "" {
+		name, reason = globDir(w, name)
+	}
 	if reason != "" {
 		return tools.Ask, reason, "write the path out"
 	}
@@ -287,32 +293,31 @@ func (a *analysis) knownDirs(name string) []string {
 	return a.dirs.known
 }
 
-// pathOf gives the path that a word names, or why it is not known. Of a glob
-// it gives the directory that the matches are in.
+// pathOf gives the path that a word names, or why it is not known. A pattern has none:
+// what it matches can be a link, or a directory that other rules are for.
 func (a *analysis) pathOf(w word) (name, reason string) {
 	switch {
 	case w.dynamic || w.split:
 		return "", "a path that only the shell will know"
+	case w.glob:
+		return "", "a pattern, and only the shell will know what it matches"
 	case w.tilde:
 		rest, ok := strings.CutPrefix(w.text, "~")
 		if !ok || rest != "" && rest[0] != '/' {
 			return "", "another user's home directory"
 		}
-		w.text = a.p.files.Home() + rest
-		w.literal += len(w.text) - len(rest) - 1
+		return a.p.files.Home() + rest, ""
 	}
-	if !w.glob {
-		return w.text, ""
-	}
-	return globDir(w)
+	return w.text, ""
 }
 
-// globDir is where the matches of a pattern lie. A pattern for hidden files is
-// not followed, as ".e*" is a spelling of ".env".
-func globDir(w word) (name, reason string) {
-	dir, rest := "", w.text
-	if i := strings.LastIndexByte(w.text[:w.literal], '/'); i >= 0 {
-		dir, rest = w.text[:i+1], w.text[i+1:]
+// globDir is where the matches of the pattern w lie, whose text is name. A pattern for
+// hidden files is not followed, as ".e*" is a spelling of ".env".
+func globDir(w word, name string) (dir, reason string) {
+	literal := w.literal + len(name) - len(w.text)
+	dir, rest := "", name
+	if i := strings.LastIndexByte(name[:literal], '/'); i >= 0 {
+		dir, rest = name[:i+1], name[i+1:]
 	}
 	if strings.Contains("/"+rest, "/.") {
 		return "", "a pattern that matches hidden files, or leaves its directory"

@@ -218,7 +218,7 @@ func (a *analysis) cd(cmd simpleCommand) bool {
 		target = args[0]
 	}
 	name, reason := a.pathOf(target)
-	if len(args) > 1 || reason != "" || target.glob || target.mayBeOption() || target.text == "-" {
+	if len(args) > 1 || reason != "" || target.mayBeOption() || target.text == "-" {
 		a.dirs, a.arrived = dirSet{anywhere: true}, dirSet{anywhere: true}
 		return a.doubt(cmd, "cd to a directory that is not known")
 	}

@@ -56,7 +56,7 @@ func (a *analysis) file(w word, write bool) {
 // scratch reports whether a word names a file in a directory of the sandbox's own.
 func (a *analysis) scratch(w word) bool {
 	name, reason := a.pathOf(w)
-	if reason != "" || w.glob || a.dirs.anywhere && !strings.HasPrefix(name, "/") {
+	if reason != "" || a.dirs.anywhere && !strings.HasPrefix(name, "/") {
 		return false
 	}
 	return !slices.ContainsFunc(a.knownDirs(name), func(dir string) bool { return !a.p.files.Private(name, dir) })

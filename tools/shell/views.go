@@ -307,7 +307,7 @@ func (g globalGrammar) harmlessValue(a *analysis, name string, value word) bool 
 func (a *analysis) isHere(w word) bool {
 	name, reason := a.pathOf(w)
 	here := a.dirs.one()
-	return reason == "" && !w.glob && here != "" && absolute(name, here) == here
+	return reason == "" && here != "" && absolute(name, here) == here
 }
 
 // harmlessSetting knows git settings that only change how things are printed.

@@ -74,14 +74,18 @@ func (a *analysis) inside(n syntax.Node) {
 	})
 }
 
-// repeated walks code that runs an unknown number of times, or at another time:
-// a directory that it changes to is then any.
+// repeated walks code that runs an unknown number of times, or at another time. If it
+// changes the directory, it begins its second round in another one: it is judged
+// once more, from any.
 func (a *analysis) repeated(walk func()) {
-	before := len(a.dirs.known)
+	before := a.dirs
 	walk()
-	if len(a.dirs.known) != before {
-		a.dirs = dirSet{anywhere: true}
+	if before.anywhere || len(a.dirs.known) == len(before.known) && !a.dirs.anywhere {
+		return
 	}
+	a.dirs = dirSet{anywhere: true}
+	walk()
+	a.dirs = dirSet{anywhere: true}
 }
 
 func (a *analysis) command(c syntax.Command) {
