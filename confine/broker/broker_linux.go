@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -97,6 +98,9 @@ type Broker struct {
 	masked                 atomic.Bool
 	slowMemory             bool // process_vm_readv(2) is barred here
 
+	// abstractID keeps the abstract names of this sandbox from those of others.
+	abstractID string
+
 	waiting  atomic.Int32 // opens that wait for another process
 	listener *listener
 	calls    sync.Pool
@@ -124,6 +128,7 @@ func New(o Options) (*Broker, error) {
 		Options: o, profile: o.Rules, kept: map[FileID]bool{}, made: births{},
 		sockets: map[uint64]socket{}, listened: map[uint64]bool{}, bound: births{}, terminals: map[terminal]bool{},
 	}
+	b.abstractID = strings.TrimPrefix(tempName(), tempPrefix)
 	for _, id := range o.Kept {
 		b.kept[id] = true
 	}

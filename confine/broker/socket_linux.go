@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -46,8 +47,8 @@ type socket struct {
 const (
 	// maxSockets bounds the copies: beyond it those go that no program has any more.
 	maxSockets = 256
-	// abstractPrefix keeps the abstract names of a sandbox from those of others.
-	abstractPrefix = "sandgate-"
+	// maxUnixName is the longest abstract name that fits (unix(7)).
+	maxUnixName = 107
 )
 
 func (c *call) socket() reply {
@@ -224,12 +225,25 @@ func (c *call) connecting(s socket, ino uint64, to unix.Sockaddr) reply {
 	if err != nil {
 		return fails(errnoOf(err))
 	}
-	if flags&unix.O_NONBLOCK != 0 {
-		err := unix.Connect(s.fd, to)
+	local := s.family == unix.AF_UNIX
+	if blocks := flags&unix.O_NONBLOCK == 0; !blocks || local {
+		// From this thread, if it need not wait: to Landlock another one is another domain
+		// (before ABI 8), which reaches no abstract name of this one's.
+		if blocks {
+			_, err = unix.FcntlInt(uintptr(s.fd), unix.F_SETFL, flags|unix.O_NONBLOCK)
+		}
+		if err == nil {
+			err = unix.Connect(s.fd, to)
+		}
+		if blocks {
+			_, _ = unix.FcntlInt(uintptr(s.fd), unix.F_SETFL, flags) // as it was a moment ago
+		}
 		if err == nil || err == unix.EINPROGRESS {
 			c.b.forget(ino)
 		}
-		return answerOf(err)
+		if !blocks || err != unix.EAGAIN { // EAGAIN: who listens has enough who wait
+			return answerOf(err)
+		}
 	}
 	own, err := unix.FcntlInt(uintptr(s.fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -362,9 +376,15 @@ func unixName(p []byte) (name string, abstract, ok bool) {
 	return string(text), false, true
 }
 
-// abstract is the host's name for an abstract name of the sandbox.
+// abstract is the host's name for an abstract name of the sandbox. Abstract names are
+// everybody's, and everybody can list them.
 func (b *Broker) abstract(name string) string {
-	return "@" + abstractPrefix + hex.EncodeToString(b.Network.Key[:8]) + "-" + name
+	own := "@sandgate-" + b.abstractID + "-"
+	if len(own)+len(name) > maxUnixName {
+		sum := sha256.Sum256([]byte(name))
+		name = hex.EncodeToString(sum[:])
+	}
+	return own + name
 }
 
 func (c *call) bindUnix(s socket, p []byte) reply {

@@ -1,0 +1,30 @@
+package broker
+
+import (
+	"encoding/hex"
+	"strings"
+	"testing"
+)
+
+// TestAbstractNamesTellNoKey: everybody can list them. Whatever the program's name is, the
+// host's fits, and is one that no other sandbox has.
+func TestAbstractNamesTellNoKey(t *testing.T) {
+	key := []byte("0123456789abcdef")
+	var brokers [2]*Broker
+	for i := range brokers {
+		var err error
+		if brokers[i], err = New(Options{Rules: &Rules{}, Queue: -1, Network: Network{Key: key}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := map[string]string{}
+	for _, name := range []string{"", "x", strings.Repeat("a", 82), strings.Repeat("a", 107), strings.Repeat("a", 106) + "b"} {
+		for i, b := range brokers {
+			got := b.abstract(name)
+			if len(got) > maxUnixName || got != b.abstract(name) || seen[got] != "" || strings.Contains(got, hex.EncodeToString(key[:4])) {
+				t.Errorf("%q in sandbox %d: %q, before %q", name, i, got, seen[got])
+			}
+			seen[got] = name + "."
+		}
+	}
+}
