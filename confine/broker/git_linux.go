@@ -196,18 +196,6 @@ func onlySamples(at int, name string) bool {
 // changeable reports whether a name may be changed.
 func (b *Broker) changeable(name string) bool { return b.standing(name) == Writable }
 
-// textOf gives the place that a path written in dir leads to, by its text alone. It fails
-// where ".." comes after a name: that may be a link, now or later.
-func textOf(dir, to string) (string, bool) {
-	if strings.HasPrefix(to, "/") {
-		return path.Clean(to), !strings.Contains(to+"/", "/../")
-	}
-	if rest := strings.TrimLeft(to, "./"); strings.Contains("/"+rest+"/", "/../") {
-		return "", false
-	}
-	return path.Join(dir, to), true
-}
-
 // leadsInside reports whether a path written in dir leads into what may be written, and
 // not to a private place: patterns hold there, whatever its name.
 func (b *Broker) leadsInside(dir, to string) bool {

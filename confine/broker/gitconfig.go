@@ -85,11 +85,8 @@ func harmlessSetting(s setting, dir string, writable func(name string) bool) boo
 		return false
 	}
 	if s.section == "core" && s.sub == "" && s.name == "worktree" {
-		target := s.value
-		if !path.IsAbs(target) {
-			target = path.Join(dir, target)
-		}
-		return target != "" && writable(path.Clean(target))
+		target, ok := textOf(dir, s.value)
+		return ok && s.value != "" && writable(target)
 	}
 	if !slices.Contains(harmless[s.section], s.name) {
 		return false
@@ -99,6 +96,18 @@ func harmlessSetting(s setting, dir string, writable func(name string) bool) boo
 		return true
 	}
 	return s.sub == ""
+}
+
+// textOf gives the place that a path written in dir leads to, by its text alone. It fails
+// where ".." comes after a name: that may be a link, now or later.
+func textOf(dir, to string) (string, bool) {
+	if strings.HasPrefix(to, "/") {
+		return path.Clean(to), !strings.Contains(to+"/", "/../")
+	}
+	if rest := strings.TrimLeft(to, "./"); strings.Contains("/"+rest+"/", "/../") {
+		return "", false
+	}
+	return path.Join(dir, to), true
 }
 
 // mayBecome reports whether a git configuration in dir that held old may hold text: each

@@ -39,3 +39,18 @@ func TestSettingsAreGits(t *testing.T) {
 		t.Error("nothing was accepted")
 	}
 }
+
+// TestWorktreesStayInside: a work tree lies where the tool may write, whatever becomes of
+// the names on the way.
+func TestWorktreesStayInside(t *testing.T) {
+	inside := func(name string) bool { return name == "/w" || strings.HasPrefix(name, "/w/") }
+	for value, want := range map[string]bool{
+		"../../../sub": true, "/w/sub": true, "../..": true, ".": true,
+		"../../../..": false, "/home/x": false, "../../../sub/../../out": false, "../../../sub/up/../out": false, "/w/up/../out": false, "": false,
+	} {
+		text := "[core]\n\tworktree = " + value + "\n"
+		if got := mayBecome("", text, "/w/.git/modules/sub", inside); got != want {
+			t.Errorf("%q: %v", value, got)
+		}
+	}
+}
