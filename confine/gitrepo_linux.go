@@ -80,6 +80,19 @@ func gitfile(path string) string {
 	return strings.TrimRight(string(target), "\r\n")
 }
 
+// belowGit reports whether a path has a component .git, where no checkout writes
+// (read-cache.c, verify_path): any other git directory can lie in a work tree.
+func belowGit(path string) bool {
+	return slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return strings.EqualFold(part, ".git") })
+}
+
+// holdsItsTree reports whether the .git file of dir leads to a git directory that the user's
+// own checkout in dir writes to, or one that dir lies in.
+func holdsItsTree(dir, target string) bool {
+	gitdir := absolute(dir, target)
+	return belowGit(dir) || !belowGit(gitdir) && (sandboxprofile.Contains(dir, gitdir) || sandboxprofile.Contains(gitdir, dir))
+}
+
 // harmlessKeys are the variables that name no program, by section (git-config(1)).
 var harmlessKeys = map[string][]string{
 	"core": {"repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks",
@@ -146,7 +159,7 @@ func harmlessLine(line, header string, allowed []string, dir string, inside func
 	if strings.EqualFold(header, "[core]") && key == "worktree" {
 		// Of a submodule; elsewhere it would lead a checkout out. Where a value ends that
 		// has a quote, a backslash or a comment in it is git's to say.
-		return !strings.ContainsAny(value, "\"\\#;") && inside(dir, value)
+		return !strings.ContainsAny(value, "\"\\#;") && inside(dir, value) && belowGit(dir) && !belowGit(absolute(dir, value))
 	}
 	return slices.Contains(allowed, key)
 }

@@ -56,6 +56,13 @@ var plants = []plant{
 	{name: "header and key on one line", plant: "mkdir n && cd n && " + repo + " && echo '[core] fsmonitor = \"touch '$C'; false\" #]' >> .git/config", fire: "cd n && git status"},
 	{name: "work tree elsewhere", plant: "mkdir n && cd n && " + repo + " && git config core.worktree $OUT", fire: "cd n && git checkout -qf HEAD -- . && cp $OUT/file $C"},
 
+	{name: "work tree that is the git directory", plant: "mkdir n && cd n && " + repo + " && git checkout -qb evil && mkdir hooks && " + hookFile + "hooks/post-checkout && chmod +x hooks/post-checkout && git add hooks && git commit -qm e && git checkout -q - && git config core.worktree .",
+		fire: "cd n && git checkout -q evil; git -C n checkout -qf master; true"},
+	{name: "gitfile to its own directory", plant: "mkdir n && cd n && " + repo + " && git checkout -qb evil && mkdir hooks && " + hookFile + "hooks/post-checkout && chmod +x hooks/post-checkout && git add hooks && git commit -qm e && git checkout -q - && rm -rf .git/hooks && mv .git g && mv g/* . && rm -rf g && echo gitdir: . > .git; touch done",
+		fire: "cd n && git checkout -qf evil; git checkout -qf master"},
+	{name: "promisor remote", setup: repo, plant: "git config remote.evil.promisor true && git config extensions.partialClone evil", fire: "git config remote.evil.promisor && touch $C", held: true},
+	{name: "where the user pushes", setup: repo + " && git remote add origin ../o", plant: "git config remote.origin.pushurl ext:evil || git config remote.origin.url /evil", fire: "git config remote.origin.pushurl && touch $C; git config remote.origin.url | grep evil && touch $C", held: true},
+
 	{name: "hook in the user's repository", setup: repo, plant: hookFile + ".git/hooks/pre-commit && chmod +x .git/hooks/pre-commit",
 		fire: "git commit --allow-empty -qm x", held: true},
 	{name: "configuration of the user's repository", setup: repo, plant: "git config core.fsmonitor " + monitor, fire: "git status", held: true},

@@ -597,7 +597,7 @@ func (t *tree) judge(n *node, at place, m mark) {
 	case leadsGit(m) && m.target == "":
 		f.class = reference
 		t.nameFromGit(at.path, f.Path)
-		if f.target = gitfile(f.Path); f.target != "" && !t.inside(at.path, f.target) {
+		if f.target = gitfile(f.Path); f.target != "" && (!t.inside(at.path, f.target) || holdsItsTree(at.path, f.target)) {
 			t.found = append(t.found, f)
 		}
 	case m.target != "":

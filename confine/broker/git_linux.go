@@ -3,6 +3,7 @@ package broker
 import (
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -160,7 +161,7 @@ func (c *call) recast(fd int, dir, name string, st *unix.Stat_t) bool {
 		return false
 	}
 	if name == "commondir" {
-		if !c.b.leadsInside(dir, strings.TrimRight(string(text), "\r\n")) {
+		if !c.b.maySend(path.Join(dir, name), string(text)) {
 			return false
 		}
 	} else if !mayBecome("", string(text), dir, c.b.changeable) {
@@ -230,6 +231,15 @@ func (c *call) judgeLink(full, to string) unix.Errno {
 	}
 	if !c.b.mayLead(path.Dir(full), to) {
 		return c.verdict(full+" -> "+to, Outside)
+	}
+	// Programs outside write and read through it: a checkout into a work tree that is a
+	// link to a git directory, an editor, a redirection.
+	target, _ := textOf(path.Dir(full), to)
+	if s := c.b.standing(target); s == Protected || s == Hidden {
+		return c.verdict(full+" -> "+to, s)
+	}
+	if c.b.watchesGit(full) && belowGit(target) && !belowGit(path.Dir(full)) {
+		return c.verdict(full+" -> "+to, Protected)
 	}
 	return 0
 }
@@ -307,6 +317,22 @@ func (b *Broker) sends(name string) bool {
 	return isOneOf(path.Base(name), sendsGit...) && b.watchesGit(name)
 }
 
+// staysApart reports whether target lies in a repository without a work tree that no
+// program made, beside the directory dir: it cannot be moved into a work tree, since it
+// holds protected names, and nothing on the way to it is a link.
+func (b *Broker) staysApart(dir, target string) bool {
+	for at := target; at != "/"; at = path.Dir(at) {
+		var st unix.Stat_t
+		if !isRepository(at, "") || unix.Fstatat(unix.AT_FDCWD, at+"/config", &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+			continue
+		}
+		real, err := filepath.EvalSymlinks(at)
+		return err == nil && real == at && !b.made.has(&st, unix.AT_FDCWD, at+"/config") &&
+			!sandboxprofile.Contains(dir, at) && !sandboxprofile.Contains(at, dir)
+	}
+	return false
+}
+
 // maySend reports whether the file name may hold text.
 func (b *Broker) maySend(name, text string) bool {
 	to := strings.TrimRight(text, "\r\n")
@@ -315,6 +341,10 @@ func (b *Broker) maySend(name, text string) bool {
 		if to, ok = strings.CutPrefix(to, "gitdir: "); !ok || to == "" {
 			return true // git follows nothing else (setup.c, read_gitfile_gently)
 		}
+		if belowGit(path.Dir(name)) {
+			return false // the work tree would be a git directory
+		}
 	}
-	return to == "" || b.leadsInside(path.Dir(name), to)
+	target, ok := textOf(path.Dir(name), to)
+	return to == "" || ok && b.leadsInside(path.Dir(name), to) && (belowGit(target) || b.staysApart(path.Dir(name), target))
 }

@@ -49,16 +49,17 @@ func settings(text string) ([]setting, bool) {
 }
 
 // harmless are the variables that name no program, no file and no further
-// configuration, by section (git-config(1)).
+// configuration, by section (git-config(1)). A promisor remote is not among them: git
+// fetches from it whenever an object is missing, in any command.
 var harmless = map[string][]string{
 	"core": {"repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks",
 		"autocrlf", "eol", "safecrlf", "quotepath", "longpaths", "sparsecheckout", "sparsecheckoutcone", "untrackedcache", "trustctime"},
-	"remote":      {"url", "fetch", "tagopt", "pushurl", "prune", "partialclonefilter", "promisor"},
-	"branch":      {"remote", "merge", "rebase", "description", "pushremote"},
+	"remote":      {"url", "fetch", "tagopt", "prune"},
+	"branch":      {"remote", "merge", "rebase", "description"},
 	"user":        {"name", "email", "useconfigonly"},
 	"author":      {"name", "email"},
 	"committer":   {"name", "email"},
-	"extensions":  {"objectformat", "refstorage", "worktreeconfig", "partialclone"},
+	"extensions":  {"objectformat", "refstorage", "worktreeconfig"},
 	"init":        {"defaultbranch", "defaultobjectformat"},
 	"submodule":   {"url", "active", "branch", "recurse", "shallow", "fetchjobs"},
 	"index":       {"sparse", "version", "threads"},
@@ -86,7 +87,7 @@ func harmlessSetting(s setting, dir string, writable func(name string) bool) boo
 	}
 	if s.section == "core" && s.sub == "" && s.name == "worktree" {
 		target, ok := textOf(dir, s.value)
-		return ok && s.value != "" && writable(target)
+		return ok && s.value != "" && writable(target) && belowGit(dir) && !belowGit(target)
 	}
 	if !slices.Contains(harmless[s.section], s.name) {
 		return false
@@ -96,6 +97,14 @@ func harmlessSetting(s setting, dir string, writable func(name string) bool) boo
 		return true
 	}
 	return s.sub == ""
+}
+
+// belowGit reports whether a path has a component .git. Git writes nothing there when it
+// checks out files, whatever names a commit has (read-cache.c, verify_path). So a git
+// directory that is below one is safe from the user's own checkout, and only such a one
+// has a work tree elsewhere: a checkout into any other would write hooks and settings.
+func belowGit(name string) bool {
+	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.EqualFold(part, ".git") })
 }
 
 // textOf gives the place that a path written in dir leads to, by its text alone. It fails
@@ -119,9 +128,28 @@ func mayBecome(old, text, dir string, writable func(name string) bool) bool {
 		return old != "" && old == text
 	}
 	for _, s := range have {
-		if !slices.Contains(had, s) && !harmlessSetting(s, dir, writable) {
+		if !slices.Contains(had, s) && (!harmlessSetting(s, dir, writable) || redirects(had, s)) {
 			return false
 		}
 	}
 	return true
+}
+
+// redirects reports whether s changes where an existing remote, submodule or branch goes:
+// the user's next push would send the work there. A new branch may follow a remote by
+// its name, which is not an address.
+func redirects(had []setting, s setting) bool {
+	if len(had) == 0 {
+		return false
+	}
+	known := func(section, sub string) bool {
+		return slices.ContainsFunc(had, func(h setting) bool { return h.section == section && h.sub == sub })
+	}
+	switch {
+	case s.section == "remote" || s.section == "submodule" && s.name == "url":
+		return known(s.section, s.sub)
+	case s.section == "branch" && s.name == "remote":
+		return known(s.section, s.sub) || s.value != "." && !known("remote", s.value)
+	}
+	return false
 }

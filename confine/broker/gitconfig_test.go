@@ -45,7 +45,8 @@ func TestSettingsAreGits(t *testing.T) {
 func TestWorktreesStayInside(t *testing.T) {
 	inside := func(name string) bool { return name == "/w" || strings.HasPrefix(name, "/w/") }
 	for value, want := range map[string]bool{
-		"../../../sub": true, "/w/sub": true, "../..": true, ".": true,
+		"../../../sub": true, "/w/sub": true, "../../..": true,
+		".": false, "../..": false, "/w/.git/hooks": false, "/w/sub/.GIT": false,
 		"../../../..": false, "/home/x": false, "../../../sub/../../out": false, "../../../sub/up/../out": false, "/w/up/../out": false, "": false,
 	} {
 		text := "[core]\n\tworktree = " + value + "\n"

@@ -103,8 +103,19 @@ func (c *call) newName(dirfd int32, addr uint64, directory bool, act func(p plac
 		if errno != 0 {
 			return fails(errno)
 		}
+		if errno := c.judgeEntry(full); errno != 0 {
+			return fails(errno)
+		}
 		return fails(act(p, full))
 	})
+}
+
+// judgeEntry judges a new name in a private place, whose names are shared.
+func (c *call) judgeEntry(full string) unix.Errno {
+	if c.b.poolEntry(full) != nil && c.b.Rules.Lures(full) {
+		return c.verdict(full, Protected)
+	}
+	return 0
 }
 
 func (c *call) unlinkAt(dirfd int32, addr uint64, flags int) reply {
@@ -213,6 +224,9 @@ func (c *call) linkAt(oldDir int32, oldAddr uint64, newDir int32, newAddr uint64
 		private, errno := c.b.judgePools(t.full, full, &t.st)
 		switch {
 		case private:
+			if errno == 0 {
+				errno = c.judgeEntry(full)
+			}
 		case c.b.sends(full):
 			errno = c.verdict(full, Protected)
 		case t.kind() == unix.S_IFLNK:

@@ -114,6 +114,9 @@ func (c *call) create(w walk, p place, flags int, mode uint32) reply {
 	if errno != 0 {
 		return fails(errno)
 	}
+	if errno := c.judgeEntry(full); errno != 0 {
+		return fails(errno)
+	}
 	if pool := c.b.poolEntry(full); pool != nil {
 		return c.createIn(pool, p.name(), flags, mode)
 	}

@@ -132,6 +132,9 @@ func (m *move) run() unix.Errno {
 // judgePrivate judges a move with an end in a private place.
 func (m *move) judgePrivate() (private bool, errno unix.Errno) {
 	private, errno = m.b.judgePools(m.fromFull, m.toFull, &m.fromStat)
+	if errno == 0 && private {
+		errno = m.judgeEntry(m.toFull)
+	}
 	if errno == 0 && private && m.flags&unix.RENAME_EXCHANGE != 0 {
 		_, errno = m.b.judgePools(m.toFull, m.fromFull, &m.toStat)
 	}
@@ -308,6 +311,9 @@ func (m *move) judgeConfig(to string, at place) unix.Errno {
 		if old, errno = readWhole(m.to.dir, m.to.name()); errno != 0 {
 			return m.verdict(to, Protected)
 		}
+		if m.b.made.has(&m.toStat, m.to.dir, m.to.name()) {
+			old = nil // a program's own: it lends nothing, and nobody relied on it
+		}
 	}
 	if !mayBecome(string(old), string(text), path.Dir(to), m.b.changeable) {
 		return m.verdict(to, Protected)
@@ -369,6 +375,9 @@ func (m *move) install() error {
 	}
 	if m.replaces && m.b.isKept(&m.toStat) {
 		m.b.kept[idOf(&st)] = true
+		if m.toStat.Nlink == 1 { // it is gone, and its number is free for another file
+			delete(m.b.kept, idOf(&m.toStat))
+		}
 	}
 	return unix.Unlinkat(m.from.dir, m.from.name(), 0)
 }

@@ -149,6 +149,14 @@ func endsWith(have, want []string) bool {
 	return true
 }
 
+// Lures reports whether the entry name of a directory that others look into, as /tmp, is
+// one that their programs act on: git looks for a repository in each directory above
+// the one that it is called in, and other tools for their settings.
+func (r *Rules) Lures(name string) bool {
+	lower := strings.ToLower(name)
+	return r.protect.Match(lower) || r.Reach(name) > 0 || r.git && isOneOf(path.Base(name), ".git", "HEAD")
+}
+
 // Splits reports whether the profile names a path below dir, or dir itself: renaming
 // it would move a part of the profile's meaning.
 func (r *Rules) Splits(dir string) bool {

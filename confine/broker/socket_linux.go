@@ -233,7 +233,7 @@ func (c *call) connecting(s socket, ino uint64, to unix.Sockaddr) reply {
 			_, err = unix.FcntlInt(uintptr(s.fd), unix.F_SETFL, flags|unix.O_NONBLOCK)
 		}
 		if err == nil {
-			err = unix.Connect(s.fd, to)
+			err = connectNow(s.fd, to)
 		}
 		if blocks {
 			_, _ = unix.FcntlInt(uintptr(s.fd), unix.F_SETFL, flags) // as it was a moment ago
@@ -262,6 +262,36 @@ func (c *call) connecting(s socket, ino uint64, to unix.Sockaddr) reply {
 		c.finish(answerOf(err))
 	}()
 	return reply{later: true}
+}
+
+// connectNow connects and does not wait, whatever becomes of O_NONBLOCK meanwhile: a
+// program has the same open file description, and can clear the flag. All of the broker
+// would then wait for as long as it pleases whoever listens. So a connect that takes
+// long is set right and interrupted until it returns.
+func connectNow(fd int, to unix.Sockaddr) error {
+	thread, done := unix.Gettid(), make(chan struct{})
+	watch := time.AfterFunc(10*time.Millisecond, func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); err == nil {
+				_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags|unix.O_NONBLOCK)
+			}
+			// The runtime's own signal: its handler does nothing else, and has the call made again.
+			_ = unix.Tgkill(os.Getpid(), thread, unix.SIGURG)
+			time.Sleep(time.Millisecond)
+		}
+	})
+	err := unix.Connect(fd, to)
+	close(done)
+	watch.Stop()
+	if err == unix.EALREADY { // made again
+		err = unix.EINPROGRESS
+	}
+	return err
 }
 
 func answerOf(err error) reply {
@@ -413,6 +443,9 @@ func (c *call) bindUnix(s socket, p []byte) reply {
 		}
 		full, errno := w.full(at)
 		if errno != 0 {
+			return fails(errno)
+		}
+		if errno := c.judgeEntry(full); errno != 0 {
 			return fails(errno)
 		}
 		pool := c.b.poolEntry(full)

@@ -24,6 +24,9 @@ import (
 // their Landlock domain, and no descendant of the broker.
 const KeeperArg = "keeper"
 
+// patience is how long init has to end by itself.
+const patience = 5 * time.Second
+
 // keep starts init with the confiner's socket and stays until nobody is left below.
 func keep() int {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
@@ -35,6 +38,7 @@ func keep() int {
 	// Where the confiner gives up on init, it says so with SIGTERM.
 	given := make(chan os.Signal, 1)
 	signal.Notify(given, unix.SIGTERM)
+	confiner := parent()
 	init, err := syscall.ForkExec("/proc/self/exe", os.Args[:2], &syscall.ProcAttr{
 		Env: []string{}, Files: []uintptr{0, 1, 2, controlFD},
 	})
@@ -45,6 +49,21 @@ func keep() int {
 		<-given
 		_ = unix.Kill(init, unix.SIGKILL) // it is not reaped yet, or the process ends anyway
 	}()
+	// When the confiner has died, init reads the end of its socket, and ends. One that
+	// is held up is ended.
+	if confiner < 0 {
+		_ = unix.Kill(init, unix.SIGKILL)
+	} else {
+		go func() {
+			for {
+				if n, _ := unix.Poll([]unix.PollFd{{Fd: int32(confiner), Events: unix.POLLIN}}, -1); n > 0 {
+					break
+				}
+			}
+			time.Sleep(patience)
+			_ = unix.Kill(init, unix.SIGKILL)
+		}()
+	}
 	if err := unix.CloseRange(controlFD, controlFD+1, 0); err != nil { // the socket and the program: init's alone
 		_ = unix.Kill(init, unix.SIGKILL)
 	}

@@ -1,6 +1,9 @@
 package seccomp
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 const (
 	messageFastOpen = 0x20000000 // MSG_FASTOPEN
@@ -49,15 +52,26 @@ func (b Brokered) Denied() []Group {
 		Group{"fast_open", "It connects while it sends, past the broker.", EOPNOTSUPP, []Rule{
 			{"sendto", masked(3, messageFastOpen, messageFastOpen)}, {"sendmsg", masked(2, messageFastOpen, messageFastOpen)},
 			{"sendmmsg", masked(3, messageFastOpen, messageFastOpen)}}},
+		Group{"devices", "A connection to the sandbox's own loopback would leave by another device, with what its options say.", EPERM, socketOptions(map[uint64][]uint64{
+			1:  {25, 62},                                // SOL_SOCKET: SO_BINDTODEVICE, SO_BINDTOIFINDEX
+			0:  {4, 50},                                 // IPPROTO_IP: IP_OPTIONS, IP_UNICAST_IF
+			41: {2, 3, 4, 5, 6, 50, 54, 55, 57, 59, 76}, // IPPROTO_IPV6: packet information, options and routing headers, IPV6_UNICAST_IF
+		})},
 		Group{"tcp_keys", "A sandbox's own loopback is kept apart by a key on its sockets; these would take it off, or take a connection apart.", EPERM, tcpKeys()})
 }
 
 // tcpKeys are TCP_MD5SIG, TCP_REPAIR, TCP_FASTOPEN_CONNECT, TCP_ULP, TCP_MD5SIG_EXT and the TCP_AO
 // options (linux/tcp.h).
 func tcpKeys() []Rule {
-	var rules []Rule
-	for _, option := range []uint64{14, 19, 30, 31, 32, 38, 39, 40, 41} {
-		rules = append(rules, Rule{"setsockopt", []Condition{{1, low32, levelTCP}, {2, low32, option}}})
+	return socketOptions(map[uint64][]uint64{levelTCP: {14, 19, 30, 31, 32, 38, 39, 40, 41}})
+}
+
+// socketOptions are calls of setsockopt(2), by level.
+func socketOptions(byLevel map[uint64][]uint64) (rules []Rule) {
+	for _, level := range slices.Sorted(maps.Keys(byLevel)) {
+		for _, option := range byLevel[level] {
+			rules = append(rules, Rule{"setsockopt", []Condition{{1, low32, level}, {2, low32, option}}})
+		}
 	}
 	return rules
 }
