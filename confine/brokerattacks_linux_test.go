@@ -45,6 +45,10 @@ func TestBrokerHoldsAgainst(t *testing.T) {
 		{"executing what was just written", busyText},
 		{"the smaller ones", smaller},
 		{"threads with capabilities", threadsOfInit},
+		{"names in a shared directory", luringNames},
+		{"links to what is protected or hidden", linksToKept},
+		{"connections that leave by a device", strayingConnections},
+		{"connects that wait on a flag", waitingConnects},
 	} {
 		t.Run(strings.ReplaceAll(x.name, " ", "-"), x.test)
 	}
@@ -523,4 +527,82 @@ func threadsOfInit(t *testing.T) {
 	if _, err := os.Open("/proc/" + init + "/mem"); os.Geteuid() != 0 && err == nil {
 		t.Error("its memory can be opened")
 	}
+}
+
+// luringNames: host programs look into /tmp, where names are shared.
+func luringNames(t *testing.T) {
+	l, ws, p := brokered(t)
+	k := converse(t, l, p, ws)
+	for _, act := range []string{
+		"os.mkdir('/tmp/.git')", "open('/tmp/.git', 'w')", "os.symlink('/tmp/x', '/tmp/.git')", "open('/tmp/HEAD', 'w')", "open('/tmp/.bashrc', 'w')",
+		"os.mkfifo('/tmp/.gitconfig')", "os.mkdir('/tmp/.VIM')", "socket.socket(socket.AF_UNIX).bind('/tmp/.bashrc')",
+	} {
+		k.gets(act, "EROFS")
+	}
+	k.gets("os.mkdir('/tmp/d'); open('/tmp/f', 'w').close(); os.mkdir('/tmp/d/.git'); open('/tmp/d/HEAD', 'w').close()", "ok")
+	k.gets("os.rename('/tmp/d', '/tmp/.git')", "EROFS")
+	k.gets("os.link('/tmp/f', '/tmp/HEAD')", "EROFS")
+	k.gets("sys_(316, -100, b'/tmp/f', -100, b'/tmp/.bashrc', 0)", "EROFS") // renameat2
+	k.gets("os.rename('/tmp/d', '/tmp/e'); open('/tmp/.env', 'w').close(); open('/tmp/key.pem', 'w').close()", "ok")
+}
+
+// linksToKept: a program outside follows a link, to read or to write, and thinks of nothing.
+func linksToKept(t *testing.T) {
+	l, ws, p := brokered(t)
+	mkdir(t, ws+"/.git/hooks")
+	put(t, ws+"/.git/config", "[core]\n\tbare = false\n")
+	put(t, ws+"/.env", "TOKEN=x")
+	k := converse(t, l, p, ws)
+	for _, to := range []string{".git/config", ".git/hooks/post-commit", ws + "/.bashrc", ".git", ".git/modules/x"} {
+		k.gets(fmt.Sprintf("os.symlink(%q, 'l')", to), "EROFS")
+	}
+	k.gets("os.mkdir('s'); os.symlink('../.git/config', 's/l')", "EROFS")
+	for _, to := range []string{".env", "secrets/key", ws + "/secrets", "./.git/../.git/config"} {
+		k.gets(fmt.Sprintf("os.symlink(%q, 'l')", to), "EACCES")
+	}
+	k.gets("os.symlink('.git', '/tmp/l'); os.rename('/tmp/l', 'l')", "EXDEV") // by copying, which is judged
+	k.gets("os.symlink('plain', 'l'); os.symlink('no-such-name', 'm'); os.rename('m', 'n')", "ok")
+}
+
+// strayingConnections: what is connected to the sandbox's own loopback stays on it.
+func strayingConnections(t *testing.T) {
+	l, ws, p := brokered(t)
+	k := converse(t, l, p, ws)
+	k.gets("s = socket.socket()", "ok")
+	for _, option := range []string{"socket.SOL_SOCKET, 25, b'lo'", "socket.SOL_SOCKET, 62, 1", "socket.IPPROTO_IP, 4, b'\\x07\\x07\\x04\\0\\0\\0\\0\\0'", "socket.IPPROTO_IP, 50, b'\\0\\0\\0\\1'"} {
+		k.gets("s.setsockopt("+option+")", "EPERM")
+	}
+	k.gets("v = socket.socket(socket.AF_INET6)", "ok")
+	for _, option := range []int{50, 54, 57, 59, 76} {
+		k.gets(fmt.Sprintf("v.setsockopt(socket.IPPROTO_IPV6, %d, b'')", option), "EPERM")
+	}
+	k.gets("s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)", "ok")
+}
+
+// waitingConnects: O_NONBLOCK is the open file description's, which the program has too.
+// It clears the flag while the broker connects to somebody who accepts nothing.
+func waitingConnects(t *testing.T) {
+	l, ws, p := brokered(t)
+	k := converse(t, l, p, ws)
+	k.gets("import threading, time, fcntl", "ok")
+	k.gets(`L = socket.socket(socket.AF_UNIX); L.bind('l'); L.listen(0); F = socket.socket(socket.AF_UNIX); F.connect('l')`, "ok")
+	k.gets(`T = socket.socket(); T.bind(('127.0.0.1', 0)); T.listen(0); A = [socket.socket() for _ in range(3)]; [a.setblocking(False) or a.connect_ex(T.getsockname()) for a in A]`, "ok")
+	k.gets(`exec("""
+def flip(s, stop):
+    while not stop:
+        fcntl.fcntl(s, fcntl.F_SETFL, 0)
+        fcntl.fcntl(s, fcntl.F_SETFL, os.O_NONBLOCK)
+def attack(make, to, seconds):
+    end = time.time() + seconds
+    while time.time() < end:
+        s, stop = make(), []
+        t = threading.Thread(target=flip, args=(s, stop), daemon=True); t.start()
+        c = threading.Thread(target=lambda: s.connect_ex(to), daemon=True); c.start()
+        c.join(0.02)
+        stop.append(1); t.join()
+        open('other', 'w').close()
+""")`, "ok")
+	k.gets("attack(lambda: socket.socket(socket.AF_UNIX), 'l', 1)", "ok")
+	k.gets("attack(lambda: socket.socket(), T.getsockname(), 1)", "ok")
+	k.gets("open('after', 'w').close()", "ok")
 }
