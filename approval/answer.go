@@ -101,7 +101,7 @@ func (c *Controller) revised(p *pending, args json.RawMessage) (*question, error
 	if err != nil {
 		return refused(err.Error())
 	}
-	call.ID, call.SessionID, call.Agent, call.Mode = asked.ID, asked.SessionID, asked.Agent, asked.Mode
+	call.ID, call.SessionID, call.Agent, call.Peer, call.Mode = asked.ID, asked.SessionID, asked.Agent, asked.Peer, asked.Mode
 	call.ToolName, call.Connector, call.Annotations = asked.ToolName, asked.Connector, asked.Annotations
 	call.BatchID, call.BatchRemaining, call.Args = asked.BatchID, asked.BatchRemaining, args
 	q, err := c.question(call)

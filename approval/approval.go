@@ -133,6 +133,8 @@ type Call struct {
 	ID        string
 	SessionID string
 	Agent     string
+	// Peer is the client that makes the call: what waits for its calls is bounded.
+	Peer string
 	// SessionName, SessionMetadata and Metadata are what the caller says about its
 	// session and the call, for the approver; JSON, or nil. They decide nothing.
 	SessionName     string

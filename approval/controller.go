@@ -74,6 +74,7 @@ type Controller struct {
 	recent    recentDecisions
 	approvers int
 	listeners []*listener
+	room      room
 	lastSeq   uint64
 }
 
@@ -246,9 +247,12 @@ func (c *Controller) conclude(q *question, v *verdict) (Grant, error) {
 	}
 	c.mu.Unlock()
 	if v.deferred != nil { // what was approved may have been edited
-		approved := v.deferred.outcome
+		approved := v.approved
 		d := c.decision(approved.q, v, v.deferred.id)
 		d.CallID, d.AskedDigest = q.call.ID, approved.decision.AskedDigest
+		c.mu.Lock()
+		c.letGo(v.deferred)
+		c.mu.Unlock()
 		return outcome{d, v, approved.q}.result()
 	}
 	return outcome{c.decision(q, v, ""), v, q}.result()

@@ -8,13 +8,24 @@ import (
 
 // A deferred is a request that nobody waits for: the agent comes back with its
 // id once it is decided. What it permits is taken once. Its fields are guarded by
-// Controller.mu, but for p, which does not change.
+// Controller.mu.
 type deferred struct {
 	id      string
-	p       *pending
+	p       *pending // nil once nothing can come of it
+	asked   identity
 	outcome *outcome // nil until it is decided
 	until   time.Time
 	used    bool
+}
+
+// An identity is what the call has to be that an approval is for.
+type identity struct {
+	agent, tool, connector, digest string
+	fingerprint                    Fingerprint
+}
+
+func (q *question) identity() identity {
+	return identity{q.call.Agent, q.call.ToolName, q.call.Connector, q.call.Digest, q.fingerprint}
 }
 
 // deferredFor is how long an approval waits to be taken.
@@ -40,8 +51,8 @@ func (c *Controller) Defer(ctx context.Context, call Call) (Grant, error) {
 	if err != nil {
 		return c.conclude(&question{call: call}, verdictInvalid(err))
 	}
-	if w := c.waitingDeferred(q); w != nil {
-		return Grant{}, &DeferredError{w.id, w.p.requested.Add(c.opts.Timeout)}
+	if p := c.waitingDeferred(q); p != nil {
+		return Grant{}, &DeferredError{p.id, p.requested.Add(c.opts.Timeout)}
 	}
 	if v, done := c.settled(q); done {
 		return c.conclude(q, v)
@@ -65,37 +76,55 @@ func (c *Controller) askLater(ctx context.Context, q *question) (Grant, error) {
 	return Grant{}, &DeferredError{p.id, p.requested.Add(c.opts.Timeout)}
 }
 
-// keepDeferred notes a new deferred request, and drops those that are long over.
-// Controller.mu is held.
-func (s *session) keepDeferred(p *pending, now time.Time) {
+// keepDeferred notes a new deferred request. Controller.mu is held.
+func (s *session) keepDeferred(p *pending) {
+	s.deferred[p.id] = &deferred{id: p.id, p: p, asked: p.q.identity()}
+}
+
+// dropDeferred drops the deferred requests of s that are long over. What they held goes as
+// soon as they cannot be taken any more. c.mu is held.
+func (c *Controller) dropDeferred(s *session, now time.Time) {
 	for id, d := range s.deferred {
-		if d.outcome != nil && now.Sub(d.until) > deferredFor {
+		if d.outcome == nil || now.Before(d.until) {
+			continue
+		}
+		c.letGo(d)
+		if now.Sub(d.until) > deferredFor {
 			delete(s.deferred, id)
 		}
 	}
-	s.deferred[p.id] = &deferred{id: p.id, p: p}
+}
+
+// letGo drops the call of a request that nothing can come of any more, and keeps its
+// answer for whoever asks again. c.mu is held.
+func (c *Controller) letGo(d *deferred) {
+	if d.p == nil || d.outcome == nil {
+		return
+	}
+	c.room.leave(d.p)
+	d.p, d.outcome = nil, &outcome{decision: d.outcome.decision, verdict: d.outcome.verdict}
 }
 
 // waitingDeferred is the undecided request that a call names, if it is its own.
-func (c *Controller) waitingDeferred(q *question) *deferred {
+func (c *Controller) waitingDeferred(q *question) *pending {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := q.session.deferred[q.call.ApprovalID]
 	if d == nil || d.outcome != nil || d.mismatch(q) != "" {
 		return nil
 	}
-	return d
+	return d.p
 }
 
 // awaitDeferred waits until the request that a call names is decided. The error
 // is that of ctx.
 func (c *Controller) awaitDeferred(ctx context.Context, q *question) error {
-	d := c.waitingDeferred(q)
-	if d == nil {
+	p := c.waitingDeferred(q)
+	if p == nil {
 		return nil
 	}
 	select {
-	case <-d.p.done:
+	case <-p.done:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -104,13 +133,13 @@ func (c *Controller) awaitDeferred(ctx context.Context, q *question) error {
 
 // mismatch says in what a call is not the one that was asked about, or "".
 func (d *deferred) mismatch(q *question) string {
-	asked := &d.p.q.call
+	asked, call := d.asked, q.identity()
 	switch {
-	case asked.Agent != q.call.Agent:
+	case asked.agent != call.agent:
 		return "another agent's"
-	case asked.ToolName != q.call.ToolName || asked.Connector != q.call.Connector:
-		return fmt.Sprintf("for the tool %q", asked.ToolName)
-	case asked.Digest != q.call.Digest || d.p.q.fingerprint != q.fingerprint:
+	case asked.tool != call.tool || asked.connector != call.connector:
+		return fmt.Sprintf("for the tool %q", asked.tool)
+	case asked.digest != call.digest || asked.fingerprint != call.fingerprint:
 		return "for other arguments, or files have changed since"
 	}
 	return ""
@@ -146,7 +175,7 @@ func (c *Controller) byDeferred(q *question) *verdict {
 	given := d.outcome.decision
 	return &verdict{
 		effect: Allow, action: Approved, scope: Once, approver: given.Approver, feedback: given.Feedback,
-		rule: given.ID, reason: given.Reason, edited: given.Args, deferred: d,
+		rule: given.ID, reason: given.Reason, edited: given.Args, deferred: d, approved: d.outcome,
 	}
 }
 

@@ -94,9 +94,11 @@ type verdict struct {
 	hint  string
 	cause error
 
-	// memories were remembered and are now used; deferred is the approval that is.
+	// memories were remembered and are now used; deferred is the approval that is, and
+	// approved what it was of.
 	memories []Memory
 	deferred *deferred
+	approved *outcome
 	// edited is set if the approver changed the call.
 	edited    json.RawMessage
 	pattern   *Pattern

@@ -53,6 +53,7 @@ type pending struct {
 	details   map[string]string
 	requested time.Time
 	deferred  bool
+	held      int           // of the room, in bytes; guarded by Controller.mu
 	done      chan struct{} // closed once outcome is set
 
 	// mu is held while an answer is being stored and taken, so that of two
@@ -145,18 +146,22 @@ func (c *Controller) register(q *question, deferred bool) (*pending, *verdict) {
 		done:      make(chan struct{}),
 		building:  make(chan struct{}, 1),
 	}
-	if refused := c.mayAsk(q, p.requested); refused != nil {
+	if refused := c.mayAsk(p); refused != nil {
 		return nil, refused
 	}
 	p.details = q.details()
 	if c.opts.Journal != nil {
 		if err := c.opts.Journal.Add(c.snapshot(p)); err != nil {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.room.leave(p)
 			return nil, verdictJournal(err)
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.sessions[q.call.SessionID] != q.session { // closed while the journal was written
+		c.room.leave(p)
 		v := verdictSessionClosed(q.call.SessionID)
 		v.requestID = p.id
 		return nil, v
@@ -165,13 +170,15 @@ func (c *Controller) register(q *question, deferred bool) (*pending, *verdict) {
 	p.seq = c.lastSeq
 	c.pending[p.id] = p
 	if deferred {
-		q.session.keepDeferred(p, p.requested)
+		q.session.keepDeferred(p)
 	}
 	c.announce(Event{Kind: Requested, Pending: c.snapshot(p)})
 	return p, nil
 }
 
-func (c *Controller) mayAsk(q *question, now time.Time) *verdict {
+// mayAsk makes room for p, unless nobody may be asked now.
+func (c *Controller) mayAsk(p *pending) *verdict {
+	q := p.q
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -179,10 +186,17 @@ func (c *Controller) mayAsk(q *question, now time.Time) *verdict {
 		return verdictSessionClosed(q.call.SessionID)
 	case c.deserted():
 		return verdictNoApprover(nil)
-	case !q.session.prompts.take(now):
+	case !q.session.prompts.take(p.requested):
 		return verdictRateLimit(c.opts.PromptRate)
 	}
-	return nil
+	c.dropDeferred(q.session, p.requested)
+	if c.room.take(p) == nil {
+		return nil
+	}
+	for _, s := range c.sessions {
+		c.dropDeferred(s, p.requested)
+	}
+	return c.room.take(p)
 }
 
 // deserted reports whether a request must be refused for want of an approver.
@@ -229,8 +243,15 @@ func (c *Controller) complete(p *pending, o outcome) {
 	c.mu.Lock()
 	delete(c.pending, p.id)
 	p.q.session.note(p.q)
-	if d := p.q.session.deferred[p.id]; d != nil {
+	d := p.q.session.deferred[p.id]
+	if d != nil {
 		d.outcome, d.until = &o, o.decision.Time.Add(deferredFor)
+	}
+	switch {
+	case d == nil:
+		c.room.leave(p)
+	case o.verdict.effect != Allow, c.sessions[p.q.call.SessionID] != p.q.session:
+		c.letGo(d)
 	}
 	c.recent.add(p.id, o.decision)
 	c.announce(Event{Kind: Resolved, Pending: c.snapshot(p), Decision: &o.decision})

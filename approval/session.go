@@ -70,6 +70,11 @@ func (c *Controller) OpenSession(id string) error {
 // cancelled.
 func (c *Controller) CloseSession(id string) (cancelled int) {
 	c.mu.Lock()
+	if s := c.sessions[id]; s != nil {
+		for _, d := range s.deferred {
+			c.letGo(d)
+		}
+	}
 	delete(c.sessions, id)
 	waiting := c.waiting(func(p *pending) bool { return p.q.call.SessionID == id })
 	c.mu.Unlock()

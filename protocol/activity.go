@@ -13,6 +13,7 @@ type SessionsClose struct {
 // CallsList is the answer to calls.list, oldest first.
 type CallsList struct {
 	Calls []CallInfo `json:"calls"`
+	More  bool       `json:"more,omitempty"` // than fit into a message
 }
 
 // CallInfo describes a call under way: one that waits for an approver, one that runs, or

@@ -51,6 +51,9 @@ type Approval struct {
 	// Patterns could be remembered in place of this very call. They are set by
 	// approvals.show and approvals.preview only.
 	Patterns []approval.Offer `json:"patterns,omitempty"`
+	// Omitted: something of the request is left out for its length. In lists and
+	// notifications, approvals.show has it.
+	Omitted bool `json:"omitted,omitempty"`
 	// Deferred: the agent does not wait; it will ask again after the answer.
 	Deferred bool      `json:"deferred,omitempty"`
 	Created  time.Time `json:"created"`
@@ -126,6 +129,7 @@ type Expires struct {
 // first, each oldest first.
 type Remembered struct {
 	Answers []RememberedAnswer `json:"answers"`
+	More    bool               `json:"more,omitempty"` // than fit into a message
 }
 
 // A RememberedAnswer decides calls until it is forgotten or expires. It covers
@@ -138,7 +142,7 @@ type RememberedAnswer struct {
 	Tool        ToolName          `json:"tool"`
 	Connector   string            `json:"connector,omitempty"`
 	Description string            `json:"description,omitempty"` // of the request that was answered
-	Payload     string            `json:"payload,omitempty"`     // canonical JSON
+	Payload     string            `json:"payload,omitempty"`     // canonical JSON; left out where it is long
 	Pattern     *approval.Pattern `json:"pattern,omitempty"`
 	// Text says in words what the pattern covers.
 	Text      string     `json:"text,omitempty"`
@@ -236,6 +240,7 @@ type AuditStatus struct {
 // SessionsList is the answer to sessions.list.
 type SessionsList struct {
 	Sessions []SessionInfo `json:"sessions"`
+	More     bool          `json:"more,omitempty"` // than fit into a message
 }
 
 // SessionInfo describes an open session.

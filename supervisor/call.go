@@ -247,6 +247,7 @@ func (s *Supervisor) question(c *call, p tools.Proposal, checked error) approval
 	q := proposed(p, c.digest, c.warnings)
 	q.ID, q.Asked, q.Err, q.ApprovalID = string(c.req.CallID), c.tellPending, checked, string(c.req.ApprovalID)
 	q.SessionID, q.Agent, q.Mode = string(c.session.id), c.session.agent, c.session.mode
+	q.Peer = c.session.peer.String()
 	q.SessionName, q.SessionMetadata, q.Metadata = c.session.name, c.session.metadata, s.metadata(c)
 	q.ToolName, q.BatchID, q.Args = ruledAs(c.req.Tool, p.Plan), c.req.GroupID, c.req.Args
 	q.Annotations, q.Connector = s.annotations(q.ToolName), p.Connector

@@ -120,6 +120,7 @@ func (d *egressDesk) ask(ctx context.Context, r egress.Request) (bool, error) {
 		Asked:     d.c.tellPending,
 		SessionID: string(d.c.session.id),
 		Agent:     d.c.session.agent,
+		Peer:      d.c.session.peer.String(),
 		ToolName:  "network",
 		Mode:      d.c.session.mode,
 		Digest:    d.c.digest,

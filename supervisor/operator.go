@@ -83,7 +83,8 @@ func (o *operatorConn) event(e approval.Event) {
 	default:
 		return
 	}
-	o.notify(name, protocol.ApprovalEvent{Approval: wireApproval(e.Pending), Decision: e.Decision})
+	a, _ := listed(wireApproval(e.Pending))
+	o.notify(name, protocol.ApprovalEvent{Approval: a, Decision: e.Decision})
 }
 
 func (o *operatorConn) list(context.Context, *protocol.Empty) (protocol.ApprovalsList, error) {
@@ -92,28 +93,34 @@ func (o *operatorConn) list(context.Context, *protocol.Empty) (protocol.Approval
 
 func (o *operatorConn) pending() protocol.ApprovalsList {
 	list := protocol.ApprovalsList{Approvals: []protocol.Approval{}}
-	for _, p := range o.server.gate.Approvals().Pending() {
+	all := 0
+	for _, p := range o.server.gate.Approvals().Pending() { // their number is bounded too
 		p.Presentation = nil // a list of many must stay short
-		list.Approvals = append(list.Approvals, wireApproval(p))
+		a, n := listed(wireApproval(p))
+		if all+n > maxList {
+			a, n = barely(a)
+		}
+		all += n
+		list.Approvals = append(list.Approvals, a)
 	}
 	return list
 }
 
 func (o *operatorConn) show(ctx context.Context, p *protocol.ApprovalsShowParams) (protocol.Approval, error) {
-	shown, err := o.server.gate.Approvals().Show(ctx, string(p.ID))
+	one, err := o.server.gate.Approvals().Show(ctx, string(p.ID))
 	if err != nil {
 		return protocol.Approval{}, approvalError(err)
 	}
-	return wireApproval(shown), nil
+	return shown(wireApproval(one)), nil
 }
 
 // preview shows what a request would be with other arguments or a pattern.
 func (o *operatorConn) preview(ctx context.Context, p *protocol.ApprovalsPreview) (protocol.ApprovalsPreviewed, error) {
-	shown, offer, err := o.server.gate.Approvals().Preview(ctx, string(p.ID), p.Args, p.Pattern)
+	one, offer, err := o.server.gate.Approvals().Preview(ctx, string(p.ID), p.Args, p.Pattern)
 	if err != nil {
 		return protocol.ApprovalsPreviewed{}, approvalError(err)
 	}
-	return protocol.ApprovalsPreviewed{Approval: wireApproval(shown), Pattern: offer}, nil
+	return protocol.ApprovalsPreviewed{Approval: shown(wireApproval(one)), Pattern: offer}, nil
 }
 
 func (o *operatorConn) remembered(context.Context, *protocol.Empty) (protocol.Remembered, error) {
@@ -125,7 +132,13 @@ func (o *operatorConn) remembered(context.Context, *protocol.Empty) (protocol.Re
 	for i, m := range list {
 		answers[i] = wireMemory(m)
 	}
-	return protocol.Remembered{Answers: answers}, nil
+	answers, more := shortened(answers, func(a *protocol.RememberedAnswer) int {
+		if weight(a.Payload) > maxListed {
+			a.Payload = ""
+		}
+		return 1024 + weight(a.Payload) + weight(a.Description) + weight(a.Text) + weight(a.Feedback) + weight(a.Holder) + weight(a.Connector)
+	}, func(a *protocol.RememberedAnswer) { a.Payload, a.Description, a.Feedback = "", short(a.Description), short(a.Feedback) })
+	return protocol.Remembered{Answers: answers, More: more}, nil
 }
 
 func (o *operatorConn) forget(_ context.Context, p *protocol.ApprovalsForget) (protocol.Empty, error) {
@@ -218,7 +231,10 @@ func (o *operatorConn) status(context.Context, *protocol.Empty) (protocol.Status
 }
 
 func (o *operatorConn) listSessions(context.Context, *protocol.Empty) (protocol.SessionsList, error) {
-	list := protocol.SessionsList{Sessions: o.server.gate.Sessions()}
+	var list protocol.SessionsList
+	list.Sessions, list.More = shortened(o.server.gate.Sessions(), func(s *protocol.SessionInfo) int {
+		return 256 + weight(string(s.ID)) + weight(s.Agent) + weight(s.Name) + weight(s.Metadata)
+	}, func(s *protocol.SessionInfo) { s.Metadata, s.Name = nil, short(s.Name) })
 	if list.Sessions == nil {
 		list.Sessions = []protocol.SessionInfo{}
 	}
@@ -230,7 +246,10 @@ func (o *operatorConn) closeSession(_ context.Context, p *protocol.SessionsClose
 }
 
 func (o *operatorConn) calls(context.Context, *protocol.Empty) (protocol.CallsList, error) {
-	list := protocol.CallsList{Calls: o.server.gate.CallsUnderWay()}
+	var list protocol.CallsList
+	list.Calls, list.More = shortened(o.server.gate.CallsUnderWay(), func(c *protocol.CallInfo) int {
+		return 256 + weight(string(c.SessionID)) + weight(string(c.CallID)) + weight(c.Agent) + weight(string(c.Tool)) + weight(c.Args)
+	}, func(c *protocol.CallInfo) { c.Args = nil })
 	if list.Calls == nil {
 		list.Calls = []protocol.CallInfo{}
 	}
