@@ -48,7 +48,8 @@ func ruleName(d tools.PathDecision) string {
 }
 
 // request asks for one kind of access to one file. The payload leaves out what
-// is read or written: an answer that is remembered is about the file.
+// is read or written: an answer that is remembered is about the file. It has the
+// whole path: the roots of two workspaces are called alike.
 func request(tool, description string, d tools.PathDecision) *approval.Request {
 	if d.Effect != tools.Ask {
 		return nil
@@ -57,7 +58,7 @@ func request(tool, description string, d tools.PathDecision) *approval.Request {
 	return &approval.Request{
 		ToolName:    tool,
 		Description: description + " " + approval.EscapeLine(d.Rule.Name+":"+rel),
-		Payload:     map[string]any{"sandbox": d.Rule.Name, "path": rel},
+		Payload:     map[string]any{"sandbox": d.Rule.Name, "path": d.Path},
 		Covers:      covers[tool],
 	}
 }

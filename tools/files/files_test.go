@@ -208,7 +208,7 @@ func TestTheRequestIsAboutTheFileAndNotItsContent(t *testing.T) {
 	want := &approval.Request{
 		ToolName:    "write_file",
 		Description: "Write to workspace:a.txt",
-		Payload:     map[string]any{"sandbox": "workspace", "path": "a.txt"},
+		Payload:     map[string]any{"sandbox": "workspace", "path": filepath.Join(ws, "a.txt")},
 		Covers:      "this file, with any content",
 	}
 	for i, got := range requests {
@@ -218,6 +218,35 @@ func TestTheRequestIsAboutTheFileAndNotItsContent(t *testing.T) {
 	}
 	if got := plan(t, registry, "read_file", args{"path": "notes/\x1b[2Jn"}).Request.Description; got != "Read from notes:<U+001B>[2Jn" {
 		t.Errorf("a name with a control sequence is described as %q", got)
+	}
+}
+
+// TestAnAnswerIsAboutOneWorkspace: what is remembered of a file in one workspace is not
+// about the file of the same name in another one, whose root has the same name.
+func TestAnAnswerIsAboutOneWorkspace(t *testing.T) {
+	here, ws := setup(t)
+	there, other := setup(t)
+	if ws == other {
+		t.Fatal("one workspace")
+	}
+	for _, x := range []struct {
+		tool string
+		args args
+	}{
+		{"write_file", args{"path": "a.txt", "content": "one"}},
+		{"edit_file", args{"path": "a.txt", "old_string": "x", "new_string": "y"}},
+		{"read_file", args{"path": "notes/a.txt"}},
+		{"list_files", args{"path": "notes"}},
+		{"glob", args{"path": "notes", "pattern": "*"}},
+		{"grep", args{"path": "notes", "pattern": "x"}},
+	} {
+		one, two, again := plan(t, here, x.tool, x.args).Request, plan(t, there, x.tool, x.args).Request, plan(t, here, x.tool, x.args).Request
+		if one == nil || two == nil {
+			t.Fatalf("%s %v is not asked about", x.tool, x.args)
+		}
+		if reflect.DeepEqual(one.Payload, two.Payload) || !reflect.DeepEqual(one.Payload, again.Payload) {
+			t.Errorf("%s: %v in one workspace, %v in the other", x.tool, one.Payload, two.Payload)
+		}
 	}
 }
 
