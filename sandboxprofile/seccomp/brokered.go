@@ -38,8 +38,7 @@ func (b Brokered) Denied() []Group {
 	groups := slices.DeleteFunc(SharedGroups(b.Sockets), func(g Group) bool {
 		return g.Name == "metadata" || !b.Sockets && (g.Name == "unix_sockets" || g.Name == "network")
 	})
-	groups = append(groups, Group{"leases", "Whoever holds a lease on a file holds up everybody who opens it, the broker among them.", EACCES, []Rule{
-		{"fcntl", equal32(1, fcntlSetLease)}}})
+	groups = append(groups, leases())
 	if b.Signals {
 		groups = append(groups, Group{"signals_by_descriptor", "A filter does not see whom a descriptor means: a directory of /proc is one too.", ENOSYS, calls("pidfd_send_signal")},
 			Group{"owners", "Whoever owns a descriptor is signalled by it, whatever process that is.", EPERM, []Rule{
@@ -58,6 +57,12 @@ func (b Brokered) Denied() []Group {
 			41: {2, 3, 4, 5, 6, 50, 54, 55, 57, 59, 76}, // IPPROTO_IPV6: packet information, options and routing headers, IPV6_UNICAST_IF
 		})},
 		Group{"tcp_keys", "A sandbox's own loopback is kept apart by a key on its sockets; these would take it off, or take a connection apart.", EPERM, tcpKeys()})
+}
+
+// leases are had on files that are open for reading only, too.
+func leases() Group {
+	return Group{"leases", "Whoever holds a lease on a file holds up everybody who opens it, host programs and the broker among them.", EACCES, []Rule{
+		{"fcntl", equal32(1, fcntlSetLease)}}}
 }
 
 // tcpKeys are TCP_MD5SIG, TCP_REPAIR, TCP_FASTOPEN_CONNECT, TCP_ULP, TCP_MD5SIG_EXT and the TCP_AO

@@ -59,6 +59,7 @@ func CeilingGroups() []Group {
 		{"truncation", "Before ABI 3 Landlock does not cover truncate(2), nor O_TRUNC without a right to write.", EACCES, []Rule{
 			{"truncate", nil}, {"open", []Condition{{1, openModeMask, openTruncate}}}, {"openat", []Condition{{2, openModeMask, openTruncate}}}}},
 		{"memory_files", "A program in a file of memory has no path that Landlock could refuse to execute.", EACCES, calls("memfd_create")},
+		leases(),
 	}
 }
 

@@ -58,7 +58,7 @@ func TestCeilingProgramAgreesWithDecide(t *testing.T) {
 			names = append(names, r.Call)
 		}
 	}
-	values := []uint64{0, 1, 2, 0x200, 0x201, 0x202, 0x241, 0x40200, 1<<32 | 0x200, 0x5413, 0x40086602, ^uint64(0)}
+	values := []uint64{0, 1, 2, fcntlSetLease, 1<<32 | fcntlSetLease, 0x200, 0x201, 0x202, 0x241, 0x40200, 1<<32 | 0x200, 0x5413, 0x40086602, ^uint64(0)}
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom(names).Draw(t, "call")
 		nr, err := lib.GetSyscallFromName(name)
@@ -94,6 +94,10 @@ func TestCeilingGroups(t *testing.T) {
 		{"openat", [6]uint64{0, 0, 0x241}, true},  // O_WRONLY|O_CREAT|O_TRUNC: the domain says where
 		{"openat", [6]uint64{0, 0, 0}, true},
 		{"memfd_create", [6]uint64{}, false},
+		{"fcntl", [6]uint64{3, fcntlSetLease, 0}, false},         // F_RDLCK
+		{"fcntl", [6]uint64{3, fcntlSetLease | 1<<32, 1}, false}, // the upper half is not part of an int
+		{"fcntl", [6]uint64{3, 1025}, true},                      // F_GETLEASE
+		{"fcntl", [6]uint64{3, 6}, true},                         // F_SETLK
 		{"execve", [6]uint64{}, true},
 		{"ftruncate", [6]uint64{}, true}, // takes a descriptor that is open for writing
 	} {
