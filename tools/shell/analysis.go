@@ -2,6 +2,7 @@ package shell
 
 import (
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,14 +13,18 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// What a command line may be before it is asked about unread. The walk is
-// linear in the steps; the parser recurses on open parentheses.
+// What a command line may be before it is asked about unread. The walk is linear in the
+// steps and the work: a body that is looked at again, for the next word of a loop or
+// behind another wrapper, costs what it cost the first time. The parser recurses on open
+// parentheses.
 const (
 	maxCommand = 64 << 10 // bytes
-	maxSteps   = 4000     // statements and words looked at
-	maxDepth   = 16       // scripts within scripts
-	maxParens  = 64       // open parentheses
-	maxUnroll  = 32       // words of a for loop that are looked at one by one
+	maxSteps   = 4000     // statements and simple commands looked at
+	maxWork    = 2 << 20  // bytes looked at, a word counting wordWork besides
+	wordWork   = 16
+	maxDepth   = 16 // scripts within scripts
+	maxParens  = 64 // open parentheses
+	maxUnroll  = 32 // words of a for loop that are looked at one by one
 )
 
 // An analysis is the walk over one command line. It collects parts, and knows of
@@ -28,6 +33,7 @@ type analysis struct {
 	p     *Policy
 	parts []Part
 	steps int
+	work  int
 	depth int // of scripts given to shells as an argument
 	over  bool
 	// beyond: something in the line may do more than read.
@@ -52,7 +58,18 @@ type analysis struct {
 // reads no file but to resolve paths, and runs nothing.
 func (p *Policy) Decide(command, shell string) Decision { return p.decide(command, shell, nil) }
 
+// analysing has a place for each analysis that goes on: what they take together is bounded.
+var analysing = make(chan struct{}, max(2, runtime.GOMAXPROCS(0)))
+
+// takePlace waits for one. No analysis waits for another with its place taken, and each
+// ends soon: maxWork.
+func takePlace() (leave func()) {
+	analysing <- struct{}{}
+	return func() { <-analysing }
+}
+
 func (p *Policy) decide(command, shell string, explain *[]tools.Considered) (d Decision) {
+	defer takePlace()()
 	defer func() { // a command line must not take the supervisor down
 		if r := recover(); r != nil {
 			d = decide([]Part{{Text: command, Effect: min(tools.Ask, p.fallback), Rule: ruleSyntax, RuleIndex: -1,
@@ -84,6 +101,9 @@ func (a *analysis) script(src string, lang dialect) {
 	}
 	if len(src) > maxCommand || parens(src) > maxParens || a.depth >= maxDepth {
 		a.ask("the command is too long or too deep to be analysed", plainly)
+		return
+	}
+	if !a.charge(4 * len(src)) { // it is parsed up to four times
 		return
 	}
 	f, err := parse(src, bash)
@@ -201,7 +221,14 @@ func parens(src string) int {
 // step counts work, and reports false when there was too much of it.
 func (a *analysis) step() bool {
 	a.steps++
-	if a.steps > maxSteps && !a.over {
+	return a.charge(wordWork)
+}
+
+// charge counts bytes that are looked at, and reports false when there were too many: an
+// agent must not keep the supervisor busy, or fill its memory, with one line.
+func (a *analysis) charge(work int) bool {
+	a.work += work
+	if (a.steps > maxSteps || a.work > maxWork) && !a.over {
 		a.over = true
 		a.ask("the command has too many parts to be analysed", "split it into several")
 	}
@@ -265,6 +292,9 @@ func (d dirSet) or(e dirSet) dirSet {
 // directory that the shell can be in. Of a pattern that is read it asks about the
 // directory that the matches are in: where a link among them leads is the sandbox's to say.
 func (a *analysis) checkPath(w word, write bool) (tools.Effect, string, string) {
+	if !a.charge(2 * wordWork) {
+		return tools.Ask, "the command has too many parts to be analysed", "split it into several"
+	}
 	pattern := w.glob && !write
 	w.glob = w.glob && write
 	name, reason := a.pathOf(w)

@@ -50,7 +50,7 @@ func (a *analysis) call(c *syntax.CallExpr) {
 
 // simple judges a simple command, whoever gives it: the script or a wrapper.
 func (a *analysis) simple(cmd simpleCommand) {
-	if len(cmd.words) == 0 || !a.step() {
+	if len(cmd.words) == 0 || !a.step() || !a.charge(workOf(cmd.words)) {
 		return
 	}
 	name := cmd.words[0]

@@ -34,6 +34,7 @@ func (t *Tool) StartsOf(argv []string, dir string) []tools.Started {
 
 // starts are those of a command line, as its text says.
 func (p *Policy) starts(command string) (list []tools.Started) {
+	defer takePlace()()
 	s := &startWalk{outputs: map[tools.Started]bool{}}
 	defer func() { // as in decide
 		if r := recover(); r != nil {

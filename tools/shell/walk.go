@@ -62,6 +62,9 @@ func (a *analysis) subshell(list []*syntax.Stmt) {
 // inside walks the substitutions in any part of the tree.
 func (a *analysis) inside(n syntax.Node) {
 	syntax.Walk(n, func(n syntax.Node) bool {
+		if !a.charge(1) {
+			return false
+		}
 		switch n := n.(type) {
 		case *syntax.CmdSubst:
 			a.subshell(n.Stmts)

@@ -77,9 +77,20 @@ func joinWords(ws []word) string {
 func (a *analysis) words(in []*syntax.Word) []word {
 	out := make([]word, 0, len(in))
 	for _, w := range in {
+		if a.over { // the whole line is asked about
+			return append(out, unknownWords())
+		}
 		out = append(out, a.expandBraces(w)...)
 	}
 	return out
+}
+
+// workOf is what it costs to look at words once.
+func workOf(words []word) (n int) {
+	for i := range words {
+		n += wordWork + len(words[i].text)
+	}
+	return n
 }
 
 func (a *analysis) expandBraces(w *syntax.Word) []word {
@@ -104,6 +115,7 @@ func (a *analysis) expandBraces(w *syntax.Word) []word {
 func (a *analysis) fold(w *syntax.Word) word {
 	if len(w.Parts) == 1 { // the common case costs no builder
 		if l, ok := w.Parts[0].(*syntax.Lit); ok && !strings.ContainsAny(l.Value, "\\*?[~(") {
+			a.charge(wordWork + len(l.Value))
 			return fixedWord(l.Value)
 		}
 	}
@@ -112,7 +124,9 @@ func (a *analysis) fold(w *syntax.Word) word {
 	if f.misread {
 		a.ask("an escaped quote beside a quoted string is easily misread", "quote the argument in one piece")
 	}
-	return f.word()
+	out := f.word()
+	a.charge(wordWork + len(out.text))
+	return out
 }
 
 // A folder puts the parts of one word together.
@@ -177,8 +191,12 @@ func (f *folder) part(p syntax.WordPart, quoted bool) {
 }
 
 func (f *folder) add(s string) {
-	if !f.out.dynamic {
+	switch {
+	case f.out.dynamic:
+	case f.a.charge(len(s)): // the value of a variable can be long, and stand there often
 		f.text.WriteString(s)
+	default:
+		f.unknown(true)
 	}
 }
 
