@@ -137,7 +137,9 @@ func (o *operatorConn) remembered(context.Context, *protocol.Empty) (protocol.Re
 			a.Payload = ""
 		}
 		return 1024 + weight(a.Payload) + weight(a.Description) + weight(a.Text) + weight(a.Feedback) + weight(a.Holder) + weight(a.Connector)
-	}, func(a *protocol.RememberedAnswer) { a.Payload, a.Description, a.Feedback = "", short(a.Description), short(a.Feedback) })
+	}, func(a *protocol.RememberedAnswer) {
+		a.Payload, a.Description, a.Feedback = "", short(a.Description), short(a.Feedback)
+	})
 	return protocol.Remembered{Answers: answers, More: more}, nil
 }
 
