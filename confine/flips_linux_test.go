@@ -84,6 +84,9 @@ func flip(t *testing.T, call string, each time.Duration, hidden bool) {
 			t.Fatal(err)
 		}
 	}
+	if err := flips.MakeLinks(base); err != nil {
+		t.Fatal(err)
+	}
 	put(t, base+"/wsp/.git/config", "[core]\n\tbare = false\n")
 	mkdir(t, base+"/wsp/sub")
 	server, err := net.Listen("unix", base+"/out/dirs/inner/s")
@@ -118,11 +121,16 @@ func flip(t *testing.T, call string, each time.Duration, hidden bool) {
 	planted, stop, stopped := "", make(chan struct{}), make(chan struct{})
 	go func() { // what is taken back before the end was there all the same
 		defer close(stopped)
-		for {
+		for begun := false; ; {
 			select {
 			case <-stop:
 				return
 			default:
+			}
+			if !begun { // a sandbox is not built while its workspace changes
+				begun = unix.Access(base+"/wsp/made", unix.F_OK) == nil
+			} else {
+				flips.FlipLink(base)
 			}
 			for _, name := range []string{"/wsp/sub/.git/hooks", "/wsp/sub/.git/config"} {
 				var st unix.Stat_t

@@ -235,10 +235,11 @@ func (c *call) judgeLink(full, to string) unix.Errno {
 	// Programs outside write and read through it: a checkout into a work tree that is a
 	// link to a git directory, an editor, a redirection.
 	target, _ := textOf(path.Dir(full), to)
-	if s := c.b.standing(target); s == Protected || s == Hidden {
-		return c.verdict(full+" -> "+to, s)
+	if c.b.standing(target) == Hidden {
+		return c.verdict(full+" -> "+to, Hidden)
 	}
-	if c.b.watchesGit(full) && belowGit(target) && !belowGit(path.Dir(full)) {
+	if c.b.Rules.protect.Match(strings.ToLower(target)) || c.b.repositoryOf(target) != "" ||
+		c.b.watchesGit(full) && belowGit(target) && !belowGit(path.Dir(full)) {
 		return c.verdict(full+" -> "+to, Protected)
 	}
 	return 0

@@ -177,11 +177,6 @@ func (x *attacker) prepare() error {
 			return err
 		}
 	}
-	for i, place := range Places[1:] {
-		if err := os.Symlink(x.base+place, fmt.Sprintf("%s/wsp/way%d", x.base, i)); err != nil && !errors.Is(err, os.ErrExist) {
-			return err
-		}
-	}
 	x.flipDescriptors(rand.New(rand.NewPCG(1, 2)))
 	return nil
 }
@@ -212,6 +207,21 @@ func (x *attacker) flipDescriptors(rng *rand.Rand) {
 func (x *attacker) flipDirectory(rng *rand.Rand) {
 	_ = unix.Fchdir(x.dirs[rng.IntN(len(x.dirs))])
 	x.flips.Add(1)
+}
+
+// MakeLinks makes the links in base that FlipLink flips: a program could not.
+func MakeLinks(base string) error {
+	for i, place := range Places[1:] {
+		if err := os.Symlink(base+place, fmt.Sprintf("%s/wsp/way%d", base, i)); err != nil {
+			return err
+		}
+	}
+	return os.Mkdir(base+"/wsp/way", 0o777)
+}
+
+// FlipLink exchanges a directory for one of the links, from outside of the sandbox.
+func FlipLink(base string) {
+	_ = unix.Renameat2(unix.AT_FDCWD, base+"/wsp/way", unix.AT_FDCWD, fmt.Sprintf("%s/wsp/way%d", base, rand.IntN(len(Places)-1)), unix.RENAME_EXCHANGE)
 }
 
 // flipLinks exchanges a directory for links that lead out, and renames another to what it
