@@ -1,0 +1,49 @@
+package confine_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/confine/confinetest"
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// TestProgramsCannotLockTheQueue: who may read the directory that the queue for names
+// lies in cannot stop the brokers of its user. Another file there it can lock.
+func TestProgramsCannotLockTheQueue(t *testing.T) {
+	if !withoutUserNamespaces(t) {
+		return
+	}
+	const lock = `import errno, fcntl, os, sys
+for name in sys.argv[1:]:
+    for how in (os.O_RDONLY, os.O_WRONLY, os.O_RDWR):
+        try:
+            fcntl.flock(os.open(name, how), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            print('locked', end=' ')
+        except OSError as e: print(errno.errorcode[e.errno], end=' ')
+    try: os.chmod(name, 0o600); print('changed')
+    except OSError as e: print(errno.errorcode[e.errno])
+`
+	l, ws := newLandlock(t, confine.LandlockOptions{}), confinetest.Workspace(t)
+	other, err := os.CreateTemp("/tmp", "sandgate-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.Remove(other.Name())
+	defer other.Close()
+	p := confinetest.Profile(t, ws)
+	p.Paths["/tmp"], p.Scratch = sandboxprofile.Read, []string{"/home/tool"}
+	queue := fmt.Sprintf("/tmp/.sandgate-names-%d", os.Geteuid())
+	o := confinetest.Exec(t, context.Background(), l, p, ws, nil, "/usr/bin/python3", "-c", lock, queue, other.Name())
+	got := strings.Split(strings.TrimSpace(o.Out), "\n")
+	if len(got) != 2 || strings.Contains(got[0], "locked") || strings.Contains(got[0], "changed") || !strings.HasPrefix(got[0], "EACCES ") || !strings.HasPrefix(got[1], "locked ") {
+		t.Errorf("the queue and another file: %q %q", got, o.Err)
+	}
+	if st, err := os.Stat(queue); err != nil || st.Mode().Perm() != 0o200 {
+		t.Errorf("the queue: %v %v", st, err)
+	}
+}
