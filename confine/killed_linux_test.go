@@ -14,6 +14,7 @@ import (
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/confinetest"
 	"github.com/sandgate/sandgate/confine/proctree"
+	"github.com/sandgate/sandgate/confine/wire"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
@@ -95,10 +96,13 @@ func TestKilledSandboxesLeaveNobody(t *testing.T) {
 	}
 }
 
-// isWarden recognises the process that a supervisor has for what it leaves.
+// isWarden recognises the process that a supervisor has for what it leaves: by what it was
+// started with, and as a zombie by the name that it has given itself.
 func isWarden(pid int) bool {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
-	return err == nil && string(b) == "sandgate-warden\n"
+	dir := "/proc/" + strconv.Itoa(pid)
+	line, _ := os.ReadFile(dir + "/cmdline")
+	name, _ := os.ReadFile(dir + "/comm")
+	return strings.HasSuffix(string(line), "\x00"+wire.Warden+"\x00") || string(name) == "sandgate-warden\n"
 }
 
 // isLive reports whether a process is there and no zombie.
