@@ -12,8 +12,8 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// TestProgramsCannotLockTheQueue: who may read the directory that the queue for names
-// lies in cannot stop the brokers of its user. Another file there it can lock.
+// TestProgramsCannotLockTheQueue: who is granted to read the queue for names
+// cannot stop the brokers of its user. Another file there it can lock.
 func TestProgramsCannotLockTheQueue(t *testing.T) {
 	if !withoutUserNamespaces(t) {
 		return
@@ -36,8 +36,10 @@ for name in sys.argv[1:]:
 	defer os.Remove(other.Name())
 	defer other.Close()
 	p := confinetest.Profile(t, ws)
-	p.Paths["/tmp"], p.Scratch = sandboxprofile.Read, []string{"/home/tool"}
+	script("true")(t, l, p, ws) // by now the queue is there
 	queue := fmt.Sprintf("/tmp/.sandgate-names-%d", os.Geteuid())
+	// The two files alone: in /tmp itself others come and go while rules are made.
+	p.Paths[queue], p.Paths[other.Name()], p.Scratch = sandboxprofile.Read, sandboxprofile.Read, []string{"/home/tool"}
 	o := confinetest.Exec(t, context.Background(), l, p, ws, nil, "/usr/bin/python3", "-c", lock, queue, other.Name())
 	got := strings.Split(strings.TrimSpace(o.Out), "\n")
 	if len(got) != 2 || strings.Contains(got[0], "locked") || strings.Contains(got[0], "changed") || !strings.HasPrefix(got[0], "EACCES ") || !strings.HasPrefix(got[1], "locked ") {
