@@ -9,9 +9,9 @@ const (
 	maxAsked      = 8 << 20 // bytes of one request: its payload, arguments and texts
 	maxPeerBytes  = 32 << 20
 	maxBytes      = 64 << 20
-	maxPeerAsked  = 512 // requests
-	maxTotalAsked = 2048
-	askedOverhead = 4 << 10 // of a request beside its texts: details, times, names
+	maxPeerAsked  = 12_000 // requests: a runtime asks for many agents
+	maxTotalAsked = 24_000
+	askedOverhead = 2 << 10 // of a request beside its texts: details, times, names
 )
 
 // A room counts what waits, and approvals that wait to be taken. Controller.mu guards it.
