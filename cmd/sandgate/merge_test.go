@@ -143,7 +143,9 @@ var mergeCalls = []struct{ tool, args string }{
 
 // outcome is what a configuration makes of a call, and what tools would run under.
 type mergeOutcome struct {
-	decisions         []protocol.CheckDecision
+	decisions []protocol.CheckDecision
+	// reads says of each decision that it is the class's: the call changes nothing.
+	reads             []bool
 	programs, byFiles sandboxprofile.Profile
 	tools             map[string]sandboxprofile.Profile // of the custom tools
 }
@@ -182,6 +184,7 @@ func (s mergeSite) outcome(t *rapid.T, c *config.Config) mergeOutcome {
 			got.Decision = protocol.CheckDeny // no such tool, or no such argument
 		}
 		o.decisions = append(o.decisions, got.Decision)
+		o.reads = append(o.reads, got.Decision == protocol.CheckAllow && got.Rule == "shell.reads")
 	}
 	return o
 }
@@ -191,6 +194,11 @@ var looseness = map[protocol.CheckDecision]int{protocol.CheckDeny: 0, protocol.C
 // looser names in what after is more permissive than before; "" if in nothing.
 func looser(before, after mergeOutcome) string {
 	for i, call := range mergeCalls {
+		// A file may take every writable directory away. Then what was asked about, because it
+		// could change something there, can change nothing, and the kernel holds it to that.
+		if after.reads[i] && before.decisions[i] == protocol.CheckAsk {
+			continue
+		}
 		if looseness[after.decisions[i]] > looseness[before.decisions[i]] {
 			return fmt.Sprintf("%s %s: %s, and then %s", call.tool, call.args, before.decisions[i], after.decisions[i])
 		}
