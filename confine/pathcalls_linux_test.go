@@ -30,7 +30,7 @@ const pathCallsWord = "make-path-calls"
 func TestMakePathCalls(t *testing.T) {
 	args := flag.Args()
 	if len(args) == 0 || args[0] != pathCallsWord {
-		t.Chdir(t.TempDir()) // the calls change the working directory; this brings it back
+		t.Chdir(t.TempDir())                            // the calls change the working directory; this brings it back
 		root := t.TempDir() + "/1/2/3/4/5/6/7/8/9/root" // deep: what climbs out of it is to stay in the test's own directory
 		mkdir(t, root)
 		args = append([]string{pathCallsWord}, pathcalls.Sequence{Root: root, Calls: 100, Threads: 1}.Args()...)
