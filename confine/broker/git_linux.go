@@ -30,15 +30,6 @@ func asGit(dir, name string) string { return "/.git" + name[len(dir):] }
 // gitParts are the names in a repository that run something, or lead to what does.
 var gitParts = []string{"config", "config.worktree", "commondir", "hooks", "info"}
 
-func isOneOf(name string, list ...string) bool {
-	for _, x := range list {
-		if strings.EqualFold(x, name) { // a file system may fold
-			return true
-		}
-	}
-	return false
-}
-
 // isRepository says what git does of a directory (setup.c, is_git_directory), once it has
 // a further name. One without HEAD is what a commondir may lead to. It errs on the side
 // of saying yes: what the names are of does not matter.

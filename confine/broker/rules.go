@@ -157,6 +157,15 @@ func (r *Rules) Lures(name string) bool {
 	return r.protect.Match(lower) || r.Reach(name) > 0 || r.git && isOneOf(path.Base(name), ".git", "HEAD")
 }
 
+func isOneOf(name string, list ...string) bool {
+	for _, x := range list {
+		if strings.EqualFold(x, name) { // a file system may fold
+			return true
+		}
+	}
+	return false
+}
+
 // Splits reports whether the profile names a path below dir, or dir itself: renaming
 // it would move a part of the profile's meaning.
 func (r *Rules) Splits(dir string) bool {
