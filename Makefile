@@ -72,7 +72,7 @@ cross: bootstrap ## Build for linux/arm64 with cgo, and start that under an emul
 	@scripts/cross --run
 
 static: bootstrap ## Build without a C compiler, as go install does, and hold that to every claim
-	@scripts/static
+	@scripts/static --claims
 
 kernels: bootstrap init ## Run tests on kernels that this machine does not have, in qemu
 	@scripts/vm
