@@ -96,7 +96,9 @@ func TestRememberedKindsAreTheKinds(t *testing.T) {
 
 // TestRememberedKindsUnderAMount: a mount over a directory changes nothing in the one
 // around it, and what stands at the names is another thing.
-func TestRememberedKindsUnderAMount(t *testing.T) {
+func TestRememberedKindsUnderAMount(t *testing.T) { onThreadThatEnds(t, kindsUnderAMount) }
+
+func kindsUnderAMount(t *testing.T) {
 	dir := t.TempDir()
 	if err := errors.Join(os.Mkdir(dir+"/in", 0o700), os.WriteFile(dir+"/in/a", nil, 0o600)); err != nil {
 		t.Fatal(err)
@@ -112,7 +114,6 @@ func TestRememberedKindsUnderAMount(t *testing.T) {
 		}
 	}
 	see(sandboxprofile.File)
-	runtime.LockOSThread() // and never unlocked: the thread ends with its namespace
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
 		t.Skip("no mounts without privileges: ", err)
 	}
@@ -124,6 +125,21 @@ func TestRememberedKindsUnderAMount(t *testing.T) {
 		t.Fatal(err)
 	}
 	see(sandboxprofile.File)
+}
+
+// onThreadThatEnds runs a test on a thread that ends with it. It is not the first one of
+// the process: that one never ends, and its namespace is what /proc/self tells of.
+func onThreadThatEnds(t *testing.T, test func(*testing.T)) {
+	runtime.LockOSThread()
+	if unix.Gettid() != unix.Getpid() {
+		test(t)
+		return
+	}
+	defer runtime.UnlockOSThread()
+	t.Run("on another thread", func(t *testing.T) { // as this one is locked
+		runtime.LockOSThread()
+		test(t)
+	})
 }
 
 // TestOnlyWhatChangedIsLookedAt: names are looked at again in the directory that

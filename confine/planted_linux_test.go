@@ -212,10 +212,11 @@ func (g *ground) say(text string) {
 }
 
 func newGround(t *testing.T) *ground {
-	dir := confinetest.Workspace(t)
+	// Plants write to ../.. too: without a sandbox that must not be everybody's directory.
+	dir := confinetest.Workspace(t) + "/a/b"
 	g := &ground{t: t, ws: dir + "/ws", out: dir + "/out", beside: dir + "/beside"}
 	for _, d := range []string{g.ws, g.out, g.beside, g.beside + "/home"} {
-		if err := os.Mkdir(d, 0o755); err != nil {
+		if err := os.MkdirAll(d, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
