@@ -1,6 +1,8 @@
 package supervisor
 
 import (
+	"maps"
+
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/tools"
@@ -17,6 +19,7 @@ func bound(p *tools.Proposal) {
 		p.Request = unheld(p, has.Can())
 	}
 	p.Plan.Class = has
+	p.Request, p.Unheld = inProfile(p.Request, &p.Plan), inProfile(p.Unheld, &p.Plan)
 	switch {
 	case p.Request != nil, p.Plan.MCP != nil, a.Kind == "":
 		a.Ceiling = nil
@@ -25,6 +28,22 @@ func bound(p *tools.Proposal) {
 		a.Ceiling = &sandboxprofile.Ceiling{Class: has, AnyProgram: true}
 	}
 	p.Plan.Class = min(has, a.Ceiling.Class)
+}
+
+// inProfile is a question about a program with what it reaches in its payload: an answer
+// that is remembered for a program without network is not one for the same program with
+// it. A request is the plan's alone; its payload may be shared.
+func inProfile(r *approval.Request, plan *tools.Plan) *approval.Request {
+	if r == nil || plan.Action.Exec == nil {
+		return r
+	}
+	q := *r
+	q.Payload = maps.Clone(r.Payload)
+	if q.Payload == nil {
+		q.Payload = map[string]any{}
+	}
+	q.Payload["network"], q.Payload["class"] = plan.Profile.Network.Mode.String(), plan.Class.String()
+	return &q
 }
 
 // unheld is the question about a call that nothing holds to its ceiling.
