@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -162,6 +163,7 @@ func (l *Landlock) Prepare(ctx context.Context, p sandboxprofile.Profile) (_ San
 	if err := quiet(frozenOf(ctx)); err != nil {
 		return nil, err
 	}
+	p = withoutOurs(p, seen.facts.Masks)
 	facts := withoutSockets(p, seen.freezing(p, frozenOf(ctx)).facts)
 	user, err := owner(p)
 	if err != nil {
@@ -179,6 +181,22 @@ func (l *Landlock) Prepare(ctx context.Context, p sandboxprofile.Profile) (_ San
 		return nil, err
 	}
 	return l.build(ctx, hostPlan{profile: p, seen: seen, user: user, setup: setup, enforced: l.enforced(p, rules), leave: leave})
+}
+
+// withoutOurs is p without any right to sandgate's own directories, under whatever other
+// names they are mounted: no pattern tells of them, and there is no mount to lie over them.
+func withoutOurs(p sandboxprofile.Profile, masks []sandboxprofile.Mask) sandboxprofile.Profile {
+	paths := p.Paths
+	for _, m := range masks {
+		if m.Hide && m.Kind == sandboxprofile.Dir && p.Rights(m.Path) != 0 {
+			if len(paths) == len(p.Paths) {
+				paths = maps.Clone(p.Paths)
+			}
+			paths[m.Path] = 0
+		}
+	}
+	p.Paths = paths
+	return p
 }
 
 // compile gives the rules, or refuses a profile that they cannot keep.

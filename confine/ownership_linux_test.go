@@ -15,6 +15,7 @@ import (
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/confinetest"
 	"github.com/sandgate/sandgate/confine/quarantine"
+	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
 // withMounts runs the test again where it may mount, and reports whether it does there.
@@ -81,95 +82,150 @@ func belongings(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// TestACallTakesNothingThatItDidNotMake: wherever the user's HOME and sandgate's own
-// directory lie to the workspace, a call that makes nothing finds all of the user's
-// files where they were, and one that plants something loses that and no more.
-func TestACallTakesNothingThatItDidNotMake(t *testing.T) {
+// A household is a user's files, sandgate's own and a workspace, which lie somewhere to
+// each other.
+type household struct {
+	t                    *testing.T
+	base, ws, home, mine string
+	old                  string // what an earlier version has in quarantine
+	store                *quarantine.Store
+	profile              sandboxprofile.Profile
+}
+
+// forEachHousehold runs a test where the user's HOME and sandgate's own directory lie above,
+// at and below the workspace, and lead into it by a link and by a mount.
+func forEachHousehold(t *testing.T, test func(h *household)) {
 	if !withMounts(t) {
 		return
 	}
 	for _, home := range []string{"above", "equal", "below", "deep", "linked", "mounted"} {
 		for _, state := range []string{"above", "below", "deep", "in-home", "linked", "mounted"} {
-			t.Run(home+"/"+state, func(t *testing.T) {
-				base := confinetest.Workspace(t)
-				ws := base + "/ws"
-				mkdir(t, ws)
-				at := placed(t, base, ws, home, "home")
-				mine := at + "/.local/state/sandgate"
-				if state != "in-home" {
-					mine = placed(t, base, ws, state, "state") + "/sandgate"
-				}
-				store, err := quarantine.Open(mine + "/quarantine")
-				if err != nil {
-					t.Fatal(err)
-				}
-				old := mine + "/quarantine/items/20260101T000000.000Z-abcdef"
-				for name, content := range map[string]string{
-					at + "/.ssh/config": "Host x", at + "/.bashrc": "true", at + "/.claude/settings.json": "{}", at + "/.gitconfig": "", at + "/.codex/a": "",
-					ws + "/own/.vscode/settings.json": "{}", ws + "/own/.envrc": "true", mine + "/audit.jsonl": "{}\n",
-					old + "/manifest.jsonl": `{"n":0,"path":"` + ws + `/own/.envrc","root":"` + ws + `","reason":"x","kind":"file"}` + "\n", old + "/0": "x",
-				} {
-					mkdir(t, filepath.Dir(name))
-					if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-						t.Fatal(err)
-					}
-				}
-				for _, link := range []string{at + "/.codex/out", old + "/out"} {
-					if err := os.Symlink("/var/lib/elsewhere", link); err != nil {
-						t.Fatal(err)
-					}
-				}
-				p := plantedProfile(t, ws)
-				p.Scratch = []string{"/tmp"}
-				if home != "equal" {
-					p.Scratch = append(p.Scratch, at)
-				}
-				if state != "above" || home == "equal" {
-					p.Paths[mine] = 0
-				}
-				p = p.Normalize()
-				b := newBwrap(t)
-				b.Use(confine.NewGuard(store, mine))
-				cells := confine.NewCells(b)
-				defer cells.Close()
-				run := func(c confine.Confiner, script string) confinetest.Outcome {
-					return confinetest.Exec(t, context.Background(), c, p, ws, nil, "/bin/bash", "-c", script)
-				}
-				before := belongings(t, base)
-				for _, c := range []confine.Confiner{b, cells, cells, b} {
-					if o := run(c, "true"); o.ExitCode != 0 || len(o.Planted) != 0 {
-						t.Fatalf("a call that makes nothing: %+v %s", o.Result, o.Err)
-					}
-					if now := belongings(t, base); stripJournals(now) != stripJournals(before) {
-						t.Fatalf("before:\n%s\nafter:\n%s", before, now)
-					}
-				}
-				if home == "mounted" || state == "mounted" { // the same files by another name
-					o := run(b, "cat "+ws+"/state/sandgate/audit.jsonl; ls "+ws+"/state/sandgate; true")
-					if o.Out != "" {
-						t.Errorf("sandgate's own files are seen: %q", o.Out)
-					}
-				}
-				for _, c := range []confine.Confiner{b, cells} {
-					o := run(c, "mkdir -p new/.vscode && echo x > new/.vscode/settings.json && echo kept > new/file")
-					if len(o.Planted) != 1 || o.Planted[0].Path != ws+"/new/.vscode" || o.Planted[0].Kept == "" {
-						t.Fatalf("a plant: %+v %+v %s", o.Planted, o.Result, o.Err)
-					}
-					if _, err := os.Stat(ws + "/new/file"); err != nil {
-						t.Error(err)
-					}
-				}
-				if items, err := store.List(); err != nil || len(items) != 3 {
-					t.Errorf("%d items, %v", len(items), err)
-				}
-				for _, gone := range []string{at + "/.ssh/config", at + "/.codex/out", ws + "/own/.envrc", old + "/out"} {
-					if _, err := os.Lstat(gone); err != nil {
-						t.Error(err)
-					}
-				}
-			})
+			t.Run(home+"/"+state, func(t *testing.T) { test(newHousehold(t, home, state)) })
 		}
 	}
+}
+
+func newHousehold(t *testing.T, home, state string) *household {
+	h := &household{t: t, base: confinetest.Workspace(t)}
+	h.ws = h.base + "/ws"
+	mkdir(t, h.ws)
+	h.home = placed(t, h.base, h.ws, home, "home")
+	h.mine = h.home + "/.local/state/sandgate"
+	if state != "in-home" {
+		h.mine = placed(t, h.base, h.ws, state, "state") + "/sandgate"
+	}
+	var err error
+	if h.store, err = quarantine.Open(h.mine + "/quarantine"); err != nil {
+		t.Fatal(err)
+	}
+	h.old = h.mine + "/quarantine/items/20260101T000000.000Z-abcdef"
+	for name, content := range map[string]string{
+		h.home + "/.ssh/config": "Host x", h.home + "/.bashrc": "true", h.home + "/.claude/settings.json": "{}", h.home + "/.gitconfig": "", h.home + "/.codex/a": "",
+		h.ws + "/own/.vscode/settings.json": "{}", h.ws + "/own/.envrc": "true", h.mine + "/audit.jsonl": "{}\n",
+		h.old + "/manifest.jsonl": `{"n":0,"path":"` + h.ws + `/own/.envrc","root":"` + h.ws + `","reason":"x","kind":"file"}` + "\n", h.old + "/0": "x",
+	} {
+		mkdir(t, filepath.Dir(name))
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, link := range []string{h.home + "/.codex/out", h.old + "/out"} {
+		if err := os.Symlink("/var/lib/elsewhere", link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := plantedProfile(t, h.ws)
+	p.Scratch = []string{"/tmp"}
+	if home != "equal" {
+		p.Scratch = append(p.Scratch, h.home)
+	}
+	if state != "above" || home == "equal" {
+		p.Paths[h.mine] = 0
+	}
+	h.profile = p.Normalize()
+	return h
+}
+
+func (h *household) run(c confine.Confiner, script string) confinetest.Outcome {
+	return confinetest.Exec(h.t, context.Background(), c, h.profile, h.ws, nil, "/bin/bash", "-c", script)
+}
+
+// untouched fails where a call that makes nothing, by each of these, changes anything.
+func (h *household) untouched(by ...confine.Confiner) {
+	h.t.Helper()
+	before := belongings(h.t, h.base)
+	for _, c := range by {
+		if o := h.run(c, "true"); o.ExitCode != 0 || len(o.Planted) != 0 {
+			h.t.Fatalf("a call that makes nothing: %+v %s", o.Result, o.Err)
+		}
+		if now := belongings(h.t, h.base); stripJournals(now) != stripJournals(before) {
+			h.t.Fatalf("before:\n%s\nafter:\n%s", before, now)
+		}
+	}
+	// The same files by another name, where there is one.
+	if o := h.run(by[0], "cat "+h.ws+"/state/sandgate/audit.jsonl; ls "+h.ws+"/state/sandgate; true"); o.Out != "" {
+		h.t.Errorf("sandgate's own files are seen: %q", o.Out)
+	}
+}
+
+// whole fails if anything of the user's has moved, or there are other items in quarantine
+// than so many.
+func (h *household) whole(items int) {
+	h.t.Helper()
+	if list, err := h.store.List(); err != nil || len(list) != items {
+		h.t.Errorf("%d items, %v", len(list), err)
+	}
+	for _, gone := range []string{h.home + "/.ssh/config", h.home + "/.codex/out", h.ws + "/own/.envrc", h.old + "/out"} {
+		if _, err := os.Lstat(gone); err != nil {
+			h.t.Error(err)
+		}
+	}
+}
+
+// TestACallTakesNothingThatItDidNotMake: wherever the user's HOME and sandgate's own
+// directory lie to the workspace, a call that makes nothing finds all of the user's
+// files where they were, and one that plants something loses that and no more.
+func TestACallTakesNothingThatItDidNotMake(t *testing.T) {
+	forEachHousehold(t, func(h *household) {
+		b := newBwrap(h.t)
+		b.Use(confine.NewGuard(h.store, h.mine))
+		cells := confine.NewCells(b)
+		defer cells.Close()
+		h.untouched(b, cells, cells, b)
+		for _, c := range []confine.Confiner{b, cells} {
+			o := h.run(c, "mkdir -p new/.vscode && echo x > new/.vscode/settings.json && echo kept > new/file")
+			if len(o.Planted) != 1 || o.Planted[0].Path != h.ws+"/new/.vscode" || o.Planted[0].Kept == "" {
+				h.t.Fatalf("a plant: %+v %+v %s", o.Planted, o.Result, o.Err)
+			}
+			if _, err := os.Stat(h.ws + "/new/file"); err != nil {
+				h.t.Error(err)
+			}
+		}
+		h.whole(3)
+	})
+}
+
+// TestNothingOfTheUsersMovesUnderABroker is the same where a broker makes the changes:
+// the plant does not come to be, and nothing is taken.
+func TestNothingOfTheUsersMovesUnderABroker(t *testing.T) {
+	forEachHousehold(t, func(h *household) {
+		l := newLandlock(h.t, confine.LandlockOptions{})
+		l.Use(confine.NewGuard(h.store, h.mine))
+		h.untouched(l, l)
+		for range 2 {
+			o := h.run(l, "mkdir -p new/.vscode; echo x > new/.vscode/settings.json; echo kept > new/file")
+			if len(o.Planted) != 0 || len(o.Refused) == 0 {
+				h.t.Fatalf("a plant: %+v %s", o.Result, o.Err)
+			}
+			if _, err := os.Stat(h.ws + "/new/.vscode"); err == nil {
+				h.t.Error("it was made")
+			}
+			if _, err := os.Stat(h.ws + "/new/file"); err != nil {
+				h.t.Error(err)
+			}
+		}
+		h.whole(1)
+	})
 }
 
 // stripJournals leaves out what a living sandbox keeps in the quarantine.
