@@ -357,19 +357,19 @@ func (g *Guard) maker(f sighting, own *ward) *ward {
 }
 
 // sweep looks for planted names in the trees that may be written to, and takes them
-// away until there are none. It gives what is found at the end.
+// away until there are none. It gives what is found at the end. With an error it has done
+// what it could: what it found has no name any more that a program acts on.
 func (g *Guard) sweep(s *study, own *ward) ([]sighting, error) {
+	var failed error // of the first round that did: the message stays short
 	for range undoRounds {
 		found, unseen := g.findIn(s, slices.DeleteFunc(slices.Clone(s.written), func(i int) bool { return !isDir(s.roots[i].path) }))
 		some, err := g.undoAll(found, own)
-		if unseen != nil { // what was found is gone by now
-			return nil, errors.Join(unseen, err)
-		}
-		if err != nil || !some {
-			return found, err
+		failed = cmp.Or(failed, err)
+		if !some {
+			return found, errors.Join(unseen, failed)
 		}
 	}
-	return nil, errors.New("they are made faster than they can be taken away")
+	return nil, cmp.Or(failed, errors.New("they are made faster than they can be taken away"))
 }
 
 func isDir(path string) bool {
@@ -403,7 +403,7 @@ func (g *Guard) undoAll(found []sighting, own *ward) (some bool, err error) {
 			takings[w] = g.store.Begin(w.call)
 		}
 		if err := undo(f, w, takings[w]); err != nil && len(errs) < 3 { // the first few are enough to act on
-			errs = append(errs, fmt.Errorf("%q was planted and could not be moved into quarantine: %w", f.take, err))
+			errs = append(errs, err)
 		}
 	}
 	return some, errors.Join(errs...)
@@ -417,23 +417,45 @@ func order(c class) int {
 }
 
 func undo(f sighting, w *ward, t *quarantine.Taking) error {
-	if t == nil {
-		return errors.New("there is no quarantine")
+	kept, err := "", errors.New("there is no quarantine")
+	if t != nil {
+		kept, err = t.Take(f.root, f.take, reasonOf(f))
 	}
-	kept, err := t.Take(f.root, f.take, reasonOf(f))
-	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
-		return nil // another call moves things about, or it went with another name; the next round sees
+	if err != nil && !isGone(err) {
+		return disarm(f, w, err)
 	}
 	if err == nil {
 		w.report(Planted{Path: f.take, Reason: reasonOf(f), Kept: kept}, "")
 	}
-	return err
+	return nil
+}
+
+// isGone is for what another call moves about, or what went with another name: the next
+// round sees where it is.
+func isGone(err error) bool {
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
+}
+
+// disarm is for what cannot be kept, for this reason: it must not act meanwhile.
+func disarm(f sighting, w *ward, why error) error {
+	now, err := quarantine.Disarm(f.root, f.take)
+	switch {
+	case err != nil && isGone(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("%q was planted and could not be moved into quarantine: %w", f.take, errors.Join(why, err))
+	case now == "":
+		return fmt.Errorf("%q was planted and could not be moved into quarantine, so it was removed (it %s): %w", f.take, reasonOf(f), why)
+	}
+	w.report(Planted{Path: f.take, Reason: reasonOf(f), Kept: now}, "")
+	return fmt.Errorf("%q was planted and could not be moved into quarantine; it is %q now: %w", f.take, now, why)
 }
 
 // onlyReported is for a link to something that the tool may read: environments of
-// interpreters are made of such links.
+// interpreters are made of such links. One whose text does not say where it leads is not:
+// "top/../x" leads out as soon as top is a link that leads up, which is harmless by itself.
 func onlyReported(p sandboxprofile.Profile, f sighting) bool {
-	if f.class != link {
+	if f.class != link || !saysWhere(f.target) {
 		return false
 	}
 	target := f.target

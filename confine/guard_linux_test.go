@@ -3,6 +3,7 @@ package confine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -93,51 +94,93 @@ func TestOneCallSeesWhatAnotherPlanted(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeUndoneBars: a planted tree that cannot be moved, since it is too
-// large to copy to the quarantine's file system, or since there is no quarantine,
-// is an error, and bars the next call until it is gone.
-func TestWhatCannotBeUndoneBars(t *testing.T) {
-	shm, err := os.MkdirTemp("/dev/shm", "sandgate-test-")
-	if err != nil {
-		t.Fatal(err)
+// TestWhatCannotBeKeptIsDisarmed: what is too large to copy to the quarantine's file system,
+// or finds no quarantine, no room in it or too many items, loses the name that makes it act.
+// The call ends with an error that says where it is, and the next one goes on.
+func TestWhatCannotBeKeptIsDisarmed(t *testing.T) {
+	elsewhere := func(t *testing.T) *quarantine.Store {
+		dir, err := os.MkdirTemp("/dev/shm", "sandgate-test-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		store, err := quarantine.Open(filepath.Join(dir, "quarantine"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return store
 	}
-	t.Cleanup(func() { os.RemoveAll(shm) })
-	store, err := quarantine.Open(filepath.Join(shm, "quarantine"))
-	if err != nil {
-		t.Fatal(err)
+	full := func(t *testing.T) *quarantine.Store {
+		store, err := quarantine.Open(confinetest.Workspace(t) + "/quarantine")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 1000 {
+			mkdir(t, fmt.Sprintf("%s/items/20260101T000000.000Z-%06d", store.Dir(), i))
+		}
+		return store
 	}
-	for name, guard := range map[string]*confine.Guard{"too large": confine.NewGuard(store), "no quarantine": confine.NewGuard(nil)} {
-		t.Run(name, func(t *testing.T) {
+	const hook = "mkdir n && cd n && " + repo + " && " + hookFile + ".git/hooks/pre-commit && chmod +x .git/hooks/pre-commit && "
+	for _, x := range []struct {
+		name        string
+		store       func(t *testing.T) *quarantine.Store
+		plant, fire string
+		gone        string // what there is no more
+	}{
+		{"many levels", elsewhere, hook + "mkdir -p .git/hooks" + strings.Repeat("/d", 100), "cd n && git commit --allow-empty -qm x", "n/.git/hooks"},
+		{"a large sparse file", elsewhere, hook + "truncate -s 300M .git/hooks/large", "cd n && git commit --allow-empty -qm x", "n/.git/hooks"},
+		{"a large file", elsewhere, "truncate -s 300M .bashrc", "true", ".bashrc"},
+		{"a closed directory", elsewhere, "mkdir n && mkdir -p n/.vscode" + strings.Repeat("/d", 100) + " && chmod 0311 n", "true", "n/.vscode"},
+		{"items without number", full, hook + "true", "cd n && git commit --allow-empty -qm x", "n/.git/hooks"},
+		{"a link", full, "ln -s $OUT out", "touch out/x && touch $C", "out"},
+		{"no quarantine", func(*testing.T) *quarantine.Store { return nil }, hook + "true", "cd n && git commit --allow-empty -qm x", "n/.git/hooks"},
+	} {
+		t.Run(strings.ReplaceAll(x.name, " ", "-"), func(t *testing.T) {
 			b, g := newBwrap(t), newGround(t)
-			b.Use(guard)
-			p := plantedProfile(t, g.ws)
-			box, err := b.Prepare(context.Background(), p)
-			if err != nil {
-				t.Fatal(err)
+			b.Use(confine.NewGuard(x.store(t)))
+			_, err := g.tries(b, x.plant)
+			var u *confine.Unenforceable
+			if !errors.As(err, &u) || u.Part != "the protected names" || !strings.Contains(u.Reason, x.gone) || u.Hint == "" || len(u.Reason) > 2000 {
+				t.Fatalf("error %v", err)
 			}
-			deep := ".vscode" + strings.Repeat("/d", 100)
-			_, err = box.Run(context.Background(), sandboxprofile.Action{Kind: sandboxprofile.Exec, Exec: &sandboxprofile.Program{
-				Path: "/bin/mkdir", Argv: []string{"mkdir", "-p", deep}, Dir: g.ws, Env: []string{"PATH=/bin"},
-			}}, confine.Stdio{})
-			box.Close()
-			wantBarred(t, err)
-			_, err = b.Prepare(context.Background(), p)
-			wantBarred(t, err)
-			if other := newGround(t); other.inside(b, "echo x > made").ExitCode != 0 {
-				t.Errorf("a call in another workspace: %s", other.said.String())
+			if _, err := os.Lstat(g.ws + "/" + x.gone); err == nil {
+				t.Errorf("%s is still there", x.gone)
 			}
-			g.outside("rm -r .vscode")
-			if r := g.inside(b, "true"); len(r.Planted) > 0 {
-				t.Errorf("%+v", r.Planted)
+			if made, _ := filepath.Glob(g.ws + "/**/.vscode"); len(made) > 0 {
+				t.Errorf("still there: %q", made)
+			}
+			g.outside(x.fire)
+			if g.fired() {
+				t.Errorf("it runs, after %v", err)
+			}
+			if r := g.inside(b, "true"); r.ExitCode != 0 || len(r.Planted) > 0 {
+				t.Errorf("the next call: %+v", r)
 			}
 		})
+	}
+}
+
+// TestWhatCannotBeLookedAtBars: a path that is too long to be looked at ends the call, and
+// bars the next one in this workspace until it is gone.
+func TestWhatCannotBeLookedAtBars(t *testing.T) {
+	b, g := newBwrap(t), newGround(t)
+	_, err := g.tries(b, "mkdir a && cd a && d=$(printf 'd%.0s' $(seq 200)); for i in $(seq 24); do mkdir $d && cd $d; done")
+	wantBarred(t, err)
+	_, err = b.Prepare(context.Background(), plantedProfile(t, g.ws))
+	wantBarred(t, err)
+	if other := newGround(t); other.inside(b, "echo x > made").ExitCode != 0 {
+		t.Errorf("a call in another workspace: %s", other.said.String())
+	}
+	g.outside("rm -r a")
+	if r := g.inside(b, "true"); len(r.Planted) > 0 {
+		t.Errorf("%+v", r.Planted)
 	}
 }
 
 func wantBarred(t *testing.T, err error) {
 	t.Helper()
 	var u *confine.Unenforceable
-	if !errors.As(err, &u) || u.Part != "the protected names" || !strings.Contains(u.Reason, ".vscode") || u.Hint == "" {
+	if !errors.As(err, &u) || u.Part != "the protected names" || !strings.Contains(u.Reason, "too deep") || u.Hint == "" || len(u.Reason) > 2000 {
 		t.Errorf("error %v", err)
 	}
 }

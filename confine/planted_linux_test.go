@@ -141,6 +141,8 @@ var plants = []plant{
 
 	{name: "directory exchanged for a link", setup: "mkdir build", plant: "rmdir build && ln -s $OUT build", fire: "echo x > build/result; cp $OUT/result $C"},
 	{name: "link over a link in the middle", setup: "mkdir -p a/b", plant: "ln -s a/b up && ln -s up/../../../$(basename $OUT) out", fire: "echo x > out/result; cp $OUT/result $C"},
+	{name: "link over a link to the workspace", plant: "mkdir -p p/q/r && ln -s $W p/q/r/top && ln -s p/q/r/top/../out out", fire: "echo x > out/result; cp $OUT/result $C"},
+	{name: "link over a link to the workspace, by its absolute path", plant: "mkdir -p p/q/r && ln -s $W p/q/r/top && ln -s $W/p/q/r/top/../out out", fire: "echo x > out/result; cp $OUT/result $C"},
 	{name: "link into tmp", plant: "ln -s /tmp/sandgate-test-$(basename $OUT) out", fire: "echo x > out; cp /tmp/sandgate-test-$(basename $OUT) $C; rm -f /tmp/sandgate-test-$(basename $OUT)"},
 }
 

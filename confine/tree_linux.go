@@ -685,8 +685,7 @@ func harmlessTarget(target string) bool {
 // after a name the text does not say where it leads.
 func (t *tree) inside(dir, target string) bool {
 	if !filepath.IsAbs(target) {
-		up := strings.TrimLeft(target, "./")
-		if strings.Contains("/"+up+"/", "/../") {
+		if !saysWhere(target) {
 			return false
 		}
 		target = filepath.Join(dir, target)
@@ -694,6 +693,11 @@ func (t *tree) inside(dir, target string) bool {
 		return false
 	}
 	return t.profile.Paths[target]&sandboxprofile.Write != 0 || writableAround(t.profile, target) != ""
+}
+
+// saysWhere reports whether the text of a link tells where it leads: ".." comes after no name.
+func saysWhere(target string) bool {
+	return !strings.Contains("/"+strings.TrimLeft(target, "./")+"/", "/../")
 }
 
 // addAliases finds the other names of covered files. They are covered like it:

@@ -291,12 +291,18 @@ func (a *app) announce(r *running, s *sockets, web *httpSide) {
 	fmt.Fprintln(a.err, "sandgate: ready")
 }
 
+// maxPlantedTold bounds the lines about what an earlier call has left: that can be thousands.
+const maxPlantedTold = 10
+
 // reportRecovery says what an earlier crash left in the audit log, in the workspace
 // and unanswered.
 func (a *app) reportRecovery(r *running) {
-	for _, p := range r.planted {
-		fmt.Fprintf(a.err, "sandgate: a call that was running when sandgate died had left %s, which %s; now at: %s\n",
+	for _, p := range r.planted[:min(len(r.planted), maxPlantedTold)] {
+		fmt.Fprintf(a.err, "sandgate: a call that an earlier sandgate did not see through had left %s, which %s; now at: %s\n",
 			approval.EscapeLine(p.Path), approval.EscapeLine(p.Reason), approval.EscapeLine(cmp.Or(p.Kept, "the same place")))
+	}
+	if more := len(r.planted) - maxPlantedTold; more > 0 {
+		fmt.Fprintf(a.err, "sandgate: and %d more: see `sandgate quarantine list`\n", more)
 	}
 	rec := r.recovery
 	if t := rec.Torn; t != nil {

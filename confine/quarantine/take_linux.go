@@ -66,6 +66,31 @@ func (t *Taking) Take(root, name, reason string) (kept string, err error) {
 	return filepath.Join(dir, slot), note(dir, e)
 }
 
+// disarmedPrefix begins the names that nothing looks for.
+const disarmedPrefix = "sandgate-disarmed-"
+
+// Disarm gives what lies at name, below root, another name in its directory, for what
+// cannot be taken: the quarantine is full, or on another file system that has no room for
+// it. No program acts on the new name. A link does what it does under any name, so it is
+// removed. now is the new path, "" for a link.
+func Disarm(root, name string) (now string, err error) {
+	at, base, err := openParent(root, name)
+	if err != nil {
+		return "", fmt.Errorf("quarantine: open the directory of %q: %w", name, err)
+	}
+	defer unix.Close(at)
+	slot := disarmedPrefix + strings.ToLower(rand.Text()[:10])
+	if err := move(at, base, at, slot); err != nil {
+		return "", fmt.Errorf("quarantine: rename %q: %w", name, err)
+	}
+	var st unix.Stat_t
+	if unix.Fstatat(at, slot, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		return "", unix.Unlinkat(at, slot, 0)
+	}
+	openUpAt(at, slot) // what lies in a closed directory is looked at too
+	return filepath.Join(filepath.Dir(name), slot), nil
+}
+
 func (t *Taking) open() error {
 	if t.id != "" {
 		return nil
