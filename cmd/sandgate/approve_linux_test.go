@@ -61,6 +61,9 @@ func newTerminal(t *testing.T, term string) *terminal {
 	return x
 }
 
+// whatAreYou asks a terminal for its attributes (DA1).
+const whatAreYou = "\x1b[c"
+
 func (x *terminal) read() {
 	buf := make([]byte, 4096)
 	for {
@@ -69,8 +72,11 @@ func (x *terminal) read() {
 			return
 		}
 		x.mu.Lock()
+		before := max(x.written.Len()-len(whatAreYou)+1, 0)
 		x.written.Write(buf[:n])
+		asked := strings.Count(x.written.String()[before:], whatAreYou)
 		x.mu.Unlock()
+		io.WriteString(x.master, strings.Repeat("\x1b[?62;22c", asked)) // every terminal answers that
 		select {
 		case x.more <- struct{}{}:
 		default:
@@ -96,6 +102,16 @@ func (x *terminal) see(text string) {
 			x.t.Fatalf("no %q on the terminal: %q", text, x.output())
 		}
 	}
+}
+
+// shows reports whether text comes on the terminal soon, after what was written before.
+func (x *terminal) shows(text string, from int) bool {
+	for limit := time.Now().Add(time.Second); !strings.Contains(x.output()[from:], text); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(limit) {
+			return false
+		}
+	}
+	return true
 }
 
 // pressUntil presses keys until text is on the terminal: on a busy machine a request

@@ -71,6 +71,7 @@ func TestSwapsOnATerminal(t *testing.T) {
 	for i := range tries(5) {
 		s := b.swap(t, i)
 		x.see(fmt.Sprintf("bait-%d", i))
+		from := len(x.output())
 		time.Sleep(aMoment)
 		apart := time.Duration(rand.IntN(1000)-300) * time.Millisecond // of the key after the withdrawal
 		if apart < 0 {
@@ -83,7 +84,8 @@ func TestSwapsOnATerminal(t *testing.T) {
 			x.press("y")
 		}
 		gone := time.Now()
-		if <-s.bait {
+		// One that was answered, and withdrawn before the answer came, was one's own answer.
+		if <-s.bait || apart < 0 && !x.shows("goes on", from) {
 			right++
 		} else {
 			ready++
@@ -97,7 +99,7 @@ func TestSwapsOnATerminal(t *testing.T) {
 		}
 		time.Sleep(burst)
 		s.drop()
-		// On a busy machine a key can arrive when the request has stood for long enough.
+		// On a busy machine the test itself may press when the request has stood for long enough.
 		if <-s.evil && s.answered.Sub(gone) < guard.Other {
 			wrong++
 		}

@@ -2,13 +2,17 @@ package main
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/guard"
 )
 
 // needsScreens leaves a test out where there is neither a browser nor tmux to look at a
@@ -38,7 +42,7 @@ func newScreen(t *testing.T, operator string, columns, rows int) *screen {
 	x := &screen{t, fmt.Sprintf("sandgate-%d-%d", os.Getpid(), time.Now().UnixNano())}
 	t.Cleanup(func() { exec.Command("tmux", "-L", x.server, "kill-server").Run() }) // it may have ended
 	x.tmux("-f", "/dev/null", "start-server", ";", "set-option", "-g", "status", "off", ";", "set-option", "-g", "default-terminal", "tmux-256color", ";",
-		"new-session", "-d", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(rows), "exec sandgate approve --operator-socket "+operator)
+		"new-session", "-d", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(rows), "sandgate approve --operator-socket "+operator+"; true")
 	return x
 }
 
@@ -158,4 +162,58 @@ func TestPageRulesOnATerminal(t *testing.T) {
 	if _, e := p.ran(waiting); e == nil {
 		t.Error("it ran")
 	}
+}
+
+// TestSwapsOnAStoppedTerminal: a key that is pressed before its request has stood for long
+// enough answers nothing, though the program reads it only later, because it did not run
+// meanwhile. In a real terminal, at random times.
+func TestSwapsOnAStoppedTerminal(t *testing.T) {
+	needsScreens(t)
+	s := newServing(t, pageConfig)
+	p := &person{serving: s, t: t}
+	x := newScreen(t, s.operator, 100, 30)
+	agent := s.session("coder")
+	x.see("nothing waits")
+	// The shell's child: tmux would have its own go on at once.
+	shell := strings.TrimSpace(x.tmux("display-message", "-p", "#{pane_pid}"))
+	children, err := os.ReadFile("/proc/" + shell + "/task/" + shell + "/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(children)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for i := range tries(5) {
+		time.Sleep(aMoment) // nothing stands in its place any more
+		asked := time.Now()
+		ch := call(t.Context(), agent, "shell", map[string]any{"command": fmt.Sprintf("echo late-%d", i)})
+		x.see(fmt.Sprintf("echo late-%d", i))
+		time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond)
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond)
+		x.tmux("send-keys", "y")
+		early := time.Since(asked) < guard.Settle
+		time.Sleep(guard.Settle + time.Duration(rand.IntN(500))*time.Millisecond)
+		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(4 * burst)
+		if early { // on a busy machine it may have stood for long enough
+			tried++
+			p.waits(ch, fmt.Sprintf("try %d: answered by a key that was pressed too soon", i))
+		}
+		time.Sleep(guard.Settle + burst)
+		x.press("y", "nothing waits")
+		if text, e := p.ran(ch); text != fmt.Sprintf("late-%d\n", i) {
+			t.Fatalf("%q %v", text, e)
+		}
+	}
+	if tried == 0 {
+		t.Error("the machine was too busy to press a key in time")
+	}
+	t.Logf("%d keys were read late", tried)
 }

@@ -105,6 +105,15 @@ func (g *Guard) Release(now, begun time.Duration, act Act) bool {
 	return true
 }
 
+// Due is from when an act that begins counts: as an answer, or to let go of what holds the
+// answers back.
+func (g *Guard) Due() time.Duration {
+	if g.Held() {
+		return g.letGo
+	}
+	return g.due
+}
+
 // Ready reports whether an act that begins now counts.
 func (g *Guard) Ready(now time.Duration) bool { return g.request != "" && !g.Held() && now >= g.due }
 

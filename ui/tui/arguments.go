@@ -103,6 +103,7 @@ func editable(args json.RawMessage, indent bool) string {
 // edited asks the supervisor what becomes of the arguments.
 func (m *model) edited(msg editedMsg) tea.Cmd {
 	m.sight, m.away = sight{}, false
+	m.othersRead()
 	it := m.find(msg.id)
 	if it == nil {
 		m.notice = "the request whose arguments you edited has ended"

@@ -8,7 +8,8 @@
 // a person answers what they have read, and nothing else:
 //
 //   - A key or a click answers the request that has stood in front of the person, by the
-//     rule of package guard. Keys that come in one burst are pasted, and answer nothing.
+//     rule of package guard. Keys that come in one burst are pasted, and answer nothing. When
+//     a key was typed is known from the order of the terminal's own answers (typed.go).
 //   - Deny has the focus. Only one's own answer makes room for the next request.
 //   - Allowing what was not all on the screen takes the same key twice. A group is allowed
 //     after each member was on the screen, by the ids that were listed: what joins it

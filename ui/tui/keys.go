@@ -38,15 +38,16 @@ func (m *model) typed(k tea.KeyPressMsg) tea.Cmd {
 	quick := at-m.lastAt < burst
 	m.lastAt = at
 	m.keys++
+	begun := m.begun()
 	if !m.couldAnswer(k.String()) {
-		return m.key(k, at)
+		return m.key(k, begun)
 	}
 	if quick || k.IsRepeat {
 		m.pasted(at)
 		return nil
 	}
 	nth := m.keys
-	return m.alone(burst, func(time.Time) tea.Msg { return aloneMsg{k, nth, at} })
+	return m.alone(burst, func(time.Time) tea.Msg { return aloneMsg{k, nth, begun} })
 }
 
 // wasAlone takes a key that no other has followed at once.
@@ -55,7 +56,7 @@ func (m *model) wasAlone(msg aloneMsg) tea.Cmd {
 		m.pasted(m.at())
 		return nil
 	}
-	return m.key(msg.key, msg.at)
+	return m.key(msg.key, msg.begun)
 }
 
 func (m *model) pasted(at time.Duration) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	uv "github.com/charmbracelet/ultraviolet"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
@@ -61,7 +62,9 @@ type model struct {
 	lastAt time.Duration // when the last one came
 	seenAt time.Time     // when the model was last told anything
 	click  click
+	typist typist
 	alone  func(time.Duration, func(time.Time) tea.Msg) tea.Cmd // tea.Tick
+	after  func(time.Duration, func(time.Time) tea.Msg) tea.Cmd // tea.Tick
 
 	notice   string
 	notified time.Time
@@ -103,7 +106,7 @@ type sight struct {
 }
 
 func newModel(ctx context.Context, o Options, now func() time.Time) *model {
-	return &model{ctx: ctx, opts: o, now: now, start: now(), seenAt: now(), lastAt: -burst, alone: tea.Tick}
+	return &model{ctx: ctx, opts: o, now: now, start: now(), seenAt: now(), lastAt: -burst, typist: typist{last: -1}, alone: tea.Tick, after: tea.Tick}
 }
 
 // at is the time of the guard's clock.
@@ -115,9 +118,9 @@ type (
 	tickMsg   struct{}
 	// aloneMsg is a key that could be an answer, a moment after it came.
 	aloneMsg struct {
-		key tea.KeyPressMsg
-		nth int
-		at  time.Duration
+		key   tea.KeyPressMsg
+		nth   int
+		begun time.Duration
 	}
 	decidedMsg struct {
 		ids     []protocol.ApprovalID
@@ -178,7 +181,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	cmd := m.update(msg)
 	load := m.load()
 	m.look()
-	return m, tea.Batch(cmd, load)
+	return m, tea.Batch(cmd, load, m.askLater())
 }
 
 func (m *model) update(msg tea.Msg) tea.Cmd {
@@ -196,12 +199,17 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 		return m.typed(msg)
 	case aloneMsg:
 		return m.wasAlone(msg)
+	case askNowMsg:
+		return m.askNow()
+	case uv.PrimaryDeviceAttributesEvent:
+		m.terminalAnswers(msg)
 	case tea.MouseMsg:
 		return m.mouse(msg)
 	case tea.PasteMsg:
 		m.paste(msg.Content)
 	case tea.ResumeMsg:
 		m.sight = sight{}
+		m.othersRead()
 	case eventsMsg:
 		return tea.Batch(m.events(msg), m.nextEvents())
 	case closedMsg:
@@ -514,6 +522,7 @@ func (m *model) page() tea.Cmd {
 // paged counts what the pager showed as seen. The screen is new to the eye.
 func (m *model) paged(msg pagedMsg) {
 	m.sight, m.away = sight{}, false
+	m.othersRead()
 	if msg.err != nil {
 		m.notice = approval.EscapeLine(fmt.Sprintf("pager: %v", msg.err))
 		return

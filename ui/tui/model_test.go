@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	tea "charm.land/bubbletea/v2"
+	uv "github.com/charmbracelet/ultraviolet"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -42,6 +43,14 @@ type desk struct {
 	asked   []protocol.ApprovalsPreview
 	preview func(protocol.ApprovalsPreview) (protocol.ApprovalsPreviewed, error)
 	other   []tea.Msg // quit, bell, pager
+	timers  []timer
+	mute    bool // the terminal answers nothing
+}
+
+// A timer goes off when wait comes to its time.
+type timer struct {
+	at time.Time
+	do func(time.Time) tea.Msg
 }
 
 func newDesk(width, height int) *desk {
@@ -56,7 +65,13 @@ func (d *desk) reset(width, height int) {
 	close(over) // waiting for events returns at once, and is ignored by do
 	d.m = newModel(context.Background(), Options{Approver: d, Events: over, Pager: "cat", Notify: Notify{Bell: true}}, func() time.Time { return d.now })
 	d.m.alone = func(_ time.Duration, f func(time.Time) tea.Msg) tea.Cmd { return func() tea.Msg { return f(d.now) } }
+	d.timers = nil
+	d.m.after = func(in time.Duration, f func(time.Time) tea.Msg) tea.Cmd {
+		d.timers = append(d.timers, timer{d.now.Add(in), f})
+		return nil
+	}
 	d.do(tea.WindowSizeMsg{Width: width, Height: height})
+	d.wait(0)
 }
 
 func (d *desk) Show(_ context.Context, id protocol.ApprovalID) (protocol.Approval, error) {
@@ -96,6 +111,12 @@ func (d *desk) run(cmd tea.Cmd) {
 		}
 	case shownMsg, decidedMsg, pagedMsg, notifiedMsg, editedMsg, previewedMsg, colouredMsg, aloneMsg, boardMsg, actedMsg:
 		d.do(msg)
+	case tea.RawMsg:
+		if msg.Msg != ansi.RequestPrimaryDeviceAttributes {
+			d.other = append(d.other, msg)
+		} else if !d.mute {
+			d.do(uv.PrimaryDeviceAttributesEvent{62})
+		}
 	default:
 		d.other = append(d.other, msg)
 	}
@@ -137,7 +158,18 @@ func (d *desk) ends(n int) {
 	d.do(eventsMsg{{Kind: client.Resolved, Approval: a, Decision: &approval.Decision{Action: approval.Denied, Approver: "uid 7"}}})
 }
 
-func (d *desk) wait(t time.Duration) { d.now = d.now.Add(t) }
+func (d *desk) wait(t time.Duration) {
+	d.now = d.now.Add(t)
+	due := d.timers
+	d.timers = nil
+	for _, x := range due {
+		if x.at.After(d.now) {
+			d.timers = append(d.timers, x)
+		} else {
+			d.do(x.do(d.now))
+		}
+	}
+}
 
 // settle is longer than answers ever have to wait, whatever stood there before.
 const settle = guard.Other
@@ -259,6 +291,74 @@ func TestNoTypeAhead(t *testing.T) {
 			t.Errorf("%s after a moment: %+v", key, got)
 		}
 	}
+}
+
+// TestKeysReadLate: a key that was typed too soon and is read late, because the program did
+// not run or the network is slow, answers nothing: the terminal's answer comes after it.
+func TestKeysReadLate(t *testing.T) {
+	answer := uv.PrimaryDeviceAttributesEvent{62}
+	d := newDesk(80, 24)
+	d.arrive(request(1, nil))
+	d.mute = true // what it says is still on its way
+	d.read()
+	d.press("y")
+	d.do(answer)
+	expect(t, d)
+	d.wait(guard.Settle)
+	d.press("y") // before the answer to the question about this moment
+	expect(t, d)
+	d.wait(guard.Settle)
+	d.do(answer) // to the question before
+	d.press("y")
+	expect(t, d)
+	d.wait(guard.Settle)
+	d.do(answer)
+	d.do(answer)
+	d.press("y")
+	expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: approval.Once})
+}
+
+// TestASilentTerminal: where the terminal never answers, a key began when it was read, but
+// for the first moments, in which it might yet answer. Answers that another program has read
+// are not waited for.
+func TestASilentTerminal(t *testing.T) {
+	d := &desk{mute: true}
+	d.reset(80, 24)
+	d.arrive(request(1, nil), request(2, nil))
+	d.read()
+	d.press("y")
+	expect(t, d)
+	d.read()
+	d.press("k") // somebody is there
+	d.read()
+	d.press("y")
+	expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: approval.Once})
+
+	d = newDesk(80, 24)
+	d.arrive(request(1, nil))
+	d.mute = true
+	d.read()
+	d.press("v") // the pager has read it
+	d.do(pagedMsg{id: "req-ab-1"})
+	d.mute = false
+	d.read()
+	d.press("y")
+	expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: approval.Once})
+	d.arrive(request(2, nil))
+	d.mute = true
+	d.read() // this answer is lost
+	d.mute = false
+	d.press("y")
+	expect(t, d)
+	for range lost/time.Second + 1 {
+		d.wait(time.Second)
+		d.do(tickMsg{})
+	}
+	d.press("y") // the answer to the question before was taken for that to this
+	expect(t, d)
+	d.read()
+	d.press("y")
+	expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-2", Decision: protocol.Allow, Scope: approval.Once})
 }
 
 // TestAReplacementIsNotAnswered: a request ends just before the key that was meant

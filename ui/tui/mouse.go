@@ -30,7 +30,7 @@ func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 			m.scrollBy(by)
 		}
 	case tea.MouseClickMsg:
-		m.click = click{m.under(msg.X, msg.Y), m.at(), msg.Button == tea.MouseLeft}
+		m.click = click{m.under(msg.X, msg.Y), m.begun(), msg.Button == tea.MouseLeft}
 	case tea.MouseReleaseMsg:
 		pressed := m.click
 		m.click = click{}
