@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/config"
@@ -144,13 +145,14 @@ var mergeCalls = []struct{ tool, args string }{
 // outcome is what a configuration makes of a call, and what tools would run under.
 type mergeOutcome struct {
 	decisions []protocol.CheckDecision
-	// reads says of each decision that it is the class's: the call changes nothing.
-	reads             []bool
+	// reads says of each decision that it is the class's: the call changes nothing. asks
+	// says of each that somebody is asked, or would be if the mode let anybody.
+	reads, asks       []bool
 	programs, byFiles sandboxprofile.Profile
 	tools             map[string]sandboxprofile.Profile // of the custom tools
 }
 
-func (s mergeSite) outcome(t *rapid.T, c *config.Config) mergeOutcome {
+func (s mergeSite) outcome(t interface{ Fatal(...any) }, c *config.Config) mergeOutcome {
 	own, operator, err := derivedUnder(*c, "shell", "")
 	if err != nil {
 		t.Fatal(err)
@@ -185,6 +187,7 @@ func (s mergeSite) outcome(t *rapid.T, c *config.Config) mergeOutcome {
 		}
 		o.decisions = append(o.decisions, got.Decision)
 		o.reads = append(o.reads, got.Decision == protocol.CheckAllow && got.Rule == "shell.reads")
+		o.asks = append(o.asks, got.Decision == protocol.CheckAsk || got.Decision == protocol.CheckDeny && got.Step == string(approval.SourceMode))
 	}
 	return o
 }
@@ -194,9 +197,10 @@ var looseness = map[protocol.CheckDecision]int{protocol.CheckDeny: 0, protocol.C
 // looser names in what after is more permissive than before; "" if in nothing.
 func looser(before, after mergeOutcome) string {
 	for i, call := range mergeCalls {
-		// A file may take every writable directory away. Then what was asked about, because it
-		// could change something there, can change nothing, and the kernel holds it to that.
-		if after.reads[i] && before.decisions[i] == protocol.CheckAsk {
+		// A file may take a directory away. Then what was asked about, because it could change
+		// or read something there, reads what is left, and the kernel holds it to that: what
+		// remains below /tmp is the sandbox's own. The profiles are compared below.
+		if after.reads[i] && before.asks[i] {
 			continue
 		}
 		if looseness[after.decisions[i]] > looseness[before.decisions[i]] {
@@ -289,6 +293,28 @@ func TestUntrustedFileNeverLoosens(t *testing.T) {
 			rt.Fatalf("%s--- workspace, not trusted\n%s%s", text, x, what)
 		}
 	})
+}
+
+// TestTakenAwayIsNotShown: a file that takes the workspace away leaves a name in the
+// sandbox's own /tmp. To read that needs nobody, also where the mode refuses whatever is
+// asked about: the file that a hidden name stood for is not there.
+func TestTakenAwayIsNotShown(t *testing.T) {
+	s := newMergeSite(t)
+	admin, ok := s.layer(config.TierAdmin, true, tierText{"approval.mode": "strict", "sandbox.hide": `["*.txt"]`})
+	less, ok2 := s.layer(config.TierWorkspace, false, tierText{"sandbox.paths": "{sub: {root: %W/sub, mode: rw, write_approval: false}}"})
+	before, fits := s.merged(admin)
+	after, fits2 := s.merged(admin, less)
+	if !ok || !ok2 || !fits || !fits2 {
+		t.Fatal("the files do not load")
+	}
+	was, is := s.outcome(t, before), s.outcome(t, after)
+	if what := looser(was, is); what != "" {
+		t.Fatal(what)
+	}
+	name := s.env.Cwd + "/a.txt"
+	if got := is.programs.Rights(name); sandboxprofile.Read.SubsetOf(got) {
+		t.Errorf("%s: %v, and then %v", name, was.programs.Rights(name), got)
+	}
 }
 
 // TestTrustShowsWhatItWidens: where nothing of a file is without effect, trusting it
