@@ -64,7 +64,7 @@ func (s *bwrapSandbox) heldBy(a sandboxprofile.Action) string {
 	case a.Kind != sandboxprofile.Exec:
 		return l.Class.String() + ": the operation itself, done by the sandbox's init"
 	case !l.Holds(sandboxprofile.ClassOf(s.profile, a)):
-		return l.Class.String() + ": the profile gives no more"
+		return l.Class.String() + ": the profile gives no more" + l.Without()
 	default:
 		return l.String() + "; by " + ceilingHolds
 	}

@@ -105,6 +105,9 @@ type Ceiling struct {
 	// the loaders and interpreters that the kernel starts for them.
 	AnyProgram bool     `json:"any_program,omitempty"`
 	Programs   []string `json:"programs,omitempty"`
+	// Withheld are directories that the profile of the call leaves out, since nobody was
+	// asked whether they may be read.
+	Withheld []string `json:"withheld,omitempty"`
 }
 
 // Holds reports whether the ceiling takes something from an action whose class is c:
@@ -113,7 +116,7 @@ func (l Ceiling) Holds(c Class) bool { return l.Class < c || !l.AnyProgram }
 
 // String says what the ceiling lets an action do: "read: reads files, ...; runs cat, wc".
 func (l Ceiling) String() string {
-	s := l.Class.String() + ": " + l.Class.Can()
+	s := l.Class.String() + ": " + l.Class.Can() + l.Without()
 	if l.AnyProgram {
 		return s
 	}
@@ -122,6 +125,14 @@ func (l Ceiling) String() string {
 		names = append(names, p[strings.LastIndexByte(p, '/')+1:])
 	}
 	return s + "; starts only " + strings.Join(names, ", ")
+}
+
+// Without says what the profile leaves out, "" if that is nothing.
+func (l Ceiling) Without() string {
+	if len(l.Withheld) == 0 {
+		return ""
+	}
+	return "; has nothing of " + strings.Join(l.Withheld, ", ")
 }
 
 // Validate says why nobody can hold the ceiling over a.

@@ -166,6 +166,7 @@ func (s *Supervisor) check(c *call) (tools.Proposal, error) {
 		bound(&p)
 	}
 	freezes(&p, c.session.mode)
+	withholds(&p, c.session.mode)
 	c.proposal = p
 	c.profile, c.digest = s.digests(p.Plan)
 	c.warnings = c.profile.warnings
@@ -285,6 +286,7 @@ func (s *Supervisor) revise(x *session, req protocol.ToolsCall, args json.RawMes
 		return approval.Call{}, err
 	}
 	freezes(&p, x.mode)
+	withholds(&p, x.mode)
 	profile, digest := s.digests(p.Plan)
 	return proposed(p, digest, profile.warnings), nil
 }

@@ -47,6 +47,8 @@ type setup struct {
 	credentials tools.Credentials
 	// fallback is for commands that no rule is about; nil lets them run.
 	fallback *shell.Default
+	// asked are directories of the workspace whose reads are to be approved.
+	asked []string
 	// shell stands in place of the tool shell.
 	shell func(*shell.Tool) tools.Tool
 	// at is a directory with ws in it that outlives the test's process; "" makes
@@ -116,6 +118,9 @@ func (f *fixture) tools(t testing.TB, o setup) *tools.Registry {
 	paths := tools.Paths{
 		Rules: []tools.PathRule{{Name: "workspace", Root: f.ws, Write: true, WriteApproval: true}},
 		Hide:  profile.Hide, Protect: profile.Protect,
+	}
+	for _, name := range o.asked {
+		paths.Rules = append(paths.Rules, tools.PathRule{Name: name, Root: filepath.Join(f.ws, name), Write: true, ReadApproval: true})
 	}
 	list := files.New(files.Config{Paths: paths, Profile: profile})
 	fallback := shell.Default{Allowed: true}

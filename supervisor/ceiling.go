@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -51,4 +52,25 @@ func unheld(p *tools.Proposal, why string) *approval.Request {
 	r := *p.Unheld
 	r.Description += " (" + why + ")"
 	return &r
+}
+
+// withholds takes from a program that nobody is asked about what somebody is to be asked
+// about before it is read. No reading of its command line is needed for that, and none can
+// be wrong: `grep -r`, a pattern, a script find nothing there. The file tools say which
+// file they read, and read no other.
+func withholds(p *tools.Proposal, mode approval.Mode) {
+	if p.Request != nil || mode == approval.ApproveAll || p.Plan.Action.Exec == nil || p.Plan.Elsewhere != nil {
+		return
+	}
+	paths := maps.Clone(p.Plan.Profile.Paths)
+	for _, dir := range p.Withheld {
+		if p.Plan.Profile.Rights(dir) == 0 {
+			continue
+		}
+		paths[dir] = 0
+		if l := p.Plan.Action.Ceiling; l != nil {
+			l.Withheld = append(slices.Clone(l.Withheld), dir)
+		}
+	}
+	p.Plan.Profile.Paths = paths
 }

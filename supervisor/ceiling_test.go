@@ -304,6 +304,52 @@ func TestConfinedRunsWhatTheSandboxHolds(t *testing.T) {
 	}
 }
 
+// TestWhatIsAskedAboutIsWithheld: a directory whose reads are to be approved is not there
+// for a program that nobody was asked about, whatever its line says and whoever else let it
+// run. The twin: who was asked has it.
+func TestWhatIsAskedAboutIsWithheld(t *testing.T) {
+	confined := &shell.Default{Allowed: true, Approval: true, Confined: true}
+	for name, fallback := range map[string]*shell.Default{"by class": careful, "confined": confined, "by default": {Allowed: true}} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, setup{fallback: fallback, asked: []string{"sub"}})
+			populate(t, f.ws)
+			f.say(t, approval.Answer{})
+			unasked := []string{"grep -r inner .", "cat */inner", "cat s?b/inner", "ls -R"}
+			if name != "by class" {
+				unasked = append(unasked, "find . -type f -exec cat {} +", "tar -cf - . | strings", "for d in */; do cat $d/inner; done")
+			}
+			for _, line := range unasked {
+				r, e := f.call(context.Background(), "shell", command(line))
+				if e != nil || r.Decision.Source != string(approval.SourceNotNeeded) || strings.Contains(textOf(r), "inner\n") {
+					t.Errorf("%q: %v, %q, %+v", line, e, textOf(r), r.Decision)
+				} else if !strings.Contains(r.EnforcedBy.Ceiling, "nothing of "+f.ws+"/sub") {
+					t.Errorf("%q: held by %+v", line, r.EnforcedBy)
+				}
+			}
+			for _, line := range []string{"cat sub/inner", "cat < sub/inner", "cd sub && cat inner", "cat --squeeze-blank sub/inner", "dd if=sub/inner", "touch old; cat ./sub/../sub/inner"} {
+				if r, e := f.call(context.Background(), "shell", command(line)); e == nil || e.Code != protocol.CodeDenied {
+					t.Errorf("%q names it: %v, %+v", line, e, r)
+				}
+			}
+			if r, e := f.call(context.Background(), "shell", `{"command": "cat inner", "dir": "sub"}`); e == nil || e.Code != protocol.CodeDenied {
+				t.Errorf("it starts there: %v, %+v", e, r)
+			}
+			if _, err := os.Stat(f.ws + "/sub/inner"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	f := newFixture(t, setup{fallback: confined, asked: []string{"sub"}})
+	populate(t, f.ws)
+	f.say(t, approval.Answer{Allow: true})
+	for _, line := range []string{"cat sub/inner", "cat sub/inner; grep -rh inner ."} {
+		r, e := f.call(context.Background(), "shell", command(line))
+		if e != nil || !strings.Contains(textOf(r), "inner\n") || r.Decision.Action != approval.Approved {
+			t.Errorf("%q: %v, %q, %+v", line, e, textOf(r), r.Decision)
+		}
+	}
+}
+
 // textOf is what a call has written.
 func textOf(r protocol.CallResult) string {
 	var b strings.Builder

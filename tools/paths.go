@@ -94,6 +94,17 @@ func (p Paths) resolve(path string) (string, error) {
 	return resolveLinks(abs)
 }
 
+// AskedReads are the roots below which a person is asked before a read.
+func (p Paths) AskedReads() []string {
+	var roots []string
+	for _, r := range p.Rules {
+		if r.ReadApproval {
+			roots = append(roots, r.Root)
+		}
+	}
+	return roots
+}
+
 func (p Paths) cwd() string {
 	if p.Cwd == "" && len(p.Rules) > 0 {
 		return p.Rules[0].Root

@@ -74,6 +74,9 @@ type Proposal struct {
 	// Connector is where the tool comes from, if that is somebody else: the name of an
 	// MCP server.
 	Connector string
+	// Withheld are directories of the profile that a program has only if a person was
+	// asked about the call, absolute and without links: their reads are to be approved.
+	Withheld []string
 	// Cautions are reasons to look closely, for the approver.
 	Cautions []string
 	// Changed says that the tool is not defined as it was when a call of it was last

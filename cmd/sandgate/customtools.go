@@ -59,11 +59,25 @@ func customTool(cfg *config.Config, d derived, own map[string]sandboxprofile.Rig
 	ceiling.Network, ceiling.Env = needs.Network, needs.Env
 	c.Profile = sandboxprofile.Intersect(without(sandboxprofile.Derive(narrow), kept), ceiling)
 	c.Paths.Rules = toolRules(c.Paths.Rules, t.Sandbox.Paths)
-	c.Dir = startDir(c.Paths, c.Profile)
+	seen := c.Profile
+	if t.Sandbox.Paths == nil { // what a definition names, its program has
+		c.Withheld = c.Paths.AskedReads()
+		seen = without(seen, none(c.Withheld))
+	}
+	c.Dir = startDir(c.Paths, seen)
 	c.Paths.Cwd = c.Dir
 	allow, set := toolVariables(cfg, t)
 	c.Environ = environ(allow, set, d, c.Profile)
 	return c, nil
+}
+
+// none gives no rights to any of the directories.
+func none(dirs []string) map[string]sandboxprofile.Rights {
+	m := map[string]sandboxprofile.Rights{}
+	for _, dir := range dirs {
+		m[dir] = 0
+	}
+	return m
 }
 
 // toolNeeds are the needs of every program, less what the tool leaves out.

@@ -12,7 +12,7 @@ func descriptions() map[string]string {
 		"sandbox.paths.*.root":           "The directory. A relative path starts at this file's directory; ~/ is the home directory.",
 		"sandbox.paths.*.mode":           "ro: read only. rw: read and write.",
 		"sandbox.paths.*.write_approval": "Whether each write by a file tool is asked about.",
-		"sandbox.paths.*.read_approval":  "Whether each read by a file tool is asked about.",
+		"sandbox.paths.*.read_approval":  "Whether each read is asked about. A program that nobody was asked about has nothing of the directory.",
 		"sandbox.paths.*.suffixes":       "Endings of the file names that file tools may use, each with its dot; an empty list is every file.",
 		"sandbox.workdir":                "Where programs start, and where relative paths of the file tools do: a directory in one of sandbox.paths that has no suffixes. Without this key: the first of sandbox.paths that programs may write, else the first that they see, else /.",
 		"sandbox.presets":                "Shipped read-only grants for toolchains: system, git, go, ...",

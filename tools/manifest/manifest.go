@@ -41,6 +41,9 @@ type Config struct {
 	Credentials tools.Credentials
 	// Dir is the working directory.
 	Dir string
+	// Withheld are the directories of Profile that the program has only if a person was
+	// asked about the call.
+	Withheld []string
 	// Starts says which files the command starts in that directory, besides itself.
 	Starts func(argv []string, dir string) []tools.Started
 }
@@ -138,10 +141,11 @@ func (t *tool) Plan(c tools.Call) (tools.Proposal, error) {
 			Profile:    profile,
 			JSONOutput: t.JSONOutput,
 		},
-		Request: t.request(args, argv),
-		Reach:   args.reach(),
-		Rule:    args.rule(t.Name),
-		Present: func(context.Context) (*approval.Presentation, error) { return t.present(program), nil },
+		Request:  t.request(args, argv),
+		Withheld: t.Withheld,
+		Reach:    args.reach(),
+		Rule:     args.rule(t.Name),
+		Present:  func(context.Context) (*approval.Presentation, error) { return t.present(program), nil },
 	}
 	starts := []tools.Started{{Name: program.Path}}
 	if t.Starts != nil {

@@ -52,6 +52,34 @@ func (t *Tool) asked(p Part) bool {
 	return p.Effect == tools.Ask && (p.RuleIndex >= 0 || writes)
 }
 
+// readsAsked asks about a line that starts in a directory, or names a path, whose reads are
+// to be approved. What a line reads there without naming it, its program does not find:
+// see tools.Proposal.Withheld.
+func (t *Tool) readsAsked(d Decision, dir string) Decision {
+	if d.Effect != tools.Allow || len(t.Paths.AskedReads()) == 0 {
+		return d
+	}
+	names := []string{"."}
+	for _, p := range d.Parts {
+		names = append(names, strings.TrimLeft(p.Text, "<> ")) // of a redirection
+		if len(p.readings) > 0 {
+			names = append(names, p.readings[0]...)
+		}
+	}
+	paths := t.Paths
+	paths.Cwd = dir
+	for _, name := range names {
+		_, value, _ := strings.Cut(name, "=")
+		for _, path := range []string{name, value} {
+			if found, err := paths.Decide(path, false); err == nil && found.Rule != nil && found.Rule.ReadApproval {
+				d.Effect, d.Rule, d.RuleName, d.RuleIndex, d.Reason = tools.Ask, rulePaths, "", -1, found.Rule.Label()+" asks before a read"
+				return d
+			}
+		}
+	}
+	return d
+}
+
 // ceiling is how the kernel holds a program that runs because of a class.
 func (t *Tool) ceiling(d Decision, c sandboxprofile.Class, program, dir string) *sandboxprofile.Ceiling {
 	if c == sandboxprofile.Unclassified {

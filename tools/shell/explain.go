@@ -26,6 +26,9 @@ func (t *Tool) Explain(c tools.Call) ([]tools.Considered, error) {
 	}
 	d, list := t.Policy().In(dir).Explain(command, "bash")
 	after, _ := t.settled(d)
+	if asked := t.readsAsked(after, dir); asked.Effect != after.Effect {
+		return append(list, tools.Considered{Subject: command, Rule: asked.Label(), Effect: tools.Ask, Outcome: tools.Decides, Why: asked.Reason}), nil
+	}
 	if d.Effect == tools.Allow || after.Effect != tools.Allow {
 		return list, nil
 	}

@@ -179,6 +179,9 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 	}
 	policy := t.Policy().In(dir)
 	d, class := t.settled(policy.Decide(command, "bash"))
+	if d = t.readsAsked(d, dir); d.Effect == tools.Ask {
+		class = sandboxprofile.Unclassified
+	}
 	if d.Effect == tools.Deny {
 		return tools.Proposal{}, t.blocked(d)
 	}
@@ -188,12 +191,13 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 	}
 	plan.Action.Ceiling = t.ceiling(d, class, plan.Action.Exec.Path, dir)
 	p := tools.Proposal{
-		Plan:    plan,
-		Request: policy.request(c, command, dir, d),
-		Unheld:  t.unheld(policy, c, command, dir, d),
-		Reach:   policy.reach(command, d),
-		Rule:    d.Label(),
-		Present: func(context.Context) (*approval.Presentation, error) { return present(command, dir, d), nil },
+		Plan:     plan,
+		Request:  policy.request(c, command, dir, d),
+		Unheld:   t.unheld(policy, c, command, dir, d),
+		Reach:    policy.reach(command, d),
+		Rule:     d.Label(),
+		Withheld: t.Paths.AskedReads(),
+		Present:  func(context.Context) (*approval.Presentation, error) { return present(command, dir, d), nil },
 	}
 	if p.Request == nil && p.Unheld == nil {
 		return p, nil
