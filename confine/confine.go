@@ -128,6 +128,28 @@ type Stdio struct {
 	// Hold, if set, is asked once, when everything is ready: the action begins after it
 	// has returned nil. When it fails nothing runs, and Run returns its error.
 	Hold func() error
+	// Changes and Refusals, if set, hear of changes of files before they are made, where a
+	// broker makes them (Result.Exact): see Change. Each is called from goroutines of its
+	// own, and returns when its context ends.
+	Changes, Refusals func(context.Context, Change) bool
+}
+
+// A Change is what a program is about to do to a file. The thread that asked for it waits
+// for the answer and others go on; the action's time goes on too.
+//
+// Stdio.Changes hears of each name once, and again when another file has it: the change
+// is made if it returns true, and refused as if a pattern protected the name otherwise. A
+// directory that gets another name is one change, whatever lies in it. Content changes
+// unheard through a descriptor that was open for writing before the action began.
+//
+// Stdio.Refusals hears of protected names that are about to be refused, of each once, and
+// of at most 16: if it returns true, that one name may be changed until the action ends.
+type Change struct {
+	Call string // the first system call that asks for it
+	Path string // absolute, as the kernel has it
+	// Before is the regular file that is there, open for reading from its beginning; nil
+	// for none. It is closed when the call returns.
+	Before *os.File
 }
 
 // outputBound is how many bytes a program may write before it is killed.

@@ -276,7 +276,7 @@ func (s *bwrapSandbox) perform(ctx context.Context, profile sandboxprofile.Profi
 		if err != nil {
 			return Result{}, err
 		}
-		return s.exchange(ctx, run, profile.Limits, std.Hold, nil, nil)
+		return s.exchange(ctx, run, profile.Limits, Stdio{Hold: std.Hold}, nil, nil)
 	}
 	if a.Exec == nil {
 		return Result{}, errors.New("confine: an exec action without a program")
@@ -296,7 +296,7 @@ func (s *bwrapSandbox) perform(ctx context.Context, profile sandboxprofile.Profi
 		return Result{}, err
 	}
 	defer p.close()
-	res, err := s.exchange(ctx, wire.Run{Action: a, Limits: s.rlimits(limits), Totals: totals(limits)}, limits, std.Hold, p, over)
+	res, err := s.exchange(ctx, wire.Run{Action: a, Limits: s.rlimits(limits), Totals: totals(limits), Changes: std.Changes != nil, Refusals: std.Refusals != nil}, limits, std, p, over)
 	res.Processes = limits.Pids
 	if err == nil {
 		p.wait() // every writer is dead: the readers reach end of file
@@ -307,11 +307,11 @@ func (s *bwrapSandbox) perform(ctx context.Context, profile sandboxprofile.Profi
 
 // exchange sends one action and waits for its end, signalling it when its time,
 // its output or its caller's patience is used up.
-func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, l sandboxprofile.Limits, hold func() error, p *plumbing, over <-chan struct{}) (Result, error) {
+func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, l sandboxprofile.Limits, std Stdio, p *plumbing, over <-chan struct{}) (Result, error) {
 	if err := s.group.limit(l); err != nil {
 		return Result{}, err
 	}
-	gate, err := newGate(hold)
+	gate, err := newGate(std.Hold)
 	if err != nil {
 		return Result{}, err
 	}
@@ -322,6 +322,8 @@ func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, l sandboxprof
 	}
 	p.closeChildFiles()
 	refused := gate.open()
+	asks := s.listen(ctx, std)
+	defer asks.end()
 	start, wall := time.Now(), newTimer(l.Wall)
 	defer wall.Stop()
 	var (
@@ -338,6 +340,9 @@ func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, l sandboxprof
 		select {
 		case r := <-s.frames:
 			if r.err == nil && r.frame.Opened != nil && p.attach(r.files) {
+				continue
+			}
+			if r.err == nil && r.frame.Ask != nil && asks.take(*r.frame.Ask, r.files) {
 				continue
 			}
 			closeFiles(r.files) // none is expected here

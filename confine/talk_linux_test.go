@@ -48,6 +48,12 @@ type talk struct {
 // converse starts a listener in a sandbox of c.
 func converse(t *testing.T, c confine.Confiner, p sandboxprofile.Profile, ws string) *talk {
 	t.Helper()
+	return converseWith(t, c, p, ws, confine.Stdio{})
+}
+
+// converseWith is converse with somebody who hears of changes.
+func converseWith(t *testing.T, c confine.Confiner, p sandboxprofile.Profile, ws string, std confine.Stdio) *talk {
+	t.Helper()
 	box, err := c.Prepare(context.Background(), p)
 	if err != nil {
 		t.Fatal(err)
@@ -56,12 +62,13 @@ func converse(t *testing.T, c confine.Confiner, p sandboxprofile.Profile, ws str
 	hear, out := io.Pipe()
 	var errs bytes.Buffer
 	var r confine.Result
+	std.Stdin, std.Stdout, std.Stderr = in, out, &errs
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		r, err = box.Run(context.Background(), sandboxprofile.Action{Kind: sandboxprofile.Exec, Exec: &sandboxprofile.Program{
 			Path: "/usr/bin/python3", Argv: []string{"python3", "-I", "-S", "-c", listener}, Dir: ws, Env: []string{"HOME=/home/tool", "PATH=/usr/bin:/bin"},
-		}}, confine.Stdio{Stdin: in, Stdout: out, Stderr: &errs})
+		}}, std)
 		out.Close()
 	}()
 	k := &talk{t: t, ws: ws, in: say, out: bufio.NewScanner(hear), errs: &errs}

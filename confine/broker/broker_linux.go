@@ -83,6 +83,8 @@ type Options struct {
 	Processes func() []int
 	// Pools are where private places get their entries from.
 	Pools []Pool
+	// Ask has somebody outside hear of a question, who answers with Hear.
+	Ask func(Question) error
 }
 
 // A Broker makes the changes that one sandbox's programs ask for.
@@ -116,6 +118,8 @@ type Broker struct {
 	names sync.Mutex
 	made  births // protected files that were made here, of checked content
 	late  []late // files that get their names when they are written
+
+	questions questions
 
 	mu      sync.Mutex
 	refused []Refusal
@@ -220,7 +224,7 @@ func fails(errno unix.Errno) reply { return reply{errno: errno} }
 
 // take answers one notification.
 func (b *Broker) take(n *notification) {
-	b.Settle(false)
+	b.Tend()
 	c := b.calls.Get().(*call)
 	*c = call{b: b, from: b.listener, id: n.id, tid: int(n.pid), nr: int(n.nr), args: n.args, proc: -1, opened: c.opened[:0]}
 	handler := handlers[int(n.nr)]
@@ -228,10 +232,15 @@ func (b *Broker) take(n *notification) {
 	if handler != nil && n.arch == nativeArch {
 		r = handler(c)
 	}
-	if r.later {
+	switch {
+	case r.later:
 		return
+	case r.errno == asked:
+		c.close()
+		b.park(*n, c)
+	default:
+		c.finish(r)
 	}
-	c.finish(r)
 	b.calls.Put(c)
 }
 
@@ -324,7 +333,10 @@ func (c *call) judgeNew(p place, full string) unix.Errno {
 
 func (c *call) verdict(name string, s Standing) unix.Errno {
 	if s == Writable {
-		return 0
+		return c.about(name)
+	}
+	if c.mayAsk(name, s) {
+		return asked
 	}
 	c.b.refuse(Refusal{Call: callName(c.nr), Path: name, Standing: s})
 	if s == Protected {

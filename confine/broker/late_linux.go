@@ -89,13 +89,10 @@ func (l late) isOpen() bool {
 	return false
 }
 
-// Late reports whether a file waits for its name.
-func (b *Broker) Late() bool { return b != nil && len(b.late) > 0 }
-
 // Settle gives late files their names: those that are closed, or all of them when no
 // program lives any more.
 func (b *Broker) Settle(final bool) {
-	if !b.Late() {
+	if len(b.late) == 0 {
 		return
 	}
 	b.locked(func() reply {
@@ -153,6 +150,7 @@ func (c *call) instate(l late) {
 	}
 	if made, err := installCopy(l.dir, l.name, text, st.Mode&0o777, flags); err == nil {
 		c.b.made.add(&made, l.dir, l.name)
+		c.b.questions.knows(full)
 	}
 }
 

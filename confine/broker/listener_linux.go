@@ -148,7 +148,7 @@ func (b *Broker) Serve(fd int, still bool) {
 // Listener is the descriptor that becomes readable when there is something to answer,
 // -1 while nobody is served. When it has hung up, no process is left.
 func (b *Broker) Listener() int {
-	if b == nil || b.listener == nil {
+	if b == nil || b.listener == nil || b.questions.full() {
 		return -1
 	}
 	return b.listener.fd
@@ -161,6 +161,7 @@ func (b *Broker) Rest() {
 		return
 	}
 	b.Settle(true)
+	b.questions = questions{}
 	if b.waiting.Load() == 0 {
 		unix.Close(b.listener.fd)
 	}

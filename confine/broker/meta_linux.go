@@ -34,7 +34,7 @@ func (c *call) mayChangeMeta(t target) unix.Errno {
 		s = Protected
 	}
 	if s == Protected && c.b.made.has(&t.st, t.fd, "") {
-		return 0 // git gives its configuration the mode of the one before
+		s = Writable // git gives its configuration the mode of the one before
 	}
 	if errno := c.verdict(t.full, s); errno != 0 {
 		if errno == unix.EACCES {

@@ -9,17 +9,20 @@ func (c *call) mkdirAt(dirfd int32, addr uint64, mode uint32) reply {
 		if pool := c.b.poolEntry(full); pool != nil {
 			return c.fromPool(pool, unix.S_IFDIR, p.name(), mode, func(string) error { return nil })
 		}
-		if s := c.b.standing(full); s != Protected || c.b.gitNameOf(full) != gitHooks {
-			if errno := c.verdict(full, s); errno != 0 {
-				return errno
-			}
+		s := c.b.standing(full)
+		hooks := s == Protected && c.b.gitNameOf(full) == gitHooks
+		if hooks {
+			s = Writable
+		}
+		if errno := c.verdict(full, s); errno != 0 {
+			return errno
 		}
 		if errno := c.appear(p, full); errno != 0 {
 			return errno
 		}
 		errno := c.creating(func() error { return unix.Mkdirat(p.dir, p.last, mode) })
 		var st unix.Stat_t
-		if errno == 0 && c.b.standing(full) == Protected && unix.Fstatat(p.dir, p.name(), &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+		if errno == 0 && hooks && unix.Fstatat(p.dir, p.name(), &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
 			c.b.made.add(&st, p.dir, p.name())
 		}
 		return errno
@@ -106,7 +109,11 @@ func (c *call) newName(dirfd int32, addr uint64, directory bool, act func(p plac
 		if errno := c.judgeEntry(full); errno != 0 {
 			return fails(errno)
 		}
-		return fails(act(p, full))
+		errno = act(p, full)
+		if errno == 0 {
+			c.b.questions.knows(full)
+		}
+		return fails(errno)
 	})
 }
 
@@ -143,10 +150,12 @@ func (c *call) unlinkAt(dirfd int32, addr uint64, flags int) reply {
 		if errno != 0 {
 			return fails(errno)
 		}
-		if !c.b.made.has(&st, p.dir, p.name()) {
-			if errno := c.judge(full); errno != 0 {
-				return fails(errno)
-			}
+		s := c.b.standing(full)
+		if c.b.made.has(&st, p.dir, p.name()) {
+			s = Writable
+		}
+		if errno := c.verdict(full, s); errno != 0 {
+			return fails(errno)
 		}
 		if st.Mode&unix.S_IFMT == unix.S_IFDIR && c.b.Rules.Splits(full) {
 			return fails(unix.EBUSY)
@@ -160,6 +169,7 @@ func (c *call) unlinkAt(dirfd int32, addr uint64, flags int) reply {
 		if errno == 0 {
 			delete(c.b.made, idOf(&st))
 			delete(c.b.bound, idOf(&st))
+			delete(c.b.questions.answers, subject{path: full, file: idOf(&st)}) // its number becomes another's
 		}
 		return fails(errno)
 	})

@@ -122,13 +122,17 @@ func (c *call) create(w walk, p place, flags int, mode uint32) reply {
 	}
 	s := c.b.standing(full)
 	if c.b.comesLate(full, s) && flags&unix.O_ACCMODE != unix.O_RDONLY {
+		if errno := c.about(full); errno != 0 {
+			return fails(errno)
+		}
 		return c.createLate(p, flags, mode, true)
 	}
 	sample := s == Protected && c.b.gitNameOf(full) == gitSample
-	if !sample {
-		if errno := c.verdict(full, s); errno != 0 {
-			return fails(errno)
-		}
+	if sample {
+		s = Writable
+	}
+	if errno := c.verdict(full, s); errno != 0 {
+		return fails(errno)
 	}
 	if errno := c.appear(p, full); errno != 0 {
 		return fails(errno)
@@ -144,6 +148,7 @@ func (c *call) create(w walk, p place, flags int, mode uint32) reply {
 	if errno != 0 {
 		return fails(errno)
 	}
+	c.b.questions.knows(full)
 	var st unix.Stat_t
 	if sample && unix.Fstat(fd, &st) == nil {
 		c.b.made.add(&st, fd, "")
@@ -171,6 +176,9 @@ func (c *call) openExisting(t target, flags int) reply {
 		}
 	}
 	if flags&unix.O_TRUNC != 0 && t.kind() == unix.S_IFREG && !t.own && !c.b.isKept(&t.st) && c.b.sends(t.full) && c.b.comesLate(t.full, c.b.standing(t.full)) {
+		if errno := c.about(t.full); errno != 0 {
+			return fails(errno)
+		}
 		return c.createLate(t.place, flags, t.st.Mode&0o777, false)
 	}
 	if errno := c.mayWrite(t); errno != 0 {

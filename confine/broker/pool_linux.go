@@ -83,6 +83,9 @@ func (p *pool) holds(entry string) bool {
 
 // standing is what a name is, with what this sandbox has made in private places.
 func (b *Broker) standing(name string) Standing {
+	if b.allowed(name) {
+		return Writable
+	}
 	s := b.Rules.Of(name)
 	if s == Writable && b.watchesGit(name) && b.repositoryOf(name) != "" {
 		return Protected

@@ -161,10 +161,13 @@ func (m *move) judgeMove(from, to string, st *unix.Stat_t, at place) unix.Errno 
 		return errno
 	}
 	if becomes == Protected && m.b.gitNameOf(to) == gitConfig && st.Mode&unix.S_IFMT == unix.S_IFREG {
+		if errno := m.about(to); errno != 0 {
+			return errno
+		}
 		return m.judgeConfig(to, at)
 	}
 	if becomes == Protected && m.b.gitNameOf(to) == gitSample && st.Mode&unix.S_IFMT == unix.S_IFREG {
-		return 0
+		return m.about(to)
 	}
 	if errno := m.verdict(to, becomes); errno != 0 {
 		return errno

@@ -22,7 +22,8 @@ type call struct {
 
 	proc   int // O_PATH of /proc/TID, -1 until it is needed
 	opened []int
-	flags  int // of an open, as the thread gave them
+	flags  int      // of an open, as the thread gave them
+	asks   *subject // what it waits to hear of
 }
 
 // own notes a descriptor that goes when the call does.

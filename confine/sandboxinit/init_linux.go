@@ -215,6 +215,9 @@ func (w *worker) heed(f wire.Frame) (unix.Signal, error) {
 		return unix.Signal(f.Signal.Number), nil
 	case f.Socket != nil && w.exposes:
 		return 0, w.ctl.sendSocket(*f.Socket)
+	case f.Answer != nil && w.shared != nil && w.shared.broker != nil:
+		w.shared.broker.Hear(f.Answer.ID, f.Answer.Allow)
+		return 0, nil
 	case f.Keep != nil && w.shared != nil && w.shared.broker != nil:
 		w.shared.keep(*f.Keep)
 		return 0, w.ctl.send(wire.Frame{Kept: &wire.Kept{}})

@@ -34,7 +34,7 @@ func newWorker(ctl *control, s *wire.Setup, reset []unix.Signal, queue int) (*wo
 		w.clean = inspect(s.Unshared, s.Tmpfs)
 		return w, nil
 	}
-	w.shared, err = newShared(s, queue)
+	w.shared, err = newShared(ctl, s, queue)
 	return w, err
 }
 
@@ -103,6 +103,9 @@ func (w *worker) runProgram(p sandboxprofile.Program, r wire.Run, fds []int, hol
 	if err != nil {
 		return failed("ceiling", unix.EACCES), nil
 	}
+	if w.shared != nil {
+		w.shared.broker.Want(broker.Asks{Changes: r.Changes, Refusals: r.Refusals})
+	}
 	count := newCensus(r.Totals, w.tmpfs, w.shared)
 	started, op, errno := w.start(p, r.Limits, fds, hold, under)
 	if errno != 0 {
@@ -133,13 +136,13 @@ func (w *worker) watch(p process, count *census) (unix.WaitStatus, wire.Exceeded
 	var exceeded wire.Exceeded
 	for {
 		patience := time.Until(due)
-		late := w.shared.late()
-		if late {
-			patience = min(patience, broker.LatePoll)
+		soon := w.shared.unsettled()
+		if soon > 0 {
+			patience = min(patience, soon)
 		}
 		said, asked := w.ctl.wait(p, w.shared.listener(), patience)
-		if late && !asked {
-			w.shared.broker.Settle(false)
+		if soon > 0 && !asked {
+			w.shared.broker.Tend()
 		}
 		if asked {
 			w.shared.broker.Answer()

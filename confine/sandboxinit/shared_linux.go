@@ -44,12 +44,12 @@ type shared struct {
 	base    *unix.SockFprog // a filter that init itself does not have, with a broker
 }
 
-func newShared(s *wire.Setup, queue int) (*shared, error) {
+func newShared(ctl *control, s *wire.Setup, queue int) (*shared, error) {
 	x := &shared{domain: -1, scoped: s.Landlock.Scoped != 0, private: s.Shared.Private}
 	programs := s.Landlock
 	if s.Shared.Broker != nil {
 		programs = s.Shared.Broker.Programs
-		if err := x.addBroker(s.Shared, queue); err != nil {
+		if err := x.addBroker(ctl, s.Shared, queue); err != nil {
 			return nil, fmt.Errorf("broker: %w", err)
 		}
 	}
@@ -67,7 +67,7 @@ func newShared(s *wire.Setup, queue int) (*shared, error) {
 
 // addBroker makes the broker, and tries whether the kernel lets a program's filter have a
 // listener: below another listener it does not (EBUSY, seccomp(2)).
-func (x *shared) addBroker(s *wire.Shared, queue int) error {
+func (x *shared) addBroker(ctl *control, s *wire.Shared, queue int) error {
 	p := sandboxprofile.Profile{Paths: map[string]sandboxprofile.Rights{}, Protect: s.Broker.Protect, Hide: s.Broker.Hide}
 	for _, g := range s.Broker.Paths {
 		p.Paths[g.Path] = g.Rights
@@ -80,6 +80,16 @@ func (x *shared) addBroker(s *wire.Shared, queue int) error {
 	o := broker.Options{Rules: x.rules, Redirected: s.Broker.Redirected, Queue: queue}
 	for _, id := range s.Broker.Kept {
 		o.Kept = append(o.Kept, broker.FileID(id))
+	}
+	o.Ask = func(q broker.Question) error {
+		a, fds := wire.Ask{ID: q.ID, Call: q.Call, Path: q.Path, Content: q.Before >= 0}, []int(nil)
+		if a.Content {
+			fds = []int{q.Before}
+		}
+		if q.Standing != broker.Writable {
+			a.Why = q.Standing.String()
+		}
+		return ctl.sendWith(wire.Frame{Ask: &a}, fds)
 	}
 	o.Processes = func() []int { return proctree.Descendants(unix.Getpid()) }
 	if n := s.Broker.Network; n != nil {
@@ -172,8 +182,13 @@ func (x *shared) listener() int {
 	return x.broker.Listener()
 }
 
-// late reports whether a file of the broker's waits for its name.
-func (x *shared) late() bool { return x != nil && x.broker.Late() }
+// unsettled is how soon the broker has something to look at, 0 for never.
+func (x *shared) unsettled() time.Duration {
+	if x == nil {
+		return 0
+	}
+	return x.broker.Unsettled()
+}
 
 // rest ends the broker's service: every program is dead.
 func (x *shared) rest() {

@@ -197,6 +197,14 @@ func (c *coder) frame(f *Frame) {
 		list(c, &k.Files, func(c *coder, f *FileID) { c.file(f) })
 	})
 	maybe(c, &f.Kept, func(*coder, *Kept) {})
+	maybe(c, &f.Ask, func(c *coder, a *Ask) {
+		bits(c, &a.ID)
+		text(c, &a.Call)
+		text(c, &a.Path)
+		text(c, &a.Why)
+		c.flag(&a.Content)
+	})
+	maybe(c, &f.Answer, func(c *coder, a *Answer) { bits(c, &a.ID); c.flag(&a.Allow) })
 	if c.err == nil && f.parts() != 1 {
 		c.fail(errors.New("not exactly one part"))
 	}
@@ -204,7 +212,7 @@ func (c *coder) frame(f *Frame) {
 
 func (f *Frame) parts() int {
 	n := 0
-	for _, there := range [...]bool{f.Setup != nil, f.Run != nil, f.Signal != nil, f.Socket != nil, f.Keep != nil, f.Kept != nil,
+	for _, there := range [...]bool{f.Setup != nil, f.Run != nil, f.Signal != nil, f.Socket != nil, f.Keep != nil, f.Kept != nil, f.Ask != nil, f.Answer != nil,
 		f.Ready != nil, f.Failed != nil, f.Opened != nil, f.Made != nil, f.Done != nil} {
 		if there {
 			n++
@@ -298,6 +306,8 @@ func (c *coder) run(r *Run) {
 	number(c, &r.Totals.Processes)
 	number(c, &r.Totals.Memory)
 	number(c, &r.Totals.CPU)
+	c.flag(&r.Changes)
+	c.flag(&r.Refusals)
 }
 
 func (c *coder) ceiling(l *sandboxprofile.Ceiling) {

@@ -10,6 +10,8 @@
 //	   │ ── Signal ─────────────────▶ │ signals every process but itself
 //	   │ ── Keep ───────────────────▶ │ at any time after Ready, if it has a broker
 //	   │ ◀───────────────────── Kept ─│
+//	   │ ◀─────── Ask ( + 1 descriptor)│ while a program runs, if Run wants to hear
+//	   │ ── Answer ─────────────────▶ │
 //	   │ ── Socket ─────────────────▶ │ at any time after Ready, if Setup exposes ports
 //	   │ ◀──── Made + 1 descriptor ───│
 //	   │ ◀───────────────────── Done ─│ every process is dead
@@ -44,12 +46,14 @@ type Frame struct {
 	Signal *Signal
 	Socket *Socket
 	Keep   *Keep
+	Answer *Answer
 
 	Ready  *Ready
 	Failed *Failed
 	Opened *Opened
 	Made   *Made
 	Kept   *Kept
+	Ask    *Ask
 	Done   *Done
 }
 
@@ -226,6 +230,8 @@ type Run struct {
 	Temporary string
 	Limits    Rlimits
 	Totals    Totals
+	// Changes and Refusals are broker.Asks.
+	Changes, Refusals bool
 }
 
 // Totals bound what all the processes of an action use together. Init counts, and
@@ -281,6 +287,22 @@ type Keep struct {
 
 // Kept answers a Keep: it holds.
 type Kept struct{}
+
+// Ask is broker.Question. With Content the regular file that is there travels with it,
+// open for reading. Why is as in a Refusal, "" for a change that nothing bars.
+type Ask struct {
+	ID      uint64
+	Call    string
+	Path    string
+	Why     string
+	Content bool
+}
+
+// Answer answers an Ask.
+type Answer struct {
+	ID    uint64
+	Allow bool
+}
 
 // Ready says that every restriction is in place. The sockets that Setup asked for
 // travel with it: the listening one, the one for datagrams, and the unbound ones.

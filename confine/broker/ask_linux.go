@@ -1,0 +1,242 @@
+package broker
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Somebody outside can hear of a change before it is made, and of a refusal before it is
+// given. Meanwhile the call waits in the kernel, with nothing done for it. When the answer
+// has come it is made again from the beginning: read, resolved and judged. So an answer is
+// about a name and a file, and holds whatever a program has done to its memory and its
+// directories since.
+
+// Asks says what somebody wants to hear of during an action.
+type Asks struct {
+	Changes  bool // what is about to be changed, once for each name and file
+	Refusals bool // protected names that are about to be refused, each once
+}
+
+// A Question is about one name.
+type Question struct {
+	ID         uint64
+	Call, Path string
+	Standing   Standing // Writable: it is made unless somebody minds
+	Before     int      // the regular file that is there, open for reading; -1 for none
+}
+
+const (
+	// maxParked bounds the calls that wait for an answer. More are left in the kernel.
+	maxParked = 64
+	// maxAsked bounds the refusals of one action that are asked about.
+	maxAsked = 16
+	// maxAnswers bounds what is remembered of the answers. Beyond, all are forgotten.
+	maxAnswers = 1 << 16
+	// asked is the errno of a call that waits for an answer. No program sees it.
+	asked = unix.Errno(1 << 12)
+)
+
+// A subject is what an answer is about.
+type subject struct {
+	path    string
+	file    FileID // zero for a free name
+	refusal bool
+}
+
+type parked struct {
+	n     notification
+	about subject
+}
+
+// questions are those of one action.
+type questions struct {
+	Asks
+	last     uint64
+	open     map[uint64]subject
+	answers  map[subject]bool
+	refusals int
+	parked   []parked
+	tended   time.Time
+}
+
+func (q *questions) full() bool { return max(len(q.parked), len(q.open)) >= maxParked }
+
+// Want begins an action of which somebody wants to hear.
+func (b *Broker) Want(a Asks) {
+	if b != nil {
+		b.questions = questions{Asks: a, open: map[uint64]subject{}, answers: map[subject]bool{}}
+	}
+}
+
+// about has somebody hear that the call is to change name.
+func (c *call) about(name string) unix.Errno {
+	q := &c.b.questions
+	if !q.Changes || c.from == nil || c.b.Rules.own(name) {
+		return 0
+	}
+	if p, _ := c.b.poolOf(name); p != nil {
+		return 0
+	}
+	s := subject{path: name}
+	var st unix.Stat_t
+	if unix.Lstat(name, &st) == nil {
+		s.file = idOf(&st)
+	}
+	switch yes, known := q.answers[s]; {
+	case yes:
+		return 0
+	case known:
+		c.b.refuse(Refusal{callName(c.nr), name, Protected})
+		return unix.EROFS
+	}
+	c.asks = &s
+	return asked
+}
+
+// knows notes that a program has made name: nobody need hear of it twice.
+func (q *questions) knows(name string) {
+	var st unix.Stat_t
+	if q.Changes && unix.Lstat(name, &st) == nil {
+		q.answer(subject{path: name, file: idOf(&st)}, true)
+	}
+}
+
+func (q *questions) answer(s subject, yes bool) {
+	if len(q.answers) >= maxAnswers {
+		clear(q.answers)
+	}
+	q.answers[s] = yes
+}
+
+// mayAsk reports whether somebody is to hear that name is about to be refused.
+func (c *call) mayAsk(name string, s Standing) bool {
+	q := &c.b.questions
+	if !q.Refusals || c.from == nil || s != Protected || c.b.standing(name) != Protected {
+		return false
+	}
+	about := subject{path: name, refusal: true}
+	if _, known := q.answers[about]; known {
+		return false
+	}
+	c.asks = &about
+	return true
+}
+
+// allowed reports whether somebody has allowed a protected name.
+func (b *Broker) allowed(name string) bool {
+	return b.questions.Refusals && b.questions.answers[subject{path: name, refusal: true}]
+}
+
+// park keeps a call until its question is answered.
+func (b *Broker) park(n notification, c *call) {
+	q := &b.questions
+	q.parked = append(q.parked, parked{n, *c.asks})
+	for _, s := range q.open {
+		if s == *c.asks {
+			return
+		}
+	}
+	q.last++
+	q.open[q.last] = *c.asks
+	if c.asks.refusal {
+		if q.refusals++; q.refusals > maxAsked {
+			b.Hear(q.last, false)
+			return
+		}
+	}
+	ask := Question{ID: q.last, Call: callName(c.nr), Path: c.asks.path, Standing: Writable, Before: contentOf(c.asks.path)}
+	if c.asks.refusal {
+		ask.Standing = Protected
+	}
+	err := b.Ask(ask)
+	if ask.Before >= 0 {
+		unix.Close(ask.Before)
+	}
+	if err != nil {
+		b.Hear(ask.ID, false) // nobody hears anything any more
+	}
+}
+
+// contentOf opens the regular file at name.
+func contentOf(name string) int {
+	fd, err := unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{
+		Flags: unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
+	})
+	if err != nil {
+		return -1
+	}
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		unix.Close(fd)
+		return -1
+	}
+	return fd
+}
+
+// Hear takes the answer to a question, and makes the calls that have waited for it.
+func (b *Broker) Hear(id uint64, yes bool) {
+	q := &b.questions
+	s, open := q.open[id]
+	if !open {
+		return // of an action that has ended
+	}
+	delete(q.open, id)
+	q.answer(s, yes)
+	var st unix.Stat_t
+	if yes && s.refusal && unix.Lstat(s.path, &st) == nil {
+		delete(b.kept, idOf(&st))
+	}
+	var again []notification
+	rest := q.parked[:0:0]
+	for _, p := range q.parked {
+		if p.about == s {
+			again = append(again, p.n)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	q.parked = rest
+	for _, n := range again {
+		if b.listener != nil && b.listener.waits(n.id) {
+			b.take(&n)
+		}
+	}
+}
+
+// Tend looks after what is unsettled: late files, and calls that wait although their
+// threads have died or got a signal, which would end their wait in the kernel.
+func (b *Broker) Tend() {
+	b.Settle(false)
+	q := &b.questions
+	if len(q.parked) == 0 || time.Since(q.tended) < waitPoll {
+		return
+	}
+	q.tended = time.Now()
+	rest := q.parked[:0:0]
+	for _, p := range q.parked {
+		c := &call{b: b, from: b.listener, id: p.n.id, tid: int(p.n.pid), proc: -1}
+		switch {
+		case !c.from.waits(c.id):
+		case c.signalled():
+			c.from.answer(c.id, 0, restartSys)
+		default:
+			rest = append(rest, p)
+		}
+		c.close()
+	}
+	q.parked = rest
+}
+
+// Unsettled is how soon the broker has something to look at, 0 for never.
+func (b *Broker) Unsettled() time.Duration {
+	switch {
+	case b == nil:
+		return 0
+	case len(b.late) > 0:
+		return LatePoll
+	case len(b.questions.parked) > 0:
+		return waitPoll
+	}
+	return 0
+}
