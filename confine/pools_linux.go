@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -10,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandgate/sandgate/confine/broker"
 	"github.com/sandgate/sandgate/confine/wire"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/sandboxprofile/landlock"
@@ -30,8 +32,7 @@ var poolSizes = []struct {
 // in the place itself, on whose file system it has to be.
 type pool struct {
 	place, dir string
-	lock       *os.File // see removeStale
-	ids        map[wire.FileID]bool
+	lock       *os.File            // see removeStale
 	rules      []wire.LandlockRule // for programs and the broker
 }
 
@@ -44,7 +45,7 @@ func makePools(p sandboxprofile.Profile, user *syscall.Credential) (list []*pool
 		if !private || p.Rights(size.place) != 0 || unix.Access(size.place, unix.W_OK) != nil {
 			continue
 		}
-		x := &pool{place: size.place, ids: map[wire.FileID]bool{}}
+		x := &pool{place: size.place}
 		if err := x.fill(size.files, size.dirs, size.fifos, user); err != nil {
 			x.remove() // the place stays closed to programs
 			continue
@@ -90,13 +91,15 @@ func (x *pool) fill(files, dirs, fifos int, user *syscall.Credential) error {
 		if i < files || i >= files+dirs {
 			access = landlock.ScratchFile("").Access
 		}
-		x.ids[id] = true
 		x.rules = append(x.rules, wire.LandlockRule{Path: filepath.Join(x.dir, name), Access: uint64(access), File: id})
 	}
-	if user != nil {
-		return os.Chown(x.dir, int(user.Uid), int(user.Gid))
+	if err := x.record().Record(); err != nil {
+		return err
 	}
-	return nil
+	if user == nil {
+		return nil
+	}
+	return errors.Join(os.Chown(x.dir, int(user.Uid), int(user.Gid)), os.Lchown(filepath.Join(x.dir, "record"), int(user.Uid), int(user.Gid)))
 }
 
 // own lets the broker make and remove names in the place, and read or write nothing that
@@ -113,23 +116,10 @@ func (x *pool) own() ([]wire.LandlockRule, error) {
 	return rules, nil
 }
 
-// entries are those of the place that came from the pool.
-func (x *pool) entries() (list []string) {
-	names, _ := os.ReadDir(x.place)
-	for _, e := range names {
-		info, err := e.Info()
-		if err != nil {
-			continue
-		}
-		if st, ok := info.Sys().(*syscall.Stat_t); ok && x.ids[wire.FileID{Dev: st.Dev, Ino: st.Ino}] {
-			list = append(list, filepath.Join(x.place, e.Name()))
-		}
-	}
-	return list
-}
+func (x *pool) record() broker.Pool { return broker.Pool{Place: x.place, Dir: x.dir} }
 
 func (x *pool) used() (n int64) {
-	for _, entry := range x.entries() {
+	for _, entry := range x.record().Entries() {
 		n += diskUse(entry)
 	}
 	return n
@@ -137,26 +127,28 @@ func (x *pool) used() (n int64) {
 
 // giveRoom empties a file of the pool that init, which was killed, did not: a rule of its
 // domain holds the inode for a while.
-func (x *pool) giveRoom(entry string) {
+func giveRoom(entry string) {
 	f, err := os.OpenFile(entry, os.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return
-	}
-	defer f.Close()
-	if id, err := identify(int(f.Fd()), ""); err == nil && x.ids[id] {
+	if err == nil {
 		_ = f.Truncate(0) // a FIFO has nothing
+		f.Close()
 	}
+}
+
+// removePool removes what is a sandbox's in a place, and its pool.
+func removePool(p broker.Pool) {
+	for _, entry := range p.Entries() {
+		giveRoom(entry)
+		removeTree(entry)
+	}
+	removeTree(p.Dir)
 }
 
 func (x *pool) remove() {
 	if x.dir == "" {
 		return
 	}
-	for _, entry := range x.entries() {
-		x.giveRoom(entry)
-		removeTree(entry)
-	}
-	removeTree(x.dir)
+	removePool(x.record())
 	if x.lock != nil {
 		x.lock.Close()
 	}

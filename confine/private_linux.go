@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandgate/sandgate/confine/broker"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
@@ -132,7 +133,7 @@ func removeStale() {
 			var st unix.Stat_t
 			mine := unix.Fstat(int(f.Fd()), &st) == nil && int(st.Uid) == os.Geteuid()
 			if mine && unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-				removeTree(base)
+				removePool(broker.Pool{Place: place, Dir: base})
 			}
 			f.Close()
 		}

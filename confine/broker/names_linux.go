@@ -62,12 +62,7 @@ func (c *call) symlinkAt(targetAddr uint64, dirfd int32, addr uint64) reply {
 	}
 	return c.newName(dirfd, addr, false, func(p place, full string) unix.Errno {
 		if pool := c.b.poolEntry(full); pool != nil {
-			return c.creating(func() error {
-				if err := unix.Symlinkat(to, p.dir, p.last); err != nil {
-					return err
-				}
-				return pool.note(p.name())
-			})
+			return c.creating(func() error { return pool.link(to, p.name()) })
 		}
 		if errno := c.judgeNew(p, full); errno != 0 {
 			return errno

@@ -23,6 +23,7 @@ type pool struct {
 	free           map[uint32][]string // names in Dir, by kind
 	known          map[FileID]uint32   // every inode that programs have a rule for, and its kind
 	taken          map[string]FileID   // what this sandbox has made in Place
+	recorded       map[FileID]string   // links and sockets in Place, and their lines of the record
 	next           int
 }
 
@@ -43,6 +44,9 @@ func openPool(o Pool) (*pool, error) {
 		return nil, err
 	}
 	for _, e := range entries {
+		if e.Name() == recordName {
+			continue
+		}
 		var st unix.Stat_t
 		if err := unix.Fstatat(p.dirFD, e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 			return nil, fmt.Errorf("%s/%s: %w", o.Dir, e.Name(), err)
@@ -126,7 +130,28 @@ func (p *pool) note(name string) error {
 		return err
 	}
 	p.taken[name] = idOf(&st)
-	return nil
+	return p.record(p.placeFD, name, &st)
+}
+
+// link makes a symbolic link in Place. It has no name there before the record has it.
+func (p *pool) link(to, name string) error {
+	p.next++
+	entry := fmt.Sprintf("link-%d", p.next)
+	if err := unix.Symlinkat(to, p.dirFD, entry); err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	err := unix.Fstatat(p.dirFD, entry, &st, unix.AT_SYMLINK_NOFOLLOW)
+	if err == nil {
+		err = p.record(p.dirFD, entry, &st)
+	}
+	if err == nil {
+		err = p.place(entry, name)
+	}
+	if err != nil {
+		unix.Unlinkat(p.dirFD, entry, 0)
+	}
+	return err
 }
 
 // createIn makes a file of the pool's place, as create does elsewhere.
@@ -305,6 +330,25 @@ func (p *pool) giveRoom(entry string) {
 	}
 }
 
+// clear removes what is in a directory of the place. The place itself may not be read.
+func (p *pool) clear(entry string) {
+	_ = unix.Fchmodat(p.placeFD, entry, 0o700, 0)
+	dir, err := os.OpenRoot(path.Join(p.Place, entry))
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	list, err := dir.Open(".")
+	if err != nil {
+		return
+	}
+	defer list.Close()
+	names, _ := list.Readdirnames(-1)
+	for _, name := range names {
+		_ = dir.RemoveAll(name)
+	}
+}
+
 // Clear removes what is left in private places. No program lives any more.
 func (b *Broker) Clear() {
 	if b == nil {
@@ -312,12 +356,18 @@ func (b *Broker) Clear() {
 	}
 	for _, p := range b.pools {
 		for entry, id := range p.taken {
-			if p.holds(entry) {
-				if p.known[id] == unix.S_IFREG {
-					p.giveRoom(entry)
-				}
-				_ = os.RemoveAll(path.Join(p.Place, entry)) // what it cannot, the confiner does
+			if !p.holds(entry) {
+				continue
 			}
+			flags := 0
+			switch p.known[id] {
+			case unix.S_IFREG:
+				p.giveRoom(entry)
+			case unix.S_IFDIR:
+				p.clear(entry)
+				flags = unix.AT_REMOVEDIR
+			}
+			unix.Unlinkat(p.placeFD, entry, flags) // what it cannot, the confiner does
 		}
 	}
 }
