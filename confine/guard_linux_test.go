@@ -140,13 +140,13 @@ func TestWhatCannotBeKeptIsDisarmed(t *testing.T) {
 			b.Use(confine.NewGuard(x.store(t)))
 			_, err := g.tries(b, x.plant)
 			var u *confine.Unenforceable
-			if !errors.As(err, &u) || u.Part != "the protected names" || !strings.Contains(u.Reason, x.gone) || u.Hint == "" || len(u.Reason) > 2000 {
+			if !errors.As(err, &u) || u.Part != "the protected names" || !strings.Contains(u.Reason, "ws/"+strings.Split(x.gone, "/")[0]) || u.Hint == "" || len(u.Reason) > 2000 {
 				t.Fatalf("error %v", err)
 			}
 			if _, err := os.Lstat(g.ws + "/" + x.gone); err == nil {
 				t.Errorf("%s is still there", x.gone)
 			}
-			if made, _ := filepath.Glob(g.ws + "/**/.vscode"); len(made) > 0 {
+			if made, _ := filepath.Glob(g.ws + "/*/.vscode"); len(made) > 0 {
 				t.Errorf("still there: %q", made)
 			}
 			g.outside(x.fire)
