@@ -208,7 +208,7 @@ func Shell(t *testing.T, c confine.Confiner, p sandboxprofile.Profile, dir, scri
 }
 
 // Exec runs one program under p.
-func Exec(t *testing.T, ctx context.Context, c confine.Confiner, p sandboxprofile.Profile, dir string, stdin []byte, argv ...string) Outcome {
+func Exec(t testing.TB, ctx context.Context, c confine.Confiner, p sandboxprofile.Profile, dir string, stdin []byte, argv ...string) Outcome {
 	t.Helper()
 	box, err := c.Prepare(ctx, p)
 	if err != nil {
@@ -219,7 +219,7 @@ func Exec(t *testing.T, ctx context.Context, c confine.Confiner, p sandboxprofil
 }
 
 // ExecIn runs one program in a sandbox that stands.
-func ExecIn(t *testing.T, ctx context.Context, box confine.Sandbox, dir string, stdin []byte, argv ...string) Outcome {
+func ExecIn(t testing.TB, ctx context.Context, box confine.Sandbox, dir string, stdin []byte, argv ...string) Outcome {
 	t.Helper()
 	var out, errOut bytes.Buffer
 	std := confine.Stdio{Stdout: &out, Stderr: &errOut}

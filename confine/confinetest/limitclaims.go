@@ -81,6 +81,15 @@ var bombs = []bomb{
 	{"MemoryFilesOfHiddenProcesses", memory(256 * mib),
 		"libc.prctl(4, 0, 0, 0, 0)\nfds = [os.memfd_create('x') for _ in range(N)]\nfor fd in fds: os.write(fd, b'x' * (16 * mib))\nhold()",
 		"75", "8", confine.MemoryLimit, ""},
+	// Buffers of the kernel: the first sender lives, the second has closed.
+	{"Sockets", memory(256 * mib),
+		"import socket\npairs = []\ndef fill():\n    a, b = socket.socketpair(); a.setblocking(False)\n    try:\n        while a.send(b'x' * 65536): pass\n    except OSError: pass\n    return a, b\n" +
+			"for _ in range(N):\n    if os.fork() == 0:\n        pairs = [fill() for _ in range(100)]; hold(); os._exit(0)\nhold()",
+		"50", "2", confine.MemoryLimit, ""},
+	{"SocketsOfTheClosed", memory(256 * mib),
+		"import socket\ndef fill():\n    a, b = socket.socketpair(); a.setblocking(False)\n    try:\n        while a.send(b'x' * 65536): pass\n    except OSError: pass\n    a.close(); return b\n" +
+			"for _ in range(N):\n    if os.fork() == 0:\n        queues = [fill() for _ in range(200)]; hold(); os._exit(0)\nhold()",
+		"40", "1", confine.MemoryLimit, ""},
 	{"CPU", func(l *sandboxprofile.Limits) { l.CPU = time.Second },
 		"import time, signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nend = time.process_time() + N\nwhile time.process_time() < end: pass",
 		"600", "0.1", confine.CPULimit, ""},

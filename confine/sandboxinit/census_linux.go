@@ -22,11 +22,13 @@ import (
 
 // A census counts at an interval that keeps its own cost below a twentieth of one
 // processor, and more often when memory, which can grow by gigabytes in a second,
-// is half used.
+// is half used. The cost is processor time: what the programs take from us by running
+// must not buy them time.
 const (
 	censusInterval = 50 * time.Millisecond
 	censusHurry    = 4 * time.Millisecond
 	censusShare    = 20
+	hurryShare     = 4
 )
 
 // clockTick is the unit of the times in /proc/PID/stat: USER_HZ is 100 on every
@@ -55,11 +57,13 @@ func (u usage) exceeds(t wire.Totals) wire.Exceeded {
 
 // A census counts what one action uses.
 type census struct {
-	totals wire.Totals
-	tmpfs  []string      // directories whose files lie in memory
-	before time.Duration // processor time of our dead children when the action began
-	stored int64         // bytes that other actions had left in memory
-	proc   procReader
+	totals  wire.Totals
+	tmpfs   []string      // directories whose files lie in memory
+	queues  *queues       // of sockets, nil where the kernel does not tell
+	sockets int64         // at the last count
+	before  time.Duration // processor time of our dead children when the action began
+	stored  int64         // bytes that other actions had left in memory
+	proc    procReader
 	// pids lists the processes of the action, nil if that fails, and segments sums
 	// their System V segments.
 	pids     func() []string
@@ -68,10 +72,26 @@ type census struct {
 	// bytes, and hostBefore what that was when the action began.
 	host       func() int64
 	hostBefore int64
+	// hostHeld is all the memory of processes of the whole host, and exact the last exact
+	// count.
+	hostHeld func() int64
+	exact    exactCount
 }
 
-func newCensus(t wire.Totals, tmpfs []string, s *shared) *census {
-	c := &census{totals: t, tmpfs: tmpfs, pids: processes, segments: segments, proc: procReader{buf: make([]byte, 4096)}, host: hostShared}
+// An exactCount walks every page table. It need not be repeated while the host holds no
+// more memory than what was left of the limit.
+type exactCount struct {
+	memory int64
+	held   int64 // of the host at that time
+	at     time.Time
+	cost   time.Duration
+}
+
+func newCensus(t wire.Totals, tmpfs []string, q *queues, s *shared) *census {
+	c := &census{totals: t, tmpfs: tmpfs, queues: q, pids: processes, segments: segments, proc: procReader{buf: make([]byte, 4096)}, host: hostShared}
+	c.hostHeld = func() int64 { // swapped pages are held, too
+		return c.proc.sum("/proc/meminfo", "AnonPages:", "Shmem:", "SwapTotal:") - c.proc.sum("/proc/meminfo", "SwapFree:")
+	}
 	if s != nil { // the host's /proc shows everybody's, and nobody in here can make a segment
 		c.pids, c.segments = s.processes, func() int64 { return 0 }
 	}
@@ -82,17 +102,35 @@ func newCensus(t wire.Totals, tmpfs []string, s *shared) *census {
 
 // take counts once. It returns what is exceeded, and when to count again.
 func (c *census) take() (wire.Exceeded, time.Duration) {
-	start := time.Now()
+	start := threadCPU()
 	pids := c.pids()
 	u := c.count(pids)
+	cost, pause, share := threadCPU()-start, censusInterval, time.Duration(censusShare)
+	if u.memory > c.totals.Memory/2 || c.sockets*queueMost > c.totals.Memory/2 {
+		pause, share = censusHurry, hurryShare
+	}
+	pause = max(pause, share*cost)
 	if u.memory > c.totals.Memory {
-		u.memory = c.exactMemory(pids)
+		u.memory = c.recentMemory()
+		if u.memory < 0 {
+			c.exact = exactCount{held: c.hostHeld(), at: time.Now()}
+			c.exact.memory = c.exactMemory(pids)
+			c.exact.cost = threadCPU() - start
+			u.memory, pause = c.exact.memory, max(pause, c.exact.cost)
+		}
 	}
-	pause := censusInterval
-	if u.memory > c.totals.Memory/2 {
-		pause = censusHurry
+	return u.exceeds(c.totals), pause
+}
+
+// recentMemory is the most that can be in use by the last exact count and what the host has
+// grown by since then; -1 if that is over the limit, or too long ago.
+func (c *census) recentMemory() int64 {
+	held := c.hostHeld()
+	most := c.exact.memory + max(held-c.exact.held, 0)
+	if held <= 0 || c.exact.at.IsZero() || time.Since(c.exact.at) > censusShare*c.exact.cost || most > c.totals.Memory {
+		return -1
 	}
-	return u.exceeds(c.totals), max(pause, censusShare*time.Since(start))
+	return most
 }
 
 // crowd counts the processes that a failed program leaves. Between two counts a
@@ -116,8 +154,9 @@ func (c *census) count(pids []string) usage {
 		s := c.proc.stat(pid)
 		u.tasks += s.threads
 		u.cpu += s.cpu
-		own += c.proc.sum("/proc/"+pid+"/status", "RssAnon:", "VmSwap:")
-		shared += c.proc.sum("/proc/"+pid+"/status", "RssShmem:")
+		status := c.proc.read("/proc/" + pid + "/status")
+		own += sumFields(status, []string{"RssAnon:", "VmSwap:"})
+		shared += sumFields(status, []string{"RssShmem:"})
 	}
 	u.memory = own + c.withUnseen(pids, own, shared)
 	return u
@@ -134,7 +173,9 @@ func (c *census) exactMemory(pids []string) int64 {
 		if mine+ours == 0 {
 			mine, ours = c.proc.sum("/proc/"+pid+"/status", "RssAnon:", "VmSwap:"), c.proc.sum("/proc/"+pid+"/status", "RssShmem:")
 		}
-		own, shared = own+mine, shared+ours
+		if own, shared = own+mine, shared+ours; own > c.totals.Memory {
+			return own // it costs more the more there is
+		}
 	}
 	return own + c.withUnseen(pids, own, shared)
 }
@@ -153,13 +194,16 @@ func (c *census) withUnseen(pids []string, own, shared int64) int64 {
 }
 
 // objects sums memory that needs no process to map it: files in memory, System V
-// segments, and memory files (memfd_create(2)) that a process holds open. What is
-// mapped of it counts again with the process.
+// segments, memory files (memfd_create(2)) that a process holds open, and what waits in
+// its sockets. What is mapped of it counts again with the process.
 func (c *census) objects(pids []string) int64 {
 	total := c.segments() + c.files()
-	seen := map[uint64]bool{}
+	seen, sockets := map[uint64]bool{}, map[uint64]bool{}
 	for _, pid := range pids {
-		total += memoryFiles("/proc/"+pid+"/fd", seen)
+		total += memoryFiles("/proc/"+pid+"/fd", seen, sockets)
+	}
+	if c.sockets = int64(len(sockets)); c.sockets*queueMost > c.totals.Memory/8 {
+		total += c.queues.held(sockets)
 	}
 	return total
 }
@@ -193,6 +237,15 @@ func (c *census) ranOut(status unix.WaitStatus) bool {
 func deadCPU() time.Duration {
 	var r unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &r); err != nil {
+		return 0
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+// threadCPU is the processor time of this thread.
+func threadCPU() time.Duration {
+	var r unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_THREAD, &r); err != nil {
 		return 0
 	}
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
@@ -240,8 +293,8 @@ func segments() int64 {
 }
 
 // memoryFiles sums the memory files among the descriptors in dir that are not seen
-// yet, by inode.
-func memoryFiles(dir string, seen map[uint64]bool) int64 {
+// yet, by inode, and notes the sockets among them.
+func memoryFiles(dir string, seen, sockets map[uint64]bool) int64 {
 	d, err := os.Open(dir)
 	if err != nil {
 		return 0
@@ -252,7 +305,14 @@ func memoryFiles(dir string, seen map[uint64]bool) int64 {
 	var link [64]byte
 	for _, name := range names {
 		n, err := unix.Readlinkat(int(d.Fd()), name, link[:])
-		if err != nil || !bytes.HasPrefix(link[:n], []byte("/memfd:")) {
+		if err != nil {
+			continue
+		}
+		if ino, ok := bytes.CutPrefix(link[:n], []byte("socket:[")); ok {
+			sockets[uint64(number(bytes.TrimSuffix(ino, []byte("]"))))] = true
+			continue
+		}
+		if !bytes.HasPrefix(link[:n], []byte("/memfd:")) {
 			continue
 		}
 		var st unix.Stat_t

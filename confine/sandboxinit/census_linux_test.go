@@ -88,3 +88,95 @@ func TestRanOut(t *testing.T) {
 		}
 	}
 }
+
+// TestQueuesAreCounted: what waits in a socket counts once, for the sender, and for the
+// receiver when the sender has closed; that of other processes does not.
+func TestQueuesAreCounted(t *testing.T) {
+	q := newQueues()
+	if q == nil {
+		t.Fatal("no sockets of NETLINK_SOCK_DIAG")
+	}
+	defer unix.Close(q.fd)
+	pair := func() [2]int {
+		t.Helper()
+		p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	fill := func(fd int) (n int64) {
+		for range 5 {
+			if k, err := unix.Write(fd, make([]byte, 16<<10)); err == nil {
+				n += int64(k)
+			}
+		}
+		return n
+	}
+	inodes := func(fds ...int) map[uint64]bool {
+		set := map[uint64]bool{}
+		for _, fd := range fds {
+			var st unix.Stat_t
+			if err := unix.Fstat(fd, &st); err != nil {
+				t.Fatal(err)
+			}
+			set[st.Ino] = true
+		}
+		return set
+	}
+	a, b := pair(), pair()
+	sent := fill(a[0])
+	fill(b[0])
+	near := func(what string, got int64) {
+		t.Helper()
+		if got < sent || got > 3*sent {
+			t.Errorf("%s: %d bytes, %d were sent", what, got, sent)
+		}
+	}
+	near("both ends", q.held(inodes(a[0], a[1])))
+	unix.Close(a[0])
+	near("the sender has closed", q.held(inodes(a[1])))
+	if got := q.held(inodes(b[1])); got != 0 {
+		t.Errorf("a receiver whose sender is another's: %d", got)
+	}
+	if got := (*queues)(nil).held(inodes(b[0])); got != 0 {
+		t.Errorf("where the kernel does not tell: %d", got)
+	}
+}
+
+func FuzzQueues(f *testing.F) {
+	f.Add(make([]byte, 100))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		messages(b, func(m []byte) {
+			unixQueue(m)
+			inetQueue(m)
+		})
+		unixQueue(b)
+		inetQueue(b)
+	})
+}
+
+// TestRecentCountsAreNotRepeated: while the host holds no more than what was left of the
+// limit, page tables are not walked again; and not for long.
+func TestRecentCountsAreNotRepeated(t *testing.T) {
+	held := int64(1000)
+	c := census{totals: wire.Totals{Memory: 100}, hostHeld: func() int64 { return held }}
+	if got := c.recentMemory(); got != -1 {
+		t.Errorf("before any: %d", got)
+	}
+	c.exact = exactCount{memory: 60, held: held, at: time.Now(), cost: time.Hour}
+	for _, x := range []struct{ grown, want int64 }{{0, 60}, {40, 100}, {41, -1}, {-500, 60}} {
+		held = 1000 + x.grown
+		if got := c.recentMemory(); got != x.want {
+			t.Errorf("grown by %d: %d, want %d", x.grown, got, x.want)
+		}
+	}
+	held = 0
+	if got := c.recentMemory(); got != -1 {
+		t.Errorf("a host that does not tell: %d", got)
+	}
+	held, c.exact.cost, c.exact.at = 1000, 0, time.Now().Add(-time.Second)
+	if got := c.recentMemory(); got != -1 {
+		t.Errorf("long ago: %d", got)
+	}
+}

@@ -59,10 +59,11 @@ func serve(ctl *control) error {
 	if err != nil {
 		return err
 	}
+	var q *queues
 	reset, err := ignoreSignals()
 	step := "take signals"
 	if err == nil {
-		step, err = restrict(f.Setup, queue)
+		step, err = restrict(f.Setup, queue, &q)
 	}
 	if err == nil && f.Setup.Shared != nil {
 		step = "watch the keeper"
@@ -85,7 +86,7 @@ func serve(ctl *control) error {
 	if err != nil {
 		return ctl.send(wire.Frame{Failed: &wire.Failed{Step: step, Error: err.Error()}})
 	}
-	w, err := newWorker(ctl, f.Setup, reset, queue)
+	w, err := newWorker(ctl, f.Setup, reset, queue, q)
 	if err != nil {
 		return ctl.send(wire.Frame{Failed: &wire.Failed{Step: "prepare for programs", Error: err.Error()}})
 	}

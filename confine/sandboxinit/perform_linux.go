@@ -18,14 +18,15 @@ type worker struct {
 	clean  cleanliness
 	over   *ceilings
 	tmpfs  []string // directories whose files lie in memory
+	queues *queues  // of sockets
 	most   hardLimits
 	reset  []unix.Signal // what a program must not inherit as ignored
 	// exposes says that the confiner may ask for sockets.
 	exposes bool
 }
 
-func newWorker(ctl *control, s *wire.Setup, reset []unix.Signal, queue int) (*worker, error) {
-	w := &worker{ctl: ctl, tmpfs: s.Tmpfs, most: ownLimits(), reset: reset, exposes: s.Exposes}
+func newWorker(ctl *control, s *wire.Setup, reset []unix.Signal, queue int, q *queues) (*worker, error) {
+	w := &worker{ctl: ctl, tmpfs: s.Tmpfs, queues: q, most: ownLimits(), reset: reset, exposes: s.Exposes}
 	var err error
 	if w.over, err = newCeilings(s); err != nil {
 		return nil, fmt.Errorf("ceiling: %w", err)
@@ -106,7 +107,7 @@ func (w *worker) runProgram(p sandboxprofile.Program, r wire.Run, fds []int, hol
 	if w.shared != nil {
 		w.shared.broker.Want(broker.Asks{Changes: r.Changes, Refusals: r.Refusals})
 	}
-	count := newCensus(r.Totals, w.tmpfs, w.shared)
+	count := newCensus(r.Totals, w.tmpfs, w.queues, w.shared)
 	started, op, errno := w.start(p, r.Limits, fds, hold, under)
 	if errno != 0 {
 		w.killAll()

@@ -30,13 +30,14 @@ import (
 //  7. seccomp last, since every step before it needs calls that it forbids.
 //
 // It returns the name of the step that failed.
-func restrict(s *wire.Setup, queue int) (string, error) {
+func restrict(s *wire.Setup, queue int, q **queues) (string, error) {
 	for _, step := range []struct {
 		name string
 		do   func() error
 	}{
 		{"close descriptors", func() error { return closeBut(queue) }},
 		{"keep our socket from children", func() error { return closeOnExec(controlFD) }},
+		{"open what tells of sockets", func() error { *q = newQueues(); return nil }},
 		{"make process 1 undumpable", func() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }},
 		{"join a new session keyring", func() error { return joinKeyring(s.Keyring) }},
 		{"adopt orphans", func() error { return adopt(s.Shared) }},

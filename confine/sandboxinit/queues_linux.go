@@ -1,0 +1,183 @@
+package sandboxinit
+
+import (
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+)
+
+// What waits in sockets is memory that no process shows: each holds up to some hundred
+// kilobytes (net.core.wmem_max), a TCP connection some megabytes, and a program may have
+// thousands. The kernel tells of each socket of the network namespace what it holds, to
+// everybody (sock_diag(7)).
+
+// queueMost is about the most that one socket holds: below so many it is not worth asking.
+const queueMost = 512 << 10
+
+// queues asks the kernel what sockets hold.
+type queues struct {
+	fd  int // of NETLINK_SOCK_DIAG
+	buf []byte
+}
+
+// newQueues opens what a filter takes away later; nil where there is none. Then what sockets
+// hold is bounded by descriptors and processes only.
+func newQueues() *queues {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return nil
+	}
+	// A dump that does not come holds nobody up.
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 100_000}); err != nil {
+		unix.Close(fd)
+		return nil
+	}
+	return &queues{fd: fd}
+}
+
+// held sums what the sockets with these inodes hold.
+func (q *queues) held(sockets map[uint64]bool) int64 {
+	if q == nil {
+		return 0
+	}
+	if q.buf == nil { // most sandboxes never get here
+		q.buf = make([]byte, 32<<10)
+	}
+	total := int64(0)
+	add := func(ino uint32, bytes int64) {
+		if sockets[uint64(ino)] {
+			total += bytes
+		}
+	}
+	q.dump(unixRequest(), func(b []byte) { add(unixQueue(b)) })
+	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
+		for _, protocol := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
+			q.dump(inetRequest(family, protocol), func(b []byte) { add(inetQueue(b)) })
+		}
+	}
+	return total
+}
+
+// The kernel's linux/sock_diag.h, linux/unix_diag.h and linux/inet_diag.h.
+const (
+	sockDiagByFamily = 20
+
+	unixShow        = 0x4 | 0x10 | 0x20 // peer, lengths of queues, memory
+	unixMessage     = 16                // struct unix_diag_msg
+	unixPeer        = 2
+	unixQueueLength = 4
+	unixMemory      = 5
+
+	inetMessage = 72 // struct inet_diag_msg
+	inetInode   = 68
+	inetMemory  = 7
+)
+
+func unixRequest() []byte {
+	b := make([]byte, 24)
+	b[0] = unix.AF_UNIX
+	binary.NativeEndian.PutUint32(b[4:], ^uint32(0)) // every state
+	binary.NativeEndian.PutUint32(b[12:], unixShow)
+	return b
+}
+
+func inetRequest(family, protocol byte) []byte {
+	b := make([]byte, 56)
+	b[0], b[1], b[2] = family, protocol, 1<<(inetMemory-1)
+	binary.NativeEndian.PutUint32(b[4:], ^uint32(0))
+	return b
+}
+
+// unixQueue gives the inode and what the socket holds. What it has sent counts for it until
+// that is received; what a peer has sent that is closed by now counts for the receiver, with
+// about as much again for the kernel's own.
+func unixQueue(b []byte) (ino uint32, held int64) {
+	if len(b) < unixMessage {
+		return 0, 0
+	}
+	peer, waiting := uint32(0), int64(0)
+	attributes(b[unixMessage:], func(kind uint16, value []byte) {
+		switch {
+		case kind == unixPeer && len(value) >= 4:
+			peer = binary.NativeEndian.Uint32(value)
+		case kind == unixQueueLength && len(value) >= 4:
+			waiting = int64(binary.NativeEndian.Uint32(value))
+		case kind == unixMemory:
+			held += memoryOf(value)
+		}
+	})
+	const established = 1 // what listens has a length in connections
+	if peer == 0 && b[2] == established {
+		held += 2 * waiting
+	}
+	return binary.NativeEndian.Uint32(b[4:]), held
+}
+
+func inetQueue(b []byte) (ino uint32, held int64) {
+	if len(b) < inetMessage {
+		return 0, 0
+	}
+	attributes(b[inetMessage:], func(kind uint16, value []byte) {
+		if kind == inetMemory {
+			held += memoryOf(value)
+		}
+	})
+	return binary.NativeEndian.Uint32(b[inetInode:]), held
+}
+
+// memoryOf sums what is allocated for receiving and sending, by enum SK_MEMINFO_*.
+func memoryOf(value []byte) int64 {
+	const received, sent, forward, queued = 0, 2, 4, 5
+	at := func(i int) int64 {
+		if len(value) < 4*i+4 {
+			return 0
+		}
+		return int64(binary.NativeEndian.Uint32(value[4*i:]))
+	}
+	return at(received) + max(at(sent), at(queued)) + at(forward)
+}
+
+// dump sends one request and hands each answer over.
+func (q *queues) dump(request []byte, each func([]byte)) {
+	message := make([]byte, unix.NLMSG_HDRLEN, unix.NLMSG_HDRLEN+len(request))
+	binary.NativeEndian.PutUint32(message[0:], uint32(cap(message)))
+	binary.NativeEndian.PutUint16(message[4:], sockDiagByFamily)
+	binary.NativeEndian.PutUint16(message[6:], unix.NLM_F_REQUEST|unix.NLM_F_DUMP)
+	if err := unix.Sendto(q.fd, append(message, request...), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return
+	}
+	for {
+		n, _, err := unix.Recvfrom(q.fd, q.buf, 0)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || !messages(q.buf[:n], each) {
+			return
+		}
+	}
+}
+
+// messages hands over what a datagram of netlink(7) holds, and reports whether more is to come.
+func messages(b []byte, each func([]byte)) bool {
+	for len(b) >= unix.NLMSG_HDRLEN {
+		length, kind := int(binary.NativeEndian.Uint32(b)), binary.NativeEndian.Uint16(b[4:])
+		if kind == unix.NLMSG_DONE || kind == unix.NLMSG_ERROR || length < unix.NLMSG_HDRLEN || length > len(b) {
+			return false
+		}
+		each(b[unix.NLMSG_HDRLEN:length])
+		b = b[min((length+3)&^3, len(b)):]
+	}
+	return true
+}
+
+// attributes hands over what follows a message.
+func attributes(b []byte, each func(kind uint16, value []byte)) {
+	for len(b) >= unix.SizeofRtAttr {
+		length, kind := int(binary.NativeEndian.Uint16(b)), binary.NativeEndian.Uint16(b[2:])
+		if length < unix.SizeofRtAttr || length > len(b) {
+			return
+		}
+		each(kind, b[unix.SizeofRtAttr:length])
+		b = b[min((length+3)&^3, len(b)):]
+	}
+}
