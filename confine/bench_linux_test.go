@@ -2,8 +2,13 @@ package confine_test
 
 import (
 	"context"
+	"errors"
 	"net/netip"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -144,4 +149,64 @@ func benchSandbox(b *testing.B) (*confine.Bwrap, confine.Sandbox) {
 
 func benchProfile(b *testing.B) sandboxprofile.Profile {
 	return confinetest.Profile(b, "")
+}
+
+// BenchmarkReads is what an open for reading and its close cost a program, by where hidden
+// names lie: nowhere, in a directory that it only reads, and where it makes names.
+func BenchmarkReads(b *testing.B) {
+	const loop = `
+import os, sys, time
+name, n = sys.argv[1], int(sys.argv[2])
+t = time.perf_counter()
+flags = os.O_RDONLY | os.O_CLOEXEC | (os.O_DIRECTORY if os.path.isdir(name) else 0)
+for _ in range(n): os.close(os.open(name, flags))
+print(int((time.perf_counter() - t) * 1e9 / n))`
+	l, err := confine.NewLandlock(confine.LandlockOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, x := range []struct {
+		name   string
+		hidden string // below the workspace or home
+		write  sandboxprofile.Rights
+		read   string
+	}{
+		{"nothing hidden", "", sandboxprofile.Write, "file"},
+		{"beside hidden names, read-only", ".env", 0, "file"},
+		{"a directory, beside a hidden one, read-only", "secrets/x", 0, ""},
+		{"a file, beside a hidden directory, read-only", "secrets/x", 0, "file"},
+		{"of the system, where hidden names are written beside", ".env", sandboxprofile.Write, "/usr/bin/env"},
+		{"where hidden names are written beside", ".env", sandboxprofile.Write, "file"},
+	} {
+		b.Run(strings.ReplaceAll(x.name, " ", "-"), func(b *testing.B) {
+			ws := confinetest.Workspace(b)
+			for _, name := range []string{x.hidden, "file"} {
+				if name = filepath.Join(ws, name); name == ws {
+					continue
+				}
+				if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, nil, 0o644)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			p := confinetest.Profile(b, "")
+			p.Hide = []string{".env", "secrets"}
+			p.Paths[ws] = sandboxprofile.Read | x.write
+			const n = 20_000
+			var total float64
+			name := x.read
+			if !filepath.IsAbs(name) {
+				name = filepath.Join(ws, name)
+			}
+			for b.Loop() {
+				o := confinetest.Exec(b, context.Background(), l, p, "/", nil, "/usr/bin/python3", "-IS", "-c", loop, name, strconv.Itoa(n))
+				ns, err := strconv.ParseFloat(strings.TrimSpace(o.Out), 64)
+				if err != nil {
+					b.Fatal(err, o.Err)
+				}
+				total += ns
+			}
+			b.ReportMetric(total/float64(b.N), "ns/open")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
 }

@@ -239,7 +239,7 @@ func (l *Landlock) restrictions(p sandboxprofile.Profile, f sandboxprofile.Facts
 	if err != nil {
 		return wire.Setup{}, unenforceable("the system call filter", err)
 	}
-	notifying, err := l.filters.Brokered(seccomp.Brokered{Sockets: open, Reads: len(rules.Redirected) > 0, Signals: !l.abi.Scope})
+	notifying, err := l.filters.Brokered(seccomp.Brokered{Sockets: open, Reads: rules.Reads == landlock.AllReads, Lists: rules.Reads == landlock.Listings, Signals: !l.abi.Scope})
 	if err != nil {
 		return wire.Setup{}, unenforceable("the system call filter", err)
 	}
@@ -503,8 +503,11 @@ func (l *Landlock) enforced(p sandboxprofile.Profile, rules landlock.Brokered) E
 		Processes:   l.keepsProcesses() + "; no tracing out of it; killed as a whole when the call ends; the command lines of this user's other processes can be read",
 		Limits:      hostLimits,
 	}
-	if len(rules.Redirected) > 0 {
+	switch rules.Reads {
+	case landlock.AllReads:
 		e.Files += "; hidden names lie in " + someOf(rules.Redirected) + ", which are read through the broker"
+	case landlock.Listings:
+		e.Files += "; hidden names lie in " + someOf(rules.Redirected) + ", which are listed through the broker"
 	}
 	switch p.Network.Mode {
 	case sandboxprofile.NetworkHost:

@@ -202,7 +202,7 @@ type Outcome struct {
 }
 
 // Shell runs a script with bash under p.
-func Shell(t *testing.T, c confine.Confiner, p sandboxprofile.Profile, dir, script string) Outcome {
+func Shell(t testing.TB, c confine.Confiner, p sandboxprofile.Profile, dir, script string) Outcome {
 	t.Helper()
 	return Exec(t, context.Background(), c, p, dir, nil, "/bin/bash", "-c", script)
 }

@@ -86,7 +86,22 @@ type Brokered struct {
 	// Redirected are directories that programs cannot read wholly by themselves, because
 	// something below them is not to be read. See CompileBrokered.
 	Redirected []string
+	Reads      Reads
 }
+
+// Reads is which opens for reading have to ask the broker, so that programs read what the
+// profile shows. Each costs many times what it costs in the kernel, whatever it opens: a
+// filter does not see the path.
+type Reads uint8
+
+const (
+	// NoReads: nothing below a redirected directory is lost that a program needs.
+	NoReads Reads = iota
+	// Listings: one of them cannot be listed, since something below it must not be.
+	Listings
+	// AllReads: programs may make names in one of them, and no rule is for those.
+	AllReads
+)
 
 // CompileBrokered gives rules that keep p without mounts.
 //
@@ -95,7 +110,9 @@ type Brokered struct {
 // stricter path), the directory's own rule is cut to what everything below it has in
 // common, and each of its entries gets a rule for itself. What is lost is what needs a
 // right on the directory itself: reading what is new in it, and listing it if a
-// directory below is hidden. That the broker adds back. Nothing is gained without it.
+// directory below is hidden. That the broker adds back, and nothing is gained without it.
+// In a directory that programs cannot write only people make new names: those are not
+// shown before the next sandbox, and its files are read without the broker.
 //
 // entries lists the directories that Splits names.
 func CompileBrokered(p sp.Profile, f sp.Facts, entries map[string][]Entry) (Brokered, error) {
@@ -112,16 +129,17 @@ func CompileBrokered(p sp.Profile, f sp.Facts, entries map[string][]Entry) (Brok
 			grant(broker, k, access(r), f.Kinds[k])
 		}
 	}
+	profile := p
 	p, f = readOnly(p, f)
 	c := newHostCompiler(p, f)
-	c.entries = entries
+	c.entries, c.writable = entries, func(dir string) bool { return profile.Rights(dir)&sp.Write != 0 }
 	for _, k := range p.Keys() {
 		if r := p.Paths[k]; r != 0 {
 			c.grantTree(k, f.Kinds[k], access(p.Rights(k)))
 		}
 	}
 	slices.Sort(c.narrowed)
-	return Brokered{Programs: sorted(c.rules), Broker: sorted(broker), Redirected: slices.Compact(c.narrowed)}, nil
+	return Brokered{Programs: sorted(c.rules), Broker: sorted(broker), Redirected: slices.Compact(c.narrowed), Reads: c.reads}, nil
 }
 
 // readOnly is what is left of p for programs whose changes a broker makes.
@@ -178,7 +196,9 @@ type hostCompiler struct {
 	nodes    map[string]AccessFS // what may be granted, at most, where something has rights of its own
 	entries  map[string][]Entry
 	rules    map[string]AccessFS
+	writable func(dir string) bool
 	narrowed []string
+	reads    Reads
 }
 
 func newHostCompiler(p sp.Profile, f sp.Facts) *hostCompiler {
@@ -236,6 +256,12 @@ func (c *hostCompiler) grantTree(name string, kind sp.FileKind, full AccessFS) {
 		return
 	}
 	c.narrowed = append(c.narrowed, name)
+	switch {
+	case c.writable(name):
+		c.reads = AllReads
+	case full&^at&ReadDir != 0:
+		c.reads = max(c.reads, Listings)
+	}
 	for _, e := range c.entries[name] {
 		child, most := path.Join(name, e.Name), full
 		if own, ok := c.nodes[child]; ok {

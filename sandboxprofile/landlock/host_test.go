@@ -136,8 +136,43 @@ func TestBrokeredSplits(t *testing.T) {
 	if got := granted(h.Broker, "/ws/repo/.git/hooks"); got != access(rwx) {
 		t.Errorf("the broker gets %v", got)
 	}
-	if got := strings.Join(h.Redirected, " "); got != "/ws /ws/app" {
-		t.Errorf("read through the broker: %s", got)
+	if got := strings.Join(h.Redirected, " "); got != "/ws /ws/app" || h.Reads != AllReads {
+		t.Errorf("read through the broker: %s, %v", got, h.Reads)
+	}
+}
+
+// TestBrokeredReads: reads need the broker where programs can make names beside hidden
+// ones, listings where a hidden directory lies below.
+func TestBrokeredReads(t *testing.T) {
+	const rx, rwx = sp.Read | sp.Execute, sp.Read | sp.Write | sp.Execute
+	for _, x := range []struct {
+		name  string
+		home  sp.Rights
+		mask  sp.Mask
+		under map[string]sp.Rights
+		want  Reads
+	}{
+		{"nothing hidden", rx, sp.Mask{Path: "/home/x", Kind: sp.File}, nil, NoReads},
+		{"a hidden file that nobody writes beside", rx, sp.Mask{Path: "/home/x", Kind: sp.File, Hide: true}, nil, NoReads},
+		{"a hidden directory there", rx, sp.Mask{Path: "/home/x", Kind: sp.Dir, Hide: true}, nil, Listings},
+		{"a hidden file where programs write", rwx, sp.Mask{Path: "/home/x", Kind: sp.File, Hide: true}, nil, AllReads},
+		{"programs write elsewhere in it", rx, sp.Mask{Path: "/home/x", Kind: sp.File, Hide: true}, map[string]sp.Rights{"/home/d": rwx}, NoReads},
+		{"programs write around it", rx, sp.Mask{Path: "/home/d/x", Kind: sp.File, Hide: true}, map[string]sp.Rights{"/home/d": rwx}, AllReads},
+		{"less below than above", rwx, sp.Mask{Path: "/home/y", Kind: sp.File}, map[string]sp.Rights{"/home/d": 0}, AllReads},
+	} {
+		p := sp.Profile{Limits: sp.NoLimits(), Paths: map[string]sp.Rights{"/home": x.home}}
+		kinds := map[string]sp.FileKind{"/home": sp.Dir, "/home/d": sp.Dir}
+		for k, r := range x.under {
+			p.Paths[k] = r
+		}
+		h, err := CompileBrokered(p, sp.Facts{Kinds: kinds, Masks: []sp.Mask{x.mask}}, map[string][]Entry{
+			"/home": {{"d", sp.Dir}, {"x", x.mask.Kind}, {"f", sp.File}}, "/home/d": {{"x", sp.File}}})
+		if err != nil || h.Reads != x.want {
+			t.Errorf("%s: %v, %v, want %v", x.name, err, h.Reads, x.want)
+		}
+		if got := granted(h.Programs, "/home/f"); got&ReadFile == 0 {
+			t.Errorf("%s: what lies beside cannot be read: %v", x.name, got)
+		}
 	}
 }
 

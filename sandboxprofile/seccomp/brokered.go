@@ -19,14 +19,19 @@ const (
 	fcntlSetOwnEx    = 15
 )
 
+// openDirectory is O_DIRECTORY of one architecture and O_DIRECT of the other, which hardly
+// anybody reads with.
+var openDirectory = []uint64{0o40000, 0o200000}
+
 // Brokered is what the filter of programs does whose changes a broker makes for them
 // (package confine/broker).
 type Brokered struct {
 	// Sockets lets the internet's through, and no Unix sockets: the host's own network.
 	// Without it the broker makes sockets for streams, of both.
 	Sockets bool
-	// Reads notifies the broker of opening for reading too.
-	Reads bool
+	// Reads notifies the broker of opening for reading too, and Lists of opening as a
+	// directory (O_DIRECTORY).
+	Reads, Lists bool
 	// Signals notifies the broker of signals: before ABI 6 Landlock keeps none in its
 	// domain.
 	Signals bool
@@ -98,7 +103,11 @@ func (b Brokered) Notified() []Rule {
 			rules = append(rules, Rule{c.call, masked(c.flags, openPath, 0)})
 			continue
 		}
-		for _, bit := range []uint64{openWrite, openReadWr, openCreate, openTruncate} {
+		bits := []uint64{openWrite, openReadWr, openCreate, openTruncate}
+		if b.Lists {
+			bits = append(bits, openDirectory...)
+		}
+		for _, bit := range bits {
 			rules = append(rules, Rule{c.call, masked(c.flags, openPath|bit, bit)})
 		}
 	}

@@ -25,7 +25,7 @@ func brokeredAnswer(t fataler, b Brokered, call string, args [6]uint64) uint32 {
 	return unix.SECCOMP_RET_ALLOW
 }
 
-var everyBrokered = []Brokered{{}, {Sockets: true}, {Reads: true}, {Sockets: true, Reads: true}}
+var everyBrokered = []Brokered{{}, {Sockets: true}, {Reads: true}, {Sockets: true, Reads: true}, {Lists: true}}
 
 // TestBrokeredProgramAgreesWithItsTables runs the program in an interpreter over every
 // call that a rule names, with arguments around those that the rules compare.
@@ -110,6 +110,13 @@ func TestBrokered(t *testing.T) {
 			if got := brokeredAnswer(t, Brokered{Reads: reads}, x.call, x.args); got != want {
 				t.Errorf("%s%#x, reads %v: %#x, want %#x", x.call, x.args, reads, got, want)
 			}
+		}
+		want := x.plain
+		if x.call == "openat" && x.args[2]&(unix.O_DIRECTORY|openPath) == unix.O_DIRECTORY {
+			want = notified
+		}
+		if got := brokeredAnswer(t, Brokered{Lists: true}, x.call, x.args); got != want {
+			t.Errorf("%s%#x, where directories are listed: %#x, want %#x", x.call, x.args, got, want)
 		}
 	}
 }
