@@ -51,7 +51,7 @@ func findBwrap(path string) (string, error) {
 		}
 		return p, nil
 	}
-	return "", &Unenforceable{Part: partBwrap, Reason: "not found in " + strings.Join(places, ", "), Hint: installBwrap}
+	return "", &Unenforceable{Part: partBwrap, Reason: "not found in " + someOf(places), Hint: installBwrap}
 }
 
 func checkBwrapVersion(path string) ([3]int, error) {

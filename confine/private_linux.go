@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -82,7 +81,7 @@ func privatePlace(p sandboxprofile.Profile) (string, error) {
 	}
 	return "", &Unenforceable{
 		Part:   "private directories",
-		Reason: fmt.Sprintf("the profile grants something in each of %s", strings.Join(privatePlaces(), ", ")),
+		Reason: fmt.Sprintf("the profile grants something in each of %s", someOf(privatePlaces())),
 		Hint:   "set TMPDIR to a directory outside of sandbox.paths",
 	}
 }
