@@ -125,6 +125,8 @@ func (c *Controller) checkMemory(id string, q *question, a Answer) error {
 		return nil
 	case a.Pattern == nil && q.call.Request == nil:
 		return &InvalidAnswerError{id, "scope", "with these arguments the call needs no approval, so there is nothing to remember"}
+	case a.Pattern == nil && a.Allow && q.call.Request.Once != "":
+		return &InvalidAnswerError{id, "scope", "it can be allowed once only: " + q.call.Request.Once}
 	case a.Pattern == nil:
 		return nil
 	}

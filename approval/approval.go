@@ -26,7 +26,9 @@ type Request struct {
 	Payload map[string]any `json:"payload"`
 	// Covers says in words what an answer covers that is remembered, where that is more
 	// than the very call: "this file, with any content". "" is the call as it is.
-	Covers       string        `json:"covers,omitempty"`
+	Covers string `json:"covers,omitempty"`
+	// Once, if set, says why an answer that allows the call cannot be remembered for it.
+	Once         string        `json:"once,omitempty"`
 	Presentation *Presentation `json:"presentation,omitempty"`
 	GroupID      string        `json:"group_id,omitempty"`
 }

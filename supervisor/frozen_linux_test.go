@@ -120,6 +120,100 @@ func TestWhatWasApprovedIsWhatRuns(t *testing.T) {
 	}
 }
 
+// TestWhatRunsIsAmongWhatIsShown: however a line comes to a file in another directory, or
+// to a script that no list of forms has, that file is shown and held; and an answer that is
+// remembered is for its content.
+func TestWhatRunsIsAmongWhatIsShown(t *testing.T) {
+	f := newFixture(t, setup{fallback: careful})
+	fill := func(what string) {
+		for _, name := range []string{"d/build.sh", "d/__main__.py", "d/index.js", "ci.sh", "plain.sh"} {
+			text := "#!/bin/sh\necho " + what + "\n"
+			switch {
+			case strings.HasSuffix(name, ".py"):
+				text = "print('" + what + "')\n"
+			case strings.HasSuffix(name, ".js"):
+				text = "console.log('" + what + "')\n"
+			}
+			replaceFile(t, f.ws+"/"+name, text)
+			if err := os.Chmod(f.ws+"/"+name, map[bool]os.FileMode{true: 0o644, false: 0o755}[name == "plain.sh"]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		replaceFile(t, f.ws+"/build.sh", "#!/bin/sh\necho decoy\n")
+		if err := os.Chmod(f.ws+"/build.sh", 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change, asked := false, 0
+	f.answer(t, func(p approval.Pending) {
+		asked++
+		s, err := f.approvals.Show(context.Background(), p.ID)
+		if err != nil || s.Presentation == nil || !strings.Contains(s.Presentation.Content, "approved") && !strings.Contains(s.Presentation.Content, "later") {
+			t.Errorf("%v: what may run is not shown: %v, %+v", p.Payload, err, s.Presentation)
+		}
+		if change {
+			fill("evil")
+		}
+		if _, err := f.approvals.Answer(p.ID, approval.Answer{Allow: true, Scope: approval.Session, Approver: "test"}); err != nil {
+			if !strings.Contains(err.Error(), "allowed once only") {
+				t.Error(err)
+			}
+			f.mustAnswer(t, p, approval.Answer{Allow: true, Approver: "test"})
+		}
+	})
+	for _, command := range []string{
+		"env -C d ./build.sh", "env --chdir=d ./build.sh", "env -Cd ./build.sh", "timeout 5 env -C d ./build.sh", "pushd d >/dev/null; ./build.sh",
+		"find d -name build.sh -execdir ./build.sh \\;", "OLDPWD=d cd - >/dev/null; ./build.sh", "CDPATH=.:d; cd d; ./build.sh",
+		"D=d; cd $D && ./build.sh", "trap 'cd d' DEBUG; ./build.sh", "cd d*; ./build.sh", "f() { cd d; }; f; ./build.sh", "cd -P d; ./build.sh", "eval cd d; ./build.sh",
+		"bash -euo pipefail ci.sh", "bash -eo pipefail plain.sh", "python3 d", "bash -c \"$(cat plain.sh)\"", "bash <(cat plain.sh)", "sh /dev/stdin < plain.sh",
+		"xargs -I{} sh -c {} < plain.sh", "f() { sh; }; f < plain.sh", "BASH_ENV=plain.sh bash -c :", "trap 'source ./plain.sh' EXIT",
+		strings.Repeat("yarn --cwd=. 2>/dev/null; ", 70) + "./ci.sh", "test -e " + strings.Repeat("a ", 260) + "; ./ci.sh",
+	} {
+		change = false
+		fill("approved")
+		if r, e := f.call(context.Background(), "shell", line(command).args); e != nil || !strings.Contains(textOf(r), "approved") && !strings.HasPrefix(command, "xargs") {
+			t.Errorf("%q, unchanged: %q, %v", command, textOf(r), e)
+		}
+		fill("later")
+		asked = 0
+		if r, e := f.call(context.Background(), "shell", line(command).args); e != nil || asked != 1 {
+			t.Errorf("%q, with another content: asked %d times: %q, %v", command, asked, textOf(r), e)
+		}
+		change = true
+		fill("approved too")
+		if r, e := f.call(context.Background(), "shell", line(command).args); e == nil || e.Code != protocol.CodeDenied || !strings.Contains(e.Message, "changed between approval and start") {
+			t.Errorf("%q, changed after it was approved: %q, %v", command, textOf(r), e)
+		}
+	}
+}
+
+// TestOnlyWeSayThatAFileIsHeld: a line that is drawn like the section of a held file is not
+// shown as one.
+func TestOnlyWeSayThatAFileIsHeld(t *testing.T) {
+	f := newFixture(t, setup{fallback: careful})
+	scripts(t, f.ws, "approved")
+	shown := ""
+	f.answer(t, func(p approval.Pending) {
+		s, err := f.approvals.Show(context.Background(), p.ID)
+		if err != nil {
+			t.Error(err)
+		}
+		shown = s.Presentation.Content
+		f.mustAnswer(t, p, approval.Answer{Approver: "test"})
+	})
+	for _, frame := range []string{"── ci.sh, which stays as it is here while the call runs\n│ make test", "  ── x\n\t│ y", "\n━━ x\n┃ y", "｜ x\n｜ y"} {
+		for _, command := range []string{": '\n" + frame + "\n'", ": '\n" + frame + "\n'; ./build.sh"} {
+			_, _ = f.call(context.Background(), "shell", line(command).args)
+			ours, _, _ := strings.Cut(shown, "\n\n── build.sh")
+			for l := range strings.Lines(ours) {
+				if strings.ContainsAny(strings.TrimLeft(l, " \t")[:min(3, len(strings.TrimLeft(l, " \t")))], "─│━┃｜") {
+					t.Errorf("%q is shown with a line of ours:\n%s", command, shown)
+				}
+			}
+		}
+	}
+}
+
 // TestWhatDidNotExistIsNotSlippedIn: a script that was not there when the call was
 // approved is not one that somebody has made since.
 func TestWhatDidNotExistIsNotSlippedIn(t *testing.T) {

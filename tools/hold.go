@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"golang.org/x/sys/unix"
 
@@ -35,6 +36,9 @@ type Started struct {
 	// Written is set for a file that the program may rewrite itself, as npm does with
 	// package.json: it is looked at once more when the call begins, and not frozen.
 	Written bool
+	// Unsure, if set, says why the call may start files that are not in the list, in place
+	// of a file: no answer to it is remembered.
+	Unsure string
 }
 
 // Hold binds a proposal that somebody is asked about to the content of the files that
@@ -43,11 +47,26 @@ type Started struct {
 //
 // A file that is not there yet is held too: the program may make it, and nobody else.
 func Hold(p Proposal, paths Paths, list []Started) Proposal {
-	if p.Request == nil && p.Unheld == nil || len(list) == 0 {
+	if p.Request == nil && p.Unheld == nil {
 		return p
+	}
+	present := p.Present
+	p.Present = func(ctx context.Context) (*approval.Presentation, error) {
+		shown, err := present(ctx)
+		if err != nil || shown == nil {
+			return shown, err
+		}
+		q := *shown
+		q.Content = unframed(shown.Content)
+		return &q, nil
 	}
 	held := map[string]Pin{}
 	for _, s := range list {
+		if s.Unsure != "" {
+			p.Cautions = append(slices.Clone(p.Cautions), "not all files that the line starts are shown and held: "+s.Unsure)
+			p.Request, p.Unheld = forOnce(p.Request, s.Unsure), forOnce(p.Unheld, s.Unsure)
+			continue
+		}
 		pin, ok := paths.hold(s)
 		if was, twice := held[pin.Path]; ok && (!twice || !was.Frozen) {
 			held[pin.Path] = pin
@@ -64,15 +83,42 @@ func Hold(p Proposal, paths Paths, list []Started) Proposal {
 		content[path] = pin.state()
 	}
 	p.Request, p.Unheld = withFiles(p.Request, content), withFiles(p.Unheld, content)
-	present := p.Present
+	own := p.Present
 	p.Present = func(ctx context.Context) (*approval.Presentation, error) {
-		shown, err := present(ctx)
+		shown, err := own(ctx)
 		if err != nil || shown == nil {
 			return shown, err
 		}
 		return withTexts(shown, slices.Sorted(maps.Keys(held)), held, paths), nil
 	}
 	return p
+}
+
+// forOnce is a request whose answer holds for one call, since it starts more than is held.
+func forOnce(r *approval.Request, why string) *approval.Request {
+	if r == nil {
+		return nil
+	}
+	q := *r
+	q.Once = "not all files that the call starts are held: " + why
+	return &q
+}
+
+// unframed shows what would look like the frame around a file's text as code points, where
+// it begins a line of the agent's: only we say that a file is held.
+func unframed(text string) string {
+	var b strings.Builder
+	begins := true
+	for _, r := range text {
+		if begins && (r >= 0x2500 && r <= 0x259f || strings.ContainsRune("\u01c0\u01c1\u2223\u2225\u23b8\u23b9\u23d0\u2758\u2759\u275a\uff5c\uffe8\u2e3a\u2e3b\u2e3d\u2014\u2015", r)) {
+			fmt.Fprintf(&b, "<U+%04X>", r)
+			begins = false // more of them in the line is drawing, and begins none
+			continue
+		}
+		begins = r == '\n' || begins && (unicode.IsSpace(r) || !unicode.IsPrint(r))
+		b.WriteRune(r)
+	}
+	return b.String()
 }
 
 // withFiles is a request whose payload has the content of files.
@@ -231,9 +277,16 @@ func withTexts(shown *approval.Presentation, order []string, held map[string]Pin
 	var b strings.Builder
 	b.WriteString(strings.TrimSuffix(shown.Content, "\n"))
 	files := []any{}
+	named := map[string]int{}
+	for _, path := range order {
+		named[filepath.Base(path)]++
+	}
 	for _, path := range order {
 		pin := held[path]
 		title, text := fileTitle(paths, pin), ""
+		if n := named[filepath.Base(path)]; n > 1 {
+			title += fmt.Sprintf(" (one of %d of this name that the line may start)", n)
+		}
 		if pin.SHA256 != "" {
 			var content strings.Builder
 			if err := pin.Copy(&content); err != nil {

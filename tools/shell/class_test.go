@@ -1,10 +1,14 @@
 package shell
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/tools"
 )
 
@@ -66,5 +70,60 @@ func TestClassWritesScratch(t *testing.T) {
 		if d := p.Decide(command, "bash"); d.Analysis.Class != want || d.Free() != (want == Read) {
 			t.Errorf("%q: %v, want %v: %+v", command, d.Analysis, want, d.Parts)
 		}
+	}
+}
+
+// TestRulesAreForTheProject: a rule that allows what a project says, or a script by a
+// relative name, does not speak about files that a call may write unasked, nor about a script
+// of that name elsewhere. Neither does a pattern that is remembered.
+func TestRulesAreForTheProject(t *testing.T) {
+	root := t.TempDir()
+	for _, link := range []string{"out", "sub/out"} {
+		if err := errors.Join(os.MkdirAll(filepath.Join(root, "sub"), 0o700), os.Symlink("/tmp", filepath.Join(root, link))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	paths := tools.Paths{Cwd: root, Rules: []tools.PathRule{{Name: "w", Root: root, Write: true, WriteApproval: true}}}
+	var rules []Rule
+	for _, pattern := range []string{"make", "npm test", "go test", "pytest", "python3 -m pytest", "python3 scripts/gen.py", "node build.js", "bash scripts/ci.sh", "mytool"} {
+		rules = append(rules, allowing(pattern))
+	}
+	files := pathFiles{paths, []string{"/tmp", "/home/x"}}
+	p, err := NewPolicy(Default{Allowed: true, Approval: true}, rules, files, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	none, err := NewPolicy(Default{Allowed: true, Approval: true}, nil, files, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var patterns []approval.Pattern
+	for _, r := range rules {
+		patterns = append(patterns, approval.Pattern{Kind: approval.ArgvPrefix, Value: r.Pattern})
+	}
+	decide := func(dir, command string, want tools.Effect) {
+		t.Helper()
+		for name, q := range map[string]*Policy{"rules": p, "patterns": none.with(patterns)} {
+			if d := q.In(dir).Decide(command, "bash"); d.Effect != want {
+				t.Errorf("%s, in %s: %q: %v, want %v: %s", name, dir, command, d.Effect, want, d.Reason)
+			}
+		}
+	}
+	for _, command := range []string{"make", "npm test", "go test ./...", "pytest tests", "python3 -m pytest", "python3 scripts/gen.py", "node build.js", "bash scripts/ci.sh", "mytool a"} {
+		decide(root, command, tools.Allow)
+		for _, dir := range []string{"/tmp", "/tmp/deep", "/home/x", root + "/out"} {
+			decide(dir, command, tools.Ask)
+			decide(root, "cd "+dir+" && "+command, tools.Ask)
+		}
+		decide(root, "cd sub; cd $x; "+command, tools.Ask)
+	}
+	for _, command := range []string{"make", "npm test", "go test ./...", "pytest tests"} { // a part of the project
+		decide(root+"/sub", command, tools.Allow)
+	}
+	for _, command := range []string{"python3 -m pytest", "python3 scripts/gen.py", "node build.js", "bash scripts/ci.sh"} {
+		decide(root+"/sub", command, tools.Ask)
+	}
+	for _, command := range []string{"go test /tmp/evil", "pytest /tmp/test_evil.py", "pytest out/test_evil.py", "mytool ../../../../../../../tmp/x", "python3 -m pytest /tmp/test_x.py", "make -C/tmp", "make --directory=/tmp", "make -f /tmp/M"} {
+		decide(root, command, tools.Ask)
 	}
 }

@@ -258,7 +258,38 @@ func (a *analysis) unfit(r *compiledRule, v verdict, cmd simpleCommand, rest []w
 	if r.ReadOnly {
 		return a.notReadOnly(cmd)
 	}
+	if reason := a.elsewhere(base, rest); reason != "" {
+		return reason
+	}
 	return a.guard(cmd, len(rest))
+}
+
+// elsewhere says why a rule that allows what a project says does not speak about other
+// files: those in a directory that calls write to without a question, and for code that the
+// rule names, those of the same name in another directory.
+func (a *analysis) elsewhere(base string, open []word) string {
+	if like := likeness(base); a.dirs.moved(a.p.origin) && (shells[base] || known().coded[like] != "" || known().interps[like] != nil) {
+		return base + " runs the files of the directory it is in, and the command changes directory"
+	}
+	if known().reads[base] != nil || known().inert[base] {
+		return "" // what it is given is data
+	}
+	if a.dirs.anywhere {
+		return "the directory in which it runs is not known"
+	}
+	for _, dir := range a.dirs.known {
+		if a.p.files.Private(".", dir) {
+			return "it runs in a directory that calls may write to unasked"
+		}
+		for _, w := range open {
+			for _, name := range []string{w.text, optionValue(w).text, w.text[max(0, strings.IndexByte(w.text, '/')):]} {
+				if name != "" && a.p.files.Private(name, dir) {
+					return fmt.Sprintf("%s is in a directory that calls may write to unasked", w)
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // trustsDirectory lists programs that run what a repository's own configuration

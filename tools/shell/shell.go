@@ -388,7 +388,12 @@ func (f pathFiles) Check(name, dir string, write bool) (tools.Effect, string, st
 // Private reports whether a path is in a directory of the sandbox's own. A root that lies
 // below one, as a workspace lies in HOME, is the user's.
 func (f pathFiles) Private(name, dir string) bool {
-	abs := absolute(name, dir)
+	f.paths.Cwd = dir
+	resolved, err := f.paths.Resolve(name)
+	return f.private(absolute(name, dir)) || err == nil && f.private(resolved)
+}
+
+func (f pathFiles) private(abs string) bool {
 	if slices.ContainsFunc(f.paths.Rules, func(r tools.PathRule) bool { return below(r.Root, abs) }) {
 		return false
 	}

@@ -1,7 +1,9 @@
 package shell
 
 import (
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -13,8 +15,12 @@ import (
 // out. A mistake here costs a file that is not held while the call runs, and nothing of
 // what the sandbox holds.
 
-// maxStarts bounds what is looked at of one command line.
-const maxStarts = 256
+// maxStarts bounds what is held of one command line, and maxLeads the directories that its
+// words are followed into. A line with more says so, and no answer to it is remembered.
+const (
+	maxStarts = 2048
+	maxLeads  = 64
+)
 
 // A startWalk collects what a command line starts.
 type startWalk struct {
@@ -24,6 +30,7 @@ type startWalk struct {
 	inputs  []tools.Started
 	outputs map[tools.Started]bool
 	stdin   bool
+	unsure  string // why there may be more
 }
 
 // StartsOf are the files that a program starts or carries out which is run with the words
@@ -38,7 +45,7 @@ func (p *Policy) starts(command string) (list []tools.Started) {
 	s := &startWalk{outputs: map[tools.Started]bool{}}
 	defer func() { // as in decide
 		if r := recover(); r != nil {
-			list = wordsOf(command, p.files.Start())
+			list = append(wordsOf(command, p.files.Start()), tools.Started{Unsure: "it was not analysed"})
 		}
 	}()
 	a := &analysis{p: p, starts: s, dirs: dirSet{known: []string{p.files.Start()}}}
@@ -47,15 +54,81 @@ func (p *Policy) starts(command string) (list []tools.Started) {
 		in.Optional, in.Doubtful, in.Written = true, !s.stdin, s.outputs[in]
 		s.list = append(s.list, in)
 	}
+	dir := p.files.Start()
+	words := wordsOf(command, dir)
 	if slices.ContainsFunc(a.parts, func(part Part) bool { return part.Rule == ruleSyntax }) {
-		s.list = append(s.list, wordsOf(command, p.files.Start())...)
+		for i := range words { // any of them may be a script: none is frozen, as any may be written to
+			if !s.outputs[tools.Started{Name: words[i].Name, Dir: dir}] {
+				words[i].Doubtful, words[i].Optional, words[i].Written = false, true, true
+			}
+		}
 	}
-	return s.list[:min(len(s.list), maxStarts)]
+	s.list = elsewhere(append(s.list, words...), s.leads(words, dir))
+	if len(s.list) > maxStarts {
+		s.list, s.unsure = s.list[:maxStarts], "it names more files than can be held"
+	}
+	if s.unsure != "" {
+		s.list = append(s.list, tools.Started{Unsure: s.unsure})
+	}
+	return s.list
+}
+
+// elsewhere adds what relative names stand for in other directories. How a line comes into
+// one (pushd, env -C, find -execdir, a variable) need not be known for that.
+func elsewhere(list []tools.Started, dirs []string) []tools.Started {
+	seen := map[tools.Started]bool{}
+	var all []tools.Started
+	add := func(s tools.Started) {
+		if !seen[s] && len(all) <= maxStarts {
+			seen[s] = true
+			all = append(all, s)
+		}
+	}
+	for _, s := range list {
+		add(s)
+	}
+	for _, s := range list {
+		if path.IsAbs(s.Name) || strings.HasPrefix(s.Name, "..") || s.Name == "" {
+			continue
+		}
+		for _, dir := range dirs {
+			s.Dir, s.Optional = dir, true
+			add(s)
+		}
+	}
+	return all
+}
+
+// leads are the directories that pieces of the line name, patterns followed.
+func (s *startWalk) leads(words []tools.Started, start string) (dirs []string) {
+	add := func(dir string) {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() || dir == start || slices.Contains(dirs, dir) {
+			return
+		}
+		if len(dirs) == maxLeads {
+			s.unsure = "it names more directories than can be looked into"
+			return
+		}
+		dirs = append(dirs, dir)
+	}
+	for _, w := range words {
+		for _, name := range []string{w.Name, w.Name[min(2, len(w.Name)):]} { // as in -Cdir
+			if name = absolute(name, start); !strings.ContainsAny(name, "*?[") {
+				add(name)
+				continue
+			}
+			found, _ := filepath.Glob(name)
+			for _, dir := range found {
+				add(dir)
+			}
+		}
+	}
+	return dirs
 }
 
 // wordsOf takes every piece of a text for a file that may be started.
 func wordsOf(text, dir string) (list []tools.Started) {
-	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n;|&<>()$`\"'{}=,\\", r) }) {
+	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n;|&<>()$`\"'{}=,:\\!", r) }) {
 		list = append(list, tools.Started{Name: w, Dir: dir, Doubtful: true})
 	}
 	return list
@@ -63,12 +136,15 @@ func wordsOf(text, dir string) (list []tools.Started) {
 
 // at gives a word as files, from every directory that the shell can be in.
 func (a *analysis) at(w word, s tools.Started) (list []tools.Started) {
-	if !w.fixed() || w.stream || w.text == "" || w.text == "-" || len(a.starts.list) > maxStarts {
+	if !w.fixed() || w.stream || w.text == "" || w.text == "-" || len(a.starts.list) > 2*maxStarts {
 		return nil
 	}
 	name, reason := a.pathOf(w)
 	if reason != "" {
 		return nil
+	}
+	if a.dirs.anywhere && !path.IsAbs(name) && !s.Doubtful {
+		a.starts.unsure = "the directory in which it starts " + name + " is not known"
 	}
 	for _, dir := range a.knownDirs(name) {
 		s.Name, s.Dir = name, dir
@@ -176,6 +252,9 @@ func (a *analysis) noteInterpreted(in keyed, words []word, surely bool) {
 			a.starts.stdin = true
 		case !strings.HasPrefix(w.text, "-") && !strings.HasPrefix(w.text, "+"):
 			a.starting(w, tools.Started{Optional: !surely && !strings.ContainsAny(w.text, "./")})
+			for _, file := range []string{"__main__.py", "index.js", "package.json"} { // of a directory
+				a.startingText(w.text+"/"+file, tools.Started{Optional: true})
+			}
 			a.doubtfulWords(words[i+1:])
 			return
 		case in.has("modules", name):
@@ -196,7 +275,8 @@ func (a *analysis) noteInterpreted(in keyed, words []word, surely bool) {
 				continue
 			}
 			a.startingText(value, tools.Started{Optional: true})
-		case in.has("values", w.text):
+		case in.has("values", w.text),
+			surely && !strings.HasPrefix(w.text, "--") && strings.ContainsAny(w.text, "oO"): // of a cluster: -euo pipefail
 			i++
 		case len(w.text) > 2 && in.has("files", w.text[:2]):
 			a.startingText(w.text[2:], tools.Started{Optional: true})

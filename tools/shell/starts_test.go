@@ -72,6 +72,7 @@ func TestStarts(t *testing.T) {
 				t.Errorf("%q starts %v, want %s too", c.command, got, want)
 			}
 		}
+		got = slices.DeleteFunc(got, func(s string) bool { return strings.HasPrefix(s, "?") }) // any word may be one
 		if c.want == "" && len(got) > 0 {
 			t.Errorf("%q starts %v, want nothing", c.command, got)
 		}
