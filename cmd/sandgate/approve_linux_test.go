@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"reflect"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -258,11 +260,14 @@ func TestPatternOnATerminal(t *testing.T) {
 	<-ended
 }
 
-// TestFloodOnATerminal: a thousand waiting requests come up, and the key
-// that answers reaches the one that is looked at.
+// TestFloodOnATerminal: thousands of waiting requests come up, and the key that answers
+// reaches the one that is looked at. SANDGATE_REQUESTS=10000 has as many wait.
 func TestFloodOnATerminal(t *testing.T) {
 	b := newCLIBench(t)
-	const flood = 1000
+	flood, err := strconv.Atoi(cmp.Or(os.Getenv("SANDGATE_REQUESTS"), "1000"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	decided := make(chan string, flood)
@@ -283,8 +288,10 @@ func TestFloodOnATerminal(t *testing.T) {
 		runtime.Gosched()
 	}
 	x := newTerminal(t, "xterm-256color")
+	started := time.Now()
 	ended := x.approve(b)
-	x.see("1000 waiting")
+	x.see(fmt.Sprintf("%d waiting", flood)) // in the title
+	t.Logf("%d waiting are on the screen after %v", flood, time.Since(started).Round(time.Millisecond))
 	want := b.gate.approvals.Pending()[0].SessionID
 	x.see(want)
 	time.Sleep(aMoment)
@@ -292,7 +299,7 @@ func TestFloodOnATerminal(t *testing.T) {
 	if got := <-decided; got != want {
 		t.Errorf("%s was allowed, want %s, which was on the screen", got, want)
 	}
-	x.see("999 waiting")
+	x.see(fmt.Sprintf("%d waiting", flood-1))
 	x.press("q")
 	if got := <-ended; got != exitOK {
 		t.Errorf("status %d", got)
