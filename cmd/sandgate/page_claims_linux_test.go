@@ -12,8 +12,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -188,6 +190,7 @@ func otherPortsDoNotReach(t *testing.T, b *browser) {
 
 	p.open(strings.Split(link, "#")[0])
 	p.see("Nothing waits")
+	key, _ := p.eval("JSON.parse(localStorage.getItem('sandgate')).key").(string)
 	p.serving.stop()
 	old, _ := p.eval("location.href").(string)
 	l, err := net.Listen("tcp", p.serving.address)
@@ -195,8 +198,10 @@ func otherPortsDoNotReach(t *testing.T, b *browser) {
 		t.Fatal(err)
 	}
 	asked := make(chan string, 1000)
+	given := &secretsGiven{}
 	squatter := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked <- r.Method + " " + r.URL.Path
+		given.add(r)
 		if r.URL.Path == "/sw.js" {
 			w.Header().Set("Content-Type", "text/javascript")
 			io.WriteString(w, `self.addEventListener("install", () => self.skipWaiting()); self.addEventListener("activate", (e) => e.waitUntil(clients.claim()));
@@ -249,12 +254,84 @@ func otherPortsDoNotReach(t *testing.T, b *browser) {
 	if p.eval("navigator.serviceWorker.controller === null") != true {
 		t.Error("a service worker of the port's other owner has the page")
 	}
+	given.openNothing(t, key, again.address, old, p.eval("location.href").(string))
 	p.serving, p.session = again, again.session("coder")
 	ch = p.ask("echo again")
 	p.press("y", false)
 	if text, e := p.ran(ch); text != "again\n" {
 		t.Errorf("%q %v", text, e)
 	}
+}
+
+// secretsGiven are what an open page has sent to a program that took the port of its server:
+// it looks for the server with its key, and the browser adds the cookie.
+type secretsGiven struct {
+	mu            sync.Mutex
+	keys, cookies []string
+}
+
+func (g *secretsGiven) add(r *http.Request) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	add := func(list *[]string, s string) {
+		if s != "" && !slices.Contains(*list, s) {
+			*list = append(*list, s)
+		}
+	}
+	add(&g.keys, r.Header.Get("Sandgate-Key"))
+	for p := range strings.SplitSeq(r.Header.Get("Sec-WebSocket-Protocol"), ",") {
+		if key, ok := strings.CutPrefix(strings.TrimSpace(p), "sandgate.key."); ok {
+			add(&g.keys, key)
+		}
+	}
+	for _, c := range r.CookiesNamed("sandgate") { // those that other ports have set are among them
+		add(&g.cookies, c.Name+"="+c.Value)
+	}
+}
+
+// openNothing tries all of it, each with each, on the server that runs now, under the name of
+// the page and under the one before.
+func (g *secretsGiven) openNothing(t *testing.T, key, address string, pages ...string) {
+	t.Helper()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !slices.Contains(g.keys, key) || len(g.cookies) == 0 {
+		t.Fatalf("of the old page the new owner of the port has %d keys and %d cookies: nothing was tried", len(g.keys), len(g.cookies))
+	}
+	tried := 0
+	for _, page := range pages {
+		host := strings.TrimSuffix(strings.TrimPrefix(page, "http://"), "/")
+		for _, key := range g.keys {
+			for _, cookie := range g.cookies {
+				for _, path := range []string{"/v1/login", "/v1/live"} {
+					r, err := http.NewRequest("GET", "http://"+address+path, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					r.Host = host
+					r.Header.Set("Cookie", cookie)
+					if path == "/v1/login" {
+						r.Header.Set("Sandgate-Key", key)
+					} else {
+						for name, value := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+							"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Protocol": "sandgate.page, sandgate.key." + key, "Origin": "http://" + host} {
+							r.Header.Set(name, value)
+						}
+					}
+					res, err := http.DefaultClient.Do(r)
+					if err != nil {
+						t.Fatal(err)
+					}
+					res.Body.Close()
+					tried++
+					if res.StatusCode != http.StatusUnauthorized && res.StatusCode != http.StatusMisdirectedRequest && res.StatusCode != http.StatusTooManyRequests {
+						t.Errorf("what the old page gave away is answered with %d: %s of %s", res.StatusCode, path, host)
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d keys and %d cookies given away, tried %d times", len(g.keys), len(g.cookies), tried)
 }
 
 // TestPageLinksLeaveNoUsableTrace: what a browser keeps of a link on its disk opens nothing.
