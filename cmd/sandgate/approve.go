@@ -45,7 +45,7 @@ long text in $PAGER, in less, or on the screen. Both see escaped text only.
 With --plain, and where it does not run on a terminal that can move its cursor,
 it shows one request after the other as lines, and reads one line for each:
 
-` + plainHelp + `
+` + plainHelp() + `
 It ends at the end of its input; what is not answered then goes on waiting.
 
 With --web it asks nothing here: it prints a link that opens the web page of the

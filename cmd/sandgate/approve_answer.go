@@ -18,22 +18,30 @@ import (
 // What a line of the plain mode means.
 
 // plainHelp has the words and keys of the screens.
-const plainHelp = `  y            allow once: this call, this once
-  N [TEXT]     deny: this call and the rest of its batch (TEXT goes to the model)
-  r            remember: what can be, numbered
-  r 1 s        the first of them, in this session; a: always, for this agent;
-               g: always, for every agent. The sentence that would hold is shown first
+func plainHelp() string {
+	var b strings.Builder
+	line := func(key, what string) { fmt.Fprintf(&b, "  %-12s %s\n", key, what) }
+	for _, c := range present.Choices() {
+		key := c.Key
+		if c.Decision == protocol.Deny {
+			key += " [TEXT]"
+		}
+		line(key, c.Words+": "+c.Title)
+	}
+	b.WriteString("               TEXT goes to the model\n")
+	line(present.RememberKey, present.RememberWords+" what can be, numbered")
+	for _, s := range present.Scopes() {
+		line(present.RememberKey+" 1 "+s.Key, "the first of them, "+s.Words)
+	}
+	b.WriteString(`               the sentence that would hold is shown first
   r 1 s VALUE  another value of it
   s, a, g      short for r 1 s, r 1 a, r 1 g: exactly this call
-  t TEXT       deny with a reason
-  x [TEXT]     deny and ask why
-  n [TEXT]     deny only this call
-  i [TEXT]     deny and stop: the agent is told to end its turn
-  d            deny undecided: refused now, and not counted as a denial
   v            everything about it, the whole text and the sandbox
   e JSON       other arguments; what becomes of them is shown first
 Anything else, an empty line too, is N.
-`
+`)
+	return b.String()
+}
 
 // answer takes a line about the request on the screen: an answer, or a wish to see
 // or change something first.
@@ -45,7 +53,7 @@ func (p *prompt) answer(ctx context.Context, text string) error {
 	case p.pattern != nil:
 		return p.confirmPattern(ctx, text)
 	case text == "?", text == present.DenialsKey:
-		return p.again(plainHelp)
+		return p.again(plainHelp())
 	case text == "v":
 		p.read = true
 		return p.again(fit(p.out, present.Text(&p.shown, time.Now(), true)))

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/present"
 )
 
 // answers runs the plain mode with lines of input while one request waits, and says
@@ -36,8 +40,8 @@ func TestPlainSeesBeforeItAnswers(t *testing.T) {
 		status int
 		result string
 	}{
-		"help":             {[]string{"?", "y"}, []string{"r 1 s VALUE", "Allow?", "approved (once)"}, 0, `done {"words":"go test ./x"}`},
-		"full text":        {[]string{"v", "y"}, []string{"Allow?", "ask: do<U+000A>it", "approved (once)"}, 0, "done"},
+		"help":             {[]string{"?", "y"}, []string{"r 1 s VALUE", "(an empty line denies)", "approved (once)"}, 0, `done {"words":"go test ./x"}`},
+		"full text":        {[]string{"v", "y"}, []string{"(an empty line denies)", "ask: do<U+000A>it", "approved (once)"}, 0, "done"},
 		"arguments":        {[]string{"e", "N"}, []string{`its arguments are {"words":"go test ./x"}`, "denied"}, exitDenied, "denied"},
 		"edit":             {[]string{`e {"words": "ls"}`, "y"}, []string{"with the arguments that you gave it is", `"words": "ls"`, "approved (once)"}, 0, `done {"words":"ls"}`},
 		"edit is for once": {[]string{`e {"words": "ls"}`, "s", "y"}, []string{"edited arguments are allowed once", "approved (once)"}, 0, `done {"words":"ls"}`},
@@ -155,4 +159,28 @@ func TestApprovalsDecideFlags(t *testing.T) {
 	b.approvals("deny", ids[4], ids[5])
 	<-results
 	<-results
+}
+
+// TestPlainHasTheSameWords: the lines of the plain mode have the keys and words of the
+// screens, and mean the same.
+func TestPlainHasTheSameWords(t *testing.T) {
+	help := plainHelp()
+	for _, c := range present.Choices() {
+		if !strings.Contains(help, c.Words+": "+c.Title) || !strings.Contains(help, "\n  "+c.Key+" ") && !strings.HasPrefix(help, "  "+c.Key+" ") {
+			t.Errorf("no %s %s in\n%s", c.Key, c.Words, help)
+		}
+		want, got := c.Decide("r", ""), answerTo("r", c.Key)
+		got.Mode, got.Scope = cmp.Or(got.Mode, want.Mode), cmp.Or(got.Scope, want.Scope) // those of an answer that says none
+		if want.Mode == "" || want.Mode == approval.RejectHard {
+			got.Mode, want.Mode = "", ""
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s is %+v, and on the screens %+v", c.Key, got, want)
+		}
+	}
+	for _, s := range present.Scopes() {
+		if !strings.Contains(help, present.RememberKey+" 1 "+s.Key+" ") || !strings.Contains(help, s.Words) {
+			t.Errorf("no %s %s in\n%s", s.Key, s.Words, help)
+		}
+	}
 }

@@ -319,7 +319,7 @@ func TestPlainCutTextAsksTwice(t *testing.T) {
 	<-waiting
 	x := newTerminal(t, "dumb")
 	ended := x.approve(b)
-	x.see("no, to the whole batch): ")
+	x.see("an empty line denies): ")
 	x.pressUntil("y\n", "the text was cut")
 	if n := len(b.gate.approvals.Pending()); n != 1 {
 		t.Fatalf("%d requests wait, want the one", n)
@@ -367,7 +367,7 @@ func TestApprovePlainOnATerminal(t *testing.T) {
 			_, results := b.asks(1)
 			x := newTerminal(t, c.term)
 			ended := x.approve(b, c.flags...)
-			x.see("no, to the whole batch): ")
+			x.see("an empty line denies): ")
 			x.pressUntil("y\n", "approved (once)")
 			if got := <-results; got != exitOK {
 				t.Errorf("the call: status %d", got)

@@ -168,7 +168,8 @@ func (p *prompt) question() {
 	if n := len(p.waiting) - 1; n > 0 {
 		fmt.Fprintf(p.out, "%d more waiting. ", n)
 	}
-	fmt.Fprint(p.out, "Allow? y once, r remembered, N not, o other denials; ? explains (default N: no, to the whole batch): ")
+	fmt.Fprintf(p.out, "%s %s, %s %s, %s %s, %s %s; ? explains (an empty line denies): ",
+		present.Deny.Key, present.Deny.Words, present.DenialsKey, present.DenialsWords, present.RememberKey, present.RememberWords, present.AllowOnce.Key, present.AllowOnce.Words)
 }
 
 // fit breaks text for a terminal, and leaves it alone for a pipe.

@@ -381,7 +381,7 @@ func TestApproveAnsweredElsewhere(t *testing.T) {
 	b := newCLIBench(t)
 	ids, results := b.asks(2)
 	in, typing := io.Pipe()
-	screen := &watchedBuffer{want: "(default N", seen: make(chan struct{}, 9)}
+	screen := &watchedBuffer{want: "(an empty line denies)", seen: make(chan struct{}, 9)}
 	ended := make(chan int)
 	go func() {
 		ended <- newApp(in, screen, io.Discard).run([]string{"approve", "--operator-socket", b.operator})

@@ -23,6 +23,7 @@ import (
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/guard"
+	"github.com/sandgate/sandgate/ui/present"
 )
 
 // openPage is a person in front of a page that is signed in.
@@ -140,6 +141,68 @@ func TestPageHasTheSameRule(t *testing.T) {
 	}
 	if counted == 0 {
 		t.Error("nothing ever counted")
+	}
+}
+
+// TestPageHasTheSameWords: each answer stands on the page with the key and the words that it
+// has in the terminal, and its key gives that answer.
+func TestPageHasTheSameWords(t *testing.T) {
+	p := openPage(t, pageConfig)
+	ch := p.ask("echo words")
+	labels := func() map[string]string {
+		t.Helper()
+		var list map[string]string
+		text, _ := p.eval(`JSON.stringify(Object.fromEntries([...document.querySelectorAll(".answers button, .answers label")].map((b) => [b.querySelector("kbd") ? b.querySelector("kbd").textContent : "", b.querySelector("span").textContent])))`).(string)
+		if err := json.Unmarshal([]byte(text), &list); err != nil {
+			t.Fatal(err, text)
+		}
+		return list
+	}
+	has := func(key, words string) {
+		t.Helper()
+		if list := labels(); list[key] != words {
+			t.Errorf("%s is %q on the page, and %q in the terminal", key, list[key], words)
+		}
+	}
+	has(present.Deny.Key, present.Deny.Words)
+	has(present.AllowOnce.Key, present.AllowOnce.Words)
+	has(present.RememberKey, present.RememberWords)
+	has(present.DenialsKey, present.DenialsWords)
+	p.press(present.DenialsKey, false)
+	for _, c := range present.Denials() {
+		has(c.Key, c.Words)
+		p.see(c.Title)
+	}
+	p.press("Escape", false)
+	p.press(present.RememberKey, false)
+	for _, s := range present.Scopes() {
+		has(s.Key, s.Words)
+	}
+	has(present.AllowOnce.Key, "Allow and remember")
+	p.see("From now on exactly this call: `echo words` runs without asking, until this session ends.")
+	p.click(".remember label", "deny it")
+	has(present.Deny.Key, "Deny and remember")
+	p.press("Escape", false)
+	p.settled()
+	p.press(present.Deny.Key, false)
+	if _, e := p.ran(ch); e == nil {
+		t.Error("it ran")
+	}
+	for _, c := range present.Choices() {
+		ch := p.ask("echo " + c.Words)
+		p.press(c.Key, false)
+		if c.Writes {
+			p.until("document.activeElement.id === 'feedback'")
+			p.settled()
+			p.press("Enter", false)
+		}
+		_, e := p.ran(ch)
+		if (e == nil) != (c.Decision == protocol.Allow) {
+			t.Errorf("%s: %v", c.Words, e)
+		}
+		if e != nil && c.Decision == protocol.Deny && (e.Decision == nil || e.Decision.Mode != c.Mode || e.Decision.Interrupt != c.Interrupt) {
+			t.Errorf("%s: %+v", c.Words, e.Decision)
+		}
 	}
 }
 

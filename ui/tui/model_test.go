@@ -271,6 +271,38 @@ func TestKeysAnswer(t *testing.T) {
 	}
 }
 
+// TestTheSameWords: the screen has the keys and words that the page has.
+func TestTheSameWords(t *testing.T) {
+	d := newDesk(100, 40)
+	d.arrive(request(1, nil))
+	d.read()
+	say := func(words ...string) {
+		t.Helper()
+		screen := strings.Join(strings.Fields(d.screen()), " ")
+		for _, w := range words {
+			if !strings.Contains(screen, w) {
+				t.Errorf("no %q in\n%s", w, d.screen())
+			}
+		}
+	}
+	say(present.Deny.Key+" "+present.Deny.Words, present.RememberKey+" "+present.RememberWords, present.AllowOnce.Key+" "+present.AllowOnce.Words)
+	d.press(present.DenialsKey)
+	for _, c := range present.Denials() {
+		say(c.Key + " " + c.Words + ": " + c.Title)
+	}
+	d.press("esc", present.RememberKey)
+	for _, s := range present.Scopes() {
+		say(s.Key + " " + s.Words)
+	}
+	say("["+present.AllowOnce.Key+"] Allow and remember", "From now on exactly this call: `go test 1` runs without asking, until this session ends.")
+	d.press("tab")
+	say("["+present.Deny.Key+"] Deny and remember", "is refused without asking")
+	d.press("esc", "?")
+	for _, c := range present.Choices() {
+		say(c.Key, strings.ToLower(c.Words))
+	}
+}
+
 // TestNoTypeAhead: keys that were typed before a request was on the screen, however
 // many, do not answer it; the same key after a moment does.
 func TestNoTypeAhead(t *testing.T) {

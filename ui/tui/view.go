@@ -316,9 +316,9 @@ func (m *model) footer() []string {
 	case m.guard.Held():
 		lines[0] = m.line(s.plain, "Enter or Esc goes on")
 	case m.chooser != nil:
-		c, word := present.AllowOnce, "allow and remember"
+		c, word := present.AllowOnce, "Allow and remember"
 		if m.chooser.deny {
-			c, word = present.Deny, "deny and remember"
+			c, word = present.Deny, "Deny and remember"
 		}
 		lines[0] = m.line(s.bold, fmt.Sprintf("[%s] %s", c.Key, word))
 		lines[1] = m.line(s.faint, "↑↓ what   s a g for whom   Tab allow or deny   e edit the marked one   Esc back")
@@ -402,8 +402,8 @@ sandgate approve: answer what agents ask                     any key: back
  N, Enter  deny: this call, and the rest of its batch
  y         allow once: this call, this once
  r         remember: what, for whom, and the sentence that holds from then on
- o         the other denials: t with a reason, x and ask why, n only this
-           call, i and stop, d undecided
+ o         other denials: t deny with a reason, x deny and ask why, n deny only
+           this call, i deny and stop, d deny undecided
  A D       the group: all of it that waits; to allow, each was on the screen
  e         edit the arguments: what becomes of them is shown first
  Tab       all that it may reach          v    the full text
