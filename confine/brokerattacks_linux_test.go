@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -48,6 +49,7 @@ func TestBrokerHoldsAgainst(t *testing.T) {
 		{"names in a shared directory", luringNames},
 		{"links to what is protected or hidden", linksToKept},
 		{"connections that leave by a device", strayingConnections},
+		{"abstract names", abstractNames},
 		{"connects that wait on a flag", waitingConnects},
 	} {
 		t.Run(strings.ReplaceAll(x.name, " ", "-"), x.test)
@@ -605,4 +607,53 @@ def attack(make, to, seconds):
 	k.gets("attack(lambda: socket.socket(socket.AF_UNIX), 'l', 1)", "ok")
 	k.gets("attack(lambda: socket.socket(), T.getsockname(), 1)", "ok")
 	k.gets("open('after', 'w').close()", "ok")
+}
+
+// abstractNames are everybody's where the kernel keeps them, and so are the sockets: another
+// user of the host lists and connects to them. Here they mean something in one sandbox, to
+// its programs alone, and go with the last socket as they do outside.
+func abstractNames(t *testing.T) {
+	l, ws, p := brokered(t)
+	k, other := converse(t, l, p, ws), converse(t, l, p, ws)
+	k.gets(`exec("""
+def made(n):
+    s = socket.socket(socket.AF_UNIX); s.bind(n); s.listen(); return s
+def connected(n):
+    c = socket.socket(socket.AF_UNIX); c.connect(n); return c
+""")`, "ok")
+	k.gets(`n = '\0sandgate\0x'; s = made(n); c = connected(n); s.accept()`, "ok")
+	k.gets(`made(n)`, "EADDRINUSE")
+	k.gets(`t = socket.socket(socket.AF_UNIX); t.bind('\0bound'); connected('\0bound')`, "ECONNREFUSED")
+	k.gets(`made('\0bound')`, "EADDRINUSE")
+	k.gets(`connected('\0none')`, "ECONNREFUSED")
+	k.gets(`s.close(); connected(n)`, "ECONNREFUSED")
+	k.gets(`s = made(n); c = connected(n); s.accept()`, "ok")
+	other.gets(`socket.socket(socket.AF_UNIX).connect('\0sandgate\0x')`, "ECONNREFUSED")
+
+	// What another user of the host sees leads nowhere.
+	table, err := os.ReadFile("/proc/net/unix")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := k.does("r = s.getsockname()")
+	if !strings.Contains(string(table), listed) || strings.HasPrefix(listed, "@") || strings.HasPrefix(listed, "b'") {
+		t.Fatalf("bound to %q", listed)
+	}
+	dirs, err := filepath.Glob(os.TempDir() + "/sandgate-private-*/sockets/" + filepath.Base(listed))
+	if err != nil || len(dirs) != 1 {
+		t.Fatalf("%q, %v", dirs, err)
+	}
+	const connect = "import socket, sys\ntry: socket.socket(socket.AF_UNIX).connect(sys.argv[1]); print('connected')\nexcept OSError as e: print(e.strerror)"
+	own, err := exec.Command("/usr/bin/python3", "-c", connect, dirs[0]).CombinedOutput()
+	if err != nil || string(own) != "connected\n" {
+		t.Errorf("this user: %s %v", own, err)
+	}
+	if os.Geteuid() != 0 {
+		return // one user has no other
+	}
+	cmd := exec.Command("/usr/bin/python3", "-c", connect, dirs[0])
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "Permission denied\n" {
+		t.Errorf("another user: %s %v", out, err)
+	}
 }

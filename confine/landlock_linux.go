@@ -353,7 +353,7 @@ func (l *Landlock) build(ctx context.Context, plan hostPlan) (_ Sandbox, err err
 			own.remove()
 		}
 	}()
-	for _, dir := range own.dirs {
+	for _, dir := range append(slices.Collect(maps.Values(own.dirs)), own.sockets) {
 		if plan.setup.Landlock.HandledFS == 0 {
 			break
 		}
@@ -362,8 +362,11 @@ func (l *Landlock) build(ctx context.Context, plan hostPlan) (_ Sandbox, err err
 			return nil, fmt.Errorf("confine: private directory: %w", err)
 		}
 		rule := wire.LandlockRule{Path: dir, Access: uint64(landlock.Scratch(dir).Access), File: file}
-		plan.setup.Landlock.Rules = append(plan.setup.Landlock.Rules, rule)
-		if b := plan.setup.Shared.Broker; b != nil {
+		b := plan.setup.Shared.Broker
+		if dir != own.sockets || b != nil {
+			plan.setup.Landlock.Rules = append(plan.setup.Landlock.Rules, rule)
+		}
+		if dir != own.sockets && b != nil {
 			b.Programs.Rules = append(b.Programs.Rules, rule)
 		}
 	}
@@ -394,6 +397,7 @@ func (l *Landlock) build(ctx context.Context, plan hostPlan) (_ Sandbox, err err
 			return nil, err
 		}
 		b.Network = loop.wire(plan.profile)
+		b.Network.Sockets = own.sockets
 		defer func() {
 			if err != nil && loop.proxy != nil {
 				loop.proxy.Close()

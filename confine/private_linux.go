@@ -21,6 +21,8 @@ type private struct {
 	base string
 	lock *os.File          // held while they are in use: see removeStale
 	dirs map[string]string // by the scratch directory of the profile
+	// sockets is where a broker binds what has an abstract name. No program reaches it.
+	sockets string
 	// pools are where entries of /tmp and the like come from, for a broker.
 	pools []*pool
 }
@@ -45,18 +47,22 @@ func newPrivate(p sandboxprofile.Profile, user *syscall.Credential) (*private, e
 	if err != nil {
 		return nil, fmt.Errorf("confine: private directories: %w", err)
 	}
-	x := &private{base: base, dirs: map[string]string{}}
+	x := &private{base: base, dirs: map[string]string{}, sockets: filepath.Join(base, "sockets")}
 	if x.lock, err = os.Open(base); err == nil {
 		err = unix.Flock(int(x.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	}
-	for i, scratch := range p.Scratch {
+	make := func(dir string) {
 		if err == nil {
-			x.dirs[scratch] = filepath.Join(base, fmt.Sprintf("%d-%s", i, filepath.Base(scratch)))
-			err = os.Mkdir(x.dirs[scratch], 0o700)
+			err = os.Mkdir(dir, 0o700)
 		}
 		if err == nil && user != nil {
-			err = os.Chown(x.dirs[scratch], int(user.Uid), int(user.Gid))
+			err = os.Chown(dir, int(user.Uid), int(user.Gid))
 		}
+	}
+	make(x.sockets)
+	for i, scratch := range p.Scratch {
+		x.dirs[scratch] = filepath.Join(base, fmt.Sprintf("%d-%s", i, filepath.Base(scratch)))
+		make(x.dirs[scratch])
 	}
 	if err == nil && user != nil {
 		err = os.Chown(base, int(user.Uid), int(user.Gid))

@@ -100,8 +100,9 @@ type Broker struct {
 	masked                 atomic.Bool
 	slowMemory             bool // process_vm_readv(2) is barred here
 
-	// abstractID keeps the abstract names of this sandbox from those of others.
+	// abstractID is of this sandbox alone, and abstractFD where its abstract names are.
 	abstractID string
+	abstractFD int
 
 	waiting  atomic.Int32 // opens that wait for another process
 	listener *listener
@@ -153,6 +154,13 @@ func New(o Options) (*Broker, error) {
 			return nil, fmt.Errorf("open %s: %w", x.path, err)
 		}
 		*x.fd = fd
+	}
+	if dir := o.Network.Sockets; dir != "" {
+		fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil, fmt.Errorf("open %s: %w", dir, err)
+		}
+		b.abstractFD = fd
 	}
 	b.umask = unix.Umask(0o777)
 	unix.Umask(b.umask)

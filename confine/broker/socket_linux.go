@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"os"
 	"path"
-	"strings"
 	"time"
 	"unsafe"
 
@@ -35,6 +34,8 @@ type Network struct {
 	ProxyPort uint16
 	// Listed are the Unix sockets of the host that may be connected to.
 	Listed []string
+	// Sockets is a directory of this user's for sockets with abstract names.
+	Sockets string
 }
 
 // A socket is one that a program has, with the broker's copy.
@@ -47,8 +48,6 @@ type socket struct {
 const (
 	// maxSockets bounds the copies: beyond it those go that no program has any more.
 	maxSockets = 256
-	// maxUnixName is the longest abstract name that fits (unix(7)).
-	maxUnixName = 107
 )
 
 func (c *call) socket() reply {
@@ -406,15 +405,32 @@ func unixName(p []byte) (name string, abstract, ok bool) {
 	return string(text), false, true
 }
 
-// abstract is the host's name for an abstract name of the sandbox. Abstract names are
-// everybody's, and everybody can list them.
+// abstract is the file that stands for an abstract name of the sandbox. The kernel's own are
+// everybody's: other users of the host can list and connect to them. This one lies in a
+// directory of this sandbox's broker alone.
 func (b *Broker) abstract(name string) string {
-	own := "@sandgate-" + b.abstractID + "-"
-	if len(own)+len(name) > maxUnixName {
-		sum := sha256.Sum256([]byte(name))
-		name = hex.EncodeToString(sum[:])
+	sum := sha256.Sum256([]byte(name))
+	return b.abstractID + "-" + hex.EncodeToString(sum[:])[:32]
+}
+
+// bindAbstract binds a socket to an abstract name. Such a name goes with its last socket, a
+// file does not: one without a socket is removed.
+func (c *call) bindAbstract(fd int, name string) error {
+	file := c.b.abstract(name)
+	at := &unix.SockaddrUnix{Name: c.b.link(c.b.abstractFD) + "/" + file}
+	err := unix.Bind(fd, at)
+	if err != unix.EADDRINUSE {
+		return err
 	}
-	return own + name
+	c.b.sweep() // the copy of a socket that a program has closed
+	table, err := os.ReadFile("/proc/thread-self/net/unix")
+	if err != nil || bytes.Contains(table, []byte("/"+file+"\n")) {
+		return unix.EADDRINUSE
+	}
+	if err := unix.Unlinkat(c.b.abstractFD, file, 0); err != nil {
+		return err
+	}
+	return unix.Bind(fd, at)
 }
 
 func (c *call) bindUnix(s socket, p []byte) reply {
@@ -423,10 +439,7 @@ func (c *call) bindUnix(s socket, p []byte) reply {
 	case !ok:
 		return fails(unix.EINVAL)
 	case abstract:
-		if strings.IndexByte(name, 0) >= 0 {
-			return fails(unix.EINVAL)
-		}
-		return answerOf(unix.Bind(s.fd, &unix.SockaddrUnix{Name: c.b.abstract(name)}))
+		return answerOf(c.bindAbstract(s.fd, name))
 	}
 	return c.b.locked(func() reply {
 		w := walk{call: c}
@@ -504,10 +517,11 @@ func (c *call) connectUnix(s socket, ino uint64, p []byte) reply {
 	case !ok:
 		return fails(unix.EINVAL)
 	case abstract:
-		if strings.IndexByte(name, 0) >= 0 {
+		file := c.b.abstract(name)
+		if unix.Faccessat(c.b.abstractFD, file, unix.F_OK, 0) != nil {
 			return fails(unix.ECONNREFUSED)
 		}
-		return c.connecting(s, ino, &unix.SockaddrUnix{Name: c.b.abstract(name)})
+		return c.connecting(s, ino, &unix.SockaddrUnix{Name: c.b.link(c.b.abstractFD) + "/" + file})
 	}
 	w := walk{call: c}
 	t, errno := w.find(cwd, name, true)

@@ -93,7 +93,7 @@ func (x *shared) addBroker(ctl *control, s *wire.Shared, queue int) error {
 	}
 	o.Processes = func() []int { return proctree.Descendants(unix.Getpid()) }
 	if n := s.Broker.Network; n != nil {
-		o.Network = broker.Network{Key: n.Key, ProxyPort: n.ProxyPort, Listed: n.Listed}
+		o.Network = broker.Network{Key: n.Key, ProxyPort: n.ProxyPort, Listed: n.Listed, Sockets: n.Sockets}
 		o.Network.Own, _ = netip.ParseAddr(n.Own)         // "": no loopback
 		o.Network.Proxy, _ = netip.ParseAddrPort(n.Proxy) // "": no proxy
 	}

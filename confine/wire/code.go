@@ -268,6 +268,7 @@ func (c *coder) broker(b *Broker) {
 		text(c, &n.Proxy)
 		bits(c, &n.ProxyPort)
 		texts(c, &n.Listed)
+		text(c, &n.Sockets)
 	})
 	list(c, &b.Pools, func(c *coder, p *Pool) { text(c, &p.Place); text(c, &p.Dir) })
 }

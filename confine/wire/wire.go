@@ -150,6 +150,7 @@ type Network struct {
 	Proxy     string // address and port, "" for none
 	ProxyPort uint16
 	Listed    []string
+	Sockets   string
 }
 
 // A Pool is broker.Pool.
