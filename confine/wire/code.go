@@ -315,6 +315,7 @@ func (c *coder) ceiling(l *sandboxprofile.Ceiling) {
 	bits(c, &l.Class)
 	c.flag(&l.AnyProgram)
 	texts(c, &l.Programs)
+	texts(c, &l.Withheld)
 }
 
 // program leaves out Stdin and Secrets: the confiner hands those over as descriptors.
