@@ -49,7 +49,7 @@ func TestErrorsNameThreePathsAtMost(t *testing.T) {
 		{"no place for private directories", func() string {
 			t.Setenv("XDG_RUNTIME_DIR", confinetest.Workspace(t))
 			p := confinetest.Profile(t, "")
-			p.Paths["/"], p.Scratch = sandboxprofile.Read, nil
+			p.Paths["/"], p.Scratch, p.Hide, p.Protect = sandboxprofile.Read, nil, nil, nil // no survey of all there is
 			return refusal(p)
 		}, true},
 		{"hidden names in many directories", func() string {

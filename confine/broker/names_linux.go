@@ -74,42 +74,45 @@ func (c *call) symlinkAt(targetAddr uint64, dirfd int32, addr uint64) reply {
 	})
 }
 
-// newName finds where a new name is to lie, and calls act in the queue for names. What
-// is no name at all is left to the kernel, which refuses it with the right errno.
+// newName finds where a new name is to lie, and calls act in the queue for names.
 func (c *call) newName(dirfd int32, addr uint64, directory bool, act func(p place, full string) unix.Errno) reply {
 	name, errno := c.text(addr)
 	if errno != 0 {
 		return fails(errno)
 	}
 	return c.b.locked(func() reply {
-		w := walk{call: c}
-		p, errno := w.place(dirfd, name)
-		if errno != 0 {
-			return fails(errno)
-		}
-		if p.odd() {
-			return fails(unix.EEXIST)
-		}
-		var st unix.Stat_t
-		if err := unix.Fstatat(p.dir, p.name(), &st, unix.AT_SYMLINK_NOFOLLOW); err == nil {
-			return fails(unix.EEXIST)
-		}
-		if !directory && p.last != p.name() {
-			return fails(unix.ENOENT)
-		}
-		full, errno := w.full(p)
-		if errno != 0 {
-			return fails(errno)
-		}
-		if errno := c.judgeEntry(full); errno != 0 {
-			return fails(errno)
-		}
-		errno = act(p, full)
-		if errno == 0 {
-			c.b.questions.knows(full)
-		}
-		return fails(errno)
+		return fails(c.appears(&walk{call: c}, dirfd, name, directory, act))
 	})
+}
+
+func (c *call) appears(w *walk, dirfd int32, name string, directory bool, act func(p place, full string) unix.Errno) unix.Errno {
+	p, full, errno := w.free(dirfd, name)
+	if errno == 0 && !directory && p.last != p.name() {
+		errno = unix.ENOENT
+	}
+	if errno == 0 {
+		errno = c.judgeEntry(full)
+	}
+	if errno == 0 {
+		errno = act(p, full)
+	}
+	if errno == 0 {
+		c.b.questions.knows(full)
+	}
+	return errno
+}
+
+// free finds where a new name is to lie. There is nothing yet, or it fails with EEXIST.
+func (w *walk) free(dirfd int32, name string) (p place, full string, errno unix.Errno) {
+	if p, errno = w.place(dirfd, name); errno != 0 {
+		return p, "", errno
+	}
+	var st unix.Stat_t
+	if p.odd() || unix.Fstatat(p.dir, p.name(), &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+		return p, "", unix.EEXIST
+	}
+	full, errno = w.full(p)
+	return p, full, errno
 }
 
 // judgeEntry judges a new name in a private place, whose names are shared.
@@ -208,18 +211,7 @@ func (c *call) linkAt(oldDir int32, oldAddr uint64, newDir int32, newAddr uint64
 		if unread != 0 {
 			return fails(unread)
 		}
-		p, errno := w.place(newDir, name)
-		if errno != 0 {
-			return fails(errno)
-		}
-		if p.odd() {
-			return fails(unix.EEXIST)
-		}
-		var st unix.Stat_t
-		if unix.Fstatat(p.dir, p.name(), &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
-			return fails(unix.EEXIST)
-		}
-		full, errno := w.full(p)
+		p, full, errno := w.free(newDir, name)
 		if errno != 0 {
 			return fails(errno)
 		}

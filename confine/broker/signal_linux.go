@@ -158,18 +158,11 @@ func processGroup(pid int) int { return statField(pid, 2) }
 
 // groupOf is the process that a thread belongs to, 0 if it has ended.
 func groupOf(tid int) int {
-	var buf [4096]byte
 	fd, err := unix.Open("/proc/"+strconv.Itoa(tid)+"/status", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return 0
 	}
-	defer unix.Close(fd)
-	n, _ := unix.Read(fd, buf[:])
-	for line := range strings.Lines(string(buf[:max(n, 0)])) {
-		if value, ok := strings.CutPrefix(line, "Tgid:"); ok {
-			group, _ := strconv.Atoi(strings.TrimSpace(value)) // 0 reaches nobody
-			return group
-		}
-	}
-	return 0
+	text, _ := fieldOf(fd, "Tgid:")
+	group, _ := strconv.Atoi(text) // 0 reaches nobody
+	return group
 }

@@ -442,45 +442,42 @@ func (c *call) bindUnix(s socket, p []byte) reply {
 		return answerOf(c.bindAbstract(s.fd, name))
 	}
 	return c.b.locked(func() reply {
-		w := walk{call: c}
-		at, errno := w.place(cwd, name)
-		if errno != 0 {
-			return fails(errno)
+		w := &walk{call: c}
+		errno := c.appears(w, cwd, name, strings.HasSuffix(name, "/"), func(at place, full string) unix.Errno {
+			if at.last != at.name() {
+				return unix.EADDRINUSE
+			}
+			return c.bindTo(w, s, name, at, full)
+		})
+		if errno == unix.EEXIST {
+			errno = unix.EADDRINUSE
 		}
-		if at.odd() || at.last != at.name() {
-			return fails(unix.EADDRINUSE)
+		return fails(errno)
+	})
+}
+
+func (c *call) bindTo(w *walk, s socket, name string, at place, full string) unix.Errno {
+	pool := c.b.poolEntry(full)
+	if pool == nil {
+		if errno := c.judgeNew(at, full); errno != 0 {
+			return errno
+		}
+	}
+	return c.creating(func() error {
+		if err := w.bindAt(s.fd, name, at); err != nil {
+			return err
 		}
 		var st unix.Stat_t
-		if unix.Fstatat(at.dir, at.name(), &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
-			return fails(unix.EADDRINUSE)
+		err := unix.Fstatat(at.dir, at.name(), &st, unix.AT_SYMLINK_NOFOLLOW)
+		if err == nil && pool != nil {
+			err = pool.note(at.name())
 		}
-		full, errno := w.full(at)
-		if errno != 0 {
-			return fails(errno)
+		if err != nil {
+			unix.Unlinkat(at.dir, at.name(), 0) // nobody would know it for this sandbox's
+			return err
 		}
-		if errno := c.judgeEntry(full); errno != 0 {
-			return fails(errno)
-		}
-		pool := c.b.poolEntry(full)
-		if pool == nil {
-			if errno := c.judgeNew(at, full); errno != 0 {
-				return fails(errno)
-			}
-		}
-		errno = c.creating(func() error {
-			if err := w.bindAt(s.fd, name, at); err != nil {
-				return err
-			}
-			if err := unix.Fstatat(at.dir, at.name(), &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-				return err
-			}
-			c.b.bound.add(&st, at.dir, at.name())
-			if pool != nil {
-				return pool.note(at.name())
-			}
-			return nil
-		})
-		return fails(errno)
+		c.b.bound.add(&st, at.dir, at.name())
+		return nil
 	})
 }
 

@@ -172,6 +172,11 @@ func (c *call) field(file, start string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
+	return fieldOf(fd, start)
+}
+
+// fieldOf reads a file of procfs, and closes it.
+func fieldOf(fd int, start string) (string, bool) {
 	defer unix.Close(fd)
 	var buf [4096]byte
 	n, _ := unix.Read(fd, buf[:])
