@@ -96,7 +96,11 @@ func TestKilledSandboxesLeaveNoName(t *testing.T) {
 				fresh := newLandlock(t, confine.LandlockOptions{})
 				confinetest.Shell(t, fresh, confinetest.Profile(t, ws), ws, "true")
 			}
-			t.Cleanup(func() { t.Logf("left: %q", found()) })
+			t.Cleanup(func() {
+				if t.Failed() {
+					t.Logf("left: %q", found())
+				}
+			})
 			until(t, func() bool { return len(found()) <= len(places) })
 			for _, p := range places {
 				if !slices.Contains(found(), p+"/"+name+"-other") {

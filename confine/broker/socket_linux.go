@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path"
+	"strings"
 	"time"
 	"unsafe"
 
