@@ -70,7 +70,7 @@ func TestLinesParsedTogetherAreInOrder(t *testing.T) {
 			t.Fatalf("%d lines of %d, and not %v", n, len(want), wantErr)
 		}
 	})
-	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
 		}

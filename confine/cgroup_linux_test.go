@@ -282,7 +282,7 @@ func cgroupOf(t *testing.T) string {
 
 // becomesEmpty gives the kernel some time to take away what it has killed.
 func becomesEmpty(g *cgroup) bool {
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if b, _ := os.ReadFile(g.dir + "/cgroup.events"); strings.Contains(string(b), "populated 0\n") {
 			return true
 		}

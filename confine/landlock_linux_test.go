@@ -406,9 +406,9 @@ func TestLandlockLeavesNothing(t *testing.T) {
 // until polls: there is nothing to wait on for another process's end.
 func until(t *testing.T, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("it has not happened within 20 seconds")
+			t.Fatal("it has not happened within 30 seconds")
 		}
 	}
 }

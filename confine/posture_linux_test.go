@@ -112,7 +112,7 @@ func checkInitFromOutside(t *testing.T, init int) {
 // findProcess waits for a process whose command line is argv.
 func findProcess(t *testing.T, argv string) int {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
 		dirs, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 		for _, f := range dirs {
 			if b, err := os.ReadFile(f); err == nil && string(b) == argv+"\x00" {

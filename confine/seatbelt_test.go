@@ -216,7 +216,7 @@ func (f *firstLine) Write(p []byte) (int, error) {
 func gone(t *testing.T, pid string) {
 	t.Helper()
 	pid = strings.TrimSpace(pid)
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		out, err := exec.Command("ps", "-o", "stat=", "-p", pid).Output()
 		if err != nil || strings.HasPrefix(strings.TrimSpace(string(out)), "Z") {
 			return

@@ -81,7 +81,7 @@ func settle(tb testing.TB, ws string) {
 	tb.Helper()
 	g := NewGuard(nil)
 	t := g.trees(newStudy(surveyProfile(ws)))[0]
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
 		if _, err := t.walk(); err != nil {
 			tb.Fatal(err)
 		}

@@ -98,7 +98,7 @@ func (p *proxy) event(t testing.TB) Event {
 	select {
 	case e := <-p.events:
 		return e
-	case <-time.After(20 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Fatal("no event")
 		return Event{}
 	}
@@ -143,7 +143,7 @@ func startProxy(t testing.TB, w *world, change func(*Config)) *proxy {
 			if err != nil {
 				t.Errorf("Serve: %v", err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(30 * time.Second):
 			t.Error("Serve does not end")
 		}
 	})
@@ -188,7 +188,7 @@ func dialTCP(t testing.TB, addr string) *net.TCPConn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	return conn

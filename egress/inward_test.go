@@ -87,7 +87,7 @@ func heardAt(addr string) (string, error) {
 		return "", err
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	conn.SetDeadline(time.Now().Add(30 * time.Second))
 	b, err := io.ReadAll(conn)
 	return string(b), err
 }

@@ -81,7 +81,7 @@ func TestThousandConnections(t *testing.T) {
 	}
 	p.stop()
 	// The echo server closes its side by itself, a moment later; its listener stays.
-	for deadline := time.Now().Add(10 * time.Second); descriptors(t) > before+20; {
+	for deadline := time.Now().Add(30 * time.Second); descriptors(t) > before+20; {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d descriptors, before it were %d", descriptors(t), before)
 		}

@@ -68,7 +68,7 @@ func TestSlowPeersCostLittle(t *testing.T) {
 	}
 	silent := func(conn net.Conn) { io.Copy(io.Discard, conn) }
 	deaf := func(conn net.Conn) { // takes nothing and sends as much as it can
-		conn.SetWriteDeadline(time.Now().Add(20 * time.Second))
+		conn.SetWriteDeadline(time.Now().Add(30 * time.Second))
 		io.Copy(conn, zeros{})
 	}
 	for _, c := range []struct {
@@ -133,7 +133,7 @@ func TestSlowPeersCostLittle(t *testing.T) {
 
 func soonTrue(t testing.TB, wrong string, good func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !good(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !good(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal(wrong)
 		}
@@ -162,7 +162,7 @@ func TestFloodsOfConnectionsEnd(t *testing.T) {
 						continue // the queue of the listener is full: the flood is its own victim
 					}
 					connected.Add(1)
-					conn.SetDeadline(time.Now().Add(20 * time.Second))
+					conn.SetDeadline(time.Now().Add(30 * time.Second))
 					io.WriteString(conn, "CONNECT a.example.org:7000 HTTP/1.1\r\n")
 					io.Copy(io.Discard, conn) // until it is closed
 					conn.Close()
@@ -196,7 +196,7 @@ func TestFloodsOfConnectionsEnd(t *testing.T) {
 		if int64(beyond+late) != connected.Load() || beyond < flood/4 || late == 0 {
 			t.Errorf("%d connections, recorded %d beyond the limit and %d that were slow", connected.Load(), beyond, late)
 		}
-		steady.SetDeadline(time.Now().Add(20 * time.Second))
+		steady.SetDeadline(time.Now().Add(30 * time.Second))
 		io.WriteString(steady, "\x00still")
 		got := make([]byte, 6)
 		if _, err := io.ReadFull(r, got); string(got) != "\x00still" || err != nil {
@@ -211,7 +211,7 @@ func TestFloodsOfHeadersEnd(t *testing.T) {
 	const limit = 64 << 10
 	endless := func(start, piece string) func(net.Conn) int64 {
 		return func(conn net.Conn) int64 {
-			conn.SetDeadline(time.Now().Add(20 * time.Second))
+			conn.SetDeadline(time.Now().Add(30 * time.Second))
 			io.WriteString(conn, start)
 			block := strings.Repeat(piece, 1+4096/len(piece))
 			for sent := int64(len(start)); ; sent += int64(len(block)) {
@@ -346,7 +346,7 @@ func TestHalfClosesAreCarriedExactly(t *testing.T) {
 // speak is one side. The first says its part and ends; the other says nothing until it
 // has heard that end, so that both ends are heard only if each is carried by itself.
 func speak(conn *net.TCPConn, r io.Reader, say, hear []byte, first bool) error {
-	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	conn.SetDeadline(time.Now().Add(30 * time.Second))
 	talk := func() error {
 		if _, err := conn.Write(say); err != nil {
 			return err
@@ -402,7 +402,7 @@ func TestResetsAreCarried(t *testing.T) {
 			leavesNothing(t, c.name+" "+by, func(t *testing.T) {
 				ended := make(chan error, 1)
 				endOf := func(conn *net.TCPConn, r io.Reader) error {
-					conn.SetDeadline(time.Now().Add(20 * time.Second))
+					conn.SetDeadline(time.Now().Add(30 * time.Second))
 					if err := c.other(conn, r); err != nil {
 						return err
 					}

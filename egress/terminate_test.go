@@ -570,7 +570,7 @@ func TestStreamsAreNotHeldBack(t *testing.T) {
 		select {
 		case <-first:
 			io.WriteString(w, "two\n")
-		case <-time.After(10 * time.Second):
+		case <-time.After(30 * time.Second):
 		}
 	}))
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{ca.leaf(t, time.Hour, apiHost)}}
@@ -660,7 +660,7 @@ func TestTerminatedConnectionsLeaveNothing(t *testing.T) {
 	for range 10 {
 		round()
 	}
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(30 * time.Second)
 	for descriptors(t) > before && time.Now().Before(deadline) {
 		time.Sleep(20 * time.Millisecond)
 	}

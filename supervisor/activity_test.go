@@ -21,7 +21,7 @@ func (f *fixture) underWay(t *testing.T, id, tool, args string) (info protocol.C
 			SessionID: f.session, CallID: protocol.CallID(id), Tool: protocol.ToolName(tool), Args: json.RawMessage(args)}, nil)
 		ch <- wireError(err)
 	}()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		for _, c := range f.CallsUnderWay() {
 			if string(c.CallID) == id {
 				return c, ch

@@ -140,7 +140,7 @@ func TestDeferredAnswersAreRecorded(t *testing.T) {
 // deferred call is recorded beside the call.
 func (f *fixture) waitFor(t *testing.T, kind audit.Kind, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		for e, err := range audit.Query(f.logPath, audit.Filter{Kinds: []audit.Kind{kind}}) {
 			if err == nil && strings.Contains(string(e.Data), text) {
 				return
@@ -237,7 +237,7 @@ func (f *fixture) order(t *testing.T) string {
 // waiting waits until n requests are pending, and gives them.
 func (f *fixture) waiting(t *testing.T, n int) []approval.Pending {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if p := f.approvals.Pending(); len(p) == n {
 			return p
 		}

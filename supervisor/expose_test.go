@@ -331,7 +331,7 @@ os.abort()'`})
 			}
 			end(t, f, i.TaskID)
 			refusedAt(t, port)
-			conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+			conn.SetReadDeadline(time.Now().Add(30 * time.Second))
 			if n, err := conn.Read(make([]byte, 1)); n != 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("the connection goes on: %d bytes, %v", n, err)
 			}
@@ -344,7 +344,7 @@ os.abort()'`})
 
 func soon(t *testing.T, wrong string, good func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !good(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !good(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal(wrong)
 		}
@@ -409,7 +409,7 @@ func heardAt(addr string) (string, error) {
 		return "", err
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	conn.SetDeadline(time.Now().Add(30 * time.Second))
 	b, err := io.ReadAll(conn)
 	return string(b), err
 }

@@ -339,7 +339,7 @@ func waitChanged(t *testing.T, f *fixture, server string) {
 	f.mu.Lock()
 	x := f.sessions[f.session]
 	f.mu.Unlock()
-	for deadline := time.Now().Add(20 * time.Second); !x.process(server).conn.Changed(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !x.process(server).conn.Changed(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the server did not say that its list changed")
 		}

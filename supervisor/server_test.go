@@ -523,7 +523,7 @@ func TestShutdownDoesNotWaitForSlowReaders(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Fatal("the server still waits for a client that does not read")
 	}
 }

@@ -421,7 +421,7 @@ func TestTaskInputEnds(t *testing.T) {
 		if err != io.EOF {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Error("a reader is left behind")
 	}
 }

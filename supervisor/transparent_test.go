@@ -349,7 +349,7 @@ func gitDaemon(t *testing.T, root string) net.Addr {
 	}
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	addr := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		conn, err := net.Dial("tcp", addr.String())
 		if err == nil {
 			conn.Close()

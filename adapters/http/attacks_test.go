@@ -454,7 +454,7 @@ func TestSlowPeersAreDropped(t *testing.T) {
 			if status, _, _ := b.do(req{"GET", "/", "", nil}); status != 200 {
 				t.Error("somebody else is answered with", status)
 			}
-			c.SetReadDeadline(time.Now().Add(20 * time.Second))
+			c.SetReadDeadline(time.Now().Add(30 * time.Second))
 			if _, err := io.Copy(io.Discard, c); err != nil {
 				t.Errorf("it is still connected: %v", err)
 			}

@@ -186,7 +186,7 @@ func (b *bench) callTool(s *client.Session, tool protocol.ToolName, args map[str
 // pending waits until n requests wait.
 func (b *bench) pending(n int) []approval.Pending {
 	b.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		if list := b.approvals.Pending(); len(list) == n {
 			return list
 		}

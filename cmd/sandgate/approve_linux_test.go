@@ -96,7 +96,7 @@ func (x *terminal) output() string {
 // see waits until text is on the terminal.
 func (x *terminal) see(text string) {
 	x.t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(30 * time.Second)
 	for !strings.Contains(x.output(), text) {
 		select {
 		case <-x.more:

@@ -74,7 +74,7 @@ func (p *person) ran(ch <-chan ended) (text string, refusal *protocol.Error) {
 		}
 		errors.As(e.err, &refusal)
 		return text, refusal
-	case <-time.After(20 * time.Second):
+	case <-time.After(30 * time.Second):
 		p.t.Fatalf("the call goes on; the page says:\n%s", p.text())
 		return "", nil
 	}

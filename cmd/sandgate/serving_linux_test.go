@@ -81,7 +81,7 @@ func newServing(t *testing.T, config string, address ...string) *serving {
 		s.stop()
 		os.RemoveAll(dir)
 	})
-	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(s.stderr.String(), "sandgate: ready"); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(s.stderr.String(), "sandgate: ready"); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal(s.stderr.String())
 		}

@@ -194,7 +194,7 @@ func FuzzConn(f *testing.F) {
 		}()
 		select {
 		case <-c.Done():
-		case <-time.After(10 * time.Second):
+		case <-time.After(30 * time.Second):
 			t.Fatal("the conversation goes on")
 		}
 		r.Close()
