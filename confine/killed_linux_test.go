@@ -53,6 +53,7 @@ func TestKilledSandboxesLeaveNobody(t *testing.T) {
 	if backend, ws, inner := strings.Cut(os.Getenv(mark), ":"); inner {
 		superviseHidden(t, backend, ws)
 	}
+	temporaryOfItsOwn(t)
 	for _, backend := range []string{"bwrap", "landlock"} {
 		t.Run(backend, func(t *testing.T) {
 			kills := func(pick func(supervisor int, ours []int) []int) (of int) {
@@ -94,6 +95,13 @@ func TestKilledSandboxesLeaveNobody(t *testing.T) {
 			}
 		})
 	}
+}
+
+// temporaryOfItsOwn is for a test that kills a process of this program: what that has in the
+// directory for temporary files goes with the test.
+func temporaryOfItsOwn(t *testing.T) {
+	t.Helper()
+	t.Setenv("TMPDIR", t.TempDir())
 }
 
 // isWarden recognises the process that a supervisor has for what it leaves: by what it was

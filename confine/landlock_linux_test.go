@@ -363,6 +363,7 @@ func TestLandlockLeavesNothing(t *testing.T) {
 			"echo x > $TMPDIR/left; (setsid sleep 600 &); pwd; echo $TMPDIR > tmp.new; mv tmp.new tmp; sleep 600")
 		return
 	}
+	temporaryOfItsOwn(t)
 	ws := confinetest.Workspace(t)
 	l := newLandlock(t, confine.LandlockOptions{})
 	box, err := l.Prepare(context.Background(), confinetest.Profile(t, ws))

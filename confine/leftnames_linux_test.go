@@ -44,6 +44,7 @@ func TestKilledSandboxesLeaveNoName(t *testing.T) {
 		runEntries(t, ws)
 		select {} // the sandbox is closed, and killed meanwhile in one of the cases
 	}
+	temporaryOfItsOwn(t)
 	places := []string{"/tmp", "/var/tmp", "/dev/shm"}
 	for _, x := range []struct {
 		name string

@@ -128,7 +128,7 @@ func removeTree(base string) {
 // removeStale takes away what supervisors that were killed have left: directories
 // of this user that nobody holds the lock of.
 func removeStale() {
-	for _, place := range privatePlaces() {
+	for _, place := range append(privatePlaces(), "/tmp") { // where pools lie, whatever TMPDIR says
 		found, _ := filepath.Glob(filepath.Join(place, privatePrefix+"*"))
 		for _, base := range found {
 			f, err := os.OpenFile(base, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)

@@ -25,7 +25,7 @@ import (
 //	[landlock]        the kernel has Landlock
 //	[scopes]          and in a version that keeps signals in a sandbox (ABI 6)
 func TestHosts(t *testing.T) {
-	p := scripts("hosts")
+	p := scripts(t, "hosts")
 	p.Condition = hostCondition
 	testscript.Run(t, p)
 }

@@ -46,10 +46,22 @@ func TestMain(m *testing.M) {
 //	[root]                      the test runs as root
 //
 // and SANDGATE, the path of the command, CLIENTS, the clients of other languages, and its own HOME, XDG directories and runtime directory below $WORK.
-func TestScript(t *testing.T) { testscript.Run(t, scripts("script")) }
+func TestScript(t *testing.T) { testscript.Run(t, scripts(t, "script")) }
 
-func scripts(dir string) testscript.Params {
+func scripts(t *testing.T, dir string) testscript.Params {
+	t.Helper()
+	// testscript leaves a directory of its own where not all scripts run.
+	root, err := os.MkdirTemp("", "scripts") // t.TempDir can be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(root); err != nil {
+			t.Error(err)
+		}
+	})
 	return testscript.Params{
+		WorkdirRoot:         root,
 		Dir:                 filepath.Join("testdata", dir),
 		Setup:               setupScript,
 		Condition:           scriptCondition,
