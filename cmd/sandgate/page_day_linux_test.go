@@ -1,0 +1,169 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// A day is what an operator finds after agents have worked: a call that planted a file
+// where a program of the person's would run it, a session with a call under way, and
+// warnings.
+type day struct {
+	*serving
+	running <-chan ended
+}
+
+func newDay(t *testing.T) *day {
+	t.Helper()
+	d := &day{serving: newServing(t, `
+version: 1
+sandbox: {paths: {workspace: {root: ws, mode: rw}}}
+approval: {store: memory}
+shell: {default: {allowed: true, approval: false}}
+`)}
+	coder := d.session("coder")
+	if err := os.WriteFile(d.ws+"/build.sh", []byte("mkdir -p sub/.vscode && echo '{}' > sub/.vscode/tasks.json\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.allowed(t, call(t.Context(), coder, "shell", map[string]any{"command": "sh build.sh"}))
+	d.running = call(t.Context(), coder, "shell", map[string]any{"command": "sleep 62.25"})
+	// What the supervisor was started with is no longer what lies there.
+	if err := os.WriteFile(d.dir+"/sandgate.yaml", []byte("version: 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// allowed allows a call that waits, and returns when it has ended.
+func (d *day) allowed(t *testing.T, ch <-chan ended) {
+	t.Helper()
+	a, err := client.DialApprover(t.Context(), d.operator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	for limit := time.Now().Add(60 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		select {
+		case e := <-ch:
+			if e.err != nil {
+				t.Fatal(e.err)
+			}
+			return
+		default:
+		}
+		list, err := a.List(t.Context())
+		if err != nil || time.Now().After(limit) {
+			t.Fatal("the call goes on ", err)
+		}
+		for _, one := range list {
+			if _, err := a.Decide(t.Context(), protocol.ApprovalsDecide{ID: one.ID, Decision: protocol.Allow, Scope: approval.Once}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func (d *day) calls(t *testing.T) int {
+	t.Helper()
+	a, err := client.DialApprover(t.Context(), d.operator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	list, err := a.Calls(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
+
+// What stands on the boards after such a day, on every screen.
+var dayWords = map[string][]string{
+	"activity":   {"coder: `sleep 62.25`", "coder: `sh build.sh`", "the sandbox refused write"},
+	"sessions":   {"coder: 2 calls, 1 under way", "Calls of coder", "`sleep 62.25`"},
+	"quarantine": {"sub/.vscode"},
+	"status":     {"What asks for a look", "has changed", "Tools are confined by", "entries in the log"},
+}
+
+// TestPageOfADay: an operator finds all that on the page, ends a call and a session, and
+// deletes what was planted.
+func TestPageOfADay(t *testing.T) {
+	b := newBrowser(t)
+	d := newDay(t)
+	p := &person{browser: b, serving: d.serving, t: t}
+	b.window(1280, 800, "light")
+	b.open(d.link())
+	b.see("Nothing waits")
+	b.until("document.querySelectorAll('nav button').length > 0")
+	for name, words := range dayWords {
+		p.click("nav button", strings.ToUpper(name[:1])+name[1:])
+		for _, w := range words {
+			p.see(w)
+		}
+		p.picture("day-" + name)
+	}
+	p.click("nav button", "Quarantine")
+	p.see("sub/.vscode")
+	p.ready()
+	p.click("button", "Delete")
+	p.see("with everything in it?")
+	p.ready()
+	p.click(".sure button", "Delete")
+	p.see("Nothing is in the quarantine.")
+	p.click("nav button", "Sessions")
+	p.see("Calls of coder")
+	p.ready()
+	p.click("button", "Kill")
+	p.see("with everything that it has started?")
+	p.ready()
+	p.click(".sure button", "Kill")
+	if _, e := p.ran(d.running); e == nil || e.Code != protocol.CodeCancelled {
+		t.Errorf("%+v", e)
+	}
+	p.see("coder: 2 calls, 0 under way")
+	p.ready()
+	p.click("button", "End")
+	p.see("End the session of coder?")
+	p.ready()
+	p.click(".sure button", "End")
+	p.see("No agent has a session.")
+}
+
+// TestPageOfADayOnATerminal is the same in a terminal.
+func TestPageOfADayOnATerminal(t *testing.T) {
+	needsScreens(t)
+	d := newDay(t)
+	x := newScreen(t, d.operator, 100, 30)
+	x.see("nothing waits")
+	for key, name := range map[string]string{"2": "activity", "3": "sessions", "6": "quarantine", "7": "status"} {
+		x.press(key, "["+key+" "+name+"]")
+		for _, w := range dayWords[name] {
+			x.see(w)
+		}
+	}
+	x.press("6", "sub/.vscode")
+	x.mark("")
+	x.press("b", "with everything in it?")
+	x.press("y", "Nothing is in the quarantine.")
+	x.press("3", "Calls of coder")
+	x.mark("coder: `sleep 62.25`")
+	x.press("a", "with everything that it has started?")
+	x.press("y", "coder: 2 calls, 0 under way")
+	select {
+	case <-d.running:
+	case <-time.After(30 * time.Second):
+		t.Error("the call goes on")
+	}
+	if n := d.calls(t); n != 0 {
+		t.Errorf("%d calls are under way", n)
+	}
+	x.mark("coder: 2 calls")
+	x.press("a", "End the session of coder?")
+	x.press("y", "No agent has a session.")
+}
