@@ -43,6 +43,8 @@ type analysis struct {
 	// bounds are the rules whose Bound holds, by index.
 	bounds []int
 
+	// env is what has become of the environment of later commands.
+	env  envClass
 	dirs dirSet
 	// arrived is where the last cd leads if it succeeds.
 	arrived dirSet
@@ -127,6 +129,7 @@ func (a *analysis) script(src string, lang dialect) {
 func (a *analysis) walk(f *syntax.File) {
 	outer := a.vars
 	a.vars = assignments(f)
+	a.exported(a.vars.named)
 	a.depth++
 	for _, s := range f.Stmts {
 		a.top(s)

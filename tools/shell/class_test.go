@@ -127,3 +127,19 @@ func TestRulesAreForTheProject(t *testing.T) {
 		decide(root, command, tools.Ask)
 	}
 }
+
+// TestVariablesOfTheEnvironment: a variable that came in the environment is exported with
+// each new value, however it gets one, and then no rule speaks of later programs.
+func TestVariablesOfTheEnvironment(t *testing.T) {
+	f := newFixture(t, allowing("ls"))
+	f.config.Env = append(f.config.Env, "TARGET=staging")
+	for command, want := range map[string]tools.Effect{
+		"ls": tools.Allow, "OTHER=prod; ls": tools.Allow, "for x in prod; do ls; done": tools.Allow, "LANG=C; ls": tools.Allow,
+		"TARGET=prod ls": tools.Ask, "TARGET=prod; ls": tools.Ask, "TARGET=prod && ls": tools.Ask, "for TARGET in prod; do ls; done": tools.Ask, "read TARGET <<< prod; ls": tools.Ask,
+		"read -r TARGET < a.txt; ls": tools.Ask, "if TARGET=prod; then ls; fi": tools.Ask, "unset TARGET; ls": tools.Ask, "while ls; do TARGET=prod; done": tools.Ask, "while ls; do read TARGET < a.txt; done": tools.Ask,
+	} {
+		if got := f.effect(t, command+"; ls -Z"); got != want {
+			t.Errorf("%q: %v, want %v", command, got, want)
+		}
+	}
+}

@@ -53,6 +53,7 @@ func (a *analysis) simple(cmd simpleCommand) {
 	if len(cmd.words) == 0 || !a.step() || !a.charge(workOf(cmd.words)) {
 		return
 	}
+	cmd.env = max(cmd.env, a.env)
 	name := cmd.words[0]
 	if !name.fixed() || name.text == "" {
 		a.unnamed(cmd)

@@ -65,7 +65,20 @@ func (a *analysis) assignment(as *syntax.Assign, forCommand bool) envClass {
 		a.ask("sets "+as.Name.Value+", which decides what programs do", "run the command without it")
 	}
 	if !forCommand && class == envUnknown {
+		if a.p.exported[as.Name.Value] {
+			a.env = envUnknown
+		}
 		return envHarmless
 	}
 	return class
+}
+
+// exported notes what a script makes of the variables that came in the environment: each
+// later program has their new value, as it has that of `NAME=value program`.
+func (a *analysis) exported(names []string) {
+	for _, name := range names {
+		if a.p.exported[name] && classify(name, fixedWord("C")) != envHarmless {
+			a.env = envUnknown
+		}
+	}
 }

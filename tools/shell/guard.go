@@ -148,6 +148,15 @@ func (a *analysis) guardOptions(base, name string, words, rest []word) string {
 		return base + " writes its second operand"
 	case base == "date":
 		return dateOnlyPrints(nil, p)
+	case known().carriers[base] != nil: // its operands are another program's words
+		scoped := hasField("npm pnpm yarn bun", base)
+		for _, w := range p.operands {
+			if w.fixed() && (strings.HasPrefix(w.text, "-") || strings.Contains(w.text, "=") || strings.HasPrefix(w.text, "@") && !scoped) {
+				return base + " hands " + w.text + " on to what it runs: name it in the rule"
+			}
+		}
+	case known().reads[name] == nil && base != "git" && slices.ContainsFunc(p.operands, func(w word) bool { return strings.HasPrefix(w.text, "@") }):
+		return base + " may read its options from a file that begins with @"
 	case base == "git" && slices.ContainsFunc(rest, remoteHelper):
 		return "git: a remote helper runs a program"
 	}

@@ -56,6 +56,8 @@ type Policy struct {
 	// rules there only.
 	origin   string
 	programs Programs
+	// exported are the variables of the environment.
+	exported map[string]bool
 	// altered says what in the environment changes how bash reads a command line.
 	altered string
 }

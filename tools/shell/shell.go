@@ -92,6 +92,13 @@ func (t *Tool) CheckStanding(s Standing) error {
 
 func (t *Tool) compile(s Standing) (*Policy, error) {
 	p, err := newPolicy(t.Default, t.Closed, s.around(t.Rules), pathFiles{t.Paths, t.Profile.Scratch}, sandboxPrograms{t.Profile, t.sees, t.searchPath()})
+	if err == nil {
+		p.exported = map[string]bool{}
+		for _, kv := range t.Env {
+			p.exported[tools.EnvName(kv)] = true
+		}
+		p.each(func(q *Policy) { q.exported = p.exported })
+	}
 	if name := t.altering(); name != "" && err == nil {
 		p.altered = "the variable " + name + " of the environment changes how a command line is read"
 	}

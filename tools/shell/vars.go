@@ -14,6 +14,7 @@ type vars struct {
 	// opaque: something in the script may set variables that are not named here.
 	opaque bool
 	known  map[string]word // values in force at this point of the walk
+	named  []string        // what may be set, wherever
 }
 
 // fixes reports whether a variable can be known by its one assignment. Names without
@@ -31,11 +32,19 @@ func assignments(f *syntax.File) vars {
 		case *syntax.Assign:
 			if n.Name != nil {
 				v.count[n.Name.Value]++
+				v.named = append(v.named, n.Name.Value)
 			}
 		case *syntax.WordIter:
 			v.count[n.Name.Value]++
+			v.named = append(v.named, n.Name.Value)
 		case *syntax.CallExpr:
-			v.opaque = v.opaque || len(n.Args) > 0 && !setsNothing(n.Args)
+			if len(n.Args) == 0 || setsNothing(n.Args) {
+				break
+			}
+			v.opaque = true
+			for _, w := range n.Args[1:] {
+				v.named = append(v.named, literalText(w))
+			}
 		}
 		return true
 	})
