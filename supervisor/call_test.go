@@ -47,6 +47,8 @@ type setup struct {
 	credentials tools.Credentials
 	// fallback is for commands that no rule is about; nil lets them run.
 	fallback *shell.Default
+	// writes lets files of the workspace be changed unasked.
+	writes bool
 	// asked are directories of the workspace whose reads are to be approved.
 	asked []string
 	// shell stands in place of the tool shell.
@@ -116,11 +118,11 @@ func (f *fixture) tools(t testing.TB, o setup) *tools.Registry {
 	}
 	env := append([]string{"PATH=/usr/bin:/bin"}, o.env...)
 	paths := tools.Paths{
-		Rules: []tools.PathRule{{Name: "workspace", Root: f.ws, Write: true, WriteApproval: true}},
+		Rules: []tools.PathRule{{Name: "workspace", Root: f.ws, Write: true, WriteApproval: !o.writes}},
 		Hide:  profile.Hide, Protect: profile.Protect,
 	}
 	for _, name := range o.asked {
-		paths.Rules = append(paths.Rules, tools.PathRule{Name: name, Root: filepath.Join(f.ws, name), Write: true, ReadApproval: true})
+		paths.Rules = append(paths.Rules, tools.PathRule{Name: name, Root: filepath.Join(f.ws, name), Write: true, ReadApproval: true, WriteApproval: true})
 	}
 	list := files.New(files.Config{Paths: paths, Profile: profile})
 	fallback := shell.Default{Allowed: true}

@@ -55,7 +55,7 @@ func unheld(p *tools.Proposal, why string) *approval.Request {
 }
 
 // withholds takes from a program that nobody is asked about what somebody is to be asked
-// about before it is read. No reading of its command line is needed for that, and none can
+// about before it is read, or changed. No reading of its command line is needed for that, and none can
 // be wrong: `grep -r`, a pattern, a script find nothing there. The file tools say which
 // file they read, and read no other.
 func withholds(p *tools.Proposal, mode approval.Mode) {
@@ -70,6 +70,11 @@ func withholds(p *tools.Proposal, mode approval.Mode) {
 		paths[dir] = 0
 		if l := p.Plan.Action.Ceiling; l != nil {
 			l.Withheld = append(slices.Clone(l.Withheld), dir)
+		}
+	}
+	for _, dir := range p.Unchanged {
+		if r := p.Plan.Profile.Rights(dir); r&sandboxprofile.Write != 0 && !slices.Contains(p.Withheld, dir) {
+			paths[dir] = r &^ sandboxprofile.Write
 		}
 	}
 	p.Plan.Profile.Paths = paths

@@ -266,7 +266,7 @@ func TestWhatReadsIsFreeAndHeld(t *testing.T) {
 // nobody holds the call, a person is asked.
 func TestConfinedRunsWhatTheSandboxHolds(t *testing.T) {
 	confined := &shell.Default{Allowed: true, Approval: true, Confined: true}
-	f := newFixture(t, setup{mode: approval.Strict, fallback: confined})
+	f := newFixture(t, setup{mode: approval.Strict, fallback: confined, writes: true})
 	populate(t, f.ws)
 	for _, line := range []string{"touch new", "eval 'touch new2'", "sed -i s/old/new/ old", "python3 -c 'open(\"new3\", \"w\")'"} {
 		r, e := f.call(context.Background(), "shell", command(line))
@@ -287,7 +287,15 @@ func TestConfinedRunsWhatTheSandboxHolds(t *testing.T) {
 	}
 	denied(f, "echo asked", "a rule asks")
 	denied(f, "touch new4; echo asked", "a rule asks about a part")
+	f = newFixture(t, setup{mode: approval.Strict, fallback: confined})
+	populate(t, f.ws)
 	denied(f, "cat old > new4", "writes of files are to be approved here")
+	before := workspaceOf(t, f.ws)
+	for _, line := range []string{"cp old new4", "tee new4 < old", "sed -i s/old/new/ old"} { // no text says so, and the kernel holds it
+		if r, e := f.call(context.Background(), "shell", command(line)); e != nil || r.ExitCode == 0 || workspaceOf(t, f.ws) != before {
+			t.Errorf("%q: %v, %+v", line, e, r)
+		}
+	}
 	beyond := func(p *sandboxprofile.Profile) { p.Network.Mode = sandboxprofile.NetworkHost }
 	wide := newFixture(t, setup{mode: approval.Strict, fallback: confined, profile: beyond})
 	denied(wide, "touch new", "the network of the host is open")

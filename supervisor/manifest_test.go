@@ -12,6 +12,7 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/manifest"
+	"github.com/sandgate/sandgate/tools/mcp"
 )
 
 // withTool adds a tool of the configuration to a fixture: its program is bash.
@@ -133,5 +134,81 @@ func TestStandardInputIsInThePlanByDigest(t *testing.T) {
 	const digest = "1752b6cc2b03b941cbd01eb743c18492b229adfc0f3cfccae323b248edd4c2c9" // of "marmalade"
 	if strings.Contains(string(log), `"stdin"`) || !strings.Contains(string(log), digest) {
 		t.Errorf("the log holds the input, or no digest of it: %s", log)
+	}
+}
+
+// withScript adds a tool of the configuration whose program is a script of the workspace.
+func (f *fixture) withScript(t *testing.T, s manifest.Spec, rule tools.PathRule) error {
+	t.Helper()
+	s.Name, s.Command = "custom", []string{"./dep.sh"}
+	profile := confinetest.Profile(t, f.ws)
+	profile.Env.Names = append(profile.Env.Names, s.EnvNames()...)
+	tool, err := manifest.New(manifest.Config{Spec: s, Dir: f.ws, Profile: profile, Environ: []string{"PATH=/usr/bin:/bin"}, Paths: tools.Paths{Rules: []tools.PathRule{rule}}})
+	if err == nil {
+		f.cfg.Tools, err = tools.NewRegistry(tool)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = mcp.New(mcp.Config{Name: "svc", Program: tool}).Start()
+	return err
+}
+
+// TestAToolsProgramIsTheOneThatWasApproved: the script of a custom tool is shown and held,
+// as that of a command line is.
+func TestAToolsProgramIsTheOneThatWasApproved(t *testing.T) {
+	f := newFixture(t, setup{})
+	write := func(what string) {
+		writeFile(t, f.ws+"/dep.sh", "#!/bin/sh\necho "+what+"\n")
+		if err := os.Chmod(f.ws+"/dep.sh", 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("approved")
+	s := manifest.Spec{}
+	s.Approval.Required = true
+	if err := f.withScript(t, s, tools.PathRule{Name: "workspace", Root: f.ws, Write: true}); err != nil {
+		t.Fatal(err)
+	}
+	change := false
+	f.answer(t, func(p approval.Pending) {
+		if shown, err := f.approvals.Show(context.Background(), p.ID); err != nil || !strings.Contains(shown.Presentation.Content, "echo approved") {
+			t.Errorf("the text is not shown: %v, %+v", err, shown.Presentation)
+		}
+		if change {
+			write("evil")
+		}
+		f.mustAnswer(t, p, approval.Answer{Allow: true, Approver: "test"})
+	})
+	if r, e := f.call(context.Background(), "custom", "{}"); e != nil || textOf(r) != "approved\n" {
+		t.Errorf("unchanged: %v, %q", e, textOf(r))
+	}
+	change = true
+	if r, e := f.call(context.Background(), "custom", "{}"); e == nil || !strings.Contains(e.Message, "changed between approval and start") {
+		t.Errorf("changed after it was approved: %v, %q", e, textOf(r))
+	}
+}
+
+// TestASecretIsNotForWhatIsFreeToChange: a program that is given a secret, and that calls
+// may change without a question, is asked about whatever its definition says; a server is
+// not started. The twins: without a secret, and where changes are asked about.
+func TestASecretIsNotForWhatIsFreeToChange(t *testing.T) {
+	for name, x := range map[string]struct{ secret, asks, held bool }{"free to change": {true, false, true}, "no secret": {}, "changes are asked about": {true, true, false}} {
+		f := newFixture(t, setup{mode: approval.Strict})
+		writeFile(t, f.ws+"/dep.sh", "#!/bin/sh\necho ran\n")
+		if err := os.Chmod(f.ws+"/dep.sh", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		s := manifest.Spec{}
+		if x.secret {
+			s.Secrets = []manifest.Secret{{Name: "TOKEN", File: secretFile(t, "s3cr3t"), Env: true}}
+		}
+		err := f.withScript(t, s, tools.PathRule{Name: "workspace", Root: f.ws, Write: true, WriteApproval: x.asks})
+		if held := err != nil && strings.Contains(err.Error(), "calls may change without a question: "+f.ws+"/dep.sh"); held != x.held || (err != nil) != x.held {
+			t.Errorf("%s: a server: %v", name, err)
+		}
+		if r, e := f.call(context.Background(), "custom", "{}"); (e != nil) != x.held || e != nil && e.Code != protocol.CodeDenied {
+			t.Errorf("%s: a tool: %v, %q", name, e, textOf(r))
+		}
 	}
 }

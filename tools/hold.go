@@ -94,6 +94,30 @@ func Hold(p Proposal, paths Paths, list []Started) Proposal {
 	return p
 }
 
+// Changeable are the files of a list that calls may change without a question. A call that
+// reaches beyond the workspace, and that nobody is asked about, starts none of them: who may
+// write such a file would have what the call has.
+func (p Paths) Changeable(list []Started) (files []string) {
+	for _, s := range list {
+		pin, ok := p.hold(s)
+		if !ok || slices.Contains(files, pin.Path) {
+			continue
+		}
+		for _, rule := range p.rulesFor(pin.Path) {
+			if rule.Write && !rule.WriteApproval {
+				files = append(files, pin.Path)
+				break
+			}
+		}
+	}
+	return files
+}
+
+// Beyond is the caution about them.
+func Beyond(files []string) string {
+	return "it reaches beyond the workspace, and starts what calls may change without a question: " + strings.Join(files, ", ")
+}
+
 // forOnce is a request whose answer holds for one call, since it starts more than is held.
 func forOnce(r *approval.Request, why string) *approval.Request {
 	if r == nil {

@@ -105,6 +105,17 @@ func (p Paths) AskedReads() []string {
 	return roots
 }
 
+// AskedWrites are the roots below which a person is asked before a write.
+func (p Paths) AskedWrites() []string {
+	var roots []string
+	for _, r := range p.Rules {
+		if r.Write && r.WriteApproval {
+			roots = append(roots, r.Root)
+		}
+	}
+	return roots
+}
+
 func (p Paths) cwd() string {
 	if p.Cwd == "" && len(p.Rules) > 0 {
 		return p.Rules[0].Root

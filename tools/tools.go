@@ -77,6 +77,12 @@ type Proposal struct {
 	// Withheld are directories of the profile that a program has only if a person was
 	// asked about the call, absolute and without links: their reads are to be approved.
 	Withheld []string
+	// Unchanged are directories that a program may change only if a person was asked about
+	// the call: their writes are to be approved, and no rule of a person's allows the call.
+	Unchanged []string
+	// Changeable are files that the program starts, where it reaches beyond the workspace
+	// and calls may change them without a question.
+	Changeable []string
 	// Cautions are reasons to look closely, for the approver.
 	Cautions []string
 	// Changed says that the tool is not defined as it was when a call of it was last

@@ -151,6 +151,11 @@ func (t *tool) Plan(c tools.Call) (tools.Proposal, error) {
 	if t.Starts != nil {
 		starts = append(starts, t.Starts(argv, t.Dir)...)
 	}
+	if sandboxprofile.ClassOf(profile, p.Plan.Action) == sandboxprofile.ClassBeyond {
+		if p.Changeable = t.Paths.Changeable(starts); len(p.Changeable) > 0 && p.Request == nil {
+			p.Request, p.Cautions = t.question(args, argv), []string{tools.Beyond(p.Changeable)}
+		}
+	}
 	return tools.Hold(p, t.Paths, starts), nil
 }
 
@@ -214,6 +219,10 @@ func (t *tool) request(args arguments, argv []string) *approval.Request {
 	if !t.Approval.Required && len(args.asks) == 0 {
 		return nil
 	}
+	return t.question(args, argv)
+}
+
+func (t *tool) question(args arguments, argv []string) *approval.Request {
 	payload := map[string]any{"definition": t.digest, "args": t.remembered(args)}
 	return &approval.Request{
 		ToolName:    t.Name,

@@ -61,6 +61,9 @@ func (s *Server) Start() (tools.Proposal, error) {
 	if err != nil {
 		return p, fmt.Errorf("mcp server %s: %w", s.Name, err)
 	}
+	if len(p.Changeable) > 0 {
+		return p, fmt.Errorf("mcp server %s: %s; put it where tools cannot write, or have them ask: write_approval", s.Name, tools.Beyond(p.Changeable))
+	}
 	p.Plan.Tool = s.ProcessName()
 	p.Plan.Background = true
 	p.Plan.Profile.Limits.Wall = time.Duration(sandboxprofile.Unlimited)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/tools"
 )
 
@@ -140,6 +141,30 @@ func TestVariablesOfTheEnvironment(t *testing.T) {
 	} {
 		if got := f.effect(t, command+"; ls -Z"); got != want {
 			t.Errorf("%q: %v, want %v", command, got, want)
+		}
+	}
+}
+
+// TestBeyondStartsNothingThatIsFreeToChange: a command that a rule allows, and that reaches
+// the network of the host, starts no file that calls may change without a question. The
+// twins: without such a reach, and where changes are asked about.
+func TestBeyondStartsNothingThatIsFreeToChange(t *testing.T) {
+	for _, x := range []struct {
+		network sandboxprofile.NetworkMode
+		asked   bool
+		command string
+		want    tools.Effect
+	}{
+		{sandboxprofile.NetworkHost, false, "./run.sh", tools.Ask}, {sandboxprofile.NetworkHost, true, "./run.sh", tools.Allow},
+		{sandboxprofile.NetworkNone, false, "./run.sh", tools.Allow}, {sandboxprofile.NetworkHost, false, "ls", tools.Allow},
+		{sandboxprofile.NetworkHost, false, "make", tools.Ask}, {sandboxprofile.NetworkHost, true, "make", tools.Allow},
+	} {
+		f := newFixture(t, allowing("./run.sh"), allowing("ls"), allowing("make"))
+		f.must(t, os.WriteFile(f.path("ws/Makefile"), []byte("all:\n"), 0o644))
+		f.config.Profile.Network.Mode = x.network
+		f.config.Paths.Rules[0].WriteApproval = x.asked
+		if got := f.effect(t, x.command); got != x.want {
+			t.Errorf("%+v: %v", x, got)
 		}
 	}
 }

@@ -206,8 +206,19 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 		Withheld: t.Paths.AskedReads(),
 		Present:  func(context.Context) (*approval.Presentation, error) { return present(command, dir, d), nil },
 	}
+	if p.Request == nil && d.RuleIndex < 0 && class == sandboxprofile.ClassWorkspace {
+		p.Unchanged = t.Paths.AskedWrites()
+	}
 	if p.Request == nil && p.Unheld == nil {
-		return p, nil
+		if sandboxprofile.ClassOf(plan.Profile, plan.Action) < sandboxprofile.ClassBeyond || class < sandboxprofile.ClassBeyond {
+			return p, nil
+		}
+		files := t.Paths.Changeable(policy.starts(command))
+		if len(files) == 0 {
+			return p, nil
+		}
+		d.Effect = tools.Ask
+		p.Request, p.Plan.Action.Ceiling, p.Cautions = policy.request(c, command, dir, d), nil, []string{tools.Beyond(files)}
 	}
 	return tools.Hold(p, t.Paths, policy.starts(command)), nil
 }
