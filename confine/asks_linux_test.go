@@ -11,7 +11,11 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/confine/confinetest"
+	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
 // A hearer notes the changes that it is told of, and says no to those that no says.
@@ -164,8 +168,7 @@ func TestRefusalsWait(t *testing.T) {
 		t.Error(got)
 	}
 	k.gets("os.mkdir('.vim/plugin')", "EROFS") // no stays no
-	k.gets("open('.env', 'w')", "EACCES")      // nobody is asked about what is hidden,
-	k.gets("open('/etc/x', 'w')", "EACCES")    // or outside
+	k.gets("open('.env', 'w')", "EACCES")      // nobody is asked about what is hidden
 
 	// While one thread waits others go on; a signal ends its wait as it would in the kernel.
 	k.gets(`
@@ -199,6 +202,69 @@ os.mkdir('.git'); os.mkdir('.git/hooks'); open('.git/hooks/pre-push', 'w')`)
 	k.starts("os.mkdir('x'); threading.Thread(target=open, args=('x/.gitconfig', 'w'), daemon=True).start()")
 	<-waiting
 	k.end() // nobody answers: the program is killed at the end, and nothing hangs
+}
+
+// TestOpensOutsideWait: a file outside of what may be written is opened for a program when
+// that is allowed: with its flags and its umask, and no other name is.
+func TestOpensOutsideWait(t *testing.T) {
+	l, ws, p := brokered(t)
+	outside := confinetest.Workspace(t)
+	put(t, outside+"/old", "old")
+	put(t, outside+"/kept", "kept")
+	mkdir(t, outside+"/dir")
+	if err := unix.Mkfifo(outside+"/fifo", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := &hearer{ws: outside, no: func(name string) bool { return name == "no" || name == "kept" }}
+	journal := &hearer{ws: outside}
+	k := converseWith(t, l, p, ws, confine.Stdio{Refusals: h.hear, Changes: journal.hear})
+	for _, x := range []struct {
+		does, gets string
+		heard      []string
+	}{
+		{"o = '" + outside + "'; os.umask(0o077); open(o + '/new', 'w').write('made'); r = '%o' % (os.stat(o + '/new').st_mode & 0o777)", "600", []string{"new"}},
+		{"open(o + '/new', 'a').write(' more')", "ok", nil},
+		{"r = os.read(os.open(o + '/old', os.O_RDWR), 9).decode()", "old", []string{"old: old <nil>"}},
+		{"f = os.open(o + '/old', os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC); os.write(f, b'N'); r = str(fcntl.fcntl(f, fcntl.F_GETFD))", "1", nil},
+		{"os.open(o + '/old', os.O_CREAT | os.O_EXCL | os.O_WRONLY)", "EEXIST", nil},
+		{"open(o + '/no', 'w')", "EACCES", []string{"no"}},
+		{"open(o + '/no', 'w')", "EACCES", nil},
+		{"open(o + '/kept', 'a')", "EACCES", []string{"kept: kept <nil>"}},
+		{"open(o + '/fifo', 'w')", "EACCES", []string{"fifo"}}, // allowed, and still none for a program
+		{"os.unlink(o + '/new')", "EACCES", nil},
+		{"os.rename(o + '/new', o + '/x')", "EACCES", nil},
+		{"os.mkdir(o + '/d')", "EACCES", nil},
+		{"os.open(o, os.O_TMPFILE | os.O_WRONLY)", "EACCES", nil},
+		{"open(o + '/dir', 'w')", "EISDIR", nil},
+		{"open('/proc/self/mem', 'r+b')", "EACCES", nil},
+		{"open('inside', 'w').write('x')", "ok", nil},
+	} {
+		k.gets(x.does, x.gets)
+		h.wants(t, x.heard...)
+	}
+	journal.wants(t, "new", "old: old <nil>", "fifo", "../"+filepath.Base(ws)+"/inside")
+	k.end()
+	for name, want := range map[string]string{"new": "made more", "old": "N", "kept": "kept"} {
+		if b, err := os.ReadFile(outside + "/" + name); err != nil || string(b) != want {
+			t.Errorf("%s: %q, %v", name, b, err)
+		}
+	}
+	if _, err := os.Lstat(outside + "/no"); err == nil {
+		t.Error("what was refused is there")
+	}
+
+	// No answer lifts a ceiling.
+	box, err := l.Prepare(context.Background(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer box.Close()
+	r, err := box.Run(context.Background(), sandboxprofile.Action{Kind: sandboxprofile.Exec, Ceiling: &sandboxprofile.Ceiling{Class: sandboxprofile.ClassRead, AnyProgram: true},
+		Exec: &sandboxprofile.Program{Path: "/bin/sh", Argv: []string{"sh", "-c", "echo x > " + outside + "/ceiling; echo x > here"}, Dir: ws, Env: []string{"PATH=/bin"}}}, confine.Stdio{Refusals: h.hear})
+	if err != nil || r.ExitCode == 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	h.wants(t)
 }
 
 // TestRefusalsAreAskedAboutWithinABound: a program cannot have a person asked for ever.

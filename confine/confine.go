@@ -142,11 +142,13 @@ type Stdio struct {
 // directory that gets another name is one change, whatever lies in it. Content changes
 // unheard through a descriptor that was open for writing before the action began.
 //
-// Stdio.Refusals hears of protected names that are about to be refused, of each once, and
-// of at most 16: if it returns true, that one name may be changed until the action ends.
+// Stdio.Refusals hears of names that are about to be refused, of each once, and of at most
+// 16: protected ones, and regular files outside of what may be written that are opened. If
+// it returns true, that one name may be changed, or that file opened, until the action ends.
 type Change struct {
 	Call string // the first system call that asks for it
 	Path string // absolute, as the kernel has it
+	Why  string // it is about to be refused: "protected" or "outside"
 	// Before is the regular file that is there, open for reading from its beginning; nil
 	// for none. It is closed when the call returns.
 	Before *os.File

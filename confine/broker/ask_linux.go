@@ -16,7 +16,7 @@ import (
 // Asks says what somebody wants to hear of during an action.
 type Asks struct {
 	Changes  bool // what is about to be changed, once for each name and file
-	Refusals bool // protected names that are about to be refused, each once
+	Refusals bool // names that are about to be refused, each once: protected ones, and opens outside
 }
 
 // A Question is about one name.
@@ -25,6 +25,10 @@ type Question struct {
 	Call, Path string
 	Standing   Standing // Writable: it is made unless somebody minds
 	Before     int      // the regular file that is there, open for reading; -1 for none
+	// Flags and Mode are of an open of what is Outside. The broker itself may not open it:
+	// the answer brings a descriptor.
+	Flags int
+	Mode  uint32
 }
 
 const (
@@ -43,11 +47,13 @@ type subject struct {
 	path    string
 	file    FileID // zero for a free name
 	refusal bool
+	call    uint64 // of an open outside: each has a descriptor of its own
 }
 
 type parked struct {
 	n     notification
 	about subject
+	cloex bool
 }
 
 // questions are those of one action.
@@ -56,7 +62,7 @@ type questions struct {
 	last     uint64
 	open     map[uint64]subject
 	answers  map[subject]bool
-	refusals int
+	refusals map[string]bool // names that somebody was asked about
 	parked   []parked
 	tended   time.Time
 }
@@ -66,7 +72,7 @@ func (q *questions) full() bool { return max(len(q.parked), len(q.open)) >= maxP
 // Want begins an action of which somebody wants to hear.
 func (b *Broker) Want(a Asks) {
 	if b != nil {
-		b.questions = questions{Asks: a, open: map[uint64]subject{}, answers: map[subject]bool{}}
+		b.questions = questions{Asks: a, open: map[uint64]subject{}, answers: map[subject]bool{}, refusals: map[string]bool{}}
 	}
 }
 
@@ -113,11 +119,22 @@ func (q *questions) answer(s subject, yes bool) {
 // mayAsk reports whether somebody is to hear that name is about to be refused.
 func (c *call) mayAsk(name string, s Standing) bool {
 	q := &c.b.questions
-	if !q.Refusals || c.from == nil || s != Protected || c.b.standing(name) != Protected {
+	if !q.Refusals || c.from == nil || c.b.standing(name) != s {
 		return false
 	}
 	about := subject{path: name, refusal: true}
-	if _, known := q.answers[about]; known {
+	if _, known := q.answers[about]; known || len(q.refusals) >= maxAsked && !q.refusals[name] {
+		return false
+	}
+	switch s {
+	case Protected:
+	case Outside:
+		// Not under a ceiling, which no answer lifts.
+		if p, _ := c.b.poolOf(name); p != nil || !c.opens || c.b.Rules.still || c.flags&unix.O_TMPFILE == unix.O_TMPFILE {
+			return false
+		}
+		about.call = c.id
+	default:
 		return false
 	}
 	var st unix.Stat_t
@@ -136,7 +153,7 @@ func (b *Broker) allowed(name string) bool {
 // park keeps a call until its question is answered.
 func (b *Broker) park(n notification, c *call) {
 	q := &b.questions
-	q.parked = append(q.parked, parked{n, *c.asks})
+	q.parked = append(q.parked, parked{n, *c.asks, c.flags&unix.O_CLOEXEC != 0})
 	for _, s := range q.open {
 		if s == *c.asks {
 			return
@@ -144,22 +161,23 @@ func (b *Broker) park(n notification, c *call) {
 	}
 	q.last++
 	q.open[q.last] = *c.asks
-	if c.asks.refusal {
-		if q.refusals++; q.refusals > maxAsked {
-			b.Hear(q.last, false)
-			return
-		}
-	}
 	ask := Question{ID: q.last, Call: callName(c.nr), Path: c.asks.path, Standing: Writable, Before: contentOf(c.asks.path)}
 	if c.asks.refusal {
 		ask.Standing = Protected
+		q.refusals[ask.Path] = true
+	}
+	if c.asks.call != 0 {
+		ask.Standing, ask.Flags = Outside, c.flags
+		if mask, ok := c.umask(); ok {
+			ask.Mode = c.mode &^ uint32(mask) & 0o777
+		}
 	}
 	err := b.Ask(ask)
 	if ask.Before >= 0 {
 		unix.Close(ask.Before)
 	}
 	if err != nil {
-		b.Hear(ask.ID, false) // nobody hears anything any more
+		b.Hear(ask.ID, false, -1) // nobody hears anything any more
 	}
 }
 
@@ -179,14 +197,36 @@ func contentOf(name string) int {
 	return fd
 }
 
-// Hear takes the answer to a question, and makes the calls that have waited for it.
-func (b *Broker) Hear(id uint64, yes bool) {
+// Hear takes the answer to a question, and makes the calls that have waited for it. It
+// takes fd, which a yes to an open outside brings.
+func (b *Broker) Hear(id uint64, yes bool, fd int) {
+	defer func() {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}()
 	q := &b.questions
 	s, open := q.open[id]
 	if !open {
 		return // of an action that has ended
 	}
 	delete(q.open, id)
+	if s.call != 0 && yes && fd >= 0 {
+		for i, p := range q.parked {
+			if p.about == s {
+				q.parked = slices.Delete(q.parked, i, i+1)
+				c := &call{b: b, from: b.listener, id: p.n.id}
+				c.finish(reply{hands: true, fd: fd, cloex: p.cloex})
+				fd = -1
+				break
+			}
+		}
+		return
+	}
+	about := s
+	if s.call != 0 {
+		s.call, yes = 0, false
+	}
 	q.answer(s, yes)
 	var st unix.Stat_t
 	if yes && s.refusal && unix.Lstat(s.path, &st) == nil {
@@ -195,7 +235,7 @@ func (b *Broker) Hear(id uint64, yes bool) {
 	var again []notification
 	rest := q.parked[:0:0]
 	for _, p := range q.parked {
-		if p.about == s {
+		if p.about == about {
 			again = append(again, p.n)
 		} else {
 			rest = append(rest, p)

@@ -15,7 +15,7 @@ func (c *call) ids(i int) (int, int) { return int(c.int(i)), int(c.int(i + 1)) }
 
 // open notes the flags as the thread gave them, which say how it wants its descriptor.
 func (c *call) open(dirfd int32, addr uint64, flags int, mode uint32) reply {
-	c.flags = flags
+	c.flags, c.mode, c.opens = flags, mode, true
 	return c.openAt(dirfd, addr, flags, mode)
 }
 

@@ -22,7 +22,9 @@ type call struct {
 
 	proc   int // O_PATH of /proc/TID, -1 until it is needed
 	opened []int
-	flags  int      // of an open, as the thread gave them
+	flags  int // of an open, as the thread gave them
+	mode   uint32
+	opens  bool
 	asks   *subject // what it waits to hear of
 }
 

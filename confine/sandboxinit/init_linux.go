@@ -217,7 +217,13 @@ func (w *worker) heed(f wire.Frame) (unix.Signal, error) {
 	case f.Socket != nil && w.exposes:
 		return 0, w.ctl.sendSocket(*f.Socket)
 	case f.Answer != nil && w.shared != nil && w.shared.broker != nil:
-		w.shared.broker.Hear(f.Answer.ID, f.Answer.Allow)
+		fd := -1
+		if fds := w.ctl.takeFDs(); len(fds) == 1 {
+			fd = fds[0]
+		} else {
+			closeAll(fds)
+		}
+		w.shared.broker.Hear(f.Answer.ID, f.Answer.Allow, fd)
 		return 0, nil
 	case f.Keep != nil && w.shared != nil && w.shared.broker != nil:
 		w.shared.keep(*f.Keep)

@@ -82,7 +82,7 @@ func (x *shared) addBroker(ctl *control, s *wire.Shared, queue int) error {
 		o.Kept = append(o.Kept, broker.FileID(id))
 	}
 	o.Ask = func(q broker.Question) error {
-		a, fds := wire.Ask{ID: q.ID, Call: q.Call, Path: q.Path, Content: q.Before >= 0}, []int(nil)
+		a, fds := wire.Ask{ID: q.ID, Call: q.Call, Path: q.Path, Content: q.Before >= 0, Flags: q.Flags, Mode: q.Mode}, []int(nil)
 		if a.Content {
 			fds = []int{q.Before}
 		}

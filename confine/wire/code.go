@@ -203,6 +203,8 @@ func (c *coder) frame(f *Frame) {
 		text(c, &a.Path)
 		text(c, &a.Why)
 		c.flag(&a.Content)
+		number(c, &a.Flags)
+		bits(c, &a.Mode)
 	})
 	maybe(c, &f.Answer, func(c *coder, a *Answer) { bits(c, &a.ID); c.flag(&a.Allow) })
 	if c.err == nil && f.parts() != 1 {

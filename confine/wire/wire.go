@@ -11,7 +11,7 @@
 //	   │ ── Keep ───────────────────▶ │ at any time after Ready, if it has a broker
 //	   │ ◀───────────────────── Kept ─│
 //	   │ ◀─────── Ask ( + 1 descriptor)│ while a program runs, if Run wants to hear
-//	   │ ── Answer ─────────────────▶ │
+//	   │ ── Answer ( + 1 descriptor)▶ │
 //	   │ ── Socket ─────────────────▶ │ at any time after Ready, if Setup exposes ports
 //	   │ ◀──── Made + 1 descriptor ───│
 //	   │ ◀───────────────────── Done ─│ every process is dead
@@ -297,9 +297,14 @@ type Ask struct {
 	Path    string
 	Why     string
 	Content bool
+	Flags   int    // of open(2), if Why is "outside"
+	Mode    uint32 // the same
 }
 
-// Answer answers an Ask.
+// Outside is Ask.Why and Refusal.Why for what lies outside of what may be written.
+const Outside = "outside"
+
+// Answer answers an Ask. If that is for an open outside and allowed, the file travels with it.
 type Answer struct {
 	ID    uint64
 	Allow bool
