@@ -47,6 +47,8 @@ type setup struct {
 	credentials tools.Credentials
 	// fallback is for commands that no rule is about; nil lets them run.
 	fallback *shell.Default
+	// denied is a command that a rule denies.
+	denied string
 	// writes lets files of the workspace be changed unasked.
 	writes bool
 	// asked are directories of the workspace whose reads are to be approved.
@@ -58,6 +60,14 @@ type setup struct {
 	at      string
 	journal approval.Journal
 	left    LeftBehind
+}
+
+func (o setup) rules() []shell.Rule {
+	list := []shell.Rule{{Pattern: "echo asked", Allowed: new(true), Approval: new(true)}}
+	if o.denied != "" {
+		list = append(list, shell.Rule{Pattern: o.denied, Allowed: new(false)})
+	}
+	return list
 }
 
 func newFixture(t testing.TB, o setup) *fixture {
@@ -131,12 +141,12 @@ func (f *fixture) tools(t testing.TB, o setup) *tools.Registry {
 	}
 	sh, err := shell.New(shell.Config{
 		Default: fallback, Paths: paths, Profile: profile, Env: env, Credentials: o.credentials,
-		Rules: []shell.Rule{{Pattern: "echo asked", Allowed: new(true), Approval: new(true)}},
+		Rules: o.rules(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	list = append(list, program.New(program.Config{Paths: paths, Profile: profile, Env: env, Credentials: o.credentials, Reach: sh.Reach, Starts: sh.StartsOf}))
+	list = append(list, program.New(program.Config{Paths: paths, Profile: profile, Env: env, Credentials: o.credentials, Reach: sh.Reach, Rules: sh.Ruled, Starts: sh.StartsOf}))
 	var asTool tools.Tool = sh
 	if o.shell != nil {
 		asTool = o.shell(sh)

@@ -241,6 +241,65 @@ func TestWhatDidNotExistIsNotSlippedIn(t *testing.T) {
 	}
 }
 
+// TestWhatComesFirstIsNotSlippedIn: that a file is not there which a program looks for
+// before the one that was shown is part of what was approved.
+func TestWhatComesFirstIsNotSlippedIn(t *testing.T) {
+	f := newFixture(t, setup{fallback: careful})
+	replaceFile(t, f.ws+"/Makefile", "all:\n\t@echo approved\n")
+	replaceFile(t, f.ws+"/m.py", "print('approved')\n")
+	made := ""
+	f.answer(t, func(p approval.Pending) {
+		if s, err := f.approvals.Show(context.Background(), p.ID); err != nil || strings.Contains(s.Presentation.Content, "not there") {
+			t.Errorf("what is not there is told of: %v, %+v", err, s.Presentation)
+		}
+		if made != "" {
+			replaceFile(t, f.ws+"/"+made, "all:\n\t@echo evil\n")
+		}
+		f.mustAnswer(t, p, approval.Answer{Allow: true, Approver: "test"})
+	})
+	for command, first := range map[string]string{"make": "GNUmakefile", "python3 -m m": "m/__init__.py"} {
+		made = ""
+		if r, e := f.call(context.Background(), "shell", line(command).args); e != nil || textOf(r) != "approved\n" {
+			t.Errorf("%q: %v, %q", command, e, textOf(r))
+		}
+		made = first
+		if r, e := f.call(context.Background(), "shell", line(command).args); e == nil || e.Code != protocol.CodeDenied {
+			t.Errorf("%q, with %s since: %v, %q", command, first, e, textOf(r))
+		}
+	}
+}
+
+// TestNothingIsFrozenElsewhere: of a call that the agent carries out itself nothing says
+// that its files stay as they are.
+func TestNothingIsFrozenElsewhere(t *testing.T) {
+	f := newFixture(t, setup{fallback: careful})
+	scripts(t, f.ws, "approved")
+	f.answer(t, func(p approval.Pending) {
+		if s, err := f.approvals.Show(context.Background(), p.ID); err != nil || strings.Contains(s.Presentation.Content, "stays as it is") || !strings.Contains(s.Presentation.Content, "echo approved") {
+			t.Errorf("%v: %+v", err, s.Presentation)
+		}
+		f.mustAnswer(t, p, approval.Answer{Approver: "test"})
+	})
+	_, _ = f.decideOn("shell", line("./build.sh").args, protocol.ApproversAsk)
+}
+
+// TestRulesHoldForTheToolRun: what a rule denies is denied under the other door, too, in
+// every mode.
+func TestRulesHoldForTheToolRun(t *testing.T) {
+	for _, mode := range []approval.Mode{approval.ApproveAll, approval.Interactive} {
+		f := newFixture(t, setup{mode: mode, denied: "touch"})
+		for argv, denied := range map[string]bool{`["touch", "x"]`: true, `["env", "touch", "x"]`: true, `["sh", "-c", "touch x"]`: true} {
+			if r, e := f.call(context.Background(), "run", `{"argv": `+argv+`}`); (e != nil && e.Code == protocol.CodeBlocked) != denied {
+				t.Errorf("%s: %s: %v, %+v", mode, argv, e, r)
+			}
+		}
+	}
+	f := newFixture(t, setup{mode: approval.ApproveAll, denied: "touch"})
+	if r, e := f.call(context.Background(), "run", `{"argv": ["echo", "x"]}`); e != nil || textOf(r) != "x\n" {
+		t.Errorf("%v, %q", e, textOf(r))
+	}
+}
+
 // TestAChangeIsBoundToWhatItReplaces: a write or an edit makes the difference that was
 // shown, or none.
 func TestAChangeIsBoundToWhatItReplaces(t *testing.T) {

@@ -36,6 +36,9 @@ type Started struct {
 	// Written is set for a file that the program may rewrite itself, as npm does with
 	// package.json: it is looked at once more when the call begins, and not frozen.
 	Written bool
+	// Sought is set for an Optional name that the program looks for by itself, before others
+	// perhaps: that it is not there was approved, too.
+	Sought bool
 	// Unsure, if set, says why the call may start files that are not in the list, in place
 	// of a file: no answer to it is remembered.
 	Unsure string
@@ -60,7 +63,7 @@ func Hold(p Proposal, paths Paths, list []Started) Proposal {
 		q.Content = unframed(shown.Content)
 		return &q, nil
 	}
-	held := map[string]Pin{}
+	held, untold := map[string]Pin{}, map[string]bool{}
 	for _, s := range list {
 		if s.Unsure != "" {
 			p.Cautions = append(slices.Clone(p.Cautions), "not all files that the line starts are shown and held: "+s.Unsure)
@@ -70,6 +73,7 @@ func Hold(p Proposal, paths Paths, list []Started) Proposal {
 		pin, ok := paths.hold(s)
 		if was, twice := held[pin.Path]; ok && (!twice || !was.Frozen) {
 			held[pin.Path] = pin
+			untold[pin.Path] = pin.Absent && s.Optional
 		}
 	}
 	if len(held) == 0 {
@@ -83,13 +87,22 @@ func Hold(p Proposal, paths Paths, list []Started) Proposal {
 		content[path] = pin.state()
 	}
 	p.Request, p.Unheld = withFiles(p.Request, content), withFiles(p.Unheld, content)
-	own := p.Present
+	own, pins := p.Present, p.Plan.Pins
 	p.Present = func(ctx context.Context) (*approval.Presentation, error) {
 		shown, err := own(ctx)
 		if err != nil || shown == nil {
 			return shown, err
 		}
-		return withTexts(shown, slices.Sorted(maps.Keys(held)), held, paths), nil
+		said := map[string]Pin{}
+		for _, pin := range pins { // as they are in the end: where nobody here runs the call, nothing is frozen
+			if _, ok := held[pin.Path]; ok && !untold[pin.Path] {
+				said[pin.Path] = pin
+			}
+		}
+		if len(said) == 0 {
+			return shown, nil
+		}
+		return withTexts(shown, slices.Sorted(maps.Keys(said)), said, paths), nil
 	}
 	return p
 }
@@ -174,7 +187,7 @@ func (p Paths) hold(s Started) (Pin, bool) {
 	}
 	info, err := os.Lstat(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && !s.Doubtful && !s.Optional:
+	case errors.Is(err, fs.ErrNotExist) && !s.Doubtful && (!s.Optional || s.Sought && !s.Written):
 		return Pin{Path: path, Named: named, Absent: true}, true
 	case err != nil || !info.Mode().IsRegular():
 		return Pin{}, false

@@ -383,7 +383,7 @@ func newTools(cfg *config.Config, own map[string]sandboxprofile.Rights, o buildO
 		return nil, d, withStatus(exitUsage, err)
 	}
 	background := tasks.New(tasks.Config{Shell: sh, Wall: cfg.Tasks.Timeout})
-	run := program.New(program.Config{Paths: paths, Profile: d.programs, Env: env, Reach: sh.Reach, Starts: sh.StartsOf, Credentials: shellCredentials(cfg)})
+	run := program.New(program.Config{Paths: paths, Profile: d.programs, Env: env, Reach: sh.Reach, Rules: sh.Ruled, Starts: sh.StartsOf, Credentials: shellCredentials(cfg)})
 	d.starts = sh.StartsOf
 	custom, err := customTools(cfg, d, own)
 	if err != nil {

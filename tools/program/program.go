@@ -30,6 +30,9 @@ type Config struct {
 	// Reach says what a program touches that is run in dir, for the patterns that an
 	// approver may have remembered; nil is nothing that a pattern could cover.
 	Reach func(argv []string, dir string) approval.Reach
+	// Rules says what the rules for command lines deny of a program that is run in dir, and
+	// what their network and limits bound; nil is no rules.
+	Rules func(argv []string, dir string) ([]sandboxprofile.Profile, error)
 	// Starts says which files a program starts that is run in dir.
 	Starts func(argv []string, dir string) []tools.Started
 }
@@ -86,8 +89,18 @@ func (r *runner) Plan(c tools.Call) (tools.Proposal, error) {
 	if err != nil {
 		return tools.Proposal{}, err
 	}
+	profile := r.Profile
+	if r.Rules != nil {
+		bounds, err := r.Rules(argv, dir)
+		if err != nil {
+			return tools.Proposal{}, err
+		}
+		for _, b := range bounds {
+			profile = sandboxprofile.Intersect(profile, b)
+		}
+	}
 	program := &sandboxprofile.Program{Path: path, Argv: argv, Dir: dir, Env: slices.Clone(r.Env)}
-	profile, secrets, err := r.Credentials.Give(program, r.Profile)
+	profile, secrets, err := r.Credentials.Give(program, profile)
 	if err != nil {
 		return tools.Proposal{}, err
 	}

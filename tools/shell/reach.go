@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/tools"
 )
 
@@ -37,6 +38,18 @@ func (t *Tool) Reach(argv []string, dir string) approval.Reach {
 	p := t.Policy().denying().In(dir)
 	command := tools.QuoteCommand(argv)
 	return p.reach(command, p.Decide(command, "bash"))
+}
+
+// Ruled holds a program that is started without a shell against the rules, as the same
+// words on a command line: its error is what a rule that denies them gives. What the rules
+// allow of a line is not asked here.
+func (t *Tool) Ruled(argv []string, dir string) ([]sandboxprofile.Profile, error) {
+	p := t.Policy().In(dir)
+	d := p.Decide(tools.QuoteCommand(argv), "bash")
+	if d.Effect == tools.Deny && d.RuleIndex >= 0 {
+		return nil, t.blocked(d)
+	}
+	return p.bounds(d), nil
 }
 
 // denying is the policy that asks about everything that no rule denies.

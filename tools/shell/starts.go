@@ -92,7 +92,7 @@ func elsewhere(list []tools.Started, dirs []string) []tools.Started {
 			continue
 		}
 		for _, dir := range dirs {
-			s.Dir, s.Optional = dir, true
+			s.Dir, s.Optional, s.Sought = dir, true, false
 			add(s)
 		}
 	}
@@ -260,7 +260,7 @@ func (a *analysis) noteInterpreted(in keyed, words []word, surely bool) {
 		case in.has("modules", name):
 			module := strings.ReplaceAll(next.text, ".", "/")
 			for _, file := range []string{module + ".py", module + "/__main__.py", module + "/__init__.py"} {
-				a.startingText(file, tools.Started{Optional: true})
+				a.startingText(file, tools.Started{Optional: true, Sought: true})
 			}
 			a.doubtfulWords(words[i+1:])
 			return
@@ -301,7 +301,7 @@ func (a *analysis) noteCarried(base string, words []word) {
 	if c == nil {
 		return
 	}
-	from, found := []string{""}, tools.Started{Optional: true}
+	from, found := []string{""}, tools.Started{Optional: true, Sought: true}
 	for i, w := range words {
 		name, value, attached := strings.Cut(w.text, "=")
 		if !attached && i+1 < len(words) {
