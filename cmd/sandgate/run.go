@@ -85,7 +85,7 @@ func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
 	if result.EnforcedBy.Backend == confine.NoBackend {
 		fmt.Fprintf(a.err, "sandgate: warning: %s\n", confine.UnconfinedWarning)
 	}
-	a.printRefusals(result.Violations)
+	a.printRefusals(result.Violations, found)
 	if result.ExitCode != 0 {
 		err := a.sayNotStarted(result)
 		if result.ExitCode == exitNotFound && len(result.Content) > 0 {

@@ -203,16 +203,20 @@ func (a *app) tellToolchains(d derived, verbose bool, typed string) {
 
 // remedy is the flags that show a program, as an end of a sentence; "" if none would.
 func remedy(d derived, program string) string {
-	h := hostOf(d.needs, "")
-	h.Roots = d.needs.Roots
-	var flags []string
-	for _, path := range toolchains.Needed(h, program) {
-		flags = append(flags, "--ro "+shellWord(path))
-	}
+	flags := flagsToShow(d, program)
 	if len(flags) == 0 {
 		return ""
 	}
 	return "; to show it: " + strings.Join(flags, " ")
+}
+
+func flagsToShow(d derived, program string) (flags []string) {
+	h := hostOf(d.needs, "")
+	h.Roots = d.needs.Roots
+	for _, path := range toolchains.Needed(h, program) {
+		flags = append(flags, "--ro "+shellWord(path))
+	}
+	return flags
 }
 
 // tellWhere says where a program is that was not found inside, and what would show it.

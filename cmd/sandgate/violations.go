@@ -2,10 +2,16 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/supervisor/config"
 )
 
 // printViolations says a line for each thing that the sandbox refused, or that
@@ -22,18 +28,21 @@ func (a *app) printViolations(violations []protocol.Violation) {
 
 // printRefusals is printViolations for a command whose own output went to the
 // terminal: what was only inferred from that output is one line at its end.
-func (a *app) printRefusals(violations []protocol.Violation) {
+func (a *app) printRefusals(violations []protocol.Violation, d derived) {
 	var observed []protocol.Violation
-	var subjects, flags []string
+	var subjects, flags, write []string
 	for _, v := range violations {
+		allow := flagsFor(v, d)
 		if v.Basis != protocol.Inferred {
+			if len(allow) > 0 {
+				v.Allow = strings.Join(allow, " ")
+			}
 			observed = append(observed, v)
 			continue
 		}
 		subjects = append(subjects, violationSubject(v))
-		if flag := runFlag(v); flag != "" {
-			flags = append(flags, flag)
-		}
+		flags = append(flags, allow...)
+		write = append(write, flagsToWrite(v)...)
 	}
 	a.printViolations(observed)
 	if len(subjects) == 0 {
@@ -41,9 +50,18 @@ func (a *app) printRefusals(violations []protocol.Violation) {
 	}
 	text := "the sandbox seems to have refused: " + listed(subjects)
 	if len(flags) > 0 {
-		text += "; to allow: " + listed(flags)
+		text += "; to allow: " + typedFlags(flags)
+	}
+	if len(write) > 0 {
+		text += "; if it was to be written: " + typedFlags(write)
 	}
 	fmt.Fprintf(a.err, "sandgate: %s\n", approval.EscapeLine(text))
+}
+
+// typedFlags are flags as they are typed, each once.
+func typedFlags(flags []string) string {
+	slices.Sort(flags)
+	return strings.Join(slices.Compact(flags), " ")
 }
 
 // listed joins the first few.
@@ -70,18 +88,65 @@ func violationSubject(v protocol.Violation) string {
 	return strings.TrimSpace(string(v.Right) + " " + v.Path)
 }
 
-// runFlag is the flag of `sandgate run` that is the violation's line of the
-// configuration; "" if there is none.
-func runFlag(v protocol.Violation) string {
+// flagsFor are the flags of `sandgate run` that allow what was refused: none where they would
+// be refused too, or change nothing. The files of the machine are looked at for that, because
+// this is said to the person, and not to the program.
+func flagsFor(v protocol.Violation, d derived) []string {
 	switch {
-	case strings.HasPrefix(v.Allow, "sandbox.paths.") && v.Right == protocol.RightWrite:
-		return "--rw " + shellWord(v.Path)
-	case strings.HasPrefix(v.Allow, "sandbox.paths."):
-		return "--ro " + shellWord(v.Path)
 	case strings.HasPrefix(v.Allow, "shell.network:"):
-		return "--network " + v.Host
+		var hosts []string
+		for _, m := range quotedRule().FindAllStringSubmatch(v.Allow, -1) {
+			hosts = append(hosts, m[1])
+		}
+		return []string{"--network " + shellWord(strings.Join(hosts, ","))}
+	case !strings.HasPrefix(v.Allow, "sandbox.paths."):
+		return nil
+	case v.Right == protocol.RightWrite:
+		return flagToWrite(v.Path)
 	}
-	return ""
+	info, err := os.Stat(v.Path)
+	if err != nil {
+		return nil
+	}
+	if real, err := filepath.EvalSymlinks(v.Path); err == nil && real == v.Path && (info.IsDir() || info.Mode()&0o111 == 0) {
+		return []string{"--ro " + shellWord(v.Path)}
+	}
+	return flagsToShow(d, v.Path) // a link is shown with what it leads to, a program with what it needs
+}
+
+// quotedRule is a host in the line of the configuration that allows it.
+var quotedRule = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"([^"]*)"`) })
+
+// flagsToWrite are flags for what could not be read, and is not there: a program may have
+// been about to make it, which the words of an error do not tell.
+func flagsToWrite(v protocol.Violation) []string {
+	if _, err := os.Lstat(v.Path); err == nil || v.Right == protocol.RightWrite || !strings.HasPrefix(v.Allow, "sandbox.paths.") {
+		return nil
+	}
+	if info, err := os.Stat(filepath.Dir(v.Path)); err != nil || !info.IsDir() {
+		return nil
+	}
+	return flagToWrite(v.Path)
+}
+
+// flagToWrite lets a path be written: what is not there yet, in the directory that is.
+func flagToWrite(path string) []string {
+	for path != "/" {
+		if _, err := os.Lstat(path); err == nil {
+			break
+		}
+		path = filepath.Dir(path)
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil
+	}
+	written := &config.Config{}
+	written.Sandbox.Paths = []config.Path{{Root: real, Mode: config.ReadWrite}}
+	if checkPlaces(written, "") != nil {
+		return nil
+	}
+	return []string{"--rw " + shellWord(path)}
 }
 
 // shellWord quotes what a shell would take for more than a word.
