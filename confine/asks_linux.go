@@ -14,8 +14,9 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// maxAsks bounds the questions that wait for an answer: no broker asks more at once.
-const maxAsks = 64
+// maxAsks bounds the questions that wait for an answer. A broker, of which 64 calls wait, has
+// fewer open.
+const maxAsks = 256
 
 // asks answers a broker's questions during one action.
 type asks struct {
