@@ -34,9 +34,9 @@ func (e *Error) Hint() string {
 	is := func(target error) bool { return errors.Is(e.Err, target) }
 	switch {
 	case is(syscall.ENOSPC), is(syscall.EDQUOT):
-		return "free some space there, or set audit.path to another file system"
+		return "free some space there, or set XDG_STATE_HOME to a directory on another disk (audit.path, if a file names it)"
 	case is(syscall.EROFS), is(syscall.EACCES), is(syscall.EPERM):
-		return "set audit.path to a place that you can write to"
+		return "set XDG_STATE_HOME to a place that you can write to (audit.path, if a file names it)"
 	case is(ErrCorrupt):
 		return "look at it with `sandgate audit verify`, keep the log and its .checkpoint elsewhere as evidence, and a new log begins"
 	case is(errUnsafe):

@@ -10,6 +10,7 @@ package confine
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/netip"
@@ -259,6 +260,10 @@ type Enforced struct {
 	// assumed; "" for one that a person has.
 	Ceiling string `json:"ceiling,omitempty"`
 }
+
+// ErrJournal is in the errors of what is noted about a running sandbox, in the state
+// directory, for the case that its supervisor is killed.
+var ErrJournal = errors.New("journal")
 
 // An Unenforceable says which part of a profile this host cannot keep.
 type Unenforceable struct {

@@ -77,7 +77,7 @@ func (g *Guard) newJournal(w *ward) (*journal, error) {
 func (g *Guard) createJournal(content []byte) (*journal, error) {
 	f, err := os.CreateTemp(g.store.Running(), "sandbox-")
 	if err != nil {
-		return nil, fmt.Errorf("confine: journal: %w", err)
+		return nil, fmt.Errorf("confine: %w: %w", ErrJournal, err)
 	}
 	var st unix.Stat_t
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
@@ -94,7 +94,7 @@ func (g *Guard) createJournal(content []byte) (*journal, error) {
 	}
 	if _, err := f.Write(content); err != nil {
 		(&journal{file: f}).remove()
-		return nil, fmt.Errorf("confine: journal: %w", err)
+		return nil, fmt.Errorf("confine: %w: %w", ErrJournal, err)
 	}
 	return &journal{f, int64(len(content))}, nil
 }
@@ -105,7 +105,7 @@ func (j *journal) mark(state byte) error {
 		return nil
 	}
 	if _, err := j.file.WriteAt([]byte{state}, 0); err != nil {
-		return fmt.Errorf("confine: journal: %w", err)
+		return fmt.Errorf("confine: %w: %w", ErrJournal, err)
 	}
 	return nil
 }

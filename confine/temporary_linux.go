@@ -54,7 +54,7 @@ func (j *journal) note(t temporary) error {
 		_, err = j.file.WriteAt(b, j.size)
 	}
 	if err != nil {
-		return fmt.Errorf("confine: journal: %w", err)
+		return fmt.Errorf("confine: %w: %w", ErrJournal, err)
 	}
 	return nil
 }

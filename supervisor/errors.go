@@ -3,6 +3,8 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"slices"
+	"syscall"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
@@ -47,6 +49,9 @@ func wireError(err error) *protocol.Error {
 		return auditWire(err)
 	case isCancelled(err), errors.Is(err, context.DeadlineExceeded):
 		return &protocol.Error{Code: protocol.CodeCancelled, Message: err.Error()}
+	case errors.Is(err, confine.ErrJournal) && diskRefuses(err): // no shortage that goes by in a moment
+		return &protocol.Error{Code: protocol.CodeSandboxFailed, Message: err.Error(),
+			HintText: "nothing ran: sandgate has to note what to undo if it is killed; free some space there, or set XDG_STATE_HOME to a place that you can write to"}
 	case confine.IsShortage(err):
 		return &protocol.Error{Code: protocol.CodeTooManyRequests, Message: err.Error(), HintText: "nothing ran; make the same call again in a moment"}
 	default:
@@ -64,6 +69,11 @@ func withCause(ctx context.Context, err error) error {
 	return &protocol.Error{Code: protocol.CodeCancelled, Message: context.Cause(ctx).Error()}
 }
 
+// diskRefuses reports whether a file system takes no files, which stays so.
+func diskRefuses(err error) bool {
+	return slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EACCES}, func(e error) bool { return errors.Is(err, e) })
+}
+
 // deniedHint is the approver's feedback if there is any: it is meant for the model.
 func deniedHint(d *approval.DeniedError) string {
 	if d.Decision.Feedback != "" {
@@ -76,7 +86,7 @@ func auditWire(err error) *protocol.Error {
 	return &protocol.Error{
 		Code:     protocol.CodeAuditUnavailable,
 		Message:  "the audit log cannot be written: " + err.Error(),
-		HintText: "nothing runs without it; free space on the disk of the audit log, or set audit.path",
+		HintText: "nothing runs without it; free space on the disk of the audit log, or set XDG_STATE_HOME to a directory on another",
 	}
 }
 
