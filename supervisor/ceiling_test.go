@@ -312,6 +312,8 @@ func TestConfinedRunsWhatTheSandboxHolds(t *testing.T) {
 	}
 }
 
+var careful = &shell.Default{Allowed: true, Approval: true}
+
 // TestWhatIsAskedAboutIsWithheld: a directory whose reads are to be approved is not there
 // for a program that nobody was asked about, whatever its line says and whoever else let it
 // run. The twin: who was asked has it.

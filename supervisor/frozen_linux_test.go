@@ -12,7 +12,6 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/protocol"
-	"github.com/sandgate/sandgate/tools/shell"
 	"github.com/sandgate/sandgate/tools/tasks"
 )
 
@@ -86,8 +85,6 @@ func (f *fixture) outputOf(t *testing.T, x form) (string, *protocol.Error) {
 	text, _ := f.read(t, decodeAs[protocol.TaskInfo](t, r).TaskID, "")
 	return text, nil
 }
-
-var careful = &shell.Default{Allowed: true, Approval: true}
 
 // TestWhatWasApprovedIsWhatRuns: a file that a call starts, in whatever form, and that is
 // another one when the call is to begin, does not run. Its twin, unchanged, does.

@@ -38,6 +38,8 @@ type Config struct {
 	Log       *audit.Log
 	// Operator bounds every call; the zero Profile grants nothing, Top bounds nothing.
 	Operator sandboxprofile.Profile
+	// Own are sandgate's own files and directories: no answer gives them to a program.
+	Own []string
 	// Confiner is nil if this host cannot confine; Unconfined then says why, and
 	// every call is refused with it.
 	Confiner   confine.Confiner

@@ -141,6 +141,7 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 		LeftBehind: memory.leftBehind,
 		Mode:       mode,
 		Log:        log,
+		Own:        ownPlaces(cfg, log.Path()),
 		Operator:   operator,
 		Unconfined: unconfined,
 		Tried:      r.tried,
@@ -276,6 +277,27 @@ func ownPaths(cfg *config.Config, log string) (map[string]sandboxprofile.Rights,
 		}
 	}
 	return own, err
+}
+
+// ownPlaces are the files of sandgate and the directories that it keeps its state in,
+// wherever they lie: no answer of a person's gives them to a program.
+func ownPlaces(cfg *config.Config, log string) []string {
+	list := append(cfg.OwnFiles(), filepath.Dir(log))
+	if answers, err := store.DefaultPath(); err == nil {
+		list = append(list, filepath.Dir(answers))
+	}
+	if kept, err := quarantine.DefaultDir(); err == nil {
+		list = append(list, kept)
+	}
+	if dir, err := os.UserConfigDir(); err == nil {
+		list = append(list, filepath.Join(dir, "sandgate"))
+	}
+	for i, path := range list {
+		if real, err := resolved(path); err == nil {
+			list[i] = real
+		}
+	}
+	return list
 }
 
 // keepAway takes the directory of one of our files away from tools, if it lies

@@ -14,11 +14,11 @@ import (
 )
 
 // reservedTools are names that a custom tool cannot have: those of the built-in
-// tools, and "network", under which questions about hosts are asked.
+// tools, and "network" and "path", under which questions about what was refused are asked.
 func reservedTools() []string {
 	return []string{
 		"read_file", "write_file", "edit_file", "multi_edit", "list_files", "glob", "grep", "shell", "run",
-		"run_background", "task_output", "task_input", "kill_task", "list_tasks", "network",
+		"run_background", "task_output", "task_input", "kill_task", "list_tasks", "network", "path",
 	}
 }
 

@@ -1,0 +1,132 @@
+package supervisor
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/confine/confinetest"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/tools/shell"
+)
+
+// TestARefusedPathIsOneQuestion: what a call was refused is asked about by name while it
+// waits, and a yes runs it once more with that and nothing besides.
+func TestARefusedPathIsOneQuestion(t *testing.T) {
+	outside := confinetest.Workspace(t)
+	own := filepath.Join(outside, "own")
+	for name, text := range map[string]string{"a": "content a\n", "b": "content b\n", "own/x": "ours\n", ".env": "hidden\n"} {
+		replaceFile(t, outside+"/"+name, text)
+	}
+	for _, x := range []struct {
+		name, command, asks, out string
+		status                   int
+	}{
+		{"a file outside is read", "cat " + outside + "/a", "read " + outside + "/a", "content a\n", 0},
+		{"one outside is changed", "cp old " + outside + "/b && echo done", "change " + outside + "/b", "done\n", 0},
+		{"a protected name", "cp old .vscode/settings.json && echo done", "change WS/.vscode", "done\n", 0},
+		{"a root that asks before reads", "printf 'su%sinner\\n' b/ | xargs cat", "read WS/sub", "inner\n", 0},
+		{"and nothing besides", "cat " + outside + "/a; cat " + outside + "/b", "read " + outside + "/a|read " + outside + "/b", "content a\nold content\n", 0},
+		{"sandgate's own", "cat " + own + "/x", "", "", 1},
+		{"hidden", "cat " + outside + "/.env", "", "", 1},
+		{"what this user cannot read", "cat /nowhere/at/all", "", "", 1},
+		{"what succeeded", "cat " + outside + "/a || true", "", "", 0},
+	} {
+		for _, allow := range []bool{true, false} {
+			f := newFixture(t, setup{writes: true, fallback: &shell.Default{Allowed: true, Approval: true, Confined: true}, asked: []string{"sub"}, profile: func(p *sandboxprofile.Profile) {
+				p.Protect, p.Hide = append(p.Protect, ".vscode"), append(p.Hide, ".env")
+			}})
+			populate(t, f.ws)
+			replaceFile(t, f.ws+"/.vscode/settings.json", "theirs\n")
+			f.cfg.Own = []string{own}
+			var asked []string
+			t.Cleanup(f.approvals.Attach())
+			f.answer(t, func(p approval.Pending) {
+				if p.ToolName == "path" {
+					asked = append(asked, p.Description)
+				}
+				f.mustAnswer(t, p, approval.Answer{Allow: allow || p.ToolName != "path", Approver: "test"})
+			})
+			r, e := f.call(context.Background(), "shell", command(x.command))
+			want := strings.Split(strings.ReplaceAll(x.asks, "WS", f.ws), "|")
+			if x.asks == "" {
+				want = nil
+			}
+			if !allow && len(want) > 1 {
+				want = want[:1] // a no ends it
+			}
+			if e != nil || len(asked) != len(want) {
+				t.Errorf("%s: %v, asked %q, want %q: %q, %+v", x.name, e, asked, want, textOf(r), r.Violations)
+				continue
+			}
+			for i := range want {
+				if !strings.HasPrefix(asked[i], "Run again, and let it "+want[i]) {
+					t.Errorf("%s: asked %q, want %q", x.name, asked[i], want[i])
+				}
+			}
+			var out strings.Builder
+			for _, c := range r.Content {
+				if c.Stream == protocol.Stdout {
+					out.WriteString(c.Text)
+				}
+			}
+			ran := strings.Contains(strings.Join(r.Warnings, " "), "second run")
+			if allow && (out.String() != x.out || r.ExitCode != x.status || ran != (len(want) > 0)) {
+				t.Errorf("%s, allowed: status %d, %q, %q", x.name, r.ExitCode, out.String(), r.Warnings)
+			}
+			if !allow && len(want) > 0 && (r.ExitCode == 0 || ran || len(r.Violations) == 0) {
+				t.Errorf("%s, denied: status %d, %q, %+v", x.name, r.ExitCode, r.Warnings, r.Violations)
+			}
+			answers := 0
+			for entry, err := range audit.Query(f.logPath, audit.Filter{}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if entry.Kind == audit.KindAnswer && entry.Tool == "path" {
+					answers++
+				}
+			}
+			if answers != len(want) {
+				t.Errorf("%s: %d answers in the log, want %d", x.name, answers, len(want))
+			}
+		}
+	}
+}
+
+// TestAProgramAsksForPathsAFewTimesOnly: what a program complains of is its own to choose,
+// so a call asks three times at most; and where nobody is there, or nobody is to be asked,
+// it asks nobody.
+func TestAProgramAsksForPathsAFewTimesOnly(t *testing.T) {
+	outside := confinetest.Workspace(t)
+	line := ""
+	for _, name := range strings.Fields("a b c d e f") {
+		replaceFile(t, outside+"/"+name, name)
+		line += "cat " + outside + "/" + name + " || exit; "
+	}
+	for _, x := range []struct {
+		mode     approval.Mode
+		attended bool
+		want     int
+	}{{approval.Interactive, true, 3}, {approval.Interactive, false, 0}, {approval.Strict, true, 0}, {approval.ApproveAll, true, 0}} {
+		f := newFixture(t, setup{mode: x.mode})
+		asked := 0
+		if x.attended {
+			t.Cleanup(f.approvals.Attach())
+			f.answer(t, func(p approval.Pending) {
+				asked++
+				f.mustAnswer(t, p, approval.Answer{Allow: true, Approver: "test"})
+			})
+		}
+		if r, e := f.call(context.Background(), "shell", command(line)); e != nil || asked != x.want || r.ExitCode == 0 {
+			t.Errorf("%+v: asked %d times: %v, %+v", x, asked, e, r)
+		}
+	}
+	if _, err := os.Stat(outside + "/a"); err != nil {
+		t.Error(err)
+	}
+}
