@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 func (m *merger) laySet() {
@@ -184,14 +185,14 @@ func layNamed[T any](m *merger, key string, have *[]T, theirs []T, name func(*T)
 
 // boundNamed has the administrator's entries stand, and takes none from a file that is
 // not trusted.
-func boundNamed[T any](m *merger, key string, have *[]T, theirs []T, name func(*T) string, why string) {
+func boundNamed[T any](m *merger, key string, have *[]T, theirs []T, name func(*T) string, why func(*T) string) {
 	if m.floor {
 		return
 	}
 	for i := range theirs {
 		n := name(&theirs[i])
 		if !m.tier.Trusted {
-			m.unused(fieldKey(key, n), why)
+			m.unused(fieldKey(key, n), why(&theirs[i]))
 			continue
 		}
 		field := fieldKey(key, n)
@@ -211,7 +212,7 @@ func (m *merger) layCredentials() {
 }
 
 func (m *merger) boundCredentials() {
-	boundNamed(m, "shell.credentials", &m.c.Shell.Credentials, m.t.Shell.Credentials, credentialName, "a secret would be used")
+	boundNamed(m, "shell.credentials", &m.c.Shell.Credentials, m.t.Shell.Credentials, credentialName, func(*Credential) string { return "a secret would be used" })
 }
 
 func (m *merger) layTools() {
@@ -220,7 +221,7 @@ func (m *merger) layTools() {
 }
 
 func (m *merger) boundTools() {
-	boundNamed(m, "tools", &m.c.Tools, m.t.Tools, toolName, "a program would be one more tool")
+	boundNamed(m, "tools", &m.c.Tools, m.t.Tools, toolName, widerTool)
 	if m.tier.Trusted && !m.floor {
 		m.own()
 	}
@@ -238,7 +239,38 @@ func (m *merger) layServers() {
 }
 
 func (m *merger) boundServers() {
-	boundNamed(m, "mcp.servers", &m.c.MCP.Servers, m.t.MCP.Servers, serverName, "a program would be one more server")
+	boundNamed(m, "mcp.servers", &m.c.MCP.Servers, m.t.MCP.Servers, serverName, widerServer)
+}
+
+// widerTool says what who vouches for a file gives to a tool of it.
+func widerTool(t *Tool) string {
+	why := "a program would be one more tool: " + quote(strings.Join(t.Command, " ")) + widerReach(t.Sandbox.Network, len(t.Secrets)+len(t.Credentials))
+	if !t.Approval.Required {
+		why += ", and nobody would be asked"
+	}
+	return why
+}
+
+func widerServer(s *MCPServer) string {
+	why := "a program would be one more server: " + quote(strings.Join(s.Command, " ")) + widerReach(s.Network, len(s.Secrets)+len(s.Credentials))
+	allows := func(e Effect) bool { return e == Allow }
+	if allows(s.Approval.Default) || slices.ContainsFunc(slices.Collect(maps.Values(s.Approval.Tools)), allows) {
+		why += ", and nobody would be asked"
+	}
+	return why
+}
+
+func widerReach(n Network, secrets int) (more string) {
+	switch n.Mode {
+	case NetworkHost:
+		more = ", with the network of the host"
+	case NetworkAllow:
+		more = ", with the hosts " + strings.Join(n.Allow, ", ")
+	}
+	if secrets > 0 {
+		more += fmt.Sprintf(", given %d of your secrets", secrets)
+	}
+	return more
 }
 
 const dangerousKey = "approval.dangerous_tools"

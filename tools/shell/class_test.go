@@ -121,6 +121,10 @@ func TestRulesAreForTheProject(t *testing.T) {
 	for _, command := range []string{"make", "npm test", "go test ./...", "pytest tests"} { // a part of the project
 		decide(root+"/sub", command, tools.Allow)
 	}
+	for _, command := range []string{"make", "npm test"} {
+		decide(root+"/vendor/dep", command, tools.Ask)
+		decide(root, "cd node_modules/dep && "+command, tools.Ask)
+	}
 	for _, command := range []string{"python3 -m pytest", "python3 scripts/gen.py", "node build.js", "bash scripts/ci.sh"} {
 		decide(root+"/sub", command, tools.Ask)
 	}

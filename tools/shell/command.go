@@ -265,6 +265,11 @@ func (a *analysis) unfit(r *compiledRule, v verdict, cmd simpleCommand, rest []w
 	return a.guard(cmd, len(rest))
 }
 
+// ofOthers knows the directories in which projects keep code that is not theirs.
+func ofOthers(name string) bool {
+	return hasField("node_modules vendor third_party third-party site-packages .venv venv bower_components .cargo .tox Pods deps", name)
+}
+
 // elsewhere says why a rule that allows what a project says does not speak about other
 // files: those in a directory that calls write to without a question, and for code that the
 // rule names, those of the same name in another directory.
@@ -281,6 +286,9 @@ func (a *analysis) elsewhere(base string, open []word) string {
 	for _, dir := range a.dirs.known {
 		if a.p.files.Private(".", dir) {
 			return "it runs in a directory that calls may write to unasked"
+		}
+		if dir != a.p.origin && slices.ContainsFunc(strings.Split(strings.TrimPrefix(dir, a.p.origin), "/"), ofOthers) {
+			return "it runs in a directory of somebody else's code"
 		}
 		for _, w := range open {
 			for _, name := range []string{w.text, optionValue(w).text, w.text[max(0, strings.IndexByte(w.text, '/')):]} {

@@ -148,6 +148,8 @@ func (a *analysis) guardOptions(base, name string, words, rest []word) string {
 		return base + " writes its second operand"
 	case base == "date":
 		return dateOnlyPrints(nil, p)
+	case known().reads[name] == nil && slices.ContainsFunc(p.operands, func(w word) bool { return len(w.text) > 1 && w.text[0] == '-' }):
+		return base + " may take a word behind -- for an option: name it in the rule"
 	case known().carriers[base] != nil: // its operands are another program's words
 		scoped := hasField("npm pnpm yarn bun", base)
 		for _, w := range p.operands {

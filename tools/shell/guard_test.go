@@ -25,7 +25,7 @@ func TestRulesCoverWhatTheyName(t *testing.T) {
 		{"tar", "tar xf a -I ./evil", "tar xzf a.tgz -C out"}, {"rsync", "rsync -e x a b", "rsync -av a b"}, {"date", "date -s x", "date +%s"}, {"sort", "sort --compress-program=x", "sort -u a"}, {"docker ps", "docker ps --unknown", "docker ps"},
 		{"npm run build", "npm run build -- '--eval=$(shell id)'", "npm run build"}, {"npm run", "npm run lint -- -vettool=./x", "npm run lint"}, {"npm test", "npm test -- --require=./x", "npm test a.test.js"}, {"npm run build", "npm run build X=1", "npm run build -s"},
 		{"pnpm test", "pnpm test -- --config x", "pnpm test"}, {"yarn build", "yarn build --config x", "yarn build"}, {"cargo test", "cargo test -- --exec=x", "cargo test name"}, {"bun test", "bun test -- --preload=x", "bun test a"},
-		{"pytest", "pytest @args", "pytest tests"}, {"python3 -m pytest", "python3 -m pytest @/tmp/args", "python3 -m pytest tests"}, {"mypy", "mypy @x", "mypy src"}, {"ruff", "ruff check @x", "ruff check src"}, {"npm install", "npm install --prefix=x", "npm install @types/node"},
+		{"pytest", "pytest @args", "pytest tests"}, {"python3 -m pytest", "python3 -m pytest @/tmp/args", "python3 -m pytest tests"}, {"mypy", "mypy @x", "mypy src"}, {"go vet", "go vet -- -vettool=./x .", "go vet ."}, {"go vet", "go vet . -- -vettool=./x", "go vet -v ."}, {"ruff", "ruff check @x", "ruff check src"}, {"npm install", "npm install --prefix=x", "npm install @types/node"},
 	} {
 		if d := decideFor(t, c.rules, c.bad); d.Effect == tools.Allow {
 			t.Errorf("rule %q allows %q", c.rules, c.bad)
