@@ -103,6 +103,9 @@ var forbidden = []arrow{
 	{"supervisor/store", []string{ours}, []string{"approval", "internal/..."},
 		"it keeps what was answered and decides nothing"},
 
+	{"supervisor/changes", []string{ours}, []string{"internal/..."},
+		"it looks at files before and after a call, and cannot tell what a call is"},
+
 	{"supervisor/mcpconn", []string{ours}, []string{"approval"},
 		"it reads what an attacker writes, and hands on what it has read: it cannot decide, plan or run"},
 	{"supervisor/mcpconn", []string{others, "os", "os/exec", "net", "net/http", "syscall", "unsafe"}, nil,

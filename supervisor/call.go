@@ -378,8 +378,10 @@ func (s *Supervisor) run(ctx context.Context, c *call, plan tools.Plan, box conf
 	if err := s.openOutput(c, plan.Profile.Limits.Output); err != nil {
 		return errors.Join(err, stop())
 	}
+	ended := s.keepChanges(c, plan)
 	c.leave(s.warnings(c))
 	c.result, err = s.start(ctx, c, plan, box)
+	ended()
 	c.enforced.Ceiling = c.result.Ceiling
 	if c.output.finish() {
 		c.result.Truncated = true

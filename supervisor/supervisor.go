@@ -20,6 +20,7 @@ import (
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/changes"
 	"github.com/sandgate/sandgate/supervisor/config"
 	"github.com/sandgate/sandgate/supervisor/rulebook"
 	"github.com/sandgate/sandgate/tools"
@@ -64,6 +65,8 @@ type Config struct {
 	LeftBehind LeftBehind
 	// Tasks bounds what runs in the background; its zero value lets nothing run there.
 	Tasks TaskConfig
+	// Changes keeps what calls change, so that it can be undone; nil keeps nothing.
+	Changes *changes.Store
 	// MCP is about third-party MCP servers; its zero value has none.
 	MCP MCPConfig
 	// Decided is told of every decision, with what it was about in words and without

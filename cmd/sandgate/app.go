@@ -38,6 +38,8 @@ var commands = []func(*app) *cobra.Command{
 	newMCPCmd,
 	newApprovalsCmd,
 	newApproveCmd,
+	newLogCmd,
+	newUndoCmd,
 	newQuarantineCmd,
 	newVersionCmd,
 	newCompletionCmd,

@@ -93,6 +93,10 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 	if err != nil {
 		return nil, err
 	}
+	changed, err := openChanges(cfg)
+	if err != nil {
+		return nil, err
+	}
 	own, err := ownPaths(cfg, log.Path())
 	if err != nil {
 		return nil, err
@@ -147,6 +151,7 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 		Tried:      r.tried,
 		Egress:     egressConfig(cfg),
 		Tasks:      supervisor.TaskConfig{Running: int(cfg.Tasks.Running), Ended: int(cfg.Tasks.Running), Output: int64(cfg.Tasks.Output)},
+		Changes:    changed,
 		HTTP:       o.http,
 		Decided:    o.decided,
 		Faults:     o.faults,
@@ -274,6 +279,12 @@ func ownPaths(cfg *config.Config, log string) (map[string]sandboxprofile.Rights,
 		var kept string
 		if kept, err = quarantine.DefaultDir(); err == nil {
 			err = keepAway(cfg, own, kept, "set XDG_STATE_HOME to another directory")
+		}
+	}
+	if err == nil && cfg.Undo.Enabled {
+		var dir string
+		if dir, err = changesDir(); err == nil {
+			err = keepAway(cfg, own, filepath.Join(dir, "workspace"), "set XDG_STATE_HOME to another directory")
 		}
 	}
 	return own, err

@@ -79,7 +79,7 @@ func (a *app) trust(store *trust.Store, file string, yes bool) error {
 	}
 	shown.print(a.err)
 	if !yes {
-		if err := confirm(); err != nil {
+		if err := confirm("config trust", "trust it as it is now?", "give --yes if you have read the file"); err != nil {
 			return err
 		}
 	}
@@ -156,15 +156,14 @@ func (u untrusted) print(w io.Writer) {
 }
 
 // confirm asks the person at the terminal, and nobody else: what is piped in is no
-// answer.
-func confirm() error {
-	const how = "give --yes if you have read the file"
+// answer. how says what to do without a terminal.
+func confirm(command, question, how string) error {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
-		return withHint(usageError(fmt.Errorf("config trust: no terminal to ask on: %w", err)), how)
+		return withHint(usageError(fmt.Errorf("%s: no terminal to ask on: %w", command, err)), how)
 	}
 	defer tty.Close()
-	fmt.Fprint(tty, "trust it as it is now? [y]es, [n]o (default n): ")
+	fmt.Fprint(tty, question+" [y]es, [n]o (default n): ")
 	line, err := bufio.NewReader(tty).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return withStatus(exitInternal, err)
@@ -173,7 +172,7 @@ func confirm() error {
 	case "y", "yes":
 		return nil
 	}
-	return withStatus(exitDenied, errors.New("config trust: not trusted"))
+	return withStatus(exitDenied, fmt.Errorf("%s: nothing was done", command))
 }
 
 func (a *app) revokeTrust(store *trust.Store, file string) error {

@@ -42,6 +42,7 @@ func (k *checker) all() {
 		k.server(&k.c.MCP.Servers[i])
 	}
 	k.tasks()
+	k.undo()
 	k.approval()
 	k.redact()
 }
@@ -336,6 +337,13 @@ func (k *checker) tasks() {
 	t := k.c.Tasks
 	for name, value := range map[string]int64{"timeout": int64(t.Timeout), "running": t.Running, "output": int64(t.Output)} {
 		k.aboveZero(fieldKey("tasks", name), value)
+	}
+}
+
+func (k *checker) undo() {
+	u := k.c.Undo
+	for name, value := range map[string]int64{"age": int64(u.Age), "size": int64(u.Size), "file": int64(u.File)} {
+		k.aboveZero(fieldKey("undo", name), value)
 	}
 }
 

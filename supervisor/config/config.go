@@ -23,6 +23,7 @@ type Config struct {
 	Audit    Audit    `yaml:"audit"`
 	Egress   Egress   `yaml:"egress"`
 	HTTP     HTTP     `yaml:"http"`
+	Undo     Undo     `yaml:"undo"`
 
 	// File is the absolute path of the file, or "" for the embedded default. A
 	// tool that could write it would decide what the next start allows.
@@ -562,6 +563,14 @@ type EgressLimits struct {
 	Idle        time.Duration `yaml:"idle"`        // without a byte in either direction
 }
 
+// Undo is the `undo` section: what is kept of what calls change.
+type Undo struct {
+	Enabled bool          `yaml:"enabled"`
+	Age     time.Duration `yaml:"age"`  // of a call
+	Size    units.Size    `yaml:"size"` // on disk, for each workspace
+	File    units.Size    `yaml:"file"` // the content of a larger one is not kept
+}
+
 // HTTP is the `http` section.
 type HTTP struct {
 	Listen    string `yaml:"listen"` // "": off
@@ -591,6 +600,7 @@ func defaults() *Config {
 			Default: ShellDefault{Allowed: true, Approval: true},
 		},
 		Tasks: Tasks{Timeout: time.Hour, Running: 16, Output: units.MiB},
+		Undo:  Undo{Age: 7 * 24 * time.Hour, Size: 2 * units.GiB, File: 64 * units.MiB},
 		Approval: Approval{
 			Mode: Interactive, Timeout: 5 * time.Minute,
 			NoApprover: WaitForApprover, DenyCache: 5 * time.Minute,

@@ -154,6 +154,12 @@ func descriptions() map[string]string {
 		"tasks.running": "How many tasks a session may have under way.",
 		"tasks.output":  "How much of what a task writes is kept to be read, such as 1MiB: the beginning and the end. The task goes on.",
 
+		"undo":         "What is kept of what calls change, so that `sandgate undo` can take it back.",
+		"undo.enabled": "Whether anything is kept. Each call that may change files then looks at the workspace before and after.",
+		"undo.age":     "How long a call can be undone, such as 168h.",
+		"undo.size":    "How much disk the contents of one workspace may take; the oldest calls go first.",
+		"undo.file":    "The content of a larger file is not kept, such as 64MiB.",
+
 		"egress":                    "The proxy that network lists are kept by.",
 		"egress.limits":             "What one call may do over the network, and, counted apart, what may come in at its exposed ports; a connection past a limit is closed, and recorded.",
 		"egress.limits.open":        "Connections at once.",

@@ -87,6 +87,10 @@ func table() []Entry {
 		smallest("egress.limits.connections", func(c *Config) *int64 { return &c.Egress.Limits.Connections }),
 		smallest("egress.limits.bytes", func(c *Config) *units.Size { return &c.Egress.Limits.Bytes }),
 		smallest("egress.limits.idle", func(c *Config) *time.Duration { return &c.Egress.Limits.Idle }),
+		owned("undo.enabled", func(c *Config) *bool { return &c.Undo.Enabled }),
+		owned("undo.age", func(c *Config) *time.Duration { return &c.Undo.Age }),
+		owned("undo.size", func(c *Config) *units.Size { return &c.Undo.Size }),
+		owned("undo.file", func(c *Config) *units.Size { return &c.Undo.File }),
 		owned("http.listen", func(c *Config) *string { return &c.HTTP.Listen }),
 		owned("http.token_file", func(c *Config) *string { return &c.HTTP.TokenFile }),
 	}

@@ -1,0 +1,375 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+
+	"github.com/aymanbagabas/go-udiff"
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/internal/statedir"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/changes"
+	"github.com/sandgate/sandgate/supervisor/config"
+)
+
+// leftOut are directories that are made again from what is kept.
+var leftOut = []string{"node_modules", ".venv", "venv", "__pycache__", ".tox", ".nox", ".gradle", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
+
+func changesDir() (string, error) {
+	dir, err := statedir.Path("changes")
+	if err != nil {
+		return "", withStatus(exitInternal, err)
+	}
+	return dir, nil
+}
+
+// openChanges gives nil where nothing is to be kept.
+func openChanges(cfg *config.Config) (*changes.Store, error) {
+	if !cfg.Undo.Enabled {
+		return nil, nil
+	}
+	dir, err := changesDir()
+	if err != nil {
+		return nil, err
+	}
+	u := cfg.Undo
+	s, err := changes.Open(dir, changes.Options{Size: int64(u.Size), File: int64(u.File), Age: u.Age, LeaveOut: leftOut})
+	if err != nil {
+		return nil, withStatus(exitInternal, err)
+	}
+	return s, nil
+}
+
+// changesCmd is what `log` and `undo` share.
+type changesCmd struct {
+	*app
+	workspace, since string
+	asJSON           bool
+}
+
+func (x *changesCmd) flags(c *cobra.Command) {
+	c.Flags().StringVar(&x.workspace, "workspace", "", "the `DIRECTORY` whose changes are meant (default: the one that this directory lies in)")
+	c.Flags().StringVar(&x.since, "since", "", "only calls from `TIME` on: 2h (ago), 2006-01-02 or RFC 3339")
+}
+
+func newLogCmd(a *app) *cobra.Command {
+	x := &changesCmd{app: a}
+	c := &cobra.Command{
+		Use: "log [SESSION|CALL]", Short: "List calls with what they changed in this workspace", Args: cobra.MaximumNArgs(1),
+		Long: `Log lists the calls that changed files here, the latest last, where the
+configuration has undo.enabled. The name of a call shows its files.`,
+		Example: "  sandgate log\n  sandgate log --since 2h --json",
+		RunE: func(_ *cobra.Command, args []string) error {
+			w, records, err := x.open()
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				if records = named(records, args[0]); len(records) == 0 {
+					return unknownCall(args[0])
+				}
+			}
+			if x.asJSON {
+				return printJSON(x.out, append([]changes.Record{}, records...))
+			}
+			if len(records) == 0 {
+				fmt.Fprintf(x.err, "sandgate: no call has changed anything in %s\n", w.Root)
+				return nil
+			}
+			return printLog(x.out, records, len(args) == 1)
+		},
+	}
+	x.flags(c)
+	c.Flags().BoolVar(&x.asJSON, "json", false, "print JSON")
+	return c
+}
+
+func newUndoCmd(a *app) *cobra.Command {
+	x := &undoCmd{changesCmd: changesCmd{app: a}}
+	c := &cobra.Command{
+		Use: "undo [CALL|SESSION] [PATH...]", Short: "Put back what calls changed in this workspace",
+		Long: `Undo puts files back to what they were before a call, a session, or, with
+--since, before all calls since then; without a name, before the last call that is
+not undone yet. Files that were changed since are named, and then nothing is done.
+An undo is a call of its own in ` + "`sandgate log`" + `, and can be undone.
+
+What left the sandbox stays where it went: messages, pushes, other machines.`,
+		Example: "  sandgate undo --dry-run\n  sandgate undo 20260102T150405 src/main.go\n  sandgate undo --since 1h --yes",
+		RunE:    func(_ *cobra.Command, args []string) error { return x.run(args) },
+	}
+	x.flags(c)
+	c.Flags().BoolVar(&x.dryRun, "dry-run", false, "show what would change, and change nothing")
+	c.Flags().BoolVar(&x.yes, "yes", false, "do not ask")
+	c.Flags().BoolVar(&x.force, "force", false, "put back what was changed since, too; what stands there now can be undone to")
+	return c
+}
+
+type undoCmd struct {
+	changesCmd
+	dryRun, yes, force bool
+}
+
+// open finds the workspace and its calls.
+func (x *changesCmd) open() (*changes.Workspace, []changes.Record, error) {
+	since, err := parseMoment(x.since, time.Now())
+	if err != nil {
+		return nil, nil, usageError(fmt.Errorf("--since: %w", err))
+	}
+	dir, err := filepath.Abs(x.workspace)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return nil, nil, usageError(fmt.Errorf("--workspace: %w", err))
+	}
+	store, err := changesDir()
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := changes.Open(store, changes.Options{})
+	if err != nil {
+		return nil, nil, withStatus(exitInternal, err)
+	}
+	root := ""
+	for _, r := range s.Workspaces() {
+		if sandboxprofile.Contains(r, dir) && len(r) > len(root) {
+			root = r
+		}
+	}
+	if root == "" {
+		return nil, nil, withHint(withStatus(exitFound, fmt.Errorf("nothing is kept of %s", dir)),
+			"set undo.enabled: true in the configuration, and what calls change from then on can be undone")
+	}
+	w, err := s.Workspace(root)
+	if err != nil {
+		return nil, nil, withStatus(exitInternal, err)
+	}
+	records, err := w.Calls()
+	if err != nil {
+		return nil, nil, withStatus(exitInternal, err)
+	}
+	return w, slices.DeleteFunc(records, func(r changes.Record) bool { return r.Ended.Before(since) }), nil
+}
+
+// named are the records of a call or a session.
+func named(records []changes.Record, name string) (l []changes.Record) {
+	for _, r := range records {
+		if r.Session == name || r.Call.Call == name || strings.HasPrefix(r.ID, name) && len(name) >= len("20060102T150405") {
+			l = append(l, r)
+		}
+	}
+	return l
+}
+
+func unknownCall(name string) error {
+	return withHint(usageError(fmt.Errorf("%q is not a call or session that changed something here, or a file that one changed", name)), "see `sandgate log`")
+}
+
+// lastCall is the last one that is not undone.
+func lastCall(records []changes.Record) []changes.Record {
+	undone := map[string]bool{}
+	for _, r := range slices.Backward(records) {
+		switch {
+		case undone[r.ID]:
+		case len(r.Undoes) > 0:
+			for _, id := range r.Undoes {
+				undone[id] = true
+			}
+		default:
+			return []changes.Record{r}
+		}
+	}
+	return nil
+}
+
+func (x *undoCmd) run(args []string) error {
+	w, records, err := x.open()
+	if err != nil {
+		return err
+	}
+	paths := args
+	chosen := records
+	switch {
+	case len(args) > 0 && len(named(records, args[0])) > 0:
+		chosen, paths = named(records, args[0]), args[1:]
+	case x.since == "" && len(args) == 0:
+		chosen = lastCall(records)
+	case x.since == "":
+		chosen = nil // the last call that changed one of the paths
+	}
+	below, err := belowRoot(w.Root, paths)
+	if err != nil {
+		return err
+	}
+	if chosen == nil && len(below) > 0 {
+		chosen = lastCall(slices.DeleteFunc(slices.Clone(records), func(r changes.Record) bool { return !r.Touches(below) }))
+		if chosen == nil {
+			return unknownCall(args[0])
+		}
+	}
+	if len(chosen) == 0 {
+		return withStatus(exitFound, errors.New("nothing is there to undo"))
+	}
+	plan, err := w.Plan(chosen, below)
+	if err != nil {
+		return withStatus(exitInternal, err)
+	}
+	return x.carryOut(w, plan)
+}
+
+func (x *undoCmd) carryOut(w *changes.Workspace, plan changes.Undo) error {
+	if len(plan.Steps) == 0 {
+		fmt.Fprintln(x.err, "sandgate: everything is as it was already")
+		return nil
+	}
+	for _, s := range plan.Steps {
+		fmt.Fprintln(x.out, stepText(s))
+		if x.dryRun {
+			if err := printDiff(x.out, w, s); err != nil {
+				return err
+			}
+		}
+	}
+	if l := plan.Conflicts(); len(l) > 0 && (!x.force || slices.ContainsFunc(l, func(s changes.Step) bool { return s.Final })) {
+		return withHint(withStatus(exitFound, fmt.Errorf("%s cannot be put back as things are; nothing was done", plural(len(l), "file", "files"))),
+			"name the other paths, or give --force where somebody has changed a file since")
+	}
+	if x.dryRun {
+		return nil
+	}
+	for _, c := range w.UnderWay() {
+		if !c.Lasting {
+			fmt.Fprintf(x.err, "sandgate: note: call %s of session %s is under way here, and may change these files again\n", approval.EscapeLine(c.Call), approval.EscapeLine(c.Session))
+		}
+	}
+	if !x.yes {
+		if err := confirm("undo", "put "+plural(len(plan.Steps), "name", "names")+" back?", "give --yes"); err != nil {
+			return err
+		}
+	}
+	rec, err := w.Apply(plan, changes.Call{Session: "-", Call: "undo", Tool: "undo", Subject: "undo of " + strings.Join(plan.Records, ", ")}, x.force)
+	if err != nil {
+		return withHint(withStatus(exitFound, err), "what was put back until then is in `sandgate log`")
+	}
+	fmt.Fprintf(x.err, "sandgate: put back; `sandgate undo %s` takes that back\n", rec.ID)
+	return nil
+}
+
+// belowRoot turns paths of the command line into names of the workspace.
+func belowRoot(root string, paths []string) (names []string, err error) {
+	for _, p := range paths {
+		abs, err := filepath.Abs(p)
+		if err != nil {
+			return nil, usageError(err)
+		}
+		// The directory may be named through a link; the name itself is what was changed.
+		if dir, err := filepath.EvalSymlinks(filepath.Dir(abs)); err == nil {
+			abs = filepath.Join(dir, filepath.Base(abs))
+		}
+		if !sandboxprofile.Contains(root, abs) {
+			return nil, usageError(fmt.Errorf("%s is not in %s", p, root))
+		}
+		name, err := filepath.Rel(root, abs)
+		if err != nil {
+			return nil, usageError(err)
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+func stepText(s changes.Step) string {
+	what := "restore"
+	switch {
+	case s.Was == nil:
+		what = "remove"
+	case s.Now == nil:
+		what = "bring back"
+	}
+	text := fmt.Sprintf("%-10s %s", what, approval.EscapeLine(s.Path))
+	if s.Conflict != "" {
+		text += "  (conflict: " + approval.EscapeLine(s.Conflict) + ")"
+	}
+	return text
+}
+
+func printDiff(out io.Writer, w *changes.Workspace, s changes.Step) error {
+	now, err := w.Content(s.Now)
+	if err != nil {
+		return withStatus(exitInternal, err)
+	}
+	was, err := w.Content(s.Was)
+	if err != nil {
+		return withStatus(exitInternal, err)
+	}
+	if !isText(now) || !isText(was) {
+		fmt.Fprintf(out, "  binary: %d bytes, %d then\n", len(now), len(was))
+		return nil
+	}
+	for line := range strings.Lines(udiff.Unified("now", "then", string(now), string(was))) {
+		fmt.Fprintln(out, "  "+approval.EscapeLine(strings.TrimSuffix(line, "\n")))
+	}
+	return nil
+}
+
+func isText(b []byte) bool { return utf8.Valid(b) && !bytes.ContainsRune(b, 0) }
+
+func printLog(out io.Writer, records []changes.Record, files bool) error {
+	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "CALL\tSESSION\tTOOL\tCHANGES\tWHAT")
+	for _, r := range records {
+		made, changed, removed := 0, 0, 0
+		for _, c := range r.Changes {
+			switch {
+			case c.Before == nil:
+				made++
+			case c.After == nil:
+				removed++
+			default:
+				changed++
+			}
+		}
+		what := r.Subject
+		if r.Interrupted {
+			what += " (sandgate ended before it did)"
+		}
+		if len(r.With) > 0 {
+			what += " (at the same time as " + plural(len(r.With), "other call", "other calls") + ")"
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t+%d ~%d -%d\t%s\n", r.ID, approval.EscapeLine(r.Session), approval.EscapeLine(r.Tool), made, changed, removed, approval.EscapeLine(what))
+	}
+	if err := tw.Flush(); err != nil || !files {
+		return err
+	}
+	for _, r := range records {
+		for _, c := range r.Changes {
+			fmt.Fprintln(out, "  "+fileText(c))
+		}
+	}
+	return nil
+}
+
+func fileText(c changes.Change) string {
+	sign := "~"
+	switch {
+	case c.Before == nil:
+		sign = "+"
+	case c.After == nil:
+		sign = "-"
+	}
+	text := sign + " " + approval.EscapeLine(c.Path)
+	if c.From != "" {
+		text += " (was " + approval.EscapeLine(c.From) + ")"
+	}
+	return text
+}

@@ -1,0 +1,84 @@
+package supervisor
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/changes"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// keepChanges looks at the places that a call may change, before it starts. ended looks
+// again and records what has changed, so that a person can take it back. What cannot be
+// kept is said in the result: a call never fails for it.
+func (s *Supervisor) keepChanges(c *call, plan tools.Plan) (ended func()) {
+	if s.cfg.Changes == nil || plan.Class == sandboxprofile.ClassRead || !changesFiles(plan.Action.Kind) {
+		return func() {}
+	}
+	writable := func(path string) bool { return plan.Profile.Rights(path)&sandboxprofile.Write != 0 }
+	record := changes.Call{
+		Session: string(c.session.id), Call: string(c.req.CallID), Agent: c.session.agent, Tool: string(c.req.Tool),
+		Subject: s.cfg.Log.RedactedText(c.subject()), Started: c.started, Lasting: c.server != nil,
+	}
+	var under []*changes.Running
+	for _, root := range writableRoots(plan.Profile) {
+		w, err := s.cfg.Changes.Workspace(root)
+		var r *changes.Running
+		if err == nil {
+			r, err = w.Begin(record, writable)
+		}
+		if err != nil {
+			c.warnings = append(c.warnings, "what this call changes in "+root+" cannot be undone: "+err.Error())
+			continue
+		}
+		if len(r.Undone) > 0 {
+			c.warnings = append(c.warnings, undoneText(root, r.Undone))
+		}
+		under = append(under, r)
+	}
+	return func() {
+		for _, r := range under {
+			if _, err := r.End(); err != nil {
+				c.warnings = append(c.warnings, "what this call changed cannot be undone as a whole: "+err.Error())
+			}
+		}
+	}
+}
+
+func changesFiles(k sandboxprofile.Kind) bool {
+	return k == sandboxprofile.Exec || k == sandboxprofile.WriteFile || k == sandboxprofile.EditFile
+}
+
+// writableRoots are the directories of the host that p lets a call write, without those
+// that lie in another one.
+func writableRoots(p sandboxprofile.Profile) (roots []string) {
+	for _, path := range slices.Sorted(maps.Keys(p.Paths)) {
+		inside := slices.ContainsFunc(roots, func(r string) bool { return strings.HasPrefix(path, strings.TrimSuffix(r, "/")+"/") })
+		if inside || p.Paths[path]&sandboxprofile.Write == 0 || slices.Contains(p.Scratch, path) {
+			continue
+		}
+		if info, err := os.Lstat(path); err == nil && info.IsDir() {
+			roots = append(roots, path)
+		}
+	}
+	return roots
+}
+
+// undoneText tells an agent that its own work is gone, so that it does not go on from it.
+func undoneText(root string, names []string) string {
+	const most = 10
+	more := ""
+	if n := len(names) - most; n > 0 {
+		names, more = names[:most], fmt.Sprintf(" and %d more", n)
+	}
+	full := make([]string, len(names))
+	for i, name := range names {
+		full[i] = filepath.Join(root, name)
+	}
+	return "since your last call a person has put files back to what they were before: " + strings.Join(full, ", ") + more + "; look at them before you go on"
+}

@@ -1,0 +1,580 @@
+package changes
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/internal/atomicfile"
+)
+
+// Options bound what is kept. The zero value stands for those that a workspace had when
+// something was kept of it last.
+type Options struct {
+	Size int64         `json:"size"` // bytes on disk, for each workspace
+	File int64         `json:"file"` // bytes of one file: the content of a larger one is not kept
+	Age  time.Duration `json:"age"`  // of a call, ns
+	// LeaveOut are names of files and directories (path.Match) that are not looked at.
+	// Directories with a CACHEDIR.TAG never are.
+	LeaveOut []string `json:"leave_out"`
+}
+
+// ErrFull means that the workspace alone, as it is, takes more than Options.Size.
+var ErrFull = errors.New("the workspace is larger than what may be kept of it")
+
+// A Store has the changes of all workspaces of one user. Several processes may use it.
+type Store struct {
+	dir     string
+	options Options
+
+	mu         sync.Mutex
+	workspaces map[string]*Workspace
+}
+
+// Open makes the directory if it is not there. It refuses one that others could read.
+func Open(dir string, o Options) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("changes: %w", err)
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return nil, fmt.Errorf("changes: %w", err)
+	}
+	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("changes: %q is %v, and has to be a directory of its owner alone (0700)", dir, info.Mode())
+	}
+	return &Store{dir: dir, options: o, workspaces: map[string]*Workspace{}}, nil
+}
+
+// A Workspace is one directory whose changes are kept.
+type Workspace struct {
+	Root    string // absolute, without links
+	dir     string
+	options Options
+	objects objects
+
+	mu    sync.Mutex
+	tree  tree
+	lines int         // of the file of the tree
+	file  fs.FileInfo // as this process has left it, nil at first
+	size  int64       // of the objects, about: other processes add to them too
+	told  map[string]string
+	// bounded is when calls were held against their age last.
+	bounded time.Time
+}
+
+// Workspace opens what is kept of root.
+func (s *Store) Workspace(root string) (*Workspace, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w := s.workspaces[root]; w != nil {
+		return w, nil
+	}
+	sum := sha256.Sum256([]byte(root))
+	w := &Workspace{Root: root, dir: filepath.Join(s.dir, hex.EncodeToString(sum[:8])), options: s.options, told: map[string]string{}}
+	w.objects = objects{filepath.Join(w.dir, "objects"), &w.size}
+	for _, d := range []string{w.objects.dir, w.running(), w.calls()} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return nil, fmt.Errorf("changes: %w", err)
+		}
+	}
+	if err := w.describe(); err != nil {
+		return nil, fmt.Errorf("changes: %w", err)
+	}
+	w.size = w.objects.total()
+	s.workspaces[root] = w
+	return w, nil
+}
+
+// description is the file "workspace".
+type description struct {
+	Root    string  `json:"root"`
+	Options Options `json:"options"`
+}
+
+func (w *Workspace) describe() error {
+	file := filepath.Join(w.dir, "workspace")
+	if w.options.Size == 0 {
+		d, err := readDescription(file)
+		w.options = d.Options
+		return err
+	}
+	b, err := json.Marshal(description{w.Root, w.options})
+	if was, unread := os.ReadFile(file); unread == nil && bytes.Equal(was, b) {
+		return nil
+	}
+	if err == nil {
+		err = replace(file, b)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(w.dir, "lock"), nil, 0o600)
+	}
+	return err
+}
+
+func readDescription(file string) (d description, err error) {
+	b, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(b, &d)
+	}
+	return d, err
+}
+
+// Workspaces lists the roots that something is kept of.
+func (s *Store) Workspaces() (roots []string) {
+	files, _ := filepath.Glob(filepath.Join(s.dir, "*", "workspace"))
+	for _, f := range files {
+		if d, err := readDescription(f); err == nil {
+			roots = append(roots, d.Root)
+		}
+	}
+	slices.Sort(roots)
+	return roots
+}
+
+func (w *Workspace) running() string         { return filepath.Join(w.dir, "running") }
+func (w *Workspace) calls() string           { return filepath.Join(w.dir, "calls") }
+func (w *Workspace) treeFile() string        { return filepath.Join(w.dir, "tree.jsonl") }
+func (w *Workspace) record(id string) string { return filepath.Join(w.calls(), id+".json") }
+
+// A Call is what made changes.
+type Call struct {
+	ID      string    `json:"id"` // of the record: sorts by time
+	Session string    `json:"session"`
+	Call    string    `json:"call"`
+	Agent   string    `json:"agent,omitempty"`
+	Tool    string    `json:"tool"`
+	Subject string    `json:"subject,omitempty"` // in words, without secrets
+	Started time.Time `json:"started"`
+	// Lasting is a process that serves many calls, such as an MCP server.
+	Lasting bool `json:"lasting,omitempty"`
+}
+
+// A Record is a call that has ended, with what it changed.
+type Record struct {
+	Call
+	Ended   time.Time `json:"ended"`
+	Changes []Change  `json:"changes"`
+	// With are calls that ran at the same time: what is listed may be theirs.
+	With []string `json:"with,omitempty"`
+	// Interrupted: the supervisor ended before the call did.
+	Interrupted bool `json:"interrupted,omitempty"`
+	// Undoes are the records that it took back, in whole or in part.
+	Undoes []string `json:"undoes,omitempty"`
+}
+
+// A Running call is one whose changes are being kept.
+type Running struct {
+	w    *Workspace
+	file *os.File // locked for as long as this process lives
+	id   string
+	in   func(name string) bool
+	// Undone are names that people have put back since the session's last call.
+	Undone []string
+}
+
+// Begin looks at the workspace, stores what it does not have yet, and notes that a call
+// begins. writable says which host paths calls of this workspace can change at all:
+// nothing else is looked at.
+func (w *Workspace) Begin(c Call, writable func(path string) bool) (*Running, error) {
+	return w.begin(c, func(name string) bool { return writable(filepath.Join(w.Root, name)) })
+}
+
+func (w *Workspace) begin(c Call, in func(name string) bool) (*Running, error) {
+	r := &Running{w: w, in: in}
+	err := w.locked(func() error {
+		if err := w.look(in); err != nil {
+			return err
+		}
+		c.ID = fmt.Sprintf("%s-%s", c.Started.UTC().Format("20060102T150405.000000000"), strings.ToLower(rand.Text()[:4]))
+		f, err := os.OpenFile(filepath.Join(w.running(), c.ID), os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+		if err != nil {
+			return err
+		}
+		r.file, r.id = f, c.ID
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+			return errors.Join(err, r.abandon())
+		}
+		if err := appendLine(f, Record{Call: c}); err != nil {
+			return errors.Join(err, r.abandon())
+		}
+		r.Undone = w.undoneSince(c.Session, c.ID)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("changes of %s: %w", w.Root, err)
+	}
+	return r, nil
+}
+
+func (r *Running) abandon() error {
+	return errors.Join(os.Remove(r.file.Name()), r.file.Close())
+}
+
+// End looks at the workspace again and records what has changed since Begin. A call that
+// changed nothing leaves no record.
+func (r *Running) End() (rec Record, err error) { return r.end(nil) }
+
+func (r *Running) end(undoes []string) (rec Record, err error) {
+	w := r.w
+	err = w.locked(func() error {
+		if err := w.look(r.in); err != nil {
+			return errors.Join(err, r.file.Close()) // the next look finds it, as an interrupted call's
+		}
+		defer r.file.Close()
+		if rec, err = readRunning(r.file.Name()); err != nil {
+			return err
+		}
+		rec.Ended, rec.Undoes = time.Now(), undoes
+		return w.finish(rec, r.file.Name())
+	})
+	if err != nil {
+		return rec, fmt.Errorf("changes of %s: %w", w.Root, err)
+	}
+	return rec, nil
+}
+
+// finish writes the record of a call, and forgets that it runs.
+func (w *Workspace) finish(rec Record, running string) error {
+	if len(rec.Changes) > 0 {
+		b, err := json.Marshal(rec)
+		if err != nil {
+			return err
+		}
+		if err := replace(w.record(rec.ID), b); err != nil {
+			return err
+		}
+	}
+	return os.Remove(running)
+}
+
+// replace writes a file that a reader finds whole or not at all. It waits for no disk: a
+// killed process loses nothing, and a machine that loses power has lost the last calls.
+func replace(file string, b []byte) error {
+	tmp := filepath.Join(filepath.Dir(file), "."+filepath.Base(file)+".tmp")
+	if err := os.WriteFile(tmp, b, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(tmp, file)
+}
+
+// locked keeps other looks at this workspace out, of this process and of others.
+func (w *Workspace) locked(do func() error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	unlock, err := atomicfile.Lock(filepath.Join(w.dir, "lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return do()
+}
+
+// look finds what has changed since the last look, for the calls that are under way.
+// What changed while there was none is a person's, and nobody's to take back. Names that
+// are not in are as they were.
+func (w *Workspace) look(in func(name string) bool) error {
+	if err := w.load(); err != nil {
+		return err
+	}
+	skip := func(name string) bool { return w.leftOut(path.Base(name)) || !in(name) }
+	first := len(w.tree) == 0
+	l := look{objects: w.objects, old: w.tree, limit: w.options.File, skip: skip}
+	if err := l.run(w.Root); err != nil {
+		return err
+	}
+	// The contents are there. What changed is told before the tree that has it.
+	if err := w.tell(l.changes); err != nil {
+		return err
+	}
+	if first || w.lines > 4*len(l.seen)+1000 {
+		if err := writeTree(w.treeFile(), l.seen); err != nil {
+			return err
+		}
+		w.lines = len(l.seen)
+	} else {
+		n, err := appendTree(w.treeFile(), w.tree, l.seen)
+		if err != nil {
+			return err
+		}
+		w.lines += n
+	}
+	w.tree = l.seen
+	w.file, _ = os.Stat(w.treeFile())
+	if w.size <= w.options.Size && time.Since(w.bounded) < time.Hour {
+		return nil
+	}
+	w.bounded = time.Now()
+	return w.bound(first)
+}
+
+func (w *Workspace) leftOut(base string) bool {
+	return slices.ContainsFunc(w.options.LeaveOut, func(pattern string) bool {
+		ok, _ := path.Match(pattern, base)
+		return ok
+	})
+}
+
+// load reads the tree, unless it is as this process has left it.
+func (w *Workspace) load() (err error) {
+	now, err := os.Stat(w.treeFile())
+	if err == nil && w.file != nil && os.SameFile(now, w.file) && now.Size() == w.file.Size() && now.ModTime().Equal(w.file.ModTime()) {
+		return nil
+	}
+	// Another process was here. What it had half written when it was killed is nothing.
+	if half, _ := filepath.Glob(filepath.Join(w.calls(), ".*")); len(half) > 0 {
+		for _, file := range half {
+			_ = os.Remove(file)
+		}
+	}
+	w.tree, w.lines, err = readTree(w.treeFile())
+	return err
+}
+
+// tell writes changes to every call that is under way, and ends those whose supervisor
+// has died.
+func (w *Workspace) tell(list []Change) error {
+	names, err := os.ReadDir(w.running())
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		file := filepath.Join(w.running(), n.Name())
+		f, err := os.OpenFile(file, os.O_RDWR|os.O_APPEND, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		note := Record{Changes: list}
+		for _, other := range names {
+			if other.Name() != n.Name() {
+				note.With = append(note.With, other.Name())
+			}
+		}
+		err = appendLine(f, note)
+		dead := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+		if dead && err == nil {
+			err = w.endDead(file)
+		}
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *Workspace) endDead(file string) error {
+	rec, err := readRunning(file)
+	if err != nil || rec.ID == "" {
+		return os.Remove(file) // it died before it had said who it was: nothing had started
+	}
+	rec.Interrupted, rec.Ended = true, time.Now()
+	return w.finish(rec, file)
+}
+
+func appendLine(f *os.File, r Record) error {
+	b, err := json.Marshal(r)
+	if err == nil {
+		_, err = f.Write(append(b, '\n'))
+	}
+	return err
+}
+
+// readRunning reads a call that is under way: each look's changes, put together.
+func readRunning(file string) (Record, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return Record{}, err
+	}
+	defer f.Close()
+	var rec Record
+	net := map[string]Change{}
+	lines := bufio.NewReader(f)
+	for n := 0; ; n++ {
+		b, err := lines.ReadBytes('\n')
+		if err != nil {
+			break
+		}
+		var r Record
+		if json.Unmarshal(b, &r) != nil {
+			continue
+		}
+		if n == 0 {
+			rec = r
+		}
+		for _, other := range r.With {
+			if !slices.Contains(rec.With, other) {
+				rec.With = append(rec.With, other)
+			}
+		}
+		for _, c := range r.Changes {
+			then(net, c)
+		}
+	}
+	rec.Changes = list(net)
+	return rec, nil
+}
+
+// then adds a later change to what has changed.
+func then(net map[string]Change, c Change) {
+	if first, ok := net[c.Path]; ok {
+		c.Before, c.From = first.Before, ""
+	}
+	if c.Before == nil && c.After == nil || c.Before != nil && c.After != nil && c.Before.same(*c.After) {
+		delete(net, c.Path)
+		return
+	}
+	net[c.Path] = c
+}
+
+func list(net map[string]Change) []Change {
+	var l []Change
+	for _, c := range net {
+		l = append(l, c)
+	}
+	slices.SortFunc(l, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
+	return l
+}
+
+// Calls lists the calls that changed something, the oldest first. What cannot be read is
+// left out.
+func (w *Workspace) Calls() ([]Record, error) { return w.callsAfter("") }
+
+// callsAfter are those whose record is later than that of id.
+func (w *Workspace) callsAfter(id string) ([]Record, error) {
+	files, err := os.ReadDir(w.calls())
+	if err != nil {
+		return nil, fmt.Errorf("changes: %w", err)
+	}
+	var l []Record
+	for _, f := range files {
+		if name, whole := strings.CutSuffix(f.Name(), ".json"); !whole || strings.HasPrefix(name, ".") || name <= id {
+			continue // half of one is being written
+		}
+		b, err := os.ReadFile(filepath.Join(w.calls(), f.Name()))
+		var r Record
+		if err == nil && json.Unmarshal(b, &r) == nil {
+			l = append(l, r)
+		}
+	}
+	return l, nil
+}
+
+// UnderWay lists the calls that run now.
+func (w *Workspace) UnderWay() (l []Call) {
+	names, _ := os.ReadDir(w.running())
+	for _, n := range names {
+		file := filepath.Join(w.running(), n.Name())
+		f, err := os.Open(file)
+		if err != nil {
+			continue
+		}
+		if unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil { // its supervisor lives
+			if r, err := readRunning(file); err == nil {
+				l = append(l, r.Call)
+			}
+		}
+		f.Close()
+	}
+	return l
+}
+
+// Content gives what an entry held.
+func (w *Workspace) Content(e *Entry) ([]byte, error) {
+	if e == nil || e.Hash == "" {
+		return nil, nil
+	}
+	return w.objects.get(e.Hash)
+}
+
+// undoneSince are the names that undos have put back since the session was last told.
+func (w *Workspace) undoneSince(session, now string) (names []string) {
+	last, known := w.told[session]
+	w.told[session] = now
+	if !known {
+		return nil // it has seen nothing that is gone
+	}
+	l, _ := w.callsAfter(last)
+	for _, r := range l {
+		if len(r.Undoes) > 0 {
+			for _, c := range r.Changes {
+				names = append(names, c.Path)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// bound keeps what is kept within Options: the oldest calls go first.
+func (w *Workspace) bound(first bool) error {
+	records, err := w.Calls()
+	if err != nil {
+		return err
+	}
+	drop := func() {
+		_ = os.Remove(w.record(records[0].ID))
+		records = records[1:]
+	}
+	old := len(records)
+	for len(records) > 0 && time.Since(records[0].Ended) > w.options.Age {
+		drop()
+	}
+	if w.size <= w.options.Size && len(records) == old {
+		return nil
+	}
+	for {
+		use := w.tree.hashes()
+		for _, r := range records {
+			for _, c := range r.Changes {
+				if c.Before != nil {
+					use[c.Before.Hash] = true
+				}
+			}
+		}
+		w.underWayUse(use)
+		w.objects.sweep(use)
+		if w.size = w.objects.total(); w.size <= w.options.Size {
+			return nil
+		}
+		if len(records) == 0 {
+			if first { // what was never whole is not the past of anything
+				_ = os.Remove(w.treeFile())
+				w.objects.sweep(nil)
+			}
+			return fmt.Errorf("%w: %d MiB of %d", ErrFull, w.size>>20, w.options.Size>>20)
+		}
+		for range max(1, len(records)/8) {
+			drop()
+		}
+	}
+}
+
+func (w *Workspace) underWayUse(use map[string]bool) {
+	names, _ := os.ReadDir(w.running())
+	for _, n := range names {
+		r, _ := readRunning(filepath.Join(w.running(), n.Name()))
+		for _, c := range r.Changes {
+			if c.Before != nil {
+				use[c.Before.Hash] = true
+			}
+		}
+	}
+}

@@ -1,0 +1,514 @@
+package changes
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+var options = Options{Size: 1 << 30, File: 1 << 20, Age: time.Hour, LeaveOut: []string{"node_modules"}}
+
+func all(string) bool { return true }
+
+func open(t interface {
+	Helper()
+	Fatal(...any)
+}, dir, root string, o Options) *Workspace {
+	t.Helper()
+	s, err := Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := s.Workspace(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// during runs act as a call.
+func during(t interface {
+	Helper()
+	Fatal(...any)
+}, w *Workspace, session string, act func()) Record {
+	t.Helper()
+	r, err := w.Begin(Call{Session: session, Call: "c", Tool: "shell", Started: time.Now()}, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	act()
+	rec, err := r.End()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+// describe is a tree as text: what undo has to bring back.
+func describe(root string) string {
+	var b strings.Builder
+	_ = filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			fmt.Fprintln(&b, err)
+			return nil
+		}
+		info, _ := d.Info()
+		fmt.Fprintf(&b, "%s %v", strings.TrimPrefix(file, root), info.Mode())
+		switch {
+		case info.Mode().IsRegular():
+			content, _ := os.ReadFile(file)
+			fmt.Fprintf(&b, " %q", content)
+		case info.Mode()&fs.ModeSymlink != 0:
+			to, _ := os.Readlink(file)
+			fmt.Fprintf(&b, " -> %s", to)
+		}
+		b.WriteByte('\n')
+		return nil
+	})
+	return b.String()
+}
+
+func sh(t testing.TB, dir, script string) {
+	t.Helper()
+	cmd := exec.Command("sh", "-ec", script)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, out)
+	}
+}
+
+const ground = `mkdir -p a/b empty; echo one > a/one; echo two > a/b/two; chmod 755 a/b/two; ln -s a/one link; printf x > exact; chmod 640 exact`
+
+// TestUndoPutsBack: whatever a call does to names, undo brings the tree back as it was,
+// and undoing that brings the call's work back.
+func TestUndoPutsBack(t *testing.T) {
+	for _, row := range []struct{ name, script string }{
+		{"content", "echo changed > a/one"},
+		{"of the same size and at once", "printf y > exact"},
+		{"in place by a mapping", `python3 -c 'import mmap; f = open("a/one", "r+b"); m = mmap.mmap(f.fileno(), 0); m[0:3] = b"map"'`},
+		{"times put back", "touch -r a/one t; echo eno > a/one; touch -r t a/one; rm t"},
+		{"removed", "rm a/one"},
+		{"a tree", "rm -rf a"},
+		{"made", "mkdir -p n/m; echo new > n/m/x; ln -s x n/l; mkfifo n/p"},
+		{"mode", "chmod 600 a/b/two; chmod 700 a"},
+		{"a closed directory", "rm -r a/b; mkdir a/b; chmod 500 a/b"},
+		{"renamed", "mv a z"},
+		{"over another", "mv a/one a/b/two"},
+		{"link", "ln -sf nowhere link"},
+		{"a file for a directory", "rm -r a; echo file > a"},
+		{"a directory for a file", "rm exact; mkdir exact; echo in > exact/in"},
+		{"a link for a directory", "mv a z; ln -s z a; echo through > a/one"},
+		{"a repository", "git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m m"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			ws := t.TempDir()
+			sh(t, ws, ground)
+			w := open(t, t.TempDir()+"/s", ws, options)
+			before := describe(ws)
+			rec := during(t, w, "s", func() { sh(t, ws, row.script) })
+			changed := describe(ws)
+			if changed == before || len(rec.Changes) == 0 {
+				t.Fatalf("nothing changed: %+v", rec)
+			}
+			undo(t, w, rec, false)
+			if diff := cmp.Diff(before, describe(ws)); diff != "" {
+				t.Errorf("undone: %s", diff)
+			}
+			if row.name == "made" {
+				return // a pipe is nothing that could be put back
+			}
+			calls, err := w.Calls()
+			if err != nil || len(calls) != 2 || !slices.Equal(calls[1].Undoes, []string{rec.ID}) {
+				t.Fatalf("%+v, %v", calls, err)
+			}
+			undo(t, w, calls[1], false)
+			if diff := cmp.Diff(changed, describe(ws)); diff != "" {
+				t.Errorf("and undone again: %s", diff)
+			}
+		})
+	}
+}
+
+func undo(t *testing.T, w *Workspace, rec Record, force bool, paths ...string) Record {
+	t.Helper()
+	u, err := w.Plan([]Record{rec}, paths)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := w.Apply(u, Call{Session: "person", Tool: "undo"}, force)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestUndoOfRandomCalls: after any sequence of calls, and of changes of a person between
+// them that touch other names, undoing all calls brings every name of theirs back.
+func TestUndoOfRandomCalls(t *testing.T) {
+	names := []string{"a", "b", "a/c", "a/d", "a/d/e", "b/f", "g"}
+	rapid.Check(t, func(t *rapid.T) {
+		base, err := os.MkdirTemp("", "changes-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(base)
+		ws := base + "/ws"
+		if err := errors.Join(os.MkdirAll(ws+"/a/d", 0o755), os.WriteFile(ws+"/a/c", []byte("0"), 0o644), os.WriteFile(ws+"/g", []byte("1"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		w := open(t, base+"/s", ws, options)
+		before := describe(ws)
+		for range rapid.IntRange(1, 5).Draw(t, "calls") {
+			during(t, w, "s", func() {
+				for range rapid.IntRange(1, 6).Draw(t, "acts") {
+					name := ws + "/" + rapid.SampledFrom(names).Draw(t, "name")
+					other := ws + "/" + rapid.SampledFrom(names).Draw(t, "other")
+					switch rapid.IntRange(0, 6).Draw(t, "act") { // what cannot be done is not
+					case 0, 1:
+						_ = os.WriteFile(name, []byte{byte(rapid.IntRange(0, 3).Draw(t, "content"))}, 0o644)
+					case 2:
+						_ = os.RemoveAll(name)
+					case 3:
+						_ = os.Mkdir(name, 0o755)
+					case 4:
+						_ = os.Rename(name, other)
+					case 5:
+						_ = os.Symlink("../g", name)
+					case 6:
+						_ = os.Chmod(name, fs.FileMode(rapid.SampledFrom([]int{0o700, 0o755, 0o711}).Draw(t, "mode")))
+					}
+				}
+			})
+		}
+		records, err := w.Calls()
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := w.Plan(records, nil)
+		if err != nil || len(u.Conflicts()) > 0 {
+			t.Fatal(err, u.Conflicts())
+		}
+		if _, err := w.Apply(u, Call{Tool: "undo"}, false); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(before, describe(ws)); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+// TestUndoRefuses: what somebody else changed since is named and not overwritten, unless
+// it is forced, and then it is kept.
+func TestUndoRefuses(t *testing.T) {
+	ws := t.TempDir()
+	sh(t, ws, ground)
+	w := open(t, t.TempDir()+"/s", ws, options)
+	rec := during(t, w, "s", func() { sh(t, ws, "echo call > a/one; echo call > a/b/two") })
+	sh(t, ws, "echo person > a/one")
+	u, err := w.Plan([]Record{rec}, nil)
+	if err != nil || len(u.Conflicts()) != 1 || u.Conflicts()[0].Path != "a/one" {
+		t.Fatalf("%+v, %v", u, err)
+	}
+	if _, err := w.Apply(u, Call{Tool: "undo"}, false); !errors.Is(err, ErrConflict) {
+		t.Errorf("applied with a conflict: %v", err)
+	}
+	if b, _ := os.ReadFile(ws + "/a/b/two"); string(b) != "call\n" {
+		t.Errorf("half of it was done: %q", b)
+	}
+	undo(t, w, rec, false, "a/b")
+	if b, _ := os.ReadFile(ws + "/a/b/two"); string(b) != "two\n" {
+		t.Errorf("the part without a conflict: %q", b)
+	}
+	forced := undo(t, w, rec, true)
+	if b, _ := os.ReadFile(ws + "/a/one"); string(b) != "one\n" {
+		t.Errorf("forced: %q", b)
+	}
+	undo(t, w, forced, false)
+	if b, _ := os.ReadFile(ws + "/a/one"); string(b) != "person\n" {
+		t.Errorf("what was forced away is lost: %q", b)
+	}
+}
+
+// TestUndoFollowsNoLink: a directory that was swapped for a link after the plan leads
+// nowhere, and what lies behind it stays as it is.
+func TestUndoFollowsNoLink(t *testing.T) {
+	ws, out := t.TempDir(), t.TempDir()
+	sh(t, ws, ground)
+	sh(t, out, "echo outside > one")
+	w := open(t, t.TempDir()+"/s", ws, options)
+	rec := during(t, w, "s", func() { sh(t, ws, "echo call > a/one") })
+	u, err := w.Plan([]Record{rec}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, ws, "mv a z; ln -s "+out+" a")
+	if _, err := w.Apply(u, Call{Tool: "undo"}, true); !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, syscall.ELOOP) {
+		t.Errorf("through a link: %v", err)
+	}
+	if b, _ := os.ReadFile(out + "/one"); string(b) != "outside\n" {
+		t.Errorf("outside: %q", b)
+	}
+}
+
+// TestLooksFollowNoLink: while a call swaps a directory for a link to a secret, nothing of
+// the secret is ever kept.
+func TestLooksFollowNoLink(t *testing.T) {
+	ws, out, store := t.TempDir(), t.TempDir(), t.TempDir()+"/s"
+	sh(t, ws, "mkdir d; echo mine > d/key")
+	sh(t, out, "echo secret > key")
+	w := open(t, store, ws, options)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			_ = os.Rename(ws+"/d", ws+"/e")
+			_ = os.Symlink(out, ws+"/d")
+			_ = os.Remove(ws + "/d")
+			_ = os.Rename(ws+"/e", ws+"/d")
+		}
+	}()
+	for range 250 {
+		during(t, w, "s", func() {})
+	}
+	close(stop)
+	<-stopped
+	kept := 0
+	w.objects.each(func(hash string, _ int64) {
+		b, err := w.objects.get(hash)
+		if err != nil {
+			t.Error(err)
+		}
+		if kept++; string(b) != "mine\n" {
+			t.Errorf("kept %q", b)
+		}
+	})
+	if kept == 0 {
+		t.Error("nothing is kept, so nothing is shown")
+	}
+}
+
+// TestWhoChangedWhat: a person's changes are nobody's call, and calls at the same time
+// say so.
+func TestWhoChangedWhat(t *testing.T) {
+	ws := t.TempDir()
+	sh(t, ws, ground)
+	w := open(t, t.TempDir()+"/s", ws, options)
+	during(t, w, "s", func() {})
+	sh(t, ws, "echo person > a/one")
+	if rec := during(t, w, "s", func() {}); len(rec.Changes) != 0 {
+		t.Errorf("a call that changed nothing: %+v", rec.Changes)
+	}
+	var inner Record
+	outer := during(t, w, "s", func() {
+		inner = during(t, w, "t", func() { sh(t, ws, "echo both > exact") })
+		sh(t, ws, "echo outer > a/b/two")
+	})
+	paths := func(r Record) (l []string) {
+		for _, c := range r.Changes {
+			l = append(l, c.Path)
+		}
+		return l
+	}
+	if got := paths(inner); !slices.Equal(got, []string{"exact"}) || len(inner.With) != 1 {
+		t.Errorf("inner: %v with %v", got, inner.With)
+	}
+	if got := paths(outer); !slices.Equal(got, []string{"a/b/two", "exact"}) || !slices.Equal(outer.With, []string{inner.ID}) {
+		t.Errorf("outer: %v with %v", got, outer.With)
+	}
+	undo(t, w, inner, false)
+	r, err := w.Begin(Call{Session: "t", Started: time.Now()}, all)
+	if err != nil || !slices.Equal(r.Undone, []string{"exact"}) {
+		t.Errorf("the session hears of %v, %v", r.Undone, err)
+	}
+	if _, err := r.End(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestKeptWithinBounds: what is left out is not looked at, what is too large is said, and
+// the oldest calls go.
+func TestKeptWithinBounds(t *testing.T) {
+	ws := t.TempDir()
+	sh(t, ws, ground+`; mkdir -p node_modules/x cache; echo dep > node_modules/x/y
+		printf 'Signature: 8a477f597d28d172789f06886806bc55' > cache/CACHEDIR.TAG; echo c > cache/c`)
+	o := options
+	o.Size, o.File = 300<<10, 100<<10
+	w := open(t, t.TempDir()+"/s", ws, o)
+	rec := during(t, w, "s", func() {
+		sh(t, ws, "echo other > node_modules/x/y; echo d > cache/c; head -c 200000 /dev/zero > large; echo x > a/one")
+	})
+	var got []string
+	for _, c := range rec.Changes {
+		got = append(got, c.Path)
+	}
+	if !slices.Equal(got, []string{"a/one", "large"}) || rec.Changes[1].After.Unkept == "" {
+		t.Errorf("%+v", rec.Changes)
+	}
+	gone := during(t, w, "s", func() { sh(t, ws, "rm large") })
+	u, err := w.Plan([]Record{gone}, nil)
+	if err != nil || len(u.Steps) != 1 || !u.Steps[0].Final {
+		t.Errorf("%+v, %v", u, err)
+	}
+	if _, err := w.Apply(u, Call{Tool: "undo"}, true); !errors.Is(err, ErrConflict) {
+		t.Errorf("what was not kept: %v", err)
+	}
+	random := rand.NewChaCha8([32]byte{})
+	for range 20 {
+		during(t, w, "s", func() {
+			b := make([]byte, 50<<10)
+			_, _ = random.Read(b)
+			if err := os.WriteFile(ws+"/noise", b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	calls, err := w.Calls()
+	if err != nil || len(calls) > 8 || len(calls) == 0 || w.objects.total() > o.Size {
+		t.Errorf("%d calls, %d bytes, %v", len(calls), w.objects.total(), err)
+	}
+	undo(t, w, calls[len(calls)-1], false)
+}
+
+// TestAWorkspaceTooLarge is refused as that, and leaves nothing behind.
+func TestAWorkspaceTooLarge(t *testing.T) {
+	ws := t.TempDir()
+	b := make([]byte, 900<<10)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(b)
+	if err := os.WriteFile(ws+"/x", b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := options
+	o.Size = 100 << 10
+	w := open(t, t.TempDir()+"/s", ws, o)
+	if _, err := w.Begin(Call{Started: time.Now()}, all); !errors.Is(err, ErrFull) {
+		t.Errorf("got %v", err)
+	}
+	if n := w.objects.total(); n != 0 {
+		t.Errorf("%d bytes are left", n)
+	}
+}
+
+// TestKilledAtAnyMoment: a process that looks, changes files and looks again is killed
+// (SIGKILL) at 200 moments. What it changed can be put back each time.
+func TestKilledAtAnyMoment(t *testing.T) {
+	if dir := os.Getenv("CHANGES_WORK"); dir != "" {
+		work(t, dir)
+		return
+	}
+	dir := t.TempDir()
+	ws := dir + "/ws"
+	if err := os.Mkdir(ws, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	sh(t, ws, ground)
+	for i := range 40 {
+		sh(t, ws, fmt.Sprintf("echo %d > a/f%d", i, i))
+	}
+	w := open(t, dir+"/s", ws, options)
+	during(t, w, "s", func() {})
+	before := describe(ws)
+	interrupted, finished := 0, 0
+	for i := range 200 {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestKilledAtAnyMoment$")
+		cmd.Env = append(os.Environ(), "CHANGES_WORK="+dir)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(i) * 400 * time.Microsecond) // where it is by then: anywhere
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if _, err := w.Plan(nil, nil); err != nil { // the next look, of a new process
+			t.Fatal(err)
+		}
+		records, err := w.Calls()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range records {
+			if r.Interrupted {
+				interrupted++
+			} else if len(r.Undoes) == 0 {
+				finished++
+			}
+		}
+		u, err := w.Plan(records, nil)
+		if err != nil || len(u.Conflicts()) > 0 {
+			t.Fatal(err, u.Conflicts())
+		}
+		if _, err := w.Apply(u, Call{Tool: "undo"}, false); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(before, describe(ws)); diff != "" {
+			t.Fatalf("killed after %d: %s", i, diff)
+		}
+		for _, r := range records {
+			_ = os.Remove(w.record(r.ID))
+		}
+		records, _ = w.Calls()
+		for _, r := range records {
+			_ = os.Remove(w.record(r.ID))
+		}
+	}
+	t.Logf("%d calls interrupted, %d finished", interrupted, finished)
+	if interrupted == 0 {
+		t.Error("none was interrupted, so nothing is shown")
+	}
+}
+
+func work(t *testing.T, dir string) {
+	w := open(t, dir+"/s", dir+"/ws", options)
+	for {
+		during(t, w, "s", func() {
+			for i := range 40 {
+				_ = os.WriteFile(fmt.Sprintf("%s/ws/a/f%d", dir, i), []byte(fmt.Sprint("worked ", rand.Int())), 0o644)
+			}
+			_ = os.Rename(dir+"/ws/a/one", dir+"/ws/a/moved")
+			_ = os.Rename(dir+"/ws/a/moved", dir+"/ws/a/one")
+		})
+	}
+}
+
+func BenchmarkLook(b *testing.B) {
+	for _, files := range []int{100, 10_000} {
+		b.Run(fmt.Sprint(files), func(b *testing.B) {
+			ws := b.TempDir()
+			for i := range files {
+				if i%50 == 0 {
+					_ = os.Mkdir(fmt.Sprintf("%s/%d", ws, i/50), 0o755)
+				}
+				_ = os.WriteFile(fmt.Sprintf("%s/%d/%d", ws, i/50, i), []byte(strings.Repeat("line\n", i%400)), 0o644)
+			}
+			w := open(b, b.TempDir()+"/s", ws, options)
+			began := time.Now()
+			during(b, w, "s", func() {})
+			first := time.Since(began)
+			time.Sleep(2 * clockTick)
+			during(b, w, "s", func() {})
+			for b.Loop() {
+				during(b, w, "s", func() {
+					for i := range 20 {
+						_ = os.WriteFile(fmt.Sprintf("%s/%d/%d", ws, i%2, i%2*50+i), []byte(fmt.Sprint(rand.Int())), 0o644)
+					}
+				})
+			}
+			b.ReportMetric(float64(first.Milliseconds()), "first-ms")
+		})
+	}
+}

@@ -1,0 +1,7 @@
+package changes
+
+import "golang.org/x/sys/unix"
+
+func stampOf(st *unix.Stat_t) stamp {
+	return stamp{Dev: st.Dev, Ino: st.Ino, Mtime: st.Mtim.Nano(), Ctime: st.Ctim.Nano()}
+}

@@ -1,0 +1,367 @@
+package changes
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// An Entry is what one name of a workspace stands for.
+type Entry struct {
+	Mode uint32 `json:"mode"`           // st_mode: type and permissions
+	Size int64  `json:"size,omitempty"` // of a file
+	Hash string `json:"hash,omitempty"` // of a file's content, SHA-256
+	Link string `json:"link,omitempty"` // what a symbolic link says
+	// Unkept says why the content is not kept; "" if it is.
+	Unkept string `json:"unkept,omitempty"`
+
+	Seen stamp `json:"seen"`
+}
+
+// A stamp is what tells whether a file may have changed since it was looked at.
+type stamp struct {
+	Dev   uint64 `json:"dev"`
+	Ino   uint64 `json:"ino"`
+	Mtime int64  `json:"mtime"` // ns
+	Ctime int64  `json:"ctime"` // ns
+	// Racy: it was looked at so soon after its last change that another one could bear
+	// the same time.
+	Racy bool `json:"racy,omitempty"`
+}
+
+// clockTick is how long two changes can bear the same time: the kernel's coarse clock
+// goes on every 4 to 10 ms (time(7)).
+const clockTick = 20 * time.Millisecond
+
+func (e Entry) kind() uint32 { return e.Mode & unix.S_IFMT }
+
+// IsDir reports whether it is a directory.
+func (e Entry) IsDir() bool { return e.kind() == unix.S_IFDIR }
+
+// same reports whether two entries stand for the same: type, permissions, content.
+func (e Entry) same(f Entry) bool {
+	return e.Mode == f.Mode && e.Hash == f.Hash && e.Link == f.Link && (e.Unkept == "" || e.Size == f.Size && e.Seen.Mtime == f.Seen.Mtime)
+}
+
+// A Change is one name that stands for something else than before. Before is nil for
+// what was made, After for what was removed.
+type Change struct {
+	Path   string `json:"path"` // below the workspace
+	Before *Entry `json:"before,omitempty"`
+	After  *Entry `json:"after,omitempty"`
+	// From is the name that it had, for what was renamed: removed there by the same call.
+	From string `json:"from,omitempty"`
+}
+
+// A tree is what a workspace held when it was last looked at.
+type tree map[string]Entry
+
+// A look walks a workspace by descriptors and follows no link: a call that is under way
+// cannot lead it out by swapping a directory.
+type look struct {
+	objects objects
+	old     tree
+	seen    tree
+	skip    func(name string) bool // leaves a name, and what is below it, out
+	limit   int64                  // the largest file that is kept, in bytes
+	dev     uint64
+	changes []Change
+}
+
+// run looks at the tree below root, stores content that is new, and gives what differs.
+func (l *look) run(root string) error {
+	fd, err := unix.Open(root, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: root, Err: err}
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return errors.Join(err, unix.Close(fd))
+	}
+	l.seen, l.dev = make(tree, len(l.old)), uint64(st.Dev) //nolint:unconvert // int32 on darwin
+	if err := l.directory(os.NewFile(uintptr(fd), root), ""); err != nil {
+		return err
+	}
+	for name, e := range l.old {
+		if _, still := l.seen[name]; still {
+			continue
+		}
+		if l.passedOver(name) {
+			l.seen[name] = e // nobody looked
+		} else {
+			l.changes = append(l.changes, Change{Path: name, Before: &e})
+		}
+	}
+	slices.SortFunc(l.changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
+	renames(l.changes)
+	return nil
+}
+
+// passedOver reports whether the name, or a directory that it lies in, is left out.
+func (l *look) passedOver(name string) bool {
+	for ; name != "."; name = path.Dir(name) {
+		if l.skip(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// directory looks at what dir holds, and closes it.
+func (l *look) directory(dir *os.File, below string) error {
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	fd := int(dir.Fd())
+	for _, base := range names {
+		name := path.Join(below, base)
+		if l.skip(name) {
+			continue
+		}
+		var st unix.Stat_t
+		if err := unix.Fstatat(fd, base, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			continue // gone meanwhile
+		}
+		if err := l.name(fd, base, name, &st); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *look) name(dir int, base, name string, st *unix.Stat_t) error {
+	e := Entry{Mode: uint32(st.Mode), Seen: stampOf(st)} //nolint:unconvert // uint16 on darwin
+	old, known := l.old[name]
+	switch e.kind() {
+	case unix.S_IFDIR:
+		if e.Seen.Dev != l.dev {
+			return nil // another file system
+		}
+		fd, err := unix.Openat(dir, base, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			break // closed to everybody, or gone
+		}
+		f := os.NewFile(uintptr(fd), name)
+		if isCache(fd) {
+			return f.Close()
+		}
+		l.note(name, e, old, known)
+		return l.directory(f, name)
+	case unix.S_IFLNK:
+		e.Link = readLink(dir, base)
+	case unix.S_IFREG:
+		e.Size = st.Size
+		if known && old.Size == e.Size && old.Mode&unix.S_IFMT == unix.S_IFREG && old.Seen == e.Seen && !old.Seen.Racy {
+			e.Hash, e.Unkept = old.Hash, old.Unkept
+			break
+		}
+		if err := l.keep(dir, base, &e); err != nil {
+			return fmt.Errorf("keep %s: %w", name, err)
+		}
+	}
+	l.note(name, e, old, known)
+	return nil
+}
+
+func (l *look) note(name string, e, old Entry, known bool) {
+	l.seen[name] = e
+	switch {
+	case !known:
+		l.changes = append(l.changes, Change{Path: name, After: &e})
+	case !e.same(old):
+		l.changes = append(l.changes, Change{Path: name, Before: &old, After: &e})
+	}
+}
+
+// keep stores a file's content.
+func (l *look) keep(dir int, base string, e *Entry) error {
+	if e.Size > l.limit {
+		e.Unkept = fmt.Sprintf("larger than %d MiB", l.limit>>20)
+		return nil
+	}
+	// A FIFO may stand there by now: never wait for one.
+	fd, err := unix.Openat(dir, base, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		e.Unkept = "not readable: " + err.Error()
+		return nil
+	}
+	f := os.NewFile(uintptr(fd), base)
+	defer f.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		e.Unkept = "not readable: it was replaced meanwhile"
+		return nil
+	}
+	now := time.Now()
+	if e.Hash, err = l.objects.put(io.LimitReader(f, l.limit)); err != nil {
+		return err
+	}
+	e.Mode, e.Size, e.Seen = uint32(st.Mode), st.Size, stampOf(&st)                        //nolint:unconvert // uint16 on darwin
+	e.Seen.Racy = now.UnixNano()-max(e.Seen.Mtime, e.Seen.Ctime) < clockTick.Nanoseconds() // or is to come
+	return nil
+}
+
+// renames notes which of the new names are old ones.
+func renames(list []Change) {
+	gone := map[[2]uint64]string{}
+	for _, c := range list {
+		if c.After == nil {
+			gone[[2]uint64{c.Before.Seen.Dev, c.Before.Seen.Ino}] = c.Path
+		}
+	}
+	for i, c := range list {
+		if c.Before == nil {
+			list[i].From = gone[[2]uint64{c.After.Seen.Dev, c.After.Seen.Ino}]
+		}
+	}
+}
+
+func readLink(dir int, base string) string {
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(dir, base, buf)
+	if err != nil {
+		return ""
+	}
+	return string(buf[:n])
+}
+
+// cacheTag begins the file CACHEDIR.TAG, by which a program says that a directory can be
+// made again (bford.info/cachedir). Cargo's target and pip's, ruff's and pytest's caches have it.
+const cacheTag = "Signature: 8a477f597d28d172789f06886806bc55"
+
+func isCache(dir int) bool {
+	fd, err := unix.Openat(dir, "CACHEDIR.TAG", unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	buf := make([]byte, len(cacheTag))
+	n, _ := unix.Read(fd, buf)
+	return string(buf[:max(n, 0)]) == cacheTag
+}
+
+type treeLine struct {
+	Path  string `json:"path"`
+	Entry *Entry `json:"entry,omitempty"` // nil: it is gone
+}
+
+// readTree reads a tree back. A last line that was cut off by a crash says nothing: what
+// it was about is looked at again.
+func readTree(file string) (tree, int, error) {
+	t := tree{}
+	f, err := os.Open(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return t, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	lines, n := bufio.NewReader(f), 0
+	for {
+		b, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return t, n, nil
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		var line treeLine
+		if json.Unmarshal(b, &line) != nil {
+			continue
+		}
+		n++
+		if line.Entry == nil {
+			delete(t, line.Path)
+		} else {
+			t[line.Path] = *line.Entry
+		}
+	}
+}
+
+// appendTree adds what has changed, so that a call that changes 20 files writes 20 lines.
+func appendTree(file string, old, now tree) (int, error) {
+	var b strings.Builder
+	n := 0
+	line := func(name string, e *Entry) error {
+		n++
+		text, err := json.Marshal(treeLine{name, e})
+		b.Write(append(text, '\n'))
+		return err
+	}
+	for name, e := range now {
+		if was, known := old[name]; !known || was != e {
+			if err := line(name, &e); err != nil {
+				return 0, err
+			}
+		}
+	}
+	for name := range old {
+		if _, still := now[name]; !still {
+			if err := line(name, nil); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if n == 0 {
+		return 0, nil
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	// A line that a crash has cut off ends here, and the next one is whole.
+	_, err = f.WriteString("\n" + b.String())
+	return n, errors.Join(err, f.Close())
+}
+
+// writeTree replaces the file by the tree alone.
+func writeTree(file string, t tree) error {
+	tmp := file + ".new"
+	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := appendTree(tmp, nil, t); err != nil {
+		return err
+	}
+	if len(t) == 0 {
+		return os.WriteFile(file, nil, 0o600)
+	}
+	return os.Rename(tmp, file)
+}
+
+// known are the names of the tree, those that changed in records, and the directories
+// that they lie in.
+func (t tree) known(changed ...string) func(name string) bool {
+	more := map[string]bool{}
+	for _, name := range changed {
+		for ; name != "."; name = path.Dir(name) {
+			more[name] = true
+		}
+	}
+	return func(name string) bool {
+		_, in := t[name]
+		return in || more[name]
+	}
+}
+
+func (t tree) hashes() map[string]bool {
+	in := map[string]bool{}
+	for e := range maps.Values(t) {
+		in[e.Hash] = true
+	}
+	return in
+}
