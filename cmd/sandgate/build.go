@@ -357,7 +357,9 @@ type derived struct {
 
 	found    toolchains.Found // of the person's toolchains
 	path     string           // PATH of programs
+	passed   []string         // the variables that programs get
 	withheld []string         // variables that look like secrets
+	said     string           // the end of what the program wrote to its error output, once it has run
 	// unseen are files that hold secrets, in what is shown of the toolchains.
 	unseen map[string]sandboxprofile.Rights
 	// starts says which files a program starts that is run in a directory.
@@ -376,7 +378,7 @@ func derive(cfg *config.Config, own map[string]sandboxprofile.Rights, program st
 	for _, file := range found.Secrets {
 		own[file] = 0
 	}
-	_, withheld := allowedNames(cfg)
+	passed, withheld := allowedNames(cfg)
 	narrow, unseen, warnings := forPrograms(cfg, needs)
 	maps.Copy(unseen, own)
 	offline := needs // a file tool has no business on the network
@@ -387,8 +389,8 @@ func derive(cfg *config.Config, own map[string]sandboxprofile.Rights, program st
 		programs: shellCredentials(cfg).Under(without(sandboxprofile.Derive(narrow), unseen)),
 		warnings: warnings,
 		found:    found,
-		withheld: withheld,
-		unseen:   own,
+		passed:   passed, withheld: withheld,
+		unseen: own,
 	}, nil
 }
 

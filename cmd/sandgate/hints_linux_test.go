@@ -67,6 +67,9 @@ func TestHintsHelp(t *testing.T) {
 	if err := os.Symlink(filepath.Join(dir, "real/bin/tool"), filepath.Join(dir, "bin/tool")); err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("HINTED_SETTING", "x")
+	t.Setenv("HINTED_TOKEN", "token=ghp_0123456789abcdefghijklmnopqrstuvwxyz")
+	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
 	run := func(flags string, command string) (out string, status int) {
 		t.Helper()
 		cmd := exec.Command("sh", "-c", "exec sandgate run --no-detect "+flags+" -- bash -c \"$COMMAND\"")
@@ -94,6 +97,10 @@ func TestHintsHelp(t *testing.T) {
 		{"an archive", `tar cf $D/out/all.tar /etc/passwd 2>&1 | grep -v Removing >&2; test -f $D/out/all.tar`, true},
 		{"a copy", `cp -r /etc/alternatives $D/out/copy 2>&1 | tail -1 >&2; test -d $D/out/copy`, true},
 		{"cargo's words", `touch $D/out/fnv 2>/dev/null || { echo "failed to open: $D/out/fnv, error: Read-only file system" >&2; exit 1; }`, true},
+		{"a variable", `: "${HINTED_SETTING:?is not set}"`, true},
+		{"a secret", `: "${HINTED_TOKEN:?is not set}"`, true},
+		{"a variable that is not set", `: "${HINTED_NOWHERE:?is not set}"`, false},
+		{"a variable of the sandbox's own", `echo HTTPS_PROXY >&2; exit 1`, false},
 		{"the system's directories", `touch /usr/local/made`, false},
 		{"the machine", `touch /made`, false},
 		{"the machine's directories", `mkdir /srv/made`, false},

@@ -87,6 +87,7 @@ func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
 	}
 	a.printRefusals(result.Violations, found)
 	if result.ExitCode != 0 {
+		a.tellLeftOut(found)
 		err := a.sayNotStarted(result)
 		if result.ExitCode == exitNotFound && len(result.Content) > 0 {
 			a.tellWhere(found, argv[0])
@@ -142,6 +143,7 @@ func (a *app) runOnce(ctx context.Context, agent string, f runFlags, typed bool,
 		return result, found, err
 	}
 	result, err = r.Call(ctx, peer, protocol.ToolsCall{SessionID: s.SessionID, CallID: "run", Tool: "run", Args: args}, a.sayExposed)
+	found.said = shown.said()
 	if err != nil {
 		return result, found, signalStatus(ctx, wireStatus(err))
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"sync"
 
 	"github.com/sandgate/sandgate/ui/vtfilter"
 )
@@ -11,11 +12,13 @@ import (
 type programsOutput struct {
 	out, err io.Writer
 	filters  []*vtfilter.Writer
+	last     *tail
 }
 
 func (a *app) programsOutput() *programsOutput {
 	p := &programsOutput{}
-	p.out, p.err = p.filtered(a.out), p.filtered(a.err)
+	p.last = &tail{w: p.filtered(a.err)}
+	p.out, p.err = p.filtered(a.out), p.last
 	return p
 }
 
@@ -33,4 +36,29 @@ func (p *programsOutput) end() {
 	for _, f := range p.filters {
 		_ = f.Close() // a terminal that is gone
 	}
+}
+
+// said is the end of the program's error output.
+func (p *programsOutput) said() string {
+	p.last.mu.Lock()
+	defer p.last.mu.Unlock()
+	return string(p.last.kept)
+}
+
+// A tail keeps the end of what is written through it.
+type tail struct {
+	w    io.Writer
+	mu   sync.Mutex
+	kept []byte
+}
+
+const maxTail = 4 << 10
+
+// Write implements io.Writer.
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	t.kept = append(t.kept, b[max(len(b)-maxTail, 0):]...)
+	t.kept = append(t.kept[:0], t.kept[max(len(t.kept)-maxTail, 0):]...)
+	t.mu.Unlock()
+	return t.w.Write(b)
 }

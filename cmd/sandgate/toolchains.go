@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
@@ -199,6 +200,35 @@ func (a *app) tellToolchains(d derived, verbose bool, typed string) {
 	for _, n := range namesakes(d.path, d.programs, typed) {
 		line("warning: %s is %s inside, and %s outside, which is not shown%s", n.name, n.inside, n.outside, remedy(d, n.outside))
 	}
+}
+
+// tellLeftOut names variables that the person has set and that a program which failed has
+// written about, but did not get: it may have looked for them.
+func (a *app) tellLeftOut(d derived) {
+	words := strings.FieldsFunc(d.said, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	const most = 4
+	told := 0
+	for _, kv := range os.Environ() {
+		name, value, _ := strings.Cut(kv, "=")
+		switch {
+		case told == most, !slices.Contains(words, name), slices.Contains(d.passed, name), madeInside(name, value):
+			continue
+		}
+		told++
+		but := ""
+		if looksSecret(kv) {
+			but = ", because it looks like a secret"
+		}
+		fmt.Fprintf(a.err, "sandgate: hint: %s\n", approval.EscapeLine(fmt.Sprintf("%s is set outside and was left out%s; to pass it: --env %s", name, but, name)))
+	}
+}
+
+// madeInside reports whether a variable would be of no use in a sandbox: it has one of its
+// own, or it names a socket, which is not to be had there.
+func madeInside(name, value string) bool {
+	info, err := os.Stat(value)
+	return strings.HasSuffix(strings.ToUpper(name), "_PROXY") || strings.HasPrefix(name, "XDG_") || strings.HasPrefix(value, "unix:") ||
+		slices.Contains([]string{"TMPDIR", "PWD", "OLDPWD", "SHLVL"}, name) || err == nil && info.Mode().Type() == os.ModeSocket
 }
 
 // remedy is the flags that show a program, as an end of a sentence; "" if none would.
