@@ -384,7 +384,11 @@ func (s *bwrapSandbox) died(err error, after time.Duration) (Result, error) {
 	if starved { // the kernel has killed init with the rest
 		return Result{Cause: MemoryLimit, ExitCode: 128 + int(unix.SIGKILL), Signal: "SIGKILL", Duration: after}, nil
 	}
-	return Result{}, fmt.Errorf("confine: the sandbox died during the action: %s", s.lastWords(err))
+	words := s.lastWords(err)
+	if strings.Contains(words, noThread) { // the programs have left init none of the host's processes
+		return Result{Cause: PidsLimit, ExitCode: 128 + int(unix.SIGKILL), Signal: "SIGKILL", Duration: after}, nil
+	}
+	return Result{}, fmt.Errorf("confine: the sandbox died during the action: %s", words)
 }
 
 // newTimer is a timer that never fires for an unlimited duration.

@@ -39,6 +39,10 @@ func IsShortage(err error) bool {
 	return slices.ContainsFunc(scarce, func(errno syscall.Errno) bool { return errors.Is(err, errno) })
 }
 
+// noThread is what the Go runtime of a first process dies with when the host has no process
+// left for another thread of it.
+const noThread = "failed to create new OS thread"
+
 // shortageIn is the shortage that the last line of text, which another program wrote,
 // ends with; nil if it is about something else. A program that says so for another
 // reason is asked again, and nothing runs meanwhile.
@@ -49,7 +53,7 @@ func shortageIn(op, text string) error {
 			return &Shortage{op, fmt.Errorf("%s: %w", text, errno)}
 		}
 	}
-	if strings.Contains(text, "failed to create new OS thread") { // the Go runtime's, of a first process
+	if strings.Contains(text, noThread) {
 		return &Shortage{op, errors.New("no process is left for its threads")}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -42,12 +43,15 @@ func boundedProcesses(t *testing.T, most int) (prefix []string) {
 type outcomes struct {
 	mu    sync.Mutex
 	count map[string]int
+	fault error // one of a sandbox that failed
 }
 
 func (o *outcomes) add(err error) {
 	code := ""
 	var e *protocol.Error
 	switch {
+	case errors.As(err, &e) && strings.HasPrefix(e.HintText, "nothing ran: "):
+		code = "nothing ran" // and it says what to do
 	case errors.As(err, &e):
 		code = string(e.Code)
 	case err != nil:
@@ -55,7 +59,9 @@ func (o *outcomes) add(err error) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.count[code]++
+	if o.count[code]++; code == string(protocol.CodeSandboxFailed) {
+		o.fault = err
+	}
 }
 
 // callsOf lets each of n sessions make one call, over their own connections or over one.
@@ -64,12 +70,13 @@ func (h *host) callsOf(n int, own bool, command string) map[string]int {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
 	socket := h.dir + "/rt/sandgate/agent.sock"
+	o := outcomes{count: map[string]int{}}
 	shared, err := client.DialAgent(ctx, socket)
-	if err != nil {
-		h.t.Fatal(err)
+	if err != nil { // it is told to come again
+		o.add(err)
+		return o.count
 	}
 	defer shared.Close()
-	o := outcomes{count: map[string]int{}}
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
@@ -90,6 +97,9 @@ func (h *host) callsOf(n int, own bool, command string) map[string]int {
 		})
 	}
 	all.Wait()
+	if o.fault != nil {
+		h.t.Logf("a sandbox failed: %v", o.fault)
+	}
 	return o.count
 }
 
@@ -189,6 +199,136 @@ func TestManySessions(t *testing.T) {
 	}
 	if standing := len(proctree.Descendants(h.serve.Process.Pid)); standing > 3*64 {
 		t.Errorf("%d processes stand below the supervisor", standing)
+	}
+	h.asBefore()
+}
+
+// A resource is something that a host has little of.
+type resource struct {
+	name    string
+	prefix  func(t *testing.T) []string // of the supervisor
+	place   string                      // a directory of the host's that is a small disk
+	exhaust func(h *host)
+	release func(h *host)
+}
+
+// scarce are what tools and others use up. What a call meets while there is none is its
+// own affair, but for a fault.
+var scarce = []resource{
+	{name: "processes", prefix: func(t *testing.T) []string { return boundedProcesses(t, 300) },
+		exhaust: func(h *host) { h.callsInShortage(4, false, "for i in $(seq 400); do sleep 3 & done; wait") }},
+	{name: "descriptors", prefix: func(*testing.T) []string { return []string{"sh", "-c", "ulimit -n 256 && exec \"$@\"", "sh"} },
+		exhaust: func(h *host) { h.callsInShortage(64, true, "true") }},
+	{name: "room for the log", place: "state",
+		exhaust: func(h *host) { h.fill("state"); h.callsInShortage(4, false, "true") }, release: func(h *host) { h.empty("state") }},
+	{name: "room in the workspace", place: "ws",
+		exhaust: func(h *host) { h.fill("ws"); h.callsInShortage(4, false, "echo x > more; mkdir d") }, release: func(h *host) { h.empty("ws") }},
+}
+
+// callsInShortage makes calls that may fail, and not as a fault of the sandbox's.
+func (h *host) callsInShortage(n int, own bool, command string) {
+	h.t.Helper()
+	got := h.callsOf(n, own, command)
+	for _, bad := range []protocol.Code{protocol.CodeSandboxFailed, protocol.CodeSandboxUnavailable, protocol.CodeInternal, "closed"} {
+		if got[string(bad)] > 0 {
+			h.t.Errorf("calls in a shortage: %v", got)
+		}
+	}
+	h.t.Logf("calls: %v", got)
+}
+
+func (h *host) fill(dir string) {
+	h.t.Helper()
+	f, err := os.Create(filepath.Join(h.dir, dir, "fill"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer f.Close()
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	if !errors.Is(err, unix.ENOSPC) {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *host) empty(dir string) {
+	h.t.Helper()
+	if err := os.Remove(filepath.Join(h.dir, dir, "fill")); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// TestShortages: while each resource is used up, and any two of them together, operators are
+// answered, and no call ends with a fault; when it is over a call is as confined as the
+// first was, and the log is whole.
+func TestShortages(t *testing.T) {
+	const mark = "SANDGATE_TEST_SHORTAGES"
+	if os.Geteuid() != 0 {
+		t.Skipf("uid %d may not mount small disks, nor bound processes", os.Geteuid())
+	}
+	if os.Getenv(mark) == "" { // again, with mounts of its own
+		cmd := exec.Command("unshare", "--mount", "--propagation", "private", "--", os.Args[0], "-test.run=^TestShortages$", "-test.v")
+		cmd.Env = append(os.Environ(), mark+"=1")
+		out, err := cmd.CombinedOutput()
+		if t.Logf("%s", out); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	for i, one := range scarce {
+		for _, two := range scarce[i:] {
+			name := one.name
+			if two.name != one.name {
+				name += " and " + two.name
+			}
+			t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) { shortage(t, one, two) })
+		}
+	}
+}
+
+func shortage(t *testing.T, one, two resource) {
+	both := []resource{one, two}
+	if one.name == two.name {
+		both = both[:1]
+	}
+	h := newHost(t)
+	for _, r := range both {
+		if r.place != "" {
+			dir := filepath.Join(h.dir, r.place)
+			if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4m,mode=0700"); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+		}
+		if r.prefix != nil {
+			h.prefix = append(h.prefix, r.prefix(t)...)
+		}
+	}
+	h.start()
+	h.call(0, "shell", "command=true")
+	var all sync.WaitGroup
+	for _, r := range both {
+		all.Go(func() { r.exhaust(h) })
+	}
+	over := make(chan struct{})
+	go func() { all.Wait(); close(over) }()
+	longest := time.Duration(0)
+	for done := false; !done; {
+		start := time.Now()
+		h.operatorAnswers()
+		longest = max(longest, time.Since(start))
+		select {
+		case <-over:
+			done = true
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	t.Logf("operators were answered within %v", longest)
+	for _, r := range both {
+		if r.release != nil {
+			r.release(h)
+		}
 	}
 	h.asBefore()
 }
