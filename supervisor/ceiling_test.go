@@ -360,6 +360,19 @@ func TestWhatIsAskedAboutIsWithheld(t *testing.T) {
 	}
 }
 
+// TestACheckTellsNoContentThatIsAskedAbout: what would be asked about before it is read is
+// not told by what the plan holds of it.
+func TestACheckTellsNoContentThatIsAskedAbout(t *testing.T) {
+	f := newFixture(t, setup{fallback: careful, asked: []string{"sub"}})
+	populate(t, f.ws)
+	for name, told := range map[string]bool{"sub/inner": false, "old": true} {
+		r, err := f.Check(context.Background(), self, protocol.ToolsCall{SessionID: f.session, CallID: "check", Tool: "shell", Args: []byte(command("bash " + name))})
+		if err != nil || r.Decision != protocol.CheckAsk || strings.Contains(string(r.Plan), `"sha256"`) != told || (r.PlanDigest != "") != told {
+			t.Errorf("%s: %v, %s, %s", name, err, r.PlanDigest, r.Plan)
+		}
+	}
+}
+
 // textOf is what a call has written.
 func textOf(r protocol.CallResult) string {
 	var b strings.Builder

@@ -178,6 +178,13 @@ func (s *Supervisor) checkResult(c *call, p tools.Proposal, checked error) (prot
 		return r, nil
 	}
 	plan, _ := withoutContent(p.Plan)
+	plan.Pins = slices.Clone(plan.Pins)
+	for i := range plan.Pins { // what is asked about before it is read is not told by its hash
+		pin := &plan.Pins[i]
+		if slices.ContainsFunc(p.Withheld, func(dir string) bool { return sandboxprofile.Contains(dir, pin.Path) }) {
+			*pin, r.PlanDigest = tools.Pin{Path: pin.Path}, ""
+		}
+	}
 	r.Plan, r.Profile = mustJSON(plan), mustJSON(plan.Profile)
 	return r, nil
 }

@@ -72,3 +72,39 @@ func TestCaveats(t *testing.T) {
 		}
 	}
 }
+
+// TestAPolicyOfTheStarterHolds: the file that config init writes leaves to its policy what
+// the policy sets.
+func TestAPolicyOfTheStarterHolds(t *testing.T) {
+	text := strings.Replace(string(Init("")), "policy: careful", "policy: autonomous", 1)
+	if !strings.Contains(text, "policy: autonomous") {
+		text = strings.Replace(text, "version: 1\n", "version: 1\npolicy: autonomous\n", 1)
+	}
+	c, err := Parse([]byte(text), "sandgate.yaml", Env{Cwd: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := Default(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	merged, err := Merge(base, Layer{Tier: TierUser, Name: "sandgate.yaml", Trusted: true, Config: c})
+	if err != nil || merged.Approval.Mode != Strict {
+		t.Errorf("autonomous: mode %v, %v", merged.Approval.Mode, err)
+	}
+}
+
+// TestTrustSaysWhatAToolIsGiven: who vouches for a file reads what its tools and servers
+// would have.
+func TestTrustSaysWhatAToolIsGiven(t *testing.T) {
+	tool := Tool{Name: "lint"}
+	tool.Command, tool.Sandbox.Network.Mode = []string{"./lint.sh"}, NetworkHost
+	tool.Secrets = []ToolSecret{{}}
+	if got := widerTool(&tool); got != `a program would be one more tool: "./lint.sh", with the network of the host, given 1 of your secrets, and nobody would be asked` {
+		t.Error(got)
+	}
+	server := MCPServer{Command: []string{"srv"}, Network: Network{Mode: NetworkAllow, Allow: []string{"a.example:443"}}, Approval: MCPApproval{Default: Ask, Tools: map[string]Effect{"get": Allow}}}
+	if got := widerServer(&server); got != `a program would be one more server: "srv", with the hosts a.example:443, and nobody would be asked` {
+		t.Error(got)
+	}
+}
