@@ -33,8 +33,8 @@ func newApproveCmd(a *app) *cobra.Command {
 		Long: `approve shows the requests that wait for an answer, with what each would do and
 what its sandbox would allow, and takes an answer by one key; ? lists the keys.
 A key counts once its request has stood on the screen for half a second, and one and
-a half after another stood there. 1 to 7 lead to the requests, what agents did,
-sessions, rules, remembered answers, the quarantine and the status.
+a half after another stood there. 1 to 8 lead to the requests, what agents did,
+sessions, rules, remembered answers, what calls changed, the quarantine and the status.
 
 When a request comes, the terminal rings its bell and, where it can, shows a
 notification (--notify: bell, terminal, desktop for notify-send, none).
@@ -95,7 +95,7 @@ func (a *app) approve(ctx context.Context, f approveFlags, n tui.Notify) error {
 
 func (a *app) approveOnScreen(ctx context.Context, p *client.Approver, events <-chan client.Event, n tui.Notify) error {
 	err := tui.Run(ctx, tui.Options{
-		Approver: p, Events: events, Boards: board.New(p, quarantineBoard{}), In: a.in, Out: a.out, Environ: os.Environ(), Pager: pager(), Notify: n,
+		Approver: p, Events: events, Boards: board.New(p, stores), In: a.in, Out: a.out, Environ: os.Environ(), Pager: pager(), Notify: n,
 		Editor: cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")),
 	})
 	if err != nil {

@@ -26,12 +26,17 @@ version: 1
 sandbox: {paths: {workspace: {root: ws, mode: rw}}}
 approval: {store: memory}
 shell: {default: {allowed: true, approval: false}}
+undo: {enabled: true}
 `)}
 	coder := d.session("coder")
 	if err := os.WriteFile(d.ws+"/build.sh", []byte("mkdir -p sub/.vscode && echo '{}' > sub/.vscode/tasks.json\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	d.allowed(t, call(t.Context(), coder, "shell", map[string]any{"command": "sh build.sh"}))
+	if err := os.WriteFile(d.ws+"/notes", []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.allowed(t, call(t.Context(), coder, "shell", map[string]any{"command": "echo lost > notes; touch made"}))
 	d.running = call(t.Context(), coder, "shell", map[string]any{"command": "sleep 62.25"})
 	// What the supervisor was started with is no longer what lies there.
 	if err := os.WriteFile(d.dir+"/sandgate.yaml", []byte("version: 1\n"), 0o600); err != nil {
@@ -69,6 +74,15 @@ func (d *day) allowed(t *testing.T, ch <-chan ended) {
 	}
 }
 
+// isBack: what the call had changed is as it was.
+func (d *day) isBack(t *testing.T) {
+	t.Helper()
+	b, err := os.ReadFile(d.ws + "/notes")
+	if _, made := os.Lstat(d.ws + "/made"); err != nil || string(b) != "mine" || made == nil {
+		t.Errorf("notes: %q, %v; made: %v", b, err, made)
+	}
+}
+
 func (d *day) calls(t *testing.T) int {
 	t.Helper()
 	a, err := client.DialApprover(t.Context(), d.operator)
@@ -86,7 +100,8 @@ func (d *day) calls(t *testing.T) int {
 // What stands on the boards after such a day, on every screen.
 var dayWords = map[string][]string{
 	"activity":   {"coder: `sleep 62.25`", "coder: `sh build.sh`", "the sandbox refused write"},
-	"sessions":   {"coder: 2 calls, 1 under way", "Calls of coder", "`sleep 62.25`"},
+	"sessions":   {"coder: 3 calls, 1 under way", "Calls of coder", "`sleep 62.25`"},
+	"changes":    {"coder changed in", "echo lost > notes", "~ notes"},
 	"quarantine": {"sub/.vscode"},
 	"status":     {"What asks for a look", "has changed", "Tools are confined by", "entries in the log"},
 }
@@ -108,6 +123,15 @@ func TestPageOfADay(t *testing.T) {
 		}
 		p.picture("day-" + name)
 	}
+	p.click("nav button", "Changes")
+	p.see("echo lost > notes")
+	p.ready()
+	p.click("button", "Undo")
+	p.see("Put these 2 files back")
+	p.ready()
+	p.click(".sure button", "Undo")
+	p.see("Undone in")
+	d.isBack(t)
 	p.click("nav button", "Quarantine")
 	p.see("sub/.vscode")
 	p.ready()
@@ -126,7 +150,7 @@ func TestPageOfADay(t *testing.T) {
 	if _, e := p.ran(d.running); e == nil || e.Code != protocol.CodeCancelled {
 		t.Errorf("%+v", e)
 	}
-	p.see("coder: 2 calls, 0 under way")
+	p.see("coder: 3 calls, 0 under way")
 	p.ready()
 	p.click("button", "End")
 	p.see("End the session of coder?")
@@ -141,20 +165,25 @@ func TestPageOfADayOnATerminal(t *testing.T) {
 	d := newDay(t)
 	x := newScreen(t, d.operator, 100, 30)
 	x.see("nothing waits")
-	for key, name := range map[string]string{"2": "activity", "3": "sessions", "6": "quarantine", "7": "status"} {
+	for key, name := range map[string]string{"2": "activity", "3": "sessions", "6": "changes", "7": "quarantine", "8": "status"} {
 		x.press(key, "["+key+" "+name+"]")
 		for _, w := range dayWords[name] {
 			x.see(w)
 		}
 	}
-	x.press("6", "sub/.vscode")
+	x.press("6", "echo lost > notes")
+	x.mark("shell: Execute: echo lost")
+	x.press("a", "Put these 2 files back")
+	x.press("y", "Undone in")
+	d.isBack(t)
+	x.press("7", "sub/.vscode")
 	x.mark("")
 	x.press("b", "with everything in it?")
 	x.press("y", "Nothing is in the quarantine.")
 	x.press("3", "Calls of coder")
 	x.mark("coder: `sleep 62.25`")
 	x.press("a", "with everything that it has started?")
-	x.press("y", "coder: 2 calls, 0 under way")
+	x.press("y", "coder: 3 calls, 0 under way")
 	select {
 	case <-d.running:
 	case <-time.After(30 * time.Second):
@@ -163,7 +192,7 @@ func TestPageOfADayOnATerminal(t *testing.T) {
 	if n := d.calls(t); n != 0 {
 		t.Errorf("%d calls are under way", n)
 	}
-	x.mark("coder: 2 calls")
+	x.mark("coder: 3 calls")
 	x.press("a", "End the session of coder?")
 	x.press("y", "No agent has a session.")
 }

@@ -5,6 +5,10 @@ import (
 	"github.com/sandgate/sandgate/ui/board"
 )
 
+// stores are what the boards of the page and of `sandgate approve` show of this user's
+// directories.
+var stores = board.Stores{Quarantine: quarantineBoard{}, Changes: changesBoard{}}
+
 // quarantineBoard is the quarantine as the page and the screen of `sandgate approve` show
 // it: what `sandgate quarantine` works on.
 type quarantineBoard struct{}

@@ -50,6 +50,24 @@ func openChanges(cfg *config.Config) (*changes.Store, error) {
 	return s, nil
 }
 
+// keptChanges opens what is kept, whatever the configuration says now.
+func keptChanges() (*changes.Store, error) {
+	dir, err := changesDir()
+	if err != nil {
+		return nil, err
+	}
+	s, err := changes.Open(dir, changes.Options{})
+	if err != nil {
+		return nil, withStatus(exitInternal, err)
+	}
+	return s, nil
+}
+
+// undoCall is how an undo by a person stands in the list of calls.
+func undoCall(plan changes.Undo) changes.Call {
+	return changes.Call{Session: "-", Call: "undo", Tool: "undo", Subject: "undo of " + strings.Join(plan.Records, ", ")}
+}
+
 // changesCmd is what `log` and `undo` share.
 type changesCmd struct {
 	*app
@@ -132,13 +150,9 @@ func (x *changesCmd) open() (*changes.Workspace, []changes.Record, error) {
 	if err != nil {
 		return nil, nil, usageError(fmt.Errorf("--workspace: %w", err))
 	}
-	store, err := changesDir()
+	s, err := keptChanges()
 	if err != nil {
 		return nil, nil, err
-	}
-	s, err := changes.Open(store, changes.Options{})
-	if err != nil {
-		return nil, nil, withStatus(exitInternal, err)
 	}
 	root := ""
 	for _, r := range s.Workspaces() {
@@ -175,17 +189,24 @@ func unknownCall(name string) error {
 	return withHint(usageError(fmt.Errorf("%q is not a call or session that changed something here, or a file that one changed", name)), "see `sandgate log`")
 }
 
-// lastCall is the last one that is not undone.
-func lastCall(records []changes.Record) []changes.Record {
+// undoneCalls are those that an undo, which is not undone itself, took back.
+func undoneCalls(records []changes.Record) map[string]bool {
 	undone := map[string]bool{}
 	for _, r := range slices.Backward(records) {
-		switch {
-		case undone[r.ID]:
-		case len(r.Undoes) > 0:
+		if !undone[r.ID] {
 			for _, id := range r.Undoes {
 				undone[id] = true
 			}
-		default:
+		}
+	}
+	return undone
+}
+
+// lastCall is the last one that is not undone.
+func lastCall(records []changes.Record) []changes.Record {
+	undone := undoneCalls(records)
+	for _, r := range slices.Backward(records) {
+		if !undone[r.ID] && !r.Undo {
 			return []changes.Record{r}
 		}
 	}
@@ -257,7 +278,7 @@ func (x *undoCmd) carryOut(w *changes.Workspace, plan changes.Undo) error {
 			return err
 		}
 	}
-	rec, err := w.Apply(plan, changes.Call{Session: "-", Call: "undo", Tool: "undo", Subject: "undo of " + strings.Join(plan.Records, ", ")}, x.force)
+	rec, err := w.Apply(plan, undoCall(plan), x.force)
 	if err != nil {
 		return withHint(withStatus(exitFound, err), "what was put back until then is in `sandgate log`")
 	}

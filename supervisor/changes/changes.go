@@ -174,7 +174,9 @@ type Record struct {
 	With []string `json:"with,omitempty"`
 	// Interrupted: the supervisor ended before the call did.
 	Interrupted bool `json:"interrupted,omitempty"`
-	// Undoes are the records that it took back, in whole or in part.
+	// Undo: a person put back what calls had changed. Undoes are those of which nothing
+	// is left.
+	Undo   bool     `json:"undo,omitempty"`
 	Undoes []string `json:"undoes,omitempty"`
 }
 
@@ -230,7 +232,7 @@ func (r *Running) abandon() error {
 // changed nothing leaves no record.
 func (r *Running) End() (rec Record, err error) { return r.end(nil) }
 
-func (r *Running) end(undoes []string) (rec Record, err error) {
+func (r *Running) end(undo *Undo) (rec Record, err error) {
 	w := r.w
 	err = w.locked(func() error {
 		if err := w.look(r.in); err != nil {
@@ -240,7 +242,10 @@ func (r *Running) end(undoes []string) (rec Record, err error) {
 		if rec, err = readRunning(r.file.Name()); err != nil {
 			return err
 		}
-		rec.Ended, rec.Undoes = time.Now(), undoes
+		rec.Ended = time.Now()
+		if undo != nil {
+			rec.Undo, rec.Undoes = true, undo.Whole
+		}
 		return w.finish(rec, r.file.Name())
 	})
 	if err != nil {
@@ -513,7 +518,7 @@ func (w *Workspace) undoneSince(session, now string) (names []string) {
 	}
 	l, _ := w.callsAfter(last)
 	for _, r := range l {
-		if len(r.Undoes) > 0 {
+		if r.Undo {
 			for _, c := range r.Changes {
 				names = append(names, c.Path)
 			}

@@ -18,6 +18,7 @@ import (
 // An Undo is what would put names back to what they were.
 type Undo struct {
 	Records []string // that it takes back, in whole or in part
+	Whole   []string // those in whole
 	Steps   []Step   // sorted by path
 }
 
@@ -74,9 +75,10 @@ func plan(records []Record, paths []string, now tree) (u Undo) {
 	slices.SortFunc(records, func(a, b Record) int { return strings.Compare(a.ID, b.ID) })
 	steps := map[string]*Step{}
 	for _, r := range records {
-		took := false
+		took, all := false, true
 		for _, c := range r.Changes {
 			if !within(c.Path, paths) {
+				all = false
 				continue
 			}
 			took = true
@@ -92,6 +94,9 @@ func plan(records []Record, paths []string, now tree) (u Undo) {
 		}
 		if took {
 			u.Records = append(u.Records, r.ID)
+		}
+		if all {
+			u.Whole = append(u.Whole, r.ID)
 		}
 	}
 	for name, s := range steps {
@@ -172,7 +177,7 @@ func (w *Workspace) Apply(u Undo, c Call, force bool) (rec Record, err error) {
 		a := application{w: w, root: root, steps: u.Steps}
 		err = errors.Join(a.run(), unix.Close(root))
 	}
-	rec, ended := r.end(u.Records)
+	rec, ended := r.end(&u)
 	return rec, errors.Join(err, ended)
 }
 

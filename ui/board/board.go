@@ -1,8 +1,8 @@
 // Package board is everything that an operator looks at beside the requests: what the
-// agents did, sessions, rules, remembered answers, the quarantine and the state of the
-// supervisor; and what they can do about it.
+// agents did and changed, sessions, rules, remembered answers, the quarantine and the state
+// of the supervisor; and what they can do about it.
 //
-//	s := board.New(approver, quarantine)
+//	s := board.New(approver, board.Stores{Quarantine: quarantine, Changes: changes})
 //	b, err := s.Load(ctx, board.Rules)
 //	said, err := s.Do(ctx, board.Act{Do: "rule.remove", Target: "deny-push"})
 //
@@ -26,12 +26,15 @@ const (
 	Sessions   = "sessions"
 	Rules      = "rules"
 	Remembered = "remembered"
+	Changes    = "changes"
 	Quarantine = "quarantine"
 	Status     = "status"
 )
 
 // Names are the boards in the order of their tabs.
-func Names() []string { return []string{Activity, Sessions, Rules, Remembered, Quarantine, Status} }
+func Names() []string {
+	return []string{Activity, Sessions, Rules, Remembered, Changes, Quarantine, Status}
+}
 
 // A Board is one of them as it is now.
 type Board struct {
@@ -103,23 +106,53 @@ type Kept struct {
 	Taken time.Time
 }
 
-// A Store is the quarantine. It is a directory of this user, and no part of the operator
-// socket.
+// A Store is the quarantine.
 type Store interface {
 	List() ([]Kept, error)
 	Restore(item string, entry int) error
 	Drop(item string) error
 }
 
+// A Changed is a call that changed files.
+type Changed struct {
+	ID        string // of its record
+	Workspace string
+	Session   string
+	Agent     string
+	Tool      string
+	What      string // in words
+	Ended     time.Time
+	Files     []string // each with a sign: + made, ~ changed, - removed
+	With      int      // calls at the same time
+	Undo      bool     // it is an undo itself
+	Undone    bool
+}
+
+// Undoer has what calls changed, and puts it back.
+type Undoer interface {
+	// Changed lists calls, the latest first.
+	Changed() ([]Changed, error)
+	// Undo puts back what these calls of one workspace changed, or nothing of it.
+	Undo(workspace string, ids []string) (said string, err error)
+}
+
+// Stores are directories of this user, and no part of the operator socket. nil is one that
+// is not to be had.
+type Stores struct {
+	Quarantine Store
+	Changes    Undoer
+}
+
 // A Source makes boards.
 type Source struct {
 	approver   Approver
 	quarantine Store
+	changes    Undoer
 	now        func() time.Time
 }
 
-// New makes a source; without a quarantine it is nil.
-func New(a Approver, quarantine Store) *Source { return &Source{a, quarantine, time.Now} }
+// New makes a source.
+func New(a Approver, s Stores) *Source { return &Source{a, s.Quarantine, s.Changes, time.Now} }
 
 // Load makes a board.
 func (s *Source) Load(ctx context.Context, name string) (Board, error) {
@@ -131,6 +164,7 @@ func (s *Source) Load(ctx context.Context, name string) (Board, error) {
 		Sessions:   {"Sessions", s.sessions},
 		Rules:      {"Rules", s.rules},
 		Remembered: {"Remembered answers", s.remembered},
+		Changes:    {"Changes", s.changed},
 		Quarantine: {"Quarantine", s.kept},
 		Status:     {"Status", s.status},
 	}
@@ -157,6 +191,7 @@ func (s *Source) Do(ctx context.Context, a Act) (string, error) {
 		"rule.try":      s.tryRule,
 		"rules.reload":  s.reload,
 		"answer.forget": s.forget,
+		"changes.undo":  s.undo,
 		"kept.restore":  s.restore,
 		"kept.drop":     s.drop,
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -106,7 +107,7 @@ func TestRulesAreWrittenAsTheyAreRead(t *testing.T) {
 func TestAnEditIsOneStep(t *testing.T) {
 	old := protocol.Rule{Tier: "user", RuleSpec: protocol.RuleSpec{ID: "old", Effect: protocol.CheckAllow, Tool: "WebSearch", Agent: "ci-*", Match: []string{"WebSearch"}}}
 	s := &supervisor{list: []protocol.Rule{old}}
-	b, err := New(s, nil).Load(t.Context(), Rules)
+	b, err := New(s, Stores{}).Load(t.Context(), Rules)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,14 +116,14 @@ func TestAnEditIsOneStep(t *testing.T) {
 		t.Errorf("%+v", it)
 	}
 	edit := it.Actions[0].Act
-	if said, err := New(s, nil).Do(t.Context(), edit); err != nil || !strings.Contains(said, it.Text) {
+	if said, err := New(s, Stores{}).Do(t.Context(), edit); err != nil || !strings.Contains(said, it.Text) {
 		t.Error(said, err)
 	}
 	if diff := cmp.Diff([]string{"replace old: allow tool WebSearch of agent ci-* [WebSearch]"}, s.told); diff != "" {
 		t.Error(diff)
 	}
 	s.refuse = errors.New("it would loosen")
-	if said, err := New(s, nil).Do(t.Context(), edit); err == nil || len(s.told) != 2 {
+	if said, err := New(s, Stores{}).Do(t.Context(), edit); err == nil || len(s.told) != 2 {
 		t.Error(said, err, s.told)
 	}
 }
@@ -146,7 +147,7 @@ func TestWhatReadsAsAnotherRuleIsNotEdited(t *testing.T) {
 // TestARuleIsHeldAgainstTheLog, and told in a sentence that nothing from the log could end.
 func TestARuleIsHeldAgainstTheLog(t *testing.T) {
 	s := &supervisor{}
-	said, err := New(s, nil).Do(t.Context(), Act{Do: "rule.try", Text: "deny shell git push"})
+	said, err := New(s, Stores{}).Do(t.Context(), Act{Do: "rule.try", Text: "deny shell git push"})
 	if err != nil || said != "It covers 2 of 41 decisions in the log (3 could not be looked at: their arguments were redacted or cut), the latest first: coder: shell git push <U+202E> (approved); an agent: shell git push -f (timed out). Nothing was added." {
 		t.Error(said, err)
 	}
@@ -157,7 +158,7 @@ func TestARuleIsHeldAgainstTheLog(t *testing.T) {
 
 func TestActs(t *testing.T) {
 	s := &supervisor{}
-	b := New(s, nil)
+	b := New(s, Stores{})
 	for _, c := range []struct {
 		act        Act
 		told, said string
@@ -185,7 +186,7 @@ func TestActs(t *testing.T) {
 
 // TestRememberedAnswersAreSentences, with what would end them, and never JSON.
 func TestRememberedAnswersAreSentences(t *testing.T) {
-	b, err := New(&supervisor{}, nil).Load(t.Context(), Remembered)
+	b, err := New(&supervisor{}, Stores{}).Load(t.Context(), Remembered)
 	if err != nil || len(b.Sections) != 1 || len(b.Sections[0].Items) != 1 {
 		t.Fatal(b, err)
 	}
@@ -241,4 +242,57 @@ func FuzzSentences(f *testing.F) {
 			}
 		}
 	})
+}
+
+// changed is what calls changed, and hears what is to be undone.
+type changed struct {
+	list   []Changed
+	undone [][]string
+}
+
+func (c *changed) Changed() ([]Changed, error) { return c.list, nil }
+
+func (c *changed) Undo(workspace string, ids []string) (string, error) {
+	c.undone = append(c.undone, append([]string{workspace}, ids...))
+	return "It is back\x1b[2J.", nil
+}
+
+// TestChangesAreUndoneByCallAndBySession: each call that is not undone yet has an undo of
+// its own, a session one of all of them, and what an agent wrote is escaped.
+func TestChangesAreUndoneByCallAndBySession(t *testing.T) {
+	c := &changed{list: []Changed{
+		{ID: "4", Workspace: "/w", Session: "-", Tool: "undo", What: "undo of 2", Undo: true, Files: []string{"~ b"}},
+		{ID: "3", Workspace: "/w", Session: "s", Agent: "a", Tool: "shell", What: "x\x1b[2J", Files: []string{"+ 1", "+ 2", "+ 3", "+ 4", "+ 5"}, With: 1},
+		{ID: "2", Workspace: "/w", Session: "s", Agent: "a", Tool: "shell", What: "y", Files: []string{"~ b"}, Undone: true},
+		{ID: "1", Workspace: "/w", Session: "s", Agent: "a", Tool: "edit_file", What: "z", Files: []string{"- c"}},
+	}}
+	s := New(&supervisor{}, Stores{Changes: c})
+	b, err := s.Load(t.Context(), Changes)
+	if err != nil || len(b.Sections) != 2 || len(b.Sections[1].Items) != 3 {
+		t.Fatalf("%+v, %v", b, err)
+	}
+	session := b.Sections[1]
+	first := session.Items[0]
+	if strings.ContainsRune(first.Text, 0x1b) || !strings.Contains(first.Under, "and 1 more") || !strings.Contains(first.Under, "may be theirs") || first.Actions[0].Sure == "" {
+		t.Errorf("%+v", first)
+	}
+	if it := session.Items[1]; len(it.Actions) != 0 || !strings.Contains(it.Under, "undone") {
+		t.Errorf("an undone call: %+v", it)
+	}
+	for _, a := range []Action{first.Actions[0], session.Actions[0], b.Sections[0].Items[0].Actions[0]} {
+		if said, err := s.Do(t.Context(), a.Act); err != nil || strings.ContainsRune(said, 0x1b) {
+			t.Errorf("%q, %v", said, err)
+		}
+	}
+	if want := [][]string{{"/w", "3"}, {"/w", "3", "1"}, {"/w", "4"}}; !reflect.DeepEqual(c.undone, want) {
+		t.Errorf("undone: %v, want %v", c.undone, want)
+	}
+	for _, target := range []string{"", "/w", "/w\x00"} {
+		if _, err := s.Do(t.Context(), Act{Do: "changes.undo", Target: target}); err == nil {
+			t.Errorf("%q names a call", target)
+		}
+	}
+	if _, err := New(&supervisor{}, Stores{}).Do(t.Context(), Act{Do: "changes.undo", Target: "/w\x003"}); err == nil {
+		t.Error("undone without a store")
+	}
 }

@@ -409,9 +409,9 @@ sandgate approve: answer what agents ask                     any key: back
  Tab       all that it may reach          v    the full text
  R         a rule that begins as the request does
  ↑ ↓ k j   another request                PgUp PgDn Home End, Space b: scroll
- ← →       move the mark for Enter        1-7  requests, activity, sessions,
- q         leave: what is not answered         rules, remembered, quarantine,
-           goes on waiting                     status
+ ← →       move the mark for Enter        1-8  requests, activity, sessions,
+ q         leave: what is not answered         rules, remembered, changes,
+           goes on waiting                     quarantine, status
 
 A key counts half a second after its request appeared, moved or was resized,
 and one and a half after another request stood there; several keys at once

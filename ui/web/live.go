@@ -32,8 +32,8 @@ type Options struct {
 	// Dial connects to the operator socket. Each open page has a connection of its own, and
 	// counts as an approver as long as it is open.
 	Dial func(context.Context) (*client.Approver, error)
-	// Quarantine is shown on its board; nil is none.
-	Quarantine board.Store
+	// Stores are shown on their boards.
+	Stores board.Stores
 }
 
 // Live opens the channel of a page. proof is shown to it first: a secret that the page has
@@ -50,7 +50,7 @@ func Live(o Options) func(w http.ResponseWriter, r *http.Request, proof string) 
 		if err != nil {
 			return // Accept has said why
 		}
-		pg := &page{conn: conn, approver: p, boards: board.New(p, o.Quarantine), slots: make(chan struct{}, maxAsked)}
+		pg := &page{conn: conn, approver: p, boards: board.New(p, o.Stores), slots: make(chan struct{}, maxAsked)}
 		pg.serve(ctx, proof)
 	}
 }

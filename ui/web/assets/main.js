@@ -64,7 +64,7 @@ async function start() {
     end(login.problem);
     return;
   }
-  const titles = { requests: "Requests", activity: "Activity", sessions: "Sessions", rules: "Rules", remembered: "Remembered", quarantine: "Quarantine", status: "Status" };
+  const titles = { requests: "Requests", activity: "Activity", sessions: "Sessions", rules: "Rules", remembered: "Remembered", changes: "Changes", quarantine: "Quarantine", status: "Status" };
   const channel = new Channel(login, {
     state(state, why) {
       if (state === "out") {

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/sandgate/sandgate/supervisor/changes"
+	"github.com/sandgate/sandgate/ui/board"
+)
+
+// changesBoard is what calls changed as the page and the screen of `sandgate approve` show
+// it: what `sandgate log` and `sandgate undo` work on.
+type changesBoard struct{}
+
+func (changesBoard) Changed() (list []board.Changed, err error) {
+	s, err := keptChanges()
+	if err != nil {
+		return nil, err
+	}
+	for _, root := range s.Workspaces() {
+		w, err := s.Workspace(root)
+		if err != nil {
+			return nil, err
+		}
+		records, err := w.Calls()
+		if err != nil {
+			return nil, err
+		}
+		undone := undoneCalls(records)
+		for _, r := range records {
+			c := board.Changed{ID: r.ID, Workspace: root, Session: r.Session, Agent: r.Agent, Tool: r.Tool, What: r.Subject,
+				Ended: r.Ended, With: len(r.With), Undo: r.Undo, Undone: undone[r.ID]}
+			for _, f := range r.Changes {
+				c.Files = append(c.Files, fileText(f))
+			}
+			list = append(list, c)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b board.Changed) int { return cmp.Compare(b.ID, a.ID) })
+	return list, nil
+}
+
+// Undo forces nothing: what was changed since is an error that names it.
+func (changesBoard) Undo(root string, ids []string) (string, error) {
+	s, err := keptChanges()
+	if err != nil {
+		return "", err
+	}
+	if !slices.Contains(s.Workspaces(), root) {
+		return "", fmt.Errorf("nothing is kept of %s", root)
+	}
+	w, err := s.Workspace(root)
+	if err != nil {
+		return "", err
+	}
+	records, err := w.Calls()
+	if err != nil {
+		return "", err
+	}
+	records = slices.DeleteFunc(records, func(r changes.Record) bool { return !slices.Contains(ids, r.ID) })
+	if len(records) != len(ids) {
+		return "", fmt.Errorf("%s of these calls are not kept any more", plural(len(ids)-len(records), "record", "records"))
+	}
+	plan, err := w.Plan(records, nil)
+	if err != nil {
+		return "", err
+	}
+	if len(plan.Steps) == 0 {
+		return "Everything is as it was already.", nil
+	}
+	rec, err := w.Apply(plan, undoCall(plan), false)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s put back. That can be undone too.", plural(len(rec.Changes), "name is", "names are")), nil
+}

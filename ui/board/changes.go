@@ -1,0 +1,96 @@
+package board
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sandgate/sandgate/ui/present"
+)
+
+// latestChanges is how many calls the board shows.
+const latestChanges = 100
+
+// changed are sessions, each a list of what its calls changed, the latest first.
+func (s *Source) changed(context.Context) ([]Section, error) {
+	const none = "No call has left changes that can be undone. They are kept where the configuration has undo.enabled: true."
+	if s.changes == nil {
+		return []Section{{Heading: "What calls changed", Empty: "Changes are not to be had from here: `sandgate log` shows them."}}, nil
+	}
+	list, err := s.changes.Changed()
+	if err != nil {
+		return nil, err
+	}
+	var sections []Section
+	at := map[[2]string]int{}
+	for _, c := range list[:min(len(list), latestChanges)] {
+		key := [2]string{c.Workspace, c.Session}
+		i, known := at[key]
+		if !known {
+			i = len(sections)
+			at[key] = i
+			sections = append(sections, Section{Heading: c.heading()})
+		}
+		sections[i].Items = append(sections[i].Items, s.change(c))
+	}
+	for key, i := range at {
+		if ids := undoable(list, key); len(ids) > 1 {
+			sections[i].Actions = []Action{{Act: Act{Do: "changes.undo", Target: strings.Join(append([]string{key[0]}, ids...), "\x00")}, Words: "Put all of it back",
+				Sure: line("Put back everything that these %d calls changed in %s?", len(ids), key[0])}}
+		}
+	}
+	if len(sections) == 0 {
+		sections = []Section{{Heading: "What calls changed", Empty: none}}
+	}
+	return sections, nil
+}
+
+// undoable are the calls of a session that are not undone, the latest first.
+func undoable(list []Changed, key [2]string) (ids []string) {
+	for _, c := range list {
+		if !c.Undone && !c.Undo && c.Workspace == key[0] && c.Session == key[1] {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
+
+func (c Changed) heading() string {
+	if c.Undo {
+		return line("Undone in %s", c.Workspace)
+	}
+	return line("What %s changed in %s, session %s", cmp.Or(c.Agent, "an agent"), c.Workspace, c.Session)
+}
+
+func (s *Source) change(c Changed) Item {
+	const shown = 4
+	files := strings.Join(c.Files[:min(len(c.Files), shown)], ", ")
+	if more := len(c.Files) - shown; more > 0 {
+		files += fmt.Sprintf(" and %d more", more)
+	}
+	it := Item{Text: line("%s: %s", c.Tool, c.What), Under: line("%s ago: %s", present.Span(s.now().Sub(c.Ended)), files)}
+	if c.With > 0 {
+		it.Under += line(", while %d other calls ran: some of it may be theirs", c.With)
+	}
+	if c.Undone {
+		it.Under += ", undone"
+		return it
+	}
+	it.Actions = []Action{{Act: Act{Do: "changes.undo", Target: c.Workspace + "\x00" + c.ID}, Words: "Undo",
+		Sure: line("Put these %d files back to what they were before `%s`? %s", len(c.Files), c.What, files)}}
+	return it
+}
+
+func (s *Source) undo(_ context.Context, a Act) (string, error) {
+	parts := strings.Split(a.Target, "\x00")
+	switch {
+	case s.changes == nil:
+		return "", errors.New("changes are not to be had from here: use `sandgate undo`")
+	case len(parts) < 2 || slices.Contains(parts, ""):
+		return "", fmt.Errorf("%q does not name a workspace and its calls", a.Target)
+	}
+	return s.changes.Undo(parts[0], parts[1:])
+}
