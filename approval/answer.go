@@ -54,6 +54,9 @@ func (c *Controller) Answer(id string, a Answer) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
+	if a.Digest != "" && a.Digest != q.call.Digest {
+		return Decision{}, &InvalidAnswerError{id, "plan_digest", "what the call would do has changed since it was shown: look at it again"}
+	}
 	if err := c.checkMemory(p.id, q, a); err != nil {
 		return Decision{}, err
 	}

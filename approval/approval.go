@@ -210,6 +210,9 @@ type Answer struct {
 	// Args, with an allow, replace the arguments of the call. They go through the
 	// tool's own check again, and what is remembered is about them.
 	Args json.RawMessage
+	// Digest, if set, is the Call.Digest that the approver was shown: an answer is for
+	// that plan, and a call that would now be another one is shown again first.
+	Digest string
 	// Pattern, with a scope beyond Once, is remembered in place of the call. It
 	// has to fit the call at hand.
 	Pattern *Pattern

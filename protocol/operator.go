@@ -111,6 +111,10 @@ type ApprovalsDecide struct {
 	Interrupt bool `json:"interrupt,omitempty"`
 	// Args, with an allow of a single ID, replace the arguments of the call.
 	Args json.RawMessage `json:"args,omitempty"`
+	// PlanDigest, with a single ID, is that of what was shown: of approvals.preview, where
+	// there are Args. The answer is refused, and the request waits on, if the call would
+	// now do something else.
+	PlanDigest string `json:"plan_digest,omitempty"`
 	// Pattern, with a scope beyond once and a single ID, is remembered in place of
 	// the call.
 	Pattern *approval.Pattern `json:"pattern,omitempty"`
@@ -296,6 +300,7 @@ func (p *ApprovalsDecide) checkParts() error {
 		{"scope", beyondOnce && p.Decision == Dismiss, "a dismissal is not remembered"},
 		{"args", len(p.Args) > 0 && (p.Decision != Allow || p.ID == ""), "edited arguments go with an allow of a single id"},
 		{"args", len(p.Args) > 0 && !isObject(p.Args), "must be an object"},
+		{"plan_digest", p.PlanDigest != "" && (p.Decision != Allow || p.ID == ""), "the digest of what was shown goes with an allow of a single id"},
 		{"pattern", p.Pattern != nil && (p.Decision == Dismiss || p.ID == ""), "a pattern goes with an answer to a single id"},
 		{"pattern", p.Pattern != nil && !beyondOnce, "a pattern is remembered, so it needs the scope session, agent or global"},
 		{"expires", p.Expires != nil && !beyondOnce, "only what is remembered expires: give a scope"},

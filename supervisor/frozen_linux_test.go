@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -211,6 +212,35 @@ func TestOnlyWeSayThatAFileIsHeld(t *testing.T) {
 	}
 }
 
+// TestAnEditRunsAsItWasPreviewed: an answer with other arguments is for what they were
+// shown to come to. A file that has changed since is shown again before it runs.
+func TestAnEditRunsAsItWasPreviewed(t *testing.T) {
+	f := newFixture(t, setup{fallback: careful})
+	args := json.RawMessage(line("./build.sh").args)
+	f.answer(t, func(p approval.Pending) {
+		preview := func(word string) string {
+			shown, _, err := f.approvals.Preview(context.Background(), p.ID, args, nil)
+			if err != nil || !strings.Contains(shown.Presentation.Content, "echo "+word) {
+				t.Errorf("shown %+v, %v; want %s", shown.Presentation, err, word)
+			}
+			return shown.Digest
+		}
+		scripts(t, f.ws, "shown")
+		a := approval.Answer{Allow: true, Approver: "test", Args: args, Digest: preview("shown")}
+		scripts(t, f.ws, "changed")
+		_, err := f.approvals.Answer(p.ID, a)
+		var invalid *approval.InvalidAnswerError
+		if !errors.As(err, &invalid) || invalid.Field != "plan_digest" {
+			t.Errorf("after a change: %v", err)
+		}
+		a.Digest = preview("changed")
+		f.mustAnswer(t, p, a)
+	})
+	if out, e := f.outputOf(t, line("true; ./x.py")); e != nil || out != "changed\n" {
+		t.Errorf("%q, %v", out, e)
+	}
+}
+
 // TestWhatDidNotExistIsNotSlippedIn: a script that was not there when the call was
 // approved is not one that somebody has made since.
 func TestWhatDidNotExistIsNotSlippedIn(t *testing.T) {
@@ -271,13 +301,17 @@ func TestWhatComesFirstIsNotSlippedIn(t *testing.T) {
 func TestNothingIsFrozenElsewhere(t *testing.T) {
 	f := newFixture(t, setup{fallback: careful})
 	scripts(t, f.ws, "approved")
+	asked := 0
 	f.answer(t, func(p approval.Pending) {
+		asked++
 		if s, err := f.approvals.Show(context.Background(), p.ID); err != nil || strings.Contains(s.Presentation.Content, "stays as it is") || !strings.Contains(s.Presentation.Content, "echo approved") {
 			t.Errorf("%v: %+v", err, s.Presentation)
 		}
 		f.mustAnswer(t, p, approval.Answer{Approver: "test"})
 	})
-	_, _ = f.decideOn("shell", line("./build.sh").args, protocol.ApproversAsk)
+	if _, e := f.decideOn("shell", line("./build.sh").args, protocol.ApproversAsk); e == nil || e.Code != protocol.CodeDenied || asked != 1 {
+		t.Errorf("%v; asked %d times", e, asked)
+	}
 }
 
 // TestRulesHoldForTheToolRun: what a rule denies is denied under the other door, too, in

@@ -176,7 +176,7 @@ func (o *operatorConn) decide(_ context.Context, p *protocol.ApprovalsDecide) (p
 func (o *operatorConn) answer(p *protocol.ApprovalsDecide) approval.Answer {
 	a := approval.Answer{
 		Allow: p.Decision == protocol.Allow, Scope: p.Scope, Reject: p.Mode, Feedback: p.Feedback, Approver: o.peer.String(),
-		Interrupt: p.Interrupt, Args: p.Args, Pattern: p.Pattern,
+		Interrupt: p.Interrupt, Args: p.Args, Digest: p.PlanDigest, Pattern: p.Pattern,
 	}
 	if e := p.Expires; e != nil {
 		a.ExpiresAfter, a.Uses = time.Duration(e.AfterMS)*time.Millisecond, e.Uses

@@ -24,7 +24,7 @@ func editing() *desk {
 			return protocol.ApprovalsPreviewed{}, protocol.Errorf(protocol.CodeInvalidArguments, "command is \x1bempty")
 		}
 		return protocol.ApprovalsPreviewed{Approval: request(1, func(a *protocol.Approval) {
-			a.Description, a.Presentation.Content, a.Args = "Execute: "+args.Command, args.Command, ask.Args
+			a.Description, a.Presentation.Content, a.Args, a.PlanDigest = "Execute: "+args.Command, args.Command, ask.Args, "sha256:edited"
 		})}, nil
 	}
 	d.arrive(request(1, func(a *protocol.Approval) { a.Args = json.RawMessage(`{"command":"go test 1"}`) }), request(2, nil))
@@ -58,7 +58,7 @@ func TestEditedArgumentsAreShownFirst(t *testing.T) {
 	d.press("r") // edited arguments are for once
 	expect(t, d)
 	d.press("y")
-	expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: approval.Once, Args: json.RawMessage(`{"command":"go vet"}`)})
+	expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: approval.Once, Args: json.RawMessage(`{"command":"go vet"}`), PlanDigest: "sha256:edited"})
 }
 
 func TestEditedArgumentsCanBeDenied(t *testing.T) {

@@ -214,7 +214,9 @@ func (m *model) choose(c present.Choice, begun time.Duration) tea.Cmd {
 		return nil
 	}
 	if c.Decision == protocol.Allow {
-		a.decide.Args = it.args
+		if a.decide.Args = it.args; it.args != nil {
+			a.decide.PlanDigest = it.shown.PlanDigest
+		}
 		a.asks = m.unseen(it)
 	}
 	if len(a.asks) > 0 {
