@@ -73,7 +73,7 @@ func (p *prompt) answer(ctx context.Context, text string) error {
 		if d.Scope != "" {
 			return p.again("edited arguments are allowed once: y\n")
 		}
-		d.Args = p.args
+		d.Args, d.PlanDigest = p.args, p.shown.PlanDigest
 	}
 	return p.decide(ctx, d)
 }
@@ -149,7 +149,7 @@ func (p *prompt) choose(ctx context.Context, text string) error {
 	words := strings.SplitN(text, " ", 3)
 	n, err := strconv.Atoi(words[0])
 	if err != nil || n < 1 || n > len(offers) || len(words) < 2 {
-		return p.again(offersText(offers) + "r NUMBER s, a or g takes one\n")
+		return p.again(offersText(&p.shown, offers) + "r NUMBER s, a or g takes one\n")
 	}
 	scope := present.ScopeOf(words[1])
 	if scope == "" {
@@ -169,7 +169,7 @@ func (p *prompt) choose(ctx context.Context, text string) error {
 		pattern := offer.Pattern()
 		p.pattern.Pattern = &pattern
 	}
-	notes := strings.Join(append(present.OfferNotes(offer, false), ""), "\n")
+	notes := strings.Join(append(present.OfferNotes(&p.shown, offer, false), ""), "\n")
 	fmt.Fprintf(p.out, "%s\n%s", present.RememberedSentence(&p.shown, offer, scope, false), notes)
 	p.guard.Look(p.now(), string(p.shown.ID), strconv.FormatInt(p.input.prompted.Add(1), 10))
 	fmt.Fprint(p.out, "y allows and remembers that, N denies it from now on, anything else goes back: ")
@@ -177,11 +177,11 @@ func (p *prompt) choose(ctx context.Context, text string) error {
 }
 
 // offersText lists what can be remembered, with what it covers and would have matched.
-func offersText(offers []approval.Offer) string {
+func offersText(a *protocol.Approval, offers []approval.Offer) string {
 	var b strings.Builder
 	for i, o := range offers {
 		fmt.Fprintf(&b, "  %d  %s\n", i+1, present.Blanks(approval.EscapeLine(o.Text)))
-		for _, note := range present.OfferNotes(o, false) {
+		for _, note := range present.OfferNotes(a, o, false) {
 			fmt.Fprintf(&b, "     %s\n", note)
 		}
 	}

@@ -2,6 +2,8 @@ package present
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/sandgate/sandgate/approval"
@@ -43,12 +45,12 @@ func Withdrawn(d *approval.Decision) bool {
 // OfferNotes are what somebody should know before they have a pattern remembered,
 // escaped: what it leaves out of the call at hand, and what else it would have
 // matched. A denied part denies the whole of a call: there is no rest then to speak of.
-func OfferNotes(o approval.Offer, denied bool) (notes []string) {
+func OfferNotes(a *protocol.Approval, o approval.Offer, denied bool) (notes []string) {
 	if !o.Whole && !denied {
 		notes = append(notes, "That is not all of this call: the rest is allowed once, and asked about again.")
 	}
 	if o.Kind == "" {
-		return append(notes, "It covers nothing else: another argument, directory or content is asked about again.")
+		return append(notes, exactly(a))
 	}
 	if len(o.Matched) == 0 {
 		return append(notes, "Of this session's other calls it would have covered none.")
@@ -62,6 +64,24 @@ func OfferNotes(o approval.Offer, denied bool) (notes []string) {
 		text += fmt.Sprintf("; and %d more", o.Unshown)
 	}
 	return append(notes, text)
+}
+
+// exactly says what a remembered answer to this very call covers. It speaks of the content
+// of those files alone that the answer is bound to.
+func exactly(a *protocol.Approval) string {
+	if covers := a.Details["remembered"]; covers != "" {
+		return strings.ToUpper(covers[:1]) + Brief(approval.EscapeLine(covers[1:])) + "."
+	}
+	const others = "It covers nothing else: another argument or directory is asked about again"
+	files, _ := a.Payload["files"].(map[string]any)
+	if len(files) == 0 {
+		return others + ". It is not bound to what is in any file: one that the call reads or starts may be another by then."
+	}
+	names := make([]string, 0, len(files))
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		names = append(names, approval.EscapeLine(path))
+	}
+	return others + ", and so is another content of " + Brief(strings.Join(names, ", ")) + ". What else the call reads or starts may be another by then."
 }
 
 // maxBrief is how many characters of a text Brief leaves.

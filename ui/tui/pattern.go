@@ -123,7 +123,7 @@ func (m *model) chooserLines(rows int) []string {
 	}
 	o := c.offers[c.at]
 	below = append(below, hang("", present.RememberedSentence(it.shown, o, c.scope, c.deny), m.width, s.warn.Bold(true))...)
-	for _, n := range present.OfferNotes(o, c.deny) {
+	for _, n := range present.OfferNotes(it.shown, o, c.deny) {
 		below = append(below, hang("", n, m.width, s.plain)...)
 	}
 	lines := []string{m.line(s.bold, "Remember: what, and for whom")}

@@ -49,6 +49,7 @@ type sheet struct {
 	Cut     bool                  `json:"cut"`   // there is more than Lines
 	Then    []string              `json:"then"`
 	Args    string                `json:"args,omitempty"` // to start an edit from; "" where none is possible
+	Digest  string                `json:"digest"`         // of the plan: an answer to an edit is for that one
 	Offers  []offer               `json:"offers"`         // what could be remembered, the very call first
 	Rule    string                `json:"rule"`           // to start a rule from, as it is sent back
 }
@@ -92,7 +93,7 @@ func sheetOf(ctx context.Context, a *protocol.Approval) sheet {
 		Place: approval.EscapeLine(a.Details["directory"]), Type: string(kind), Cut: present.IsCut(a), Then: []string{}, Offers: []offer{},
 		Lines: linesOf(text, kind, coloured(ctx, a, text), present.Risks(a)),
 	}
-	s.Rule = approval.EscapeLine(board.RuleFor(a))
+	s.Rule, s.Digest = approval.EscapeLine(board.RuleFor(a)), a.PlanDigest
 	s.Agent, s.Wants = present.Headline(a)
 	for _, f := range known.First {
 		if f.Label == present.Careful {
@@ -125,7 +126,7 @@ func offerOf(a *protocol.Approval, o approval.Offer) offer {
 	view := offer{
 		Kind: o.Kind, Value: o.Value, Text: present.Brief(approval.EscapeLine(o.Text)),
 		Allow: map[approval.Scope]string{}, Deny: map[approval.Scope]string{},
-		Notes: present.OfferNotes(o, false), DenyNotes: present.OfferNotes(o, true),
+		Notes: present.OfferNotes(a, o, false), DenyNotes: present.OfferNotes(a, o, true),
 	}
 	for _, s := range present.Scopes() {
 		view.Allow[s.Scope] = present.RememberedSentence(a, o, s.Scope, false)

@@ -469,6 +469,7 @@ export class Requests {
     const ids = decide.ids || [decide.id];
     const edited = this.views.get(decide.id);
     const text = decide.decision === "allow" && edited && edited.args !== null ? edited.args : "";
+    if (text && edited.sheet.digest) decide.plan_digest = edited.sheet.digest; // the answer is to what was shown
     const all = [...this.rows.keys()];
     const from = all.indexOf(this.current);
     for (const id of ids) {
