@@ -6,6 +6,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/internal/unixsock"
@@ -66,9 +71,36 @@ func (s *Supervisor) proposeElsewhere(req protocol.ToolsCall) (tools.Proposal, e
 	return p, s.withoutSandbox(p.Plan)
 }
 
+// planted reports whether a file could be a part of a git repository that a program puts
+// together. In a sandbox such a name is judged by what lies beside it, and is taken away
+// if something in it would run. Here more than one of its parts may be written at the same
+// time, so none is free: git needs a HEAD, and a .git or commondir that sends it there.
+func planted(file string) bool {
+	name := strings.ToLower(filepath.Base(file))
+	if name == "head" || name == "commondir" || name == ".git" {
+		return true
+	}
+	is := func(dir string, names ...string) bool {
+		return !slices.ContainsFunc(names, func(name string) bool {
+			_, err := os.Lstat(filepath.Join(dir, name))
+			return errors.Is(err, fs.ErrNotExist)
+		})
+	}
+	for at := file; at != filepath.Dir(at); at = filepath.Dir(at) {
+		switch dir := filepath.Dir(at); strings.ToLower(filepath.Base(at)) {
+		case "config", "config.worktree", "hooks", "info", "objects", "refs":
+			if is(dir, "HEAD") || is(dir, "objects", "refs") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // withoutSandbox refuses what only a sandbox keeps: tasks, which live in one; files that
 // the operator's profile withholds from a tool whose path rules would have them; and
-// searches, from whose results the sandbox leaves hidden files out.
+// searches, from whose results the sandbox leaves hidden files out; and parts of a git
+// repository, which a sandbox judges together.
 func (s *Supervisor) withoutSandbox(p tools.Plan) error {
 	if p.Background || p.Task != nil {
 		return &protocol.Error{Code: protocol.CodeInvalidArguments, Message: fmt.Sprintf("%s is about a sandbox, and nothing to do elsewhere", p.Tool)}
@@ -90,6 +122,12 @@ func (s *Supervisor) withoutSandbox(p tools.Plan) error {
 		need = sandboxprofile.Write
 	case sandboxprofile.EditFile:
 		need |= sandboxprofile.Write
+	}
+	if need&sandboxprofile.Write != 0 && planted(op.Path) && sandboxprofile.NewMatcher(p.Profile.Protect).Match("/.git/config") {
+		return &approval.Blocked{
+			Rule: "sandbox.protect", Reason: "git takes notice of this name, whatever its directory is called, and a repository that is put together can have it run programs",
+			Hint: "have git or a shell command write it, which runs in the sandbox",
+		}
 	}
 	if p.Profile.Rights(op.Path)&need != need {
 		return &approval.Blocked{

@@ -32,6 +32,7 @@ func (f *fixture) decideOn(tool, args string, ask protocol.WhoIsAsked) (protocol
 func TestCallsDecidedForElsewhere(t *testing.T) {
 	decided := []audit.Kind{audit.KindDecision, audit.KindEnd}
 	refused := []audit.Kind{audit.KindRefused}
+	git := setup{profile: func(p *sandboxprofile.Profile) { p.Protect = append(p.Protect, ".git/config") }}
 	noHide := setup{profile: func(p *sandboxprofile.Profile) { p.Hide = nil }}
 	for _, x := range []struct {
 		name  string
@@ -48,6 +49,14 @@ func TestCallsDecidedForElsewhere(t *testing.T) {
 		{name: "a link to outside", tool: "read_file", args: `{"path": "link"}`, code: protocol.CodeBlocked, kinds: decided},
 		{name: "hidden", tool: "read_file", args: `{"path": ".env"}`, code: protocol.CodeBlocked, kinds: decided},
 		{name: "protected", tool: "write_file", args: `{"path": ".git/hooks/pre-commit", "content": "x"}`, code: protocol.CodeBlocked, kinds: decided},
+		{name: "what makes a directory a repository", setup: git, tool: "write_file", args: `{"path": "d/HEAD", "content": "ref: refs/heads/x"}`, code: protocol.CodeBlocked, kinds: decided},
+		{name: "what sends git elsewhere", setup: git, tool: "write_file", args: `{"path": "sub/.git", "content": "gitdir: ../d"}`, code: protocol.CodeBlocked, kinds: decided},
+		{name: "its other half", setup: git, tool: "write_file", args: `{"path": "d/CommonDir", "content": ".."}`, code: protocol.CodeBlocked, kinds: decided},
+		{name: "a part of a repository of any name", setup: git, tool: "write_file", args: `{"path": "bare/config", "content": "[core]"}`, code: protocol.CodeBlocked, kinds: decided},
+		{name: "a part that completes one", setup: git, tool: "write_file", args: `{"path": "bare/refs/heads/x", "content": ""}`, code: protocol.CodeBlocked, kinds: decided},
+		{name: "a file of such a name in another directory", setup: git, tool: "write_file", args: `{"path": "d/config", "content": "[core]"}`, code: protocol.CodeApprovalRequired, kinds: decided},
+		{name: "a repository where nothing of git's is protected", tool: "write_file", args: `{"path": "d/HEAD", "content": "x"}`, code: protocol.CodeApprovalRequired, kinds: decided,
+			setup: setup{profile: func(p *sandboxprofile.Profile) { p.Protect = nil }}},
 		{name: "a search beside hidden files", tool: "grep", args: `{"pattern": "x"}`, code: protocol.CodeBlocked, kinds: decided},
 		{name: "a search where nothing is hidden", setup: noHide, tool: "grep", args: `{"pattern": "x"}`, kinds: decided},
 		{name: "withheld by the operator", tool: "read_file", args: `{"path": "there"}`, code: protocol.CodeBlocked, kinds: decided,
@@ -68,7 +77,10 @@ func TestCallsDecidedForElsewhere(t *testing.T) {
 	} {
 		t.Run(strings.ReplaceAll(x.name, " ", "-"), func(t *testing.T) {
 			f := newFixture(t, x.setup)
-			for _, name := range []string{"there", ".env"} {
+			if err := os.Mkdir(f.ws+"/bare", 0o700); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"there", ".env", "bare/HEAD"} {
 				writeFile(t, f.ws+"/"+name, "as it was")
 			}
 			if err := os.Symlink("/etc/passwd", f.ws+"/link"); err != nil {
