@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -132,6 +133,37 @@ func TestBridgesSayWhoAsks(t *testing.T) {
 	}
 	<-ended
 	check("the end of tool_permission", permissions.next())
+}
+
+// TestBridgesShowWhatACallStarts: whoever answers over a bridge has the text of the files
+// that the call starts, and what it can do.
+func TestBridgesShowWhatACallStarts(t *testing.T) {
+	b := newBench(t, nil)
+	if err := os.WriteFile(b.ws+"/deploy.sh", []byte("#!/bin/sh\necho of the script\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	permissions, spoken, c := b.listen(permission), b.listen(messages), b.needed(idsProtocol)
+	s := b.session("coder")
+	ended := b.call(s, "./deploy.sh")
+	check := func(name string, m map[string]any) {
+		t.Helper()
+		shown, _ := m["presentation"].(map[string]any)
+		details, _ := m["details"].(map[string]any)
+		if content, _ := shown["content"].(string); !strings.Contains(content, "│ echo of the script") || details["class"] == nil || details["network"] == nil || details["directory"] != b.ws {
+			t.Errorf("%s: %v", name, m)
+		}
+	}
+	e := permissions.next()
+	check("tool_permission", e)
+	check("approval_needed", receive(t, c))
+	function := spoken.next()["tool_calls"].([]any)[0].(map[string]any)["function"].(map[string]any)
+	check("client.requestApproval", object(t, function["arguments"].(string)))
+	if status, body := b.post(permission, map[string]any{"permission_id": e["permission_id"], "behavior": "allow"}); status != 200 {
+		t.Error(status, body)
+	}
+	if o := <-ended; o.text != "of the script\n" {
+		t.Errorf("%+v", o)
+	}
 }
 
 // TestStreamsOfOneSessionOrAgent: a stream can be narrowed, and then has nothing of others.

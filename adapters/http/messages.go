@@ -49,6 +49,7 @@ type requestArguments struct {
 	Message string   `json:"message"`
 	Options []string `json:"options"`
 	about
+	shows
 }
 
 // The options, which are also what a request that is over is said to have come to.
@@ -64,8 +65,9 @@ func messageOf(ctx context.Context, p *client.Approver, e client.Event) any {
 	case client.Requested:
 		var args requestArguments
 		args.OriginalToolCall.Name = e.Approval.Tool
-		args.OriginalToolCall.Args, _, _ = inputOf(ctx, p, e.Approval)
-		args.about = aboutOf(e.Approval)
+		var shown protocol.Approval
+		args.OriginalToolCall.Args, shown, _ = inputOf(ctx, p, e.Approval)
+		args.about, args.shows = aboutOf(e.Approval), showsOf(shown)
 		args.Message = fmt.Sprintf("%s (agent %s): %s", approval.EscapeLine(string(e.Approval.Tool)), approval.EscapeLine(e.Approval.Agent), approval.EscapeLine(e.Approval.Description))
 		args.Options = []string{optDeny, optOnce, optSession}
 		text, err := json.Marshal(args)

@@ -38,6 +38,7 @@ type neededMessage struct {
 	SessionID      protocol.SessionID  `json:"session_id"`
 	Description    string              `json:"description"`
 	about
+	shows
 }
 
 type batchItem struct {
@@ -215,7 +216,9 @@ func (n *neededConn) next(ctx context.Context) bool {
 // message reports false for a request that no longer waits.
 func (n *neededConn) message(ctx context.Context, a protocol.Approval) (m neededMessage, waits bool) {
 	m = neededMessage{Type: "approval_needed", Tool: a.Tool, ApprovalID: a.ID, SessionID: a.SessionID, Description: a.Description, about: aboutOf(a)}
-	m.Arguments, _, waits = inputOf(ctx, n.approver, a)
+	var shown protocol.Approval
+	m.Arguments, shown, waits = inputOf(ctx, n.approver, a)
+	m.shows = showsOf(shown)
 	for _, next := range a.BatchRemaining {
 		tool, args, _ := strings.Cut(next, " ")
 		m.BatchRemaining = append(m.BatchRemaining, batchItem{tool, args})

@@ -26,6 +26,7 @@ type permissionEvent struct {
 	Description    string              `json:"description"`
 	ExpiresMS      int64               `json:"expires_ms"`
 	about
+	shows
 }
 
 // A suggestion is a pattern that can be remembered, to be sent back as pattern.
@@ -62,7 +63,7 @@ func permissionOf(ctx context.Context, p *client.Approver, e client.Event) any {
 		m := permissionEvent{
 			Type: "tool_permission", PermissionID: a.ID, ConversationID: a.SessionID, ToolName: a.Tool, Input: input,
 			Suggestions: []suggestion{}, CWD: shown.Details["directory"], Description: a.Description, ExpiresMS: a.Expires.UnixMilli(),
-			about: aboutOf(a),
+			about: aboutOf(a), shows: showsOf(shown),
 		}
 		for _, o := range shown.Patterns {
 			m.Suggestions = append(m.Suggestions, suggestion{o.Kind, o.Value, o.Text})

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/protocol"
 )
@@ -47,6 +48,15 @@ type about struct {
 	SessionMetadata json.RawMessage `json:"session_metadata,omitempty"`
 	Metadata        json.RawMessage `json:"metadata,omitempty"`
 }
+
+// shows is what every other screen has of a request: the texts of the files that it starts,
+// and what it can do. Whoever can have an answer remembered is to see what it covers.
+type shows struct {
+	Presentation *approval.Presentation `json:"presentation,omitempty"`
+	Details      map[string]string      `json:"details,omitempty"`
+}
+
+func showsOf(a protocol.Approval) shows { return shows{a.Presentation, a.Details} }
 
 func aboutOf(a protocol.Approval) about {
 	return about{a.Agent, a.SessionName, a.SessionMetadata, a.Metadata}
