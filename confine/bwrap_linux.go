@@ -43,7 +43,7 @@ type Bwrap struct {
 	cgroups *cgroupTree
 
 	mu      sync.Mutex
-	filters map[string][]byte // compiled seccomp programs by lifted groups
+	filters map[string]filters // by lifted groups
 }
 
 // NewBwrap checks that this host has what the backend stands on. path is an
@@ -66,7 +66,7 @@ func NewBwrap(path string) (*Bwrap, error) {
 	if err != nil {
 		cgroups = nil // init counts instead; doctor says why
 	}
-	return &Bwrap{path: path, init: fd, abi: abi, spawn: newSpawner(fd), cgroups: cgroups, room: newRoom(), guard: NewGuard(nil), filters: map[string][]byte{}}, nil
+	return &Bwrap{path: path, init: fd, abi: abi, spawn: newSpawner(fd), cgroups: cgroups, room: newRoom(), guard: NewGuard(nil), filters: map[string]filters{}}, nil
 }
 
 // Name implements Confiner.
@@ -237,7 +237,7 @@ func (b *Bwrap) restrictions(p sandboxprofile.Profile, facts sandboxprofile.Fact
 		return wire.Setup{}, unenforceable("the system call filter", err)
 	}
 	keyring := b.spawn.keyring && !slices.Contains(p.Syscalls, seccomp.Keyring)
-	setup := wire.Setup{Keyring: keyring, Landlock: ruleset(rules, b.abi), Seccomp: filter, Unshared: unshared(p), Tmpfs: slices.Concat(p.Scratch, []string{"/dev/shm"})}
+	setup := wire.Setup{Keyring: keyring, Landlock: ruleset(rules, b.abi), Seccomp: filter.init, Modes: filter.modes, Unshared: unshared(p), Tmpfs: slices.Concat(p.Scratch, []string{"/dev/shm"})}
 	if p.Network.Mode == sandboxprofile.NetworkProxied {
 		setup.EgressPort = EgressPort
 		setup.Unbound = unboundFor(p.Network)
@@ -267,18 +267,41 @@ func unenforceable(part string, err error) error {
 
 // filter compiles once per set of lifted groups: it is the same program for
 // every sandbox, and compiling costs as much as a short tool runs.
-func (b *Bwrap) filter(lift []string) ([]byte, error) {
+func (b *Bwrap) filter(lift []string) (filters, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	key := strings.Join(lift, ",")
 	if f, ok := b.filters[key]; ok {
 		return f, nil
 	}
-	f, err := seccomp.Filter(lift)
+	f, err := compileFilters(lift)
 	if err == nil {
 		b.filters[key] = f
 	}
 	return f, err
+}
+
+// filters are compiled seccomp programs.
+type filters struct {
+	init  []byte
+	modes wire.Modes // of programs
+}
+
+func compileFilters(lift []string) (filters, error) {
+	notify, err := seccomp.GroupIDFilter(lift, true)
+	if err != nil {
+		return filters{}, err
+	}
+	if notify == nil {
+		f, err := seccomp.Filter(lift)
+		return filters{f, wire.Modes{Free: true}}, err
+	}
+	refuse, err := seccomp.GroupIDFilter(lift, false)
+	if err != nil {
+		return filters{}, err
+	}
+	f, err := seccomp.ServedFilter(lift)
+	return filters{f, wire.Modes{Notify: notify, Refuse: refuse}}, err
 }
 
 // launch starts bubblewrap with our init as its command. The arguments go

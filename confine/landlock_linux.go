@@ -36,9 +36,10 @@ type LandlockOptions struct {
 // Filters compiles system call filters.
 type Filters struct {
 	Base     func(lift []string) ([]byte, error)    // of programs
-	Broker   func(lift []string) ([]byte, error)    // of init, which is their broker
-	Brokered func(seccomp.Brokered) ([]byte, error) // of programs, beside Base
-	Shared   func(sockets bool) ([]byte, error)     // the same without a broker
+	Broker   func(lift []string) ([]byte, error)    // of init, which is a broker
+	Served   func(lift []string) ([]byte, error)    // of its programs
+	Brokered func(seccomp.Brokered) ([]byte, error) // of them, beside Served
+	Shared   func(sockets bool) ([]byte, error)     // of programs without a broker, beside Base
 }
 
 // A Landlock confines with Landlock, seccomp and a broker in the host's own namespaces,
@@ -96,7 +97,7 @@ func mayReadChildren() error {
 func newLandlock(o LandlockOptions, abi landlock.Version) (*Landlock, error) {
 	// Where bubblewrap works nothing is built here, and no program is needed.
 	l := &Landlock{init: &lazyFile{make: initFile}, abi: abi, guard: NewGuard(nil), room: newRoom(), filters: Filters{
-		Base: seccomp.Filter, Broker: seccomp.BrokerFilter, Brokered: seccomp.BrokeredFilter, Shared: seccomp.SharedFilter,
+		Base: seccomp.Filter, Broker: seccomp.BrokerFilter, Served: seccomp.ServedFilter, Brokered: seccomp.BrokeredFilter, Shared: seccomp.SharedFilter,
 	}}
 	if o.Seccomp != nil {
 		l.filters = *o.Seccomp
@@ -235,7 +236,7 @@ func (l *Landlock) restrictions(p sandboxprofile.Profile, f sandboxprofile.Facts
 	if err != nil {
 		return wire.Setup{}, unenforceable("the system call filter", err)
 	}
-	base, err := l.filters.Base(p.Syscalls)
+	base, err := l.filters.Served(p.Syscalls)
 	if err != nil {
 		return wire.Setup{}, unenforceable("the system call filter", err)
 	}

@@ -99,6 +99,7 @@ type Broker struct {
 	umask                  int // that programs start with
 	masked                 atomic.Bool
 	slowMemory             bool // process_vm_readv(2) is barred here
+	mounts                 bool // they say what may be changed: see Modes
 
 	// abstractID is of this sandbox alone, and abstractFD where its abstract names are.
 	abstractID string
@@ -237,7 +238,7 @@ func (b *Broker) take(n *notification) {
 	*c = call{b: b, from: b.listener, id: n.id, tid: int(n.pid), nr: int(n.nr), args: n.args, proc: -1, opened: c.opened[:0]}
 	handler := handlers[int(n.nr)]
 	r := fails(unix.ENOSYS)
-	if handler != nil && n.arch == nativeArch {
+	if handler != nil && n.arch == nativeArch && (!b.mounts || modeCalls(int(n.nr))) {
 		r = handler(c)
 	}
 	switch {

@@ -24,7 +24,7 @@ func (c *call) changeMeta(find func(w *walk) (target, unix.Errno), act func(t ta
 // mayChangeMeta is mayWrite for modes, owners, times and attributes.
 func (c *call) mayChangeMeta(t target) unix.Errno {
 	switch {
-	case t.full == "" && t.own:
+	case c.b.mounts || t.full == "" && t.own:
 		return 0
 	case t.full == "":
 		return unix.EACCES
@@ -88,12 +88,15 @@ func (c *call) chmodAt(dirfd int32, addr uint64, mode uint32, flags int) reply {
 }
 
 func (c *call) chmodOf(find func(*walk) (target, unix.Errno), mode uint32) reply {
-	if mode&(unix.S_ISUID|unix.S_ISGID) != 0 {
+	if mode&unix.S_ISUID != 0 {
 		return fails(unix.EPERM)
 	}
 	return c.changeMeta(find, func(t target) error {
-		if t.kind() == unix.S_IFLNK {
+		switch {
+		case t.kind() == unix.S_IFLNK:
 			return unix.EOPNOTSUPP
+		case mode&unix.S_ISGID != 0 && t.kind() != unix.S_IFDIR:
+			return unix.EPERM // a program with its owner's group, for everybody
 		}
 		return unix.Chmod(c.b.link(t.fd), mode)
 	})

@@ -15,6 +15,7 @@ import (
 type worker struct {
 	ctl    *control
 	shared *shared // nil in namespaces of our own
+	modes  *modes  // nil where nobody serves the programs' modes
 	clean  cleanliness
 	over   *ceilings
 	tmpfs  []string // directories whose files lie in memory
@@ -32,6 +33,9 @@ func newWorker(ctl *control, s *wire.Setup, reset []unix.Signal, queue int, q *q
 		return nil, fmt.Errorf("ceiling: %w", err)
 	}
 	if s.Shared == nil {
+		if w.modes, err = newModes(s.Modes); err != nil {
+			return nil, fmt.Errorf("modes: %w", err)
+		}
 		w.clean = inspect(s.Unshared, s.Tmpfs)
 		return w, nil
 	}
@@ -119,6 +123,7 @@ func (w *worker) runProgram(p sandboxprofile.Program, r wire.Run, fds []int, hol
 	status, exceeded, err := w.watch(started, count)
 	w.killAll()
 	w.shared.rest()
+	w.modes.rest()
 	if err != nil {
 		return wire.Done{}, err
 	}
@@ -141,12 +146,12 @@ func (w *worker) watch(p process, count *census) (unix.WaitStatus, wire.Exceeded
 		if soon > 0 {
 			patience = min(patience, soon)
 		}
-		said, asked := w.ctl.wait(p, w.shared.listener(), patience)
+		said, asked := w.ctl.wait(p, w.listener(), patience)
 		if soon > 0 && !asked {
 			w.shared.broker.Tend()
 		}
 		if asked {
-			w.shared.broker.Answer()
+			w.answer()
 			if !said && time.Now().Before(due) {
 				continue
 			}

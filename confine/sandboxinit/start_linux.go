@@ -40,6 +40,9 @@ func (w *worker) start(p sandboxprofile.Program, l wire.Rlimits, fds []int, hold
 	if s := w.shared; s != nil {
 		c.lonely, c.base, c.notifies, own = true, s.base, s.broker != nil, layer{domain: s.domain, filter: s.filter}
 	}
+	if m := w.modes; m != nil {
+		c.notifies, c.refusing, own = true, m.refuse, layer{domain: -1, filter: m.notify}
+	}
 	c.layers = [...]layer{own, under}
 	pidfd := int32(-1)
 	syscall.ForkLock.Lock()
@@ -57,7 +60,11 @@ func (w *worker) start(p sandboxprofile.Program, l wire.Rlimits, fds []int, hold
 		started.close()
 		return process{}, stepName(c.step), c.errno
 	}
-	if c.notifies {
+	switch {
+	case c.listener < 0:
+	case w.modes != nil:
+		w.modes.Serve(c.listener)
+	default:
 		w.shared.broker.Serve(c.listener, under.still)
 	}
 	return started, "", 0
@@ -102,6 +109,7 @@ type child struct {
 	notifies bool
 	listener int
 	base     *unix.SockFprog // laid on before that filter
+	refusing *unix.SockFprog // laid on in its place where the kernel lets it have no listener
 
 	lonely bool // no kernel ends it with its namespace: it dies with the thread that forked it
 	layers [2]layer
@@ -253,13 +261,22 @@ func inChild(c *child) {
 	var listener uintptr
 	step := byte(stepFilter)
 	if c.notifies {
-		if _, _, errno = syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(c.base))); errno != 0 {
+		if c.base != nil {
+			if _, _, errno = syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(c.base))); errno != 0 {
+				goto fail
+			}
+		}
+		listener, _, errno = syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, broker.FilterFlags, uintptr(unsafe.Pointer(c.layers[0].filter)))
+		switch {
+		case errno == 0:
+			c.listener = int(listener)
+		case c.refusing != nil:
+			listener = 0xffffffff // of nothing: the table is parted with all the same
+			_, _, errno = syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(c.refusing)))
+		}
+		if errno != 0 {
 			goto fail
 		}
-		if listener, _, errno = syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, broker.FilterFlags, uintptr(unsafe.Pointer(c.layers[0].filter))); errno != 0 {
-			goto fail
-		}
-		c.listener = int(listener)
 		if _, _, errno = syscall.RawSyscall(unix.SYS_CLOSE_RANGE, listener, listener, unix.CLOSE_RANGE_UNSHARE); errno != 0 {
 			goto fail
 		}

@@ -239,6 +239,9 @@ func (c *coder) setup(s *Setup) {
 	list(c, &s.Ceiling.Writable, (*coder).rule)
 	c.content(&s.Ceiling.Seccomp)
 	c.flag(&s.Ceiling.Absent)
+	c.flag(&s.Modes.Free)
+	c.content(&s.Modes.Notify)
+	c.content(&s.Modes.Refuse)
 }
 
 func (c *coder) shared(s *Shared) {

@@ -86,6 +86,16 @@ type Setup struct {
 	// Shared is set for an init that is not process 1 of a sandbox's own namespaces.
 	Shared  *Shared
 	Ceiling Ceiling
+	// Modes are of programs in namespaces of their own: Seccomp leaves set-group-id bits out.
+	Modes Modes
+}
+
+// Modes are two filters of programs for set-group-id bits, each like Setup.Seccomp. There
+// is no sandbox without them, unless the profile lifts what they deny: then Free is set.
+type Modes struct {
+	Free   bool
+	Notify []byte // has init asked
+	Refuse []byte // for a program whose filter cannot have a listener
 }
 
 // Ceiling is what an init lays on a program that runs under a ceiling of the class

@@ -34,6 +34,55 @@ func filterFor(arch string, lift []string) ([]byte, error) {
 	return p.compile(arch, compile)
 }
 
+// ServedFilter is Filter, but for set-group-id bits that are given to files which are
+// there: a filter does not see whether such a file is a directory. It is for an init that
+// does, and for programs that have GroupIDFilter or a broker besides.
+func ServedFilter(lift []string) ([]byte, error) {
+	if len(lift) == 0 && shippedServed != "" {
+		return []byte(shippedServed), nil
+	}
+	return servedFor(runtime.GOARCH, lift)
+}
+
+func servedFor(arch string, lift []string) ([]byte, error) {
+	p, err := newPolicy(lift)
+	if err != nil {
+		return nil, err
+	}
+	return p.served().compile(arch, compile)
+}
+
+// served is p without the rules of setGroupID.
+func (p policy) served() policy {
+	left := setGroupID()
+	p.deny = slices.Clone(p.deny)
+	for i := range p.deny {
+		p.deny[i].Rules = slices.DeleteFunc(slices.Clone(p.deny[i].Rules), func(r Rule) bool {
+			return slices.ContainsFunc(left, func(l Rule) bool { return r.Call == l.Call && slices.Equal(r.When, l.When) })
+		})
+	}
+	return p
+}
+
+// GroupIDFilter has the calls that ServedFilter leaves out refused, or with notify told to
+// a listener. Nil where the group is lifted: then nobody is asked.
+func GroupIDFilter(lift []string, notify bool) ([]byte, error) {
+	if slices.Contains(lift, setIDName) {
+		return nil, nil
+	}
+	p := program{arch: runtime.GOARCH, otherwise: retAllow}
+	answer := retErrno | uint32(errnos[EPERM])
+	if notify {
+		answer = retNotify
+	}
+	p.add(answer, setGroupID()...)
+	f, err := compile(p)
+	if err != nil {
+		return nil, fmt.Errorf("seccomp: compile filter of set-group-id bits: %w", err)
+	}
+	return f, nil
+}
+
 // A compiler makes BPF of a program.
 type compiler func(program) ([]byte, error)
 
@@ -104,7 +153,7 @@ func (b Brokered) compile(arch string, compile compiler) ([]byte, error) {
 	return compile(p)
 }
 
-// BrokerFilter is Filter for a broker itself.
+// BrokerFilter is ServedFilter for a broker itself.
 func BrokerFilter(lift []string) ([]byte, error) {
 	p, err := newPolicy(lift)
 	if err != nil {
@@ -114,7 +163,7 @@ func BrokerFilter(lift []string) ([]byte, error) {
 		p.deny[i].Rules = slices.DeleteFunc(slices.Clone(p.deny[i].Rules), func(r Rule) bool { return slices.Contains(brokerCalls, r.Call) })
 	}
 	p.allow = append(p.allow, calls(brokerCalls...)...)
-	return p.compile(runtime.GOARCH, compile)
+	return p.served().compile(runtime.GOARCH, compile)
 }
 
 // maxInstructions is BPF_MAXINSNS of linux/bpf_common.h.

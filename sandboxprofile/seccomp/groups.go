@@ -1,6 +1,9 @@
 package seccomp
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // The numbers below are those of the generic Linux ABI, which amd64 and arm64
 // share (include/uapi/asm-generic, include/linux/socket.h).
@@ -41,6 +44,9 @@ const (
 // Keyring is the group without which programs can use keys.
 const Keyring = "keyring"
 
+// setIDName is the group without which programs can make set-id files.
+const setIDName = "set_id"
+
 // Groups is what the filter denies, with the reason and the errno. The order is
 // the order in which rules are tried.
 func Groups() []Group {
@@ -77,7 +83,7 @@ func Groups() []Group {
 			netlinkButRoute()},
 		{"families", "Socket families that leave the network namespace (vsock) or have little use and many bugs.", EAFNOSUPPORT,
 			otherFamilies()},
-		{"set_id", "A set-id file left in a workspace gives its owner's rights to whoever runs it later.", EPERM, setID()},
+		{setIDName, "A set-id file left in a workspace gives its owner's rights to whoever runs it later.", EPERM, setID()},
 		{"device_nodes", "A device node is a way past every file permission.", EPERM, []Rule{
 			{"mknod", masked(1, modeType, modeChar)}, {"mknod", masked(1, modeType, modeBlock)},
 			{"mknodat", masked(2, modeType, modeChar)}, {"mknodat", masked(2, modeType, modeBlock)}}},
@@ -178,6 +184,14 @@ func setID() []Rule {
 		}
 	}
 	return rules
+}
+
+// setGroupID are the calls of setID that give a file which is there a set-group-id bit
+// and no set-user-id bit: on a directory it only says which group new files get.
+func setGroupID() []Rule {
+	return slices.DeleteFunc(setID(), func(r Rule) bool {
+		return !strings.Contains(r.Call, "chmod") || r.When[0].Value != modeSetGID
+	})
 }
 
 // otherProcessesName is the group that keeps process 1 as it was.

@@ -7,3 +7,6 @@ var shipped string
 
 //go:embed shipped/ceiling-amd64.bpf
 var shippedCeiling string
+
+//go:embed shipped/served-amd64.bpf
+var shippedServed string

@@ -7,3 +7,6 @@ var shipped string
 
 //go:embed shipped/ceiling-arm64.bpf
 var shippedCeiling string
+
+//go:embed shipped/served-arm64.bpf
+var shippedServed string

@@ -2,4 +2,4 @@
 
 package seccomp
 
-const shipped, shippedCeiling = "", ""
+const shipped, shippedServed, shippedCeiling = "", "", ""

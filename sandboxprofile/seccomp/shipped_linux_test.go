@@ -25,11 +25,13 @@ func TestShippedProgramIsWhatLibseccompMakes(t *testing.T) {
 	major, minor, micro := lib.GetLibraryVersion()
 	same := fmt.Sprintf("%d.%d.%d", major, minor, micro) == shippedBy
 	base := func(arch string) ([]byte, error) { return filterFor(arch, nil) }
+	served := func(arch string) ([]byte, error) { return servedFor(arch, nil) }
 	for file, x := range map[string]struct {
 		arch lib.ScmpArch
 		make func(string) ([]byte, error)
 	}{
 		"shipped/amd64.bpf": {lib.ArchAMD64, base}, "shipped/arm64.bpf": {lib.ArchARM64, base},
+		"shipped/served-amd64.bpf": {lib.ArchAMD64, served}, "shipped/served-arm64.bpf": {lib.ArchARM64, served},
 		"shipped/ceiling-amd64.bpf": {lib.ArchAMD64, ceilingFor}, "shipped/ceiling-arm64.bpf": {lib.ArchARM64, ceilingFor},
 	} {
 		// libseccomp finds a call of another architecture by its name on this one, and
@@ -63,6 +65,9 @@ func TestShippedProgramIsWhatLibseccompMakes(t *testing.T) {
 	}
 	if got, err := Filter(nil); err != nil || shipped != "" && string(got) != shipped {
 		t.Errorf("Filter gives another program than the shipped one: %v", err)
+	}
+	if got, err := ServedFilter(nil); err != nil || shippedServed != "" && string(got) != shippedServed {
+		t.Errorf("ServedFilter gives another program than the shipped one: %v", err)
 	}
 	if got, err := CeilingFilter(); err != nil || shippedCeiling != "" && string(got) != shippedCeiling {
 		t.Errorf("CeilingFilter gives another program than the shipped one: %v", err)

@@ -1,0 +1,51 @@
+package broker
+
+import "golang.org/x/sys/unix"
+
+// Modes serves programs that change files by themselves, and whose mounts say which. It
+// makes the one call that a filter cannot judge: chmod(2) with a set-group-id bit, which
+// it does to directories only.
+//
+// It has the programs' mounts and user, so that a mistake here gives nobody a right.
+type Modes struct{ broker *Broker }
+
+// NewModes makes one that serves nobody yet.
+func NewModes() (*Modes, error) {
+	b, err := New(Options{Queue: -1})
+	if err != nil {
+		return nil, err
+	}
+	b.mounts = true
+	return &Modes{b}, nil
+}
+
+// modeCalls are those of handlers that give a mode to a file that is there.
+func modeCalls(nr int) bool {
+	switch callName(nr) {
+	case "chmod", "fchmod", "fchmodat", "fchmodat2":
+		return true
+	}
+	return false
+}
+
+// Serve is Broker.Serve.
+func (m *Modes) Serve(fd int) { m.broker.listener = &listener{fd} }
+
+// Listener is Broker.Listener.
+func (m *Modes) Listener() int {
+	if m == nil || m.broker.listener == nil {
+		return -1
+	}
+	return m.broker.listener.fd
+}
+
+// Answer takes one notification and answers it.
+func (m *Modes) Answer() { m.broker.Answer() }
+
+// Rest ends the service: no process is left.
+func (m *Modes) Rest() {
+	if fd := m.Listener(); fd >= 0 {
+		unix.Close(fd)
+		m.broker.listener = nil
+	}
+}
