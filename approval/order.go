@@ -59,12 +59,27 @@ func (q *question) findPatterns() {
 			if !seen[p] {
 				seen[p] = true
 				q.patterns = append(q.patterns, candidate{p, p.fingerprint(q.call.Connector, q.call.ToolName)})
-				for _, connector := range q.call.DenialsOf {
-					q.denials = append(q.denials, p.fingerprint(connector, q.call.ToolName))
-				}
+				q.denials = append(q.denials, q.denialsOf(p)...)
 			}
 		}
 	}
+}
+
+// denialsOf are the fingerprints of p under other connectors, and for other tools: a whole
+// tool is that one alone.
+func (q *question) denialsOf(p Pattern) (list []Fingerprint) {
+	tools := []string{q.call.ToolName}
+	if p.Kind != WholeTool {
+		tools = append(tools, q.call.Reach.Tools...)
+	}
+	for i, connector := range append([]string{q.call.Connector}, q.call.DenialsOf...) {
+		for j, tool := range tools {
+			if i+j > 0 && (j == 0 || tool != q.call.ToolName) {
+				list = append(list, p.fingerprint(connector, tool))
+			}
+		}
+	}
+	return list
 }
 
 func (q *question) key(s Scope, e Effect, f Fingerprint) Key {

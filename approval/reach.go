@@ -20,6 +20,9 @@ type Reach struct {
 	Offers func() []Pattern
 	// NotWhole says why the tool cannot be allowed as a whole; "" if it can.
 	NotWhole string
+	// Tools are those by which the same could be done: what is denied of one of them is
+	// denied of all. An allow is for the tool that it was given to.
+	Tools []string
 }
 
 // ofTool is the reach of a call with the tool itself among what a pattern may speak of.
@@ -39,7 +42,7 @@ func (r Reach) ofTool(call *Call) Reach {
 			}
 			return append(r.Offers(), whole)
 		},
-		NotWhole: r.NotWhole,
+		NotWhole: r.NotWhole, Tools: r.Tools,
 	}
 }
 

@@ -331,6 +331,47 @@ func TestRulesHoldForTheToolRun(t *testing.T) {
 	}
 }
 
+// TestDenialsHoldForEveryToolThatRunsCommands: a pattern that was denied of one of them is
+// denied of the others, whoever carries the call out. An allow is for the one tool.
+func TestDenialsHoldForEveryToolThatRunsCommands(t *testing.T) {
+	calls := map[string]string{"shell": `{"command": "touch x"}`, "run": `{"argv": ["touch", "x"]}`, "run_background": `{"command": "touch x"}`}
+	for from, first := range calls {
+		for _, allow := range []bool{false, true} {
+			f := newFixture(t, setup{fallback: careful})
+			stop := f.approvals.Subscribe(func(e approval.Event) {
+				if e.Kind == approval.Requested {
+					f.mustAnswer(t, e.Pending, approval.Answer{
+						Allow: allow, Scope: approval.Session, Pattern: &approval.Pattern{Kind: approval.ArgvPrefix, Value: "touch x"}, Approver: "test",
+					})
+				}
+			})
+			if _, e := f.call(context.Background(), from, first); (e == nil) != allow {
+				t.Fatalf("%s: %v", from, e)
+			}
+			stop()
+			for to, args := range calls {
+				want := protocol.CheckDeny
+				switch {
+				case allow && (to == "run") == (from == "run"): // the shell in the background is the shell
+					want = protocol.CheckAllow
+				case allow:
+					want = protocol.CheckAsk
+				}
+				r, err := f.Check(context.Background(), self, protocol.ToolsCall{SessionID: f.session, CallID: "c", Tool: protocol.ToolName(to), Args: json.RawMessage(args)})
+				if err != nil || r.Decision != want {
+					t.Errorf("allow %v of %s: %s %s: %v, %s (%s), want %s", allow, from, to, args, err, r.Decision, r.Reason, want)
+				}
+				if _, e := f.decideOn(to, args, protocol.AgentAsks); !allow && to != "run_background" && (e == nil || e.Code != protocol.CodeDenied) {
+					t.Errorf("denied of %s: %s elsewhere: %v", from, to, e)
+				}
+			}
+			if r, err := f.Check(context.Background(), self, protocol.ToolsCall{SessionID: f.session, CallID: "c", Tool: "run", Args: json.RawMessage(`{"argv": ["mkdir", "x"]}`)}); err != nil || r.Decision != protocol.CheckAsk {
+				t.Errorf("another program: %v, %s", err, r.Decision)
+			}
+		}
+	}
+}
+
 // TestAChangeIsBoundToWhatItReplaces: a write or an edit makes the difference that was
 // shown, or none.
 func TestAChangeIsBoundToWhatItReplaces(t *testing.T) {

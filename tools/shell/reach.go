@@ -18,11 +18,13 @@ import (
 // changes one, a redirection to a file) no pattern allows either.
 func (p *Policy) reach(command string, d Decision) approval.Reach {
 	const notWhole = "the tool runs any program"
+	doors := []string{"shell", "run"} // each of them starts what the other would
 	if len(command) > maxReach {
-		return approval.Reach{NotWhole: notWhole, Elements: elements(d.Parts), Left: func([]approval.Pattern) int { return maxSteps + 1 }}
+		return approval.Reach{NotWhole: notWhole, Tools: doors, Elements: elements(d.Parts), Left: func([]approval.Pattern) int { return maxSteps + 1 }}
 	}
 	return approval.Reach{
 		NotWhole: notWhole,
+		Tools:    doors,
 		Elements: elements(d.Parts),
 		Left: func(patterns []approval.Pattern) int {
 			return asks(p.with(patterns).Decide(command, "bash"))
