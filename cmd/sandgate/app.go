@@ -40,6 +40,7 @@ var commands = []func(*app) *cobra.Command{
 	newApproveCmd,
 	newLogCmd,
 	newUndoCmd,
+	newPutBackCmd,
 	newQuarantineCmd,
 	newVersionCmd,
 	newCompletionCmd,

@@ -95,7 +95,7 @@ func (a *app) approve(ctx context.Context, f approveFlags, n tui.Notify) error {
 
 func (a *app) approveOnScreen(ctx context.Context, p *client.Approver, events <-chan client.Event, n tui.Notify) error {
 	err := tui.Run(ctx, tui.Options{
-		Approver: p, Events: events, Boards: board.New(p, stores), In: a.in, Out: a.out, Environ: os.Environ(), Pager: pager(), Notify: n,
+		Approver: p, Events: events, Boards: board.New(p, a.stores("")), In: a.in, Out: a.out, Environ: os.Environ(), Pager: pager(), Notify: n,
 		Editor: cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")),
 	})
 	if err != nil {

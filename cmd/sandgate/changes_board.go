@@ -11,7 +11,10 @@ import (
 
 // changesBoard is what calls changed as the page and the screen of `sandgate approve` show
 // it: what `sandgate log` and `sandgate undo` work on.
-type changesBoard struct{}
+type changesBoard struct {
+	app    *app
+	config string // of the supervisor; "" is the one that is found
+}
 
 func (changesBoard) Changed() (list []board.Changed, err error) {
 	s, err := keptChanges()
@@ -42,7 +45,7 @@ func (changesBoard) Changed() (list []board.Changed, err error) {
 }
 
 // Undo forces nothing: what was changed since is an error that names it.
-func (changesBoard) Undo(root string, ids []string) (string, error) {
+func (x changesBoard) Undo(root string, ids []string) (string, error) {
 	s, err := keptChanges()
 	if err != nil {
 		return "", err
@@ -69,7 +72,7 @@ func (changesBoard) Undo(root string, ids []string) (string, error) {
 	if len(plan.Steps) == 0 {
 		return "Everything is as it was already.", nil
 	}
-	rec, err := w.Apply(plan, undoCall(plan), false)
+	rec, err := w.Apply(plan, undoCall(plan), false, x.app.putBack(root, x.config))
 	if err != nil {
 		return "", err
 	}

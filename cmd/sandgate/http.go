@@ -60,7 +60,7 @@ func (a *app) listenHTTP(cfg *config.Config, flag string, s *sockets) (*httpSide
 	dial := func(ctx context.Context) (*client.Approver, error) {
 		return client.DialApprover(ctx, operators, client.WithProgram("sandgate http", version))
 	}
-	server := httpgate.New(httpgate.Config{Listener: l, Token: token, Approver: dial, Page: web.Files(), Live: web.Live(web.Options{Dial: dial, Stores: stores})})
+	server := httpgate.New(httpgate.Config{Listener: l, Token: token, Approver: dial, Page: web.Files(), Live: web.Live(web.Options{Dial: dial, Stores: a.stores(cfg.File)})})
 	return &httpSide{server, &protocol.HTTPStatus{Address: l.Addr().String(), TokenFile: file}, l.Close}, nil
 }
 

@@ -1,13 +1,19 @@
 package main
 
 import (
+	"io"
+	"strings"
+
 	"github.com/sandgate/sandgate/confine/quarantine"
 	"github.com/sandgate/sandgate/ui/board"
 )
 
 // stores are what the boards of the page and of `sandgate approve` show of this user's
 // directories.
-var stores = board.Stores{Quarantine: quarantineBoard{}, Changes: changesBoard{}}
+func (a *app) stores(config string) board.Stores {
+	quiet := &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard} // the screen is the board's
+	return board.Stores{Quarantine: quarantineBoard{}, Changes: changesBoard{quiet, config}}
+}
 
 // quarantineBoard is the quarantine as the page and the screen of `sandgate approve` show
 // it: what `sandgate quarantine` works on.

@@ -30,6 +30,7 @@ type runFlags struct {
 	workspaces                              []string
 	ro, rw, env, expose, presets            []string
 	noDetect, verbose                       bool
+	unrecorded                              bool // what it changes is recorded by who runs it
 	timeout                                 time.Duration
 	memory, fileSize                        string
 	pids                                    int64
@@ -242,6 +243,7 @@ func (a *app) runConfig(f runFlags) (*config.Config, error) {
 	if err := applyFlags(cfg, f); err != nil {
 		return nil, err
 	}
+	cfg.Undo.Enabled = cfg.Undo.Enabled && !f.unrecorded
 	return cfg, keepFloor(cfg)
 }
 

@@ -112,8 +112,7 @@ func TestSwapsOnATerminal(t *testing.T) {
 	if wrong > 0 {
 		t.Errorf("%d answers reached the request that took the place of another", wrong)
 	}
-	x.press("q")
-	<-ended
+	x.quit(ended)
 }
 
 // TestSwapsOnThePage is the same on the page: by key, click and double click.

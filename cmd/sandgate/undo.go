@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -126,6 +128,7 @@ What left the sandbox stays where it went: messages, pushes, other machines.`,
 		RunE:    func(_ *cobra.Command, args []string) error { return x.run(args) },
 	}
 	x.flags(c)
+	c.Flags().StringVar(&x.config, "config", "", "configuration `file`: the undo runs in a sandbox as it says")
 	c.Flags().BoolVar(&x.dryRun, "dry-run", false, "show what would change, and change nothing")
 	c.Flags().BoolVar(&x.yes, "yes", false, "do not ask")
 	c.Flags().BoolVar(&x.force, "force", false, "put back what was changed since, too; what stands there now can be undone to")
@@ -134,7 +137,65 @@ What left the sandbox stays where it went: messages, pushes, other machines.`,
 
 type undoCmd struct {
 	changesCmd
+	config             string
 	dryRun, yes, force bool
+}
+
+// putBack has an undo carried out by this program in a sandbox of the workspace, as a call
+// of its own: on the path of every call, under the profile of every program, with what it
+// leaves looked at like what any call leaves.
+func (a *app) putBack(root, config string) func(io.Reader) error {
+	return func(order io.Reader) error {
+		self, err := resolvedSelf()
+		if err != nil {
+			return err
+		}
+		var said bytes.Buffer
+		inside := &app{in: order, out: io.Discard, err: &said}
+		f := runFlags{config: config, workspaces: []string{root, root}, ro: []string{self}, mode: string(approval.ApproveAll), network: "none", backend: "auto", noDetect: true, unrecorded: true}
+		result, found, err := inside.runOnce(context.Background(), "sandgate undo", f, false, []string{self, "put-back", root})
+		if err != nil {
+			return err
+		}
+		a.printRefusals(result.Violations, found)
+		if result.ExitCode != 0 {
+			why := strings.TrimPrefix(strings.TrimSpace(said.String()), "sandgate: error: ")
+			return errors.New("not all of it could be put back: " + approval.EscapeLine(why))
+		}
+		if n := len(result.Violations); n > 0 {
+			return fmt.Errorf("%s not put back: no call may leave that there", plural(n, "name was", "names were"))
+		}
+		return nil
+	}
+}
+
+func resolvedSelf() (string, error) {
+	self, err := os.Executable()
+	if err == nil {
+		self, err = filepath.EvalSymlinks(self)
+	}
+	if err != nil {
+		return "", withStatus(exitInternal, fmt.Errorf("undo: find this program: %w", err))
+	}
+	return self, nil
+}
+
+// newPutBackCmd is what an undo runs in its sandbox.
+func newPutBackCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "put-back DIRECTORY", Short: "Carry out, in a sandbox, what `sandgate undo` has planned", Args: cobra.ExactArgs(1), Hidden: true,
+		Example: "  sandgate put-back DIRECTORY < ORDER",
+		RunE: func(_ *cobra.Command, args []string) error {
+			return withStatusIf(exitFound, changes.PutBack(args[0], a.in))
+		},
+	}
+}
+
+func withStatusIf(code int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return withStatus(code, err)
 }
 
 // open finds the workspace and its calls.
@@ -278,7 +339,7 @@ func (x *undoCmd) carryOut(w *changes.Workspace, plan changes.Undo) error {
 			return err
 		}
 	}
-	rec, err := w.Apply(plan, undoCall(plan), x.force)
+	rec, err := w.Apply(plan, undoCall(plan), x.force, x.putBack(w.Root, x.config))
 	if err != nil {
 		return withHint(withStatus(exitFound, err), "what was put back until then is in `sandgate log`")
 	}
@@ -317,7 +378,7 @@ func stepText(s changes.Step) string {
 	case s.Now == nil:
 		what = "bring back"
 	}
-	text := fmt.Sprintf("%-10s %s", what, approval.EscapeLine(s.Path))
+	text := fmt.Sprintf("%-10s %s", what, approval.EscapeLine(string(s.Path)))
 	if s.Conflict != "" {
 		text += "  (conflict: " + approval.EscapeLine(s.Conflict) + ")"
 	}
@@ -388,9 +449,9 @@ func fileText(c changes.Change) string {
 	case c.After == nil:
 		sign = "-"
 	}
-	text := sign + " " + approval.EscapeLine(c.Path)
+	text := sign + " " + approval.EscapeLine(string(c.Path))
 	if c.From != "" {
-		text += " (was " + approval.EscapeLine(c.From) + ")"
+		text += " (was " + approval.EscapeLine(string(c.From)) + ")"
 	}
 	return text
 }

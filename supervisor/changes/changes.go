@@ -3,6 +3,7 @@ package changes
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -410,7 +411,7 @@ func readRunning(file string) (Record, error) {
 	}
 	defer f.Close()
 	var rec Record
-	net := map[string]Change{}
+	net := map[Name]Change{}
 	lines := bufio.NewReader(f)
 	for n := 0; ; n++ {
 		b, err := lines.ReadBytes('\n')
@@ -438,7 +439,7 @@ func readRunning(file string) (Record, error) {
 }
 
 // then adds a later change to what has changed.
-func then(net map[string]Change, c Change) {
+func then(net map[Name]Change, c Change) {
 	if first, ok := net[c.Path]; ok {
 		c.Before, c.From = first.Before, ""
 	}
@@ -449,12 +450,12 @@ func then(net map[string]Change, c Change) {
 	net[c.Path] = c
 }
 
-func list(net map[string]Change) []Change {
+func list(net map[Name]Change) []Change {
 	var l []Change
 	for _, c := range net {
 		l = append(l, c)
 	}
-	slices.SortFunc(l, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(l, func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })
 	return l
 }
 
@@ -520,7 +521,7 @@ func (w *Workspace) undoneSince(session, now string) (names []string) {
 	for _, r := range l {
 		if r.Undo {
 			for _, c := range r.Changes {
-				names = append(names, c.Path)
+				names = append(names, string(c.Path))
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package changes
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -110,6 +111,8 @@ func TestUndoPutsBack(t *testing.T) {
 		{"a file for a directory", "rm -r a; echo file > a"},
 		{"a directory for a file", "rm exact; mkdir exact; echo in > exact/in"},
 		{"a link for a directory", "mv a z; ln -s z a; echo through > a/one"},
+		{"odd bytes", `printf x > "$(printf 'z\351z')"; printf y > "$(printf 'z\357\277\275z')"; ln -s "$(printf 'z\351z')" odd; rm exact`},
+		{"a tag", `printf 'Signature: 8a477f597d28d172789f06886806bc55' > a/CACHEDIR.TAG; echo evil > a/one`},
 		{"a repository", "git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m m"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -141,13 +144,18 @@ func TestUndoPutsBack(t *testing.T) {
 	}
 }
 
+// here puts back without a sandbox.
+func here(w *Workspace) func(io.Reader) error {
+	return func(order io.Reader) error { return PutBack(w.Root, order) }
+}
+
 func undo(t *testing.T, w *Workspace, rec Record, force bool, paths ...string) Record {
 	t.Helper()
 	u, err := w.Plan([]Record{rec}, paths)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := w.Apply(u, Call{Session: "person", Tool: "undo"}, force)
+	out, err := w.Apply(u, Call{Session: "person", Tool: "undo"}, force, here(w))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +208,7 @@ func TestUndoOfRandomCalls(t *testing.T) {
 		if err != nil || len(u.Conflicts()) > 0 {
 			t.Fatal(err, u.Conflicts())
 		}
-		if _, err := w.Apply(u, Call{Tool: "undo"}, false); err != nil {
+		if _, err := w.Apply(u, Call{Tool: "undo"}, false, here(w)); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(before, describe(ws)); diff != "" {
@@ -221,7 +229,7 @@ func TestUndoRefuses(t *testing.T) {
 	if err != nil || len(u.Conflicts()) != 1 || u.Conflicts()[0].Path != "a/one" {
 		t.Fatalf("%+v, %v", u, err)
 	}
-	if _, err := w.Apply(u, Call{Tool: "undo"}, false); !errors.Is(err, ErrConflict) {
+	if _, err := w.Apply(u, Call{Tool: "undo"}, false, here(w)); !errors.Is(err, ErrConflict) {
 		t.Errorf("applied with a conflict: %v", err)
 	}
 	if b, _ := os.ReadFile(ws + "/a/b/two"); string(b) != "call\n" {
@@ -254,11 +262,70 @@ func TestUndoFollowsNoLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	sh(t, ws, "mv a z; ln -s "+out+" a")
-	if _, err := w.Apply(u, Call{Tool: "undo"}, true); !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, syscall.ELOOP) {
+	if _, err := w.Apply(u, Call{Tool: "undo"}, true, here(w)); !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, syscall.ELOOP) {
 		t.Errorf("through a link: %v", err)
 	}
 	if b, _ := os.ReadFile(out + "/one"); string(b) != "outside\n" {
 		t.Errorf("outside: %q", b)
+	}
+}
+
+// TestUndoChangesNoModeThroughALink: the mode of a directory is not given to what a link
+// in its place leads to.
+func TestUndoChangesNoModeThroughALink(t *testing.T) {
+	ws, out := t.TempDir(), t.TempDir()
+	sh(t, ws, "mkdir d; chmod 777 d")
+	sh(t, out, "echo key > key; chmod 600 key; mkdir dir; chmod 700 dir")
+	w := open(t, t.TempDir()+"/s", ws, options)
+	rec := during(t, w, "s", func() { sh(t, ws, "chmod 700 d") })
+	u, err := w.Plan([]Record{rec}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := describe(out)
+	for _, target := range []string{"key", "dir"} {
+		sh(t, ws, "rm -rf d; ln -s "+out+"/"+target+" d")
+		if _, err := w.Apply(u, Call{Tool: "undo"}, true, here(w)); !errors.Is(err, ErrConflict) {
+			t.Errorf("%s: %v", target, err)
+		}
+		if err := chmodDirectory(-100, ws+"/d", 0o777); err == nil { // AT_FDCWD
+			t.Errorf("%s: the mode went through the link", target)
+		}
+	}
+	if now := describe(out); now != before {
+		t.Errorf("outside: %s", now)
+	}
+	sh(t, ws, "rm d; mkdir d; chmod 700 d")
+	undo(t, w, rec, true)
+	if info, err := os.Lstat(ws + "/d"); err != nil || info.Mode().Perm() != 0o777 {
+		t.Errorf("twin: %v, %v", info.Mode(), err)
+	}
+}
+
+// TestUndoOfWhatCameAndWent: what one call made and another removed, in a directory of
+// theirs, is nothing to bring back.
+func TestUndoOfWhatCameAndWent(t *testing.T) {
+	ws := t.TempDir()
+	sh(t, ws, ground)
+	w := open(t, t.TempDir()+"/s", ws, options)
+	before := describe(ws)
+	during(t, w, "s", func() {
+		sh(t, ws, "mkdir -p p/c; echo x > p/c/HEAD")
+		during(t, w, "t", func() { sh(t, ws, "echo note > note; rm p/c/HEAD") })
+	})
+	records, err := w.Calls()
+	if err != nil || len(records) != 2 {
+		t.Fatal(records, err)
+	}
+	u, err := w.Plan(records, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Apply(u, Call{Tool: "undo"}, true, here(w)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, describe(ws)); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -322,7 +389,7 @@ func TestWhoChangedWhat(t *testing.T) {
 	})
 	paths := func(r Record) (l []string) {
 		for _, c := range r.Changes {
-			l = append(l, c.Path)
+			l = append(l, string(c.Path))
 		}
 		return l
 	}
@@ -356,7 +423,7 @@ func TestKeptWithinBounds(t *testing.T) {
 	})
 	var got []string
 	for _, c := range rec.Changes {
-		got = append(got, c.Path)
+		got = append(got, string(c.Path))
 	}
 	if !slices.Equal(got, []string{"a/one", "large"}) || rec.Changes[1].After.Unkept == "" {
 		t.Errorf("%+v", rec.Changes)
@@ -366,7 +433,7 @@ func TestKeptWithinBounds(t *testing.T) {
 	if err != nil || len(u.Steps) != 1 || !u.Steps[0].Final {
 		t.Errorf("%+v, %v", u, err)
 	}
-	if _, err := w.Apply(u, Call{Tool: "undo"}, true); !errors.Is(err, ErrConflict) {
+	if _, err := w.Apply(u, Call{Tool: "undo"}, true, here(w)); !errors.Is(err, ErrConflict) {
 		t.Errorf("what was not kept: %v", err)
 	}
 	random := rand.NewChaCha8([32]byte{})
@@ -452,7 +519,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		if err != nil || len(u.Conflicts()) > 0 {
 			t.Fatal(err, u.Conflicts())
 		}
-		if _, err := w.Apply(u, Call{Tool: "undo"}, false); err != nil {
+		if _, err := w.Apply(u, Call{Tool: "undo"}, false, here(w)); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(before, describe(ws)); diff != "" {

@@ -2,6 +2,7 @@ package changes
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,7 +24,10 @@ type Entry struct {
 	Mode uint32 `json:"mode"`           // st_mode: type and permissions
 	Size int64  `json:"size,omitempty"` // of a file
 	Hash string `json:"hash,omitempty"` // of a file's content, SHA-256
-	Link string `json:"link,omitempty"` // what a symbolic link says
+	Link Name   `json:"link,omitempty"` // what a symbolic link says
+	// Cache: it is a directory that had a CACHEDIR.TAG when it was first seen. Nothing in it
+	// is looked at.
+	Cache bool `json:"cache,omitempty"`
 	// Unkept says why the content is not kept; "" if it is.
 	Unkept string `json:"unkept,omitempty"`
 
@@ -54,14 +59,45 @@ func (e Entry) same(f Entry) bool {
 	return e.Mode == f.Mode && e.Hash == f.Hash && e.Link == f.Link && (e.Unkept == "" || e.Size == f.Size && e.Seen.Mtime == f.Seen.Mtime)
 }
 
+// A Name is the bytes of a path or of a link's text, which need not be UTF-8. In JSON it is
+// a string where it is, and {"base64": "..."} where it is not.
+type Name string
+
+type encodedName struct {
+	Base64 []byte `json:"base64"`
+}
+
+// MarshalJSON keeps every byte; a plain string would have those that are not UTF-8 replaced,
+// and so stand for another file.
+func (n Name) MarshalJSON() ([]byte, error) {
+	if utf8.ValidString(string(n)) {
+		return json.Marshal(string(n))
+	}
+	return json.Marshal(encodedName{[]byte(n)})
+}
+
+// UnmarshalJSON reads both forms.
+func (n *Name) UnmarshalJSON(b []byte) error {
+	var e encodedName
+	if len(b) > 0 && b[0] == '{' {
+		err := json.Unmarshal(b, &e)
+		*n = Name(e.Base64)
+		return err
+	}
+	var s string
+	err := json.Unmarshal(b, &s)
+	*n = Name(s)
+	return err
+}
+
 // A Change is one name that stands for something else than before. Before is nil for
 // what was made, After for what was removed.
 type Change struct {
-	Path   string `json:"path"` // below the workspace
+	Path   Name   `json:"path"` // below the workspace
 	Before *Entry `json:"before,omitempty"`
 	After  *Entry `json:"after,omitempty"`
 	// From is the name that it had, for what was renamed: removed there by the same call.
-	From string `json:"from,omitempty"`
+	From Name `json:"from,omitempty"`
 }
 
 // A tree is what a workspace held when it was last looked at.
@@ -100,10 +136,10 @@ func (l *look) run(root string) error {
 		if l.passedOver(name) {
 			l.seen[name] = e // nobody looked
 		} else {
-			l.changes = append(l.changes, Change{Path: name, Before: &e})
+			l.changes = append(l.changes, Change{Path: Name(name), Before: &e})
 		}
 	}
-	slices.SortFunc(l.changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(l.changes, func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })
 	renames(l.changes)
 	return nil
 }
@@ -155,13 +191,17 @@ func (l *look) name(dir int, base, name string, st *unix.Stat_t) error {
 			break // closed to everybody, or gone
 		}
 		f := os.NewFile(uintptr(fd), name)
-		if isCache(fd) {
-			return f.Close()
+		// A call cannot take a directory that has been looked at out of the record by a tag.
+		if e.Cache = old.Cache; !known || !old.IsDir() {
+			e.Cache = isCache(fd)
 		}
 		l.note(name, e, old, known)
+		if e.Cache {
+			return f.Close()
+		}
 		return l.directory(f, name)
 	case unix.S_IFLNK:
-		e.Link = readLink(dir, base)
+		e.Link = Name(readLink(dir, base))
 	case unix.S_IFREG:
 		e.Size = st.Size
 		if known && old.Size == e.Size && old.Mode&unix.S_IFMT == unix.S_IFREG && old.Seen == e.Seen && !old.Seen.Racy {
@@ -180,9 +220,9 @@ func (l *look) note(name string, e, old Entry, known bool) {
 	l.seen[name] = e
 	switch {
 	case !known:
-		l.changes = append(l.changes, Change{Path: name, After: &e})
+		l.changes = append(l.changes, Change{Path: Name(name), After: &e})
 	case !e.same(old):
-		l.changes = append(l.changes, Change{Path: name, Before: &old, After: &e})
+		l.changes = append(l.changes, Change{Path: Name(name), Before: &old, After: &e})
 	}
 }
 
@@ -216,7 +256,7 @@ func (l *look) keep(dir int, base string, e *Entry) error {
 
 // renames notes which of the new names are old ones.
 func renames(list []Change) {
-	gone := map[[2]uint64]string{}
+	gone := map[[2]uint64]Name{}
 	for _, c := range list {
 		if c.After == nil {
 			gone[[2]uint64{c.Before.Seen.Dev, c.Before.Seen.Ino}] = c.Path
@@ -254,7 +294,7 @@ func isCache(dir int) bool {
 }
 
 type treeLine struct {
-	Path  string `json:"path"`
+	Path  Name   `json:"path"`
 	Entry *Entry `json:"entry,omitempty"` // nil: it is gone
 }
 
@@ -285,9 +325,9 @@ func readTree(file string) (tree, int, error) {
 		}
 		n++
 		if line.Entry == nil {
-			delete(t, line.Path)
+			delete(t, string(line.Path))
 		} else {
-			t[line.Path] = *line.Entry
+			t[string(line.Path)] = *line.Entry
 		}
 	}
 }
@@ -298,7 +338,7 @@ func appendTree(file string, old, now tree) (int, error) {
 	n := 0
 	line := func(name string, e *Entry) error {
 		n++
-		text, err := json.Marshal(treeLine{name, e})
+		text, err := json.Marshal(treeLine{Name(name), e})
 		b.Write(append(text, '\n'))
 		return err
 	}

@@ -1,13 +1,17 @@
 package changes
 
 import (
+	"bufio"
+	"cmp"
 	"crypto/rand"
+	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -24,7 +28,7 @@ type Undo struct {
 
 // A Step is one name: Now is to become Was.
 type Step struct {
-	Path string
+	Path Name
 	Now  *Entry // as the calls left it; nil: they removed it
 	Was  *Entry // nil: they made it
 	// Conflict says why it cannot be put back as it is; "" if it can.
@@ -53,7 +57,7 @@ func (w *Workspace) Plan(records []Record, paths []string) (u Undo, err error) {
 		var changed []string
 		for _, r := range records {
 			for _, c := range r.Changes {
-				changed = append(changed, c.Path)
+				changed = append(changed, string(c.Path))
 			}
 		}
 		if err := w.look(w.tree.known(changed...)); err != nil {
@@ -73,7 +77,7 @@ func (w *Workspace) Plan(records []Record, paths []string) (u Undo, err error) {
 func plan(records []Record, paths []string, now tree) (u Undo) {
 	records = slices.Clone(records)
 	slices.SortFunc(records, func(a, b Record) int { return strings.Compare(a.ID, b.ID) })
-	steps := map[string]*Step{}
+	steps := map[Name]*Step{}
 	for _, r := range records {
 		took, all := false, true
 		for _, c := range r.Changes {
@@ -100,8 +104,11 @@ func plan(records []Record, paths []string, now tree) (u Undo) {
 		}
 	}
 	for name, s := range steps {
+		if s.Was != nil && comes(steps, name) {
+			continue // it came and went with a directory of these calls
+		}
 		var there *Entry
-		if e, ok := now[name]; ok {
+		if e, ok := now[string(name)]; ok {
 			there = &e
 		}
 		if equal(there, s.Was) {
@@ -118,8 +125,18 @@ func plan(records []Record, paths []string, now tree) (u Undo) {
 		s.Now = there
 		u.Steps = append(u.Steps, *s)
 	}
-	slices.SortFunc(u.Steps, func(a, b Step) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(u.Steps, func(a, b Step) int { return cmp.Compare(a.Path, b.Path) })
 	return u
+}
+
+// comes reports whether a directory that the name lies in was made by the calls.
+func comes(steps map[Name]*Step, name Name) bool {
+	for dir := path.Dir(string(name)); dir != "."; dir = path.Dir(dir) {
+		if s := steps[Name(dir)]; s != nil && (s.Was == nil || !s.Was.IsDir()) {
+			return true
+		}
+	}
+	return false
 }
 
 // Touches reports whether the record has a change at or below one of the names.
@@ -142,51 +159,95 @@ func restorable(e Entry) bool {
 	return false
 }
 
-func within(name string, paths []string) bool {
+func within(name Name, paths []string) bool {
 	return len(paths) == 0 || slices.ContainsFunc(paths, func(p string) bool {
-		return p == "." || name == p || strings.HasPrefix(name, p+"/")
+		return p == "." || string(name) == p || strings.HasPrefix(string(name), p+"/")
 	})
 }
 
 // ErrConflict means that names stand for something that no call left there.
 var ErrConflict = errors.New("changed since")
 
-// Apply puts names back and records that as a change of its own, so that it can be undone
-// too. Nothing is done if a step has a conflict, unless force is set: what stands there
-// now is in the record then.
-func (w *Workspace) Apply(u Undo, c Call, force bool) (rec Record, err error) {
+// Apply has names put back, by perform, and records that as a change of its own, so that it
+// can be undone too. Nothing is done if a step has a conflict, unless force is set: what
+// stands there now is in the record then.
+//
+// perform hands what it is given to PutBack, in a sandbox that may write what calls may
+// write. So an undo is held like a call: whatever a record says, it reaches no more than
+// the calls that it came from.
+func (w *Workspace) Apply(u Undo, c Call, force bool, perform func(order io.Reader) error) (rec Record, err error) {
 	for _, s := range u.Conflicts() {
 		if s.Final || !force {
 			return rec, fmt.Errorf("undo %s: %w: %s", s.Path, ErrConflict, s.Conflict)
 		}
 	}
-	c.Started = time.Now()
 	var changed []string
 	for _, s := range u.Steps {
-		changed = append(changed, s.Path)
+		changed = append(changed, string(s.Path))
 	}
 	w.mu.Lock()
 	in := w.tree.known(changed...)
 	w.mu.Unlock()
+	c.Started = time.Now()
 	r, err := w.begin(c, in)
 	if err != nil {
 		return rec, err
 	}
-	root, err := unix.Open(w.Root, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err == nil {
-		a := application{w: w, root: root, steps: u.Steps}
-		err = errors.Join(a.run(), unix.Close(root))
-	}
+	order, writer := io.Pipe()
+	go func() { writer.CloseWithError(w.order(writer, u.Steps)) }()
+	err = perform(order)
+	order.Close()
 	rec, ended := r.end(&u)
 	return rec, errors.Join(err, ended)
 }
 
-// An application goes by descriptors and follows no link: a call that is under way may
-// swap directories meanwhile.
+// order writes what PutBack reads: the steps in a line, then the content of each file that
+// comes back, behind its length.
+func (w *Workspace) order(out io.Writer, steps []Step) error {
+	line, err := json.Marshal(steps)
+	if err == nil {
+		_, err = out.Write(append(line, '\n'))
+	}
+	for _, s := range steps {
+		if err != nil {
+			return err
+		}
+		if !s.bringsContent() {
+			continue
+		}
+		var content []byte
+		if content, err = w.objects.get(s.Was.Hash); err == nil {
+			_, err = out.Write(append(binary.BigEndian.AppendUint64(nil, uint64(len(content))), content...))
+		}
+	}
+	return err
+}
+
+func (s Step) bringsContent() bool { return s.Was != nil && s.Was.kind() == unix.S_IFREG }
+
+// PutBack carries out what Apply orders, below root. It goes by descriptors and follows no
+// link: a call that is under way may swap directories meanwhile.
+func PutBack(root string, order io.Reader) error {
+	in := bufio.NewReader(order)
+	line, err := in.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("undo: read what is to be put back: %w", err)
+	}
+	a := application{content: in}
+	if err := json.Unmarshal(line, &a.steps); err != nil {
+		return fmt.Errorf("undo: read what is to be put back: %w", err)
+	}
+	if a.root, err = unix.Open(root, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); err != nil {
+		return fmt.Errorf("undo: %w", &fs.PathError{Op: "open", Path: root, Err: err})
+	}
+	defer unix.Close(a.root)
+	return a.run()
+}
+
 type application struct {
-	w     *Workspace
-	root  int
-	steps []Step
+	root    int
+	steps   []Step
+	content *bufio.Reader
 }
 
 func (a *application) run() error {
@@ -208,9 +269,7 @@ func (a *application) run() error {
 	// Directories get their modes last: one that was closed to writing could not be filled.
 	for _, s := range slices.Backward(a.steps) {
 		if s.Was != nil && s.Was.IsDir() {
-			if err := a.at(s, func(_ *application, dir int, base string, s Step) error {
-				return unix.Fchmodat(dir, base, s.Was.Mode&0o7777, 0)
-			}); err != nil {
+			if err := a.at(s, (*application).mode); err != nil {
 				return err
 			}
 		}
@@ -221,23 +280,27 @@ func (a *application) run() error {
 // at calls do with the directory that the name lies in.
 func (a *application) at(s Step, do func(a *application, dir int, base string, s Step) error) error {
 	dir, err := unix.FcntlInt(uintptr(a.root), unix.F_DUPFD_CLOEXEC, 0)
-	for _, part := range strings.Split(path.Dir(s.Path), "/") {
+	for _, part := range strings.Split(path.Dir(string(s.Path)), "/") {
 		if err != nil || part == "." {
 			break
 		}
 		var below int
-		below, err = unix.Openat(dir, part, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		below, err = openDirectory(dir, part)
 		unix.Close(dir)
 		dir = below
 	}
 	if err == nil {
-		err = do(a, dir, path.Base(s.Path), s)
+		err = do(a, dir, path.Base(string(s.Path)), s)
 		unix.Close(dir)
 	}
 	if err != nil {
 		return fmt.Errorf("undo %s: %w", s.Path, err)
 	}
 	return nil
+}
+
+func openDirectory(dir int, base string) (int, error) {
+	return unix.Openat(dir, base, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 }
 
 // still holds what stands there against what was planned for.
@@ -252,7 +315,11 @@ func still(dir int, base string, e *Entry) error {
 	case e == nil:
 		return fmt.Errorf("%w: something stands there now", ErrConflict)
 	}
-	if now := stampOf(&st); !e.IsDir() && (now.Ino != e.Seen.Ino || now.Mtime != e.Seen.Mtime || now.Ctime != e.Seen.Ctime) {
+	now := stampOf(&st)
+	if e.kind() != uint32(st.Mode)&unix.S_IFMT || now.Ino != e.Seen.Ino { //nolint:unconvert // uint16 on darwin
+		return fmt.Errorf("%w: something else stands there now", ErrConflict)
+	}
+	if !e.IsDir() && (now.Mtime != e.Seen.Mtime || now.Ctime != e.Seen.Ctime) {
 		return fmt.Errorf("%w: while this was being undone", ErrConflict)
 	}
 	return nil
@@ -274,15 +341,16 @@ func (*application) remove(dir int, base string, s Step) error {
 }
 
 func (a *application) restore(dir int, base string, s Step) error {
-	if s.Was.IsDir() {
-		err := unix.Mkdirat(dir, base, 0o700)
-		if errors.Is(err, fs.ErrExist) {
-			err = nil
-		}
-		if err != nil {
+	var content []byte
+	if s.bringsContent() {
+		var size uint64
+		if err := binary.Read(a.content, binary.BigEndian, &size); err != nil {
 			return err
 		}
-		return unix.Fchmodat(dir, base, s.Was.Mode&0o777|0o700, 0) // until it is filled
+		content = make([]byte, size)
+		if _, err := io.ReadFull(a.content, content); err != nil {
+			return err
+		}
 	}
 	now := s.Now
 	if now != nil && now.kind() != s.Was.kind() {
@@ -291,22 +359,24 @@ func (a *application) restore(dir int, base string, s Step) error {
 	if err := still(dir, base, now); err != nil {
 		return err
 	}
+	if s.Was.IsDir() {
+		if now == nil {
+			return unix.Mkdirat(dir, base, 0o700)
+		}
+		return chmodDirectory(dir, base, s.Was.Mode|0o700) // until it is filled
+	}
 	tmp := ".sandgate-undo-" + rand.Text()
 	if s.Was.kind() == unix.S_IFLNK {
-		if err := unix.Symlinkat(s.Was.Link, dir, tmp); err != nil {
+		if err := unix.Symlinkat(string(s.Was.Link), dir, tmp); err != nil {
 			return err
 		}
 		return place(dir, tmp, base)
-	}
-	content, err := a.w.objects.get(s.Was.Hash)
-	if err != nil {
-		return err
 	}
 	fd, err := unix.Openat(dir, tmp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return err
 	}
-	f := os.NewFile(uintptr(fd), filepath.Join(a.w.Root, path.Dir(s.Path), tmp))
+	f := os.NewFile(uintptr(fd), tmp)
 	_, err = f.Write(content)
 	if err == nil {
 		err = unix.Fchmod(fd, s.Was.Mode&0o777)
@@ -315,6 +385,27 @@ func (a *application) restore(dir int, base string, s Step) error {
 		return errors.Join(err, unix.Unlinkat(dir, tmp, 0))
 	}
 	return place(dir, tmp, base)
+}
+
+func (*application) mode(dir int, base string, s Step) error {
+	return chmodDirectory(dir, base, s.Was.Mode)
+}
+
+// chmodDirectory changes a directory and nothing that a link leads to.
+func chmodDirectory(dir int, base string, mode uint32) error {
+	fd, err := openDirectory(dir, base)
+	if errors.Is(err, fs.ErrPermission) { // nobody may read it, its owner neither
+		return unix.Fchmodat(dir, base, mode&0o1777, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	err = unix.Fchmod(fd, mode&0o3777)
+	if mode&unix.S_ISGID != 0 && errors.Is(err, unix.EPERM) { // where a sandbox lets nobody set that bit
+		err = unix.Fchmod(fd, mode&0o1777)
+	}
+	return err
 }
 
 func place(dir int, tmp, base string) error {
