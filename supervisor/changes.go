@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/changes"
 	"github.com/sandgate/sandgate/tools"
@@ -33,7 +34,7 @@ func (s *Supervisor) keepChanges(c *call, plan tools.Plan) (ended func()) {
 			r, err = w.Begin(record, writable)
 		}
 		if err != nil {
-			c.warnings = append(c.warnings, "what this call changes in "+root+" cannot be undone: "+err.Error())
+			c.warnings = append(c.warnings, approval.EscapeLine("what this call changes in "+root+" cannot be undone: "+err.Error()))
 			continue
 		}
 		if len(r.Undone) > 0 {
@@ -44,7 +45,7 @@ func (s *Supervisor) keepChanges(c *call, plan tools.Plan) (ended func()) {
 	return func() {
 		for _, r := range under {
 			if _, err := r.End(); err != nil {
-				c.warnings = append(c.warnings, "what this call changed cannot be undone as a whole: "+err.Error())
+				c.warnings = append(c.warnings, approval.EscapeLine("what this call changed cannot be undone as a whole: "+err.Error()))
 			}
 		}
 	}
@@ -80,5 +81,5 @@ func undoneText(root string, names []string) string {
 	for i, name := range names {
 		full[i] = filepath.Join(root, name)
 	}
-	return "since your last call a person has put files back to what they were before: " + strings.Join(full, ", ") + more + "; look at them before you go on"
+	return approval.EscapeLine("since your last call a person has put files back to what they were before: " + strings.Join(full, ", ") + more + "; look at them before you go on")
 }

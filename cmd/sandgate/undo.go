@@ -153,7 +153,7 @@ func (a *app) putBack(root, config string) func(io.Reader) error {
 		var said bytes.Buffer
 		inside := &app{in: order, out: io.Discard, err: &said}
 		f := runFlags{config: config, workspaces: []string{root, root}, ro: []string{self}, mode: string(approval.ApproveAll), network: "none", backend: "auto", noDetect: true, unrecorded: true}
-		result, found, err := inside.runOnce(context.Background(), "sandgate undo", f, false, []string{self, "put-back", root})
+		result, found, err := inside.runOnce(context.Background(), "sandgate undo", f, true, []string{self, "put-back", root})
 		if err != nil {
 			return err
 		}
@@ -304,7 +304,7 @@ func (x *undoCmd) run(args []string) error {
 	}
 	plan, err := w.Plan(chosen, below)
 	if err != nil {
-		return withStatus(exitInternal, err)
+		return withStatus(exitInternal, errors.New(approval.EscapeLine(err.Error())))
 	}
 	return x.carryOut(w, plan)
 }
@@ -341,7 +341,7 @@ func (x *undoCmd) carryOut(w *changes.Workspace, plan changes.Undo) error {
 	}
 	rec, err := w.Apply(plan, undoCall(plan), x.force, x.putBack(w.Root, x.config))
 	if err != nil {
-		return withHint(withStatus(exitFound, err), "what was put back until then is in `sandgate log`")
+		return withHint(withStatus(exitFound, errors.New(approval.EscapeLine(err.Error()))), "what was put back until then is in `sandgate log`")
 	}
 	fmt.Fprintf(x.err, "sandgate: put back; `sandgate undo %s` takes that back\n", rec.ID)
 	return nil

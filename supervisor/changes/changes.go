@@ -77,7 +77,13 @@ type Workspace struct {
 	told  map[string]string
 	// bounded is when calls were held against their age last.
 	bounded time.Time
+	// tooMuch is why a look failed, and until when none is tried again: one call pays for it.
+	tooMuch error
+	until   time.Time
 }
+
+// restTime is how long a workspace that could not be looked at is left alone.
+const restTime = 10 * time.Minute
 
 // Workspace opens what is kept of root.
 func (s *Store) Workspace(root string) (*Workspace, error) {
@@ -187,6 +193,8 @@ type Running struct {
 	file *os.File // locked for as long as this process lives
 	id   string
 	in   func(name string) bool
+	// whole: in are all names that calls can change.
+	whole bool
 	// Undone are names that people have put back since the session's last call.
 	Undone []string
 }
@@ -195,13 +203,13 @@ type Running struct {
 // begins. writable says which host paths calls of this workspace can change at all:
 // nothing else is looked at.
 func (w *Workspace) Begin(c Call, writable func(path string) bool) (*Running, error) {
-	return w.begin(c, func(name string) bool { return writable(filepath.Join(w.Root, name)) })
+	return w.begin(c, func(name string) bool { return writable(filepath.Join(w.Root, name)) }, true)
 }
 
-func (w *Workspace) begin(c Call, in func(name string) bool) (*Running, error) {
-	r := &Running{w: w, in: in}
+func (w *Workspace) begin(c Call, in func(name string) bool, whole bool) (*Running, error) {
+	r := &Running{w: w, in: in, whole: whole}
 	err := w.locked(func() error {
-		if err := w.look(in); err != nil {
+		if err := w.look(in, whole); err != nil {
 			return err
 		}
 		c.ID = fmt.Sprintf("%s-%s", c.Started.UTC().Format("20060102T150405.000000000"), strings.ToLower(rand.Text()[:4]))
@@ -236,7 +244,7 @@ func (r *Running) End() (rec Record, err error) { return r.end(nil) }
 func (r *Running) end(undo *Undo) (rec Record, err error) {
 	w := r.w
 	err = w.locked(func() error {
-		if err := w.look(r.in); err != nil {
+		if err := w.look(r.in, r.whole); err != nil {
 			return errors.Join(err, r.file.Close()) // the next look finds it, as an interrupted call's
 		}
 		defer r.file.Close()
@@ -294,7 +302,18 @@ func (w *Workspace) locked(do func() error) error {
 // look finds what has changed since the last look, for the calls that are under way.
 // What changed while there was none is a person's, and nobody's to take back. Names that
 // are not in are as they were.
-func (w *Workspace) look(in func(name string) bool) error {
+func (w *Workspace) look(in func(name string) bool, whole bool) error {
+	if time.Now().Before(w.until) {
+		return w.tooMuch
+	}
+	err := w.lookNow(in, whole)
+	if errors.Is(err, errBound) || errors.Is(err, ErrFull) {
+		w.tooMuch, w.until = err, time.Now().Add(restTime)
+	}
+	return err
+}
+
+func (w *Workspace) lookNow(in func(name string) bool, whole bool) error {
 	if err := w.load(); err != nil {
 		return err
 	}
@@ -305,7 +324,7 @@ func (w *Workspace) look(in func(name string) bool) error {
 		return err
 	}
 	// The contents are there. What changed is told before the tree that has it.
-	if err := w.tell(l.changes); err != nil {
+	if err := w.tell(l.changes, whole); err != nil {
 		return err
 	}
 	if first || w.lines > 4*len(l.seen)+1000 {
@@ -352,9 +371,9 @@ func (w *Workspace) load() (err error) {
 	return err
 }
 
-// tell writes changes to every call that is under way, and ends those whose supervisor
-// has died.
-func (w *Workspace) tell(list []Change) error {
+// tell writes changes to every call that is under way. A whole look, which sees all that
+// calls can change, ends those whose supervisor has died.
+func (w *Workspace) tell(list []Change, whole bool) error {
 	names, err := os.ReadDir(w.running())
 	if err != nil {
 		return err
@@ -375,7 +394,7 @@ func (w *Workspace) tell(list []Change) error {
 			}
 		}
 		err = appendLine(f, note)
-		dead := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+		dead := whole && unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
 		if dead && err == nil {
 			err = w.endDead(file)
 		}

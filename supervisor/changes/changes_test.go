@@ -329,6 +329,54 @@ func TestUndoOfWhatCameAndWent(t *testing.T) {
 	}
 }
 
+// TestDeepTreesAreBounded: what lies deeper than a look goes is left out, costs little, and
+// the look goes on.
+func TestDeepTreesAreBounded(t *testing.T) {
+	ws := t.TempDir()
+	w := open(t, t.TempDir()+"/s", ws, options)
+	asked := 0
+	count := func(string) bool { asked++; return true }
+	call := func(script string) Record {
+		r, err := w.Begin(Call{Session: "s", Started: time.Now()}, count)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sh(t, ws, script)
+		rec, err := r.End()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rec
+	}
+	made := call("i=0; while [ $i -lt 300 ]; do mkdir d; cd d; i=$((i+1)); done")
+	if n := len(made.Changes); n != lookDepth+1 {
+		t.Errorf("%d directories are in the record", n)
+	}
+	asked = 0
+	if gone := call("rm -rf d"); len(gone.Changes) != lookDepth+1 || asked > 10*lookDepth {
+		t.Errorf("%d are gone, after %d questions", len(gone.Changes), asked)
+	}
+}
+
+// TestTooMuchToLookAt: a look that comes to its bound is an error that names it, and is not
+// tried again by each call.
+func TestTooMuchToLookAt(t *testing.T) {
+	ws := t.TempDir()
+	sh(t, ws, ground)
+	w := open(t, t.TempDir()+"/s", ws, options)
+	l := look{objects: w.objects, old: tree{}, limit: 1 << 20, skip: func(string) bool { return false }}
+	l.until = time.Now().Add(-time.Second)
+	if err := l.bound(); !errors.Is(err, errBound) {
+		t.Errorf("got %v", err)
+	}
+	w.tooMuch, w.until = errBound, time.Now().Add(restTime)
+	if _, err := w.Begin(Call{Started: time.Now()}, all); !errors.Is(err, errBound) {
+		t.Errorf("it is looked at again: %v", err)
+	}
+	w.until = time.Time{}
+	during(t, w, "s", func() {})
+}
+
 // TestLooksFollowNoLink: while a call swaps a directory for a link to a secret, nothing of
 // the secret is ever kept.
 func TestLooksFollowNoLink(t *testing.T) {
@@ -501,9 +549,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		time.Sleep(time.Duration(i) * 400 * time.Microsecond) // where it is by then: anywhere
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		if _, err := w.Plan(nil, nil); err != nil { // the next look, of a new process
-			t.Fatal(err)
-		}
+		during(t, w, "s", func() {}) // the next call, of a new process
 		records, err := w.Calls()
 		if err != nil {
 			t.Fatal(err)

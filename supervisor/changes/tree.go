@@ -112,7 +112,30 @@ type look struct {
 	skip    func(name string) bool // leaves a name, and what is below it, out
 	limit   int64                  // the largest file that is kept, in bytes
 	dev     uint64
+	until   time.Time
+	left    map[string]bool // what passedOver has found out
 	changes []Change
+}
+
+// Bounds of one look. A program can make more names than anybody can look at, files that
+// are large and take no disk, and paths that are longer than any pattern is made for.
+const (
+	lookTime  = 10 * time.Second
+	lookNames = 500_000
+	lookDepth = 64 // directories in one another; what lies deeper is left out
+)
+
+// errBound means that a look came to one of its bounds.
+var errBound = errors.New("it has too much in it to be looked at")
+
+func (l *look) bound() error {
+	switch {
+	case time.Now().After(l.until):
+		return fmt.Errorf("%w: not done after %v", errBound, lookTime)
+	case len(l.seen) > lookNames:
+		return fmt.Errorf("%w: more than %d names", errBound, lookNames)
+	}
+	return nil
 }
 
 // run looks at the tree below root, stores content that is new, and gives what differs.
@@ -125,8 +148,9 @@ func (l *look) run(root string) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return errors.Join(err, unix.Close(fd))
 	}
+	l.until, l.left = time.Now().Add(lookTime), map[string]bool{".": false}
 	l.seen, l.dev = make(tree, len(l.old)), uint64(st.Dev) //nolint:unconvert // int32 on darwin
-	if err := l.directory(os.NewFile(uintptr(fd), root), ""); err != nil {
+	if err := l.directory(os.NewFile(uintptr(fd), root), "", 0); err != nil {
 		return err
 	}
 	for name, e := range l.old {
@@ -146,17 +170,20 @@ func (l *look) run(root string) error {
 
 // passedOver reports whether the name, or a directory that it lies in, is left out.
 func (l *look) passedOver(name string) bool {
-	for ; name != "."; name = path.Dir(name) {
-		if l.skip(name) {
-			return true
-		}
+	left, known := l.left[name]
+	if !known {
+		left = l.passedOver(path.Dir(name)) || l.skip(name)
+		l.left[name] = left
 	}
-	return false
+	return left
 }
 
 // directory looks at what dir holds, and closes it.
-func (l *look) directory(dir *os.File, below string) error {
+func (l *look) directory(dir *os.File, below string, depth int) error {
 	defer dir.Close()
+	if depth > lookDepth {
+		return nil
+	}
 	names, err := dir.Readdirnames(-1)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -171,14 +198,14 @@ func (l *look) directory(dir *os.File, below string) error {
 		if err := unix.Fstatat(fd, base, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 			continue // gone meanwhile
 		}
-		if err := l.name(fd, base, name, &st); err != nil {
+		if err := errors.Join(l.bound(), l.name(fd, base, name, &st, depth)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (l *look) name(dir int, base, name string, st *unix.Stat_t) error {
+func (l *look) name(dir int, base, name string, st *unix.Stat_t, depth int) error {
 	e := Entry{Mode: uint32(st.Mode), Seen: stampOf(st)} //nolint:unconvert // uint16 on darwin
 	old, known := l.old[name]
 	switch e.kind() {
@@ -199,7 +226,7 @@ func (l *look) name(dir int, base, name string, st *unix.Stat_t) error {
 		if e.Cache {
 			return f.Close()
 		}
-		return l.directory(f, name)
+		return l.directory(f, name, depth+1)
 	case unix.S_IFLNK:
 		e.Link = Name(readLink(dir, base))
 	case unix.S_IFREG:

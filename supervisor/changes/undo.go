@@ -60,7 +60,7 @@ func (w *Workspace) Plan(records []Record, paths []string) (u Undo, err error) {
 				changed = append(changed, string(c.Path))
 			}
 		}
-		if err := w.look(w.tree.known(changed...)); err != nil {
+		if err := w.look(w.tree.known(changed...), false); err != nil {
 			return err
 		}
 		u = plan(records, paths, w.tree)
@@ -189,7 +189,7 @@ func (w *Workspace) Apply(u Undo, c Call, force bool, perform func(order io.Read
 	in := w.tree.known(changed...)
 	w.mu.Unlock()
 	c.Started = time.Now()
-	r, err := w.begin(c, in)
+	r, err := w.begin(c, in, false)
 	if err != nil {
 		return rec, err
 	}
