@@ -8,9 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -30,10 +30,19 @@ type suite struct {
 	line *regexp.Regexp // of a test that ended: its name, and how
 }
 
+// goRoot is where the go command is from.
+var goRoot = sync.OnceValue(func() string {
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		panic(err)
+	}
+	return strings.TrimSpace(string(out))
+})
+
 var goLine = regexp.MustCompile(`(?m)^ *--- (?P<how>PASS|FAIL|SKIP): (?P<name>\S+)`)
 
 func goSuite(pkg string) suite {
-	return suite{name: "go " + pkg, dir: runtime.GOROOT() + "/src/" + pkg, line: goLine, argv: func(t *testing.T, dir string) []string {
+	return suite{name: "go " + pkg, dir: goRoot() + "/src/" + pkg, line: goLine, argv: func(t *testing.T, dir string) []string {
 		out, err := exec.Command("go", "test", "-c", "-o", dir+"/go.test", pkg).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
@@ -95,7 +104,7 @@ func TestSuitesOfOthers(t *testing.T) {
 			for side, dir := range []string{base + "/outside", base + "/inside"} {
 				mkdir(t, dir)
 				own(t, base, dir)
-				env := []string{"TMPDIR=" + dir, "HOME=" + dir, "PATH=/usr/bin:/bin", "GOROOT=" + runtime.GOROOT(), "LANG=C.UTF-8"}
+				env := []string{"TMPDIR=" + dir, "HOME=" + dir, "PATH=/usr/bin:/bin", "GOROOT=" + goRoot(), "LANG=C.UTF-8"}
 				var said string
 				at := x.dir
 				if strings.HasPrefix(x.name, "cpython") {
@@ -112,7 +121,7 @@ func TestSuitesOfOthers(t *testing.T) {
 				} else {
 					p := confinetest.Profile(t, dir)
 					p.Paths[base] = sandboxprofile.Read | sandboxprofile.Execute
-					p.Paths[runtime.GOROOT()] = sandboxprofile.Read | sandboxprofile.Execute
+					p.Paths[goRoot()] = sandboxprofile.Read | sandboxprofile.Execute
 					p.Paths["/etc/group"] = sandboxprofile.Read
 					p.Env.Names = append(p.Env.Names, "TMPDIR", "GOROOT")
 					p.Limits = sandboxprofile.NoLimits()

@@ -16,8 +16,7 @@ import (
 type late struct {
 	dir  int // O_PATH
 	name string
-	file int // without a name
-	mode uint32
+	file int  // without a name
 	new  bool // the name was free
 }
 

@@ -435,7 +435,7 @@ func Main() {
 	}
 	args := os.Args[1:]
 	if len(args) < 2 {
-		fail(errors.New("usage: barred PLACE COMMAND ARG..."))
+		fail(errors.New("usage: barred PLACE COMMAND [ARG]"))
 	}
 	p, err := Find(args[0])
 	if err != nil {

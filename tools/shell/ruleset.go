@@ -56,12 +56,6 @@ func newRuleSet(list []compiledRule, chosen func(*compiledRule) bool) *ruleSet {
 
 func everyRule(*compiledRule) bool { return true }
 
-// names reports whether a rule names a program so.
-func (s *ruleSet) names(program string) bool {
-	is := func(i int) bool { return s.list[i].words[0] == program }
-	return slices.ContainsFunc(s.denies.headed(program), is) || slices.ContainsFunc(s.others.headed(program), is)
-}
-
 // An index finds the rules that could match a command by its words. It leaves out
 // only rules that these rule out: whether a rule that it gives matches is for the
 // rule to say. What it gives are places in the list, in order.

@@ -51,8 +51,3 @@ func (p *Policy) each(change func(*Policy)) {
 		change(t)
 	}
 }
-
-// names reports whether a rule names a program so.
-func (p *Policy) names(program string) bool {
-	return p.rules.names(program) || slices.ContainsFunc(p.tiers, func(t *Policy) bool { return t.rules.names(program) })
-}
