@@ -157,14 +157,6 @@ git add . && ` + commit + `commit -qm first`
 	return h
 }
 
-func copyProgram(from, to string) error {
-	b, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, b, 0o755)
-}
-
 // command is a program in the place, outside of any sandbox.
 func (h everydayHost) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)

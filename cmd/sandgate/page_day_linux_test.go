@@ -28,6 +28,7 @@ approval: {store: memory}
 shell: {default: {allowed: true, approval: false}}
 undo: {enabled: true}
 `)}
+	d.programBeside(t)
 	coder := d.session("coder")
 	if err := os.WriteFile(d.ws+"/build.sh", []byte("mkdir -p sub/.vscode && echo '{}' > sub/.vscode/tasks.json\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -72,6 +73,29 @@ func (d *day) allowed(t *testing.T, ch <-chan ended) {
 			}
 		}
 	}
+}
+
+// programBeside puts a sandgate where the supervisor of this process looks for itself.
+func (d *day) programBeside(t *testing.T) {
+	t.Helper()
+	self, err := os.Executable()
+	if err == nil {
+		err = copyProgram(self, d.dir+"/sandgate") // this program is sandgate under that name
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := thisProgram
+	thisProgram = func() (string, error) { return d.dir + "/sandgate", nil }
+	t.Cleanup(func() { thisProgram = was })
+}
+
+func copyProgram(from, to string) error {
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, b, 0o755)
 }
 
 // isBack: what the call had changed is as it was.

@@ -152,7 +152,7 @@ func (a *app) putBack(root, config string) func(io.Reader) error {
 		}
 		var said bytes.Buffer
 		inside := &app{in: order, out: io.Discard, err: &said}
-		f := runFlags{config: config, workspaces: []string{root, root}, ro: []string{self}, mode: string(approval.ApproveAll), network: "none", backend: "auto", noDetect: true, unrecorded: true}
+		f := runFlags{config: config, workspaces: []string{root, root}, ro: []string{self}, mode: string(approval.ApproveAll), network: "none", backend: "auto", noDetect: true, unrecorded: true, timeout: 10 * time.Minute}
 		result, found, err := inside.runOnce(context.Background(), "sandgate undo", f, true, []string{self, "put-back", root})
 		if err != nil {
 			return err
@@ -169,8 +169,12 @@ func (a *app) putBack(root, config string) func(io.Reader) error {
 	}
 }
 
+// thisProgram is what an undo runs in its sandbox. Tests, which are no sandgate, have one
+// beside them.
+var thisProgram = os.Executable
+
 func resolvedSelf() (string, error) {
-	self, err := os.Executable()
+	self, err := thisProgram()
 	if err == nil {
 		self, err = filepath.EvalSymlinks(self)
 	}
