@@ -231,6 +231,9 @@ func (m *model) unseen(it *item) []string {
 	if it.read {
 		return nil
 	}
+	if it.length == 0 { // it was passed over before its text came
+		return []string{"it has not been on the screen yet"}
+	}
 	var asks []string
 	if below := it.length - it.reached; below > 0 {
 		asks = append(asks, fmt.Sprintf("%s not been on the screen (PgDn shows more)", plural(below, "line has", "lines have")))

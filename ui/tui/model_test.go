@@ -980,3 +980,15 @@ func checkAnswer(rt *rapid.T, d *desk, a protocol.ApprovalsDecide, before protoc
 		}
 	}
 }
+
+// TestWhatWasPassedOverIsUnseen: a member of a group whose text had not come when the cursor
+// passed it has no lines yet, and so none that were seen.
+func TestWhatWasPassedOverIsUnseen(t *testing.T) {
+	d := newDesk(80, 24)
+	if asks := d.m.unseen(&item{}); len(asks) == 0 {
+		t.Error("what never stood on the screen counts as seen")
+	}
+	if asks := d.m.unseen(&item{length: 3, reached: 3, shown: &protocol.Approval{}}); len(asks) != 0 {
+		t.Errorf("what stood there whole: %v", asks)
+	}
+}

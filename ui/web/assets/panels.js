@@ -190,7 +190,8 @@ export class Panels {
 
   // seen says what is left to be looked at, and lets the group be allowed after that.
   seen(p) {
-    const cut = p.ids.some((id) => { const v = this.v.views.get(id); return v && v.sheet && v.sheet.cut; });
+    // A view that is gone, or not there yet, has not been looked at.
+    const cut = p.ids.some((id) => { const v = this.v.views.get(id); return !v || !v.sheet || v.sheet.cut; });
     const todo = this.v.answers.querySelector(".todo");
     const b = this.v.answers.querySelector("button.allow");
     if (!todo || !b) return;

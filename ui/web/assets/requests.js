@@ -141,7 +141,8 @@ export class Requests {
   // withdrawn just now.
   forgetLikes() {
     for (const [id, view] of this.views) {
-      if (id !== this.current && view.args === null && !view.sent) this.views.delete(id);
+      const open = this.panel && this.panel.ids && this.panel.ids.includes(id); // a group's, which needs what it showed
+      if (id !== this.current && !open && view.args === null && !view.sent) this.views.delete(id);
     }
   }
 
