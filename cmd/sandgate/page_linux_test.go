@@ -683,6 +683,7 @@ func pageShowsWhatGoesOn(p *person) {
 	p.eval("window.drawn = document.body.innerText")
 	p.until("window.drawn !== document.body.innerText") // times are told anew; the focus is where it was
 	p.until(fmt.Sprintf("document.activeElement === document.querySelector(%s)", quoteJS(end)))
+	p.ready()
 	p.click(end, "End")
 	p.see("End the session of another?")
 	p.ready()
