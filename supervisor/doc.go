@@ -21,7 +21,8 @@
 // The same path decides what runs elsewhere: calls that an agent's runtime carries out
 // itself (elsewhere.go), which nothing here holds, and the start and the calls of MCP
 // servers (mcp.go), whose process is a call of its session's. A session with a name
-// (named.go) outlives its connection.
+// (named.go) outlives its connection. What a call changes is kept by package changes
+// (changes.go), and what it was refused can be asked about (widen.go).
 //
 // Everything is built by cmd/sandgate and given to New; this package reads no
 // configuration file and keeps no global state.

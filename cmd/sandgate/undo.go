@@ -190,16 +190,12 @@ func newPutBackCmd(a *app) *cobra.Command {
 		Use: "put-back DIRECTORY", Short: "Carry out, in a sandbox, what `sandgate undo` has planned", Args: cobra.ExactArgs(1), Hidden: true,
 		Example: "  sandgate put-back DIRECTORY < ORDER",
 		RunE: func(_ *cobra.Command, args []string) error {
-			return withStatusIf(exitFound, changes.PutBack(args[0], a.in))
+			if err := changes.PutBack(args[0], a.in); err != nil {
+				return withStatus(exitFound, err)
+			}
+			return nil
 		},
 	}
-}
-
-func withStatusIf(code int, err error) error {
-	if err == nil {
-		return nil
-	}
-	return withStatus(code, err)
 }
 
 // open finds the workspace and its calls.
@@ -240,10 +236,11 @@ func (x *changesCmd) open() (*changes.Workspace, []changes.Record, error) {
 	return w, slices.DeleteFunc(records, func(r changes.Record) bool { return r.Ended.Before(since) }), nil
 }
 
-// named are the records of a call or a session.
+// named are the records of a call or a session, by the names that sandgate gave them. An
+// agent chooses its own names for calls, and could choose a file's.
 func named(records []changes.Record, name string) (l []changes.Record) {
 	for _, r := range records {
-		if r.Session == name || r.Call.Call == name || strings.HasPrefix(r.ID, name) && len(name) >= len("20060102T150405") {
+		if r.Session == name || strings.HasPrefix(r.ID, name) && len(name) >= len("20060102T150405") {
 			l = append(l, r)
 		}
 	}

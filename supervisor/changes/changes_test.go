@@ -23,10 +23,7 @@ var options = Options{Size: 1 << 30, File: 1 << 20, Age: time.Hour, LeaveOut: []
 
 func all(string) bool { return true }
 
-func open(t interface {
-	Helper()
-	Fatal(...any)
-}, dir, root string, o Options) *Workspace {
+func open(t failing, dir, root string, o Options) *Workspace {
 	t.Helper()
 	s, err := Open(dir, o)
 	if err != nil {
@@ -39,11 +36,14 @@ func open(t interface {
 	return w
 }
 
-// during runs act as a call.
-func during(t interface {
+// failing is a test, a benchmark or a rapid check.
+type failing interface {
 	Helper()
 	Fatal(...any)
-}, w *Workspace, session string, act func()) Record {
+}
+
+// during runs act as a call.
+func during(t failing, w *Workspace, session string, act func()) Record {
 	t.Helper()
 	r, err := w.Begin(Call{Session: session, Call: "c", Tool: "shell", Started: time.Now()}, all)
 	if err != nil {

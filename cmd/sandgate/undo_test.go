@@ -1,0 +1,21 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/sandgate/sandgate/supervisor/changes"
+)
+
+// TestAnAgentNamesNoUndo: the id that an agent gave its call stands for nothing on the
+// command line, where it could be the name of a file.
+func TestAnAgentNamesNoUndo(t *testing.T) {
+	records := []changes.Record{{Call: changes.Call{ID: "20260102T150405.000000001-aaaa", Session: "s-1", Call: "src/main.go"}}}
+	if l := named(records, "src/main.go"); len(l) != 0 {
+		t.Errorf("a path means the call %+v", l)
+	}
+	for _, name := range []string{"20260102T150405", "s-1"} {
+		if l := named(records, name); len(l) != 1 {
+			t.Errorf("%s names %d calls", name, len(l))
+		}
+	}
+}
