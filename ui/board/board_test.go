@@ -144,6 +144,35 @@ func TestWhatReadsAsAnotherRuleIsNotEdited(t *testing.T) {
 	}
 }
 
+// TestARuleForARequestIsNoWiderThanItsLine: a request whose text would be read as another
+// rule begins with no line; its twin does with its own.
+func TestARuleForARequestIsNoWiderThanItsLine(t *testing.T) {
+	for _, c := range []struct {
+		tool protocol.ToolName
+		args map[string]any
+		want string
+	}{
+		{"shell", map[string]any{"command": "git log #1 "}, "allow shell git log #1"},
+		{"shell", map[string]any{"command": "rm # -rf build"}, ""},
+		{"shell", map[string]any{"command": "ls\nrm x"}, ""},
+		{"shell", map[string]any{"command": "ls \u202e"}, ""},
+		{"shell", map[string]any{"command": ""}, ""},
+		{"shell", nil, ""},
+		{"WebSearch", nil, "allow tool WebSearch"},
+		{"a # b", nil, ""},
+		{"a of agent b", nil, ""},
+		{"*", nil, ""},
+	} {
+		got := RuleFor(&protocol.Approval{Tool: c.tool, Payload: c.args})
+		if got != c.want {
+			t.Errorf("%s %v: %q, want %q", c.tool, c.args, got, c.want)
+		}
+		if _, err := parseRule(got); (err == nil) != (c.want != "") {
+			t.Errorf("%q: %v", got, err)
+		}
+	}
+}
+
 // TestARuleIsHeldAgainstTheLog, and told in a sentence that nothing from the log could end.
 func TestARuleIsHeldAgainstTheLog(t *testing.T) {
 	s := &supervisor{}

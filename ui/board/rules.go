@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/present"
 )
@@ -293,9 +294,21 @@ func NewRule(text string) Action {
 }
 
 // RuleFor is the rule, as a person writes it, that would allow a request: a start to edit.
+// It is "" where the line would be read as another rule, or does not look like what it
+// says: a request is an agent's text, and with " # " in it the rule was wider than its line
+// showed.
 func RuleFor(a *protocol.Approval) string {
-	if command, ok := a.Payload["command"].(string); ok && a.Tool == "shell" && !strings.Contains(command, "\n") {
-		return "allow shell " + command
+	r := protocol.RuleSpec{Effect: protocol.CheckAllow}
+	command, isCommand := a.Payload["command"].(string)
+	switch {
+	case a.Tool != "shell":
+		r.Tool = string(a.Tool)
+	case isCommand && !strings.Contains(command, "\n"):
+		r.Shell = strings.TrimSpace(command)
 	}
-	return "allow tool " + string(a.Tool)
+	text, whole := editable(r)
+	if !whole || approval.EscapeLine(text) != text || strings.Contains(r.Tool, "*") {
+		return ""
+	}
+	return text
 }
