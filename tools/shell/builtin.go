@@ -61,17 +61,6 @@ func (a *analysis) jobs(cmd simpleCommand) bool {
 	return false
 }
 
-// specialBuiltins change what later commands mean, or run a file that the
-// command line does not show. They are always asked about; rules that deny see
-// them too.
-var specialBuiltins = map[string]bool{
-	"source": true, ".": true, "alias": true, "unalias": true, "enable": true, "shopt": true, "bind": true, "complete": true,
-	"compgen": true, "compopt": true, "getopts": true, "pushd": true, "popd": true, "dirs": true, "umask": true, "ulimit": true,
-	"fc": true, "suspend": true, "logout": true, "caller": true, "disown": true, "hash": true, "set": true, "unset": true,
-	"read": true, "mapfile": true, "readarray": true, "trap": true, "eval": true, "export": true, "declare": true, "typeset": true,
-	"local": true, "readonly": true, "let": true, "coproc": true, "cd": true, "wait": true,
-}
-
 // free notes a command that needs no rule; those that deny or ask still count.
 func (a *analysis) free(cmd simpleCommand) bool {
 	cmd.free = true

@@ -64,14 +64,11 @@ func (a *analysis) onlyReads(base string, cmd simpleCommand) string {
 	switch {
 	case cmd.free:
 		return ""
-	case trustsDirectory[base] && a.dirs.moved(a.p.origin):
+	case known().in("repositories", base) && a.dirs.moved(a.p.origin):
 		return base + " acts on the configuration of the directory that it is in"
 	case base == "find":
-		if reason := a.guardFind(cmd, nil); reason != "" {
-			return reason
-		}
 		f := parseFind(cmd.words[1:])
-		return a.orPaths(a.orPaths("", base, f.starts), base, f.files)
+		return a.orPaths(a.orPaths(f.reason, base, f.starts), base, f.files)
 	}
 	return a.notReadOnly(cmd)
 }

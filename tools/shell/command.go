@@ -68,11 +68,11 @@ func (a *analysis) simple(cmd simpleCommand) {
 		a.wrapped(w, cmd)
 		return
 	}
-	if shells[base] {
+	if known().in("shells", base) {
 		a.shell(base, cmd)
 		return
 	}
-	if like := likeness(base); wrapperFor(like) != nil || shells[like] {
+	if like := likeness(base); wrapperFor(like) != nil || known().in("shells", like) {
 		a.doubtful(cmd, base+" may be a "+like+", which runs other programs")
 		a.guessScript(cmd.words)
 		return
@@ -80,7 +80,7 @@ func (a *analysis) simple(cmd simpleCommand) {
 	if base == "find" {
 		a.findCommands(cmd)
 	}
-	if specialBuiltins[name.text] {
+	if known().in("special-builtins", name.text) {
 		a.ask(name.text+" changes what later commands mean, or runs what is not on the command line", "write the command itself")
 	}
 	a.judge(cmd)
@@ -253,7 +253,7 @@ func (a *analysis) unfit(r *compiledRule, v verdict, cmd simpleCommand, rest []w
 		return reason
 	}
 	base := a.baseName(cmd.words[0].text)
-	if a.dirs.moved(a.p.origin) && trustsDirectory[base] {
+	if a.dirs.moved(a.p.origin) && known().in("repositories", base) {
 		return base + " acts on the configuration of the directory it is in, and the command changes directory"
 	}
 	if r.ReadOnly {
@@ -265,16 +265,13 @@ func (a *analysis) unfit(r *compiledRule, v verdict, cmd simpleCommand, rest []w
 	return a.guard(cmd, len(rest))
 }
 
-// ofOthers knows the directories in which projects keep code that is not theirs.
-func ofOthers(name string) bool {
-	return hasField("node_modules vendor third_party third-party site-packages .venv venv bower_components .cargo .tox Pods deps", name)
-}
+func ofOthers(dir string) bool { return known().in("others-code", dir) }
 
 // elsewhere says why a rule that allows what a project says does not speak about other
 // files: those in a directory that calls write to without a question, and for code that the
 // rule names, those of the same name in another directory.
 func (a *analysis) elsewhere(base string, open []word) string {
-	if like := likeness(base); a.dirs.moved(a.p.origin) && (shells[base] || known().coded[like] != "" || known().interps[like] != nil) {
+	if like := likeness(base); a.dirs.moved(a.p.origin) && (known().in("shells", base) || known().coded[like] != "" || known().interps[like] != nil) {
 		return base + " runs the files of the directory it is in, and the command changes directory"
 	}
 	if known().reads[base] != nil || known().inert[base] {
@@ -300,10 +297,6 @@ func (a *analysis) elsewhere(base string, open []word) string {
 	}
 	return ""
 }
-
-// trustsDirectory lists programs that run what a repository's own configuration
-// names.
-var trustsDirectory = map[string]bool{"git": true, "hg": true, "svn": true, "jj": true}
 
 // outsideRoots says which word names a path outside the roots that the rule is limited
 // to. The directory that the call starts in is no path that the line names; one that the

@@ -93,18 +93,8 @@ func ofTheShell(argv []string) bool {
 	if (name == "true" || name == "false") && len(argv) == 1 {
 		return false
 	}
-	return name == "" || name[0] == '%' || slices.Contains(builtins, name) || slices.Contains(reserved, name)
+	return name == "" || name[0] == '%' || known().in("builtins", name) || known().in("reserved", name)
 }
-
-// builtins are what bash 5.3 knows without a program: `compgen -b`.
-var builtins = strings.Fields(`. : [ alias bg bind break builtin caller cd command compgen complete compopt continue
-	declare dirs disown echo enable eval exec exit export false fc fg getopts hash help history jobs kill let local
-	logout mapfile popd printf pushd pwd read readarray readonly return set shift shopt source suspend test times
-	trap true type typeset ulimit umask unalias unset wait`)
-
-// reserved are the words of its grammar: `compgen -k`. The parser knows them; a name
-// that it took for a command's is left to bash all the same.
-var reserved = strings.Fields(`if then else elif fi case esac for select while until do done in function time { } ! [[ ]] coproc`)
 
 // plainEnvironment reports whether bash takes names for what they are: nothing changes
 // how it reads, and its search path is all absolute.

@@ -2,7 +2,6 @@ package shell
 
 import (
 	"path"
-	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -19,14 +18,10 @@ const (
 
 // classify says what setting name to value could do.
 func classify(name string, value word) envClass {
-	if slices.Contains(known().env["harmless"], name) || strings.HasPrefix(name, "LC_") {
+	if known().in("harmless", name) || strings.HasPrefix(name, "LC_") {
 		return classifyValue(name, value)
 	}
-	hasPrefix := func(p string) bool { return strings.HasPrefix(name, p) }
-	hasSuffix := func(s string) bool { return strings.HasSuffix(name, s) }
-	switch {
-	case slices.Contains(known().env["dangerous"], name), slices.ContainsFunc(known().env["prefixes"], hasPrefix),
-		slices.ContainsFunc(known().env["suffixes"], hasSuffix):
+	if known().in("dangerous", name) || known().fits("prefixes", strings.HasPrefix, name) || known().fits("suffixes", strings.HasSuffix, name) {
 		return envDangerous
 	}
 	return envUnknown

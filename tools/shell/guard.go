@@ -17,18 +17,16 @@ func (a *analysis) guard(cmd simpleCommand, open int) string {
 	all := cmd.words[1:]
 	rest := all[len(all)-min(open, len(all)):]
 	switch {
-	case wrapperFor(base) != nil || shells[base] && len(rest) == 0 && len(all) > 0:
+	case wrapperFor(base) != nil || known().in("shells", base) && len(rest) == 0 && len(all) > 0:
 		return "" // its options were read where it was looked through
 	case known().coded[like] != "":
 		return a.guardCode(like, all, len(rest))
 	case base == "find":
-		return a.guardFind(cmd, nil)
-	case base == "sed" || base == "gsed":
-		_, reason := sedEffect(all)
-		return reason
+		return parseFind(all).reason // what it runs is judged as a command of its own
 	case strings.HasSuffix(like, "awk"):
-		_, reason := awkEffect(all)
-		return reason
+		return a.guardScript("awk", all)
+	case base == "sed" || base == "gsed":
+		return a.guardScript(base, all)
 	case base == "make" || base == "gmake":
 		return guardMake(all, rest)
 	case base == "echo" || base == "printf": // they print whatever they are given
@@ -46,6 +44,20 @@ func (a *analysis) guard(cmd simpleCommand, open int) string {
 		return "no table says what " + strings.Replace(name, "/", " ", 1) + " does"
 	}
 	return a.guardOptions(base, name, words, words[len(words)-min(open, len(words)):])
+}
+
+// guardScript holds a program whose script a rule cannot name against the options with
+// which it only prints.
+func (a *analysis) guardScript(name string, words []word) string {
+	form := known().reads[name]
+	p, reason := form.parse(words)
+	if reason == "" {
+		reason = form.check(a, p)
+	}
+	if reason == "" {
+		return ""
+	}
+	return name + ": " + reason
 }
 
 // Caution says why a rule that allows covers less than its pattern seems to: it names a

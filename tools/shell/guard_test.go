@@ -57,15 +57,30 @@ func TestDeniesSeeLikenesses(t *testing.T) {
 	}
 }
 
-// TestReadOnlyAwkPrints: newlines, continuations and operators after which awk goes on
-// reading a statement do not hide a redirection.
+// TestReadOnlySedPrints: a delimiter in brackets is text for GNU sed, and hides no command.
+func TestReadOnlySedPrints(t *testing.T) {
+	for _, script := range []string{"s/[/A/;s#]/x/w OUT#b#", "/[/]p;s#]/w OUT#x#", "s/[]/]a/b/w OUT", "1i\\", "a\\\nw OUT", "s/a/\\\nw OUT/", ":x\nw OUT"} {
+		if d := decideFor(t, "ro:sed;sed", "sed '"+script+"' f"); d.Effect == tools.Allow {
+			t.Errorf("%q is allowed", script)
+		}
+	}
+	for _, script := range []string{"s/^[[:space:]]*//", "s/[^0-9]//g", "1~2p", "0,/x/d", "s|/usr|/opt|", ":a;N;$!ba;s/\\n/ /g", "s/\\[x\\]/y/", "/a/I,+3p", "1i hello"} {
+		if d := decideFor(t, "ro:sed", "sed '"+script+"' f"); d.Effect != tools.Allow {
+			t.Errorf("%q is %v: %s", script, d.Effect, d.Reason)
+		}
+	}
+}
+
+// TestReadOnlyAwkPrints: newlines, continuations, comments and operators after which awk
+// goes on reading a statement do not hide a redirection, nor does a quote in an expression.
 func TestReadOnlyAwkPrints(t *testing.T) {
-	for _, program := range []string{"BEGIN{print \"x\",\n\"y\" > \"Makefile\"}", "BEGIN{print \"x\" \\\n> \"Makefile\"}", "BEGIN{print 1 &&\n1 > \"Makefile\"}", "BEGIN{print 1 ||\n1 > \"Makefile\"}", "{print\n$1 > 2}"} {
+	for _, program := range []string{"/\"/ {print > \"x\"} /\"/", "{ print a, # ;\nb > \"OUT\" }", "/[/]|\"/ {print > \"x\"}", "/[^]/]\"/ {print > \"x\"} /\"/", "{x=1/2; print | x; y=3/4}", "{ print /a/ > \"x\" }", "{if (x) /\"/; print > \"x\" \"/\"}", "{ print \"x\" |& \"cat\" }", "#\"\n{print > \"x\"}",
+		"BEGIN{print \"x\",\n\"y\" > \"Makefile\"}", "BEGIN{print \"x\" \\\n> \"Makefile\"}", "BEGIN{print 1 &&\n1 > \"Makefile\"}", "BEGIN{print 1 ||\n1 > \"Makefile\"}", "{print\n$1 > 2}"} {
 		if d := decideFor(t, "ro:awk;awk", "awk '"+program+"'"); d.Effect == tools.Allow {
 			t.Errorf("%q is allowed", program)
 		}
 	}
-	for _, program := range []string{"$1 > 2 {print}", "{print; if ($1 > 2) x++}", "NR > 1 {print $1}\nEND {print NR}"} {
+	for _, program := range []string{"$1/2 > 1 {print NR/s, \"x\"}", "$0 ~ /x>y|z/ {print \"z|\" $1}", "{gsub(/[,|]/, \"\"); print}", "!seen[$0]++", "/start/,/end/", "$1 > 2 {print}", "{print; if ($1 > 2) x++}", "NR > 1 {print $1}\nEND {print NR}"} {
 		if d := decideFor(t, "ro:awk", "awk '"+program+"' f"); d.Effect != tools.Allow {
 			t.Errorf("%q is %v: %s", program, d.Effect, d.Reason)
 		}

@@ -79,5 +79,5 @@ var (
 
 // neverOffered are the programs that the analysis knows to run others, or code.
 func neverOffered(base string) bool {
-	return known().coded[likeness(base)] != "" || shells[base] || wrapperFor(likeness(base)) != nil || specialBuiltins[base]
+	return known().coded[likeness(base)] != "" || known().in("shells", base) || wrapperFor(likeness(base)) != nil || known().in("special-builtins", base)
 }

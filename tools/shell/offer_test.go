@@ -90,7 +90,7 @@ func TestOffersDoWhatTheySay(t *testing.T) {
 // no program that runs another one, or code, may be remembered by its name alone.
 func TestWhatRunsOthersIsNoPattern(t *testing.T) {
 	variants := fieldSet("vim.tiny vim.basic bash-static original-awk perl5.36.0 lua5.4 python3.11 ruby2.7 php8.2 ts-node nodemon")
-	for _, names := range []iter.Seq[string]{maps.Keys(known().wrappers), maps.Keys(shells), maps.Keys(known().coded), maps.Keys(variants)} {
+	for _, names := range []iter.Seq[string]{maps.Keys(known().wrappers), maps.Keys(known().lists["shells"]), maps.Keys(known().coded), maps.Keys(variants)} {
 		for name := range names {
 			if strings.Contains(name, "/") {
 				continue

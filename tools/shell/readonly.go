@@ -1,7 +1,7 @@
 package shell
 
 import (
-	"slices"
+	"cmp"
 	"strings"
 
 	"github.com/sandgate/sandgate/tools"
@@ -41,7 +41,10 @@ type readForm struct {
 }
 
 // readChecks are what a table does not say.
-var readChecks = map[string]func(*analysis, parsed) string{"strings": noResponseFile, "jq": pureJq, "date": dateOnlyPrints, "history": historyOnlyPrints}
+var readChecks = map[string]func(*analysis, parsed) string{
+	"strings": noResponseFile, "date": dateOnlyPrints, "history": historyOnlyPrints, "jq": onlyPrints(pureJq),
+	"sed": onlyPrints(sedScript.MatchString), "awk": onlyPrints(pureAwk),
+}
 
 // noResponseFile is for programs that read further words from a file a word,
 // be it an operand or an option's value, is @FILE (GNU binutils).
@@ -85,12 +88,6 @@ func (a *analysis) notReadOnly(cmd simpleCommand) string {
 		return ""
 	case base == "find":
 		return a.findNotReadOnly(rest)
-	case base == "sed" || base == "gsed":
-		p, reason := sedEffect(rest)
-		return a.orPaths(reason, base, p.operands)
-	case hasField("awk gawk mawk nawk original-awk", base):
-		p, reason := awkEffect(rest)
-		return a.orPaths(reason, base, p.operands)
 	}
 	name := base
 	if known().subs[base] {
@@ -240,7 +237,7 @@ func (a *analysis) unreadablePath(base string, w word) string {
 
 func (a *analysis) findNotReadOnly(rest []word) string {
 	f := parseFind(rest)
-	return a.orPaths(a.orPaths(f.reason, "find", f.starts), "find", f.files)
+	return a.orPaths(a.orPaths(cmp.Or(f.runs, f.reason), "find", f.starts), "find", f.files)
 }
 
 func dateOnlyPrints(_ *analysis, p parsed) string {
@@ -260,17 +257,3 @@ func historyOnlyPrints(_ *analysis, p parsed) string {
 	}
 	return ""
 }
-
-// pureJq refuses programs that load modules.
-func pureJq(_ *analysis, p parsed) string {
-	if len(p.operands) == 0 || !p.operands[0].fixed() {
-		return "the program is not known before it runs"
-	}
-	names := strings.FieldsFunc(p.operands[0].text, func(r rune) bool { return r != '_' && (r|0x20 < 'a' || r|0x20 > 'z') })
-	if slices.ContainsFunc(names, func(n string) bool { return jqForbidden[n] }) {
-		return "the program loads other code, or reads the environment"
-	}
-	return ""
-}
-
-var jqForbidden = fieldSet("import include env ENV input_filename modulemeta get_search_list")

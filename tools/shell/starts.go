@@ -180,24 +180,16 @@ func (a *analysis) noteStarts(cmd simpleCommand) {
 		if len(words) > 0 {
 			a.starting(words[0], tools.Started{})
 		}
-	case shells[base] || interp != nil && shells[like]:
+	case known().in("shells", base) || interp != nil && known().in("shells", like):
 		a.noteInterpreted(keyed{"inline": "-c", "values": "-o -O +o +O", "files": "--rcfile --init-file"}, words, true)
 	case interp != nil:
 		a.noteInterpreted(interp, words, false)
-	case readsItsInput(base):
+	case known().reads[base] != nil, base == "find", strings.HasSuffix(like, "awk"): // its operands are data
 		a.noteInputs(words)
 	case known().coded[like] == "script", known().coded[like] == "words", !tabled(base):
 		a.starts.stdin = true
 		a.doubtfulWords(words)
-	case known().reads[base] != nil:
-		a.noteInputs(words)
 	}
-}
-
-// readsItsInput knows the programs whose own language is looked at elsewhere, and whose
-// operands are data.
-func readsItsInput(base string) bool {
-	return base == "find" || base == "sed" || base == "gsed" || strings.HasSuffix(likeness(base), "awk")
 }
 
 func (a *analysis) noteInputs(words []word) {

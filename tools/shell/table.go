@@ -23,7 +23,7 @@ type tables struct {
 	inert    map[string]bool // no option runs a program or loads code
 	families [][]string
 	same     [][]string // names of one sub-command
-	env      map[string][]string
+	lists    map[string]map[string]bool
 	interps  map[string]keyed // the lines interp and carry
 	carriers map[string]keyed
 }
@@ -34,7 +34,7 @@ var known = sync.OnceValue(func() *tables { return mustLoad(programsText) })
 func mustLoad(text string) *tables {
 	t := &tables{
 		map[string]*readForm{}, map[string]*grammar{}, map[string]*wrapper{}, map[string]string{}, map[string]*globalGrammar{},
-		map[string]bool{}, map[string]bool{}, nil, nil, map[string][]string{}, map[string]keyed{}, map[string]keyed{},
+		map[string]bool{}, map[string]bool{}, nil, nil, map[string]map[string]bool{}, map[string]keyed{}, map[string]keyed{},
 	}
 	text = strings.ReplaceAll(strings.ReplaceAll(text, ",\n\t", ","), "\n\t", " ")
 	for line := range strings.Lines(text) {
@@ -59,8 +59,8 @@ func (t *tables) line(kind string, names, pairs []string) error {
 	case "same":
 		t.same = append(t.same, names)
 		return nil
-	case "env":
-		t.env[names[0]] = strings.Split(pairs[0], ",")
+	case "list":
+		t.lists[names[0]] = fieldSet(strings.ReplaceAll(pairs[0], ",", " "))
 		return nil
 	case "code":
 		for _, name := range strings.Split(pairs[0], ",") {
@@ -76,8 +76,24 @@ func (t *tables) line(kind string, names, pairs []string) error {
 		if err := t.program(kind, name, pairs); err != nil {
 			return err
 		}
+		if kind == "read" {
+			t.reads[name].check = readChecks[names[0]]
+		}
 	}
 	return nil
+}
+
+// in reports whether a list of the table has word.
+func (t *tables) in(list, word string) bool { return t.lists[list][word] }
+
+// fits reports whether a list has a beginning, or an end, of name.
+func (t *tables) fits(list string, part func(name, part string) bool, name string) bool {
+	for p := range t.lists[list] {
+		if part(name, p) {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *tables) sub(name string) {
@@ -93,7 +109,7 @@ func (t *tables) program(kind, name string, pairs []string) error {
 		t.inert[name] = true
 		return nil
 	case "read":
-		t.reads[name] = &readForm{check: readChecks[name]}
+		t.reads[name] = &readForm{}
 		set = t.reads[name].set
 	case "rule":
 		if t.rules[name] == nil {

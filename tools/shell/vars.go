@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -60,7 +59,7 @@ func setsNothing(words []*syntax.Word) bool {
 	case name == "printf": // and not printf -v
 		return len(words) > 1 && strings.Trim(literalText(words[1])[:min(1, len(literalText(words[1])))], "-{") != ""
 	}
-	return !slices.Contains(builtins, name) || hasField(": [ test echo true false pwd exit return break continue cd kill", name)
+	return !known().in("builtins", name) || hasField(": [ test echo true false pwd exit return break continue cd kill", name)
 }
 
 // literalText is the value of a word made of plain and quoted text only, "" of any

@@ -117,7 +117,7 @@ func (a *analysis) handsOn(r *compiledRule, cmd simpleCommand) bool {
 
 // tabled reports whether it is known what a program does with its words.
 func tabled(base string) bool {
-	return known().about(likeness(base)) || shells[base] || specialBuiltins[base] || builtin(base) != nil
+	return known().about(likeness(base)) || known().in("shells", base) || known().in("special-builtins", base) || builtin(base) != nil
 }
 
 // deniesReordered compares a pattern that holds options with a command that

@@ -42,9 +42,6 @@ func dynamicLoader(name string) bool {
 	return name == "ld.so" || strings.HasPrefix(name, "ld-linux") || strings.HasPrefix(name, "ld-musl-") || strings.HasPrefix(name, "ld64.so")
 }
 
-// Shells run the script of -c, of standard input or of a file.
-var shells = fieldSet("sh bash dash ash ksh mksh zsh fish rbash csh tcsh yash posh")
-
 // wrapped looks through a wrapper at the command it runs, and judges both.
 func (a *analysis) wrapped(w *wrapper, cmd simpleCommand) {
 	outer := cmd

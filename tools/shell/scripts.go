@@ -1,0 +1,81 @@
+package shell
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Programs with a language of their own. What a script may hold is listed, as the syntax
+// of command lines is: whatever is read in two ways, or does more than print, is refused.
+
+// onlyPrints holds a script, the first operand or the values of options, against pure.
+func onlyPrints(pure func(script string) bool) func(*analysis, parsed) string {
+	return func(_ *analysis, p parsed) string {
+		scripts := p.operands[:min(1, len(p.operands))]
+		if p.has("-e", "--expression") {
+			scripts = nil
+			for _, o := range p.options {
+				if o.name == "-e" || o.name == "--expression" {
+					scripts = append(scripts, o.value)
+				}
+			}
+		}
+		var lines []string
+		for _, w := range scripts {
+			if !w.fixed() {
+				return "the script is not known before it runs"
+			}
+			lines = append(lines, w.text)
+		}
+		if lines == nil || !pure(strings.Join(lines, "\n")) {
+			return "the script may write files, run programs or read others"
+		}
+		return ""
+	}
+}
+
+// sedScript is a script of which no command or flag reads or writes another file (r, R, w,
+// W) or runs a program (e). Some take a delimiter in brackets for text: those are whole.
+var sedScript = func() *regexp.Regexp {
+	var address, substitute []string
+	for _, d := range []string{"/", "#", ",", `\|`, "@", ":", "%"} {
+		text := `(?:[^\\\n` + d + `]|\\[^\n])*` + d
+		pattern := d + `(?:[^\\\n\[` + d + `]|\\[^\n]|\[\^?(?:[^]\[\\\n` + d + `]|\[:[a-z]+:\])+\])*` + d
+		substitute = append(substitute, `s`+pattern+text+`[gpiIm0-9M]*`, `y`+d+text+text)
+		if d == "/" {
+			address = []string{`\d+(?:~\d+)?`, `\$`, pattern + `[IM]*`}
+		}
+	}
+	where := `(?:` + strings.Join(address, "|") + `)`
+	does := `(?:[dDgGhHnNpPxz=F]|[qQlL][ \t]*\d*|[btT:][ \t]*\w*|` + strings.Join(substitute, "|") + `)[ \t]*(?:[;\n}]|$)|[aic][ \t]*[^\\\s][^\\\n]*(?:\n|$)|#[^\n]*(?:\n|$)|\{`
+	return regexp.MustCompile(`^(?:[ \t\n;}]*(?:` + where + `(?:[ \t]*,[ \t]*[+~]?` + where + `)?)?[ \t!]*(?:` + does + `))*[ \t\n;}]*$`)
+}()
+
+var (
+	awkText    = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"`)
+	awkRegexp  = regexp.MustCompile(`(^|[{};(,!~\n]|&&|\|\|)[ \t]*/(?:[^/\\\n"\[\x00]|\\[^"\x00\n]|\[\^?[^]\[^/\\\n"\x00]+\])+/`)
+	awkDivides = regexp.MustCompile(`(\$\w+|\b[A-Z]\w*|\b\d+|\b\w)[ \t]*/`)
+	awkWrites  = regexp.MustCompile("[@`\\\\\"#]|\\bprintf?\\b[^;{}]*>|" +
+		`\b(?:system|getline|ARG[VC]|ENVIRON|PROCINFO|SYMTAB|FUNCTAB|INCLUDE|load|include|fflush|close)\b`)
+)
+
+// pureAwk reports whether an awk program only computes and prints: no system(), no pipe, no
+// redirection, no getline, no indirect call or extension, and no change to the list of files
+// that it reads. Text and regular expressions are taken out where nothing else can be meant:
+// a quote may stand in a regular expression, and a slash may divide, so not both are left.
+func pureAwk(program string) bool {
+	rest := awkText.ReplaceAllString(program, "\x00")
+	rest = awkRegexp.ReplaceAllString(rest, "$1 0")
+	rest = awkDivides.ReplaceAllString(rest, "$1 ")
+	return !strings.Contains(strings.ReplaceAll(rest, "||", ""), "|") && !awkWrites.MatchString(rest) &&
+		!(strings.Contains(rest, "/") && strings.Contains(rest, "\x00"))
+}
+
+// pureJq refuses programs that load modules.
+func pureJq(program string) bool {
+	names := strings.FieldsFunc(program, func(r rune) bool { return r != '_' && (r|0x20 < 'a' || r|0x20 > 'z') })
+	return !slices.ContainsFunc(names, func(n string) bool {
+		return hasField("import include env ENV input_filename modulemeta get_search_list", n)
+	})
+}
