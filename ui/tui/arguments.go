@@ -32,7 +32,7 @@ type (
 	}
 	// previewedMsg is what the supervisor makes of arguments or of a pattern.
 	previewedMsg struct {
-		ask    protocol.ApprovalsPreview
+		to     *question
 		result protocol.ApprovalsPreviewed
 		parts  [][]highlight.Part
 		err    error
@@ -43,7 +43,7 @@ type (
 // of the person, else in one line on the screen.
 func (m *model) editArguments() tea.Cmd {
 	it := m.cursor()
-	if it == nil || it.shown == nil || it.sent {
+	if it == nil || it.shown == nil || it.sent || m.asking != nil {
 		return nil
 	}
 	if len(it.shown.Args) == 0 {
@@ -56,9 +56,8 @@ func (m *model) editArguments() tea.Cmd {
 	}
 	id := it.ID
 	if m.opts.Editor == "" {
-		m.edit = &editor{prompt: "The arguments, as JSON. Enter shows what becomes of them, Esc goes back.",
-			text: []rune(text), at: len([]rune(text)), limit: len(text) + 64<<10,
-			done: func(text string) tea.Cmd { return m.edited(editedMsg{id: id, text: text}) }}
+		m.write("The arguments, as JSON. Enter shows what becomes of them, Esc goes back.", text, len(text)+64<<10,
+			func(text string) tea.Cmd { return m.edited(editedMsg{id: id, text: text}) })
 		return nil
 	}
 	return m.runEditor(id, text)
@@ -127,11 +126,21 @@ func (m *model) edited(msg editedMsg) tea.Cmd {
 	return m.preview(protocol.ApprovalsPreview{ID: it.ID, Args: args.Bytes()})
 }
 
+// A question is about an edit. Until it is answered nothing else is: what is in front is
+// the old thing, and a person who has edited it means the new one.
+type question struct{ protocol.ApprovalsPreview }
+
 // preview asks what arguments or a pattern would come to.
 func (m *model) preview(ask protocol.ApprovalsPreview) tea.Cmd {
+	if m.current != ask.ID || m.front() != string(ask.ID) {
+		m.notice = "you went on to another request: nothing was edited"
+		return nil
+	}
+	q := &question{ask}
+	m.asking = q
 	return func() tea.Msg {
 		result, err := m.opts.Approver.Preview(m.ctx, ask)
-		msg := previewedMsg{ask: ask, result: result, err: err}
+		msg := previewedMsg{to: q, result: result, err: err}
 		if err == nil {
 			msg.parts = coloured(m.ctx, &result.Approval)
 		}
@@ -144,20 +153,20 @@ func (m *model) previewed(msg previewedMsg) tea.Cmd {
 	if msg.err != nil && !errors.As(msg.err, &e) {
 		return m.fail(msg.err)
 	}
-	it := m.find(msg.ask.ID)
+	if msg.to != m.asking {
+		return nil // the person, or the end of the request, has left it
+	}
+	m.asking = nil
+	it := m.cursor()
 	switch {
-	case it == nil:
-		return nil // its end is on the screen
 	case msg.err != nil:
 		m.notice = approval.EscapeLine(e.Error())
-	case msg.ask.Pattern != nil:
-		m.offered(it, msg.result.Pattern)
+	case msg.to.Pattern != nil:
+		m.offered(msg.result.Pattern)
 	default:
 		it.revise(msg)
-		if it.ID == m.current {
-			m.moveTo(it.ID) // at its beginning, with deny focused
-			m.notice = ""
-		}
+		m.moveTo(it.ID) // at its beginning, with deny focused
+		m.notice = ""
 	}
 	return nil
 }
@@ -167,7 +176,7 @@ func (it *item) revise(msg previewedMsg) {
 	if it.original == nil {
 		it.original = it.shown
 	}
-	it.shown, it.args, it.parts = &msg.result.Approval, msg.ask.Args, msg.parts
+	it.shown, it.args, it.parts = &msg.result.Approval, msg.to.Args, msg.parts
 	it.reached, it.read = 0, false
 }
 

@@ -156,7 +156,7 @@ func TestEditOfARequestThatEnds(t *testing.T) {
 	d.read()
 	d.press("esc")
 	d.do(editedMsg{id: "req-ab-1", text: `{"command":"x"}`}) // of an editor of its own
-	d.do(previewedMsg{ask: protocol.ApprovalsPreview{ID: "req-ab-1"}})
+	d.do(previewedMsg{to: &question{protocol.ApprovalsPreview{ID: "req-ab-1"}}})
 	if len(d.asked) != 0 || !strings.Contains(d.screen(), "has ended") {
 		t.Errorf("%v\n%s", d.asked, d.screen())
 	}
@@ -238,4 +238,56 @@ func TestKeysAfterTheEditorOrPagerAreTheirs(t *testing.T) {
 		d.press("y")
 		expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: approval.Once})
 	}
+}
+
+// TestNothingIsAnsweredWhileAnEditIsLookedAt: until the supervisor has said what becomes of
+// an edit, the old thing is on the screen, and no key answers it; what was edited then is.
+func TestNothingIsAnsweredWhileAnEditIsLookedAt(t *testing.T) {
+	keys := []string{"y", "r", "y", "N", "A", "n", "o", "e", "x"}
+	t.Run("arguments", func(t *testing.T) {
+		d := editing()
+		d.slow = true
+		d.press("e")
+		d.write(`{"command": "go vet"}`)
+		for _, k := range keys {
+			d.read()
+			d.press(k)
+		}
+		expect(t, d)
+		if !strings.Contains(d.screen(), "not known yet") {
+			t.Error(d.screen())
+		}
+		d.do(d.late[0])
+		d.press("y")
+		expect(t, d)
+		d.read()
+		d.press("y")
+		expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: approval.Once, Args: json.RawMessage(`{"command":"go vet"}`), PlanDigest: "sha256:edited"})
+	})
+	t.Run("pattern", func(t *testing.T) {
+		d := offering(80, 24, 1)
+		d.slow = true
+		d.press("r", "down", "e")
+		d.write("go test ./only")
+		for _, k := range keys {
+			d.read()
+			d.press(k)
+		}
+		expect(t, d)
+		d.do(d.late[0])
+		d.read()
+		d.press("y")
+		expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: approval.Session, Pattern: &approval.Pattern{Kind: approval.ArgvPrefix, Value: "go test ./only"}})
+	})
+	t.Run("left", func(t *testing.T) {
+		d := editing()
+		d.slow = true
+		d.press("e")
+		d.write(`{"command": "go vet"}`)
+		d.press("esc")
+		d.do(d.late[0]) // is about nothing any more
+		d.read()
+		d.press("y")
+		expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: approval.Once})
+	})
 }

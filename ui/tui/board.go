@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/board"
 )
 
@@ -33,16 +35,19 @@ type (
 	}
 )
 
-// sight is what a key would act on.
-func (b *boardView) sight() string {
-	text := b.name
-	if it := b.item(); it != nil {
-		text += it.Text
+// sight is what the keys would do, and to what. What is told anew each second, such as a
+// time, is no part of it.
+func (b *boardView) sight() (s sight) {
+	acts := fmt.Sprintf("board %q", b.name)
+	keys := b.actions()
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		acts += fmt.Sprintf(" %s%q", key, keys[key].Act)
 	}
+	s.id = protocol.ApprovalID(acts)
 	if b.asked != nil {
-		text += b.asked.Words
+		s.panel = fmt.Sprintf("%q %s", b.asked.Act, b.asked.Sure)
 	}
-	return text
+	return s
 }
 
 // item is the marked one.
@@ -96,12 +101,20 @@ func (m *model) turn(name string) bool {
 	if n > len(board.Names()) {
 		return false
 	}
-	m.board, m.notice = nil, ""
-	m.sight = sight{}
+	m.notice = ""
+	m.leaveBoard()
 	if n > 0 {
 		m.board = &boardView{name: board.Names()[n-1]}
 	}
 	return true
+}
+
+// leaveBoard brings the requests back. The one that was in front may have ended meanwhile.
+func (m *model) leaveBoard() {
+	m.board, m.sight = nil, sight{}
+	if m.tomb != nil {
+		m.guard.Ended(m.at())
+	}
 }
 
 // loadBoard asks for the board that is shown.
@@ -144,8 +157,7 @@ func (m *model) boardKey(name string, begun timeOfGuard) tea.Cmd {
 		b.asked = nil
 		m.notice = "nothing was done"
 	case name == "q", name == "esc":
-		m.board = nil
-		m.sight = sight{}
+		m.leaveBoard()
 	case name == "down", name == "j":
 		b.at = min(b.at+1, max(b.items()-1, 0))
 	case name == "up", name == "k":
@@ -154,7 +166,7 @@ func (m *model) boardKey(name string, begun timeOfGuard) tea.Cmd {
 		m.notice = ""
 		switch {
 		case action.Label != "":
-			m.write(action)
+			m.writeFor(action)
 		case action.Sure != "":
 			b.asked = &action
 		default:
@@ -164,15 +176,13 @@ func (m *model) boardKey(name string, begun timeOfGuard) tea.Cmd {
 	return nil
 }
 
-// write opens the line of an action that takes a text.
-func (m *model) write(action board.Action) {
-	text := []rune(action.Text)
-	m.edit = &editor{prompt: action.Label + ": " + action.Hint, text: text, at: len(text), limit: maxFeedback,
-		done: func(text string) tea.Cmd {
-			a := action.Act
-			a.Text = text
-			return m.act(a)
-		}}
+// writeFor opens the line of an action that takes a text.
+func (m *model) writeFor(action board.Action) {
+	m.write(action.Label+": "+action.Hint, action.Text, maxFeedback, func(text string) tea.Cmd {
+		a := action.Act
+		a.Text = text
+		return m.act(a)
+	})
 }
 
 // openRule opens the rules, with a line for a new one that begins as the request does.
@@ -185,7 +195,7 @@ func (m *model) openRule() tea.Cmd {
 	m.board = &boardView{name: board.Rules}
 	m.sight = sight{}
 	load := m.loadBoard()
-	m.write(action)
+	m.writeFor(action)
 	return load
 }
 
@@ -224,7 +234,7 @@ func (m *model) boardLines() []string {
 			}
 			lines = append(lines, hangAt(4, mark, it.Text, m.width, style)...)
 			if it.Under != "" {
-				lines = append(lines, hangAt(4, " ", it.Under, m.width, s.faint)...)
+				lines = append(lines, hangAt(6, " ", it.Under, m.width, s.faint)...)
 			}
 			n++
 		}
@@ -233,6 +243,7 @@ func (m *model) boardLines() []string {
 		lines = []string{"", "  ..."}
 	}
 	footer := m.boardFooter()
+	footer = footer[:min(len(footer), m.height-2)]
 	rows := max(m.height-1-len(footer), 1)
 	first := max(min(marked-rows/2, len(lines)-rows), 0)
 	screen := make([]string, rows)
@@ -256,6 +267,11 @@ func (m *model) tabs() string {
 	return m.line(styles().bold, strings.Join(names, "  "))
 }
 
+// wholeBoard reports whether all of what is asked stands on the screen.
+func (m *model) wholeBoard() bool {
+	return m.board.asked == nil || len(m.boardFooter()) <= m.height-2
+}
+
 // footerText is the most lines that a text of the footer takes.
 const footerText = 6
 
@@ -267,10 +283,12 @@ func (m *model) boardFooter() []string {
 	}
 	lines := []string{s.faint.Render(strings.Repeat("─", m.width))}
 	switch {
+	case m.guard.Held():
+		lines = append(lines, m.line(s.bold, "What you were writing in is gone, and is no answer to anything. Esc goes on."))
 	case m.edit != nil:
 		lines = append(append(lines, text(s.bold, m.edit.prompt)...), m.edit.line(m.width))
 	case b.asked != nil:
-		lines = append(append(lines, text(s.warn.Bold(true), b.asked.Sure)...), m.line(s.bold, "y "+strings.ToLower(b.asked.Words)+"   any other key: no"))
+		lines = append(append(lines, hang("", b.asked.Sure, m.width, s.warn.Bold(true))...), m.line(s.bold, "y "+strings.ToLower(b.asked.Words)+"   any other key: no"))
 	default:
 		var keys []string
 		for key, a := range b.actions() {

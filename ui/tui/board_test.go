@@ -4,9 +4,12 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/board"
 )
 
@@ -67,4 +70,144 @@ func TestBoards(t *testing.T) {
 		t.Error(d.screen())
 	}
 	fitsScreen(t, d.screen(), 80, 24)
+}
+
+// TestATextOnABoardIsItsOwn: nothing that happens to requests takes a text on a board away,
+// or has its keys answer one. Whatever takes a text away takes all keys with it.
+func TestATextOnABoardIsItsOwn(t *testing.T) {
+	writing := func() (*desk, *boards) {
+		d, b := newDesk(80, 24), &boards{}
+		d.m.opts.Boards = b
+		return d, b
+	}
+	for name, happens := range map[string]func(*desk){
+		"a first request":      func(d *desk) { d.arrive(request(1, nil)) },
+		"one that has ended":   func(d *desk) { d.arrive(request(1, nil)); d.ends(1) },
+		"another one":          func(d *desk) { d.arrive(request(1, nil), request(2, nil)); d.ends(1) },
+		"an answer has failed": func(d *desk) { d.do(decidedMsg{ids: nil, err: protocol.Errorf(protocol.CodeInternal, "no")}) },
+		"the board again":      func(d *desk) { d.do(tickMsg{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, b := writing()
+			d.press("3", "down")
+			d.read()
+			d.press("a", "ctrl+u", "n")
+			happens(d)
+			d.read()
+			for _, k := range []string{"y", "N", "r", "y"} {
+				d.press(k)
+				d.read()
+			}
+			expect(t, d)
+			if !strings.Contains(d.screen(), "> nyNry") {
+				t.Error(d.screen())
+			}
+			d.press("enter")
+			if diff := cmp.Diff([]board.Act{{Do: "edit", Target: "2", Text: "nyNry"}}, b.done); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	t.Run("taken away", func(t *testing.T) {
+		d, b := writing()
+		d.arrive(request(1, nil))
+		d.press("3", "down")
+		d.read()
+		d.press("a", "x")
+		d.m.board = nil // by whatever it may be
+		d.do(tickMsg{})
+		for _, k := range []string{"y", "enter", "y", "r", "y"} {
+			d.read()
+			d.press(k)
+		}
+		expect(t, d)
+		d.press("esc")
+		d.read()
+		d.press("y")
+		expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: approval.Once})
+		if len(b.done) != 0 {
+			t.Error(b.done)
+		}
+	})
+}
+
+// TestARequestThatEndsBehindABoard is still told of when the board is left.
+func TestARequestThatEndsBehindABoard(t *testing.T) {
+	d, b := newDesk(80, 24), &boards{}
+	d.m.opts.Boards = b
+	d.arrive(request(1, nil), request(2, nil))
+	d.read()
+	d.press("3")
+	d.ends(1)
+	d.read()
+	d.press("A") // the board goes on
+	if len(b.done) != 1 {
+		t.Error(b.done)
+	}
+	d.press("1")
+	if !strings.Contains(d.screen(), "Denied by uid 7. Nothing ran.") {
+		t.Error(d.screen())
+	}
+	d.read()
+	d.press("y")
+	expect(t, d)
+	d.press("enter")
+	d.read()
+	d.press("y")
+	expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-2", Decision: protocol.Allow, Scope: approval.Once})
+}
+
+// TestABoardActsOnWhatStood: a thing that takes another's place under the mark, with the same
+// words, is not what a key was meant for; times that are told anew are no other thing.
+func TestABoardActsOnWhatStood(t *testing.T) {
+	on := func(text, target string) board.Board {
+		return board.Board{Name: board.Sessions, Sections: []board.Section{{Heading: "Open", Items: []board.Item{
+			{Text: text, Actions: []board.Action{{Act: board.Act{Do: "end", Target: target}, Words: "End"}}}}}}}
+	}
+	d, b := newDesk(80, 24), &boards{}
+	d.m.opts.Boards = b
+	d.press("3")
+	loaded := func(text, target string) { d.do(boardMsg{on(text, target), board.Sessions, nil}) }
+	for i := range 40 { // each 100 ms another time: no key would count if that began the wait anew
+		loaded(strings.Repeat("x", i%3), "1")
+		d.wait(100 * time.Millisecond)
+	}
+	loaded("the same", "2")
+	d.press("a")
+	if len(b.done) != 0 {
+		t.Errorf("a key for one session has ended another: %v", b.done)
+	}
+	d.read()
+	for i := range 20 {
+		loaded(strings.Repeat("x", i%3), "2")
+		d.wait(100 * time.Millisecond)
+	}
+	d.press("a")
+	if diff := cmp.Diff([]board.Act{{Do: "end", Target: "2"}}, b.done); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestAQuestionOfABoardStandsWhole: where it does not fit nothing is done; where it does y
+// does it.
+func TestAQuestionOfABoardStandsWhole(t *testing.T) {
+	sure := "Put these 2 files back to what they were before `" + strings.Repeat("very long ", 15) + "`? " + strings.Repeat("~ some/very/long/path ", 20) + "THE END"
+	for _, c := range []struct {
+		width, height int
+		done          int
+	}{{40, 14, 0}, {80, 24, 1}} {
+		d, b := newDesk(c.width, c.height), &boards{}
+		d.m.opts.Boards = b
+		d.press("3")
+		d.do(boardMsg{board.Board{Name: board.Sessions, Sections: []board.Section{{Heading: "Open", Items: []board.Item{
+			{Text: "x", Actions: []board.Action{{Act: board.Act{Do: "undo"}, Words: "Undo", Sure: sure}}}}}}}, board.Sessions, nil})
+		d.read()
+		d.press("a")
+		d.read()
+		d.press("y")
+		fitsScreen(t, d.screen(), c.width, c.height)
+		if len(b.done) != c.done {
+			t.Errorf("%dx%d: %v\n%s", c.width, c.height, b.done, d.screen())
+		}
+	}
 }

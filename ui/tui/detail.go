@@ -132,8 +132,8 @@ func (m *model) groupSize(it *item) (n int) {
 	return n
 }
 
-// hang wraps text behind a label, and hangs what follows below its beginning. An
-// empty label leaves no column.
+// hang wraps text behind a label, and hangs what follows below its beginning. An empty
+// label leaves no column.
 func hang(label, text string, width int, style lipgloss.Style) []string {
 	indent := labelWidth + 2
 	switch label {
@@ -145,11 +145,17 @@ func hang(label, text string, width int, style lipgloss.Style) []string {
 	return hangAt(indent, label, text, width, style)
 }
 
-// hangAt is hang with the column that the text begins in.
+// hangAt is hang with the column that the text begins in. Where lines of ours begin about
+// there, what follows stands behind a margin, as what continues a line of the content does:
+// a text from outside must not break where it would look like a line of ours.
 func hangAt(indent int, label, text string, width int, style lipgloss.Style) []string {
+	next := "  ┆ "
+	if indent > ansi.StringWidth(next) {
+		next = strings.Repeat(" ", indent)
+	}
 	var lines []string
-	for i, part := range wrapWords(text, width-max(indent, 2)) {
-		lead := strings.Repeat(" ", max(indent, 2))
+	for i, part := range wrapWords(text, width-max(indent, ansi.StringWidth(next))) {
+		lead := next
 		if i == 0 {
 			lead = label + strings.Repeat(" ", max(indent-ansi.StringWidth(label), 0))
 		}

@@ -13,12 +13,18 @@ import (
 
 // An editor takes one line of text, for the request under the cursor.
 type editor struct {
+	about  string // what stood in front when it was opened: model.front
 	prompt string
 	text   []rune
 	at     int // the cursor is before this character
 	limit  int // characters
 	// done takes the text when it is entered; the editor is closed by then.
 	done func(text string) tea.Cmd
+}
+
+// write opens a line of text about what is in front.
+func (m *model) write(prompt, text string, limit int, done func(text string) tea.Cmd) {
+	m.edit = &editor{about: m.front(), prompt: prompt, text: []rune(text), at: len([]rune(text)), limit: limit, done: done}
 }
 
 // maxFeedback bounds a text for the model, in characters.

@@ -108,6 +108,10 @@ func (m *model) key(k tea.KeyPressMsg, begun time.Duration) tea.Cmd {
 		return m.loadBoard()
 	case m.board != nil:
 		return m.boardKey(name, begun)
+	case m.asking != nil && name == "esc":
+		m.asking = nil
+		m.notice = "nothing was edited"
+		return nil
 	case m.chooser != nil:
 		return m.chooserKey(name, begun)
 	case m.confirm != nil:
@@ -206,11 +210,10 @@ func (m *model) choose(c present.Choice, begun time.Duration) tea.Cmd {
 	}
 	a := &answer{key: c.Key, decide: c.Decide(it.ID, "")}
 	if c.Writes {
-		m.edit = &editor{prompt: c.Words + ": what should the model be told? Enter sends it, Esc goes back.", limit: maxFeedback,
-			done: func(text string) tea.Cmd {
-				a.decide = c.Decide(it.ID, text)
-				return m.send(a)
-			}}
+		m.write(c.Words+": what should the model be told? Enter sends it, Esc goes back.", "", maxFeedback, func(text string) tea.Cmd {
+			a.decide = c.Decide(it.ID, text)
+			return m.send(a)
+		})
 		return nil
 	}
 	if c.Decision == protocol.Allow {

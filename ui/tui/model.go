@@ -44,8 +44,9 @@ type model struct {
 	scroll        int // first line of the detail on the screen
 	help          bool
 	reader        *reader
-	confirm       *answer // waits for its key a second time
-	edit          *editor
+	confirm       *answer   // waits for its key a second time
+	edit          *editor   // set by write, and ended by its keys or by whoseText
+	asking        *question // what the supervisor is asked about an edit, until it answers
 	chooser       *chooser
 	away          bool // the pager or the editor has the terminal, or is about to
 	denials       bool // the other denials are shown
@@ -178,7 +179,10 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.guard.Moved(m.at())
 	}
 	m.seenAt = m.now()
+	writing := m.edit
 	cmd := m.update(msg)
+	_, typed := msg.(tea.KeyPressMsg)
+	m.whoseText(writing, typed)
 	load := m.load()
 	m.look()
 	return m, tea.Batch(cmd, load, m.askLater())
@@ -302,16 +306,43 @@ func (m *model) resolved(e client.Event) {
 	if len(m.queue) > 0 {
 		m.tomb.after = m.queue[min(i, len(m.queue)-1)].ID
 	}
-	m.guard.Ended(m.at())
-	if m.edit != nil {
+	m.confirm, m.chooser, m.asking, m.denials, m.reader, m.help = nil, nil, nil, false, nil, false
+	if m.board == nil {
+		m.guard.Ended(m.at())
+	}
+}
+
+// front is what stands in front of the person: a board, or a request that waits.
+func (m *model) front() string {
+	switch {
+	case m.board != nil:
+		return "board " + m.board.name
+	case m.tomb != nil:
+		return ""
+	}
+	return string(m.current)
+}
+
+// whoseText sees after each message that a text has not lost what it is about: whatever
+// takes that away, the text goes, and with it all keys until the person lets go. before is
+// the text that was open when the message came, and typed says that it was a key: those
+// alone end a text as the person wants.
+func (m *model) whoseText(before *editor, typed bool) {
+	if m.edit != nil && m.edit.about != m.front() {
+		m.edit = nil
+	}
+	if before != nil && m.edit != before && !typed {
 		m.guard.TextGone(m.at())
 	}
-	m.confirm, m.edit, m.chooser, m.denials = nil, nil, nil, false
 }
 
 // goOn lets go of what holds the answers back.
 func (m *model) goOn(act guard.Act, begun time.Duration) {
 	if !m.guard.Release(m.at(), begun, act) {
+		return
+	}
+	if m.tomb == nil || m.board != nil {
+		m.notice = ""
 		return
 	}
 	after := m.tomb.after
@@ -336,7 +367,7 @@ func (m *model) item() *item {
 // moveTo puts the cursor on a request, at its beginning and with deny focused.
 func (m *model) moveTo(id protocol.ApprovalID) {
 	m.current, m.focus, m.scroll = id, 0, 0
-	m.confirm, m.edit, m.chooser, m.denials, m.deep = nil, nil, nil, false, false
+	m.confirm, m.chooser, m.asking, m.denials, m.deep = nil, nil, nil, false, false
 	if it := m.cursor(); it != nil {
 		it.like = m.gone.Like(&it.Approval, m.now())
 	}
@@ -392,11 +423,13 @@ func (m *model) fail(err error) tea.Cmd {
 func (m *model) look() {
 	now := sight{}
 	switch it := m.cursor(); {
+	case m.board != nil:
+		if m.fits() && m.wholeBoard() {
+			now = m.board.sight()
+		}
 	case m.tomb != nil:
 		now = sight{id: m.tomb.item.ID, panel: "ended"}
-	case m.board != nil:
-		now = sight{id: "board", panel: m.board.sight()}
-	case it != nil && it.shown != nil && !it.sent && !m.help && m.reader == nil && m.fits():
+	case it != nil && it.shown != nil && !it.sent && m.asking == nil && !m.help && m.reader == nil && m.fits() && m.wholePanel():
 		now = sight{it.ID, it.shown, m.confirm, m.panel()}
 		visible := m.detailRows()
 		if m.confirm != nil {
@@ -431,7 +464,10 @@ func (m *model) panel() string {
 
 // settled reports whether an act that began then is an answer to what is in sight.
 func (m *model) settled(begun time.Duration) bool {
-	if m.sight.id != m.current && m.board == nil {
+	if m.sight.id == "" || m.sight.id != m.current && m.board == nil {
+		if why := m.held(); why != "" {
+			m.notice = why
+		}
 		return false
 	}
 	if m.guard.Answer(m.at(), begun, false) {
@@ -441,9 +477,20 @@ func (m *model) settled(begun time.Duration) bool {
 	return false
 }
 
+// held says why nothing that is in front can be answered as it is.
+func (m *model) held() string {
+	switch {
+	case m.asking != nil:
+		return "what becomes of your edit is not known yet; Esc leaves it"
+	case !m.fits() || m.board != nil && !m.wholeBoard() || m.board == nil && !m.wholePanel():
+		return "not all that an answer means fits on this screen: make it larger"
+	}
+	return ""
+}
+
 // send answers, without waiting for the result.
 func (m *model) send(a *answer) tea.Cmd {
-	m.confirm, m.edit, m.notice = nil, nil, ""
+	m.confirm, m.notice = nil, ""
 	for _, id := range a.ids() {
 		if it := m.find(id); it != nil {
 			it.sent = true

@@ -23,6 +23,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/board"
 	"github.com/sandgate/sandgate/ui/guard"
 	"github.com/sandgate/sandgate/ui/present"
 )
@@ -45,6 +46,8 @@ type desk struct {
 	other   []tea.Msg // quit, bell, pager
 	timers  []timer
 	mute    bool // the terminal answers nothing
+	slow    bool // previews take until late
+	late    []tea.Msg
 }
 
 // A timer goes off when wait comes to its time.
@@ -105,11 +108,17 @@ func (d *desk) run(cmd tea.Cmd) {
 	}
 	switch msg := cmd().(type) {
 	case nil, closedMsg:
+	case previewedMsg:
+		if d.slow {
+			d.late = append(d.late, msg)
+		} else {
+			d.do(msg)
+		}
 	case tea.BatchMsg:
 		for _, c := range msg {
 			d.run(c)
 		}
-	case shownMsg, decidedMsg, pagedMsg, notifiedMsg, editedMsg, previewedMsg, colouredMsg, aloneMsg, boardMsg, actedMsg:
+	case shownMsg, decidedMsg, pagedMsg, notifiedMsg, editedMsg, colouredMsg, aloneMsg, boardMsg, actedMsg:
 		d.do(msg)
 	case tea.RawMsg:
 		if msg.Msg != ansi.RequestPrimaryDeviceAttributes {
@@ -990,5 +999,48 @@ func TestWhatWasPassedOverIsUnseen(t *testing.T) {
 	}
 	if asks := d.m.unseen(&item{length: 3, reached: 3, shown: &protocol.Approval{}}); len(asks) != 0 {
 		t.Errorf("what stood there whole: %v", asks)
+	}
+}
+
+// TestALongTextIsNoLineOfOurs: wherever a text of an agent wraps, what goes on stands behind
+// a margin or in the column of texts, and never where lines of ours begin.
+func TestALongTextIsNoLineOfOurs(t *testing.T) {
+	for width := 40; width < 120; width++ {
+		d, b := newDesk(width, 40), &boards{}
+		d.m.opts.Boards = b
+		forged := strings.Repeat("  writes none   ! FORGED", 12)
+		a := request(1, func(a *protocol.Approval) {
+			a.Tool, a.Description, a.Details["directory"] = "other", "x "+forged, forged
+			a.Presentation = nil
+		})
+		d.arrive(a)
+		d.read()
+		screens := []string{d.screen()}
+		d.do(eventsMsg{{Kind: client.Resolved, Approval: a, Decision: &approval.Decision{Action: approval.Dismissed, Reason: forged}}})
+		screens = append(screens, d.screen())
+		d.read()
+		d.press("esc", "3")
+		d.do(boardMsg{board.Board{Name: board.Sessions, Sections: []board.Section{{Heading: "Open", Items: []board.Item{
+			{Text: "x " + forged, Under: "x " + forged, Actions: []board.Action{{Act: board.Act{Do: "end"}, Words: "End", Sure: "End " + forged}}}}}}}, board.Sessions, nil})
+		d.read()
+		d.press("a")
+		screens = append(screens, d.screen())
+		for _, s := range screens {
+			wrapped := 0
+			for line := range strings.SplitSeq(s, "\n") {
+				switch {
+				case !strings.Contains(line, "FORGED"):
+				case strings.HasPrefix(line, "  ┆ "), strings.HasPrefix(line, "      "):
+					wrapped++
+				case !strings.Contains(line, "x "), strings.HasPrefix(strings.TrimLeft(line, " "), "writes none   !"):
+					if !strings.Contains(line, "coder wants") && !strings.HasPrefix(line, "Withdrawn: ") && !strings.HasPrefix(line, "End ") && !strings.HasPrefix(line, "  next:") && !strings.HasPrefix(line, "▸") {
+						t.Fatalf("width %d: %q in\n%s", width, line, s)
+					}
+				}
+			}
+			if wrapped == 0 {
+				t.Errorf("width %d: nothing was wrapped:\n%s", width, s)
+			}
+		}
 	}
 }

@@ -25,7 +25,7 @@ type chooser struct {
 func (m *model) openChooser() {
 	it := m.cursor()
 	switch {
-	case it == nil || it.shown == nil || it.sent:
+	case it == nil || it.shown == nil || it.sent || m.asking != nil:
 	case it.args != nil:
 		m.notice = "edited arguments are allowed once: nothing is remembered of them"
 	default:
@@ -37,6 +37,10 @@ func (m *model) openChooser() {
 // chooserKey marks an offer, edits it, or answers with it.
 func (m *model) chooserKey(name string, begun time.Duration) tea.Cmd {
 	c, it := m.chooser, m.cursor()
+	if m.asking != nil {
+		m.notice = m.held()
+		return nil
+	}
 	if s := present.ScopeOf(name); s != "" {
 		c.scope = s
 		return nil
@@ -91,17 +95,14 @@ func (m *model) remember(it *item, c *chooser, begun time.Duration) tea.Cmd {
 
 // editPattern has the marked pattern changed; the supervisor says what comes of it.
 func (m *model) editPattern(id protocol.ApprovalID, o approval.Offer) {
-	text := []rune(o.Value)
-	m.edit = &editor{prompt: fmt.Sprintf("The pattern (%s). Enter shows what it covers, Esc goes back.", o.Kind),
-		text: text, at: len(text), limit: maxFeedback,
-		done: func(value string) tea.Cmd {
-			return m.preview(protocol.ApprovalsPreview{ID: id, Pattern: &approval.Pattern{Kind: o.Kind, Value: value}})
-		}}
+	m.write(fmt.Sprintf("The pattern (%s). Enter shows what it covers, Esc goes back.", o.Kind), o.Value, maxFeedback, func(value string) tea.Cmd {
+		return m.preview(protocol.ApprovalsPreview{ID: id, Pattern: &approval.Pattern{Kind: o.Kind, Value: value}})
+	})
 }
 
 // offered adds an edited pattern to the offers, marked.
-func (m *model) offered(it *item, o *approval.Offer) {
-	if it.ID != m.current || m.chooser == nil || o == nil {
+func (m *model) offered(o *approval.Offer) {
+	if m.chooser == nil || o == nil {
 		return
 	}
 	c := m.chooser
@@ -109,9 +110,13 @@ func (m *model) offered(it *item, o *approval.Offer) {
 	c.at = len(c.offers) - 1
 }
 
+// minOffers is how many lines the offers have at least, with their heading.
+const minOffers = 2
+
 // chooserLines are the offers, from the first that lets the marked one be seen, and the
-// sentence that would hold.
-func (m *model) chooserLines(rows int) []string {
+// sentence that would hold. whole says that there is room for all of the sentence and of
+// what is said about it, and for the offers to be seen: without it nothing is remembered.
+func (m *model) chooserLines(rows int) (lines []string, whole bool) {
 	s, c, it := styles(), m.chooser, m.cursor()
 	var below []string
 	for _, scope := range present.Scopes() {
@@ -126,8 +131,11 @@ func (m *model) chooserLines(rows int) []string {
 	for _, n := range present.OfferNotes(it.shown, o, c.deny) {
 		below = append(below, hang("", n, m.width, s.plain)...)
 	}
-	lines := []string{m.line(s.bold, "Remember: what, and for whom")}
-	room := max(rows-len(below), 3)
+	lines = []string{m.line(s.bold, "Remember: what, and for whom")}
+	if len(below) > rows-minOffers { // for whom is said by the sentence as well
+		below = below[len(present.Scopes()):]
+	}
+	room := max(rows-len(below), minOffers)
 	for i, o := range c.offers {
 		mark, style := " ", s.plain
 		if i == c.at {
@@ -144,5 +152,5 @@ func (m *model) chooserLines(rows int) []string {
 		lines = append(lines, block...)
 	}
 	lines = append(lines[:min(len(lines), room)], below...)
-	return lines[:min(len(lines), rows)]
+	return lines[:min(len(lines), rows)], len(lines) <= rows
 }

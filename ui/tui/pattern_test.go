@@ -118,7 +118,7 @@ func TestPatternsOfARequestThatEnds(t *testing.T) {
 	d.press("y")
 	expect(t, d)
 	d.press("esc")
-	d.do(previewedMsg{ask: protocol.ApprovalsPreview{ID: "req-ab-2", Pattern: &approval.Pattern{}}, result: protocol.ApprovalsPreviewed{Pattern: &approval.Offer{}}})
+	d.do(previewedMsg{to: &question{protocol.ApprovalsPreview{ID: "req-ab-2", Pattern: &approval.Pattern{}}}, result: protocol.ApprovalsPreviewed{Pattern: &approval.Offer{}}})
 	if d.m.chooser != nil {
 		t.Error("an offer of an earlier question opened a chooser")
 	}
@@ -169,5 +169,37 @@ func TestHostilePatterns(t *testing.T) {
 	d.m.chooser.offers, d.m.chooser.at = a.Patterns, 0
 	if s := d.screen(); !strings.Contains(s, "a<U+001B>b") {
 		t.Error(s)
+	}
+}
+
+// TestNothingIsRememberedUnsaid: y and N count only where the whole sentence that holds from
+// then on, and what is said about it, stand on the screen.
+func TestNothingIsRememberedUnsaid(t *testing.T) {
+	long := "commands that begin with `go test " + strings.Repeat("./a/very/long/path ", 6) + "`"
+	for _, size := range [][2]int{{40, 14}, {60, 15}, {60, 20}, {80, 17}, {80, 24}, {200, 50}} {
+		for _, key := range []string{"y", "N"} {
+			d := offering(size[0], size[1], 4)
+			for i := range d.m.cursor().shown.Patterns {
+				d.m.cursor().shown.Patterns[i].Text = long
+			}
+			d.press("r", "down", "g")
+			if key == "N" {
+				d.press("tab")
+			}
+			s := strings.Join(strings.Fields(strings.ReplaceAll(d.screen(), "┆", "")), " ")
+			whole := strings.Contains(s, "whichever agent asks, until you remove it.") && strings.Contains(s, "and 3 more")
+			if key == "N" {
+				whole = strings.Contains(s, "refused without asking, whichever agent asks, until you remove it.") && strings.Contains(s, "and 3 more")
+			}
+			d.read()
+			d.press(key)
+			if got := d.answers(); (len(got) == 1) != whole {
+				t.Errorf("%v %s: whole %v, %v\n%s", size, key, whole, got, d.screen())
+			}
+			if size == [2]int{40, 14} && whole || size == [2]int{80, 24} && !whole {
+				t.Errorf("%v: whole %v\n%s", size, whole, d.screen())
+			}
+			fitsScreen(t, d.screen(), size[0], size[1])
+		}
 	}
 }

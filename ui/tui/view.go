@@ -243,7 +243,7 @@ func (m *model) pane() []string {
 	case m.denials:
 		lines = m.denialLines()
 	case m.chooser != nil:
-		lines = m.chooserLines(rows)
+		lines, _ = m.chooserLines(rows)
 	default:
 		lines = lines[min(m.scroll, len(lines)):]
 	}
@@ -255,6 +255,19 @@ func (m *model) pane() []string {
 		copy(pane[rows-len(q):], q)
 	}
 	return pane
+}
+
+// wholePanel reports whether all of what an answer would mean stands on the screen.
+func (m *model) wholePanel() bool {
+	rows := m.detailRows()
+	switch {
+	case m.confirm != nil:
+		return len(m.question(m.confirm)) <= rows
+	case m.chooser != nil:
+		_, whole := m.chooserLines(rows)
+		return whole
+	}
+	return true
 }
 
 // tombLines say how the request in sight ended, above what it was.
