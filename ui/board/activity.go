@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -53,24 +54,49 @@ func (s *Source) underWay(calls []protocol.CallInfo, of *protocol.SessionID) (it
 	return items
 }
 
-// line is a sentence of ours around texts of others, escaped and cut.
+// A sentence is ours, around texts of others that are escaped and cut.
+type sentence string
+
+// line makes a sentence. Each text of others is cut by itself: one that is long must not push
+// our words, or the next text, out of it.
 func line(format string, parts ...any) string {
-	return present.Brief(present.Blanks(approval.EscapeLine(fmt.Sprintf(format, parts...))))
+	for i, p := range parts {
+		if v := reflect.ValueOf(p); v.Kind() == reflect.String && v.Type() != reflect.TypeFor[sentence]() {
+			parts[i] = present.Brief(present.Blanks(approval.EscapeLine(v.String())))
+		}
+	}
+	return fmt.Sprintf(format, parts...)
+}
+
+// say is line, for a part of another sentence.
+func say(format string, parts ...any) sentence { return sentence(line(format, parts...)) }
+
+// several are the first of a list, and how many more there are.
+func several(list []string, shown int, between string) sentence {
+	var parts []string
+	for _, text := range list[:min(len(list), shown)] {
+		parts = append(parts, line("%s", text))
+	}
+	text := strings.Join(parts, between)
+	if more := len(list) - shown; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return sentence(text)
 }
 
 // subject is what a call was about: its command or its path, else its arguments.
-func subject(tool protocol.ToolName, args json.RawMessage, description string) string {
+func subject(tool protocol.ToolName, args json.RawMessage, description string) sentence {
 	var a map[string]any
 	_ = json.Unmarshal(args, &a) // what does not fit stays empty
 	for _, key := range []string{"command", "path", "url", "pattern", "query"} {
 		if text, ok := a[key].(string); ok && text != "" {
 			if tool == "shell" {
-				return "`" + text + "`"
+				return say("`%s`", text)
 			}
-			return string(tool) + " " + text
+			return say("%s %s", tool, text)
 		}
 	}
-	return strings.TrimSpace(string(tool) + " " + strings.TrimPrefix(description, "Execute: "))
+	return sentence(strings.TrimSpace(line("%s %s", tool, strings.TrimPrefix(description, "Execute: "))))
 }
 
 // An entryData is what sentences are made from of an entry's data; what is missing or of
@@ -142,49 +168,49 @@ func Sentences(entries []protocol.AuditEntry) []Item {
 }
 
 // decided says how a call was decided.
-func decided(d approval.Decision) string {
+func decided(d approval.Decision) sentence {
 	verb := map[approval.State]string{approval.StateApproved: "allowed", approval.StateDenied: "denied", approval.StateDismissed: "dismissed"}[d.Action.State()]
 	switch {
 	case d.Approver != "" && d.Scope != "" && d.Scope != approval.Once:
-		verb += fmt.Sprintf(" by %s, remembered (%s)", d.Approver, d.Scope)
+		verb += line(" by %s, remembered (%s)", d.Approver, d.Scope)
 	case d.Approver != "":
-		verb += " by " + d.Approver
+		verb += line(" by %s", d.Approver)
 	case d.Rule != "":
-		verb += " by the rule " + d.Rule
+		verb += line(" by the rule %s", d.Rule)
 	case d.Reason != "":
-		verb += ": " + d.Reason
+		verb += line(": %s", d.Reason)
 	}
-	return verb
+	return sentence(verb)
 }
 
-func (d *entryData) ending() string {
+func (d *entryData) ending() sentence {
 	took := (time.Duration(d.DurationMS) * time.Millisecond).String()
 	switch {
 	case d.Error != nil:
-		return d.Error.Message
+		return say("%s", d.Error.Message)
 	case d.Signal != "":
-		return "ended by " + d.Signal + " after " + took
+		return say("ended by %s after %s", d.Signal, took)
 	case d.ExitCode != nil && *d.ExitCode != 0:
-		return fmt.Sprintf("failed with %d after %s", *d.ExitCode, took)
+		return say("failed with %d after %s", *d.ExitCode, took)
 	}
-	return "done in " + took
+	return say("done in %s", took)
 }
 
-func (d *entryData) violations() string {
+func (d *entryData) violations() sentence {
 	v := d.Violations[0]
 	what := strings.Join(some(string(v.Right), v.Path, v.Host, v.SystemCall, v.Limit), " ")
-	text := "the sandbox refused " + cmp.Or(what, string(v.Kind))
+	text := line("the sandbox refused %s", cmp.Or(what, string(v.Kind)))
 	if n := len(d.Violations) - 1; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)
 	}
-	return text
+	return sentence(text)
 }
 
 // other is an entry that is about no call.
-func (d *entryData) other(e protocol.AuditEntry) string {
+func (d *entryData) other(e protocol.AuditEntry) sentence {
 	switch e.Kind {
 	case "session":
-		return fmt.Sprintf("%s: session %s", cmp.Or(e.Agent, "an agent"), d.Event)
+		return say("%s: session %s", cmp.Or(e.Agent, "an agent"), d.Event)
 	case "start":
 		return "sandgate started"
 	case "stop":
@@ -192,11 +218,11 @@ func (d *entryData) other(e protocol.AuditEntry) string {
 	case "rules":
 		var r protocol.Rule
 		if json.Unmarshal(d.Rule, &r) == nil && r.Effect != "" {
-			return fmt.Sprintf("rule %s: %s", d.Event, ruleSentence(r))
+			return say("rule %s: %s", d.Event, ruleSentence(r))
 		}
-		return "rules " + d.Event
+		return say("rules %s", d.Event)
 	}
-	return strings.TrimSpace(e.Kind + " " + cmp.Or(d.Reason, strings.TrimSpace(d.Fault+" "+d.Detail)))
+	return sentence(strings.TrimSpace(line("%s %s", e.Kind, cmp.Or(d.Reason, strings.TrimSpace(d.Fault+" "+d.Detail)))))
 }
 
 func (s *Source) kill(ctx context.Context, a Act) (string, error) {

@@ -286,6 +286,35 @@ func (c *changed) Undo(workspace string, ids []string) (string, error) {
 	return "It is back\x1b[2J.", nil
 }
 
+// TestALongTextPushesNothingOut: whatever a text of others is like, what is asked stands
+// there to its last word, and so do the other texts.
+func TestALongTextPushesNothingOut(t *testing.T) {
+	long := strings.Repeat("long ", 200)
+	s := New(&supervisor{}, Stores{})
+	c := Changed{ID: "1", Workspace: "/w", Session: "s", Tool: "shell", What: "what " + long, Files: []string{"~ first/" + long, "- second/" + long, "+ third"}}
+	sure := s.change(c).Actions[0].Sure
+	for _, want := range []string{"Put these 3 files back to what they were before `what ", "more characters)`? ~ first/", "- second/", "+ third"} {
+		if !strings.Contains(sure, want) {
+			t.Errorf("no %q in %q", want, sure)
+		}
+	}
+	if len(sure) > 1000 {
+		t.Errorf("nothing was cut: %q", sure)
+	}
+	for _, r := range []protocol.Rule{
+		{RuleSpec: protocol.RuleSpec{Effect: "deny", Shell: long, ReadOnly: true, Agent: "coder"}},
+		{RuleSpec: protocol.RuleSpec{Effect: "deny", Reason: long}},
+	} {
+		if got := line("Remove the rule: %s", ruleSentence(r)); !strings.HasPrefix(got, "Remove the rule: ") || !strings.HasSuffix(got, " are refused") || len(got) > 400 {
+			t.Errorf("%q", got)
+		}
+	}
+	items := s.underWay([]protocol.CallInfo{{Agent: "coder", Tool: "shell", Args: json.RawMessage(`{"command":"` + long + `"}`)}}, nil)
+	if got := items[0].Actions[0].Sure; !strings.HasSuffix(got, "`, with everything that it has started?") {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestChangesAreUndoneByCallAndBySession: each call that is not undone yet has an undo of
 // its own, a session one of all of them, and what an agent wrote is escaped.
 func TestChangesAreUndoneByCallAndBySession(t *testing.T) {

@@ -67,10 +67,7 @@ func (c Changed) heading() string {
 
 func (s *Source) change(c Changed) Item {
 	const shown = 4
-	files := strings.Join(c.Files[:min(len(c.Files), shown)], ", ")
-	if more := len(c.Files) - shown; more > 0 {
-		files += fmt.Sprintf(" and %d more", more)
-	}
+	files := several(c.Files, shown, ", ")
 	it := Item{Text: line("%s: %s", c.Tool, c.What), Under: line("%s ago: %s", present.Span(s.now().Sub(c.Ended)), files)}
 	if c.With > 0 {
 		it.Under += line(", while %d other calls ran: some of it may be theirs", c.With)

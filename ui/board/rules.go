@@ -40,9 +40,9 @@ func (s *Source) rules(ctx context.Context) ([]Section, error) {
 		if r.Shell == "" && r.Tool == "" && r.Connector == "" { // it is the sentence
 			reason = ""
 		}
-		item := Item{Text: line("%s", ruleSentence(r)), Under: line("%s", strings.Join(some(reason, r.Origin, r.ID), ", "))}
+		item := Item{Text: line("%s", ruleSentence(r)), Under: string(several(some(reason, r.Origin, r.ID), 3, ", "))}
 		if r.Inactive != "" {
-			item.Careful, item.Under = true, line("without effect: %s, %s", r.Inactive, item.Under)
+			item.Careful, item.Under = true, line("without effect: %s, %s", r.Inactive, sentence(item.Under))
 		}
 		if r.Tier == "user" {
 			if text, whole := editable(r.RuleSpec); whole {
@@ -59,9 +59,9 @@ func (s *Source) rules(ctx context.Context) ([]Section, error) {
 	for _, x := range suggested.Suggestions {
 		under := fmt.Sprintf("%d questions would not have been asked", x.Saved)
 		if len(x.Also) > 0 {
-			under += "; it would also have allowed " + strings.Join(x.Also, "; ")
+			under += "; it would also have allowed " + string(several(x.Also, triedCalls, "; "))
 		}
-		item := Item{Text: line("%s", ruleSentence(protocol.Rule{RuleSpec: x.Rule})), Under: line("%s", under)}
+		item := Item{Text: line("%s", ruleSentence(protocol.Rule{RuleSpec: x.Rule})), Under: under}
 		if text, whole := editable(x.Rule); whole {
 			item.Actions = []Action{{Act: Act{Do: "rule.add", Text: text}, Words: "Add", Label: "The rule", Hint: ruleHint}}
 		}
@@ -80,27 +80,27 @@ func some(parts ...string) (list []string) {
 }
 
 // ruleSentence is a rule in words.
-func ruleSentence(r protocol.Rule) string {
+func ruleSentence(r protocol.Rule) sentence {
 	effect := map[protocol.CheckDecision]string{
 		protocol.CheckAllow: "run without asking", protocol.CheckAsk: "are asked about", protocol.CheckDeny: "are refused"}[r.Effect]
-	what := cmp.Or(r.Reason, "what "+cmp.Or(r.Name, r.ID)+" covers:")
+	what := line("%s", cmp.Or(r.Reason, "what "+cmp.Or(r.Name, r.ID)+" covers:"))
 	switch {
 	case r.Shell != "" && r.Exact:
-		what = "commands that are exactly `" + r.Shell + "`"
+		what = line("commands that are exactly `%s`", r.Shell)
 	case r.Shell != "":
-		what = "commands that begin with `" + r.Shell + "`"
+		what = line("commands that begin with `%s`", r.Shell)
 	case r.Connector != "":
-		what = "calls of " + cmp.Or(r.Tool, "any tool") + " from " + r.Connector
+		what = line("calls of %s from %s", cmp.Or(r.Tool, "any tool"), r.Connector)
 	case r.Tool != "":
-		what = "calls of " + r.Tool
+		what = line("calls of %s", r.Tool)
 	}
 	if r.ReadOnly {
 		what += " and only read"
 	}
 	if r.Agent != "" {
-		what += " by the agent " + r.Agent
+		what += line(" by the agent %s", r.Agent)
 	}
-	return what + " " + effect
+	return sentence(what + " " + effect)
 }
 
 // ofAgent stands between what a rule is about and the agents that it is for.
@@ -177,7 +177,7 @@ func (s *Source) addRule(ctx context.Context, a Act) (string, error) {
 		return "", err
 	}
 	added, err := s.approver.AddRule(ctx, r)
-	return "Added: " + ruleSentence(added), err
+	return line("Added: %s", ruleSentence(added)), err
 }
 
 // editRule puts the new rule in the place of the old one in one step, with the old one's
@@ -197,7 +197,7 @@ func (s *Source) editRule(ctx context.Context, a Act) (string, error) {
 		}
 	}
 	changed, err := s.approver.ReplaceRule(ctx, a.Target, r)
-	return "Changed: " + ruleSentence(changed), err
+	return line("Changed: %s", ruleSentence(changed)), err
 }
 
 // tryRule holds a rule against the log. It adds none.
@@ -226,7 +226,7 @@ const triedCalls = 5
 
 func (s *Source) removeRule(ctx context.Context, a Act) (string, error) {
 	r, err := s.approver.RemoveRule(ctx, a.Target)
-	return "Removed: " + ruleSentence(r), err
+	return line("Removed: %s", ruleSentence(r)), err
 }
 
 func (s *Source) testRules(ctx context.Context, a Act) (string, error) {
@@ -278,7 +278,7 @@ func (s *Source) remembered(ctx context.Context) ([]Section, error) {
 		if r.UsesLeft != nil {
 			under = append(under, fmt.Sprintf("%d uses left", *r.UsesLeft))
 		}
-		section.Items = append(section.Items, Item{Text: sentence, Under: line("%s", strings.Join(under, ", ")), Careful: r.Scope == "global" && r.Decision == protocol.Allow,
+		section.Items = append(section.Items, Item{Text: sentence, Under: string(several(under, len(under), ", ")), Careful: r.Scope == "global" && r.Decision == protocol.Allow,
 			Actions: []Action{{Act: Act{Do: "answer.forget", Target: r.ID}, Words: "Forget", Sure: "Forget this, and ask again? " + sentence}}})
 	}
 	return []Section{section}, nil

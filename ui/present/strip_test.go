@@ -1,6 +1,7 @@
 package present
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -202,7 +203,7 @@ func TestEnded(t *testing.T) {
 func TestLikeness(t *testing.T) {
 	var g Gone
 	old := command("npm install left-pad@1.3.0 --save-exact", func(a *protocol.Approval) { a.ID = "old" })
-	g.Add(old, now)
+	g.Add(old, true, now)
 	for text, want := range map[string]string{
 		"npm install left-pad@1.3.0 --save-exact": "the same as one that was withdrawn 0:05 ago",
 		"npm install left-pam@1.3.0 --save-exact": "similar to one that was withdrawn 0:05 ago; it differs in `left-pad@1.3.0` before, `left-pam@1.3.0` now",
@@ -221,9 +222,52 @@ func TestLikeness(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var g Gone
 		a, b := rapid.String().Draw(t, "old"), rapid.String().Draw(t, "new")
-		g.Add(command(a, func(x *protocol.Approval) { x.ID = "old" }), now)
+		g.Add(command(a, func(x *protocol.Approval) { x.ID = "old" }), true, now)
 		if got := g.Like(command(b, nil), now); approval.EscapeLine(got) != got {
 			t.Fatalf("%q", got)
 		}
 	})
+}
+
+// TestNothingIsTheSameThatDiffers: in a number, a yes or no, a key, or far down. And what is
+// the same is told as such.
+func TestNothingIsTheSameThatDiffers(t *testing.T) {
+	long := strings.Repeat("a line of it\n", 1000)
+	for _, c := range []struct {
+		old, new map[string]any
+		want     string
+	}{
+		{map[string]any{"to": "the shop", "amount": 100.0}, map[string]any{"to": "the shop", "amount": 900.0}, "it differs in `amount=100` before, `amount=900` now"},
+		{map[string]any{"branch": "a long name", "force": false}, map[string]any{"branch": "a long name", "force": true}, "it differs in `force=false` before, `force=true` now"},
+		{map[string]any{"read": "x"}, map[string]any{"write": "x"}, "it differs in what it is called or how it is run"},
+		{map[string]any{"content": long + "x"}, map[string]any{"content": long + "y"}, "it differs in what comes after its first 4096 characters"},
+		{map[string]any{"content": long, "n": 1.0}, map[string]any{"content": long, "n": 1.0}, "the same as"},
+	} {
+		var g Gone
+		g.Add(&protocol.Approval{ID: "old", Tool: "x", Payload: c.old}, true, now)
+		got := g.Like(&protocol.Approval{ID: "new", Tool: "x", Payload: c.new}, now)
+		if !strings.Contains(got, c.want) || strings.Contains(got, "the same") != strings.Contains(c.want, "the same") {
+			t.Errorf("%v, %v: %q", c.old, c.new, got)
+		}
+	}
+}
+
+// TestWhatWasSeenIsNotForgotten: however many requests are withdrawn that nobody looked at,
+// the one that a person was reading is remembered; among those that they saw, the oldest goes.
+func TestWhatWasSeenIsNotForgotten(t *testing.T) {
+	var g Gone
+	g.Add(command("curl -o x https://example.org/x", func(a *protocol.Approval) { a.ID = "read" }), true, now)
+	flood := func(seen bool) {
+		for i := range 1000 {
+			g.Add(command(fmt.Sprint("go test ", i), func(a *protocol.Approval) { a.ID = protocol.ApprovalID(fmt.Sprint(i)) }), seen, now)
+		}
+	}
+	flood(false)
+	if got := g.Like(command("curl -o x https://example.org/y", nil), now); !strings.HasPrefix(got, "similar") {
+		t.Errorf("%q", got)
+	}
+	flood(true)
+	if got := g.Like(command("curl -o x https://example.org/y", nil), now); got != "" || len(g.list) != maxGone {
+		t.Errorf("%q, %d", got, len(g.list))
+	}
 }

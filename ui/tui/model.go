@@ -294,7 +294,7 @@ func (m *model) resolved(e client.Event) {
 	m.queue = slices.Delete(m.queue, i, i+1)
 	m.notice = present.Outcome(&it.Approval, e.Decision)
 	if present.Withdrawn(e.Decision) {
-		m.gone.Add(&it.Approval, m.now())
+		m.gone.Add(&it.Approval, it.shown != nil, m.now())
 	}
 	if m.confirm != nil && slices.Contains(m.confirm.ids(), it.ID) {
 		m.confirm = nil

@@ -50,7 +50,7 @@ func Live(o Options) func(w http.ResponseWriter, r *http.Request, proof string) 
 		if err != nil {
 			return // Accept has said why
 		}
-		pg := &page{conn: conn, approver: p, boards: board.New(p, o.Stores), slots: make(chan struct{}, maxAsked)}
+		pg := &page{conn: conn, approver: p, boards: board.New(p, o.Stores), slots: make(chan struct{}, maxAsked), looked: map[protocol.ApprovalID]bool{}}
 		pg.serve(ctx, proof)
 	}
 }
@@ -63,8 +63,9 @@ type page struct {
 	slots    chan struct{}
 	running  sync.WaitGroup
 
-	mu   sync.Mutex
-	gone present.Gone
+	mu     sync.Mutex
+	gone   present.Gone
+	looked map[protocol.ApprovalID]bool // what the page has asked for, and waits
 }
 
 // A hello is what a page is told first: that this is the server it signed in to, the
@@ -181,11 +182,12 @@ func (p *page) eventOf(e client.Event) event {
 	a := &e.Approval
 	if e.Kind == client.Resolved {
 		x := event{Event: "resolved", ID: a.ID, Ended: present.Ended(e.Decision), Outcome: present.Outcome(a, e.Decision), Withdrawn: present.Withdrawn(e.Decision)}
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		if x.Withdrawn {
-			p.mu.Lock()
-			p.gone.Add(a, time.Now())
-			p.mu.Unlock()
+			p.gone.Add(a, p.looked[a.ID], time.Now())
 		}
+		delete(p.looked, a.ID)
 		return x
 	}
 	name := "requested"
@@ -304,6 +306,7 @@ func (p *page) sheet(ctx context.Context, a *protocol.Approval) sheet {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.Like = p.gone.Like(a, time.Now())
+	p.looked[a.ID] = true
 	return s
 }
 
