@@ -129,6 +129,7 @@ func namedDescriptor(t *testing.T) {
 	k.gets("sys_(265, -100, b'/proc/self/fd/%d' % fd, -100, b'ordinary', 0x400)", "EROFS")
 	k.gets("fd = os.open('.', os.O_TMPFILE|os.O_RDWR); os.write(fd, b'x'); "+fmt.Sprintf(byDescriptor, ".bashrc"), "EROFS")
 	k.gets(fmt.Sprintf(byDescriptor, "ordinary"), "ok")
+	k.gets("sys_(265, -100, b'', -100, b'directory', 0x1000)", "EPERM") // the working directory
 }
 
 // hiddenNameless: Landlock does not judge opening with O_PATH. What such a descriptor
@@ -136,6 +137,7 @@ func namedDescriptor(t *testing.T) {
 func hiddenNameless(t *testing.T) {
 	for _, early := range []bool{true, false} {
 		l, ws, p := brokered(t)
+		p.Hide = append(p.Hide, "vault/pin")
 		if early {
 			put(t, ws+"/.env", "TOPSECRET")
 		}
@@ -155,6 +157,22 @@ func hiddenNameless(t *testing.T) {
 		k.gets("os.truncate('/proc/self/fd/%d' % hidden, 0)", "EACCES")
 		k.gets("os.chmod('/proc/self/fd/%d' % hidden, 0o666)", "EPERM")
 		k.gets("r = os.read(os.open('/proc/self/fd/%d' % seen, os.O_RDWR), 9)", "b'seen'")
+		if early { // else the kernel lets programs read there, until the next sandbox
+			k.gets("open('/proc/self/fd/%d' % hidden)", "EACCES")
+			// A pattern of two names, of which one changes when the file is gone.
+			mkdir(t, ws+"/kept/vault")
+			put(t, ws+"/kept/vault/pin", "TOPSECRET")
+			k.gets("hidden = os.open('kept/vault/pin', os.O_PATH); open('kept/vault/pin')", "EACCES")
+			k.gets("os.rename('kept', 'moved')", "ok")
+			k.gets("os.rename('moved/vault', 'moved/other')", "EACCES")
+			if err := os.Remove(ws + "/moved/vault/pin"); err != nil {
+				t.Fatal(err)
+			}
+			k.gets("os.rename('moved/vault', 'moved/other'); r = os.readlink('/proc/self/fd/%d' % hidden).endswith('/other/pin (deleted)')", "True")
+			for _, flags := range []string{"os.O_RDWR", "os.O_RDONLY"} {
+				k.gets("os.open('/proc/self/fd/%d' % hidden, "+flags+")", "EACCES")
+			}
+		}
 		k.gets("fd = os.memfd_create('x'); os.write(os.open('/proc/self/fd/%d' % fd, os.O_RDWR), b'x')", "ok")
 		k.gets("f = open('/tmp/sandgate-x', 'w'); os.unlink(f.name); os.open('/proc/self/fd/%d' % f.fileno(), os.O_RDWR)", "ok")
 		k.end()

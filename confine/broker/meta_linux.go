@@ -51,15 +51,6 @@ func (c *call) byPath(dirfd int32, addr uint64, flags int) (func(*walk) (target,
 		return nil, errno
 	}
 	if name == "" && flags&unix.AT_EMPTY_PATH != 0 {
-		if dirfd == unix.AT_FDCWD {
-			return func(w *walk) (target, unix.Errno) {
-				fd, errno := w.base(dirfd, "")
-				if errno != 0 {
-					return target{}, errno
-				}
-				return w.target(place{fd, "."}, fd)
-			}, 0
-		}
 		return func(w *walk) (target, unix.Errno) { return w.held(dirfd) }, 0
 	}
 	return func(w *walk) (target, unix.Errno) { return w.find(dirfd, name, flags&unix.AT_SYMLINK_NOFOLLOW == 0) }, 0

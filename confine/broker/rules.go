@@ -35,7 +35,8 @@ type Rules struct {
 	// of letters without case: whether a directory takes notice of it is the file
 	// system's to say, and a name that differs in nothing else is not worth a hole
 	hide, protect *sandboxprofile.Matcher
-	git           bool // what git runs is protected
+	ends          *sandboxprofile.Matcher // the last components of patterns of several that hide
+	git           bool                    // what git runs is protected
 	paths         map[string]sandboxprofile.Rights
 	private       []string
 	sockets       []string   // that may be connected to: they are what stands there now
@@ -53,6 +54,13 @@ func NewRules(p sandboxprofile.Profile, private []string) *Rules {
 		hide: folded(p.Hide), protect: folded(p.Protect), paths: p.Paths, private: private, sockets: p.UnixSockets,
 	}
 	r.git = r.protect.Match("/.git/config")
+	var ends []string
+	for _, pattern := range p.Hide {
+		if dir, last := path.Split(pattern); dir != "" {
+			ends = append(ends, last)
+		}
+	}
+	r.ends = folded(ends)
 	for _, list := range [][]string{p.Protect, p.Hide} {
 		for _, pattern := range list {
 			if parts := strings.Split(strings.ToLower(pattern), "/"); len(parts) > 1 {
@@ -103,6 +111,12 @@ func folded(patterns []string) *sandboxprofile.Matcher {
 // Readable reports whether the profile lets name be read.
 func (r *Rules) Readable(name string) bool {
 	return r.own(name) || r.rights.Rights(name)&sandboxprofile.Read != 0
+}
+
+// MayHaveHidden reports whether a file that lies at name no more may have been hidden
+// there: the kernel tells its path with the names that the directories above have by now.
+func (r *Rules) MayHaveHidden(name string) bool {
+	return !r.own(name) && r.ends.Match(strings.ToLower(name))
 }
 
 func (r *Rules) own(name string) bool {

@@ -264,6 +264,7 @@ type target struct {
 	fd   int    // O_PATH
 	full string // where it lies, as the kernel has it; "" if it has no name
 	own  bool   // a descriptor of the thread's leads to it
+	gone bool   // it lies there no more: the directories above may have been renamed since
 	st   unix.Stat_t
 }
 
@@ -345,16 +346,16 @@ func (w *walk) descriptorAt(p place) (target, unix.Errno) {
 	if dir != "/proc/"+group+"/fd" && dir != "/proc/"+group+"/task/"+strconv.Itoa(w.tid)+"/fd" {
 		return target{place: p}, unix.EACCES
 	}
-	n, err := strconv.ParseInt(p.name(), 10, 32)
+	n, err := strconv.ParseUint(p.name(), 10, 31)
 	if err != nil {
 		return target{place: p}, unix.ENOENT
 	}
 	return w.held(int32(n))
 }
 
-// held is what the thread's descriptor n is of.
+// held is what the thread's descriptor n is of, or its working directory.
 func (w *walk) held(n int32) (target, unix.Errno) {
-	fd, errno := w.descriptor(n)
+	fd, errno := w.base(n, "")
 	if errno != 0 {
 		return target{}, errno
 	}
@@ -369,11 +370,13 @@ func (w *walk) held(n int32) (target, unix.Errno) {
 		t.full = full
 	case !named || t.st.Nlink == 0 && w.b.memory(was, &t.st):
 		// it never had a name that a pattern judges
+	case errno == unix.ENOENT && ok && w.b.Rules.MayHaveHidden(was):
+		return t, unix.EACCES
 	case errno == unix.ENOENT && ok:
 		// The name that it was opened by is gone. What was withheld under it still is: a
 		// descriptor of O_PATH, which the programs' domain does not judge, keeps a hidden file
 		// whose name has gone.
-		t.full = was
+		t.full, t.gone = was, true
 	default:
 		return t, errno
 	}
