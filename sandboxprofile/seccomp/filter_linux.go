@@ -153,8 +153,15 @@ func (b Brokered) compile(arch string, compile compiler) ([]byte, error) {
 	return compile(p)
 }
 
-// BrokerFilter is ServedFilter for a broker itself.
+// BrokerFilter is ServedFilter for a broker itself, and shipped like it.
 func BrokerFilter(lift []string) ([]byte, error) {
+	if len(lift) == 0 && shippedBroker != "" {
+		return []byte(shippedBroker), nil
+	}
+	return brokerFor(runtime.GOARCH, lift)
+}
+
+func brokerFor(arch string, lift []string) ([]byte, error) {
 	p, err := newPolicy(lift)
 	if err != nil {
 		return nil, err
@@ -163,7 +170,7 @@ func BrokerFilter(lift []string) ([]byte, error) {
 		p.deny[i].Rules = slices.DeleteFunc(slices.Clone(p.deny[i].Rules), func(r Rule) bool { return slices.Contains(brokerCalls, r.Call) })
 	}
 	p.allow = append(p.allow, calls(brokerCalls...)...)
-	return p.served().compile(runtime.GOARCH, compile)
+	return p.served().compile(arch, compile)
 }
 
 // maxInstructions is BPF_MAXINSNS of linux/bpf_common.h.

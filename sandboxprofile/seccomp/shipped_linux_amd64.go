@@ -10,3 +10,6 @@ var shippedCeiling string
 
 //go:embed shipped/served-amd64.bpf
 var shippedServed string
+
+//go:embed shipped/broker-amd64.bpf
+var shippedBroker string

@@ -2,4 +2,4 @@
 
 package seccomp
 
-const shipped, shippedServed, shippedCeiling = "", "", ""
+const shipped, shippedServed, shippedCeiling, shippedBroker = "", "", "", ""

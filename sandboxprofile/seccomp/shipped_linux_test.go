@@ -26,12 +26,14 @@ func TestShippedProgramIsWhatLibseccompMakes(t *testing.T) {
 	same := fmt.Sprintf("%d.%d.%d", major, minor, micro) == shippedBy
 	base := func(arch string) ([]byte, error) { return filterFor(arch, nil) }
 	served := func(arch string) ([]byte, error) { return servedFor(arch, nil) }
+	broker := func(arch string) ([]byte, error) { return brokerFor(arch, nil) }
 	for file, x := range map[string]struct {
 		arch lib.ScmpArch
 		make func(string) ([]byte, error)
 	}{
 		"shipped/amd64.bpf": {lib.ArchAMD64, base}, "shipped/arm64.bpf": {lib.ArchARM64, base},
 		"shipped/served-amd64.bpf": {lib.ArchAMD64, served}, "shipped/served-arm64.bpf": {lib.ArchARM64, served},
+		"shipped/broker-amd64.bpf": {lib.ArchAMD64, broker}, "shipped/broker-arm64.bpf": {lib.ArchARM64, broker},
 		"shipped/ceiling-amd64.bpf": {lib.ArchAMD64, ceilingFor}, "shipped/ceiling-arm64.bpf": {lib.ArchARM64, ceilingFor},
 	} {
 		// libseccomp finds a call of another architecture by its name on this one, and
@@ -68,6 +70,9 @@ func TestShippedProgramIsWhatLibseccompMakes(t *testing.T) {
 	}
 	if got, err := ServedFilter(nil); err != nil || shippedServed != "" && string(got) != shippedServed {
 		t.Errorf("ServedFilter gives another program than the shipped one: %v", err)
+	}
+	if got, err := BrokerFilter(nil); err != nil || shippedBroker != "" && string(got) != shippedBroker {
+		t.Errorf("BrokerFilter gives another program than the shipped one: %v", err)
 	}
 	if got, err := CeilingFilter(); err != nil || shippedCeiling != "" && string(got) != shippedCeiling {
 		t.Errorf("CeilingFilter gives another program than the shipped one: %v", err)
