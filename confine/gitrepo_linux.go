@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandgate/sandgate/confine/broker"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
@@ -80,40 +81,11 @@ func gitfile(path string) string {
 	return strings.TrimRight(string(target), "\r\n")
 }
 
-// belowGit reports whether a path has a component .git, where no checkout writes
-// (read-cache.c, verify_path): any other git directory can lie in a work tree.
-func belowGit(path string) bool {
-	return slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return strings.EqualFold(part, ".git") })
-}
-
 // holdsItsTree reports whether the .git file of dir leads to a git directory that the user's
 // own checkout in dir writes to, or one that dir lies in.
 func holdsItsTree(dir, target string) bool {
 	gitdir := absolute(dir, target)
-	return belowGit(dir) || !belowGit(gitdir) && (sandboxprofile.Contains(dir, gitdir) || sandboxprofile.Contains(gitdir, dir))
-}
-
-// harmlessKeys are the variables that name no program, by section (git-config(1)).
-var harmlessKeys = map[string][]string{
-	"core": {"repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks",
-		"autocrlf", "eol", "safecrlf", "quotepath", "longpaths", "sparsecheckout", "sparsecheckoutcone"},
-	"remote":     {"url", "fetch", "tagopt", "pushurl"},
-	"branch":     {"remote", "merge", "rebase"},
-	"user":       {"name", "email", "signingkey"},
-	"extensions": {"objectformat", "refstorage", "worktreeconfig"},
-	"init":       {"defaultbranch"},
-	"submodule":  {"url", "active"},
-	"index":      {"sparse", "version"},
-	"pull":       {"rebase", "ff"},
-	"push":       {"default", "autosetupremote"},
-	"fetch":      {"prune"},
-	"gc":         {"auto", "autodetach"},
-	"commit":     {"gpgsign"},
-	"tag":        {"gpgsign"},
-	"merge":      {"conflictstyle", "ff"},
-	"rerere":     {"enabled"},
-	"advice":     {"detachedhead", "defaultbranchname"},
-	"color":      {"ui"},
+	return broker.BelowGit(dir) || !broker.BelowGit(gitdir) && (sandboxprofile.Contains(dir, gitdir) || sandboxprofile.Contains(gitdir, dir))
 }
 
 // sectionHeader is the whole of a line that begins a section and does no more.
@@ -127,19 +99,18 @@ func riskyLines(path string, inside func(dir, target string) bool) (risky []stri
 	if !ok {
 		return nil, false
 	}
-	var header string
-	var allowed []string
+	var header, in string // the section
 	for line := range strings.Lines(string(b)) {
 		line = strings.TrimSpace(line)
 		section := sectionHeader.FindStringSubmatch(line)
 		switch {
 		case line == "" || line[0] == '#' || line[0] == ';':
 		case section != nil:
-			header, allowed = line, harmlessKeys[strings.ToLower(section[1])]
-		case !harmlessLine(line, header, allowed, filepath.Dir(path), inside):
+			header, in = line, strings.ToLower(section[1])
+		case !harmlessLine(line, header, in, filepath.Dir(path), inside):
 			risky = append(risky, header+" "+line)
 			if line[0] == '[' || strings.HasSuffix(line, `\`) {
-				allowed = nil // another section, or the rest of a value, in a form that is not read here
+				in = "" // another section, or the rest of a value, in a form that is not read here
 			}
 		}
 	}
@@ -150,7 +121,7 @@ func riskyLines(path string, inside func(dir, target string) bool) (risky []stri
 // between them.
 var plainValue = strings.NewReplacer(`"`, "", `\`, "")
 
-func harmlessLine(line, header string, allowed []string, dir string, inside func(dir, target string) bool) bool {
+func harmlessLine(line, header, section, dir string, inside func(dir, target string) bool) bool {
 	key, value, _ := strings.Cut(line, "=")
 	key, value = strings.ToLower(strings.TrimSpace(key)), strings.TrimSpace(value)
 	if strings.HasSuffix(line, `\`) || strings.Contains(plainValue.Replace(value), "::") {
@@ -159,9 +130,9 @@ func harmlessLine(line, header string, allowed []string, dir string, inside func
 	if strings.EqualFold(header, "[core]") && key == "worktree" {
 		// Of a submodule; elsewhere it would lead a checkout out. Where a value ends that
 		// has a quote, a backslash or a comment in it is git's to say.
-		return !strings.ContainsAny(value, "\"\\#;") && inside(dir, value) && belowGit(dir) && !belowGit(absolute(dir, value))
+		return !strings.ContainsAny(value, "\"\\#;") && inside(dir, value) && broker.BelowGit(dir) && !broker.BelowGit(absolute(dir, value))
 	}
-	return slices.Contains(allowed, key)
+	return broker.HarmlessKey(section, key)
 }
 
 // namingKeys are variables whose value is, or begins with, the path of a program

@@ -230,7 +230,7 @@ func (c *call) judgeLink(full, to string) unix.Errno {
 		return c.verdict(full+" -> "+to, Hidden)
 	}
 	if c.b.Rules.protect.Match(strings.ToLower(target)) || c.b.repositoryOf(target) != "" ||
-		c.b.watchesGit(full) && belowGit(target) && !belowGit(path.Dir(full)) {
+		c.b.watchesGit(full) && BelowGit(target) && !BelowGit(path.Dir(full)) {
 		return c.verdict(full+" -> "+to, Protected)
 	}
 	return 0
@@ -333,10 +333,10 @@ func (b *Broker) maySend(name, text string) bool {
 		if to, ok = strings.CutPrefix(to, "gitdir: "); !ok || to == "" {
 			return true // git follows nothing else (setup.c, read_gitfile_gently)
 		}
-		if belowGit(path.Dir(name)) {
+		if BelowGit(path.Dir(name)) {
 			return false // the work tree would be a git directory
 		}
 	}
 	target, ok := textOf(path.Dir(name), to)
-	return to == "" || ok && b.leadsInside(path.Dir(name), to) && (belowGit(target) || b.staysApart(path.Dir(name), target))
+	return to == "" || ok && b.leadsInside(path.Dir(name), to) && (BelowGit(target) || b.staysApart(path.Dir(name), target))
 }

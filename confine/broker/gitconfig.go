@@ -54,9 +54,9 @@ func settings(text string) ([]setting, bool) {
 var harmless = map[string][]string{
 	"core": {"repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks",
 		"autocrlf", "eol", "safecrlf", "quotepath", "longpaths", "sparsecheckout", "sparsecheckoutcone", "untrackedcache", "trustctime"},
-	"remote":      {"url", "fetch", "tagopt", "prune"},
+	"remote":      {"url", "pushurl", "fetch", "tagopt", "prune"},
 	"branch":      {"remote", "merge", "rebase", "description"},
-	"user":        {"name", "email", "useconfigonly"},
+	"user":        {"name", "email", "useconfigonly", "signingkey"},
 	"author":      {"name", "email"},
 	"committer":   {"name", "email"},
 	"extensions":  {"objectformat", "refstorage", "worktreeconfig"},
@@ -67,6 +67,8 @@ var harmless = map[string][]string{
 	"push":        {"default", "autosetupremote", "followtags"},
 	"fetch":       {"prune", "prunetags", "parallel", "recursesubmodules"},
 	"gc":          {"auto", "autodetach"},
+	"commit":      {"gpgsign"}, // by the program that the user's own configuration names
+	"tag":         {"gpgsign"},
 	"maintenance": {"auto", "strategy"},
 	"merge":       {"conflictstyle", "ff", "renames", "log"},
 	"rebase":      {"autostash", "autosquash", "updaterefs"},
@@ -78,6 +80,10 @@ var harmless = map[string][]string{
 	"log":         {"date", "decorate"},
 }
 
+// HarmlessKey reports whether a variable of a git configuration is one of those, by the
+// names of its section and of itself without letter case.
+func HarmlessKey(section, name string) bool { return slices.Contains(harmless[section], name) }
+
 // harmlessSetting reports whether nothing that git does with s runs a program or leads
 // out of the repository. dir is the directory of the configuration, writable what may
 // be written: a submodule's worktree has to lie there.
@@ -87,9 +93,9 @@ func harmlessSetting(s setting, dir string, writable func(name string) bool) boo
 	}
 	if s.section == "core" && s.sub == "" && s.name == "worktree" {
 		target, ok := textOf(dir, s.value)
-		return ok && s.value != "" && writable(target) && belowGit(dir) && !belowGit(target)
+		return ok && s.value != "" && writable(target) && BelowGit(dir) && !BelowGit(target)
 	}
-	if !slices.Contains(harmless[s.section], s.name) {
+	if !HarmlessKey(s.section, s.name) {
 		return false
 	}
 	switch s.section {
@@ -99,11 +105,11 @@ func harmlessSetting(s setting, dir string, writable func(name string) bool) boo
 	return s.sub == ""
 }
 
-// belowGit reports whether a path has a component .git. Git writes nothing there when it
+// BelowGit reports whether a path has a component .git. Git writes nothing there when it
 // checks out files, whatever names a commit has (read-cache.c, verify_path). So a git
 // directory that is below one is safe from the user's own checkout, and only such a one
 // has a work tree elsewhere: a checkout into any other would write hooks and settings.
-func belowGit(name string) bool {
+func BelowGit(name string) bool {
 	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.EqualFold(part, ".git") })
 }
 
