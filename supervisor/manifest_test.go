@@ -143,7 +143,12 @@ func (f *fixture) withScript(t *testing.T, s manifest.Spec, rule tools.PathRule)
 	s.Name, s.Command = "custom", []string{"./dep.sh"}
 	profile := confinetest.Profile(t, f.ws)
 	profile.Env.Names = append(profile.Env.Names, s.EnvNames()...)
-	tool, err := manifest.New(manifest.Config{Spec: s, Dir: f.ws, Profile: profile, Environ: []string{"PATH=/usr/bin:/bin"}, Paths: tools.Paths{Rules: []tools.PathRule{rule}}})
+	own := rule
+	own.Write = false // what others can write is held, though this program cannot
+	tool, err := manifest.New(manifest.Config{
+		Spec: s, Dir: f.ws, Profile: profile, Environ: []string{"PATH=/usr/bin:/bin"},
+		Paths: tools.Paths{Rules: []tools.PathRule{own}}, AllPaths: tools.Paths{Rules: []tools.PathRule{rule}},
+	})
 	if err == nil {
 		f.cfg.Tools, err = tools.NewRegistry(tool)
 	}

@@ -102,8 +102,10 @@ func (f *fixture) withServers(t *testing.T, limits func(*sandboxprofile.Limits),
 		}
 		program, err := manifest.New(manifest.Config{
 			Spec: manifest.Spec{Name: name, Command: []string{"python3", "server.py", how}}, Dir: f.ws, Profile: profile,
-			Environ: []string{"PATH=/usr/bin:/bin"},
-			Paths:   tools.Paths{Rules: []tools.PathRule{{Name: "workspace", Root: f.ws, Write: true}}},
+			Environ: []string{"PATH=/usr/bin:/bin"}, Held: true,
+			Paths:    tools.Paths{Rules: []tools.PathRule{{Name: "workspace", Root: f.ws}}}, // read-only, for the server
+			AllPaths: tools.Paths{Rules: []tools.PathRule{{Name: "workspace", Root: f.ws, Write: true}}},
+			Starts:   func([]string, string) []tools.Started { return []tools.Started{{Name: path}} },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -329,6 +331,44 @@ func TestMCPRugPull(t *testing.T) {
 	}
 	waitChanged(t, f, "s")
 	if e := echo(); e != nil || len(asked) != 2 {
+		t.Errorf("as it was approved: %v, asked %d times", e, len(asked))
+	}
+}
+
+// TestMCPChangedProgram: a server whose program a tool could write, and which is another
+// when it is started the next time, is asked about as one with other tools is; one that is
+// started again as it was is not.
+func TestMCPChangedProgram(t *testing.T) {
+	f := mcpFixture(t, setup{}, "s")
+	var asked []approval.Pending
+	allow := false
+	f.answer(t, func(p approval.Pending) {
+		asked = append(asked, p)
+		f.mustAnswer(t, p, approval.Answer{Allow: allow, Approver: "test"})
+	})
+	echo := func() (string, *protocol.Error) {
+		f.mu.Lock()
+		x := f.sessions[f.session]
+		f.mu.Unlock()
+		if p := x.process("s"); p != nil {
+			_ = p.end(errSessionEnding) // the next call starts it again
+		}
+		r, e := f.call(context.Background(), "s_search_echo", `{"text": "x"}`)
+		return allTexts(r), e
+	}
+	was, e := echo()
+	if again, e2 := echo(); e != nil || e2 != nil || again != was || len(asked) > 0 {
+		t.Fatalf("unchanged: %v, %v, %q and %q, asked %v", e, e2, was, again, asked)
+	}
+	writeFile(t, filepath.Join(f.ws, "server.py"), strings.ReplaceAll(mcpScript, "def say", "print('evil', file=sys.stderr)\ndef say"))
+	if _, e := echo(); e == nil || e.Code != protocol.CodeDenied || len(asked) != 1 || !strings.Contains(asked[0].Details["caution"], "its program") {
+		t.Errorf("changed: %v, asked %+v", e, asked)
+	}
+	allow = true
+	if _, e := echo(); e != nil || len(asked) != 2 {
+		t.Errorf("changed, and approved: %v, asked %d times", e, len(asked))
+	}
+	if _, e := echo(); e != nil || len(asked) != 2 {
 		t.Errorf("as it was approved: %v, asked %d times", e, len(asked))
 	}
 }

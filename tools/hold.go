@@ -80,10 +80,8 @@ func Hold(p Proposal, paths Paths, list []Started) Proposal {
 		return p
 	}
 	content := map[string]any{}
-	p.Plan.Pins = slices.DeleteFunc(slices.Clone(p.Plan.Pins), func(pin Pin) bool { return held[pin.Path].SHA256 != "" })
-	for _, path := range slices.Sorted(maps.Keys(held)) {
-		pin := held[path]
-		p.Plan.Pins = append(p.Plan.Pins, pin)
+	p.Plan.Pins = withHeld(p.Plan.Pins, held)
+	for path, pin := range held {
 		content[path] = pin.state()
 	}
 	p.Request, p.Unheld = withFiles(p.Request, content), withFiles(p.Unheld, content)
@@ -105,6 +103,30 @@ func Hold(p Proposal, paths Paths, list []Started) Proposal {
 		return withTexts(shown, slices.Sorted(maps.Keys(said)), said, paths), nil
 	}
 	return p
+}
+
+// HoldAll binds a proposal that the configuration has decided to the content of the files
+// that it starts, as far as tools can write to them. Nothing is frozen: nobody was asked.
+func HoldAll(p Proposal, paths Paths, list []Started) Proposal {
+	held := map[string]Pin{}
+	for _, s := range list {
+		if pin, ok := paths.hold(s); ok && s.Unsure == "" {
+			pin.Frozen = false
+			held[pin.Path] = pin
+		}
+	}
+	p.Plan.Pins = withHeld(p.Plan.Pins, held)
+	return p
+}
+
+// withHeld are the pins of a plan with those of held files, which take the place of pins by
+// times.
+func withHeld(pins []Pin, held map[string]Pin) []Pin {
+	pins = slices.DeleteFunc(slices.Clone(pins), func(pin Pin) bool { return held[pin.Path].SHA256 != "" })
+	for _, path := range slices.Sorted(maps.Keys(held)) {
+		pins = append(pins, held[path])
+	}
+	return pins
 }
 
 // Changeable are the files of a list that calls may change without a question. A call that
@@ -291,6 +313,21 @@ func (p Pin) compare(now Pin) error {
 		return &DriftError{Path: p.Path, Changed: changed}
 	}
 	return nil
+}
+
+// Content is what the held files of a plan hold, as a digest; "" if it has none.
+func (p Plan) Content() string {
+	var list []string
+	for _, pin := range p.Pins {
+		if pin.Named != "" {
+			list = append(list, pin.Path, pin.state())
+		}
+	}
+	if list == nil {
+		return ""
+	}
+	sum := sha256.Sum256(mustMarshal(list))
+	return hex.EncodeToString(sum[:])
 }
 
 // state is what a remembered answer covers of a file.

@@ -42,7 +42,7 @@ func customTools(cfg *config.Config, d derived, own map[string]sandboxprofile.Ri
 // customTool narrows what every program has to what one tool is granted. Its
 // network is its own.
 func customTool(cfg *config.Config, d derived, own map[string]sandboxprofile.Rights, t *config.Tool) (manifest.Config, error) {
-	c := manifest.Config{Spec: t.Spec(), Paths: toolPaths(cfg, d.needs), Starts: d.starts}
+	c := manifest.Config{Spec: t.Spec(), Paths: toolPaths(cfg, d.needs), AllPaths: toolPaths(cfg, d.needs), Starts: d.starts}
 	c.Credentials = credentials("tools."+t.Name+".credentials", t.Credentials, t.Sandbox.Network)
 	needs, err := toolNeeds(cfg, d.needs, t)
 	if err != nil {
@@ -65,7 +65,7 @@ func customTool(cfg *config.Config, d derived, own map[string]sandboxprofile.Rig
 		seen = without(seen, none(c.Withheld))
 	}
 	c.Dir = startDir(c.Paths, seen)
-	c.Paths.Cwd = c.Dir
+	c.Paths.Cwd, c.AllPaths.Cwd = c.Dir, c.Dir
 	allow, set := toolVariables(cfg, t)
 	c.Environ = environ(allow, set, d, c.Profile)
 	return c, nil

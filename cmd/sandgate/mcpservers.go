@@ -22,6 +22,7 @@ func mcpServers(cfg *config.Config, d derived, own map[string]sandboxprofile.Rig
 		if err != nil {
 			return nil, usageError(fmt.Errorf("mcp.servers.%s: %w", s.Name, err))
 		}
+		c.Held = true
 		program, err := manifest.New(c)
 		if err != nil {
 			return nil, usageError(err)

@@ -34,6 +34,12 @@ type Config struct {
 	// program runs under; both are already narrowed to what the definition grants.
 	Paths   tools.Paths
 	Profile sandboxprofile.Profile
+	// AllPaths are the rules of all tools. What they let be written is held where the
+	// program starts it: the program itself may have it read-only. None are Paths.
+	AllPaths tools.Paths
+	// Held: the files that the program starts are held by their content even though nobody
+	// is asked, as those of an MCP server, which is started again.
+	Held bool
 	// Environ is the environment of every program: tools.BuildEnv. Its PATH is what
 	// the program is searched in.
 	Environ []string
@@ -56,6 +62,9 @@ func New(c Config) (tools.Tool, error) {
 			errs[i] = f
 		}
 		return nil, fmt.Errorf("tools.%s: %w", c.Name, errors.Join(errs...))
+	}
+	if c.AllPaths.Rules == nil {
+		c.AllPaths = c.Paths
 	}
 	if len(c.Secrets) > 0 {
 		c.Profile.Fresh = true // no other call finds what it leaves of them, or lays out what it reads
@@ -152,11 +161,14 @@ func (t *tool) Plan(c tools.Call) (tools.Proposal, error) {
 		starts = append(starts, t.Starts(argv, t.Dir)...)
 	}
 	if sandboxprofile.ClassOf(profile, p.Plan.Action) == sandboxprofile.ClassBeyond {
-		if p.Changeable = t.Paths.Changeable(starts); len(p.Changeable) > 0 && p.Request == nil {
+		if p.Changeable = t.AllPaths.Changeable(starts); len(p.Changeable) > 0 && p.Request == nil {
 			p.Request, p.Cautions = t.question(args, argv), []string{tools.Beyond(p.Changeable)}
 		}
 	}
-	return tools.Hold(p, t.Paths, starts), nil
+	if t.Held {
+		return tools.HoldAll(p, t.AllPaths, starts), nil
+	}
+	return tools.Hold(p, t.AllPaths, starts), nil
 }
 
 // program resolves the executable and pins what the run stands on, the files of

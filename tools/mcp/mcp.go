@@ -107,7 +107,7 @@ type Tool struct {
 	process    Process
 	definition tools.Definition
 	own        string // the server's own name for it
-	digest     string // of the definition
+	digest     string // of the definition, and of what tools can write of the program
 	refused    string // why it is not offered; "" if it is
 	hint       string // what the server's hints say against it; "" for nothing
 	cautions   []string
@@ -172,7 +172,7 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 	}
 	if before := t.process.Approved(t.own); before != "" && before != t.digest {
 		p.Changed = true
-		cautions = append([]string{"the server describes the tool otherwise than when a call of it was last let through"}, cautions...)
+		cautions = append([]string{"the server describes the tool otherwise than when a call of it was last let through, or its program, where tools can write, is another"}, cautions...)
 	}
 	p.Cautions = cautions
 	if effect == tools.Allow && len(cautions) == 0 {
@@ -190,7 +190,8 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 }
 
 // program identifies what runs, without the files that it stands on: those of an
-// update are others, and its tools are held against their definitions.
+// update are others, and its tools are held against their definitions. What tools can
+// write of it counts as a part of each definition.
 func (p Process) program() string {
 	b, err := json.Marshal([]any{p.Plan.Action, p.Plan.Profile})
 	if err != nil {

@@ -89,7 +89,7 @@ func (s *Server) offered(p Process, i int, raw json.RawMessage) *Tool {
 	if s := bytes.TrimSpace(d.InputSchema); len(s) == 0 || string(s) == "null" {
 		d.InputSchema = json.RawMessage(`{"type":"object"}`)
 	}
-	t := &Tool{server: s, process: p, own: d.Name, digest: digestOf(canonical(d))}
+	t := &Tool{server: s, process: p, own: d.Name, digest: digestOf(append(canonical(d), p.Plan.Content()...))}
 	t.definition = tools.Definition{
 		Name: ToolName(s.Name, d.Name), Description: d.Description, InputSchema: d.InputSchema, Annotations: d.hints(),
 	}
