@@ -199,6 +199,9 @@ func (c *Controller) remember(q *question, a Answer, d Decision) error {
 		f = a.Pattern.fingerprint(q.call.Connector, q.call.ToolName)
 	} else {
 		m.Payload = q.payload
+		if same, ok := q.same(q.call.Connector); ok && !a.Allow {
+			f = same
+		}
 	}
 	m.Key = q.key(a.Scope, effect, f)
 	return c.keep(c.storeOf(q, a.Scope), m)

@@ -82,6 +82,15 @@ func (q *question) denialsOf(p Pattern) (list []Fingerprint) {
 	return list
 }
 
+// same is under what a denial of the very call is remembered, if other tools do the same.
+func (q *question) same(connector string) (f Fingerprint, ok bool) {
+	if q.call.Reach.Same == "" {
+		return Fingerprint{}, false
+	}
+	f, _, err := fingerprint(connector, "", map[string]any{"same": q.call.Reach.Same, "tools": strings.Join(q.call.Reach.Tools, " ")})
+	return f, err == nil
+}
+
 func (q *question) key(s Scope, e Effect, f Fingerprint) Key {
 	k := Key{Scope: s, Effect: e, Fingerprint: f}
 	switch s {
@@ -214,7 +223,7 @@ func because(what, why string) string {
 // remembered lists the live answers of an effect that may speak about the call:
 // of its payload first, the narrower scope before the wider.
 func (c *Controller) remembered(q *question, e Effect) ([]Memory, error) {
-	if q.call.Request == nil && len(q.patterns) == 0 {
+	if q.call.Request == nil && len(q.patterns)+len(q.denials) == 0 {
 		return nil, nil
 	}
 	list, err := q.session.memory.Lookup(q.keys(e, Session)...)

@@ -23,6 +23,10 @@ type Reach struct {
 	// Tools are those by which the same could be done: what is denied of one of them is
 	// denied of all. An allow is for the tool that it was given to.
 	Tools []string
+	// Same says what the call does, in the same words whichever of Tools makes it: a denial
+	// that is remembered for the very call holds for all with these words. "" is no more
+	// than the payload says.
+	Same string
 }
 
 // ofTool is the reach of a call with the tool itself among what a pattern may speak of.
@@ -42,7 +46,7 @@ func (r Reach) ofTool(call *Call) Reach {
 			}
 			return append(r.Offers(), whole)
 		},
-		NotWhole: r.NotWhole, Tools: r.Tools,
+		NotWhole: r.NotWhole, Tools: r.Tools, Same: r.Same,
 	}
 }
 

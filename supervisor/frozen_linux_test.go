@@ -331,18 +331,20 @@ func TestRulesHoldForTheToolRun(t *testing.T) {
 	}
 }
 
-// TestDenialsHoldForEveryToolThatRunsCommands: a pattern that was denied of one of them is
-// denied of the others, whoever carries the call out. An allow is for the one tool.
+// TestDenialsHoldForEveryToolThatRunsCommands: a command or a pattern that was denied of one
+// of them is denied of the others, whoever carries the call out. An allow is for the one tool.
 func TestDenialsHoldForEveryToolThatRunsCommands(t *testing.T) {
 	calls := map[string]string{"shell": `{"command": "touch x"}`, "run": `{"argv": ["touch", "x"]}`, "run_background": `{"command": "touch x"}`}
 	for from, first := range calls {
-		for _, allow := range []bool{false, true} {
+		for _, x := range []struct {
+			allow bool
+			of    *approval.Pattern
+		}{{false, &approval.Pattern{Kind: approval.ArgvPrefix, Value: "touch x"}}, {true, &approval.Pattern{Kind: approval.ArgvPrefix, Value: "touch x"}}, {false, nil}, {true, nil}} {
+			allow := x.allow
 			f := newFixture(t, setup{fallback: careful})
 			stop := f.approvals.Subscribe(func(e approval.Event) {
 				if e.Kind == approval.Requested {
-					f.mustAnswer(t, e.Pending, approval.Answer{
-						Allow: allow, Scope: approval.Session, Pattern: &approval.Pattern{Kind: approval.ArgvPrefix, Value: "touch x"}, Approver: "test",
-					})
+					f.mustAnswer(t, e.Pending, approval.Answer{Allow: allow, Scope: approval.Session, Pattern: x.of, Approver: "test"})
 				}
 			})
 			if _, e := f.call(context.Background(), from, first); (e == nil) != allow {
@@ -352,7 +354,7 @@ func TestDenialsHoldForEveryToolThatRunsCommands(t *testing.T) {
 			for to, args := range calls {
 				want := protocol.CheckDeny
 				switch {
-				case allow && (to == "run") == (from == "run"): // the shell in the background is the shell
+				case allow && (to == from || x.of != nil && (to == "run") == (from == "run")): // a pattern for the shell is for the shell in the background
 					want = protocol.CheckAllow
 				case allow:
 					want = protocol.CheckAsk
@@ -367,6 +369,14 @@ func TestDenialsHoldForEveryToolThatRunsCommands(t *testing.T) {
 			}
 			if r, err := f.Check(context.Background(), self, protocol.ToolsCall{SessionID: f.session, CallID: "c", Tool: "run", Args: json.RawMessage(`{"argv": ["mkdir", "x"]}`)}); err != nil || r.Decision != protocol.CheckAsk {
 				t.Errorf("another program: %v, %s", err, r.Decision)
+			}
+			if allow {
+				continue
+			}
+			for _, same := range []string{`{"command": "touch x", "timeout_ms": 1000}`, `{"command": "touch  'x'"}`} {
+				if r, err := f.Check(context.Background(), self, protocol.ToolsCall{SessionID: f.session, CallID: "c", Tool: "shell", Args: json.RawMessage(same)}); err != nil || r.Decision != protocol.CheckDeny {
+					t.Errorf("denied of %s: %s: %v, %s", from, same, err, r.Decision)
+				}
 			}
 		}
 	}

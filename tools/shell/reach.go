@@ -19,12 +19,18 @@ import (
 func (p *Policy) reach(command string, d Decision) approval.Reach {
 	const notWhole = "the tool runs any program"
 	doors := []string{"shell", "run"} // each of them starts what the other would
+	same := command
+	if argv := literalWords(command); argv != nil {
+		same = tools.QuoteCommand(argv)
+	}
+	same += "\x00" + p.files.Start()
 	if len(command) > maxReach {
-		return approval.Reach{NotWhole: notWhole, Tools: doors, Elements: elements(d.Parts), Left: func([]approval.Pattern) int { return maxSteps + 1 }}
+		return approval.Reach{NotWhole: notWhole, Tools: doors, Same: same, Elements: elements(d.Parts), Left: func([]approval.Pattern) int { return maxSteps + 1 }}
 	}
 	return approval.Reach{
 		NotWhole: notWhole,
 		Tools:    doors,
+		Same:     same,
 		Elements: elements(d.Parts),
 		Left: func(patterns []approval.Pattern) int {
 			return asks(p.with(patterns).Decide(command, "bash"))
