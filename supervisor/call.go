@@ -240,7 +240,7 @@ func (s *Supervisor) take(c *call, g approval.Grant) {
 
 // question is a call as approval sees it.
 func (s *Supervisor) question(c *call, p tools.Proposal, checked error) approval.Call {
-	q := proposed(p, c.digest, c.warnings)
+	q := s.proposed(p, c.digest, c.warnings)
 	q.ID, q.Asked, q.Err, q.ApprovalID = string(c.req.CallID), c.tellPending, checked, string(c.req.ApprovalID)
 	q.SessionID, q.Agent, q.Mode = string(c.session.id), c.session.agent, c.session.mode
 	q.Peer = c.session.peer.String()
@@ -260,7 +260,7 @@ func (s *Supervisor) question(c *call, p tools.Proposal, checked error) approval
 }
 
 // proposed is what approval is told of a proposal, whoever's arguments it is for.
-func proposed(p tools.Proposal, digest string, warnings []string) approval.Call {
+func (s *Supervisor) proposed(p tools.Proposal, digest string, warnings []string) approval.Call {
 	return approval.Call{
 		Request: p.Request,
 		Reach:   p.Reach,
@@ -269,7 +269,7 @@ func proposed(p tools.Proposal, digest string, warnings []string) approval.Call 
 		Digest:  digest,
 		Subject: p.Plan,
 		Present: p.Present,
-		Details: func() map[string]string { return details(p, digest, warnings) },
+		Details: func() map[string]string { return s.details(p, digest, warnings) },
 	}
 }
 
@@ -283,7 +283,7 @@ func (s *Supervisor) revise(x *session, req protocol.ToolsCall, args json.RawMes
 	freezes(&p, x.mode)
 	withholds(&p, x.mode)
 	profile, digest := s.digests(p.Plan)
-	return proposed(p, digest, profile.warnings), nil
+	return s.proposed(p, digest, profile.warnings), nil
 }
 
 // annotations are what a tool says about itself.

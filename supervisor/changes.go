@@ -18,7 +18,7 @@ import (
 // again and records what has changed, so that a person can take it back. What cannot be
 // kept is said in the result: a call never fails for it.
 func (s *Supervisor) keepChanges(c *call, plan tools.Plan) (ended func()) {
-	if s.cfg.Changes == nil || plan.Class == sandboxprofile.ClassRead || !changesFiles(plan.Action.Kind) {
+	if !s.keeps(plan) {
 		return func() {}
 	}
 	writable := func(path string) bool { return plan.Profile.Rights(path)&sandboxprofile.Write != 0 }
@@ -51,7 +51,12 @@ func (s *Supervisor) keepChanges(c *call, plan tools.Plan) (ended func()) {
 	}
 }
 
-func changesFiles(k sandboxprofile.Kind) bool {
+// keeps reports whether a call leaves a record of what it changes.
+func (s *Supervisor) keeps(plan tools.Plan) bool {
+	if s.cfg.Changes == nil || plan.Class == sandboxprofile.ClassRead || plan.Elsewhere != nil {
+		return false
+	}
+	k := plan.Action.Kind
 	return k == sandboxprofile.Exec || k == sandboxprofile.WriteFile || k == sandboxprofile.EditFile
 }
 

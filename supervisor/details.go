@@ -47,6 +47,14 @@ func details(p tools.Proposal, digest string, warnings []string) map[string]stri
 	return d
 }
 
+func (s *Supervisor) details(p tools.Proposal, digest string, warnings []string) map[string]string {
+	d := details(p, digest, warnings)
+	if s.keeps(p.Plan) {
+		d["undo"] = "what it changes in files can be put back"
+	}
+	return d
+}
+
 // profileWords are the sections of the profile's explanation by their verbs, the
 // network by its mode, and what a person decides by first: what may be written.
 func profileWords(d map[string]string, p sandboxprofile.Profile) {

@@ -133,7 +133,7 @@ func (d *egressDesk) ask(ctx context.Context, r egress.Request) (bool, error) {
 		Present: func(context.Context) (*approval.Presentation, error) {
 			return &approval.Presentation{Type: approval.Text, Content: fmt.Sprintf("%s\nfor: %s %s", description, d.c.req.Tool, d.c.req.Args)}, nil
 		},
-		Details: func() map[string]string { return details(d.c.proposal, d.c.digest, d.c.warnings) },
+		Details: func() map[string]string { return d.s.details(d.c.proposal, d.c.digest, d.c.warnings) },
 	})
 	decision := decisionOf(grant, err)
 	if decision.RequestID != "" {

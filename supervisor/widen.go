@@ -192,7 +192,7 @@ func (s *Supervisor) askWider(ctx context.Context, c *call, w widerPlan) (approv
 				"It failed, and was refused to %s.\nA yes runs it once more from the beginning, with that and nothing else besides; what it did so far stays.\nfor: %s %s",
 				w, c.req.Tool, c.req.Args)}, nil
 		},
-		Details: func() map[string]string { return details(p, digest, c.warnings) },
+		Details: func() map[string]string { return s.details(p, digest, c.warnings) },
 	})
 	decision := decisionOf(grant, err)
 	if decision.RequestID != "" || err == nil {

@@ -43,6 +43,7 @@ type Store struct {
 	dir     string
 	options Options
 
+	watch      *watch
 	mu         sync.Mutex
 	workspaces map[string]*Workspace
 }
@@ -59,7 +60,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
 		return nil, fmt.Errorf("changes: %q is %v, and has to be a directory of its owner alone (0700)", dir, info.Mode())
 	}
-	return &Store{dir: dir, options: o, workspaces: map[string]*Workspace{}}, nil
+	return &Store{dir: dir, options: o, watch: newWatch(), workspaces: map[string]*Workspace{}}, nil
 }
 
 // A Workspace is one directory whose changes are kept.
@@ -69,11 +70,19 @@ type Workspace struct {
 	options Options
 	objects objects
 
+	watching *watch
+	tells    bool             // the file system tells watching of every change
+	quiet    map[string]stamp // directories that have not changed since they were read
+	reading  map[string]bool  // and since they began to be
+	whole    time.Time        // when everything was read
+
 	mu    sync.Mutex
 	tree  tree
-	lines int         // of the file of the tree
-	file  fs.FileInfo // as this process has left it, nil at first
-	size  int64       // of the objects, about: other processes add to them too
+	below map[string]map[string]bool // the names in each directory of the tree
+	top   stamp                      // the directory that Root was
+	lines int                        // of the file of the tree
+	file  fs.FileInfo                // as this process has left it, nil at first
+	size  int64                      // of the objects, about: other processes add to them too
 	told  map[string]string
 	// bounded is when calls were held against their age last.
 	bounded time.Time
@@ -93,7 +102,7 @@ func (s *Store) Workspace(root string) (*Workspace, error) {
 		return w, nil
 	}
 	sum := sha256.Sum256([]byte(root))
-	w := &Workspace{Root: root, dir: filepath.Join(s.dir, hex.EncodeToString(sum[:8])), options: s.options, told: map[string]string{}}
+	w := &Workspace{Root: root, dir: filepath.Join(s.dir, hex.EncodeToString(sum[:8])), options: s.options, watching: s.watch, told: map[string]string{}}
 	w.objects = objects{filepath.Join(w.dir, "objects"), &w.size}
 	for _, d := range []string{w.objects.dir, w.running(), w.calls()} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
@@ -103,7 +112,7 @@ func (s *Store) Workspace(root string) (*Workspace, error) {
 	if err := w.describe(); err != nil {
 		return nil, fmt.Errorf("changes: %w", err)
 	}
-	w.size = w.objects.total()
+	w.size, w.tells = w.objects.total(), tellsChanges(root)
 	s.workspaces[root] = w
 	return w, nil
 }
@@ -317,9 +326,9 @@ func (w *Workspace) lookNow(in func(name string) bool, whole bool) error {
 	if err := w.load(); err != nil {
 		return err
 	}
-	skip := func(name string) bool { return w.leftOut(path.Base(name)) || !in(name) }
+	w.hear()
 	first := len(w.tree) == 0
-	l := look{objects: w.objects, old: w.tree, limit: w.options.File, skip: skip}
+	l := look{w: w, objects: w.objects, limit: w.options.File, leftOut: w.leftOut, in: in}
 	if err := l.run(w.Root); err != nil {
 		return err
 	}
@@ -327,25 +336,62 @@ func (w *Workspace) lookNow(in func(name string) bool, whole bool) error {
 	if err := w.tell(l.changes, whole); err != nil {
 		return err
 	}
-	if first || w.lines > 4*len(l.seen)+1000 {
-		if err := writeTree(w.treeFile(), l.seen); err != nil {
-			return err
-		}
-		w.lines = len(l.seen)
-	} else {
-		n, err := appendTree(w.treeFile(), w.tree, l.seen)
-		if err != nil {
-			return err
-		}
-		w.lines += n
+	if err := w.keepTree(l.now); err != nil {
+		w.file = nil // what the file says by now is read again
+		return err
 	}
-	w.tree = l.seen
-	w.file, _ = os.Stat(w.treeFile())
+	w.settle(l.watched)
 	if w.size <= w.options.Size && time.Since(w.bounded) < time.Hour {
 		return nil
 	}
 	w.bounded = time.Now()
 	return w.bound(first)
+}
+
+// keepTree makes what a look found the tree, here and in its file.
+func (w *Workspace) keepTree(found map[string]*Entry) error {
+	if err := appendTree(w.treeFile(), found); err != nil {
+		return err
+	}
+	for name, e := range found {
+		w.put(name, e)
+	}
+	if w.lines += len(found); w.lines > 4*len(w.tree)+1000 {
+		if err := writeTree(w.treeFile(), w.tree); err != nil {
+			return err
+		}
+		w.lines = len(w.tree)
+	}
+	var err error
+	if w.file, err = os.Stat(w.treeFile()); errors.Is(err, fs.ErrNotExist) {
+		return nil // nothing was ever there
+	}
+	return err
+}
+
+func (w *Workspace) put(name string, e *Entry) {
+	dir, base := path.Split(name)
+	dir = strings.TrimSuffix(dir, "/")
+	if e == nil {
+		delete(w.tree, name)
+		delete(w.below[dir], base)
+	} else {
+		w.tree[name] = *e
+		w.directory(dir)[base] = true
+	}
+	if e != nil && e.IsDir() && !e.Cache {
+		w.directory(name)
+	} else if w.below[name] != nil {
+		delete(w.below, name)
+		w.unwatch(name)
+	}
+}
+
+func (w *Workspace) directory(name string) map[string]bool {
+	if w.below[name] == nil {
+		w.below[name] = map[string]bool{}
+	}
+	return w.below[name]
 }
 
 func (w *Workspace) leftOut(base string) bool {
@@ -367,8 +413,16 @@ func (w *Workspace) load() (err error) {
 			_ = os.Remove(file)
 		}
 	}
-	w.tree, w.lines, err = readTree(w.treeFile())
-	return err
+	t, lines, err := readTree(w.treeFile())
+	if err != nil {
+		return err
+	}
+	w.forget()
+	w.tree, w.below, w.lines = tree{}, map[string]map[string]bool{"": {}}, lines
+	for name, e := range t {
+		w.put(name, &e)
+	}
+	return nil
 }
 
 // tell writes changes to every call that is under way. A whole look, which sees all that

@@ -5,3 +5,19 @@ import "golang.org/x/sys/unix"
 func stampOf(st *unix.Stat_t) stamp {
 	return stamp{Dev: st.Dev, Ino: st.Ino, Mtime: st.Mtim.Nano(), Ctime: st.Ctim.Nano()}
 }
+
+// tellsChanges reports whether inotify(7) hears of every change below root: not where
+// another machine can write, or a program serves the files.
+func tellsChanges(root string) bool {
+	const zfs, bcachefs = 0x2fc12fc1, 0xca451a4e
+	var st unix.Statfs_t
+	if unix.Statfs(root, &st) != nil {
+		return false
+	}
+	switch st.Type {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC,
+		unix.TMPFS_MAGIC, unix.OVERLAYFS_SUPER_MAGIC, zfs, bcachefs:
+		return true
+	}
+	return false
+}

@@ -104,17 +104,24 @@ type Change struct {
 type tree map[string]Entry
 
 // A look walks a workspace by descriptors and follows no link: a call that is under way
-// cannot lead it out by swapping a directory.
+// cannot lead it out by swapping a directory. Directories that have stayed as they were
+// since the last look are not read again.
 type look struct {
 	objects objects
-	old     tree
-	seen    tree
-	skip    func(name string) bool // leaves a name, and what is below it, out
-	limit   int64                  // the largest file that is kept, in bytes
+	w       *Workspace
+	leftOut func(base string) bool
+	in      func(name string) bool
+	limit   int64 // the largest file that is kept, in bytes
 	dev     uint64
 	until   time.Time
+	names   int             // looked at
 	left    map[string]bool // what passedOver has found out
+	visited map[string]bool
+	// What it found: entries that are not what they were (nil: gone), what that changes,
+	// and directories of which the watch will tell when they change.
+	now     map[string]*Entry
 	changes []Change
+	watched []watchedDir
 }
 
 // Bounds of one look. A program can make more names than anybody can look at, files that
@@ -132,7 +139,7 @@ func (l *look) bound() error {
 	switch {
 	case time.Now().After(l.until):
 		return fmt.Errorf("%w: not done after %v", errBound, lookTime)
-	case len(l.seen) > lookNames:
+	case l.names > lookNames:
 		return fmt.Errorf("%w: more than %d names", errBound, lookNames)
 	}
 	return nil
@@ -140,27 +147,34 @@ func (l *look) bound() error {
 
 // run looks at the tree below root, stores content that is new, and gives what differs.
 func (l *look) run(root string) error {
-	fd, err := unix.Open(root, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := openDirectory(unix.AT_FDCWD, root)
 	if err != nil {
 		return &fs.PathError{Op: "open", Path: root, Err: err}
 	}
+	top := os.NewFile(uintptr(fd), root)
+	defer top.Close()
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return errors.Join(err, unix.Close(fd))
+		return &fs.PathError{Op: "stat", Path: root, Err: err}
 	}
 	l.until, l.left = time.Now().Add(lookTime), map[string]bool{".": false}
-	l.seen, l.dev = make(tree, len(l.old)), uint64(st.Dev) //nolint:unconvert // int32 on darwin
-	if err := l.directory(os.NewFile(uintptr(fd), root), "", 0); err != nil {
-		return err
+	l.visited, l.now = map[string]bool{}, map[string]*Entry{}
+	l.dev = uint64(st.Dev) //nolint:unconvert // int32 on darwin
+	if now := stampOf(&st); now.Dev != l.w.top.Dev || now.Ino != l.w.top.Ino {
+		l.w.forget() // another directory stands there
+		l.w.top = now
 	}
-	for name, e := range l.old {
-		if _, still := l.seen[name]; still {
+	for _, name := range l.w.stirred() {
+		if name != "" && l.passedOver(name) {
 			continue
 		}
-		if l.passedOver(name) {
-			l.seen[name] = e // nobody looked
-		} else {
-			l.changes = append(l.changes, Change{Path: Name(name), Before: &e})
+		if _, known := l.now[name]; known || l.visited[name] {
+			continue
+		}
+		if dir := openBelow(fd, name); dir != nil {
+			if err := l.directory(dir, name); err != nil {
+				return err
+			}
 		}
 	}
 	slices.SortFunc(l.changes, func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })
@@ -168,65 +182,115 @@ func (l *look) run(root string) error {
 	return nil
 }
 
+// openBelow gives nil for what is no directory any more: the look at the one that it was in
+// says so.
+func openBelow(top int, name string) *os.File {
+	fd, err := unix.Openat(top, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	for _, base := range strings.FieldsFunc(name, func(r rune) bool { return r == '/' }) {
+		if err != nil {
+			return nil
+		}
+		up := fd
+		fd, err = openDirectory(up, base)
+		_ = unix.Close(up)
+	}
+	if err != nil {
+		return nil
+	}
+	return os.NewFile(uintptr(fd), name)
+}
+
 // passedOver reports whether the name, or a directory that it lies in, is left out.
 func (l *look) passedOver(name string) bool {
 	left, known := l.left[name]
 	if !known {
-		left = l.passedOver(path.Dir(name)) || l.skip(name)
+		left = l.passedOver(path.Dir(name)) || l.leftOut(path.Base(name)) || !l.in(name)
 		l.left[name] = left
 	}
 	return left
 }
 
 // directory looks at what dir holds, and closes it.
-func (l *look) directory(dir *os.File, below string, depth int) error {
+func (l *look) directory(dir *os.File, below string) error {
 	defer dir.Close()
-	if depth > lookDepth {
+	l.visited[below] = true
+	if strings.Count(below, "/") >= lookDepth {
 		return nil
 	}
+	fd := int(dir.Fd())
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	told := l.w.watch(below, fd)
 	names, err := dir.Readdirnames(-1)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	fd := int(dir.Fd())
+	there := make(map[string]bool, len(names))
 	for _, base := range names {
 		name := path.Join(below, base)
-		if l.skip(name) {
+		if l.leftOut(base) {
+			continue
+		}
+		if !l.in(name) {
+			told = false // another call may change it
 			continue
 		}
 		var st unix.Stat_t
 		if err := unix.Fstatat(fd, base, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 			continue // gone meanwhile
 		}
-		if err := errors.Join(l.bound(), l.name(fd, base, name, &st, depth)); err != nil {
+		if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 {
+			told = false // it can be changed by its other name
+		}
+		if st.Mode&unix.S_IFMT == unix.S_IFDIR && uint64(st.Dev) != l.dev { //nolint:unconvert // int32 on darwin
+			continue // another file system
+		}
+		there[base] = true
+		l.names++
+		if err := errors.Join(l.bound(), l.name(fd, base, name, &st)); err != nil {
 			return err
 		}
+	}
+	for base := range l.w.below[below] {
+		switch name := path.Join(below, base); {
+		case there[base]:
+		case l.passedOver(name):
+			told = told && l.leftOut(base)
+		default:
+			l.gone(name)
+		}
+	}
+	if told {
+		l.watched = append(l.watched, watchedDir{below, stampOf(&st)})
 	}
 	return nil
 }
 
-func (l *look) name(dir int, base, name string, st *unix.Stat_t, depth int) error {
+func (l *look) name(dir int, base, name string, st *unix.Stat_t) error {
 	e := Entry{Mode: uint32(st.Mode), Seen: stampOf(st)} //nolint:unconvert // uint16 on darwin
-	old, known := l.old[name]
+	old, known := l.w.tree[name]
 	switch e.kind() {
 	case unix.S_IFDIR:
-		if e.Seen.Dev != l.dev {
-			return nil // another file system
+		if known && old.IsDir() && l.w.same(name, e.Seen) {
+			e.Cache = old.Cache
+			l.note(name, e, old, known)
+			return nil
 		}
-		fd, err := unix.Openat(dir, base, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		fd, err := openDirectory(dir, base)
 		if err != nil {
 			break // closed to everybody, or gone
 		}
-		f := os.NewFile(uintptr(fd), name)
 		// A call cannot take a directory that has been looked at out of the record by a tag.
 		if e.Cache = old.Cache; !known || !old.IsDir() {
 			e.Cache = isCache(fd)
 		}
 		l.note(name, e, old, known)
 		if e.Cache {
-			return f.Close()
+			return unix.Close(fd)
 		}
-		return l.directory(f, name, depth+1)
+		return l.directory(os.NewFile(uintptr(fd), name), name)
 	case unix.S_IFLNK:
 		e.Link = Name(readLink(dir, base))
 	case unix.S_IFREG:
@@ -239,17 +303,49 @@ func (l *look) name(dir int, base, name string, st *unix.Stat_t, depth int) erro
 			return fmt.Errorf("keep %s: %w", name, err)
 		}
 	}
+	if !e.IsDir() {
+		l.goneBelow(name)
+	}
 	l.note(name, e, old, known)
 	return nil
 }
 
 func (l *look) note(name string, e, old Entry, known bool) {
-	l.seen[name] = e
 	switch {
 	case !known:
 		l.changes = append(l.changes, Change{Path: Name(name), After: &e})
 	case !e.same(old):
 		l.changes = append(l.changes, Change{Path: Name(name), Before: &old, After: &e})
+	}
+	if !known || e != old {
+		l.now[name] = &e
+	}
+}
+
+// gone notes that a name, and what was below it, is not there any more.
+func (l *look) gone(name string) {
+	if old, known := l.w.tree[name]; known {
+		l.changes = append(l.changes, Change{Path: Name(name), Before: &old})
+	}
+	l.now[name] = nil
+	l.goneBelow(name)
+}
+
+func (l *look) goneBelow(name string) {
+	for base := range l.w.below[name] {
+		if below := path.Join(name, base); l.passedOver(below) {
+			l.forgotten(below)
+		} else {
+			l.gone(below)
+		}
+	}
+}
+
+// forgotten is what went with a directory and is none of what calls could change.
+func (l *look) forgotten(name string) {
+	l.now[name] = nil
+	for base := range l.w.below[name] {
+		l.forgotten(path.Join(name, base))
 	}
 }
 
@@ -360,52 +456,39 @@ func readTree(file string) (tree, int, error) {
 }
 
 // appendTree adds what has changed, so that a call that changes 20 files writes 20 lines.
-func appendTree(file string, old, now tree) (int, error) {
+func appendTree(file string, changed map[string]*Entry) error {
+	if len(changed) == 0 {
+		return nil
+	}
 	var b strings.Builder
-	n := 0
-	line := func(name string, e *Entry) error {
-		n++
+	b.WriteString("\n") // a line that a crash has cut off ends here, and the next one is whole
+	for name, e := range changed {
 		text, err := json.Marshal(treeLine{Name(name), e})
+		if err != nil {
+			return err
+		}
 		b.Write(append(text, '\n'))
-		return err
-	}
-	for name, e := range now {
-		if was, known := old[name]; !known || was != e {
-			if err := line(name, &e); err != nil {
-				return 0, err
-			}
-		}
-	}
-	for name := range old {
-		if _, still := now[name]; !still {
-			if err := line(name, nil); err != nil {
-				return 0, err
-			}
-		}
-	}
-	if n == 0 {
-		return 0, nil
 	}
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	// A line that a crash has cut off ends here, and the next one is whole.
-	_, err = f.WriteString("\n" + b.String())
-	return n, errors.Join(err, f.Close())
+	_, err = f.WriteString(b.String())
+	return errors.Join(err, f.Close())
 }
 
 // writeTree replaces the file by the tree alone.
 func writeTree(file string, t tree) error {
 	tmp := file + ".new"
-	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.WriteFile(tmp, nil, 0o600); err != nil {
 		return err
 	}
-	if _, err := appendTree(tmp, nil, t); err != nil {
-		return err
+	all := make(map[string]*Entry, len(t))
+	for name, e := range t {
+		all[name] = &e
 	}
-	if len(t) == 0 {
-		return os.WriteFile(file, nil, 0o600)
+	if err := appendTree(tmp, all); err != nil {
+		return err
 	}
 	return os.Rename(tmp, file)
 }

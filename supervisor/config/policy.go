@@ -36,7 +36,9 @@ func (c *Config) Caveats() []string {
 	if c.Policy == Careful {
 		return list
 	}
-	list = append(list, fmt.Sprintf("policy %s: commands change files of the workspace without a question, and nothing keeps what was there before: keep it under version control", c.Policy))
+	if !c.Undo.Enabled {
+		list = append(list, fmt.Sprintf("policy %s: commands change files of the workspace without a question, and nothing keeps what was there before: set undo.enabled, or keep it under version control", c.Policy))
+	}
 	if c.Shell.Default.Confined && c.Shell.Network.Mode == NetworkHost {
 		list = append(list, "shell.network: host reaches beyond what a sandbox holds, so that commands are asked about all the same: list hosts instead, `network: {allow: [...], ask: true}`")
 	}

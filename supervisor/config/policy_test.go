@@ -55,6 +55,7 @@ func TestCaveats(t *testing.T) {
 		"":                 {"there is no configuration file"},
 		"policy: careful":  nil,
 		"policy: balanced": {"nothing keeps what was there before"},
+		"policy: balanced\nundo: {enabled: true}":    nil,
 		"policy: autonomous\nshell: {network: host}": {"nothing keeps what was there before", "commands are asked about all the same"},
 	} {
 		env := testEnv(t)
@@ -76,7 +77,7 @@ func TestCaveats(t *testing.T) {
 // TestAPolicyOfTheStarterHolds: the file that config init writes leaves to its policy what
 // the policy sets.
 func TestAPolicyOfTheStarterHolds(t *testing.T) {
-	text := strings.Replace(string(Init("")), "policy: careful", "policy: autonomous", 1)
+	text := strings.Replace(string(Init("")), "policy: balanced", "policy: autonomous", 1)
 	if !strings.Contains(text, "policy: autonomous") {
 		text = strings.Replace(text, "version: 1\n", "version: 1\npolicy: autonomous\n", 1)
 	}

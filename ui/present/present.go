@@ -89,6 +89,7 @@ func inDepth() []detail {
 		{"is told", "variables", nil},
 		{"uses at most", "limits", nil},
 		{"keeps", "keeps", nil},
+		{"undo", "undo", nil},
 	}
 }
 

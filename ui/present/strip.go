@@ -94,8 +94,13 @@ func undoSlot(a *protocol.Approval, network string) Consequence {
 		return Consequence{"undo", "not of what is sent", true}
 	case a.Details["may write"] == "" && (network == "none" || network == ""):
 		return Consequence{Label: "undo", Text: "nothing to undo"}
+	case network != "none" && network != "" && a.Details["undo"] != "":
+		return Consequence{Label: "undo", Text: "files, not what is sent"}
 	case network != "none" && network != "":
 		return Consequence{Label: "undo", Text: "not of what is sent"}
+	}
+	if a.Details["undo"] != "" {
+		return Consequence{Label: "undo", Text: "files can be put back"}
 	}
 	return Consequence{Label: "undo", Text: "sandgate keeps no copy"}
 }

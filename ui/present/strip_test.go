@@ -92,6 +92,7 @@ func TestStrip(t *testing.T) {
 	}{
 		"reads":    {func(a *protocol.Approval) { a.Details["may write"] = "" }, "writes nothing, network none, secrets hidden, undo nothing to undo"},
 		"writes":   {nil, "writes /w, network none, secrets hidden, undo sandgate keeps no copy"},
+		"kept":     {func(a *protocol.Approval) { a.Details["undo"] = "what it changes in files can be put back" }, "writes /w, network none, secrets hidden, undo files can be put back"},
 		"two":      {func(a *protocol.Approval) { a.Details["may write"] = "/w, /x" }, "writes /w and 1 more, network none, secrets hidden, undo sandgate keeps no copy"},
 		"hosts":    {func(a *protocol.Approval) { a.Details["network"] = "proxied" }, "writes /w, network listed hosts, secrets hidden, undo not of what is sent"},
 		"anywhere": {func(a *protocol.Approval) { a.Details["network"] = "host" }, "writes /w, network !everything this machine reaches, secrets hidden, undo not of what is sent"},

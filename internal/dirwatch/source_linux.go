@@ -1,0 +1,84 @@
+package dirwatch
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// Events are what is told of.
+type Events uint32
+
+const (
+	// Names are told of when one comes or goes in a directory, or gets other rights.
+	Names Events = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_ATTRIB |
+		unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
+	// Contents are told of as well: what is written to a file of the directory, by the name
+	// it was opened by there. A mapping tells nothing before it is gone and the file closed.
+	Contents = Names&^unix.IN_EXCL_UNLINK | unix.IN_MODIFY | unix.IN_CLOSE_WRITE
+)
+
+// source is inotify(7), and the table of mounts (proc_pid_mountinfo(5)): what is mounted over
+// a directory changes nothing in the one above it.
+type source struct {
+	fd, mounts int
+	events     Events
+}
+
+func newSource(events Events) (source, error) {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return source{}, err
+	}
+	mounts, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		unix.Close(fd)
+		return source{}, err
+	}
+	return source{fd, mounts, events}, nil
+}
+
+func (s source) add(fd int) (int32, error) {
+	wd, err := unix.InotifyAddWatch(s.fd, fmt.Sprintf("/proc/self/fd/%d", fd), uint32(s.events))
+	return int32(wd), err
+}
+
+func (s source) remove(wd int32) { _, _ = unix.InotifyRmWatch(s.fd, uint32(wd)) } // it may be gone
+
+// changed reads what has happened. It gives false if that is not all.
+func (s source) changed(do func(wd int32, gone bool)) (complete bool) {
+	fds := []unix.PollFd{{Fd: int32(s.mounts), Events: unix.POLLPRI}}
+	n, err := unix.Poll(fds, 0)
+	complete = err == nil && n == 0
+	var buf [64 << 10]byte
+	for {
+		n, err := unix.Read(s.fd, buf[:])
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EAGAIN):
+			return complete
+		case err != nil || n < unix.SizeofInotifyEvent:
+			return false
+		}
+		for b := buf[:n]; len(b) >= unix.SizeofInotifyEvent; {
+			mask := binary.NativeEndian.Uint32(b[4:])
+			if mask&unix.IN_Q_OVERFLOW != 0 {
+				complete = false
+			} else {
+				do(int32(binary.NativeEndian.Uint32(b)), mask&unix.IN_IGNORED != 0)
+			}
+			b = b[min(unix.SizeofInotifyEvent+int(binary.NativeEndian.Uint32(b[12:])), len(b)):]
+		}
+	}
+}
+
+func (s source) close() { unix.Close(s.fd); unix.Close(s.mounts) }
+
+// closeWith closes the source when nobody has the watcher any more.
+func closeWith[K comparable](w *Watcher[K]) {
+	runtime.AddCleanup(w, func(s source) { s.close() }, w.source)
+}

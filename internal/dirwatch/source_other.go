@@ -1,0 +1,22 @@
+//go:build !linux
+
+package dirwatch
+
+import "errors"
+
+// Events are what is told of.
+type Events uint32
+
+// Names and Contents are told of on Linux.
+const (
+	Names Events = iota
+	Contents
+)
+
+type source struct{}
+
+func newSource(Events) (source, error)                   { return source{}, errors.ErrUnsupported }
+func (source) add(int) (int32, error)                    { return 0, errors.ErrUnsupported }
+func (source) remove(int32)                              {}
+func (source) changed(func(int32, bool)) (complete bool) { return false }
+func closeWith[K comparable](*Watcher[K])                {}

@@ -1,0 +1,109 @@
+package changes
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sandgate/sandgate/internal/dirwatch"
+)
+
+// A watch knows which directories have stayed as they were since they were looked at, for
+// all workspaces of a store: one inotify instance, of the few that a user has.
+type watch struct {
+	mu     sync.Mutex
+	kernel *dirwatch.Watcher[inWorkspace]
+}
+
+type inWorkspace struct {
+	w    *Workspace
+	name string
+}
+
+// maxWatches bounds what one process takes of the user's watches, which are a few ten
+// thousand. What cannot be watched is looked at each time.
+const maxWatches = 32 << 10
+
+func newWatch() *watch {
+	return &watch{kernel: dirwatch.New[inWorkspace](maxWatches, dirwatch.Contents)}
+}
+
+// A watchedDir is a directory that was looked at while it was watched.
+type watchedDir struct {
+	name string
+	seen stamp
+}
+
+// wholeEvery is how often a look reads everything, whatever the kernel told: a program that
+// writes through a mapping, or a disk that another machine writes to, tells nothing.
+const wholeEvery = 10 * time.Minute
+
+// hear takes note of what has changed since the last look.
+func (w *Workspace) hear() {
+	w.watching.mu.Lock()
+	defer w.watching.mu.Unlock()
+	w.watching.kernel.Changed(func(k inWorkspace) {
+		delete(k.w.quiet, k.name)
+		delete(k.w.reading, k.name)
+	})
+	w.reading = map[string]bool{}
+	if time.Since(w.whole) > wholeEvery {
+		w.quiet, w.whole = map[string]stamp{}, time.Now()
+	}
+}
+
+// forget has everything looked at again.
+func (w *Workspace) forget() {
+	w.watching.mu.Lock()
+	defer w.watching.mu.Unlock()
+	w.quiet = map[string]stamp{}
+}
+
+// watch begins to watch a directory that is about to be read.
+func (w *Workspace) watch(name string, fd int) bool {
+	w.watching.mu.Lock()
+	defer w.watching.mu.Unlock()
+	w.reading[name] = w.tells && w.watching.kernel.Add(inWorkspace{w, name}, fd)
+	return w.reading[name]
+}
+
+func (w *Workspace) unwatch(name string) {
+	w.watching.mu.Lock()
+	defer w.watching.mu.Unlock()
+	delete(w.quiet, name)
+	w.watching.kernel.Drop(inWorkspace{w, name})
+}
+
+// settle takes directories for quiet from when they were read. Another workspace's look may
+// have heard meanwhile that they changed.
+func (w *Workspace) settle(l []watchedDir) {
+	w.watching.mu.Lock()
+	defer w.watching.mu.Unlock()
+	for _, d := range l {
+		if w.reading[d.name] {
+			w.quiet[d.name] = d.seen
+		}
+	}
+}
+
+// same reports whether a directory has stayed as it was looked at, and is that directory.
+func (w *Workspace) same(name string, now stamp) bool {
+	w.watching.mu.Lock()
+	defer w.watching.mu.Unlock()
+	seen, quiet := w.quiet[name]
+	return quiet && seen.Dev == now.Dev && seen.Ino == now.Ino
+}
+
+// stirred are the directories that have to be read, those above others first.
+func (w *Workspace) stirred() []string {
+	w.watching.mu.Lock()
+	defer w.watching.mu.Unlock()
+	var l []string
+	for name := range w.below {
+		if _, quiet := w.quiet[name]; !quiet {
+			l = append(l, name)
+		}
+	}
+	slices.Sort(l)
+	return l
+}

@@ -1,0 +1,194 @@
+package changes
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
+)
+
+// TestQuietDirectoriesAreNotReadAgain: after a look, only what has changed since is looked
+// at. What another name can change, or another call may, is looked at each time.
+func TestQuietDirectoriesAreNotReadAgain(t *testing.T) {
+	ws := t.TempDir()
+	sh(t, ws, "mkdir -p a/b/empty c/d linked; echo 1 >a/b/one; echo 2 >c/d/two; echo 3 >linked/three; ln linked/three linked/again")
+	w := open(t, t.TempDir()+"/s", ws, options)
+	stirredBy := func(script string) string {
+		t.Helper()
+		during(t, w, "s", func() {})
+		sh(t, ws, script)
+		if err := w.locked(func() error { w.hear(); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(w.stirred(), " ")
+	}
+	for _, c := range []struct{ script, want string }{
+		{"true", "linked"},
+		{"cat a/b/one", "linked"},
+		{"echo more >>a/b/one", "a/b linked"},
+		{"touch a/b/empty/new", "a/b/empty linked"},
+		{"chmod 600 c/d/two", "c/d linked"},
+		{"mv c/d a/d", "a c c/d linked"},
+		{"echo 4 >a/d/two", "a/d linked"},
+		{"rm linked/again", "linked"},
+		{"true", ""},
+		{"mkdir x; echo 5 >x/five", " a"},
+	} {
+		got := stirredBy(c.script)
+		if c.want == " a" { // the workspace itself
+			c.want = ""
+			if len(w.stirred()) != 1 {
+				t.Errorf("%s: %q", c.script, w.stirred())
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: stirred %q, want %q", c.script, got, c.want)
+		}
+	}
+	r := during(t, w, "s", func() { sh(t, ws, "echo 6 >x/five") })
+	if len(r.Changes) != 1 || r.Changes[0].Path != "x/five" {
+		t.Errorf("changes: %+v", r.Changes)
+	}
+	narrow, err := w.Begin(Call{Session: "s", Call: "n", Started: time.Now()}, func(p string) bool { return filepath.Base(p) != "five" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, ws, "echo 7 >x/five; touch x/six")
+	if rec, err := narrow.End(); err != nil || len(rec.Changes) != 1 || rec.Changes[0].Path != "x/six" {
+		t.Errorf("changes of a call that may change less: %+v, %v", rec.Changes, err)
+	}
+	if got := strings.Join(w.stirred(), " "); got != "x" {
+		t.Errorf("stirred after a look that left a name out: %q", got)
+	}
+}
+
+// TestAnotherWorkspacesLookLosesNothing: two workspaces, one in the other, share what the
+// kernel tells.
+func TestAnotherWorkspacesLookLosesNothing(t *testing.T) {
+	outer := t.TempDir()
+	sh(t, outer, "mkdir -p in/deep; echo 1 >in/deep/f")
+	s, err := Open(t.TempDir()+"/s", options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var l []*Workspace
+	for _, root := range []string{outer, outer + "/in"} {
+		w, err := s.Workspace(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		during(t, w, "s", func() {})
+		l = append(l, w)
+	}
+	for i := range 3 {
+		sh(t, outer, fmt.Sprintf("echo %d >in/deep/f", i+2))
+		during(t, l[0], "s", func() {})
+		during(t, l[1], "s", func() {})
+		for _, w := range l {
+			name := strings.TrimPrefix(outer+"/in/deep/f", w.Root+"/")
+			e := w.tree[name]
+			if b, err := w.Content(&e); err != nil || string(b) != fmt.Sprintln(i+2) {
+				t.Errorf("%s holds %q, %v", name, b, err)
+			}
+		}
+	}
+}
+
+var steps = map[string]func(one, other string, n int) error{
+	"make":   func(one, _ string, _ int) error { return os.MkdirAll(one, 0o755) },
+	"remove": func(one, _ string, _ int) error { return os.RemoveAll(one) },
+	"rename": func(one, other string, _ int) error { return os.Rename(one, other) },
+	"exchange": func(one, other string, _ int) error {
+		return unix.Renameat2(unix.AT_FDCWD, one, unix.AT_FDCWD, other, unix.RENAME_EXCHANGE)
+	},
+	"write": func(one, _ string, n int) error { return os.WriteFile(one, []byte{byte(n)}, 0o644) },
+	"append": func(one, _ string, n int) error {
+		f, err := os.OpenFile(one, os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		_, err = f.Write([]byte{byte(n)})
+		return errors.Join(err, f.Close())
+	},
+	"link":  os2(os.Link),
+	"point": os2(os.Symlink),
+	"mode":  func(one, _ string, n int) error { return os.Chmod(one, fs.FileMode(0o700|n<<3)) },
+}
+
+func os2(do func(string, string) error) func(string, string, int) error {
+	return func(one, other string, _ int) error { return do(one, other) }
+}
+
+// TestLooksMissNothing: whatever happens between looks, the tree is what a look by somebody
+// who has seen nothing finds, and the changes lead from one to the other.
+func TestLooksMissNothing(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		ws, err := os.MkdirTemp(t.TempDir(), "")
+		if err != nil {
+			rt.Fatal(err)
+		}
+		w := open(rt, ws+".kept", ws, options)
+		name := rapid.SampledFrom([]string{"a", "b", "a/x", "b/x", "a/x/y", "b/x/y", "a/x/y/z", "c"})
+		for range rapid.IntRange(1, 6).Draw(rt, "looks") {
+			allowed := all
+			if rapid.Bool().Draw(rt, "narrow") {
+				only := name.Draw(rt, "only")
+				allowed = func(p string) bool { return strings.HasPrefix(p, filepath.Join(ws, only)) }
+			}
+			call, err := w.Begin(Call{Session: "s", Call: "c", Started: time.Now()}, allowed)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			begun := entries(w)
+			for range rapid.IntRange(0, 8).Draw(rt, "steps") {
+				one, other := filepath.Join(ws, name.Draw(rt, "name")), filepath.Join(ws, name.Draw(rt, "other"))
+				step := rapid.SampledFrom(slices.Sorted(maps.Keys(steps))).Draw(rt, "step")
+				_ = steps[step](one, other, rapid.IntRange(4, 7).Draw(rt, "n")) // some cannot be
+			}
+			rec, err := call.End()
+			if err != nil {
+				rt.Fatal(err)
+			}
+			after := entries(w)
+			for _, c := range rec.Changes {
+				if c.After == nil {
+					delete(begun, string(c.Path))
+				} else {
+					begun[string(c.Path)] = *c.After
+				}
+			}
+			sameTree(rt, "by its changes", begun, after)
+			during(rt, w, "s", func() {})
+			fresh := open(rt, ws+".fresh", ws, options)
+			during(rt, fresh, "s", func() {})
+			sameTree(rt, "for somebody who has seen nothing", entries(fresh), entries(w))
+			_ = os.RemoveAll(ws + ".fresh")
+		}
+	})
+}
+
+func entries(w *Workspace) tree {
+	t := tree{}
+	for name, e := range w.tree {
+		t[name] = e
+	}
+	return t
+}
+
+func sameTree(t failing, what string, want, got tree) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Entry{}, "Seen")); diff != "" {
+		t.Fatal("the tree is another ", what, " (-want +got):\n", diff)
+	}
+}
