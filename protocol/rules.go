@@ -43,9 +43,11 @@ type Rule struct {
 	Origin string `json:"origin,omitempty"` // where it is written: FILE:LINE:COLUMN; "" is a default
 	Tier   string `json:"tier"`             // config, admin or user: only the last can be removed
 	// Inactive says why the rule has no effect; "" if it has.
-	Inactive string     `json:"inactive,omitempty"`
-	Added    *time.Time `json:"added,omitempty"`
-	By       string     `json:"by,omitempty"`
+	Inactive string `json:"inactive,omitempty"`
+	// Caution says why the rule covers less than its words seem to; "" if it does not.
+	Caution string     `json:"caution,omitempty"`
+	Added   *time.Time `json:"added,omitempty"`
+	By      string     `json:"by,omitempty"`
 }
 
 // RulesList is the answer to rules.list: the standing rules and those of the
@@ -83,6 +85,7 @@ type RulesTried struct {
 	Skipped int `json:"skipped"`
 	// Covered are the last of the matches, newest first.
 	Covered []CoveredCall `json:"covered"`
+	Caution string        `json:"caution,omitempty"` // as of the Rule that it would be
 }
 
 // A CoveredCall is a past call that a rule covers.

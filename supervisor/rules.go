@@ -67,6 +67,7 @@ const tierConfig = "config"
 
 func configuredRule(r shell.Rule) protocol.Rule {
 	return protocol.Rule{
+		Caution: r.Caution(),
 		RuleSpec: protocol.RuleSpec{
 			Effect: wireEffect(r.Effect()), Shell: r.Pattern, Exact: r.Exact, ReadOnly: r.ReadOnly, Reason: r.Reason, Match: r.Match, NoMatch: r.NoMatch,
 		},
@@ -82,10 +83,20 @@ func wireRule(r rulebook.Rule) protocol.Rule {
 		},
 		Name: r.Label(), Origin: r.Position.String(), Tier: string(r.Tier), Inactive: r.Inactive, By: r.By,
 	}
+	out.Caution = caution(out.RuleSpec)
 	if t, err := time.Parse(time.RFC3339, r.Added); err == nil {
 		out.Added = &t
 	}
 	return out
+}
+
+// caution is what a rule about commands says when it is loaded.
+func caution(r protocol.RuleSpec) string {
+	if r.Shell == "" || r.Effect != protocol.CheckAllow {
+		return ""
+	}
+	asks := false
+	return shell.Rule{Pattern: r.Shell, Exact: r.Exact, ReadOnly: r.ReadOnly, Approval: &asks}.Caution()
 }
 
 func wireEffect(e tools.Effect) protocol.CheckDecision {
@@ -133,7 +144,7 @@ func (d *Desk) Try(p protocol.RulesTry) (protocol.RulesTried, error) {
 	if err != nil {
 		return protocol.RulesTried{}, ruleError(err)
 	}
-	out := protocol.RulesTried{Decisions: trial.Decisions, Skipped: trial.Skipped, Matches: len(trial.Covered), Covered: []protocol.CoveredCall{}}
+	out := protocol.RulesTried{Decisions: trial.Decisions, Skipped: trial.Skipped, Matches: len(trial.Covered), Covered: []protocol.CoveredCall{}, Caution: caution(p.Rule)}
 	for _, c := range slices.Backward(trial.Covered) {
 		if len(out.Covered) == cmp.Or(p.Limit, tryLimit) {
 			break

@@ -52,7 +52,8 @@ are asked about.
 
 With --cases, each line of the file is one case, a JSON object: id, default and
 rules as under "shell:" in sandgate.yaml, command, and shell (bash). One line is
-printed for each: id, decision, rule and reason. "-" reads standard input.
+printed for each: id, decision, rule and reason, and the ceiling of a line that only
+reads: what the kernel holds it to where no person allows it. "-" reads standard input.
 
 Exit status: 0 if the command is allowed, 1 if it is asked about or denied; with
 --cases, 0 if every case could be decided, 120 if not.`,
@@ -96,6 +97,9 @@ type ruleResult struct {
 	Decision tools.Effect `json:"decision"`
 	Rule     string       `json:"rule"`
 	Reason   string       `json:"reason"`
+	// Ceiling is what the kernel holds the line to if it runs unasked: "read". A line that
+	// a rule allows by name and that does more has what its profile gives.
+	Ceiling string `json:"ceiling,omitempty"`
 }
 
 func decideCase(c ruleCase) (ruleResult, error) {
@@ -104,7 +108,11 @@ func decideCase(c ruleCase) (ruleResult, error) {
 		return ruleResult{}, err
 	}
 	d := p.Decide(c.Command, c.Shell)
-	return ruleResult{c.ID, d.Effect, d.Rule, d.Reason}, nil
+	r := ruleResult{ID: c.ID, Decision: d.Effect, Rule: d.Rule, Reason: d.Reason}
+	if d.Analysis.Class == shell.Read && d.Effect > tools.Deny {
+		r.Ceiling = d.Analysis.Class.String()
+	}
+	return r, nil
 }
 
 func (a *app) testCases(o rulesTest) error {
@@ -155,7 +163,7 @@ func oneCase(w io.Writer, asJSON bool, line []byte) error {
 	}
 	r, err := decideCase(c)
 	if err != nil {
-		r = ruleResult{c.ID, tools.Deny, "invalid", err.Error()}
+		r = ruleResult{ID: c.ID, Decision: tools.Deny, Rule: "invalid", Reason: err.Error()}
 	}
 	return errors.Join(err, writeResult(w, asJSON, r))
 }
@@ -170,7 +178,11 @@ func writeResult(w io.Writer, asJSON bool, r ruleResult) error {
 	if r.ID != "" {
 		line = r.ID + "\t" + line
 	}
-	_, err := fmt.Fprintf(w, "%s\t%s\t%s\n", line, r.Rule, r.Reason)
+	line += "\t" + r.Rule + "\t" + r.Reason
+	if r.Ceiling != "" {
+		line += "\tceiling " + r.Ceiling
+	}
+	_, err := fmt.Fprintln(w, line)
 	return err
 }
 

@@ -128,8 +128,15 @@ func (a *app) tellRule(asJSON bool, what string, r protocol.Rule) error {
 	if asJSON {
 		return printJSON(a.out, r)
 	}
+	if r.Caution != "" && what != "removed" {
+		a.caution(r.Caution)
+	}
 	_, err := fmt.Fprintf(a.out, "%s %s: %s\n", what, approval.EscapeLine(r.ID), approval.EscapeLine(ruleText(r)))
 	return err
+}
+
+func (a *app) caution(text string) {
+	fmt.Fprintf(a.err, "sandgate: caution: %s\n", approval.EscapeLine(text))
 }
 
 func newRulesRemoveCmd(a *app) *cobra.Command {

@@ -49,6 +49,9 @@ rules say; ` + "`sandgate audit replay`" + ` compares whole configurations.`,
 }
 
 func (a *app) printTried(t protocol.RulesTried) error {
+	if t.Caution != "" {
+		a.caution(t.Caution)
+	}
 	fmt.Fprintf(a.out, "covers %d of %s", t.Matches, countOf(t.Decisions, "decision"))
 	if t.Skipped > 0 {
 		fmt.Fprintf(a.out, "; %d could not be looked at: their arguments were redacted or cut", t.Skipped)

@@ -67,13 +67,13 @@ func (r Rule) Caution() string {
 	if err != nil || c.effect != tools.Allow || r.Exact || r.ReadOnly {
 		return ""
 	}
-	name, words := likeness(path.Base(c.words[0])), c.words[1:]
+	called := path.Base(c.words[0])
+	name, words := likeness(called), c.words[1:]
 	if known().subs[name] && len(words) > 0 {
 		if sub := name + "/" + words[0]; known().coded[sub] != "" {
-			name, words = sub, words[1:]
+			name, called, words = sub, called+" "+words[0], words[1:]
 		}
 	}
-	called := strings.Replace(name, "/", " ", 1)
 	named := slices.ContainsFunc(words, func(w string) bool { return !strings.HasPrefix(w, "-") })
 	switch kind := known().coded[name]; {
 	case wrapperFor(name) != nil:

@@ -23,6 +23,8 @@ type supervisor struct {
 	told   []string
 	list   []protocol.Rule
 	refuse error
+	// caution is what it says of each rule, and ceiling of each call.
+	caution, ceiling string
 }
 
 func (s *supervisor) Rules(context.Context) (protocol.RulesList, error) {
@@ -35,19 +37,19 @@ func (s *supervisor) SuggestRules(context.Context, protocol.RulesSuggest) (proto
 
 func (s *supervisor) ReplaceRule(_ context.Context, id string, r protocol.RuleSpec) (protocol.Rule, error) {
 	s.told = append(s.told, fmt.Sprintf("replace %s: %s %v", id, ruleText(r), r.Match))
-	return protocol.Rule{RuleSpec: r}, s.refuse
+	return protocol.Rule{RuleSpec: r, Caution: s.caution}, s.refuse
 }
 
 func (s *supervisor) TryRule(_ context.Context, t protocol.RulesTry) (protocol.RulesTried, error) {
 	s.told = append(s.told, "try "+ruleText(t.Rule))
-	return protocol.RulesTried{Decisions: 41, Matches: 2, Skipped: 3, Covered: []protocol.CoveredCall{
+	return protocol.RulesTried{Caution: s.caution, Decisions: 41, Matches: 2, Skipped: 3, Covered: []protocol.CoveredCall{
 		{Agent: "coder", Tool: "shell", Subject: "git push \u202e", Action: approval.Approved}, {Tool: "shell", Subject: "git push -f", Action: approval.TimedOut}}}, nil
 }
 
 func (s *supervisor) AddRule(_ context.Context, r protocol.RuleSpec) (protocol.Rule, error) {
 	s.told = append(s.told, "add "+ruleText(r))
 	r.ID = "new"
-	return protocol.Rule{RuleSpec: r}, s.refuse
+	return protocol.Rule{RuleSpec: r, Caution: s.caution}, s.refuse
 }
 
 func (s *supervisor) RemoveRule(_ context.Context, id string) (protocol.Rule, error) {
@@ -57,6 +59,9 @@ func (s *supervisor) RemoveRule(_ context.Context, id string) (protocol.Rule, er
 
 func (s *supervisor) TestRules(_ context.Context, t protocol.RulesTest) (protocol.RulesTested, error) {
 	s.told = append(s.told, "test "+string(t.Tool)+" "+string(t.Args))
+	if s.ceiling != "" {
+		return protocol.RulesTested{Decision: protocol.CheckAllow, Rule: "r", Ceiling: s.ceiling}, nil
+	}
 	return protocol.RulesTested{Decision: protocol.CheckDeny, Rule: "r", Reason: "no \x1b"}, nil
 }
 
@@ -182,6 +187,33 @@ func TestARuleIsHeldAgainstTheLog(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"try deny shell git push"}, s.told); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestARuleSaysWhatItDoesNotCover: wherever a rule is written or tried, and where it stands
+// in the list; and a call that would run says what the kernel holds it to.
+func TestARuleSaysWhatItDoesNotCover(t *testing.T) {
+	const why = "python3 runs the code that its other words name"
+	r := protocol.Rule{Tier: "user", Caution: why, RuleSpec: protocol.RuleSpec{ID: "py", Effect: protocol.CheckAllow, Shell: "python3"}}
+	for _, caution := range []string{why, ""} {
+		r.Caution = caution
+		s := &supervisor{list: []protocol.Rule{r}, caution: caution, ceiling: "read: only python3 is executed"}
+		b := New(s, Stores{})
+		for _, do := range []string{"rule.add", "rule.edit", "rule.try"} {
+			if said, err := b.Do(t.Context(), Act{Do: do, Target: "py", Text: "allow shell python3"}); err != nil || strings.Contains(said, "Caution: "+why) != (caution != "") {
+				t.Errorf("%s: %q, %v", do, said, err)
+			}
+		}
+		list, err := b.Load(t.Context(), Rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if it := list.Sections[0].Items[0]; it.Careful != (caution != "") || strings.Contains(it.Under, "caution: "+why) != (caution != "") {
+			t.Errorf("%+v", it)
+		}
+		if said, err := b.Do(t.Context(), Act{Do: "rule.test", Text: "shell ls"}); err != nil || !strings.Contains(said, "It would run, by r. The kernel holds it to: "+s.ceiling) {
+			t.Errorf("%q, %v", said, err)
+		}
 	}
 }
 

@@ -41,8 +41,11 @@ func (s *Source) rules(ctx context.Context) ([]Section, error) {
 			reason = ""
 		}
 		item := Item{Text: line("%s", ruleSentence(r)), Under: string(several(some(reason, r.Origin, r.ID), 3, ", "))}
-		if r.Inactive != "" {
+		switch {
+		case r.Inactive != "":
 			item.Careful, item.Under = true, line("without effect: %s, %s", r.Inactive, sentence(item.Under))
+		case r.Caution != "":
+			item.Careful, item.Under = true, line("caution: %s, %s", sentence(approval.EscapeLine(r.Caution)), sentence(item.Under))
 		}
 		if r.Tier == "user" {
 			if text, whole := editable(r.RuleSpec); whole {
@@ -177,7 +180,7 @@ func (s *Source) addRule(ctx context.Context, a Act) (string, error) {
 		return "", err
 	}
 	added, err := s.approver.AddRule(ctx, r)
-	return line("Added: %s", ruleSentence(added)), err
+	return line("Added: %s", ruleSentence(added)) + careful(added.Caution), err
 }
 
 // editRule puts the new rule in the place of the old one in one step, with the old one's
@@ -197,7 +200,15 @@ func (s *Source) editRule(ctx context.Context, a Act) (string, error) {
 		}
 	}
 	changed, err := s.approver.ReplaceRule(ctx, a.Target, r)
-	return line("Changed: %s", ruleSentence(changed)), err
+	return line("Changed: %s", ruleSentence(changed)) + careful(changed.Caution), err
+}
+
+// careful is what a person should know of a rule that covers less than it seems to.
+func careful(caution string) string {
+	if caution == "" {
+		return ""
+	}
+	return line(". Caution: %s", sentence(approval.EscapeLine(caution)))
 }
 
 // tryRule holds a rule against the log. It adds none.
@@ -218,7 +229,7 @@ func (s *Source) tryRule(ctx context.Context, a Act) (string, error) {
 		text += map[bool]string{true: ", the latest first: ", false: "; "}[i == 0] +
 			fmt.Sprintf("%s: %s (%s)", cmp.Or(c.Agent, "an agent"), present.Brief(strings.TrimSpace(string(c.Tool)+" "+c.Subject)), strings.ReplaceAll(string(c.Action), "_", " "))
 	}
-	return text + ". Nothing was added.", nil
+	return text + ". Nothing was added" + cmp.Or(careful(tried.Caution), "."), nil
 }
 
 // triedCalls is how many of the calls that a rule covers are told.
@@ -251,6 +262,9 @@ func (s *Source) testRules(ctx context.Context, a Act) (string, error) {
 	}
 	if t.Reason != "" {
 		text += ": " + t.Reason
+	}
+	if t.Decision == protocol.CheckAllow && t.Ceiling != "" {
+		text += ". The kernel holds it to: " + t.Ceiling
 	}
 	if t.Change != nil {
 		text += ". To change that: " + t.Change.How
