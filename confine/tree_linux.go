@@ -94,6 +94,7 @@ type tree struct {
 	closed         []sighting
 	at             int // the root
 	changed, moved bool
+	lost           bool  // directories may have gone from the tree since it was pruned
 	failed         error // the first place that could not be looked at
 	unwatched      int   // directories
 	found          []sighting
@@ -128,6 +129,17 @@ type node struct {
 	hard    []hardName
 	wd      int32 // its watch, 0 for none
 	dirty   bool  // something has changed since it was read
+	up      *node // the directory that it is in, once it was visited
+	// quiet is set when it and all below it are watched, are as they were read, and have
+	// nothing to speak of. What is above one that is not quiet is not either.
+	quiet bool
+}
+
+// stir takes note that n has to be visited.
+func (n *node) stir() {
+	for ; n != nil && n.quiet; n = n.up {
+		n.quiet = false
+	}
 }
 
 // A mark is a name in a directory that a survey speaks of, or looks at again
@@ -225,11 +237,14 @@ func (t *tree) walk() ([]sighting, error) {
 	t.at = at
 	err = t.passes()
 	if err == nil && !t.explained() {
-		t.top = &node{} // a directory in which a file has got a second name elsewhere does not show it
+		t.top, t.lost = &node{}, true // a directory in which a file has got a second name elsewhere does not show it
 		err = t.passes()
 	}
 	if t.watch != nil {
-		t.watch.prune(t)
+		if t.lost {
+			t.watch.prune(t)
+			t.lost = false
+		}
 		t.watch.update()
 		if err == nil && !t.stirred && t.unwatched == 0 { // as it was all the while
 			t.memory = &memory{found: t.closed, names: t.names, marks: t.marks}
@@ -266,10 +281,10 @@ func (t *tree) passes() error {
 			return fmt.Errorf("confine: survey %q: %w", t.root, err)
 		}
 		if t.aside && len(t.names) > 0 {
-			t.aside, t.top, t.changed, t.moved = false, &node{}, true, true
+			t.aside, t.top, t.changed, t.moved, t.lost = false, &node{}, true, true, true
 		}
 		if !maps.Equal(t.named, t.next) {
-			t.named, t.top, t.changed, t.moved = t.next, &node{}, true, true
+			t.named, t.top, t.changed, t.moved, t.lost = t.next, &node{}, true, true, true
 		}
 		if !t.changed {
 			break
@@ -309,6 +324,9 @@ func leadsOutside(names []hardName) bool {
 
 // visit brings n up to date, if it has to, and adds what is found in and below it.
 func (t *tree) visit(n *node, at place) error {
+	if n.quiet {
+		return nil
+	}
 	if !t.watch.fresh(n) {
 		done, err := t.look(n, at)
 		if done || err != nil {
@@ -333,10 +351,17 @@ func (t *tree) visit(n *node, at place) error {
 		t.judge(n, at, m)
 	}
 	for _, kid := range n.kids {
+		if kid.quiet {
+			continue
+		}
+		kid.up = n
 		if err := t.visit(kid, at.child(n, kid.name)); err != nil {
 			return err
 		}
 	}
+	// Of all, and at the end: two nodes of one directory (a bind mount) have one watch.
+	n.quiet = t.watch.fresh(n) && !n.shut && len(n.marks)+len(n.hard) == 0 &&
+		!slices.ContainsFunc(n.kids, func(kid *node) bool { return !kid.quiet })
 	return nil
 }
 
@@ -408,15 +433,17 @@ func (t *tree) gone(n *node) {
 	if n.stamp != (stamp{}) {
 		t.changed, t.moved = true, true
 	}
-	*n = node{name: n.name}
+	*n = node{name: n.name, up: n.up}
+	t.lost = true
 }
 
 // compare notes whether n, as it was listed just now, is what it was before. What
 // it knew of directories that are still in it is kept.
 func (t *tree) compare(old, n *node) {
-	same := old.stamp == n.stamp && slices.Equal(old.marks, n.marks) && old.repo == n.repo &&
+	kept := old.stamp.ident == n.stamp.ident && old.repo == n.repo &&
 		slices.EqualFunc(old.kids, n.kids, func(a, b *node) bool { return a.name == b.name })
-	t.changed = t.changed || !same
+	t.changed = t.changed || !kept || old.stamp != n.stamp || !slices.Equal(old.marks, n.marks)
+	t.lost = t.lost || !kept
 	t.moved = t.moved || old.stamp != (stamp{}) && old.stamp.ident != n.stamp.ident
 	if old.stamp.ident != n.stamp.ident || old.repo != n.repo {
 		return
@@ -450,7 +477,7 @@ const settling = 50 * time.Millisecond
 
 // list reads the directory.
 func (t *tree) list(n *node, at place) error {
-	*n = node{name: n.name}
+	*n = node{name: n.name, up: n.up}
 	fd, err := openAt(t.at, t.relative(at.path), unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		n.shut = errors.Is(err, unix.EACCES) && ownedByUs(at.path)

@@ -69,6 +69,9 @@ func (w *watcher) add(t *tree, n *node, fd int) {
 		return // then it is looked at each time
 	}
 	n.wd = int32(wd)
+	if was := w.nodes[n.wd]; was.node != nil && was.node != n { // the same directory elsewhere, or a node that is no more
+		was.stir()
+	}
 	w.nodes[n.wd] = watchedNode{n, t}
 }
 
@@ -114,6 +117,7 @@ func (w *watcher) note(wd int32, mask uint32) {
 	if !ok {
 		return
 	}
+	n.stir()
 	n.dirty, n.tree.stirred, n.tree.memory = true, true, nil
 	if mask&unix.IN_IGNORED != 0 {
 		delete(w.nodes, wd)
@@ -123,6 +127,7 @@ func (w *watcher) note(wd int32, mask uint32) {
 // all marks everything.
 func (w *watcher) all() {
 	for _, n := range w.nodes {
+		n.stir()
 		n.dirty, n.tree.stirred, n.tree.memory = true, true, nil
 	}
 }

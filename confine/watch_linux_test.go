@@ -74,4 +74,17 @@ func TestWatchedTreesAreRecalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("a mount with something hidden in it", false)
+	twin := ws + "/d0/e9"
+	if err := unix.Mount(ws+"/d0/e2", twin, "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Unmount(twin, unix.MNT_DETACH)
+	check("a directory that is in two places", false)
+	for _, name := range []string{"/d0/e2/.env", "/d0/e9/id_rsa"} {
+		if err := os.WriteFile(ws+name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		check("something hidden in it", false)
+		check("and then nothing", true)
+	}
 }
