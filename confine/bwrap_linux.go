@@ -353,7 +353,7 @@ func (b *Bwrap) launch(p sandboxprofile.Profile, args []string, trust []byte, fr
 		// must not wait for them.
 		WaitDelay: time.Second,
 	}
-	if err := b.startIn(s); err != nil {
+	if err := s.startIn(b.cgroups, b.spawn.start); err != nil {
 		ours.Close()
 		return nil, fmt.Errorf("confine: start %s: %w", b.path, err)
 	}
@@ -373,35 +373,14 @@ func withTrust(own []*os.File, bundle []byte) ([]*os.File, error) {
 	return append(own, f), nil
 }
 
-// startIn starts the sandbox's bubblewrap, in a cgroup of its own where we may make
-// one: not a moment of it is outside.
-func (b *Bwrap) startIn(s *bwrapSandbox) error {
-	group, err := b.cgroups.create()
-	if err != nil {
-		return err
+// limitsHold says what bounds a call, in cgroups of t or without any.
+func limitsHold(t *cgroupTree) string {
+	together := "CPU, memory and processes per process by setrlimit, and together counted by init"
+	if t != nil {
+		together = "memory and processes by a cgroup of its own; CPU per process by setrlimit, and together counted by init"
 	}
-	if group != nil {
-		dir, err := group.open()
-		if err != nil {
-			group.remove()
-			return err
-		}
-		defer dir.Close()
-		s.cmd.SysProcAttr.UseCgroupFD, s.cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
-	}
-	if err := b.spawn.start(s.cmd); err != nil {
-		group.remove()
-		return err
-	}
-	s.group = group
-	return nil
+	return "wall time and output by the supervisor; file size and descriptors by setrlimit; " + together
 }
-
-// cgroupHolds says what does with one.
-const cgroupHolds = "wall time and output by the supervisor; file size and descriptors by setrlimit; memory and processes by a cgroup of its own; CPU per process by setrlimit, and together counted by init"
-
-// rlimitsHold says what bounds a call without a cgroup.
-const rlimitsHold = "wall time and output by the supervisor; file size and descriptors by setrlimit; CPU, memory and processes per process by setrlimit, and together counted by init"
 
 func (b *Bwrap) enforced(p sandboxprofile.Profile, user *syscall.Credential) Enforced {
 	e := Enforced{
@@ -410,10 +389,7 @@ func (b *Bwrap) enforced(p sandboxprofile.Profile, user *syscall.Credential) Enf
 		Network:     "network namespace with loopback only",
 		SystemCalls: "seccomp filter",
 		Processes:   "pid namespace, killed as a whole when the call ends",
-		Limits:      rlimitsHold,
-	}
-	if b.cgroups != nil {
-		e.Limits = cgroupHolds
+		Limits:      limitsHold(b.cgroups),
 	}
 	if user != nil {
 		e.Processes += fmt.Sprintf("; as uid %d, the owner of what may be written", user.Uid)

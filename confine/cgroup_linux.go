@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -245,11 +246,36 @@ func (g *cgroup) open() (*os.File, error) {
 	return os.NewFile(uintptr(fd), g.dir), nil
 }
 
+// startIn starts the sandbox's first process, in a cgroup of its own where we may make
+// one: not a moment of it is outside.
+func (s *bwrapSandbox) startIn(t *cgroupTree, start func(*exec.Cmd) error) error {
+	group, err := t.create()
+	if err != nil {
+		return err
+	}
+	if group != nil {
+		dir, err := group.open()
+		if err != nil {
+			group.remove()
+			return err
+		}
+		defer dir.Close()
+		s.cmd.SysProcAttr.UseCgroupFD, s.cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
+	}
+	if err := start(s.cmd); err != nil {
+		group.remove()
+		return err
+	}
+	s.group = group
+	return nil
+}
+
 // supervisedTasks is room for the threads that init may start of its own.
 const supervisedTasks = 32
 
 // limit sets what the next action may use beyond what is used already: by init, and
-// by files that earlier actions left in memory.
+// by files that earlier actions left in memory. What the kernel would give up is not in
+// use: an action that reads files would leave the next one room for that many bytes more.
 func (g *cgroup) limit(l sandboxprofile.Limits) error {
 	if g == nil {
 		return nil
@@ -267,6 +293,9 @@ func (g *cgroup) limit(l sandboxprofile.Limits) error {
 			now, err := g.number(x.controller + ".current")
 			if err != nil {
 				return err
+			}
+			if x.controller == "memory" {
+				now = max(now-reclaimable(g.dir), 0)
 			}
 			if most := sandboxprofile.Unlimited - now - x.room; x.limit < most {
 				value = strconv.FormatInt(x.limit+now+x.room, 10)

@@ -87,7 +87,8 @@ func TestRootNeedsADelegation(t *testing.T) {
 	}
 }
 
-// TestCgroupLimits: what is used already does not count against an action.
+// TestCgroupLimits: what is used already does not count against an action, and what the
+// kernel gives up when it must is not in use.
 func TestCgroupLimits(t *testing.T) {
 	for _, x := range []struct {
 		limits       sandboxprofile.Limits
@@ -99,7 +100,7 @@ func TestCgroupLimits(t *testing.T) {
 		{sandboxprofile.Limits{}, "5000", "39"},
 	} {
 		dir := fakeTree(t, map[string]string{
-			"memory.current": "5000\n", "pids.current": "7\n", "memory.max": "a longer text", "pids.max": "a longer text",
+			"memory.current": "9000\n", "memory.stat": "anon 4000\nactive_file 1000\ninactive_file 3000\n", "pids.current": "7\n", "memory.max": "a longer text", "pids.max": "a longer text",
 		})
 		g := &cgroup{dir: dir, controllers: cgroupControllers}
 		if err := g.limit(x.limits); err != nil {
@@ -303,7 +304,7 @@ func TestSandboxesHaveCgroupsOfTheirOwn(t *testing.T) {
 		b.cgroups = realTree(t)
 	}
 	p := probeProfile()
-	p.Limits.Memory, p.Limits.Pids = 256<<20, 40
+	p.Limits.Memory, p.Limits.Pids, p.Limits.Wall = 256<<20, 40, 2*time.Minute
 	box, err := b.Prepare(context.Background(), p)
 	if err != nil {
 		t.Fatal(err)
@@ -333,6 +334,31 @@ func TestSandboxesHaveCgroupsOfTheirOwn(t *testing.T) {
 		}
 		if r, out := run("/usr/bin/python3", "-c", "x = [b'x' * (1 << 20) for _ in range(4000)]"); r.Cause != MemoryLimit || r.Duration <= 0 {
 			t.Errorf("a memory bomb: %+v %q", r, out)
+		}
+	})
+	t.Run("what was read", func(t *testing.T) {
+		needControllers(t, b.cgroups)
+		box, err := b.Prepare(context.Background(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer box.Close()
+		s = box.(*bwrapSandbox)
+		read := func(argv ...string) {
+			t.Helper()
+			if r, err := box.Run(context.Background(), sandboxprofile.Action{Kind: sandboxprofile.Exec,
+				Exec: &sandboxprofile.Program{Path: argv[0], Argv: argv, Dir: "/"}}, Stdio{}); err != nil || r.ExitCode != 0 {
+				t.Fatal(r, err)
+			}
+		}
+		read("/bin/sh", "-c", "cat /usr/bin/* | head -c 80000000 >/dev/null")
+		current, err := s.group.number("memory.current")
+		if err != nil {
+			t.Fatal(err)
+		}
+		read("/bin/true")
+		if most, err := s.group.number("memory.max"); err != nil || most > p.Limits.Memory+40<<20 {
+			t.Errorf("an action after one that read files may use %d MiB, %v; %d MiB were in the cgroup", most>>20, err, current>>20)
 		}
 	})
 	dir := s.group.dir

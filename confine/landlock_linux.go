@@ -52,8 +52,10 @@ type Landlock struct {
 	filters Filters
 	guard   *Guard
 	room    *room
+	sweep   sync.Once
 
-	sweep sync.Once
+	join    sync.Once
+	cgroups *cgroupTree // of joined; nil where no cgroup v2 directory is delegated to us
 }
 
 // NewLandlock checks that this host has what the backend stands on. Its error is
@@ -141,7 +143,22 @@ func (f *lazyFile) close() error {
 func (l *Landlock) Name() string { return "landlock" }
 
 // Close frees the backend; its sandboxes are closed by whoever has them.
-func (l *Landlock) Close() error { return l.init.close() }
+func (l *Landlock) Close() error {
+	l.join.Do(func() {})
+	_ = l.cgroups.close() // as with bubblewrap
+	return l.init.close()
+}
+
+// joined gives the directory to make cgroups in, nil if none is delegated to us. It is
+// asked for with the first sandbox: where bubblewrap works there is none.
+func (l *Landlock) joined() *cgroupTree {
+	l.join.Do(func() {
+		if t, err := ownCgroups(); err == nil {
+			l.cgroups = t
+		}
+	})
+	return l.cgroups
+}
 
 // Use makes g the guard of every sandbox that is built from now on.
 func (l *Landlock) Use(g *Guard) { l.guard = g }
@@ -480,7 +497,7 @@ func (l *Landlock) launch(p sandboxprofile.Profile, user *syscall.Credential) (*
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Credential: user},
 		WaitDelay:   time.Second,
 	}
-	if err := s.cmd.Start(); err != nil {
+	if err := s.startIn(l.joined(), (*exec.Cmd).Start); err != nil {
 		ours.Close()
 		return nil, fmt.Errorf("confine: start the sandbox's init: %w", err)
 	}
@@ -489,7 +506,9 @@ func (l *Landlock) launch(p sandboxprofile.Profile, user *syscall.Credential) (*
 }
 
 // hostLimits says what bounds a call in the host's namespaces.
-const hostLimits = rlimitsHold + "; private directories on disk, counted by the supervisor"
+func (l *Landlock) hostLimits() string {
+	return limitsHold(l.joined()) + "; private directories on disk, counted by the supervisor"
+}
 
 // keepsProcesses says what keeps signals in the sandbox.
 func (l *Landlock) keepsProcesses() string {
@@ -506,7 +525,7 @@ func (l *Landlock) enforced(p sandboxprofile.Profile, rules landlock.Brokered) E
 		Network:     "sockets that the broker makes: a loopback of its own, by signed connections; a port that is listened at inside is taken for a server of the host's at every address",
 		SystemCalls: "seccomp filters",
 		Processes:   l.keepsProcesses() + "; no tracing out of it; killed as a whole when the call ends; the command lines of this user's other processes can be read",
-		Limits:      hostLimits,
+		Limits:      l.hostLimits(),
 	}
 	switch rules.Reads {
 	case landlock.AllReads:
@@ -587,16 +606,16 @@ func (u *Unconfined) Prepare(ctx context.Context, p sandboxprofile.Profile) (San
 		setup.Seccomp = base
 		setup.Shared.Seccomp, _ = u.host.filters.Shared(open) // one compiler: both or neither
 	}
-	return u.host.build(ctx, hostPlan{profile: p, seen: seen, user: user, setup: setup, enforced: unconfined(p, setup)})
+	return u.host.build(ctx, hostPlan{profile: p, seen: seen, user: user, setup: setup, enforced: unconfined(p, setup, u.host.hostLimits())})
 }
 
 const nothing = "nothing"
 
-func unconfined(p sandboxprofile.Profile, s wire.Setup) Enforced {
+func unconfined(p sandboxprofile.Profile, s wire.Setup, limits string) Enforced {
 	e := Enforced{
 		Backend: NoBackend, Files: nothing, Network: nothing, SystemCalls: nothing,
 		Processes: "killed when the call ends; otherwise nothing",
-		Limits:    hostLimits,
+		Limits:    limits,
 	}
 	if len(s.Shared.Seccomp) == 0 {
 		return e

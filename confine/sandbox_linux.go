@@ -370,6 +370,7 @@ func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, l sandboxprof
 			harder = nil
 			killNow()
 		case <-giveUp:
+			s.killOutside()
 			s.stop()
 			return Result{}, errors.New("confine: the sandbox did not end after SIGKILL; it was torn down")
 		}
@@ -497,7 +498,7 @@ func (s *bwrapSandbox) stop() {
 			s.exit.Close()
 		}
 		s.inside.close()
-		timer := time.AfterFunc(killGrace, func() { _ = s.cmd.Process.Signal(cmp.Or(s.end, unix.SIGKILL)) })
+		timer := time.AfterFunc(killGrace, s.killOutside)
 		defer timer.Stop()
 		_ = s.cmd.Wait() // how bubblewrap ended says nothing more
 		if s.ward != nil {
@@ -509,6 +510,9 @@ func (s *bwrapSandbox) stop() {
 		}
 	})
 }
+
+// killOutside ends a sandbox whose init does not.
+func (s *bwrapSandbox) killOutside() { _ = s.cmd.Process.Signal(cmp.Or(s.end, unix.SIGKILL)) }
 
 func (s *bwrapSandbox) rlimits(l sandboxprofile.Limits) wire.Rlimits {
 	r := rlimits(l)
