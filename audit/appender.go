@@ -57,7 +57,7 @@ func (a *appender) append(batch []*request) error {
 			return err
 		}
 		a.due = a.checkpoint()
-		if a.waiting++; a.waiting >= markEvery {
+		if a.waiting++; a.waiting >= markEvery || a.marked == 0 {
 			a.mark(a.due)
 		}
 		return nil
@@ -66,7 +66,7 @@ func (a *appender) append(batch []*request) error {
 
 // A checkpoint follows what is on disk when nothing else is to be written, or after so
 // many synced writes: nobody has to wait for it. Until then Open has more to read, and
-// Verify cannot know of what a cut takes away.
+// Verify cannot know of what a cut takes away. A log that has none yet gets one at once.
 const (
 	markDelay = 10 * time.Millisecond
 	markEvery = 64

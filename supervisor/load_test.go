@@ -137,7 +137,7 @@ func TestAThousandConnectionsOfOneSandbox(t *testing.T) {
 				Dialer:   here{echoServer(t)}, Limits: egress.Limits{Connections: limit},
 			}
 			buildProgram(t, f.ws, "crowd", crowd)
-			goroutines, files, memory := runtime.NumGoroutine(), descriptors(t), inUse()
+			goroutines, files, memory := runtime.NumGoroutine(), len(descriptors(t)), inUse()
 
 			i := f.start(t, map[string]any{"command": fmt.Sprintf("./crowd 127.0.0.1:%d %d", confine.EgressPort, n)})
 			text, _ := f.read(t, i.TaskID, "\n")
@@ -163,7 +163,7 @@ func TestAThousandConnectionsOfOneSandbox(t *testing.T) {
 			}
 			soon(t, "something is left", func() bool {
 				runtime.GC()
-				return runtime.NumGoroutine() <= goroutines+1 && descriptors(t) <= files+4
+				return runtime.NumGoroutine() <= goroutines+1 && len(descriptors(t)) <= files+4
 			})
 		})
 	}

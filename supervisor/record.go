@@ -120,6 +120,7 @@ func (s *Supervisor) planEntry(p tools.Plan, profile knownProfile) (*planEntry, 
 
 // append writes one entry. Its error is audit_unavailable on the wire.
 func (s *Supervisor) append(ctx context.Context, r audit.Record) error {
+	s.writeOwed()
 	_, err := s.cfg.Log.Append(ctx, r)
 	return s.appended(err)
 }
@@ -132,6 +133,38 @@ func (s *Supervisor) appended(err error) error {
 	}
 	s.auditFailure.Store(&err)
 	return auditWire(err)
+}
+
+// owedEnds are the ends of calls that ran and whose log had no room at that moment: without
+// them the next start would take the calls for interrupted ones.
+type owedEnds struct {
+	mu  sync.Mutex
+	all []audit.Record
+}
+
+// maxOwed bounds them. What is beyond is told by the next start as interrupted.
+const maxOwed = 4096
+
+func (o *owedEnds) add(r audit.Record) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.all) < maxOwed {
+		o.all = append(o.all, r)
+	}
+}
+
+// writeOwed writes what is owed before anything that comes later.
+func (s *Supervisor) writeOwed() {
+	s.owed.mu.Lock()
+	defer s.owed.mu.Unlock()
+	for len(s.owed.all) > 0 {
+		r := s.owed.all[0]
+		s.owed.all = s.owed.all[1:]
+		if _, err := s.cfg.Log.Append(context.Background(), r); err != nil {
+			s.owed.all = append(s.owed.all, r) // behind the others, if the fault is its own
+			return
+		}
+	}
 }
 
 // logEnd closes the call in the log. A call that never came to a decision has
@@ -157,7 +190,12 @@ func (s *Supervisor) logEnd(c *call, failure *protocol.Error) error {
 	if c.enforced.Backend != "" {
 		e.EnforcedBy = c.enforced
 	}
-	return s.append(context.Background(), c.entry(kind, e))
+	r := c.entry(kind, e)
+	err := s.append(context.Background(), r)
+	if err != nil && kind == audit.KindEnd {
+		s.owed.add(r)
+	}
+	return err
 }
 
 // subject is what the call is about, in words for people; raw text.

@@ -116,6 +116,7 @@ type Supervisor struct {
 	logged   sync.Map // digests of the profiles that are in the log
 	// auditFailure is the last error of the log, nil once it works again.
 	auditFailure atomic.Pointer[error]
+	owed         owedEnds
 	shortages    shortages
 	leftBehind   int // set by New
 	// enforced is what held the last program; before the first, Config.Tried.
