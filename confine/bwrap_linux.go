@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/sandgate/sandgate/confine/initbin"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -18,6 +18,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandgate/sandgate/confine/initbin"
+	"github.com/sandgate/sandgate/confine/proctree"
 	"github.com/sandgate/sandgate/confine/wire"
 	"github.com/sandgate/sandgate/internal/memfile"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -326,13 +328,14 @@ func (b *Bwrap) launch(p sandboxprofile.Profile, args []string, trust []byte, fr
 		args = append(args, "--perms", fmt.Sprintf("%04o", f.Mode.Perm()), "--ro-bind-data", fd, f.Path)
 		inherited = append(inherited, f.Content)
 	}
-	argsFile, err := memfile.New("bwrap-args", strings.NewReader(strings.Join(args, "\x00")+"\x00"))
+	argsFile, argsTo, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer argsFile.Close()
 	ours, theirs, err := socketPair()
 	if err != nil {
+		argsTo.Close()
 		return nil, err
 	}
 	defer theirs.Close()
@@ -355,8 +358,14 @@ func (b *Bwrap) launch(p sandboxprofile.Profile, args []string, trust []byte, fr
 	}
 	if err := s.startIn(b.cgroups, b.spawn.start); err != nil {
 		ours.Close()
+		argsTo.Close()
 		return nil, fmt.Errorf("confine: start %s: %w", b.path, err)
 	}
+	proctree.KillFirst(s.cmd.Process.Pid) // and then what it clones, which it does with the arguments
+	go func() {
+		defer argsTo.Close()
+		_, _ = io.WriteString(argsTo, strings.Join(args, "\x00")+"\x00") // bubblewrap says what it lacks
+	}()
 	go s.receive()
 	return s, nil
 }

@@ -262,6 +262,7 @@ func (s *bwrapSandbox) startIn(t *cgroupTree, start func(*exec.Cmd) error) error
 		defer dir.Close()
 		s.cmd.SysProcAttr.UseCgroupFD, s.cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
 	}
+	s.killed = killedForMemory()
 	if err := start(s.cmd); err != nil {
 		group.remove()
 		return err

@@ -305,12 +305,15 @@ func TestSandboxesHaveCgroupsOfTheirOwn(t *testing.T) {
 	}
 	p := probeProfile()
 	p.Limits.Memory, p.Limits.Pids, p.Limits.Wall = 256<<20, 40, 2*time.Minute
-	box, err := b.Prepare(context.Background(), p)
-	if err != nil {
-		t.Fatal(err)
+	prepare := func() Sandbox {
+		t.Helper()
+		box, err := b.Prepare(context.Background(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return box
 	}
-	s := box.(*bwrapSandbox)
-	run := func(argv ...string) (Result, string) {
+	run := func(box Sandbox, argv ...string) (Result, string) {
 		t.Helper()
 		var out bytes.Buffer
 		r, err := box.Run(context.Background(), sandboxprofile.Action{Kind: sandboxprofile.Exec,
@@ -320,7 +323,9 @@ func TestSandboxesHaveCgroupsOfTheirOwn(t *testing.T) {
 		}
 		return r, out.String()
 	}
-	if _, out := run("/bin/sh", "-c", "grep ^0: /proc/self/cgroup"); out != "0::/\n" {
+	box := prepare()
+	s := box.(*bwrapSandbox)
+	if _, out := run(box, "/bin/sh", "-c", "grep ^0: /proc/self/cgroup"); out != "0::/\n" {
 		t.Errorf("the cgroup of a tool, seen from inside: %q", out)
 	}
 	procs, err := os.ReadFile(s.group.dir + "/cgroup.procs")
@@ -329,34 +334,26 @@ func TestSandboxesHaveCgroupsOfTheirOwn(t *testing.T) {
 	}
 	t.Run("limits", func(t *testing.T) {
 		needControllers(t, b.cgroups)
-		if r, out := run("/usr/bin/python3", "-c", "import os, time\nfor _ in range(400):\n  os.fork() or time.sleep(60)"); r.Cause == Exited && r.ExitCode == 0 {
+		forks, hoards := prepare(), prepare() // a bomb may end its sandbox
+		defer forks.Close()
+		defer hoards.Close()
+		if r, out := run(forks, "/usr/bin/python3", "-c", "import os, time\nfor _ in range(400):\n  os.fork() or time.sleep(60)"); r.Cause == Exited && r.ExitCode == 0 {
 			t.Errorf("a fork bomb: %+v %q", r, out)
 		}
-		if r, out := run("/usr/bin/python3", "-c", "x = [b'x' * (1 << 20) for _ in range(4000)]"); r.Cause != MemoryLimit || r.Duration <= 0 {
+		if r, out := run(hoards, "/usr/bin/python3", "-c", "x = [b'x' * (1 << 20) for _ in range(4000)]"); r.Cause != MemoryLimit || r.Duration <= 0 {
 			t.Errorf("a memory bomb: %+v %q", r, out)
 		}
 	})
 	t.Run("what was read", func(t *testing.T) {
 		needControllers(t, b.cgroups)
-		box, err := b.Prepare(context.Background(), p)
-		if err != nil {
-			t.Fatal(err)
+		if r, out := run(box, "/bin/sh", "-c", "cat /usr/bin/* | head -c 80000000 >/dev/null"); r.ExitCode != 0 {
+			t.Fatalf("%+v %q", r, out)
 		}
-		defer box.Close()
-		s = box.(*bwrapSandbox)
-		read := func(argv ...string) {
-			t.Helper()
-			if r, err := box.Run(context.Background(), sandboxprofile.Action{Kind: sandboxprofile.Exec,
-				Exec: &sandboxprofile.Program{Path: argv[0], Argv: argv, Dir: "/"}}, Stdio{}); err != nil || r.ExitCode != 0 {
-				t.Fatal(r, err)
-			}
-		}
-		read("/bin/sh", "-c", "cat /usr/bin/* | head -c 80000000 >/dev/null")
 		current, err := s.group.number("memory.current")
 		if err != nil {
 			t.Fatal(err)
 		}
-		read("/bin/true")
+		run(box, "/bin/true")
 		if most, err := s.group.number("memory.max"); err != nil || most > p.Limits.Memory+40<<20 {
 			t.Errorf("an action after one that read files may use %d MiB, %v; %d MiB were in the cgroup", most>>20, err, current>>20)
 		}

@@ -87,6 +87,20 @@ func TestPosture(t *testing.T) {
 	}
 }
 
+// TestSandboxesGoFirst: when memory runs out on the host, the kernel ends them before what
+// else its user runs, the supervisor among that.
+func TestSandboxesGoFirst(t *testing.T) {
+	for _, c := range memoryConfiners(t) {
+		ws := confinetest.Workspace(t)
+		if o := confinetest.Exec(t, context.Background(), c, confinetest.Profile(t, ws), ws, nil, "/bin/cat", "/proc/self/oom_score_adj"); o.Out != "500\n" {
+			t.Errorf("%s: a program is at %q %q", c.Name(), o.Out, o.Err)
+		}
+	}
+	if own, err := os.ReadFile("/proc/self/oom_score_adj"); err != nil || string(own) == "500\n" {
+		t.Errorf("we are at %q, %v", own, err)
+	}
+}
+
 func checkInitFromOutside(t *testing.T, init int) {
 	t.Helper()
 	// 0 to 3, what the action is watched with, what programs' set-group-id bits are served

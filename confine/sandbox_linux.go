@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,6 +40,7 @@ type bwrapSandbox struct {
 	guard    *Guard
 	ward     *ward
 	group    *cgroup
+	killed   int64 // processes that the kernel had killed for memory before it was started
 	room     *room
 	leave    func()   // of the room
 	warnings []string // of the host, when it was looked at last
@@ -377,6 +379,17 @@ func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, l sandboxprof
 	}
 }
 
+// killedForMemory is how many processes the kernel has killed on this host because memory
+// had run out, in a container or in all (vmstat of proc(5)).
+func killedForMemory() (n int64) {
+	b, err := os.ReadFile("/proc/vmstat")
+	if _, rest, ok := strings.Cut(string(b), "\noom_kill "); ok && err == nil {
+		number, _, _ := strings.Cut(rest, "\n")
+		n, _ = strconv.ParseInt(number, 10, 64) // the kernel writes a number
+	}
+	return n
+}
+
 // died explains a sandbox whose init has ended during an action, after some time.
 func (s *bwrapSandbox) died(err error, after time.Duration) (Result, error) {
 	starved := s.group.outOfMemory()
@@ -384,6 +397,9 @@ func (s *bwrapSandbox) died(err error, after time.Duration) (Result, error) {
 	s.stop()     // and all that it said is there
 	if starved { // the kernel has killed init with the rest
 		return Result{Cause: MemoryLimit, ExitCode: 128 + int(unix.SIGKILL), Signal: "SIGKILL", Duration: after}, nil
+	}
+	if killedForMemory() > s.killed { // sandboxes go first
+		return Result{Cause: HostMemory, ExitCode: 128 + int(unix.SIGKILL), Signal: "SIGKILL", Duration: after}, nil
 	}
 	words := s.lastWords(err)
 	if strings.Contains(words, noThread) { // the programs have left init none of the host's processes

@@ -29,6 +29,7 @@ const patience = 5 * time.Second
 
 // keep starts init with the confiner's socket and stays until nobody is left below.
 func keep() int {
+	proctree.KillFirst(os.Getpid())
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return failKeeper(err)
 	}
