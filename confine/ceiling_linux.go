@@ -42,7 +42,7 @@ func (s *bwrapSandbox) allowedBy(a sandboxprofile.Action) error {
 		return nil
 	}
 	if err := a.Ceiling.Validate(a); err != nil {
-		return &Unenforceable{Part: "the ceiling of a call", Reason: err.Error()}
+		return &Unenforceable{Part: "the ceiling of a call", Reason: err.Error(), Hint: "have a person allow the call: ask about it in the rule that lets it run"}
 	}
 	if has := sandboxprofile.ClassOf(s.profile, a); a.Ceiling.Class > sandboxprofile.ClassRead && has > a.Ceiling.Class {
 		return &Unenforceable{

@@ -133,7 +133,7 @@ func (s *seatbeltSandbox) under(a sandboxprofile.Action) (string, error) {
 		return "", nil
 	}
 	if err := l.Validate(a); err != nil {
-		return "", &Unenforceable{Part: "the ceiling of a call", Reason: err.Error()}
+		return "", &Unenforceable{Part: "the ceiling of a call", Reason: err.Error(), Hint: "have a person allow the call: ask about it in the rule that lets it run"}
 	}
 	if has := sandboxprofile.ClassOf(s.profile.Under(l.Class), a); has > l.Class {
 		return "", &Unenforceable{Part: "the ceiling of a call", Reason: "its class is " + l.Class.String() + " and its profile reaches further: " + has.Can()}

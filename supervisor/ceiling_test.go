@@ -32,6 +32,45 @@ func (a alwaysReads) Plan(c tools.Call) (tools.Proposal, error) {
 	return p, err
 }
 
+// under is the tool shell whose calls nobody is asked about, under a ceiling of its own.
+type under struct {
+	*shell.Tool
+	ceiling sandboxprofile.Ceiling
+}
+
+func (u under) Plan(c tools.Call) (tools.Proposal, error) {
+	p, err := u.Tool.Plan(c)
+	p.Request, p.Unheld, p.Plan.Action.Ceiling = nil, nil, &u.ceiling
+	return p, err
+}
+
+// TestWhatCannotBeHeldDoesNotRun: a call whose ceiling nobody knows, or that its profile
+// reaches beyond, is refused with what would help, and nothing of it runs. Its twin, under
+// a ceiling that is held, does.
+func TestWhatCannotBeHeldDoesNotRun(t *testing.T) {
+	open := func(p *sandboxprofile.Profile) { p.Network.Mode = sandboxprofile.NetworkHost }
+	for name, x := range map[string]struct {
+		ceiling sandboxprofile.Ceiling
+		why     string
+	}{
+		"no class":             {sandboxprofile.Ceiling{AnyProgram: true}, "class"},
+		"programs and any":     {sandboxprofile.Ceiling{Class: sandboxprofile.ClassRead, AnyProgram: true, Programs: []string{"/bin/cat"}}, "names programs"},
+		"beyond its workspace": {sandboxprofile.Ceiling{Class: sandboxprofile.ClassWorkspace, AnyProgram: true}, "its profile reaches further"},
+		"held":                 {sandboxprofile.Ceiling{Class: sandboxprofile.ClassRead, AnyProgram: true}, ""},
+		"no more than it has":  {sandboxprofile.Ceiling{Class: sandboxprofile.ClassBeyond, AnyProgram: true}, ""},
+	} {
+		f := newFixture(t, setup{mode: approval.Strict, profile: open, shell: func(s *shell.Tool) tools.Tool { return under{s, x.ceiling} }})
+		r, e := f.call(context.Background(), "shell", command("echo ran; touch made"))
+		_, missing := os.Stat(f.ws + "/made")
+		switch {
+		case x.why == "" && (e != nil || !strings.HasPrefix(textOf(r), "ran\n") || (missing == nil) != (x.ceiling.Class == sandboxprofile.ClassBeyond)):
+			t.Errorf("%s: %v, %+v, made: %v", name, e, r, missing)
+		case x.why != "" && (e == nil || e.Code != protocol.CodeSandboxUnavailable || !strings.Contains(e.Message, x.why) || !strings.Contains(e.HintText, "the call") || missing == nil):
+			t.Errorf("%s: %+v, made: %v", name, e, missing)
+		}
+	}
+}
+
 func command(line string) string {
 	b, err := json.Marshal(map[string]string{"command": line})
 	if err != nil {

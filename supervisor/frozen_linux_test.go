@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/protocol"
@@ -238,6 +240,50 @@ func TestAnEditRunsAsItWasPreviewed(t *testing.T) {
 	})
 	if out, e := f.outputOf(t, line("true; ./x.py")); e != nil || out != "changed\n" {
 		t.Errorf("%q, %v", out, e)
+	}
+}
+
+// TestWhatWentAwayDoesNotRun: a file that was approved, and is gone or cannot be read when
+// the call is to begin, is a denial that names it and says what to do.
+func TestWhatWentAwayDoesNotRun(t *testing.T) {
+	f := newFixture(t, setup{fallback: careful})
+	var spoil func(path string) error
+	f.answer(t, func(p approval.Pending) {
+		if spoil != nil {
+			if err := spoil(f.ws + "/build.sh"); err != nil {
+				t.Error(err)
+			}
+		}
+		f.mustAnswer(t, p, approval.Answer{Allow: true, Approver: "test"})
+	})
+	for name, x := range map[string]func(path string) error{
+		"unchanged":         nil,
+		"gone":              os.Remove,
+		"unreadable":        func(path string) error { return os.Chmod(path, 0) },
+		"a directory":       func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o755)) },
+		"a link to nothing": func(path string) error { return errors.Join(os.Remove(path), os.Symlink("nothing", path)) },
+		"a pipe":            func(path string) error { return errors.Join(os.Remove(path), unix.Mkfifo(path, 0o755)) },
+	} {
+		for _, l := range []string{"sub/../build.sh", "sh sub/../build.sh"} {
+			if err := os.RemoveAll(f.ws + "/build.sh"); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.RemoveAll(f.ws + "/moved"); err != nil {
+				t.Fatal(err)
+			}
+			scripts(t, f.ws, "approved")
+			spoil = x
+			r, e := f.call(context.Background(), "shell", line(l).args)
+			switch {
+			case x == nil:
+				if e != nil || textOf(r) != "approved\n" {
+					t.Errorf("%s: %q: %v, %q", name, l, e, textOf(r))
+				}
+			case e == nil || e.Code != protocol.CodeDenied || !strings.Contains(e.Message, "changed between approval and start") ||
+				!strings.Contains(e.Message, "/build.sh") || !strings.Contains(e.HintText, "call again"):
+				t.Errorf("%s: %q: %+v, %q", name, l, e, textOf(r))
+			}
+		}
 	}
 }
 
