@@ -281,3 +281,39 @@ func TestWordsForWhatHasJustCome(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 }
+
+// TestWordsForWhatHasEnded: words without an id that come after another request of that tool
+// has ended, by whatever hand, allow nothing: they were written for that one. They can deny,
+// and with the id they allow.
+func TestWordsForWhatHasEnded(t *testing.T) {
+	b := newBench(t, func(s *Server) { s.stood = 500 * time.Millisecond }) // lately is half a minute then
+	s := b.session("a1")
+	words := func(m message, want int, said string) {
+		t.Helper()
+		time.Sleep(b.stood)
+		if status, body := b.post(messages, m); status != want || !strings.Contains(body, said) {
+			t.Errorf("%v: %d %s, want %d %q", m, status, body, want, said)
+		}
+	}
+	allow := message{Role: "user", Content: "approve_once shell"}
+	first := b.call(s, "echo first")
+	b.pending(1)
+	words(allow, 200, "")
+	if o := <-first; o.text != "first\n" {
+		t.Errorf("%+v", o)
+	}
+	second := b.call(s, "echo second")
+	p := b.pending(1)[0]
+	words(allow, 422, "has ended just now")
+	b.pending(1)
+	words(message{Role: "user", Content: allow.Content, ToolCallID: idPrefix + p.ID}, 200, "")
+	if o := <-second; o.text != "second\n" {
+		t.Errorf("%+v", o)
+	}
+	third := b.call(s, "echo third")
+	b.pending(1)
+	words(message{Role: "user", Content: "deny shell"}, 200, "")
+	if o := <-third; codeOf(o.err) != protocol.CodeDenied {
+		t.Errorf("%+v", o)
+	}
+}

@@ -105,8 +105,9 @@ func (s *Server) said(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id, err := idOf(m)
+	var unsure error // whether words without an id are for this request, or for one before it
 	if err == nil && id == "" {
-		id, err = s.onlyOne(r.Context(), m.Content)
+		id, unsure, err = s.onlyOne(r.Context(), m.Content)
 	}
 	if err != nil {
 		writeProblem(w, err)
@@ -115,6 +116,9 @@ func (s *Server) said(w http.ResponseWriter, r *http.Request) {
 	var option string
 	err = s.answer(r.Context(), protocol.ApprovalID(id), func(a protocol.Approval) (d protocol.ApprovalsDecide, err error) {
 		option, err = inWords(m.Content, string(a.Tool), a.Agent, idPrefix+id)
+		if err == nil && option != optDeny && unsure != nil {
+			err = unsure
+		}
 		switch option {
 		case optDeny:
 			d = protocol.ApprovalsDecide{Decision: protocol.Deny, Mode: approval.RejectSoft}
@@ -136,17 +140,23 @@ func (s *Server) said(w http.ResponseWriter, r *http.Request) {
 // meant for it: nobody has read it and written an answer before.
 const stood = time.Second
 
+// recently is for how many times stood words that allow may still be about a request that
+// has ended.
+const recently = 60
+
 // onlyOne is the request that words without an id are for: they name its tool, and it is
-// the only one of that tool, and of the agent if they name one, that waits.
-func (s *Server) onlyOne(ctx context.Context, text string) (string, error) {
+// the only one of that tool, and of the agent if they name one, that waits. It is unsure
+// where another such request has ended lately: the words may have been written for that.
+// Then they can deny, and not allow.
+func (s *Server) onlyOne(ctx context.Context, text string) (id string, unsure, err error) {
 	p, err := s.cfg.Approver(ctx)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	defer p.Close()
 	waiting, err := p.List(ctx)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	said := map[string]bool{}
 	var agent string
@@ -165,13 +175,26 @@ func (s *Server) onlyOne(ctx context.Context, text string) (string, error) {
 	}
 	switch {
 	case len(meant) == 0:
-		return "", noAnswer("name the tool of a request that waits, or the request by its id as tool_call_id")
+		return "", nil, noAnswer("name the tool of a request that waits, or the request by its id as tool_call_id")
 	case len(meant) > 1:
-		return "", noAnswer(fmt.Sprintf("%d requests of %q wait: name one by its id, as tool_call_id", len(meant), meant[0].Tool))
+		return "", nil, noAnswer(fmt.Sprintf("%d requests of %q wait: name one by its id, as tool_call_id", len(meant), meant[0].Tool))
 	case time.Since(meant[0].Created) < s.stood:
-		return "", noAnswer("that request has only just come: name it by its id, as tool_call_id, or look at it first")
+		return "", nil, noAnswer("that request has only just come: name it by its id, as tool_call_id, or look at it first")
 	}
-	return string(meant[0].ID), nil
+	log, err := p.Audit(ctx, protocol.AuditQuery{Tool: meant[0].Tool, Agent: agent, Kinds: []string{"decision", "answer"}, Since: time.Now().Add(-recently * s.stood), Limit: 1000})
+	if err != nil {
+		return "", nil, err
+	}
+	for _, e := range log.Entries {
+		var d struct{ Decision approval.Decision }
+		if json.Unmarshal(e.Data, &d) != nil || d.Decision.Approver != "" || d.Decision.Action == approval.Dismissed || d.Decision.Action == approval.TimedOut {
+			unsure = noAnswer(fmt.Sprintf("another request of %q has ended just now: name this one by its id, as tool_call_id, to allow it", meant[0].Tool))
+		}
+	}
+	if log.More && unsure == nil {
+		unsure = noAnswer("too many calls have ended just now: name this one by its id, as tool_call_id, to allow it")
+	}
+	return string(meant[0].ID), unsure, nil
 }
 
 // idOf is the request that a message names: as tool_call_id, in its text, or in both. It
