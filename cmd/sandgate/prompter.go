@@ -9,48 +9,89 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/guard"
 	"github.com/sandgate/sandgate/ui/present"
 )
 
 // ttyPrompter asks the person at the controlling terminal. It never reads
 // standard input, which belongs to the program, so nothing that is piped into
-// `sandgate run` can be taken for an answer.
+// `sandgate run` can be taken for an answer. Under the rule of ui/guard it asks only once
+// the request has stood for long enough, and drops what was typed until then: a line that
+// was typed ahead was meant for something else.
 type ttyPrompter struct {
-	mu sync.Mutex // one question at a time
+	mu    sync.Mutex // one question at a time
+	open  func() (*os.File, error)
+	guard guard.Guard
+	begun time.Time // of the guard's clock
 }
+
+func newTTYPrompter() *ttyPrompter {
+	return &ttyPrompter{open: func() (*os.File, error) { return os.OpenFile("/dev/tty", os.O_RDWR, 0) }, begun: time.Now()}
+}
+
+func (t *ttyPrompter) now() time.Duration { return time.Since(t.begun) }
 
 func (t *ttyPrompter) Prompt(ctx context.Context, p approval.Pending) (approval.Answer, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	tty, err := t.open()
 	if err != nil {
 		return approval.Answer{}, fmt.Errorf("no terminal to ask on: %w", err)
 	}
 	defer tty.Close()
 	stop := context.AfterFunc(ctx, func() { tty.Close() })
 	defer stop()
-	ask(tty, p)
-	line, err := bufio.NewReader(tty).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
+	for t.guard.Held() {
+		line, err := t.read(ctx, tty, "\nThe request above has ended, and nothing ran. An empty line goes on: ")
+		if err != nil {
+			return approval.Answer{}, err
+		}
+		if line == "" {
+			t.guard.Release(t.now(), t.now(), guard.Enter)
+		}
+	}
+	show(tty, p)
+	t.guard.Look(t.now(), p.ID, p.ID)
+	line, err := t.read(ctx, tty, "allow? [y]es, [n]o (default n): ")
+	if ctx.Err() != nil {
+		t.guard.Ended(t.now())
+	}
+	if err != nil {
 		return approval.Answer{}, err
 	}
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
-		return approval.Answer{Allow: true, Approver: "terminal"}, nil
-	}
-	return approval.Answer{Approver: "terminal"}, nil
+	allow := line == "y" || line == "yes"
+	return approval.Answer{Allow: allow && t.guard.Answer(t.now(), t.now(), false), Approver: "terminal"}, nil
 }
 
-// ask shows the request as every other approver sees it: nothing in it can look
+// read asks as soon as an answer counts, and takes a line that was typed after that.
+func (t *ttyPrompter) read(ctx context.Context, tty *os.File, question string) (string, error) {
+	select {
+	case <-time.After(t.guard.Due() - t.now()):
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	if err := flushInput(tty); err != nil {
+		return "", fmt.Errorf("drop what was typed ahead: %w", err)
+	}
+	fmt.Fprint(tty, question)
+	line, err := bufio.NewReader(tty).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	return strings.ToLower(strings.TrimSpace(line)), nil
+}
+
+// show shows the request as every other approver sees it: nothing in it can look
 // like the question, which is ours.
-func ask(w io.Writer, p approval.Pending) {
+func show(w io.Writer, p approval.Pending) {
 	a := protocol.Approval{
 		ID: protocol.ApprovalID(p.ID), SessionID: protocol.SessionID(p.SessionID), Agent: p.Agent, Tool: protocol.ToolName(p.ToolName),
 		Description: p.Description, Payload: p.Payload, Presentation: p.Presentation, Details: p.Details,
 		PlanDigest: p.Digest, Created: p.Requested, Expires: p.Expires,
 	}
-	fmt.Fprintf(w, "\nsandgate asks about\n%sallow? [y]es, [n]o (default n): ", fit(w, present.Essence(&a)))
+	fmt.Fprintf(w, "\nsandgate asks about\n%s", fit(w, present.Essence(&a)))
 }

@@ -119,7 +119,7 @@ func (a *app) runOnce(ctx context.Context, agent string, f runFlags, typed bool,
 	}
 	o := buildOptions{meant: meant, mode: mode, backend: f.backend, ahead: mode == approval.ApproveAll, program: argv[0]}
 	if mode == approval.Interactive {
-		o.prompter = &ttyPrompter{}
+		o.prompter = newTTYPrompter()
 	}
 	r, err := build(cfg, o)
 	if err != nil {
