@@ -1,7 +1,7 @@
 // What an operator looks at beside the requests. The server says what is on a board, in
 // words; this draws any of them.
 
-import { button, el, fill } from "./dom.js";
+import { button, el, fill, stands } from "./dom.js";
 import { Guard } from "./guard.js";
 
 const EVERY_MS = 2000;
@@ -9,12 +9,20 @@ const EVERY_MS = 2000;
 export class Board {
   constructor(root, channel, say) {
     Object.assign(this, { root, channel, say });
-    this.guard = new Guard();
+    this.places = new Map(); // a guard for each place where a button stands or stood
     this.name = "";
     this.asked = null; // an action that is asked about, or takes a text
     this.down = null;
     root.addEventListener("pointerdown", (e) => { this.down = e.timeStamp; }, true);
     root.addEventListener("keydown", (e) => this.key(e), true);
+    root.addEventListener("scroll", () => this.look());
+    const moved = () => {
+      for (const g of this.places.values()) g.moved(performance.now());
+      this.look();
+    };
+    window.addEventListener("resize", () => { this.place(); moved(); });
+    window.addEventListener("focus", moved);
+    document.addEventListener("visibilitychange", moved);
   }
 
   key(e) {
@@ -22,13 +30,14 @@ export class Board {
     if (e.key !== "Enter" && e.key !== " ") return;
     if (e.repeat) e.preventDefault();
     else this.down = e.timeStamp;
-    if (e.key === "Enter" && e.target.dataset.enter !== undefined && !e.repeat) this.act(this.asked, e);
+    if (e.key === "Enter" && e.target.dataset.enter !== undefined && !e.repeat) this.act(this.asked, e, this.root.querySelector(".sure [data-act]"));
   }
 
   // start shows a board; asked opens one of its actions with a text.
   start(name, asked) {
     this.stop();
     this.name = name;
+    this.places.clear();
     this.timer = setInterval(() => this.load(), EVERY_MS);
     this.pending = asked;
     this.load();
@@ -63,8 +72,6 @@ export class Board {
   }
 
   draw() {
-    // What can be pressed, and where: other words may change under a pointer.
-    this.sight = JSON.stringify([this.asked, this.result, this.board.sections.map((s) => [s.actions, s.items.map((i) => [i.text, i.actions])])]);
     const held = this.root.contains(document.activeElement) && document.activeElement.dataset.of;
     fill(this.root, el("h2", null, this.board.title), this.result && el("p.result", null, this.result), this.board.sections.map((s) => el("section", null,
       el("h3", null, s.heading),
@@ -75,18 +82,35 @@ export class Board {
     // Times are told anew every few seconds: whoever goes by keys stays where they were.
     const first = this.root.querySelector("[data-first]") || (held && [...this.root.querySelectorAll("[data-of]")].find((b) => b.dataset.of === held));
     if (first) first.focus({ preventScroll: first.dataset.first === undefined });
+    this.place();
     this.look();
+  }
+
+  // place tells the guard of each place what a press there would do. Other words, such as a
+  // time that is told anew, may change beside a button; another act in its place begins the
+  // wait anew there, and nowhere else.
+  place() {
+    const now = performance.now(), root = this.root.getBoundingClientRect(), held = new Set();
+    for (const b of this.root.querySelectorAll("[data-act]")) {
+      const r = b.getBoundingClientRect();
+      const at = `${Math.round(r.left - root.left)} ${Math.round(r.top - root.top + this.root.scrollTop)}`;
+      b.guard = this.places.get(at) || new Guard();
+      this.places.set(at, b.guard);
+      b.guard.look(now, b.dataset.act, b.dataset.act);
+      held.add(b.guard);
+    }
+    for (const g of this.places.values()) if (!held.has(g)) g.look(now, "", "");
   }
 
   same(a, b) { return a && b && a.do === b.do && a.target === b.target && a.words === b.words && (a.text === b.text || a.do !== "rule.add"); }
 
   action(a) {
-    if (!this.same(this.asked, a) && !(this.asked && this.asked.do === "rule.add" && a.do === "rule.add" && !a.text)) return button("plain", a.words, "", (e) => this.act(a, e), { "data-act": true, "data-of": [a.do, a.target, a.words].join(" ") });
+    if (!this.same(this.asked, a) && !(this.asked && this.asked.do === "rule.add" && a.do === "rule.add" && !a.text)) return button("plain", a.words, "", (e) => this.act(a, e, e.currentTarget), { "data-act": JSON.stringify([this.name, a.do, a.target, a.text, a.words]), "data-of": [a.do, a.target, a.words].join(" ") });
     const q = this.asked;
     const field = q.label && el("input", { type: "text", id: "line", value: q.text || "", autocomplete: "off", spellcheck: "false", "data-first": true, "data-enter": true, "aria-describedby": "hint" });
-    return el("span.sure", { role: "group" }, q.sure && el("span", null, q.sure),
+    return el("span.sure", { role: "group" }, q.sure && el("span", { "data-must": true }, q.sure),
       field && [el("label", { for: "line" }, q.label), field, el("span.under", { id: "hint" }, q.hint)],
-      button("plain", "Back", "Esc", () => this.ask(null)), button(q.sure ? "deny" : "allow", a.words, "", (e) => this.act(q, e), { "data-act": true }));
+      button("plain", "Back", "Esc", () => this.ask(null)), button(q.sure ? "deny" : "allow", a.words, "", (e) => this.act(q, e, e.currentTarget), { "data-act": JSON.stringify([this.name, q.do, q.target, q.sure, "sure"]) }));
   }
 
   ask(a) {
@@ -96,17 +120,21 @@ export class Board {
   }
 
   look() {
-    this.guard.look(performance.now(), this.name, this.sight);
-    const ready = this.guard.ready(performance.now());
-    this.root.querySelectorAll("[data-act]").forEach((b) => b.setAttribute("aria-disabled", String(!ready)));
+    const now = performance.now(), whole = stands(this.root);
+    let due = true;
+    this.root.querySelectorAll("[data-act]").forEach((b) => {
+      due = due && b.guard.ready(now);
+      b.setAttribute("aria-disabled", String(!b.guard.ready(now) || !whole));
+    });
     clearTimeout(this.waiting);
-    if (!ready) this.waiting = setTimeout(() => this.look(), 50);
+    if (!due) this.waiting = setTimeout(() => this.look(), 50);
   }
 
-  async act(a, e) {
+  // act does what the button b is for, if the press that e is the end of counts there.
+  async act(a, e, b) {
     const begun = e.type === "click" && this.down !== null ? this.down : e.timeStamp;
     this.down = null;
-    if (!a || !e.isTrusted || !this.guard.answer(performance.now(), begun, e.detail > 1)) {
+    if (!a || !e.isTrusted || !stands(this.root) || !b.guard.answer(performance.now(), begun, e.detail > 1)) {
       this.look();
       return;
     }

@@ -79,3 +79,33 @@ export function facts(list) {
 export function fold(title, ...children) {
   return el("details.fold", null, el("summary", null, title), ...children);
 }
+
+// sight is from where to where of the window what these scroll can be seen.
+export function sight(...scrolls) {
+  let top = 0, bottom = window.innerHeight;
+  for (const s of scrolls) {
+    if (getComputedStyle(s).overflowY === "visible") continue;
+    const r = s.getBoundingClientRect();
+    top = Math.max(top, r.top);
+    bottom = Math.min(bottom, r.bottom);
+  }
+  return [top, bottom];
+}
+
+// cover is how far down from its top an element has been on the screen, without a gap.
+export function cover(r, top, bottom, upto) {
+  return r.top + upto >= top - 1 ? Math.max(upto, Math.min(bottom, r.bottom) - r.top) : upto;
+}
+
+// stands reports whether all that says what an answer means is on the screen, of what root
+// shows. What is too tall for that has been on it line by line.
+export function stands(root, ...around) {
+  let all = true;
+  for (const e of root.querySelectorAll("[data-must]")) {
+    const [top, bottom] = sight(root, ...around);
+    const r = e.getBoundingClientRect();
+    e.upto = cover(r, top, bottom, e.upto || 0);
+    if (r.height > bottom - top ? e.upto < r.height - 1 : r.top < top - 1 || r.bottom > bottom + 1) all = false;
+  }
+  return all;
+}

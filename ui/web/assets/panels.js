@@ -43,7 +43,7 @@ export class Panels {
       el("div.bar", null,
         this.answer("deny", deny.words, deny.key, (e) => this.v.answer(deny, e), { title: deny.title }),
         el("div.more", null,
-          button("plain", others.words, others.key, () => this.v.show({ kind: "denials" }, true)),
+          button("plain", others.words, others.key, () => this.v.show({ kind: "denials" })),
           view.sheet.args && button("plain", "Edit...", "e", () => this.openEdit()),
           !edited && button("plain", remember.words, remember.key, () => this.openRemember())),
         this.answer("allow", edited ? "Allow the edited call once" : allow.words, allow.key, (e) => this.v.answer(allow, e), { title: allow.title })),
@@ -65,7 +65,7 @@ export class Panels {
   }
 
   confirm(p) {
-    return el("div.panel", { role: "alertdialog", "aria-label": "Not all was seen" }, el("ul.asks", null, p.asks.map((a) => el("li", null, a))),
+    return el("div.panel", { role: "alertdialog", "aria-label": "Not all was seen" }, el("ul.asks", { "data-must": true }, p.asks.map((a) => el("li", null, a))),
       el("div.row.apart", null, button("plain", "Back", "Esc", () => this.v.back(), { "data-first": true }),
         this.answer("allow", "Allow once, unseen", p.choice.key, (e) => this.v.answer(p.choice, e))));
   }
@@ -73,7 +73,7 @@ export class Panels {
   openEdit() {
     const view = this.v.view();
     if (!view || !view.sheet || !view.sheet.args || view.sent) return;
-    this.v.show({ kind: "edit", text: view.draft || view.sheet.args }, true);
+    this.v.show({ kind: "edit", text: view.draft || view.sheet.args });
   }
 
   edit(p) {
@@ -92,12 +92,12 @@ export class Panels {
       this.v.refuse("Edited arguments are allowed once.");
       return;
     }
-    this.v.show({ kind: "remember", offers: [...view.sheet.offers], at: 0, scope: this.v.words.scopes[0], deny: false }, true);
+    this.v.show({ kind: "remember", offers: [...view.sheet.offers], at: 0, scope: this.v.words.scopes[0], deny: false });
   }
 
   remember(p) {
     const o = p.offers[p.at];
-    const again = (change) => { Object.assign(p, change); this.v.show(p, true); };
+    const again = (change) => { Object.assign(p, change); this.v.show(p); };
     const radio = (name, checked, words, key, choose) => el("label", null,
       el("input", { type: "radio", name, checked, "data-first": checked && name === p.focus, change: choose }), el("span", null, words), key && el("kbd", null, key));
     const value = o.kind && el("input", { type: "text", id: "pattern", value: o.value, autocomplete: "off", spellcheck: "false", "data-enter": true });
@@ -108,21 +108,17 @@ export class Panels {
         el("fieldset", null, el("legend", null, "For whom"), this.v.words.scopes.map((s) => radio("scope", s === p.scope, s.words, s.key, () => again({ scope: s, focus: "scope" })))),
         el("fieldset", null, el("legend", null, "And then"),
           radio("effect", !p.deny, "allow it", "", () => again({ deny: false, focus: "effect" })), radio("effect", p.deny, "deny it", "", () => again({ deny: true, focus: "effect" })))),
-      el("p.sentence", { role: "status" }, (p.deny ? o.deny : o.allow)[p.scope.scope]),
-      el("ul.notes", null, (p.deny ? o.deny_notes : o.notes).map((n) => el("li", null, n))),
+      el("p.sentence", { role: "status", "data-must": true }, (p.deny ? o.deny : o.allow)[p.scope.scope]),
+      el("ul.notes", { "data-must": true }, (p.deny ? o.deny_notes : o.notes).map((n) => el("li", null, n))),
       el("div.row.apart", null, this.back(), p.deny
         ? this.answer("deny", "Deny and remember", "N", (e) => this.remembered(p, e))
         : this.answer(p.scope.scope === "session" ? "allow" : "lasting", "Allow and remember", "y", (e) => this.remembered(p, e))));
   }
 
   async editPattern(p, value) {
-    const id = this.v.current;
-    try {
-      const { pattern: offer } = await this.v.channel.ask("preview", { id, pattern: { kind: p.offers[p.at].kind, value } });
-      if (this.v.panel === p && this.v.current === id) this.v.show(Object.assign(p, { offers: [...p.offers, offer], at: p.offers.length, focus: "offer" }), true);
-    } catch (e) {
-      this.v.refuse(e.message);
-    }
+    document.activeElement.blur(); // what goes on being written is not what was asked about
+    const result = await this.v.preview({ pattern: { kind: p.offers[p.at].kind, value } });
+    if (result) this.v.show(Object.assign(p, { offers: [...p.offers, result.pattern], at: p.offers.length, focus: "offer" }), true);
   }
 
   remembered(p, e) {
@@ -164,7 +160,7 @@ export class Panels {
       while (this.v.views.get(id) && !this.v.views.get(id).sheet && !this.v.views.get(id).problem) await new Promise((done) => setTimeout(done, 20));
     }
     if (this.v.current !== current || this.v.tomb || this.v.panel) return;
-    this.v.show({ kind: "group", ids, opened: new Set(), seen: 0, all: false }, true);
+    this.v.show({ kind: "group", ids, opened: new Set(), seen: 0, upto: 0, all: false }, true);
   }
 
   // members are all of a group, one below the other. What changes something is opened by
@@ -230,7 +226,7 @@ export class Panels {
     }
     if (p.kind === "remember") {
       const scope = this.v.words.scopes.find((s) => s.key === e.key);
-      if (scope) this.v.show(Object.assign(p, { scope, focus: "scope" }), true);
+      if (scope) this.v.show(Object.assign(p, { scope, focus: "scope" }));
       else if (e.key === (p.deny ? "N" : "y")) this.remembered(p, e);
       else return !["ArrowUp", "ArrowDown", " ", "Enter", "Tab", "PageDown", "PageUp"].includes(e.key);
       return true;
@@ -248,13 +244,14 @@ export class Panels {
     const { deny, allow, denials, remember, others } = this.v.words;
     const view = this.v.view();
     if (!view || !view.sheet) return false;
-    if (this.v.panel) { // confirm
-      if (e.key === this.v.panel.choice.key) this.v.answer(this.v.panel.choice, e);
-      return e.key === this.v.panel.choice.key;
+    if (this.v.panel) { // its question takes the key of its answer again, and no other panel any
+      const asked = this.v.panel.kind === "confirm" && e.key === this.v.panel.choice.key;
+      if (asked) this.v.answer(this.v.panel.choice, e);
+      return asked;
     }
     const c = [deny, allow, ...denials].find((choice) => choice.key === e.key);
     if (c) this.v.answer(c, e);
-    else if (e.key === others.key) this.v.show({ kind: "denials" }, true);
+    else if (e.key === others.key) this.v.show({ kind: "denials" });
     else if (e.key === remember.key) this.openRemember();
     else if (e.key === "e") this.openEdit();
     else if (e.key === "v") this.v.full();

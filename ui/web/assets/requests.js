@@ -1,11 +1,20 @@
 // The requests that wait, the one that is looked at, and the answers to it.
 
-import { button, clock, content, countdown, el, facts, fill, fold } from "./dom.js";
+import { button, clock, content, countdown, cover, el, facts, fill, fold, sight, stands } from "./dom.js";
 import { Guard } from "./guard.js";
 import { List } from "./list.js";
 import { Panels } from "./panels.js";
 
 const RECENT = 12;
+// UNREAD is a view of which nothing has been on the screen.
+const UNREAD = { whole: null, seen: 0, upto: 0, all: false };
+
+// byPerson reports whether a key or a click of a person is being handled just now. What
+// comes later, such as an answer of the server's, is nobody's act.
+function byPerson() {
+  const e = window.event;
+  return !!e && e.isTrusted && ["keydown", "click", "change"].includes(e.type);
+}
 
 export class Requests {
   // on has: say(text), counted(n), rule(text) for a request that becomes a rule.
@@ -49,10 +58,10 @@ export class Requests {
     this.listeners = [
       [document, "keydown", (e) => this.key(e), true],
       [document, "pointerdown", (e) => { this.down = e.timeStamp; }, true],
-      [document, "scroll", () => this.scrolled(), true],
+      [document, "scroll", () => { this.scrolled(); this.look(); }, true],
       [window, "resize", () => { this.forgetSeen(); moved(); this.look(); }],
       [window, "focus", moved],
-      [document, "visibilitychange", () => { moved(); this.look(); }],
+      [document, "visibilitychange", () => { moved(); this.scrolled(); this.look(); }],
     ];
     for (const l of this.listeners) l[0].addEventListener(...l.slice(1));
   }
@@ -207,7 +216,7 @@ export class Requests {
   async load(id) {
     let view = this.views.get(id);
     if (view) return;
-    view = { sheet: null, original: null, args: null, draft: "", whole: null, seen: 0, all: false, sent: false, problem: "", version: ++this.serial };
+    view = { sheet: null, original: null, args: null, draft: "", ...UNREAD, sent: false, problem: "", version: ++this.serial };
     this.views.set(id, view);
     try {
       view.sheet = await this.channel.ask("show", { id });
@@ -224,7 +233,7 @@ export class Requests {
     let sheet;
     try { sheet = await this.channel.ask("show", { id }); } catch { return; } // its end is on the way
     if (this.views.get(id) !== view || view.args !== null || JSON.stringify(sheet) === JSON.stringify(view.sheet)) return;
-    Object.assign(view, { sheet, whole: null, seen: 0, version: ++this.serial });
+    Object.assign(view, { sheet, ...UNREAD, version: ++this.serial });
     if (this.current === id && !this.tomb) this.draw();
   }
 
@@ -235,7 +244,7 @@ export class Requests {
     const view = this.view();
     let request = "", sight = "";
     if (this.tomb) [request, sight] = [this.tomb.id, "ended"];
-    else if (this.open && !this.root.hidden && !document.hidden && view && view.sheet && view === this.whole && !view.sent) {
+    else if (this.open && !this.root.hidden && !document.hidden && view && view.sheet && view === this.whole && !view.sent && !view.asking && stands(this.answers, this.main)) {
       [request, sight] = [this.current, [view.version, this.panel ? this.panel.serial : "", this.group().length].join(" ")];
     }
     const changed = request !== this.guard.request || sight !== this.guard.sight;
@@ -270,7 +279,10 @@ export class Requests {
     const ok = this.guard.answer(performance.now(), click ? this.begun() : e.timeStamp, click ? e.detail > 1 : e.repeat);
     if (!ok) {
       this.mark();
-      if (this.guard.request && !this.guard.held()) this.refuse("That came too soon after the request; read it, then answer.");
+      const view = this.view();
+      if (view && view.asking) this.refuse("What becomes of your edit is not known yet.");
+      else if (view && !stands(this.answers, this.main)) this.refuse("Not all that the answer means is on the screen: scroll until it is.");
+      else if (this.guard.request && !this.guard.held()) this.refuse("That came too soon after the request; read it, then answer.");
     }
     return ok;
   }
@@ -354,14 +366,15 @@ export class Requests {
     return !!e && (e.tagName === "TEXTAREA" || (e.tagName === "INPUT" && e.type === "text")) && this.answers.contains(e);
   }
 
-  // drawAnswers draws the answers anew if what they are about has changed. Whoever draws
-  // over a text that is being written, keys that follow are still that text's.
+  // drawAnswers draws the answers anew if what they are about has changed. Whatever draws
+  // over a text that is being written, but the person's own key or click as it happens: keys
+  // that follow are still that text's.
   drawAnswers(force) {
     const view = this.view();
     const shape = [this.current, view && view.version, view && !!view.sheet, view && view.sent, this.panel && this.panel.serial, this.group().length, !!this.tomb, this.guard.writing()].join(" ");
     if (shape !== this.drawn || force) {
       const same = shape === this.drawn;
-      if (this.writing() && !same && !this.acting) {
+      if (this.writing() && !same && !byPerson()) {
         this.guard.textGone(performance.now());
         if (this.tomb) this.drawDetail();
       }
@@ -370,7 +383,7 @@ export class Requests {
         fill(this.answers, this.said, held ? this.panels.held() : view && view.sheet && !view.sent && this.words ? this.panels.draw(view) : null);
         this.said.textContent = "";
         this.answers.hidden = this.answers.children.length < 2 && !this.tomb;
-        const first = this.acting && this.answers.querySelector("[data-first]");
+        const first = (byPerson() || this.asked) && this.answers.querySelector("[data-first]");
         if (first) first.focus();
       }
       this.drawn = [this.current, view && view.version, view && !!view.sheet, view && view.sent, this.panel && this.panel.serial, this.group().length, !!this.tomb, this.guard.writing()].join(" ");
@@ -378,48 +391,45 @@ export class Requests {
     this.look();
   }
 
-  // show puts a panel in the place of the answers; null brings them back. by says whose
-  // act it is: a person's text field may go then.
-  show(panel, byPerson) {
+  // show puts a panel in the place of the answers; null brings them back. asked says that a
+  // person asked for it, and it comes only now: it takes the focus.
+  show(panel, asked) {
+    if (panel !== this.panel && this.view()) this.view().asking = null;
     const together = this.panel && this.panel.kind === "group";
     this.panel = panel;
     if (panel) panel.serial = ++this.serial;
-    this.acting = !!byPerson;
+    this.asked = !!asked;
     if (together || (panel && panel.kind === "group")) {
       this.drawDetail();
       this.detail.scrollTop = 0;
     }
     this.drawAnswers();
-    this.acting = false;
+    this.asked = false;
     this.scrolled();
   }
 
   back() {
-    this.show(null, true);
+    this.show(null);
     this.detail.focus({ preventScroll: true });
   }
 
   // What has been on the screen.
 
-  // scrolled counts the blocks that have been on the screen, one after the other: what was
-  // jumped over was not.
+  // scrolled counts the blocks that have been on the screen, one after the other and each
+  // from its first line to its last: what was jumped over was not.
   scrolled() {
     cancelAnimationFrame(this.frame);
     this.frame = requestAnimationFrame(() => {
       const state = this.panel && this.panel.kind === "group" ? this.panel : this.view();
       if (!state || this.root.hidden || document.hidden) return;
-      let top = 0, bottom = window.innerHeight;
-      for (const e of [this.detail, this.main]) {
-        if (getComputedStyle(e).overflowY === "visible") continue;
-        const r = e.getBoundingClientRect();
-        top = Math.max(top, r.top);
-        bottom = Math.min(bottom, r.bottom);
-      }
+      const [top, bottom] = sight(this.detail, this.main);
       const blocks = this.detail.querySelectorAll("[data-block]");
       while (state.seen < blocks.length && !("closed" in blocks[state.seen].dataset)) {
         const r = blocks[state.seen].getBoundingClientRect();
-        if (r.height === 0 || r.bottom > bottom + 1 || r.bottom <= top) break;
+        state.upto = cover(r, top, bottom, state.upto);
+        if (r.height === 0 || state.upto < r.height - 1) break;
         state.seen++;
+        state.upto = 0;
       }
       state.all = blocks.length > 0 && state.seen >= blocks.length;
       if (state === this.panel) this.panels.seen(state);
@@ -427,8 +437,9 @@ export class Requests {
   }
 
   forgetSeen() {
-    for (const v of this.views.values()) v.seen = 0;
-    if (this.panel) this.panel.seen = 0;
+    for (const v of [...this.views.values(), this.panel, ...this.answers.querySelectorAll("[data-must]")]) {
+      if (v) Object.assign(v, { seen: 0, upto: 0, all: false });
+    }
     this.scrolled();
   }
 
@@ -447,7 +458,7 @@ export class Requests {
     const view = this.view();
     if (!view || !view.sheet || view.sent || !this.accept(e)) return;
     if (choice.writes && text === undefined) {
-      this.show({ kind: "text", choice }, true);
+      this.show({ kind: "text", choice });
       return;
     }
     const decide = { id: this.current, decision: choice.decision };
@@ -458,7 +469,7 @@ export class Requests {
       decide.scope = "once";
       const asks = this.unseen(view);
       if (asks.length && !(this.panel && this.panel.kind === "confirm")) {
-        this.show({ kind: "confirm", asks, choice }, true);
+        this.show({ kind: "confirm", asks, choice });
         return;
       }
     }
@@ -478,9 +489,7 @@ export class Requests {
       this.views.get(id).sent = true;
     }
     const open = (id) => !(this.views.get(id) || {}).sent;
-    this.acting = true;
     this.select(all.slice(from + 1).find(open) || all.find(open) || "");
-    this.acting = false;
     let problems;
     try {
       problems = (await this.channel.ask("decide", text ? { answer: decide, text } : { answer: decide })).problems;
@@ -504,7 +513,7 @@ export class Requests {
     if (!view || !view.sheet || !view.sheet.cut || view.whole) return;
     try {
       const params = view.args !== null ? { id, text: view.args } : { id };
-      Object.assign(view, { whole: (await this.channel.ask("full", params)).lines, seen: 0, version: ++this.serial });
+      Object.assign(view, { ...UNREAD, whole: (await this.channel.ask("full", params)).lines, version: ++this.serial });
     } catch (e) {
       this.refuse(e.message);
       return;
@@ -512,33 +521,48 @@ export class Requests {
     if (this.current === id && !this.tomb) this.draw();
   }
 
+  // preview asks what becomes of an edit. Until that is known nothing is answered: what is on
+  // the screen is the old thing, and whoever has edited it means the new one. Its result is
+  // for the panel that asked, and null if that has gone, or is written in again.
+  async preview(params) {
+    const id = this.current, view = this.view(), panel = this.panel, asking = {};
+    view.asking = asking;
+    this.look();
+    let result = null;
+    try {
+      result = await this.channel.ask("preview", { id, ...params });
+    } catch (e) {
+      if (this.panel === panel) this.refuse(e.message);
+    }
+    if (view.asking === asking) view.asking = null;
+    this.look();
+    if (this.current !== id || this.tomb || this.panel !== panel || this.views.get(id) !== view) return null;
+    if (result && this.writing()) {
+      this.refuse("You were writing when it came: ask again for what becomes of it.");
+      return null;
+    }
+    return result;
+  }
+
   // revised shows what edited arguments make of the request, in its place.
   async revised(text) {
-    const id = this.current;
     const view = this.view();
-    if (!view || !text.trim()) {
-      this.refuse("Not JSON: there is nothing in it.");
+    if (!view || view.asking || !text.trim()) {
+      this.refuse(view && view.asking ? "It is being looked at." : "Not JSON: there is nothing in it.");
       return;
     }
     view.draft = text;
-    try {
-      const { sheet } = await this.channel.ask("preview", { id, text });
-      Object.assign(view, { original: view.original || view.sheet, sheet, args: text, whole: null, seen: 0, version: ++this.serial });
-    } catch (e) {
-      this.refuse(e.message);
-      return;
-    }
-    if (this.current !== id || this.tomb) return;
-    this.acting = true;
-    this.select(id);
-    this.acting = false;
+    const result = await this.preview({ text });
+    if (!result) return;
+    Object.assign(view, { original: view.original || view.sheet, sheet: result.sheet, args: text, ...UNREAD, version: ++this.serial });
+    this.select(this.current);
     this.detail.focus({ preventScroll: true });
   }
 
   restore() {
     const view = this.view();
     if (!view || view.args === null || view.sent) return;
-    Object.assign(view, { sheet: view.original, original: null, args: null, draft: "", whole: null, seen: 0, version: ++this.serial });
+    Object.assign(view, { sheet: view.original, original: null, args: null, draft: "", ...UNREAD, version: ++this.serial });
     this.select(this.current);
     this.refuse("The arguments are the agent's again.");
   }

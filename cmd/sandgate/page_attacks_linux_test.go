@@ -1,0 +1,294 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// TestPageHoldsAnswersBack: each way in which an answer could be given to something that was
+// not on the screen, or is not meant any more, with the twin that is an answer.
+func TestPageHoldsAnswersBack(t *testing.T) {
+	b := newBrowser(t)
+	s := newServing(t, pageConfig)
+	p := &person{browser: b, serving: s, t: t, session: s.session("coder")}
+	b.window(1200, 800, "light")
+	b.open(s.link())
+	b.see("Nothing waits")
+	// An answer of the server's to this question comes when the test lets it.
+	b.eval(`(() => {
+		const send = WebSocket.prototype.send;
+		window.slow = false; window.late = [];
+		WebSocket.prototype.send = function (m) { if (window.slow && m.includes('"preview"')) window.late.push(() => send.call(this, m)); else send.call(this, m); };
+	})()`)
+	for _, step := range []struct {
+		name string
+		do   func(*person)
+	}{
+		{"SentenceOutOfSight", pageRemembersNothingUnsaid},
+		{"EditUnderWay", pageAnswersNothingWhileAnEditIsLookedAt},
+		{"PatternUnderWay", pageAnswersNothingWhileAPatternIsLookedAt},
+		{"TallBlock", pageCountsEachLine},
+		{"KeysOfPanels", pageKeysInPanels},
+		{"BoardThatChanges", pageBoardThatChanges},
+		{"Direction", pageIsolatesDirection},
+	} {
+		t.Run(step.name, func(t *testing.T) {
+			p.test(t)
+			step.do(p)
+			if t.Failed() {
+				b.picture("failed-" + step.name)
+			}
+			p.eval("window.slow = false")
+			p.idle()
+			if complaints := p.complaints(); complaints != "" {
+				t.Errorf("the browser complains: %s", complaints)
+			}
+			b.forgive()
+		})
+	}
+	p.test(t)
+}
+
+// refused says that no answer counts as things are, however long one waits.
+func (p *person) refused(ch <-chan ended, why string, keys ...string) {
+	p.t.Helper()
+	for _, k := range keys {
+		p.moment()
+		p.moment()
+		p.moment()
+		p.press(k, false)
+	}
+	p.waits(ch, why)
+}
+
+// inSight is whether the whole sentence that holds from then on is on the screen.
+const inSight = `(() => {
+	const r = document.querySelector(".sentence").getBoundingClientRect(), n = document.querySelector(".notes").getBoundingClientRect();
+	let top = 0, bottom = innerHeight;
+	for (const e of [document.querySelector(".answers"), document.querySelector("main")]) {
+		if (getComputedStyle(e).overflowY === "visible") continue;
+		const b = e.getBoundingClientRect();
+		top = Math.max(top, b.top); bottom = Math.min(bottom, b.bottom);
+	}
+	return Math.min(r.top, n.top) >= top - 1 && Math.max(r.bottom, n.bottom) <= bottom + 1;
+})()`
+
+func pageRemembersNothingUnsaid(p *person) {
+	defer p.window(1200, 800, "light")
+	long := strings.Repeat("a-long-name-of-a-directory/", 5)
+	for _, size := range [][2]int{{1280, 620}, {1200, 800}, {390, 844}, {1280, 330}, {320, 256}} {
+		p.window(size[0], size[1], "light")
+		command := fmt.Sprintf("wc -l %sx%d-%d", long, size[0], size[1])
+		ch := call(p.t.Context(), p.session, "shell", map[string]any{"command": command})
+		p.see(command)
+		if p.eval("document.querySelector('.requests').dataset.pane === 'list' && getComputedStyle(document.querySelector('.pager')).display !== 'none'") == true {
+			p.click(".list button", "wc -l")
+		}
+		p.until("!!document.querySelector('.answers button')")
+		p.press("r", false)
+		p.press("g", false)
+		p.see("whichever agent asks, until you remove it")
+		p.eval("document.querySelector('.answers').scrollTop = 0; scrollTo(0, 0)")
+		if p.eval(inSight) != true {
+			p.refused(ch, fmt.Sprintf("%v: remembered with its sentence out of sight", size), "y")
+			p.eval("document.querySelector('.sentence').scrollIntoView({block: 'start'})")
+			p.moment()
+			p.eval("document.querySelector('.notes').scrollIntoView({block: 'end'})")
+		} else if size[1] < 400 {
+			p.t.Errorf("%v: the sentence is in sight, so nothing was tried", size)
+		}
+		p.picture(fmt.Sprintf("remember-%d-%d", size[0], size[1]))
+		// The twin: one scrolls through all of the request, and back to the sentence.
+		p.press("Escape", false)
+		p.scrollThrough()
+		p.eval(`(async () => { for (let i = 0; i < 60; i++) { scrollBy(0, innerHeight / 2); await new Promise((done) => setTimeout(done, 40)); } })()`)
+		p.press("r", false)
+		p.press("s", false)
+		p.see("until this session ends")
+		p.eval("document.querySelector('.sentence').scrollIntoView({block: 'start'})")
+		p.moment()
+		p.eval("document.querySelector('.notes').scrollIntoView({block: 'end'})")
+		p.settled()
+		p.press("y", false)
+		if text, e := p.ran(ch); e != nil || text == "" {
+			p.t.Errorf("%v: %q %v; %s", size, text, e, p.text())
+		}
+	}
+}
+
+func pageAnswersNothingWhileAnEditIsLookedAt(p *person) {
+	ch := p.ask("echo agents")
+	p.press("e", false)
+	p.until("document.activeElement.id === 'arguments'")
+	p.eval(`window.slow = true; document.activeElement.value = '{"command": "echo mine"}'`)
+	p.click("button", "Show what becomes of it")
+	p.until("window.late.length === 1")
+	p.refused(ch, "the old thing was answered while its edit was looked at", "y", "N")
+	p.press("Escape", false) // leaves it
+	p.settled()
+	p.press("e", false)
+	p.click("button", "Show what becomes of it")
+	p.until("window.late.length === 2")
+	p.click("textarea", "") // and goes on writing
+	p.until("document.activeElement.id === 'arguments'")
+	p.eval("window.late.forEach((f) => f()); window.late = []")
+	p.see("You were writing when it came")
+	for _, k := range []string{"y", "N", "y"} {
+		p.press(k, false)
+	}
+	p.waits(ch, "a text that was taken away has answered")
+	if text, _ := p.eval("document.querySelector('#arguments').value").(string); !strings.Contains(text, "yNy") {
+		p.t.Errorf("the text is gone: %q", text)
+	}
+	p.eval(`window.slow = false; document.querySelector('#arguments').value = '{"command": "echo mine"}'`)
+	p.click("button", "Show what becomes of it")
+	p.see("Edited by you")
+	p.settled()
+	p.press("y", false)
+	if text, e := p.ran(ch); text != "mine\n" {
+		p.t.Errorf("%q %v", text, e)
+	}
+}
+
+func pageAnswersNothingWhileAPatternIsLookedAt(p *person) {
+	ch := p.ask("wc -c a b")
+	p.press("r", false)
+	p.click(".remember label", "begins with")
+	p.until("!!document.querySelector('#pattern')")
+	p.eval("window.slow = true; document.querySelector('#pattern').focus(); document.querySelector('#pattern').value = 'wc -c a'")
+	p.press("Enter", false)
+	p.until("window.late.length === 1")
+	p.refused(ch, "the wider pattern was remembered while the edited one was looked at", "y")
+	p.eval("window.slow = false; window.late.forEach((f) => f()); window.late = []")
+	p.see(`"wc -c a"`)
+	p.settled()
+	p.press("y", false)
+	if _, e := p.ran(ch); e != nil {
+		p.t.Error(e)
+	}
+	ch = p.ask("wc -c other") // what the wider one would have covered is asked about
+	p.press("N", false)
+	if _, e := p.ran(ch); e == nil {
+		p.t.Error("the wider pattern is remembered")
+	}
+}
+
+// pageCountsEachLine: a jump to the end of a block that is taller than the screen is no look
+// at it.
+func pageCountsEachLine(p *person) {
+	ch := call(p.t.Context(), p.session, "shell", map[string]any{"command": "echo tall # " + strings.Repeat("of one very long line ", 600)})
+	p.see("of one very long line")
+	p.settled()
+	p.eval("document.querySelector('.detail').scrollTop = 1e6")
+	p.moment()
+	p.press("y", false)
+	p.see("Not all of the request has been on the screen")
+	p.waits(ch, "allowed after a jump")
+	p.press("Escape", false)
+	p.eval("document.querySelector('.detail').scrollTop = 0")
+	p.scrollThrough()
+	p.settled()
+	p.press("y", false)
+	if text, e := p.ran(ch); text != "tall\n" {
+		p.t.Errorf("%q %v; %s", text, e, p.text())
+	}
+}
+
+// pageKeysInPanels: no key has a meaning in a panel that is not that panel's, and none makes
+// the page complain.
+func pageKeysInPanels(p *person) {
+	ch := p.ask("echo panels")
+	for _, open := range []string{"o", "e", "r", "t"} {
+		p.settled()
+		p.press(open, false)
+		p.moment()
+		p.eval("document.activeElement.blur()")
+		for _, k := range []string{"q", "z", "5", "v", "e", "R", "A"} {
+			p.press(k, false)
+		}
+		p.press("Escape", false)
+		p.press("Escape", false)
+	}
+	p.waits(ch, "a key of no meaning has answered")
+	p.settled()
+	p.press("N", false)
+	if _, e := p.ran(ch); e == nil || e.Code != protocol.CodeDenied {
+		p.t.Error(e)
+	}
+}
+
+// pageBoardThatChanges: what is told anew beside a button takes none of its time away, and
+// what moves or resizes it does.
+func pageBoardThatChanges(p *person) {
+	for _, name := range []string{"a1", "a2"} {
+		s := p.serving.session(name)
+		ctx := p.t.Context()
+		go func() { // the number of its calls is told anew each time
+			var e *protocol.Error
+			for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
+				if _, err := s.Call(ctx, "no_such_tool", nil); !errors.As(err, &e) || e.Code == protocol.CodeUnknownSession {
+					return
+				}
+			}
+		}()
+	}
+	p.click("nav button", "Sessions")
+	p.see("a1: ")
+	p.eval(`window.seen = new Set(); window.watch = setInterval(() => window.seen.add(document.body.innerText), 100)`)
+	p.until("window.seen.size > 5")
+	p.eval("clearInterval(window.watch)")
+	p.ready()
+	p.window(1100, 800, "light")
+	at := fmt.Sprintf(".things li:nth-child(%v) button", p.eval(`[...document.querySelectorAll(".things li")].findIndex((li) => li.innerText.includes("a1: ")) + 1`))
+	p.click(at, "End")
+	p.until("!document.querySelector('.sure')") // at once after it moved
+	p.ready()
+	p.click(at, "End")
+	p.see("End the session of a1?")
+	p.click(".sure button", "End") // at once after it appeared
+	p.moment()
+	p.see("End the session of a1?")
+	p.ready()
+	p.click(".sure button", "End")
+	p.until(`!document.body.innerText.includes("a1: ")`)
+	p.see("a2: ")
+	p.window(1200, 800, "light")
+	p.click("nav button", "Requests")
+}
+
+// pageIsolatesDirection: no element lets a text from outside turn the order of what stands
+// beside it.
+func pageIsolatesDirection(p *person) {
+	const loose = `[...document.querySelectorAll("main *")].filter((e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim())
+		&& getComputedStyle(e).unicodeBidi !== "isolate-override" && !e.closest(".content .line")).map((e) => e.outerHTML.slice(0, 200)).join("\n")`
+	ch := p.ask("echo direction")
+	look := func(where string) {
+		p.t.Helper()
+		if text, _ := p.eval(loose).(string); text != "" {
+			p.t.Errorf("%s: %s", where, text)
+		}
+	}
+	look("request")
+	for _, k := range []string{"o", "r", "e", "t"} {
+		p.settled()
+		p.press(k, false)
+		look(k)
+		p.press("Escape", false)
+		p.press("Escape", false)
+	}
+	p.click("nav button", "Sessions")
+	p.see("coder: ")
+	p.ready()
+	p.click(".things button", "End")
+	p.see("End the session of")
+	look("board")
+	p.click("nav button", "Requests")
+	p.settled()
+	p.press("N", false)
+	p.ran(ch)
+}
