@@ -85,10 +85,11 @@ func pageRemembersNothingUnsaid(p *person) {
 		p.window(size[0], size[1], "light")
 		command := fmt.Sprintf("wc -l %sx%d-%d", long, size[0], size[1])
 		ch := call(p.t.Context(), p.session, "shell", map[string]any{"command": command})
-		p.see(command)
+		p.until("!!document.querySelector('.row[data-id]')")
 		if p.eval("document.querySelector('.requests').dataset.pane === 'list' && getComputedStyle(document.querySelector('.pager')).display !== 'none'") == true {
 			p.click(".list button", "wc -l")
 		}
+		p.see(command)
 		p.until("!!document.querySelector('.answers button')")
 		p.press("r", false)
 		p.press("g", false)
