@@ -108,8 +108,8 @@ export class Panels {
         el("fieldset", null, el("legend", null, "For whom"), this.v.words.scopes.map((s) => radio("scope", s === p.scope, s.words, s.key, () => again({ scope: s, focus: "scope" })))),
         el("fieldset", null, el("legend", null, "And then"),
           radio("effect", !p.deny, "allow it", "", () => again({ deny: false, focus: "effect" })), radio("effect", p.deny, "deny it", "", () => again({ deny: true, focus: "effect" })))),
-      el("p.sentence", { role: "status", "data-must": true }, (p.deny ? o.deny : o.allow)[p.scope.scope]),
-      el("ul.notes", { "data-must": true }, (p.deny ? o.deny_notes : o.notes).map((n) => el("li", null, n))),
+      el("div.panel", { "data-must": true }, el("p.sentence", { role: "status" }, (p.deny ? o.deny : o.allow)[p.scope.scope]),
+        el("ul.notes", null, (p.deny ? o.deny_notes : o.notes).map((n) => el("li", null, n)))),
       el("div.row.apart", null, this.back(), p.deny
         ? this.answer("deny", "Deny and remember", "N", (e) => this.remembered(p, e))
         : this.answer(p.scope.scope === "session" ? "allow" : "lasting", "Allow and remember", "y", (e) => this.remembered(p, e))));
