@@ -275,9 +275,9 @@ func escape(p *approval.Presentation, text string) string {
 	return approval.Escape(text)
 }
 
-// Essence is what a person has to see before they allow, as plain lines: who asks
-// and what speaks against it, the content as it was cut for display, what could
-// happen at most, and what comes next. The content stands behind a margin.
+// Essence is what a person has to see before they allow, as plain lines: what could
+// happen at most, what is asked for, who asks and what speaks against it, the content as
+// it was cut for display, and what comes next. The content stands behind a margin.
 func Essence(a *protocol.Approval) string {
 	content, _ := Content(a)
 	return essence(a, Facts(a), content)
@@ -303,12 +303,12 @@ func Text(a *protocol.Approval, now time.Time, full bool) string {
 
 func essence(a *protocol.Approval, sheet Sheet, content string) string {
 	var b strings.Builder
+	writeFacts(&b, StripFacts(sheet.Strip))
 	fmt.Fprintln(&b, Title(a))
 	writeFacts(&b, sheet.First)
 	for line := range strings.SplitSeq(strings.TrimSuffix(content, "\n"), "\n") {
 		b.WriteString("  | " + Blanks(line) + "\n")
 	}
-	writeFacts(&b, StripFacts(sheet.Strip))
 	writeFacts(&b, sheet.Deciding)
 	for i, next := range a.BatchRemaining {
 		label := ""

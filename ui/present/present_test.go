@@ -38,16 +38,16 @@ func request(change func(*protocol.Approval)) *protocol.Approval {
 }
 
 func TestText(t *testing.T) {
-	want := `shell: Execute: go test
+	want := `  writes      /w
+  network     listed hosts
+  secrets     hidden
+  undo        not of what is sent
+shell: Execute: go test
   agent       coder (session s-1)
   from        github
   deferred    the agent does not wait; after the answer it has to call again
   careful     One thing.
   | go test
-  writes      /w
-  network     listed hosts
-  secrets     hidden
-  undo        not of what is sent
   asked by    rule shell.default: cause unknown_tool: a person is asked
   note        of a tool
   also        something longer: x
@@ -74,6 +74,18 @@ func TestEssence(t *testing.T) {
 	essence, text := Essence(request(nil)), Text(request(nil), now, false)
 	if !strings.HasPrefix(text, essence) || !strings.HasSuffix(essence, "shell git tag\n") || strings.Contains(essence, "limits") {
 		t.Error(essence)
+	}
+}
+
+// TestWhatItCanDoComesFirst: the effect of a call stands above the command, whatever that
+// says, and what is asked about besides below it.
+func TestWhatItCanDoComesFirst(t *testing.T) {
+	for class, first := range map[string]string{"read: reads files": "  writes      nothing\n  network     none\n", "workspace: changes files": "  writes      /w\n", "beyond: reaches": "  writes      /w\n", "": "  writes      /w\n"} {
+		text := Essence(request(func(a *protocol.Approval) { a.Details["class"] = class }))
+		effect, command, rest := strings.Index(text, first), strings.Index(text, "  | go test"), strings.Index(text, "  asked by")
+		if effect != 0 || command < effect || rest < command {
+			t.Errorf("%s:\n%s", class, text)
+		}
 	}
 }
 
@@ -210,7 +222,7 @@ func FuzzText(f *testing.F) {
 				t.Fatalf("%q", line)
 			}
 			label, ok := strings.CutPrefix(line, "  ")
-			if i > 0 && (!ok || !slices.ContainsFunc(labels, func(l string) bool { return strings.HasPrefix(label, l) })) {
+			if i != len(Strip(a)) && (!ok || !slices.ContainsFunc(labels, func(l string) bool { return strings.HasPrefix(label, l) })) {
 				t.Fatalf("line %d is not ours: %q", i, line)
 			}
 		}

@@ -30,17 +30,17 @@ func (m *model) detail() []string {
 	return lines
 }
 
-// essence is what a person has to see before they allow: who wants what, what speaks
-// against it, the content, what could happen at most, and what comes next. Only the
-// headline and the strip begin at the left edge, above and below the margin of the content,
-// so nothing else that comes from outside can look like a line of ours.
+// essence is what a person has to see before they allow: what could happen at most, who
+// wants what, what speaks against it, the content, and what comes next. Only the strip and
+// the headline begin at the left edge, above the margin of the content, so nothing that
+// comes from outside can look like a line of ours.
 func (m *model) essence() []string {
 	it := m.item()
 	if it == nil || it.shown == nil {
 		return nil
 	}
 	s, sheet := styles(), present.Facts(it.shown)
-	lines := m.headline(it.shown)
+	lines := append(m.stripLines(sheet.Strip), m.headline(it.shown)...)
 	if it.like != "" {
 		lines = append(lines, hang("  look twice", "this is "+it.like, m.width, s.warn.Bold(true))...)
 	}
@@ -56,7 +56,6 @@ func (m *model) essence() []string {
 		}
 	}
 	lines = append(lines, m.contentLines(it)...)
-	lines = append(lines, m.stripLines(sheet.Strip)...)
 	for _, f := range sheet.First {
 		if f.Label != present.Careful && f.Label != "agent" {
 			lines = append(lines, m.factLines([]present.Fact{f})...)

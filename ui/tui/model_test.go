@@ -1044,3 +1044,19 @@ func TestALongTextIsNoLineOfOurs(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatItCanDoComesFirst: on each screen that shows a request its effect stands above
+// the headline, and that above the content.
+func TestWhatItCanDoComesFirst(t *testing.T) {
+	for _, c := range []struct{ width, height int }{{60, 24}, {80, 24}, {132, 40}} {
+		for _, class := range []string{"read: reads files", "workspace: changes files", "beyond: reaches", ""} {
+			d := newDesk(c.width, c.height)
+			d.arrive(request(1, func(a *protocol.Approval) { a.Details["class"] = class }))
+			text := d.screen()
+			effect, headline, content := strings.Index(text, "  writes "), strings.Index(text, "wants to run a command"), strings.Index(text, "  │ ")
+			if effect < 0 || headline < effect || content < headline {
+				t.Errorf("%d columns, %q:\n%s", c.width, class, text)
+			}
+		}
+	}
+}

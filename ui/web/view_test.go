@@ -43,6 +43,20 @@ func TestPageHasNoWayToMarkup(t *testing.T) {
 	}
 }
 
+// TestWhatItCanDoComesFirst: the page puts what a call can do at most above the thing itself,
+// and what speaks against it below.
+func TestWhatItCanDoComesFirst(t *testing.T) {
+	b, err := assets.ReadFile("assets/requests.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, sheet, ok := strings.Cut(string(b), "\n  sheet(sheet, view) {")
+	effect, content, careful := strings.Index(sheet, `el("dl.strip"`), strings.Index(sheet, "content(view.whole"), strings.Index(sheet, `el("ul.careful"`)
+	if !ok || effect < 0 || content < effect || careful < content {
+		t.Errorf("effect at %d, content at %d, what speaks against it at %d", effect, content, careful)
+	}
+}
+
 // TestFilesAreTheirKeys: the page asks for nothing that is not there, and each file has
 // the type that a browser insists on.
 func TestFilesAreTheirKeys(t *testing.T) {

@@ -332,19 +332,19 @@ export class Requests {
     this.scrolled();
   }
 
-  // sheet is all about one request: who wants what, the thing itself, what speaks against
-  // it, what it can do at most, and the rest in folds.
+  // sheet is all about one request: who wants what, what it can do at most, the thing
+  // itself, what speaks against it, and the rest in folds.
   sheet(sheet, view) {
     return [
       el("h2", null, el("b", null, sheet.agent), ` ${sheet.wants}`),
       el("p.when", null, sheet.place && ["in ", el("span.dir", null, sheet.place), " · "], `asked at ${clock(sheet.created)} · `, this.tomb ? "" : countdown(sheet.expires)),
+      el("dl.strip", { "data-block": true, "aria-label": "What it can do at most" }, sheet.strip.map((c) => el(c.careful ? "div.careful" : "div", null, el("dt", null, c.label), el("dd", null, c.text)))),
       sheet.like && el("p.alike", { "data-block": true }, el("b", null, "Look twice: "), `this is ${sheet.like}.`),
       view.args !== null && el("p.edited", { "data-block": true }, "Edited by you: allowing it allows this, once, in place of what the agent asked for. ",
         button("undo", "Bring the agent's own back", "Esc", () => this.restore())),
       content(view.whole || sheet.lines, sheet.type),
       sheet.cut && !view.whole && el("p.cut", null, "The text was cut. ", button("whole", "Show all of it", "v", () => this.full())),
       sheet.careful.length > 0 && el("ul.careful", { "data-block": true, "aria-label": "What speaks against it" }, sheet.careful.map((c) => el("li", null, c))),
-      el("dl.strip", { "data-block": true, "aria-label": "What it can do at most" }, sheet.strip.map((c) => el(c.careful ? "div.careful" : "div", null, el("dt", null, c.label), el("dd", null, c.text)))),
       sheet.first.length > 0 && el("div", { "data-block": true }, facts(sheet.first)),
       el("div.folds", null,
         fold("Why am I asked?", facts(sheet.why), el("p", null, button("rule", "Make a rule of it...", "", () => this.on.rule(sheet.rule)))),
