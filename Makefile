@@ -42,7 +42,7 @@ clean: ## Remove what was built
 	@rm -rf bin dist $(INIT) confine/initbin/built.go
 
 ##@ Checking more
-.PHONY: lint race fuzz nightly attacks golden bench cross static kernels page types bootstrap tidy-check
+.PHONY: lint race fuzz nightly flaky attacks golden bench cross static kernels page types bootstrap tidy-check
 lint: init ## gofmt, go vet and staticcheck
 	@scripts/lint
 
@@ -52,9 +52,15 @@ race: bootstrap init ## Run the tests under the race detector
 fuzz: bootstrap init ## Fuzz every parser for FUZZTIME (10s) each
 	@scripts/fuzz $(FUZZTIME)
 
-nightly: bootstrap init ## Try a million made-up command lines on bash and dash, 5,000 plants on git
+nightly: bootstrap init ## Try a million made-up command lines on bash and dash, 5,000 plants on git, kills, swaps and bombs
 	@go test -timeout 0 -run '^TestShellsRunNothingElse$$' -v ./tools/shell -args -lines 1000000 -seed $$RANDOM
 	@go test -timeout 0 -run '^TestGeneratedPlantsDoNotRun$$' -v ./confine -args -plants 5000
+	@go test -timeout 0 -run '^TestKilledAtAnyMoment$$' -v ./supervisor/changes -args -kills 2000
+	@SANDGATE_TRIES=50 go test -timeout 0 -run '^TestSwaps' -v ./cmd/sandgate
+	@go test -run '^$$' -bench MemoryHeld -benchtime=3x ./confine
+
+flaky: bootstrap init ## Run all tests 20 times, half of them beside busy loops and a second run; hours
+	@scripts/flaky
 
 attacks: bootstrap init ## Flip names under the broker's eyes, and hold path calls against the kernel's, a million; nightly
 	@go test -timeout 0 -run '^(TestNothingOutsideChangesWhileNamesFlip|TestOthersGoOnInAFlood)$$' -v ./confine -args -flip-each 60s

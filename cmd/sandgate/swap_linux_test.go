@@ -68,13 +68,14 @@ func TestSwapsOnATerminal(t *testing.T) {
 	ended := x.approve(b)
 	x.see("nothing waits")
 	wrong, ready, right := 0, 0, 0
-	for i := range tries(5) {
+	for i := range tries(2) {
 		s := b.swap(t, i)
 		x.see(fmt.Sprintf("bait-%d", i))
 		from := len(x.output())
 		time.Sleep(aMoment)
-		apart := time.Duration(rand.IntN(1000)-300) * time.Millisecond // of the key after the withdrawal
-		if apart < 0 {
+		apart := time.Duration(rand.IntN(700)) * time.Millisecond // of the key after the withdrawal
+		if i%2 == 1 {
+			apart = -time.Duration(1+rand.IntN(300)) * time.Millisecond
 			x.press("y")
 			time.Sleep(-apart)
 			s.withdraw()

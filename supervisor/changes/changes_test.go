@@ -2,6 +2,7 @@ package changes
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -520,6 +521,8 @@ func TestAWorkspaceTooLarge(t *testing.T) {
 	}
 }
 
+var kills = flag.Int("kills", 40, "processes to kill in TestKilledAtAnyMoment, within the first 80 ms of each")
+
 // TestKilledAtAnyMoment: a process that looks, changes files and looks again is killed
 // (SIGKILL) at 200 moments. What it changed can be put back each time.
 func TestKilledAtAnyMoment(t *testing.T) {
@@ -540,13 +543,13 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	during(t, w, "s", func() {})
 	before := describe(ws)
 	interrupted, finished := 0, 0
-	for i := range 200 {
+	for i := range *kills {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestKilledAtAnyMoment$")
 		cmd.Env = append(os.Environ(), "CHANGES_WORK="+dir)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(i) * 400 * time.Microsecond) // where it is by then: anywhere
+		time.Sleep(80 * time.Millisecond * time.Duration(i) / time.Duration(*kills)) // where it is by then: anywhere
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		during(t, w, "s", func() {}) // the next call, of a new process
