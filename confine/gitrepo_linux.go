@@ -132,7 +132,8 @@ func harmlessLine(line, header, section, dir string, inside func(dir, target str
 		// has a quote, a backslash or a comment in it is git's to say.
 		return !strings.ContainsAny(value, "\"\\#;") && inside(dir, value) && broker.BelowGit(dir) && !broker.BelowGit(absolute(dir, value))
 	}
-	return broker.HarmlessKey(section, key)
+	// What was there before is mounted and cannot be changed: this one is new.
+	return broker.HarmlessKey(section, key) || strings.EqualFold(header, "["+section+"]") && broker.SharesWithGroup(section, key, value)
 }
 
 // namingKeys are variables whose value is, or begins with, the path of a program

@@ -4,6 +4,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -84,6 +85,33 @@ var harmless = map[string][]string{
 // names of its section and of itself without letter case.
 func HarmlessKey(section, name string) bool { return slices.Contains(harmless[section], name) }
 
+// SharesWithGroup reports whether a variable is one that `git init --shared` writes, with a
+// value that lets the group write, or everybody read, and never everybody write: whoever
+// else could write a configuration could run programs as who uses it. It is harmless only
+// in a repository that nobody had before.
+func SharesWithGroup(section, name, value string) bool {
+	value = strings.ToLower(value)
+	switch section + "." + name {
+	case "receive.denynonfastforwards":
+		return value == "true" || value == "false"
+	case "core.sharedrepository":
+		switch value {
+		case "0", "1", "2", "false", "true", "umask", "group", "all", "world", "everybody":
+			return true
+		}
+		mode, err := strconv.ParseUint(value, 8, 16)
+		return err == nil && mode&0o600 == 0o600 && mode&^0o664 == 0
+	}
+	return false
+}
+
+// isNew reports whether a configuration says no more than `git init` writes.
+func isNew(had []setting) bool {
+	return !slices.ContainsFunc(had, func(s setting) bool {
+		return s.section != "core" && s.section != "extensions" && !SharesWithGroup(s.section, s.name, s.value)
+	})
+}
+
 // harmlessSetting reports whether nothing that git does with s runs a program or leads
 // out of the repository. dir is the directory of the configuration, writable what may
 // be written: a submodule's worktree has to lie there.
@@ -134,7 +162,8 @@ func mayBecome(old, text, dir string, writable func(name string) bool) bool {
 		return old != "" && old == text
 	}
 	for _, s := range have {
-		if !slices.Contains(had, s) && (!harmlessSetting(s, dir, writable) || redirects(had, s)) {
+		shares := s.sub == "" && SharesWithGroup(s.section, s.name, s.value) && isNew(had)
+		if !slices.Contains(had, s) && !shares && (!harmlessSetting(s, dir, writable) || redirects(had, s)) {
 			return false
 		}
 	}

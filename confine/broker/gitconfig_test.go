@@ -40,6 +40,28 @@ func TestSettingsAreGits(t *testing.T) {
 	}
 }
 
+// TestSharedRepositories: what `git init --shared` writes may stand in a new repository, and
+// in none that says more; nothing lets everybody write.
+func TestSharedRepositories(t *testing.T) {
+	inside := func(string) bool { return true }
+	const fresh = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
+	for text, want := range map[string]bool{
+		"[core]\n\tsharedrepository = 1\n": true, "[core]\n\tsharedRepository = GROUP\n": true, "[core]\n\tsharedrepository = 0660\n": true,
+		"[core]\n\tsharedrepository = 0664\n": true, "[receive]\n\tdenyNonFastforwards = true\n": true, "[core]\n\tsharedrepository = all\n": true,
+		"[core]\n\tsharedrepository = 0666\n": false, "[core]\n\tsharedrepository = 0662\n": false, "[core]\n\tsharedrepository = 0777\n": false,
+		"[core]\n\tsharedrepository = x\n": false, "[core \"1\"]\n\tsharedrepository = 1\n": false, "[receive]\n\tdenyNonFastforwards = ../x\n": false,
+		"[core]\n\tsharedrepository = 1\n\tfsmonitor = x\n": false,
+	} {
+		if got := mayBecome(fresh, fresh+text, "/w/sub/.git", inside); got != want {
+			t.Errorf("%q in a new one: %v", text, got)
+		}
+		const used = fresh + "[remote \"origin\"]\n\turl = x\n"
+		if mayBecome(used, used+text, "/w/sub/.git", inside) {
+			t.Errorf("%q in one that is in use", text)
+		}
+	}
+}
+
 // TestWorktreesStayInside: a work tree lies where the tool may write, whatever becomes of
 // the names on the way.
 func TestWorktreesStayInside(t *testing.T) {
