@@ -355,11 +355,14 @@ type derived struct {
 	files, programs sandboxprofile.Profile
 	warnings        []string
 
-	found    toolchains.Found // of the person's toolchains
-	path     string           // PATH of programs
-	passed   []string         // the variables that programs get
-	withheld []string         // variables that look like secrets
-	said     string           // the end of what the program wrote to its error output, once it has run
+	found toolchains.Found // of the person's toolchains
+	path  string           // PATH of programs
+	// ownPath says that nothing is decided by a program's name: PATH may have directories of
+	// the workspace, such as that of a virtual environment which was activated.
+	ownPath  bool
+	passed   []string // the variables that programs get
+	withheld []string // variables that look like secrets
+	said     string   // the end of what the program wrote to its error output, once it has run
 	// unseen are files that hold secrets, in what is shown of the toolchains.
 	unseen map[string]sandboxprofile.Rights
 	// starts says which files a program starts that is run in a directory.
@@ -401,6 +404,7 @@ func newTools(cfg *config.Config, own map[string]sandboxprofile.Rights, o buildO
 	if err != nil {
 		return nil, d, err
 	}
+	d.ownPath = o.ahead
 	own = d.unseen
 	paths := toolPaths(cfg, d.needs)
 	list := files.New(files.Config{Paths: paths, Profile: d.files})
@@ -580,22 +584,26 @@ func programEnv(cfg *config.Config, d derived) []string {
 }
 
 // environ is the environment of programs, with a PATH of directories that the
-// sandbox shows and nobody in it can write to.
+// sandbox shows and nobody in it can write to. What rules or people allow by its name
+// would else be what a tool has put there.
 func environ(allow []string, set map[string]string, d derived, p sandboxprofile.Profile) []string {
 	env := tools.BuildEnv(allow, set, hostEnv(d.found), d.needs.Home)
 	for i, kv := range env {
 		if path, ok := strings.CutPrefix(kv, "PATH="); ok {
-			env[i] = "PATH=" + safePath(path, p)
+			env[i] = "PATH=" + safePath(path, p, d)
 		}
 	}
 	return env
 }
 
-func safePath(path string, p sandboxprofile.Profile) string {
+func safePath(path string, p sandboxprofile.Profile, d derived) string {
 	var keep []string
 	for _, dir := range strings.Split(path, ":") {
 		r := p.Rights(dir)
-		if strings.HasPrefix(dir, "/") && r&sandboxprofile.Execute != 0 && r&sandboxprofile.Write == 0 {
+		safe := r&sandboxprofile.Write == 0 || d.ownPath && slices.ContainsFunc(d.needs.Roots, func(root sandboxprofile.Root) bool {
+			return sandboxprofile.Contains(root.Path, dir)
+		})
+		if strings.HasPrefix(dir, "/") && r&sandboxprofile.Execute != 0 && safe {
 			keep = append(keep, dir)
 		}
 	}
