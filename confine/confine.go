@@ -126,6 +126,8 @@ type Stdio struct {
 	// Files are what the program inherits as descriptors 3, 4, ...: at most 16. Run
 	// closes them.
 	Files []*os.File
+	// Terminal, if set, is who a program's terminal is for. Otherwise it is for Stdin, Stdout.
+	Terminal *Terminal
 	// Hold, if set, is asked once, when everything is ready: the action begins after it
 	// has returned nil. When it fails nothing runs, and Run returns its error.
 	Hold func() error
@@ -133,6 +135,17 @@ type Stdio struct {
 	// broker makes them (Result.Exact): see Change. Each is called from goroutines of its
 	// own, and returns when its context ends.
 	Changes, Refusals func(context.Context, Change) bool
+}
+
+// A Terminal is somebody at a screen and a keyboard.
+type Terminal struct {
+	Keys   io.Reader
+	Screen io.Writer
+	// Opened gets the other end of the program's terminal, before the program starts:
+	// what is said to it is its size. It is closed when the program has ended.
+	Opened func(tty *os.File)
+	// Ended is called when the last process has closed the terminal: no more is read.
+	Ended func()
 }
 
 // A Change is what a program is about to do to a file. The thread that asked for it waits

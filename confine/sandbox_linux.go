@@ -293,7 +293,7 @@ func (s *bwrapSandbox) perform(ctx context.Context, profile sandboxprofile.Profi
 
 	over := make(chan struct{}, 1)
 	limits := s.room.within(profile.Limits)
-	p, err := newPlumbing(std, program.Terminal != nil, std.outputBound(limits), over)
+	p, err := newPlumbing(std, program.Terminal, std.outputBound(limits), over)
 	if err != nil {
 		return Result{}, err
 	}
@@ -602,15 +602,26 @@ type plumbing struct {
 	lost    atomic.Bool
 	n       [2]atomic.Int64
 	over    chan<- struct{}
-	// std is what a terminal will be connected to, once the sandbox has made it.
-	std *Stdio
+	// terminal is what one will be connected to, once the sandbox has made it.
+	terminal *Terminal
 }
 
-func newPlumbing(std Stdio, terminal bool, output int64, over chan<- struct{}) (*plumbing, error) {
+func newPlumbing(std Stdio, terminal *sandboxprofile.Terminal, output int64, over chan<- struct{}) (*plumbing, error) {
 	p := &plumbing{over: over}
-	if terminal {
-		wanted := std
-		p.std, std = &wanted, Stdio{Files: std.Files} // its streams are the terminal's
+	if terminal != nil {
+		p.terminal = std.Terminal
+		if p.terminal == nil {
+			p.terminal = &Terminal{Keys: std.Stdin, Screen: std.Stdout}
+		}
+		if terminal.Has(0) {
+			std.Stdin = nil
+		}
+		if terminal.Has(1) {
+			std.Stdout = nil
+		}
+		if terminal.Has(2) {
+			std.Stderr = nil
+		}
 	}
 	p.budget.Store(output)
 	const most = wire.MaxFiles - 3 - 1 // its streams, and the gate
@@ -654,7 +665,7 @@ func outputPipe() (r, w *os.File, err error) {
 // attach connects the terminal that the sandbox has made for the program, once, and
 // reports whether that was to be expected.
 func (p *plumbing) attach(files []*os.File) bool {
-	if p == nil || p.std == nil || len(files) != 1 {
+	if p == nil || p.terminal == nil || len(files) != 1 {
 		return false
 	}
 	// Not blocking, so that closing it ends whoever reads or writes.
@@ -664,13 +675,21 @@ func (p *plumbing) attach(files []*os.File) bool {
 		return false
 	}
 	tty := os.NewFile(uintptr(fd), "terminal")
-	std := *p.std
-	p.std = nil
+	to := p.terminal
+	p.terminal = nil
 	p.parent = append(p.parent, tty)
+	if to.Opened != nil {
+		to.Opened(tty)
+	}
 	p.readers.Add(1)
-	go p.drain(0, tty, std.Stdout) // ends with EIO when the last process has closed its side
-	if std.Stdin != nil {
-		go p.typeIn(tty, std.Stdin)
+	go func() {
+		p.drain(0, tty, to.Screen) // ends with EIO when the last process has closed its side
+		if to.Ended != nil {
+			to.Ended()
+		}
+	}()
+	if to.Keys != nil {
+		go p.typeIn(tty, to.Keys)
 	}
 	return true
 }

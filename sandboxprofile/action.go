@@ -52,7 +52,7 @@ type Program struct {
 	// of. Whoever runs the action reads them then; the action never holds them.
 	Secrets []Secret `json:"secrets,omitempty"`
 	// Terminal, if set, is a terminal of the sandbox's own that the program gets
-	// in place of its three streams, as its controlling terminal.
+	// in place of its streams, as its controlling terminal.
 	Terminal *Terminal `json:"terminal,omitempty"`
 }
 
@@ -60,7 +60,12 @@ type Program struct {
 type Terminal struct {
 	Rows    uint16 `json:"rows"`
 	Columns uint16 `json:"columns"`
+	// Apart has bit N set if stream N is none of the terminal's: it was redirected.
+	Apart uint8 `json:"apart,omitempty"`
 }
+
+// Has reports whether a stream, 0 to 2, is the terminal's.
+func (t *Terminal) Has(stream int) bool { return t != nil && t.Apart&(1<<stream) == 0 }
 
 // A Secret names a file whose content one program is given. It is in the
 // environment variable Name if Env is set; otherwise the program inherits it as

@@ -423,7 +423,7 @@ func (s *Supervisor) start(ctx context.Context, c *call, plan tools.Plan, box co
 	}
 	defer closeAll(files)
 	released := false
-	stdio := c.output.stdio()
+	stdio := c.output.stdio(plan.Action.Exec)
 	stdio.Files = files
 	stdio.Hold = func() error {
 		if err := c.release(plan); err != nil {

@@ -58,9 +58,9 @@ func newOutput(id protocol.CallID, limit, keep int64, notify notifyFunc, stdin i
 // stdio is where the program's streams go: to the session's own, in front of a
 // person, or to the agent as notifications and in the result. A person's stream has
 // no part left out of it: there the program is killed at its limit.
-func (o *output) stdio() confine.Stdio {
+func (o *output) stdio(program *sandboxprofile.Program) confine.Stdio {
 	if o.sink != nil {
-		return confine.Stdio{Stdin: o.stdin, Stdout: o.sink.Stdout, Stderr: io.MultiWriter(&o.errors, o.sink.Stderr)}
+		return confine.Stdio{Stdin: o.stdin, Stdout: o.sink.Stdout, Stderr: io.MultiWriter(&o.errors, o.sink.Stderr), Terminal: o.terminal(program)}
 	}
 	beyond := o.limit * (runOn - 1)
 	if o.limit > sandboxprofile.Unlimited/runOn {
@@ -68,6 +68,17 @@ func (o *output) stdio() confine.Stdio {
 	}
 	return confine.Stdio{Stdin: o.stdin, Beyond: beyond,
 		Stdout: streamWriter{o, protocol.Stdout}, Stderr: streamWriter{o, protocol.Stderr}}
+}
+
+// terminal is who a program's terminal is for. What it shows is looked through for
+// refusals if errors are shown there.
+func (o *output) terminal(program *sandboxprofile.Program) *confine.Terminal {
+	if o.sink.Terminal == nil || program == nil || !program.Terminal.Has(2) {
+		return o.sink.Terminal
+	}
+	t := *o.sink.Terminal
+	t.Screen = io.MultiWriter(&o.errors, t.Screen)
+	return &t
 }
 
 type streamWriter struct {

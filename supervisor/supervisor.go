@@ -233,6 +233,8 @@ type session struct {
 type Streams struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
+	// Terminal is who a program's terminal is for, if it has one; nil: Stdin and Stdout.
+	Terminal *confine.Terminal
 }
 
 // join makes a context that ends with the call's own, with the session, and when an

@@ -27,6 +27,7 @@ func newApp(in io.Reader, out, err io.Writer) *app {
 var commands = []func(*app) *cobra.Command{
 	newServeCmd,
 	newRunCmd,
+	newShellCmd,
 	newStatusCmd,
 	newDoctorCmd,
 	newBenchCmd,

@@ -67,6 +67,8 @@ type buildOptions struct {
 	ahead      bool         // there will be one session, and one call of a program in it
 	meant      string       // a place to work in that would be refused, and was named twice
 	program    string       // which one; "" if that is not known
+
+	terminal *sandboxprofile.Terminal // that it gets; nil is none
 }
 
 // build makes the supervisor that cfg describes.
@@ -422,7 +424,7 @@ func newTools(cfg *config.Config, own map[string]sandboxprofile.Rights, o buildO
 		return nil, d, withStatus(exitUsage, err)
 	}
 	background := tasks.New(tasks.Config{Shell: sh, Wall: cfg.Tasks.Timeout})
-	run := program.New(program.Config{Paths: paths, Profile: d.programs, Env: env, Reach: sh.Reach, Rules: sh.Ruled, Starts: sh.StartsOf, Credentials: shellCredentials(cfg)})
+	run := program.New(program.Config{Paths: paths, Profile: d.programs, Env: env, Reach: sh.Reach, Rules: sh.Ruled, Starts: sh.StartsOf, Credentials: shellCredentials(cfg), Terminal: o.terminal})
 	d.starts = sh.StartsOf
 	custom, err := customTools(cfg, d, own)
 	if err != nil {

@@ -84,7 +84,7 @@ func (a *app) call(ctx context.Context, f callFlags, tool string, pairs []string
 	if f.result {
 		return a.callForResult(ctx, s, protocol.ToolName(tool), args)
 	}
-	p := resultPrinter{app: a, shown: a.programsOutput(), announce: f.here || isTerminal(a.err)}
+	p := resultPrinter{app: a, shown: a.programsOutput(nil), announce: f.here || isTerminal(a.err)}
 	defer p.shown.end()
 	r, err := s.Call(ctx, protocol.ToolName(tool), args, client.OnOutput(p.piece), client.OnState(p.state))
 	if err != nil {

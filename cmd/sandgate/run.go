@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -31,6 +32,7 @@ type runFlags struct {
 	ro, rw, env, expose, presets            []string
 	noDetect, verbose                       bool
 	unrecorded                              bool // what it changes is recorded by who runs it
+	terminal                                bool // a program on a terminal has one of its own
 	timeout                                 time.Duration
 	memory, fileSize                        string
 	pids                                    int64
@@ -48,6 +50,11 @@ Typing the command is its approval: the mode defaults to approve_all. Without a
 configuration file there is no limit of time, unless --timeout sets one, and none of
 the size of a file, unless --file-size does.
 
+On a terminal the program has one of its own: keys, size, colours and full-screen
+programs work, and what acts on your terminal from outside of the screen (clipboard,
+title, reports) is left out. With --mode interactive or strict, or with standard output
+in a pipe, it has none.
+
 Exit codes of sandgate itself:
 ` + exitCodeHelp,
 		Example: `  sandgate run -- python3 script.py
@@ -56,6 +63,41 @@ Exit codes of sandgate itself:
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, argv []string) error { return a.runProgram(cmd, f, argv) },
 	}
+	f.add(c)
+	return c
+}
+
+func newShellCmd(a *app) *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "shell [flags] [-- ARG...]",
+		Short: "Open your shell in the sandbox, in this directory",
+		Long: `shell is run with the shell that SHELL names, or else bash or sh: everything that
+is started from it is confined as run confines it, until it ends.`,
+		Example: `  sandgate shell
+  sandgate shell --network example.org`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runProgram(cmd, f, append([]string{ownShell()}, args...))
+		},
+	}
+	f.add(c)
+	return c
+}
+
+// ownShell is the person's shell, if sandboxes have it.
+func ownShell() string {
+	for _, path := range []string{os.Getenv("SHELL"), "/bin/bash"} {
+		real, err := resolved(path)
+		if err == nil && filepath.IsAbs(path) && sandboxprofile.IsSystemTree(real) {
+			return path
+		}
+	}
+	return "/bin/sh"
+}
+
+// add gives a command the flags.
+func (f *runFlags) add(c *cobra.Command) {
+	f.terminal = true
 	fs := c.Flags()
 	fs.SetInterspersed(false) // flags end at COMMAND, so its own are never eaten
 	fs.StringVar(&f.config, "config", "", "configuration `file`")
@@ -75,7 +117,6 @@ Exit codes of sandgate itself:
 	fs.Int64Var(&f.pids, "pids", 0, "limit of processes and threads")
 	fs.StringVar(&f.fileSize, "file-size", "", "limit of the size of one file, holes included, such as 512MiB")
 	fs.StringVar(&f.backend, "backend", "auto", backendUsage)
-	return c
 }
 
 func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
@@ -118,6 +159,13 @@ func (a *app) runOnce(ctx context.Context, agent string, f runFlags, typed bool,
 		return result, found, err
 	}
 	o := buildOptions{meant: meant, mode: mode, backend: f.backend, ahead: mode == approval.ApproveAll, program: argv[0]}
+	var person *console
+	if f.terminal && mode == approval.ApproveAll { // else questions are asked there
+		if person = a.openConsole(); person != nil {
+			defer person.Close()
+			o.terminal = person.size
+		}
+	}
 	if mode == approval.Interactive {
 		o.prompter = newTTYPrompter()
 	}
@@ -130,12 +178,12 @@ func (a *app) runOnce(ctx context.Context, agent string, f runFlags, typed bool,
 	a.reportRecovery(r)
 	a.tellToolchains(found, f.verbose, argv[0])
 
-	ctx, stop := untilSignal(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := untilSignal(ctx, person, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	peer := unixsock.Peer{UID: os.Getuid(), GID: os.Getgid(), PID: os.Getpid()}
-	shown := a.programsOutput()
+	shown := a.programsOutput(person)
 	defer shown.end()
-	s, err := r.OpenLocal(peer, protocol.SessionOpen{Agent: agent}, supervisor.Streams{Stdin: a.in, Stdout: shown.out, Stderr: shown.err})
+	s, err := r.OpenLocal(peer, protocol.SessionOpen{Agent: agent}, supervisor.Streams{Stdin: a.in, Stdout: shown.out, Stderr: shown.err, Terminal: person.streams()})
 	if err != nil {
 		return result, found, wireStatus(err)
 	}
@@ -143,7 +191,7 @@ func (a *app) runOnce(ctx context.Context, agent string, f runFlags, typed bool,
 	if err != nil {
 		return result, found, err
 	}
-	result, err = r.Call(ctx, peer, protocol.ToolsCall{SessionID: s.SessionID, CallID: "run", Tool: "run", Args: args}, a.sayExposed)
+	result, err = r.Call(ctx, peer, protocol.ToolsCall{SessionID: s.SessionID, CallID: "run", Tool: "run", Args: args}, a.sayExposed(person))
 	found.said = shown.said()
 	if err != nil {
 		return result, found, signalStatus(ctx, wireStatus(err))
@@ -156,16 +204,23 @@ type signalled struct{ syscall.Signal }
 
 func (s signalled) Error() string { return s.Signal.String() + " signal received" }
 
-// untilSignal is signal.NotifyContext with a cause that tells which signal it was.
-func untilSignal(ctx context.Context, list ...os.Signal) (context.Context, func()) {
+// untilSignal is signal.NotifyContext with a cause that tells which signal it was. What a
+// person's key has had sent is the program's to answer.
+func untilSignal(ctx context.Context, person *console, list ...os.Signal) (context.Context, func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	got := make(chan os.Signal, 1)
 	signal.Notify(got, list...)
 	go func() {
-		select {
-		case n := <-got:
-			end(signalled{n.(syscall.Signal)})
-		case <-ctx.Done():
+		for {
+			select {
+			case n := <-got:
+				if person.sentItself(n) {
+					continue
+				}
+				end(signalled{n.(syscall.Signal)})
+			case <-ctx.Done():
+			}
+			return
 		}
 	}()
 	return ctx, func() { signal.Stop(got); end(nil) }
@@ -183,13 +238,15 @@ func signalStatus(ctx context.Context, err error) error {
 }
 
 // sayExposed tells where the ports are, once they are open and before the program runs.
-func (a *app) sayExposed(_ protocol.Method, params any) {
-	state, ok := params.(protocol.ToolState)
-	if !ok {
-		return
-	}
-	for _, p := range state.Exposed {
-		fmt.Fprintf(a.err, "sandgate: port %d inside is at %s\n", p.Port, p.Address)
+func (a *app) sayExposed(person *console) func(protocol.Method, any) {
+	return func(_ protocol.Method, params any) {
+		state, ok := params.(protocol.ToolState)
+		if !ok {
+			return
+		}
+		for _, p := range state.Exposed {
+			fmt.Fprintf(a.err, "sandgate: port %d inside is at %s%s", p.Port, p.Address, person.lineEnd())
+		}
 	}
 }
 

@@ -15,8 +15,16 @@ type programsOutput struct {
 	last     *tail
 }
 
-func (a *app) programsOutput() *programsOutput {
+func (a *app) programsOutput(c *console) *programsOutput {
 	p := &programsOutput{}
+	if c != nil { // what is redirected is no terminal
+		screen := vtfilter.NewScreen(c.tty)
+		p.filters = append(p.filters, screen)
+		p.last = &tail{w: screen}
+		c.screen = p.last
+		p.out, p.err = a.out, a.err
+		return p
+	}
 	p.last = &tail{w: p.filtered(a.err)}
 	p.out, p.err = p.filtered(a.out), p.last
 	return p

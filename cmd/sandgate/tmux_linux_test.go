@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -29,20 +30,26 @@ func needsScreens(t *testing.T) {
 	}
 }
 
-// A screen is `sandgate approve` in tmux: what stands on it is what a person sees, and not
+// A screen is a program in tmux: what stands on it is what a person sees, and not
 // the bytes that brought it there.
 type screen struct {
 	t      *testing.T
 	server string
 }
 
+// newScreen is `sandgate approve` on a terminal.
 func newScreen(t *testing.T, operator string, columns, rows int) *screen {
+	t.Helper()
+	return newScreenOf(t, "", "sandgate approve --operator-socket "+operator+"; true", columns, rows)
+}
+
+func newScreenOf(t *testing.T, dir, command string, columns, rows int) *screen {
 	t.Helper()
 	needsScreens(t)
 	x := &screen{t, fmt.Sprintf("sandgate-%d-%d", os.Getpid(), time.Now().UnixNano())}
 	t.Cleanup(func() { exec.Command("tmux", "-L", x.server, "kill-server").Run() }) // it may have ended
 	x.tmux("-f", "/dev/null", "start-server", ";", "set-option", "-g", "status", "off", ";", "set-option", "-g", "default-terminal", "tmux-256color", ";",
-		"new-session", "-d", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(rows), "sandgate approve --operator-socket "+operator+"; true")
+		"new-session", "-d", "-c", cmp.Or(dir, "."), "-x", fmt.Sprint(columns), "-y", fmt.Sprint(rows), command)
 	return x
 }
 

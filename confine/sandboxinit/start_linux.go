@@ -1,6 +1,7 @@
 package sandboxinit
 
 import (
+	"slices"
 	"syscall"
 	"unsafe"
 
@@ -96,7 +97,7 @@ type child struct {
 	reset     []unix.Signal // ignored here, and not by what the runtime has handled
 	byDefault sigaction
 	keep      uintptr // the first descriptor that the program does not get
-	tty       bool    // descriptor 0 is to be its controlling terminal
+	tty       int     // the descriptor that is to be its controlling terminal; -1 for none
 	gate      gate    // where it waits before it becomes the program
 	opened    byte    // what it read there
 	// step and errno are what failed. The child writes them, in memory that is ours.
@@ -145,7 +146,7 @@ func stepName(b byte) string {
 }
 
 func newChild(p sandboxprofile.Program, l []limit, fds []int, hold gate) (*child, error) {
-	c := &child{fds: fds, limits: l, keep: uintptr(len(fds)), tty: p.Terminal != nil, gate: hold, listener: -1}
+	c := &child{fds: fds, limits: l, keep: uintptr(len(fds)), tty: slices.IndexFunc([]int{0, 1, 2}, p.Terminal.Has), gate: hold, listener: -1}
 	var err error
 	if c.path, err = unix.BytePtrFromString(p.Path); err != nil {
 		return nil, err
@@ -309,8 +310,8 @@ func inChild(c *child) {
 		}
 	}
 	step = stepTerminal
-	if c.tty { // the new session has none: TIOCSCTTY of ioctl_tty(2) takes no other's
-		if _, _, errno = syscall.RawSyscall(unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 0); errno != 0 {
+	if c.tty >= 0 { // the new session has none: TIOCSCTTY of ioctl_tty(2) takes no other's
+		if _, _, errno = syscall.RawSyscall(unix.SYS_IOCTL, uintptr(c.tty), unix.TIOCSCTTY, 0); errno != 0 {
 			goto fail
 		}
 	}

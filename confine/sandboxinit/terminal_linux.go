@@ -11,7 +11,7 @@ import (
 )
 
 // openTerminal makes a pseudo-terminal in the sandbox's own devpts, pty(7), puts
-// the program's side in place of its three streams, and sends the other side out.
+// the program's side in place of its streams, and sends the other side out.
 // The terminal of whoever runs sandgate never comes in here: what can be done to a
 // terminal from inside, pushing characters included, is done to this one.
 func (w *worker) openTerminal(t *sandboxprofile.Terminal, fds []int) (op string, errno syscall.Errno) {
@@ -21,7 +21,10 @@ func (w *worker) openTerminal(t *sandboxprofile.Terminal, fds []int) (op string,
 	pair, op, err := newTerminal(*t)
 	defer closeAll(pair)
 	if err == nil {
-		for _, fd := range fds[:3] {
+		for i, fd := range fds[:3] {
+			if !t.Has(i) {
+				continue
+			}
 			if err = unix.Dup3(pair[1], fd, unix.O_CLOEXEC); err != nil {
 				op = "dup3"
 				break

@@ -329,7 +329,7 @@ func (c *coder) program(p *sandboxprofile.Program) {
 	texts(c, &p.Argv)
 	text(c, &p.Dir)
 	texts(c, &p.Env)
-	maybe(c, &p.Terminal, func(c *coder, t *sandboxprofile.Terminal) { bits(c, &t.Rows); bits(c, &t.Columns) })
+	maybe(c, &p.Terminal, func(c *coder, t *sandboxprofile.Terminal) { bits(c, &t.Rows); bits(c, &t.Columns); bits(c, &t.Apart) })
 }
 
 func (c *coder) operation(o *sandboxprofile.Operation) {

@@ -33,6 +33,8 @@ type Config struct {
 	// Rules says what the rules for command lines deny of a program that is run in dir, and
 	// what their network and limits bound; nil is no rules.
 	Rules func(argv []string, dir string) ([]sandboxprofile.Profile, error)
+	// Terminal is what programs get in place of their streams; nil is none.
+	Terminal *sandboxprofile.Terminal
 	// Starts says which files a program starts that is run in dir.
 	Starts func(argv []string, dir string) []tools.Started
 }
@@ -99,7 +101,7 @@ func (r *runner) Plan(c tools.Call) (tools.Proposal, error) {
 			profile = sandboxprofile.Intersect(profile, b)
 		}
 	}
-	program := &sandboxprofile.Program{Path: path, Argv: argv, Dir: dir, Env: slices.Clone(r.Env)}
+	program := &sandboxprofile.Program{Path: path, Argv: argv, Dir: dir, Env: slices.Clone(r.Env), Terminal: r.Terminal}
 	profile, secrets, err := r.Credentials.Give(program, profile)
 	if err != nil {
 		return tools.Proposal{}, err

@@ -142,3 +142,39 @@ func FuzzFilter(f *testing.F) {
 		}
 	})
 }
+
+func screen(s string) (shown, end string) {
+	var b bytes.Buffer
+	w := NewScreen(&b)
+	w.Write([]byte(s))
+	shown = b.String()
+	b.Reset()
+	w.Close()
+	return shown, b.String()
+}
+
+// TestScreens: what editors and pagers are made of passes on a screen that they have for
+// themselves, and is undone.
+func TestScreens(t *testing.T) {
+	for s, want := range map[string]string{
+		"\x1b[?1049h\x1b[2J\x1b[?1h\x1b=": "\x1b>\x1b[?1l\x1b[?1049l",
+		"\x1b[?1049h\x1b[?1049l":          "",
+		"\x1b[?1000;1006h\x1b[?2004h":     "\x1b[?1000l\x1b[?1006l\x1b[?2004l",
+		"\x1b[2;20r\x1b[4h":               "\x1b[4l\x1b7\x1b[r\x1b8",
+		"\x1b(0lqk\x1b(B\x0ex\x0f":        "\x1b(B\x1b)B\x0f",
+		"\x1b[5 q\x1b[?7l":                "\x1b[0 q\x1b[?7h",
+		"x\x1b[20b\x1bH\x1b[3g":           "",
+	} {
+		if shown, end := screen(s); shown != s || end != want {
+			t.Errorf("%q became %q and %q, want %q", s, shown, end, want)
+		}
+	}
+	for _, s := range []string{
+		"\x1b]52;c;QQ==\x07", "\x1b]0;title\x07", "\x1b]8;;http://example.org\x1b\\", "\x1b[6n", "\x1b[c\x1b[>c", "\x1b[21t", "\x1b[>q", "\x1b[?2026$p",
+		"\x1bP+q544e\x1b\\", "\x05", "\x1bc", "\x1b[!p", "\x1b[5i", "\x1b[20h", "\x1b[?1049;9001h", "\x1b[?u\x1b[>1u", "\x1b%G", "\x1b[8m", "\x1b[?1;2r",
+	} {
+		if shown, end := screen(s); shown != "" || end != "" {
+			t.Errorf("%q became %q and %q", s, shown, end)
+		}
+	}
+}

@@ -1,0 +1,24 @@
+//go:build !linux
+
+package main
+
+import (
+	"io"
+	"os"
+
+	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// A console is none where no sandbox makes a terminal.
+type console struct {
+	tty    *os.File
+	size   *sandboxprofile.Terminal
+	screen io.Writer
+}
+
+func (a *app) openConsole() *console           { return nil }
+func (c *console) Close()                      {}
+func (c *console) streams() *confine.Terminal  { return nil }
+func (c *console) lineEnd() string             { return "\n" }
+func (c *console) sentItself(n os.Signal) bool { return false }
