@@ -12,6 +12,7 @@ import (
 //
 //	lists -> (operator) -> resolve -> check addresses -> dial what was checked
 //	                   \-> a service: check its one address ----^
+//	                   \-> an upstream proxy: by name
 //
 // The order is the guarantee. A name that is not allowed is never looked up, since
 // the lookup alone would carry data out in its labels; and the address that was
@@ -44,6 +45,9 @@ func (c *client) reach(ctx context.Context, a *attempt, t Target) (*stream, erro
 		}
 		a.event.Address = rule.service.addr
 		return c.upstream(a, conn), nil
+	}
+	if c.cfg.Upstream.carries(t) {
+		return c.through(ctx, a, t)
 	}
 	addrs, err := c.addresses(ctx, t)
 	if err != nil {

@@ -80,6 +80,9 @@ type Config struct {
 	// Hostname is the sandbox's own name, which leads to its loopback.
 	Hostname string
 
+	// Upstream is how hosts that are no services are reached; the zero value is directly.
+	Upstream Upstream
+
 	Resolver  Resolver                     // nil: the host's
 	Dialer    Dialer                       // nil: plain TCP
 	HostAddrs func() ([]netip.Addr, error) // this machine's addresses; nil: asks the kernel
@@ -131,6 +134,7 @@ type Server struct {
 	slots       chan struct{}
 	splices     chan struct{}          // directions of connections whose bytes stay in the kernel
 	spent       atomic.Int64           // of Limits.Bytes
+	noLookups   atomic.Bool            // nobody answers here, and the upstream can look names up
 	direction   Direction              // of every connection
 	buffers     sync.Pool              // of *[]byte, for copying
 	sessions    tls.ClientSessionCache // with hosts where TLS ends here

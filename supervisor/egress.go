@@ -95,7 +95,7 @@ func (d *egressDesk) config() egress.Config {
 	e := d.s.cfg.Egress
 	cfg := egress.Config{
 		Allow: d.plan.Profile.Network.Allow, AllowPrivate: e.AllowPrivate, Audit: d.record, Hostname: confine.Hostname,
-		Resolver: e.Resolver, Dialer: e.Dialer, Limits: e.Limits,
+		Resolver: e.Resolver, Dialer: e.Dialer, Limits: e.Limits, Upstream: e.Upstream,
 		Identity: d.c.identity,
 	}
 	if d.plan.Profile.Network.Ask {

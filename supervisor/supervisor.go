@@ -93,7 +93,9 @@ type EgressConfig struct {
 	// AllowPrivate lets names lead to private addresses.
 	AllowPrivate bool
 	// Limits bound the connections of one call.
-	Limits   egress.Limits
+	Limits egress.Limits
+	// Upstream is the proxy that connections leave the machine by; its zero value is none.
+	Upstream egress.Upstream
 	Resolver egress.Resolver // nil is the host's
 	Dialer   egress.Dialer   // nil is plain TCP
 	// Roots are the certificates, as PEM, that hosts are checked by where TLS ends at

@@ -135,6 +135,11 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 	if err != nil {
 		return nil, err
 	}
+	network, doubts, err := egressConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	d.warnings = append(d.warnings, doubts...)
 	sc := supervisor.Config{
 		Version:    version,
 		ConfigFile: cfg.File,
@@ -151,7 +156,7 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 		Operator:   operator,
 		Unconfined: unconfined,
 		Tried:      r.tried,
-		Egress:     egressConfig(cfg),
+		Egress:     network,
 		Tasks:      supervisor.TaskConfig{Running: int(cfg.Tasks.Running), Ended: int(cfg.Tasks.Running), Output: int64(cfg.Tasks.Output)},
 		Changes:    changed,
 		HTTP:       o.http,

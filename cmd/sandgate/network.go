@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
+	"strings"
 
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/egress"
@@ -127,9 +130,56 @@ func checkHost(host string, rules []string) (covered bool, err error) {
 	}), nil
 }
 
-func egressConfig(cfg *config.Config) supervisor.EgressConfig {
+func egressConfig(cfg *config.Config) (c supervisor.EgressConfig, warnings []string, err error) {
 	l := cfg.Egress.Limits
-	return supervisor.EgressConfig{AllowPrivate: !cfg.Egress.DenyPrivate, Limits: egress.Limits{
+	c = supervisor.EgressConfig{AllowPrivate: !cfg.Egress.DenyPrivate, Limits: egress.Limits{
 		Connections: int(l.Open), Total: int(l.Connections), Bytes: int64(l.Bytes), Idle: l.Idle,
 	}}
+	c.Upstream, warnings, err = upstream(cfg.Egress)
+	return c, warnings, err
+}
+
+// upstream is the proxy that connections leave the machine by: the configured one, or else
+// that of sandgate's own environment, as everything else on the machine has it.
+func upstream(e config.Egress) (u egress.Upstream, warnings []string, err error) {
+	noProxy := anyCase("NO_PROXY")
+	switch e.Upstream {
+	case "none":
+		return u, nil, nil
+	case "":
+		for _, name := range []string{"HTTPS_PROXY", "ALL_PROXY", "HTTP_PROXY"} {
+			text := anyCase(name)
+			if text == "" {
+				continue
+			}
+			if !strings.Contains(text, "://") {
+				text = "http://" + text
+			}
+			if u, err = egress.ParseUpstream(text, noProxy); err != nil {
+				return u, []string{name + " " + err.Error() + ": hosts are reached without it."}, nil
+			}
+			break
+		}
+	default:
+		if u, err = egress.ParseUpstream(e.Upstream, noProxy); err != nil {
+			return u, nil, withHint(usageError(fmt.Errorf("egress.upstream %w", err)), "write http://proxy.example.org:3128, or none")
+		}
+	}
+	if e.UpstreamUser == "" {
+		return u, nil, nil
+	}
+	text, err := os.ReadFile(e.UpstreamUser)
+	if err != nil {
+		return u, nil, withHint(usageError(fmt.Errorf("egress.upstream_user: %w", err)), "the supervisor reads it, as this user")
+	}
+	user, password, ok := strings.Cut(strings.TrimRight(string(text), "\r\n"), ":")
+	if !ok {
+		return u, nil, withHint(usageError(fmt.Errorf("egress.upstream_user: %s does not hold USER:PASSWORD", e.UpstreamUser)), "write both into it, with a colon between them")
+	}
+	return u.WithUser(user, password), nil, nil
+}
+
+// anyCase is a variable that is written in capitals or in small letters.
+func anyCase(name string) string {
+	return cmp.Or(os.Getenv(strings.ToLower(name)), os.Getenv(name))
 }

@@ -464,6 +464,7 @@ func (k *checker) toolNames(field string, names []string) {
 func (k *checker) files() {
 	k.futureFile("audit.path", &k.c.Audit.Path)
 	k.futureFile("http.token_file", &k.c.HTTP.TokenFile)
+	k.futureFile("egress.upstream_user", &k.c.Egress.UpstreamUser)
 	k.listen()
 }
 

@@ -98,6 +98,9 @@ func (c *Config) SecretFiles() []NamedFile {
 	for i := range c.Tools {
 		program(fieldKey("tools", c.Tools[i].Name), &c.Tools[i])
 	}
+	if c.Egress.UpstreamUser != "" {
+		list = append(list, NamedFile{"egress.upstream_user", c.Egress.UpstreamUser})
+	}
 	for i := range c.MCP.Servers {
 		t := c.MCP.Servers[i].Tool()
 		program(fieldKey("mcp.servers", t.Name), &t)
@@ -551,8 +554,13 @@ type Tasks struct {
 
 // Egress is the `egress` section.
 type Egress struct {
-	DenyPrivate bool         `yaml:"deny_private"`
-	Limits      EgressLimits `yaml:"limits"`
+	DenyPrivate bool `yaml:"deny_private"`
+	// Upstream is the proxy that connections leave the machine by: "" is the one of
+	// sandgate's environment, and "none" none.
+	Upstream string `yaml:"upstream"`
+	// UpstreamUser is a file with USER:PASSWORD for it.
+	UpstreamUser string       `yaml:"upstream_user"`
+	Limits       EgressLimits `yaml:"limits"`
 }
 
 // EgressLimits bound what one call does over the network.

@@ -166,6 +166,8 @@ func descriptions() map[string]string {
 		"egress.limits.connections": "Connections in all.",
 		"egress.limits.bytes":       "Bytes of all connections, in both directions.",
 		"egress.limits.idle":        "Time without a byte in either direction, after which a connection ends, such as 5m.",
+		"egress.upstream":           "The proxy that connections leave the machine by, such as http://proxy.example.org:3128, https or socks5; empty: that of HTTPS_PROXY, ALL_PROXY or HTTP_PROXY, but for NO_PROXY; none: directly.",
+		"egress.upstream_user":      "A file with USER:PASSWORD for that proxy.",
 		"egress.deny_private":       "Whether loopback, private, link-local and metadata addresses are refused unless listed by address.",
 
 		"http":            "The web page and its API, on loopback.",

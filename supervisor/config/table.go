@@ -83,6 +83,8 @@ func table() []Entry {
 		strictest("audit.sync", func(c *Config) *AuditSync { return &c.Audit.Sync }, SyncAlways, SyncDecision, SyncNever),
 		{"audit.redact", Union, false, (*merger).addRedact, (*merger).boundRedact},
 		strictest("egress.deny_private", func(c *Config) *bool { return &c.Egress.DenyPrivate }, true, false),
+		owned("egress.upstream", func(c *Config) *string { return &c.Egress.Upstream }),
+		owned("egress.upstream_user", func(c *Config) *string { return &c.Egress.UpstreamUser }),
 		smallest("egress.limits.open", func(c *Config) *int64 { return &c.Egress.Limits.Open }),
 		smallest("egress.limits.connections", func(c *Config) *int64 { return &c.Egress.Limits.Connections }),
 		smallest("egress.limits.bytes", func(c *Config) *units.Size { return &c.Egress.Limits.Bytes }),
