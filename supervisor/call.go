@@ -60,7 +60,10 @@ func (s *Supervisor) perform(ctx context.Context, c *call) error {
 	if err := s.readyFor(ctx, c); err != nil {
 		return err
 	}
-	proposal, err := s.check(c)
+	proposal, err := s.check(ctx, c)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if c.elsewhere == nil && c.notFound(err) {
 		return nil // nothing to decide about: a result with status 127 or 126
 	}
@@ -142,11 +145,11 @@ func (s *Supervisor) receive(peer unixsock.Peer, req protocol.ToolsCall, notify 
 // check finds the tool, holds the arguments against its schema, and has it plan.
 // What comes out is the whole truth about the call: profile included, which is
 // the tool's own intersected with the operator's. Nothing has happened yet.
-func (s *Supervisor) check(c *call) (tools.Proposal, error) {
-	plan := func() (tools.Proposal, error) { return s.propose(c.session, c.req) }
+func (s *Supervisor) check(ctx context.Context, c *call) (tools.Proposal, error) {
+	plan := func() (tools.Proposal, error) { return s.propose(ctx, c.session, c.req) }
 	switch {
 	case c.elsewhere != nil:
-		plan = func() (tools.Proposal, error) { return s.proposeElsewhere(c.req) }
+		plan = func() (tools.Proposal, error) { return s.proposeElsewhere(ctx, c.req) }
 	case c.server != nil:
 		plan = func() (tools.Proposal, error) { return s.planStart(c.server.server) }
 	}
@@ -176,20 +179,20 @@ func (s *Supervisor) check(c *call) (tools.Proposal, error) {
 
 // propose is check for any arguments: the agent's, or those that an approver has
 // put in their place.
-func (s *Supervisor) propose(x *session, req protocol.ToolsCall) (tools.Proposal, error) {
+func (s *Supervisor) propose(ctx context.Context, x *session, req protocol.ToolsCall) (tools.Proposal, error) {
 	registry, err := s.registry(x, string(req.Tool))
 	if err != nil {
 		return tools.Proposal{}, err
 	}
-	return s.proposeFrom(registry, req)
+	return s.proposeFrom(ctx, registry, req)
 }
 
-func (s *Supervisor) proposeFrom(registry *tools.Registry, req protocol.ToolsCall) (tools.Proposal, error) {
+func (s *Supervisor) proposeFrom(ctx context.Context, registry *tools.Registry, req protocol.ToolsCall) (tools.Proposal, error) {
 	args, err := req.DecodeArgs()
 	if err != nil {
 		return tools.Proposal{}, &protocol.Error{Code: protocol.CodeInvalidArguments, Message: err.Error()}
 	}
-	p, err := registry.Plan(tools.Call{Tool: string(req.Tool), Args: args, Metadata: req.Metadata})
+	p, err := registry.Plan(tools.Call{Tool: string(req.Tool), Args: args, Metadata: req.Metadata, Done: ctx.Done()})
 	if err != nil {
 		return p, err
 	}
@@ -276,7 +279,7 @@ func (s *Supervisor) proposed(p tools.Proposal, digest string, warnings []string
 // revise is the call with the arguments of an approver: checked like the agent's.
 func (s *Supervisor) revise(x *session, req protocol.ToolsCall, args json.RawMessage) (approval.Call, error) {
 	req.Args = args
-	p, err := s.propose(x, req)
+	p, err := s.propose(context.Background(), x, req)
 	if err != nil {
 		return approval.Call{}, err
 	}

@@ -48,8 +48,8 @@ func (s *Supervisor) Decide(ctx context.Context, peer unixsock.Peer, p protocol.
 
 // proposeElsewhere is propose for what the agent carries out itself. A tool that is not
 // among ours is known by its name and arguments alone.
-func (s *Supervisor) proposeElsewhere(req protocol.ToolsCall) (tools.Proposal, error) {
-	p, err := s.proposeFrom(s.cfg.Tools, req)
+func (s *Supervisor) proposeElsewhere(ctx context.Context, req protocol.ToolsCall) (tools.Proposal, error) {
+	p, err := s.proposeFrom(ctx, s.cfg.Tools, req)
 	var unknown *tools.UnknownToolError
 	if errors.As(err, &unknown) {
 		sum := sha256.Sum256(req.Args)

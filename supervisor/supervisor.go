@@ -536,7 +536,7 @@ func (s *Supervisor) Check(ctx context.Context, peer unixsock.Peer, req protocol
 	if err := s.readyFor(ctx, c); err != nil {
 		return protocol.CheckResult{}, wireError(err)
 	}
-	p, err := s.check(c)
+	p, err := s.check(ctx, c)
 	if err != nil && !approval.IsBlocked(err) {
 		return protocol.CheckResult{}, wireError(err)
 	}

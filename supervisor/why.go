@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 
@@ -69,7 +70,7 @@ func (d *Desk) forecast(peer unixsock.Peer, p protocol.RulesTest, elsewhere *pro
 		return f, &protocol.Error{Code: protocol.CodeInvalidArguments, Message: err.Error()}
 	}
 	f.args = args
-	proposal, checked := s.check(c)
+	proposal, checked := s.check(context.Background(), c)
 	if checked != nil && !approval.IsBlocked(checked) {
 		return f, checked
 	}

@@ -70,6 +70,9 @@ func Hold(p Proposal, paths Paths, list []Started) Proposal {
 			p.Request, p.Unheld = forOnce(p.Request, s.Unsure), forOnce(p.Unheld, s.Unsure)
 			continue
 		}
+		if isDone(paths.Until) {
+			break
+		}
 		pin, ok := paths.hold(s)
 		if was, twice := held[pin.Path]; ok && (!twice || !was.Frozen) {
 			held[pin.Path] = pin
@@ -216,7 +219,7 @@ func (p Paths) hold(s Started) (Pin, bool) {
 	case s.Doubtful && info.Mode()&0o111 == 0 && !startsLikeScript(path):
 		return Pin{}, false
 	}
-	pin, err := PinContent(path)
+	pin, _, err := readPinned(path, nil, p.Until)
 	if err != nil { // it is too large, or cannot be read: it is the same file, at least
 		if pin, err = PinFile(path); err != nil {
 			return Pin{}, false
@@ -240,12 +243,25 @@ func startsLikeScript(path string) bool {
 // PinContent pins a file by what is in it: a mapped page changes that and moves no time
 // of the file's. Another file with the same content and mode is as good.
 func PinContent(path string) (Pin, error) {
-	pin, _, err := readPinned(path, nil)
+	pin, _, err := readPinned(path, nil, nil)
 	return pin, err
 }
 
+// An untilReader reads until nobody waits for it.
+type untilReader struct {
+	io.Reader
+	done <-chan struct{}
+}
+
+func (r untilReader) Read(p []byte) (int, error) {
+	if isDone(r.done) {
+		return 0, context.Canceled
+	}
+	return r.Reader.Read(p)
+}
+
 // readPinned reads a file of at most MaxHeld bytes, and gives what it is pinned by.
-func readPinned(path string, to io.Writer) (Pin, int64, error) {
+func readPinned(path string, to io.Writer, done <-chan struct{}) (Pin, int64, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return Pin{}, 0, fmt.Errorf("pin: %w", err)
@@ -263,7 +279,7 @@ func readPinned(path string, to io.Writer) (Pin, int64, error) {
 	if to != nil {
 		w = io.MultiWriter(sum, to)
 	}
-	n, err := io.Copy(w, io.LimitReader(f, MaxHeld+1))
+	n, err := io.Copy(w, io.LimitReader(untilReader{f, done}, MaxHeld+1))
 	switch {
 	case err != nil:
 		return Pin{}, 0, fmt.Errorf("pin %q: %w", path, err)
@@ -277,7 +293,7 @@ func readPinned(path string, to io.Writer) (Pin, int64, error) {
 // Copy writes the pinned content to w. Its error is a *DriftError if the file holds
 // something else, and what was written is then of no use.
 func (p Pin) Copy(w io.Writer) error {
-	now, _, err := readPinned(p.Path, w)
+	now, _, err := readPinned(p.Path, w, nil)
 	if err != nil {
 		return &DriftError{Path: p.Path, Err: err}
 	}

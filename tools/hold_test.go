@@ -169,3 +169,41 @@ func TestWhatIsTooLargeIsHeldByItsIdentity(t *testing.T) {
 		t.Error("another size is not noticed")
 	}
 }
+
+// TestNothingIsReadForNobody: a call that was given up has no plan, and its files are not
+// read. Its twin has one.
+func TestNothingIsReadForNobody(t *testing.T) {
+	tr := newTree(t)
+	tr.program("ws/run.sh", "#!/bin/sh\necho text of run.sh\n")
+	done := make(chan struct{})
+	paths := tr.paths()
+	paths.Until = done
+	registry, err := NewRegistry(holding{paths})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := registry.Plan(Call{Tool: "x", Args: map[string]any{}, Done: done}); err != nil || len(p.Plan.Pins) != 1 {
+		t.Errorf("%v, %+v", err, p.Plan.Pins)
+	}
+	close(done)
+	if p, err := registry.Plan(Call{Tool: "x", Args: map[string]any{}, Done: done}); !errors.Is(err, context.Canceled) || p.Plan.Tool != "" {
+		t.Errorf("given up: %v, %+v", err, p)
+	}
+	if p, err := (holding{paths}).Plan(Call{Done: done}); err != nil || len(p.Plan.Pins) != 0 {
+		t.Errorf("read for nobody: %v, %+v", err, p.Plan.Pins)
+	}
+	if _, _, err := readPinned(tr.path("ws/run.sh"), io.Discard, done); !errors.Is(err, context.Canceled) {
+		t.Errorf("read on: %v", err)
+	}
+}
+
+// holding is a tool that starts a script.
+type holding struct{ paths Paths }
+
+func (h holding) Definition() Definition {
+	return Definition{Name: "x", InputSchema: []byte(`{"type": "object"}`)}
+}
+
+func (h holding) Plan(Call) (Proposal, error) {
+	return Hold(asked(), h.paths, []Started{{Name: "run.sh"}}), nil
+}

@@ -43,6 +43,8 @@ type Paths struct {
 	Cwd string
 	// Home is what "~/" stands for; "" leaves it an ordinary name.
 	Home string
+	// Until stops what reads files to hold them: Call.Done.
+	Until <-chan struct{}
 
 	hide, protect *sandboxprofile.Matcher // set by Prepared
 }

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -100,7 +101,11 @@ func (r *Registry) Plan(c Call) (Proposal, error) {
 	if err := entry.validate(c.Args); err != nil {
 		return Proposal{}, err
 	}
-	return entry.tool.Plan(c)
+	p, err := entry.tool.Plan(c)
+	if c.Cancelled() { // what was planned may be of half a text
+		return Proposal{}, context.Canceled
+	}
+	return p, err
 }
 
 func (r registered) validate(args map[string]any) error {

@@ -54,6 +54,21 @@ type Call struct {
 	Args map[string]any
 	// Metadata is what the agent runtime attached; it never widens anything.
 	Metadata map[string]any
+	// Done is closed when nobody waits for the plan any more: whoever reads files or a long
+	// text for it stops, and Registry.Plan gives no plan. nil is never.
+	Done <-chan struct{}
+}
+
+// Cancelled reports whether nobody waits for the plan any more.
+func (c Call) Cancelled() bool { return isDone(c.Done) }
+
+func isDone(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
 }
 
 // A Proposal is a tool's answer to a call: the plan, and what approval needs to

@@ -165,10 +165,12 @@ func (t *tool) Plan(c tools.Call) (tools.Proposal, error) {
 			p.Request, p.Cautions = t.question(args, argv), []string{tools.Beyond(p.Changeable)}
 		}
 	}
+	paths := t.AllPaths
+	paths.Until = c.Done
 	if t.Held {
-		return tools.HoldAll(p, t.AllPaths, starts), nil
+		return tools.HoldAll(p, paths, starts), nil
 	}
-	return tools.Hold(p, t.AllPaths, starts), nil
+	return tools.Hold(p, paths, starts), nil
 }
 
 // program resolves the executable and pins what the run stands on, the files of

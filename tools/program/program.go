@@ -134,7 +134,9 @@ func (r *runner) Plan(c tools.Call) (tools.Proposal, error) {
 	if r.Starts != nil {
 		starts = append(starts, r.Starts(argv, dir)...)
 	}
-	return tools.Hold(p, r.Paths, starts), nil
+	paths := r.Paths
+	paths.Until = c.Done
+	return tools.Hold(p, paths, starts), nil
 }
 
 func (r *runner) reach(argv []string, dir string) approval.Reach {

@@ -36,6 +36,7 @@ type analysis struct {
 	work  int
 	depth int // of scripts given to shells as an argument
 	over  bool
+	done  <-chan struct{} // closed when nobody waits for the answer
 	// beyond: something in the line may do more than read.
 	beyond bool
 	// started are the programs that commands which only read execute.
@@ -82,7 +83,7 @@ func (p *Policy) decide(command, shell string, explain *[]tools.Considered) (d D
 }
 
 func (p *Policy) analyse(command, shell string, explain *[]tools.Considered) Decision {
-	a := &analysis{p: p, explain: explain, dirs: dirSet{known: []string{p.files.Start()}}}
+	a := &analysis{p: p, explain: explain, done: p.done, dirs: dirSet{known: []string{p.files.Start()}}}
 	if p.altered != "" {
 		a.ask(p.altered, "leave it out of the environment")
 	}
@@ -231,7 +232,7 @@ func (a *analysis) step() bool {
 // agent must not keep the supervisor busy, or fill its memory, with one line.
 func (a *analysis) charge(work int) bool {
 	a.work += work
-	if (a.steps > maxSteps || a.work > maxWork) && !a.over {
+	if (a.steps > maxSteps || a.work > maxWork || tools.Call{Done: a.done}.Cancelled()) && !a.over {
 		a.over = true
 		a.ask("the command has too many parts to be analysed", "split it into several")
 	}

@@ -60,6 +60,15 @@ type Policy struct {
 	exported map[string]bool
 	// altered says what in the environment changes how bash reads a command line.
 	altered string
+	// done stops each analysis: tools.Call.Done.
+	done <-chan struct{}
+}
+
+// until is p for a call that somebody may give up.
+func (p *Policy) until(done <-chan struct{}) *Policy {
+	q := *p
+	q.done = done
+	return &q
 }
 
 // NewPolicy compiles rules and holds them against their own examples. Its error

@@ -185,7 +185,8 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 		return tools.Proposal{}, err
 	}
 	policy := t.Policy().In(dir)
-	d, class := t.settled(policy.Decide(command, "bash"))
+	reader := policy.until(c.Done)
+	d, class := t.settled(reader.Decide(command, "bash"))
 	if d = t.readsAsked(d, dir); d.Effect == tools.Ask {
 		class = sandboxprofile.Unclassified
 	}
@@ -213,14 +214,16 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 		if sandboxprofile.ClassOf(plan.Profile, plan.Action) < sandboxprofile.ClassBeyond || class < sandboxprofile.ClassBeyond {
 			return p, nil
 		}
-		files := t.Paths.Changeable(policy.starts(command))
+		files := t.Paths.Changeable(reader.starts(command))
 		if len(files) == 0 {
 			return p, nil
 		}
 		d.Effect = tools.Ask
 		p.Request, p.Plan.Action.Ceiling, p.Cautions = policy.request(c, command, dir, d), nil, []string{tools.Beyond(files)}
 	}
-	return tools.Hold(p, t.Paths, policy.starts(command)), nil
+	paths := t.Paths
+	paths.Until = c.Done
+	return tools.Hold(p, paths, reader.starts(command)), nil
 }
 
 func checkCommand(command string) error {

@@ -48,7 +48,7 @@ func (p *Policy) starts(command string) (list []tools.Started) {
 			list = append(wordsOf(command, p.files.Start()), tools.Started{Unsure: "it was not analysed"})
 		}
 	}()
-	a := &analysis{p: p, starts: s, dirs: dirSet{known: []string{p.files.Start()}}}
+	a := &analysis{p: p, starts: s, done: p.done, dirs: dirSet{known: []string{p.files.Start()}}}
 	a.script(command, p.dialectOf("bash"))
 	for _, in := range s.inputs {
 		in.Optional, in.Doubtful, in.Written = true, !s.stdin, s.outputs[in]

@@ -75,3 +75,20 @@ func doubling() string {
 	}
 	return b.String()
 }
+
+// TestACancelledCallIsNotReadOn: whoever gives a call up has no plan of it, neither its line
+// nor the files that it starts are read to their end, and no rule that allows has the word.
+// The twin, that somebody waits for, is planned.
+func TestACancelledCallIsNotReadOn(t *testing.T) {
+	no := false
+	p := mustPolicy(t, Default{Allowed: true, Approval: true}, []Rule{{Pattern: "ls", Approval: &no}})
+	command := strings.Repeat("ls;", 1000)
+	done := make(chan struct{})
+	if d := p.until(done).Decide(command, "bash"); d.Effect != tools.Allow || len(d.Parts) != 1000 {
+		t.Errorf("%v, %d parts", d.Effect, len(d.Parts))
+	}
+	close(done)
+	if d := p.until(done).Decide(command, "bash"); d.Effect == tools.Allow || len(d.Parts) > 2 || d.Analysis.Class != Unknown {
+		t.Errorf("given up: %v, %d parts", d.Effect, len(d.Parts))
+	}
+}

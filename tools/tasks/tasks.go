@@ -101,7 +101,7 @@ func (s starter) Plan(c tools.Call) (tools.Proposal, error) {
 	if dir, ok := c.Args["dir"]; ok {
 		args["dir"] = dir
 	}
-	p, err := s.Shell.Plan(tools.Call{Tool: s.Shell.Definition().Name, Args: args, Metadata: c.Metadata})
+	p, err := s.Shell.Plan(tools.Call{Tool: s.Shell.Definition().Name, Args: args, Metadata: c.Metadata, Done: c.Done})
 	if err != nil {
 		return p, err
 	}
