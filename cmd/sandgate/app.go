@@ -42,6 +42,8 @@ var commands = []func(*app) *cobra.Command{
 	newLogCmd,
 	newUndoCmd,
 	newPutBackCmd,
+	newReviewCmd,
+	newInDraftCmd,
 	newQuarantineCmd,
 	newVersionCmd,
 	newCompletionCmd,

@@ -33,6 +33,8 @@ type runFlags struct {
 	noDetect, verbose                       bool
 	unrecorded                              bool // what it changes is recorded by who runs it
 	terminal                                bool // a program on a terminal has one of its own
+	review                                  bool // what it writes is a draft
+	draft                                   string
 	timeout                                 time.Duration
 	memory, fileSize                        string
 	pids                                    int64
@@ -117,9 +119,16 @@ func (f *runFlags) add(c *cobra.Command) {
 	fs.Int64Var(&f.pids, "pids", 0, "limit of processes and threads")
 	fs.StringVar(&f.fileSize, "file-size", "", "limit of the size of one file, holes included, such as 512MiB")
 	fs.StringVar(&f.backend, "backend", "auto", backendUsage)
+	fs.BoolVar(&f.review, "review", false, "leave what it writes in a draft: see sandgate review")
+	fs.StringVar(&f.draft, "draft", "", "go on in the draft `name`, as --review does in a new one")
+	fs.BoolVar(&f.unrecorded, "unrecorded", false, "keep nothing for an undo")
+	_ = fs.MarkHidden("unrecorded")
 }
 
 func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
+	if f.review || f.draft != "" {
+		return a.runDraft(cmd, f, argv)
+	}
 	result, found, err := a.runOnce(cmd.Context(), "sandgate run", f, cmd.Flags().Changed("mode"), argv)
 	if err != nil {
 		return err

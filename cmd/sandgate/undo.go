@@ -145,6 +145,10 @@ type undoCmd struct {
 // of its own: on the path of every call, under the profile of every program, with what it
 // leaves looked at like what any call leaves.
 func (a *app) putBack(root, config string) func(io.Reader) error {
+	return a.putBackAs("sandgate undo", root, config, true)
+}
+
+func (a *app) putBackAs(agent, root, config string, unrecorded bool) func(io.Reader) error {
 	return func(order io.Reader) error {
 		self, err := resolvedSelf()
 		if err != nil {
@@ -152,8 +156,8 @@ func (a *app) putBack(root, config string) func(io.Reader) error {
 		}
 		var said bytes.Buffer
 		inside := &app{in: order, out: io.Discard, err: &said}
-		f := runFlags{config: config, workspaces: []string{root, root}, ro: []string{self}, mode: string(approval.ApproveAll), network: "none", backend: "auto", noDetect: true, unrecorded: true, timeout: 10 * time.Minute}
-		result, found, err := inside.runOnce(context.Background(), "sandgate undo", f, true, []string{self, "put-back", root})
+		f := runFlags{config: config, workspaces: []string{root, root}, ro: []string{self}, mode: string(approval.ApproveAll), network: "none", backend: "auto", noDetect: true, unrecorded: unrecorded, timeout: 10 * time.Minute}
+		result, found, err := inside.runOnce(context.Background(), agent, f, true, []string{self, "put-back", root})
 		if err != nil {
 			return err
 		}
@@ -387,19 +391,35 @@ func stepText(s changes.Step) string {
 }
 
 func printDiff(out io.Writer, w *changes.Workspace, s changes.Step) error {
-	now, err := w.Content(s.Now)
+	return printChange(out, w.Content, s.Now, s.Was, "now", "then")
+}
+
+// printChange shows what two entries hold, and by what modes they differ.
+func printChange(out io.Writer, content func(*changes.Entry) ([]byte, error), from, to *changes.Entry, now, then string) error {
+	old, err := content(from)
 	if err != nil {
 		return withStatus(exitInternal, err)
 	}
-	was, err := w.Content(s.Was)
+	fresh, err := content(to)
 	if err != nil {
 		return withStatus(exitInternal, err)
 	}
-	if !isText(now) || !isText(was) {
-		fmt.Fprintf(out, "  binary: %d bytes, %d then\n", len(now), len(was))
+	if from != nil && to != nil && from.Mode != to.Mode {
+		fmt.Fprintf(out, "  mode: %o %s, %o %s\n", from.Mode&0o7777, now, to.Mode&0o7777, then)
+	}
+	for _, e := range []struct {
+		*changes.Entry
+		when string
+	}{{from, now}, {to, then}} {
+		if e.Entry != nil && e.Link != "" {
+			fmt.Fprintf(out, "  link to %s %s\n", approval.EscapeLine(string(e.Link)), e.when)
+		}
+	}
+	if !isText(old) || !isText(fresh) {
+		fmt.Fprintf(out, "  binary: %d bytes %s, %d %s\n", len(old), now, len(fresh), then)
 		return nil
 	}
-	for line := range strings.Lines(udiff.Unified("now", "then", string(now), string(was))) {
+	for line := range strings.Lines(udiff.Unified(now, then, string(old), string(fresh))) {
 		fmt.Fprintln(out, "  "+approval.EscapeLine(strings.TrimSuffix(line, "\n")))
 	}
 	return nil

@@ -21,3 +21,7 @@ func tellsChanges(root string) bool {
 	}
 	return false
 }
+
+// written waits until what was written below a directory is on the disk: once, and not for
+// each file.
+func written(dir int) error { return unix.Syncfs(dir) }

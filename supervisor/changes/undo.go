@@ -274,7 +274,7 @@ func (a *application) run() error {
 			}
 		}
 	}
-	return nil
+	return written(a.root)
 }
 
 // at calls do with the directory that the name lies in.
@@ -381,7 +381,7 @@ func (a *application) restore(dir int, base string, s Step) error {
 	if err == nil {
 		err = unix.Fchmod(fd, s.Was.Mode&0o777)
 	}
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+	if err = errors.Join(err, f.Close()); err != nil {
 		return errors.Join(err, unix.Unlinkat(dir, tmp, 0))
 	}
 	return place(dir, tmp, base)

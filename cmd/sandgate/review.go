@@ -1,0 +1,427 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/internal/statedir"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/changes"
+	"github.com/sandgate/sandgate/supervisor/config"
+)
+
+func draftsDir() (string, error) {
+	dir, err := statedir.Path("drafts")
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
+		return "", withStatus(exitInternal, err)
+	}
+	return dir, nil
+}
+
+// runDraft runs the command in a mount namespace of its own, where a draft lies over what it
+// may write. There, this program takes the whole path of `run`.
+func (a *app) runDraft(cmd *cobra.Command, f runFlags, argv []string) error {
+	d, err := a.draftFor(f, argv)
+	if err != nil {
+		return err
+	}
+	err = a.inDraft(d, cmd, argv)
+	if told := a.tellDraft(d, f); told != nil {
+		return told
+	}
+	return err
+}
+
+// draftFor is the draft that is named, or a new one of all that the command may write.
+func (a *app) draftFor(f runFlags, argv []string) (*changes.Draft, error) {
+	dir, err := draftsDir()
+	if err != nil {
+		return nil, err
+	}
+	if f.draft != "" {
+		return findDraft(dir, f.draft)
+	}
+	cfg, err := a.runConfig(f)
+	if err != nil {
+		return nil, err
+	}
+	roots, err := draftRoots(cfg)
+	if err != nil {
+		return nil, err
+	}
+	for _, root := range roots {
+		if sandboxprofile.Contains(root, dir) {
+			return nil, withHint(usageError(fmt.Errorf("--review: %s holds the directory of drafts, %s", root, dir)), "set XDG_STATE_HOME to a directory elsewhere")
+		}
+	}
+	d, err := changes.NewDraft(dir, roots, argv)
+	if err != nil {
+		return nil, withStatus(exitInternal, err)
+	}
+	return d, nil
+}
+
+// draftRoots are the directories that programs may write, without those in another one.
+func draftRoots(cfg *config.Config) (roots []string, err error) {
+	var list []string
+	for _, p := range cfg.Sandbox.Paths {
+		if p.Mode == config.ReadWrite && p.SeenByPrograms() {
+			list = append(list, p.Root)
+		}
+	}
+	slices.Sort(list)
+	for _, root := range list {
+		if slices.ContainsFunc(roots, func(r string) bool { return sandboxprofile.Contains(r, root) }) {
+			continue
+		}
+		if info, err := os.Lstat(root); err != nil || !info.IsDir() {
+			return nil, withHint(usageError(fmt.Errorf("--review: %s is not a directory", root)), "name the directory that it lies in with --rw")
+		}
+		roots = append(roots, root)
+	}
+	if len(roots) == 0 {
+		return nil, usageError(errors.New("--review: the command may write nothing that could be reviewed"))
+	}
+	return roots, nil
+}
+
+// inDraft runs this program again, in the draft.
+func (a *app) inDraft(d *changes.Draft, cmd *cobra.Command, argv []string) error {
+	self, err := resolvedSelf()
+	if err != nil {
+		return err
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return withStatus(exitUsage, err)
+	}
+	args := []string{"in-draft", "--dir", cwd, d.Dir(), "--", "run", "--unrecorded"}
+	cmd.Flags().Visit(func(fl *pflag.Flag) {
+		if fl.Name == "review" || fl.Name == "draft" {
+			return
+		}
+		values := []string{fl.Value.String()}
+		if list, ok := fl.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, v := range values {
+			args = append(args, "--"+fl.Name+"="+v)
+		}
+	})
+	c := exec.Command(self, append(append(args, "--"), argv...)...)
+	c.Stdin, c.Stdout, c.Stderr = a.in, a.out, a.err
+	c.SysProcAttr = ownMounts()
+	if err := c.Start(); err != nil {
+		return withHint(withStatus(exitUnavailable, errors.Join(fmt.Errorf("--review needs a mount namespace: %w", err), d.Drop())),
+			"this host bars user namespaces: set undo.enabled, and `sandgate undo` takes back what a call did")
+	}
+	// What a terminal sends goes to both; what somebody sends to this process is passed on.
+	got := make(chan os.Signal, 8)
+	signal.Notify(got, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(got)
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	for {
+		select {
+		case s := <-got:
+			_ = c.Process.Signal(s) // it may have ended
+		case err := <-ended:
+			var exit *exec.ExitError
+			switch {
+			case err == nil:
+				return nil
+			case errors.As(err, &exit) && exit.ExitCode() >= 0:
+				return &statusError{code: exit.ExitCode()} // it has said why
+			case errors.As(err, &exit):
+				return &statusError{code: 128 + int(exit.Sys().(syscall.WaitStatus).Signal())}
+			}
+			return withStatus(exitInternal, err)
+		}
+	}
+}
+
+// newInDraftCmd is what `run --review` starts in a mount namespace of its own.
+func newInDraftCmd(a *app) *cobra.Command {
+	var dir string
+	c := &cobra.Command{
+		Use: "in-draft --dir DIRECTORY DRAFT -- ARG...", Short: "Carry out, over a draft, what `sandgate run --review` starts", Args: cobra.MinimumNArgs(2), Hidden: true,
+		Example: "  sandgate in-draft --dir . DRAFT -- run -- true",
+		RunE: func(_ *cobra.Command, args []string) error {
+			d, err := changes.OpenDraft(args[0])
+			if err == nil {
+				err = d.Mount()
+			}
+			if err == nil {
+				err = os.Chdir(dir) // the one that the draft lies over
+			}
+			if err == nil {
+				err = execAgain(args[1:])
+			}
+			return withHint(withStatus(exitUnavailable, err), "a draft needs overlayfs, with XDG_STATE_HOME on a disk of its own kind (ext4, xfs, btrfs), not on another overlay")
+		},
+	}
+	c.Flags().StringVar(&dir, "dir", ".", "the working `directory`")
+	return c
+}
+
+// tellDraft says what is in a draft. One with nothing in it goes.
+func (a *app) tellDraft(d *changes.Draft, f runFlags) error {
+	cfg, err := a.runConfig(f)
+	if err != nil {
+		return err
+	}
+	plans, err := draftPlans(d, cfg, nil)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for i, p := range plans {
+		n += len(p.Steps)
+		printDraft(a.err, d.Roots[i], p, false)
+	}
+	if n == 0 {
+		return dropDraft(d)
+	}
+	fmt.Fprintf(a.err, "sandgate: %s in draft %s, and nothing in the workspace yet: `sandgate review` has show, keep and drop\n", plural(n, "name", "names"), d.ID)
+	if cfg.Shell.Network.Mode != config.NetworkNone {
+		fmt.Fprintln(a.err, "sandgate: what the command sent to others is sent, whatever becomes of the draft")
+	}
+	return nil
+}
+
+func dropDraft(d *changes.Draft) error {
+	if err := d.Drop(); err != nil {
+		return withStatus(exitInternal, errors.New(approval.EscapeLine(err.Error())))
+	}
+	return nil
+}
+
+func draftPlans(d *changes.Draft, cfg *config.Config, paths []string) (plans []changes.DraftPlan, err error) {
+	u := cfg.Undo
+	for i, root := range d.Roots {
+		var below []string
+		for _, p := range paths {
+			if names, err := belowRoot(root, []string{p}); err == nil {
+				below = append(below, names...)
+			}
+		}
+		if len(paths) > 0 && len(below) == 0 {
+			plans = append(plans, changes.DraftPlan{})
+			continue
+		}
+		p, err := d.Plan(i, changes.Options{Size: max(int64(u.Size), 1<<40), File: int64(u.File), Age: u.Age}, below)
+		if err != nil {
+			return nil, withStatus(exitInternal, errors.New(approval.EscapeLine(err.Error())))
+		}
+		plans = append(plans, p)
+	}
+	return plans, nil
+}
+
+// printDraft lists what a draft would do to a workspace, with what the files hold if whole.
+func printDraft(out io.Writer, root string, p changes.DraftPlan, whole bool) {
+	if len(p.Steps) > 0 {
+		fmt.Fprintf(out, "%s:\n", approval.EscapeLine(root))
+	}
+	for _, s := range p.Steps {
+		text := "  " + fileText(changes.Change{Path: s.Path, Before: s.Now, After: s.Was})
+		if s.Conflict != "" {
+			text += "  (conflict: " + approval.EscapeLine(s.Conflict) + ")"
+		}
+		fmt.Fprintln(out, text)
+		if whole && s.Was != s.Now {
+			if err := printChange(out, p.Content, s.Now, s.Was, "now", "draft"); err != nil {
+				fmt.Fprintln(out, "  "+approval.EscapeLine(err.Error()))
+			}
+		}
+	}
+}
+
+func findDraft(dir, name string) (*changes.Draft, error) {
+	l := changes.Drafts(dir)
+	if name == "" && len(l) > 0 {
+		return l[len(l)-1], nil
+	}
+	for _, d := range l {
+		if name != "" && strings.HasPrefix(d.ID, name) {
+			return d, nil
+		}
+	}
+	if name == "" {
+		return nil, withHint(withStatus(exitFound, errors.New("there is no draft")), "`sandgate run --review -- COMMAND` makes one")
+	}
+	return nil, withHint(usageError(fmt.Errorf("%q is not a draft", name)), "see `sandgate review`")
+}
+
+type reviewCmd struct {
+	*app
+	config     string
+	force, yes bool
+}
+
+func newReviewCmd(a *app) *cobra.Command {
+	x := &reviewCmd{app: a}
+	c := &cobra.Command{
+		Use: "review", Short: "Look at drafts that `run --review` made, keep what is good, drop the rest", Args: cobra.NoArgs,
+		Long: `Review lists drafts: what commands of ` + "`sandgate run --review`" + ` have written, and
+nothing of which is in the workspace yet. A draft is named by the beginning of its
+name; without one, the latest is meant.
+
+What a command sent to others is sent, whatever becomes of its draft.`,
+		Example: "  sandgate run --review -- npm install\n  sandgate review show\n  sandgate review keep",
+		RunE:    func(*cobra.Command, []string) error { return x.list() },
+	}
+	draft := func(args []string) (*changes.Draft, []string, error) {
+		dir, err := draftsDir()
+		if err != nil {
+			return nil, nil, err
+		}
+		name := ""
+		if len(args) > 0 {
+			name, args = args[0], args[1:]
+		}
+		d, err := findDraft(dir, name)
+		return d, args, err
+	}
+	show := &cobra.Command{
+		Use: "show [DRAFT] [PATH...]", Short: "Show what a draft would change, as a diff", Example: "  sandgate review show\n  sandgate review show 20260102T150405 src",
+		RunE: func(_ *cobra.Command, args []string) error {
+			d, paths, err := draft(args)
+			if err != nil {
+				return err
+			}
+			return x.show(d, paths)
+		},
+	}
+	keep := &cobra.Command{
+		Use: "keep [DRAFT] [PATH...]", Short: "Put a draft, or some of its files, into the workspace", Example: "  sandgate review keep\n  sandgate review keep 20260102T150405 src/main.go",
+		Long: `Keep puts what a draft says into the workspace, in a sandbox, as a call of its own:
+what no call may write is refused. Files that were changed since the draft began are
+named, and then nothing is done. A keep that was cut off is finished by the next one.`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			d, paths, err := draft(args)
+			if err != nil {
+				return err
+			}
+			return x.keep(d, paths)
+		},
+	}
+	keep.Flags().BoolVar(&x.force, "force", false, "also where a file was changed since; with undo.enabled that can be undone")
+	drop := &cobra.Command{
+		Use: "drop [DRAFT]", Short: "Throw a draft away", Args: cobra.MaximumNArgs(1), Example: "  sandgate review drop 20260102T150405",
+		RunE: func(_ *cobra.Command, args []string) error {
+			d, _, err := draft(args)
+			if err != nil {
+				return err
+			}
+			if !x.yes {
+				if err := confirm("review drop", "throw draft "+d.ID+" away?", "give --yes"); err != nil {
+					return err
+				}
+			}
+			return dropDraft(d)
+		},
+	}
+	drop.Flags().BoolVar(&x.yes, "yes", false, "do not ask")
+	for _, sub := range []*cobra.Command{show, keep, drop} {
+		sub.Flags().StringVar(&x.config, "config", "", "configuration `file`")
+		c.AddCommand(sub)
+	}
+	return c
+}
+
+func (x *reviewCmd) list() error {
+	dir, err := draftsDir()
+	if err != nil {
+		return err
+	}
+	l := changes.Drafts(dir)
+	if len(l) == 0 {
+		fmt.Fprintln(x.err, "sandgate: there is no draft; `sandgate run --review -- COMMAND` makes one")
+		return nil
+	}
+	tw := tabwriter.NewWriter(x.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "DRAFT\tBEGAN\tOF\tCOMMAND")
+	for _, d := range l {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", d.ID, d.Began.Local().Format(time.DateTime), approval.EscapeLine(strings.Join(d.Roots, ", ")), approval.EscapeLine(strings.Join(d.Command, " ")))
+	}
+	return tw.Flush()
+}
+
+// configOf is the configuration of a draft's workspace.
+func (x *reviewCmd) configOf(d *changes.Draft) (*config.Config, error) {
+	return x.runConfig(runFlags{config: x.config, workspaces: []string{d.Roots[0], d.Roots[0]}, mode: string(approval.ApproveAll), backend: "auto", noDetect: true})
+}
+
+func (x *reviewCmd) show(d *changes.Draft, paths []string) error {
+	cfg, err := x.configOf(d)
+	if err != nil {
+		return err
+	}
+	plans, err := draftPlans(d, cfg, paths)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	for i, p := range plans {
+		printDraft(&b, d.Roots[i], p, true)
+	}
+	if b.Len() == 0 {
+		fmt.Fprintln(x.err, "sandgate: the workspace is as the draft says already")
+	}
+	_, err = x.out.Write(b.Bytes())
+	return err
+}
+
+func (x *reviewCmd) keep(d *changes.Draft, paths []string) error {
+	cfg, err := x.configOf(d)
+	if err != nil {
+		return err
+	}
+	plans, err := draftPlans(d, cfg, paths)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for i, p := range plans {
+		n += len(p.Steps)
+		printDraft(x.out, d.Roots[i], p, false)
+		if l := p.Conflicts(); len(l) > 0 && (!x.force || slices.ContainsFunc(l, func(s changes.Step) bool { return s.Final })) {
+			return withHint(withStatus(exitFound, fmt.Errorf("%s cannot be kept as things are; nothing was done", plural(len(l), "file", "files"))),
+				"name the other paths, or give --force where somebody has changed a file since")
+		}
+	}
+	if n == 0 && len(paths) > 0 {
+		return withStatus(exitFound, errors.New("the draft has nothing of these paths"))
+	}
+	for i, p := range plans {
+		if len(p.Steps) == 0 {
+			continue
+		}
+		if err := p.Keep(x.force, x.putBackAs("sandgate review", d.Roots[i], x.config, false)); err != nil {
+			return withHint(withStatus(exitFound, errors.New(approval.EscapeLine(err.Error()))), "the draft is still there; `sandgate review keep` goes on where this ended")
+		}
+	}
+	fmt.Fprintf(x.err, "sandgate: kept %s\n", plural(n, "name", "names"))
+	if len(paths) > 0 {
+		return nil // the rest may still be wanted
+	}
+	return dropDraft(d)
+}

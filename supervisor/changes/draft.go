@@ -1,0 +1,299 @@
+package changes
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Draft is what calls have done to workspaces that they saw through an overlay (overlayfs):
+// nothing of it is in the workspaces before a person keeps it.
+type Draft struct {
+	ID      string    `json:"id"`
+	Roots   []string  `json:"roots"` // absolute, without links
+	Command []string  `json:"command"`
+	Began   time.Time `json:"began"`
+
+	dir string
+}
+
+// draftFile describes a draft, in its directory. For each root it has a directory, by
+// number: what calls wrote (upper), what the kernel needs (work), and what is looked at
+// when somebody asks what they did (changes).
+const draftFile = "draft.json"
+
+// NewDraft makes a draft of roots below dir, a directory of its user alone.
+func NewDraft(dir string, roots, command []string) (*Draft, error) {
+	// A file's time can lag behind the clock by one of its ticks.
+	d := &Draft{Roots: roots, Command: command, Began: time.Now().Add(-clockTick)}
+	d.ID = fmt.Sprintf("%s-%s", d.Began.UTC().Format("20060102T150405"), strings.ToLower(rand.Text()[:4]))
+	d.dir = filepath.Join(dir, d.ID)
+	for i := range roots {
+		for _, part := range []string{"upper", "work"} {
+			if err := os.MkdirAll(d.part(i, part), 0o700); err != nil {
+				return nil, fmt.Errorf("draft: %w", err)
+			}
+		}
+	}
+	b, err := json.Marshal(d)
+	if err == nil {
+		err = replace(filepath.Join(d.dir, draftFile), b)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("draft: %w", err), d.Drop())
+	}
+	return d, nil
+}
+
+// OpenDraft opens one by its directory.
+func OpenDraft(dir string) (*Draft, error) {
+	b, err := os.ReadFile(filepath.Join(dir, draftFile))
+	d := &Draft{dir: dir}
+	if err == nil {
+		err = json.Unmarshal(b, d)
+	}
+	if err == nil && d.ID != filepath.Base(dir) {
+		err = errors.New("it describes another one")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("draft %s: %w", filepath.Base(dir), err)
+	}
+	return d, nil
+}
+
+// Drafts lists those below dir, the oldest first.
+func Drafts(dir string) (l []*Draft) {
+	files, _ := filepath.Glob(filepath.Join(dir, "*", draftFile))
+	for _, f := range files {
+		if d, err := OpenDraft(filepath.Dir(f)); err == nil {
+			l = append(l, d)
+		}
+	}
+	return l
+}
+
+func (d *Draft) part(root int, name string) string {
+	return filepath.Join(d.dir, fmt.Sprint(root), name)
+}
+
+// Dir is where it lies: no sandbox may see it.
+func (d *Draft) Dir() string { return d.dir }
+
+// Drop removes a draft. A directory of it may be closed to its owner.
+func (d *Draft) Drop() error {
+	_ = filepath.WalkDir(d.dir, func(p string, e fs.DirEntry, err error) error {
+		if e != nil && e.IsDir() {
+			_ = os.Chmod(p, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(d.dir)
+}
+
+// A DraftPlan is what keeping a draft would do to one root.
+type DraftPlan struct {
+	Undo
+	w *Workspace
+}
+
+// Plan says what keeping the draft, or what of it lies at or below one of paths, would
+// do to the root of that number. It changes nothing.
+func (d *Draft) Plan(root int, o Options, paths []string) (p DraftPlan, err error) {
+	wrap := func(err error) error { return fmt.Errorf("draft %s: %w", d.ID, err) }
+	o.LeaveOut = nil // what a person keeps is kept
+	dir := d.part(root, "changes")
+	if err := os.RemoveAll(dir); err != nil {
+		return p, wrap(err)
+	}
+	s, err := Open(dir, o)
+	if err != nil {
+		return p, wrap(err)
+	}
+	if p.w, err = s.Workspace(d.Roots[root]); err != nil {
+		return p, wrap(err)
+	}
+	u := upper{objects: p.w.objects, limit: o.File, found: map[string]*Entry{}, whole: map[string]bool{}, copied: map[string]bool{}}
+	if err := u.read(d.part(root, "upper")); err != nil {
+		return p, wrap(err)
+	}
+	if err := p.w.locked(func() error { return p.w.look(u.concerns(), true) }); err != nil {
+		return p, wrap(err)
+	}
+	now := entriesWith(p.w.tree, p.w.top)
+	p.Undo = u.plan(now, d.Began, paths)
+	return p, nil
+}
+
+// Content gives what an entry of the plan holds.
+func (p DraftPlan) Content(e *Entry) ([]byte, error) { return p.w.Content(e) }
+
+// Keep has the plan carried out by perform, as Apply does.
+func (p DraftPlan) Keep(force bool, perform func(order io.Reader) error) error {
+	_, err := p.w.Apply(p.Undo, Call{Tool: "review"}, force, perform)
+	return err
+}
+
+// upper is what an overlay's upper directory says: a whiteout is a device 0/0, a directory
+// that stands for another one of the name is opaque, and what was there before has an
+// origin (Documentation/filesystems/overlayfs.rst).
+type upper struct {
+	objects objects
+	limit   int64
+	found   map[string]*Entry // nil: it was removed
+	whole   map[string]bool   // nothing that was below it is there any more
+	copied  map[string]bool   // something was there
+}
+
+func (u *upper) read(dir string) error {
+	fd, err := openDirectory(unix.AT_FDCWD, dir)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: dir, Err: err}
+	}
+	return u.directory(os.NewFile(uintptr(fd), dir), "")
+}
+
+func (u *upper) directory(dir *os.File, below string) error {
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return err
+	}
+	l := look{objects: u.objects, limit: u.limit}
+	fd := int(dir.Fd())
+	for _, base := range names {
+		var st unix.Stat_t
+		if err := unix.Fstatat(fd, base, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			return err
+		}
+		name := path.Join(below, base)
+		e := &Entry{Mode: uint32(st.Mode), Seen: stampOf(&st)} //nolint:unconvert // uint16 on darwin
+		if e.kind() == unix.S_IFCHR && st.Rdev == 0 {
+			u.found[name], u.whole[name], u.copied[name] = nil, true, true
+			continue
+		}
+		u.found[name], u.copied[name] = e, hasOrigin(fd, base)
+		switch e.kind() {
+		case unix.S_IFDIR:
+			if err := u.below(fd, base, name); err != nil {
+				return err
+			}
+			continue
+		case unix.S_IFLNK:
+			e.Link = Name(readLink(fd, base))
+		case unix.S_IFREG:
+			e.Size = st.Size
+			if err := l.keep(fd, base, e); err != nil {
+				return fmt.Errorf("keep %s: %w", name, err)
+			}
+		}
+		u.whole[name] = true
+	}
+	return nil
+}
+
+// below reads a directory, which may be closed to its owner.
+func (u *upper) below(dir int, base, name string) error {
+	fd, err := openDirectory(dir, base)
+	if errors.Is(err, fs.ErrPermission) {
+		mode := u.found[name].Mode & 0o7777
+		if err = unix.Fchmodat(dir, base, mode|0o700, unix.AT_SYMLINK_NOFOLLOW); err == nil {
+			defer func() { _ = unix.Fchmodat(dir, base, mode, unix.AT_SYMLINK_NOFOLLOW) }()
+			fd, err = openDirectory(dir, base)
+		}
+	}
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	if u.whole[name] = isOpaque(fd); u.whole[name] {
+		u.copied[name] = true
+	}
+	return u.directory(os.NewFile(uintptr(fd), name), name)
+}
+
+// concerns are the names of the workspace that the draft says something about, with the
+// directories that they lie in.
+func (u *upper) concerns() func(name string) bool {
+	var more []string
+	for name := range u.found {
+		more = append(more, name)
+	}
+	known := tree{}.known(more...)
+	return func(name string) bool {
+		if known(name) {
+			return true
+		}
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			if u.whole[dir] {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// plan is pure: from what is in the workspace now to what the draft says.
+func (u *upper) plan(now tree, began time.Time, paths []string) (p Undo) {
+	names := make(map[string]bool, len(u.found))
+	for name := range u.found {
+		names[name] = true
+	}
+	for name := range now {
+		names[name] = true
+	}
+	changedSince := func(e Entry) bool { return e.Seen.Ctime >= began.UnixNano() }
+	for name := range names {
+		if name == "." || !within(Name(name), paths) {
+			continue
+		}
+		s := Step{Path: Name(name)}
+		if e, ok := now[name]; ok {
+			s.Now = &e
+		}
+		said := false
+		if s.Was, said = u.found[name]; !said && !u.gone(name) || equal(s.Was, s.Now) {
+			continue
+		}
+		switch {
+		case s.Was != nil && s.Was.Unkept != "":
+			s.Conflict, s.Final = "it cannot be kept: "+s.Was.Unkept, true
+		case s.Was != nil && !restorable(*s.Was):
+			s.Conflict, s.Final = "it is a device, a socket or a pipe, or runs with the rights of its owner", true
+		case s.Now == nil && u.copied[name] && changedSince(now[path.Dir(name)]):
+			s.Conflict = "it was removed since" // or had another name, and something else there changed
+		case s.Now != nil && !s.Now.IsDir() && changedSince(*s.Now):
+			s.Conflict = "it was changed since"
+		}
+		p.Steps = append(p.Steps, s)
+	}
+	slices.SortFunc(p.Steps, func(a, b Step) int { return strings.Compare(string(a.Path), string(b.Path)) })
+	return p
+}
+
+// entriesWith adds the workspace itself to its tree, as ".".
+func entriesWith(t tree, top stamp) tree {
+	t = maps.Clone(t)
+	t["."] = Entry{Mode: unix.S_IFDIR, Seen: top}
+	return t
+}
+
+// gone reports whether a name that the draft does not have went with a directory.
+func (u *upper) gone(name string) bool {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if _, said := u.found[dir]; said {
+			return u.whole[dir]
+		}
+	}
+	return false
+}
