@@ -139,6 +139,7 @@ func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
 	a.printRefusals(result.Violations, found)
 	if result.ExitCode != 0 {
 		a.tellLeftOut(found)
+		a.tellUnfollowed(found)
 		err := a.sayNotStarted(result)
 		if result.ExitCode == exitNotFound && len(result.Content) > 0 {
 			a.tellWhere(found, argv[0])

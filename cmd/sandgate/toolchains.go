@@ -100,7 +100,7 @@ func detect(cfg *config.Config, n *sandboxprofile.Needs, program string) toolcha
 // where that is not a part of it. What is configured stays as it is configured.
 func repository(n *sandboxprofile.Needs, found *toolchains.Found, workspace string) {
 	git := repositories.Find(workspace, n.Home)
-	found.Notes = append(found.Notes, git.Notes...)
+	found.Unfollowed = git.Notes
 	configured := n.Roots
 	for _, r := range git.Roots {
 		if slices.ContainsFunc(configured, func(c sandboxprofile.Root) bool { return sandboxprofile.Contains(c.Path, r.Path) }) {
@@ -190,7 +190,7 @@ func (a *app) tellToolchains(d derived, verbose bool, typed string) {
 		for _, s := range d.found.Secrets {
 			line("hidden: %s: it holds a token or a password", s)
 		}
-		for _, n := range d.found.Notes {
+		for _, n := range append(d.found.Notes, d.found.Unfollowed...) {
 			line("note: %s", n)
 		}
 		for _, name := range d.withheld {
@@ -220,6 +220,16 @@ func (a *app) tellLeftOut(d derived) {
 			but = ", because it looks like a secret"
 		}
 		fmt.Fprintf(a.err, "sandgate: hint: %s\n", approval.EscapeLine(fmt.Sprintf("%s is set outside and was left out%s; to pass it: --env %s", name, but, name)))
+	}
+}
+
+// tellUnfollowed says what of a repository is not shown, where git has failed.
+func (a *app) tellUnfollowed(d derived) {
+	if !strings.Contains(d.said, "fatal: ") {
+		return
+	}
+	for _, n := range d.found.Unfollowed {
+		fmt.Fprintf(a.err, "sandgate: hint: %s\n", approval.EscapeLine(n))
 	}
 }
 

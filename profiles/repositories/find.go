@@ -48,6 +48,7 @@ func Find(workspace, home string) Found {
 	case err != nil:
 		return f
 	case st.IsDir():
+		f.alternates(dotgit)
 		if top == workspace {
 			return f // it lies in the workspace
 		}
@@ -115,6 +116,23 @@ func (f *Found) gitdir(dir string) {
 	f.keep(dir, readOnly)
 }
 
+// alternates notes where a repository has objects of another one's, gitrepository-layout(5).
+// A tool may have written that file, so what it names is not shown, and only named if
+// it is a directory of objects.
+func (f *Found) alternates(dir string) {
+	for line := range strings.Lines(small(filepath.Join(dir, "objects/info/alternates"))) {
+		path := strings.TrimSpace(line)
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, "objects", path)
+		}
+		real, err := filepath.EvalSymlinks(path)
+		if _, other := os.Lstat(filepath.Join(real, "../HEAD")); err != nil || other != nil || filepath.Base(real) != "objects" || !ours(real) {
+			continue
+		}
+		*f = f.note("%s has objects of another repository, which are not shown; to show them: --ro %s", dir, real)
+	}
+}
+
 // keep makes files read-only that are there.
 func (f *Found) keep(dir string, names []string) {
 	for _, name := range names {
@@ -128,9 +146,11 @@ func (f *Found) keep(dir string, names []string) {
 func (f *Found) linked(gitdir string) {
 	common := commonDir(gitdir)
 	if common == gitdir {
+		f.alternates(gitdir)
 		f.gitdir(gitdir)
 		return
 	}
+	f.alternates(common)
 	f.gitdir(common)
 	f.keep(common, []string{"HEAD", "index", "ORIG_HEAD", "COMMIT_EDITMSG"}) // of the main work tree
 	f.add(".git-worktree", gitdir, true)

@@ -43,6 +43,7 @@ type Found struct {
 	Notes   []string   // what is not shown, and why
 	// Repository is what git needs besides, from package repositories.
 	Repository []sp.Root
+	Unfollowed []string // what of it is not shown, and why
 }
 
 // Bounds of the search. What lies beyond is not found, and not shown.

@@ -91,6 +91,10 @@ var families = []family{
 		{Path: "~/.m2/wrapper", Rights: execute, Reason: "Maven itself"},
 		{Path: "~/.gradle/jdks", Rights: execute, Reason: "Java that Gradle installed"},
 	}},
+	{name: "chromium", programs: []string{"chromium"}, grants: []sp.Grant{
+		{Path: "/etc/chromium", Rights: read, Reason: "policies and settings of the browser, on Debian"},
+		{Path: "/etc/chromium.d", Rights: read, Reason: "options that the browser is started with, on Debian"},
+	}},
 	{name: "ruby", programs: []string{"ruby"}, preset: "ruby"},
 	{name: "perl", programs: []string{"perl"}, grants: []sp.Grant{
 		{Path: "/etc/perl", Rights: read, Reason: "settings of the interpreter and modules of the machine, on Debian"},
