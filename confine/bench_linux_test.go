@@ -68,19 +68,30 @@ func BenchmarkStandingSandboxUnderCeiling(b *testing.B) {
 	}
 }
 
+// BenchmarkFreshSandbox is what a call pays for that gets no sandbox that stands: with
+// Landlock alone that is each.
 func BenchmarkFreshSandbox(b *testing.B) {
 	c, box := benchSandbox(b)
 	defer c.Close()
 	box.Close()
-	for b.Loop() {
-		box, err := c.Prepare(context.Background(), benchProfile(b))
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, err := box.Run(context.Background(), trueAction, confine.Stdio{}); err != nil {
-			b.Fatal(err)
-		}
-		box.Close()
+	l, err := confine.NewLandlock(confine.LandlockOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	for _, backend := range []confine.Confiner{c, l} {
+		b.Run(backend.Name(), func(b *testing.B) {
+			for b.Loop() {
+				box, err := backend.Prepare(context.Background(), benchProfile(b))
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := box.Run(context.Background(), trueAction, confine.Stdio{}); err != nil {
+					b.Fatal(err)
+				}
+				box.Close()
+			}
+		})
 	}
 }
 
