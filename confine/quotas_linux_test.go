@@ -1,0 +1,137 @@
+package confine_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/confine/confinetest"
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// takeAll takes as much as it gets of what the kernel counts for a user, says what it has,
+// and holds it until it is ended. Of what it could hold all it takes a few: other tests run.
+const takeAll = `
+import ctypes, fcntl, os, time
+libc = ctypes.CDLL(None, use_errno=True)
+def most(make, n):
+    got = 0
+    try:
+        while got < n and make() >= 0: got += 1
+    except OSError: pass
+    return got
+def pipe():
+    r, w = os.pipe(); fcntl.fcntl(w, 1031, 1 << 20); return r
+def hold(what, make, each, enough=100000):
+    total = 0
+    for _ in range(40):
+        r, w = os.pipe()
+        if os.fork() == 0:
+            os.close(r); os.write(w, b'%d' % most(make, each)); time.sleep(600)
+        os.close(w)
+        got = int(os.read(r, 20) or b'0'); os.close(r)
+        total += got
+        if got == 0 or total >= enough: break
+    print(what, total, flush=True)
+print('namespaces', 1 if libc.unshare(0x10000000) == 0 else 0, flush=True)
+print('keys', most(lambda: libc.syscall(SYS_keyctl, 1, 0), 10), flush=True)
+hold('terminals', lambda: os.open('/dev/ptmx', os.O_RDWR), 240, TERMINALS)
+hold('pipes', pipe, 120)
+hold('watchers', libc.inotify_init, 20, 20)
+print('all', flush=True)
+time.sleep(600)
+`
+
+// TestQuotasOfTheUser: while a tool holds all that it gets of what the kernel counts for a
+// user, the user's own programs have namespaces, keys, pipes, and terminals, of which the
+// kernel keeps some from those that a sandbox has of its own (devpts, kernel.pty.reserve).
+// Inotify instances, and terminals of the host's own, a tool can hold all (see the limits
+// in the threat model); they are there again when it has ended.
+func TestQuotasOfTheUser(t *testing.T) {
+	for _, c := range memoryConfiners(t) {
+		t.Run(c.Name(), func(t *testing.T) {
+			ws := confinetest.Workspace(t)
+			p := confinetest.Profile(t, ws)
+			p.Limits.Wall = time.Minute
+			box, err := c.Prepare(context.Background(), p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer box.Close()
+			said, says := io.Pipe()
+			ctx, stop := context.WithCancel(context.Background())
+			defer stop()
+			ended := make(chan error, 1)
+			go func() {
+				terminals := "1" // those of the host: other tests need some
+				if c.Name() == "bwrap" {
+					terminals = "100000"
+				}
+				program := strings.NewReplacer("SYS_keyctl", strconv.Itoa(unix.SYS_KEYCTL), "TERMINALS", terminals).Replace(takeAll)
+				_, err := box.Run(ctx, sandboxprofile.Action{Kind: sandboxprofile.Exec, Exec: &sandboxprofile.Program{
+					Path: "/usr/bin/python3", Argv: []string{"python3", "-c", program}, Dir: ws,
+				}}, confine.Stdio{Stdout: says, Stderr: os.Stderr})
+				says.Close()
+				ended <- err
+			}()
+			got := map[string]string{}
+			for lines := bufio.NewScanner(said); lines.Scan() && lines.Text() != "all"; {
+				what, n, _ := strings.Cut(lines.Text(), " ")
+				got[what] = n
+			}
+			t.Logf("it holds %v", got)
+			if got["namespaces"] != "0" || got["keys"] != "0" {
+				t.Errorf("it has namespaces or keys: %v", got)
+			}
+			if len(got) != 5 {
+				t.Errorf("it ended before it had tried: %v", got)
+			}
+			if out, err := exec.Command("unshare", "--user", "true").CombinedOutput(); err != nil {
+				t.Errorf("a user namespace outside: %v %s", err, out)
+			}
+			terminal := func(when string) {
+				if fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0); err != nil {
+					t.Errorf("a terminal outside, %s: %v", when, err)
+				} else {
+					unix.Close(fd)
+				}
+			}
+			if c.Name() == "bwrap" {
+				terminal("meanwhile")
+			}
+			var ends [2]int
+			if err := unix.Pipe2(ends[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+				t.Errorf("a pipe outside: %v", err)
+			} else {
+				if n, err := unix.Write(ends[1], make([]byte, 4096)); n != 4096 {
+					t.Errorf("a pipe outside takes %d bytes, %v", n, err)
+				}
+				unix.Close(ends[0])
+				unix.Close(ends[1])
+			}
+			stop()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			if err := box.Close(); err != nil {
+				t.Error(err)
+			}
+			terminal("when it has ended")
+			fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+			if err != nil {
+				t.Errorf("a watcher outside, when it has ended: %v", err)
+			} else {
+				unix.Close(fd)
+			}
+		})
+	}
+}
