@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/protocol"
 )
 
@@ -19,12 +22,16 @@ func TestPageHoldsAnswersBack(t *testing.T) {
 	b.window(1200, 800, "light")
 	b.open(s.link())
 	b.see("Nothing waits")
-	// An answer of the server's to this question comes when the test lets it.
-	b.eval(`(() => {
-		const send = WebSocket.prototype.send;
-		window.slow = false; window.late = [];
-		WebSocket.prototype.send = function (m) { if (window.slow && m.includes('"preview"')) window.late.push(() => send.call(this, m)); else send.call(this, m); };
-	})()`)
+	fresh := func() {
+		b.reload()
+		b.see("Requests")
+		// What the server says to this question comes when the test lets it.
+		b.eval(`(() => {
+			const send = WebSocket.prototype.send;
+			window.slow = false; window.late = [];
+			WebSocket.prototype.send = function (m) { if (window.slow && m.includes('"preview"')) window.late.push(() => send.call(this, m)); else send.call(this, m); };
+		})()`)
+	}
 	for _, step := range []struct {
 		name string
 		do   func(*person)
@@ -37,13 +44,17 @@ func TestPageHoldsAnswersBack(t *testing.T) {
 		{"BoardThatChanges", pageBoardThatChanges},
 		{"Direction", pageIsolatesDirection},
 	} {
+		p.test(t)
+		fresh()
 		t.Run(step.name, func(t *testing.T) {
 			p.test(t)
+			defer func() {
+				if t.Failed() {
+					b.picture("failed-" + step.name)
+					p.denyAll()
+				}
+			}()
 			step.do(p)
-			if t.Failed() {
-				b.picture("failed-" + step.name)
-			}
-			p.eval("window.slow = false")
 			p.idle()
 			if complaints := p.complaints(); complaints != "" {
 				t.Errorf("the browser complains: %s", complaints)
@@ -52,6 +63,20 @@ func TestPageHoldsAnswersBack(t *testing.T) {
 		})
 	}
 	p.test(t)
+}
+
+// denyAll has nothing wait any more, over the operator socket.
+func (p *person) denyAll() {
+	a, err := client.DialApprover(context.Background(), p.operator)
+	if err != nil {
+		p.t.Error(err)
+		return
+	}
+	defer a.Close()
+	list, _ := a.List(context.Background())
+	for _, x := range list {
+		a.Decide(context.Background(), protocol.ApprovalsDecide{ID: x.ID, Decision: protocol.Deny, Mode: approval.RejectSoft})
+	}
 }
 
 // refused says that no answer counts as things are, however long one waits.
@@ -106,6 +131,8 @@ func pageRemembersNothingUnsaid(p *person) {
 		p.picture(fmt.Sprintf("remember-%d-%d", size[0], size[1]))
 		// The twin: one scrolls through all of the request, and back to the sentence.
 		p.press("Escape", false)
+		p.eval("scrollTo(0, 0); document.querySelector('.detail').scrollTop = 0")
+		p.moment()
 		p.scrollThrough()
 		p.eval(`(async () => { for (let i = 0; i < 60; i++) { scrollBy(0, innerHeight / 2); await new Promise((done) => setTimeout(done, 40)); } })()`)
 		p.press("r", false)

@@ -446,7 +446,7 @@ export class Requests {
   // unseen says how much of a request has never been on the screen.
   unseen(view) {
     const asks = [];
-    if (!view.all) asks.push("Not all of the request has been on the screen: scroll to its end to see it.");
+    if (!view.all) asks.push("Not all of the request has been on the screen: scroll through it.");
     if (view.sheet.cut && !view.whole) asks.push("The text was cut: v shows all of it.");
     return asks;
   }
