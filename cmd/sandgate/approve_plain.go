@@ -178,29 +178,14 @@ func fit(w io.Writer, text string) string {
 	if !ok {
 		return text
 	}
-	var width int
-	err := withDescriptor(file, func(fd int) (err error) {
-		width, _, err = term.GetSize(fd)
-		return err
+	width, err := onTerminal(file, func(fd int) (int, error) {
+		width, _, err := term.GetSize(fd)
+		return width, err
 	})
 	if err != nil || width <= 0 {
 		return text
 	}
 	return strings.Join(present.Fit(text, width), "\n") + "\n"
-}
-
-// withDescriptor does something with a file's descriptor. File.Fd would make its reads block
-// for good, and closing it would end none.
-func withDescriptor(file *os.File, do func(fd int) error) error {
-	raw, err := file.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var failed error
-	if err := raw.Control(func(fd uintptr) { failed = do(int(fd)) }); err != nil {
-		return err
-	}
-	return failed
 }
 
 // A lineReader reads lines on a goroutine of its own, which lives as long as the

@@ -75,18 +75,6 @@ func (a *app) openConsole() *console {
 	return c
 }
 
-// onTerminal does something with a descriptor, and leaves it as it is for reading.
-func onTerminal[T any](f *os.File, do func(fd int) (T, error)) (got T, err error) {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return got, err
-	}
-	if outer := raw.Control(func(fd uintptr) { got, err = do(int(fd)) }); outer != nil {
-		return got, outer
-	}
-	return got, err
-}
-
 func (c *console) window() *unix.Winsize {
 	w, err := onTerminal(c.tty, func(fd int) (*unix.Winsize, error) { return unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ) })
 	if err != nil {

@@ -8,5 +8,6 @@ import (
 
 // flushInput drops what was typed at a terminal and has not been read.
 func flushInput(tty *os.File) error {
-	return withDescriptor(tty, func(fd int) error { return unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH) })
+	_, err := onTerminal(tty, func(fd int) (any, error) { return nil, unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH) })
+	return err
 }

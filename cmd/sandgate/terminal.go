@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"os"
 	"sync"
 
 	"github.com/sandgate/sandgate/ui/vtfilter"
@@ -69,4 +70,17 @@ func (t *tail) Write(b []byte) (int, error) {
 	t.kept = append(t.kept[:0], t.kept[max(len(t.kept)-maxTail, 0):]...)
 	t.mu.Unlock()
 	return t.w.Write(b)
+}
+
+// onTerminal does something with a descriptor, and leaves it as it is for reading: File.Fd
+// would make reads block for good, and closing the file would end none.
+func onTerminal[T any](f *os.File, do func(fd int) (T, error)) (got T, err error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return got, err
+	}
+	if outer := raw.Control(func(fd uintptr) { got, err = do(int(fd)) }); outer != nil {
+		return got, outer
+	}
+	return got, err
 }
