@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -120,4 +123,25 @@ func benchSupervisor(b *testing.B) *running {
 func BenchmarkStream(b *testing.B) {
 	b.SetBytes(16 << 20)
 	benchmarkSocket(b, "shell", map[string]any{"command": "yes 0123456789012345678901234567890123456789 | head -c 16M"})
+}
+
+// TestBareBwrapHasTheSandboxsMounts: what sandgate is compared with runs, also where a
+// sandbox has files of its own that nobody hands to it.
+func TestBareBwrapHasTheSandboxsMounts(t *testing.T) {
+	if _, err := exec.LookPath("bwrap"); err != nil {
+		t.Skip("there is no bubblewrap")
+	}
+	dir := t.TempDir()
+	config := filepath.Join(dir, "sandgate.yaml")
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "workspace"), 0o700),
+		os.WriteFile(config, []byte(strings.Replace(benchConfig, "WORKSPACE", filepath.Join(dir, "workspace"), 1)), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	g := &benchGround{plain: &benchSite{config: config}}
+	if err := g.sameMounts(); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("bwrap", append(g.bwrap, "/usr/bin/true")...).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
 }
