@@ -132,7 +132,8 @@ func (a *app) inDraft(d *changes.Draft, cmd *cobra.Command, argv []string) error
 		return withHint(withStatus(exitUnavailable, errors.Join(fmt.Errorf("--review needs a mount namespace: %w", err), d.Drop())),
 			"this host bars user namespaces: set undo.enabled, and `sandgate undo` takes back what a call did")
 	}
-	// What a terminal sends goes to both; what somebody sends to this process is passed on.
+	// What keys send reaches both processes, and is the program's to answer; what somebody
+	// sends to this one is passed on.
 	got := make(chan os.Signal, 8)
 	signal.Notify(got, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer signal.Stop(got)
@@ -141,7 +142,9 @@ func (a *app) inDraft(d *changes.Draft, cmd *cobra.Command, argv []string) error
 	for {
 		select {
 		case s := <-got:
-			_ = c.Process.Signal(s) // it may have ended
+			if s == syscall.SIGTERM || s == syscall.SIGHUP {
+				_ = c.Process.Signal(s) // it may have ended
+			}
 		case err := <-ended:
 			var exit *exec.ExitError
 			switch {
