@@ -10,6 +10,7 @@ import (
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/history"
 	"github.com/sandgate/sandgate/tools"
 )
@@ -34,6 +35,10 @@ type Replayed struct {
 	NowRule   string                 `json:"now_rule,omitempty"`
 	NowOrigin string                 `json:"now_origin,omitempty"`
 	NowReason string                 `json:"now_reason,omitempty"`
+	// WasHeld and NowHeld are the classes that the kernel holds the call to where it
+	// runs unasked; "" where that is not known.
+	WasHeld string `json:"was_held,omitempty"`
+	NowHeld string `json:"now_held,omitempty"`
 }
 
 // A ReplaySummary counts what a replay came by.
@@ -42,6 +47,9 @@ type ReplaySummary struct {
 	Same      int `json:"same"`
 	Looser    int `json:"looser"`
 	Stricter  int `json:"stricter"`
+	// Held counts decisions that are as before, for calls that the kernel would hold to
+	// another class.
+	Held int `json:"held_otherwise"`
 	// Answered counts decisions, in any of the three, that an answer of a person
 	// made, then or before. Answers are not replayed: what is compared is whether
 	// somebody would be asked.
@@ -69,6 +77,8 @@ func (d *Desk) Replay(ctx context.Context, decisions iter.Seq2[history.Decision,
 			sum.Answered++
 		}
 		switch {
+		case rank(r.Now) == rank(r.Was) && r.WasHeld != "" && r.NowHeld != "" && r.WasHeld != r.NowHeld:
+			sum.Held++
 		case rank(r.Now) == rank(r.Was):
 			sum.Same++
 			continue
@@ -120,6 +130,12 @@ func (d *Desk) again(past history.Decision) (_ Replayed, unfit string) {
 	}
 	t := d.tested(f)
 	r.Now, r.NowStep, r.NowRule, r.NowOrigin, r.NowReason = t.Decision, t.Step, t.Rule, t.Origin, t.Reason
+	if past.Past() == tools.Allow && past.Held != sandboxprofile.Unclassified {
+		r.WasHeld = past.Held.String()
+	}
+	if held := f.proposal.Plan.Held(); r.Now == protocol.CheckAllow && held != sandboxprofile.Unclassified {
+		r.NowHeld = held.String()
+	}
 	return r, ""
 }
 

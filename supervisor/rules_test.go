@@ -15,6 +15,7 @@ import (
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/confine/confinetest"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/config"
 	"github.com/sandgate/sandgate/supervisor/history"
 	"github.com/sandgate/sandgate/supervisor/rulebook"
@@ -199,6 +200,37 @@ func TestReplayFindsWhatChanged(t *testing.T) {
 	want := []string{"ls: allow -> ask by rules.ask-ls", "make a: ask -> allow by rules.allow-make-a", "make b: ask -> deny by rules.deny-make-b"}
 	if !slices.Equal(lines, want) || sum.Same != 1 || sum.Looser != 1 || sum.Stricter != 2 {
 		t.Errorf("got %q, %+v\nwant %q", lines, sum, want)
+	}
+}
+
+// TestReplayFindsAnotherClass: a call that runs unasked then and now, and is held otherwise.
+func TestReplayFindsAnotherClass(t *testing.T) {
+	f := newFixture(t, setup{mode: approval.Interactive})
+	desk := f.withRules(t)
+	if _, err := f.call(context.Background(), "shell", `{"command":"ls"}`); err != nil {
+		t.Fatal(err)
+	}
+	for _, held := range []sandboxprofile.Class{sandboxprofile.ClassRead, sandboxprofile.ClassWorkspace} {
+		decisions := func(yield func(history.Decision, error) bool) {
+			for d, err := range history.Decisions(audit.Query(f.logPath, audit.Filter{})) {
+				if d.Held != sandboxprofile.ClassRead {
+					t.Errorf("the log says %v", d.Held)
+				}
+				d.Held = held
+				if !yield(d, err) {
+					return
+				}
+			}
+		}
+		var lines []string
+		sum, err := desk.Replay(context.Background(), decisions, func(r Replayed) error {
+			lines = append(lines, string(r.Now)+": "+r.WasHeld+" -> "+r.NowHeld)
+			return nil
+		})
+		same := held == sandboxprofile.ClassRead
+		if err != nil || sum.Same == 1 != same || sum.Held == 1 == same || !same && !slices.Equal(lines, []string{"allow: workspace -> read"}) {
+			t.Errorf("held to %v then: %+v, %q, %v", held, sum, lines, err)
+		}
 	}
 }
 

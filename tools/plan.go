@@ -53,6 +53,14 @@ type MCPCall struct {
 	Args       json.RawMessage `json:"args,omitempty"` // canonical
 }
 
+// Held is the class that the kernel holds the plan to.
+func (p Plan) Held() sandboxprofile.Class {
+	if l := p.Action.Ceiling; l != nil {
+		return l.Class
+	}
+	return p.Class
+}
+
 // Elsewhere says what a plan is about that is not carried out here.
 type Elsewhere struct {
 	// Foreign is the digest of the arguments of a tool that is not among ours, about

@@ -25,7 +25,7 @@ func (x *auditCmd) replay() *cobra.Command {
 		Long: `replay plans every call in the log again under the configuration NEW and today's
 standing rules, and prints those that the rules would now treat otherwise: what ran
 unasked and would be asked about or refused, and what was asked about or refused and
-would run.
+would run, or would be held to another class (docs/policies.md).
 
 What people answered is not replayed, nor what was remembered: a call that was asked
 about counts as asked, whatever the answer. Calls whose arguments were redacted or cut
@@ -81,7 +81,11 @@ func (x *auditCmd) printReplayed(r supervisor.Replayed) error {
 	if x.asJSON {
 		return printLine(x.out, r)
 	}
-	line := fmt.Sprintf("%6d  %s  %-10s  %s -> %s  %s  (was %s; now %s)", r.Seq, r.Time.UTC().Format(time.DateTime), r.Tool, r.Was, r.Now, r.Subject,
+	was, now := string(r.Was), string(r.Now)
+	if r.Was == r.Now {
+		was, now = r.WasHeld, r.NowHeld
+	}
+	line := fmt.Sprintf("%6d  %s  %-10s  %s -> %s  %s  (was %s; now %s)", r.Seq, r.Time.UTC().Format(time.DateTime), r.Tool, was, now, r.Subject,
 		join(": ", r.WasStep, r.WasRule), join(": ", r.NowStep, join(" at ", r.NowRule, r.NowOrigin)))
 	_, err := fmt.Fprintln(x.out, approval.EscapeLine(line))
 	return err
@@ -94,13 +98,13 @@ func (x *auditCmd) endReplay(sum supervisor.ReplaySummary) error {
 			return err
 		}
 	} else {
-		fmt.Fprintf(x.err, "sandgate: %d decisions: %d as before, %d looser, %d stricter; in %d of them a person had decided\n",
-			sum.Decisions, sum.Same, sum.Looser, sum.Stricter, sum.Answered)
+		fmt.Fprintf(x.err, "sandgate: %d decisions: %d as before, %d looser, %d stricter, %d held to another class; in %d of them a person had decided\n",
+			sum.Decisions, sum.Same, sum.Looser, sum.Stricter, sum.Held, sum.Answered)
 		for _, why := range slices.Sorted(maps.Keys(sum.Unknown)) {
 			fmt.Fprintf(x.err, "sandgate: %d not decided again: %s\n", sum.Unknown[why], approval.EscapeLine(why))
 		}
 	}
-	if sum.Looser+sum.Stricter > 0 {
+	if sum.Looser+sum.Stricter+sum.Held > 0 {
 		return withStatus(exitFound, nil)
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/tools"
 )
 
@@ -28,7 +29,10 @@ type Decision struct {
 	about  string // in words, if the tool asked
 	// Elsewhere is set if the agent carried the call out itself.
 	Elsewhere bool
-	edited    bool // the approver changed the arguments; Args are the agent's
+	// Held is the class that the kernel held the call to; unclassified where the log does
+	// not say, or nothing ran.
+	Held   sandboxprofile.Class
+	edited bool // the approver changed the arguments; Args are the agent's
 	// Unfit says why the decision cannot be made again; "" if it can.
 	Unfit string
 }
@@ -40,6 +44,12 @@ type data struct {
 	Args     json.RawMessage   `json:"args"`
 	Decision approval.Decision `json:"decision"`
 	Asked    json.RawMessage   `json:"asked"`
+	Plan     struct {
+		Class  sandboxprofile.Class `json:"class"`
+		Action struct {
+			Ceiling *sandboxprofile.Ceiling `json:"ceiling"`
+		} `json:"action"`
+	} `json:"plan"`
 	// Elsewhere is of calls that the agent carried out itself.
 	Elsewhere bool `json:"elsewhere"`
 }
@@ -71,6 +81,9 @@ func read(e audit.Entry) Decision {
 	err := json.Unmarshal(e.Data, &in)
 	e.Data = nil
 	d := Decision{Entry: e, Record: in.Decision, Rule: in.Rule, about: in.About, edited: len(in.Asked) > 0, Elsewhere: in.Elsewhere}
+	if d.Held = in.Plan.Class; in.Plan.Action.Ceiling != nil {
+		d.Held = in.Plan.Action.Ceiling.Class
+	}
 	switch {
 	case err != nil:
 		d.Unfit = "the entry was shortened, or is of another format"
