@@ -687,7 +687,7 @@ func TestPageAndTwoApprovers(t *testing.T) {
 }
 
 // TestPageIsAccessible runs axe-core on each view, in both schemes and three sizes, and
-// once with forced colours. `make page` takes it from npm by its hash, and names its file
+// once with forced colours, and holds what can be pressed to 44 pixels. `make page` takes it from npm by its hash, and names its file
 // in SANDGATE_AXE.
 func TestPageIsAccessible(t *testing.T) {
 	needsScreens(t)
@@ -707,6 +707,11 @@ func TestPageIsAccessible(t *testing.T) {
 		said, _ := p.eval(`axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }).then((r) => JSON.stringify(r.violations.map((v) => [v.id, v.nodes.map((n) => n.target.join(" ") + ": " + n.failureSummary)])))`).(string)
 		if said != "[]" {
 			t.Errorf("%s: %s", where, said)
+		}
+		small, _ := p.eval(`[...document.querySelectorAll("button, summary, textarea, input[type=text], label:has(input)")].filter((e) => e.checkVisibility())
+			.filter((e) => { const r = e.getBoundingClientRect(); return r.width < 44 || r.height < 44; }).map((e) => e.outerHTML).join("\n")`).(string)
+		if small != "" {
+			t.Errorf("%s: smaller than 44 pixels: %s", where, small)
 		}
 	}
 	check("nothing")

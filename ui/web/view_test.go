@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"io/fs"
 	"regexp"
 	"strings"
 	"testing"
@@ -178,4 +179,27 @@ func FuzzLines(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestTheScriptIsShort: what is written by hand stays small enough to be read.
+func TestTheScriptIsShort(t *testing.T) {
+	files, err := fs.Glob(assets, "assets/*.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	for _, name := range files {
+		b, err := assets.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(b)) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+				lines++
+			}
+		}
+	}
+	if lines == 0 || lines >= 1500 {
+		t.Errorf("%d lines of script", lines)
+	}
 }
