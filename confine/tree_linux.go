@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandgate/sandgate/confine/broker"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
@@ -692,19 +693,10 @@ func (t *tree) leadsOut(fd int, dir, name string) string {
 		return ""
 	}
 	target := string(buf[:n])
-	if t.inside(dir, target) || filepath.Clean(target) == target && harmlessTarget(target) {
+	if t.inside(dir, target) || filepath.Clean(target) == target && broker.HarmlessTarget(target) {
 		return ""
 	}
 	return target
-}
-
-func harmlessTarget(target string) bool {
-	switch target {
-	case "/dev/null", "/dev/zero", "/dev/full", "/dev/stdin", "/dev/stdout", "/dev/stderr":
-		return true
-	}
-	inSystem := sandboxprofile.IsSystemTree(target)
-	return inSystem && !sandboxprofile.Contains("/proc", target) && !sandboxprofile.Contains("/dev", target)
 }
 
 // inside reports whether target, written in dir, leads into a writable tree by
