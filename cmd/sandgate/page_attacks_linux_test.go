@@ -107,6 +107,7 @@ func pageRemembersNothingUnsaid(p *person) {
 	defer p.window(1200, 800, "light")
 	long := strings.Repeat("a-long-name-of-a-directory/", 5)
 	for _, size := range [][2]int{{1280, 620}, {1200, 800}, {390, 844}, {1280, 330}, {320, 256}} {
+		p.idle() // the last one's row is gone
 		p.window(size[0], size[1], "light")
 		command := fmt.Sprintf("wc -l %sx%d-%d", long, size[0], size[1])
 		ch := call(p.t.Context(), p.session, "shell", map[string]any{"command": command})

@@ -65,7 +65,7 @@ func (s *Source) status(ctx context.Context) ([]Section, error) {
 		{Text: line("sandgate %s, process %d, up for %s", st.Version, st.PID, present.Span(s.now().Sub(st.Started)))},
 		{Text: line("by %s", config), Under: line("read at the start; mode %s", st.Mode)},
 		{Text: line("%d sessions, %d calls under way, %d so far", st.Sessions, st.CallsRunning, st.CallsTotal)},
-		{Text: line("%d requests wait, %d screens are open for them", st.Pending, st.Approvers)},
+		{Text: line("Requests that wait: %d; screens that are open for them: %d", st.Pending, st.Approvers)},
 	}
 	held := []Item{{Text: line("Tools are confined by %s", st.Sandbox.EnforcedBy.Backend)}}
 	if !st.Sandbox.Ready {
