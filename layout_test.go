@@ -394,7 +394,8 @@ var (
 )
 
 // TestGuaranteesAreTested proves that each guarantee of the threat model names
-// the test that shows it, and that the test exists.
+// the test that shows it, that the test exists, and that no number stands for two. So do
+// the numbers of decision notes.
 func TestGuaranteesAreTested(t *testing.T) {
 	text := read(t, "docs/threat-model.md")
 	known := testNames(t)
@@ -402,10 +403,26 @@ func TestGuaranteesAreTested(t *testing.T) {
 	if len(rows) == 0 {
 		t.Fatal("docs/threat-model.md has no guarantees")
 	}
+	numbered := map[string]bool{}
 	for _, row := range rows {
 		if !testInDoc.MatchString(row[0]) {
 			t.Errorf("guarantee %s names no test", row[1])
 		}
+		if numbered[row[1]] {
+			t.Errorf("two guarantees are called %s", row[1])
+		}
+		numbered[row[1]] = true
+	}
+	for _, name := range documents(t) {
+		dir, file := path.Split(name)
+		number, _, _ := strings.Cut(file, "-")
+		if dir != "docs/decisions/" {
+			continue
+		}
+		if numbered[number] {
+			t.Errorf("two notes are called %s", number)
+		}
+		numbered[number] = true
 	}
 	for _, name := range testInDoc.FindAllStringSubmatch(text, -1) {
 		if !known[name[1]] {
