@@ -394,8 +394,8 @@ var (
 )
 
 // TestGuaranteesAreTested proves that each guarantee of the threat model names
-// the test that shows it, that the test exists, and that no number stands for two. So do
-// the numbers of decision notes.
+// the test that shows it, that the test exists, and that no number stands for two
+// guarantees or two decision notes.
 func TestGuaranteesAreTested(t *testing.T) {
 	text := read(t, "docs/threat-model.md")
 	known := testNames(t)
