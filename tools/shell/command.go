@@ -105,14 +105,15 @@ func (a *analysis) judge(cmd simpleCommand) {
 	a.add(part)
 }
 
-// verdict is the strictest of what all rules together say, and those of each tier.
+// verdict is the strictest of what all rules together say, and those of each tier. Of two
+// that are as strict it is the one of a rule: what only the default asks about may yet run.
 func (a *analysis) verdict(cmd simpleCommand, views []view) Part {
 	all := a.p
 	defer func() { a.p = all }()
 	part := a.ruling(cmd, views)
 	for _, tier := range all.tiers {
 		a.p = tier
-		if q := a.ruling(cmd, views); q.Effect < part.Effect {
+		if q := a.ruling(cmd, views); q.Effect < part.Effect || q.Effect == part.Effect && q.Effect < tools.Allow && part.RuleIndex < 0 && q.RuleIndex >= 0 {
 			part = q
 		}
 	}

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -139,4 +140,39 @@ func TestExplainNamesTheTier(t *testing.T) {
 	if d.Effect != tools.Deny || list[1].Outcome != tools.Decides || list[1].Position != "/w/sandgate.yaml:3:7" {
 		t.Errorf("rm: %v, %+v", d.Effect, list)
 	}
+}
+
+// TestTheSandboxFreesNothingThatAFileAsksAbout: under shell.default: confined, what a rule
+// asks about is asked about, in a file that is not trusted as in one that is. The twin,
+// which no rule speaks of, runs.
+func TestTheSandboxFreesNothingThatAFileAsksAbout(t *testing.T) {
+	confined := Default{Allowed: true, Approval: true, Confined: true}
+	tool := &Tool{Config: Config{Default: confined}}
+	_, rules := rulesOf(t, "ask:touch;ask:cat secret")
+	trusted := policyOfTiers(t, confined, nil, tiered("user", false, rules))
+	other := policyOfTiers(t, confined, nil, tiered("workspace", true, rules))
+	asks := func(p *Policy, command string) bool {
+		d, _ := tool.settled(p.Decide(command, "bash"))
+		return d.Effect < tools.Allow
+	}
+	for _, line := range []string{
+		"touch a", "env touch a", "sh -c 'touch a'", "find . -exec touch {} +", "ls | xargs touch", "mkdir a && touch a/b", "cat secret", "echo $(touch a)",
+	} {
+		twin := strings.NewReplacer("touch", "mkdir", "cat secret", "cat other").Replace(line)
+		for name, p := range map[string]*Policy{"trusted": trusted, "not trusted": other} {
+			if !asks(p, line) || asks(p, twin) {
+				t.Errorf("%s: %q asks %t, %q asks %t", name, line, asks(p, line), twin, asks(p, twin))
+			}
+		}
+	}
+	commands := corpusCommands(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		_, rules := rulesOf(t, drawRules(rt))
+		rules = slices.DeleteFunc(rules, func(r Rule) bool { return r.Effect() == tools.Allow })
+		command := rapid.SampledFrom(commands).Draw(rt, "command")
+		trusted := policyOfTiers(t, confined, nil, tiered("user", false, rules))
+		if asks(trusted, command) && !asks(policyOfTiers(t, confined, nil, tiered("workspace", true, rules)), command) {
+			rt.Fatalf("%q runs, where a trusted file has it asked about", command)
+		}
+	})
 }
