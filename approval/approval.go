@@ -182,8 +182,8 @@ type Call struct {
 	Asked func(requestID string)
 	// ApprovalID is that of a request which was made with Defer.
 	ApprovalID string
-	// ByFullName is for Rules, and set by the controller: the tool is dangerous,
-	// so an allow rule covers it only without a wildcard.
+	// ByFullName is for Rules, and set by the controller: the tool is dangerous, or each
+	// call of it a question of its own, so an allow rule covers it only without a wildcard.
 	ByFullName bool
 	// Changed says that the tool is not what it was when a call of it was last let
 	// through: no allow rule was made for what it is now.

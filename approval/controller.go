@@ -217,6 +217,8 @@ func (c *Controller) question(call Call) (*question, error) {
 		reach.NotWhole = "the configuration names the tool as dangerous"
 	case q.call.Changed:
 		reach.NotWhole = "the tool is not what it was"
+	case reach.Single != "":
+		reach.NotWhole = reach.Single
 	}
 	q.call.Reach = q.call.Reach.ofTool(&q.call)
 	q.findPatterns()

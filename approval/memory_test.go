@@ -89,6 +89,52 @@ func TestWholeToolIsRemembered(t *testing.T) {
 	}))
 }
 
+// TestSingleQuestionsAreNeverAWholeTool: where each call is a question of its own, the tool
+// is neither offered nor remembered as a whole, what is remembered already allows nothing,
+// and no glob of a standing rule does. A rule with the full name, and the very call
+// remembered, do.
+func TestSingleQuestionsAreNeverAWholeTool(t *testing.T) {
+	bubble(func(t *testing.T) {
+		one := func(path, single string) Call {
+			return Call{ToolName: "path", Subject: "the plan", Reach: Reach{Single: single},
+				Request: &Request{ToolName: "path", Description: "Read " + path, Payload: map[string]any{"path": path}}}
+		}
+		const why = "each path is asked about by its name"
+		whole := &Pattern{WholeTool, "path"}
+		c := NewController(Options{})
+		askAndAnswer(t, c, one("/x", ""), Answer{Allow: true, Scope: Session, Pattern: whole}).granted(t)
+		if d := decide(t, c, one("/y", "")).granted(t); d.Source != SourceRememberedAllow {
+			t.Errorf("the twin: %+v", d)
+		}
+		result := decideLater(t.Context(), c, one("/y", why))
+		p := onlyPending(t, c)
+		if _, err := c.Answer(p.ID, Answer{Allow: true, Approver: "uid 1000", Scope: Session, Pattern: whole}); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("the whole tool was remembered: %v", err)
+		}
+		if shown, err := c.Show(t.Context(), p.ID); err != nil || len(shown.Offers) != 0 {
+			t.Errorf("offers %+v, %v", shown.Offers, err)
+		}
+		mustAnswer(t, c, p.ID, Answer{Allow: true, Scope: Session})
+		(<-result).granted(t)
+		if d := decide(t, c, one("/y", why)).granted(t); d.Source != SourceRememberedAllow {
+			t.Errorf("the very call: %+v", d)
+		}
+		for tool, want := range map[string]Effect{"*": Ask, "pat*": Ask, "path": Allow} {
+			rules, err := NewRules(Rule{Effect: Allow, Tool: tool})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := NewController(Options{Rules: rules})
+			if v := c.Check(one("/y", why)); v.Effect != want {
+				t.Errorf("an allow rule for %s: %+v, want %v", tool, v, want)
+			}
+			if v := c.Check(one("/y", "")); v.Effect != Allow {
+				t.Errorf("an allow rule for %s, of another tool: %+v", tool, v)
+			}
+		}
+	})(t)
+}
+
 // TestAnswersSayWhatTheyCover: what a remembered answer covers beyond the call stands in
 // the prompt and in the record.
 func TestAnswersSayWhatTheyCover(t *testing.T) {

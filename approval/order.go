@@ -197,7 +197,7 @@ func (c *Controller) allowRule(q *question) *verdict {
 		return nil
 	}
 	call := q.call
-	call.ByFullName = c.opts.Tools.dangerous(call.ToolName)
+	call.ByFullName = call.Reach.Single != "" || c.opts.Tools.dangerous(call.ToolName)
 	r, ok := c.rules().Match(Allow, call)
 	if !ok {
 		return nil

@@ -20,6 +20,9 @@ type Reach struct {
 	Offers func() []Pattern
 	// NotWhole says why the tool cannot be allowed as a whole; "" if it can.
 	NotWhole string
+	// Single says why each call is a question of its own, or is "": then the tool cannot be
+	// allowed as a whole, and no glob of an allow rule covers the call.
+	Single string
 	// Tools are those by which the same could be done: what is denied of one of them is
 	// denied of all. An allow is for the tool that it was given to.
 	Tools []string
@@ -46,7 +49,7 @@ func (r Reach) ofTool(call *Call) Reach {
 			}
 			return append(r.Offers(), whole)
 		},
-		NotWhole: r.NotWhole, Tools: r.Tools, Same: r.Same,
+		NotWhole: r.NotWhole, Single: r.Single, Tools: r.Tools, Same: r.Same,
 	}
 }
 

@@ -115,6 +115,7 @@ func (d *egressDesk) ask(ctx context.Context, r egress.Request) (bool, error) {
 		payload["service"] = r.Service // under this name there may be another one tomorrow
 		reach = approval.Reach{}       // and a pattern of hosts is not meant for either
 	}
+	reach.Single = "each host and each service is asked about by its name"
 	grant, err := d.s.cfg.Approvals.Decide(ctx, approval.Call{
 		ID:        string(d.c.req.CallID),
 		Asked:     d.c.tellPending,
@@ -135,15 +136,8 @@ func (d *egressDesk) ask(ctx context.Context, r egress.Request) (bool, error) {
 		},
 		Details: func() map[string]string { return d.s.details(d.c.proposal, d.c.digest, d.c.warnings) },
 	})
-	decision := decisionOf(grant, err)
-	if decision.RequestID != "" {
-		if err := d.s.logAnswer(description, decision); err != nil {
-			return false, err
-		}
-		_ = d.s.cfg.Approvals.Recorded(decision.RequestID) // or the next start finds it, and its answer in the log
-	}
 	var denied *approval.DeniedError
-	if errors.As(err, &denied) {
+	if err = d.s.answered(description, grant, err); errors.As(err, &denied) {
 		return false, nil
 	}
 	return err == nil, err
@@ -156,7 +150,7 @@ func hostReach(t egress.Target) approval.Reach {
 		Elements: []approval.Element{{Kind: approval.Host, Name: t.String()}},
 		Left: func(patterns []approval.Pattern) int {
 			for _, p := range patterns {
-				if rule, err := egress.ParseRule(p.Value); err == nil && rule.Matches(t) {
+				if rule, err := egress.ParseRule(p.Value); p.Kind == approval.Host && err == nil && rule.Matches(t) {
 					return 0
 				}
 			}

@@ -190,11 +190,14 @@ func TestARememberedHostCoversThoseBelow(t *testing.T) {
 		case p.ToolName != "network":
 			f.mustAnswer(t, p, a)
 		case p.Payload["host"] == "a.cdn.example.com" && p.Payload["port"] == 80:
-			for _, wide := range []string{"*.com:80", "*.cdn2.example.com:80", "*.cdn.example.com:443"} {
-				a.Scope, a.Pattern = approval.Session, &approval.Pattern{Kind: approval.Host, Value: wide}
+			for _, wide := range []approval.Pattern{
+				{Kind: approval.Host, Value: "*.com:80"}, {Kind: approval.Host, Value: "*.cdn2.example.com:80"},
+				{Kind: approval.Host, Value: "*.cdn.example.com:443"}, {Kind: approval.WholeTool, Value: "network"},
+			} {
+				a.Scope, a.Pattern = approval.Session, &wide
 				var invalid *approval.InvalidAnswerError
 				if _, err := f.approvals.Answer(p.ID, a); !errors.As(err, &invalid) || invalid.Field != "pattern" {
-					t.Errorf("an answer for %s: %v, want the pattern refused", wide, err)
+					t.Errorf("an answer for %v: %v, want the pattern refused", wide, err)
 				}
 			}
 			asked = append(asked, p.Description)
@@ -226,6 +229,15 @@ func TestARememberedHostCoversThoseBelow(t *testing.T) {
 		if got := strings.Join(asked, ", "); got != x.asked {
 			t.Errorf("%s: asked %q, want %q", x.host, got, x.asked)
 		}
+	}
+	remembered := 0
+	for _, answer := range f.entries(t, audit.KindAnswer) {
+		if strings.Contains(answer, "remembered_allow") && strings.Contains(answer, `"approver":"test"`) {
+			remembered++
+		}
+	}
+	if remembered != 4 {
+		t.Errorf("%d connections are in the log as allowed by what was remembered, want 4", remembered)
 	}
 }
 

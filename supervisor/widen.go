@@ -182,6 +182,7 @@ func (s *Supervisor) askWider(ctx context.Context, c *call, w widerPlan) (approv
 		ID: string(c.req.CallID), Asked: c.tellPending,
 		SessionID: string(c.session.id), Agent: c.session.agent, Peer: c.session.peer.String(), Mode: c.session.mode,
 		ToolName: toolPath, Digest: digest, Subject: w.plan,
+		Reach: approval.Reach{Single: "each path is asked about by its name"},
 		Request: &approval.Request{
 			ToolName: toolPath, Description: description,
 			Payload: map[string]any{"path": w.path, "right": string(w.right), "protected": w.lifted, "tool": string(c.req.Tool)},
@@ -194,16 +195,23 @@ func (s *Supervisor) askWider(ctx context.Context, c *call, w widerPlan) (approv
 		},
 		Details: func() map[string]string { return s.details(p, digest, c.warnings) },
 	})
-	decision := decisionOf(grant, err)
-	if decision.RequestID != "" || err == nil {
-		if err := s.logAnswer(description, decision); err != nil {
-			return grant, err
-		}
-		if decision.RequestID != "" {
-			_ = s.cfg.Approvals.Recorded(decision.RequestID) // or the next start finds it, and its answer in the log
-		}
+	return grant, s.answered(description, grant, err)
+}
+
+// answered records what came of a question that is no call's own: what people said, and
+// each allow that was remembered or that a rule gives. err is the question's own.
+func (s *Supervisor) answered(description string, g approval.Grant, err error) error {
+	decision := decisionOf(g, err)
+	if decision.RequestID == "" && err != nil {
+		return err
 	}
-	return grant, err
+	if err := s.logAnswer(description, decision); err != nil {
+		return err
+	}
+	if decision.RequestID != "" {
+		_ = s.cfg.Approvals.Recorded(decision.RequestID) // or the next start finds it, and its answer in the log
+	}
+	return err
 }
 
 // toolPath is the name under which questions about paths are asked.

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,6 +96,36 @@ func TestARefusedPathIsOneQuestion(t *testing.T) {
 				t.Errorf("%s: %d answers in the log, want %d", x.name, answers, len(want))
 			}
 		}
+	}
+}
+
+// TestAPathIsNeverAWholeTool: no answer to a question about a path covers another path. The
+// same path again needs no second answer, and the log has who gave the first.
+func TestAPathIsNeverAWholeTool(t *testing.T) {
+	outside, other := confinetest.Workspace(t), confinetest.Workspace(t)
+	replaceFile(t, outside+"/x", "x\n")
+	replaceFile(t, other+"/y", "y\n")
+	f := newFixture(t, setup{})
+	t.Cleanup(f.approvals.Attach())
+	var asked []string
+	f.answer(t, func(p approval.Pending) {
+		asked = append(asked, p.Description)
+		a := approval.Answer{Allow: true, Approver: "test", Scope: approval.Session, Pattern: &approval.Pattern{Kind: approval.WholeTool, Value: "path"}}
+		var invalid *approval.InvalidAnswerError
+		if _, err := f.approvals.Answer(p.ID, a); !errors.As(err, &invalid) || invalid.Field != "pattern" {
+			t.Errorf("an answer for every path: %v, want the pattern refused", err)
+		}
+		a.Pattern = nil
+		f.mustAnswer(t, p, a)
+	})
+	for i, x := range []struct{ file, out string }{{outside + "/x", "x\n"}, {outside + "/x", "x\n"}, {other + "/y", "y\n"}} {
+		want := []int{1, 1, 2}[i]
+		if r, e := f.call(context.Background(), "shell", command("cat "+x.file)); e != nil || !strings.Contains(textOf(r), x.out) || len(asked) != want {
+			t.Errorf("%s: %v, %q, asked %q", x.file, e, textOf(r), asked)
+		}
+	}
+	if answers := f.entries(t, audit.KindAnswer); len(answers) != 3 || !strings.Contains(answers[1], "remembered_allow") || !strings.Contains(answers[1], `"approver":"test"`) {
+		t.Errorf("the log: %q", answers)
 	}
 }
 

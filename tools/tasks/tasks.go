@@ -199,6 +199,7 @@ func (writer) Plan(c tools.Call) (tools.Proposal, error) {
 		Description: approval.EscapeLine("Write to " + c.String("task_id") + ": " + shorten(input)),
 		Payload:     map[string]any{"task_id": c.String("task_id"), "input": input, "eof": eof},
 	}
+	p.Reach.Single = "what is written to a program may be any command"
 	return p, nil
 }
 
