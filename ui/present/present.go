@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/charmbracelet/x/ansi"
-
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
 )
@@ -167,7 +165,7 @@ const maxLabel = 11
 
 // other is a detail under its own name, if that can be a label.
 func other(key, value string) Fact {
-	if ansi.StringWidth(key) > maxLabel {
+	if Width(key) > maxLabel {
 		return Fact{"also", key + ": " + value}
 	}
 	return Fact{key, value}
@@ -326,12 +324,13 @@ func Fit(text string, width int) (lines []string) {
 	const margin = "  ┆ "
 	width = max(width, 2*len(margin))
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
-		head := strings.Split(ansi.Hardwrap(line, width, true), "\n")[0]
-		lines = append(lines, head)
-		if rest := line[len(head):]; rest != "" {
-			for part := range strings.SplitSeq(ansi.Hardwrap(rest, width-ansi.StringWidth(margin), true), "\n") {
-				lines = append(lines, margin+part)
-			}
+		n := Fill(line, width)
+		lines = append(lines, line[:n])
+		if n == len(line) {
+			continue
+		}
+		for _, part := range Wrap(line[n:], width-Width(margin)) {
+			lines = append(lines, margin+part)
 		}
 	}
 	return lines

@@ -93,11 +93,11 @@ func TestWhatItCanDoComesFirst(t *testing.T) {
 // where none did, but behind the margin.
 func TestFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringOf(rapid.SampledFrom([]rune("ab \né日🙂"))).Draw(t, "text")
+		text := rapid.StringOf(rapid.SampledFrom([]rune("ab \né日🙂\u0301काᄀ\u1161🏽🇩"))).Draw(t, "text")
 		width := rapid.IntRange(12, 30).Draw(t, "width")
 		var back strings.Builder
 		for i, line := range Fit(text, width) {
-			if ansi.StringWidth(line) > width {
+			if max(ansi.StringWidth(line), ansi.StringWidthWc(line)) > width {
 				t.Fatalf("%q is wider than %d", line, width)
 			}
 			rest, continued := strings.CutPrefix(line, "  ┆ ")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/present"
 )
 
 // TestCodeIsColoured, and what is coloured is neither faint nor painted over.
@@ -66,15 +67,15 @@ func TestEmptyLinesAreCounted(t *testing.T) {
 
 // TestWrappingLosesNothing, and no part is wider than it may be.
 func TestWrappingLosesNothing(t *testing.T) {
-	letters := rapid.SampledFrom([]rune("ab  é日e\u0301🙂<>"))
+	letters := rapid.SampledFrom([]rune("ab  é日e\u0301🙂<>काᄀ\u1161🏽🇩"))
 	rapid.Check(t, func(rt *rapid.T) {
 		line, width := rapid.StringOf(letters).Draw(rt, "line"), rapid.IntRange(2, 30).Draw(rt, "width")
-		for name, parts := range map[string][]string{"wrap": wrap(line, width), "wrapWords": wrapWords(line, width)} {
+		for name, parts := range map[string][]string{"wrap": present.Wrap(line, width), "wrapWords": wrapWords(line, width)} {
 			if got := strings.Join(parts, ""); got != line {
 				rt.Fatalf("%s: %q became %q", name, line, got)
 			}
 			for _, p := range parts {
-				if ansi.StringWidth(p) > width {
+				if max(ansi.StringWidth(p), ansi.StringWidthWc(p)) > width {
 					rt.Fatalf("%s: %q is wider than %d", name, p, width)
 				}
 			}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"charm.land/lipgloss/v2"
-	"github.com/charmbracelet/x/ansi"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
@@ -95,7 +94,7 @@ func (m *model) stripLines(strip []present.Consequence) (lines []string) {
 		if c.Careful {
 			style = s.warn.Bold(true)
 		}
-		width += len(c.Label) + ansi.StringWidth(c.Text) + 4
+		width += len(c.Label) + present.Width(c.Text) + 4
 		one.WriteString("  " + s.faint.Render(c.Label) + " " + style.Render(c.Text) + " ")
 	}
 	if width <= m.width {
@@ -149,14 +148,14 @@ func hang(label, text string, width int, style lipgloss.Style) []string {
 // a text from outside must not break where it would look like a line of ours.
 func hangAt(indent int, label, text string, width int, style lipgloss.Style) []string {
 	next := "  ┆ "
-	if indent > ansi.StringWidth(next) {
+	if indent > present.Width(next) {
 		next = strings.Repeat(" ", indent)
 	}
 	var lines []string
-	for i, part := range wrapWords(text, width-max(indent, ansi.StringWidth(next))) {
+	for i, part := range wrapWords(text, width-max(indent, present.Width(next))) {
 		lead := next
 		if i == 0 {
-			lead = label + strings.Repeat(" ", max(indent-ansi.StringWidth(label), 0))
+			lead = label + strings.Repeat(" ", max(indent-present.Width(label), 0))
 		}
 		lines = append(lines, lead+style.Render(part))
 	}
@@ -203,7 +202,7 @@ func (it *item) partsOf(i int, line string) []highlight.Part {
 // margin is one line of the content, wrapped behind its margin.
 func (m *model) margin(line string, parts []highlight.Part, style lipgloss.Style) []string {
 	var lines []string
-	for i, piece := range wrap(present.Blanks(line), m.width-4) {
+	for i, piece := range present.Wrap(present.Blanks(line), m.width-4) {
 		lead := "  │ "
 		if i > 0 {
 			lead = "  ┆ "
@@ -233,21 +232,17 @@ func take(b *strings.Builder, parts []highlight.Part, n int) []highlight.Part {
 	return parts
 }
 
-// wrap breaks one line into parts of at most width cells, and loses nothing.
-func wrap(line string, width int) []string {
-	return strings.Split(ansi.Hardwrap(line, max(width, 1), true), "\n")
-}
-
-// wrapWords is wrap that breaks after a space where there is one in the second half
+// wrapWords is present.Wrap that breaks after a space where there is one in the second half
 // of a line: for sentences.
 func wrapWords(line string, width int) (parts []string) {
-	width = max(width, 1)
-	for ansi.StringWidth(line) > width {
-		head := wrap(line, width)[0]
+	for {
+		head := line[:present.Fill(line, width)]
+		if head == line {
+			return append(parts, line)
+		}
 		if space := strings.LastIndexByte(head, ' '); space >= len(head)/2 {
 			head = head[:space+1]
 		}
 		parts, line = append(parts, head), line[len(head):]
 	}
-	return append(parts, line)
 }

@@ -6,9 +6,9 @@ import (
 	"unicode"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/ansi"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/ui/present"
 )
 
 // An editor takes one line of text, for the request under the cursor.
@@ -88,9 +88,6 @@ func (e *editor) line(width int) string {
 	if e.at < len(e.text) {
 		under, after = approval.EscapeLine(string(e.text[e.at])), approval.EscapeLine(string(e.text[e.at+1:]))
 	}
-	room := width - ansi.StringWidth(under) - 2
-	if w := ansi.StringWidth(before); w > room {
-		before = ansi.TruncateLeft(before, w-room, "")
-	}
-	return ansi.Truncate("> "+before+styles().focus.Render(under)+after, width, "")
+	before = present.CutLeft(before, width-present.Width(under)-3)
+	return "> " + before + styles().focus.Render(under) + present.Cut(after, width-present.Width(before+under)-2)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unicode"
 
+	uv "github.com/charmbracelet/ultraviolet"
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/sandgate/sandgate/approval"
@@ -20,6 +21,8 @@ func FuzzScreen(f *testing.F) {
 	f.Add(strings.Repeat("広い x ", 200)+"\n│ ## forged margin\nend", "", 60, 20)
 	f.Add("a"+strings.Repeat(" ", 300)+"; rm"+strings.Repeat("\n", 99)+"b", "python", 132, 50)
 	f.Add("deny   [N deny]\n\rallow?\u0301\u0301\u0301\u0301\u0301\u0301", "html", 40, 14)
+	f.Add(strings.Repeat("का", 66)+" ;touch a", "bash", 40, 16)
+	f.Add(strings.Repeat("👍🏽", 40)+" ;touch a"+strings.Repeat("ᄀ", 50)+strings.Repeat("각", 50)+strings.Repeat("🇩🇪", 40)+"🇩", "bash", 40, 16)
 	f.Fuzz(func(t *testing.T, text, language string, width, height int) {
 		width, height = minWidth+(width&0x7f), minHeight+(height&0x3f)
 		d := newDesk(width, height)
@@ -39,10 +42,27 @@ func FuzzScreen(f *testing.F) {
 	})
 }
 
+// showsAll: what the renderer has for the terminal is all of a view, whichever way the
+// terminal measures.
+func showsAll(t *testing.T, view string, width, height int) {
+	t.Helper()
+	for _, measure := range []ansi.Method{ansi.WcWidth, ansi.GraphemeWidth} {
+		buf := uv.NewScreenBuffer(width, height)
+		buf.Method = measure
+		uv.NewStyledString(view).Draw(buf, buf.Bounds())
+		for y, line := range strings.Split(ansi.Strip(view), "\n") {
+			if got := strings.TrimRight(buf.Line(y).String(), " "); got != strings.TrimRight(line, " ") {
+				t.Fatalf("%q of %q is on the screen", got, line)
+			}
+		}
+	}
+}
+
 func checkScreen(t *testing.T, d *desk, width, height int) {
 	t.Helper()
 	screen := d.screen()
 	fitsScreen(t, screen, width, height)
+	showsAll(t, d.m.View().Content, width, height)
 	if strings.ContainsFunc(strings.ReplaceAll(screen, "\n", ""), func(r rune) bool {
 		return unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
 	}) {

@@ -909,7 +909,7 @@ func fitsScreen(t interface{ Errorf(string, ...any) }, screen string, width, hei
 		t.Errorf("%d lines on a screen of %d:\n%s", len(lines), height, screen)
 	}
 	for _, line := range lines {
-		if w := ansi.StringWidth(line); w > width {
+		if w := max(ansi.StringWidth(line), ansi.StringWidthWc(line)); w > width {
 			t.Errorf("a line of %d cells on a screen of %d: %q", w, width, line)
 		}
 	}

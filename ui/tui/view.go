@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
@@ -121,7 +120,7 @@ func (m *model) screen() []string {
 
 // line is one line of our own in a style, cut to the screen.
 func (m *model) line(s lipgloss.Style, text string) string {
-	return s.Render(ansi.Truncate(text, m.width, "…"))
+	return s.Render(present.Cut(text, m.width))
 }
 
 // rule is a horizontal line with a text at its end.
@@ -217,17 +216,17 @@ func (m *model) queueLine(it *item, more bool) string {
 
 // column is text in a column of the given width, with a space after it.
 //
-// Terminals do not agree on how wide some characters are: those that join the one before.
-// They are spelt out here, so that what comes after stays in its column.
+// Terminals do not agree on how wide characters are that join the one before. A dot stands
+// for them here, so that what comes after stays in its column.
 func column(text string, width int) string {
 	text = strings.Map(func(r rune) rune {
-		if unicode.Is(unicode.M, r) || r >= 0x1f3fb && r <= 0x1f3ff {
+		if present.Joins(r) {
 			return '\u00b7'
 		}
 		return r
 	}, text)
-	text = ansi.Truncate(text, width, "…")
-	return text + strings.Repeat(" ", width-ansi.StringWidth(text)+1)
+	text = present.Cut(text, width)
+	return text + strings.Repeat(" ", width-present.Width(text)+1)
 }
 
 // pane is the part of the detail that is on the screen, or the question that
