@@ -68,14 +68,15 @@ func (w *Watcher[K]) Drop(k K) {
 }
 
 // Changed calls do for each directory that may have changed since the last time: for all of
-// them where the kernel has lost count, or something was mounted.
-func (w *Watcher[K]) Changed(do func(K)) {
+// them where the kernel has lost count, or something was mounted. made reports that a name
+// came that is no directory: a new file, or one more name of a file.
+func (w *Watcher[K]) Changed(do func(k K, made bool)) {
 	if w == nil {
 		return
 	}
-	if w.source.changed(func(wd int32, gone bool) {
+	if w.source.changed(func(wd int32, made, gone bool) {
 		for _, k := range w.keys[wd] {
-			do(k)
+			do(k, made)
 			if gone {
 				delete(w.wds, k)
 			}
@@ -87,6 +88,6 @@ func (w *Watcher[K]) Changed(do func(K)) {
 		return
 	}
 	for k := range w.wds {
-		do(k)
+		do(k, true)
 	}
 }

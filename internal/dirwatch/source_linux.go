@@ -49,7 +49,7 @@ func (s source) add(fd int) (int32, error) {
 func (s source) remove(wd int32) { _, _ = unix.InotifyRmWatch(s.fd, uint32(wd)) } // it may be gone
 
 // changed reads what has happened. It gives false if that is not all.
-func (s source) changed(do func(wd int32, gone bool)) (complete bool) {
+func (s source) changed(do func(wd int32, made, gone bool)) (complete bool) {
 	fds := []unix.PollFd{{Fd: int32(s.mounts), Events: unix.POLLPRI}}
 	n, err := unix.Poll(fds, 0)
 	complete = err == nil && n == 0
@@ -69,7 +69,7 @@ func (s source) changed(do func(wd int32, gone bool)) (complete bool) {
 			if mask&unix.IN_Q_OVERFLOW != 0 {
 				complete = false
 			} else {
-				do(int32(binary.NativeEndian.Uint32(b)), mask&unix.IN_IGNORED != 0)
+				do(int32(binary.NativeEndian.Uint32(b)), mask&(unix.IN_CREATE|unix.IN_ISDIR) == unix.IN_CREATE, mask&unix.IN_IGNORED != 0)
 			}
 			b = b[min(unix.SizeofInotifyEvent+int(binary.NativeEndian.Uint32(b[12:])), len(b)):]
 		}

@@ -75,6 +75,8 @@ type Workspace struct {
 	quiet    map[string]stamp // directories that have not changed since they were read
 	reading  map[string]bool  // and since they began to be
 	whole    time.Time        // when everything was read
+	made     int              // of watching, when files were held against their stamps last
+	apart    bool             // there are directories that are not looked at
 
 	mu    sync.Mutex
 	tree  tree
@@ -218,7 +220,7 @@ func (w *Workspace) Begin(c Call, writable func(path string) bool) (*Running, er
 func (w *Workspace) begin(c Call, in func(name string) bool, whole bool) (*Running, error) {
 	r := &Running{w: w, in: in, whole: whole}
 	err := w.locked(func() error {
-		if err := w.look(in, whole); err != nil {
+		if err := w.look(in, whole, false); err != nil {
 			return err
 		}
 		c.ID = fmt.Sprintf("%s-%s", c.Started.UTC().Format("20060102T150405.000000000"), strings.ToLower(rand.Text()[:4]))
@@ -253,7 +255,7 @@ func (r *Running) End() (rec Record, err error) { return r.end(nil) }
 func (r *Running) end(undo *Undo) (rec Record, err error) {
 	w := r.w
 	err = w.locked(func() error {
-		if err := w.look(r.in, r.whole); err != nil {
+		if err := w.look(r.in, r.whole, true); err != nil {
 			return errors.Join(err, r.file.Close()) // the next look finds it, as an interrupted call's
 		}
 		defer r.file.Close()
@@ -310,26 +312,27 @@ func (w *Workspace) locked(do func() error) error {
 
 // look finds what has changed since the last look, for the calls that are under way.
 // What changed while there was none is a person's, and nobody's to take back. Names that
-// are not in are as they were.
-func (w *Workspace) look(in func(name string) bool, whole bool) error {
+// are not in are as they were. after a call, files are held against their stamps too where
+// it may have changed one by another name.
+func (w *Workspace) look(in func(name string) bool, whole, after bool) error {
 	if time.Now().Before(w.until) {
 		return w.tooMuch
 	}
-	err := w.lookNow(in, whole)
+	err := w.lookNow(in, whole, after)
 	if errors.Is(err, errBound) || errors.Is(err, ErrFull) {
 		w.tooMuch, w.until = err, time.Now().Add(restTime)
 	}
 	return err
 }
 
-func (w *Workspace) lookNow(in func(name string) bool, whole bool) error {
+func (w *Workspace) lookNow(in func(name string) bool, whole, after bool) error {
 	if err := w.load(); err != nil {
 		return err
 	}
 	w.hear()
 	first := len(w.tree) == 0
 	l := look{w: w, objects: w.objects, limit: w.options.File, leftOut: w.leftOut, in: in}
-	if err := l.run(w.Root); err != nil {
+	if err := l.run(w.Root, after); err != nil {
 		return err
 	}
 	// The contents are there. What changed is told before the tree that has it.

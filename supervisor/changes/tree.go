@@ -146,7 +146,7 @@ func (l *look) bound() error {
 }
 
 // run looks at the tree below root, stores content that is new, and gives what differs.
-func (l *look) run(root string) error {
+func (l *look) run(root string, after bool) error {
 	fd, err := openDirectory(unix.AT_FDCWD, root)
 	if err != nil {
 		return &fs.PathError{Op: "open", Path: root, Err: err}
@@ -164,6 +164,9 @@ func (l *look) run(root string) error {
 		l.w.forget() // another directory stands there
 		l.w.top = now
 	}
+	if after && l.w.linked() {
+		l.stamps(fd)
+	}
 	for _, name := range l.w.stirred() {
 		if name != "" && l.passedOver(name) {
 			continue
@@ -180,6 +183,28 @@ func (l *look) run(root string) error {
 	slices.SortFunc(l.changes, func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })
 	renames(l.changes)
 	return nil
+}
+
+// stamps holds each known file against its stamp, and has the directory of one that is not
+// what it was read again.
+func (l *look) stamps(top int) {
+	for dir, names := range l.w.below {
+		if dir != "" && l.passedOver(dir) {
+			continue
+		}
+		for base := range names {
+			name := path.Join(dir, base)
+			e := l.w.tree[name]
+			if e.kind() != unix.S_IFREG {
+				continue
+			}
+			var st unix.Stat_t
+			if unix.Fstatat(top, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || e.Seen != stampOf(&st) {
+				l.w.stir(dir)
+				break
+			}
+		}
+	}
 }
 
 // openBelow gives nil for what is no directory any more: the look at the one that it was in
@@ -215,6 +240,7 @@ func (l *look) directory(dir *os.File, below string) error {
 	defer dir.Close()
 	l.visited[below] = true
 	if strings.Count(below, "/") >= lookDepth {
+		l.w.apart = true
 		return nil
 	}
 	fd := int(dir.Fd())
@@ -231,6 +257,7 @@ func (l *look) directory(dir *os.File, below string) error {
 	for _, base := range names {
 		name := path.Join(below, base)
 		if l.leftOut(base) {
+			l.w.apart = true
 			continue
 		}
 		if !l.in(name) {
@@ -288,6 +315,7 @@ func (l *look) name(dir int, base, name string, st *unix.Stat_t) error {
 		}
 		l.note(name, e, old, known)
 		if e.Cache {
+			l.w.apart = true
 			return unix.Close(fd)
 		}
 		return l.directory(os.NewFile(uintptr(fd), name), name)

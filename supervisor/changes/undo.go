@@ -60,7 +60,7 @@ func (w *Workspace) Plan(records []Record, paths []string) (u Undo, err error) {
 				changed = append(changed, string(c.Path))
 			}
 		}
-		if err := w.look(w.tree.known(changed...), false); err != nil {
+		if err := w.look(w.tree.known(changed...), false, true); err != nil {
 			return err
 		}
 		u = plan(records, paths, w.tree)

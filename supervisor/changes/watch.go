@@ -13,6 +13,7 @@ import (
 type watch struct {
 	mu     sync.Mutex
 	kernel *dirwatch.Watcher[inWorkspace]
+	made   int // how often a name came that is no directory, in any workspace
 }
 
 type inWorkspace struct {
@@ -42,7 +43,10 @@ const wholeEvery = 10 * time.Minute
 func (w *Workspace) hear() {
 	w.watching.mu.Lock()
 	defer w.watching.mu.Unlock()
-	w.watching.kernel.Changed(func(k inWorkspace) {
+	w.watching.kernel.Changed(func(k inWorkspace, made bool) {
+		if made {
+			w.watching.made++
+		}
 		delete(k.w.quiet, k.name)
 		delete(k.w.reading, k.name)
 	})
@@ -50,6 +54,17 @@ func (w *Workspace) hear() {
 	if time.Since(w.whole) > wholeEvery {
 		w.quiet, w.whole = map[string]stamp{}, time.Now()
 	}
+}
+
+// linked reports whether a file may have been changed by a name that it had for a moment:
+// nothing tells the directory of its other name (link(2)). Such a name came in a directory
+// that is watched, or in one that is left out.
+func (w *Workspace) linked() bool {
+	w.watching.mu.Lock()
+	defer w.watching.mu.Unlock()
+	was := w.made
+	w.made = w.watching.made
+	return w.apart || w.made != was
 }
 
 // forget has everything looked at again.
@@ -72,6 +87,13 @@ func (w *Workspace) unwatch(name string) {
 	defer w.watching.mu.Unlock()
 	delete(w.quiet, name)
 	w.watching.kernel.Drop(inWorkspace{w, name})
+}
+
+// stir has a directory read again.
+func (w *Workspace) stir(name string) {
+	w.watching.mu.Lock()
+	defer w.watching.mu.Unlock()
+	delete(w.quiet, name)
 }
 
 // settle takes directories for quiet from when they were read. Another workspace's look may

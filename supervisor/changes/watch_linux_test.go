@@ -121,7 +121,25 @@ var steps = map[string]func(one, other string, n int) error{
 		_, err = f.Write([]byte{byte(n)})
 		return errors.Join(err, f.Close())
 	},
-	"link":  os2(os.Link),
+	"link": os2(os.Link),
+	"through another name": func(one, other string, n int) error {
+		err := os.Link(one, other)
+		if err == nil {
+			err = errors.Join(os.WriteFile(other, []byte{byte(n), 1}, 0o644), os.Remove(other))
+		}
+		return err
+	},
+	"through a name that is left out": func(one, _ string, n int) error {
+		aside := filepath.Join(filepath.Dir(one), "node_modules")
+		err := os.MkdirAll(aside, 0o755)
+		if err == nil {
+			err = os.Link(one, aside+"/x")
+		}
+		if err == nil {
+			err = errors.Join(os.WriteFile(aside+"/x", []byte{byte(n), 2}, 0o644), os.Remove(aside+"/x"))
+		}
+		return err
+	},
 	"point": os2(os.Symlink),
 	"mode":  func(one, _ string, n int) error { return os.Chmod(one, fs.FileMode(0o700|n<<3)) },
 }
