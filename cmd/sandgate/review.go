@@ -43,8 +43,8 @@ func (a *app) runDraft(cmd *cobra.Command, f runFlags, argv []string) error {
 		return err
 	}
 	err = a.inDraft(d, cmd, argv)
-	if told := a.tellDraft(d, f); told != nil {
-		return told
+	if told := a.tellDraft(d, f); told != nil { // it drops a draft that has nothing in it
+		return errors.Join(err, told)
 	}
 	return err
 }
@@ -129,7 +129,7 @@ func (a *app) inDraft(d *changes.Draft, cmd *cobra.Command, argv []string) error
 	c.Stdin, c.Stdout, c.Stderr = a.in, a.out, a.err
 	c.SysProcAttr = ownMounts()
 	if err := c.Start(); err != nil {
-		return withHint(withStatus(exitUnavailable, errors.Join(fmt.Errorf("--review needs a mount namespace: %w", err), d.Drop())),
+		return withHint(withStatus(exitUnavailable, fmt.Errorf("--review needs a mount namespace: %w", err)),
 			"this host bars user namespaces: set undo.enabled, and `sandgate undo` takes back what a call did")
 	}
 	// What keys send reaches both processes, and is the program's to answer; what somebody

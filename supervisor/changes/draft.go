@@ -91,7 +91,8 @@ func (d *Draft) part(root int, name string) string {
 // Dir is where it lies: no sandbox may see it.
 func (d *Draft) Dir() string { return d.dir }
 
-// Drop removes a draft. A directory of it may be closed to its owner.
+// Drop removes a draft. A directory of it may be closed to its owner, and lie deeper than a
+// path can be long, or than there are descriptors for.
 func (d *Draft) Drop() error {
 	_ = filepath.WalkDir(d.dir, func(p string, e fs.DirEntry, err error) error {
 		if e != nil && e.IsDir() {
@@ -99,7 +100,62 @@ func (d *Draft) Drop() error {
 		}
 		return nil
 	})
+	// What describes it goes last: a draft that is half removed can be dropped again.
+	for i := range d.Roots {
+		if err := removeDeep(filepath.Join(d.dir, fmt.Sprint(i))); err != nil {
+			return fmt.Errorf("draft %s: %w", d.ID, err)
+		}
+	}
 	return os.RemoveAll(d.dir)
+}
+
+// removeDeep removes a tree, however deep: directories that lie deep in it are moved up.
+func removeDeep(dir string) error {
+	for n := 0; ; n++ {
+		err := os.RemoveAll(dir)
+		var at *fs.PathError
+		if !errors.As(err, &at) || n == 10_000 {
+			return err
+		}
+		if !errors.Is(err, unix.EMFILE) && !errors.Is(err, unix.ENAMETOOLONG) || !liftDeep(dir, fmt.Sprintf("deep-%d", n)) {
+			return at.Err // its path may be longer than anybody reads
+		}
+	}
+}
+
+// liftDeep makes a directory that lies deep below dir one of dir's own.
+func liftDeep(dir, as string) bool {
+	top, err := openDirectory(unix.AT_FDCWD, dir)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(top)
+	at := openBelow(top, "")
+	for range lookDepth {
+		if at == nil {
+			return false
+		}
+		base := firstDirectory(at)
+		below, err := openDirectory(int(at.Fd()), base)
+		at.Close()
+		if base == "" || err != nil {
+			return false
+		}
+		at = os.NewFile(uintptr(below), base)
+	}
+	defer at.Close()
+	base := firstDirectory(at)
+	return base != "" && unix.Renameat(int(at.Fd()), base, top, as) == nil
+}
+
+func firstDirectory(dir *os.File) string {
+	l, _ := dir.ReadDir(-1)
+	for _, e := range l {
+		if e.IsDir() {
+			return e.Name()
+		}
+	}
+	return ""
 }
 
 // A DraftPlan is what keeping a draft would do to one root.
@@ -203,6 +259,9 @@ func (u *upper) directory(dir *os.File, below string) error {
 	return nil
 }
 
+// tooDeep says of a directory that what lies in it is not looked at.
+const tooDeep = "it lies too deep"
+
 // below reads a directory, which may be closed to its owner.
 func (u *upper) below(dir int, base, name string) error {
 	fd, err := openDirectory(dir, base)
@@ -215,6 +274,10 @@ func (u *upper) below(dir int, base, name string) error {
 	}
 	if err != nil {
 		return &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	if strings.Count(name, "/") >= lookDepth {
+		u.found[name].Unkept = tooDeep
+		return unix.Close(fd)
 	}
 	if u.whole[name] = isOpaque(fd); u.whole[name] {
 		u.copied[name] = true
