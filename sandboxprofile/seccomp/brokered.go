@@ -64,12 +64,6 @@ func (b Brokered) Denied() []Group {
 		Group{"tcp_keys", "A sandbox's own loopback is kept apart by a key on its sockets; these would take it off, or take a connection apart.", EPERM, tcpKeys()})
 }
 
-// leases are had on files that are open for reading only, too.
-func leases() Group {
-	return Group{"leases", "Whoever holds a lease on a file holds up everybody who opens it, host programs and the broker among them.", EACCES, []Rule{
-		{"fcntl", equal32(1, fcntlSetLease)}}}
-}
-
 // tcpKeys are TCP_MD5SIG, TCP_REPAIR, TCP_FASTOPEN_CONNECT, TCP_ULP, TCP_MD5SIG_EXT and the TCP_AO
 // options (linux/tcp.h).
 func tcpKeys() []Rule {

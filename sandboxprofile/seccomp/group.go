@@ -13,6 +13,7 @@ type Errno string
 const (
 	EPERM           Errno = "EPERM"
 	EACCES          Errno = "EACCES"
+	EMFILE          Errno = "EMFILE"
 	ENOTTY          Errno = "ENOTTY"
 	EOPNOTSUPP      Errno = "EOPNOTSUPP"
 	ENOSYS          Errno = "ENOSYS"

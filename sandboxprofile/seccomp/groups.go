@@ -14,6 +14,9 @@ const (
 	ioctlTIOCLINUX = 0x541c
 	ioctlTIOCSETD  = 0x5423
 
+	ioctlType   = 0xff00 // the type byte of an ioctl number, asm-generic/ioctl.h
+	ioctlNumber = 0x00ff // and the one that counts within the type
+
 	modeSetUID = 0o4000
 	modeSetGID = 0o2000
 	modeType   = 0o170000
@@ -78,6 +81,9 @@ func Groups() []Group {
 			personalities()},
 		{"terminal_input", "Pushes input into the terminal, as if the person had typed it, or loads a line discipline.", EPERM, []Rule{
 			{"ioctl", equal32(1, ioctlTIOCSTI)}, {"ioctl", equal32(1, ioctlTIOCLINUX)}, {"ioctl", equal32(1, ioctlTIOCSETD)}}},
+		{"file_ioctls", "Moves content between files, or seals one, without a time, a watch or git saying so.", ENOTTY, fileIoctls()},
+		leases(),
+		{"aio", "One call takes what the kernel keeps of it for the whole host; programs fall back to threads.", ENOSYS, calls("io_setup")},
 		{"raw_sockets", "Forges packets and reads those of others.", EPERM, rawSockets()},
 		{"netlink", "Netlink reaches into the kernel's configuration; only reading routes and addresses is for everybody.", EPROTONOSUPPORT,
 			netlinkButRoute()},
@@ -127,6 +133,45 @@ func personalities() []Rule {
 		rules = append(rules, Rule{"personality", masked(0, highest|1<<bit, 1<<bit)})
 	}
 	return rules
+}
+
+// fileIoctls are those of file systems, by type, but for what only asks (FS_IOC_GETFLAGS,
+// FS_IOC_FIEMAP, FS_IOC_FSGETXATTR) and what copies as writing does (FICLONE, FICLONERANGE,
+// FIDEDUPERANGE). Types of devices stay: a profile may grant one.
+func fileIoctls() []Rule {
+	var rules []Rule
+	for _, t := range []struct {
+		kind uint64
+		keep []uint64
+	}{
+		{'f', []uint64{1, 11}},               // all file systems, ext4: EXT4_IOC_MOVE_EXT
+		{'X', []uint64{31}},                  // XFS: XFS_IOC_SWAPEXT, XFS_IOC_EXCHANGE_RANGE
+		{0x94, []uint64{9, 13, 54}},          // btrfs
+		{0xf5, nil},                          // f2fs: F2FS_IOC_MOVE_RANGE
+		{'o', nil}, {0xbc, nil}, {0xcf, nil}, // ocfs2, bcachefs, cifs
+	} {
+		rules = append(rules, ioctlsBut(t.kind<<8, t.keep, ioctlType, 0x80)...)
+	}
+	return rules
+}
+
+// ioctlsBut matches the numbers whose bits of mask are those of value, without those of
+// keep: the bits below mask are fixed one by one until none of keep is among them.
+func ioctlsBut(value uint64, keep []uint64, mask, next uint64) []Rule {
+	among := slices.DeleteFunc(slices.Clone(keep), func(k uint64) bool { return k&mask&ioctlNumber != value&ioctlNumber })
+	switch {
+	case len(among) == 0:
+		return []Rule{{"ioctl", masked(1, mask, value)}}
+	case next == 0:
+		return nil
+	}
+	return append(ioctlsBut(value, among, mask|next, next>>1), ioctlsBut(value|next, among, mask|next, next>>1)...)
+}
+
+// leases are had on files that are open for reading only, too.
+func leases() Group {
+	return Group{"leases", "Whoever holds a lease on a file holds up everybody who opens it, host programs and the broker among them.", EACCES, []Rule{
+		{"fcntl", equal32(1, fcntlSetLease)}}}
 }
 
 func rawSockets() []Rule {

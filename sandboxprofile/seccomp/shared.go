@@ -6,10 +6,7 @@ import (
 	"strings"
 )
 
-const (
-	ioctlType     = 0xff00 // the type byte of an ioctl number, asm-generic/ioctl.h
-	ioctlTerminal = 0x5400 // 'T': terminals, FIONREAD and FIOCLEX
-)
+const ioctlTerminal = 0x5400 // 'T': terminals, FIONREAD and FIOCLEX
 
 // SharedGroups is what a tool is denied besides Groups where it shares the
 // host's namespaces. Landlock decides about opening files there, about signals and
@@ -26,6 +23,7 @@ func SharedGroups(sockets bool) []Group {
 			"getxattr", "lgetxattr", "fgetxattr", "listxattr", "llistxattr", "flistxattr",
 			"setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr")},
 		{"watches", "A watch tells the names of what happens in directories that the profile does not list.", EACCES, calls("inotify_add_watch")},
+		{"watchers", "No watch can be had, and the host keeps few of what holds them for a user (fs.inotify.max_user_instances).", EMFILE, calls("inotify_init", "inotify_init1")},
 		{"file_ioctls", "Flags, snapshots and verity can be set through a file that is open for reading only.", ENOTTY, otherIoctls()},
 		{"ipc", "System V objects and message queues are the host's, shared with every program of the user.", EPERM, calls(
 			"shmget", "shmat", "shmctl", "semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd", "msgrcv", "msgctl",
