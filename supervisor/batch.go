@@ -88,11 +88,22 @@ func (p *place) end(d approval.Decision, err error) {
 		return
 	}
 	var denied *approval.DeniedError
-	if errors.As(err, &denied) && (d.Reject == approval.RejectHard || d.Interrupt) {
+	if errors.As(err, &denied) && endsBatch(d) {
 		p.rejection = &d
 	}
 	p.wasAsked()
 	p.over.Do(func() { close(p.ended) })
+}
+
+// endsBatch reports whether a denial is one of the call and of what comes after it.
+func endsBatch(d approval.Decision) bool { return d.Reject == approval.RejectHard || d.Interrupt }
+
+// denied says that the call, which was allowed, has been denied since: what it ran into
+// was asked about, or what came before it.
+func (c *call) denied(d approval.Decision) {
+	c.decision.Action, c.decision.Source, c.decision.Scope, c.decision.Rule = approval.Denied, d.Source, "", ""
+	c.decision.Approver, c.decision.Reason = d.Approver, d.Reason
+	c.decision.Reject, c.decision.Interrupt, c.decision.Feedback = d.Reject, d.Interrupt, d.Feedback
 }
 
 // awaitTurn waits until the calls before this one have ended, and withdraws its
@@ -110,9 +121,9 @@ func (c *call) awaitTurn(ctx context.Context) error {
 		if r := before.rejection; r != nil {
 			e := protocol.Errorf(protocol.CodeDenied, "the rest of the batch was rejected by %s", r.Approver).
 				WithHint("The calls of the batch before it have ended; stop, and wait for the user.")
-			c.decision.Action, c.decision.Source, c.decision.Scope, c.decision.Rule = approval.Denied, approval.SourceBatch, "", ""
-			c.decision.Approver, c.decision.Reason = r.Approver, e.Message
-			c.decision.Reject, c.decision.Interrupt, c.decision.Feedback = r.Reject, r.Interrupt, r.Feedback
+			d := *r
+			d.Source, d.Reason = approval.SourceBatch, e.Message
+			c.denied(d)
 			return e
 		}
 	}

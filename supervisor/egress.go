@@ -29,6 +29,8 @@ type egressDesk struct {
 	mu         sync.Mutex
 	violations []protocol.Violation
 	err        error // of the log
+	// denied is the first denial of a host that is one of the call, and of its batch.
+	denied *approval.DeniedError
 }
 
 // openEgress serves the way out of a proxied sandbox for as long as one call
@@ -72,7 +74,11 @@ func (s *Supervisor) openEgress(ctx context.Context, c *call, plan tools.Plan, b
 		cancel()
 		<-done
 		c.violations = append(c.violations, d.violations...)
-		return d.err
+		if d.denied == nil {
+			return d.err
+		}
+		c.denied(d.denied.Decision)
+		return errors.Join(d.err, d.denied)
 	}, nil
 }
 
@@ -123,6 +129,7 @@ func (d *egressDesk) ask(ctx context.Context, r egress.Request) (bool, error) {
 		Agent:     d.c.session.agent,
 		Peer:      d.c.session.peer.String(),
 		ToolName:  "network",
+		BatchID:   d.c.req.GroupID,
 		Mode:      d.c.session.mode,
 		Digest:    d.c.digest,
 		Subject:   r,
@@ -138,6 +145,11 @@ func (d *egressDesk) ask(ctx context.Context, r egress.Request) (bool, error) {
 	})
 	var denied *approval.DeniedError
 	if err = d.s.answered(description, grant, err); errors.As(err, &denied) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.denied == nil && endsBatch(denied.Decision) {
+			d.denied = denied
+		}
 		return false, nil
 	}
 	return err == nil, err

@@ -78,8 +78,11 @@ func (f *networkFixture) get(t *testing.T, url string, network func(approval.Pen
 		if e.Kind != approval.Requested {
 			return
 		}
-		allow := e.Pending.ToolName != "network" || network != nil && network(e.Pending)
-		f.mustAnswer(t, e.Pending, approval.Answer{Allow: allow, Approver: "test", Scope: approval.Once})
+		a := approval.Answer{Allow: e.Pending.ToolName != "network" || network != nil && network(e.Pending), Approver: "test", Scope: approval.Once}
+		if !a.Allow {
+			a.Reject = approval.RejectSoft // the call goes on
+		}
+		f.mustAnswer(t, e.Pending, a)
 	})
 	defer stop()
 	return f.fetch(t, url)

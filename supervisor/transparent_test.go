@@ -130,7 +130,11 @@ func (f *directFixture) run(t *testing.T, network func(approval.Pending) bool, a
 	stop := f.approvals.Subscribe(func(e approval.Event) {
 		if e.Kind == approval.Requested {
 			allow := e.Pending.ToolName != "network" || network != nil && network(e.Pending)
-			f.mustAnswer(t, e.Pending, approval.Answer{Allow: allow, Approver: "test", Scope: approval.Once})
+			a := approval.Answer{Allow: allow, Approver: "test", Scope: approval.Once}
+			if !allow {
+				a.Reject = approval.RejectSoft // the call goes on
+			}
+			f.mustAnswer(t, e.Pending, a)
 		}
 	})
 	defer stop()

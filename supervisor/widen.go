@@ -61,6 +61,10 @@ func (s *Supervisor) runWidened(ctx context.Context, c *call, plan tools.Plan) e
 		var denied *approval.DeniedError
 		switch {
 		case errors.As(err, &denied):
+			if endsBatch(denied.Decision) {
+				c.denied(denied.Decision)
+				return denied
+			}
 			return nil // the result says what was refused
 		case err != nil:
 			return err
@@ -181,7 +185,7 @@ func (s *Supervisor) askWider(ctx context.Context, c *call, w widerPlan) (approv
 	grant, err := s.cfg.Approvals.Decide(ctx, approval.Call{
 		ID: string(c.req.CallID), Asked: c.tellPending,
 		SessionID: string(c.session.id), Agent: c.session.agent, Peer: c.session.peer.String(), Mode: c.session.mode,
-		ToolName: toolPath, Digest: digest, Subject: w.plan,
+		ToolName: toolPath, BatchID: c.req.GroupID, Digest: digest, Subject: w.plan,
 		Reach: approval.Reach{Single: "each path is asked about by its name"},
 		Request: &approval.Request{
 			ToolName: toolPath, Description: description,

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -51,7 +52,11 @@ func TestARefusedPathIsOneQuestion(t *testing.T) {
 				if p.ToolName == "path" {
 					asked = append(asked, p.Description)
 				}
-				f.mustAnswer(t, p, approval.Answer{Allow: allow || p.ToolName != "path", Approver: "test"})
+				if a := (approval.Answer{Allow: true, Approver: "test"}); allow || p.ToolName != "path" {
+					f.mustAnswer(t, p, a)
+				} else {
+					f.mustAnswer(t, p, approval.Answer{Approver: "test", Reject: approval.RejectSoft})
+				}
 			})
 			r, e := f.call(context.Background(), "shell", command(x.command))
 			want := strings.Split(strings.ReplaceAll(x.asks, "WS", f.ws), "|")
@@ -126,6 +131,57 @@ func TestAPathIsNeverAWholeTool(t *testing.T) {
 	}
 	if answers := f.entries(t, audit.KindAnswer); len(answers) != 3 || !strings.Contains(answers[1], "remembered_allow") || !strings.Contains(answers[1], `"approver":"test"`) {
 		t.Errorf("the log: %q", answers)
+	}
+}
+
+// TestAHardNoToAQuestionOnTheWayEndsTheBatch: a hard denial of a path or a host that a call
+// ran into ends what comes after it in its batch, and the agent is told so, with the words
+// of the person; a soft one leaves the rest.
+func TestAHardNoToAQuestionOnTheWayEndsTheBatch(t *testing.T) {
+	outside := confinetest.Workspace(t)
+	replaceFile(t, outside+"/x", "x\n")
+	for tool, first := range map[string]form{"path": line("cat " + outside + "/x"), "network": argv("python3", "fetch.py", "http://asked.example.com/")} {
+		for name, a := range map[string]approval.Answer{
+			"hard": {Feedback: "STOP"}, "interrupting": {Reject: approval.RejectSoft, Interrupt: true, Feedback: "STOP"}, "soft": {Reject: approval.RejectSoft},
+		} {
+			f := newNetworkFixture(t, true, "allowed.example.com")
+			t.Cleanup(f.approvals.Attach())
+			asked := 0
+			f.answer(t, func(p approval.Pending) {
+				yes := approval.Answer{Allow: true, Approver: "test"}
+				if p.ToolName == tool {
+					asked++
+					yes = a
+					yes.Approver = "test"
+				}
+				f.mustAnswer(t, p, yes)
+			})
+			b := protocol.ToolsBatch{SessionID: f.session, GroupID: "turn", Calls: []protocol.BatchCall{
+				{CallID: "c0", Tool: protocol.ToolName(first.tool), Args: json.RawMessage(first.args)},
+				{CallID: "c1", Tool: "shell", Args: json.RawMessage(command("echo ran >> order"))},
+			}}
+			got := f.batch(b)
+			if asked != 1 {
+				t.Errorf("%s, %s: asked %d times", tool, name, asked)
+			}
+			if name == "soft" {
+				if f.order(t) != "ran" || got[0].Error != nil || got[1].Error != nil {
+					t.Errorf("%s, %s: ran %q, %v, %v", tool, name, f.order(t), got[0].Error, got[1].Error)
+				}
+				continue
+			}
+			if f.order(t) != "" {
+				t.Errorf("%s, %s: the next call ran", tool, name)
+			}
+			for i, o := range got {
+				if e := o.Error; e == nil || e.Code != protocol.CodeDenied || e.Decision == nil || e.Decision.Interrupt != a.Interrupt || e.Decision.Feedback != "STOP" {
+					t.Errorf("%s, %s, call %d: %+v", tool, name, i, e)
+				}
+			}
+			if e := got[0].Error; e == nil || e.HintText != "STOP" || e.Result == nil {
+				t.Errorf("%s, %s: the agent is told %+v", tool, name, e)
+			}
+		}
 	}
 }
 
