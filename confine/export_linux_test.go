@@ -8,3 +8,6 @@ import (
 
 // Await waits for the cell that Ahead has begun to build.
 func (c *Cells) Await(p sandboxprofile.Profile) { c.await(context.Background(), p) }
+
+// QueuePlaces are where the queue for names may lie.
+var QueuePlaces = queuePlaces

@@ -6,11 +6,25 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/internal/statedir"
 )
 
 // queuePlaces are where the queue for names may lie. The first that can be used is the
-// same for every supervisor of a user.
-var queuePlaces = []string{"/tmp", "/var/tmp", "/dev/shm"}
+// same for every supervisor of a user, whatever its environment; the user's own come first,
+// because another user can have made the name in those that are everybody's.
+func queuePlaces() []string {
+	var places []string
+	own := fmt.Sprintf("/run/user/%d", os.Geteuid())
+	var st unix.Stat_t
+	if unix.Lstat(own, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && int(st.Uid) == os.Geteuid() && st.Mode&0o022 == 0 {
+		places = append(places, own)
+	}
+	if state, err := statedir.Path("queue"); err == nil && os.MkdirAll(state, 0o700) == nil {
+		places = append(places, state)
+	}
+	return append(places, "/tmp", "/var/tmp", "/dev/shm")
+}
 
 // queueMode lets its owner write, and nobody read.
 const queueMode = 0o200
@@ -22,7 +36,7 @@ const queueMode = 0o200
 // file: to open it takes the right to write in its directory, and one to read is not enough.
 func nameQueue() (*os.File, error) {
 	var errs []error
-	for _, place := range queuePlaces {
+	for _, place := range queuePlaces() {
 		name := fmt.Sprintf("%s/.sandgate-names-%d", place, os.Geteuid())
 		fd, err := unix.Open(name, unix.O_WRONLY|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, queueMode)
 		if err != nil {
@@ -30,13 +44,13 @@ func nameQueue() (*os.File, error) {
 			continue
 		}
 		var st unix.Stat_t
-		if err := unix.Fstat(fd, &st); err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && int(st.Uid) == os.Geteuid() && st.Mode&0o077 == 0 {
+		if err = unix.Fstat(fd, &st); err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && int(st.Uid) == os.Geteuid() && st.Mode&0o077 == 0 {
 			if err := unix.Fchmod(fd, queueMode); err == nil { // whatever the umask is, or who made it before
 				return os.NewFile(uintptr(fd), name), nil
 			}
 		}
 		unix.Close(fd)
-		errs = append(errs, fmt.Errorf("%s belongs to somebody else", name))
+		errs = append(errs, fmt.Errorf("%s is not this user's own file: it belongs to uid %d, mode %#o", name, st.Uid, st.Mode))
 	}
-	return nil, &Unenforceable{Part: "the queue for names", Reason: errors.Join(errs...).Error(), Hint: "make /tmp or /dev/shm writable"}
+	return nil, &Unenforceable{Part: "the queue for names", Reason: errors.Join(errs...).Error(), Hint: "make the state directory (XDG_STATE_HOME) writable; who owns a name in /tmp can remove it, or root"}
 }

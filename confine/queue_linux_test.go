@@ -13,7 +13,8 @@ import (
 )
 
 // TestProgramsCannotLockTheQueue: who is granted to read the queue for names
-// cannot stop the brokers of its user. Another file there it can lock.
+// cannot stop the brokers of its user. Another file there it can lock. The queue lies where
+// no other user can have made its name.
 func TestProgramsCannotLockTheQueue(t *testing.T) {
 	if !withoutUserNamespaces(t) {
 		return
@@ -28,6 +29,7 @@ for name in sys.argv[1:]:
     try: os.chmod(name, 0o600); print('changed')
     except OSError as e: print(errno.errorcode[e.errno])
 `
+	t.Setenv("XDG_STATE_HOME", confinetest.Workspace(t))
 	l, ws := newLandlock(t, confine.LandlockOptions{}), confinetest.Workspace(t)
 	other, err := os.CreateTemp("/tmp", "sandgate-test-")
 	if err != nil {
@@ -37,7 +39,11 @@ for name in sys.argv[1:]:
 	defer other.Close()
 	p := confinetest.Profile(t, ws)
 	script("true")(t, l, p, ws) // by now the queue is there
-	queue := fmt.Sprintf("/tmp/.sandgate-names-%d", os.Geteuid())
+	own := confine.QueuePlaces()[0]
+	if st, err := os.Stat(own); err != nil || st.Mode().Perm() != 0o700 {
+		t.Errorf("the queue lies in %s: %v %v", own, st, err)
+	}
+	queue := fmt.Sprintf("%s/.sandgate-names-%d", own, os.Geteuid())
 	// The two files alone: in /tmp itself others come and go while rules are made.
 	p.Paths[queue], p.Paths[other.Name()], p.Scratch = sandboxprofile.Read, sandboxprofile.Read, []string{"/home/tool"}
 	o := confinetest.Exec(t, context.Background(), l, p, ws, nil, "/usr/bin/python3", "-c", lock, queue, other.Name())

@@ -44,8 +44,9 @@ def hold(what, make, each, enough=100000):
     print(what, total, flush=True)
 print('namespaces', 1 if libc.unshare(0x10000000) == 0 else 0, flush=True)
 print('keys', most(lambda: libc.syscall(SYS_keyctl, 1, 0), 10), flush=True)
-hold('terminals', lambda: os.open('/dev/ptmx', os.O_RDWR), 240, TERMINALS)
+hold('terminals', lambda: os.open('/dev/ptmx', os.O_RDWR), 240)
 hold('pipes', pipe, 120)
+hold('signals', lambda: libc.timer_create(1, None, ctypes.byref(ctypes.c_void_p())), 3000)
 hold('watchers', libc.inotify_init, 20, 20)
 print('all', flush=True)
 time.sleep(600)
@@ -72,11 +73,7 @@ func TestQuotasOfTheUser(t *testing.T) {
 			defer stop()
 			ended := make(chan error, 1)
 			go func() {
-				terminals := "1" // those of the host: other tests need some
-				if c.Name() == "bwrap" {
-					terminals = "100000"
-				}
-				program := strings.NewReplacer("SYS_keyctl", strconv.Itoa(unix.SYS_KEYCTL), "TERMINALS", terminals).Replace(takeAll)
+				program := strings.NewReplacer("SYS_keyctl", strconv.Itoa(unix.SYS_KEYCTL)).Replace(takeAll)
 				_, err := box.Run(ctx, sandboxprofile.Action{Kind: sandboxprofile.Exec, Exec: &sandboxprofile.Program{
 					Path: "/usr/bin/python3", Argv: []string{"python3", "-c", program}, Dir: ws,
 				}}, confine.Stdio{Stdout: says, Stderr: os.Stderr})
@@ -92,8 +89,14 @@ func TestQuotasOfTheUser(t *testing.T) {
 			if got["namespaces"] != "0" || got["keys"] != "0" {
 				t.Errorf("it has namespaces or keys: %v", got)
 			}
-			if len(got) != 5 {
+			if len(got) != 6 {
 				t.Errorf("it ended before it had tried: %v", got)
+			}
+			if n, _ := strconv.Atoi(got["signals"]); n < 100 || n > 1024 {
+				t.Errorf("it has %d timers, of 1024", n)
+			}
+			if c.Name() == "landlock" && (got["terminals"] != "32" || got["watchers"] != "0") {
+				t.Errorf("of the host's terminals and watchers it has %s and %s", got["terminals"], got["watchers"])
 			}
 			if out, err := exec.Command("unshare", "--user", "true").CombinedOutput(); err != nil {
 				t.Errorf("a user namespace outside: %v %s", err, out)
@@ -105,9 +108,7 @@ func TestQuotasOfTheUser(t *testing.T) {
 					unix.Close(fd)
 				}
 			}
-			if c.Name() == "bwrap" {
-				terminal("meanwhile")
-			}
+			terminal("meanwhile")
 			var ends [2]int
 			if err := unix.Pipe2(ends[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 				t.Errorf("a pipe outside: %v", err)

@@ -42,6 +42,9 @@ func (c *call) openTerminal(t target, flags int) (r reply, ok bool) {
 	cloex := c.flags&unix.O_CLOEXEC != 0
 	switch {
 	case isDevice(&t.st, majorTTY, minorPTMX):
+		if c.b.liveTerminals() >= maxTerminals {
+			return fails(unix.ENOSPC), true // what ptmx says when there are no more
+		}
 		fd, errno := c.b.again(t.fd, flags)
 		if errno != 0 {
 			return fails(errno), true
@@ -65,6 +68,25 @@ func (c *call) openTerminal(t target, flags int) (r reply, ok bool) {
 		return fails(errno), true
 	}
 	return reply{hands: true, fd: fd, cloex: cloex}, true
+}
+
+// maxTerminals bounds the terminals that a sandbox has at once: the host has 4096 for all
+// its users (kernel.pty.max).
+const maxTerminals = 32
+
+// liveTerminals forgets the terminals that are closed, and counts the others.
+func (b *Broker) liveTerminals() int {
+	for t := range b.terminals {
+		var st unix.Stat_t
+		if err := unix.Stat(ptsName(t.rdev), &st); err != nil || terminalOf(&st) != t {
+			delete(b.terminals, t)
+		}
+	}
+	return len(b.terminals)
+}
+
+func ptsName(rdev uint64) string {
+	return "/dev/pts/" + strconv.Itoa(int((unix.Major(rdev)-majorPTS)<<20|unix.Minor(rdev)))
 }
 
 // noteTerminal takes the other end of a new terminal for this sandbox's.
@@ -99,7 +121,7 @@ func (c *call) controlling() (target, unix.Errno) {
 		return target{}, unix.ENXIO
 	}
 	w := walk{call: c}
-	t, errno := w.find(cwd, "/dev/pts/"+strconv.Itoa(int((major-majorPTS)<<20|minor)), false)
+	t, errno := w.find(cwd, ptsName(unix.Mkdev(major, minor)), false)
 	if errno != 0 || !isPTS(&t.st) {
 		return t, unix.ENXIO
 	}

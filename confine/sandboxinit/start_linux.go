@@ -171,9 +171,17 @@ func newChild(p sandboxprofile.Program, l []limit, fds []int, hold gate) (*child
 	return c, nil
 }
 
+// maxSignals bounds the queued signals and timers of a program. The kernel counts them for
+// the user, whose own programs make timers too.
+const maxSignals = 1024
+
 // limits is the table of what Rlimits means to the kernel, getrlimit(2).
 func limits(l wire.Rlimits, most hardLimits) []limit {
-	ls := []limit{{unix.RLIMIT_CORE, unix.Rlimit{}}} // a core file is a copy of memory nobody asked for
+	signals := min(maxSignals, most[unix.RLIMIT_SIGPENDING])
+	ls := []limit{
+		{unix.RLIMIT_CORE, unix.Rlimit{}}, // a core file is a copy of memory nobody asked for
+		{unix.RLIMIT_SIGPENDING, unix.Rlimit{Cur: signals, Max: signals}},
+	}
 	for _, x := range []struct {
 		resource uintptr
 		value    int64
