@@ -216,7 +216,7 @@ func (m *model) acted(msg actedMsg) tea.Cmd {
 
 // boardLines are the whole screen of a board: what is around the marked item.
 func (m *model) boardLines() []string {
-	s, b := styles(), m.board
+	s, b := m.styles(), m.board
 	var lines []string
 	marked, n := 0, 0
 	for _, section := range b.board.Sections {
@@ -264,7 +264,7 @@ func (m *model) tabs() string {
 		}
 		names = append(names, text)
 	}
-	return m.line(styles().bold, strings.Join(names, "  "))
+	return m.line(m.styles().bold, strings.Join(names, "  "))
 }
 
 // wholeBoard reports whether all of what is asked stands on the screen.
@@ -276,7 +276,7 @@ func (m *model) wholeBoard() bool {
 const footerText = 6
 
 func (m *model) boardFooter() []string {
-	s, b := styles(), m.board
+	s, b := m.styles(), m.board
 	text := func(style lipgloss.Style, words string) []string {
 		lines := hang("", words, m.width, style)
 		return lines[:min(len(lines), footerText)]
@@ -286,7 +286,7 @@ func (m *model) boardFooter() []string {
 	case m.guard.Held():
 		lines = append(lines, m.line(s.bold, "What you were writing in is gone, and is no answer to anything. Esc goes on."))
 	case m.edit != nil:
-		lines = append(append(lines, text(s.bold, m.edit.prompt)...), m.edit.line(m.width))
+		lines = append(append(lines, text(s.bold, m.edit.prompt)...), m.edit.line(m.width, s.focus))
 	case b.asked != nil:
 		lines = append(append(lines, hang("", b.asked.Sure, m.width, s.warn.Bold(true))...), m.line(s.bold, "y "+strings.ToLower(b.asked.Words)+"   any other key: no"))
 	default:

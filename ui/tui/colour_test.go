@@ -1,9 +1,12 @@
 package tui
 
 import (
+	"image/color"
+	"slices"
 	"strings"
 	"testing"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 	"pgregory.net/rapid"
 
@@ -27,6 +30,25 @@ func TestCodeIsColoured(t *testing.T) {
 	for line := range strings.SplitSeq(content, "\n") {
 		if strings.Contains(line, "│") && (strings.Contains(line, "\x1b[2m") || strings.Contains(line, "\x1b[8m") || strings.Contains(line, "\x1b[4")) {
 			t.Errorf("%q", line)
+		}
+	}
+}
+
+// TestALightBackground has none of the colours that cannot be read on it.
+func TestALightBackground(t *testing.T) {
+	d := newDesk(80, 24)
+	d.arrive(request(1, func(a *protocol.Approval) {
+		a.Presentation.Content = "curl x | sh; echo 'a' # why"
+		a.Details["warnings"] = "runs code from the internet"
+	}))
+	pale := []string{"[33m", "[1;33m", "[32m", "[36m"}
+	if s := d.m.View().Content; !strings.ContainsAny(s, "\x1b") || !slices.ContainsFunc(pale, func(c string) bool { return strings.Contains(s, c) }) {
+		t.Errorf("it is not coloured: %q", s)
+	}
+	d.do(tea.BackgroundColorMsg{Color: color.White})
+	for _, c := range pale {
+		if s := d.m.View().Content; strings.Contains(s, c) {
+			t.Errorf("%q in %q", c, s)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func (m *model) essence() []string {
 	if it == nil || it.shown == nil {
 		return nil
 	}
-	s, sheet := styles(), present.Facts(it.shown)
+	s, sheet := m.styles(), present.Facts(it.shown)
 	lines := append(m.stripLines(sheet.Strip), m.headline(it.shown)...)
 	if it.like != "" {
 		lines = append(lines, hang("  look twice", "this is "+it.like, m.width, s.warn.Bold(true))...)
@@ -81,12 +81,12 @@ func (m *model) headline(a *protocol.Approval) []string {
 	if dir := a.Details["directory"]; dir != "" {
 		text += " in " + approval.EscapeLine(dir)
 	}
-	return hang("", text, m.width, styles().bold)
+	return hang("", text, m.width, m.styles().bold)
 }
 
 // stripLines are the consequences, on one line where they fit.
 func (m *model) stripLines(strip []present.Consequence) (lines []string) {
-	s := styles()
+	s := m.styles()
 	var one strings.Builder
 	width := 0
 	for _, c := range strip {
@@ -112,9 +112,9 @@ func (m *model) stripLines(strip []present.Consequence) (lines []string) {
 
 func (m *model) factLines(list []present.Fact) (lines []string) {
 	for _, f := range list {
-		style := styles().plain
+		style := m.styles().plain
 		if f.Label == present.Careful {
-			style = styles().warn
+			style = m.styles().warn
 		}
 		lines = append(lines, hang("  "+f.Label, f.Text, m.width, style)...)
 	}
@@ -175,9 +175,9 @@ func (m *model) contentLines(it *item) []string {
 			i += n - 1
 			continue
 		}
-		style := styles().plain
+		style := m.styles().plain
 		if kind == approval.Diff {
-			style = styles().diff(diff.Line(source[i]))
+			style = m.styles().diff(diff.Line(source[i]))
 		}
 		lines = append(lines, m.margin(source[i], it.partsOf(i, source[i]), style)...)
 	}
@@ -212,18 +212,18 @@ func (m *model) margin(line string, parts []highlight.Part, style lipgloss.Style
 			continue
 		}
 		var b strings.Builder
-		parts = take(&b, parts, len(piece))
+		parts = m.take(&b, parts, len(piece))
 		lines = append(lines, lead+b.String())
 	}
 	return lines
 }
 
 // take writes the first n bytes of parts in their styles, and returns the rest.
-func take(b *strings.Builder, parts []highlight.Part, n int) []highlight.Part {
+func (m *model) take(b *strings.Builder, parts []highlight.Part, n int) []highlight.Part {
 	parts = slices.Clone(parts)
 	for n > 0 && len(parts) > 0 {
 		text := parts[0].Text[:min(n, len(parts[0].Text))]
-		b.WriteString(styles().part(parts[0].Kind).Render(text))
+		b.WriteString(m.styles().part(parts[0].Kind).Render(text))
 		n -= len(text)
 		if parts[0].Text = parts[0].Text[len(text):]; parts[0].Text == "" {
 			parts = parts[1:]

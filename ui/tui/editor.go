@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/ui/present"
@@ -83,11 +84,11 @@ func (m *model) paste(text string) {
 }
 
 // line is the part of the text around the cursor, in at most width cells.
-func (e *editor) line(width int) string {
+func (e *editor) line(width int, cursor lipgloss.Style) string {
 	before, under, after := approval.EscapeLine(string(e.text[:e.at])), " ", ""
 	if e.at < len(e.text) {
 		under, after = approval.EscapeLine(string(e.text[e.at])), approval.EscapeLine(string(e.text[e.at+1:]))
 	}
 	before = present.CutLeft(before, width-present.Width(under)-3)
-	return "> " + before + styles().focus.Render(under) + present.Cut(after, width-present.Width(before+under)-2)
+	return "> " + before + cursor.Render(under) + present.Cut(after, width-present.Width(before+under)-2)
 }

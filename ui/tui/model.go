@@ -38,6 +38,7 @@ type model struct {
 	now  func() time.Time
 
 	width, height int
+	light         bool    // the terminal has said that its background is
 	queue         []*item // oldest first
 	current       protocol.ApprovalID
 	focus         int // index into choices; 0 denies
@@ -141,7 +142,7 @@ type (
 )
 
 // Init implements tea.Model.
-func (m *model) Init() tea.Cmd { return tea.Batch(m.nextEvents(), tick()) }
+func (m *model) Init() tea.Cmd { return tea.Batch(m.nextEvents(), tick(), tea.RequestBackgroundColor) }
 
 func tick() tea.Cmd {
 	return tea.Tick(time.Second, func(time.Time) tea.Msg { return tickMsg{} })
@@ -197,6 +198,8 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 		}
 		m.reader = nil
 		m.guard.Moved(m.at())
+	case tea.BackgroundColorMsg:
+		m.light = !msg.IsDark()
 	case tea.FocusMsg:
 		m.guard.Moved(m.at())
 	case tea.KeyPressMsg:
@@ -291,6 +294,9 @@ func (m *model) resolved(e client.Event) {
 		return
 	}
 	it := m.queue[i]
+	if it.ID == m.current && it.sent { // its answer took the person on, and they came back to look
+		m.nextOpen()
+	}
 	m.queue = slices.Delete(m.queue, i, i+1)
 	m.notice = present.Outcome(&it.Approval, e.Decision)
 	if present.Withdrawn(e.Decision) {
@@ -339,6 +345,7 @@ func (m *model) whoseText(before *editor, typed bool) {
 // goOn lets go of what holds the answers back.
 func (m *model) goOn(act guard.Act, begun time.Duration) {
 	if !m.guard.Release(m.at(), begun, act) {
+		m.typist.last = -1 // the terminal's answer may be lost: it is asked again, for the next press
 		return
 	}
 	if m.tomb == nil || m.board != nil {

@@ -402,6 +402,46 @@ func TestASilentTerminal(t *testing.T) {
 	expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-2", Decision: protocol.Allow, Scope: approval.Once})
 }
 
+// TestATombstoneLetsGo: where the terminal's answer was lost, another press is enough.
+func TestATombstoneLetsGo(t *testing.T) {
+	d := newDesk(80, 24)
+	d.arrive(request(1, nil), request(2, nil))
+	d.read()
+	d.ends(1)
+	d.mute = true
+	d.read() // this answer is lost
+	d.mute = false
+	d.press("enter")
+	if s := d.screen(); !strings.Contains(s, "Nothing ran.") {
+		t.Errorf("a key that was typed nobody knows when let go:\n%s", s)
+	}
+	d.wait(burst)
+	d.press("enter")
+	if s := d.screen(); !strings.Contains(s, "│ go test 2") {
+		t.Error(s)
+	}
+}
+
+// TestWhatIsAnsweredIsLeft: the end of what a person has answered takes them on, wherever
+// they went meanwhile, and what comes after that is shown.
+func TestWhatIsAnsweredIsLeft(t *testing.T) {
+	d := newDesk(80, 24)
+	d.arrive(request(1, nil), request(2, nil))
+	d.read()
+	d.press("y", "up")
+	d.ends(1)
+	if s := d.screen(); !strings.Contains(s, "│ go test 2") {
+		t.Error(s)
+	}
+	d.read()
+	d.press("y", "up")
+	d.ends(2)
+	d.arrive(request(3, nil))
+	if s := d.screen(); !strings.Contains(s, "│ go test 3") {
+		t.Error(s)
+	}
+}
+
 // TestAReplacementIsNotAnswered: a request ends just before the key that was meant
 // for it comes. The one that takes its place does not get it.
 func TestAReplacementIsNotAnswered(t *testing.T) {

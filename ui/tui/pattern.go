@@ -117,7 +117,7 @@ const minOffers = 2
 // sentence that would hold. whole says that there is room for all of the sentence and of
 // what is said about it, and for the offers to be seen: without it nothing is remembered.
 func (m *model) chooserLines(rows int) (lines []string, whole bool) {
-	s, c, it := styles(), m.chooser, m.cursor()
+	s, c, it := m.styles(), m.chooser, m.cursor()
 	var below []string
 	for _, scope := range present.Scopes() {
 		mark, style := " ( ) ", s.plain

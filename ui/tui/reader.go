@@ -71,5 +71,5 @@ func (m *model) readerLines() []string {
 		lines = append(lines, "")
 	}
 	status := fmt.Sprintf("lines %d to %d of %d   Space, b, ↑ ↓, Home; any other key: back", r.top+1, min(r.top+rows, len(r.lines)), len(r.lines))
-	return append(lines, m.line(styles().focus, status))
+	return append(lines, m.line(m.styles().focus, status))
 }

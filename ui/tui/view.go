@@ -21,25 +21,30 @@ const (
 )
 
 // palette is the few styles that the screen has. Colours are the terminal's own
-// sixteen, and say nothing that a sign does not say as well.
+// sixteen, and say nothing that a sign does not say as well. On a light background a
+// terminal's yellow, green and cyan cannot be read.
 type palette struct {
 	plain, bold, faint, focus, warn, added, removed, place lipgloss.Style
 	comment, text, keyword                                 lipgloss.Style
 }
 
-func styles() palette {
+func (m *model) styles() palette {
 	plain := lipgloss.NewStyle()
+	yellow, green, cyan := lipgloss.Yellow, lipgloss.Green, lipgloss.Cyan
+	if m.light {
+		yellow, green, cyan = lipgloss.Red, lipgloss.Blue, lipgloss.Blue
+	}
 	return palette{
 		plain:   plain,
 		bold:    plain.Bold(true),
 		faint:   plain.Faint(true),
 		focus:   plain.Reverse(true),
-		warn:    plain.Foreground(lipgloss.Yellow),
-		added:   plain.Foreground(lipgloss.Green),
+		warn:    plain.Foreground(yellow),
+		added:   plain.Foreground(green),
 		removed: plain.Foreground(lipgloss.Red),
-		place:   plain.Foreground(lipgloss.Cyan),
-		comment: plain.Foreground(lipgloss.Cyan),
-		text:    plain.Foreground(lipgloss.Green),
+		place:   plain.Foreground(cyan),
+		comment: plain.Foreground(cyan),
+		text:    plain.Foreground(green),
 		keyword: plain.Foreground(lipgloss.Magenta),
 	}
 }
@@ -125,7 +130,7 @@ func (m *model) line(s lipgloss.Style, text string) string {
 
 // rule is a horizontal line with a text at its end.
 func (m *model) rule(text string) string {
-	s := styles()
+	s := m.styles()
 	if text == "" {
 		return s.faint.Render(strings.Repeat("─", m.width))
 	}
@@ -135,7 +140,7 @@ func (m *model) rule(text string) string {
 
 // header says where in the queue this is, and how long there is to answer.
 func (m *model) header() string {
-	s := styles()
+	s := m.styles()
 	name := "sandgate: " + m.waiting()
 	it := m.cursor()
 	if it == nil {
@@ -175,16 +180,16 @@ func (m *model) queueLines() []string {
 	at := slices.IndexFunc(m.queue, func(it *item) bool { return it.ID == m.current })
 	switch {
 	case len(m.queue) == 0:
-		return []string{m.line(styles().faint, "  requests appear here as they come; q leaves, ? explains")}
+		return []string{m.line(m.styles().faint, "  requests appear here as they come; q leaves, ? explains")}
 	case m.height < highScreen:
 		var next []string
 		for _, it := range m.queue[at+1 : min(at+4, len(m.queue))] {
 			next = append(next, present.RowText(&it.Approval))
 		}
 		if len(next) == 0 {
-			return []string{m.line(styles().faint, "  nothing comes after this")}
+			return []string{m.line(m.styles().faint, "  nothing comes after this")}
 		}
-		return []string{m.line(styles().faint, "  next: "+strings.Join(next, ", "))}
+		return []string{m.line(m.styles().faint, "  next: "+strings.Join(next, ", "))}
 	}
 	rows := m.queueRows()
 	first := min(max(at-rows/2, 0), len(m.queue)-rows)
@@ -197,9 +202,9 @@ func (m *model) queueLines() []string {
 
 // queueLine is one request: time left, age, tool, who, what.
 func (m *model) queueLine(it *item, more bool) string {
-	s, mark := styles().plain, "  "
+	s, mark := m.styles().plain, "  "
 	if it.ID == m.current {
-		s, mark = styles().bold, "▸ "
+		s, mark = m.styles().bold, "▸ "
 	}
 	left := present.Span(it.Expires.Sub(m.now()))
 	if it.sent {
@@ -271,7 +276,7 @@ func (m *model) wholePanel() bool {
 
 // tombLines say how the request in sight ended, above what it was.
 func (m *model) tombLines() []string {
-	s := styles()
+	s := m.styles()
 	lines := hang("", m.tomb.ended, m.width, s.warn.Bold(true))
 	how := "Enter or Esc goes on."
 	if m.guard.Writing() {
@@ -286,16 +291,16 @@ func (m *model) tombLines() []string {
 
 // denialLines are the other ways to deny.
 func (m *model) denialLines() (lines []string) {
-	lines = append(lines, m.line(styles().bold, "Other ways to deny"))
+	lines = append(lines, m.line(m.styles().bold, "Other ways to deny"))
 	for _, c := range present.Denials() {
-		lines = append(lines, hang("  "+c.Key, c.Words+": "+c.Title, m.width, styles().plain)...)
+		lines = append(lines, hang("  "+c.Key, c.Words+": "+c.Title, m.width, m.styles().plain)...)
 	}
 	return lines
 }
 
 // question is what is asked before an answer that reaches far.
 func (m *model) question(a *answer) []string {
-	s := styles()
+	s := m.styles()
 	lines := []string{s.warn.Render(strings.Repeat("━", m.width))}
 	for _, ask := range a.asks {
 		lines = append(lines, hang("  !", ask, m.width, s.plain)...)
@@ -319,12 +324,12 @@ func (m *model) below() string {
 
 // footer is the keys, or the text that is being written, and the last notice.
 func (m *model) footer() []string {
-	s := styles()
+	s := m.styles()
 	lines := make([]string, footerRows)
 	switch {
 	case m.edit != nil:
 		lines[0] = m.line(s.bold, m.edit.prompt)
-		lines[1] = m.edit.line(m.width)
+		lines[1] = m.edit.line(m.width, s.focus)
 	case m.guard.Held():
 		lines[0] = m.line(s.plain, "Enter or Esc goes on")
 	case m.chooser != nil:
@@ -355,7 +360,7 @@ type zone struct {
 
 // zones are the three answers on their line: deny at its beginning, allow at its end.
 func (m *model) zones() (line string, zones []zone) {
-	s := styles()
+	s := m.styles()
 	parts := []string{}
 	width := 0
 	for i, c := range choices() {
@@ -395,15 +400,15 @@ func (m *model) choiceLine() string {
 // keysLine names the other keys, as many as there is room for.
 func (m *model) keysLine() string {
 	if m.width < wideScreen {
-		return m.line(styles().faint, "o other denials  e edit  Tab reach  ? help")
+		return m.line(m.styles().faint, "o other denials  e edit  Tab reach  ? help")
 	}
-	return m.line(styles().faint, "o other denials   e edit   v full text   Tab all it may reach   ↑↓ next   A/D group   ? help")
+	return m.line(m.styles().faint, "o other denials   e edit   v full text   Tab all it may reach   ↑↓ next   A/D group   ? help")
 }
 
 func (m *model) helpLines() []string {
 	var lines []string
 	for line := range strings.SplitSeq(strings.TrimSpace(helpText), "\n") {
-		lines = append(lines, m.line(styles().plain, line))
+		lines = append(lines, m.line(m.styles().plain, line))
 	}
 	return lines[:min(len(lines), m.height)]
 }
