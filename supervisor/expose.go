@@ -10,6 +10,7 @@ import (
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/egress"
+	"github.com/sandgate/sandgate/internal/loopback"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/tools"
@@ -95,8 +96,8 @@ func (s *Supervisor) listen(c *call, ports []sandboxprofile.ExposedPort) (doors 
 	}()
 	var exposed []protocol.ExposedPort
 	for _, p := range ports {
-		listeners, err := listenLoopback(p.Host)
-		if errors.Is(err, errPortTaken) && c.task == nil && s.ownPort(c, p.Host) {
+		listeners, err := loopback.Listen(p.Host)
+		if errors.Is(err, loopback.ErrTaken) && c.task == nil && s.ownPort(c, p.Host) {
 			c.warnings = append(c.warnings, fmt.Sprintf("Port %d of this machine is exposed for another call of this session, and not for this one.", p.Host))
 			continue
 		}
@@ -124,7 +125,7 @@ func (s *Supervisor) ownPort(c *call, port uint16) bool {
 // is told than that there is one.
 func (s *Supervisor) noDoor(c *call, p sandboxprofile.ExposedPort, err error) error {
 	cannot := &confine.Unenforceable{Part: exposePart, Reason: err.Error(), Hint: fmt.Sprintf("expose \"0:%d\": any free port, which the result tells", p.Inside)}
-	if !errors.Is(err, errPortTaken) {
+	if !errors.Is(err, loopback.ErrTaken) {
 		return cannot
 	}
 	switch holder := s.ports.holder(p.Host); {

@@ -6,14 +6,22 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+
+	"github.com/sandgate/sandgate/internal/loopback"
 )
 
 // ErrNotLoopback is in the error for an address that others could reach: a token
 // would cross the network in the clear.
 var ErrNotLoopback = errors.New("not a loopback address")
 
-// Listen opens a port on loopback. Names are not looked up, except localhost, which
-// is 127.0.0.1: what a resolver says about a name is not ours to know.
+// ErrNotBoth is in the error for another address of loopback than the two that names
+// below localhost lead to: at those, another user's server would answer to the page's name.
+var ErrNotBoth = errors.New("the page's name leads to 127.0.0.1 and ::1")
+
+// Listen opens a port on loopback, on both of the addresses that a browser, or a program
+// that is told "localhost", may try: whoever had the other one would be taken for us, and
+// be shown tickets, cookies and tokens. Names are not looked up, except localhost: what a
+// resolver says about a name is not ours to know.
 func Listen(address string) (net.Listener, error) {
 	if rest, ok := strings.CutPrefix(address, "localhost:"); ok {
 		address = "127.0.0.1:" + rest
@@ -24,13 +32,14 @@ func Listen(address string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %q: not an address and port, such as 127.0.0.1:8642", address)
 	case !addr.Addr().Unmap().IsLoopback() || addr.Addr().Zone() != "":
 		return nil, fmt.Errorf("listen on %q: %w", address, ErrNotLoopback)
+	case addr.Addr().Unmap() != netip.AddrFrom4([4]byte{127, 0, 0, 1}) && addr.Addr() != netip.IPv6Loopback():
+		return nil, fmt.Errorf("listen on %q: %w", address, ErrNotBoth)
 	}
-	// A host that has no IPv4 or IPv6 says so here; "tcp" would pick for itself.
-	network := "tcp4"
-	if addr.Addr().Is6() && !addr.Addr().Is4In6() {
-		network = "tcp6"
+	both, err := loopback.Listen(addr.Port())
+	if err != nil {
+		return nil, err
 	}
-	return net.Listen(network, netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port()).String())
+	return loopback.Joined(both), nil
 }
 
 // pageName makes the name of the page: one that browsers take for loopback without asking
@@ -47,9 +56,9 @@ func hosts(addr net.Addr) []string {
 		return nil
 	}
 	port := fmt.Sprint(tcp.Port)
-	list := []string{net.JoinHostPort(tcp.IP.String(), port), "localhost:" + port}
+	list := []string{"127.0.0.1:" + port, "localhost:" + port, "[::1]:" + port}
 	if tcp.Port == 80 {
-		list = append(list, strings.TrimSuffix(list[0], ":80"), "localhost")
+		list = append(list, "127.0.0.1", "[::1]", "localhost")
 	}
 	return list
 }

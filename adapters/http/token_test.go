@@ -3,9 +3,11 @@ package httpgate
 import (
 	"errors"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -64,13 +66,11 @@ func TestTokenIsOfThisUserAlone(t *testing.T) {
 	}
 }
 
-// TestListensOnLoopbackOnly: what others could reach is refused before it is opened.
+// TestListensOnLoopbackOnly: what others could reach is refused before it is opened, and so
+// is what the page's name does not lead to.
 func TestListensOnLoopbackOnly(t *testing.T) {
-	for _, address := range []string{"127.0.0.1:0", "localhost:0", "127.0.0.2:0", "[::1]:0", "[::ffff:127.0.0.1]:0"} {
+	for _, address := range []string{"127.0.0.1:0", "localhost:0", "[::1]:0", "[::ffff:127.0.0.1]:0"} {
 		l, err := Listen(address)
-		if err != nil && strings.HasPrefix(address, "[::1]") {
-			continue // a host may have no IPv6
-		}
 		if err != nil {
 			t.Errorf("%s: %v", address, err)
 			continue
@@ -80,7 +80,7 @@ func TestListensOnLoopbackOnly(t *testing.T) {
 		}
 		l.Close()
 	}
-	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "10.0.0.1:0", "[fe80::1%lo]:0", "example.org:0", "127.0.0.1", "127.0.0.1:x", "localhost.example.org:0", ""} {
+	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "10.0.0.1:0", "[fe80::1%lo]:0", "example.org:0", "127.0.0.1", "127.0.0.1:x", "localhost.example.org:0", "127.0.0.2:0", ""} {
 		if l, err := Listen(address); err == nil {
 			l.Close()
 			t.Errorf("%s was opened as %s", address, l.Addr())
@@ -88,5 +88,48 @@ func TestListensOnLoopbackOnly(t *testing.T) {
 	}
 	if _, err := Listen("0.0.0.0:0"); !errors.Is(err, ErrNotLoopback) {
 		t.Error(err)
+	}
+	if _, err := Listen("127.0.0.2:0"); !errors.Is(err, ErrNotBoth) {
+		t.Error(err)
+	}
+}
+
+// TestNobodyElseHasTheOtherLoopback: a port on which somebody listens under one address is
+// not taken under the other, and one that is taken is taken under both, and answers there.
+func TestNobodyElseHasTheOtherLoopback(t *testing.T) {
+	for _, foreign := range []string{"127.0.0.1:0", "[::1]:0", "[::]:0"} {
+		other, err := net.Listen("tcp", foreign)
+		if err != nil {
+			t.Fatalf("this test needs 127.0.0.1 and ::1: %v", err)
+		}
+		_, port, _ := net.SplitHostPort(other.Addr().String())
+		for _, address := range []string{"127.0.0.1:", "[::1]:", "localhost:"} {
+			if l, err := Listen(address + port); !errors.Is(err, syscall.EADDRINUSE) {
+				t.Errorf("%s%s beside %s: %v %v", address, port, other.Addr(), l, err)
+			}
+		}
+		other.Close()
+	}
+	b := newBench(t, nil)
+	_, port, _ := net.SplitHostPort(b.cfg.Listener.Addr().String())
+	for _, at := range []string{"127.0.0.1:" + port, "[::1]:" + port, "[::]:" + port, "0.0.0.0:" + port} {
+		if l, err := net.Listen("tcp", at); !errors.Is(err, syscall.EADDRINUSE) {
+			t.Errorf("somebody else listens on %s: %v %v", at, l, err)
+		}
+	}
+	for _, at := range []string{"127.0.0.1:" + port, "[::1]:" + port} {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+at+"/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = b.page
+		res, err := b.http.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != 200 {
+			t.Errorf("the page at %s: %s", at, res.Status)
+		}
 	}
 }

@@ -69,9 +69,11 @@ func listenLoopback(address string) (net.Listener, error) {
 	l, err := httpgate.Listen(address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, withHint(withStatus(exitInternal, err), "another program listens there; choose another port with --http or http.listen")
+		return nil, withHint(withStatus(exitInternal, err), "another program listens there, and a browser could take it for sandgate; choose another port with --http or http.listen, or 0 for any that is free")
 	case errors.Is(err, httpgate.ErrNotLoopback):
 		return nil, withHint(usageError(err), "only programs of this machine may reach it: use 127.0.0.1 or [::1], and a tunnel from elsewhere")
+	case errors.Is(err, httpgate.ErrNotBoth):
+		return nil, withHint(usageError(err), "at another address, a browser would look for the page where somebody else may listen: use 127.0.0.1, which is both")
 	case err != nil:
 		return nil, usageError(err)
 	}
