@@ -3,8 +3,11 @@ package present
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/sandgate/sandgate/approval"
 )
@@ -37,13 +40,31 @@ func jsonEscape(r rune) string {
 	return fmt.Sprintf(`\u%04x`, r)
 }
 
-// SameJSON reports whether two texts are one value: an edit that changed nothing.
+// SameJSON reports whether two texts are one value: an edit that changed nothing. What Go
+// would round or replace, a long number or half a character, is compared as it is written.
 func SameJSON(a, b json.RawMessage) bool {
-	var x, y any
-	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
-		return false
+	x, errX := canonical(a)
+	y, errY := canonical(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+// canonical is a text without what JSON does not count: space, the order of members, and
+// the spelling of characters.
+func canonical(text []byte) ([]byte, error) {
+	var v any
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return nil, err
 	}
-	same, err := json.Marshal(x)
-	other, err2 := json.Marshal(y)
-	return err == nil && err2 == nil && bytes.Equal(same, other)
+	if _, err := d.Token(); err != io.EOF {
+		return nil, errors.New("more than one value")
+	}
+	same, err := json.Marshal(v)
+	if err != nil || !bytes.ContainsRune(same, utf8.RuneError) {
+		return same, err
+	}
+	var compact bytes.Buffer
+	err = json.Compact(&compact, text)
+	return []byte(Editable(compact.Bytes(), false)), err
 }

@@ -245,3 +245,32 @@ func TestDiffPartsAreWhatTheyAre(t *testing.T) {
 		}
 	}
 }
+
+// TestSameJSON: an edit that changed anything is an edit, and one that did not is none.
+func TestSameJSON(t *testing.T) {
+	for _, same := range [][2]string{
+		{`{"a":1,"b":[true,null]}`, "{ \"b\": [true, null],\n\"a\": 1}"},
+		{`{"n":9007199254740993}`, `{"n": 9007199254740993}`},
+		{`"\u00e9\u202e"`, "\"\u00e9\\u202E\""},
+		{`"\ud800"`, ` "\ud800" `},
+	} {
+		if !SameJSON([]byte(same[0]), []byte(same[1])) {
+			t.Errorf("an edit: %s %s", same[0], same[1])
+		}
+	}
+	for _, other := range [][2]string{
+		{`{"n":9007199254740993}`, `{"n":9007199254740992}`},
+		{`0.1`, `0.1000000000000000000000001`},
+		{`1e400`, `2e400`},
+		{`"\ud800"`, `"\ud801"`},
+		{`"\ud800"`, `"\ufffd"`},
+		{`{"a":1}`, `{"a":"1"}`},
+		{`{"a":1}`, `{"a":1} {"a":1}`},
+		{`{"a":1}`, `{"a":1`},
+		{`oops`, `oops`},
+	} {
+		if SameJSON([]byte(other[0]), []byte(other[1])) {
+			t.Errorf("no edit: %s %s", other[0], other[1])
+		}
+	}
+}
