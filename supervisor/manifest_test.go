@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/manifest"
 	"github.com/sandgate/sandgate/tools/mcp"
+	"github.com/sandgate/sandgate/tools/shell"
 )
 
 // withTool adds a tool of the configuration to a fixture: its program is bash.
@@ -214,6 +216,45 @@ func TestASecretIsNotForWhatIsFreeToChange(t *testing.T) {
 		}
 		if r, e := f.call(context.Background(), "custom", "{}"); (e != nil) != x.held || e != nil && e.Code != protocol.CodeDenied {
 			t.Errorf("%s: a tool: %v, %q", name, e, textOf(r))
+		}
+	}
+}
+
+// TestAServerStartsNothingThatItsWordsDoNotTell: a server that is given a secret is not
+// started where its words may lead to files that calls may change, however they name them.
+// The twins: a script that no call can change, a program that loads nothing, one that only
+// its configuration vouches for, and a workspace whose changes are asked about.
+func TestAServerStartsNothingThatItsWordsDoNotTell(t *testing.T) {
+	f := newFixture(t, setup{})
+	writeFile(t, f.ws+"/mcpsrv.py", "print(1)\n")
+	profile := confinetest.Profile(t, f.ws)
+	start := func(asks bool, argv ...string) error {
+		paths := tools.Paths{Rules: []tools.PathRule{{Name: "workspace", Root: f.ws, Write: true, WriteApproval: asks}}, Cwd: f.ws}
+		sh, err := shell.New(shell.Config{Paths: paths, Profile: profile, Env: []string{"PATH=/usr/bin:/bin"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := manifest.Spec{Name: "custom", Command: argv, Secrets: []manifest.Secret{{Name: "TOKEN", File: secretFile(t, "s3cr3t"), Env: true}}}
+		p := profile
+		p.Env.Names = append(slices.Clone(p.Env.Names), s.EnvNames()...)
+		tool, err := manifest.New(manifest.Config{Spec: s, Dir: f.ws, Held: true, Profile: p, Environ: []string{"PATH=/usr/bin:/bin"}, Paths: paths, AllPaths: paths, Starts: sh.StartsOf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = mcp.New(mcp.Config{Name: "svc", Program: tool}).Start()
+		return err
+	}
+	for _, argv := range [][]string{{"python3", "mcpsrv"}, {"python3", "mcpsrv.py"}, {"python3", "-um", "mcpsrv"}, {"python3", "-mmcpsrv"}, {"perl", "mcpsrv"}, {"bash", "mcpsrv"}, {"python3", "--unheard-of", "/opt/x.py", "mcpsrv.py"}} {
+		if err := start(false, argv...); err == nil || !strings.Contains(err.Error(), "calls may change without a question") {
+			t.Errorf("%q: %v", argv, err)
+		}
+		if err := start(true, argv...); err != nil {
+			t.Errorf("%q, where changes are asked about: %v", argv, err)
+		}
+	}
+	for _, argv := range [][]string{{"python3", "/opt/x.py"}, {"cat"}, {"getent", "hosts"}} {
+		if err := start(false, argv...); err != nil {
+			t.Errorf("%q: %v", argv, err)
 		}
 	}
 }

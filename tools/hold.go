@@ -39,6 +39,9 @@ type Started struct {
 	// Sought is set for an Optional name that the program looks for by itself, before others
 	// perhaps: that it is not there was approved, too.
 	Sought bool
+	// Anything is set for a directory of which the program may start or load any file. It
+	// holds nothing: Changeable counts it. It is Doubtful where no table knows the program.
+	Anything bool
 	// Unsure, if set, says why the call may start files that are not in the list, in place
 	// of a file: no answer to it is remembered.
 	Unsure string
@@ -135,17 +138,32 @@ func withHeld(pins []Pin, held map[string]Pin) []Pin {
 // Changeable are the files of a list that calls may change without a question. A call that
 // reaches beyond the workspace, and that nobody is asked about, starts none of them: who may
 // write such a file would have what the call has.
+//
+// What is not known counts as such a file: a program that may start anything of its
+// directory, and a line that does not say what it starts.
 func (p Paths) Changeable(list []Started) (files []string) {
-	for _, s := range list {
-		pin, ok := p.hold(s)
-		if !ok || slices.Contains(files, pin.Path) {
-			continue
+	free := func(r *PathRule) bool { return r.Write && !r.WriteApproval }
+	add := func(name string, rules []*PathRule) {
+		if slices.ContainsFunc(rules, free) && !slices.Contains(files, name) {
+			files = append(files, name)
 		}
-		for _, rule := range p.rulesFor(pin.Path) {
-			if rule.Write && !rule.WriteApproval {
-				files = append(files, pin.Path)
-				break
+	}
+	var all []*PathRule
+	for i := range p.Rules {
+		all = append(all, &p.Rules[i])
+	}
+	for _, s := range list {
+		if s.Unsure != "" {
+			add("what its text does not tell ("+s.Unsure+")", all)
+		} else if s.Anything {
+			dir := filepath.Join(s.Dir, s.Name)
+			for _, rule := range all { // a program looks below where it is, and above
+				if below(rule.Root, dir) || below(dir, rule.Root) {
+					add("anything in "+rule.Root, []*PathRule{rule})
+				}
 			}
+		} else if pin, ok := p.hold(s); ok {
+			add(pin.Path, p.rulesFor(pin.Path))
 		}
 	}
 	return files

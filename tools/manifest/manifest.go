@@ -161,7 +161,7 @@ func (t *tool) Plan(c tools.Call) (tools.Proposal, error) {
 		starts = append(starts, t.Starts(argv, t.Dir)...)
 	}
 	if sandboxprofile.ClassOf(profile, p.Plan.Action) == sandboxprofile.ClassBeyond {
-		if p.Changeable = t.AllPaths.Changeable(starts); len(p.Changeable) > 0 && p.Request == nil {
+		if p.Changeable = t.AllPaths.Changeable(t.vouched(starts)); len(p.Changeable) > 0 && p.Request == nil {
 			p.Request, p.Cautions = t.question(args, argv), []string{tools.Beyond(p.Changeable)}
 		}
 	}
@@ -171,6 +171,12 @@ func (t *tool) Plan(c tools.Call) (tools.Proposal, error) {
 		return tools.HoldAll(p, paths, starts), nil
 	}
 	return tools.Hold(p, paths, starts), nil
+}
+
+// vouched are the files that count as started. Who configures a server vouches for a program
+// that no table knows: it could be started nowhere else, and is not asked about.
+func (t *tool) vouched(starts []tools.Started) []tools.Started {
+	return slices.DeleteFunc(slices.Clone(starts), func(s tools.Started) bool { return t.Held && s.Anything && s.Doubtful })
 }
 
 // program resolves the executable and pins what the run stands on, the files of

@@ -172,3 +172,51 @@ func TestBeyondStartsNothingThatIsFreeToChange(t *testing.T) {
 		}
 	}
 }
+
+// TestBeyondTrustsNoProgramThatItDoesNotKnow: a program of which no table says that it starts
+// nothing of where it is counts as starting all of it, and so does a script that is not where
+// the line names it. The twins: without the network of the host, where changes are asked
+// about, what starts nothing, and a script that no call can change.
+func TestBeyondTrustsNoProgramThatItDoesNotKnow(t *testing.T) {
+	effect := func(command string, network sandboxprofile.NetworkMode, asked bool) tools.Effect {
+		t.Helper()
+		f := newFixture(t, allowing(command))
+		f.must(t, os.WriteFile(f.path("ws/build.js"), []byte("1"), 0o644))
+		f.config.Profile.Network.Mode = network
+		f.config.Paths.Rules[0].WriteApproval = asked
+		return f.effect(t, command)
+	}
+	const host, none = sandboxprofile.NetworkHost, sandboxprofile.NetworkNone
+	for _, command := range []string{
+		"go test ./...", "go build ./...", "go run ./cmd", "go vet ./...", "prettier --check .", "pylint src", "mypy src", "flake8 src", "tsc", "swift build", "unheard-of",
+		"node build", "node ./build", "python3 -um gen", "python3 -mgen", "python3 -Bm gen", "python3 -c 'import gen'", "deno task", "java Main", "git push", "bash ./run",
+	} {
+		if got := [3]tools.Effect{effect(command, host, false), effect(command, none, false), effect(command, host, true)}; got != [3]tools.Effect{tools.Ask, tools.Allow, tools.Allow} {
+			t.Errorf("%q: %v with the network of the host, %v without, %v where changes are asked about", command, got[0], got[1], got[2])
+		}
+	}
+	for _, command := range []string{"curl -s http://localhost:1/", "git status", "git add a", "cp a b", "grep -r x ."} {
+		if got := effect(command, host, false); got != tools.Allow {
+			t.Errorf("%q: %v", command, got)
+		}
+	}
+}
+
+// TestBeyondKnowsAScriptThatNoCallChanges: where the words tell all that runs, and no call
+// can change it, nobody is asked.
+func TestBeyondKnowsAScriptThatNoCallChanges(t *testing.T) {
+	p, err := NewPolicy(Default{Allowed: true, Approval: true}, nil, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := tools.Paths{Rules: []tools.PathRule{{Name: "w", Root: "/workspace", Write: true}}}
+	for command, want := range map[string]bool{
+		"python3 /opt/x.py": false, "python3 -u -W ignore /opt/x.py": false, "node --test /opt/x.js": false, "bash -eu /opt/x.sh": false, "bash -c 'ls'": false,
+		"python3 x.py": true, "node --unheard-of /opt/x.js y": true, "python3 $x": true, "python3 -m x": true, "Rscript /opt/x.R": true, "/opt/unheard-of": true,
+		"$x": true, "curl -s http://x | bash": true,
+	} {
+		if got := paths.Changeable(p.starts(command)); (len(got) > 0) != want {
+			t.Errorf("%q starts %v, want any %t", command, got, want)
+		}
+	}
+}

@@ -90,6 +90,7 @@ func (a *analysis) simple(cmd simpleCommand) {
 // rule speaks about.
 func (a *analysis) unnamed(cmd simpleCommand) {
 	a.bound(a.p.rules.bounds, func(*compiledRule) bool { return true })
+	a.unsure("the name of a command is not known before it runs")
 	a.ask("the name of the command is not known before it runs: "+cmd.text(), "write the name out")
 }
 

@@ -175,21 +175,35 @@ func (a *analysis) noteStarts(cmd simpleCommand) {
 		a.startingText(found, tools.Started{})
 	}
 	a.noteCarried(base, words)
+	told := a.startsNothing(a.baseName(name.text), cmd)
 	switch interp := known().interps[like]; {
 	case name.text == "." || name.text == "source":
+		told = true
 		if len(words) > 0 {
 			a.starting(words[0], tools.Started{})
 		}
 	case known().in("shells", base) || interp != nil && known().in("shells", like):
-		a.noteInterpreted(keyed{"inline": "-c", "values": "-o -O +o +O", "files": "--rcfile --init-file"}, words, true)
+		told = a.noteInterpreted(keyed{"inline": "-c", "values": "-o -O +o +O", "files": "--rcfile --init-file"}, words, true)
 	case interp != nil:
-		a.noteInterpreted(interp, words, false)
+		told = a.noteInterpreted(interp, words, false) && interp["alone"] != ""
 	case known().reads[base] != nil, base == "find", strings.HasSuffix(like, "awk"): // its operands are data
 		a.noteInputs(words)
 	case known().coded[like] == "script", known().coded[like] == "words", !tabled(base):
 		a.starts.stdin = true
 		a.doubtfulWords(words)
 	}
+	if !told {
+		a.starting(fixedWord("."), tools.Started{Optional: true, Anything: true, Doubtful: !tabled(like)})
+	}
+}
+
+// startsNothing reports whether a program is known to start and load nothing of where it
+// is, beside its words. What no table says that of may start anything.
+func (a *analysis) startsNothing(base string, cmd simpleCommand) bool {
+	name, _, _ := a.subcommand(base, cmd.words[1:])
+	wrapper := wrapperFor(base) // what it runs is noted by itself
+	return known().inert[base] || known().in("builtins", base) || known().in("starts-nothing", base) || known().in("starts-nothing", name) ||
+		wrapper != nil && !wrapper.own || a.onlyReads(base, cmd) == ""
 }
 
 func (a *analysis) noteInputs(words []word) {
@@ -219,62 +233,116 @@ type keyed map[string]string
 
 func (k keyed) set(key, _, list string) bool {
 	k[key] = list + " "
-	return hasField("values files inline modules skips names options dirs parents writes operands", key)
+	return hasField("values files flags inline modules skips clusters alone tries names options dirs parents writes operands", key)
 }
 
 // has reports whether name stands behind key.
 func (k keyed) has(key, name string) bool { return name != "" && hasField(k[key], name) }
 
-// noteInterpreted finds the script among the words of an interpreter; surely says that
-// its first operand is one, whatever its name.
-func (a *analysis) noteInterpreted(in keyed, words []word, surely bool) {
+// unsure notes that the line may start files that are not in the list.
+func (a *analysis) unsure(why string) {
+	if a.starts != nil {
+		a.starts.unsure = why
+	}
+}
+
+// noteInterpreted finds the script among the words of an interpreter; shell says that it
+// reads its options as bash does. It reports whether the words tell all the code that runs.
+// An option that the table does not list may take the next word for its value: where the
+// script stands is not known then.
+func (a *analysis) noteInterpreted(in keyed, words []word, shell bool) (told bool) {
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		name, value, attached := strings.Cut(w.text, "=")
-		next := fixedWord("")
-		if i+1 < len(words) {
-			next = words[i+1]
+		rest := words[i+1:]
+		if in["clusters"] != "" && w.fixed() {
+			var more []word
+			name, value, more = in.cluster(w.text)
+			rest, attached = append(more, rest...), attached && more == nil
 		}
-		switch {
+		next := fixedWord("")
+		if len(rest) > 0 {
+			next = rest[0]
+		}
+		switch option := strings.HasPrefix(w.text, "-") || shell && strings.HasPrefix(w.text, "+"); {
 		case !w.fixed():
+			a.unsure("the word " + w.String() + " is not known before it runs")
 			a.doubtfulWords(words[i:])
-			return
+			return false
 		case w.text == "--" || in.has("skips", w.text):
 		case w.text == "-":
 			a.starts.stdin = true
-		case !strings.HasPrefix(w.text, "-") && !strings.HasPrefix(w.text, "+"):
-			a.starting(w, tools.Started{Optional: !surely && !strings.ContainsAny(w.text, "./")})
-			for _, file := range []string{"__main__.py", "index.js", "package.json"} { // of a directory
-				a.startingText(w.text+"/"+file, tools.Started{Optional: true})
+		case !option:
+			a.starting(w, tools.Started{})
+			for ending := range strings.FieldsSeq(in["tries"] + " /__main__.py /index.js /package.json") { // or of a directory
+				a.startingText(w.text+ending, tools.Started{Optional: true})
 			}
 			a.doubtfulWords(words[i+1:])
-			return
+			return true
 		case in.has("modules", name):
 			module := strings.ReplaceAll(next.text, ".", "/")
-			for _, file := range []string{module + ".py", module + "/__main__.py", module + "/__init__.py"} {
-				a.startingText(file, tools.Started{Optional: true, Sought: true})
+			if !next.fixed() {
+				a.unsure("the module " + next.String() + " is not known before it runs")
 			}
-			a.doubtfulWords(words[i+1:])
-			return
-		case in.has("inline", name),
-			surely && !strings.HasPrefix(w.text, "--") && strings.HasPrefix(w.text, "-") && strings.Contains(w.text, "c"):
-			a.doubtfulWords(words[i+1:])
-			return
+			for _, ending := range []string{".py", ".pyc", "/__main__.py", "/__init__.py"} {
+				a.startingText(module+ending, tools.Started{Optional: true, Sought: true})
+			}
+			a.doubtfulWords(rest)
+			return false
+		case in.has("inline", name), shell && !strings.HasPrefix(w.text, "--") && strings.Contains(w.text, "c"):
+			a.doubtfulWords(rest)
+			return shell
 		case in.has("files", name):
 			if !attached {
-				i++
-				a.starting(next, tools.Started{Optional: true})
-				continue
+				value, i = next.text, i+1
+				if !next.fixed() {
+					a.unsure("the word " + next.String() + " is not known before it runs")
+				}
 			}
-			a.startingText(value, tools.Started{Optional: true})
-		case in.has("values", w.text),
-			surely && !strings.HasPrefix(w.text, "--") && strings.ContainsAny(w.text, "oO"): // of a cluster: -euo pipefail
+			a.loaded(in, value)
+		case in.has("values", name):
+			if !attached {
+				i += 1 - (len(rest) - len(words[i+1:])) // the next word, unless it is attached
+			}
+		case shell && !strings.HasPrefix(w.text, "--") && strings.ContainsAny(w.text, "oO"): // of a cluster: -euo pipefail
 			i++
 		case len(w.text) > 2 && in.has("files", w.text[:2]):
-			a.startingText(w.text[2:], tools.Started{Optional: true})
+			a.loaded(in, w.text[2:])
+		case len(w.text) > 2 && in.has("values", w.text[:2]), in.has("flags", name), shell, attached:
+		default:
+			a.unsure("what follows " + w.text + " may be its value, or the script")
 		}
 	}
 	a.starts.stdin = true
+	return false
+}
+
+// loaded notes a file that an option loads. A name without a directory may be one of a
+// module that is installed.
+func (a *analysis) loaded(in keyed, name string) {
+	a.startingText(name, tools.Started{Optional: !strings.HasPrefix(name, ".")})
+	for ending := range strings.FieldsSeq(in["tries"]) {
+		a.startingText(name+ending, tools.Started{Optional: true})
+	}
+}
+
+// cluster reads a word of short options up to the first that has a value, which what is
+// left of the word gives: -um is -u -m, and -mx is -m x.
+func (k keyed) cluster(text string) (name, value string, attached []word) {
+	if len(text) < 2 || text[0] != '-' || text[1] == '-' {
+		name, value, _ = strings.Cut(text, "=")
+		return name, value, nil
+	}
+	for i := 1; i < len(text); i++ {
+		name = "-" + text[i:i+1]
+		if k.has("modules", name) || k.has("inline", name) || k.has("values", name) || !k.has("flags", name) {
+			if i+1 < len(text) {
+				attached = []word{fixedWord(text[i+1:])}
+			}
+			break
+		}
+	}
+	return name, text, attached
 }
 
 // maxParents is how far up a carrier is taken to look.

@@ -33,9 +33,9 @@ func TestStarts(t *testing.T) {
 		{"python3 x.py out.txt", "x.py ?out.txt"},
 		{"python3 -W ignore x.py", "x.py"},
 		{"python3 -m pkg.mod", "-pkg/mod.py -pkg/mod/__main__.py -pkg/mod/__init__.py ?pkg.mod"},
-		{"node --require ./hook.js app.js", "-./hook.js app.js"},
-		{"node --import=./hook.mjs app.js", "-./hook.mjs app.js"},
-		{"node -r./hook.js app.js", "-./hook.js app.js"},
+		{"node --require ./hook.js app.js", "./hook.js app.js"},
+		{"node --import=./hook.mjs app.js", "./hook.mjs app.js"},
+		{"node -r./hook.js app.js", "./hook.js app.js"},
 		{"node inspect app.js", "app.js"},
 		{"cat x.py | python3", "-x.py"},
 		{"cat x.py | python3 y.py", "y.py ?-x.py"},
@@ -117,4 +117,20 @@ func TestStartsFindsAProgramInAnyPlace(t *testing.T) {
 		}
 		t.Fatalf("%q starts %+v", line, p.starts(line))
 	})
+}
+
+// TestEveryRuleLineSaysWhatItsProgramStarts: who adds a program to the table says whether
+// it may start or load files of the directory it is in.
+func TestEveryRuleLineSaysWhatItsProgramStarts(t *testing.T) {
+	k := known()
+	marked := func(name string) bool {
+		return k.inert[name] || k.reads[name] != nil || k.in("starts-nothing", name) || k.in("starts-anything", name) || k.in("builtins", name) ||
+			k.carriers[name] != nil || k.coded[name] != "" || k.wrappers[name] != nil
+	}
+	for name := range k.rules {
+		program, _, _ := strings.Cut(name, "/")
+		if !marked(name) && !marked(program) {
+			t.Errorf("%s has no mark: starts-nothing, starts-anything, inert, carry or code", name)
+		}
+	}
 }
