@@ -47,8 +47,8 @@ type setup struct {
 	credentials tools.Credentials
 	// fallback is for commands that no rule is about; nil lets them run.
 	fallback *shell.Default
-	// denied is a command that a rule denies.
-	denied string
+	// denied is a command that a rule denies, and unasked one that a rule lets run.
+	denied, unasked string
 	// writes lets files of the workspace be changed unasked.
 	writes bool
 	// asked are directories of the workspace whose reads are to be approved.
@@ -66,6 +66,9 @@ func (o setup) rules() []shell.Rule {
 	list := []shell.Rule{{Pattern: "echo asked", Allowed: new(true), Approval: new(true)}}
 	if o.denied != "" {
 		list = append(list, shell.Rule{Pattern: o.denied, Allowed: new(false)})
+	}
+	if o.unasked != "" {
+		list = append(list, shell.Rule{Pattern: o.unasked, Allowed: new(true), Approval: new(false)})
 	}
 	return list
 }

@@ -86,6 +86,7 @@ func (s *Supervisor) runOnce(ctx context.Context, c *call, plan tools.Plan) erro
 	if err != nil {
 		return err
 	}
+	defer s.frozen.leave(c) // a second run has a sandbox of its own
 	defer box.Close()
 	return s.run(ctx, c, plan, box)
 }
@@ -94,7 +95,7 @@ func (s *Supervisor) runOnce(ctx context.Context, c *call, plan tools.Plan) erro
 // waits for it, and somebody is there to answer.
 func (s *Supervisor) mayWiden(c *call, plan tools.Plan) bool {
 	failed := c.result.ExitCode != 0 || c.result.Signal != ""
-	return failed && plan.Action.Kind == sandboxprofile.Exec && c.task == nil && c.server == nil && !c.req.Defer &&
+	return failed && plan.Action.Kind == sandboxprofile.Exec && c.proposal.Hold != nil && c.task == nil && c.server == nil && !c.req.Defer &&
 		c.session.mode != approval.ApproveAll && c.session.mode != approval.Strict && s.cfg.Approvals.Approvers() > 0
 }
 
@@ -175,28 +176,32 @@ func (s *Supervisor) neverAdded(c *call, path string) bool {
 	return none && !slices.Contains(c.proposal.Withheld, longest)
 }
 
-// askWider asks whether the call may run once more, with one thing more.
+// askWider asks whether the call may run once more, with one thing more. Nobody may have been
+// asked about the first run, or about other files than are there now: the question shows what
+// the second one starts, and no other content runs.
 func (s *Supervisor) askWider(ctx context.Context, c *call, w widerPlan) (approval.Grant, error) {
-	subject := c.subject()
-	description := "Run again, and let it " + w.String() + ": " + approval.EscapeLine(tools.Shorten(s.cfg.Log.RedactedText(subject)))
+	description := "Run again, and let it " + w.String() + ": " + approval.EscapeLine(tools.Shorten(s.cfg.Log.RedactedText(c.subject())))
 	p := c.proposal
-	p.Plan = w.plan
-	digest := s.digestOf(w.plan)
+	p.Plan, p.Unheld = w.plan, nil
+	p.Request = inProfile(&approval.Request{
+		ToolName: toolPath, Description: description,
+		Payload: map[string]any{"path": w.path, "right": string(w.right), "protected": w.lifted, "tool": string(c.req.Tool)},
+		Covers:  "this path for every call of the tool, with the same network and the same files that it starts, that fails for want of it: such a call runs twice",
+	}, &w.plan)
+	p.Present = func(context.Context) (*approval.Presentation, error) {
+		return &approval.Presentation{Type: approval.Text, Content: fmt.Sprintf(
+			"It failed, and was refused to %s.\nA yes runs it once more from the beginning, with that and nothing else besides; what it did so far stays.\nfor: %s %s",
+			w, c.req.Tool, c.req.Args)}, nil
+	}
+	p = p.Hold(p)
+	freezes(&p, c.session.mode)
+	digest := s.digestOf(p.Plan)
 	grant, err := s.cfg.Approvals.Decide(ctx, approval.Call{
 		ID: string(c.req.CallID), Asked: c.tellPending,
 		SessionID: string(c.session.id), Agent: c.session.agent, Peer: c.session.peer.String(), Mode: c.session.mode,
-		ToolName: toolPath, BatchID: c.req.GroupID, Digest: digest, Subject: w.plan,
-		Reach: approval.Reach{Single: "each path is asked about by its name"},
-		Request: &approval.Request{
-			ToolName: toolPath, Description: description,
-			Payload: map[string]any{"path": w.path, "right": string(w.right), "protected": w.lifted, "tool": string(c.req.Tool)},
-			Covers:  "this path for every call of the tool that fails for want of it: such a call runs twice",
-		},
-		Present: func(context.Context) (*approval.Presentation, error) {
-			return &approval.Presentation{Type: approval.Text, Content: fmt.Sprintf(
-				"It failed, and was refused to %s.\nA yes runs it once more from the beginning, with that and nothing else besides; what it did so far stays.\nfor: %s %s",
-				w, c.req.Tool, c.req.Args)}, nil
-		},
+		ToolName: toolPath, BatchID: c.req.GroupID, Digest: digest, Subject: p.Plan,
+		Reach:   approval.Reach{Single: "each path is asked about by its name"},
+		Request: p.Request, Present: p.Present,
 		Details: func() map[string]string { return s.details(p, digest, c.warnings) },
 	})
 	return grant, s.answered(description, grant, err)

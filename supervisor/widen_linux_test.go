@@ -14,6 +14,7 @@ import (
 	"github.com/sandgate/sandgate/confine/confinetest"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/shell"
 )
 
@@ -182,6 +183,69 @@ func TestAHardNoToAQuestionOnTheWayEndsTheBatch(t *testing.T) {
 				t.Errorf("%s, %s: the agent is told %+v", tool, name, e)
 			}
 		}
+	}
+}
+
+// networked is the tool shell whose lines that name the network have it.
+type networked struct{ *shell.Tool }
+
+func (n networked) Plan(c tools.Call) (tools.Proposal, error) {
+	p, err := n.Tool.Plan(c)
+	if strings.Contains(c.String("command"), "network") {
+		p.Plan.Profile.Network = sandboxprofile.Network{Mode: sandboxprofile.NetworkProxied, Allow: [][]string{{"example.com"}}}
+	}
+	return p, err
+}
+
+// TestASecondRunIsWhatWasShown: nobody was asked about the first run, so what the second one
+// starts is shown with the question, stays as it is while it runs, and is refused if it has
+// become another program by then. What is remembered is for that content and that network.
+func TestASecondRunIsWhatWasShown(t *testing.T) {
+	outside := confinetest.Workspace(t)
+	replaceFile(t, outside+"/x", "secret\n")
+	script := func(more string) string { return "#!/bin/sh\ncat " + outside + "/x || exit 1\n" + more + "\n" }
+	const ours = "(echo evil > r.sh) 2>/dev/null && echo rewritten; echo ours"
+	f := newFixture(t, setup{writes: true, unasked: "./r.sh", shell: func(s *shell.Tool) tools.Tool { return networked{s} }})
+	t.Cleanup(f.approvals.Attach())
+	var asked []approval.Pending
+	var change bool
+	f.answer(t, func(p approval.Pending) {
+		asked = append(asked, p)
+		s, err := f.approvals.Show(context.Background(), p.ID)
+		if err != nil || !strings.Contains(s.Presentation.Content, "│ cat "+outside+"/x") || !strings.Contains(s.Presentation.Content, "stays as it is here while the call runs") {
+			t.Errorf("what it starts is not shown: %v, %+v", err, s.Presentation)
+		}
+		if change { // by another session
+			replaceFile(t, f.ws+"/r.sh", script("cp "+outside+"/x leaked"))
+		}
+		f.mustAnswer(t, p, approval.Answer{Allow: true, Approver: "test", Scope: approval.Session})
+	})
+	for _, x := range []struct {
+		what, text, line string
+		change           bool
+		asked            int
+	}{
+		{"as it was shown", ours, "./r.sh", false, 1},
+		{"the same again", ours, "./r.sh", false, 0},
+		{"the same with the network", ours, "./r.sh network", false, 1},
+		{"another content", ours + " # or not", "./r.sh", false, 1},
+		{"changed while it was asked about", "echo ours # of late", "./r.sh", true, 1},
+	} {
+		replaceFile(t, f.ws+"/r.sh", script(x.text))
+		asked, change = nil, x.change
+		r, e := f.call(context.Background(), "shell", command(x.line))
+		if len(asked) != x.asked {
+			t.Errorf("%s: asked %d times, want %d", x.what, len(asked), x.asked)
+		}
+		if refused := e != nil && e.Code == protocol.CodeDenied && strings.Contains(e.Message, "changed between approval and start"); refused != x.change {
+			t.Errorf("%s: %v", x.what, e)
+		}
+		if out := textOf(r); !x.change && (!strings.Contains(out, "secret\nours\n") || strings.Contains(out, "rewritten")) {
+			t.Errorf("%s: %q", x.what, out)
+		}
+	}
+	if _, err := os.Stat(f.ws + "/leaked"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the changed program ran: %v", err)
 	}
 }
 

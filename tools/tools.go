@@ -103,6 +103,10 @@ type Proposal struct {
 	// Changed says that the tool is not defined as it was when a call of it was last
 	// let through: no standing rule was made for what it is now.
 	Changed bool
+	// Hold binds a question about the program to the files that it starts, as they are when it
+	// is asked (the function Hold); nil where nothing is known of them, and then nothing more
+	// than the call itself is asked about.
+	Hold func(Proposal) Proposal
 	// Present builds the rich presentation. It is called only when a person is
 	// really asked, and may read the files the plan names.
 	Present func(context.Context) (*approval.Presentation, error)

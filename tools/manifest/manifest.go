@@ -167,10 +167,11 @@ func (t *tool) Plan(c tools.Call) (tools.Proposal, error) {
 	}
 	paths := t.AllPaths
 	paths.Until = c.Done
+	p.Hold = func(q tools.Proposal) tools.Proposal { return tools.Hold(q, paths, starts) }
 	if t.Held {
 		return tools.HoldAll(p, paths, starts), nil
 	}
-	return tools.Hold(p, paths, starts), nil
+	return p.Hold(p), nil
 }
 
 // vouched are the files that count as started. Who configures a server vouches for a program

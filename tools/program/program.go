@@ -136,7 +136,8 @@ func (r *runner) Plan(c tools.Call) (tools.Proposal, error) {
 	}
 	paths := r.Paths
 	paths.Until = c.Done
-	return tools.Hold(p, paths, starts), nil
+	p.Hold = func(q tools.Proposal) tools.Proposal { return tools.Hold(q, paths, starts) }
+	return p.Hold(p), nil
 }
 
 func (r *runner) reach(argv []string, dir string) approval.Reach {

@@ -198,6 +198,8 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 		return tools.Proposal{}, err
 	}
 	plan.Action.Ceiling = t.ceiling(d, class, plan.Action.Exec.Path, dir)
+	paths := t.Paths
+	paths.Until = c.Done
 	p := tools.Proposal{
 		Plan:     plan,
 		Request:  policy.request(c, command, dir, d),
@@ -205,6 +207,7 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 		Reach:    policy.reach(command, d),
 		Rule:     d.Label(),
 		Withheld: t.Paths.AskedReads(),
+		Hold:     func(q tools.Proposal) tools.Proposal { return tools.Hold(q, paths, reader.starts(command)) },
 		Present:  func(context.Context) (*approval.Presentation, error) { return present(command, dir, d), nil },
 	}
 	if p.Request == nil && d.RuleIndex < 0 && class == sandboxprofile.ClassWorkspace {
@@ -221,9 +224,7 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 		d.Effect = tools.Ask
 		p.Request, p.Plan.Action.Ceiling, p.Cautions = policy.request(c, command, dir, d), nil, []string{tools.Beyond(files)}
 	}
-	paths := t.Paths
-	paths.Until = c.Done
-	return tools.Hold(p, paths, reader.starts(command)), nil
+	return p.Hold(p), nil
 }
 
 func checkCommand(command string) error {
