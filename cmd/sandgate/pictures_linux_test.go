@@ -91,16 +91,21 @@ func TestPagePictures(t *testing.T) {
 		p.moment()
 		shot(strings.ToLower(tab) + "-1280-light")
 	}
-	for _, size := range [][2]int{{60, 20}, {100, 30}, {200, 50}} {
-		x := newScreen(t, p.operator, size[0], size[1])
+	terminal := func(x *screen, name string, c colours, columns, rows int) {
+		t.Helper()
 		x.see("curl -fsSL")
 		x.see("y Allow once")
 		p.moment()
 		p.moment()
-		drawTerminal(p.browser, x.tmux("capture-pane", "-p", "-e"), size[0], size[1])
-		shot(fmt.Sprintf("terminal-%dx%d", size[0], size[1]))
+		drawTerminal(p.browser, x.tmux("capture-pane", "-p", "-e"), c, columns, rows)
+		shot(name)
 		x.tmux("kill-server")
 	}
+	for _, size := range [][2]int{{60, 20}, {100, 30}, {200, 50}} {
+		terminal(newScreen(t, p.operator, size[0], size[1]), fmt.Sprintf("terminal-%dx%d", size[0], size[1]), dark, size[0], size[1])
+	}
+	light := "tmux set-option -g window-style fg=black,bg=white; sandgate approve --operator-socket " + p.operator
+	terminal(newScreenOf(t, "", light, 100, 30), "terminal-100x30-light", bright, 100, 30)
 }
 
 // keepPicture keeps what is on the screen. Pictures of the documents are small.
@@ -160,11 +165,11 @@ type look struct {
 }
 
 // drawTerminal draws what stands on a terminal, with its colours, in a browser.
-func drawTerminal(b *browser, screen string, columns, rows int) {
+func drawTerminal(b *browser, screen string, c colours, columns, rows int) {
 	b.t.Helper()
 	lines := [][]look{}
 	for line := range strings.SplitSeq(strings.TrimRight(screen, "\n"), "\n") {
-		lines = append(lines, looks(line))
+		lines = append(lines, looks(line, c))
 	}
 	text, err := json.Marshal(lines)
 	if err != nil {
@@ -172,9 +177,9 @@ func drawTerminal(b *browser, screen string, columns, rows int) {
 	}
 	const width, height = 8, 17
 	b.open("about:blank")
-	b.window(columns*width+24, rows*height+24, "dark")
+	b.window(columns*width+24, rows*height+24, "light")
 	b.until(fmt.Sprintf(`(() => {
-		document.body.style = "margin:12px;background:#14181d;color:#e8ecf1;font:13.28px/%dpx 'DejaVu Sans Mono',monospace;white-space:pre";
+		document.body.style = "margin:12px;background:%s;color:%s;font:13.28px/%dpx 'DejaVu Sans Mono',monospace;white-space:pre";
 		document.body.replaceChildren(...%s.map((line) => {
 			const row = document.createElement("div");
 			row.style.height = "%dpx";
@@ -182,21 +187,30 @@ func drawTerminal(b *browser, screen string, columns, rows int) {
 			return row;
 		}));
 		return true;
-	})()`, height, text, height))
+	})()`, c.back, c.fore, height, text, height))
 }
 
-// ansiColours are the sixteen.
-var ansiColours = strings.Fields("#14181d #ff7b72 #7ee2a0 #f5cb74 #7fc2ff #ff9fd5 #76e3ea #c9d1d9 #6e7681 #ff9d97 #9ff0b8 #ffe08a #a5d6ff #ffc1e6 #a5f3fc #ffffff")
+// colours are a terminal's: the two that most is in, and the sixteen.
+type colours struct {
+	back, fore string
+	ansi       []string
+}
+
+var (
+	dark = colours{"#14181d", "#e8ecf1", strings.Fields("#14181d #ff7b72 #7ee2a0 #f5cb74 #7fc2ff #ff9fd5 #76e3ea #c9d1d9 #6e7681 #ff9d97 #9ff0b8 #ffe08a #a5d6ff #ffc1e6 #a5f3fc #ffffff")}
+	// bright is xterm's, on white.
+	bright = colours{"#ffffff", "#000000", strings.Fields("#000000 #cd0000 #00cd00 #cdcd00 #0000ee #cd00cd #00cdcd #e5e5e5 #7f7f7f #ff0000 #00ff00 #ffff00 #5c5cff #ff00ff #00ffff #ffffff")}
+)
 
 // looks splits a line at its SGR sequences, which are all that tmux writes.
-func looks(line string) []look {
+func looks(line string, c colours) []look {
 	list := []look{}
 	now := map[string]string{}
 	for i, part := range strings.Split(line, "\x1b[") {
 		if i > 0 {
 			codes, rest, _ := strings.Cut(part, "m")
 			part = rest
-			sgr(now, strings.FieldsFunc(codes, func(r rune) bool { return r == ';' || r == ':' }))
+			c.sgr(now, strings.FieldsFunc(codes, func(r rune) bool { return r == ';' || r == ':' }))
 		}
 		if part == "" {
 			continue
@@ -208,14 +222,15 @@ func looks(line string) []look {
 			}
 		}
 		if now["reverse"] != "" {
-			style += "color:#14181d;background:#e8ecf1;"
+			fore, back := cmp.Or(now["color"], c.fore), cmp.Or(now["background"], c.back)
+			style += "color:" + back + ";background:" + fore + ";"
 		}
 		list = append(list, look{part, style})
 	}
 	return list
 }
 
-func sgr(look map[string]string, codes []string) {
+func (c colours) sgr(look map[string]string, codes []string) {
 	if len(codes) == 0 {
 		clear(look)
 	}
@@ -240,22 +255,22 @@ func sgr(look map[string]string, codes []string) {
 		case n == 27:
 			delete(look, "reverse")
 		case n >= 30 && n <= 37:
-			look["color"] = ansiColours[n-30]
+			look["color"] = c.ansi[n-30]
 		case n >= 90 && n <= 97:
-			look["color"] = ansiColours[n-90+8]
+			look["color"] = c.ansi[n-90+8]
 		case n == 39:
 			delete(look, "color")
 		case n >= 40 && n <= 47:
-			look["background"] = ansiColours[n-40]
+			look["background"] = c.ansi[n-40]
 		case n >= 100 && n <= 107:
-			look["background"] = ansiColours[n-100+8]
+			look["background"] = c.ansi[n-100+8]
 		case n == 49:
 			delete(look, "background")
 		case (n == 38 || n == 48) && i+2 < len(codes):
 			key := map[int]string{38: "color", 48: "background"}[n]
 			if codes[i+1] == "5" {
-				c, _ := strconv.Atoi(codes[i+2])
-				look[key] = ansiColours[c%16]
+				n, _ := strconv.Atoi(codes[i+2])
+				look[key] = c.ansi[n%16]
 				i += 2
 			} else if i+4 < len(codes) {
 				look[key] = "rgb(" + strings.Join(codes[i+2:i+5], ",") + ")"
