@@ -87,12 +87,14 @@ func (p *place) end(d approval.Decision, err error) {
 	if p == nil {
 		return
 	}
-	var denied *approval.DeniedError
-	if errors.As(err, &denied) && endsBatch(d) {
-		p.rejection = &d
-	}
 	p.wasAsked()
-	p.over.Do(func() { close(p.ended) })
+	p.over.Do(func() { // a task is over for its batch once it has begun
+		var denied *approval.DeniedError
+		if errors.As(err, &denied) && endsBatch(d) {
+			p.rejection = &d
+		}
+		close(p.ended)
+	})
 }
 
 // endsBatch reports whether a denial is one of the call and of what comes after it.
