@@ -243,10 +243,10 @@ func (s *Source) sessions(ctx context.Context) ([]Section, error) {
 	for _, x := range list {
 		name := cmp.Or(x.Agent, "an agent without a name")
 		open.Items = append(open.Items, Item{
-			Text:  line("%s: %d calls, %d under way", name, x.Calls, x.CallsRunning),
+			Text:  line("%s: %s, %d under way", name, countCalls(x.Calls), x.CallsRunning),
 			Under: line("mode %s, process %d of user %d, open for %s, session %s", x.Mode, x.Peer.PID, x.Peer.UID, present.Span(s.now().Sub(x.Opened)), x.ID),
 			Actions: []Action{{Act: Act{Do: "session.end", Target: string(x.ID)}, Words: "End",
-				Sure: line("End the session of %s? Its %d calls under way are killed.", name, x.CallsRunning)}},
+				Sure: line("End the session of %s? %s under way will be killed.", name, countCalls(x.CallsRunning))}},
 		})
 		if items := s.underWay(calls, &x.ID); len(items) > 0 {
 			sections = append(sections, Section{Heading: line("Calls of %s (%s)", name, x.ID), Items: items})
@@ -258,4 +258,11 @@ func (s *Source) sessions(ctx context.Context) ([]Section, error) {
 func (s *Source) end(ctx context.Context, a Act) (string, error) {
 	_, err := s.approver.CloseSession(ctx, protocol.SessionID(a.Target))
 	return "The session is ended.", err
+}
+
+func countCalls(n int) string {
+	if n == 1 {
+		return "1 call"
+	}
+	return fmt.Sprintf("%d calls", n)
 }
