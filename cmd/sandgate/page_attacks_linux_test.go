@@ -43,6 +43,8 @@ func TestPageHoldsAnswersBack(t *testing.T) {
 		{"KeysOfPanels", pageKeysInPanels},
 		{"BoardThatChanges", pageBoardThatChanges},
 		{"Direction", pageIsolatesDirection},
+		{"AnswersThatMove", pageAnswersNothingThatMoved},
+		{"BoardThatMoves", pageBoardThatMoves},
 	} {
 		p.test(t)
 		fresh()
@@ -320,4 +322,104 @@ func pageIsolatesDirection(p *person) {
 	p.settled()
 	p.press("N", false)
 	p.ran(ch)
+}
+
+// pageAnswersNothingThatMoved: on a low window the answers are a part of the page, and what is
+// above them can push "Allow once" below a pointer that was over something else.
+func pageAnswersNothingThatMoved(p *person) {
+	p.window(856, 598, "light")
+	defer p.window(1200, 800, "light")
+	for w := 650; w <= 1100; w += 15 {
+		p.window(w, 598, "light")
+		if p.eval(`(() => {
+			const t = document.querySelector("[data-tab=requests]"), of = (s) => { t.textContent = s; return document.querySelector("header").offsetHeight; };
+			const was = t.textContent, same = of("Requests") === of("Requests (10)") && of("Requests (9)") === of("Requests (100)");
+			t.textContent = was;
+			return same;
+		})()`) != true {
+			p.t.Errorf("at %d px the number of requests moves what is below the tabs", w)
+		}
+	}
+	p.window(856, 598, "light")
+	ch := p.ask("echo moved")
+	p.moment()
+	p.moment() // the list is drawn, and stands
+	p.settled()
+	at := p.middle("button", "Allow once")
+	p.moment() // it has scrolled
+	p.settled()
+	const by = 38
+	p.eval(fmt.Sprintf(`document.querySelector("header").style.marginBottom = "%dpx"`, by)) // nothing is told of it
+	p.clickAt(point{at.x, at.y + by}, 1)
+	p.waits(ch, "answered by a click at a button that had only just come there")
+	p.settled()
+	p.eval(`document.querySelector("header").style.marginBottom = ""`)
+	p.press("y", false)
+	p.waits(ch, "answered by a key in the moment in which the answers moved")
+	p.settled()
+	at = p.middle("button", "Allow once")
+	p.moment() // it has scrolled
+	p.settled()
+	p.clickAt(at, 1)
+	if text, e := p.ran(ch); text != "moved\n" {
+		p.t.Errorf("%q %v", text, e)
+	}
+}
+
+// pageBoardThatMoves is the same on a board: what is above it moves all of it.
+func pageBoardThatMoves(p *person) {
+	ch := p.ask("wc -c page.html")
+	p.press("r", false)
+	p.see("From now on")
+	p.settled()
+	p.press("y", false)
+	p.ran(ch)
+	p.click("nav button", "Remembered")
+	p.see("Forget")
+	p.ready()
+	at := p.middle(".board button", "Forget")
+	p.ready()
+	p.eval(`document.querySelector("header").style.marginBottom = "38px"`)
+	p.clickAt(point{at.x, at.y + 38}, 1)
+	p.moment()
+	if strings.Contains(p.text(), "Forget this, and ask again?") {
+		p.t.Error("a button that had only just come there was pressed")
+	}
+	p.ready()
+	p.eval(`document.querySelector("header").style.marginBottom = ""`)
+	p.moment()
+	p.ready()
+	p.clickAt(at, 1)
+	p.see("Forget this, and ask again?")
+	p.click("nav button", "Requests")
+}
+
+// TestPageCountsWhatIsZoomedIn: with two fingers a person sees a part of the window, and the
+// rest has not been on the screen.
+func TestPageCountsWhatIsZoomedIn(t *testing.T) {
+	p := openIn(t, newBrowser(t), pageConfig)
+	c := p.engine.(chromium)
+	c.must("Emulation.setDeviceMetricsOverride", map[string]any{"width": 800, "height": 800, "deviceScaleFactor": 1, "mobile": true}, nil)
+	zoom := func(by float64) {
+		c.must("Emulation.setPageScaleFactor", map[string]any{"pageScaleFactor": by}, nil)
+		p.until(fmt.Sprintf("Math.abs(visualViewport.scale - %v) < 0.01", by))
+		p.moment()
+	}
+	zoom(3)
+	ch := call(t.Context(), p.session, "shell", map[string]any{"command": "echo one\n# 2\n# 3\n# 4\n# 5\n# 6\n# 7\n# 8\necho last"})
+	p.see("echo last")
+	p.moment()
+	p.moment()
+	p.press("y", false)
+	p.waits(ch, "allowed by what was not on the screen")
+	if !strings.Contains(p.text(), "has been on the screen") && !strings.Contains(p.text(), "not on the screen") && !strings.Contains(p.text(), "Not all") {
+		p.t.Errorf("nothing says why:\n%s", p.text())
+	}
+	p.press("Escape", false)
+	zoom(1)
+	p.settled()
+	p.press("y", false)
+	if text, e := p.ran(ch); text != "one\nlast\n" {
+		t.Errorf("%q %v; %s", text, e, p.text())
+	}
 }

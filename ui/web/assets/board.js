@@ -1,7 +1,7 @@
 // What an operator looks at beside the requests. The server says what is on a board, in
 // words; this draws any of them.
 
-import { button, el, fill, stands } from "./dom.js";
+import { button, el, fill, stands, where } from "./dom.js";
 import { Guard } from "./guard.js";
 
 const EVERY_MS = 2000;
@@ -13,9 +13,10 @@ export class Board {
     this.name = "";
     this.asked = null; // an action that is asked about, or takes a text
     this.down = null;
-    root.addEventListener("pointerdown", (e) => { this.down = e.timeStamp; }, true);
+    root.addEventListener("pointerdown", (e) => { this.down = e.timeStamp; this.look(); }, true);
     root.addEventListener("keydown", (e) => this.key(e), true);
-    root.addEventListener("scroll", () => this.look());
+    document.addEventListener("scroll", () => this.look(), true);
+    for (const what of ["resize", "scroll"]) window.visualViewport.addEventListener(what, () => this.look());
     const moved = () => {
       for (const g of this.places.values()) g.moved(performance.now());
       this.look();
@@ -119,10 +120,16 @@ export class Board {
     this.draw();
   }
 
+  // look tells the guards whether their buttons have moved on the screen, and shows which
+  // ones count.
   look() {
+    if (this.root.hidden) return;
     const now = performance.now(), whole = stands(this.root);
     let due = true;
     this.root.querySelectorAll("[data-act]").forEach((b) => {
+      const at = where(b);
+      if (at !== b.guard.at) b.guard.moved(now);
+      b.guard.at = at;
       due = due && b.guard.ready(now);
       b.setAttribute("aria-disabled", String(!b.guard.ready(now) || !whole));
     });
@@ -134,6 +141,7 @@ export class Board {
   async act(a, e, b) {
     const begun = e.type === "click" && this.down !== null ? this.down : e.timeStamp;
     this.down = null;
+    this.look();
     if (!a || !e.isTrusted || !stands(this.root) || !b.guard.answer(performance.now(), begun, e.detail > 1)) {
       this.look();
       return;

@@ -80,21 +80,30 @@ export function fold(title, ...children) {
   return el("details.fold", null, el("summary", null, title), ...children);
 }
 
-// sight is from where to where of the window what these scroll can be seen.
+// sight is the part of the window in which what these scroll can be seen: what a person has
+// zoomed in on, and not what lies around it.
 export function sight(...scrolls) {
-  let top = 0, bottom = window.innerHeight;
+  const v = window.visualViewport;
+  let [top, left, bottom, right] = [v.offsetTop, v.offsetLeft, v.offsetTop + v.height, v.offsetLeft + v.width];
   for (const s of scrolls) {
     if (getComputedStyle(s).overflowY === "visible") continue;
     const r = s.getBoundingClientRect();
-    top = Math.max(top, r.top);
-    bottom = Math.min(bottom, r.bottom);
+    [top, left, bottom, right] = [Math.max(top, r.top), Math.max(left, r.left), Math.min(bottom, r.bottom), Math.min(right, r.right)];
   }
-  return [top, bottom];
+  return { top, left, bottom, right };
 }
 
+// where is the place of an element on the screen: what is pressed there is that element.
+export function where(e) {
+  const r = e.getBoundingClientRect(), v = window.visualViewport;
+  return [...[r.left, r.top, r.right, r.bottom, v.offsetLeft, v.offsetTop].map(Math.round), v.scale.toFixed(2)].join(" ");
+}
+
+function across(r, s) { return r.left >= s.left - 1 && r.right <= s.right + 1; }
+
 // cover is how far down from its top an element has been on the screen, without a gap.
-export function cover(r, top, bottom, upto) {
-  return r.top + upto >= top - 1 ? Math.max(upto, Math.min(bottom, r.bottom) - r.top) : upto;
+export function cover(r, s, upto) {
+  return r.top + upto >= s.top - 1 && across(r, s) ? Math.max(upto, Math.min(s.bottom, r.bottom) - r.top) : upto;
 }
 
 // stands reports whether all that says what an answer means is on the screen, of what root
@@ -102,10 +111,10 @@ export function cover(r, top, bottom, upto) {
 export function stands(root, ...around) {
   let all = true;
   for (const e of root.querySelectorAll("[data-must]")) {
-    const [top, bottom] = sight(root, ...around);
+    const s = sight(root, ...around);
     const r = e.getBoundingClientRect();
-    e.upto = cover(r, top, bottom, e.upto || 0);
-    if (r.height > bottom - top ? e.upto < r.height - 1 : r.top < top - 1 || r.bottom > bottom + 1) all = false;
+    e.upto = cover(r, s, e.upto || 0);
+    if (r.height > s.bottom - s.top ? e.upto < r.height - 1 : r.top < s.top - 1 || r.bottom > s.bottom + 1 || !across(r, s)) all = false;
   }
   return all;
 }

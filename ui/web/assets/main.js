@@ -117,5 +117,11 @@ window.addEventListener("hashchange", () => {
   start();
 });
 
-setInterval(tick, 1000);
+setInterval(() => {
+  tick();
+  if (page) { // a time that is told anew may take another line
+    page.view.look();
+    page.board.look();
+  }
+}, 1000);
 start();

@@ -1,6 +1,6 @@
 // The requests that wait, the one that is looked at, and the answers to it.
 
-import { button, clock, content, countdown, cover, el, facts, fill, fold, sight, stands } from "./dom.js";
+import { button, clock, content, countdown, cover, el, facts, fill, fold, sight, stands, where } from "./dom.js";
 import { Guard } from "./guard.js";
 import { List } from "./list.js";
 import { Panels } from "./panels.js";
@@ -57,10 +57,12 @@ export class Requests {
     const moved = () => { this.guard.moved(performance.now()); this.mark(); };
     this.listeners = [
       [document, "keydown", (e) => this.key(e), true],
-      [document, "pointerdown", (e) => { this.down = e.timeStamp; }, true],
+      [document, "pointerdown", (e) => { this.down = e.timeStamp; this.look(); }, true],
       [document, "scroll", () => { this.scrolled(); this.look(); }, true],
       [window, "resize", () => { this.forgetSeen(); moved(); this.look(); }],
       [window, "focus", moved],
+      [window.visualViewport, "resize", () => { this.scrolled(); this.look(); }],
+      [window.visualViewport, "scroll", () => { this.scrolled(); this.look(); }],
       [document, "visibilitychange", () => { moved(); this.scrolled(); this.look(); }],
     ];
     for (const l of this.listeners) l[0].addEventListener(...l.slice(1));
@@ -239,7 +241,8 @@ export class Requests {
 
   // The guard: what is in sight, and which act counts.
 
-  // look tells the guard what an answer would refer to, and once more when it is painted.
+  // look tells the guard what an answer would refer to, once more when it is painted, and
+  // whether a button has moved since: what makes it move, near or far, is not asked.
   look() {
     const view = this.view();
     let request = "", sight = "";
@@ -249,6 +252,9 @@ export class Requests {
     }
     const changed = request !== this.guard.request || sight !== this.guard.sight;
     this.guard.look(performance.now(), request, sight);
+    const places = [...this.answers.querySelectorAll("button[data-answer]")].map(where).join();
+    if (places !== this.places) this.guard.moved(performance.now());
+    this.places = places;
     if (changed) requestAnimationFrame(() => requestAnimationFrame(() => { this.guard.moved(performance.now()); this.mark(); }));
     this.mark();
   }
@@ -275,19 +281,23 @@ export class Requests {
   // accept reports whether an event is an answer to what is in sight.
   accept(e) {
     if (!e.isTrusted) return false;
+    this.look();
     const click = e.type === "click";
     const ok = this.guard.answer(performance.now(), click ? this.begun() : e.timeStamp, click ? e.detail > 1 : e.repeat);
     if (!ok) {
       this.mark();
       const view = this.view();
       if (view && view.asking) this.refuse("What becomes of your edit is not known yet.");
-      else if (view && !stands(this.answers, this.main)) this.refuse("Not all that the answer means is on the screen: scroll until it is.");
+      else if (view && !stands(this.answers, this.main)) this.refuse("Not all that the answer means is on the screen: scroll, or zoom out, until it is.");
       else if (this.guard.request && !this.guard.held()) this.refuse("That came too soon after the request; read it, then answer.");
     }
     return ok;
   }
 
-  refuse(text) { this.said.textContent = text; }
+  refuse(text) {
+    this.said.textContent = text;
+    this.look(); // it takes room
+  }
 
   // Drawing.
 
@@ -422,11 +432,11 @@ export class Requests {
     this.frame = requestAnimationFrame(() => {
       const state = this.panel && this.panel.kind === "group" ? this.panel : this.view();
       if (!state || this.root.hidden || document.hidden) return;
-      const [top, bottom] = sight(this.detail, this.main);
+      const s = sight(this.detail, this.main);
       const blocks = this.detail.querySelectorAll("[data-block]");
       while (state.seen < blocks.length && !("closed" in blocks[state.seen].dataset)) {
         const r = blocks[state.seen].getBoundingClientRect();
-        state.upto = cover(r, top, bottom, state.upto);
+        state.upto = cover(r, s, state.upto);
         if (r.height === 0 || state.upto < r.height - 1) break;
         state.seen++;
         state.upto = 0;
