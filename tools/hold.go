@@ -68,9 +68,14 @@ func Hold(p Proposal, paths Paths, list []Started) Proposal {
 	}
 	held, untold := map[string]Pin{}, map[string]bool{}
 	for _, s := range list {
+		if s.Unsure == "" {
+			s.Unsure = paths.unknown(s)
+		}
 		if s.Unsure != "" {
 			p.Cautions = append(slices.Clone(p.Cautions), "not all files that the line starts are shown and held: "+s.Unsure)
 			p.Request, p.Unheld = forOnce(p.Request, s.Unsure), forOnce(p.Unheld, s.Unsure)
+		}
+		if s.Name == "" {
 			continue
 		}
 		if isDone(paths.Until) {
@@ -123,6 +128,28 @@ func HoldAll(p Proposal, paths Paths, list []Started) Proposal {
 	}
 	p.Plan.Pins = withHeld(p.Plan.Pins, held)
 	return p
+}
+
+// unknown says why a file that surely starts is not one whose content can be shown: it is not
+// there yet, or is a directory, of which the program chooses files.
+func (p Paths) unknown(s Started) string {
+	if s.Doubtful || s.Optional {
+		return ""
+	}
+	if s.Dir != "" {
+		p.Cwd = s.Dir
+	}
+	path, err := p.resolve(s.Name)
+	if err != nil || !p.writable(path) || !p.shows(path) {
+		return ""
+	}
+	switch info, err := os.Lstat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return s.Name + " is not there yet"
+	case err == nil && info.IsDir():
+		return s.Name + " is a directory"
+	}
+	return ""
 }
 
 // withHeld are the pins of a plan with those of held files, which take the place of pins by

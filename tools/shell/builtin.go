@@ -127,6 +127,7 @@ func (a *analysis) eval(cmd simpleCommand) bool {
 func (a *analysis) nested(words []word) {
 	script, ok := joinFixed(words)
 	if !ok {
+		a.unsure("it runs a script that is not known before it runs")
 		a.ask("runs a script that is not known before it runs", "write the command itself")
 		return
 	}

@@ -67,6 +67,7 @@ func (a *analysis) noteStream(w word, op syntax.RedirOperator) {
 	if a.starts == nil {
 		return
 	}
+	a.starts.unread = a.starts.unread || !w.fixed()
 	for _, s := range a.at(w, tools.Started{}) {
 		if op == syntax.RdrIn || op == syntax.RdrInOut {
 			a.starts.inputs = append(a.starts.inputs, s)

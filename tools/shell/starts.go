@@ -30,7 +30,10 @@ type startWalk struct {
 	inputs  []tools.Started
 	outputs map[tools.Started]bool
 	stdin   bool
-	unsure  string // why there may be more
+	// code: a program surely runs its standard input; unread: not all that the line reads
+	// is among the inputs.
+	code, unread bool
+	unsure       string // why there may be more
 }
 
 // StartsOf are the files that a program starts or carries out which is run with the words
@@ -50,6 +53,9 @@ func (p *Policy) starts(command string) (list []tools.Started) {
 	}()
 	a := &analysis{p: p, starts: s, done: p.done, dirs: dirSet{known: []string{p.files.Start()}}}
 	a.script(command, p.dialectOf("bash"))
+	if s.code && s.unread {
+		s.unsure = "what it runs from its standard input is not known"
+	}
 	for _, in := range s.inputs {
 		in.Optional, in.Doubtful, in.Written = true, !s.stdin, s.outputs[in]
 		s.list = append(s.list, in)
@@ -154,7 +160,11 @@ func (a *analysis) at(w word, s tools.Started) (list []tools.Started) {
 }
 
 func (a *analysis) starting(w word, s tools.Started) {
-	a.starts.list = append(a.starts.list, a.at(w, s)...)
+	list := a.at(w, s)
+	if len(list) == 0 && !s.Doubtful && !s.Optional {
+		a.unsure("the word " + w.String() + " is not known before it runs")
+	}
+	a.starts.list = append(a.starts.list, list...)
 }
 
 func (a *analysis) startingText(name string, s tools.Started) { a.starting(fixedWord(name), s) }
@@ -186,11 +196,12 @@ func (a *analysis) noteStarts(cmd simpleCommand) {
 		told = a.noteInterpreted(keyed{"inline": "-c", "values": "-o -O +o +O", "files": "--rcfile --init-file"}, words, true)
 	case interp != nil:
 		told = a.noteInterpreted(interp, words, false) && interp["alone"] != ""
-	case known().reads[base] != nil, base == "find", strings.HasSuffix(like, "awk"): // its operands are data
-		a.noteInputs(words)
-	case known().coded[like] == "script", known().coded[like] == "words", !tabled(base):
-		a.starts.stdin = true
+	case (known().coded[like] != "" || !tabled(base)) && known().reads[base] == nil && base != "find" && !strings.HasSuffix(like, "awk"):
+		a.starts.stdin, a.starts.unread = true, true
 		a.doubtfulWords(words)
+	default: // its operands are data
+		a.noteInputs(words)
+		a.starts.unread = a.starts.unread || !told || known().in("repositories", base)
 	}
 	if !told {
 		a.starting(fixedWord("."), tools.Started{Optional: true, Anything: true, Doubtful: !tabled(like)})
@@ -208,9 +219,12 @@ func (a *analysis) startsNothing(base string, cmd simpleCommand) bool {
 
 func (a *analysis) noteInputs(words []word) {
 	for _, w := range words {
-		if !strings.HasPrefix(w.text, "-") {
-			a.starts.inputs = append(a.starts.inputs, a.at(w, tools.Started{})...)
+		_, value, _ := strings.Cut(w.text, "=")
+		if strings.HasPrefix(w.text, "-") {
+			w = fixedWord("")
 		}
+		a.starts.unread = a.starts.unread || !w.fixed()
+		a.starts.inputs = append(append(a.starts.inputs, a.at(w, tools.Started{})...), a.at(fixedWord(value), tools.Started{})...)
 	}
 }
 
@@ -251,7 +265,7 @@ func (a *analysis) unsure(why string) {
 // An option that the table does not list may take the next word for its value: where the
 // script stands is not known then.
 func (a *analysis) noteInterpreted(in keyed, words []word, shell bool) (told bool) {
-	for i := 0; i < len(words); i++ {
+	for i := 0; i < len(words) && words[i] != fixedWord("-"); i++ {
 		w := words[i]
 		name, value, attached := strings.Cut(w.text, "=")
 		rest := words[i+1:]
@@ -260,18 +274,13 @@ func (a *analysis) noteInterpreted(in keyed, words []word, shell bool) (told boo
 			name, value, more = in.cluster(w.text)
 			rest, attached = append(more, rest...), attached && more == nil
 		}
-		next := fixedWord("")
-		if len(rest) > 0 {
-			next = rest[0]
-		}
+		next := slices.Concat(rest, []word{fixedWord("")})[0]
 		switch option := strings.HasPrefix(w.text, "-") || shell && strings.HasPrefix(w.text, "+"); {
-		case !w.fixed():
-			a.unsure("the word " + w.String() + " is not known before it runs")
+		case !w.fixed(), in.has("modules", name) && !next.fixed():
+			a.unsure("the word " + w.String() + " or the next is not known before it runs")
 			a.doubtfulWords(words[i:])
 			return false
 		case w.text == "--" || in.has("skips", w.text):
-		case w.text == "-":
-			a.starts.stdin = true
 		case !option:
 			a.starting(w, tools.Started{})
 			for ending := range strings.FieldsSeq(in["tries"] + " /__main__.py /index.js /package.json") { // or of a directory
@@ -281,9 +290,6 @@ func (a *analysis) noteInterpreted(in keyed, words []word, shell bool) (told boo
 			return true
 		case in.has("modules", name):
 			module := strings.ReplaceAll(next.text, ".", "/")
-			if !next.fixed() {
-				a.unsure("the module " + next.String() + " is not known before it runs")
-			}
 			for _, ending := range []string{".py", ".pyc", "/__main__.py", "/__init__.py"} {
 				a.startingText(module+ending, tools.Started{Optional: true, Sought: true})
 			}
@@ -292,37 +298,32 @@ func (a *analysis) noteInterpreted(in keyed, words []word, shell bool) (told boo
 		case in.has("inline", name), shell && !strings.HasPrefix(w.text, "--") && strings.Contains(w.text, "c"):
 			a.doubtfulWords(rest)
 			return shell
+		case in.has("files", name) && !attached:
+			i++
+			a.loaded(in, next)
 		case in.has("files", name):
-			if !attached {
-				value, i = next.text, i+1
-				if !next.fixed() {
-					a.unsure("the word " + next.String() + " is not known before it runs")
-				}
-			}
-			a.loaded(in, value)
-		case in.has("values", name):
-			if !attached {
-				i += 1 - (len(rest) - len(words[i+1:])) // the next word, unless it is attached
-			}
+			a.loaded(in, fixedWord(value))
+		case in.has("values", name) && !attached:
+			i += 1 - (len(rest) - len(words[i+1:])) // the next word, unless it is attached
 		case shell && !strings.HasPrefix(w.text, "--") && strings.ContainsAny(w.text, "oO"): // of a cluster: -euo pipefail
 			i++
 		case len(w.text) > 2 && in.has("files", w.text[:2]):
-			a.loaded(in, w.text[2:])
+			a.loaded(in, fixedWord(w.text[2:]))
 		case len(w.text) > 2 && in.has("values", w.text[:2]), in.has("flags", name), shell, attached:
 		default:
 			a.unsure("what follows " + w.text + " may be its value, or the script")
 		}
 	}
-	a.starts.stdin = true
+	a.starts.stdin, a.starts.code = true, true
 	return false
 }
 
 // loaded notes a file that an option loads. A name without a directory may be one of a
 // module that is installed.
-func (a *analysis) loaded(in keyed, name string) {
-	a.startingText(name, tools.Started{Optional: !strings.HasPrefix(name, ".")})
+func (a *analysis) loaded(in keyed, w word) {
+	a.starting(w, tools.Started{Optional: w.fixed() && !strings.HasPrefix(w.text, ".")})
 	for ending := range strings.FieldsSeq(in["tries"]) {
-		a.startingText(name+ending, tools.Started{Optional: true})
+		a.startingText(w.text+ending, tools.Started{Optional: true})
 	}
 }
 
@@ -380,7 +381,7 @@ func (a *analysis) noteCarried(base string, words []word) {
 		case len(w.text) > 2 && c.has("dirs", w.text[:2]):
 			from = append(from, w.text[2:]+"/")
 		case c["operands"] != "" && !strings.HasPrefix(w.text, "-"):
-			a.starting(w, tools.Started{Optional: true})
+			a.starting(w, tools.Started{})
 		}
 	}
 	up := 1

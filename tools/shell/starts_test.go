@@ -1,12 +1,17 @@
 package shell
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/sandgate/sandgate/tools"
 )
 
 // TestStarts: the files that command lines start. "?" marks one that is held if it can be
@@ -46,7 +51,7 @@ func TestStarts(t *testing.T) {
 		{"just -f jf t", "-jf"},
 		{"unknown-tool ./a --with=./b", "?./a ?--with=./b ?./b"},
 		{"sed -n -f p.sed x", "-p.sed ?-x"},
-		{"go run main.go", "-main.go"},
+		{"go run main.go", "main.go"},
 		{"docker compose -f dev.yml up", "-dev.yml -compose.yaml"},
 		{"eval './b.sh'", "./b.sh ?./b.sh"},
 	} {
@@ -131,6 +136,43 @@ func TestEveryRuleLineSaysWhatItsProgramStarts(t *testing.T) {
 		program, _, _ := strings.Cut(name, "/")
 		if !marked(name) && !marked(program) {
 			t.Errorf("%s has no mark: starts-nothing, starts-anything, inert, carry or code", name)
+		}
+	}
+}
+
+// TestALineThatDoesNotTellWhatItStartsIsAnsweredOnce: where the words do not tell which code
+// runs, or it is not there yet, the prompt says so and no answer is remembered. The twins,
+// whose scripts are there and named, are held and can be.
+func TestALineThatDoesNotTellWhatItStartsIsAnsweredOnce(t *testing.T) {
+	f := newFixture(t)
+	for _, name := range []string{"build.js", "gen.py", "s1.sh", "p.gz", "Main.class", "cmd/main.go", "q/a.sh"} {
+		f.must(t, errors.Join(os.MkdirAll(filepath.Dir(f.path("ws/"+name)), 0o755), os.WriteFile(f.path("ws/"+name), []byte("text\n"), 0o644)))
+	}
+	plan := func(command string) tools.Proposal {
+		p, err := f.tool(t).Plan(call(map[string]any{"command": command}))
+		if err != nil || p.Request == nil {
+			t.Fatalf("%q: %v, %+v", command, err, p.Request)
+		}
+		return p
+	}
+	for _, command := range []string{
+		"node build", "node ./build", "node -r ./build build.js", "node --unheard-of a build.js", "java Main", "go run ./cmd", "python3 $x", "python3 -m $x",
+		"bash s*.sh", "find q -name '*.sh' -exec sh {} \\;", "find q -exec sh {} +", "bash \"$F\"", "./s*.sh", ". ./s*.sh", "for f in *.sh; do bash \"$f\"; done", "ls *.sh | xargs -n1 bash", "ls | xargs sh -c",
+		"dd if=s1.sh | sh", "parallel < s1.sh", "cat *.sh | sh", "cat \"$F\" | sh", "sh < \"$F\"", "unheard-of s1.sh | sh", "git show HEAD:s1.sh | sh", "eval \"$x\"", "$x", "bash <(cat s1.sh)",
+		"cp s1.sh r0.sh && bash r0.sh", "tar -xOf p.gz | sh",
+	} {
+		p := plan(command)
+		if p.Request.Once == "" || !slices.ContainsFunc(p.Cautions, func(c string) bool { return strings.Contains(c, "not all files") }) {
+			t.Errorf("%q can be remembered: %v", command, p.Cautions)
+		}
+	}
+	for command, held := range map[string]string{
+		"node build.js": "build.js", "node -r ./build.js build.js": "build.js", "bash s1.sh": "s1.sh", "sh < s1.sh": "s1.sh", "cat s1.sh | sh": "s1.sh", "zcat p.gz | sh": "p.gz", "gunzip -c p.gz | sh": "p.gz",
+		"python3 -um gen": "gen.py", "python3 -mgen": "gen.py", "python3 -Bm gen": "gen.py", "python3 -uX dev gen.py": "gen.py", "python3 -W ignore gen.py *.txt": "gen.py", "go run cmd/main.go": "cmd/main.go",
+	} {
+		p := plan(command)
+		if files, _ := p.Request.Payload["files"].(map[string]any); files[f.path("ws/"+held)] == nil || p.Request.Once != "" {
+			t.Errorf("%q holds %v, once %q", command, files, p.Request.Once)
 		}
 	}
 }

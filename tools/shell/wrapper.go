@@ -115,6 +115,7 @@ func (a *analysis) wrappedCommand(w *wrapper, cmd simpleCommand, p parsed) {
 	}
 	if len(inner.words) == 0 {
 		if w.alone {
+			a.unsure("it runs what its input says")
 			a.ask(cmd.words[0].text+" without a command runs a shell", "name the command")
 		}
 		return
@@ -190,6 +191,7 @@ func replaced(words []word, what string) []word {
 func (a *analysis) shellScript(words []word, lang dialect) {
 	script, ok := joinFixed(words)
 	if !ok {
+		a.unsure("it runs a script that is not known before it runs")
 		a.ask("runs a script that is not known before it runs", "write the command itself")
 		a.deniedInside(words)
 		return
