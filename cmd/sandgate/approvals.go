@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -105,13 +106,18 @@ func printApprovals(w io.Writer, list []protocol.Approval, now time.Time) error 
 		_, err := fmt.Fprintln(w, "nothing waits for an answer")
 		return err
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var table strings.Builder
+	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ID\tSESSION\tAGENT\tTOOL\tAGE\tLEFT\tDESCRIPTION")
 	for _, p := range list {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.ID, p.SessionID, approval.EscapeLine(p.Agent), approval.EscapeLine(string(p.Tool)),
 			present.Span(now.Sub(p.Created)), present.Span(p.Expires.Sub(now)), approval.EscapeLine(p.Description))
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(fitted{w}, table.String())
+	return err
 }
 
 func (a *app) printApproval(f *approvalsFlags, p protocol.Approval) error {
@@ -122,6 +128,6 @@ func (a *app) printApproval(f *approvalsFlags, p protocol.Approval) error {
 	if f.markdown {
 		text = present.Markdown
 	}
-	_, err := io.WriteString(a.out, text(&p, time.Now(), f.full))
+	_, err := io.WriteString(fitted{a.out}, text(&p, time.Now(), f.full))
 	return err
 }

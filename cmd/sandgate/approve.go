@@ -89,7 +89,9 @@ func (a *app) approve(ctx context.Context, f approveFlags, n tui.Notify) error {
 	if isTerminal(a.out) {
 		fmt.Fprintln(a.out, "sandgate: waiting for requests; end with Ctrl-D")
 	}
-	pr := &prompt{app: a, approver: p, input: readLines(a.in), begun: time.Now()}
+	screen := *a
+	screen.out, screen.err = fitted{a.out}, fitted{a.err}
+	pr := &prompt{app: &screen, approver: p, input: readLines(a.in), begun: time.Now()}
 	return pr.loop(ctx, events)
 }
 

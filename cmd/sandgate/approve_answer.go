@@ -55,8 +55,8 @@ func (p *prompt) answer(ctx context.Context, text string) error {
 	case text == "?", text == present.DenialsKey:
 		return p.again(plainHelp())
 	case text == "v":
-		p.read = true
-		return p.again(fit(p.out, present.Text(&p.shown, time.Now(), true)))
+		p.unread.known = true
+		return p.again(present.Text(&p.shown, time.Now(), true))
 	case verb == "e":
 		return p.edit(ctx, rest)
 	case verb == present.RememberKey:
@@ -65,9 +65,8 @@ func (p *prompt) answer(ctx context.Context, text string) error {
 		return p.choose(ctx, "1 "+answerScope(text))
 	}
 	d := answerTo(p.shown.ID, text)
-	if d.Decision == protocol.Allow && present.IsCut(&p.shown) && !p.read && p.input.interactive {
-		p.read = true
-		return p.again("the text was cut: v shows all of it, the same answer again allows it unread\n")
+	if d.Decision == protocol.Allow && p.input.interactive && p.unread.holds(&p.shown) {
+		return p.again(unreadText)
 	}
 	if d.Decision == protocol.Allow && p.args != nil {
 		if d.Scope != "" {
@@ -117,8 +116,8 @@ func (p *prompt) edit(ctx context.Context, text string) error {
 	if err != nil {
 		return p.refused(err)
 	}
-	p.shown, p.args, p.read = previewed.Approval, args.Bytes(), false
-	return p.again("\nwith the arguments that you gave it is\n" + fit(p.out, present.Essence(&p.shown)))
+	p.shown, p.args, p.unread = previewed.Approval, args.Bytes(), unread{}
+	return p.again("\nwith the arguments that you gave it is\n" + present.Essence(&p.shown))
 }
 
 // refused is what the supervisor says against a preview.
@@ -172,7 +171,7 @@ func (p *prompt) choose(ctx context.Context, text string) error {
 	notes := strings.Join(append(present.OfferNotes(&p.shown, offer, false), ""), "\n")
 	fmt.Fprintf(p.out, "%s\n%s", present.RememberedSentence(&p.shown, offer, scope, false), notes)
 	p.guard.Look(p.now(), string(p.shown.ID), strconv.FormatInt(p.input.prompted.Add(1), 10))
-	fmt.Fprint(p.out, "y allows and remembers that, N denies it from now on, anything else goes back: ")
+	fmt.Fprint(p.out, "y allows and remembers that, N denies it from now on;\nanything else goes back: ")
 	return nil
 }
 
@@ -197,9 +196,8 @@ func (p *prompt) confirmPattern(ctx context.Context, text string) error {
 	case text == "N":
 		d.Decision = protocol.Deny
 	case strings.ToLower(text) == "y" || strings.ToLower(text) == "yes":
-		if present.IsCut(&p.shown) && !p.read && p.input.interactive {
-			p.read = true
-			return p.again("the text was cut: v shows all of it, the same answer again allows it unread\n")
+		if p.input.interactive && p.unread.holds(&p.shown) {
+			return p.again(unreadText)
 		}
 	default:
 		return p.again("not answered\n")

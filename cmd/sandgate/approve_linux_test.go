@@ -20,6 +20,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/guard"
+	"github.com/sandgate/sandgate/ui/present"
 )
 
 // A terminal is a pseudo-terminal, pty(7), with a person at the other end.
@@ -415,7 +416,7 @@ func TestPlainHasTheRule(t *testing.T) {
 		}
 		x.pressUntil("\n", fmt.Sprintf("ask: evil-%d", i))
 		x.press("y\n") // at once
-		x.pressUntil("s\n", fmt.Sprintf("From now on exactly this call: ask: evil-%d runs without asking, until this session ends.", i))
+		x.pressUntil("s\n", fmt.Sprintf("From now on exactly this call: ask: evil-%d runs", i))
 		x.pressUntil("no\n", "not answered")
 		s.drop()
 		if <-s.evil {
@@ -426,6 +427,83 @@ func TestPlainHasTheRule(t *testing.T) {
 		x.press("\n")
 		time.Sleep(burst)
 	}
+	x.press("\x04")
+	<-ended
+}
+
+// TestPlainForgesNothing: whatever the plain mode writes of a request, the terminal breaks no
+// line of it by itself, and no text from outside begins where a line or a list of ours does.
+func TestPlainForgesNothing(t *testing.T) {
+	b := newCLIBench(t)
+	x := newTerminal(t, "dumb")
+	ended := x.approve(b, "--plain")
+	x.see("waiting for requests")
+	status := make(chan int, 1)
+	go func() {
+		code, _, _ := b.call("ask", "words=go test "+strings.Repeat("ZZ  2  commands that begin with ", 20))
+		status <- code
+	}()
+	x.see("an empty line denies): ")
+	for _, c := range []struct{ line, want string }{
+		{"v", "left to answer"}, {"e", "its arguments are"}, {"r", "r NUMBER s, a or g"}, {"r 2 s", "y allows and remembers that"}, {"no", "not answered"},
+		{`e {"bad": 1}`, "bad is not allowed"}, {"e {", "not JSON"},
+	} {
+		x.pressUntil(c.line+"\n", c.want)
+		time.Sleep(guard.Settle + burst)
+	}
+	x.pressUntil("y\n", "approved (once)")
+	if got := <-status; got != exitOK {
+		t.Errorf("the call: status %d", got)
+	}
+	x.press("\x04")
+	<-ended
+	continued := 0
+	for line := range strings.SplitSeq(strings.ReplaceAll(x.output(), "\r", ""), "\n") {
+		if present.Width(line) > 80 {
+			t.Errorf("%d cells on a terminal of 80: %q", present.Width(line), line)
+		}
+		if strings.HasPrefix(line, "ZZ") || strings.HasPrefix(line, "  2  c") {
+			t.Errorf("a text from outside begins a line: %q", line)
+		}
+		if strings.HasPrefix(line, "  ┆ ") {
+			continued++
+		}
+	}
+	for _, want := range []string{"\n  1  exactly this call", "\n  2  every call of the tool"} { // the twin
+		if !strings.Contains(strings.ReplaceAll(x.output(), "\r", ""), want) {
+			t.Errorf("no %q in\n%s", want, x.output())
+		}
+	}
+	if continued < 20 {
+		t.Errorf("%d lines go on behind a margin:\n%s", continued, x.output())
+	}
+}
+
+// TestPlainLooksTwice: a request that looks like one that was withdrawn under the hand of a
+// person says so; one that does not look like it says nothing.
+func TestPlainLooksTwice(t *testing.T) {
+	b := newCLIBench(t)
+	x := newTerminal(t, "dumb")
+	ended := x.approve(b, "--plain")
+	x.see("waiting for requests")
+	s := b.swap(t, 0)
+	x.see("ask: bait-0")
+	s.withdraw()
+	<-s.bait
+	x.see("An empty line goes on")
+	x.pressUntil("\n", "ask: evil-0")
+	if strings.Contains(x.output(), "look twice") {
+		t.Errorf("evil-0 is like bait-0:\n%s", x.output())
+	}
+	s.drop()
+	<-s.evil
+	again := b.swap(t, 1)
+	time.Sleep(guard.Settle + burst)
+	x.pressUntil("\n", "look twice: this is similar to one that was withdrawn")
+	again.withdraw()
+	again.drop()
+	<-again.bait
+	<-again.evil
 	x.press("\x04")
 	<-ended
 }

@@ -26,7 +26,7 @@ import (
 // The plain mode of approve: lines in, lines out. It serves scripts, terminals
 // that cannot move the cursor, and screen readers.
 
-// A prompt shows one request at a time, the oldest first.
+// A prompt shows one request at a time, the oldest first. All that it writes is fitted.
 type prompt struct {
 	*app
 	approver *client.Approver
@@ -37,7 +37,8 @@ type prompt struct {
 	shown   protocol.Approval
 	args    json.RawMessage
 	pattern *protocol.ApprovalsDecide
-	read    bool // the whole text was shown, or said to be cut
+	unread  unread
+	gone    present.Gone
 	// guard says which lines of a person count; lines of a script always do.
 	guard guard.Guard
 	begun time.Time // of the guard's clock
@@ -110,6 +111,9 @@ func (p *prompt) typed(ctx context.Context, l inputLine) error {
 func (p *prompt) event(ctx context.Context, e client.Event) error {
 	id := e.Approval.ID
 	at := slices.Index(p.waiting, id)
+	if e.Kind == client.Resolved && at >= 0 && present.Withdrawn(e.Decision) {
+		p.gone.Add(&e.Approval, at == 0, time.Now())
+	}
 	switch {
 	case e.Kind == client.Requested && at < 0:
 		p.waiting = append(p.waiting, id)
@@ -120,7 +124,7 @@ func (p *prompt) event(ctx context.Context, e client.Event) error {
 		p.waiting = p.waiting[1:]
 		p.guard.Ended(p.now())
 		p.input.prompted.Add(1)
-		fmt.Fprintf(p.out, "\n%s: %s An empty line goes on: ", id, present.Ended(e.Decision))
+		fmt.Fprintf(p.out, "\n%s:\n%s\nAn empty line goes on: ", id, present.Ended(e.Decision))
 	case e.Kind == client.Resolved && at == 0 && !p.guard.Held():
 		fmt.Fprintf(p.out, "\n%s: %s\n", id, outcome(e.Decision))
 		p.waiting = p.waiting[1:]
@@ -141,7 +145,7 @@ func outcome(d *approval.Decision) string {
 // show puts the oldest request on the screen, and passes over those that have
 // ended in the meantime.
 func (p *prompt) show(ctx context.Context) error {
-	p.args, p.pattern, p.read = nil, nil, false
+	p.args, p.pattern, p.unread = nil, nil, unread{}
 	for len(p.waiting) > 0 {
 		one, err := p.approver.Show(ctx, p.waiting[0])
 		var e *protocol.Error
@@ -153,7 +157,7 @@ func (p *prompt) show(ctx context.Context) error {
 			return withStatus(exitInternal, err)
 		}
 		p.shown = one
-		fmt.Fprintf(p.out, "\n%s", fit(p.out, present.Essence(&one)))
+		fmt.Fprint(p.out, "\n"+lookTwice(&p.gone, &one)+present.Essence(&one))
 		p.question()
 		return nil
 	}
@@ -165,11 +169,46 @@ func (p *prompt) show(ctx context.Context) error {
 // that nothing that was typed before is an answer.
 func (p *prompt) question() {
 	p.guard.Look(p.now(), string(p.shown.ID), strconv.FormatInt(p.input.prompted.Add(1), 10))
+	more := ""
 	if n := len(p.waiting) - 1; n > 0 {
-		fmt.Fprintf(p.out, "%d more waiting. ", n)
+		more = fmt.Sprintf("%d more waiting. ", n)
 	}
-	fmt.Fprintf(p.out, "%s %s, %s %s, %s %s, %s %s; ? explains (an empty line denies): ",
-		present.Deny.Key, present.Deny.Words, present.DenialsKey, present.DenialsWords, present.RememberKey, present.RememberWords, present.AllowOnce.Key, present.AllowOnce.Words)
+	fmt.Fprintf(p.out, "%s%s %s, %s %s, %s %s, %s %s;\n? explains (an empty line denies): ",
+		more, present.Deny.Key, present.Deny.Words, present.DenialsKey, present.DenialsWords, present.RememberKey, present.RememberWords, present.AllowOnce.Key, present.AllowOnce.Words)
+}
+
+// unread holds an answer back until a person knows that the text was cut.
+type unread struct{ known bool }
+
+// holds reports whether an answer that allows has to be given again.
+func (u *unread) holds(a *protocol.Approval) bool {
+	if u.known || !present.IsCut(a) {
+		return false
+	}
+	u.known = true
+	return true
+}
+
+const unreadText = "the text was cut: v shows all of it, the same answer again allows it unread\n"
+
+// lookTwice is a warning of a request that looks like one that has just gone.
+func lookTwice(gone *present.Gone, a *protocol.Approval) string {
+	if like := gone.Like(a, time.Now()); like != "" {
+		return "look twice: this is " + like + "\n"
+	}
+	return ""
+}
+
+// A fitted writer breaks all that is written to a terminal: one that breaks a long line by
+// itself has a text from outside begin where a line or a list of ours does. Each write
+// begins a line.
+type fitted struct{ io.Writer }
+
+func (f fitted) Write(text []byte) (int, error) {
+	if _, err := io.WriteString(f.Writer, fit(f.Writer, string(text))); err != nil {
+		return 0, err
+	}
+	return len(text), nil
 }
 
 // fit breaks text for a terminal, and leaves it alone for a pipe.
@@ -182,10 +221,17 @@ func fit(w io.Writer, text string) string {
 		width, _, err := term.GetSize(fd)
 		return width, err
 	})
-	if err != nil || width <= 0 {
+	if err != nil {
 		return text
 	}
-	return strings.Join(present.Fit(text, width), "\n") + "\n"
+	if width <= 0 { // a terminal that does not say
+		width = 80
+	}
+	end := ""
+	if strings.HasSuffix(text, "\n") {
+		end = "\n"
+	}
+	return strings.Join(present.Fit(text, width), "\n") + end
 }
 
 // A lineReader reads lines on a goroutine of its own, which lives as long as the

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -27,6 +28,7 @@ type ttyPrompter struct {
 	open  func() (*os.File, error)
 	guard guard.Guard
 	begun time.Time // of the guard's clock
+	gone  present.Gone
 }
 
 func newTTYPrompter() *ttyPrompter {
@@ -54,17 +56,38 @@ func (t *ttyPrompter) Prompt(ctx context.Context, p approval.Pending) (approval.
 			t.guard.Release(t.now(), t.now(), guard.Enter)
 		}
 	}
-	show(tty, p)
-	t.guard.Look(t.now(), p.ID, p.ID)
-	line, err := t.read(ctx, tty, "allow? [y]es, [n]o (default n): ")
-	if ctx.Err() != nil {
-		t.guard.Ended(t.now())
+	return t.ask(ctx, tty, p)
+}
+
+// ask shows the request as every other approver sees it, until it is answered: nothing in
+// it can look like the question, which is ours.
+func (t *ttyPrompter) ask(ctx context.Context, tty *os.File, p approval.Pending) (approval.Answer, error) {
+	a := requestOf(p)
+	fmt.Fprint(fitted{tty}, "\nsandgate asks about\n"+lookTwice(&t.gone, &a)+present.Essence(&a))
+	var unread unread
+	for round := 0; ; round++ {
+		t.guard.Look(t.now(), p.ID, strconv.Itoa(round))
+		line, err := t.read(ctx, tty, "allow? [y]es, [n]o, [v]iew all (default n): ")
+		if ctx.Err() != nil {
+			t.guard.Ended(t.now())
+			if time.Now().Before(p.Expires) {
+				t.gone.Add(&a, true, time.Now())
+			}
+		}
+		if err != nil {
+			return approval.Answer{}, err
+		}
+		allow := (line == "y" || line == "yes") && t.guard.Answer(t.now(), t.now(), false)
+		switch {
+		case line == "v":
+			unread.known = true
+			fmt.Fprint(fitted{tty}, present.Text(&a, time.Now(), true))
+		case allow && unread.holds(&a):
+			fmt.Fprint(fitted{tty}, unreadText)
+		default:
+			return approval.Answer{Allow: allow, Approver: "terminal"}, nil
+		}
 	}
-	if err != nil {
-		return approval.Answer{}, err
-	}
-	allow := line == "y" || line == "yes"
-	return approval.Answer{Allow: allow && t.guard.Answer(t.now(), t.now(), false), Approver: "terminal"}, nil
 }
 
 // read asks as soon as an answer counts, and takes a line that was typed after that.
@@ -85,13 +108,11 @@ func (t *ttyPrompter) read(ctx context.Context, tty *os.File, question string) (
 	return strings.ToLower(strings.TrimSpace(line)), nil
 }
 
-// show shows the request as every other approver sees it: nothing in it can look
-// like the question, which is ours.
-func show(w io.Writer, p approval.Pending) {
-	a := protocol.Approval{
+// requestOf is a request as the approvers of a supervisor see it.
+func requestOf(p approval.Pending) protocol.Approval {
+	return protocol.Approval{
 		ID: protocol.ApprovalID(p.ID), SessionID: protocol.SessionID(p.SessionID), Agent: p.Agent, Tool: protocol.ToolName(p.ToolName),
 		Description: p.Description, Payload: p.Payload, Presentation: p.Presentation, Details: p.Details,
 		PlanDigest: p.Digest, Created: p.Requested, Expires: p.Expires,
 	}
-	fmt.Fprintf(w, "\nsandgate asks about\n%s", fit(w, present.Essence(&a)))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/ui/guard"
+	"github.com/sandgate/sandgate/ui/present"
 )
 
 // TestPromptTakesNoLineTypedAhead: on a real terminal nothing that was typed before the
@@ -79,5 +80,88 @@ func TestPromptTakesNoLineTypedAhead(t *testing.T) {
 	x.press("y\n")
 	if o := <-ended; o.err != nil || !o.answer.Allow {
 		t.Errorf("%+v", o)
+	}
+}
+
+// TestPromptHoldsWhatWasCut: a text that was cut is allowed by the same answer twice, or
+// after all of it was shown; one that looks like a request that has just gone says so, and
+// none begins a line where ours do.
+func TestPromptHoldsWhatWasCut(t *testing.T) {
+	x := newTerminal(t, "xterm")
+	p := newTTYPrompter()
+	p.open = func() (*os.File, error) { return os.OpenFile(x.slave.Name(), os.O_RDWR|unix.O_NOCTTY, 0) }
+	questions := 0
+	question := func() {
+		t.Helper()
+		questions++
+		for limit := time.Now().Add(30 * time.Second); strings.Count(x.output(), "allow? [y]es") < questions; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(limit) {
+				t.Fatalf("no question: %q", x.output())
+			}
+		}
+	}
+	prompt := func(ctx context.Context, id, command string) <-chan bool {
+		shown, metadata := approval.Truncate(command, 200, 16<<10)
+		ended := make(chan bool, 1)
+		go func() {
+			a, _ := p.Prompt(ctx, approval.Pending{ID: id, ToolName: "shell", Description: "Execute: " + command, Payload: map[string]any{"command": command}, Expires: time.Now().Add(time.Minute),
+				Presentation: &approval.Presentation{Type: approval.Command, Content: shown, Metadata: metadata}})
+			ended <- a.Allow
+		}()
+		question()
+		return ended
+	}
+	long := strings.Repeat("# harmless\n", 300) + "touch the-end"
+
+	ended := prompt(t.Context(), "req-once", long)
+	x.press("y\n")
+	x.see("the text was cut")
+	question()
+	x.press("\n")
+	if <-ended {
+		t.Error("one y has allowed what was cut")
+	}
+	ended = prompt(t.Context(), "req-twice", long)
+	x.press("y\n")
+	question()
+	x.press("y\n")
+	if !<-ended {
+		t.Error("two do not")
+	}
+	if strings.Contains(x.output(), "| touch the-end") {
+		t.Error("the end was shown without being asked for")
+	}
+	ended = prompt(t.Context(), "req-view", long)
+	x.press("v\n")
+	x.see("| touch the-end")
+	question()
+	x.press("y\n")
+	if !<-ended {
+		t.Error("y has not allowed what was shown whole")
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := prompt(ctx, "req-gone", "npm install left-pad@1.3.0"+strings.Repeat(" shell: Execute: ls", 20))
+	if strings.Contains(x.output(), "look twice") {
+		t.Error(x.output())
+	}
+	cancel()
+	<-gone
+	next := make(chan (<-chan bool))
+	go func() {
+		next <- prompt(t.Context(), "req-like", "npm install left-pam@1.3.0"+strings.Repeat(" shell: Execute: ls", 20))
+	}()
+	x.see("An empty line goes on")
+	time.Sleep(guard.Settle)
+	x.pressUntil("\n", "sandgate asks about\r\nlook twice: this is similar to one")
+	ended = <-next
+	x.press("y\n")
+	if !<-ended {
+		t.Error("y has not allowed it")
+	}
+	for line := range strings.SplitSeq(strings.ReplaceAll(x.output(), "\r", ""), "\n") {
+		if present.Width(line) > 80 {
+			t.Errorf("%d cells on a terminal of 80: %q", present.Width(line), line)
+		}
 	}
 }
