@@ -150,7 +150,7 @@ func TestApprovalsDecideFlags(t *testing.T) {
 	if status, _, errs := b.approvals("allow", ids[4], "--args", `{"bad":1}`); status == 0 || !strings.Contains(errs, "bad is not allowed") {
 		t.Errorf("arguments that are not allowed: %d %q", status, errs)
 	}
-	if status, out, _ := b.approvals("show", ids[4], "--markdown"); status != 0 || !strings.HasPrefix(out, "```text\nask: do") {
+	if status, out, _ := b.approvals("show", ids[4], "--markdown"); status != 0 || !strings.HasPrefix(out, "```text\n  writes ") || !strings.Contains(out, "\nask: do") {
 		t.Errorf("markdown: %d %q", status, out)
 	}
 	if status, out, _ := b.approvals("show", ids[4], "--full"); status != 0 || !strings.Contains(out, "pattern     argv_prefix=go test ./x: every command") {
