@@ -14,15 +14,16 @@ import (
 // process (prctl(2), PR_SET_PDEATHSIG), and the Go runtime ends threads.
 type spawner struct {
 	work    chan func()
-	program *os.File // our init, which is the warden too
-	warden  *warden  // the thread's own
+	ready   chan struct{} // closed once the first warden has been tried
+	program *os.File      // our init, which is the warden too
+	warden  *warden       // the thread's own
 	// keyring says that what is started has an empty session keyring, one for all. It is
 	// set before the first start has returned.
 	keyring bool
 }
 
 func newSpawner(program *os.File) *spawner {
-	s := &spawner{work: make(chan func()), program: program}
+	s := &spawner{work: make(chan func()), ready: make(chan struct{}), program: program}
 	go func() {
 		// Package os learns from the first process that it starts whether the kernel
 		// has pidfds, by forking one more. Here nobody waits for that.
@@ -36,6 +37,7 @@ func newSpawner(program *os.File) *spawner {
 		_, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
 		s.keyring = err == nil // or each sandbox tries for itself
 		_ = s.keep()           // by the time that it is needed; whoever needs it hears why there is none
+		close(s.ready)
 		for f := range s.work {
 			f()
 		}
@@ -71,4 +73,8 @@ func (s *spawner) start(cmd *exec.Cmd) error {
 	return <-errc
 }
 
-func (s *spawner) close() { close(s.work) }
+// close ends the thread. From then on nobody uses the program.
+func (s *spawner) close() {
+	<-s.ready
+	close(s.work)
+}

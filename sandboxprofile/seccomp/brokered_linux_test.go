@@ -200,4 +200,8 @@ func TestBrokerFilter(t *testing.T) {
 			t.Errorf("call %d (%s): the broker %#x, programs %#x", nr, name, got, want)
 		}
 	}
+	lease := [6]uint64{1: fcntlSetLease}
+	if got, want := broker.run(t, unix.SYS_FCNTL, arch, lease), programs.run(t, unix.SYS_FCNTL, arch, lease); got != unix.SECCOMP_RET_ALLOW || want == unix.SECCOMP_RET_ALLOW {
+		t.Errorf("a lease: the broker %#x, programs %#x", got, want)
+	}
 }
