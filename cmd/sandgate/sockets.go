@@ -31,11 +31,11 @@ func (a *app) listenBoth(f serveFlags) (*sockets, error) {
 		return nil, withStatus(exitInternal, err)
 	}
 	s := &sockets{agent: passed["agent"], operator: passed["operator"]}
-	if s.agent == nil {
-		s.agent, err = listenAt(f.socket, unixsock.AgentSocket, o)
-	}
-	if err == nil && s.operator == nil {
+	if s.operator == nil { // the first: whoever finds the agents' finds this one too
 		s.operator, err = listenAt(f.operator, unixsock.OperatorSocket, o)
+	}
+	if err == nil && s.agent == nil {
+		s.agent, err = listenAt(f.socket, unixsock.AgentSocket, o)
 	}
 	if err != nil {
 		s.close()
