@@ -379,9 +379,14 @@ func pageBoardThatMoves(p *person) {
 	p.see("Forget")
 	p.ready()
 	at := p.middle(".board button", "Forget")
+	p.moment() // it has scrolled
 	p.ready()
 	p.eval(`document.querySelector("header").style.marginBottom = "38px"`)
-	p.clickAt(point{at.x, at.y + 38}, 1)
+	if now, ok := p.eval(`[...document.querySelectorAll(".board button")].find(b => b.textContent === "Forget").getBoundingClientRect().top`).(float64); ok {
+		p.clickAt(point{at.x, now + 10}, 1) // wherever it is by now
+	} else {
+		p.t.Error("no button to press")
+	}
 	p.moment()
 	if strings.Contains(p.text(), "Forget this, and ask again?") {
 		p.t.Error("a button that had only just come there was pressed")
@@ -389,6 +394,8 @@ func pageBoardThatMoves(p *person) {
 	p.ready()
 	p.eval(`document.querySelector("header").style.marginBottom = ""`)
 	p.moment()
+	at = p.middle(".board button", "Forget")
+	p.moment() // it has scrolled
 	p.ready()
 	p.clickAt(at, 1)
 	p.see("Forget this, and ask again?")
