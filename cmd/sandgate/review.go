@@ -55,9 +55,6 @@ func (a *app) draftFor(f runFlags, argv []string) (*changes.Draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.draft != "" {
-		return findDraft(dir, f.draft)
-	}
 	cfg, err := a.runConfig(f)
 	if err != nil {
 		return nil, err
@@ -65,6 +62,13 @@ func (a *app) draftFor(f runFlags, argv []string) (*changes.Draft, error) {
 	roots, err := draftRoots(cfg)
 	if err != nil {
 		return nil, err
+	}
+	if f.draft != "" {
+		d, err := findDraft(dir, f.draft)
+		if err == nil {
+			err = liesOver(d, roots)
+		}
+		return d, err
 	}
 	for _, root := range roots {
 		if sandboxprofile.Contains(root, dir) {
@@ -76,6 +80,18 @@ func (a *app) draftFor(f runFlags, argv []string) (*changes.Draft, error) {
 		return nil, withStatus(exitInternal, err)
 	}
 	return d, nil
+}
+
+// liesOver fails if programs could write past the draft: what it does not lie over is the
+// workspace itself.
+func liesOver(d *changes.Draft, roots []string) error {
+	for _, root := range roots {
+		if !slices.ContainsFunc(d.Roots, func(over string) bool { return sandboxprofile.Contains(over, root) }) {
+			return withHint(usageError(fmt.Errorf("--draft: draft %s does not lie over %s, which the command may write", d.ID, root)),
+				"go to the directory that it is of (`sandgate review` lists it), or begin another one with --review")
+		}
+	}
+	return nil
 }
 
 // draftRoots are the directories that programs may write, without those in another one.
@@ -406,7 +422,7 @@ func (x *reviewCmd) keep(d *changes.Draft, paths []string) error {
 	for i, p := range plans {
 		n += len(p.Steps)
 		printDraft(x.out, d.Roots[i], p, false)
-		if l := p.Conflicts(); len(l) > 0 && (!x.force || slices.ContainsFunc(l, func(s changes.Step) bool { return s.Final })) {
+		if l := p.Blocking(x.force); len(l) > 0 {
 			return withHint(withStatus(exitFound, fmt.Errorf("%s cannot be kept as things are; nothing was done", plural(len(l), "file", "files"))),
 				"name the other paths, or give --force where somebody has changed a file since")
 		}

@@ -327,7 +327,7 @@ func (x *undoCmd) carryOut(w *changes.Workspace, plan changes.Undo) error {
 			}
 		}
 	}
-	if l := plan.Conflicts(); len(l) > 0 && (!x.force || slices.ContainsFunc(l, func(s changes.Step) bool { return s.Final })) {
+	if l := plan.Blocking(x.force); len(l) > 0 {
 		return withHint(withStatus(exitFound, fmt.Errorf("%s cannot be put back as things are; nothing was done", plural(len(l), "file", "files"))),
 			"name the other paths, or give --force where somebody has changed a file since")
 	}

@@ -75,7 +75,6 @@ type Workspace struct {
 	quiet    map[string]stamp // directories that have not changed since they were read
 	reading  map[string]bool  // and since they began to be
 	whole    time.Time        // when everything was read
-	made     int              // of watching, when files were held against their stamps last
 	apart    bool             // there are directories that are not looked at
 
 	mu    sync.Mutex
@@ -206,6 +205,7 @@ type Running struct {
 	in   func(name string) bool
 	// whole: in are all names that calls can change.
 	whole bool
+	named int // when it began
 	// Undone are names that people have put back since the session's last call.
 	Undone []string
 }
@@ -220,7 +220,7 @@ func (w *Workspace) Begin(c Call, writable func(path string) bool) (*Running, er
 func (w *Workspace) begin(c Call, in func(name string) bool, whole bool) (*Running, error) {
 	r := &Running{w: w, in: in, whole: whole}
 	err := w.locked(func() error {
-		if err := w.look(in, whole, false); err != nil {
+		if err := w.look(in, whole, notSince); err != nil {
 			return err
 		}
 		c.ID = fmt.Sprintf("%s-%s", c.Started.UTC().Format("20060102T150405.000000000"), strings.ToLower(rand.Text()[:4]))
@@ -235,6 +235,7 @@ func (w *Workspace) begin(c Call, in func(name string) bool, whole bool) (*Runni
 		if err := appendLine(f, Record{Call: c}); err != nil {
 			return errors.Join(err, r.abandon())
 		}
+		r.named = w.named()
 		r.Undone = w.undoneSince(c.Session, c.ID)
 		return nil
 	})
@@ -255,7 +256,7 @@ func (r *Running) End() (rec Record, err error) { return r.end(nil) }
 func (r *Running) end(undo *Undo) (rec Record, err error) {
 	w := r.w
 	err = w.locked(func() error {
-		if err := w.look(r.in, r.whole, true); err != nil {
+		if err := w.look(r.in, r.whole, r.named); err != nil {
 			return errors.Join(err, r.file.Close()) // the next look finds it, as an interrupted call's
 		}
 		defer r.file.Close()
@@ -310,29 +311,32 @@ func (w *Workspace) locked(do func() error) error {
 	return do()
 }
 
+// notSince is for a look before anything has happened.
+const notSince = -1
+
 // look finds what has changed since the last look, for the calls that are under way.
 // What changed while there was none is a person's, and nobody's to take back. Names that
-// are not in are as they were. after a call, files are held against their stamps too where
-// it may have changed one by another name.
-func (w *Workspace) look(in func(name string) bool, whole, after bool) error {
+// are not in are as they were. Where files may have got another name since then, each is
+// held against its stamp too.
+func (w *Workspace) look(in func(name string) bool, whole bool, since int) error {
 	if time.Now().Before(w.until) {
 		return w.tooMuch
 	}
-	err := w.lookNow(in, whole, after)
+	err := w.lookNow(in, whole, since)
 	if errors.Is(err, errBound) || errors.Is(err, ErrFull) {
 		w.tooMuch, w.until = err, time.Now().Add(restTime)
 	}
 	return err
 }
 
-func (w *Workspace) lookNow(in func(name string) bool, whole, after bool) error {
+func (w *Workspace) lookNow(in func(name string) bool, whole bool, since int) error {
 	if err := w.load(); err != nil {
 		return err
 	}
 	w.hear()
 	first := len(w.tree) == 0
 	l := look{w: w, objects: w.objects, limit: w.options.File, leftOut: w.leftOut, in: in}
-	if err := l.run(w.Root, after); err != nil {
+	if err := l.run(w.Root, since); err != nil {
 		return err
 	}
 	// The contents are there. What changed is told before the tree that has it.

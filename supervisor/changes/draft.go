@@ -184,7 +184,7 @@ func (d *Draft) Plan(root int, o Options, paths []string) (p DraftPlan, err erro
 	if err := u.read(d.part(root, "upper")); err != nil {
 		return p, wrap(err)
 	}
-	if err := p.w.locked(func() error { return p.w.look(u.concerns(), true, false) }); err != nil {
+	if err := p.w.locked(func() error { return p.w.look(u.concerns(), true, notSince) }); err != nil {
 		return p, wrap(err)
 	}
 	now := entriesWith(p.w.tree, p.w.top)

@@ -146,7 +146,7 @@ func (l *look) bound() error {
 }
 
 // run looks at the tree below root, stores content that is new, and gives what differs.
-func (l *look) run(root string, after bool) error {
+func (l *look) run(root string, since int) error {
 	fd, err := openDirectory(unix.AT_FDCWD, root)
 	if err != nil {
 		return &fs.PathError{Op: "open", Path: root, Err: err}
@@ -164,7 +164,7 @@ func (l *look) run(root string, after bool) error {
 		l.w.forget() // another directory stands there
 		l.w.top = now
 	}
-	if after && l.w.linked() {
+	if since != notSince && l.w.linked(since) {
 		l.stamps(fd)
 	}
 	for _, name := range l.w.stirred() {

@@ -47,6 +47,11 @@ func (u Undo) Conflicts() (l []Step) {
 	return l
 }
 
+// Blocking are those that keep the whole from being carried out: with force, the final ones.
+func (u Undo) Blocking(force bool) []Step {
+	return slices.DeleteFunc(u.Conflicts(), func(s Step) bool { return force && !s.Final })
+}
+
 // Plan says what undoing these records comes to: all of what they changed, or what lies
 // at or below one of the paths. It looks at the workspace and changes nothing.
 func (w *Workspace) Plan(records []Record, paths []string) (u Undo, err error) {
@@ -60,7 +65,7 @@ func (w *Workspace) Plan(records []Record, paths []string) (u Undo, err error) {
 				changed = append(changed, string(c.Path))
 			}
 		}
-		if err := w.look(w.tree.known(changed...), false, true); err != nil {
+		if err := w.look(w.tree.known(changed...), false, 0); err != nil {
 			return err
 		}
 		u = plan(records, paths, w.tree)
@@ -176,10 +181,8 @@ var ErrConflict = errors.New("changed since")
 // write. So an undo is held like a call: whatever a record says, it reaches no more than
 // the calls that it came from.
 func (w *Workspace) Apply(u Undo, c Call, force bool, perform func(order io.Reader) error) (rec Record, err error) {
-	for _, s := range u.Conflicts() {
-		if s.Final || !force {
-			return rec, fmt.Errorf("undo %s: %w: %s", s.Path, ErrConflict, s.Conflict)
-		}
+	if l := u.Blocking(force); len(l) > 0 {
+		return rec, fmt.Errorf("undo %s: %w: %s", l[0].Path, ErrConflict, l[0].Conflict)
 	}
 	var changed []string
 	for _, s := range u.Steps {

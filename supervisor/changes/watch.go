@@ -57,14 +57,17 @@ func (w *Workspace) hear() {
 }
 
 // linked reports whether a file may have been changed by a name that it had for a moment:
-// nothing tells the directory of its other name (link(2)). Such a name came in a directory
-// that is watched, or in one that is left out.
-func (w *Workspace) linked() bool {
+// nothing tells the directory of its other name (link(2)). Such a name came, since named was
+// that, in a directory that is watched, or in one that is left out.
+func (w *Workspace) linked(since int) bool {
+	return w.apart || w.named() != since
+}
+
+// named is how often a name came until now.
+func (w *Workspace) named() int {
 	w.watching.mu.Lock()
 	defer w.watching.mu.Unlock()
-	was := w.made
-	w.made = w.watching.made
-	return w.apart || w.made != was
+	return w.watching.made
 }
 
 // forget has everything looked at again.

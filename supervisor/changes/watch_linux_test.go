@@ -102,6 +102,29 @@ func TestAChangeThroughAnotherName(t *testing.T) {
 	}
 }
 
+// TestAnotherCallsEndHidesNothing: a call that may change less ends while another one has
+// changed a file by a name that was there for a moment.
+func TestAnotherCallsEndHidesNothing(t *testing.T) {
+	ws := t.TempDir()
+	sh(t, ws, "mkdir a b; echo kept >a/x")
+	w := open(t, t.TempDir()+"/s", ws, options)
+	during(t, w, "s", func() { time.Sleep(2 * clockTick) })
+	during(t, w, "s", func() {})
+	narrow, err := w.Begin(Call{Session: "s", Call: "n", Started: time.Now()}, func(p string) bool { return strings.HasPrefix(p, ws+"/b") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := during(t, w, "s", func() {
+		sh(t, ws, "ln a/x b/y; echo changed >b/y; rm b/y")
+		if _, err := narrow.End(); err != nil {
+			t.Error(err)
+		}
+	})
+	if !slices.ContainsFunc(rec.Changes, func(c Change) bool { return c.Path == "a/x" }) {
+		t.Errorf("a/x has not changed: %+v", rec.Changes)
+	}
+}
+
 // TestAnotherWorkspacesLookLosesNothing: two workspaces, one in the other, share what the
 // kernel tells.
 func TestAnotherWorkspacesLookLosesNothing(t *testing.T) {
