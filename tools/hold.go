@@ -167,8 +167,23 @@ func withHeld(pins []Pin, held map[string]Pin) []Pin {
 // write such a file would have what the call has.
 //
 // What is not known counts as such a file: a program that may start anything of its
-// directory, and a line that does not say what it starts.
-func (p Paths) Changeable(list []Started) (files []string) {
+// directory, and a line that does not say what it starts. And a file that only the
+// workspace's own configuration keeps from being written counts too: it came with it.
+func (p Paths) Changeable(list []Started) []string {
+	files := p.changeable(list)
+	if p.Above != nil {
+		above := *p.Above
+		above.Cwd, above.Until = p.cwd(), p.Until
+		for _, name := range above.changeable(list) {
+			if !slices.Contains(files, name) {
+				files = append(files, name)
+			}
+		}
+	}
+	return files
+}
+
+func (p Paths) changeable(list []Started) (files []string) {
 	free := func(r *PathRule) bool { return r.Write && !r.WriteApproval }
 	add := func(name string, rules []*PathRule) {
 		if slices.ContainsFunc(rules, free) && !slices.Contains(files, name) {

@@ -43,6 +43,10 @@ type Paths struct {
 	Cwd string
 	// Home is what "~/" stands for; "" leaves it an ordinary name.
 	Home string
+	// Above is what held before the workspace's own file narrowed it, nil where none did:
+	// what calls could change then counts as changeable still. Whoever wrote that file wrote
+	// the others of the workspace, too.
+	Above *Paths
 	// Until stops what reads files to hold them: Call.Done.
 	Until <-chan struct{}
 

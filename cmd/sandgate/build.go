@@ -495,12 +495,11 @@ func deriveNeeds(cfg *config.Config, program string) (n sandboxprofile.Needs, fo
 	names, _ := allowedNames(cfg)
 	n = sandboxprofile.Needs{
 		Home:    home,
-		Protect: expandList(cfg.Sandbox.Protect, profiles.Protect()),
-		Hide:    expandList(cfg.Sandbox.Hide, profiles.Hide()),
 		Network: nw,
 		Limits:  limits(cfg.Sandbox.Limits),
 		Env:     sandboxprofile.Env{Names: names},
 	}
+	n.Protect, n.Hide = patterns(cfg)
 	for name := range withProxy(cfg.Shell.Network, cfg.Sandbox.Env.Set) {
 		n.Env.Names = append(n.Env.Names, name)
 	}
@@ -548,6 +547,11 @@ func forPrograms(cfg *config.Config, n sandboxprofile.Needs) (_ sandboxprofile.N
 	return n, unseen, warnings
 }
 
+// patterns are those of files that nobody writes, and of files that nobody sees.
+func patterns(cfg *config.Config) (protect, hide []string) {
+	return expandList(cfg.Sandbox.Protect, profiles.Protect()), expandList(cfg.Sandbox.Hide, profiles.Hide())
+}
+
 // expandList puts the shipped list where the word "default" stands.
 func expandList(list, shipped []string) []string {
 	var out []string
@@ -572,6 +576,16 @@ func limits(l config.Limits) sandboxprofile.Limits {
 }
 
 func toolPaths(cfg *config.Config, n sandboxprofile.Needs) tools.Paths {
+	p := pathsOf(cfg, n)
+	if cfg.Above != nil {
+		n.Protect, n.Hide = patterns(cfg.Above)
+		above := pathsOf(cfg.Above, n)
+		p.Above = &above
+	}
+	return p
+}
+
+func pathsOf(cfg *config.Config, n sandboxprofile.Needs) tools.Paths {
 	p := tools.Paths{Hide: n.Hide, Protect: n.Protect, Home: n.Home, Cwd: cfg.StartDir()}
 	for _, c := range cfg.Sandbox.Paths {
 		p.Rules = append(p.Rules, tools.PathRule{

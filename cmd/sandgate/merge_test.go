@@ -344,6 +344,65 @@ func TestTrustShowsWhatItWidens(t *testing.T) {
 	})
 }
 
+// TestNarrowedFilesAreChangeableStill: a repository's own configuration cannot take a
+// question away by what it takes away: the files that a call starts came with it.
+func TestNarrowedFilesAreChangeableStill(t *testing.T) {
+	s := newMergeSite(t)
+	free := "{workspace: {root: %W, mode: rw, write_approval: false}}"
+	mine := tierText{
+		"sandbox.paths": free, "sandbox.protect": "[]", "sandbox.hide": "[]",
+		"tools": "{mine: {command: [/bin/sh], approval: {required: false}, sandbox: {network: host}}}",
+	}
+	admin, ok := s.layer(config.TierAdmin, true, mine)
+	if !ok {
+		t.Fatal("the administrator's file does not load")
+	}
+	for name, narrow := range map[string]tierText{
+		"nothing":    {},
+		"read-only":  {"sandbox.paths": "{workspace: {root: %W, mode: ro}}"},
+		"asked":      {"sandbox.paths": "{workspace: {root: %W, mode: rw, write_approval: true}}"},
+		"elsewhere":  {"sandbox.paths": "{sub: {root: %W/sub, mode: ro}}"},
+		"protected":  {"sandbox.protect": `["*"]`},
+		"hidden":     {"sandbox.hide": `["*.sh"]`},
+		"suffixes":   {"sandbox.paths": "{workspace: {root: %W, mode: rw, write_approval: false, suffixes: [.md]}}"},
+		"start here": {"sandbox.paths": "{workspace: {root: %W, mode: ro}, sub: {root: %W/sub, mode: ro}}"},
+	} {
+		for _, trusted := range []bool{false, true} {
+			l, ok := s.layer(config.TierWorkspace, trusted, narrow)
+			if !ok {
+				t.Fatalf("%s: the file does not load", name)
+			}
+			c, ok := s.merged(admin, l)
+			if !ok {
+				t.Fatalf("%s: the files do not fit together", name)
+			}
+			d, err := newLocalDesk(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := d.desk.Test(d.peer, protocol.RulesTest{Tool: "mine", Args: []byte("{}")})
+			d.Close()
+			if err != nil || got.Decision != protocol.CheckAsk {
+				t.Errorf("%s, trusted %t: %v %s, want ask (%v)", name, trusted, got.Decision, got.Reason, err)
+			}
+		}
+	}
+	// The twin: what the administrator has made read-only could never be changed.
+	mine["sandbox.paths"] = "{workspace: {root: %W, mode: ro}}"
+	if admin, ok = s.layer(config.TierAdmin, true, mine); !ok {
+		t.Fatal("the administrator's file does not load")
+	}
+	c, _ := s.merged(admin)
+	d, err := newLocalDesk(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if got, err := d.desk.Test(d.peer, protocol.RulesTest{Tool: "mine", Args: []byte("{}")}); err != nil || got.Decision != protocol.CheckAllow {
+		t.Errorf("read-only for everybody: %v %s (%v)", got.Decision, got.Reason, err)
+	}
+}
+
 // TestProgramsDoNotSeeASuffixedPart: a directory of which tools have some files only is
 // not a program's by lying in another one.
 func TestProgramsDoNotSeeASuffixedPart(t *testing.T) {

@@ -47,6 +47,9 @@ type Config struct {
 	ByPolicy []string `yaml:"-"`
 	// Floor is the administrator's file, if there is one: see KeepFloor.
 	Floor *Config `yaml:"-"`
+	// Above is what holds without the workspace's file, nil where there is no such file. What
+	// could be written before that file came lies there still.
+	Above *Config `yaml:"-"`
 }
 
 // DropNotices forgets what something beside the files has taken care of.

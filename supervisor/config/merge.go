@@ -36,6 +36,18 @@ type Source struct {
 // a bound: nothing comes out that is wider. A file that is not trusted is such a bound
 // too, and nothing else. Whatever it would widen is in Unused.
 func Merge(base *Config, layers ...Layer) (*Config, error) {
+	c, err := merge(base, layers)
+	if err != nil {
+		return c, err
+	}
+	others := slices.DeleteFunc(slices.Clone(layers), func(l Layer) bool { return l.Tier == TierWorkspace })
+	if len(others) < len(layers) {
+		c.Above, _ = merge(base, others) // where they do not fit together, what there is of it
+	}
+	return c, nil
+}
+
+func merge(base *Config, layers []Layer) (*Config, error) {
 	m := newMerger(base)
 	for _, l := range layers {
 		m.c.Sources = append(m.c.Sources, Source{l.Tier, l.Config.File, l.Name, l.Config.Digest, l.Trusted})
