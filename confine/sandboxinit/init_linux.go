@@ -314,10 +314,11 @@ func (c *control) ready() bool {
 
 // wait is ready for something that is about to be, or until p has ended, a child has,
 // or the time is over. It tells too whether the broker's listener has something to
-// answer, if it is not -1.
-func (c *control) wait(p process, listener int, timeout time.Duration) (said, asked bool) {
+// answer, if it is not -1, and whether it never will have: the last process that it
+// heard is on its way out, which takes a while, and poll(2) says so again each time.
+func (c *control) wait(p process, listener int, timeout time.Duration) (said, asked, silent bool) {
 	if len(c.unread) > 0 {
-		return true, false
+		return true, false, false
 	}
 	fds := [4]unix.PollFd{
 		{Fd: int32(c.fd), Events: unix.POLLIN}, {Fd: int32(p.pidfd), Events: unix.POLLIN}, {Fd: int32(listener), Events: unix.POLLIN}, {Fd: int32(c.keeper), Events: unix.POLLIN},
@@ -325,9 +326,10 @@ func (c *control) wait(p process, listener int, timeout time.Duration) (said, as
 	ts := unix.NsecToTimespec(max(timeout, 0).Nanoseconds())
 	n, err := unix.Ppoll(fds[:], &ts, nil)
 	if err != nil || n == 0 {
-		return false, false
+		return false, false, false
 	}
-	return fds[0].Revents != 0 || fds[3].Revents != 0, fds[2].Revents&unix.POLLIN != 0
+	asked = fds[2].Revents&unix.POLLIN != 0
+	return fds[0].Revents != 0 || fds[3].Revents != 0, asked, fds[2].Revents != 0 && !asked
 }
 
 func (c *control) collect(oob []byte) error {

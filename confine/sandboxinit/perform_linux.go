@@ -140,13 +140,17 @@ func (w *worker) runProgram(p sandboxprofile.Program, r wire.Run, fds []int, hol
 func (w *worker) watch(p process, count *census) (unix.WaitStatus, wire.Exceeded, error) {
 	due := time.Now().Add(censusInterval)
 	var exceeded wire.Exceeded
+	listener := w.listener()
 	for {
 		patience := time.Until(due)
 		soon := w.shared.unsettled()
 		if soon > 0 {
 			patience = min(patience, soon)
 		}
-		said, asked := w.ctl.wait(p, w.listener(), patience)
+		said, asked, silent := w.ctl.wait(p, listener, patience)
+		if silent {
+			listener = -1
+		}
 		if soon > 0 && !asked {
 			w.shared.broker.Tend()
 		}
