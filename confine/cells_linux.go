@@ -61,7 +61,8 @@ func (c *Cells) Name() string { return c.inner.Name() }
 // Ahead begins to build a cell for one call that is expected, as p has it. Nothing runs
 // in it: it waits like one that a call has left, and is held against the host like that
 // before a call gets it. What Prepare would refuse is Prepare's to say. When its call is
-// done it ends, and nobody waits for that but Close.
+// done it ends, and nobody waits for that but Close. It is for a call that comes at once:
+// trees that no tool may write to are looked at once for both.
 func (c *Cells) Ahead(p sandboxprofile.Profile) {
 	study := c.inner.guard.studies.Of(p)
 	if study.invalid != nil || p.Fresh || len(p.Network.Terminated) > 0 { // whose trust is a session's
@@ -89,6 +90,7 @@ func (c *Cells) Ahead(p sandboxprofile.Profile) {
 			return
 		}
 		box.once = true
+		c.inner.guard.handOver(study)
 		if !c.keep(seen.key, box) {
 			box.Close()
 		}

@@ -161,6 +161,17 @@ func (g *Guard) findIn(s *study, roots []int) ([]sighting, error) {
 	return found, errors.Join(errs...)
 }
 
+// handOver has the next look take what the last one saw in trees that no tool may write
+// to. It is for the one call that a look was made ahead for, a moment before: what people
+// do in that moment, they could as well have done just after.
+func (g *Guard) handOver(s *study) {
+	for _, t := range g.trees(s) {
+		t.mu.Lock()
+		t.handed = t.latest != nil
+		t.mu.Unlock()
+	}
+}
+
 func within(path string, roots []string) bool {
 	return slices.ContainsFunc(roots, func(r string) bool { return sandboxprofile.Contains(r, path) })
 }

@@ -89,6 +89,10 @@ type tree struct {
 	watch   *watcher
 	stirred bool    // something has changed since the last pass began
 	memory  *memory // of the last walk, if everything is watched
+	// latest is what the last walk of a tree aside has given, and handed is set when the next
+	// one gives it again: see Guard.handOver.
+	latest []sighting
+	handed bool
 
 	// of one walk:
 	marks          []visited
@@ -222,6 +226,10 @@ func (t *tree) walk() ([]sighting, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer func() { t.restored = max(t.restored-1, 0) }()
+	if t.handed {
+		t.handed = false
+		return t.latest, nil
+	}
 	if t.still() {
 		return nil, nil
 	}
@@ -253,7 +261,10 @@ func (t *tree) walk() ([]sighting, error) {
 	}
 	t.addAliases()
 	found := t.found
-	t.found, t.names = nil, nil
+	t.found, t.names, t.latest = nil, nil, nil
+	if t.aside && err == nil {
+		t.latest = append([]sighting{}, found...)
+	}
 	return found, err
 }
 

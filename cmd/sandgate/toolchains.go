@@ -69,9 +69,21 @@ func ownDirectories() []string {
 // log would not keep, or gives a value to a name of a secret.
 func looksSecret(text string) bool {
 	r, err := secretRules()
+	if err != nil {
+		return true
+	}
+	low := strings.ToLower(text)
+	named := slices.ContainsFunc(secretNames, func(name string) bool { return strings.Contains(low, name) })
+	if !named && r.String(text) == text { // most files: a search for words costs a tenth of the expressions
+		return false
+	}
 	text = comments().ReplaceAllString(text, "")
-	return err != nil || secretSetting().MatchString(text) || r.String(text) != text
+	return secretSetting().MatchString(text) || r.String(text) != text
 }
+
+// secretNames are the ends of names of secrets, in lower case. A text without any of them
+// gives a value to none.
+var secretNames = []string{"password", "passwd", "passphrase", "secret", "token", "apikey", "api_key", "_auth", "accesskey", "access_key"}
 
 var (
 	secretRules = sync.OnceValues(func() (*audit.Redactor, error) { return audit.DefaultRedactor(nil) })
@@ -80,7 +92,7 @@ var (
 	// secretSetting is "password = x", "_authToken=x", "token: x", "<password>x</password>",
 	// "machine a login b password c". A reference to a variable is no secret.
 	secretSetting = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?im)(?:^|[\s"':;_.<-])[\w.-]*(?:password|passwd|passphrase|secret|token|api_?key|_auth|access_?key)["']?(?:\s*[:=]\s*|>|[ \t]+)["']?[^\s"'$<>{}()\[\],;]{6,}`)
+		return regexp.MustCompile(`(?im)(?:^|[\s"':;_.<-])[\w.-]*(?:` + strings.Join(secretNames, "|") + `)["']?(?:\s*[:=]\s*|>|[ \t]+)["']?[^\s"'$<>{}()\[\],;]{6,}`)
 	})
 )
 
