@@ -136,6 +136,11 @@ type Change struct {
 	Record func(event string, r Rule) error
 }
 
+// maxAdded is how many standing rules there may be for another one to be added: each
+// change reads and checks all of them, and a program that adds in a loop would have the
+// supervisor do nothing else.
+const maxAdded = 1000
+
 // Add puts a rule in force and at the end of the user's file. A rule without an
 // id gets one. On an error nothing has changed.
 func (b *Book) Add(r config.StandingRule, c Change) (Rule, error) {
@@ -146,6 +151,10 @@ func (b *Book) Add(r config.StandingRule, c Change) (Rule, error) {
 	err := b.edit("add", r.ID, record, func(data []byte, set Set) ([]byte, error) {
 		if r.ID == "" {
 			r.ID = set.freeID(r)
+		}
+		if len(set) >= maxAdded {
+			return nil, &Error{Op: "add", ID: r.ID, Reason: fmt.Sprintf("there are %d standing rules, and no more than %d are kept", len(set), maxAdded),
+				HintText: "`sandgate rules list` has them all; remove some, or write one pattern in place of many"}
 		}
 		return b.appended("add", data, set, r)
 	})

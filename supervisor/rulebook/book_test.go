@@ -318,6 +318,41 @@ func TestBooksShareAFile(t *testing.T) {
 	}
 }
 
+// TestRulesAreBounded: a program that adds rules in a loop is stopped, and what a person
+// has written by hand stays in force.
+func TestRulesAreBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), config.RulesFileName)
+	var text strings.Builder
+	text.WriteString("version: 1\nrules:\n")
+	for i := range 1000 {
+		fmt.Fprintf(&text, "  - {id: r%d, effect: deny, tool: t%d}\n", i, i)
+	}
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, err := open(t, []config.RulesTier{{Tier: config.TierUser, Path: path}}, asksByDefault)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := config.StandingRule{Effect: config.Deny, Tool: "one_more"}
+	var e *rulebook.Error
+	if _, err := w.Add(one, change(nil)); !errors.As(err, &e) || !strings.Contains(e.Reason, "no more than 1000") || e.HintText == "" {
+		t.Fatalf("the rule after the 1,000th: %v", err)
+	}
+	if v := w.tool("one_more"); v.Effect != approval.Allow {
+		t.Errorf("it is in force: %+v", v)
+	}
+	if _, err := w.Remove("r7", change(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Add(one, change(nil)); err != nil {
+		t.Errorf("in the place of one that was removed: %v", err)
+	}
+	if v := w.tool("t999"); v.Effect != approval.Deny {
+		t.Errorf("a rule of the file: %+v", v)
+	}
+}
+
 func TestConsider(t *testing.T) {
 	w := newWorld(t)
 	for _, r := range []config.StandingRule{
