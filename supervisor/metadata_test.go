@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,7 +69,14 @@ func TestMetadataIsKept(t *testing.T) {
 	if text := last(f.entries(t, audit.KindRefused)); !strings.Contains(text, `"run_id":"r-2"`) {
 		t.Errorf("the refusal's entry is %s", text)
 	}
-	for _, s := range f.Sessions() {
+	for range 9 {
+		f.open(t, self, protocol.SessionOpen{Agent: "other"})
+	}
+	sessions := f.Sessions()
+	if !slices.IsSortedFunc(sessions, func(a, b protocol.SessionInfo) int { return a.Opened.Compare(b.Opened) }) {
+		t.Errorf("sessions.list is not in the order in which they were opened: %+v", sessions)
+	}
+	for _, s := range sessions {
 		if s.ID == opened.SessionID && (s.Name != "chat" || strings.Contains(string(s.Metadata), "hunter2")) {
 			t.Errorf("sessions.list has %+v", s)
 		}

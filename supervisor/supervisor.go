@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -522,6 +523,9 @@ func (s *Supervisor) Sessions() []protocol.SessionInfo {
 		})
 		x.mu.Unlock()
 	}
+	slices.SortFunc(list, func(a, b protocol.SessionInfo) int { // whoever ends one finds it where it was
+		return cmp.Or(a.Opened.Compare(b.Opened), cmp.Compare(a.ID, b.ID))
+	})
 	return list
 }
 
