@@ -28,6 +28,9 @@ func (s *Supervisor) keepChanges(c *call, plan tools.Plan) (ended func()) {
 	}
 	var under []*changes.Running
 	for _, root := range writableRoots(plan.Profile) {
+		if slices.ContainsFunc(s.cfg.Own, func(own string) bool { return sandboxprofile.Contains(own, root) }) {
+			continue // the cache of the workspace
+		}
 		w, err := s.cfg.Changes.Workspace(root)
 		var r *changes.Running
 		if err == nil {

@@ -45,6 +45,7 @@ var commands = []func(*app) *cobra.Command{
 	newReviewCmd,
 	newInDraftCmd,
 	newQuarantineCmd,
+	newCacheCmd,
 	newVersionCmd,
 	newCompletionCmd,
 	newConfigCmd,

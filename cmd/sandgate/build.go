@@ -67,6 +67,7 @@ type buildOptions struct {
 	ahead      bool         // there will be one session, and one call of a program in it
 	meant      string       // a place to work in that would be refused, and was named twice
 	program    string       // which one; "" if that is not known
+	uncached   bool         // programs keep nothing for the next call
 
 	terminal *sandboxprofile.Terminal // that it gets; nil is none
 }
@@ -103,9 +104,14 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 	if err != nil {
 		return nil, err
 	}
+	uncached := openCache(cfg, r)
+	o.uncached = o.uncached || uncached != nil
 	registry, d, err := newTools(cfg, own, o)
 	if err != nil {
 		return nil, err
+	}
+	if uncached != nil {
+		d.warnings = append(d.warnings, uncached.Error())
 	}
 	r.derived = d
 	servers, err := mcpServers(cfg, d, d.unseen)
@@ -372,6 +378,8 @@ type derived struct {
 	said     string   // the end of what the program wrote to its error output, once it has run
 	// unseen are files that hold secrets, in what is shown of the toolchains.
 	unseen map[string]sandboxprofile.Rights
+	cache  string            // where programs keep caches; "" is nowhere
+	cached map[string]string // the variables that lead there
 	// starts says which files a program starts that is run in a directory.
 	starts func(argv []string, dir string) []tools.Started
 }
@@ -413,9 +421,14 @@ func newTools(cfg *config.Config, own map[string]sandboxprofile.Rights, o buildO
 	}
 	d.ownPath = o.ahead
 	own = d.unseen
+	others := d
+	if !o.uncached {
+		d = d.withCache(cfg)
+	}
 	paths := toolPaths(cfg, d.needs)
 	list := files.New(files.Config{Paths: paths, Profile: d.files})
-	env := programEnv(cfg, d)
+	paths = d.cachePaths(paths).Prepared()
+	env := d.cacheEnv(programEnv(cfg, d))
 	d.path, _ = tools.LookupEnv(env, "PATH")
 	rules, err := boundRules(cfg)
 	if err != nil {
@@ -431,7 +444,8 @@ func newTools(cfg *config.Config, own map[string]sandboxprofile.Rights, o buildO
 	background := tasks.New(tasks.Config{Shell: sh, Wall: cfg.Tasks.Timeout})
 	run := program.New(program.Config{Paths: paths, Profile: d.programs, Env: env, Reach: sh.Reach, Rules: sh.Ruled, Starts: sh.StartsOf, Credentials: shellCredentials(cfg), Terminal: o.terminal})
 	d.starts = sh.StartsOf
-	custom, err := customTools(cfg, d, own)
+	others.starts, others.path = d.starts, d.path
+	custom, err := customTools(cfg, others, own)
 	if err != nil {
 		return nil, d, err
 	}
@@ -640,6 +654,9 @@ func profileVars(cfg *config.Config, named config.OperatorProfile) map[string]st
 	vars := map[string]string{}
 	for _, p := range cfg.Sandbox.Paths {
 		vars[p.Name] = p.Root
+	}
+	if dir := cacheOf(cfg); dir != "" {
+		vars["cache of the workspace"] = dir // no name of a path: "$*" has it
 	}
 	maps.Copy(vars, named.Paths)
 	return vars

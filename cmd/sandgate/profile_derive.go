@@ -76,7 +76,7 @@ func derivedUnder(c config.Config, tool, name string) (own, operator sandboxprof
 	if tool != "shell" && tool != "run" {
 		return d.files, operator, nil
 	}
-	return d.programs, operator, nil
+	return d.withCache(cfg).programs, operator, nil
 }
 
 // keptFiles are sandgate's own files, as far as they are there: without a log

@@ -168,7 +168,7 @@ func (a *app) runOnce(ctx context.Context, agent string, f runFlags, typed bool,
 	if err != nil {
 		return result, found, err
 	}
-	o := buildOptions{meant: meant, mode: mode, backend: f.backend, ahead: mode == approval.ApproveAll, program: argv[0]}
+	o := buildOptions{meant: meant, mode: mode, backend: f.backend, ahead: mode == approval.ApproveAll, program: argv[0], uncached: f.unrecorded}
 	var person *console
 	if f.terminal && mode == approval.ApproveAll { // else questions are asked there
 		if person = a.openConsole(); person != nil {

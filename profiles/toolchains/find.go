@@ -41,6 +41,7 @@ type Found struct {
 	Path    string     // PATH as it leads to the same directories inside
 	Secrets []string   // files in what is granted that hold a token or a password
 	Notes   []string   // what is not shown, and why
+	Caches  []Cache    // of the toolchains that are used here
 	// Repository is what git needs besides, from package repositories.
 	Repository []sp.Root
 	Unfollowed []string // what of it is not shown, and why
@@ -61,9 +62,14 @@ const (
 func Find(h Host) Found {
 	f := &finder{Host: h, grants: map[string]sp.Grant{}, told: map[string]bool{}}
 	dirs := f.pathDirs()
+	var kept []Cache
 	for _, fam := range families {
 		if f.used(fam, dirs) {
 			f.family(fam)
+			for _, c := range caches[fam.name] {
+				c.Outside = f.place(c.Outside)
+				kept = append(kept, c)
+			}
 		}
 	}
 	for _, d := range dirs {
@@ -75,7 +81,7 @@ func Find(h Host) Found {
 		f.links(d)
 	}
 	f.prune()
-	found := Found{Path: insidePath(dirs), Notes: f.notes, Secrets: f.secrets()}
+	found := Found{Path: insidePath(dirs), Notes: f.notes, Secrets: f.secrets(), Caches: kept}
 	for _, p := range slices.Sorted(maps.Keys(f.grants)) {
 		found.Grants = append(found.Grants, f.grants[p])
 	}

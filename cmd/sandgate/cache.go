@@ -1,0 +1,101 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/internal/units"
+)
+
+func newCacheCmd(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "cache",
+		Short: "List the caches that workspaces keep, and empty them",
+		Long: `What compilers and package managers keep between runs lies, for each workspace, in a
+directory of its own below the state directory ($XDG_STATE_HOME/sandgate/cache), which
+only sandboxes of that workspace see. All together take up to ` + units.Size(maxCaches).String() + `: then those that were
+used longest ago are emptied.`,
+		Example: "  sandgate cache\n  sandgate cache clear\n  sandgate cache clear --all",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			list, err := everyCache()
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return printJSON(a.out, append([]keptCache{}, list...))
+			case len(list) == 0:
+				fmt.Fprintln(a.out, "no workspace has a cache")
+				return nil
+			}
+			tw := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(tw, "WORKSPACE\tUSED\tSIZE\tDIRECTORY")
+			for _, c := range list {
+				fmt.Fprintf(tw, "%s\t%s\t%d MiB\t%s\n", approval.EscapeLine(c.Workspace), c.Used.Local().Format(time.DateTime), c.Size>>20, approval.EscapeLine(c.Dir))
+			}
+			return tw.Flush()
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.AddCommand(newCacheClearCmd(a))
+	return c
+}
+
+func newCacheClearCmd(a *app) *cobra.Command {
+	var all bool
+	c := &cobra.Command{
+		Use:     "clear",
+		Short:   "Empty the cache of this workspace",
+		Example: "  sandgate cache clear\n  sandgate cache clear --all",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			list, err := everyCache()
+			if err != nil {
+				return err
+			}
+			if !all {
+				cfg, err := a.loadConfig("", "")
+				if err != nil {
+					return err
+				}
+				own := filepath.Dir(cacheOf(cfg))
+				list = slices.DeleteFunc(list, func(c keptCache) bool { return c.Dir != own })
+			}
+			for _, c := range list {
+				err := c.use(func() error { return removeTree(filepath.Dir(c.Dir), filepath.Base(c.Dir)) })
+				if errors.Is(err, syscall.EWOULDBLOCK) {
+					err = withHint(fmt.Errorf("the cache of %s is used", c.Workspace), "end the sandgate that works there, and call this once more")
+				}
+				if err != nil && !errors.Is(err, os.ErrNotExist) {
+					return withStatus(exitInternal, err)
+				}
+				fmt.Fprintf(a.out, "emptied: %s, %d MiB\n", approval.EscapeLine(c.Workspace), c.Size>>20)
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&all, "all", false, "those of all workspaces")
+	return c
+}
+
+func everyCache() ([]keptCache, error) {
+	dir, err := cachesDir()
+	if err != nil {
+		return nil, err
+	}
+	list, err := keptCaches(dir)
+	if err != nil {
+		return nil, withStatus(exitInternal, err)
+	}
+	return list, nil
+}

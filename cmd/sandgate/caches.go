@@ -1,0 +1,327 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sandgate/sandgate/internal/atomicfile"
+	"github.com/sandgate/sandgate/internal/statedir"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// This file keeps the caches of compilers and package managers between the calls of a
+// workspace: a directory of its own in the state directory, which no program outside uses.
+// See docs/decisions/0098-caches-of-a-workspace.md for who may have it.
+//
+//	cache/ID/workspace   the path of the workspace
+//	cache/ID/lock        held shared by each sandgate that works there; its time is the last use
+//	cache/ID/files/NAME  one cache: all that a sandbox sees of it
+
+const (
+	// maxCaches bounds the caches of all workspaces together, in bytes. What was used
+	// longest ago goes first.
+	maxCaches = 10 << 30
+	// cachesLookedAt is how often their size is looked at.
+	cachesLookedAt = time.Hour
+)
+
+func cachesDir() (string, error) {
+	dir, err := statedir.Path("cache")
+	if err != nil {
+		return "", withStatus(exitInternal, err)
+	}
+	// Profiles have real paths. What is not there yet has no links in it.
+	for at, rest := filepath.Dir(dir), filepath.Base(dir); at != "/"; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(real, rest), nil
+		}
+	}
+	return dir, nil
+}
+
+// cacheOf is where the caches of the workspace of cfg lie, "" if it has none: there is
+// nothing that programs write, or the state directory lies in it.
+func cacheOf(cfg *config.Config) string {
+	dir, err := cachesDir()
+	workspace := cacheWorkspace(cfg)
+	if err != nil || workspace == "" ||
+		slices.ContainsFunc(cfg.Sandbox.Paths, func(p config.Path) bool {
+			return sandboxprofile.Contains(p.Root, dir) || sandboxprofile.Contains(dir, p.Root)
+		}) {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(workspace))
+	return filepath.Join(dir, hex.EncodeToString(sum[:8]), "files")
+}
+
+// cacheWorkspace is the writable directory that programs start in.
+func cacheWorkspace(cfg *config.Config) (workspace string) {
+	start := cfg.StartDir()
+	for _, p := range cfg.Sandbox.Paths {
+		if sandboxprofile.Contains(p.Root, start) && len(p.Root) > len(workspace) && p.SeenByPrograms() {
+			workspace = p.Root
+			if p.Mode != config.ReadWrite {
+				workspace = ""
+			}
+		}
+	}
+	return workspace
+}
+
+// openCache makes the cache of the workspace, and holds it until the supervisor ends. A
+// cache that cannot be had costs time, and is told.
+func openCache(cfg *config.Config, r *running) error {
+	dir := cacheOf(cfg)
+	if dir == "" || !slices.Contains(cfg.Sandbox.Presets, config.DetectPreset) {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make the cache of this workspace: %w", err)
+	}
+	dir = filepath.Dir(dir)
+	if err := pruneCaches(filepath.Dir(dir), maxCaches, cachesLookedAt); err != nil {
+		return err
+	}
+	lock, err := lockCache(dir, syscall.LOCK_SH)
+	if err != nil {
+		return err
+	}
+	r.close = append(r.close, lock.Close)
+	now := time.Now()
+	err = os.Chtimes(lock.Name(), now, now)
+	if _, missing := os.Lstat(filepath.Join(dir, "workspace")); err == nil && missing != nil {
+		err = atomicfile.WriteFile(filepath.Join(dir, "workspace"), []byte(cacheWorkspace(cfg)), 0o600)
+	}
+	return err
+}
+
+// lockCache locks the cache in dir against being emptied (LOCK_SH) or used (LOCK_EX). It
+// does not wait: who empties it may take minutes.
+func lockCache(dir string, how int) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock the cache %s: %w", dir, err)
+	}
+	return f, nil
+}
+
+// withCache is d with the cache of the workspace: for the programs of shell, run and
+// background tasks, which have one profile. Programs whose profile is another one, such as
+// those of custom tools and MCP servers, have none of it, and neither have those that reach
+// beyond the workspace: what a call leaves there would run with what they have.
+func (d derived) withCache(cfg *config.Config) derived {
+	dir := cacheOf(cfg)
+	program := sandboxprofile.Action{Kind: sandboxprofile.Exec}
+	if dir == "" || len(d.found.Caches) == 0 || sandboxprofile.ClassOf(d.programs, program) != sandboxprofile.ClassWorkspace {
+		return d
+	}
+	operator, err := operatorProfile(cfg)
+	if err != nil || operator.Rights(dir)&sandboxprofile.Write == 0 {
+		return d
+	}
+	d.cache, d.cached = dir, map[string]string{}
+	p := d.programs
+	p.Paths = maps.Clone(p.Paths)
+	p.Paths[dir] = sandboxprofile.Read | sandboxprofile.Write | sandboxprofile.Execute
+	p.Env.Names = slices.Clone(p.Env.Names)
+	for _, c := range d.found.Caches {
+		own := filepath.Join(dir, c.Name)
+		if c.Outside != "" && d.needs.Network.Mode == sandboxprofile.NetworkNone && !filled(own) || d.named(cfg, c.Variable) {
+			continue
+		}
+		had := ""
+		if slices.Contains(d.passed, c.Variable) {
+			had = os.Getenv(c.Variable)
+		}
+		d.cached[c.Variable] = c.Value(own, had)
+		p.Env.Names = append(p.Env.Names, c.Variable)
+	}
+	d.programs = p.Normalize()
+	return d
+}
+
+// named reports whether a person has said what a variable is to be in a sandbox.
+func (d derived) named(cfg *config.Config, name string) bool {
+	if _, ok := cfg.Sandbox.Env.Set[name]; ok {
+		return true
+	}
+	shipped := slices.ContainsFunc(config.Variables(), func(v config.Variable) bool { return v.Name == name })
+	return !shipped && slices.Contains(d.passed, name) && os.Getenv(name) != ""
+}
+
+// filled reports whether something lies in a directory.
+func filled(dir string) bool {
+	f, err := os.Open(dir)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	list, _ := f.Readdirnames(1)
+	return len(list) > 0
+}
+
+// cachePaths are the paths of those tools whose programs have the cache. It is changed as
+// freely as the workspace is: where each change there is asked about, a program that nobody
+// was asked about has it read-only.
+func (d derived) cachePaths(p tools.Paths) tools.Paths {
+	if d.cache == "" {
+		return p
+	}
+	rule := tools.PathRule{Name: "cache", Root: d.cache, Write: true}
+	rule.WriteApproval = slices.ContainsFunc(p.Rules, func(r tools.PathRule) bool { return r.WriteApproval })
+	p.Rules = append(slices.Clone(p.Rules), rule)
+	if p.Above != nil {
+		above := d.cachePaths(*p.Above)
+		p.Above = &above
+	}
+	return p
+}
+
+// cacheEnv is the environment of the programs that have the cache.
+func (d derived) cacheEnv(env []string) []string {
+	env = slices.DeleteFunc(slices.Clone(env), func(kv string) bool { _, ok := d.cached[tools.EnvName(kv)]; return ok })
+	for name, value := range d.cached {
+		env = append(env, name+"="+value)
+	}
+	slices.SortFunc(env, func(a, b string) int { return strings.Compare(tools.EnvName(a), tools.EnvName(b)) })
+	return env
+}
+
+// A keptCache is what is kept of one workspace.
+type keptCache struct {
+	Workspace string    `json:"workspace"`
+	Dir       string    `json:"dir"`
+	Used      time.Time `json:"used"`
+	Size      int64     `json:"size"`
+	parts     []cachePart
+}
+
+type cachePart struct {
+	dir  string
+	size int64
+}
+
+// keptCaches are those of all workspaces below dir, used longest ago first.
+func keptCaches(dir string) ([]keptCache, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var list []keptCache
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		c := keptCache{Dir: filepath.Join(dir, e.Name())}
+		if b, err := os.ReadFile(filepath.Join(c.Dir, "workspace")); err == nil {
+			c.Workspace = string(b)
+		}
+		if st, err := os.Lstat(filepath.Join(c.Dir, "lock")); err == nil {
+			c.Used = st.ModTime()
+		}
+		parts, _ := os.ReadDir(filepath.Join(c.Dir, "files")) // none is nothing to count
+		for _, p := range parts {
+			part := cachePart{dir: filepath.Join(c.Dir, "files", p.Name())}
+			part.size = treeSize(part.dir)
+			c.Size += part.size
+			c.parts = append(c.parts, part)
+		}
+		slices.SortFunc(c.parts, func(a, b cachePart) int { return int(min(max(b.size-a.size, -1), 1)) })
+		list = append(list, c)
+	}
+	slices.SortFunc(list, func(a, b keptCache) int { return a.Used.Compare(b.Used) })
+	return list, nil
+}
+
+// treeSize is how much the files of a tree have in them. What cannot be looked at counts
+// for as much as there may be of all: a call has hidden it.
+func treeSize(dir string) (n int64) {
+	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
+			n += info.Size()
+		}
+		return nil
+	})
+	if err != nil || n < 0 {
+		return maxCaches + 1
+	}
+	return n
+}
+
+// pruneCaches empties caches, those used longest ago first, until all together are no
+// larger than most. A part of one goes as a whole: half a cache of modules would be built
+// from. What a sandgate works with stays. It looks once in a while.
+func pruneCaches(dir string, most int64, often time.Duration) error {
+	stamp := filepath.Join(dir, "looked")
+	if st, err := os.Stat(stamp); err == nil && time.Since(st.ModTime()) < often && time.Since(st.ModTime()) >= 0 {
+		return nil
+	}
+	list, err := keptCaches(dir)
+	if err != nil {
+		return err
+	}
+	var size int64
+	for _, c := range list {
+		size += min(c.Size, maxCaches+1)
+	}
+	for _, c := range list {
+		if size <= most {
+			break
+		}
+		_ = c.use(func() error { // one that is used stays
+			for _, p := range c.parts { // the largest first
+				if size > most && removeTree(filepath.Join(c.Dir, "files"), filepath.Base(p.dir)) == nil {
+					size -= p.size
+				}
+			}
+			return nil
+		})
+	}
+	return atomicfile.WriteFile(stamp, nil, 0o600)
+}
+
+// use does something to a cache that no sandgate works with.
+func (c keptCache) use(do func() error) error {
+	lock, err := lockCache(c.Dir, syscall.LOCK_EX)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	return do()
+}
+
+// removeTree removes a tree that calls have filled. Go's modules are read-only directories.
+// It follows no link.
+func removeTree(dir, name string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	_ = fs.WalkDir(root.FS(), name, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			_ = root.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return root.RemoveAll(name)
+}
