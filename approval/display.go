@@ -21,15 +21,16 @@ const maxMarks = 4
 // Escape makes s safe to print on a terminal and hard to misread. Control
 // characters, ANSI sequences, bidirectional overrides, zero-width, blank-looking
 // and other invisible characters are shown as <U+202E>, bytes that are not UTF-8
-// as <0xFF>. So are letters that pass for those of another alphabet: the Cyrillic
-// ones in a word that mixes it with Latin. A line feed stays, and a tab becomes an
+// as <0xFF>. So are letters that pass for those of another alphabet, the Cyrillic
+// ones in a word that mixes it with Latin, and Hebrew and Arabic ones where a terminal
+// that draws them from right to left would move what stands beside them. A line feed stays, and a tab becomes an
 // arrow and three spaces, so that it differs from spaces. Text that needs none of
 // this comes back as it is.
 func Escape(s string) string {
 	if isPlain(s) {
 		return s
 	}
-	return showTwins(showInvisible(s), false)
+	return showLetters(showInvisible(s), prose)
 }
 
 // showInvisible shows what moves the cursor, leaves no ink, or hides other text.
@@ -61,8 +62,9 @@ func showInvisible(s string) string {
 
 func writeCodePoint(b *strings.Builder, r rune) { fmt.Fprintf(b, "<U+%04X>", r) }
 
-// EscapeLine is Escape for text that has one line to itself: a name, a
-// description. Line breaks are shown as well.
+// EscapeLine is Escape for text that is one line, or a part of one of ours: a name, a
+// description. Line breaks are shown as well, and so are Hebrew and Arabic letters that
+// could move our words.
 func EscapeLine(s string) string {
 	const shownBreak = "<U+000A>"
 	if isPlain(s) {
@@ -70,7 +72,7 @@ func EscapeLine(s string) string {
 	}
 	// In this order, so that what was escaped is not escaped again: shown code points
 	// are Latin letters, and those beside a Cyrillic one make a mixture.
-	return showTwins(strings.ReplaceAll(showInvisible(s), "\n", shownBreak), false)
+	return showLetters(strings.ReplaceAll(showInvisible(s), "\n", shownBreak), oneLine)
 }
 
 func isPlain(s string) bool {

@@ -63,20 +63,30 @@ func isTwin(r rune) bool {
 
 // EscapeCommand is Escape for text that a program will read: typographic quotes and
 // dashes are shown as code points too, since they are neither quotes nor options,
-// and so is a word that could be Latin and is not.
+// and so are a word that could be Latin and is not, and Hebrew and Arabic letters but
+// for single words between others.
 func EscapeCommand(s string) string {
 	if isPlain(s) {
 		return s
 	}
-	return showTwins(showInvisible(s), true)
+	return showLetters(showInvisible(s), command)
 }
 
-// showTwins shows letters that pass for others as code points. A code point is
-// Latin letters, beside which another may pass for one in its turn: it ends when
-// there are no more.
-func showTwins(s string, command bool) string {
+// What a text is says how strict showLetters is with it.
+type kind int
+
+const (
+	prose   kind = iota // whole lines, of a file or a diff
+	oneLine             // in a line of ours
+	command
+)
+
+// showLetters shows letters as code points that pass for others, or move what stands
+// beside them. A code point is Latin letters, beside which another may pass for one in its
+// turn: it ends when there are no more.
+func showLetters(s string, k kind) string {
 	for {
-		shown := showTwinsOnce(s, command)
+		shown := showReversed(showTwins(s, k == command), k != prose)
 		if shown == s {
 			return s
 		}
@@ -84,9 +94,9 @@ func showTwins(s string, command bool) string {
 	}
 }
 
-// showTwinsOnce goes by words: runs of anything but blanks, so that an address or a
+// showTwins goes by words: runs of anything but blanks, so that an address or a
 // path is one.
-func showTwinsOnce(s string, command bool) string {
+func showTwins(s string, command bool) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {
 		n := wordLength(s[i:])

@@ -23,6 +23,8 @@ func FuzzScreen(f *testing.F) {
 	f.Add("deny   [N deny]\n\rallow?\u0301\u0301\u0301\u0301\u0301\u0301", "html", 40, 14)
 	f.Add(strings.Repeat("का", 66)+" ;touch a", "bash", 40, 16)
 	f.Add(strings.Repeat("👍🏽", 40)+" ;touch a"+strings.Repeat("ᄀ", 50)+strings.Repeat("각", 50)+strings.Repeat("🇩🇪", 40)+"🇩", "bash", 40, 16)
+	f.Add("rm א > ב; cp x/א.ב/y ع 12", "bash", 80, 24)
+	f.Add("cat docs/שלום.txt a/ב/c", "bash", 60, 20)
 	f.Fuzz(func(t *testing.T, text, language string, width, height int) {
 		width, height = minWidth+(width&0x7f), minHeight+(height&0x3f)
 		d := newDesk(width, height)
@@ -68,9 +70,34 @@ func checkScreen(t *testing.T, d *desk, width, height int) {
 	}) {
 		t.Fatalf("%q", screen)
 	}
+	for line := range strings.SplitSeq(screen, "\n") {
+		if moves(line) {
+			t.Fatalf("a terminal may draw this in another order: %q", line)
+		}
+	}
 	for _, raw := range strings.Split(d.m.View().Content, "\x1b")[1:] {
 		if !strings.HasPrefix(raw, "[") || strings.IndexByte(raw, 'm') < 0 || strings.Trim(raw[1:strings.IndexByte(raw, 'm')], "0123456789;:") != "" {
 			t.Fatalf("an escape sequence that is no style: %q in %q", raw, ansi.Strip(raw))
 		}
 	}
+}
+
+// moves reports whether signs or digits stand between letters that are drawn from right to
+// left, and no other letter does.
+func moves(line string) bool {
+	reversed, between := false, false
+	for _, r := range line {
+		switch {
+		case unicode.In(r, unicode.Hebrew, unicode.Arabic):
+			if reversed && between {
+				return true
+			}
+			reversed, between = true, false
+		case unicode.IsLetter(r):
+			reversed = false
+		case !unicode.Is(unicode.M, r):
+			between = true
+		}
+	}
+	return false
 }
