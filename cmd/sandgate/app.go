@@ -4,8 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/protocol"
 )
 
 // app is what every subcommand is built on. Tests make their own.
@@ -97,11 +101,17 @@ func (a *app) run(args []string) int {
 	return exitUsage // what cobra itself rejects: unknown commands and arguments
 }
 
-// complain prints err and, where one is attached, what a person can do about it.
+// complain prints err and, where one is attached, what a person can do about it. An error
+// may hold a text of an agent's: it moves no cursor, and no line of what came over the wire
+// begins where ours do.
 func (a *app) complain(err error) {
-	fmt.Fprintf(a.err, "sandgate: error: %v\n", err)
+	text := approval.Escape(err.Error())
+	if wire := new(protocol.Error); errors.As(err, &wire) {
+		text = strings.ReplaceAll(text, "\n", "\n  ")
+	}
+	fmt.Fprintf(a.err, "sandgate: error: %s\n", text)
 	var h interface{ Hint() string }
 	if errors.As(err, &h) && h.Hint() != "" {
-		fmt.Fprintf(a.err, "sandgate: hint: %s\n", h.Hint())
+		fmt.Fprintf(a.err, "sandgate: hint: %s\n", approval.Escape(h.Hint()))
 	}
 }

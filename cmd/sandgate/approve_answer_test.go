@@ -47,7 +47,7 @@ func TestPlainSeesBeforeItAnswers(t *testing.T) {
 		"edit is for once": {[]string{`e {"words": "ls"}`, "s", "y"}, []string{"edited arguments are allowed once", "approved (once)"}, 0, `done {"words":"ls"}`},
 		"edit, then no":    {[]string{`e {"words": "ls"}`, "n not this"}, []string{"denied"}, exitDenied, "denied"},
 		"no JSON":          {[]string{"e {", "N"}, []string{"not JSON", "denied"}, exitDenied, "denied"},
-		"edit refused":     {[]string{`e {"bad": 1}`, "N"}, []string{"bad is not allowed", "denied"}, exitDenied, "denied"},
+		"edit refused":     {[]string{`e {"bad": "a\u001b[2J\nb"}`, "N"}, []string{"bad is not allowed: a<U+001B>[2J<U+000A>b", "denied"}, exitDenied, "denied"},
 		"patterns":         {[]string{"r", "N"}, []string{"1  exactly this call", `2  every command that begins with "go test ./x"`, "r NUMBER s, a or g", "denied"}, exitDenied, "denied"},
 		"pattern refused":  {[]string{"r 2 s", "n", "N"}, []string{"runs without asking, until this session ends.", "y allows and remembers that", "not answered", "denied"}, exitDenied, "denied"},
 		"odd pattern":      {[]string{"r 9 s", "r 2 x", "r 2 s go test ./y", "N"}, []string{"r NUMBER s, a or g", "for whom is s, a or g", "invalid_params", "denied"}, exitDenied, "denied"},
@@ -147,7 +147,7 @@ func TestApprovalsDecideFlags(t *testing.T) {
 			t.Errorf("%q: %d %q, want %q", c.args, status, errs, c.want)
 		}
 	}
-	if status, _, errs := b.approvals("allow", ids[4], "--args", `{"bad":1}`); status == 0 || !strings.Contains(errs, "bad is not allowed") {
+	if status, _, errs := b.approvals("allow", ids[4], "--args", `{"bad":"a\u001b[2J\nsandgate: b"}`); status == 0 || !strings.Contains(errs, "bad is not allowed: a<U+001B>[2J\n  sandgate: b\n") {
 		t.Errorf("arguments that are not allowed: %d %q", status, errs)
 	}
 	if status, out, _ := b.approvals("show", ids[4], "--markdown"); status != 0 || !strings.HasPrefix(out, "```text\n  writes ") || !strings.Contains(out, "\nask: do") {

@@ -115,7 +115,7 @@ func askQuestion(p protocol.ToolsCall, raw json.RawMessage) (approval.Call, erro
 		return approval.Call{}, err
 	}
 	if args["bad"] != nil {
-		return approval.Call{}, protocol.Errorf(protocol.CodeInvalidArguments, "bad is not allowed")
+		return approval.Call{}, protocol.Errorf(protocol.CodeInvalidArguments, "bad is not allowed: %v", args["bad"])
 	}
 	words, _ := args["words"].(string)
 	return approval.Call{
