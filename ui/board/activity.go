@@ -39,7 +39,7 @@ func (s *Source) underWay(calls []protocol.CallInfo, of *protocol.SessionID) (it
 		if of != nil && c.SessionID != *of {
 			continue
 		}
-		where := "waits or runs"
+		where := "under way"
 		if c.Background {
 			where = "runs in the background"
 		}
