@@ -380,7 +380,7 @@ func pageAsksBeforeUnseen(p *person) {
 		const d = document.querySelector(".detail");
 		for (let i = 0; i < 100 && d.scrollTop + d.clientHeight < d.scrollHeight - 1; i++) {
 			d.scrollTop += d.clientHeight / 2;
-			await new Promise((done) => setTimeout(done, 40));
+			await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 20)))); // a frame has it seen
 		}
 	})()`)
 	p.settled()
@@ -592,7 +592,7 @@ func (p *person) scrollThrough() {
 		const d = document.querySelector(".detail");
 		for (let i = 0; i < 200; i++) {
 			d.scrollTop += d.clientHeight / 2;
-			await new Promise((done) => setTimeout(done, 40));
+			await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 20)))); // a frame has it seen
 			if (d.scrollTop + d.clientHeight >= d.scrollHeight - 1) break;
 		}
 	})()`)

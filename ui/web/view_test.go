@@ -181,7 +181,8 @@ func FuzzLines(f *testing.F) {
 	})
 }
 
-// TestTheScriptIsShort: what is written by hand stays small enough to be read.
+// TestTheScriptIsShort: what is written by hand stays small enough to be read, with its
+// comments and blank lines.
 func TestTheScriptIsShort(t *testing.T) {
 	files, err := fs.Glob(assets, "assets/*.js")
 	if err != nil {
@@ -193,11 +194,7 @@ func TestTheScriptIsShort(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for line := range strings.Lines(string(b)) {
-			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
-				lines++
-			}
-		}
+		lines += strings.Count(string(b), "\n")
 	}
 	if lines == 0 || lines >= 1500 {
 		t.Errorf("%d lines of script", lines)

@@ -1,36 +1,29 @@
 // What an operator looks at beside the requests. The server says what is on a board, in
 // words; this draws any of them.
 
-import { button, el, fill, stands, where } from "./dom.js";
-import { Guard } from "./guard.js";
+import { button, el, fill, put, stands, watch, where } from "./dom.js";
+import { begun, Guard } from "./guard.js";
 
 const EVERY_MS = 2000;
 
 export class Board {
-  constructor(root, channel, say) {
+  constructor(root, channel, signal, say) {
     Object.assign(this, { root, channel, say });
     this.places = new Map(); // a guard for each place where a button stands or stood
     this.name = "";
     this.asked = null; // an action that is asked about, or takes a text
-    this.down = null;
-    root.addEventListener("pointerdown", (e) => { this.down = e.timeStamp; this.look(); }, true);
     root.addEventListener("keydown", (e) => this.key(e), true);
-    document.addEventListener("scroll", () => this.look(), true);
-    for (const what of ["resize", "scroll"]) window.visualViewport.addEventListener(what, () => this.look());
-    const moved = () => {
-      for (const g of this.places.values()) g.moved(performance.now());
-      this.look();
-    };
-    window.addEventListener("resize", () => { this.place(); moved(); });
-    window.addEventListener("focus", moved);
-    document.addEventListener("visibilitychange", moved);
+    watch(() => this.look(), (e) => this.moved(e), signal);
+  }
+
+  moved(e) {
+    if (e.type === "resize") this.place();
+    for (const g of this.places.values()) g.moved(performance.now());
+    this.look();
   }
 
   key(e) {
     if (e.key === "Escape" && this.asked) this.ask(null);
-    if (e.key !== "Enter" && e.key !== " ") return;
-    if (e.repeat) e.preventDefault();
-    else this.down = e.timeStamp;
     if (e.key === "Enter" && e.target.dataset.enter !== undefined && !e.repeat) this.act(this.asked, e, this.root.querySelector(".sure [data-act]"));
   }
 
@@ -53,15 +46,9 @@ export class Board {
   async load() {
     if (document.hidden || this.asked) return;
     const name = this.name;
-    let board;
-    try {
-      board = await this.channel.ask("board", { name });
-    } catch (e) {
-      this.say(e.message);
-      return;
-    }
+    const board = await this.channel.ask("board", { name }).catch((e) => this.say(e.message));
     const text = JSON.stringify(board);
-    if (name !== this.name || this.asked || text === this.shown) return;
+    if (!board || name !== this.name || this.asked || text === this.shown) return;
     this.shown = text;
     this.board = board;
     if (this.pending) {
@@ -103,15 +90,27 @@ export class Board {
     for (const g of this.places.values()) if (!held.has(g)) g.look(now, "", "");
   }
 
-  same(a, b) { return a && b && a.do === b.do && a.target === b.target && a.words === b.words && (a.text === b.text || a.do !== "rule.add"); }
+  // asks reports whether an action is the one that is asked about. One rule more has one
+  // place, wherever it was begun.
+  asks(a) {
+    const q = this.asked;
+    if (!q || q.do !== a.do || (a.do === "rule.add" && a.text && q.text !== a.text)) return false;
+    return (a.do === "rule.add" && !a.text) || (q.target === a.target && q.words === a.words);
+  }
 
   action(a) {
-    if (!this.same(this.asked, a) && !(this.asked && this.asked.do === "rule.add" && a.do === "rule.add" && !a.text)) return button("plain", a.words, "", (e) => this.act(a, e, e.currentTarget), { "data-act": JSON.stringify([this.name, a.do, a.target, a.text, a.words]), "data-of": [a.do, a.target, a.words].join(" ") });
     const q = this.asked;
-    const field = q.label && el("input", { type: "text", id: "line", value: q.text || "", autocomplete: "off", spellcheck: "false", "data-first": true, "data-enter": true, "aria-describedby": "hint" });
+    if (!this.asks(a)) {
+      return button("plain", a.words, "", (e) => this.act(a, e, e.currentTarget),
+        { "data-act": JSON.stringify([this.name, a.do, a.target, a.text, a.words]), "data-of": [a.do, a.target, a.words].join(" ") });
+    }
+    const field = q.label && el("input", {
+      type: "text", id: "line", value: q.text || "", autocomplete: "off", spellcheck: "false", "data-first": true, "data-enter": true, "aria-describedby": "hint",
+    });
     return el("span.sure", { role: "group" }, q.sure && el("span", { "data-must": true }, q.sure),
       field && [el("label", { for: "line" }, q.label), field, el("span.under", { id: "hint" }, q.hint)],
-      button("plain", "Back", "Esc", () => this.ask(null)), button(q.sure ? "deny" : "allow", a.words, "", (e) => this.act(q, e, e.currentTarget), { "data-act": JSON.stringify([this.name, q.do, q.target, q.sure, "sure"]) }));
+      button("plain", "Back", "Esc", () => this.ask(null)),
+      button(q.sure ? "deny" : "allow", a.words, "", (e) => this.act(q, e, e.currentTarget), { "data-act": JSON.stringify([this.name, q.do, q.target, q.sure, "sure"]) }));
   }
 
   ask(a) {
@@ -131,7 +130,7 @@ export class Board {
       if (at !== b.guard.at) b.guard.moved(now);
       b.guard.at = at;
       due = due && b.guard.ready(now);
-      b.setAttribute("aria-disabled", String(!b.guard.ready(now) || !whole));
+      put(b, "ariaDisabled", String(!b.guard.ready(now) || !whole));
     });
     clearTimeout(this.waiting);
     if (!due) this.waiting = setTimeout(() => this.look(), 50);
@@ -139,30 +138,17 @@ export class Board {
 
   // act does what the button b is for, if the press that e is the end of counts there.
   async act(a, e, b) {
-    const begun = e.type === "click" && this.down !== null ? this.down : e.timeStamp;
-    this.down = null;
+    const at = begun(e);
     this.look();
-    if (!a || !e.isTrusted || !stands(this.root) || !b.guard.answer(performance.now(), begun, e.detail > 1)) {
-      this.look();
-      return;
-    }
-    if ((a.sure || a.label) && this.asked !== a) {
-      this.ask(a);
-      return;
-    }
+    if (!a || !e.isTrusted || !stands(this.root) || !b.guard.answer(performance.now(), at, e.detail > 1)) return this.look();
+    if ((a.sure || a.label) && this.asked !== a) return this.ask(a);
     const line = this.root.querySelector("#line");
-    try {
-      const { said } = await this.channel.ask("act", { do: a.do, target: a.target, text: line ? line.value : a.text });
-      this.say(said);
-      this.result = said;
-    } catch (problem) {
-      this.say(problem.message);
-      this.result = problem.message;
-      if (line) { // the text stays, to be put right
-        this.asked = { ...a, text: line.value };
-        this.draw();
-        return;
-      }
+    const { said, problem } = await this.channel.ask("act", { do: a.do, target: a.target, text: line ? line.value : a.text }).catch((e) => ({ problem: e.message }));
+    this.result = problem || said;
+    this.say(this.result);
+    if (problem && line) { // the text stays, to be put right
+      this.asked = { ...a, text: line.value };
+      return this.draw();
     }
     this.asked = null;
     this.shown = "";

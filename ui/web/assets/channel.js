@@ -39,32 +39,22 @@ export async function signOut(key) {
   try { await fetch("/v1/login", { method: "DELETE", headers: { "Sandgate-Key": key } }); } catch { /* it has ended then */ }
 }
 
-// known asks whether a key still opens the channel: true, false, or null for no answer.
-async function known(key) {
-  try {
-    const r = await fetch("/v1/login", { method: "GET", headers: { "Sandgate-Key": key } });
-    return r.status === 401 || r.status === 421 ? false : r.ok ? true : null;
-  } catch {
-    return null;
-  }
+// refused asks whether a key opens the channel no more. No answer says nothing of that.
+async function refused(key) {
+  const r = await fetch("/v1/login", { headers: { "Sandgate-Key": key } }).catch(() => ({}));
+  return r.status === 401 || r.status === 421;
 }
 
 export class Channel {
   // on has: state("open" | "lost" | "out", why), hello(message), events(list).
   constructor(login, on) {
-    this.login = login;
-    this.on = on;
-    this.last = 0;
-    this.waiting = new Map();
-    this.delay = 0;
-    this.over = false;
+    Object.assign(this, { login, on, last: 0, waiting: new Map(), delay: 0, over: false });
   }
 
   open() {
     if (this.over) return;
     const socket = new WebSocket(`ws://${location.host}/v1/live`, ["sandgate.page", `sandgate.key.${this.login.key}`]);
-    this.socket = socket;
-    this.proven = false;
+    Object.assign(this, { socket, proven: false });
     socket.addEventListener("message", (m) => this.message(JSON.parse(m.data)));
     socket.addEventListener("close", () => this.lost());
   }
@@ -73,20 +63,12 @@ export class Channel {
     if (!this.proven) {
       // Another program may have the port by now. It does not know the proof, and
       // nothing that it sends is shown.
-      if (!m.hello || m.hello.proof !== this.login.proof) {
-        this.end("Another program answers on the port of sandgate.");
-        return;
-      }
-      this.proven = true;
-      this.delay = 0;
+      if (!m.hello || m.hello.proof !== this.login.proof) return this.end("Another program answers on the port of sandgate.");
+      Object.assign(this, { proven: true, delay: 0 });
       this.on.hello(m.hello);
-      this.on.state("open");
-      return;
+      return this.on.state("open");
     }
-    if (m.events) {
-      this.on.events(m.events);
-      return;
-    }
+    if (m.events) return this.on.events(m.events);
     const waiting = this.waiting.get(m.answer);
     this.waiting.delete(m.answer);
     if (!waiting) return;
@@ -94,11 +76,15 @@ export class Channel {
     else waiting.resolve(m.result);
   }
 
+  close() {
+    this.over = true;
+    if (this.socket) this.socket.close();
+  }
+
   // end is for good: nothing is loaded from this port again.
   end(why) {
     if (this.over) return;
-    this.over = true;
-    if (this.socket) this.socket.close();
+    this.close();
     this.on.state("out", why);
   }
 
@@ -108,11 +94,10 @@ export class Channel {
     for (const w of this.waiting.values()) w.reject(new Error("The connection was lost; nothing is known of an answer."));
     this.waiting.clear();
     this.on.state("lost");
-    if (await known(this.login.key) === false) {
+    if (await refused(this.login.key)) {
       const again = stored(); // another tab may have signed in since
       if (again.key === this.login.key || !again.key) {
-        this.end("This browser is signed out: another link was opened, the login has ended, or sandgate was started again.");
-        return;
+        return this.end("This browser is signed out: another link was opened, the login has ended, or sandgate was started again.");
       }
       this.login = again;
     }
@@ -123,10 +108,7 @@ export class Channel {
   // ask sends one question, and promises the result.
   ask(what, params) {
     return new Promise((resolve, reject) => {
-      if (!this.proven || !this.socket || this.socket.readyState !== WebSocket.OPEN) {
-        reject(new Error("There is no connection."));
-        return;
-      }
+      if (!this.proven || !this.socket || this.socket.readyState !== WebSocket.OPEN) return reject(new Error("There is no connection."));
       this.last++;
       this.waiting.set(this.last, { resolve, reject });
       this.socket.send(JSON.stringify({ ask: this.last, do: what, params }));

@@ -22,6 +22,12 @@ export function fill(e, ...children) {
   return e;
 }
 
+// put sets a property to what it should be. What is so already is left alone: a browser
+// takes each write for a change.
+export function put(e, property, value) {
+  if (e[property] !== value) e[property] = value;
+}
+
 // button is one with its key.
 export function button(name, words, key, click, more) {
   return el(`button.${name}`, { type: "button", "aria-keyshortcuts": key === "Esc" ? "Escape" : key, click, ...more },
@@ -36,10 +42,9 @@ export function span(ms) {
   return `${Math.floor(s / 60)}:${two(s % 60)}`;
 }
 
-// clock is a time of day.
-export function clock(ms) {
-  return new Date(ms).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-}
+// clock is a time of day. To make the format takes longer than all else of a request.
+const CLOCK = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit" });
+export function clock(ms) { return CLOCK.format(ms); }
 
 // countdown is an element that tick keeps right. A brief one says nothing before the last
 // minute.
@@ -51,8 +56,7 @@ export function countdown(expires, brief) {
 
 function tickOne(e) {
   const left = Number(e.dataset.expires) - Date.now();
-  const text = e.dataset.brief !== undefined && left > 60000 ? "" : `${span(left)} left`;
-  if (e.textContent !== text) e.textContent = text;
+  put(e, "textContent", e.dataset.brief !== undefined && left > 60000 ? "" : `${span(left)} left`);
   e.classList.toggle("soon", left < 60000);
 }
 
@@ -78,6 +82,17 @@ export function facts(list) {
 
 export function fold(title, ...children) {
   return el("details.fold", null, el("summary", null, title), ...children);
+}
+
+// watch calls seen when what is on the screen may have moved, and moved when the window was
+// resized or came back, until the signal ends it.
+export function watch(seen, moved, signal) {
+  // Of what elements do the document alone hears: the focus of a button is not the window's.
+  const on = (target, events, f) => events.forEach((e) => target.addEventListener(e, f, { capture: target === document, signal }));
+  on(document, ["pointerdown", "scroll"], seen);
+  on(window.visualViewport, ["resize", "scroll"], seen);
+  on(window, ["resize", "focus"], moved);
+  on(document, ["visibilitychange"], moved);
 }
 
 // sight is the part of the window in which what these scroll can be seen: what a person has

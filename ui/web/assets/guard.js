@@ -5,6 +5,24 @@
 export const SETTLE = 500; // since it appeared, moved, was resized or came back
 export const OTHER = 1500; // since another request stood in its place
 
+let down = null; // when the button or key went down that a click comes from
+document.addEventListener("pointerdown", (e) => { down = e.timeStamp; }, true);
+document.addEventListener("keydown", (e) => {
+  if (e.key !== "Enter" && e.key !== " ") return;
+  // A key that is held down presses a button again and again: it never answers.
+  if (e.repeat) e.preventDefault();
+  else down = e.timeStamp;
+}, true);
+
+// begun is when the act began that an event is the end of. A click without a press before
+// it is a screen reader's.
+export function begun(e) {
+  if (e.type !== "click") return e.timeStamp;
+  const at = down === null ? e.timeStamp : down;
+  down = null;
+  return at;
+}
+
 export class Guard {
   constructor() {
     Object.assign(this, { request: "", sight: "", due: 0, before: "", left: 0, letGo: 0, ended: false, text: false });

@@ -1,7 +1,7 @@
 // The list of what waits. Only the rows that can be seen are elements, so that ten thousand
 // cost what ten do, and only the current one is a stop of the Tab key.
 
-import { countdown, el, fill } from "./dom.js";
+import { countdown, el, fill, put } from "./dom.js";
 
 const ROW_REM = 4.25; // as page.css has it
 
@@ -21,37 +21,30 @@ export class List {
   // show takes the rows, oldest first, and the id of the current one.
   show(rows, current) {
     const moved = current !== this.current;
-    this.rows = rows;
-    this.current = current;
-    if (moved) this.reveal();
-    this.draw();
+    Object.assign(this, { rows, current });
+    this.draw(moved ? rows.findIndex((r) => r.id === current) : -1);
   }
 
-  reveal() {
-    const at = this.rows.findIndex((r) => r.id === this.current);
-    if (at < 0) return;
-    const h = this.height();
-    this.list.style.height = `${h * this.rows.length}px`;
-    if (at * h < this.root.scrollTop) this.root.scrollTop = at * h;
-    else if ((at + 1) * h > this.root.scrollTop + this.root.clientHeight) this.root.scrollTop = (at + 1) * h - this.root.clientHeight;
-  }
-
-  draw() {
+  // draw brings the row at an index into sight. The browser is asked where things are before
+  // anything is changed: asked after, it would lay out the page for that alone.
+  draw(reveal = -1) {
     const focused = this.list.contains(document.activeElement);
-    const h = this.height();
-    this.list.style.height = `${h * this.rows.length}px`;
-    const first = Math.max(0, Math.floor(this.root.scrollTop / h) - 3);
-    const last = Math.min(this.rows.length, Math.ceil((this.root.scrollTop + this.root.clientHeight) / h) + 3);
+    const h = this.height(), room = this.root.clientHeight, was = this.root.scrollTop;
+    let top = Math.max(0, Math.min(was, h * this.rows.length - room));
+    if (reveal >= 0) top = Math.min(reveal * h, Math.max(top, (reveal + 1) * h - room));
+    put(this.list.style, "height", `${h * this.rows.length}px`);
+    if (reveal >= 0 && top !== was) this.root.scrollTop = top;
+    const first = Math.max(0, Math.floor(top / h) - 3);
+    const last = Math.min(this.rows.length, Math.ceil((top + room) / h) + 3);
     const items = new Map(); // those that stay are not made again: a flood draws a few rows, and not all
     const list = this.rows.slice(first, last).map((r, i) => {
       const shape = JSON.stringify([r, r.id === this.current]);
       let item = this.items.get(r.id);
       if (!item || item.shape !== shape) item = { shape, li: this.row(r) };
       items.set(r.id, item);
-      for (const [name, value] of [["aria-setsize", this.rows.length], ["aria-posinset", first + i + 1]]) {
-        if (item.li.getAttribute(name) !== String(value)) item.li.setAttribute(name, value);
-      }
-      item.li.style.top = `${(first + i) * h}px`;
+      put(item.li, "ariaSetSize", String(this.rows.length));
+      put(item.li, "ariaPosInSet", String(first + i + 1));
+      put(item.li.style, "top", `${(first + i) * h}px`);
       return item.li;
     });
     this.items = items;
@@ -63,7 +56,7 @@ export class List {
   row(r) {
     return el("li", null, el("button.row", {
       type: "button", "data-id": r.id, tabindex: r.id === this.current ? "0" : "-1",
-      "aria-current": r.id === this.current ? "true" : null, click: () => this.choose(r.id),
+      "aria-current": r.id === this.current ? "true" : null, click: (e) => this.choose(r.id, e),
     }, el(`span.kind.${r.kind}`, { "aria-label": { run: "run", change: "change" }[r.kind] || "use" }, { run: "$", change: "±" }[r.kind] || "→"),
     el("span.title", null, r.title), el("span.under", null, el("span.agent", null, r.agent), countdown(r.expires, true))));
   }

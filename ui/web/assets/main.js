@@ -1,6 +1,6 @@
 import { Board } from "./board.js";
 import { Channel, signIn, signOut } from "./channel.js";
-import { button, el, fill, tick } from "./dom.js";
+import { button, el, fill, put, tick } from "./dom.js";
 import { Requests } from "./requests.js";
 
 const main = document.getElementById("main");
@@ -8,7 +8,7 @@ const tabs = document.getElementById("tabs");
 const link = document.getElementById("link");
 const own = document.getElementById("own");
 const notice = document.getElementById("notice");
-let page = null; // what is signed in: { channel, view, board }
+let page = null; // what is signed in: { channel, view, board, gone }
 
 // say puts one line below everything. It never takes more room: what is above must
 // not move under a pointer.
@@ -34,10 +34,10 @@ function signedOut(problem) {
 
 function end(why) {
   if (page) {
+    page.gone.abort();
     page.view.stop();
     page.board.stop();
-    page.channel.over = true;
-    if (page.channel.socket) page.channel.socket.close();
+    page.channel.close();
   }
   page = null;
   document.title = "sandgate";
@@ -60,17 +60,10 @@ function drawOwn(login) {
 
 async function start() {
   const login = await signIn();
-  if (!login.key) {
-    end(login.problem);
-    return;
-  }
-  const titles = { requests: "Requests", activity: "Activity", sessions: "Sessions", rules: "Rules", remembered: "Remembered", changes: "Changes", quarantine: "Quarantine", status: "Status" };
+  if (!login.key) return end(login.problem);
   const channel = new Channel(login, {
     state(state, why) {
-      if (state === "out") {
-        end(why);
-        return;
-      }
+      if (state === "out") return end(why);
       document.body.dataset.link = state;
       link.textContent = { open: "connected", lost: "connection lost, trying again" }[state];
       view.linked(state === "open");
@@ -78,27 +71,26 @@ async function start() {
     hello(words) {
       view.hello(words);
       if (tabs.children.length) return;
-      fill(tabs, ["requests", ...words.boards].map((name) => el("button", { type: "button", "data-tab": name, click: () => turn(name) }, titles[name] || name)));
+      fill(tabs, ["requests", ...words.boards].map((name) => el("button", { type: "button", "data-tab": name, click: () => turn(name) }, name[0].toUpperCase() + name.slice(1))));
       turn("requests");
     },
     events(list) { view.events(list); },
   });
-  const view = new Requests(main, channel, {
+  const gone = new AbortController();
+  const view = new Requests(main, channel, gone.signal, {
     say,
     counted(n) {
       const tab = tabs.querySelector("[data-tab=requests]");
-      const text = n ? `Requests (${n})` : "Requests";
-      if (tab && tab.textContent !== text) tab.textContent = text;
-      const title = n ? `(${n}) sandgate` : "sandgate";
-      if (document.title !== title) document.title = title;
+      if (tab) put(tab, "textContent", n ? `Requests (${n})` : "Requests");
+      put(document, "title", n ? `(${n}) sandgate` : "sandgate");
     },
     fresh: callOut,
     rule(text) { turn("rules", { do: "rule.add", text }); },
   });
   const area = el("section.board", { hidden: true, tabindex: "-1", "aria-label": "Board" });
   main.append(area);
-  const board = new Board(area, channel, say);
-  page = { channel, view, board };
+  const board = new Board(area, channel, gone.signal, say);
+  page = { channel, view, board, gone };
   function turn(to, asked) {
     view.turn(to === "requests");
     area.hidden = to === "requests";

@@ -1,30 +1,19 @@
 // What stands below a request: the three choices, and what opens in their place.
 
-import { button, el } from "./dom.js";
+import { button, el, put } from "./dom.js";
 
 const MAX_GROUP = 20; // more are answered by pattern or one by one
 
 export class Panels {
   constructor(view) { this.v = view; }
 
-  draw(view) {
-    const p = this.v.panel;
-    if (!p) return this.choices(view);
-    const make = {
-      denials: () => this.denials(),
-      text: () => this.text(p),
-      confirm: () => this.confirm(p),
-      edit: () => this.edit(p),
-      remember: () => this.remember(p),
-      group: () => this.groupBar(p),
-    }[p.kind];
-    return make();
-  }
+  // draw makes what stands there: each kind of panel has a method of its name.
+  draw(view) { return this.v.panel ? this[this.v.panel.kind](this.v.panel) : this.choices(view); }
 
   // held stands where a text was being written.
   held() {
     return el("div.panel.tomb", { role: "alert" }, el("p", null, "What you were writing in is gone. What you go on typing is no answer to anything."),
-      el("div.row", null, button("next", "Go on", "Esc", () => this.v.goOn(this.v.begun(), "click"))));
+      el("div.row", null, button("next", "Go on", "Esc", (e) => this.v.goOn(e, "click"))));
   }
 
   // answer is a button that answers.
@@ -71,9 +60,8 @@ export class Panels {
   }
 
   openEdit() {
-    const view = this.v.view();
-    if (!view || !view.sheet || !view.sheet.args || view.sent) return;
-    this.v.show({ kind: "edit", text: view.draft || view.sheet.args });
+    const view = this.v.answerable();
+    if (view && view.sheet.args) this.v.show({ kind: "edit", text: view.draft || view.sheet.args });
   }
 
   edit(p) {
@@ -86,12 +74,9 @@ export class Panels {
   // Remembering: what, for whom, and the sentence that holds from now on.
 
   openRemember() {
-    const view = this.v.view();
-    if (!view || !view.sheet || view.sent) return;
-    if (view.args !== null) {
-      this.v.refuse("Edited arguments are allowed once.");
-      return;
-    }
+    const view = this.v.answerable();
+    if (!view) return;
+    if (view.args !== null) return this.v.refuse("Edited arguments are allowed once.");
     this.v.show({ kind: "remember", offers: [...view.sheet.offers], at: 0, scope: this.v.words.scopes[0], deny: false });
   }
 
@@ -122,14 +107,11 @@ export class Panels {
   }
 
   remembered(p, e) {
-    const view = this.v.view();
-    if (!view || view.sent || !this.v.accept(e)) return;
+    const view = this.v.answerable();
+    if (!view || !this.v.accept(e)) return;
     const o = p.offers[p.at];
     const asks = p.deny ? [] : this.v.unseen(view);
-    if (asks.length) {
-      this.v.refuse(asks.join(" "));
-      return;
-    }
+    if (asks.length) return this.v.refuse(asks.join(" "));
     const decide = { id: this.v.current, decision: p.deny ? "deny" : "allow", scope: p.scope.scope };
     if (o.kind) decide.pattern = { kind: o.kind, value: o.value };
     this.v.send(decide);
@@ -146,13 +128,11 @@ export class Panels {
     const group = this.v.group();
     if (group.length < 2) return;
     if (group.length > MAX_GROUP) {
-      this.v.refuse(`${group.length} are too many to look at together: answer one by one, or remember a pattern (${this.v.words.remember.key}).`);
-      return;
+      return this.v.refuse(`${group.length} are too many to look at together: answer one by one, or remember a pattern (${this.v.words.remember.key}).`);
     }
     const ids = group.map((r) => r.id);
     if (ids.some((id) => (this.v.views.get(id) || { args: null }).args !== null)) {
-      this.v.refuse("One of them is edited: answer one by one, or bring the agent's own back.");
-      return;
+      return this.v.refuse("One of them is edited: answer one by one, or bring the agent's own back.");
     }
     const current = this.v.current;
     await Promise.all(ids.map((id) => this.v.load(id)));
@@ -178,7 +158,7 @@ export class Panels {
     });
   }
 
-  groupBar(p) {
+  group(p) {
     return el("div.panel", null, el("p.todo"),
       el("div.bar", null, this.answer("deny", `Deny all ${p.ids.length}`, "D", (e) => this.groupDenied(e)), el("div.more", null, this.back()),
         this.answer("allow", `Allow all ${p.ids.length}, once`, "A", (e) => this.groupAllowed(p, e), { "data-blocked": "true" })));
@@ -193,16 +173,13 @@ export class Panels {
     if (!todo || !b) return;
     p.whole = p.all && !cut;
     const text = p.whole ? "All of them have been on the screen." : cut ? "One of them was cut: answer it by itself." : "Scroll through all of them; what can change things is opened first.";
-    if (todo.textContent !== text) todo.textContent = text;
+    put(todo, "textContent", text);
     b.dataset.blocked = String(!p.whole);
     this.v.mark();
   }
 
   groupAllowed(p, e) {
-    if (!p.whole) {
-      this.v.refuse("Not all of them have been on the screen.");
-      return;
-    }
+    if (!p.whole) return this.v.refuse("Not all of them have been on the screen.");
     if (this.v.accept(e)) this.v.send({ ids: p.ids, decision: "allow" });
   }
 

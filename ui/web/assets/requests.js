@@ -1,11 +1,12 @@
 // The requests that wait, the one that is looked at, and the answers to it.
 
-import { button, clock, content, countdown, cover, el, facts, fill, fold, sight, stands, where } from "./dom.js";
-import { Guard } from "./guard.js";
+import { button, clock, content, countdown, cover, el, facts, fill, fold, put, sight, stands, watch, where } from "./dom.js";
+import { begun, Guard } from "./guard.js";
 import { List } from "./list.js";
 import { Panels } from "./panels.js";
 
 const RECENT = 12;
+const DRAW_MS = 50; // what happens within is drawn at once
 // UNREAD is a view of which nothing has been on the screen.
 const UNREAD = { whole: null, seen: 0, upto: 0, all: false };
 
@@ -18,7 +19,7 @@ function byPerson() {
 
 export class Requests {
   // on has: say(text), counted(n), rule(text) for a request that becomes a rule.
-  constructor(main, channel, on) {
+  constructor(main, channel, signal, on) {
     Object.assign(this, { main, channel, on });
     this.rows = new Map(); // by id, oldest first
     this.views = new Map(); // by id: what is known of a request beyond its row
@@ -28,16 +29,16 @@ export class Requests {
     this.panel = null; // what takes the place of the answers
     this.serial = 0; // of the panel
     this.guard = new Guard();
-    this.down = null; // when the button or key went down that a click comes from
     this.open = false;
     this.words = null; // of the answers, as the server has them
     this.panels = new Panels(this);
     this.build();
-    this.listen();
+    document.addEventListener("keydown", (e) => this.key(e), { capture: true, signal });
+    watch(() => this.seen(), (e) => this.moved(e), signal);
   }
 
   build() {
-    this.list = new List((id) => this.choose(id));
+    this.list = new List((id, e) => this.choose(id, e));
     this.count = el("h2");
     this.done = el("ul.recent", { "aria-label": "Answered lately" });
     this.detail = el("article.detail", { tabindex: "-1", "aria-label": "The request" });
@@ -53,32 +54,23 @@ export class Requests {
     this.draw();
   }
 
-  listen() {
-    const moved = () => { this.guard.moved(performance.now()); this.mark(); };
-    this.listeners = [
-      [document, "keydown", (e) => this.key(e), true],
-      [document, "pointerdown", (e) => { this.down = e.timeStamp; this.look(); }, true],
-      [document, "scroll", () => { this.scrolled(); this.look(); }, true],
-      [window, "resize", () => { this.forgetSeen(); moved(); this.look(); }],
-      [window, "focus", moved],
-      [window.visualViewport, "resize", () => { this.scrolled(); this.look(); }],
-      [window.visualViewport, "scroll", () => { this.scrolled(); this.look(); }],
-      [document, "visibilitychange", () => { moved(); this.scrolled(); this.look(); }],
-    ];
-    for (const l of this.listeners) l[0].addEventListener(...l.slice(1));
+  seen() {
+    this.scrolled();
+    this.look();
   }
 
-  stop() {
-    for (const l of this.listeners) l[0].removeEventListener(...l.slice(1));
-    clearTimeout(this.timer);
+  moved(e) {
+    if (e && e.type === "resize") this.forgetSeen();
+    this.guard.moved(performance.now());
+    this.seen();
   }
+
+  stop() { for (const t of [this.timer, this.scheduled]) clearTimeout(t); }
 
   // turn is told when the view comes into sight, and when another one does.
   turn(shown) {
     this.root.hidden = !shown;
-    this.guard.moved(performance.now());
-    this.look();
-    this.scrolled();
+    this.moved();
   }
 
   // pane is what a narrow screen shows: the list or the one request.
@@ -157,27 +149,29 @@ export class Requests {
     }
   }
 
-  // later draws the list once for all that happens in a frame.
+  // later draws the list once for all that happens by then: a flood would have each frame
+  // draw it.
   later() {
-    this.on.counted(this.rows.size);
-    if (this.scheduled) return;
-    this.scheduled = true;
-    const draw = () => {
-      this.scheduled = false;
+    this.scheduled = this.scheduled || setTimeout(() => {
+      this.scheduled = 0;
       this.drawList();
       this.drawAnswers(); // a group may have grown
-    };
-    if (document.hidden) setTimeout(draw, 50);
-    else requestAnimationFrame(draw);
+    }, DRAW_MS);
   }
 
   row() { return this.tomb ? null : this.rows.get(this.current); }
 
   view() { return this.tomb ? null : this.views.get(this.current); }
 
+  // answerable is the view if there is something to answer, and it has not been.
+  answerable() {
+    const view = this.view();
+    return view && view.sheet && !view.sent ? view : null;
+  }
+
   // choose is the person's way to another request.
-  choose(id) {
-    if (this.guard.held() && !this.guard.release(performance.now(), this.begun(), "click")) return;
+  choose(id, e) {
+    if (this.guard.held() && !this.guard.release(performance.now(), begun(e), "click")) return;
     this.tomb = null;
     this.select(id);
     this.pane("detail");
@@ -200,11 +194,8 @@ export class Requests {
   }
 
   // goOn lets go of what holds the answers back.
-  goOn(begun, act) {
-    if (!this.guard.release(performance.now(), begun, act)) {
-      this.refuse("Read how it ended first.");
-      return;
-    }
+  goOn(e, act) {
+    if (!this.guard.release(performance.now(), begun(e), act)) return this.refuse("Read how it ended first.");
     const after = this.tomb && (this.rows.has(this.tomb.after) ? this.tomb.after : [...this.rows.keys()][0] || "");
     if (this.tomb) {
       this.views.delete(this.tomb.id);
@@ -216,15 +207,10 @@ export class Requests {
 
   // load asks for the presentation, once, and only when it is looked at.
   async load(id) {
-    let view = this.views.get(id);
-    if (view) return;
-    view = { sheet: null, original: null, args: null, draft: "", ...UNREAD, sent: false, problem: "", version: ++this.serial };
+    if (this.views.has(id)) return;
+    const view = { sheet: null, original: null, args: null, draft: "", ...UNREAD, sent: false, problem: "", version: ++this.serial };
     this.views.set(id, view);
-    try {
-      view.sheet = await this.channel.ask("show", { id });
-    } catch (e) {
-      view.problem = e.message;
-    }
+    await this.channel.ask("show", { id }).then((sheet) => { view.sheet = sheet; }, (e) => { view.problem = e.message; });
     if (this.current === id && !this.tomb) this.draw();
   }
 
@@ -232,9 +218,8 @@ export class Requests {
   async refresh(id) {
     const view = this.views.get(id);
     if (!view || !view.sheet || view.args !== null || view.sent) return;
-    let sheet;
-    try { sheet = await this.channel.ask("show", { id }); } catch { return; } // its end is on the way
-    if (this.views.get(id) !== view || view.args !== null || JSON.stringify(sheet) === JSON.stringify(view.sheet)) return;
+    const sheet = await this.channel.ask("show", { id }).catch(() => null); // its end is on the way then
+    if (!sheet || this.views.get(id) !== view || view.args !== null || JSON.stringify(sheet) === JSON.stringify(view.sheet)) return;
     Object.assign(view, { sheet, ...UNREAD, version: ++this.serial });
     if (this.current === id && !this.tomb) this.draw();
   }
@@ -244,10 +229,10 @@ export class Requests {
   // look tells the guard what an answer would refer to, once more when it is painted, and
   // whether a button has moved since: what makes it move, near or far, is not asked.
   look() {
-    const view = this.view();
+    const view = this.answerable();
     let request = "", sight = "";
     if (this.tomb) [request, sight] = [this.tomb.id, "ended"];
-    else if (this.open && !this.root.hidden && !document.hidden && view && view.sheet && view === this.whole && !view.sent && !view.asking && stands(this.answers, this.main)) {
+    else if (this.open && !this.root.hidden && !document.hidden && view && view === this.whole && !view.asking && stands(this.answers, this.main)) {
       [request, sight] = [this.current, [view.version, this.panel ? this.panel.serial : "", this.group().length].join(" ")];
     }
     const changed = request !== this.guard.request || sight !== this.guard.sight;
@@ -265,33 +250,22 @@ export class Requests {
     if (ready !== this.ready) this.answers.style.setProperty("--wait", `${Math.max(0, Math.round(this.guard.due - performance.now()))}ms`);
     this.ready = ready;
     this.answers.classList.toggle("settling", !ready);
-    this.root.querySelectorAll("button[data-answer]").forEach((b) => b.setAttribute("aria-disabled", String(!ready || b.dataset.blocked === "true")));
+    this.root.querySelectorAll("button[data-answer]").forEach((b) => put(b, "ariaDisabled", String(!ready || b.dataset.blocked === "true")));
     clearTimeout(this.timer);
     if (!ready && this.guard.request && !this.guard.held()) this.timer = setTimeout(() => this.mark(), 50);
-  }
-
-  // begun is when the act began that a click comes from. A click without one is a screen
-  // reader's.
-  begun() {
-    const at = this.down === null ? performance.now() : this.down;
-    this.down = null;
-    return at;
   }
 
   // accept reports whether an event is an answer to what is in sight.
   accept(e) {
     if (!e.isTrusted) return false;
     this.look();
-    const click = e.type === "click";
-    const ok = this.guard.answer(performance.now(), click ? this.begun() : e.timeStamp, click ? e.detail > 1 : e.repeat);
-    if (!ok) {
-      this.mark();
-      const view = this.view();
-      if (view && view.asking) this.refuse("What becomes of your edit is not known yet.");
-      else if (view && !stands(this.answers, this.main)) this.refuse("Not all that the answer means is on the screen: scroll, or zoom out, until it is.");
-      else if (this.guard.request && !this.guard.held()) this.refuse("That came too soon after the request; read it, then answer.");
-    }
-    return ok;
+    if (this.guard.answer(performance.now(), begun(e), e.type === "click" ? e.detail > 1 : e.repeat)) return true;
+    this.mark();
+    const view = this.view();
+    if (view && view.asking) this.refuse("What becomes of your edit is not known yet.");
+    else if (view && !stands(this.answers, this.main)) this.refuse("Not all that the answer means is on the screen: scroll, or zoom out, until it is.");
+    else if (this.guard.request && !this.guard.held()) this.refuse("That came too soon after the request; read it, then answer.");
+    return false;
   }
 
   refuse(text) {
@@ -310,9 +284,9 @@ export class Requests {
   drawList() {
     const rows = [...this.rows.values()];
     this.list.show(rows, this.tomb ? "" : this.current);
-    this.count.textContent = rows.length ? `${rows.length} waiting` : "Nothing waits.";
+    put(this.count, "textContent", rows.length ? `${rows.length} waiting` : "Nothing waits.");
     const at = rows.findIndex((r) => r.id === this.current);
-    this.root.querySelector(".place").textContent = at >= 0 ? `${at + 1} of ${rows.length}` : "";
+    put(this.root.querySelector(".place"), "textContent", at >= 0 ? `${at + 1} of ${rows.length}` : "");
     const recent = JSON.stringify(this.recent);
     if (recent !== this.recentShown) {
       this.recentShown = recent;
@@ -331,11 +305,8 @@ export class Requests {
     const banner = this.tomb && el("section.tomb", { role: "alert" },
       el("p", null, el("b", null, this.tomb.ended)),
       this.guard.writing() && el("p", null, "What you were writing was about it, and is not an answer to anything. Press Esc or the button."),
-      button("next", this.tomb.after || this.rows.size ? "Next request" : "Go on", this.guard.writing() ? "Esc" : "Enter", () => this.goOn(this.begun(), "click")));
-    if (!sheet) {
-      fill(this.detail, banner, !banner && el("p.none", null, view && view.problem ? view.problem : this.row() ? "Loading" : "Requests appear here as they come."));
-      return;
-    }
+      button("next", this.tomb.after || this.rows.size ? "Next request" : "Go on", this.guard.writing() ? "Esc" : "Enter", (e) => this.goOn(e, "click")));
+    if (!sheet) return fill(this.detail, banner, !banner && el("p.none", null, view && view.problem ? view.problem : this.row() ? "Loading" : "Requests appear here as they come."));
     const together = this.panel && this.panel.kind === "group";
     fill(this.detail, banner, together ? this.panels.members(this.panel) : this.sheet(sheet, view));
     this.whole = view;
@@ -380,8 +351,7 @@ export class Requests {
   // over a text that is being written, but the person's own key or click as it happens: keys
   // that follow are still that text's.
   drawAnswers(force) {
-    const view = this.view();
-    const shape = [this.current, view && view.version, view && !!view.sheet, view && view.sent, this.panel && this.panel.serial, this.group().length, !!this.tomb, this.guard.writing()].join(" ");
+    const shape = this.shape();
     if (shape !== this.drawn || force) {
       const same = shape === this.drawn;
       if (this.writing() && !same && !byPerson()) {
@@ -390,15 +360,20 @@ export class Requests {
       }
       if (!same || !this.writing()) {
         const held = this.guard.writing() && !this.tomb;
-        fill(this.answers, this.said, held ? this.panels.held() : view && view.sheet && !view.sent && this.words ? this.panels.draw(view) : null);
+        fill(this.answers, this.said, held ? this.panels.held() : this.answerable() && this.words ? this.panels.draw(this.view()) : null);
         this.said.textContent = "";
         this.answers.hidden = this.answers.children.length < 2 && !this.tomb;
         const first = (byPerson() || this.asked) && this.answers.querySelector("[data-first]");
         if (first) first.focus();
       }
-      this.drawn = [this.current, view && view.version, view && !!view.sheet, view && view.sent, this.panel && this.panel.serial, this.group().length, !!this.tomb, this.guard.writing()].join(" ");
+      this.drawn = this.shape(); // a text that has gone changes it
     }
     this.look();
+  }
+
+  shape() {
+    const view = this.view();
+    return [this.current, view && view.version, view && !!view.sheet, view && view.sent, this.panel && this.panel.serial, this.group().length, !!this.tomb, this.guard.writing()].join(" ");
   }
 
   // show puts a panel in the place of the answers; null brings them back. asked says that a
@@ -465,12 +440,9 @@ export class Requests {
 
   // answer gives one of the choices.
   answer(choice, e, text) {
-    const view = this.view();
-    if (!view || !view.sheet || view.sent || !this.accept(e)) return;
-    if (choice.writes && text === undefined) {
-      this.show({ kind: "text", choice });
-      return;
-    }
+    const view = this.answerable();
+    if (!view || !this.accept(e)) return;
+    if (choice.writes && text === undefined) return this.show({ kind: "text", choice });
     const decide = { id: this.current, decision: choice.decision };
     if (choice.mode) decide.mode = choice.mode;
     if (choice.interrupt) decide.interrupt = true;
@@ -478,10 +450,7 @@ export class Requests {
     if (choice.decision === "allow") {
       decide.scope = "once";
       const asks = this.unseen(view);
-      if (asks.length && !(this.panel && this.panel.kind === "confirm")) {
-        this.show({ kind: "confirm", asks, choice });
-        return;
-      }
+      if (asks.length && !(this.panel && this.panel.kind === "confirm")) return this.show({ kind: "confirm", asks, choice });
     }
     this.send(decide);
   }
@@ -500,12 +469,7 @@ export class Requests {
     }
     const open = (id) => !(this.views.get(id) || {}).sent;
     this.select(all.slice(from + 1).find(open) || all.find(open) || "");
-    let problems;
-    try {
-      problems = (await this.channel.ask("decide", text ? { answer: decide, text } : { answer: decide })).problems;
-    } catch (e) {
-      problems = [e.message];
-    }
+    const { problems } = await this.channel.ask("decide", text ? { answer: decide, text } : { answer: decide }).catch((e) => ({ problems: [e.message] }));
     if (!problems.length) return; // its end comes as an event
     for (const id of ids) {
       const v = this.views.get(id);
@@ -521,13 +485,9 @@ export class Requests {
     const id = this.current;
     const view = this.view();
     if (!view || !view.sheet || !view.sheet.cut || view.whole) return;
-    try {
-      const params = view.args !== null ? { id, text: view.args } : { id };
-      Object.assign(view, { ...UNREAD, whole: (await this.channel.ask("full", params)).lines, version: ++this.serial });
-    } catch (e) {
-      this.refuse(e.message);
-      return;
-    }
+    const full = await this.channel.ask("full", view.args !== null ? { id, text: view.args } : { id }).catch((e) => this.refuse(e.message));
+    if (!full) return;
+    Object.assign(view, { ...UNREAD, whole: full.lines, version: ++this.serial });
     if (this.current === id && !this.tomb) this.draw();
   }
 
@@ -538,12 +498,9 @@ export class Requests {
     const id = this.current, view = this.view(), panel = this.panel, asking = {};
     view.asking = asking;
     this.look();
-    let result = null;
-    try {
-      result = await this.channel.ask("preview", { id, ...params });
-    } catch (e) {
+    const result = await this.channel.ask("preview", { id, ...params }).catch((e) => {
       if (this.panel === panel) this.refuse(e.message);
-    }
+    });
     if (view.asking === asking) view.asking = null;
     this.look();
     if (this.current !== id || this.tomb || this.panel !== panel || this.views.get(id) !== view) return null;
@@ -557,10 +514,7 @@ export class Requests {
   // revised shows what edited arguments make of the request, in its place.
   async revised(text) {
     const view = this.view();
-    if (!view || view.asking || !text.trim()) {
-      this.refuse(view && view.asking ? "It is being looked at." : "Not JSON: there is nothing in it.");
-      return;
-    }
+    if (!view || view.asking || !text.trim()) return this.refuse(view && view.asking ? "It is being looked at." : "Not JSON: there is nothing in it.");
     view.draft = text;
     const result = await this.preview({ text });
     if (!result) return;
@@ -580,20 +534,12 @@ export class Requests {
   // Keys.
 
   key(e) {
-    // A key that is held down presses a button again and again: it never answers.
-    const presses = e.key === "Enter" || e.key === " ";
-    if (presses && e.repeat) e.preventDefault();
-    if (presses && !e.repeat) this.down = e.timeStamp;
     if (e.ctrlKey || e.altKey || e.metaKey || e.isComposing || this.root.hidden) return;
     const field = e.target.tagName === "TEXTAREA" || e.target.tagName === "SELECT" || (e.target.tagName === "INPUT" && e.target.type === "text");
     if (this.guard.held()) {
-      if (e.repeat || (e.key !== "Escape" && (e.key !== "Enter" || this.guard.writing()))) {
-        if (presses) e.preventDefault();
-        return;
-      }
-      e.preventDefault();
-      this.goOn(e.timeStamp, e.key === "Enter" ? "enter" : "escape");
-      return;
+      const lets = !e.repeat && (e.key === "Escape" || (e.key === "Enter" && !this.guard.writing()));
+      if (lets || e.key === "Enter" || e.key === " ") e.preventDefault();
+      return lets && this.goOn(e, e.key === "Enter" ? "enter" : "escape");
     }
     if (e.key === "Escape") {
       if (this.panel) this.back();
@@ -602,27 +548,20 @@ export class Requests {
       return;
     }
     if (field) {
-      if (e.key === "Enter" && e.target.dataset.enter !== undefined) {
-        e.preventDefault();
-        this.panels.entered(e);
-      }
-      return;
-    }
-    if (this.panel && this.panel.kind !== "confirm" && this.panels.key(e)) {
+      if (e.key !== "Enter" || e.target.dataset.enter === undefined) return;
       e.preventDefault();
-      return;
+      return this.panels.entered(e);
     }
+    if (this.panel && this.panel.kind !== "confirm" && this.panels.key(e)) return e.preventDefault();
     const by = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[e.key];
     if (by && e.target.type !== "radio") {
       e.preventDefault();
-      this.move(by);
-      return;
+      return this.move(by);
     }
     const page = { PageDown: 0.9, PageUp: -0.9, " ": e.target.tagName === "BUTTON" || e.target.tagName === "SUMMARY" ? 0 : 0.9 }[e.key];
     if (page) {
       e.preventDefault();
-      this.detail.scrollBy(0, page * this.detail.clientHeight);
-      return;
+      return this.detail.scrollBy(0, page * this.detail.clientHeight);
     }
     if (e.repeat || !this.words || this.root.dataset.pane === "list" && getComputedStyle(this.root.querySelector(".pager")).display !== "none") return;
     if (this.panels.mainKey(e)) e.preventDefault();
