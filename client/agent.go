@@ -129,11 +129,25 @@ const cancelWait = 10 * time.Second
 // the call is cancelled, and Call returns once it is over; the error is then
 // both the context's and the supervisor's.
 func (s *Session) Call(ctx context.Context, tool protocol.ToolName, args any, opts ...CallOption) (protocol.CallResult, error) {
-	var r protocol.CallResult
 	o, err := s.prepare(tool, args, opts)
 	if err != nil {
-		return r, err
+		return protocol.CallResult{}, err
 	}
+	return s.call(ctx, o)
+}
+
+// Forward makes a call as somebody else has asked for it, in this session.
+func (s *Session) Forward(ctx context.Context, req protocol.ToolsCall, opts ...CallOption) (protocol.CallResult, error) {
+	o := &callOptions{}
+	for _, opt := range opts {
+		opt(o)
+	}
+	o.request = req
+	o.request.SessionID = s.SessionID
+	return s.call(ctx, o)
+}
+
+func (s *Session) call(ctx context.Context, o *callOptions) (r protocol.CallResult, err error) {
 	done, err := s.agent.listen(o)
 	if err != nil {
 		return r, err

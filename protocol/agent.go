@@ -57,6 +57,9 @@ type SessionOpen struct {
 	// with the same agent, mode and name is in it, until it is closed or nobody has been
 	// in it for half an hour.
 	Name string `json:"name,omitempty"`
+	// Review has all calls of the session work on a draft of what they may write. At its end a
+	// person is asked what of it is kept.
+	Review bool `json:"review,omitempty"`
 }
 
 // SessionOpened is the answer to session.open.
@@ -65,6 +68,8 @@ type SessionOpened struct {
 	Mode      approval.Mode `json:"mode"` // what holds in the session
 	// Resumed is set if the session was there already.
 	Resumed bool `json:"resumed,omitempty"`
+	// Draft is what people call the draft of a session that is reviewed.
+	Draft string `json:"draft,omitempty"`
 }
 
 // SessionClose ends a session: its calls are cancelled, its sandboxes are

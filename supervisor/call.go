@@ -31,6 +31,9 @@ func (s *Supervisor) Call(ctx context.Context, peer unixsock.Peer, req protocol.
 
 // callAt is Call for a call that has a place in a batch; nil is none.
 func (s *Supervisor) callAt(ctx context.Context, at *place, peer unixsock.Peer, req protocol.ToolsCall, notify notifyFunc) (protocol.CallResult, error) {
+	if s.draftOf(req.SessionID) != nil {
+		return s.carryOut(ctx, at, func(*call) {}, peer, req, notify)
+	}
 	if req.Tool == protocol.ToolRunBackground {
 		return s.startTask(ctx, at, peer, req, notify)
 	}
@@ -50,7 +53,17 @@ func (s *Supervisor) carryOut(ctx context.Context, at *place, kept func(*call), 
 	defer s.release(c)
 	ctx, cancel := c.join(ctx)
 	defer cancel()
+	if d := c.session.draft; d != nil && c.elsewhere == nil {
+		r, err := s.inDraft(ctx, c, d)
+		at.end(rejected(err))
+		return r, err
+	}
 	err = withCause(ctx, s.perform(ctx, c))
+	if errors.Is(err, errReview) {
+		r, err := s.reviewed(ctx, c)
+		at.end(rejected(err))
+		return r, err
+	}
 	defer at.end(c.decision, err)
 	return s.reply(c, s.record(c, err))
 }
@@ -66,6 +79,9 @@ func (s *Supervisor) perform(ctx context.Context, c *call) error {
 	}
 	if c.elsewhere == nil && c.notFound(err) {
 		return nil // nothing to decide about: a result with status 127 or 126
+	}
+	if err == nil && proposal.Review && s.cfg.DraftOver == nil {
+		return c.onDraft()
 	}
 	grant, err := s.decide(ctx, c, proposal, err)
 	if err != nil {
@@ -338,6 +354,9 @@ func drift(err error) error {
 // confine gives a sandbox for the plan's profile, and no other.
 func (s *Supervisor) confine(ctx context.Context, c *call, plan tools.Plan) (confine.Sandbox, error) {
 	if err := s.refuseUnconfined(); err != nil {
+		return nil, err
+	}
+	if err := s.withinDraft(plan.Profile); err != nil {
 		return nil, err
 	}
 	ctx, err := s.trusting(c.named(ctx), c, plan.Profile)

@@ -35,6 +35,9 @@ func details(p tools.Proposal, digest string, warnings []string) map[string]stri
 	if p.Plan.Class != sandboxprofile.Unclassified {
 		d["class"] = p.Plan.Class.String() + ": " + p.Plan.Class.Can()
 	}
+	if p.Review {
+		d["review"] = "it runs on a draft, and a person keeps what is good of it"
+	}
 	if l := p.Plan.Action.Ceiling; l != nil {
 		d["ceiling"] = l.String()
 	}

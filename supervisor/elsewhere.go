@@ -38,6 +38,9 @@ func (s *Supervisor) Decide(ctx context.Context, peer unixsock.Peer, p protocol.
 	}
 	c.elsewhere = &p
 	defer s.release(c)
+	if c.session.draft != nil {
+		return protocol.ToolsDecided{}, s.end(c, s.record(c, notOnDraft("what an agent carries out itself")))
+	}
 	ctx, cancel := c.join(ctx)
 	defer cancel()
 	if err := s.end(c, s.record(c, withCause(ctx, s.perform(ctx, c)))); err != nil {

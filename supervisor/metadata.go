@@ -42,5 +42,6 @@ type sessionEntry struct {
 	Event    string          `json:"event"`
 	Mode     approval.Mode   `json:"mode"`
 	Name     string          `json:"name,omitempty"`
+	Draft    string          `json:"draft,omitempty"` // that its calls work on
 	Metadata json.RawMessage `json:"metadata"`
 }

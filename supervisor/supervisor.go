@@ -68,6 +68,11 @@ type Config struct {
 	Tasks TaskConfig
 	// Changes keeps what calls change, so that it can be undone; nil keeps nothing.
 	Changes *changes.Store
+	// BeginDraft makes a draft for what is reviewed; nil makes none.
+	BeginDraft func(context.Context) (Draft, error)
+	// DraftOver are the directories that a draft lies over, if calls work on one: they may
+	// write nowhere else. nil is no draft.
+	DraftOver []string
 	// MCP is about third-party MCP servers; its zero value has none.
 	MCP MCPConfig
 	// Decided is told of every decision, with what it was about in words and without
@@ -136,6 +141,10 @@ type Supervisor struct {
 	running  sync.WaitGroup
 	closed   bool
 
+	ctx     context.Context // ends with the supervisor
+	stop    context.CancelFunc
+	reviews sync.WaitGroup // questions about drafts of sessions that are over
+
 	unsubscribe func()
 }
 
@@ -148,6 +157,7 @@ func New(cfg Config) (*Supervisor, error) {
 	s := &Supervisor{cfg: cfg, profiles: newProfiles(), started: time.Now(),
 		sessions: map[protocol.SessionID]*session{}, named: map[sessionName]*session{}, calls: map[int64]*call{}}
 	s.enforced.Store(&cfg.Tried)
+	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.unsubscribe = cfg.Approvals.Subscribe(s.endDeferred)
 	data := map[string]any{
 		"version": cfg.Version, "config": cfg.ConfigFile, "mode": cfg.Mode, "warnings": cfg.Warnings, "tools": cfg.Tools.Digest(),
@@ -164,6 +174,7 @@ func New(cfg Config) (*Supervisor, error) {
 	}
 	if err != nil {
 		s.unsubscribe()
+		s.stop()
 		return nil, err
 	}
 	return s, nil
@@ -189,6 +200,8 @@ func (s *Supervisor) Close() error {
 	for _, x := range open {
 		_, _ = s.CloseSession(x.id)
 	}
+	s.stop() // a draft that nobody has answered for stays
+	s.reviews.Wait()
 	s.unsubscribe()
 	return s.append(context.Background(), audit.Record{Kind: audit.KindStop})
 }
@@ -217,6 +230,8 @@ type session struct {
 	// front of a person (`sandgate run`); nil otherwise.
 	stdin io.Reader
 	sink  *Streams
+
+	draft Draft // that its calls work on, or nil
 
 	named *nameHolder // nil for a session that ends with its connection
 
@@ -265,6 +280,10 @@ func (x *session) count(err error) {
 
 // OpenSession implements gate.
 func (s *Supervisor) OpenSession(peer unixsock.Peer, p protocol.SessionOpen) (protocol.SessionOpened, error) {
+	if p.Name != "" && p.Review {
+		return protocol.SessionOpened{}, protocol.Errorf(protocol.CodeInvalidParams, "a session with a name cannot be reviewed: nothing says when it ends").
+			WithHint("leave name out, or review")
+	}
 	if p.Name != "" {
 		return s.openNamed(peer, p)
 	}
@@ -297,23 +316,46 @@ func (s *Supervisor) openSession(peer unixsock.Peer, p protocol.SessionOpen, str
 		x.confiner, x.done = own, func() { _ = own.Close() } // ends processes; nothing is left to report
 	}
 	x.ctx, x.end = context.WithCancelCause(context.Background())
+	opened := protocol.SessionOpened{SessionID: x.id, Mode: x.mode}
+	if p.Review {
+		d, err := s.beginDraft(s.ctx, x)
+		if err != nil {
+			x.done()
+			return protocol.SessionOpened{}, err
+		}
+		x.draft, opened.Draft = d, d.ID()
+	}
+	if err := s.enterSession(x, sessionEntry{Event: "open", Mode: x.mode, Name: x.name, Draft: opened.Draft, Metadata: x.metadata}); err != nil {
+		x.done()
+		if x.draft != nil {
+			defer x.draft.Close()
+			_, ended := x.draft.End()
+			err = errors.Join(err, ended, x.draft.Drop())
+		}
+		return protocol.SessionOpened{}, err
+	}
+	return opened, nil
+}
+
+// enterSession records a session and lets calls find it.
+func (s *Supervisor) enterSession(x *session, entry sessionEntry) error {
 	err := s.append(x.ctx, audit.Record{
-		Kind: audit.KindSession, Session: string(x.id), Peer: auditPeer(peer), Agent: x.agent,
-		Data: sessionEntry{Event: "open", Mode: x.mode, Name: x.name, Metadata: x.metadata},
+		Kind: audit.KindSession, Session: string(x.id), Peer: auditPeer(x.peer), Agent: x.agent,
+		Data: entry,
 	})
 	if err != nil {
-		return protocol.SessionOpened{}, err
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return protocol.SessionOpened{}, &protocol.Error{Code: protocol.CodeShuttingDown, Message: errShuttingDown.Error()}
+		return &protocol.Error{Code: protocol.CodeShuttingDown, Message: errShuttingDown.Error()}
 	}
 	if err := s.cfg.Approvals.OpenSession(string(x.id)); err != nil {
-		return protocol.SessionOpened{}, err
+		return err
 	}
 	s.sessions[x.id] = x
-	return protocol.SessionOpened{SessionID: x.id, Mode: x.mode}, nil
+	return nil
 }
 
 // stricter is the mode that allows less. A session can only tighten.
@@ -342,6 +384,9 @@ func (s *Supervisor) CloseSession(id protocol.SessionID) (protocol.SessionClosed
 	s.cfg.Approvals.CloseSession(string(id))
 	x.calls.Wait() // each sees the end of the session; then no sandbox is in use
 	x.done()
+	if x.draft != nil {
+		s.reviewSession(x)
+	}
 	x.mu.Lock()
 	counts := x.counts
 	x.mu.Unlock()
@@ -457,6 +502,9 @@ func (s *Supervisor) Tools(ctx context.Context, id protocol.SessionID) (protocol
 	if id != "" && !ok {
 		return protocol.ToolsList{}, unknownSession(id)
 	}
+	if ok && x.draft != nil {
+		return x.draft.Tools(ctx)
+	}
 	list := protocol.ToolsList{Digest: s.cfg.Tools.Digest(), Workdir: s.cfg.Workdir, Paths: s.cfg.Paths}
 	unavailable := ""
 	if err := s.refuseUnconfined(); err != nil {
@@ -537,6 +585,9 @@ func (s *Supervisor) Check(ctx context.Context, peer unixsock.Peer, req protocol
 		return protocol.CheckResult{}, err
 	}
 	defer s.release(c)
+	if d := c.session.draft; d != nil {
+		return d.Check(ctx, req)
+	}
 	if err := s.readyFor(ctx, c); err != nil {
 		return protocol.CheckResult{}, wireError(err)
 	}

@@ -86,6 +86,8 @@ type Proposal struct {
 	// Reach is what the call touches, for patterns that an approver may have had
 	// remembered, whether anybody is asked or not.
 	Reach approval.Reach
+	// Review: the call runs on a draft, and a person looks at what it changed.
+	Review bool
 	// Connector is where the tool comes from, if that is somebody else: the name of an
 	// MCP server.
 	Connector string

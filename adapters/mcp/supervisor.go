@@ -11,9 +11,9 @@ import (
 // Supervisor is the backend for the agent socket at path; "" is the user's own
 // supervisor. It connects at the first request, and again when the supervisor was
 // restarted: the session is then a new one.
-func Supervisor(path, agent, version string) Backend {
+func Supervisor(path string, open protocol.SessionOpen, version string) Backend {
 	return &remote{client.Reconnecting{
-		Path: path, Open: protocol.SessionOpen{Agent: agent},
+		Path: path, Open: open,
 		Options: []client.Option{client.WithProgram("sandgate mcp serve", version)},
 	}}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +16,7 @@ import (
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/quarantine"
+	"github.com/sandgate/sandgate/internal/statedir"
 	"github.com/sandgate/sandgate/profiles"
 	"github.com/sandgate/sandgate/profiles/toolchains"
 	"github.com/sandgate/sandgate/protocol"
@@ -61,6 +63,9 @@ type buildOptions struct {
 
 	decided func(approval.Decision, string) // is told of each; nil is nobody
 
+	begin     func(context.Context) (supervisor.Draft, error) // of what is reviewed; nil: nothing can be
+	draftOver []string                                        // by a draft that all calls work on; nil is none. No call is recorded for an undo then
+
 	backend    string       // "" is auto
 	tryBackend bool         // find out at the start what the first call would
 	faults     *slog.Logger // what an operator should know and no call tells
@@ -99,6 +104,9 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 	changed, err := openChanges(cfg)
 	if err != nil {
 		return nil, err
+	}
+	if o.draftOver != nil {
+		changed = nil
 	}
 	own, err := ownPaths(cfg, log.Path())
 	if err != nil {
@@ -165,6 +173,8 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 		Egress:     network,
 		Tasks:      supervisor.TaskConfig{Running: int(cfg.Tasks.Running), Ended: int(cfg.Tasks.Running), Output: int64(cfg.Tasks.Output)},
 		Changes:    changed,
+		BeginDraft: o.begin,
+		DraftOver:  o.draftOver,
 		HTTP:       o.http,
 		Decided:    o.decided,
 		Faults:     o.faults,
@@ -292,6 +302,12 @@ func ownPaths(cfg *config.Config, log string) (map[string]sandboxprofile.Rights,
 		var kept string
 		if kept, err = quarantine.DefaultDir(); err == nil {
 			err = keepAway(cfg, own, kept, "set XDG_STATE_HOME to another directory")
+		}
+	}
+	if err == nil {
+		var dir string
+		if dir, err = statedir.Path("drafts"); err == nil {
+			err = keepAway(cfg, own, filepath.Join(dir, "draft"), "set XDG_STATE_HOME to another directory")
 		}
 	}
 	if err == nil && cfg.Undo.Enabled {
@@ -461,7 +477,7 @@ func shellRules(rules []config.Rule) []shell.Rule {
 			Pattern: r.Pattern, Exact: r.Exact, ReadOnly: r.ReadOnly, Allowed: &r.Allowed, Approval: &r.Approval,
 			Description: r.Description, Reason: r.Reason, SandboxPaths: r.SandboxPaths,
 			Match: r.Match, NoMatch: r.NoMatch, Position: r.Position.String(),
-			Name: r.Name, Tier: string(r.Tier), Narrows: r.Narrows,
+			Name: r.Name, Tier: string(r.Tier), Narrows: r.Narrows, Review: r.Review,
 		})
 	}
 	return out
@@ -480,7 +496,7 @@ func closedTiers(cfg *config.Config) []string {
 func boundRules(cfg *config.Config) ([]shell.Rule, error) {
 	rules := shellRules(cfg.Shell.Rules)
 	for i, r := range cfg.Shell.Rules {
-		if r.Network == nil && r.Limits == nil {
+		if r.Network == nil && r.Limits == nil && !r.Review {
 			continue
 		}
 		ceiling := sandboxprofile.Top()

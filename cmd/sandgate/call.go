@@ -20,7 +20,7 @@ import (
 
 type callFlags struct {
 	socket, agent, session, json string
-	check, result, here          bool
+	check, result, here, review  bool
 }
 
 func newCallCmd(a *app) *cobra.Command {
@@ -49,6 +49,7 @@ Exit codes of sandgate itself:
 	fs.StringVar(&f.socket, "socket", "", "agent socket `path` (default: agent.sock in the runtime directory)")
 	fs.StringVar(&f.agent, "agent", "command-line", "`name` of the agent, for the approver and the log")
 	fs.StringVar(&f.session, "session", "", "make the call in the session of this `name`, which outlives it")
+	fs.BoolVar(&f.review, "review", false, "work on a draft, of which a person is asked afterwards what is kept")
 	fs.BoolVar(&f.here, "here", false, "add the argument dir, the current directory")
 	fs.StringVar(&f.json, "json", "", "arguments as one JSON `object`; - reads it from standard input")
 	fs.BoolVar(&f.check, "check", false, "say as JSON what would happen, and run nothing; status 121 if it would be refused")
@@ -70,7 +71,7 @@ func (a *app) call(ctx context.Context, f callFlags, tool string, pairs []string
 		return wireStatus(err)
 	}
 	defer agent.Close()
-	s, err := agent.OpenSession(ctx, protocol.SessionOpen{Agent: f.agent, Name: f.session})
+	s, err := agent.OpenSession(ctx, protocol.SessionOpen{Agent: f.agent, Name: f.session, Review: f.review})
 	if err != nil {
 		return wireStatus(err)
 	}

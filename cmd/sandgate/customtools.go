@@ -14,11 +14,11 @@ import (
 )
 
 // reservedTools are names that a custom tool cannot have: those of the built-in
-// tools, and "network" and "path", under which questions about what was refused are asked.
+// tools, and "network", "path" and "review", under which questions of our own are asked.
 func reservedTools() []string {
 	return []string{
 		"read_file", "write_file", "edit_file", "multi_edit", "list_files", "glob", "grep", "shell", "run",
-		"run_background", "task_output", "task_input", "kill_task", "list_tasks", "network", "path",
+		"run_background", "task_output", "task_input", "kill_task", "list_tasks", "network", "path", "review",
 	}
 }
 
@@ -34,9 +34,21 @@ func customTools(cfg *config.Config, d derived, own map[string]sandboxprofile.Ri
 		if err != nil {
 			return nil, usageError(err)
 		}
+		if cfg.Tools[i].Review {
+			tool = reviewedTool{tool}
+		}
 		list = append(list, tool)
 	}
 	return list, nil
+}
+
+// A reviewedTool has each of its calls reviewed.
+type reviewedTool struct{ tools.Tool }
+
+func (t reviewedTool) Plan(c tools.Call) (tools.Proposal, error) {
+	p, err := t.Tool.Plan(c)
+	p.Review = true
+	return p, err
 }
 
 // customTool narrows what every program has to what one tool is granted. Its

@@ -15,6 +15,7 @@ import (
 	"github.com/sandgate/sandgate/adapters/mcp"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/protocol"
 )
 
 func newMCPCmd(a *app) *cobra.Command {
@@ -26,7 +27,10 @@ func newMCPCmd(a *app) *cobra.Command {
 	return c
 }
 
-type mcpServeFlags struct{ config, socket, operator, agent, http, tokenFile string }
+type mcpServeFlags struct {
+	config, socket, operator, agent, http, tokenFile string
+	review                                           bool
+}
 
 func newMCPServeCmd(a *app) *cobra.Command {
 	var f mcpServeFlags
@@ -71,6 +75,7 @@ Otherwise it ends with its input, and every call that it had made then is cancel
 	fs.StringVar(&f.socket, "socket", "", "agent socket `path` (default: agent.sock in the runtime directory)")
 	fs.StringVar(&f.http, "http", "", "answer over HTTP on this loopback `address`, such as 127.0.0.1:8643")
 	fs.StringVar(&f.tokenFile, "token-file", "", "with --http: `file` with the token, made if it is not there (default: mcp-token in the state directory)")
+	fs.BoolVar(&f.review, "review", false, "work on a draft, of which a person is asked at the end what is kept")
 	fs.StringVar(&f.agent, "agent", "", "`name` of the agent, for the approver and the log (default: what the client calls itself)")
 	return c
 }
@@ -83,7 +88,7 @@ func (a *app) mcpServeAlone(ctx context.Context, f mcpServeFlags) (err error) {
 		return err
 	}
 	faults := a.faults(warnings())
-	x, err := a.setUp(cfg, buildOptions{tryBackend: true, faults: faults}, serveFlags{socket: f.socket, operator: f.operator})
+	x, err := a.setUp(cfg, buildOptions{tryBackend: true, faults: faults, begin: reviewer{a, cfg, serveFlags{config: f.config}}.begin}, serveFlags{socket: f.socket, operator: f.operator})
 	if err != nil {
 		return err
 	}
@@ -109,7 +114,9 @@ func (a *app) mcpServe(ctx context.Context, f mcpServeFlags) error {
 	agent.Close()
 	cfg := mcp.Config{
 		Version: version, Agent: f.agent,
-		Open: func(name string) mcp.Backend { return mcp.Supervisor(f.socket, name, version) },
+		Open: func(name string) mcp.Backend {
+			return mcp.Supervisor(f.socket, protocol.SessionOpen{Agent: name, Review: f.review}, version)
+		},
 	}
 	if f.http != "" {
 		return a.mcpServeHTTP(ctx, f, cfg)

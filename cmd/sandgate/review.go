@@ -42,11 +42,23 @@ func (a *app) runDraft(cmd *cobra.Command, f runFlags, argv []string) error {
 	if err != nil {
 		return err
 	}
+	release, err := holdDraft(d)
+	if err != nil {
+		return err
+	}
+	defer release()
 	err = a.inDraft(d, cmd, argv)
 	if told := a.tellDraft(d, f); told != nil { // it drops a draft that has nothing in it
 		return errors.Join(err, told)
 	}
 	return err
+}
+
+func holdDraft(d *changes.Draft) (release func(), err error) {
+	if release, err = d.Hold(); err != nil {
+		err = withHint(withStatus(exitFound, err), "wait for the command or the session to end, or end it")
+	}
+	return release, err
 }
 
 // draftFor is the draft that is named, or a new one of all that the command may write.
@@ -128,7 +140,7 @@ func (a *app) inDraft(d *changes.Draft, cmd *cobra.Command, argv []string) error
 	if err != nil {
 		return withStatus(exitUsage, err)
 	}
-	args := []string{"in-draft", "--dir", cwd, d.Dir(), "--", "run", "--unrecorded"}
+	args := []string{"in-draft", "--dir", cwd, d.Dir(), "--", "run", "--draft-of", d.Dir()}
 	cmd.Flags().Visit(func(fl *pflag.Flag) {
 		if fl.Name == "review" || fl.Name == "draft" {
 			return
@@ -355,6 +367,11 @@ named, and then nothing is done. A keep that was cut off is finished by the next
 					return err
 				}
 			}
+			release, err := holdDraft(d)
+			if err != nil {
+				return err
+			}
+			defer release()
 			return dropDraft(d)
 		},
 	}
@@ -414,33 +431,46 @@ func (x *reviewCmd) keep(d *changes.Draft, paths []string) error {
 	if err != nil {
 		return err
 	}
-	plans, err := draftPlans(d, cfg, paths)
+	release, err := holdDraft(d)
 	if err != nil {
 		return err
 	}
-	n := 0
-	for i, p := range plans {
-		n += len(p.Steps)
-		printDraft(x.out, d.Roots[i], p, false)
-		if l := p.Blocking(x.force); len(l) > 0 {
-			return withHint(withStatus(exitFound, fmt.Errorf("%s cannot be kept as things are; nothing was done", plural(len(l), "file", "files"))),
-				"name the other paths, or give --force where somebody has changed a file since")
-		}
-	}
-	if n == 0 && len(paths) > 0 {
-		return withStatus(exitFound, errors.New("the draft has nothing of these paths"))
-	}
-	for i, p := range plans {
-		if len(p.Steps) == 0 {
-			continue
-		}
-		if err := p.Keep(x.force, x.putBackAs("sandgate review", d.Roots[i], x.config, false)); err != nil {
-			return withHint(withStatus(exitFound, errors.New(approval.EscapeLine(err.Error()))), "the draft is still there; `sandgate review keep` goes on where this ended")
-		}
+	defer release()
+	n, err := x.keepOf(d, cfg, paths)
+	if err != nil {
+		return err
 	}
 	fmt.Fprintf(x.err, "sandgate: kept %s\n", plural(n, "name", "names"))
 	if len(paths) > 0 {
 		return nil // the rest may still be wanted
 	}
 	return dropDraft(d)
+}
+
+// keepOf puts into the workspace what the draft has at or below paths, or all of it.
+func (x *reviewCmd) keepOf(d *changes.Draft, cfg *config.Config, paths []string) (n int, err error) {
+	plans, err := draftPlans(d, cfg, paths)
+	if err != nil {
+		return 0, err
+	}
+	for i, p := range plans {
+		n += len(p.Steps)
+		printDraft(x.out, d.Roots[i], p, false)
+		if l := p.Blocking(x.force); len(l) > 0 {
+			return 0, withHint(withStatus(exitFound, fmt.Errorf("%s cannot be kept as things are; nothing was done", plural(len(l), "file", "files"))),
+				"name the other paths, or give --force where somebody has changed a file since")
+		}
+	}
+	if n == 0 && len(paths) > 0 {
+		return 0, withStatus(exitFound, errors.New("the draft has nothing of these paths"))
+	}
+	for i, p := range plans {
+		if len(p.Steps) == 0 {
+			continue
+		}
+		if err := p.Keep(x.force, x.putBackAs("sandgate review", d.Roots[i], x.config, false)); err != nil {
+			return 0, withHint(withStatus(exitFound, errors.New(approval.EscapeLine(err.Error()))), "the draft is still there; `sandgate review keep` goes on where this ended")
+		}
+	}
+	return n, nil
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor"
+	"github.com/sandgate/sandgate/supervisor/changes"
 	"github.com/sandgate/sandgate/supervisor/config"
 )
 
@@ -35,6 +36,7 @@ type runFlags struct {
 	terminal                                bool // a program on a terminal has one of its own
 	review                                  bool // what it writes is a draft
 	draft                                   string
+	draftOf                                 string // the directory of the draft that it runs on, or ""
 	timeout                                 time.Duration
 	memory, fileSize                        string
 	pids                                    int64
@@ -121,8 +123,8 @@ func (f *runFlags) add(c *cobra.Command) {
 	fs.StringVar(&f.backend, "backend", "auto", backendUsage)
 	fs.BoolVar(&f.review, "review", false, "leave what it writes in a draft: see sandgate review")
 	fs.StringVar(&f.draft, "draft", "", "go on in the draft `name`, as --review does in a new one")
-	fs.BoolVar(&f.unrecorded, "unrecorded", false, "keep nothing for an undo")
-	_ = fs.MarkHidden("unrecorded")
+	fs.StringVar(&f.draftOf, "draft-of", "", "run on the draft in this `directory`")
+	_ = fs.MarkHidden("draft-of")
 }
 
 func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
@@ -168,7 +170,14 @@ func (a *app) runOnce(ctx context.Context, agent string, f runFlags, typed bool,
 	if err != nil {
 		return result, found, err
 	}
-	o := buildOptions{meant: meant, mode: mode, backend: f.backend, ahead: mode == approval.ApproveAll, program: argv[0], uncached: f.unrecorded}
+	o := buildOptions{meant: meant, mode: mode, backend: f.backend, ahead: mode == approval.ApproveAll, program: argv[0], uncached: f.unrecorded || f.draftOf != ""}
+	if f.draftOf != "" {
+		d, err := changes.OpenDraft(f.draftOf)
+		if err != nil {
+			return result, found, withStatus(exitInternal, err)
+		}
+		o.draftOver = d.Roots
+	}
 	var person *console
 	if f.terminal && mode == approval.ApproveAll { // else questions are asked there
 		if person = a.openConsole(); person != nil {

@@ -24,6 +24,7 @@ import (
 type serveFlags struct {
 	config, socket, operator, http string
 	log                            string
+	draftOf                        string // the directory of the draft that its calls work on, or ""
 	approveAll, strict             bool
 	logLevel                       *slog.LevelVar
 }
@@ -55,6 +56,8 @@ has no room for sandboxes.`,
 	fs.StringVar(&f.http, "http", "", "serve the web page and the bridges on this loopback `address`, such as 127.0.0.1:8642")
 	fs.TextVar(f.logLevel, "log-level", f.logLevel, "log what is at least this `grave`: error, warn or info")
 	fs.StringVar(&f.log, "log", logAuto, "print a line for each decision: decisions, none, or auto, which is on a terminal and in the journal")
+	fs.StringVar(&f.draftOf, "draft-of", "", "work on the draft in this `directory`, until standard input ends")
+	_ = fs.MarkHidden("draft-of")
 	fs.BoolVar(&f.approveAll, "approve-all", false, "approve whatever would be asked; rules that deny still hold")
 	fs.BoolVar(&f.strict, "strict", false, "deny whatever would be asked")
 	c.MarkFlagsMutuallyExclusive("approve-all", "strict")
@@ -105,6 +108,13 @@ func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
 	// Before anything is made that a signal would leave behind.
 	ctx, stop := signal.NotifyContext(cmd.Context(), ending...)
 	defer stop()
+	if f.draftOf != "" {
+		if ctx, err = a.onDraft(ctx, cfg, &o, f.draftOf); err != nil {
+			return err
+		}
+	} else {
+		o.begin = reviewer{a, cfg, f}.begin
+	}
 	x, err := a.setUp(cfg, o, f)
 	if err != nil {
 		return err
@@ -288,8 +298,11 @@ func (a *app) announce(r *running, s *sockets, web *httpSide) {
 	for _, w := range confine.WithoutReserve() {
 		fmt.Fprintf(a.err, "sandgate: warning: %s\n", w)
 	}
-	fmt.Fprintln(a.err, "sandgate: ready")
+	fmt.Fprintln(a.err, readyText)
 }
+
+// readyText is the last line that is said before the first call can be made.
+const readyText = "sandgate: ready"
 
 // maxPlantedTold bounds the lines about what an earlier call has left: that can be thousands.
 const maxPlantedTold = 10

@@ -88,6 +88,25 @@ func (d *Draft) part(root int, name string) string {
 	return filepath.Join(d.dir, fmt.Sprint(root), name)
 }
 
+// ErrInUse means that something works on a draft.
+var ErrInUse = errors.New("something still works on it")
+
+// Hold keeps others from working on a draft, and from keeping or dropping it, until release.
+func (d *Draft) Hold() (release func(), err error) {
+	f, err := os.Open(filepath.Join(d.dir, draftFile))
+	if err != nil {
+		return nil, fmt.Errorf("draft %s: %w", d.ID, err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = ErrInUse
+		}
+		return nil, fmt.Errorf("draft %s: %w", d.ID, err)
+	}
+	return func() { f.Close() }, nil
+}
+
 // Dir is where it lies: no sandbox may see it.
 func (d *Draft) Dir() string { return d.dir }
 

@@ -308,6 +308,7 @@ type Rule struct {
 	NoMatch      []string `yaml:"no_match"`
 	Network      *Network `yaml:"network"` // nil: as `shell.network`
 	Limits       *Limits  `yaml:"limits"`  // nil: as `sandbox.limits`
+	Review       bool     `yaml:"review"`
 }
 
 func (r *Rule) setDefaults() {
@@ -331,6 +332,7 @@ type Tool struct {
 	Credentials    []Credential   `yaml:"credentials"` // for Sandbox.Network
 	Approval       ToolApproval   `yaml:"approval"`
 	Sandbox        ToolSandbox    `yaml:"sandbox"`
+	Review         bool           `yaml:"review"`
 }
 
 func (t *Tool) setDefaults() {

@@ -55,6 +55,7 @@ func descriptions() map[string]string {
 		"shell.rules[].no_match":      "Commands that the rule must not match. Checked when the file is loaded.",
 		"shell.rules[].network":       "Network of whatever runs together with a command that the rule matches, also where an earlier rule decides; may only narrow shell.network.",
 		"shell.rules[].limits":        "Limits of whatever runs together with a command that the rule matches, also where an earlier rule decides; may only narrow sandbox.limits.",
+		"shell.rules[].review":        "Whether whatever runs together with a command that the rule matches runs on a draft, of which a person keeps what is good, or nothing.",
 
 		"shell.rules[].limits.timeout":    "Wall time, such as 30s.",
 		"shell.rules[].limits.cpu":        "Processor time of all processes together, such as 30s.",
@@ -90,6 +91,7 @@ func descriptions() map[string]string {
 		"tools.*.sandbox.env":           "Environment variables of the tool.",
 		"tools.*.sandbox.env.allow":     "Names of sandbox.env.allow.",
 		"tools.*.sandbox.env.set":       "Variables with fixed values, beside those of sandbox.env.set.",
+		"tools.*.review":                "Whether each call runs on a draft, of which a person keeps what is good, or nothing.",
 		"tools.*.sandbox.limits":        "What one call may use; never more than sandbox.limits.",
 
 		"tools.*.sandbox.limits.timeout":    "Wall time, such as 30s.",

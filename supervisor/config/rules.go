@@ -82,7 +82,7 @@ func (r *Rule) pointless() []string {
 	if r.Allowed {
 		return nil
 	}
-	return []string{"approval", "read_only", "sandbox_paths", "network", "limits"}
+	return []string{"approval", "read_only", "sandbox_paths", "network", "limits", "review"}
 }
 
 // ruleReach checks what a rule says about paths, network and limits: it may

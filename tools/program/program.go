@@ -31,8 +31,8 @@ type Config struct {
 	// approver may have remembered; nil is nothing that a pattern could cover.
 	Reach func(argv []string, dir string) approval.Reach
 	// Rules says what the rules for command lines deny of a program that is run in dir, and
-	// what their network and limits bound; nil is no rules.
-	Rules func(argv []string, dir string) ([]sandboxprofile.Profile, error)
+	// what their network and limits bound, and whether it is reviewed; nil is no rules.
+	Rules func(argv []string, dir string) (bounds []sandboxprofile.Profile, review bool, err error)
 	// Terminal is what programs get in place of their streams; nil is none.
 	Terminal *sandboxprofile.Terminal
 	// Starts says which files a program starts that is run in dir.
@@ -91,10 +91,10 @@ func (r *runner) Plan(c tools.Call) (tools.Proposal, error) {
 	if err != nil {
 		return tools.Proposal{}, err
 	}
-	profile := r.Profile
+	profile, review := r.Profile, false
 	if r.Rules != nil {
-		bounds, err := r.Rules(argv, dir)
-		if err != nil {
+		var bounds []sandboxprofile.Profile
+		if bounds, review, err = r.Rules(argv, dir); err != nil {
 			return tools.Proposal{}, err
 		}
 		for _, b := range bounds {
@@ -119,8 +119,9 @@ func (r *runner) Plan(c tools.Call) (tools.Proposal, error) {
 			Description: "Run " + approval.EscapeLine(tools.Shorten(command)),
 			Payload:     map[string]any{"argv": slices.Clone(argv), "dir": dir},
 		},
-		Reach: r.reach(argv, dir),
-		Rule:  "default",
+		Reach:  r.reach(argv, dir),
+		Rule:   "default",
+		Review: review,
 		Present: func(context.Context) (*approval.Presentation, error) {
 			return &approval.Presentation{
 				Type:     approval.Command,

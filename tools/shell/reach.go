@@ -51,13 +51,13 @@ func (t *Tool) Reach(argv []string, dir string) approval.Reach {
 // Ruled holds a program that is started without a shell against the rules, as the same
 // words on a command line: its error is what a rule that denies them gives. What the rules
 // allow of a line is not asked here.
-func (t *Tool) Ruled(argv []string, dir string) ([]sandboxprofile.Profile, error) {
+func (t *Tool) Ruled(argv []string, dir string) (bounds []sandboxprofile.Profile, review bool, err error) {
 	p := t.Policy().In(dir)
 	d := p.Decide(tools.QuoteCommand(argv), "bash")
 	if d.Effect == tools.Deny && d.RuleIndex >= 0 {
-		return nil, t.blocked(d)
+		return nil, false, t.blocked(d)
 	}
-	return p.bounds(d), nil
+	return p.bounds(d), p.reviewed(d), nil
 }
 
 // denying is the policy that asks about everything that no rule denies.

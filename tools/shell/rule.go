@@ -42,6 +42,9 @@ type Rule struct {
 	// Bound, if any, bounds whatever runs together with a command that the rule
 	// matches, or could match, also where another rule decides: it only narrows.
 	Bound *sandboxprofile.Profile `json:"-"`
+	// Review: whatever runs together with a command that the rule matches, or could match,
+	// runs on a draft.
+	Review bool `json:"review,omitempty"`
 	// Name is what decisions call the rule; "" is its place in the list and its pattern.
 	Name string `json:"-"`
 	// Tier is the file that the rule is from, of several. The rules of a tier are

@@ -207,6 +207,7 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 		Reach:    policy.reach(command, d),
 		Rule:     d.Label(),
 		Withheld: t.Paths.AskedReads(),
+		Review:   policy.reviewed(d),
 		Hold:     func(q tools.Proposal) tools.Proposal { return tools.Hold(q, paths, reader.starts(command)) },
 		Present:  func(context.Context) (*approval.Presentation, error) { return present(command, dir, d), nil },
 	}
@@ -324,6 +325,11 @@ func (p *Policy) bounds(d Decision) []sandboxprofile.Profile {
 		list = append(list, *p.rules.list[i].Bound)
 	}
 	return list
+}
+
+// reviewed reports whether one of the rules wants a person to look at what was changed.
+func (p *Policy) reviewed(d Decision) bool {
+	return slices.ContainsFunc(d.Bounds, func(i int) bool { return p.rules.list[i].Review })
 }
 
 // narrowed gives the profile and the environment of a command line: the meet of

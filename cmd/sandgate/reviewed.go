@@ -1,0 +1,403 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/internal/unixsock"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor"
+	"github.com/sandgate/sandgate/supervisor/changes"
+	"github.com/sandgate/sandgate/supervisor/config"
+)
+
+// A reviewer makes the drafts of a supervisor's sessions: each is another `serve` of this
+// program, with the same configuration, in a mount namespace of its own.
+type reviewer struct {
+	app *app
+	cfg *config.Config
+	f   serveFlags
+}
+
+func (x reviewer) begin(ctx context.Context) (supervisor.Draft, error) {
+	dir, err := draftsDir()
+	if err != nil {
+		return nil, err
+	}
+	roots := writableRoots(x.cfg)
+	for _, root := range roots {
+		if sandboxprofile.Contains(root, dir) {
+			return nil, withHint(fmt.Errorf("%s holds the directory of drafts, %s", root, dir), "set XDG_STATE_HOME to a directory elsewhere")
+		}
+		if info, err := os.Lstat(root); err != nil || !info.IsDir() {
+			return nil, withHint(fmt.Errorf("%s is not a directory", root), "name the directory that it lies in in sandbox.paths")
+		}
+	}
+	if len(roots) == 0 {
+		return nil, errors.New("calls may write nothing that could be reviewed")
+	}
+	draft, err := changes.NewDraft(dir, roots, []string{"a session of sandgate serve"})
+	if err != nil {
+		return nil, err
+	}
+	d := &sessionDraft{reviewer: x, draft: draft}
+	if err := d.start(ctx); err != nil {
+		return nil, errors.Join(err, d.stop(), draft.Drop())
+	}
+	return d, nil
+}
+
+// writableRoots are the directories that any tool may write, without those in another one.
+func writableRoots(cfg *config.Config) (roots []string) {
+	var list []string
+	for _, p := range cfg.Sandbox.Paths {
+		if p.Mode == config.ReadWrite {
+			list = append(list, p.Root)
+		}
+	}
+	slices.Sort(list)
+	for _, root := range list {
+		if !slices.ContainsFunc(roots, func(r string) bool { return sandboxprofile.Contains(r, root) }) {
+			roots = append(roots, root)
+		}
+	}
+	return roots
+}
+
+// A sessionDraft is a draft with the supervisor that works on it.
+type sessionDraft struct {
+	reviewer
+	draft   *changes.Draft
+	release func()
+
+	process *exec.Cmd
+	life    io.Closer // the supervisor ends with it
+	ended   chan struct{}
+	said    []string // the last lines, once it has ended
+
+	agent    *client.Agent
+	approver *client.Approver
+	session  *client.Session
+	plans    []changes.DraftPlan // set by End
+}
+
+func (d *sessionDraft) ID() string { return d.draft.ID }
+
+// start starts the supervisor and waits until it listens.
+func (d *sessionDraft) start(ctx context.Context) (err error) {
+	if d.release, err = d.draft.Hold(); err != nil {
+		return err
+	}
+	self, err := resolvedSelf()
+	if err != nil {
+		return err
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	// Beside our own: no sandbox sees that directory.
+	agent, err := unixsock.DefaultPath("draft-" + d.draft.ID + ".sock")
+	if err != nil {
+		return err
+	}
+	operator := strings.TrimSuffix(agent, ".sock") + "-op.sock"
+	args := []string{"in-draft", "--dir", cwd, d.draft.Dir(), "--", "serve", "--draft-of", d.draft.Dir(), "--log", logNone, "--socket", agent, "--operator-socket", operator}
+	if d.f.config != "" {
+		args = append(args, "--config", d.f.config)
+	}
+	switch {
+	case d.f.approveAll:
+		args = append(args, "--approve-all")
+	case d.f.strict:
+		args = append(args, "--strict")
+	}
+	c := exec.Command(self, args...)
+	c.SysProcAttr = ownMounts()
+	c.SysProcAttr.Setsid = true // a key that ends us is not for it: we end it
+	life, err := c.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := c.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := c.Start(); err != nil {
+		return withHint(fmt.Errorf("a mount namespace: %w", err), "this host bars user namespaces: set undo.enabled, and `sandgate undo` takes back what a call did")
+	}
+	d.process, d.life, d.ended = c, life, make(chan struct{})
+	ready := make(chan struct{})
+	go d.listen(out, ready)
+	select {
+	case <-ready:
+	case <-d.ended:
+		return withHint(errors.New(d.lastSaid()), "a draft needs overlayfs, with XDG_STATE_HOME on a disk of its own kind (ext4, xfs, btrfs), not on another overlay")
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if d.agent, err = client.DialAgent(ctx, agent, client.WithProgram("sandgate review", version)); err != nil {
+		return err
+	}
+	d.approver, err = client.DialApprover(ctx, operator, client.WithProgram("sandgate review", version))
+	return err
+}
+
+// listen reads what the supervisor says until it has ended.
+func (d *sessionDraft) listen(out io.Reader, ready chan<- struct{}) {
+	defer close(d.ended)
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if lines.Text() == readyText && ready != nil {
+			close(ready)
+			ready = nil
+		}
+		d.said = append(d.said[max(0, len(d.said)-4):], lines.Text())
+	}
+	_, _ = io.Copy(io.Discard, out) // a line too long to scan
+	_ = d.process.Wait()            // what it said is the reason, and all there is
+}
+
+// lastSaid is why a supervisor has ended. It must have.
+func (d *sessionDraft) lastSaid() string {
+	var said []string
+	for _, line := range d.said {
+		said = append(said, strings.TrimPrefix(strings.TrimPrefix(line, "sandgate: "), "error: "))
+	}
+	return approval.EscapeLine(strings.Join(said, "; "))
+}
+
+func (d *sessionDraft) Open(ctx context.Context, p protocol.SessionOpen, ask supervisor.AskFunc) (err error) {
+	if d.session, err = d.agent.OpenSession(ctx, p); err != nil {
+		return err
+	}
+	events, err := d.approver.Subscribe(ctx)
+	if err == nil {
+		go d.relay(events, ask)
+	}
+	return err
+}
+
+// relay has each question answered, several at a time, until the connection ends.
+func (d *sessionDraft) relay(events <-chan client.Event, ask supervisor.AskFunc) {
+	waiting := map[protocol.ApprovalID]context.CancelFunc{}
+	for e := range events {
+		id := e.Approval.ID
+		switch e.Kind {
+		case client.Requested:
+			ctx, cancel := context.WithCancel(context.Background())
+			waiting[id] = cancel
+			go func() {
+				answer := ask(ctx, func(ctx context.Context) (protocol.Approval, error) { return d.approver.Show(ctx, id) })
+				answer.ID = id
+				_, _ = d.approver.Decide(ctx, answer) // else nobody waits for it any more
+			}()
+		case client.Resolved:
+			if cancel := waiting[id]; cancel != nil {
+				cancel()
+				delete(waiting, id)
+			}
+		}
+	}
+	for _, cancel := range waiting {
+		cancel()
+	}
+}
+
+func (d *sessionDraft) Call(ctx context.Context, req protocol.ToolsCall, notify func(protocol.Method, any)) (protocol.CallResult, error) {
+	// A rule that somebody has added since holds here too.
+	if _, err := d.approver.Reload(ctx); err != nil {
+		return protocol.CallResult{}, err
+	}
+	return d.session.Forward(ctx, req,
+		client.OnOutput(func(o protocol.ToolOutput) { notify(protocol.MethodToolOutput, o) }),
+		client.OnState(func(s protocol.ToolState) { notify(protocol.MethodToolState, s) }))
+}
+
+func (d *sessionDraft) Check(ctx context.Context, req protocol.ToolsCall) (protocol.CheckResult, error) {
+	return d.session.Check(ctx, req.Tool, req.Args, client.WithCallID(req.CallID))
+}
+
+func (d *sessionDraft) Tools(ctx context.Context) (protocol.ToolsList, error) {
+	return d.session.List(ctx)
+}
+
+// stop ends the supervisor, its calls and all that they started.
+func (d *sessionDraft) stop() error {
+	var errs []error
+	if d.agent != nil {
+		errs = append(errs, d.agent.Close())
+	}
+	if d.approver != nil {
+		errs = append(errs, d.approver.Close())
+	}
+	if d.process != nil {
+		errs = append(errs, d.life.Close())
+		<-d.ended
+	}
+	return errors.Join(errs...)
+}
+
+func (d *sessionDraft) Close() {
+	if d.release != nil {
+		d.release()
+	}
+}
+
+func (d *sessionDraft) End() (found supervisor.DraftChanges, err error) {
+	if err := d.stop(); err != nil {
+		return found, err
+	}
+	if d.plans, err = draftPlans(d.draft, d.cfg, nil); err != nil {
+		return found, err
+	}
+	var list, diff bytes.Buffer
+	for i, p := range d.plans {
+		found.Names += len(p.Steps)
+		printDraft(&list, d.draft.Roots[i], p, false)
+		d.diff(&diff, d.draft.Roots[i], p)
+	}
+	steps, err := json.Marshal(d.plans)
+	if err != nil {
+		return found, err
+	}
+	sum := sha256.Sum256(steps)
+	found.Digest = "sha256:" + hex.EncodeToString(sum[:])
+	found.Summary, found.Diff = cutAtLine(list.String(), maxSummary), cutAtLine(diff.String(), maxDiff)
+	return found, nil
+}
+
+// What an approver is shown of a draft; `sandgate review show` has all of it.
+const maxSummary, maxDiff = 8 << 10, 512 << 10
+
+func cutAtLine(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	cut := strings.LastIndexByte(text[:most], '\n') + 1
+	return text[:cut] + fmt.Sprintf("... and %d lines more: see `sandgate review show`\n", strings.Count(text[cut:], "\n"))
+}
+
+// diff shows what each name of a plan becomes. Its own lines begin with a star, which no line of
+// a file's does.
+func (d *sessionDraft) diff(out *bytes.Buffer, root string, p changes.DraftPlan) {
+	fmt.Fprintf(out, "* in %s: %s\n", approval.EscapeLine(root), stepCounts(p.Steps))
+	protect, _ := patterns(d.cfg)
+	for _, s := range p.Steps {
+		fmt.Fprintf(out, "* %s%s\n", fileText(changes.Change{Path: s.Path, Before: s.Now, After: s.Was}), marks(s, root, protect))
+		if out.Len() > maxDiff {
+			continue // it is not shown
+		}
+		old, err := p.Content(s.Now)
+		fresh, errFresh := p.Content(s.Was)
+		switch {
+		case errors.Join(err, errFresh) != nil:
+			fmt.Fprintf(out, "* cannot be shown: %s\n", approval.EscapeLine(errors.Join(err, errFresh).Error()))
+		case !isText(old) || !isText(fresh):
+			fmt.Fprintf(out, "* binary: %d bytes now, %d in the draft\n", len(old), len(fresh))
+		default:
+			for line := range strings.Lines(udiff.Unified("now", "draft", string(old), string(fresh))) {
+				if !strings.HasPrefix(line, "--- now") && !strings.HasPrefix(line, "+++ draft") {
+					fmt.Fprintln(out, approval.EscapeLine(strings.TrimSuffix(line, "\n")))
+				}
+			}
+		}
+	}
+}
+
+func stepCounts(steps []changes.Step) string {
+	made, changed, removed := 0, 0, 0
+	for _, s := range steps {
+		switch {
+		case s.Now == nil:
+			made++
+		case s.Was == nil:
+			removed++
+		default:
+			changed++
+		}
+	}
+	return fmt.Sprintf("%d made, %d changed, %d removed", made, changed, removed)
+}
+
+// marks are what a person looks at first.
+func marks(s changes.Step, root string, protect []string) string {
+	var list []string
+	if s.Conflict != "" {
+		list = append(list, "conflict: "+s.Conflict)
+	}
+	if slices.ContainsFunc(protect, func(pattern string) bool {
+		return sandboxprofile.MatchPattern(pattern, filepath.Join(root, string(s.Path)))
+	}) {
+		list = append(list, "protected name")
+	}
+	if e := s.Was; e != nil && !e.IsDir() {
+		switch {
+		case e.Link != "":
+			list = append(list, "link to "+string(e.Link))
+		case e.Mode&0o111 != 0:
+			list = append(list, "executable")
+		}
+		if s.Now != nil && s.Now.Mode != e.Mode {
+			list = append(list, fmt.Sprintf("mode %o now, %o in the draft", s.Now.Mode&0o7777, e.Mode&0o7777))
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return approval.EscapeLine("  (" + strings.Join(list, "; ") + ")")
+}
+
+// Keep takes the names as those below the first root, or as absolute paths.
+func (d *sessionDraft) Keep(names []string) error {
+	var paths []string
+	if !slices.Contains(names, ".") {
+		for _, name := range names {
+			if !filepath.IsAbs(name) {
+				name = filepath.Join(d.draft.Roots[0], name)
+			}
+			paths = append(paths, filepath.Clean(name))
+		}
+	}
+	x := &reviewCmd{app: &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard}, config: d.f.config}
+	if _, err := x.keepOf(d.draft, d.cfg, paths); err != nil {
+		return err
+	}
+	return d.draft.Drop()
+}
+
+func (d *sessionDraft) Drop() error { return d.draft.Drop() }
+
+// onDraft has a supervisor work on a draft that lies over what its calls may write, and end with
+// whoever started it.
+func (a *app) onDraft(ctx context.Context, cfg *config.Config, o *buildOptions, dir string) (context.Context, error) {
+	d, err := changes.OpenDraft(dir)
+	if err != nil {
+		return nil, withStatus(exitInternal, err)
+	}
+	o.draftOver = d.Roots
+	cfg.HTTP.Listen = ""
+	ctx, end := context.WithCancel(ctx)
+	go func() {
+		defer end()
+		_, _ = io.Copy(io.Discard, a.in)
+	}()
+	return ctx, nil
+}
