@@ -392,7 +392,7 @@ func (a *app) onDraft(ctx context.Context, cfg *config.Config, o *buildOptions, 
 	if err != nil {
 		return nil, withStatus(exitInternal, err)
 	}
-	o.draftOver = d.Roots
+	o.draftOver, o.uncached = d.Roots, true
 	cfg.HTTP.Listen = ""
 	ctx, end := context.WithCancel(ctx)
 	go func() {
