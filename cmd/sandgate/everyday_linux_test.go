@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,6 +57,8 @@ var everydays = []everyday{
 	{"git-init", "git init -q inner && git -C inner status", "No commits yet"},
 	{"git-clone", "git clone -q . sub/clone && cat sub/clone/file", "text"},
 	{"git-clone-tmp", "git clone -q . /tmp/clone-$$ && cat /tmp/clone-$$/file", "text"},
+	{"git-shallow", "git clone -q --depth 1 file://$PWD sub/clone && cd sub/clone && echo more >> file && " + commit + "commit -qam second && git log --oneline && git rev-parse --is-shallow-repository", "second\n.*first\ntrue"},
+	{"git-dir", "cd sub && GIT_DIR=../.git GIT_WORK_TREE=.. git status --short && GIT_DIR=../.git git log --oneline", "first"},
 	{"git-worktree", "git worktree add -q ../ws/tree 2>&1 && cat tree/file", "text"},
 	// Places for what is temporary, and HOME
 	{"tmp", "echo x > /tmp/x-$$ && cat /tmp/x-$$", "x"},
@@ -91,7 +94,7 @@ var everydays = []everyday{
 // TestEveryday runs what people do all day. All of it works with bubblewrap, and where
 // no bubblewrap can build anything.
 func TestEveryday(t *testing.T) {
-	if len(everydays) != 55 {
+	if len(everydays) != 57 {
 		t.Fatalf("%d rows", len(everydays))
 	}
 	for _, place := range []string{"", "restricted"} {
@@ -107,6 +110,35 @@ func TestEveryday(t *testing.T) {
 		})
 	}
 }
+
+// TestEverydayTable: docs/everyday.md is what TestEveryday runs.
+func TestEverydayTable(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(everydayText)
+	for _, e := range everydays {
+		script := strings.NewReplacer("|", `\|`, "\n", " ↵ ").Replace(strings.TrimSuffix(e.script, "\n"))
+		fmt.Fprintf(&b, "| %s | `%s` |\n", strings.ReplaceAll(e.name, "-", " "), script)
+	}
+	const page = "../../docs/everyday.md"
+	if *update {
+		if err := os.WriteFile(page, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(page); err != nil || string(got) != b.String() {
+		t.Errorf("%s is not what the test says (%v): go test ./cmd/sandgate -run TestEverydayTable -update", page, err)
+	}
+}
+
+const everydayText = `# What people and agents do all day
+
+Each line works in ` + "`sandgate run -- sh -c '...'`" + ` without a flag, in a new repository with one commit, with bubblewrap and
+where no namespace can be made ([backends.md](backends.md)). In a container whose image is read-only, files cannot be made in /tmp
+itself. The table is written by the test that runs it (` + "`TestEveryday`" + `). A sign ↵ is a new line.
+
+| what | commands |
+|---|---|
+`
 
 // An everydayHost runs sandgate in one place, by the user of that place.
 type everydayHost struct {
