@@ -140,7 +140,7 @@ func (p Paths) unknown(s Started) string {
 		p.Cwd = s.Dir
 	}
 	path, err := p.resolve(s.Name)
-	if err != nil || !p.writable(path) || !p.shows(path) {
+	if err != nil || !p.Writable(path) || !p.shows(path) {
 		return ""
 	}
 	switch info, err := os.Lstat(path); {
@@ -173,7 +173,7 @@ func (p Paths) Changeable(list []Started) []string {
 	files := p.changeable(list)
 	if p.Above != nil {
 		above := *p.Above
-		above.Cwd, above.Until = p.cwd(), p.Until
+		above.Cwd, above.Until = p.Start(), p.Until
 		for _, name := range above.changeable(list) {
 			if !slices.Contains(files, name) {
 				files = append(files, name)
@@ -262,12 +262,12 @@ func (p Paths) hold(s Started) (Pin, bool) {
 	if s.Dir != "" {
 		p.Cwd = s.Dir
 	}
-	named, err := absolute(s.Name, p.cwd(), p.Home)
+	named, err := absolute(s.Name, p.Start(), p.Home)
 	if err != nil {
 		return Pin{}, false
 	}
 	path, err := p.resolve(s.Name)
-	if err != nil || !p.writable(path) || !p.shows(path) {
+	if err != nil || !p.Writable(path) || !p.shows(path) {
 		return Pin{}, false
 	}
 	info, err := os.Lstat(path)

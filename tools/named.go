@@ -30,13 +30,13 @@ func (p Paths) Argument(path string) (string, error) {
 	}
 	entry, err := p.resolve(name)
 	switch {
-	case err != nil || !p.shows(entry) || !exists(filepath.Join(p.cwd(), name)):
+	case err != nil || !p.shows(entry) || !exists(filepath.Join(p.Start(), name)):
 		return means, nil
-	case entry == rule.Root, rule.Root == p.cwd():
+	case entry == rule.Root, rule.Root == p.Start():
 		return path, nil
 	}
 	return "", &ArgumentError{Field: "path",
-		Reason: fmt.Sprintf("could mean %s, or %s of %s", filepath.Join(p.cwd(), path), means, rule.Label()),
+		Reason: fmt.Sprintf("could mean %s, or %s of %s", filepath.Join(p.Start(), path), means, rule.Label()),
 		Hint:   fmt.Sprintf("write %q for the first, or the whole path of the other", "./"+path)}
 }
 

@@ -41,6 +41,9 @@ type Paths struct {
 	// Cwd is what relative paths start from. "" is the first rule's root; who has a
 	// configuration says which directory it names.
 	Cwd string
+	// Origin is the directory that relative names in rules mean: Cwd if it is "", or what
+	// was Cwd before a configuration that nobody trusts moved it.
+	Origin string
 	// Home is what "~/" stands for; "" leaves it an ordinary name.
 	Home string
 	// Above is what held before the workspace's own file narrowed it, nil where none did:
@@ -93,7 +96,7 @@ func (p Paths) resolve(path string) (string, error) {
 	if err := checkPath(path); err != nil {
 		return "", err
 	}
-	abs, err := absolute(path, p.cwd(), p.Home)
+	abs, err := absolute(path, p.Start(), p.Home)
 	if err != nil {
 		return "", err
 	}
@@ -122,7 +125,8 @@ func (p Paths) AskedWrites() []string {
 	return roots
 }
 
-func (p Paths) cwd() string {
+// Start is where relative paths start.
+func (p Paths) Start() string {
 	if p.Cwd == "" && len(p.Rules) > 0 {
 		return p.Rules[0].Root
 	}

@@ -69,7 +69,9 @@ func IsELF(path string) bool {
 	return err == nil && string(head[:n]) == "\x7fELF"
 }
 
-// writable reports whether a tool could have changed the file at resolved.
-func (p Paths) writable(resolved string) bool {
-	return slices.ContainsFunc(p.rulesFor(resolved), func(r *PathRule) bool { return r.Write })
+// Writable reports whether a tool could have changed the file at resolved, or whoever
+// wrote the configuration that keeps tools from it: see Above.
+func (p Paths) Writable(resolved string) bool {
+	own := slices.ContainsFunc(p.rulesFor(resolved), func(r *PathRule) bool { return r.Write })
+	return own || p.Above != nil && p.Above.Writable(resolved)
 }

@@ -381,6 +381,7 @@ func without(p sandboxprofile.Profile, own map[string]sandboxprofile.Rights) san
 // profile narrows it.
 type derived struct {
 	needs           sandboxprofile.Needs
+	paths           tools.Paths
 	files, programs sandboxprofile.Profile
 	warnings        []string
 
@@ -419,6 +420,7 @@ func derive(cfg *config.Config, own map[string]sandboxprofile.Rights, program st
 	offline.Network = sandboxprofile.Network{}
 	return derived{
 		needs:    needs,
+		paths:    toolPaths(cfg, needs),
 		files:    without(sandboxprofile.Derive(offline), own),
 		programs: shellCredentials(cfg).Under(without(sandboxprofile.Derive(narrow), unseen)),
 		warnings: warnings,
@@ -607,6 +609,7 @@ func limits(l config.Limits) sandboxprofile.Limits {
 
 func toolPaths(cfg *config.Config, n sandboxprofile.Needs) tools.Paths {
 	p := pathsOf(cfg, n)
+	p.Origin = cfg.Vouched().StartDir()
 	if cfg.Above != nil {
 		n.Protect, n.Hide = patterns(cfg.Above)
 		above := pathsOf(cfg.Above, n)
@@ -651,7 +654,8 @@ func safePath(path string, p sandboxprofile.Profile, d derived) string {
 	var keep []string
 	for _, dir := range strings.Split(path, ":") {
 		r := p.Rights(dir)
-		safe := r&sandboxprofile.Write == 0 || d.ownPath && slices.ContainsFunc(d.needs.Roots, func(root sandboxprofile.Root) bool {
+		written := r&sandboxprofile.Write != 0 || d.paths.Writable(dir)
+		safe := !written || d.ownPath && slices.ContainsFunc(d.needs.Roots, func(root sandboxprofile.Root) bool {
 			return sandboxprofile.Contains(root.Path, dir)
 		})
 		if strings.HasPrefix(dir, "/") && r&sandboxprofile.Execute != 0 && safe {

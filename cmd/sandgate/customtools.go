@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -54,7 +55,7 @@ func (t reviewedTool) Plan(c tools.Call) (tools.Proposal, error) {
 // customTool narrows what every program has to what one tool is granted. Its
 // network is its own.
 func customTool(cfg *config.Config, d derived, own map[string]sandboxprofile.Rights, t *config.Tool) (manifest.Config, error) {
-	c := manifest.Config{Spec: t.Spec(), Paths: toolPaths(cfg, d.needs), AllPaths: toolPaths(cfg, d.needs), Starts: d.starts}
+	c := manifest.Config{Spec: t.Spec(), Paths: d.paths, AllPaths: d.paths, Starts: d.starts}
 	c.Credentials = credentials("tools."+t.Name+".credentials", t.Credentials, t.Sandbox.Network)
 	needs, err := toolNeeds(cfg, d.needs, t)
 	if err != nil {
@@ -76,7 +77,7 @@ func customTool(cfg *config.Config, d derived, own map[string]sandboxprofile.Rig
 		c.Withheld = c.Paths.AskedReads()
 		seen = without(seen, none(c.Withheld))
 	}
-	c.Dir = startDir(c.Paths, seen)
+	c.Dir = startDir(cfg, c.Paths, t.Sandbox.Paths, seen)
 	c.Paths.Cwd, c.AllPaths.Cwd = c.Dir, c.Dir
 	allow, set := toolVariables(cfg, t)
 	c.Environ = environ(allow, set, d, c.Profile)
@@ -167,7 +168,7 @@ func toolRules(rules []tools.PathRule, granted map[string]config.Mode) []tools.P
 	if granted == nil {
 		return rules
 	}
-	rules = slices.DeleteFunc(rules, func(r tools.PathRule) bool { return granted[r.Name] == "" })
+	rules = slices.DeleteFunc(slices.Clone(rules), func(r tools.PathRule) bool { return granted[r.Name] == "" })
 	for i := range rules {
 		rules[i].Write = rules[i].Write && granted[rules[i].Name] == config.ReadWrite
 	}
@@ -175,18 +176,34 @@ func toolRules(rules []tools.PathRule, granted map[string]config.Mode) []tools.P
 }
 
 // startDir is where the tool runs: where every program does if it sees that, else
-// in the first directory that it sees, else in its own /tmp.
-func startDir(p tools.Paths, profile sandboxprofile.Profile) string {
+// in the first directory that it sees, else in its own /tmp. A file that nobody trusts
+// moves no tool into another directory, whose Makefile would have the tool's secrets.
+func startDir(cfg *config.Config, p tools.Paths, granted map[string]config.Mode, profile sandboxprofile.Profile) string {
+	sees := func(dir string) bool { return profile.Rights(dir)&sandboxprofile.Read != 0 }
+	vouched := cfg.Vouched()
+	if vouched == cfg {
+		return cmp.Or(firstDir(p, sees), "/tmp")
+	}
+	was := pathsOf(vouched, sandboxprofile.Needs{})
+	was.Rules = slices.DeleteFunc(toolRules(was.Rules, granted), func(r tools.PathRule) bool { return len(r.Suffixes) > 0 })
+	saw := func(dir string) bool {
+		return slices.ContainsFunc(was.Rules, func(r tools.PathRule) bool { return sandboxprofile.Contains(r.Root, dir) })
+	}
+	if dir := firstDir(was, saw); sees(dir) {
+		return dir
+	}
+	return "/tmp"
+}
+
+func firstDir(p tools.Paths, sees func(string) bool) string {
 	dirs := []string{p.Cwd}
 	for _, r := range p.Rules {
 		dirs = append(dirs, r.Root)
 	}
-	for _, dir := range dirs {
-		if dir != "" && profile.Rights(dir)&sandboxprofile.Read != 0 {
-			return dir
-		}
+	if i := slices.IndexFunc(dirs, func(dir string) bool { return dir != "" && sees(dir) }); i >= 0 {
+		return dirs[i]
 	}
-	return "/tmp"
+	return ""
 }
 
 // checkTools looks for the programs of the custom tools and the MCP servers. One

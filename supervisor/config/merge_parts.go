@@ -134,11 +134,24 @@ func (m *merger) boundRules() {
 		field := fieldIndex("shell.rules", i)
 		if r.Allowed && !r.Approval {
 			m.unused(field, fmt.Sprintf("%s would run unasked", quote(r.Pattern)))
-		} else if r.Description != "" {
-			m.unused(field+".description", "an approver would read it")
+		} else {
+			for key, text := range map[string]string{".description": r.Description, ".reason": approversRead(r)} {
+				if text != "" {
+					m.unused(field+key, "an approver would read it")
+				}
+			}
 		}
 		m.rules = append(m.rules, laidRule{m.tier, i})
 	}
+}
+
+// approversRead is the reason of a rule that asks: the question has it. That of one that
+// denies is for the agent.
+func approversRead(r Rule) string {
+	if !r.Allowed {
+		return ""
+	}
+	return r.Reason
 }
 
 func (m *merger) settleRules() {
@@ -150,6 +163,9 @@ func (m *merger) settleRules() {
 		r.Tier, r.Narrows = l.layer.Tier, !l.layer.Trusted
 		if r.Narrows {
 			r.Description = ""
+			if approversRead(r) != "" {
+				r.Reason = ""
+			}
 		}
 		if len(m.c.Sources) > 1 {
 			r.Name = fmt.Sprintf("shell.rules[%d] %q", l.index, r.Pattern)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 const workdirKey = "sandbox.workdir"
@@ -28,6 +29,16 @@ func (c *Config) StartDir() string {
 		}
 	}
 	return start
+}
+
+// Vouched is what holds without the workspace's file where nobody has trusted that, else c.
+// The relative names of a person's rules and tools mean what they do there: a repository
+// that takes directories away must not have them mean its own files.
+func (c *Config) Vouched() *Config {
+	if slices.ContainsFunc(c.Sources, func(s Source) bool { return s.Tier == TierWorkspace && !s.Trusted }) {
+		return c.Above
+	}
+	return c
 }
 
 // SeenByPrograms reports whether programs have the directory in their sandbox. A mount

@@ -12,6 +12,8 @@ import (
 type Files interface {
 	// Start is the directory in which the command begins.
 	Start() string
+	// Origin is where commands begin that name no directory.
+	Origin() string
 	// Home is what "~" stands for.
 	Home() string
 	// Check says whether path may be read, or written.
@@ -87,7 +89,7 @@ func newPolicy(d Default, closed []string, rules []Rule, files Files, programs P
 	if programs == nil {
 		p.programs = systemPrograms{}
 	}
-	p.origin = p.files.Start()
+	p.origin = p.files.Origin()
 	if err := p.compile(rules); err != nil {
 		return nil, err
 	}
@@ -133,8 +135,9 @@ type lexicalFiles struct{}
 
 const lexicalRoot = "/workspace"
 
-func (lexicalFiles) Start() string { return lexicalRoot }
-func (lexicalFiles) Home() string  { return "/home" }
+func (lexicalFiles) Start() string  { return lexicalRoot }
+func (lexicalFiles) Origin() string { return lexicalRoot }
+func (lexicalFiles) Home() string   { return "/home" }
 
 func (lexicalFiles) Check(name, dir string, write bool) (tools.Effect, string, string) {
 	abs := absolute(name, dir)

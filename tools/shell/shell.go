@@ -19,6 +19,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -91,7 +92,7 @@ func (t *Tool) CheckStanding(s Standing) error {
 }
 
 func (t *Tool) compile(s Standing) (*Policy, error) {
-	p, err := newPolicy(t.Default, t.Closed, s.around(t.Rules), pathFiles{t.Paths, t.Profile.Scratch}, sandboxPrograms{t.Profile, t.sees, t.searchPath()})
+	p, err := newPolicy(t.Default, t.Closed, s.around(t.Rules), pathFiles{t.Paths, t.Profile.Scratch}, sandboxPrograms{t.Profile, t.Paths, t.sees, t.searchPath()})
 	if err == nil {
 		p.exported = map[string]bool{}
 		for _, kv := range t.Env {
@@ -388,14 +389,9 @@ type pathFiles struct {
 	scratch []string
 }
 
-func (f pathFiles) Start() string {
-	if f.paths.Cwd == "" && len(f.paths.Rules) > 0 {
-		return f.paths.Rules[0].Root
-	}
-	return f.paths.Cwd
-}
-
-func (f pathFiles) Home() string { return f.paths.Home }
+func (f pathFiles) Start() string  { return f.paths.Start() }
+func (f pathFiles) Origin() string { return cmp.Or(f.paths.Origin, f.Start()) }
+func (f pathFiles) Home() string   { return f.paths.Home }
 
 // Check asks the path rules. What they refuse to have read is asked about, since
 // programs read much that no tool needs to, and the sandbox hides what is hidden.
@@ -439,6 +435,7 @@ func (f pathFiles) Within(name, dir string, roots []string) bool {
 // sandboxPrograms knows programs by what PATH finds for them in the sandbox.
 type sandboxPrograms struct {
 	profile sandboxprofile.Profile
+	paths   tools.Paths
 	sees    *sandboxprofile.Lookup
 	path    string
 }
@@ -450,19 +447,23 @@ func (s sandboxPrograms) Identify(name, dir string) (string, bool) {
 	base := name[strings.LastIndexByte(name, '/')+1:]
 	found, err := tools.LookPath(base, s.path, dir, s.sees.Runnable)
 	if base == name {
-		return base, errors.Is(err, tools.ErrNotFound) || err == nil && tools.Trusted(found, s.profile)
+		return base, errors.Is(err, tools.ErrNotFound) || err == nil && s.trusted(found)
 	}
-	if err != nil || !tools.Trusted(found, s.profile) {
+	if err != nil || !s.trusted(found) {
 		return "", false
 	}
 	given, err := tools.LookPath(name, s.path, dir, s.sees.Runnable)
 	return base, err == nil && given == found
 }
 
+func (s sandboxPrograms) trusted(found string) bool {
+	return tools.Trusted(found, s.profile) && !s.paths.Writable(found)
+}
+
 // Locate implements Programs. Empty and relative entries of PATH start at dir.
 func (s sandboxPrograms) Locate(name, dir string) string {
 	found, err := tools.LookPath(name, s.path, dir, s.sees.Runnable)
-	if err != nil || tools.Trusted(found, s.profile) {
+	if err != nil || s.trusted(found) {
 		return ""
 	}
 	return found
@@ -471,7 +472,7 @@ func (s sandboxPrograms) Locate(name, dir string) string {
 // Sh follows the links of sh.
 func (s sandboxPrograms) Sh() string {
 	found, err := tools.LookPath("sh", s.path, "/", s.sees.Runnable)
-	if err != nil || !tools.Trusted(found, s.profile) {
+	if err != nil || !s.trusted(found) {
 		return ""
 	}
 	target, err := filepath.EvalSymlinks(found)

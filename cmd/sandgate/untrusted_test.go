@@ -1,0 +1,222 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// decided is what becomes of a call, and why.
+func (s mergeSite) decided(c *config.Config, tool, args string) protocol.RulesTested {
+	s.t.Helper()
+	d, err := newLocalDesk(c)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer d.Close()
+	got, err := d.desk.Test(d.peer, protocol.RulesTest{Tool: protocol.ToolName(tool), Args: []byte(strings.ReplaceAll(args, "%W", s.env.Cwd))})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return got
+}
+
+// put writes a program below the workspace and its neighbour.
+func (s mergeSite) put(name, text string) {
+	s.t.Helper()
+	path := filepath.Join(s.env.Cwd, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// with is a user's file with a repository's own, which nobody trusts.
+func (s mergeSite) with(user, repository tierText) *config.Config {
+	s.t.Helper()
+	layers := make([]config.Layer, 0, 2)
+	for _, x := range []struct {
+		tier    config.Tier
+		trusted bool
+		text    tierText
+	}{{config.TierUser, true, user}, {config.TierWorkspace, false, repository}} {
+		if x.text == nil {
+			continue
+		}
+		l, ok := s.layer(x.tier, x.trusted, x.text)
+		if !ok {
+			s.t.Fatalf("the %s's file does not load", x.tier)
+		}
+		layers = append(layers, l)
+	}
+	c, ok := s.merged(layers...)
+	if !ok {
+		s.t.Fatal("the files do not fit together")
+	}
+	return c
+}
+
+// TestUntrustedFileMovesNothing: a repository's configuration that takes directories away
+// moves programs, and the relative names of the user's rules and tools stay those of the
+// directory that they were written for.
+func TestUntrustedFileMovesNothing(t *testing.T) {
+	s := newMergeSite(t)
+	s.put("../other/scripts/gen.py", "print('the user')\n")
+	s.put("scripts/gen.py", "print('the repository')\n")
+	user := tierText{
+		"policy":          "careful",
+		"sandbox.paths":   "{tools: {root: %W/../other, mode: rw}, repo: {root: %W, mode: rw}}",
+		"sandbox.workdir": "%W/../other",
+		"shell.rules":     `[{pattern: python3 scripts/gen.py, approval: false}]`,
+		"tools":           "{deploy: {command: [make, deploy], approval: {required: false}}}",
+	}
+	const call = `{"command": "python3 scripts/gen.py"}`
+	dirs := func(c *config.Config) string {
+		d, err := derive(c, nil, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		tool, err := customTool(c, d, nil, &c.Tools[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tool.Dir
+	}
+	other, err := filepath.EvalSymlinks(filepath.Join(s.env.Cwd, "../other"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone := s.with(user, nil)
+	if got := s.decided(alone, "shell", call); got.Decision != protocol.CheckAllow || dirs(alone) != other {
+		t.Fatalf("without the repository's file: %s (%s), and the tool starts in %s", got.Decision, got.Reason, dirs(alone))
+	}
+	for name, x := range map[string]tierText{
+		"takes the directory away": {"sandbox.paths": "{repo: {root: %W, mode: rw}}"},
+		"makes it read-only":       {"sandbox.paths": "{tools: {root: %W/../other, mode: ro}, repo: {root: %W, mode: rw}}"},
+		"leaves a part":            {"sandbox.paths": "{part: {root: %W/sub, mode: rw}}"},
+	} {
+		without := tierText{}
+		for key, value := range user {
+			if key != "sandbox.workdir" {
+				without[key] = value
+			}
+		}
+		for _, u := range []tierText{user, without} {
+			c := s.with(u, x)
+			got := s.decided(c, "shell", call)
+			start := c.StartDir()
+			if got.Decision == protocol.CheckAllow && start != other {
+				t.Errorf("%s: the user's rule allows it in %s (%s)", name, start, got.Reason)
+			}
+			if dir := dirs(c); dir != other && dir != "/tmp" {
+				t.Errorf("%s: the user's tool starts in %s", name, dir)
+			}
+		}
+	}
+	// The twin: a file that somebody vouched for moves them.
+	l, _ := s.layer(config.TierUser, true, user)
+	w, _ := s.layer(config.TierWorkspace, true, tierText{"sandbox.paths": "{repo: {root: %W, mode: rw}}", "sandbox.workdir": "%W"})
+	c, ok := s.merged(l, w)
+	if !ok {
+		t.Fatal("the files do not fit together")
+	}
+	if got := s.decided(c, "shell", call); got.Decision != protocol.CheckAllow || dirs(c) != s.env.Cwd {
+		t.Errorf("trusted: %s (%s), and the tool starts in %s", got.Decision, got.Reason, dirs(c))
+	}
+}
+
+// TestUntrustedFileHidesNoText: what only the repository's configuration keeps from being
+// written is shown and held like what may be written.
+func TestUntrustedFileHidesNoText(t *testing.T) {
+	s := newMergeSite(t)
+	s.put("scripts/gen.py", "print('one')\n")
+	user := tierText{"policy": "careful", "sandbox.paths": "{repo: {root: %W, mode: rw}}"}
+	held := func(c *config.Config) []string {
+		r, _, err := newTools(c, nil, buildOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		args := map[string]any{"command": "python3 scripts/gen.py"}
+		p, err := r.Plan(tools.Call{Tool: "shell", Args: args})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []string
+		if p.Request != nil {
+			files, _ := p.Request.Payload["files"].(map[string]any)
+			for name := range files {
+				list = append(list, strings.TrimPrefix(name, s.env.Cwd+"/"))
+			}
+		}
+		return list
+	}
+	want := []string{"scripts/gen.py"}
+	if got := held(s.with(user, nil)); !slices.Equal(got, want) {
+		t.Fatalf("without the repository's file: %v", got)
+	}
+	for _, x := range []tierText{
+		{"sandbox.paths": "{repo: {root: %W, mode: rw}, scripts: {root: %W/scripts, mode: ro}}"},
+		{"sandbox.paths": "{repo: {root: %W, mode: ro}}"},
+	} {
+		if got := held(s.with(user, x)); !slices.Equal(got, want) {
+			t.Errorf("%v: held are %v", x, got)
+		}
+	}
+}
+
+// TestUntrustedFileSaysNothingToApprovers: the reason of an asking rule stands in the
+// question. That of one that denies goes to the agent.
+func TestUntrustedFileSaysNothingToApprovers(t *testing.T) {
+	s := newMergeSite(t)
+	user := tierText{"policy": "careful", "sandbox.paths": "{repo: {root: %W, mode: rw}}"}
+	c := s.with(user, tierText{"shell.rules": `[{pattern: make, reason: Checked already}, {pattern: rm, allowed: false, reason: Use trash}]`})
+	if got := s.decided(c, "shell", `{"command": "make"}`); got.Decision != protocol.CheckAsk || strings.Contains(got.Reason, "Checked already") {
+		t.Errorf("make: %s %q", got.Decision, got.Reason)
+	}
+	if got := s.decided(c, "shell", `{"command": "rm x"}`); got.Decision != protocol.CheckDeny || !strings.Contains(got.Reason, "Use trash") {
+		t.Errorf("rm: %s %q", got.Decision, got.Reason)
+	}
+	unused, err := json.Marshal(c.Unused)
+	if err != nil || !strings.Contains(string(unused), "shell.rules[0].reason") {
+		t.Errorf("it is not said that the reason has no effect: %s", unused)
+	}
+}
+
+// TestUntrustedFileAddsNoPrograms: a directory of the repository on PATH does not become one
+// of trusted programs by being made read-only.
+func TestUntrustedFileAddsNoPrograms(t *testing.T) {
+	s := newMergeSite(t)
+	s.put("bin/go", "#!/bin/sh\necho the repository\n")
+	bin := filepath.Join(s.env.Cwd, "bin")
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	user := tierText{"policy": "careful", "sandbox.paths": "{repo: {root: %W, mode: rw}}", "sandbox.env": "{allow: [PATH]}", "shell.rules": `[{pattern: go test, approval: false}]`}
+	path := func(c *config.Config) string {
+		d, err := derive(c, nil, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		value, _ := tools.LookupEnv(programEnv(c, d), "PATH")
+		return value
+	}
+	for _, x := range []tierText{nil, {"sandbox.paths": "{repo: {root: %W, mode: rw}, b: {root: %W/bin, mode: ro}}"}, {"sandbox.paths": "{repo: {root: %W, mode: ro}}"}} {
+		c := s.with(user, x)
+		if got := path(c); slices.Contains(strings.Split(got, ":"), bin) {
+			t.Errorf("%v: PATH is %s", x, got)
+		}
+	}
+	// The twin: what the user has made read-only is the user's to name.
+	user["sandbox.paths"] = "{repo: {root: %W, mode: rw}, b: {root: %W/bin, mode: ro}}"
+	c := s.with(user, nil)
+	if got := path(c); !slices.Contains(strings.Split(got, ":"), bin) {
+		t.Errorf("read-only by the user: PATH is %s", got)
+	}
+}
