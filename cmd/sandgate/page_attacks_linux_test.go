@@ -21,7 +21,7 @@ func TestPageHoldsAnswersBack(t *testing.T) {
 	p := &person{browser: b, serving: s, t: t, session: s.session("coder")}
 	b.window(1200, 800, "light")
 	b.open(s.link())
-	b.see("Nothing waits")
+	b.see("Nothing is waiting")
 	fresh := func() {
 		b.reload()
 		b.see("Requests")
@@ -157,18 +157,18 @@ func pageAnswersNothingWhileAnEditIsLookedAt(p *person) {
 	p.press("e", false)
 	p.until("document.activeElement.id === 'arguments'")
 	p.eval(`window.slow = true; document.activeElement.value = '{"command": "echo mine"}'`)
-	p.click("button", "Show what becomes of it")
+	p.click("button", "Preview the edited call")
 	p.until("window.late.length === 1")
 	p.refused(ch, "the old thing was answered while its edit was looked at", "y", "N")
 	p.press("Escape", false) // leaves it
 	p.settled()
 	p.press("e", false)
-	p.click("button", "Show what becomes of it")
+	p.click("button", "Preview the edited call")
 	p.until("window.late.length === 2")
 	p.click("textarea", "") // and goes on writing
 	p.until("document.activeElement.id === 'arguments'")
 	p.eval("window.late.forEach((f) => f()); window.late = []")
-	p.see("You were writing when it came")
+	p.see("You were writing when the preview came")
 	for _, k := range []string{"y", "N", "y"} {
 		p.press(k, false)
 	}
@@ -177,7 +177,7 @@ func pageAnswersNothingWhileAnEditIsLookedAt(p *person) {
 		p.t.Errorf("the text is gone: %q", text)
 	}
 	p.eval(`window.slow = false; document.querySelector('#arguments').value = '{"command": "echo mine"}'`)
-	p.click("button", "Show what becomes of it")
+	p.click("button", "Preview the edited call")
 	p.see("Edited by you")
 	p.settled()
 	p.press("y", false)

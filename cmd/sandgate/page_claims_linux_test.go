@@ -38,7 +38,7 @@ func openIn(t *testing.T, b *browser, config string) *person {
 	p := &person{browser: b, serving: s, t: t}
 	b.window(1280, 800, "light")
 	b.open(s.link())
-	b.see("Nothing waits")
+	b.see("Nothing is waiting")
 	b.until("document.querySelectorAll('nav button').length > 0")
 	p.session = s.session("coder")
 	return p
@@ -238,7 +238,7 @@ func otherPortsDoNotReach(t *testing.T, b *browser) {
 	}
 	link := p.serving.link()
 	p.open(link)
-	p.see("Nothing waits")
+	p.see("Nothing is waiting")
 	ch := p.ask("echo still here")
 	p.press("y", false)
 	if text, e := p.ran(ch); text != "still here\n" {
@@ -252,7 +252,7 @@ func otherPortsDoNotReach(t *testing.T, b *browser) {
 	p.see("not an address of sandgate's page")
 
 	p.open(strings.Split(link, "#")[0])
-	p.see("Nothing waits")
+	p.see("Nothing is waiting")
 	key, _ := p.eval("JSON.parse(localStorage.getItem('sandgate')).key").(string)
 	p.serving.stop()
 	old, _ := p.eval("location.href").(string)
@@ -310,7 +310,7 @@ func otherPortsDoNotReach(t *testing.T, b *browser) {
 	squatter.Close()
 	again := newServing(t, pageConfig, p.serving.address)
 	p.open(again.link())
-	p.see("Nothing waits")
+	p.see("Nothing is waiting")
 	if now, _ := p.eval("location.href").(string); now == old {
 		t.Errorf("the name of the page is that of the start before: %s", now)
 	}
@@ -403,7 +403,7 @@ func TestPageLinksLeaveNoUsableTrace(t *testing.T) {
 	link := p.serving.link()
 	p.open("about:blank")
 	p.open(link)
-	p.see("Nothing waits")
+	p.see("Nothing is waiting")
 	address, ticket, _ := strings.Cut(link, "#ticket=")
 	r, err := http.NewRequest("POST", "http://"+p.serving.address+"/v1/login", strings.NewReader(fmt.Sprintf(`{"ticket":%q}`, ticket)))
 	if err != nil {
@@ -434,7 +434,7 @@ func TestPageSignsOut(t *testing.T) {
 	p.reload()
 	p.see("This page opens by a link")
 	p.open(p.serving.link())
-	p.see("Nothing waits")
+	p.see("Nothing is waiting")
 }
 
 // odd are texts that were made to be taken for something else, and some that break what
@@ -537,7 +537,7 @@ func TestPageHasNothingForeign(t *testing.T) {
 		}
 	}
 	p.click("nav button", "Activity")
-	p.see("Lately")
+	p.see("Recent")
 	check("", "activity")
 	if complaints := p.complaints(); complaints != "" {
 		t.Errorf("the browser complains: %s", complaints)

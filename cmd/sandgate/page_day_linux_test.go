@@ -127,7 +127,7 @@ var dayWords = map[string][]string{
 	"sessions":   {"coder: 3 calls, 1 under way", "Calls of coder", "`sleep 62.25`"},
 	"changes":    {"coder changed in", "echo lost > notes", "~ notes"},
 	"quarantine": {"sub/.vscode"},
-	"status":     {"What asks for a look", "has changed", "Tools are confined by", "entries in the log"},
+	"status":     {"Needs attention", "has changed", "Tools are confined by", "entries in the log"},
 }
 
 // TestPageOfADay: an operator finds all that on the page, ends a call and a session, and
@@ -138,7 +138,7 @@ func TestPageOfADay(t *testing.T) {
 	p := &person{browser: b, serving: d.serving, t: t}
 	b.window(1280, 800, "light")
 	b.open(d.link())
-	b.see("Nothing waits")
+	b.see("Nothing is waiting")
 	b.until("document.querySelectorAll('nav button').length > 0")
 	for name, words := range dayWords {
 		p.click("nav button", strings.ToUpper(name[:1])+name[1:])

@@ -109,13 +109,13 @@ func drivePage(t *testing.T, b *browser, without ...string) {
 	b.see("sandgate approve --web")
 	link := s.link()
 	b.open(link)
-	b.see("Nothing waits")
+	b.see("Nothing is waiting")
 	if address, _ := b.eval("location.href").(string); address != strings.Split(link, "#")[0] {
 		t.Errorf("the ticket stays in the address: %s", address)
 	}
 	b.open("about:blank")
 	b.open(link) // used, in a browser that is known
-	b.see("Nothing waits")
+	b.see("Nothing is waiting")
 
 	b.forgive() // that a used link was refused
 
@@ -289,11 +289,11 @@ func pageEdits(p *person) {
 	p.press("e", false)
 	p.until("document.activeElement.id === 'arguments'")
 	p.eval("document.activeElement.value = '{oops'")
-	p.click("button", "Show what becomes of it")
+	p.click("button", "Preview the edited call")
 	p.see("not JSON")
 	p.picture("edit-light")
 	p.eval("document.activeElement.value; document.querySelector('#arguments').value = JSON.stringify({command: 'echo mine 9007199254740993'})")
-	p.click("button", "Show what becomes of it")
+	p.click("button", "Preview the edited call")
 	p.see("Edited by you")
 	p.see("echo mine 9007199254740993")
 	p.settled()
@@ -303,7 +303,7 @@ func pageEdits(p *person) {
 	p.see("echo agents")
 	p.press("e", false)
 	p.eval("document.querySelector('#arguments').value = '{\"command\": \"echo mine\"}'")
-	p.click("button", "Show what becomes of it")
+	p.click("button", "Preview the edited call")
 	p.see("Edited by you")
 	p.settled()
 	p.picture("edited-light")
@@ -701,7 +701,7 @@ func pageShowsWhatGoesOn(p *person) {
 		p.picture(strings.ToLower(tab) + "-light")
 	}
 	p.click("nav button", "Requests")
-	p.see("Nothing waits")
+	p.see("Nothing is waiting")
 }
 
 // pageKeepsRules: rules are made from a request, listed, edited, held against the log,

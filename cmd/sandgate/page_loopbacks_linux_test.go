@@ -52,14 +52,14 @@ func otherLoopbackIsOurs(t *testing.T, b *browser, shown string) {
 		}
 	}
 	p.open(s.link())
-	p.see("Nothing waits")
+	p.see("Nothing is waiting")
 	ch := p.ask("echo by both")
 	p.press("y", false)
 	if text, e := p.ran(ch); text != "by both\n" {
 		t.Errorf("%q %v", text, e)
 	}
 	p.reload()
-	p.see("Nothing waits")
+	p.see("Nothing is waiting")
 }
 
 // answering is the address of a server of another user's that says one thing.

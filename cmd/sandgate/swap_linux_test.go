@@ -128,7 +128,7 @@ func TestSwapsOnThePage(t *testing.T) {
 	p := &person{browser: br, serving: s, t: t, session: s.session("coder")}
 	br.window(1280, 800, "light")
 	br.open(s.link())
-	br.see("Nothing waits")
+	br.see("Nothing is waiting")
 	wrong, ready, right := 0, 0, 0
 	for i := range tries(5) {
 		ctx, withdraw := context.WithCancel(t.Context())

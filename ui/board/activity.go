@@ -29,7 +29,7 @@ func (s *Source) activity(ctx context.Context) ([]Section, error) {
 	}
 	return []Section{
 		{Heading: "Under way", Empty: "No call is under way.", Items: s.underWay(calls, nil)},
-		{Heading: "Lately, the latest first", Empty: "The log has no calls yet.", Items: Sentences(log.Entries)},
+		{Heading: "Recent, the latest first", Empty: "The log has no calls yet.", Items: Sentences(log.Entries)},
 	}, nil
 }
 
@@ -39,14 +39,14 @@ func (s *Source) underWay(calls []protocol.CallInfo, of *protocol.SessionID) (it
 		if of != nil && c.SessionID != *of {
 			continue
 		}
-		where := "under way"
+		where := ""
 		if c.Background {
-			where = "runs in the background"
+			where = "in the background, "
 		}
 		what := subject(c.Tool, c.Args, "")
 		items = append(items, Item{
 			Text:  line("%s: %s", cmp.Or(c.Agent, "an agent"), what),
-			Under: line("%s for %s, call %s", where, present.Span(s.now().Sub(c.Started)), c.CallID),
+			Under: line("%sstarted %s ago, call %s", where, present.Span(s.now().Sub(c.Started)), c.CallID),
 			Actions: []Action{{Act: Act{Do: "call.kill", Target: c.ID}, Words: "Kill",
 				Sure: line("End %s, with everything that it has started?", what)}},
 		})
@@ -210,7 +210,8 @@ func (d *entryData) violations() sentence {
 func (d *entryData) other(e protocol.AuditEntry) sentence {
 	switch e.Kind {
 	case "session":
-		return say("%s: session %s", cmp.Or(e.Agent, "an agent"), d.Event)
+		done := map[string]string{"open": "opened", "close": "closed"}[d.Event]
+		return say("%s: session %s", cmp.Or(e.Agent, "an agent"), cmp.Or(done, d.Event))
 	case "start":
 		return "sandgate started"
 	case "stop":

@@ -283,7 +283,7 @@ func TestSentences(t *testing.T) {
 		"coder: shell | 10:00:06, no sandbox",
 		"coder: `npm test<U+202E>` | 10:00:03  allowed by uid 7, failed with 3 after 1.5s, the sandbox refused write_file /etc/x and 1 more",
 		"coder: `rm x` | 10:00:04  denied by the rule shell.rules[1]",
-		"coder: session open | 10:00:02",
+		"coder: session opened | 10:00:02",
 		"sandgate started | 10:00:01",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

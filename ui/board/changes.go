@@ -18,7 +18,7 @@ const latestChanges = 100
 func (s *Source) changed(context.Context) ([]Section, error) {
 	const none = "No call has left changes that can be undone. They are kept where the configuration has undo.enabled: true."
 	if s.changes == nil {
-		return []Section{{Heading: "What calls changed", Empty: "Changes are not to be had from here: `sandgate log` shows them."}}, nil
+		return []Section{{Heading: "What calls changed", Empty: "Changes are not available here: `sandgate log` shows them."}}, nil
 	}
 	list, err := s.changes.Changed()
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *Source) undo(_ context.Context, a Act) (string, error) {
 	parts := strings.Split(a.Target, "\x00")
 	switch {
 	case s.changes == nil:
-		return "", errors.New("changes are not to be had from here: use `sandgate undo`")
+		return "", errors.New("changes are not available here: use `sandgate undo`")
 	case len(parts) < 2 || slices.Contains(parts, ""):
 		return "", fmt.Errorf("%q does not name a workspace and its calls", a.Target)
 	}

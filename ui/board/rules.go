@@ -58,7 +58,7 @@ func (s *Source) rules(ctx context.Context) ([]Section, error) {
 		}
 		force.Items = append(force.Items, item)
 	}
-	proposed := Section{Heading: "What your answers speak for", Empty: line("Nothing yet, after %d decisions in the log.", suggested.Decisions)}
+	proposed := Section{Heading: "Rules that your answers suggest", Empty: line("Nothing yet, after %d decisions in the log.", suggested.Decisions)}
 	for _, x := range suggested.Suggestions {
 		under := fmt.Sprintf("%d questions would not have been asked", x.Saved)
 		if len(x.Also) > 0 {

@@ -14,7 +14,7 @@ import (
 func (s *Source) kept(context.Context) ([]Section, error) {
 	section := Section{Heading: "What calls planted where a program of yours would run it", Empty: "Nothing is in the quarantine."}
 	if s.quarantine == nil {
-		section.Empty = "The quarantine is not to be had from here: `sandgate quarantine list` shows it."
+		section.Empty = "The quarantine is not available here: `sandgate quarantine list` shows it."
 		return []Section{section}, nil
 	}
 	list, err := s.quarantine.List()
@@ -31,7 +31,7 @@ func (s *Source) kept(context.Context) ([]Section, error) {
 	return []Section{section}, nil
 }
 
-var errNoQuarantine = errors.New("the quarantine is not to be had from here: use `sandgate quarantine`")
+var errNoQuarantine = errors.New("the quarantine is not available here: use `sandgate quarantine`")
 
 func (s *Source) restore(_ context.Context, a Act) (string, error) {
 	item, entry, _ := strings.Cut(a.Target, "/")
@@ -65,7 +65,7 @@ func (s *Source) status(ctx context.Context) ([]Section, error) {
 		{Text: line("sandgate %s, process %d, up for %s", st.Version, st.PID, present.Span(s.now().Sub(st.Started)))},
 		{Text: line("by %s", config), Under: line("read at the start; mode %s", st.Mode)},
 		{Text: line("%d sessions, %d calls under way, %d so far", st.Sessions, st.CallsRunning, st.CallsTotal)},
-		{Text: line("Requests that wait: %d; screens that are open for them: %d", st.Pending, st.Approvers)},
+		{Text: line("Waiting requests: %d; open screens and other approvers: %d", st.Pending, st.Approvers)},
 	}
 	held := []Item{{Text: line("Tools are confined by %s", st.Sandbox.EnforcedBy.Backend)}}
 	if !st.Sandbox.Ready {
@@ -75,9 +75,9 @@ func (s *Source) status(ctx context.Context) ([]Section, error) {
 	if st.Audit.Error != "" {
 		log = Item{Text: line("Nothing can be logged, so nothing runs: %s", st.Audit.Error), Under: line("%s", st.Audit.Path), Careful: true}
 	}
-	stale := Section{Heading: "What asks for a look", Empty: "Nothing: no warning is open."}
+	stale := Section{Heading: "Needs attention", Empty: "No warnings."}
 	for _, w := range append(st.Stale, st.Warnings...) {
 		stale.Items = append(stale.Items, Item{Text: approval.EscapeLine(w), Careful: true})
 	}
-	return []Section{stale, {Heading: "What runs", Items: running}, {Heading: "What holds", Items: append(held, log)}}, nil
+	return []Section{stale, {Heading: "Running", Items: running}, {Heading: "Protection", Items: append(held, log)}}, nil
 }

@@ -1,6 +1,7 @@
 package present
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/sandgate/sandgate/approval"
@@ -40,7 +41,7 @@ func Strip(a *protocol.Approval) []Consequence {
 	}
 	writes := Consequence{Label: "writes", Text: "nothing"}
 	if where := a.Details["may write"]; where != "" {
-		writes.Text = shortList(where)
+		writes.Text = shortList(holderFirst(where, a.Details["directory"]))
 	}
 	if path := a.Details["path"]; path != "" && writes.Text != "nothing" {
 		writes.Text = approval.EscapeLine(path)
@@ -113,6 +114,18 @@ func lasting(a *protocol.Approval) bool {
 		}
 	}
 	return false
+}
+
+// holderFirst is a list of paths, the one first that holds a directory: of all that a
+// command may write a person knows the workspace, and not the caches of its tools.
+func holderFirst(list, dir string) string {
+	parts := strings.Split(list, ", ")
+	for i, p := range parts {
+		if dir == p || strings.HasPrefix(dir, strings.TrimSuffix(p, "/")+"/") {
+			return strings.Join(slices.Insert(slices.Delete(parts, i, i+1), 0, p), ", ")
+		}
+	}
+	return list
 }
 
 // shortList is the first of a list, and how many more there are, escaped.

@@ -90,10 +90,14 @@ func TestStrip(t *testing.T) {
 		change func(*protocol.Approval)
 		want   string
 	}{
-		"reads":    {func(a *protocol.Approval) { a.Details["may write"] = "" }, "writes nothing, network none, secrets hidden, undo nothing to undo"},
-		"writes":   {nil, "writes /w, network none, secrets hidden, undo sandgate keeps no copy"},
-		"kept":     {func(a *protocol.Approval) { a.Details["undo"] = "what it changes in files can be put back" }, "writes /w, network none, secrets hidden, undo files can be put back"},
-		"two":      {func(a *protocol.Approval) { a.Details["may write"] = "/w, /x" }, "writes /w and 1 more, network none, secrets hidden, undo sandgate keeps no copy"},
+		"reads":  {func(a *protocol.Approval) { a.Details["may write"] = "" }, "writes nothing, network none, secrets hidden, undo nothing to undo"},
+		"writes": {nil, "writes /w, network none, secrets hidden, undo sandgate keeps no copy"},
+		"kept":   {func(a *protocol.Approval) { a.Details["undo"] = "what it changes in files can be put back" }, "writes /w, network none, secrets hidden, undo files can be put back"},
+		"two":    {func(a *protocol.Approval) { a.Details["may write"] = "/w, /x" }, "writes /w and 1 more, network none, secrets hidden, undo sandgate keeps no copy"},
+		"a cache": {func(a *protocol.Approval) {
+			a.Details["may write"], a.Details["directory"] = "/cache, /w, /w2", "/w/sub"
+		},
+			"writes /w and 2 more, network none, secrets hidden, undo sandgate keeps no copy"},
 		"hosts":    {func(a *protocol.Approval) { a.Details["network"] = "proxied" }, "writes /w, network listed hosts, secrets hidden, undo not of what is sent"},
 		"anywhere": {func(a *protocol.Approval) { a.Details["network"] = "host" }, "writes /w, network !everything this machine reaches, secrets hidden, undo not of what is sent"},
 		"secrets":  {func(a *protocol.Approval) { a.Details["is told"] = "every environment variable" }, "writes /w, network none, secrets !sees every variable, undo sandgate keeps no copy"},

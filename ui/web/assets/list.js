@@ -11,7 +11,7 @@ export class List {
     this.rows = [];
     this.items = new Map(); // those on the screen, by id
     this.current = "";
-    this.list = el("ol.list", { "aria-label": "Requests that wait" });
+    this.list = el("ol.list", { "aria-label": "Waiting requests" });
     this.root = el("div.scroll", { scroll: () => this.draw() }, this.list);
     new ResizeObserver(() => this.draw()).observe(this.root);
   }

@@ -67,8 +67,8 @@ export class Panels {
   edit(p) {
     const text = el("textarea", { id: "arguments", "data-first": true, spellcheck: "false", autocomplete: "off", rows: "8" });
     text.value = p.text;
-    return el("div.panel", null, el("label", { for: "arguments" }, "The arguments, as JSON. What becomes of them is shown before anything is allowed."), text,
-      el("div.row", null, this.back(), button("plain", "Show what becomes of it", "", () => this.v.revised(text.value))));
+    return el("div.panel", null, el("label", { for: "arguments" }, "The arguments, as JSON. You see the edited call before you allow it."), text,
+      el("div.row", null, this.back(), button("plain", "Preview the edited call", "", () => this.v.revised(text.value))));
   }
 
   // Remembering: what, for whom, and the sentence that holds from now on.
@@ -132,7 +132,7 @@ export class Panels {
     }
     const ids = group.map((r) => r.id);
     if (ids.some((id) => (this.v.views.get(id) || { args: null }).args !== null)) {
-      return this.v.refuse("One of them is edited: answer one by one, or bring the agent's own back.");
+      return this.v.refuse("One of them is edited: answer one by one, or go back to the agent's version.");
     }
     const current = this.v.current;
     await Promise.all(ids.map((id) => this.v.load(id)));

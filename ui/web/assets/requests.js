@@ -262,7 +262,7 @@ export class Requests {
     if (this.guard.answer(performance.now(), begun(e), e.type === "click" ? e.detail > 1 : e.repeat)) return true;
     this.mark();
     const view = this.view();
-    if (view && view.asking) this.refuse("What becomes of your edit is not known yet.");
+    if (view && view.asking) this.refuse("The preview of your edit is not there yet.");
     else if (view && !stands(this.answers, this.main)) this.refuse("Not all that the answer means is on the screen: scroll, or zoom out, until it is.");
     else if (this.guard.request && !this.guard.held()) this.refuse("That came too soon after the request; read it, then answer.");
     return false;
@@ -284,7 +284,7 @@ export class Requests {
   drawList() {
     const rows = [...this.rows.values()];
     this.list.show(rows, this.tomb ? "" : this.current);
-    put(this.count, "textContent", rows.length ? `${rows.length} waiting` : "Nothing waits.");
+    put(this.count, "textContent", rows.length ? `${rows.length} waiting` : "Nothing is waiting.");
     const at = rows.findIndex((r) => r.id === this.current);
     put(this.root.querySelector(".place"), "textContent", at >= 0 ? `${at + 1} of ${rows.length}` : "");
     const recent = JSON.stringify(this.recent);
@@ -321,8 +321,8 @@ export class Requests {
       el("p.when", null, sheet.place && ["in ", el("span.dir", null, sheet.place), " · "], `asked at ${clock(sheet.created)} · `, this.tomb ? "" : countdown(sheet.expires)),
       el("dl.strip", { "data-block": true, "aria-label": "What it can do at most" }, sheet.strip.map((c) => el(c.careful ? "div.careful" : "div", null, el("dt", null, c.label), el("dd", null, c.text)))),
       sheet.like && el("p.alike", { "data-block": true }, el("b", null, "Look twice: "), `this is ${sheet.like}.`),
-      view.args !== null && el("p.edited", { "data-block": true }, "Edited by you: allowing it allows this, once, in place of what the agent asked for. ",
-        button("undo", "Bring the agent's own back", "Esc", () => this.restore())),
+      view.args !== null && el("p.edited", { "data-block": true }, "Edited by you: if you allow it, this runs once, in place of what the agent asked for. ",
+        button("undo", "Back to the agent's version", "Esc", () => this.restore())),
       content(view.whole || sheet.lines, sheet.type),
       sheet.cut && !view.whole && el("p.cut", null, "The text was cut. ", button("whole", "Show all of it", "v", () => this.full())),
       sheet.careful.length > 0 && el("ul.careful", { "data-block": true, "aria-label": "What speaks against it" }, sheet.careful.map((c) => el("li", null, c))),
@@ -505,7 +505,7 @@ export class Requests {
     this.look();
     if (this.current !== id || this.tomb || this.panel !== panel || this.views.get(id) !== view) return null;
     if (result && this.writing()) {
-      this.refuse("You were writing when it came: ask again for what becomes of it.");
+      this.refuse("You were writing when the preview came: ask for it again.");
       return null;
     }
     return result;
@@ -514,7 +514,7 @@ export class Requests {
   // revised shows what edited arguments make of the request, in its place.
   async revised(text) {
     const view = this.view();
-    if (!view || view.asking || !text.trim()) return this.refuse(view && view.asking ? "It is being looked at." : "Not JSON: there is nothing in it.");
+    if (!view || view.asking || !text.trim()) return this.refuse(view && view.asking ? "The preview is on its way." : "Not JSON: it is empty.");
     view.draft = text;
     const result = await this.preview({ text });
     if (!result) return;
@@ -528,7 +528,7 @@ export class Requests {
     if (!view || view.args === null || view.sent) return;
     Object.assign(view, { sheet: view.original, original: null, args: null, draft: "", ...UNREAD, version: ++this.serial });
     this.select(this.current);
-    this.refuse("The arguments are the agent's again.");
+    this.refuse("This is the agent's version again.");
   }
 
   // Keys.
