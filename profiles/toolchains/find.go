@@ -576,9 +576,21 @@ func (f *finder) variables() {
 		}
 	}
 	for _, name := range certificates {
-		if p := f.Env(name); filepath.IsAbs(p) && !within(p, "/etc/ssl/certs", "/etc/pki", "/usr") && f.onlyCertificates(p) {
-			f.show(filepath.Clean(p), read, "certificate authorities, which "+name+" names")
+		f.authorities(f.Env(name), name)
+	}
+	for _, s := range certificateSettings {
+		for line := range strings.Lines(readHead(f.place(s.file), maxSettings)) {
+			if key, value, ok := strings.Cut(line, "="); ok && strings.TrimSpace(key) == s.key {
+				f.authorities(strings.Trim(strings.TrimSpace(value), `"'`), s.file)
+			}
 		}
+	}
+}
+
+// authorities shows certificate authorities that something of the person's names.
+func (f *finder) authorities(path, named string) {
+	if filepath.IsAbs(path) && !within(path, "/etc/ssl/certs", "/etc/pki", "/usr") && f.onlyCertificates(path) {
+		f.show(filepath.Clean(path), read, "certificate authorities, which "+named+" names")
 	}
 }
 

@@ -169,6 +169,14 @@ func TestToolchainsAreFound(t *testing.T) {
 			env:   map[string]string{"SSL_CERT_FILE": "~/corp/ca.pem", "PIP_CERT": "~/corp/both.pem", "CURL_CA_BUNDLE": "~/corp/no.pem"},
 			want:  []string{"~/corp/ca.pem" + r},
 		},
+		"certificate authorities that settings name, but not those of a workspace": {
+			files: []string{
+				"~/corp/ca.pem = -----BEGIN CERTIFICATE-----\nx\n", "~/corp/pip.pem = -----BEGIN CERTIFICATE-----\nx\n", "~/corp/its.pem = -----BEGIN CERTIFICATE-----\nx\n",
+				"~/.npmrc = registry=https://x.example\ncafile = \"~/corp/ca.pem\"\n", "~/.config/pip/pip.conf = [global]\ncert = ~/corp/pip.pem\n",
+				"~/work/p/.npmrc = cafile=~/corp/its.pem\n",
+			},
+			want: []string{"~/corp/ca.pem" + r, "~/corp/pip.pem" + r},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHome(t, c.files...)

@@ -208,3 +208,9 @@ var certificates = []string{
 	"SSL_CERT_FILE", "SSL_CERT_DIR", "PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO",
 	"CARGO_HTTP_CAINFO", "AWS_CA_BUNDLE",
 }
+
+// certificateSettings are lines of a person's settings that name such a file. Settings of a
+// workspace, which a tool may have written, name none.
+var certificateSettings = []struct{ file, key string }{
+	{"~/.npmrc", "cafile"}, {"~/.config/pip/pip.conf", "cert"}, {"~/.pip/pip.conf", "cert"},
+}
