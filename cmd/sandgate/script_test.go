@@ -45,7 +45,8 @@ func TestMain(m *testing.M) {
 //	[sandbox]                   this host can build a bubblewrap sandbox
 //	[root]                      the test runs as root
 //
-// and SANDGATE, the path of the command, CLIENTS, the clients of other languages, and its own HOME, XDG directories and runtime directory below $WORK.
+// and SANDGATE, the path of the command, CLIENTS, the clients of other languages, PORT_A to
+// PORT_C, on which nothing listens, and its own HOME, XDG directories and runtime directory below $WORK.
 func TestScript(t *testing.T) { testscript.Run(t, scripts(t, "script")) }
 
 func scripts(t *testing.T, dir string) testscript.Params {
@@ -113,6 +114,15 @@ func setupScript(env *testscript.Env) error {
 		return err
 	}
 	env.Setenv("CLIENTS", clients)
+	for _, name := range []string{"PORT_A", "PORT_B", "PORT_C"} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		defer l.Close() // at the end, so that they differ
+		_, port, _ := net.SplitHostPort(l.Addr().String())
+		env.Setenv(name, port)
+	}
 	env.Setenv("NO_COLOR", "1")
 	env.Setenv("LC_ALL", "C.UTF-8")
 	return nil
