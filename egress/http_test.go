@@ -335,7 +335,7 @@ func TestOrdinaryClient(t *testing.T) {
 	p := startProxy(t, w, allow("a.example.org"))
 	transport := &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: p.addr})}
 	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, Timeout: 20 * time.Second}
+	client := &http.Client{Transport: transport, Timeout: 60 * time.Second}
 	for i := range 3 {
 		sent := strings.Repeat("x", i*100_000)
 		resp, err := client.Post("http://a.example.org/", "text/plain", io.MultiReader(strings.NewReader(sent)))

@@ -56,7 +56,7 @@ print("up", flush=True)
 s.serve_forever()'`
 
 func get(url string) (string, error) {
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 60 * time.Second}
 	resp, err := client.Get(url)
 	if err != nil {
 		return "", err

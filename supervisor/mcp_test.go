@@ -88,7 +88,7 @@ func (f *fixture) withServers(t *testing.T, limits func(*sandboxprofile.Limits),
 	t.Helper()
 	path := filepath.Join(f.ws, "server.py")
 	writeFile(t, path, mcpScript)
-	f.cfg.MCP = MCPConfig{Greeting: 20 * time.Second}.withDefaults()
+	f.cfg.MCP = MCPConfig{Greeting: 60 * time.Second}.withDefaults()
 	var others []string
 	for _, name := range names {
 		name, _, _ = strings.Cut(name, "=")

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 // goClient fetches a URL without a proxy, and reads a line of HOST:PORT.
 func goClient(target string) error {
 	if !strings.Contains(target, "://") {
-		conn, err := net.DialTimeout("tcp", target, 10*time.Second)
+		conn, err := net.DialTimeout("tcp", target, 60*time.Second)
 		if err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func goClient(target string) error {
 		fmt.Print(line)
 		return err
 	}
-	resp, err := (&http.Client{Transport: &http.Transport{Proxy: nil}, Timeout: 10 * time.Second}).Get(target)
+	resp, err := (&http.Client{Transport: &http.Transport{Proxy: nil}, Timeout: 60 * time.Second}).Get(target)
 	if err != nil {
 		return err
 	}

@@ -303,7 +303,7 @@ func timeLimit(t *testing.T, c confine.Confiner) {
 	if d := time.Since(start); d > 15*time.Second {
 		t.Errorf("it took %v to end", d)
 	}
-	p.Limits.Wall = patience * 20 * time.Second
+	p.Limits.Wall = patience * 60 * time.Second
 	if o := Shell(t, c, p, ws, "sleep 0.5"); o.Cause != confine.Exited || o.ExitCode != 0 {
 		t.Errorf("within its time: %+v", o.Result)
 	}

@@ -173,7 +173,7 @@ func Profile(t testing.TB, workspace string) sandboxprofile.Profile {
 		Scratch: []string{"/tmp", "/home/tool"},
 		Env:     sandboxprofile.Env{Names: []string{"PATH", "HOME", "LANG"}},
 		Limits: sandboxprofile.Limits{
-			Wall: patience * 20 * time.Second, CPU: patience * 20 * time.Second, Memory: 2 << 30, Pids: 256, FileSize: 1 << 30,
+			Wall: patience * 60 * time.Second, CPU: patience * 20 * time.Second, Memory: 2 << 30, Pids: 256, FileSize: 1 << 30,
 			OpenFiles: 256, Output: 1 << 20, Scratch: 64 << 20,
 		},
 		Protect: []string{".git/hooks"},

@@ -463,7 +463,7 @@ func searchEnds(t *testing.T, c confine.Confiner) {
 		t.Errorf("beyond the call's time: %+v %+v", r, r.File)
 	}
 	op.Search.Within = 100 * time.Millisecond
-	p.Limits.Wall = patience * 20 * time.Second
+	p.Limits.Wall = patience * 60 * time.Second
 	if r := fileAction(t, c, p, sandboxprofile.GrepFiles, op); r.Cause != confine.Exited || r.File.Found.Stopped != sandboxprofile.StoppedAtTime {
 		t.Errorf("beyond its own time: %+v %+v", r, r.File)
 	}

@@ -66,7 +66,7 @@ func greeting(conn net.Conn, err error) string {
 		return errnoOf(err)
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	conn.SetDeadline(time.Now().Add(60 * time.Second))
 	b, err := io.ReadAll(conn)
 	if err != nil {
 		return err.Error()
