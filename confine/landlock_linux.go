@@ -361,7 +361,7 @@ type hostPlan struct {
 
 // build starts init and has it restrict itself.
 func (l *Landlock) build(ctx context.Context, plan hostPlan) (_ Sandbox, err error) {
-	l.sweep.Do(removeStale)
+	l.sweep.Do(func() { removeStale(append(privatePlaces(), "/tmp")) }) // where pools lie, whatever TMPDIR says
 	own, err := newPrivate(plan.profile, plan.user)
 	if err != nil {
 		return nil, err

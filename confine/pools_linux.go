@@ -57,13 +57,7 @@ func makePools(p sandboxprofile.Profile, user *syscall.Credential) (list []*pool
 
 func (x *pool) fill(files, dirs, fifos int, user *syscall.Credential) error {
 	var err error
-	if x.dir, err = os.MkdirTemp(x.place, privatePrefix); err != nil {
-		return err
-	}
-	if x.lock, err = os.Open(x.dir); err == nil {
-		err = unix.Flock(int(x.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	}
-	if err != nil {
+	if x.dir, x.lock, err = makeLocked(x.place); err != nil {
 		return err
 	}
 	fd := int(x.lock.Fd())

@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -43,14 +44,11 @@ func newPrivate(p sandboxprofile.Profile, user *syscall.Credential) (*private, e
 	if err != nil {
 		return nil, err
 	}
-	base, err := os.MkdirTemp(place, privatePrefix)
+	base, lock, err := makeLocked(place)
 	if err != nil {
 		return nil, fmt.Errorf("confine: private directories: %w", err)
 	}
-	x := &private{base: base, dirs: map[string]string{}, sockets: filepath.Join(base, "sockets")}
-	if x.lock, err = os.Open(base); err == nil {
-		err = unix.Flock(int(x.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	}
+	x := &private{base: base, lock: lock, dirs: map[string]string{}, sockets: filepath.Join(base, "sockets")}
 	make := func(dir string) {
 		if err == nil {
 			err = os.Mkdir(dir, 0o700)
@@ -72,6 +70,31 @@ func newPrivate(p sandboxprofile.Profile, user *syscall.Credential) (*private, e
 		return nil, fmt.Errorf("confine: private directories: %w", err)
 	}
 	return x, nil
+}
+
+// makeLocked makes a directory in a place, and holds its lock. Until it has that, the
+// removeStale of a supervisor that is just starting takes it for what a dead one has left,
+// and removes it: then another is made.
+func makeLocked(place string) (dir string, lock *os.File, err error) {
+	for range 100 {
+		if dir, err = os.MkdirTemp(place, privatePrefix); err != nil {
+			return "", nil, err
+		}
+		if lock, err = os.Open(dir); err == nil {
+			if err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+				_, err = os.Lstat(dir) // names are not made twice
+			}
+			if err == nil {
+				return dir, lock, nil
+			}
+			lock.Close()
+		}
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EWOULDBLOCK) {
+			os.Remove(dir)
+			return "", nil, err
+		}
+	}
+	return "", nil, fmt.Errorf("it was removed each time before it was locked: %w", err)
 }
 
 // privatePlace is a directory in which p grants nothing: what another sandbox of
@@ -125,10 +148,10 @@ func removeTree(base string) {
 	_ = os.RemoveAll(base) // what is left is found by removeStale
 }
 
-// removeStale takes away what supervisors that were killed have left: directories
+// removeStale takes away what supervisors that were killed have left in places: directories
 // of this user that nobody holds the lock of.
-func removeStale() {
-	for _, place := range append(privatePlaces(), "/tmp") { // where pools lie, whatever TMPDIR says
+func removeStale(places []string) {
+	for _, place := range places {
 		found, _ := filepath.Glob(filepath.Join(place, privatePrefix+"*"))
 		for _, base := range found {
 			f, err := os.OpenFile(base, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
