@@ -158,6 +158,9 @@ type Call struct {
 
 	Digest  string // of Subject
 	Subject any
+	// Unseen gives what is permitted instead, with its digest, where the answer was given to
+	// another call: a remembered pattern, a standing rule. nil is Subject.
+	Unseen func() (subject any, digest string)
 	// Reach is what the call touches, for patterns.
 	Reach Reach
 	// Args are the arguments as the agent gave them, a JSON object, for the

@@ -217,8 +217,8 @@ func (c *Controller) question(call Call) (*question, error) {
 		reach.NotWhole = "the configuration names the tool as dangerous"
 	case q.call.Changed:
 		reach.NotWhole = "the tool is not what it was"
-	case reach.Single != "":
-		reach.NotWhole = reach.Single
+	case cmp.Or(reach.Exact, reach.Single) != "":
+		reach.NotWhole = cmp.Or(reach.Exact, reach.Single)
 	}
 	q.call.Reach = q.call.Reach.ofTool(&q.call)
 	q.findPatterns()
@@ -265,7 +265,21 @@ func (c *Controller) conclude(q *question, v *verdict) (Grant, error) {
 	return outcome{c.decision(q, v, ""), v, q}.result()
 }
 
+// permits gives what a verdict permits, and its digest: what was shown, or what the call may
+// be without having been.
+func (q *question) permits(v *verdict) (any, string) {
+	if v.approved != nil {
+		return v.approved.q.permits(v.approved.verdict)
+	}
+	unseen := v.source == SourceAllowRule || v.source == SourceRememberedAllow && v.pattern != nil
+	if unseen && v.effect == Allow && q.call.Unseen != nil {
+		return q.call.Unseen()
+	}
+	return q.call.Subject, q.call.Digest
+}
+
 func (c *Controller) decision(q *question, v *verdict, requestID string) Decision {
+	_, digest := q.permits(v)
 	return Decision{
 		ID:        c.ids.next("dec"),
 		RequestID: cmp.Or(requestID, v.requestID),
@@ -283,7 +297,7 @@ func (c *Controller) decision(q *question, v *verdict, requestID string) Decisio
 		Approver:  v.approver,
 		Feedback:  v.feedback,
 		Interrupt: v.interrupt,
-		Digest:    q.call.Digest,
+		Digest:    digest,
 		Args:      v.edited,
 		Pattern:   v.pattern,
 		Time:      c.opts.Now(),
@@ -302,7 +316,8 @@ func (o outcome) result() (Grant, error) {
 	if o.verdict.effect != Allow {
 		return Grant{}, &DeniedError{o.decision, o.verdict.code, o.verdict.hint, o.verdict.cause}
 	}
-	return Grant{subject: o.q.call.Subject, digest: o.q.call.Digest, decision: o.decision}, nil
+	subject, digest := o.q.permits(o.verdict)
+	return Grant{subject: subject, digest: digest, decision: o.decision}, nil
 }
 
 // ids makes names that no other controller's will be taken for, in this process

@@ -9,7 +9,8 @@ type Grant struct {
 	decision Decision
 }
 
-// Subject is the very value that Call.Subject held when the call was decided.
+// Subject is the very value that Call.Subject held when the call was decided, or that
+// Call.Unseen gave.
 // What runs takes its command from here and from nowhere else.
 func (g Grant) Subject() any { return g.subject }
 

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -197,7 +198,7 @@ func (c *Controller) allowRule(q *question) *verdict {
 		return nil
 	}
 	call := q.call
-	call.ByFullName = call.Reach.Single != "" || c.opts.Tools.dangerous(call.ToolName)
+	call.ByFullName = cmp.Or(call.Reach.Exact, call.Reach.Single) != "" || c.opts.Tools.dangerous(call.ToolName)
 	r, ok := c.rules().Match(Allow, call)
 	if !ok {
 		return nil

@@ -23,6 +23,9 @@ type Reach struct {
 	// Single says why each call is a question of its own, or is "": then the tool cannot be
 	// allowed as a whole, and no glob of an allow rule covers the call.
 	Single string
+	// Exact says why only an answer to this very call allows it, or is "": then no pattern
+	// covers it, the tool cannot be allowed as a whole, and no glob of an allow rule covers it.
+	Exact string
 	// Tools are those by which the same could be done: what is denied of one of them is
 	// denied of all. An allow is for the tool that it was given to.
 	Tools []string
@@ -49,11 +52,14 @@ func (r Reach) ofTool(call *Call) Reach {
 			}
 			return append(r.Offers(), whole)
 		},
-		NotWhole: r.NotWhole, Single: r.Single, Tools: r.Tools, Same: r.Same,
+		NotWhole: r.NotWhole, Single: r.Single, Exact: r.Exact, Tools: r.Tools, Same: r.Same,
 	}
 }
 
 func (r Reach) left(patterns []Pattern) int {
+	if r.Exact != "" {
+		return 1
+	}
 	if r.Left != nil {
 		return r.Left(patterns)
 	}

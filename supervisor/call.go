@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/sandgate/sandgate/approval"
@@ -124,7 +125,8 @@ type call struct {
 	server    *serverProcess // receive: the MCP server that the call is the process of, or nil
 
 	metadata  json.RawMessage   // receive: as people and the log have it; nil until somebody needs it
-	proposal  tools.Proposal    // check
+	proposal  tools.Proposal    // check, decide: what was approved
+	args      json.RawMessage   // check, decide: the arguments that it is for
 	digest    string            // check, of the plan
 	profile   knownProfile      // check, of the plan
 	warnings  []string          // check, of the profile
@@ -181,7 +183,7 @@ func (s *Supervisor) check(ctx context.Context, c *call) (tools.Proposal, error)
 	}
 	freezes(&p, c.session.mode)
 	withholds(&p, c.session.mode)
-	c.proposal = p
+	c.proposal, c.args = p, c.req.Args
 	c.profile, c.digest = s.digests(p.Plan)
 	c.warnings = c.profile.warnings
 	switch {
@@ -246,20 +248,47 @@ func (s *Supervisor) decide(ctx context.Context, c *call, p tools.Proposal, chec
 	return grant, err
 }
 
-// take notes what was approved where that is not what was asked for: the approver
-// has edited the arguments.
+// A subject is what approval decides about: a proposal, and the arguments that it is for.
+type subject struct {
+	tools.Proposal
+	args json.RawMessage
+}
+
+// take notes what was approved where that is not what was asked for: the approver has
+// edited the arguments, or nobody was shown the call.
 func (s *Supervisor) take(c *call, g approval.Grant) {
-	if plan, ok := g.Subject().(tools.Plan); ok && g.Digest() != c.digest {
+	x, ok := g.Subject().(subject)
+	if !ok || g.Digest() == c.digest {
+		return
+	}
+	if g.Decision().AskedDigest != "" {
 		asked := c.proposal.Plan
 		c.asked = &asked
-		c.proposal.Plan, c.digest, c.profile = plan, g.Digest(), s.profiles.known(plan.Profile)
-		c.warnings = c.profile.warnings
 	}
+	c.proposal, c.args, c.digest, c.profile = x.Proposal, x.args, g.Digest(), s.profiles.known(x.Plan.Profile)
+	c.warnings = c.profile.warnings
+}
+
+// unseen is what a remembered pattern or a standing rule permits of a proposal, as a rule of
+// the configuration would: nobody was asked about this call, so it has nothing of what
+// somebody is to be asked about first.
+func (s *Supervisor) unseen(c *call, p tools.Proposal) func() (any, string) {
+	if p.Request == nil || len(p.Withheld) == 0 {
+		return nil
+	}
+	return sync.OnceValues(func() (any, string) {
+		q := p
+		q.Request = nil
+		withholds(&q, c.session.mode)
+		p.Plan = q.Plan
+		return subject{p, c.req.Args}, s.digestOf(p.Plan)
+	})
 }
 
 // question is a call as approval sees it.
 func (s *Supervisor) question(c *call, p tools.Proposal, checked error) approval.Call {
-	q := s.proposed(p, c.digest, c.warnings)
+	q := s.proposed(subject{p, c.req.Args}, c.digest, c.warnings)
+	q.Unseen = s.unseen(c, p)
 	q.ID, q.Asked, q.Err, q.ApprovalID = string(c.req.CallID), c.tellPending, checked, string(c.req.ApprovalID)
 	q.SessionID, q.Agent, q.Mode = string(c.session.id), c.session.agent, c.session.mode
 	q.Peer = c.session.peer.String()
@@ -279,16 +308,16 @@ func (s *Supervisor) question(c *call, p tools.Proposal, checked error) approval
 }
 
 // proposed is what approval is told of a proposal, whoever's arguments it is for.
-func (s *Supervisor) proposed(p tools.Proposal, digest string, warnings []string) approval.Call {
+func (s *Supervisor) proposed(p subject, digest string, warnings []string) approval.Call {
 	return approval.Call{
 		Request: p.Request,
 		Reach:   p.Reach,
 		Rule:    p.Rule,
 		Changed: p.Changed,
 		Digest:  digest,
-		Subject: p.Plan,
+		Subject: p,
 		Present: p.Present,
-		Details: func() map[string]string { return s.details(p, digest, warnings) },
+		Details: func() map[string]string { return s.details(p.Proposal, digest, warnings) },
 	}
 }
 
@@ -302,7 +331,7 @@ func (s *Supervisor) revise(x *session, req protocol.ToolsCall, args json.RawMes
 	freezes(&p, x.mode)
 	withholds(&p, x.mode)
 	profile, digest := s.digests(p.Plan)
-	return s.proposed(p, digest, profile.warnings), nil
+	return s.proposed(subject{p, args}, digest, profile.warnings), nil
 }
 
 // annotations are what a tool says about itself.
@@ -318,11 +347,11 @@ func (s *Supervisor) annotations(tool string) *approval.Annotations {
 // approvedPlan takes the plan out of the grant: what was shown is what runs. The
 // digest is computed again; if it is not what was approved, the approval does not count.
 func (s *Supervisor) approvedPlan(g approval.Grant) (tools.Plan, error) {
-	plan, ok := g.Subject().(tools.Plan)
-	if !ok || s.digestOf(plan) != g.Digest() {
+	x, ok := g.Subject().(subject)
+	if !ok || s.digestOf(x.Plan) != g.Digest() {
 		return tools.Plan{}, drift(errors.New("the plan is not the one that was approved"))
 	}
-	return plan, nil
+	return x.Plan, nil
 }
 
 // release is asked when everything is ready, and lets the plan be acted on: its

@@ -389,7 +389,7 @@ func TestTheGrantIsWhatRuns(t *testing.T) {
 	c := approval.NewController(approval.Options{Mode: approval.ApproveAll})
 	plan := tools.Plan{Tool: "run"}
 	for digest, ok := range map[string]bool{plan.Digest(): true, tools.Plan{Tool: "other"}.Digest(): false} {
-		g, err := c.Decide(context.Background(), approval.Call{ID: "1", ToolName: "run", Digest: digest, Subject: plan})
+		g, err := c.Decide(context.Background(), approval.Call{ID: "1", ToolName: "run", Digest: digest, Subject: subject{Proposal: tools.Proposal{Plan: plan}}})
 		if err != nil {
 			t.Fatal(err)
 		}

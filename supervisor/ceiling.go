@@ -19,6 +19,9 @@ func bound(p *tools.Proposal) {
 	if l := a.Ceiling; p.Request == nil && p.Unheld != nil && l != nil && l.Class == sandboxprofile.ClassWorkspace && has > l.Class {
 		p.Request = unheld(p, has.Can())
 	}
+	if len(p.Changeable) > 0 && has == sandboxprofile.ClassBeyond {
+		p.Reach.Exact = tools.Beyond(p.Changeable)
+	}
 	p.Plan.Class = has
 	p.Request, p.Unheld = inProfile(p.Request, &p.Plan), inProfile(p.Unheld, &p.Plan)
 	switch {

@@ -420,3 +420,59 @@ func textOf(r protocol.CallResult) string {
 	}
 	return b.String()
 }
+
+// TestAnAnswerToAnotherCallOpensNothing: what a remembered pattern or a standing rule lets run
+// has no more than a rule of the configuration would give it: nothing of what is asked about
+// before it is read, and with the network of the host nothing that calls may change. The
+// twin is an answer to the very call.
+func TestAnAnswerToAnotherCallOpensNothing(t *testing.T) {
+	const all = `python3 all.py `
+	script := "import os, sys\nprint('ran', os.listdir('sub'), len(sys.argv))\n"
+	f := newFixture(t, setup{fallback: careful, unasked: "cat", asked: []string{"sub"}})
+	populate(t, f.ws)
+	replaceFile(t, f.ws+"/all.py", script)
+	var asked int
+	answer := approval.Answer{Allow: true, Approver: "test", Scope: approval.Session}
+	f.answer(t, func(p approval.Pending) {
+		asked++
+		f.mustAnswer(t, p, answer)
+	})
+	call := func(tool, args string, questions int, inner bool) {
+		t.Helper()
+		asked = 0
+		r, e := f.call(context.Background(), tool, args)
+		if e != nil || asked != questions || strings.Contains(textOf(r), "inner") != inner {
+			t.Errorf("%s %s: %v, %d questions, %q", tool, args, e, asked, textOf(r))
+		}
+	}
+	call("shell", command(all+"1"), 1, true)
+	call("shell", command(all+"1"), 0, true) // the very call
+	answer.Pattern = &approval.Pattern{Kind: approval.ArgvPrefix, Value: "python3 all.py"}
+	call("shell", command(all+"2"), 1, true)
+	call("run", `{"argv": ["python3", "all.py", "2"]}`, 1, true)
+	call("shell", command(all+"3"), 0, false)
+	call("run", `{"argv": ["python3", "all.py", "3"]}`, 0, false)
+	answer = approval.Answer{Allow: true, Approver: "test"}
+	call("shell", command(all+"sub/inner"), 1, true)
+	call("shell", command(all+"3; cat sub/inner"), 1, true)
+	call("run", `{"argv": ["python3", "all.py", "sub/inner"]}`, 1, true)
+
+	rules, err := approval.NewRules(approval.Rule{ID: "all", Effect: approval.Allow, Tool: "shell"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.approvals.SetRules(rules)
+	call("shell", command("python3 ./all.py"), 0, false)
+
+	f = newFixture(t, setup{fallback: careful, unasked: "python3 gen.py", writes: true, profile: func(p *sandboxprofile.Profile) { p.Network.Mode = sandboxprofile.NetworkHost }})
+	replaceFile(t, f.ws+"/gen.py", "print('ran')\n")
+	answer = approval.Answer{Allow: true, Approver: "test", Scope: approval.Session, Pattern: &approval.Pattern{Kind: approval.ArgvPrefix, Value: "touch notes"}}
+	f.answer(t, func(p approval.Pending) {
+		asked++
+		f.mustAnswer(t, p, answer)
+	})
+	call("shell", command("touch notes"), 1, false)
+	call("shell", command("touch notes"), 0, false)
+	answer = approval.Answer{Allow: true, Approver: "test"}
+	call("shell", command("touch notes; python3 gen.py"), 1, false)
+}

@@ -139,7 +139,7 @@ func (d *egressDesk) ask(ctx context.Context, r egress.Request) (bool, error) {
 			Payload: payload,
 		},
 		Present: func(context.Context) (*approval.Presentation, error) {
-			return &approval.Presentation{Type: approval.Text, Content: fmt.Sprintf("%s\nfor: %s %s", description, d.c.req.Tool, d.c.req.Args)}, nil
+			return &approval.Presentation{Type: approval.Text, Content: fmt.Sprintf("%s\nfor: %s %s", description, d.c.req.Tool, d.c.args)}, nil
 		},
 		Details: func() map[string]string { return d.s.details(d.c.proposal, d.c.digest, d.c.warnings) },
 	})

@@ -191,7 +191,7 @@ func (s *Supervisor) askWider(ctx context.Context, c *call, w widerPlan) (approv
 	p.Present = func(context.Context) (*approval.Presentation, error) {
 		return &approval.Presentation{Type: approval.Text, Content: fmt.Sprintf(
 			"It failed, and was refused to %s.\nA yes runs it once more from the beginning, with that and nothing else besides; what it did so far stays.\nfor: %s %s",
-			w, c.req.Tool, c.req.Args)}, nil
+			w, c.req.Tool, c.args)}, nil
 	}
 	p = p.Hold(p)
 	freezes(&p, c.session.mode)
@@ -199,7 +199,7 @@ func (s *Supervisor) askWider(ctx context.Context, c *call, w widerPlan) (approv
 	grant, err := s.cfg.Approvals.Decide(ctx, approval.Call{
 		ID: string(c.req.CallID), Asked: c.tellPending,
 		SessionID: string(c.session.id), Agent: c.session.agent, Peer: c.session.peer.String(), Mode: c.session.mode,
-		ToolName: toolPath, BatchID: c.req.GroupID, Digest: digest, Subject: p.Plan,
+		ToolName: toolPath, BatchID: c.req.GroupID, Digest: digest, Subject: subject{p, c.args},
 		Reach:   approval.Reach{Single: "each path is asked about by its name"},
 		Request: p.Request, Present: p.Present,
 		Details: func() map[string]string { return s.details(p, digest, c.warnings) },

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -279,5 +280,34 @@ func TestAProgramAsksForPathsAFewTimesOnly(t *testing.T) {
 	}
 	if _, err := os.Stat(outside + "/a"); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAnEditedCallIsAskedAboutAsItIs: a question on the way of a call whose arguments an
+// approver has edited shows what runs, and the files that it starts.
+func TestAnEditedCallIsAskedAboutAsItIs(t *testing.T) {
+	outside := confinetest.Workspace(t)
+	replaceFile(t, outside+"/x", "content x\n")
+	f := newFixture(t, setup{writes: true, fallback: careful})
+	replaceFile(t, f.ws+"/harmless.py", "print('harmless')\n")
+	replaceFile(t, f.ws+"/edited.sh", "cat "+outside+"/x\n")
+	t.Cleanup(f.approvals.Attach())
+	var second *approval.Pending
+	f.answer(t, func(p approval.Pending) {
+		a := approval.Answer{Allow: true, Approver: "test"}
+		if p.ToolName != toolPath {
+			a.Args = json.RawMessage(command("sh edited.sh"))
+		} else if s, err := f.approvals.Show(context.Background(), p.ID); err == nil {
+			second = &s
+		}
+		f.mustAnswer(t, p, a)
+	})
+	r, e := f.call(context.Background(), "shell", command("python3 harmless.py"))
+	if e != nil || !strings.Contains(textOf(r), "content x\n") || second == nil {
+		t.Fatalf("%v, %q, %+v", e, textOf(r), second)
+	}
+	shown := second.Description + second.Presentation.Content + fmt.Sprint(second.Payload)
+	if strings.Contains(shown, "harmless") || !strings.Contains(shown, "sh edited.sh") || !strings.Contains(shown, "│ cat "+outside) {
+		t.Errorf("shown: %s", shown)
 	}
 }

@@ -98,7 +98,7 @@ type Proposal struct {
 	// the call: their writes are to be approved, and no rule of a person's allows the call.
 	Unchanged []string
 	// Changeable are files that the program starts, where it reaches beyond the workspace
-	// and calls may change them without a question.
+	// and calls may change them without a question. No answer to another call allows it then.
 	Changeable []string
 	// Cautions are reasons to look closely, for the approver.
 	Cautions []string

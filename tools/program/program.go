@@ -119,9 +119,10 @@ func (r *runner) Plan(c tools.Call) (tools.Proposal, error) {
 			Description: "Run " + approval.EscapeLine(tools.Shorten(command)),
 			Payload:     map[string]any{"argv": slices.Clone(argv), "dir": dir},
 		},
-		Reach:  r.reach(argv, dir),
-		Rule:   "default",
-		Review: review,
+		Reach:    r.reach(argv, dir),
+		Withheld: r.Paths.AskedReads(),
+		Rule:     "default",
+		Review:   review,
 		Present: func(context.Context) (*approval.Presentation, error) {
 			return &approval.Presentation{
 				Type:     approval.Command,
@@ -137,6 +138,9 @@ func (r *runner) Plan(c tools.Call) (tools.Proposal, error) {
 	}
 	paths := r.Paths
 	paths.Until = c.Done
+	if sandboxprofile.ClassOf(profile, p.Plan.Action) == sandboxprofile.ClassBeyond {
+		p.Changeable = paths.Changeable(starts)
+	}
 	p.Hold = func(q tools.Proposal) tools.Proposal { return tools.Hold(q, paths, starts) }
 	return p.Hold(p), nil
 }

@@ -16,27 +16,25 @@ import (
 // analysis, with the patterns as rules that allow, has the last word, and what it
 // does not let a rule allow (an option that runs a program, a variable that
 // changes one, a redirection to a file) no pattern allows either.
-func (p *Policy) reach(command string, d Decision) approval.Reach {
-	const notWhole = "the tool runs any program"
-	doors := []string{"shell", "run"} // each of them starts what the other would
+func (t *Tool) reach(p *Policy, command, dir string, d Decision) approval.Reach {
 	same := command
 	if argv := literalWords(command); argv != nil {
 		same = tools.QuoteCommand(argv)
 	}
-	same += "\x00" + p.files.Start()
-	if len(command) > maxReach {
-		return approval.Reach{NotWhole: notWhole, Tools: doors, Same: same, Elements: elements(d.Parts), Left: func([]approval.Pattern) int { return maxSteps + 1 }}
-	}
-	return approval.Reach{
-		NotWhole: notWhole,
-		Tools:    doors,
-		Same:     same,
+	r := approval.Reach{
+		NotWhole: "the tool runs any program",
+		Tools:    []string{"shell", "run"}, // each of them starts what the other would
+		Same:     same + "\x00" + p.files.Start(),
 		Elements: elements(d.Parts),
 		Left: func(patterns []approval.Pattern) int {
-			return asks(p.with(patterns).Decide(command, "bash"))
+			return asks(t.readsAsked(p.with(patterns).Decide(command, "bash"), dir))
 		},
 		Offers: func() []approval.Pattern { return offers(d.Parts) },
 	}
+	if len(command) > maxReach {
+		r.Left, r.Offers = func([]approval.Pattern) int { return maxSteps + 1 }, nil
+	}
+	return r
 }
 
 // Reach is what a program touches that is started without a shell, for patterns:
@@ -45,7 +43,7 @@ func (p *Policy) reach(command string, d Decision) approval.Reach {
 func (t *Tool) Reach(argv []string, dir string) approval.Reach {
 	p := t.Policy().denying().In(dir)
 	command := tools.QuoteCommand(argv)
-	return p.reach(command, p.Decide(command, "bash"))
+	return t.reach(p, command, dir, p.Decide(command, "bash"))
 }
 
 // Ruled holds a program that is started without a shell against the rules, as the same
@@ -84,7 +82,7 @@ func asks(d Decision) int {
 			n++
 		}
 	}
-	return n
+	return max(n, int(tools.Allow-d.Effect)) // what asks about the line is no part of it
 }
 
 // with is the policy under which patterns allow what they match. They come before

@@ -21,7 +21,7 @@ func patterns(values ...string) []approval.Pattern {
 }
 
 func reachOf(p *Policy, command string) approval.Reach {
-	return p.reach(command, p.Decide(command, "bash"))
+	return new(Tool).reach(p, command, "/", p.Decide(command, "bash"))
 }
 
 // asking is a policy with rules of each effect, whose default asks.

@@ -205,26 +205,25 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 		Plan:     plan,
 		Request:  policy.request(c, command, dir, d),
 		Unheld:   t.unheld(policy, c, command, dir, d),
-		Reach:    policy.reach(command, d),
+		Reach:    t.reach(policy, command, dir, d),
 		Rule:     d.Label(),
 		Withheld: t.Paths.AskedReads(),
 		Review:   policy.reviewed(d),
 		Hold:     func(q tools.Proposal) tools.Proposal { return tools.Hold(q, paths, reader.starts(command)) },
 		Present:  func(context.Context) (*approval.Presentation, error) { return present(command, dir, d), nil },
 	}
+	if sandboxprofile.ClassOf(plan.Profile, plan.Action) == sandboxprofile.ClassBeyond {
+		p.Changeable = t.Paths.Changeable(reader.starts(command))
+	}
 	if p.Request == nil && d.RuleIndex < 0 && class == sandboxprofile.ClassWorkspace {
 		p.Unchanged = t.Paths.AskedWrites()
 	}
 	if p.Request == nil && p.Unheld == nil {
-		if sandboxprofile.ClassOf(plan.Profile, plan.Action) < sandboxprofile.ClassBeyond || class < sandboxprofile.ClassBeyond {
-			return p, nil
-		}
-		files := t.Paths.Changeable(reader.starts(command))
-		if len(files) == 0 {
+		if len(p.Changeable) == 0 || class < sandboxprofile.ClassBeyond {
 			return p, nil
 		}
 		d.Effect = tools.Ask
-		p.Request, p.Plan.Action.Ceiling, p.Cautions = policy.request(c, command, dir, d), nil, []string{tools.Beyond(files)}
+		p.Request, p.Plan.Action.Ceiling, p.Cautions = policy.request(c, command, dir, d), nil, []string{tools.Beyond(p.Changeable)}
 	}
 	return p.Hold(p), nil
 }

@@ -116,7 +116,7 @@ func TestAnswersReachEveryTier(t *testing.T) {
 	_, workspace := rulesOf(t, "ask:git;deny:rm")
 	p := policyOfTiers(t, Default{Allowed: true, Approval: true}, nil, tiered("user", false, user), tiered("workspace", true, workspace))
 	for command, left := range map[string]int{"git status": 0, "git log": 1, "git status; rm x": maxSteps + 1} {
-		reach := p.reach(command, p.Decide(command, "bash"))
+		reach := new(Tool).reach(p, command, "/", p.Decide(command, "bash"))
 		if got := reach.Left(patterns("git status")); got != left {
 			t.Errorf("%q with an answer for git status: %d left, want %d", command, got, left)
 		}
