@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -446,7 +447,16 @@ func TestAnAnswerToAnotherCallOpensNothing(t *testing.T) {
 		}
 	}
 	call("shell", command(all+"1"), 1, true)
-	call("shell", command(all+"1"), 0, true) // the very call
+	call("shell", command(all+"1"), 0, true)              // the very call
+	for _, target := range []string{"old", "sub/inner"} { // the same words, which lead elsewhere
+		if err := errors.Join(os.RemoveAll(f.ws+"/link"), os.Symlink(target, f.ws+"/link")); err != nil {
+			t.Fatal(err)
+		}
+		call("shell", command(all+"link"), 1, true)
+		call("shell", command(all+"link"), 0, true)
+		call("run", `{"argv": ["python3", "all.py", "link"]}`, 1, true)
+		call("run", `{"argv": ["python3", "all.py", "link"]}`, 0, true)
+	}
 	answer.Pattern = &approval.Pattern{Kind: approval.ArgvPrefix, Value: "python3 all.py"}
 	call("shell", command(all+"2"), 1, true)
 	call("run", `{"argv": ["python3", "all.py", "2"]}`, 1, true)

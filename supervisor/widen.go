@@ -141,6 +141,7 @@ func (s *Supervisor) widerBy(c *call, plan tools.Plan, v protocol.Violation) (wi
 		if sandboxprofile.Contains(dir, w.path) && p.Paths[dir] == 0 {
 			w.path = dir
 			delete(p.Paths, dir)
+			p.Paths[dir] = p.Rights(dir) & (want | sandboxprofile.Execute) // and not all that the root around it has
 		}
 	}
 	p.Protect = slices.DeleteFunc(slices.Clone(p.Protect), func(pattern string) bool {
@@ -185,7 +186,7 @@ func (s *Supervisor) askWider(ctx context.Context, c *call, w widerPlan) (approv
 	p.Plan, p.Unheld = w.plan, nil
 	p.Request = inProfile(&approval.Request{
 		ToolName: toolPath, Description: description,
-		Payload: map[string]any{"path": w.path, "right": string(w.right), "protected": w.lifted, "tool": string(c.req.Tool)},
+		Payload: map[string]any{"path": w.path, "right": string(w.right), "protected": w.lifted, "tool": string(c.req.Tool), "definition": p.Definition, "hosts": w.plan.Profile.Network.Allow},
 		Covers:  "this path for every call of the tool, with the same network and the same files that it starts, that fails for want of it: such a call runs twice",
 	}, &w.plan)
 	p.Present = func(context.Context) (*approval.Presentation, error) {

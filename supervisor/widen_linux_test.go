@@ -35,6 +35,7 @@ func TestARefusedPathIsOneQuestion(t *testing.T) {
 		{"one outside is changed", "cp old " + outside + "/b && echo done", "change " + outside + "/b", "done\n", 0},
 		{"a protected name", "cp old .vscode/settings.json && echo done", "change WS/.vscode", "done\n", 0},
 		{"a root that asks before reads", "printf 'su%sinner\\n' b/ | xargs cat", "read WS/sub", "inner\n", 0},
+		{"and is not written by that", "d=$(printf 'su%s' b); cat $d/inner || exit 3; cp old $d/inner || cat $d/inner", "read WS/sub", "inner\ninner\n", 0},
 		{"and nothing besides", "cat " + outside + "/a; cat " + outside + "/b", "read " + outside + "/a|read " + outside + "/b", "content a\nold content\n", 0},
 		{"sandgate's own", "cat " + own + "/x", "", "", 1},
 		{"hidden", "cat " + outside + "/.env", "", "", 1},
@@ -193,7 +194,11 @@ type networked struct{ *shell.Tool }
 func (n networked) Plan(c tools.Call) (tools.Proposal, error) {
 	p, err := n.Tool.Plan(c)
 	if strings.Contains(c.String("command"), "network") {
-		p.Plan.Profile.Network = sandboxprofile.Network{Mode: sandboxprofile.NetworkProxied, Allow: [][]string{{"example.com"}}}
+		host := map[bool]string{true: "example.org", false: "example.com"}[strings.Contains(c.String("command"), "org")]
+		p.Plan.Profile.Network = sandboxprofile.Network{Mode: sandboxprofile.NetworkProxied, Allow: [][]string{{host}}}
+	}
+	if strings.Contains(c.String("command"), "definition") {
+		p.Definition = "another"
 	}
 	return p, err
 }
@@ -229,6 +234,8 @@ func TestASecondRunIsWhatWasShown(t *testing.T) {
 		{"as it was shown", ours, "./r.sh", false, 1},
 		{"the same again", ours, "./r.sh", false, 0},
 		{"the same with the network", ours, "./r.sh network", false, 1},
+		{"the same with another host", ours, "./r.sh network org", false, 1},
+		{"by another definition", ours, "./r.sh definition", false, 1},
 		{"another content", ours + " # or not", "./r.sh", false, 1},
 		{"changed while it was asked about", "echo ours # of late", "./r.sh", true, 1},
 	} {

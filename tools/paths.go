@@ -114,6 +114,24 @@ func (p Paths) AskedReads() []string {
 	return roots
 }
 
+// Asks gives the first root, of those below which a person is asked before a read, that one of
+// the words of a command names; "" if none does.
+func (p Paths) Asks(words []string, dir string) (label string) {
+	if len(p.AskedReads()) == 0 {
+		return ""
+	}
+	p.Cwd = dir
+	for _, word := range slices.Concat(words, []string{"."}) {
+		_, value, _ := strings.Cut(word, "=")
+		for _, path := range []string{word, value} {
+			if found, err := p.Decide(path, false); err == nil && found.Rule != nil && found.Rule.ReadApproval {
+				return found.Rule.Label()
+			}
+		}
+	}
+	return ""
+}
+
 // AskedWrites are the roots below which a person is asked before a write.
 func (p Paths) AskedWrites() []string {
 	var roots []string

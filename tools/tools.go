@@ -91,6 +91,8 @@ type Proposal struct {
 	// Connector is where the tool comes from, if that is somebody else: the name of an
 	// MCP server.
 	Connector string
+	// Definition is the digest of the definition that the tool has from a configuration, or "".
+	Definition string
 	// Withheld are directories of the profile that a program has only if a person was
 	// asked about the call, absolute and without links: their reads are to be approved.
 	Withheld []string

@@ -344,6 +344,24 @@ func TestTrustShowsWhatItWidens(t *testing.T) {
 	})
 }
 
+// TestTrustShowsWhatLosesItsName: a path of the user's, whose name the workspace's file gives to
+// another directory, is then as what lies around it, and that is shown if it is wider.
+func TestTrustShowsWhatLosesItsName(t *testing.T) {
+	s := newMergeSite(t)
+	for theirs, wider := range map[string]bool{"sec: {root: %W/../other, mode: ro}": true, "docs: {root: %W/../other, mode: ro}": false} {
+		admin, ok := s.layer(config.TierUser, true, tierText{"sandbox.paths": "{ws: {root: %W/.., mode: rw, write_approval: true}, sec: {root: %W/sub, mode: ro, read_approval: true}}"})
+		l, loads := s.layer(config.TierWorkspace, false, tierText{"sandbox.paths": "{ws: {root: %W/.., mode: rw, write_approval: true}, " + theirs + "}"})
+		if !ok || !loads {
+			t.Fatal("a file does not load")
+		}
+		c, ok := s.merged(admin, l)
+		told := slices.ContainsFunc(c.Unused, func(n config.Notice) bool { return strings.Contains(n.Field, "sandbox.paths.sec") })
+		if !ok || told != wider {
+			t.Errorf("%s: told %v, want %v: %+v", theirs, told, wider, c.Unused)
+		}
+	}
+}
+
 // TestNarrowedFilesAreChangeableStill: a repository's own configuration cannot take a
 // question away by what it takes away: the files that a call starts came with it.
 func TestNarrowedFilesAreChangeableStill(t *testing.T) {

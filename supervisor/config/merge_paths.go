@@ -18,20 +18,26 @@ func (m *merger) layPaths() {
 		m.c.Sandbox.Paths = nil
 		m.forget(pathsKey)
 	}
-	for _, p := range m.t.Sandbox.Paths {
-		m.c.Sandbox.Paths = slices.DeleteFunc(m.c.Sandbox.Paths, func(have Path) bool {
-			same := have.Name == p.Name || have.Root == p.Root
-			if same {
-				m.forget(fieldKey(pathsKey, have.Name))
-			}
-			return same
-		})
+	for _, have := range m.c.Sandbox.Paths {
+		if replaced(have, m.t.Sandbox.Paths) {
+			m.forget(fieldKey(pathsKey, have.Name))
+		}
 	}
-	m.c.Sandbox.Paths = slices.Concat(m.t.Sandbox.Paths, m.c.Sandbox.Paths) // the first has a say in StartDir
+	m.c.Sandbox.Paths = laid(m.c.Sandbox.Paths, m.t.Sandbox.Paths)
 	for _, p := range m.t.Sandbox.Paths {
 		m.take(fieldKey(pathsKey, p.Name))
 	}
 	m.c.Origins[pathsKey] = m.position(pathsKey)
+}
+
+// laid are the paths that there are with theirs over ours. The first has a say in StartDir.
+func laid(ours, theirs []Path) []Path {
+	left := slices.DeleteFunc(slices.Clone(ours), func(p Path) bool { return replaced(p, theirs) })
+	return slices.Concat(theirs, left)
+}
+
+func replaced(p Path, theirs []Path) bool {
+	return slices.ContainsFunc(theirs, func(q Path) bool { return q.Name == p.Name || q.Root == p.Root })
 }
 
 // boundPaths leaves of every directory what t has of it too. Below a root of t its
@@ -84,6 +90,15 @@ func (m *merger) widerPaths(ours, theirs []Path) {
 		}
 		if p.ReadApproval && !q.ReadApproval {
 			m.unused(field+".read_approval", "reads would not be asked about any more")
+		}
+	}
+	for _, p := range ours { // one that another directory's takes the name of is then as what lies around it
+		q := longest(laid(ours, theirs), p.Root)
+		if q == nil || q.Root == p.Root {
+			continue
+		}
+		if q.Mode == ReadWrite && p.Mode == ReadOnly || p.ReadApproval && !q.ReadApproval || p.WriteApproval && !q.WriteApproval && q.Mode == ReadWrite || wideSuffixes(q.Suffixes, p.Suffixes) {
+			m.unused(fieldKey(pathsKey, p.Name)+".root", fmt.Sprintf("%s would have what %s has (mode %s), instead of what it has now", quote(p.Root), quote(q.Root), q.Mode))
 		}
 	}
 }

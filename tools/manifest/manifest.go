@@ -150,11 +150,12 @@ func (t *tool) Plan(c tools.Call) (tools.Proposal, error) {
 			Profile:    profile,
 			JSONOutput: t.JSONOutput,
 		},
-		Request:  t.request(args, argv),
-		Withheld: t.Withheld,
-		Reach:    args.reach(),
-		Rule:     args.rule(t.Name),
-		Present:  func(context.Context) (*approval.Presentation, error) { return t.present(program), nil },
+		Request:    t.request(args, argv),
+		Definition: t.digest,
+		Withheld:   t.Withheld,
+		Reach:      args.reach(),
+		Rule:       args.rule(t.Name),
+		Present:    func(context.Context) (*approval.Presentation, error) { return t.present(program), nil },
 	}
 	starts := []tools.Started{{Name: program.Path}}
 	if t.Starts != nil {

@@ -132,6 +132,9 @@ func (r *runner) Plan(c tools.Call) (tools.Proposal, error) {
 			}, nil
 		},
 	}
+	if label := r.Paths.Asks(argv, dir); label != "" {
+		p.Request.Payload["reads"] = label // a link that leads elsewhere by then is another question
+	}
 	starts := []tools.Started{{Name: path}}
 	if r.Starts != nil {
 		starts = append(starts, r.Starts(argv, dir)...)

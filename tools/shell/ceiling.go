@@ -56,28 +56,21 @@ func (t *Tool) asked(p Part) bool {
 // to be approved. What a line reads there without naming it, its program does not find:
 // see tools.Proposal.Withheld.
 func (t *Tool) readsAsked(d Decision, dir string) Decision {
-	if d.Effect != tools.Allow || len(t.Paths.AskedReads()) == 0 {
-		return d
+	if label := t.asksFirst(d, dir); d.Effect == tools.Allow && label != "" {
+		d.Effect, d.Rule, d.RuleName, d.RuleIndex, d.Reason = tools.Ask, rulePaths, "", -1, label+" asks before a read"
 	}
-	names := []string{"."}
+	return d
+}
+
+func (t *Tool) asksFirst(d Decision, dir string) string {
+	var names []string
 	for _, p := range d.Parts {
 		names = append(names, strings.TrimLeft(p.Text, "<> ")) // of a redirection
 		if len(p.readings) > 0 {
 			names = append(names, p.readings[0]...)
 		}
 	}
-	paths := t.Paths
-	paths.Cwd = dir
-	for _, name := range names {
-		_, value, _ := strings.Cut(name, "=")
-		for _, path := range []string{name, value} {
-			if found, err := paths.Decide(path, false); err == nil && found.Rule != nil && found.Rule.ReadApproval {
-				d.Effect, d.Rule, d.RuleName, d.RuleIndex, d.Reason = tools.Ask, rulePaths, "", -1, found.Rule.Label()+" asks before a read"
-				return d
-			}
-		}
-	}
-	return d
+	return t.Paths.Asks(names, dir)
 }
 
 // ceiling is how the kernel holds a program that runs because of a class.

@@ -215,6 +215,9 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 	if sandboxprofile.ClassOf(plan.Profile, plan.Action) == sandboxprofile.ClassBeyond {
 		p.Changeable = t.Paths.Changeable(reader.starts(command))
 	}
+	if label := t.asksFirst(d, dir); label != "" && p.Request != nil {
+		p.Request.Payload["reads"] = label // a link that leads elsewhere by then is another question
+	}
 	if p.Request == nil && d.RuleIndex < 0 && class == sandboxprofile.ClassWorkspace {
 		p.Unchanged = t.Paths.AskedWrites()
 	}

@@ -115,7 +115,10 @@ func (s starter) Plan(c tools.Call) (tools.Proposal, error) {
 	terminal(c, p.Plan.Action.Exec)
 	if p.Request != nil {
 		p.Request.Description = "In the background: " + p.Request.Description
-		p.Request.Payload["background"] = true
+		p.Request.Payload["background"], p.Request.Payload["timeout_ms"] = true, c.Int("timeout_ms", 0)
+		if size, ok := c.Args["terminal"]; ok {
+			p.Request.Payload["terminal"] = size
+		}
 	}
 	return p, nil
 }
