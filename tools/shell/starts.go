@@ -62,12 +62,15 @@ func (p *Policy) starts(command string) (list []tools.Started) {
 	}
 	dir := p.files.Start()
 	words := wordsOf(command, dir)
-	if slices.ContainsFunc(a.parts, func(part Part) bool { return part.Rule == ruleSyntax }) {
-		for i := range words { // any of them may be a script: none is frozen, as any may be written to
-			if !s.outputs[tools.Started{Name: words[i].Name, Dir: dir}] {
-				words[i].Doubtful, words[i].Optional, words[i].Written = false, true, true
-			}
+	// Any of what is not analysed may be a script, and what comes after the name of an
+	// interpreter, wherever that stands. None is frozen, as any may be written to.
+	unread, after := slices.ContainsFunc(a.parts, func(part Part) bool { return part.Rule == ruleSyntax }), false
+	for i, w := range words {
+		if (unread || after) && !s.outputs[tools.Started{Name: w.Name, Dir: dir}] {
+			words[i].Doubtful, words[i].Optional, words[i].Written = false, true, true
 		}
+		base := path.Base(w.Name)
+		after = after && strings.HasPrefix(w.Name, "-") || known().in("shells", base) || known().interps[likeness(base)] != nil
 	}
 	s.list = elsewhere(append(s.list, words...), s.leads(words, dir))
 	if len(s.list) > maxStarts {

@@ -176,3 +176,25 @@ func TestALineThatDoesNotTellWhatItStartsIsAnsweredOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatFollowsAnInterpretersNameIsHeld: of a line in which a shell or an interpreter is named
+// at any place, as a word or in one, the word behind it is compared, whatever its mode is: what
+// runs it may be an option of a program that no table knows so well. The twin names none.
+func TestWhatFollowsAnInterpretersNameIsHeld(t *testing.T) {
+	p, err := NewPolicy(Default{Allowed: true, Approval: true}, nil, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for command, want := range map[string]bool{
+		"tar --checkpoint=1 --checkpoint-action=exec='sh e.txt' -cf x.tar a": true, "git bisect run sh e.txt": true, "git rebase -x 'sh e.txt' HEAD": true,
+		"git -c core.pager='sh e.txt' -p log": true, "npm exec -c 'sh e.txt'": true, "make SHELL='sh e.txt' x": true, "go test -exec 'python3 -u e.txt' ./...": true,
+		"rsync -e 'sh e.txt' a h:b": true, "ssh -o ProxyCommand='sh e.txt' h": true, "vim -c '!sh e.txt'": true, "less +'!sh e.txt' a": true,
+		"sort --compress-program='/bin/sh e.txt' a": true, `awk 'BEGIN{system("sh e.txt")}'`: true, "sed '1e sh e.txt' a": true, "unheard-of node e.txt": true,
+		"unheard-of e.txt": false, "git add e.txt": false, "sort --output=sh.txt e.txt": false,
+	} {
+		held := slices.ContainsFunc(p.starts(command), func(s tools.Started) bool { return s.Name == "e.txt" && !s.Doubtful })
+		if held != want {
+			t.Errorf("%q: held %v, want %v", command, held, want)
+		}
+	}
+}
