@@ -384,6 +384,9 @@ func stepText(s changes.Step) string {
 		what = "bring back"
 	}
 	text := fmt.Sprintf("%-10s %s", what, approval.EscapeLine(string(s.Path)))
+	if s.Merged {
+		text += "  (what was changed since stays)"
+	}
 	if s.Conflict != "" {
 		text += "  (conflict: " + approval.EscapeLine(s.Conflict) + ")"
 	}

@@ -189,8 +189,12 @@ func (d *Draft) Plan(root int, o Options, paths []string) (p DraftPlan, err erro
 	wrap := func(err error) error { return fmt.Errorf("draft %s: %w", d.ID, err) }
 	o.LeaveOut = nil // what a person keeps is kept
 	dir := d.part(root, "changes")
-	if err := os.RemoveAll(dir); err != nil {
-		return p, wrap(err)
+	// The tree is looked at anew. Contents stay: 30,000 take seconds to store.
+	seen, _ := filepath.Glob(filepath.Join(dir, "*", "tree.jsonl"))
+	for _, file := range seen {
+		if err := os.Remove(file); err != nil {
+			return p, wrap(err)
+		}
 	}
 	s, err := Open(dir, o)
 	if err != nil {

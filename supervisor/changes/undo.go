@@ -35,6 +35,10 @@ type Step struct {
 	Conflict string
 	// Final: nothing can put it back, with or without force.
 	Final bool
+	// Merged: Was has what somebody changed since, too, in other places of the text.
+	Merged bool
+
+	left *Entry // as the calls left it, where something else stands now
 }
 
 // Conflicts are the steps that cannot be taken.
@@ -69,6 +73,12 @@ func (w *Workspace) Plan(records []Record, paths []string) (u Undo, err error) {
 			return err
 		}
 		u = plan(records, paths, w.tree)
+		for i := range u.Steps {
+			if u.Steps[i].left != nil {
+				w.merge(&u.Steps[i])
+			}
+		}
+		u.Steps = slices.DeleteFunc(u.Steps, func(s Step) bool { return s.Merged && equal(s.Now, s.Was) })
 		return nil
 	})
 	if err != nil {
@@ -124,8 +134,8 @@ func plan(records []Record, paths []string, now tree) (u Undo) {
 			s.Conflict, s.Final = "its content was not kept: "+s.Was.Unkept, true
 		case s.Was != nil && !restorable(*s.Was):
 			s.Conflict, s.Final = "it was a device, a socket or a pipe, or ran with the rights of its owner", true
-		case !equal(there, s.Now):
-			s.Conflict = "it was changed since"
+		case !equal(there, s.Now) && s.Conflict == "":
+			s.Conflict, s.left = "it was changed since", s.Now
 		}
 		s.Now = there
 		u.Steps = append(u.Steps, *s)
