@@ -431,7 +431,9 @@ func TestAnAnswerToAnotherCallOpensNothing(t *testing.T) {
 	script := "import os, sys\nprint('ran', os.listdir('sub'), len(sys.argv))\n"
 	f := newFixture(t, setup{fallback: careful, unasked: "cat", asked: []string{"sub"}})
 	populate(t, f.ws)
-	replaceFile(t, f.ws+"/all.py", script)
+	if err := os.WriteFile(f.ws+"/all.py", []byte(script), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	var asked int
 	answer := approval.Answer{Allow: true, Approver: "test", Scope: approval.Session}
 	f.answer(t, func(p approval.Pending) {
@@ -475,7 +477,9 @@ func TestAnAnswerToAnotherCallOpensNothing(t *testing.T) {
 	call("shell", command("python3 ./all.py"), 0, false)
 
 	f = newFixture(t, setup{fallback: careful, unasked: "python3 gen.py", writes: true, profile: func(p *sandboxprofile.Profile) { p.Network.Mode = sandboxprofile.NetworkHost }})
-	replaceFile(t, f.ws+"/gen.py", "print('ran')\n")
+	if err := os.WriteFile(f.ws+"/gen.py", []byte("print('ran')\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	answer = approval.Answer{Allow: true, Approver: "test", Scope: approval.Session, Pattern: &approval.Pattern{Kind: approval.ArgvPrefix, Value: "touch notes"}}
 	f.answer(t, func(p approval.Pending) {
 		asked++
