@@ -397,6 +397,8 @@ type derived struct {
 	unseen map[string]sandboxprofile.Rights
 	cache  string            // where programs keep caches; "" is nowhere
 	cached map[string]string // the variables that lead there
+	// denied is manifest.Config.Denied for tools of a file.
+	denied func(config.Tier) (func(argv []string, dir string) error, error)
 	// starts says which files a program starts that is run in a directory.
 	starts func(argv []string, dir string) []tools.Started
 }
@@ -462,7 +464,21 @@ func newTools(cfg *config.Config, own map[string]sandboxprofile.Rights, o buildO
 	background := tasks.New(tasks.Config{Shell: sh, Wall: cfg.Tasks.Timeout})
 	run := program.New(program.Config{Paths: paths, Profile: d.programs, Env: env, Reach: sh.Reach, Rules: sh.Ruled, Starts: sh.StartsOf, Credentials: shellCredentials(cfg), Terminal: o.terminal})
 	d.starts = sh.StartsOf
-	others.starts, others.path = d.starts, d.path
+	d.denied = func(tier config.Tier) (func([]string, string) error, error) {
+		above := deniesAbove(cfg, tier)
+		if len(above) == 0 {
+			return nil, nil
+		}
+		of, err := shell.New(shell.Config{Default: shell.Default{Allowed: true}, Rules: above, Paths: paths, Profile: d.programs, Env: env})
+		if err != nil {
+			return nil, err
+		}
+		return func(argv []string, dir string) error {
+			_, _, err := of.Ruled(argv, dir)
+			return err
+		}, nil
+	}
+	others.starts, others.denied, others.path = d.starts, d.denied, d.path
 	custom, err := customTools(cfg, others, own)
 	if err != nil {
 		return nil, d, err
@@ -483,6 +499,18 @@ func shellRules(rules []config.Rule) []shell.Rule {
 		})
 	}
 	return out
+}
+
+// deniesAbove are the rules that deny, of the files above a tier. A file may define a tool
+// for what its own rules deny otherwise: that is what tools are for.
+func deniesAbove(cfg *config.Config, tier config.Tier) []shell.Rule {
+	var list []shell.Rule
+	for i, r := range shellRules(cfg.Shell.Rules) {
+		if at := cfg.Shell.Rules[i]; !at.Allowed && at.Tier.Above(tier) {
+			list = append(list, r)
+		}
+	}
+	return list
 }
 
 // closedTiers are the files that deny what none of their own rules names.

@@ -55,8 +55,8 @@ func cachesDir() (string, error) {
 // nothing that programs write, or the state directory lies in it.
 func cacheOf(cfg *config.Config) string {
 	dir, err := cachesDir()
-	workspace := cacheWorkspace(cfg)
-	if err != nil || workspace == "" ||
+	workspace := cacheWorkspace(cfg.Vouched()) // a file that nobody trusts chooses no other
+	if err != nil || workspace == "" || cacheWorkspace(cfg) == "" ||
 		slices.ContainsFunc(cfg.Sandbox.Paths, func(p config.Path) bool {
 			return sandboxprofile.Contains(p.Root, dir) || sandboxprofile.Contains(dir, p.Root)
 		}) {

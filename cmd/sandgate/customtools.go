@@ -57,6 +57,12 @@ func (t reviewedTool) Plan(c tools.Call) (tools.Proposal, error) {
 func customTool(cfg *config.Config, d derived, own map[string]sandboxprofile.Rights, t *config.Tool) (manifest.Config, error) {
 	c := manifest.Config{Spec: t.Spec(), Paths: d.paths, AllPaths: d.paths, Starts: d.starts}
 	c.Credentials = credentials("tools."+t.Name+".credentials", t.Credentials, t.Sandbox.Network)
+	var err error
+	if d.denied != nil {
+		if c.Denied, err = d.denied(t.Tier); err != nil {
+			return c, err
+		}
+	}
 	needs, err := toolNeeds(cfg, d.needs, t)
 	if err != nil {
 		return c, fmt.Errorf("tools.%s.sandbox.network: %w", t.Name, err)
@@ -73,10 +79,12 @@ func customTool(cfg *config.Config, d derived, own map[string]sandboxprofile.Rig
 	c.Profile = sandboxprofile.Intersect(without(sandboxprofile.Derive(narrow), kept), ceiling)
 	c.Paths.Rules = toolRules(c.Paths.Rules, t.Sandbox.Paths)
 	seen := c.Profile
-	if t.Sandbox.Paths == nil { // what a definition names, its program has
-		c.Withheld = c.Paths.AskedReads()
-		seen = without(seen, none(c.Withheld))
+	for _, r := range c.Paths.Rules { // what a definition names, its program has
+		if r.ReadApproval && (t.Sandbox.Paths == nil || slices.Contains(t.Sandbox.Implied, r.Name)) {
+			c.Withheld = append(c.Withheld, r.Root)
+		}
 	}
+	seen = without(seen, none(c.Withheld))
 	c.Dir = startDir(cfg, c.Paths, t.Sandbox.Paths, seen)
 	c.Paths.Cwd, c.AllPaths.Cwd = c.Dir, c.Dir
 	allow, set := toolVariables(cfg, t)
@@ -156,6 +164,9 @@ func toolVariables(cfg *config.Config, t *config.Tool) (allow []string, set map[
 	}
 	if e := t.Sandbox.Env; e != nil {
 		maps.Copy(set, e.Set)
+		if cfg.Floor != nil && t.Tier != config.TierAdmin { // what the administrator sets stands
+			maps.Copy(set, cfg.Floor.Sandbox.Env.Set)
+		}
 		if e.Allow != nil {
 			allow = e.Allow
 		}

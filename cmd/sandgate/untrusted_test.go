@@ -220,3 +220,91 @@ func TestUntrustedFileAddsNoPrograms(t *testing.T) {
 		t.Errorf("read-only by the user: PATH is %s", got)
 	}
 }
+
+// TestUntrustedFileTakesNoName: a piece of a directory is not called what the user calls
+// another one, which is what an approver reads.
+func TestUntrustedFileTakesNoName(t *testing.T) {
+	s := newMergeSite(t)
+	user := tierText{"sandbox.paths": "{repo: {root: %W, mode: rw}, notes: {root: %W/../other, mode: rw}}"}
+	c := s.with(user, tierText{"sandbox.paths": "{repo: {root: %W, mode: ro}, notes: {root: %W/sub, mode: rw}}"})
+	for _, p := range c.Sandbox.Paths {
+		if p.Name == "notes" {
+			t.Errorf("notes is %s", p.Root)
+		}
+	}
+	if len(c.Sandbox.Paths) != 2 {
+		t.Errorf("paths: %+v", c.Sandbox.Paths)
+	}
+}
+
+// TestTakenNamesAreShown: who vouches for a file is told that it takes a name, and with it
+// the rule of another directory.
+func TestTakenNamesAreShown(t *testing.T) {
+	s := newMergeSite(t)
+	user := tierText{"sandbox.paths": "{ws: {root: %W, mode: rw}, sec: {root: %W/sub, mode: ro, read_approval: true}}"}
+	for text, want := range map[string]bool{
+		"{ws: {root: %W, mode: rw}, sec: {root: %W/docs, mode: ro}}":                     true,
+		"{ws: {root: %W, mode: rw}, sec: {root: %W/sub, mode: ro, read_approval: true}}": false,
+	} {
+		s.put("docs/x", "")
+		c := s.with(user, tierText{"sandbox.paths": text})
+		told := slices.ContainsFunc(c.Unused, func(n config.Notice) bool { return n.Field == "sandbox.paths.sec" && strings.Contains(n.Text, "/sub") })
+		if told != want {
+			t.Errorf("%s: told %t, want %t: %+v", text, told, want, c.Unused)
+		}
+	}
+}
+
+// TestToolsAreUnderTheFilesAbove: what the administrator denies, sets and asks about holds
+// for the tools of a user, and what the user denies for those of a workspace that somebody
+// has vouched for.
+func TestToolsAreUnderTheFilesAbove(t *testing.T) {
+	s := newMergeSite(t)
+	above := tierText{
+		"sandbox.paths": "{ws: {root: %W, mode: rw}, sec: {root: %W/sub, mode: ro, read_approval: true}}",
+		"sandbox.env":   "{allow: [PATH], set: {GUARD: above}}",
+		"shell.rules":   "[{pattern: rm, allowed: false}]",
+	}
+	below := tierText{"tools": "{clean: {command: [rm, -v, x], approval: {required: false}, sandbox: {paths: {ws: rw}, env: {set: {GUARD: below}}}}}"}
+	paths := tierText{"sandbox.paths": "{ws: {root: %W, mode: rw}}", "tools": below["tools"]}
+	ownDeny := tierText{"sandbox.paths": paths["sandbox.paths"], "tools": below["tools"], "shell.rules": above["shell.rules"]}
+	for _, x := range []struct {
+		name             string
+		tier, other      config.Tier
+		first, second    tierText
+		denied, withheld bool
+		guard            string
+	}{
+		{"an administrator above a user", config.TierAdmin, config.TierUser, above, paths, true, true, "above"},
+		{"a user above a workspace", config.TierUser, config.TierWorkspace, above, paths, true, true, "below"},
+		{"a user's own rule", config.TierAdmin, config.TierUser, tierText{"sandbox.paths": paths["sandbox.paths"]}, ownDeny, false, false, "below"},
+	} {
+		l, ok := s.layer(x.tier, true, x.first)
+		l2, ok2 := s.layer(x.other, true, x.second)
+		if !ok || !ok2 {
+			t.Fatalf("%s: a file does not load by itself", x.name)
+		}
+		c, ok := s.merged(l, l2)
+		if !ok {
+			t.Fatalf("%s: the files do not fit together", x.name)
+		}
+		r, d, err := newTools(c, nil, buildOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = r.Plan(tools.Call{Tool: "clean", Args: map[string]any{}})
+		if denied := err != nil && strings.Contains(err.Error(), "not allowed"); denied != x.denied || !denied && err != nil {
+			t.Errorf("%s: rm: %v", x.name, err)
+		}
+		tool, err := customTool(c, d, nil, &c.Tools[slices.IndexFunc(c.Tools, func(t config.Tool) bool { return t.Name == "clean" })])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if guard, _ := tools.LookupEnv(tool.Environ, "GUARD"); guard != x.guard {
+			t.Errorf("%s: GUARD is %q, want %q", x.name, guard, x.guard)
+		}
+		if withheld := len(tool.Withheld) > 0; withheld != x.withheld {
+			t.Errorf("%s: withheld are %v", x.name, tool.Withheld)
+		}
+	}
+}

@@ -332,7 +332,9 @@ type Tool struct {
 	Credentials    []Credential   `yaml:"credentials"` // for Sandbox.Network
 	Approval       ToolApproval   `yaml:"approval"`
 	Sandbox        ToolSandbox    `yaml:"sandbox"`
-	Review         bool           `yaml:"review"`
+	// Tier is the file that defines it, of several: what those above it deny holds for it.
+	Tier   Tier `yaml:"-"`
+	Review bool `yaml:"review"`
 }
 
 func (t *Tool) setDefaults() {
@@ -389,6 +391,9 @@ type ToolSandbox struct {
 	Network Network         `yaml:"network"`
 	Env     *ToolEnv        `yaml:"env"`
 	Limits  *Limits         `yaml:"limits"`
+	// Implied are those of Paths that the definition does not name: other files have rules of
+	// their own for parts of a directory that it does.
+	Implied []string `yaml:"-"`
 }
 
 // ToolEnv is a custom tool's `sandbox.env`.

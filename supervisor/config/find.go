@@ -24,6 +24,12 @@ const (
 	TierEmbedded  Tier = "default"   // none found
 )
 
+// Above reports whether what a file of t denies holds for one of another tier.
+func (t Tier) Above(other Tier) bool {
+	rank := map[Tier]int{TierAdmin: 1, TierUser: 2, TierFlag: 2, TierWorkspace: 3}
+	return rank[t] > 0 && rank[t] < rank[other]
+}
+
 // Found is the most specific file that somebody has vouched for by where it lies, or
 // by naming it. The others are in Config.Sources.
 type Found struct {

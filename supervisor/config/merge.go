@@ -290,7 +290,15 @@ func (m *merger) settle() {
 }
 
 func (m *merger) settleTool(t *Tool) {
-	t.Sandbox.Paths = grantsNow(t.Sandbox.Paths, m.written[m.owner[t.Name]], m.c.Sandbox.Paths)
+	t.Tier = m.owner[t.Name]
+	named, written := t.Sandbox.Paths, m.written[t.Tier]
+	t.Sandbox.Paths, t.Sandbox.Implied = grantsNow(named, written, m.c.Sandbox.Paths), nil
+	for _, p := range m.c.Sandbox.Paths {
+		same := func(q Path) bool { return q.Root == p.Root && named[q.Name] != "" }
+		if t.Sandbox.Paths[p.Name] != "" && !slices.ContainsFunc(written, same) {
+			t.Sandbox.Implied = append(t.Sandbox.Implied, p.Name)
+		}
+	}
 	if t.Sandbox.Env != nil && t.Sandbox.Env.Allow != nil {
 		env := *t.Sandbox.Env
 		env.Allow = common(env.Allow, m.c.Sandbox.Env.Allow)

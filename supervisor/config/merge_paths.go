@@ -62,7 +62,9 @@ func (m *merger) boundPaths() {
 		if around := longest(out, q.Root); around != nil && sameRights(*around, piece) {
 			continue
 		}
-		piece.Name, piece.Position = freeName(out, cmp.Or(nameIfGone(out, *p), q.Name)), q.Position
+		// A name that ours gives to another directory is what people read in a question.
+		taken := slices.DeleteFunc(slices.Concat(out, ours), func(o Path) bool { return o.Name == p.Name && nameIfGone(out, *p) != "" })
+		piece.Name, piece.Position = freeName(taken, cmp.Or(nameIfGone(out, *p), q.Name)), q.Position
 		m.takeAs(fieldKey(pathsKey, piece.Name), fieldKey(pathsKey, q.Name))
 		out = append(out, piece)
 	}
@@ -74,6 +76,9 @@ func (m *merger) boundPaths() {
 func (m *merger) widerPaths(ours, theirs []Path) {
 	for _, q := range theirs {
 		field := fieldKey(pathsKey, q.Name)
+		if i := slices.IndexFunc(ours, func(p Path) bool { return p.Name == q.Name && p.Root != q.Root }); i >= 0 {
+			m.unused(field, fmt.Sprintf("%s is %s, which would have no rule of its own any more", q.Name, quote(ours[i].Root)))
+		}
 		p := longest(ours, q.Root)
 		switch {
 		case p == nil:

@@ -362,19 +362,19 @@ tools: {mine: {command: [/bin/true], sandbox: {paths: {workspace: rw, notes: ro}
 	for _, p := range c.Sandbox.Paths {
 		paths = append(paths, p.Name+" "+string(p.Mode)+" "+filepath.Base(p.Root))
 	}
-	if want := []string{"workspace rw src", "notes ro cache"}; !slices.Equal(paths, want) {
+	if want := []string{"workspace rw src", "notes_2 ro cache"}; !slices.Equal(paths, want) {
 		t.Errorf("paths %q, want %q", paths, want)
 	}
-	if got := c.Shell.Rules[0].SandboxPaths; !slices.Equal(got, []string{"workspace", "notes"}) {
+	if got := c.Shell.Rules[0].SandboxPaths; !slices.Equal(got, []string{"workspace", "notes_2"}) {
 		t.Errorf("make is for %q", got)
 	}
 	if got := c.Shell.Rules[1].SandboxPaths; !slices.Equal(got, []string{nowhere}) {
-		t.Errorf("ls is for %q: notes is another directory now", got)
+		t.Errorf("ls is for %q: nothing of notes is left", got)
 	}
 	if got := c.Shell.Rules[2].SandboxPaths; got != nil {
 		t.Errorf("rm is asked about in %q only", got)
 	}
-	if got := c.Tools[0].Sandbox.Paths; !reflect.DeepEqual(got, map[string]Mode{"workspace": ReadWrite, "notes": ReadWrite}) {
+	if got := c.Tools[0].Sandbox.Paths; !reflect.DeepEqual(got, map[string]Mode{"workspace": ReadWrite, "notes_2": ReadWrite}) {
 		t.Errorf("the tool has %v", got)
 	}
 }

@@ -50,6 +50,9 @@ type Config struct {
 	// Withheld are the directories of Profile that the program has only if a person was
 	// asked about the call.
 	Withheld []string
+	// Denied is what a rule says against a command in that directory that is from a file
+	// above the one that defines the tool; nil is no rules.
+	Denied func(argv []string, dir string) error
 	// Starts says which files the command starts in that directory, besides itself.
 	Starts func(argv []string, dir string) []tools.Started
 }
@@ -134,6 +137,11 @@ func (t *tool) Plan(c tools.Call) (tools.Proposal, error) {
 	program, pins, err := t.program(argv)
 	if err != nil {
 		return tools.Proposal{}, err
+	}
+	if t.Denied != nil {
+		if err := t.Denied(argv, t.Dir); err != nil {
+			return tools.Proposal{}, err
+		}
 	}
 	if program.Stdin, err = t.input(args); err != nil {
 		return tools.Proposal{}, err
