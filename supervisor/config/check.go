@@ -137,8 +137,10 @@ func (k *checker) root(field string, p *Path) {
 	}
 	if info, err := os.Stat(resolved); err != nil {
 		k.problem(field, fmt.Sprintf("%s: %s", quote(resolved), cause(err)), "")
+	} else if p.IsFile = info.Mode().IsRegular(); p.IsFile && p.Mode == ReadOnly && !p.ReadApproval && len(p.Suffixes) == 0 {
+		return // no more than this one
 	} else if !info.IsDir() {
-		k.problem(field, quote(resolved)+" is not a directory", "name the directory that it lies in, and use suffixes to choose files")
+		k.problem(field, quote(resolved)+" is not a directory", "name the directory that it lies in, and use suffixes to choose files; a single file can be read only")
 	} else {
 		k.ownFiles(p)
 	}

@@ -197,6 +197,8 @@ type Path struct {
 	WriteApproval bool     `yaml:"write_approval"`
 	ReadApproval  bool     `yaml:"read_approval"`
 	Suffixes      []string `yaml:"suffixes"` // empty: every file
+
+	IsFile bool `yaml:"-"` // Root is a single file
 }
 
 func (p *Path) setDefaults() {

@@ -9,7 +9,7 @@ func descriptions() map[string]string {
 
 		"sandbox":                        "What tools may reach of this machine.",
 		"sandbox.paths":                  "Directories that tools may use, each under a name. Where they overlap, the longest path wins. Without this key: the current directory, writable with approval.",
-		"sandbox.paths.*.root":           "The directory. A relative path starts at this file's directory; ~/ is the home directory.",
+		"sandbox.paths.*.root":           "The directory, or with mode ro a single file. A relative path starts at this file's directory; ~/ is the home directory.",
 		"sandbox.paths.*.mode":           "ro: read only. rw: read and write.",
 		"sandbox.paths.*.write_approval": "Whether each write by a file tool is asked about.",
 		"sandbox.paths.*.read_approval":  "Whether each read is asked about. A program that nobody was asked about has nothing of the directory.",

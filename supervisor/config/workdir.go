@@ -21,7 +21,7 @@ func (c *Config) StartDir() string {
 	for i := range c.Sandbox.Paths {
 		p := &c.Sandbox.Paths[i]
 		switch {
-		case !p.SeenByPrograms():
+		case !p.SeenByPrograms(), p.IsFile:
 		case p.Mode == ReadWrite:
 			return p.Root
 		case start == "/":
