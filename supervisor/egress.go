@@ -144,7 +144,7 @@ func (d *egressDesk) ask(ctx context.Context, r egress.Request) (bool, error) {
 		Details: func() map[string]string { return d.s.details(d.c.proposal, d.c.digest, d.c.warnings) },
 	})
 	var denied *approval.DeniedError
-	if err = d.s.answered(description, grant, err); errors.As(err, &denied) {
+	if err = d.s.answered(description, payload, grant, err); errors.As(err, &denied) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if d.denied == nil && endsBatch(denied.Decision) {

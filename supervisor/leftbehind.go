@@ -38,7 +38,7 @@ func (s *Supervisor) endLeftBehind(l LeftBehind) error {
 			Connector: p.Connector, Action: approval.Dismissed, Source: sourceRestart, Digest: p.Digest, Time: time.Now(),
 			Reason: "cancelled: the supervisor ended before anybody's answer was recorded",
 		}
-		if err := s.logAnswer(p.Description, d); err != nil {
+		if err := s.logAnswer(p.Description, nil, d); err != nil {
 			return err
 		}
 		s.leftBehind++
@@ -77,9 +77,13 @@ func (s *Supervisor) recorded(requests []approval.Pending) (map[string]bool, err
 
 // logAnswer records the end of a request that is no call's own decision. It is
 // durable when it returns nil.
-func (s *Supervisor) logAnswer(description string, d approval.Decision) error {
+func (s *Supervisor) logAnswer(description string, about map[string]any, d approval.Decision) error {
+	e := decisionEntry{Description: description, Decision: d}
+	if about != nil {
+		e.Args = mustJSON(about)
+	}
 	return s.append(context.Background(), audit.Record{
 		Kind: audit.KindAnswer, Session: d.SessionID, Agent: d.Agent, Tool: d.ToolName, Digest: d.Digest,
-		Data: decisionEntry{Description: description, Decision: d},
+		Data: e,
 	})
 }

@@ -477,7 +477,7 @@ func (s *Supervisor) endDeferred(e approval.Event) {
 	if e.Kind != approval.Resolved || !e.Pending.Deferred {
 		return
 	}
-	if s.logAnswer(e.Pending.Description, *e.Decision) == nil {
+	if s.logAnswer(e.Pending.Description, nil, *e.Decision) == nil {
 		_ = s.cfg.Approvals.Recorded(e.Pending.ID) // or the next start finds it, and its answer in the log
 	}
 }

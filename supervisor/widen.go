@@ -205,17 +205,17 @@ func (s *Supervisor) askWider(ctx context.Context, c *call, w widerPlan) (approv
 		Request: p.Request, Present: p.Present,
 		Details: func() map[string]string { return s.details(p, digest, c.warnings) },
 	})
-	return grant, s.answered(description, grant, err)
+	return grant, s.answered(description, p.Request.Payload, grant, err)
 }
 
 // answered records what came of a question that is no call's own: what people said, and
 // each allow that was remembered or that a rule gives. err is the question's own.
-func (s *Supervisor) answered(description string, g approval.Grant, err error) error {
+func (s *Supervisor) answered(description string, about map[string]any, g approval.Grant, err error) error {
 	decision := decisionOf(g, err)
 	if decision.RequestID == "" && err != nil {
 		return err
 	}
-	if err := s.logAnswer(description, decision); err != nil {
+	if err := s.logAnswer(description, about, decision); err != nil {
 		return err
 	}
 	if decision.RequestID != "" {
