@@ -33,7 +33,7 @@ can write there could decide what is allowed. Without any, the built-in default 
 		Args:    cobra.NoArgs, // or else a misspelt subcommand would print the help and succeed
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newConfigCheckCmd(a), newConfigInitCmd(a), newConfigSchemaCmd(a), newConfigShowCmd(a), newConfigTrustCmd(a))
+	c.AddCommand(newConfigCheckCmd(a), newConfigDiffCmd(a), newConfigInitCmd(a), newConfigSchemaCmd(a), newConfigShowCmd(a), newConfigTrustCmd(a))
 	return c
 }
 

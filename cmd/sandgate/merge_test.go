@@ -153,46 +153,27 @@ type mergeOutcome struct {
 }
 
 func (s mergeSite) outcome(t interface{ Fatal(...any) }, c *config.Config) mergeOutcome {
-	own, operator, err := derivedUnder(*c, "shell", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var o mergeOutcome
-	o.programs = sandboxprofile.Intersect(own, operator)
-	if own, operator, err = derivedUnder(*c, "read_file", ""); err != nil {
-		t.Fatal(err)
-	}
-	o.byFiles = sandboxprofile.Intersect(own, operator)
-	all, err := derive(c, nil, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.tools = map[string]sandboxprofile.Profile{}
-	for i := range c.Tools {
-		tool, err := customTool(c, all, nil, &c.Tools[i])
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.tools[c.Tools[i].Name] = sandboxprofile.Intersect(tool.Profile, operator)
-	}
-	d, err := newLocalDesk(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
+	var calls []sampleCall
 	for _, call := range mergeCalls {
-		got, err := d.desk.Test(d.peer, protocol.RulesTest{Tool: protocol.ToolName(call.tool), Args: []byte(strings.ReplaceAll(call.args, "%W", s.env.Cwd))})
-		if err != nil {
-			got.Decision = protocol.CheckDeny // no such tool, or no such argument
+		calls = append(calls, sampleCall{RulesTest: protocol.RulesTest{Tool: protocol.ToolName(call.tool), Args: []byte(strings.ReplaceAll(call.args, "%W", s.env.Cwd))}})
+	}
+	of, err := outcomeOf(c, calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := mergeOutcome{programs: of.profiles[ofPrograms], byFiles: of.profiles[ofFiles], tools: map[string]sandboxprofile.Profile{}}
+	for name, p := range of.profiles {
+		if tool, ok := strings.CutPrefix(name, ofTool); ok {
+			o.tools[tool] = p
 		}
+	}
+	for _, got := range of.calls {
 		o.decisions = append(o.decisions, got.Decision)
 		o.reads = append(o.reads, got.Decision == protocol.CheckAllow && got.Rule == "shell.reads")
 		o.asks = append(o.asks, got.Decision == protocol.CheckAsk || got.Decision == protocol.CheckDeny && got.Step == string(approval.SourceMode))
 	}
 	return o
 }
-
-var looseness = map[protocol.CheckDecision]int{protocol.CheckDeny: 0, protocol.CheckAsk: 1, protocol.CheckAllow: 2}
 
 // looser names in what after is more permissive than before; "" if in nothing.
 func looser(before, after mergeOutcome) string {
