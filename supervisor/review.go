@@ -117,7 +117,7 @@ func (s *Supervisor) relay(x *session, draft string) AskFunc {
 		}
 		grant, err := s.cfg.Approvals.Decide(ctx, q)
 		d := decisionOf(grant, err)
-		if logErr := s.logAnswer(a.Description, d); err == nil {
+		if logErr := s.logAnswer(a.Description, nil, d); err == nil {
 			err = logErr // nothing runs on an answer that is in no log
 		}
 		if err != nil || grant.Digest() != a.PlanDigest {
@@ -219,7 +219,7 @@ func (s *Supervisor) settle(ctx context.Context, x *session, d Draft, found Draf
 	q.Mode = stricter(x.mode, approval.Interactive) // nobody has looked at it yet
 	grant, err := s.cfg.Approvals.Decide(ctx, q)
 	decision := decisionOf(grant, err)
-	if logErr := s.logAnswer(q.Request.Description, decision); err == nil {
+	if logErr := s.logAnswer(q.Request.Description, nil, decision); err == nil {
 		err = logErr
 	}
 	if err != nil {

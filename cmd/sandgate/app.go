@@ -47,6 +47,8 @@ var commands = []func(*app) *cobra.Command{
 	newUndoCmd,
 	newPutBackCmd,
 	newReviewCmd,
+	newLearnCmd,
+	newLearnTryCmd,
 	newInDraftCmd,
 	newQuarantineCmd,
 	newCacheCmd,

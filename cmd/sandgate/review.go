@@ -82,6 +82,10 @@ func (a *app) draftFor(f runFlags, argv []string) (*changes.Draft, error) {
 		}
 		return d, err
 	}
+	return newDraft(dir, roots, argv)
+}
+
+func newDraft(dir string, roots, argv []string) (*changes.Draft, error) {
 	for _, root := range roots {
 		if sandboxprofile.Contains(root, dir) {
 			return nil, withHint(usageError(fmt.Errorf("--review: %s holds the directory of drafts, %s", root, dir)), "set XDG_STATE_HOME to a directory elsewhere")

@@ -14,7 +14,7 @@ func newRulesSuggestCmd(a *app) *cobra.Command {
 	var f deskFlags
 	var p protocol.RulesSuggest
 	var since string
-	var asJSON bool
+	var asJSON, asConfig bool
 	c := &cobra.Command{
 		Use:   "suggest",
 		Short: "Propose narrow rules from what was asked and always allowed",
@@ -24,8 +24,9 @@ questions each would have saved, for which commands, and what else in the log it
 have allowed. A rule that would have allowed anything that was once denied is not
 proposed; nor is one for an interpreter, a shell, or a program that runs others.
 
-Nothing is added: copy the command that is printed.`,
-		Example: "  sandgate rules suggest\n  sandgate rules suggest --min 10 --since 720h --json",
+Nothing is added: copy the command that is printed, or with --yaml the lines of a
+configuration, as ` + "`sandgate learn`" + ` prints them.`,
+		Example: "  sandgate rules suggest\n  sandgate rules suggest --min 10 --since 720h --json\n  sandgate rules suggest --yaml",
 		Args:    cobra.NoArgs,
 		RunE: a.atDesk(&f, func(c *cobra.Command, d desk, _ []string) error {
 			var err error
@@ -38,6 +39,9 @@ Nothing is added: copy the command that is printed.`,
 				return ruleStatus(err)
 			case asJSON:
 				return printJSON(a.out, s)
+			case asConfig:
+				_, err := a.out.Write([]byte(suggestedFragment(s).text()))
+				return err
 			}
 			a.printSuggestions(s)
 			return nil
@@ -46,6 +50,7 @@ Nothing is added: copy the command that is printed.`,
 	c.Flags().IntVar(&p.Min, "min", 3, "propose what would have saved at least `N` questions")
 	c.Flags().StringVar(&since, "since", "", "look at the log from `TIME` on: 2h (ago), 2006-01-02 or RFC 3339")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&asConfig, "yaml", false, "print the rules as a configuration has them")
 	f.flags(c)
 	return c
 }

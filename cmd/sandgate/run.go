@@ -161,6 +161,11 @@ func (a *app) runOnce(ctx context.Context, agent string, f runFlags, typed bool,
 	if err != nil {
 		return result, found, err
 	}
+	return a.runUnder(ctx, cfg, agent, f, typed, argv)
+}
+
+// runUnder is runOnce under a configuration that there is.
+func (a *app) runUnder(ctx context.Context, cfg *config.Config, agent string, f runFlags, typed bool, argv []string) (result protocol.CallResult, found derived, err error) {
 	mode, err := runMode(cfg, approval.Mode(f.mode), typed)
 	if err != nil {
 		return result, found, err

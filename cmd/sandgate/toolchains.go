@@ -158,6 +158,10 @@ func allowedNames(cfg *config.Config) (names, withheld []string) {
 // A namesake is a program that is another one inside than outside.
 type namesake struct{ name, inside, outside string }
 
+func (n namesake) String() string {
+	return fmt.Sprintf("%s is %s inside, and %s outside, which is not shown", n.name, n.inside, n.outside)
+}
+
 // namesakes finds programs that run under a name inside and are not those that the person
 // has under it: where another version runs without a word, results are wrong without one.
 func namesakes(path string, p sandboxprofile.Profile, typed string) []namesake {
@@ -210,7 +214,7 @@ func (a *app) tellToolchains(d derived, verbose bool, typed string) {
 		}
 	}
 	for _, n := range namesakes(d.path, d.programs, typed) {
-		line("warning: %s is %s inside, and %s outside, which is not shown%s", n.name, n.inside, n.outside, remedy(d, n.outside))
+		line("warning: %s%s", n, remedy(d, n.outside))
 	}
 }
 
@@ -263,34 +267,49 @@ func remedy(d derived, program string) string {
 }
 
 func flagsToShow(d derived, program string) (flags []string) {
-	h := hostOf(d.needs, "")
-	h.Roots = d.needs.Roots
-	for _, path := range toolchains.Needed(h, program) {
-		flags = append(flags, "--ro "+shellWord(path))
+	for _, n := range needsToShow(d, program) {
+		flags = append(flags, "--ro "+shellWord(n.Path))
 	}
 	return flags
 }
 
+// needsToShow are the paths that have to be shown for a program to run.
+func needsToShow(d derived, program string) (needs []need) {
+	h := hostOf(d.needs, "")
+	h.Roots = d.needs.Roots
+	for _, path := range toolchains.Needed(h, program) {
+		needs = append(needs, need{Path: path})
+	}
+	return needs
+}
+
 // tellWhere says where a program is that was not found inside, and what would show it.
 func (a *app) tellWhere(d derived, name string) {
+	if named := programOutside(name); named != "" {
+		fmt.Fprintf(a.err, "sandgate: hint: %s\n", approval.EscapeLine(fmt.Sprintf("outside the sandbox it is %s, which is not shown%s", named, remedy(d, named))))
+	}
+}
+
+// programOutside is the path by which a person finds a program; "" if he does not.
+func programOutside(name string) string {
 	cwd, err := os.Getwd()
 	if err != nil {
-		return
+		return ""
 	}
 	path, err := tools.LookPath(name, os.Getenv("PATH"), cwd, func(string) bool { return true })
 	if err != nil {
-		return
+		return ""
 	}
-	named := path
-	if !strings.Contains(name, "/") {
-		for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-			if real, err := tools.LookPath(filepath.Join(dir, name), "", cwd, func(string) bool { return true }); err == nil && real == path {
-				named = filepath.Join(dir, name)
-				break
-			}
+	if strings.Contains(name, "/") {
+		if abs, err := filepath.Abs(name); err == nil {
+			return abs
 		}
-	} else if abs, err := filepath.Abs(name); err == nil {
-		named = abs
+		return path
 	}
-	fmt.Fprintf(a.err, "sandgate: hint: %s\n", approval.EscapeLine(fmt.Sprintf("outside the sandbox it is %s, which is not shown%s", named, remedy(d, named))))
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if real, err := tools.LookPath(filepath.Join(dir, name), "", cwd, func(string) bool { return true }); err == nil && real == path {
+			return filepath.Join(dir, name)
+		}
+	}
+	return path
 }

@@ -88,30 +88,56 @@ func violationSubject(v protocol.Violation) string {
 	return strings.TrimSpace(string(v.Right) + " " + v.Path)
 }
 
-// flagsFor are the flags of `sandgate run` that allow what was refused: none where they would
-// be refused too, or change nothing. The files of the machine are looked at for that, because
-// this is said to the person, and not to the program.
-func flagsFor(v protocol.Violation, d derived) []string {
+// A need is one thing that a call was refused, as a configuration would give it.
+type need struct {
+	Path   string `json:"path,omitempty"`
+	Write  bool   `json:"write,omitempty"`
+	Host   string `json:"host,omitempty"`
+	Preset string `json:"preset,omitempty"` // that covers the path
+}
+
+// flagsFor are the flags of `sandgate run` that allow what was refused.
+func flagsFor(v protocol.Violation, d derived) (flags []string) {
+	var hosts []string
+	for _, n := range needsFor(v, d) {
+		switch {
+		case n.Host != "":
+			hosts = append(hosts, n.Host)
+		case n.Write:
+			flags = append(flags, "--rw "+shellWord(n.Path))
+		default:
+			flags = append(flags, "--ro "+shellWord(n.Path))
+		}
+	}
+	if len(hosts) > 0 {
+		flags = append(flags, "--network "+shellWord(strings.Join(hosts, ",")))
+	}
+	return flags
+}
+
+// needsFor are what would allow what was refused: nothing where it would be refused too, or
+// changes nothing. The files of the machine are looked at for that, because this is said to
+// the person, and not to the program.
+func needsFor(v protocol.Violation, d derived) (needs []need) {
 	switch {
 	case strings.HasPrefix(v.Allow, "shell.network:"):
-		var hosts []string
 		for _, m := range quotedRule().FindAllStringSubmatch(v.Allow, -1) {
-			hosts = append(hosts, m[1])
+			needs = append(needs, need{Host: m[1]})
 		}
-		return []string{"--network " + shellWord(strings.Join(hosts, ","))}
+		return needs
 	case !strings.HasPrefix(v.Allow, "sandbox.paths."):
 		return nil
 	case v.Right == protocol.RightWrite:
-		return flagToWrite(v.Path)
+		return needsToWrite(v.Path)
 	}
 	info, err := os.Stat(v.Path)
 	if err != nil {
 		return nil
 	}
 	if real, err := filepath.EvalSymlinks(v.Path); err == nil && real == v.Path && (info.IsDir() || info.Mode()&0o111 == 0) {
-		return []string{"--ro " + shellWord(v.Path)}
+		return []need{{Path: v.Path}}
 	}
-	return flagsToShow(d, v.Path) // a link is shown with what it leads to, a program with what it needs
+	return needsToShow(d, v.Path) // a link is shown with what it leads to, a program with what it needs
 }
 
 // quotedRule is a host in the line of the configuration that allows it.
@@ -126,11 +152,14 @@ func flagsToWrite(v protocol.Violation) []string {
 	if info, err := os.Stat(filepath.Dir(v.Path)); err != nil || !info.IsDir() {
 		return nil
 	}
-	return flagToWrite(v.Path)
+	for _, n := range needsToWrite(v.Path) {
+		return []string{"--rw " + shellWord(n.Path)}
+	}
+	return nil
 }
 
-// flagToWrite lets a path be written: what is not there yet, in the directory that is.
-func flagToWrite(path string) []string {
+// needsToWrite lets a path be written: what is not there yet, in the directory that is.
+func needsToWrite(path string) []need {
 	for path != "/" {
 		if _, err := os.Lstat(path); err == nil {
 			break
@@ -146,7 +175,7 @@ func flagToWrite(path string) []string {
 	if checkPlaces(written, "") != nil {
 		return nil
 	}
-	return []string{"--rw " + shellWord(path)}
+	return []need{{Path: path, Write: true}}
 }
 
 // shellWord quotes what a shell would take for more than a word.

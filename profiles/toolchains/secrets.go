@@ -80,3 +80,10 @@ func (f *finder) holdsSecret(path string, st fs.FileInfo) bool {
 	text := readHead(path, maxSettings)
 	return !strings.ContainsRune(text, 0) && f.Secret(text)
 }
+
+// Secrets are the files of settings at path, or near the top of the tree there, that hold a
+// token or a password by their text.
+func Secrets(h Host, path string) []string {
+	f := &finder{Host: h, grants: map[string]sp.Grant{path: {}}, told: map[string]bool{}}
+	return f.secrets()
+}

@@ -1,0 +1,275 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/supervisor/config"
+)
+
+// A fragment is a part of a configuration that follows from what was seen, with a reason
+// for each line. `learn` and `rules suggest` print it, and nothing puts it in force.
+type fragment struct {
+	Presets []reasoned     `json:"presets,omitempty"`
+	Paths   []fragmentPath `json:"paths,omitempty"`
+	Env     []reasoned     `json:"env,omitempty"` // nil: as it is
+	// Network is what programs reach, and nil says nothing about it.
+	Network *fragmentNetwork `json:"network,omitempty"`
+	Rules   []fragmentRule   `json:"rules,omitempty"`
+}
+
+type reasoned struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+type fragmentPath struct {
+	config.Path `json:"-"`
+	Name        string      `json:"name"`
+	Root        string      `json:"root"`
+	Mode        config.Mode `json:"mode"`
+	Reason      string      `json:"reason"`
+}
+
+type fragmentNetwork struct {
+	Hosts    []reasoned        `json:"hosts"`
+	Services map[string]string `json:"services,omitempty"`
+	Expose   []config.Port     `json:"expose,omitempty"`
+}
+
+type fragmentRule struct {
+	Pattern string `json:"pattern"`
+	Exact   bool   `json:"exact,omitempty"`
+	Reason  string `json:"reason"`
+}
+
+// suggestedFragment has rules that were suggested.
+func suggestedFragment(s protocol.RulesSuggested) (f fragment) {
+	f.Rules = []fragmentRule{}
+	for _, g := range s.Suggestions {
+		f.Rules = append(f.Rules, allowedRule(g.Rule.Shell, g.Rule.Exact, g.Saved))
+	}
+	return f
+}
+
+func allowedRule(pattern string, exact bool, saved int) fragmentRule {
+	return fragmentRule{pattern, exact, plural(saved, "question was", "questions were") + " answered with yes, and none with no"}
+}
+
+// text is the fragment as a file that loads. A reason is a comment: it is of programs'
+// words, and one line.
+func (f fragment) text() string {
+	var b strings.Builder
+	line := func(indent int, text, reason string) {
+		if reason != "" {
+			text += "  # " + approval.EscapeLine(reason)
+		}
+		fmt.Fprintf(&b, "%s%s\n", strings.Repeat("  ", indent), text)
+	}
+	list := func(indent int, key string, l []reasoned) {
+		if len(l) == 0 {
+			line(indent, key+": []", "")
+			return
+		}
+		line(indent, key+":", "")
+		for _, r := range l {
+			line(indent+1, "- "+strconv.Quote(r.Name), r.Reason)
+		}
+	}
+	line(0, "version: 1", "")
+	if f.Presets != nil || f.Paths != nil || f.Env != nil {
+		line(0, "sandbox:", "")
+	}
+	if f.Presets != nil {
+		list(1, "presets", f.Presets)
+	}
+	if f.Paths != nil {
+		line(1, "paths:", "")
+		for _, p := range f.Paths {
+			line(2, p.text(), p.Reason)
+		}
+	}
+	if f.Env != nil {
+		line(1, "env:", "")
+		list(2, "allow", f.Env)
+	}
+	if f.Network != nil || f.Rules != nil {
+		line(0, "shell:", "")
+	}
+	if n := f.Network; n != nil {
+		switch {
+		case len(n.Hosts)+len(n.Services)+len(n.Expose) == 0:
+			line(1, "network: none", "nothing was sent anywhere")
+		default:
+			line(1, "network:", "")
+			list(2, "allow", n.Hosts)
+			if len(n.Services) > 0 {
+				var l []string
+				for name, at := range n.Services {
+					l = append(l, name+": "+strconv.Quote(at))
+				}
+				slices.Sort(l)
+				line(2, "services: {"+strings.Join(l, ", ")+"}", "")
+			}
+			if len(n.Expose) > 0 {
+				var l []string
+				for _, p := range n.Expose {
+					l = append(l, strconv.Quote(string(p)))
+				}
+				line(2, "expose: ["+strings.Join(l, ", ")+"]", "")
+			}
+		}
+	}
+	switch {
+	case f.Rules == nil:
+	case len(f.Rules) == 0:
+		line(1, "rules: []", "")
+	default:
+		line(1, "rules:", "")
+		for _, r := range f.Rules {
+			exact := ""
+			if r.Exact {
+				exact = "exact: true, "
+			}
+			line(2, fmt.Sprintf("- {pattern: %s, %sapproval: false}", strconv.Quote(r.Pattern), exact), r.Reason)
+		}
+	}
+	return b.String()
+}
+
+func (p fragmentPath) text() string {
+	words := []string{"root: " + strconv.Quote(p.Root), "mode: " + string(p.Mode)}
+	if p.Mode == config.ReadWrite && !p.WriteApproval {
+		words = append(words, "write_approval: false")
+	}
+	if p.ReadApproval {
+		words = append(words, "read_approval: true")
+	}
+	if len(p.Suffixes) > 0 {
+		var l []string
+		for _, s := range p.Suffixes {
+			l = append(l, strconv.Quote(s))
+		}
+		words = append(words, "suffixes: ["+strings.Join(l, ", ")+"]")
+	}
+	return p.Name + ": {" + strings.Join(words, ", ") + "}"
+}
+
+// fragmentOf is what a configuration shows to programs. The network of the host is not
+// taken over: which hosts are meant is what is to be learnt.
+func fragmentOf(cfg *config.Config, reason string) fragment {
+	f := fragment{Presets: []reasoned{}, Paths: []fragmentPath{}, Network: &fragmentNetwork{Services: cfg.Shell.Network.Services, Expose: cfg.Shell.Network.Expose}}
+	for _, name := range cfg.Sandbox.Presets {
+		f.Presets = append(f.Presets, reasoned{name, reason})
+	}
+	for _, p := range cfg.Sandbox.Paths {
+		f.Paths = append(f.Paths, fragmentPath{p, p.Name, p.Root, p.Mode, reason})
+	}
+	if cfg.Shell.Network.Mode == config.NetworkAllow {
+		for _, h := range cfg.Shell.Network.Allow {
+			f.Network.Hosts = append(f.Network.Hosts, reasoned{h, reason})
+		}
+	}
+	return f
+}
+
+// clone is a copy of which lists can be changed.
+func (f fragment) clone() fragment {
+	f.Presets, f.Paths, f.Env, f.Rules = slices.Clone(f.Presets), slices.Clone(f.Paths), slices.Clone(f.Env), slices.Clone(f.Rules)
+	if f.Network != nil {
+		n := *f.Network
+		n.Hosts = slices.Clone(n.Hosts)
+		f.Network = &n
+	}
+	return f
+}
+
+// with is a fragment and another one: what either of them has.
+func (f fragment) with(g fragment) fragment {
+	f = f.clone()
+	f.Presets = union(f.Presets, g.Presets)
+	if f.Env != nil && g.Env != nil {
+		f.Env = union(f.Env, g.Env)
+	} else {
+		f.Env = nil // one of them has all
+	}
+	f.Rules = append(f.Rules, g.Rules...)
+	if g.Network != nil {
+		f.Network.Hosts = union(f.Network.Hosts, g.Network.Hosts)
+	}
+	for _, p := range g.Paths {
+		f.addPath(p)
+	}
+	return f
+}
+
+func union(a, b []reasoned) []reasoned {
+	for _, r := range b {
+		if !slices.ContainsFunc(a, func(x reasoned) bool { return x.Name == r.Name }) {
+			a = append(a, r)
+		}
+	}
+	return a
+}
+
+// addPath adds a path, or makes one that is there writable. It reports whether that is more.
+func (f *fragment) addPath(p fragmentPath) bool {
+	for i, q := range f.Paths {
+		if q.Root != p.Root {
+			continue
+		}
+		if q.Mode == config.ReadWrite || p.Mode == config.ReadOnly {
+			return false
+		}
+		f.Paths[i].Mode, f.Paths[i].WriteApproval, f.Paths[i].Reason = p.Mode, p.WriteApproval, p.Reason
+		return true
+	}
+	taken := func(name string) bool {
+		return slices.ContainsFunc(f.Paths, func(q fragmentPath) bool { return q.Name == name })
+	}
+	name := cmp.Or(p.Name, "learned")
+	for n := 1; p.Name == "" || taken(p.Name); n++ {
+		p.Name = name + strconv.Itoa(n)
+	}
+	f.Paths = append(f.Paths, p)
+	return true
+}
+
+// add adds what a call was refused. It reports whether that is more than there was.
+func (f *fragment) add(n need, reason string) bool {
+	switch {
+	case n.Host != "":
+		if slices.ContainsFunc(f.Network.Hosts, func(h reasoned) bool { return h.Name == n.Host }) {
+			return false
+		}
+		f.Network.Hosts = append(f.Network.Hosts, reasoned{n.Host, reason})
+		return true
+	case n.Preset != "":
+		if slices.ContainsFunc(f.Presets, func(p reasoned) bool { return p.Name == n.Preset }) {
+			return false
+		}
+		f.Presets = append(f.Presets, reasoned{n.Preset, reason})
+		return true
+	}
+	p := fragmentPath{Root: n.Path, Mode: config.ReadOnly, Reason: reason}
+	p.WriteApproval = true
+	if n.Write {
+		p.Mode = config.ReadWrite
+	}
+	return f.addPath(p)
+}
+
+// overlay puts a fragment that was read back in the place of what cfg has.
+func overlay(cfg, part *config.Config) {
+	cfg.Sandbox.Presets, cfg.Sandbox.Paths, cfg.Shell.Network = part.Sandbox.Presets, part.Sandbox.Paths, part.Shell.Network
+	const env = "sandbox.env.allow"
+	if part.Set(env) {
+		cfg.Sandbox.Env.Allow, cfg.Origins[env] = part.Sandbox.Env.Allow, part.Origins[env]
+	}
+	cfg.Shell.Rules = append(part.Shell.Rules, cfg.Shell.Rules...)
+}

@@ -1,0 +1,735 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/internal/statedir"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/changes"
+	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/tools"
+)
+
+type learnFlags struct {
+	box          runFlags
+	merge, write string
+	session, log string
+	yes, inPlace bool
+	asJSON       bool
+	tries        int
+}
+
+func newLearnCmd(a *app) *cobra.Command {
+	var f learnFlags
+	c := &cobra.Command{
+		Use:   "learn [flags] -- COMMAND [ARG...]",
+		Short: "Find out what a command needs, and print it as a configuration",
+		Long: `learn runs the command in the sandbox, several times: with what the configuration in use
+shows and no host, then with what it was refused besides, then without one thing after
+another, as long as it ends as before. It prints what is left as a configuration, with a
+reason for each line and what differs from the configuration in use, and runs the command
+once more under exactly that to prove it. Nothing is put in force.
+
+Each try runs in a draft that is thrown away (see sandgate review), without input: the
+workspace stays as it is. What a try sends to others is sent. So before a try may reach a
+host or a path that the ones before might not, you are asked, or say --yes.
+
+Never proposed are hidden and protected names, sandgate's own files, files that hold what
+looks like a secret, a whole home directory and what lies above it.
+
+With --session nothing is run: what a session was refused is read from the audit log,
+with what people answered.
+
+Exit status: 0 if the configuration is proven, or of a session; 1 if it is not.`,
+		Example: `  sandgate learn -- go test ./...
+  sandgate learn --yes --write learned.yaml -- npm test
+  sandgate learn --merge learned.yaml --write both.yaml -- npm run build
+  sandgate learn --session s-4f1c
+  sandgate run --config learned.yaml -- npm test`,
+		RunE: func(c *cobra.Command, argv []string) error {
+			switch {
+			case f.session != "" && len(argv) > 0:
+				return usageError(errors.New("learn: a command or --session, not both"))
+			case f.session != "":
+				return a.learnSession(c.Context(), f)
+			case len(argv) == 0:
+				return withHint(usageError(errors.New("learn: there is no command")), "sandgate learn -- COMMAND")
+			}
+			return a.learn(c.Context(), f, argv)
+		},
+	}
+	fs := c.Flags()
+	fs.SetInterspersed(false)
+	fs.StringVar(&f.box.config, "config", "", "configuration `file`")
+	fs.StringArrayVar(&f.box.workspaces, "workspace", nil, "writable `directory` (default: the current one)")
+	fs.StringVar(&f.box.backend, "backend", "auto", backendUsage)
+	fs.DurationVar(&f.box.timeout, "timeout", 0, "end a try after this `time`")
+	fs.IntVar(&f.tries, "tries", 40, "run the command at most `N` times")
+	fs.BoolVarP(&f.yes, "yes", "y", false, "let each try have what the one before was refused, without a question")
+	fs.BoolVar(&f.inPlace, "in-place", false, "run in the workspace itself, where this machine has no drafts")
+	fs.StringVar(&f.merge, "merge", "", "add what a `file` has that was learnt before")
+	fs.StringVar(&f.write, "write", "", "also write the configuration to a new `file`, or to that of --merge")
+	fs.StringVar(&f.session, "session", "", "learn from the session `ID` of the audit log")
+	fs.StringVar(&f.log, "log", "", "with --session: read the log `FILE` (default: the log in the state directory)")
+	fs.BoolVar(&f.asJSON, "json", false, "print JSON")
+	return c
+}
+
+// A learnt is the outcome, as JSON.
+type learnt struct {
+	Proven   bool                    `json:"proven"`
+	Why      string                  `json:"why,omitempty"`  // it is not
+	Status   int                     `json:"status"`         // of the command
+	Said     string                  `json:"said,omitempty"` // the end of its error output, if it failed
+	Tries    int                     `json:"tries"`
+	Fragment fragment                `json:"fragment"`
+	Config   string                  `json:"config"` // the fragment as a file
+	Diff     []sandboxprofile.Change `json:"diff"`   // from the configuration in use
+	// Refused is what was refused and is not proposed, with why.
+	Refused []refusal `json:"refused"`
+}
+
+// A tried is how a try ended.
+type tried struct {
+	Status  int       `json:"status"`
+	Program string    `json:"program"` // that ran; "" if there was none
+	Said    string    `json:"said"`    // the end of its error output
+	Output  string    `json:"output"`  // a digest of what it printed, but for numbers
+	Refused []refusal `json:"refused"`
+	// Toolchains are the shipped presets that have something of what detection found.
+	Toolchains []string `json:"toolchains"`
+	Env        []string `json:"env"` // names of the variables that it was given
+
+	// Namesakes are programs that are others inside than outside, each in words.
+	Namesakes []string `json:"namesakes"`
+
+	changed string
+}
+
+// A refusal is what a try was refused, and what would allow it or why that is not proposed.
+type refusal struct {
+	Subject string `json:"subject"`
+	Needs   []need `json:"needs,omitempty"`
+	Why     string `json:"why,omitempty"`
+}
+
+// A learner runs a command again and again.
+type learner struct {
+	*app
+	learnFlags
+	argv  []string
+	cfg   *config.Config
+	ran   int
+	first tried // with all that it may have
+	// steady are the parts of an outcome that two runs under the same had in common.
+	steadyOutput, steadyChanges bool
+}
+
+func (a *app) learn(ctx context.Context, f learnFlags, argv []string) error {
+	f.box.mode, f.box.unrecorded = string(approval.ApproveAll), true
+	cfg, err := a.runConfig(f.box)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	l := &learner{app: a, learnFlags: f, argv: argv, cfg: cfg}
+	var before fragment
+	if f.merge != "" {
+		if before, err = readFragment(f.merge); err != nil {
+			return err
+		}
+	}
+	wide, refused, err := l.widen(ctx)
+	if err != nil {
+		return err
+	}
+	out := learnt{Status: l.first.Status, Refused: append([]refusal{}, refused...), Fragment: wide}
+	if l.first.Status != 0 {
+		out.Fragment.Env, out.Said = nil, l.first.Said
+		out.Why = fmt.Sprintf("the command ends with status %d", l.first.Status)
+		return l.end(out)
+	}
+	if out.Fragment, err = l.narrow(ctx, wide); err != nil {
+		return err
+	}
+	if f.merge != "" {
+		out.Fragment = out.Fragment.with(before)
+	}
+	if len(out.Fragment.Env) == len(l.first.Env) {
+		out.Fragment.Env = nil // as it is
+	}
+	last, err := l.try(ctx, out.Fragment)
+	if err != nil {
+		return err
+	}
+	l.first.Namesakes = last.Namesakes
+	if out.Why = l.differs(last); out.Why == "" {
+		out.Proven = true
+	} else {
+		out.Why = "under what is proposed, " + out.Why
+	}
+	return l.end(out)
+}
+
+// maxRounds is how often what was refused is added. A program that is refused one file of
+// many at a time is given their directory before that.
+const maxRounds = 16
+
+// widen runs the command until it is refused nothing more that may be proposed.
+func (l *learner) widen(ctx context.Context) (f fragment, refused []refusal, err error) {
+	f = fragmentOf(l.cfg, "in the configuration in use")
+	for round := 1; ; round++ {
+		if l.first, err = l.try(ctx, f); err != nil {
+			return f, nil, err
+		}
+		if round == 1 {
+			for _, name := range l.first.Env {
+				f.Env = append(f.Env, reasoned{name, "in the configuration in use"})
+			}
+		}
+		more, what := f.clone(), []string{}
+		refused = nil
+		for _, r := range l.first.Refused {
+			added := false
+			for _, n := range r.Needs {
+				added = more.add(n, "refused before: "+r.Subject) || added
+			}
+			if added {
+				what = append(what, r.Subject)
+			} else {
+				r.Needs, r.Why = nil, cmp.Or(r.Why, "it is refused all the same")
+				refused = append(refused, r)
+			}
+		}
+		l.say("status %d, %s", l.first.Status, cmp.Or(prefixed("refused: ", listed(what)), "refused nothing that could be proposed"))
+		if len(what) == 0 || round == maxRounds || l.ran >= l.tries {
+			break
+		}
+		if !l.yes {
+			question := "sandgate: let the next try have it? " + approval.EscapeLine(strings.Join(what, ", "))
+			if err := confirm("learn", question, "--yes lets each try have what the one before was refused"); err != nil {
+				l.complain(err)
+				for _, r := range l.first.Refused {
+					if slices.Contains(what, r.Subject) {
+						refused = append(refused, refusal{Subject: r.Subject, Why: "nobody let a try have it"})
+					}
+				}
+				break
+			}
+		}
+		f = collapsed(more)
+	}
+	if l.first.Status != 0 {
+		return f, refused, nil // there is nothing to compare with
+	}
+	again, err := l.try(ctx, f)
+	l.steadyOutput, l.steadyChanges = again.Output == l.first.Output, again.changed == l.first.changed
+	if err == nil && again.Status != l.first.Status {
+		err = withStatus(exitFound, fmt.Errorf("learn: the command ends with status %d, and under the same with %d: nothing can be learnt from it", l.first.Status, again.Status))
+	}
+	return f, refused, err
+}
+
+func prefixed(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return prefix + s
+}
+
+// collapsed puts the directory in the place of files of it that were read.
+func collapsed(f fragment) fragment {
+	const many = 3
+	in := map[string]int{}
+	isFile := func(p fragmentPath) bool {
+		info, err := os.Lstat(p.Root)
+		return p.Position == (config.Position{}) && p.Mode == config.ReadOnly && err == nil && info.Mode().IsRegular()
+	}
+	for _, p := range f.Paths {
+		if isFile(p) {
+			in[filepath.Dir(p.Root)]++
+		}
+	}
+	for dir, n := range in {
+		if n < many || neverShown(dir) != "" {
+			continue
+		}
+		f.Paths = slices.DeleteFunc(f.Paths, func(p fragmentPath) bool { return isFile(p) && filepath.Dir(p.Root) == dir })
+		f.add(need{Path: dir}, fmt.Sprintf("refused before: read %d files of it", n))
+	}
+	return f
+}
+
+// A part is something that a fragment can be without.
+type part struct {
+	what string
+	drop func(*fragment)
+	keep func(f *fragment, reason string) // says why it stays
+}
+
+// narrow leaves out what the command ends the same without.
+func (l *learner) narrow(ctx context.Context, f fragment) (fragment, error) {
+	var err error
+	for _, group := range [][]part{l.envParts(f), l.presetParts(f), l.pathParts(f), l.hostParts(f)} {
+		if f, err = l.shed(ctx, f, group); err != nil {
+			return f, err
+		}
+	}
+	if f, err = l.named(ctx, f); err != nil {
+		return f, err
+	}
+	return f, nil
+}
+
+// shed tries without all parts, and where that is too few, without each half of them.
+func (l *learner) shed(ctx context.Context, f fragment, parts []part) (fragment, error) {
+	if len(parts) == 0 {
+		return f, nil
+	}
+	if l.ran >= l.tries-1 { // one is for the proof
+		for _, p := range parts {
+			p.keep(&f, "not tried without it")
+		}
+		return f, nil
+	}
+	less := f.clone()
+	var what []string
+	for _, p := range parts {
+		p.drop(&less)
+		what = append(what, p.what)
+	}
+	got, err := l.try(ctx, less)
+	if err != nil {
+		return f, err
+	}
+	how := l.differs(got)
+	l.say("%s: %s", listed(what), cmp.Or(how, "as before"))
+	switch {
+	case how == "":
+		return less, nil
+	case len(parts) == 1:
+		parts[0].keep(&f, parts[0].what+": "+how)
+		return f, nil
+	}
+	half := len(parts) / 2
+	if f, err = l.shed(ctx, f, parts[:half]); err != nil {
+		return f, err
+	}
+	return l.shed(ctx, f, parts[half:])
+}
+
+// differs says in what a try ended otherwise than with all that it may have.
+func (l *learner) differs(t tried) string {
+	switch {
+	case t.Program != l.first.Program:
+		return "it is " + cmp.Or(t.Program, "not there") + " then"
+	case t.Status != l.first.Status:
+		return fmt.Sprintf("it ends with status %d", t.Status)
+	case l.steadyOutput && t.Output != l.first.Output:
+		return "it prints something else"
+	case l.steadyChanges && t.changed != l.first.changed:
+		return "it changes other files"
+	}
+	return ""
+}
+
+// always are variables that programs expect everywhere.
+var always = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TERM", "TZ"}
+
+func drop(list *[]reasoned, name string) {
+	*list = slices.DeleteFunc(*list, func(r reasoned) bool { return r.Name == name })
+}
+
+func because(list []reasoned, name, reason string) {
+	for i := range list {
+		if list[i].Name == name {
+			list[i].Reason = reason
+		}
+	}
+}
+
+func (l *learner) envParts(f fragment) (parts []part) {
+	for _, r := range f.Env {
+		if slices.Contains(always, r.Name) {
+			because(f.Env, r.Name, "what every program expects")
+			continue
+		}
+		parts = append(parts, part{"without " + r.Name, func(f *fragment) { drop(&f.Env, r.Name) }, func(f *fragment, why string) { because(f.Env, r.Name, why) }})
+	}
+	return parts
+}
+
+// systemPreset is what every program needs.
+const systemPreset = "system"
+
+func (l *learner) presetParts(f fragment) (parts []part) {
+	for _, r := range f.Presets {
+		if r.Name == systemPreset {
+			because(f.Presets, r.Name, "what every program needs")
+			continue
+		}
+		parts = append(parts, part{"without the preset " + r.Name, func(f *fragment) { drop(&f.Presets, r.Name) }, func(f *fragment, why string) { because(f.Presets, r.Name, why) }})
+	}
+	return parts
+}
+
+// named puts shipped presets in the place of all that is detected, if they are enough.
+func (l *learner) named(ctx context.Context, f fragment) (fragment, error) {
+	if len(l.first.Toolchains) == 0 || l.ran >= l.tries-2 || !slices.ContainsFunc(f.Presets, func(r reasoned) bool { return r.Name == config.DetectPreset }) {
+		return f, nil
+	}
+	less := f.clone()
+	drop(&less.Presets, config.DetectPreset)
+	var list []reasoned
+	for _, name := range l.first.Toolchains {
+		list = append(list, reasoned{name, "of what was detected"})
+	}
+	less.Presets = union(less.Presets, list)
+	got, err := l.try(ctx, less)
+	if err != nil {
+		return f, err
+	}
+	how := l.differs(got)
+	l.say("the presets %s in place of detect: %s", strings.Join(l.first.Toolchains, ", "), cmp.Or(how, "as before"))
+	if how != "" {
+		return f, nil
+	}
+	parts := l.presetParts(less)
+	return l.shed(ctx, less, slices.DeleteFunc(parts, func(p part) bool {
+		return !slices.ContainsFunc(list, func(r reasoned) bool { return p.what == "without the preset "+r.Name })
+	}))
+}
+
+func (l *learner) pathParts(f fragment) (parts []part) {
+	start := l.cfg.StartDir()
+	change := func(root string, do func(*fragmentPath)) func(*fragment) {
+		return func(f *fragment) {
+			for i := range f.Paths {
+				if f.Paths[i].Root == root {
+					do(&f.Paths[i])
+				}
+			}
+		}
+	}
+	why := func(root string) func(*fragment, string) {
+		return func(f *fragment, reason string) { change(root, func(p *fragmentPath) { p.Reason = reason })(f) }
+	}
+	for _, p := range f.Paths {
+		if p.Mode == config.ReadWrite {
+			parts = append(parts, part{"without writing to " + p.Root, change(p.Root, func(p *fragmentPath) {
+				p.Mode, p.Reason = config.ReadOnly, "nothing of it was written"
+			}), why(p.Root)})
+		}
+	}
+	for _, p := range f.Paths {
+		if sandboxprofile.Contains(p.Root, start) {
+			continue // where the command starts
+		}
+		parts = append(parts, part{"without " + p.Root, func(f *fragment) {
+			f.Paths = slices.DeleteFunc(f.Paths, func(q fragmentPath) bool { return q.Root == p.Root })
+		}, why(p.Root)})
+	}
+	return parts
+}
+
+func (l *learner) hostParts(f fragment) (parts []part) {
+	for _, r := range f.Network.Hosts {
+		parts = append(parts, part{"without " + r.Name, func(f *fragment) { drop(&f.Network.Hosts, r.Name) }, func(f *fragment, why string) { because(f.Network.Hosts, r.Name, why) }})
+	}
+	return parts
+}
+
+func (l *learner) say(format string, args ...any) {
+	fmt.Fprintf(l.err, "sandgate: try %d: %s\n", l.ran, approval.EscapeLine(fmt.Sprintf(format, args...)))
+}
+
+// try runs the command under a fragment, in a draft of its own.
+func (l *learner) try(ctx context.Context, f fragment) (t tried, err error) {
+	l.ran++
+	cfg, err := quiet(l.app).runConfig(l.box)
+	if err != nil {
+		return t, err
+	}
+	part, err := parseFragment("learnt.yaml", []byte(f.text()))
+	if err != nil {
+		return t, err
+	}
+	overlay(cfg, part)
+	dir, err := draftsDir()
+	if err != nil {
+		return t, err
+	}
+	var args []string
+	var d *changes.Draft
+	if roots, err := draftRoots(cfg); err == nil && !l.inPlace {
+		if d, err = newDraft(dir, roots, l.argv); err != nil {
+			return t, err
+		}
+		defer func() { err = errors.Join(err, dropDraft(d)) }()
+		cwd, err := os.Getwd()
+		if err != nil {
+			return t, withStatus(exitUsage, err)
+		}
+		args = append(args, "in-draft", "--dir", cwd, d.Dir(), "--")
+	}
+	// Outside of every sandbox, like drafts.
+	files, err := os.MkdirTemp(dir, "learn-")
+	if err != nil {
+		return t, withStatus(exitInternal, err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(files)) }()
+	if err := os.WriteFile(filepath.Join(files, fragmentFile), []byte(f.text()), 0o600); err != nil {
+		return t, withStatus(exitInternal, err)
+	}
+	if t, err = l.start(ctx, append(args, l.tryArgs(files)...), files, d != nil); err == nil && !l.inPlace {
+		t.changed, err = changedIn(d, cfg)
+	}
+	return t, err
+}
+
+// caches are names that programs write if they can, and do without.
+var caches = []string{"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".cache"}
+
+// changedIn is a digest of the names that a draft changes. Git writes what it has looked at
+// into its index, where it may.
+func changedIn(d *changes.Draft, cfg *config.Config) (string, error) {
+	var names []string
+	if d == nil { // nothing may be written
+		return digest(nil), nil
+	}
+	plans, err := draftPlans(d, cfg, nil)
+	if err != nil {
+		return "", err
+	}
+	for i, p := range plans {
+		for _, s := range p.Steps {
+			name := filepath.Join(d.Roots[i], string(s.Path))
+			isCache := slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return slices.Contains(caches, part) })
+			if !isCache && !(s.Was != nil && s.Now != nil && strings.HasSuffix(name, "/.git/index")) {
+				names = append(names, name)
+			}
+		}
+	}
+	return digest([]byte(strings.Join(names, "\n"))), nil
+}
+
+const fragmentFile, triedFile = "learnt.yaml", "tried.json"
+
+func (l *learner) tryArgs(files string) []string {
+	args := []string{"learn-try", "--files=" + files, "--config=" + l.box.config, "--backend=" + l.box.backend, "--timeout=" + l.box.timeout.String()}
+	for _, w := range l.box.workspaces {
+		args = append(args, "--workspace="+w)
+	}
+	return append(append(args, "--"), l.argv...)
+}
+
+func (l *learner) start(ctx context.Context, args []string, files string, draft bool) (t tried, err error) {
+	self, err := resolvedSelf()
+	if err != nil {
+		return t, err
+	}
+	var said bytes.Buffer
+	c := exec.CommandContext(ctx, self, args...)
+	c.Stderr = &said
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) } // it ends its sandbox
+	if draft {
+		c.SysProcAttr = ownMounts()
+	}
+	failed := c.Run()
+	if ctx.Err() != nil {
+		return t, withStatus(exitInternal, errors.New("learn: it was interrupted; the workspace is as it was"))
+	}
+	b, err := os.ReadFile(filepath.Join(files, triedFile))
+	if err == nil {
+		return t, json.Unmarshal(b, &t)
+	}
+	_, _ = l.err.Write(said.Bytes())
+	code := exitInternal
+	if exit := (*exec.ExitError)(nil); errors.As(failed, &exit) && exit.ExitCode() > 0 {
+		code = exit.ExitCode()
+	}
+	err = withStatus(code, errors.New("learn: the command could not be run in the sandbox"))
+	if draft && code == exitUnavailable {
+		return t, withHint(err, "--in-place runs it in the workspace itself, which it then changes")
+	}
+	return t, err
+}
+
+// quiet is an app that says nothing of its own.
+func quiet(a *app) *app { return newApp(a.in, a.out, new(bytes.Buffer)) }
+
+// end prints what was learnt.
+func (l *learner) end(out learnt) error {
+	out.Tries, out.Config = l.ran, out.Fragment.text()
+	var err error
+	if out.Diff, err = l.diff(out.Config); err != nil {
+		return err
+	}
+	if err := l.writeFragment(out.Config); err != nil {
+		return err
+	}
+	if l.asJSON {
+		err = l.writeJSON(out)
+	} else {
+		err = l.print(out)
+	}
+	if err == nil && !out.Proven && l.session == "" {
+		return withStatus(exitFound, nil)
+	}
+	return err
+}
+
+// diff is in what programs' profile differs from the one in use.
+func (l *learner) diff(text string) ([]sandboxprofile.Change, error) {
+	now, err := quiet(l.app).loadConfig(l.box.config, strings.Join(l.box.workspaces[:min(len(l.box.workspaces), 1)], ""))
+	if err != nil {
+		return nil, err
+	}
+	part, err := parseFragment("learnt.yaml", []byte(text))
+	if err != nil {
+		return nil, err
+	}
+	before, operator, err := derivedUnder(*now, "shell", "")
+	if err != nil {
+		return nil, err
+	}
+	overlay(now, part)
+	after, _, err := derivedUnder(*now, "shell", "")
+	return append([]sandboxprofile.Change{}, sandboxprofile.Diff(sandboxprofile.Intersect(before, operator), sandboxprofile.Intersect(after, operator))...), err
+}
+
+// maxDiffLines is how many lines of the difference are printed.
+const maxDiffLines = 20
+
+func (l *learner) print(out learnt) error {
+	var b strings.Builder
+	of := tools.QuoteCommand(l.argv)
+	if l.session != "" {
+		of = "the session " + l.session
+	}
+	fmt.Fprintf(&b, "# What this needs: %s\n", approval.EscapeLine(of))
+	b.WriteString(out.Config)
+	b.WriteString("\n# Against the configuration in use:\n")
+	var changed strings.Builder
+	if err := printChanges(&changed, out.Diff); err != nil {
+		return err
+	}
+	n := 0
+	for line := range strings.Lines(changed.String()) {
+		if n++; n <= maxDiffLines {
+			b.WriteString("#   " + line)
+		}
+	}
+	if n > maxDiffLines {
+		fmt.Fprintf(&b, "#   and %d more: `sandgate config diff` and --json have them all\n", n-maxDiffLines)
+	}
+	_, err := l.out.Write([]byte(b.String()))
+	for _, r := range out.Refused {
+		fmt.Fprintf(l.err, "sandgate: refused, and not proposed: %s\n", approval.EscapeLine(join(": ", r.Subject, r.Why)))
+	}
+	for line := range strings.Lines(out.Said) {
+		fmt.Fprintf(l.err, "sandgate: it said: %s\n", approval.EscapeLine(strings.TrimRight(line, "\r\n")))
+	}
+	if len(l.first.Namesakes) > 0 {
+		fmt.Fprintf(l.err, "sandgate: note: under this, %s\n", approval.EscapeLine(listed(l.first.Namesakes)))
+	}
+	if out.Proven {
+		fmt.Fprintf(l.err, "sandgate: proven: the last of %d tries ran under this, and ended as with everything\n", out.Tries)
+	} else {
+		fmt.Fprintf(l.err, "sandgate: not proven: %s\n", approval.EscapeLine(out.Why))
+	}
+	return err
+}
+
+func (f learnFlags) writeFragment(text string) error {
+	var err error
+	switch {
+	case f.write == "":
+	case f.write == f.merge:
+		err = os.WriteFile(f.write, []byte(text), 0o600)
+	default:
+		err = createFile(f.write, []byte(text))
+	}
+	if err != nil {
+		return withHint(usageError(fmt.Errorf("learn: --write: %w", err)), "name a new file, or add to what is there with --merge too")
+	}
+	return nil
+}
+
+// readFragment reads what was learnt before.
+func readFragment(file string) (fragment, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return fragment{}, usageError(fmt.Errorf("learn: --merge: %w", err))
+	}
+	cfg, err := parseFragment(file, b)
+	if err != nil {
+		return fragment{}, err
+	}
+	f := fragmentOf(cfg, "in "+filepath.Base(file))
+	if cfg.Set("sandbox.env.allow") {
+		for _, name := range cfg.Sandbox.Env.Allow {
+			f.Env = append(f.Env, reasoned{name, "in " + filepath.Base(file)})
+		}
+	}
+	return f, nil
+}
+
+func parseFragment(name string, text []byte) (*config.Config, error) {
+	env, err := configEnv()
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := config.Parse(text, name, env)
+	if err != nil {
+		return nil, usageError(err)
+	}
+	return cfg, nil
+}
+
+// neverShown says why a path is never proposed, whatever asks for it; "" if it may be.
+func neverShown(path string) string {
+	home, err := os.UserHomeDir()
+	if err == nil {
+		home, err = filepath.EvalSymlinks(home)
+	}
+	switch {
+	case err != nil:
+		return "the home directory is not known"
+	case sandboxprofile.Contains(path, home):
+		return "it is a whole home directory, or holds one"
+	case slices.Contains(wholeTrees, path):
+		return "it holds the whole machine, or everybody's files"
+	}
+	for _, dir := range []string{"/proc", "/sys", "/dev", "/run"} {
+		if sandboxprofile.Contains(dir, path) {
+			return "the system's state is no file to show"
+		}
+	}
+	own := ownDirectories()
+	if dir, err := statedir.Path(""); err == nil {
+		own = append(own, dir)
+	}
+	for _, dir := range own {
+		if sandboxprofile.Contains(dir, path) || sandboxprofile.Contains(path, dir) {
+			return "it is sandgate's own"
+		}
+	}
+	return ""
+}

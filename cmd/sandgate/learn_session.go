@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/supervisor/history"
+)
+
+// learnSession proposes what people allowed a session, beside what is in use. What it was
+// refused without a question is named, and proposed only if the person says so: an agent
+// chooses by itself what it is refused.
+func (a *app) learnSession(_ context.Context, f learnFlags) error {
+	cfg, err := a.loadConfig(f.box.config, "")
+	if err != nil {
+		return err
+	}
+	l := &learner{app: a, learnFlags: f, cfg: cfg}
+	s, err := l.readSession()
+	if err != nil {
+		return err
+	}
+	out := learnt{Why: "what a session did is not run again", Fragment: fragmentOf(cfg, "in the configuration in use"), Refused: []refusal{}}
+	for _, at := range s.allowed {
+		out.Fragment.add(at.need, at.reason)
+	}
+	for _, r := range s.refused {
+		var left []need
+		for _, n := range r.Needs {
+			switch {
+			case s.denied[n.String()]:
+				r.Why = "a person said no"
+			case f.yes:
+				out.Fragment.add(n, "refused: "+r.Subject)
+				continue
+			default:
+				r.Why = "nobody was asked; --yes proposes it"
+			}
+			left = append(left, n)
+		}
+		if r.Needs = left; len(left) > 0 || r.Why != "" {
+			out.Refused = append(out.Refused, r)
+		}
+	}
+	if out.Fragment.Rules, err = l.sessionRules(); err != nil {
+		return err
+	}
+	return l.end(out)
+}
+
+func (n need) String() string {
+	switch {
+	case n.Host != "":
+		return "connect " + n.Host
+	case n.Write:
+		return "write " + n.Path
+	}
+	return "read " + n.Path
+}
+
+// A seen session is what the log has of what it was refused and allowed.
+type seen struct {
+	allowed []allowedNeed
+	denied  map[string]bool
+	refused []refusal
+}
+
+type allowedNeed struct {
+	need
+	reason string
+}
+
+// readSession reads answers about hosts and paths, and violations.
+func (l *learner) readSession() (s seen, err error) {
+	kept, err := keptFiles(l.cfg)
+	if err != nil {
+		return s, err
+	}
+	d, err := derive(l.cfg, kept, "")
+	if err != nil {
+		return s, err
+	}
+	s.denied = map[string]bool{}
+	entries, told := 0, map[string]bool{}
+	log, err := l.sessionLog()
+	if err != nil {
+		return s, err
+	}
+	for e, err := range audit.Query(log, audit.Filter{Session: l.session}) {
+		var bad *audit.ChainError
+		switch {
+		case errors.As(err, &bad):
+			continue // verify tells about bad lines
+		case err != nil:
+			return s, withHint(withStatus(exitInternal, err), "no call was logged there yet; name another log with --log")
+		}
+		entries++
+		switch e.Kind {
+		case audit.KindAnswer:
+			s.answer(e, d, l.cfg)
+		case audit.KindEnd:
+			var end struct {
+				Violations []protocol.Violation `json:"violations"`
+			}
+			if json.Unmarshal(e.Data, &end) != nil {
+				continue
+			}
+			for _, v := range end.Violations {
+				r := refusal{Subject: violationSubject(v), Why: v.Reason}
+				if told[r.Subject] {
+					continue
+				}
+				told[r.Subject] = true
+				for _, n := range needsFor(v, d) {
+					r.propose(n, d, l.cfg)
+				}
+				s.refused = append(s.refused, r)
+			}
+		}
+	}
+	if entries == 0 {
+		return s, withHint(withStatus(exitFound, fmt.Errorf("learn: the log has nothing of the session %q", l.session)), "`sandgate audit query --json` names sessions")
+	}
+	return s, nil
+}
+
+// answer reads what came of a question about a host or a path.
+func (s *seen) answer(e audit.Entry, d derived, cfg *config.Config) {
+	var in struct {
+		Decision approval.Decision `json:"decision"`
+		Args     struct {
+			Host    string         `json:"host"`
+			Port    int            `json:"port"`
+			Service string         `json:"service"`
+			Path    string         `json:"path"`
+			Right   protocol.Right `json:"right"`
+			Lifted  []string       `json:"protected"`
+		} `json:"args"`
+	}
+	if json.Unmarshal(e.Data, &in) != nil {
+		return
+	}
+	var n need
+	switch {
+	case in.Args.Host != "" && in.Args.Service == "":
+		n.Host = net.JoinHostPort(in.Args.Host, strconv.Itoa(in.Args.Port))
+	case in.Args.Path != "" && len(in.Args.Lifted) == 0:
+		n.Path, n.Write = in.Args.Path, in.Args.Right == protocol.RightWrite
+	default:
+		return
+	}
+	switch action := in.Decision.Action; {
+	case action.State() == approval.StateApproved:
+		r := refusal{}
+		if r.propose(n, d, cfg); r.Why != "" {
+			s.refused = append(s.refused, refusal{Subject: n.String(), Why: r.Why})
+			return
+		}
+		s.allowed = append(s.allowed, allowedNeed{r.Needs[0], "somebody was asked, and said yes: " + n.String()})
+	case action == approval.Denied:
+		s.denied[n.String()] = true
+	}
+}
+
+func (l *learner) sessionLog() (string, error) {
+	if l.log != "" {
+		return l.log, nil
+	}
+	return logPath(l.cfg)
+}
+
+// sessionRules are rules for the commands that people allowed in the session.
+func (l *learner) sessionRules() (rules []fragmentRule, err error) {
+	log, err := l.sessionLog()
+	if err != nil {
+		return nil, err
+	}
+	sc, err := policyOf(l.cfg, memory{})
+	if err != nil {
+		return nil, err
+	}
+	survey, err := sc.Rules.Suggest(history.Decisions(audit.Query(log, audit.Filter{Session: l.session, Kinds: []audit.Kind{audit.KindDecision}})), 1)
+	if err != nil {
+		return nil, withStatus(exitInternal, err)
+	}
+	for _, g := range survey.Suggestions {
+		if strings.TrimSpace(g.Rule.Pattern) != "" {
+			rules = append(rules, allowedRule(g.Rule.Pattern, g.Rule.Exact, g.Saved))
+		}
+	}
+	return rules, nil
+}

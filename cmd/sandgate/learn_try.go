@@ -1,0 +1,240 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/profiles"
+	"github.com/sandgate/sandgate/profiles/toolchains"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// newLearnTryCmd is one try of `learn`, in its draft.
+func newLearnTryCmd(a *app) *cobra.Command {
+	var f runFlags
+	var files string
+	c := &cobra.Command{
+		Use: "learn-try --files DIRECTORY -- COMMAND [ARG...]", Short: "Carry out one try of `sandgate learn`", Args: cobra.MinimumNArgs(1), Hidden: true,
+		Example: "  sandgate learn-try --files /tmp/try -- true",
+		RunE:    func(c *cobra.Command, argv []string) error { return a.learnTry(c, f, files, argv) },
+	}
+	fs := c.Flags()
+	fs.SetInterspersed(false)
+	fs.StringVar(&files, "files", "", "the `directory` of the fragment and the outcome")
+	fs.StringVar(&f.config, "config", "", "configuration `file`")
+	fs.StringArrayVar(&f.workspaces, "workspace", nil, "writable `directory`")
+	fs.StringVar(&f.backend, "backend", "auto", backendUsage)
+	fs.DurationVar(&f.timeout, "timeout", 0, "kill everything after this `time`")
+	return c
+}
+
+func (a *app) learnTry(c *cobra.Command, f runFlags, files string, argv []string) error {
+	f.mode, f.unrecorded = string(approval.ApproveAll), true
+	cfg, err := a.runConfig(f)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(filepath.Join(files, fragmentFile))
+	if err != nil {
+		return withStatus(exitInternal, err)
+	}
+	part, err := parseFragment(fragmentFile, text)
+	if err != nil {
+		return err
+	}
+	overlay(cfg, part)
+	if cfg.Shell.Network.Mode == config.NetworkNone {
+		// With a list of no hosts each that is asked for is refused by its name.
+		cfg.Shell.Network = config.Network{Mode: config.NetworkAllow}
+	}
+	if err := keepFloor(cfg); err != nil {
+		return err
+	}
+	var out printed
+	result, d, err := newApp(strings.NewReader(""), &out, io.Discard).runUnder(c.Context(), cfg, "sandgate learn", f, false, argv)
+	if err != nil {
+		return err
+	}
+	t := tried{Status: result.ExitCode, Output: out.digest(), Refused: []refusal{}, Toolchains: toolchainPresets(d), Env: presentNames(d.passed)}
+	cwd, err := os.Getwd()
+	if err == nil {
+		t.Program, _ = tools.LookPath(argv[0], d.path, cwd, sandboxprofile.NewLookup(d.programs).Runnable)
+	}
+	t.Said = lastLines(d.said, 5)
+	for _, n := range namesakes(d.path, d.programs, argv[0]) {
+		t.Namesakes = append(t.Namesakes, n.name+" is "+n.inside+" and not "+n.outside)
+	}
+	for _, v := range result.Violations {
+		r := refusal{Subject: violationSubject(v), Why: v.Reason}
+		for _, n := range needsFor(v, d) {
+			r.propose(n, d, cfg)
+		}
+		t.Refused = append(t.Refused, r)
+	}
+	if outside := programOutside(argv[0]); result.ExitCode == exitNotFound && len(result.Content) > 0 && outside != "" {
+		r := refusal{Subject: "execute " + outside, Why: "it cannot be shown"}
+		for _, n := range needsToShow(d, outside) {
+			r.propose(n, d, cfg)
+		}
+		t.Refused = append(t.Refused, r)
+	}
+	b, err := json.Marshal(t)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(files, triedFile), b, 0o600)
+	}
+	if err != nil {
+		return withStatus(exitInternal, err)
+	}
+	return nil
+}
+
+// propose adds what would help, or says why it is not proposed.
+func (r *refusal) propose(n need, d derived, cfg *config.Config) {
+	if n.Path != "" {
+		if r.Why = notProposed(&n, d, cfg); r.Why != "" {
+			return
+		}
+	}
+	r.Why = ""
+	r.Needs = append(r.Needs, n)
+}
+
+// notProposed resolves the path of a need, and says why it is not proposed; "" if it is.
+func notProposed(n *need, d derived, cfg *config.Config) string {
+	real, err := resolved(n.Path)
+	if err != nil || !utf8.ValidString(real) {
+		return "it is not there"
+	}
+	n.Path = real
+	if why := neverShown(real); why != "" {
+		return why
+	}
+	h := hostOf(d.needs, "")
+	info, err := os.Stat(real)
+	switch {
+	case err != nil || !info.IsDir() && !info.Mode().IsRegular():
+		return "it is neither a file nor a directory"
+	case h.Hidden(real):
+		return "it is hidden"
+	case n.Write && !info.IsDir():
+		return "it is a single file to write: name its directory by hand"
+	case sandboxprofile.IsSystemTree(real) && (n.Write || info.Mode().Perm()&0o004 == 0):
+		return "it belongs to the system, and not to everybody"
+	case info.Mode().IsRegular() && fileLooksSecret(real):
+		return "it holds what looks like a secret"
+	}
+	if info.IsDir() {
+		if l := toolchains.Secrets(h, real); len(l) > 0 {
+			return l[0] + " in it holds what looks like a secret"
+		}
+	}
+	if n.Write {
+		return ""
+	}
+	for _, name := range profiles.PresetNames() {
+		if name == systemPreset || slices.Contains(cfg.Sandbox.Presets, name) {
+			continue
+		}
+		for _, g := range grantsOf(name, d.needs.Home) {
+			if sandboxprofile.Contains(g.Path, real) && sandboxprofile.Read.SubsetOf(g.Rights) {
+				n.Preset = name
+				return ""
+			}
+		}
+	}
+	return ""
+}
+
+// fileLooksSecret reads the beginning of a file. One that cannot be read is not shown either.
+func fileLooksSecret(path string) bool {
+	const most = 1 << 20
+	file, err := os.Open(path)
+	if err != nil {
+		return true
+	}
+	defer file.Close()
+	b, err := io.ReadAll(io.LimitReader(file, most))
+	return err != nil || !bytes.ContainsRune(b, 0) && looksSecret(string(b))
+}
+
+// grantsOf are a shipped preset's, with the home directory's path.
+func grantsOf(name, home string) []sandboxprofile.Grant {
+	p, err := profiles.Preset(name)
+	if err != nil {
+		return nil
+	}
+	for i, g := range p.Grants {
+		if rest, ok := strings.CutPrefix(g.Path, "~"); ok {
+			p.Grants[i].Path = home + rest
+		}
+	}
+	return p.Grants
+}
+
+// toolchainPresets are shipped presets that have something of what detection found.
+func toolchainPresets(d derived) (list []string) {
+	for _, name := range profiles.PresetNames() {
+		if name != systemPreset && slices.ContainsFunc(grantsOf(name, d.needs.Home), func(g sandboxprofile.Grant) bool {
+			return slices.ContainsFunc(d.found.Grants, func(f sandboxprofile.Grant) bool { return sandboxprofile.Contains(g.Path, f.Path) })
+		}) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// presentNames are those variables that are set.
+func presentNames(names []string) []string {
+	list := []string{}
+	for _, name := range names {
+		if _, set := os.LookupEnv(name); set {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// printed keeps the beginning of what a command prints, to compare it.
+type printed struct {
+	mu   sync.Mutex
+	kept bytes.Buffer
+}
+
+const maxPrinted = 1 << 20
+
+func (p *printed) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kept.Write(b[:min(len(b), max(0, maxPrinted-p.kept.Len()))])
+	return len(b), nil
+}
+
+func (p *printed) digest() string { return digest(p.kept.Bytes()) }
+
+// digest is of a text without its numbers: times, sizes and process ids differ from run to run.
+func digest(b []byte) string {
+	sum := sha256.Sum256(numbers().ReplaceAll(b, []byte("0")))
+	return hex.EncodeToString(sum[:])
+}
+
+var numbers = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9]+`) })
