@@ -237,24 +237,6 @@ func TestUntrustedFileTakesNoName(t *testing.T) {
 	}
 }
 
-// TestTakenNamesAreShown: who vouches for a file is told that it takes a name, and with it
-// the rule of another directory.
-func TestTakenNamesAreShown(t *testing.T) {
-	s := newMergeSite(t)
-	user := tierText{"sandbox.paths": "{ws: {root: %W, mode: rw}, sec: {root: %W/sub, mode: ro, read_approval: true}}"}
-	for text, want := range map[string]bool{
-		"{ws: {root: %W, mode: rw}, sec: {root: %W/docs, mode: ro}}":                     true,
-		"{ws: {root: %W, mode: rw}, sec: {root: %W/sub, mode: ro, read_approval: true}}": false,
-	} {
-		s.put("docs/x", "")
-		c := s.with(user, tierText{"sandbox.paths": text})
-		told := slices.ContainsFunc(c.Unused, func(n config.Notice) bool { return n.Field == "sandbox.paths.sec" && strings.Contains(n.Text, "/sub") })
-		if told != want {
-			t.Errorf("%s: told %t, want %t: %+v", text, told, want, c.Unused)
-		}
-	}
-}
-
 // TestToolsAreUnderTheFilesAbove: what the administrator denies, sets and asks about holds
 // for the tools of a user, and what the user denies for those of a workspace that somebody
 // has vouched for.

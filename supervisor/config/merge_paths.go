@@ -76,9 +76,6 @@ func (m *merger) boundPaths() {
 func (m *merger) widerPaths(ours, theirs []Path) {
 	for _, q := range theirs {
 		field := fieldKey(pathsKey, q.Name)
-		if i := slices.IndexFunc(ours, func(p Path) bool { return p.Name == q.Name && p.Root != q.Root }); i >= 0 {
-			m.unused(field, fmt.Sprintf("%s is %s, which would have no rule of its own any more", q.Name, quote(ours[i].Root)))
-		}
 		p := longest(ours, q.Root)
 		switch {
 		case p == nil:
