@@ -85,6 +85,7 @@ type Workspace struct {
 	file  fs.FileInfo                // as this process has left it, nil at first
 	size  int64                      // of the objects, about: other processes add to them too
 	told  map[string]string
+	needs []string // contents that the undo which begins is about to write
 	// bounded is when calls were held against their age last.
 	bounded time.Time
 	// tooMuch is why a look failed, and until when none is tried again: one call pays for it.
@@ -195,6 +196,9 @@ type Record struct {
 	// is left.
 	Undo   bool     `json:"undo,omitempty"`
 	Undoes []string `json:"undoes,omitempty"`
+	// Needs are contents that an undo which is under way is about to write. No record has
+	// them, a merged text for one, and they stay until it has ended.
+	Needs []string `json:"needs,omitempty"`
 }
 
 // A Running call is one whose changes are being kept.
@@ -214,13 +218,18 @@ type Running struct {
 // begins. writable says which host paths calls of this workspace can change at all:
 // nothing else is looked at.
 func (w *Workspace) Begin(c Call, writable func(path string) bool) (*Running, error) {
-	return w.begin(c, func(name string) bool { return writable(filepath.Join(w.Root, name)) }, true)
+	return w.begin(c, func(name string) bool { return writable(filepath.Join(w.Root, name)) }, true, nil)
 }
 
-func (w *Workspace) begin(c Call, in func(name string) bool, whole bool) (*Running, error) {
+func (w *Workspace) begin(c Call, in func(name string) bool, whole bool, needs []string) (*Running, error) {
 	r := &Running{w: w, in: in, whole: whole}
 	err := w.locked(func() error {
+		w.needs = needs // from here on, and for other processes once they are in the file
+		defer func() { w.needs = nil }()
 		if err := w.look(in, whole, notSince); err != nil {
+			return err
+		}
+		if err := w.objects.have(needs); err != nil {
 			return err
 		}
 		c.ID = fmt.Sprintf("%s-%s", c.Started.UTC().Format("20060102T150405.000000000"), strings.ToLower(rand.Text()[:4]))
@@ -232,7 +241,7 @@ func (w *Workspace) begin(c Call, in func(name string) bool, whole bool) (*Runni
 		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
 			return errors.Join(err, r.abandon())
 		}
-		if err := appendLine(f, Record{Call: c}); err != nil {
+		if err := appendLine(f, Record{Call: c, Needs: needs}); err != nil {
 			return errors.Join(err, r.abandon())
 		}
 		r.named = w.named()
@@ -277,6 +286,7 @@ func (r *Running) end(undo *Undo) (rec Record, err error) {
 
 // finish writes the record of a call, and forgets that it runs.
 func (w *Workspace) finish(rec Record, running string) error {
+	rec.Needs = nil
 	if len(rec.Changes) > 0 {
 		b, err := json.Marshal(rec)
 		if err != nil {
@@ -654,9 +664,15 @@ func (w *Workspace) bound(first bool) error {
 }
 
 func (w *Workspace) underWayUse(use map[string]bool) {
+	for _, hash := range w.needs {
+		use[hash] = true
+	}
 	names, _ := os.ReadDir(w.running())
 	for _, n := range names {
 		r, _ := readRunning(filepath.Join(w.running(), n.Name()))
+		for _, hash := range r.Needs {
+			use[hash] = true
+		}
 		for _, c := range r.Changes {
 			if c.Before != nil {
 				use[c.Before.Hash] = true

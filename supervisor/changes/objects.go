@@ -84,6 +84,16 @@ func (o objects) get(hash string) ([]byte, error) {
 	return content, nil
 }
 
+// have fails if a content is not there any more.
+func (o objects) have(hashes []string) error {
+	for _, hash := range hashes {
+		if _, err := os.Lstat(o.file(hash)); err != nil {
+			return fmt.Errorf("a content that is to be written is not kept any more; look again, since what is kept is bounded: %w", err)
+		}
+	}
+	return nil
+}
+
 // total is how many bytes all contents take.
 func (o objects) total() (n int64) {
 	o.each(func(_ string, size int64) { n += size })

@@ -194,15 +194,18 @@ func (w *Workspace) Apply(u Undo, c Call, force bool, perform func(order io.Read
 	if l := u.Blocking(force); len(l) > 0 {
 		return rec, fmt.Errorf("undo %s: %w: %s", l[0].Path, ErrConflict, l[0].Conflict)
 	}
-	var changed []string
+	var changed, needs []string
 	for _, s := range u.Steps {
 		changed = append(changed, string(s.Path))
+		if s.bringsContent() {
+			needs = append(needs, s.Was.Hash)
+		}
 	}
 	w.mu.Lock()
 	in := w.tree.known(changed...)
 	w.mu.Unlock()
 	c.Started = time.Now()
-	r, err := w.begin(c, in, false)
+	r, err := w.begin(c, in, false, needs)
 	if err != nil {
 		return rec, err
 	}
@@ -264,6 +267,16 @@ type application struct {
 }
 
 func (a *application) run() error {
+	if err := a.room(); err != nil {
+		return err
+	}
+	cleaned := map[string]bool{}
+	for _, s := range a.steps {
+		if dir := path.Dir(string(s.Path)); !cleaned[dir] {
+			cleaned[dir] = true
+			_ = a.at(s, clean) // one that comes back only now has nothing in it
+		}
+	}
 	// What was made goes, the deepest first; then what was there comes, the highest first.
 	for _, s := range slices.Backward(a.steps) {
 		if s.Now != nil && (s.Was == nil || s.Was.kind() != s.Now.kind()) {
@@ -272,22 +285,54 @@ func (a *application) run() error {
 			}
 		}
 	}
+	var err error
 	for _, s := range a.steps {
-		if s.Was != nil {
-			if err := a.at(s, (*application).restore); err != nil {
-				return err
-			}
+		if s.Was != nil && err == nil {
+			err = a.at(s, (*application).restore)
 		}
 	}
 	// Directories get their modes last: one that was closed to writing could not be filled.
+	// After a failure those that can still be filled get them too, so that the next undo goes on.
 	for _, s := range slices.Backward(a.steps) {
-		if s.Was != nil && s.Was.IsDir() {
-			if err := a.at(s, (*application).mode); err != nil {
-				return err
-			}
+		if s.Was == nil || !s.Was.IsDir() || err != nil && s.Was.Mode&0o700 != 0o700 {
+			continue
+		}
+		if moded := a.at(s, (*application).mode); err == nil {
+			err = moded
 		}
 	}
-	return written(a.root)
+	return errors.Join(err, written(a.root))
+}
+
+// room fails if the disk has too little of it, before anything is changed: an undo that
+// stopped at a full disk would be half of one. A file that is replaced makes room only then.
+func (a *application) room() error {
+	var st unix.Statfs_t
+	if unix.Fstatfs(a.root, &st) != nil || st.Blocks == 0 {
+		return nil // then the write that fails tells
+	}
+	unit := max(int64(st.Bsize), 1) //nolint:unconvert // uint32 on darwin
+	taken := func(e *Entry) int64 {
+		if e == nil || e.kind() != unix.S_IFREG {
+			return 0
+		}
+		return (e.Size + unit - 1) / unit
+	}
+	free := int64(st.Bavail) //nolint:gosec // blocks of a disk
+	for _, s := range a.steps {
+		if s.Was == nil || s.Was.kind() != unix.S_IFREG {
+			free += taken(s.Now)
+		}
+	}
+	for _, s := range a.steps {
+		if need := taken(s.Was); need > free {
+			return fmt.Errorf("undo %s: nothing was done: the disk has too little room left for what comes back: %w", s.Path, unix.ENOSPC)
+		}
+		if s.bringsContent() {
+			free += taken(s.Now) - taken(s.Was)
+		}
+	}
+	return nil
 }
 
 // at calls do with the directory that the name lies in.
@@ -378,26 +423,70 @@ func (a *application) restore(dir int, base string, s Step) error {
 		}
 		return chmodDirectory(dir, base, s.Was.Mode|0o700) // until it is filled
 	}
-	tmp := ".sandgate-undo-" + rand.Text()
+	tmp := unfinished + rand.Text()
 	if s.Was.kind() == unix.S_IFLNK {
 		if err := unix.Symlinkat(string(s.Was.Link), dir, tmp); err != nil {
 			return err
 		}
 		return place(dir, tmp, base)
 	}
-	fd, err := unix.Openat(dir, tmp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	f, err := create(dir, tmp)
 	if err != nil {
 		return err
 	}
-	f := os.NewFile(uintptr(fd), tmp)
+	defer f.Close() // until it has its name
 	_, err = f.Write(content)
 	if err == nil {
-		err = unix.Fchmod(fd, s.Was.Mode&0o777)
+		err = f.Chmod(fs.FileMode(s.Was.Mode & 0o777))
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err != nil {
 		return errors.Join(err, unix.Unlinkat(dir, tmp, 0))
 	}
 	return place(dir, tmp, base)
+}
+
+// unfinished begins the name of a file that is being written, and has a lock (flock(2)) for
+// as long as somebody writes it: one without is what a killed undo has left.
+const unfinished = ".sandgate-undo-"
+
+func create(dir int, tmp string) (*os.File, error) {
+	for {
+		fd, err := unix.Openat(dir, tmp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		var st unix.Stat_t
+		if unix.Flock(fd, unix.LOCK_EX) != nil || unix.Fstat(fd, &st) != nil || st.Nlink > 0 {
+			return os.NewFile(uintptr(fd), tmp), nil
+		}
+		unix.Close(fd) // taken for left before it had its lock
+	}
+}
+
+// clean removes what killed undos have left in a directory.
+func clean(a *application, dir int, _ string, _ Step) error {
+	at := openBelow(dir, "")
+	if at == nil {
+		return nil
+	}
+	defer at.Close()
+	names, err := at.Readdirnames(-1)
+	for _, base := range names {
+		ordered := func(s Step) bool { return path.Base(string(s.Path)) == base }
+		if !strings.HasPrefix(base, unfinished) || slices.ContainsFunc(a.steps, ordered) {
+			continue
+		}
+		fd, err := unix.Openat(dir, base, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+		if err != nil {
+			continue
+		}
+		var st unix.Stat_t
+		if unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) == nil {
+			_ = unix.Unlinkat(dir, base, 0)
+		}
+		unix.Close(fd)
+	}
+	return err
 }
 
 func (*application) mode(dir int, base string, s Step) error {

@@ -1,0 +1,387 @@
+package changes
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+// TestAnUndoKeepsWhatItWrites: a merged text is in no record before the undo has run, and is
+// kept until then; a content that is gone is told before anything is changed.
+func TestAnUndoKeepsWhatItWrites(t *testing.T) {
+	ws := t.TempDir()
+	sh(t, ws, "seq 9 > a; seq 9 > b; head -c 200000 /dev/urandom > ballast")
+	w := open(t, t.TempDir()+"/s", ws, options)
+	during(t, w, "s", func() { sh(t, ws, "rm ballast") })
+	rec := during(t, w, "s", func() { sh(t, ws, "echo call >> a; echo call >> b") })
+	sh(t, ws, "sed -i s/^2/two/ a b")
+	changed := describe(ws)
+	u, err := w.Plan([]Record{rec}, nil)
+	if err != nil || len(u.Steps) != 2 || !u.Steps[0].Merged || !u.Steps[1].Merged {
+		t.Fatalf("%+v, %v", u, err)
+	}
+	merged, err := w.Content(u.Steps[1].Was)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(w.objects.file(u.Steps[1].Was.Hash)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Apply(u, Call{Tool: "undo"}, false, here(w)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without a content: %v", err)
+	}
+	if diff := cmp.Diff(changed, describe(ws)); diff != "" {
+		t.Errorf("half of it was done: %s", diff)
+	}
+	// With what the oldest call left, it is more than may be kept.
+	if u, err = w.Plan([]Record{rec}, nil); err != nil {
+		t.Fatal(err)
+	}
+	w.size = w.objects.total()
+	w.options.Size = w.size - 100_000
+	if _, err := w.Apply(u, Call{Tool: "undo"}, false, here(w)); err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := os.ReadFile(ws + "/b"); string(b) != string(merged) {
+		t.Errorf("%q, want %q", b, merged)
+	}
+	if calls, err := w.Calls(); err != nil || len(calls) != 2 || calls[1].Needs != nil {
+		t.Errorf("%+v, %v", calls, err)
+	}
+}
+
+// TestFullDisks: a disk that is full in the middle of a journal, of a keep and of an undo is
+// told, and what was there before can still be had.
+func TestFullDisks(t *testing.T) {
+	if dir := os.Getenv("CHANGES_DISKS"); dir != "" {
+		fullDisks(t, dir)
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestFullDisks$", "-test.v")
+	cmd.Env = append(os.Environ(), "CHANGES_DISKS="+t.TempDir())
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+	}
+	out, err := cmd.CombinedOutput()
+	if errors.Is(err, unix.EPERM) {
+		t.Skip("this host bars user namespaces, in which disks are mounted")
+	}
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+func fullDisks(t *testing.T, dir string) {
+	ws, state := dir+"/ws", dir+"/state"
+	for disk, with := range map[string]string{ws: "size=1m,nr_inodes=60", state: "size=2m"} {
+		if err := errors.Join(os.Mkdir(disk, 0o700), unix.Mount("none", disk, "tmpfs", 0, with)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill := func(disk string) {
+		t.Helper()
+		sh(t, disk, "! cat /dev/zero > fill 2> /dev/null")
+	}
+	full := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, unix.ENOSPC) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	sh(t, ws, ground+"; mkdir d; for i in $(seq 20); do head -c 10000 /dev/urandom > d/$i; done")
+	before := describe(ws)
+	w := open(t, state+"/s", ws, options)
+	gone := during(t, w, "s", func() { sh(t, ws, "rm -r d") })
+	back := func(what string, records ...Record) {
+		t.Helper()
+		u, err := w.Plan(records, nil)
+		if err == nil {
+			_, err = w.Apply(u, Call{Tool: "undo"}, false, here(w))
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if diff := cmp.Diff(before, describe(ws)); diff != "" {
+			t.Fatalf("%s: %s", what, diff)
+		}
+	}
+
+	// An undo: more than there is room for changes nothing.
+	u, err := w.Plan([]Record{gone}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(ws)
+	left := describe(ws)
+	_, err = w.Apply(u, Call{Tool: "undo"}, false, here(w))
+	full("undo", err)
+	if diff := cmp.Diff(left, describe(ws)); diff != "" {
+		t.Errorf("half an undo: %s", diff)
+	}
+	sh(t, ws, "rm fill")
+	// One that ends in the middle all the same leaves whole files, and the next one goes on.
+	sh(t, ws, "i=0; while true 2> /dev/null > n$i; do i=$((i+1)); done; rm n0 n1 n2 n3 n4 n5 n6 n7")
+	_, err = w.Apply(u, Call{Tool: "undo"}, false, here(w))
+	full("an undo without names left", err)
+	if half, _ := os.ReadDir(ws + "/d"); len(half) == 0 || len(half) == 20 {
+		t.Errorf("%d of 20 came back, so nothing is shown", len(half))
+	}
+	sh(t, ws, "rm n*; ! ls d/.sandgate* 2> /dev/null")
+	back("the rest", gone)
+
+	// A journal: before a call, and after it.
+	sh(t, ws, "head -c 100000 /dev/urandom > new")
+	fill(state)
+	_, err = w.Begin(Call{Started: time.Now()}, all)
+	full("before a call", err)
+	sh(t, state, "rm fill")
+	sh(t, ws, "rm new")
+	r, err := w.Begin(Call{Started: time.Now()}, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, ws, "echo changed > a/one; head -c 100000 /dev/urandom > new")
+	fill(state)
+	_, err = r.End()
+	full("after a call", err)
+	sh(t, state, "rm fill")
+	during(t, w, "s", func() {})
+	calls, err := w.Calls()
+	if err != nil {
+		t.Fatal(err)
+	}
+	back("after a journal that ended in the middle", calls[len(calls)-1])
+
+	// A keep.
+	d, err := NewDraft(state+"/drafts", []string{ws}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, d.part(0, "upper"), "mkdir kept; for i in $(seq 8); do head -c 50000 /dev/urandom > kept/$i; done; ls -l kept > list")
+	fill(state)
+	_, err = d.Plan(0, options, nil)
+	full("a draft that is looked at", err)
+	sh(t, state, "rm fill")
+	p, err := d.Plan(0, options, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func() error { return p.Keep(false, here(w)) }
+	fill(ws)
+	left = describe(ws)
+	full("a keep", put())
+	if diff := cmp.Diff(left, describe(ws)); diff != "" {
+		t.Errorf("half a keep: %s", diff)
+	}
+	sh(t, ws, "rm fill")
+	if p, err = d.Plan(0, options, nil); err == nil {
+		err = put()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, ws, "diff -r kept "+d.part(0, "upper")+"/kept; rm -r kept list")
+	if diff := cmp.Diff(before, describe(ws)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestAWorkspaceThatIsNotThere: one that was moved, or that another one took the place of, is
+// told; what was kept of it is still there when it comes back.
+func TestAWorkspaceThatIsNotThere(t *testing.T) {
+	dir := t.TempDir()
+	ws := dir + "/ws"
+	sh(t, dir, "mkdir ws; cd ws; "+ground)
+	w := open(t, dir+"/s", ws, options)
+	before := describe(ws)
+	rec := during(t, w, "s", func() { sh(t, ws, "rm -r a") })
+	sh(t, dir, "mv ws away")
+	if _, err := w.Begin(Call{Started: time.Now()}, all); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("call: %v", err)
+	}
+	if _, err := w.Plan([]Record{rec}, nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("undo: %v", err)
+	}
+	sh(t, dir, "mv away ws")
+	undo(t, w, rec, false)
+	if diff := cmp.Diff(before, describe(ws)); diff != "" {
+		t.Error(diff)
+	}
+	rec = during(t, w, "s", func() { sh(t, ws, "echo call > a/one") })
+	sh(t, dir, "mv ws away; mkdir -p ws/a; echo other > ws/a/one")
+	u, err := w.Plan([]Record{rec}, nil)
+	if err != nil || len(u.Blocking(false)) != 1 {
+		t.Errorf("another workspace in its place: %+v, %v", u, err)
+	}
+	sh(t, dir, "rm -r ws; mv away ws")
+	undo(t, w, rec, false)
+	if diff := cmp.Diff(before, describe(ws)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestTwoSupervisors: two keep what changes in one workspace, and undo at the same time; no
+// content is lost.
+func TestTwoSupervisors(t *testing.T) {
+	ws, store := t.TempDir(), t.TempDir()+"/s"
+	sh(t, ws, ground+"; for i in 0 1 2 3; do mkdir $i; echo $i > $i/file; done")
+	before := describe(ws)
+	var both sync.WaitGroup
+	work := func(n int) error {
+		s, err := Open(store, options)
+		if err != nil {
+			return err
+		}
+		w, err := s.Workspace(ws)
+		if err != nil {
+			return err
+		}
+		for i := range 15 {
+			r, err := w.Begin(Call{Session: fmt.Sprint(n), Tool: "shell", Started: time.Now()}, all)
+			if err != nil {
+				return err
+			}
+			file := fmt.Sprintf("%s/%d/file", ws, n)
+			if err := errors.Join(os.WriteFile(file, fmt.Appendf(nil, "%d of %d", i, n), 0o644), os.WriteFile(file+fmt.Sprint(i), nil, 0o600)); err != nil {
+				return err
+			}
+			rec, err := r.End()
+			if err != nil {
+				return err
+			}
+			if i%3 != 0 {
+				continue
+			}
+			u, err := w.Plan([]Record{rec}, []string{fmt.Sprint(n)})
+			if err == nil {
+				_, err = w.Apply(u, Call{Tool: "undo"}, false, here(w))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for n := range 4 { // two processes would be no more apart: a store shares nothing but its files
+		both.Go(func() {
+			if err := work(n); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
+	w := open(t, store, ws, options)
+	calls, err := w.Calls()
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := w.Plan(calls, nil)
+	if err == nil {
+		_, err = w.Apply(u, Call{Tool: "undo"}, true, here(w))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, describe(ws)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestALargeFile: of a file of 10 GiB nothing is read, and its change is told as one that
+// cannot be undone; the rest of the call can.
+func TestALargeFile(t *testing.T) {
+	ws := t.TempDir()
+	sh(t, ws, ground+"; truncate -s 10G large")
+	w := open(t, t.TempDir()+"/s", ws, options)
+	rec := during(t, w, "s", func() { sh(t, ws, "printf x | dd of=large conv=notrunc status=none; echo call > a/one") })
+	u, err := w.Plan([]Record{rec}, nil)
+	if err != nil || len(u.Steps) != 2 || u.Steps[0].Final || !strings.Contains(u.Steps[1].Conflict, "larger than 1 MiB") || !u.Steps[1].Final {
+		t.Fatalf("%+v, %v", u.Steps, err)
+	}
+	if n := w.objects.total(); n > 1<<10 {
+		t.Errorf("%d bytes are kept", n)
+	}
+	undo(t, w, rec, false, "a")
+	if b, _ := os.ReadFile(ws + "/a/one"); string(b) != "one\n" {
+		t.Errorf("%q", b)
+	}
+}
+
+// TestKeepsAreKilled: a keep that is killed at any moment leaves each file as it was or as the
+// draft has it; the draft is whole, and the next keep ends what it began.
+func TestKeepsAreKilled(t *testing.T) {
+	if dir := os.Getenv("CHANGES_KEEP"); dir != "" {
+		if err := keepAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	moments := *kills / 4
+	none, part, whole := 0, 0, 0
+	for i := range moments {
+		dir := t.TempDir()
+		sh(t, dir, "mkdir -p ws/d drafts; seq 40 | split -l 1 - ws/d/; sed -i s/.*/old/ ws/d/*; cp ws/d/aa ws/gone")
+		time.Sleep(2 * clockTick) // what was written within one tick may have been changed since
+		d, err := NewDraft(dir+"/drafts", []string{dir + "/ws"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sh(t, d.part(0, "upper"), "cp -r ../../../../ws/d .; sed -i s/old/new/ d/*; cp -r d n; mknod gone c 0 0")
+		cmd := exec.Command(os.Args[0], "-test.run=^TestKeepsAreKilled$")
+		cmd.Env = append(os.Environ(), "CHANGES_KEEP="+dir)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(8*time.Millisecond + 52*time.Millisecond*time.Duration(i)/time.Duration(moments)) // where it is by then: anywhere
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		files, _ := filepath.Glob(dir + "/ws/*/*")
+		for _, f := range files {
+			if strings.Contains(f, unfinished) {
+				continue // the next keep takes it away
+			}
+			if b, _ := os.ReadFile(f); string(b) != "old\n" && string(b) != "new\n" {
+				t.Errorf("killed at %d: %s holds %q", i, f, b)
+			}
+		}
+		switch old, _ := exec.Command("grep", "-rlx", "old", dir+"/ws").Output(); strings.Count(string(old), "\n") {
+		case 41:
+			none++
+		case 0:
+			whole++
+		default:
+			part++
+		}
+		if err := keepAll(dir); err != nil {
+			t.Fatalf("killed at %d: %v", i, err)
+		}
+		sh(t, dir, "rm -f drafts/*/0/upper/gone; diff -r ws drafts/*/0/upper")
+	}
+	t.Logf("%d had changed nothing, %d a part, %d all", none, part, whole)
+}
+
+func keepAll(dir string) error {
+	for _, d := range Drafts(dir + "/drafts") {
+		p, err := d.Plan(0, options, nil)
+		if err == nil {
+			err = p.Keep(false, here(p.w))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
