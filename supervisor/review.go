@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
@@ -49,6 +50,8 @@ type DraftChanges struct {
 	Summary string // how many, and which, one in a line
 	Diff    string
 	Digest  string // of all of it
+	// Part are those at or below some names, each of which has to have some.
+	Part func(names []string) (DraftChanges, error)
 }
 
 // digestOf is the SHA-256 of a value's JSON, whose keys come out sorted.
@@ -93,8 +96,13 @@ func noDraft(err error) error {
 	return e
 }
 
-// relay asks here what a draft's supervisor asks, and hands it the answer. What is remembered
-// is remembered here.
+// onceOnDraft: a yes to what is in no workspace before somebody keeps it must not hold for the
+// same words where they change the workspace, and the draft's supervisor knows better than we
+// do what the call starts.
+const onceOnDraft = "a call on a draft is answered by itself"
+
+// relay asks here what a draft's supervisor asks, and hands it the answer, which holds for that
+// call. What was remembered before holds on drafts too: they do less.
 func (s *Supervisor) relay(x *session, draft string) AskFunc {
 	return func(ctx context.Context, show func(context.Context) (protocol.Approval, error)) protocol.ApprovalsDecide {
 		a, err := show(ctx)
@@ -110,7 +118,7 @@ func (s *Supervisor) relay(x *session, draft string) AskFunc {
 			ID: string(a.CallID), SessionID: string(x.id), Agent: x.agent, Peer: x.peer.String(), Mode: x.mode,
 			SessionName: x.name, SessionMetadata: x.metadata, Metadata: a.Metadata,
 			ToolName: string(a.Tool), Connector: a.Connector, BatchID: a.GroupID, BatchRemaining: a.BatchRemaining, Rule: a.Rule,
-			Request: &approval.Request{ToolName: string(a.Tool), Description: a.Description, Payload: a.Payload},
+			Request: &approval.Request{ToolName: string(a.Tool), Description: a.Description, Payload: a.Payload, Once: onceOnDraft},
 			Digest:  a.PlanDigest, Subject: a.PlanDigest,
 			Present: func(context.Context) (*approval.Presentation, error) { return a.Presentation, nil },
 			Details: func() map[string]string { return details },
@@ -271,7 +279,16 @@ func keepQuestion(draft string, found DraftChanges, names []string) (approval.Ca
 			if err := json.Unmarshal(args, &edited); err != nil || len(edited.Keep) == 0 {
 				return approval.Call{}, errors.New(`write {"keep": ["NAME", ...]}; "." is all of it`)
 			}
-			return keepQuestion(draft, found, edited.Keep)
+			part, err := found.Part(edited.Keep)
+			if err != nil {
+				return approval.Call{}, err
+			}
+			part.Part = found.Part
+			q, err := keepQuestion(draft, part, edited.Keep)
+			if err == nil && part.Names < found.Names {
+				q.Request.Description += ", and drop the other " + strconv.Itoa(found.Names-part.Names)
+			}
+			return q, err
 		},
 		Present: func(context.Context) (*approval.Presentation, error) {
 			return &approval.Presentation{Type: approval.Diff, Content: found.Diff}, nil

@@ -165,9 +165,10 @@ func (d derived) named(cfg *config.Config, name string) bool {
 	return !shipped && slices.Contains(d.passed, name) && os.Getenv(name) != ""
 }
 
-// filled reports whether something lies in a directory.
+// filled reports whether something lies in a directory. A call may have put anything else
+// there: a FIFO, which open(2) would wait for, or a link.
 func filled(dir string) bool {
-	f, err := os.Open(dir)
+	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return false
 	}

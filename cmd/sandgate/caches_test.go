@@ -80,3 +80,28 @@ func TestCachesArePruned(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestWhatACallPutsInACacheStopsNobody: in place of a cache's directory a call may make a FIFO,
+// for which open(2) waits, or a link to one.
+func TestWhatACallPutsInACacheStopsNobody(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "filled/in"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range []string{"fifo", "filled"} {
+		if err := os.Symlink(link, filepath.Join(dir, "to-"+link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]bool{"fifo": false, "to-fifo": false, "to-filled": false, "filled": true, "filled/in": false, "absent": false} {
+		if got := filled(filepath.Join(dir, name)); got != want {
+			t.Errorf("%s: filled %t, want %t", name, got, want)
+		}
+	}
+	if !fileLooksSecret(filepath.Join(dir, "fifo")) {
+		t.Error("a FIFO counts as a file that may be shown")
+	}
+}

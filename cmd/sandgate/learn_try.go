@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -163,11 +164,14 @@ func notProposed(n *need, d derived, cfg *config.Config) string {
 // fileLooksSecret reads the beginning of a file. One that cannot be read is not shown either.
 func fileLooksSecret(path string) bool {
 	const most = 1 << 20
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
 	if err != nil {
 		return true
 	}
 	defer file.Close()
+	if st, err := file.Stat(); err != nil || !st.Mode().IsRegular() {
+		return true
+	}
 	b, err := io.ReadAll(io.LimitReader(file, most))
 	return err != nil || !bytes.ContainsRune(b, 0) && looksSecret(string(b))
 }

@@ -440,7 +440,7 @@ func (x *reviewCmd) keep(d *changes.Draft, paths []string) error {
 		return err
 	}
 	defer release()
-	n, err := x.keepOf(d, cfg, paths)
+	n, err := x.keepOf(d, cfg, paths, nil)
 	if err != nil {
 		return err
 	}
@@ -451,13 +451,17 @@ func (x *reviewCmd) keep(d *changes.Draft, paths []string) error {
 	return dropDraft(d)
 }
 
-// keepOf puts into the workspace what the draft has at or below paths, or all of it.
-func (x *reviewCmd) keepOf(d *changes.Draft, cfg *config.Config, paths []string) (n int, err error) {
+// keepOf puts into the workspace what the draft has at or below paths, or all of it. shown, if
+// not nil, is what a person has seen of it: nothing else is kept.
+func (x *reviewCmd) keepOf(d *changes.Draft, cfg *config.Config, paths []string, shown [][]changes.Step) (n int, err error) {
 	plans, err := draftPlans(d, cfg, paths)
 	if err != nil {
 		return 0, err
 	}
 	for i, p := range plans {
+		if shown != nil && !slices.EqualFunc(p.Steps, shown[i], changes.Step.Same) {
+			return 0, withStatus(exitFound, fmt.Errorf("%s was changed after the question was shown; nothing was done", approval.EscapeLine(d.Roots[i])))
+		}
 		n += len(p.Steps)
 		printDraft(x.out, d.Roots[i], p, false)
 		if l := p.Blocking(x.force); len(l) > 0 {

@@ -268,20 +268,93 @@ func (d *sessionDraft) End() (found supervisor.DraftChanges, err error) {
 	if d.plans, err = draftPlans(d.draft, d.cfg, nil); err != nil {
 		return found, err
 	}
-	var list, diff bytes.Buffer
+	steps := make([][]changes.Step, len(d.plans))
 	for i, p := range d.plans {
-		found.Names += len(p.Steps)
-		printDraft(&list, d.draft.Roots[i], p, false)
-		d.diff(&diff, d.draft.Roots[i], p)
+		steps[i] = p.Steps
 	}
-	steps, err := json.Marshal(d.plans)
+	return d.shown(steps)
+}
+
+// shown is what an approver sees of steps, which are all of the draft's or a part of them.
+func (d *sessionDraft) shown(steps [][]changes.Step) (found supervisor.DraftChanges, err error) {
+	all, err := json.Marshal(steps)
 	if err != nil {
 		return found, err
 	}
-	sum := sha256.Sum256(steps)
+	sum := sha256.Sum256(all)
 	found.Digest = "sha256:" + hex.EncodeToString(sum[:])
-	found.Summary, found.Diff = cutAtLine(list.String(), maxSummary), cutAtLine(diff.String(), maxDiff)
+	protect, _ := patterns(d.cfg)
+	// What is marked stands first, before anything is cut: a person looks at that.
+	var marked, others, diff bytes.Buffer
+	for i, list := range steps {
+		root := d.draft.Roots[i]
+		found.Names += len(list)
+		for _, s := range list {
+			line := fileText(changes.Change{Path: s.Path, Before: s.Now, After: s.Was})
+			if i > 0 {
+				line += "  in " + approval.EscapeLine(root)
+			}
+			if m := marks(s, root, protect); m != "" {
+				fmt.Fprintln(&marked, line+m)
+			} else {
+				fmt.Fprintln(&others, line)
+			}
+		}
+		d.diff(&diff, root, list, protect, d.plans[i].Content)
+	}
+	names := marked.String() + others.String()
+	if marked.Len() > maxDiff/2 {
+		return found, fmt.Errorf("%d names are marked as executable, links, protected or open to others, more than a question can show: see `sandgate review show`", strings.Count(marked.String(), "\n"))
+	}
+	found.Summary, found.Diff = cutAtLine(names, maxSummary), diff.String()
+	if diff.Len() > maxDiff {
+		head := "* not everything is shown: `sandgate review show` has the rest\n"
+		for line := range strings.Lines(cutAtLine(names, maxDiff/2)) {
+			head += "* " + line
+		}
+		found.Diff = cutAtLine(head+found.Diff, maxDiff)
+	}
+	found.Part = func(names []string) (supervisor.DraftChanges, error) {
+		part, err := d.part(names)
+		if err != nil {
+			return supervisor.DraftChanges{}, err
+		}
+		return d.shown(part)
+	}
 	return found, nil
+}
+
+// part are the steps at or below some names, each of which has to have some.
+func (d *sessionDraft) part(names []string) ([][]changes.Step, error) {
+	part := make([][]changes.Step, len(d.plans))
+	had := map[string]bool{}
+	for i, p := range d.plans {
+		for _, s := range p.Steps {
+			kept := false
+			for _, name := range names {
+				if below, err := filepath.Rel(d.path(name), filepath.Join(d.draft.Roots[i], string(s.Path))); err == nil && filepath.IsLocal(below) || name == "." {
+					kept, had[name] = true, true
+				}
+			}
+			if kept {
+				part[i] = append(part[i], s)
+			}
+		}
+	}
+	for _, name := range names {
+		if name == "" || !had[name] {
+			return nil, fmt.Errorf("the draft has nothing at %q", name)
+		}
+	}
+	return part, nil
+}
+
+// path is what an approver's name means: it starts at the first root.
+func (d *sessionDraft) path(name string) string {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(d.draft.Roots[0], name)
+	}
+	return filepath.Clean(name)
 }
 
 // What an approver is shown of a draft; `sandgate review show` has all of it.
@@ -297,24 +370,26 @@ func cutAtLine(text string, most int) string {
 
 // diff shows what each name of a plan becomes. Its own lines begin with a star, which no line of
 // a file's does.
-func (d *sessionDraft) diff(out *bytes.Buffer, root string, p changes.DraftPlan) {
-	fmt.Fprintf(out, "* in %s: %s\n", approval.EscapeLine(root), stepCounts(p.Steps))
-	protect, _ := patterns(d.cfg)
-	for _, s := range p.Steps {
+func (d *sessionDraft) diff(out *bytes.Buffer, root string, steps []changes.Step, protect []string, content func(*changes.Entry) ([]byte, error)) {
+	if len(steps) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "* in %s: %s\n", approval.EscapeLine(root), stepCounts(steps))
+	for _, s := range steps {
 		fmt.Fprintf(out, "* %s%s\n", fileText(changes.Change{Path: s.Path, Before: s.Now, After: s.Was}), marks(s, root, protect))
 		if out.Len() > maxDiff {
 			continue // it is not shown
 		}
-		old, err := p.Content(s.Now)
-		fresh, errFresh := p.Content(s.Was)
+		old, err := content(s.Now)
+		fresh, errFresh := content(s.Was)
 		switch {
 		case errors.Join(err, errFresh) != nil:
 			fmt.Fprintf(out, "* cannot be shown: %s\n", approval.EscapeLine(errors.Join(err, errFresh).Error()))
 		case !isText(old) || !isText(fresh):
 			fmt.Fprintf(out, "* binary: %d bytes now, %d in the draft\n", len(old), len(fresh))
 		default:
-			for line := range strings.Lines(udiff.Unified("now", "draft", string(old), string(fresh))) {
-				if !strings.HasPrefix(line, "--- now") && !strings.HasPrefix(line, "+++ draft") {
+			for i, line := range slices.Collect(strings.Lines(udiff.Unified("now", "draft", string(old), string(fresh)))) {
+				if i >= 2 { // the head names what is above; a line of a file's may look like it
 					fmt.Fprintln(out, approval.EscapeLine(strings.TrimSuffix(line, "\n")))
 				}
 			}
@@ -348,15 +423,19 @@ func marks(s changes.Step, root string, protect []string) string {
 	}) {
 		list = append(list, "protected name")
 	}
-	if e := s.Was; e != nil && !e.IsDir() {
+	if e := s.Was; e != nil {
 		switch {
 		case e.Link != "":
 			list = append(list, "link to "+string(e.Link))
-		case e.Mode&0o111 != 0:
+		case !e.IsDir() && e.Mode&0o111 != 0:
 			list = append(list, "executable")
 		}
-		if s.Now != nil && s.Now.Mode != e.Mode {
+		switch {
+		case e.Link != "":
+		case s.Now != nil && s.Now.Mode != e.Mode:
 			list = append(list, fmt.Sprintf("mode %o now, %o in the draft", s.Now.Mode&0o7777, e.Mode&0o7777))
+		case s.Now == nil && e.Mode&0o7022 != 0:
+			list = append(list, fmt.Sprintf("mode %o", e.Mode&0o7777))
 		}
 	}
 	if len(list) == 0 {
@@ -365,19 +444,20 @@ func marks(s changes.Step, root string, protect []string) string {
 	return approval.EscapeLine("  (" + strings.Join(list, "; ") + ")")
 }
 
-// Keep takes the names as those below the first root, or as absolute paths.
+// Keep keeps what was shown at or below the names, and nothing else.
 func (d *sessionDraft) Keep(names []string) error {
+	shown, err := d.part(names)
+	if err != nil {
+		return err
+	}
 	var paths []string
 	if !slices.Contains(names, ".") {
 		for _, name := range names {
-			if !filepath.IsAbs(name) {
-				name = filepath.Join(d.draft.Roots[0], name)
-			}
-			paths = append(paths, filepath.Clean(name))
+			paths = append(paths, d.path(name))
 		}
 	}
 	x := &reviewCmd{app: &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard}, config: d.f.config}
-	if _, err := x.keepOf(d.draft, d.cfg, paths); err != nil {
+	if _, err := x.keepOf(d.draft, d.cfg, paths, shown); err != nil {
 		return err
 	}
 	return d.draft.Drop()

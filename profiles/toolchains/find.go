@@ -428,9 +428,10 @@ func holdsProjects(dir string) bool {
 	return false
 }
 
-// names lists a directory, as far as it is looked at.
+// names lists a directory, as far as it is looked at. It waits for nothing: a call may have
+// put a FIFO where a project has a directory.
 func names(dir string) []string {
-	d, err := os.Open(dir)
+	d, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -222,6 +223,22 @@ func (p DraftPlan) Content(e *Entry) ([]byte, error) { return p.w.Content(e) }
 func (p DraftPlan) Keep(force bool, perform func(order io.Reader) error) error {
 	_, err := p.w.Apply(p.Undo, Call{Tool: "review"}, force, perform)
 	return err
+}
+
+// Same reports whether two steps do the same to the same thing. When a draft's own files were
+// last touched says nothing: to look at them touches some.
+func (s Step) Same(o Step) bool {
+	for _, x := range []*Step{&s, &o} {
+		if x.Was != nil {
+			e := *x.Was
+			e.Seen, x.Was = stamp{}, &e
+		}
+		if x.Now != nil {
+			e := *x.Now
+			e.Seen.Racy, x.Now = false, &e
+		}
+	}
+	return reflect.DeepEqual(s, o)
 }
 
 // upper is what an overlay's upper directory says: a whiteout is a device 0/0, a directory
