@@ -42,7 +42,16 @@ func showReversed(s string, strict bool) string {
 	return b.String()
 }
 
-func isLeftToRight(r rune) bool { return unicode.IsLetter(r) && !isRightToLeft(r) }
+func isLeftToRight(r rune) bool {
+	return unicode.IsLetter(r) && !isRightToLeft(r) && !unicode.Is(undirected, r)
+}
+
+// undirected are the letters that have no direction of their own, such as ˆ: all that are of
+// neither of the algorithm's classes L, R and AL. They move as a sign does.
+var undirected = &unicode.RangeTable{R16: []unicode.Range16{
+	{0x02b9, 0x02ba, 1}, {0x02c6, 0x02cf, 1}, {0x02ec, 0x02ec, 1}, {0x0374, 0x0374, 1},
+	{0x2e2f, 0x2e2f, 1}, {0xa67f, 0xa67f, 1}, {0xa717, 0xa71f, 1}, {0xa788, 0xa788, 1},
+}}
 
 // writeDirected writes what stands between two letters, or an end of the line.
 func writeDirected(b *strings.Builder, text string, before, after, strict bool) {

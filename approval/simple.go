@@ -86,10 +86,16 @@ func describe(toolName string, args map[string]any) string {
 		words = append(words, k+"="+compactJSON(args[k]))
 	}
 	d := EscapeLine(toolName + "(" + strings.Join(words, ", ") + ")")
-	if cut := cutAtRune(d, maxDescription); cut != d {
-		return fmt.Sprintf("%s... (%d more bytes)", cut, len(d)-len(cut))
+	for most := maxDescription; ; most-- {
+		cut := cutAtRune(d, most)
+		if cut == d {
+			return d
+		}
+		// What was cut off may have kept a letter from moving our words.
+		if line := fmt.Sprintf("%s... (%d more bytes)", cut, len(d)-len(cut)); EscapeLine(line) == line {
+			return line
+		}
 	}
-	return d
 }
 
 func compactJSON(v any) string {

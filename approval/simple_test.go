@@ -54,6 +54,9 @@ func TestDescriptionIsOneShortLine(t *testing.T) {
 	if d := describe("f", map[string]any{"x": strings.Repeat("y", 300)}); !strings.HasSuffix(d, " more bytes)") {
 		t.Errorf("%q does not say that it was cut", d)
 	}
+	if d := describe("f", map[string]any{"x": strings.Repeat("y", 193) + "א" + strings.Repeat("y", 30)}); Escape(d) != d || !strings.HasSuffix(d, " more bytes)") {
+		t.Errorf("%q", d)
+	}
 	if d := describe("f", map[string]any{"x": func() {}}); d != "f(x=<json: unsupported type: func()>)" {
 		t.Errorf("%q", d)
 	}
