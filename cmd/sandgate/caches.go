@@ -131,6 +131,12 @@ func (d derived) withCache(cfg *config.Config) derived {
 	if dir == "" || len(d.found.Caches) == 0 || sandboxprofile.ClassOf(d.programs, program) != sandboxprofile.ClassWorkspace {
 		return d
 	}
+	if v := cfg.Vouched(); v != cfg { // a file that nobody trusts takes no reach away to have a cache
+		above, err := derive(v, d.unseen, "")
+		if err != nil || sandboxprofile.ClassOf(above.programs, program) != sandboxprofile.ClassWorkspace {
+			return d
+		}
+	}
 	operator, err := operatorProfile(cfg)
 	if err != nil || operator.Rights(dir)&sandboxprofile.Write == 0 {
 		return d

@@ -237,6 +237,19 @@ func TestUntrustedFileTakesNoName(t *testing.T) {
 	}
 }
 
+// TestUntrustedFileBringsNoCache: what reaches beyond the workspace sees no cache, and a
+// repository's own configuration that takes that reach away brings none.
+func TestUntrustedFileBringsNoCache(t *testing.T) {
+	s := newMergeSite(t)
+	for mine, want := range map[string]bool{"host": false, "none": true} {
+		c := s.with(tierText{"shell.network": mine}, tierText{"shell.network": "none"})
+		own, _, err := derivedUnder(*c, "shell", "")
+		if _, got := own.Paths[cacheOf(c)]; got != want || err != nil {
+			t.Errorf("the network is %s without the repository's file: a cache %t, want %t (%v)", mine, got, want, err)
+		}
+	}
+}
+
 // TestToolsAreUnderTheFilesAbove: what the administrator denies, sets and asks about holds
 // for the tools of a user, and what the user denies for those of a workspace that somebody
 // has vouched for.
