@@ -537,3 +537,18 @@ func submatches(re *regexp.Regexp, text string) []string {
 	}
 	return found
 }
+
+// TestTheShellEngineStaysSmall: what reads command lines is read by people, to the last
+// line. What it knows of programs is data, and is not counted.
+func TestTheShellEngineStaysSmall(t *testing.T) {
+	const most = 6400
+	lines := 0
+	for _, s := range sources(t) {
+		if s.dir == "tools/shell" && !s.test() {
+			lines += strings.Count(read(t, path.Join(s.dir, s.name)), "\n")
+		}
+	}
+	if lines == 0 || lines > most {
+		t.Errorf("tools/shell has %d lines of code, want at most %d: simplify it before it grows", lines, most)
+	}
+}

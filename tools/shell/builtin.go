@@ -17,8 +17,8 @@ type builtinFunc func(a *analysis, cmd simpleCommand) (done bool)
 // them.
 func builtin(name string) builtinFunc {
 	switch name {
-	case "true", "false", ":", "exit", "return", "break", "continue", "shift", "times":
-		return (*analysis).harmless
+	case "true", "false", ":", "exit", "return", "break", "continue", "shift", "times", "type":
+		return (*analysis).free
 	case "test", "[":
 		return (*analysis).testCommand
 	case "cd":
@@ -39,8 +39,6 @@ func builtin(name string) builtinFunc {
 		return (*analysis).eval
 	case "trap":
 		return (*analysis).trap
-	case "type":
-		return (*analysis).harmless
 	case "exec":
 		return (*analysis).execOnly
 	case "hash":
@@ -67,8 +65,6 @@ func (a *analysis) free(cmd simpleCommand) bool {
 	a.judge(cmd)
 	return true
 }
-
-func (a *analysis) harmless(cmd simpleCommand) bool { return a.free(cmd) }
 
 // doubt asks about a built-in whose words may do more than they show.
 func (a *analysis) doubt(cmd simpleCommand, reason string) bool {
@@ -125,7 +121,7 @@ func (a *analysis) eval(cmd simpleCommand) bool {
 
 // nested walks words that are joined to a script and run in this shell.
 func (a *analysis) nested(words []word) {
-	script, ok := joinFixed(words)
+	script, ok := joinFixed(words, " ")
 	if !ok {
 		a.unsure("it runs a script that is not known before it runs")
 		a.ask("runs a script that is not known before it runs", "write the command itself")
@@ -134,7 +130,7 @@ func (a *analysis) nested(words []word) {
 	a.repeated(func() { a.script(script, bash) })
 }
 
-func joinFixed(words []word) (string, bool) {
+func joinFixed(words []word, between string) (string, bool) {
 	var parts []string
 	for _, w := range words {
 		if !w.fixed() {
@@ -142,7 +138,7 @@ func joinFixed(words []word) (string, bool) {
 		}
 		parts = append(parts, w.text)
 	}
-	return strings.Join(parts, " "), true
+	return strings.Join(parts, between), true
 }
 
 // trap walks the action, which runs later.

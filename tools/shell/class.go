@@ -49,8 +49,7 @@ func (a *analysis) noteClass(cmd simpleCommand) (reads bool) {
 	name := cmd.words[0]
 	base := a.baseName(name.text)
 	_, trusted := a.p.programs.Identify(name.text, a.dirs.one())
-	switch {
-	case !trusted || cmd.env != envHarmless || a.onlyReads(base, cmd) != "":
+	if !trusted || cmd.env != envHarmless || a.onlyReads(base, cmd) != "" {
 		a.beyond = true
 		return false
 	}
@@ -68,7 +67,7 @@ func (a *analysis) onlyReads(base string, cmd simpleCommand) string {
 		return base + " acts on the configuration of the directory that it is in"
 	case base == "find":
 		f := parseFind(cmd.words[1:])
-		return a.orPaths(a.orPaths(f.reason, base, f.starts), base, f.files)
+		return a.orPaths(f.reason, base, slices.Concat(f.starts, f.files))
 	}
 	return a.notReadOnly(cmd)
 }

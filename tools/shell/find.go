@@ -1,6 +1,9 @@
 package shell
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // findRuns are the actions that run a command, up to ";" or "{} +".
 const findRuns = "-exec -execdir -ok -okdir"
@@ -54,9 +57,7 @@ func (f *findCommand) parseStarts(words []word) int {
 }
 
 func (f *findCommand) fault(reason string) {
-	if f.reason == "" {
-		f.reason = reason
-	}
+	f.reason = cmp.Or(f.reason, reason)
 }
 
 func (f *findCommand) newerXY(s string) bool {

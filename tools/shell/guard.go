@@ -173,8 +173,21 @@ func (a *analysis) guardOptions(base, name string, words, rest []word) string {
 		return base + " may read its options from a file that begins with @"
 	case base == "git" && slices.ContainsFunc(rest, remoteHelper):
 		return "git: a remote helper runs a program"
+	case known().in("git-remotes", name) && len(p.operands) > 0 && !remote(name, p.operands[0]):
+		if named, _ := g.parse(words[:len(words)-len(rest)]); len(named.operands) == 0 {
+			return "git: the other repository may be a directory, whose hooks run here: name it in the rule"
+		}
 	}
 	return ""
+}
+
+// remote reports whether git surely takes w for a repository that is not a directory a
+// hostile workspace brings along. Git takes a name for one where no remote is called so;
+// origin is what a clone calls where it is from.
+func remote(name string, w word) bool {
+	scheme, _, url := strings.Cut(w.text, "://")
+	host, _, scp := strings.Cut(w.text, ":")
+	return w.fixed() && (url && hasField("https http ssh git", scheme) || !url && scp && !strings.Contains(host, "/") || w.text == "origin" && name != "git/clone")
 }
 
 // operandsOf are the operands of all words; more than there are if that is not known.

@@ -133,3 +133,41 @@ func TestCautions(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherRepositoriesMayBeDirectories: git starts the hooks of a repository to which it
+// pushes, and takes a name that no remote has for a directory. A rule covers what lies on
+// another machine, where a clone is from, and what its pattern names.
+func TestOtherRepositoriesMayBeDirectories(t *testing.T) {
+	for _, c := range []struct {
+		rule, command string
+		want          tools.Effect
+	}{
+		{"git push", "git push ./evil.git HEAD:refs/heads/x", tools.Ask},
+		{"git push", "git push evil HEAD:refs/heads/x", tools.Ask},
+		{"git push", "git push -u -- /srv/evil.git main", tools.Ask},
+		{"git push", "git push file:///srv/evil.git main", tools.Ask},
+		{"git push", "git push FILE:///srv/evil.git main", tools.Ask},
+		{"git push", "git push ./a:b main", tools.Ask},
+		{"git push", "git push . HEAD:refs/heads/x", tools.Ask},
+		{"git push", "git push x$remote main", tools.Ask},
+		{"git push -u", "git push -u evil", tools.Ask},
+		{"git", "git -C sub push evil", tools.Ask},
+		{"git fetch", "git fetch ../evil", tools.Ask},
+		{"git pull", "git pull evil main", tools.Ask},
+		{"git clone", "git clone evil.git out", tools.Ask},
+		{"git clone", "git clone origin out", tools.Ask},
+		{"git ls-remote", "git ls-remote ./evil", tools.Ask},
+		{"git push", "git push", tools.Allow},
+		{"git push", "git push -u origin HEAD:refs/heads/x", tools.Allow},
+		{"git push", "git push git@code.example:a/b.git main", tools.Allow},
+		{"git push", "git push https://code.example/a/b main", tools.Allow},
+		{"git push fork", "git push fork HEAD:refs/heads/x", tools.Allow},
+		{"git push -u ./mirror.git", "git push -u ./mirror.git main", tools.Allow},
+		{"git fetch", "git fetch --all", tools.Allow},
+		{"git clone", "git clone ssh://code.example/a/b out", tools.Allow},
+	} {
+		if d := decideFor(t, c.rule, c.command); d.Effect != c.want {
+			t.Errorf("rule %q: %q is %v, want %v: %s", c.rule, c.command, d.Effect, c.want, d.Reason)
+		}
+	}
+}

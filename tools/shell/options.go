@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -49,14 +50,7 @@ type parsed struct {
 }
 
 func (p parsed) has(names ...string) bool {
-	for _, o := range p.options {
-		for _, n := range names {
-			if o.name == n {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.options, func(o option) bool { return slices.Contains(names, o.name) })
 }
 
 // parse reads words by the grammar. The reason is set if it cannot.
@@ -168,26 +162,23 @@ func (g *grammar) cluster(p *parsed, words []word) (int, string) {
 }
 
 func (g *grammar) shortValue(p *parsed, o option, words []word, attached string) (int, string) {
-	o.has = true
-	if attached != "" || words[0].dynamic {
+	used := 1
+	switch {
+	case attached != "" || words[0].dynamic:
 		o.value = word{text: attached, literal: len(attached), dynamic: words[0].dynamic}
-		p.options = append(p.options, o)
-		return 1, ""
-	}
-	if len(words) < 2 {
+	case len(words) < 2:
 		return 0, "the option " + o.name + " lacks its value"
+	default:
+		o.value, used = words[1], 2
 	}
-	o.value = words[1]
+	o.has = true
 	p.options = append(p.options, o)
-	return 2, valueKnown(o)
+	return used, valueKnown(o)
 }
 
 // optionValue is the value of a word of the form --name=value, or the word.
 func optionValue(w word) word {
-	if !w.fixed() || !strings.HasPrefix(w.text, "-") {
-		return w
-	}
-	if _, v, ok := strings.Cut(w.text, "="); ok {
+	if _, v, ok := strings.Cut(w.text, "="); ok && w.fixed() && w.text[0] == '-' {
 		return fixedWord(v)
 	}
 	return w

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/sandgate/sandgate/tools"
@@ -63,20 +64,7 @@ func noResponseFile(_ *analysis, p parsed) string {
 
 // versionOnly recognises what asks a program for its version or its help.
 func versionOnly(base string, rest []word) bool {
-	if len(rest) != 1 || !rest[0].fixed() {
-		return false
-	}
-	switch rest[0].text {
-	case "--version", "--help":
-		return true
-	case "-V":
-		return hasField("python python3 perl", base)
-	case "-v":
-		return hasField("node npm yarn pnpm php ruby perl bun", base)
-	case "version":
-		return hasField("go docker kubectl npm cargo terraform", base)
-	}
-	return false
+	return len(rest) == 1 && rest[0].fixed() && (hasField("--version --help", rest[0].text) || known().in("version:"+rest[0].text, base))
 }
 
 // notReadOnly says why a command is not of a form that only reads, inside the
@@ -87,7 +75,8 @@ func (a *analysis) notReadOnly(cmd simpleCommand) string {
 	case versionOnly(base, rest):
 		return ""
 	case base == "find":
-		return a.findNotReadOnly(rest)
+		f := parseFind(rest)
+		return a.orPaths(cmp.Or(f.runs, f.reason), base, slices.Concat(f.starts, f.files))
 	}
 	name := base
 	if known().subs[base] {
@@ -233,11 +222,6 @@ func (a *analysis) unreadablePath(base string, w word) string {
 		return ""
 	}
 	return base + " " + w.String() + ": " + reason
-}
-
-func (a *analysis) findNotReadOnly(rest []word) string {
-	f := parseFind(rest)
-	return a.orPaths(a.orPaths(cmp.Or(f.runs, f.reason), "find", f.starts), "find", f.files)
 }
 
 func dateOnlyPrints(_ *analysis, p parsed) string {

@@ -12,23 +12,19 @@ import (
 // onlyPrints holds a script, the first operand or the values of options, against pure.
 func onlyPrints(pure func(script string) bool) func(*analysis, parsed) string {
 	return func(_ *analysis, p parsed) string {
-		scripts := p.operands[:min(1, len(p.operands))]
-		if p.has("-e", "--expression") {
-			scripts = nil
-			for _, o := range p.options {
-				if o.name == "-e" || o.name == "--expression" {
-					scripts = append(scripts, o.value)
-				}
+		var scripts []word
+		for _, o := range p.options {
+			if o.name == "-e" || o.name == "--expression" {
+				scripts = append(scripts, o.value)
 			}
 		}
-		var lines []string
-		for _, w := range scripts {
-			if !w.fixed() {
-				return "the script is not known before it runs"
-			}
-			lines = append(lines, w.text)
+		if scripts == nil {
+			scripts = p.operands[:min(1, len(p.operands))]
 		}
-		if lines == nil || !pure(strings.Join(lines, "\n")) {
+		switch script, ok := joinFixed(scripts, "\n"); {
+		case !ok:
+			return "the script is not known before it runs"
+		case len(scripts) == 0 || !pure(script):
 			return "the script may write files, run programs or read others"
 		}
 		return ""

@@ -189,7 +189,7 @@ func replaced(words []word, what string) []word {
 
 // shellScript walks a script that another shell runs.
 func (a *analysis) shellScript(words []word, lang dialect) {
-	script, ok := joinFixed(words)
+	script, ok := joinFixed(words, " ")
 	if !ok {
 		a.unsure("it runs a script that is not known before it runs")
 		a.ask("runs a script that is not known before it runs", "write the command itself")
