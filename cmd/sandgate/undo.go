@@ -410,6 +410,9 @@ func printChange(out io.Writer, content func(*changes.Entry) ([]byte, error), fr
 	if from != nil && to != nil && from.Mode != to.Mode {
 		fmt.Fprintf(out, "  mode: %o %s, %o %s\n", from.Mode&0o7777, now, to.Mode&0o7777, then)
 	}
+	if from != nil && to != nil && from.Attributes != to.Attributes {
+		fmt.Fprintf(out, "  extended attributes: %d bytes %s, %d %s\n", len(from.Attributes), now, len(to.Attributes), then)
+	}
 	for _, e := range []struct {
 		*changes.Entry
 		when string

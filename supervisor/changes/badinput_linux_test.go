@@ -300,6 +300,65 @@ func TestTwoSupervisors(t *testing.T) {
 	}
 }
 
+// TestAttributes: extended attributes of files come back, with content and alone; a draft has
+// them as well, without those of the overlay.
+func TestAttributes(t *testing.T) {
+	ws := t.TempDir()
+	sh(t, ws, "echo one > a; echo two > b; echo three > c")
+	set := func(file, name, value string) {
+		t.Helper()
+		if err := unix.Setxattr(file, name, []byte(value), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	get := func(file, name string) string {
+		b := make([]byte, 100)
+		n, _ := unix.Getxattr(file, name, b)
+		return string(b[:max(n, 0)])
+	}
+	set(ws+"/a", "user.mine", "1")
+	set(ws+"/b", "user.mine", "2\x00\xff")
+	w := open(t, t.TempDir()+"/s", ws, options)
+	rec := during(t, w, "s", func() {
+		sh(t, ws, "rm a")
+		set(ws+"/b", "user.mine", "other")
+		set(ws+"/c", "user.new", "x")
+	})
+	if len(rec.Changes) != 3 {
+		t.Fatalf("%+v", rec.Changes)
+	}
+	again := undo(t, w, rec, false)
+	for file, want := range map[string]string{"a": "1", "b": "2\x00\xff", "c": ""} {
+		if got := get(ws+"/"+file, "user.mine") + get(ws+"/"+file, "user.new"); got != want {
+			t.Errorf("%s: %q, want %q", file, got, want)
+		}
+	}
+	undo(t, w, again, false)
+	if got := get(ws+"/b", "user.mine") + get(ws+"/c", "user.new"); got != "otherx" {
+		t.Errorf("undone again: %q", got)
+	}
+
+	dir := t.TempDir()
+	d, err := NewDraft(dir, []string{ws}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := d.part(0, "upper") + "/drafted"
+	sh(t, dir, "echo drafted > "+file)
+	set(file, "user.mine", "3")
+	set(file, "user.overlay.uuid", "x")
+	p, err := d.Plan(0, options, nil)
+	if err == nil {
+		err = p.Keep(false, here(w))
+	}
+	if err != nil || get(ws+"/drafted", "user.mine") != "3" {
+		t.Errorf("kept: %q, %v", get(ws+"/drafted", "user.mine"), err)
+	}
+	if names, _ := unix.Listxattr(ws+"/drafted", make([]byte, 100)); names != len("user.mine\x00") {
+		t.Errorf("%d bytes of names", names)
+	}
+}
+
 // TestALargeFile: of a file of 10 GiB nothing is read, and its change is told as one that
 // cannot be undone; the rest of the call can.
 func TestALargeFile(t *testing.T) {

@@ -20,11 +20,18 @@ func (w *Workspace) merge(s *Step) {
 			return
 		}
 	}
-	merged := Entry{Mode: was.Mode}
+	merged := Entry{Mode: was.Mode, Attributes: was.Attributes}
 	switch {
 	case there.Mode == left.Mode:
 	case was.Mode == left.Mode:
 		merged.Mode = there.Mode
+	default:
+		return
+	}
+	switch {
+	case there.Attributes == left.Attributes:
+	case was.Attributes == left.Attributes:
+		merged.Attributes = there.Attributes
 	default:
 		return
 	}

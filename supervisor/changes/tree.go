@@ -28,6 +28,8 @@ type Entry struct {
 	// Cache: it is a directory that had a CACHEDIR.TAG when it was first seen. Nothing in it
 	// is looked at.
 	Cache bool `json:"cache,omitempty"`
+	// Attributes are those of a file that its owner may set (user.*, xattr(7)).
+	Attributes string `json:"attributes,omitempty"`
 	// Unkept says why the content is not kept; "" if it is.
 	Unkept string `json:"unkept,omitempty"`
 
@@ -54,9 +56,9 @@ func (e Entry) kind() uint32 { return e.Mode & unix.S_IFMT }
 // IsDir reports whether it is a directory.
 func (e Entry) IsDir() bool { return e.kind() == unix.S_IFDIR }
 
-// same reports whether two entries stand for the same: type, permissions, content.
+// same reports whether two entries stand for the same: type, permissions, content, attributes.
 func (e Entry) same(f Entry) bool {
-	return e.Mode == f.Mode && e.Hash == f.Hash && e.Link == f.Link && (e.Unkept == "" || e.Size == f.Size && e.Seen.Mtime == f.Seen.Mtime)
+	return e.Mode == f.Mode && e.Hash == f.Hash && e.Link == f.Link && e.Attributes == f.Attributes && (e.Unkept == "" || e.Size == f.Size && e.Seen.Mtime == f.Seen.Mtime)
 }
 
 // A Name is the bytes of a path or of a link's text, which need not be UTF-8. In JSON it is
@@ -324,7 +326,7 @@ func (l *look) name(dir int, base, name string, st *unix.Stat_t) error {
 	case unix.S_IFREG:
 		e.Size = st.Size
 		if known && old.Size == e.Size && old.Mode&unix.S_IFMT == unix.S_IFREG && old.Seen == e.Seen && !old.Seen.Racy {
-			e.Hash, e.Unkept = old.Hash, old.Unkept
+			e.Hash, e.Attributes, e.Unkept = old.Hash, old.Attributes, old.Unkept
 			break
 		}
 		if err := l.keep(dir, base, &e); err != nil {
@@ -400,6 +402,7 @@ func (l *look) keep(dir int, base string, e *Entry) error {
 	if e.Hash, err = l.objects.put(io.LimitReader(f, l.limit)); err != nil {
 		return err
 	}
+	e.Attributes = attributesOf(fd)
 	e.Mode, e.Size, e.Seen = uint32(st.Mode), st.Size, stampOf(&st)                        //nolint:unconvert // uint16 on darwin
 	e.Seen.Racy = now.UnixNano()-max(e.Seen.Mtime, e.Seen.Ctime) < clockTick.Nanoseconds() // or is to come
 	return nil

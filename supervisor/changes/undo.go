@@ -264,6 +264,7 @@ type application struct {
 	root    int
 	steps   []Step
 	content *bufio.Reader
+	bare    []error // files that came back without their attributes
 }
 
 func (a *application) run() error {
@@ -300,6 +301,9 @@ func (a *application) run() error {
 		if moded := a.at(s, (*application).mode); err == nil {
 			err = moded
 		}
+	}
+	if err == nil && len(a.bare) > 0 {
+		err = a.bare[0]
 	}
 	return errors.Join(err, written(a.root))
 }
@@ -441,6 +445,9 @@ func (a *application) restore(dir int, base string, s Step) error {
 	}
 	if err != nil {
 		return errors.Join(err, unix.Unlinkat(dir, tmp, 0))
+	}
+	if err := setAttributes(int(f.Fd()), s.Was.Attributes); err != nil {
+		a.bare = append(a.bare, fmt.Errorf("undo %s: its content is back, its extended attributes are not: %w", s.Path, err))
 	}
 	return place(dir, tmp, base)
 }
