@@ -136,11 +136,11 @@ func (w *Workspace) describe() error {
 	if was, unread := os.ReadFile(file); unread == nil && bytes.Equal(was, b) {
 		return nil
 	}
-	if err == nil {
-		err = replace(file, b)
+	if err == nil { // first: who finds the description takes the lock
+		err = os.WriteFile(filepath.Join(w.dir, "lock"), nil, 0o600)
 	}
 	if err == nil {
-		err = os.WriteFile(filepath.Join(w.dir, "lock"), nil, 0o600)
+		err = replace(file, b)
 	}
 	return err
 }
@@ -232,7 +232,9 @@ func (w *Workspace) begin(c Call, in func(name string) bool, whole bool, needs [
 		if err := w.objects.have(needs); err != nil {
 			return err
 		}
-		c.ID = fmt.Sprintf("%s-%s", c.Started.UTC().Format("20060102T150405.000000000"), strings.ToLower(rand.Text()[:4]))
+		// Not when the call was started: one that had to wait for this look comes after what
+		// the look has seen.
+		c.ID = fmt.Sprintf("%s-%s", time.Now().UTC().Format("20060102T150405.000000000"), strings.ToLower(rand.Text()[:4]))
 		f, err := os.OpenFile(filepath.Join(w.running(), c.ID), os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 		if err != nil {
 			return err
@@ -302,7 +304,7 @@ func (w *Workspace) finish(rec Record, running string) error {
 // replace writes a file that a reader finds whole or not at all. It waits for no disk: a
 // killed process loses nothing, and a machine that loses power has lost the last calls.
 func replace(file string, b []byte) error {
-	tmp := filepath.Join(filepath.Dir(file), "."+filepath.Base(file)+".tmp")
+	tmp := filepath.Join(filepath.Dir(file), "."+filepath.Base(file)+rand.Text()+".tmp") // of this process alone
 	if err := os.WriteFile(tmp, b, 0o600); err != nil {
 		return err
 	}

@@ -270,6 +270,9 @@ func (l *look) directory(dir *os.File, below string) error {
 		if err := unix.Fstatat(fd, base, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 			continue // gone meanwhile
 		}
+		if st.Mode&unix.S_IFMT != unix.S_IFDIR && strings.HasPrefix(base, unfinished) {
+			continue // of an undo that is under way: it would be brought back with another call
+		}
 		if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 {
 			told = false // it can be changed by its other name
 		}
