@@ -59,6 +59,8 @@ func TestCallsDecidedForElsewhere(t *testing.T) {
 			setup: setup{profile: func(p *sandboxprofile.Profile) { p.Protect = nil }}},
 		{name: "a search beside hidden files", tool: "grep", args: `{"pattern": "x"}`, code: protocol.CodeBlocked, kinds: decided},
 		{name: "a search where nothing is hidden", setup: noHide, tool: "grep", args: `{"pattern": "x"}`, kinds: decided},
+		{name: "a search for one of several names", setup: noHide, tool: "grep", args: `{"pattern": "x", "glob": "{/etc/pass*,x}"}`, code: protocol.CodeBlocked, kinds: decided},
+		{name: "a search for one name", setup: noHide, tool: "grep", args: `{"pattern": "x", "glob": "*.x"}`, kinds: decided},
 		{name: "a search above what is asked about", setup: setup{profile: noHide.profile, asked: []string{"sub"}}, tool: "grep", args: `{"pattern": "x"}`, code: protocol.CodeBlocked, kinds: decided},
 		{name: "withheld by the operator", tool: "read_file", args: `{"path": "there"}`, code: protocol.CodeBlocked, kinds: decided,
 			setup: setup{operator: func(p *sandboxprofile.Profile) { p.Hide = append(p.Hide, "there") }}},
