@@ -362,7 +362,6 @@ const (
 	bareBwrap    = "bare bwrap"
 	runCommand   = "sandgate run"
 	shellTrue    = "shell true"
-	shellFree    = "shell touch, no ceiling"
 	shellInBash  = "shell with bash"
 	readFile     = "read_file 4 KiB"
 	writeFile    = "write_file 4 KiB"
@@ -399,7 +398,6 @@ func (b *benchGround) acts() []benchAct {
 		{bareBwrap, run(append(append([]string{"bwrap"}, b.bwrap...), "/usr/bin/true")...)},
 		{runCommand, run(b.self, "run", "--config", b.plain.config, "--", "/usr/bin/true")},
 		{shellTrue, call(b.plain, "shell", command("true"))},
-		{shellFree, call(b.plain, "shell", command("touch -c nothing"))}, // may write: the profile alone holds it
 		{loadedTrue, call(b.loaded, "shell", command("true"))},
 		{unsyncedTrue, call(b.unsynced, "shell", command("true"))},
 		{shellInBash, call(b.plain, "shell", command("true && true"))},
@@ -456,7 +454,6 @@ func (b *benchGround) round(counts bool) error {
 func (b *benchGround) rest() error {
 	f := &b.figures
 	acts := b.acts()
-	f.Ceiling = medianDifference(b.times[shellTrue], b.times[shellFree])
 	for _, x := range acts {
 		f.Kinds = append(f.Kinds, benchSummary(x.name, b.times[x.name]))
 	}
@@ -466,16 +463,6 @@ func (b *benchGround) rest() error {
 	var err error
 	f.Pipe, f.Streamed, err = b.streaming()
 	return err
-}
-
-// medianDifference is by how many milliseconds the one takes longer than the other, of each
-// round by itself: whatever else a machine does then is in both.
-func medianDifference(of, to []time.Duration) float64 {
-	list := make([]time.Duration, len(of))
-	for i := range of {
-		list[i] = of[i] - to[i]
-	}
-	return benchSummary("", list).Median
 }
 
 // perSecond counts how many of a kind all processors do in a second.

@@ -38,7 +38,6 @@ type benchFigures struct {
 	AnonKB       int                `json:"supervisor_anonymous_kb"`
 	SessionKB    float64            `json:"session_kb"`
 	CellKB       int                `json:"cell_kb"`
-	Ceiling      float64            `json:"ceiling_ms"` // what it adds to a call
 }
 
 // A benchRatio compares two medians, or two rates, of this run: in an empty workspace,
@@ -94,7 +93,6 @@ func (r *benchReport) compare() {
 	add("calls per second / bare exec", least, 0.4, rates(shellTrue, bareExec))
 	add("calls per second / bare bwrap", least, 4, rates(shellTrue, bareBwrap))
 	add("shell true, loaded / not", most, 1.1, medians(loadedTrue, shellTrue))
-	add("a ceiling of reads, ms", most, 0.1, func(f benchFigures) float64 { return f.Ceiling })
 	add("streamed / through a pipe", least, 0.5, func(f benchFigures) float64 { return f.Streamed / f.Pipe })
 	add("serve until ready, ms", most, 50, func(f benchFigures) float64 { return f.ServeStart })
 	add("supervisor, MB resident", most, 20, func(f benchFigures) float64 { return float64(f.SupervisorKB) / 1024 })
