@@ -43,6 +43,7 @@ func TestPageHoldsAnswersBack(t *testing.T) {
 		{"KeysOfPanels", pageKeysInPanels},
 		{"BoardThatChanges", pageBoardThatChanges},
 		{"Direction", pageIsolatesDirection},
+		{"WrappedLines", pageHangsWhatContinuesALine},
 		{"AnswersThatMove", pageAnswersNothingThatMoved},
 		{"BoardThatMoves", pageBoardThatMoves},
 	} {
@@ -322,6 +323,54 @@ func pageIsolatesDirection(p *person) {
 	p.settled()
 	p.press("N", false)
 	p.ran(ch)
+}
+
+// pageHangsWhatContinuesALine: at no width does a row of text from outside begin where lines
+// do, though the window may break it in front of what looks like a line of ours.
+func pageHangsWhatContinuesALine(p *person) {
+	const rows = `(() => {
+		let first = new Set(), inside = 1e9, wrapped = 0;
+		for (const l of document.querySelectorAll(".content .line")) {
+			const r = document.createRange();
+			r.selectNodeContents(l);
+			const tops = new Map();
+			for (const b of r.getClientRects()) if (b.width > 0) tops.set(Math.round(b.top / 6), Math.min(b.left, tops.get(Math.round(b.top / 6)) ?? 1e9));
+			const [begins, ...more] = [...tops].sort((a, b) => a[0] - b[0]).map((t) => t[1]);
+			if (begins === undefined) continue;
+			if (l.classList.contains("more")) more.push(begins);
+			else first.add(Math.round(begins));
+			wrapped += more.length;
+			for (const left of more) inside = Math.min(inside, left);
+		}
+		const bar = getComputedStyle(document.querySelector(".content .line")).backgroundImage;
+		return [first.size, wrapped, Math.round(inside - Math.max(...first)), bar.includes("gradient")].join(" ");
+	})()`
+	defer p.window(1200, 800, "light")
+	long := strings.Repeat("-", 130) + " ── lib.sh, as it has to be when the call begins " + strings.Repeat("─", 200) + " │ make check " + strings.Repeat("·", 1200)
+	content := "#!/bin/sh\n# see the notes " + strings.Repeat("m", 97) + " * ~ docs/examples/how-to.txt\n\tset -e\n" + long + "\n"
+	for tool, args := range map[protocol.ToolName]map[string]any{
+		"shell":      {"command": "echo --title=" + long + "\necho second"},
+		"write_file": {"path": "deploy.sh", "content": content},
+	} {
+		ch := call(p.t.Context(), p.session, tool, args)
+		p.until("!!document.querySelector('.content .line')")
+		for _, size := range [][2]int{{1500, 900}, {2560, 1300}, {1200, 800}, {700, 900}, {390, 844}, {320, 500}} {
+			p.window(size[0], size[1], "light")
+			p.eval("document.querySelector('.requests').dataset.pane = 'detail'") // a narrow one shows the list first
+			p.picture(fmt.Sprintf("wrapped-%s-%d", tool, size[0]))
+			said, _ := p.eval(rows).(string)
+			var firsts, wrapped, indent int
+			var bar bool
+			if _, err := fmt.Sscan(said, &firsts, &wrapped, &indent, &bar); err != nil || firsts != 1 || wrapped < 4 || indent < 20 || !bar {
+				p.t.Errorf("at %d px: %s (columns in which lines begin, rows that continue one, pixels that these are further in, with a bar)", size[0], said)
+			}
+		}
+		p.window(1200, 800, "light")
+		p.settled()
+		p.press("N", false)
+		p.ran(ch)
+		p.idle()
+	}
 }
 
 // pageAnswersNothingThatMoved: on a low window the answers are a part of the page, and what is

@@ -229,7 +229,8 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// TestDiffPartsAreWhatTheyAre: after the first hunk's head no line is the name of a file.
+// TestDiffPartsAreWhatTheyAre: after the first hunk's head no line of a file is the name of one,
+// or looks like what sandgate says of a draft's files.
 func TestDiffPartsAreWhatTheyAre(t *testing.T) {
 	var r DiffReader
 	for _, c := range []struct {
@@ -239,6 +240,7 @@ func TestDiffPartsAreWhatTheyAre(t *testing.T) {
 		{"--- a/x", DiffFile}, {"+++ b/x", DiffFile}, {"@@ -1,3 +1,3 @@", DiffPlace}, {" same", DiffContext},
 		{"--- a comment of SQL", DiffRemoved}, {"+++ b/innocent", DiffAdded}, {"-old", DiffRemoved}, {"+new", DiffAdded},
 		{"@@ -9 +9 @@", DiffPlace}, {"+++ b/other", DiffAdded}, {"", DiffContext}, {`\ No newline at end of file`, DiffContext},
+		{"* ~ app.py  (mode 644 now, 755 in the draft)", DiffOurs}, {"@@ -1 +1 @@", DiffPlace}, {" * ~ docs/x", DiffContext}, {"+* ~ docs/x", DiffAdded}, {"-* ~ docs/x", DiffRemoved},
 	} {
 		if got := r.Line(c.line); got != c.want {
 			t.Errorf("%q: %v, want %v", c.line, got, c.want)

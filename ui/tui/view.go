@@ -70,6 +70,8 @@ func (p palette) part(k highlight.Kind) lipgloss.Style {
 // diff is the style of a line of a unified diff.
 func (p palette) diff(line present.DiffPart) lipgloss.Style {
 	switch line {
+	case present.DiffOurs:
+		return p.focus
 	case present.DiffFile:
 		return p.bold
 	case present.DiffPlace:

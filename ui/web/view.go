@@ -62,7 +62,7 @@ type fact struct {
 // A line is one line of a content, in parts that are coloured. How says what the
 // whole line is: of a diff, or words of ours in place of lines.
 type line struct {
-	How   string `json:"how,omitempty"` // added, removed, head, gap
+	How   string `json:"how,omitempty"` // added, removed, head, name, gap
 	Parts []part `json:"parts"`
 }
 
@@ -228,7 +228,7 @@ func marked(parts []part, offset int, risks []present.Risk) []part {
 
 // diffClasses are the names that page.css has for them.
 var diffClasses = map[present.DiffPart]string{
-	present.DiffFile: "head", present.DiffPlace: "head", present.DiffAdded: "added", present.DiffRemoved: "removed",
+	present.DiffOurs: "name", present.DiffFile: "head", present.DiffPlace: "head", present.DiffAdded: "added", present.DiffRemoved: "removed",
 }
 
 func partsOf(list []highlight.Part) []part {

@@ -153,6 +153,20 @@ func contentOf(a *protocol.Approval) string {
 	return text
 }
 
+// TestHeadsOfADraftAreNotText: what sandgate says of a draft's files has a class and a style
+// of its own, and a file's line that reads like it has another.
+func TestHeadsOfADraftAreNotText(t *testing.T) {
+	lines := linesOf("* in /w: 1 changed\n* ~ deploy.sh\n@@ -1 +1,2 @@\n * ~ docs/x\n+* ~ docs/y\n", approval.Diff, nil, nil)
+	for i, want := range []string{"name", "name", "head", "", "added"} {
+		if i >= len(lines) || lines[i].How != want {
+			t.Errorf("line %d: %+v, want %q", i, lines, want)
+		}
+	}
+	if b, err := assets.ReadFile("assets/page.css"); err != nil || !strings.Contains(string(b), ".content .name {") {
+		t.Error("they have no style", err)
+	}
+}
+
 // FuzzLines: whatever a content is, its lines are escaped, and colours change no letter.
 func FuzzLines(f *testing.F) {
 	for _, s := range []string{"", "echo `x\n\n'b'`", "a\n\n\n\n\n\nb", "echo \x1b[2J # x", "--- a\n+++ b\n@@\n+x", "for f in *; do\n  x " + strings.Repeat(" ", 90) + "y\ndone"} {
