@@ -120,7 +120,7 @@ func (s *Supervisor) relay(x *session, draft string) AskFunc {
 			ToolName: string(a.Tool), Connector: a.Connector, BatchID: a.GroupID, BatchRemaining: a.BatchRemaining, Rule: a.Rule,
 			Request: &approval.Request{ToolName: string(a.Tool), Description: a.Description, Payload: a.Payload, Once: onceOnDraft},
 			Digest:  a.PlanDigest, Subject: a.PlanDigest,
-			Present: func(context.Context) (*approval.Presentation, error) { return a.Presentation, nil },
+			Present: func(context.Context) (*approval.Presentation, error) { return uncut(a.Presentation), nil },
 			Details: func() map[string]string { return details },
 		}
 		grant, err := s.cfg.Approvals.Decide(ctx, q)
@@ -133,6 +133,24 @@ func (s *Supervisor) relay(x *session, draft string) AskFunc {
 		}
 		return protocol.ApprovalsDecide{Decision: protocol.Allow, PlanDigest: a.PlanDigest, Feedback: d.Feedback}
 	}
+}
+
+// uncut is a presentation as it was before it was shortened: cut again, its note of what is
+// not shown would be all that is counted.
+func uncut(p *approval.Presentation) *approval.Presentation {
+	if p == nil {
+		return nil
+	}
+	full, ok := p.Metadata["full_content"].(string)
+	if !ok {
+		return p
+	}
+	q := *p
+	q.Content, q.Metadata = full, maps.Clone(p.Metadata)
+	for _, key := range []string{"full_content", "hidden_lines", "hidden_bytes"} {
+		delete(q.Metadata, key)
+	}
+	return &q
 }
 
 // inDraft has a call of a session that is reviewed carried out by its draft's supervisor, which

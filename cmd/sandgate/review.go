@@ -426,7 +426,7 @@ func (x *reviewCmd) show(d *changes.Draft, paths []string) error {
 	if b.Len() == 0 {
 		fmt.Fprintln(x.err, "sandgate: the workspace is as the draft says already")
 	}
-	_, err = x.out.Write(b.Bytes())
+	_, err = io.WriteString(x.out, fit(x.out, b.String()))
 	return err
 }
 

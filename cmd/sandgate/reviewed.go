@@ -14,9 +14,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
-
-	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
@@ -380,19 +379,15 @@ func (d *sessionDraft) diff(out *bytes.Buffer, root string, steps []changes.Step
 		if out.Len() > maxDiff {
 			continue // it is not shown
 		}
-		old, err := content(s.Now)
-		fresh, errFresh := content(s.Was)
-		switch {
-		case errors.Join(err, errFresh) != nil:
-			fmt.Fprintf(out, "* cannot be shown: %s\n", approval.EscapeLine(errors.Join(err, errFresh).Error()))
-		case !isText(old) || !isText(fresh):
-			fmt.Fprintf(out, "* binary: %d bytes now, %d in the draft\n", len(old), len(fresh))
-		default:
-			for i, line := range slices.Collect(strings.Lines(udiff.Unified("now", "draft", string(old), string(fresh)))) {
-				if i >= 2 { // the head names what is above; a line of a file's may look like it
-					fmt.Fprintln(out, approval.EscapeLine(strings.TrimSuffix(line, "\n")))
-				}
-			}
+		lines, why, err := diffOf(content, s.Now, s.Was)
+		if err != nil {
+			fmt.Fprintf(out, "* cannot be shown: %s\n", approval.EscapeLine(err.Error()))
+		}
+		if why != "" {
+			fmt.Fprintf(out, "* %s: %d bytes now, %d in the draft\n", why, sizeOf(s.Now), sizeOf(s.Was))
+		}
+		for _, line := range lines {
+			fmt.Fprintln(out, line)
 		}
 	}
 }
@@ -426,11 +421,15 @@ func marks(s changes.Step, root string, protect []string) string {
 	if e := s.Was; e != nil {
 		switch {
 		case e.Link != "":
-			list = append(list, "link to "+string(e.Link))
+			list = append(list, "link to "+strconv.Quote(string(e.Link)))
 		case !e.IsDir() && e.Mode&0o111 != 0:
 			list = append(list, "executable")
 		}
 		switch {
+		case s.Now != nil && s.Now.Link != "":
+			list = append(list, "was a link to "+strconv.Quote(string(s.Now.Link)))
+		case s.Now != nil && s.Now.IsDir() != e.IsDir():
+			list = append(list, "was a "+map[bool]string{true: "directory", false: "file"}[s.Now.IsDir()])
 		case e.Link != "":
 		case s.Now != nil && s.Now.Mode != e.Mode:
 			list = append(list, fmt.Sprintf("mode %o now, %o in the draft", s.Now.Mode&0o7777, e.Mode&0o7777))

@@ -320,12 +320,14 @@ func (x *undoCmd) carryOut(w *changes.Workspace, plan changes.Undo) error {
 		return nil
 	}
 	for _, s := range plan.Steps {
-		fmt.Fprintln(x.out, stepText(s))
+		var step bytes.Buffer
+		fmt.Fprintln(&step, stepText(s))
 		if x.dryRun {
-			if err := printDiff(x.out, w, s); err != nil {
+			if err := printDiff(&step, w, s); err != nil {
 				return err
 			}
 		}
+		fmt.Fprint(x.out, fit(x.out, step.String()))
 	}
 	if l := plan.Blocking(x.force); len(l) > 0 {
 		return withHint(withStatus(exitFound, fmt.Errorf("%s cannot be put back as things are; nothing was done", plural(len(l), "file", "files"))),
@@ -399,14 +401,6 @@ func printDiff(out io.Writer, w *changes.Workspace, s changes.Step) error {
 
 // printChange shows what two entries hold, and by what modes they differ.
 func printChange(out io.Writer, content func(*changes.Entry) ([]byte, error), from, to *changes.Entry, now, then string) error {
-	old, err := content(from)
-	if err != nil {
-		return withStatus(exitInternal, err)
-	}
-	fresh, err := content(to)
-	if err != nil {
-		return withStatus(exitInternal, err)
-	}
 	if from != nil && to != nil && from.Mode != to.Mode {
 		fmt.Fprintf(out, "  mode: %o %s, %o %s\n", from.Mode&0o7777, now, to.Mode&0o7777, then)
 	}
@@ -421,17 +415,70 @@ func printChange(out io.Writer, content func(*changes.Entry) ([]byte, error), fr
 			fmt.Fprintf(out, "  link to %s %s\n", approval.EscapeLine(string(e.Link)), e.when)
 		}
 	}
-	if !isText(old) || !isText(fresh) {
-		fmt.Fprintf(out, "  binary: %d bytes %s, %d %s\n", len(old), now, len(fresh), then)
-		return nil
+	lines, why, err := diffOf(content, from, to)
+	if err != nil {
+		return withStatus(exitInternal, err)
 	}
-	for line := range strings.Lines(udiff.Unified(now, then, string(old), string(fresh))) {
-		fmt.Fprintln(out, "  "+approval.EscapeLine(strings.TrimSuffix(line, "\n")))
+	if why != "" {
+		fmt.Fprintf(out, "  %s: %d bytes %s, %d %s\n", why, sizeOf(from), now, sizeOf(to), then)
+	}
+	for _, line := range lines {
+		fmt.Fprintln(out, "  │ "+line) // so that none is taken for a name of the list
 	}
 	return nil
 }
 
-func isText(b []byte) bool { return utf8.Valid(b) && !bytes.ContainsRune(b, 0) }
+// What is compared: udiff takes 200 times the size of a text of empty lines, and a call that
+// nobody was asked about has written it.
+const maxCompared, maxComparedLines = 1 << 20, 200_000
+
+// diffOf are the lines of a unified diff without its head, escaped, or why there are none.
+func diffOf(content func(*changes.Entry) ([]byte, error), from, to *changes.Entry) (lines []string, why string, err error) {
+	if sizeOf(from)+sizeOf(to) > maxCompared {
+		return nil, "too large to compare", nil
+	}
+	old, err := content(from)
+	if err != nil {
+		return nil, "", err
+	}
+	fresh, err := content(to)
+	switch {
+	case err != nil || bytes.Equal(old, fresh):
+		return nil, "", err
+	case !isText(old) || !isText(fresh):
+		return nil, "binary", nil
+	case bytes.Count(old, []byte{'\n'})+bytes.Count(fresh, []byte{'\n'}) > maxComparedLines:
+		return nil, "too many lines to compare", nil
+	}
+	all := udiff.Unified("", "", string(old), string(fresh))
+	for i, line := range slices.Collect(strings.Lines(all)) {
+		if i >= 2 { // the head names nothing, and a line of a file's may look like it
+			lines = append(lines, approval.EscapeLine(strings.TrimSuffix(line, "\n")))
+		}
+	}
+	return lines, "", nil
+}
+
+// sizeOf is the size of a file, in bytes.
+func sizeOf(e *changes.Entry) int64 {
+	if e == nil {
+		return 0
+	}
+	return e.Size
+}
+
+// isText: a byte that no text has is not enough to hide a script.
+func isText(b []byte) bool {
+	odd := bytes.Count(b, []byte{0})
+	for rest := b; len(rest) > 0; {
+		r, n := utf8.DecodeRune(rest)
+		if r == utf8.RuneError && n == 1 {
+			odd++
+		}
+		rest = rest[n:]
+	}
+	return odd <= len(b)/8
+}
 
 func printLog(out io.Writer, records []changes.Record, files bool) error {
 	tw := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxMerged is the largest text that is merged, in bytes.
-const maxMerged = 1 << 20
+// The largest text that is merged, in bytes and in lines: a comparison takes 200 times the
+// size of a text of empty ones.
+const maxMerged, maxMergedLines = 1 << 20, 200_000
 
 // merge makes of a file that was changed since one in which both changes are, if they are in
 // different places of a text.
@@ -38,7 +39,7 @@ func (w *Workspace) merge(s *Step) {
 	var texts [3]string
 	for i, e := range []*Entry{left, there, was} {
 		b, err := w.objects.get(e.Hash)
-		if err != nil || !utf8.Valid(b) || bytes.IndexByte(b, 0) >= 0 {
+		if err != nil || !utf8.Valid(b) || bytes.IndexByte(b, 0) >= 0 || bytes.Count(b, []byte{'\n'}) > maxMergedLines {
 			return // it stays a conflict
 		}
 		texts[i] = string(b)

@@ -256,6 +256,9 @@ func presentEdit(ctx context.Context, name string, o sandboxprofile.Operation, p
 			return presentEdits(name, o, "will fail: the file changed after the call was made"), nil
 		}
 	}
+	if tooLarge(string(old.content), string(edited)) {
+		return presentEdits(name, o, fmt.Sprintf("changes a file of %d lines", strings.Count(string(old.content), "\n"))), nil
+	}
 	return difference(name, old.content, edited), nil
 }
 
@@ -264,6 +267,10 @@ func presentEdits(name string, o sandboxprofile.Operation, note string) *approva
 	label := approval.EscapeLine(name)
 	var text strings.Builder
 	for i, e := range o.Edits {
+		if tooLarge(e.Old, e.New) {
+			fmt.Fprintf(&text, "--- a/%s (edit %d)\n+++ b/%s (edit %d)\n@@ too large to compare: %d bytes, %d then @@\n", label, i+1, label, i+1, len(e.Old), len(e.New))
+			continue
+		}
 		text.WriteString(udiff.Unified(fmt.Sprintf("a/%s (edit %d)", label, i+1), fmt.Sprintf("b/%s (edit %d)", label, i+1), e.Old, e.New))
 	}
 	return &approval.Presentation{

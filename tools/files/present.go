@@ -42,10 +42,18 @@ func presentWrite(ctx context.Context, path, name string, content []byte, pins [
 	if err != nil {
 		return newContent(name, content, nil), nil
 	}
-	if was, special := describe(old.content, old.size); special || isBinary(content) || len(content) > maxDiff {
+	if was, special := describe(old.content, old.size); special || isBinary(content) || tooLarge(string(old.content), string(content)) {
 		return newContent(name, content, map[string]any{"replaces": was}), nil
 	}
 	return difference(name, old.content, content), nil
+}
+
+// maxLines are how many lines are compared: a comparison takes 200 times the size of a text
+// of empty ones.
+const maxLines = 200_000
+
+func tooLarge(old, fresh string) bool {
+	return len(old) > maxDiff || len(fresh) > maxDiff || strings.Count(old, "\n")+strings.Count(fresh, "\n") > maxLines
 }
 
 // difference shows two contents that can be compared.

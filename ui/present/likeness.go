@@ -114,6 +114,9 @@ func values(key string, v any) (all []string) {
 
 // differs says in what two texts differ, if most of them is the same.
 func differs(old, new string) (string, bool) {
+	if len(old)+len(new) > 64<<10 {
+		return "", false // letter by letter it takes long, and nobody reads it
+	}
 	edits := udiff.Strings(old, new)
 	changed := 0
 	for _, e := range edits {
