@@ -256,15 +256,15 @@ func keptCaches(dir string) ([]keptCache, error) {
 	return list, nil
 }
 
-// treeSize is how much the files of a tree have in them. What cannot be looked at counts
-// for as much as there may be of all: a call has hidden it.
+// treeSize is how much of the disk the files of a tree take. What cannot be looked at counts
+// for more than there may be of all: a call has hidden it.
 func treeSize(dir string) (n int64) {
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
-			n += info.Size()
+			n += onDisk(info)
 		}
 		return nil
 	})
@@ -274,9 +274,18 @@ func treeSize(dir string) (n int64) {
 	return n
 }
 
+// onDisk is what a file takes: one with holes takes less than it holds.
+func onDisk(info fs.FileInfo) int64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return st.Blocks * 512
+	}
+	return info.Size()
+}
+
 // pruneCaches empties caches, those used longest ago first, until all together are no
 // larger than most. A part of one goes as a whole: half a cache of modules would be built
-// from. What a sandgate works with stays. It looks once in a while.
+// from. What a sandgate works with stays. A cache that is too large by itself goes, and costs
+// no other workspace anything. It looks once in a while.
 func pruneCaches(dir string, most int64, often time.Duration) error {
 	stamp := filepath.Join(dir, "looked")
 	if st, err := os.Stat(stamp); err == nil && time.Since(st.ModTime()) < often && time.Since(st.ModTime()) >= 0 {
@@ -288,11 +297,17 @@ func pruneCaches(dir string, most int64, often time.Duration) error {
 	}
 	var size int64
 	for _, c := range list {
-		size += min(c.Size, maxCaches+1)
+		if c.Size <= most {
+			size += c.Size
+		}
 	}
 	for _, c := range list {
+		if c.Size > most {
+			_ = c.use(func() error { return removeTree(c.Dir, "files") }) // one that is used stays, until later
+			continue
+		}
 		if size <= most {
-			break
+			continue
 		}
 		_ = c.use(func() error { // one that is used stays
 			for _, p := range c.parts { // the largest first

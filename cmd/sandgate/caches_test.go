@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -9,7 +10,8 @@ import (
 )
 
 // TestCachesArePruned: what was used longest ago goes first, a part as a whole, with
-// read-only directories; what is used, and what a link leads to, stays.
+// read-only directories; what is used, and what a link leads to, stays. A workspace whose
+// calls fill the disk, or say that they have, costs no other one its cache. Sizes are in pages.
 func TestCachesArePruned(t *testing.T) {
 	dir := t.TempDir()
 	fill := func(id string, used time.Duration, parts map[string]int) {
@@ -19,7 +21,7 @@ func TestCachesArePruned(t *testing.T) {
 			if err := os.MkdirAll(part, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(filepath.Join(part, "file"), make([]byte, size), 0o400); err != nil {
+			if err := os.WriteFile(filepath.Join(part, "file"), bytes.Repeat([]byte{1}, size<<12), 0o400); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -66,9 +68,13 @@ func TestCachesArePruned(t *testing.T) {
 	}
 	prune := func(most int64, often time.Duration) {
 		t.Helper()
-		if err := pruneCaches(dir, most, often); err != nil {
+		if err := pruneCaches(dir, most<<12, often); err != nil {
 			t.Fatal(err)
 		}
+	}
+	fill("greedy", 0, map[string]int{"a": 500})
+	if err := os.Truncate(filepath.Join(dir, "new/files/a/in/file"), 1<<40); err != nil {
+		t.Fatal(err)
 	}
 	prune(450, 0)
 	left("new/files/a", "old/files/a", "old/files/b", "oldest/files/a", "used/files/a")

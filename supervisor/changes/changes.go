@@ -88,6 +88,7 @@ type Workspace struct {
 	needs []string // contents that the undo which begins is about to write
 	// bounded is when calls were held against their age last.
 	bounded time.Time
+	said    int64 // bytes of records that were written since
 	// tooMuch is why a look failed, and until when none is tried again: one call pays for it.
 	tooMuch error
 	until   time.Time
@@ -294,6 +295,7 @@ func (w *Workspace) finish(rec Record, running string) error {
 		if err != nil {
 			return err
 		}
+		w.said += int64(len(b))
 		if err := replace(w.record(rec.ID), b); err != nil {
 			return err
 		}
@@ -360,9 +362,10 @@ func (w *Workspace) lookNow(in func(name string) bool, whole bool, since int) er
 		return err
 	}
 	w.settle(l.watched)
-	if w.size <= w.options.Size && time.Since(w.bounded) < time.Hour {
+	if w.size <= w.options.Size && w.said <= w.options.Size/16 && time.Since(w.bounded) < time.Hour {
 		return nil
 	}
+	w.said = 0
 	w.bounded = time.Now()
 	return w.bound(first)
 }
@@ -635,6 +638,11 @@ func (w *Workspace) bound(first bool) error {
 	for len(records) > 0 && time.Since(records[0].Ended) > w.options.Age {
 		drop()
 	}
+	// What records say of names counts too: a rename of a large directory is one content and
+	// many names, and all records are read at once.
+	for len(records) > 1 && w.recordBytes(records) > w.options.Size/16 {
+		drop()
+	}
 	if w.size <= w.options.Size && len(records) == old {
 		return nil
 	}
@@ -663,6 +671,16 @@ func (w *Workspace) bound(first bool) error {
 			drop()
 		}
 	}
+}
+
+// recordBytes is how much the records take, in bytes.
+func (w *Workspace) recordBytes(records []Record) (n int64) {
+	for _, r := range records {
+		if st, err := os.Stat(w.record(r.ID)); err == nil {
+			n += st.Size()
+		}
+	}
+	return n
 }
 
 func (w *Workspace) underWayUse(use map[string]bool) {
