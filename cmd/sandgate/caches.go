@@ -62,8 +62,21 @@ func cacheOf(cfg *config.Config) string {
 		}) {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(workspace))
+	sum := sha256.Sum256([]byte(strings.Join(append([]string{workspace}, elsewhere(cfg)...), "\x00")))
 	return filepath.Join(dir, hex.EncodeToString(sum[:8]), "files")
+}
+
+// elsewhere are the other directories that programs may write: what a call leaves in a cache
+// must not run where it could change more.
+func elsewhere(cfg *config.Config) (roots []string) {
+	vouched := cfg.Vouched()
+	known := []string{cacheWorkspace(vouched)}
+	for _, root := range append(writableRoots(vouched), writableRoots(cfg)...) {
+		if !slices.ContainsFunc(known, func(r string) bool { return sandboxprofile.Contains(r, root) }) {
+			known = append(known, root)
+		}
+	}
+	return known[1:]
 }
 
 // cacheWorkspace is the writable directory that programs start in.

@@ -478,7 +478,7 @@ func (l *learner) try(ctx context.Context, f fragment) (t tried, err error) {
 	var args []string
 	var d *changes.Draft
 	if roots, err := draftRoots(cfg); err == nil && !l.inPlace {
-		if d, err = newDraft(dir, roots, l.argv); err != nil {
+		if d, err = newDraft(cfg, dir, roots, l.argv); err != nil {
 			return t, err
 		}
 		defer func() { err = errors.Join(err, dropDraft(d)) }()

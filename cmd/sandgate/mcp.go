@@ -88,7 +88,7 @@ func (a *app) mcpServeAlone(ctx context.Context, f mcpServeFlags) (err error) {
 		return err
 	}
 	faults := a.faults(warnings())
-	x, err := a.setUp(cfg, buildOptions{tryBackend: true, faults: faults, begin: reviewer{a, cfg, serveFlags{config: f.config}}.begin}, serveFlags{socket: f.socket, operator: f.operator})
+	x, err := a.setUp(cfg, buildOptions{tryBackend: true, faults: faults, begin: a.newReviewer(cfg, serveFlags{config: f.config}).begin}, serveFlags{socket: f.socket, operator: f.operator})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -82,14 +83,34 @@ func (a *app) draftFor(f runFlags, argv []string) (*changes.Draft, error) {
 		}
 		return d, err
 	}
-	return newDraft(dir, roots, argv)
+	return newDraft(cfg, dir, roots, argv)
 }
 
-func newDraft(dir string, roots, argv []string) (*changes.Draft, error) {
+// maxDrafts is how many drafts are left to people before another one is refused: each lies on
+// the disk of the state directory until somebody has looked at it.
+const maxDrafts = 64
+
+// draftable refuses a draft that would lie over what sandgate itself writes: the log of its
+// calls would go with it.
+func draftable(cfg *config.Config, dir string, roots []string) error {
 	for _, root := range roots {
 		if sandboxprofile.Contains(root, dir) {
-			return nil, withHint(usageError(fmt.Errorf("--review: %s holds the directory of drafts, %s", root, dir)), "set XDG_STATE_HOME to a directory elsewhere")
+			return withHint(fmt.Errorf("--review: %s holds the directory of drafts, %s", root, dir), "set XDG_STATE_HOME to a directory elsewhere")
 		}
+		log := cfg.Audit.Path
+		if at, err := resolved(filepath.Dir(log)); log != "" && (sandboxprofile.Contains(root, log) || err == nil && sandboxprofile.Contains(root, at)) {
+			return withHint(fmt.Errorf("--review: %s holds the audit log, %s", root, log), "set audit.path to a file elsewhere")
+		}
+	}
+	if n := len(changes.Drafts(dir)); n >= maxDrafts {
+		return withHint(fmt.Errorf("%d drafts wait for somebody to look at them", n), "`sandgate review` lists them; keep or drop some")
+	}
+	return nil
+}
+
+func newDraft(cfg *config.Config, dir string, roots, argv []string) (*changes.Draft, error) {
+	if err := draftable(cfg, dir, roots); err != nil {
+		return nil, usageError(err)
 	}
 	d, err := changes.NewDraft(dir, roots, argv)
 	if err != nil {
@@ -454,11 +475,21 @@ func (x *reviewCmd) keep(d *changes.Draft, paths []string) error {
 // keepOf puts into the workspace what the draft has at or below paths, or all of it. shown, if
 // not nil, is what a person has seen of it: nothing else is kept.
 func (x *reviewCmd) keepOf(d *changes.Draft, cfg *config.Config, paths []string, shown [][]changes.Step) (n int, err error) {
-	plans, err := draftPlans(d, cfg, paths)
+	which := paths
+	if shown != nil {
+		which = nil
+	}
+	plans, err := draftPlans(d, cfg, which)
 	if err != nil {
 		return 0, err
 	}
 	for i, p := range plans {
+		if shown != nil && len(paths) > 0 { // directories that are made for them are not of the paths
+			p.Steps = slices.DeleteFunc(p.Steps, func(s changes.Step) bool {
+				return !slices.ContainsFunc(shown[i], func(o changes.Step) bool { return o.Path == s.Path })
+			})
+			plans[i] = p
+		}
 		if shown != nil && !slices.EqualFunc(p.Steps, shown[i], changes.Step.Same) {
 			return 0, withStatus(exitFound, fmt.Errorf("%s was changed after the question was shown; nothing was done", approval.EscapeLine(d.Roots[i])))
 		}

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
@@ -33,6 +34,15 @@ type reviewer struct {
 	app *app
 	cfg *config.Config
 	f   serveFlags
+	// atOnce has a place for each that works: it takes the memory of a supervisor.
+	atOnce chan struct{}
+}
+
+// maxReviewed is how many sessions are under review at once.
+const maxReviewed = 8
+
+func (a *app) newReviewer(cfg *config.Config, f serveFlags) reviewer {
+	return reviewer{a, cfg, f, make(chan struct{}, maxReviewed)}
 }
 
 func (x reviewer) begin(ctx context.Context) (supervisor.Draft, error) {
@@ -41,10 +51,10 @@ func (x reviewer) begin(ctx context.Context) (supervisor.Draft, error) {
 		return nil, err
 	}
 	roots := writableRoots(x.cfg)
+	if err := draftable(x.cfg, dir, roots); err != nil {
+		return nil, err
+	}
 	for _, root := range roots {
-		if sandboxprofile.Contains(root, dir) {
-			return nil, withHint(fmt.Errorf("%s holds the directory of drafts, %s", root, dir), "set XDG_STATE_HOME to a directory elsewhere")
-		}
 		if info, err := os.Lstat(root); err != nil || !info.IsDir() {
 			return nil, withHint(fmt.Errorf("%s is not a directory", root), "name the directory that it lies in in sandbox.paths")
 		}
@@ -52,11 +62,18 @@ func (x reviewer) begin(ctx context.Context) (supervisor.Draft, error) {
 	if len(roots) == 0 {
 		return nil, errors.New("calls may write nothing that could be reviewed")
 	}
+	select {
+	case x.atOnce <- struct{}{}:
+	default:
+		return nil, protocol.Errorf(protocol.CodeTooManyRequests, "%d sessions are under review at once", cap(x.atOnce)).WithHint("close one, or try again when one has ended")
+	}
+	free := sync.OnceFunc(func() { <-x.atOnce })
 	draft, err := changes.NewDraft(dir, roots, []string{"a session of sandgate serve"})
 	if err != nil {
+		free()
 		return nil, err
 	}
-	d := &sessionDraft{reviewer: x, draft: draft}
+	d := &sessionDraft{reviewer: x, draft: draft, free: free}
 	if err := d.start(ctx); err != nil {
 		return nil, errors.Join(err, d.stop(), draft.Drop())
 	}
@@ -85,6 +102,7 @@ type sessionDraft struct {
 	reviewer
 	draft   *changes.Draft
 	release func()
+	free    func() // the place among those that work
 
 	process *exec.Cmd
 	life    io.Closer // the supervisor ends with it
@@ -240,6 +258,7 @@ func (d *sessionDraft) Tools(ctx context.Context) (protocol.ToolsList, error) {
 
 // stop ends the supervisor, its calls and all that they started.
 func (d *sessionDraft) stop() error {
+	defer d.free()
 	var errs []error
 	if d.agent != nil {
 		errs = append(errs, d.agent.Close())
@@ -331,7 +350,8 @@ func (d *sessionDraft) part(names []string) ([][]changes.Step, error) {
 		for _, s := range p.Steps {
 			kept := false
 			for _, name := range names {
-				if below, err := filepath.Rel(d.path(name), filepath.Join(d.draft.Roots[i], string(s.Path))); err == nil && filepath.IsLocal(below) || name == "." {
+				at := filepath.Join(d.draft.Roots[i], string(s.Path))
+				if name == "." || sandboxprofile.Contains(d.draft.Roots[i], d.path(name)) && sandboxprofile.Contains(d.path(name), at) {
 					kept, had[name] = true, true
 				}
 			}
@@ -339,6 +359,19 @@ func (d *sessionDraft) part(names []string) ([][]changes.Step, error) {
 				part[i] = append(part[i], s)
 			}
 		}
+		// A directory that the draft makes is there for what is kept of it.
+		for _, s := range p.Steps {
+			if had["."] {
+				break
+			}
+			holds := func(o changes.Step) bool {
+				return s.Path != o.Path && sandboxprofile.Contains(string(s.Path), string(o.Path))
+			}
+			if s.Now == nil && s.Was.IsDir() && slices.ContainsFunc(part[i], holds) && !slices.ContainsFunc(part[i], func(o changes.Step) bool { return o.Path == s.Path }) {
+				part[i] = append(part[i], s)
+			}
+		}
+		slices.SortFunc(part[i], func(a, b changes.Step) int { return strings.Compare(string(a.Path), string(b.Path)) })
 	}
 	for _, name := range names {
 		if name == "" || !had[name] {

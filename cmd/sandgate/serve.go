@@ -113,7 +113,7 @@ func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
 			return err
 		}
 	} else {
-		o.begin = reviewer{a, cfg, f}.begin
+		o.begin = a.newReviewer(cfg, f).begin
 	}
 	x, err := a.setUp(cfg, o, f)
 	if err != nil {

@@ -32,19 +32,19 @@ func Risks(a *protocol.Approval) []Risk {
 	}
 	content, _ := Content(a)
 	command, ok := a.Payload["command"].(string)
-	if !ok || len(command) > maxScanned {
+	if !ok {
 		return nil
+	}
+	if len(command) > maxScanned {
+		return []Risk{{Reason: "this text is too long to be looked through", lasting: true}}
 	}
 	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(command), "")
 	if err != nil {
-		return []Risk{{Reason: "this text cannot be read as a command"}}
+		return []Risk{{Reason: "this text cannot be read as a command", lasting: true}}
 	}
 	r := riskReader{offline: a.Details["network"] == "none"}
 	syntax.Walk(f, r.node)
-	slices.SortStableFunc(r.list, func(x, y Risk) int { return x.Start - y.Start })
-	if len(r.list) > maxRisks {
-		r.list = r.list[:maxRisks]
-	}
+	r.list = worst(r.list)
 	// A content that was escaped or changed has its pieces elsewhere.
 	for i := range r.list {
 		if x := &r.list[i]; x.End > len(content) || x.End > len(command) || content[:x.End] != command[:x.End] {
@@ -52,6 +52,29 @@ func Risks(a *protocol.Approval) []Risk {
 		}
 	}
 	return r.list
+}
+
+// worst are as many as are shown, in the order of the text: each reason once before any
+// twice, and what cannot be taken back first. Harmless ones push none of them out.
+func worst(list []Risk) []Risk {
+	slices.SortStableFunc(list, func(x, y Risk) int { return x.Start - y.Start })
+	seen := map[string]bool{}
+	var lasting, others, again []Risk
+	for _, x := range list {
+		switch {
+		case seen[x.Reason]:
+			again = append(again, x)
+		case x.lasting:
+			lasting = append(lasting, x)
+		default:
+			others = append(others, x)
+		}
+		seen[x.Reason] = true
+	}
+	shown := slices.Concat(lasting, others, again)
+	shown = shown[:min(len(shown), maxRisks)]
+	slices.SortStableFunc(shown, func(x, y Risk) int { return x.Start - y.Start })
+	return shown
 }
 
 // RiskReasons are the reasons, each once: what would do harm, and then what cannot succeed.

@@ -276,3 +276,22 @@ func TestWhatWasSeenIsNotForgotten(t *testing.T) {
 		t.Errorf("%q, %d", got, len(g.list))
 	}
 }
+
+// TestHarmlessPiecesHideNothing: what cannot be taken back is said however much of what can
+// stands before it, and of a text that nobody reads to its end too.
+func TestHarmlessPiecesHideNothing(t *testing.T) {
+	for _, text := range []string{
+		"git push --force",
+		strings.Repeat("echo ok | sh; ", 40) + "git push --force",
+		strings.Repeat("x | sh; rm a; y | python3; ", 10) + "rm -rf /srv/x; git push --force",
+		"git push --force #" + strings.Repeat("x", 66_000),
+	} {
+		a := command(text, nil)
+		if list := Risks(a); len(list) > maxRisks || !lasting(a) {
+			t.Errorf("%.40q: %d risks, none of them lasting", text, len(list))
+		}
+	}
+	if lasting(command("ls; echo ok | sh", nil)) {
+		t.Error("what can be taken back counts as lasting")
+	}
+}
