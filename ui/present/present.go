@@ -52,11 +52,11 @@ func Title(a *protocol.Approval) string {
 // A Sheet is what is known about a request besides its content. Everything in it is
 // escaped.
 type Sheet struct {
-	// First is who asks, and what speaks against it.
+	// First is who asks, what speaks against it, and what not every request has.
 	First []Fact
 	// Strip is what it can do at most.
 	Strip []Consequence
-	// Deciding is the rule that asks, and what else was said about the call.
+	// Deciding is the rule that asks, and what else is said about every call.
 	Deciding []Fact
 	// Depth is the rest of what the sandbox allows and does not, and what to look
 	// things up by.
@@ -110,8 +110,13 @@ func sayNetwork(mode string) string {
 	return mode
 }
 
+// usual is what is said about every call. The page has it in a fold.
+func usual() []detail {
+	return []detail{{"ceiling", "ceiling", nil}, {"class", "class", nil}, {"directory", "directory", nil}, {"remembered", "remembered", nil}}
+}
+
 // Facts sorts what is known about a request. A detail that this package does not
-// know is among the deciding ones, under its own name.
+// know is among the first ones, under its own name: no screen folds it away.
 func Facts(a *protocol.Approval) Sheet {
 	details := maps.Clone(a.Details)
 	delete(details, "plan")    // it is the digest
@@ -128,7 +133,7 @@ func Facts(a *protocol.Approval) Sheet {
 	if a.Deferred {
 		s.First = append(s.First, Fact{"deferred", "the agent does not wait; after the answer it has to call again"})
 	}
-	s.First = append(s.First, say([]detail{{"warnings", Careful, nil}}, details)...)
+	s.First = append(s.First, say([]detail{{"warnings", Careful, nil}, {"caution", Careful, nil}}, details)...)
 	for _, remark := range append(RiskReasons(Risks(a)), remarks(a)...) {
 		s.First = append(s.First, Fact{Careful, remark})
 	}
@@ -143,9 +148,13 @@ func Facts(a *protocol.Approval) Sheet {
 	}
 	s.Strip = Strip(a)
 	s.Depth = say(inDepth(), details)
+	s.Deciding = append(s.Deciding, say(usual(), details)...)
+	names := details["changes"]
+	delete(details, "changes")
 	for _, key := range slices.Sorted(maps.Keys(details)) {
-		s.Deciding = append(s.Deciding, other(approval.EscapeLine(key), approval.EscapeLine(details[key])))
+		s.First = append(s.First, other(approval.EscapeLine(key), approval.EscapeLine(details[key])))
 	}
+	s.First = append(s.First, eachLine("changes", names)...)
 	for _, m := range []struct {
 		label string
 		text  json.RawMessage
@@ -169,6 +178,15 @@ func other(key, value string) Fact {
 		return Fact{"also", key + ": " + value}
 	}
 	return Fact{key, value}
+}
+
+// eachLine is a list of ours, with a fact for each of its lines: a name in it has no break,
+// and where a screen breaks one, what follows has no label.
+func eachLine(label, list string) (facts []Fact) {
+	for line := range strings.Lines(list) {
+		facts = append(facts, Fact{label, approval.EscapeLine(strings.TrimSuffix(line, "\n"))})
+	}
+	return facts
 }
 
 // say takes the details of a table out of values.

@@ -47,10 +47,10 @@ shell: Execute: go test
   from        github
   deferred    the agent does not wait; after the answer it has to call again
   careful     One thing.
-  | go test
-  asked by    rule shell.default: cause unknown_tool: a person is asked
   note        of a tool
   also        something longer: x
+  | go test
+  asked by    rule shell.default: cause unknown_tool: a person is asked
   then        shell git push
               shell git tag
   runs        /bin/sh in /w
@@ -74,6 +74,32 @@ func TestEssence(t *testing.T) {
 	essence, text := Essence(request(nil)), Text(request(nil), now, false)
 	if !strings.HasPrefix(text, essence) || !strings.HasSuffix(essence, "shell git tag\n") || strings.Contains(essence, "limits") {
 		t.Error(essence)
+	}
+}
+
+// TestWhatIsUnusualStandsOpen: in the fold of the page is what is said about every call, and
+// nothing else. Each name of a draft has a line of its own, which no name can make.
+func TestWhatIsUnusualStandsOpen(t *testing.T) {
+	sheet := Facts(request(func(a *protocol.Approval) {
+		a.Details = map[string]string{
+			"class": "workspace: changes files", "ceiling": "c", "remembered": "r", "directory": "/w",
+			"caution": "not all files are held", "draft": "allow keeps it", "changes": "~ a\n+ readme<U+000A>  - src\u2028- b\n", "review": "on a draft", "of tomorrow": "x",
+		}
+	}))
+	var first, folded []string
+	for _, f := range sheet.First {
+		first = append(first, f.Label+"="+f.Text)
+	}
+	for _, f := range sheet.Deciding {
+		folded = append(folded, f.Label)
+	}
+	for _, want := range []string{"careful=not all files are held", "draft=allow keeps it", "review=on a draft", "of tomorrow=x", "changes=~ a", "changes=+ readme<U+000A>  - src<U+2028>- b"} {
+		if !slices.Contains(first, want) {
+			t.Errorf("no %q in %q", want, first)
+		}
+	}
+	if want := []string{"asked by", "ceiling", "class", "directory", "remembered"}; !slices.Equal(folded, want) {
+		t.Errorf("folded away: %q, want %q", folded, want)
 	}
 }
 

@@ -29,6 +29,12 @@ func classOf(a *protocol.Approval) string {
 // reads writes nothing, whatever its profile would let be written, and one of the class
 // beyond never looks harmless.
 func Strip(a *protocol.Approval) []Consequence {
+	if isKeep(a) {
+		return []Consequence{
+			{Label: "writes", Text: "what is shown, into the workspace"}, {Label: "network", Text: "none"},
+			{Label: "secrets", Text: "none"}, {Label: "undo", Text: "only with undo.enabled"},
+		}
+	}
 	network, known := a.Details["network"]
 	if !known {
 		return []Consequence{
@@ -58,6 +64,11 @@ func Strip(a *protocol.Approval) []Consequence {
 		strip[1] = Consequence{"network", "beyond the workspace", true}
 	}
 	return strip
+}
+
+// isKeep reports whether what is asked is whether a draft is kept. No tool has that name.
+func isKeep(a *protocol.Approval) bool {
+	return a.Tool == "review" && a.Connector == "" && a.Details["changes"] != ""
 }
 
 func networkSlot(mode, reaches string) Consequence {

@@ -116,6 +116,12 @@ func TestStrip(t *testing.T) {
 		"given":                             {func(a *protocol.Approval) { a.Details["class"], a.Details["is given"] = "beyond: reaches", "TOKEN" }, "writes /w, network none, secrets !is given TOKEN, undo sandgate keeps no copy"},
 		"beyond, by what is not known here": {func(a *protocol.Approval) { a.Details["class"] = "beyond: reaches" }, "writes /w, network !beyond the workspace, secrets hidden, undo sandgate keeps no copy"},
 		"outside":                           {func(a *protocol.Approval) { a.Details = nil }, "writes !not held by a sandbox, network !not held by a sandbox, secrets !not held by a sandbox, undo !not known"},
+		"a keep": {func(a *protocol.Approval) {
+			a.Tool, a.Connector, a.Details = "review", "", map[string]string{"changes": "~ x\n"}
+		}, "writes what is shown, into the workspace, network none, secrets none, undo only with undo.enabled"},
+		"what is named like one": {func(a *protocol.Approval) {
+			a.Tool, a.Connector, a.Details = "review", "mcp", map[string]string{"changes": "~ x\n"}
+		}, "writes !not held by a sandbox, network !not held by a sandbox, secrets !not held by a sandbox, undo !not known"},
 	} {
 		var got []string
 		for _, x := range Strip(command("ls", c.change)) {

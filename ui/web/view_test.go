@@ -53,6 +53,11 @@ func TestWhatItCanDoComesFirst(t *testing.T) {
 	}
 	_, sheet, ok := strings.Cut(string(b), "\n  sheet(sheet, view) {")
 	effect, content, careful := strings.Index(sheet, `el("dl.strip"`), strings.Index(sheet, "content(view.whole"), strings.Index(sheet, `el("ul.careful"`)
+	for _, block := range []string{`sheet.careful.length > 0 && el("ul.careful", { "data-block": true,`, `sheet.first.length > 0 && el("div", { "data-block": true }`} {
+		if !strings.Contains(sheet, block) {
+			t.Errorf("no %s: an answer would count before it was on the screen", block)
+		}
+	}
 	if !ok || effect < 0 || content < effect || careful < content {
 		t.Errorf("effect at %d, content at %d, what speaks against it at %d", effect, content, careful)
 	}
