@@ -78,15 +78,15 @@ func TestNothingIsLeftOnTheHost(t *testing.T) {
 		t.Run(strings.ReplaceAll(x.name, " ", "-"), func(t *testing.T) {
 			h := newHost(t)
 			h.start()
-			h.call(0, "shell", "command=true") // what a first call makes is there
+			h.first()
 			h.settle(nil)
 			before, descriptors := h.state(), h.descriptors()
 			x.leave(h)
 			if x.ends {
 				_ = h.serve.Wait() // its status is not the matter
 				h.orphans()
-				h.start()                          // which replaces the sockets of one that was killed
-				h.call(0, "shell", "command=true") // what a first call makes is there again
+				h.start() // which replaces the sockets of one that was killed
+				h.first()
 			}
 			h.settle(descriptors)
 			if after := h.state(); !maps.Equal(before, after) {
@@ -100,6 +100,13 @@ func TestNothingIsLeftOnTheHost(t *testing.T) {
 			}
 		})
 	}
+}
+
+// first has what a first call makes made: programs have the caches of the workspace and file
+// tools do not, so that each looks at its own directories.
+func (h *host) first() {
+	h.call(0, "shell", "command=true")
+	h.call(0, "read_file", "path=note.txt")
 }
 
 // TestStateNoticesResidue: what the test above compares tells each kind of residue.
