@@ -156,6 +156,11 @@ func (a *analysis) guardOptions(base, name string, words, rest []word) string {
 	switch {
 	case reason != "":
 		return base + ": " + reason
+	case slices.ContainsFunc(p.options, func(o option) bool {
+		return o.apart && o.value.fixed() && o.value.mayBeOption() && !isDigits(o.value.text[1:])
+	}):
+		// A table that is wrong about who takes a value must not hide an option behind another.
+		return base + ": what stands behind an option could be one: write it with =, or name it in the rule"
 	case form != nil && form.operands == oneFile && len(operandsOf(g, words)) > 1:
 		return base + " writes its second operand"
 	case base == "date":

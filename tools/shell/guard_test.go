@@ -171,3 +171,39 @@ func TestOtherRepositoriesMayBeDirectories(t *testing.T) {
 		}
 	}
 }
+
+// TestNoOptionHidesBehindAnother: a table that is wrong about which options take the next
+// word must not have an option pass for the value of another.
+func TestNoOptionHidesBehindAnother(t *testing.T) {
+	for _, c := range []struct {
+		rule, command string
+		want          tools.Effect
+	}{
+		{"go build", "go build -buildvcs -toolexec 'sh -c x' .", tools.Ask},
+		{"go build", "go build -tags -toolexec=./evil .", tools.Ask},
+		{"go vet", "go vet -buildvcs -vettool ./evil .", tools.Ask},
+		{"go list", "go list -f -p '-toolexec=./evil' -compiled .", tools.Ask},
+		{"git rebase", "git rebase --onto -X --exec=./evil HEAD", tools.Ask},
+		{"git rebase", "git rebase -X --exec=./evil HEAD", tools.Ask},
+		{"tar", "tar cf -C '-Ised' x", tools.Ask},
+		{"tar", "tar -xf a.tar -W use-compress-program=./evil", tools.Ask},
+		{"ctest", "ctest -j -S evil.cmake", tools.Ask},
+		{"ctest", "ctest --parallel -S evil.cmake", tools.Ask},
+		{"fdfind", "fdfind -1 -x sh", tools.Ask},
+		{"pip install", "pip install --only-binary --constraint --index-url=x y", tools.Ask},
+		{"mkdir", "xargs --eof rm mkdir x", tools.Ask},
+		{"mkdir", "xargs --max-lines rm mkdir x", tools.Ask},
+		{"mkdir", "xargs --replace rm mkdir x", tools.Ask},
+		{"go build", "go build -buildvcs=false -tags x,y .", tools.Allow},
+		{"go list", "go list -f '{{.Dir}}' ./...", tools.Allow},
+		{"git rebase", "git rebase --onto main HEAD~2", tools.Allow},
+		{"git log", "git log -n -1", tools.Allow},
+		{"tar", "tar cf a.tar x", tools.Allow},
+		{"ctest", "ctest -j 4", tools.Allow},
+		{"mkdir", "xargs --max-lines=1 mkdir x", tools.Allow},
+	} {
+		if d := decideFor(t, c.rule, c.command); d.Effect != c.want {
+			t.Errorf("rule %q: %q is %v, want %v: %s", c.rule, c.command, d.Effect, c.want, d.Reason)
+		}
+	}
+}

@@ -39,6 +39,7 @@ type option struct {
 	value word
 	path  bool // the value is a file to read
 	has   bool // there is a value
+	apart bool // it is the next word
 }
 
 // A parsed command line is its options and operands.
@@ -116,7 +117,7 @@ func (g *grammar) longOption(p *parsed, words []word) (int, string) {
 	case hasField(g.long, bare) && !attached, hasField(g.longOptional, bare):
 	case takesValue && attached:
 	case takesValue && len(words) > 1:
-		o.value, o.has = words[1], true
+		o.value, o.has, o.apart = words[1], true, true
 		p.options = append(p.options, o)
 		return 2, valueKnown(o)
 	default:
@@ -169,7 +170,7 @@ func (g *grammar) shortValue(p *parsed, o option, words []word, attached string)
 	case len(words) < 2:
 		return 0, "the option " + o.name + " lacks its value"
 	default:
-		o.value, used = words[1], 2
+		o.value, o.apart, used = words[1], true, 2
 	}
 	o.has = true
 	p.options = append(p.options, o)
