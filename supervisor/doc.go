@@ -22,7 +22,8 @@
 // itself (elsewhere.go), which nothing here holds, and the start and the calls of MCP
 // servers (mcp.go), whose process is a call of its session's. A session with a name
 // (named.go) outlives its connection. What a call changes is kept by package changes
-// (changes.go), and what it was refused can be asked about (widen.go).
+// (changes.go), and what it was refused can be asked about (widen.go). What a person has to
+// review runs in another supervisor, on a draft, whose questions are asked here (review.go).
 //
 // Everything is built by cmd/sandgate and given to New; this package reads no
 // configuration file and keeps no global state.
