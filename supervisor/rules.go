@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
-	"github.com/sandgate/sandgate/supervisor/config"
 	"github.com/sandgate/sandgate/supervisor/history"
 	"github.com/sandgate/sandgate/supervisor/rulebook"
 	"github.com/sandgate/sandgate/tools"

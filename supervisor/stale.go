@@ -9,8 +9,8 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
-	"github.com/sandgate/sandgate/supervisor/config"
 )
 
 // stale says what on the disk is no longer what this supervisor was started from. It

@@ -16,13 +16,13 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/egress"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/changes"
-	"github.com/sandgate/sandgate/supervisor/config"
 	"github.com/sandgate/sandgate/supervisor/rulebook"
 	"github.com/sandgate/sandgate/tools"
 )

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/supervisor"
-	"github.com/sandgate/sandgate/supervisor/config"
 	"github.com/sandgate/sandgate/supervisor/store"
 	"github.com/sandgate/sandgate/tools"
 )

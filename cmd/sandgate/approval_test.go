@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/sandgate/sandgate/approval"
-	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/tools"
 )
 

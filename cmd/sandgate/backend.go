@@ -7,8 +7,8 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/confine"
-	"github.com/sandgate/sandgate/supervisor/config"
 )
 
 // backendUsage is what --backend takes.

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/supervisor"
-	"github.com/sandgate/sandgate/supervisor/config"
 )
 
 // The whole path of a call in this process, without the socket and over it: for

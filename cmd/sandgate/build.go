@@ -14,6 +14,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/quarantine"
 	"github.com/sandgate/sandgate/internal/statedir"
@@ -22,7 +23,6 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor"
-	"github.com/sandgate/sandgate/supervisor/config"
 	"github.com/sandgate/sandgate/supervisor/store"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/files"

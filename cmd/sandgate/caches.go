@@ -14,10 +14,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/atomicfile"
 	"github.com/sandgate/sandgate/internal/statedir"
 	"github.com/sandgate/sandgate/sandboxprofile"
-	"github.com/sandgate/sandgate/supervisor/config"
 	"github.com/sandgate/sandgate/tools"
 )
 

@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/config"
+	"github.com/sandgate/sandgate/config/trust"
 	"github.com/sandgate/sandgate/internal/atomicfile"
 	"github.com/sandgate/sandgate/profiles"
 	"github.com/sandgate/sandgate/sandboxprofile"
-	"github.com/sandgate/sandgate/supervisor/config"
-	"github.com/sandgate/sandgate/supervisor/config/trust"
 	"github.com/sandgate/sandgate/tools"
 )
 

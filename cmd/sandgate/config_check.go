@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/profiles"
 	"github.com/sandgate/sandgate/protocol"
-	"github.com/sandgate/sandgate/supervisor/config"
 	"github.com/sandgate/sandgate/tools/shell"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
-	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/config"
 )
 
 // A configShown is what applies, as JSON.

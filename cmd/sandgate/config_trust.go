@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
-	"github.com/sandgate/sandgate/supervisor/config"
-	"github.com/sandgate/sandgate/supervisor/config/trust"
+	"github.com/sandgate/sandgate/config"
+	"github.com/sandgate/sandgate/config/trust"
 )
 
 type trustFlags struct{ list, revoke, yes, json bool }

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/sandboxprofile"
-	"github.com/sandgate/sandgate/supervisor/config"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/manifest"
 )

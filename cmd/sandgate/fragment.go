@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
-	"github.com/sandgate/sandgate/supervisor/config"
 )
 
 // A fragment is a part of a configuration that follows from what was seen, with a reason

@@ -12,8 +12,8 @@ import (
 	httpgate "github.com/sandgate/sandgate/adapters/http"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
-	"github.com/sandgate/sandgate/supervisor/config"
 	"github.com/sandgate/sandgate/ui/web"
 )
 

@@ -14,8 +14,8 @@ import (
 
 	"github.com/sandgate/sandgate/adapters/mcp"
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/unixsock"
-	"github.com/sandgate/sandgate/supervisor/config"
 	toolsmcp "github.com/sandgate/sandgate/tools/mcp"
 )
 

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/sandboxprofile"
-	"github.com/sandgate/sandgate/supervisor/config"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/manifest"
 	"github.com/sandgate/sandgate/tools/mcp"

@@ -12,9 +12,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
-	"github.com/sandgate/sandgate/supervisor/config"
 )
 
 // fragments are what files of every tier are drawn from: for each key some values,

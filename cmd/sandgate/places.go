@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/sandboxprofile"
-	"github.com/sandgate/sandgate/supervisor/config"
 )
 
 // wholeTrees are directories that hold the machine, or everybody's files: nobody works in

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/sandboxprofile"
-	"github.com/sandgate/sandgate/supervisor/config"
 )
 
 func newProfileDeriveCmd(a *app) *cobra.Command {

@@ -20,12 +20,12 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor"
 	"github.com/sandgate/sandgate/supervisor/changes"
-	"github.com/sandgate/sandgate/supervisor/config"
 )
 
 // A reviewer makes the drafts of a supervisor's sessions: each is another `serve` of this

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/internal/units"
 	"github.com/sandgate/sandgate/internal/unixsock"
@@ -24,7 +25,6 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor"
 	"github.com/sandgate/sandgate/supervisor/changes"
-	"github.com/sandgate/sandgate/supervisor/config"
 )
 
 type runFlags struct {

@@ -15,10 +15,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/supervisor"
-	"github.com/sandgate/sandgate/supervisor/config"
 )
 
 type serveFlags struct {

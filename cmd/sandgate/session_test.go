@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
-	"github.com/sandgate/sandgate/supervisor/config"
 )
 
 // A sessionCall is one line of testdata/session.txt.

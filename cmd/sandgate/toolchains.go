@@ -12,13 +12,13 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/statedir"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/profiles"
 	"github.com/sandgate/sandgate/profiles/repositories"
 	"github.com/sandgate/sandgate/profiles/toolchains"
 	"github.com/sandgate/sandgate/sandboxprofile"
-	"github.com/sandgate/sandgate/supervisor/config"
 	"github.com/sandgate/sandgate/tools"
 )
 

@@ -7,9 +7,9 @@ import (
 	"text/tabwriter"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
-	"github.com/sandgate/sandgate/supervisor/config"
 )
 
 // pathViews says what file tools and programs see of each path of the configuration,

@@ -10,8 +10,8 @@ import (
 	"sync"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
-	"github.com/sandgate/sandgate/supervisor/config"
 )
 
 // printViolations says a line for each thing that the sandbox refused, or that

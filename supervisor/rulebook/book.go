@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/atomicfile"
-	"github.com/sandgate/sandgate/supervisor/config"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/shell"
 )

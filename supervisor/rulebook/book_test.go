@@ -14,7 +14,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
-	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/supervisor/history"
 	"github.com/sandgate/sandgate/supervisor/rulebook"
 	"github.com/sandgate/sandgate/tools"

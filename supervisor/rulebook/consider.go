@@ -2,7 +2,7 @@ package rulebook
 
 import (
 	"github.com/sandgate/sandgate/approval"
-	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/shell"
 )

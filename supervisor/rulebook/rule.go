@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/sandgate/sandgate/approval"
-	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/shell"
 )

@@ -5,7 +5,7 @@ import (
 	"iter"
 
 	"github.com/sandgate/sandgate/approval"
-	"github.com/sandgate/sandgate/supervisor/config"
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/supervisor/history"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/shell"

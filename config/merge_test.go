@@ -47,7 +47,7 @@ func TestTableHasEveryKeyOnce(t *testing.T) {
 
 // TestDocumentHasTheTable holds the table of the document against the one of the code.
 func TestDocumentHasTheTable(t *testing.T) {
-	const file, head = "../../docs/configuration.md", "| key | combination | untrusted |\n|---|---|---|\n"
+	const file, head = "../docs/configuration.md", "| key | combination | untrusted |\n|---|---|---|\n"
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
