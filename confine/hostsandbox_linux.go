@@ -149,12 +149,24 @@ func (s *hostSandbox) Close() error {
 }
 
 // tasksOfUser is what the kernel counts against RLIMIT_NPROC beside the tools:
-// every process of the user (setrlimit(2)), where there is no user namespace.
+// every process of the user (setrlimit(2)), where there is no user namespace. In a container
+// that is what runs as the same number in all others of the machine, which nobody can see:
+// Unlimited. Init counts there, as it does for uid 0, which the kernel does not hold at all.
 func (s *bwrapSandbox) tasksOfUser() int64 {
+	if !seesEveryProcess() {
+		return sandboxprofile.Unlimited
+	}
 	if c := s.cmd.SysProcAttr.Credential; c != nil {
 		return tasks(c.Uid)
 	}
 	return tasks(uint32(os.Geteuid()))
+}
+
+// seesEveryProcess reports whether /proc has every process of the machine: that of the first
+// pid namespace, whose number is fixed (PROC_PID_INIT_INO, linux/proc_ns.h).
+func seesEveryProcess() bool {
+	name, err := os.Readlink("/proc/self/ns/pid")
+	return err == nil && name == "pid:[4026531836]"
 }
 
 // tasks counts the threads of a user. A process that is not dumpable counts as

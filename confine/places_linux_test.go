@@ -6,7 +6,10 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/sandgate/sandgate/confine"
@@ -92,5 +95,60 @@ func TestPlacesKeepEveryClaim(t *testing.T) {
 	}
 	if inPlace(t, place) {
 		confinetest.RunOnHost(t, newLandlock(t, confine.LandlockOptions{}))
+	}
+}
+
+// TestProcessesOfOtherContainersAreNotCounted: the kernel counts every process of a user
+// against the limit of one (setrlimit(2)), and a container does not see those of others that
+// run as the same number. A tool has its share all the same, and no more than that.
+func TestProcessesOfOtherContainersAreNotCounted(t *testing.T) {
+	place, err := barred.Find("restricted")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const mark = "SANDGATE_TEST_OTHER_CONTAINERS"
+	if os.Getenv(mark) == "" {
+		if os.Geteuid() != 0 {
+			t.Skip("only root can make a process namespace here")
+		}
+		others := exec.Command("/usr/bin/python3", "-c", "import threading, time\nfor _ in range(200): threading.Thread(target=time.sleep, args=(600,), daemon=True).start()\nprint('there', flush=True); time.sleep(600)")
+		others.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(place.UID), Gid: uint32(place.UID)}, Pdeathsig: syscall.SIGKILL}
+		out, err := others.StdoutPipe()
+		if err == nil {
+			err = others.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = others.Wait() }()
+		defer func() { _ = others.Process.Kill() }()
+		if _, err := out.Read(make([]byte, 5)); err != nil {
+			t.Fatal(err)
+		}
+		launcher := filepath.Join(t.TempDir(), barred.Name)
+		self, err := os.Executable()
+		if err == nil {
+			err = os.Symlink(self, launcher)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		inner := exec.Command("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", launcher, place.Name, self, "-test.run="+barred.Again(t), "-test.v")
+		inner.Env = append(os.Environ(), mark+"=inside", "HOME=/nonexistent")
+		if out, err := inner.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS") {
+			t.Errorf("%v: %s", err, out)
+		}
+		return
+	}
+	ws := confinetest.Workspace(t)
+	p := confinetest.Profile(t, ws)
+	p.Limits.Pids = 40
+	const forks = "import os, sys, time\nfor _ in range(int(sys.argv[1])):\n    if os.fork() == 0: time.sleep(float(sys.argv[2])); os._exit(0)"
+	l := newLandlock(t, confine.LandlockOptions{})
+	if o := confinetest.Exec(t, context.Background(), l, p, ws, nil, "/usr/bin/python3", "-c", forks, "20", "0.2"); o.Cause != confine.Exited || o.ExitCode != 0 {
+		t.Errorf("twenty processes under a limit of 40: %+v %q", o.Result, o.Err)
+	}
+	if o := confinetest.Exec(t, context.Background(), l, p, ws, nil, "/usr/bin/python3", "-c", forks, "2000", "30"); o.Cause != confine.PidsLimit {
+		t.Errorf("two thousand: %+v %q", o.Result, o.Err)
 	}
 }

@@ -57,7 +57,7 @@ type bwrapSandbox struct {
 	said     *said // standard error of bubblewrap and of init
 
 	// others counts what the kernel counts against the limit of processes and is not
-	// of this sandbox; nil in a user namespace of its own.
+	// of this sandbox, Unlimited if nobody can see it; nil in a user namespace of its own.
 	others func() int64
 
 	kept chan struct{} // init has answered a wire.Keep; nil without a broker
@@ -532,8 +532,13 @@ func (s *bwrapSandbox) killOutside() { _ = s.cmd.Process.Signal(cmp.Or(s.end, un
 
 func (s *bwrapSandbox) rlimits(l sandboxprofile.Limits) wire.Rlimits {
 	r := rlimits(l)
-	if s.others != nil && r.Processes != sandboxprofile.Unlimited {
-		r.Processes += s.others()
+	if s.others == nil || r.Processes == sandboxprofile.Unlimited {
+		return r
+	}
+	if n := s.others(); n == sandboxprofile.Unlimited {
+		r.Processes = n
+	} else {
+		r.Processes += n
 	}
 	return r
 }
