@@ -7,11 +7,9 @@ import (
 	"maps"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -172,14 +170,19 @@ func seesEveryProcess() bool {
 // tasks counts the threads of a user. A process that is not dumpable counts as
 // root's, which only makes the limit stricter.
 func tasks(uid uint32) int64 {
-	dirs, _ := filepath.Glob("/proc/[0-9]*/task")
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return 0
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
 	var n int64
-	for _, dir := range dirs {
-		info, err := os.Stat(dir)
-		if err != nil {
-			continue // it has ended
+	for _, name := range names {
+		var st unix.Stat_t
+		if name[0] < '0' || name[0] > '9' || unix.Fstatat(int(dir.Fd()), name+"/task", &st, 0) != nil {
+			continue // no process, or it has ended
 		}
-		if st := info.Sys().(*syscall.Stat_t); st.Uid == uid {
+		if st.Uid == uid {
 			n += max(1, int64(st.Nlink)-2) // one directory each
 		}
 	}

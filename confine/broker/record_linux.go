@@ -50,27 +50,37 @@ func (o Pool) Record() error {
 // Entries are the names in the place of what the record lists.
 func (o Pool) Entries() (list []string) {
 	text, _ := os.ReadFile(path.Join(o.Dir, recordName)) // none: then nothing is known
-	known := map[string]bool{}                           // lines, and numbers
+	lines, numbers := map[string]bool{}, map[string]bool{}
 	for line := range strings.Lines(string(text)) {
 		number, _, _ := strings.Cut(line, " ")
-		known[line], known[number] = true, true
+		lines[line], numbers[number] = true, true
 	}
-	place, err := os.Open(o.Place)
-	if err != nil || len(known) == 0 {
+	// A place has many names of others. Most sandboxes have none there: all that is theirs
+	// lies where it lay at the start.
+	own, _ := os.ReadDir(o.Dir)
+	for _, e := range own {
+		if info, err := e.Info(); err == nil {
+			if st := info.Sys().(*syscall.Stat_t); st.Nlink == 1 || info.IsDir() {
+				delete(numbers, strconv.FormatUint(st.Ino, 10))
+			}
+		}
+	}
+	owner, err := os.Lstat(o.Dir)
+	if err != nil || len(numbers) == 0 {
 		return nil
 	}
-	defer place.Close()
-	owner, err := os.Lstat(o.Dir)
+	place, err := os.Open(o.Place)
 	if err != nil {
 		return nil
 	}
+	defer place.Close()
 	entries, _ := place.ReadDir(-1)
 	for _, e := range entries {
 		var st unix.Stat_t
 		if unix.Fstatat(int(place.Fd()), e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW) != nil || st.Uid != owner.Sys().(*syscall.Stat_t).Uid {
 			continue
 		}
-		if known[strconv.FormatUint(st.Ino, 10)] && known[recordLine(int(place.Fd()), e.Name(), &st)] {
+		if numbers[strconv.FormatUint(st.Ino, 10)] && lines[recordLine(int(place.Fd()), e.Name(), &st)] {
 			list = append(list, path.Join(o.Place, e.Name()))
 		}
 	}

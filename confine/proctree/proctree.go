@@ -4,7 +4,6 @@ package proctree
 
 import (
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -12,10 +11,16 @@ import (
 // Children are the processes whose parent pid is, by /proc/PID/task/TID/children
 // (proc(5), CONFIG_PROC_CHILDREN).
 func Children(pid int) []int {
-	files, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/[0-9]*/children")
+	tasks := "/proc/" + strconv.Itoa(pid) + "/task/"
+	dir, err := os.Open(tasks)
+	if err != nil {
+		return nil // it has ended
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1)
 	var all []int
-	for _, f := range files {
-		b, err := os.ReadFile(f)
+	for _, name := range names {
+		b, err := os.ReadFile(tasks + name + "/children")
 		if err != nil {
 			continue // it has ended
 		}
