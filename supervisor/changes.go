@@ -21,7 +21,8 @@ func (s *Supervisor) keepChanges(c *call, plan tools.Plan) (ended func()) {
 	if !s.keeps(plan) {
 		return func() {}
 	}
-	writable := func(path string) bool { return plan.Profile.Rights(path)&sandboxprofile.Write != 0 }
+	sees := sandboxprofile.NewLookup(plan.Profile) // prepared: it is asked about every name that is looked at
+	writable := func(path string) bool { return sees.Rights(path)&sandboxprofile.Write != 0 }
 	record := changes.Call{
 		Session: string(c.session.id), Call: string(c.req.CallID), Agent: c.session.agent, Tool: string(c.req.Tool),
 		Subject: s.cfg.Log.RedactedText(c.subject()), Started: c.started, Lasting: c.server != nil,

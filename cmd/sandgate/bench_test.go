@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -92,10 +94,62 @@ func benchmarkCall(b *testing.B, tool, args string) {
 	})
 }
 
+// BenchmarkJournal is what undo adds to a call that changes 20 files: the same call with it and
+// without, in turns, on trees of the same size.
+func BenchmarkJournal(b *testing.B) {
+	for _, files := range []int{10_000, 100_000} {
+		b.Run(strconv.Itoa(files), func(b *testing.B) {
+			b.Setenv("XDG_STATE_HOME", b.TempDir())
+			var calls []func() time.Duration
+			for _, config := range []string{benchConfig, benchConfig + "undo: {enabled: true}\n"} {
+				dir := b.TempDir()
+				r := supervisorIn(b, dir, config)
+				defer r.Close()
+				for i := range files {
+					_ = os.Mkdir(fmt.Sprintf("%s/workspace/%d", dir, i/50), 0o700)
+					if err := os.WriteFile(fmt.Sprintf("%s/workspace/%d/%d", dir, i/50, i), fmt.Append(nil, i, strings.Repeat("line\n", i%400)), 0o600); err != nil {
+						b.Fatal(err)
+					}
+				}
+				peer := unixsock.Peer{UID: os.Getuid()}
+				s, err := r.OpenSession(peer, protocol.SessionOpen{Agent: "bench"})
+				if err != nil {
+					b.Fatal(err)
+				}
+				call := func() time.Duration {
+					begin := time.Now()
+					res, err := r.Call(context.Background(), peer, protocol.ToolsCall{SessionID: s.SessionID, CallID: "c", Tool: "shell",
+						Args: json.RawMessage(`{"command": "for i in 0 1 2 3 4 5 6 7 8 9; do echo $RANDOM$i > 0/$i; echo $RANDOM$i > 1/5$i; done"}`)}, nil)
+					if err != nil || len(res.Warnings) > 0 {
+						b.Fatal(err, res.Warnings)
+					}
+					return time.Since(begin)
+				}
+				call()
+				calls = append(calls, call)
+			}
+			var times [2][]time.Duration
+			for b.Loop() {
+				for i, call := range calls {
+					times[i] = append(times[i], call())
+				}
+			}
+			for i, unit := range []string{"without-µs", "with-µs"} {
+				slices.Sort(times[i])
+				b.ReportMetric(float64(times[i][len(times[i])/2].Microseconds()), unit)
+			}
+		})
+	}
+}
+
 func benchSupervisor(b *testing.B) *running {
 	b.Helper()
-	dir := b.TempDir()
-	for name, content := range map[string]string{"sandgate.yaml": benchConfig, "workspace/file": "text", "log/.keep": ""} {
+	return supervisorIn(b, b.TempDir(), benchConfig)
+}
+
+func supervisorIn(b *testing.B, dir, text string) *running {
+	b.Helper()
+	for name, content := range map[string]string{"sandgate.yaml": strings.Replace(text, "WORKSPACE", "workspace", 1), "workspace/file": "text", "log/.keep": ""} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			b.Fatal(err)

@@ -106,8 +106,8 @@ func (s *Store) Workspace(root string) (*Workspace, error) {
 	}
 	sum := sha256.Sum256([]byte(root))
 	w := &Workspace{Root: root, dir: filepath.Join(s.dir, hex.EncodeToString(sum[:8])), options: s.options, watching: s.watch, told: map[string]string{}}
-	w.objects = objects{filepath.Join(w.dir, "objects"), &w.size}
-	for _, d := range []string{w.objects.dir, w.running(), w.calls()} {
+	w.objects = newObjects(filepath.Join(w.dir, "objects"), &w.size)
+	for _, d := range []string{w.objects.packs.dir, w.running(), w.calls()} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return nil, fmt.Errorf("changes: %w", err)
 		}
@@ -322,6 +322,7 @@ func (w *Workspace) locked(do func() error) error {
 		return err
 	}
 	defer unlock()
+	w.objects.packs.fresh()
 	return do()
 }
 
@@ -656,14 +657,14 @@ func (w *Workspace) bound(first bool) error {
 			}
 		}
 		w.underWayUse(use)
-		w.objects.sweep(use)
+		w.objects.sweep(use, len(records) == 0)
 		if w.size = w.objects.total(); w.size <= w.options.Size {
 			return nil
 		}
 		if len(records) == 0 {
 			if first { // what was never whole is not the past of anything
 				_ = os.Remove(w.treeFile())
-				w.objects.sweep(nil)
+				w.objects.sweep(nil, true)
 			}
 			return fmt.Errorf("%w: %d MiB of %d", ErrFull, w.size>>20, w.options.Size>>20)
 		}

@@ -205,10 +205,13 @@ func (d *Draft) Plan(root int, o Options, paths []string) (p DraftPlan, err erro
 		return p, wrap(err)
 	}
 	u := upper{objects: p.w.objects, limit: o.File, found: map[string]*Entry{}, whole: map[string]bool{}, copied: map[string]bool{}}
-	if err := u.read(d.part(root, "upper")); err != nil {
-		return p, wrap(err)
-	}
-	if err := p.w.locked(func() error { return p.w.look(u.concerns(), true, notSince) }); err != nil {
+	err = p.w.locked(func() error {
+		if err := u.read(d.part(root, "upper")); err != nil {
+			return err
+		}
+		return p.w.look(u.concerns(), true, notSince)
+	})
+	if err != nil {
 		return p, wrap(err)
 	}
 	now := entriesWith(p.w.tree, p.w.top)

@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -9,15 +10,22 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
 )
 
-// objects are contents by their SHA-256.
+// objects are contents by their SHA-256: those that are small in packs, each of the others in
+// a file.
 type objects struct {
 	dir   string
+	packs *packs
 	added *int64 // bytes that were put
+}
+
+func newObjects(dir string, added *int64) objects {
+	return objects{dir, &packs{dir: filepath.Join(dir, "packs")}, added}
 }
 
 var encoders = sync.Pool{New: func() any {
@@ -30,42 +38,65 @@ var encoders = sync.Pool{New: func() any {
 
 func (o objects) file(hash string) string { return filepath.Join(o.dir, hash[:2], hash[2:]) }
 
+func sumOf(hash string) (sum [sha256.Size]byte) {
+	_, _ = hex.Decode(sum[:], []byte(hash)) // a hash of ours
+	return sum
+}
+
+func (o objects) has(hash string) bool {
+	if o.packs.has(sumOf(hash)) {
+		return true
+	}
+	_, err := os.Lstat(o.file(hash))
+	return err == nil
+}
+
 // put stores what r gives, once.
 func (o objects) put(r io.Reader) (hash string, err error) {
-	content, err := io.ReadAll(r)
-	if err != nil {
+	var content bytes.Buffer
+	if _, err := content.ReadFrom(r); err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(content)
-	hash = hex.EncodeToString(sum[:])
-	file := o.file(hash)
-	if _, err := os.Lstat(file); err == nil {
+	sum := sha256.Sum256(content.Bytes())
+	if hash = hex.EncodeToString(sum[:]); o.has(hash) {
 		return hash, nil
-	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return "", err
 	}
 	e := encoders.Get().(*zstd.Encoder)
 	defer encoders.Put(e)
+	packed := e.EncodeAll(content.Bytes(), nil)
+	if len(packed) <= maxPacked {
+		n, err := o.packs.put(sum, packed)
+		*o.added += n
+		return hash, err
+	}
+	*o.added += int64(len(packed))
+	return hash, o.putFile(o.file(hash), packed)
+}
+
+func (o objects) putFile(file string, packed []byte) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
 	tmp, err := os.CreateTemp(filepath.Dir(file), ".new-*")
 	if err != nil {
-		return "", err
+		return err
 	}
-	packed := e.EncodeAll(content, nil)
-	*o.added += int64(len(packed))
 	_, err = tmp.Write(packed)
 	if err = errors.Join(err, tmp.Close()); err == nil {
 		err = os.Rename(tmp.Name(), file)
 	}
 	if err != nil {
-		return "", errors.Join(err, os.Remove(tmp.Name()))
+		return errors.Join(err, os.Remove(tmp.Name()))
 	}
-	return hash, nil
+	return nil
 }
 
 // get gives a content back. What the disk has made of it otherwise is an error.
 func (o objects) get(hash string) ([]byte, error) {
-	b, err := os.ReadFile(o.file(hash))
+	b, err := o.packs.get(sumOf(hash))
+	if errors.Is(err, fs.ErrNotExist) {
+		b, err = os.ReadFile(o.file(hash))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -86,9 +117,13 @@ func (o objects) get(hash string) ([]byte, error) {
 
 // have fails if a content is not there any more.
 func (o objects) have(hashes []string) error {
+	if !slices.ContainsFunc(hashes, func(hash string) bool { return !o.has(hash) }) {
+		return nil
+	}
+	o.packs.hears()
 	for _, hash := range hashes {
-		if _, err := os.Lstat(o.file(hash)); err != nil {
-			return fmt.Errorf("a content that is to be written is not kept any more; look again, since what is kept is bounded: %w", err)
+		if !o.has(hash) {
+			return fmt.Errorf("a content that is to be written is not kept any more; look again, since what is kept is bounded: %w", fs.ErrNotExist)
 		}
 	}
 	return nil
@@ -96,27 +131,32 @@ func (o objects) have(hashes []string) error {
 
 // total is how many bytes all contents take.
 func (o objects) total() (n int64) {
-	o.each(func(_ string, size int64) { n += size })
+	_ = filepath.WalkDir(o.dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil
+		}
+		if info, err := d.Info(); err == nil {
+			n += info.Size()
+		}
+		return nil
+	})
 	return n
 }
 
-// sweep removes what is not in use.
-func (o objects) sweep(inUse map[string]bool) {
-	o.each(func(hash string, _ int64) {
+// sweep removes what is not in use: all of it, or what takes little work to remove.
+func (o objects) sweep(inUse map[string]bool, all bool) {
+	o.packs.sweep(func(sum [sha256.Size]byte) bool { return inUse[hex.EncodeToString(sum[:])] }, all)
+	o.each(func(hash string) {
 		if !inUse[hash] {
 			_ = os.Remove(o.file(hash))
 		}
 	})
 }
 
-func (o objects) each(do func(hash string, size int64)) {
-	_ = filepath.WalkDir(o.dir, func(file string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return nil
-		}
-		if info, err := d.Info(); err == nil {
-			do(filepath.Base(filepath.Dir(file))+d.Name(), info.Size())
-		}
-		return nil
-	})
+// each calls do for each content that is a file.
+func (o objects) each(do func(hash string)) {
+	files, _ := filepath.Glob(filepath.Join(o.dir, "[0-9a-f][0-9a-f]", "*"))
+	for _, file := range files {
+		do(filepath.Base(filepath.Dir(file)) + filepath.Base(file))
+	}
 }
