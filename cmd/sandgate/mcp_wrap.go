@@ -91,6 +91,7 @@ func (a *app) mcpWrap(ctx context.Context, f mcpWrapFlags, argv []string) (err e
 	defer sockets.close()
 	startThreads(standbyThreads)
 	faults := a.faults(warnings())
+	a.settleKeeps(writableRoots(cfg))
 	r, err := build(cfg, buildOptions{mode: approval.Mode(f.mode), backend: f.backend, tryBackend: true, faults: faults})
 	if err != nil {
 		return err

@@ -76,6 +76,7 @@ func (a *app) draftFor(f runFlags, argv []string) (*changes.Draft, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.settleKeeps(roots)
 	if f.draft != "" {
 		d, err := findDraft(dir, f.draft)
 		if err == nil {
@@ -345,6 +346,7 @@ What a command sent to others is sent, whatever becomes of its draft.`,
 		RunE:    func(*cobra.Command, []string) error { return x.list() },
 	}
 	draft := func(args []string) (*changes.Draft, []string, error) {
+		x.settleKeeps(nil)
 		dir, err := draftsDir()
 		if err != nil {
 			return nil, nil, err
@@ -370,7 +372,8 @@ What a command sent to others is sent, whatever becomes of its draft.`,
 		Use: "keep [DRAFT] [PATH...]", Short: "Put a draft, or some of its files, into the workspace", Example: "  sandgate review keep\n  sandgate review keep 20260102T150405 src/main.go",
 		Long: `Keep puts what a draft says into the workspace, in a sandbox, as a call of its own:
 what no call may write is refused. Files that were changed since the draft began are
-named, and then nothing is done. A keep that was cut off is finished by the next one.`,
+named, and then nothing is done. All of it comes, or nothing. A keep that was cut off is brought to its end by
+the next sandgate that starts there.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			d, paths, err := draft(args)
 			if err != nil {
@@ -413,6 +416,7 @@ func (x *reviewCmd) list() error {
 	if err != nil {
 		return err
 	}
+	x.settleKeeps(nil)
 	l := changes.Drafts(dir)
 	if len(l) == 0 {
 		fmt.Fprintln(x.err, "sandgate: there is no draft; `sandgate run --review -- COMMAND` makes one")
@@ -503,13 +507,75 @@ func (x *reviewCmd) keepOf(d *changes.Draft, cfg *config.Config, paths []string,
 	if n == 0 && len(paths) > 0 {
 		return 0, withStatus(exitFound, errors.New("the draft has nothing of these paths"))
 	}
-	for i, p := range plans {
-		if len(p.Steps) == 0 {
-			continue
-		}
-		if err := p.Keep(x.force, x.putBackAs("sandgate review", d.Roots[i], x.config, false)); err != nil {
-			return 0, withHint(withStatus(exitFound, errors.New(approval.EscapeLine(err.Error()))), "the draft is still there; `sandgate review keep` goes on where this ended")
+	if n == 0 {
+		return 0, nil
+	}
+	config := x.config
+	if config != "" {
+		if config, err = filepath.Abs(config); err != nil {
+			return 0, withStatus(exitUsage, err)
 		}
 	}
+	if err := d.Keep(plans, changes.Keep{Config: config, Drops: len(paths) == 0 || shown != nil}, x.force, x.putInPlace(config)); err != nil {
+		return 0, withHint(withStatus(exitFound, errors.New(approval.EscapeLine(err.Error()))), "the draft is still there: `sandgate review show`")
+	}
 	return n, nil
+}
+
+// putInPlace carries out a keep in a sandbox, as an undo is.
+func (a *app) putInPlace(config string) changes.Perform {
+	return func(root string, order io.Reader) error {
+		return a.putBackAs("sandgate review", root, config, false)(order)
+	}
+}
+
+// settleKeeps brings keeps that were killed to their end, before anything else happens in the
+// directories that they are of. One that cannot be is told, and tried again by the next start.
+func (a *app) settleKeeps(roots []string) {
+	dir, err := statedir.Path("drafts")
+	if err != nil {
+		return
+	}
+	for _, d := range changes.Drafts(dir) {
+		concerns := func(root string) bool {
+			return slices.ContainsFunc(roots, func(r string) bool { return sandboxprofile.Contains(r, root) || sandboxprofile.Contains(root, r) })
+		}
+		if roots != nil && !slices.ContainsFunc(d.Roots, concerns) {
+			continue
+		}
+		if err := a.settleKeep(d); err != nil {
+			fmt.Fprintln(a.err, "sandgate: "+approval.EscapeLine("the keep of draft "+d.ID+" was cut off, and could not be brought to its end: "+err.Error()))
+		}
+	}
+}
+
+func (a *app) settleKeep(d *changes.Draft) error {
+	if k, err := d.UnderWay(); k == nil {
+		return err
+	}
+	release, err := d.Hold()
+	if errors.Is(err, changes.ErrInUse) {
+		return nil // it goes on
+	}
+	if err != nil {
+		return err
+	}
+	defer release()
+	k, err := d.UnderWay() // it may have ended meanwhile
+	if k == nil {
+		return err
+	}
+	what := "kept"
+	if k.Back {
+		what = "taken back"
+	}
+	fmt.Fprintf(a.err, "sandgate: the keep of draft %s was cut off: it is %s now\n", d.ID, what)
+	left, err := d.Settle(k, a.putInPlace(k.Config))
+	for _, s := range left {
+		fmt.Fprintln(a.err, "sandgate: "+approval.EscapeLine("left alone: "+string(s.Path)+": "+s.Conflict))
+	}
+	if err == nil && k.Drops && !k.Back && len(left) == 0 {
+		return dropDraft(d)
+	}
+	return err
 }

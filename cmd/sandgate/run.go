@@ -161,6 +161,9 @@ func (a *app) runOnce(ctx context.Context, agent string, f runFlags, typed bool,
 	if err != nil {
 		return result, found, err
 	}
+	if f.draftOf == "" { // there the workspace is the draft
+		a.settleKeeps(writableRoots(cfg))
+	}
 	return a.runUnder(ctx, cfg, agent, f, typed, argv)
 }
 

@@ -160,6 +160,9 @@ func (a *app) setUp(cfg *config.Config, o buildOptions, f serveFlags) (_ *servic
 	if x.log = newDecisionLog(a.err, f.log); x.log != nil {
 		o.decided = x.log.decided
 	}
+	if o.draftOver == nil {
+		a.settleKeeps(writableRoots(cfg))
+	}
 	if x.running, err = build(cfg, o); err != nil {
 		return nil, err
 	}

@@ -229,6 +229,7 @@ func (x *changesCmd) open() (*changes.Workspace, []changes.Record, error) {
 		return nil, nil, withHint(withStatus(exitFound, fmt.Errorf("nothing is kept of %s", dir)),
 			"set undo.enabled: true in the configuration, and what calls change from then on can be undone")
 	}
+	x.settleKeeps([]string{root})
 	w, err := s.Workspace(root)
 	if err != nil {
 		return nil, nil, withStatus(exitInternal, err)

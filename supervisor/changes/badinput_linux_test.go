@@ -1,9 +1,11 @@
 package changes
 
 import (
+	"bytes"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -184,7 +186,7 @@ func fullDisks(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put := func() error { return p.Keep(false, here(w)) }
+	put := func() error { return d.Keep([]DraftPlan{p}, Keep{}, false, PutBack) }
 	fill(ws)
 	left = describe(ws)
 	full("a keep", put())
@@ -354,7 +356,7 @@ func TestAttributes(t *testing.T) {
 	set(file, "user.overlay.uuid", "x")
 	p, err := d.Plan(0, options, nil)
 	if err == nil {
-		err = p.Keep(false, here(w))
+		err = d.Keep([]DraftPlan{p}, Keep{}, false, PutBack)
 	}
 	if err != nil || get(ws+"/drafted", "user.mine") != "3" {
 		t.Errorf("kept: %q, %v", get(ws+"/drafted", "user.mine"), err)
@@ -429,6 +431,14 @@ func TestKeepsAreKilled(t *testing.T) {
 		default:
 			part++
 		}
+		if err := settleAll(dir); err != nil {
+			t.Fatalf("killed at %d: %v", i, err)
+		}
+		switch old, _ := exec.Command("grep", "-rlx", "old", dir+"/ws").Output(); strings.Count(string(old), "\n") {
+		case 0, 41:
+		default:
+			t.Errorf("killed at %d: half of it, once that was settled", i)
+		}
 		if err := keepAll(dir); err != nil {
 			t.Fatalf("killed at %d: %v", i, err)
 		}
@@ -441,11 +451,89 @@ func keepAll(dir string) error {
 	for _, d := range Drafts(dir + "/drafts") {
 		p, err := d.Plan(0, options, nil)
 		if err == nil {
-			err = p.Keep(false, here(p.w))
+			err = d.Keep([]DraftPlan{p}, Keep{}, false, PutBack)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// settleAll is what the next start does.
+func settleAll(dir string) error {
+	for _, d := range Drafts(dir + "/drafts") {
+		k, err := d.UnderWay()
+		if k == nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if left, err := d.Settle(k, PutBack); err != nil || len(left) > 0 {
+			return fmt.Errorf("%v, %w", left, err)
+		}
+	}
+	return nil
+}
+
+// TestAKeepThatFails: where one of two workspaces cannot have all of a draft, neither has any of
+// it, or not for longer than until the next start; what somebody changed meanwhile stays.
+func TestAKeepThatFails(t *testing.T) {
+	dir := t.TempDir()
+	sh(t, dir, "mkdir a b drafts; cd b; "+ground+"; echo old > type; echo old > late")
+	time.Sleep(2 * clockTick)
+	d, err := NewDraft(dir+"/drafts", []string{dir + "/a", dir + "/b"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, d.part(0, "upper"), "mkdir made; echo new > made/file; chmod 500 made")
+	sh(t, d.part(1, "upper"), "echo new > first; echo new > late; mkdir type; echo new > type/file; mknod a c 0 0")
+	before := describe(dir+"/a") + describe(dir+"/b")
+	keep := func(perform Perform) error {
+		t.Helper()
+		var plans []DraftPlan
+		for i := range d.Roots {
+			p, err := d.Plan(i, options, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plans = append(plans, p)
+		}
+		return d.Keep(plans, Keep{}, false, perform)
+	}
+	broken := errors.New("broken")
+	// It ends before the second content of the second workspace, and stays broken for some time.
+	failing := func(times int) Perform {
+		return func(root string, order io.Reader) error {
+			if root == dir+"/b" && times > 0 {
+				times--
+				b, err := io.ReadAll(order)
+				return errors.Join(broken, err, PutBack(root, bytes.NewReader(b[:bytes.LastIndexByte(b[:len(b)-1], 'n')])))
+			}
+			return PutBack(root, order)
+		}
+	}
+	if err := keep(failing(1)); !errors.Is(err, broken) || !strings.Contains(err.Error(), "nothing was kept") {
+		t.Errorf("%v", err)
+	}
+	if diff := cmp.Diff(before, describe(dir+"/a")+describe(dir+"/b")); diff != "" {
+		t.Errorf("half of it: %s", diff)
+	}
+	if k, err := d.UnderWay(); k != nil || err != nil {
+		t.Errorf("%+v, %v", k, err)
+	}
+	if err := keep(failing(2)); !errors.Is(err, broken) || strings.Contains(err.Error(), "nothing was kept") {
+		t.Errorf("%v", err)
+	}
+	sh(t, dir, "echo later > b/late")
+	if k, err := d.UnderWay(); k == nil || !k.Back {
+		t.Errorf("%+v, %v", k, err)
+	} else if left, err := d.Settle(k, PutBack); err != nil || len(left) != 1 || left[0].Path != "late" {
+		t.Errorf("%+v, %v", left, err)
+	}
+	sh(t, dir, "grep -q later b/late; echo old > b/late")
+	if diff := cmp.Diff(before, describe(dir+"/a")+describe(dir+"/b")); diff != "" {
+		t.Errorf("once it was settled: %s", diff)
+	}
 }

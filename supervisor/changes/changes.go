@@ -69,6 +69,8 @@ type Workspace struct {
 	dir     string
 	options Options
 	objects objects
+	// patience is how long one look may take.
+	patience time.Duration
 
 	watching *watch
 	tells    bool             // the file system tells watching of every change
@@ -105,7 +107,7 @@ func (s *Store) Workspace(root string) (*Workspace, error) {
 		return w, nil
 	}
 	sum := sha256.Sum256([]byte(root))
-	w := &Workspace{Root: root, dir: filepath.Join(s.dir, hex.EncodeToString(sum[:8])), options: s.options, watching: s.watch, told: map[string]string{}}
+	w := &Workspace{Root: root, dir: filepath.Join(s.dir, hex.EncodeToString(sum[:8])), options: s.options, patience: lookTime, watching: s.watch, told: map[string]string{}}
 	w.objects = newObjects(filepath.Join(w.dir, "objects"), &w.size)
 	for _, d := range []string{w.objects.packs.dir, w.running(), w.calls()} {
 		if err := os.MkdirAll(d, 0o700); err != nil {

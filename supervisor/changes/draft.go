@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -188,20 +188,7 @@ type DraftPlan struct {
 // do to the root of that number. It changes nothing.
 func (d *Draft) Plan(root int, o Options, paths []string) (p DraftPlan, err error) {
 	wrap := func(err error) error { return fmt.Errorf("draft %s: %w", d.ID, err) }
-	o.LeaveOut = nil // what a person keeps is kept
-	dir := d.part(root, "changes")
-	// The tree is looked at anew. Contents stay: 30,000 take seconds to store.
-	seen, _ := filepath.Glob(filepath.Join(dir, "*", "tree.jsonl"))
-	for _, file := range seen {
-		if err := os.Remove(file); err != nil {
-			return p, wrap(err)
-		}
-	}
-	s, err := Open(dir, o)
-	if err != nil {
-		return p, wrap(err)
-	}
-	if p.w, err = s.Workspace(d.Roots[root]); err != nil {
+	if p.w, err = d.workspace(root, o); err != nil {
 		return p, wrap(err)
 	}
 	u := upper{objects: p.w.objects, limit: o.File, found: map[string]*Entry{}, whole: map[string]bool{}, copied: map[string]bool{}}
@@ -215,18 +202,37 @@ func (d *Draft) Plan(root int, o Options, paths []string) (p DraftPlan, err erro
 		return p, wrap(err)
 	}
 	now := entriesWith(p.w.tree, p.w.top)
-	p.Undo = u.plan(now, d.Began, paths)
+	p.Undo = u.plan(now, d.Began, d.restored(root), paths)
 	return p, nil
 }
 
+// workspace is what is kept of a root to look at a draft: it is looked at anew. Contents
+// stay: 30,000 take seconds to store. Nothing is dropped, and a person waits for it.
+func (d *Draft) workspace(root int, o Options) (*Workspace, error) {
+	o.Size, o.Age, o.LeaveOut = math.MaxInt64, math.MaxInt64, nil // what a person keeps is kept
+	dir := d.part(root, "changes")
+	seen, _ := filepath.Glob(filepath.Join(dir, "*", "tree.jsonl"))
+	for _, file := range seen {
+		if err := os.Remove(file); err != nil {
+			return nil, err
+		}
+	}
+	s, err := Open(dir, o)
+	if err != nil {
+		return nil, err
+	}
+	w, err := s.Workspace(d.Roots[root])
+	if err == nil {
+		w.patience = draftLookTime
+	}
+	return w, err
+}
+
+// draftLookTime bounds a look for a person who waits for it, and for no call.
+const draftLookTime = 10 * time.Minute
+
 // Content gives what an entry of the plan holds.
 func (p DraftPlan) Content(e *Entry) ([]byte, error) { return p.w.Content(e) }
-
-// Keep has the plan carried out by perform, as Apply does.
-func (p DraftPlan) Keep(force bool, perform func(order io.Reader) error) error {
-	_, err := p.w.Apply(p.Undo, Call{Tool: "review"}, force, perform)
-	return err
-}
 
 // Same reports whether two steps do the same to the same thing. When a draft's own files were
 // last touched says nothing: to look at them touches some.
@@ -350,7 +356,7 @@ func (u *upper) concerns() func(name string) bool {
 }
 
 // plan is pure: from what is in the workspace now to what the draft says.
-func (u *upper) plan(now tree, began time.Time, paths []string) (p Undo) {
+func (u *upper) plan(now tree, began time.Time, restored map[Name]stamp, paths []string) (p Undo) {
 	names := make(map[string]bool, len(u.found))
 	for name := range u.found {
 		names[name] = true
@@ -378,7 +384,7 @@ func (u *upper) plan(now tree, began time.Time, paths []string) (p Undo) {
 			s.Conflict, s.Final = "it is a device, a socket or a pipe, or runs with the rights of its owner", true
 		case s.Now == nil && u.copied[name] && changedSince(now[path.Dir(name)]):
 			s.Conflict = "it was removed since" // or had another name, and something else there changed
-		case s.Now != nil && !s.Now.IsDir() && changedSince(*s.Now):
+		case s.Now != nil && !s.Now.IsDir() && changedSince(*s.Now) && !restored[s.Path].is(s.Now.Seen):
 			s.Conflict = "it was changed since"
 		}
 		p.Steps = append(p.Steps, s)

@@ -47,6 +47,11 @@ type stamp struct {
 	Racy bool `json:"racy,omitempty"`
 }
 
+// is reports whether they are of one file that has not changed.
+func (s stamp) is(o stamp) bool {
+	return s.Dev == o.Dev && s.Ino == o.Ino && s.Mtime == o.Mtime && s.Ctime == o.Ctime
+}
+
 // clockTick is how long two changes can bear the same time: the kernel's coarse clock
 // goes on every 4 to 10 ms (time(7)).
 const clockTick = 20 * time.Millisecond
@@ -140,7 +145,7 @@ var errBound = errors.New("it has too much in it to be looked at")
 func (l *look) bound() error {
 	switch {
 	case time.Now().After(l.until):
-		return fmt.Errorf("%w: not done after %v", errBound, lookTime)
+		return fmt.Errorf("%w: not done after %v", errBound, l.w.patience)
 	case l.names > lookNames:
 		return fmt.Errorf("%w: more than %d names", errBound, lookNames)
 	}
@@ -159,7 +164,7 @@ func (l *look) run(root string, since int) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return &fs.PathError{Op: "stat", Path: root, Err: err}
 	}
-	l.until, l.left = time.Now().Add(lookTime), map[string]bool{".": false}
+	l.until, l.left = time.Now().Add(l.w.patience), map[string]bool{".": false}
 	l.visited, l.now = map[string]bool{}, map[string]*Entry{}
 	l.dev = uint64(st.Dev) //nolint:unconvert // int32 on darwin
 	if now := stampOf(&st); now.Dev != l.w.top.Dev || now.Ino != l.w.top.Ino {

@@ -1,0 +1,226 @@
+package changes
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/sandgate/sandgate/internal/atomicfile"
+)
+
+// A Keep is a draft, or some of it, on its way into the workspaces, all or nothing. It is written
+// down before the first name is touched. One that fails is taken back; one that is killed is
+// brought to its end by Settle.
+type Keep struct {
+	// Config is the configuration file that it runs under; "" is that of the workspace.
+	Config string `json:"config,omitempty"`
+	// Drops: once it is kept, nothing of the draft is wanted any more.
+	Drops bool `json:"drops,omitempty"`
+	// Steps are what it does to each root.
+	Steps [][]Step `json:"steps"`
+	// File is undo.file, by which the steps were planned.
+	File int64 `json:"file"`
+	// Back: it failed, and is being taken back.
+	Back bool `json:"back,omitempty"`
+}
+
+// Perform has a root's names put in place, as Apply's perform does.
+type Perform func(root string, order io.Reader) error
+
+func (d *Draft) keepFile() string { return filepath.Join(d.dir, "keep.json") }
+
+// UnderWay is the keep that has begun and not ended; nil is none.
+func (d *Draft) UnderWay() (*Keep, error) {
+	b, err := os.ReadFile(d.keepFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // none
+	}
+	k := &Keep{}
+	if err == nil {
+		err = json.Unmarshal(b, k)
+	}
+	if err == nil && len(k.Steps) != len(d.Roots) {
+		err = errors.New("it is of other directories")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("draft %s: read what was being kept: %w", d.ID, err)
+	}
+	return k, nil
+}
+
+func (d *Draft) write(k *Keep) error {
+	b, err := json.Marshal(k)
+	if err == nil {
+		err = atomicfile.WriteFile(d.keepFile(), b, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("draft %s: nothing was done: %w", d.ID, err)
+	}
+	return nil
+}
+
+// Keep puts the plans, one for each root, into the workspaces: all of them, or nothing. The
+// caller holds the draft.
+func (d *Draft) Keep(plans []DraftPlan, k Keep, force bool, perform Perform) error {
+	k.Steps = make([][]Step, len(d.Roots))
+	for i, p := range plans {
+		if l := p.Blocking(force); len(l) > 0 {
+			return fmt.Errorf("keep %s: %w: %s", l[0].Path, ErrConflict, l[0].Conflict)
+		}
+		if k.Steps[i] = p.Steps; p.w != nil {
+			k.File = p.w.options.File
+		}
+	}
+	if err := d.write(&k); err != nil {
+		return err
+	}
+	for i, p := range plans {
+		if err := p.carryOut(d.Roots[i], perform); err != nil {
+			return d.takeBack(&k, perform, err)
+		}
+	}
+	return d.ended()
+}
+
+func (p DraftPlan) carryOut(root string, perform Perform) error {
+	if len(p.Steps) == 0 {
+		return nil
+	}
+	_, err := p.w.Apply(p.Undo, Call{Tool: "review"}, true, func(order io.Reader) error { return perform(root, order) })
+	return err
+}
+
+// ended forgets the keep before the draft may go: what somebody changes from now on is not of it.
+func (d *Draft) ended() error {
+	if err := os.Remove(d.keepFile()); err != nil {
+		return fmt.Errorf("draft %s: %w", d.ID, err)
+	}
+	return nil
+}
+
+// takeBack undoes what a keep has done, which failed for cause.
+func (d *Draft) takeBack(k *Keep, perform Perform, cause error) error {
+	k.Back = true
+	if err := d.write(k); err != nil {
+		return errors.Join(cause, err)
+	}
+	left, err := d.goOn(k, perform)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w; what was done by then could not be taken back yet: %w", cause, err)
+	case len(left) > 0:
+		return fmt.Errorf("%w; what was done by then is taken back, but for %s: %s", cause, left[0].Path, left[0].Conflict)
+	}
+	return fmt.Errorf("nothing was kept: %w", cause)
+}
+
+// Settle brings a keep that was killed to its end: forward if it can, else back. It gives the
+// names that were left alone, since somebody has changed them. The caller holds the draft.
+func (d *Draft) Settle(k *Keep, perform Perform) (left []Step, err error) {
+	left, err = d.goOn(k, perform)
+	if err != nil && !k.Back {
+		return nil, d.takeBack(k, perform, err)
+	}
+	return left, err
+}
+
+// goOn does what is left to do of a keep.
+func (d *Draft) goOn(k *Keep, perform Perform) (left []Step, err error) {
+	for i, root := range d.Roots {
+		if len(k.Steps[i]) == 0 {
+			continue
+		}
+		p, conflicts, err := d.rest(i, k)
+		if err == nil {
+			err = p.carryOut(root, perform)
+		}
+		if err != nil {
+			return nil, err
+		}
+		left = append(left, conflicts...)
+		if k.Back {
+			if err := d.noteRestored(i, p); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return left, d.ended()
+}
+
+// restored are files that a keep has taken back: nobody has changed them since the draft began.
+func (d *Draft) restored(root int) (files map[Name]stamp) {
+	b, err := os.ReadFile(d.part(root, "restored.json"))
+	if err == nil {
+		err = json.Unmarshal(b, &files)
+	}
+	if err != nil || files == nil {
+		return map[Name]stamp{} // then they are conflicts
+	}
+	return files
+}
+
+func (d *Draft) noteRestored(root int, p DraftPlan) error {
+	files := d.restored(root)
+	for _, s := range p.Steps {
+		if e, ok := p.w.tree[string(s.Path)]; ok && equal(&e, s.Was) {
+			files[s.Path] = e.Seen
+		}
+	}
+	b, err := json.Marshal(files)
+	if err == nil {
+		err = replace(d.part(root, "restored.json"), b)
+	}
+	if err != nil {
+		return fmt.Errorf("draft %s: %w", d.ID, err)
+	}
+	return nil
+}
+
+// rest looks at a root, and says what is left to do there. A name is as it was before, as it is to
+// be, or in between: anything else is somebody's who came later.
+func (d *Draft) rest(root int, k *Keep) (p DraftPlan, left []Step, err error) {
+	if p.w, err = d.workspace(root, Options{File: k.File}); err != nil {
+		return p, nil, err
+	}
+	var names []string
+	for _, s := range k.Steps[root] {
+		names = append(names, string(s.Path))
+	}
+	err = p.w.locked(func() error {
+		return p.w.look(tree{}.known(names...), true, notSince)
+	})
+	if err != nil {
+		return p, nil, err
+	}
+	for _, s := range k.Steps[root] {
+		now, was := s.Now, s.Was
+		if k.Back {
+			now, was = was, now
+		}
+		var there *Entry
+		if e, ok := p.w.tree[string(s.Path)]; ok {
+			there = &e
+		}
+		if equal(there, was) {
+			continue
+		}
+		step := Step{Path: s.Path, Now: there, Was: was}
+		between := there == nil && (k.Back || now != nil && was != nil && now.kind() != was.kind()) ||
+			there != nil && there.IsDir() && (now != nil && now.IsDir() || was != nil && was.IsDir())
+		switch {
+		case !equal(there, now) && !between:
+			step.Conflict = "it was changed since"
+		case was != nil && was.Unkept != "":
+			step.Conflict = "its content was not kept: " + was.Unkept
+		default:
+			p.Steps = append(p.Steps, step)
+			continue
+		}
+		left = append(left, step)
+	}
+	return p, left, nil
+}
