@@ -32,7 +32,7 @@ func newBenchCmd(a *app) *cobra.Command {
 		Long: `bench starts supervisors of its own and measures, round by round and one of each
 kind after the other, so that a busy machine slows all of them alike: a command
 started bare, in bubblewrap with the same mounts, by sandgate run and by a call over
-the socket, and the file tools: each in an empty workspace and in one that holds what a
+the socket, both also with Landlock alone, and the file tools: each in an empty workspace and in one that holds what a
 web project does (57,000 files in 5,500 directories), since nothing may cost more
 where more lies. One supervisor does nothing else, one has open
 sessions and waiting requests by the thousand, one does not sync its audit log; the
@@ -112,8 +112,8 @@ type benchGround struct {
 	workspace string
 	bwrap     []string
 
-	plain, loaded, unsynced *benchSite
-	perSession              float64 // resident kB that one open session of the loaded supervisor takes
+	plain, loaded, unsynced, host *benchSite // host: with Landlock alone
+	perSession                    float64    // resident kB that one open session of the loaded supervisor takes
 
 	times   map[string][]time.Duration // of each act
 	figures benchFigures
@@ -170,13 +170,17 @@ func (b *bench) ground(name string, files int) (*benchGround, error) {
 		os.WriteFile(filepath.Join(g.workspace, "file"), []byte(strings.Repeat("0123456789abcde\n", 256)), 0o600)); err != nil {
 		return g, err
 	}
-	for name, site := range map[string]**benchSite{"plain": &g.plain, "loaded": &g.loaded, "unsynced": &g.unsynced} {
+	for name, site := range map[string]**benchSite{"plain": &g.plain, "loaded": &g.loaded, "unsynced": &g.unsynced, "host": &g.host} {
 		config := strings.Replace(benchConfig, "WORKSPACE", g.workspace, 1)
 		if name == "unsynced" {
 			config = strings.Replace(config, "sync: decision", "sync: never", 1)
 		}
 		var err error
-		if *site, err = g.open(name, config); err != nil {
+		backend := "auto"
+		if name == "host" {
+			backend = "landlock"
+		}
+		if *site, err = g.open(name, config, backend); err != nil {
 			return g, err
 		}
 	}
@@ -218,7 +222,7 @@ func plantTree(dir string, files int) error {
 }
 
 // open starts a supervisor and dials it until it answers.
-func (b *benchGround) open(name, config string) (*benchSite, error) {
+func (b *benchGround) open(name, config, backend string) (*benchSite, error) {
 	s := &benchSite{dir: filepath.Join(filepath.Dir(b.workspace), name)}
 	s.config = filepath.Join(s.dir, "sandgate.yaml")
 	for name, content := range map[string]string{
@@ -230,7 +234,7 @@ func (b *benchGround) open(name, config string) (*benchSite, error) {
 		}
 	}
 	agent := filepath.Join(s.dir, "agent.sock")
-	s.serve = exec.CommandContext(b.ctx, b.self, "serve", "--config", s.config, "--socket", agent, "--operator-socket", filepath.Join(s.dir, "operator.sock"))
+	s.serve = exec.CommandContext(b.ctx, b.self, "serve", "--backend", backend, "--config", s.config, "--socket", agent, "--operator-socket", filepath.Join(s.dir, "operator.sock"))
 	begin := time.Now()
 	if err := s.serve.Start(); err != nil {
 		return s, err
@@ -326,7 +330,7 @@ func (b *bench) close() {
 		if g == nil {
 			continue
 		}
-		for _, s := range []*benchSite{g.plain, g.loaded, g.unsynced} {
+		for _, s := range []*benchSite{g.plain, g.loaded, g.unsynced, g.host} {
 			s.close()
 		}
 	}
@@ -361,7 +365,9 @@ const (
 	bareBash     = "bare bash -c true"
 	bareBwrap    = "bare bwrap"
 	runCommand   = "sandgate run"
+	runHost      = "sandgate run, landlock"
 	shellTrue    = "shell true"
+	hostTrue     = "shell true, landlock"
 	shellInBash  = "shell with bash"
 	readFile     = "read_file 4 KiB"
 	writeFile    = "write_file 4 KiB"
@@ -397,7 +403,9 @@ func (b *benchGround) acts() []benchAct {
 		{bareBash, run("/bin/bash", "--norc", "--noprofile", "-c", "true")},
 		{bareBwrap, run(append(append([]string{"bwrap"}, b.bwrap...), "/usr/bin/true")...)},
 		{runCommand, run(b.self, "run", "--config", b.plain.config, "--", "/usr/bin/true")},
+		{runHost, run(b.self, "run", "--backend", "landlock", "--config", b.plain.config, "--", "/usr/bin/true")},
 		{shellTrue, call(b.plain, "shell", command("true"))},
+		{hostTrue, call(b.host, "shell", command("true"))},
 		{loadedTrue, call(b.loaded, "shell", command("true"))},
 		{unsyncedTrue, call(b.unsynced, "shell", command("true"))},
 		{shellInBash, call(b.plain, "shell", command("true && true"))},

@@ -89,6 +89,7 @@ func (r *benchReport) compare() {
 	add("shell true / bare exec", most, 2, medians(shellTrue, bareExec))
 	add("shell true / bare bwrap", most, 0.4, medians(shellTrue, bareBwrap))
 	add("sandgate run / bare bwrap", most, 2, medians(runCommand, bareBwrap))
+	add("sandgate run, landlock / bwrap", most, 0.8, medians(runHost, runCommand))
 	add("read_file / bare exec", most, 1.2, medians(readFile, bareExec))
 	add("calls per second / bare exec", least, 0.4, rates(shellTrue, bareExec))
 	add("calls per second / bare bwrap", least, 4, rates(shellTrue, bareBwrap))
@@ -97,7 +98,7 @@ func (r *benchReport) compare() {
 	add("serve until ready, ms", most, 50, func(f benchFigures) float64 { return f.ServeStart })
 	add("supervisor, MB resident", most, 20, func(f benchFigures) float64 { return float64(f.SupervisorKB) / 1024 })
 	add("waiting cell, MB", most, 3, func(f benchFigures) float64 { return float64(f.CellKB) / 1024 })
-	for _, told := range [][2]string{{unsyncedTrue, bareExec}, {unsyncedRead, bareExec}, {writeFile, bareExec}, {shellInBash, bareBash}, {bareBash, bareExec}} {
+	for _, told := range [][2]string{{unsyncedTrue, bareExec}, {unsyncedRead, bareExec}, {writeFile, bareExec}, {hostTrue, bareBwrap}, {shellInBash, bareBash}, {bareBash, bareExec}} {
 		add(told[0]+" / "+told[1], "", 0, medians(told[0], told[1]))
 	}
 	// What lies in the workspace may not cost anything.
@@ -109,7 +110,9 @@ func (r *benchReport) compare() {
 	grown(shellTrue, 1.15)
 	grown(readFile, 1.15)
 	grown(writeFile, 1.15)
+	grown(hostTrue, 1.15)
 	grown(runCommand, 1.5)
+	grown(runHost, 1.5)
 	decision := benchRatio{Name: "a decision, us", Value: r.Decision}
 	decision.judge(most, 20)
 	r.Ratios = append(r.Ratios, decision)

@@ -24,6 +24,7 @@ import (
 type serveFlags struct {
 	config, socket, operator, http string
 	log                            string
+	backend                        string // that sandgate bench compares with others
 	draftOf                        string // the directory of the draft that its calls work on, or ""
 	approveAll, strict             bool
 	logLevel                       *slog.LevelVar
@@ -57,7 +58,8 @@ has no room for sandboxes.`,
 	fs.TextVar(f.logLevel, "log-level", f.logLevel, "log what is at least this `grave`: error, warn or info")
 	fs.StringVar(&f.log, "log", logAuto, "print a line for each decision: decisions, none, or auto, which is on a terminal and in the journal")
 	fs.StringVar(&f.draftOf, "draft-of", "", "work on the draft in this `directory`, until standard input ends")
-	_ = fs.MarkHidden("draft-of")
+	fs.StringVar(&f.backend, "backend", "auto", backendUsage)
+	_, _ = fs.MarkHidden("draft-of"), fs.MarkHidden("backend")
 	fs.BoolVar(&f.approveAll, "approve-all", false, "approve whatever would be asked; rules that deny still hold")
 	fs.BoolVar(&f.strict, "strict", false, "deny whatever would be asked")
 	c.MarkFlagsMutuallyExclusive("approve-all", "strict")
@@ -65,7 +67,10 @@ has no room for sandboxes.`,
 }
 
 func (f serveFlags) options() (o buildOptions, err error) {
-	o.tryBackend = true
+	o.tryBackend, o.backend = true, f.backend
+	if err := checkBackend(f.backend); err != nil {
+		return o, err
+	}
 	switch f.log {
 	case logAuto, logDecisions, logNone:
 	default:
