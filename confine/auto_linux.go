@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -141,11 +140,12 @@ func (b *Backend) Use(g *Guard) {
 
 // Prepare implements Confiner.
 func (b *Backend) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox, error) {
-	return b.prepare(ctx, p, b.bwrap)
+	return b.prepare(ctx, p, b.bwrap, b.landlock)
 }
 
-// first is bwrap, or the cells of a session over it.
-func (b *Backend) prepare(ctx context.Context, p sandboxprofile.Profile, first Confiner) (Sandbox, error) {
+// first is bwrap, or the cells of a session over it, and second Landlock, or what a session
+// has of it ahead.
+func (b *Backend) prepare(ctx context.Context, p sandboxprofile.Profile, first, second Confiner) (Sandbox, error) {
 	if b.bwrap != nil && b.isBarred() == nil {
 		box, err := first.Prepare(ctx, p)
 		if err == nil {
@@ -158,7 +158,7 @@ func (b *Backend) prepare(ctx context.Context, p sandboxprofile.Profile, first C
 	}
 	reason := b.isBarred()
 	if b.landlock != nil {
-		box, err := b.landlock.Prepare(ctx, p)
+		box, err := second.Prepare(ctx, p)
 		var u *Unenforceable
 		switch {
 		case err == nil:
@@ -234,32 +234,48 @@ func (b *Backend) Try(ctx context.Context) (Enforced, error) {
 // Session is a Confiner for one session, which keeps cells where the backend has
 // them.
 func (b *Backend) Session() SessionBackend {
-	s := SessionBackend{b, io.NopCloser(nil), nil}
+	s := SessionBackend{Backend: b}
 	if b.bwrap != nil {
-		cells := NewCells(b.bwrap)
-		s.Closer, s.cells = cells, cells
+		s.cells = NewCells(b.bwrap)
+	}
+	if b.landlock != nil {
+		s.host = newHostAhead(b.landlock)
 	}
 	return s
 }
 
-// SessionBackend is a Backend with the cells of one session.
+// SessionBackend is a Backend with what is kept for one session: the cells of bwrap, and
+// what is built ahead without it.
 type SessionBackend struct {
 	*Backend
-	io.Closer
 	cells *Cells
+	host  *hostAhead
+}
+
+// Close ends what is kept for the session. The backend stays.
+func (s SessionBackend) Close() error {
+	var errs []error
+	if s.cells != nil {
+		errs = append(errs, s.cells.Close())
+	}
+	if s.host != nil {
+		errs = append(errs, s.host.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // Prepare implements Confiner.
 func (s SessionBackend) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox, error) {
-	return s.prepare(ctx, p, s.cells)
+	return s.prepare(ctx, p, s.cells, s.host)
 }
 
-// Ahead begins to build the cell of a call that is expected: see Cells.Ahead.
+// Ahead begins to build the sandbox of the one call that the session will have: see
+// Cells.Ahead. Without namespaces it is built when the call comes, which takes as long.
 func (s SessionBackend) Ahead(p sandboxprofile.Profile) {
+	if s.host != nil {
+		s.host.once()
+	}
 	if s.cells != nil && s.isBarred() == nil {
 		s.cells.Ahead(p)
 	}
 }
-
-// Close ends the session's cells; the backend stays.
-func (s SessionBackend) Close() error { return s.Closer.Close() }

@@ -41,7 +41,7 @@ type Cells struct {
 
 // A cell is a standing sandbox that waits.
 type cell struct {
-	of    *Cells
+	end   func() // ends it, unless a call has taken it meanwhile
 	key   string
 	box   *bwrapSandbox
 	timer *time.Timer
@@ -208,8 +208,9 @@ func (c *Cells) keep(key string, box *bwrapSandbox) bool {
 	if c.closed || c.waiting() >= maxIdleCells {
 		return false
 	}
-	x := &cell{of: c, key: key, box: box}
-	x.timer = time.AfterFunc(cellIdle, func() { c.expire(x) })
+	x := &cell{key: key, box: box}
+	x.end = func() { c.expire(x) }
+	x.timer = time.AfterFunc(cellIdle, x.end)
 	c.idle[key] = append(c.idle[key], x)
 	c.inner.room.rest(x)
 	return true

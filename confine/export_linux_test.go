@@ -11,3 +11,6 @@ func (c *Cells) Await(p sandboxprofile.Profile) { c.await(context.Background(), 
 
 // QueuePlaces are where the queue for names may lie.
 var QueuePlaces = queuePlaces
+
+// Expected waits for what is built ahead without namespaces.
+func (s SessionBackend) Expected() { s.host.tasks.Wait() }

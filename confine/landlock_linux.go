@@ -174,31 +174,45 @@ func (l *Landlock) Prepare(ctx context.Context, p sandboxprofile.Profile) (_ San
 			leave()
 		}
 	}()
-	seen, err := l.guard.look(p)
+	plan, err := l.plan(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	if err := quiet(frozenOf(ctx)); err != nil {
+	plan.leave = leave
+	box, err := l.build(ctx, plan)
+	if err != nil {
 		return nil, err
+	}
+	return box, nil
+}
+
+// plan looks at the host, and gives what a sandbox of p is to be built from now.
+func (l *Landlock) plan(ctx context.Context, p sandboxprofile.Profile) (hostPlan, error) {
+	seen, err := l.guard.look(p)
+	if err != nil {
+		return hostPlan{}, err
+	}
+	if err := quiet(frozenOf(ctx)); err != nil {
+		return hostPlan{}, err
 	}
 	p = withoutOurs(p, seen.facts.Masks)
 	facts := withoutSockets(p, seen.freezing(p, frozenOf(ctx)).facts)
 	user, err := owner(p)
 	if err != nil {
-		return nil, err
+		return hostPlan{}, err
 	}
 	rules, err := l.compile(p, facts)
 	if err != nil {
-		return nil, err
+		return hostPlan{}, err
 	}
 	setup, err := l.restrictions(p, facts, rules, seen.named)
-	if b := setup.Shared; err == nil && b != nil && b.Broker != nil {
+	if err != nil {
+		return hostPlan{}, err
+	}
+	if b := setup.Shared; b != nil && b.Broker != nil {
 		b.Broker.Protect = append(b.Broker.Protect, frozenPatterns(frozenOf(ctx))...)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return l.build(ctx, hostPlan{profile: p, seen: seen, user: user, setup: setup, enforced: l.enforced(p, rules), leave: leave})
+	return hostPlan{profile: p, seen: seen, user: user, setup: setup, enforced: l.enforced(p, rules)}, nil
 }
 
 // withoutOurs is p without any right to sandgate's own directories, under whatever other
@@ -360,7 +374,7 @@ type hostPlan struct {
 }
 
 // build starts init and has it restrict itself.
-func (l *Landlock) build(ctx context.Context, plan hostPlan) (_ Sandbox, err error) {
+func (l *Landlock) build(ctx context.Context, plan hostPlan) (_ *hostSandbox, err error) {
 	l.sweep.Do(func() { removeStale(append(privatePlaces(), "/tmp")) }) // where pools lie, whatever TMPDIR says
 	own, err := newPrivate(plan.profile, plan.user)
 	if err != nil {
@@ -606,7 +620,11 @@ func (u *Unconfined) Prepare(ctx context.Context, p sandboxprofile.Profile) (San
 		setup.Seccomp = base
 		setup.Shared.Seccomp, _ = u.host.filters.Shared(open) // one compiler: both or neither
 	}
-	return u.host.build(ctx, hostPlan{profile: p, seen: seen, user: user, setup: setup, enforced: unconfined(p, setup, u.host.hostLimits())})
+	box, err := u.host.build(ctx, hostPlan{profile: p, seen: seen, user: user, setup: setup, enforced: unconfined(p, setup, u.host.hostLimits())})
+	if err != nil {
+		return nil, err
+	}
+	return box, nil
 }
 
 const nothing = "nothing"

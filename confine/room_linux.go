@@ -238,7 +238,7 @@ func (r *room) evict() bool {
 	x := r.resting.Remove(front).(*cell)
 	r.leaving++
 	go func() {
-		x.of.expire(x) // does nothing if a call has just taken it
+		x.end() // does nothing if a call has just taken it
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.leaving--

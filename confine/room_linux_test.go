@@ -181,6 +181,46 @@ func TestLandlockEntersTheRoom(t *testing.T) {
 	}
 }
 
+// TestWhatIsBuiltAheadMakesRoom: a sandbox that waits for a call of one session goes for a
+// call of another.
+func TestWhatIsBuiltAheadMakesRoom(t *testing.T) {
+	l, err := NewLandlock(LandlockOptions{})
+	if err != nil {
+		t.Skip(err)
+	}
+	defer l.Close()
+	l.room.most = 1
+	p := sandboxprofile.Profile{
+		Paths:  map[string]sandboxprofile.Rights{"/usr": sandboxprofile.Read | sandboxprofile.Execute, t.TempDir(): sandboxprofile.Read | sandboxprofile.Write},
+		Limits: sandboxprofile.NoLimits(),
+	}
+	call := func(h *hostAhead) {
+		t.Helper()
+		box, err := h.Prepare(context.Background(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		box.Close()
+		h.tasks.Wait()
+	}
+	one, other := newHostAhead(l), newHostAhead(l)
+	for range 3 {
+		call(one)
+		if len(one.waits) != 1 || l.room.standing != 1 {
+			t.Fatalf("%d wait, %d stand", len(one.waits), l.room.standing)
+		}
+		call(other)
+		if len(one.waits) != 0 || len(other.waits) != 1 {
+			t.Fatalf("%d and %d wait", len(one.waits), len(other.waits))
+		}
+	}
+	one.Close()
+	other.Close()
+	if l.room.standing != 0 || l.room.resting.Len() != 0 {
+		t.Errorf("%d stand, %d rest", l.room.standing, l.room.resting.Len())
+	}
+}
+
 // TestReserveIsSaid: a host on which the reserve cannot be kept is said to be one, and no
 // other.
 func TestReserveIsSaid(t *testing.T) {
