@@ -231,6 +231,11 @@ type reply struct {
 
 func fails(errno unix.Errno) reply { return reply{errno: errno} }
 
+// gives hands over fd as the thread has asked for it.
+func (c *call) gives(fd int) reply {
+	return reply{hands: true, fd: fd, cloex: c.flags&unix.O_CLOEXEC != 0}
+}
+
 // take answers one notification.
 func (b *Broker) take(n *notification) {
 	b.Tend()
@@ -306,17 +311,11 @@ func (c *call) creating(act func() error) unix.Errno {
 		unix.Umask(mask)
 		defer unix.Umask(c.b.umask)
 	}
-	// Nothing is done for a thread that has died, or was interrupted for good.
-	if !c.from.waits(c.id) {
-		return unix.ESRCH
-	}
-	if err := act(); err != nil {
-		return errnoOf(err)
-	}
-	return 0
+	return c.acting(act)
 }
 
-// acting is creating for what makes no file.
+// acting is creating for what makes no file. Nothing is done for a thread that has died, or
+// was interrupted for good.
 func (c *call) acting(act func() error) unix.Errno {
 	if !c.from.waits(c.id) {
 		return unix.ESRCH

@@ -167,22 +167,27 @@ func (c *call) recast(fd int, dir, name string, st *unix.Stat_t) bool {
 }
 
 func onlySamples(at int, name string) bool {
+	dir, entries, err := listed(at, name)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !e.Type().IsRegular() || !strings.HasSuffix(e.Name(), sampleSuffix) })
+}
+
+// listed opens a directory, and gives what is in it.
+func listed(at int, name string) (*os.File, []os.DirEntry, error) {
 	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return false
+		return nil, nil, err
 	}
 	dir := os.NewFile(uintptr(fd), name)
-	defer dir.Close()
 	entries, err := dir.ReadDir(-1)
 	if err != nil {
-		return false
+		dir.Close()
+		return nil, nil, err
 	}
-	for _, e := range entries {
-		if !e.Type().IsRegular() || !strings.HasSuffix(e.Name(), sampleSuffix) {
-			return false
-		}
-	}
-	return true
+	return dir, entries, nil
 }
 
 // changeable reports whether a name may be changed.
@@ -243,14 +248,14 @@ func (c *call) judgeLink(full, to string) unix.Errno {
 const maxMoved = 20_000
 
 // judgeMoved looks for links below a directory that is to lie elsewhere: those that lead
-// out of it lead somewhere else then. It takes fd.
-func (c *call) judgeMoved(fd int, to string, depth int, left *int) unix.Errno {
-	dir := os.NewFile(uintptr(fd), to)
-	defer dir.Close()
-	entries, err := dir.ReadDir(-1)
+// out of it lead somewhere else then. What cannot be looked at is not moved.
+func (c *call) judgeMoved(at int, called, to string, depth int, left *int) unix.Errno {
+	dir, entries, err := listed(at, called)
 	if err != nil {
 		return c.verdict(to, Protected)
 	}
+	defer dir.Close()
+	fd := int(dir.Fd())
 	for _, e := range entries {
 		if *left--; *left < 0 {
 			return unix.EXDEV
@@ -266,11 +271,7 @@ func (c *call) judgeMoved(fd int, to string, depth int, left *int) unix.Errno {
 				return c.verdict(name+" -> "+target, Outside)
 			}
 		case e.IsDir():
-			sub, err := unix.Openat(fd, e.Name(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-			if err != nil {
-				return c.verdict(name, Protected)
-			}
-			if errno := c.judgeMoved(sub, name, depth+1, left); errno != 0 {
+			if errno := c.judgeMoved(fd, e.Name(), name, depth+1, left); errno != 0 {
 				return errno
 			}
 		case e.Type().IsRegular() && isOneOf(e.Name(), sendsGit...):

@@ -49,7 +49,7 @@ func (c *call) createLate(p place, flags int, mode uint32, isNew bool) reply {
 	if errno != 0 {
 		return fails(errno)
 	}
-	cloex, ours := c.openFlags()&unix.O_CLOEXEC != 0, flags&^(unix.O_CREAT|unix.O_EXCL|unix.O_TRUNC|unix.O_NOFOLLOW|unix.O_DIRECTORY)
+	ours := flags &^ (unix.O_CREAT | unix.O_EXCL | unix.O_TRUNC | unix.O_NOFOLLOW | unix.O_DIRECTORY)
 	// A description of its own: it is told by it whether programs have theirs still open.
 	fd, errno := c.b.again(l.file, ours)
 	err := unix.Unlinkat(p.dir, temp, 0)
@@ -67,10 +67,12 @@ func (c *call) createLate(p place, flags int, mode uint32, isNew bool) reply {
 		return fails(errno)
 	}
 	c.b.late = append(c.b.late, l)
-	return reply{hands: true, fd: fd, cloex: cloex, undo: func() {
+	r := c.gives(fd)
+	r.undo = func() {
 		c.b.late = c.b.late[:len(c.b.late)-1] // the queue for names is still ours: nobody has come between
 		l.close()
-	}}
+	}
+	return r
 }
 
 func (l late) close() {

@@ -46,6 +46,9 @@ func (c *call) mayChangeMeta(t target) unix.Errno {
 }
 
 func (c *call) byPath(dirfd int32, addr uint64, flags int) (func(*walk) (target, unix.Errno), unix.Errno) {
+	if flags&^(unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH) != 0 {
+		return nil, unix.EINVAL
+	}
 	name, errno := c.text(addr)
 	if errno != 0 {
 		return nil, errno
@@ -68,9 +71,6 @@ func (c *call) byDescriptor(fd int32) func(*walk) (target, unix.Errno) {
 }
 
 func (c *call) chmodAt(dirfd int32, addr uint64, mode uint32, flags int) reply {
-	if flags&^(unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH) != 0 {
-		return fails(unix.EINVAL)
-	}
 	find, errno := c.byPath(dirfd, addr, flags)
 	if errno != 0 {
 		return fails(errno)
@@ -94,9 +94,6 @@ func (c *call) chmodOf(find func(*walk) (target, unix.Errno), mode uint32) reply
 }
 
 func (c *call) chownAt(dirfd int32, addr uint64, uid, gid int, flags int) reply {
-	if flags&^(unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH) != 0 {
-		return fails(unix.EINVAL)
-	}
 	find, errno := c.byPath(dirfd, addr, flags)
 	if errno != 0 {
 		return fails(errno)
@@ -110,9 +107,6 @@ func (c *call) chownOf(find func(*walk) (target, unix.Errno), uid, gid int) repl
 
 // timesAt is utimensat(2) with the times already read; nil is now.
 func (c *call) timesAt(dirfd int32, addr uint64, times []unix.Timespec, flags int) reply {
-	if flags&^(unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH) != 0 {
-		return fails(unix.EINVAL)
-	}
 	if len(times) == 2 && times[0].Nsec == unix.UTIME_OMIT && times[1].Nsec == unix.UTIME_OMIT {
 		return reply{} // the kernel does not even look at the path
 	}

@@ -73,14 +73,7 @@ func (c *call) openToRead(dirfd int32, name string, flags int) reply {
 	return c.give(t, opening{flags: flags &^ unix.O_NOFOLLOW})
 }
 
-func (c *call) redirects(name string) bool {
-	for _, dir := range c.b.Redirected {
-		if sandboxprofile.Contains(dir, name) {
-			return true
-		}
-	}
-	return false
-}
+func (c *call) redirects(name string) bool { return below(c.b.Redirected, name) }
 
 func (c *call) openToChange(dirfd int32, name string, flags int, mode uint32) reply {
 	if flags&unix.O_TMPFILE == unix.O_TMPFILE {
@@ -147,7 +140,6 @@ func (c *call) create(w walk, p place, flags int, mode uint32) reply {
 	fd := -1
 	// Truncating is for a file that is there; waiting is for a FIFO.
 	flags = flags&^unix.O_TRUNC | unix.O_EXCL | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NOCTTY
-	cloex := c.openFlags()&unix.O_CLOEXEC != 0
 	errno = c.creating(func() (err error) {
 		fd, err = unix.Openat(p.dir, p.name(), flags, mode)
 		return err
@@ -160,7 +152,9 @@ func (c *call) create(w walk, p place, flags int, mode uint32) reply {
 	if sample && unix.Fstat(fd, &st) == nil {
 		c.b.made.add(&st, fd, "")
 	}
-	return reply{hands: true, fd: fd, cloex: cloex, undo: func() { c.undo(p, fd) }}
+	r := c.gives(fd)
+	r.undo = func() { c.undo(p, fd) }
+	return r
 }
 
 func (c *call) openExisting(t target, flags int) reply {
@@ -251,7 +245,7 @@ func (c *call) openNow(file int, o opening) reply {
 	if errno != 0 {
 		return fails(errno)
 	}
-	r := reply{hands: true, fd: fd, cloex: c.openFlags()&unix.O_CLOEXEC != 0}
+	r := c.gives(fd)
 	if !o.truncate {
 		return r
 	}
@@ -320,7 +314,7 @@ func (c *call) openUnnamed(dirfd int32, name string, flags int, mode uint32) rep
 	if errno := c.judge(t.full); errno != 0 {
 		return fails(errno)
 	}
-	cloex, fd := flags&unix.O_CLOEXEC != 0, -1
+	fd := -1
 	errno = c.creating(func() (err error) {
 		fd, err = unix.Openat(t.fd, ".", flags&^unix.O_CREAT|unix.O_CLOEXEC, mode)
 		return err
@@ -328,11 +322,8 @@ func (c *call) openUnnamed(dirfd int32, name string, flags int, mode uint32) rep
 	if errno != 0 {
 		return fails(errno)
 	}
-	return reply{hands: true, fd: fd, cloex: cloex}
+	return c.gives(fd)
 }
-
-// openFlags are the flags of the call as the thread gave them.
-func (c *call) openFlags() int { return c.flags }
 
 // What waits is nobody else's: the queue for names is free meanwhile, and a thread of its
 // own waits. A signal to the program's thread ends the wait, as it would in the kernel.

@@ -156,7 +156,7 @@ func (p *pool) link(to, name string) error {
 
 // createIn makes a file of the pool's place, as create does elsewhere.
 func (c *call) createIn(p *pool, name string, flags int, mode uint32) reply {
-	cloex, fd := flags&unix.O_CLOEXEC != 0, -1
+	fd := -1
 	flags = flags&^(unix.O_CREAT|unix.O_EXCL|unix.O_TRUNC) | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NOCTTY
 	errno := c.fromPool(p, unix.S_IFREG, name, mode, func(entry string) (err error) {
 		fd, err = unix.Openat(p.dirFD, entry, flags, 0)
@@ -168,7 +168,9 @@ func (c *call) createIn(p *pool, name string, flags int, mode uint32) reply {
 		}
 		return fails(errno)
 	}
-	return reply{hands: true, fd: fd, cloex: cloex, undo: func() { c.b.locked(func() reply { return answerOf(p.remove(name, 0)) }) }}
+	r := c.gives(fd)
+	r.undo = func() { c.b.locked(func() reply { return answerOf(p.remove(name, 0)) }) }
+	return r
 }
 
 // fromPool takes an entry, prepares it and moves it into place.
@@ -258,6 +260,7 @@ func (p *pool) empty(name string) bool {
 	return unix.Ftruncate(fd, 0) == nil && unix.Fchmod(fd, 0o600) == nil
 }
 
+// isEmpty reads no more than one name: a program may have made a million.
 func isEmpty(dir int, name string) bool {
 	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {

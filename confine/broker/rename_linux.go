@@ -194,16 +194,9 @@ func (m *move) judgeMove(from, to string, st *unix.Stat_t, at place) unix.Errno 
 	if rules.Splits(from) || rules.Splits(to) {
 		return unix.EBUSY
 	}
-	open := func() (int, error) {
-		return unix.Openat(at.dir, at.name(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	}
 	if path.Dir(from) != path.Dir(to) && !rules.own(to) {
-		fd, err := open()
-		if err != nil {
-			return m.verdict(to, Protected) // what cannot be looked at is not moved
-		}
 		left := maxMoved
-		if errno := m.judgeMoved(fd, to, 0, &left); errno != 0 {
+		if errno := m.judgeMoved(at.dir, at.name(), to, 0, &left); errno != 0 {
 			return errno
 		}
 	}
@@ -211,12 +204,8 @@ func (m *move) judgeMove(from, to string, st *unix.Stat_t, at place) unix.Errno 
 	if reach == 0 {
 		return 0
 	}
-	fd, err := open()
-	if err != nil {
-		return m.verdict(to, Protected)
-	}
 	left := maxBelow
-	return m.judgeBelow(fd, from, to, reach, &left)
+	return m.judgeBelow(at.dir, at.name(), from, to, reach, &left)
 }
 
 // other is the other end of the move.
@@ -242,14 +231,13 @@ func (m *move) judgeSent(to string, at place) unix.Errno {
 const maxBelow = 10_000
 
 // judgeBelow looks at what lies in a directory that is to get another name, as deep as
-// that name decides. It takes fd.
-func (m *move) judgeBelow(fd int, from, to string, reach int, left *int) unix.Errno {
-	dir := os.NewFile(uintptr(fd), from)
-	defer dir.Close()
-	entries, err := dir.ReadDir(-1)
+// that name decides.
+func (m *move) judgeBelow(at int, called, from, to string, reach int, left *int) unix.Errno {
+	dir, entries, err := listed(at, called)
 	if err != nil {
 		return m.verdict(to, Protected)
 	}
+	defer dir.Close()
 	for _, e := range entries {
 		if *left--; *left < 0 {
 			return m.verdict(to, Protected)
@@ -274,11 +262,7 @@ func (m *move) judgeBelow(fd int, from, to string, reach int, left *int) unix.Er
 		if !e.IsDir() || deeper < 1 {
 			continue
 		}
-		sub, err := unix.Openat(fd, e.Name(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return m.verdict(newName, Protected)
-		}
-		if errno := m.judgeBelow(sub, oldName, newName, deeper, left); errno != 0 {
+		if errno := m.judgeBelow(int(dir.Fd()), e.Name(), oldName, newName, deeper, left); errno != 0 {
 			return errno
 		}
 	}

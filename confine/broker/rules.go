@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -119,13 +120,11 @@ func (r *Rules) MayHaveHidden(name string) bool {
 	return !r.own(name) && r.ends.Match(strings.ToLower(name))
 }
 
-func (r *Rules) own(name string) bool {
-	for _, dir := range r.private {
-		if sandboxprofile.Contains(dir, name) {
-			return true
-		}
-	}
-	return false
+func (r *Rules) own(name string) bool { return below(r.private, name) }
+
+// below reports whether name is one of the directories, or lies in one.
+func below(dirs []string, name string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return sandboxprofile.Contains(dir, name) })
 }
 
 // Reach is how many components below the directory name its own name, or one above it,
@@ -172,28 +171,14 @@ func (r *Rules) Lures(name string) bool {
 }
 
 func isOneOf(name string, list ...string) bool {
-	for _, x := range list {
-		if strings.EqualFold(x, name) { // a file system may fold
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(x string) bool { return strings.EqualFold(x, name) }) // a file system may fold
 }
 
 // Splits reports whether the profile names a path below dir, or dir itself: renaming
 // it would move a part of the profile's meaning.
 func (r *Rules) Splits(dir string) bool {
-	for p := range r.paths {
-		if sandboxprofile.Contains(dir, p) {
-			return true
-		}
-	}
-	for _, p := range slices.Concat(r.private, r.sockets) {
-		if sandboxprofile.Contains(dir, p) {
-			return true
-		}
-	}
-	return false
+	named := slices.AppendSeq(slices.Concat(r.private, r.sockets), maps.Keys(r.paths))
+	return slices.ContainsFunc(named, func(p string) bool { return sandboxprofile.Contains(dir, p) })
 }
 
 // A gitName is what a protected name is to git, where git itself has to make it.

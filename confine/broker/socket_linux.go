@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 	"unsafe"
@@ -149,17 +150,22 @@ func (c *call) socketOf(n int32) (s socket, ino uint64, errno unix.Errno) {
 	return c.b.sockets[st.Ino], st.Ino, 0
 }
 
-// address reads a struct sockaddr of the thread's.
-func (c *call) address(addr uint64, size int32) ([]byte, unix.Errno) {
+// addressed gives the socket that a call is about, and the struct sockaddr that it is called
+// with.
+func (c *call) addressed() (s socket, ino uint64, p []byte, errno unix.Errno) {
+	if s, ino, errno = c.socketOf(c.int(0)); errno != 0 {
+		return s, 0, nil, errno
+	}
 	const most = 128
+	size := c.int(2)
 	if size < 2 || size > most {
-		return nil, unix.EINVAL
+		return s, 0, nil, unix.EINVAL
 	}
-	p := make([]byte, size)
-	if c.read(addr, p) != len(p) {
-		return nil, unix.EFAULT
+	p = make([]byte, size)
+	if c.read(c.args[1], p) != len(p) {
+		return s, 0, nil, unix.EFAULT
 	}
-	return p, 0
+	return s, ino, p, 0
 }
 
 // inet reads an address of the internet.
@@ -186,11 +192,7 @@ func (b *Broker) loopback(a netip.Addr) bool {
 }
 
 func (c *call) connect() reply {
-	s, ino, errno := c.socketOf(c.int(0))
-	if errno != 0 {
-		return fails(errno)
-	}
-	p, errno := c.address(c.args[1], c.int(2))
+	s, ino, p, errno := c.addressed()
 	switch {
 	case errno != 0:
 		return fails(errno)
@@ -326,11 +328,7 @@ func Listening(at netip.AddrPort) bool {
 }
 
 func (c *call) bind() reply {
-	s, _, errno := c.socketOf(c.int(0))
-	if errno != 0 {
-		return fails(errno)
-	}
-	p, errno := c.address(c.args[1], c.int(2))
+	s, _, p, errno := c.addressed()
 	switch {
 	case errno != 0:
 		return fails(errno)
@@ -346,9 +344,10 @@ func (c *call) bind() reply {
 	if !c.b.loopback(at.Addr()) {
 		return fails(unix.EADDRNOTAVAIL)
 	}
-	err := unix.Bind(s.fd, s.sockaddr(netip.AddrPortFrom(c.b.Network.Own, at.Port())))
+	to := s.sockaddr(netip.AddrPortFrom(c.b.Network.Own, at.Port()))
+	err := unix.Bind(s.fd, to)
 	if err == unix.EADDRINUSE && c.b.sweep() { // the copy of a socket that a program has closed
-		err = unix.Bind(s.fd, s.sockaddr(netip.AddrPortFrom(c.b.Network.Own, at.Port())))
+		err = unix.Bind(s.fd, to)
 	}
 	return answerOf(err)
 }
@@ -528,21 +527,12 @@ func (c *call) connectUnix(s socket, ino uint64, p []byte) reply {
 		return fails(errno)
 	case t.kind() != unix.S_IFSOCK:
 		return fails(unix.ECONNREFUSED)
-	case !c.b.bound.has(&t.st, t.fd, "") && !c.b.listed(t.full):
+	case !c.b.bound.has(&t.st, t.fd, "") && !slices.Contains(c.b.Network.Listed, t.full):
 		c.b.refuse(Refusal{"connect", t.full, Outside})
 		return fails(unix.EACCES)
 	}
 	// By the descriptor that was judged, which stays until the answer.
 	return c.connecting(s, ino, &unix.SockaddrUnix{Name: c.b.link(t.fd)})
-}
-
-func (b *Broker) listed(name string) bool {
-	for _, l := range b.Network.Listed {
-		if l == name {
-			return true
-		}
-	}
-	return false
 }
 
 // room makes some for another copy. If many come so fast that there is no time to look

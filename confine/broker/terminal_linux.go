@@ -39,7 +39,6 @@ func isPTS(st *unix.Stat_t) bool {
 // openTerminal opens a terminal for a program, and reports whether t is one that it may
 // have.
 func (c *call) openTerminal(t target, flags int) (r reply, ok bool) {
-	cloex := c.flags&unix.O_CLOEXEC != 0
 	switch {
 	case isDevice(&t.st, majorTTY, minorPTMX):
 		if c.b.liveTerminals() >= maxTerminals {
@@ -53,7 +52,7 @@ func (c *call) openTerminal(t target, flags int) (r reply, ok bool) {
 			unix.Close(fd)
 			return fails(unix.EIO), true
 		}
-		return reply{hands: true, fd: fd, cloex: cloex}, true
+		return c.gives(fd), true
 	case isDevice(&t.st, majorTTY, minorCurrent):
 		own, errno := c.controlling()
 		if errno != 0 {
@@ -67,7 +66,7 @@ func (c *call) openTerminal(t target, flags int) (r reply, ok bool) {
 	if errno != 0 {
 		return fails(errno), true
 	}
-	return reply{hands: true, fd: fd, cloex: cloex}, true
+	return c.gives(fd), true
 }
 
 // maxTerminals bounds the terminals that a sandbox has at once: the host has 4096 for all
