@@ -1,6 +1,9 @@
 package confine_test
 
 import (
+	"bufio"
+	"context"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -10,7 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/confinetest"
+	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
 // forks has n processes do something each until the file "over" is there.
@@ -82,6 +87,25 @@ func TestOthersGoOnInAFlood(t *testing.T) {
 		})
 	}
 }
+
+// exhausting asks a broker for what takes memory, and in between for what may not be.
+const exhausting = `
+import os, sys, threading
+print(os.getppid(), flush=True); sys.stdin.readline()
+os.mkdir('big'); [open('big/%d' % i, 'w').close() for i in range(300)]
+for i in range(60): os.mkfifo('p%d' % i)
+def wait(i):
+    try: os.open('p%d' % i, os.O_RDONLY)
+    except OSError as e: print('failed', e.errno, flush=True)
+for i in range(60): threading.Thread(target=wait, args=(i,), daemon=True).start()
+for i in range(20):
+    try: os.rename('big', '.git2'); os.rename('.git2', 'big'); os.rename('big', 'sub/.git')
+    except OSError: pass
+    for act in sys.argv[1:]:
+        try: exec(act, {'os': os}); print('done', act, flush=True)
+        except OSError: pass
+os._exit(0)
+`
 
 // TestFaultsInTheBrokerOpenNothing: a broker that runs out of descriptors, of memory or of
 // room fails the call, or ends with its sandbox. What may not change does not.
@@ -158,6 +182,50 @@ func TestFaultsInTheBrokerOpenNothing(t *testing.T) {
 			t.Errorf("the configuration: %q, %v", b, err)
 		}
 		k.gets("r = [n for n in os.listdir('.git') if n.startswith('.sandgate-')]", "[]")
+	})
+	t.Run("memory", func(t *testing.T) {
+		box, err := l.Prepare(context.Background(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer box.Close()
+		in, say := io.Pipe()
+		hear, out := io.Pipe()
+		ended := make(chan error, 1)
+		go func() {
+			_, err := box.Run(context.Background(), sandboxprofile.Action{Kind: sandboxprofile.Exec, Exec: &sandboxprofile.Program{
+				Path: "/usr/bin/python3", Argv: append([]string{"python3", "-I", "-c", exhausting}, attempts...), Dir: ws, Env: []string{"HOME=/home/tool", "PATH=/usr/bin:/bin"},
+			}}, confine.Stdio{Stdin: in, Stdout: out, Stderr: out})
+			out.Close()
+			in.Close()
+			ended <- err
+		}()
+		said := bufio.NewReader(hear)
+		line, err := said.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		init, err := strconv.Atoi(strings.TrimSpace(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		limit(init, unix.RLIMIT_AS, 1)
+		if _, err := io.WriteString(say, "go\n"); err != nil {
+			t.Fatal(err)
+		}
+		rest, _ := io.ReadAll(said)
+		err = <-ended
+		if strings.Contains(string(rest), "done") || strings.Contains(string(rest), "SECRET") {
+			t.Errorf("%s", rest)
+		}
+		if err == nil && !strings.Contains(string(rest), "failed") {
+			t.Errorf("no call has failed, so this proves nothing: %s", rest)
+		}
+		t.Logf("it ended with %.80v", err)
+		if after := closed(); after != before {
+			t.Fatalf("before\n%s\nafter\n%s", before, after)
+		}
+		until(t, func() bool { return len(confinetest.WorkingIn(t, ws)) == 0 })
 	})
 	t.Run("room", func(t *testing.T) {
 		if err := unix.Mount("none", ws+"/.git", "tmpfs", 0, "size=16k,mode=777"); err != nil {

@@ -474,6 +474,18 @@ func TestBackendsDocument(t *testing.T) {
 		t.Fatalf("%s has no place for the table", file)
 	}
 	want := confinetest.Table()
+	held := map[string]int{}
+	for line := range strings.Lines(want) {
+		if f := strings.Split(line, " | "); len(f) == 3 {
+			word, _, _ := strings.Cut(strings.TrimRight(f[2], " |\n"), ":")
+			held[word]++
+		}
+	}
+	sum := fmt.Sprintf("Of the %d claims `landlock` holds %d there as bubblewrap does, %d more strictly, and %d not",
+		held["held"]+held["stricter"]+held["not held"], held["held"], held["stricter"], held["not held"])
+	if !strings.Contains(strings.ReplaceAll(after, "\n", " "), sum) {
+		t.Errorf("%s does not say: %s", file, sum)
+	}
 	if table == want {
 		return
 	}
