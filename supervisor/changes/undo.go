@@ -265,12 +265,16 @@ type application struct {
 	steps   []Step
 	content *bufio.Reader
 	bare    []error // files that came back without their attributes
+
+	opened *os.File // the directory of the last step
+	name   string
 }
 
 func (a *application) run() error {
 	if err := a.room(); err != nil {
 		return err
 	}
+	defer a.leave()
 	cleaned := map[string]bool{}
 	for _, s := range a.steps {
 		if dir := path.Dir(string(s.Path)); !cleaned[dir] {
@@ -278,6 +282,7 @@ func (a *application) run() error {
 			_ = a.at(s, clean) // one that comes back only now has nothing in it
 		}
 	}
+	a.leave()
 	// What was made goes, the deepest first; then what was there comes, the highest first.
 	for _, s := range slices.Backward(a.steps) {
 		if s.Now != nil && (s.Was == nil || s.Was.kind() != s.Now.kind()) {
@@ -286,12 +291,14 @@ func (a *application) run() error {
 			}
 		}
 	}
+	a.leave()
 	var err error
 	for _, s := range a.steps {
 		if s.Was != nil && err == nil {
 			err = a.at(s, (*application).restore)
 		}
 	}
+	a.leave()
 	// Directories get their modes last: one that was closed to writing could not be filled.
 	// After a failure those that can still be filled get them too, so that the next undo goes on.
 	for _, s := range slices.Backward(a.steps) {
@@ -341,24 +348,44 @@ func (a *application) room() error {
 
 // at calls do with the directory that the name lies in.
 func (a *application) at(s Step, do func(a *application, dir int, base string, s Step) error) error {
-	dir, err := unix.FcntlInt(uintptr(a.root), unix.F_DUPFD_CLOEXEC, 0)
-	for _, part := range strings.Split(path.Dir(string(s.Path)), "/") {
-		if err != nil || part == "." {
-			break
-		}
-		var below int
-		below, err = openDirectory(dir, part)
-		unix.Close(dir)
-		dir = below
-	}
+	dir, err := a.directory(path.Dir(string(s.Path)))
 	if err == nil {
 		err = do(a, dir, path.Base(string(s.Path)), s)
-		unix.Close(dir)
 	}
 	if err != nil {
 		return fmt.Errorf("undo %s: %w", s.Path, err)
 	}
 	return nil
+}
+
+// directory gives a descriptor of a directory, the same one for names of it that follow each other.
+func (a *application) directory(name string) (int, error) {
+	if a.opened != nil && a.name == name {
+		return int(a.opened.Fd()), nil
+	}
+	a.leave()
+	fd, err := unix.FcntlInt(uintptr(a.root), unix.F_DUPFD_CLOEXEC, 0)
+	for _, part := range strings.Split(name, "/") {
+		if err != nil || part == "." {
+			break
+		}
+		up := fd
+		fd, err = openDirectory(up, part)
+		unix.Close(up)
+	}
+	if err != nil {
+		return -1, err
+	}
+	a.opened, a.name = os.NewFile(uintptr(fd), name), name
+	return fd, nil
+}
+
+// leave forgets the directory: another one may have its name.
+func (a *application) leave() {
+	if a.opened != nil {
+		a.opened.Close()
+		a.opened = nil
+	}
 }
 
 func openDirectory(dir int, base string) (int, error) {
