@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,8 +39,14 @@ type fragmentPath struct {
 
 type fragmentNetwork struct {
 	Hosts    []reasoned        `json:"hosts"`
-	Services map[string]string `json:"services,omitempty"`
+	Services []fragmentService `json:"services,omitempty"`
 	Expose   []config.Port     `json:"expose,omitempty"`
+}
+
+type fragmentService struct {
+	Name   string `json:"name"`
+	At     string `json:"at"`
+	Reason string `json:"reason"`
 }
 
 type fragmentRule struct {
@@ -109,12 +116,10 @@ func (f fragment) text() string {
 			line(1, "network:", "")
 			list(2, "allow", n.Hosts)
 			if len(n.Services) > 0 {
-				var l []string
-				for name, at := range n.Services {
-					l = append(l, name+": "+strconv.Quote(at))
+				line(2, "services:", "")
+				for _, s := range n.Services {
+					line(3, s.Name+": "+strconv.Quote(s.At), s.Reason)
 				}
-				slices.Sort(l)
-				line(2, "services: {"+strings.Join(l, ", ")+"}", "")
 			}
 			if len(n.Expose) > 0 {
 				var l []string
@@ -163,7 +168,10 @@ func (p fragmentPath) text() string {
 // fragmentOf is what a configuration shows to programs. The network of the host is not
 // taken over: which hosts are meant is what is to be learnt.
 func fragmentOf(cfg *config.Config, reason string) fragment {
-	f := fragment{Presets: []reasoned{}, Paths: []fragmentPath{}, Network: &fragmentNetwork{Services: cfg.Shell.Network.Services, Expose: cfg.Shell.Network.Expose}}
+	f := fragment{Presets: []reasoned{}, Paths: []fragmentPath{}, Network: &fragmentNetwork{Expose: cfg.Shell.Network.Expose}}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Shell.Network.Services)) {
+		f.Network.Services = append(f.Network.Services, fragmentService{name, cfg.Shell.Network.Services[name], reason})
+	}
 	for _, name := range cfg.Sandbox.Presets {
 		f.Presets = append(f.Presets, reasoned{name, reason})
 	}
@@ -183,7 +191,7 @@ func (f fragment) clone() fragment {
 	f.Presets, f.Paths, f.Env, f.Rules = slices.Clone(f.Presets), slices.Clone(f.Paths), slices.Clone(f.Env), slices.Clone(f.Rules)
 	if f.Network != nil {
 		n := *f.Network
-		n.Hosts = slices.Clone(n.Hosts)
+		n.Hosts, n.Services = slices.Clone(n.Hosts), slices.Clone(n.Services)
 		f.Network = &n
 	}
 	return f
@@ -201,6 +209,11 @@ func (f fragment) with(g fragment) fragment {
 	f.Rules = append(f.Rules, g.Rules...)
 	if g.Network != nil {
 		f.Network.Hosts = union(f.Network.Hosts, g.Network.Hosts)
+		for _, s := range g.Network.Services {
+			if !slices.ContainsFunc(f.Network.Services, func(o fragmentService) bool { return o.Name == s.Name }) {
+				f.Network.Services = append(f.Network.Services, s)
+			}
+		}
 	}
 	for _, p := range g.Paths {
 		f.addPath(p)
@@ -240,9 +253,22 @@ func (f *fragment) addPath(p fragmentPath) bool {
 	return true
 }
 
+// lacks reports whether it is without a variable of these.
+func (f fragment) lacks(needs []need) bool {
+	return slices.ContainsFunc(needs, func(n need) bool {
+		return n.Env != "" && !slices.ContainsFunc(f.Env, func(e reasoned) bool { return e.Name == n.Env })
+	})
+}
+
 // add adds what a call was refused. It reports whether that is more than there was.
 func (f *fragment) add(n need, reason string) bool {
 	switch {
+	case n.Env != "":
+		if slices.ContainsFunc(f.Env, func(e reasoned) bool { return e.Name == n.Env }) {
+			return false
+		}
+		f.Env = append(f.Env, reasoned{n.Env, reason})
+		return true
 	case n.Host != "":
 		if slices.ContainsFunc(f.Network.Hosts, func(h reasoned) bool { return h.Name == n.Host }) {
 			return false

@@ -205,9 +205,15 @@ func (l *learner) widen(ctx context.Context) (f fragment, refused []refusal, err
 		}
 		more, what := f.clone(), []string{}
 		refused = nil
+		// What a variable says may take the place of what was refused: a registry, for one.
+		isEnv := func(n need) bool { return n.Env != "" }
+		first := slices.ContainsFunc(l.first.Refused, func(r refusal) bool { return slices.ContainsFunc(r.Needs, isEnv) && more.lacks(r.Needs) })
 		for _, r := range l.first.Refused {
 			added := false
 			for _, n := range r.Needs {
+				if first && !isEnv(n) {
+					continue
+				}
 				added = more.add(n, "refused before: "+r.Subject) || added
 			}
 			if added {
@@ -451,6 +457,14 @@ func (l *learner) pathParts(f fragment) (parts []part) {
 func (l *learner) hostParts(f fragment) (parts []part) {
 	for _, r := range f.Network.Hosts {
 		parts = append(parts, part{"without " + r.Name, func(f *fragment) { drop(&f.Network.Hosts, r.Name) }, func(f *fragment, why string) { because(f.Network.Hosts, r.Name, why) }})
+	}
+	for _, r := range f.Network.Services {
+		is := func(s fragmentService) bool { return s.Name == r.Name }
+		parts = append(parts, part{"without the service " + r.Name, func(f *fragment) {
+			f.Network.Services = slices.DeleteFunc(f.Network.Services, is)
+		}, func(f *fragment, why string) {
+			f.Network.Services[slices.IndexFunc(f.Network.Services, is)].Reason = why
+		}})
 	}
 	return parts
 }

@@ -6,13 +6,16 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -87,6 +90,10 @@ func (a *app) learnTry(c *cobra.Command, f runFlags, files string, argv []string
 		}
 		t.Refused = append(t.Refused, r)
 	}
+	if result.ExitCode != 0 || len(t.Refused) > 0 {
+		t.Refused = append(t.Refused, variablesRefused(argv, d, cfg)...)
+		t.Refused = append(t.Refused, loopbackRefused(argv)...)
+	}
 	if outside := programOutside(argv[0]); result.ExitCode == exitNotFound && len(result.Content) > 0 && outside != "" {
 		r := refusal{Subject: "execute " + outside, Why: "it cannot be shown"}
 		for _, n := range needsToShow(d, outside) {
@@ -102,6 +109,59 @@ func (a *app) learnTry(c *cobra.Command, f runFlags, files string, argv []string
 		return withStatus(exitInternal, err)
 	}
 	return nil
+}
+
+// variablesRefused are variables of the programs that a command names, PIP_INDEX_URL of pip, which
+// are set here and not inside, and paths that those inside name and that are not shown.
+func variablesRefused(argv []string, d derived, cfg *config.Config) (list []refusal) {
+	var programs []string
+	for _, word := range words().FindAllString(strings.ToLower(strings.Join(argv, " ")), -1) {
+		if _, err := exec.LookPath(word); err == nil {
+			programs = append(programs, strings.ToUpper(word))
+		}
+	}
+	sees := sandboxprofile.NewLookup(d.programs)
+	for _, kv := range os.Environ() {
+		name, value, _ := strings.Cut(kv, "=")
+		upper := strings.ToUpper(name)
+		if !slices.ContainsFunc(programs, func(p string) bool { return strings.HasPrefix(upper, p+"_") || p == "GO" && strings.HasPrefix(name, p) }) || strings.HasPrefix(upper, "LD_") {
+			continue
+		}
+		path := strings.TrimPrefix(value, "file://")
+		switch {
+		case slices.Contains(d.passed, name):
+			if filepath.IsAbs(path) && sees.Rights(path)&sandboxprofile.Read == 0 {
+				r := refusal{Subject: "read " + path + ", which " + name + " names"}
+				r.propose(need{Path: path}, d, cfg)
+				list = append(list, r)
+			}
+		case looksSecret(kv):
+			list = append(list, refusal{Subject: "the variable " + name, Why: "it holds what looks like a secret"})
+		default:
+			list = append(list, refusal{Subject: "the variable " + name, Needs: []need{{Env: name}}})
+		}
+	}
+	return list
+}
+
+var (
+	words = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[a-z]{2,}`) })
+	here  = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?:\blocalhost|\b127\.0\.0\.1|\[::1\]):([0-9]{1,5})\b`)
+	})
+)
+
+// loopbackRefused are servers of this machine that a command names: inside, localhost is the
+// sandbox's own.
+func loopbackRefused(argv []string) (list []refusal) {
+	for _, m := range here().FindAllStringSubmatch(strings.Join(argv, " "), -1) {
+		if c, err := net.DialTimeout("tcp", net.JoinHostPort("localhost", m[1]), time.Second); err == nil {
+			c.Close()
+			list = append(list, refusal{Subject: "connect " + m[0], Why: "inside, this is the sandbox itself; list the server as a service, " +
+				`shell.network.services: {NAME: "127.0.0.1:` + m[1] + `"}, and have the command ask for NAME:` + m[1]})
+		}
+	}
+	return list
 }
 
 // propose adds what would help, or says why it is not proposed.

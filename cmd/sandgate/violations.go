@@ -94,6 +94,7 @@ type need struct {
 	Write  bool   `json:"write,omitempty"`
 	Host   string `json:"host,omitempty"`
 	Preset string `json:"preset,omitempty"` // that covers the path
+	Env    string `json:"env,omitempty"`    // the name of a variable
 }
 
 // flagsFor are the flags of `sandgate run` that allow what was refused.
