@@ -39,6 +39,8 @@ type Replayed struct {
 	// runs unasked; "" where that is not known.
 	WasHeld string `json:"was_held,omitempty"`
 	NowHeld string `json:"now_held,omitempty"`
+	// NowReview: it would run on a draft, and a person would look at what it changed.
+	NowReview bool `json:"now_review,omitempty"`
 }
 
 // A ReplaySummary counts what a replay came by.
@@ -50,6 +52,11 @@ type ReplaySummary struct {
 	// Held counts decisions that are as before, for calls that the kernel would hold to
 	// another class.
 	Held int `json:"held_otherwise"`
+	// Became counts those that come out otherwise by what they were and are: "allow -> ask",
+	// "held workspace -> read".
+	Became map[string]int `json:"became"`
+	// Reviewed counts calls, in any of the three, that would run on a draft now.
+	Reviewed int `json:"reviewed"`
 	// Answered counts decisions, in any of the three, that an answer of a person
 	// made, then or before. Answers are not replayed: what is compared is whether
 	// somebody would be asked.
@@ -62,7 +69,7 @@ type ReplaySummary struct {
 // changed with each that comes out otherwise. It holds one decision at a time.
 // Paths and programs are looked up as they are now.
 func (d *Desk) Replay(ctx context.Context, decisions iter.Seq2[history.Decision, error], changed func(Replayed) error) (ReplaySummary, error) {
-	sum := ReplaySummary{Unknown: map[string]int{}}
+	sum := ReplaySummary{Unknown: map[string]int{}, Became: map[string]int{}}
 	for past, err := range decisions {
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return sum, err
@@ -76,9 +83,14 @@ func (d *Desk) Replay(ctx context.Context, decisions iter.Seq2[history.Decision,
 		if past.Answered() {
 			sum.Answered++
 		}
+		if r.NowReview {
+			sum.Reviewed++
+		}
+		became := string(r.Was) + " -> " + string(r.Now)
 		switch {
 		case rank(r.Now) == rank(r.Was) && r.WasHeld != "" && r.NowHeld != "" && r.WasHeld != r.NowHeld:
 			sum.Held++
+			became = "held " + r.WasHeld + " -> " + r.NowHeld
 		case rank(r.Now) == rank(r.Was):
 			sum.Same++
 			continue
@@ -87,6 +99,7 @@ func (d *Desk) Replay(ctx context.Context, decisions iter.Seq2[history.Decision,
 		default:
 			sum.Stricter++
 		}
+		sum.Became[became]++
 		if err := changed(r); err != nil {
 			return sum, err
 		}
@@ -133,6 +146,7 @@ func (d *Desk) again(past history.Decision) (_ Replayed, unfit string) {
 	if past.Past() == tools.Allow && past.Held != sandboxprofile.Unclassified {
 		r.WasHeld = past.Held.String()
 	}
+	r.NowReview = f.proposal.Review && r.Now != protocol.CheckDeny
 	if held := f.proposal.Plan.Held(); r.Now == protocol.CheckAllow && held != sandboxprofile.Unclassified {
 		r.NowHeld = held.String()
 	}

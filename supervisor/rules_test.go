@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -200,6 +201,9 @@ func TestReplayFindsWhatChanged(t *testing.T) {
 	want := []string{"ls: allow -> ask by rules.ask-ls", "make a: ask -> allow by rules.allow-make-a", "make b: ask -> deny by rules.deny-make-b"}
 	if !slices.Equal(lines, want) || sum.Same != 1 || sum.Looser != 1 || sum.Stricter != 2 {
 		t.Errorf("got %q, %+v\nwant %q", lines, sum, want)
+	}
+	if want := map[string]int{"allow -> ask": 1, "ask -> allow": 1, "ask -> deny": 1}; !maps.Equal(sum.Became, want) {
+		t.Errorf("counts %v, want %v", sum.Became, want)
 	}
 }
 

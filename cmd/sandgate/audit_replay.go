@@ -30,7 +30,8 @@ would run, or would be held to another class (docs/policies.md).
 What people answered is not replayed, nor what was remembered: a call that was asked
 about counts as asked, whatever the answer. Calls whose arguments were redacted or cut
 cannot be decided again, nor can those of logs from before arguments were recorded; they
-are counted. Paths and programs are looked up as they are now, and a session that had
+are counted. Counts say how many would run, be asked about, be refused, be held to
+another class, or run on a draft. Paths and programs are looked up as they are now, and a session that had
 tightened its mode is judged by NEW's.
 
 Exit status: 0 if nothing would change, 1 if something would.`,
@@ -100,6 +101,12 @@ func (x *auditCmd) endReplay(sum supervisor.ReplaySummary) error {
 	} else {
 		fmt.Fprintf(x.err, "sandgate: %d decisions: %d as before, %d looser, %d stricter, %d held to another class; in %d of them a person had decided\n",
 			sum.Decisions, sum.Same, sum.Looser, sum.Stricter, sum.Held, sum.Answered)
+		for _, became := range slices.Sorted(maps.Keys(sum.Became)) {
+			fmt.Fprintf(x.err, "sandgate: %d %s\n", sum.Became[became], became)
+		}
+		if sum.Reviewed > 0 {
+			fmt.Fprintf(x.err, "sandgate: %d would run on a draft, for a review\n", sum.Reviewed)
+		}
 		for _, why := range slices.Sorted(maps.Keys(sum.Unknown)) {
 			fmt.Fprintf(x.err, "sandgate: %d not decided again: %s\n", sum.Unknown[why], approval.EscapeLine(why))
 		}
