@@ -14,6 +14,9 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
+// NotUndone is in each warning of a result that says what cannot be taken back, and in no other.
+const NotUndone = "cannot be undone"
+
 // keepChanges looks at the places that a call may change, before it starts. ended looks
 // again and records what has changed, so that a person can take it back. What cannot be
 // kept is said in the result: a call never fails for it.
@@ -38,7 +41,7 @@ func (s *Supervisor) keepChanges(c *call, plan tools.Plan) (ended func()) {
 			r, err = w.Begin(record, writable)
 		}
 		if err != nil {
-			c.warnings = append(c.warnings, approval.EscapeLine("what this call changes in "+root+" cannot be undone: "+err.Error()))
+			c.warnings = append(c.warnings, approval.EscapeLine("what this call changes in "+root+" "+NotUndone+": "+err.Error()))
 			continue
 		}
 		if len(r.Undone) > 0 {
@@ -49,7 +52,10 @@ func (s *Supervisor) keepChanges(c *call, plan tools.Plan) (ended func()) {
 	return func() {
 		for _, r := range under {
 			if _, err := r.End(); err != nil {
-				c.warnings = append(c.warnings, approval.EscapeLine("what this call changed cannot be undone as a whole: "+err.Error()))
+				c.warnings = append(c.warnings, approval.EscapeLine("what this call changed "+NotUndone+" as a whole: "+err.Error()))
+			}
+			if r.Dropped > 0 {
+				c.warnings = append(c.warnings, plural(int64(r.Dropped), "earlier call")+" "+NotUndone+" any more: what is kept of this workspace has reached undo.size")
 			}
 		}
 	}

@@ -138,6 +138,11 @@ func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
 	if result.EnforcedBy.Backend == confine.NoBackend {
 		fmt.Fprintf(a.err, "sandgate: warning: %s\n", confine.UnconfinedWarning)
 	}
+	for _, w := range result.Warnings { // the others are of the configuration, and the same each time
+		if strings.Contains(w, supervisor.NotUndone) {
+			fmt.Fprintf(a.err, "sandgate: warning: %s\n", approval.EscapeLine(w))
+		}
+	}
 	a.printRefusals(result.Violations, found)
 	if result.ExitCode != 0 {
 		a.tellLeftOut(found)

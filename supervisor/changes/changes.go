@@ -90,6 +90,7 @@ type Workspace struct {
 	needs []string // contents that the undo which begins is about to write
 	// bounded is when calls were held against their age last.
 	bounded time.Time
+	dropped int   // calls that went for want of room, and nobody has been told of
 	said    int64 // bytes of records that were written since
 	// tooMuch is why a look failed, and until when none is tried again: one call pays for it.
 	tooMuch error
@@ -215,6 +216,9 @@ type Running struct {
 	named int // when it began
 	// Undone are names that people have put back since the session's last call.
 	Undone []string
+	// Dropped is how many calls cannot be undone any more, since Options.Size was reached. After
+	// End it counts those from then on too.
+	Dropped int
 }
 
 // Begin looks at the workspace, stores what it does not have yet, and notes that a call
@@ -251,6 +255,7 @@ func (w *Workspace) begin(c Call, in func(name string) bool, whole bool, needs [
 		}
 		r.named = w.named()
 		r.Undone = w.undoneSince(c.Session, c.ID)
+		r.Dropped, w.dropped = w.dropped, 0
 		return nil
 	})
 	if err != nil {
@@ -270,7 +275,9 @@ func (r *Running) End() (rec Record, err error) { return r.end(nil) }
 func (r *Running) end(undo *Undo) (rec Record, err error) {
 	w := r.w
 	err = w.locked(func() error {
-		if err := w.look(r.in, r.whole, r.named); err != nil {
+		err := w.look(r.in, r.whole, r.named)
+		r.Dropped, w.dropped = r.Dropped+w.dropped, 0
+		if err != nil {
 			return errors.Join(err, r.file.Close()) // the next look finds it, as an interrupted call's
 		}
 		defer r.file.Close()
@@ -643,6 +650,8 @@ func (w *Workspace) bound(first bool) error {
 	}
 	// What records say of names counts too: a rename of a large directory is one content and
 	// many names, and all records are read at once.
+	kept := len(records)
+	defer func() { w.dropped += kept - len(records) }()
 	for len(records) > 1 && w.recordBytes(records) > w.options.Size/16 {
 		drop()
 	}

@@ -487,16 +487,26 @@ func TestKeptWithinBounds(t *testing.T) {
 		t.Errorf("what was not kept: %v", err)
 	}
 	random := rand.NewChaCha8([32]byte{})
+	dropped := 0
 	for range 20 {
-		during(t, w, "s", func() {
-			b := make([]byte, 50<<10)
-			_, _ = random.Read(b)
-			if err := os.WriteFile(ws+"/noise", b, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		})
+		r, err := w.Begin(Call{Session: "s", Started: time.Now()}, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := make([]byte, 50<<10)
+		_, _ = random.Read(b)
+		if err := os.WriteFile(ws+"/noise", b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.End(); err != nil {
+			t.Fatal(err)
+		}
+		dropped += r.Dropped
 	}
 	calls, err := w.Calls()
+	if total := 22; len(calls)+dropped != total {
+		t.Errorf("%d calls are there, %d are told to have gone, of %d", len(calls), dropped, total)
+	}
 	if err != nil || len(calls) > 8 || len(calls) == 0 || w.objects.total() > o.Size {
 		t.Errorf("%d calls, %d bytes, %v", len(calls), w.objects.total(), err)
 	}
