@@ -33,6 +33,8 @@ type Options struct {
 	// LeaveOut are names of files and directories (path.Match) that are not looked at.
 	// Directories with a CACHEDIR.TAG never are.
 	LeaveOut []string `json:"leave_out"`
+	// all: nothing is left out, those neither.
+	all bool
 }
 
 // ErrFull means that the workspace alone, as it is, takes more than Options.Size.
@@ -359,7 +361,7 @@ func (w *Workspace) lookNow(in func(name string) bool, whole bool, since int) er
 	}
 	w.hear()
 	first := len(w.tree) == 0
-	l := look{w: w, objects: w.objects, limit: w.options.File, leftOut: w.leftOut, in: in}
+	l := look{w: w, objects: w.objects, limit: w.options.File, leftOut: w.leftOut, in: in, all: w.options.all}
 	if err := l.run(w.Root, since); err != nil {
 		return err
 	}

@@ -209,7 +209,9 @@ func (d *Draft) Plan(root int, o Options, paths []string) (p DraftPlan, err erro
 // workspace is what is kept of a root to look at a draft: it is looked at anew. Contents
 // stay: 30,000 take seconds to store. Nothing is dropped, and a person waits for it.
 func (d *Draft) workspace(root int, o Options) (*Workspace, error) {
-	o.Size, o.Age, o.LeaveOut = math.MaxInt64, math.MaxInt64, nil // what a person keeps is kept
+	// What a person keeps is kept, and a draft is compared with all that it changes: what was
+	// passed over here would seem not to be there.
+	o.Size, o.Age, o.LeaveOut, o.all = math.MaxInt64, math.MaxInt64, nil, true
 	dir := d.part(root, "changes")
 	seen, _ := filepath.Glob(filepath.Join(dir, "*", "tree.jsonl"))
 	for _, file := range seen {
@@ -380,6 +382,8 @@ func (u *upper) plan(now tree, began time.Time, restored map[Name]stamp, paths [
 		switch {
 		case s.Was != nil && s.Was.Unkept != "":
 			s.Conflict, s.Final = "it cannot be kept: "+s.Was.Unkept, true
+		case unknownIn(now, s) != "":
+			s.Conflict, s.Final = "what is there now is not known: "+unknownIn(now, s), true
 		case s.Was != nil && !restorable(*s.Was):
 			s.Conflict, s.Final = "it is a device, a socket or a pipe, or runs with the rights of its owner", true
 		case s.Now == nil && u.copied[name] && changedSince(now[path.Dir(name)]):
@@ -391,6 +395,20 @@ func (u *upper) plan(now tree, began time.Time, restored map[Name]stamp, paths [
 	}
 	slices.SortFunc(p.Steps, func(a, b Step) int { return strings.Compare(string(a.Path), string(b.Path)) })
 	return p
+}
+
+// unknownIn says why it is not known what a step takes the place of; "" if it is. To change
+// the mode of a directory needs no look into it.
+func unknownIn(now tree, s Step) string {
+	if s.Now != nil && s.Was != nil && s.Was.IsDir() {
+		return ""
+	}
+	for name := string(s.Path); name != "."; name = path.Dir(name) {
+		if e := now[name]; e.IsDir() && e.Unkept != "" {
+			return e.Unkept
+		}
+	}
+	return ""
 }
 
 // entriesWith adds the workspace itself to its tree, as ".".

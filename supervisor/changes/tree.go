@@ -30,7 +30,7 @@ type Entry struct {
 	Cache bool `json:"cache,omitempty"`
 	// Attributes are those of a file that its owner may set (user.*, xattr(7)).
 	Attributes string `json:"attributes,omitempty"`
-	// Unkept says why the content is not kept; "" if it is.
+	// Unkept says why the content is not kept, or what is in a directory not known; "" if it is.
 	Unkept string `json:"unkept,omitempty"`
 
 	Seen stamp `json:"seen"`
@@ -118,6 +118,7 @@ type look struct {
 	w       *Workspace
 	leftOut func(base string) bool
 	in      func(name string) bool
+	all     bool  // nothing is left out; what cannot be looked into says so
 	limit   int64 // the largest file that is kept, in bytes
 	dev     uint64
 	until   time.Time
@@ -275,13 +276,13 @@ func (l *look) directory(dir *os.File, below string) error {
 		if err := unix.Fstatat(fd, base, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 			continue // gone meanwhile
 		}
-		if st.Mode&unix.S_IFMT != unix.S_IFDIR && strings.HasPrefix(base, unfinished) {
+		if st.Mode&unix.S_IFMT != unix.S_IFDIR && strings.HasPrefix(base, unfinished) && !l.all {
 			continue // of an undo that is under way: it would be brought back with another call
 		}
 		if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 {
 			told = false // it can be changed by its other name
 		}
-		if st.Mode&unix.S_IFMT == unix.S_IFDIR && uint64(st.Dev) != l.dev { //nolint:unconvert // int32 on darwin
+		if st.Mode&unix.S_IFMT == unix.S_IFDIR && uint64(st.Dev) != l.dev && !l.all { //nolint:unconvert // int32 on darwin
 			continue // another file system
 		}
 		there[base] = true
@@ -311,16 +312,20 @@ func (l *look) name(dir int, base, name string, st *unix.Stat_t) error {
 	switch e.kind() {
 	case unix.S_IFDIR:
 		if known && old.IsDir() && l.w.same(name, e.Seen) {
-			e.Cache = old.Cache
+			e.Cache, e.Unkept = old.Cache, old.Unkept
 			l.note(name, e, old, known)
 			return nil
 		}
 		fd, err := openDirectory(dir, base)
-		if err != nil {
+		if l.all {
+			e.Unkept = l.closed(name, st, err)
+		}
+		if err != nil || e.Unkept != "" {
+			_ = unix.Close(fd)
 			break // closed to everybody, or gone
 		}
 		// A call cannot take a directory that has been looked at out of the record by a tag.
-		if e.Cache = old.Cache; !known || !old.IsDir() {
+		if e.Cache = old.Cache; (!known || !old.IsDir()) && !l.all {
 			e.Cache = isCache(fd)
 		}
 		l.note(name, e, old, known)
@@ -346,6 +351,19 @@ func (l *look) name(dir int, base, name string, st *unix.Stat_t) error {
 	}
 	l.note(name, e, old, known)
 	return nil
+}
+
+// closed says why what is in a directory cannot be looked at; "" if it can.
+func (l *look) closed(name string, st *unix.Stat_t, open error) string {
+	switch {
+	case uint64(st.Dev) != l.dev: //nolint:unconvert // int32 on darwin
+		return "another file system is mounted there"
+	case open != nil:
+		return "it is closed: " + open.Error()
+	case strings.Count(name, "/") >= lookDepth:
+		return tooDeep
+	}
+	return ""
 }
 
 func (l *look) note(name string, e, old Entry, known bool) {
