@@ -537,3 +537,31 @@ func TestAKeepThatFails(t *testing.T) {
 		t.Errorf("once it was settled: %s", diff)
 	}
 }
+
+// TestATreeThatIsTooLarge: one process has looked until it was too long, the others are told so
+// at once, for a time; what was kept by then can be undone meanwhile.
+func TestATreeThatIsTooLarge(t *testing.T) {
+	ws, store := t.TempDir(), t.TempDir()+"/s"
+	sh(t, ws, ground)
+	before := describe(ws)
+	w := open(t, store, ws, options)
+	rec := during(t, w, "s", func() { sh(t, ws, "echo call > a/one") })
+	w = open(t, store, ws, options)
+	w.patience = 1
+	if _, err := w.Begin(Call{Started: time.Now()}, all); !errors.Is(err, errBound) {
+		t.Errorf("%v", err)
+	}
+	w = open(t, store, ws, options)
+	if _, err := w.Begin(Call{Started: time.Now()}, all); !errors.Is(err, errBound) || !strings.Contains(err.Error(), "another look") {
+		t.Errorf("another process: %v", err)
+	}
+	undo(t, w, rec, false)
+	if diff := cmp.Diff(before, describe(ws)); diff != "" {
+		t.Error(diff)
+	}
+	long := time.Now().Add(-restTime)
+	if err := os.Chtimes(w.tooMuchFile(), long, long); err != nil {
+		t.Fatal(err)
+	}
+	during(t, open(t, store, ws, options), "s", func() {})
+}

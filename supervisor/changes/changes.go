@@ -348,12 +348,21 @@ func (w *Workspace) look(in func(name string) bool, whole bool, since int) error
 	if time.Now().Before(w.until) {
 		return w.tooMuch
 	}
+	if info, err := os.Stat(w.tooMuchFile()); err == nil && whole && time.Since(info.ModTime()) < restTime {
+		return fmt.Errorf("%w: so another look has found", errBound)
+	}
 	err := w.lookNow(in, whole, since)
 	if errors.Is(err, errBound) || errors.Is(err, ErrFull) {
 		w.tooMuch, w.until = err, time.Now().Add(restTime)
 	}
+	if errors.Is(err, errBound) && whole && w.patience <= lookTime {
+		_ = os.WriteFile(w.tooMuchFile(), nil, 0o600) // else the next one takes as long
+	}
 	return err
 }
+
+// tooMuchFile is there since a look came to one of its bounds: for other processes.
+func (w *Workspace) tooMuchFile() string { return filepath.Join(w.dir, "too-much") }
 
 func (w *Workspace) lookNow(in func(name string) bool, whole bool, since int) error {
 	if err := w.load(); err != nil {
