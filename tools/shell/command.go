@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 
@@ -157,9 +158,10 @@ func (a *analysis) stricter(p, q Part) Part {
 func (a *analysis) denied(cmd simpleCommand, views []view) (Part, bool) {
 	var doubt Part
 	var some [16]int
-	for _, i := range a.denying(some[:0], cmd, views) {
+	unread := sync.OnceValue(func() []word { return a.unread(cmd) })
+	for _, i := range a.denying(some[:0], cmd) {
 		r := &a.p.rules.list[i]
-		v, why := a.denies(r, cmd, views)
+		v, why := a.denies(r, cmd, views, unread)
 		if v == yes {
 			return rulePart(r, tools.Deny, a.denyReason(r)), true
 		}

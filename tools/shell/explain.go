@@ -76,7 +76,7 @@ func (a *analysis) consider(cmd simpleCommand, part Part) {
 // asks the same questions as denied and firstMatch.
 func (a *analysis) outcome(r *compiledRule, cmd simpleCommand, views []view) (tools.Outcome, string) {
 	if r.effect == tools.Deny {
-		switch v, why := a.denies(r, cmd, views); v {
+		switch v, why := a.denies(r, cmd, views, func() []word { return a.unread(cmd) }); v {
 		case yes:
 			return tools.Matches, ""
 		case perhaps:

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -16,6 +17,9 @@ func (a *analysis) guard(cmd simpleCommand, open int) string {
 	like := likeness(base)
 	all := cmd.words[1:]
 	rest := all[len(all)-min(open, len(all)):]
+	if reason := otherTask(path.Base(base), all[:len(all)-len(rest)], rest); reason != "" {
+		return reason
+	}
 	switch {
 	case wrapperFor(base) != nil || known().in("shells", base) && len(rest) == 0 && len(all) > 0:
 		return "" // its options were read where it was looked through
@@ -27,8 +31,6 @@ func (a *analysis) guard(cmd simpleCommand, open int) string {
 		return a.guardScript("awk", all)
 	case base == "sed" || base == "gsed":
 		return a.guardScript(base, all)
-	case base == "make" || base == "gmake":
-		return guardMake(all, rest)
 	case base == "echo" || base == "printf": // they print whatever they are given
 		return ""
 	case !known().subs[base]:
@@ -120,7 +122,8 @@ func (a *analysis) guardCode(name string, words []word, open int) string {
 	case known().coded[name] == "words":
 		return name + " " + joinWords(rest) + ": any word of it may be code: name it in the rule"
 	case operand > 0 && covered[operand-1].text == "-m": // python3 -m pytest ...
-		return a.guardOptions(covered[operand].text, covered[operand].text, words[operand+1:], rest)
+		module, after := covered[operand].text, words[operand+1:]
+		return cmp.Or(otherTask(module, after[:len(after)-open], rest), a.guardOptions(module, module, after, rest))
 	}
 	return plainWords(name, rest)
 }
@@ -245,21 +248,33 @@ func (a *analysis) opaque(cmd simpleCommand) string {
 	return a.guard(cmd, len(cmd.words)-1)
 }
 
-// guardMake takes a variable or another target for more than the rule says: both
-// choose what is run.
-func guardMake(all, rest []word) string {
-	for _, w := range rest {
-		name, _, _ := strings.Cut(w.prefix(), "=")
+// otherTask says which operand of a program, each of which is a task that it does, is one
+// that a rule for others of its tasks does not name. A rule for the program alone names all
+// of them, or those that a table knows.
+func otherTask(base string, named, rest []word) string {
+	first := 0 // the words of a rule that are no task
+	if known().in("tasks-behind", base) {
+		first = 1
+	} else if !known().in("tasks", base) {
+		return ""
+	}
+	operands := slices.DeleteFunc(slices.Clone(rest), func(w word) bool { return w.fixed() && w.mayBeOption() })
+	if g := known().rules[base]; g != nil {
+		if p, reason := g.parse(rest); reason == "" {
+			operands = p.operands
+		}
+	}
+	if len(named) < first {
+		operands = operands[min(first-len(named), len(operands)):]
+	}
+	for _, w := range operands {
+		task := func(n word) bool { return n.fixed() && n.text == w.text }
 		switch {
 		case !w.fixed():
-			return "make: a word that is not known before it runs"
-		case strings.HasPrefix(w.text, "-j") && strings.Trim(w.text[2:], "0123456789") == "":
-		case hasField("-k -s -n -B -w -i -q --keep-going --silent --quiet --dry-run --always-make --no-print-directory", name):
-		case strings.HasPrefix(w.text, "-"), strings.Contains(w.text, "="):
-			return "make " + w.text + " changes what is made, or how"
-		case isDigits(w.text):
-		case len(all) > len(rest):
-			return "make: the target " + w.text + " is not in the rule"
+			return base + ": a word that is not known before it runs"
+		case isDigits(w.text), slices.ContainsFunc(named, task): // make -j 4
+		case len(named) > first, known().subs[base] && known().rules[base+"/"+w.text] == nil:
+			return base + ": the task " + w.text + " is not in the rule"
 		}
 	}
 	return ""

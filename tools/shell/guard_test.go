@@ -57,6 +57,30 @@ func TestDeniesSeeLikenesses(t *testing.T) {
 	}
 }
 
+// TestDeniesSeeOtherNames: what may be another name of what a rule denies, or stands where
+// no table reads, is asked about, also where a table is wrong.
+func TestDeniesSeeOtherNames(t *testing.T) {
+	for _, c := range []struct{ rules, bad, good string }{
+		{"deny:pip install", "pip3 install x", "pip list"}, {"deny:pip install", "pip3.12 install x", "pip3 list"}, {"deny:pip install", "python3 -m pip install x", "python3 -m this"},
+		{"deny:pip install", "python3.11 -Im pip --quiet install x", "python3 x.py"}, {"deny:pip install", "python3 -mpip install x", "python3 -mthis"}, {"deny:pip install", "uv pip install x", "uv sync"},
+		{"deny:pip3 install", "pip install x", "pip3 list"}, {"deny:python3", "python3.11 x.py", "pypy x.py"}, {"deny:gcc", "gcc-12 a.c", "gcov a.c"}, {"deny:clang", "/opt/x/clang-15 a.c", "clang-format a.c"}, {"deny:mkfs", "mkfs.ext4 x", "mkdir x"},
+		{"deny:cargo test", "cargo t", "cargo build"}, {"deny:cargo build", "cargo b", "cargo test"}, {"deny:cargo check", "cargo c", "cargo tree"}, {"deny:cargo publish", "cargo +stable publish", "cargo doc"}, {"deny:cargo publish", "cargo my-alias", "cargo --version"},
+		{"deny:cargo test", "cargo +nightly test", "cargo fmt"}, {"deny:git push", "git p", "git log push"}, {"deny:git push", "git my-alias", "git commit -m push"}, {"deny:git push", "git-push origin", "git show"}, {"deny:git push", "xargs --unheard git push", "xargs git log"},
+		{"deny:docker run", "docker container run x", "docker ps"}, {"deny:docker rmi", "docker image rm x", "docker logs x"}, {"deny:docker-compose", "docker compose up", "docker ps"}, {"deny:docker compose", "docker-compose up", "docker ps"},
+		{"deny:npm publish", "npx npm@latest publish", "npm ls"}, {"deny:npm publish", "npm p", "npm test"}, {"deny:rm", "./nice rm x", "nice ls x"}, {"deny:rm", "sub/timeout 5 rm x", "timeout 5 ls"}, {"deny:rm", "/opt/busybox rm x", "/opt/busybox ls x"},
+		{"deny:rm", "setarch -R rm x", "setarch x86_64 ls"}, {"deny:rm", "xargs -I rm ls", "xargs -I % ls %"}, {"deny:rm", "tar xf a --to-command=rm", "tar xf a rm"}, {"deny:rm", "tar xf a --to-command 'rm -f'", "tar xf a"}, {"deny:rm", "go build -toolexec 'sh -c \"rm x\"' .", "go build ."},
+		{"deny:rm", "python3 -c 'import os; os.system(\"rm x\")'", "python3 -c 'print(1)'"}, {"deny:git push", "ssh host 'cd x && git push'", "ssh host ls"},
+	} {
+		if d := decideFor(t, "allow:*;"+c.rules, c.bad); d.Effect == tools.Allow {
+			t.Errorf("rules %q allow %q", c.rules, c.bad)
+		}
+		good := decideFor(t, "allow:*;"+c.rules, c.good)
+		if good.RuleIndex >= 0 && good.Effect != tools.Allow {
+			t.Errorf("rules %q: %q is %v: %s", c.rules, c.good, good.Effect, good.Reason)
+		}
+	}
+}
+
 // TestReadOnlySedPrints: a delimiter in brackets is text for GNU sed, and hides no command.
 func TestReadOnlySedPrints(t *testing.T) {
 	for _, script := range []string{"s/[/A/;s#]/x/w OUT#b#", "/[/]p;s#]/w OUT#x#", "s/[]/]a/b/w OUT", "1i\\", "a\\\nw OUT", "s/a/\\\nw OUT/", ":x\nw OUT"} {
@@ -204,6 +228,29 @@ func TestNoOptionHidesBehindAnother(t *testing.T) {
 	} {
 		if d := decideFor(t, c.rule, c.command); d.Effect != c.want {
 			t.Errorf("rule %q: %q is %v, want %v: %s", c.rule, c.command, d.Effect, c.want, d.Reason)
+		}
+	}
+}
+
+// TestARuleForATaskCoversNoOther: what a program takes for further tasks is none of the
+// task that a rule names.
+func TestARuleForATaskCoversNoOther(t *testing.T) {
+	for _, c := range []struct{ rule, bad, good string }{
+		{"make test", "make test deploy", "make test -j 4 -k"}, {"make test", "make test x$y", "make test test"}, {"make", "make X=1", "make lint test"},
+		{"ninja test", "ninja test install", "ninja test -j 4"}, {"mvn test", "mvn test deploy", "mvn test -q"}, {"mvn test", "mvn test org.evil:plugin:1.0:run", "mvn test"},
+		{"mvn", "mvn clean deploy", "mvn clean install -q"}, {"mvn", "mvn clean g:p:v:goal", "mvn test"}, {"gradle test", "gradle test publish", "gradle test --tests Some"},
+		{"./gradlew test", "./gradlew test publish", "./gradlew test"}, {"gulp test", "gulp test deploy", "gulp test"}, {"grunt test", "grunt test deploy", "grunt test"},
+		{"invoke test", "invoke test deploy", "invoke test"}, {"python3 -m invoke test", "python3 -m invoke test deploy", "python3 -m invoke test"},
+		{"fab test", "fab test deploy", "fab test"}, {"mage test", "mage test deploy", "mage test"}, {"scons test", "scons test install", "scons test"}, {"sbt test", "sbt test publish", "sbt test"},
+		{"waf build", "waf build install", "waf build"}, {"cmake --build out", "cmake --build out --target install", "cmake --build out"}, {"npm-run-all test", "npm-run-all test deploy", "npm-run-all test"},
+		{"bazel test //a", "bazel test //a //deploy", "bazel test //a"}, {"bazel run //a", "bazel run //a $t", "bazel run //a"}, {"bazel test", "bazel test x$y", "bazel test //a //b"},
+		{"bazel", "bazel test $x", "bazel test //a //b"}, {"rake test", "rake test deploy", "rake test"}, {"just test", "just test deploy", "just test"}, {"xmake test", "xmake test -- -x", "xmake test"},
+	} {
+		if d := decideFor(t, c.rule, c.bad); d.Effect == tools.Allow {
+			t.Errorf("rule %q allows %q", c.rule, c.bad)
+		}
+		if d := decideFor(t, c.rule, c.good); d.Effect != tools.Allow {
+			t.Errorf("rule %q: %q is %v: %s", c.rule, c.good, d.Effect, d.Reason)
 		}
 	}
 }

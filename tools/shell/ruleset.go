@@ -41,7 +41,7 @@ func newRuleSet(list []compiledRule, chosen func(*compiledRule) bool) *ruleSet {
 		s.others.all = append(s.others.all, i)
 	}
 	if len(list) > fewRules {
-		s.denies.build(list)
+		s.denies.byStem(list)
 		s.others.build(list)
 	}
 	s.denying = sync.OnceValue(func() *ruleSet {
@@ -62,6 +62,7 @@ func everyRule(*compiledRule) bool { return true }
 type index struct {
 	all   []int
 	heads map[string]*branch // by the program of the pattern; nil gives all
+	stems map[string][]int   // by how that begins, for rules that deny
 }
 
 // A branch is the rules whose patterns begin with the same words.
@@ -77,11 +78,19 @@ func (x *index) build(list []compiledRule) {
 		r := &list[i]
 		b := grow(&x.heads, headOf(r.words[0]))
 		b.below = append(b.below, i)
-		for _, word := range indexed(r) {
+		for _, word := range r.words[1:] {
 			b = grow(&b.next, word)
 			b.below = append(b.below, i)
 		}
 		b.ends = append(b.ends, i)
+	}
+}
+
+func (x *index) byStem(list []compiledRule) {
+	x.stems = map[string][]int{}
+	for _, i := range x.all {
+		name := stem(list[i].words[0])
+		x.stems[name] = append(x.stems[name], i)
 	}
 }
 
@@ -106,26 +115,6 @@ func headOf(name string) string {
 	return name
 }
 
-// indexed are the words of a pattern, after its program, that a command has to have
-// in their places. A rule that denies by options has none: they may stand anywhere.
-func indexed(r *compiledRule) []string {
-	if o := splitOptions(r.words[1:]); r.effect == tools.Deny && (o.letters != "" || o.long != nil) {
-		return nil
-	}
-	return r.words[1:]
-}
-
-// headed are the rules that may be about a program of this name.
-func (x *index) headed(name string) []int {
-	if x.heads == nil {
-		return x.all
-	}
-	if b := x.heads[name]; b != nil {
-		return b.below
-	}
-	return nil
-}
-
 // at adds the rules whose words may be those of the command that begins with words.
 func (x *index) at(found []int, words []word) []int {
 	name := words[0].text
@@ -135,15 +124,6 @@ func (x *index) at(found []int, words []word) []int {
 	clean := path.Clean(name)
 	found = x.heads[clean].along(found, words[1:])
 	return x.heads[path.Base(clean)].along(found, words[1:])
-}
-
-// ofProgram adds the rules that may be about the program of this name.
-func (x *index) ofProgram(found []int, name string) []int {
-	if !strings.Contains(name, "/") {
-		return append(found, x.headed(name)...)
-	}
-	clean := path.Clean(name)
-	return append(append(found, x.headed(clean)...), x.headed(path.Base(clean))...)
 }
 
 // along adds the rules that match may match, as far as it is known what the words are.
@@ -186,38 +166,35 @@ func (a *analysis) opening(found []int, cmd simpleCommand, views []view) []int {
 }
 
 // denying finds the rules that deny and of which denies may say more than no.
-func (a *analysis) denying(found []int, cmd simpleCommand, views []view) []int {
+func (a *analysis) denying(found []int, cmd simpleCommand) []int {
 	x := &a.p.rules.denies
-	if len(x.all) == 0 || x.heads == nil || !cmd.words[0].fixed() {
+	if len(x.all) == 0 || x.stems == nil || !cmd.words[0].fixed() {
 		return x.all
 	}
-	for _, v := range views {
-		for _, other := range namesOf(v.words) { // sameSubcommand
-			found = x.at(found, other)
-			if b := x.heads[other[0].text]; b != nil && b.next[other[1].text] != nil {
-				found = append(found, b.next[other[1].text].below...)
-			}
-		}
-		if len(v.words) > 1 && v.words[1].mayBeOption() { // it may hide the sub-command: deniesReordered
-			found = x.ofProgram(found, v.words[0].text)
-			continue
-		}
-		found = x.at(found, v.words)
+	note := func(name string) { found = append(found, x.stems[stem(name)]...) }
+	name := cmd.words[0].text
+	note(name)
+	for _, member := range relatives(path.Base(path.Clean(name))) { // sameEffect
+		note(member)
 	}
-	base := a.anyBase(cmd.words[0])
-	for _, member := range relatives(base) { // sameEffect
-		if b := x.heads[member]; b != nil {
-			found = append(found, b.ends...)
-		}
-	}
-	if !tabled(base) { // handsOn
-		for i := 1; i < len(cmd.words); i++ {
-			if cmd.words[i].fixed() {
-				found = x.at(found, cmd.words[i:])
+	for _, w := range cmd.words[1:] { // unread
+		if w.fixed() {
+			for _, piece := range appendPieces(nil, w.text) {
+				note(piece.text)
 			}
 		}
 	}
 	return inOrder(found)
+}
+
+// stem is what the names by which a program is called begin with: that of pip3.12 is pip,
+// that of docker-compose docker.
+func stem(name string) string {
+	base := path.Base(path.Clean(name))
+	if i := strings.IndexAny(base, "0123456789.-"); i >= 0 {
+		return base[:i]
+	}
+	return base
 }
 
 // relatives are the members of the families of a program, it itself included.

@@ -140,36 +140,24 @@ func (t *tables) program(kind, name string, pairs []string) error {
 	return nil
 }
 
-func (g *grammar) set(key, value, list string) bool {
-	switch key {
-	case "flags":
-		g.flags += value
-	case "data":
-		g.data += value
-	case "paths":
-		g.paths += value
-	case "optional":
-		g.optional += value
-	case "long":
-		g.long += " " + list
-	case "longdata":
-		g.longData += " " + list
-	case "longpaths":
-		g.longPaths += " " + list
-	case "longoptional":
-		g.longOptional += " " + list
-	case "numbers":
-		g.numbers = true
-	case "single":
-		g.single = true
-	case "alone":
-		g.alone = true
-	case "stop":
-		g.stop = true
-	default:
-		return false
+// put sets what a key is the name of.
+func put(key, value string, texts map[string]*string, switches map[string]*bool) bool {
+	if s := switches[key]; s != nil {
+		*s = true
+		return true
 	}
-	return true
+	if t := texts[key]; t != nil {
+		*t += value
+		return true
+	}
+	return false
+}
+
+func (g *grammar) set(key, value, list string) bool {
+	letters := map[string]*string{"flags": &g.flags, "data": &g.data, "paths": &g.paths, "optional": &g.optional}
+	names := map[string]*string{"long": &g.long, "longdata": &g.longData, "longpaths": &g.longPaths, "longoptional": &g.longOptional}
+	switches := map[string]*bool{"numbers": &g.numbers, "single": &g.single, "alone": &g.alone, "stop": &g.stop}
+	return put(key, value, letters, switches) || put(key, " "+list, names, nil)
 }
 
 // and is g with what more adds. What g says of an option holds.
@@ -196,72 +184,28 @@ func (g grammar) and(more *grammar) grammar {
 }
 
 func (f *readForm) set(key, value, list string) bool {
-	switch key {
-	case "operands":
+	if key == "operands" {
 		f.operands = operandKind(slices.Index(strings.Fields(operandKinds), value))
 		return f.operands >= 0
-	case "gives":
-		f.gives = list
-	case "pairs":
-		f.pairs = list
-	case "pathpairs":
-		f.pathPairs = list
-	case "first":
-		f.first = list
-	case "needs":
-		f.needs = list
-	case "bare":
-		f.bare = true
-	default:
-		return f.grammar.set(key, value, list)
 	}
-	return true
+	texts := map[string]*string{"gives": &f.gives, "pairs": &f.pairs, "pathpairs": &f.pathPairs, "first": &f.first, "needs": &f.needs}
+	return put(key, list, texts, map[string]*bool{"bare": &f.bare}) || f.grammar.set(key, value, list)
 }
 
 func (w *wrapper) set(key, value, list string) bool {
-	switch key {
-	case "skip":
+	if key == "skip" {
 		n, err := strconv.Atoi(value)
 		w.skip = n
 		return err == nil
-	case "script":
-		w.script = list
-	case "lookup":
-		w.lookup = list
-	case "environ":
-		w.environ = list
-	case "assigns":
-		w.assigns = true
-	case "own":
-		w.own = true
-	case "joined":
-		w.joined = true
-	case "appends":
-		w.appends = true
-	case "bare":
-		w.alone = true
-	default:
-		return w.grammar.set(key, value, list)
 	}
-	return true
+	texts := map[string]*string{"script": &w.script, "lookup": &w.lookup, "environ": &w.environ}
+	switches := map[string]*bool{"assigns": &w.assigns, "own": &w.own, "joined": &w.joined, "appends": &w.appends, "bare": &w.alone}
+	return put(key, list, texts, switches) || w.grammar.set(key, value, list)
 }
 
 func (g *globalGrammar) set(key, _, list string) bool {
-	switch key {
-	case "harmless":
-		g.harmless = list
-	case "flags":
-		g.flags = list
-	case "values":
-		g.values = list
-	case "relocates":
-		g.relocates = list
-	case "settings":
-		g.settings = list
-	default:
-		return false
-	}
-	return true
+	texts := map[string]*string{"harmless": &g.harmless, "flags": &g.flags, "values": &g.values, "relocates": &g.relocates, "settings": &g.settings}
+	return put(key, list, texts, nil)
 }
 
 // about reports whether a table says what a program does with its words.

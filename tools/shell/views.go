@@ -52,67 +52,114 @@ func (a *analysis) matchViews(r *compiledRule, views []view) (best verdict, rest
 }
 
 // denies says whether a rule that denies speaks about the command: surely, or
-// perhaps with the reason for the doubt.
-func (a *analysis) denies(r *compiledRule, cmd simpleCommand, views []view) (verdict, string) {
+// perhaps with the reason for the doubt. unread are those of its words that nobody reads.
+func (a *analysis) denies(r *compiledRule, cmd simpleCommand, views []view, unread func() []word) (verdict, string) {
 	v, _ := a.matchViews(r, views)
 	if v == yes {
 		return yes, ""
 	}
-	if a.programMatch(r, cmd.words[0]) == yes {
+	named := a.programMatch(r, cmd.words[0]) == yes
+	if named {
 		v = max(v, a.deniesReordered(r, views))
-	} else if v == no && sameEffect(r.words, a.anyBase(cmd.words[0]), cmd.words) {
+	}
+	switch {
+	case v != no:
+	case named && otherSubcommand(r, views), !named && a.calls(r, cmd.words):
+		return perhaps, fmt.Sprintf("may be another name of what the rule %q denies, or does the same", r.Pattern)
+	case !named && sameEffect(r.words, a.anyBase(cmd.words[0]), cmd.words):
 		return perhaps, fmt.Sprintf("does what the rule %q denies, in another way", r.Pattern)
-	}
-	if v == no && sameSubcommand(r, views) {
-		return perhaps, fmt.Sprintf("is another name of what the rule %q denies, or does the same", r.Pattern)
-	}
-	if v == no && a.handsOn(r, cmd) {
-		return perhaps, fmt.Sprintf("%s may run what the rule %q denies", cmd.words[0], r.Pattern)
+	default:
+		words := unread()
+		for i := range words {
+			if a.calls(r, words[i:]) {
+				return perhaps, fmt.Sprintf("%s may run what the rule %q denies", cmd.words[0], r.Pattern)
+			}
+		}
 	}
 	return v, fmt.Sprintf("may be what the rule %q denies", r.Pattern)
 }
 
-// sameSubcommand reports whether a command has another name of the sub-command that a
-// pattern names.
-func sameSubcommand(r *compiledRule, views []view) bool {
-	return len(r.words) > 1 && slices.ContainsFunc(views, func(v view) bool {
-		return slices.ContainsFunc(namesOf(v.words), func(w []word) bool { return w[0].text == r.words[0] && w[1].text == r.words[1] })
+// otherSubcommand reports whether a command may have, for the sub-command that a pattern
+// names, another name: one of the table, the beginning of it, one that a configuration
+// gives, or a word before it that no table knows, such as a group of sub-commands.
+func otherSubcommand(r *compiledRule, views []view) bool {
+	if len(r.words) < 2 || r.words[1] == "" || r.words[1][0] == '-' {
+		return false
+	}
+	program, want := path.Base(r.words[0]), r.words[1]
+	return slices.ContainsFunc(views, func(v view) bool {
+		if len(v.words) < 2 || !v.words[1].fixed() || v.words[1].text == "" || v.words[1].text[0] == '-' {
+			return false
+		}
+		have := v.words[1].text
+		name := program + "/" + have
+		unknown := known().rules[name] == nil && known().coded[name] == ""
+		switch {
+		case have == want:
+			return false
+		case slices.ContainsFunc(known().same, func(same []string) bool {
+			return slices.Contains(same, name) && slices.Contains(same, program+"/"+want)
+		}):
+			return true
+		case strings.HasPrefix(want, have) && (unknown || len(have) < 3): // even cargo t
+			return true
+		}
+		return unknown && (known().in("aliases", program) || slices.ContainsFunc(v.words[2:], func(w word) bool { return matchWord(want, w) != no }))
 	})
 }
 
-// namesOf are the other names of the sub-command that words begin with.
-func namesOf(words []word) (list [][]word) {
-	if len(words) < 2 || !known().subs[path.Base(words[0].text)] {
+// calls reports whether words may be a command that a rule denies: they begin with the name
+// of its program, of a version of it, or of it and its sub-command in one.
+func (a *analysis) calls(r *compiledRule, words []word) bool {
+	name, base := path.Base(r.words[0]), a.anyBase(words[0])
+	long, short := base, name
+	if len(long) < len(short) {
+		long, short = short, long
+	}
+	suffix, begins := strings.CutPrefix(long, short)
+	switch {
+	case begins && (strings.Trim(suffix, "0123456789.-") == "" || base == long && suffix[0] == '.'):
+		words = append([]word{fixedWord(r.words[0])}, words[1:]...)
+	case len(r.words) > 1 && base == name+"-"+r.words[1]:
+		words = append([]word{fixedWord(r.words[0]), fixedWord(r.words[1])}, words[1:]...)
+	case len(words) > 1 && name == base+"-"+words[1].text:
+		words = append([]word{fixedWord(r.words[0])}, words[2:]...)
+	default:
+		return false
+	}
+	views := a.views(simpleCommand{words: words})
+	v, _ := a.matchViews(r, views)
+	return v != no || a.deniesReordered(r, views) != no || otherSubcommand(r, views)
+}
+
+// unread gives the words, and what stands in them, of a command of which no table says what
+// it does with all of them: they may be what it runs, whatever tables say of programs of
+// its name or of its options.
+func (a *analysis) unread(cmd simpleCommand) []word {
+	if tabled(a.baseName(cmd.words[0].text)) && a.opaque(cmd) == "" {
 		return nil
 	}
-	name := path.Base(words[0].text) + "/" + words[1].text
-	for _, same := range known().same {
-		if !slices.Contains(same, name) {
-			continue
-		}
-		for _, other := range same {
-			if other == name {
-				continue
-			}
-			program, sub, _ := strings.Cut(other, "/")
-			list = append(list, []word{fixedWord(program), fixedWord(sub)})
+	var list []word
+	for _, w := range cmd.words[1:] {
+		if w.fixed() {
+			list = appendPieces(list, w.text)
 		}
 	}
 	return list
 }
 
-// handsOn reports whether a program that no table knows is given the words of a
-// denied command: it may be one of the many that run their words.
-func (a *analysis) handsOn(r *compiledRule, cmd simpleCommand) bool {
-	if tabled(a.anyBase(cmd.words[0])) {
-		return false
-	}
-	for i := 1; i < len(cmd.words); i++ {
-		if w := cmd.words[i]; w.fixed() && r.match(a.programMatch(r, w), cmd.words[i:]) != no {
-			return true
+// appendPieces adds the parts of a word that may be words of a command, in their order.
+func appendPieces(list []word, text string) []word {
+	for _, piece := range strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || strings.ContainsRune("'\"`;|&()<>{}[]=,$!@", r) }) {
+		list = append(list, fixedWord(piece))
+		if len(piece) > 2 && piece[0] == '-' && piece[1] != '-' { // -mpip, -Impip
+			list = append(list, fixedWord(piece[2:]))
+			if _, module, ok := strings.Cut(piece[2:], "m"); ok && module != "" {
+				list = append(list, fixedWord(module))
+			}
 		}
 	}
-	return false
+	return list
 }
 
 // tabled reports whether it is known what a program does with its words.
@@ -231,25 +278,12 @@ func sameEffect(pattern []string, base string, words []word) bool {
 	if len(splitOptions(pattern[1:]).names) > 0 {
 		return false
 	}
-	for _, family := range known().families {
-		if slices.Contains(family, pattern[0]) && inFamily(family, base, words) {
-			return true
-		}
-	}
-	return false
-}
-
-func inFamily(family []string, base string, words []word) bool {
-	for _, member := range family {
-		program, arg, two := strings.Cut(member, "/")
-		if program != base {
-			continue
-		}
-		if !two || slices.ContainsFunc(words[1:], func(w word) bool { return matchWord(arg, w) != no }) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(known().families, func(family []string) bool {
+		return slices.Contains(family, pattern[0]) && slices.ContainsFunc(family, func(member string) bool {
+			program, arg, two := strings.Cut(member, "/")
+			return program == base && (!two || slices.ContainsFunc(words[1:], func(w word) bool { return matchWord(arg, w) != no }))
+		})
+	})
 }
 
 // A globalGrammar is the options that a program takes before its sub-command.
@@ -270,7 +304,7 @@ type globalGrammar struct {
 func (g globalGrammar) skip(a *analysis, words []word) (rest []word, harmless, ok bool) {
 	harmless = true
 	for len(words) > 0 && words[0].mayBeOption() {
-		name, value, attached := strings.Cut(words[0].text, "=")
+		name, _, attached := strings.Cut(words[0].text, "=")
 		switch {
 		case !words[0].fixed() && !attached:
 			return nil, false, false
@@ -287,7 +321,6 @@ func (g globalGrammar) skip(a *analysis, words []word) (rest []word, harmless, o
 			harmless = harmless && g.harmlessValue(a, name, words[1])
 			words = words[1:]
 		}
-		_ = value
 		words = words[1:]
 	}
 	return words, harmless, true

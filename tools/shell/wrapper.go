@@ -2,6 +2,8 @@ package shell
 
 import (
 	"strings"
+
+	"github.com/sandgate/sandgate/tools"
 )
 
 // A wrapper is a program that runs another one, named by its words. The table is
@@ -60,6 +62,9 @@ func (a *analysis) wrapped(w *wrapper, cmd simpleCommand) {
 		outer.env = max(outer.env, envUnknown)
 	}
 	a.judge(outer)
+	for i := 1; i < len(cmd.words)-len(p.operands)+w.skip && i < len(cmd.words); i++ {
+		a.deniedInside(cmd.words[i:], tools.Ask) // a table that is wrong about them must not hide the command
+	}
 	a.wrappedCommand(w, cmd, p)
 }
 
@@ -70,19 +75,20 @@ func (a *analysis) doubtful(cmd simpleCommand, reason string) {
 	a.judge(cmd)
 	for i := 1; i < len(cmd.words); i++ { // a rule that denies sees any command in it
 		if cmd.words[i].fixed() {
-			a.deniedInside(cmd.words[i:])
+			a.deniedInside(cmd.words[i:], tools.Deny)
 		}
 	}
 }
 
-// deniedInside notes the rules that deny the command that words would be.
-func (a *analysis) deniedInside(words []word) {
-	if len(words) == 0 || !words[0].fixed() {
+// deniedInside notes the rules that deny the command that words would be, with an effect
+// that is no stricter than least.
+func (a *analysis) deniedInside(words []word, least tools.Effect) {
+	if len(words) == 0 || !words[0].fixed() || !a.charge(workOf(words)) {
 		return
 	}
 	inner := simpleCommand{words: words, free: true}
 	if part, ok := a.denied(inner, a.views(inner)); ok {
-		part.Text = inner.text()
+		part.Text, part.Effect = inner.text(), max(part.Effect, min(least, a.p.fallback))
 		a.add(part)
 	}
 }
@@ -193,7 +199,7 @@ func (a *analysis) shellScript(words []word, lang dialect) {
 	if !ok {
 		a.unsure("it runs a script that is not known before it runs")
 		a.ask("runs a script that is not known before it runs", "write the command itself")
-		a.deniedInside(words)
+		a.deniedInside(words, tools.Deny)
 		return
 	}
 	defer a.fork()()
