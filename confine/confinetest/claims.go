@@ -294,7 +294,7 @@ echo started
 func timeLimit(t *testing.T, c confine.Confiner) {
 	ws := Workspace(t)
 	p := Profile(t, ws)
-	p.Limits.Wall = 300 * time.Millisecond
+	p.Limits.Wall = patience * 300 * time.Millisecond
 	start := time.Now()
 	o := Shell(t, c, p, ws, `trap '' TERM; (trap '' TERM; sleep 60) & echo on; while :; do sleep 1; done`)
 	if o.Cause != confine.TimedOut || o.Signal != "SIGKILL" || strings.TrimSpace(o.Out) != "on" {
@@ -352,8 +352,9 @@ func limits(t *testing.T, c confine.Confiner) {
 	if got := Python(t, c, p, ws, "fs=[open('/dev/null') for _ in range(1000)]"); got != "EMFILE" {
 		t.Errorf("descriptors beyond the limit: %s", got)
 	}
-	p.Limits.CPU = time.Second
-	if o := Shell(t, c, p, ws, "while :; do :; done"); o.Signal != "SIGXCPU" && o.Signal != "SIGKILL" {
+	busy := Profile(t, ws)
+	busy.Limits.CPU = time.Second
+	if o := Shell(t, c, busy, ws, "while :; do :; done"); o.Signal != "SIGXCPU" && o.Signal != "SIGKILL" {
 		t.Errorf("a busy loop beyond its CPU time: %+v", o.Result)
 	}
 	if o := Shell(t, c, p, ws, `ulimit -H -n; ulimit -H -c`); strings.TrimSpace(o.Out) != "256\n0" {
@@ -817,7 +818,7 @@ func bindingActs(pid string) []string {
 	const raw = "import ctypes; l = ctypes.CDLL(None, use_errno=True)\nif l.syscall(%s) < 0: raise OSError(ctypes.get_errno(), '')"
 	numbers := map[string][2]int{"amd64": {314, 251}, "arm64": {274, 30}}[runtime.GOARCH] // sched_setattr, ioprio_set
 	return []string{
-		fmt.Sprintf("import resource; resource.prlimit(%s, resource.RLIMIT_CPU, (1, 1))", pid),
+		fmt.Sprintf("import resource; resource.prlimit(%[1]s, resource.RLIMIT_CPU, (%[2]d, %[2]d))", pid, 10*int(patience)),
 		fmt.Sprintf("import resource; resource.prlimit(%s, resource.RLIMIT_NPROC, (0, 0))", pid),
 		fmt.Sprintf("import resource; resource.prlimit(%s, resource.RLIMIT_FSIZE, (0, 0))", pid),
 		fmt.Sprintf("os.setpriority(os.PRIO_PROCESS, %s, 19)", pid),

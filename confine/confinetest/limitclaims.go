@@ -2,6 +2,7 @@ package confinetest
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,11 @@ type bomb struct {
 }
 
 const mib = 1 << 20
+
+// cpu is a limit that an interpreter which only starts keeps to.
+func cpu(d time.Duration) func(*sandboxprofile.Limits) {
+	return func(l *sandboxprofile.Limits) { l.CPU = patience * d }
+}
 
 func memory(n int64) func(*sandboxprofile.Limits) {
 	return func(l *sandboxprofile.Limits) { l.Memory = n; l.Scratch = 1 << 30 }
@@ -90,17 +96,17 @@ var bombs = []bomb{
 		"import socket\ndef fill():\n    a, b = socket.socketpair(); a.setblocking(False)\n    try:\n        while a.send(b'x' * 65536): pass\n    except OSError: pass\n    a.close(); return b\n" +
 			"for _ in range(N):\n    if os.fork() == 0:\n        queues = [fill() for _ in range(200)]; hold(); os._exit(0)\nhold()",
 		"40", "1", confine.MemoryLimit, ""},
-	{"CPU", func(l *sandboxprofile.Limits) { l.CPU = time.Second },
+	{"CPU", cpu(time.Second),
 		"import time, signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nend = time.process_time() + N\nwhile time.process_time() < end: pass",
 		"600", "0.1", confine.CPULimit, ""},
-	{"CPUBelowAShell", func(l *sandboxprofile.Limits) { l.CPU = time.Second }, // a shell turns its child's death into an exit status
+	{"CPUBelowAShell", cpu(time.Second), // a shell turns its child's death into an exit status
 		"status = os.system(f'{sys.executable} -c \"import time\\nwhile time.process_time() < {N}: pass\"')\nsys.exit(os.waitstatus_to_exitcode(status))",
 		"600", "0.1", confine.CPULimit, ""},
-	{"CPUOfManyProcesses", func(l *sandboxprofile.Limits) { l.CPU = 400 * time.Millisecond },
+	{"CPUOfManyProcesses", cpu(400 * time.Millisecond),
 		"import time\ndef burn(s):\n    end = time.process_time() + s\n    while time.process_time() < end: pass\n" +
 			"pids = []\nfor _ in range(8):\n    pid = os.fork()\n    if pid == 0: burn(N); os._exit(0)\n    pids.append(pid)\nfor p in pids: os.waitpid(p, 0)",
-		"0.3", "0.005", confine.CPULimit, ""},
-	{"CPUOfTheDead", func(l *sandboxprofile.Limits) { l.CPU = 400 * time.Millisecond },
+		"0.3 * PATIENCE", "0.005", confine.CPULimit, ""},
+	{"CPUOfTheDead", cpu(400 * time.Millisecond),
 		"import time\ndef burn(s):\n    end = time.process_time() + s\n    while time.process_time() < end: pass\n" +
 			"for _ in range(N):\n    pid = os.fork()\n    if pid == 0: burn(0.02); os._exit(0)\n    os.waitpid(pid, 0)",
 		"2000", "2", confine.CPULimit, ""},
@@ -128,6 +134,7 @@ var bombs = []bomb{
 const prelude = `import ctypes, os, sys, time
 libc = ctypes.CDLL(None)
 mib = 1 << 20
+PATIENCE = %PATIENCE
 N = %N
 def hold():
     time.sleep(60 if %OVER else 0.15)
@@ -138,7 +145,7 @@ func (b bomb) program(over bool) string {
 	if over {
 		n, flag = b.over, "True"
 	}
-	return strings.NewReplacer("%N", n, "%OVER", flag).Replace(prelude) + b.python
+	return strings.NewReplacer("%N", n, "%OVER", flag, "%PATIENCE", strconv.Itoa(int(patience))).Replace(prelude) + b.python
 }
 
 // bombsEnd lets off each bomb, and then its twin in a sandbox of the same confiner:
