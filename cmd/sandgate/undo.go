@@ -226,8 +226,12 @@ func (x *changesCmd) open() (*changes.Workspace, []changes.Record, error) {
 		}
 	}
 	if root == "" {
-		return nil, nil, withHint(withStatus(exitFound, fmt.Errorf("nothing is kept of %s", dir)),
-			"set undo.enabled: true in the configuration, and what calls change from then on can be undone")
+		hint := "set undo.enabled: true in the configuration, and what calls change from then on can be undone"
+		gone := slices.DeleteFunc(s.Workspaces(), func(r string) bool { _, err := os.Lstat(r); return err == nil })
+		if len(gone) > 0 {
+			hint = approval.EscapeLine("if it had another place before, move it back there for the undo: something is kept of " + listed(gone) + ", which is not there")
+		}
+		return nil, nil, withHint(withStatus(exitFound, fmt.Errorf("nothing is kept of %s", dir)), hint)
 	}
 	x.settleKeeps([]string{root})
 	w, err := s.Workspace(root)
