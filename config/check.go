@@ -467,6 +467,7 @@ func (k *checker) files() {
 	k.futureFile("audit.path", &k.c.Audit.Path)
 	k.futureFile("http.token_file", &k.c.HTTP.TokenFile)
 	k.futureFile("egress.upstream_user", &k.c.Egress.UpstreamUser)
+	k.repositories()
 	k.listen()
 }
 
@@ -483,6 +484,24 @@ func (k *checker) futureFile(field string, path *string) {
 	if info, err := os.Stat(full); err == nil && !info.Mode().IsRegular() {
 		k.problem(field, quote(full)+" is not a file", "name the file itself")
 	}
+}
+
+// repositories makes the directories of git.repositories absolute and free of links. One
+// that is not there yet is none.
+func (k *checker) repositories() {
+	const field = "git.repositories"
+	for i, given := range k.c.Git.Repositories {
+		dir, err := expand(given, k.base, k.env.Home)
+		if err != nil {
+			k.problem(fieldIndex(field, i), err.Error(), "")
+			continue
+		}
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			dir = real
+		}
+		k.c.Git.Repositories[i] = filepath.Clean(dir)
+	}
+	k.unique(field, k.c.Git.Repositories)
 }
 
 // listen admits loopback only: the token crosses the connection in the clear.

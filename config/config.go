@@ -23,6 +23,7 @@ type Config struct {
 	Audit    Audit    `yaml:"audit"`
 	Egress   Egress   `yaml:"egress"`
 	HTTP     HTTP     `yaml:"http"`
+	Git      Git      `yaml:"git"`
 	Undo     Undo     `yaml:"undo"`
 
 	// File is the absolute path of the file, or "" for the embedded default. A
@@ -591,6 +592,15 @@ type Undo struct {
 	File    units.Size    `yaml:"file"` // the content of a larger one is not kept
 }
 
+// Git is the `git` section: signatures, by keys that no sandbox sees.
+type Git struct {
+	// Sign says whether commits and tags are signed that a program in a sandbox makes.
+	Sign Effect `yaml:"sign"`
+	// Repositories are the directories in which they are: a call signs whose workspace lies
+	// in one of them.
+	Repositories []string `yaml:"repositories"`
+}
+
 // HTTP is the `http` section.
 type HTTP struct {
 	Listen    string `yaml:"listen"` // "": off
@@ -629,6 +639,7 @@ func defaults() *Config {
 			DangerousTools: []string{"shell", "write_file", "edit_file"},
 			Store:          StoreBbolt,
 		},
+		Git:    Git{Sign: Deny},
 		Audit:  Audit{Sync: SyncDecision},
 		Egress: Egress{DenyPrivate: true, Limits: EgressLimits{Open: 1024, Connections: 20_000, Bytes: 16 * units.GiB, Idle: 5 * time.Minute}},
 	}

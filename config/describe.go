@@ -172,6 +172,10 @@ func descriptions() map[string]string {
 		"egress.upstream_user":      "A file with USER:PASSWORD for that proxy.",
 		"egress.deny_private":       "Whether loopback, private, link-local and metadata addresses are refused unless listed by address.",
 
+		"git":              "Signatures of commits and tags, by keys of yours that no sandbox sees.",
+		"git.sign":         "Whether commits and tags that programs make are signed: deny, ask or allow.",
+		"git.repositories": "Directories, such as ~/src; a program can have commits signed if its workspace lies in one of them.",
+
 		"http":            "The web page and its API, on loopback.",
 		"http.listen":     "Address and port on loopback, such as 127.0.0.1:8642; empty is off.",
 		"http.token_file": "The file with the token that programs show; it is made if it is not there. Empty: http-token in the state directory.",

@@ -89,6 +89,8 @@ func table() []Entry {
 		smallest("egress.limits.connections", func(c *Config) *int64 { return &c.Egress.Limits.Connections }),
 		smallest("egress.limits.bytes", func(c *Config) *units.Size { return &c.Egress.Limits.Bytes }),
 		smallest("egress.limits.idle", func(c *Config) *time.Duration { return &c.Egress.Limits.Idle }),
+		strictest("git.sign", func(c *Config) *Effect { return &c.Git.Sign }, Deny, Ask, Allow),
+		names("git.repositories", func(c *Config) *[]string { return &c.Git.Repositories }),
 		owned("undo.enabled", func(c *Config) *bool { return &c.Undo.Enabled }),
 		owned("undo.age", func(c *Config) *time.Duration { return &c.Undo.Age }),
 		owned("undo.size", func(c *Config) *units.Size { return &c.Undo.Size }),

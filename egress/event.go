@@ -21,6 +21,7 @@ const (
 	ProtocolTCP     Protocol = "tcp"    // to an exposed port
 	ProtocolDirect  Protocol = "direct" // by a program that knows no proxy
 	ProtocolDNS     Protocol = "dns"    // a name that was refused; its port is not known
+	ProtocolSign    Protocol = "sign"   // not a connection: a signature of a commit or tag
 )
 
 // Direction is which way a connection goes. The zero value is out of the sandbox.
@@ -62,6 +63,7 @@ const (
 	ReasonCredential  Reason = "credential"  // a credential's placeholder goes where it is not for
 	ReasonCertificate Reason = "certificate" // a host where TLS ends here does not show that it is the one
 	ReasonHandshake   Reason = "handshake"   // the client of such a host does not trust the certificate, or breaks off
+	ReasonSignature   Reason = "signature"   // what was to be signed is no commit or tag, or nobody wants it signed
 	ReasonLimit       Reason = "limit"       // too many connections or bytes
 	ReasonTimeout     Reason = "timeout"     // silent for too long
 	ReasonUnreachable Reason = "unreachable" // allowed, and not resolved or connected

@@ -80,6 +80,10 @@ type Config struct {
 	// Hostname is the sandbox's own name, which leads to its loopback.
 	Hostname string
 
+	// Own answers connections to services of the supervisor's own, each in a goroutine; it
+	// must end when the connection does.
+	Own map[string]func(net.Conn)
+
 	// Upstream is how hosts that are no services are reached; the zero value is directly.
 	Upstream Upstream
 
@@ -128,6 +132,7 @@ type Server struct {
 	policy      policy
 	credentials credentials
 	standIns    *standIns
+	answering   sync.WaitGroup // of Config.Own
 	asking      questions
 	asked       asked
 	taken       atomic.Int64 // connections, of Limits.Total
@@ -202,6 +207,7 @@ func (s *Server) ServeWays(ctx context.Context, w Ways) error {
 		start(func() error { return s.serveNames(ctx, w.Names) })
 	}
 	serving.Wait()
+	s.answering.Wait() // their connections are closed
 	select {
 	case err := <-errs: // the first, which ended the others
 		return err

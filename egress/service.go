@@ -19,12 +19,23 @@ import (
 type Service struct {
 	addr   netip.AddrPort // on loopback
 	socket string         // absolute path
+	own    string         // what the supervisor itself answers, by its name in Config.Own
 }
 
-const unixScheme = "unix:"
+const (
+	unixScheme = "unix:"
+	ownScheme  = "sandgate:"
+)
+
+// OwnRule is the rule that offers under a name what the supervisor itself answers. It
+// leads nowhere but to Config.Own.
+func OwnRule(name, own string) string { return name + "=" + ownScheme + own }
 
 func (s Service) String() string {
-	if s.socket != "" {
+	switch {
+	case s.own != "":
+		return ownScheme + s.own
+	case s.socket != "":
 		return unixScheme + s.socket
 	}
 	return s.addr.String()
@@ -32,7 +43,12 @@ func (s Service) String() string {
 
 // ServiceRule is the rule that offers the service at address (127.0.0.1:5432,
 // [::1]:80, unix:/run/x.sock) under a name.
-func ServiceRule(name, address string) (Rule, error) { return ParseRule(name + "=" + address) }
+func ServiceRule(name, address string) (Rule, error) {
+	if strings.HasPrefix(address, ownScheme) {
+		return Rule{}, fmt.Errorf("%.80q: what sandgate itself answers is no service of this machine", address)
+	}
+	return ParseRule(name + "=" + address)
+}
 
 // parseService reads NAME=ADDRESS. The name is one label, so that it cannot stand
 // before a name that others own, and begins with a letter, so that it is no address.
@@ -52,7 +68,7 @@ func parseService(s string) (Rule, error) {
 		return Rule{}, err
 	}
 	port := service.addr.Port()
-	if service.socket != "" {
+	if service.socket != "" || service.own != "" {
 		port = portHTTP
 	}
 	return Rule{host: h, port: port, service: service}, nil
@@ -61,6 +77,12 @@ func parseService(s string) (Rule, error) {
 // parseServiceAddress takes loopback only. What is elsewhere is a host, which has
 // rules of its own.
 func parseServiceAddress(s string) (Service, error) {
+	if own, ok := strings.CutPrefix(s, ownScheme); ok {
+		if _, err := ParseHost(own); err != nil {
+			return Service{}, err
+		}
+		return Service{own: own}, nil
+	}
 	if socket, ok := strings.CutPrefix(s, unixScheme); ok {
 		if !path.IsAbs(socket) || path.Clean(socket) != socket || socket == "/" || strings.ContainsAny(socket, "\x00\n\r") {
 			return Service{}, fmt.Errorf("%.80q: want unix: and the absolute path of a socket", s)
@@ -80,6 +102,18 @@ func parseServiceAddress(s string) (Service, error) {
 // dialService connects to a service that has been permitted. Deny rules speak of
 // its address too.
 func (c *client) dialService(ctx context.Context, t Target, s Service) (net.Conn, error) {
+	if s.own != "" {
+		answer := c.cfg.Own[s.own]
+		if answer == nil {
+			return nil, refuse(ReasonUnreachable, t, "nothing of sandgate answers there")
+		}
+		ours, theirs := net.Pipe()
+		c.answering.Go(func() {
+			defer theirs.Close()
+			answer(theirs)
+		})
+		return ours, nil
+	}
 	if s.socket != "" {
 		conn, err := dialSocket(ctx, c.cfg.Dialer, s.socket)
 		if err != nil {

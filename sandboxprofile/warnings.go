@@ -86,6 +86,11 @@ func reachWarnings(n Network) []string {
 		if slices.Contains(hosts, All) {
 			return []string{"Every host can be reached through the egress proxy; data can leave the machine."}
 		}
+		// What sandgate itself answers is no way out of the machine.
+		own := func(rule string) bool { return strings.Contains(rule, "=sandgate:") }
+		if len(hosts) > 0 && !slices.ContainsFunc(hosts, func(rule string) bool { return !own(rule) }) {
+			return []string{"Programs can have sandgate sign commits and tags with the operator's key."}
+		}
 		w := []string{fmt.Sprintf("These hosts can be reached, and data can leave to them: %s.", strings.Join(sortedSet(hosts), ", "))}
 		if len(n.Terminated) > 0 {
 			w = append(w, fmt.Sprintf("TLS to %s ends at sandgate, which reads what is sent and puts in credentials: requests are made with the operator's rights there.", strings.Join(n.Terminated, ", ")))

@@ -52,6 +52,7 @@ func (s *Supervisor) openEgress(ctx context.Context, c *call, plan tools.Plan, b
 	if c.authority != nil {
 		cfg.Authority, cfg.RootCAs = c.authority.Authority, s.cfg.Egress.rootCAs()
 	}
+	cfg.Own = d.signing(ctx)
 	server, err := egress.New(cfg)
 	if err != nil {
 		return nil, &confine.Unenforceable{Part: "the network allow-list", Reason: err.Error()}
@@ -188,6 +189,9 @@ func (d *egressDesk) record(e egress.Event) {
 		if hint, ok := unlistable[e.Reason]; ok {
 			v.Hint, v.Allow = hint, ""
 		}
+		if e.Reason == egress.ReasonSignature {
+			v.Reason = e.Detail
+		}
 		if e.Reason == egress.ReasonAddress && len(e.Refused) > 0 {
 			v = violation.Address(e.Host, e.Port, e.Refused, e.Detail)
 		}
@@ -201,6 +205,7 @@ func (d *egressDesk) record(e egress.Event) {
 var unlistable = map[egress.Reason]string{
 	egress.ReasonCredential:  "send a credential to its own service or host only",
 	egress.ReasonCertificate: "the host's certificate does not hold: nothing was sent, and the operator has to look at it",
+	egress.ReasonSignature:   "have commits and tags signed, with the key that the operator's own settings of git name",
 	egress.ReasonHandshake:   "let the program trust the certificates in the file that SSL_CERT_FILE names, and speak HTTP/1.1",
 }
 

@@ -66,6 +66,8 @@ type Config struct {
 	LeftBehind LeftBehind
 	// Tasks bounds what runs in the background; its zero value lets nothing run there.
 	Tasks TaskConfig
+	// Signing signs commits and tags that programs make; nil signs nothing.
+	Signing *Signing
 	// Changes keeps what calls change, so that it can be undone; nil keeps nothing.
 	Changes *changes.Store
 	// BeginDraft makes a draft for what is reviewed; nil makes none.

@@ -56,6 +56,7 @@ var commands = []func(*app) *cobra.Command{
 	newCompletionCmd,
 	newConfigCmd,
 	newHookCmd,
+	newGitSignCmd,
 }
 
 func (a *app) root() *cobra.Command {

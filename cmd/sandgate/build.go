@@ -173,6 +173,7 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 		Egress:     network,
 		Tasks:      supervisor.TaskConfig{Running: int(cfg.Tasks.Running), Ended: int(cfg.Tasks.Running), Output: int64(cfg.Tasks.Output)},
 		Changes:    changed,
+		Signing:    d.signing,
 		BeginDraft: o.begin,
 		DraftOver:  o.draftOver,
 		HTTP:       o.http,
@@ -397,6 +398,9 @@ type derived struct {
 	unseen map[string]sandboxprofile.Rights
 	cache  string            // where programs keep caches; "" is nowhere
 	cached map[string]string // the variables that lead there
+	// signing signs what git hands over, nil if nothing does; settings are those of git for it.
+	signing  *supervisor.Signing
+	settings map[string]string
 	// denied is manifest.Config.Denied for tools of a file.
 	denied func(config.Tier) (func(argv []string, dir string) error, error)
 	// starts says which files a program starts that is run in a directory.
@@ -445,10 +449,13 @@ func newTools(cfg *config.Config, own map[string]sandboxprofile.Rights, o buildO
 	if !o.uncached {
 		d = d.withCache(cfg)
 	}
+	if d, err = d.withSigning(cfg); err != nil {
+		return nil, d, withStatus(exitInternal, err)
+	}
 	paths := toolPaths(cfg, d.needs)
 	list := files.New(files.Config{Paths: paths, Profile: d.files})
 	paths = d.cachePaths(paths).Prepared()
-	env := d.cacheEnv(programEnv(cfg, d))
+	env := d.signEnv(d.cacheEnv(programEnv(cfg, d)))
 	d.path, _ = tools.LookupEnv(env, "PATH")
 	rules, err := boundRules(cfg)
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 )
 
 // reservedTools are names that a custom tool cannot have: those of the built-in
-// tools, and "network", "path" and "review", under which questions of our own are asked.
+// tools, and "network", "path", "review" and "sign", under which questions of our own are asked.
 func reservedTools() []string {
 	return []string{
 		"read_file", "write_file", "edit_file", "multi_edit", "list_files", "glob", "grep", "shell", "run",
-		"run_background", "task_output", "task_input", "kill_task", "list_tasks", "network", "path", "review",
+		"run_background", "task_output", "task_input", "kill_task", "list_tasks", "network", "path", "review", "sign",
 	}
 }
 

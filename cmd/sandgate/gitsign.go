@@ -1,0 +1,233 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/config"
+	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/egress"
+	"github.com/sandgate/sandgate/internal/atomicfile"
+	"github.com/sandgate/sandgate/internal/gitsign"
+	"github.com/sandgate/sandgate/internal/statedir"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// This file has git in a sandbox sign commits and tags: programs are told that gpg.program
+// and gpg.ssh.program are a script which runs `sandgate git-sign`, and that sends what is to
+// be signed to the supervisor, the one way out of the sandbox. See
+// docs/decisions/0107-signatures-of-git.md.
+
+// withSigning is d with what git needs for that, where the configuration lists the
+// workspace's repository.
+func (d derived) withSigning(cfg *config.Config) (derived, error) {
+	repository := cacheWorkspace(cfg.Vouched())
+	if cfg.Git.Sign != config.Ask && cfg.Git.Sign != config.Allow || repository == "" ||
+		!slices.ContainsFunc(cfg.Git.Repositories, func(dir string) bool { return sandboxprofile.Contains(dir, repository) }) {
+		return d, nil
+	}
+	if d.programs.Network.Mode == sandboxprofile.NetworkHost {
+		d.warnings = append(d.warnings, "git.sign: nothing is signed with the network of the host: there is no way to sandgate in it")
+		return d, nil
+	}
+	script, exe, err := signScript()
+	if err != nil {
+		return d, fmt.Errorf("git.sign: %w", err)
+	}
+	p := d.programs
+	p.Paths = maps.Clone(p.Paths)
+	for _, path := range []string{script, exe} {
+		p.Paths[path] |= p.Rights(path) | sandboxprofile.Read | sandboxprofile.Execute
+	}
+	own := egress.OwnRule(gitsign.Host, gitsign.Service)
+	n := &p.Network
+	if n.Mode == sandboxprofile.NetworkNone {
+		n.Mode, n.Allow = sandboxprofile.NetworkProxied, [][]string{{own}}
+	} else {
+		n.Allow = slices.Clone(n.Allow)
+		for i, list := range n.Allow {
+			n.Allow[i] = append(slices.Clone(list), own)
+		}
+	}
+	d.settings = map[string]string{"gpg.program": script, "gpg.openpgp.program": script, "gpg.ssh.program": script}
+	p.Env.Names = append(slices.Clone(p.Env.Names), "GIT_CONFIG_COUNT")
+	for i := range maxSettings {
+		p.Env.Names = append(p.Env.Names, fmt.Sprintf("GIT_CONFIG_KEY_%d", i), fmt.Sprintf("GIT_CONFIG_VALUE_%d", i))
+	}
+	d.programs = p.Normalize()
+	d.signing = &supervisor.Signing{Ask: cfg.Git.Sign == config.Ask, Signer: gitsign.Signer{Repository: repository, Home: d.needs.Home}}
+	return d, nil
+}
+
+// maxSettings bounds the settings that programs get by variables (git-config(1), ENVIRONMENT).
+const maxSettings = 16
+
+// signEnv is env with the settings of git that have it sign with sandgate, after those that
+// are there.
+func (d derived) signEnv(env []string) []string {
+	if len(d.settings) == 0 {
+		return env
+	}
+	text, _ := tools.LookupEnv(env, "GIT_CONFIG_COUNT")
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n+len(d.settings) > maxSettings {
+		n = 0
+	}
+	env = slices.DeleteFunc(slices.Clone(env), func(kv string) bool { return strings.HasPrefix(kv, "GIT_CONFIG_COUNT=") })
+	for _, name := range slices.Sorted(maps.Keys(d.settings)) {
+		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", n, name), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", n, d.settings[name]))
+		n++
+	}
+	return append(env, fmt.Sprintf("GIT_CONFIG_COUNT=%d", n))
+}
+
+// signScript makes the program that git runs, and says where sandgate itself lies. git gives
+// it arguments of its own, so that it has to be one word.
+func signScript() (script, exe string, err error) {
+	if exe, err = os.Executable(); err == nil {
+		exe, err = filepath.EvalSymlinks(exe)
+	}
+	if err != nil {
+		return "", "", err
+	}
+	dir, err := statedir.Path("git-sign")
+	if err != nil {
+		return "", "", err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", "", err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return "", "", err
+	}
+	script = filepath.Join(dir, "sign")
+	text := "#!/bin/sh\nexec " + shellWord(exe) + " git-sign \"$@\"\n"
+	if have, err := os.ReadFile(script); err == nil && string(have) == text {
+		return script, exe, nil
+	}
+	if err := atomicfile.WriteFile(script, []byte(text), 0o700); err != nil {
+		return "", "", err
+	}
+	return script, exe, nil
+}
+
+func newGitSignCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:                "git-sign",
+		Short:              "Sign what git hands over, from inside of a sandbox",
+		Hidden:             true,
+		DisableFlagParsing: true,
+		RunE:               func(_ *cobra.Command, args []string) error { return a.gitSign(args) },
+	}
+}
+
+// gitSign takes the arguments of ssh-keygen or gpg, as git gives them. Whatever is not about
+// a signature is theirs to do.
+func (a *app) gitSign(args []string) error {
+	ssh := len(args) > 0 && args[0] == "-Y"
+	switch at := slices.Index(args, "-bsau"); {
+	case ssh && len(args) > 1 && args[1] == "sign":
+		return a.signSSH(args[2:])
+	case !ssh && at >= 0 && at+1 < len(args):
+		r, err := signedBy(gitsign.Request{Format: gitsign.OpenPGP, Key: args[at+1]}, a.in)
+		if err != nil {
+			return err
+		}
+		_, _ = a.err.Write(r.Status)
+		_, err = a.out.Write(r.Signature)
+		return err
+	}
+	name := "gpg"
+	if ssh {
+		name = "ssh-keygen"
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return withStatus(exitNotFound, err)
+	}
+	return syscall.Exec(path, append([]string{name}, args...), os.Environ())
+}
+
+// signSSH is ssh-keygen -Y sign: the signature is put beside the file.
+func (a *app) signSSH(args []string) error {
+	r := gitsign.Request{Format: gitsign.SSH}
+	namespace, file := "", ""
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == "-n" && i+1 < len(args):
+			i++
+			namespace = args[i]
+		case args[i] == "-f" && i+1 < len(args):
+			i++
+			r.Key = args[i]
+		case args[i] == "-U": // the key is with an agent: that is for whoever signs to find out
+		default:
+			file = args[i]
+		}
+	}
+	if namespace != "git" {
+		return withStatus(exitUsage, fmt.Errorf("sandgate signs for git, and not in the namespace %q", namespace))
+	}
+	if text, err := os.ReadFile(r.Key); err == nil && len(text) < 16<<10 && !strings.Contains(string(text), "PRIVATE KEY") {
+		r.KeyText = string(text)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return withStatus(exitUsage, err)
+	}
+	defer f.Close()
+	reply, err := signedBy(r, f)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file+".sig", reply.Signature, 0o600)
+}
+
+// signedBy sends an object to the supervisor, through the proxy at its place.
+func signedBy(r gitsign.Request, object io.Reader) (reply gitsign.Reply, err error) {
+	if r.Object, err = io.ReadAll(io.LimitReader(object, gitsign.MaxObject+1)); err != nil {
+		return reply, err
+	}
+	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", confine.EgressPort))
+	if err != nil {
+		return reply, withHint(fmt.Errorf("sign: no sandgate answers here: %w", err), "git.sign of the configuration has to list this repository")
+	}
+	defer conn.Close()
+	target := gitsign.Host + ":80"
+	fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", target, target)
+	in := bufio.NewReader(conn)
+	answer, err := http.ReadResponse(in, &http.Request{Method: http.MethodConnect})
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = errors.New(answer.Status)
+	}
+	if err == nil {
+		err = json.NewEncoder(conn).Encode(r)
+	}
+	if err == nil {
+		err = json.NewDecoder(in).Decode(&reply)
+	}
+	switch {
+	case err != nil:
+		return reply, withHint(fmt.Errorf("sign: %w", err), "git.sign of the configuration has to list this repository")
+	case reply.Error != "":
+		return reply, errors.New(reply.Error)
+	}
+	return reply, nil
+}

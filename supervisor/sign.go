@@ -1,0 +1,159 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/egress"
+	"github.com/sandgate/sandgate/internal/gitsign"
+)
+
+// Signing is how commits and tags are signed that programs make.
+type Signing struct {
+	// Ask puts each to the operator; without it they are signed unasked.
+	Ask bool
+	gitsign.Signer
+}
+
+// A signDesk signs for one call, one object after another.
+type signDesk struct {
+	*egressDesk
+	ctx context.Context // ends with the call
+	mu  sync.Mutex
+}
+
+// signing is what answers the sandbox at gitsign.Host.
+func (d *egressDesk) signing(ctx context.Context) map[string]func(net.Conn) {
+	if d.s.cfg.Signing == nil {
+		return nil
+	}
+	desk := &signDesk{egressDesk: d, ctx: ctx}
+	return map[string]func(net.Conn){gitsign.Service: desk.serve}
+}
+
+// errNotSigned is in the errors of what is no mistake of ours.
+var errNotSigned = errors.New("not signed")
+
+// serve answers the one request of a connection.
+func (d *signDesk) serve(conn net.Conn) {
+	d.mu.Lock() // one question, and one object in memory, at a time
+	defer d.mu.Unlock()
+	var r gitsign.Request
+	if err := json.NewDecoder(io.LimitReader(conn, 2*gitsign.MaxObject)).Decode(&r); err != nil {
+		d.answer(conn, gitsign.Reply{}, gitsign.Object{}, fmt.Errorf("%w: it is no request for a signature", errNotSigned))
+		return
+	}
+	ctx, cancel := context.WithCancel(d.ctx)
+	defer cancel()
+	go func() { // who hangs up wants no answer any more
+		_, _ = io.Copy(io.Discard, conn)
+		cancel()
+	}()
+	reply, o, err := d.sign(ctx, r)
+	d.answer(conn, reply, o, err)
+}
+
+func (d *signDesk) sign(ctx context.Context, r gitsign.Request) (gitsign.Reply, gitsign.Object, error) {
+	refuse := func(format string, args ...any) error {
+		return fmt.Errorf("%w: "+format, append([]any{errNotSigned}, args...)...)
+	}
+	o, err := gitsign.Parse(r.Object)
+	if err != nil {
+		return gitsign.Reply{}, o, refuse("%w", err)
+	}
+	signer := d.s.cfg.Signing
+	key, err := signer.Key(ctx, r.Format)
+	if err != nil {
+		return gitsign.Reply{}, o, refuse("%w", err)
+	}
+	if !signer.Asked(r, key) {
+		return gitsign.Reply{}, o, refuse("git asks for the key %.80q, and your own settings name %.80q", r.Key, key)
+	}
+	if signer.Ask {
+		if err := d.askToSign(ctx, o, key); err != nil {
+			return gitsign.Reply{}, o, err
+		}
+	}
+	reply, err := signer.Sign(ctx, r.Format, key, r.Object)
+	return reply, o, err
+}
+
+// askToSign asks as it is asked about hosts. What is remembered is the key, the repository
+// and whether it is a commit or a tag, and not what it says.
+func (d *signDesk) askToSign(ctx context.Context, o gitsign.Object, key string) error {
+	repository := d.s.cfg.Signing.Repository
+	description := fmt.Sprintf("Sign a %s in %s with your key %s", o.Kind, approval.EscapeLine(repository), approval.EscapeLine(key))
+	payload := map[string]any{"repository": repository, "kind": o.Kind, "key": key}
+	grant, err := d.s.cfg.Approvals.Decide(ctx, approval.Call{
+		ID: string(d.c.req.CallID), Asked: d.c.tellPending,
+		SessionID: string(d.c.session.id), Agent: d.c.session.agent, Peer: d.c.session.peer.String(), Mode: d.c.session.mode,
+		ToolName: toolSign, BatchID: d.c.req.GroupID, Digest: d.c.digest, Subject: o,
+		Reach: approval.Reach{Single: "each repository and key is asked about by its name"},
+		Request: &approval.Request{
+			ToolName: toolSign, Description: description, Payload: payload,
+			Covers: fmt.Sprintf("every %s of this repository that is signed with this key, whatever it says", o.Kind),
+		},
+		Present: func(context.Context) (*approval.Presentation, error) {
+			return &approval.Presentation{Type: approval.Text, Content: described(o)}, nil
+		},
+		Details: func() map[string]string { return d.s.details(d.c.proposal, d.c.digest, d.c.warnings) },
+	})
+	err = d.s.answered(description, payload, grant, err)
+	var denied *approval.DeniedError
+	if errors.As(err, &denied) {
+		d.egressDesk.mu.Lock()
+		defer d.egressDesk.mu.Unlock()
+		if d.denied == nil && endsBatch(denied.Decision) {
+			d.denied = denied
+		}
+		return fmt.Errorf("%w: the operator said no", errNotSigned)
+	}
+	return err
+}
+
+// described is what a person sees of an object. Its texts are the program's: they stand
+// below ours, and each line of the message is set in.
+func described(o gitsign.Object) string {
+	text := fmt.Sprintf("%s: %s\n", map[string]string{"commit": "tree", "tag": "object"}[o.Kind], o.Of)
+	if o.Kind == "tag" {
+		text += "tag: " + approval.EscapeLine(o.Name) + "\n"
+	} else {
+		text += fmt.Sprintf("parents: %d\nauthor: %s\n", o.Parents, approval.EscapeLine(o.Author))
+	}
+	text += "by: " + approval.EscapeLine(o.By) + "\nmessage:\n"
+	const most = 4 << 10
+	message := o.Message
+	if len(message) > most {
+		message = message[:most] + "\n..."
+	}
+	for line := range strings.Lines(message) {
+		text += "  " + approval.EscapeLine(strings.TrimSuffix(line, "\n")) + "\n"
+	}
+	return text
+}
+
+// answer replies and records. A refusal is a violation.
+func (d *signDesk) answer(conn net.Conn, r gitsign.Reply, o gitsign.Object, err error) {
+	e := egress.Event{
+		Session: string(d.c.session.id), Call: string(d.c.req.CallID), Protocol: egress.ProtocolSign,
+		Host: gitsign.Host, Port: 80, Decision: egress.Allow, Start: time.Now(),
+		Detail: fmt.Sprintf("a %s of %s by %.200s", o.Kind, o.Of, approval.EscapeLine(o.By)),
+	}
+	if err != nil {
+		r = gitsign.Reply{Error: err.Error()}
+		e.Decision, e.Reason, e.Detail = egress.Deny, egress.ReasonSignature, err.Error()
+	}
+	d.record(e)
+	_ = json.NewEncoder(conn).Encode(r) // or it has gone
+}
+
+// toolSign is the name under which questions about signatures are asked.
+const toolSign = "sign"
