@@ -129,12 +129,7 @@ func described(o gitsign.Object) string {
 		text += fmt.Sprintf("parents: %d\nauthor: %s\n", o.Parents, approval.EscapeLine(o.Author))
 	}
 	text += "by: " + approval.EscapeLine(o.By) + "\nmessage:\n"
-	const most = 4 << 10
-	message := o.Message
-	if len(message) > most {
-		message = message[:most] + "\n..."
-	}
-	for line := range strings.Lines(message) {
+	for line := range strings.Lines(o.Message) { // all of it: a screen that cuts says so, and asks again
 		text += "  " + approval.EscapeLine(strings.TrimSuffix(line, "\n")) + "\n"
 	}
 	return text
