@@ -40,7 +40,7 @@ When a request comes, the terminal rings its bell and, where it can, shows a
 notification (--notify: bell, terminal, desktop for notify-send, none).
 
 e opens the arguments in $VISUAL or $EDITOR, or in a line on the screen; v shows
-long text in $PAGER, in less, or on the screen. Both see escaped text only.
+long text in $PAGER, or on the screen. Both see escaped text only.
 
 With --plain, and where it does not run on a terminal that can move its cursor,
 it shows one request after the other as lines, and reads one line for each:
@@ -97,7 +97,7 @@ func (a *app) approve(ctx context.Context, f approveFlags, n tui.Notify) error {
 
 func (a *app) approveOnScreen(ctx context.Context, p *client.Approver, events <-chan client.Event, n tui.Notify) error {
 	err := tui.Run(ctx, tui.Options{
-		Approver: p, Events: events, Boards: board.New(p, a.stores("")), In: a.in, Out: a.out, Environ: os.Environ(), Pager: pager(), Notify: n,
+		Approver: p, Events: events, Boards: board.New(p, a.stores("")), In: a.in, Out: a.out, Environ: os.Environ(), Pager: os.Getenv("PAGER"), Notify: n,
 		Editor: cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")),
 	})
 	if err != nil {
@@ -126,18 +126,6 @@ func notifyOf(words []string) (n tui.Notify, err error) {
 		}
 	}
 	return n, nil
-}
-
-// pager is the command that shows long text: PAGER, or less if it is there, or
-// none: the screen has one of its own.
-func pager() string {
-	if p := os.Getenv("PAGER"); p != "" {
-		return p
-	}
-	if _, err := exec.LookPath("less"); err == nil {
-		return "less"
-	}
-	return ""
 }
 
 // hasScreen reports whether there is a terminal that can move its cursor.

@@ -124,7 +124,7 @@ func (p *prompt) event(ctx context.Context, e client.Event) error {
 		p.waiting = p.waiting[1:]
 		p.guard.Ended(p.now())
 		p.input.prompted.Add(1)
-		fmt.Fprintf(p.out, "\n%s:\n%s\nAn empty line goes on: ", id, present.Ended(e.Decision))
+		fmt.Fprintf(p.out, "\n%s:\n%s\nAn empty line goes on: ", id, present.Ended(&e.Approval, e.Decision))
 	case e.Kind == client.Resolved && at == 0 && !p.guard.Held():
 		fmt.Fprintf(p.out, "\n%s: %s\n", id, outcome(e.Decision))
 		p.waiting = p.waiting[1:]

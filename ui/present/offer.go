@@ -13,13 +13,18 @@ import (
 // Outcome says, escaped, what became of a request, and by whom; nil is an end without
 // a decision.
 func Outcome(a *protocol.Approval, d *approval.Decision) string {
-	return Ended(d) + " " + Blanks(approval.EscapeLine(string(a.Tool)+": "+a.Description))
+	return Ended(a, d) + " " + Blanks(approval.EscapeLine(string(a.Tool)+": "+a.Description))
 }
 
-// Ended says, escaped, how a request ended, by whose hand, and whether anything ran.
-func Ended(d *approval.Decision) string {
+// Ended says, escaped, how a request ended, by whose hand, and whether anything ran, or was
+// kept: what is on a draft has run.
+func Ended(a *protocol.Approval, d *approval.Decision) string {
 	if d == nil {
 		return "No longer waiting."
+	}
+	nothing, left := "Nothing ran.", ""
+	if a.Tool == "review" && a.Connector == "" {
+		nothing, left = "Nothing was kept.", " `sandgate review` has the draft."
 	}
 	by := ""
 	if d.Approver != "" {
@@ -29,11 +34,11 @@ func Ended(d *approval.Decision) string {
 	case d.Action.State() == approval.StateApproved:
 		return fmt.Sprintf("Allowed (%s)%s.", d.Scope, by)
 	case d.Action == approval.TimedOut:
-		return "Nobody answered in time. Nothing ran."
+		return "Nobody answered in time. " + nothing + left
 	case d.Action == approval.Dismissed && d.Approver == "":
-		return "Withdrawn: " + approval.EscapeLine(d.Reason) + ". Nothing ran."
+		return "Withdrawn: " + approval.EscapeLine(d.Reason) + ". " + nothing + left
 	}
-	return "Denied" + by + ". Nothing ran."
+	return "Denied" + by + ". " + nothing
 }
 
 // Withdrawn reports whether a request ended without anybody's answer, at the will of the

@@ -203,7 +203,17 @@ func TestEnded(t *testing.T) {
 		"Nobody answered in time. Nothing ran.":      {Action: approval.TimedOut},
 		"Withdrawn: cancelled<U+001B>. Nothing ran.": {Action: approval.Dismissed, Reason: "cancelled\x1b"},
 	} {
-		if got := Ended(d); got != want {
+		if got := Ended(&protocol.Approval{Tool: "shell"}, d); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	// A question about a draft comes after all of it has run.
+	for want, d := range map[string]*approval.Decision{
+		"Denied by uid 7. Nothing was kept.":                                          {Action: approval.Denied, Approver: "uid 7"},
+		"Withdrawn: cancelled. Nothing was kept. `sandgate review` has the draft.":    {Action: approval.Dismissed, Reason: "cancelled"},
+		"Nobody answered in time. Nothing was kept. `sandgate review` has the draft.": {Action: approval.TimedOut},
+	} {
+		if got := Ended(&protocol.Approval{Tool: "review"}, d); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

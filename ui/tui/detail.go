@@ -84,28 +84,23 @@ func (m *model) headline(a *protocol.Approval) []string {
 	return hang("", text, m.width, m.styles().bold)
 }
 
-// stripLines are the consequences, on one line where they fit.
+// stripLines are the consequences, on one line where they fit. What speaks against the
+// request has a sign before it: not everybody sees colours.
 func (m *model) stripLines(strip []present.Consequence) (lines []string) {
 	s := m.styles()
 	var one strings.Builder
 	width := 0
-	for _, c := range strip {
+	for i, f := range present.StripFacts(strip) {
 		style := s.plain
-		if c.Careful {
+		if strip[i].Careful {
 			style = s.warn.Bold(true)
 		}
-		width += len(c.Label) + present.Width(c.Text) + 4
-		one.WriteString("  " + s.faint.Render(c.Label) + " " + style.Render(c.Text) + " ")
+		width += len(f.Label) + present.Width(f.Text) + 4
+		one.WriteString("  " + s.faint.Render(f.Label) + " " + style.Render(f.Text) + " ")
+		lines = append(lines, hang("  "+f.Label, f.Text, m.width, style)...)
 	}
 	if width <= m.width {
 		return []string{one.String()}
-	}
-	for _, c := range strip {
-		style := s.plain
-		if c.Careful {
-			style = s.warn.Bold(true)
-		}
-		lines = append(lines, hang("  "+c.Label, c.Text, m.width, style)...)
 	}
 	return lines
 }

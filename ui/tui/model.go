@@ -308,7 +308,7 @@ func (m *model) resolved(e client.Event) {
 	if it.ID != m.current || it.sent {
 		return
 	}
-	m.tomb = &tombstone{item: it, ended: present.Ended(e.Decision)}
+	m.tomb = &tombstone{item: it, ended: present.Ended(&e.Approval, e.Decision)}
 	if len(m.queue) > 0 {
 		m.tomb.after = m.queue[min(i, len(m.queue)-1)].ID
 	}

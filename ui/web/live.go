@@ -181,7 +181,7 @@ type event struct {
 func (p *page) eventOf(e client.Event) event {
 	a := &e.Approval
 	if e.Kind == client.Resolved {
-		x := event{Event: "resolved", ID: a.ID, Ended: present.Ended(e.Decision), Outcome: present.Outcome(a, e.Decision), Withdrawn: present.Withdrawn(e.Decision)}
+		x := event{Event: "resolved", ID: a.ID, Ended: present.Ended(a, e.Decision), Outcome: present.Outcome(a, e.Decision), Withdrawn: present.Withdrawn(e.Decision)}
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if x.Withdrawn {
