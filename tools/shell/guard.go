@@ -160,7 +160,8 @@ func (a *analysis) guardOptions(base, name string, words, rest []word) string {
 	case reason != "":
 		return base + ": " + reason
 	case slices.ContainsFunc(p.options, func(o option) bool {
-		return o.apart && o.value.fixed() && o.value.mayBeOption() && !isDigits(o.value.text[1:])
+		number := o.value.fixed() && len(o.value.text) > 0 && isDigits(o.value.text[1:])
+		return o.apart && o.value.mayBeOption() && !number && (o.value.fixed() || !known().in("takes-next", name+":"+o.name))
 	}):
 		// A table that is wrong about who takes a value must not hide an option behind another.
 		return base + ": what stands behind an option could be one: write it with =, or name it in the rule"
@@ -168,13 +169,13 @@ func (a *analysis) guardOptions(base, name string, words, rest []word) string {
 		return base + " writes its second operand"
 	case base == "date":
 		return dateOnlyPrints(nil, p)
-	case known().reads[name] == nil && slices.ContainsFunc(p.operands, func(w word) bool { return len(w.text) > 1 && w.text[0] == '-' }):
+	case known().reads[name] == nil && slices.ContainsFunc(p.operands, word.mayBeOption):
 		return base + " may take a word behind -- for an option: name it in the rule"
 	case known().carriers[base] != nil: // its operands are another program's words
 		scoped := hasField("npm pnpm yarn bun", base)
 		for _, w := range p.operands {
-			if w.fixed() && (strings.HasPrefix(w.text, "-") || strings.Contains(w.text, "=") || strings.HasPrefix(w.text, "@") && !scoped) {
-				return base + " hands " + w.text + " on to what it runs: name it in the rule"
+			if w.dynamic && !strings.Contains(w.prefix(), "/") || strings.HasPrefix(w.text, "-") || strings.Contains(w.text, "=") || strings.HasPrefix(w.text, "@") && !scoped {
+				return base + " hands " + w.String() + " on to what it runs: name it in the rule"
 			}
 		}
 	case known().reads[name] == nil && base != "git" && slices.ContainsFunc(p.operands, func(w word) bool { return strings.HasPrefix(w.text, "@") }):

@@ -1,6 +1,8 @@
 package shell
 
 import (
+	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -251,6 +253,48 @@ func TestARuleForATaskCoversNoOther(t *testing.T) {
 		}
 		if d := decideFor(t, c.rule, c.good); d.Effect != tools.Allow {
 			t.Errorf("rule %q: %q is %v: %s", c.rule, c.good, d.Effect, d.Reason)
+		}
+	}
+}
+
+// TestUnknownValuesMayBeOptions: a word that only the shell will know is the value of an
+// option where the program surely takes it for that, and may be an option elsewhere.
+func TestUnknownValuesMayBeOptions(t *testing.T) {
+	for _, c := range []struct {
+		rule, command string
+		want          tools.Effect
+	}{
+		{"tar", `tar cf "$x" y`, tools.Ask}, {"tar", `tar -C "$x" -xf y`, tools.Ask}, {"git rebase", `git rebase --onto "$x" main`, tools.Ask}, {"ctest", `ctest -j "$x"`, tools.Ask},
+		{"cargo test", `cargo test -p "$(cat x)"`, tools.Ask}, {"go vet", `go vet -- "$x"`, tools.Ask}, {"npm test", `npm test x"$y"`, tools.Ask}, {"cargo test", `cargo test x"$y"`, tools.Ask},
+		{"go build", `go build -p "$x" .`, tools.Ask}, {"git commit", `git commit -m -x`, tools.Ask}, {"git commit", `git commit -m $x`, tools.Ask}, {"curl", `curl --write-out '%output{f}' https://x`, tools.Ask},
+		{"git commit", `git commit -m "$(git log -1)"`, tools.Allow}, {"git commit", `git commit -m "fix: $x"`, tools.Allow}, {"go test", `go test -run "$x" ./...`, tools.Allow},
+		{"tar", `tar -C "out/$x" -xf y`, tools.Allow}, {"cargo test", `cargo test -p "crate-$x"`, tools.Allow}, {"pytest", `pytest "tests/$x"`, tools.Allow}, {"curl", `curl -H "$h" https://x`, tools.Allow},
+	} {
+		if d := decideFor(t, c.rule+";git log", c.command); d.Effect != c.want {
+			t.Errorf("rule %q: %q is %v, want %v: %s", c.rule, c.command, d.Effect, c.want, d.Reason)
+		}
+	}
+}
+
+// TestOptionsTakeTheNextWord: the programs themselves want a word behind each option of
+// which the table says that it surely takes one.
+func TestOptionsTakeTheNextWord(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if out, err := exec.Command("git", "init", "-q", dir).CombinedOutput(); err != nil {
+		t.Fatalf("git init: %v: %s", err, out)
+	}
+	wants := regexp.MustCompile("requires a value|needs an argument|requires parameter|expects|requires an argument")
+	for entry := range known().lists["takes-next"] {
+		name, option, _ := strings.Cut(entry, ":")
+		argv := append(strings.Split(name, "/"), option)
+		if _, err := exec.LookPath(argv[0]); err != nil && argv[0] == "curl" { // nothing here installs it
+			continue
+		}
+		cmd := exec.Command(argv[0], argv[1:]...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err == nil || !wants.Match(out) {
+			t.Errorf("%v without a value: %v: %s", argv, err, out)
 		}
 	}
 }
