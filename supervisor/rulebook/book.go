@@ -192,10 +192,14 @@ func (b *Book) appended(op string, data []byte, set Set, r config.StandingRule) 
 		return nil, &Error{Op: op, ID: r.ID, Reason: "there is a rule of this name", HintText: "remove it first, or choose another name with --id"}
 	}
 	if what := b.bounds.loosens(Rule{StandingRule: r}); what != "" {
-		return nil, &Error{Op: op, ID: r.ID, Reason: "it would loosen what a standing rule cannot: " + what,
-			HintText: "change the configuration itself, and start the supervisor again"}
+		return nil, b.refusal(op, r.ID, what)
 	}
 	return config.AppendRule(data, r)
+}
+
+func (b *Book) refusal(op, id, what string) error {
+	return &Error{Op: op, ID: id, Reason: "it would loosen what a standing rule cannot: " + what,
+		HintText: "change the configuration itself, and start the supervisor again"}
 }
 
 // changed is the rule as it is in force now, unless err.

@@ -47,7 +47,7 @@ func open(t testing.TB, files []config.RulesTier, d shell.Default) (*world, erro
 		t.Fatal(err)
 	}
 	c := approval.NewController(approval.Options{Mode: approval.ApproveAll})
-	b, err := rulebook.Open(files, rulebook.Bounds{Default: d, Shell: configured(), Dangerous: []string{"shell", "write_file"}}, sh, c)
+	b, err := rulebook.Open(files, rulebook.Bounds{Default: d, Shell: configured(), Dangerous: []string{"shell", "write_file", "db_*"}}, sh, c)
 	w := &world{b, files[len(files)-1].Path, sh, c}
 	return w, err
 }

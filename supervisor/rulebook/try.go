@@ -3,6 +3,7 @@ package rulebook
 import (
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/config"
@@ -55,7 +56,7 @@ func (b *Book) coverage(r config.StandingRule) (func(history.Decision) bool, err
 	}
 	rule := Rule{StandingRule: list[0], Tier: config.TierUser}
 	if rule.Shell == "" {
-		return rule.coversCall()
+		return b.coversCall(rule)
 	}
 	policy, err := shell.NewPolicy(shell.Default{Allowed: true, Approval: true}, []shell.Rule{rule.command()}, nil, nil)
 	if err != nil {
@@ -75,17 +76,22 @@ func (b *Book) coverage(r config.StandingRule) (func(history.Decision) bool, err
 	}, nil
 }
 
-func (r Rule) coversCall() (func(history.Decision) bool, error) {
-	rule := r.standing()
-	list, err := approval.NewRules(rule)
+// coversCall is for a rule about tools. It is refused as it would be when added, and covers
+// as little: by a glob no call of a dangerous tool.
+func (b *Book) coversCall(r Rule) (func(history.Decision) bool, error) {
+	list, err := approval.NewRules(r.standing())
 	if err != nil {
 		return nil, &Error{Op: "try", ID: r.ID, Reason: err.Error()}
 	}
 	if r.effect() == tools.Ask {
 		return nil, &Error{Op: "try", ID: r.ID, Reason: fmt.Sprintf("a rule about tools does not %s", r.Effect)}
 	}
+	if what := b.bounds.loosens(r); what != "" {
+		return nil, b.refusal("try", r.ID, what)
+	}
 	return func(d history.Decision) bool {
-		_, covered := list.Match(rule.Effect, approval.Call{ToolName: d.Entry.Tool, Connector: d.Record.Connector, Agent: d.Entry.Agent})
+		dangerous := slices.ContainsFunc(b.bounds.Dangerous, func(glob string) bool { return approval.Glob(glob, d.Entry.Tool) })
+		_, covered := list.Match(r.standing().Effect, approval.Call{ToolName: d.Entry.Tool, Connector: d.Record.Connector, Agent: d.Entry.Agent, ByFullName: dangerous})
 		return covered
 	}, nil
 }

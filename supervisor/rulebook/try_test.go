@@ -114,6 +114,7 @@ func TestTry(t *testing.T) {
 		{Entry: audit.Entry{Tool: "github_push", Agent: "a"}, Record: approval.Decision{Connector: "github"}},
 		{Entry: audit.Entry{Tool: "github_pull", Agent: "b"}, Record: approval.Decision{Connector: "github"}, Unfit: "redacted"},
 		{Entry: audit.Entry{Tool: "shell", Agent: "b"}, Unfit: "redacted"},
+		{Entry: audit.Entry{Tool: "db_drop", Agent: "a"}}, {Entry: audit.Entry{Tool: "dc_drop", Agent: "a"}},
 	}
 	all := func(yield func(history.Decision, error) bool) {
 		for _, d := range past {
@@ -126,12 +127,15 @@ func TestTry(t *testing.T) {
 		rule             config.StandingRule
 		covered, skipped int
 	}{
-		"a command":    {config.StandingRule{Effect: config.Allow, Shell: "git log"}, 3, 2},
-		"a denial":     {config.StandingRule{Effect: config.Deny, Shell: "git push"}, 1, 2},
-		"tools":        {config.StandingRule{Effect: config.Deny, Tool: "github_*"}, 2, 0},
-		"of one agent": {config.StandingRule{Effect: config.Deny, Tool: "github_*", Agent: "b"}, 1, 0},
-		"a connector":  {config.StandingRule{Effect: config.Deny, Connector: "github"}, 2, 0},
-		"nothing":      {config.StandingRule{Effect: config.Deny, Tool: "gitlab_*"}, 0, 0},
+		"a command":                   {config.StandingRule{Effect: config.Allow, Shell: "git log"}, 3, 2},
+		"a denial":                    {config.StandingRule{Effect: config.Deny, Shell: "git push"}, 1, 2},
+		"tools":                       {config.StandingRule{Effect: config.Deny, Tool: "github_*"}, 2, 0},
+		"of one agent":                {config.StandingRule{Effect: config.Deny, Tool: "github_*", Agent: "b"}, 1, 0},
+		"a connector":                 {config.StandingRule{Effect: config.Deny, Connector: "github"}, 2, 0},
+		"by a glob no dangerous tool": {config.StandingRule{Effect: config.Allow, Tool: "d?_drop"}, 1, 0},
+		"a dangerous tool":            {config.StandingRule{Effect: config.Allow, Tool: "db_drop"}, 1, 0},
+		"a glob that denies":          {config.StandingRule{Effect: config.Deny, Tool: "d?_drop"}, 2, 0},
+		"nothing":                     {config.StandingRule{Effect: config.Deny, Tool: "gitlab_*"}, 0, 0},
 	} {
 		got, err := w.Try(c.rule, all)
 		if err != nil || got.Decisions != len(past) || len(got.Covered) != c.covered || got.Skipped != c.skipped {
@@ -140,6 +144,7 @@ func TestTry(t *testing.T) {
 	}
 	for _, bad := range []config.StandingRule{
 		{Effect: config.Deny}, {Effect: config.Ask, Tool: "x"}, {Effect: config.Allow, Shell: "git *"}, {Effect: config.Allow, Shell: "ls", Match: []string{"rm"}},
+		{Effect: config.Allow, Tool: "*"}, {Effect: config.Allow, Tool: "shell"}, // what Add refuses
 	} {
 		if _, err := w.Try(bad, all); err == nil {
 			t.Errorf("%+v was tried", bad)
