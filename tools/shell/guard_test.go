@@ -76,6 +76,11 @@ func TestDeniesSeeOtherNames(t *testing.T) {
 		if d := decideFor(t, "allow:*;"+c.rules, c.bad); d.Effect == tools.Allow {
 			t.Errorf("rules %q allow %q", c.rules, c.bad)
 		}
+		_, rules := rulesOf(t, c.rules)
+		confined := &Tool{Config: Config{Default: Default{Allowed: true, Approval: true, Confined: true}}}
+		if d, _ := confined.settled(mustPolicy(t, confined.Default, rules).Decide(c.bad, "bash")); d.Effect == tools.Allow {
+			t.Errorf("where the sandbox decides, rules %q let %q run", c.rules, c.bad)
+		}
 		good := decideFor(t, "allow:*;"+c.rules, c.good)
 		if good.RuleIndex >= 0 && good.Effect != tools.Allow {
 			t.Errorf("rules %q: %q is %v: %s", c.rules, c.good, good.Effect, good.Reason)
