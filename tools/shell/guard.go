@@ -125,7 +125,7 @@ func (a *analysis) guardCode(name string, words []word, open int) string {
 		module, after := covered[operand].text, words[operand+1:]
 		return cmp.Or(otherTask(module, after[:len(after)-open], rest), a.guardOptions(module, module, after, rest))
 	}
-	return plainWords(name, rest)
+	return cmp.Or(otherTask(path.Base(covered[operand].text), covered[operand+1:], rest), plainWords(name, rest)) // python3 setup.py build
 }
 
 // guardOptions holds the open words of a command against the options that a table lists.
@@ -159,11 +159,7 @@ func (a *analysis) guardOptions(base, name string, words, rest []word) string {
 	switch {
 	case reason != "":
 		return base + ": " + reason
-	case slices.ContainsFunc(p.options, func(o option) bool {
-		number := o.value.fixed() && len(o.value.text) > 0 && isDigits(o.value.text[1:])
-		return o.apart && o.value.mayBeOption() && !number && (o.value.fixed() || !known().in("takes-next", name+":"+o.name))
-	}):
-		// A table that is wrong about who takes a value must not hide an option behind another.
+	case p.hidesOption(name):
 		return base + ": what stands behind an option could be one: write it with =, or name it in the rule"
 	case form != nil && form.operands == oneFile && len(operandsOf(g, words)) > 1:
 		return base + " writes its second operand"
@@ -188,6 +184,15 @@ func (a *analysis) guardOptions(base, name string, words, rest []word) string {
 		}
 	}
 	return ""
+}
+
+// hidesOption reports whether what was taken for an option's value could be an option: a
+// table that is wrong about who takes a value must not hide one behind another.
+func (p parsed) hidesOption(name string) bool {
+	return slices.ContainsFunc(p.options, func(o option) bool {
+		number := o.value.fixed() && len(o.value.text) > 0 && isDigits(o.value.text[1:])
+		return o.apart && o.value.mayBeOption() && !number && (o.value.fixed() || !known().in("takes-next", name+":"+o.name))
+	})
 }
 
 // remote reports whether git surely takes w for a repository that is not a directory a

@@ -252,6 +252,8 @@ func TestARuleForATaskCoversNoOther(t *testing.T) {
 		{"waf build", "waf build install", "waf build"}, {"cmake --build out", "cmake --build out --target install", "cmake --build out"}, {"npm-run-all test", "npm-run-all test deploy", "npm-run-all test"},
 		{"bazel test //a", "bazel test //a //deploy", "bazel test //a"}, {"bazel run //a", "bazel run //a $t", "bazel run //a"}, {"bazel test", "bazel test x$y", "bazel test //a //b"},
 		{"bazel", "bazel test $x", "bazel test //a //b"}, {"rake test", "rake test deploy", "rake test"}, {"just test", "just test deploy", "just test"}, {"xmake test", "xmake test -- -x", "xmake test"},
+		{"python3 setup.py build", "python3 setup.py build upload", "python3 setup.py build"}, {"python3 ./setup.py test", "python3 ./setup.py test upload", "python3 ./setup.py test"},
+		{"pants test", "pants test publish", "pants test"}, {"python3 tool.py", "python3 tool.py x$y", "python3 tool.py build upload"},
 	} {
 		if d := decideFor(t, c.rule, c.bad); d.Effect == tools.Allow {
 			t.Errorf("rule %q allows %q", c.rule, c.bad)
@@ -274,6 +276,8 @@ func TestUnknownValuesMayBeOptions(t *testing.T) {
 		{"go build", `go build -p "$x" .`, tools.Ask}, {"git commit", `git commit -m -x`, tools.Ask}, {"git commit", `git commit -m $x`, tools.Ask}, {"curl", `curl --write-out '%output{f}' https://x`, tools.Ask},
 		{"git commit", `git commit -m "$(git log -1)"`, tools.Allow}, {"git commit", `git commit -m "fix: $x"`, tools.Allow}, {"go test", `go test -run "$x" ./...`, tools.Allow},
 		{"tar", `tar -C "out/$x" -xf y`, tools.Allow}, {"cargo test", `cargo test -p "crate-$x"`, tools.Allow}, {"pytest", `pytest "tests/$x"`, tools.Allow}, {"curl", `curl -H "$h" https://x`, tools.Allow},
+		{"mkdir", `timeout -s "$x" 5 mkdir y`, tools.Ask}, {"mkdir", `timeout -s KILL 5 mkdir y`, tools.Allow}, {"mkdir", `nice -n "$x" mkdir y`, tools.Ask}, {"mkdir", `nice -n -5 mkdir y`, tools.Allow},
+		{"mkdir", `xargs -n "$x" mkdir y`, tools.Ask}, {"mkdir", `xargs -n 1 mkdir y`, tools.Allow},
 	} {
 		if d := decideFor(t, c.rule+";git log", c.command); d.Effect != c.want {
 			t.Errorf("rule %q: %q is %v, want %v: %s", c.rule, c.command, d.Effect, c.want, d.Reason)

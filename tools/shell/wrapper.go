@@ -49,6 +49,9 @@ func (a *analysis) wrapped(w *wrapper, cmd simpleCommand) {
 	outer := cmd
 	outer.free = !w.own
 	p, reason := w.parse(cmd.words[1:])
+	if reason == "" && p.hidesOption(a.baseName(cmd.words[0].text)) {
+		reason = "what stands behind an option could be one: write it with ="
+	}
 	if reason != "" {
 		a.doubtful(outer, cmd.words[0].text+": "+reason)
 		return
