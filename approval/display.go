@@ -75,6 +75,41 @@ func EscapeLine(s string) string {
 	return showLetters(strings.ReplaceAll(showInvisible(s), "\n", shownBreak), oneLine)
 }
 
+// EscapeName is EscapeLine for a name that stands in a line of ours. One that has more than
+// letters, digits and the signs of usual names is quoted: a blank at its end is seen, and what
+// it says is not taken for words of ours that stand beside it.
+func EscapeName(s string) string {
+	for _, r := range s {
+		if !unicode.In(r, unicode.L, unicode.M, unicode.N) && !strings.ContainsRune("/._-+@=~:%,#", r) || r == utf8.RuneError {
+			return quoted(EscapeLine(s))
+		}
+	}
+	if s == "" {
+		return quoted(s)
+	}
+	return EscapeLine(s)
+}
+
+// CodePoints is EscapeName for a name that looks like another: of what is not ASCII it shows
+// the code points.
+func CodePoints(s string) string {
+	var b strings.Builder
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		if n == 1 { // ASCII, or a byte that is not UTF-8
+			b.WriteString(s[:n])
+		} else {
+			writeCodePoint(&b, r)
+		}
+		s = s[n:]
+	}
+	return quoted(EscapeLine(b.String()))
+}
+
+func quoted(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+}
+
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c != '\n' && (c < 0x20 || c > 0x7e) {
@@ -240,12 +275,18 @@ func byteSize(n int) string {
 // maxBinaryText is up to how many bytes a binary file can still be read in full.
 const maxBinaryText = 64 << 10
 
+// Unshown is the key of a presentation's metadata for what no screen shows of what is asked
+// about. To allow it is a question of its own.
+const Unshown = "unshown"
+
 // binaryPresentation keeps the escaped bytes of a small file within reach: one
 // NUL byte must not be enough to hide a script from the person who approves it.
 func binaryPresentation(content, description string) *Presentation {
 	metadata := map[string]any{"binary": true, "size": len(content)}
 	if len(content) <= maxBinaryText {
 		metadata["full_content"] = Escape(content)
+	} else {
+		metadata[Unshown] = "what the file holds: " + description
 	}
 	return &Presentation{Type: Text, Content: description, Metadata: metadata}
 }

@@ -49,6 +49,7 @@ type DraftChanges struct {
 	Names   int
 	Summary string // how many, and which, one in a line
 	Diff    string
+	Unshown string // what of it Diff does not show; "" is nothing
 	Digest  string // of all of it
 	// Part are those at or below some names, each of which has to have some.
 	Part func(names []string) (DraftChanges, error)
@@ -309,7 +310,11 @@ func keepQuestion(draft string, found DraftChanges, names []string) (approval.Ca
 			return q, err
 		},
 		Present: func(context.Context) (*approval.Presentation, error) {
-			return &approval.Presentation{Type: approval.Diff, Content: found.Diff}, nil
+			p := &approval.Presentation{Type: approval.Diff, Content: found.Diff}
+			if found.Unshown != "" {
+				p.Metadata = map[string]any{approval.Unshown: found.Unshown}
+			}
+			return p, nil
 		},
 		Details: func() map[string]string {
 			return map[string]string{"changes": found.Summary, "draft": "allow keeps it, deny drops it; what was sent to others is sent"}

@@ -65,8 +65,10 @@ func (p *prompt) answer(ctx context.Context, text string) error {
 		return p.choose(ctx, "1 "+answerScope(text))
 	}
 	d := answerTo(p.shown.ID, text)
-	if d.Decision == protocol.Allow && p.input.interactive && p.unread.holds(&p.shown) {
-		return p.again(unreadText)
+	if d.Decision == protocol.Allow && p.input.interactive {
+		if why := p.unread.holds(&p.shown); why != "" {
+			return p.again(why)
+		}
 	}
 	if d.Decision == protocol.Allow && p.args != nil {
 		if d.Scope != "" {
@@ -196,8 +198,10 @@ func (p *prompt) confirmPattern(ctx context.Context, text string) error {
 	case text == "N":
 		d.Decision = protocol.Deny
 	case strings.ToLower(text) == "y" || strings.ToLower(text) == "yes":
-		if p.input.interactive && p.unread.holds(&p.shown) {
-			return p.again(unreadText)
+		if p.input.interactive {
+			if why := p.unread.holds(&p.shown); why != "" {
+				return p.again(why)
+			}
 		}
 	default:
 		return p.again("not answered\n")

@@ -112,7 +112,11 @@ func (p *prompt) event(ctx context.Context, e client.Event) error {
 	id := e.Approval.ID
 	at := slices.Index(p.waiting, id)
 	if e.Kind == client.Resolved && at >= 0 && present.Withdrawn(e.Decision) {
-		p.gone.Add(&e.Approval, at == 0, time.Now())
+		seen := &e.Approval
+		if p.shown.ID == id && p.args == nil {
+			seen = &p.shown
+		}
+		p.gone.Add(seen, at == 0, time.Now())
 	}
 	switch {
 	case e.Kind == client.Requested && at < 0:
@@ -177,19 +181,22 @@ func (p *prompt) question() {
 		more, present.Deny.Key, present.Deny.Words, present.DenialsKey, present.DenialsWords, present.RememberKey, present.RememberWords, present.AllowOnce.Key, present.AllowOnce.Words)
 }
 
-// unread holds an answer back until a person knows that the text was cut.
-type unread struct{ known bool }
+// unread holds an answer back until a person knows that the text was cut, and what no screen
+// shows.
+type unread struct{ known, told bool }
 
-// holds reports whether an answer that allows has to be given again.
-func (u *unread) holds(a *protocol.Approval) bool {
-	if u.known || !present.IsCut(a) {
-		return false
+// holds says why an answer that allows has to be given again; "" if it counts.
+func (u *unread) holds(a *protocol.Approval) string {
+	switch {
+	case !u.known && present.IsCut(a):
+		u.known = true
+		return "the text was cut: v shows all of it, the same answer again allows it unread\n"
+	case !u.told && present.Unshown(a) != "":
+		u.told = true
+		return "no screen shows " + present.Unshown(a) + "; the same answer again allows it unread\n"
 	}
-	u.known = true
-	return true
+	return ""
 }
-
-const unreadText = "the text was cut: v shows all of it, the same answer again allows it unread\n"
 
 // lookTwice is a warning of a request that looks like one that has just gone.
 func lookTwice(gone *present.Gone, a *protocol.Approval) string {

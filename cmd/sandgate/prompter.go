@@ -82,11 +82,14 @@ func (t *ttyPrompter) ask(ctx context.Context, tty *os.File, p approval.Pending)
 		case line == "v":
 			unread.known = true
 			fmt.Fprint(fitted{tty}, present.Text(&a, time.Now(), true))
-		case allow && unread.holds(&a):
-			fmt.Fprint(fitted{tty}, unreadText)
-		default:
-			return approval.Answer{Allow: allow, Approver: "terminal"}, nil
+			continue
+		case allow:
+			if why := unread.holds(&a); why != "" {
+				fmt.Fprint(fitted{tty}, why)
+				continue
+			}
 		}
+		return approval.Answer{Allow: allow, Approver: "terminal"}, nil
 	}
 }
 

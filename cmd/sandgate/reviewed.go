@@ -2,11 +2,7 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -293,55 +288,6 @@ func (d *sessionDraft) End() (found supervisor.DraftChanges, err error) {
 	return d.shown(steps)
 }
 
-// shown is what an approver sees of steps, which are all of the draft's or a part of them.
-func (d *sessionDraft) shown(steps [][]changes.Step) (found supervisor.DraftChanges, err error) {
-	all, err := json.Marshal(steps)
-	if err != nil {
-		return found, err
-	}
-	sum := sha256.Sum256(all)
-	found.Digest = "sha256:" + hex.EncodeToString(sum[:])
-	protect, _ := patterns(d.cfg)
-	// What is marked stands first, before anything is cut: a person looks at that.
-	var marked, others, diff bytes.Buffer
-	for i, list := range steps {
-		root := d.draft.Roots[i]
-		found.Names += len(list)
-		for _, s := range list {
-			line := fileText(changes.Change{Path: s.Path, Before: s.Now, After: s.Was})
-			if i > 0 {
-				line += "  in " + approval.EscapeLine(root)
-			}
-			if m := marks(s, root, protect); m != "" {
-				fmt.Fprintln(&marked, line+m)
-			} else {
-				fmt.Fprintln(&others, line)
-			}
-		}
-		d.diff(&diff, root, list, protect, d.plans[i].Content)
-	}
-	names := marked.String() + others.String()
-	if marked.Len() > maxDiff/2 {
-		return found, fmt.Errorf("%d names are marked as executable, links, protected or open to others, more than a question can show: see `sandgate review show`", strings.Count(marked.String(), "\n"))
-	}
-	found.Summary, found.Diff = cutAtLine(names, maxSummary), diff.String()
-	if diff.Len() > maxDiff {
-		head := "* not everything is shown: `sandgate review show` has the rest\n"
-		for line := range strings.Lines(cutAtLine(names, maxDiff/2)) {
-			head += "* " + line
-		}
-		found.Diff = cutAtLine(head+found.Diff, maxDiff)
-	}
-	found.Part = func(names []string) (supervisor.DraftChanges, error) {
-		part, err := d.part(names)
-		if err != nil {
-			return supervisor.DraftChanges{}, err
-		}
-		return d.shown(part)
-	}
-	return found, nil
-}
-
 // part are the steps at or below some names, each of which has to have some.
 func (d *sessionDraft) part(names []string) ([][]changes.Step, error) {
 	part := make([][]changes.Step, len(d.plans))
@@ -387,93 +333,6 @@ func (d *sessionDraft) path(name string) string {
 		name = filepath.Join(d.draft.Roots[0], name)
 	}
 	return filepath.Clean(name)
-}
-
-// What an approver is shown of a draft; `sandgate review show` has all of it.
-const maxSummary, maxDiff = 8 << 10, 512 << 10
-
-func cutAtLine(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	cut := strings.LastIndexByte(text[:most], '\n') + 1
-	return text[:cut] + fmt.Sprintf("... and %d lines more: see `sandgate review show`\n", strings.Count(text[cut:], "\n"))
-}
-
-// diff shows what each name of a plan becomes. Its own lines begin with a star, which no line of
-// a file's does.
-func (d *sessionDraft) diff(out *bytes.Buffer, root string, steps []changes.Step, protect []string, content func(*changes.Entry) ([]byte, error)) {
-	if len(steps) == 0 {
-		return
-	}
-	fmt.Fprintf(out, "* in %s: %s\n", approval.EscapeLine(root), stepCounts(steps))
-	for _, s := range steps {
-		fmt.Fprintf(out, "* %s%s\n", fileText(changes.Change{Path: s.Path, Before: s.Now, After: s.Was}), marks(s, root, protect))
-		if out.Len() > maxDiff {
-			continue // it is not shown
-		}
-		lines, why, err := diffOf(content, s.Now, s.Was)
-		if err != nil {
-			fmt.Fprintf(out, "* cannot be shown: %s\n", approval.EscapeLine(err.Error()))
-		}
-		if why != "" {
-			fmt.Fprintf(out, "* %s: %d bytes now, %d in the draft\n", why, sizeOf(s.Now), sizeOf(s.Was))
-		}
-		for _, line := range lines {
-			fmt.Fprintln(out, line)
-		}
-	}
-}
-
-func stepCounts(steps []changes.Step) string {
-	made, changed, removed := 0, 0, 0
-	for _, s := range steps {
-		switch {
-		case s.Now == nil:
-			made++
-		case s.Was == nil:
-			removed++
-		default:
-			changed++
-		}
-	}
-	return fmt.Sprintf("%d made, %d changed, %d removed", made, changed, removed)
-}
-
-// marks are what a person looks at first.
-func marks(s changes.Step, root string, protect []string) string {
-	var list []string
-	if s.Conflict != "" {
-		list = append(list, "conflict: "+s.Conflict)
-	}
-	if slices.ContainsFunc(protect, func(pattern string) bool {
-		return sandboxprofile.MatchPattern(pattern, filepath.Join(root, string(s.Path)))
-	}) {
-		list = append(list, "protected name")
-	}
-	if e := s.Was; e != nil {
-		switch {
-		case e.Link != "":
-			list = append(list, "link to "+strconv.Quote(string(e.Link)))
-		case !e.IsDir() && e.Mode&0o111 != 0:
-			list = append(list, "executable")
-		}
-		switch {
-		case s.Now != nil && s.Now.Link != "":
-			list = append(list, "was a link to "+strconv.Quote(string(s.Now.Link)))
-		case s.Now != nil && s.Now.IsDir() != e.IsDir():
-			list = append(list, "was a "+map[bool]string{true: "directory", false: "file"}[s.Now.IsDir()])
-		case e.Link != "":
-		case s.Now != nil && s.Now.Mode != e.Mode:
-			list = append(list, fmt.Sprintf("mode %o now, %o in the draft", s.Now.Mode&0o7777, e.Mode&0o7777))
-		case s.Now == nil && e.Mode&0o7022 != 0:
-			list = append(list, fmt.Sprintf("mode %o", e.Mode&0o7777))
-		}
-	}
-	if len(list) == 0 {
-		return ""
-	}
-	return approval.EscapeLine("  (" + strings.Join(list, "; ") + ")")
 }
 
 // Keep keeps what was shown at or below the names, and nothing else.

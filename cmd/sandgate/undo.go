@@ -390,7 +390,7 @@ func stepText(s changes.Step) string {
 	case s.Now == nil:
 		what = "bring back"
 	}
-	text := fmt.Sprintf("%-10s %s", what, approval.EscapeLine(string(s.Path)))
+	text := fmt.Sprintf("%-10s %s", what, approval.EscapeName(string(s.Path)))
 	if s.Merged {
 		text += "  (what was changed since stays)"
 	}
@@ -521,16 +521,19 @@ func printLog(out io.Writer, records []changes.Record, files bool) error {
 }
 
 func fileText(c changes.Change) string {
-	sign := "~"
-	switch {
-	case c.Before == nil:
-		sign = "+"
-	case c.After == nil:
-		sign = "-"
-	}
-	text := sign + " " + approval.EscapeLine(string(c.Path))
+	text := fileSign(c.Before, c.After) + " " + approval.EscapeName(string(c.Path))
 	if c.From != "" {
-		text += " (was " + approval.EscapeLine(string(c.From)) + ")"
+		text += " (was " + approval.EscapeName(string(c.From)) + ")"
 	}
 	return text
+}
+
+func fileSign(before, after *changes.Entry) string {
+	switch {
+	case before == nil:
+		return "+"
+	case after == nil:
+		return "-"
+	}
+	return "~"
 }

@@ -82,11 +82,16 @@ func (g *Gone) Like(a *protocol.Approval, now time.Time) string {
 // essential is what tells one request from another: the first of all values of its payload
 // in the order of their keys, and a sum of all of it with the keys.
 func essential(a *protocol.Approval) (text string, sum [sha256.Size]byte) {
+	said := []any{a.Description, a.Payload}
 	text = strings.Join(values("", a.Payload), "\n")
+	if isKeep(a) { // its payload is digests, which nobody reads, and all of which differ
+		text = FullContent(a)
+		said = []any{text, a.Details["changes"]}
+	}
 	if text == "" {
 		text = a.Description
 	}
-	whole, err := json.Marshal([]any{a.Description, a.Payload})
+	whole, err := json.Marshal(said)
 	if err != nil { // it came as JSON
 		whole = []byte(a.ID)
 	}

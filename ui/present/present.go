@@ -137,6 +137,9 @@ func Facts(a *protocol.Approval) Sheet {
 	for _, remark := range append(RiskReasons(Risks(a)), remarks(a)...) {
 		s.First = append(s.First, Fact{Careful, remark})
 	}
+	if text := Unshown(a); text != "" {
+		s.First = append(s.First, Fact{Careful, "not shown on any screen: " + text})
+	}
 	s.First = append(s.First, notes(a.Presentation)...)
 	if by := askedBy(a); by != "" {
 		s.Deciding = append(s.Deciding, Fact{"asked by", approval.EscapeLine(by)})
@@ -272,6 +275,12 @@ func FullContent(a *protocol.Approval) string {
 func IsCut(a *protocol.Approval) bool {
 	_, cut := fullContent(a)
 	return cut
+}
+
+// Unshown is what no screen shows of a request, escaped; "" is nothing. However much was read,
+// to allow it takes an answer of its own.
+func Unshown(a *protocol.Approval) string {
+	return approval.EscapeLine(note(a.Presentation, approval.Unshown))
 }
 
 func fullContent(a *protocol.Approval) (string, bool) {

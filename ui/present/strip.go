@@ -29,9 +29,20 @@ func classOf(a *protocol.Approval) string {
 // reads writes nothing, whatever its profile would let be written, and one of the class
 // beyond never looks harmless.
 func Strip(a *protocol.Approval) []Consequence {
+	strip := stripOf(a)
+	if Unshown(a) != "" {
+		strip[0] = Consequence{"writes", "more than is shown", true}
+		if !isKeep(a) {
+			strip[0].Text = "what is not shown"
+		}
+	}
+	return strip
+}
+
+func stripOf(a *protocol.Approval) []Consequence {
 	if isKeep(a) {
 		return []Consequence{
-			{Label: "writes", Text: "what is shown, into the workspace"}, {Label: "network", Text: "none"},
+			{Label: "writes", Text: "what is shown, where it lies"}, {Label: "network", Text: "none"},
 			{Label: "secrets", Text: "none"}, {Label: "undo", Text: "only with undo.enabled"},
 		}
 	}
@@ -50,7 +61,7 @@ func Strip(a *protocol.Approval) []Consequence {
 		writes.Text = shortList(holderFirst(where, a.Details["directory"]))
 	}
 	if path := a.Details["path"]; path != "" && writes.Text != "nothing" {
-		writes.Text = approval.EscapeLine(path)
+		writes.Text = approval.EscapeName(path)
 	}
 	strip := []Consequence{writes, networkSlot(network, a.Details["reaches"]), secretsSlot(a), undoSlot(a, network)}
 	if outside := a.Details["outside"]; outside != "" && !strip[1].Careful {

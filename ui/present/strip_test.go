@@ -118,7 +118,7 @@ func TestStrip(t *testing.T) {
 		"outside":                           {func(a *protocol.Approval) { a.Details = nil }, "writes !not held by a sandbox, network !not held by a sandbox, secrets !not held by a sandbox, undo !not known"},
 		"a keep": {func(a *protocol.Approval) {
 			a.Tool, a.Connector, a.Details = "review", "", map[string]string{"changes": "~ x\n"}
-		}, "writes what is shown, into the workspace, network none, secrets none, undo only with undo.enabled"},
+		}, "writes what is shown, where it lies, network none, secrets none, undo only with undo.enabled"},
 		"what is named like one": {func(a *protocol.Approval) {
 			a.Tool, a.Connector, a.Details = "review", "mcp", map[string]string{"changes": "~ x\n"}
 		}, "writes !not held by a sandbox, network !not held by a sandbox, secrets !not held by a sandbox, undo !not known"},
@@ -309,5 +309,44 @@ func TestHarmlessPiecesHideNothing(t *testing.T) {
 	}
 	if lasting(command("ls; echo ok | sh", nil)) {
 		t.Error("what can be taken back counts as lasting")
+	}
+}
+
+// TestUnshown: what no screen shows is said first, and a draft that takes the place of another is
+// compared by what a person read of it.
+func TestUnshown(t *testing.T) {
+	keep := func(id, diff, unshown string) *protocol.Approval {
+		a := &protocol.Approval{ID: protocol.ApprovalID(id), Tool: "review", Description: "Keep what draft " + id + " changed", Details: map[string]string{"changes": "~ deploy.sh"},
+			Payload: map[string]any{"draft": id, "changes": "sha256:" + strings.Repeat(id, 32)}, Presentation: &approval.Presentation{Type: approval.Diff, Content: diff}}
+		if unshown != "" {
+			a.Presentation.Metadata = map[string]any{approval.Unshown: unshown}
+		}
+		return a
+	}
+	diff := "* ~ deploy.sh\n" + strings.Repeat(" a line that stays\n", 9)
+	if got := Strip(keep("aa", diff, "aa.txt\n"))[0]; !got.Careful {
+		t.Errorf("%+v", got)
+	}
+	if got := Strip(keep("aa", diff, ""))[0]; got.Careful {
+		t.Errorf("%+v", got)
+	}
+	if text := Essence(keep("aa", diff, "aa.txt\n")); !strings.Contains(text, "not shown on any screen: aa.txt<U+000A>") {
+		t.Error(text)
+	}
+	var gone Gone
+	now := time.Now()
+	gone.Add(keep("aa", diff+"+echo safe\n", ""), true, now)
+	if got := gone.Like(keep("bb", diff+"+curl evil\n", ""), now); !strings.Contains(got, "curl evil") {
+		t.Errorf("%q", got)
+	}
+	if got := gone.Like(keep("bb", diff+"+echo safe\n", ""), now); !strings.Contains(got, "the same as one that was withdrawn") {
+		t.Errorf("%q", got)
+	}
+	if got := gone.Like(keep("bb", "* + other\n+nothing of that\n", ""), now); got != "" {
+		t.Errorf("%q", got)
+	}
+	d := &approval.Decision{Action: approval.Dismissed, Reason: "cancelled"}
+	if got := Ended(keep("aa", diff, ""), d); strings.Contains(got, "Nothing ran") {
+		t.Error(got)
 	}
 }

@@ -231,13 +231,16 @@ func (m *model) choose(c present.Choice, begun time.Duration) tea.Cmd {
 
 // unseen says how much of a request has never been on the screen.
 func (m *model) unseen(it *item) []string {
+	var asks []string
+	if it.shown != nil && present.Unshown(it.shown) != "" {
+		asks = append(asks, "allows what no screen shows: "+present.Unshown(it.shown))
+	}
 	if it.read {
-		return nil
+		return asks
 	}
 	if it.length == 0 { // it was passed over before its text came
 		return []string{"it has not been on the screen yet"}
 	}
-	var asks []string
 	if below := it.length - it.reached; below > 0 {
 		asks = append(asks, fmt.Sprintf("%s not been on the screen (PgDn shows more)", plural(below, "line has", "lines have")))
 	}

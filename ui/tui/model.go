@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -300,7 +301,11 @@ func (m *model) resolved(e client.Event) {
 	m.queue = slices.Delete(m.queue, i, i+1)
 	m.notice = present.Outcome(&it.Approval, e.Decision)
 	if present.Withdrawn(e.Decision) {
-		m.gone.Add(&it.Approval, it.shown != nil, m.now())
+		seen := &it.Approval
+		if it.shown != nil && it.args == nil {
+			seen = it.shown
+		}
+		m.gone.Add(seen, it.shown != nil, m.now())
 	}
 	if m.confirm != nil && slices.Contains(m.confirm.ids(), it.ID) {
 		m.confirm = nil
@@ -413,6 +418,7 @@ func (m *model) shown(msg shownMsg) tea.Cmd {
 	switch {
 	case msg.err == nil:
 		it.shown, it.parts = &msg.one, msg.parts
+		it.like = cmp.Or(it.like, m.gone.Like(it.shown, m.now()))
 	case errors.As(msg.err, &e): // most likely it is over, and its event is on the way
 		it.shown, it.problem = &it.Approval, approval.EscapeLine(e.Error())
 	default:

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,7 +51,7 @@ func Live(o Options) func(w http.ResponseWriter, r *http.Request, proof string) 
 		if err != nil {
 			return // Accept has said why
 		}
-		pg := &page{conn: conn, approver: p, boards: board.New(p, o.Stores), slots: make(chan struct{}, maxAsked), looked: map[protocol.ApprovalID]bool{}}
+		pg := &page{conn: conn, approver: p, boards: board.New(p, o.Stores), slots: make(chan struct{}, maxAsked), looked: map[protocol.ApprovalID]*protocol.Approval{}}
 		pg.serve(ctx, proof)
 	}
 }
@@ -65,7 +66,7 @@ type page struct {
 
 	mu     sync.Mutex
 	gone   present.Gone
-	looked map[protocol.ApprovalID]bool // what the page has asked for, and waits
+	looked map[protocol.ApprovalID]*protocol.Approval // what the page has asked for, and waits
 }
 
 // A hello is what a page is told first: that this is the server it signed in to, the
@@ -185,7 +186,8 @@ func (p *page) eventOf(e client.Event) event {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if x.Withdrawn {
-			p.gone.Add(a, p.looked[a.ID], time.Now())
+			seen := p.looked[a.ID]
+			p.gone.Add(cmp.Or(seen, a), seen != nil, time.Now())
 		}
 		delete(p.looked, a.ID)
 		return x
@@ -306,7 +308,7 @@ func (p *page) sheet(ctx context.Context, a *protocol.Approval) sheet {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.Like = p.gone.Like(a, time.Now())
-	p.looked[a.ID] = true
+	p.looked[a.ID] = a
 	return s
 }
 

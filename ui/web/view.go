@@ -44,9 +44,10 @@ type sheet struct {
 	Strip   []present.Consequence `json:"strip"`
 	Why     []fact                `json:"why"`
 	Depth   []fact                `json:"depth"`
-	Type    string                `json:"type"`  // of the content: diff, command, ...
-	Lines   []line                `json:"lines"` // of the content, as it is cut for display
-	Cut     bool                  `json:"cut"`   // there is more than Lines
+	Type    string                `json:"type"`              // of the content: diff, command, ...
+	Lines   []line                `json:"lines"`             // of the content, as it is cut for display
+	Cut     bool                  `json:"cut"`               // there is more than Lines
+	Unshown string                `json:"unshown,omitempty"` // what no screen shows
 	Then    []string              `json:"then"`
 	Args    string                `json:"args,omitempty"` // to start an edit from; "" where none is possible
 	Digest  string                `json:"digest"`         // of the plan: an answer to an edit is for that one
@@ -90,7 +91,7 @@ func sheetOf(ctx context.Context, a *protocol.Approval) sheet {
 	known := present.Facts(a)
 	s := sheet{
 		row: rowOf(a), Strip: known.Strip, Why: factsOf(known.Deciding), Depth: factsOf(known.Depth), First: []fact{}, Careful: []string{},
-		Place: approval.EscapeLine(a.Details["directory"]), Type: string(kind), Cut: present.IsCut(a), Then: []string{}, Offers: []offer{},
+		Place: approval.EscapeLine(a.Details["directory"]), Type: string(kind), Cut: present.IsCut(a), Unshown: present.Unshown(a), Then: []string{}, Offers: []offer{},
 		Lines: linesOf(text, kind, coloured(ctx, a, text), present.Risks(a)),
 	}
 	s.Rule, s.Digest = approval.EscapeLine(board.RuleFor(a)), a.PlanDigest

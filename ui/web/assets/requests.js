@@ -432,6 +432,7 @@ export class Requests {
   unseen(view) {
     const asks = [];
     if (!view.all) asks.push("Not all of the request has been on the screen: scroll through it.");
+    if (view.sheet.unshown) asks.push(`No screen shows ${view.sheet.unshown}.`);
     if (view.sheet.cut && !view.whole) asks.push("The text was cut: v shows all of it.");
     return asks;
   }

@@ -1,0 +1,271 @@
+package main
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor"
+	"github.com/sandgate/sandgate/supervisor/changes"
+)
+
+// What an approver is shown of a draft; `sandgate review show` has all of it that is text.
+const maxSummary, maxDiff = 8 << 10, 512 << 10
+
+// shown is what an approver sees of steps, which are all of the draft's or a part of them.
+func (d *sessionDraft) shown(steps [][]changes.Step) (found supervisor.DraftChanges, err error) {
+	all, err := json.Marshal(steps)
+	if err != nil {
+		return found, err
+	}
+	sum := sha256.Sum256(all)
+	found.Digest = "sha256:" + hex.EncodeToString(sum[:])
+	protect, _ := patterns(d.cfg)
+	var list []shownStep
+	names := shownNames{}
+	for i, root := range steps {
+		found.Names += len(root)
+		for _, s := range root {
+			x := shownStep{Step: s, root: i, marks: marks(s, d.draft.Roots[i], protect)}
+			x.title = fileSign(s.Now, s.Was) + " " + names.text(i, pathOf(s)) + x.marks
+			list = append(list, x)
+		}
+	}
+	// What is marked stands first, before anything is cut: a person looks at that.
+	var marked, others strings.Builder
+	for _, x := range list {
+		to, in := &others, ""
+		if x.marks != "" {
+			to = &marked
+		}
+		if x.root > 0 {
+			in = "  in " + approval.EscapeName(d.draft.Roots[x.root])
+		}
+		fmt.Fprintln(to, x.title+in)
+	}
+	if marked.Len() > maxDiff/2 {
+		return found, fmt.Errorf("%d names are marked as executable, links, protected or open to others, more than a question can show: see `sandgate review show`", strings.Count(marked.String(), "\n"))
+	}
+	found.Summary = cutAtLine(marked.String()+others.String(), maxSummary)
+	read(list, func(root int, e *changes.Entry) ([]byte, error) { return d.plans[root].Content(e) })
+	found.Diff, found.Unshown = diffText(list, d.draft.Roots, marked.String()+others.String())
+	found.Part = func(names []string) (supervisor.DraftChanges, error) {
+		part, err := d.part(names)
+		if err != nil {
+			return supervisor.DraftChanges{}, err
+		}
+		return d.shown(part)
+	}
+	return found, nil
+}
+
+// A shownStep is a step as an approver sees it.
+type shownStep struct {
+	changes.Step
+	root  int
+	title string // a sign, the name, and marks
+	marks string
+	lines []string
+	whole bool // lines are all of what it changes
+}
+
+// pathOf is the name of a step; that of a directory has a slash at its end.
+func pathOf(s changes.Step) string {
+	if e := cmp.Or(s.Was, s.Now); e.IsDir() {
+		return string(s.Path) + "/"
+	}
+	return string(s.Path)
+}
+
+// maxMisses is how many names whose texts have no room are compared before the rest, which is
+// larger, is not read.
+const maxMisses = 8
+
+// read has each step say what it changes, the small ones first: a call that fills a file with
+// lines must leave room for what it does elsewhere.
+func read(list []shownStep, content func(root int, e *changes.Entry) ([]byte, error)) {
+	order := make([]*shownStep, len(list))
+	for i := range list {
+		order[i] = &list[i]
+	}
+	size := func(x *shownStep) int64 { return sizeOf(x.Now) + sizeOf(x.Was) }
+	slices.SortStableFunc(order, func(a, b *shownStep) int { return cmp.Compare(size(a), size(b)) })
+	room, misses := maxDiff/2, 0
+	for _, x := range order {
+		x.lines = []string{"* what it holds is not shown: the question would be too long"}
+		if misses == maxMisses {
+			continue
+		}
+		lines, whole := changedLines(func(e *changes.Entry) ([]byte, error) { return content(x.root, e) }, x.Step)
+		length := len(lines)
+		for _, line := range lines {
+			length += len(line)
+		}
+		if length > room {
+			misses++
+			continue
+		}
+		x.lines, x.whole = lines, whole
+		room -= length
+	}
+}
+
+// changedLines are a diff of one step, and whether that is all of what it changes. Lines of
+// ours begin with a star, which no line of a file's does.
+func changedLines(content func(*changes.Entry) ([]byte, error), s changes.Step) (lines []string, whole bool) {
+	if s.Now != nil && s.Was != nil && s.Now.Attributes != s.Was.Attributes {
+		lines = append(lines, fmt.Sprintf("* extended attributes, which are not shown: %d bytes now, %d in the draft", len(s.Now.Attributes), len(s.Was.Attributes)))
+	} else if s.Now == nil && s.Was.Attributes != "" {
+		lines = append(lines, fmt.Sprintf("* extended attributes, which are not shown: %d bytes", len(s.Was.Attributes)))
+	}
+	whole = len(lines) == 0
+	diff, why, err := diffOf(content, s.Now, s.Was)
+	if err != nil {
+		return append(lines, "* cannot be shown: "+approval.EscapeLine(err.Error())), false
+	}
+	if why != "" {
+		return append(lines, fmt.Sprintf("* %s: %d bytes now, %d in the draft", why, sizeOf(s.Now), sizeOf(s.Was))), false
+	}
+	return append(lines, diff...), whole
+}
+
+// diffText is what each name becomes, and which of them it does not show whole. The names stand
+// first where it does not have them all.
+func diffText(list []shownStep, roots []string, names string) (text, unshown string) {
+	var b strings.Builder
+	ends := make([]int, len(list))
+	for i, x := range list {
+		if i == 0 || list[i-1].root != x.root {
+			fmt.Fprintf(&b, "* in %s: %s\n", approval.EscapeName(roots[x.root]), stepCounts(list, x.root))
+		}
+		fmt.Fprintln(&b, "* "+x.title)
+		for _, line := range x.lines {
+			fmt.Fprintln(&b, line)
+		}
+		ends[i] = b.Len()
+	}
+	head, most := "", b.Len()
+	if b.Len() > maxDiff {
+		for line := range strings.Lines(cutAtLine(names, maxDiff/4)) {
+			head += "* " + line
+		}
+		most = maxDiff / 4
+	}
+	var not []string
+	for i, x := range list {
+		if !x.whole || ends[i] > most {
+			not = append(not, x.title)
+		}
+	}
+	text = head + cutAtLine(b.String(), most)
+	if len(not) == 0 {
+		return text, ""
+	}
+	more := ""
+	if len(not) > 3 {
+		more = fmt.Sprintf(" and %d more", len(not)-3)
+	}
+	unshown = fmt.Sprintf("what becomes of %s: %s%s", plural(len(not), "name", "names"), strings.Join(not[:min(len(not), 3)], ", "), more)
+	return "* not shown whole on any screen: " + unshown + "\n" + text, unshown
+}
+
+func stepCounts(list []shownStep, root int) string {
+	made, changed, removed := 0, 0, 0
+	for _, s := range list {
+		switch {
+		case s.root != root:
+		case s.Now == nil:
+			made++
+		case s.Was == nil:
+			removed++
+		default:
+			changed++
+		}
+	}
+	return fmt.Sprintf("%d made, %d changed, %d removed", made, changed, removed)
+}
+
+// cutAtLine keeps whole lines of at most so many bytes, and counts the rest.
+func cutAtLine(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	cut := strings.LastIndexByte(text[:most], '\n') + 1
+	return text[:cut] + fmt.Sprintf("... and %d lines more: see `sandgate review show`\n", strings.Count(text[cut:], "\n"))
+}
+
+// shownNames are the names of a list by what they look like: composed and decomposed letters
+// are one to the eye.
+type shownNames map[string]string
+
+// maxName is how many characters of a name are shown. A longer one would push others out of a
+// list that has room for so many bytes.
+const maxName = 120
+
+// text is how a name of a root is shown: other than any name before it.
+func (n shownNames) text(root int, name string) string {
+	show := approval.EscapeName
+	for i, r := range name + "/" {
+		if r != '/' {
+			continue
+		}
+		looks := fmt.Sprint(root, " ", norm.NFKC.String(name[:i]))
+		if first, seen := n[looks]; !seen {
+			n[looks] = name[:i]
+		} else if first != name[:i] {
+			show = approval.CodePoints
+		}
+	}
+	r := []rune(name)
+	if len(r) <= maxName {
+		return show(name)
+	}
+	sum := sha256.Sum256([]byte(name))
+	return fmt.Sprintf("%s <%d characters, SHA-256 %s...> %s", show(string(r[:maxName/2])), len(r)-maxName, hex.EncodeToString(sum[:4]), show(string(r[len(r)-maxName/2:])))
+}
+
+// marks are what a person looks at first.
+func marks(s changes.Step, root string, protect []string) string {
+	var list []string
+	if s.Conflict != "" {
+		list = append(list, "conflict: "+s.Conflict)
+	}
+	if slices.ContainsFunc(protect, func(pattern string) bool {
+		return sandboxprofile.MatchPattern(pattern, filepath.Join(root, string(s.Path)))
+	}) {
+		list = append(list, "protected name")
+	}
+	if e := s.Was; e != nil {
+		switch {
+		case e.Link != "":
+			list = append(list, "link to "+strconv.Quote(string(e.Link)))
+		case !e.IsDir() && e.Mode&0o111 != 0:
+			list = append(list, "executable")
+		}
+		switch {
+		case s.Now != nil && s.Now.Link != "":
+			list = append(list, "was a link to "+strconv.Quote(string(s.Now.Link)))
+		case s.Now != nil && s.Now.IsDir() != e.IsDir():
+			list = append(list, "was a "+map[bool]string{true: "directory", false: "file"}[s.Now.IsDir()])
+		case e.Link != "":
+		case s.Now != nil && s.Now.Mode != e.Mode:
+			list = append(list, fmt.Sprintf("mode %o now, %o in the draft", s.Now.Mode&0o7777, e.Mode&0o7777))
+		case s.Now == nil && e.Mode&0o7022 != 0:
+			list = append(list, fmt.Sprintf("mode %o", e.Mode&0o7777))
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return approval.EscapeLine("  (" + strings.Join(list, "; ") + ")")
+}

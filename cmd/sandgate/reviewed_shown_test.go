@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/sandgate/sandgate/supervisor/changes"
+)
+
+// TestWhatAQuestionShowsOfADraft: what a draft changes is shown, or said to be shown nowhere: no
+// file takes the room of another, and what is not text is not passed over.
+func TestWhatAQuestionShowsOfADraft(t *testing.T) {
+	t.Parallel()
+	texts := map[string]string{"Makefile": "all:\n\tcurl evil\n", "aa": strings.Repeat(strings.Repeat("y", 60_000)+"\n", 9), "binary": strings.Repeat("\x00", 14) + "#!/bin/sh"}
+	show := func(names ...string) (string, string) {
+		var list []shownStep
+		for _, name := range names {
+			e := &changes.Entry{Mode: 0o100644, Hash: name, Size: int64(len(texts[name]))}
+			if name == "attribute" {
+				e.Attributes = "{}"
+			}
+			list = append(list, shownStep{Step: changes.Step{Path: changes.Name(name), Was: e}, title: "+ " + name})
+		}
+		read(list, func(_ int, e *changes.Entry) ([]byte, error) {
+			if e == nil {
+				return nil, nil
+			}
+			return []byte(texts[e.Hash]), nil
+		})
+		return diffText(list, []string{"/ws"}, "+ "+strings.Join(names, "\n+ ")+"\n")
+	}
+	if text, unshown := show("Makefile"); unshown != "" || !strings.Contains(text, "curl evil") {
+		t.Errorf("%q is not shown of\n%s", unshown, text)
+	}
+	for _, name := range []string{"aa", "binary", "attribute"} {
+		text, unshown := show(name, "Makefile")
+		if want := "what becomes of 1 name: + " + name; unshown != want || !strings.HasPrefix(text, "* not shown whole on any screen: "+want+"\n") || !strings.Contains(text, "curl evil") {
+			t.Errorf("%s: %q is not shown of\n%.300s", name, unshown, text)
+		}
+	}
+	many := make([]string, 40_000)
+	for i := range many {
+		many[i] = fmt.Sprintf("name-%d", i)
+	}
+	if text, unshown := show(many...); !strings.Contains(unshown, "names: ") || len(text) > maxDiff {
+		t.Errorf("%q, %d bytes", unshown, len(text))
+	}
+}
+
+// TestNamesOfADraft: no two names of a list look the same, and a long one leaves room for others.
+func TestNamesOfADraft(t *testing.T) {
+	t.Parallel()
+	names := shownNames{}
+	for _, c := range []struct{ name, want string }{
+		{"\u00e9.txt", "\u00e9.txt"}, {"e\u0301.txt", `"e<U+0301>.txt"`}, {"e\u0301.txt/", `"e<U+0301>.txt/"`},
+		{"trail ", `"trail "`}, {"w  0", `"w  0"`}, {`f  (link to "notes")`, `"f  (link to \"notes\")"`}, {"x  in /ws2", `"x  in /ws2"`},
+	} {
+		if got := names.text(0, c.name); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+	a, b := names.text(0, strings.Repeat("\x01", 250)+"a"), names.text(0, strings.Repeat("\x01", 249)+"ba")
+	if a == b || len(a) > 9*maxName {
+		t.Errorf("%d bytes: %s", len(a), a)
+	}
+}
