@@ -272,7 +272,7 @@ func (g *Guard) settle(w *ward) ([]Planted, error) {
 	if err != nil {
 		g.runs[w] = unsettled
 		return planted, &Unenforceable{Part: "the protected names", Reason: err.Error(),
-			Hint: "look at what is there and remove it; see also that the quarantine can be written: `sandgate quarantine list`"}
+			Hint: "look at what is there and remove it, in the cache of a workspace with `sandgate cache clear`; see also that the quarantine can be written: `sandgate quarantine list`"}
 	}
 	delete(g.runs, w)
 	if closed {
