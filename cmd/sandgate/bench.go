@@ -100,8 +100,9 @@ type benchOptions struct {
 // A bench is the same measurements in several workspaces that nobody else uses.
 type bench struct {
 	benchOptions
-	ctx       context.Context
-	dir, self string
+	ctx  context.Context
+	dir  benchDir
+	self string
 
 	empty, tree *benchGround
 }
@@ -151,8 +152,7 @@ func newBench(ctx context.Context, o benchOptions) (_ *bench, err error) {
 	if b.self, err = os.Executable(); err != nil {
 		return nil, err
 	}
-	// Not below /tmp, which is the sandbox's own inside.
-	if b.dir, err = os.MkdirTemp("/var/tmp", "sandgate-bench-"); err != nil {
+	if b.dir, err = newBenchDir(benchParent); err != nil {
 		return nil, err
 	}
 	if b.empty, err = b.ground("empty", 0); err != nil {
@@ -165,7 +165,7 @@ func newBench(ctx context.Context, o benchOptions) (_ *bench, err error) {
 // ground makes a workspace with files files and starts its supervisors. What it gives
 // has to be closed, also with an error.
 func (b *bench) ground(name string, files int) (*benchGround, error) {
-	g := &benchGround{bench: b, workspace: filepath.Join(b.dir, name, "workspace"), times: map[string][]time.Duration{}}
+	g := &benchGround{bench: b, workspace: filepath.Join(b.dir.Name(), name, "workspace"), times: map[string][]time.Duration{}}
 	if err := errors.Join(os.MkdirAll(g.workspace, 0o700), plantTree(g.workspace, files),
 		os.WriteFile(filepath.Join(g.workspace, "file"), []byte(strings.Repeat("0123456789abcde\n", 256)), 0o600)); err != nil {
 		return g, err
@@ -334,9 +334,7 @@ func (b *bench) close() {
 			s.close()
 		}
 	}
-	if b.dir != "" {
-		os.RemoveAll(b.dir)
-	}
+	b.dir.remove()
 }
 
 func (s *benchSite) close() {

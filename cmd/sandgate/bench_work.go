@@ -97,12 +97,12 @@ var ways = []string{"", "bwrap", "landlock"}
 // measureWork does each work in each way, one after the other in each round.
 func measureWork(ctx context.Context, rounds, files int) (workReport, error) {
 	r := workReport{Rounds: rounds, CPUs: runtime.NumCPU(), Files: files}
-	dir, err := os.MkdirTemp("/var/tmp", "sandgate-bench-") // not below /tmp, which is the sandbox's own
+	dir, err := newBenchDir(benchParent)
 	if err != nil {
 		return r, err
 	}
-	defer os.RemoveAll(dir)
-	b := workBench{ctx: ctx, dir: dir, files: files}
+	defer dir.remove()
+	b := workBench{ctx: ctx, dir: dir.Name(), files: files}
 	if b.self, err = os.Executable(); err != nil {
 		return r, err
 	}
