@@ -356,6 +356,9 @@ func (x *undoCmd) carryOut(w *changes.Workspace, plan changes.Undo) error {
 		return withHint(withStatus(exitFound, errors.New(approval.EscapeLine(err.Error()))), "what was put back until then is in `sandgate log`")
 	}
 	fmt.Fprintf(x.err, "sandgate: put back; `sandgate undo %s` takes that back\n", rec.ID)
+	if i := slices.IndexFunc(plan.Steps, unkept); i >= 0 {
+		fmt.Fprintf(x.err, "sandgate: but nothing brings back what %s held: %s\n", approval.EscapeName(string(plan.Steps[i].Path)), approval.EscapeLine(plan.Steps[i].Now.Unkept))
+	}
 	return nil
 }
 
@@ -394,11 +397,17 @@ func stepText(s changes.Step) string {
 	if s.Merged {
 		text += "  (what was changed since stays)"
 	}
+	if unkept(s) {
+		text += "  (what it holds now was not kept: " + approval.EscapeLine(s.Now.Unkept) + ")"
+	}
 	if s.Conflict != "" {
 		text += "  (conflict: " + approval.EscapeLine(s.Conflict) + ")"
 	}
 	return text
 }
+
+// unkept reports whether nothing has what an undo takes away.
+func unkept(s changes.Step) bool { return s.Now != nil && !s.Now.IsDir() && s.Now.Unkept != "" }
 
 func printDiff(out io.Writer, w *changes.Workspace, s changes.Step) error {
 	return printChange(out, w.Content, s.Now, s.Was, "now", "then")

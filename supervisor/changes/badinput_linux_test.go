@@ -565,3 +565,89 @@ func TestATreeThatIsTooLarge(t *testing.T) {
 	}
 	during(t, open(t, store, ws, options), "s", func() {})
 }
+
+// TestALargeFileChangesUnseen: a call that gives a file its old size and times back has changed it.
+func TestALargeFileChangesUnseen(t *testing.T) {
+	ws := t.TempDir()
+	sh(t, ws, ground+"; head -c 3000000 /dev/zero > large; touch -d 2020-01-01 large")
+	w := open(t, t.TempDir()+"/s", ws, options)
+	rec := during(t, w, "s", func() {
+		sh(t, ws, "printf x | dd of=large conv=notrunc status=none; touch -d 2020-01-01 large")
+	})
+	if len(rec.Changes) != 1 || rec.Changes[0].Path != "large" {
+		t.Errorf("%+v", rec.Changes)
+	}
+}
+
+// TestNamesLikeAnUndosOwn: what a call or a person gives such a name is kept like any other
+// file; what a killed undo has left goes.
+func TestNamesLikeAnUndosOwn(t *testing.T) {
+	ws := t.TempDir()
+	shaped := unfinished + strings.Repeat("A", 26)
+	sh(t, ws, ground+"; echo mine > "+unfinished+"notes")
+	w := open(t, t.TempDir()+"/s", ws, options)
+	rec := during(t, w, "s", func() { sh(t, ws, "echo x > new; echo evil > "+unfinished+"payload; echo evil > "+shaped) })
+	if len(rec.Changes) != 3 {
+		t.Errorf("%+v", rec.Changes)
+	}
+	left := unfinished + strings.Repeat("B", 26)
+	sh(t, ws, "echo half > "+left)
+	undo(t, w, rec, false)
+	for name, want := range map[string]bool{unfinished + "notes": true, unfinished + "payload": false, shaped: false, left: false, "new": false} {
+		if _, err := os.Lstat(ws + "/" + name); (err == nil) != want {
+			t.Errorf("%s: %v, want it there: %v", name, err, want)
+		}
+	}
+}
+
+// TestARootThatWasSwapped: a draft is kept in the directory that it was made over, and not
+// where a link that a call left on the way to it leads; nor is an undo.
+func TestARootThatWasSwapped(t *testing.T) {
+	for _, swap := range []string{
+		"mv p/sub p/old; ln -s ../other p/sub",
+		"mv p/sub/ws p/sub/old; ln -s ../../other/ws p/sub/ws",
+		"mv p/sub p/old; mkdir p/sub; mv other/ws p/sub/ws",
+	} {
+		dir := t.TempDir()
+		sh(t, dir, "mkdir -p drafts p/sub/ws other/ws; echo own > other/ws/own")
+		root := dir + "/p/sub/ws"
+		w := open(t, dir+"/s", root, options)
+		rec := during(t, w, "s", func() { sh(t, root, "echo x > made") })
+		d, err := NewDraft(dir+"/drafts", []string{root}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sh(t, d.part(0, "upper"), "echo payload > f")
+		p, err := d.Plan(0, options, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := w.Plan([]Record{rec}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sh(t, dir, swap)
+		if err := d.Keep([]DraftPlan{p}, Keep{}, true, PutBack); err == nil {
+			t.Errorf("%s: it was kept", swap)
+		}
+		if _, err := d.Plan(0, options, nil); err == nil {
+			t.Errorf("%s: it was planned", swap)
+		}
+		if _, err := w.Apply(u, Call{}, true, func(order io.Reader) error { return PutBack(root, order) }); err == nil && !strings.Contains(swap, "mkdir") {
+			t.Errorf("%s: it was undone", swap)
+		}
+		sh(t, dir, "find . -name own | grep -q . && ! find other p/sub/ -name f | grep .")
+		back := "rm -f p/sub; mv p/old p/sub"
+		switch {
+		case strings.Contains(swap, "p/sub/old"):
+			back = "rm p/sub/ws; mv p/sub/old p/sub/ws"
+		case strings.Contains(swap, "mkdir"):
+			back = "mv p/sub/ws other/ws; rmdir p/sub; mv p/old p/sub"
+		}
+		sh(t, dir, back)
+		if err := d.Keep([]DraftPlan{p}, Keep{}, true, PutBack); err != nil {
+			t.Errorf("%s: put right: %v", swap, err)
+		}
+		sh(t, dir, "test -f p/sub/ws/f")
+	}
+}

@@ -23,7 +23,8 @@ import (
 // nothing of it is in the workspaces before a person keeps it.
 type Draft struct {
 	ID      string    `json:"id"`
-	Roots   []string  `json:"roots"` // absolute, without links
+	Roots   []string  `json:"roots"`  // absolute, without links
+	Inodes  []uint64  `json:"inodes"` // of the roots
 	Command []string  `json:"command"`
 	Began   time.Time `json:"began"`
 
@@ -41,7 +42,12 @@ func NewDraft(dir string, roots, command []string) (*Draft, error) {
 	d := &Draft{Roots: roots, Command: command, Began: time.Now().Add(-clockTick)}
 	d.ID = fmt.Sprintf("%s-%s", d.Began.UTC().Format("20060102T150405"), strings.ToLower(rand.Text()[:4]))
 	d.dir = filepath.Join(dir, d.ID)
-	for i := range roots {
+	for i, root := range roots {
+		ino, err := rootInode(root)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("draft: %w", err), d.Drop())
+		}
+		d.Inodes = append(d.Inodes, ino)
 		for _, part := range []string{"upper", "work"} {
 			if err := os.MkdirAll(d.part(i, part), 0o700); err != nil {
 				return nil, fmt.Errorf("draft: %w", err)
@@ -83,6 +89,29 @@ func Drafts(dir string) (l []*Draft) {
 		}
 	}
 	return l
+}
+
+// check holds a root against the one that the draft was made over: a call may have moved it, or
+// one of the directories it lies in, and left a link to a place where no call may write.
+func (d *Draft) check(root int) error {
+	ino, err := rootInode(d.Roots[root])
+	if err == nil && root < len(d.Inodes) && d.Inodes[root] != ino {
+		err = fmt.Errorf("%w: another directory is %s now", ErrConflict, d.Roots[root])
+	}
+	return err
+}
+
+func rootInode(root string) (uint64, error) {
+	fd, err := openRoot(root)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return 0, &fs.PathError{Op: "stat", Path: root, Err: err}
+	}
+	return st.Ino, nil
 }
 
 func (d *Draft) part(root int, name string) string {
@@ -211,6 +240,9 @@ func (d *Draft) Plan(root int, o Options, paths []string) (p DraftPlan, err erro
 func (d *Draft) workspace(root int, o Options) (*Workspace, error) {
 	// What a person keeps is kept, and a draft is compared with all that it changes: what was
 	// passed over here would seem not to be there.
+	if err := d.check(root); err != nil {
+		return nil, err
+	}
 	o.Size, o.Age, o.LeaveOut, o.all = math.MaxInt64, math.MaxInt64, nil, true
 	dir := d.part(root, "changes")
 	seen, _ := filepath.Glob(filepath.Join(dir, "*", "tree.jsonl"))

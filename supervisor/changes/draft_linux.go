@@ -14,6 +14,9 @@ func (d *Draft) Mount() error {
 		return fmt.Errorf("draft %s: make mounts private: %w", d.ID, err)
 	}
 	for i, root := range d.Roots {
+		if err := d.check(i); err != nil {
+			return fmt.Errorf("draft %s: %w", d.ID, err)
+		}
 		if err := overlay(root, d.part(i, "upper"), d.part(i, "work")); err != nil {
 			return fmt.Errorf("draft %s: lay it over %s: %w", d.ID, root, err)
 		}

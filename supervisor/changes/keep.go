@@ -74,6 +74,9 @@ func (d *Draft) Keep(plans []DraftPlan, k Keep, force bool, perform Perform) err
 		if k.Steps[i] = p.Steps; p.w != nil {
 			k.File = p.w.options.File
 		}
+		if err := d.check(i); err != nil { // a person has looked at the plans meanwhile
+			return fmt.Errorf("draft %s: %w", d.ID, err)
+		}
 	}
 	if err := d.write(&k); err != nil {
 		return err

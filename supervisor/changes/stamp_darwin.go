@@ -1,6 +1,11 @@
 package changes
 
-import "golang.org/x/sys/unix"
+import (
+	"io/fs"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
 
 func stampOf(st *unix.Stat_t) stamp {
 	return stamp{Dev: uint64(st.Dev), Ino: st.Ino, Mtime: st.Mtim.Nano(), Ctime: st.Ctim.Nano()}
@@ -9,3 +14,18 @@ func stampOf(st *unix.Stat_t) stamp {
 func tellsChanges(string) bool { return false }
 
 func written(int) error { return unix.Sync() }
+
+// openRoot opens a workspace by its path, which has no links: one on the way to it was put there
+// by a call, and leads to where calls may not write.
+func openRoot(root string) (int, error) {
+	if real, err := filepath.EvalSymlinks(root); err != nil {
+		return -1, err
+	} else if real != root {
+		return -1, &fs.PathError{Op: "open", Path: root, Err: unix.ELOOP}
+	}
+	fd, err := openDirectory(unix.AT_FDCWD, root)
+	if err != nil {
+		return -1, &fs.PathError{Op: "open", Path: root, Err: err}
+	}
+	return fd, nil
+}

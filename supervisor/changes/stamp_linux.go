@@ -1,6 +1,11 @@
 package changes
 
-import "golang.org/x/sys/unix"
+import (
+	"io/fs"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
 
 func stampOf(st *unix.Stat_t) stamp {
 	return stamp{Dev: st.Dev, Ino: st.Ino, Mtime: st.Mtim.Nano(), Ctime: st.Ctim.Nano()}
@@ -25,3 +30,25 @@ func tellsChanges(root string) bool {
 // written waits until what was written below a directory is on the disk: once, and not for
 // each file.
 func written(dir int) error { return unix.Syncfs(dir) }
+
+// openRoot opens a workspace by its path, which has no links: one on the way to it was put there
+// by a call, and leads to where calls may not write. Sandboxes have no openat2(2).
+func openRoot(root string) (int, error) {
+	fd, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	parts := strings.FieldsFunc(root, func(r rune) bool { return r == '/' })
+	for i, part := range append(parts, ".") {
+		if err != nil {
+			break
+		}
+		how, up := unix.O_PATH, fd
+		if i == len(parts) {
+			how = unix.O_RDONLY
+		}
+		fd, err = unix.Openat(up, part, how|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		unix.Close(up)
+	}
+	if err != nil {
+		return -1, &fs.PathError{Op: "open", Path: root, Err: err}
+	}
+	return fd, nil
+}

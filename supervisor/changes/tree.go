@@ -63,7 +63,7 @@ func (e Entry) IsDir() bool { return e.kind() == unix.S_IFDIR }
 
 // same reports whether two entries stand for the same: type, permissions, content, attributes.
 func (e Entry) same(f Entry) bool {
-	return e.Mode == f.Mode && e.Hash == f.Hash && e.Link == f.Link && e.Attributes == f.Attributes && (e.Unkept == "" || e.Size == f.Size && e.Seen.Mtime == f.Seen.Mtime)
+	return e.Mode == f.Mode && e.Hash == f.Hash && e.Link == f.Link && e.Attributes == f.Attributes && (e.Unkept == "" || e.Size == f.Size && e.Seen.is(f.Seen))
 }
 
 // A Name is the bytes of a path or of a link's text, which need not be UTF-8. In JSON it is
@@ -155,9 +155,9 @@ func (l *look) bound() error {
 
 // run looks at the tree below root, stores content that is new, and gives what differs.
 func (l *look) run(root string, since int) error {
-	fd, err := openDirectory(unix.AT_FDCWD, root)
+	fd, err := openRoot(root)
 	if err != nil {
-		return &fs.PathError{Op: "open", Path: root, Err: err}
+		return err
 	}
 	top := os.NewFile(uintptr(fd), root)
 	defer top.Close()
@@ -276,7 +276,7 @@ func (l *look) directory(dir *os.File, below string) error {
 		if err := unix.Fstatat(fd, base, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 			continue // gone meanwhile
 		}
-		if st.Mode&unix.S_IFMT != unix.S_IFDIR && strings.HasPrefix(base, unfinished) && !l.all {
+		if st.Mode&unix.S_IFMT != unix.S_IFDIR && isUnfinished(base) && !l.all && locked(fd, base) {
 			continue // of an undo that is under way: it would be brought back with another call
 		}
 		if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 {

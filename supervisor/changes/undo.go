@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -253,8 +254,8 @@ func PutBack(root string, order io.Reader) error {
 	if err := json.Unmarshal(line, &a.steps); err != nil {
 		return fmt.Errorf("undo: read what is to be put back: %w", err)
 	}
-	if a.root, err = unix.Open(root, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); err != nil {
-		return fmt.Errorf("undo: %w", &fs.PathError{Op: "open", Path: root, Err: err})
+	if a.root, err = openRoot(root); err != nil {
+		return fmt.Errorf("undo: %w", err)
 	}
 	defer unix.Close(a.root)
 	return a.run()
@@ -483,6 +484,20 @@ func (a *application) restore(dir int, base string, s Step) error {
 // as long as somebody writes it: one without is what a killed undo has left.
 const unfinished = ".sandgate-undo-"
 
+var unfinishedName = regexp.MustCompile(`^` + regexp.QuoteMeta(unfinished) + `[A-Z2-7]{26}$`) // rand.Text
+
+func isUnfinished(base string) bool { return unfinishedName.MatchString(base) }
+
+// locked reports whether somebody writes the file.
+func locked(dir int, base string) bool {
+	fd, err := unix.Openat(dir, base, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	return errors.Is(unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
+}
+
 func create(dir int, tmp string) (*os.File, error) {
 	for {
 		fd, err := unix.Openat(dir, tmp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
@@ -507,7 +522,7 @@ func clean(a *application, dir int, _ string, _ Step) error {
 	names, err := at.Readdirnames(-1)
 	for _, base := range names {
 		ordered := func(s Step) bool { return path.Base(string(s.Path)) == base }
-		if !strings.HasPrefix(base, unfinished) || slices.ContainsFunc(a.steps, ordered) {
+		if !isUnfinished(base) || slices.ContainsFunc(a.steps, ordered) {
 			continue
 		}
 		fd, err := unix.Openat(dir, base, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
