@@ -164,14 +164,15 @@ func (s *bwrapSandbox) setUp(ctx context.Context, setup wire.Setup) error {
 
 // setUpWith sends descriptors beside the setup.
 func (s *bwrapSandbox) setUpWith(ctx context.Context, setup wire.Setup, files []*os.File) error {
-	if err := s.send(wire.Frame{Setup: &setup}, files); err != nil {
-		return s.explain(err)
+	sent := s.send(wire.Frame{Setup: &setup}, files)
+	if sent != nil && !errors.Is(sent, unix.EPIPE) && !errors.Is(sent, unix.ECONNRESET) {
+		return s.explain(sent)
 	}
-	select {
+	select { // also where init has gone: it may have said why
 	case r := <-s.frames:
 		switch {
 		case r.err != nil:
-			return s.explain(r.err)
+			return s.explain(cmp.Or(sent, r.err))
 		case r.frame.Failed != nil:
 			if short := shortageIn(r.frame.Failed.Step, r.frame.Failed.Error); short != nil {
 				return short

@@ -119,17 +119,11 @@ func (d *signDesk) askToSign(ctx context.Context, o gitsign.Object, key string) 
 	return err
 }
 
-// described is what a person sees of an object. Its texts are the program's: they stand
-// below ours, and each line of the message is set in.
+// described is what a person sees of an object: all that is signed. It is the program's text, so
+// each of its lines is set in below ours; a screen that cuts it says so, and asks again.
 func described(o gitsign.Object) string {
-	text := fmt.Sprintf("%s: %s\n", map[string]string{"commit": "tree", "tag": "object"}[o.Kind], o.Of)
-	if o.Kind == "tag" {
-		text += "tag: " + approval.EscapeLine(o.Name) + "\n"
-	} else {
-		text += fmt.Sprintf("parents: %d\nauthor: %s\n", o.Parents, approval.EscapeLine(o.Author))
-	}
-	text += "by: " + approval.EscapeLine(o.By) + "\nmessage:\n"
-	for line := range strings.Lines(o.Message) { // all of it: a screen that cuts says so, and asks again
+	text := fmt.Sprintf("the %s, as it is signed:\n", o.Kind)
+	for line := range strings.Lines(o.Text) {
 		text += "  " + approval.EscapeLine(strings.TrimSuffix(line, "\n")) + "\n"
 	}
 	return text

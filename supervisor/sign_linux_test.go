@@ -52,6 +52,7 @@ func TestSignaturesAreAskedAbout(t *testing.T) {
 	f.cfg.Signing = &Signing{Ask: true, Signer: gitsign.Signer{Repository: f.ws, Home: home}}
 	writeFile(t, f.ws+"/send.py", fmt.Sprintf(sendToSign, confine.EgressPort, key+".pub"))
 	var asked []approval.Pending
+	var shown string
 	var answer approval.Answer
 	f.answer(t, func(p approval.Pending) {
 		if p.ToolName != toolSign {
@@ -59,6 +60,12 @@ func TestSignaturesAreAskedAbout(t *testing.T) {
 			return
 		}
 		asked = append(asked, p)
+		s, err := f.approvals.Show(context.Background(), p.ID)
+		if err != nil || s.Presentation == nil {
+			t.Errorf("%v, %+v", err, s)
+		} else {
+			shown = s.Presentation.Content
+		}
 		f.mustAnswer(t, p, answer)
 	})
 	const who = "A <a@b.example> 1700000000 +0000"
@@ -93,6 +100,9 @@ func TestSignaturesAreAskedAbout(t *testing.T) {
 		}
 		if len(asked) != min(len(x.asked), 1) || len(asked) == 1 && !strings.HasPrefix(asked[0].Description, x.asked) {
 			t.Errorf("%q: asked %+v; want %q", x.object, asked, x.asked)
+		}
+		if all := "  " + strings.ReplaceAll(strings.TrimSpace(x.object), "\n", "\n  ") + "\n"; len(asked) == 1 && !strings.Contains(shown, all) {
+			t.Errorf("%q: shown %q", x.object, shown)
 		}
 	}
 	signed := 0

@@ -10,14 +10,10 @@ import (
 
 // An Object is a commit or a tag as people are asked about it.
 type Object struct {
-	Kind     string // "commit" or "tag"
-	Of       string // the tree of a commit, the object of a tag
-	Name     string // of a tag
-	Author   string // of a commit; NAME <MAIL>
-	By       string // who committed or tagged
-	Parents  int
-	Message  string
-	Encoding string // of the message, "" is UTF-8
+	Kind string // "commit" or "tag"
+	Of   string // the tree of a commit, the object of a tag
+	By   string // who committed or tagged; NAME <MAIL>
+	Text string // all of it, as it is signed
 }
 
 var (
@@ -36,7 +32,7 @@ func Parse(b []byte) (Object, error) {
 	if strings.ContainsRune(text, 0) {
 		return Object{}, errors.New("it has a zero byte")
 	}
-	head, message, ok := strings.Cut(text, "\n\n")
+	head, _, ok := strings.Cut(text, "\n\n")
 	if !ok { // git writes the empty line also where no message follows
 		return Object{}, errors.New("it is neither a commit nor a tag: no empty line ends its headers")
 	}
@@ -50,7 +46,7 @@ func Parse(b []byte) (Object, error) {
 	if h.err == nil && len(h.lines) > 0 {
 		h.err = fmt.Errorf("it is neither a commit nor a tag: the header %.40q", h.lines[0])
 	}
-	o.Message = message
+	o.Text = text
 	return o, h.err
 }
 
@@ -89,11 +85,14 @@ func (h *headers) who(name string) string {
 
 func (h *headers) commit() Object {
 	o := Object{Kind: "commit", Of: h.take("tree", objectID)}
-	for ; len(h.lines) > 0 && strings.HasPrefix(h.lines[0], "parent "); o.Parents++ {
+	for len(h.lines) > 0 && strings.HasPrefix(h.lines[0], "parent ") {
 		h.take("parent", objectID)
 	}
-	o.Author, o.By = h.who("author"), h.who("committer")
-	o.Encoding, _ = h.maybe("encoding")
+	h.who("author")
+	o.By = h.who("committer")
+	if encoding, ok := h.maybe("encoding"); ok && h.err == nil { // git shows it in other letters than a person saw
+		h.err = fmt.Errorf("its message is in %.20q, and only UTF-8 is shown as it is (git config i18n.commitEncoding UTF-8)", encoding)
+	}
 	for { // of tags that were merged: the object, with its lines set in by one blank
 		if _, ok := h.maybe("mergetag"); !ok {
 			return o
@@ -110,6 +109,7 @@ func (h *headers) tag() Object {
 	if h.err == nil && !slices.Contains([]string{"commit", "tree", "blob", "tag"}, kind) {
 		h.err = fmt.Errorf("it is neither a commit nor a tag: an object of type %.20q", kind)
 	}
-	o.Name, o.By = h.take("tag", nil), h.who("tagger")
+	h.take("tag", nil)
+	o.By = h.who("tagger")
 	return o
 }

@@ -17,13 +17,13 @@ func TestOnlyCommitsAndTagsAreRead(t *testing.T) {
 	for text, want := range map[string]string{
 		commit + "\nA message\n": "commit", commit + "\n": "commit",
 		"tree " + id + "\nauthor " + who + "\ncommitter " + who + "\n\nx":                                "commit",
-		commit + "encoding ISO-8859-1\n\nx":                                                              "commit",
 		commit + "mergetag object " + id + "\n type commit\n tag v1\n tagger " + who + "\n \n text\n\nx": "commit",
 		tag + "\na tag\n": "tag",
 		"tree " + strings.Repeat(id[:32], 2) + "\nauthor " + who + "\ncommitter " + who + "\n\nx": "commit",
 
 		"": "", "text": "", "a\n\nb": "",
-		commit: "", // no empty line
+		commit:                         "", // no empty line
+		commit + "encoding UTF-7\n\nx": "",
 		"tree " + id[1:] + "\nauthor " + who + "\ncommitter " + who + "\n\nx":     "",
 		"tree " + id + "\ncommitter " + who + "\nauthor " + who + "\n\nx":         "",
 		"tree " + id + "\nauthor " + who + "\n\nx":                                "",
@@ -48,7 +48,7 @@ func TestOnlyCommitsAndTagsAreRead(t *testing.T) {
 		}
 	}
 	o, err := Parse([]byte(commit + "\nA message\n\nwith more\n"))
-	if want := (Object{Kind: "commit", Of: id, Author: "A U Thor <a@b.example>", By: "A U Thor <a@b.example>", Parents: 1, Message: "A message\n\nwith more\n"}); err != nil || o != want {
+	if want := (Object{Kind: "commit", Of: id, By: "A U Thor <a@b.example>", Text: commit + "\nA message\n\nwith more\n"}); err != nil || o != want {
 		t.Errorf("%+v, %v; want %+v", o, err, want)
 	}
 }
