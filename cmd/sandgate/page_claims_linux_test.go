@@ -536,6 +536,13 @@ func TestPageHasNothingForeign(t *testing.T) {
 			p.press("Escape", false)
 		}
 	}
+	// Two names that differ by a blank are told apart wherever they stand.
+	ch := call(t.Context(), p.session, "write_file", map[string]any{"path": "w  0", "content": "x"})
+	p.until(`["h2", ".row .title", ".strip dd"].every((s) => [...document.querySelectorAll(s)].some((e) => e.innerText.includes("w  0")))`)
+	p.settled()
+	p.press("N", false)
+	p.ran(ch)
+	p.until("!document.querySelector('.row[data-id]')")
 	p.click("nav button", "Activity")
 	p.see("Recent")
 	check("", "activity")
