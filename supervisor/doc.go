@@ -24,6 +24,7 @@
 // (named.go) outlives its connection. What a call changes is kept by package changes
 // (changes.go), and what it was refused can be asked about (widen.go). What a person has to
 // review runs in another supervisor, on a draft, whose questions are asked here (review.go).
+// Commits and tags that git hands over are signed outside of the sandbox (sign.go).
 //
 // Everything is built by cmd/sandgate and given to New; this package reads no
 // configuration file and keeps no global state.

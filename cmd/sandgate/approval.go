@@ -51,7 +51,7 @@ func toolPolicy(cfg *config.Config, registry *tools.Registry) *approval.ToolPoli
 	case config.Ask:
 		p.Unknown = approval.Ask
 	}
-	p.Known = append(p.Known, "review")
+	p.Known = append(p.Known, ownQuestions()...)
 	silent := map[string]bool{}
 	for _, t := range cfg.Tools {
 		silent[t.Name] = !cfg.Set("tools." + t.Name + ".approval.required")

@@ -14,13 +14,17 @@ import (
 	"github.com/sandgate/sandgate/tools/manifest"
 )
 
-// reservedTools are names that a custom tool cannot have: those of the built-in
-// tools, and "network", "path", "review" and "sign", under which questions of our own are asked.
+// ownQuestions are the names under which questions of our own are asked, which are no tool's:
+// about a host, a path, a draft, a signature.
+func ownQuestions() []string { return []string{"network", "path", "review", "sign"} }
+
+// reservedTools are names that a custom tool cannot have: those of the built-in tools, and of
+// our own questions.
 func reservedTools() []string {
-	return []string{
+	return append(ownQuestions(),
 		"read_file", "write_file", "edit_file", "multi_edit", "list_files", "glob", "grep", "shell", "run",
-		"run_background", "task_output", "task_input", "kill_task", "list_tasks", "network", "path", "review", "sign",
-	}
+		"run_background", "task_output", "task_input", "kill_task", "list_tasks",
+	)
 }
 
 // customTools makes the tools of the configuration.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,8 +47,12 @@ func (s Signer) Key(ctx context.Context, f Format) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	// git reads those of the repository too, and they may include a file that a program made: a
+	// FIFO, or one without end.
+	ctx, cancel := context.WithTimeout(ctx, settingsTime)
+	defer cancel()
 	cmd := s.command(ctx, git, "-C", s.Repository, "config", "--list", "-z", "--show-scope", "--includes")
-	out, err := cmd.Output()
+	out, err := output(cmd, maxSettings)
 	if err != nil {
 		return "", fmt.Errorf("read the settings of git: %w", err)
 	}
@@ -71,6 +76,28 @@ func (s Signer) Key(ctx context.Context, f Format) (string, error) {
 		return "", fmt.Errorf("gpg.format is %q in your own settings of git (git config --global), and %q was asked for", format, f)
 	}
 	return key, nil
+}
+
+const (
+	settingsTime = 10 * time.Second
+	maxSettings  = 4 << 20 // bytes
+)
+
+// output is what a program prints, which may be so many bytes.
+func output(cmd *exec.Cmd, most int64) ([]byte, error) {
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	out, err := io.ReadAll(io.LimitReader(pipe, most+1))
+	if int64(len(out)) > most {
+		err = fmt.Errorf("it prints more than %d bytes", most)
+		_ = cmd.Process.Kill()
+	}
+	return out, errors.Join(err, cmd.Wait())
 }
 
 // command is a program without a terminal: the one that there is belongs to the program inside.

@@ -238,11 +238,11 @@ func (d *Draft) Plan(root int, o Options, paths []string) (p DraftPlan, err erro
 // workspace is what is kept of a root to look at a draft: it is looked at anew. Contents
 // stay: 30,000 take seconds to store. Nothing is dropped, and a person waits for it.
 func (d *Draft) workspace(root int, o Options) (*Workspace, error) {
-	// What a person keeps is kept, and a draft is compared with all that it changes: what was
-	// passed over here would seem not to be there.
 	if err := d.check(root); err != nil {
 		return nil, err
 	}
+	// What a person keeps is kept, and a draft is compared with all that it changes: what was
+	// passed over here would seem not to be there.
 	o.Size, o.Age, o.LeaveOut, o.all = math.MaxInt64, math.MaxInt64, nil, true
 	dir := d.part(root, "changes")
 	seen, _ := filepath.Glob(filepath.Join(dir, "*", "tree.jsonl"))
