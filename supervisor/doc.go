@@ -26,6 +26,6 @@
 // review runs in another supervisor, on a draft, whose questions are asked here (review.go).
 // Commits and tags that git hands over are signed outside of the sandbox (sign.go).
 //
-// Everything is built by cmd/sandgate and given to New; this package reads no
+// Everything is built by package assemble and given to New; this package reads no
 // configuration file and keeps no global state.
 package supervisor

@@ -98,10 +98,7 @@ func (a *app) run(args []string) int {
 		return status.code // the command has said all there is to say
 	}
 	a.complain(err)
-	if status != nil {
-		return status.code
-	}
-	return exitUsage // what cobra itself rejects: unknown commands and arguments
+	return exitOf(err)
 }
 
 // complain prints err and, where one is attached, what a person can do about it. An error

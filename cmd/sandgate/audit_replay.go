@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/supervisor"
 	"github.com/sandgate/sandgate/supervisor/history"
@@ -71,7 +72,7 @@ func (x *auditCmd) replayDesk(file string) (*supervisor.Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	sc, err := policyOf(cfg, memory{})
+	sc, err := assemble.Policy(cfg, assemble.Memory{})
 	if err != nil {
 		return nil, err
 	}

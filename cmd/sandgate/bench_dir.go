@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/sandgate/sandgate/assemble"
 )
 
 const (
@@ -43,7 +45,7 @@ func (d benchDir) remove() {
 	if d.File == nil {
 		return
 	}
-	_ = removeTree(filepath.Dir(d.Name()), filepath.Base(d.Name()))
+	_ = assemble.RemoveTree(filepath.Dir(d.Name()), filepath.Base(d.Name()))
 	d.Close()
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/unixsock"
@@ -142,12 +143,12 @@ func BenchmarkJournal(b *testing.B) {
 	}
 }
 
-func benchSupervisor(b *testing.B) *running {
+func benchSupervisor(b *testing.B) *assemble.Running {
 	b.Helper()
 	return supervisorIn(b, b.TempDir(), benchConfig)
 }
 
-func supervisorIn(b *testing.B, dir, text string) *running {
+func supervisorIn(b *testing.B, dir, text string) *assemble.Running {
 	b.Helper()
 	for name, content := range map[string]string{"sandgate.yaml": strings.Replace(text, "WORKSPACE", "workspace", 1), "workspace/file": "text", "log/.keep": ""} {
 		path := filepath.Join(dir, name)
@@ -158,7 +159,7 @@ func supervisorIn(b *testing.B, dir, text string) *running {
 			b.Fatal(err)
 		}
 	}
-	env, err := configEnv()
+	env, err := assemble.Env()
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -166,7 +167,7 @@ func supervisorIn(b *testing.B, dir, text string) *running {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r, err := build(cfg, buildOptions{})
+	r, err := assemble.Start(cfg, assemble.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

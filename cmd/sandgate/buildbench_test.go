@@ -3,6 +3,8 @@ package main
 import (
 	"path/filepath"
 	"testing"
+
+	"github.com/sandgate/sandgate/assemble"
 )
 
 // BenchmarkBuild is what every start of serve and run pays before the first call.
@@ -14,7 +16,7 @@ func BenchmarkBuild(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		r, err := build(cfg, buildOptions{})
+		r, err := assemble.Start(cfg, assemble.Options{})
 		if err != nil {
 			b.Fatal(err)
 		}

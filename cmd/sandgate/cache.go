@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/internal/units"
 )
 
@@ -23,7 +24,7 @@ func newCacheCmd(a *app) *cobra.Command {
 		Short: "List the caches that workspaces keep, and empty them",
 		Long: `What compilers and package managers keep between runs lies, for each workspace, in a
 directory of its own below the state directory ($XDG_STATE_HOME/sandgate/cache), which
-only sandboxes of that workspace see. All together take up to ` + units.Size(maxCaches).String() + `: then those that were
+only sandboxes of that workspace see. All together take up to ` + units.Size(assemble.MaxCaches).String() + `: then those that were
 used longest ago are emptied.`,
 		Example: "  sandgate cache\n  sandgate cache clear\n  sandgate cache clear --all",
 		Args:    cobra.NoArgs,
@@ -33,7 +34,7 @@ used longest ago are emptied.`,
 			case err != nil:
 				return err
 			case asJSON:
-				return printJSON(a.out, append([]keptCache{}, list...))
+				return printJSON(a.out, append([]assemble.KeptCache{}, list...))
 			case len(list) == 0:
 				fmt.Fprintln(a.out, "no workspace has a cache")
 				return nil
@@ -68,11 +69,11 @@ func newCacheClearCmd(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				own := filepath.Dir(cacheOf(cfg))
-				list = slices.DeleteFunc(list, func(c keptCache) bool { return c.Dir != own })
+				own := filepath.Dir(assemble.CacheOf(cfg))
+				list = slices.DeleteFunc(list, func(c assemble.KeptCache) bool { return c.Dir != own })
 			}
 			for _, c := range list {
-				err := c.use(func() error { return removeTree(filepath.Dir(c.Dir), filepath.Base(c.Dir)) })
+				err := c.Use(func() error { return assemble.RemoveTree(filepath.Dir(c.Dir), filepath.Base(c.Dir)) })
 				if errors.Is(err, syscall.EWOULDBLOCK) {
 					err = withHint(fmt.Errorf("the cache of %s is used", c.Workspace), "end the sandgate that works there, and call this once more")
 				}
@@ -88,12 +89,12 @@ func newCacheClearCmd(a *app) *cobra.Command {
 	return c
 }
 
-func everyCache() ([]keptCache, error) {
-	dir, err := cachesDir()
+func everyCache() ([]assemble.KeptCache, error) {
+	dir, err := assemble.CachesDir()
 	if err != nil {
 		return nil, err
 	}
-	list, err := keptCaches(dir)
+	list, err := assemble.KeptCaches(dir)
 	if err != nil {
 		return nil, withStatus(exitInternal, err)
 	}

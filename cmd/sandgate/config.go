@@ -12,11 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/config"
-	"github.com/sandgate/sandgate/config/trust"
 	"github.com/sandgate/sandgate/internal/atomicfile"
-	"github.com/sandgate/sandgate/profiles"
-	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/tools"
 )
 
@@ -37,55 +35,8 @@ can write there could decide what is allowed. Without any, the built-in default 
 	return c
 }
 
-// configEnv is what the meaning of a configuration depends on, for this process.
-func configEnv() (config.Env, error) {
-	env, err := config.HostEnv()
-	if err != nil {
-		return env, withStatus(exitInternal, err)
-	}
-	env.CheckPattern, env.CheckHost = checkPattern, checkHost
-	env.Presets, env.Profiles = profiles.PresetNames(), profiles.OperatorNames()
-	env.ReservedTools = reservedTools()
-	env.Trusted = trusted
-	return env, nil
-}
-
-// trusted implements config.Env.Trusted.
-func trusted(file, digest string) (bool, error) {
-	path, err := trust.DefaultPath()
-	if err != nil {
-		return false, err
-	}
-	return trust.At(path).Trusts(file, digest)
-}
-
-// checkPattern is sandboxprofile.ParsePattern without the pattern in its error:
-// the configuration's own message names it.
-func checkPattern(pattern string) error {
-	err := sandboxprofile.ParsePattern(pattern)
-	if inner := errors.Unwrap(err); inner != nil {
-		return inner
-	}
-	return err
-}
-
-// resolveConfig is the one way in which a command gets its configuration: what applies
-// if file is named with --config, and workspace with --workspace; "" is neither.
-func resolveConfig(file, workspace string) (*config.Config, config.Found, error) {
-	env, err := configEnv()
-	if err != nil {
-		return nil, config.Found{}, err
-	}
-	env.File, env.Workspace = file, workspace
-	c, found, err := config.Resolve(env)
-	if err != nil {
-		return nil, found, usageError(err)
-	}
-	return c, found, nil
-}
-
 func loadConfig(file, workspace string) (*config.Config, error) {
-	c, _, err := resolveConfig(file, workspace)
+	c, _, err := assemble.Load(file, workspace)
 	return c, err
 }
 
@@ -109,15 +60,11 @@ func (a *app) tellUnused(c *config.Config, most int) {
 			fmt.Fprintf(a.err, "sandgate: warning: and %d more; `sandgate config show` has them all\n", len(c.Unused)-most)
 			break
 		}
-		fmt.Fprintf(a.err, "sandgate: warning: %s\n", unusedText(n))
+		fmt.Fprintf(a.err, "sandgate: warning: %s\n", assemble.UnusedText(n))
 	}
 	if len(c.Unused) > 0 {
 		fmt.Fprintf(a.err, "sandgate: hint: %s\n", trustHint(c.Unused[0].Position.File))
 	}
-}
-
-func unusedText(n config.Notice) string {
-	return approval.EscapeLine(fmt.Sprintf("%s: %s: not used, as the file is not trusted: %s", n.Position, n.Field, n.Text))
 }
 
 func trustHint(file string) string {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/profiles"
 	"github.com/sandgate/sandgate/protocol"
@@ -20,18 +21,18 @@ import (
 // checkWhole makes of a configuration what a supervisor would be made of, and starts
 // nothing. It reports everything that is wrong, and gives what tools see of the paths.
 func checkWhole(cfg *config.Config) ([]protocol.PathView, error) {
-	if err := together(checkExamples(cfg), checkTools(cfg), checkProfiles(cfg), checkSecrets(cfg), checkHTTP(cfg)); err != nil {
+	if err := together(checkExamples(cfg), assemble.CheckTools(cfg), checkProfiles(cfg), checkSecrets(cfg), checkHTTP(cfg)); err != nil {
 		return nil, err
 	}
-	_, d, err := newTools(cfg, nil, buildOptions{})
+	_, d, err := assemble.Tools(cfg, nil, assemble.Options{})
 	if err == nil {
-		_, err = mcpServers(cfg, d, nil)
+		_, err = assemble.MCPServers(cfg, d, nil)
 	}
 	if err != nil {
 		return nil, err
 	}
-	operator, err := operatorProfile(cfg)
-	return pathViews(cfg, d, operator), err
+	operator, err := assemble.OperatorProfile(cfg)
+	return assemble.PathViews(cfg, d, operator), err
 }
 
 // together is one error with the problems of all.
@@ -60,7 +61,7 @@ func problemsError(list []config.Problem) error {
 func checkProfiles(cfg *config.Config) error {
 	var list []config.Problem
 	for _, named := range cfg.OperatorProfiles() {
-		if _, err := profiles.Operator(named.Name, profileVars(cfg, named)); err != nil {
+		if _, err := profiles.Operator(named.Name, assemble.ProfileVars(cfg, named)); err != nil {
 			at := named.Position
 			if at == (config.Position{}) {
 				at = cfg.Origins["sandbox.profile"]
@@ -103,10 +104,10 @@ func checkHTTP(cfg *config.Config) error {
 
 // checkMachine builds one sandbox, as `serve` does at its start.
 func checkMachine(cfg *config.Config) error {
-	r := &running{}
+	r := &assemble.Running{}
 	defer r.Close()
-	backend := startBackend(r, cfg, buildOptions{tryBackend: true})
-	_, unconfined, err := requireBackend(cfg, backend)
+	backend := assemble.StartBackend(r, cfg, assemble.Options{TryBackend: true})
+	_, unconfined, err := assemble.RequireBackend(cfg, backend)
 	if err == nil && unconfined != nil {
 		cfg.Notices = append(cfg.Notices, config.Notice{Position: cfg.Origins["sandbox.os_sandbox_fallback"], Field: "sandbox.os_sandbox_fallback",
 			Text: "every tool would be refused on this machine: " + unconfined.Error()})
@@ -178,7 +179,7 @@ trusted would widen is a warning. At the end stands what tools see of each path.
 			} else if len(args) == 1 {
 				file = args[0]
 			}
-			c, found, err := resolveConfig(file, "")
+			c, found, err := assemble.Load(file, "")
 			var views []protocol.PathView
 			if err == nil {
 				views, err = checkWhole(c)
@@ -240,9 +241,5 @@ func (a *app) reportJSON(c *config.Config, found config.Found, views []protocol.
 	if writeErr := a.writeJSON(r); writeErr != nil || err == nil {
 		return writeErr
 	}
-	code := exitUsage
-	if status := (*statusError)(nil); errors.As(err, &status) {
-		code = status.code
-	}
-	return withStatus(code, nil)
+	return withStatus(exitOf(err), nil)
 }

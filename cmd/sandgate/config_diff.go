@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -235,18 +236,18 @@ func outcomeOf(c *config.Config, calls []sampleCall) (o configOutcome, err error
 	if err != nil {
 		return o, err
 	}
-	d, err := derive(c, kept, "")
+	d, err := assemble.Derive(c, kept, "")
 	if err != nil {
 		return o, err
 	}
-	operator, err := operatorProfile(c)
+	operator, err := assemble.OperatorProfile(c)
 	if err != nil {
 		return o, err
 	}
-	o.profiles[ofPrograms] = sandboxprofile.Intersect(d.programs, operator)
-	o.profiles[ofFiles] = sandboxprofile.Intersect(d.files, operator)
+	o.profiles[ofPrograms] = sandboxprofile.Intersect(d.Programs, operator)
+	o.profiles[ofFiles] = sandboxprofile.Intersect(d.Files, operator)
 	for i := range c.Tools {
-		tool, err := customTool(c, d, nil, &c.Tools[i])
+		tool, err := assemble.CustomTool(c, d, nil, &c.Tools[i])
 		if err != nil {
 			return o, usageError(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/config"
 )
 
@@ -34,7 +35,7 @@ comes from. What a file that is not trusted would widen is a warning.`,
 		Example: "  sandgate config show\n  sandgate config show --config sandgate.yaml --json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			c, found, err := resolveConfig(file, "")
+			c, found, err := assemble.Load(file, "")
 			if err != nil {
 				return err
 			}

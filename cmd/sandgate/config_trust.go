@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/config/trust"
 )
@@ -131,7 +132,7 @@ func readUntrusted(file string) (untrusted, error) {
 
 // workspaceOf is the Env in whose workspace file lies.
 func workspaceOf(file string) (config.Env, error) {
-	env, err := configEnv()
+	env, err := assemble.Env()
 	if err != nil {
 		return env, err
 	}

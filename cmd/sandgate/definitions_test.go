@@ -12,6 +12,7 @@ import (
 
 	jsonschema "github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/tools"
 )
 
@@ -42,7 +43,7 @@ func definitions(t *testing.T) []tools.Definition {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry, _, err := newTools(cfg, nil, buildOptions{})
+	registry, _, err := assemble.Tools(cfg, nil, assemble.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func TestShippedSchemasCompile(t *testing.T) {
 }
 
 func TestNamesOfToolsAreReserved(t *testing.T) {
-	reserved := reservedTools()
+	reserved := assemble.ReservedTools()
 	for _, d := range definitions(t) {
 		if d.Name != "lint" && !slices.Contains(reserved, d.Name) {
 			t.Errorf("the built-in tool %s is not in reservedTools", d.Name)

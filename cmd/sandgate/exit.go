@@ -1,5 +1,11 @@
 package main
 
+import (
+	"errors"
+
+	"github.com/sandgate/sandgate/assemble"
+)
+
 // Exit statuses of sandgate itself. 120 to 125 lie below the range that shells
 // use for signals (128+N) and for commands that cannot be run (126, 127), so a
 // script can tell sandgate's refusal from the tool's own failure.
@@ -42,6 +48,19 @@ func usageError(err error) error { return &statusError{exitUsage, err} }
 
 // withStatus gives err an exit status.
 func withStatus(code int, err error) error { return &statusError{code, err} }
+
+// exitOf is the exit status for err, which is not nil.
+func exitOf(err error) int {
+	if status := (*statusError)(nil); errors.As(err, &status) {
+		return status.code
+	}
+	if e := (*assemble.Error)(nil); errors.As(err, &e) {
+		return map[assemble.Kind]int{
+			assemble.Internal: exitInternal, assemble.Configuration: exitUsage, assemble.Unavailable: exitUnavailable,
+		}[e.Kind]
+	}
+	return exitUsage // what cobra itself rejects: unknown commands and arguments
+}
 
 type hintError struct {
 	error

@@ -6,11 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"path/filepath"
 	"syscall"
 
 	httpgate "github.com/sandgate/sandgate/adapters/http"
-	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
@@ -24,18 +23,6 @@ type httpSide struct {
 	close  func() error // of the listener; Serve closes it too
 }
 
-// tokenFile is where the token of programs is.
-func tokenFile(cfg *config.Config) (string, error) {
-	if cfg.HTTP.TokenFile != "" {
-		return cfg.HTTP.TokenFile, nil
-	}
-	log, err := audit.DefaultPath()
-	if err != nil {
-		return "", withStatus(exitInternal, err)
-	}
-	return filepath.Join(filepath.Dir(log), "http-token"), nil
-}
-
 // listenHTTP opens the port that a flag or else the configuration names; nil is none.
 // The token is there before any tool is planned, so that it is kept from them all.
 func (a *app) listenHTTP(cfg *config.Config, flag string, s *sockets) (*httpSide, error) {
@@ -43,7 +30,7 @@ func (a *app) listenHTTP(cfg *config.Config, flag string, s *sockets) (*httpSide
 	if address == "" {
 		return nil, nil
 	}
-	file, err := tokenFile(cfg)
+	file, err := assemble.TokenFile(cfg)
 	if err != nil {
 		return nil, err
 	}

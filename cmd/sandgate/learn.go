@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/statedir"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -77,7 +78,7 @@ Exit status: 0 if the configuration is proven, or of a session; 1 if it is not.`
 	fs.SetInterspersed(false)
 	fs.StringVar(&f.box.config, "config", "", "configuration `file`")
 	fs.StringArrayVar(&f.box.workspaces, "workspace", nil, "writable `directory` (default: the current one)")
-	fs.StringVar(&f.box.backend, "backend", "auto", backendUsage)
+	fs.StringVar(&f.box.backend, "backend", "auto", assemble.BackendUsage)
 	fs.DurationVar(&f.box.timeout, "timeout", 0, "end a try after this `time`")
 	fs.IntVar(&f.tries, "tries", 40, "run the command at most `N` times")
 	fs.BoolVarP(&f.yes, "yes", "y", false, "let each try have what the one before was refused, without a question")
@@ -706,7 +707,7 @@ func readFragment(file string) (fragment, error) {
 }
 
 func parseFragment(name string, text []byte) (*config.Config, error) {
-	env, err := configEnv()
+	env, err := assemble.Env()
 	if err != nil {
 		return nil, err
 	}
@@ -728,7 +729,7 @@ func neverShown(path string) string {
 		return "the home directory is not known"
 	case sandboxprofile.Contains(path, home):
 		return "it is a whole home directory, or holds one"
-	case slices.Contains(wholeTrees, path):
+	case slices.Contains(assemble.WholeTrees, path):
 		return "it holds the whole machine, or everybody's files"
 	}
 	for _, dir := range []string{"/proc", "/sys", "/dev", "/run"} {
@@ -736,7 +737,7 @@ func neverShown(path string) string {
 			return "the system's state is no file to show"
 		}
 	}
-	own := ownDirectories()
+	own := assemble.OwnDirectories()
 	if dir, err := statedir.Path(""); err == nil {
 		own = append(own, dir)
 	}

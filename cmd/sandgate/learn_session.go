@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
@@ -85,7 +86,7 @@ func (l *learner) readSession() (s seen, err error) {
 	if err != nil {
 		return s, err
 	}
-	d, err := derive(l.cfg, kept, "")
+	d, err := assemble.Derive(l.cfg, kept, "")
 	if err != nil {
 		return s, err
 	}
@@ -134,7 +135,7 @@ func (l *learner) readSession() (s seen, err error) {
 }
 
 // answer reads what came of a question about a host or a path.
-func (s *seen) answer(e audit.Entry, d derived, cfg *config.Config) {
+func (s *seen) answer(e audit.Entry, d assemble.Derived, cfg *config.Config) {
 	var in struct {
 		Decision approval.Decision `json:"decision"`
 		Args     struct {
@@ -175,7 +176,7 @@ func (l *learner) sessionLog() (string, error) {
 	if l.log != "" {
 		return l.log, nil
 	}
-	return logPath(l.cfg)
+	return assemble.LogPath(l.cfg)
 }
 
 // sessionRules are rules for the commands that people allowed in the session.
@@ -184,7 +185,7 @@ func (l *learner) sessionRules() (rules []fragmentRule, err error) {
 	if err != nil {
 		return nil, err
 	}
-	sc, err := policyOf(l.cfg, memory{})
+	sc, err := assemble.Policy(l.cfg, assemble.Memory{})
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/profiles"
 	"github.com/sandgate/sandgate/profiles/toolchains"
@@ -42,7 +43,7 @@ func newLearnTryCmd(a *app) *cobra.Command {
 	fs.StringVar(&files, "files", "", "the `directory` of the fragment and the outcome")
 	fs.StringVar(&f.config, "config", "", "configuration `file`")
 	fs.StringArrayVar(&f.workspaces, "workspace", nil, "writable `directory`")
-	fs.StringVar(&f.backend, "backend", "auto", backendUsage)
+	fs.StringVar(&f.backend, "backend", "auto", assemble.BackendUsage)
 	fs.DurationVar(&f.timeout, "timeout", 0, "kill everything after this `time`")
 	return c
 }
@@ -74,13 +75,13 @@ func (a *app) learnTry(c *cobra.Command, f runFlags, files string, argv []string
 	if err != nil {
 		return err
 	}
-	t := tried{Status: result.ExitCode, Output: out.digest(), Refused: []refusal{}, Toolchains: toolchainPresets(d), Env: presentNames(d.passed)}
+	t := tried{Status: result.ExitCode, Output: out.digest(), Refused: []refusal{}, Toolchains: toolchainPresets(d), Env: presentNames(d.Passed)}
 	cwd, err := os.Getwd()
 	if err == nil {
-		t.Program, _ = tools.LookPath(argv[0], d.path, cwd, sandboxprofile.NewLookup(d.programs).Runnable)
+		t.Program, _ = tools.LookPath(argv[0], d.Path, cwd, sandboxprofile.NewLookup(d.Programs).Runnable)
 	}
-	t.Said = lastLines(d.said, 5)
-	for _, n := range namesakes(d.path, d.programs, argv[0]) {
+	t.Said = lastLines(d.Said, 5)
+	for _, n := range namesakes(d.Path, d.Programs, argv[0]) {
 		t.Namesakes = append(t.Namesakes, n.name+" is "+n.inside+" and not "+n.outside)
 	}
 	for _, v := range result.Violations {
@@ -113,14 +114,14 @@ func (a *app) learnTry(c *cobra.Command, f runFlags, files string, argv []string
 
 // variablesRefused are variables of the programs that a command names, PIP_INDEX_URL of pip, which
 // are set here and not inside, and paths that those inside name and that are not shown.
-func variablesRefused(argv []string, d derived, cfg *config.Config) (list []refusal) {
+func variablesRefused(argv []string, d assemble.Derived, cfg *config.Config) (list []refusal) {
 	var programs []string
 	for _, word := range words().FindAllString(strings.ToLower(strings.Join(argv, " ")), -1) {
 		if _, err := exec.LookPath(word); err == nil {
 			programs = append(programs, strings.ToUpper(word))
 		}
 	}
-	sees := sandboxprofile.NewLookup(d.programs)
+	sees := sandboxprofile.NewLookup(d.Programs)
 	for _, kv := range os.Environ() {
 		name, value, _ := strings.Cut(kv, "=")
 		upper := strings.ToUpper(name)
@@ -129,13 +130,13 @@ func variablesRefused(argv []string, d derived, cfg *config.Config) (list []refu
 		}
 		path := strings.TrimPrefix(value, "file://")
 		switch {
-		case slices.Contains(d.passed, name):
+		case slices.Contains(d.Passed, name):
 			if filepath.IsAbs(path) && sees.Rights(path)&sandboxprofile.Read == 0 {
 				r := refusal{Subject: "read " + path + ", which " + name + " names"}
 				r.propose(need{Path: path}, d, cfg)
 				list = append(list, r)
 			}
-		case looksSecret(kv):
+		case assemble.LooksSecret(kv):
 			list = append(list, refusal{Subject: "the variable " + name, Why: "it holds what looks like a secret"})
 		default:
 			list = append(list, refusal{Subject: "the variable " + name, Needs: []need{{Env: name}}})
@@ -165,7 +166,7 @@ func loopbackRefused(argv []string) (list []refusal) {
 }
 
 // propose adds what would help, or says why it is not proposed.
-func (r *refusal) propose(n need, d derived, cfg *config.Config) {
+func (r *refusal) propose(n need, d assemble.Derived, cfg *config.Config) {
 	if n.Path != "" {
 		if r.Why = notProposed(&n, d, cfg); r.Why != "" {
 			return
@@ -176,8 +177,8 @@ func (r *refusal) propose(n need, d derived, cfg *config.Config) {
 }
 
 // notProposed resolves the path of a need, and says why it is not proposed; "" if it is.
-func notProposed(n *need, d derived, cfg *config.Config) string {
-	real, err := resolved(n.Path)
+func notProposed(n *need, d assemble.Derived, cfg *config.Config) string {
+	real, err := assemble.Resolved(n.Path)
 	if err != nil || !utf8.ValidString(real) {
 		return "it is not there"
 	}
@@ -185,7 +186,7 @@ func notProposed(n *need, d derived, cfg *config.Config) string {
 	if why := neverShown(real); why != "" {
 		return why
 	}
-	h := hostOf(d.needs, "")
+	h := assemble.Host(d.Needs, "")
 	info, err := os.Stat(real)
 	switch {
 	case err != nil || !info.IsDir() && !info.Mode().IsRegular():
@@ -211,7 +212,7 @@ func notProposed(n *need, d derived, cfg *config.Config) string {
 		if name == systemPreset || slices.Contains(cfg.Sandbox.Presets, name) {
 			continue
 		}
-		for _, g := range grantsOf(name, d.needs.Home) {
+		for _, g := range grantsOf(name, d.Needs.Home) {
 			if sandboxprofile.Contains(g.Path, real) && sandboxprofile.Read.SubsetOf(g.Rights) {
 				n.Preset = name
 				return ""
@@ -233,7 +234,7 @@ func fileLooksSecret(path string) bool {
 		return true
 	}
 	b, err := io.ReadAll(io.LimitReader(file, most))
-	return err != nil || !bytes.ContainsRune(b, 0) && looksSecret(string(b))
+	return err != nil || !bytes.ContainsRune(b, 0) && assemble.LooksSecret(string(b))
 }
 
 // grantsOf are a shipped preset's, with the home directory's path.
@@ -251,10 +252,10 @@ func grantsOf(name, home string) []sandboxprofile.Grant {
 }
 
 // toolchainPresets are shipped presets that have something of what detection found.
-func toolchainPresets(d derived) (list []string) {
+func toolchainPresets(d assemble.Derived) (list []string) {
 	for _, name := range profiles.PresetNames() {
-		if name != systemPreset && slices.ContainsFunc(grantsOf(name, d.needs.Home), func(g sandboxprofile.Grant) bool {
-			return slices.ContainsFunc(d.found.Grants, func(f sandboxprofile.Grant) bool { return sandboxprofile.Contains(g.Path, f.Path) })
+		if name != systemPreset && slices.ContainsFunc(grantsOf(name, d.Needs.Home), func(g sandboxprofile.Grant) bool {
+			return slices.ContainsFunc(d.Found.Grants, func(f sandboxprofile.Grant) bool { return sandboxprofile.Contains(g.Path, f.Path) })
 		}) {
 			list = append(list, name)
 		}

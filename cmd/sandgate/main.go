@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime/debug"
 
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/confine/initbin"
 )
 
@@ -17,6 +18,6 @@ const patientGC = 400
 func main() {
 	initbin.RunIfInit()
 	debug.SetGCPercent(patientGC)
-	findHome()
+	assemble.FindHome()
 	os.Exit(newApp(os.Stdin, os.Stdout, os.Stderr).run(os.Args[1:]))
 }

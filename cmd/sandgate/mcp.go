@@ -13,6 +13,7 @@ import (
 
 	httpgate "github.com/sandgate/sandgate/adapters/http"
 	"github.com/sandgate/sandgate/adapters/mcp"
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/protocol"
@@ -88,7 +89,7 @@ func (a *app) mcpServeAlone(ctx context.Context, f mcpServeFlags) (err error) {
 		return err
 	}
 	faults := a.faults(warnings())
-	x, err := a.setUp(cfg, buildOptions{tryBackend: true, faults: faults, begin: a.newReviewer(cfg, serveFlags{config: f.config}).begin}, serveFlags{socket: f.socket, operator: f.operator})
+	x, err := a.setUp(cfg, assemble.Options{Version: version, TryBackend: true, Faults: faults, Begin: a.newReviewer(cfg, serveFlags{config: f.config}).begin}, serveFlags{socket: f.socket, operator: f.operator})
 	if err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func (a *app) mcpServeAlone(ctx context.Context, f mcpServeFlags) (err error) {
 	f.socket = x.sockets.agent.Addr().String()
 	ctx, cancel := context.WithCancel(ctx)
 	served := make(chan error, 1)
-	go func() { served <- a.serveUntil(ctx, x.running, x.sockets, x.web, faults) }()
+	go func() { served <- a.serveUntil(ctx, x.Running, x.sockets, x.web, faults) }()
 	defer func() {
 		cancel()
 		err = errors.Join(err, <-served)

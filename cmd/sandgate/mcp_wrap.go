@@ -14,6 +14,7 @@ import (
 
 	"github.com/sandgate/sandgate/adapters/mcp"
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	toolsmcp "github.com/sandgate/sandgate/tools/mcp"
@@ -70,7 +71,7 @@ what a server asks of its client is refused.`,
 	fs.DurationVar(&f.timeout, "timeout", 0, "time limit of one call")
 	fs.StringVar(&f.memory, "memory", "", "memory limit of the server, such as 512MiB")
 	fs.Int64Var(&f.pids, "pids", 0, "limit of processes")
-	fs.StringVar(&f.backend, "backend", "auto", backendUsage)
+	fs.StringVar(&f.backend, "backend", "auto", assemble.BackendUsage)
 	return c
 }
 
@@ -91,8 +92,8 @@ func (a *app) mcpWrap(ctx context.Context, f mcpWrapFlags, argv []string) (err e
 	defer sockets.close()
 	startThreads(standbyThreads)
 	faults := a.faults(warnings())
-	a.settleKeeps(writableRoots(cfg))
-	r, err := build(cfg, buildOptions{mode: approval.Mode(f.mode), backend: f.backend, tryBackend: true, faults: faults})
+	a.settleKeeps(assemble.WritableRoots(cfg))
+	r, err := assemble.Start(cfg, assemble.Options{Version: version, Mode: approval.Mode(f.mode), Backend: f.backend, TryBackend: true, Faults: faults})
 	if err != nil {
 		return err
 	}
@@ -138,7 +139,7 @@ func besideOperator() string {
 
 // configuration is that of the file, with one MCP server in place of all.
 func (f mcpWrapFlags) configuration(argv []string) (*config.Config, string, error) {
-	if err := checkBackend(f.backend); err != nil {
+	if err := assemble.CheckBackend(f.backend); err != nil {
 		return nil, "", err
 	}
 	if f.mode != "" && !isMode(f.mode) {

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -107,7 +108,7 @@ func newMergeSite(t testing.TB) mergeSite {
 		t.Setenv(name, filepath.Join(top, dir))
 	}
 	t.Chdir(filepath.Join(top, "w"))
-	env, err := configEnv()
+	env, err := assemble.Env()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,8 +205,8 @@ func looser(before, after mergeOutcome) string {
 				return fmt.Sprintf("%s of %s: %d, and then %d", host, name, before, after)
 			}
 		}
-		p[0].Env.Names = slices.Concat(p[0].Env.Names, slices.Collect(maps.Keys(proxyVariables()))) // which narrowing host to a list adds
-		p[1].Network.Allow = p[0].Network.Allow                                                     // the profile compares lists as they are written
+		p[0].Env.Names = slices.Concat(p[0].Env.Names, slices.Collect(maps.Keys(assemble.ProxyVariables()))) // which narrowing host to a list adds
+		p[1].Network.Allow = p[0].Network.Allow                                                              // the profile compares lists as they are written
 		if !sandboxprofile.Within(p[1], p[0]) {
 			return fmt.Sprintf("the profile of %s:\n%+v\nand then\n%+v", name, sandboxprofile.Diff(p[0], p[1]), p[1].Paths)
 		}
@@ -227,7 +228,7 @@ func reached(n sandboxprofile.Network, host string) int {
 		if strings.Contains(host, "=") {
 			return slices.Contains(rules, host)
 		}
-		covered, err := checkHost(host, rules)
+		covered, err := assemble.CheckHost(host, rules)
 		return err == nil && covered
 	}
 	switch {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -66,17 +67,17 @@ func derivedUnder(c config.Config, tool, name string) (own, operator sandboxprof
 	if err != nil {
 		return own, operator, err
 	}
-	d, err := derive(cfg, kept, "")
+	d, err := assemble.Derive(cfg, kept, "")
 	if err != nil {
 		return own, operator, err
 	}
-	if operator, err = operatorProfile(cfg); err != nil {
+	if operator, err = assemble.OperatorProfile(cfg); err != nil {
 		return own, operator, err
 	}
 	if tool != "shell" && tool != "run" {
-		return d.files, operator, nil
+		return d.Files, operator, nil
 	}
-	return d.withCache(cfg).programs, operator, nil
+	return d.WithCache(cfg).Programs, operator, nil
 }
 
 // keptFiles are sandgate's own files, as far as they are there: without a log
@@ -89,9 +90,9 @@ func keptFiles(cfg *config.Config) (map[string]sandboxprofile.Rights, error) {
 			return nil, withStatus(exitInternal, err)
 		}
 	}
-	dir, err := resolved(filepath.Dir(log))
+	dir, err := assemble.Resolved(filepath.Dir(log))
 	if err != nil {
 		return map[string]sandboxprofile.Rights{}, nil
 	}
-	return ownPaths(cfg, filepath.Join(dir, filepath.Base(log)))
+	return assemble.OwnPaths(cfg, filepath.Join(dir, filepath.Base(log)))
 }

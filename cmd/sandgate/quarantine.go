@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/confine/quarantine"
 )
 
@@ -135,7 +136,7 @@ func chosen(s *quarantine.Store, args []string) ([]quarantine.Entry, error) {
 
 func (x *quarantineCmd) withStore(do func(*quarantine.Store, []string) error) func(*cobra.Command, []string) error {
 	return func(_ *cobra.Command, args []string) error {
-		s, err := openQuarantine()
+		s, err := assemble.OpenQuarantine()
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/confine/quarantine"
 	"github.com/sandgate/sandgate/ui/board"
 )
@@ -20,7 +21,7 @@ func (a *app) stores(config string) board.Stores {
 type quarantineBoard struct{}
 
 func (quarantineBoard) List() (kept []board.Kept, err error) {
-	s, err := openQuarantine()
+	s, err := assemble.OpenQuarantine()
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +45,7 @@ func (quarantineBoard) Drop(item string) error {
 }
 
 func withQuarantine(do func(*quarantine.Store) error) error {
-	s, err := openQuarantine()
+	s, err := assemble.OpenQuarantine()
 	if err != nil {
 		return err
 	}

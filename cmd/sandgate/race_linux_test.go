@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/approval"
-	"github.com/sandgate/sandgate/internal/unixsock"
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/protocol"
 )
 
@@ -271,7 +271,7 @@ func searchSecret(t *testing.T, dir string) {
 // A raceRun is a supervisor as `sandgate serve` builds it, and a tally of its calls.
 type raceRun struct {
 	t  *testing.T
-	sv *running
+	sv *assemble.Running
 
 	mu      sync.Mutex
 	made    map[string]int // by tool
@@ -288,7 +288,7 @@ func startRace(t *testing.T, tree raceTree) *raceRun {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sv, err := build(cfg, buildOptions{})
+	sv, err := assemble.Start(cfg, assemble.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +298,7 @@ func startRace(t *testing.T, tree raceTree) *raceRun {
 
 // call makes one call after another in a session of its own.
 func (r *raceRun) call(deadline time.Time) {
-	peer := unixsock.Peer{UID: os.Getuid(), GID: os.Getgid(), PID: os.Getpid()}
+	peer := assemble.Self()
 	opened, err := r.sv.OpenSession(peer, protocol.SessionOpen{Agent: "racer", Mode: approval.ApproveAll})
 	if err != nil {
 		r.t.Error(err)

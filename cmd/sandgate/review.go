@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/statedir"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -99,7 +100,7 @@ func draftable(cfg *config.Config, dir string, roots []string) error {
 			return withHint(fmt.Errorf("--review: %s holds the directory of drafts, %s", root, dir), "set XDG_STATE_HOME to a directory elsewhere")
 		}
 		log := cfg.Audit.Path
-		if at, err := resolved(filepath.Dir(log)); log != "" && (sandboxprofile.Contains(root, log) || err == nil && sandboxprofile.Contains(root, at)) {
+		if at, err := assemble.Resolved(filepath.Dir(log)); log != "" && (sandboxprofile.Contains(root, log) || err == nil && sandboxprofile.Contains(root, at)) {
 			return withHint(fmt.Errorf("--review: %s holds the audit log, %s", root, log), "set audit.path to a file elsewhere")
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/unixsock"
@@ -45,7 +46,7 @@ func (x reviewer) begin(ctx context.Context) (supervisor.Draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	roots := writableRoots(x.cfg)
+	roots := assemble.WritableRoots(x.cfg)
 	if err := draftable(x.cfg, dir, roots); err != nil {
 		return nil, err
 	}
@@ -73,23 +74,6 @@ func (x reviewer) begin(ctx context.Context) (supervisor.Draft, error) {
 		return nil, errors.Join(err, d.stop(), draft.Drop())
 	}
 	return d, nil
-}
-
-// writableRoots are the directories that any tool may write, without those in another one.
-func writableRoots(cfg *config.Config) (roots []string) {
-	var list []string
-	for _, p := range cfg.Sandbox.Paths {
-		if p.Mode == config.ReadWrite {
-			list = append(list, p.Root)
-		}
-	}
-	slices.Sort(list)
-	for _, root := range list {
-		if !slices.ContainsFunc(roots, func(r string) bool { return sandboxprofile.Contains(r, root) }) {
-			roots = append(roots, root)
-		}
-	}
-	return roots
 }
 
 // A sessionDraft is a draft with the supervisor that works on it.
@@ -358,12 +342,12 @@ func (d *sessionDraft) Drop() error { return d.draft.Drop() }
 
 // onDraft has a supervisor work on a draft that lies over what its calls may write, and end with
 // whoever started it.
-func (a *app) onDraft(ctx context.Context, cfg *config.Config, o *buildOptions, dir string) (context.Context, error) {
+func (a *app) onDraft(ctx context.Context, cfg *config.Config, o *assemble.Options, dir string) (context.Context, error) {
 	d, err := changes.OpenDraft(dir)
 	if err != nil {
 		return nil, withStatus(exitInternal, err)
 	}
-	o.draftOver, o.uncached = d.Roots, true
+	o.DraftOver, o.Uncached = d.Roots, true
 	cfg.HTTP.Listen = ""
 	ctx, end := context.WithCancel(ctx)
 	go func() {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor"
 	"github.com/sandgate/sandgate/supervisor/changes"
@@ -30,7 +31,7 @@ func (d *sessionDraft) shown(steps [][]changes.Step) (found supervisor.DraftChan
 	}
 	sum := sha256.Sum256(all)
 	found.Digest = "sha256:" + hex.EncodeToString(sum[:])
-	protect, _ := patterns(d.cfg)
+	protect, _ := assemble.Patterns(d.cfg)
 	var list []shownStep
 	names := shownNames{}
 	for i, root := range steps {

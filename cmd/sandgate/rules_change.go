@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
 )
@@ -169,7 +170,7 @@ func newRulesRemoveCmd(a *app) *cobra.Command {
 
 // completeRules gives the ids of the user's standing rules.
 func completeRules(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
-	env, err := configEnv()
+	env, err := assemble.Env()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

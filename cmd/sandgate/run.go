@@ -16,10 +16,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/internal/units"
-	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/profiles"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -91,7 +91,7 @@ is started from it is confined as run confines it, until it ends.`,
 // ownShell is the person's shell, if sandboxes have it.
 func ownShell() string {
 	for _, path := range []string{os.Getenv("SHELL"), "/bin/bash"} {
-		real, err := resolved(path)
+		real, err := assemble.Resolved(path)
 		if err == nil && filepath.IsAbs(path) && sandboxprofile.IsSystemTree(real) {
 			return path
 		}
@@ -120,7 +120,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	fs.StringVar(&f.memory, "memory", "", "limit of the memory that all processes use together, such as 512MiB")
 	fs.Int64Var(&f.pids, "pids", 0, "limit of processes and threads")
 	fs.StringVar(&f.fileSize, "file-size", "", "limit of the size of one file, holes included, such as 512MiB")
-	fs.StringVar(&f.backend, "backend", "auto", backendUsage)
+	fs.StringVar(&f.backend, "backend", "auto", assemble.BackendUsage)
 	fs.BoolVar(&f.review, "review", false, "leave what it writes in a draft: see sandgate review")
 	fs.StringVar(&f.draft, "draft", "", "go on in the draft `name`, as --review does in a new one")
 	fs.StringVar(&f.draftOf, "draft-of", "", "run on the draft in this `directory`")
@@ -161,58 +161,58 @@ const exitNotFound = 127
 
 // runOnce takes one command through the whole path of a call, with a supervisor of its
 // own. agent is who asks; typed says that the mode was. It gives what was derived too.
-func (a *app) runOnce(ctx context.Context, agent string, f runFlags, typed bool, argv []string) (result protocol.CallResult, found derived, err error) {
+func (a *app) runOnce(ctx context.Context, agent string, f runFlags, typed bool, argv []string) (result protocol.CallResult, found assemble.Derived, err error) {
 	cfg, err := a.runConfig(f)
 	if err != nil {
 		return result, found, err
 	}
 	if f.draftOf == "" { // there the workspace is the draft
-		a.settleKeeps(writableRoots(cfg))
+		a.settleKeeps(assemble.WritableRoots(cfg))
 	}
 	return a.runUnder(ctx, cfg, agent, f, typed, argv)
 }
 
 // runUnder is runOnce under a configuration that there is.
-func (a *app) runUnder(ctx context.Context, cfg *config.Config, agent string, f runFlags, typed bool, argv []string) (result protocol.CallResult, found derived, err error) {
+func (a *app) runUnder(ctx context.Context, cfg *config.Config, agent string, f runFlags, typed bool, argv []string) (result protocol.CallResult, found assemble.Derived, err error) {
 	mode, err := runMode(cfg, approval.Mode(f.mode), typed)
 	if err != nil {
 		return result, found, err
 	}
 	// Where somebody is asked, or nobody may be, a sandbox that is built ahead is not needed.
-	meant, err := saidTwice(f.workspaces)
+	meant, err := assemble.SaidTwice(f.workspaces)
 	if err != nil {
 		return result, found, err
 	}
-	o := buildOptions{meant: meant, mode: mode, backend: f.backend, ahead: mode == approval.ApproveAll, program: argv[0], uncached: f.unrecorded || f.draftOf != ""}
+	o := assemble.Options{Version: version, Meant: meant, Mode: mode, Backend: f.backend, Ahead: mode == approval.ApproveAll, Program: argv[0], Uncached: f.unrecorded || f.draftOf != ""}
 	if f.draftOf != "" {
 		d, err := changes.OpenDraft(f.draftOf)
 		if err != nil {
 			return result, found, withStatus(exitInternal, err)
 		}
-		o.draftOver = d.Roots
+		o.DraftOver = d.Roots
 	}
 	var person *console
 	if f.terminal && mode == approval.ApproveAll { // else questions are asked there
 		if person = a.openConsole(); person != nil {
 			defer person.Close()
-			o.terminal = person.size
+			o.Terminal = person.size
 		}
 	}
 	if mode == approval.Interactive {
-		o.prompter = newTTYPrompter()
+		o.Prompter = newTTYPrompter()
 	}
-	r, err := build(cfg, o)
+	r, err := assemble.Start(cfg, o)
 	if err != nil {
 		return result, found, err
 	}
 	defer r.Close()
-	found = r.derived
+	found = r.Derived
 	a.reportRecovery(r)
 	a.tellToolchains(found, f.verbose, argv[0])
 
 	ctx, stop := untilSignal(ctx, person, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	peer := unixsock.Peer{UID: os.Getuid(), GID: os.Getgid(), PID: os.Getpid()}
+	peer := assemble.Self()
 	shown := a.programsOutput(person)
 	defer shown.end()
 	s, err := r.OpenLocal(peer, protocol.SessionOpen{Agent: agent}, supervisor.Streams{Stdin: a.in, Stdout: shown.out, Stderr: shown.err, Terminal: person.streams()})
@@ -224,7 +224,7 @@ func (a *app) runUnder(ctx context.Context, cfg *config.Config, agent string, f 
 		return result, found, err
 	}
 	result, err = r.Call(ctx, peer, protocol.ToolsCall{SessionID: s.SessionID, CallID: "run", Tool: "run", Args: args}, a.sayExposed(person))
-	found.said = shown.said()
+	found.Said = shown.said()
 	if err != nil {
 		return result, found, signalStatus(ctx, wireStatus(err))
 	}
@@ -286,7 +286,7 @@ func (a *app) sayExposed(person *console) func(protocol.Method, any) {
 // the sandbox has it; elsewhere the program starts in the workspace.
 func runArgs(cfg *config.Config, argv []string) (json.RawMessage, error) {
 	args := map[string]any{"argv": argv}
-	cwd, err := resolved(".")
+	cwd, err := assemble.Resolved(".")
 	if err != nil {
 		return nil, withStatus(exitUsage, err)
 	}
@@ -307,7 +307,7 @@ func (a *app) sayNotStarted(r protocol.CallResult) error {
 
 // runConfig is the configuration with the command line's flags over it.
 func (a *app) runConfig(f runFlags) (*config.Config, error) {
-	if err := checkBackend(f.backend); err != nil {
+	if err := assemble.CheckBackend(f.backend); err != nil {
 		return nil, err
 	}
 	if !isMode(f.mode) {
@@ -464,7 +464,7 @@ func addExposed(cfg *config.Config, ports []string) error {
 // operator's own word, so it is not asked about again.
 func addRoots(cfg *config.Config, f runFlags) error {
 	for i, p := range append(append([]string{}, f.ro...), f.rw...) {
-		root, err := resolved(p)
+		root, err := assemble.Resolved(p)
 		if err != nil {
 			return withStatus(exitUsage, err)
 		}

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime/debug"
 	"syscall"
 	"time"
@@ -15,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/confine"
-	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/supervisor"
 )
 
@@ -58,7 +57,7 @@ has no room for sandboxes.`,
 	fs.TextVar(f.logLevel, "log-level", f.logLevel, "log what is at least this `grave`: error, warn or info")
 	fs.StringVar(&f.log, "log", logAuto, "print a line for each decision: decisions, none, or auto, which is on a terminal and in the journal")
 	fs.StringVar(&f.draftOf, "draft-of", "", "work on the draft in this `directory`, until standard input ends")
-	fs.StringVar(&f.backend, "backend", "auto", backendUsage)
+	fs.StringVar(&f.backend, "backend", "auto", assemble.BackendUsage)
 	_, _ = fs.MarkHidden("draft-of"), fs.MarkHidden("backend")
 	fs.BoolVar(&f.approveAll, "approve-all", false, "approve whatever would be asked; rules that deny still hold")
 	fs.BoolVar(&f.strict, "strict", false, "deny whatever would be asked")
@@ -66,9 +65,9 @@ has no room for sandboxes.`,
 	return c
 }
 
-func (f serveFlags) options() (o buildOptions, err error) {
-	o.tryBackend, o.backend = true, f.backend
-	if err := checkBackend(f.backend); err != nil {
+func (f serveFlags) options() (o assemble.Options, err error) {
+	o.TryBackend, o.Backend = true, f.backend
+	if err := assemble.CheckBackend(f.backend); err != nil {
 		return o, err
 	}
 	switch f.log {
@@ -78,10 +77,10 @@ func (f serveFlags) options() (o buildOptions, err error) {
 	}
 	switch {
 	case f.approveAll:
-		o.mode = approval.ApproveAll
-		o.warnings = []string{"--approve-all: nobody is asked; only rules and the sandbox bound the tools"}
+		o.Mode = approval.ApproveAll
+		o.Warnings = []string{"--approve-all: nobody is asked; only rules and the sandbox bound the tools"}
 	case f.strict:
-		o.mode = approval.Strict
+		o.Mode = approval.Strict
 	}
 	return o, nil
 }
@@ -91,7 +90,7 @@ func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
 	if err != nil {
 		return err
 	}
-	o.faults = a.faults(f.logLevel)
+	o.Faults = a.faults(f.logLevel)
 	cfg, err := loadConfig(f.config, "") // what has no effect is among the warnings
 	if err != nil {
 		return err
@@ -118,7 +117,7 @@ func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
 			return err
 		}
 	} else {
-		o.begin = a.newReviewer(cfg, f).begin
+		o.Begin = a.newReviewer(cfg, f).begin
 	}
 	x, err := a.setUp(cfg, o, f)
 	if err != nil {
@@ -131,21 +130,21 @@ func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
 	go whenIdle(idle, time.Tick(idleInterval), x.Supervisor.Calls, giveBackMemory)
 
 	if !isTerminal(a.err) {
-		defer a.reloadOnHangup(x.running)()
+		defer a.reloadOnHangup(x.Running)()
 	}
-	return a.serveUntil(ctx, x.running, x.sockets, x.web, o.faults)
+	return a.serveUntil(ctx, x.Running, x.sockets, x.web, o.Faults)
 }
 
 // A service is a supervisor, its sockets and, if it has one, its web page.
 type service struct {
-	*running
+	*assemble.Running
 	sockets *sockets
 	web     *httpSide    // nil: none
 	log     *decisionLog // nil: none
 }
 
 // setUp makes a service, and says where it is.
-func (a *app) setUp(cfg *config.Config, o buildOptions, f serveFlags) (_ *service, err error) {
+func (a *app) setUp(cfg *config.Config, o assemble.Options, f serveFlags) (_ *service, err error) {
 	startThreads(standbyThreads) // before anybody can use up what they are made of
 	x := &service{}
 	defer func() {
@@ -160,26 +159,26 @@ func (a *app) setUp(cfg *config.Config, o buildOptions, f serveFlags) (_ *servic
 		return nil, err
 	}
 	if x.web != nil {
-		o.http = x.web.status
+		o.HTTP = x.web.status
 	}
 	if x.log = newDecisionLog(a.err, f.log); x.log != nil {
-		o.decided = x.log.decided
+		o.Decided = x.log.decided
 	}
-	if o.draftOver == nil {
-		a.settleKeeps(writableRoots(cfg))
+	if o.DraftOver == nil {
+		a.settleKeeps(assemble.WritableRoots(cfg))
 	}
-	if x.running, err = build(cfg, o); err != nil {
+	if x.Running, err = assemble.Start(cfg, o); err != nil {
 		return nil, err
 	}
-	a.reportRecovery(x.running)
-	a.announce(x.running, x.sockets, x.web)
+	a.reportRecovery(x.Running)
+	a.announce(x.Running, x.sockets, x.web)
 	return x, nil
 }
 
 // close ends what was made, the last first.
 func (x *service) close() {
-	if x.running != nil {
-		x.running.Close()
+	if x.Running != nil {
+		x.Running.Close()
 	}
 	if x.log != nil {
 		x.log.close()
@@ -227,10 +226,10 @@ func giveBackMemory() {
 }
 
 // reloadOnHangup reads the standing rules again at each SIGHUP, until stop.
-func (a *app) reloadOnHangup(r *running) (stop func()) {
+func (a *app) reloadOnHangup(r *assemble.Running) (stop func()) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
-	self := unixsock.Peer{UID: os.Getuid(), GID: os.Getgid(), PID: os.Getpid()}
+	self := assemble.Self()
 	go func() {
 		for range hangup {
 			if n, err := r.Desk().Reload(self); err != nil {
@@ -259,7 +258,7 @@ func (a *app) faults(level *slog.LevelVar) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level}))
 }
 
-func (a *app) serveUntil(ctx context.Context, r *running, s *sockets, web *httpSide, faults *slog.Logger) error {
+func (a *app) serveUntil(ctx context.Context, r *assemble.Running, s *sockets, web *httpSide, faults *slog.Logger) error {
 	server := supervisor.NewServer(r.Supervisor, supervisor.ServerConfig{Version: version, Log: faults})
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -289,7 +288,7 @@ func (a *app) serveUntil(ctx context.Context, r *running, s *sockets, web *httpS
 }
 
 // announce says what a person needs to know at start; every weakening has its line.
-func (a *app) announce(r *running, s *sockets, web *httpSide) {
+func (a *app) announce(r *assemble.Running, s *sockets, web *httpSide) {
 	st := r.Status()
 	fmt.Fprintf(a.err, "sandgate: agents     %s\n", s.agent.Addr())
 	fmt.Fprintf(a.err, "sandgate: operators  %s\n", s.operator.Addr())
@@ -317,15 +316,15 @@ const maxPlantedTold = 10
 
 // reportRecovery says what an earlier crash left in the audit log, in the workspace
 // and unanswered.
-func (a *app) reportRecovery(r *running) {
-	for _, p := range r.planted[:min(len(r.planted), maxPlantedTold)] {
+func (a *app) reportRecovery(r *assemble.Running) {
+	for _, p := range r.Planted[:min(len(r.Planted), maxPlantedTold)] {
 		fmt.Fprintf(a.err, "sandgate: a call that an earlier sandgate did not see through had left %s, which %s; now at: %s\n",
 			approval.EscapeLine(p.Path), approval.EscapeLine(p.Reason), approval.EscapeLine(cmp.Or(p.Kept, "the same place")))
 	}
-	if more := len(r.planted) - maxPlantedTold; more > 0 {
+	if more := len(r.Planted) - maxPlantedTold; more > 0 {
 		fmt.Fprintf(a.err, "sandgate: and %d more: see `sandgate quarantine list`\n", more)
 	}
-	rec := r.recovery
+	rec := r.Recovery
 	if t := rec.Torn; t != nil {
 		fmt.Fprintf(a.err, "sandgate: the audit log ended in the middle of a line; %d bytes are kept in %s\n", t.Bytes, t.File)
 	}
@@ -336,13 +335,4 @@ func (a *app) reportRecovery(r *running) {
 	if n := r.LeftBehind(); n > 0 {
 		fmt.Fprintf(a.err, "sandgate: requests that waited when sandgate died, now recorded as cancelled: %d; see `sandgate audit query --kind answer`\n", n)
 	}
-}
-
-// resolved is the absolute path with every symbolic link resolved.
-func resolved(path string) (string, error) {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
-	return filepath.EvalSymlinks(abs)
 }

@@ -18,43 +18,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
-	"github.com/sandgate/sandgate/config"
-	"github.com/sandgate/sandgate/internal/statedir"
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/changes"
 )
 
-// leftOut are directories that are made again from what is kept.
-var leftOut = []string{"node_modules", ".venv", "venv", "__pycache__", ".tox", ".nox", ".gradle", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
-
-func changesDir() (string, error) {
-	dir, err := statedir.Path("changes")
-	if err != nil {
-		return "", withStatus(exitInternal, err)
-	}
-	return dir, nil
-}
-
-// openChanges gives nil where nothing is to be kept.
-func openChanges(cfg *config.Config) (*changes.Store, error) {
-	if !cfg.Undo.Enabled {
-		return nil, nil
-	}
-	dir, err := changesDir()
-	if err != nil {
-		return nil, err
-	}
-	u := cfg.Undo
-	s, err := changes.Open(dir, changes.Options{Size: int64(u.Size), File: int64(u.File), Age: u.Age, LeaveOut: leftOut})
-	if err != nil {
-		return nil, withStatus(exitInternal, err)
-	}
-	return s, nil
-}
-
 // keptChanges opens what is kept, whatever the configuration says now.
 func keptChanges() (*changes.Store, error) {
-	dir, err := changesDir()
+	dir, err := assemble.ChangesDir()
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/tools"
@@ -81,11 +82,11 @@ func TestUntrustedFileMovesNothing(t *testing.T) {
 	}
 	const call = `{"command": "python3 scripts/gen.py"}`
 	dirs := func(c *config.Config) string {
-		d, err := derive(c, nil, "")
+		d, err := assemble.Derive(c, nil, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		tool, err := customTool(c, d, nil, &c.Tools[0])
+		tool, err := assemble.CustomTool(c, d, nil, &c.Tools[0])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +142,7 @@ func TestUntrustedFileHidesNoText(t *testing.T) {
 	s.put("scripts/gen.py", "print('one')\n")
 	user := tierText{"policy": "careful", "sandbox.paths": "{repo: {root: %W, mode: rw}}"}
 	held := func(c *config.Config) []string {
-		r, _, err := newTools(c, nil, buildOptions{})
+		r, _, err := assemble.Tools(c, nil, assemble.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,11 +201,11 @@ func TestUntrustedFileAddsNoPrograms(t *testing.T) {
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	user := tierText{"policy": "careful", "sandbox.paths": "{repo: {root: %W, mode: rw}}", "sandbox.env": "{allow: [PATH]}", "shell.rules": `[{pattern: go test, approval: false}]`}
 	path := func(c *config.Config) string {
-		d, err := derive(c, nil, "")
+		d, err := assemble.Derive(c, nil, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		value, _ := tools.LookupEnv(programEnv(c, d), "PATH")
+		value, _ := tools.LookupEnv(assemble.ProgramEnv(c, d), "PATH")
 		return value
 	}
 	for _, x := range []tierText{nil, {"sandbox.paths": "{repo: {root: %W, mode: rw}, b: {root: %W/bin, mode: ro}}"}, {"sandbox.paths": "{repo: {root: %W, mode: ro}}"}} {
@@ -244,7 +245,7 @@ func TestUntrustedFileBringsNoCache(t *testing.T) {
 	for mine, want := range map[string]bool{"host": false, "none": true} {
 		c := s.with(tierText{"shell.network": mine}, tierText{"shell.network": "none"})
 		own, _, err := derivedUnder(*c, "shell", "")
-		if _, got := own.Paths[cacheOf(c)]; got != want || err != nil {
+		if _, got := own.Paths[assemble.CacheOf(c)]; got != want || err != nil {
 			t.Errorf("the network is %s without the repository's file: a cache %t, want %t (%v)", mine, got, want, err)
 		}
 	}
@@ -283,7 +284,7 @@ func TestToolsAreUnderTheFilesAbove(t *testing.T) {
 		if !ok {
 			t.Fatalf("%s: the files do not fit together", x.name)
 		}
-		r, d, err := newTools(c, nil, buildOptions{})
+		r, d, err := assemble.Tools(c, nil, assemble.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -291,7 +292,7 @@ func TestToolsAreUnderTheFilesAbove(t *testing.T) {
 		if denied := err != nil && strings.Contains(err.Error(), "not allowed"); denied != x.denied || !denied && err != nil {
 			t.Errorf("%s: rm: %v", x.name, err)
 		}
-		tool, err := customTool(c, d, nil, &c.Tools[slices.IndexFunc(c.Tools, func(t config.Tool) bool { return t.Name == "clean" })])
+		tool, err := assemble.CustomTool(c, d, nil, &c.Tools[slices.IndexFunc(c.Tools, func(t config.Tool) bool { return t.Name == "clean" })])
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
 )
@@ -28,7 +29,7 @@ func (a *app) printViolations(violations []protocol.Violation) {
 
 // printRefusals is printViolations for a command whose own output went to the
 // terminal: what was only inferred from that output is one line at its end.
-func (a *app) printRefusals(violations []protocol.Violation, d derived) {
+func (a *app) printRefusals(violations []protocol.Violation, d assemble.Derived) {
 	var observed []protocol.Violation
 	var subjects, flags, write []string
 	for _, v := range violations {
@@ -98,7 +99,7 @@ type need struct {
 }
 
 // flagsFor are the flags of `sandgate run` that allow what was refused.
-func flagsFor(v protocol.Violation, d derived) (flags []string) {
+func flagsFor(v protocol.Violation, d assemble.Derived) (flags []string) {
 	var hosts []string
 	for _, n := range needsFor(v, d) {
 		switch {
@@ -119,7 +120,7 @@ func flagsFor(v protocol.Violation, d derived) (flags []string) {
 // needsFor are what would allow what was refused: nothing where it would be refused too, or
 // changes nothing. The files of the machine are looked at for that, because this is said to
 // the person, and not to the program.
-func needsFor(v protocol.Violation, d derived) (needs []need) {
+func needsFor(v protocol.Violation, d assemble.Derived) (needs []need) {
 	switch {
 	case strings.HasPrefix(v.Allow, "shell.network:"):
 		for _, m := range quotedRule().FindAllStringSubmatch(v.Allow, -1) {
@@ -173,7 +174,7 @@ func needsToWrite(path string) []need {
 	}
 	written := &config.Config{}
 	written.Sandbox.Paths = []config.Path{{Root: real, Mode: config.ReadWrite}}
-	if checkPlaces(written, "") != nil {
+	if assemble.CheckPlaces(written, "") != nil {
 		return nil
 	}
 	return []need{{Path: path, Write: true}}

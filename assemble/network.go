@@ -1,4 +1,4 @@
-package main
+package assemble
 
 import (
 	"cmp"
@@ -16,10 +16,10 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// proxyVariables point programs at the sandbox's one way out. They are for
+// ProxyVariables point programs at the sandbox's one way out. They are for
 // convenience: a program that ignores them is carried too. The sandbox's own
 // loopback is reached without the proxy.
-func proxyVariables() map[string]string {
+func ProxyVariables() map[string]string {
 	http := fmt.Sprintf("http://127.0.0.1:%d", confine.EgressPort)
 	vars := map[string]string{
 		"ALL_PROXY": fmt.Sprintf("socks5h://127.0.0.1:%d", confine.EgressPort),
@@ -41,7 +41,7 @@ func proxyVariables() map[string]string {
 // proxyEnv is proxyVariables as NAME=value.
 func proxyEnv() []string {
 	var env []string
-	for name, value := range proxyVariables() {
+	for name, value := range ProxyVariables() {
 		env = append(env, name+"="+value)
 	}
 	return env
@@ -53,7 +53,7 @@ func withProxy(n config.Network, set map[string]string) map[string]string {
 	if n.Mode != config.NetworkAllow {
 		return set
 	}
-	vars := proxyVariables()
+	vars := ProxyVariables()
 	maps.Copy(vars, set)
 	return vars
 }
@@ -114,12 +114,12 @@ func shellCredentials(cfg *config.Config) tools.Credentials {
 
 // covers reports whether one of rules is for host, as the proxy sees it.
 func covers(rules []string, host string) bool {
-	covered, err := checkHost(host, rules)
+	covered, err := CheckHost(host, rules)
 	return covered && err == nil
 }
 
-// checkHost implements config.Env.CheckHost.
-func checkHost(host string, rules []string) (covered bool, err error) {
+// CheckHost implements config.Env.CheckHost.
+func CheckHost(host string, rules []string) (covered bool, err error) {
 	t, err := egress.CredentialHost(host)
 	if err != nil {
 		return false, err
@@ -162,7 +162,7 @@ func upstream(e config.Egress) (u egress.Upstream, warnings []string, err error)
 		}
 	default:
 		if u, err = egress.ParseUpstream(e.Upstream, noProxy); err != nil {
-			return u, nil, withHint(usageError(fmt.Errorf("egress.upstream %w", err)), "write http://proxy.example.org:3128, or none")
+			return u, nil, hinted(configError(fmt.Errorf("egress.upstream %w", err)), "write http://proxy.example.org:3128, or none")
 		}
 	}
 	if e.UpstreamUser == "" {
@@ -170,11 +170,11 @@ func upstream(e config.Egress) (u egress.Upstream, warnings []string, err error)
 	}
 	text, err := os.ReadFile(e.UpstreamUser)
 	if err != nil {
-		return u, nil, withHint(usageError(fmt.Errorf("egress.upstream_user: %w", err)), "the supervisor reads it, as this user")
+		return u, nil, hinted(configError(fmt.Errorf("egress.upstream_user: %w", err)), "the supervisor reads it, as this user")
 	}
 	user, password, ok := strings.Cut(strings.TrimRight(string(text), "\r\n"), ":")
 	if !ok {
-		return u, nil, withHint(usageError(fmt.Errorf("egress.upstream_user: %s does not hold USER:PASSWORD", e.UpstreamUser)), "write both into it, with a colon between them")
+		return u, nil, hinted(configError(fmt.Errorf("egress.upstream_user: %s does not hold USER:PASSWORD", e.UpstreamUser)), "write both into it, with a colon between them")
 	}
 	return u.WithUser(user, password), nil, nil
 }

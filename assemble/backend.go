@@ -1,4 +1,4 @@
-package main
+package assemble
 
 import (
 	"context"
@@ -11,31 +11,31 @@ import (
 	"github.com/sandgate/sandgate/confine"
 )
 
-// backendUsage is what --backend takes.
-const backendUsage = "auto, bwrap or landlock; seatbelt on macOS"
+// BackendUsage is what --backend takes.
+const BackendUsage = "auto, bwrap or landlock; seatbelt on macOS"
 
-// checkBackend refuses what is no backend, or none of this system.
-func checkBackend(name string) error {
+// CheckBackend refuses what is no backend, or none of this system.
+func CheckBackend(name string) error {
 	system := map[string]string{"auto": runtime.GOOS, "bwrap": "linux", "landlock": "linux", "seatbelt": "darwin"}
 	switch system[name] {
 	case runtime.GOOS:
 		return nil
 	case "":
-		return withHint(usageError(fmt.Errorf("--backend %q is not a backend", name)), "use "+backendUsage)
+		return hinted(configError(fmt.Errorf("--backend %q is not a backend", name)), "use "+BackendUsage)
 	}
-	return withHint(withStatus(exitUnavailable, fmt.Errorf("--backend %s is for %s", name, system[name])), "use auto")
+	return hinted(unavailable(fmt.Errorf("--backend %s is for %s", name, system[name])), "use auto")
 }
 
-// startBackend makes the confiner on another thread. What it gives waits for it.
+// StartBackend makes the confiner on another thread. What it gives waits for it.
 //
 // Whether bubblewrap can build anything here is known only when it has tried. A
 // supervisor that stays, and one that might run tools unconfined, try at the
 // start; one that runs a single command finds out by running it.
-func startBackend(r *running, cfg *config.Config, o buildOptions) func() (*confine.Backend, error) {
-	options := confine.Options{Backend: o.backend, Unconfined: mayRunUnconfined(cfg)}
+func StartBackend(r *Running, cfg *config.Config, o Options) func() (*confine.Backend, error) {
+	options := confine.Options{Backend: o.Backend, Unconfined: mayRunUnconfined(cfg)}
 	backend := sync.OnceValues(func() (*confine.Backend, error) {
 		b, err := confine.New(options)
-		if err != nil || !o.tryBackend && !options.Unconfined {
+		if err != nil || !o.TryBackend && !options.Unconfined {
 			return b, err
 		}
 		if r.tried, err = b.Try(context.Background()); err != nil {
@@ -59,20 +59,20 @@ func mayRunUnconfined(cfg *config.Config) bool {
 	return !cfg.Sandbox.RequireOSSandbox && len(cfg.OperatorProfiles()) == 0
 }
 
-// requireBackend gives the backend, or why there is none. With
+// RequireBackend gives the backend, or why there is none. With
 // require_os_sandbox and fail_fast the lack of one is an error; otherwise the
 // supervisor starts and every tool is refused.
-func requireBackend(cfg *config.Config, backend func() (*confine.Backend, error)) (b *confine.Backend, unconfined, err error) {
+func RequireBackend(cfg *config.Config, backend func() (*confine.Backend, error)) (b *confine.Backend, unconfined, err error) {
 	b, unconfined = backend()
 	if unconfined == nil || !cfg.Sandbox.RequireOSSandbox || cfg.Sandbox.OSSandboxFallback != config.FailFast {
 		return b, unconfined, nil
 	}
-	err = unconfined
+	refusal := unavailable(unconfined)
 	var u *confine.Unenforceable
-	if errors.As(err, &u) {
-		err = withHint(err, u.Hint)
+	if errors.As(unconfined, &u) {
+		refusal.Advice = u.Hint
 	}
-	return nil, nil, withStatus(exitUnavailable, err)
+	return nil, nil, refusal
 }
 
 // unconfinedWarnings are said at the start; each result says its own.

@@ -1,4 +1,4 @@
-package main
+package assemble
 
 import (
 	"errors"
@@ -13,9 +13,9 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// memory is what outlives a decision: answers for good, and requests that wait.
+// Memory is what outlives a decision: answers for good, and requests that wait.
 // The zero memory is the process's own.
-type memory struct {
+type Memory struct {
 	answers    approval.Store
 	journal    approval.Journal
 	leftBehind supervisor.LeftBehind
@@ -25,7 +25,7 @@ type memory struct {
 // calls passes, and an agent that asks without end leaves room for others.
 var promptRate = approval.PromptRate{Burst: 100, Every: time.Second}
 
-func newController(cfg *config.Config, mode approval.Mode, p approval.Prompter, m memory, registry *tools.Registry) *approval.Controller {
+func newController(cfg *config.Config, mode approval.Mode, p approval.Prompter, m Memory, registry *tools.Registry) *approval.Controller {
 	return approval.NewController(approval.Options{
 		Mode:       mode,
 		Timeout:    cfg.Approval.Timeout,
@@ -35,14 +35,14 @@ func newController(cfg *config.Config, mode approval.Mode, p approval.Prompter, 
 		Prompter:   p,
 		Store:      m.answers,
 		Journal:    m.journal,
-		Tools:      toolPolicy(cfg, registry),
+		Tools:      ToolPolicy(cfg, registry),
 	})
 }
 
-// toolPolicy is what `approval` says about tools. Known, besides the lists, are
+// ToolPolicy is what `approval` says about tools. Known, besides the lists, are
 // the tools that the configuration has rules for: the built-in ones, and those of
 // `tools` that say whether they ask.
-func toolPolicy(cfg *config.Config, registry *tools.Registry) *approval.ToolPolicy {
+func ToolPolicy(cfg *config.Config, registry *tools.Registry) *approval.ToolPolicy {
 	a := cfg.Approval
 	p := &approval.ToolPolicy{Safe: a.SafeTools, Dangerous: a.DangerousTools, Guarded: a.Guarded}
 	switch a.UnknownTools {
@@ -69,50 +69,50 @@ func toolPolicy(cfg *config.Config, registry *tools.Registry) *approval.ToolPoli
 
 // openMemory opens what people have answered for good, and finds what an earlier
 // process has left waiting.
-func openMemory(cfg *config.Config, r *running) (memory, error) {
+func openMemory(cfg *config.Config, r *Running) (Memory, error) {
 	if cfg.Approval.Store != config.StoreBbolt {
-		return memory{}, nil
+		return Memory{}, nil
 	}
 	s, err := openAnswers(r)
 	if err != nil {
-		return memory{}, err
+		return Memory{}, err
 	}
 	dir := filepath.Dir(s.Path())
 	journal := store.NewJournal(dir)
 	r.close = append(r.close, journal.Close)
 	left, err := store.FindLeftBehind(dir)
 	if err != nil {
-		return memory{}, withStatus(exitInternal, err)
+		return Memory{}, internalError(err)
 	}
 	r.close = append(r.close, left.Close)
-	return memory{s, journal, left}, nil
+	return Memory{s, journal, left}, nil
 }
 
-func openAnswers(r *running) (*store.Store, error) {
+func openAnswers(r *Running) (*store.Store, error) {
 	path, err := store.DefaultPath()
 	if err != nil {
-		return nil, withStatus(exitInternal, err)
+		return nil, internalError(err)
 	}
 	s, err := store.Open(path)
 	if err != nil {
-		return nil, withStatus(exitInternal, err)
+		return nil, internalError(err)
 	}
 	r.close = append(r.close, s.Close)
 	return s, nil
 }
 
-// presentMemory opens the remembered answers if there are any, and makes none.
-func presentMemory(cfg *config.Config, r *running) (memory, error) {
+// PresentMemory opens the remembered answers if there are any, and makes none.
+func PresentMemory(cfg *config.Config, r *Running) (Memory, error) {
 	path, err := store.DefaultPath()
 	if err != nil || cfg.Approval.Store != config.StoreBbolt {
-		return memory{}, nil // as without a store
+		return Memory{}, nil // as without a store
 	}
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return memory{}, nil
+		return Memory{}, nil
 	}
 	s, err := openAnswers(r)
 	if err != nil {
-		return memory{}, err
+		return Memory{}, err
 	}
-	return memory{answers: s}, nil
+	return Memory{answers: s}, nil
 }

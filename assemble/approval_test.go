@@ -1,4 +1,4 @@
-package main
+package assemble
 
 import (
 	"encoding/json"
@@ -31,7 +31,7 @@ func TestToolPolicyOfAConfiguration(t *testing.T) {
 			Tools:    []config.Tool{{Name: "silent"}, {Name: "spoken"}, {Name: "vouched"}},
 			Origins:  map[string]config.Position{"tools.spoken.approval.required": {}},
 		}
-		p := toolPolicy(cfg, registry)
+		p := ToolPolicy(cfg, registry)
 		for name, want := range map[string]approval.Effect{
 			"multi_edit": approval.Allow, "spoken": approval.Allow, "vouched": approval.Allow, "shell": approval.Allow,
 			"silent": want, "from elsewhere": want,

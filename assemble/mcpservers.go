@@ -1,4 +1,4 @@
-package main
+package assemble
 
 import (
 	"fmt"
@@ -11,21 +11,21 @@ import (
 	"github.com/sandgate/sandgate/tools/mcp"
 )
 
-// mcpServers makes the MCP servers of the configuration. Each is a program like that
+// MCPServers makes the MCP servers of the configuration. Each is a program like that
 // of a custom tool, with a profile of its own.
-func mcpServers(cfg *config.Config, d derived, own map[string]sandboxprofile.Rights) ([]*mcp.Server, error) {
+func MCPServers(cfg *config.Config, d Derived, own map[string]sandboxprofile.Rights) ([]*mcp.Server, error) {
 	var list []*mcp.Server
 	for i := range cfg.MCP.Servers {
 		s := &cfg.MCP.Servers[i]
 		t := s.Tool()
-		c, err := customTool(cfg, d, own, &t)
+		c, err := CustomTool(cfg, d, own, &t)
 		if err != nil {
-			return nil, usageError(fmt.Errorf("mcp.servers.%s: %w", s.Name, err))
+			return nil, configError(fmt.Errorf("mcp.servers.%s: %w", s.Name, err))
 		}
 		c.Held = true
 		program, err := manifest.New(c)
 		if err != nil {
-			return nil, usageError(err)
+			return nil, configError(err)
 		}
 		server := mcp.Config{
 			Name: s.Name, Program: program, Wall: c.Profile.Limits.Wall, Output: c.Profile.Limits.Output, Position: s.Position.String(),

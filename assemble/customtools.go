@@ -1,4 +1,4 @@
-package main
+package assemble
 
 import (
 	"cmp"
@@ -18,9 +18,9 @@ import (
 // about a host, a path, a draft, a signature.
 func ownQuestions() []string { return []string{"network", "path", "review", "sign"} }
 
-// reservedTools are names that a custom tool cannot have: those of the built-in tools, and of
+// ReservedTools are names that a custom tool cannot have: those of the built-in tools, and of
 // our own questions.
-func reservedTools() []string {
+func ReservedTools() []string {
 	return append(ownQuestions(),
 		"read_file", "write_file", "edit_file", "multi_edit", "list_files", "glob", "grep", "shell", "run",
 		"run_background", "task_output", "task_input", "kill_task", "list_tasks",
@@ -28,16 +28,16 @@ func reservedTools() []string {
 }
 
 // customTools makes the tools of the configuration.
-func customTools(cfg *config.Config, d derived, own map[string]sandboxprofile.Rights) ([]tools.Tool, error) {
+func customTools(cfg *config.Config, d Derived, own map[string]sandboxprofile.Rights) ([]tools.Tool, error) {
 	var list []tools.Tool
 	for i := range cfg.Tools {
-		c, err := customTool(cfg, d, own, &cfg.Tools[i])
+		c, err := CustomTool(cfg, d, own, &cfg.Tools[i])
 		if err != nil {
-			return nil, usageError(err)
+			return nil, configError(err)
 		}
 		tool, err := manifest.New(c)
 		if err != nil {
-			return nil, usageError(err)
+			return nil, configError(err)
 		}
 		if cfg.Tools[i].Review {
 			tool = reviewedTool{tool}
@@ -56,9 +56,9 @@ func (t reviewedTool) Plan(c tools.Call) (tools.Proposal, error) {
 	return p, err
 }
 
-// customTool narrows what every program has to what one tool is granted. Its
+// CustomTool narrows what every program has to what one tool is granted. Its
 // network is its own.
-func customTool(cfg *config.Config, d derived, own map[string]sandboxprofile.Rights, t *config.Tool) (manifest.Config, error) {
+func CustomTool(cfg *config.Config, d Derived, own map[string]sandboxprofile.Rights, t *config.Tool) (manifest.Config, error) {
 	c := manifest.Config{Spec: t.Spec(), Paths: d.paths, AllPaths: d.paths, Starts: d.starts}
 	c.Credentials = credentials("tools."+t.Name+".credentials", t.Credentials, t.Sandbox.Network)
 	var err error
@@ -67,7 +67,7 @@ func customTool(cfg *config.Config, d derived, own map[string]sandboxprofile.Rig
 			return c, err
 		}
 	}
-	needs, err := toolNeeds(cfg, d.needs, t)
+	needs, err := toolNeeds(cfg, d.Needs, t)
 	if err != nil {
 		return c, fmt.Errorf("tools.%s.sandbox.network: %w", t.Name, err)
 	}
@@ -78,7 +78,7 @@ func customTool(cfg *config.Config, d derived, own map[string]sandboxprofile.Rig
 			kept[p.Root] = 0 // it may lie inside one that is granted
 		}
 	}
-	ceiling := d.programs
+	ceiling := d.Programs
 	ceiling.Network, ceiling.Env = needs.Network, needs.Env
 	c.Profile = sandboxprofile.Intersect(without(sandboxprofile.Derive(narrow), kept), ceiling)
 	c.Paths.Rules = toolRules(c.Paths.Rules, t.Sandbox.Paths)
@@ -221,9 +221,9 @@ func firstDir(p tools.Paths, sees func(string) bool) string {
 	return ""
 }
 
-// checkTools looks for the programs of the custom tools and the MCP servers. One
+// CheckTools looks for the programs of the custom tools and the MCP servers. One
 // that is named by a path has to be there; one that is searched for may be installed later.
-func checkTools(cfg *config.Config) error {
+func CheckTools(cfg *config.Config) error {
 	programs := map[string]config.Tool{} // by field
 	for _, t := range cfg.Tools {
 		programs["tools."+t.Name] = t
@@ -235,14 +235,14 @@ func checkTools(cfg *config.Config) error {
 	if len(programs) == 0 {
 		return nil
 	}
-	d, err := derive(cfg, nil, "")
+	d, err := Derive(cfg, nil, "")
 	if err != nil {
 		return err
 	}
 	var problems []config.Problem
 	for _, name := range slices.Sorted(maps.Keys(programs)) {
 		t, field := programs[name], name+".command[0]"
-		c, err := customTool(cfg, d, nil, &t)
+		c, err := CustomTool(cfg, d, nil, &t)
 		if err == nil {
 			_, err = c.Find()
 		}
@@ -263,5 +263,5 @@ func checkTools(cfg *config.Config) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return usageError(&config.Error{File: problems[0].Position.File, Problems: problems})
+	return configError(&config.Error{File: problems[0].Position.File, Problems: problems})
 }

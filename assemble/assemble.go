@@ -1,4 +1,4 @@
-package main
+package assemble
 
 import (
 	"context"
@@ -31,21 +31,18 @@ import (
 	"github.com/sandgate/sandgate/tools/tasks"
 )
 
-// This file is the one place where a configuration becomes a supervisor. Nothing
-// registers itself: what a supervisor can do is what is built here.
-
-// running is a supervisor with everything that ends when it does.
-type running struct {
+// Running is a supervisor with everything that ends when it does.
+type Running struct {
 	*supervisor.Supervisor
-	derived  derived
-	recovery audit.Recovery
-	planted  []confine.Planted // by calls that a crash cut off
+	Derived  Derived
+	Recovery audit.Recovery
+	Planted  []confine.Planted // by calls that a crash cut off
 	tried    confine.Enforced  // at the start; startBackend sets it
 	close    []func() error
 }
 
 // Close ends the supervisor first and the log last.
-func (r *running) Close() error {
+func (r *Running) Close() error {
 	var errs []error
 	for _, c := range slices.Backward(r.close) {
 		errs = append(errs, c())
@@ -53,43 +50,44 @@ func (r *running) Close() error {
 	return errors.Join(errs...)
 }
 
-// buildOptions are what a command adds to the configuration.
-type buildOptions struct {
-	mode     approval.Mode // "" is the configuration's
-	prompter approval.Prompter
-	warnings []string
+// Options are what a command adds to the configuration.
+type Options struct {
+	Mode     approval.Mode // "" is the configuration's
+	Prompter approval.Prompter
+	Warnings []string
 
-	http *protocol.HTTPStatus // nil: nothing listens
+	HTTP *protocol.HTTPStatus // nil: nothing listens
 
-	decided func(approval.Decision, string) // is told of each; nil is nobody
+	Decided func(approval.Decision, string) // is told of each; nil is nobody
 
-	begin     func(context.Context) (supervisor.Draft, error) // of what is reviewed; nil: nothing can be
-	draftOver []string                                        // by a draft that all calls work on; nil is none. No call is recorded for an undo then
+	Begin     func(context.Context) (supervisor.Draft, error) // of what is reviewed; nil: nothing can be
+	DraftOver []string                                        // by a draft that all calls work on; nil is none. No call is recorded for an undo then
 
-	backend    string       // "" is auto
-	tryBackend bool         // find out at the start what the first call would
-	faults     *slog.Logger // what an operator should know and no call tells
-	ahead      bool         // there will be one session, and one call of a program in it
-	meant      string       // a place to work in that would be refused, and was named twice
-	program    string       // which one; "" if that is not known
-	uncached   bool         // programs keep nothing for the next call
+	Version    string       // of the program, that status and clients are told
+	Backend    string       // "" is auto
+	TryBackend bool         // find out at the start what the first call would
+	Faults     *slog.Logger // what an operator should know and no call tells
+	Ahead      bool         // there will be one session, and one call of a program in it
+	Meant      string       // a place to work in that would be refused, and was named twice
+	Program    string       // which one; "" if that is not known
+	Uncached   bool         // programs keep nothing for the next call
 
-	terminal *sandboxprofile.Terminal // that it gets; nil is none
+	Terminal *sandboxprofile.Terminal // that it gets; nil is none
 }
 
-// build makes the supervisor that cfg describes.
-func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
-	r := &running{}
+// Start makes the supervisor that cfg describes.
+func Start(cfg *config.Config, o Options) (_ *Running, err error) {
+	r := &Running{}
 	defer func() {
 		if err != nil {
 			_ = r.Close()
 		}
 	}()
-	if err := checkPlaces(cfg, o.meant); err != nil {
+	if err := CheckPlaces(cfg, o.Meant); err != nil {
 		return nil, err
 	}
-	backend := startBackend(r, cfg, o) // it takes as long as all the rest
-	kept, err := openQuarantine()
+	backend := StartBackend(r, cfg, o) // it takes as long as all the rest
+	kept, err := OpenQuarantine()
 	if err != nil {
 		return nil, err
 	}
@@ -105,46 +103,46 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.draftOver != nil {
+	if o.DraftOver != nil {
 		changed = nil
 	}
-	own, err := ownPaths(cfg, log.Path())
+	own, err := OwnPaths(cfg, log.Path())
 	if err != nil {
 		return nil, err
 	}
 	uncached := openCache(cfg, r)
-	o.uncached = o.uncached || uncached != nil
-	registry, d, err := newTools(cfg, own, o)
+	o.Uncached = o.Uncached || uncached != nil
+	registry, d, err := Tools(cfg, own, o)
 	if err != nil {
 		return nil, err
 	}
 	if uncached != nil {
 		d.warnings = append(d.warnings, uncached.Error())
 	}
-	r.derived = d
-	servers, err := mcpServers(cfg, d, d.unseen)
+	r.Derived = d
+	servers, err := MCPServers(cfg, d, d.unseen)
 	if err != nil {
 		return nil, err
 	}
-	operator, err := operatorProfile(cfg)
+	operator, err := OperatorProfile(cfg)
 	if err != nil {
 		return nil, err
 	}
-	confiner, unconfined, err := requireBackend(cfg, backend)
+	confiner, unconfined, err := RequireBackend(cfg, backend)
 	if err != nil {
 		return nil, err
 	}
 	mode := approval.Mode(cfg.Approval.Mode)
-	if o.mode != "" {
-		mode = o.mode
+	if o.Mode != "" {
+		mode = o.Mode
 	}
 	for _, n := range cfg.Notices {
 		d.warnings = append(d.warnings, n.String())
 	}
 	for _, n := range cfg.Unused {
-		d.warnings = append(d.warnings, unusedText(n))
+		d.warnings = append(d.warnings, UnusedText(n))
 	}
-	approvals := newController(cfg, mode, o.prompter, memory, registry)
+	approvals := newController(cfg, mode, o.Prompter, memory, registry)
 	rules, err := openRules(cfg, registry, approvals)
 	if err != nil {
 		return nil, err
@@ -155,14 +153,14 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 	}
 	d.warnings = append(d.warnings, doubts...)
 	sc := supervisor.Config{
-		Version:    version,
+		Version:    o.Version,
 		ConfigFile: cfg.File,
 		Sources:    cfg.Sources,
 		Tools:      registry,
 		Approvals:  approvals,
 		Rules:      rules,
 		Workdir:    cfg.StartDir(),
-		Paths:      pathViews(cfg, d, operator),
+		Paths:      PathViews(cfg, d, operator),
 		LeftBehind: memory.leftBehind,
 		Mode:       mode,
 		Log:        log,
@@ -174,33 +172,33 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 		Tasks:      supervisor.TaskConfig{Running: int(cfg.Tasks.Running), Ended: int(cfg.Tasks.Running), Output: int64(cfg.Tasks.Output)},
 		Changes:    changed,
 		Signing:    d.signing,
-		BeginDraft: o.begin,
-		DraftOver:  o.draftOver,
-		HTTP:       o.http,
-		Decided:    o.decided,
-		Faults:     o.faults,
+		BeginDraft: o.Begin,
+		DraftOver:  o.DraftOver,
+		HTTP:       o.HTTP,
+		Decided:    o.Decided,
+		Faults:     o.Faults,
 		MCP:        supervisor.MCPConfig{Servers: servers},
-		Warnings:   slices.Concat(o.warnings, unconfinedWarnings(confiner), d.warnings),
+		Warnings:   slices.Concat(o.Warnings, unconfinedWarnings(confiner), d.warnings),
 	}
 	if confiner != nil {
 		guard := confine.NewGuard(kept, slices.Sorted(maps.Keys(own))...)
 		if kept != nil {
 			guard.Remember(filepath.Join(kept.Dir(), "surveys"))
 		}
-		r.planted, err = guard.Recover()
-		if sc.Recovered = r.planted; err != nil {
+		r.Planted, err = guard.Recover()
+		if sc.Recovered = r.Planted; err != nil {
 			sc.Warnings = append(sc.Warnings, err.Error())
 		}
 		confiner.Use(guard)
 		sc.Confiner = confiner
 		sc.SessionConfiner = func() supervisor.SessionConfiner { return confiner.Session() }
-		if o.ahead {
-			sc.SessionConfiner = oneSession(r, confiner, sandboxprofile.Intersect(d.programs, operator))
+		if o.Ahead {
+			sc.SessionConfiner = oneSession(r, confiner, sandboxprofile.Intersect(d.Programs, operator))
 		}
 	}
 	sup, err := supervisor.New(sc)
 	if err != nil {
-		return nil, withStatus(exitInternal, err)
+		return nil, internalError(err)
 	}
 	r.Supervisor = sup
 	r.close = append(r.close, sup.Close)
@@ -209,51 +207,51 @@ func build(cfg *config.Config, o buildOptions) (_ *running, err error) {
 
 // oneSession gives the confiner of the one session that there will be. The sandbox of
 // its program is built while the supervisor gets ready and decides.
-func oneSession(r *running, b *confine.Backend, p sandboxprofile.Profile) func() supervisor.SessionConfiner {
+func oneSession(r *Running, b *confine.Backend, p sandboxprofile.Profile) func() supervisor.SessionConfiner {
 	session := b.Session()
 	session.Ahead(p)
 	r.close = append(r.close, session.Close)
 	return func() supervisor.SessionConfiner { return session }
 }
 
-func openLog(cfg *config.Config, r *running) (*audit.Log, error) {
+func openLog(cfg *config.Config, r *Running) (*audit.Log, error) {
 	path := cfg.Audit.Path
 	if path == "" {
 		var err error
 		if path, err = audit.DefaultPath(); err != nil {
-			return nil, withStatus(exitInternal, err)
+			return nil, internalError(err)
 		}
 	}
-	options, err := logOptions(cfg)
+	options, err := LogOptions(cfg)
 	if err != nil {
 		return nil, err
 	}
 	log, recovery, err := audit.Open(path, options)
 	if err != nil {
-		return nil, withStatus(exitInternal, err)
+		return nil, internalError(err)
 	}
-	r.recovery = recovery
+	r.Recovery = recovery
 	r.close = append(r.close, log.Close)
 	return log, nil
 }
 
-// openQuarantine opens what is kept of what calls planted.
-func openQuarantine() (*quarantine.Store, error) {
+// OpenQuarantine opens what is kept of what calls planted.
+func OpenQuarantine() (*quarantine.Store, error) {
 	dir, err := quarantine.DefaultDir()
 	if err != nil {
-		return nil, withStatus(exitInternal, err)
+		return nil, internalError(err)
 	}
 	s, err := quarantine.Open(dir)
 	if err != nil {
-		return nil, withStatus(exitInternal, err)
+		return nil, internalError(err)
 	}
 	return s, nil
 }
 
-// operatorProfile is the profile that bounds every tool: the meet of all that are
+// OperatorProfile is the profile that bounds every tool: the meet of all that are
 // named. None bounds nothing, and the tools' own profiles hold as they are. One that
 // takes the host's network away leaves nothing to say about that.
-func operatorProfile(cfg *config.Config) (sandboxprofile.Profile, error) {
+func OperatorProfile(cfg *config.Config) (sandboxprofile.Profile, error) {
 	all, err := meetOfProfiles(cfg)
 	if err == nil && all.Network.Mode != sandboxprofile.NetworkHost {
 		cfg.DropNotices(func(n config.Notice) bool { return n.Text == config.HostNetwork })
@@ -264,19 +262,19 @@ func operatorProfile(cfg *config.Config) (sandboxprofile.Profile, error) {
 func meetOfProfiles(cfg *config.Config) (sandboxprofile.Profile, error) {
 	all := sandboxprofile.Top()
 	for _, named := range cfg.OperatorProfiles() {
-		p, err := profiles.Operator(named.Name, profileVars(cfg, named))
+		p, err := profiles.Operator(named.Name, ProfileVars(cfg, named))
 		if err != nil {
-			return p, withStatus(exitUsage, err)
+			return p, configError(err)
 		}
 		all = sandboxprofile.Intersect(all, p)
 	}
 	return all, nil
 }
 
-// ownPaths are the files of sandgate itself and the rights that tools keep on
+// OwnPaths are the files of sandgate itself and the rights that tools keep on
 // them, wherever they lie: the configuration may be read, since a person may have
 // put it beside the code, and the directory of the log is not theirs at all.
-func ownPaths(cfg *config.Config, log string) (map[string]sandboxprofile.Rights, error) {
+func OwnPaths(cfg *config.Config, log string) (map[string]sandboxprofile.Rights, error) {
 	own := map[string]sandboxprofile.Rights{}
 	for _, p := range cfg.OwnFiles() {
 		own[p] = 0
@@ -295,7 +293,7 @@ func ownPaths(cfg *config.Config, log string) (map[string]sandboxprofile.Rights,
 	}
 	if err == nil {
 		var token string
-		if token, err = tokenFile(cfg); err == nil {
+		if token, err = TokenFile(cfg); err == nil {
 			err = keepAway(cfg, own, token, "set http.token_file to a file in a directory of its own")
 		}
 	}
@@ -313,7 +311,7 @@ func ownPaths(cfg *config.Config, log string) (map[string]sandboxprofile.Rights,
 	}
 	if err == nil && cfg.Undo.Enabled {
 		var dir string
-		if dir, err = changesDir(); err == nil {
+		if dir, err = ChangesDir(); err == nil {
 			err = keepAway(cfg, own, filepath.Join(dir, "workspace"), "set XDG_STATE_HOME to another directory")
 		}
 	}
@@ -334,7 +332,7 @@ func ownPlaces(cfg *config.Config, log string) []string {
 		list = append(list, filepath.Join(dir, "sandgate"))
 	}
 	for i, path := range list {
-		if real, err := resolved(path); err == nil {
+		if real, err := Resolved(path); err == nil {
 			list[i] = real
 		}
 	}
@@ -345,12 +343,12 @@ func ownPlaces(cfg *config.Config, log string) []string {
 // in a configured path at all. One that has a configured path in it, or is one,
 // cannot be covered.
 func keepAway(cfg *config.Config, own map[string]sandboxprofile.Rights, file, hint string) error {
-	dir, err := resolved(filepath.Dir(file))
+	dir, err := Resolved(filepath.Dir(file))
 	if errors.Is(err, fs.ErrNotExist) { // `profile derive` makes none, and there is nothing to keep yet
 		return nil
 	}
 	if err != nil {
-		return withStatus(exitInternal, err)
+		return internalError(err)
 	}
 	for _, p := range cfg.Sandbox.Paths {
 		if !sandboxprofile.Contains(p.Root, dir) {
@@ -360,7 +358,7 @@ func keepAway(cfg *config.Config, own map[string]sandboxprofile.Rights, file, hi
 		for _, q := range cfg.Sandbox.Paths {
 			if sandboxprofile.Contains(dir, q.Root) {
 				err := fmt.Errorf("%s shares its directory with sandbox.paths.%s (%s)", file, q.Name, q.Root)
-				return withHint(usageError(err), hint)
+				return hinted(configError(err), hint)
 			}
 		}
 	}
@@ -378,22 +376,22 @@ func without(p sandboxprofile.Profile, own map[string]sandboxprofile.Rights) san
 	return p
 }
 
-// derived is what the configuration's tools run under, before the operator's
+// Derived is what the configuration's tools run under, before the operator's
 // profile narrows it.
-type derived struct {
-	needs           sandboxprofile.Needs
+type Derived struct {
+	Needs           sandboxprofile.Needs
 	paths           tools.Paths
-	files, programs sandboxprofile.Profile
+	Files, Programs sandboxprofile.Profile
 	warnings        []string
 
-	found toolchains.Found // of the person's toolchains
-	path  string           // PATH of programs
+	Found toolchains.Found // of the person's toolchains
+	Path  string           // PATH of programs
 	// ownPath says that nothing is decided by a program's name: PATH may have directories of
 	// the workspace, such as that of a virtual environment which was activated.
 	ownPath  bool
-	passed   []string // the variables that programs get
-	withheld []string // variables that look like secrets
-	said     string   // the end of what the program wrote to its error output, once it has run
+	Passed   []string // the variables that programs get
+	Withheld []string // variables that look like secrets
+	Said     string   // the end of what the program wrote to its error output, once it has run
 	// unseen are files that hold secrets, in what is shown of the toolchains.
 	unseen map[string]sandboxprofile.Rights
 	cache  string            // where programs keep caches; "" is nowhere
@@ -407,10 +405,12 @@ type derived struct {
 	starts func(argv []string, dir string) []tools.Started
 }
 
-func derive(cfg *config.Config, own map[string]sandboxprofile.Rights, program string) (derived, error) {
+// Derive is what tools of cfg run under, without what own takes from them all. program is the
+// one that a command runs, "" if that is not known.
+func Derive(cfg *config.Config, own map[string]sandboxprofile.Rights, program string) (Derived, error) {
 	needs, found, err := deriveNeeds(cfg, program)
 	if err != nil {
-		return derived{}, withStatus(exitUsage, err)
+		return Derived{}, configError(err)
 	}
 	own = maps.Clone(own)
 	if own == nil {
@@ -424,59 +424,59 @@ func derive(cfg *config.Config, own map[string]sandboxprofile.Rights, program st
 	maps.Copy(unseen, own)
 	offline := needs // a file tool has no business on the network
 	offline.Network = sandboxprofile.Network{}
-	return derived{
-		needs:    needs,
+	return Derived{
+		Needs:    needs,
 		paths:    toolPaths(cfg, needs),
-		files:    without(sandboxprofile.Derive(offline), own),
-		programs: shellCredentials(cfg).Under(without(sandboxprofile.Derive(narrow), unseen)),
+		Files:    without(sandboxprofile.Derive(offline), own),
+		Programs: shellCredentials(cfg).Under(without(sandboxprofile.Derive(narrow), unseen)),
 		warnings: warnings,
-		found:    found,
-		passed:   passed, withheld: withheld,
+		Found:    found,
+		Passed:   passed, Withheld: withheld,
 		unseen: own,
 	}, nil
 }
 
-// newTools builds every tool that cfg describes, and gives what they were derived from.
+// Tools builds every tool that cfg describes, and gives what they were derived from.
 // None of them reaches own.
-func newTools(cfg *config.Config, own map[string]sandboxprofile.Rights, o buildOptions) (*tools.Registry, derived, error) {
-	d, err := derive(cfg, own, o.program)
+func Tools(cfg *config.Config, own map[string]sandboxprofile.Rights, o Options) (*tools.Registry, Derived, error) {
+	d, err := Derive(cfg, own, o.Program)
 	if err != nil {
 		return nil, d, err
 	}
-	d.ownPath = o.ahead
+	d.ownPath = o.Ahead
 	own = d.unseen
 	others := d
-	if !o.uncached {
-		d = d.withCache(cfg)
+	if !o.Uncached {
+		d = d.WithCache(cfg)
 	}
 	if d, err = d.withSigning(cfg); err != nil {
-		return nil, d, withStatus(exitInternal, err)
+		return nil, d, internalError(err)
 	}
-	paths := toolPaths(cfg, d.needs)
-	list := files.New(files.Config{Paths: paths, Profile: d.files})
+	paths := toolPaths(cfg, d.Needs)
+	list := files.New(files.Config{Paths: paths, Profile: d.Files})
 	paths = d.cachePaths(paths).Prepared()
-	env := d.signEnv(d.cacheEnv(programEnv(cfg, d)))
-	d.path, _ = tools.LookupEnv(env, "PATH")
+	env := d.signEnv(d.cacheEnv(ProgramEnv(cfg, d)))
+	d.Path, _ = tools.LookupEnv(env, "PATH")
 	rules, err := boundRules(cfg)
 	if err != nil {
-		return nil, d, withStatus(exitUsage, err)
+		return nil, d, configError(err)
 	}
 	sh, err := shell.New(shell.Config{
-		Default: shell.Default(cfg.Shell.Default), Closed: closedTiers(cfg), Rules: rules, Paths: paths, Profile: d.programs, Env: env, ProxyEnv: proxyEnv(),
+		Default: shell.Default(cfg.Shell.Default), Closed: closedTiers(cfg), Rules: rules, Paths: paths, Profile: d.Programs, Env: env, ProxyEnv: proxyEnv(),
 		Credentials: shellCredentials(cfg),
 	})
 	if err != nil {
-		return nil, d, withStatus(exitUsage, err)
+		return nil, d, configError(err)
 	}
 	background := tasks.New(tasks.Config{Shell: sh, Wall: cfg.Tasks.Timeout})
-	run := program.New(program.Config{Paths: paths, Profile: d.programs, Env: env, Reach: sh.Reach, Rules: sh.Ruled, Starts: sh.StartsOf, Credentials: shellCredentials(cfg), Terminal: o.terminal})
+	run := program.New(program.Config{Paths: paths, Profile: d.Programs, Env: env, Reach: sh.Reach, Rules: sh.Ruled, Starts: sh.StartsOf, Credentials: shellCredentials(cfg), Terminal: o.Terminal})
 	d.starts = sh.StartsOf
 	d.denied = func(tier config.Tier) (func([]string, string) error, error) {
 		above := deniesAbove(cfg, tier)
 		if len(above) == 0 {
 			return nil, nil
 		}
-		of, err := shell.New(shell.Config{Default: shell.Default{Allowed: true}, Rules: above, Paths: paths, Profile: d.programs, Env: env})
+		of, err := shell.New(shell.Config{Default: shell.Default{Allowed: true}, Rules: above, Paths: paths, Profile: d.Programs, Env: env})
 		if err != nil {
 			return nil, err
 		}
@@ -485,7 +485,7 @@ func newTools(cfg *config.Config, own map[string]sandboxprofile.Rights, o buildO
 			return err
 		}, nil
 	}
-	others.starts, others.denied, others.path = d.starts, d.denied, d.path
+	others.starts, others.denied, others.Path = d.starts, d.denied, d.Path
 	custom, err := customTools(cfg, others, own)
 	if err != nil {
 		return nil, d, err
@@ -566,7 +566,7 @@ func deriveNeeds(cfg *config.Config, program string) (n sandboxprofile.Needs, fo
 		Limits:  limits(cfg.Sandbox.Limits),
 		Env:     sandboxprofile.Env{Names: names},
 	}
-	n.Protect, n.Hide = patterns(cfg)
+	n.Protect, n.Hide = Patterns(cfg)
 	for name := range withProxy(cfg.Shell.Network, cfg.Sandbox.Env.Set) {
 		n.Env.Names = append(n.Env.Names, name)
 	}
@@ -614,8 +614,8 @@ func forPrograms(cfg *config.Config, n sandboxprofile.Needs) (_ sandboxprofile.N
 	return n, unseen, warnings
 }
 
-// patterns are those of files that nobody writes, and of files that nobody sees.
-func patterns(cfg *config.Config) (protect, hide []string) {
+// Patterns are those of files that nobody writes, and of files that nobody sees.
+func Patterns(cfg *config.Config) (protect, hide []string) {
 	return expandList(cfg.Sandbox.Protect, profiles.Protect()), expandList(cfg.Sandbox.Hide, profiles.Hide())
 }
 
@@ -646,7 +646,7 @@ func toolPaths(cfg *config.Config, n sandboxprofile.Needs) tools.Paths {
 	p := pathsOf(cfg, n)
 	p.Origin = cfg.Vouched().StartDir()
 	if cfg.Above != nil {
-		n.Protect, n.Hide = patterns(cfg.Above)
+		n.Protect, n.Hide = Patterns(cfg.Above)
 		above := pathsOf(cfg.Above, n)
 		p.Above = &above
 	}
@@ -666,17 +666,17 @@ func pathsOf(cfg *config.Config, n sandboxprofile.Needs) tools.Paths {
 
 const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 
-// programEnv is the environment of every program.
-func programEnv(cfg *config.Config, d derived) []string {
+// ProgramEnv is the environment of every program.
+func ProgramEnv(cfg *config.Config, d Derived) []string {
 	allow, _ := allowedNames(cfg)
-	return environ(allow, withProxy(cfg.Shell.Network, cfg.Sandbox.Env.Set), d, d.programs)
+	return environ(allow, withProxy(cfg.Shell.Network, cfg.Sandbox.Env.Set), d, d.Programs)
 }
 
 // environ is the environment of programs, with a PATH of directories that the
 // sandbox shows and nobody in it can write to. What rules or people allow by its name
 // would else be what a tool has put there.
-func environ(allow []string, set map[string]string, d derived, p sandboxprofile.Profile) []string {
-	env := tools.BuildEnv(allow, set, hostEnv(d.found), d.needs.Home)
+func environ(allow []string, set map[string]string, d Derived, p sandboxprofile.Profile) []string {
+	env := tools.BuildEnv(allow, set, hostEnv(d.Found), d.Needs.Home)
 	for i, kv := range env {
 		if path, ok := strings.CutPrefix(kv, "PATH="); ok {
 			env[i] = "PATH=" + safePath(path, p, d)
@@ -685,12 +685,12 @@ func environ(allow []string, set map[string]string, d derived, p sandboxprofile.
 	return env
 }
 
-func safePath(path string, p sandboxprofile.Profile, d derived) string {
+func safePath(path string, p sandboxprofile.Profile, d Derived) string {
 	var keep []string
 	for _, dir := range strings.Split(path, ":") {
 		r := p.Rights(dir)
 		written := r&sandboxprofile.Write != 0 || d.paths.Writable(dir)
-		safe := !written || d.ownPath && slices.ContainsFunc(d.needs.Roots, func(root sandboxprofile.Root) bool {
+		safe := !written || d.ownPath && slices.ContainsFunc(d.Needs.Roots, func(root sandboxprofile.Root) bool {
 			return sandboxprofile.Contains(root.Path, dir)
 		})
 		if strings.HasPrefix(dir, "/") && r&sandboxprofile.Execute != 0 && safe {
@@ -703,14 +703,14 @@ func safePath(path string, p sandboxprofile.Profile, d derived) string {
 	return strings.Join(keep, ":")
 }
 
-// profileVars are what an operator profile may refer to: the paths of the file that
+// ProfileVars are what an operator profile may refer to: the paths of the file that
 // names it, and those that there are beside them.
-func profileVars(cfg *config.Config, named config.OperatorProfile) map[string]string {
+func ProfileVars(cfg *config.Config, named config.OperatorProfile) map[string]string {
 	vars := map[string]string{}
 	for _, p := range cfg.Sandbox.Paths {
 		vars[p.Name] = p.Root
 	}
-	if dir := cacheOf(cfg); dir != "" {
+	if dir := CacheOf(cfg); dir != "" {
 		vars["cache of the workspace"] = dir // no name of a path: "$*" has it
 	}
 	maps.Copy(vars, named.Paths)

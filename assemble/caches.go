@@ -1,4 +1,4 @@
-package main
+package assemble
 
 import (
 	"crypto/sha256"
@@ -30,17 +30,18 @@ import (
 //	cache/ID/files/NAME  one cache: all that a sandbox sees of it
 
 const (
-	// maxCaches bounds the caches of all workspaces together, in bytes. What was used
+	// MaxCaches bounds the caches of all workspaces together, in bytes. What was used
 	// longest ago goes first.
-	maxCaches = 10 << 30
+	MaxCaches = 10 << 30
 	// cachesLookedAt is how often their size is looked at.
 	cachesLookedAt = time.Hour
 )
 
-func cachesDir() (string, error) {
+// CachesDir is where the caches of all workspaces lie, by its real path.
+func CachesDir() (string, error) {
 	dir, err := statedir.Path("cache")
 	if err != nil {
-		return "", withStatus(exitInternal, err)
+		return "", internalError(err)
 	}
 	// Profiles have real paths. What is not there yet has no links in it.
 	for at, rest := filepath.Dir(dir), filepath.Base(dir); at != "/"; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
@@ -51,10 +52,10 @@ func cachesDir() (string, error) {
 	return dir, nil
 }
 
-// cacheOf is where the caches of the workspace of cfg lie, "" if it has none: there is
+// CacheOf is where the caches of the workspace of cfg lie, "" if it has none: there is
 // nothing that programs write, or the state directory lies in it.
-func cacheOf(cfg *config.Config) string {
-	dir, err := cachesDir()
+func CacheOf(cfg *config.Config) string {
+	dir, err := CachesDir()
 	workspace := cacheWorkspace(cfg.Vouched()) // a file that nobody trusts chooses no other
 	if err != nil || workspace == "" || cacheWorkspace(cfg) == "" ||
 		slices.ContainsFunc(cfg.Sandbox.Paths, func(p config.Path) bool {
@@ -71,7 +72,7 @@ func cacheOf(cfg *config.Config) string {
 func elsewhere(cfg *config.Config) (roots []string) {
 	vouched := cfg.Vouched()
 	known := []string{cacheWorkspace(vouched)}
-	for _, root := range append(writableRoots(vouched), writableRoots(cfg)...) {
+	for _, root := range append(WritableRoots(vouched), WritableRoots(cfg)...) {
 		if !slices.ContainsFunc(known, func(r string) bool { return sandboxprofile.Contains(r, root) }) {
 			known = append(known, root)
 		}
@@ -95,8 +96,8 @@ func cacheWorkspace(cfg *config.Config) (workspace string) {
 
 // openCache makes the cache of the workspace, and holds it until the supervisor ends. A
 // cache that cannot be had costs time, and is told.
-func openCache(cfg *config.Config, r *running) error {
-	dir := cacheOf(cfg)
+func openCache(cfg *config.Config, r *Running) error {
+	dir := CacheOf(cfg)
 	if dir == "" || !slices.Contains(cfg.Sandbox.Presets, config.DetectPreset) {
 		return nil
 	}
@@ -104,10 +105,10 @@ func openCache(cfg *config.Config, r *running) error {
 		return fmt.Errorf("make the cache of this workspace: %w", err)
 	}
 	dir = filepath.Dir(dir)
-	if err := pruneCaches(filepath.Dir(dir), maxCaches, cachesLookedAt); err != nil {
+	if err := PruneCaches(filepath.Dir(dir), MaxCaches, cachesLookedAt); err != nil {
 		return err
 	}
-	lock, err := lockCache(dir, syscall.LOCK_SH)
+	lock, err := LockCache(dir, syscall.LOCK_SH)
 	if err != nil {
 		return err
 	}
@@ -120,9 +121,9 @@ func openCache(cfg *config.Config, r *running) error {
 	return err
 }
 
-// lockCache locks the cache in dir against being emptied (LOCK_SH) or used (LOCK_EX). It
+// LockCache locks the cache in dir against being emptied (LOCK_SH) or used (LOCK_EX). It
 // does not wait: who empties it may take minutes.
-func lockCache(dir string, how int) (*os.File, error) {
+func LockCache(dir string, how int) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
@@ -134,59 +135,59 @@ func lockCache(dir string, how int) (*os.File, error) {
 	return f, nil
 }
 
-// withCache is d with the cache of the workspace: for the programs of shell, run and
+// WithCache is d with the cache of the workspace: for the programs of shell, run and
 // background tasks, which have one profile. Programs whose profile is another one, such as
 // those of custom tools and MCP servers, have none of it, and neither have those that reach
 // beyond the workspace: what a call leaves there would run with what they have.
-func (d derived) withCache(cfg *config.Config) derived {
-	dir := cacheOf(cfg)
+func (d Derived) WithCache(cfg *config.Config) Derived {
+	dir := CacheOf(cfg)
 	program := sandboxprofile.Action{Kind: sandboxprofile.Exec}
-	if dir == "" || len(d.found.Caches) == 0 || sandboxprofile.ClassOf(d.programs, program) != sandboxprofile.ClassWorkspace {
+	if dir == "" || len(d.Found.Caches) == 0 || sandboxprofile.ClassOf(d.Programs, program) != sandboxprofile.ClassWorkspace {
 		return d
 	}
 	if v := cfg.Vouched(); v != cfg { // a file that nobody trusts takes no reach away to have a cache
-		above, err := derive(v, d.unseen, "")
-		if err != nil || sandboxprofile.ClassOf(above.programs, program) != sandboxprofile.ClassWorkspace {
+		above, err := Derive(v, d.unseen, "")
+		if err != nil || sandboxprofile.ClassOf(above.Programs, program) != sandboxprofile.ClassWorkspace {
 			return d
 		}
 	}
-	operator, err := operatorProfile(cfg)
+	operator, err := OperatorProfile(cfg)
 	if err != nil || operator.Rights(dir)&sandboxprofile.Write == 0 {
 		return d
 	}
 	d.cache, d.cached = dir, map[string]string{}
-	p := d.programs
+	p := d.Programs
 	p.Paths = maps.Clone(p.Paths)
 	p.Paths[dir] = sandboxprofile.Read | sandboxprofile.Write | sandboxprofile.Execute
 	p.Env.Names = slices.Clone(p.Env.Names)
-	for _, c := range d.found.Caches {
+	for _, c := range d.Found.Caches {
 		own := filepath.Join(dir, c.Name)
-		if c.Outside != "" && d.needs.Network.Mode == sandboxprofile.NetworkNone && !filled(own) || d.named(cfg, c.Variable) {
+		if c.Outside != "" && d.Needs.Network.Mode == sandboxprofile.NetworkNone && !Filled(own) || d.named(cfg, c.Variable) {
 			continue
 		}
 		had := ""
-		if slices.Contains(d.passed, c.Variable) {
+		if slices.Contains(d.Passed, c.Variable) {
 			had = os.Getenv(c.Variable)
 		}
 		d.cached[c.Variable] = c.Value(own, had)
 		p.Env.Names = append(p.Env.Names, c.Variable)
 	}
-	d.programs = p.Normalize()
+	d.Programs = p.Normalize()
 	return d
 }
 
 // named reports whether a person has said what a variable is to be in a sandbox.
-func (d derived) named(cfg *config.Config, name string) bool {
+func (d Derived) named(cfg *config.Config, name string) bool {
 	if _, ok := cfg.Sandbox.Env.Set[name]; ok {
 		return true
 	}
 	shipped := slices.ContainsFunc(config.Variables(), func(v config.Variable) bool { return v.Name == name })
-	return !shipped && slices.Contains(d.passed, name) && os.Getenv(name) != ""
+	return !shipped && slices.Contains(d.Passed, name) && os.Getenv(name) != ""
 }
 
-// filled reports whether something lies in a directory. A call may have put anything else
+// Filled reports whether something lies in a directory. A call may have put anything else
 // there: a FIFO, which open(2) would wait for, or a link.
-func filled(dir string) bool {
+func Filled(dir string) bool {
 	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return false
@@ -199,7 +200,7 @@ func filled(dir string) bool {
 // cachePaths are the paths of those tools whose programs have the cache. It is changed as
 // freely as the workspace is: where each change there is asked about, a program that nobody
 // was asked about has it read-only.
-func (d derived) cachePaths(p tools.Paths) tools.Paths {
+func (d Derived) cachePaths(p tools.Paths) tools.Paths {
 	if d.cache == "" {
 		return p
 	}
@@ -214,7 +215,7 @@ func (d derived) cachePaths(p tools.Paths) tools.Paths {
 }
 
 // cacheEnv is the environment of the programs that have the cache.
-func (d derived) cacheEnv(env []string) []string {
+func (d Derived) cacheEnv(env []string) []string {
 	env = slices.DeleteFunc(slices.Clone(env), func(kv string) bool { _, ok := d.cached[tools.EnvName(kv)]; return ok })
 	for name, value := range d.cached {
 		env = append(env, name+"="+value)
@@ -223,8 +224,8 @@ func (d derived) cacheEnv(env []string) []string {
 	return env
 }
 
-// A keptCache is what is kept of one workspace.
-type keptCache struct {
+// A KeptCache is what is kept of one workspace.
+type KeptCache struct {
 	Workspace string    `json:"workspace"`
 	Dir       string    `json:"dir"`
 	Used      time.Time `json:"used"`
@@ -237,18 +238,18 @@ type cachePart struct {
 	size int64
 }
 
-// keptCaches are those of all workspaces below dir, used longest ago first.
-func keptCaches(dir string) ([]keptCache, error) {
+// KeptCaches are those of all workspaces below dir, used longest ago first.
+func KeptCaches(dir string) ([]KeptCache, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	var list []keptCache
+	var list []KeptCache
 	for _, e := range entries {
 		if !e.IsDir() {
 			continue
 		}
-		c := keptCache{Dir: filepath.Join(dir, e.Name())}
+		c := KeptCache{Dir: filepath.Join(dir, e.Name())}
 		if b, err := os.ReadFile(filepath.Join(c.Dir, "workspace")); err == nil {
 			c.Workspace = string(b)
 		}
@@ -265,7 +266,7 @@ func keptCaches(dir string) ([]keptCache, error) {
 		slices.SortFunc(c.parts, func(a, b cachePart) int { return int(min(max(b.size-a.size, -1), 1)) })
 		list = append(list, c)
 	}
-	slices.SortFunc(list, func(a, b keptCache) int { return a.Used.Compare(b.Used) })
+	slices.SortFunc(list, func(a, b KeptCache) int { return a.Used.Compare(b.Used) })
 	return list, nil
 }
 
@@ -282,7 +283,7 @@ func treeSize(dir string) (n int64) {
 		return nil
 	})
 	if err != nil || n < 0 {
-		return maxCaches + 1
+		return MaxCaches + 1
 	}
 	return n
 }
@@ -295,16 +296,16 @@ func onDisk(info fs.FileInfo) int64 {
 	return info.Size()
 }
 
-// pruneCaches empties caches, those used longest ago first, until all together are no
+// PruneCaches empties caches, those used longest ago first, until all together are no
 // larger than most. A part of one goes as a whole: half a cache of modules would be built
 // from. What a sandgate works with stays. A cache that is too large by itself goes, and costs
 // no other workspace anything. It looks once in a while.
-func pruneCaches(dir string, most int64, often time.Duration) error {
+func PruneCaches(dir string, most int64, often time.Duration) error {
 	stamp := filepath.Join(dir, "looked")
 	if st, err := os.Stat(stamp); err == nil && time.Since(st.ModTime()) < often && time.Since(st.ModTime()) >= 0 {
 		return nil
 	}
-	list, err := keptCaches(dir)
+	list, err := KeptCaches(dir)
 	if err != nil {
 		return err
 	}
@@ -316,15 +317,15 @@ func pruneCaches(dir string, most int64, often time.Duration) error {
 	}
 	for _, c := range list {
 		if c.Size > most {
-			_ = c.use(func() error { return removeTree(c.Dir, "files") }) // one that is used stays, until later
+			_ = c.Use(func() error { return RemoveTree(c.Dir, "files") }) // one that is used stays, until later
 			continue
 		}
 		if size <= most {
 			continue
 		}
-		_ = c.use(func() error { // one that is used stays
+		_ = c.Use(func() error { // one that is used stays
 			for _, p := range c.parts { // the largest first
-				if size > most && removeTree(filepath.Join(c.Dir, "files"), filepath.Base(p.dir)) == nil {
+				if size > most && RemoveTree(filepath.Join(c.Dir, "files"), filepath.Base(p.dir)) == nil {
 					size -= p.size
 				}
 			}
@@ -334,9 +335,9 @@ func pruneCaches(dir string, most int64, often time.Duration) error {
 	return atomicfile.WriteFile(stamp, nil, 0o600)
 }
 
-// use does something to a cache that no sandgate works with.
-func (c keptCache) use(do func() error) error {
-	lock, err := lockCache(c.Dir, syscall.LOCK_EX)
+// Use does something to a cache that no sandgate works with.
+func (c KeptCache) Use(do func() error) error {
+	lock, err := LockCache(c.Dir, syscall.LOCK_EX)
 	if err != nil {
 		return err
 	}
@@ -344,9 +345,9 @@ func (c keptCache) use(do func() error) error {
 	return do()
 }
 
-// removeTree removes a tree that calls have filled. Go's modules are read-only directories.
+// RemoveTree removes a tree that calls have filled. Go's modules are read-only directories.
 // It follows no link.
-func removeTree(dir, name string) error {
+func RemoveTree(dir, name string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err

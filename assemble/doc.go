@@ -1,0 +1,8 @@
+// Package assemble makes a supervisor of a configuration: it opens the log, the remembered
+// answers and what calls have changed, derives the profiles, builds the tools and finds the
+// backend. The command line uses it, and so can any program that embeds sandgate: Load, Start,
+// and then the methods of the supervisor. See the example.
+//
+// It is the one place where a configuration becomes a supervisor. Nothing registers itself:
+// what a supervisor can do is what is built here.
+package assemble

@@ -1,0 +1,71 @@
+package assemble
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/config"
+	"github.com/sandgate/sandgate/config/trust"
+	"github.com/sandgate/sandgate/internal/unixsock"
+	"github.com/sandgate/sandgate/profiles"
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// Env is what the meaning of a configuration depends on, for this process.
+func Env() (config.Env, error) {
+	env, err := config.HostEnv()
+	if err != nil {
+		return env, internalError(err)
+	}
+	env.CheckPattern, env.CheckHost = checkPattern, CheckHost
+	env.Presets, env.Profiles = profiles.PresetNames(), profiles.OperatorNames()
+	env.ReservedTools = ReservedTools()
+	env.Trusted = trusted
+	return env, nil
+}
+
+// trusted implements config.Env.Trusted.
+func trusted(file, digest string) (bool, error) {
+	path, err := trust.DefaultPath()
+	if err != nil {
+		return false, err
+	}
+	return trust.At(path).Trusts(file, digest)
+}
+
+// checkPattern is sandboxprofile.ParsePattern without the pattern in its error:
+// the configuration's own message names it.
+func checkPattern(pattern string) error {
+	err := sandboxprofile.ParsePattern(pattern)
+	if inner := errors.Unwrap(err); inner != nil {
+		return inner
+	}
+	return err
+}
+
+// Load is the one way to get a configuration: what applies
+// if file is named with --config, and workspace with --workspace; "" is neither.
+func Load(file, workspace string) (*config.Config, config.Found, error) {
+	env, err := Env()
+	if err != nil {
+		return nil, config.Found{}, err
+	}
+	env.File, env.Workspace = file, workspace
+	c, found, err := config.Resolve(env)
+	if err != nil {
+		return nil, found, configError(err)
+	}
+	return c, found, nil
+}
+
+// UnusedText says in a line for people that a value of a file has no effect.
+func UnusedText(n config.Notice) string {
+	return approval.EscapeLine(fmt.Sprintf("%s: %s: not used, as the file is not trusted: %s", n.Position, n.Field, n.Text))
+}
+
+// Self is who calls a supervisor of this process without a socket.
+func Self() unixsock.Peer {
+	return unixsock.Peer{UID: os.Getuid(), GID: os.Getgid(), PID: os.Getpid()}
+}

@@ -1,0 +1,66 @@
+package assemble
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+
+	"github.com/sandgate/sandgate/config"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// WholeTrees are directories that hold the machine, or everybody's files: nobody works in
+// one of them, but in a directory below. To look through them would take minutes.
+var WholeTrees = []string{"/", "/boot", "/home", "/media", "/mnt", "/nix", "/opt", "/run", "/snap", "/srv", "/var", "/var/lib", "/Users", "/System", "/Library", "/Applications"}
+
+// CheckPlaces refuses directories that no tool should write to, before anything is looked
+// at. meant is one that the person has named twice.
+func CheckPlaces(cfg *config.Config, meant string) error {
+	for _, p := range cfg.Sandbox.Paths {
+		var why string
+		switch {
+		case p.Mode != config.ReadWrite || p.Root == meant:
+			continue
+		case sandboxprofile.Contains("/proc", p.Root), sandboxprofile.Contains("/dev", p.Root), sandboxprofile.Contains("/sys", p.Root):
+			return hinted(configError(fmt.Errorf("%s cannot be a place to work in: every sandbox has a /proc, /dev and /sys of its own", p.Root)),
+				"work in a directory elsewhere, such as below /tmp or your home directory")
+		case slices.Contains(WholeTrees, p.Root):
+			why = "holds the whole machine, or everybody's files"
+		case sandboxprofile.IsSystemTree(p.Root):
+			why = "belongs to the system, where no name is hidden or protected"
+		default:
+			continue
+		}
+		return hinted(configError(fmt.Errorf("%s is no place to work in: it %s", p.Root, why)),
+			"go to the directory of your project, or name it: --workspace DIR. If you mean it: --workspace "+tools.QuoteWord(p.Root)+" --workspace "+tools.QuoteWord(p.Root))
+	}
+	return nil
+}
+
+// SaidTwice is the directory that --workspace has named at least twice, links resolved.
+func SaidTwice(workspaces []string) (string, error) {
+	if len(workspaces) < 2 {
+		return "", nil
+	}
+	for _, w := range workspaces[1:] {
+		if w != workspaces[0] {
+			return "", configError(errors.New("--workspace names two directories; add others with --rw"))
+		}
+	}
+	return Resolved(workspaces[0])
+}
+
+// FindHome gives this process a HOME if it has none, as cron, containers and units start
+// it: the one of the user database.
+func FindHome() {
+	if os.Getenv("HOME") != "" {
+		return
+	}
+	if u, err := user.Current(); err == nil && filepath.IsAbs(u.HomeDir) {
+		_ = os.Setenv("HOME", u.HomeDir) // a name and a value that are valid
+	}
+}

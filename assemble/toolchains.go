@@ -1,0 +1,152 @@
+package assemble
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/config"
+	"github.com/sandgate/sandgate/internal/statedir"
+	"github.com/sandgate/sandgate/internal/unixsock"
+	"github.com/sandgate/sandgate/profiles"
+	"github.com/sandgate/sandgate/profiles/repositories"
+	"github.com/sandgate/sandgate/profiles/toolchains"
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// Host is the machine as this person uses it, with the configured directories.
+func Host(n sandboxprofile.Needs, program string) toolchains.Host {
+	return toolchains.Host{
+		Home: n.Home, Path: os.Getenv("PATH"), Env: os.Getenv, Roots: n.Roots, Program: program,
+		Never: OwnDirectories(), Secret: LooksSecret,
+		Hidden: func(path string) bool {
+			for p := path; p != "/"; p = filepath.Dir(p) {
+				if slices.ContainsFunc(n.Hide, func(pattern string) bool { return sandboxprofile.MatchPattern(pattern, p) }) {
+					return true
+				}
+			}
+			return false
+		},
+		Preset: func(name string) []sandboxprofile.Grant {
+			p, err := profiles.Preset(name)
+			if err != nil {
+				return nil
+			}
+			return p.Grants
+		},
+	}
+}
+
+// OwnDirectories are where sandgate keeps files of its own.
+func OwnDirectories() []string {
+	var list []string
+	if dir, err := statedir.Path(""); err == nil {
+		list = append(list, filepath.Clean(dir))
+	}
+	if dir, err := os.UserConfigDir(); err == nil {
+		list = append(list, filepath.Join(dir, "sandgate"))
+	}
+	if socket, err := unixsock.DefaultPath(unixsock.AgentSocket); err == nil {
+		list = append(list, filepath.Dir(socket))
+	}
+	for i, dir := range list {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			list[i] = real
+		}
+	}
+	return list
+}
+
+// LooksSecret reports whether a text, of a file of settings or a variable, holds what the
+// log would not keep, or gives a value to a name of a secret.
+func LooksSecret(text string) bool {
+	r, err := secretRules()
+	if err != nil {
+		return true
+	}
+	low := strings.ToLower(text)
+	named := slices.ContainsFunc(secretNames, func(name string) bool { return strings.Contains(low, name) })
+	if !named && r.String(text) == text { // most files: a search for words costs a tenth of the expressions
+		return false
+	}
+	text = comments().ReplaceAllString(text, "")
+	return secretSetting().MatchString(text) || r.String(text) != text
+}
+
+// secretNames are the ends of names of secrets, in lower case. A text without any of them
+// gives a value to none.
+var secretNames = []string{"password", "passwd", "passphrase", "secret", "token", "apikey", "api_key", "_auth", "accesskey", "access_key"}
+
+var (
+	secretRules = sync.OnceValues(func() (*audit.Redactor, error) { return audit.DefaultRedactor(nil) })
+	// comments hold examples of passwords.
+	comments = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?ms)<!--.*?-->|^[ \t]*[#;][^\n]*$`) })
+	// secretSetting is "password = x", "_authToken=x", "token: x", "<password>x</password>",
+	// "machine a login b password c". A reference to a variable is no secret.
+	secretSetting = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?im)(?:^|[\s"':;_.<-])[\w.-]*(?:` + strings.Join(secretNames, "|") + `)["']?(?:\s*[:=]\s*|>|[ \t]+)["']?[^\s"'$<>{}()\[\],;]{6,}`)
+	})
+)
+
+// detect adds to needs what the programs on PATH need, if the configuration wants that.
+func detect(cfg *config.Config, n *sandboxprofile.Needs, program string) toolchains.Found {
+	if !slices.Contains(cfg.Sandbox.Presets, config.DetectPreset) {
+		return toolchains.Found{Path: os.Getenv("PATH")}
+	}
+	found := toolchains.Find(Host(*n, program))
+	n.Presets = append(n.Presets, sandboxprofile.Preset{
+		Name: config.DetectPreset, Reason: "What the programs on PATH need.", Grants: found.Grants,
+	})
+	return found
+}
+
+// repository adds to needs what git needs of the repository that a workspace belongs to,
+// where that is not a part of it. What is configured stays as it is configured.
+func repository(n *sandboxprofile.Needs, found *toolchains.Found, workspace string) {
+	git := repositories.Find(workspace, n.Home)
+	found.Unfollowed = git.Notes
+	configured := n.Roots
+	for _, r := range git.Roots {
+		if slices.ContainsFunc(configured, func(c sandboxprofile.Root) bool { return sandboxprofile.Contains(c.Path, r.Path) }) {
+			continue
+		}
+		n.Roots = append(n.Roots, r)
+		found.Repository = append(found.Repository, r)
+	}
+}
+
+// hostEnv is the environment that programs may get variables of.
+func hostEnv(found toolchains.Found) []string {
+	env := os.Environ()
+	for i, kv := range env {
+		if strings.HasPrefix(kv, "PATH=") {
+			env[i] = "PATH=" + found.Path
+		}
+	}
+	return env
+}
+
+// allowedNames are the variables that programs get. Of those that nobody has named, it is
+// the ones that are there and do not look like a secret; withheld are the others.
+func allowedNames(cfg *config.Config) (names, withheld []string) {
+	if cfg.Set("sandbox.env.allow") {
+		return slices.Clone(cfg.Sandbox.Env.Allow), nil
+	}
+	shipped := config.Variables()
+	for i, name := range cfg.Sandbox.Env.Allow {
+		value, set := os.LookupEnv(name)
+		switch {
+		case i >= len(shipped) || name != shipped[i].Name: // of the command line
+			names = append(names, name)
+		case set && LooksSecret(name+"="+value):
+			withheld = append(withheld, name)
+		case set:
+			names = append(names, name)
+		}
+	}
+	return names, withheld
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/profiles/toolchains"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// A namesake is a program that is another one inside than outside.
+type namesake struct{ name, inside, outside string }
+
+func (n namesake) String() string {
+	return fmt.Sprintf("%s is %s inside, and %s outside, which is not shown", n.name, n.inside, n.outside)
+}
+
+// namesakes finds programs that run under a name inside and are not those that the person
+// has under it: where another version runs without a word, results are wrong without one.
+func namesakes(path string, p sandboxprofile.Profile, typed string) []namesake {
+	sees := sandboxprofile.NewLookup(p)
+	dir := "/"
+	everything := func(string) bool { return true }
+	var list []namesake
+	for _, name := range append(toolchains.Named(), typed) {
+		if name == "" || strings.Contains(name, "/") {
+			continue
+		}
+		outside, err := tools.LookPath(name, os.Getenv("PATH"), dir, everything)
+		if err != nil {
+			continue
+		}
+		inside, err := tools.LookPath(name, path, dir, sees.Runnable)
+		n := namesake{name, inside, outside}
+		if err == nil && inside != outside && !slices.Contains(list, n) {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// tellToolchains says on a terminal's error stream what programs see of the person's
+// toolchains: everything with verbose, and else what is not as it is outside.
+func (a *app) tellToolchains(d assemble.Derived, verbose bool, typed string) {
+	line := func(format string, args ...any) {
+		fmt.Fprintf(a.err, "sandgate: %s\n", approval.EscapeLine(fmt.Sprintf(format, args...)))
+	}
+	if verbose {
+		for _, g := range d.Found.Grants {
+			line("shown: %s (%s): %s", g.Path, g.Rights, g.Reason)
+		}
+		for _, r := range d.Found.Repository {
+			word := "read-only"
+			if r.Write {
+				word = "writable, but for hooks, settings and other work trees"
+			}
+			line("shown: %s (%s): the repository of the workspace", r.Path, word)
+		}
+		for _, s := range d.Found.Secrets {
+			line("hidden: %s: it holds a token or a password", s)
+		}
+		for _, n := range append(d.Found.Notes, d.Found.Unfollowed...) {
+			line("note: %s", n)
+		}
+		for _, name := range d.Withheld {
+			line("left out: %s looks like a secret; to pass it: --env %s", name, name)
+		}
+	}
+	for _, n := range namesakes(d.Path, d.Programs, typed) {
+		line("warning: %s%s", n, remedy(d, n.outside))
+	}
+}
+
+// tellLeftOut names variables that the person has set and that a program which failed has
+// written about, but did not get: it may have looked for them.
+func (a *app) tellLeftOut(d assemble.Derived) {
+	words := strings.FieldsFunc(d.Said, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	const most = 4
+	told := 0
+	for _, kv := range os.Environ() {
+		name, value, _ := strings.Cut(kv, "=")
+		switch {
+		case told == most, !slices.Contains(words, name), slices.Contains(d.Passed, name), madeInside(name, value):
+			continue
+		}
+		told++
+		but := ""
+		if assemble.LooksSecret(kv) {
+			but = ", because it looks like a secret"
+		}
+		fmt.Fprintf(a.err, "sandgate: hint: %s\n", approval.EscapeLine(fmt.Sprintf("%s is set outside and was left out%s; to pass it: --env %s", name, but, name)))
+	}
+}
+
+// tellUnfollowed says what of a repository is not shown, where git has failed.
+func (a *app) tellUnfollowed(d assemble.Derived) {
+	if !strings.Contains(d.Said, "fatal: ") {
+		return
+	}
+	for _, n := range d.Found.Unfollowed {
+		fmt.Fprintf(a.err, "sandgate: hint: %s\n", approval.EscapeLine(n))
+	}
+}
+
+// madeInside reports whether a variable would be of no use in a sandbox: it has one of its
+// own, or it names a socket, which is not to be had there.
+func madeInside(name, value string) bool {
+	info, err := os.Stat(value)
+	return strings.HasSuffix(strings.ToUpper(name), "_PROXY") || strings.HasPrefix(name, "XDG_") || strings.HasPrefix(value, "unix:") ||
+		slices.Contains([]string{"TMPDIR", "PWD", "OLDPWD", "SHLVL"}, name) || err == nil && info.Mode().Type() == os.ModeSocket
+}
+
+// remedy is the flags that show a program, as an end of a sentence; "" if none would.
+func remedy(d assemble.Derived, program string) string {
+	flags := flagsToShow(d, program)
+	if len(flags) == 0 {
+		return ""
+	}
+	return "; to show it: " + strings.Join(flags, " ")
+}
+
+func flagsToShow(d assemble.Derived, program string) (flags []string) {
+	for _, n := range needsToShow(d, program) {
+		flags = append(flags, "--ro "+shellWord(n.Path))
+	}
+	return flags
+}
+
+// needsToShow are the paths that have to be shown for a program to run.
+func needsToShow(d assemble.Derived, program string) (needs []need) {
+	h := assemble.Host(d.Needs, "")
+	h.Roots = d.Needs.Roots
+	for _, path := range toolchains.Needed(h, program) {
+		needs = append(needs, need{Path: path})
+	}
+	return needs
+}
+
+// tellWhere says where a program is that was not found inside, and what would show it.
+func (a *app) tellWhere(d assemble.Derived, name string) {
+	if named := programOutside(name); named != "" {
+		fmt.Fprintf(a.err, "sandgate: hint: %s\n", approval.EscapeLine(fmt.Sprintf("outside the sandbox it is %s, which is not shown%s", named, remedy(d, named))))
+	}
+}
+
+// programOutside is the path by which a person finds a program; "" if he does not.
+func programOutside(name string) string {
+	cwd, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	path, err := tools.LookPath(name, os.Getenv("PATH"), cwd, func(string) bool { return true })
+	if err != nil {
+		return ""
+	}
+	if strings.Contains(name, "/") {
+		if abs, err := filepath.Abs(name); err == nil {
+			return abs
+		}
+		return path
+	}
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if real, err := tools.LookPath(filepath.Join(dir, name), "", cwd, func(string) bool { return true }); err == nil && real == path {
+			return filepath.Join(dir, name)
+		}
+	}
+	return path
+}
