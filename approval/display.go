@@ -279,6 +279,10 @@ const maxBinaryText = 64 << 10
 // about. To allow it is a question of its own.
 const Unshown = "unshown"
 
+// Margin is the key of a presentation's metadata for what stands before each line of a text from
+// outside, where the content has lines of ours too. Those begin at the edge.
+const Margin = "margin"
+
 // binaryPresentation keeps the escaped bytes of a small file within reach: one
 // NUL byte must not be enough to hide a script from the person who approves it.
 func binaryPresentation(content, description string) *Presentation {

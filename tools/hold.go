@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode"
 
 	"golang.org/x/sys/unix"
 
@@ -56,16 +55,6 @@ func Hold(p Proposal, paths Paths, list []Started) Proposal {
 	if p.Request == nil && p.Unheld == nil {
 		return p
 	}
-	present := p.Present
-	p.Present = func(ctx context.Context) (*approval.Presentation, error) {
-		shown, err := present(ctx)
-		if err != nil || shown == nil {
-			return shown, err
-		}
-		q := *shown
-		q.Content = unframed(shown.Content)
-		return &q, nil
-	}
 	held, untold := map[string]Pin{}, map[string]bool{}
 	for _, s := range list {
 		if s.Unsure == "" {
@@ -87,16 +76,16 @@ func Hold(p Proposal, paths Paths, list []Started) Proposal {
 			untold[pin.Path] = pin.Absent && s.Optional
 		}
 	}
-	if len(held) == 0 {
-		return p
+	own := p.Present
+	if len(held) > 0 {
+		content := map[string]any{}
+		p.Plan.Pins = withHeld(p.Plan.Pins, held)
+		for path, pin := range held {
+			content[path] = pin.state()
+		}
+		p.Request, p.Unheld = withFiles(p.Request, content), withFiles(p.Unheld, content)
 	}
-	content := map[string]any{}
-	p.Plan.Pins = withHeld(p.Plan.Pins, held)
-	for path, pin := range held {
-		content[path] = pin.state()
-	}
-	p.Request, p.Unheld = withFiles(p.Request, content), withFiles(p.Unheld, content)
-	own, pins := p.Present, p.Plan.Pins
+	pins := p.Plan.Pins
 	p.Present = func(ctx context.Context) (*approval.Presentation, error) {
 		shown, err := own(ctx)
 		if err != nil || shown == nil {
@@ -107,9 +96,6 @@ func Hold(p Proposal, paths Paths, list []Started) Proposal {
 			if _, ok := held[pin.Path]; ok && !untold[pin.Path] {
 				said[pin.Path] = pin
 			}
-		}
-		if len(said) == 0 {
-			return shown, nil
 		}
 		return withTexts(shown, slices.Sorted(maps.Keys(said)), said, paths), nil
 	}
@@ -224,23 +210,6 @@ func forOnce(r *approval.Request, why string) *approval.Request {
 	q := *r
 	q.Once = "not all files that the call starts are held: " + why
 	return &q
-}
-
-// unframed shows what would look like the frame around a file's text as code points, where
-// it begins a line of the agent's: only we say that a file is held.
-func unframed(text string) string {
-	var b strings.Builder
-	begins := true
-	for _, r := range text {
-		if begins && (r >= 0x2500 && r <= 0x259f || strings.ContainsRune("\u01c0\u01c1\u2223\u2225\u23b8\u23b9\u23d0\u2758\u2759\u275a\uff5c\uffe8\u2e3a\u2e3b\u2e3d\u2014\u2015", r)) {
-			fmt.Fprintf(&b, "<U+%04X>", r)
-			begins = false // more of them in the line is drawing, and begins none
-			continue
-		}
-		begins = r == '\n' || begins && (unicode.IsSpace(r) || !unicode.IsPrint(r))
-		b.WriteRune(r)
-	}
-	return b.String()
 }
 
 // withFiles is a request whose payload has the content of files.
@@ -421,66 +390,107 @@ func (p Pin) state() string {
 const maxTexts = 1 << 20
 
 // withTexts shows what the held files say below what was to be shown. The approver sees
-// what the pins hold: a file that has changed since says so.
+// what the pins hold: a file that has changed since says so. Only lines of ours begin at the
+// edge, so that no text looks like the head of a file: the lines of a file stand behind a bar, and
+// those of the call behind a margin. A call of one line has room for no head beside it.
 func withTexts(shown *approval.Presentation, order []string, held map[string]Pin, paths Paths) *approval.Presentation {
+	text := strings.TrimSuffix(shown.Content, "\n")
+	if len(order) == 0 && !strings.Contains(text, "\n") {
+		return shown
+	}
 	q := *shown
+	q.Metadata = maps.Clone(shown.Metadata)
+	if q.Metadata == nil {
+		q.Metadata = map[string]any{}
+	}
+	q.Metadata[approval.Margin] = margin
 	var b strings.Builder
-	b.WriteString(strings.TrimSuffix(shown.Content, "\n"))
+	b.WriteString(margin + strings.ReplaceAll(text, "\n", "\n"+margin))
 	files := []any{}
 	named := map[string]int{}
 	for _, path := range order {
 		named[filepath.Base(path)]++
 	}
+	var unshown []string
 	for _, path := range order {
 		pin := held[path]
-		title, text := fileTitle(paths, pin), ""
+		name := fileName(paths, pin)
+		title := name + ", " + howHeld(pin)
 		if n := named[filepath.Base(path)]; n > 1 {
 			title += fmt.Sprintf(" (one of %d of this name that the line may start)", n)
 		}
-		if pin.SHA256 != "" {
-			var content strings.Builder
-			if err := pin.Copy(&content); err != nil {
-				title += ": " + err.Error()
-			} else if was, binary := approval.DescribeBinary([]byte(content.String())); binary {
-				title += ": " + was
-			} else {
-				text = content.String()
-			}
-		}
+		text, why := pin.text()
 		if b.Len()+len(text) > maxTexts {
-			title, text = title+": too long to be shown", ""
+			text, why = "", "too long to be shown"
 		}
-		b.WriteString("\n\n── " + approval.EscapeLine(title))
-		for line := range strings.Lines(text) { // none looks like a line of ours
+		if why != "" {
+			title += ": " + why
+			unshown = append(unshown, name+" ("+why+")")
+		}
+		b.WriteString("\n\n── " + title)
+		for line := range strings.Lines(text) {
 			b.WriteString("\n│ " + strings.TrimSuffix(line, "\n"))
 		}
 		files = append(files, map[string]any{"path": path, "state": pin.state(), "frozen": pin.Frozen})
 	}
-	q.Content = strings.TrimSuffix(b.String(), "\n") + "\n"
-	q.Metadata = maps.Clone(shown.Metadata)
-	if q.Metadata == nil {
-		q.Metadata = map[string]any{}
+	q.Content = b.String() + "\n"
+	if len(files) > 0 {
+		q.Metadata["files"] = files
 	}
-	q.Metadata["files"] = files
+	if len(unshown) > 0 {
+		more := ""
+		if n := len(unshown) - maxNamed; n > 0 {
+			unshown, more = unshown[:maxNamed], fmt.Sprintf(" and %d more", n)
+		}
+		q.Metadata[approval.Unshown] = "what it starts: " + strings.Join(unshown, ", ") + more
+	}
 	return &q
 }
 
-// fileTitle is the line above the text of a file.
-func fileTitle(paths Paths, pin Pin) string {
-	name := pin.Path
+const (
+	// margin stands before each line of a call.
+	margin = "  "
+	// maxNamed is how many of the files that are not shown are named.
+	maxNamed = 3
+)
+
+// text is what a held file says, or why that cannot be shown.
+func (p Pin) text() (text, why string) {
+	switch {
+	case p.Absent:
+		return "", ""
+	case p.SHA256 == "":
+		return "", "it is too large, or cannot be read"
+	}
+	var content strings.Builder
+	if err := p.Copy(&content); err != nil {
+		return "", approval.EscapeLine(err.Error())
+	}
+	if what, binary := approval.DescribeBinary([]byte(content.String())); binary {
+		return "", what
+	}
+	return content.String(), ""
+}
+
+// fileName is the name of a held file in a line of ours.
+func fileName(paths Paths, pin Pin) string {
 	for i := range paths.Rules {
 		if rel, err := filepath.Rel(paths.Rules[i].Root, pin.Path); err == nil && filepath.IsLocal(rel) {
-			name = rel
-			break
+			return approval.EscapeName(rel)
 		}
 	}
+	return approval.EscapeName(pin.Path)
+}
+
+// howHeld says what holds for a file while the call waits and runs.
+func howHeld(pin Pin) string {
 	switch {
 	case pin.Absent:
-		return name + ", which is not there yet"
+		return "which is not there yet"
 	case pin.SHA256 == "":
-		return name + ", which is not held by its content: it is too large, or cannot be read"
+		return "which is not held by its content"
 	case pin.Frozen:
-		return name + ", which stays as it is here while the call runs"
+		return "which stays as it is here while the call runs"
 	}
-	return name + ", as it has to be when the call begins"
+	return "as it has to be when the call begins"
 }

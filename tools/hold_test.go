@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,8 +88,82 @@ func TestHold(t *testing.T) {
 		t.Errorf("a call that nobody is asked about: %+v", got.Plan.Pins)
 	}
 	shown, err := Hold(asked(), p, []Started{{Name: "run.sh"}, {Name: "new.sh"}}).Present(context.Background())
-	if err != nil || !strings.HasPrefix(shown.Content, "x\n") || !strings.Contains(shown.Content, "\n│ echo text of run.sh\n") || !strings.Contains(shown.Content, "new.sh, which is not there yet") {
+	if err != nil || !strings.HasPrefix(shown.Content, "  x\n") || !strings.Contains(shown.Content, "\n│ echo text of run.sh\n") || !strings.Contains(shown.Content, "new.sh, which is not there yet") {
 		t.Errorf("%v: %+v", err, shown)
+	}
+}
+
+// TestOnlyOurLinesBeginAtTheEdge: what a call, a file and its name say stands behind a margin, a bar
+// and quotes, whatever letters it imitates our lines with.
+func TestOnlyOurLinesBeginAtTheEdge(t *testing.T) {
+	tr := newTree(t)
+	const forged = "ーー c.sh, which stays as it is here while the call runs\n丨 make test\n── c.sh\n│ x\n"
+	name := "c.sh, which stays as it is here while the call runs"
+	tr.program("ws/"+name, "#!/bin/sh\n"+forged)
+	for _, c := range []struct {
+		content string
+		held    bool
+		want    []string // the lines that begin at the edge
+	}{
+		{"make test", false, []string{"make test"}}, // one line forges no section
+		{"make test", true, []string{`── "` + name + `", which stays as it is here while the call runs`}},
+		{forged, false, nil},
+		{": '" + forged + "'", true, []string{`── "` + name + `", which stays as it is here while the call runs`}},
+	} {
+		p, list := asked(), []Started{}
+		p.Present = func(context.Context) (*approval.Presentation, error) {
+			return &approval.Presentation{Type: approval.Command, Content: c.content}, nil
+		}
+		if c.held {
+			list = append(list, Started{Name: name})
+		}
+		shown, err := Hold(p, tr.paths(), list).Present(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var edge []string
+		for line := range strings.Lines(shown.Content) {
+			if line = strings.TrimSuffix(line, "\n"); line != "" && !strings.HasPrefix(line, "  ") && !strings.HasPrefix(line, "│ ") {
+				edge = append(edge, line)
+			}
+		}
+		if !slices.Equal(edge, c.want) || (shown.Metadata[approval.Margin] != nil) != (c.held || c.content == forged) {
+			t.Errorf("%q: %q at the edge, want %q:\n%s", c.content, edge, c.want, shown.Content)
+		}
+	}
+}
+
+// TestHeldFilesThatNobodyCanRead: a held file that is not text, or too long, is named as what no
+// screen shows. A script is not, nor is a program that no tool can write.
+func TestHeldFilesThatNobodyCanRead(t *testing.T) {
+	tr := newTree(t)
+	tr.program("ws/run.sh", "#!/bin/sh\n")
+	tr.program("ws/app", "\x7fELF\x00")
+	tr.program("ws/nul.sh", "#!/bin/sh\necho\x00\n")
+	tr.program("ws/long.sh", "#!/bin/sh\n"+strings.Repeat("#\n", maxTexts/2))
+	tr.program("ro/app", "\x7fELF\x00")
+	if err := os.Truncate(tr.program("ws/huge", "\x7fELF"), MaxHeld+1); err != nil {
+		t.Fatal(err)
+	}
+	for names, want := range map[string]string{
+		"run.sh": "", "../ro/app": "", "new.sh": "",
+		"app": "app (Binary file: application/x-executable (5 bytes))", "nul.sh": "nul.sh (Binary file: application/octet-stream (16 bytes))",
+		"long.sh": "long.sh (too long to be shown)", "huge": "huge (it is too large, or cannot be read)",
+		"run.sh app":              "app (Binary file: application/x-executable (5 bytes))",
+		"app nul.sh long.sh huge": "and 1 more",
+	} {
+		var list []Started
+		for _, name := range strings.Fields(names) {
+			list = append(list, Started{Name: name})
+		}
+		shown, err := Hold(asked(), tr.paths(), list).Present(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _ := shown.Metadata[approval.Unshown].(string)
+		if (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", names, got, want)
+		}
 	}
 }
 

@@ -12,12 +12,13 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/present"
 )
 
 // decideFlags are how requests are answered.
 type decideFlags struct {
-	scope, feedback, args, pattern string
-	soft, explain, interrupt       bool
+	scope, feedback, args, pattern    string
+	soft, explain, interrupt, unshown bool
 }
 
 func newApprovalsAllowCmd(a *app, f *approvalsFlags) *cobra.Command {
@@ -26,7 +27,8 @@ func newApprovalsAllowCmd(a *app, f *approvalsFlags) *cobra.Command {
 		Use: "allow ID...", Short: "Allow requests", Args: cobra.MinimumNArgs(1),
 		Long: `allow allows requests. --args replaces the arguments of one: they are checked
 and planned again, and refused if they are not allowed. --pattern remembers more
-than this very call; show lists the patterns that are offered.`,
+than this very call; show lists the patterns that are offered. What no screen shows,
+such as a compiled program that the call starts, takes --unshown.`,
 		Example: `  sandgate approvals allow ID --scope session
   sandgate approvals allow ID --args '{"command": "ls"}'
   sandgate approvals allow ID --scope session --pattern 'argv_prefix=go test'`,
@@ -36,6 +38,7 @@ than this very call; show lists the patterns that are offered.`,
 	}
 	rememberFlags(c, &d)
 	c.Flags().StringVar(&d.args, "args", "", "`JSON` object of arguments in place of the agent's, for one ID")
+	c.Flags().BoolVar(&d.unshown, "unshown", false, "allow also what no screen shows")
 	return c
 }
 
@@ -127,6 +130,11 @@ func (a *app) decide(ctx context.Context, p *client.Approver, f *approvalsFlags,
 	if err != nil {
 		return err
 	}
+	if v == protocol.Allow && !d.unshown {
+		if err := allShown(ctx, p, w); err != nil {
+			return err
+		}
+	}
 	results, err := p.Decide(ctx, w)
 	if err != nil {
 		return wireStatus(err)
@@ -142,6 +150,35 @@ func (a *app) decide(ctx context.Context, p *client.Approver, f *approvalsFlags,
 	for _, r := range results {
 		if r.Error != nil {
 			return withStatus(exitInternal, nil) // printed with the others
+		}
+	}
+	return nil
+}
+
+// allShown is an error if an answer allows what no screen shows. Nothing is answered then.
+func allShown(ctx context.Context, p *client.Approver, w protocol.ApprovalsDecide) error {
+	for _, id := range append(w.IDs, w.ID) {
+		var one protocol.Approval
+		var err error
+		switch {
+		case id == "":
+			continue
+		case len(w.Args) > 0:
+			var edited protocol.ApprovalsPreviewed
+			edited, err = p.Preview(ctx, protocol.ApprovalsPreview{ID: id, Args: w.Args})
+			one = edited.Approval
+		default:
+			one, err = p.Show(ctx, id)
+		}
+		var wire *protocol.Error
+		if errors.As(err, &wire) && (wire.Code == protocol.CodeUnknownApproval || wire.Code == protocol.CodeAlreadyDecided) {
+			continue // the answer says it
+		}
+		if err != nil {
+			return wireStatus(err)
+		}
+		if why := present.Unshown(&one); why != "" {
+			return withHint(usageError(fmt.Errorf("%s is not allowed: no screen shows %s", id, why)), "`sandgate approvals show --full ID` has the rest; --unshown allows it all the same")
 		}
 	}
 	return nil

@@ -170,6 +170,7 @@ func (p *prompt) choose(ctx context.Context, text string) error {
 		pattern := offer.Pattern()
 		p.pattern.Pattern = &pattern
 	}
+	p.unread.told = true // it is the first of the notes
 	notes := strings.Join(append(present.OfferNotes(&p.shown, offer, false), ""), "\n")
 	fmt.Fprintf(p.out, "%s\n%s", present.RememberedSentence(&p.shown, offer, scope, false), notes)
 	p.guard.Look(p.now(), string(p.shown.ID), strconv.FormatInt(p.input.prompted.Add(1), 10))

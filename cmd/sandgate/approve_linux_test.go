@@ -348,6 +348,47 @@ func TestPlainCutTextAsksTwice(t *testing.T) {
 	<-ended
 }
 
+// TestPlainAsksAboutWhatIsNotShown: a program from the workspace is allowed by a second answer, and
+// remembered for its content.
+func TestPlainAsksAboutWhatIsNotShown(t *testing.T) {
+	s := newServing(t, pageConfig)
+	build := func(text string) {
+		if err := os.WriteFile(s.ws+"/app", []byte("echo "+text+"\nexit\n\x00"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	build("one")
+	agent := s.session("coder")
+	runs := func() <-chan ended { return call(t.Context(), agent, "shell", map[string]any{"command": "sh app"}) }
+	x := newTerminal(t, "dumb")
+	stopped := x.approve(&cliBench{t: t, operator: s.operator}, "--plain")
+	x.see("waiting for requests")
+	first := runs()
+	x.see("an empty line denies): ")
+	x.pressUntil("y\n", "no screen shows what it starts: app (Binary file")
+	x.pressUntil("y\n", "approved (once)")
+	if e := <-first; e.err != nil {
+		t.Error(e.err)
+	}
+	second := runs()
+	x.pressUntil("s\n", "No screen shows what it starts: app (Binary file")
+	x.pressUntil("y\n", "approved (session)")
+	if e := <-second; e.err != nil {
+		t.Error(e.err)
+	}
+	if e := <-runs(); e.err != nil { // nobody was asked
+		t.Error(e.err)
+	}
+	build("another")
+	third := runs()
+	x.pressUntil("N\n", "denied (once)")
+	if e := <-third; e.err == nil {
+		t.Error("another content has run")
+	}
+	x.press("\x04")
+	<-stopped
+}
+
 var colour = regexp.MustCompile(`\x1b\[(\d+;)*[349][0-7][;m]`)
 
 func TestApproveWithoutColour(t *testing.T) {

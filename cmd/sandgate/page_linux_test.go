@@ -131,6 +131,7 @@ func drivePage(t *testing.T, b *browser, without ...string) {
 		{"Edit", pageEdits},
 		{"Remember", pageRemembers},
 		{"UnseenAsksAgain", pageAsksBeforeUnseen},
+		{"Unshown", pageAsksAboutWhatIsNotShown},
 		{"Elsewhere", pageShowsAnswersOfOthers},
 		{"Gone", pageTakesNoKeysOfAText},
 		{"Reconnect", pageTakesNoKeysOfATextAfterAReconnect},
@@ -387,6 +388,47 @@ func pageAsksBeforeUnseen(p *person) {
 	p.press("y", false)
 	if text, e := p.ran(ch); text != "end\n" {
 		p.t.Errorf("%q %v; %s", text, e, p.text())
+	}
+}
+
+// pageAsksAboutWhatIsNotShown: what no screen shows is allowed after a question that says so, is
+// remembered beside a sentence that does, and is in no group that is allowed.
+func pageAsksAboutWhatIsNotShown(p *person) {
+	if err := os.WriteFile(p.ws+"/app", []byte("echo built\nexit\n\x00"), 0o755); err != nil {
+		p.t.Fatal(err)
+	}
+	first, second := p.ask("sh app", client.WithGroup("apps")), call(p.t.Context(), p.session, "shell", map[string]any{"command": "sh app 2"}, client.WithGroup("apps"))
+	p.see("One of 2 requests that belong together")
+	p.settled()
+	p.press("A", false)
+	p.see("or holds what no screen shows")
+	p.click("button", "Open: it can change things")
+	p.moment()
+	p.click("button", "Open: it can change things")
+	p.scrollThrough()
+	p.moment()
+	p.press("A", false)
+	p.see("Not all of them have been on the screen")
+	p.waits(first, "allowed in a group")
+	p.press("Escape", false)
+	p.settled()
+	p.press("y", false)
+	p.see("No screen shows what it starts: app (Binary file")
+	p.waits(first, "allowed without a question")
+	p.picture("unshown-light")
+	p.settled()
+	p.press("y", false)
+	if text, e := p.ran(first); text != "built\n" {
+		p.t.Errorf("%q %v", text, e)
+	}
+	p.see("sh app 2")
+	p.settled()
+	p.press("r", false)
+	p.see("No screen shows what it starts: app (Binary file")
+	p.settled()
+	p.press("y", false)
+	if text, e := p.ran(second); text != "built\n" {
+		p.t.Errorf("%q %v", text, e)
 	}
 }
 

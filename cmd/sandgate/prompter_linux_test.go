@@ -90,7 +90,7 @@ func TestPromptHoldsWhatWasCut(t *testing.T) {
 	x := newTerminal(t, "xterm")
 	p := newTTYPrompter()
 	p.open = func() (*os.File, error) { return os.OpenFile(x.slave.Name(), os.O_RDWR|unix.O_NOCTTY, 0) }
-	questions := 0
+	questions, unshown := 0, ""
 	question := func() {
 		t.Helper()
 		questions++
@@ -102,6 +102,9 @@ func TestPromptHoldsWhatWasCut(t *testing.T) {
 	}
 	prompt := func(ctx context.Context, id, command string) <-chan bool {
 		shown, metadata := approval.Truncate(command, 200, 16<<10)
+		if unshown != "" {
+			metadata = map[string]any{approval.Unshown: unshown}
+		}
 		ended := make(chan bool, 1)
 		go func() {
 			a, _ := p.Prompt(ctx, approval.Pending{ID: id, ToolName: "shell", Description: "Execute: " + command, Payload: map[string]any{"command": command}, Expires: time.Now().Add(time.Minute),
@@ -139,6 +142,19 @@ func TestPromptHoldsWhatWasCut(t *testing.T) {
 	if !<-ended {
 		t.Error("y has not allowed what was shown whole")
 	}
+
+	unshown = "what it starts: app"
+	ended = prompt(t.Context(), "req-unshown", "./app")
+	x.press("v\n")
+	question()
+	x.press("y\n")
+	x.see("no screen shows what it starts: app")
+	question()
+	x.press("y\n")
+	if !<-ended {
+		t.Error("two answers have not allowed what is not shown")
+	}
+	unshown = ""
 
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := prompt(ctx, "req-gone", "npm install left-pad@1.3.0"+strings.Repeat(" shell: Execute: ls", 20))

@@ -51,6 +51,9 @@ func Withdrawn(d *approval.Decision) bool {
 // escaped: what it leaves out of the call at hand, and what else it would have
 // matched. A denied part denies the whole of a call: there is no rest then to speak of.
 func OfferNotes(a *protocol.Approval, o approval.Offer, denied bool) (notes []string) {
+	if text := Unshown(a); text != "" && !denied {
+		notes = append(notes, "No screen shows "+text+".")
+	}
 	if !o.Whole && !denied {
 		notes = append(notes, "That is not all of this call: the rest is allowed once, and asked about again.")
 	}

@@ -283,6 +283,13 @@ func Unshown(a *protocol.Approval) string {
 	return approval.EscapeLine(note(a.Presentation, approval.Unshown))
 }
 
+// Ours reports whether a line of Content is one that sandgate has written between those of texts
+// from outside, which stand behind a margin or a bar then.
+func Ours(a *protocol.Approval, line string) bool {
+	margin := note(a.Presentation, approval.Margin)
+	return margin != "" && line != "" && !strings.HasPrefix(line, margin) && !strings.HasPrefix(line, "│")
+}
+
 func fullContent(a *protocol.Approval) (string, bool) {
 	if a.Presentation == nil {
 		return "", false

@@ -46,8 +46,12 @@ func Risks(a *protocol.Approval) []Risk {
 	syntax.Walk(f, r.node)
 	r.list = worst(r.list)
 	// A content that was escaped or changed has its pieces elsewhere.
+	margin := note(a.Presentation, approval.Margin)
+	shown := func(at int) string { return margin + strings.ReplaceAll(command[:at], "\n", "\n"+margin) }
 	for i := range r.list {
-		if x := &r.list[i]; x.End > len(content) || x.End > len(command) || content[:x.End] != command[:x.End] {
+		if x := &r.list[i]; x.End > 0 && strings.HasPrefix(content, shown(x.End)) {
+			x.Start, x.End = len(shown(x.Start)), len(shown(x.End))
+		} else {
 			x.Start, x.End = 0, 0
 		}
 	}

@@ -30,11 +30,12 @@ func classOf(a *protocol.Approval) string {
 // beyond never looks harmless.
 func Strip(a *protocol.Approval) []Consequence {
 	strip := stripOf(a)
-	if Unshown(a) != "" {
+	switch {
+	case Unshown(a) == "":
+	case isKeep(a):
 		strip[0] = Consequence{"writes", "more than is shown", true}
-		if !isKeep(a) {
-			strip[0].Text = "what is not shown"
-		}
+	case a.Details["path"] != "": // what a program can do is what its sandbox allows, whatever it holds
+		strip[0] = Consequence{"writes", "what is not shown", true}
 	}
 	return strip
 }

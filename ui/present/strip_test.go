@@ -75,10 +75,17 @@ func TestRisksPointIntoTheContent(t *testing.T) {
 		text := strings.Join(rapid.SliceOf(rapid.SampledFrom(words)).Draw(t, "words"), " ")
 		a := command(text, nil)
 		a.Presentation.Content = approval.EscapeCommand(text)
-		content, _ := Content(a)
-		for _, r := range Risks(a) {
-			if r.Start < 0 || r.End < r.Start || r.End > len(content) || content[:r.End] != text[:r.End] {
-				t.Fatalf("%+v in %q", r, content)
+		plain := Risks(a)
+		for _, r := range plain {
+			if r.Start < 0 || r.End < r.Start || r.End > len(text) || a.Presentation.Content[:r.End] != text[:r.End] {
+				t.Fatalf("%+v in %q", r, a.Presentation.Content)
+			}
+		}
+		content := "  " + strings.ReplaceAll(a.Presentation.Content, "\n", "\n  ")
+		a.Presentation.Content, a.Presentation.Metadata = content+"\n\n── x\n", map[string]any{approval.Margin: "  "}
+		for i, r := range Risks(a) { // they are the same behind a margin
+			if (r.End == 0) != (plain[i].End == 0) || strings.ReplaceAll(content[r.Start:r.End], "\n  ", "\n") != text[plain[i].Start:plain[i].End] {
+				t.Fatalf("%+v in %q, %+v without a margin", r, content, plain[i])
 			}
 		}
 	})
@@ -328,6 +335,14 @@ func TestUnshown(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if got := Strip(keep("aa", diff, ""))[0]; got.Careful {
+		t.Errorf("%+v", got)
+	}
+	held := &protocol.Approval{Details: map[string]string{"network": "none", "may write": "/ws", "directory": "/ws"}, Presentation: &approval.Presentation{Metadata: map[string]any{approval.Unshown: "app"}}}
+	if got := Strip(held)[0]; got.Careful || got.Text != "/ws" { // it can do what its sandbox allows, and no more
+		t.Errorf("%+v", got)
+	}
+	held.Details["path"] = "/ws/app"
+	if got := Strip(held)[0]; !got.Careful {
 		t.Errorf("%+v", got)
 	}
 	if text := Essence(keep("aa", diff, "aa.txt\n")); !strings.Contains(text, "not shown on any screen: aa.txt<U+000A>") {

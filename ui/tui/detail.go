@@ -171,10 +171,14 @@ func (m *model) contentLines(it *item) []string {
 			continue
 		}
 		style := m.styles().plain
-		if kind == approval.Diff {
+		parts := it.partsOf(i, source[i])
+		switch {
+		case kind == approval.Diff:
 			style = m.styles().diff(diff.Line(source[i]))
+		case present.Ours(it.shown, source[i]):
+			style, parts = m.styles().diff(present.DiffOurs), nil
 		}
-		lines = append(lines, m.margin(source[i], it.partsOf(i, source[i]), style)...)
+		lines = append(lines, m.margin(source[i], parts, style)...)
 	}
 	return lines
 }

@@ -221,6 +221,9 @@ func (m *model) choose(c present.Choice, begun time.Duration) tea.Cmd {
 			a.decide.PlanDigest = it.shown.PlanDigest
 		}
 		a.asks = m.unseen(it)
+		if it.shown != nil && present.Unshown(it.shown) != "" {
+			a.asks = append(a.asks, "no screen shows "+present.Unshown(it.shown))
+		}
 	}
 	if len(a.asks) > 0 {
 		m.confirm, m.notice = a, ""
@@ -231,16 +234,13 @@ func (m *model) choose(c present.Choice, begun time.Duration) tea.Cmd {
 
 // unseen says how much of a request has never been on the screen.
 func (m *model) unseen(it *item) []string {
-	var asks []string
-	if it.shown != nil && present.Unshown(it.shown) != "" {
-		asks = append(asks, "allows what no screen shows: "+present.Unshown(it.shown))
-	}
 	if it.read {
-		return asks
+		return nil
 	}
 	if it.length == 0 { // it was passed over before its text came
 		return []string{"it has not been on the screen yet"}
 	}
+	var asks []string
 	if below := it.length - it.reached; below > 0 {
 		asks = append(asks, fmt.Sprintf("%s not been on the screen (PgDn shows more)", plural(below, "line has", "lines have")))
 	}
@@ -298,6 +298,11 @@ func (m *model) group(key string, begun time.Duration) tea.Cmd {
 	}
 	a.decide.Decision = protocol.Allow
 	switch {
+	case slices.ContainsFunc(a.decide.IDs, func(id protocol.ApprovalID) bool {
+		it := m.find(id)
+		return it.shown != nil && present.Unshown(it.shown) != ""
+	}):
+		m.notice = "one of the group holds what no screen shows: answer one by one"
 	case slices.ContainsFunc(a.decide.IDs, func(id protocol.ApprovalID) bool { return m.find(id).args != nil }):
 		m.notice = "one of the group is edited: answer one by one, or Esc on it for the agent's own"
 	case len(a.decide.IDs) > maxGroup:

@@ -587,6 +587,36 @@ func TestAllowingTheUnseenAsks(t *testing.T) {
 		d.press("y")
 		expect(t, d, allowed)
 	})
+	t.Run("what no screen shows", func(t *testing.T) {
+		unshown := func(a *protocol.Approval) {
+			a.GroupID, a.Presentation.Metadata = "g", map[string]any{approval.Unshown: "what it starts: app (Binary)"}
+		}
+		d := newDesk(80, 40)
+		d.arrive(request(1, unshown), request(2, unshown))
+		d.do(pagedMsg{id: "req-ab-1"})
+		d.read()
+		d.press("A")
+		expect(t, d)
+		if !strings.Contains(d.screen(), "one of the group holds what no screen shows") {
+			t.Error(d.screen())
+		}
+		d.press("y")
+		expect(t, d)
+		if !strings.Contains(d.screen(), "no screen shows what it starts: app (Binary)") {
+			t.Error(d.screen())
+		}
+		d.read()
+		d.press("y")
+		expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: approval.Once})
+		d.read()
+		d.press("r")
+		if !strings.Contains(d.screen(), "No screen shows what it starts: app (Binary)") {
+			t.Error(d.screen())
+		}
+		d.read()
+		d.press("y")
+		expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-2", Decision: protocol.Allow, Scope: approval.Session})
+	})
 	t.Run("deny", func(t *testing.T) {
 		d := newDesk(80, 24)
 		d.arrive(long)

@@ -361,8 +361,7 @@ func (p *page) full(ctx context.Context, ask look) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, kind := present.Content(&one)
-	return map[string]any{"lines": linesOf(present.FullContent(&one), kind, nil, nil)}, nil
+	return map[string]any{"lines": linesOf(&one, present.FullContent(&one), nil, nil)}, nil
 }
 
 // preview is what a request would be with other arguments, or what a pattern covers.

@@ -92,7 +92,7 @@ func sheetOf(ctx context.Context, a *protocol.Approval) sheet {
 	s := sheet{
 		row: rowOf(a), Strip: known.Strip, Why: factsOf(known.Deciding), Depth: factsOf(known.Depth), First: []fact{}, Careful: []string{},
 		Place: approval.EscapeLine(a.Details["directory"]), Type: string(kind), Cut: present.IsCut(a), Unshown: present.Unshown(a), Then: []string{}, Offers: []offer{},
-		Lines: linesOf(text, kind, coloured(ctx, a, text), present.Risks(a)),
+		Lines: linesOf(a, text, coloured(ctx, a, text), present.Risks(a)),
 	}
 	s.Rule, s.Digest = approval.EscapeLine(board.RuleFor(a)), a.PlanDigest
 	s.Agent, s.Wants = present.Headline(a)
@@ -147,9 +147,9 @@ func coloured(ctx context.Context, a *protocol.Approval, text string) [][]highli
 // lines that continue it: a browser takes seconds to lay out one of megabytes.
 const maxLine = 1000
 
-// linesOf splits an escaped content. Long runs of blanks are counted; a line that has
+// linesOf splits an escaped content of a request. Long runs of blanks are counted; a line that has
 // one is not coloured or marked, since its parts are of other text.
-func linesOf(text string, kind approval.PresentationType, colours [][]highlight.Part, risks []present.Risk) []line {
+func linesOf(a *protocol.Approval, text string, colours [][]highlight.Part, risks []present.Risk) []line {
 	source := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	lines := []line{}
 	var diff present.DiffReader
@@ -166,8 +166,10 @@ func linesOf(text string, kind approval.PresentationType, colours [][]highlight.
 		shown := present.Blanks(source[i])
 		l := line{Parts: []part{{Text: shown}}}
 		switch {
-		case kind == approval.Diff:
+		case a.Presentation != nil && a.Presentation.Type == approval.Diff:
 			l.How = diffClasses[diff.Line(shown)]
+		case present.Ours(a, source[i]):
+			l.How = diffClasses[present.DiffOurs]
 		case shown != source[i]:
 		default:
 			if i < len(colours) {

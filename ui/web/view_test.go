@@ -161,10 +161,19 @@ func contentOf(a *protocol.Approval) string {
 // TestHeadsOfADraftAreNotText: what sandgate says of a draft's files has a class and a style
 // of its own, and a file's line that reads like it has another.
 func TestHeadsOfADraftAreNotText(t *testing.T) {
-	lines := linesOf("* in /w: 1 changed\n* ~ deploy.sh\n@@ -1 +1,2 @@\n * ~ docs/x\n+* ~ docs/y\n", approval.Diff, nil, nil)
-	for i, want := range []string{"name", "name", "head", "", "added"} {
-		if i >= len(lines) || lines[i].How != want {
-			t.Errorf("line %d: %+v, want %q", i, lines, want)
+	for _, c := range []struct {
+		shown approval.Presentation
+		how   []string
+	}{
+		{approval.Presentation{Type: approval.Diff, Content: "* in /w: 1 changed\n* ~ deploy.sh\n@@ -1 +1,2 @@\n * ~ docs/x\n+* ~ docs/y\n"}, []string{"name", "name", "head", "", "added"}},
+		{approval.Presentation{Type: approval.Command, Content: "  sh c.sh\n  ── c.sh, which\n\n── c.sh, which\n│ ── d.sh, which\n", Metadata: map[string]any{approval.Margin: "  "}}, []string{"", "", "", "name", ""}},
+		{approval.Presentation{Type: approval.Command, Content: "── c.sh"}, []string{""}},
+	} {
+		lines := linesOf(&protocol.Approval{Presentation: &c.shown}, c.shown.Content, nil, nil)
+		for i, want := range c.how {
+			if i >= len(lines) || lines[i].How != want {
+				t.Errorf("line %d: %+v, want %q", i, lines, want)
+			}
 		}
 	}
 	if b, err := assets.ReadFile("assets/page.css"); err != nil || !strings.Contains(string(b), ".content .name {") {
@@ -184,7 +193,7 @@ func FuzzLines(f *testing.F) {
 			kind = approval.Diff
 		}
 		a := &protocol.Approval{ID: "r", Presentation: &approval.Presentation{Type: kind, Content: text, Language: "bash"}}
-		plain := linesOf(contentOf(a), kind, nil, nil)
+		plain := linesOf(a, contentOf(a), nil, nil)
 		coloured := sheetOf(context.Background(), a).Lines
 		if len(plain) != len(coloured) {
 			t.Fatalf("%d lines, %d with colours", len(plain), len(coloured))

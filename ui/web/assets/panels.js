@@ -167,12 +167,12 @@ export class Panels {
   // seen says what is left to be looked at, and lets the group be allowed after that.
   seen(p) {
     // A view that is gone, or not there yet, has not been looked at.
-    const cut = p.ids.some((id) => { const v = this.v.views.get(id); return !v || !v.sheet || v.sheet.cut; });
+    const cut = p.ids.some((id) => { const v = this.v.views.get(id); return !v || !v.sheet || v.sheet.cut || v.sheet.unshown; });
     const todo = this.v.answers.querySelector(".todo");
     const b = this.v.answers.querySelector("button.allow");
     if (!todo || !b) return;
     p.whole = p.all && !cut;
-    const text = p.whole ? "All of them have been on the screen." : cut ? "One of them was cut: answer it by itself." : "Scroll through all of them; what can change things is opened first.";
+    const text = p.whole ? "All of them have been on the screen." : cut ? "One of them was cut, or holds what no screen shows: answer it by itself." : "Scroll through all of them; what can change things is opened first.";
     put(todo, "textContent", text);
     b.dataset.blocked = String(!p.whole);
     this.v.mark();

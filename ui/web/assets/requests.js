@@ -432,7 +432,6 @@ export class Requests {
   unseen(view) {
     const asks = [];
     if (!view.all) asks.push("Not all of the request has been on the screen: scroll through it.");
-    if (view.sheet.unshown) asks.push(`No screen shows ${view.sheet.unshown}.`);
     if (view.sheet.cut && !view.whole) asks.push("The text was cut: v shows all of it.");
     return asks;
   }
@@ -451,6 +450,7 @@ export class Requests {
     if (choice.decision === "allow") {
       decide.scope = "once";
       const asks = this.unseen(view);
+      if (view.sheet.unshown) asks.push(`No screen shows ${view.sheet.unshown}.`); // remembering it says so in its panel
       if (asks.length && !(this.panel && this.panel.kind === "confirm")) return this.show({ kind: "confirm", asks, choice });
     }
     this.send(decide);
