@@ -469,7 +469,7 @@ func Tools(cfg *config.Config, own map[string]sandboxprofile.Rights, o Options) 
 		return nil, d, configError(err)
 	}
 	background := tasks.New(tasks.Config{Shell: sh, Wall: cfg.Tasks.Timeout})
-	run := program.New(program.Config{Paths: paths, Profile: d.Programs, Env: env, Reach: sh.Reach, Rules: sh.Ruled, Starts: sh.StartsOf, Credentials: shellCredentials(cfg), Terminal: o.Terminal})
+	run := program.New(program.Config{Paths: paths, Profile: d.Programs, Env: env, Reach: sh.Reach, Rules: sh.Ruled, Unasked: sh.Unasked, Starts: sh.StartsOf, Credentials: shellCredentials(cfg), Terminal: o.Terminal})
 	d.starts = sh.StartsOf
 	d.denied = func(tier config.Tier) (func([]string, string) error, error) {
 		above := deniesAbove(cfg, tier)

@@ -216,12 +216,7 @@ func (d Derived) cachePaths(p tools.Paths) tools.Paths {
 
 // cacheEnv is the environment of the programs that have the cache.
 func (d Derived) cacheEnv(env []string) []string {
-	env = slices.DeleteFunc(slices.Clone(env), func(kv string) bool { _, ok := d.cached[tools.EnvName(kv)]; return ok })
-	for name, value := range d.cached {
-		env = append(env, name+"="+value)
-	}
-	slices.SortFunc(env, func(a, b string) int { return strings.Compare(tools.EnvName(a), tools.EnvName(b)) })
-	return env
+	return tools.WithEnv(env, d.cached)
 }
 
 // A KeptCache is what is kept of one workspace.

@@ -149,7 +149,7 @@ func (f *fixture) tools(t testing.TB, o setup) *tools.Registry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list = append(list, program.New(program.Config{Paths: paths, Profile: profile, Env: env, Credentials: o.credentials, Reach: sh.Reach, Rules: sh.Ruled, Starts: sh.StartsOf}))
+	list = append(list, program.New(program.Config{Paths: paths, Profile: profile, Env: env, Credentials: o.credentials, Reach: sh.Reach, Rules: sh.Ruled, Unasked: sh.Unasked, Starts: sh.StartsOf}))
 	var asTool tools.Tool = sh
 	if o.shell != nil {
 		asTool = o.shell(sh)

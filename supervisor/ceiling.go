@@ -81,4 +81,10 @@ func withholds(p *tools.Proposal, mode approval.Mode) {
 		}
 	}
 	p.Plan.Profile.Paths = paths
+	if len(p.Unasked) > 0 {
+		program, env := *p.Plan.Action.Exec, &p.Plan.Profile.Env
+		program.Env = tools.WithEnv(program.Env, p.Unasked)
+		env.Names = slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(slices.Clone(env.Names), maps.Keys(p.Unasked)))))
+		p.Plan.Action.Exec = &program
+	}
 }

@@ -33,8 +33,16 @@ func BuildEnv(allow []string, set map[string]string, host []string, home string)
 	if home != "" && (setHome || slices.Contains(allow, "HOME")) {
 		vars["HOME"] = home
 	}
-	env := make([]string, 0, len(vars))
-	for name, value := range vars {
+	return WithEnv(nil, vars)
+}
+
+// WithEnv puts variables into an environment, sorted by name as plans have it.
+func WithEnv(environ []string, set map[string]string) []string {
+	env := slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
+		_, replaced := set[EnvName(kv)]
+		return replaced
+	})
+	for name, value := range set {
 		env = append(env, name+"="+value)
 	}
 	slices.SortFunc(env, func(a, b string) int { return strings.Compare(EnvName(a), EnvName(b)) })

@@ -3,7 +3,6 @@ package tools
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -106,12 +105,11 @@ func TrustVariables() []string {
 // trusting points a program at the sandbox's certificates. A variable that the
 // configuration gives a value keeps it: the operator may trust fewer.
 func trusting(env []string) []string {
-	env = slices.Clone(env)
+	missing := map[string]string{}
 	for _, name := range TrustVariables() {
 		if _, set := LookupEnv(env, name); !set {
-			env = append(env, name+"="+sandboxprofile.TrustBundle)
+			missing[name] = sandboxprofile.TrustBundle
 		}
 	}
-	slices.SortFunc(env, func(a, b string) int { return strings.Compare(EnvName(a), EnvName(b)) })
-	return env
+	return WithEnv(env, missing)
 }

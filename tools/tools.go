@@ -99,6 +99,8 @@ type Proposal struct {
 	// Unchanged are directories that a program may change only if a person was asked about
 	// the call: their writes are to be approved, and no rule of a person's allows the call.
 	Unchanged []string
+	// Unasked are variables that a program has if no person was asked about the call.
+	Unasked map[string]string
 	// Changeable are files that the program starts, where it reaches beyond the workspace
 	// and calls may change them without a question. No answer to another call allows it then.
 	Changeable []string

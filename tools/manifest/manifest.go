@@ -211,7 +211,7 @@ func (t *tool) program(argv []string) (*sandboxprofile.Program, []tools.Pin, err
 			env[s.variable()] = fmt.Sprintf("/proc/self/fd/%d", firstSecret+descriptors(p.Secrets)-1)
 		}
 	}
-	p.Env = withEnv(t.Environ, env)
+	p.Env = tools.WithEnv(t.Environ, env)
 	secrets, err := tools.PinSecrets(p.Secrets, "tools."+t.Name+".secrets")
 	return p, append(pins, secrets...), err
 }
@@ -229,19 +229,6 @@ func descriptors(list []sandboxprofile.Secret) int {
 		}
 	}
 	return n
-}
-
-// withEnv puts variables into an environment, sorted by name as plans have it.
-func withEnv(environ []string, set map[string]string) []string {
-	env := slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
-		_, replaced := set[tools.EnvName(kv)]
-		return replaced
-	})
-	for name, value := range set {
-		env = append(env, name+"="+value)
-	}
-	slices.SortFunc(env, func(a, b string) int { return strings.Compare(tools.EnvName(a), tools.EnvName(b)) })
-	return env
 }
 
 // request is nil if neither the definition nor a path rule asks.

@@ -33,6 +33,8 @@ type Config struct {
 	// Rules says what the rules for command lines deny of a program that is run in dir, and
 	// what their network and limits bound, and whether it is reviewed; nil is no rules.
 	Rules func(argv []string, dir string) (bounds []sandboxprofile.Profile, review bool, err error)
+	// Unasked gives a program its variables if nobody is asked about it; nil is none.
+	Unasked func(argv []string, dir string) map[string]string
 	// Terminal is what programs get in place of their streams; nil is none.
 	Terminal *sandboxprofile.Terminal
 	// Starts says which files a program starts that is run in dir.
@@ -131,6 +133,9 @@ func (r *runner) Plan(c tools.Call) (tools.Proposal, error) {
 				Metadata: map[string]any{"dir": dir, "executable": path},
 			}, nil
 		},
+	}
+	if r.Unasked != nil {
+		p.Unasked = r.Unasked(argv, dir)
 	}
 	if label := r.Paths.Asks(argv, dir); label != "" {
 		p.Request.Payload["reads"] = label // a link that leads elsewhere by then is another question

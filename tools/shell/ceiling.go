@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -122,6 +123,48 @@ func (t *Tool) executables(names []string, program, dir string) []string {
 // startsFiles are files that programs of the tables execute by a path of their own.
 var startsFiles = map[string][]string{
 	"git": {"/usr/lib/git-core/git", "/usr/libexec/git-core/git"}, // git(1), --exec-path
+}
+
+// Unasked are the variables of a program that nobody was asked about: see Proposal.Unasked.
+func (t *Tool) Unasked(argv []string, dir string) map[string]string {
+	return t.unasked(t.Policy().denying().In(dir).Decide(tools.QuoteCommand(argv), "bash"))
+}
+
+func (t *Tool) unasked(d Decision) map[string]string {
+	const variable = "GIT_ALLOW_PROTOCOL" // git(1)
+	protocols := ""
+	for _, p := range d.Parts {
+		if p.RuleIndex >= 0 || max(d.Effect, p.Effect) < tools.Allow { // not by what holds it anyway
+			protocols = max(protocols, p.protocols)
+		}
+	}
+	if _, set := tools.LookupEnv(t.Env, variable); set || protocols == "" {
+		return nil
+	}
+	return map[string]string{variable: protocols}
+}
+
+// protocols are those by which git may speak with another repository where a rule or an
+// answer to another call lets it, whatever the settings of this one make of a remote: the
+// hooks of a directory are programs. A path in the words was named by that rule. Of two
+// parts the greater holds.
+func protocols(views []view) string {
+	for _, v := range views {
+		if len(v.words) < 2 || likeness(path.Base(v.words[0].text)) != "git" {
+			continue
+		}
+		switch name := "git/" + v.words[1].text; {
+		case known().in("git-remotes", name):
+			p, reason := known().rules[name].parse(v.words[2:])
+			if reason == "" && len(p.operands) > 0 && !remote(name, p.operands[0]) && strings.Contains(p.operands[0].prefix(), "/") {
+				return "file:git:http:https:ssh"
+			}
+			return "git:http:https:ssh"
+		case known().in("git-transports", name):
+			return "git:http:https:ssh"
+		}
+	}
+	return ""
 }
 
 // unheld is what is asked where nothing holds a command line to the class that allowed it:

@@ -51,6 +51,7 @@ type classCase struct{ rules, command string }
 // class and spelling. None may be allowed.
 func TestNotAllowed(t *testing.T) {
 	for _, c := range []classCase{
+		{"git push", "exec -c git push"}, {"busybox ls", "exec -a sh busybox ls"}, {"bash x.sh", "exec -l bash x.sh"},
 		// Separators, substitutions, redirections.
 		{"ls", "ls\ntouch P"}, {"ls", "ls;touch P"}, {"ls", "ls&&touch P"}, {"ls", "ls||touch P"}, {"ls", "ls|touch P"}, {"ls", "ls |& touch P"},
 		{"true", strings.Repeat("true;", 60) + "touch P"},

@@ -100,7 +100,7 @@ func (a *analysis) judge(cmd simpleCommand) {
 	views := a.views(cmd)
 	part := a.verdict(cmd, views)
 	part.Text, part.Words, part.readings = cmd.text(), cmd.known(), readings(views)
-	part.reads = a.noteClass(cmd)
+	part.reads, part.protocols = a.noteClass(cmd), protocols(views)
 	if a.explain != nil {
 		a.consider(cmd, part)
 	}

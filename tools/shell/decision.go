@@ -36,8 +36,9 @@ type Part struct {
 	Hint      string
 	// readings are the words of a simple command in every way in which a rule reads
 	// them, up to the first that is not known.
-	readings [][]string
-	reads    bool // it does no more than class Read allows
+	readings  [][]string
+	reads     bool   // it does no more than class Read allows
+	protocols string // of git, where it speaks with another repository
 }
 
 const (

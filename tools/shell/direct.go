@@ -117,8 +117,5 @@ func (t *Tool) altering() string {
 
 // withDir tells the program where it is, as bash would.
 func withDir(env []string, dir string) []string {
-	env = slices.DeleteFunc(slices.Clone(env), func(entry string) bool { return tools.EnvName(entry) == "PWD" })
-	env = append(env, "PWD="+dir)
-	slices.SortFunc(env, func(a, b string) int { return strings.Compare(tools.EnvName(a), tools.EnvName(b)) })
-	return env
+	return tools.WithEnv(env, map[string]string{"PWD": dir})
 }

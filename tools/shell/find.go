@@ -56,9 +56,7 @@ func (f *findCommand) parseStarts(words []word) int {
 	return len(words)
 }
 
-func (f *findCommand) fault(reason string) {
-	f.reason = cmp.Or(f.reason, reason)
-}
+func (f *findCommand) fault(reason string) { f.reason = cmp.Or(f.reason, reason) }
 
 func (f *findCommand) newerXY(s string) bool {
 	return len(s) == len("-newerXY") && strings.HasPrefix(s, "-newer") && strings.Trim(s[6:], "aBcmt") == ""

@@ -203,6 +203,39 @@ func TestOtherRepositoriesMayBeDirectories(t *testing.T) {
 	}
 }
 
+// TestGitSpeaksWithOtherMachines: what a rule lets git speak with has the protocols of other
+// machines, and that of directories only where the words name one. What the sandbox holds to
+// a class, and what the configuration lets be, has git's own.
+func TestGitSpeaksWithOtherMachines(t *testing.T) {
+	const network, local = "git:http:https:ssh", "file:git:http:https:ssh"
+	for _, c := range []struct{ rules, command, want string }{
+		{"git push", "git push origin main", network},
+		{"git push", "git push", network},
+		{"git", "git -C . push origin", network},
+		{"git fetch", "timeout 9 git fetch --all", network},
+		{"exact:git push origin main", "git push origin main", network},
+		{"git push;ls", "ls && bash -c 'git push origin feature/x'", network},
+		{"git push fork", "git push fork feature/x", network},
+		{"git remote update", "git remote update", network},
+		{"git submodule update", "git submodule update", network},
+		{"git push ./mirror.git", "git push ./mirror.git main", local},
+		{"git push -u ./mirror.git;git push", "git push -u ./mirror.git main; git push origin", network},
+		{"ls", "git push origin", network}, // asked about: what a pattern would let run
+		{"git status", "git status", ""},
+		{"git commit", "git commit -m 'push origin'", ""},
+		{"allow:*", "git push origin", ""},
+		{"ls", "git ls-remote origin", network},
+		{"ls", "ls", ""},
+	} {
+		if got := (&Tool{}).unasked(decideFor(t, c.rules, c.command))["GIT_ALLOW_PROTOCOL"]; got != c.want {
+			t.Errorf("rules %q: %q has %q, want %q", c.rules, c.command, got, c.want)
+		}
+	}
+	if own := (&Tool{Config: Config{Env: []string{"GIT_ALLOW_PROTOCOL=file"}}}).unasked(decideFor(t, "git push", "git push")); own != nil {
+		t.Errorf("the configuration has its own: %q", own)
+	}
+}
+
 // TestNoOptionHidesBehindAnother: a table that is wrong about which options take the next
 // word must not have an option pass for the value of another.
 func TestNoOptionHidesBehindAnother(t *testing.T) {

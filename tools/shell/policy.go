@@ -161,22 +161,12 @@ func (lexicalFiles) Within(name, dir string, _ []string) bool {
 // looksSecret knows the files that the default configuration hides.
 func looksSecret(abs string) bool {
 	for c := range strings.SplitSeq(abs, "/") {
-		switch {
-		case c == ".env", strings.HasPrefix(c, ".env.") && !isTemplate(c),
-			c == ".ssh", c == ".aws", c == ".gnupg", c == ".netrc", c == ".git-credentials",
-			strings.HasSuffix(c, ".pem"), strings.HasSuffix(c, ".key"), strings.HasPrefix(c, "id_") && !strings.HasSuffix(c, ".pub") && isKeyName(c):
+		if hasField(".env .ssh .aws .gnupg .netrc .git-credentials id_rsa id_dsa id_ecdsa id_ed25519", c) ||
+			strings.HasPrefix(c, ".env.") && !hasField(".env.example .env.sample .env.template", c) || strings.HasSuffix(c, ".pem") || strings.HasSuffix(c, ".key") {
 			return true
 		}
 	}
 	return false
-}
-
-func isTemplate(c string) bool {
-	return c == ".env.example" || c == ".env.sample" || c == ".env.template"
-}
-
-func isKeyName(c string) bool {
-	return c == "id_rsa" || c == "id_dsa" || c == "id_ecdsa" || c == "id_ed25519"
 }
 
 func absolute(name, dir string) string {
@@ -198,13 +188,6 @@ func (systemPrograms) Locate(string, string) string { return "" }
 func (systemPrograms) Sh() string { return "dash" }
 
 func (systemPrograms) Identify(name, _ string) (string, bool) {
-	if !strings.Contains(name, "/") {
-		return name, true
-	}
-	clean := path.Clean(name)
-	switch path.Dir(clean) {
-	case "/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin":
-		return path.Base(clean), true
-	}
-	return "", false
+	base := name[strings.LastIndexByte(name, '/')+1:]
+	return base, base == name || hasField("/bin /usr/bin /sbin /usr/sbin /usr/local/bin", path.Dir(path.Clean(name)))
 }

@@ -208,6 +208,7 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 		Reach:    t.reach(policy, command, dir, d),
 		Rule:     d.Label(),
 		Withheld: t.Paths.AskedReads(),
+		Unasked:  t.unasked(d),
 		Review:   policy.reviewed(d),
 		Hold:     func(q tools.Proposal) tools.Proposal { return tools.Hold(q, paths, reader.starts(command)) },
 		Present:  func(context.Context) (*approval.Presentation, error) { return present(command, dir, d), nil },
@@ -343,12 +344,14 @@ func (t *Tool) narrowed(bounds []sandboxprofile.Profile) (sandboxprofile.Profile
 		profile = sandboxprofile.Intersect(profile, c)
 	}
 	if profile.Network.Mode == sandboxprofile.NetworkProxied && t.Profile.Network.Mode != sandboxprofile.NetworkProxied {
+		proxied := map[string]string{}
 		for _, kv := range t.ProxyEnv {
-			if name := tools.EnvName(kv); !slices.ContainsFunc(env, func(have string) bool { return tools.EnvName(have) == name }) {
-				env, profile.Env.Names = append(env, kv), append(profile.Env.Names, name)
+			name, value, _ := strings.Cut(kv, "=")
+			if _, set := tools.LookupEnv(env, name); !set {
+				proxied[name], profile.Env.Names = value, append(profile.Env.Names, name)
 			}
 		}
-		slices.SortFunc(env, func(a, b string) int { return strings.Compare(tools.EnvName(a), tools.EnvName(b)) })
+		env = tools.WithEnv(env, proxied)
 	}
 	return profile, env
 }

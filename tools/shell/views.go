@@ -246,13 +246,7 @@ func (o patternOptions) in(words []word) verdict {
 // hasLetters reports whether every letter is there in either case: "rm -R" is
 // "rm -r".
 func hasLetters(have, want string) bool {
-	have = strings.ToLower(have)
-	for _, c := range strings.ToLower(want) {
-		if !strings.ContainsRune(have, c) {
-			return false
-		}
-	}
-	return true
+	return strings.Trim(strings.ToLower(want), strings.ToLower(have)) == ""
 }
 
 // hiddenSubcommand reports whether name stands where an option before it makes
