@@ -92,6 +92,8 @@ var forbidden = []arrow{
 		"the one path of a call serves every way in, and knows none of them"},
 	{"supervisor/...", []string{"os/exec"}, nil,
 		"a program is started by confine and nowhere else: there is no second way to run one"},
+	{"supervisor/server", []string{ours}, []string{"protocol", "approval", "confine", "internal/..."},
+		"it answers on sockets, and reaches what it serves by an interface of its own: no tool, profile or log"},
 	{"supervisor", []string{"confine/..."}, []string{"confine"},
 		"it sees the interface Confiner, not a backend"},
 	{"config", []string{ours}, []string{"config/...", "approval", "sandboxprofile", "profiles", "tools/...", "internal/..."},

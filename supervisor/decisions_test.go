@@ -262,7 +262,7 @@ func TestApproversSeeTheAgentsName(t *testing.T) {
 		ended <- err
 	}()
 	p := f.waiting(t, 1)[0]
-	if got := wireApproval(p); got.CallID != "turn-4/call 2" || string(got.ID) != p.ID {
+	if got := protocol.ApprovalOf(p); got.CallID != "turn-4/call 2" || string(got.ID) != p.ID {
 		t.Errorf("approvers see the call %q in the request %q", got.CallID, got.ID)
 	}
 	want := protocol.ToolState{CallID: "turn-4/call 2", State: protocol.Pending, ApprovalID: protocol.ApprovalID(p.ID)}

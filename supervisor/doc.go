@@ -14,8 +14,8 @@
 //   - tools propose a plan (package tools), and cannot run it;
 //   - approval decides (package approval), and hands back the plan it was shown;
 //   - confine runs what the grant holds (package confine), under the plan's profile;
-//   - the agent socket (agent.go) can ask, and cannot name an operator's method;
-//   - the operator socket (operator.go) can answer, and touches no process or file
+//   - the agent socket (server/agent.go) can ask, and cannot name an operator's method;
+//   - the operator socket (server/operator.go) can answer, and touches no process or file
 //     of a call.
 //
 // The same path decides what runs elsewhere: calls that an agent's runtime carries out

@@ -212,7 +212,7 @@ func TestReplayKnowsElsewhere(t *testing.T) {
 	} {
 		f.decideOn(c.tool, c.args, protocol.AgentAsks)
 	}
-	desk := f.Desk()
+	desk := f.desk()
 	sum, err := desk.Replay(t.Context(), history.Decisions(audit.Query(f.logPath, audit.Filter{})), func(r Replayed) error {
 		t.Errorf("changed: %+v", r)
 		return nil

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/sandgate/sandgate/internal/unixsock"
+	"github.com/sandgate/sandgate/supervisor/server"
 )
 
 // TestBreakOutsAreLogged: a process that the supervisor has started, as a tool is, and that
@@ -39,7 +40,7 @@ func TestBreakOutsAreLogged(t *testing.T) {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		_ = NewServer(nil, ServerConfig{Log: slog.New(slog.NewTextHandler(log, nil))}).ServeAgent(ctx, l)
+		_ = server.New(nil, server.Config{Log: slog.New(slog.NewTextHandler(log, nil))}).ServeAgent(ctx, l)
 	}()
 	defer func() { stop(); <-over }()
 

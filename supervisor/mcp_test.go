@@ -15,6 +15,7 @@ import (
 	"github.com/sandgate/sandgate/confine/confinetest"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/server"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/manifest"
 	"github.com/sandgate/sandgate/tools/mcp"
@@ -351,7 +352,7 @@ func TestMCPChangedProgram(t *testing.T) {
 		x := f.sessions[f.session]
 		f.mu.Unlock()
 		if p := x.process("s"); p != nil {
-			_ = p.end(errSessionEnding) // the next call starts it again
+			_ = p.end(server.ErrSessionEnding) // the next call starts it again
 		}
 		r, e := f.call(context.Background(), "s_search_echo", `{"text": "x"}`)
 		return allTexts(r), e
@@ -455,7 +456,7 @@ func TestMCPCallsThatFail(t *testing.T) {
 		}
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
-	time.AfterFunc(50*time.Millisecond, func() { cancel(errCancelled) })
+	time.AfterFunc(50*time.Millisecond, func() { cancel(server.ErrCancelled) })
 	if _, e := f.call(ctx, "s_slow", `{}`); e == nil || e.Code != protocol.CodeCancelled {
 		t.Errorf("cancelled: %v", e)
 	}
@@ -510,8 +511,8 @@ func TestMCPForecast(t *testing.T) {
 	for tool, want := range map[string]protocol.CheckDecision{
 		"s_search_x": protocol.CheckAllow, "s_other": protocol.CheckAsk, "s_never": protocol.CheckDeny,
 	} {
-		forecast, err := f.Desk().forecast(self, protocol.RulesTest{Tool: protocol.ToolName(tool), Args: json.RawMessage(`{}`)}, nil)
-		r := f.Desk().tested(forecast)
+		forecast, err := f.desk().forecast(self, protocol.RulesTest{Tool: protocol.ToolName(tool), Args: json.RawMessage(`{}`)}, nil)
+		r := f.desk().tested(forecast)
 		if err != nil || r.Decision != want || !strings.HasPrefix(r.Rule, "mcp.servers.s.approval") {
 			t.Errorf("%s: %v, %+v", tool, err, r)
 		}

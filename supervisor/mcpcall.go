@@ -14,6 +14,7 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/mcpconn"
+	"github.com/sandgate/sandgate/supervisor/server"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/mcp"
 )
@@ -104,7 +105,7 @@ func (c *call) answeredBy(p *serverProcess, plan tools.Plan, r mcpconn.Result, e
 // isCancelled reports whether an error is the agent's, the session's or the
 // supervisor's word that a call is no longer wanted.
 func isCancelled(err error) bool {
-	for _, c := range []error{context.Canceled, errCancelled, errSessionEnding, errSessionClosed, errShuttingDown, errDisconnected} {
+	for _, c := range []error{context.Canceled, server.ErrCancelled, server.ErrSessionEnding, errSessionClosed, errShuttingDown, server.ErrDisconnected} {
 		if errors.Is(err, c) {
 			return true
 		}

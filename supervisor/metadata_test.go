@@ -45,7 +45,7 @@ func TestMetadataIsKept(t *testing.T) {
 	}
 	_, e := call(deferred(""))
 	p := f.waiting(t, 1)[0]
-	wire := wireApproval(p)
+	wire := protocol.ApprovalOf(p)
 	if wire.SessionName != "chat" || !strings.Contains(string(wire.SessionMetadata), "c-9") || !strings.Contains(string(wire.Metadata), "r-1") {
 		t.Errorf("approvers see %q, %s, %s", wire.SessionName, wire.SessionMetadata, wire.Metadata)
 	}
@@ -96,7 +96,7 @@ func TestMetadataIsBounded(t *testing.T) {
 		deferred("")(c)
 		c.SessionID, c.Metadata = opened.SessionID, map[string]any{"text": long}
 	})
-	wire := wireApproval(f.waiting(t, 1)[0])
+	wire := protocol.ApprovalOf(f.waiting(t, 1)[0])
 	for name, text := range map[string]string{
 		"session": string(wire.SessionMetadata), "call": string(wire.Metadata), "log": last(f.entries(t, audit.KindSession)),
 	} {

@@ -16,6 +16,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/server"
 	"github.com/sandgate/sandgate/tools"
 )
 
@@ -43,6 +44,13 @@ func (r *received) notify(_ protocol.Method, params any) {
 }
 
 // toolOutput is what a client makes of a notification's params.
+func size(list []protocol.Content) (n int) {
+	for _, c := range list {
+		n += len(c.Text) + len(c.Blob)
+	}
+	return n
+}
+
 func toolOutput(params any) (protocol.ToolOutput, bool) {
 	if raw, ok := params.(protocol.RawOutput); ok {
 		return raw.ToolOutput(), true
@@ -150,7 +158,7 @@ func TestLongOutputIsShortenedForTheMessage(t *testing.T) {
 	if got := size(r.Content[:1]) + size(r.Content[2:]); !r.Truncated || int64(got)+r.Content[1].Omitted != 8<<20+11 {
 		t.Errorf("%d bytes, %d left out, truncated %v", got, r.Content[1].Omitted, r.Truncated)
 	}
-	if line, err := encodeReply(protocol.StringID("1"), r, nil); err != nil || len(line) > protocol.MaxMessage || !bytes.Contains(line, []byte("last")) {
+	if line, err := protocol.EncodeResult(protocol.StringID("1"), r); err != nil || server.TooLong(r) || len(line) > protocol.MaxMessage || !bytes.Contains(line, []byte("last")) {
 		t.Errorf("a message of %d bytes, %v", len(line), err)
 	}
 }

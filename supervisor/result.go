@@ -11,6 +11,7 @@ import (
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/server"
 	"github.com/sandgate/sandgate/tools"
 )
 
@@ -34,7 +35,7 @@ func callResult(c *call, warnings []string) protocol.CallResult {
 	tooLong := c.output.tooLong()
 	if !tooLong {
 		r.Content = c.output.content()
-		tooLong = c.output != nil && tooMuch(r)
+		tooLong = c.output != nil && server.TooLong(r)
 	}
 	if tooLong {
 		r.Content, r.Truncated = c.output.shorter(), true
@@ -123,17 +124,9 @@ func mustJSON(v any) json.RawMessage {
 // wireDecision names the rule that decided: a standing rule or remembered answer
 // if one did, and else the tool's own.
 func (c *call) wireDecision() protocol.Decision {
-	d := wireDecision(c.decision)
+	d := protocol.DecisionOf(c.decision)
 	d.Rule = cmp.Or(d.Rule, c.proposal.Rule)
 	return d
-}
-
-// wireDecision is what an agent learns of a decision.
-func wireDecision(d approval.Decision) protocol.Decision {
-	return protocol.Decision{
-		Action: d.Action, Source: string(d.Source), Scope: d.Scope, Reason: d.Reason, Approver: d.Approver,
-		Feedback: d.Feedback, Rule: d.Rule, Mode: d.Reject, Interrupt: d.Interrupt, Args: d.Args,
-	}
 }
 
 // warnings are the supervisor's own, those of the plan's profile and those of the

@@ -14,6 +14,7 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/supervisor/history"
 	"github.com/sandgate/sandgate/supervisor/rulebook"
+	"github.com/sandgate/sandgate/supervisor/server"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/shell"
 )
@@ -36,8 +37,15 @@ func NewDesk(cfg Config, path string, record func(context.Context, audit.Record)
 	return &Desk{cfg: cfg, record: record, entries: func(f audit.Filter) iter.Seq2[audit.Entry, error] { return audit.Query(path, f) }}
 }
 
-// Desk implements gate.
-func (s *Supervisor) Desk() *Desk { return NewDesk(s.cfg, s.cfg.Log.Path(), s.append) }
+// Desk implements server.Supervisor.
+func (s *Supervisor) Desk() server.Desk {
+	if s.cfg.Rules == nil {
+		return nil
+	}
+	return s.desk()
+}
+
+func (s *Supervisor) desk() *Desk { return NewDesk(s.cfg, s.cfg.Log.Path(), s.append) }
 
 // List lists the standing rules and the configuration's rules about commands, in
 // the order in which they are tried.
@@ -209,80 +217,4 @@ func ruleError(err error) error {
 		e.HintText = hint.Hint()
 	}
 	return e
-}
-
-// desk is the gate's, or an error if it keeps no rules.
-func (o *operatorConn) desk() (*Desk, error) {
-	d := o.server.gate.Desk()
-	if d == nil || d.cfg.Rules == nil {
-		return nil, protocol.Errorf(protocol.CodeRuleRefused, "this supervisor keeps no rules")
-	}
-	return d, nil
-}
-
-func (o *operatorConn) rulesList(context.Context, *protocol.Empty) (protocol.RulesList, error) {
-	d, err := o.desk()
-	if err != nil {
-		return protocol.RulesList{}, err
-	}
-	return d.List(), nil
-}
-
-func (o *operatorConn) rulesAdd(_ context.Context, p *protocol.RuleSpec) (protocol.RuleChanged, error) {
-	d, err := o.desk()
-	if err != nil {
-		return protocol.RuleChanged{}, err
-	}
-	r, err := d.Add(o.peer, *p)
-	return protocol.RuleChanged{Rule: r}, err
-}
-
-func (o *operatorConn) rulesReplace(_ context.Context, p *protocol.RulesReplace) (protocol.RuleChanged, error) {
-	d, err := o.desk()
-	if err != nil {
-		return protocol.RuleChanged{}, err
-	}
-	r, err := d.Replace(o.peer, *p)
-	return protocol.RuleChanged{Rule: r}, err
-}
-
-func (o *operatorConn) rulesTry(_ context.Context, p *protocol.RulesTry) (protocol.RulesTried, error) {
-	d, err := o.desk()
-	if err != nil {
-		return protocol.RulesTried{}, err
-	}
-	return d.Try(*p)
-}
-
-func (o *operatorConn) rulesRemove(_ context.Context, p *protocol.RulesRemove) (protocol.RuleChanged, error) {
-	d, err := o.desk()
-	if err != nil {
-		return protocol.RuleChanged{}, err
-	}
-	r, err := d.Remove(o.peer, p.ID)
-	return protocol.RuleChanged{Rule: r}, err
-}
-
-func (o *operatorConn) rulesTest(_ context.Context, p *protocol.RulesTest) (protocol.RulesTested, error) {
-	d, err := o.desk()
-	if err != nil {
-		return protocol.RulesTested{}, err
-	}
-	return d.Test(o.peer, *p)
-}
-
-func (o *operatorConn) rulesSuggest(_ context.Context, p *protocol.RulesSuggest) (protocol.RulesSuggested, error) {
-	d, err := o.desk()
-	if err != nil {
-		return protocol.RulesSuggested{}, err
-	}
-	return d.Suggest(*p)
-}
-
-func (o *operatorConn) reload(context.Context, *protocol.Empty) (protocol.Reloaded, error) {
-	d, err := o.desk()
-	if err != nil {
-		return protocol.Reloaded{}, err
-	}
-	return d.Reload(o.peer)
 }

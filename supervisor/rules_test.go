@@ -47,7 +47,7 @@ func (f *fixture) withRules(t *testing.T) *Desk {
 		t.Fatal(err)
 	}
 	f.cfg.Tools, f.cfg.Rules = registry, book
-	return f.Desk()
+	return f.desk()
 }
 
 // decisions are the decision entries of the log.

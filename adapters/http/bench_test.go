@@ -25,6 +25,7 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor"
+	"github.com/sandgate/sandgate/supervisor/server"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/files"
 	"github.com/sandgate/sandgate/tools/shell"
@@ -126,7 +127,7 @@ func (b *bench) tools() *tools.Registry {
 
 // serve opens both sockets until stop.
 func (b *bench) serve(sup *supervisor.Supervisor) (stop func()) {
-	server := supervisor.NewServer(sup, supervisor.ServerConfig{})
+	server := server.New(sup, server.Config{})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	for path, serve := range map[string]func(context.Context, net.Listener) error{b.agent: server.ServeAgent, b.operator: server.ServeOperator} {

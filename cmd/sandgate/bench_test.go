@@ -20,7 +20,7 @@ import (
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
-	"github.com/sandgate/sandgate/supervisor"
+	"github.com/sandgate/sandgate/supervisor/server"
 )
 
 // The whole path of a call in this process, without the socket and over it: for
@@ -47,7 +47,7 @@ func benchmarkSocket(b *testing.B, tool string, args map[string]any) {
 	}
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
-	go supervisor.NewServer(r.Supervisor, supervisor.ServerConfig{}).ServeAgent(ctx, l)
+	go server.New(r.Supervisor, server.Config{}).ServeAgent(ctx, l)
 	agent, err := client.DialAgent(ctx, path)
 	if err != nil {
 		b.Fatal(err)

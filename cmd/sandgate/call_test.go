@@ -18,7 +18,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
-	"github.com/sandgate/sandgate/supervisor"
+	"github.com/sandgate/sandgate/supervisor/server"
 )
 
 // stubGate is what the sockets lead to in these tests: its tools print, fail and
@@ -62,7 +62,7 @@ func (g *stubGate) Kill(string, unixsock.Peer) error   { return nil }
 func (g *stubGate) Audit(protocol.AuditQuery) (protocol.AuditEntries, error) {
 	return protocol.AuditEntries{}, nil
 }
-func (g *stubGate) Desk() *supervisor.Desk { return nil }
+func (g *stubGate) Desk() server.Desk { return nil }
 
 func (g *stubGate) Batch([]context.Context, unixsock.Peer, protocol.ToolsBatch, func(protocol.Method, any)) protocol.BatchResult {
 	return protocol.BatchResult{}
@@ -148,7 +148,7 @@ func newCLIBench(t *testing.T) *cliBench {
 	}
 	b := &cliBench{t: t, gate: &stubGate{approvals: approval.NewController(approval.Options{Timeout: time.Minute})},
 		agent: filepath.Join(dir, "a"), operator: filepath.Join(dir, "o")}
-	server := supervisor.NewServer(b.gate, supervisor.ServerConfig{})
+	server := server.New(b.gate, server.Config{})
 	ctx, cancel := context.WithCancel(context.Background())
 	agents, err := unixsock.Listen(b.agent, unixsock.Options{})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/confine"
-	"github.com/sandgate/sandgate/supervisor"
+	"github.com/sandgate/sandgate/supervisor/server"
 )
 
 type serveFlags struct {
@@ -259,7 +259,7 @@ func (a *app) faults(level *slog.LevelVar) *slog.Logger {
 }
 
 func (a *app) serveUntil(ctx context.Context, r *assemble.Running, s *sockets, web *httpSide, faults *slog.Logger) error {
-	server := supervisor.NewServer(r.Supervisor, supervisor.ServerConfig{Version: version, Log: faults})
+	server := server.New(r.Supervisor, server.Config{Version: version, Log: faults})
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	sides := []func() error{

@@ -1,4 +1,4 @@
-package supervisor
+package server
 
 import (
 	"bytes"
@@ -106,7 +106,7 @@ func TestQueueIsBounded(t *testing.T) {
 // not read, and an answer still finds room in it.
 func TestOutputWaitsEarly(t *testing.T) {
 	server, client := socketPair(t)
-	c := newConn(&Server{cfg: ServerConfig{QueueBytes: 32 << 20, StallTimeout: time.Minute}}, server, unixsock.Peer{})
+	c := newConn(&Server{cfg: Config{QueueBytes: 32 << 20, StallTimeout: time.Minute}}, server, unixsock.Peer{})
 	held := func() int {
 		c.out.mu.Lock()
 		defer c.out.mu.Unlock()

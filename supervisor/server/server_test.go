@@ -1,4 +1,4 @@
-package supervisor
+package server
 
 import (
 	"context"
@@ -84,7 +84,11 @@ func (g *fakeGate) Batch(ctxs []context.Context, peer unixsock.Peer, p protocol.
 	var b protocol.BatchResult
 	for i, req := range p.ToolsCalls("g-1") {
 		r, err := g.Call(ctxs[i], peer, req, notify)
-		b.Results = append(b.Results, outcome(req.CallID, r, err))
+		one := protocol.BatchOutcome{CallID: req.CallID}
+		if !errors.As(err, &one.Error) {
+			one.Result = &r
+		}
+		b.Results = append(b.Results, one)
 	}
 	return b
 }
@@ -102,7 +106,7 @@ func (g *fakeGate) Kill(string, unixsock.Peer) error   { return nil }
 func (g *fakeGate) Audit(protocol.AuditQuery) (protocol.AuditEntries, error) {
 	return protocol.AuditEntries{}, nil
 }
-func (g *fakeGate) Desk() *Desk { return nil }
+func (g *fakeGate) Desk() Desk { return nil }
 
 func (g *fakeGate) Call(ctx context.Context, peer unixsock.Peer, p protocol.ToolsCall, notify func(protocol.Method, any)) (protocol.CallResult, error) {
 	switch p.Tool {
@@ -165,7 +169,7 @@ type testServer struct {
 	agent, operator string
 }
 
-func startServer(t testing.TB, cfg ServerConfig) *testServer {
+func startServer(t testing.TB, cfg Config) *testServer {
 	t.Helper()
 	before := runtime.NumGoroutine()
 	ignore := goleak.IgnoreCurrent()
@@ -176,7 +180,7 @@ func startServer(t testing.TB, cfg ServerConfig) *testServer {
 	}
 	cfg.AllowDescendants = true
 	g := newFakeGate()
-	s := NewServer(g, cfg)
+	s := New(g, cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	ts := &testServer{t: t, gate: g, agent: filepath.Join(dir, "agent.sock"), operator: filepath.Join(dir, "operator.sock")}
 	var wg sync.WaitGroup
@@ -324,7 +328,7 @@ func (w *wire) works(s protocol.SessionID) {
 }
 
 func TestAgentConversation(t *testing.T) {
-	ts := startServer(t, ServerConfig{Version: "v9"})
+	ts := startServer(t, Config{Version: "v9"})
 	w := ts.dial(ts.agent)
 	var hello protocol.Initialized
 	w.must(protocol.MethodInitialize, `{"protocol_version":1,"client":{"name":"test"}}`, &hello)
@@ -359,7 +363,7 @@ func TestAgentConversation(t *testing.T) {
 }
 
 func TestOrderOfMessages(t *testing.T) {
-	ts := startServer(t, ServerConfig{})
+	ts := startServer(t, Config{})
 	w := ts.dial(ts.agent)
 	w.fails(protocol.CodeNotInitialized, protocol.MethodSessionOpen, `{"agent":"a"}`)
 	w.fails(protocol.CodeNotInitialized, protocol.MethodToolsCall, callParams("s-1", "c", "echo"))
@@ -374,7 +378,7 @@ func TestOrderOfMessages(t *testing.T) {
 
 // Every method of the other socket is unknown here, as is one that never was.
 func TestTablesAreSeparate(t *testing.T) {
-	ts := startServer(t, ServerConfig{})
+	ts := startServer(t, Config{})
 	agent, session := ts.dialAgent()
 	operator := ts.dial(ts.operator)
 	for name := range operatorMethods {
@@ -402,7 +406,7 @@ func TestTablesAreSeparate(t *testing.T) {
 }
 
 func TestSessionsBelongToTheirConnection(t *testing.T) {
-	ts := startServer(t, ServerConfig{})
+	ts := startServer(t, Config{})
 	owner, session := ts.dialAgent()
 	thief, _ := ts.dialAgent()
 	thief.fails(protocol.CodeUnknownSession, protocol.MethodToolsCall, callParams(session, "c", "echo"))
@@ -414,7 +418,7 @@ func TestSessionsBelongToTheirConnection(t *testing.T) {
 	<-ts.gate.started
 	thief.fails(protocol.CodeUnknownCall, protocol.MethodToolsCancel, `{"call_id":"mine"}`)
 	owner.must(protocol.MethodToolsCancel, `{"call_id":"mine"}`, &protocol.Empty{})
-	if cause := <-ts.gate.ended; !errors.Is(cause, errCancelled) {
+	if cause := <-ts.gate.ended; !errors.Is(cause, ErrCancelled) {
 		t.Errorf("cause %v", cause)
 	}
 	if m := owner.reply(); m.ID != protocol.NumberID(1) || m.Error == nil || m.Error.Code != protocol.CodeCancelled {
@@ -425,7 +429,7 @@ func TestSessionsBelongToTheirConnection(t *testing.T) {
 }
 
 func TestDuplicates(t *testing.T) {
-	ts := startServer(t, ServerConfig{})
+	ts := startServer(t, Config{})
 	w, session := ts.dialAgent()
 	w.send(request("7", "tools.call", callParams(session, "a", "wait")))
 	<-ts.gate.started
@@ -445,12 +449,12 @@ func TestDuplicates(t *testing.T) {
 }
 
 func TestClosingASessionCancelsItsCalls(t *testing.T) {
-	ts := startServer(t, ServerConfig{})
+	ts := startServer(t, Config{})
 	w, session := ts.dialAgent()
 	w.send(request("1", "tools.call", callParams(session, "a", "wait")))
 	<-ts.gate.started
 	w.send(request("2", "session.close", fmt.Sprintf(`{"session_id":%q}`, session)))
-	if cause := <-ts.gate.ended; !errors.Is(cause, errSessionEnding) {
+	if cause := <-ts.gate.ended; !errors.Is(cause, ErrSessionEnding) {
 		t.Errorf("cause %v", cause)
 	}
 	got := map[protocol.RequestID]bool{w.reply().ID: true, w.reply().ID: true}
@@ -460,7 +464,7 @@ func TestClosingASessionCancelsItsCalls(t *testing.T) {
 }
 
 func TestDisconnectCancelsCallsAndClosesSessions(t *testing.T) {
-	ts := startServer(t, ServerConfig{})
+	ts := startServer(t, Config{})
 	w, session := ts.dialAgent()
 	w.send(request("1", "tools.call", callParams(session, "a", "wait")))
 	w.send(request("2", "tools.call", callParams(session, "b", "wait")))
@@ -468,7 +472,7 @@ func TestDisconnectCancelsCallsAndClosesSessions(t *testing.T) {
 	<-ts.gate.started
 	w.conn.Close()
 	for range 2 {
-		if cause := <-ts.gate.ended; !errors.Is(cause, errDisconnected) {
+		if cause := <-ts.gate.ended; !errors.Is(cause, ErrDisconnected) {
 			t.Errorf("cause %v", cause)
 		}
 	}
@@ -485,7 +489,7 @@ func TestShutdownAnswersWhatRuns(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	served := make(chan error)
-	go func() { served <- NewServer(g, ServerConfig{}).ServeAgent(ctx, l) }()
+	go func() { served <- New(g, Config{}).ServeAgent(ctx, l) }()
 	w, session := (&testServer{t: t, agent: filepath.Join(dir, "s")}).dialAgent()
 	w.send(request("1", "tools.call", callParams(session, "a", "wait")))
 	<-g.started
@@ -512,7 +516,7 @@ func TestShutdownDoesNotWaitForSlowReaders(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	served := make(chan error)
-	s := NewServer(g, ServerConfig{StallTimeout: time.Hour, QueueBytes: 4 << 20})
+	s := New(g, Config{StallTimeout: time.Hour, QueueBytes: 4 << 20})
 	go func() { served <- s.ServeAgent(ctx, l) }()
 	w, session := (&testServer{t: t, agent: path}).dialAgent()
 	w.send(request("1", "tools.call", callParams(session, "a", "flood")))
@@ -529,7 +533,7 @@ func TestShutdownDoesNotWaitForSlowReaders(t *testing.T) {
 }
 
 func TestFailuresAreNotTold(t *testing.T) {
-	ts := startServer(t, ServerConfig{})
+	ts := startServer(t, Config{})
 	w, session := ts.dialAgent()
 	for _, tool := range []string{"fail", "panic"} {
 		m := w.ask(protocol.MethodToolsCall, callParams(session, "c", tool))
@@ -542,7 +546,7 @@ func TestFailuresAreNotTold(t *testing.T) {
 }
 
 func TestResultThatDoesNotFit(t *testing.T) {
-	ts := startServer(t, ServerConfig{})
+	ts := startServer(t, Config{})
 	w, session := ts.dialAgent()
 	var r protocol.CallResult
 	w.must(protocol.MethodToolsCall, callParams(session, "c", "big"), &r)
@@ -552,7 +556,7 @@ func TestResultThatDoesNotFit(t *testing.T) {
 }
 
 func TestOversizedMessage(t *testing.T) {
-	ts := startServer(t, ServerConfig{})
+	ts := startServer(t, Config{})
 	w, session := ts.dialAgent()
 	sent := make(chan struct{})
 	go func() {
@@ -567,7 +571,7 @@ func TestOversizedMessage(t *testing.T) {
 }
 
 func TestTooMuchAtOnce(t *testing.T) {
-	ts := startServer(t, ServerConfig{MaxCalls: 2, MaxSessions: 1, MaxConnections: 2})
+	ts := startServer(t, Config{MaxCalls: 2, MaxSessions: 1, MaxConnections: 2})
 	w, session := ts.dialAgent()
 	w.fails(protocol.CodeTooManyRequests, protocol.MethodSessionOpen, `{"agent":"b"}`)
 	w.send(request("1", "tools.call", callParams(session, "a", "wait")))
@@ -586,21 +590,21 @@ func TestTooMuchAtOnce(t *testing.T) {
 
 // A client that reads nothing is dropped; until then it holds up only itself.
 func TestSlowReader(t *testing.T) {
-	ts := startServer(t, ServerConfig{StallTimeout: 300 * time.Millisecond, QueueBytes: 4 << 20})
+	ts := startServer(t, Config{StallTimeout: 300 * time.Millisecond, QueueBytes: 4 << 20})
 	slow, session := ts.dialAgent()
 	slow.send(request("1", "tools.call", callParams(session, "a", "flood")))
 	other, own := ts.dialAgent()
 	for range 20 {
 		other.works(own)
 	}
-	if cause := <-ts.gate.ended; !errors.Is(cause, errDisconnected) {
+	if cause := <-ts.gate.ended; !errors.Is(cause, ErrDisconnected) {
 		t.Errorf("cause %v", cause)
 	}
 	other.works(own)
 }
 
 func TestSilentPeerIsDropped(t *testing.T) {
-	ts := startServer(t, ServerConfig{StallTimeout: 50 * time.Millisecond})
+	ts := startServer(t, Config{StallTimeout: 50 * time.Millisecond})
 	w := ts.dial(ts.agent)
 	if line, err := w.read.ReadMessage(); err == nil {
 		t.Errorf("got %s", line)
@@ -608,7 +612,7 @@ func TestSilentPeerIsDropped(t *testing.T) {
 }
 
 func TestDescendantsAreTurnedAway(t *testing.T) {
-	s := NewServer(newFakeGate(), ServerConfig{})
+	s := New(newFakeGate(), Config{})
 	if err := s.admit(unixsock.Peer{PID: os.Getppid()}); err != nil {
 		t.Errorf("the parent: %v", err)
 	}
@@ -618,7 +622,7 @@ func TestDescendantsAreTurnedAway(t *testing.T) {
 }
 
 func TestOperatorAnswers(t *testing.T) {
-	ts := startServer(t, ServerConfig{})
+	ts := startServer(t, Config{})
 	agent, session := ts.dialAgent()
 	op := ts.dial(ts.operator)
 	op.must(protocol.MethodApprovalsSubscribe, `{}`, &protocol.ApprovalsList{})
@@ -677,7 +681,7 @@ func TestOperatorAnswers(t *testing.T) {
 func TestGroupIsAnsweredAtOnce(t *testing.T) {
 	for _, verdict := range []protocol.Verdict{protocol.Allow, protocol.Deny, protocol.Dismiss} {
 		t.Run(string(verdict), func(t *testing.T) {
-			ts := startServer(t, ServerConfig{})
+			ts := startServer(t, Config{})
 			agent, session := ts.dialAgent()
 			op := ts.dial(ts.operator)
 			op.must(protocol.MethodApprovalsSubscribe, `{}`, &protocol.ApprovalsList{})
@@ -709,7 +713,7 @@ func TestGroupIsAnsweredAtOnce(t *testing.T) {
 // TestGroupIsAllowedForTheSession: one answer to a group, with a scope, is remembered for
 // each call of it, and for no other call.
 func TestGroupIsAllowedForTheSession(t *testing.T) {
-	ts := startServer(t, ServerConfig{})
+	ts := startServer(t, Config{})
 	agent, session := ts.dialAgent()
 	op := ts.dial(ts.operator)
 	op.must(protocol.MethodApprovalsSubscribe, `{}`, &protocol.ApprovalsList{})
@@ -750,7 +754,7 @@ func TestGroupIsAllowedForTheSession(t *testing.T) {
 // An approver that leaves is no approver any more; what it was asked waits for
 // the next one.
 func TestOperatorComesAndGoes(t *testing.T) {
-	ts := startServer(t, ServerConfig{})
+	ts := startServer(t, Config{})
 	agent, session := ts.dialAgent()
 	first := ts.dial(ts.operator)
 	first.must(protocol.MethodApprovalsSubscribe, `{}`, &protocol.ApprovalsList{})
@@ -824,7 +828,7 @@ func noise(r *rand.Rand, seeds []string) []byte {
 
 func TestNoiseDoesNotTakeTheServerDown(t *testing.T) {
 	const messages, connections = 10_000, 10
-	ts := startServer(t, ServerConfig{})
+	ts := startServer(t, Config{})
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	for _, path := range []string{ts.agent, ts.operator} {
@@ -878,7 +882,7 @@ func sendNoise(ts *testServer, path string, r *rand.Rand, n int) {
 // FuzzAgentConnection: whatever bytes a peer sends, every line that it gets back
 // is a message of the protocol, and the server answers the next peer.
 func FuzzAgentConnection(f *testing.F) {
-	ts := startServer(f, ServerConfig{})
+	ts := startServer(f, Config{})
 	for _, s := range seeds("s-1") {
 		f.Add([]byte(s))
 	}

@@ -1,4 +1,4 @@
-package supervisor
+package server
 
 import (
 	"context"
@@ -37,7 +37,7 @@ var operatorMethods = table[*operatorConn]{
 }
 
 // An operatorConn is a connection of an operator. It reaches the approvals and
-// what the gate tells about itself; of a process or file of a call it reaches nothing
+// what the supervisor tells about itself; of a process or file of a call it reaches nothing
 // but its end.
 type operatorConn struct {
 	*conn
@@ -64,7 +64,7 @@ func (o *operatorConn) initialize(_ context.Context, p *protocol.InitializeParam
 // subscribe counts this connection as an approver. Its events come on a
 // goroutine of their own, so a slow operator delays no call.
 func (o *operatorConn) subscribe(context.Context, *protocol.Empty) (protocol.ApprovalsList, error) {
-	approvals := o.server.gate.Approvals()
+	approvals := o.server.supervisor.Approvals()
 	detach := approvals.Attach()
 	unsubscribe := approvals.Subscribe(o.event)
 	o.leave = append(o.leave, unsubscribe, detach)
@@ -83,7 +83,7 @@ func (o *operatorConn) event(e approval.Event) {
 	default:
 		return
 	}
-	a, _ := listed(wireApproval(e.Pending))
+	a, _ := listed(protocol.ApprovalOf(e.Pending))
 	o.notify(name, protocol.ApprovalEvent{Approval: a, Decision: e.Decision})
 }
 
@@ -94,9 +94,9 @@ func (o *operatorConn) list(context.Context, *protocol.Empty) (protocol.Approval
 func (o *operatorConn) pending() protocol.ApprovalsList {
 	list := protocol.ApprovalsList{Approvals: []protocol.Approval{}}
 	all := 0
-	for _, p := range o.server.gate.Approvals().Pending() { // their number is bounded too
+	for _, p := range o.server.supervisor.Approvals().Pending() { // their number is bounded too
 		p.Presentation = nil // a list of many must stay short
-		a, n := listed(wireApproval(p))
+		a, n := listed(protocol.ApprovalOf(p))
 		if all+n > maxList {
 			a, n = barely(a)
 		}
@@ -107,30 +107,30 @@ func (o *operatorConn) pending() protocol.ApprovalsList {
 }
 
 func (o *operatorConn) show(ctx context.Context, p *protocol.ApprovalsShowParams) (protocol.Approval, error) {
-	one, err := o.server.gate.Approvals().Show(ctx, string(p.ID))
+	one, err := o.server.supervisor.Approvals().Show(ctx, string(p.ID))
 	if err != nil {
 		return protocol.Approval{}, approvalError(err)
 	}
-	return shown(wireApproval(one)), nil
+	return shown(protocol.ApprovalOf(one)), nil
 }
 
 // preview shows what a request would be with other arguments or a pattern.
 func (o *operatorConn) preview(ctx context.Context, p *protocol.ApprovalsPreview) (protocol.ApprovalsPreviewed, error) {
-	one, offer, err := o.server.gate.Approvals().Preview(ctx, string(p.ID), p.Args, p.Pattern)
+	one, offer, err := o.server.supervisor.Approvals().Preview(ctx, string(p.ID), p.Args, p.Pattern)
 	if err != nil {
 		return protocol.ApprovalsPreviewed{}, approvalError(err)
 	}
-	return protocol.ApprovalsPreviewed{Approval: shown(wireApproval(one)), Pattern: offer}, nil
+	return protocol.ApprovalsPreviewed{Approval: shown(protocol.ApprovalOf(one)), Pattern: offer}, nil
 }
 
 func (o *operatorConn) remembered(context.Context, *protocol.Empty) (protocol.Remembered, error) {
-	list, err := o.server.gate.Approvals().Remembered()
+	list, err := o.server.supervisor.Approvals().Remembered()
 	if err != nil {
 		return protocol.Remembered{}, err
 	}
 	answers := make([]protocol.RememberedAnswer, len(list))
 	for i, m := range list {
-		answers[i] = wireMemory(m)
+		answers[i] = protocol.RememberedOf(m)
 	}
 	answers, more := shortened(answers, func(a *protocol.RememberedAnswer) int {
 		if weight(a.Payload) > maxListed {
@@ -144,7 +144,7 @@ func (o *operatorConn) remembered(context.Context, *protocol.Empty) (protocol.Re
 }
 
 func (o *operatorConn) forget(_ context.Context, p *protocol.ApprovalsForget) (protocol.Empty, error) {
-	err := o.server.gate.Approvals().Forget(p.ID)
+	err := o.server.supervisor.Approvals().Forget(p.ID)
 	if errors.Is(err, approval.ErrNotRemembered) {
 		return protocol.Empty{}, protocol.Errorf(protocol.CodeUnknownApproval, "nothing is remembered as %q", p.ID).
 			WithHint("approvals.remembered has what is")
@@ -186,9 +186,9 @@ func (o *operatorConn) answer(p *protocol.ApprovalsDecide) approval.Answer {
 
 func (o *operatorConn) decideOne(id string, v protocol.Verdict, a approval.Answer) (approval.Decision, error) {
 	if v == protocol.Dismiss {
-		return o.server.gate.Approvals().Dismiss(id, a.Approver)
+		return o.server.supervisor.Approvals().Dismiss(id, a.Approver)
 	}
-	d, err := o.server.gate.Approvals().Answer(id, a)
+	d, err := o.server.supervisor.Approvals().Answer(id, a)
 	if ended := byOwnRejection(err, a); ended != nil {
 		return *ended, nil
 	}
@@ -217,8 +217,8 @@ func (o *operatorConn) targets(p *protocol.ApprovalsDecide) []protocol.ApprovalI
 		return p.IDs
 	}
 	var ids []protocol.ApprovalID
-	for _, w := range o.server.gate.Approvals().Pending() {
-		if wireGroup(w) == p.Group {
+	for _, w := range o.server.supervisor.Approvals().Pending() {
+		if protocol.GroupOf(w) == p.Group {
 			ids = append(ids, protocol.ApprovalID(w.ID))
 		}
 	}
@@ -226,15 +226,15 @@ func (o *operatorConn) targets(p *protocol.ApprovalsDecide) []protocol.ApprovalI
 }
 
 func (o *operatorConn) status(context.Context, *protocol.Empty) (protocol.Status, error) {
-	st := o.server.gate.Status()
+	st := o.server.supervisor.Status()
 	st.ProtocolVersion = protocol.Version
-	st.Approvers = o.server.gate.Approvals().Approvers()
+	st.Approvers = o.server.supervisor.Approvals().Approvers()
 	return st, nil
 }
 
 func (o *operatorConn) listSessions(context.Context, *protocol.Empty) (protocol.SessionsList, error) {
 	var list protocol.SessionsList
-	list.Sessions, list.More = shortened(o.server.gate.Sessions(), func(s *protocol.SessionInfo) int {
+	list.Sessions, list.More = shortened(o.server.supervisor.Sessions(), func(s *protocol.SessionInfo) int {
 		return 256 + weight(string(s.ID)) + weight(s.Agent) + weight(s.Name) + weight(s.Metadata)
 	}, func(s *protocol.SessionInfo) { s.Metadata, s.Name = nil, short(s.Name) })
 	if list.Sessions == nil {
@@ -244,12 +244,12 @@ func (o *operatorConn) listSessions(context.Context, *protocol.Empty) (protocol.
 }
 
 func (o *operatorConn) closeSession(_ context.Context, p *protocol.SessionsClose) (protocol.SessionClosed, error) {
-	return o.server.gate.EndSession(p.SessionID, o.peer)
+	return o.server.supervisor.EndSession(p.SessionID, o.peer)
 }
 
 func (o *operatorConn) calls(context.Context, *protocol.Empty) (protocol.CallsList, error) {
 	var list protocol.CallsList
-	list.Calls, list.More = shortened(o.server.gate.CallsUnderWay(), func(c *protocol.CallInfo) int {
+	list.Calls, list.More = shortened(o.server.supervisor.CallsUnderWay(), func(c *protocol.CallInfo) int {
 		return 256 + weight(string(c.SessionID)) + weight(string(c.CallID)) + weight(c.Agent) + weight(string(c.Tool)) + weight(c.Args)
 	}, func(c *protocol.CallInfo) { c.Args = nil })
 	if list.Calls == nil {
@@ -259,11 +259,11 @@ func (o *operatorConn) calls(context.Context, *protocol.Empty) (protocol.CallsLi
 }
 
 func (o *operatorConn) kill(_ context.Context, p *protocol.CallsKill) (protocol.Empty, error) {
-	return protocol.Empty{}, o.server.gate.Kill(p.ID, o.peer)
+	return protocol.Empty{}, o.server.supervisor.Kill(p.ID, o.peer)
 }
 
 func (o *operatorConn) audit(_ context.Context, p *protocol.AuditQuery) (protocol.AuditEntries, error) {
-	return o.server.gate.Audit(*p)
+	return o.server.supervisor.Audit(*p)
 }
 
 func (c *conn) wire(name protocol.Method, err error) *protocol.Error {
@@ -299,55 +299,7 @@ func approvalError(err error) error {
 func alreadyDecided(err *approval.AnsweredError) error {
 	d := err.Decision
 	e := protocol.Errorf(protocol.CodeAlreadyDecided, "%q is decided already: %s", err.ID, d.Reason)
-	wire := wireDecision(d)
+	wire := protocol.DecisionOf(d)
 	e.Decision = &wire
 	return e
-}
-
-// wireApproval is a pending request as it goes out. Its text is raw: whoever
-// shows it escapes it for the place where it is shown.
-func wireApproval(p approval.Pending) protocol.Approval {
-	return protocol.Approval{
-		ID: protocol.ApprovalID(p.ID), SessionID: protocol.SessionID(p.SessionID), Agent: p.Agent,
-		SessionName: p.SessionName, SessionMetadata: p.SessionMetadata, Metadata: p.Metadata,
-		CallID: protocol.CallID(p.CallID), Tool: protocol.ToolName(p.ToolName),
-		Description: p.Description, Payload: p.Payload, Presentation: p.Presentation, Details: p.Details,
-		GroupID: wireGroup(p), BatchRemaining: p.BatchRemaining, PlanDigest: p.Digest,
-		Connector: p.Connector, Rule: p.Rule, Cause: p.Cause, Args: p.Args, Patterns: p.Offers, Deferred: p.Deferred,
-		Created: p.Requested, Expires: p.Expires,
-	}
-}
-
-// wireMemory is a remembered answer as it goes out. Its text is raw, too.
-func wireMemory(m approval.Memory) protocol.RememberedAnswer {
-	a := protocol.RememberedAnswer{
-		ID: m.ID, Decision: protocol.Deny, Scope: m.Key.Scope, Holder: m.Key.Holder, Tool: protocol.ToolName(m.ToolName),
-		Connector: m.Connector, Description: m.Description, Payload: m.Payload, Pattern: m.Pattern, Approver: m.Approver,
-		Feedback: m.Feedback, SessionID: protocol.SessionID(m.SessionID), Created: m.Created, Hits: m.Hits,
-	}
-	if m.Key.Effect == approval.Allow {
-		a.Decision = protocol.Allow
-	}
-	if m.Pattern != nil {
-		a.Text = m.Pattern.Text()
-	}
-	if !m.Expires.IsZero() {
-		a.Expires = &m.Expires
-	}
-	if m.Uses > 0 {
-		left := max(m.Uses-m.Hits, 0)
-		a.UsesLeft = &left
-	}
-	if !m.LastUsed.IsZero() {
-		a.LastUsed = &m.LastUsed
-	}
-	return a
-}
-
-// wireGroup is the group of a request: the agent's, else the tool's own.
-func wireGroup(p approval.Pending) string {
-	if p.BatchID != "" {
-		return p.BatchID
-	}
-	return p.GroupID
 }

@@ -1,4 +1,4 @@
-package supervisor
+package server
 
 import (
 	"context"
@@ -8,14 +8,14 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 )
 
-// A gate is what the sockets lead to: the *Supervisor. Its errors are
+// A Supervisor is what the sockets lead to: a *supervisor.Supervisor. Its errors are
 // *protocol.Error; any other is answered as internal, and its text stays in
 // the server's own log.
 //
 // The server promises that session ids come only from the connection that
-// opened them, and that peers are the kernel's word. The gate promises that
+// opened them, and that peers are the kernel's word. The supervisor promises that
 // Call returns soon after its context ends.
-type gate interface {
+type Supervisor interface {
 	OpenSession(peer unixsock.Peer, p protocol.SessionOpen) (protocol.SessionOpened, error)
 	CloseSession(id protocol.SessionID) (protocol.SessionClosed, error)
 	// LeaveSession ends a session with its connection, unless it has a name.
@@ -35,6 +35,21 @@ type gate interface {
 	Kill(id string, by unixsock.Peer) error
 	Audit(q protocol.AuditQuery) (protocol.AuditEntries, error)
 	Approvals() *approval.Controller
-	// Desk is where standing rules are looked at and changed.
-	Desk() *Desk
+	// Desk is where standing rules are looked at and changed; nil if there are none.
+	Desk() Desk
+}
+
+// A Desk is where an operator looks at the rules, changes them, and asks what they make
+// of a call.
+type Desk interface {
+	List() protocol.RulesList
+	Add(peer unixsock.Peer, p protocol.RuleSpec) (protocol.Rule, error)
+	Replace(peer unixsock.Peer, p protocol.RulesReplace) (protocol.Rule, error)
+	// Try says which decisions of the log a rule would have been about. It adds none.
+	Try(p protocol.RulesTry) (protocol.RulesTried, error)
+	Remove(peer unixsock.Peer, id string) (protocol.Rule, error)
+	Test(peer unixsock.Peer, p protocol.RulesTest) (protocol.RulesTested, error)
+	Suggest(p protocol.RulesSuggest) (protocol.RulesSuggested, error)
+	// Reload reads the files of standing rules again.
+	Reload(peer unixsock.Peer) (protocol.Reloaded, error)
 }

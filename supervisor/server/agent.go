@@ -1,4 +1,4 @@
-package supervisor
+package server
 
 import (
 	"context"
@@ -43,8 +43,8 @@ type runningCall struct {
 }
 
 var (
-	errCancelled     = errors.New("the client cancelled it")
-	errSessionEnding = errors.New("its session was closed")
+	ErrCancelled     = errors.New("the client cancelled it")
+	ErrSessionEnding = errors.New("its session was closed")
 )
 
 func newAgentConn(c *conn) *agentConn {
@@ -57,7 +57,7 @@ func (a *agentConn) serve(ctx context.Context) {
 	a.net.SetReadDeadline(time.Now().Add(a.server.cfg.StallTimeout))
 	serveConn(ctx, a.conn, a, agentMethods)
 	for id := range a.sessions {
-		if err := a.server.gate.LeaveSession(id); err != nil {
+		if err := a.server.supervisor.LeaveSession(id); err != nil {
 			a.server.cfg.Log.Error("session not closed", "session", string(id), "error", err)
 		}
 	}
@@ -87,7 +87,7 @@ func (s *Server) initialized() protocol.Initialized {
 		ProtocolVersion: protocol.Version,
 		Server:          protocol.Program{Name: "sandgate", Version: s.cfg.Version},
 		Limits:          protocol.Limits{MessageBytes: protocol.MaxMessage, Calls: s.cfg.MaxCalls, Sessions: s.cfg.MaxSessions},
-		ToolsDigest:     s.gate.Status().ToolsDigest,
+		ToolsDigest:     s.supervisor.Status().ToolsDigest,
 	}
 }
 
@@ -99,7 +99,7 @@ func (a *agentConn) openSession(_ context.Context, p *protocol.SessionOpen) (pro
 		return protocol.SessionOpened{}, protocol.Errorf(protocol.CodeTooManyRequests, "this connection has %d open sessions", a.server.cfg.MaxSessions).
 			WithHint("close one with session.close")
 	}
-	opened, err := a.server.gate.OpenSession(a.peer, *p)
+	opened, err := a.server.supervisor.OpenSession(a.peer, *p)
 	if err != nil {
 		return opened, err
 	}
@@ -108,7 +108,7 @@ func (a *agentConn) openSession(_ context.Context, p *protocol.SessionOpen) (pro
 	a.sessions[opened.SessionID] = true
 	a.mu.Unlock()
 	if twice { // a connection is in a session once
-		err = a.server.gate.LeaveSession(opened.SessionID)
+		err = a.server.supervisor.LeaveSession(opened.SessionID)
 	}
 	return opened, err
 }
@@ -134,21 +134,21 @@ func (a *agentConn) closeSession(_ context.Context, p *protocol.SessionClose) (p
 	delete(a.sessions, p.SessionID)
 	for _, r := range a.calls {
 		if r.session == p.SessionID {
-			r.cancel(errSessionEnding)
+			r.cancel(ErrSessionEnding)
 		}
 	}
 	a.mu.Unlock()
 	if !known {
 		return protocol.SessionClosed{}, unknownOnConnection(p.SessionID)
 	}
-	return a.server.gate.CloseSession(p.SessionID)
+	return a.server.supervisor.CloseSession(p.SessionID)
 }
 
 func (a *agentConn) listTools(ctx context.Context, p *protocol.ToolsListParams) (protocol.ToolsList, error) {
 	if err := a.own(p.SessionID); err != nil {
 		return protocol.ToolsList{}, err
 	}
-	list, err := a.server.gate.Tools(ctx, p.SessionID)
+	list, err := a.server.supervisor.Tools(ctx, p.SessionID)
 	if list.Tools == nil {
 		list.Tools = []protocol.Tool{} // [] on the wire, not null
 	}
@@ -161,7 +161,7 @@ func (a *agentConn) call(ctx context.Context, p *protocol.ToolsCall) (protocol.C
 		return protocol.CallResult{}, err
 	}
 	defer done()
-	r, err := a.server.gate.Call(ctx, a.peer, *p, a.notify)
+	r, err := a.server.supervisor.Call(ctx, a.peer, *p, a.notify)
 	if r.Content == nil {
 		r.Content = []protocol.Content{}
 	}
@@ -186,7 +186,7 @@ func (a *agentConn) batch(ctx context.Context, p *protocol.ToolsBatch) (protocol
 		defer done()
 		ctxs[i] = ctx
 	}
-	return a.server.gate.Batch(ctxs, a.peer, *p, a.notify), nil
+	return a.server.supervisor.Batch(ctxs, a.peer, *p, a.notify), nil
 }
 
 func (a *agentConn) check(ctx context.Context, p *protocol.ToolsCall) (protocol.CheckResult, error) {
@@ -195,7 +195,7 @@ func (a *agentConn) check(ctx context.Context, p *protocol.ToolsCall) (protocol.
 		return protocol.CheckResult{}, err
 	}
 	defer done()
-	return a.server.gate.Check(ctx, a.peer, *p)
+	return a.server.supervisor.Check(ctx, a.peer, *p)
 }
 
 func (a *agentConn) decide(ctx context.Context, p *protocol.ToolsDecide) (protocol.ToolsDecided, error) {
@@ -205,7 +205,7 @@ func (a *agentConn) decide(ctx context.Context, p *protocol.ToolsDecide) (protoc
 		return protocol.ToolsDecided{}, err
 	}
 	defer done()
-	return a.server.gate.Decide(ctx, a.peer, *p, a.notify)
+	return a.server.supervisor.Decide(ctx, a.peer, *p, a.notify)
 }
 
 // startCall reserves the call's id until done.
@@ -236,6 +236,6 @@ func (a *agentConn) cancel(_ context.Context, p *protocol.ToolsCancel) (protocol
 	if !ok {
 		return protocol.Empty{}, protocol.Errorf(protocol.CodeUnknownCall, "this connection has no call %q under way", p.CallID)
 	}
-	r.cancel(errCancelled)
+	r.cancel(ErrCancelled)
 	return protocol.Empty{}, nil
 }

@@ -1,4 +1,4 @@
-package supervisor
+package server
 
 import (
 	"flag"
@@ -17,7 +17,7 @@ var updateConversations = flag.Bool("update-conversations", false, "rewrite what
 // has lines that a client sends ("agent> ...") and the line that the server
 // answers for each that follows ("agent< ...").
 func TestConversations(t *testing.T) {
-	files, err := filepath.Glob("../protocol/testdata/conversations/*.txt")
+	files, err := filepath.Glob("../../protocol/testdata/conversations/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no conversations", err)
 	}
@@ -46,7 +46,7 @@ func TestConversations(t *testing.T) {
 
 // play sends the client's lines, and returns the file with what the server said.
 func play(t *testing.T, recorded string) string {
-	ts := startServer(t, ServerConfig{Version: "v0"})
+	ts := startServer(t, Config{Version: "v0"})
 	wires := map[string]*wire{"agent": ts.dial(ts.agent), "operator": ts.dial(ts.operator)}
 	n := normalizer{}
 	var out, answers []string

@@ -1,4 +1,4 @@
-package supervisor
+package server
 
 import (
 	"bytes"
@@ -59,7 +59,7 @@ func serveConn[C any](ctx context.Context, c *conn, self C, methods table[C]) {
 	defer stop()
 	defer c.running.Wait()
 	defer c.out.drain() // what is cancelled must not wait for a client that does not read
-	defer cancel(errDisconnected)
+	defer cancel(ErrDisconnected)
 	r := protocol.NewReader(c.net)
 	for {
 		line, err := r.ReadMessage()
@@ -75,7 +75,7 @@ func serveConn[C any](ctx context.Context, c *conn, self C, methods table[C]) {
 	}
 }
 
-var errDisconnected = errors.New("the client disconnected")
+var ErrDisconnected = errors.New("the client disconnected")
 
 // dispatch answers one message, or starts what will.
 func dispatch[C any](ctx context.Context, c *conn, self C, methods table[C], line []byte) {
@@ -166,7 +166,7 @@ func encodeReply(id protocol.RequestID, result any, e *protocol.Error) ([]byte, 
 	if e != nil {
 		return encodeError(id, e)
 	}
-	if r, ok := result.(protocol.CallResult); ok && tooMuch(r) {
+	if r, ok := result.(protocol.CallResult); ok && TooLong(r) {
 		result = noContent(r)
 	}
 	line, err := protocol.EncodeResult(id, result)
@@ -185,7 +185,7 @@ func encodeReply(id protocol.RequestID, result any, e *protocol.Error) ([]byte, 
 // encodeError leaves out of an error what the call had written before it was
 // stopped, if that does not fit.
 func encodeError(id protocol.RequestID, e *protocol.Error) ([]byte, error) {
-	if e.Result != nil && tooMuch(*e.Result) {
+	if e.Result != nil && TooLong(*e.Result) {
 		short, r := *e, noContent(*e.Result)
 		short.Result = &r
 		e = &short
@@ -193,13 +193,16 @@ func encodeError(id protocol.RequestID, e *protocol.Error) ([]byte, error) {
 	return protocol.EncodeError(id, e)
 }
 
-// tooMuch reports whether what a call wrote would not fit into one message as JSON.
+// fewPieces is a number of pieces of output whose names, together, are no matter.
+const fewPieces = 4096
+
+// TooLong reports whether what a call wrote would not fit into one message as JSON.
 // It is asked before anything is encoded: a byte that has to be escaped takes six,
 // and the encoder several copies of them all.
-func tooMuch(r protocol.CallResult) bool {
+func TooLong(r protocol.CallResult) bool {
 	const perPiece = 64 // the names around it
 	n := len(r.Structured)
-	if 6*size(r.Content) < protocol.MaxMessage/2 && len(r.Content) <= maxPieces && n < protocol.MaxMessage/4 {
+	if 6*size(r.Content) < protocol.MaxMessage/2 && len(r.Content) <= fewPieces && n < protocol.MaxMessage/4 {
 		return false // however it is escaped
 	}
 	for _, c := range r.Content {

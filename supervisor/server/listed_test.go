@@ -1,4 +1,4 @@
-package supervisor
+package server
 
 import (
 	"encoding/json"
@@ -27,7 +27,7 @@ func TestManyLongRequestsBlindNobody(t *testing.T) {
 		"short ones":                {300, "short", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ts := startServer(t, ServerConfig{})
+			ts := startServer(t, Config{})
 			approvals := ts.gate.approvals
 			if err := approvals.OpenSession("s"); err != nil {
 				t.Fatal(err)

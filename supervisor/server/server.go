@@ -1,4 +1,4 @@
-package supervisor
+package server
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 )
 
-// ServerConfig is what a Server is built from. A field left at zero has the
+// Config is what a Server is built from. A field left at zero has the
 // default that stands beside it.
-type ServerConfig struct {
+type Config struct {
 	Version string
 	Log     *slog.Logger // nil: nothing is logged
 
@@ -43,7 +43,7 @@ type ServerConfig struct {
 	AllowDescendants bool
 }
 
-func (c ServerConfig) withDefaults() ServerConfig {
+func (c Config) withDefaults() Config {
 	for _, d := range []struct {
 		field *int
 		value int
@@ -77,14 +77,14 @@ func maxConnections() int {
 // A Server answers on the two sockets. Nothing that a peer sends can end it, or
 // hold up another peer.
 type Server struct {
-	gate    gate
-	cfg     ServerConfig
-	leaving chan struct{} // see turnAway
+	supervisor Supervisor
+	cfg        Config
+	leaving    chan struct{} // see turnAway
 }
 
-// NewServer makes a server for g, which is a *Supervisor.
-func NewServer(g gate, cfg ServerConfig) *Server {
-	return &Server{gate: g, cfg: cfg.withDefaults(), leaving: make(chan struct{}, farewells)}
+// New makes a server for g, which is a *Supervisor.
+func New(g Supervisor, cfg Config) *Server {
+	return &Server{supervisor: g, cfg: cfg.withDefaults(), leaving: make(chan struct{}, farewells)}
 }
 
 // ServeAgent answers agents on l until ctx ends, which is no error. When it
