@@ -22,6 +22,7 @@ import (
 	"github.com/sandgate/sandgate/profiles/toolchains"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/sandboxprofile/seccomp"
 	"github.com/sandgate/sandgate/supervisor"
 	"github.com/sandgate/sandgate/supervisor/store"
 	"github.com/sandgate/sandgate/tools"
@@ -422,8 +423,8 @@ func Derive(cfg *config.Config, own map[string]sandboxprofile.Rights, program st
 	passed, withheld := allowedNames(cfg)
 	narrow, unseen, warnings := forPrograms(cfg, needs)
 	maps.Copy(unseen, own)
-	offline := needs // a file tool has no business on the network
-	offline.Network = sandboxprofile.Network{}
+	offline := needs // a file tool has no business on the network, and starts nothing
+	offline.Network, offline.Syscalls = sandboxprofile.Network{}, nil
 	return Derived{
 		Needs:    needs,
 		paths:    toolPaths(cfg, needs),
@@ -565,6 +566,9 @@ func deriveNeeds(cfg *config.Config, program string) (n sandboxprofile.Needs, fo
 		Network: nw,
 		Limits:  limits(cfg.Sandbox.Limits),
 		Env:     sandboxprofile.Env{Names: names},
+	}
+	if cfg.Sandbox.Debug {
+		n.Syscalls = []string{seccomp.Tracing}
 	}
 	n.Protect, n.Hide = Patterns(cfg)
 	for name := range withProxy(cfg.Shell.Network, cfg.Sandbox.Env.Set) {

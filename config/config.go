@@ -150,10 +150,12 @@ type Sandbox struct {
 	Workdir string   `yaml:"workdir"`
 	Presets []string `yaml:"presets"`
 	// Protect and Hide hold patterns; the word "default" stands for the shipped list.
-	Protect           []string `yaml:"protect"`
-	Hide              []string `yaml:"hide"`
-	Env               EnvVars  `yaml:"env"`
-	Limits            Limits   `yaml:"limits"`
+	Protect []string `yaml:"protect"`
+	Hide    []string `yaml:"hide"`
+	Env     EnvVars  `yaml:"env"`
+	Limits  Limits   `yaml:"limits"`
+	// Debug lets programs of a call trace each other.
+	Debug             bool     `yaml:"debug"`
 	RequireOSSandbox  bool     `yaml:"require_os_sandbox"`
 	OSSandboxFallback Fallback `yaml:"os_sandbox_fallback"`
 	// Profile is "", a shipped profile's name, or the absolute path of a file.

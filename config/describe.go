@@ -29,6 +29,7 @@ func descriptions() map[string]string {
 		"sandbox.limits.file_size":       "The largest file that may be written, such as 4GiB.",
 		"sandbox.limits.output":          "Standard output and standard error together, such as 10MiB.",
 		"sandbox.limits.open_files":      "Open file descriptors of one process.",
+		"sandbox.debug":                  "Whether debuggers and tracers (gdb, strace, dlv) work on the programs of the same call. They reach no other process.",
 		"sandbox.require_os_sandbox":     "Whether tools need a working operating-system sandbox. false is for development only.",
 		"sandbox.os_sandbox_fallback":    "What happens if it is required and none works. fail_fast: refuse to start. refuse_tools: start, and refuse every file and shell tool.",
 		"sandbox.profile":                "A profile that narrows what is granted here: a shipped name, or a file (named with a slash or an extension).",

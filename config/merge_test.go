@@ -148,6 +148,8 @@ func TestMerge(t *testing.T) {
 		{"deny_cache", "approval: {deny_cache: 1m}", "", "approval: {deny_cache: 1s}", "1m # admin", "1m # admin"},
 		{"require_os_sandbox", "", "sandbox: {require_os_sandbox: true}", "sandbox: {require_os_sandbox: false}", "true # user", "true # user"},
 		{"require_os_sandbox", "", "", "sandbox: {require_os_sandbox: false}", "false # workspace", "true # default"},
+		{"debug", "", "sandbox: {debug: true}", "sandbox: {debug: false}", "false # workspace", "false # workspace"},
+		{"debug", "", "", "sandbox: {debug: true}", "true # workspace", "false # default"},
 		{"mode", "approval: {mode: interactive}", "approval: {mode: approve_all}", "approval: {mode: strict}", "strict # workspace", "strict # workspace"},
 		{"mode", "", "approval: {mode: strict}", "approval: {mode: approve_all}", "strict # user", "strict # user"},
 		{"unknown_tools", "approval: {unknown_tools: deny}", "approval: {unknown_tools: allow}", "", "deny # admin", "deny # admin"},

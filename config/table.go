@@ -59,6 +59,7 @@ func table() []Entry {
 		smallest("sandbox.limits.file_size", func(c *Config) *units.Size { return &c.Sandbox.Limits.FileSize }),
 		smallest("sandbox.limits.output", func(c *Config) *units.Size { return &c.Sandbox.Limits.Output }),
 		smallest("sandbox.limits.open_files", func(c *Config) *int64 { return &c.Sandbox.Limits.OpenFiles }),
+		strictest("sandbox.debug", func(c *Config) *bool { return &c.Sandbox.Debug }, false, true),
 		strictest("sandbox.require_os_sandbox", func(c *Config) *bool { return &c.Sandbox.RequireOSSandbox }, true, false),
 		strictest("sandbox.os_sandbox_fallback", func(c *Config) *Fallback { return &c.Sandbox.OSSandboxFallback }, FailFast, RefuseTools),
 		{"sandbox.profile", All, true, (*merger).addProfile, (*merger).boundProfile},

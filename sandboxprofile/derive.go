@@ -29,6 +29,7 @@ type Needs struct {
 	Limits   Limits
 
 	UnixSockets []string
+	Syscalls    []string // groups of package seccomp
 	Fresh       bool
 }
 
@@ -73,6 +74,7 @@ func Derive(n Needs) Profile {
 		Hide:        n.Hide,
 		Network:     n.Network,
 		UnixSockets: n.UnixSockets,
+		Syscalls:    n.Syscalls,
 		Env:         n.Env,
 		Limits:      n.Limits,
 		Fresh:       n.Fresh,

@@ -79,7 +79,7 @@ func TestHintsHelp(t *testing.T) {
 		_ = cmd.Run() // its status tells
 		return all.String(), cmd.ProcessState.ExitCode()
 	}
-	flag := regexp.MustCompile(`--(?:ro|rw|network|env) (?:'[^']*'|\S+)`)
+	flag := regexp.MustCompile(`--debug|--(?:ro|rw|network|env) (?:'[^']*'|\S+)`)
 	for _, c := range []struct {
 		name, command string
 		hints         bool
@@ -97,6 +97,8 @@ func TestHintsHelp(t *testing.T) {
 		{"an archive", `tar cf $D/out/all.tar /etc/passwd 2>&1 | grep -v Removing >&2; test -f $D/out/all.tar`, true},
 		{"a copy", `cp -r /etc/alternatives $D/out/copy 2>&1 | tail -1 >&2; test -d $D/out/copy`, true},
 		{"cargo's words", `touch $D/out/fnv 2>/dev/null || { echo "failed to open: $D/out/fnv, error: Read-only file system" >&2; exit 1; }`, true},
+		{"a tracer", `strace -o /dev/null true`, true},
+		{"a debugger", `sleep 300 & strace -o /dev/null -p $! & sleep 0.3; kill %1; wait %2`, true},
 		{"a variable", `: "${HINTED_SETTING:?is not set}"`, true},
 		{"a secret", `: "${HINTED_TOKEN:?is not set}"`, true},
 		{"a variable that is not set", `: "${HINTED_NOWHERE:?is not set}"`, false},

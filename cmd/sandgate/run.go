@@ -32,6 +32,7 @@ type runFlags struct {
 	workspaces                              []string
 	ro, rw, env, expose, presets            []string
 	noDetect, verbose                       bool
+	debug                                   bool // its programs may trace each other
 	unrecorded                              bool // what it changes is recorded by who runs it
 	terminal                                bool // a program on a terminal has one of its own
 	review                                  bool // what it writes is a draft
@@ -120,6 +121,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	fs.StringVar(&f.memory, "memory", "", "limit of the memory that all processes use together, such as 512MiB")
 	fs.Int64Var(&f.pids, "pids", 0, "limit of processes and threads")
 	fs.StringVar(&f.fileSize, "file-size", "", "limit of the size of one file, holes included, such as 512MiB")
+	fs.BoolVar(&f.debug, "debug", false, "let debuggers and tracers work on the command's own processes")
 	fs.StringVar(&f.backend, "backend", "auto", assemble.BackendUsage)
 	fs.BoolVar(&f.review, "review", false, "leave what it writes in a draft: see sandgate review")
 	fs.StringVar(&f.draft, "draft", "", "go on in the draft `name`, as --review does in a new one")
@@ -405,6 +407,7 @@ func applyFlags(cfg *config.Config, f runFlags) error {
 			cfg.Sandbox.Env.Allow = append(cfg.Sandbox.Env.Allow, name)
 		}
 	}
+	cfg.Sandbox.Debug = cfg.Sandbox.Debug || f.debug
 	l := &cfg.Sandbox.Limits
 	if f.timeout > 0 {
 		l.Timeout = f.timeout

@@ -100,6 +100,9 @@ type need struct {
 
 // flagsFor are the flags of `sandgate run` that allow what was refused.
 func flagsFor(v protocol.Violation, d assemble.Derived) (flags []string) {
+	if v.Allow == "sandbox.debug: true" {
+		return []string{"--debug"}
+	}
 	var hosts []string
 	for _, n := range needsFor(v, d) {
 		switch {

@@ -231,6 +231,10 @@ func reap(pid int) (unix.WaitStatus, bool) {
 		case err == unix.EINTR:
 		case err != nil:
 			return unix.WaitStatus(unix.SIGKILL), true // ECHILD: cannot happen while pid lives
+		case status.Stopped():
+			// A child that asked to be traced by its parent (PTRACE_TRACEME), where a profile lets
+			// it, is nobody's to continue: we are no debugger. It would hang, and has not ended.
+			_ = unix.Kill(got, unix.SIGKILL)
 		case got == pid:
 			return status, true
 		case got == 0:

@@ -47,6 +47,11 @@ const (
 // Keyring is the group without which programs can use keys.
 const Keyring = "keyring"
 
+// Tracing is the group without which programs of a call can trace each other. Process 1
+// cannot be traced even so, nor can what is outside: it is not dumpable, and the others are in no
+// namespace or Landlock domain of the sandbox.
+const Tracing = "ptrace"
+
 // setIDName is the group without which programs can make set-id files.
 const setIDName = "set_id"
 
@@ -61,7 +66,7 @@ func Groups() []Group {
 			append(calls("unshare", "setns"), anyBit("clone", 0, cloneNewBits...)...)},
 		{"clone3", "Its flags lie in memory, where a filter cannot see new namespaces; C libraries fall back to clone.", ENOSYS, calls("clone3")},
 		{"openat2", "Its mode lies in memory, where a filter cannot see set-id bits; programs fall back to openat.", ENOSYS, calls("openat2")},
-		{"ptrace", "Reading and steering another process defeats whatever that process was told to keep.", EPERM, calls(
+		{Tracing, "Reading and steering another process defeats whatever that process was told to keep.", EPERM, calls(
 			"ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd")},
 		{"bpf", "Programs in the kernel; a steady source of privilege escalations.", EPERM, calls("bpf")},
 		{"perf", "Performance counters read across processes and have a large attack surface.", EPERM, calls("perf_event_open")},

@@ -87,6 +87,9 @@ func (f *finder) line(text string) {
 			}
 		}
 	}
+	if g, ok := f.calls[seccomp.Tracing]; ok && slices.ContainsFunc(tracerPhrases(), func(said string) bool { return strings.Contains(lower, said) }) {
+		f.add(f.policy.systemCall(seccomp.Tracing, g))
+	}
 	if host, ok := unreachableHost(text, lower); ok {
 		f.host(host)
 	}
@@ -170,7 +173,7 @@ func (f *finder) systemCall(c claim) {
 		name, _, _ := strings.Cut(word, "_") // PTRACE_TRACEME, keyctl_read
 		for _, call := range []string{word, name} {
 			if g, ok := f.calls[call]; ok {
-				f.add(systemCall(call, g))
+				f.add(f.policy.systemCall(call, g))
 				return
 			}
 		}

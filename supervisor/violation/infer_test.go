@@ -105,6 +105,9 @@ func TestWhatProgramsPrint(t *testing.T) {
 
 		{"strace: test_ptrace_get_syscall_info: PTRACE_TRACEME: Operation not permitted", "call ptrace"},
 		{"ptrace: Operation not permitted.", "call ptrace"},
+		{"could not attach to pid 7: operation not permitted", "call ptrace"},
+		{"could not launch process: fork/exec /w/m: operation not permitted", "call ptrace"},
+		{"    0: Failed to suspend process", "call ptrace"},
 		{"unshare: unshare failed: Operation not permitted", "call unshare"},
 		{"chroot: cannot change root directory to '/docs': Operation not permitted", "write /docs; call chroot"},
 		{"keyctl_session_to_parent: Operation not permitted", "call keyctl"},

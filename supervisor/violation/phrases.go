@@ -63,6 +63,15 @@ func limitPhrases() []struct{ text, limit string } {
 	}
 }
 
+// tracerPhrases are the words of debuggers that name no system call.
+func tracerPhrases() []string {
+	return []string{
+		"could not attach to pid",              // delve
+		"could not launch process: fork/exec ", // delve
+		"failed to suspend process",            // py-spy
+	}
+}
+
 const hostName = `([A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?)`
 
 // A grammar is the expressions that lines are read with.
@@ -157,7 +166,7 @@ func unquoted(before string) string {
 // absolute one, as far as no words of a program follow.
 func pathIn(part string) string {
 	if at := strings.Index(" "+part, " /"); at >= 0 {
-		return cutAny(part[at:], " - ", " is ", " (", ", error") // the last is cargo's
+		return cutAny(part[at:], " - ", " is ", " (", ", error", " file failed", " file for lwp") // cargo's, and two of gdb's
 	}
 	last := part[strings.LastIndexFunc(part, unicode.IsSpace)+1:]
 	if strings.Contains(last, "/") {

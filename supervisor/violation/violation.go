@@ -227,13 +227,21 @@ func target(host string, port uint16) string {
 }
 
 // systemCall is a call that a group of the filter denies. No configuration lifts
-// a group: tools are derived without any.
-func systemCall(call string, g seccomp.Group) protocol.Violation {
-	return protocol.Violation{
+// a group but that of tracing: tools are derived without any other.
+func (p Policy) systemCall(call string, g seccomp.Group) protocol.Violation {
+	v := protocol.Violation{
 		Kind: protocol.ViolationSystemCall, Basis: protocol.Inferred, SystemCall: call,
 		Reason: fmt.Sprintf("the system call filter refuses the group %s: %s", g.Name, g.Reason),
 		Hint:   "do without it; nothing in the sandbox allows it",
 	}
+	if g.Name != seccomp.Tracing {
+		return v
+	}
+	v.Hint, v.Allow = "do without a debugger, or ask the operator for tracing", "sandbox.debug: true"
+	if lifted := p.Operator.Syscalls; !slices.Contains(lifted, sp.All) && !slices.Contains(lifted, g.Name) {
+		v.Allow = "syscalls of the operator's profile: a list with " + g.Name
+	}
+	return v
 }
 
 // A limit is one axis of the limits as the configuration names it.
