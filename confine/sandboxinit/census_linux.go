@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,6 +40,7 @@ const clockTick = time.Second / 100
 type usage struct {
 	tasks  int64         // processes and threads
 	memory int64         // bytes
+	least  int64         // of that, what no two processes share
 	cpu    time.Duration // of those that live and those that are dead
 }
 
@@ -64,6 +66,12 @@ type census struct {
 	before  time.Duration // processor time of our dead children when the action began
 	stored  int64         // bytes that other actions had left in memory
 	proc    procReader
+	last    int64     // the memory of the last count
+	counted time.Time // when that was
+	due     time.Time // of the next count where the host's figure is enough until then; zero if not
+	// signal reaches every process of the action at one moment; nil where they must not see
+	// that they were stopped.
+	signal func(unix.Signal)
 	// pids lists the processes of the action, nil if that fails, and segments sums
 	// their System V segments.
 	pids     func() []string
@@ -90,18 +98,23 @@ type exactCount struct {
 func newCensus(t wire.Totals, tmpfs []string, q *queues, s *shared) *census {
 	c := &census{totals: t, tmpfs: tmpfs, queues: q, pids: processes, segments: segments, proc: procReader{buf: make([]byte, 4096)}, host: hostShared}
 	c.hostHeld = func() int64 { // swapped pages are held, too
-		return c.proc.sum("/proc/meminfo", "AnonPages:", "Shmem:", "SwapTotal:") - c.proc.sum("/proc/meminfo", "SwapFree:")
+		table := c.proc.read("/proc/meminfo")
+		return sumFields(table, []string{"AnonPages:", "Shmem:", "SwapTotal:"}) - sumFields(table, []string{"SwapFree:"})
 	}
 	if s != nil { // the host's /proc shows everybody's, and nobody in here can make a segment
 		c.pids, c.segments = s.processes, func() int64 { return 0 }
 	}
 	// A cell with segments in it serves no other action: none is there before.
-	c.before, c.stored, c.hostBefore = deadCPU(), c.files(), c.host()
+	c.before, c.stored, c.hostBefore, c.counted = deadCPU(), c.files(), c.host(), time.Now()
+	c.exact = exactCount{held: c.hostHeld(), at: c.counted, cost: censusHurry}
 	return c
 }
 
 // take counts once. It returns what is exceeded, and when to count again.
 func (c *census) take() (wire.Exceeded, time.Duration) {
+	if now := time.Now(); now.Before(c.due) && c.recentMemory() >= 0 {
+		return "", min(c.due.Sub(now), censusHurry)
+	}
 	start := threadCPU()
 	pids := c.pids()
 	u := c.count(pids)
@@ -110,27 +123,94 @@ func (c *census) take() (wire.Exceeded, time.Duration) {
 		pause, share = censusHurry, hurryShare
 	}
 	pause = max(pause, share*cost)
-	if u.memory > c.totals.Memory {
-		u.memory = c.recentMemory()
-		if u.memory < 0 {
-			c.exact = exactCount{held: c.hostHeld(), at: time.Now()}
-			c.exact.memory = c.exactMemory(pids)
-			c.exact.cost = threadCPU() - start
-			u.memory, pause = c.exact.memory, max(pause, c.exact.cost)
+	if u.memory <= c.totals.Memory && c.pace(u.memory, pause) > c.totals.Memory {
+		pause = max(censusHurry, cost)
+	}
+	c.due = time.Time{}
+	if u.memory > c.totals.Memory && u.least <= c.totals.Memory {
+		if u.memory = c.recentMemory(); u.memory < 0 {
+			u.memory = c.countExactly(pids, u.least)
+			pause = max(pause, c.exact.cost)
 		}
+		c.due = time.Now().Add(pause) // until then the host's figure is enough
+		pause = censusHurry
 	}
 	return u.exceeds(c.totals), pause
 }
 
-// recentMemory is the most that can be in use by the last exact count and what the host has
-// grown by since then; -1 if that is over the limit, or too long ago.
+// countExactly makes an exact count. If the host grows by what was left of the limit, the
+// processes are stopped for it, and go on if it was not they who grew.
+func (c *census) countExactly(pids []string, least int64) int64 {
+	start, resume := threadCPU(), func() {}
+	for stopped, whole := c.outgrown(), false; !whole; stopped = true {
+		if stopped {
+			pids, resume = c.stop(pids)
+		}
+		next := exactCount{held: c.hostHeld(), at: time.Now()}
+		next.memory, whole = c.exactMemory(pids, func() bool { return stopped || !c.outgrown() })
+		if next.cost = threadCPU() - start; whole {
+			next.memory = max(next.memory, least) // what forks meanwhile has a share that we do not see
+			c.exact = next
+		}
+	}
+	if c.exact.memory <= c.totals.Memory {
+		resume()
+	}
+	return c.exact.memory
+}
+
+// outgrown says that since the last exact count the host has grown by what was left of
+// the limit.
+func (c *census) outgrown() bool { return c.mostMemory() > c.totals.Memory }
+
+// pace is what memory will be after a pause if it grows as it has since the last count.
+func (c *census) pace(memory int64, pause time.Duration) int64 {
+	now := time.Now()
+	grown := float64(memory-c.last) * float64(pause) / float64(max(now.Sub(c.counted), 1))
+	c.last, c.counted = memory, now
+	return memory + int64(grown)
+}
+
+// recentMemory is mostMemory; -1 if that is over the limit, not known, or too long ago.
 func (c *census) recentMemory() int64 {
-	held := c.hostHeld()
-	most := c.exact.memory + max(held-c.exact.held, 0)
-	if held <= 0 || c.exact.at.IsZero() || time.Since(c.exact.at) > censusShare*c.exact.cost || most > c.totals.Memory {
+	most := c.mostMemory()
+	if most < 0 || time.Since(c.exact.at) > censusShare*c.exact.cost || most > c.totals.Memory {
 		return -1
 	}
 	return most
+}
+
+// mostMemory is the most that can be in use by the last exact count and what the host has
+// grown by since then; -1 if that is not known.
+func (c *census) mostMemory() int64 {
+	held := c.hostHeld()
+	if held <= 0 || c.exact.at.IsZero() {
+		return -1
+	}
+	return c.exact.memory + max(held-c.exact.held, 0)
+}
+
+// stop stops the processes of the action, and lists them anew. To walk their page tables
+// takes a tenth of a second, and much longer on a busy processor: meanwhile they would grow.
+// A program can see that it was stopped, so that this is for one that has most likely used
+// up its limit.
+func (c *census) stop(pids []string) (all []string, resume func()) {
+	if c.signal == nil {
+		return pids, func() {}
+	}
+	stopped := map[string]bool{} // by the program itself: they stay so
+	for _, pid := range pids {
+		stopped[pid] = c.proc.stat(pid).stopped
+	}
+	c.signal(unix.SIGSTOP)
+	all = c.pids()
+	return all, func() {
+		for _, pid := range slices.Backward(all) { // no parent sees that its child was stopped
+			if n, err := strconv.Atoi(pid); err == nil && !stopped[pid] {
+				_ = unix.Kill(n, unix.SIGCONT)
+			}
+		}
+	}
 }
 
 // crowd counts the processes that a failed program leaves. Between two counts a
@@ -149,16 +229,18 @@ func (c *census) count(pids []string) usage {
 		return usage{tasks: math.MaxInt64} // we are what must count; not to be able to is no reason to go on
 	}
 	u := usage{cpu: c.cpuOfDead()}
-	own, shared := int64(0), c.objects(pids)-c.stored
+	own, largest, objects := int64(0), int64(0), c.objects(pids)-c.stored
+	shared := objects
 	for _, pid := range pids {
 		s := c.proc.stat(pid)
 		u.tasks += s.threads
 		u.cpu += s.cpu
 		status := c.proc.read("/proc/" + pid + "/status")
-		own += sumFields(status, []string{"RssAnon:", "VmSwap:"})
+		mine := sumFields(status, []string{"RssAnon:", "VmSwap:"})
+		own, largest = own+mine, max(largest, mine)
 		shared += sumFields(status, []string{"RssShmem:"})
 	}
-	u.memory = own + c.withUnseen(pids, own, shared)
+	u.memory, u.least = own+c.withUnseen(pids, own, shared), objects+largest
 	return u
 }
 
@@ -166,18 +248,24 @@ func (c *census) count(pids []string) usage {
 // (proportional set size). It walks every page table, so it is asked for only
 // when the cheap sum is over the limit. A process that does not let us look counts
 // as before.
-func (c *census) exactMemory(pids []string) int64 {
+//
+// It is given up, and not whole, when there is no more patience.
+func (c *census) exactMemory(pids []string, patient func() bool) (memory int64, whole bool) {
 	own, shared := int64(0), c.objects(pids)-c.stored
 	for _, pid := range pids {
-		mine, ours := c.proc.sum("/proc/"+pid+"/smaps_rollup", "Pss_Anon:", "SwapPss:"), c.proc.sum("/proc/"+pid+"/smaps_rollup", "Pss_Shmem:")
+		if !patient() {
+			return 0, false
+		}
+		rollup := c.proc.read("/proc/" + pid + "/smaps_rollup")
+		mine, ours := sumFields(rollup, []string{"Pss_Anon:", "SwapPss:"}), sumFields(rollup, []string{"Pss_Shmem:"})
 		if mine+ours == 0 {
 			mine, ours = c.proc.sum("/proc/"+pid+"/status", "RssAnon:", "VmSwap:"), c.proc.sum("/proc/"+pid+"/status", "RssShmem:")
 		}
 		if own, shared = own+mine, shared+ours; own > c.totals.Memory {
-			return own // it costs more the more there is
+			return own, true // it costs more the more there is
 		}
 	}
-	return own + c.withUnseen(pids, own, shared)
+	return own + c.withUnseen(pids, own, shared), true
 }
 
 // withUnseen is shared memory with what no process shows: pages of a shared mapping
@@ -446,6 +534,7 @@ func (r procReader) read(path string) []byte {
 // A processStat is what we need of /proc/PID/stat.
 type processStat struct {
 	threads int64
+	stopped bool
 	cpu     time.Duration // its own, and that of the children it waited for
 }
 
@@ -465,7 +554,7 @@ func parseStat(line []byte) processStat {
 	for i := 14; i <= 17; i++ { // utime, stime, cutime, cstime
 		ticks += number(f[i-first])
 	}
-	return processStat{threads: number(f[20-first]), cpu: time.Duration(ticks) * clockTick}
+	return processStat{threads: number(f[20-first]), stopped: f[0][0] == 'T', cpu: time.Duration(ticks) * clockTick}
 }
 
 func cutLast(b []byte, sep byte) (before, after []byte, found bool) {

@@ -2,6 +2,8 @@ package sandboxinit
 
 import (
 	"os"
+	"os/exec"
+	"strconv"
 	"testing"
 	"time"
 
@@ -179,4 +181,63 @@ func TestRecentCountsAreNotRepeated(t *testing.T) {
 	if got := c.recentMemory(); got != -1 {
 		t.Errorf("long ago: %d", got)
 	}
+}
+
+// TestStoppedForACount: programs are stopped while their page tables are walked only if the
+// host has grown by what was left of the limit, go on if they are within it, and stay
+// stopped if they were before.
+func TestStoppedForACount(t *testing.T) {
+	start := func() string {
+		p := exec.Command("/usr/bin/sleep", "60")
+		if err := p.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = p.Process.Kill(); _ = p.Wait() })
+		return strconv.Itoa(p.Process.Pid)
+	}
+	runs, stopped := start(), start()
+	pids := []string{runs, stopped}
+	reader := procReader{buf: make([]byte, 4096)}
+	becomes := func(pid string, want bool) {
+		t.Helper()
+		for end := time.Now().Add(30 * time.Second); reader.stat(pid).stopped != want; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("stopped: %v, want %v", !want, want)
+			}
+		}
+	}
+	signals := 0
+	signal := func(n unix.Signal) {
+		signals++
+		for _, pid := range pids {
+			n0, _ := strconv.Atoi(pid)
+			_ = unix.Kill(n0, n)
+		}
+	}
+	n, _ := strconv.Atoi(stopped)
+	_ = unix.Kill(n, unix.SIGSTOP)
+	becomes(stopped, true)
+
+	grown := int64(0)
+	c := newCensus(wire.Totals{Memory: 1 << 30}, nil, nil, nil)
+	c.pids, c.host, c.signal = func() []string { return pids }, func() int64 { return 0 }, signal
+	c.hostHeld = func() int64 { return 1<<40 + grown }
+	c.exact = exactCount{held: 1 << 40, at: time.Now(), cost: time.Hour}
+	c.countExactly(pids, 0)
+	if signals != 0 {
+		t.Fatal("stopped for nothing")
+	}
+	grown = 2 << 30
+	c.exact.cost = time.Hour
+	if got := c.countExactly(pids, 5); got < 5 || got > 1<<30 || signals != 1 {
+		t.Fatalf("%d bytes, %d signals", got, signals)
+	}
+	becomes(runs, false)
+	becomes(stopped, true)
+
+	c.totals.Memory, grown = 10, 4<<30
+	if got := c.countExactly(pids, 11); got < 11 {
+		t.Fatalf("%d bytes: there is at least the largest of them", got)
+	}
+	becomes(runs, true) // and is killed by who counts
 }
