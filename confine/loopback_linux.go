@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -36,7 +35,8 @@ func newLoopback(p sandboxprofile.Profile) (*loopback, error) {
 	var at [3]byte
 	_, _ = rand.Read(at[:])
 	// Not 127.0.0.1 and its like, where the host's own services are.
-	l.own = netip.AddrFrom4([4]byte{127, 64 + at[0]%128, at[1], 1 + at[2]%254})
+	// The next one is broker.Own6.
+	l.own = netip.AddrFrom4([4]byte{127, 64 + at[0]%128, at[1], 2 + at[2]%126*2})
 	listener, err := l.listen()
 	if err == nil && p.Network.Mode == sandboxprofile.NetworkProxied {
 		l.at = listener.Addr().(*net.TCPAddr).AddrPort()
@@ -103,12 +103,16 @@ func (s *hostSandbox) Entrance() (Entrance, error) {
 		if !exposed {
 			return nil, fmt.Errorf("confine: port %d is not exposed", port)
 		}
-		if !broker.Listening(netip.AddrPortFrom(s.loopback.own, port)) {
+		at := netip.AddrPortFrom(s.loopback.own, port)
+		if !broker.Listening(at) {
+			at = netip.AddrPortFrom(broker.Own6(s.loopback.own), port)
+		}
+		if !broker.Listening(at) {
 			return nil, fmt.Errorf("confine: port %d inside: %w", port, unix.ECONNREFUSED)
 		}
 		dialer := net.Dialer{Control: s.loopback.control}
 		dialer.SetMultipathTCP(false)
-		return dialer.DialContext(ctx, "tcp4", net.JoinHostPort(s.loopback.own.String(), strconv.Itoa(int(port))))
+		return dialer.DialContext(ctx, "tcp4", at.String())
 	}, nil
 }
 

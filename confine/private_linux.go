@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -49,19 +52,25 @@ func newPrivate(p sandboxprofile.Profile, user *syscall.Credential) (*private, e
 		return nil, fmt.Errorf("confine: private directories: %w", err)
 	}
 	x := &private{base: base, lock: lock, dirs: map[string]string{}, sockets: filepath.Join(base, "sockets")}
-	make := func(dir string) {
-		if err == nil {
-			err = os.Mkdir(dir, 0o700)
+	make := func(name, target string) {
+		switch {
+		case err != nil:
+			return
+		case target != "":
+			err = os.Symlink(target, name)
+		default:
+			err = os.Mkdir(name, 0o700)
 		}
 		if err == nil && user != nil {
-			err = os.Chown(dir, int(user.Uid), int(user.Gid))
+			err = os.Lchown(name, int(user.Uid), int(user.Gid))
 		}
 	}
-	make(x.sockets)
+	make(x.sockets, "")
 	for i, scratch := range p.Scratch {
 		x.dirs[scratch] = filepath.Join(base, fmt.Sprintf("%d-%s", i, filepath.Base(scratch)))
-		make(x.dirs[scratch])
+		make(x.dirs[scratch], "")
 	}
+	x.listed(p, make)
 	if err == nil && user != nil {
 		err = os.Chown(base, int(user.Uid), int(user.Gid))
 	}
@@ -70,6 +79,42 @@ func newPrivate(p sandboxprofile.Profile, user *syscall.Credential) (*private, e
 		return nil, fmt.Errorf("confine: private directories: %w", err)
 	}
 	return x, nil
+}
+
+// listed makes links to what p grants below a scratch directory, where a mount namespace has
+// mounts: programs find their settings and packages by HOME. A link gives no right. What
+// it leads to is judged by its own name.
+func (x *private) listed(p sandboxprofile.Profile, make func(name, target string)) {
+	made := map[string]bool{}
+	for _, path := range slices.Sorted(maps.Keys(p.Paths)) {
+		name := x.nameOf(p, path)
+		if _, err := os.Lstat(path); err != nil || name == "" || p.Paths[path] == 0 {
+			continue // through a link to nothing no file would be made
+		}
+		var above []string
+		for dir := filepath.Dir(name); filepath.Dir(dir) != x.base && !made[dir]; dir = filepath.Dir(dir) {
+			made[dir] = true
+			above = append(above, dir)
+		}
+		for _, dir := range slices.Backward(above) {
+			make(dir, "")
+		}
+		make(name, path)
+	}
+}
+
+// nameOf is the name below a private directory for a path of the host's, or "": what lies below
+// another grant is reached by that, and what lies in /tmp has its name.
+func (x *private) nameOf(p sandboxprofile.Profile, path string) string {
+	for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
+		if own, ok := x.dirs[dir]; ok && dir != "/tmp" && dir != "/var/tmp" {
+			return own + strings.TrimPrefix(path, dir)
+		}
+		if p.Paths[dir] != 0 {
+			return ""
+		}
+	}
+	return ""
 }
 
 // makeLocked makes a directory in a place, and holds its lock. Until it has that, the

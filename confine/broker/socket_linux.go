@@ -26,7 +26,7 @@ import (
 // A Network is what a sandbox without a network namespace has for one.
 type Network struct {
 	// Own is the address in 127.0.0.0/8 that stands for the sandbox's loopback. An
-	// invalid one is none.
+	// invalid one is none. See Own6 for ::1.
 	Own netip.Addr
 	// Key signs every segment there (RFC 2385, tcp(7)): the kernel drops what is not
 	// signed, so that no stranger reaches the sandbox and the sandbox no stranger.
@@ -186,9 +186,43 @@ func (s socket) sockaddr(at netip.AddrPort) unix.Sockaddr {
 	return &unix.SockaddrInet4{Port: int(at.Port()), Addr: at.Addr().As4()}
 }
 
+// Own6 is the address that stands for ::1 where own stands for 127.0.0.1: a port can be
+// listened at on each of them by a socket of its own, as servers at "localhost" do. It is of
+// IPv4, because the signatures of IPv6 would be another protocol of the kernel's.
+func Own6(own netip.Addr) netip.Addr {
+	a := own.As4()
+	a[3] |= 1
+	return netip.AddrFrom4(a)
+}
+
+// bindsTo is the address that a socket is bound to for a loopback address. One for both
+// protocols has that of IPv4, at which those who connect to ::1 look as well.
+func (b *Broker) bindsTo(s socket, to netip.Addr) netip.Addr {
+	only := 0
+	if s.family == unix.AF_INET6 {
+		only, _ = unix.GetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY)
+		// Addresses of IPv4 are refused with it. Where it cannot be set, the bind tells.
+		_ = unix.SetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0)
+	}
+	if own6 := Own6(b.Network.Own); only != 0 || to == netip.IPv6Loopback() || to == own6 {
+		return own6
+	}
+	return b.Network.Own
+}
+
+// listensAt is the address at which a program that connects to a loopback address finds who
+// listens there.
+func (b *Broker) listensAt(to netip.AddrPort) netip.AddrPort {
+	at := netip.AddrPortFrom(Own6(b.Network.Own), to.Port())
+	if to.Addr() == at.Addr() || to.Addr().Is6() && Listening(at) {
+		return at
+	}
+	return netip.AddrPortFrom(b.Network.Own, to.Port())
+}
+
 // loopback reports whether an address is this sandbox's own, under any of its names.
 func (b *Broker) loopback(a netip.Addr) bool {
-	return a.IsUnspecified() || a == b.Network.Own || a == netip.IPv6Loopback() || a == netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	return a.IsUnspecified() || a == b.Network.Own || a == Own6(b.Network.Own) || a == netip.IPv6Loopback() || a == netip.AddrFrom4([4]byte{127, 0, 0, 1})
 }
 
 func (c *call) connect() reply {
@@ -212,7 +246,7 @@ func (c *call) connect() reply {
 	case to.Port() == c.b.Network.ProxyPort && c.b.Network.Proxy.IsValid():
 		to = c.b.Network.Proxy
 	default:
-		to = netip.AddrPortFrom(c.b.Network.Own, to.Port())
+		to = c.b.listensAt(to)
 		if !Listening(to) {
 			return fails(unix.ECONNREFUSED)
 		}
@@ -344,7 +378,7 @@ func (c *call) bind() reply {
 	if !c.b.loopback(at.Addr()) {
 		return fails(unix.EADDRNOTAVAIL)
 	}
-	to := s.sockaddr(netip.AddrPortFrom(c.b.Network.Own, at.Port()))
+	to := s.sockaddr(netip.AddrPortFrom(c.b.bindsTo(s, at.Addr()), at.Port()))
 	err := unix.Bind(s.fd, to)
 	if err == unix.EADDRINUSE && c.b.sweep() { // the copy of a socket that a program has closed
 		err = unix.Bind(s.fd, to)
@@ -369,7 +403,7 @@ func (c *call) listen() reply {
 			return fails(errnoOf(err))
 		}
 		if portOf(bound) == 0 { // the kernel would listen everywhere
-			if err := unix.Bind(s.fd, s.sockaddr(netip.AddrPortFrom(c.b.Network.Own, 0))); err != nil {
+			if err := unix.Bind(s.fd, s.sockaddr(netip.AddrPortFrom(c.b.bindsTo(s, netip.Addr{}), 0))); err != nil {
 				return fails(errnoOf(err))
 			}
 		}

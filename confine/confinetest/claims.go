@@ -246,6 +246,31 @@ func network(t *testing.T, c confine.Confiner) {
 	if got := Python(t, c, Profile(t, ws), ws, own); got != "ok" {
 		t.Errorf("a server on the sandbox's own loopback: %s", got)
 	}
+	// As servers at "localhost" or at every address do, with a socket for each protocol, or
+	// one for both.
+	const both = `
+def listen(family, address, port, only=0):
+    s = socket.socket(family)
+    if family == socket.AF_INET6: s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, only)
+    s.bind((address, port)); s.listen(); s.settimeout(5)
+    return s
+def reach(s, *hosts):
+    for host in hosts:
+        c = socket.create_connection((host, s.getsockname()[1]), 5)
+        s.accept()[0].send(b'x')
+        assert c.recv(1) == b'x'
+for four, six in ('127.0.0.1', '::1'), ('', '::'):
+    a = listen(socket.AF_INET, four, 0)
+    b = listen(socket.AF_INET6, six, a.getsockname()[1], 1)
+    reach(a, '127.0.0.1'); reach(b, '::1')
+reach(listen(socket.AF_INET6, '::', 0), '127.0.0.1', '::1')
+alone = listen(socket.AF_INET6, '::1', 0)
+reach(alone, '::1', alone.getsockname()[0])
+try: socket.create_connection(('127.0.0.1', alone.getsockname()[1]), 5); assert False
+except ConnectionRefusedError: pass`
+	if got := Python(t, c, Profile(t, ws), ws, both); got != "ok" {
+		t.Errorf("servers of both protocols on the sandbox's own loopback: %s", got)
+	}
 }
 
 func scratch(t *testing.T, c confine.Confiner) {
@@ -260,6 +285,45 @@ func scratch(t *testing.T, c confine.Confiner) {
 	for _, p := range []string{"/tmp/made", "/home/tool"} {
 		if _, err := os.Lstat(p); err == nil {
 			t.Errorf("%s was left on the host", p)
+		}
+	}
+}
+
+func listedBelowHome(t *testing.T, c confine.Confiner) {
+	ws, home := Workspace(t), Workspace(t)
+	if err := os.MkdirAll(home+"/.tool/lib", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"lib/listed", "unlisted"} {
+		if err := os.WriteFile(home+"/.tool/"+name, []byte(name+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := Profile(t, ws)
+	p.Scratch = []string{"/tmp", home}
+	p.Paths[home+"/.tool/lib"] = sandboxprofile.Read
+	p.Paths[home+"/.absent"] = sandboxprofile.Read
+	const script = `
+cat ~/.tool/lib/listed
+cat ~/.tool/unlisted 2>/dev/null || echo unseen
+(echo x > ~/.tool/lib/listed) 2>/dev/null || echo kept
+echo made > ~/.tool/new && echo made > ~/.absent && cat ~/.tool/new ~/.absent`
+	box, err := c.Prepare(context.Background(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer box.Close()
+	var out bytes.Buffer
+	r, err := box.Run(context.Background(), sandboxprofile.Action{Kind: sandboxprofile.Exec, Exec: &sandboxprofile.Program{
+		Path: "/bin/bash", Argv: []string{"bash", "-c", script}, Dir: ws, Env: []string{"HOME=" + home, "PATH=/usr/bin:/bin"},
+	}}, confine.Stdio{Stdout: &out, Stderr: &out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantOut(t, Outcome{r, out.String(), ""}, "lib/listed\nunseen\nkept\nmade\nmade")
+	for _, name := range []string{home + "/.tool/new", home + "/.absent"} {
+		if _, err := os.Lstat(name); err == nil {
+			t.Errorf("%s was left on the host", name)
 		}
 	}
 }
