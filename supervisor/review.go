@@ -25,6 +25,8 @@ import (
 type Draft interface {
 	// ID is what people call it.
 	ID() string
+	// Copied says, where calls work on a copy, of what, and where it lies; "" is an overlay.
+	Copied() string
 	// Open opens the one session that there is. Questions of its calls go to ask; show gives
 	// all of one.
 	Open(ctx context.Context, p protocol.SessionOpen, ask AskFunc) error
@@ -80,7 +82,7 @@ func (s *Supervisor) beginDraft(ctx context.Context, x *session) (Draft, error) 
 	if err != nil {
 		return nil, noDraft(err)
 	}
-	if err := d.Open(ctx, protocol.SessionOpen{Agent: x.agent, Mode: x.mode, Metadata: x.metadata}, s.relay(x, d.ID())); err != nil {
+	if err := d.Open(ctx, protocol.SessionOpen{Agent: x.agent, Mode: x.mode, Metadata: x.metadata}, s.relay(x, d.ID(), d.Copied())); err != nil {
 		defer d.Close()
 		_, ended := d.End()
 		return nil, noDraft(errors.Join(err, ended, d.Drop()))
@@ -104,7 +106,7 @@ const onceOnDraft = "a call on a draft is answered by itself"
 
 // relay asks here what a draft's supervisor asks, and hands it the answer, which holds for that
 // call. What was remembered before holds on drafts too: they do less.
-func (s *Supervisor) relay(x *session, draft string) AskFunc {
+func (s *Supervisor) relay(x *session, draft, copied string) AskFunc {
 	return func(ctx context.Context, show func(context.Context) (protocol.Approval, error)) protocol.ApprovalsDecide {
 		a, err := show(ctx)
 		if err != nil {
@@ -115,6 +117,9 @@ func (s *Supervisor) relay(x *session, draft string) AskFunc {
 			details = map[string]string{}
 		}
 		details["draft"] = "works on draft " + draft + ": nothing of what it writes is in the workspace before it is kept; what it sends is sent"
+		if copied != "" {
+			details["draft"] += "; " + copied
+		}
 		q := approval.Call{
 			ID: string(a.CallID), SessionID: string(x.id), Agent: x.agent, Peer: x.peer.String(), Mode: x.mode,
 			SessionName: x.name, SessionMetadata: x.metadata, Metadata: a.Metadata,
@@ -161,6 +166,9 @@ func (s *Supervisor) inDraft(ctx context.Context, c *call, d Draft) (protocol.Ca
 		return protocol.CallResult{}, s.end(c, err)
 	}
 	r, err := d.Call(ctx, c.req, c.notify)
+	if copied := d.Copied(); copied != "" {
+		r.Warnings = append(r.Warnings, copied)
+	}
 	c.session.count(err)
 	return r, err
 }
@@ -238,6 +246,15 @@ func (s *Supervisor) settle(ctx context.Context, x *session, d Draft, found Draf
 		return "", err
 	}
 	defer s.cfg.Approvals.CloseSession(id)
+	if copied := d.Copied(); copied != "" {
+		found.Summary += "; " + copied
+		part := found.Part
+		found.Part = func(names []string) (DraftChanges, error) {
+			of, err := part(names)
+			of.Summary += "; " + copied
+			return of, err
+		}
+	}
 	q, err := keepQuestion(d.ID(), found, []string{everything})
 	if err != nil {
 		return "", err

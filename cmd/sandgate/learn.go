@@ -490,18 +490,12 @@ func (l *learner) try(ctx context.Context, f fragment) (t tried, err error) {
 	if err != nil {
 		return t, err
 	}
-	var args []string
 	var d *changes.Draft
 	if roots, err := draftRoots(cfg); err == nil && !l.inPlace {
 		if d, err = newDraft(cfg, dir, roots, l.argv); err != nil {
 			return t, err
 		}
 		defer func() { err = errors.Join(err, dropDraft(d)) }()
-		cwd, err := os.Getwd()
-		if err != nil {
-			return t, withStatus(exitUsage, err)
-		}
-		args = append(args, "in-draft", "--dir", cwd, d.Dir(), "--")
 	}
 	// Outside of every sandbox, like drafts.
 	files, err := os.MkdirTemp(dir, "learn-")
@@ -512,7 +506,7 @@ func (l *learner) try(ctx context.Context, f fragment) (t tried, err error) {
 	if err := os.WriteFile(filepath.Join(files, fragmentFile), []byte(f.text()), 0o600); err != nil {
 		return t, withStatus(exitInternal, err)
 	}
-	if t, err = l.start(ctx, append(args, l.tryArgs(files)...), files, d != nil); err == nil && !l.inPlace {
+	if t, err = l.start(ctx, l.tryArgs(files), files, d); err == nil && !l.inPlace {
 		t.changed, err = changedIn(d, cfg)
 	}
 	return t, err
@@ -554,19 +548,25 @@ func (l *learner) tryArgs(files string) []string {
 	return append(append(args, "--"), l.argv...)
 }
 
-func (l *learner) start(ctx context.Context, args []string, files string, draft bool) (t tried, err error) {
+func (l *learner) start(ctx context.Context, args []string, files string, d *changes.Draft) (t tried, err error) {
 	self, err := resolvedSelf()
 	if err != nil {
 		return t, err
 	}
 	var said bytes.Buffer
-	c := exec.CommandContext(ctx, self, args...)
-	c.Stderr = &said
-	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) } // it ends its sandbox
-	if draft {
-		c.SysProcAttr = ownMounts()
+	c := exec.Command(self, args...)
+	if d != nil {
+		c, err = startMounted(d, args, func(c *exec.Cmd) error { c.Stderr = &said; return nil })
+	} else {
+		c.Stderr = &said
+		err = c.Start()
 	}
-	failed := c.Run()
+	if err != nil {
+		return t, withHint(withStatus(exitUnavailable, fmt.Errorf("learn: %s", approval.EscapeLine(err.Error()))), "--in-place runs it in the workspace itself, which it then changes")
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.Process.Signal(syscall.SIGTERM) }) // it ends its sandbox
+	failed := c.Wait()
+	stop()
 	if ctx.Err() != nil {
 		return t, withStatus(exitInternal, errors.New("learn: it was interrupted; the workspace is as it was"))
 	}
@@ -579,11 +579,7 @@ func (l *learner) start(ctx context.Context, args []string, files string, draft 
 	if exit := (*exec.ExitError)(nil); errors.As(failed, &exit) && exit.ExitCode() > 0 {
 		code = exit.ExitCode()
 	}
-	err = withStatus(code, errors.New("learn: the command could not be run in the sandbox"))
-	if draft && code == exitUnavailable {
-		return t, withHint(err, "--in-place runs it in the workspace itself, which it then changes")
-	}
-	return t, err
+	return t, withStatus(code, errors.New("learn: the command could not be run in the sandbox"))
 }
 
 // quiet is an app that says nothing of its own.

@@ -49,7 +49,7 @@ func (a *app) runDraft(cmd *cobra.Command, f runFlags, argv []string) error {
 		return err
 	}
 	defer release()
-	err = a.inDraft(d, cmd, argv)
+	err = a.inDraft(d, cmd, f, argv)
 	if told := a.tellDraft(d, f); told != nil { // it drops a draft that has nothing in it
 		return errors.Join(err, told)
 	}
@@ -158,16 +158,12 @@ func draftRoots(cfg *config.Config) (roots []string, err error) {
 }
 
 // inDraft runs this program again, in the draft.
-func (a *app) inDraft(d *changes.Draft, cmd *cobra.Command, argv []string) error {
-	self, err := resolvedSelf()
+func (a *app) inDraft(d *changes.Draft, cmd *cobra.Command, f runFlags, argv []string) error {
+	cfg, err := a.runConfig(f)
 	if err != nil {
 		return err
 	}
-	cwd, err := os.Getwd()
-	if err != nil {
-		return withStatus(exitUsage, err)
-	}
-	args := []string{"in-draft", "--dir", cwd, d.Dir(), "--", "run", "--draft-of", d.Dir()}
+	args := []string{"run", "--draft-of", d.Dir()}
 	cmd.Flags().Visit(func(fl *pflag.Flag) {
 		if fl.Name == "review" || fl.Name == "draft" {
 			return
@@ -180,12 +176,15 @@ func (a *app) inDraft(d *changes.Draft, cmd *cobra.Command, argv []string) error
 			args = append(args, "--"+fl.Name+"="+v)
 		}
 	})
-	c := exec.Command(self, append(append(args, "--"), argv...)...)
-	c.Stdin, c.Stdout, c.Stderr = a.in, a.out, a.err
-	c.SysProcAttr = ownMounts()
-	if err := c.Start(); err != nil {
-		return withHint(withStatus(exitUnavailable, fmt.Errorf("--review needs a mount namespace: %w", err)),
-			"this host bars user namespaces: set undo.enabled, and `sandgate undo` takes back what a call did")
+	c, said, err := startOnDraft(d, cfg, append(append(args, "--"), argv...), func(c *exec.Cmd) error {
+		c.Stdin, c.Stdout, c.Stderr = a.in, a.out, a.err
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if said != "" {
+		fmt.Fprintln(a.err, "sandgate: "+said)
 	}
 	// What keys send reaches both processes, and is the program's to answer; what somebody
 	// sends to this one is passed on.
@@ -213,30 +212,6 @@ func (a *app) inDraft(d *changes.Draft, cmd *cobra.Command, argv []string) error
 			return withStatus(exitInternal, err)
 		}
 	}
-}
-
-// newInDraftCmd is what `run --review` starts in a mount namespace of its own.
-func newInDraftCmd(a *app) *cobra.Command {
-	var dir string
-	c := &cobra.Command{
-		Use: "in-draft --dir DIRECTORY DRAFT -- ARG...", Short: "Carry out, over a draft, what `sandgate run --review` starts", Args: cobra.MinimumNArgs(2), Hidden: true,
-		Example: "  sandgate in-draft --dir . DRAFT -- run -- true",
-		RunE: func(_ *cobra.Command, args []string) error {
-			d, err := changes.OpenDraft(args[0])
-			if err == nil {
-				err = d.Mount()
-			}
-			if err == nil {
-				err = os.Chdir(dir) // the one that the draft lies over
-			}
-			if err == nil {
-				err = execAgain(args[1:])
-			}
-			return withHint(withStatus(exitUnavailable, err), "a draft needs overlayfs, with XDG_STATE_HOME on a disk of its own kind (ext4, xfs, btrfs), not on another overlay")
-		},
-	}
-	c.Flags().StringVar(&dir, "dir", ".", "the working `directory`")
-	return c
 }
 
 // tellDraft says what is in a draft. One with nothing in it goes.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
@@ -87,6 +88,7 @@ type sessionDraft struct {
 	life    io.Closer // the supervisor ends with it
 	ended   chan struct{}
 	said    []string // the last lines, once it has ended
+	copied  string   // what is not as usual, where calls work on a copy
 
 	agent    *client.Agent
 	approver *client.Approver
@@ -96,17 +98,11 @@ type sessionDraft struct {
 
 func (d *sessionDraft) ID() string { return d.draft.ID }
 
+func (d *sessionDraft) Copied() string { return d.copied }
+
 // start starts the supervisor and waits until it listens.
 func (d *sessionDraft) start(ctx context.Context) (err error) {
 	if d.release, err = d.draft.Hold(); err != nil {
-		return err
-	}
-	self, err := resolvedSelf()
-	if err != nil {
-		return err
-	}
-	cwd, err := os.Getwd()
-	if err != nil {
 		return err
 	}
 	// Beside our own: no sandbox sees that directory.
@@ -115,7 +111,7 @@ func (d *sessionDraft) start(ctx context.Context) (err error) {
 		return err
 	}
 	operator := strings.TrimSuffix(agent, ".sock") + "-op.sock"
-	args := []string{"in-draft", "--dir", cwd, d.draft.Dir(), "--", "serve", "--draft-of", d.draft.Dir(), "--log", logNone, "--socket", agent, "--operator-socket", operator}
+	args := []string{"serve", "--draft-of", d.draft.Dir(), "--log", logNone, "--socket", agent, "--operator-socket", operator}
 	if d.f.config != "" {
 		args = append(args, "--config", d.f.config)
 	}
@@ -125,27 +121,26 @@ func (d *sessionDraft) start(ctx context.Context) (err error) {
 	case d.f.strict:
 		args = append(args, "--strict")
 	}
-	c := exec.Command(self, args...)
-	c.SysProcAttr = ownMounts()
-	c.SysProcAttr.Setsid = true // a key that ends us is not for it: we end it
-	life, err := c.StdinPipe()
+	var life io.Closer
+	var out io.Reader
+	c, said, err := startOnDraft(d.draft, d.cfg, args, func(c *exec.Cmd) (err error) {
+		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a key that ends us is not for it: we end it
+		if life, err = c.StdinPipe(); err == nil {
+			out, err = c.StderrPipe()
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	out, err := c.StderrPipe()
-	if err != nil {
-		return err
-	}
-	if err := c.Start(); err != nil {
-		return withHint(fmt.Errorf("a mount namespace: %w", err), "this host bars user namespaces: set undo.enabled, and `sandgate undo` takes back what a call did")
-	}
+	d.copied = said
 	d.process, d.life, d.ended = c, life, make(chan struct{})
 	ready := make(chan struct{})
 	go d.listen(out, ready)
 	select {
 	case <-ready:
 	case <-d.ended:
-		return withHint(errors.New(d.lastSaid()), "a draft needs overlayfs, with XDG_STATE_HOME on a disk of its own kind (ext4, xfs, btrfs), not on another overlay")
+		return errors.New(d.lastSaid())
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -347,7 +342,8 @@ func (a *app) onDraft(ctx context.Context, cfg *config.Config, o *assemble.Optio
 	if err != nil {
 		return nil, withStatus(exitInternal, err)
 	}
-	o.DraftOver, o.Uncached = d.Roots, true
+	onCopies(cfg, d)
+	o.DraftOver, o.Uncached = over(d), true
 	cfg.HTTP.Listen = ""
 	ctx, end := context.WithCancel(ctx)
 	go func() {

@@ -186,12 +186,15 @@ func (a *app) runUnder(ctx context.Context, cfg *config.Config, agent string, f 
 		return result, found, err
 	}
 	o := assemble.Options{Version: version, Meant: meant, Mode: mode, Backend: f.backend, Ahead: mode == approval.ApproveAll, Program: argv[0], Uncached: f.unrecorded || f.draftOf != ""}
+	place := func(path string) string { return path }
 	if f.draftOf != "" {
 		d, err := changes.OpenDraft(f.draftOf)
 		if err != nil {
 			return result, found, withStatus(exitInternal, err)
 		}
-		o.DraftOver = d.Roots
+		onCopies(cfg, d)
+		place = d.Place
+		o.DraftOver = over(d)
 	}
 	var person *console
 	if f.terminal && mode == approval.ApproveAll { // else questions are asked there
@@ -221,7 +224,7 @@ func (a *app) runUnder(ctx context.Context, cfg *config.Config, agent string, f 
 	if err != nil {
 		return result, found, wireStatus(err)
 	}
-	args, err := runArgs(cfg, argv)
+	args, err := runArgs(cfg, argv, place)
 	if err != nil {
 		return result, found, err
 	}
@@ -286,12 +289,13 @@ func (a *app) sayExposed(person *console) func(protocol.Method, any) {
 
 // runArgs are the arguments of the tool run. The current directory is kept where
 // the sandbox has it; elsewhere the program starts in the workspace.
-func runArgs(cfg *config.Config, argv []string) (json.RawMessage, error) {
+func runArgs(cfg *config.Config, argv []string, place func(string) string) (json.RawMessage, error) {
 	args := map[string]any{"argv": argv}
 	cwd, err := assemble.Resolved(".")
 	if err != nil {
 		return nil, withStatus(exitUsage, err)
 	}
+	cwd = place(cwd)
 	if cfg.ProgramsSee(cwd) {
 		args["dir"] = cwd
 	}

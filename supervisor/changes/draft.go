@@ -27,13 +27,18 @@ type Draft struct {
 	Inodes  []uint64  `json:"inodes"` // of the roots
 	Command []string  `json:"command"`
 	Began   time.Time `json:"began"`
+	// Copied: no overlay could be laid over the roots, and calls work on copies of them. Moved:
+	// they cannot lie over the roots either, and calls find them where they are.
+	Copied bool `json:"-"`
+	Moved  bool `json:"-"`
 
 	dir string
 }
 
 // draftFile describes a draft, in its directory. For each root it has a directory, by
-// number: what calls wrote (upper), what the kernel needs (work), and what is looked at
-// when somebody asks what they did (changes).
+// number: what calls wrote (upper), what the kernel needs (work), or else a copy of the root
+// (copy) with what it was at first (copied.jsonl), and what is looked at when somebody asks
+// what they did (changes).
 const draftFile = "draft.json"
 
 // NewDraft makes a draft of roots below dir, a directory of its user alone.
@@ -77,6 +82,7 @@ func OpenDraft(dir string) (*Draft, error) {
 	if err != nil {
 		return nil, fmt.Errorf("draft %s: %w", filepath.Base(dir), err)
 	}
+	d.Copied, d.Moved = d.noted(copiedFile), d.noted(movedFile)
 	return d, nil
 }
 
@@ -220,9 +226,13 @@ func (d *Draft) Plan(root int, o Options, paths []string) (p DraftPlan, err erro
 	if p.w, err = d.workspace(root, o); err != nil {
 		return p, wrap(err)
 	}
-	u := upper{objects: p.w.objects, limit: o.File, found: map[string]*Entry{}, whole: map[string]bool{}, copied: map[string]bool{}}
+	u := newUpper(p.w.objects, o.File)
 	err = p.w.locked(func() error {
-		if err := u.read(d.part(root, "upper")); err != nil {
+		read := u.read
+		if d.Copied {
+			read = func(string) error { return d.readCopy(root, u) }
+		}
+		if err := read(d.part(root, "upper")); err != nil {
 			return err
 		}
 		return p.w.look(u.concerns(), true, notSince)
@@ -286,13 +296,20 @@ func (s Step) Same(o Step) bool {
 
 // upper is what an overlay's upper directory says: a whiteout is a device 0/0, a directory
 // that stands for another one of the name is opaque, and what was there before has an
-// origin (Documentation/filesystems/overlayfs.rst).
+// origin (Documentation/filesystems/overlayfs.rst). Of a copy it is what differs from was; there
+// a call could make those signs itself, and they say nothing.
 type upper struct {
 	objects objects
 	limit   int64
 	found   map[string]*Entry // nil: it was removed
 	whole   map[string]bool   // nothing that was below it is there any more
 	copied  map[string]bool   // something was there
+	was     tree              // of a copy, when it was made; nil: it is an overlay
+	left    tree              // of was, what was not met yet
+}
+
+func newUpper(o objects, limit int64) *upper {
+	return &upper{objects: o, limit: limit, found: map[string]*Entry{}, whole: map[string]bool{}, copied: map[string]bool{}}
 }
 
 func (u *upper) read(dir string) error {
@@ -318,14 +335,24 @@ func (u *upper) directory(dir *os.File, below string) error {
 		}
 		name := path.Join(below, base)
 		e := &Entry{Mode: uint32(st.Mode), Seen: stampOf(&st)} //nolint:unconvert // uint16 on darwin
-		if e.kind() == unix.S_IFCHR && st.Rdev == 0 {
+		overlay := u.was == nil
+		if overlay && e.kind() == unix.S_IFCHR && st.Rdev == 0 {
 			u.found[name], u.whole[name], u.copied[name] = nil, true, true
 			continue
 		}
-		u.found[name], u.copied[name] = e, hasOrigin(fd, base)
+		old, there := u.was[name]
+		delete(u.left, name)
+		if overlay {
+			there = hasOrigin(fd, base)
+		} else if there && old.untouched(e) && !e.IsDir() {
+			continue
+		}
+		if u.copied[name] = there; overlay || !there || !old.untouched(e) {
+			u.found[name] = e
+		}
 		switch e.kind() {
 		case unix.S_IFDIR:
-			if err := u.below(fd, base, name); err != nil {
+			if err := u.below(fd, base, name, e); err != nil {
 				return err
 			}
 			continue
@@ -337,7 +364,7 @@ func (u *upper) directory(dir *os.File, below string) error {
 				return fmt.Errorf("keep %s: %w", name, err)
 			}
 		}
-		u.whole[name] = true
+		u.whole[name] = overlay
 	}
 	return nil
 }
@@ -346,10 +373,10 @@ func (u *upper) directory(dir *os.File, below string) error {
 const tooDeep = "it lies too deep"
 
 // below reads a directory, which may be closed to its owner.
-func (u *upper) below(dir int, base, name string) error {
+func (u *upper) below(dir int, base, name string, e *Entry) error {
 	fd, err := openDirectory(dir, base)
 	if errors.Is(err, fs.ErrPermission) {
-		mode := u.found[name].Mode & 0o7777
+		mode := e.Mode & 0o7777
 		if err = unix.Fchmodat(dir, base, mode|0o700, unix.AT_SYMLINK_NOFOLLOW); err == nil {
 			defer func() { _ = unix.Fchmodat(dir, base, mode, unix.AT_SYMLINK_NOFOLLOW) }()
 			fd, err = openDirectory(dir, base)
@@ -359,10 +386,10 @@ func (u *upper) below(dir int, base, name string) error {
 		return &fs.PathError{Op: "open", Path: name, Err: err}
 	}
 	if strings.Count(name, "/") >= lookDepth {
-		u.found[name].Unkept = tooDeep
+		e.Unkept, u.found[name] = tooDeep, e
 		return unix.Close(fd)
 	}
-	if u.whole[name] = isOpaque(fd); u.whole[name] {
+	if u.whole[name] = u.was == nil && isOpaque(fd); u.whole[name] {
 		u.copied[name] = true
 	}
 	return u.directory(os.NewFile(uintptr(fd), name), name)

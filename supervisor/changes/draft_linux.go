@@ -17,7 +17,13 @@ func (d *Draft) Mount() error {
 		if err := d.check(i); err != nil {
 			return fmt.Errorf("draft %s: %w", d.ID, err)
 		}
-		if err := overlay(root, d.part(i, "upper"), d.part(i, "work")); err != nil {
+		var err error
+		if d.Copied {
+			err = unix.Mount(d.copyOf(i), root, "", unix.MS_BIND, "")
+		} else {
+			err = overlay(root, d.part(i, "upper"), d.part(i, "work"))
+		}
+		if err != nil {
 			return fmt.Errorf("draft %s: lay it over %s: %w", d.ID, root, err)
 		}
 	}

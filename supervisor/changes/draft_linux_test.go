@@ -1,7 +1,6 @@
 package changes
 
 import (
-	"strings"
 	"testing"
 	"time"
 )
@@ -41,15 +40,7 @@ func TestDraftsSeeWhatTheyChange(t *testing.T) {
 				}
 				return
 			}
-			var steps []string
-			for _, s := range p.Steps {
-				sign := map[bool]string{s.Now == nil: "+", s.Was == nil: "-"}[true]
-				if sign == "" {
-					sign = "~"
-				}
-				steps = append(steps, sign+string(s.Path))
-			}
-			if got := strings.Join(steps, " "); got != row.paths {
+			if got := signs(p.Steps); got != row.paths {
 				t.Errorf("%s\nwant %s", got, row.paths)
 			}
 			if err := d.Keep([]DraftPlan{p}, Keep{}, false, PutBack); err != nil {

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/config"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/changes"
+)
+
+// startOnDraft starts this program on a draft, which lies over its directories in a mount
+// namespace of that process: as an overlay, else as a copy. Where nothing can be mounted, calls
+// work on the copy where it lies. said is what is not as usual then, for people and agents.
+func startOnDraft(d *changes.Draft, cfg *config.Config, args []string, with func(*exec.Cmd) error) (_ *exec.Cmd, said string, err error) {
+	var cause error
+	if !d.Moved {
+		c, err := startMounted(d, args, with)
+		if cause = err; c != nil {
+			return c, copyText(d, changes.Copied{}, nil), nil
+		}
+	}
+	var copied changes.Copied
+	if !d.Copied {
+		if copied, err = copyDraft(d, cfg); err != nil {
+			return nil, "", withHint(withStatus(exitUnavailable, fmt.Errorf("%w; it was to be a copy, since no overlay can be laid over it: %s", err, approval.EscapeLine(cause.Error()))),
+				"set undo.enabled, and `sandgate undo` takes back what a call did; or set XDG_STATE_HOME to a directory on a disk of its own kind (ext4, xfs, btrfs)")
+		}
+		if c, _ := startMounted(d, args, with); c != nil {
+			return c, copyText(d, copied, cause), nil
+		}
+	}
+	if !d.Moved {
+		if err := d.Move(); err != nil {
+			return nil, "", withStatus(exitInternal, err)
+		}
+	}
+	self, err := resolvedSelf()
+	if err != nil {
+		return nil, "", err
+	}
+	c := exec.Command(self, args...)
+	if err = with(c); err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		return nil, "", withStatus(exitInternal, err)
+	}
+	return c, copyText(d, copied, cause), nil
+}
+
+// copyText is "" for an overlay.
+func copyText(d *changes.Draft, c changes.Copied, cause error) string {
+	if !d.Copied {
+		return ""
+	}
+	text := "this works on a copy of " + strings.Join(d.Roots, ", ")
+	if c.Names > 0 {
+		text += fmt.Sprintf(" (%s, %d MiB)", plural(c.Names, "name", "names"), c.Bytes>>20)
+	}
+	if d.Moved {
+		var at []string
+		for _, root := range d.Roots {
+			at = append(at, d.Place(root))
+		}
+		text += ", which lies at " + strings.Join(at, ", ") + ": under its own path the workspace is out of reach"
+	}
+	if cause != nil {
+		text += "; no overlay: " + cause.Error()
+	}
+	return approval.EscapeLine(text)
+}
+
+// maxCopied is how many bytes the copies of a draft may take.
+const maxCopied = 4 << 30
+
+// copyDraft copies what calls may read. What is kept from them by its path, such as the file of a
+// credential, would not be under another.
+func copyDraft(d *changes.Draft, cfg *config.Config) (changes.Copied, error) {
+	log, err := assemble.LogPath(cfg)
+	if err != nil {
+		return changes.Copied{}, err
+	}
+	own, err := assemble.OwnPaths(cfg, log)
+	if err != nil {
+		return changes.Copied{}, err
+	}
+	found, err := assemble.Derive(cfg, own, "")
+	if err != nil {
+		return changes.Copied{}, err
+	}
+	operator, err := assemble.OperatorProfile(cfg)
+	if err != nil {
+		return changes.Copied{}, err
+	}
+	files := sandboxprofile.NewLookup(sandboxprofile.Intersect(found.Files, operator))
+	programs := sandboxprofile.NewLookup(sandboxprofile.Intersect(found.Programs, operator))
+	return d.Copy(func(path string) bool { return (files.Rights(path)|programs.Rights(path))&sandboxprofile.Read != 0 }, maxCopied)
+}
+
+// toldAt is the descriptor on which a process that was started in a namespace of its own says
+// why the draft could not be mounted. It is closed once the draft is.
+const toldAt = 3
+
+// startMounted starts this program in a mount namespace with the draft. nil and why, if there
+// can be none.
+func startMounted(d *changes.Draft, args []string, with func(*exec.Cmd) error) (*exec.Cmd, error) {
+	self, err := resolvedSelf()
+	if err != nil {
+		return nil, err
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	told, tell, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer told.Close()
+	c := exec.Command(self, append([]string{"in-draft", "--dir", cwd, d.Dir(), "--"}, args...)...)
+	if err = with(c); err == nil {
+		own := ownMounts()
+		if c.SysProcAttr != nil {
+			own.Setsid = c.SysProcAttr.Setsid
+		}
+		c.SysProcAttr, c.ExtraFiles = own, []*os.File{tell}
+		err = c.Start()
+	}
+	tell.Close()
+	if err != nil {
+		var why *os.PathError // it names this program
+		if errors.As(err, &why) {
+			err = why.Err
+		}
+		return nil, fmt.Errorf("a mount namespace: %w", err)
+	}
+	why, err := io.ReadAll(io.LimitReader(told, 4<<10))
+	if err == nil && len(why) > 0 {
+		err = errors.New(string(why))
+	}
+	if err != nil {
+		_ = c.Wait() // it has said why
+		return nil, err
+	}
+	return c, nil
+}
+
+// newInDraftCmd is what startMounted starts.
+func newInDraftCmd(a *app) *cobra.Command {
+	var dir string
+	c := &cobra.Command{
+		Use: "in-draft --dir DIRECTORY DRAFT -- ARG...", Short: "Carry out, over a draft, what `sandgate run --review` starts", Args: cobra.MinimumNArgs(2), Hidden: true,
+		Example: "  sandgate in-draft --dir . DRAFT -- run -- true",
+		RunE: func(_ *cobra.Command, args []string) error {
+			unix.CloseOnExec(toldAt)
+			d, err := changes.OpenDraft(args[0])
+			if err == nil {
+				err = d.Mount()
+			}
+			if err == nil {
+				err = os.Chdir(dir) // the one that the draft lies over
+			}
+			if err == nil {
+				err = execAgain(args[1:])
+			}
+			if _, unheard := unix.Write(toldAt, []byte(err.Error())); unheard == nil {
+				return withStatus(exitUnavailable, nil)
+			}
+			return withStatus(exitUnavailable, err)
+		},
+	}
+	c.Flags().StringVar(&dir, "dir", ".", "the working `directory`")
+	return c
+}
+
+// onCopies has a configuration name the copies that a draft works on, where it names what they
+// are of: the workspace itself is in no profile then.
+func onCopies(cfg *config.Config, d *changes.Draft) {
+	if cfg == nil || !d.Moved {
+		return
+	}
+	cfg.Sandbox.Paths = slices.Clone(cfg.Sandbox.Paths)
+	for i := range cfg.Sandbox.Paths {
+		p := &cfg.Sandbox.Paths[i]
+		p.Root = d.Place(p.Root)
+	}
+	cfg.Sandbox.Workdir = d.Place(cfg.Sandbox.Workdir)
+	onCopies(cfg.Above, d)
+}
+
+// over are the directories that a call on the draft may write at most.
+func over(d *changes.Draft) (list []string) {
+	for _, root := range d.Roots {
+		list = append(list, filepath.Clean(d.Place(root)))
+	}
+	return list
+}

@@ -1,0 +1,315 @@
+package changes
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Where no overlay can be laid over a root, a draft works on a copy of it. What it says is then
+// what differs from the stamps that the copy had when it was made.
+
+// Bounds of a copy, beside that of its bytes.
+const (
+	copyNames = lookNames
+	copyTime  = 2 * time.Minute
+)
+
+// ErrTooLarge means that a root is more than a draft copies.
+var ErrTooLarge = errors.New("it is too large to be copied")
+
+// A Copied says how much was copied.
+type Copied struct {
+	Names int
+	Bytes int64 // but for what is shared with the workspace
+}
+
+// Place is where calls of the draft find a path: in the copy of its root, if that lies elsewhere.
+func (d *Draft) Place(name string) string {
+	for i, root := range d.Roots {
+		if rest, below := strings.CutPrefix(name, root); d.Moved && below && (rest == "" || rest[0] == '/') {
+			return d.copyOf(i) + rest
+		}
+	}
+	return name
+}
+
+// copyOf is named like the root: programs call things after their directory.
+func (d *Draft) copyOf(root int) string {
+	return filepath.Join(d.part(root, "copy"), filepath.Base(d.Roots[root]))
+}
+
+// Copy has the draft work on copies of its roots, of what in says of their paths. They hold
+// nothing else: what is hidden from calls is not in a copy, whatever it is called there. most
+// bounds what they take, in bytes; what shares its blocks with the workspace (reflinks) takes nothing.
+func (d *Draft) Copy(in func(path string) bool, most int64) (c Copied, err error) {
+	for i := range d.Roots {
+		if err := d.copyRoot(i, in, most, &c); err != nil {
+			return c, fmt.Errorf("draft %s: copy %s: %w", d.ID, d.Roots[i], err)
+		}
+	}
+	time.Sleep(clockTick) // what is changed from here on has another time
+	d.Copied = true
+	return c, d.note(copiedFile)
+}
+
+// Move has calls find the copies where they lie.
+func (d *Draft) Move() error {
+	d.Moved = true
+	return d.note(movedFile)
+}
+
+// Files that are there for a draft that is copied, and for one that is moved: what describes
+// it has the lock of whoever holds it, and stays the same file.
+const copiedFile, movedFile = "copied", "moved"
+
+func (d *Draft) note(file string) error {
+	if err := os.WriteFile(filepath.Join(d.dir, file), nil, 0o600); err != nil {
+		return fmt.Errorf("draft %s: %w", d.ID, err)
+	}
+	return nil
+}
+
+func (d *Draft) noted(file string) bool {
+	_, err := os.Stat(filepath.Join(d.dir, file))
+	return err == nil
+}
+
+func (d *Draft) copyRoot(i int, in func(path string) bool, most int64, c *Copied) error {
+	root, to := d.Roots[i], d.copyOf(i)
+	fd, err := openRoot(root)
+	if err != nil {
+		return err
+	}
+	from := os.NewFile(uintptr(fd), root)
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		from.Close()
+		return err
+	}
+	var st unix.Stat_t
+	if err = unix.Fstat(fd, &st); err == nil && st.Ino != d.Inodes[i] {
+		err = fmt.Errorf("%w: another directory is there now", ErrConflict)
+	}
+	if err != nil {
+		from.Close()
+		return err
+	}
+	var disk unix.Statfs_t
+	if unix.Statfs(to, &disk) == nil && disk.Blocks > 0 { // nobody's disk is filled
+		most = min(most, c.Bytes+int64(disk.Bavail)*int64(disk.Bsize)/2) //nolint:gosec,unconvert // blocks of a disk
+	}
+	t, err := openDirectory(unix.AT_FDCWD, to)
+	if err != nil {
+		from.Close()
+		return err
+	}
+	k := copying{in: func(name string) bool { return in(filepath.Join(root, name)) }, dev: uint64(st.Dev), most: most, until: time.Now().Add(copyTime), second: map[uint64]string{}, top: t, Copied: c} //nolint:unconvert // int32 on darwin
+	err = k.directory(from, t, "")
+	if err == nil {
+		err = k.dress(unix.AT_FDCWD, to, &st)
+	}
+	_ = unix.Close(t)
+	if err != nil {
+		return err
+	}
+	u := newUpper(objects{}, -1) // no content is stored
+	u.was = tree{}
+	if err := u.read(to); err != nil {
+		return err
+	}
+	was := make(tree, len(u.found))
+	for name, e := range u.found {
+		was[name] = *e
+	}
+	return writeTree(d.part(i, "copied.jsonl"), was)
+}
+
+// copying goes by descriptors and follows no link: calls may change what it copies.
+type copying struct {
+	in     func(name string) bool
+	dev    uint64
+	most   int64
+	until  time.Time
+	top    int               // of the copy
+	second map[uint64]string // inodes with several names, by the first
+	*Copied
+}
+
+// directory copies what from holds, and closes that.
+func (k *copying) directory(from *os.File, to int, below string) error {
+	defer from.Close()
+	if strings.Count(below, "/") >= lookDepth {
+		return fmt.Errorf("%w: %s lies too deep", ErrTooLarge, below)
+	}
+	names, err := from.Readdirnames(-1)
+	if err != nil {
+		return err
+	}
+	for _, base := range names {
+		name := path.Join(below, base)
+		var st unix.Stat_t
+		if !k.in(name) || unix.Fstatat(int(from.Fd()), base, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || uint64(st.Dev) != k.dev { //nolint:unconvert // int32 on darwin
+			continue // hidden, gone, or of another file system
+		}
+		switch k.Names++; {
+		case k.Names > copyNames:
+			return fmt.Errorf("%w: it has more than %d names", ErrTooLarge, copyNames)
+		case time.Now().After(k.until):
+			return fmt.Errorf("%w: not done after %v", ErrTooLarge, copyTime)
+		}
+		err := k.name(int(from.Fd()), to, base, name, &st)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) { // gone, or closed to this user
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *copying) name(from, to int, base, name string, st *unix.Stat_t) error {
+	switch uint32(st.Mode) & unix.S_IFMT { //nolint:unconvert // uint16 on darwin
+	case unix.S_IFDIR:
+		fd, err := openDirectory(from, base)
+		if err != nil {
+			return err
+		}
+		at := os.NewFile(uintptr(fd), name)
+		if err := unix.Mkdirat(to, base, 0o700); err != nil {
+			at.Close()
+			return err
+		}
+		below, err := openDirectory(to, base)
+		if err != nil {
+			at.Close()
+			return err
+		}
+		err = k.directory(at, below, name)
+		_ = unix.Close(below)
+		if err != nil {
+			return err
+		}
+	case unix.S_IFLNK:
+		if err := unix.Symlinkat(readLink(from, base), to, base); err != nil {
+			return err
+		}
+	case unix.S_IFREG:
+		if first := k.second[st.Ino]; first != "" {
+			return unix.Linkat(k.top, first, to, base, 0)
+		}
+		if err := k.file(from, to, base, name); err != nil {
+			return err
+		}
+		if st.Nlink > 1 {
+			k.second[st.Ino] = name
+		}
+	default:
+		return nil // a device, a socket or a pipe: nothing that could be kept
+	}
+	return k.dress(to, base, st)
+}
+
+// dress gives a copy the owner, the permissions and the times of what it is of. Builds go by times.
+func (*copying) dress(dir int, base string, st *unix.Stat_t) error {
+	if os.Geteuid() == 0 {
+		if err := unix.Fchownat(dir, base, int(st.Uid), int(st.Gid), unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			return err
+		}
+	}
+	if uint32(st.Mode)&unix.S_IFMT != unix.S_IFLNK { //nolint:unconvert // uint16 on darwin
+		if err := unix.Fchmodat(dir, base, uint32(st.Mode)&0o1777, 0); err != nil { //nolint:unconvert // uint16 on darwin
+			return err
+		}
+	}
+	return unix.UtimesNanoAt(dir, base, timesOf(st), unix.AT_SYMLINK_NOFOLLOW)
+}
+
+func (k *copying) file(from, to int, base, name string) error {
+	fd, err := unix.Openat(from, base, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	in := os.NewFile(uintptr(fd), name)
+	defer in.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || uint32(st.Mode)&unix.S_IFMT != unix.S_IFREG { //nolint:unconvert // uint16 on darwin
+		return fs.ErrNotExist // something else by now
+	}
+	if fd, err = unix.Openat(to, base, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600); err != nil {
+		return err
+	}
+	out := os.NewFile(uintptr(fd), name)
+	defer out.Close()
+	if shareBlocks(out, in) != nil {
+		if err := k.data(out, in, st.Size); err != nil {
+			return err
+		}
+	}
+	_ = setAttributes(int(out.Fd()), attributesOf(int(in.Fd()))) // as the state directory can
+	return nil
+}
+
+// data copies what a file holds, but for its holes.
+func (k *copying) data(out, in *os.File, size int64) error {
+	if err := out.Truncate(size); err != nil {
+		return err
+	}
+	for at := int64(0); at < size; {
+		from, err := unix.Seek(int(in.Fd()), at, unix.SEEK_DATA)
+		if errors.Is(err, unix.ENXIO) {
+			return nil // a hole to its end
+		}
+		end := size
+		if err != nil {
+			from = at
+		} else if hole, err := unix.Seek(int(in.Fd()), from, unix.SEEK_HOLE); err == nil {
+			end = min(hole, size)
+		}
+		if k.Bytes += max(end-from, 0); k.Bytes > k.most {
+			return fmt.Errorf("%w: a copy of it would take more than %d MiB", ErrTooLarge, k.most>>20)
+		}
+		if _, err := in.Seek(from, io.SeekStart); err != nil {
+			return err
+		}
+		if _, err := out.Seek(from, io.SeekStart); err != nil {
+			return err
+		}
+		if _, err := io.CopyN(out, in, end-from); err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		at = end
+	}
+	return nil
+}
+
+// readCopy says what calls have made of the copy of a root.
+func (d *Draft) readCopy(root int, u *upper) error {
+	file := d.part(root, "copied.jsonl")
+	if _, err := os.Stat(file); err != nil {
+		return err // without it everything would seem to be new
+	}
+	var err error
+	if u.was, _, err = readTree(file); err != nil {
+		return err
+	}
+	u.left = maps.Clone(u.was)
+	if err := u.read(d.copyOf(root)); err != nil {
+		return err
+	}
+	for name := range u.left {
+		u.found[name], u.copied[name] = nil, true
+	}
+	return nil
+}
+
+// untouched reports whether an entry of a copy is what it was when that was made.
+func (e Entry) untouched(now *Entry) bool {
+	return e.Mode == now.Mode && (e.IsDir() || e.Seen.is(now.Seen))
+}
