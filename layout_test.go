@@ -94,6 +94,8 @@ var forbidden = []arrow{
 		"a program is started by confine and nowhere else: there is no second way to run one"},
 	{"supervisor/server", []string{ours}, []string{"protocol", "approval", "confine", "internal/..."},
 		"it answers on sockets, and reaches what it serves by an interface of its own: no tool, profile or log"},
+	{"supervisor/explain", []string{ours}, []string{"protocol", "approval", "audit", "config", "sandboxprofile", "tools/...", "internal/unixsock", "supervisor/history", "supervisor/rulebook"},
+		"it says what would become of a call and can make none"},
 	{"supervisor", []string{"confine/..."}, []string{"confine"},
 		"it sees the interface Confiner, not a backend"},
 	{"config", []string{ours}, []string{"config/...", "approval", "sandboxprofile", "profiles", "tools/...", "internal/..."},

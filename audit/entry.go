@@ -11,6 +11,8 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/sandgate/sandgate/internal/unixsock"
 )
 
 // FormatVersion is the "v" of every line that this package writes.
@@ -62,6 +64,11 @@ type Peer struct {
 	UID uint32 `json:"uid"`
 	GID uint32 `json:"gid"`
 	PID int32  `json:"pid"`
+}
+
+// PeerOf is the peer of a connection.
+func PeerOf(p unixsock.Peer) *Peer {
+	return &Peer{UID: uint32(p.UID), GID: uint32(p.GID), PID: int32(p.PID)}
 }
 
 // A Record is what a caller wants logged. Secrets in Agent, Tool and Data are

@@ -61,7 +61,7 @@ func (s *Supervisor) EndSession(id protocol.SessionID, by unixsock.Peer) (protoc
 		return protocol.SessionClosed{}, unknownSession(id)
 	}
 	err := s.append(context.Background(), audit.Record{
-		Kind: audit.KindSession, Session: string(id), Peer: auditPeer(by), Agent: x.agent, Data: map[string]any{"event": "ended by an operator"},
+		Kind: audit.KindSession, Session: string(id), Peer: audit.PeerOf(by), Agent: x.agent, Data: map[string]any{"event": "ended by an operator"},
 	})
 	if err != nil {
 		return protocol.SessionClosed{}, err

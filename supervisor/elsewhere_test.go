@@ -13,6 +13,7 @@ import (
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/explain"
 	"github.com/sandgate/sandgate/supervisor/history"
 )
 
@@ -213,7 +214,7 @@ func TestReplayKnowsElsewhere(t *testing.T) {
 		f.decideOn(c.tool, c.args, protocol.AgentAsks)
 	}
 	desk := f.desk()
-	sum, err := desk.Replay(t.Context(), history.Decisions(audit.Query(f.logPath, audit.Filter{})), func(r Replayed) error {
+	sum, err := desk.Replay(t.Context(), history.Decisions(audit.Query(f.logPath, audit.Filter{})), func(r explain.Replayed) error {
 		t.Errorf("changed: %+v", r)
 		return nil
 	})

@@ -511,8 +511,7 @@ func TestMCPForecast(t *testing.T) {
 	for tool, want := range map[string]protocol.CheckDecision{
 		"s_search_x": protocol.CheckAllow, "s_other": protocol.CheckAsk, "s_never": protocol.CheckDeny,
 	} {
-		forecast, err := f.desk().forecast(self, protocol.RulesTest{Tool: protocol.ToolName(tool), Args: json.RawMessage(`{}`)}, nil)
-		r := f.desk().tested(forecast)
+		r, err := f.desk().Test(self, protocol.RulesTest{Tool: protocol.ToolName(tool), Args: json.RawMessage(`{}`)})
 		if err != nil || r.Decision != want || !strings.HasPrefix(r.Rule, "mcp.servers.s.approval") {
 			t.Errorf("%s: %v, %+v", tool, err, r)
 		}

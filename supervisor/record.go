@@ -11,7 +11,6 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
-	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/history"
@@ -214,7 +213,7 @@ func (c *call) subject() string {
 
 func (c *call) entry(kind audit.Kind, data any) audit.Record {
 	return audit.Record{
-		Kind: kind, Session: string(c.session.id), Call: string(c.req.CallID), Peer: auditPeer(c.peer),
+		Kind: kind, Session: string(c.session.id), Call: string(c.req.CallID), Peer: audit.PeerOf(c.peer),
 		Agent: c.session.agent, Tool: string(c.req.Tool), Digest: c.digest, Data: data,
 	}
 }
@@ -226,10 +225,6 @@ func (c *call) loggedArgs(args json.RawMessage) json.RawMessage {
 		return nil
 	}
 	return history.Args(string(c.req.Tool), args)
-}
-
-func auditPeer(p unixsock.Peer) *audit.Peer {
-	return &audit.Peer{UID: uint32(p.UID), GID: uint32(p.GID), PID: int32(p.PID)}
 }
 
 // withoutContent replaces the bytes of a file to be written, the edits of one

@@ -18,6 +18,7 @@ import (
 	"github.com/sandgate/sandgate/confine/confinetest"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/explain"
 	"github.com/sandgate/sandgate/supervisor/history"
 	"github.com/sandgate/sandgate/supervisor/rulebook"
 	"github.com/sandgate/sandgate/tools"
@@ -26,7 +27,7 @@ import (
 )
 
 // withRules gives f the tool shell and a rule book with an empty file.
-func (f *fixture) withRules(t *testing.T) *Desk {
+func (f *fixture) withRules(t *testing.T) *explain.Desk {
 	t.Helper()
 	profile := confinetest.Profile(t, f.ws)
 	paths := tools.Paths{Rules: []tools.PathRule{{Name: "workspace", Root: f.ws, Write: true, WriteApproval: true, Position: "sandgate.yaml:4:5"}}}
@@ -179,8 +180,8 @@ func TestReplayFindsWhatChanged(t *testing.T) {
 	for _, c := range []string{"ls", "rm x", "make a", "make b"} {
 		_, _ = f.call(context.Background(), "shell", string(mustJSON(map[string]string{"command": c})))
 	}
-	replay := func() (lines []string, sum ReplaySummary) {
-		sum, err := desk.Replay(context.Background(), history.Decisions(audit.Query(f.logPath, audit.Filter{})), func(r Replayed) error {
+	replay := func() (lines []string, sum explain.ReplaySummary) {
+		sum, err := desk.Replay(context.Background(), history.Decisions(audit.Query(f.logPath, audit.Filter{})), func(r explain.Replayed) error {
 			lines = append(lines, r.Subject+": "+string(r.Was)+" -> "+string(r.Now)+" by "+r.NowRule)
 			return nil
 		})
@@ -227,7 +228,7 @@ func TestReplayFindsAnotherClass(t *testing.T) {
 			}
 		}
 		var lines []string
-		sum, err := desk.Replay(context.Background(), decisions, func(r Replayed) error {
+		sum, err := desk.Replay(context.Background(), decisions, func(r explain.Replayed) error {
 			lines = append(lines, string(r.Now)+": "+r.WasHeld+" -> "+r.NowHeld)
 			return nil
 		})

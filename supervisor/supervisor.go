@@ -342,7 +342,7 @@ func (s *Supervisor) openSession(peer unixsock.Peer, p protocol.SessionOpen, str
 // enterSession records a session and lets calls find it.
 func (s *Supervisor) enterSession(x *session, entry sessionEntry) error {
 	err := s.append(x.ctx, audit.Record{
-		Kind: audit.KindSession, Session: string(x.id), Peer: auditPeer(x.peer), Agent: x.agent,
+		Kind: audit.KindSession, Session: string(x.id), Peer: audit.PeerOf(x.peer), Agent: x.agent,
 		Data: entry,
 	})
 	if err != nil {
@@ -393,7 +393,7 @@ func (s *Supervisor) CloseSession(id protocol.SessionID) (protocol.SessionClosed
 	counts := x.counts
 	x.mu.Unlock()
 	err := s.append(context.Background(), audit.Record{
-		Kind: audit.KindSession, Session: string(id), Peer: auditPeer(x.peer), Agent: x.agent,
+		Kind: audit.KindSession, Session: string(id), Peer: audit.PeerOf(x.peer), Agent: x.agent,
 		Data: map[string]any{"event": "close", "counts": counts},
 	})
 	return counts, err

@@ -14,6 +14,7 @@ import (
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/supervisor"
+	"github.com/sandgate/sandgate/supervisor/explain"
 	"github.com/sandgate/sandgate/supervisor/history"
 )
 
@@ -63,7 +64,7 @@ Exit status: 0 if nothing would change, 1 if something would.`,
 }
 
 // replayDesk decides by file, and remembers nothing.
-func (x *auditCmd) replayDesk(file string) (*supervisor.Desk, error) {
+func (x *auditCmd) replayDesk(file string) (*explain.Desk, error) {
 	path, err := x.path()
 	if err != nil {
 		return nil, err
@@ -79,7 +80,7 @@ func (x *auditCmd) replayDesk(file string) (*supervisor.Desk, error) {
 	return supervisor.NewDesk(sc, path, nil), nil
 }
 
-func (x *auditCmd) printReplayed(r supervisor.Replayed) error {
+func (x *auditCmd) printReplayed(r explain.Replayed) error {
 	if x.asJSON {
 		return printLine(x.out, r)
 	}
@@ -94,7 +95,7 @@ func (x *auditCmd) printReplayed(r supervisor.Replayed) error {
 }
 
 // endReplay says what was counted; as JSON it is the last line.
-func (x *auditCmd) endReplay(sum supervisor.ReplaySummary) error {
+func (x *auditCmd) endReplay(sum explain.ReplaySummary) error {
 	if x.asJSON {
 		if err := printLine(x.out, map[string]any{"summary": sum}); err != nil {
 			return err

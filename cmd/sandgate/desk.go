@@ -11,6 +11,7 @@ import (
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/supervisor"
+	"github.com/sandgate/sandgate/supervisor/explain"
 )
 
 // A desk is where rules are looked at and changed: the running supervisor's,
@@ -58,7 +59,7 @@ func (f deskFlags) open(ctx context.Context, a *app, program string) (desk, erro
 
 // A localDesk works on the files alone.
 type localDesk struct {
-	desk  *supervisor.Desk
+	desk  *explain.Desk
 	peer  unixsock.Peer
 	close func() error
 }

@@ -1,4 +1,4 @@
-package supervisor
+package explain
 
 import (
 	"fmt"
@@ -15,6 +15,9 @@ import (
 // smallestChange finds the smallest change that would alter a decision, or nil. What it
 // says about rules for commands has been tried on the call.
 func (d *Desk) smallestChange(f forecast, t protocol.RulesTested) *protocol.RuleChange {
+	if d.cfg.Rules == nil {
+		return nil
+	}
 	if _, standing := d.cfg.Rules.Find(t.Rule); standing {
 		return d.changeStanding(f, t)
 	}
@@ -137,8 +140,8 @@ func (d *Desk) changeAsk(f forecast, t protocol.RulesTested) *protocol.RuleChang
 
 // changeFree is about what runs unasked: a rule that asks, if one can.
 func (d *Desk) changeFree(f forecast, t protocol.RulesTested) *protocol.RuleChange {
-	if f.call.req.Tool != shellTool {
-		spec := protocol.RuleSpec{Effect: protocol.CheckDeny, Tool: string(f.call.req.Tool)}
+	if f.tool != shellTool {
+		spec := protocol.RuleSpec{Effect: protocol.CheckDeny, Tool: string(f.tool)}
 		return &protocol.RuleChange{To: protocol.CheckDeny, Add: []protocol.RuleSpec{spec}, How: "`" + addCommand(spec) + "`"}
 	}
 	command := tools.Call{Args: f.args}.String("command")
@@ -169,7 +172,7 @@ const shellTool = "shell"
 
 // policy is what decides on the call's command line, nil if it has none.
 func (d *Desk) policy(f forecast) *shell.Policy {
-	if f.call.req.Tool != shellTool || d.cfg.Rules == nil {
+	if f.tool != shellTool || d.cfg.Rules == nil {
 		return nil
 	}
 	p := d.cfg.Rules.Policy()

@@ -1,8 +1,7 @@
-package supervisor
+package explain
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"strings"
 
@@ -16,9 +15,9 @@ import (
 // Test says what would become of a call and why: it plans and checks the call as
 // Supervisor.Call does, and asks every rule what it made of it.
 func (d *Desk) Test(peer unixsock.Peer, p protocol.RulesTest) (protocol.RulesTested, error) {
-	f, err := d.forecast(peer, p, nil)
+	f, err := d.forecast(peer, p, false)
 	if err != nil {
-		return protocol.RulesTested{}, wireError(err)
+		return protocol.RulesTested{}, d.cfg.Judge.Wire(err)
 	}
 	t := d.tested(f)
 	t.Change = d.smallestChange(f, t)
@@ -29,7 +28,7 @@ func (d *Desk) Test(peer unixsock.Peer, p protocol.RulesTest) (protocol.RulesTes
 func (d *Desk) tested(f forecast) protocol.RulesTested {
 	t := protocol.RulesTested{
 		Decision: verdictOf(f.Effect), Step: string(f.Source), Rule: f.rule(), Reason: f.Reason, Hint: f.Hint,
-		Passed: passed(f.Source), Considered: f.considered, PlanDigest: f.call.digest,
+		Passed: passed(f.Source), Considered: f.considered, PlanDigest: f.digest,
 	}
 	if p := f.proposal.Plan; p.Class != sandboxprofile.Unclassified {
 		t.Class = p.Class.String() + ": " + p.Class.Can()
@@ -47,8 +46,9 @@ func (d *Desk) tested(f forecast) protocol.RulesTested {
 // A forecast is a call that was planned and judged, and not made.
 type forecast struct {
 	approval.Verdict
-	call       *call
 	proposal   tools.Proposal
+	digest     string
+	tool       protocol.ToolName
 	args       map[string]any
 	considered []protocol.ConsideredRule
 }
@@ -58,26 +58,19 @@ type forecast struct {
 func (f forecast) rule() string { return cmp.Or(f.Rule, f.proposal.Rule) }
 
 // forecast is for a call in the sandbox, or for one that the agent carries out elsewhere.
-func (d *Desk) forecast(peer unixsock.Peer, p protocol.RulesTest, elsewhere *protocol.ToolsDecide) (forecast, error) {
-	s := &Supervisor{cfg: d.cfg, profiles: newProfiles()}
-	c := &call{
-		peer: peer, session: &session{agent: p.Agent, mode: stricter(d.cfg.Mode, p.Mode)},
-		req: protocol.ToolsCall{CallID: "why", Tool: p.Tool, Args: p.Args}, elsewhere: elsewhere,
-	}
-	f := forecast{call: c}
-	args, err := c.req.DecodeArgs()
+func (d *Desk) forecast(peer unixsock.Peer, p protocol.RulesTest, elsewhere bool) (forecast, error) {
+	f := forecast{tool: p.Tool}
+	args, err := protocol.ToolsCall{Args: p.Args}.DecodeArgs()
 	if err != nil {
 		return f, &protocol.Error{Code: protocol.CodeInvalidArguments, Message: err.Error()}
 	}
-	f.args = args
-	proposal, checked := s.check(context.Background(), c)
-	if checked != nil && !approval.IsBlocked(checked) {
-		return f, checked
+	j, err := d.cfg.Judge.Judge(peer, p, elsewhere)
+	if err != nil {
+		return f, err
 	}
-	f.proposal = proposal
-	q := s.question(c, proposal, checked)
-	f.Verdict = d.cfg.Approvals.Check(q)
-	f.considered, err = d.consider(q, args)
+	f.args, f.proposal, f.digest = args, j.Proposal, j.Digest
+	f.Verdict = d.cfg.Approvals.Check(j.Question)
+	f.considered, err = d.consider(j.Question, args)
 	return f, err
 }
 
@@ -90,11 +83,8 @@ func (d *Desk) consider(q approval.Call, args map[string]any) ([]protocol.Consid
 	}
 	var own []tools.Considered
 	if !q.Foreign {
-		registry, err := (&Supervisor{cfg: d.cfg}).registry(&session{}, q.ToolName)
-		if err != nil {
-			return nil, err
-		}
-		if own, err = registry.Explain(tools.Call{Tool: q.ToolName, Args: args}); err != nil {
+		var err error
+		if own, err = d.cfg.Judge.Considered(q, args); err != nil {
 			return nil, err
 		}
 	}

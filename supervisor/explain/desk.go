@@ -1,4 +1,4 @@
-package supervisor
+package explain
 
 import (
 	"cmp"
@@ -8,13 +8,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/supervisor/history"
 	"github.com/sandgate/sandgate/supervisor/rulebook"
-	"github.com/sandgate/sandgate/supervisor/server"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/shell"
 )
@@ -23,29 +23,38 @@ import (
 // they make of a call. It reaches no session and no running call. Besides the
 // supervisor's own there may be one without a supervisor, for commands that find
 // none running: then only files change.
-type Desk struct {
-	cfg    Config
-	record func(context.Context, audit.Record) error
-	// entries reads the audit log from its start.
-	entries func(audit.Filter) iter.Seq2[audit.Entry, error]
+type Desk struct{ cfg Config }
+
+// Config is what a desk works on.
+type Config struct {
+	Judge     Judge
+	Approvals *approval.Controller
+	Rules     *rulebook.Book // nil: there are none
+	// Record writes one entry of the audit log; what it cannot write is not done.
+	Record func(context.Context, audit.Record) error
+	// Entries reads the audit log from its start.
+	Entries func(audit.Filter) iter.Seq2[audit.Entry, error]
 }
 
-// NewDesk makes the desk of a configuration without a supervisor, with the audit
-// log at path. Of cfg it uses Tools, Approvals, Mode, Operator and Rules. record
-// writes one entry; what it cannot write is not done.
-func NewDesk(cfg Config, path string, record func(context.Context, audit.Record) error) *Desk {
-	return &Desk{cfg: cfg, record: record, entries: func(f audit.Filter) iter.Seq2[audit.Entry, error] { return audit.Query(path, f) }}
+// A Judge plans and checks calls as they would be if somebody made them, and makes none.
+type Judge interface {
+	// Judge is about a call in the sandbox, or about one that the agent carries out elsewhere.
+	Judge(peer unixsock.Peer, p protocol.RulesTest, elsewhere bool) (Judged, error)
+	// Considered is what each rule of the call's own tool made of it.
+	Considered(q approval.Call, args map[string]any) ([]tools.Considered, error)
+	// Wire is an error of the other two as clients are told it.
+	Wire(err error) *protocol.Error
 }
 
-// Desk implements server.Supervisor.
-func (s *Supervisor) Desk() server.Desk {
-	if s.cfg.Rules == nil {
-		return nil
-	}
-	return s.desk()
+// A Judged call is one that was planned and checked.
+type Judged struct {
+	Question approval.Call
+	Proposal tools.Proposal
+	Digest   string
 }
 
-func (s *Supervisor) desk() *Desk { return NewDesk(s.cfg, s.cfg.Log.Path(), s.append) }
+// New makes a desk.
+func New(cfg Config) *Desk { return &Desk{cfg} }
 
 // List lists the standing rules and the configuration's rules about commands, in
 // the order in which they are tried.
@@ -147,7 +156,7 @@ const tryLimit = 20
 
 // Try says which decisions of the log a rule would have been about. It adds none.
 func (d *Desk) Try(p protocol.RulesTry) (protocol.RulesTried, error) {
-	entries := d.entries(audit.Filter{Since: p.Since, Kinds: []audit.Kind{audit.KindDecision}})
+	entries := d.cfg.Entries(audit.Filter{Since: p.Since, Kinds: []audit.Kind{audit.KindDecision}})
 	trial, err := d.cfg.Rules.Try(standingRule(p.Rule), history.Decisions(entries))
 	if err != nil {
 		return protocol.RulesTried{}, ruleError(err)
@@ -187,15 +196,15 @@ func (d *Desk) Reload(peer unixsock.Peer) (protocol.Reloaded, error) {
 			n.Inactive++
 		}
 	}
-	return n, d.record(context.Background(), audit.Record{
-		Kind: audit.KindRules, Peer: auditPeer(peer), Data: map[string]any{"event": "reload", "counts": n},
+	return n, d.cfg.Record(context.Background(), audit.Record{
+		Kind: audit.KindRules, Peer: audit.PeerOf(peer), Data: map[string]any{"event": "reload", "counts": n},
 	})
 }
 
 func (d *Desk) change(peer unixsock.Peer) rulebook.Change {
 	return rulebook.Change{By: peer.String(), Now: time.Now(), Record: func(event string, r rulebook.Rule) error {
-		return d.record(context.Background(), audit.Record{
-			Kind: audit.KindRules, Peer: auditPeer(peer), Data: map[string]any{"event": event, "rule": wireRule(r)},
+		return d.cfg.Record(context.Background(), audit.Record{
+			Kind: audit.KindRules, Peer: audit.PeerOf(peer), Data: map[string]any{"event": event, "rule": wireRule(r)},
 		})
 	}}
 }

@@ -1,4 +1,4 @@
-package supervisor
+package explain
 
 import (
 	"cmp"
@@ -13,7 +13,7 @@ const suggestFrom = 3
 
 // Suggest reads the audit log and proposes narrow rules. It adds none.
 func (d *Desk) Suggest(p protocol.RulesSuggest) (protocol.RulesSuggested, error) {
-	entries := d.entries(audit.Filter{Since: p.Since, Kinds: []audit.Kind{audit.KindDecision}})
+	entries := d.cfg.Entries(audit.Filter{Since: p.Since, Kinds: []audit.Kind{audit.KindDecision}})
 	survey, err := d.cfg.Rules.Suggest(history.Decisions(entries), cmp.Or(p.Min, suggestFrom))
 	if err != nil {
 		return protocol.RulesSuggested{}, protocol.Errorf(protocol.CodeInternal, "rules.suggest: %v", err)

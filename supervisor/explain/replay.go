@@ -1,7 +1,8 @@
-package supervisor
+package explain
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
 	"time"
@@ -108,7 +109,7 @@ func (d *Desk) Replay(ctx context.Context, decisions iter.Seq2[history.Decision,
 }
 
 // Entries reads the desk's audit log from its start.
-func (d *Desk) Entries(f audit.Filter) iter.Seq2[audit.Entry, error] { return d.entries(f) }
+func (d *Desk) Entries(f audit.Filter) iter.Seq2[audit.Entry, error] { return d.cfg.Entries(f) }
 
 func rank(d protocol.CheckDecision) int {
 	switch d {
@@ -133,13 +134,13 @@ func (d *Desk) again(past history.Decision) (_ Replayed, unfit string) {
 	if past.Record.Rule != "" {
 		r.WasRule = past.Record.Rule
 	}
-	var elsewhere *protocol.ToolsDecide
-	if past.Elsewhere {
-		elsewhere = &protocol.ToolsDecide{}
-	}
-	f, err := d.forecast(unixsock.Peer{}, protocol.RulesTest{Tool: protocol.ToolName(e.Tool), Args: mustJSON(past.Args), Agent: e.Agent}, elsewhere)
+	args, err := json.Marshal(past.Args)
 	if err != nil {
-		return r, r.refused(err)
+		return r, "its arguments are not JSON"
+	}
+	f, err := d.forecast(unixsock.Peer{}, protocol.RulesTest{Tool: protocol.ToolName(e.Tool), Args: args, Agent: e.Agent}, past.Elsewhere)
+	if err != nil {
+		return r, d.refused(&r, err)
 	}
 	t := d.tested(f)
 	r.Now, r.NowStep, r.NowRule, r.NowOrigin, r.NowReason = t.Decision, t.Step, t.Rule, t.Origin, t.Reason
@@ -155,10 +156,10 @@ func (d *Desk) again(past history.Decision) (_ Replayed, unfit string) {
 
 // refused is a call that would not come to a decision now. What is missing on
 // this host says nothing about rules.
-func (r *Replayed) refused(err error) (unfit string) {
+func (d *Desk) refused(r *Replayed, err error) (unfit string) {
 	if errors.Is(err, tools.ErrNotFound) || errors.Is(err, tools.ErrNotExecutable) {
 		return "its program is not there now"
 	}
-	r.Now, r.NowStep, r.NowReason = protocol.CheckDeny, string(approval.SourceInvalid), wireError(err).Message
+	r.Now, r.NowStep, r.NowReason = protocol.CheckDeny, string(approval.SourceInvalid), d.cfg.Judge.Wire(err).Message
 	return ""
 }
