@@ -30,27 +30,44 @@ func Escape(s string) string {
 	if isPlain(s) {
 		return s
 	}
-	return showLetters(showInvisible(s), prose)
+	return shown(s, prose)
+}
+
+// shown is a text as Escape, EscapeLine and EscapeCommand show it. A mark whose letter has become
+// a code point stands on no letter of its script any more.
+func shown(s string, k kind) string {
+	for {
+		visible := showInvisible(s)
+		if k == oneLine {
+			visible = strings.ReplaceAll(visible, "\n", shownBreak)
+		}
+		if s = showLetters(visible, k); s == visible {
+			return s
+		}
+	}
 }
 
 // showInvisible shows what moves the cursor, leaves no ink, or hides other text.
 func showInvisible(s string) string {
 	var b strings.Builder
 	marks := 0
+	var script *unicode.RangeTable // of the letter that marks stand on
 	for i := 0; i < len(s); {
 		if isPlain(s[i : i+1]) { // nearly all of most texts
 			b.WriteByte(s[i])
-			i, marks = i+1, 0
+			i, marks, script = i+1, 0, nil
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(s[i:])
-		marks = countMarks(marks, r)
+		if marks = countMarks(marks, r); marks == 0 {
+			script = scriptOf(r, script)
+		}
 		switch {
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(&b, "<0x%02X>", s[i])
 		case r == '\t':
 			b.WriteString("→   ")
-		case isVisible(r) && marks <= maxMarks:
+		case isVisible(r) && (marks == 0 || marks <= maxMarks && standsOn(r, script)):
 			b.WriteRune(r)
 		default:
 			writeCodePoint(&b, r)
@@ -60,20 +77,38 @@ func showInvisible(s string) string {
 	return b.String()
 }
 
+// scriptOf is the script of a character; that of the one before is tried first.
+func scriptOf(r rune, before *unicode.RangeTable) *unicode.RangeTable {
+	if before != nil && unicode.Is(before, r) {
+		return before
+	}
+	for _, table := range unicode.Scripts {
+		if unicode.Is(table, r) {
+			return table
+		}
+	}
+	return nil
+}
+
+// standsOn reports whether a mark belongs to a script. Beside letters of another one it has no
+// ink, or some that nobody expects; a few belong to all.
+func standsOn(mark rune, script *unicode.RangeTable) bool {
+	return script != nil && unicode.Is(script, mark) || unicode.In(mark, unicode.Inherited, unicode.Common)
+}
+
 func writeCodePoint(b *strings.Builder, r rune) { fmt.Fprintf(b, "<U+%04X>", r) }
 
 // EscapeLine is Escape for text that is one line, or a part of one of ours: a name, a
 // description. Line breaks are shown as well, and so are Hebrew and Arabic letters that
 // could move our words.
 func EscapeLine(s string) string {
-	const shownBreak = "<U+000A>"
 	if isPlain(s) {
 		return strings.ReplaceAll(s, "\n", shownBreak)
 	}
-	// In this order, so that what was escaped is not escaped again: shown code points
-	// are Latin letters, and those beside a Cyrillic one make a mixture.
-	return showLetters(strings.ReplaceAll(showInvisible(s), "\n", shownBreak), oneLine)
+	return shown(s, oneLine)
 }
+
+const shownBreak = "<U+000A>"
 
 // EscapeName is EscapeLine for a name that stands in a line of ours. One that has more than
 // letters, digits and the signs of usual names is quoted: a blank at its end is seen, and what
@@ -138,6 +173,8 @@ func isVisible(r rune) bool {
 	case unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r): // Hangul fillers, ...
 		return false
 	case unicode.Is(unicode.Variation_Selector, r): // can carry a hidden message
+		return false
+	case r == '\ufffc', r == '\U0001d159': // object replacement, null notehead: drawn by no font
 		return false
 	}
 	return true
@@ -245,6 +282,12 @@ func sniff(data []byte) string {
 		}
 	}
 	return "application/octet-stream"
+}
+
+// IsText reports whether data can be read as text: a byte that no text has, here and there, must
+// not be enough to hide a script.
+func IsText(data []byte) bool {
+	return !mostlyInvalid(bytes.ReplaceAll(data, []byte{0}, []byte{0xff}))
 }
 
 func mostlyInvalid(data []byte) bool {

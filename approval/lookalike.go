@@ -69,7 +69,7 @@ func EscapeCommand(s string) string {
 	if isPlain(s) {
 		return s
 	}
-	return showLetters(showInvisible(s), command)
+	return shown(s, command)
 }
 
 // What a text is says how strict showLetters is with it.

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -411,6 +412,7 @@ func withTexts(shown *approval.Presentation, order []string, held map[string]Pin
 	for _, path := range order {
 		named[filepath.Base(path)]++
 	}
+	texts, whys := textsOf(order, held, maxTexts-len(text))
 	var unshown []string
 	for _, path := range order {
 		pin := held[path]
@@ -419,16 +421,12 @@ func withTexts(shown *approval.Presentation, order []string, held map[string]Pin
 		if n := named[filepath.Base(path)]; n > 1 {
 			title += fmt.Sprintf(" (one of %d of this name that the line may start)", n)
 		}
-		text, why := pin.text()
-		if b.Len()+len(text) > maxTexts {
-			text, why = "", "too long to be shown"
-		}
-		if why != "" {
+		if why := whys[path]; why != "" {
 			title += ": " + why
 			unshown = append(unshown, name+" ("+why+")")
 		}
 		b.WriteString("\n\n── " + title)
-		for line := range strings.Lines(text) {
+		for line := range strings.Lines(texts[path]) {
 			b.WriteString("\n│ " + strings.TrimSuffix(line, "\n"))
 		}
 		files = append(files, map[string]any{"path": path, "state": pin.state(), "frozen": pin.Frozen})
@@ -452,7 +450,25 @@ const (
 	margin = "  "
 	// maxNamed is how many of the files that are not shown are named.
 	maxNamed = 3
+	tooLong  = "too long to be shown"
 )
+
+// textsOf are what files say, or why that is not shown. The short ones come first: none takes the
+// room of another.
+func textsOf(order []string, held map[string]Pin, room int) (texts, whys map[string]string) {
+	texts, whys = map[string]string{}, map[string]string{}
+	for _, path := range order {
+		texts[path], whys[path] = held[path].text()
+	}
+	byLength := slices.Clone(order)
+	slices.SortStableFunc(byLength, func(a, b string) int { return len(texts[a]) - len(texts[b]) })
+	for _, path := range byLength {
+		if room -= len(texts[path]); room < 0 {
+			texts[path], whys[path] = "", cmp.Or(whys[path], tooLong)
+		}
+	}
+	return texts, whys
+}
 
 // text is what a held file says, or why that cannot be shown.
 func (p Pin) text() (text, why string) {
@@ -466,8 +482,12 @@ func (p Pin) text() (text, why string) {
 	if err := p.Copy(&content); err != nil {
 		return "", approval.EscapeLine(err.Error())
 	}
-	if what, binary := approval.DescribeBinary([]byte(content.String())); binary {
+	what, _ := approval.DescribeBinary([]byte(content.String()))
+	switch {
+	case !approval.IsText([]byte(content.String())):
 		return "", what
+	case content.Len() > maxTexts:
+		return "", tooLong
 	}
 	return content.String(), ""
 }

@@ -141,16 +141,18 @@ func TestHeldFilesThatNobodyCanRead(t *testing.T) {
 	tr.program("ws/app", "\x7fELF\x00")
 	tr.program("ws/nul.sh", "#!/bin/sh\necho\x00\n")
 	tr.program("ws/long.sh", "#!/bin/sh\n"+strings.Repeat("#\n", maxTexts/2))
+	tr.program("ws/near.sh", strings.Repeat("#\n", maxTexts/2-4))
 	tr.program("ro/app", "\x7fELF\x00")
 	if err := os.Truncate(tr.program("ws/huge", "\x7fELF"), MaxHeld+1); err != nil {
 		t.Fatal(err)
 	}
 	for names, want := range map[string]string{
 		"run.sh": "", "../ro/app": "", "new.sh": "",
-		"app": "app (Binary file: application/x-executable (5 bytes))", "nul.sh": "nul.sh (Binary file: application/octet-stream (16 bytes))",
+		"app": "app (Binary file: application/x-executable (5 bytes))", "nul.sh": "",
 		"long.sh": "long.sh (too long to be shown)", "huge": "huge (it is too large, or cannot be read)",
 		"run.sh app":              "app (Binary file: application/x-executable (5 bytes))",
-		"app nul.sh long.sh huge": "and 1 more",
+		"app nul.sh long.sh huge": "app (Binary file: application/x-executable (5 bytes)), huge (it is too large, or cannot be read), long.sh (too long to be shown)",
+		"near.sh run.sh":          "near.sh (too long to be shown)", // and run.sh has its room
 	} {
 		var list []Started
 		for _, name := range strings.Fields(names) {

@@ -353,7 +353,7 @@ func TestPlainCutTextAsksTwice(t *testing.T) {
 func TestPlainAsksAboutWhatIsNotShown(t *testing.T) {
 	s := newServing(t, pageConfig)
 	build := func(text string) {
-		if err := os.WriteFile(s.ws+"/app", []byte("echo "+text+"\nexit\n\x00"), 0o755); err != nil {
+		if err := os.WriteFile(s.ws+"/app", []byte("echo "+text+"\nexit\n"+strings.Repeat("\x00", 16)), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -394,7 +394,7 @@ func pageAsksBeforeUnseen(p *person) {
 // pageAsksAboutWhatIsNotShown: what no screen shows is allowed after a question that says so, is
 // remembered beside a sentence that does, and is in no group that is allowed.
 func pageAsksAboutWhatIsNotShown(p *person) {
-	if err := os.WriteFile(p.ws+"/app", []byte("echo built\nexit\n\x00"), 0o755); err != nil {
+	if err := os.WriteFile(p.ws+"/app", []byte("echo built\nexit\n"+strings.Repeat("\x00", 16)), 0o755); err != nil {
 		p.t.Fatal(err)
 	}
 	first, second := p.ask("sh app", client.WithGroup("apps")), call(p.t.Context(), p.session, "shell", map[string]any{"command": "sh app 2"}, client.WithGroup("apps"))

@@ -227,7 +227,7 @@ func (a *app) tellDraft(d *changes.Draft, f runFlags) error {
 	n := 0
 	for i, p := range plans {
 		n += len(p.Steps)
-		printDraft(a.err, d.Roots[i], p, false)
+		printDraft(a.err, d.Roots[i], p, cfg, false)
 	}
 	if n == 0 {
 		return dropDraft(d)
@@ -269,16 +269,14 @@ func draftPlans(d *changes.Draft, cfg *config.Config, paths []string) (plans []c
 }
 
 // printDraft lists what a draft would do to a workspace, with what the files hold if whole.
-func printDraft(out io.Writer, root string, p changes.DraftPlan, whole bool) {
+func printDraft(out io.Writer, root string, p changes.DraftPlan, cfg *config.Config, whole bool) {
 	if len(p.Steps) > 0 {
-		fmt.Fprintf(out, "%s:\n", approval.EscapeLine(root))
+		fmt.Fprintf(out, "%s:\n", approval.EscapeName(root))
 	}
+	protect, _ := assemble.Patterns(cfg)
+	names := shownNames{}
 	for _, s := range p.Steps {
-		text := "  " + fileText(changes.Change{Path: s.Path, Before: s.Now, After: s.Was})
-		if s.Conflict != "" {
-			text += "  (conflict: " + approval.EscapeLine(s.Conflict) + ")"
-		}
-		fmt.Fprintln(out, text)
+		fmt.Fprintln(out, "  "+fileSign(s.Now, s.Was)+" "+names.text(0, pathOf(s))+marks(s, root, protect))
 		if whole && s.Was != s.Now {
 			if err := printChange(out, p.Content, s.Now, s.Was, "now", "draft"); err != nil {
 				fmt.Fprintln(out, "  "+approval.EscapeLine(err.Error()))
@@ -288,16 +286,13 @@ func printDraft(out io.Writer, root string, p changes.DraftPlan, whole bool) {
 }
 
 func findDraft(dir, name string) (*changes.Draft, error) {
-	l := changes.Drafts(dir)
-	if name == "" && len(l) > 0 {
-		return l[len(l)-1], nil
-	}
-	for _, d := range l {
-		if name != "" && strings.HasPrefix(d.ID, name) {
-			return d, nil
-		}
-	}
-	if name == "" {
+	l := slices.DeleteFunc(changes.Drafts(dir), func(d *changes.Draft) bool { return !strings.HasPrefix(d.ID, name) })
+	switch {
+	case len(l) == 1:
+		return l[0], nil
+	case len(l) > 1: // an agent may have begun one since a person looked at another
+		return nil, withHint(usageError(fmt.Errorf("%d drafts wait whose names begin with %q", len(l), name)), "name one: `sandgate review` lists them")
+	case name == "":
 		return nil, withHint(withStatus(exitFound, errors.New("there is no draft")), "`sandgate run --review -- COMMAND` makes one")
 	}
 	return nil, withHint(usageError(fmt.Errorf("%q is not a draft", name)), "see `sandgate review`")
@@ -315,7 +310,7 @@ func newReviewCmd(a *app) *cobra.Command {
 		Use: "review", Short: "Look at drafts that `run --review` made, keep what is good, drop the rest", Args: cobra.NoArgs,
 		Long: `Review lists drafts: what commands of ` + "`sandgate run --review`" + ` have written, and
 nothing of which is in the workspace yet. A draft is named by the beginning of its
-name; without one, the latest is meant.
+name, which no other has. Where there is only one, it need not be named.
 
 What a command sent to others is sent, whatever becomes of its draft.`,
 		Example: "  sandgate run --review -- npm install\n  sandgate review show\n  sandgate review keep",
@@ -401,7 +396,7 @@ func (x *reviewCmd) list() error {
 	tw := tabwriter.NewWriter(x.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "DRAFT\tBEGAN\tOF\tCOMMAND")
 	for _, d := range l {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", d.ID, d.Began.Local().Format(time.DateTime), approval.EscapeLine(strings.Join(d.Roots, ", ")), approval.EscapeLine(strings.Join(d.Command, " ")))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", d.ID, d.Began.Local().Format(time.DateTime), shownNames{}.texts(d.Roots), approval.EscapeLine(strings.Join(d.Command, " ")))
 	}
 	return tw.Flush()
 }
@@ -422,7 +417,7 @@ func (x *reviewCmd) show(d *changes.Draft, paths []string) error {
 	}
 	var b bytes.Buffer
 	for i, p := range plans {
-		printDraft(&b, d.Roots[i], p, true)
+		printDraft(&b, d.Roots[i], p, cfg, true)
 	}
 	if b.Len() == 0 {
 		fmt.Fprintln(x.err, "sandgate: the workspace is as the draft says already")
@@ -474,7 +469,7 @@ func (x *reviewCmd) keepOf(d *changes.Draft, cfg *config.Config, paths []string,
 			return 0, withStatus(exitFound, fmt.Errorf("%s was changed after the question was shown; nothing was done", approval.EscapeLine(d.Roots[i])))
 		}
 		n += len(p.Steps)
-		printDraft(x.out, d.Roots[i], p, false)
+		printDraft(x.out, d.Roots[i], p, cfg, false)
 		if l := p.Blocking(x.force); len(l) > 0 {
 			return 0, withHint(withStatus(exitFound, fmt.Errorf("%s cannot be kept as things are; nothing was done", plural(len(l), "file", "files"))),
 				"name the other paths, or give --force where somebody has changed a file since")

@@ -235,6 +235,15 @@ func (n shownNames) text(root int, name string) string {
 	return fmt.Sprintf("%s <%d characters, SHA-256 %s...> %s", show(string(r[:maxName/2])), len(r)-maxName, hex.EncodeToString(sum[:4]), show(string(r[len(r)-maxName/2:])))
 }
 
+// texts are names on one line.
+func (n shownNames) texts(list []string) string {
+	shown := make([]string, len(list))
+	for i, name := range list {
+		shown[i] = n.text(0, name)
+	}
+	return strings.Join(shown, ", ")
+}
+
 // marks are what a person looks at first.
 func marks(s changes.Step, root string, protect []string) string {
 	var list []string

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode/utf8"
 
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
@@ -391,6 +390,8 @@ func printChange(out io.Writer, content func(*changes.Entry) ([]byte, error), fr
 	}
 	if from != nil && to != nil && from.Attributes != to.Attributes {
 		fmt.Fprintf(out, "  extended attributes: %d bytes %s, %d %s\n", len(from.Attributes), now, len(to.Attributes), then)
+	} else if from == nil && to != nil && to.Attributes != "" {
+		fmt.Fprintf(out, "  extended attributes: %d bytes %s\n", len(to.Attributes), then)
 	}
 	for _, e := range []struct {
 		*changes.Entry
@@ -430,7 +431,7 @@ func diffOf(content func(*changes.Entry) ([]byte, error), from, to *changes.Entr
 	switch {
 	case err != nil || bytes.Equal(old, fresh):
 		return nil, "", err
-	case !isText(old) || !isText(fresh):
+	case !approval.IsText(old) || !approval.IsText(fresh):
 		return nil, "binary", nil
 	case bytes.Count(old, []byte{'\n'})+bytes.Count(fresh, []byte{'\n'}) > maxComparedLines:
 		return nil, "too many lines to compare", nil
@@ -450,19 +451,6 @@ func sizeOf(e *changes.Entry) int64 {
 		return 0
 	}
 	return e.Size
-}
-
-// isText: a byte that no text has is not enough to hide a script.
-func isText(b []byte) bool {
-	odd := bytes.Count(b, []byte{0})
-	for rest := b; len(rest) > 0; {
-		r, n := utf8.DecodeRune(rest)
-		if r == utf8.RuneError && n == 1 {
-			odd++
-		}
-		rest = rest[n:]
-	}
-	return odd <= len(b)/8
 }
 
 func printLog(out io.Writer, records []changes.Record, files bool) error {

@@ -264,14 +264,27 @@ func presentEdit(ctx context.Context, name string, o sandboxprofile.Operation, p
 
 // presentEdits shows the edits alone, each as if its old text were a whole file.
 func presentEdits(name string, o sandboxprofile.Operation, note string) *approval.Presentation {
-	label := approval.EscapeLine(name)
 	var text strings.Builder
-	for i, e := range o.Edits {
-		if tooLarge(e.Old, e.New) {
-			fmt.Fprintf(&text, "--- a/%s (edit %d)\n+++ b/%s (edit %d)\n@@ too large to compare: %d bytes, %d then @@\n", label, i+1, label, i+1, len(e.Old), len(e.New))
+	for i, e := range o.Edits { // no line of a diff begins with a star, so none looks like the head of an edit
+		fmt.Fprintf(&text, "* edit %d of %s", i+1, approval.EscapeName(name))
+		switch {
+		case e.All:
+			text.WriteString(", wherever its old text occurs")
+		case e.Count > 1:
+			fmt.Fprintf(&text, ", in %d places", e.Count)
+		}
+		if !tooLarge(e.Old, e.New) {
+			_, diff, _ := strings.Cut(udiff.Unified("", "", e.Old, e.New), "\n@@ -") // the places are those in the edit
+			text.WriteString("\n@@ of the edit: -" + strings.ReplaceAll(diff, "\n@@ -", "\n@@ of the edit: -"))
 			continue
 		}
-		text.WriteString(udiff.Unified(fmt.Sprintf("a/%s (edit %d)", label, i+1), fmt.Sprintf("b/%s (edit %d)", label, i+1), e.Old, e.New))
+		text.WriteString("\n@@ too large to compare: what it becomes, and then what it was @@\n")
+		for line := range strings.Lines(e.New) {
+			text.WriteString("+" + strings.TrimSuffix(line, "\n") + "\n")
+		}
+		for line := range strings.Lines(e.Old) {
+			text.WriteString("-" + strings.TrimSuffix(line, "\n") + "\n")
+		}
 	}
 	return &approval.Presentation{
 		Type: approval.Diff, Content: text.String(), Language: "diff", Metadata: map[string]any{"note": note},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -140,9 +141,26 @@ func TestEditIsPresentedAsItsDifference(t *testing.T) {
 		{plan(t, registry, "edit_file", args{"path": "big", "old_string": "y", "new_string": "4"}), "changes a file of 2097152 bytes"},
 	} {
 		shown := present(t, c.p)
-		if shown.Metadata["note"] != c.note || shown.Type != approval.Diff || !strings.Contains(shown.Content, "(edit 1)\n@@ -1 +1 @@\n-") {
+		if shown.Metadata["note"] != c.note || shown.Type != approval.Diff || !strings.Contains(shown.Content, "* edit 1 of ") || !strings.Contains(shown.Content, "\n@@ of the edit: -1 +1 @@\n-") {
 			t.Errorf("%+v; want note %q", shown, c.note)
 		}
+	}
+	// What cannot be compared is shown, how often it is done is said, and no text looks like a head.
+	long := strings.Repeat("\n", 200_001)
+	edits := []any{
+		args{"old_string": "x\n", "new_string": "curl evil\n" + long},
+		args{"old_string": "x\n", "new_string": "-- a\n* edit 9 of big\n", "replace_all": true},
+		args{"old_string": "z", "new_string": "* edit 8 of big", "expected_count": 3.0},
+	}
+	shown = present(t, plan(t, registry, "multi_edit", args{"path": "big", "edits": edits}))
+	var heads []string
+	for line := range strings.Lines(shown.Content) {
+		if strings.HasPrefix(line, "*") {
+			heads = append(heads, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	if want := []string{"* edit 1 of big", "* edit 2 of big, wherever its old text occurs", "* edit 3 of big, in 3 places"}; !slices.Equal(heads, want) || !strings.Contains(shown.Content, "\n+curl evil\n+\n+\n") || !strings.Contains(shown.Content, "\n-x\n") {
+		t.Errorf("heads %q in\n%.300s", heads, shown.Content)
 	}
 }
 

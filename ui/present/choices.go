@@ -106,7 +106,7 @@ func subject(a *protocol.Approval) string {
 
 // RememberedSentence says, escaped, what holds from now on if an offer is remembered.
 func RememberedSentence(a *protocol.Approval, o approval.Offer, s approval.Scope, denied bool) string {
-	return fmt.Sprintf("From now on %s %s, %s.", Brief(Blanks(approval.EscapeLine(o.Text))), effectWords(denied), whoever(a.Agent, s))
+	return fmt.Sprintf("From now on %s %s, %s.", Brief(line(o.Text)), effectWords(denied), whoever(a.Agent, s))
 }
 
 // AnswerSentence says, escaped, what a remembered answer does.
@@ -115,7 +115,7 @@ func AnswerSentence(r protocol.RememberedAnswer) string {
 	if what == "" {
 		what = "exactly this call: " + string(r.Tool) + ": " + r.Description
 	}
-	return fmt.Sprintf("%s %s, %s.", Brief(Blanks(approval.EscapeLine(what))), effectWords(r.Decision != protocol.Allow), whoever(r.Holder, r.Scope))
+	return fmt.Sprintf("%s %s, %s.", Brief(line(what)), effectWords(r.Decision != protocol.Allow), whoever(r.Holder, r.Scope))
 }
 
 func effectWords(denied bool) string {
@@ -129,7 +129,7 @@ func effectWords(denied bool) string {
 func whoever(agent string, s approval.Scope) string {
 	switch s {
 	case approval.Agent:
-		return "whenever agent " + approval.EscapeLine(agent) + " asks, until you remove it"
+		return "whenever agent " + line(agent) + " asks, until you remove it"
 	case approval.Global:
 		return "whichever agent asks, until you remove it"
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
-	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
 )
 
@@ -139,6 +138,6 @@ func differs(old, new string) (string, bool) {
 	}
 	before := old[from : to+tail]
 	after := new[from : len(new)-(len(old)-to-tail)]
-	quote := func(s string) string { return "`" + Brief(Blanks(approval.EscapeLine(s))) + "`" }
+	quote := func(s string) string { return "`" + Brief(line(s)) + "`" }
 	return quote(before) + " before, " + quote(after) + " now", true
 }

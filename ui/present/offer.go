@@ -13,7 +13,7 @@ import (
 // Outcome says, escaped, what became of a request, and by whom; nil is an end without
 // a decision.
 func Outcome(a *protocol.Approval, d *approval.Decision) string {
-	return Ended(a, d) + " " + Blanks(approval.EscapeLine(string(a.Tool)+": "+a.Description))
+	return Ended(a, d) + " " + line(string(a.Tool)+": "+a.Description)
 }
 
 // Ended says, escaped, how a request ended, by whose hand, and whether anything ran, or was
@@ -28,7 +28,7 @@ func Ended(a *protocol.Approval, d *approval.Decision) string {
 	}
 	by := ""
 	if d.Approver != "" {
-		by = " by " + approval.EscapeLine(d.Approver)
+		by = " by " + line(d.Approver)
 	}
 	switch {
 	case d.Action.State() == approval.StateApproved:
@@ -36,7 +36,7 @@ func Ended(a *protocol.Approval, d *approval.Decision) string {
 	case d.Action == approval.TimedOut:
 		return "Nobody answered in time. " + nothing + left
 	case d.Action == approval.Dismissed && d.Approver == "":
-		return "Withdrawn: " + approval.EscapeLine(d.Reason) + ". " + nothing + left
+		return "Withdrawn: " + line(d.Reason) + ". " + nothing + left
 	}
 	return "Denied" + by + ". " + nothing
 }
@@ -65,7 +65,7 @@ func OfferNotes(a *protocol.Approval, o approval.Offer, denied bool) (notes []st
 	}
 	matched := make([]string, len(o.Matched))
 	for i, call := range o.Matched {
-		matched[i] = Brief(approval.EscapeLine(call))
+		matched[i] = Brief(line(call))
 	}
 	text := "It would have covered, of this session: " + strings.Join(matched, "; ")
 	if o.Unshown > 0 {
@@ -78,7 +78,7 @@ func OfferNotes(a *protocol.Approval, o approval.Offer, denied bool) (notes []st
 // of those files alone that the answer is bound to.
 func exactly(a *protocol.Approval) string {
 	if covers := a.Details["remembered"]; covers != "" {
-		return strings.ToUpper(covers[:1]) + Brief(approval.EscapeLine(covers[1:])) + "."
+		return strings.ToUpper(covers[:1]) + Brief(line(covers[1:])) + "."
 	}
 	const others = "It covers nothing else: another argument or directory is asked about again"
 	files, _ := a.Payload["files"].(map[string]any)
@@ -87,7 +87,7 @@ func exactly(a *protocol.Approval) string {
 	}
 	names := make([]string, 0, len(files))
 	for _, path := range slices.Sorted(maps.Keys(files)) {
-		names = append(names, approval.EscapeLine(path))
+		names = append(names, line(path))
 	}
 	return others + ", and so is another content of " + Brief(strings.Join(names, ", ")) + ". What else the call reads or starts may be another by then."
 }

@@ -34,19 +34,19 @@ func StripFacts(strip []Consequence) (facts []Fact) {
 
 // RowText is a request on one line of a list, without the words that all of them have.
 func RowText(a *protocol.Approval) string {
-	text := Blanks(approval.EscapeLine(a.Description))
+	text := line(a.Description)
 	if a.Tool == "shell" {
 		return strings.TrimPrefix(text, "Execute: ")
 	}
 	if a.Connector == "" && a.Details["path"] != "" { // a built-in tool says it in words of ours
-		return Blanks(text)
+		return text
 	}
-	return Blanks(approval.EscapeLine(string(a.Tool))) + ": " + text
+	return line(string(a.Tool)) + ": " + text
 }
 
 // Title is the tool and what it says it will do, on one line.
 func Title(a *protocol.Approval) string {
-	return Blanks(approval.EscapeLine(string(a.Tool)) + ": " + approval.EscapeLine(a.Description))
+	return line(string(a.Tool) + ": " + a.Description)
 }
 
 // A Sheet is what is known about a request besides its content. Everything in it is
@@ -126,9 +126,9 @@ func Facts(a *protocol.Approval) Sheet {
 	if a.SessionName != "" {
 		session = a.SessionName + ", " + session
 	}
-	s.First = []Fact{{"agent", approval.EscapeLine(a.Agent) + " (session " + approval.EscapeLine(session) + ")"}}
+	s.First = []Fact{{"agent", line(a.Agent) + " (session " + line(session) + ")"}}
 	if a.Connector != "" {
-		s.First = append(s.First, Fact{"from", approval.EscapeLine(a.Connector)})
+		s.First = append(s.First, Fact{"from", line(a.Connector)})
 	}
 	if a.Deferred {
 		s.First = append(s.First, Fact{"deferred", "the agent does not wait; after the answer it has to call again"})
@@ -142,7 +142,7 @@ func Facts(a *protocol.Approval) Sheet {
 	}
 	s.First = append(s.First, notes(a.Presentation)...)
 	if by := askedBy(a); by != "" {
-		s.Deciding = append(s.Deciding, Fact{"asked by", approval.EscapeLine(by)})
+		s.Deciding = append(s.Deciding, Fact{"asked by", line(by)})
 	}
 	delete(details, "rule")
 	if dir, ok := details["directory"]; ok && details["program"] != "" {
@@ -155,7 +155,7 @@ func Facts(a *protocol.Approval) Sheet {
 	names := details["changes"]
 	delete(details, "changes")
 	for _, key := range slices.Sorted(maps.Keys(details)) {
-		s.First = append(s.First, other(approval.EscapeLine(key), approval.EscapeLine(details[key])))
+		s.First = append(s.First, other(line(key), line(details[key])))
 	}
 	s.First = append(s.First, eachLine("changes", names)...)
 	for _, m := range []struct {
@@ -163,10 +163,10 @@ func Facts(a *protocol.Approval) Sheet {
 		text  json.RawMessage
 	}{{"its session", a.SessionMetadata}, {"its call", a.Metadata}} {
 		if len(m.text) > 0 && string(m.text) != "null" {
-			s.Depth = append(s.Depth, Fact{m.label, "said by the agent: " + approval.EscapeLine(string(m.text))})
+			s.Depth = append(s.Depth, Fact{m.label, "said by the agent: " + line(string(m.text))})
 		}
 	}
-	s.Depth = append(s.Depth, Fact{"plan", approval.EscapeLine(a.PlanDigest)}, Fact{"request", approval.EscapeLine(string(a.ID))})
+	s.Depth = append(s.Depth, Fact{"plan", line(a.PlanDigest)}, Fact{"request", line(string(a.ID))})
 	return s
 }
 
@@ -186,8 +186,8 @@ func other(key, value string) Fact {
 // eachLine is a list of ours, with a fact for each of its lines: a name in it has no break,
 // and where a screen breaks one, what follows has no label.
 func eachLine(label, list string) (facts []Fact) {
-	for line := range strings.Lines(list) {
-		facts = append(facts, Fact{label, approval.EscapeLine(strings.TrimSuffix(line, "\n"))})
+	for one := range strings.Lines(list) {
+		facts = append(facts, Fact{label, line(strings.TrimSuffix(one, "\n"))})
 	}
 	return facts
 }
@@ -203,7 +203,7 @@ func say(table []detail, values map[string]string) (facts []Fact) {
 		if k.say != nil {
 			v = k.say(v)
 		}
-		facts = append(facts, Fact{k.label, approval.EscapeLine(v)})
+		facts = append(facts, Fact{k.label, line(v)})
 	}
 	return facts
 }
@@ -213,7 +213,7 @@ func say(table []detail, values map[string]string) (facts []Fact) {
 func notes(p *approval.Presentation) (facts []Fact) {
 	for _, n := range []struct{ key, label string }{{"error", "problem"}, {"note", "note"}, {"replaces", "replaces"}} {
 		if text := note(p, n.key); text != "" {
-			facts = append(facts, Fact{n.label, approval.EscapeLine(text)})
+			facts = append(facts, Fact{n.label, line(text)})
 		}
 	}
 	return facts
@@ -280,7 +280,24 @@ func IsCut(a *protocol.Approval) bool {
 // Unshown is what no screen shows of a request, escaped; "" is nothing. However much was read,
 // to allow it takes an answer of its own.
 func Unshown(a *protocol.Approval) string {
-	return approval.EscapeLine(note(a.Presentation, approval.Unshown))
+	if text := note(a.Presentation, approval.Unshown); text != "" {
+		return line(text)
+	}
+	if a.Omitted { // of one that is shown by itself
+		return "the rest of it, which is too long for a message"
+	}
+	return ""
+}
+
+// line is a text from outside on a line of ours.
+func line(text string) string { return Blanks(approval.EscapeLine(text)) }
+
+// Then is what comes after a request, escaped, one in a line.
+func Then(a *protocol.Approval) (list []string) {
+	for _, next := range a.BatchRemaining {
+		list = append(list, line(next))
+	}
+	return list
 }
 
 // Ours reports whether a line of Content is one that sandgate has written between those of texts
@@ -327,7 +344,7 @@ func Text(a *protocol.Approval, now time.Time, full bool) string {
 	b.WriteString(essence(a, sheet, content))
 	writeFacts(&b, sheet.Depth)
 	for _, o := range a.Patterns {
-		writeFacts(&b, []Fact{{"pattern", approval.EscapeLine(fmt.Sprintf("%s=%s: %s", o.Kind, o.Value, o.Text))}})
+		writeFacts(&b, []Fact{{"pattern", line(fmt.Sprintf("%s=%s: %s", o.Kind, o.Value, o.Text))}})
 	}
 	writeFacts(&b, []Fact{{"asked", fmt.Sprintf("%s ago; %s left to answer", Span(now.Sub(a.Created)), Span(a.Expires.Sub(now)))}})
 	return b.String()
@@ -342,12 +359,12 @@ func essence(a *protocol.Approval, sheet Sheet, content string) string {
 		b.WriteString("  | " + Blanks(line) + "\n")
 	}
 	writeFacts(&b, sheet.Deciding)
-	for i, next := range a.BatchRemaining {
+	for i, next := range Then(a) {
 		label := ""
 		if i == 0 {
 			label = "then"
 		}
-		writeFacts(&b, []Fact{{label, approval.EscapeLine(next)}})
+		writeFacts(&b, []Fact{{label, next}})
 	}
 	return b.String()
 }

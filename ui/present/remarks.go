@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/net/idna"
 
-	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
 )
 
@@ -27,7 +26,7 @@ func remarks(a *protocol.Approval) []string {
 			}
 			seen[remark] = true
 			if len(list) < maxRemarks {
-				list = append(list, approval.EscapeLine(remark))
+				list = append(list, line(remark))
 			} else {
 				more++
 			}

@@ -154,7 +154,7 @@ func holderFirst(list, dir string) string {
 // shortList is the first of a list, and how many more there are, escaped.
 func shortList(list string) string {
 	parts := strings.Split(list, ", ")
-	text := approval.EscapeLine(parts[0])
+	text := line(parts[0])
 	if len(parts) > 1 {
 		text += " and " + count(len(parts)-1) + " more"
 	}
@@ -163,20 +163,20 @@ func shortList(list string) string {
 
 // Headline says in a few words, escaped, who wants what.
 func Headline(a *protocol.Approval) (agent, wants string) {
-	agent = approval.EscapeLine(a.Agent)
+	agent = line(a.Agent)
 	if agent == "" {
 		agent = "an agent without a name"
 	}
 	if p := a.Presentation; p != nil && p.Type == approval.Command {
 		wants = "wants to run a command"
 		if a.Tool != "shell" {
-			wants += " by " + approval.EscapeLine(string(a.Tool))
+			wants += " by " + line(string(a.Tool))
 		}
 		return agent, wants
 	}
 	// A built-in tool says in words of ours what it is about to do.
 	if verb, rest, ok := strings.Cut(a.Description, " "); ok && a.Details["path"] != "" && a.Connector == "" {
-		return agent, "wants to " + Blanks(approval.EscapeLine(strings.ToLower(verb)+" "+rest))
+		return agent, "wants to " + line(strings.ToLower(verb)+" "+rest)
 	}
 	return agent, "wants: " + Title(a)
 }

@@ -337,6 +337,9 @@ func TestUnshown(t *testing.T) {
 	if got := Strip(keep("aa", diff, ""))[0]; got.Careful {
 		t.Errorf("%+v", got)
 	}
+	if text := Essence(&protocol.Approval{Omitted: true}); !strings.Contains(text, "not shown on any screen: the rest of it") { // the message had no room for it
+		t.Error(text)
+	}
 	held := &protocol.Approval{Details: map[string]string{"network": "none", "may write": "/ws", "directory": "/ws"}, Presentation: &approval.Presentation{Metadata: map[string]any{approval.Unshown: "app"}}}
 	if got := Strip(held)[0]; got.Careful || got.Text != "/ws" { // it can do what its sandbox allows, and no more
 		t.Errorf("%+v", got)

@@ -61,12 +61,12 @@ func (m *model) essence() []string {
 		}
 	}
 	lines = append(lines, m.factLines(sheet.Deciding)...)
-	for i, next := range it.shown.BatchRemaining {
+	for i, next := range present.Then(it.shown) {
 		label := " "
 		if i == 0 {
 			label = "  then"
 		}
-		lines = append(lines, hang(label, approval.EscapeLine(next), m.width, s.plain)...)
+		lines = append(lines, hang(label, next, m.width, s.plain)...)
 	}
 	if n := m.groupSize(it); n > 1 {
 		lines = append(lines, hang("  group", fmt.Sprintf("%d requests of it wait: A allows all, D denies all", n), m.width, s.plain)...)

@@ -103,9 +103,7 @@ func sheetOf(ctx context.Context, a *protocol.Approval) sheet {
 			s.First = append(s.First, fact(f))
 		}
 	}
-	for _, next := range a.BatchRemaining {
-		s.Then = append(s.Then, approval.EscapeLine(next))
-	}
+	s.Then = append(s.Then, present.Then(a)...)
 	if len(a.Args) > 0 {
 		s.Args = present.Editable(a.Args, true)
 	}
