@@ -189,7 +189,7 @@ func TestRunQuotesSoThatAShellReadsTheSameWords(t *testing.T) {
 	}{
 		{argv("tool", "--a=b", "x/y.z"), "tool --a=b x/y.z"},
 		{argv("A=b"), "'A=b'"},
-		{argv("tool", "", "a b", "$HOME", "*", "~", "#x", "a\nb"), "tool '' 'a b' '$HOME' '*' '~' '#x' 'a\nb'"},
+		{argv("tool", "", "a b", "$HOME", "*", "~", "#x", "a\nb"), "  tool '' 'a b' '$HOME' '*' '~' '#x' 'a\n  b'\n"}, // of two lines, behind a margin
 	} {
 		p, err := f.plan(args{"argv": c.argv})
 		if err != nil {
