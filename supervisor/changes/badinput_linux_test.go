@@ -42,7 +42,7 @@ func TestAnUndoKeepsWhatItWrites(t *testing.T) {
 	for _, sum := range w.objects.packs.hashes() {
 		rest[hex.EncodeToString(sum[:])] = true
 	}
-	w.objects.each(func(hash string) { rest[hash] = true })
+	w.objects.each(func(hash, _ string) { rest[hash] = true })
 	delete(rest, u.Steps[1].Was.Hash)
 	w.objects.sweep(rest, true)
 	if _, err := w.Apply(u, Call{Tool: "undo"}, false, here(w)); !errors.Is(err, fs.ErrNotExist) {

@@ -11,21 +11,24 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
 )
 
 // objects are contents by their SHA-256: those that are small in packs, each of the others in
-// a file.
+// a file, compressed, or sharing the blocks of what it is the content of (reflinks) where the file
+// system can. Such a file counts as a whole: once the other one changes, its blocks are its own.
 type objects struct {
-	dir   string
-	packs *packs
-	added *int64 // bytes that were put
+	dir     string
+	packs   *packs
+	added   *int64 // bytes that were put
+	unshare *bool  // the file system shares no blocks between these directories
 }
 
 func newObjects(dir string, added *int64) objects {
-	return objects{dir, &packs{dir: filepath.Join(dir, "packs")}, added}
+	return objects{dir, &packs{dir: filepath.Join(dir, "packs")}, added, new(bool)}
 }
 
 var encoders = sync.Pool{New: func() any {
@@ -38,6 +41,11 @@ var encoders = sync.Pool{New: func() any {
 
 func (o objects) file(hash string) string { return filepath.Join(o.dir, hash[:2], hash[2:]) }
 
+// shared is the file of a content that shares its blocks.
+func (o objects) shared(hash string) string { return o.file(hash) + sharedSuffix }
+
+const sharedSuffix = ".shared"
+
 func sumOf(hash string) (sum [sha256.Size]byte) {
 	_, _ = hex.Decode(sum[:], []byte(hash)) // a hash of ours
 	return sum
@@ -48,7 +56,51 @@ func (o objects) has(hash string) bool {
 		return true
 	}
 	_, err := os.Lstat(o.file(hash))
+	if err != nil {
+		_, err = os.Lstat(o.shared(hash))
+	}
 	return err == nil
+}
+
+// keep stores the content of a file, up to a limit.
+func (o objects) keep(f *os.File, size, limit int64) (hash string, err error) {
+	if size > maxPacked && !*o.unshare {
+		if hash, err = o.share(f, limit); err == nil {
+			return hash, nil
+		}
+		*o.unshare = true
+	}
+	return o.put(io.LimitReader(f, limit))
+}
+
+// share stores a second file of the same blocks: of one moment, whoever writes the first meanwhile.
+func (o objects) share(f *os.File, limit int64) (hash string, err error) {
+	dir := filepath.Join(o.dir, "00") // what a kill leaves there goes with the next sweep
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	tmp, err := os.CreateTemp(dir, ".new-*")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(tmp.Name()) // unless it has its name by then
+	defer tmp.Close()
+	if err := shareBlocks(tmp, f); err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	n, err := io.Copy(sum, io.LimitReader(tmp, limit+1))
+	if err == nil && n > limit {
+		err = errBound // it has grown
+	}
+	if hash = hex.EncodeToString(sum.Sum(nil)); err != nil || o.has(hash) {
+		return hash, err
+	}
+	if err := os.MkdirAll(filepath.Dir(o.shared(hash)), 0o700); err != nil {
+		return "", err
+	}
+	*o.added += n
+	return hash, os.Rename(tmp.Name(), o.shared(hash))
 }
 
 // put stores what r gives, once.
@@ -93,6 +145,20 @@ func (o objects) putFile(file string, packed []byte) error {
 
 // get gives a content back. What the disk has made of it otherwise is an error.
 func (o objects) get(hash string) ([]byte, error) {
+	content, err := os.ReadFile(o.shared(hash))
+	if errors.Is(err, fs.ErrNotExist) {
+		content, err = o.getPacked(hash)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != hash {
+		return nil, fmt.Errorf("content %s: the file has changed", hash)
+	}
+	return content, nil
+}
+
+func (o objects) getPacked(hash string) ([]byte, error) {
 	b, err := o.packs.get(sumOf(hash))
 	if errors.Is(err, fs.ErrNotExist) {
 		b, err = os.ReadFile(o.file(hash))
@@ -108,9 +174,6 @@ func (o objects) get(hash string) ([]byte, error) {
 	content, err := d.DecodeAll(b, nil)
 	if err != nil {
 		return nil, fmt.Errorf("content %s: %w", hash, err)
-	}
-	if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != hash {
-		return nil, fmt.Errorf("content %s: the file has changed", hash)
 	}
 	return content, nil
 }
@@ -146,17 +209,17 @@ func (o objects) total() (n int64) {
 // sweep removes what is not in use: all of it, or what takes little work to remove.
 func (o objects) sweep(inUse map[string]bool, all bool) {
 	o.packs.sweep(func(sum [sha256.Size]byte) bool { return inUse[hex.EncodeToString(sum[:])] }, all)
-	o.each(func(hash string) {
+	o.each(func(hash, file string) {
 		if !inUse[hash] {
-			_ = os.Remove(o.file(hash))
+			_ = os.Remove(file)
 		}
 	})
 }
 
 // each calls do for each content that is a file.
-func (o objects) each(do func(hash string)) {
+func (o objects) each(do func(hash, file string)) {
 	files, _ := filepath.Glob(filepath.Join(o.dir, "[0-9a-f][0-9a-f]", "*"))
 	for _, file := range files {
-		do(filepath.Base(filepath.Dir(file)) + filepath.Base(file))
+		do(filepath.Base(filepath.Dir(file))+strings.TrimSuffix(filepath.Base(file), sharedSuffix), file)
 	}
 }

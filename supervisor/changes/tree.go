@@ -425,7 +425,7 @@ func (l *look) keep(dir int, base string, e *Entry) error {
 		return nil
 	}
 	now := time.Now()
-	if e.Hash, err = l.objects.put(io.LimitReader(f, l.limit)); err != nil {
+	if e.Hash, err = l.objects.keep(f, st.Size, l.limit); err != nil {
 		return err
 	}
 	e.Attributes = attributesOf(fd)
