@@ -23,7 +23,7 @@ func (s *Supervisor) reportRefusals(c *call, plan tools.Plan) {
 				refused = append(refused, violation.Change{Path: r.Path, Outside: r.Why == "outside"})
 			}
 			c.violations = append(c.violations, p.Exact(refused)...)
-			inferred = p.Confirmed(inferred, refused)
+			inferred = p.Confirmed(inferred, refused, e.Dir)
 		}
 		c.violations = append(c.violations, slices.DeleteFunc(inferred, c.refusedHost)...)
 	}

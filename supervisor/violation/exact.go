@@ -3,6 +3,7 @@ package violation
 import (
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/sandgate/sandgate/protocol"
 )
@@ -33,21 +34,19 @@ func (p Policy) Exact(refused []Change) []protocol.Violation {
 
 // Confirmed is what is left of violations that were inferred from what a program
 // printed, where a broker knows each change that was refused: a right to write counts
-// only at a path that was refused, and at the one that the program meant.
-func (p Policy) Confirmed(inferred []protocol.Violation, refused []Change) []protocol.Violation {
+// only at a path that was refused, and at the one that the program meant. Names are
+// printed relative to dir, or to where the program had gone below it.
+func (p Policy) Confirmed(inferred []protocol.Violation, refused []Change, dir string) []protocol.Violation {
 	var list []protocol.Violation
 	for _, v := range inferred {
 		if v.Kind == protocol.ViolationFile && v.Right == protocol.RightWrite {
-			i := slices.IndexFunc(refused, func(r Change) bool { return r.Path == v.Path })
-			if i < 0 {
-				i = slices.IndexFunc(refused, func(r Change) bool { return path.Base(r.Path) == path.Base(v.Path) })
-			}
-			if i < 0 || !refused[i].Outside || !p.Refused(refused[i].Path, protocol.RightWrite) {
+			r, ok := p.meant(v.Path, refused, dir)
+			if !ok || !r.Outside || !p.Refused(r.Path, protocol.RightWrite) {
 				continue // it did not happen, or Exact has it
 			}
-			v = p.File(refused[i].Path, protocol.RightWrite, protocol.Observed)
+			v = p.File(r.Path, protocol.RightWrite, protocol.Observed)
 		}
-		told := func(r Change) bool { return !r.Outside && path.Base(r.Path) == path.Base(v.Path) }
+		told := func(r Change) bool { return !r.Outside && likeness(v.Path, r.Path, dir) >= sameName }
 		if v.Kind == protocol.ViolationFile && slices.ContainsFunc(refused, told) {
 			continue // the same complaint
 		}
@@ -56,4 +55,38 @@ func (p Policy) Confirmed(inferred []protocol.Violation, refused []Change) []pro
 		}
 	}
 	return list
+}
+
+// meant is the refused change that a complaint about a path is most likely about. Of two
+// that are as likely it is the one that Exact leaves to the complaint.
+func (p Policy) meant(complaint string, refused []Change, dir string) (best Change, ok bool) {
+	most := noLikeness
+	for _, r := range refused {
+		l := likeness(complaint, r.Path, dir)
+		if l > most || l == most && l > noLikeness && r.Outside && !best.Outside {
+			best, most = r, l
+		}
+	}
+	return best, most > noLikeness
+}
+
+// How likely a complaint about a path is about another.
+const (
+	noLikeness = iota
+	sameBase   // a link leads there, perhaps
+	sameName   // relative to another directory
+	samePath
+)
+
+func likeness(complaint, refused, dir string) int {
+	name, below := strings.CutPrefix(complaint, strings.TrimSuffix(dir, "/")+"/")
+	switch {
+	case complaint == refused:
+		return samePath
+	case below && strings.HasSuffix(refused, "/"+name):
+		return sameName
+	case path.Base(complaint) == path.Base(refused):
+		return sameBase
+	}
+	return noLikeness
 }
