@@ -225,6 +225,8 @@ type KeptCache struct {
 	Dir       string    `json:"dir"`
 	Used      time.Time `json:"used"`
 	Size      int64     `json:"size"`
+	// Unread says that a part cannot be looked at. It counts for more than there may be of all.
+	Unread bool `json:"unread,omitempty"`
 	parts     []cachePart
 }
 
@@ -254,7 +256,9 @@ func KeptCaches(dir string) ([]KeptCache, error) {
 		parts, _ := os.ReadDir(filepath.Join(c.Dir, "files")) // none is nothing to count
 		for _, p := range parts {
 			part := cachePart{dir: filepath.Join(c.Dir, "files", p.Name())}
-			part.size = treeSize(part.dir)
+			if part.size, err = treeSize(part.dir); err != nil {
+				c.Unread, part.size = true, MaxCaches+1
+			}
 			c.Size += part.size
 			c.parts = append(c.parts, part)
 		}
@@ -265,10 +269,10 @@ func KeptCaches(dir string) ([]KeptCache, error) {
 	return list, nil
 }
 
-// treeSize is how much of the disk the files of a tree take. What cannot be looked at counts
-// for more than there may be of all: a call has hidden it.
-func treeSize(dir string) (n int64) {
-	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+// treeSize is how much of the disk the files of a tree take. An error is a part that cannot
+// be looked at: a call has hidden it.
+func treeSize(dir string) (n int64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -277,10 +281,18 @@ func treeSize(dir string) (n int64) {
 		}
 		return nil
 	})
-	if err != nil || n < 0 {
-		return MaxCaches + 1
+	if n < 0 {
+		return 0, errors.New("sizes without bound")
 	}
-	return n
+	return n, err
+}
+
+// Amount is its size for people.
+func (c KeptCache) Amount() string {
+	if c.Unread {
+		return "unknown size"
+	}
+	return fmt.Sprintf("%d MiB", c.Size>>20)
 }
 
 // onDisk is what a file takes: one with holes takes less than it holds.

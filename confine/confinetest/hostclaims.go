@@ -412,7 +412,7 @@ func hostBombsEnd(t *testing.T, c confine.Confiner) {
 		case "Segments":
 			continue
 		case "SharedMemory":
-			one := "f = open('/dev/shm/x', 'wb', 0)\nfor i in range(N): f.write(b'x' * mib)\nhold()"
+			one := "f = open(f'/dev/shm/x{os.getpid()}', 'wb', 0)\nfor i in range(N): f.write(b'x' * mib)\nhold()"
 			// Docker gives a container 64 MiB of it.
 			b.python, b.limits, b.over, b.under, b.cause, b.refused = one, small, "40", "2", confine.ScratchLimit, ""
 		case "FilesInTmp", "TmpSize":
