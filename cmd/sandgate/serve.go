@@ -90,7 +90,7 @@ func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
 	if err != nil {
 		return err
 	}
-	o.Faults = a.faults(f.logLevel)
+	o.Version, o.Faults = version, a.faults(f.logLevel)
 	cfg, err := loadConfig(f.config, "") // what has no effect is among the warnings
 	if err != nil {
 		return err
