@@ -245,6 +245,7 @@ func (b *Bwrap) restrictions(p sandboxprofile.Profile, facts sandboxprofile.Fact
 		setup.Unbound = unboundFor(p.Network)
 	}
 	setup.Exposes = len(p.Network.Expose) > 0
+	setup.Loopback = p.Network.Mode != sandboxprofile.NetworkHost
 	if setup.Ceiling, err = ceiling(b.abi, append(p.Open(), "/dev/shm", "/dev/pts")); err != nil {
 		return wire.Setup{}, err
 	}

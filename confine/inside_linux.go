@@ -43,7 +43,7 @@ func unboundFor(n sandboxprofile.Network) int {
 	for _, list := range n.Allow {
 		rules += len(list)
 	}
-	return min(rules+unnamed, wire.MaxSockets-2)
+	return min(rules+unnamed, wire.MaxSockets-2-loopbackSockets)
 }
 
 // socketsOf is how many sockets come with Ready.
@@ -55,11 +55,22 @@ func socketsOf(s wire.Setup) int {
 	if s.Unbound != 0 {
 		n += 1 + s.Unbound
 	}
+	if s.Loopback {
+		n += loopbackSockets
+	}
 	return n
 }
 
+const loopbackSockets = 2 // one for each version of IP
+
 // take keeps the sockets of Ready.
-func (s *bwrapSandbox) take(files []*os.File) {
+func (s *bwrapSandbox) take(setup wire.Setup, files []*os.File) {
+	if setup.Loopback {
+		at := len(files) - loopbackSockets
+		addLoopback(files[at], files[at+1])
+		closeFiles(files[at:])
+		files = files[:at]
+	}
 	if len(files) > 0 {
 		s.exit = files[0]
 	}
@@ -139,6 +150,31 @@ func (in *inside) configure(a Addresses) error {
 	return nil
 }
 
+// addLoopback gives the loopback device a second address for each version of IP: that of
+// the sandbox's own host name, and a link-local one. Without them getaddrinfo(3) with
+// AI_ADDRCONFIG takes the sandbox for a machine without a network, and finds neither 127.0.0.1
+// nor localhost: glibc looks for an address that is not 127.0.0.1 or ::1. Where it cannot be
+// done, in a container without CAP_NET_ADMIN or a kernel without IPv6, it stays so.
+func addLoopback(four, six *os.File) {
+	ours, err := hereCookie()
+	if err != nil {
+		return
+	}
+	for f, add := range map[*os.File]func(fd int) error{
+		four: func(fd int) error {
+			return addAddress4(fd, "lo:name", netip.PrefixFrom(netip.AddrFrom4([4]byte{127, 0, 1, 1}), 32))
+		},
+		six: func(fd int) error { return addAddress6(fd, netip.MustParsePrefix("fe80::1/128")) },
+	} {
+		_ = onFD(f, func(fd int) error {
+			if err := notOf(fd, ours); err != nil {
+				return err
+			}
+			return add(fd)
+		})
+	}
+}
+
 // elsewhere makes sure that no socket is of our own network, whose addresses we might
 // be allowed to change too.
 func (in *inside) elsewhere() error {
@@ -147,18 +183,20 @@ func (in *inside) elsewhere() error {
 		return err
 	}
 	for _, f := range append([]*os.File{in.proxy, in.datagrams}, in.streams...) {
-		err := onFD(f, func(fd int) error {
-			theirs, err := netnsCookie(fd)
-			if err == nil && (theirs == 0 || theirs == ours) {
-				err = errors.New("the sandbox has no network of its own")
-			}
-			return err
-		})
-		if err != nil {
+		if err := onFD(f, func(fd int) error { return notOf(fd, ours) }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// notOf makes sure that a socket is of another network than the one that a cookie names.
+func notOf(fd int, ours uint64) error {
+	theirs, err := netnsCookie(fd)
+	if err == nil && (theirs == 0 || theirs == ours) {
+		err = errors.New("the sandbox has no network of its own")
+	}
+	return err
 }
 
 // hereCookie names our own network, as netnsCookie does.

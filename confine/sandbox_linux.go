@@ -182,7 +182,7 @@ func (s *bwrapSandbox) setUpWith(ctx context.Context, setup wire.Setup, files []
 			closeFiles(r.files)
 			return errors.New("confine: the sandbox's init sent an unexpected frame")
 		}
-		s.take(r.files)
+		s.take(setup, r.files)
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -205,19 +205,22 @@ func (w *wire) forgive() {
 // chromium speaks the DevTools protocol.
 type chromium struct{ *wire }
 
-func newBrowser(t *testing.T, flags ...string) *browser {
+// browserProgram is a Chromium.
+func browserProgram(t *testing.T) string {
 	t.Helper()
 	needsScreens(t)
-	var program string
 	for _, name := range []string{"chromium-headless-shell", "chromium", "google-chrome"} {
 		if found, err := exec.LookPath(name); err == nil {
-			program = found
-			break
+			return found
 		}
 	}
-	if program == "" {
-		t.Fatal("no Chromium to open the page with: `make page` installs one")
-	}
+	t.Fatal("no Chromium to open the page with: `make page` installs one")
+	return ""
+}
+
+func newBrowser(t *testing.T, flags ...string) *browser {
+	t.Helper()
+	program := browserProgram(t)
 	command := append([]string{program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--no-proxy-server",
 		"--remote-debugging-port=0", "--user-data-dir=" + t.TempDir()}, flags...)
 	c := chromium{newWire(t, "DevTools listening on ", "", append(command, "about:blank")...)}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -219,4 +220,20 @@ func TestPageOfADayOnATerminal(t *testing.T) {
 	x.mark("coder: 3 calls")
 	x.press("a", "End the session of coder?")
 	x.press("y", "No agent has a session.")
+}
+
+// TestPageBrowserStartsInside has a browser open a page in the sandbox, as tests of people's
+// own pages do.
+func TestPageBrowserStartsInside(t *testing.T) {
+	t.Parallel()
+	program := browserProgram(t)
+	dir := t.TempDir()
+	for _, backend := range []string{"bwrap", "landlock"} {
+		cmd := exec.Command("sandgate", "run", "--backend", backend, "--", program, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
+			"data:text/html,<p id=x></p><script>x.textContent=6*7</script>")
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "XDG_STATE_HOME="+t.TempDir())
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), `<p id="x">42</p>`) {
+			t.Errorf("%s: %v\n%s", backend, err, out)
+		}
+	}
 }

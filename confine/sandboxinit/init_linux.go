@@ -83,6 +83,10 @@ func serve(ctl *control) error {
 		step = "make sockets for programs without a proxy"
 		exit, err = unbound(exit, f.Setup.Unbound)
 	}
+	if err == nil && f.Setup.Loopback {
+		step = "make sockets for the addresses of the loopback device"
+		exit, err = forLoopback(exit)
+	}
 	if err != nil {
 		return ctl.send(wire.Frame{Failed: &wire.Failed{Step: step, Error: err.Error()}})
 	}

@@ -28,6 +28,22 @@ func unbound(fds []int, n int) ([]int, error) {
 	return fds, nil
 }
 
+// forLoopback adds a socket for each version of IP that the kernel may have.
+func forLoopback(fds []int) ([]int, error) {
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if errors.Is(err, unix.EAFNOSUPPORT) {
+			fd, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		}
+		if err != nil {
+			closeAll(fds)
+			return nil, err
+		}
+		fds = append(fds, fd)
+	}
+	return fds, nil
+}
+
 // socket is for both versions of IP, or for the older one where the kernel has no
 // other.
 func socket(kind int) (int, error) {

@@ -230,6 +230,7 @@ func (c *coder) setup(s *Setup) {
 	number(c, &s.EgressPort)
 	c.flag(&s.Exposes)
 	number(c, &s.Unbound)
+	c.flag(&s.Loopback)
 	c.flag(&s.Keyring)
 	texts(c, &s.Unshared)
 	texts(c, &s.Tmpfs)

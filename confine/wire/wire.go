@@ -75,6 +75,9 @@ type Setup struct {
 	// datagrams. The confiner gives them their addresses: it may, as the owner of the
 	// network, and init has no capability for that.
 	Unbound int
+	// Loopback has init make one more socket for each version of IP, through which the
+	// confiner gives the loopback device its own addresses.
+	Loopback bool
 	// Keyring says that the session keyring which init inherits is the confiner's, for
 	// all sandboxes, in which no program can put a key.
 	Keyring bool
@@ -321,7 +324,7 @@ type Answer struct {
 }
 
 // Ready says that every restriction is in place. The sockets that Setup asked for
-// travel with it: the listening one, the one for datagrams, and the unbound ones.
+// travel with it: the listening one, the one for datagrams, the unbound ones, and those of the loopback device.
 type Ready struct{}
 
 // Opened comes before a program with a terminal starts. The terminal's other end
