@@ -3,6 +3,7 @@ package confine_test
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -133,6 +134,46 @@ func TestQuotasOfTheUser(t *testing.T) {
 			} else {
 				unix.Close(fd)
 			}
+		})
+	}
+}
+
+// TestDescriptorsBoundWhatIsTheUsers: what the kernel counts for a user outside of every
+// namespace, watches of epoll(7) and descriptors that wait in sockets, a tool can have as
+// far as its limit of descriptors goes, and no further.
+func TestDescriptorsBoundWhatIsTheUsers(t *testing.T) {
+	const program = `
+import os, select, socket
+pipes, polls, watches = [os.pipe() for _ in range(16)], [], 0
+try:
+    while True: polls.append(select.epoll())
+except OSError: pass
+for e in polls:
+    for fd in [fd for p in pipes for fd in p]: e.register(fd, select.EPOLLIN); watches += 1
+for e in polls: e.close()
+flying, pairs = 0, [socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM) for _ in range(4)]
+try:
+    while True:
+        for a, b in pairs: a.setblocking(False); socket.send_fds(a, [b'x'], [pipes[0][0]] * 10); flying += 10
+except OSError as e: print(watches, flying, e.errno)
+`
+	for _, c := range memoryConfiners(t) {
+		t.Run(c.Name(), func(t *testing.T) {
+			ws := confinetest.Workspace(t)
+			p := confinetest.Profile(t, ws)
+			p.Limits.OpenFiles = 64
+			o := confinetest.Exec(t, context.Background(), c, p, ws, nil, "/usr/bin/python3", "-c", program)
+			var watches, flying, errno int
+			if _, err := fmt.Sscan(string(o.Out), &watches, &flying, &errno); err != nil {
+				t.Fatalf("%v: %q %q", err, o.Out, o.Err)
+			}
+			if watches == 0 || watches > 32*32 {
+				t.Errorf("%d watches", watches)
+			}
+			if flying == 0 || flying > 64+10 || unix.Errno(errno) != unix.ETOOMANYREFS {
+				t.Errorf("%d descriptors on their way, %v", flying, unix.Errno(errno))
+			}
+			t.Logf("%d watches, %d descriptors on their way", watches, flying)
 		})
 	}
 }
