@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
@@ -138,7 +139,7 @@ func (c *client) dialUpstream(ctx context.Context, u Upstream) (net.Conn, error)
 	addrs := []netip.Addr{}
 	if addr, err := netip.ParseAddr(host); err == nil {
 		addrs = append(addrs, addr)
-	} else if addrs, err = c.cfg.Resolver.LookupNetIP(ctx, "ip", host); err != nil {
+	} else if addrs, err = c.cfg.Resolver.LookupNetIP(ctx, "ip", absolute(host)); err != nil {
 		return nil, err
 	}
 	var errs []error
@@ -152,7 +153,7 @@ func (c *client) dialUpstream(ctx context.Context, u Upstream) (net.Conn, error)
 		if u.scheme != "https" {
 			return conn, nil
 		}
-		secure := tls.Client(conn, &tls.Config{ServerName: host, RootCAs: c.cfg.RootCAs})
+		secure := tls.Client(conn, &tls.Config{ServerName: strings.TrimSuffix(host, "."), RootCAs: c.cfg.RootCAs})
 		if err := secure.HandshakeContext(ctx); err != nil {
 			conn.Close()
 			return nil, err
@@ -160,6 +161,15 @@ func (c *client) dialUpstream(ctx context.Context, u Upstream) (net.Conn, error)
 		return secure, nil
 	}
 	return nil, errors.Join(errs...)
+}
+
+// absolute is a name that no search list is added to, which others on the network may
+// answer for. A name without a dot is meant for that list.
+func absolute(name string) string {
+	if strings.Contains(name, ".") && !strings.HasSuffix(name, ".") {
+		return name + "."
+	}
+	return name
 }
 
 var errUpstreamUser = errors.New("asks for a user and a password")

@@ -2,10 +2,12 @@ package egress
 
 import (
 	"bufio"
+	"crypto/tls"
 	"encoding/base64"
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +45,7 @@ func askedFor(heads chan<- string, status string) func(net.Conn) {
 		io.WriteString(conn, "HTTP/1.1 "+status+"\r\nVia: x\r\n\r\n")
 		if strings.HasPrefix(status, "2") {
 			io.Copy(conn, r)
-			conn.(*net.TCPConn).CloseWrite()
+			conn.(interface{ CloseWrite() error }).CloseWrite()
 		}
 	}
 }
@@ -72,6 +74,53 @@ func TestUpstream(t *testing.T) {
 	w.site("near.example", "93.184.216.40", 22, serveTCP(t, echo))
 	if _, _, resp := connectTo(t, p, "near.example:22"); resp.StatusCode != http.StatusOK || w.dials()[1] != "93.184.216.40:22" {
 		t.Errorf("%s %v", resp.Status, w.dials())
+	}
+}
+
+// TestUpstreamSpokenToByTLS: what is asked for, and the password, go to the proxy that the
+// name's certificate is for, and to no other.
+func TestUpstreamSpokenToByTLS(t *testing.T) {
+	ca := newTestCA(t)
+	for name, works := range map[string]bool{"proxy.corp.example": true, "other.corp.example": false} {
+		heads := make(chan string, 1)
+		certificate := ca.leaf(t, time.Hour, name)
+		w := newWorld()
+		w.site("proxy.corp.example", "198.51.100.9", 8443, serveTCP(t, func(conn net.Conn) {
+			secure := tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{certificate}})
+			if secure.Handshake() == nil {
+				askedFor(heads, "200 OK")(secure)
+			}
+		}))
+		u, err := ParseUpstream("https://me:s3cret@proxy.corp.example:8443", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := startProxy(t, w, func(c *Config) {
+			c.Allow, c.Upstream, c.RootCAs = [][]string{{"far.example:22"}}, u, ca.pool()
+		})
+		conn, r, resp := connectTo(t, p, "far.example:22")
+		if (resp.StatusCode == http.StatusOK) != works {
+			t.Fatalf("a certificate for %s: %s", name, resp.Status)
+		}
+		if !slices.Contains(w.lookups(), "proxy.corp.example.") || slices.Contains(w.lookups(), "proxy.corp.example") {
+			t.Errorf("looked up %q", w.lookups())
+		}
+		if !works {
+			if e := p.event(t); e.Reason != ReasonUnreachable || len(heads) > 0 {
+				t.Errorf("%+v, %d requests", e, len(heads))
+			}
+			continue
+		}
+		if head := <-heads; !strings.Contains(head, "CONNECT far.example:22 ") || !strings.Contains(head, "Proxy-Authorization") {
+			t.Errorf("%q", head)
+		}
+		io.WriteString(conn, "ping\n")
+		if line, err := r.ReadString('\n'); line != "ping\n" {
+			t.Errorf("%q %v", line, err)
+		}
+	}
+	if absolute("proxy") != "proxy" { // what the search list is for
+		t.Error("a name without a dot has one")
 	}
 }
 
