@@ -3,7 +3,6 @@ package assemble
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/config"
@@ -67,5 +66,5 @@ func UnusedText(n config.Notice) string {
 
 // Self is who calls a supervisor of this process without a socket.
 func Self() unixsock.Peer {
-	return unixsock.Peer{UID: os.Getuid(), GID: os.Getgid(), PID: os.Getpid()}
+	return unixsock.Self()
 }

@@ -169,6 +169,32 @@ func TestRefusalIsAnError(t *testing.T) {
 	}
 }
 
+// TestDeferred: a call that somebody has to approve comes back at once, with the id under
+// which it is made again; that one runs.
+func TestDeferred(t *testing.T) {
+	s := open(t, session(func(f *fake, m protocol.Message) {
+		p := params[protocol.ToolsCall](f, m)
+		switch {
+		case !p.Defer:
+			f.fail(m.ID, protocol.Errorf(protocol.CodeInvalidParams, "not deferred"))
+		case p.ApprovalID == "":
+			f.fail(m.ID, &protocol.Error{Code: protocol.CodeApprovalRequired, Message: "somebody has to approve this call", ApprovalID: "req-7"})
+		default:
+			f.result(m.ID, protocol.CallResult{Content: []protocol.Content{{Text: string(p.ApprovalID)}}})
+		}
+	}))
+	args := map[string]string{"command": "rm x"}
+	_, err := s.Call(t.Context(), "shell", args, Deferred(""))
+	var wire *protocol.Error
+	if !errors.As(err, &wire) || wire.Code != protocol.CodeApprovalRequired || wire.ApprovalID != "req-7" {
+		t.Fatalf("the first call: %v", err)
+	}
+	r, err := s.Call(t.Context(), "shell", args, Deferred(wire.ApprovalID))
+	if err != nil || len(r.Content) != 1 || r.Content[0].Text != "req-7" {
+		t.Errorf("the second call: %+v, %v", r, err)
+	}
+}
+
 func TestContextCancelsTheCall(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

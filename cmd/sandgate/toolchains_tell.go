@@ -128,7 +128,7 @@ func remedy(d assemble.Derived, program string) string {
 
 func flagsToShow(d assemble.Derived, program string) (flags []string) {
 	for _, n := range needsToShow(d, program) {
-		flags = append(flags, "--ro "+shellWord(n.Path))
+		flags = append(flags, "--ro "+tools.QuoteWord(n.Path))
 	}
 	return flags
 }

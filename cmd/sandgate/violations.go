@@ -13,6 +13,7 @@ import (
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/tools"
 )
 
 // printViolations says a line for each thing that the sandbox refused, or that
@@ -109,13 +110,13 @@ func flagsFor(v protocol.Violation, d assemble.Derived) (flags []string) {
 		case n.Host != "":
 			hosts = append(hosts, n.Host)
 		case n.Write:
-			flags = append(flags, "--rw "+shellWord(n.Path))
+			flags = append(flags, "--rw "+tools.QuoteWord(n.Path))
 		default:
-			flags = append(flags, "--ro "+shellWord(n.Path))
+			flags = append(flags, "--ro "+tools.QuoteWord(n.Path))
 		}
 	}
 	if len(hosts) > 0 {
-		flags = append(flags, "--network "+shellWord(strings.Join(hosts, ",")))
+		flags = append(flags, "--network "+tools.QuoteWord(strings.Join(hosts, ",")))
 	}
 	return flags
 }
@@ -158,7 +159,7 @@ func flagsToWrite(v protocol.Violation) []string {
 		return nil
 	}
 	for _, n := range needsToWrite(v.Path) {
-		return []string{"--rw " + shellWord(n.Path)}
+		return []string{"--rw " + tools.QuoteWord(n.Path)}
 	}
 	return nil
 }
@@ -181,13 +182,4 @@ func needsToWrite(path string) []need {
 		return nil
 	}
 	return []need{{Path: path, Write: true}}
-}
-
-// shellWord quotes what a shell would take for more than a word.
-func shellWord(s string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+,:@%="
-	if s != "" && strings.Trim(s, plain) == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
