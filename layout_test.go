@@ -117,6 +117,11 @@ var forbidden = []arrow{
 	{"supervisor/mcpconn", []string{others, "os", "os/exec", "net", "net/http", "syscall", "unsafe"}, nil,
 		"a conversation over two streams; whose they are is the supervisor's to say"},
 
+	{"supervisor/relay", []string{ours}, []string{"approval"},
+		"it carries calls to who decides about them, and what comes back; it cannot plan, decide or run"},
+	{"supervisor/relay", []string{others, "os", "os/exec", "net", "net/http", "syscall", "unsafe"}, nil,
+		"a conversation over one connection; whose it is is for the program to say"},
+
 	{"client/...", []string{ours}, []string{"client/...", "protocol", "approval", "internal/unixsock"},
 		"an agent runtime links it: whoever may only ask carries no code that can do"},
 	{"ui/...", []string{ours}, []string{"ui/...", "client/...", "protocol", "approval", "internal/websock"},

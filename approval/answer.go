@@ -126,6 +126,8 @@ func (c *Controller) checkMemory(id string, q *question, a Answer) error {
 	switch {
 	case a.Scope == Once:
 		return nil
+	case a.Allow && q.call.ByItself != "":
+		return &InvalidAnswerError{id, "scope", "it can be allowed once only: " + q.call.ByItself}
 	case a.Pattern == nil && q.call.Request == nil:
 		return &InvalidAnswerError{id, "scope", "with these arguments the call needs no approval, so there is nothing to remember"}
 	case a.Pattern == nil && a.Allow && q.call.Request.Once != "":

@@ -128,6 +128,7 @@ const (
 
 // A Call is one question to a Controller. Subject is what was planned; the
 // Grant hands the very same value back, so what was approved is what runs.
+// As JSON it is all that is data: an Outer in another process is given the rest apart.
 type Call struct {
 	// ID is the caller's own name for the call, for the record. It may come from
 	// an agent, so no answer refers to it: a pending request has an ID that the
@@ -140,8 +141,8 @@ type Call struct {
 	// SessionName, SessionMetadata and Metadata are what the caller says about its
 	// session and the call, for the approver; JSON, or nil. They decide nothing.
 	SessionName     string
-	SessionMetadata json.RawMessage
-	Metadata        json.RawMessage
+	SessionMetadata json.RawMessage `json:",omitempty"`
+	Metadata        json.RawMessage `json:",omitempty"`
 
 	ToolName  string
 	Connector string
@@ -154,22 +155,22 @@ type Call struct {
 	// Request is nil when the tool needs no approval. Err is the tool's
 	// *Blocked, if any.
 	Request *Request
-	Err     error
+	Err     error `json:"-"`
 
 	Digest  string // of Subject
-	Subject any
+	Subject any    `json:"-"`
 	// Unseen gives what is permitted instead, with its digest, where the answer was given to
 	// another call: a remembered pattern, a standing rule. nil is Subject.
-	Unseen func() (subject any, digest string)
+	Unseen func() (subject any, digest string) `json:"-"`
 	// Reach is what the call touches, for patterns.
 	Reach Reach
 	// Args are the arguments as the agent gave them, a JSON object, for the
 	// approver; "" where there is nothing to show or edit.
-	Args json.RawMessage
+	Args json.RawMessage `json:",omitempty"`
 	// Revise makes the call that it would be with other arguments, checked and
 	// planned as this one was; nil where arguments cannot be edited. Its error is
 	// what the approver is told, and the request waits on.
-	Revise func(args json.RawMessage) (Call, error)
+	Revise func(args json.RawMessage) (Call, error) `json:"-"`
 	// Rule is what in the configuration asks, for people.
 	Rule string
 	// Annotations are what the tool says about itself; nil is nothing.
@@ -182,20 +183,23 @@ type Call struct {
 	CallerAsks bool
 	// Asked is told the id of the request (Pending.ID) when somebody has to be
 	// asked, before Decide waits for the answer; nil is nobody.
-	Asked func(requestID string)
+	Asked func(requestID string) `json:"-"`
 	// ApprovalID is that of a request which was made with Defer.
 	ApprovalID string
 	// ByFullName is for Rules, and set by the controller: the tool is dangerous, or each
 	// call of it a question of its own, so an allow rule covers it only without a wildcard.
 	ByFullName bool
+	// ByItself says why an answer that allows the call is for this call alone, pattern or not,
+	// or is "".
+	ByItself string
 	// Changed says that the tool is not what it was when a call of it was last let
 	// through: no allow rule was made for what it is now.
 	Changed bool
 	// Present builds the presentation when somebody has it shown.
-	Present func(context.Context) (*Presentation, error)
+	Present func(context.Context) (*Presentation, error) `json:"-"`
 	// Details tells the approver more: rule, directory, profile in words. It is
 	// called once, when the request begins to wait, and does no I/O.
-	Details func() map[string]string
+	Details func() map[string]string `json:"-"`
 	// BatchRemaining lists what would come after this call, for the approver.
 	BatchRemaining []string
 }

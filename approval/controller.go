@@ -39,6 +39,8 @@ type Options struct {
 	Tools *ToolPolicy
 	// Rules are the operator's standing rules; SetRules replaces them.
 	Rules Rules
+	// Outer, if not nil, decides about every call, and everything above but Now is its own.
+	Outer Outer
 	// Now is the clock of records, the denial cache and the rate limit; nil is time.Now.
 	Now func() time.Time
 }
@@ -116,6 +118,9 @@ func (c *Controller) rules() Rules { return *c.rulesInUse.Load() }
 // Decide returns the grant for a call, or a *DeniedError. It waits for a person
 // where the order of a decision (see the package comment) ends in asking.
 func (c *Controller) Decide(ctx context.Context, call Call) (Grant, error) {
+	if c.opts.Outer != nil {
+		return c.decideOutside(ctx, call)
+	}
 	q, err := c.question(call)
 	if err != nil {
 		return c.conclude(&question{call: call}, verdictInvalid(err))
@@ -184,6 +189,9 @@ type Verdict struct {
 
 // Check says what Decide would do, without asking anybody or leaving a trace.
 func (c *Controller) Check(call Call) Verdict {
+	if c.opts.Outer != nil {
+		return c.checkOutside(call)
+	}
 	q, err := c.question(call)
 	var v *verdict
 	if err != nil {
@@ -311,7 +319,7 @@ type outcome struct {
 	q        *question // what was decided on: as asked, or as the approver edited it
 }
 
-// result is the only place that makes a Grant.
+// result is the only place that makes a Grant of what is decided here.
 func (o outcome) result() (Grant, error) {
 	if o.verdict.effect != Allow {
 		return Grant{}, &DeniedError{o.decision, o.verdict.code, o.verdict.hint, o.verdict.cause}

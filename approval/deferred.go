@@ -45,8 +45,12 @@ func (e *DeferredError) Error() string {
 // Defer is Decide for a caller that does not wait: when a person has to be asked,
 // the request is made, and the error is a *DeferredError. An approval that comes
 // of it is good for one call of the same session, agent, tool and digest, within
-// five minutes of the answer, and not after the process has ended.
+// five minutes of the answer, and not after the process has ended. Where an Outer decides it
+// is Decide: the call that would come back is not the one that the Outer was shown.
 func (c *Controller) Defer(ctx context.Context, call Call) (Grant, error) {
+	if c.opts.Outer != nil {
+		return c.decideOutside(ctx, call)
+	}
 	q, err := c.question(call)
 	if err != nil {
 		return c.conclude(&question{call: call}, verdictInvalid(err))

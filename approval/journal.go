@@ -15,6 +15,9 @@ type Journal interface {
 // ended, so that the journal may forget it. Until then a crash leaves it to be
 // found. id is Decision.RequestID; "" is nothing.
 func (c *Controller) Recorded(id string) error {
+	if c.opts.Outer != nil && id != "" {
+		return c.opts.Outer.Recorded(id)
+	}
 	if c.opts.Journal == nil || id == "" {
 		return nil
 	}

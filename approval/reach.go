@@ -15,9 +15,9 @@ type Reach struct {
 	// that patterns cover were allowed; 0 is nothing. An allow needs that. nil
 	// counts the elements that no pattern covers, which is right where each has
 	// one spelling.
-	Left func(patterns []Pattern) int
+	Left func(patterns []Pattern) int `json:"-"`
 	// Offers proposes patterns that the approver may remember; nil is none.
-	Offers func() []Pattern
+	Offers func() []Pattern `json:"-"`
 	// NotWhole says why the tool cannot be allowed as a whole; "" if it can.
 	NotWhole string
 	// Single says why each call is a question of its own, or is "": then the tool cannot be
@@ -142,7 +142,7 @@ func (s *session) pastCalls() []past {
 
 // offers are the patterns that q's tool proposes and that may be remembered.
 func (c *Controller) offers(q *question) []Offer {
-	if q.call.Reach.Offers == nil {
+	if q.call.Reach.Offers == nil || q.call.ByItself != "" {
 		return nil
 	}
 	var list []Offer

@@ -25,14 +25,15 @@ type Memory struct {
 // calls passes, and an agent that asks without end leaves room for others.
 var promptRate = approval.PromptRate{Burst: 100, Every: time.Second}
 
-func newController(cfg *config.Config, mode approval.Mode, p approval.Prompter, m Memory, registry *tools.Registry) *approval.Controller {
+func newController(cfg *config.Config, mode approval.Mode, o Options, m Memory, registry *tools.Registry) *approval.Controller {
 	return approval.NewController(approval.Options{
 		Mode:       mode,
 		Timeout:    cfg.Approval.Timeout,
 		NoApprover: approval.NoApprover(cfg.Approval.NoApprover),
 		DenyCache:  cfg.Approval.DenyCache,
 		PromptRate: promptRate,
-		Prompter:   p,
+		Prompter:   o.Prompter,
+		Outer:      o.Decider,
 		Store:      m.answers,
 		Journal:    m.journal,
 		Tools:      ToolPolicy(cfg, registry),

@@ -63,6 +63,7 @@ type Options struct {
 
 	Begin     func(context.Context) (supervisor.Draft, error) // of what is reviewed; nil: nothing can be
 	DraftOver []string                                        // by a draft that all calls work on; nil is none. No call is recorded for an undo then
+	Decider   supervisor.Decider                              // of the calls on a draft that is a session's; nil: we
 
 	Version    string       // of the program, that status and clients are told
 	Backend    string       // "" is auto
@@ -143,7 +144,7 @@ func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 	for _, n := range cfg.Unused {
 		d.warnings = append(d.warnings, UnusedText(n))
 	}
-	approvals := newController(cfg, mode, o.Prompter, memory, registry)
+	approvals := newController(cfg, mode, o, memory, registry)
 	rules, err := openRules(cfg, registry, approvals)
 	if err != nil {
 		return nil, err
@@ -178,7 +179,7 @@ func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 		HTTP:       o.HTTP,
 		Decided:    o.Decided,
 		Faults:     o.Faults,
-		MCP:        supervisor.MCPConfig{Servers: servers},
+		MCP:        supervisor.MCPConfig{Servers: servers, Approved: o.Decider},
 		Warnings:   slices.Concat(o.Warnings, unconfinedWarnings(confiner), d.warnings),
 	}
 	if confiner != nil {

@@ -67,7 +67,7 @@ func Policy(cfg *config.Config, memory Memory) (supervisor.Config, error) {
 		return none, err
 	}
 	mode := approval.Mode(cfg.Approval.Mode)
-	approvals := newController(cfg, mode, nil, memory, registry)
+	approvals := newController(cfg, mode, Options{}, memory, registry)
 	rules, err := openRules(cfg, registry, approvals)
 	if err != nil {
 		return none, err

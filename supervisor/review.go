@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,8 +17,9 @@ import (
 )
 
 // What is reviewed runs on a draft: another supervisor, in a mount namespace where an overlay
-// lies over all that calls may write, takes its calls on the whole path. What it asks is asked
-// here, and once it has ended a person says what of the draft is kept.
+// lies over all that calls may write, takes its calls on the whole path. It plans and carries
+// out; what it decides about is decided here, as of any call of the session. Once it has ended a
+// person says what of the draft is kept.
 
 // A Draft is a supervisor that works on a draft. All of it is for one session or one call.
 type Draft interface {
@@ -27,9 +27,8 @@ type Draft interface {
 	ID() string
 	// Copied says, where calls work on a copy, of what, and where it lies; "" is an overlay.
 	Copied() string
-	// Open opens the one session that there is. Questions of its calls go to ask; show gives
-	// all of one.
-	Open(ctx context.Context, p protocol.SessionOpen, ask AskFunc) error
+	// Open opens the one session that there is. Whatever is decided in it, d decides.
+	Open(ctx context.Context, p protocol.SessionOpen, d Decider) error
 	Call(ctx context.Context, req protocol.ToolsCall, notify func(protocol.Method, any)) (protocol.CallResult, error)
 	Check(ctx context.Context, req protocol.ToolsCall) (protocol.CheckResult, error)
 	Tools(ctx context.Context) (protocol.ToolsList, error)
@@ -43,8 +42,12 @@ type Draft interface {
 	Close()
 }
 
-// An AskFunc asks a person and gives the answer.
-type AskFunc func(ctx context.Context, show func(context.Context) (protocol.Approval, error)) protocol.ApprovalsDecide
+// A Decider decides in the place of a draft's supervisor, which knows neither what people have
+// answered nor which tools they have let through.
+type Decider interface {
+	approval.Outer
+	Definitions
+}
 
 // DraftChanges are what keeping a draft would do.
 type DraftChanges struct {
@@ -82,7 +85,7 @@ func (s *Supervisor) beginDraft(ctx context.Context, x *session) (Draft, error) 
 	if err != nil {
 		return nil, noDraft(err)
 	}
-	if err := d.Open(ctx, protocol.SessionOpen{Agent: x.agent, Mode: x.mode, Metadata: x.metadata}, s.relay(x, d.ID(), d.Copied())); err != nil {
+	if err := d.Open(ctx, protocol.SessionOpen{Agent: x.agent, Mode: x.mode, Metadata: x.metadata}, draftDecider{s.cfg.MCP.Approved, s, x, d}); err != nil {
 		defer d.Close()
 		_, ended := d.End()
 		return nil, noDraft(errors.Join(err, ended, d.Drop()))
@@ -104,59 +107,53 @@ func noDraft(err error) error {
 // do what the call starts.
 const onceOnDraft = "a call on a draft is answered by itself"
 
-// relay asks here what a draft's supervisor asks, and hands it the answer, which holds for that
-// call. What was remembered before holds on drafts too: they do less.
-func (s *Supervisor) relay(x *session, draft, copied string) AskFunc {
-	return func(ctx context.Context, show func(context.Context) (protocol.Approval, error)) protocol.ApprovalsDecide {
-		a, err := show(ctx)
-		if err != nil {
-			return protocol.ApprovalsDecide{Decision: protocol.Deny, Mode: approval.RejectSoft, Feedback: "the question could not be read: " + err.Error()}
-		}
-		details := maps.Clone(a.Details)
-		if details == nil {
-			details = map[string]string{}
-		}
-		details["draft"] = "works on draft " + draft + ": nothing of what it writes is in the workspace before it is kept; what it sends is sent"
-		if copied != "" {
-			details["draft"] += "; " + copied
-		}
-		q := approval.Call{
-			ID: string(a.CallID), SessionID: string(x.id), Agent: x.agent, Peer: x.peer.String(), Mode: x.mode,
-			SessionName: x.name, SessionMetadata: x.metadata, Metadata: a.Metadata,
-			ToolName: string(a.Tool), Connector: a.Connector, BatchID: a.GroupID, BatchRemaining: a.BatchRemaining, Rule: a.Rule,
-			Request: &approval.Request{ToolName: string(a.Tool), Description: a.Description, Payload: a.Payload, Once: onceOnDraft},
-			Digest:  a.PlanDigest, Subject: a.PlanDigest,
-			Present: func(context.Context) (*approval.Presentation, error) { return uncut(a.Presentation), nil },
-			Details: func() map[string]string { return details },
-		}
-		grant, err := s.cfg.Approvals.Decide(ctx, q)
-		d := decisionOf(grant, err)
-		if logErr := s.logAnswer(a.Description, nil, d); err == nil {
-			err = logErr // nothing runs on an answer that is in no log
-		}
-		if err != nil || grant.Digest() != a.PlanDigest {
-			return protocol.ApprovalsDecide{Decision: protocol.Deny, Mode: cmp.Or(d.Reject, approval.RejectSoft), Interrupt: d.Interrupt, Feedback: cmp.Or(d.Feedback, d.Reason)}
-		}
-		return protocol.ApprovalsDecide{Decision: protocol.Allow, PlanDigest: a.PlanDigest, Feedback: d.Feedback}
-	}
+// A draftDecider decides about the calls of one draft, in the session that they are made in:
+// what was denied there, what was remembered, and what a batch has come to hold for them. An
+// answer to one holds for that call. What was remembered before holds on drafts too: they do less.
+type draftDecider struct {
+	Definitions
+	s     *Supervisor
+	x     *session
+	draft Draft
 }
 
-// uncut is a presentation as it was before it was shortened: cut again, its note of what is
-// not shown would be all that is counted.
-func uncut(p *approval.Presentation) *approval.Presentation {
-	if p == nil {
-		return nil
+func (d draftDecider) Decide(ctx context.Context, q approval.Call) (approval.Decision, error) {
+	grant, err := d.s.cfg.Approvals.Decide(ctx, d.ours(q))
+	return grant.Decision(), err
+}
+
+func (d draftDecider) Check(q approval.Call) (approval.Verdict, error) {
+	return d.s.cfg.Approvals.Check(d.ours(q)), nil
+}
+
+func (d draftDecider) Recorded(requestID string) error { return d.s.cfg.Approvals.Recorded(requestID) }
+
+// ours is a call of the draft as one of the session.
+func (d draftDecider) ours(q approval.Call) approval.Call {
+	x := d.x
+	q.SessionID, q.Agent, q.Peer, q.SessionName, q.SessionMetadata = string(x.id), x.agent, x.peer.String(), x.name, x.metadata
+	q.Mode = stricter(x.mode, q.Mode)
+	q.ByItself = onceOnDraft
+	if details := q.Details; details != nil {
+		q.Details = func() map[string]string {
+			all := maps.Clone(details())
+			if all == nil {
+				all = map[string]string{}
+			}
+			all["draft"] = "works on draft " + d.draft.ID() + ": nothing of what it writes is in the workspace before it is kept; what it sends is sent"
+			if copied := d.draft.Copied(); copied != "" {
+				all["draft"] += "; " + copied
+			}
+			return all
+		}
 	}
-	full, ok := p.Metadata["full_content"].(string)
-	if !ok {
-		return p
+	if revise := q.Revise; revise != nil {
+		q.Revise = func(args json.RawMessage) (approval.Call, error) {
+			revised, err := revise(args)
+			return d.ours(revised), err
+		}
 	}
-	q := *p
-	q.Content, q.Metadata = full, maps.Clone(p.Metadata)
-	for _, key := range []string{"full_content", "hidden_lines", "hidden_bytes"} {
-		delete(q.Metadata, key)
-	}
-	return &q
+	return q
 }
 
 // inDraft has a call of a session that is reviewed carried out by its draft's supervisor, which

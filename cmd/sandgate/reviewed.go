@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +24,7 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor"
 	"github.com/sandgate/sandgate/supervisor/changes"
+	"github.com/sandgate/sandgate/supervisor/relay"
 )
 
 // A reviewer makes the drafts of a supervisor's sessions: each is another `serve` of this
@@ -85,15 +87,15 @@ type sessionDraft struct {
 	free    func() // the place among those that work
 
 	process *exec.Cmd
-	life    io.Closer // the supervisor ends with it
-	ended   chan struct{}
-	said    []string // the last lines, once it has ended
-	copied  string   // what is not as usual, where calls work on a copy
+	// questions are those that the supervisor would decide. It ends with them.
+	questions net.Conn
+	ended     chan struct{}
+	said      []string // the last lines, once it has ended
+	copied    string   // what is not as usual, where calls work on a copy
 
-	agent    *client.Agent
-	approver *client.Approver
-	session  *client.Session
-	plans    []changes.DraftPlan // set by End
+	agent   *client.Agent
+	session *client.Session
+	plans   []changes.DraftPlan // set by End
 }
 
 func (d *sessionDraft) ID() string { return d.draft.ID }
@@ -121,20 +123,24 @@ func (d *sessionDraft) start(ctx context.Context) (err error) {
 	case d.f.strict:
 		args = append(args, "--strict")
 	}
-	var life io.Closer
-	var out io.Reader
-	c, said, err := startOnDraft(d.draft, d.cfg, args, func(c *exec.Cmd) (err error) {
-		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a key that ends us is not for it: we end it
-		if life, err = c.StdinPipe(); err == nil {
-			out, err = c.StderrPipe()
-		}
-		return err
-	})
+	questions, its, err := connected()
 	if err != nil {
 		return err
 	}
+	defer its.Close()
+	var out io.Reader
+	c, said, err := startOnDraft(d.draft, d.cfg, args, func(c *exec.Cmd) (err error) {
+		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a key that ends us is not for it: we end it
+		c.Stdin = its
+		out, err = c.StderrPipe()
+		return err
+	})
+	if err != nil {
+		questions.Close()
+		return err
+	}
 	d.copied = said
-	d.process, d.life, d.ended = c, life, make(chan struct{})
+	d.process, d.questions, d.ended = c, questions, make(chan struct{})
 	ready := make(chan struct{})
 	go d.listen(out, ready)
 	select {
@@ -144,10 +150,7 @@ func (d *sessionDraft) start(ctx context.Context) (err error) {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if d.agent, err = client.DialAgent(ctx, agent, client.WithProgram("sandgate review", version)); err != nil {
-		return err
-	}
-	d.approver, err = client.DialApprover(ctx, operator, client.WithProgram("sandgate review", version))
+	d.agent, err = client.DialAgent(ctx, agent, client.WithProgram("sandgate review", version))
 	return err
 }
 
@@ -175,48 +178,13 @@ func (d *sessionDraft) lastSaid() string {
 	return approval.EscapeLine(strings.Join(said, "; "))
 }
 
-func (d *sessionDraft) Open(ctx context.Context, p protocol.SessionOpen, ask supervisor.AskFunc) (err error) {
-	if d.session, err = d.agent.OpenSession(ctx, p); err != nil {
-		return err
-	}
-	events, err := d.approver.Subscribe(ctx)
-	if err == nil {
-		go d.relay(events, ask)
-	}
+func (d *sessionDraft) Open(ctx context.Context, p protocol.SessionOpen, decider supervisor.Decider) (err error) {
+	go relay.Serve(d.questions, decider)
+	d.session, err = d.agent.OpenSession(ctx, p)
 	return err
 }
 
-// relay has each question answered, several at a time, until the connection ends.
-func (d *sessionDraft) relay(events <-chan client.Event, ask supervisor.AskFunc) {
-	waiting := map[protocol.ApprovalID]context.CancelFunc{}
-	for e := range events {
-		id := e.Approval.ID
-		switch e.Kind {
-		case client.Requested:
-			ctx, cancel := context.WithCancel(context.Background())
-			waiting[id] = cancel
-			go func() {
-				answer := ask(ctx, func(ctx context.Context) (protocol.Approval, error) { return d.approver.Show(ctx, id) })
-				answer.ID = id
-				_, _ = d.approver.Decide(ctx, answer) // else nobody waits for it any more
-			}()
-		case client.Resolved:
-			if cancel := waiting[id]; cancel != nil {
-				cancel()
-				delete(waiting, id)
-			}
-		}
-	}
-	for _, cancel := range waiting {
-		cancel()
-	}
-}
-
 func (d *sessionDraft) Call(ctx context.Context, req protocol.ToolsCall, notify func(protocol.Method, any)) (protocol.CallResult, error) {
-	// A rule that somebody has added since holds here too.
-	if _, err := d.approver.Reload(ctx); err != nil {
-		return protocol.CallResult{}, err
-	}
 	return d.session.Forward(ctx, req,
 		client.OnOutput(func(o protocol.ToolOutput) { notify(protocol.MethodToolOutput, o) }),
 		client.OnState(func(s protocol.ToolState) { notify(protocol.MethodToolState, s) }))
@@ -237,11 +205,8 @@ func (d *sessionDraft) stop() error {
 	if d.agent != nil {
 		errs = append(errs, d.agent.Close())
 	}
-	if d.approver != nil {
-		errs = append(errs, d.approver.Close())
-	}
 	if d.process != nil {
-		errs = append(errs, d.life.Close())
+		_ = d.questions.Close() // or it has ended already
 		<-d.ended
 	}
 	return errors.Join(errs...)
@@ -335,20 +300,25 @@ func (d *sessionDraft) Keep(names []string) error {
 
 func (d *sessionDraft) Drop() error { return d.draft.Drop() }
 
-// onDraft has a supervisor work on a draft that lies over what its calls may write, and end with
-// whoever started it.
+// onDraft has a supervisor work on a draft that lies over what its calls may write. Whoever
+// started it decides, over standard input, and it ends with that.
 func (a *app) onDraft(ctx context.Context, cfg *config.Config, o *assemble.Options, dir string) (context.Context, error) {
 	d, err := changes.OpenDraft(dir)
 	if err != nil {
 		return nil, withStatus(exitInternal, err)
 	}
 	onCopies(cfg, d)
-	o.DraftOver, o.Uncached = over(d), true
+	questions, err := takeStdin(a.in)
+	if err != nil {
+		return nil, withStatus(exitInternal, err)
+	}
+	asker := relay.Ask(questions)
+	o.DraftOver, o.Uncached, o.Decider = over(d), true, asker
 	cfg.HTTP.Listen = ""
 	ctx, end := context.WithCancel(ctx)
 	go func() {
 		defer end()
-		_, _ = io.Copy(io.Discard, a.in)
+		<-asker.Ended()
 	}()
 	return ctx, nil
 }
