@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
@@ -230,10 +231,38 @@ func (s *Supervisor) review(ctx context.Context, x *session, d Draft) string {
 	}
 	said, err := s.settle(ctx, x, d, found)
 	if err != nil {
+		s.reviewFailed(x, d, err)
 		said = fmt.Sprintf("draft %s is not in the workspace; `sandgate review` has it: %v", d.ID(), err)
 	}
 	return approval.EscapeLine(said)
 }
+
+// reviewFailed has the log say why a draft is left: whoever allowed the keep would take it for
+// done, and the agent may be gone. The keeps that failed last are said in status, too.
+func (s *Supervisor) reviewFailed(x *session, d Draft, err error) {
+	var denied *approval.DeniedError
+	if errors.As(err, &denied) { // nobody has allowed it
+		return
+	}
+	text := fmt.Sprintf("what draft %s changed is not in the workspace: %v", d.ID(), err)
+	_ = s.append(context.WithoutCancel(s.ctx), audit.Record{ // the answer is in the log already
+		Kind: audit.KindRefused, Session: string(x.id), Agent: x.agent, Tool: toolReview,
+		Data: endEntry{Error: protocol.Errorf(protocol.CodeDenied, "%s", text).WithHint("`sandgate review` has it")},
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unkept = append(s.unkept, text+"; `sandgate review` has it")
+	s.unkept = s.unkept[max(len(s.unkept)-maxUnkept, 0):]
+}
+
+func (s *Supervisor) failedKeeps() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.unkept)
+}
+
+// maxUnkept is how many keeps that failed status speaks of.
+const maxUnkept = 4
 
 // settle asks about a draft and does what the answer says. Where nobody has answered, the draft
 // stays.

@@ -90,7 +90,7 @@ func (d *signDesk) sign(ctx context.Context, r gitsign.Request) (gitsign.Reply, 
 // and whether it is a commit or a tag, and not what it says.
 func (d *signDesk) askToSign(ctx context.Context, o gitsign.Object, key string) error {
 	repository := d.s.cfg.Signing.Repository
-	description := fmt.Sprintf("Sign a %s in %s with your key %s", o.Kind, approval.EscapeLine(repository), approval.EscapeLine(key))
+	description := fmt.Sprintf("Sign a %s in %s with your key %s", o.Kind, approval.EscapeName(repository), approval.EscapeName(key))
 	payload := map[string]any{"repository": repository, "kind": o.Kind, "key": key}
 	grant, err := d.s.cfg.Approvals.Decide(ctx, approval.Call{
 		ID: string(d.c.req.CallID), Asked: d.c.tellPending,

@@ -128,7 +128,8 @@ type Supervisor struct {
 	auditFailure atomic.Pointer[error]
 	owed         owedEnds
 	shortages    shortages
-	leftBehind   int // set by New
+	unkept       []string // keeps that failed; guarded by mu
+	leftBehind   int      // set by New
 	// enforced is what held the last program; before the first, Config.Tried.
 	enforced atomic.Pointer[confine.Enforced]
 	ports    hostPorts
@@ -534,7 +535,7 @@ func (s *Supervisor) Status() protocol.Status {
 	st := protocol.Status{
 		Version: s.cfg.Version, PID: os.Getpid(), Started: s.started, Config: s.cfg.ConfigFile, Mode: s.cfg.Mode,
 		CallsTotal: s.total.Load(), Pending: len(s.cfg.Approvals.Pending()),
-		ToolsDigest: s.cfg.Tools.Digest(), Warnings: slices.Concat(s.cfg.Warnings, s.shortages.warnings(time.Now())), HTTP: s.cfg.HTTP,
+		ToolsDigest: s.cfg.Tools.Digest(), Warnings: slices.Concat(s.cfg.Warnings, s.shortages.warnings(time.Now()), s.failedKeeps()), HTTP: s.cfg.HTTP,
 		Sandbox: protocol.SandboxStatus{Ready: s.cfg.Confiner != nil},
 		Audit:   protocol.AuditStatus{Path: s.cfg.Log.Path(), Entries: s.cfg.Log.Entries()},
 		Sources: sourcesOf(s.cfg.Sources), Stale: s.stale(),

@@ -37,7 +37,7 @@ type widerPlan struct {
 
 func (w widerPlan) String() string {
 	verb := map[protocol.Right]string{protocol.RightRead: "read", protocol.RightWrite: "change"}[w.right]
-	s := verb + " " + approval.EscapeLine(w.path)
+	s := verb + " " + approval.EscapeName(w.path)
 	if len(w.lifted) > 0 {
 		s += ", and whatever else is protected as " + strings.Join(w.lifted, ", ")
 	}

@@ -147,6 +147,9 @@ func (p *prompt) choose(ctx context.Context, text string) error {
 		return p.again("edited arguments are allowed once: y\n")
 	}
 	offers := present.Offers(&p.shown)
+	if len(offers) == 0 {
+		return p.again("each of these is looked at by itself: nothing is remembered of it\n")
+	}
 	words := strings.SplitN(text, " ", 3)
 	n, err := strconv.Atoi(words[0])
 	if err != nil || n < 1 || n > len(offers) || len(words) < 2 {

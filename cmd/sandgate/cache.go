@@ -42,7 +42,7 @@ used longest ago are emptied.`,
 			tw := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(tw, "WORKSPACE\tUSED\tSIZE\tDIRECTORY")
 			for _, c := range list {
-				fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", approval.EscapeLine(c.Workspace), c.Used.Local().Format(time.DateTime), c.Amount(), approval.EscapeLine(c.Dir))
+				fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", approval.EscapeName(c.Workspace), c.Used.Local().Format(time.DateTime), c.Amount(), approval.EscapeLine(c.Dir))
 			}
 			return tw.Flush()
 		},
@@ -80,7 +80,7 @@ func newCacheClearCmd(a *app) *cobra.Command {
 				if err != nil && !errors.Is(err, os.ErrNotExist) {
 					return withStatus(exitInternal, err)
 				}
-				fmt.Fprintf(a.out, "emptied: %s, %s\n", approval.EscapeLine(c.Workspace), c.Amount())
+				fmt.Fprintf(a.out, "emptied: %s, %s\n", approval.EscapeName(c.Workspace), c.Amount())
 			}
 			return nil
 		},

@@ -89,7 +89,7 @@ there before the next call is covered like every protected file: tools cannot ch
 				if err := s.Restore(args[0], e.N); err != nil {
 					return quarantineStatus(err)
 				}
-				fmt.Fprintf(x.err, "sandgate: %s is back\n", approval.EscapeLine(e.Path))
+				fmt.Fprintf(x.err, "sandgate: %s is back\n", approval.EscapeName(e.Path))
 			}
 			return nil
 		}),
@@ -158,16 +158,16 @@ func printItems(w io.Writer, items []quarantine.Item) error {
 	for _, x := range items {
 		call, first := "", "nothing was taken"
 		if len(x.Entries) > 0 {
-			call, first = x.Entries[0].Call, x.Entries[0].Path
+			call, first = x.Entries[0].Call, approval.EscapeName(x.Entries[0].Path)
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\n", x.ID, approval.EscapeLine(call), len(x.Entries), approval.EscapeLine(first))
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\n", x.ID, approval.EscapeLine(call), len(x.Entries), first)
 	}
 	return tw.Flush()
 }
 
 func printItem(w io.Writer, x quarantine.Item) error {
 	for _, e := range x.Entries {
-		fmt.Fprintf(w, "%d  %s\n", e.N, approval.EscapeLine(e.Path))
+		fmt.Fprintf(w, "%d  %s\n", e.N, approval.EscapeName(e.Path))
 		tw := tabwriter.NewWriter(w, 3, 0, 2, ' ', 0)
 		row := func(name, value string) {
 			if value != "" {

@@ -466,7 +466,7 @@ func (x *reviewCmd) keepOf(d *changes.Draft, cfg *config.Config, paths []string,
 			plans[i] = p
 		}
 		if shown != nil && !slices.EqualFunc(p.Steps, shown[i], changes.Step.Same) {
-			return 0, withStatus(exitFound, fmt.Errorf("%s was changed after the question was shown; nothing was done", approval.EscapeLine(d.Roots[i])))
+			return 0, withStatus(exitFound, fmt.Errorf("%s was changed after the question was shown; nothing was done", approval.EscapeName(d.Roots[i])))
 		}
 		n += len(p.Steps)
 		printDraft(x.out, d.Roots[i], p, cfg, false)

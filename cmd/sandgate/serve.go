@@ -319,7 +319,7 @@ const maxPlantedTold = 10
 func (a *app) reportRecovery(r *assemble.Running) {
 	for _, p := range r.Planted[:min(len(r.Planted), maxPlantedTold)] {
 		fmt.Fprintf(a.err, "sandgate: a call that an earlier sandgate did not see through had left %s, which %s; now at: %s\n",
-			approval.EscapeLine(p.Path), approval.EscapeLine(p.Reason), approval.EscapeLine(cmp.Or(p.Kept, "the same place")))
+			approval.EscapeName(p.Path), approval.EscapeLine(p.Reason), approval.EscapeLine(cmp.Or(p.Kept, "the same place")))
 	}
 	if more := len(r.Planted) - maxPlantedTold; more > 0 {
 		fmt.Fprintf(a.err, "sandgate: and %d more: see `sandgate quarantine list`\n", more)

@@ -398,7 +398,7 @@ func printChange(out io.Writer, content func(*changes.Entry) ([]byte, error), fr
 		when string
 	}{{from, now}, {to, then}} {
 		if e.Entry != nil && e.Link != "" {
-			fmt.Fprintf(out, "  link to %s %s\n", approval.EscapeLine(string(e.Link)), e.when)
+			fmt.Fprintf(out, "  link to %s %s\n", approval.EscapeName(string(e.Link)), e.when)
 		}
 	}
 	lines, why, err := diffOf(content, from, to)

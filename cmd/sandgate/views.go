@@ -12,7 +12,7 @@ import (
 
 // printPathViews shows views to people.
 func printPathViews(w io.Writer, workdir string, list []protocol.PathView) error {
-	fmt.Fprintf(w, "programs start in %s, and so do relative paths of the file tools\n", approval.EscapeLine(workdir))
+	fmt.Fprintf(w, "programs start in %s, and so do relative paths of the file tools\n", approval.EscapeName(workdir))
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "PATH\tDIRECTORY\tFILE TOOLS\tPROGRAMS")
 	for _, v := range list {
@@ -20,7 +20,7 @@ func printPathViews(w io.Writer, workdir string, list []protocol.PathView) error
 		if len(v.Suffixes) > 0 {
 			files += ", " + strings.Join(v.Suffixes, " ")
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", v.Name, approval.EscapeLine(v.Root), approval.EscapeLine(files), v.Programs)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", v.Name, approval.EscapeName(v.Root), approval.EscapeLine(files), v.Programs)
 	}
 	return tw.Flush()
 }

@@ -87,7 +87,10 @@ func violationSubject(v protocol.Violation) string {
 	case v.Limit != "":
 		return "limit " + v.Limit
 	}
-	return strings.TrimSpace(string(v.Right) + " " + v.Path)
+	if v.Path == "" {
+		return string(v.Right)
+	}
+	return strings.TrimSpace(string(v.Right) + " " + approval.EscapeName(v.Path))
 }
 
 // A need is one thing that a call was refused, as a configuration would give it.

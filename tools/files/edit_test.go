@@ -292,8 +292,8 @@ func TestSearchIsPresentedInWords(t *testing.T) {
 	}{
 		{"list_files", args{"path": "notes"}, "list WS/notes, 1 level"},
 		{"list_files", args{"path": "notes", "depth": 3.0}, "list WS/notes, 3 levels"},
-		{"glob", args{"pattern": "**/*.go", "path": "notes"}, "find files named **/*.go in WS/notes"},
-		{"grep", args{"pattern": "a\x1bb", "path": "notes", "glob": "*.md"}, "search the files in WS/notes for a<U+001B>b, in files named *.md"},
+		{"glob", args{"pattern": "**/*.go", "path": "notes"}, `find files named "**/*.go" in WS/notes`},
+		{"grep", args{"pattern": "a\x1bb", "path": "notes", "glob": "*.md"}, `search the files in WS/notes for "a<U+001B>b", in files named "*.md"`},
 	} {
 		shown := present(t, plan(t, registry, c.tool, c.args))
 		if want := strings.Replace(c.want, "WS", ws, 1); shown.Type != approval.Text || shown.Content != want {

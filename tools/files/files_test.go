@@ -216,7 +216,7 @@ func TestTheRequestIsAboutTheFileAndNotItsContent(t *testing.T) {
 			t.Errorf("request %d is %+v, want %+v", i, got, want)
 		}
 	}
-	if got := plan(t, registry, "read_file", args{"path": "notes/\x1b[2Jn"}).Request.Description; got != "Read from notes:<U+001B>[2Jn" {
+	if got := plan(t, registry, "read_file", args{"path": "notes/\x1b[2Jn"}).Request.Description; got != `Read from notes:"<U+001B>[2Jn"` {
 		t.Errorf("a name with a control sequence is described as %q", got)
 	}
 }
@@ -316,7 +316,7 @@ func TestWriteIsPresentedAsWhatItChanges(t *testing.T) {
 		}},
 		{"a name that looks like a diff", args{"path": "a\n+++ b", "content": "two\n"}, approval.Presentation{
 			Type: approval.Diff, Language: "diff",
-			Content: "--- a/a<U+000A>+++ b\n+++ b/a<U+000A>+++ b\n@@ -1 +1 @@\n-one\n+two\n",
+			Content: "--- a/\"a<U+000A>+++ b\"\n+++ b/\"a<U+000A>+++ b\"\n@@ -1 +1 @@\n-one\n+two\n",
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

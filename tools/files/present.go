@@ -58,7 +58,7 @@ func tooLarge(old, fresh string) bool {
 
 // difference shows two contents that can be compared.
 func difference(name string, old, content []byte) *approval.Presentation {
-	label := approval.EscapeLine(name)
+	label := approval.EscapeName(name)
 	diff := udiff.Unified("a/"+label, "b/"+label, string(old), string(content))
 	if diff == "" {
 		return &approval.Presentation{Type: approval.Text, Content: label + ": the content stays the same"}

@@ -108,7 +108,7 @@ func (r *reader) maxBytes(c tools.Call) int64 {
 // presentRead says what would be read. The content is not shown: whoever
 // decides whether an agent may see it need not have it on the screen.
 func presentRead(o sandboxprofile.Operation) *approval.Presentation {
-	what := "read " + approval.EscapeLine(o.Path)
+	what := "read " + approval.EscapeName(o.Path)
 	switch {
 	case o.Lines > 0:
 		first := max(o.FirstLine, 1)

@@ -340,7 +340,7 @@ func prefix(given string) string {
 // present says what would be looked at. The findings are not shown: whoever
 // decides whether an agent may see them need not have them on the screen.
 func (s *searcher) present(o sandboxprofile.Operation) *approval.Presentation {
-	where := approval.EscapeLine(o.Path)
+	where := approval.EscapeName(o.Path)
 	text := ""
 	switch s.kind {
 	case sandboxprofile.ListFiles:
@@ -349,11 +349,11 @@ func (s *searcher) present(o sandboxprofile.Operation) *approval.Presentation {
 			text += "s"
 		}
 	case sandboxprofile.GlobFiles:
-		text = fmt.Sprintf("find files named %s in %s", approval.EscapeLine(o.Search.Glob), where)
+		text = fmt.Sprintf("find files named %s in %s", approval.EscapeName(o.Search.Glob), where)
 	default:
-		text = fmt.Sprintf("search the files in %s for %s", where, approval.EscapeLine(o.Search.Pattern))
+		text = fmt.Sprintf("search the files in %s for %s", where, approval.EscapeName(o.Search.Pattern))
 		if o.Search.Glob != "" {
-			text += ", in files named " + approval.EscapeLine(o.Search.Glob)
+			text += ", in files named " + approval.EscapeName(o.Search.Glob)
 		}
 	}
 	return &approval.Presentation{Type: approval.Text, Content: text}

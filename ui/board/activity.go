@@ -68,6 +68,9 @@ func line(format string, parts ...any) string {
 	return fmt.Sprintf(format, parts...)
 }
 
+// named is a name of others in a sentence.
+func named(name string) sentence { return sentence(present.Brief(present.Name(name))) }
+
 // say is line, for a part of another sentence.
 func say(format string, parts ...any) sentence { return sentence(line(format, parts...)) }
 
@@ -92,6 +95,9 @@ func subject(tool protocol.ToolName, args json.RawMessage, description string) s
 		if text, ok := a[key].(string); ok && text != "" {
 			if tool == "shell" {
 				return say("`%s`", text)
+			}
+			if key == "path" {
+				return say("%s %s", tool, named(text))
 			}
 			return say("%s %s", tool, text)
 		}
@@ -198,7 +204,11 @@ func (d *entryData) ending() sentence {
 
 func (d *entryData) violations() sentence {
 	v := d.Violations[0]
-	what := strings.Join(some(string(v.Right), v.Path, v.Host, v.SystemCall, v.Limit), " ")
+	path := ""
+	if v.Path != "" {
+		path = string(named(v.Path))
+	}
+	what := strings.Join(some(string(v.Right), path, v.Host, v.SystemCall, v.Limit), " ")
 	text := line("the sandbox refused %s", cmp.Or(what, string(v.Kind)))
 	if n := len(d.Violations) - 1; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)

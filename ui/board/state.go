@@ -22,9 +22,9 @@ func (s *Source) kept(context.Context) ([]Section, error) {
 		return nil, err
 	}
 	for _, k := range list {
-		section.Items = append(section.Items, Item{Text: line("%s", k.Path), Under: line("%s, taken %s ago from call %s, item %s", k.Why, present.Span(s.now().Sub(k.Taken)), k.Call, k.Item), Careful: true,
+		section.Items = append(section.Items, Item{Text: line("%s", named(k.Path)), Under: line("%s, taken %s ago from call %s, item %s", k.Why, present.Span(s.now().Sub(k.Taken)), k.Call, k.Item), Careful: true,
 			Actions: []Action{
-				{Act: Act{Do: "kept.restore", Target: fmt.Sprintf("%s/%d", k.Item, k.Entry)}, Words: "Put back", Sure: line("Put %s back? A program of yours may run it then. Look at it first: sandgate quarantine show %s", k.Path, k.Item)},
+				{Act: Act{Do: "kept.restore", Target: fmt.Sprintf("%s/%d", k.Item, k.Entry)}, Words: "Put back", Sure: line("Put %s back? A program of yours may run it then. Look at it first: sandgate quarantine show %s", named(k.Path), k.Item)},
 				{Act: Act{Do: "kept.drop", Target: k.Item}, Words: "Delete", Sure: line("Delete the item %s with everything in it?", k.Item)},
 			}})
 	}

@@ -90,9 +90,12 @@ func ThisCall(a *protocol.Approval) approval.Offer {
 	return approval.Offer{Text: "exactly this call: " + subject(a), Whole: true}
 }
 
-// Offers are what can be remembered of a request, the very call first. An offer without a
+// Offers are what can be remembered of a request, the very call first. Of some it is nothing. An offer without a
 // kind is the very call.
 func Offers(a *protocol.Approval) []approval.Offer {
+	if isKeep(a) { // each draft is looked at by itself
+		return nil
+	}
 	return append([]approval.Offer{ThisCall(a)}, a.Patterns...)
 }
 

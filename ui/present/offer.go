@@ -87,7 +87,7 @@ func exactly(a *protocol.Approval) string {
 	}
 	names := make([]string, 0, len(files))
 	for _, path := range slices.Sorted(maps.Keys(files)) {
-		names = append(names, line(path))
+		names = append(names, Name(path))
 	}
 	return others + ", and so is another content of " + Brief(strings.Join(names, ", ")) + ". What else the call reads or starts may be another by then."
 }
@@ -101,5 +101,6 @@ func Brief(text string) string {
 	if len(r) <= maxBrief {
 		return text
 	}
-	return fmt.Sprintf("%s ... (%d more characters)", string(r[:maxBrief]), len(r)-maxBrief)
+	// Once more: a letter that is drawn from right to left is the last one now.
+	return approval.EscapeLine(fmt.Sprintf("%s ... (%d more characters)", string(r[:maxBrief]), len(r)-maxBrief))
 }

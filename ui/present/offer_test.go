@@ -20,7 +20,7 @@ func TestWhatAnAnswerCoversIsSaidAsItIs(t *testing.T) {
 		"nothing is held": {nil, "not bound to what is in any file", "another content of"},
 		"files are held": {func(a *protocol.Approval) {
 			a.Payload["files"] = map[string]any{"/w/Makefile": "sha256:1 mode 0644", "/w/\x1bb": "absent"}
-		}, `another content of /w/<U+001B>b, /w/Makefile. What else`, "not bound"},
+		}, `another content of "/w/<U+001B>b", /w/Makefile. What else`, "not bound"},
 		"any content": {func(a *protocol.Approval) {
 			a.Details["remembered"] = "an answer that is remembered covers this file, any content"
 		}, "An answer that is remembered covers this file, any content.", "nothing else"},

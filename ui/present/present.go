@@ -73,7 +73,7 @@ type detail struct {
 func inDepth() []detail {
 	return []detail{
 		{"program", "runs", nil},
-		{"path", "path", nil},
+		{"path", "path", approval.EscapeName},
 		{"may write", "may write", func(v string) string { return orElse(v, "nothing") }},
 		{"network", "network", sayNetwork},
 		{"reads and runs", "reads, runs", nil},
@@ -112,7 +112,7 @@ func sayNetwork(mode string) string {
 
 // usual is what is said about every call. The page has it in a fold.
 func usual() []detail {
-	return []detail{{"ceiling", "ceiling", nil}, {"class", "class", nil}, {"directory", "directory", nil}, {"remembered", "remembered", nil}}
+	return []detail{{"ceiling", "ceiling", nil}, {"class", "class", nil}, {"directory", "directory", approval.EscapeName}, {"remembered", "remembered", nil}}
 }
 
 // Facts sorts what is known about a request. A detail that this package does not
@@ -122,11 +122,11 @@ func Facts(a *protocol.Approval) Sheet {
 	delete(details, "plan")    // it is the digest
 	delete(details, "outside") // it is among what it reaches
 	var s Sheet
-	session := string(a.SessionID)
+	session := line(string(a.SessionID))
 	if a.SessionName != "" {
-		session = a.SessionName + ", " + session
+		session = Name(a.SessionName) + ", " + session
 	}
-	s.First = []Fact{{"agent", line(a.Agent) + " (session " + line(session) + ")"}}
+	s.First = []Fact{{"agent", line(a.Agent) + " (session " + session + ")"}}
 	if a.Connector != "" {
 		s.First = append(s.First, Fact{"from", line(a.Connector)})
 	}
@@ -146,7 +146,7 @@ func Facts(a *protocol.Approval) Sheet {
 	}
 	delete(details, "rule")
 	if dir, ok := details["directory"]; ok && details["program"] != "" {
-		details["program"] += " in " + dir
+		details["program"] += " in " + approval.EscapeName(dir)
 		delete(details, "directory")
 	}
 	s.Strip = Strip(a)
@@ -288,6 +288,9 @@ func Unshown(a *protocol.Approval) string {
 	}
 	return ""
 }
+
+// Name is a name from outside in a line of ours.
+func Name(name string) string { return Blanks(approval.EscapeName(name)) }
 
 // line is a text from outside on a line of ours.
 func line(text string) string { return Blanks(approval.EscapeLine(text)) }

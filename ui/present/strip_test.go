@@ -368,3 +368,27 @@ func TestUnshown(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestNamesAreToldFromOurWords: a name that says more than a name is quoted wherever it stands in
+// a line of ours, long runs of blanks are counted there, and what is cut stays in its direction.
+func TestNamesAreToldFromOurWords(t *testing.T) {
+	const name = "notes (a copy; the original stays) in /tmp"
+	a := &protocol.Approval{
+		Agent: "coder", SessionName: name, Tool: "write_file", Description: `Write to ws:"` + name + `"`, BatchRemaining: []string{"make" + strings.Repeat(" ", 3000) + "test"},
+		Details: map[string]string{"path": "/ws/" + name, "directory": "/ws/" + name, "network": "none", "may write": "/ws", "other": "x" + strings.Repeat(" ", 3000) + "y"},
+	}
+	text := Text(a, time.Now(), true)
+	if quoted := strings.Count(text, name+`"`); quoted != strings.Count(text, name) || quoted < 5 {
+		t.Errorf("%d of %d are quoted:\n%s", quoted, strings.Count(text, name), text)
+	}
+	if strings.Count(text, "<3000 spaces>") != 2 || strings.Contains(text, strings.Repeat(" ", 60)) {
+		t.Error(text)
+	}
+	cut := Brief("a " + strings.Repeat("x", maxBrief-3) + "\u05d0z" + strings.Repeat("x", 200))
+	if strings.Contains(cut, "\u05d0") || !strings.Contains(cut, "<U+05D0>") {
+		t.Error(cut)
+	}
+	if len(Offers(&protocol.Approval{Tool: "review", Details: map[string]string{"changes": "+ x\n"}})) != 0 || len(Offers(a)) == 0 {
+		t.Error("what is looked at by itself can be remembered, or what is not cannot")
+	}
+}

@@ -79,7 +79,7 @@ func (m *model) headline(a *protocol.Approval) []string {
 	agent, wants := present.Headline(a)
 	text := agent + " " + wants
 	if dir := a.Details["directory"]; dir != "" {
-		text += " in " + approval.EscapeLine(dir)
+		text += " in " + approval.EscapeName(dir)
 	}
 	return hang("", text, m.width, m.styles().bold)
 }

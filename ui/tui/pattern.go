@@ -26,6 +26,8 @@ func (m *model) openChooser() {
 	it := m.cursor()
 	switch {
 	case it == nil || it.shown == nil || it.sent || m.asking != nil:
+	case len(present.Offers(it.shown)) == 0:
+		m.notice = "each of these is looked at by itself: nothing is remembered of it"
 	case it.args != nil:
 		m.notice = "edited arguments are allowed once: nothing is remembered of them"
 	default:

@@ -55,6 +55,13 @@ type sheet struct {
 	Rule    string                `json:"rule"`           // to start a rule from, as it is sent back
 }
 
+func placeOf(a *protocol.Approval) string {
+	if dir := a.Details["directory"]; dir != "" {
+		return approval.EscapeName(dir)
+	}
+	return ""
+}
+
 type fact struct {
 	Label string `json:"label"`
 	Text  string `json:"text"`
@@ -91,7 +98,7 @@ func sheetOf(ctx context.Context, a *protocol.Approval) sheet {
 	known := present.Facts(a)
 	s := sheet{
 		row: rowOf(a), Strip: known.Strip, Why: factsOf(known.Deciding), Depth: factsOf(known.Depth), First: []fact{}, Careful: []string{},
-		Place: approval.EscapeLine(a.Details["directory"]), Type: string(kind), Cut: present.IsCut(a), Unshown: present.Unshown(a), Then: []string{}, Offers: []offer{},
+		Place: placeOf(a), Type: string(kind), Cut: present.IsCut(a), Unshown: present.Unshown(a), Then: []string{}, Offers: []offer{},
 		Lines: linesOf(a, text, coloured(ctx, a, text), present.Risks(a)),
 	}
 	s.Rule, s.Digest = approval.EscapeLine(board.RuleFor(a)), a.PlanDigest

@@ -34,7 +34,7 @@ export class Panels {
         el("div.more", null,
           button("plain", others.words, others.key, () => this.v.show({ kind: "denials" })),
           view.sheet.args && button("plain", "Edit...", "e", () => this.openEdit()),
-          !edited && button("plain", remember.words, remember.key, () => this.openRemember())),
+          !edited && view.sheet.offers.length > 0 && button("plain", remember.words, remember.key, () => this.openRemember())),
         this.answer("allow", edited ? "Allow the edited call once" : allow.words, allow.key, (e) => this.v.answer(allow, e), { title: allow.title })),
     ];
   }
@@ -76,7 +76,7 @@ export class Panels {
   openRemember() {
     const view = this.v.answerable();
     if (!view) return;
-    if (view.args !== null) return this.v.refuse("Edited arguments are allowed once.");
+    if (view.args !== null || !view.sheet.offers.length) return this.v.refuse("This is allowed once.");
     this.v.show({ kind: "remember", offers: [...view.sheet.offers], at: 0, scope: this.v.words.scopes[0], deny: false });
   }
 
