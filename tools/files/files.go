@@ -57,7 +57,7 @@ func request(tool, description string, d tools.PathDecision) *approval.Request {
 	rel := relative(d)
 	return &approval.Request{
 		ToolName:    tool,
-		Description: description + " " + d.Rule.Name+":"+approval.EscapeName(rel),
+		Description: description + " " + d.Rule.Name + ":" + approval.EscapeName(rel),
 		Payload:     map[string]any{"sandbox": d.Rule.Name, "path": d.Path},
 		Covers:      covers[tool],
 	}
