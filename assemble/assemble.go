@@ -451,7 +451,7 @@ func Tools(cfg *config.Config, own map[string]sandboxprofile.Rights, o Options) 
 	if !o.Uncached {
 		d = d.WithCache(cfg)
 	}
-	if d, err = d.withSigning(cfg); err != nil {
+	if d, err = d.WithSigning(cfg); err != nil {
 		return nil, d, internalError(err)
 	}
 	paths := toolPaths(cfg, d.Needs)

@@ -19,9 +19,9 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// withSigning is d with what git needs for that, where the configuration lists the
+// WithSigning is d with what git needs for that, where the configuration lists the
 // workspace's repository.
-func (d Derived) withSigning(cfg *config.Config) (Derived, error) {
+func (d Derived) WithSigning(cfg *config.Config) (Derived, error) {
 	repository := cacheWorkspace(cfg.Vouched())
 	if cfg.Git.Sign != config.Ask && cfg.Git.Sign != config.Allow || repository == "" ||
 		!slices.ContainsFunc(cfg.Git.Repositories, func(dir string) bool { return sandboxprofile.Contains(dir, repository) }) {

@@ -29,6 +29,7 @@ type egressDesk struct {
 	mu         sync.Mutex
 	violations []protocol.Violation
 	err        error // of the log
+	signed     []string
 	// denied is the first denial of a host that is one of the call, and of its batch.
 	denied *approval.DeniedError
 }
@@ -75,6 +76,7 @@ func (s *Supervisor) openEgress(ctx context.Context, c *call, plan tools.Plan, b
 		cancel()
 		<-done
 		c.violations = append(c.violations, d.violations...)
+		c.warnings = append(c.warnings, signedText(d.signed)...)
 		if d.denied == nil {
 			return d.err
 		}

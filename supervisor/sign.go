@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -141,7 +142,28 @@ func (d *signDesk) answer(conn net.Conn, r gitsign.Reply, o gitsign.Object, err 
 		e.Decision, e.Reason, e.Detail = egress.Deny, egress.ReasonSignature, err.Error()
 	}
 	d.record(e)
+	if err == nil {
+		d.egressDesk.mu.Lock()
+		d.signed = append(d.signed, e.Detail)
+		d.egressDesk.mu.Unlock()
+	}
 	_ = json.NewEncoder(conn).Encode(r) // or it has gone
+}
+
+// Signed begins the warning that says what was signed. Where nobody is asked
+// (approve_all, git.sign: allow) it is how a person hears of it.
+const Signed = "Signed with your key: "
+
+// signedText says it once for all that a call had signed.
+func signedText(list []string) []string {
+	const most = 8
+	switch more := len(list) - most; {
+	case len(list) == 0:
+		return nil
+	case more > 0:
+		list = append(slices.Clone(list[:most]), fmt.Sprintf("%d more", more))
+	}
+	return []string{Signed + strings.Join(list, "; ")}
 }
 
 // toolSign is the name under which questions about signatures are asked.

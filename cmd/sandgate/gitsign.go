@@ -85,6 +85,10 @@ func (a *app) signSSH(args []string) error {
 	if text, err := os.ReadFile(r.Key); err == nil && len(text) < 16<<10 && !strings.Contains(string(text), "PRIVATE KEY") {
 		r.KeyText = string(text)
 	}
+	home := os.Getenv("HOME")
+	if rest, ok := strings.CutPrefix(r.Key, home+"/"); ok && home != "" { // git has put it there; outside it may be elsewhere
+		r.Key = "~/" + rest
+	}
 	f, err := os.Open(file)
 	if err != nil {
 		return withStatus(exitUsage, err)

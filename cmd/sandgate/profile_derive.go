@@ -77,7 +77,8 @@ func derivedUnder(c config.Config, tool, name string) (own, operator sandboxprof
 	if tool != "shell" && tool != "run" {
 		return d.Files, operator, nil
 	}
-	return d.WithCache(cfg).Programs, operator, nil
+	d, err = d.WithCache(cfg).WithSigning(cfg)
+	return d.Programs, operator, err
 }
 
 // keptFiles are sandgate's own files, as far as they are there: without a log

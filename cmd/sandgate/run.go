@@ -141,7 +141,7 @@ func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
 		fmt.Fprintf(a.err, "sandgate: warning: %s\n", confine.UnconfinedWarning)
 	}
 	for _, w := range result.Warnings { // the others are of the configuration, and the same each time
-		if strings.Contains(w, supervisor.NotUndone) {
+		if strings.Contains(w, supervisor.NotUndone) || strings.HasPrefix(w, supervisor.Signed) {
 			fmt.Fprintf(a.err, "sandgate: warning: %s\n", approval.EscapeLine(w))
 		}
 	}

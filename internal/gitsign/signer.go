@@ -121,7 +121,7 @@ func (s Signer) Asked(r Request, key string) bool {
 	if text, ok := literal(key); ok {
 		return strings.TrimSpace(r.KeyText) == text
 	}
-	return r.Key == s.file(key)
+	return s.file(r.Key) == s.file(key)
 }
 
 // literal is a public key that stands in the settings itself.
