@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
@@ -28,6 +29,9 @@ type Draft interface {
 	ID() string
 	// Copied says, where calls work on a copy, of what, and where it lies; "" is an overlay.
 	Copied() string
+	// Of is what a path of the draft is called in the workspace: another name, if calls work on
+	// a copy where it lies.
+	Of(path string) string
 	// Open opens the one session that there is. Whatever is decided in it, d decides.
 	Open(ctx context.Context, p protocol.SessionOpen, d Decider) error
 	Call(ctx context.Context, req protocol.ToolsCall, notify func(protocol.Method, any)) (protocol.CallResult, error)
@@ -135,6 +139,15 @@ func (d draftDecider) ours(q approval.Call) approval.Call {
 	q.SessionID, q.Agent, q.Peer, q.SessionName, q.SessionMetadata = string(x.id), x.agent, x.peer.String(), x.name, x.metadata
 	q.Mode = stricter(x.mode, q.Mode)
 	q.ByItself = onceOnDraft
+	for _, e := range q.Reach.Elements { // a denial knows what they are of; an allow needs both
+		if of := d.draft.Of(e.Name); of != e.Name {
+			e.Name = of
+			q.Reach.Elements = append(slices.Clip(q.Reach.Elements), e)
+		}
+	}
+	if same, dir, ok := strings.Cut(q.Reach.Same, "\x00"); ok {
+		q.Reach.Same = same + "\x00" + d.draft.Of(dir)
+	}
 	if details := q.Details; details != nil {
 		q.Details = func() map[string]string {
 			all := maps.Clone(details())

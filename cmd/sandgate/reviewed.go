@@ -102,6 +102,8 @@ func (d *sessionDraft) ID() string { return d.draft.ID }
 
 func (d *sessionDraft) Copied() string { return d.copied }
 
+func (d *sessionDraft) Of(path string) string { return d.draft.Of(path) }
+
 // start starts the supervisor and waits until it listens.
 func (d *sessionDraft) start(ctx context.Context) (err error) {
 	if d.release, err = d.draft.Hold(); err != nil {

@@ -43,6 +43,16 @@ func (d *Draft) Place(name string) string {
 	return name
 }
 
+// Of is the other way round: what a path of the draft is called where it is kept.
+func (d *Draft) Of(name string) string {
+	for i, root := range d.Roots {
+		if rest, below := strings.CutPrefix(name, d.copyOf(i)); d.Moved && below && (rest == "" || rest[0] == '/') {
+			return root + rest
+		}
+	}
+	return name
+}
+
 // copyOf is named like the root: programs call things after their directory.
 func (d *Draft) copyOf(root int) string {
 	return filepath.Join(d.part(root, "copy"), filepath.Base(d.Roots[root]))

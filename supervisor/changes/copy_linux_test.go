@@ -44,6 +44,11 @@ func TestDraftsOnCopies(t *testing.T) {
 				t.Fatal(err)
 			}
 			sh(t, d.Place(dir+"/ws"), row.call)
+			for _, path := range []string{dir + "/ws", dir + "/ws/a", dir + "/wsx", "/usr"} {
+				if of := d.Of(d.Place(path)); of != path {
+					t.Errorf("%s, as it is kept: %s", path, of)
+				}
+			}
 			sh(t, dir+"/ws", row.meanwhile)
 			p, err := d.Plan(0, options, nil)
 			if err != nil {
