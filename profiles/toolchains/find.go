@@ -729,6 +729,9 @@ func Needed(h Host, program string) []string {
 		// Whoever shows a link shows what it leads to: the link itself is seen with its directory.
 		if st, err := os.Lstat(path); err == nil && st.Mode()&fs.ModeSymlink != 0 {
 			dir := filepath.Dir(path)
+			if tree := filepath.Dir(dir); exists(filepath.Join(tree, venvSettings)) {
+				dir = tree // what the Python is told from
+			}
 			if f.refused(dir) != "" {
 				return nil
 			}
@@ -737,7 +740,8 @@ func Needed(h Host, program string) []string {
 		list = append(list, path)
 	}
 	slices.Sort(list)
-	return slices.DeleteFunc(slices.Compact(list), func(p string) bool {
+	list = slices.Compact(list)
+	return slices.DeleteFunc(slices.Clone(list), func(p string) bool {
 		return slices.ContainsFunc(list, func(q string) bool { return p != q && sp.Contains(q, p) })
 	})
 }

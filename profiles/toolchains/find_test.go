@@ -285,12 +285,15 @@ func TestTable(t *testing.T) {
 func TestNeeded(t *testing.T) {
 	h := newHome(t, "~/.pyenv/versions/3.12.1/bin/python", "~/.local/share/pipx/venvs/black/bin/black",
 		"~/.local/share/pipx/venvs/black/pyvenv.cfg = home = ~/.pyenv/versions/3.12.1/bin\n", "~/.local/bin/black -> ~/.local/share/pipx/venvs/black/bin/black",
-		"~/mine/tool", "~/.cargo/bin/rustup", "~/.cargo/bin/cargo -> rustup")
+		"~/mine/tool", "~/.cargo/bin/rustup", "~/.cargo/bin/cargo -> rustup",
+		"~/.virtualenvs/v/pyvenv.cfg = home = ~/.pyenv/versions/3.12.1/bin\n", "~/.virtualenvs/v/bin/python3 -> ~/.pyenv/versions/3.12.1/bin/python", "~/.virtualenvs/v/bin/python -> python3")
 	for program, want := range map[string][]string{
-		"~/.local/bin/black": {"~/.local/bin", "~/.local/share/pipx/venvs/black", "~/.pyenv/versions/3.12.1"},
-		"~/mine/tool":        {"~/mine/tool"},
-		"~/nothing":          nil,
-		"~/.ssh/x":           nil,
+		"~/.local/bin/black":          {"~/.local/bin", "~/.local/share/pipx/venvs/black", "~/.pyenv/versions/3.12.1"},
+		"~/mine/tool":                 {"~/mine/tool"},
+		"~/.virtualenvs/v/bin/python": {"~/.pyenv/versions/3.12.1", "~/.virtualenvs/v"},
+
+		"~/nothing": nil,
+		"~/.ssh/x":  nil,
 	} {
 		var got []string
 		for _, p := range Needed(h.host(), h.expand(program)) {
