@@ -133,3 +133,51 @@ func superviseHidden(t *testing.T, backend, ws string) {
 	_, _ = box.Run(context.Background(), sandboxprofile.Action{Kind: sandboxprofile.Exec, Exec: &program}, confine.Stdio{})
 	select {}
 }
+
+// TestAStoppedInitIsWoken: a sandbox whose init somebody has stopped ends like any other
+// when its call is cancelled.
+func TestAStoppedInitIsWoken(t *testing.T) {
+	for _, c := range memoryConfiners(t) {
+		t.Run(c.Name(), func(t *testing.T) {
+			ws := confinetest.Workspace(t)
+			box, err := c.Prepare(context.Background(), confinetest.Profile(t, ws))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			ended := make(chan error, 1)
+			var result confine.Result
+			go func() {
+				var err error
+				result, err = box.Run(ctx, sandboxprofile.Action{Kind: sandboxprofile.Exec, Exec: &sandboxprofile.Program{
+					Path: "/usr/bin/sleep", Argv: []string{"sleep", "600"}, Dir: ws,
+				}}, confine.Stdio{Stderr: os.Stderr})
+				ended <- err
+			}()
+			until(t, func() bool { return len(confinetest.WorkingIn(t, ws)) > 0 })
+			init := initOf(t, ws)
+			if err := unix.Kill(init, unix.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			until(t, func() bool { return stateOf(init) == "T" })
+			cancel()
+			if err := <-ended; err != nil || result.Cause != confine.Cancelled {
+				t.Errorf("%+v, %v", result, err)
+			}
+			if err := unix.Kill(init, unix.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			if err := box.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func stateOf(pid int) string {
+	b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	_, rest, _ := strings.Cut(string(b), ") ")
+	state, _, _ := strings.Cut(rest, " ")
+	return state
+}

@@ -20,13 +20,16 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/confine/broker"
+	"github.com/sandgate/sandgate/confine/proctree"
 	"github.com/sandgate/sandgate/confine/wire"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
 // After a polite SIGTERM a tool has termGrace; after a SIGKILL the kernel has
-// killGrace before the whole sandbox is torn down from outside.
+// killGrace before the whole sandbox is torn down from outside. An init that does not exit
+// within wakeGrace may have been stopped.
 const (
+	wakeGrace = 100 * time.Millisecond
 	termGrace = 2 * time.Second
 	killGrace = 10 * time.Second
 )
@@ -337,7 +340,7 @@ func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, l sandboxprof
 		giveUp  <-chan time.Time
 		end     = func(c Cause) { cause, stop, expired, over = c, nil, nil, nil }
 		signal  = func(n unix.Signal) { _ = s.send(wire.Frame{Signal: &wire.Signal{Number: int(n)}}, nil) }
-		killNow = func() { signal(unix.SIGKILL); giveUp = time.After(killGrace) }
+		killNow = func() { signal(unix.SIGKILL); s.wake(); giveUp = time.After(killGrace) }
 	)
 	for {
 		select {
@@ -515,8 +518,9 @@ func (s *bwrapSandbox) stop() {
 			s.exit.Close()
 		}
 		s.inside.close()
-		timer := time.AfterFunc(killGrace, s.killOutside)
-		defer timer.Stop()
+		woken, killed := time.AfterFunc(wakeGrace, s.wake), time.AfterFunc(killGrace, s.killOutside)
+		defer woken.Stop()
+		defer killed.Stop()
 		_ = s.cmd.Wait() // how bubblewrap ended says nothing more
 		if s.ward != nil {
 			s.guard.release(s.ward)
@@ -526,6 +530,13 @@ func (s *bwrapSandbox) stop() {
 			s.leave()
 		}
 	})
+}
+
+// wake continues what somebody outside has stopped (SIGSTOP): a stopped init ends nothing.
+func (s *bwrapSandbox) wake() {
+	for _, pid := range append(proctree.Descendants(s.cmd.Process.Pid), s.cmd.Process.Pid) {
+		_ = unix.Kill(pid, unix.SIGCONT)
+	}
 }
 
 // killOutside ends a sandbox whose init does not.
