@@ -69,9 +69,7 @@ type census struct {
 	last    int64     // the memory of the last count
 	counted time.Time // when that was
 	due     time.Time // of the next count where the host's figure is enough until then; zero if not
-	// signal reaches every process of the action at one moment; nil where they must not see
-	// that they were stopped.
-	signal func(unix.Signal)
+	stops   bool      // processes may be stopped while they are counted
 	// pids lists the processes of the action, nil if that fails, and segments sums
 	// their System V segments.
 	pids     func() []string
@@ -194,21 +192,25 @@ func (c *census) mostMemory() int64 {
 // takes a tenth of a second, and much longer on a busy processor: meanwhile they would grow.
 // A program can see that it was stopped, so that this is for one that has most likely used
 // up its limit.
+//
+// Each is stopped by its number. A signal to all of them at once is a child's too that a
+// fork(2) under way is about to make (kernel/fork.c): nobody would know to continue that one.
 func (c *census) stop(pids []string) (all []string, resume func()) {
-	if c.signal == nil {
-		return pids, func() {}
-	}
-	stopped := map[string]bool{} // by the program itself: they stay so
-	for _, pid := range pids {
-		stopped[pid] = c.proc.stat(pid).stopped
-	}
-	c.signal(unix.SIGSTOP)
-	all = c.pids()
-	return all, func() {
-		for _, pid := range slices.Backward(all) { // no parent sees that its child was stopped
-			if n, err := strconv.Atoi(pid); err == nil && !stopped[pid] {
-				_ = unix.Kill(n, unix.SIGCONT)
+	var stopped []int
+	seen := map[string]bool{}
+	for before := -1; c.stops && len(seen) > before; pids = c.pids() { // what is stopped forks no more, so that this ends
+		before = len(seen)
+		for _, pid := range pids {
+			n, err := strconv.Atoi(pid)
+			if err == nil && !seen[pid] && !c.proc.stat(pid).stopped && unix.Kill(n, unix.SIGSTOP) == nil {
+				stopped = append(stopped, n)
 			}
+			seen[pid] = true
+		}
+	}
+	return pids, func() {
+		for _, pid := range slices.Backward(stopped) { // children first: no parent sees one that is stopped
+			_ = unix.Kill(pid, unix.SIGCONT)
 		}
 	}
 }

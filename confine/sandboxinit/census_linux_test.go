@@ -4,11 +4,13 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandgate/sandgate/confine/proctree"
 	"github.com/sandgate/sandgate/confine/wire"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
@@ -206,31 +208,24 @@ func TestStoppedForACount(t *testing.T) {
 			}
 		}
 	}
-	signals := 0
-	signal := func(n unix.Signal) {
-		signals++
-		for _, pid := range pids {
-			n0, _ := strconv.Atoi(pid)
-			_ = unix.Kill(n0, n)
-		}
-	}
 	n, _ := strconv.Atoi(stopped)
 	_ = unix.Kill(n, unix.SIGSTOP)
 	becomes(stopped, true)
 
 	grown := int64(0)
 	c := newCensus(wire.Totals{Memory: 1 << 30}, nil, nil, nil)
-	c.pids, c.host, c.signal = func() []string { return pids }, func() int64 { return 0 }, signal
+	lists := 0
+	c.pids, c.host, c.stops = func() []string { lists++; return pids }, func() int64 { return 0 }, true
 	c.hostHeld = func() int64 { return 1<<40 + grown }
 	c.exact = exactCount{held: 1 << 40, at: time.Now(), cost: time.Hour}
 	c.countExactly(pids, 0)
-	if signals != 0 {
+	if lists != 0 {
 		t.Fatal("stopped for nothing")
 	}
 	grown = 2 << 30
 	c.exact.cost = time.Hour
-	if got := c.countExactly(pids, 5); got < 5 || got > 1<<30 || signals != 1 {
-		t.Fatalf("%d bytes, %d signals", got, signals)
+	if got := c.countExactly(pids, 5); got < 5 || got > 1<<30 || lists == 0 {
+		t.Fatalf("%d bytes, listed %d times", got, lists)
 	}
 	becomes(runs, false)
 	becomes(stopped, true)
@@ -240,4 +235,43 @@ func TestStoppedForACount(t *testing.T) {
 		t.Fatalf("%d bytes: there is at least the largest of them", got)
 	}
 	becomes(runs, true) // and is killed by who counts
+}
+
+// TestNobodyStaysStopped: whatever forks while it is stopped and continued, over and over,
+// goes on.
+func TestNobodyStaysStopped(t *testing.T) {
+	const churn = "import os, time\nx = b'x' * (50 << 20)\nend = time.time() + 1.5\n" +
+		"for _ in range(3): os.fork()\n" +
+		"while time.time() < end:\n    if os.fork() == 0: os._exit(0)\n    os.wait()\n" +
+		"try:\n    while True: os.wait()\nexcept OSError: pass"
+	p := exec.Command("/usr/bin/python3", "-c", churn)
+	p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Kill(-p.Process.Pid, unix.SIGKILL) }()
+	c := newCensus(wire.Totals{Memory: 1 << 30}, nil, nil, nil)
+	c.stops = true
+	c.pids = func() []string {
+		pids := []string{strconv.Itoa(p.Process.Pid)}
+		for _, pid := range proctree.Descendants(p.Process.Pid) {
+			pids = append(pids, strconv.Itoa(pid))
+		}
+		return pids
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- p.Wait() }()
+	for rounds := 0; ; rounds++ {
+		select {
+		case err := <-ended:
+			if t.Logf("stopped %d times", rounds); err != nil || rounds < 10 {
+				t.Error(err)
+			}
+			return
+		default:
+			_, resume := c.stop(c.pids())
+			resume()
+			time.Sleep(time.Millisecond)
+		}
+	}
 }

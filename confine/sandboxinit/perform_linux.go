@@ -112,9 +112,7 @@ func (w *worker) runProgram(p sandboxprofile.Program, r wire.Run, fds []int, hol
 		w.shared.broker.Want(broker.Asks{Changes: r.Changes, Refusals: r.Refusals})
 	}
 	count := newCensus(r.Totals, w.tmpfs, w.queues, w.shared)
-	if p.Terminal == nil { // a shell on a terminal would tell of a stopped job
-		count.signal = w.signalAll
-	}
+	count.stops = p.Terminal == nil // a shell on one would tell of a stopped job
 	started, op, errno := w.start(p, r.Limits, fds, hold, under)
 	if errno != 0 {
 		w.killAll()
