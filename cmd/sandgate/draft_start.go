@@ -86,7 +86,7 @@ func copyText(d *changes.Draft, c changes.Copied, cause error) string {
 const maxCopied = 4 << 30
 
 // copyDraft copies what calls may read. What is kept from them by its path, such as the file of a
-// credential, would not be under another.
+// credential, would not be under another, and another name of it is kept from them as well.
 func copyDraft(d *changes.Draft, cfg *config.Config) (changes.Copied, error) {
 	log, err := assemble.LogPath(cfg)
 	if err != nil {
@@ -106,7 +106,13 @@ func copyDraft(d *changes.Draft, cfg *config.Config) (changes.Copied, error) {
 	}
 	files := sandboxprofile.NewLookup(sandboxprofile.Intersect(found.Files, operator))
 	programs := sandboxprofile.NewLookup(sandboxprofile.Intersect(found.Programs, operator))
-	return d.Copy(func(path string) bool { return (files.Rights(path)|programs.Rights(path))&sandboxprofile.Read != 0 }, maxCopied)
+	var others []string
+	for _, p := range cfg.Sandbox.Paths {
+		if !slices.ContainsFunc(d.Roots, func(root string) bool { return sandboxprofile.Contains(root, p.Root) }) {
+			others = append(others, p.Root)
+		}
+	}
+	return d.Copy(func(path string) bool { return (files.Rights(path)|programs.Rights(path))&sandboxprofile.Read != 0 }, others, maxCopied)
 }
 
 // toldAt is the descriptor on which a process that was started in a namespace of its own says

@@ -81,15 +81,16 @@ type Workspace struct {
 	whole    time.Time        // when everything was read
 	apart    bool             // there are directories that are not looked at
 
-	mu    sync.Mutex
-	tree  tree
-	below map[string]map[string]bool // the names in each directory of the tree
-	top   stamp                      // the directory that Root was
-	lines int                        // of the file of the tree
-	file  fs.FileInfo                // as this process has left it, nil at first
-	size  int64                      // of the objects, about: other processes add to them too
-	told  map[string]string
-	needs []string // contents that the undo which begins is about to write
+	mu     sync.Mutex
+	tree   tree
+	below  map[string]map[string]bool // the names in each directory of the tree
+	top    stamp                      // the directory that Root was
+	lines  int                        // of the file of the tree
+	file   fs.FileInfo                // as this process has left it, nil at first
+	size   int64                      // of the objects, about: other processes add to them too
+	told   map[string]string
+	ending string   // the call that has ended, and is looked at
+	needs  []string // contents that the undo which begins is about to write
 	// bounded is when calls were held against their age last.
 	bounded time.Time
 	dropped int   // calls that went for want of room, and nobody has been told of
@@ -98,6 +99,9 @@ type Workspace struct {
 	tooMuch error
 	until   time.Time
 }
+
+// idTime begins the ID of a call.
+const idTime = "20060102T150405.000000000"
 
 // restTime is how long a workspace that could not be looked at is left alone.
 const restTime = 10 * time.Minute
@@ -243,7 +247,7 @@ func (w *Workspace) begin(c Call, in func(name string) bool, whole bool, needs [
 		}
 		// Not when the call was started: one that had to wait for this look comes after what
 		// the look has seen.
-		c.ID = fmt.Sprintf("%s-%s", time.Now().UTC().Format("20060102T150405.000000000"), strings.ToLower(rand.Text()[:4]))
+		c.ID = fmt.Sprintf("%s-%s", time.Now().UTC().Format(idTime), strings.ToLower(rand.Text()[:4]))
 		f, err := os.OpenFile(filepath.Join(w.running(), c.ID), os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 		if err != nil {
 			return err
@@ -277,6 +281,8 @@ func (r *Running) End() (rec Record, err error) { return r.end(nil) }
 func (r *Running) end(undo *Undo) (rec Record, err error) {
 	w := r.w
 	err = w.locked(func() error {
+		w.ending = r.id
+		defer func() { w.ending = "" }()
 		err := w.look(r.in, r.whole, r.named)
 		r.Dropped, w.dropped = r.Dropped+w.dropped, 0
 		if err != nil {
@@ -370,7 +376,7 @@ func (w *Workspace) lookNow(in func(name string) bool, whole bool, since int) er
 	}
 	w.hear()
 	first := len(w.tree) == 0
-	l := look{w: w, objects: w.objects, limit: w.options.File, leftOut: w.leftOut, in: in, all: w.options.all}
+	l := look{w: w, objects: w.objects, limit: w.options.File, others: w.beginOfOthers(), leftOut: w.leftOut, in: in, all: w.options.all}
 	if err := l.run(w.Root, since); err != nil {
 		return err
 	}
@@ -389,6 +395,18 @@ func (w *Workspace) lookNow(in func(name string) bool, whole bool, since int) er
 	w.said = 0
 	w.bounded = time.Now()
 	return w.bound(first)
+}
+
+// beginOfOthers is when the first of the calls that go on after this look began, ns; 0 is none.
+func (w *Workspace) beginOfOthers() int64 {
+	names, _ := os.ReadDir(w.running())
+	for _, n := range names { // sorted by time
+		stamp, _, _ := strings.Cut(n.Name(), "-")
+		if began, err := time.Parse(idTime, stamp); err == nil && n.Name() != w.ending {
+			return began.Add(-clockTick).UnixNano()
+		}
+	}
+	return 0
 }
 
 // keepTree makes what a look found the tree, here and in its file.

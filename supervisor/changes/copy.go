@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,11 +60,22 @@ func (d *Draft) copyOf(root int) string {
 }
 
 // Copy has the draft work on copies of its roots, of what in says of their paths. They hold
-// nothing else: what is hidden from calls is not in a copy, whatever it is called there. most
+// nothing else: what is hidden from calls is not in a copy, whatever it is called there, and nor is
+// a file that has another name which is hidden, in a root or in one of the other directories. most
 // bounds what they take, in bytes; what shares its blocks with the workspace (reflinks) takes nothing.
-func (d *Draft) Copy(in func(path string) bool, most int64) (c Copied, err error) {
+func (d *Draft) Copy(in func(path string) bool, others []string, most int64) (c Copied, err error) {
 	for i := range d.Roots {
-		if err := d.copyRoot(i, in, most, &c); err != nil {
+		err = errors.Join(err, d.notOverlaid(i), removeDeep(d.part(i, "copy")))
+	}
+	if err != nil {
+		return c, fmt.Errorf("draft %s: %w", d.ID, err)
+	}
+	hidden, err := hiddenFiles(append(slices.Clone(d.Roots), others...), in)
+	if err != nil {
+		return c, fmt.Errorf("draft %s: %w", d.ID, err)
+	}
+	for i := range d.Roots {
+		if err := d.copyRoot(i, in, hidden, most, &c); err != nil {
 			return c, fmt.Errorf("draft %s: copy %s: %w", d.ID, d.Roots[i], err)
 		}
 	}
@@ -94,7 +106,53 @@ func (d *Draft) noted(file string) bool {
 	return err == nil
 }
 
-func (d *Draft) copyRoot(i int, in func(path string) bool, most int64, c *Copied) error {
+// notOverlaid fails if calls have worked on an overlay: what they did is not in a copy, and
+// would be lost with the draft.
+func (d *Draft) notOverlaid(root int) error {
+	l, err := os.ReadDir(d.part(root, "upper"))
+	if err == nil && len(l) > 0 {
+		err = errors.New("it has changes in it already, which are in an overlay")
+	}
+	return err
+}
+
+type inode struct{ dev, ino uint64 }
+
+// hiddenFiles are the files with several names of which one, in the directories, is not in.
+func hiddenFiles(dirs []string, in func(path string) bool) (map[inode]bool, error) {
+	files, names, until := map[inode]bool{}, 0, time.Now().Add(copyTime)
+	for _, dir := range dirs {
+		var hidden string // the directory that hides all below it
+		err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+			if names++; names > 2*copyNames || time.Now().After(until) {
+				return fmt.Errorf("%w: to find files with a hidden name, more than %d names would have to be looked at, or longer than %v", ErrTooLarge, 2*copyNames, copyTime)
+			}
+			if err != nil {
+				return nil //nolint:nilerr // gone, or closed to this user, and so to calls
+			}
+			below := hidden != "" && strings.HasPrefix(name, hidden+"/")
+			switch {
+			case !below && in(name):
+			case e.IsDir():
+				if !below {
+					hidden = name
+				}
+			case e.Type().IsRegular():
+				var st unix.Stat_t
+				if unix.Lstat(name, &st) == nil && st.Nlink > 1 {
+					files[inode{uint64(st.Dev), st.Ino}] = true //nolint:unconvert // int32 on darwin
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+func (d *Draft) copyRoot(i int, in func(path string) bool, hidden map[inode]bool, most int64, c *Copied) error {
 	root, to := d.Roots[i], d.copyOf(i)
 	fd, err := openRoot(root)
 	if err != nil {
@@ -122,7 +180,7 @@ func (d *Draft) copyRoot(i int, in func(path string) bool, most int64, c *Copied
 		from.Close()
 		return err
 	}
-	k := copying{in: func(name string) bool { return in(filepath.Join(root, name)) }, dev: uint64(st.Dev), most: most, until: time.Now().Add(copyTime), second: map[uint64]string{}, top: t, Copied: c} //nolint:unconvert // int32 on darwin
+	k := copying{in: func(name string) bool { return in(filepath.Join(root, name)) }, hidden: hidden, dev: uint64(st.Dev), most: most, until: time.Now().Add(copyTime), second: map[uint64]string{}, top: t, Copied: c} //nolint:unconvert // int32 on darwin
 	err = k.directory(from, t, "")
 	if err == nil {
 		err = k.dress(unix.AT_FDCWD, to, &st)
@@ -146,6 +204,7 @@ func (d *Draft) copyRoot(i int, in func(path string) bool, most int64, c *Copied
 // copying goes by descriptors and follows no link: calls may change what it copies.
 type copying struct {
 	in     func(name string) bool
+	hidden map[inode]bool
 	dev    uint64
 	most   int64
 	until  time.Time
@@ -249,8 +308,8 @@ func (k *copying) file(from, to int, base, name string) error {
 	in := os.NewFile(uintptr(fd), name)
 	defer in.Close()
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || uint32(st.Mode)&unix.S_IFMT != unix.S_IFREG { //nolint:unconvert // uint16 on darwin
-		return fs.ErrNotExist // something else by now
+	if err := unix.Fstat(fd, &st); err != nil || uint32(st.Mode)&unix.S_IFMT != unix.S_IFREG || k.hidden[inode{uint64(st.Dev), st.Ino}] { //nolint:unconvert // uint16 on darwin
+		return fs.ErrNotExist // something else by now, or hidden under another name
 	}
 	if fd, err = unix.Openat(to, base, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600); err != nil {
 		return err
@@ -301,6 +360,9 @@ func (k *copying) data(out, in *os.File, size int64) error {
 
 // readCopy says what calls have made of the copy of a root.
 func (d *Draft) readCopy(root int, u *upper) error {
+	if err := d.notOverlaid(root); err != nil {
+		return err
+	}
 	file := d.part(root, "copied.jsonl")
 	if _, err := os.Stat(file); err != nil {
 		return err // without it everything would seem to be new

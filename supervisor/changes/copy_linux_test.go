@@ -12,10 +12,10 @@ import (
 // touch is not in it. Signs of overlays that a call makes in a copy are files like any other.
 func TestDraftsOnCopies(t *testing.T) {
 	t.Parallel()
-	const ground = "mkdir -p dir/below moved hides; echo old > dir/a; echo old > dir/below/b; echo old > moved/m; echo old > hides/shown; echo secret > hides/hidden; echo same > same; ln same twice; ln -s same link; mkfifo pipe; echo run > run; truncate -s 10G sparse; chmod 700 dir"
+	const ground = "mkdir -p dir/below moved hides; echo old > dir/a; echo old > dir/below/b; echo old > moved/m; echo old > hides/shown; echo secret > hides/hidden; echo same > same; ln same twice; ln -s same link; mkfifo pipe; ln hides/hidden known; mkdir -p closed/in; echo secret > closed/in/f; ln closed/in/f moved/known; echo secret > ../other/hidden; ln ../other/hidden known3; echo shown > ../other/shown; ln ../other/shown shown; echo run > run; truncate -s 10G sparse; chmod 700 dir"
 	for _, row := range []struct{ name, call, meanwhile, steps, conflict, want string }{
 		{"nothing", "true", "", "", "", ""},
-		{"read", "cat dir/a same; ls -R; test ! -e hides/hidden; test ! -e pipe; test $(stat -c %h same) = 2; test $(du -k sparse | cut -f1) = 0; test $(stat -c %a dir) = 700", "", "", "", ""},
+		{"read", "cat dir/a same; ls -R; test ! -e hides/hidden; test ! -e pipe; test ! -e closed; test $(cat shown) = shown; ! grep -rl secret .; test $(stat -c %h same) = 2; test $(du -k sparse | cut -f1) = 0; test $(stat -c %a dir) = 700", "", "", "", ""},
 		{"all kinds", "echo new > dir/a; chmod 755 run; rm twice; mkdir -p n/e; echo new > n/e/w; mv moved there; ln -sf run link; touch same", "",
 			"~dir/a ~link -moved -moved/m +n +n/e +n/e/w ~run +there +there/m -twice", "", "test $(cat dir/a)$(cat n/e/w)$(cat there/m) = newnewold; test ! -e twice; test -x run; test $(readlink link) = run"},
 		{"signs", "python3 -c 'import os; os.setxattr(\"dir\", \"user.overlay.opaque\", b\"y\")'; mknod same2 c 0 0; rm dir/a", "", "-dir/a +same2", "it is a device, a socket or a pipe, or runs with the rights of its owner", ""},
@@ -28,13 +28,15 @@ func TestDraftsOnCopies(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			sh(t, dir, "mkdir ws drafts; cd ws; "+ground)
+			sh(t, dir, "mkdir ws drafts other; cd ws; "+ground)
 			time.Sleep(2 * clockTick)
 			d, err := NewDraft(dir+"/drafts", []string{dir + "/ws"}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := d.Copy(func(path string) bool { return path != dir+"/ws/hides/hidden" }, 1<<20); err != nil {
+			if _, err := d.Copy(func(path string) bool {
+				return path != dir+"/ws/hides/hidden" && path != dir+"/ws/closed" && path != dir+"/other/hidden"
+			}, []string{dir + "/other"}, 1<<20); err != nil {
 				t.Fatal(err)
 			}
 			if err := d.Move(); err != nil {
@@ -90,7 +92,7 @@ func TestCopiesAreBounded(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := d.Copy(func(string) bool { return true }, 1<<20); !errors.Is(err, ErrTooLarge) {
+			if _, err := d.Copy(all, nil, 1<<20); !errors.Is(err, ErrTooLarge) {
 				t.Error(err)
 			}
 			if d, err = OpenDraft(d.Dir()); err != nil || d.Copied {
@@ -105,12 +107,45 @@ func TestCopiesAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	sh(t, dir, "mv ws old; ln -s other ws")
-	if _, err := d.Copy(func(string) bool { return true }, 1<<20); err == nil {
+	if _, err := d.Copy(all, nil, 1<<20); err == nil {
 		t.Error("a copy of what a link leads to")
 	}
 	sh(t, dir, "rm ws; mkdir ws")
-	if _, err := d.Copy(func(string) bool { return true }, 1<<20); !errors.Is(err, ErrConflict) {
+	if _, err := d.Copy(all, nil, 1<<20); !errors.Is(err, ErrConflict) {
 		t.Error(err)
+	}
+}
+
+// TestAnOverlayBecomesNoCopy: what calls have done in an overlay stays in the draft where it cannot
+// be mounted later. One that nobody has written becomes a copy.
+func TestAnOverlayBecomesNoCopy(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	sh(t, dir, "mkdir ws drafts; echo old > ws/a")
+	time.Sleep(2 * clockTick)
+	d, err := NewDraft(dir+"/drafts", []string{dir + "/ws"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, d.part(0, "upper"), "echo precious > step1")
+	for range 2 {
+		if _, err := d.Copy(all, nil, 1<<20); err == nil || d.Copied {
+			t.Fatalf("copied: %v", err)
+		}
+	}
+	if p, err := d.Plan(0, options, nil); err != nil || signs(p.Steps) != "+step1" {
+		t.Errorf("%v, %v", p.Steps, err)
+	}
+	sh(t, d.part(0, "upper"), "rm step1; mkdir -p ../copy/ws; echo half > ../copy/ws/half")
+	if _, err := d.Copy(all, nil, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := d.Plan(0, options, nil); err != nil || signs(p.Steps) != "" {
+		t.Errorf("%v, %v", p.Steps, err)
+	}
+	sh(t, d.part(0, "upper"), "echo precious > step1")
+	if p, err := d.Plan(0, options, nil); err == nil {
+		t.Errorf("a copy beside an overlay: %v", p.Steps)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestSharedBlocks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			copied, err := d.Copy(all, 2*size)
+			copied, err := d.Copy(all, nil, 2*size)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -43,7 +43,8 @@ type stamp struct {
 	Mtime int64  `json:"mtime"` // ns
 	Ctime int64  `json:"ctime"` // ns
 	// Racy: it was looked at so soon after its last change that another one could bear
-	// the same time.
+	// the same time, or while a call that has changed it may still write it through a mapping:
+	// a page that is dirty already is written without a new time.
 	Racy bool `json:"racy,omitempty"`
 }
 
@@ -120,6 +121,7 @@ type look struct {
 	in      func(name string) bool
 	all     bool  // nothing is left out; what cannot be looked into says so
 	limit   int64 // the largest file that is kept, in bytes
+	others  int64 // when the first of the calls that go on was begun, ns; 0 is none
 	dev     uint64
 	until   time.Time
 	names   int             // looked at
@@ -429,8 +431,9 @@ func (l *look) keep(dir int, base string, e *Entry) error {
 		return err
 	}
 	e.Attributes = attributesOf(fd)
-	e.Mode, e.Size, e.Seen = uint32(st.Mode), st.Size, stampOf(&st)                        //nolint:unconvert // uint16 on darwin
-	e.Seen.Racy = now.UnixNano()-max(e.Seen.Mtime, e.Seen.Ctime) < clockTick.Nanoseconds() // or is to come
+	e.Mode, e.Size, e.Seen = uint32(st.Mode), st.Size, stampOf(&st) //nolint:unconvert // uint16 on darwin
+	last := max(e.Seen.Mtime, e.Seen.Ctime)
+	e.Seen.Racy = now.UnixNano()-last < clockTick.Nanoseconds() || l.others != 0 && last >= l.others // or is to come
 	return nil
 }
 

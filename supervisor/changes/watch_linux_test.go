@@ -244,3 +244,49 @@ func sameTree(t failing, what string, want, got tree) {
 		t.Fatal("the tree is another ", what, " (-want +got):\n", diff)
 	}
 }
+
+// TestWhatAMappingWrites: a call that has a file mapped writes it without a new time. What was
+// there at its end is what is recorded, whoever looked meanwhile.
+func TestWhatAMappingWrites(t *testing.T) {
+	t.Parallel()
+	for _, who := range []string{"this process", "another one"} {
+		t.Run(who, func(t *testing.T) {
+			t.Parallel()
+			ws, store := t.TempDir(), t.TempDir()+"/s"
+			sh(t, ws, "echo original > f")
+			w := open(t, store, ws, options)
+			other := w
+			if who != "this process" {
+				other = open(t, store, ws, options)
+			}
+			rec := during(t, w, "s", func() {
+				f, err := os.OpenFile(ws+"/f", os.O_RDWR, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				page, err := unix.Mmap(int(f.Fd()), 0, 8, unix.PROT_WRITE, unix.MAP_SHARED)
+				if err != nil {
+					t.Fatal(err)
+				}
+				copy(page, "harmless")
+				time.Sleep(2 * clockTick)
+				during(t, other, "t", func() { sh(t, ws, "echo b > other") })
+				copy(page, "EVILEVIL")
+				if err := errors.Join(unix.Munmap(page), f.Close()); err != nil {
+					t.Fatal(err)
+				}
+			})
+			i := slices.IndexFunc(rec.Changes, func(c Change) bool { return c.Path == "f" })
+			if i < 0 {
+				t.Fatalf("%+v", rec.Changes)
+			}
+			if b, err := w.Content(rec.Changes[i].After); err != nil || string(b) != "EVILEVIL\n" {
+				t.Errorf("recorded: %q, %v", b, err)
+			}
+			undo(t, w, undo(t, w, rec, false), false)
+			if b, _ := os.ReadFile(ws + "/f"); string(b) != "EVILEVIL\n" {
+				t.Errorf("undone twice: %q", b)
+			}
+		})
+	}
+}
