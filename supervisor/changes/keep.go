@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 
 	"github.com/sandgate/sandgate/internal/atomicfile"
@@ -190,14 +191,23 @@ func (d *Draft) rest(root int, k *Keep) (p DraftPlan, left []Step, err error) {
 		return p, nil, err
 	}
 	var names []string
+	of, made := map[string]bool{}, map[string]bool{}
 	for _, s := range k.Steps[root] {
 		names = append(names, string(s.Path))
+		of[string(s.Path)], made[string(s.Path)] = true, s.Now.isDir() != s.Was.isDir()
 	}
+	known := tree{}.known(names...)
 	err = p.w.locked(func() error {
-		return p.w.look(tree{}.known(names...), true, notSince)
+		return p.w.look(func(name string) bool { return known(name) || made[path.Dir(name)] }, true, notSince)
 	})
 	if err != nil {
 		return p, nil, err
+	}
+	foreign := map[string]bool{} // directories that have what is not of the keep
+	for name := range p.w.tree {
+		if !of[name] {
+			foreign[path.Dir(name)] = true
+		}
 	}
 	for _, s := range k.Steps[root] {
 		now, was := s.Now, s.Was
@@ -212,8 +222,7 @@ func (d *Draft) rest(root int, k *Keep) (p DraftPlan, left []Step, err error) {
 			continue
 		}
 		step := Step{Path: s.Path, Now: there, Was: was}
-		between := there == nil && (k.Back || now != nil && was != nil && now.kind() != was.kind()) ||
-			there != nil && there.IsDir() && (now != nil && now.IsDir() || was != nil && was.IsDir())
+		between := inBetween(there, now, was) && !(there.isDir() && made[string(s.Path)] && foreign[string(s.Path)])
 		switch {
 		case !equal(there, now) && !between:
 			step.Conflict = "it was changed since"
@@ -226,4 +235,19 @@ func (d *Draft) rest(root int, k *Keep) (p DraftPlan, left []Step, err error) {
 		left = append(left, step)
 	}
 	return p, left, nil
+}
+
+// inBetween reports whether a name can be on its way from one entry to the other: what is to be of
+// another type is removed first, and a directory has a mode of its own until it is filled. A file is
+// replaced at once.
+func inBetween(there, now, was *Entry) bool {
+	if there == nil {
+		return now != nil && was != nil && now.kind() != was.kind()
+	}
+	if !there.IsDir() {
+		return false
+	}
+	mode := there.Mode & 0o777
+	of := func(e *Entry) bool { return e.isDir() && mode == e.Mode&0o777|0o700 }
+	return of(now) || of(was) || now.isDir() != was.isDir() && mode == 0o700
 }

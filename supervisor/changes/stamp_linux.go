@@ -52,3 +52,13 @@ func openRoot(root string) (int, error) {
 	}
 	return fd, nil
 }
+
+// exchange has two names of a directory stand for each other's files.
+func exchange(dir int, a, b string) error {
+	return unix.Renameat2(dir, a, dir, b, unix.RENAME_EXCHANGE)
+}
+
+// renameNew gives a file a name that nothing has.
+func renameNew(dir int, from, to string) error {
+	return unix.Renameat2(dir, from, dir, to, unix.RENAME_NOREPLACE)
+}

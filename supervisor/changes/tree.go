@@ -62,6 +62,9 @@ func (e Entry) kind() uint32 { return e.Mode & unix.S_IFMT }
 // IsDir reports whether it is a directory.
 func (e Entry) IsDir() bool { return e.kind() == unix.S_IFDIR }
 
+// isDir is IsDir of an entry that may not be there.
+func (e *Entry) isDir() bool { return e != nil && e.IsDir() }
+
 // same reports whether two entries stand for the same: type, permissions, content, attributes.
 func (e Entry) same(f Entry) bool {
 	return e.Mode == f.Mode && e.Hash == f.Hash && e.Link == f.Link && e.Attributes == f.Attributes && (e.Unkept == "" || e.Size == f.Size && e.Seen.is(f.Seen))

@@ -460,7 +460,7 @@ func (a *application) restore(dir int, base string, s Step) error {
 		if err := unix.Symlinkat(string(s.Was.Link), dir, tmp); err != nil {
 			return err
 		}
-		return place(dir, tmp, base)
+		return place(dir, tmp, base, now)
 	}
 	f, err := create(dir, tmp)
 	if err != nil {
@@ -477,7 +477,7 @@ func (a *application) restore(dir int, base string, s Step) error {
 	if err := setAttributes(int(f.Fd()), s.Was.Attributes); err != nil {
 		a.bare = append(a.bare, fmt.Errorf("undo %s: its content is back, its extended attributes are not: %w", s.Path, err))
 	}
-	return place(dir, tmp, base)
+	return place(dir, tmp, base, now)
 }
 
 // unfinished begins the name of a file that is being written, and has a lock (flock(2)) for
@@ -559,10 +559,46 @@ func chmodDirectory(dir int, base string, mode uint32) error {
 	return err
 }
 
-func place(dir int, tmp, base string) error {
-	err := unix.Renameat(dir, tmp, dir, base)
-	if err != nil {
+// place gives a file its name, in exchange for what was planned to be there: somebody may have
+// saved something else while it was written. Where nothing can be exchanged (the file system, a
+// name that the sandbox installs itself) it is looked at once more and replaced.
+func place(dir int, tmp, base string, now *Entry) error {
+	err := placeAs(dir, tmp, base, now)
+	var kept *notPutBack
+	if err != nil && !errors.As(err, &kept) {
 		err = errors.Join(err, unix.Unlinkat(dir, tmp, 0))
 	}
 	return err
+}
+
+// A notPutBack says of a name that it has somebody's file, which could not get its own back.
+type notPutBack struct{ name string }
+
+func (e *notPutBack) Error() string { return "what stood there is called " + e.name + " now" }
+
+func placeAs(dir int, tmp, base string, now *Entry) error {
+	if now == nil {
+		switch err := renameNew(dir, tmp, base); {
+		case err == nil:
+			return nil
+		case errors.Is(err, fs.ErrExist):
+			return fmt.Errorf("%w: something stands there now", ErrConflict)
+		}
+	} else if exchange(dir, tmp, base) == nil {
+		var st unix.Stat_t
+		err := unix.Fstatat(dir, tmp, &st, unix.AT_SYMLINK_NOFOLLOW)
+		// The exchange itself has changed its ctime.
+		if was := stampOf(&st); err == nil && was.Ino == now.Seen.Ino && was.Mtime == now.Seen.Mtime && uint32(st.Mode) == now.Mode { //nolint:unconvert // uint16 on darwin
+			return unix.Unlinkat(dir, tmp, 0)
+		}
+		err = errors.Join(err, fmt.Errorf("%w: while this was being undone", ErrConflict))
+		if exchange(dir, tmp, base) != nil {
+			err = errors.Join(err, &notPutBack{tmp})
+		}
+		return err
+	}
+	if err := still(dir, base, now); err != nil {
+		return err
+	}
+	return unix.Renameat(dir, tmp, dir, base)
 }
