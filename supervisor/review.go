@@ -60,6 +60,7 @@ type DraftChanges struct {
 	Summary string // how many, and which, one in a line
 	Diff    string
 	Unshown string // what of it Diff does not show; "" is nothing
+	Copied  string // that the draft is a copy, and why; "" is an overlay
 	Digest  string // of all of it
 	// Part are those at or below some names, each of which has to have some.
 	Part func(names []string) (DraftChanges, error)
@@ -285,15 +286,7 @@ func (s *Supervisor) settle(ctx context.Context, x *session, d Draft, found Draf
 		return "", err
 	}
 	defer s.cfg.Approvals.CloseSession(id)
-	if copied := d.Copied(); copied != "" {
-		found.Summary += "; " + copied
-		part := found.Part
-		found.Part = func(names []string) (DraftChanges, error) {
-			of, err := part(names)
-			of.Summary += "; " + copied
-			return of, err
-		}
-	}
+	found.Copied = d.Copied()
 	q, err := keepQuestion(d.ID(), found, []string{everything})
 	if err != nil {
 		return "", err
@@ -358,7 +351,7 @@ func keepQuestion(draft string, found DraftChanges, names []string) (approval.Ca
 			if err != nil {
 				return approval.Call{}, err
 			}
-			part.Part = found.Part
+			part.Part, part.Copied = found.Part, found.Copied
 			q, err := keepQuestion(draft, part, edited.Keep)
 			if err == nil && part.Names < found.Names {
 				q.Request.Description += ", and drop the other " + strconv.Itoa(found.Names-part.Names)
@@ -373,7 +366,11 @@ func keepQuestion(draft string, found DraftChanges, names []string) (approval.Ca
 			return p, nil
 		},
 		Details: func() map[string]string {
-			return map[string]string{"changes": found.Summary, "draft": "allow keeps it, deny drops it; what was sent to others is sent"}
+			details := map[string]string{"changes": found.Summary, "draft": "allow keeps it, deny drops it; what was sent to others is sent"}
+			if found.Copied != "" {
+				details["copy"] = found.Copied
+			}
+			return details
 		},
 	}, nil
 }

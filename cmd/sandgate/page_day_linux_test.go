@@ -108,6 +108,42 @@ func (d *day) isBack(t *testing.T) {
 	}
 }
 
+// newKeep has a command whose changes wait for a person, who keeps what they want of them.
+func newKeep(t *testing.T) (*day, func() <-chan ended) {
+	t.Helper()
+	d := &day{serving: newServing(t, `
+version: 1
+sandbox: {paths: {workspace: {root: ws, mode: rw}}}
+approval: {store: memory}
+shell: {rules: [{pattern: "sh draft.sh", approval: false, review: true}]}
+`)}
+	d.programBeside(t)
+	if err := os.WriteFile(d.ws+"/draft.sh", []byte("echo good > 'a (kept)'; echo evil > b; printf '\\0\\0\\0' > c\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	agent := d.session("drafter")
+	return d, func() <-chan ended {
+		return call(t.Context(), agent, "shell", map[string]any{"command": "sh draft.sh"})
+	}
+}
+
+// keptSome: one of three files was kept, and the two others dropped.
+func (d *day) keptSome(t *testing.T, ch <-chan ended) {
+	t.Helper()
+	select {
+	case e := <-ch:
+		if e.err != nil || !strings.Contains(strings.Join(e.result.Warnings, " "), "a person kept some of what was changed") {
+			t.Errorf("%+v", e)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("the draft is not settled")
+	}
+	b, err := os.ReadFile(d.ws + "/a (kept)")
+	if _, evil := os.Lstat(d.ws + "/b"); err != nil || string(b) != "good\n" || evil == nil {
+		t.Errorf("%q, %v; b: %v", b, err, evil)
+	}
+}
+
 func (d *day) calls(t *testing.T) int {
 	t.Helper()
 	a, err := client.DialApprover(t.Context(), d.operator)
@@ -220,6 +256,63 @@ func TestPageOfADayOnATerminal(t *testing.T) {
 	x.mark("coder: 3 calls")
 	x.press("a", "End the session of coder?")
 	x.press("y", "No agent has a session.")
+}
+
+// TestPageKeepsSomeOfADraft: what a draft changes is shown, some of it is chosen, shown by itself
+// and kept; what no screen shows takes an answer of its own, and nothing of it is remembered.
+func TestPageKeepsSomeOfADraft(t *testing.T) {
+	b := newBrowser(t)
+	d, run := newKeep(t)
+	p := &person{browser: b, serving: d.serving, t: t}
+	b.window(1280, 800, "light")
+	b.open(d.link())
+	b.see("Nothing is waiting")
+	ch := run()
+	p.see("Keep what draft")
+	for _, want := range []string{`* + "a (kept)"`, "+good", "+evil", "No screen shows what becomes of 1 name: + c"} {
+		if want == "No screen shows what becomes of 1 name: + c" { // however much was read
+			p.settled()
+			p.press("y", false)
+		}
+		p.see(want)
+	}
+	p.picture("keep-light")
+	p.waits(ch, "kept unseen")
+	p.press("Escape", false)
+	p.settled()
+	p.press("r", false)
+	p.see("This is allowed once.")
+	p.press("e", false)
+	p.until("document.activeElement.id === 'arguments'")
+	p.eval(`document.querySelector('#arguments').value = JSON.stringify({keep: ["a (kept)"]})`)
+	p.click("button", "Preview the edited call")
+	p.see("and drop the other 2")
+	p.until("!document.querySelector('.content').innerText.includes('evil')")
+	p.scrollThrough()
+	p.settled()
+	p.press("y", false)
+	d.keptSome(t, ch)
+}
+
+// TestPageKeepsSomeOfADraftOnATerminal is the same in a terminal.
+func TestPageKeepsSomeOfADraftOnATerminal(t *testing.T) {
+	needsScreens(t)
+	d, run := newKeep(t)
+	x := newScreen(t, d.operator, 100, 30)
+	x.see("nothing waits")
+	ch := run()
+	for _, want := range []string{"wants to keep what draft", `(kept)"`, "+good", "+evil"} {
+		x.see(want)
+	}
+	x.press("y", "no screen shows what becomes of 1 name: + c")
+	x.press("Escape", "not answered")
+	x.press("r", "nothing is remembered of it")
+	x.press("e", "> ")
+	x.enter(`{"keep": ["a (kept)"]}`, "and drop the other 2")
+	x.gone("evil")
+	time.Sleep(aMoment)
+	x.tmux("send-keys", "y")
+	d.keptSome(t, ch)
 }
 
 // TestPageBrowserStartsInside has a browser open a page in the sandbox, as tests of people's

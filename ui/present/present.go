@@ -38,7 +38,7 @@ func RowText(a *protocol.Approval) string {
 	if a.Tool == "shell" {
 		return strings.TrimPrefix(text, "Execute: ")
 	}
-	if a.Connector == "" && a.Details["path"] != "" { // a built-in tool says it in words of ours
+	if isKeep(a) || a.Connector == "" && a.Details["path"] != "" { // a built-in tool says it in words of ours
 		return text
 	}
 	return line(string(a.Tool)) + ": " + text

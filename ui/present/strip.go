@@ -175,7 +175,7 @@ func Headline(a *protocol.Approval) (agent, wants string) {
 		return agent, wants
 	}
 	// A built-in tool says in words of ours what it is about to do.
-	if verb, rest, ok := strings.Cut(a.Description, " "); ok && a.Details["path"] != "" && a.Connector == "" {
+	if verb, rest, ok := strings.Cut(a.Description, " "); ok && (isKeep(a) || a.Details["path"] != "" && a.Connector == "") {
 		return agent, "wants to " + line(strings.ToLower(verb)+" "+rest)
 	}
 	return agent, "wants: " + Title(a)
