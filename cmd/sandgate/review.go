@@ -317,7 +317,6 @@ What a command sent to others is sent, whatever becomes of its draft.`,
 		RunE:    func(*cobra.Command, []string) error { return x.list() },
 	}
 	draft := func(args []string) (*changes.Draft, []string, error) {
-		x.settleKeeps(nil)
 		dir, err := draftsDir()
 		if err != nil {
 			return nil, nil, err
@@ -336,6 +335,7 @@ What a command sent to others is sent, whatever becomes of its draft.`,
 			if err != nil {
 				return err
 			}
+			x.tellCutOff(d)
 			return x.show(d, paths)
 		},
 	}
@@ -343,9 +343,10 @@ What a command sent to others is sent, whatever becomes of its draft.`,
 		Use: "keep [DRAFT] [PATH...]", Short: "Put a draft, or some of its files, into the workspace", Example: "  sandgate review keep\n  sandgate review keep 20260102T150405 src/main.go",
 		Long: `Keep puts what a draft says into the workspace, in a sandbox, as a call of its own:
 what no call may write is refused. Files that were changed since the draft began are
-named, and then nothing is done. All of it comes, or nothing. A keep that was cut off is brought to its end by
-the next sandgate that starts there.`,
+named, and then nothing is done. All of it comes, or nothing: an interrupt takes it back. A keep that was killed
+is brought to its end by the next sandgate that works there, or taken back by drop.`,
 		RunE: func(_ *cobra.Command, args []string) error {
+			x.settleKeeps(nil)
 			d, paths, err := draft(args)
 			if err != nil {
 				return err
@@ -371,6 +372,9 @@ the next sandgate that starts there.`,
 				return err
 			}
 			defer release()
+			if err := x.giveUp(d); err != nil {
+				return err
+			}
 			return dropDraft(d)
 		},
 	}
@@ -387,8 +391,10 @@ func (x *reviewCmd) list() error {
 	if err != nil {
 		return err
 	}
-	x.settleKeeps(nil)
 	l := changes.Drafts(dir)
+	for _, d := range l {
+		x.tellCutOff(d)
+	}
 	if len(l) == 0 {
 		fmt.Fprintln(x.err, "sandgate: there is no draft; `sandgate run --review -- COMMAND` makes one")
 		return nil
@@ -487,10 +493,74 @@ func (x *reviewCmd) keepOf(d *changes.Draft, cfg *config.Config, paths []string,
 			return 0, withStatus(exitUsage, err)
 		}
 	}
-	if err := d.Keep(plans, changes.Keep{Config: config, Drops: len(paths) == 0 || shown != nil}, x.force, x.putInPlace(config)); err != nil {
+	perform, end := untilStopped(x.putInPlace(config))
+	defer end()
+	if err := d.Keep(plans, changes.Keep{Config: config, Drops: len(paths) == 0 || shown != nil}, x.force, perform); err != nil {
 		return 0, withHint(withStatus(exitFound, errors.New(approval.EscapeLine(err.Error()))), "the draft is still there: `sandgate review show`")
 	}
 	return n, nil
+}
+
+// untilStopped carries out a keep until a signal comes: then it fails, and is taken back.
+func untilStopped(perform changes.Perform) (_ changes.Perform, end func()) {
+	got := make(chan os.Signal, 1)
+	signal.Notify(got, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	stopped := false
+	check := func() error {
+		select {
+		case s := <-got:
+			if !stopped { // what takes it back goes on
+				stopped = true
+				return signalled{s.(syscall.Signal)}
+			}
+		default:
+		}
+		return nil
+	}
+	return func(root string, order io.Reader) error {
+		err := check()
+		if err == nil {
+			err = perform(root, order)
+		}
+		if err == nil {
+			err = check()
+		}
+		return err
+	}, func() { signal.Stop(got) }
+}
+
+// tellCutOff says of a draft that the keep of it was killed. To look at it does nothing about that.
+func (x *reviewCmd) tellCutOff(d *changes.Draft) {
+	if k, _ := d.UnderWay(); k == nil {
+		return
+	}
+	release, err := d.Hold()
+	if err != nil {
+		return // it goes on
+	}
+	release()
+	fmt.Fprintf(x.err, "sandgate: the keep of draft %s was cut off: the next sandgate that works there, or `sandgate review keep`, ends it; `sandgate review drop` takes it back\n", d.ID)
+}
+
+// giveUp takes back what the keep of a draft has done that was cut off: whoever drops it wants
+// nothing of it.
+func (x *reviewCmd) giveUp(d *changes.Draft) error {
+	k, err := d.UnderWay()
+	if err != nil || k == nil {
+		return err
+	}
+	left, err := d.GiveUp(k, x.putInPlace(k.Config))
+	x.tellLeft(left)
+	if err != nil {
+		return withHint(withStatus(exitFound, errors.New(approval.EscapeLine(err.Error()))), "the draft is still there: `sandgate review show`")
+	}
+	return nil
+}
+
+func (a *app) tellLeft(left []changes.Step) {
+	for _, s := range left {
+		fmt.Fprintln(a.err, "sandgate: "+approval.EscapeLine("left alone: "+string(s.Path)+": "+s.Conflict))
+	}
 }
 
 // putInPlace carries out a keep in a sandbox, as an undo is.
@@ -542,9 +612,7 @@ func (a *app) settleKeep(d *changes.Draft) error {
 	}
 	fmt.Fprintf(a.err, "sandgate: the keep of draft %s was cut off: it is %s now\n", d.ID, what)
 	left, err := d.Settle(k, a.putInPlace(k.Config))
-	for _, s := range left {
-		fmt.Fprintln(a.err, "sandgate: "+approval.EscapeLine("left alone: "+string(s.Path)+": "+s.Conflict))
-	}
+	a.tellLeft(left)
 	if err == nil && k.Drops && !k.Back && len(left) == 0 {
 		return dropDraft(d)
 	}

@@ -21,6 +21,8 @@ func TestDraftsOnCopies(t *testing.T) {
 		{"signs", "python3 -c 'import os; os.setxattr(\"dir\", \"user.overlay.opaque\", b\"y\")'; mknod same2 c 0 0; rm dir/a", "", "-dir/a +same2", "it is a device, a socket or a pipe, or runs with the rights of its owner", ""},
 		{"a directory that has something hidden", "rm -r hides", "", "-hides -hides/shown", "", "test $(cat hides/hidden) = secret; test ! -e hides/shown"},
 		{"changed since", "echo new > dir/a", "echo mine > dir/a", "~dir/a", "it was changed since", ""},
+		{"a mode of somebody's", "echo new > dir/a", "chmod 711 dir", "~dir/a", "", "test $(stat -c %a dir)$(cat dir/a) = 711new"},
+		{"two modes", "chmod 755 dir", "chmod 711 dir", "~dir", "it was changed since", ""},
 		{"removed since", "echo new > dir/a", "rm dir/a", "+dir/a", "it was removed since", ""},
 		{"made since in what was removed", "rm -r dir", "echo mine > dir/c", "-dir -dir/a -dir/below -dir/below/b", "", "test \"$(ls dir)\" = c"},
 		{"another type", "rm -r dir; echo new > dir", "", "~dir -dir/a -dir/below -dir/below/b", "", "test $(cat dir) = new"},

@@ -241,6 +241,9 @@ func (d *Draft) Plan(root int, o Options, paths []string) (p DraftPlan, err erro
 		return p, wrap(err)
 	}
 	now := entriesWith(p.w.tree, p.w.top)
+	if err := d.baseModes(root, u, now); err != nil {
+		return p, wrap(err)
+	}
 	p.Undo = u.plan(now, d.Began, d.restored(root), paths)
 	return p, nil
 }
@@ -306,6 +309,7 @@ type upper struct {
 	copied  map[string]bool   // something was there
 	was     tree              // of a copy, when it was made; nil: it is an overlay
 	left    tree              // of was, what was not met yet
+	modes   map[Name]uint32   // of directories that were there, before calls
 }
 
 func newUpper(o objects, limit int64) *upper {
@@ -438,6 +442,10 @@ func (u *upper) plan(now tree, began time.Time, restored map[Name]stamp, paths [
 		if s.Was, said = u.found[name]; !said && !u.gone(name) || equal(s.Was, s.Now) {
 			continue
 		}
+		base, based := u.modes[s.Path]
+		if based = based && s.Was.isDir() && s.Now.isDir(); based && s.Was.Mode == base {
+			continue // somebody has closed or opened it since, and no call
+		}
 		switch {
 		case s.Was != nil && s.Was.Unkept != "":
 			s.Conflict, s.Final = "it cannot be kept: "+s.Was.Unkept, true
@@ -447,6 +455,8 @@ func (u *upper) plan(now tree, began time.Time, restored map[Name]stamp, paths [
 			s.Conflict, s.Final = "it is a device, a socket or a pipe, or runs with the rights of its owner", true
 		case s.Now == nil && u.copied[name] && changedSince(now[path.Dir(name)]):
 			s.Conflict = "it was removed since" // or had another name, and something else there changed
+		case based && s.Now.Mode != base:
+			s.Conflict = "it was changed since"
 		case s.Now != nil && !s.Now.IsDir() && changedSince(*s.Now) && !restored[s.Path].is(s.Now.Seen):
 			s.Conflict = "it was changed since"
 		}
@@ -468,6 +478,41 @@ func unknownIn(now tree, s Step) string {
 		}
 	}
 	return ""
+}
+
+// baseModes finds the modes that directories had before calls of the draft. An overlay says the mode of
+// each directory in which a call has made something, and nobody's word for it: what it is in the
+// workspace is noted when the draft is looked at first, at the end of a run.
+func (d *Draft) baseModes(root int, u *upper, now tree) error {
+	u.modes = map[Name]uint32{}
+	for name, e := range u.was {
+		u.modes[Name(name)] = e.Mode
+	}
+	if u.was != nil {
+		return nil
+	}
+	file := d.part(root, "modes.json")
+	if b, err := os.ReadFile(file); err == nil {
+		err = json.Unmarshal(b, &u.modes)
+		if err != nil {
+			return err
+		}
+	}
+	n := len(u.modes)
+	for name, e := range u.found {
+		there, known := now[name]
+		if _, noted := u.modes[Name(name)]; e.isDir() && u.copied[name] && known && there.IsDir() && !noted {
+			u.modes[Name(name)] = there.Mode
+		}
+	}
+	if len(u.modes) == n {
+		return nil
+	}
+	b, err := json.Marshal(u.modes)
+	if err != nil {
+		return err
+	}
+	return replace(file, b)
 }
 
 // entriesWith adds the workspace itself to its tree, as ".".

@@ -3,6 +3,8 @@ package changes
 import (
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestDraftsSeeWhatTheyChange: whatever a look passes over elsewhere, a draft is compared with
@@ -48,5 +50,39 @@ func TestDraftsSeeWhatTheyChange(t *testing.T) {
 			}
 			sh(t, dir+"/ws", `test "$(find . | LC_ALL=C sort | tr '\n' ' ')" = "`+row.want+` "; ! grep -r old . --exclude-dir=node_modules`)
 		})
+	}
+}
+
+// TestAnOverlaySaysNoModes: the mode that an overlay has of a directory is that of when something was
+// made in it. What somebody makes of it since stays, or is a conflict if a call has changed it too.
+func TestAnOverlaySaysNoModes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	sh(t, dir, "mkdir -p ws/d ws/e drafts; chmod 755 ws/d ws/e")
+	d, err := NewDraft(dir+"/drafts", []string{dir + "/ws"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := func() []Step {
+		t.Helper()
+		p, err := d.Plan(0, options, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Steps
+	}
+	upper := d.part(0, "upper")
+	sh(t, upper, "mkdir d e; chmod 755 d; chmod 775 e; echo new > d/new")
+	for _, name := range []string{"/d", "/e"} { // the kernel's sign of what was copied up
+		if err := unix.Setxattr(upper+name, "user.overlay.origin", []byte("x"), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := plan(); signs(got) != "+d/new ~e" || got[1].Conflict != "" {
+		t.Errorf("at the end of the run: %+v", got)
+	}
+	sh(t, dir+"/ws", "chmod 700 d e")
+	if got := plan(); signs(got) != "+d/new ~e" || got[1].Conflict != "it was changed since" {
+		t.Errorf("closed since: %+v", got)
 	}
 }

@@ -108,11 +108,7 @@ func (d *Draft) ended() error {
 
 // takeBack undoes what a keep has done, which failed for cause.
 func (d *Draft) takeBack(k *Keep, perform Perform, cause error) error {
-	k.Back = true
-	if err := d.write(k); err != nil {
-		return errors.Join(cause, err)
-	}
-	left, err := d.goOn(k, perform)
+	left, err := d.GiveUp(k, perform)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w; what was done by then could not be taken back yet: %w", cause, err)
@@ -130,6 +126,16 @@ func (d *Draft) Settle(k *Keep, perform Perform) (left []Step, err error) {
 		return nil, d.takeBack(k, perform, err)
 	}
 	return left, err
+}
+
+// GiveUp takes back what a keep has done that was killed. It gives the names that were left alone.
+// The caller holds the draft.
+func (d *Draft) GiveUp(k *Keep, perform Perform) (left []Step, err error) {
+	k.Back = true
+	if err := d.write(k); err != nil {
+		return nil, err
+	}
+	return d.goOn(k, perform)
 }
 
 // goOn does what is left to do of a keep.
