@@ -102,7 +102,7 @@ const (
 type ApprovalsDecide struct {
 	ID       ApprovalID          `json:"id,omitempty"`
 	IDs      []ApprovalID        `json:"ids,omitempty"`
-	Group    string              `json:"group,omitempty"` // all pending requests of this group id
+	Group    string              `json:"group,omitempty"` // all pending requests of this group id; not of an allow
 	Decision Verdict             `json:"decision"`
 	Scope    approval.Scope      `json:"scope,omitempty"` // "" is once
 	Mode     approval.RejectMode `json:"mode,omitempty"`  // of a denial; "" is reject_hard
@@ -338,6 +338,9 @@ func (p *ApprovalsDecide) checkTarget() error {
 	}
 	if given != 1 {
 		return &FieldError{Path: "params", Reason: "exactly one of id, ids and group must say what is decided"}
+	}
+	if p.Group != "" && p.Decision == Allow { // agents choose the ids of groups, and add to them
+		return &FieldError{Path: "params.group", Reason: "an allow names the requests that were looked at: use ids"}
 	}
 	for i, id := range p.IDs {
 		if err := checkID(fmt.Sprintf("params.ids[%d]", i), string(id)); err != nil {

@@ -141,6 +141,7 @@ func TestUnmarshalParams(t *testing.T) {
 		{"allow one", `{"id":"a","decision":"allow","scope":"session"}`, &ApprovalsDecide{}, ""},
 		{"deny some", `{"ids":["a","b"],"decision":"deny","mode":"reject_soft","feedback":"no"}`, &ApprovalsDecide{}, ""},
 		{"deny a group", `{"group":"turn 1","decision":"deny"}`, &ApprovalsDecide{}, ""},
+		{"allow a group", `{"group":"turn 1","decision":"allow"}`, &ApprovalsDecide{}, "params.group"},
 		{"nobody", `{"decision":"deny"}`, &ApprovalsDecide{}, "params"},
 		{"two targets", `{"id":"a","group":"g","decision":"deny"}`, &ApprovalsDecide{}, "params"},
 		{"empty id in list", `{"ids":["a",""],"decision":"deny"}`, &ApprovalsDecide{}, "params.ids[1]"},

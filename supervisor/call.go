@@ -15,6 +15,7 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/tools"
+	"github.com/sandgate/sandgate/tools/mcp"
 )
 
 // notifyFunc sends a notification to the agent that made the call.
@@ -123,6 +124,7 @@ type call struct {
 	// receive: set for a call that the agent carries out itself
 	elsewhere *protocol.ToolsDecide
 	server    *serverProcess // receive: the MCP server that the call is the process of, or nil
+	unasked   *mcp.Server    // Check: the MCP server of the tool, if it does not run
 
 	metadata  json.RawMessage   // receive: as people and the log have it; nil until somebody needs it
 	proposal  tools.Proposal    // check, decide: what was approved
@@ -170,6 +172,8 @@ func (s *Supervisor) check(ctx context.Context, c *call) (tools.Proposal, error)
 		plan = func() (tools.Proposal, error) { return s.proposeElsewhere(ctx, c.req) }
 	case c.server != nil:
 		plan = func() (tools.Proposal, error) { return s.planStart(c.server.server) }
+	case c.unasked != nil:
+		plan = func() (tools.Proposal, error) { return s.proposeUnlisted(ctx, c.unasked, c.req) }
 	}
 	p, err := plan()
 	if err != nil {

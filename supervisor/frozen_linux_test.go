@@ -15,6 +15,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/tools/shell"
 	"github.com/sandgate/sandgate/tools/tasks"
 )
 
@@ -371,9 +372,18 @@ func TestRulesHoldForTheToolRun(t *testing.T) {
 			}
 		}
 	}
-	f := newFixture(t, setup{mode: approval.ApproveAll, denied: "touch"})
-	if r, e := f.call(context.Background(), "run", `{"argv": ["echo", "x"]}`); e != nil || textOf(r) != "x\n" {
-		t.Errorf("%v, %q", e, textOf(r))
+	for _, o := range []setup{{denied: "touch"}, {fallback: &shell.Default{}, unasked: "echo"}} { // what no rule allows is denied too, if the default says so
+		o.mode = approval.ApproveAll
+		f := newFixture(t, o)
+		if r, e := f.call(context.Background(), "run", `{"argv": ["echo", "x"]}`); e != nil || textOf(r) != "x\n" {
+			t.Errorf("%v, %q", e, textOf(r))
+		}
+		for _, tool := range []string{"run", "shell"} {
+			args := map[string]string{"run": `{"argv": ["touch", "x"]}`, "shell": `{"command": "touch x"}`}
+			if _, e := f.call(context.Background(), tool, args[tool]); e == nil || e.Code != protocol.CodeBlocked {
+				t.Errorf("%s: %v", tool, e)
+			}
+		}
 	}
 }
 

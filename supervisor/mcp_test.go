@@ -515,8 +515,18 @@ func TestMCPForecast(t *testing.T) {
 		if err != nil || r.Decision != want || !strings.HasPrefix(r.Rule, "mcp.servers.s.approval") {
 			t.Errorf("%s: %v, %+v", tool, err, r)
 		}
+		c, err := f.Check(context.Background(), self, protocol.ToolsCall{SessionID: f.session, CallID: "c", Tool: protocol.ToolName(tool), Args: json.RawMessage(`{}`)})
+		if err != nil || c.Decision != want || !slices.ContainsFunc(c.Warnings, func(w string) bool { return strings.Contains(w, "does not run") }) {
+			t.Errorf("check of %s: %v, %+v", tool, err, c)
+		}
 	}
 	if strings.Contains(f.logText(t), "mcp.s") {
 		t.Error("the server was started for it")
+	}
+	if _, e := f.call(context.Background(), "s_search_echo", `{"text": "x"}`); e != nil || !strings.Contains(f.logText(t), "mcp.s") {
+		t.Errorf("a call does not start it: %v", e)
+	}
+	if c, err := f.Check(context.Background(), self, protocol.ToolsCall{SessionID: f.session, CallID: "c", Tool: "s_search_echo", Args: json.RawMessage(`{"text": 1}`)}); err == nil {
+		t.Errorf("a server that runs is not heard: %+v", c)
 	}
 }

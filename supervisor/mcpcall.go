@@ -37,6 +37,15 @@ func (s *Supervisor) registry(x *session, tool string) (*tools.Registry, error) 
 	return named, nil
 }
 
+// proposeUnlisted is propose for a tool of a server that is not to be started.
+func (s *Supervisor) proposeUnlisted(ctx context.Context, server *mcp.Server, req protocol.ToolsCall) (tools.Proposal, error) {
+	registry, err := tools.ShippedRegistry(server.Unlisted(string(req.Tool)))
+	if err != nil {
+		return tools.Proposal{}, err
+	}
+	return s.proposeFrom(ctx, registry, req)
+}
+
 // planStart plans the process of a server.
 func (s *Supervisor) planStart(server *mcp.Server) (tools.Proposal, error) {
 	p, err := server.Start()

@@ -591,12 +591,15 @@ func (s *Supervisor) Check(ctx context.Context, peer unixsock.Peer, req protocol
 	if d := c.session.draft; d != nil {
 		return d.Check(ctx, req)
 	}
-	if err := s.readyFor(ctx, c); err != nil {
-		return protocol.CheckResult{}, wireError(err)
+	if server := s.cfg.MCP.server(string(req.Tool)); server != nil && c.session.process(server.Name) == nil {
+		c.unasked = server // nothing runs, and no server of tools is started either
 	}
 	p, err := s.check(ctx, c)
 	if err != nil && !approval.IsBlocked(err) {
 		return protocol.CheckResult{}, wireError(err)
+	}
+	if c.unasked != nil {
+		c.warnings = append(slices.Clip(c.warnings), "the MCP server "+c.unasked.Name+" does not run yet: this is what the configuration says of the tool, whatever the server says of it")
 	}
 	return s.checkResult(c, p, err)
 }

@@ -678,6 +678,21 @@ func TestOperatorAnswers(t *testing.T) {
 	}
 }
 
+// waitingIDs are all that wait, for approvals.decide.
+func (w *wire) waitingIDs() string {
+	var list protocol.ApprovalsList
+	w.must(protocol.MethodApprovalsList, `{}`, &list)
+	var ids []protocol.ApprovalID
+	for _, a := range list.Approvals {
+		ids = append(ids, a.ID)
+	}
+	raw, err := json.Marshal(ids)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return `"ids":` + string(raw)
+}
+
 func TestGroupIsAnsweredAtOnce(t *testing.T) {
 	for _, verdict := range []protocol.Verdict{protocol.Allow, protocol.Deny, protocol.Dismiss} {
 		t.Run(string(verdict), func(t *testing.T) {
@@ -690,8 +705,13 @@ func TestGroupIsAnsweredAtOnce(t *testing.T) {
 					fmt.Sprintf(`{"session_id":%q,"call_id":"c%d","tool":"ask","args":{"n":%d},"group_id":"turn"}`, session, i, i)))
 				op.next()
 			}
+			target := `"group":"turn"`
+			if verdict == protocol.Allow { // which names the requests that were looked at
+				op.fails(protocol.CodeInvalidParams, protocol.MethodApprovalsDecide, `{"group":"turn","decision":"allow"}`)
+				target = op.waitingIDs()
+			}
 			var decided protocol.ApprovalsDecided
-			op.must(protocol.MethodApprovalsDecide, fmt.Sprintf(`{"group":"turn","decision":%q}`, verdict), &decided)
+			op.must(protocol.MethodApprovalsDecide, fmt.Sprintf(`{%s,"decision":%q}`, target, verdict), &decided)
 			if len(decided.Results) != 3 {
 				t.Fatalf("got %+v", decided)
 			}
@@ -725,7 +745,7 @@ func TestGroupIsAllowedForTheSession(t *testing.T) {
 		op.next()
 	}
 	var decided protocol.ApprovalsDecided
-	op.must(protocol.MethodApprovalsDecide, `{"group":"turn","decision":"allow","scope":"session"}`, &decided)
+	op.must(protocol.MethodApprovalsDecide, fmt.Sprintf(`{%s,"decision":"allow","scope":"session"}`, op.waitingIDs()), &decided)
 	for range 2 {
 		if m := agent.reply(); m.Error != nil {
 			t.Error(m.Error)

@@ -46,13 +46,13 @@ func (t *Tool) Reach(argv []string, dir string) approval.Reach {
 	return t.reach(p, command, dir, p.Decide(command, "bash"))
 }
 
-// Ruled holds a program that is started without a shell against the rules, as the same
-// words on a command line: its error is what a rule that denies them gives. What the rules
-// allow of a line is not asked here.
+// Ruled holds a program that is started without a shell against the rules, as the same words on a
+// command line: its error is what denies them, a rule or the default. What rules allow of a line is not
+// asked here, nor where it may redirect to: that is the sandbox's to say.
 func (t *Tool) Ruled(argv []string, dir string) (bounds []sandboxprofile.Profile, review bool, err error) {
 	p := t.Policy().In(dir)
 	d := p.Decide(tools.QuoteCommand(argv), "bash")
-	if d.Effect == tools.Deny && d.RuleIndex >= 0 {
+	if d := decide(slices.DeleteFunc(slices.Clone(d.Parts), func(q Part) bool { return q.RuleIndex < 0 && q.Rule == rulePaths })); d.Effect == tools.Deny {
 		return nil, false, t.blocked(d)
 	}
 	return p.bounds(d), p.reviewed(d), nil

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/tools"
 )
 
@@ -175,4 +176,31 @@ func TestTheSandboxFreesNothingThatAFileAsksAbout(t *testing.T) {
 			rt.Fatalf("%q runs, where a trusted file has it asked about", command)
 		}
 	})
+}
+
+// TestWhatNoRuleAllowsIsForbidden: a default that allows nothing, of all files or of one of them,
+// is as good as a rule for programs that are started without a shell. Where a line would write
+// is not theirs.
+func TestWhatNoRuleAllowsIsForbidden(t *testing.T) {
+	_, list := rulesOf(t, "ls;sh")
+	for _, row := range []struct {
+		d      Default
+		closed []string
+		want   map[string]bool
+	}{
+		{Default{}, nil, map[string]bool{"id": true, "ls": false, "sh -c id": true, "sh -c ls": false}},
+		{Default{Allowed: true}, []string{"admin"}, map[string]bool{"id": true, "ls": false}},
+		{Default{Allowed: true}, nil, map[string]bool{"id": false, "ls": false, "sh -c ls > /usr/x": false}},
+	} {
+		tool, err := New(Config{Default: row.d, Closed: row.closed, Rules: slices.Concat(tiered("admin", false, list), tiered("user", false, list))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for command, want := range row.want {
+			argv := strings.SplitN(command, " ", 3)
+			if _, _, err := tool.Ruled(argv, "/"); approval.IsBlocked(err) != want {
+				t.Errorf("%+v, closed %v: %q: %v", row.d, row.closed, argv, err)
+			}
+		}
+	}
 }
