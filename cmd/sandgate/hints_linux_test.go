@@ -98,7 +98,7 @@ func TestHintsHelp(t *testing.T) {
 		{"a copy", `cp -r /etc/alternatives $D/out/copy 2>&1 | tail -1 >&2; test -d $D/out/copy`, true},
 		{"cargo's words", `touch $D/out/fnv 2>/dev/null || { echo "failed to open: $D/out/fnv, error: Read-only file system" >&2; exit 1; }`, true},
 		{"a tracer", `strace -o /dev/null true`, true},
-		{"a debugger", `sleep 300 & strace -o /dev/null -p $! & sleep 0.3; kill %1; wait %2`, true},
+		{"a debugger", `sleep 300 & gdb -nx -batch -p $! -ex detach 2>&1 | tee log >&2; kill %1; grep -q detached log`, true},
 		{"a variable", `: "${HINTED_SETTING:?is not set}"`, true},
 		{"a secret", `: "${HINTED_TOKEN:?is not set}"`, true},
 		{"a variable that is not set", `: "${HINTED_NOWHERE:?is not set}"`, false},

@@ -48,6 +48,7 @@ var handlers = with(older, map[int]handler{
 	unix.SYS_TGKILL:            func(c *call) reply { return c.threadSignal(int(c.int(0)), int(c.int(1)), unix.Signal(c.int(2))) },
 	unix.SYS_RT_SIGQUEUEINFO:   (*call).queue,
 	unix.SYS_RT_TGSIGQUEUEINFO: (*call).queueThread,
+	unix.SYS_PTRACE:            (*call).traceExits,
 	// The value is the whole call: nothing is decided about it, so it may go on.
 	unix.SYS_UMASK: func(c *call) reply { c.b.masked.Store(true); return reply{native: true} },
 	// A process that cannot be read cannot be served. Nobody outside of the sandbox can

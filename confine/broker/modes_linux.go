@@ -3,8 +3,8 @@ package broker
 import "golang.org/x/sys/unix"
 
 // Modes serves programs that change files by themselves, and whose mounts say which. It
-// makes the one call that a filter cannot judge: chmod(2) with a set-group-id bit, which
-// it does to directories only.
+// makes what a filter cannot judge: chmod(2) with a set-group-id bit, which
+// it does to directories only. And it judges ptrace(2) that would stop a process at its exit.
 //
 // It has the programs' mounts and user, so that a mistake here gives nobody a right.
 type Modes struct{ broker *Broker }
@@ -19,8 +19,11 @@ func NewModes() (*Modes, error) {
 	return &Modes{b}, nil
 }
 
-// modeCalls are those of handlers that give a mode to a file that is there.
+// modeCalls are those of handlers that give a mode to a file that is there, and ptrace(2).
 func modeCalls(nr int) bool {
+	if nr == unix.SYS_PTRACE {
+		return true
+	}
 	switch callName(nr) {
 	case "chmod", "fchmod", "fchmodat", "fchmodat2":
 		return true

@@ -112,6 +112,7 @@ func (b Brokered) Notified() []Rule {
 		// Each socket(2), whatever its family and type: what the broker does not know it refuses.
 		rules = append(rules, calls("socket", "connect", "bind", "listen")...)
 	}
+	rules = append(rules, tracedExits().Rules...)
 	return append(rules, Rule{"prctl", equal32(0, prctlSetDumpable)})
 }
 

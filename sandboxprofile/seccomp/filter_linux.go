@@ -52,9 +52,12 @@ func servedFor(arch string, lift []string) ([]byte, error) {
 	return p.served().compile(arch, compile)
 }
 
-// served is p without the rules of setGroupID.
+// judged are the calls that process 1 judges for programs.
+func judged() []Rule { return append(setGroupID(), tracedExits().Rules...) }
+
+// served is p without the rules of judged.
 func (p policy) served() policy {
-	left := setGroupID()
+	left := judged()
 	p.deny = slices.Clone(p.deny)
 	for i := range p.deny {
 		p.deny[i].Rules = slices.DeleteFunc(slices.Clone(p.deny[i].Rules), func(r Rule) bool {
@@ -75,7 +78,7 @@ func GroupIDFilter(lift []string, notify bool) ([]byte, error) {
 	if notify {
 		answer = retNotify
 	}
-	p.add(answer, setGroupID()...)
+	p.add(answer, judged()...)
 	f, err := compile(p)
 	if err != nil {
 		return nil, fmt.Errorf("seccomp: compile filter of set-group-id bits: %w", err)

@@ -30,7 +30,7 @@ type Group struct {
 }
 
 // fixed groups are not lifted by a profile: the sandbox itself stands on them.
-func (g Group) fixed() bool { return g.Name == otherProcessesName }
+func (g Group) fixed() bool { return g.Name == otherProcessesName || g.Name == tracedExitsName }
 
 // A Rule matches a call by its name and all of its conditions.
 type Rule struct {

@@ -66,6 +66,7 @@ func Groups() []Group {
 			append(calls("unshare", "setns"), anyBit("clone", 0, cloneNewBits...)...)},
 		{"clone3", "Its flags lie in memory, where a filter cannot see new namespaces; C libraries fall back to clone.", ENOSYS, calls("clone3")},
 		{"openat2", "Its mode lies in memory, where a filter cannot see set-id bits; programs fall back to openat.", ENOSYS, calls("openat2")},
+		tracedExits(),
 		{Tracing, "Reading and steering another process defeats whatever that process was told to keep.", EPERM, calls(
 			"ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd")},
 		{"bpf", "Programs in the kernel; a steady source of privilege escalations.", EPERM, calls("bpf")},
@@ -171,6 +172,21 @@ func ioctlsBut(value uint64, keep []uint64, mask, next uint64) []Rule {
 		return nil
 	}
 	return append(ioctlsBut(value, among, mask|next, next>>1), ioctlsBut(value|next, among, mask|next, next>>1)...)
+}
+
+// tracedExitsName is the group that lets a killed process die.
+const tracedExitsName = "traced_exits"
+
+// tracedExits is apart from Tracing, so that it stays where that is lifted: PTRACE_SEIZE and
+// PTRACE_SETOPTIONS, under both of its numbers, with PTRACE_O_TRACEEXIT. strace needs it, so
+// that process 1 lets programs have it where no two can wait for each other.
+func tracedExits() Group {
+	const traceExit, argument = 0x40, 3
+	g := Group{Name: tracedExitsName, Reason: "A process that is killed would stop once more for its tracer: two that trace each other wait for ever, and nothing ends them.", Errno: EPERM}
+	for _, request := range []uint64{0x4206, 0x4200, 21} {
+		g.Rules = append(g.Rules, Rule{"ptrace", []Condition{{0, ^uint64(0), request}, {argument, traceExit, traceExit}}})
+	}
+	return g
 }
 
 // leases are had on files that are open for reading only, too.
