@@ -15,6 +15,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
@@ -296,7 +297,7 @@ func (x *undoCmd) carryOut(w *changes.Workspace, plan changes.Undo) error {
 	}
 	for _, s := range plan.Steps {
 		var step bytes.Buffer
-		fmt.Fprintln(&step, stepText(s))
+		fmt.Fprintln(&step, stepText(w.Root, s))
 		if x.dryRun {
 			if err := printDiff(&step, w, s); err != nil {
 				return err
@@ -355,7 +356,7 @@ func belowRoot(root string, paths []string) (names []string, err error) {
 	return names, nil
 }
 
-func stepText(s changes.Step) string {
+func stepText(root string, s changes.Step) string {
 	what := "restore"
 	switch {
 	case s.Was == nil:
@@ -369,6 +370,10 @@ func stepText(s changes.Step) string {
 	}
 	if unkept(s) {
 		text += "  (what it holds now was not kept: " + approval.EscapeLine(s.Now.Unkept) + ")"
+	}
+	var st unix.Stat_t
+	if s.Now != nil && !s.Now.IsDir() && unix.Lstat(filepath.Join(root, string(s.Path)), &st) == nil && st.Nlink > 1 {
+		text += "  (by this name: another name of the file keeps what it holds now)"
 	}
 	if s.Conflict != "" {
 		text += "  (conflict: " + approval.EscapeLine(s.Conflict) + ")"

@@ -381,7 +381,10 @@ func (d *Draft) readCopy(root int, u *upper) error {
 	return nil
 }
 
-// untouched reports whether an entry of a copy is what it was when that was made.
+// untouched reports whether an entry of a copy is what it was when that was made. A disk can have
+// another number after each start of the machine.
 func (e Entry) untouched(now *Entry) bool {
-	return e.Mode == now.Mode && (e.IsDir() || e.Seen.is(now.Seen))
+	was := e.Seen
+	was.Dev = now.Seen.Dev
+	return e.Mode == now.Mode && (e.IsDir() || was.is(now.Seen))
 }
