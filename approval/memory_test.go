@@ -128,6 +128,11 @@ func TestSingleQuestionsAreNeverAWholeTool(t *testing.T) {
 			if v := c.Check(one("/y", why)); v.Effect != want {
 				t.Errorf("an allow rule for %s: %+v, want %v", tool, v, want)
 			}
+			exact := one("/y", "")
+			exact.Reach.Exact = why
+			if v := c.Check(exact); v.Effect != Ask {
+				t.Errorf("an allow rule for %s, where only an answer to the very call counts: %+v", tool, v)
+			}
 			if v := c.Check(one("/y", "")); v.Effect != Allow {
 				t.Errorf("an allow rule for %s, of another tool: %+v", tool, v)
 			}

@@ -1,7 +1,6 @@
 package approval
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -194,11 +193,11 @@ func (c *Controller) denyRule(q *question) *verdict {
 }
 
 func (c *Controller) allowRule(q *question) *verdict {
-	if q.call.Changed {
+	if q.call.Changed || q.call.Reach.Exact != "" {
 		return nil
 	}
 	call := q.call
-	call.ByFullName = cmp.Or(call.Reach.Exact, call.Reach.Single) != "" || c.opts.Tools.dangerous(call.ToolName)
+	call.ByFullName = call.Reach.Single != "" || c.opts.Tools.dangerous(call.ToolName)
 	r, ok := c.rules().Match(Allow, call)
 	if !ok {
 		return nil

@@ -24,7 +24,7 @@ type Reach struct {
 	// allowed as a whole, and no glob of an allow rule covers the call.
 	Single string
 	// Exact says why only an answer to this very call allows it, or is "": then no pattern
-	// covers it, the tool cannot be allowed as a whole, and no glob of an allow rule covers it.
+	// covers it, the tool cannot be allowed as a whole, and no allow rule covers it.
 	Exact string
 	// Tools are those by which the same could be done: what is denied of one of them is
 	// denied of all. An allow is for the tool that it was given to.

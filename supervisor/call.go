@@ -332,6 +332,12 @@ func (s *Supervisor) revise(x *session, req protocol.ToolsCall, args json.RawMes
 	if err != nil {
 		return approval.Call{}, err
 	}
+	if p.Review && s.cfg.DraftOver == nil {
+		return approval.Call{}, errors.New("with these arguments the call has to be reviewed: deny it, and have the agent make that one")
+	}
+	if err := x.bindTask(&p); err != nil {
+		return approval.Call{}, err
+	}
 	freezes(&p, x.mode)
 	withholds(&p, x.mode)
 	profile, digest := s.digests(p.Plan)

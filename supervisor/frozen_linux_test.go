@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -312,6 +313,75 @@ func TestWhatDidNotExistIsNotSlippedIn(t *testing.T) {
 	scripts(t, f.ws, "approved")
 	if out, e := f.outputOf(t, line("./linked.sh")); e == nil || e.Code != protocol.CodeDenied {
 		t.Errorf("a link that leads elsewhere: %q, %v", out, e)
+	}
+}
+
+// TestALinkIsNotTurned: a name that a call can turn is held with its links, and with what is
+// there in place of a file, whatever it leads to when the question is asked. What a name means
+// to another process is never shown as what the call starts.
+func TestALinkIsNotTurned(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, setup{fallback: careful, writes: true})
+	scripts(t, f.ws, "benign")
+	turn := func() {}
+	var shown approval.Pending
+	f.answer(t, func(p approval.Pending) {
+		var err error
+		if shown, err = f.approvals.Show(context.Background(), p.ID); err != nil {
+			t.Error(err)
+		}
+		turn()
+		f.mustAnswer(t, p, approval.Answer{Allow: true, Approver: "test"})
+	})
+	do := func(errs ...error) {
+		t.Helper()
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gen := f.ws + "/gen.sh"
+	evil := func() {
+		do(os.RemoveAll(gen), os.WriteFile(gen, []byte("echo EVIL\n"), 0o755))
+	}
+	evilBelow := func() {
+		do(os.RemoveAll(gen), os.Mkdir(gen, 0o755), os.WriteFile(gen+"/ldd", []byte("echo EVIL\n"), 0o755))
+	}
+	for _, x := range []struct {
+		name, command string
+		make          func()
+		swap          func()
+		runs          bool // as it is, without a swap
+	}{
+		{"a link to a program", "bash gen.sh --version", func() { do(os.Symlink("/usr/bin/ldd", gen)) }, evil, true},
+		{"a link and the file beside it", "bash build.sh; bash gen.sh", func() { do(os.Symlink("build.sh", gen)) }, evil, true},
+		{"a directory that is a link", "bash gen.sh/ldd --version", func() { do(os.Symlink("/usr/bin", gen)) }, evilBelow, true},
+		{"a pipe", "bash gen.sh", func() { do(unix.Mkfifo(gen, 0o755)) }, evil, false},
+		{"a loop", "bash gen.sh", func() { do(os.Symlink("gen.sh", gen)) }, evil, false},
+		{"a directory", "bash gen.sh", func() { do(os.Mkdir(gen, 0o755)) }, evil, false},
+	} {
+		do(os.RemoveAll(gen))
+		x.make()
+		if turn = func() {}; x.runs {
+			if out, e := f.outputOf(t, line(x.command)); e != nil || out == "" || strings.Contains(out, "EVIL") {
+				t.Errorf("%s: as it is: %v, %q", x.name, e, out)
+			}
+		}
+		turn = x.swap
+		if out, e := f.outputOf(t, line(x.command)); e == nil || e.Code != protocol.CodeDenied || !strings.Contains(e.Message, "changed between approval and start") {
+			t.Errorf("%s: %v, %q", x.name, e, out)
+		}
+		if !x.runs && !strings.Contains(mustText(shown.Details), "not all files") {
+			t.Errorf("%s: nothing says what is not held: %v", x.name, shown.Details)
+		}
+	}
+	turn = func() {}
+	do(os.MkdirAll(f.ws+"/sub", 0o755), os.WriteFile(f.ws+"/sub/x.sh", []byte("echo sub\n"), 0o644), os.WriteFile(f.ws+"/x.sh", []byte("echo start\n"), 0o644))
+	for _, command := range []string{"bash /proc/self/cwd/x.sh", "bash /proc/thread-self/cwd/x.sh", "cd sub && bash /dev/fd/../cwd/x.sh", "mytool /proc/self/cwd/x.sh"} {
+		shown = approval.Pending{}
+		_, _ = f.call(context.Background(), "shell", `{"command": `+strconv.Quote(command)+`, "dir": "sub"}`)
+		if !strings.Contains(mustText(shown.Details), "means another file for each process") || strings.Contains(shown.Presentation.Content, "echo ") {
+			t.Errorf("%q: %v, shown %q", command, shown.Details, shown.Presentation.Content)
+		}
 	}
 }
 

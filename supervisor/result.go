@@ -174,6 +174,9 @@ func (s *Supervisor) checkResult(c *call, p tools.Proposal, checked error) (prot
 	plan.Pins = slices.Clone(plan.Pins)
 	for i := range plan.Pins { // what is asked about before it is read is not told by its hash
 		pin := &plan.Pins[i]
+		if pin.LeadsElsewhere() { // nor where a link leads that an agent can make
+			*pin, r.PlanDigest = tools.Pin{Path: pin.Named}, ""
+		}
 		if slices.ContainsFunc(p.Withheld, func(dir string) bool { return sandboxprofile.Contains(dir, pin.Path) }) {
 			*pin, r.PlanDigest = tools.Pin{Path: pin.Path}, ""
 		}

@@ -56,33 +56,30 @@ func Hold(p Proposal, paths Paths, list []Started) Proposal {
 	if p.Request == nil && p.Unheld == nil {
 		return p
 	}
-	held, untold := map[string]Pin{}, map[string]bool{}
+	held, told := heldPins{}, map[string]bool{}
 	for _, s := range list {
-		if s.Unsure == "" {
-			s.Unsure = paths.unknown(s)
+		if isDone(paths.Until) {
+			break
+		}
+		pin, way, ok := paths.hold(s)
+		if ok {
+			held.add(pin, way)
+			told[pin.Path] = told[pin.Path] || !pin.Absent || !s.Optional
+		}
+		if s.Unsure == "" && ok && (!s.Optional || pin.Kind == perProcess) {
+			s.Unsure = pin.unknown(s.Name)
 		}
 		if s.Unsure != "" {
 			p.Cautions = append(slices.Clone(p.Cautions), "not all files that the line starts are shown and held: "+s.Unsure)
 			p.Request, p.Unheld = forOnce(p.Request, s.Unsure), forOnce(p.Unheld, s.Unsure)
 		}
-		if s.Name == "" {
-			continue
-		}
-		if isDone(paths.Until) {
-			break
-		}
-		pin, ok := paths.hold(s)
-		if was, twice := held[pin.Path]; ok && (!twice || !was.Frozen) {
-			held[pin.Path] = pin
-			untold[pin.Path] = pin.Absent && s.Optional
-		}
 	}
 	own := p.Present
 	if len(held) > 0 {
 		content := map[string]any{}
-		p.Plan.Pins = withHeld(p.Plan.Pins, held)
-		for path, pin := range held {
-			content[path] = pin.state()
+		p.Plan.Pins = held.with(p.Plan.Pins)
+		for _, pin := range held {
+			content[pin.Path] = pin.state()
 		}
 		p.Request, p.Unheld = withFiles(p.Request, content), withFiles(p.Unheld, content)
 	}
@@ -94,7 +91,7 @@ func Hold(p Proposal, paths Paths, list []Started) Proposal {
 		}
 		said := map[string]Pin{}
 		for _, pin := range pins { // as they are in the end: where nobody here runs the call, nothing is frozen
-			if _, ok := held[pin.Path]; ok && !untold[pin.Path] {
+			if told[pin.Path] && !said[pin.Path].Frozen {
 				said[pin.Path] = pin
 			}
 		}
@@ -104,49 +101,57 @@ func Hold(p Proposal, paths Paths, list []Started) Proposal {
 }
 
 // HoldAll binds a proposal that the configuration has decided to the content of the files
-// that it starts, as far as tools can write to them. Nothing is frozen: nobody was asked.
+// that it starts, as far as tools can write to them, and to the absence of those that are not
+// there: the decision rests on that. Nothing is frozen: nobody was asked.
 func HoldAll(p Proposal, paths Paths, list []Started) Proposal {
-	held := map[string]Pin{}
+	held := heldPins{}
 	for _, s := range list {
-		if pin, ok := paths.hold(s); ok && s.Unsure == "" {
+		s.Optional = false
+		if pin, way, ok := paths.hold(s); ok && s.Unsure == "" {
 			pin.Frozen = false
-			held[pin.Path] = pin
+			held.add(pin, way)
 		}
 	}
-	p.Plan.Pins = withHeld(p.Plan.Pins, held)
+	p.Plan.Pins = held.with(p.Plan.Pins)
 	return p
 }
 
-// unknown says why a file that surely starts is not one whose content can be shown: it is not
-// there yet, or is a directory, of which the program chooses files.
-func (p Paths) unknown(s Started) string {
-	if s.Doubtful || s.Optional {
-		return ""
+// heldPins are pins of held files, by the way to them and the file: each way through links that
+// calls can turn has one.
+type heldPins map[string]Pin
+
+func (h heldPins) add(pin Pin, way []string) {
+	key := strings.Join(append([]string{pin.Path}, way...), "\x00")
+	if was, twice := h[key]; !twice || !was.Frozen {
+		h[key] = pin
 	}
-	if s.Dir != "" {
-		p.Cwd = s.Dir
-	}
-	path, err := p.resolve(s.Name)
-	if err != nil || !p.Writable(path) || !p.shows(path) {
-		return ""
-	}
-	switch info, err := os.Lstat(path); {
-	case errors.Is(err, fs.ErrNotExist):
-		return s.Name + " is not there yet"
-	case err == nil && info.IsDir():
-		return s.Name + " is a directory"
-	}
-	return ""
 }
 
-// withHeld are the pins of a plan with those of held files, which take the place of pins by
-// times.
-func withHeld(pins []Pin, held map[string]Pin) []Pin {
-	pins = slices.DeleteFunc(slices.Clone(pins), func(pin Pin) bool { return held[pin.Path].SHA256 != "" })
-	for _, path := range slices.Sorted(maps.Keys(held)) {
-		pins = append(pins, held[path])
+// with are the pins of a plan with those of held files, which take the place of pins by
+// times. A file is frozen once.
+func (h heldPins) with(pins []Pin) []Pin {
+	content, frozen := map[string]bool{}, map[string]bool{}
+	for _, pin := range h {
+		content[pin.Path] = content[pin.Path] || pin.SHA256 != ""
+	}
+	pins = slices.DeleteFunc(slices.Clone(pins), func(pin Pin) bool { return content[pin.Path] })
+	for _, key := range slices.Sorted(maps.Keys(h)) {
+		pin := h[key]
+		pin.Frozen, frozen[pin.Path] = pin.Frozen && !frozen[pin.Path], pin.Frozen || frozen[pin.Path]
+		pins = append(pins, pin)
 	}
 	return pins
+}
+
+// unknown says why a file that surely starts is not one whose content can be shown.
+func (p Pin) unknown(name string) string {
+	switch {
+	case p.Absent:
+		return name + " is not there yet"
+	case p.Kind != "" && p.Kind != elsewhere:
+		return name + " is " + p.Kind
+	}
+	return ""
 }
 
 // Changeable are the files of a list that calls may change without a question. A call that
@@ -191,8 +196,14 @@ func (p Paths) changeable(list []Started) (files []string) {
 					add("anything in "+rule.Root, []*PathRule{rule})
 				}
 			}
-		} else if pin, ok := p.hold(s); ok {
+		} else if pin, way, ok := p.hold(s); ok {
 			add(pin.Path, p.rulesFor(pin.Path))
+			if pin.Kind == perProcess {
+				add(pin.Named, all)
+			}
+			for _, link := range way {
+				add(link, p.rulesFor(link))
+			}
 		}
 	}
 	return files
@@ -227,36 +238,88 @@ func withFiles(r *approval.Request, content map[string]any) *approval.Request {
 	return &q
 }
 
-// hold pins one file, if a tool could change what is there.
-func (p Paths) hold(s Started) (Pin, bool) {
+// Kinds of what is in the place of a file that is held by its content.
+const (
+	elsewhere  = "elsewhere" // a link leads to what no tool can change, or may see
+	absent     = "absent"
+	directory  = "a directory"
+	loop       = "a loop of links"
+	perProcess = "a name that means another file for each process"
+	outOfReach = "out of reach"
+)
+
+// hold pins what a name stands for, if a tool could change that: the file, or a link on the
+// way to it. way are those links.
+func (p Paths) hold(s Started) (pin Pin, way []string, ok bool) {
 	if s.Dir != "" {
 		p.Cwd = s.Dir
 	}
 	named, err := absolute(s.Name, p.Start(), p.Home)
-	if err != nil {
-		return Pin{}, false
+	if err != nil || checkPath(s.Name) != nil || s.Anything {
+		return Pin{}, nil, false
 	}
-	path, err := p.resolve(s.Name)
-	if err != nil || !p.Writable(path) || !p.shows(path) {
-		return Pin{}, false
+	path, kind, mode := lookAt(named, func(link string) {
+		if p.Writable(link) {
+			way = append(way, link)
+		}
+	})
+	pin = Pin{Path: path, Named: named, Kind: kind}
+	switch own := p.Writable(path) && p.shows(path); {
+	case kind == perProcess:
+		return pin, way, !s.Doubtful || !strings.HasPrefix(named, "/dev/")
+	case !own && kind != loop:
+		pin.Kind = elsewhere
+		return pin, way, len(way) > 0
+	case kind == absent:
+		pin.Kind, pin.Absent = "", true
+		return pin, way, !s.Doubtful && (!s.Optional || s.Sought && !s.Written)
+	case kind != "":
+		return pin, way, !s.Doubtful && (!s.Optional || s.Sought || kind != directory) && (own || len(way) > 0)
+	case s.Doubtful && mode&0o111 == 0 && !startsLikeScript(path):
+		return Pin{}, nil, false
 	}
-	info, err := os.Lstat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && !s.Doubtful && (!s.Optional || s.Sought && !s.Written):
-		return Pin{Path: path, Named: named, Absent: true}, true
-	case err != nil || !info.Mode().IsRegular():
-		return Pin{}, false
-	case s.Doubtful && info.Mode()&0o111 == 0 && !startsLikeScript(path):
-		return Pin{}, false
-	}
-	pin, _, err := readPinned(path, nil, p.Until)
-	if err != nil { // it is too large, or cannot be read: it is the same file, at least
+	if pin, _, err = readPinned(path, nil, p.Until); err != nil { // it is too large, or cannot be read: it is the same file, at least
 		if pin, err = PinFile(path); err != nil {
-			return Pin{}, false
+			pin = Pin{Path: path, Kind: outOfReach}
 		}
 	}
 	pin.Named, pin.Frozen = named, pin.SHA256 != "" && !s.Written && !s.Doubtful
-	return pin, true
+	return pin, way, true
+}
+
+// lookAt follows a name, and says what is there if that is no regular file. It tells of each
+// link on the way.
+func lookAt(named string, link func(path string)) (path, kind string, mode fs.FileMode) {
+	path, err := resolveBelow("/", named, link)
+	var failure *resolveError
+	switch {
+	case errors.As(err, &failure) && failure.reason == ofEachProcess:
+		return filepath.Clean(named), perProcess, 0
+	case err != nil:
+		return filepath.Clean(named), loop, 0
+	}
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return path, absent, 0
+	case err != nil:
+		return path, outOfReach, 0
+	case info.IsDir():
+		kind = directory
+	case info.Mode()&fs.ModeNamedPipe != 0:
+		kind = "a pipe"
+	case !info.Mode().IsRegular():
+		kind = "a device or a socket"
+	}
+	return path, kind, info.Mode()
+}
+
+// LeadsElsewhere reports whether a name leads where no tool can change anything, or sees nothing.
+func (p Pin) LeadsElsewhere() bool { return p.Kind == elsewhere && p.Named != p.Path }
+
+// PinPath pins where a resolved path leads, to itself, if a tool could have a link lead elsewhere.
+func PinPath(resolved string, paths Paths) (Pin, bool) {
+	return Pin{Path: resolved, Named: resolved, Kind: elsewhere}, paths.Writable(resolved)
 }
 
 func startsLikeScript(path string) bool {
@@ -332,16 +395,20 @@ func (p Pin) Copy(w io.Writer) error {
 
 // verifyContent is Verify for a pin of content.
 func (p Pin) verifyContent() error {
-	if resolved, err := resolveLinks(p.Named); p.Named != "" && (err != nil || resolved != p.Path) {
-		return &DriftError{Path: p.Named, Changed: []string{"links"}}
-	}
-	if p.Absent {
-		if _, err := os.Lstat(p.Path); !errors.Is(err, fs.ErrNotExist) {
-			return &DriftError{Path: p.Path, Changed: []string{"existence"}}
-		}
+	if p.Named == "" && p.SHA256 == "" && !p.Absent {
 		return nil
 	}
-	if p.SHA256 == "" {
+	path, kind, _ := lookAt(cmp.Or(p.Named, p.Path), nil)
+	switch {
+	case path != p.Path:
+		return &DriftError{Path: p.Named, Changed: []string{"links"}}
+	case p.Kind == elsewhere:
+		return nil
+	case p.Absent && kind != absent:
+		return &DriftError{Path: p.Path, Changed: []string{"existence"}}
+	case p.Kind != "" && p.Kind != kind:
+		return &DriftError{Path: p.Path, Changed: []string{"type"}}
+	case p.SHA256 == "":
 		return nil
 	}
 	return p.Copy(io.Discard)
@@ -380,7 +447,11 @@ func (p Plan) Content() string {
 func (p Pin) state() string {
 	switch {
 	case p.Absent:
-		return "absent"
+		return absent
+	case p.Kind == elsewhere:
+		return "leads " + elsewhere
+	case p.Kind != "":
+		return "is " + p.Kind
 	case p.SHA256 == "":
 		return fmt.Sprintf("size %d, changed %d", p.Size, p.ChangeTime)
 	}
@@ -473,8 +544,10 @@ func textsOf(order []string, held map[string]Pin, room int) (texts, whys map[str
 // text is what a held file says, or why that cannot be shown.
 func (p Pin) text() (text, why string) {
 	switch {
-	case p.Absent:
+	case p.Absent, p.Kind == elsewhere:
 		return "", ""
+	case p.Kind != "":
+		return "", "what it says cannot be known before it runs"
 	case p.SHA256 == "":
 		return "", "it is too large, or cannot be read"
 	}
@@ -507,6 +580,10 @@ func howHeld(pin Pin) string {
 	switch {
 	case pin.Absent:
 		return "which is not there yet"
+	case pin.Kind == elsewhere:
+		return "to which " + approval.EscapeName(pin.Named) + " has to lead when the call begins"
+	case pin.Kind != "":
+		return "which is " + pin.Kind
 	case pin.SHA256 == "":
 		return "which is not held by its content"
 	case pin.Frozen:

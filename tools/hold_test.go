@@ -36,6 +36,11 @@ func TestHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	tr.link("ws/link.sh", "run.sh")
+	tr.link("ws/loop", "loop")
+	tr.link("ws/out.sh", "../ro/r.txt")
+	tr.link("ws/out", "../ro")
+	tr.link("ws/far.sh", "../outside/secret.txt")
+	tr.link("ws/dangling", "nothing")
 	tr.mkdir("ws/dir")
 	if err := unix.Mkfifo(tr.path("ws/fifo"), 0o600); err != nil {
 		t.Fatal(err)
@@ -55,8 +60,18 @@ func TestHold(t *testing.T) {
 		{"surely none", Started{Name: "data.txt", Doubtful: true}, ""},
 		{"not there yet", Started{Name: "new.sh"}, "ws/new.sh absent"},
 		{"need not be there", Started{Name: "new.sh", Optional: true}, ""},
-		{"a directory", Started{Name: "dir"}, ""},
-		{"a pipe", Started{Name: "fifo"}, ""},
+		{"a directory", Started{Name: "dir"}, "ws/dir is a directory"},
+		{"a directory that may be a script", Started{Name: "dir", Doubtful: true}, ""},
+		{"a directory with a script's name in another place", Started{Name: "dir", Optional: true}, ""},
+		{"a pipe", Started{Name: "fifo"}, "ws/fifo is a pipe"},
+		{"a pipe in place of a Makefile", Started{Name: "fifo", Optional: true, Sought: true}, "ws/fifo is a pipe"},
+		{"a loop", Started{Name: "loop"}, "ws/loop is a loop of links"},
+		{"below a file", Started{Name: "run.sh/x"}, "ws/run.sh/x is out of reach"},
+		{"a link to what no tool can write", Started{Name: "out.sh"}, "ro/r.txt leads elsewhere"},
+		{"a directory that is a link there", Started{Name: "out/r.txt", Optional: true}, "ro/r.txt leads elsewhere"},
+		{"perhaps, by a link there", Started{Name: "out.sh", Doubtful: true}, "ro/r.txt leads elsewhere"},
+		{"a link to what no tool sees", Started{Name: "far.sh"}, "outside/secret.txt leads elsewhere"},
+		{"a link that leads nowhere", Started{Name: "dangling"}, "ws/nothing absent"},
 		{"what no tool can write", Started{Name: "ro/r.txt"}, ""},
 		{"what no tool sees", Started{Name: "../outside/secret.txt"}, ""},
 		{"from another directory", Started{Name: "../run.sh", Dir: tr.path("ws/dir")}, "ws/run.sh frozen"},
@@ -70,8 +85,8 @@ func TestHold(t *testing.T) {
 			if pin.Frozen {
 				text += " frozen"
 			}
-			if pin.Absent {
-				text += " absent"
+			if pin.Absent || pin.Kind != "" {
+				text += " " + pin.state()
 			}
 			if files, _ := got.Request.Payload["files"].(map[string]any); files[pin.Path] == nil {
 				t.Errorf("%s: a remembered answer does not cover it: %v", c.name, got.Request.Payload)

@@ -90,7 +90,7 @@ func executable(candidate string, visible func(path string) bool) (string, error
 		return "", ErrNotFound
 	}
 	entry := filepath.Join(parent, candidate[slash+1:])
-	path, err := resolveBelow(parent, candidate[slash+1:])
+	path, err := resolveBelow(parent, candidate[slash+1:], nil)
 	if err != nil || !visible(entry) || !visible(path) {
 		return "", ErrNotFound
 	}

@@ -60,7 +60,7 @@ func pinOf(path string, info os.FileInfo) (Pin, error) {
 // Verify checks that the pinned file is still behind its path, unchanged. Its
 // error is a *DriftError.
 func (p Pin) Verify() error {
-	if err := p.verifyContent(); err != nil || p.Absent || p.SHA256 != "" {
+	if err := p.verifyContent(); err != nil || p.Absent || p.Kind != "" || p.SHA256 != "" {
 		return err
 	}
 	now, err := PinFile(p.Path)

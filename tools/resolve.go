@@ -17,6 +17,8 @@ const (
 	maxLinks = 40
 )
 
+const ofEachProcess = "the name means another file for each process"
+
 // A resolveError says that a path cannot be resolved, and where the walk stood
 // then. The place matters: a failure outside every root must look like any
 // other refusal there.
@@ -63,10 +65,11 @@ func absolute(path, cwd, home string) (string, error) {
 // does not exist, or that this process may not look at, is taken as it is
 // written, and so is what follows it: whether something is there must not be
 // told by how its name resolves.
-func resolveLinks(path string) (string, error) { return resolveBelow("/", path) }
+func resolveLinks(path string) (string, error) { return resolveBelow("/", path, nil) }
 
-// resolveBelow is resolveLinks for a path that starts at current, which is resolved.
-func resolveBelow(current, path string) (string, error) {
+// resolveBelow is resolveLinks for a path that starts at current, which is resolved. It tells of
+// each link on the way.
+func resolveBelow(current, path string, link func(path string)) (string, error) {
 	links := 0
 	rest := strings.Split(path, "/")
 	for len(rest) > 0 {
@@ -87,6 +90,12 @@ func resolveBelow(current, path string) (string, error) {
 		if !ok {
 			current = next
 			continue
+		}
+		if strings.HasPrefix(next, "/proc/") { // self, cwd: another file for each process that looks
+			return "", &resolveError{at: next, reason: ofEachProcess}
+		}
+		if link != nil {
+			link(next)
 		}
 		if links++; links > maxLinks {
 			return "", &resolveError{at: next, reason: "path goes through too many symbolic links"}

@@ -26,14 +26,15 @@ const (
 type arguments struct {
 	values map[string]any
 	asks   []pathAsk
-	paths  []string // that the arguments name, as they resolved
+	paths  []string    // that the arguments name, as they resolved
+	pins   []tools.Pin // that they still do
 }
 
 // reach is the files that the arguments name. A remembered pattern may deny them and
 // allows nothing: it would outlive the definition that it was an answer to, and
 // cover whatever the other arguments say.
 func (a arguments) reach() approval.Reach {
-	r := approval.Reach{Left: func([]approval.Pattern) int { return 1 }}
+	r := approval.Reach{Left: func([]approval.Pattern) int { return 1 }, NotWhole: "it would outlive the definition of the tool"}
 	for _, path := range a.paths {
 		r.Elements = append(r.Elements, approval.Element{Kind: approval.PathGlob, Name: path})
 	}
@@ -140,6 +141,9 @@ func (t *tool) path(a *arguments, arg, field string, v any, write bool) (string,
 		a.asks = append(a.asks, pathAsk{arg, label})
 	}
 	a.paths = append(a.paths, d.Path)
+	if pin, ok := tools.PinPath(d.Path, t.Paths); ok {
+		a.pins = append(a.pins, pin)
+	}
 	return d.Path, nil
 }
 

@@ -154,7 +154,7 @@ func (t *tool) Plan(c tools.Call) (tools.Proposal, error) {
 		Plan: tools.Plan{
 			Tool:       t.Name,
 			Action:     sandboxprofile.Action{Kind: sandboxprofile.Exec, Exec: program},
-			Pins:       append(pins, credentials...),
+			Pins:       slices.Concat(pins, args.pins, credentials),
 			Profile:    profile,
 			JSONOutput: t.JSONOutput,
 		},
@@ -169,7 +169,8 @@ func (t *tool) Plan(c tools.Call) (tools.Proposal, error) {
 	if t.Starts != nil {
 		starts = append(starts, t.Starts(argv, t.Dir)...)
 	}
-	if sandboxprofile.ClassOf(profile, p.Plan.Action) == sandboxprofile.ClassBeyond {
+	beyond := sandboxprofile.ClassOf(profile, p.Plan.Action) == sandboxprofile.ClassBeyond
+	if beyond {
 		if p.Changeable = t.AllPaths.Changeable(t.vouched(starts)); len(p.Changeable) > 0 && p.Request == nil {
 			p.Request, p.Cautions = t.question(args, argv), []string{tools.Beyond(p.Changeable)}
 		}
@@ -177,7 +178,7 @@ func (t *tool) Plan(c tools.Call) (tools.Proposal, error) {
 	paths := t.AllPaths
 	paths.Until = c.Done
 	p.Hold = func(q tools.Proposal) tools.Proposal { return tools.Hold(q, paths, starts) }
-	if t.Held {
+	if t.Held || beyond && p.Request == nil {
 		return tools.HoldAll(p, paths, starts), nil
 	}
 	return p.Hold(p), nil

@@ -274,6 +274,19 @@ func TestPaths(t *testing.T) {
 				}
 				reached = append(reached, e.Name)
 			}
+			for i, pin := range p.Plan.Pins[len(p.Plan.Pins)-len(c.want):] {
+				if pin.Path != want[i+1] && len(c.want) == 1 || pin.Verify() != nil {
+					t.Errorf("that it leads to %s is not held: %+v", want[i+1], pin)
+				}
+			}
+			if c.name == "written" { // and turned
+				if err := os.Symlink("note.txt", want[1]); err != nil {
+					t.Fatal(err)
+				}
+				if pin := p.Plan.Pins[len(p.Plan.Pins)-1]; pin.Verify() == nil {
+					t.Errorf("a link that was turned goes unseen: %+v", pin)
+				}
+			}
 			slices.Sort(reached)
 			if paths := slices.Sorted(slices.Values(want[1:])); !slices.Equal(reached, paths) {
 				t.Errorf("patterns see %q, want %q", reached, paths)
@@ -322,6 +335,9 @@ func TestRememberedAnswerIsAboutTheDefinition(t *testing.T) {
 		p, err := plan(t, build(t, s, append([]func(*Config){in}, change...)...), object(t, `{"text": "a", "n": 1}`))
 		if err != nil {
 			t.Fatal(err)
+		}
+		if p.Reach.NotWhole == "" {
+			t.Error("an answer for the whole tool would be remembered")
 		}
 		b, err := json.Marshal(p.Request.Payload)
 		if err != nil {

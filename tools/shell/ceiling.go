@@ -159,7 +159,7 @@ func protocols(views []view) string {
 			if reason == "" && len(p.operands) > 0 && !remote(name, p.operands[0]) && strings.Contains(p.operands[0].prefix(), "/") {
 				return "file:git:http:https:ssh"
 			}
-			return "git:http:https:ssh"
+			fallthrough
 		case known().in("git-transports", name):
 			return "git:http:https:ssh"
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/tools"
@@ -169,6 +171,24 @@ func TestBeyondStartsNothingThatIsFreeToChange(t *testing.T) {
 		f.config.Paths.Rules[0].WriteApproval = x.asked
 		if got := f.effect(t, x.command); got != x.want {
 			t.Errorf("%+v: %v", x, got)
+		}
+	}
+	// Whatever is in the place of the script now: a call may put another thing there.
+	for name, put := range map[string]func(path string) error{
+		"a link to a program": func(path string) error { return os.Symlink("/usr/bin/env", path) },
+		"a link to nothing":   func(path string) error { return os.Symlink("/nonexistent", path) },
+		"a loop":              func(path string) error { return os.Symlink("gen.sh", path) },
+		"a pipe":              func(path string) error { return unix.Mkfifo(path, 0o700) },
+		"a directory":         func(path string) error { return os.Mkdir(path, 0o700) },
+		"nothing":             func(string) error { return nil },
+	} {
+		f := newFixture(t, allowing("bash gen.sh"), allowing("bash /proc/self/cwd/gen.sh"))
+		f.must(t, put(f.path("ws/gen.sh")))
+		f.config.Profile.Network.Mode = sandboxprofile.NetworkHost
+		for _, command := range []string{"bash gen.sh --version", "bash /proc/self/cwd/gen.sh"} {
+			if got := f.effect(t, command); got != tools.Ask {
+				t.Errorf("%s: %q: %v", name, command, got)
+			}
 		}
 	}
 }

@@ -184,8 +184,7 @@ func below(root, abs string) bool {
 type systemPrograms struct{}
 
 func (systemPrograms) Locate(string, string) string { return "" }
-
-func (systemPrograms) Sh() string { return "dash" }
+func (systemPrograms) Sh() string                   { return "dash" }
 
 func (systemPrograms) Identify(name, _ string) (string, bool) {
 	base := name[strings.LastIndexByte(name, '/')+1:]

@@ -223,8 +223,11 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 		p.Unchanged = t.Paths.AskedWrites()
 	}
 	if p.Request == nil && p.Unheld == nil {
-		if len(p.Changeable) == 0 || class < sandboxprofile.ClassBeyond {
+		switch {
+		case sandboxprofile.ClassOf(plan.Profile, plan.Action) < sandboxprofile.ClassBeyond, class < sandboxprofile.ClassBeyond:
 			return p, nil
+		case len(p.Changeable) == 0: // and stays so
+			return tools.HoldAll(p, paths, reader.starts(command)), nil
 		}
 		d.Effect = tools.Ask
 		p.Request, p.Plan.Action.Ceiling, p.Cautions = policy.request(c, command, dir, d), nil, []string{tools.Beyond(p.Changeable)}

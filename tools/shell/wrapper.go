@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/sandgate/sandgate/tools"
@@ -171,11 +172,8 @@ func (a *analysis) assignmentWords(cmd *simpleCommand) []word {
 func appended(words []word, p parsed) []word {
 	replace := ""
 	for _, o := range p.options {
-		if o.name == "-I" || o.name == "-i" || o.name == "--replace" {
-			replace = o.value.text
-			if replace == "" {
-				replace = "{}"
-			}
+		if hasField("-I -i --replace", o.name) {
+			replace = cmp.Or(o.value.text, "{}")
 		}
 	}
 	if replace == "" {

@@ -9,6 +9,7 @@ package tasks
 
 import (
 	"encoding/json"
+	"maps"
 	"time"
 
 	"github.com/sandgate/sandgate/approval"
@@ -113,14 +114,23 @@ func (s starter) Plan(c tools.Call) (tools.Proposal, error) {
 	}
 	limits.Output = sandboxprofile.Unlimited // the supervisor keeps a part of it, and the task goes on
 	terminal(c, p.Plan.Action.Exec)
-	if p.Request != nil {
-		p.Request.Description = "In the background: " + p.Request.Description
-		p.Request.Payload["background"], p.Request.Payload["timeout_ms"] = true, c.Int("timeout_ms", 0)
-		if size, ok := c.Args["terminal"]; ok {
-			p.Request.Payload["terminal"] = size
-		}
-	}
+	p.Request, p.Unheld = stays(p.Request, c), stays(p.Unheld, c)
 	return p, nil
+}
+
+// stays is a question about a command that stays.
+func stays(r *approval.Request, c tools.Call) *approval.Request {
+	if r == nil {
+		return nil
+	}
+	q := *r
+	q.Description, q.Payload = "In the background: "+r.Description, maps.Clone(r.Payload)
+	q.Payload["background"], q.Payload["timeout_ms"] = true, c.Int("timeout_ms", 0)
+	if size, ok := c.Args["terminal"]; ok {
+		q.Description = "In the background, with a terminal: " + r.Description
+		q.Payload["terminal"] = size
+	}
+	return &q
 }
 
 // terminal asks for one of the sandbox's own.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,10 +17,19 @@ import (
 // plan is what the tool called name plans for arguments, with a shell that asks about all.
 func plan(t *testing.T, name string, args map[string]any) tools.Proposal {
 	t.Helper()
+	p := planWith(t, shell.Default{Allowed: true, Approval: true}, name, args)
+	if p.Request == nil {
+		t.Fatalf("%s %v: nobody is asked", name, args)
+	}
+	return p
+}
+
+func planWith(t *testing.T, d shell.Default, name string, args map[string]any) tools.Proposal {
+	t.Helper()
 	dir := t.TempDir()
 	profile := sandboxprofile.Top()
 	sh, err := shell.New(shell.Config{
-		Default: shell.Default{Allowed: true, Approval: true}, Profile: profile, Env: []string{"PATH=/usr/bin:/bin"},
+		Default: d, Profile: profile, Env: []string{"PATH=/usr/bin:/bin"},
 		Paths: tools.Paths{Cwd: dir, Rules: []tools.PathRule{{Name: "workspace", Root: dir, Write: true}}},
 	})
 	if err != nil {
@@ -28,8 +38,8 @@ func plan(t *testing.T, name string, args map[string]any) tools.Proposal {
 	for _, tool := range tasks.New(tasks.Config{Shell: sh, Wall: time.Hour}) {
 		if tool.Definition().Name == name {
 			p, err := tool.Plan(tools.Call{Tool: name, Args: args})
-			if err != nil || p.Request == nil {
-				t.Fatalf("%s %v: %v, nobody is asked", name, args, err)
+			if err != nil {
+				t.Fatalf("%s %v: %v", name, args, err)
 			}
 			return p
 		}
@@ -49,6 +59,11 @@ func TestAnAnswerIsForHowLongAndWhere(t *testing.T) {
 		return p
 	}
 	plain := payload(nil)
+	// What is asked where the sandbox would have decided, and does not hold the command.
+	unheld := planWith(t, shell.Default{Allowed: true, Approval: true, Confined: true}, tasks.Start, map[string]any{"command": "sleep 1; touch x", "terminal": map[string]any{"rows": json.Number("24")}}).Unheld
+	if unheld == nil || unheld.Payload["background"] != true || unheld.Payload["terminal"] == nil || !strings.HasPrefix(unheld.Description, "In the background, with a terminal: ") {
+		t.Errorf("%+v", unheld)
+	}
 	for name, more := range map[string]map[string]any{
 		"a shorter time": {"timeout_ms": json.Number("1000")},
 		"a terminal":     {"terminal": map[string]any{"rows": json.Number("24")}},
