@@ -1,12 +1,16 @@
 package confine_test
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
 // TestNothingIsPlanted: where the broker makes the changes, what TestNothingPlantedRuns
@@ -75,5 +79,71 @@ func TestWhatIsMadeInPlace(t *testing.T) {
 				t.Errorf("outside: %s", g.said.String())
 			}
 		})
+	}
+}
+
+// TestFileToolsPlantNothing: what the file tools write is judged as what programs write,
+// and what they read is as little.
+func TestFileToolsPlantNothing(t *testing.T) {
+	g := newGround(t)
+	g.outside("echo SECRET=1 > .env; ln .env notes; git init -q there; ln there/.git/config plain")
+	box, err := newLandlock(t, confine.LandlockOptions{}).Prepare(context.Background(), plantedProfile(t, g.ws))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer box.Close()
+	do := func(kind sandboxprofile.Kind, op sandboxprofile.Operation) confine.Result {
+		t.Helper()
+		op.Path, op.MaxBytes = g.ws+"/"+op.Path, 1<<20
+		r, err := box.Run(context.Background(), sandboxprofile.Action{Kind: kind, File: &op}, confine.Stdio{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	write := func(name, content, want string) {
+		t.Helper()
+		if r := do(sandboxprofile.WriteFile, sandboxprofile.Operation{Path: name, Content: []byte(content), MakeParents: true}); r.Errno != want {
+			t.Errorf("write %s: %q, want %q", name, r.Errno, want)
+		}
+	}
+	evil := "[core]\n\tbare = false\n\tworktree = ../y\n\tfsmonitor = \"touch " + g.canary() + "; false\"\n"
+	// The settings last, and first.
+	write("x/refs/a", "a", "")
+	write("x/objects/a", "a", "")
+	write("x/HEAD", "ref: refs/heads/main\n", "")
+	write("x/config", evil, "EROFS")
+	write("x/hooks/pre-commit", "#!/bin/sh\ntouch "+g.canary()+"\n", "EROFS")
+	write("x/commondir", "../z\n", "EROFS")
+	write("y/.git", "gitdir: ../x\n", "EROFS")
+	write("z/config", evil, "")
+	write("z/refs/a", "a", "")
+	write("z/objects/a", "a", "EROFS")
+	write("v/HEAD", "ref: refs/heads/main\n", "")
+	write("v/config", evil, "")
+	write("v/commondir", "../z\n", "EROFS")
+	// The same names where git makes nothing of them.
+	write("w/config", "[core]\n", "")
+	write("w/hooks/pre-commit", "text\n", "")
+	write("there/objects", "text\n", "")
+	if r := do(sandboxprofile.EditFile, sandboxprofile.Operation{Path: "notes"}); r.Errno != "EACCES" {
+		t.Errorf("an edit of a hidden file under another name: %q", r.Errno)
+	}
+	write("notes", "mine\n", "EACCES")
+	write("plain", evil, "EACCES")
+	for name, want := range map[string]string{"notes": "EACCES", ".env": "EACCES", "plain": "EACCES", "w/config": ""} {
+		if r := do(sandboxprofile.ReadFile, sandboxprofile.Operation{Path: name}); r.Errno != want {
+			t.Errorf("read %s: %q, want %q", name, r.Errno, want)
+		}
+	}
+	grep := sandboxprofile.Operation{Search: &sandboxprofile.Search{Pattern: "SECRET|fsmonitor", Limit: 100, Within: time.Minute, Root: g.ws, Ignored: true}}
+	if r := do(sandboxprofile.GrepFiles, grep); r.File == nil || r.File.Found == nil {
+		t.Errorf("grep: %+v", r)
+	} else if lines := fmt.Sprintf("%+v", r.File.Found.Lines); strings.Contains(lines, "SECRET") || !strings.Contains(lines, "fsmonitor") {
+		t.Errorf("grep: %s", lines)
+	}
+	g.outside("for d in . x y z v w there; do (cd $d; git status; git commit --allow-empty -m x); done")
+	if g.fired() {
+		t.Errorf("it runs: %s", g.said.String())
 	}
 }

@@ -303,6 +303,9 @@ func (b *Broker) locked(act func() reply) reply {
 // creating calls act with the thread's umask. The queue for names is held: no other
 // thread of the broker makes a name meanwhile.
 func (c *call) creating(act func() error) unix.Errno {
+	if c.from == nil {
+		return c.acting(act)
+	}
 	mask, ok := c.umask()
 	if !ok {
 		return unix.ESRCH
@@ -317,7 +320,7 @@ func (c *call) creating(act func() error) unix.Errno {
 // acting is creating for what makes no file. Nothing is done for a thread that has died, or
 // was interrupted for good.
 func (c *call) acting(act func() error) unix.Errno {
-	if !c.from.waits(c.id) {
+	if c.from != nil && !c.from.waits(c.id) {
 		return unix.ESRCH
 	}
 	if err := act(); err != nil {

@@ -5,28 +5,30 @@ import (
 )
 
 func (c *call) mkdirAt(dirfd int32, addr uint64, mode uint32) reply {
-	return c.newName(dirfd, addr, true, func(p place, full string) unix.Errno {
-		if pool := c.b.poolEntry(full); pool != nil {
-			return c.fromPool(pool, unix.S_IFDIR, p.name(), mode, func(string) error { return nil })
-		}
-		s := c.b.standing(full)
-		hooks := s == Protected && c.b.gitNameOf(full) == gitHooks
-		if hooks {
-			s = Writable
-		}
-		if errno := c.verdict(full, s); errno != 0 {
-			return errno
-		}
-		if errno := c.appear(p, full); errno != 0 {
-			return errno
-		}
-		errno := c.creating(func() error { return unix.Mkdirat(p.dir, p.last, mode) })
-		var st unix.Stat_t
-		if errno == 0 && hooks && unix.Fstatat(p.dir, p.name(), &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
-			c.b.made.add(&st, p.dir, p.name())
-		}
+	return c.newName(dirfd, addr, true, func(p place, full string) unix.Errno { return c.mkdir(p, full, mode) })
+}
+
+func (c *call) mkdir(p place, full string, mode uint32) unix.Errno {
+	if pool := c.b.poolEntry(full); pool != nil {
+		return c.fromPool(pool, unix.S_IFDIR, p.name(), mode, func(string) error { return nil })
+	}
+	s := c.b.standing(full)
+	hooks := s == Protected && c.b.gitNameOf(full) == gitHooks
+	if hooks {
+		s = Writable
+	}
+	if errno := c.verdict(full, s); errno != 0 {
 		return errno
-	})
+	}
+	if errno := c.appear(p, full); errno != 0 {
+		return errno
+	}
+	errno := c.creating(func() error { return unix.Mkdirat(p.dir, p.last, mode) })
+	var st unix.Stat_t
+	if errno == 0 && hooks && unix.Fstatat(p.dir, p.name(), &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+		c.b.made.add(&st, p.dir, p.name())
+	}
+	return errno
 }
 
 func (c *call) mknodAt(dirfd int32, addr uint64, mode uint32, dev int) reply {
@@ -86,18 +88,27 @@ func (c *call) newName(dirfd int32, addr uint64, directory bool, act func(p plac
 }
 
 func (c *call) appears(w *walk, dirfd int32, name string, directory bool, act func(p place, full string) unix.Errno) unix.Errno {
-	p, full, errno := w.free(dirfd, name)
-	if errno == 0 && !directory && p.last != p.name() {
-		errno = unix.ENOENT
+	p, errno := w.place(dirfd, name)
+	if errno != 0 {
+		return errno
+	}
+	if !directory && p.last != p.name() {
+		act = func(place, string) unix.Errno { return unix.ENOENT }
+	}
+	return w.newNameAt(p, func(full string) unix.Errno { return act(p, full) })
+}
+
+// newNameAt calls act if there is nothing at p yet.
+func (w *walk) newNameAt(p place, act func(full string) unix.Errno) unix.Errno {
+	full, errno := w.freeAt(p)
+	if errno == 0 {
+		errno = w.judgeEntry(full)
 	}
 	if errno == 0 {
-		errno = c.judgeEntry(full)
+		errno = act(full)
 	}
 	if errno == 0 {
-		errno = act(p, full)
-	}
-	if errno == 0 {
-		c.b.questions.knows(full)
+		w.b.questions.knows(full)
 	}
 	return errno
 }
@@ -107,12 +118,16 @@ func (w *walk) free(dirfd int32, name string) (p place, full string, errno unix.
 	if p, errno = w.place(dirfd, name); errno != 0 {
 		return p, "", errno
 	}
+	full, errno = w.freeAt(p)
+	return p, full, errno
+}
+
+func (w *walk) freeAt(p place) (full string, errno unix.Errno) {
 	var st unix.Stat_t
 	if p.odd() || unix.Fstatat(p.dir, p.name(), &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
-		return p, "", unix.EEXIST
+		return "", unix.EEXIST
 	}
-	full, errno = w.full(p)
-	return p, full, errno
+	return w.full(p)
 }
 
 // judgeEntry judges a new name in a private place, whose names are shared.

@@ -52,6 +52,11 @@ func (m *move) find(oldDir int32, old string, newDir int32, name string, unread 
 	if m.to, errno = m.place(newDir, name); errno != 0 {
 		return errno
 	}
+	return m.look()
+}
+
+// look finds out what lies at both ends.
+func (m *move) look() (errno unix.Errno) {
 	if m.otherFileSystem(m.from, m.to) {
 		return unix.EXDEV
 	}

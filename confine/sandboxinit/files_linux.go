@@ -72,7 +72,7 @@ func isLink(at int, name string) bool {
 // readFile reads a regular file. Anything else is refused: a FIFO would block
 // us, and a device has effects. A file may be as long as it likes, or grow while it
 // is read: what was read until stop reports true is the answer then.
-func readFile(op sandboxprofile.Operation, stop func() bool) wire.Done {
+func readFile(op sandboxprofile.Operation, on disk, stop func() bool) wire.Done {
 	fd, err := openNoLinks(op.Path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
 		return failed("open", err)
@@ -81,6 +81,9 @@ func readFile(op sandboxprofile.Operation, stop func() bool) wire.Done {
 	st, done := regular(fd)
 	if done != nil {
 		return *done
+	}
+	if on.withholds(fd, op.Path) {
+		return failed("open", unix.EACCES)
 	}
 	text, err := fileops.Decode(stoppable{reader(fd), stop}, op.Encoding)
 	if err != nil {
@@ -154,7 +157,7 @@ func regular(fd int) (unix.Stat_t, *wire.Done) {
 
 // makeParents creates what is missing of dir, one component at a time, following
 // no link.
-func makeParents(dir string) error {
+func (d disk) makeParents(dir string) error {
 	fd, err := openNoLinks(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err == nil {
 		return unix.Close(fd)
@@ -163,7 +166,7 @@ func makeParents(dir string) error {
 		return err
 	}
 	parent, name := path.Split(dir)
-	if err := makeParents(path.Clean(parent)); err != nil {
+	if err := d.makeParents(path.Clean(parent)); err != nil {
 		return err
 	}
 	pfd, err := openNoLinks(path.Clean(parent), unix.O_PATH|unix.O_DIRECTORY, 0)
@@ -171,7 +174,7 @@ func makeParents(dir string) error {
 		return err
 	}
 	defer unix.Close(pfd)
-	if err := unix.Mkdirat(pfd, name, 0o755); err != nil && err != unix.EEXIST {
+	if err := d.mkdir(pfd, name, 0o755); err != nil && err != unix.EEXIST {
 		return err
 	}
 	return nil

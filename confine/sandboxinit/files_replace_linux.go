@@ -19,13 +19,13 @@ import (
 const lockPatience = 5 * time.Second
 
 // writeFile replaces a file as a whole, or creates it.
-func writeFile(op sandboxprofile.Operation, temporary string, stop func() bool) wire.Done {
+func writeFile(op sandboxprofile.Operation, temporary string, on disk, stop func() bool) wire.Done {
 	if op.MakeParents {
-		if err := makeParents(path.Clean(path.Dir(op.Path))); err != nil {
+		if err := on.makeParents(path.Clean(path.Dir(op.Path))); err != nil {
 			return failed("mkdir", err)
 		}
 	}
-	t, err := openTarget(op.Path, stop)
+	t, err := on.openTarget(op.Path, stop)
 	if err != nil {
 		return failed("open", err)
 	}
@@ -43,8 +43,8 @@ func writeFile(op sandboxprofile.Operation, temporary string, stop func() bool) 
 
 // editFile replaces parts of a file that is the one of op.Base: the one that an
 // approver saw the difference to. ESTALE is the answer for any other.
-func editFile(op sandboxprofile.Operation, temporary string, stop func() bool) wire.Done {
-	t, err := openTarget(op.Path, stop)
+func editFile(op sandboxprofile.Operation, temporary string, on disk, stop func() bool) wire.Done {
+	t, err := on.openTarget(op.Path, stop)
 	switch {
 	case err != nil:
 		return failed("open", err)
@@ -75,6 +75,7 @@ func editFile(op sandboxprofile.Operation, temporary string, stop func() bool) w
 // target is a path that is about to be replaced: a regular file that is open and
 // locked, or nothing yet.
 type target struct {
+	on   disk
 	dir  string
 	at   int // the directory
 	name string
@@ -85,8 +86,8 @@ type target struct {
 // openTarget opens what stands at p. It takes a lock on a file, so that two calls
 // that change the same one do so one after the other. The lock is advisory, and
 // nothing rests on it but that no change is lost: replace looks again.
-func openTarget(p string, stop func() bool) (*target, error) {
-	t := &target{dir: path.Clean(path.Dir(p)), name: path.Base(p), fd: -1}
+func (d disk) openTarget(p string, stop func() bool) (*target, error) {
+	t := &target{on: d, dir: path.Clean(path.Dir(p)), name: path.Base(p), fd: -1}
 	var err error
 	if t.at, err = openNoLinks(t.dir, unix.O_PATH|unix.O_DIRECTORY, 0); err != nil {
 		return nil, err
@@ -144,6 +145,9 @@ func (t *target) open() error {
 	t.fd = fd
 	if err := unix.Fstat(fd, &t.st); err != nil {
 		return err
+	}
+	if t.on.withholds(fd, path.Join(t.dir, t.name)) {
+		return unix.EACCES
 	}
 	return replaceable(t.st.Mode)
 }
@@ -263,7 +267,7 @@ func (t *target) replace(content []byte, tmp string, derived bool) (step string,
 			return "verify", err
 		}
 	}
-	if err := unix.Renameat(t.at, tmp, t.at, t.name); err != nil {
+	if err := t.on.rename(t.at, tmp, t.name); err != nil {
 		unix.Unlinkat(t.at, tmp, 0)
 		return "rename", err
 	}

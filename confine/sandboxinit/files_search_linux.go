@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandgate/sandgate/confine/broker"
 	"github.com/sandgate/sandgate/confine/fileops"
 	"github.com/sandgate/sandgate/confine/wire"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -20,11 +21,11 @@ import (
 func performFile(kind sandboxprofile.Kind, op sandboxprofile.Operation, temporary string, on disk, stop func() bool) wire.Done {
 	switch kind {
 	case sandboxprofile.ReadFile:
-		return readFile(op, stop)
+		return readFile(op, on, stop)
 	case sandboxprofile.WriteFile:
-		return writeFile(op, temporary, stop)
+		return writeFile(op, temporary, on, stop)
 	case sandboxprofile.EditFile:
-		return editFile(op, temporary, stop)
+		return editFile(op, temporary, on, stop)
 	case sandboxprofile.ListFiles, sandboxprofile.GlobFiles, sandboxprofile.GrepFiles:
 		if op.Search != nil {
 			return search(kind, op, on, stop)
@@ -47,6 +48,35 @@ type disk struct{ shared *shared }
 
 func (d disk) bars(name string) bool { return d.shared.bars(sandboxprofile.ReadFile, name) }
 
+// broker judges what the file tools change where one judges what programs change: a name
+// alone does not say what git, say, makes of it. Nil where the mounts decide.
+func (d disk) broker() *broker.Broker {
+	if d.shared == nil || d.shared.domain < 0 {
+		return nil
+	}
+	return d.shared.broker
+}
+
+// withholds reports whether a file is one that programs may not read under any name.
+func (d disk) withholds(fd int, name string) bool {
+	b := d.broker()
+	return b != nil && b.Withholds(fd, path.Clean(name))
+}
+
+func (d disk) mkdir(at int, name string, mode uint32) error {
+	if b := d.broker(); b != nil {
+		return b.Mkdir(at, name, mode)
+	}
+	return unix.Mkdirat(at, name, mode)
+}
+
+func (d disk) rename(at int, from, to string) error {
+	if b := d.broker(); b != nil {
+		return b.Rename(at, from, to)
+	}
+	return unix.Renameat(at, from, at, to)
+}
+
 // OpenDir implements fileops.Disk.
 func (d disk) OpenDir(name string) (fileops.Dir, error) {
 	if d.bars(name) {
@@ -65,7 +95,7 @@ func (d disk) OpenFile(name string) (fileops.File, error) {
 		return nil, unix.EACCES
 	}
 	fd, err := openNoLinks(name, fileFlags, 0)
-	return openedFile(fd, err)
+	return d.openedFile(name, fd, err)
 }
 
 // fileFlags open what may turn out to be no regular file without waiting for it,
@@ -98,7 +128,7 @@ func (d directory) OpenFile(name string) (fileops.File, error) {
 		return nil, unix.EACCES
 	}
 	fd, err := openAt(d.fd, name, fileFlags, 0)
-	return openedFile(fd, err)
+	return d.on.openedFile(path.Join(d.name, name), fd, err)
 }
 
 // Size implements fileops.Dir.
@@ -194,7 +224,7 @@ func (f regularFile) Close() error { return unix.Close(int(f.reader)) }
 
 var errNotRegular = errors.New("not a regular file")
 
-func openedFile(fd int, err error) (fileops.File, error) {
+func (d disk) openedFile(name string, fd int, err error) (fileops.File, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -206,6 +236,10 @@ func openedFile(fd int, err error) (fileops.File, error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		unix.Close(fd)
 		return nil, errNotRegular
+	}
+	if d.withholds(fd, name) {
+		unix.Close(fd)
+		return nil, unix.EACCES
 	}
 	return regularFile{reader(fd), st.Size}, nil
 }

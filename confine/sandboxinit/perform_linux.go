@@ -68,6 +68,7 @@ func (w *worker) perform(r wire.Run, fds []int) (wire.Done, error) {
 		}
 		i := interruption{worker: w, next: time.Now().Add(stopInterval)}
 		done := performFile(r.Action.Kind, *r.Action.File, r.Temporary, disk{w.shared}, i.stopped)
+		w.shared.report(&done)
 		return done, i.err
 	default:
 		return wire.Done{Op: "action", Errno: int(unix.EINVAL)}, nil

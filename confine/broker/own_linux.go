@@ -1,0 +1,47 @@
+package broker
+
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// What init changes for the file tools is judged as what a program changes, but that there
+// is no thread that waits: nobody is asked.
+
+// Rename gives the file from in a directory the name to, in the place of what has it.
+func (b *Broker) Rename(dir int, from, to string) error {
+	return b.ourselves(unix.SYS_RENAMEAT2, func(w walk) unix.Errno {
+		m := move{walk: w, from: place{dir, from}, to: place{dir, to}}
+		if errno := m.look(); errno != 0 {
+			return errno
+		}
+		return m.run()
+	})
+}
+
+// Mkdir makes a directory.
+func (b *Broker) Mkdir(dir int, name string, mode uint32) error {
+	return b.ourselves(unix.SYS_MKDIRAT, func(w walk) unix.Errno {
+		p := place{dir, name}
+		return w.newNameAt(p, func(full string) unix.Errno { return w.mkdir(p, full, mode) })
+	})
+}
+
+func (b *Broker) ourselves(nr int, act func(w walk) unix.Errno) error {
+	c := &call{b: b, nr: nr, proc: -1}
+	defer c.close()
+	if r := b.locked(func() reply { return fails(act(walk{call: c})) }); r.errno != 0 {
+		return r.errno
+	}
+	return nil
+}
+
+// Withholds reports whether a file that was found under a name is one that was withheld when
+// the sandbox was built, under whatever name.
+func (b *Broker) Withholds(fd int, name string) bool {
+	b.names.Lock()
+	defer b.names.Unlock()
+	var st unix.Stat_t
+	return unix.Fstat(fd, &st) != nil || b.isKept(&st) && !slices.Contains(b.frozen, idOf(&st)) && b.standing(name) != Protected
+}
