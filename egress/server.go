@@ -139,7 +139,8 @@ type Server struct {
 	slots       chan struct{}
 	splices     chan struct{}          // directions of connections whose bytes stay in the kernel
 	spent       atomic.Int64           // of Limits.Bytes
-	noLookups   atomic.Bool            // nobody answers here, and the upstream can look names up
+	silences    atomic.Int64           // how many of
+	silent      sync.Map               // names that nobody answers for here, and the upstream can look up
 	direction   Direction              // of every connection
 	buffers     sync.Pool              // of *[]byte, for copying
 	sessions    tls.ClientSessionCache // with hosts where TLS ends here

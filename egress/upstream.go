@@ -85,6 +85,9 @@ func (t Target) address() string {
 // localLookup is how long a name is looked up here that the upstream can look up too.
 const localLookup = 2 * time.Second
 
+// maxSilent bounds how many names are kept that nobody answers for.
+const maxSilent = 4096
+
 // through connects to t by way of the upstream.
 func (c *client) through(ctx context.Context, a *attempt, t Target) (*stream, error) {
 	if err := c.checkKnown(ctx, t); err != nil {
@@ -112,9 +115,10 @@ func (c *client) through(ctx context.Context, a *attempt, t Target) (*stream, er
 }
 
 // checkKnown refuses a name that leads to a special address, as far as this machine can
-// tell. It asks once for all names where there is nobody to ask.
+// tell. Where there is nobody to ask it asks once for each name: one that is made to have
+// no answer says nothing about others.
 func (c *client) checkKnown(ctx context.Context, t Target) error {
-	if c.noLookups.Load() {
+	if _, silent := c.silent.Load(t.Host.String()); silent {
 		return nil
 	}
 	soon, cancel := context.WithTimeout(ctx, localLookup)
@@ -124,8 +128,8 @@ func (c *client) checkKnown(ctx context.Context, t Target) error {
 	if errors.As(err, &r) && r.Reason == ReasonAddress {
 		return r
 	}
-	if soon.Err() != nil {
-		c.noLookups.Store(true)
+	if soon.Err() != nil && c.silences.Add(1) <= maxSilent {
+		c.silent.Store(t.Host.String(), true)
 	}
 	return nil
 }

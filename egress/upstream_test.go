@@ -142,6 +142,33 @@ func TestUpstreamOpensNothing(t *testing.T) {
 	}
 }
 
+// TestSilentNameHidesNoOther: that nobody answers for one name does not have others go unchecked.
+func TestSilentNameHidesNoOther(t *testing.T) {
+	t.Parallel()
+	heads := make(chan string, 2)
+	w := newWorld()
+	w.hangs = "silent.example."
+	w.site("inner.example", "169.254.169.254", 22, serveTCP(t, echo))
+	w.sites["198.51.100.9:3128"] = serveTCP(t, askedFor(heads, "200 OK")).String()
+	u, err := ParseUpstream("http://198.51.100.9:3128", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := startProxy(t, w, func(c *Config) { c.Allow, c.Upstream = [][]string{{"silent.example:22", "inner.example:22"}}, u })
+	conn, _, resp := connectTo(t, p, "silent.example:22")
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("the silent one: %s", resp.Status)
+	}
+	conn.Close()
+	p.event(t)
+	if _, _, resp := connectTo(t, p, "inner.example:22"); resp.StatusCode == http.StatusOK {
+		t.Error("the other one is reached")
+	}
+	if e := p.event(t); e.Reason != ReasonAddress {
+		t.Errorf("%+v", e)
+	}
+}
+
 // TestBadUpstreams: one that lies, hangs, refuses or asks for a password is told by name,
 // and no password with it.
 func TestBadUpstreams(t *testing.T) {
