@@ -227,7 +227,7 @@ type KeptCache struct {
 	Size      int64     `json:"size"`
 	// Unread says that a part cannot be looked at. It counts for more than there may be of all.
 	Unread bool `json:"unread,omitempty"`
-	parts     []cachePart
+	parts  []cachePart
 }
 
 type cachePart struct {

@@ -44,8 +44,10 @@ func TestErrorsSayTheirKind(t *testing.T) {
 		kind Kind
 		hint string
 	}{
-		"an unknown key":                  {unknown, Configuration, ""},
-		"a system directory":              {start(func(c *config.Config) { c.Sandbox.Paths = []config.Path{{Name: "w", Root: "/usr", Mode: config.ReadWrite}} }), Configuration, "--workspace"},
+		"an unknown key": {unknown, Configuration, ""},
+		"a system directory": {start(func(c *config.Config) {
+			c.Sandbox.Paths = []config.Path{{Name: "w", Root: "/usr", Mode: config.ReadWrite}}
+		}), Configuration, "--workspace"},
 		"a backend of another system":     {CheckBackend("seatbelt"), Unavailable, "auto"},
 		"a log that cannot be opened":     {start(func(c *config.Config) { c.Audit.Path = "/dev/null/log" }), Internal, ""},
 		"an upstream proxy without a URL": {start(func(c *config.Config) { c.Egress.Upstream = "::" }), Configuration, "http://"},
