@@ -28,6 +28,7 @@ type Pending struct {
 	Description  string            `json:"description"`
 	Payload      map[string]any    `json:"payload"`
 	Covers       string            `json:"covers,omitempty"`       // by a remembered answer: Request.Covers
+	Once         string            `json:"once,omitempty"`         // why allowing it is not remembered: Request.Once
 	Presentation *Presentation     `json:"presentation,omitempty"` // nil until somebody has had it shown
 	Args         json.RawMessage   `json:"args,omitempty"`         // as the agent gave them; set by Show
 	Editable     bool              `json:"editable,omitempty"`     // an answer may have other arguments
@@ -92,6 +93,7 @@ func (c *Controller) describe(p *pending, q *question) Pending {
 		Description:    cmp.Or(call.Request, p.q.call.Request).Description,
 		Payload:        cmp.Or(call.Request, p.q.call.Request).Payload,
 		Covers:         cmp.Or(call.Request, p.q.call.Request).Covers,
+		Once:           cmp.Or(call.Request, p.q.call.Request).Once,
 		Editable:       call.Revise != nil,
 		Rule:           call.Rule,
 		Cause:          q.cause,

@@ -51,6 +51,8 @@ type Approval struct {
 	// Patterns could be remembered in place of this very call. They are set by
 	// approvals.show and approvals.preview only.
 	Patterns []approval.Offer `json:"patterns,omitempty"`
+	// Once, if set, says why an answer that allows this very call is not remembered.
+	Once string `json:"once,omitempty"`
 	// Omitted: something of the request is left out for its length. In lists and
 	// notifications, approvals.show has it.
 	Omitted bool `json:"omitted,omitempty"`

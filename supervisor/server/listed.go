@@ -58,7 +58,7 @@ func weight(v any) int {
 
 func weightOf(a *protocol.Approval) int {
 	n := 1024 + weight(a.Payload) + weight(a.Details) + weight(a.BatchRemaining) + weight(a.Args) + weight(a.SessionMetadata) + weight(a.Metadata)
-	for _, s := range []string{a.Description, a.Agent, a.SessionName, string(a.CallID), string(a.Tool), a.GroupID, a.Connector, a.Rule} {
+	for _, s := range []string{a.Description, a.Agent, a.SessionName, string(a.CallID), string(a.Tool), a.GroupID, a.Connector, a.Rule, a.Once} {
 		n += weight(s)
 	}
 	if p := a.Presentation; p != nil {
@@ -83,7 +83,7 @@ func listed(a protocol.Approval) (protocol.Approval, int) {
 // barely is what a request is known and answered by.
 func barely(a protocol.Approval) (protocol.Approval, int) {
 	a.Payload, a.Presentation, a.Details, a.BatchRemaining, a.SessionMetadata, a.Metadata, a.SessionName = nil, nil, nil, nil, nil, nil, ""
-	a.Description, a.Rule, a.Omitted = short(a.Description), short(a.Rule), true
+	a.Description, a.Rule, a.Once, a.Omitted = short(a.Description), short(a.Rule), short(a.Once), true
 	return a, weightOf(&a)
 }
 

@@ -109,6 +109,9 @@ func subject(a *protocol.Approval) string {
 
 // RememberedSentence says, escaped, what holds from now on if an offer is remembered.
 func RememberedSentence(a *protocol.Approval, o approval.Offer, s approval.Scope, denied bool) string {
+	if a.Once != "" && o.Kind == "" && !denied {
+		return fmt.Sprintf("Nothing is remembered: this very call can be allowed once only. %s.", upper(Brief(line(a.Once))))
+	}
 	return fmt.Sprintf("From now on %s %s, %s.", Brief(line(o.Text)), effectWords(denied), whoever(a.Agent, s))
 }
 

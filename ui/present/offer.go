@@ -57,8 +57,11 @@ func OfferNotes(a *protocol.Approval, o approval.Offer, denied bool) (notes []st
 	if !o.Whole && !denied {
 		notes = append(notes, "That is not all of this call: the rest is allowed once, and asked about again.")
 	}
+	if o.Kind == "" && (denied || a.Once == "") {
+		notes = append(notes, exactly(a))
+	}
 	if o.Kind == "" {
-		return append(notes, exactly(a))
+		return notes
 	}
 	if len(o.Matched) == 0 {
 		return append(notes, "Of this session's other calls it would have covered none.")
@@ -74,11 +77,13 @@ func OfferNotes(a *protocol.Approval, o approval.Offer, denied bool) (notes []st
 	return append(notes, text)
 }
 
+func upper(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
 // exactly says what a remembered answer to this very call covers. It speaks of the content
 // of those files alone that the answer is bound to.
 func exactly(a *protocol.Approval) string {
 	if covers := a.Details["remembered"]; covers != "" {
-		return strings.ToUpper(covers[:1]) + Brief(line(covers[1:])) + "."
+		return upper(Brief(line(covers))) + "."
 	}
 	const others = "It covers nothing else: another argument or directory is asked about again"
 	files, _ := a.Payload["files"].(map[string]any)

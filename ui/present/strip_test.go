@@ -388,6 +388,13 @@ func TestNamesAreToldFromOurWords(t *testing.T) {
 	if strings.Contains(cut, "\u05d0") || !strings.Contains(cut, "<U+05D0>") {
 		t.Error(cut)
 	}
+	a.Once = "not all files that the call starts are held"
+	if got := RememberedSentence(a, ThisCall(a), approval.Session, false); strings.Contains(got, "From now on") || !strings.Contains(got, "once only. Not all files") {
+		t.Error(got)
+	}
+	if got := RememberedSentence(a, ThisCall(a), approval.Session, true); !strings.HasPrefix(got, "From now on") {
+		t.Error(got)
+	}
 	if len(Offers(&protocol.Approval{Tool: "review", Details: map[string]string{"changes": "+ x\n"}})) != 0 || len(Offers(a)) == 0 {
 		t.Error("what is looked at by itself can be remembered, or what is not cannot")
 	}
