@@ -52,25 +52,30 @@ func showInvisible(s string) string {
 	var b strings.Builder
 	marks := 0
 	var script *unicode.RangeTable // of the letter that marks stand on
+	base := ' '
 	for i := 0; i < len(s); {
 		if isPlain(s[i : i+1]) { // nearly all of most texts
 			b.WriteByte(s[i])
+			base = rune(s[i])
 			i, marks, script = i+1, 0, nil
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(s[i:])
 		if marks = countMarks(marks, r); marks == 0 {
-			script = scriptOf(r, script)
+			base, script = r, scriptOf(r, script)
 		}
 		switch {
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(&b, "<0x%02X>", s[i])
+			base, marks, script = '>', 0, nil
 		case r == '\t':
 			b.WriteString("→   ")
-		case isVisible(r) && (marks == 0 || marks <= maxMarks && standsOn(r, script)):
+			base, marks, script = ' ', 0, nil
+		case isVisible(r) && (marks == 0 || marks <= maxMarks && standsOn(r, base, script)):
 			b.WriteRune(r)
 		default:
 			writeCodePoint(&b, r)
+			base, marks, script = '>', 0, nil // which marks that follow stand on
 		}
 		i += size
 	}
@@ -90,9 +95,17 @@ func scriptOf(r rune, before *unicode.RangeTable) *unicode.RangeTable {
 	return nil
 }
 
-// standsOn reports whether a mark belongs to a script. Beside letters of another one it has no
-// ink, or some that nobody expects; a few belong to all.
-func standsOn(mark rune, script *unicode.RangeTable) bool {
+// standsOn reports whether a mark is one of a letter's script, and adds ink to it. Beside letters of
+// another script it has no ink, or some that nobody expects; a few marks belong to all scripts.
+func standsOn(mark, base rune, script *unicode.RangeTable) bool {
+	switch {
+	case !unicode.IsLetter(base):
+		return false
+	case mark == '\u0307' && strings.ContainsRune("ij\u0131\u0237\u0456\u0458", base): // the dot that is there
+		return false
+	case mark >= 0x334 && mark <= 0x338, mark >= 0x20d0 && mark <= 0x20f0: // strokes through a letter
+		return false
+	}
 	return script != nil && unicode.Is(script, mark) || unicode.In(mark, unicode.Inherited, unicode.Common)
 }
 
@@ -345,7 +358,7 @@ func safePresentation(p Presentation) *Presentation {
 	if text, binary := DescribeBinary([]byte(p.Content)); binary && p.Type == FileContent {
 		return binaryPresentation(p.Content, text)
 	}
-	escape := p.Type.escape()
+	escape := p.Escaped
 	shown, cut := Truncate(escape(p.Content), maxShownLines, maxShownBytes)
 	safe := &Presentation{Type: p.Type.orText(), Content: shown, Language: EscapeLine(p.Language)}
 	safe.Metadata, _ = escapeValues(p.Metadata).(map[string]any)
@@ -362,11 +375,29 @@ func safePresentation(p Presentation) *Presentation {
 	return safe
 }
 
-func (t PresentationType) escape() func(string) string {
-	if t == Command {
-		return EscapeCommand
+// Escaped is a text of a presentation, its content or all of it, as it may be printed. Lines of
+// ours, and the bars before those of files, stand between the lines of a command as they are.
+func (p *Presentation) Escaped(text string) string {
+	margin, _ := p.Metadata[Margin].(string)
+	switch {
+	case p.Type != Command:
+		return Escape(text)
+	case margin == "":
+		return EscapeCommand(text)
 	}
-	return Escape
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		const bar = "│ "
+		switch rest, file := strings.CutPrefix(line, bar); {
+		case file:
+			b.WriteString(bar + EscapeCommand(rest))
+		case strings.HasPrefix(line, margin):
+			b.WriteString(EscapeCommand(line))
+		default:
+			b.WriteString(Escape(line))
+		}
+	}
+	return b.String()
 }
 
 func (t PresentationType) orText() PresentationType {

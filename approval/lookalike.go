@@ -44,11 +44,39 @@ const twins = "\u2044\u2215\u29f8\uff0f\u2024\uff0e\ua789\u2236\u02d0\u01c3\u01c
 	"\u2115\u2119\u211a\u211b\u211c\u211d\u2124\u212c\u212d\u212f\u2130\u2131\u2133\u2134" +
 	"\u037e\u212a"
 
-// commandTwins mean nothing in prose; in a command they are no quotes and no
-// options, though they look it.
-const commandTwins = "\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u2032\u2033\u2035\u2036\u02bc\u02b9" +
-	"\u02c8\u02cb\u00b4\uff40\uff07\uff02\u2013\u2014\u2015\u2212\ufe63\uff0d\uff04\uff06" +
-	"\uff5c\uff1b\uff08\uff09\uff1c\uff1e\uff03\uff0a\uff01\uff3c\uff5e"
+// plainSigns are signs beyond ASCII that look like none of it.
+const plainSigns = "\u00a1\u00a3\u00a5\u00a7\u00a9\u00ae\u00b0\u00b1\u00b6\u00bf\u20ac\u2190\u2191\u2192\u2193\u2705\u2713\u2717\u274c\u3001\u3002\u300c\u300d\u300e\u300f\u3010\u3011"
+
+// strokes are letters of East Asia of one stroke. Beside other letters of theirs they are read as
+// letters, and alone as the sign that they look like.
+const strokes = "\u30ce\u30fc\u4e00\u4e28\u4e36\u4e3f"
+
+// isSign reports whether r is a sign that could be taken for one of ASCII, of which each means
+// something in a command: quotes, dashes, bars, slashes. All are but those that are known to look
+// otherwise, and pictures.
+func isSign(r rune) bool {
+	switch {
+	case r < utf8.RuneSelf, strings.ContainsRune(plainSigns, r):
+		return false
+	case r == 0xa778, r == 0xa78b, r == 0xa78c: // letters, drawn as signs
+		return true
+	case unicode.Is(unicode.Sc, r):
+		return r >= 0xfe50 // in other widths
+	case unicode.Is(unicode.So, r):
+		return r < 0x1f000
+	case unicode.Is(unicode.Lm, r):
+		return unicode.In(r, unicode.Common, unicode.Latin) && !strings.ContainsRune(strokes, r)
+	}
+	return unicode.In(r, unicode.P, unicode.Sk, unicode.Sm)
+}
+
+// isStroke reports whether a letter stands alone that is one stroke.
+func isStroke(before, r, after rune) bool {
+	beside := func(r rune) bool {
+		return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) && !strings.ContainsRune(strokes, r)
+	}
+	return strings.ContainsRune(strokes, r) && !beside(before) && !beside(after)
+}
 
 // isTwin reports whether r passes for an ASCII character by itself.
 func isTwin(r rune) bool {
@@ -61,8 +89,8 @@ func isTwin(r rune) bool {
 	return strings.ContainsRune(twins, r)
 }
 
-// EscapeCommand is Escape for text that a program will read: typographic quotes and
-// dashes are shown as code points too, since they are neither quotes nor options,
+// EscapeCommand is Escape for text that a program will read: signs that could be taken for
+// those of ASCII are shown as code points too, since they are neither quotes nor options,
 // and so are a word that could be Latin and is not, and Hebrew and Arabic letters but
 // for single words between others.
 func EscapeCommand(s string) string {
@@ -138,13 +166,16 @@ func showWord(b *strings.Builder, word string, command bool) {
 	}
 	for _, l := range labels {
 		hide := l.foreign || l.twin && latin
-		for _, r := range l.text {
+		before := ' '
+		for i, r := range l.text {
+			after, _ := utf8.DecodeRuneInString(l.text[i+utf8.RuneLen(r):])
 			switch {
-			case hide && isForeign(r), isTwin(r), command && strings.ContainsRune(commandTwins, r):
+			case hide && isForeign(r), isTwin(r), command && (isSign(r) || isStroke(before, r, after)):
 				writeCodePoint(b, r)
 			default:
 				b.WriteRune(r)
 			}
+			before = r
 		}
 	}
 }

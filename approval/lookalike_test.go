@@ -77,9 +77,34 @@ func checkEscapedCommand(t interface {
 		t.Fatalf("Escape changes what EscapeCommand gave: %q became %q, then %q", in, out, again)
 	}
 	for _, r := range out {
-		if isTwin(r) || strings.ContainsRune(commandTwins, r) {
+		if isTwin(r) || isSign(r) {
 			t.Fatalf("EscapeCommand(%q) contains %U", in, r)
 		}
+	}
+}
+
+// TestSignsOfCommands: what has the ink of a sign of ASCII is a code point in a command, whatever it is
+// called; letters and pictures that people write in one stay.
+func TestSignsOfCommands(t *testing.T) {
+	for _, r := range "\ua78c\ua78b\u02bb\u02ca\u055a\u0384\u1fbd\u1fef\u02ba\u02dd\u3003\u301d\u2034\u2216\u29f5\ufe68\u2572\u2571\u27cb\u2502\u2503\u2012\ufe58\u02d7\u2796\u2500\ufe54\u0589\ufe55\uff1a\uff1d\u30a0\ufe69\uff04\ufe60\ua778\u2039\ufe65\u204e\u2217\u223c\uff20\uff3f\u02cd\u4e36\u4e3f\u4e28\u30ce\u2018\u2014\u2212" {
+		if got := EscapeCommand("rm a" + string(r) + " b"); strings.ContainsRune(got, r) {
+			t.Errorf("%U is shown as %q", r, got)
+		}
+	}
+	for _, s := range []string{"git commit -m 'ラーメン、一番。'", "echo 🎉 ✅ → ok", "cat docs/שלום.txt", "ls naïve"} {
+		if got := EscapeCommand(s); got != s {
+			t.Errorf("%q is shown as %q", s, got)
+		}
+	}
+	for s, want := range map[string]string{"gi\u0307t": "gi<U+0307>t", "a_\u0332b": "a_<U+0332>b", "l-\u0335x": "l-<U+0335>x", "a\u0338": "a<U+0338>", "e\u0301": "e\u0301"} {
+		if got := EscapeName(s); got != want {
+			t.Errorf("%q is shown as %q", s, got)
+		}
+	}
+	p := Presentation{Type: Command, Content: "  sh │ x\n\n── x.sh, which\n│ echo ‘a’ │\n", Metadata: map[string]any{Margin: "  "}}
+	want := "  sh <U+2502> x\n\n── x.sh, which\n│ echo <U+2018>a<U+2019> <U+2502>\n"
+	if got := safePresentation(p); got.Content != want || got.Escaped(got.Content) != want {
+		t.Errorf("%q", got.Content)
 	}
 }
 

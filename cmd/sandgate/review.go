@@ -275,6 +275,7 @@ func printDraft(out io.Writer, root string, p changes.DraftPlan, cfg *config.Con
 	}
 	protect, _ := assemble.Patterns(cfg)
 	names := shownNames{}
+	names.of(0, p.Steps)
 	for _, s := range p.Steps {
 		fmt.Fprintln(out, "  "+fileSign(s.Now, s.Was)+" "+names.text(0, pathOf(s))+marks(s, root, protect))
 		if whole && s.Was != s.Now {

@@ -238,6 +238,10 @@ func (d *sessionDraft) End() (found supervisor.DraftChanges, err error) {
 func (d *sessionDraft) part(names []string) ([][]changes.Step, error) {
 	part := make([][]changes.Step, len(d.plans))
 	had := map[string]bool{}
+	names, err := d.allMeant(names)
+	if err != nil {
+		return nil, err
+	}
 	for i, p := range d.plans {
 		for _, s := range p.Steps {
 			kept := false
@@ -284,6 +288,9 @@ func (d *sessionDraft) path(name string) string {
 // Keep keeps what was shown at or below the names, and nothing else.
 func (d *sessionDraft) Keep(names []string) error {
 	shown, err := d.part(names)
+	if err == nil {
+		names, err = d.allMeant(names)
+	}
 	if err != nil {
 		return err
 	}

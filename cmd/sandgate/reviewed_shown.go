@@ -33,7 +33,7 @@ func (d *sessionDraft) shown(steps [][]changes.Step) (found supervisor.DraftChan
 	found.Digest = "sha256:" + hex.EncodeToString(sum[:])
 	protect, _ := assemble.Patterns(d.cfg)
 	var list []shownStep
-	names := shownNames{}
+	names := d.names()
 	for i, root := range steps {
 		found.Names += len(root)
 		for _, s := range root {
@@ -58,6 +58,9 @@ func (d *sessionDraft) shown(steps [][]changes.Step) (found supervisor.DraftChan
 		return found, fmt.Errorf("%d names are marked as executable, links, protected or open to others, more than a question can show: see `sandgate review show`", strings.Count(marked.String(), "\n"))
 	}
 	found.Summary = cutAtLine(marked.String()+others.String(), maxSummary)
+	if over := marked.Len() - maxSummary; over > 0 {
+		found.Summary += "more of these names are marked as executable, links, protected or open to others\n"
+	}
 	read(list, func(root int, e *changes.Entry) ([]byte, error) { return d.plans[root].Content(e) })
 	found.Diff, found.Unshown = diffText(list, d.draft.Roots, marked.String()+others.String())
 	found.Part = func(names []string) (supervisor.DraftChanges, error) {
@@ -205,28 +208,54 @@ func cutAtLine(text string, most int) string {
 	return text[:cut] + fmt.Sprintf("... and %d lines more: see `sandgate review show`\n", strings.Count(text[cut:], "\n"))
 }
 
-// shownNames are the names of a list by what they look like: composed and decomposed letters
-// are one to the eye.
+// shownNames are the names of a draft by what they look like: composed and decomposed letters
+// are one to the eye. Of those that look alike none is shown as it is, in a part of a draft either.
 type shownNames map[string]string
+
+// several stands for names that look alike; no name has it.
+const several = "\x00"
 
 // maxName is how many characters of a name are shown. A longer one would push others out of a
 // list that has room for so many bytes.
 const maxName = 120
 
-// text is how a name of a root is shown: other than any name before it.
-func (n shownNames) text(root int, name string) string {
-	show := approval.EscapeName
+// looksOf are the keys of a name and of the directories above it.
+func looksOf(root int, name string) (keys, names []string) {
 	for i, r := range name + "/" {
-		if r != '/' {
-			continue
-		}
-		looks := fmt.Sprint(root, " ", norm.NFKC.String(name[:i]))
-		if first, seen := n[looks]; !seen {
-			n[looks] = name[:i]
-		} else if first != name[:i] {
-			show = approval.CodePoints
+		if r == '/' {
+			keys, names = append(keys, fmt.Sprint(root, " ", norm.NFKC.String(name[:i]))), append(names, name[:i])
 		}
 	}
+	return keys, names
+}
+
+func (n shownNames) add(root int, name string) {
+	keys, names := looksOf(root, strings.TrimSuffix(name, "/"))
+	for i, key := range keys {
+		if first, seen := n[key]; !seen {
+			n[key] = names[i]
+		} else if first != names[i] {
+			n[key] = several
+		}
+	}
+}
+
+// alike reports whether another name of the draft looks like a name, or like a directory above it.
+func (n shownNames) alike(root int, name string) bool {
+	keys, _ := looksOf(root, strings.TrimSuffix(name, "/"))
+	return slices.ContainsFunc(keys, func(key string) bool { return n[key] == several })
+}
+
+// text is how a name of a root is shown: other than any other name.
+func (n shownNames) text(root int, name string) string {
+	if n.alike(root, name) {
+		return cutName(name, approval.CodePoints)
+	}
+	return cutName(name, approval.EscapeName)
+}
+
+// cutName shows a long name by its beginning and its end.
+func cutName(name string, show func(string) string) string {
 	r := []rune(name)
 	if len(r) <= maxName {
 		return show(name)
@@ -235,9 +264,67 @@ func (n shownNames) text(root int, name string) string {
 	return fmt.Sprintf("%s <%d characters, SHA-256 %s...> %s", show(string(r[:maxName/2])), len(r)-maxName, hex.EncodeToString(sum[:4]), show(string(r[len(r)-maxName/2:])))
 }
 
+// names are all of the draft's.
+func (d *sessionDraft) names() shownNames {
+	n := shownNames{}
+	for i, p := range d.plans {
+		n.of(i, p.Steps)
+	}
+	return n
+}
+
+func (n shownNames) of(root int, steps []changes.Step) {
+	for _, s := range steps {
+		n.add(root, string(s.Path))
+	}
+}
+
+// allMeant are the names that an approver writes, each as meant has it.
+func (d *sessionDraft) allMeant(names []string) (all []string, err error) {
+	of := d.names()
+	for _, name := range names {
+		meant, err := d.meant(of, name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, meant)
+	}
+	return all, nil
+}
+
+// meant is the name that an approver writes. One that looks like another has to be written as it
+// is shown: what a keyboard makes of it may be the other.
+func (d *sessionDraft) meant(names shownNames, name string) (string, error) {
+	at := d.path(name)
+	var meant []string
+	for i, p := range d.plans {
+		root := d.draft.Roots[i]
+		for _, s := range p.Steps {
+			path := string(s.Path)
+			shown := names.text(i, path)
+			switch {
+			case names.alike(i, path) && (name == shown || name == strings.Trim(shown, `"`)), filepath.Join(root, path) == at && !names.alike(i, path):
+				meant = append(meant, filepath.Join(root, path))
+			case filepath.Join(root, path) == at:
+				return "", fmt.Errorf("another name of the draft looks like %q: write it as it is shown, %s", name, shown)
+			}
+		}
+	}
+	switch len(meant) {
+	case 0:
+		return name, nil // a directory, "." or nothing
+	case 1:
+		return meant[0], nil
+	}
+	return "", fmt.Errorf("%q could be %d names of the draft", name, len(meant))
+}
+
 // texts are names on one line.
 func (n shownNames) texts(list []string) string {
 	shown := make([]string, len(list))
+	for _, name := range list {
+		n.add(0, name)
+	}
 	for i, name := range list {
 		shown[i] = n.text(0, name)
 	}
@@ -258,13 +345,13 @@ func marks(s changes.Step, root string, protect []string) string {
 	if e := s.Was; e != nil {
 		switch {
 		case e.Link != "":
-			list = append(list, "link to "+strconv.Quote(string(e.Link)))
+			list = append(list, "link to "+cutName(string(e.Link), strconv.Quote))
 		case !e.IsDir() && e.Mode&0o111 != 0:
 			list = append(list, "executable")
 		}
 		switch {
 		case s.Now != nil && s.Now.Link != "":
-			list = append(list, "was a link to "+strconv.Quote(string(s.Now.Link)))
+			list = append(list, "was a link to "+cutName(string(s.Now.Link), strconv.Quote))
 		case s.Now != nil && s.Now.IsDir() != e.IsDir():
 			list = append(list, "was a "+map[bool]string{true: "directory", false: "file"}[s.Now.IsDir()])
 		case e.Link != "":

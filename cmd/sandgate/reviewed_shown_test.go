@@ -52,8 +52,10 @@ func TestWhatAQuestionShowsOfADraft(t *testing.T) {
 func TestNamesOfADraft(t *testing.T) {
 	t.Parallel()
 	names := shownNames{}
+	names.add(0, "e\u0301.txt")
+	names.add(0, "\u00e9.txt")
 	for _, c := range []struct{ name, want string }{
-		{"\u00e9.txt", "\u00e9.txt"}, {"e\u0301.txt", `"e<U+0301>.txt"`}, {"e\u0301.txt/", `"e<U+0301>.txt/"`},
+		{"\u00e9.txt", `"<U+00E9>.txt"`}, {"e\u0301.txt", `"e<U+0301>.txt"`}, {"e\u0301.txt/", `"e<U+0301>.txt/"`},
 		{"trail ", `"trail "`}, {"w  0", `"w  0"`}, {`f  (link to "notes")`, `"f  (link to \"notes\")"`}, {"x  in /ws2", `"x  in /ws2"`},
 	} {
 		if got := names.text(0, c.name); got != c.want {
@@ -63,5 +65,35 @@ func TestNamesOfADraft(t *testing.T) {
 	a, b := names.text(0, strings.Repeat("\x01", 250)+"a"), names.text(0, strings.Repeat("\x01", 249)+"ba")
 	if a == b || len(a) > 9*maxName {
 		t.Errorf("%d bytes: %s", len(a), a)
+	}
+}
+
+// TestANameThatLooksLikeAnother: a part of a draft is kept by names as they are shown. What a keyboard
+// makes of one that looks like another is refused, whichever it is.
+func TestANameThatLooksLikeAnother(t *testing.T) {
+	t.Parallel()
+	const composed, decomposed = "caf\u00e9", "cafe\u0301"
+	step := func(name string) changes.Step {
+		return changes.Step{Path: changes.Name(name), Was: &changes.Entry{Mode: 0o100644}}
+	}
+	d := &sessionDraft{draft: &changes.Draft{Roots: []string{"/ws"}}, plans: []changes.DraftPlan{{Undo: changes.Undo{Steps: []changes.Step{step(decomposed), step(composed), step("plain")}}}}}
+	for name, want := range map[string]string{
+		"plain": "plain", "/ws/plain": "plain", "caf<U+00E9>": composed, `"caf<U+00E9>"`: composed, "cafe<U+0301>": decomposed,
+		composed: "", decomposed: "", "/ws/" + composed: "", "nothing": "",
+	} {
+		part, err := d.part([]string{name})
+		switch {
+		case want == "" && err == nil:
+			t.Errorf("%q keeps %v", name, part)
+		case want != "" && (err != nil || len(part[0]) != 1 || string(part[0][0].Path) != want):
+			t.Errorf("%q keeps %v, %v; want %q", name, part, err, want)
+		}
+	}
+	if part, err := d.part([]string{"."}); err != nil || len(part[0]) != 3 {
+		t.Errorf("%v, %v", part, err)
+	}
+	long := marks(changes.Step{Path: "l", Was: &changes.Entry{Mode: 0o120777, Link: changes.Name(strings.Repeat("x/", 2000))}}, "/ws", nil)
+	if len(long) > 4*maxName || !strings.Contains(long, "link to") {
+		t.Errorf("%d bytes: %s", len(long), long)
 	}
 }

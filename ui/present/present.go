@@ -321,10 +321,7 @@ func fullContent(a *protocol.Approval) (string, bool) {
 // escape is for what has been escaped by the supervisor already, if the supervisor
 // is ours: it changes nothing then.
 func escape(p *approval.Presentation, text string) string {
-	if p.Type == approval.Command {
-		return approval.EscapeCommand(text)
-	}
-	return approval.Escape(text)
+	return p.Escaped(text)
 }
 
 // Essence is what a person has to see before they allow, as plain lines: what could
