@@ -300,7 +300,7 @@ func lookAt(named string, link func(path string)) (path, kind string, mode fs.Fi
 	}
 	info, err := os.Lstat(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR): // below a file there is nothing
 		return path, absent, 0
 	case err != nil:
 		return path, outOfReach, 0

@@ -66,7 +66,7 @@ func TestHold(t *testing.T) {
 		{"a pipe", Started{Name: "fifo"}, "ws/fifo is a pipe"},
 		{"a pipe in place of a Makefile", Started{Name: "fifo", Optional: true, Sought: true}, "ws/fifo is a pipe"},
 		{"a loop", Started{Name: "loop"}, "ws/loop is a loop of links"},
-		{"below a file", Started{Name: "run.sh/x"}, "ws/run.sh/x is out of reach"},
+		{"below a file", Started{Name: "run.sh/x"}, "ws/run.sh/x absent"},
 		{"a link to what no tool can write", Started{Name: "out.sh"}, "ro/r.txt leads elsewhere"},
 		{"a directory that is a link there", Started{Name: "out/r.txt", Optional: true}, "ro/r.txt leads elsewhere"},
 		{"perhaps, by a link there", Started{Name: "out.sh", Doubtful: true}, "ro/r.txt leads elsewhere"},

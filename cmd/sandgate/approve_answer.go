@@ -118,8 +118,10 @@ func (p *prompt) edit(ctx context.Context, text string) error {
 	if err != nil {
 		return p.refused(err)
 	}
-	p.shown, p.args, p.unread = previewed.Approval, args.Bytes(), unread{}
-	return p.again("\nwith the arguments that you gave it is\n" + present.Essence(&p.shown))
+	p.shown, p.args = previewed.Approval, args.Bytes()
+	shown := "\nwith the arguments that you gave it is\n" + present.Essence(&p.shown)
+	p.unread = unread{scrolled: scrolled(p.out, shown)}
+	return p.again(shown)
 }
 
 // refused is what the supervisor says against a preview.
@@ -176,9 +178,13 @@ func (p *prompt) choose(ctx context.Context, text string) error {
 	p.unread.told = true // it is the first of the notes
 	notes := strings.Join(append(present.OfferNotes(&p.shown, offer, false), ""), "\n")
 	fmt.Fprintf(p.out, "%s\n%s", present.RememberedSentence(&p.shown, offer, scope, false), notes)
+	p.askToRemember()
+	return nil
+}
+
+func (p *prompt) askToRemember() {
 	p.guard.Look(p.now(), string(p.shown.ID), strconv.FormatInt(p.input.prompted.Add(1), 10))
 	fmt.Fprint(p.out, "y allows and remembers that, N denies it from now on;\nanything else goes back: ")
-	return nil
 }
 
 // offersText lists what can be remembered, with what it covers and would have matched.
@@ -204,7 +210,10 @@ func (p *prompt) confirmPattern(ctx context.Context, text string) error {
 	case strings.ToLower(text) == "y" || strings.ToLower(text) == "yes":
 		if p.input.interactive {
 			if why := p.unread.holds(&p.shown); why != "" {
-				return p.again(why)
+				p.pattern = &d
+				fmt.Fprint(p.out, why)
+				p.askToRemember()
+				return nil
 			}
 		}
 	default:

@@ -161,7 +161,9 @@ func (p *prompt) show(ctx context.Context) error {
 			return withStatus(exitInternal, err)
 		}
 		p.shown = one
-		fmt.Fprint(p.out, "\n"+lookTwice(&p.gone, &one)+present.Essence(&one))
+		text := "\n" + lookTwice(&p.gone, &one) + present.Essence(&one)
+		fmt.Fprint(p.out, text)
+		p.unread.scrolled = scrolled(p.out, text)
 		p.question()
 		return nil
 	}
@@ -181,9 +183,12 @@ func (p *prompt) question() {
 		more, present.Deny.Key, present.Deny.Words, present.DenialsKey, present.DenialsWords, present.RememberKey, present.RememberWords, present.AllowOnce.Key, present.AllowOnce.Words)
 }
 
-// unread holds an answer back until a person knows that the text was cut, and what no screen
-// shows.
-type unread struct{ known, told bool }
+// unread holds an answer back until a person knows that the text was cut or has scrolled off,
+// and what no screen shows.
+type unread struct {
+	known, told bool
+	scrolled    int // lines
+}
 
 // holds says why an answer that allows has to be given again; "" if it counts.
 func (u *unread) holds(a *protocol.Approval) string {
@@ -191,6 +196,9 @@ func (u *unread) holds(a *protocol.Approval) string {
 	case !u.known && present.IsCut(a):
 		u.known = true
 		return "the text was cut: v shows all of it, the same answer again allows it unread\n"
+	case !u.known && u.scrolled > 0:
+		u.known = true
+		return fmt.Sprintf("%d lines of the request have scrolled off the screen; the same answer again allows it\n", u.scrolled)
 	case !u.told && present.Unshown(a) != "":
 		u.told = true
 		return "no screen shows " + present.Unshown(a) + "; the same answer again allows it unread\n"
@@ -220,25 +228,48 @@ func (f fitted) Write(text []byte) (int, error) {
 
 // fit breaks text for a terminal, and leaves it alone for a pipe.
 func fit(w io.Writer, text string) string {
-	file, ok := w.(*os.File)
+	width, _, ok := terminalSize(w)
 	if !ok {
 		return text
-	}
-	width, err := onTerminal(file, func(fd int) (int, error) {
-		width, _, err := term.GetSize(fd)
-		return width, err
-	})
-	if err != nil {
-		return text
-	}
-	if width <= 0 { // a terminal that does not say
-		width = 80
 	}
 	end := ""
 	if strings.HasSuffix(text, "\n") {
 		end = "\n"
 	}
 	return strings.Join(present.Fit(text, width), "\n") + end
+}
+
+// scrolled is how many lines of a request that was just written have left the screen of a
+// terminal, at least, when the question stands below it.
+func scrolled(w io.Writer, text string) int {
+	if f, ok := w.(fitted); ok {
+		w = f.Writer
+	}
+	_, height, ok := terminalSize(w)
+	if !ok {
+		return 0
+	}
+	const question = 2
+	return max(0, strings.Count(strings.Trim(fit(w, text), "\n"), "\n")+1+question-height)
+}
+
+// terminalSize is the size of a terminal in cells; a pipe has none.
+func terminalSize(w io.Writer) (width, height int, ok bool) {
+	file, ok := w.(*os.File)
+	if !ok {
+		return 0, 0, false
+	}
+	_, err := onTerminal(file, func(fd int) (_ struct{}, err error) {
+		width, height, err = term.GetSize(fd)
+		return struct{}{}, err
+	})
+	if width <= 0 { // a terminal that does not say
+		width = 80
+	}
+	if height <= 0 {
+		height = 24
+	}
+	return width, height, err == nil
 }
 
 // A lineReader reads lines on a goroutine of its own, which lives as long as the

@@ -63,8 +63,9 @@ func (t *ttyPrompter) Prompt(ctx context.Context, p approval.Pending) (approval.
 // it can look like the question, which is ours.
 func (t *ttyPrompter) ask(ctx context.Context, tty *os.File, p approval.Pending) (approval.Answer, error) {
 	a := requestOf(p)
-	fmt.Fprint(fitted{tty}, "\nsandgate asks about\n"+lookTwice(&t.gone, &a)+present.Essence(&a))
-	var unread unread
+	text := "\nsandgate asks about\n" + lookTwice(&t.gone, &a) + present.Essence(&a)
+	fmt.Fprint(fitted{tty}, text)
+	unread := unread{scrolled: scrolled(tty, text)}
 	for round := 0; ; round++ {
 		t.guard.Look(t.now(), p.ID, strconv.Itoa(round))
 		line, err := t.read(ctx, tty, "allow? [y]es, [n]o, [v]iew all (default n): ")

@@ -105,9 +105,10 @@ func TestPromptHoldsWhatWasCut(t *testing.T) {
 		if unshown != "" {
 			metadata = map[string]any{approval.Unshown: unshown}
 		}
+		first, _, _ := strings.Cut(command, "\n")
 		ended := make(chan bool, 1)
 		go func() {
-			a, _ := p.Prompt(ctx, approval.Pending{ID: id, ToolName: "shell", Description: "Execute: " + command, Payload: map[string]any{"command": command}, Expires: time.Now().Add(time.Minute),
+			a, _ := p.Prompt(ctx, approval.Pending{ID: id, ToolName: "shell", Description: "Execute: " + first, Payload: map[string]any{"command": command}, Expires: time.Now().Add(time.Minute),
 				Presentation: &approval.Presentation{Type: approval.Command, Content: shown, Metadata: metadata}})
 			ended <- a.Allow
 		}()
@@ -141,6 +142,24 @@ func TestPromptHoldsWhatWasCut(t *testing.T) {
 	x.press("y\n")
 	if !<-ended {
 		t.Error("y has not allowed what was shown whole")
+	}
+
+	// Not cut, and longer than the 24 rows: its beginning has left the screen.
+	tall := "rm -r docs\n" + strings.Repeat("# harmless\n", 60) + "echo done"
+	ended = prompt(t.Context(), "req-tall", tall)
+	x.press("y\n")
+	x.see("lines of the request have scrolled off the screen")
+	question()
+	x.press("\n")
+	if <-ended {
+		t.Error("one y has allowed what had left the screen")
+	}
+	// Empty lines push nothing away.
+	ended = prompt(t.Context(), "req-gap", "rm -r docs\n"+strings.Repeat("\n", 170)+"echo done")
+	x.see("<170 empty lines>")
+	x.press("y\n")
+	if !<-ended {
+		t.Error("y has not allowed what stands on the screen")
 	}
 
 	unshown = "what it starts: app"

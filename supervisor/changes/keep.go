@@ -211,7 +211,7 @@ func (d *Draft) rest(root int, k *Keep) (p DraftPlan, left []Step, err error) {
 	}
 	foreign := map[string]bool{} // directories that have what is not of the keep
 	for name := range p.w.tree {
-		if !of[name] {
+		if !of[name] && !isUnfinished(path.Base(name)) { // what it was writing when it was killed goes with the next one
 			foreign[path.Dir(name)] = true
 		}
 	}

@@ -355,8 +355,14 @@ func essence(a *protocol.Approval, sheet Sheet, content string) string {
 	writeFacts(&b, StripFacts(sheet.Strip))
 	fmt.Fprintln(&b, Title(a))
 	writeFacts(&b, sheet.First)
-	for line := range strings.SplitSeq(strings.TrimSuffix(content, "\n"), "\n") {
-		b.WriteString("  | " + Blanks(line) + "\n")
+	lines := strings.Split(strings.TrimSuffix(content, "\n"), "\n")
+	for i := 0; i < len(lines); i++ {
+		text := Blanks(lines[i])
+		if n, gap := Gap(lines[i:]); n > 0 {
+			text = gap
+			i += n - 1
+		}
+		b.WriteString("  | " + text + "\n")
 	}
 	writeFacts(&b, sheet.Deciding)
 	for i, next := range Then(a) {
