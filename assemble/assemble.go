@@ -64,6 +64,10 @@ type Options struct {
 	Begin     func(context.Context) (supervisor.Draft, error) // of what is reviewed; nil: nothing can be
 	DraftOver []string                                        // by a draft that all calls work on; nil is none. No call is recorded for an undo then
 	Decider   supervisor.Decider                              // of the calls on a draft that is a session's; nil: we
+	// Quarantine is where what calls planted is kept, with the notes of what was there before, by
+	// which the next start takes back what a killed one has left. "" is everybody's. What works on
+	// a draft has its own: there something else lies under the paths of the workspace.
+	Quarantine string
 
 	Version    string       // of the program, that status and clients are told
 	Backend    string       // "" is auto
@@ -89,7 +93,7 @@ func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 		return nil, err
 	}
 	backend := StartBackend(r, cfg, o) // it takes as long as all the rest
-	kept, err := OpenQuarantine()
+	kept, err := openQuarantine(o.Quarantine)
 	if err != nil {
 		return nil, err
 	}
@@ -242,6 +246,13 @@ func OpenQuarantine() (*quarantine.Store, error) {
 	dir, err := quarantine.DefaultDir()
 	if err != nil {
 		return nil, internalError(err)
+	}
+	return openQuarantine(dir)
+}
+
+func openQuarantine(dir string) (*quarantine.Store, error) {
+	if dir == "" {
+		return OpenQuarantine()
 	}
 	s, err := quarantine.Open(dir)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -100,6 +101,10 @@ func (a *app) run(args []string) int {
 	a.complain(err)
 	return exitOf(err)
 }
+
+// replaceProcess is execve(2). Tests that run commands in their own process refuse it: what takes
+// their place would end well for them.
+var replaceProcess = syscall.Exec
 
 // complain prints err and, where one is attached, what a person can do about it. An error
 // may hold a text of an agent's: it moves no cursor, and no line of what came over the wire

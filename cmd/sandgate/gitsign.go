@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -29,9 +28,15 @@ func newGitSignCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:                "git-sign",
 		Short:              "Sign what git hands over, from inside of a sandbox",
+		Example:            "  git commit -S    # runs sandgate git-sign, where git.sign lists the repository",
 		Hidden:             true,
 		DisableFlagParsing: true,
-		RunE:               func(_ *cobra.Command, args []string) error { return a.gitSign(args) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if slices.Equal(args, []string{"--help"}) { // git never says that
+				return c.Help()
+			}
+			return a.gitSign(args)
+		},
 	}
 }
 
@@ -59,7 +64,7 @@ func (a *app) gitSign(args []string) error {
 	if err != nil {
 		return withStatus(exitNotFound, err)
 	}
-	return syscall.Exec(path, append([]string{name}, args...), os.Environ())
+	return replaceProcess(path, append([]string{name}, args...), os.Environ())
 }
 
 // signSSH is ssh-keygen -Y sign: the signature is put beside the file.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -224,6 +225,10 @@ func (l *learner) widen(ctx context.Context) (f fragment, refused []refusal, err
 				refused = append(refused, r)
 			}
 		}
+		more, in := l.collapsed(more)
+		for _, dir := range in {
+			what = append(what, "read all of "+dir)
+		}
 		l.say("status %d, %s", l.first.Status, cmp.Or(prefixed("refused: ", listed(what)), "refused nothing that could be proposed"))
 		if len(what) == 0 || round == maxRounds || l.ran >= l.tries {
 			break
@@ -240,7 +245,7 @@ func (l *learner) widen(ctx context.Context) (f fragment, refused []refusal, err
 				break
 			}
 		}
-		f = collapsed(more)
+		f = more
 	}
 	if l.first.Status != 0 {
 		return f, refused, nil // there is nothing to compare with
@@ -260,8 +265,9 @@ func prefixed(prefix, s string) string {
 	return prefix + s
 }
 
-// collapsed puts the directory in the place of files of it that were read.
-func collapsed(f fragment) fragment {
+// collapsed puts a directory in the place of files of it that were read, if it may be proposed as
+// a whole, and says which.
+func (l *learner) collapsed(f fragment) (_ fragment, dirs []string) {
 	const many = 3
 	in := map[string]int{}
 	isFile := func(p fragmentPath) bool {
@@ -273,14 +279,20 @@ func collapsed(f fragment) fragment {
 			in[filepath.Dir(p.Root)]++
 		}
 	}
-	for dir, n := range in {
-		if n < many || neverShown(dir) != "" {
+	d, err := assemble.Derive(l.cfg, nil, "")
+	if err != nil {
+		return f, nil
+	}
+	for _, dir := range slices.Sorted(maps.Keys(in)) {
+		whole := need{Path: dir}
+		if n := in[dir]; n < many || notProposed(&whole, d, l.cfg) != "" || whole.Preset != "" {
 			continue
 		}
+		dirs = append(dirs, dir)
 		f.Paths = slices.DeleteFunc(f.Paths, func(p fragmentPath) bool { return isFile(p) && filepath.Dir(p.Root) == dir })
-		f.add(need{Path: dir}, fmt.Sprintf("refused before: read %d files of it", n))
+		f.add(whole, fmt.Sprintf("refused before: read %d files of it", in[dir]))
 	}
-	return f
+	return f, dirs
 }
 
 // A part is something that a fragment can be without.
@@ -506,7 +518,7 @@ func (l *learner) try(ctx context.Context, f fragment) (t tried, err error) {
 	if err := os.WriteFile(filepath.Join(files, fragmentFile), []byte(f.text()), 0o600); err != nil {
 		return t, withStatus(exitInternal, err)
 	}
-	if t, err = l.start(ctx, l.tryArgs(files), files, d); err == nil && !l.inPlace {
+	if t, err = l.start(ctx, l.tryArgs(files, d), files, d); err == nil && !l.inPlace {
 		t.changed, err = changedIn(d, cfg)
 	}
 	return t, err
@@ -540,10 +552,13 @@ func changedIn(d *changes.Draft, cfg *config.Config) (string, error) {
 
 const fragmentFile, triedFile = "learnt.yaml", "tried.json"
 
-func (l *learner) tryArgs(files string) []string {
+func (l *learner) tryArgs(files string, d *changes.Draft) []string {
 	args := []string{"learn-try", "--files=" + files, "--config=" + l.box.config, "--backend=" + l.box.backend, "--timeout=" + l.box.timeout.String()}
 	for _, w := range l.box.workspaces {
 		args = append(args, "--workspace="+w)
+	}
+	if d != nil {
+		args = append(args, "--quarantine="+d.Quarantine())
 	}
 	return append(append(args, "--"), l.argv...)
 }

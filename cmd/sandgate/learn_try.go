@@ -42,6 +42,7 @@ func newLearnTryCmd(a *app) *cobra.Command {
 	fs.SetInterspersed(false)
 	fs.StringVar(&files, "files", "", "the `directory` of the fragment and the outcome")
 	fs.StringVar(&f.config, "config", "", "configuration `file`")
+	fs.StringVar(&f.quarantine, "quarantine", "", "keep what the command plants in this `directory`")
 	fs.StringArrayVar(&f.workspaces, "workspace", nil, "writable `directory`")
 	fs.StringVar(&f.backend, "backend", "auto", assemble.BackendUsage)
 	fs.DurationVar(&f.timeout, "timeout", 0, "kill everything after this `time`")

@@ -31,7 +31,7 @@ func execAgain(args []string) error {
 	if err != nil {
 		return err
 	}
-	return unix.Exec(self, append([]string{"sandgate"}, args...), os.Environ())
+	return replaceProcess(self, append([]string{"sandgate"}, args...), os.Environ())
 }
 
 func dupOnto(from, to int) error { return unix.Dup3(from, to, 0) }

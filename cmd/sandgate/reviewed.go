@@ -322,7 +322,7 @@ func (a *app) onDraft(ctx context.Context, cfg *config.Config, o *assemble.Optio
 		return nil, withStatus(exitInternal, err)
 	}
 	asker := relay.Ask(questions)
-	o.DraftOver, o.Uncached, o.Decider = over(d), true, asker
+	o.DraftOver, o.Uncached, o.Decider, o.Quarantine = over(d), true, asker, d.Quarantine()
 	cfg.HTTP.Listen = ""
 	ctx, end := context.WithCancel(ctx)
 	go func() {

@@ -32,10 +32,11 @@ type runFlags struct {
 	workspaces                              []string
 	ro, rw, env, expose, presets            []string
 	noDetect, verbose                       bool
-	debug                                   bool // its programs may trace each other
-	unrecorded                              bool // what it changes is recorded by who runs it
-	terminal                                bool // a program on a terminal has one of its own
-	review                                  bool // what it writes is a draft
+	debug                                   bool   // its programs may trace each other
+	unrecorded                              bool   // what it changes is recorded by who runs it
+	quarantine                              string // assemble.Options.Quarantine
+	terminal                                bool   // a program on a terminal has one of its own
+	review                                  bool   // what it writes is a draft
 	draft                                   string
 	draftOf                                 string // the directory of the draft that it runs on, or ""
 	timeout                                 time.Duration
@@ -185,7 +186,7 @@ func (a *app) runUnder(ctx context.Context, cfg *config.Config, agent string, f 
 	if err != nil {
 		return result, found, err
 	}
-	o := assemble.Options{Version: version, Meant: meant, Mode: mode, Backend: f.backend, Ahead: mode == approval.ApproveAll, Program: argv[0], Uncached: f.unrecorded || f.draftOf != ""}
+	o := assemble.Options{Version: version, Meant: meant, Mode: mode, Backend: f.backend, Ahead: mode == approval.ApproveAll, Program: argv[0], Uncached: f.unrecorded || f.draftOf != "", Quarantine: f.quarantine}
 	place := func(path string) string { return path }
 	if f.draftOf != "" {
 		d, err := changes.OpenDraft(f.draftOf)
@@ -194,7 +195,7 @@ func (a *app) runUnder(ctx context.Context, cfg *config.Config, agent string, f 
 		}
 		onCopies(cfg, d)
 		place = d.Place
-		o.DraftOver = over(d)
+		o.DraftOver, o.Quarantine = over(d), d.Quarantine()
 	}
 	var person *console
 	if f.terminal && mode == approval.ApproveAll { // else questions are asked there

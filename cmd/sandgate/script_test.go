@@ -24,7 +24,17 @@ var update = flag.Bool("update", false, "rewrite the expected outputs that the s
 // TestMain lets the test binary stand in for the sandgate binary: a script that
 // runs sandgate runs this program again under that name.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"sandgate": main, "without-landlock": withoutLandlock, "without-notifications": withoutNotifications, "listened": listened, "barred": launchBarred, "mcp-test-server": mcpTestServer})
+	testscript.Main(unreplaced{m}, map[string]func(){"sandgate": main, "without-landlock": withoutLandlock, "without-notifications": withoutNotifications, "listened": listened, "barred": launchBarred, "mcp-test-server": mcpTestServer})
+}
+
+// unreplaced are the tests of a process that nothing takes the place of.
+type unreplaced struct{ m *testing.M }
+
+func (u unreplaced) Run() int {
+	replaceProcess = func(path string, _, _ []string) error {
+		return fmt.Errorf("a test would be replaced by %s", path)
+	}
+	return u.m.Run()
 }
 
 // TestScript runs every testdata/script/*.txtar. Beyond testscript's own, a

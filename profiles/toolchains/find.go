@@ -670,7 +670,8 @@ func (f *finder) projects() {
 }
 
 // venv shows the Python that a virtual environment stands on. One in the workspace, which
-// a tool may have written, is not believed: it leads to a tree of the table or nowhere.
+// a tool may have written, is not believed: it leads to a Python in a tree of the table, where
+// what people install by hand does not lie (/opt), or nowhere.
 func (f *finder) venv(dir string, believed bool) {
 	text := readHead(filepath.Join(dir, venvSettings), maxSettings)
 	if text == "" {
@@ -695,7 +696,7 @@ func (f *finder) venv(dir string, believed bool) {
 			f.note("the Python of %s is not there: %s", dir, base)
 		case f.covered(real):
 			f.show(base, read, "the Python of a virtual environment")
-		case f.knownTree(real) != "" && (believed || f.knownTree(base) != ""):
+		case f.knownTree(real) != "" && (believed || f.knownTree(base) != "" && hasPython(real) && !within(real, "/opt")):
 			f.show(f.knownTree(real), execute, "the Python of a virtual environment")
 			f.show(base, read, "the Python of a virtual environment")
 		case believed:
@@ -705,6 +706,15 @@ func (f *finder) venv(dir string, believed bool) {
 			f.note("the Python of %s lies in %s, which is not shown; to show it: --ro %s", dir, base, cmp.Or(filepath.Dir(real), real))
 		}
 	}
+}
+
+// hasPython reports whether a directory has the program of a Python: a tool can name any other
+// directory as one.
+func hasPython(dir string) bool {
+	return slices.ContainsFunc([]string{"python3", "python"}, func(name string) bool {
+		info, err := os.Stat(filepath.Join(dir, name))
+		return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
+	})
 }
 
 // Named are programs of which several versions are common.

@@ -209,6 +209,7 @@ func TestWhatIsNotShown(t *testing.T) {
 		"a variable for everything": {env: map[string]string{"JAVA_HOME": "~"}, note: "it holds the whole home directory"},
 		"a venv of the workspace that points to keys":           {files: []string{"~/.ssh/id = 1", "~/work/p/.venv/pyvenv.cfg = home = ~/.ssh\n"}, note: "the Python of ~/work/p/.venv lies in"},
 		"one that points to a link beside a Python that exists": {files: []string{"~/mine/x = 1", "~/.pyenv/versions/evil -> ~/mine", "~/work/p/.venv/pyvenv.cfg = home = ~/.pyenv/versions/evil\n"}, note: "the Python of ~/work/p/.venv lies in"},
+		"one that points to what has no Python":                 {files: []string{"~/.virtualenvs/mine/note = 1", "~/work/p/.venv/pyvenv.cfg = home = ~/.virtualenvs/mine\n"}, note: "the Python of ~/work/p/.venv lies in"},
 		"one whose Python is gone":                              {files: []string{"~/work/p/.venv/pyvenv.cfg = home = ~/.pyenv/versions/3.9/bin\n"}, note: "the Python of ~/work/p/.venv is not there"},
 		"one that points home":                                  {files: []string{"~/work/p/.venv/pyvenv.cfg = home = ~\n"}, note: "the Python of ~/work/p/.venv lies in"},
 	} {

@@ -146,6 +146,9 @@ func (d *Draft) Hold() (release func(), err error) {
 // Dir is where it lies: no sandbox may see it.
 func (d *Draft) Dir() string { return d.dir }
 
+// Quarantine is where what calls on the draft planted is kept. It goes with the draft.
+func (d *Draft) Quarantine() string { return filepath.Join(d.dir, "quarantine") }
+
 // Drop removes a draft. A directory of it may be closed to its owner, and lie deeper than a
 // path can be long, or than there are descriptors for.
 func (d *Draft) Drop() error {
