@@ -221,12 +221,9 @@ func oneSession(r *Running, b *confine.Backend, p sandboxprofile.Profile) func()
 }
 
 func openLog(cfg *config.Config, r *Running) (*audit.Log, error) {
-	path := cfg.Audit.Path
-	if path == "" {
-		var err error
-		if path, err = audit.DefaultPath(); err != nil {
-			return nil, internalError(err)
-		}
+	path, err := LogPath(cfg)
+	if err != nil {
+		return nil, err
 	}
 	options, err := LogOptions(cfg)
 	if err != nil {

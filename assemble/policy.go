@@ -50,7 +50,7 @@ func LogPath(cfg *config.Config) (string, error) {
 // zero memory remembers nothing.
 func Policy(cfg *config.Config, memory Memory) (supervisor.Config, error) {
 	var none supervisor.Config
-	own, err := presentOwnPaths(cfg)
+	own, err := PresentOwnPaths(cfg)
 	if err != nil {
 		return none, err
 	}
@@ -78,8 +78,8 @@ func Policy(cfg *config.Config, memory Memory) (supervisor.Config, error) {
 	}, nil
 }
 
-// presentOwnPaths is ownPaths for a command that makes none of them.
-func presentOwnPaths(cfg *config.Config) (map[string]sandboxprofile.Rights, error) {
+// PresentOwnPaths is ownPaths for a command that makes none of them.
+func PresentOwnPaths(cfg *config.Config) (map[string]sandboxprofile.Rights, error) {
 	path, err := LogPath(cfg)
 	if err != nil {
 		return nil, err

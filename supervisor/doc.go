@@ -23,8 +23,12 @@
 // servers (mcp.go), whose process is a call of its session's. A session with a name
 // (named.go) outlives its connection. What a call changes is kept by package changes
 // (changes.go), and what it was refused can be asked about (widen.go). What a person has to
-// review runs in another supervisor, on a draft, whose questions are asked here (review.go).
+// review runs in another supervisor, on a draft, and is decided here (review.go): package relay
+// takes its calls from the one to the other.
 // Commits and tags that git hands over are signed outside of the sandbox (sign.go).
+//
+// Package server answers on the two sockets, and package explain says what would become of a call
+// and can make none; both know this package by interfaces of their own.
 //
 // Everything is built by package assemble and given to New; this package reads no
 // configuration file and keeps no global state.

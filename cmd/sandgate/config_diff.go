@@ -232,7 +232,7 @@ const ofPrograms, ofFiles, ofTool = "programs", "file tools", "the tool "
 // outcomeOf derives and decides, and runs nothing.
 func outcomeOf(c *config.Config, calls []sampleCall) (o configOutcome, err error) {
 	o.profiles = map[string]sandboxprofile.Profile{}
-	kept, err := keptFiles(c)
+	kept, err := assemble.PresentOwnPaths(c)
 	if err != nil {
 		return o, err
 	}

@@ -82,7 +82,7 @@ type allowedNeed struct {
 
 // readSession reads answers about hosts and paths, and violations.
 func (l *learner) readSession() (s seen, err error) {
-	kept, err := keptFiles(l.cfg)
+	kept, err := assemble.PresentOwnPaths(l.cfg)
 	if err != nil {
 		return s, err
 	}

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"path/filepath"
-
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/assemble"
-	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
@@ -63,7 +60,7 @@ func derivedUnder(c config.Config, tool, name string) (own, operator sandboxprof
 	if name != "" {
 		cfg.Sandbox.Profile, cfg.Sandbox.Profiles = name, nil
 	}
-	kept, err := keptFiles(cfg)
+	kept, err := assemble.PresentOwnPaths(cfg)
 	if err != nil {
 		return own, operator, err
 	}
@@ -79,21 +76,4 @@ func derivedUnder(c config.Config, tool, name string) (own, operator sandboxprof
 	}
 	d, err = d.WithCache(cfg).WithSigning(cfg)
 	return d.Programs, operator, err
-}
-
-// keptFiles are sandgate's own files, as far as they are there: without a log
-// there is nothing to keep from anybody.
-func keptFiles(cfg *config.Config) (map[string]sandboxprofile.Rights, error) {
-	log := cfg.Audit.Path
-	if log == "" {
-		var err error
-		if log, err = audit.DefaultPath(); err != nil {
-			return nil, withStatus(exitInternal, err)
-		}
-	}
-	dir, err := assemble.Resolved(filepath.Dir(log))
-	if err != nil {
-		return map[string]sandboxprofile.Rights{}, nil
-	}
-	return assemble.OwnPaths(cfg, filepath.Join(dir, filepath.Base(log)))
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -116,12 +117,12 @@ func caution(r protocol.RuleSpec) string {
 	return shell.Rule{Pattern: r.Shell, Exact: r.Exact, ReadOnly: r.ReadOnly, Approval: &asks}.Caution()
 }
 
-func wireEffect(e tools.Effect) protocol.CheckDecision {
-	switch e {
-	case tools.Allow:
-		return protocol.CheckAllow
-	case tools.Ask:
-		return protocol.CheckAsk
+// wireEffect is an effect of package tools or approval in the words of the wire. What is
+// neither of the others denies.
+func wireEffect(e fmt.Stringer) protocol.CheckDecision {
+	switch d := protocol.CheckDecision(e.String()); d {
+	case protocol.CheckAllow, protocol.CheckAsk:
+		return d
 	}
 	return protocol.CheckDeny
 }

@@ -27,7 +27,7 @@ func (d *Desk) Test(peer unixsock.Peer, p protocol.RulesTest) (protocol.RulesTes
 // tested is a forecast without what would change it.
 func (d *Desk) tested(f forecast) protocol.RulesTested {
 	t := protocol.RulesTested{
-		Decision: verdictOf(f.Effect), Step: string(f.Source), Rule: f.rule(), Reason: f.Reason, Hint: f.Hint,
+		Decision: wireEffect(f.Effect), Step: string(f.Source), Rule: f.rule(), Reason: f.Reason, Hint: f.Hint,
 		Passed: passed(f.Source), Considered: f.considered, PlanDigest: f.digest,
 	}
 	if p := f.proposal.Plan; p.Class != sandboxprofile.Unclassified {
@@ -95,16 +95,6 @@ func (d *Desk) consider(q approval.Call, args map[string]any) ([]protocol.Consid
 		})
 	}
 	return out, nil
-}
-
-func verdictOf(e approval.Effect) protocol.CheckDecision {
-	switch e {
-	case approval.Allow:
-		return protocol.CheckAllow
-	case approval.Ask:
-		return protocol.CheckAsk
-	}
-	return protocol.CheckDeny
 }
 
 // passed are the steps of the order before the one that decided.
