@@ -376,7 +376,7 @@ func (d *Draft) readCopy(root int, u *upper) error {
 		return err
 	}
 	for name := range u.left {
-		u.found[name], u.copied[name] = nil, true
+		u.found[name] = nil
 	}
 	return nil
 }

@@ -1,12 +1,12 @@
 package changes
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"math"
 	"os"
 	"path"
@@ -36,9 +36,9 @@ type Draft struct {
 }
 
 // draftFile describes a draft, in its directory. For each root it has a directory, by
-// number: what calls wrote (upper), what the kernel needs (work), or else a copy of the root
-// (copy) with what it was at first (copied.jsonl), and what is looked at when somebody asks
-// what they did (changes).
+// number: what lay in it at first (base), what calls wrote (upper), what the kernel needs (work),
+// or else a copy of the root (copy) with what that was at first (copied.jsonl), and what is looked
+// at when somebody asks what they did (changes).
 const draftFile = "draft.json"
 
 // NewDraft makes a draft of roots below dir, a directory of its user alone.
@@ -57,6 +57,9 @@ func NewDraft(dir string, roots, command []string) (*Draft, error) {
 			if err := os.MkdirAll(d.part(i, part), 0o700); err != nil {
 				return nil, fmt.Errorf("draft: %w", err)
 			}
+		}
+		if err := d.writeBase(i); err != nil {
+			return nil, errors.Join(fmt.Errorf("draft: look at what lies in %s: %w", root, err), d.Drop())
 		}
 	}
 	b, err := json.Marshal(d)
@@ -243,11 +246,11 @@ func (d *Draft) Plan(root int, o Options, paths []string) (p DraftPlan, err erro
 	if err != nil {
 		return p, wrap(err)
 	}
-	now := entriesWith(p.w.tree, p.w.top)
-	if err := d.baseModes(root, u, now); err != nil {
+	b, err := d.base(root, u.concerns())
+	if err != nil {
 		return p, wrap(err)
 	}
-	p.Undo = u.plan(now, d.Began, d.restored(root), paths)
+	p.Undo = u.plan(p.w.tree, b, paths)
 	return p, nil
 }
 
@@ -301,22 +304,20 @@ func (s Step) Same(o Step) bool {
 }
 
 // upper is what an overlay's upper directory says: a whiteout is a device 0/0, a directory
-// that stands for another one of the name is opaque, and what was there before has an
-// origin (Documentation/filesystems/overlayfs.rst). Of a copy it is what differs from was; there
-// a call could make those signs itself, and they say nothing.
+// that stands for another one of the name is opaque (Documentation/filesystems/overlayfs.rst). Of
+// a copy it is what differs from was; there a call could make those signs itself, and they say
+// nothing.
 type upper struct {
 	objects objects
 	limit   int64
 	found   map[string]*Entry // nil: it was removed
 	whole   map[string]bool   // nothing that was below it is there any more
-	copied  map[string]bool   // something was there
 	was     tree              // of a copy, when it was made; nil: it is an overlay
 	left    tree              // of was, what was not met yet
-	modes   map[Name]uint32   // of directories that were there, before calls
 }
 
 func newUpper(o objects, limit int64) *upper {
-	return &upper{objects: o, limit: limit, found: map[string]*Entry{}, whole: map[string]bool{}, copied: map[string]bool{}}
+	return &upper{objects: o, limit: limit, found: map[string]*Entry{}, whole: map[string]bool{}}
 }
 
 func (u *upper) read(dir string) error {
@@ -344,17 +345,16 @@ func (u *upper) directory(dir *os.File, below string) error {
 		e := &Entry{Mode: uint32(st.Mode), Seen: stampOf(&st)} //nolint:unconvert // uint16 on darwin
 		overlay := u.was == nil
 		if overlay && e.kind() == unix.S_IFCHR && st.Rdev == 0 {
-			u.found[name], u.whole[name], u.copied[name] = nil, true, true
+			u.found[name], u.whole[name] = nil, true
 			continue
 		}
 		old, there := u.was[name]
 		delete(u.left, name)
-		if overlay {
-			there = hasOrigin(fd, base)
-		} else if there && old.untouched(e) && !e.IsDir() {
+		same := there && old.untouched(e)
+		if same && !e.IsDir() {
 			continue
 		}
-		if u.copied[name] = there; overlay || !there || !old.untouched(e) {
+		if !same {
 			u.found[name] = e
 		}
 		switch e.kind() {
@@ -396,9 +396,7 @@ func (u *upper) below(dir int, base, name string, e *Entry) error {
 		e.Unkept, u.found[name] = tooDeep, e
 		return unix.Close(fd)
 	}
-	if u.whole[name] = u.was == nil && isOpaque(fd); u.whole[name] {
-		u.copied[name] = true
-	}
+	u.whole[name] = u.was == nil && isOpaque(fd)
 	return u.directory(os.NewFile(uintptr(fd), name), name)
 }
 
@@ -424,7 +422,7 @@ func (u *upper) concerns() func(name string) bool {
 }
 
 // plan is pure: from what is in the workspace now to what the draft says.
-func (u *upper) plan(now tree, began time.Time, restored map[Name]stamp, paths []string) (p Undo) {
+func (u *upper) plan(now tree, b *base, paths []string) (p Undo) {
 	names := make(map[string]bool, len(u.found))
 	for name := range u.found {
 		names[name] = true
@@ -432,11 +430,8 @@ func (u *upper) plan(now tree, began time.Time, restored map[Name]stamp, paths [
 	for name := range now {
 		names[name] = true
 	}
-	changedSince := func(e Entry) bool { return e.Seen.Ctime >= began.UnixNano() }
+	ways := map[string]string{}
 	for name := range names {
-		if name == "." || !within(Name(name), paths) {
-			continue
-		}
 		s := Step{Path: Name(name)}
 		if e, ok := now[name]; ok {
 			s.Now = &e
@@ -445,8 +440,11 @@ func (u *upper) plan(now tree, began time.Time, restored map[Name]stamp, paths [
 		if s.Was, said = u.found[name]; !said && !u.gone(name) || equal(s.Was, s.Now) {
 			continue
 		}
-		base, based := u.modes[s.Path]
-		if based = based && s.Was.isDir() && s.Now.isDir(); based && s.Was.Mode == base {
+		// An overlay says the mode of each directory in which a call has made something.
+		before, _ := b.mode(name)
+		moded := s.Was.isDir() && s.Now.isDir()
+		since, way := b.since(name, s.Now), b.onTheWay(name, now, ways)
+		if moded && s.Was.Mode == before && since == "" && way == "" {
 			continue // somebody has closed or opened it since, and no call
 		}
 		switch {
@@ -456,15 +454,25 @@ func (u *upper) plan(now tree, began time.Time, restored map[Name]stamp, paths [
 			s.Conflict, s.Final = "what is there now is not known: "+unknownIn(now, s), true
 		case s.Was != nil && !restorable(*s.Was):
 			s.Conflict, s.Final = "it is a device, a socket or a pipe, or runs with the rights of its owner", true
-		case s.Now == nil && u.copied[name] && changedSince(now[path.Dir(name)]):
-			s.Conflict = "it was removed since" // or had another name, and something else there changed
-		case based && s.Now.Mode != base:
-			s.Conflict = "it was changed since"
-		case s.Now != nil && !s.Now.IsDir() && changedSince(*s.Now) && !restored[s.Path].is(s.Now.Seen):
+		case since != "" || way != "":
+			s.Conflict = cmp.Or(since, way)
+		case moded && s.Now.Mode != before:
 			s.Conflict = "it was changed since"
 		}
 		p.Steps = append(p.Steps, s)
 	}
+	above := map[string]bool{}
+	for _, s := range p.Steps { // with the directories that are made for them
+		if !within(s.Path, paths) {
+			continue
+		}
+		for name := string(s.Path); name != "."; name = path.Dir(name) {
+			above[name] = true
+		}
+	}
+	p.Steps = slices.DeleteFunc(p.Steps, func(s Step) bool {
+		return !within(s.Path, paths) && !(s.Now == nil && s.Was.isDir() && above[string(s.Path)])
+	})
 	slices.SortFunc(p.Steps, func(a, b Step) int { return strings.Compare(string(a.Path), string(b.Path)) })
 	return p
 }
@@ -481,48 +489,6 @@ func unknownIn(now tree, s Step) string {
 		}
 	}
 	return ""
-}
-
-// baseModes finds the modes that directories had before calls of the draft. An overlay says the mode of
-// each directory in which a call has made something, and nobody's word for it: what it is in the
-// workspace is noted when the draft is looked at first, at the end of a run.
-func (d *Draft) baseModes(root int, u *upper, now tree) error {
-	u.modes = map[Name]uint32{}
-	for name, e := range u.was {
-		u.modes[Name(name)] = e.Mode
-	}
-	if u.was != nil {
-		return nil
-	}
-	file := d.part(root, "modes.json")
-	if b, err := os.ReadFile(file); err == nil {
-		err = json.Unmarshal(b, &u.modes)
-		if err != nil {
-			return err
-		}
-	}
-	n := len(u.modes)
-	for name, e := range u.found {
-		there, known := now[name]
-		if _, noted := u.modes[Name(name)]; e.isDir() && u.copied[name] && known && there.IsDir() && !noted {
-			u.modes[Name(name)] = there.Mode
-		}
-	}
-	if len(u.modes) == n {
-		return nil
-	}
-	b, err := json.Marshal(u.modes)
-	if err != nil {
-		return err
-	}
-	return replace(file, b)
-}
-
-// entriesWith adds the workspace itself to its tree, as ".".
-func entriesWith(t tree, top stamp) tree {
-	t = maps.Clone(t)
-	t["."] = Entry{Mode: unix.S_IFDIR, Seen: top}
-	return t
 }
 
 // gone reports whether a name that the draft does not have went with a directory.

@@ -63,9 +63,3 @@ func isOpaque(dir int) bool {
 	n, err := unix.Fgetxattr(dir, "user.overlay.opaque", b[:])
 	return err == nil && n == 1 && b[0] == 'y'
 }
-
-// hasOrigin reports whether a name was copied up. What cannot be opened has none to read.
-func hasOrigin(dir int, base string) bool {
-	_, err := unix.Lgetxattr(fmt.Sprintf("/proc/self/fd/%d/%s", dir, base), "user.overlay.origin", nil)
-	return err == nil
-}

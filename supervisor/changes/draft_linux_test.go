@@ -1,10 +1,10 @@
 package changes
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // TestDraftsSeeWhatTheyChange: whatever a look passes over elsewhere, a draft is compared with
@@ -53,36 +53,93 @@ func TestDraftsSeeWhatTheyChange(t *testing.T) {
 	}
 }
 
-// TestAnOverlaySaysNoModes: the mode that an overlay has of a directory is that of when something was
-// made in it. What somebody makes of it since stays, or is a conflict if a call has changed it too.
-func TestAnOverlaySaysNoModes(t *testing.T) {
+// TestWhatCameSinceIsAConflict: whatever stands there at a keep and is not what the draft began with
+// is a conflict: also what is older and was moved there, alone or with a directory, what a
+// directory of the draft's is to lie in, and what became of modes.
+func TestWhatCameSinceIsAConflict(t *testing.T) {
+	t.Parallel()
+	const ground = "mkdir -p old/photos v2 ws/dir/sub ws/other; echo precious > old/photos/p; echo two > v2/a; echo letter > letter; cd ws; echo one > dir/a; echo one > dir/sub/b; chmod 755 dir other"
+	for _, row := range []struct {
+		name, draft, since string
+		steps, conflicts   string
+	}{
+		{"nothing", "mknod dir c 0 0", "true", "-dir -dir/a -dir/sub -dir/sub/b", ""},
+		{"a directory moved into one that goes", "mknod dir c 0 0", "mv ../old/photos dir/photos", "-dir -dir/a -dir/photos -dir/photos/p -dir/sub -dir/sub/b", "dir/photos dir/photos/p"},
+		{"a file linked into it", "mknod dir c 0 0", "ln ../letter dir/letter", "-dir -dir/a -dir/letter -dir/sub -dir/sub/b", "dir/letter"},
+		{"a directory exchanged for another", "mkdir dir; echo draft > dir/a", "mv dir ../v1; mv ../v2 dir", "~dir/a", "dir/a"},
+		{"and what is made in it", "mkdir dir; echo draft > dir/new", "mv dir ../v1; mv ../v2 dir", "+dir/new", "dir/new"},
+		{"and what goes with it", "mkdir dir; mknod dir/sub c 0 0", "mv dir/sub ../sub; mv ../old dir/sub", "-dir/sub -dir/sub/photos -dir/sub/photos/p", "dir/sub dir/sub/photos dir/sub/photos/p"},
+		{"a file of the same name and time", "mkdir dir; echo draft > dir/a", "cp -p dir/a ../c; rm dir/a; mv ../c dir/a", "~dir/a", "dir/a"},
+		{"the directory went elsewhere", "mkdir dir; echo draft > dir/a", "mv dir lib", "+dir +dir/a", "dir dir/a"},
+		{"a sibling", "mkdir dir; echo draft > dir/a", "echo mine > dir/mine; mv ../old dir/old", "~dir/a", ""},
+		{"a link in its place", "mkdir dir; echo draft > dir/new", "mv dir lib; ln -s lib dir", "~dir +dir/new", "dir dir/new"},
+		{"made by both, and closed", "mkdir -m 777 priv; echo x > priv/x", "mkdir -m 700 priv; echo secret > priv/s", "~priv +priv/x", "priv priv/x"},
+		{"made by both", "mkdir -m 700 made; echo x > made/x", "mkdir -m 700 made", "+made/x", "made/x"},
+		{"closed since, and no call changed its mode", "mkdir -m 755 dir; echo x > dir/x", "chmod 700 dir", "+dir/x", ""},
+		{"closed since, and a call opened it", "mkdir -m 775 other", "chmod 700 other", "~other", "other"},
+		{"opened by a call", "mkdir -m 775 other", "true", "~other", ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			sh(t, dir, "umask 022; mkdir drafts; "+ground)
+			time.Sleep(2 * clockTick)
+			d, err := NewDraft(dir+"/drafts", []string{dir + "/ws"}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sh(t, d.part(0, "upper"), "umask 022; "+row.draft)
+			sh(t, dir+"/ws", "umask 022; "+row.since)
+			p, err := d.Plan(0, options, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var conflicts []string
+			for _, s := range p.Blocking(false) {
+				conflicts = append(conflicts, string(s.Path))
+			}
+			if got := signs(p.Steps); got != row.steps || strings.Join(conflicts, " ") != row.conflicts {
+				t.Errorf("%s, conflicts %v\nwant %s, %s", got, conflicts, row.steps, row.conflicts)
+			}
+			err = d.Keep([]DraftPlan{p}, Keep{}, false, PutBack)
+			if errors.Is(err, ErrConflict) != (row.conflicts != "") || err != nil && row.conflicts == "" {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestAPartOfADraftIsNobodyElses: what a keep of a part has put there, or one that was taken back, is
+// no conflict for the rest, unless somebody changes it.
+func TestAPartOfADraftIsNobodyElses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	sh(t, dir, "mkdir -p ws/d ws/e drafts; chmod 755 ws/d ws/e")
+	sh(t, dir, "mkdir drafts ws; cd ws; echo one > a; mkdir gone; echo one > gone/b")
+	time.Sleep(2 * clockTick)
 	d, err := NewDraft(dir+"/drafts", []string{dir + "/ws"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan := func() []Step {
+	plan := func(paths ...string) DraftPlan {
 		t.Helper()
-		p, err := d.Plan(0, options, nil)
+		p, err := d.Plan(0, options, paths)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p.Steps
+		return p
 	}
 	upper := d.part(0, "upper")
-	sh(t, upper, "mkdir d e; chmod 755 d; chmod 775 e; echo new > d/new")
-	for _, name := range []string{"/d", "/e"} { // the kernel's sign of what was copied up
-		if err := unix.Setxattr(upper+name, "user.overlay.origin", []byte("x"), 0); err != nil {
-			t.Fatal(err)
-		}
+	sh(t, upper, "echo two > a; mkdir new; echo new > new/x; echo new > new/y; mknod gone c 0 0")
+	if err := d.Keep([]DraftPlan{plan("a", "new/x", "gone")}, Keep{}, false, PutBack); err != nil {
+		t.Fatal(err)
 	}
-	if got := plan(); signs(got) != "+d/new ~e" || got[1].Conflict != "" {
-		t.Errorf("at the end of the run: %+v", got)
+	sh(t, upper, "echo three > a; echo three > new/x; rm gone; echo three > gone")
+	p := plan()
+	if got := signs(p.Steps); got != "~a +gone ~new/x +new/y" || len(p.Conflicts()) > 0 {
+		t.Errorf("%s, %v", got, p.Conflicts())
 	}
-	sh(t, dir+"/ws", "chmod 700 d e")
-	if got := plan(); signs(got) != "+d/new ~e" || got[1].Conflict != "it was changed since" {
-		t.Errorf("closed since: %+v", got)
+	sh(t, dir+"/ws", "echo mine > a; mkdir gone")
+	if l := plan().Conflicts(); len(l) != 2 || l[0].Path != "a" || l[1].Path != "gone" {
+		t.Errorf("%+v", l)
 	}
 }

@@ -87,6 +87,14 @@ func (d *Draft) Keep(plans []DraftPlan, k Keep, force bool, perform Perform) err
 			return d.takeBack(&k, perform, err)
 		}
 	}
+	for i, p := range plans {
+		if k.Drops {
+			break
+		}
+		if err := d.noteKept(i, p); err != nil {
+			return err
+		}
+	}
 	return d.ended()
 }
 
@@ -152,42 +160,11 @@ func (d *Draft) goOn(k *Keep, perform Perform) (left []Step, err error) {
 			return nil, err
 		}
 		left = append(left, conflicts...)
-		if k.Back {
-			if err := d.noteRestored(i, p); err != nil {
-				return nil, err
-			}
+		if err := d.noteKept(i, p); err != nil {
+			return nil, err
 		}
 	}
 	return left, d.ended()
-}
-
-// restored are files that a keep has taken back: nobody has changed them since the draft began.
-func (d *Draft) restored(root int) (files map[Name]stamp) {
-	b, err := os.ReadFile(d.part(root, "restored.json"))
-	if err == nil {
-		err = json.Unmarshal(b, &files)
-	}
-	if err != nil || files == nil {
-		return map[Name]stamp{} // then they are conflicts
-	}
-	return files
-}
-
-func (d *Draft) noteRestored(root int, p DraftPlan) error {
-	files := d.restored(root)
-	for _, s := range p.Steps {
-		if e, ok := p.w.tree[string(s.Path)]; ok && equal(&e, s.Was) {
-			files[s.Path] = e.Seen
-		}
-	}
-	b, err := json.Marshal(files)
-	if err == nil {
-		err = replace(d.part(root, "restored.json"), b)
-	}
-	if err != nil {
-		return fmt.Errorf("draft %s: %w", d.ID, err)
-	}
-	return nil
 }
 
 // rest looks at a root, and says what is left to do there. A name is as it was before, as it is to

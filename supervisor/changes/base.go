@@ -1,0 +1,255 @@
+package changes
+
+import (
+	"bufio"
+	"encoding/gob"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A base is what lay in a root when a draft of it began. Whatever is there now and is not that, by
+// its inode, its last change and each directory on the way to it, somebody has put there since: a
+// time alone says nothing of what was moved.
+type base struct {
+	began int64 // ns; what was changed later than this may have changed again within the clock's tick
+	names map[string]baseEntry
+	// kept is what stands there by the draft's own doing: a keep of a part, or one that was
+	// taken back. nil: it is gone.
+	kept map[Name]*Entry
+}
+
+type baseEntry struct {
+	mode  uint32
+	ino   uint64
+	ctime int64
+}
+
+// baseDir is a directory in the file of the base.
+type baseDir struct {
+	Path   string
+	Names  []string
+	Modes  []uint32
+	Inodes []uint64
+	Ctimes []int64
+}
+
+// Bounds of what a draft may lie over.
+const (
+	baseNames = 5_000_000
+	baseTime  = 2 * time.Minute
+)
+
+// writeBase lists a root: 100,000 names take 0.2 s.
+func (d *Draft) writeBase(root int) (err error) {
+	fd, err := openRoot(d.Roots[root])
+	if err != nil {
+		return err
+	}
+	top := os.NewFile(uintptr(fd), d.Roots[root])
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		top.Close()
+		return err
+	}
+	f, err := os.OpenFile(d.part(root, "base"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		top.Close()
+		return err
+	}
+	out := bufio.NewWriter(f)
+	l := baseList{out: gob.NewEncoder(out), dev: uint64(st.Dev), until: time.Now().Add(baseTime)} //nolint:unconvert // int32 on darwin
+	err = l.directory(top, "")
+	return errors.Join(err, out.Flush(), f.Close())
+}
+
+type baseList struct {
+	out   *gob.Encoder
+	dev   uint64
+	names int
+	until time.Time
+}
+
+// directory lists what dir holds, and closes it. What lies too deep, is closed or is of another file
+// system is not listed: a look says that of it, too, and nothing is kept there.
+func (l *baseList) directory(dir *os.File, below string) error {
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	switch l.names += len(names); {
+	case l.names > baseNames:
+		return fmt.Errorf("%w: more than %d names", errBound, baseNames)
+	case time.Now().After(l.until):
+		return fmt.Errorf("%w: not done after %v", errBound, baseTime)
+	}
+	b := baseDir{Path: below}
+	var dirs []string
+	for _, name := range names {
+		var st unix.Stat_t
+		if unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+			continue // gone meanwhile
+		}
+		mode := uint32(st.Mode) //nolint:unconvert // uint16 on darwin
+		b.Names, b.Modes = append(b.Names, name), append(b.Modes, mode)
+		b.Inodes, b.Ctimes = append(b.Inodes, st.Ino), append(b.Ctimes, stampOf(&st).Ctime)
+		if mode&unix.S_IFMT == unix.S_IFDIR && uint64(st.Dev) == l.dev { //nolint:unconvert // int32 on darwin
+			dirs = append(dirs, name)
+		}
+	}
+	if err := l.out.Encode(b); err != nil {
+		return err
+	}
+	if strings.Count(below, "/") >= lookDepth {
+		return nil
+	}
+	for _, name := range dirs {
+		fd, err := openDirectory(int(dir.Fd()), name)
+		if err != nil {
+			continue
+		}
+		at := path.Join(below, name)
+		if err := l.directory(os.NewFile(uintptr(fd), at), at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// base reads what lay in a root under the names that in says.
+func (d *Draft) base(root int, in func(name string) bool) (*base, error) {
+	b := &base{began: d.Began.UnixNano(), names: map[string]baseEntry{}}
+	f, err := os.Open(d.part(root, "base"))
+	if err != nil {
+		return nil, err // without it everything would seem to have come since
+	}
+	defer f.Close()
+	file := gob.NewDecoder(bufio.NewReader(f))
+	for {
+		var dir baseDir
+		if err := file.Decode(&dir); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		for i, name := range dir.Names {
+			if name = path.Join(dir.Path, name); in(name) {
+				b.names[name] = baseEntry{dir.Modes[i], dir.Inodes[i], dir.Ctimes[i]}
+			}
+		}
+	}
+	b.kept, err = d.keptHere(root)
+	return b, err
+}
+
+func (d *Draft) keptHereFile(root int) string { return d.part(root, "kept.json") }
+
+func (d *Draft) keptHere(root int) (names map[Name]*Entry, err error) {
+	b, err := os.ReadFile(d.keptHereFile(root))
+	if errors.Is(err, fs.ErrNotExist) {
+		return map[Name]*Entry{}, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &names)
+	}
+	return names, err
+}
+
+// noteKept notes what stands now where a keep, or what takes one back, has worked.
+func (d *Draft) noteKept(root int, p DraftPlan) error {
+	names, err := d.keptHere(root)
+	if err != nil {
+		return err
+	}
+	had := maps.Clone(names)
+	for _, s := range p.Steps {
+		e, there := p.w.tree[string(s.Path)]
+		switch {
+		case !there && s.Was == nil:
+			names[s.Path] = nil
+		case there && equal(&e, s.Was):
+			names[s.Path] = &e
+		}
+	}
+	if maps.Equal(had, names) {
+		return nil
+	}
+	b, err := json.Marshal(names)
+	if err == nil {
+		err = replace(d.keptHereFile(root), b)
+	}
+	if err != nil {
+		return fmt.Errorf("draft %s: %w", d.ID, err)
+	}
+	return nil
+}
+
+// mode is that of a name; ok says whether the draft began with it.
+func (b *base) mode(name string) (mode uint32, ok bool) {
+	if e, said := b.kept[Name(name)]; said {
+		if e == nil {
+			return 0, false
+		}
+		return e.Mode, true
+	}
+	e, ok := b.names[name]
+	return e.mode, ok
+}
+
+// since says what somebody has done at a name since the draft began; "" is nothing. What lies
+// in a directory is asked about by its own names.
+func (b *base) since(name string, now *Entry) string {
+	kept, said := b.kept[Name(name)]
+	was, there := b.names[name]
+	if said {
+		there = kept != nil
+	}
+	switch {
+	case now == nil && !there:
+		return ""
+	case now == nil:
+		return "it was removed since"
+	case !there:
+		return "somebody has put it there since"
+	case said && (now.Seen.Ino != kept.Seen.Ino || now.kind() != kept.kind()),
+		!said && (now.Seen.Ino != was.ino || now.kind() != was.mode&unix.S_IFMT):
+		return "something else was put there since"
+	case now.IsDir():
+		return ""
+	case said && !equal(now, kept), !said && (now.Seen.Ctime != was.ctime || was.ctime >= b.began):
+		return "it was changed since"
+	}
+	return ""
+}
+
+// onTheWay says what somebody has done since to a directory that the name lies in.
+func (b *base) onTheWay(name string, now tree, known map[string]string) string {
+	dir := path.Dir(name)
+	if dir == "." {
+		return ""
+	}
+	why, done := known[dir]
+	if !done {
+		if why = b.onTheWay(dir, now, known); why == "" {
+			var there *Entry
+			if e, ok := now[dir]; ok {
+				there = &e
+			}
+			if why = b.since(dir, there); why != "" {
+				why = fmt.Sprintf("of the directory %s: %s", dir, why)
+			}
+		}
+		known[dir] = why
+	}
+	return why
+}
