@@ -30,11 +30,14 @@ func (s *Supervisor) keepChanges(c *call, plan tools.Plan) (ended func()) {
 		Session: string(c.session.id), Call: string(c.req.CallID), Agent: c.session.agent, Tool: string(c.req.Tool),
 		Subject: s.cfg.Log.RedactedText(c.subject()), Started: c.started, Lasting: c.server != nil,
 	}
+	roots := slices.DeleteFunc(writableRoots(plan.Profile, writable), func(root string) bool { // the cache of the workspace
+		return slices.ContainsFunc(s.cfg.Own, func(own string) bool { return sandboxprofile.Contains(own, root) })
+	})
+	if err := s.together(&record, roots); err != nil {
+		c.warnings = append(c.warnings, approval.EscapeLine("what this call changes in several directories "+NotUndone+" at once: "+err.Error()))
+	}
 	var under []*changes.Running
-	for _, root := range writableRoots(plan.Profile) {
-		if slices.ContainsFunc(s.cfg.Own, func(own string) bool { return sandboxprofile.Contains(own, root) }) {
-			continue // the cache of the workspace
-		}
+	for _, root := range roots {
 		w, err := s.cfg.Changes.Workspace(root)
 		var r *changes.Running
 		if err == nil {
@@ -61,6 +64,23 @@ func (s *Supervisor) keepChanges(c *call, plan tools.Plan) (ended func()) {
 	}
 }
 
+// together has what a call changes in several directories be one record of the workspace: a commit
+// in a package of a larger repository is of the package's files and of the repository's own.
+func (s *Supervisor) together(record *changes.Call, roots []string) error {
+	at := slices.IndexFunc(roots, func(root string) bool { return sandboxprofile.Contains(root, s.cfg.Workdir) })
+	if at < 0 || len(roots) < 2 {
+		return nil
+	}
+	w, err := s.cfg.Changes.Workspace(roots[at])
+	if err == nil {
+		err = w.Beside(slices.Delete(slices.Clone(roots), at, at+1))
+	}
+	if err == nil {
+		record.Workspace = roots[at]
+	}
+	return err
+}
+
 // keeps reports whether a call leaves a record of what it changes.
 func (s *Supervisor) keeps(plan tools.Plan) bool {
 	if s.cfg.Changes == nil || plan.Class == sandboxprofile.ClassRead || plan.Elsewhere != nil {
@@ -70,12 +90,22 @@ func (s *Supervisor) keeps(plan tools.Plan) bool {
 	return k == sandboxprofile.Exec || k == sandboxprofile.WriteFile || k == sandboxprofile.EditFile
 }
 
-// writableRoots are the directories of the host that p lets a call write, without those
-// that lie in another one.
-func writableRoots(p sandboxprofile.Profile) (roots []string) {
+// writableRoots are the directories of the host that p lets a call write, without those that a look at
+// another one comes to: it goes into nothing that is not writable.
+func writableRoots(p sandboxprofile.Profile, writable func(path string) bool) (roots []string) {
 	for _, path := range slices.Sorted(maps.Keys(p.Paths)) {
-		inside := slices.ContainsFunc(roots, func(r string) bool { return strings.HasPrefix(path, strings.TrimSuffix(r, "/")+"/") })
-		if inside || p.Paths[path]&sandboxprofile.Write == 0 || slices.Contains(p.Scratch, path) {
+		looked := slices.ContainsFunc(roots, func(r string) bool {
+			if !strings.HasPrefix(path, strings.TrimSuffix(r, "/")+"/") {
+				return false
+			}
+			for dir := path; dir != r; dir = filepath.Dir(dir) {
+				if !writable(dir) {
+					return false
+				}
+			}
+			return true
+		})
+		if looked || p.Paths[path]&sandboxprofile.Write == 0 || slices.Contains(p.Scratch, path) {
 			continue
 		}
 		if info, err := os.Lstat(path); err == nil && info.IsDir() {

@@ -22,18 +22,21 @@ func (changesBoard) Changed() (list []board.Changed, err error) {
 		return nil, err
 	}
 	for _, root := range s.Workspaces() {
-		w, err := s.Workspace(root)
+		p, err := s.Place(root)
 		if err != nil {
 			return nil, err
 		}
-		records, err := w.Calls()
+		records, err := p.Calls()
 		if err != nil {
 			return nil, err
 		}
 		undone := undoneCalls(records)
 		for _, r := range records {
+			if r.Workspace != "" && r.Workspace != root {
+				continue // it is in that workspace's list, with all else that it changed
+			}
 			c := board.Changed{ID: r.ID, Workspace: root, Session: r.Session, Agent: r.Agent, Tool: r.Tool, What: r.Subject,
-				Ended: r.Ended, With: len(r.With), Undo: r.Undo, Undone: undone[r.ID]}
+				Ended: r.Ended, With: len(r.With), Undo: r.Undo, Undone: undone(r)}
 			for _, f := range r.Changes {
 				c.Files = append(c.Files, fileText(f))
 			}
@@ -53,11 +56,11 @@ func (x changesBoard) Undo(root string, ids []string) (string, error) {
 	if !slices.Contains(s.Workspaces(), root) {
 		return "", fmt.Errorf("nothing is kept of %s", root)
 	}
-	w, err := s.Workspace(root)
+	p, err := s.Place(root)
 	if err != nil {
 		return "", err
 	}
-	records, err := w.Calls()
+	records, err := p.Calls()
 	if err != nil {
 		return "", err
 	}
@@ -65,14 +68,14 @@ func (x changesBoard) Undo(root string, ids []string) (string, error) {
 	if len(records) != len(ids) {
 		return "", fmt.Errorf("%s of these calls are not kept any more", plural(len(ids)-len(records), "record", "records"))
 	}
-	plan, err := w.Plan(records, nil)
+	plan, err := p.Plan(records, nil)
 	if err != nil {
 		return "", err
 	}
-	if len(plan.Steps) == 0 {
+	if plan.Len() == 0 {
 		return "Everything is as it was already.", nil
 	}
-	rec, err := w.Apply(plan, undoCall(plan), false, x.app.putBack(root, x.config))
+	rec, err := plan.Apply(undoCall(plan), false, x.app.putBack(root, x.config))
 	if err != nil {
 		return "", err
 	}

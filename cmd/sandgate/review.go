@@ -567,7 +567,7 @@ func (a *app) tellLeft(left []changes.Step) {
 // putInPlace carries out a keep in a sandbox, as an undo is.
 func (a *app) putInPlace(config string) changes.Perform {
 	return func(root string, order io.Reader) error {
-		return a.putBackAs("sandgate review", root, config, false)(order)
+		return a.putBackAs("sandgate review", root, config, false)(root, order)
 	}
 }
 

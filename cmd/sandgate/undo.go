@@ -37,8 +37,8 @@ func keptChanges() (*changes.Store, error) {
 }
 
 // undoCall is how an undo by a person stands in the list of calls.
-func undoCall(plan changes.Undo) changes.Call {
-	return changes.Call{Session: "-", Call: "undo", Tool: "undo", Subject: "undo of " + strings.Join(plan.Records, ", ")}
+func undoCall(plan changes.PlaceUndo) changes.Call {
+	return changes.Call{Session: "-", Call: "undo", Tool: "undo", Subject: "undo of " + strings.Join(plan.Records(), ", ")}
 }
 
 // changesCmd is what `log` and `undo` share.
@@ -115,19 +115,24 @@ type undoCmd struct {
 // putBack has an undo carried out by this program in a sandbox of the workspace, as a call
 // of its own: on the path of every call, under the profile of every program, with what it
 // leaves looked at like what any call leaves.
-func (a *app) putBack(root, config string) func(io.Reader) error {
-	return a.putBackAs("sandgate undo", root, config, true)
+func (a *app) putBack(workspace, config string) changes.Perform {
+	return a.putBackAs("sandgate undo", workspace, config, true)
 }
 
-func (a *app) putBackAs(agent, root, config string, unrecorded bool) func(io.Reader) error {
-	return func(order io.Reader) error {
+// putBackAs works below a root: the workspace, or a directory that its calls may write, too.
+func (a *app) putBackAs(agent, workspace, config string, unrecorded bool) changes.Perform {
+	return func(root string, order io.Reader) error {
 		self, err := resolvedSelf()
 		if err != nil {
 			return err
 		}
 		var said bytes.Buffer
 		inside := &app{in: order, out: io.Discard, err: &said}
-		f := runFlags{config: config, workspaces: []string{root, root}, ro: []string{self}, mode: string(approval.ApproveAll), network: "none", backend: "auto", noDetect: true, unrecorded: unrecorded, timeout: 10 * time.Minute}
+		var beside []string
+		if !sandboxprofile.Contains(workspace, root) {
+			beside = []string{root}
+		}
+		f := runFlags{config: config, workspaces: []string{workspace, workspace}, ro: []string{self}, rw: beside, mode: string(approval.ApproveAll), network: "none", backend: "auto", noDetect: true, unrecorded: unrecorded, timeout: 10 * time.Minute}
 		result, found, err := inside.runOnce(context.Background(), agent, f, true, []string{self, "put-back", root})
 		if err != nil {
 			return err
@@ -174,21 +179,21 @@ func newPutBackCmd(a *app) *cobra.Command {
 }
 
 // open finds the workspace and its calls.
-func (x *changesCmd) open() (*changes.Workspace, []changes.Record, error) {
+func (x *changesCmd) open() (w changes.Place, records []changes.Record, err error) {
 	since, err := parseMoment(x.since, time.Now())
 	if err != nil {
-		return nil, nil, usageError(fmt.Errorf("--since: %w", err))
+		return w, nil, usageError(fmt.Errorf("--since: %w", err))
 	}
 	dir, err := filepath.Abs(x.workspace)
 	if err == nil {
 		dir, err = filepath.EvalSymlinks(dir)
 	}
 	if err != nil {
-		return nil, nil, usageError(fmt.Errorf("--workspace: %w", err))
+		return w, nil, usageError(fmt.Errorf("--workspace: %w", err))
 	}
 	s, err := keptChanges()
 	if err != nil {
-		return nil, nil, err
+		return w, nil, err
 	}
 	root := ""
 	for _, r := range s.Workspaces() {
@@ -202,42 +207,52 @@ func (x *changesCmd) open() (*changes.Workspace, []changes.Record, error) {
 		if len(gone) > 0 {
 			hint = approval.EscapeLine("if it had another place before, move it back there for the undo: something is kept of " + listed(gone) + ", which is not there")
 		}
-		return nil, nil, withHint(withStatus(exitFound, fmt.Errorf("nothing is kept of %s", dir)), hint)
+		return w, nil, withHint(withStatus(exitFound, fmt.Errorf("nothing is kept of %s", dir)), hint)
 	}
 	x.settleKeeps([]string{root})
-	w, err := s.Workspace(root)
-	if err != nil {
-		return nil, nil, withStatus(exitInternal, err)
+	if w, err = s.Place(root); err == nil {
+		records, err = w.Calls()
 	}
-	records, err := w.Calls()
 	if err != nil {
-		return nil, nil, withStatus(exitInternal, err)
+		return w, nil, withStatus(exitInternal, err)
 	}
 	return w, slices.DeleteFunc(records, func(r changes.Record) bool { return r.Ended.Before(since) }), nil
 }
 
-// named are the records of a call or a session, by the names that sandgate gave them. An
-// agent chooses its own names for calls, and could choose a file's.
+// named are the records of a session, or of the calls whose names begin so, by the names that
+// sandgate gave them. An agent chooses its own names for calls, and could choose a file's.
 func named(records []changes.Record, name string) (l []changes.Record) {
 	for _, r := range records {
-		if r.Session == name || strings.HasPrefix(r.ID, name) && len(name) >= len("20060102T150405") {
+		begins := func(id string) bool { return strings.HasPrefix(id, name) && len(name) >= len("20060102T150405") }
+		if r.Session == name || slices.ContainsFunc(r.IDs(), begins) {
 			l = append(l, r)
 		}
 	}
 	return l
 }
 
+// oneMeant fails if the beginning of a name is that of several calls, of whatever sessions.
+func oneMeant(l []changes.Record, name string) error {
+	if len(l) < 2 || l[0].Session == name {
+		return nil
+	}
+	return withHint(usageError(fmt.Errorf("the names of %d calls begin with %q", len(l), name)), "give more of it: `sandgate log` lists them")
+}
+
 func unknownCall(name string) error {
 	return withHint(usageError(fmt.Errorf("%q is not a call or session that changed something here, or a file that one changed", name)), "see `sandgate log`")
 }
 
-// undoneCalls are those that an undo, which is not undone itself, took back.
-func undoneCalls(records []changes.Record) map[string]bool {
-	undone := map[string]bool{}
+// undoneCalls says of which an undo, which is not undone itself, took back all.
+func undoneCalls(records []changes.Record) func(changes.Record) bool {
+	taken := map[string]bool{}
+	undone := func(r changes.Record) bool {
+		return !slices.ContainsFunc(r.IDs(), func(id string) bool { return !taken[id] })
+	}
 	for _, r := range slices.Backward(records) {
-		if !undone[r.ID] {
+		if !undone(r) {
 			for _, id := range r.Undoes {
-				undone[id] = true
+				taken[id] = true
 			}
 		}
 	}
@@ -248,7 +263,7 @@ func undoneCalls(records []changes.Record) map[string]bool {
 func lastCall(records []changes.Record) []changes.Record {
 	undone := undoneCalls(records)
 	for _, r := range slices.Backward(records) {
-		if !undone[r.ID] && !r.Undo {
+		if !undone(r) && !r.Undo {
 			return []changes.Record{r}
 		}
 	}
@@ -265,17 +280,25 @@ func (x *undoCmd) run(args []string) error {
 	switch {
 	case len(args) > 0 && len(named(records, args[0])) > 0:
 		chosen, paths = named(records, args[0]), args[1:]
+		if err := oneMeant(chosen, args[0]); err != nil {
+			return err
+		}
 	case x.since == "" && len(args) == 0:
 		chosen = lastCall(records)
 	case x.since == "":
 		chosen = nil // the last call that changed one of the paths
 	}
-	below, err := belowRoot(w.Root, paths)
+	below, err := absolutePaths(paths)
 	if err != nil {
 		return err
 	}
+	for i, name := range below {
+		if !w.Holds(name) {
+			return usageError(fmt.Errorf("%s is not in %s", paths[i], w.Root))
+		}
+	}
 	if chosen == nil && len(below) > 0 {
-		chosen = lastCall(slices.DeleteFunc(slices.Clone(records), func(r changes.Record) bool { return !r.Touches(below) }))
+		chosen = lastCall(slices.DeleteFunc(slices.Clone(records), func(r changes.Record) bool { return !r.Below(w.Root, below) }))
 		if chosen == nil {
 			return unknownCall(args[0])
 		}
@@ -290,20 +313,25 @@ func (x *undoCmd) run(args []string) error {
 	return x.carryOut(w, plan)
 }
 
-func (x *undoCmd) carryOut(w *changes.Workspace, plan changes.Undo) error {
-	if len(plan.Steps) == 0 {
+func (x *undoCmd) carryOut(w changes.Place, plan changes.PlaceUndo) error {
+	if plan.Len() == 0 {
 		fmt.Fprintln(x.err, "sandgate: everything is as it was already")
 		return nil
 	}
-	for _, s := range plan.Steps {
-		var step bytes.Buffer
-		fmt.Fprintln(&step, stepText(w.Root, s))
-		if x.dryRun {
-			if err := printDiff(&step, w, s); err != nil {
-				return err
-			}
+	for _, part := range plan.Parts {
+		if part.Root != w.Root && len(part.Steps) > 0 {
+			fmt.Fprintf(x.out, "%s:\n", approval.EscapeName(part.Root))
 		}
-		fmt.Fprint(x.out, fit(x.out, step.String()))
+		for _, s := range part.Steps {
+			var step bytes.Buffer
+			fmt.Fprintln(&step, stepText(part.Root, s))
+			if x.dryRun {
+				if err := printDiff(&step, part.Workspace, s); err != nil {
+					return err
+				}
+			}
+			fmt.Fprint(x.out, fit(x.out, step.String()))
+		}
 	}
 	if l := plan.Blocking(x.force); len(l) > 0 {
 		return withHint(withStatus(exitFound, fmt.Errorf("%s cannot be put back as things are; nothing was done", plural(len(l), "file", "files"))),
@@ -312,40 +340,57 @@ func (x *undoCmd) carryOut(w *changes.Workspace, plan changes.Undo) error {
 	if x.dryRun {
 		return nil
 	}
-	for _, c := range w.UnderWay() {
-		if !c.Lasting {
-			fmt.Fprintf(x.err, "sandgate: note: call %s of session %s is under way here, and may change these files again\n", approval.EscapeLine(c.Call), approval.EscapeLine(c.Session))
+	for _, part := range plan.Parts {
+		for _, c := range part.UnderWay() {
+			if !c.Lasting {
+				fmt.Fprintf(x.err, "sandgate: note: call %s of session %s is under way here, and may change these files again\n", approval.EscapeLine(c.Call), approval.EscapeLine(c.Session))
+			}
 		}
 	}
 	if !x.yes {
-		if err := confirm("undo", "put "+plural(len(plan.Steps), "name", "names")+" back?", "give --yes"); err != nil {
+		if err := confirm("undo", "put "+plural(plan.Len(), "name", "names")+" back?", "give --yes"); err != nil {
 			return err
 		}
 	}
-	rec, err := w.Apply(plan, undoCall(plan), x.force, x.putBack(w.Root, x.config))
+	rec, err := plan.Apply(undoCall(plan), x.force, x.putBack(w.Root, x.config))
 	if err != nil {
 		return withHint(withStatus(exitFound, errors.New(approval.EscapeLine(err.Error()))), "what was put back until then is in `sandgate log`")
 	}
 	fmt.Fprintf(x.err, "sandgate: put back; `sandgate undo %s` takes that back\n", rec.ID)
-	if i := slices.IndexFunc(plan.Steps, unkept); i >= 0 {
-		fmt.Fprintf(x.err, "sandgate: but nothing brings back what %s held: %s\n", approval.EscapeName(string(plan.Steps[i].Path)), approval.EscapeLine(plan.Steps[i].Now.Unkept))
+	for _, part := range plan.Parts {
+		if i := slices.IndexFunc(part.Steps, unkept); i >= 0 {
+			fmt.Fprintf(x.err, "sandgate: but nothing brings back what %s held: %s\n", approval.EscapeName(string(part.Steps[i].Path)), approval.EscapeLine(part.Steps[i].Now.Unkept))
+			break
+		}
 	}
 	return nil
 }
 
-// belowRoot turns paths of the command line into names of the workspace.
-func belowRoot(root string, paths []string) (names []string, err error) {
+// absolutePaths are what paths of the command line mean. A directory may be named through a link; the name
+// itself is what was changed.
+func absolutePaths(paths []string) (l []string, err error) {
 	for _, p := range paths {
 		abs, err := filepath.Abs(p)
 		if err != nil {
 			return nil, usageError(err)
 		}
-		// The directory may be named through a link; the name itself is what was changed.
 		if dir, err := filepath.EvalSymlinks(filepath.Dir(abs)); err == nil {
 			abs = filepath.Join(dir, filepath.Base(abs))
 		}
+		l = append(l, abs)
+	}
+	return l, nil
+}
+
+// belowRoot turns paths of the command line into names of the workspace.
+func belowRoot(root string, paths []string) (names []string, err error) {
+	full, err := absolutePaths(paths)
+	if err != nil {
+		return nil, err
+	}
+	for i, abs := range full {
 		if !sandboxprofile.Contains(root, abs) {
-			return nil, usageError(fmt.Errorf("%s is not in %s", p, root))
+			return nil, usageError(fmt.Errorf("%s is not in %s", paths[i], root))
 		}
 		name, err := filepath.Rel(root, abs)
 		if err != nil {
@@ -494,7 +539,7 @@ func printLog(out io.Writer, records []changes.Record, files bool) error {
 }
 
 func fileText(c changes.Change) string {
-	text := fileSign(c.Before, c.After) + " " + approval.EscapeName(string(c.Path))
+	text := fileSign(c.Before, c.After) + " " + approval.EscapeName(c.PathIn())
 	if c.From != "" {
 		text += " (was " + approval.EscapeName(string(c.From)) + ")"
 	}

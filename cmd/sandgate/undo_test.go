@@ -18,4 +18,10 @@ func TestAnAgentNamesNoUndo(t *testing.T) {
 			t.Errorf("%s names %d calls", name, len(l))
 		}
 	}
+	records = append(records, changes.Record{Call: changes.Call{ID: "20260102T150405.000000002-bbbb", Session: "s-2"}})
+	for name, one := range map[string]bool{"20260102T150405": false, "20260102T150405.000000002": true, "s-2": true} {
+		if err := oneMeant(named(records, name), name); (err == nil) != one {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

@@ -189,6 +189,9 @@ type Call struct {
 	Tool    string    `json:"tool"`
 	Subject string    `json:"subject,omitempty"` // in words, without secrets
 	Started time.Time `json:"started"`
+	// Workspace is where the call worked, if it may write other directories, too: then what it
+	// changed in each of them is of one call.
+	Workspace string `json:"workspace,omitempty"`
 	// Lasting is a process that serves many calls, such as an MCP server.
 	Lasting bool `json:"lasting,omitempty"`
 }
@@ -209,6 +212,9 @@ type Record struct {
 	// Needs are contents that an undo which is under way is about to write. No record has
 	// them, a merged text for one, and they stay until it has ended.
 	Needs []string `json:"needs,omitempty"`
+	// Parts are the records of a call that changed other directories than the workspace, by those:
+	// of what Place gives, and of nothing that is stored.
+	Parts map[string]string `json:"parts,omitempty"`
 }
 
 // A Running call is one whose changes are being kept.

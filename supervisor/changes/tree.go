@@ -104,7 +104,8 @@ func (n *Name) UnmarshalJSON(b []byte) error {
 // A Change is one name that stands for something else than before. Before is nil for
 // what was made, After for what was removed.
 type Change struct {
-	Path   Name   `json:"path"` // below the workspace
+	Path   Name   `json:"path"`           // below the workspace
+	Root   string `json:"root,omitempty"` // below this directory instead: of what Place gives
 	Before *Entry `json:"before,omitempty"`
 	After  *Entry `json:"after,omitempty"`
 	// From is the name that it had, for what was renamed: removed there by the same call.

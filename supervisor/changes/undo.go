@@ -155,11 +155,6 @@ func comes(steps map[Name]*Step, name Name) bool {
 	return false
 }
 
-// Touches reports whether the record has a change at or below one of the names.
-func (r Record) Touches(names []string) bool {
-	return slices.ContainsFunc(r.Changes, func(c Change) bool { return within(c.Path, names) })
-}
-
 func equal(a, b *Entry) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -205,7 +200,9 @@ func (w *Workspace) Apply(u Undo, c Call, force bool, perform func(order io.Read
 	w.mu.Lock()
 	in := w.tree.known(changed...)
 	w.mu.Unlock()
-	c.Started = time.Now()
+	if c.Started.IsZero() {
+		c.Started = time.Now()
+	}
 	r, err := w.begin(c, in, false, needs)
 	if err != nil {
 		return rec, err
