@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/confinetest"
 )
 
@@ -49,6 +51,9 @@ func TestBrokerHoldsAgainst(t *testing.T) {
 		{"threads with capabilities", threadsOfInit},
 		{"names in a shared directory", luringNames},
 		{"links to what is protected or hidden", linksToKept},
+		{"links in a shared directory", linksInSharedPlaces},
+		{"directories moved to where more is granted", movedIntoGranted},
+		{"directories moved to where no pattern holds", movedIntoPrivate},
 		{"connections that leave by a device", strayingConnections},
 		{"abstract names", abstractNames},
 		{"connects that wait on a flag", waitingConnects},
@@ -174,7 +179,7 @@ func hiddenNameless(t *testing.T) {
 			}
 		}
 		k.gets("fd = os.memfd_create('x'); os.write(os.open('/proc/self/fd/%d' % fd, os.O_RDWR), b'x')", "ok")
-		k.gets("f = open('/tmp/sandgate-x', 'w'); os.unlink(f.name); os.open('/proc/self/fd/%d' % f.fileno(), os.O_RDWR)", "ok")
+		k.gets("f = open('/tmp/test-x', 'w'); os.unlink(f.name); os.open('/proc/self/fd/%d' % f.fileno(), os.O_RDWR)", "ok")
 		k.end()
 	}
 }
@@ -254,6 +259,8 @@ func brokersTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.gets(fmt.Sprintf("os.open('/dev/pts/%d', os.O_RDWR|os.O_NOCTTY)", n), "EACCES")
+	k.gets(fmt.Sprintf("fd = os.open('/dev/pts/%d', os.O_PATH); os.open('/proc/self/fd/%%d' %% fd, os.O_RDWR|os.O_NOCTTY)", n), "EACCES")
+	k.gets("os.open('/proc/self/fd/%d' % s, os.O_RDWR|os.O_NOCTTY)", "ok")
 }
 
 // looseSockets: an address can be said beside what is sent, and a port taken without
@@ -426,10 +433,10 @@ func noDescriptor(t *testing.T) {
 	k := converse(t, l, p, ws)
 	k.gets("import resource; had = resource.getrlimit(7); n = os.dup(0); os.close(n); resource.setrlimit(7, (n, had[1]))", "ok")
 	k.gets("os.open('index.lock', os.O_CREAT|os.O_EXCL|os.O_WRONLY)", "EMFILE")
-	k.gets("os.open('/tmp/sandgate-lock', os.O_CREAT|os.O_EXCL|os.O_WRONLY)", "EMFILE")
+	k.gets("os.open('/tmp/test-lock', os.O_CREAT|os.O_EXCL|os.O_WRONLY)", "EMFILE")
 	k.gets("os.open('data', os.O_WRONLY|os.O_TRUNC)", "EMFILE")
 	k.gets("os.open('.', os.O_TMPFILE|os.O_WRONLY)", "EMFILE")
-	k.gets("resource.setrlimit(7, had); r = (os.path.exists('index.lock'), os.path.exists('/tmp/sandgate-lock'), os.path.getsize('data'))", "(False, False, 7)")
+	k.gets("resource.setrlimit(7, had); r = (os.path.exists('index.lock'), os.path.exists('/tmp/test-lock'), os.path.getsize('data'))", "(False, False, 7)")
 	k.gets("os.open('index.lock', os.O_CREAT|os.O_EXCL|os.O_WRONLY); os.open('data', os.O_WRONLY|os.O_TRUNC); r = os.path.getsize('data')", "0")
 }
 
@@ -567,15 +574,96 @@ func luringNames(t *testing.T) {
 	k := converse(t, l, p, ws)
 	for _, act := range []string{
 		"os.mkdir('/tmp/.git')", "open('/tmp/.git', 'w')", "os.symlink('/tmp/x', '/tmp/.git')", "open('/tmp/HEAD', 'w')", "open('/tmp/.bashrc', 'w')",
-		"os.mkfifo('/tmp/.gitconfig')", "os.mkdir('/tmp/.VIM')", "socket.socket(socket.AF_UNIX).bind('/tmp/.bashrc')",
+		"os.mkfifo('/tmp/.gitconfig')", "os.mkdir('/tmp/.VIM')", "os.mkdir('/tmp/sandgate-private-1')", "open('/tmp/.Sandgate-names-1', 'w')", "socket.socket(socket.AF_UNIX).bind('/tmp/.bashrc')",
 	} {
 		k.gets(act, "EROFS")
 	}
 	k.gets("os.mkdir('/tmp/d'); open('/tmp/f', 'w').close(); os.mkdir('/tmp/d/.git'); open('/tmp/d/HEAD', 'w').close()", "ok")
 	k.gets("os.rename('/tmp/d', '/tmp/.git')", "EROFS")
+	k.gets("os.rename('/tmp/d', '/tmp/sandgate-private-1')", "EROFS")
 	k.gets("os.link('/tmp/f', '/tmp/HEAD')", "EROFS")
 	k.gets("sys_(316, -100, b'/tmp/f', -100, b'/tmp/.bashrc', 0)", "EROFS") // renameat2
 	k.gets("os.rename('/tmp/d', '/tmp/e'); open('/tmp/.env', 'w').close(); open('/tmp/key.pem', 'w').close()", "ok")
+}
+
+// linksInSharedPlaces: host programs write to names in /tmp that can be foretold, and the
+// kernel follows a link there if its owner is theirs.
+func linksInSharedPlaces(t *testing.T) {
+	l, ws, p := brokered(t)
+	outside := confinetest.Workspace(t) + "/outside"
+	k := converse(t, l, p, ws)
+	for _, to := range []string{outside, "no-such-name", "/tmp/no-such-name", "../etc/../x"} {
+		k.gets(fmt.Sprintf("os.symlink(%q, '/tmp/l')", to), "EACCES")
+	}
+	k.gets("os.mkdir('/tmp/d'); os.mkdir('/tmp/p'); os.mkdir('/tmp/d/e'); os.symlink('e', '/tmp/d/l')", "ok")
+	k.gets(fmt.Sprintf("os.symlink(%q, '/tmp/d/l2')", outside), "EACCES")
+	k.gets("os.rename('/tmp/d/l', '/tmp/l')", "EACCES") // leads to /tmp/e there
+	k.gets("os.link('/tmp/d/l', '/tmp/l', follow_symlinks=False)", "EACCES")
+	// What leaves a directory with that, too.
+	k.gets("os.rename('/tmp/p', '/tmp/d/p'); os.symlink('../e', '/tmp/d/p/up'); os.rename('/tmp/d/p', '/tmp/p')", "EACCES")
+	k.gets("os.unlink('/tmp/d/p/up'); os.rename('/tmp/d/p', '/tmp/p'); open('/tmp/p/.env', 'w').close(); os.rename('/tmp/p', '/tmp/d/p')", "ok")
+	k.gets("os.symlink('/tmp/d', '/tmp/l'); os.symlink('/usr', '/tmp/m'); os.symlink('../d/e', '/tmp/d/n'); r = os.listdir('/tmp/l/n')", "[]")
+}
+
+// movedIntoGranted: programs' domain grants by directory what lies below it, whenever it came
+// to lie there. What is withheld stays so wherever the directories above go.
+func movedIntoGranted(t *testing.T) {
+	l, ws, p := brokered(t)
+	mkdir(t, ws+"/app/deep")
+	mkdir(t, ws+"/lib/x")
+	mkdir(t, ws+"/linked")
+	mkdir(t, ws+"/plain/deep")
+	put(t, ws+"/app/deep/.env", "TOPSECRET")
+	put(t, ws+"/plain/deep/f", "open")
+	put(t, ws+"/lib/f", "open") // so that there is something to grant
+	if err := os.Link(ws+"/app/deep/.env", ws+"/linked/notes"); err != nil {
+		t.Fatal(err)
+	}
+	k := converse(t, l, p, ws)
+	for _, dir := range []string{"app", "app/deep", "linked"} {
+		for _, to := range []string{"lib/x/in", "lib/in"} {
+			k.gets(fmt.Sprintf("os.rename(%q, %q)", dir, to), "EACCES")
+		}
+	}
+	k.gets("sys_(316, -100, b'app', -100, b'lib/x', 2)", "EACCES") // RENAME_EXCHANGE
+	k.gets("os.mkdir('new'); os.rename('app', 'new/app')", "EACCES")
+	k.gets("os.rename('app', 'app2'); os.listdir('app2/deep'); open('app2/deep/.env')", "EACCES") // beside where it was
+	k.gets("open('app2/deep/.env')", "EACCES")
+	k.gets("open('linked/notes')", "EACCES")
+	k.gets("os.rename('plain', 'lib/x/plain'); r = open('lib/x/plain/deep/f').read()", "open")
+	r := k.end()
+	for _, path := range []string{ws + "/app/deep/.env", ws + "/linked/notes", ws + "/app2/deep/.env"} {
+		if !slices.ContainsFunc(r.Refused, func(x confine.Refused) bool { return x.Path == path }) {
+			t.Errorf("no word of %s: %+v", path, r.Refused)
+		}
+	}
+}
+
+// movedIntoPrivate: in directories of the sandbox's own no pattern holds. What goes there or comes
+// from there is copied.
+func movedIntoPrivate(t *testing.T) {
+	l, ws, p := brokered(t)
+	mkdir(t, ws+"/app")
+	put(t, ws+"/app/.env", "TOPSECRET")
+	mkdir(t, ws+"/proj/.git/hooks")
+	put(t, ws+"/proj/.git/config", "[core]\n\tbare = false\n")
+	mkdir(t, ws+"/plain")
+	put(t, ws+"/f", "open")
+	k := converse(t, l, p, ws)
+	for _, place := range []string{"HOME", "TMPDIR"} {
+		k.gets("at = os.environ['"+place+"']; os.makedirs(at + '/e/.git/hooks'); open(at + '/f', 'w').close(); open(at + '/.env', 'w').close()", "ok")
+		for _, name := range []string{"app", "proj", "plain", "f"} {
+			k.gets(fmt.Sprintf("os.rename(%q, at + '/%[1]s')", name), "EXDEV")
+		}
+		for _, name := range []string{"e", "f", ".env"} {
+			k.gets(fmt.Sprintf("os.rename(at + '/%[1]s', 'came')", name), "EXDEV")
+		}
+		k.gets("sys_(316, -100, b'plain', -100, (at + '/e').encode(), 2)", "EXDEV")
+		k.gets("os.link('f', at + '/g')", "EXDEV")
+		k.gets("os.link(at + '/f', 'g')", "EXDEV")
+		k.gets("os.rename(at + '/e', at + '/f2'); os.link(at + '/f', at + '/g'); os.rename(at + '/g', at + '/.bashrc')", "ok")
+	}
+	k.gets("import shutil; shutil.move('plain', at + '/plain'); shutil.move(at + '/plain', 'plain')", "ok") // as mv does
 }
 
 // linksToKept: a program outside follows a link, to read or to write, and thinks of nothing.
@@ -592,7 +680,7 @@ func linksToKept(t *testing.T) {
 	for _, to := range []string{".env", "secrets/key", ws + "/secrets", "./.git/../.git/config"} {
 		k.gets(fmt.Sprintf("os.symlink(%q, 'l')", to), "EACCES")
 	}
-	k.gets("os.symlink('.git', '/tmp/l'); os.rename('/tmp/l', 'l')", "EXDEV") // by copying, which is judged
+	k.gets("os.symlink('/usr', '/tmp/l'); os.rename('/tmp/l', 'l')", "EXDEV") // by copying, which is judged
 	k.gets("os.symlink('plain', 'l'); os.symlink('no-such-name', 'm'); os.rename('m', 'n')", "ok")
 }
 

@@ -208,6 +208,15 @@ func (b *Broker) mayLead(dir, to string) bool {
 	return ok && (b.leadsInside(dir, to) || b.Rules.rights.Rights(name)&sandboxprofile.Read != 0 || HarmlessTarget(name))
 }
 
+// sharesPool reports whether a link in a private place leads to something that this sandbox
+// has made in the same place.
+func (b *Broker) sharesPool(full, to string) bool {
+	p, _ := b.poolOf(full)
+	name, ok := textOf(path.Dir(full), to)
+	q, entry := b.poolOf(name)
+	return ok && p != nil && p == q && p.holds(entry)
+}
+
 // HarmlessTarget reports whether a link to name matters to nobody: what the system has, and
 // devices that take or give nothing.
 func HarmlessTarget(name string) bool {
@@ -227,7 +236,7 @@ func (c *call) judgeLink(full, to string) unix.Errno {
 	if c.b.reach(full) > 0 && !c.b.renames(full, to) || c.b.watchesGit(full) && isOneOf(path.Base(full), sendsGit...) {
 		return c.verdict(full, Protected)
 	}
-	if !c.b.mayLead(path.Dir(full), to) {
+	if !c.b.mayLead(path.Dir(full), to) && !c.b.sharesPool(full, to) {
 		return c.verdict(full+" -> "+to, Outside)
 	}
 	// Programs outside write and read through it: a checkout into a work tree that is a
@@ -247,9 +256,11 @@ func (c *call) judgeLink(full, to string) unix.Errno {
 // while others wait. What has more is moved by copying (EXDEV), as to another file system.
 const maxMoved = 20_000
 
-// judgeMoved looks for links below a directory that is to lie elsewhere: those that lead
-// out of it lead somewhere else then. What cannot be looked at is not moved.
-func (c *call) judgeMoved(at int, called, to string, depth int, left *int) unix.Errno {
+// judgeMoved looks at what lies below a directory that is to lie elsewhere. Links that lead
+// out of it lead somewhere else then. And programs' domain grants by directory what lies
+// below it now, so it would show what is withheld where that comes to lie below another.
+// What cannot be looked at is not moved.
+func (c *call) judgeMoved(at int, called, from, to string, depth int, left *int) unix.Errno {
 	dir, entries, err := listed(at, called)
 	if err != nil {
 		return c.verdict(to, Protected)
@@ -260,21 +271,23 @@ func (c *call) judgeMoved(at int, called, to string, depth int, left *int) unix.
 		if *left--; *left < 0 {
 			return unix.EXDEV
 		}
-		name := path.Join(to, e.Name())
+		was, name := path.Join(from, e.Name()), path.Join(to, e.Name())
 		switch {
+		case c.b.withheld(fd, e, was, name):
+			return c.verdict(was, Hidden)
 		case e.Type()&os.ModeSymlink != 0:
 			target, errno := readLink(fd, e.Name())
 			if errno != 0 {
 				return c.verdict(name, Protected)
 			}
-			if leaves(target, depth) && !c.b.mayLead(to, target) {
+			if leaves(target, depth) && !c.b.mayLead(to, target) && !c.b.sharesPool(name, target) {
 				return c.verdict(name+" -> "+target, Outside)
 			}
 		case e.IsDir():
-			if errno := c.judgeMoved(fd, e.Name(), name, depth+1, left); errno != 0 {
+			if errno := c.judgeMoved(fd, e.Name(), was, name, depth+1, left); errno != 0 {
 				return errno
 			}
-		case e.Type().IsRegular() && isOneOf(e.Name(), sendsGit...):
+		case e.Type().IsRegular() && c.b.sends(name):
 			text, errno := readWhole(fd, e.Name())
 			if errno != 0 || !c.b.maySend(name, string(text)) {
 				return c.verdict(name, Protected)
@@ -282,6 +295,28 @@ func (c *call) judgeMoved(at int, called, to string, depth int, left *int) unix.
 		}
 	}
 	return 0
+}
+
+// withheld reports whether an entry of a directory is hidden under the name that it had or
+// gets, or was when the sandbox was built.
+func (b *Broker) withheld(dir int, e os.DirEntry, was, name string) bool {
+	if p, _ := b.poolOf(was); p != nil {
+		return false // no pattern holds there
+	}
+	if b.Rules.hides(was) || b.Rules.hides(name) {
+		return true
+	}
+	if len(b.kept) == 0 || !e.Type().IsRegular() {
+		return false
+	}
+	var st unix.Stat_t
+	return unix.Fstatat(dir, e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW) == nil && b.withholds(&st, was)
+}
+
+// withholds reports whether a file that has a name is one that was hidden when the sandbox was
+// built, under whatever name.
+func (b *Broker) withholds(st *unix.Stat_t, name string) bool {
+	return b.isKept(st) && !slices.Contains(b.frozen, idOf(st)) && b.standing(name) != Protected
 }
 
 // leaves reports whether a relative path leads further up than depth directories.

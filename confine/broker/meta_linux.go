@@ -61,9 +61,7 @@ func (c *call) byPath(dirfd int32, addr uint64, flags int) (func(*walk) (target,
 
 func (c *call) byDescriptor(fd int32) func(*walk) (target, unix.Errno) {
 	return func(w *walk) (target, unix.Errno) {
-		// One of O_PATH opens nothing whose metadata could be changed (open(2)).
-		text, _ := c.field("fdinfo/"+strconv.Itoa(int(fd)), "flags:")
-		if flags, err := strconv.ParseUint(text, 8, 64); err != nil || flags&unix.O_PATH != 0 {
+		if !c.isOpen(fd) {
 			return target{}, unix.EBADF
 		}
 		return w.held(fd)

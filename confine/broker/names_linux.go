@@ -64,6 +64,9 @@ func (c *call) symlinkAt(targetAddr uint64, dirfd int32, addr uint64) reply {
 	}
 	return c.newName(dirfd, addr, false, func(p place, full string) unix.Errno {
 		if pool := c.b.poolEntry(full); pool != nil {
+			if errno := c.judgeLink(full, to); errno != 0 {
+				return errno
+			}
 			return c.creating(func() error { return pool.link(to, p.name()) })
 		}
 		if errno := c.judgeNew(p, full); errno != 0 {
@@ -230,6 +233,9 @@ func (c *call) linkAt(oldDir int32, oldAddr uint64, newDir int32, newAddr uint64
 		if errno != 0 {
 			return fails(errno)
 		}
+		if t.full != "" && c.b.crosses(t.full, full) {
+			return fails(unix.EXDEV)
+		}
 		if errno := c.mayLink(t); errno != 0 {
 			return fails(errno)
 		}
@@ -238,6 +244,12 @@ func (c *call) linkAt(oldDir int32, oldAddr uint64, newDir int32, newAddr uint64
 		case private:
 			if errno == 0 {
 				errno = c.judgeEntry(full)
+			}
+			if errno == 0 && t.kind() == unix.S_IFLNK {
+				var to string
+				if to, errno = readLink(t.fd, ""); errno == 0 {
+					errno = c.judgeLink(full, to)
+				}
 			}
 		case c.b.sends(full):
 			errno = c.verdict(full, Protected)

@@ -67,8 +67,15 @@ func (c *call) openToRead(dirfd int32, name string, flags int) reply {
 	default:
 		return reply{native: true}
 	}
-	if !c.b.Rules.Readable(t.full) || c.b.isKept(&t.st) && c.b.standing(t.full) != Protected {
-		return reply{native: true} // and refused
+	switch {
+	case c.b.Rules.Readable(t.full) && !c.b.withholds(&t.st, t.full):
+	case flags&unix.O_PATH != 0:
+		return reply{native: true} // no rule of the domain is about it, and it reads nothing
+	case c.b.Rules.hides(t.full) || c.b.isKept(&t.st):
+		c.b.refuse(Refusal{callName(c.nr), t.full, Hidden})
+		return fails(unix.EACCES)
+	default:
+		return fails(unix.EACCES)
 	}
 	return c.give(t, opening{flags: flags &^ unix.O_NOFOLLOW})
 }

@@ -1,10 +1,6 @@
 package broker
 
-import (
-	"slices"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // What init changes for the file tools is judged as what a program changes, but that there
 // is no thread that waits: nobody is asked.
@@ -43,5 +39,5 @@ func (b *Broker) Withholds(fd int, name string) bool {
 	b.names.Lock()
 	defer b.names.Unlock()
 	var st unix.Stat_t
-	return unix.Fstat(fd, &st) != nil || b.isKept(&st) && !slices.Contains(b.frozen, idOf(&st)) && b.standing(name) != Protected
+	return unix.Fstat(fd, &st) != nil || b.withholds(&st, name)
 }

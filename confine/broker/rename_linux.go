@@ -75,6 +75,9 @@ func (m *move) look() (errno unix.Errno) {
 	if m.toFull, errno = m.full(m.to); errno != 0 {
 		return errno
 	}
+	if m.b.crosses(m.fromFull, m.toFull) {
+		return unix.EXDEV
+	}
 	if err := unix.Fstatat(m.from.dir, m.from.name(), &m.fromStat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return errnoOf(err)
 	}
@@ -89,6 +92,13 @@ func (w *walk) otherFileSystem(a, b place) bool {
 	var one, other unix.Stat_t
 	return unix.Fstat(a.dir, &one) == nil && unix.Fstat(b.dir, &other) == nil && one.Dev != other.Dev
 }
+
+// crosses reports whether one of two names lies in a directory of the sandbox's own and the
+// other does not. No pattern holds in the one, and programs' domain grants all that is
+// in it: what came there from elsewhere would be withheld and protected no more, and what
+// was made there would lie elsewhere without ever having been judged. So it is left and
+// entered by copying, as a file system of its own is.
+func (b *Broker) crosses(from, to string) bool { return b.Rules.own(from) != b.Rules.own(to) }
 
 func (m *move) run() unix.Errno {
 	rename := func() error {
@@ -138,12 +148,42 @@ func (m *move) run() unix.Errno {
 func (m *move) judgePrivate() (private bool, errno unix.Errno) {
 	private, errno = m.b.judgePools(m.fromFull, m.toFull, &m.fromStat)
 	if errno == 0 && private {
-		errno = m.judgeEntry(m.toFull)
+		errno = m.judgeShared(m.from, m.fromFull, m.toFull, &m.fromStat)
 	}
 	if errno == 0 && private && m.flags&unix.RENAME_EXCHANGE != 0 {
-		_, errno = m.b.judgePools(m.toFull, m.fromFull, &m.toStat)
+		if _, errno = m.b.judgePools(m.toFull, m.fromFull, &m.toStat); errno == 0 {
+			errno = m.judgeShared(m.to, m.toFull, m.fromFull, &m.toStat)
+		}
 	}
 	return private, errno
+}
+
+// judgeShared judges what gets another name in a private place: others see it there, and
+// follow a link.
+func (m *move) judgeShared(at place, from, to string, st *unix.Stat_t) unix.Errno {
+	if errno := m.judgeEntry(to); errno != 0 {
+		return errno
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFLNK:
+		target, errno := readLink(at.dir, at.name())
+		if errno != 0 {
+			return errno
+		}
+		return m.judgeLink(to, target)
+	case unix.S_IFDIR:
+		return m.judgeParent(at, from, to)
+	}
+	return 0
+}
+
+// judgeParent judges what a directory that gets another parent takes with it.
+func (m *move) judgeParent(at place, from, to string) unix.Errno {
+	if path.Dir(from) == path.Dir(to) || m.b.Rules.own(to) {
+		return 0
+	}
+	left := maxMoved
+	return m.judgeMoved(at.dir, at.name(), from, to, 0, &left)
 }
 
 // stricter is what a file that was protected or hidden at the start is under a name
@@ -199,11 +239,8 @@ func (m *move) judgeMove(from, to string, st *unix.Stat_t, at place) unix.Errno 
 	if rules.Splits(from) || rules.Splits(to) {
 		return unix.EBUSY
 	}
-	if path.Dir(from) != path.Dir(to) && !rules.own(to) {
-		left := maxMoved
-		if errno := m.judgeMoved(at.dir, at.name(), to, 0, &left); errno != 0 {
-			return errno
-		}
+	if errno := m.judgeParent(at, from, to); errno != 0 {
+		return errno
 	}
 	reach := max(m.b.reach(from), m.b.reach(to))
 	if reach == 0 {

@@ -114,6 +114,9 @@ func (r *Rules) Readable(name string) bool {
 	return r.own(name) || r.rights.Rights(name)&sandboxprofile.Read != 0
 }
 
+// hides reports whether a pattern hides name itself.
+func (r *Rules) hides(name string) bool { return !r.own(name) && r.hide.Match(strings.ToLower(name)) }
+
 // MayHaveHidden reports whether a file that lies at name no more may have been hidden
 // there: the kernel tells its path with the names that the directories above have by now.
 func (r *Rules) MayHaveHidden(name string) bool {
@@ -164,10 +167,11 @@ func endsWith(have, want []string) bool {
 
 // Lures reports whether the entry name of a directory that others look into, as /tmp, is
 // one that their programs act on: git looks for a repository in each directory above
-// the one that it is called in, and other tools for their settings.
+// the one that it is called in, other tools for their settings, and sandgate for what
+// killed sandboxes have left.
 func (r *Rules) Lures(name string) bool {
 	lower := strings.ToLower(name)
-	return r.protect.Match(lower) || r.Reach(name) > 0 || r.git && isOneOf(path.Base(name), ".git", "HEAD")
+	return strings.HasPrefix(strings.TrimPrefix(path.Base(lower), "."), "sandgate-") || r.protect.Match(lower) || r.Reach(name) > 0 || r.git && isOneOf(path.Base(name), ".git", "HEAD")
 }
 
 func isOneOf(name string, list ...string) bool {

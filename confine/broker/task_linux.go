@@ -142,6 +142,14 @@ func (c *call) descriptor(n int32) (int, unix.Errno) {
 	return c.own(fd), 0
 }
 
+// isOpen reports whether the thread's descriptor n has opened something. One of O_PATH has
+// not, and nobody was asked about it (open(2)).
+func (c *call) isOpen(n int32) bool {
+	text, _ := c.field("fdinfo/"+strconv.Itoa(int(n)), "flags:")
+	flags, err := strconv.ParseUint(text, 8, 64)
+	return err == nil && flags&unix.O_PATH == 0
+}
+
 // base is where a path of the thread's begins.
 func (c *call) base(dirfd int32, name string) (int, unix.Errno) {
 	if strings.HasPrefix(name, "/") {

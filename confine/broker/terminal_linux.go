@@ -59,7 +59,7 @@ func (c *call) openTerminal(t target, flags int) (r reply, ok bool) {
 			return fails(errno), true
 		}
 		t = own
-	case !isPTS(&t.st) || !t.own && !c.b.terminals[terminalOf(&t.st)]:
+	case !isPTS(&t.st) || !t.open && !c.b.terminals[terminalOf(&t.st)]:
 		return reply{}, false
 	}
 	fd, errno := c.b.again(t.fd, flags)

@@ -264,6 +264,7 @@ type target struct {
 	fd   int    // O_PATH
 	full string // where it lies, as the kernel has it; "" if it has no name
 	own  bool   // a descriptor of the thread's leads to it
+	open bool   // and is not of O_PATH, which anybody gets of anything
 	gone bool   // it lies there no more: the directories above may have been renamed since
 	st   unix.Stat_t
 }
@@ -363,6 +364,7 @@ func (w *walk) held(n int32) (target, unix.Errno) {
 	if err := unix.Fstat(fd, &t.st); err != nil {
 		return t, errnoOf(err)
 	}
+	t.open = t.kind() == unix.S_IFCHR && w.isOpen(n)
 	named := t.kind() == unix.S_IFREG || t.kind() == unix.S_IFDIR || t.kind() == unix.S_IFLNK
 	full, errno := w.b.real(fd)
 	switch was, ok := w.b.lastName(fd); {

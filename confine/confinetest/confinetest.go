@@ -62,7 +62,7 @@ func claims() []claim {
 		{name: "HiddenIsUnreadable", says: "Hidden patterns cannot be read, at any depth", test: hidden},
 		{name: "ParentsOfProtectedArePinned", says: "No rename of a directory above a protected name takes the protection away", test: pinned,
 			host: host{Held, "a directory may be renamed: what is below it is judged by its new name", hostPinned}},
-		{name: "ParentsOfHiddenArePinned", says: "No rename of a directory above a hidden name shows it", test: pinnedHidden, host: host{Held, "as above", hostPinnedHidden}},
+		{name: "ParentsOfHiddenArePinned", says: "No rename of a directory above a hidden name shows it", test: pinnedHidden, host: host{Held, "it may be renamed, and does not get another parent", hostPinnedHidden}},
 		{name: "EnvironmentIsTheAllowList", says: "The environment is the allow-list, and no other process's can be read", test: environment, host: host{Held, "HOME and TMPDIR point to the private directories", hostEnvironment}},
 		{name: "DescriptorsAreClosed", says: "No descriptor but the standard streams is inherited", test: descriptors},
 		{name: "HandedFilesAreInherited", says: "Descriptors that are handed to a program arrive, and no others", test: inheritedFiles},

@@ -356,14 +356,15 @@ func hostPinnedHidden(t *testing.T, c confine.Confiner) {
 		"os.rename('vault/key', 'key')":                                                                          "EACCES",
 		"os.rename('deep/free', 'seen'); open('seen/env')":                                                       "ok",
 		"os.rename('vault', 'deep/vault'); open('deep/vault/key')":                                               "EACCES",
-		"os.rename('vault', 'deep/vault'); open('deep/vault/label')":                                             "ok",
+		"os.rename('vault', 'deep/vault')":                                                                       "EACCES", // what is granted there would be below
+		"os.rename('deep/app', 'deep/app2'); open('deep/app2/label')":                                            "ok",
 		"os.symlink('vault', 'link'); open('link/key')":                                                          "EACCES",
 		fmt.Sprintf(exchangePython, "deep/app", "other") + "\nassert os.path.isdir('other')\nopen('other/.env')": "EACCES",
 	} {
 		ws := Workspace(t)
 		p := Profile(t, ws)
 		p.Hide = append(p.Hide, "vault/key")
-		for name, content := range map[string]string{"deep/app/.env": "TOKEN", "deep/free/env": "", "vault/key": "TOKEN", "vault/label": ""} {
+		for name, content := range map[string]string{"deep/app/.env": "TOKEN", "deep/app/label": "", "deep/free/env": "", "vault/key": "TOKEN", "vault/label": ""} {
 			write(t, ws+"/"+name, content)
 		}
 		if got := Python(t, c, p, ws, act); got != want {
