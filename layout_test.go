@@ -112,6 +112,10 @@ var forbidden = []arrow{
 	{"supervisor/changes", []string{ours}, []string{"internal/..."},
 		"it looks at files before and after a call, and cannot tell what a call is"},
 
+	{"supervisor/background", []string{ours}, []string{"protocol", "approval", "tools"},
+		"it keeps what was started: it cannot decide, plan or start"},
+	{"supervisor/mcphost", []string{ours}, []string{"protocol", "approval", "confine", "sandboxprofile", "tools/...", "supervisor/background", "supervisor/mcpconn"},
+		"it has the processes that it needs started for it, on the path of any other call, and decides nothing"},
 	{"supervisor/mcpconn", []string{ours}, []string{"approval"},
 		"it reads what an attacker writes, and hands on what it has read: it cannot decide, plan or run"},
 	{"supervisor/mcpconn", []string{others, "os", "os/exec", "net", "net/http", "syscall", "unsafe"}, nil,

@@ -24,6 +24,8 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/sandboxprofile/seccomp"
 	"github.com/sandgate/sandgate/supervisor"
+	"github.com/sandgate/sandgate/supervisor/background"
+	"github.com/sandgate/sandgate/supervisor/mcphost"
 	"github.com/sandgate/sandgate/supervisor/store"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/files"
@@ -175,7 +177,7 @@ func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 		Unconfined: unconfined,
 		Tried:      r.tried,
 		Egress:     network,
-		Tasks:      supervisor.TaskConfig{Running: int(cfg.Tasks.Running), Ended: int(cfg.Tasks.Running), Output: int64(cfg.Tasks.Output)},
+		Tasks:      background.Limits{Running: int(cfg.Tasks.Running), Ended: int(cfg.Tasks.Running), Output: int64(cfg.Tasks.Output)},
 		Changes:    changed,
 		Signing:    d.signing,
 		BeginDraft: o.Begin,
@@ -183,7 +185,7 @@ func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 		HTTP:       o.HTTP,
 		Decided:    o.Decided,
 		Faults:     o.Faults,
-		MCP:        supervisor.MCPConfig{Servers: servers, Approved: o.Decider},
+		MCP:        mcphost.Config{Servers: servers, Approved: o.Decider},
 		Warnings:   slices.Concat(o.Warnings, unconfinedWarnings(confiner), d.warnings),
 	}
 	if confiner != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor"
+	"github.com/sandgate/sandgate/supervisor/mcphost"
 	"github.com/sandgate/sandgate/supervisor/rulebook"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/shell"
@@ -74,7 +75,7 @@ func Policy(cfg *config.Config, memory Memory) (supervisor.Config, error) {
 	}
 	return supervisor.Config{
 		ConfigFile: cfg.File, Tools: registry, Approvals: approvals, Mode: mode, Operator: operator, Rules: rules,
-		MCP: supervisor.MCPConfig{Servers: servers},
+		MCP: mcphost.Config{Servers: servers},
 	}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -15,7 +16,6 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/tools"
-	"github.com/sandgate/sandgate/tools/mcp"
 )
 
 // notifyFunc sends a notification to the agent that made the call.
@@ -33,34 +33,31 @@ func (s *Supervisor) Call(ctx context.Context, peer unixsock.Peer, req protocol.
 
 // callAt is Call for a call that has a place in a batch; nil is none.
 func (s *Supervisor) callAt(ctx context.Context, at *place, peer unixsock.Peer, req protocol.ToolsCall, notify notifyFunc) (protocol.CallResult, error) {
-	if s.draftOf(req.SessionID) != nil {
-		return s.carryOut(ctx, at, func(*call) {}, peer, req, notify)
-	}
-	if req.Tool == protocol.ToolRunBackground {
+	if req.Tool == protocol.ToolRunBackground && s.draftOf(req.SessionID) == nil {
 		return s.startTask(ctx, at, peer, req, notify)
 	}
-	return s.carryOut(ctx, at, func(*call) {}, peer, req, notify)
+	return s.carryOut(ctx, at, awaited{}, peer, req, notify)
 }
 
 // carryOut takes a call along its path. It returns when the program has ended, also
-// one that runs in the background; kept then notes who keeps it.
-func (s *Supervisor) carryOut(ctx context.Context, at *place, kept func(*call), peer unixsock.Peer, req protocol.ToolsCall, notify notifyFunc) (protocol.CallResult, error) {
-	c, err := s.receive(peer, req, notify)
+// one that runs in the background.
+func (s *Supervisor) carryOut(ctx context.Context, at *place, k kind, peer unixsock.Peer, req protocol.ToolsCall, notify notifyFunc) (protocol.CallResult, error) {
+	c, err := s.receive(k, peer, req, notify)
 	if err != nil {
 		at.end(approval.Decision{}, err)
 		return protocol.CallResult{}, err // no session, no entry: the server refuses what nobody opened
 	}
 	c.place = at
-	kept(c)
 	defer s.release(c)
 	ctx, cancel := c.join(ctx)
 	defer cancel()
-	if d := c.session.draft; d != nil && c.elsewhere == nil {
+	if d := c.session.draft; d != nil {
 		r, err := s.inDraft(ctx, c, d)
 		at.end(rejected(err))
 		return r, err
 	}
 	err = withCause(ctx, s.perform(ctx, c))
+	c.kind.over(c)
 	if errors.Is(err, errReview) {
 		r, err := s.reviewed(ctx, c)
 		at.end(rejected(err))
@@ -72,18 +69,15 @@ func (s *Supervisor) carryOut(ctx context.Context, at *place, kept func(*call), 
 
 // perform is the middle of the path: everything between the request and the log.
 func (s *Supervisor) perform(ctx context.Context, c *call) error {
-	if err := s.readyFor(ctx, c); err != nil {
-		return err
-	}
 	proposal, err := s.check(ctx, c)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if c.elsewhere == nil && c.notFound(err) {
+	if c.kind.notFound(c, err) {
 		return nil // nothing to decide about: a result with status 127 or 126
 	}
 	if err == nil && proposal.Review && s.cfg.DraftOver == nil {
-		return c.onDraft()
+		return c.kind.onDraft()
 	}
 	grant, err := s.decide(ctx, c, proposal, err)
 	if err != nil {
@@ -96,20 +90,25 @@ func (s *Supervisor) perform(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case plan.Elsewhere != nil:
-		return c.release(plan) // to the agent, which carries it out
-	case plan.Task != nil:
-		return s.operate(ctx, c, plan)
-	case plan.MCP != nil:
-		return s.callServer(ctx, c, plan)
+	act := acts[plan.Kind]
+	if act == nil {
+		return fmt.Errorf("supervisor: bug: %s has made a plan that nobody carries out (kind %q)", plan.Tool, plan.Kind)
 	}
-	return s.runWidened(ctx, c, plan)
+	return act(s, ctx, c, plan)
+}
+
+// acts is how a plan is acted on, by its kind. Each releases it first.
+var acts = map[tools.Kind]func(*Supervisor, context.Context, *call, tools.Plan) error{
+	tools.Sandboxed: (*Supervisor).runWidened,
+	tools.OnTask:    (*Supervisor).operate,
+	tools.ByServer:  (*Supervisor).callServer,
+	tools.ByAgent:   func(_ *Supervisor, _ context.Context, c *call, plan tools.Plan) error { return c.release(plan) },
 }
 
 // A call is what one request becomes on its way. Fields are set by the step
 // named beside them and read by later ones.
 type call struct {
+	kind    kind               // receive
 	session *session           // receive
 	peer    unixsock.Peer      // receive
 	req     protocol.ToolsCall // receive
@@ -117,14 +116,11 @@ type call struct {
 	started time.Time          // receive
 	number  int64              // receive: the calls of this supervisor are counted
 	place   *place             // receive: in a batch, or nil
-	task    *task              // receive: what stays in the background, or nil
 	// receive: ended is done when an operator has ended the call by kill
 	ended context.Context
 	kill  context.CancelCauseFunc
-	// receive: set for a call that the agent carries out itself
-	elsewhere *protocol.ToolsDecide
-	server    *serverProcess // receive: the MCP server that the call is the process of, or nil
-	unasked   *mcp.Server    // Check: the MCP server of the tool, if it does not run
+
+	unlisted string // check: what to say of a forecast for a server that does not run
 
 	metadata  json.RawMessage   // receive: as people and the log have it; nil until somebody needs it
 	proposal  tools.Proposal    // check, decide: what was approved
@@ -154,11 +150,11 @@ type call struct {
 
 // receive finds the session and registers the call, so that status shows it and
 // closing the session ends it.
-func (s *Supervisor) receive(peer unixsock.Peer, req protocol.ToolsCall, notify notifyFunc) (*call, error) {
+func (s *Supervisor) receive(k kind, peer unixsock.Peer, req protocol.ToolsCall, notify notifyFunc) (*call, error) {
 	if notify == nil {
 		notify = func(protocol.Method, any) {}
 	}
-	c := &call{peer: peer, req: req, notify: notify, started: time.Now()}
+	c := &call{kind: k, peer: peer, req: req, notify: notify, started: time.Now()}
 	return c, s.register(c)
 }
 
@@ -166,36 +162,19 @@ func (s *Supervisor) receive(peer unixsock.Peer, req protocol.ToolsCall, notify 
 // What comes out is the whole truth about the call: profile included, which is
 // the tool's own intersected with the operator's. Nothing has happened yet.
 func (s *Supervisor) check(ctx context.Context, c *call) (tools.Proposal, error) {
-	plan := func() (tools.Proposal, error) { return s.propose(ctx, c.session, c.req) }
-	switch {
-	case c.elsewhere != nil:
-		plan = func() (tools.Proposal, error) { return s.proposeElsewhere(ctx, c.req) }
-	case c.server != nil:
-		plan = func() (tools.Proposal, error) { return s.planStart(c.server.server) }
-	case c.unasked != nil:
-		plan = func() (tools.Proposal, error) { return s.proposeUnlisted(ctx, c.unasked, c.req) }
-	}
-	p, err := plan()
+	p, err := c.kind.propose(ctx, s, c)
 	if err != nil {
 		return p, err
 	}
 	if err := c.session.bindTask(&p); err != nil {
 		return p, err
 	}
-	if c.server != nil {
-		bound(&p)
-	}
 	freezes(&p, c.session.mode)
 	withholds(&p, c.session.mode)
 	c.proposal, c.args = p, c.req.Args
 	c.profile, c.digest = s.digests(p.Plan)
 	c.warnings = c.profile.warnings
-	switch {
-	case c.elsewhere != nil:
-		c.warnings = []string{warnElsewhere}
-	case c.server != nil:
-		c.server.take(c)
-	}
+	c.kind.checked(c)
 	return p, nil
 }
 
@@ -299,12 +278,7 @@ func (s *Supervisor) question(c *call, p tools.Proposal, checked error) approval
 	q.SessionName, q.SessionMetadata, q.Metadata = c.session.name, c.session.metadata, s.metadata(c)
 	q.ToolName, q.BatchID, q.Args = ruledAs(c.req.Tool, p.Plan), c.req.GroupID, c.req.Args
 	q.Annotations, q.Connector = s.annotations(q.ToolName), p.Connector
-	if d := c.elsewhere; d != nil {
-		q.Connector, q.DenialsOf, q.Mode = elsewhere, []string{""}, stricter(c.session.mode, approval.Interactive)
-		q.Foreign, q.CallerAsks = p.Plan.Elsewhere != nil && p.Plan.Elsewhere.Foreign != "", d.Ask == protocol.AgentAsks
-	} else {
-		q.Revise = func(args json.RawMessage) (approval.Call, error) { return s.revise(c.session, c.req, args) }
-	}
+	c.kind.question(s, c, p, &q)
 	for _, b := range c.req.BatchRemaining {
 		q.BatchRemaining = append(q.BatchRemaining, b.String())
 	}
@@ -436,11 +410,11 @@ func (s *Supervisor) run(ctx context.Context, c *call, plan tools.Plan, box conf
 	if err != nil {
 		return err
 	}
-	if err := s.openOutput(c, plan.Profile.Limits.Output); err != nil {
+	if err := c.kind.open(s, c, plan.Profile.Limits.Output); err != nil {
 		return errors.Join(err, stop())
 	}
 	ended := s.keepChanges(c, plan)
-	c.leave(s.warnings(c))
+	c.kind.leave(s, c)
 	c.result, err = s.start(ctx, c, plan, box)
 	ended()
 	c.enforced.Ceiling = c.result.Ceiling

@@ -18,6 +18,7 @@ import (
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/background"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/files"
 	"github.com/sandgate/sandgate/tools/program"
@@ -88,7 +89,7 @@ func newFixture(t testing.TB, o setup) *fixture {
 	cfg := Config{
 		Version: "test", Tools: f.tools(t, o), Approvals: f.approvals, Mode: o.mode, Log: f.log,
 		Operator: sandboxprofile.Top(), Unconfined: o.missing, LeftBehind: o.left,
-		Tasks: TaskConfig{Running: 2, Ended: 1, Output: 64 << 10},
+		Tasks: background.Limits{Running: 2, Ended: 1, Output: 64 << 10},
 	}
 	if o.operator != nil {
 		o.operator(&cfg.Operator)

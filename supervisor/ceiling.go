@@ -25,7 +25,7 @@ func bound(p *tools.Proposal) {
 	p.Plan.Class = has
 	p.Request, p.Unheld = inProfile(p.Request, &p.Plan), inProfile(p.Unheld, &p.Plan)
 	switch {
-	case p.Request != nil, p.Plan.MCP != nil, a.Kind == "":
+	case p.Request != nil, p.Plan.Kind == tools.ByServer, a.Kind == "":
 		a.Ceiling = nil
 		return
 	case a.Ceiling == nil:
@@ -62,7 +62,7 @@ func unheld(p *tools.Proposal, why string) *approval.Request {
 // be wrong: `grep -r`, a pattern, a script find nothing there. The file tools say which
 // file they read, and read no other.
 func withholds(p *tools.Proposal, mode approval.Mode) {
-	if p.Request != nil || mode == approval.ApproveAll || p.Plan.Action.Exec == nil || p.Plan.Elsewhere != nil {
+	if p.Request != nil || mode == approval.ApproveAll || p.Plan.Action.Exec == nil || p.Plan.Kind != tools.Sandboxed {
 		return
 	}
 	paths := maps.Clone(p.Plan.Profile.Paths)

@@ -28,7 +28,7 @@ func (s *Supervisor) keepChanges(c *call, plan tools.Plan) (ended func()) {
 	writable := func(path string) bool { return sees.Rights(path)&sandboxprofile.Write != 0 }
 	record := changes.Call{
 		Session: string(c.session.id), Call: string(c.req.CallID), Agent: c.session.agent, Tool: string(c.req.Tool),
-		Subject: s.cfg.Log.RedactedText(c.subject()), Started: c.started, Lasting: c.server != nil,
+		Subject: s.cfg.Log.RedactedText(c.subject()), Started: c.started, Lasting: c.kind.lasting(),
 	}
 	roots := slices.DeleteFunc(writableRoots(plan.Profile, writable), func(root string) bool { // the cache of the workspace
 		return slices.ContainsFunc(s.cfg.Own, func(own string) bool { return sandboxprofile.Contains(own, root) })
@@ -83,7 +83,7 @@ func (s *Supervisor) together(record *changes.Call, roots []string) error {
 
 // keeps reports whether a call leaves a record of what it changes.
 func (s *Supervisor) keeps(plan tools.Plan) bool {
-	if s.cfg.Changes == nil || plan.Class == sandboxprofile.ClassRead || plan.Elsewhere != nil {
+	if s.cfg.Changes == nil || plan.Class == sandboxprofile.ClassRead || plan.Kind == tools.ByAgent {
 		return false
 	}
 	k := plan.Action.Kind

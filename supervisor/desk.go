@@ -38,11 +38,11 @@ type judge struct{ s *Supervisor }
 
 func (j judge) Judge(peer unixsock.Peer, p protocol.RulesTest, elsewhere bool) (explain.Judged, error) {
 	c := &call{
-		peer: peer, session: &session{agent: p.Agent, mode: stricter(j.s.cfg.Mode, p.Mode)},
+		kind: forecast{}, peer: peer, session: &session{agent: p.Agent, mode: stricter(j.s.cfg.Mode, p.Mode)},
 		req: protocol.ToolsCall{CallID: "why", Tool: p.Tool, Args: p.Args},
 	}
 	if elsewhere {
-		c.elsewhere = &protocol.ToolsDecide{}
+		c.kind = byAgent{}
 	}
 	proposal, checked := j.s.check(context.Background(), c)
 	if checked != nil && !approval.IsBlocked(checked) {
@@ -52,7 +52,7 @@ func (j judge) Judge(peer unixsock.Peer, p protocol.RulesTest, elsewhere bool) (
 }
 
 func (j judge) Considered(q approval.Call, args map[string]any) ([]tools.Considered, error) {
-	registry, err := j.s.registry(&session{}, q.ToolName)
+	registry, err := j.s.forecastRegistry(&session{}, q.ToolName)
 	if err != nil {
 		return nil, err
 	}

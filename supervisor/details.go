@@ -41,7 +41,7 @@ func details(p tools.Proposal, digest string, warnings []string) map[string]stri
 	if l := p.Plan.Action.Ceiling; l != nil {
 		d["ceiling"] = l.String()
 	}
-	if p.Plan.Elsewhere == nil {
+	if p.Plan.Kind != tools.ByAgent {
 		profileWords(d, p.Plan.Profile)
 	}
 	if len(warnings) > 0 {

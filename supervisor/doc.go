@@ -18,9 +18,12 @@
 //   - the operator socket (server/operator.go) can answer, and touches no process or file
 //     of a call.
 //
-// The same path decides what runs elsewhere: calls that an agent's runtime carries out
-// itself (elsewhere.go), which nothing here holds, and the start and the calls of MCP
-// servers (mcp.go), whose process is a call of its session's. A session with a name
+// Calls differ by who has made them and who waits (kind.go), and plans by who carries them
+// out (tools.Kind, and acts in call.go); nothing else tells them apart. The same path decides
+// what runs elsewhere: calls that an agent's runtime carries out itself (elsewhere.go), which
+// nothing here holds, and the start and the calls of MCP servers, whose process is a call of
+// its session's (mcp.go; package mcphost keeps it). A call that goes on when it has been
+// answered is a task (task.go; package background keeps it). A session with a name
 // (named.go) outlives its connection. What a call changes is kept by package changes
 // (changes.go), and what it was refused can be asked about (widen.go). What a person has to
 // review runs in another supervisor, on a draft, and is decided here (review.go): package relay

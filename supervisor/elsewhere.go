@@ -32,14 +32,13 @@ const warnElsewhere = "the agent carries this out itself: no sandbox holds it"
 
 // Decide implements gate: it decides and records a call that the agent makes itself.
 func (s *Supervisor) Decide(ctx context.Context, peer unixsock.Peer, p protocol.ToolsDecide, notify func(protocol.Method, any)) (protocol.ToolsDecided, error) {
-	c, err := s.receive(peer, p.ToolsCall(), notify)
+	c, err := s.receive(byAgent{asks: p.Ask == protocol.AgentAsks}, peer, p.ToolsCall(), notify)
 	if err != nil {
 		return protocol.ToolsDecided{}, err
 	}
-	c.elsewhere = &p
 	defer s.release(c)
 	if c.session.draft != nil {
-		return protocol.ToolsDecided{}, s.end(c, s.record(c, notOnDraft("what an agent carries out itself")))
+		return protocol.ToolsDecided{}, s.end(c, s.record(c, c.kind.onDraft()))
 	}
 	ctx, cancel := c.join(ctx)
 	defer cancel()
@@ -57,21 +56,21 @@ func (s *Supervisor) proposeElsewhere(ctx context.Context, req protocol.ToolsCal
 	if errors.As(err, &unknown) {
 		sum := sha256.Sum256(req.Args)
 		return tools.Proposal{Plan: tools.Plan{
-			Tool: string(req.Tool), Elsewhere: &tools.Elsewhere{Foreign: "sha256:" + hex.EncodeToString(sum[:])},
+			Tool: string(req.Tool), Kind: tools.ByAgent, Foreign: "sha256:" + hex.EncodeToString(sum[:]),
 		}}, nil
 	}
 	if err != nil {
 		return p, err
 	}
-	p.Plan.Elsewhere = &tools.Elsewhere{}
-	p.Plan.Class, p.Plan.Action.Ceiling = sandboxprofile.ClassBeyond, nil
+	own := p.Plan
+	p.Plan.Kind, p.Plan.Class, p.Plan.Action.Ceiling = tools.ByAgent, sandboxprofile.ClassBeyond, nil
 	if p.Request == nil && p.Unheld != nil {
 		p.Request = p.Unheld // what allowed it would have been held by the sandbox
 	}
 	if p.Request != nil {
 		p.Request.Description = "Outside any sandbox: " + p.Request.Description
 	}
-	return p, s.withoutSandbox(p.Plan)
+	return p, s.withoutSandbox(own)
 }
 
 // planted reports whether a file could be a part of a git repository that a program puts
@@ -105,7 +104,7 @@ func planted(file string) bool {
 // searches, from whose results the sandbox leaves hidden files out; and parts of a git
 // repository, which a sandbox judges together.
 func (s *Supervisor) withoutSandbox(p tools.Plan) error {
-	if p.Background || p.Task != nil {
+	if p.Background || p.Kind != tools.Sandboxed {
 		return &protocol.Error{Code: protocol.CodeInvalidArguments, Message: fmt.Sprintf("%s is about a sandbox, and nothing to do elsewhere", p.Tool)}
 	}
 	op := p.Action.File

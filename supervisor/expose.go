@@ -97,7 +97,7 @@ func (s *Supervisor) listen(c *call, ports []sandboxprofile.ExposedPort) (doors 
 	var exposed []protocol.ExposedPort
 	for _, p := range ports {
 		listeners, err := loopback.Listen(p.Host)
-		if errors.Is(err, loopback.ErrTaken) && c.task == nil && s.ownPort(c, p.Host) {
+		if errors.Is(err, loopback.ErrTaken) && !c.kind.staysBehind() && s.ownPort(c, p.Host) {
 			c.warnings = append(c.warnings, fmt.Sprintf("Port %d of this machine is exposed for another call of this session, and not for this one.", p.Host))
 			continue
 		}
@@ -133,12 +133,10 @@ func (s *Supervisor) noDoor(c *call, p sandboxprofile.ExposedPort, err error) er
 		cannot.Reason = fmt.Sprintf("port %d of this machine is taken by another program", p.Host)
 	case holder.session != c.session:
 		cannot.Reason = fmt.Sprintf("port %d of this machine is exposed for another session", p.Host)
-	case holder.task != nil:
-		cannot.Reason = fmt.Sprintf("port %d of this machine is exposed for the task %s", p.Host, holder.task.id)
-		cannot.Hint = "end that task with kill_task, or have the operator " + cannot.Hint
 	default:
-		cannot.Reason = fmt.Sprintf("port %d of this machine is exposed for the call %s", p.Host, holder.req.CallID)
-		cannot.Hint = "call again when it has ended, or have the operator " + cannot.Hint
+		name, ends := holder.kind.called(holder)
+		cannot.Reason = fmt.Sprintf("port %d of this machine is exposed for the %s", p.Host, name)
+		cannot.Hint = ends + ", or have the operator " + cannot.Hint
 	}
 	return cannot
 }
@@ -183,13 +181,4 @@ func (d *doorLog) failed() error {
 
 func (c *call) identity() egress.Identity {
 	return egress.Identity{Session: string(c.session.id), Call: string(c.req.CallID)}
-}
-
-// exposedText says in lines where the exposed ports are.
-func exposedText(ports []protocol.ExposedPort) string {
-	text := ""
-	for _, p := range ports {
-		text += fmt.Sprintf("port %d is at %s\n", p.Port, p.Address)
-	}
-	return text
 }

@@ -23,7 +23,7 @@ import (
 // freezes says that a plan's frozen files need a sandbox of their own; where nobody is
 // asked, or nothing here runs the plan, no file is frozen.
 func freezes(p *tools.Proposal, mode approval.Mode) {
-	frozen := mode != approval.ApproveAll && p.Request != nil && p.Plan.Elsewhere == nil
+	frozen := mode != approval.ApproveAll && p.Request != nil && p.Plan.Kind == tools.Sandboxed
 	for i := range p.Plan.Pins {
 		pin := &p.Plan.Pins[i]
 		pin.Frozen = pin.Frozen && frozen

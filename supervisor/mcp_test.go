@@ -89,7 +89,7 @@ func (f *fixture) withServers(t *testing.T, limits func(*sandboxprofile.Limits),
 	t.Helper()
 	path := filepath.Join(f.ws, "server.py")
 	writeFile(t, path, mcpScript)
-	f.cfg.MCP = MCPConfig{Greeting: 60 * time.Second}.withDefaults()
+	f.cfg.MCP.Greeting, f.cfg.MCP.Servers = 60*time.Second, nil
 	var others []string
 	for _, name := range names {
 		name, _, _ = strings.Cut(name, "=")
@@ -351,8 +351,8 @@ func TestMCPChangedProgram(t *testing.T) {
 		f.mu.Lock()
 		x := f.sessions[f.session]
 		f.mu.Unlock()
-		if p := x.process("s"); p != nil {
-			_ = p.end(server.ErrSessionEnding) // the next call starts it again
+		if p := x.servers.Running("s"); p != nil {
+			_ = p.End(server.ErrSessionEnding) // the next call starts it again
 		}
 		r, e := f.call(context.Background(), "s_search_echo", `{"text": "x"}`)
 		return allTexts(r), e
@@ -380,7 +380,7 @@ func waitChanged(t *testing.T, f *fixture, server string) {
 	f.mu.Lock()
 	x := f.sessions[f.session]
 	f.mu.Unlock()
-	for deadline := time.Now().Add(30 * time.Second); !x.process(server).conn.Changed(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !x.servers.Running(server).Changed(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the server did not say that its list changed")
 		}
@@ -463,17 +463,16 @@ func TestMCPCallsThatFail(t *testing.T) {
 	cancel(errors.New("over"))
 }
 
-// TestMCPDrift: an approval is for one process and one definition.
+// TestMCPDrift: an approval is for one process (and one definition: mcphost).
 func TestMCPDrift(t *testing.T) {
 	f := mcpFixture(t, setup{}, "s")
 	f.answer(t, func(p approval.Pending) {
 		f.mu.Lock()
 		x := f.sessions[f.session]
 		f.mu.Unlock()
-		process := x.process("s")
-		process.mu.Lock()
-		process.byKey["write"] = process.byKey["home"] // as if the server had listed another since
-		process.mu.Unlock()
+		if strings.Contains(p.Description, "write") {
+			_ = x.servers.Running("s").End(server.ErrSessionEnding)
+		}
 		f.mustAnswer(t, p, approval.Answer{Allow: true, Approver: "test"})
 	})
 	if _, e := f.call(context.Background(), "s_write", `{}`); e == nil || e.Code != protocol.CodeDenied || !strings.Contains(e.Message, "changed between approval and start") {

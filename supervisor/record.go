@@ -78,7 +78,7 @@ type endEntry struct {
 
 // logDecision hands the decision to the log; c.durable says when it is on the disk.
 func (s *Supervisor) logDecision(ctx context.Context, c *call) error {
-	e := decisionEntry{Rule: c.proposal.Rule, Args: c.loggedArgs(c.req.Args), Decision: c.decision, Metadata: s.metadata(c), Elsewhere: c.elsewhere != nil}
+	e := decisionEntry{Rule: c.proposal.Rule, Args: c.loggedArgs(c.req.Args), Decision: c.decision, Metadata: s.metadata(c), Elsewhere: c.kind.elsewhere()}
 	if len(e.Decision.Args) > 0 {
 		e.Decision.Args = c.loggedArgs(e.Decision.Args)
 	}
@@ -185,7 +185,7 @@ func (s *Supervisor) logEnd(c *call, failure *protocol.Error) error {
 	if kind == audit.KindRefused {
 		e.Metadata = s.metadata(c)
 	}
-	e.Elsewhere = c.elsewhere != nil
+	e.Elsewhere = c.kind.elsewhere()
 	if c.enforced.Backend != "" {
 		e.EnforcedBy = c.enforced
 	}
@@ -237,11 +237,7 @@ func withoutContent(p tools.Plan) (tools.Plan, *contentEntry) {
 		p.Action.Exec = &program
 		return p, contentOf(exec.Stdin)
 	}
-	if p.MCP != nil { // the arguments stand in the entry already
-		op := *p.MCP
-		op.Args = nil
-		p.MCP = &op
-	}
+	p.MCP.Args = nil // they stand in the entry already
 	if p.Action.File == nil {
 		return p, nil
 	}

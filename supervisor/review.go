@@ -16,6 +16,7 @@ import (
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/mcphost"
 )
 
 // What is reviewed runs on a draft: another supervisor, in a mount namespace where an overlay
@@ -51,7 +52,7 @@ type Draft interface {
 // answered nor which tools they have let through.
 type Decider interface {
 	approval.Outer
-	Definitions
+	mcphost.Definitions
 }
 
 // DraftChanges are what keeping a draft would do.
@@ -117,7 +118,7 @@ const onceOnDraft = "a call on a draft is answered by itself"
 // what was denied there, what was remembered, and what a batch has come to hold for them. An
 // answer to one holds for that call. What was remembered before holds on drafts too: they do less.
 type draftDecider struct {
-	Definitions
+	mcphost.Definitions
 	s     *Supervisor
 	x     *session
 	draft Draft
@@ -197,17 +198,6 @@ func rejected(err error) (approval.Decision, error) {
 
 // errReview says of a call that a draft's supervisor is to decide about it and carry it out.
 var errReview = errors.New("supervisor: bug: a call that is reviewed was carried out without a draft")
-
-// onDraft sends a call that is reviewed to a draft of its own. One that has none is refused.
-func (c *call) onDraft() error {
-	switch {
-	case c.elsewhere != nil:
-		return notOnDraft("what an agent carries out itself")
-	case c.task != nil:
-		return notOnDraft("a background task by itself")
-	}
-	return errReview
-}
 
 func notOnDraft(what string) error {
 	return protocol.Errorf(protocol.CodeDenied, "it has to be reviewed, and %s runs on no draft", what).

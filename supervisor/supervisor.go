@@ -22,7 +22,9 @@ import (
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/background"
 	"github.com/sandgate/sandgate/supervisor/changes"
+	"github.com/sandgate/sandgate/supervisor/mcphost"
 	"github.com/sandgate/sandgate/supervisor/rulebook"
 	"github.com/sandgate/sandgate/tools"
 )
@@ -65,7 +67,7 @@ type Config struct {
 	// LeftBehind are requests that an earlier supervisor left waiting; nil is none.
 	LeftBehind LeftBehind
 	// Tasks bounds what runs in the background; its zero value lets nothing run there.
-	Tasks TaskConfig
+	Tasks background.Limits
 	// Signing signs commits and tags that programs make; nil signs nothing.
 	Signing *Signing
 	// Changes keeps what calls change, so that it can be undone; nil keeps nothing.
@@ -76,7 +78,7 @@ type Config struct {
 	// write nowhere else. nil is no draft.
 	DraftOver []string
 	// MCP is about third-party MCP servers; its zero value has none.
-	MCP MCPConfig
+	MCP mcphost.Config
 	// Decided is told of every decision, with what it was about in words and without
 	// secrets, before the call goes on: it must not wait for anything. nil is nobody.
 	Decided func(d approval.Decision, subject string)
@@ -153,7 +155,8 @@ type Supervisor struct {
 
 // New starts a supervisor and records that it did.
 func New(cfg Config) (*Supervisor, error) {
-	cfg.MCP = cfg.MCP.withDefaults()
+	cfg.MCP = cfg.MCP.WithDefaults()
+	cfg.MCP.Version, cfg.MCP.Cancelled = cfg.Version, isCancelled
 	if cfg.Faults == nil {
 		cfg.Faults = slog.New(slog.DiscardHandler)
 	}
@@ -238,12 +241,13 @@ type session struct {
 
 	named *nameHolder // nil for a session that ends with its connection
 
+	tasks   background.Tasks
+	servers *mcphost.Processes // nil has none, and starts none
+
 	calls   sync.WaitGroup
 	mu      sync.Mutex
 	counts  protocol.SessionClosed
 	running int
-	tasks   []*task                 // in the order of their start
-	servers map[string]*serverPlace // MCP servers by name; nil has none, and starts none
 	// placeholders stand for credentials in what this session's programs are given.
 	placeholders map[sandboxprofile.Secret]string
 	// authorities sign for the hosts where TLS ends at the proxy, by these.
@@ -308,8 +312,8 @@ func (s *Supervisor) openSession(peer unixsock.Peer, p protocol.SessionOpen, str
 		metadata: s.told(p.Metadata),
 		opened:   time.Now(),
 		sink:     streams,
-		servers:  map[string]*serverPlace{},
 	}
+	x.servers = mcphost.New(&s.cfg.MCP, s.launch(x))
 	if streams != nil {
 		x.stdin = streams.Stdin
 	}
@@ -520,8 +524,11 @@ func (s *Supervisor) Tools(ctx context.Context, id protocol.SessionID) (protocol
 		})
 	}
 	if ok && unavailable == "" {
-		more, warnings := s.serverTools(ctx, x)
-		list.Tools, list.Warnings = append(list.Tools, more...), warnings
+		more, failed := x.servers.List(ctx)
+		for _, err := range failed {
+			list.Warnings = append(list.Warnings, wireError(err).Message)
+		}
+		list.Tools = append(list.Tools, more...)
 		list.Digest = digestOfTools(list.Digest, more)
 	}
 	return list, nil
@@ -583,7 +590,7 @@ func (s *Supervisor) Sessions() []protocol.SessionInfo {
 // Check implements gate: what a call would do. It runs the same steps as Call
 // as far as the decision, and stops before anybody is asked.
 func (s *Supervisor) Check(ctx context.Context, peer unixsock.Peer, req protocol.ToolsCall) (protocol.CheckResult, error) {
-	c, err := s.receive(peer, req, nil)
+	c, err := s.receive(forecast{}, peer, req, nil)
 	if err != nil {
 		return protocol.CheckResult{}, err
 	}
@@ -591,15 +598,12 @@ func (s *Supervisor) Check(ctx context.Context, peer unixsock.Peer, req protocol
 	if d := c.session.draft; d != nil {
 		return d.Check(ctx, req)
 	}
-	if server := s.cfg.MCP.server(string(req.Tool)); server != nil && c.session.process(server.Name) == nil {
-		c.unasked = server // nothing runs, and no server of tools is started either
-	}
 	p, err := s.check(ctx, c)
 	if err != nil && !approval.IsBlocked(err) {
 		return protocol.CheckResult{}, wireError(err)
 	}
-	if c.unasked != nil {
-		c.warnings = append(slices.Clip(c.warnings), "the MCP server "+c.unasked.Name+" does not run yet: this is what the configuration says of the tool, whatever the server says of it")
+	if c.unlisted != "" {
+		c.warnings = append(slices.Clip(c.warnings), c.unlisted)
 	}
 	return s.checkResult(c, p, err)
 }

@@ -5,19 +5,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/supervisor/background"
 	"github.com/sandgate/sandgate/tools/tasks"
 )
 
@@ -104,7 +101,7 @@ func TestTasksEndWithTheirSession(t *testing.T) {
 				t.Fatal(e)
 			}
 			i := decodeAs[protocol.TaskInfo](t, r)
-			if i.State != protocol.Done || i.Signal != "SIGKILL" || i.Error != errTaskKilled.Error() {
+			if i.State != protocol.Done || i.Signal != "SIGKILL" || i.Error != background.ErrKilled.Error() {
 				t.Errorf("%+v", i)
 			}
 		},
@@ -186,10 +183,13 @@ func TestTasksAreBounded(t *testing.T) {
 func TestAFloodOfOutputIsKeptInPart(t *testing.T) {
 	f := newFixture(t, setup{mode: approval.ApproveAll})
 	i := f.start(t, map[string]any{"command": "echo first; head -c 20000000 /dev/zero; echo last"})
-	for !f.session_(t).tasks[0].isOver() {
-		if _, e := f.call(context.Background(), tasks.Output, fmt.Sprintf(`{"task_id": %q, "offset": 99999999, "wait_ms": 60000}`, i.TaskID)); e != nil {
-			t.Fatal(e)
+	for state := protocol.Running; state == protocol.Running; {
+		r, e := f.call(context.Background(), tasks.Output, fmt.Sprintf(`{"task_id": %q, "offset": 99999999, "wait_ms": 60000}`, i.TaskID))
+		var o protocol.TaskOutput
+		if e != nil || json.Unmarshal(r.Structured, &o) != nil {
+			t.Fatal(e, r)
 		}
+		state = o.State
 	}
 	text, o := f.read(t, i.TaskID, "")
 	if !strings.HasPrefix(text, "first\n") || !strings.HasSuffix(text, "last\n") || len(text) > 80<<10 {
@@ -198,13 +198,6 @@ func TestAFloodOfOutputIsKeptInPart(t *testing.T) {
 	if o.StdoutBytes != 20000011 || *o.ExitCode != 0 {
 		t.Errorf("%+v", o)
 	}
-}
-
-func (f *fixture) session_(t *testing.T) *session {
-	t.Helper()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.sessions[f.session]
 }
 
 // TestTasksAreTheirSessions: no other session can read, write, end or see one.
@@ -345,83 +338,5 @@ func (f *fixture) input(t *testing.T, id protocol.TaskID, text string) {
 	t.Helper()
 	if _, e := f.call(context.Background(), tasks.Input, string(mustJSON(map[string]any{"task_id": id, "input": text}))); e != nil {
 		t.Fatal(e)
-	}
-}
-
-// TestKeptOutput compares what is kept with all that was written.
-func TestKeptOutput(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		keep := rapid.Int64Range(4*maxChunk, 16*maxChunk).Draw(t, "keep")
-		k := newKeptOutput(keep)
-		var all []byte
-		for range rapid.IntRange(0, 60).Draw(t, "writes") {
-			s := rapid.SampledFrom([]protocol.Stream{protocol.Stdout, protocol.Stderr}).Draw(t, "stream")
-			p := bytes.Repeat([]byte{byte(len(all))}, rapid.IntRange(0, 3*maxChunk).Draw(t, "length"))
-			for i := range p {
-				p[i] += byte(i >> 8)
-			}
-			k.write(s, p)
-			all = append(all, p...)
-		}
-		offset := rapid.Int64Range(0, int64(len(all))+10).Draw(t, "offset")
-		limit := rapid.Int64Range(1, 3*maxChunk).Draw(t, "limit")
-		var given, dropped int64
-		at := min(offset, int64(len(all)))
-		for {
-			r, more := k.read(at, limit)
-			for _, p := range r.pieces {
-				n := int64(len(p.data))
-				given += n
-			}
-			dropped += r.dropped
-			if len(r.pieces) == 0 {
-				if more == nil {
-					t.Fatal("the end of output that is not closed")
-				}
-				break
-			}
-			if r.dropped == 0 && len(r.pieces) == 1 && !bytes.Equal(r.pieces[0].data, all[at:r.next]) {
-				t.Fatalf("%d to %d differ", at, r.next)
-			}
-			at = r.next
-		}
-		if k.kept > keep+maxChunk {
-			t.Fatalf("keeps %d of at most %d", k.kept, keep)
-		}
-		if at != int64(len(all)) || given+dropped != int64(len(all))-min(offset, int64(len(all))) {
-			t.Fatalf("from %d: %d given, %d dropped, of %d", offset, given, dropped, len(all))
-		}
-		if int64(len(all)) <= keep/2 && dropped != 0 {
-			t.Fatal("dropped without need")
-		}
-	})
-}
-
-func TestTaskInputEnds(t *testing.T) {
-	in := newTaskInput(maxPendingInput)
-	if err := in.put("some", false); err != nil {
-		t.Fatal(err)
-	}
-	if err := in.put(" text", true); err != nil {
-		t.Fatal(err)
-	}
-	if err := in.put("more", false); err == nil {
-		t.Error("input after its end")
-	}
-	b, err := io.ReadAll(in)
-	if string(b) != "some text" || err != nil {
-		t.Errorf("%q, %v", b, err)
-	}
-	waiting := newTaskInput(maxPendingInput)
-	done := make(chan error)
-	go func() { _, err := waiting.Read(make([]byte, 1)); done <- err }()
-	waiting.end()
-	select {
-	case err := <-done:
-		if err != io.EOF {
-			t.Error(err)
-		}
-	case <-time.After(30 * time.Second):
-		t.Error("a reader is left behind")
 	}
 }

@@ -95,7 +95,7 @@ func (s *Supervisor) runOnce(ctx context.Context, c *call, plan tools.Plan) erro
 // waits for it, and somebody is there to answer.
 func (s *Supervisor) mayWiden(c *call, plan tools.Plan) bool {
 	failed := c.result.ExitCode != 0 || c.result.Signal != ""
-	return failed && plan.Action.Kind == sandboxprofile.Exec && c.proposal.Hold != nil && c.task == nil && c.server == nil && !c.req.Defer &&
+	return failed && plan.Action.Kind == sandboxprofile.Exec && c.proposal.Hold != nil && c.kind.widens() && !c.req.Defer &&
 		c.session.mode != approval.ApproveAll && c.session.mode != approval.Strict && s.cfg.Approvals.Approvers() > 0
 }
 

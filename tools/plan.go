@@ -17,7 +17,9 @@ import (
 // launcher and the audit log all speak from this one value, and an approval is
 // bound to its digest.
 type Plan struct {
-	Tool   string                `json:"tool"`
+	Tool string `json:"tool"`
+	// Kind says who carries the plan out. The zero Kind is nobody: such a plan is refused.
+	Kind   Kind                  `json:"kind,omitempty"`
 	Action sandboxprofile.Action `json:"action"`
 	// Pins are the files whose identity, or content, is part of what was approved: the
 	// executable, and what it was named to start. Another one behind the same path at
@@ -31,15 +33,30 @@ type Plan struct {
 	JSONOutput bool `json:"json_output,omitempty"`
 	// Background leaves the action running when the call has been answered.
 	Background bool `json:"background,omitempty"`
-	// Task is set instead of Action for what is done to a background task.
-	Task *TaskOperation `json:"task,omitempty"`
-	// Elsewhere is set if the agent carries the plan out itself: it is decided about
-	// and recorded, and no sandbox holds it to the profile.
-	Elsewhere *Elsewhere `json:"elsewhere,omitempty"`
-	// MCP is set for a call of a tool that an MCP server of the session has. Action and
-	// Profile are then those of the server's process, which runs already.
-	MCP *MCPCall `json:"mcp,omitempty"`
+	// Task is what a plan of kind OnTask does.
+	Task TaskOperation `json:"task,omitzero"`
+	// MCP is what a plan of kind ByServer does. Action and Profile are then those of the
+	// server's process.
+	MCP MCPCall `json:"mcp,omitzero"`
+	// Foreign is, in a plan of kind ByAgent, the digest of the arguments of a tool that is
+	// not among ours, about which the plan says nothing else; "" for one of ours.
+	Foreign string `json:"foreign,omitempty"`
 }
+
+// A Kind says who carries a plan out, and so which of its members say what is done.
+type Kind string
+
+const (
+	// Sandboxed is done in a sandbox of the plan's Profile: its Action.
+	Sandboxed Kind = "sandboxed"
+	// ByAgent is carried out by the agent: it is decided about and recorded, and no
+	// sandbox holds it to the profile.
+	ByAgent Kind = "by_agent"
+	// OnTask is done by the supervisor to a background task of the session.
+	OnTask Kind = "task"
+	// ByServer is done by an MCP server of the session, whose process runs already.
+	ByServer Kind = "mcp"
+)
 
 // An MCPCall is a call of one tool of an MCP server.
 type MCPCall struct {
@@ -59,13 +76,6 @@ func (p Plan) Held() sandboxprofile.Class {
 		return l.Class
 	}
 	return p.Class
-}
-
-// Elsewhere says what a plan is about that is not carried out here.
-type Elsewhere struct {
-	// Foreign is the digest of the arguments of a tool that is not among ours, about
-	// which the plan says nothing else; "" for one of ours.
-	Foreign string `json:"foreign,omitempty"`
 }
 
 // TaskKind says what is done to a background task.

@@ -15,7 +15,7 @@ func TestDigestIsOfTheWholePlan(t *testing.T) {
 	for _, p := range []Plan{
 		{},
 		{Tool: "shell", Profile: sandboxprofile.Top(), Background: true},
-		{Tool: string(emptyProfile()), Task: &TaskOperation{ID: string(emptyProfile())}},
+		{Tool: string(emptyProfile()), Task: TaskOperation{ID: string(emptyProfile())}},
 		{Tool: "run", Action: sandboxprofile.Action{Exec: &sandboxprofile.Program{Argv: []string{string(emptyProfile())}}},
 			Profile: sandboxprofile.Profile{Hide: []string{string(emptyProfile())}}, Pins: []Pin{{Path: string(emptyProfile())}}},
 	} {

@@ -167,7 +167,7 @@ func (c Config) planEdits(call tools.Call, tool string, d tools.PathDecision, ed
 		Path: d.Path, Edits: edits, SHA256: call.String("if_sha256"), MaxBytes: min(maxEditable, c.Profile.Limits.FileSize),
 	}
 	plan := tools.Plan{
-		Tool: tool, Profile: c.Profile,
+		Tool: tool, Kind: tools.Sandboxed, Profile: c.Profile,
 		Action: sandboxprofile.Action{Kind: sandboxprofile.EditFile, File: operation},
 	}
 	if pin, ok := pinBase(d.Path); ok {

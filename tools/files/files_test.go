@@ -105,7 +105,7 @@ func TestReadFilePlans(t *testing.T) {
 	} {
 		p := plan(t, registry, "read_file", c.args)
 		c.want.Path = filepath.Join(ws, c.want.Path)
-		want := tools.Plan{Tool: "read_file", Action: sandboxprofile.Action{Kind: sandboxprofile.ReadFile, File: &c.want}, Profile: profile(ws)}
+		want := tools.Plan{Tool: "read_file", Kind: tools.Sandboxed, Action: sandboxprofile.Action{Kind: sandboxprofile.ReadFile, File: &c.want}, Profile: profile(ws)}
 		if !reflect.DeepEqual(p.Plan, want) || p.Rule != c.rule || (p.Request != nil) != c.asks {
 			t.Errorf("%v: %+v of %+v by %q, asks: %v", c.args, p.Plan.Action.Kind, p.Plan.Action.File, p.Rule, p.Request != nil)
 		}
@@ -129,7 +129,7 @@ func TestWriteFilePlans(t *testing.T) {
 	} {
 		p := plan(t, registry, "write_file", c.args)
 		c.want.Path = filepath.Join(ws, c.want.Path)
-		want := tools.Plan{Tool: "write_file", Action: sandboxprofile.Action{Kind: sandboxprofile.WriteFile, File: &c.want}, Profile: profile(ws)}
+		want := tools.Plan{Tool: "write_file", Kind: tools.Sandboxed, Action: sandboxprofile.Action{Kind: sandboxprofile.WriteFile, File: &c.want}, Profile: profile(ws)}
 		if c.asks { // the answer is about what is replaced: nothing
 			want.Pins = []tools.Pin{{Path: c.want.Path, Absent: true}}
 		}

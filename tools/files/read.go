@@ -88,7 +88,7 @@ func (r *reader) Plan(c tools.Call) (tools.Proposal, error) {
 	}
 	return tools.Proposal{
 		Plan: tools.Plan{
-			Tool:    readDefinition.Name,
+			Tool: readDefinition.Name, Kind: tools.Sandboxed,
 			Action:  sandboxprofile.Action{Kind: sandboxprofile.ReadFile, File: operation},
 			Profile: r.Profile,
 		},

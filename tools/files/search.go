@@ -196,7 +196,7 @@ func (s *searcher) Plan(c tools.Call) (tools.Proposal, error) {
 	operation := &sandboxprofile.Operation{Path: d.Path, Search: search, MaxBytes: min(maxFound, s.Profile.Limits.Output)}
 	return tools.Proposal{
 		Plan: tools.Plan{
-			Tool: s.definition.Name, Profile: s.Profile,
+			Tool: s.definition.Name, Kind: tools.Sandboxed, Profile: s.Profile,
 			Action: sandboxprofile.Action{Kind: s.kind, File: operation},
 		},
 		Request: request(s.definition.Name, s.verb, d),

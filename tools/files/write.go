@@ -81,7 +81,7 @@ func (w *writer) Plan(c tools.Call) (tools.Proposal, error) {
 		Path: d.Path, Content: content, MakeParents: c.Bool("make_parents"), SHA256: c.String("if_sha256"),
 	}
 	plan := tools.Plan{
-		Tool: writeDefinition.Name, Profile: w.Profile,
+		Tool: writeDefinition.Name, Kind: tools.Sandboxed, Profile: w.Profile,
 		Action: sandboxprofile.Action{Kind: sandboxprofile.WriteFile, File: operation},
 	}
 	if d.Effect == tools.Ask {

@@ -152,7 +152,7 @@ func (t *tool) Plan(c tools.Call) (tools.Proposal, error) {
 	}
 	p := tools.Proposal{
 		Plan: tools.Plan{
-			Tool:       t.Name,
+			Tool: t.Name, Kind: tools.Sandboxed,
 			Action:     sandboxprofile.Action{Kind: sandboxprofile.Exec, Exec: program},
 			Pins:       slices.Concat(pins, args.pins, credentials),
 			Profile:    profile,

@@ -161,7 +161,7 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 	p.Plan.Tool, p.Plan.Background, p.Plan.Pins = t.definition.Name, false, nil
 	p.Plan.Profile.Limits.Wall = t.server.Wall
 	p.Plan.Profile.Limits.Output = t.server.Output
-	p.Plan.MCP = &tools.MCPCall{
+	p.Plan.Kind, p.Plan.MCP = tools.ByServer, tools.MCPCall{
 		Server: t.server.Name, Tool: t.own, Definition: t.digest, Process: t.process.Digest, Args: args,
 	}
 	cautions := slices.Clone(t.cautions)

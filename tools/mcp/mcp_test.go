@@ -167,7 +167,7 @@ func TestPlans(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s, approved %q: %s, want %s", c.definition, c.approved, got, c.want)
 		}
-		if err == nil && (p.Plan.MCP == nil || string(p.Plan.MCP.Args) != `{"q":1}` || p.Connector != "s" || p.Changed != (c.approved != "")) {
+		if err == nil && (p.Plan.Kind != tools.ByServer || string(p.Plan.MCP.Args) != `{"q":1}` || p.Connector != "s" || p.Changed != (c.approved != "")) {
 			t.Errorf("%s: planned %+v", c.definition, p.Plan.MCP)
 		}
 	}

@@ -111,7 +111,7 @@ func (r *runner) Plan(c tools.Call) (tools.Proposal, error) {
 	command := tools.QuoteCommand(argv)
 	p := tools.Proposal{
 		Plan: tools.Plan{
-			Tool:    definition.Name,
+			Tool: definition.Name, Kind: tools.Sandboxed,
 			Action:  sandboxprofile.Action{Kind: sandboxprofile.Exec, Exec: program},
 			Pins:    append(pins, secrets...),
 			Profile: profile,

@@ -297,7 +297,7 @@ func (t *Tool) plan(c tools.Call, command, dir string, bounds []sandboxprofile.P
 		return tools.Plan{}, err
 	}
 	return tools.Plan{
-		Tool:    definition.Name,
+		Tool: definition.Name, Kind: tools.Sandboxed,
 		Action:  sandboxprofile.Action{Kind: sandboxprofile.Exec, Exec: program},
 		Pins:    append([]tools.Pin{pin}, secrets...),
 		Profile: profile,

@@ -262,7 +262,7 @@ func (lister) Plan(tools.Call) (tools.Proposal, error) {
 }
 
 func operation(o tools.TaskOperation) tools.Proposal {
-	return tools.Proposal{Plan: tools.Plan{Tool: toolOf(o.Kind), Task: &o}, Rule: "own task"}
+	return tools.Proposal{Plan: tools.Plan{Tool: toolOf(o.Kind), Kind: tools.OnTask, Task: o}, Rule: "own task"}
 }
 
 func toolOf(k tools.TaskKind) string {

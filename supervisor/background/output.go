@@ -1,4 +1,4 @@
-package supervisor
+package background
 
 import (
 	"io"
@@ -103,7 +103,7 @@ func (k *keptOutput) close() {
 
 // A reading is a part of the output.
 type reading struct {
-	pieces  []piece
+	pieces  []chunk
 	next    int64 // where to go on
 	dropped int64 // bytes between the offset asked for and what is given that are not kept
 	total   [2]int64
@@ -141,12 +141,12 @@ func (r *reading) add(s protocol.Stream, data []byte) {
 		r.pieces[n-1].data = append(r.pieces[n-1].data, data...)
 		return
 	}
-	r.pieces = append(r.pieces, piece{s, append([]byte(nil), data...)})
+	r.pieces = append(r.pieces, chunk{stream: s, data: append([]byte(nil), data...)})
 }
 
-// taskInput is what is written to a task before the task reads it. It is bounded,
-// so that a task that never reads costs nothing and blocks nobody.
-type taskInput struct {
+// An Input is what is written to a program before it reads it. It is bounded, so that a
+// program that never reads costs nothing and blocks nobody.
+type Input struct {
 	most int // bytes that may be left unread
 
 	mu      sync.Mutex
@@ -155,13 +155,14 @@ type taskInput struct {
 	changed chan struct{}
 }
 
-// maxPendingInput is how much a task may leave unread, in bytes.
-const maxPendingInput = 256 << 10
+// maxInput is how much a task may leave unread, in bytes.
+const maxInput = 256 << 10
 
-func newTaskInput(most int) *taskInput { return &taskInput{most: most, changed: make(chan struct{})} }
+// NewInput makes an input of which the program may leave so many bytes unread.
+func NewInput(most int) *Input { return &Input{most: most, changed: make(chan struct{})} }
 
-// put adds input, and ends it if eof. The error says why it cannot.
-func (t *taskInput) put(data string, eof bool) error {
+// Put adds input, and ends it if eof. The error says why it cannot.
+func (t *Input) Put(data string, eof bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -178,8 +179,8 @@ func (t *taskInput) put(data string, eof bool) error {
 	return nil
 }
 
-// end makes Read return, now and from now on.
-func (t *taskInput) end() {
+// End makes Read return, now and from now on.
+func (t *Input) End() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.ended || len(t.pending) > 0 {
@@ -190,7 +191,7 @@ func (t *taskInput) end() {
 }
 
 // Read implements io.Reader: it waits for input.
-func (t *taskInput) Read(p []byte) (int, error) {
+func (t *Input) Read(p []byte) (int, error) {
 	for {
 		t.mu.Lock()
 		if len(t.pending) > 0 {

@@ -1,0 +1,199 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/supervisor/background"
+	"github.com/sandgate/sandgate/supervisor/mcphost"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// A kind is who has made a call, and who waits for it: all that differs between calls on
+// their one path, but for what their plans do (acts). awaited is the usual one; the others
+// are awaited but for what they say.
+type kind interface {
+	// propose plans the call.
+	propose(ctx context.Context, s *Supervisor, c *call) (tools.Proposal, error)
+	// checked is told when the plan is whole.
+	checked(c *call)
+	// notFound makes a result of an error of propose that says that there is no such program.
+	notFound(c *call, err error) bool
+	// onDraft is errReview if the call can be carried out on a draft of its own, and else
+	// why not.
+	onDraft() error
+	// question completes what approval is told.
+	question(s *Supervisor, c *call, p tools.Proposal, q *approval.Call)
+	// open makes what the program writes to, and reads from.
+	open(s *Supervisor, c *call, limit int64) error
+	// leave is told when the program is about to start.
+	leave(s *Supervisor, c *call)
+	// over is told when the call is, and nothing of it runs any more.
+	over(c *call)
+	// widens reports whether somebody may be asked to add something to the call, and run it
+	// again, while the agent waits.
+	widens() bool
+	// staysBehind reports whether the call has been answered before it ends.
+	staysBehind() bool
+	// lasting reports whether the call goes on for as long as its session.
+	lasting() bool
+	// elsewhere reports whether the agent carries the call out itself.
+	elsewhere() bool
+	// called is what people call the call by, and what would end it.
+	called(c *call) (name, ends string)
+}
+
+// awaited is a call that an agent has made and waits for.
+type awaited struct{}
+
+// propose starts the MCP server that the tool belongs to, if it does not run.
+func (awaited) propose(ctx context.Context, s *Supervisor, c *call) (tools.Proposal, error) {
+	if server := s.cfg.MCP.Server(string(c.req.Tool)); server != nil {
+		if _, err := c.session.servers.Ready(ctx, server); err != nil {
+			return tools.Proposal{}, err
+		}
+	}
+	return s.propose(ctx, c.session, c.req)
+}
+
+func (awaited) checked(*call) {}
+
+func (awaited) notFound(c *call, err error) bool { return c.notFound(err) }
+
+func (awaited) onDraft() error { return errReview }
+
+// question lets an approver put other arguments in the place of the agent's.
+func (awaited) question(s *Supervisor, c *call, _ tools.Proposal, q *approval.Call) {
+	q.Revise = func(args json.RawMessage) (approval.Call, error) { return s.revise(c.session, c.req, args) }
+}
+
+func (awaited) open(_ *Supervisor, c *call, limit int64) error {
+	c.output = newOutput(c.req.CallID, limit, c.keep(limit), c.notify, c.session.stdin, c.session.sink)
+	return nil
+}
+
+// keep is how much of the output is kept for the result, of what the limit lets through.
+func (c *call) keep(limit int64) int64 {
+	if c.proposal.Plan.JSONOutput {
+		return limit // it is read
+	}
+	return maxKept
+}
+
+func (awaited) leave(*Supervisor, *call) {}
+func (awaited) over(*call)               {}
+
+func (awaited) widens() bool      { return true }
+func (awaited) staysBehind() bool { return false }
+func (awaited) lasting() bool     { return false }
+func (awaited) elsewhere() bool   { return false }
+
+func (awaited) called(c *call) (name, ends string) {
+	return "call " + string(c.req.CallID), "call again when it has ended"
+}
+
+// inBackground is a call that is answered when its program runs, and goes on as a task.
+type inBackground struct {
+	awaited
+	task *background.Task
+}
+
+func (inBackground) onDraft() error    { return notOnDraft("a background task by itself") }
+func (inBackground) widens() bool      { return false }
+func (inBackground) staysBehind() bool { return true }
+
+func (k inBackground) open(s *Supervisor, c *call, limit int64) error {
+	c.output = newOutput(c.req.CallID, limit, c.keep(limit), c.notify, k.task.Input(), &Streams{
+		Stdout: k.task.Output(protocol.Stdout), Stderr: k.task.Output(protocol.Stderr),
+	})
+	return c.session.tasks.Add(k.task, c.aboutTask(), s.cfg.Tasks)
+}
+
+// leave answers the agent. The batch that the call is in, if any, goes on, and its
+// notifications end.
+func (k inBackground) leave(s *Supervisor, c *call) {
+	first := callResult(c, s.warnings(c))
+	c.notify(protocol.MethodToolState, protocol.ToolState{CallID: c.req.CallID, State: protocol.Done})
+	c.notify = func(protocol.Method, any) {}
+	c.place.end(c.decision, nil)
+	k.task.Begin(first)
+}
+
+func (k inBackground) called(*call) (name, ends string) {
+	return "task " + string(k.task.ID()), "end that task with kill_task"
+}
+
+// ofServer is the process of an MCP server of a session, which the supervisor starts when
+// it is needed.
+type ofServer struct {
+	awaited
+	process *mcphost.Process
+	ended   confine.Result // over
+}
+
+// propose plans the process as the configuration has it: no agent has given arguments.
+func (k *ofServer) propose(_ context.Context, s *Supervisor, _ *call) (tools.Proposal, error) {
+	p, err := k.process.Server().Start()
+	if err == nil {
+		p.Plan.Profile = s.profiles.bounded(p.Plan.Profile, s.cfg.Operator)
+		bound(&p)
+	}
+	return p, err
+}
+
+func (k *ofServer) checked(c *call) { k.process.Planned(c.proposal.Plan, c.digest) }
+
+func (k *ofServer) open(_ *Supervisor, c *call, limit int64) error {
+	c.output = newOutput(c.req.CallID, limit, 0, c.notify, k.process.Input(), &Streams{Stdout: k.process.Output(), Stderr: k.process.Errors()})
+	return nil
+}
+
+func (k *ofServer) leave(_ *Supervisor, c *call) { k.process.Held(c.enforced) }
+
+func (k *ofServer) over(c *call) { k.ended = c.result }
+
+func (*ofServer) widens() bool  { return false }
+func (*ofServer) lasting() bool { return true }
+
+// byAgent is a call that the agent carries out itself.
+type byAgent struct {
+	awaited
+	asks bool // the agent puts to its own user what is to be asked
+}
+
+func (byAgent) propose(ctx context.Context, s *Supervisor, c *call) (tools.Proposal, error) {
+	return s.proposeElsewhere(ctx, c.req)
+}
+
+func (byAgent) checked(c *call) { c.warnings = []string{warnElsewhere} }
+
+func (byAgent) notFound(*call, error) bool { return false }
+
+func (byAgent) onDraft() error { return notOnDraft("what an agent carries out itself") }
+
+// question says that nothing holds the call here: what was allowed in a sandbox is not
+// allowed without one, and nobody is passed over. Arguments are the agent's own.
+func (k byAgent) question(_ *Supervisor, c *call, p tools.Proposal, q *approval.Call) {
+	q.Connector, q.DenialsOf, q.Mode = elsewhere, []string{""}, stricter(c.session.mode, approval.Interactive)
+	q.Foreign, q.CallerAsks = p.Plan.Foreign != "", k.asks
+}
+
+func (byAgent) elsewhere() bool { return true }
+
+// forecast is a call that is planned and judged, and not made. No server of tools is
+// started for it: of one that does not run, the configuration alone says what it may do.
+type forecast struct{ awaited }
+
+func (forecast) propose(ctx context.Context, s *Supervisor, c *call) (tools.Proposal, error) {
+	registry, err := s.forecastRegistry(c.session, string(c.req.Tool))
+	if err != nil {
+		return tools.Proposal{}, err
+	}
+	if server := s.idle(c.session, string(c.req.Tool)); server != nil {
+		c.unlisted = "the MCP server " + server.Name + " does not run yet: this is what the configuration says of the tool, whatever the server says of it"
+	}
+	return s.proposeFrom(ctx, registry, c.req)
+}
