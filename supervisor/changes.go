@@ -47,6 +47,7 @@ func (s *Supervisor) keepChanges(c *call, plan tools.Plan) (ended func()) {
 			c.warnings = append(c.warnings, approval.EscapeLine("what this call changes in "+root+" "+NotUndone+": "+err.Error()))
 			continue
 		}
+		c.tellBlind(root, r)
 		if len(r.Undone) > 0 {
 			c.warnings = append(c.warnings, undoneText(root, r.Undone))
 		}
@@ -57,10 +58,22 @@ func (s *Supervisor) keepChanges(c *call, plan tools.Plan) (ended func()) {
 			if _, err := r.End(); err != nil {
 				c.warnings = append(c.warnings, approval.EscapeLine("what this call changed "+NotUndone+" as a whole: "+err.Error()))
 			}
+			c.tellBlind(r.Root(), r)
 			if r.Dropped > 0 {
 				c.warnings = append(c.warnings, plural(int64(r.Dropped), "earlier call")+" "+NotUndone+" any more: what is kept of this workspace has reached undo.size")
 			}
 		}
+	}
+}
+
+// tellBlind says where nothing is kept.
+func (c *call) tellBlind(root string, r *changes.Running) {
+	if n := len(r.Blind); n > 0 {
+		more := ""
+		if n > 1 {
+			more = fmt.Sprintf(" (and %d more directories)", n-1)
+		}
+		c.warnings = append(c.warnings, approval.EscapeLine("what calls change in "+filepath.Join(root, r.Blind[0].Name)+" "+NotUndone+": "+r.Blind[0].Why+more))
 	}
 }
 

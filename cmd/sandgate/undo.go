@@ -420,6 +420,9 @@ func stepText(root string, s changes.Step) string {
 	if s.Now != nil && !s.Now.IsDir() && unix.Lstat(filepath.Join(root, string(s.Path)), &st) == nil && st.Nlink > 1 {
 		text += "  (by this name: another name of the file keeps what it holds now)"
 	}
+	if s.Was != nil && s.Was.Cache && s.Now == nil {
+		text += "  (empty: what a cache holds is not kept)"
+	}
 	if s.Conflict != "" {
 		text += "  (conflict: " + approval.EscapeLine(s.Conflict) + ")"
 	}
@@ -540,6 +543,9 @@ func printLog(out io.Writer, records []changes.Record, files bool) error {
 
 func fileText(c changes.Change) string {
 	text := fileSign(c.Before, c.After) + " " + approval.EscapeName(c.PathIn())
+	if c.Late {
+		text += " (after sandgate had ended: somebody else may have done it)"
+	}
 	if c.From != "" {
 		text += " (was " + approval.EscapeName(string(c.From)) + ")"
 	}

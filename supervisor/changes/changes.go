@@ -93,8 +93,10 @@ type Workspace struct {
 	needs  []string // contents that the undo which begins is about to write
 	// bounded is when calls were held against their age last.
 	bounded time.Time
-	dropped int   // calls that went for want of room, and nobody has been told of
-	said    int64 // bytes of records that were written since
+	dropped int             // calls that went for want of room, and nobody has been told of
+	unseen  map[string]bool // directories that cannot be looked into, and that somebody has been told of
+	unsaid  []Blind         // and those that nobody has, with the reason
+	said    int64           // bytes of records that were written since
 	// tooMuch is why a look failed, and until when none is tried again: one call pays for it.
 	tooMuch error
 	until   time.Time
@@ -114,7 +116,7 @@ func (s *Store) Workspace(root string) (*Workspace, error) {
 		return w, nil
 	}
 	sum := sha256.Sum256([]byte(root))
-	w := &Workspace{Root: root, dir: filepath.Join(s.dir, hex.EncodeToString(sum[:8])), options: s.options, patience: lookTime, watching: s.watch, told: map[string]string{}}
+	w := &Workspace{Root: root, dir: filepath.Join(s.dir, hex.EncodeToString(sum[:8])), options: s.options, patience: lookTime, watching: s.watch, told: map[string]string{}, unseen: map[string]bool{}}
 	w.objects = newObjects(filepath.Join(w.dir, "objects"), &w.size)
 	for _, d := range []string{w.objects.packs.dir, w.running(), w.calls()} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
@@ -226,12 +228,20 @@ type Running struct {
 	// whole: in are all names that calls can change.
 	whole bool
 	named int // when it began
+	beat  *time.Ticker
+	stop  chan struct{}
+	// Blind are directories in which nothing is kept, each with the reason, that this process has not
+	// told anybody of yet. After End it has those that came since.
+	Blind []Blind
 	// Undone are names that people have put back since the session's last call.
 	Undone []string
 	// Dropped is how many calls cannot be undone any more, since Options.Size was reached. After
 	// End it counts those from then on too.
 	Dropped int
 }
+
+// A Blind is a directory in which nothing is kept.
+type Blind struct{ Name, Why string }
 
 // Begin looks at the workspace, stores what it does not have yet, and notes that a call
 // begins. writable says which host paths calls of this workspace can change at all:
@@ -268,6 +278,8 @@ func (w *Workspace) begin(c Call, in func(name string) bool, whole bool, needs [
 		r.named = w.named()
 		r.Undone = w.undoneSince(c.Session, c.ID)
 		r.Dropped, w.dropped = w.dropped, 0
+		r.Blind, w.unsaid = w.unsaid, nil
+		r.live()
 		return nil
 	})
 	if err != nil {
@@ -276,9 +288,32 @@ func (w *Workspace) begin(c Call, in func(name string) bool, whole bool, needs [
 	return r, nil
 }
 
+// beatEvery is how often a call that is under way shows that its supervisor lives.
+const beatEvery = time.Second
+
+// live renews the time of the call's file until it has ended. What is changed after the last of these times,
+// a killed supervisor's call has not changed: it ends with it.
+func (r *Running) live() {
+	r.beat, r.stop = time.NewTicker(beatEvery), make(chan struct{})
+	name := r.file.Name()
+	go func() {
+		for {
+			select {
+			case <-r.beat.C:
+				_ = os.Chtimes(name, time.Time{}, time.Now()) // it may have gone
+			case <-r.stop:
+				return
+			}
+		}
+	}()
+}
+
 func (r *Running) abandon() error {
 	return errors.Join(os.Remove(r.file.Name()), r.file.Close())
 }
+
+// Root is the directory whose changes are kept.
+func (r *Running) Root() string { return r.w.Root }
 
 // End looks at the workspace again and records what has changed since Begin. A call that
 // changed nothing leaves no record.
@@ -286,11 +321,13 @@ func (r *Running) End() (rec Record, err error) { return r.end(nil) }
 
 func (r *Running) end(undo *Undo) (rec Record, err error) {
 	w := r.w
+	defer func() { r.beat.Stop(); close(r.stop) }()
 	err = w.locked(func() error {
 		w.ending = r.id
 		defer func() { w.ending = "" }()
 		err := w.look(r.in, r.whole, r.named)
 		r.Dropped, w.dropped = r.Dropped+w.dropped, 0
+		r.Blind, w.unsaid = w.unsaid, nil
 		if err != nil {
 			return errors.Join(err, r.file.Close()) // the next look finds it, as an interrupted call's
 		}
@@ -446,7 +483,7 @@ func (w *Workspace) put(name string, e *Entry) {
 		w.tree[name] = *e
 		w.directory(dir)[base] = true
 	}
-	if e != nil && e.IsDir() && !e.Cache {
+	if e != nil && e.IsDir() && !e.Cache && (e.Unkept == "" || w.below[name] != nil) {
 		w.directory(name)
 	} else if w.below[name] != nil {
 		delete(w.below, name)
@@ -514,10 +551,11 @@ func (w *Workspace) tell(list []Change, whole bool) error {
 				note.With = append(note.With, other.Name())
 			}
 		}
+		info, _ := f.Stat() // before it is written to
 		err = appendLine(f, note)
 		dead := whole && unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
 		if dead && err == nil {
-			err = w.endDead(file)
+			err = w.endDead(file, info)
 		}
 		if err = errors.Join(err, f.Close()); err != nil {
 			return err
@@ -526,13 +564,43 @@ func (w *Workspace) tell(list []Change, whole bool) error {
 	return nil
 }
 
-func (w *Workspace) endDead(file string) error {
+// endDead ends a call whose supervisor has died. lived is its file, as that has left it.
+func (w *Workspace) endDead(file string, lived fs.FileInfo) error {
 	rec, err := readRunning(file)
-	if err != nil || rec.ID == "" {
+	if err != nil || rec.ID == "" || lived == nil {
 		return os.Remove(file) // it died before it had said who it was: nothing had started
 	}
 	rec.Interrupted, rec.Ended = true, time.Now()
+	last := lived.ModTime().Add(2 * beatEvery).UnixNano()
+	for i, c := range rec.Changes {
+		rec.Changes[i].Late = w.changedAt(c) > last
+	}
 	return w.finish(rec, file)
+}
+
+// changedAt is when a name was changed last, ns. Of one that is gone that is when something was changed in the
+// directory that it was in.
+func (w *Workspace) changedAt(c Change) int64 {
+	if c.After != nil {
+		return c.After.Seen.Ctime
+	}
+	for dir := path.Dir(string(c.Path)); ; dir = path.Dir(dir) {
+		var st unix.Stat_t
+		if unix.Lstat(filepath.Join(w.Root, dir), &st) == nil {
+			return stampOf(&st).Ctime
+		}
+		if dir == "." {
+			return 0
+		}
+	}
+}
+
+// blind notes that nothing is kept in a directory.
+func (w *Workspace) blind(name, why string) {
+	if why != "" && !w.unseen[name] {
+		w.unseen[name] = true
+		w.unsaid = append(w.unsaid, Blind{name, why})
+	}
 }
 
 func appendLine(f *os.File, r Record) error {

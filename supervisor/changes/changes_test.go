@@ -331,6 +331,134 @@ func TestUndoOfWhatCameAndWent(t *testing.T) {
 	}
 }
 
+// TestWhatSomebodyPutAmongCallsComesBack: into a directory that one call made, and another took away or
+// wrote into. It comes back with its directory, and what the calls made does not.
+func TestWhatSomebodyPutAmongCallsComesBack(t *testing.T) {
+	t.Parallel()
+	ws := t.TempDir()
+	w := open(t, t.TempDir()+"/s", ws, options)
+	during(t, w, "s", func() { sh(t, ws, "mkdir d e; echo agent > d/agent; echo agent > e/agent; echo f > f; mkdir g") })
+	sh(t, ws, "echo letter > d/p; echo letter > e/p; mkdir g/h; chmod 700 g/h; echo letter > g/h/p")
+	during(t, w, "s", func() { sh(t, ws, "rm -r d g; echo agent > e/p; rm f") })
+	records, err := w.Calls()
+	if err != nil || len(records) != 2 {
+		t.Fatal(records, err)
+	}
+	u, err := w.Plan(records, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Apply(u, Call{Tool: "undo"}, false, here(w)); err != nil {
+		t.Fatal(err)
+	}
+	sh(t, ws, `test "$(cat d/p e/p g/h/p; find . | LC_ALL=C sort | tr '\n' ' ')" = "letter
+letter
+letter
+. ./d ./d/p ./e ./e/p ./g ./g/h ./g/h/p "; test $(stat -c %a g/h) = 700`)
+}
+
+// TestWhatAKilledCallDidNot: what is changed after the supervisor of a call has died is listed with the call,
+// and an undo leaves it alone. What the call changed comes back.
+func TestWhatAKilledCallDidNot(t *testing.T) {
+	t.Parallel()
+	ws := t.TempDir()
+	sh(t, ws, "echo old > mine; echo old > gone; echo old > gone2; mkdir d; echo old > d/gone; echo old > agents")
+	dir := t.TempDir() + "/s"
+	w := open(t, dir, ws, options)
+	during(t, w, "s", func() {})
+	r, err := w.Begin(Call{Session: "s", Started: time.Now()}, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, ws, "echo agent > agents; rm d/gone; echo agent > made")
+	r.beat.Stop()
+	close(r.stop)
+	if err := os.Chtimes(r.file.Name(), time.Time{}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2*beatEvery + 100*time.Millisecond)
+	if err := os.Chtimes(r.file.Name(), time.Time{}, time.Now().Add(-2*beatEvery-50*time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	sh(t, ws, "echo chapter > new; echo mine > mine; rm gone")
+	r.file.Close() // and with it the lock
+	other := open(t, dir, ws, options)
+	during(t, other, "t", func() {})
+	records, err := other.Calls()
+	if err != nil || len(records) != 1 || !records[0].Interrupted {
+		t.Fatal(records, err)
+	}
+	u, err := other.Plan(records, nil)
+	var conflicts []string
+	for _, s := range u.Conflicts() {
+		conflicts = append(conflicts, string(s.Path))
+	}
+	if got := strings.Join(conflicts, " "); err != nil || got != "gone mine new" {
+		t.Errorf("conflicts: %s, %v", got, err)
+	}
+	undo(t, other, records[0], false, "agents", "d", "made")
+	sh(t, ws, `test "$(cat agents d/gone mine new | tr '\n' ' ')" = "old old mine chapter "; test ! -e made`)
+}
+
+// TestNoTagTakesADirectoryFromTheRecord: a directory whose files were kept, under whatever name, is looked into
+// whatever tag a call gives it. One that is new with its tag is not.
+func TestNoTagTakesADirectoryFromTheRecord(t *testing.T) {
+	t.Parallel()
+	const tag = "echo 'Signature: 8a477f597d28d172789f06886806bc55' > "
+	for name, calls := range map[string][]string{
+		"renamed":             {"mv src x; " + tag + "x/CACHEDIR.TAG", "mv x src"},
+		"kept in a cache":     {"mkdir y; " + tag + "y/CACHEDIR.TAG", "mv src y/src; " + tag + "y/src/CACHEDIR.TAG", "mv y/src src"},
+		"removed and made":    {"rm -r src", "mkdir src; " + tag + "src/CACHEDIR.TAG; echo v1 > src/a"},
+		"a cache of its own ": {"mkdir target; " + tag + "target/CACHEDIR.TAG"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ws := t.TempDir()
+			sh(t, ws, "mkdir src; echo v1 > src/a")
+			w := open(t, t.TempDir()+"/s", ws, options)
+			for _, script := range calls {
+				during(t, w, "s", func() { sh(t, ws, script) })
+			}
+			if w.tree["target"].Cache != strings.HasPrefix(name, "a cache") || w.tree["src"].Cache {
+				t.Errorf("%+v, %+v", w.tree["target"], w.tree["src"])
+			}
+			sh(t, ws, "echo v2 > src/a")
+			rec := during(t, w, "s", func() { sh(t, ws, "rm -r src") })
+			undo(t, w, rec, false)
+			sh(t, ws, "grep -x v2 src/a")
+		})
+	}
+}
+
+// TestWhatIsNotLookedIntoIsSaid: what lies too deep, or is closed, cannot be kept. That is said before it
+// can be lost, and by an undo, which brings the rest back if it is forced to.
+func TestWhatIsNotLookedIntoIsSaid(t *testing.T) {
+	t.Parallel()
+	ws := t.TempDir()
+	deep := strings.Repeat("d/", lookDepth+5)
+	sh(t, ws, "mkdir -p near "+deep+"; echo far > "+deep+"f; echo near > near/f; echo near > d/f")
+	w := open(t, t.TempDir()+"/s", ws, options)
+	r, err := w.Begin(Call{Session: "s", Started: time.Now()}, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Blind) != 1 || r.Blind[0] != (Blind{strings.Repeat("d/", lookDepth) + "d", tooDeep}) {
+		t.Errorf("before: %q", r.Blind)
+	}
+	sh(t, ws, "rm -r d; echo call > near/f")
+	rec, err := r.End()
+	if err != nil || len(r.Blind) != 0 {
+		t.Fatal(err, r.Blind)
+	}
+	u, err := w.Plan([]Record{rec}, nil)
+	if l := u.Conflicts(); err != nil || len(l) != 1 || l[0].Conflict != "its content was not kept: "+tooDeep || l[0].Final {
+		t.Errorf("%+v, %v", l, err)
+	}
+	undo(t, w, rec, false, "near")
+	undo(t, w, rec, true)
+	sh(t, ws, "grep -x near near/f; grep -x near d/f; test -d "+strings.Repeat("d/", lookDepth)+"; ! test -e "+deep+"f")
+}
+
 // TestDeepTreesAreBounded: what lies deeper than a look goes is left out, costs little, and
 // the look goes on.
 func TestDeepTreesAreBounded(t *testing.T) {

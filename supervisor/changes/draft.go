@@ -281,8 +281,11 @@ func (d *Draft) workspace(root int, o Options) (*Workspace, error) {
 	return w, err
 }
 
-// draftLookTime bounds a look for a person who waits for it, and for no call.
-const draftLookTime = 10 * time.Minute
+// Bounds of a look at a draft: what lies in it is the agent's choice. A person waits for it, and no call.
+const (
+	draftLookTime = 10 * time.Minute
+	draftBytes    = 4 << 30
+)
 
 // Content gives what an entry of the plan holds.
 func (p DraftPlan) Content(e *Entry) ([]byte, error) { return p.w.Content(e) }
@@ -314,6 +317,8 @@ type upper struct {
 	whole   map[string]bool   // nothing that was below it is there any more
 	was     tree              // of a copy, when it was made; nil: it is an overlay
 	left    tree              // of was, what was not met yet
+	names   int               // looked at
+	bytes   int64             // that were read: holes count, which take no disk and as much time
 }
 
 func newUpper(o objects, limit int64) *upper {
@@ -341,6 +346,9 @@ func (u *upper) directory(dir *os.File, below string) error {
 		if err := unix.Fstatat(fd, base, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 			return err
 		}
+		if u.names++; u.names > lookNames {
+			return fmt.Errorf("%w: more than %d names", errBound, lookNames)
+		}
 		name := path.Join(below, base)
 		e := &Entry{Mode: uint32(st.Mode), Seen: stampOf(&st)} //nolint:unconvert // uint16 on darwin
 		overlay := u.was == nil
@@ -367,7 +375,12 @@ func (u *upper) directory(dir *os.File, below string) error {
 			e.Link = Name(readLink(fd, base))
 		case unix.S_IFREG:
 			e.Size = st.Size
-			if err := l.keep(fd, base, e); err != nil {
+			if st.Size <= u.limit {
+				u.bytes += st.Size
+			}
+			if u.bytes > draftBytes {
+				e.Unkept = fmt.Sprintf("the draft holds more than %d MiB", draftBytes>>20)
+			} else if err := l.keep(fd, base, e); err != nil {
 				return fmt.Errorf("keep %s: %w", name, err)
 			}
 		}

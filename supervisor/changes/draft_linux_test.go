@@ -143,3 +143,29 @@ func TestAPartOfADraftIsNobodyElses(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 }
+
+// TestALookAtADraftIsBounded: files of holes take no disk, and as much time as others: what is beyond
+// the bound is not read, and cannot be kept; what is within it can.
+func TestALookAtADraftIsBounded(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	sh(t, dir, "for i in 1 2 3; do truncate -s 1M f$i; done")
+	u := newUpper(opened(t, t.TempDir()), 1<<20)
+	u.bytes = draftBytes - 2<<20
+	if err := u.read(dir); err != nil {
+		t.Fatal(err)
+	}
+	unread := 0
+	for _, e := range u.found {
+		if e.Unkept != "" {
+			unread++
+		}
+	}
+	if unread != 1 {
+		t.Errorf("%d of 3 files were not read: %v", unread, u.found)
+	}
+	u.names = lookNames
+	if err := u.read(dir); !errors.Is(err, errBound) {
+		t.Errorf("one name more than may be looked at: %v", err)
+	}
+}

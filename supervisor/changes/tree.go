@@ -110,6 +110,8 @@ type Change struct {
 	After  *Entry `json:"after,omitempty"`
 	// From is the name that it had, for what was renamed: removed there by the same call.
 	From Name `json:"from,omitempty"`
+	// Late: the call's supervisor was killed, and this was changed after it had died.
+	Late bool `json:"late,omitempty"`
 }
 
 // A tree is what a workspace held when it was last looked at.
@@ -253,14 +255,13 @@ func (l *look) passedOver(name string) bool {
 func (l *look) directory(dir *os.File, below string) error {
 	defer dir.Close()
 	l.visited[below] = true
-	if strings.Count(below, "/") >= lookDepth {
-		l.w.apart = true
-		return nil
-	}
 	fd := int(dir.Fd())
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
+	}
+	if uint64(st.Dev) != l.dev { //nolint:unconvert // int32 on darwin
+		return nil // mounted there meanwhile
 	}
 	told := l.w.watch(below, fd)
 	names, err := dir.Readdirnames(-1)
@@ -287,9 +288,6 @@ func (l *look) directory(dir *os.File, below string) error {
 		}
 		if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 {
 			told = false // it can be changed by its other name
-		}
-		if st.Mode&unix.S_IFMT == unix.S_IFDIR && uint64(st.Dev) != l.dev && !l.all { //nolint:unconvert // int32 on darwin
-			continue // another file system
 		}
 		there[base] = true
 		l.names++
@@ -323,16 +321,14 @@ func (l *look) name(dir int, base, name string, st *unix.Stat_t) error {
 			return nil
 		}
 		fd, err := openDirectory(dir, base)
-		if l.all {
-			e.Unkept = l.closed(name, st, err)
-		}
-		if err != nil || e.Unkept != "" {
+		if e.Unkept = l.closed(name, st, err); err != nil || e.Unkept != "" {
 			_ = unix.Close(fd)
-			break // closed to everybody, or gone
+			l.w.apart = true
+			l.w.blind(name, e.Unkept)
+			break
 		}
-		// A call cannot take a directory that has been looked at out of the record by a tag.
 		if e.Cache = old.Cache; (!known || !old.IsDir()) && !l.all {
-			e.Cache = isCache(fd)
+			e.Cache = isCache(fd) && !l.w.lookedInto(name, e.Seen)
 		}
 		l.note(name, e, old, known)
 		if e.Cache {
@@ -359,12 +355,12 @@ func (l *look) name(dir int, base, name string, st *unix.Stat_t) error {
 	return nil
 }
 
-// closed says why what is in a directory cannot be looked at; "" if it can.
+// closed says why what is in a directory cannot be looked at, and calls may change it; "" if it can.
 func (l *look) closed(name string, st *unix.Stat_t, open error) string {
 	switch {
 	case uint64(st.Dev) != l.dev: //nolint:unconvert // int32 on darwin
 		return "another file system is mounted there"
-	case open != nil:
+	case open != nil && (l.all || errors.Is(open, fs.ErrPermission) && int(st.Uid) == os.Geteuid()): // a call can open it
 		return "it is closed: " + open.Error()
 	case strings.Count(name, "/") >= lookDepth:
 		return tooDeep
@@ -373,10 +369,11 @@ func (l *look) closed(name string, st *unix.Stat_t, open error) string {
 }
 
 func (l *look) note(name string, e, old Entry, known bool) {
+	blind := e.IsDir() && e.Mode == old.Mode && e.Unkept != "" && e.Unkept == old.Unkept // what is in it is not known
 	switch {
 	case !known:
 		l.changes = append(l.changes, Change{Path: Name(name), After: &e})
-	case !e.same(old):
+	case !e.same(old) && !blind:
 		l.changes = append(l.changes, Change{Path: Name(name), Before: &old, After: &e})
 	}
 	if !known || e != old {
@@ -409,6 +406,22 @@ func (l *look) forgotten(name string) {
 	for base := range l.w.below[name] {
 		l.forgotten(path.Join(name, base))
 	}
+}
+
+// lookedInto reports whether what lay in a directory has been kept, under this name or another one. A call
+// cannot take such a directory out of the record by a tag.
+func (w *Workspace) lookedInto(name string, now stamp) bool {
+	for _, e := range w.tree {
+		if e.IsDir() && !e.Cache && e.Seen.Dev == now.Dev && e.Seen.Ino == now.Ino {
+			return true
+		}
+	}
+	records, err := w.Calls()
+	return err != nil || slices.ContainsFunc(records, func(r Record) bool {
+		return slices.ContainsFunc(r.Changes, func(c Change) bool {
+			return strings.HasPrefix(string(c.Path), name+"/") || string(c.Path) == name && c.Before.isDir() && !c.Before.Cache
+		})
+	})
 }
 
 // keep stores a file's content.

@@ -40,6 +40,8 @@ type Step struct {
 	Merged bool
 
 	left *Entry // as the calls left it, where something else stands now
+	dir  *Entry // the directory that it was between the calls
+	in   Record // the first of them that changed it
 }
 
 // Conflicts are the steps that cannot be taken.
@@ -103,12 +105,19 @@ func plan(records []Record, paths []string, now tree) (u Undo) {
 			}
 			took = true
 			s := steps[c.Path]
-			switch {
-			case s == nil:
-				steps[c.Path] = &Step{Path: c.Path, Was: c.Before, Now: c.After}
-				continue
-			case !equal(s.Now, c.Before):
+			if s == nil {
+				s = &Step{Path: c.Path, Was: c.Before, in: r}
+				steps[c.Path] = s
+			} else if !equal(s.Now, c.Before) {
 				s.Conflict = "something else changed it between these calls"
+			}
+			if c.Late {
+				s.Conflict = "sandgate was killed before this was changed: somebody else may have done it"
+			}
+			for _, e := range []*Entry{c.Before, c.After} {
+				if e.isDir() {
+					s.dir = e
+				}
 			}
 			s.Now = c.After
 		}
@@ -120,9 +129,11 @@ func plan(records []Record, paths []string, now tree) (u Undo) {
 		}
 	}
 	for name, s := range steps {
-		if s.Was != nil && comes(steps, name) {
-			continue // it came and went with a directory of these calls
+		if s.Was != nil && !s.withItsDirectories(steps) {
+			delete(steps, name)
 		}
+	}
+	for name, s := range steps {
 		var there *Entry
 		if e, ok := now[string(name)]; ok {
 			there = &e
@@ -132,7 +143,7 @@ func plan(records []Record, paths []string, now tree) (u Undo) {
 		}
 		switch {
 		case s.Was != nil && s.Was.Unkept != "":
-			s.Conflict, s.Final = "its content was not kept: "+s.Was.Unkept, true
+			s.Conflict, s.Final = "its content was not kept: "+s.Was.Unkept, !s.Was.IsDir() // which comes back empty
 		case s.Was != nil && !restorable(*s.Was):
 			s.Conflict, s.Final = "it was a device, a socket or a pipe, or ran with the rights of its owner", true
 		case !equal(there, s.Now) && s.Conflict == "":
@@ -145,14 +156,33 @@ func plan(records []Record, paths []string, now tree) (u Undo) {
 	return u
 }
 
-// comes reports whether a directory that the name lies in was made by the calls.
-func comes(steps map[Name]*Step, name Name) bool {
-	for dir := path.Dir(string(name)); dir != "."; dir = path.Dir(dir) {
-		if s := steps[Name(dir)]; s != nil && (s.Was == nil || !s.Was.IsDir()) {
-			return true
+// withItsDirectories has the directories come back, or stay, that a name lies in which somebody has put there
+// between the calls: they are made by these calls, and would go. It gives false for what came and went
+// with a directory while two of them ran.
+func (s *Step) withItsDirectories(steps map[Name]*Step) bool {
+	var made []*Step
+	for dir := path.Dir(string(s.Path)); dir != "."; dir = path.Dir(dir) {
+		d := steps[Name(dir)]
+		switch {
+		case d == nil || d.Was.isDir():
+		case d.in.ranWith(s.in):
+			return false
+		case d.Was == nil && d.dir != nil:
+			made = append(made, d)
+		default:
+			s.Conflict = "somebody put it there between these calls, and something else was there before: " + dir
 		}
 	}
-	return false
+	for _, d := range made {
+		d.Was = d.dir
+	}
+	return true
+}
+
+// ranWith reports whether two calls, of which the first has made something, ran at one time. What serves many calls
+// runs at the time of all.
+func (r Record) ranWith(o Record) bool {
+	return r.ID == o.ID || !r.Lasting && (slices.Contains(r.With, o.ID) || slices.Contains(o.With, r.ID))
 }
 
 func equal(a, b *Entry) bool {
