@@ -74,7 +74,7 @@ type Controller struct {
 	sessions  map[string]*session
 	pending   map[string]*pending
 	recent    recentDecisions
-	approvers int
+	approvers map[string]int // by the session that they answer for; "" is every one
 	listeners []*listener
 	room      room
 	lastSeq   uint64
@@ -94,10 +94,11 @@ func NewController(o Options) *Controller {
 		o.Now = time.Now
 	}
 	c := &Controller{
-		opts:     o,
-		ids:      ids{prefix: strings.ToLower(rand.Text()[:8])},
-		sessions: map[string]*session{"": newSession("", o.PromptRate, o.Now())},
-		pending:  map[string]*pending{},
+		opts:      o,
+		ids:       ids{prefix: strings.ToLower(rand.Text()[:8])},
+		sessions:  map[string]*session{"": newSession("", o.PromptRate, o.Now())},
+		pending:   map[string]*pending{},
+		approvers: map[string]int{},
 	}
 	c.SetRules(o.Rules)
 	return c

@@ -543,8 +543,8 @@ func TestApproversComeAndGo(t *testing.T) {
 		leave()
 		detach()
 		detach() // twice counts once
-		if c.Approvers() != 0 || len(c.Pending()) != 1 {
-			t.Fatalf("%d approvers, pending %v: the request must wait on", c.Approvers(), c.Pending())
+		if c.Approvers("") != 0 || len(c.Pending()) != 1 {
+			t.Fatalf("%d approvers, pending %v: the request must wait on", c.Approvers(""), c.Pending())
 		}
 		defer c.Attach()()
 		defer c.Subscribe(func(e Event) { seen = append(seen, "again "+string(e.Kind)+" "+e.Pending.CallID) })()

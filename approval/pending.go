@@ -186,7 +186,7 @@ func (c *Controller) mayAsk(p *pending) *verdict {
 	switch {
 	case c.sessions[q.call.SessionID] != q.session:
 		return verdictSessionClosed(q.call.SessionID)
-	case c.deserted():
+	case c.deserted(q.call.SessionID):
 		return verdictNoApprover(nil)
 	case !q.session.prompts.take(p.requested):
 		return verdictRateLimit(c.opts.PromptRate)
@@ -201,10 +201,10 @@ func (c *Controller) mayAsk(p *pending) *verdict {
 	return c.room.take(p)
 }
 
-// deserted reports whether a request must be refused for want of an approver.
+// deserted reports whether a session's request must be refused for want of an approver.
 // c.mu is held.
-func (c *Controller) deserted() bool {
-	return c.opts.NoApprover != NoApproverWait && c.approvers == 0 && c.opts.Prompter == nil
+func (c *Controller) deserted(session string) bool {
+	return c.opts.NoApprover != NoApproverWait && c.attached(session) == 0 && c.opts.Prompter == nil
 }
 
 // wait returns when p has an outcome.
@@ -443,7 +443,7 @@ func (c *Controller) promptOnce(ctx context.Context, id string) error {
 func (c *Controller) prompterFailed(p *pending, err error) {
 	c.mu.Lock()
 	p.problem = err
-	alone := c.opts.NoApprover != NoApproverWait && c.approvers == 0
+	alone := c.opts.NoApprover != NoApproverWait && c.attached(p.q.call.SessionID) == 0
 	c.mu.Unlock()
 	if alone {
 		c.resolve(p, verdictNoApprover(err))
@@ -453,22 +453,36 @@ func (c *Controller) prompterFailed(p *pending, err error) {
 // Attach says that an approver has come who can answer requests, until detach
 // is called. Requests wait on when the last one leaves; what Options.NoApprover
 // says is asked when a request is new.
-func (c *Controller) Attach() (detach func()) {
-	c.addApprovers(1)
-	return sync.OnceFunc(func() { c.addApprovers(-1) })
+func (c *Controller) Attach() (detach func()) { return c.AttachTo("") }
+
+// AttachTo is Attach for an approver who answers for one session alone.
+func (c *Controller) AttachTo(session string) (detach func()) {
+	c.addApprovers(session, 1)
+	return sync.OnceFunc(func() { c.addApprovers(session, -1) })
 }
 
-func (c *Controller) addApprovers(n int) {
+func (c *Controller) addApprovers(session string, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.approvers += n
+	if c.approvers[session] += n; c.approvers[session] == 0 {
+		delete(c.approvers, session)
+	}
 }
 
-// Approvers is how many approvers are attached, the Prompter not counted.
-func (c *Controller) Approvers() int {
+// Approvers is how many approvers are attached who can answer a session's requests; of ""
+// it is those who answer every one's. The Prompter is not counted.
+func (c *Controller) Approvers(session string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.approvers
+	return c.attached(session)
+}
+
+func (c *Controller) attached(session string) int {
+	n := c.approvers[""]
+	if session != "" {
+		n += c.approvers[session]
+	}
+	return n
 }
 
 // recentDecisions remembers how the latest requests ended, so that a late

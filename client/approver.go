@@ -60,8 +60,14 @@ type Event struct {
 // requests, beginning with those that wait already. The channel is closed when
 // the connection ends. Events that are not read are kept. It works once.
 func (p *Approver) Subscribe(ctx context.Context) (<-chan Event, error) {
+	return p.SubscribeTo(ctx, "")
+}
+
+// SubscribeTo is Subscribe for one session that this process has opened. From then on the
+// connection is for its requests alone, and allows each of them once.
+func (p *Approver) SubscribeTo(ctx context.Context, session protocol.SessionID) (<-chan Event, error) {
 	var waiting protocol.ApprovalsList
-	if err := p.link.request(ctx, protocol.MethodApprovalsSubscribe, protocol.Empty{}, &waiting); err != nil {
+	if err := p.link.request(ctx, protocol.MethodApprovalsSubscribe, protocol.ApprovalsSubscribe{SessionID: session}, &waiting); err != nil {
 		return nil, err
 	}
 	// The server sends an event for each request in the list as well, so the

@@ -435,6 +435,9 @@ func (k *checker) approval() {
 	if a.Mode == ApproveAll && k.c.Set("approval.mode") {
 		k.notice("approval.mode", "nobody is asked: every request is approved")
 	}
+	if a.Elicitation {
+		k.notice("approval.elicitation", "an MCP client can allow its own calls once: its answer counts as its person's")
+	}
 	k.toolNames("approval.safe_tools", a.SafeTools)
 	k.toolNames("approval.dangerous_tools", a.DangerousTools)
 	for i, name := range a.SafeTools {

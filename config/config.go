@@ -487,7 +487,9 @@ type Approval struct {
 	// Guarded are dangerous tools of a file that is not trusted. No glob allows them,
 	// and unlike the others they are not known by being listed.
 	Guarded []string `yaml:"-"`
-	Store   Store    `yaml:"store"`
+	// Elicitation lets MCP clients of `sandgate mcp serve` ask their person.
+	Elicitation bool  `yaml:"elicitation"`
+	Store       Store `yaml:"store"`
 }
 
 // ApprovalMode is how requests are treated.

@@ -141,6 +141,7 @@ func descriptions() map[string]string {
 		"approval.unknown_tools":   "What applies to tools in neither list that say nothing about approval themselves.",
 		"approval.safe_tools":      "Tools that need no approval unless their own rules ask for one.",
 		"approval.dangerous_tools": "Tools that are asked about unless their own rules say otherwise.",
+		"approval.elicitation":     "Whether MCP clients of `sandgate mcp serve` that can (`elicitation`) ask their person, who denies or allows once. What the client answers counts as that person's word.",
 		"approval.store":           "Where decisions for an agent and for everybody live. bbolt: a file in the state directory, which all supervisors of the user share. memory: nowhere, they end with the supervisor.",
 
 		"audit":                   "The append-only log of every decision and its outcome.",

@@ -283,6 +283,7 @@ func (m *merger) settle() {
 		"sandbox.protect":            slices.Contains(c.Sandbox.Protect, DefaultList),
 		"sandbox.hide":               slices.Contains(c.Sandbox.Hide, DefaultList),
 		"sandbox.require_os_sandbox": c.Sandbox.RequireOSSandbox,
+		"approval.elicitation":       !c.Approval.Elicitation,
 		"approval.mode":              c.Approval.Mode != ApproveAll,
 		"shell.network":              c.Shell.Network.Mode != NetworkHost,
 	}

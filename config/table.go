@@ -79,6 +79,7 @@ func table() []Entry {
 		strictest("approval.unknown_tools", func(c *Config) *Effect { return &c.Approval.UnknownTools }, Deny, Ask, Allow),
 		names("approval.safe_tools", func(c *Config) *[]string { return &c.Approval.SafeTools }),
 		{"approval.dangerous_tools", Union, true, (*merger).layDangerous, (*merger).boundDangerous},
+		strictest("approval.elicitation", func(c *Config) *bool { return &c.Approval.Elicitation }, false, true),
 		owned("approval.store", func(c *Config) *Store { return &c.Approval.Store }),
 		owned("audit.path", func(c *Config) *string { return &c.Audit.Path }),
 		strictest("audit.sync", func(c *Config) *AuditSync { return &c.Audit.Sync }, SyncAlways, SyncDecision, SyncNever),

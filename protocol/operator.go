@@ -62,6 +62,13 @@ type Approval struct {
 	Expires  time.Time `json:"expires"` // no answer by then is a denial
 }
 
+// ApprovalsSubscribe narrows a connection for good, if it names a session.
+type ApprovalsSubscribe struct {
+	// SessionID is a session that the same process has opened: the connection sees and
+	// answers its requests alone, each once. The configuration has to allow it.
+	SessionID SessionID `json:"session_id,omitempty"`
+}
+
 // ApprovalsList is the answer to approvals.list and approvals.subscribe, oldest
 // first. After approvals.subscribe, a request may be both in the list and in an
 // approval.requested notification: know them by their id.

@@ -96,7 +96,7 @@ func (s *Supervisor) runOnce(ctx context.Context, c *call, plan tools.Plan) erro
 func (s *Supervisor) mayWiden(c *call, plan tools.Plan) bool {
 	failed := c.result.ExitCode != 0 || c.result.Signal != ""
 	return failed && plan.Action.Kind == sandboxprofile.Exec && c.proposal.Hold != nil && c.kind.widens() && !c.req.Defer &&
-		c.session.mode != approval.ApproveAll && c.session.mode != approval.Strict && s.cfg.Approvals.Approvers() > 0
+		c.session.mode != approval.ApproveAll && c.session.mode != approval.Strict && s.cfg.Approvals.Approvers(string(c.session.id)) > 0
 }
 
 // wider is the plan with the first thing that was refused and that a person could add.

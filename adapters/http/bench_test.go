@@ -32,7 +32,10 @@ import (
 	"github.com/sandgate/sandgate/ui/web"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The page shows commands in colours, by a package whose clock stops by itself, later.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/dlclark/regexp2/v2.runClock"))
+}
 
 // A bench is a supervisor over real sandboxes and sockets, and a server beside it.
 type bench struct {

@@ -8,7 +8,9 @@
 // isError, since a protocol error does not reach the model: the hint that comes
 // with it says what would be allowed.
 //
-// A client cannot answer for the approver. Nothing that MCP lets a client send
-// reaches the operator's side, and the server asks its client for nothing: no
-// sampling, no elicitation, no roots.
+// A client cannot answer for the approver: nothing that MCP lets a client send
+// reaches the operator's side, and the server asks its client for nothing, no
+// sampling and no roots. The one exception is the operator's to make
+// (approval.elicitation): a client that can ask its person is asked to, and the
+// answer counts once, for a call of its own session (elicit.go).
 package mcp

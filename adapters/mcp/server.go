@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/protocol"
 )
 
@@ -21,6 +22,8 @@ import (
 type Backend interface {
 	Tools(ctx context.Context) ([]protocol.Tool, error)
 	// Call returns when the call is over, which is soon after ctx ends.
+	// SessionID is that of the session, which is another one after a restart of the supervisor.
+	SessionID(ctx context.Context) (protocol.SessionID, error)
 	Call(ctx context.Context, tool protocol.ToolName, args json.RawMessage, watch Watch) (protocol.CallResult, error)
 	// Close ends the session.
 	Close() error
@@ -28,6 +31,7 @@ type Backend interface {
 
 // A Watch is told how a call goes on. Its functions may be nil.
 type Watch struct {
+	Call   protocol.CallID // what the call is to be named; "" is anything
 	Output func(protocol.ToolOutput)
 	State  func(protocol.ToolState)
 }
@@ -40,7 +44,10 @@ type Config struct {
 	// Open makes the session of one client when it first asks for something. The
 	// name is a label for the approver and the log, and no proof of anything.
 	Open func(agent string) Backend
-	Log  *slog.Logger // nil: nothing is logged
+	// Operator connects to the operator socket, so that clients' people can be asked where
+	// the supervisor lets them; nil: clients are asked nothing.
+	Operator func(ctx context.Context) (*client.Approver, error)
+	Log      *slog.Logger // nil: nothing is logged
 }
 
 // versions are the revisions of the protocol that have sessions: what a person
@@ -57,14 +64,20 @@ type conversation struct {
 	mu      sync.Mutex
 	backend Backend
 	closed  bool
+	calls   int
+	// asking is how the client's person is asked about the calls of askingFor, nil if not.
+	asking    *elicitation
+	askingFor protocol.SessionID
 }
+
+func (c Config) log() *slog.Logger { return cmp.Or(c.Log, slog.New(slog.DiscardHandler)) }
 
 // server makes the MCP server of one client, and what it keeps.
 func (c Config) server() (*mcp.Server, *conversation) {
 	v := &conversation{cfg: c}
 	s := mcp.NewServer(&mcp.Implementation{Name: "sandgate", Title: "sandgate", Version: c.Version}, &mcp.ServerOptions{
 		Instructions:              instructions,
-		Logger:                    cmp.Or(c.Log, slog.New(slog.DiscardHandler)),
+		Logger:                    c.log(),
 		Capabilities:              &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 		SupportedProtocolVersions: versions(),
 	})
@@ -113,7 +126,12 @@ func (v *conversation) call(ctx context.Context, r *mcp.CallToolRequest) (mcp.Re
 	if len(args) == 0 || string(args) == "null" {
 		args = json.RawMessage("{}")
 	}
-	result, err := b.Call(ctx, protocol.ToolName(r.Params.Name), args, progress(ctx, r))
+	watch := progress(ctx, r)
+	if e := v.asks(ctx, b, r.Session); e != nil {
+		watch.Call = v.newCall()
+		defer e.call(ctx, watch.Call)()
+	}
+	result, err := b.Call(ctx, protocol.ToolName(r.Params.Name), args, watch)
 	if err == nil {
 		return resultOf(protocol.ToolName(r.Params.Name), result), nil
 	}
@@ -140,10 +158,41 @@ func (v *conversation) open(s *mcp.ServerSession) (Backend, error) {
 	return v.backend, nil
 }
 
+// asks gives what asks the client's person about the calls of a session, nil if nothing
+// does. Where it may not be, that is found out once for each session.
+func (v *conversation) asks(ctx context.Context, b Backend, s *mcp.ServerSession) *elicitation {
+	if v.cfg.Operator == nil || !elicits(s) {
+		return nil
+	}
+	id, err := b.SessionID(ctx)
+	if err != nil {
+		return nil // the call will say so
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed || id == v.askingFor && (v.asking == nil || !v.asking.over()) {
+		return v.asking
+	}
+	v.asking.close()
+	v.asking, err = elicit(ctx, v.cfg.Operator, id, s)
+	if v.askingFor = id; err != nil {
+		v.cfg.log().Info("the client's person is not asked", "error", err)
+	}
+	return v.asking
+}
+
+func (v *conversation) newCall() protocol.CallID {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.calls++
+	return protocol.CallID(fmt.Sprint("asked-", v.calls))
+}
+
 func (v *conversation) close() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.closed = true
+	v.asking.close()
 	if v.backend == nil {
 		return nil
 	}

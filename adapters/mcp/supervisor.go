@@ -28,8 +28,19 @@ func (r *remote) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	return s.Tools(ctx)
 }
 
+func (r *remote) SessionID(ctx context.Context) (protocol.SessionID, error) {
+	s, err := r.Session(ctx)
+	if err != nil {
+		return "", err
+	}
+	return s.SessionID, nil
+}
+
 func (r *remote) Call(ctx context.Context, tool protocol.ToolName, args json.RawMessage, w Watch) (protocol.CallResult, error) {
 	var opts []client.CallOption
+	if w.Call != "" {
+		opts = append(opts, client.WithCallID(w.Call))
+	}
 	if w.Output != nil {
 		opts = append(opts, client.OnOutput(w.Output))
 	}

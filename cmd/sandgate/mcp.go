@@ -41,7 +41,8 @@ func newMCPServeCmd(a *app) *cobra.Command {
 		Long: `serve speaks the Model Context Protocol on standard input and output, and is an agent
 of the running supervisor: each tools/call is decided, confined and recorded as any
 other call. A refusal is a result that says what would be allowed. What waits for a
-person is answered with "sandgate approve", and not by the MCP client.
+person is answered with "sandgate approve". Where the configuration sets
+approval.elicitation, a client that can ask its person does so too, for its own calls.
 
 With --config there need not be a supervisor: the command is one itself, with the
 operator socket for answers, for as long as it runs.
@@ -56,9 +57,6 @@ Otherwise it ends with its input, and every call that it had made then is cancel
 			if f.tokenFile != "" && f.http == "" {
 				return withHint(usageError(errors.New("--token-file is for --http")), "add --http 127.0.0.1:8643")
 			}
-			if f.operator != "" && f.config == "" {
-				return withHint(usageError(errors.New("--operator-socket is for a supervisor of its own")), "add --config FILE")
-			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -72,7 +70,7 @@ Otherwise it ends with its input, and every call that it had made then is cancel
 	}
 	fs := c.Flags()
 	fs.StringVar(&f.config, "config", "", "be a supervisor too, with this configuration `file`")
-	fs.StringVar(&f.operator, "operator-socket", "", "with --config: operator socket `path` (default: operator.sock in the runtime directory)")
+	fs.StringVar(&f.operator, "operator-socket", "", "operator socket `path`, where clients may ask their person (default: operator.sock in the runtime directory)")
 	fs.StringVar(&f.socket, "socket", "", "agent socket `path` (default: agent.sock in the runtime directory)")
 	fs.StringVar(&f.http, "http", "", "answer over HTTP on this loopback `address`, such as 127.0.0.1:8643")
 	fs.StringVar(&f.tokenFile, "token-file", "", "with --http: `file` with the token, made if it is not there (default: mcp-token in the state directory)")
@@ -94,10 +92,10 @@ func (a *app) mcpServeAlone(ctx context.Context, f mcpServeFlags) (err error) {
 		return err
 	}
 	defer x.close()
-	f.socket = x.sockets.agent.Addr().String()
+	f.socket, f.operator = x.sockets.agent.Addr().String(), x.sockets.operator.Addr().String()
 	ctx, cancel := context.WithCancel(ctx)
 	served := make(chan error, 1)
-	go func() { served <- a.serveUntil(ctx, x.Running, x.sockets, x.web, faults) }()
+	go func() { served <- a.serveUntil(ctx, cfg, x.Running, x.sockets, x.web, faults) }()
 	defer func() {
 		cancel()
 		err = errors.Join(err, <-served)
@@ -117,6 +115,9 @@ func (a *app) mcpServe(ctx context.Context, f mcpServeFlags) error {
 		Version: version, Agent: f.agent,
 		Open: func(name string) mcp.Backend {
 			return mcp.Supervisor(f.socket, protocol.SessionOpen{Agent: name, Review: f.review}, version)
+		},
+		Operator: func(ctx context.Context) (*client.Approver, error) {
+			return client.DialApprover(ctx, f.operator, client.WithProgram("sandgate mcp serve", version))
 		},
 	}
 	if f.http != "" {

@@ -95,17 +95,28 @@ func (b *mcpBench) start() {
 	})
 }
 
-// approve answers whoever listens on the operator socket until the test is over.
-func (b *mcpBench) approve() {
+// ready waits until the supervisor answers.
+func (b *mcpBench) ready() {
 	b.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
 	b.eventually("there is a supervisor", func() bool {
-		p, err := client.DialApprover(ctx, b.operator)
+		a, err := client.DialAgent(b.t.Context(), b.agent)
+		if err != nil {
+			return false
+		}
+		a.Close()
+		p, err := client.DialApprover(b.t.Context(), b.operator)
 		if err == nil {
 			p.Close()
 		}
 		return err == nil
 	})
+}
+
+// approve answers whoever listens on the operator socket until the test is over.
+func (b *mcpBench) approve() {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	b.ready()
 	ended := make(chan error, 1)
 	go func() { ended <- client.Approve(ctx, b.operator, b.decide) }()
 	b.t.Cleanup(func() {
@@ -166,7 +177,12 @@ func (b *mcpBench) connect(o *mcp.ClientOptions, args ...string) *mcp.ClientSess
 
 func (b *mcpBench) mcpServe(o *mcp.ClientOptions) *mcp.ClientSession {
 	b.t.Helper()
-	return b.connect(o, "mcp", "serve", "--socket", b.agent)
+	return b.connect(o, "mcp", "serve", "--socket", b.agent, "--operator-socket", b.operator)
+}
+
+// on is the bench for a part of its test.
+func (b *mcpBench) on(t *testing.T) *mcpBench {
+	return &mcpBench{t: t, dir: b.dir, env: b.env, agent: b.agent, operator: b.operator}
 }
 
 // log gives the entries of one kind in the audit log, as JSON lines.

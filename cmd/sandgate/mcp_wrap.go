@@ -102,7 +102,7 @@ func (a *app) mcpWrap(ctx context.Context, f mcpWrapFlags, argv []string) (err e
 	a.announce(r, sockets, nil)
 	ctx, cancel := context.WithCancel(ctx)
 	served := make(chan error, 1)
-	go func() { served <- a.serveUntil(ctx, r, sockets, nil, faults) }()
+	go func() { served <- a.serveUntil(ctx, cfg, r, sockets, nil, faults) }()
 	defer func() {
 		cancel()
 		err = errors.Join(err, <-served)

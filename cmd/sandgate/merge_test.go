@@ -45,6 +45,7 @@ var fragments = map[string][]string{
 	},
 	"approval.mode":            {"strict", "interactive", "approve_all"},
 	"approval.unknown_tools":   {"deny", "ask", "allow"},
+	"approval.elicitation":     {"true", "false"},
 	"approval.safe_tools":      {"[read_file]", "[read_file, list_files, glob, grep, mine]", "[]"},
 	"approval.dangerous_tools": {"[mine]", "[shell, write_file, edit_file, glob_extra]"},
 	"tools": {
@@ -151,6 +152,7 @@ type mergeOutcome struct {
 	reads, asks       []bool
 	programs, byFiles sandboxprofile.Profile
 	tools             map[string]sandboxprofile.Profile // of the custom tools
+	elicits           bool                              // an agent's client may answer
 }
 
 func (s mergeSite) outcome(t interface{ Fatal(...any) }, c *config.Config) mergeOutcome {
@@ -162,7 +164,7 @@ func (s mergeSite) outcome(t interface{ Fatal(...any) }, c *config.Config) merge
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := mergeOutcome{programs: of.profiles[ofPrograms], byFiles: of.profiles[ofFiles], tools: map[string]sandboxprofile.Profile{}}
+	o := mergeOutcome{elicits: c.Approval.Elicitation, programs: of.profiles[ofPrograms], byFiles: of.profiles[ofFiles], tools: map[string]sandboxprofile.Profile{}}
 	for name, p := range of.profiles {
 		if tool, ok := strings.CutPrefix(name, ofTool); ok {
 			o.tools[tool] = p
@@ -188,6 +190,9 @@ func looser(before, after mergeOutcome) string {
 		if looseness[after.decisions[i]] > looseness[before.decisions[i]] {
 			return fmt.Sprintf("%s %s: %s, and then %s", call.tool, call.args, before.decisions[i], after.decisions[i])
 		}
+	}
+	if after.elicits && !before.elicits {
+		return "clients may answer"
 	}
 	profiles := map[string][2]sandboxprofile.Profile{
 		"programs": {before.programs, after.programs}, "file tools": {before.byFiles, after.byFiles},

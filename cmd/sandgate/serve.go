@@ -132,7 +132,7 @@ func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
 	if !isTerminal(a.err) {
 		defer a.reloadOnHangup(x.Running)()
 	}
-	return a.serveUntil(ctx, x.Running, x.sockets, x.web, o.Faults)
+	return a.serveUntil(ctx, cfg, x.Running, x.sockets, x.web, o.Faults)
 }
 
 // A service is a supervisor, its sockets and, if it has one, its web page.
@@ -258,8 +258,8 @@ func (a *app) faults(level *slog.LevelVar) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level}))
 }
 
-func (a *app) serveUntil(ctx context.Context, r *assemble.Running, s *sockets, web *httpSide, faults *slog.Logger) error {
-	server := server.New(r.Supervisor, server.Config{Version: version, Log: faults})
+func (a *app) serveUntil(ctx context.Context, cfg *config.Config, r *assemble.Running, s *sockets, web *httpSide, faults *slog.Logger) error {
+	server := server.New(r.Supervisor, server.Config{Version: version, Log: faults, Elicitation: cfg.Approval.Elicitation})
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	sides := []func() error{

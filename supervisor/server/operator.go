@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/sandgate/sandgate/approval"
@@ -11,7 +12,7 @@ import (
 
 // operatorMethods is everything that an operator can ask for. An operator need
 // not say initialize: what it may do does not depend on it.
-var operatorMethods = table[*operatorConn]{
+var operatorMethods = narrowed(table[*operatorConn]{
 	protocol.MethodInitialize:          {handle: with((*operatorConn).initialize), when: anyTime, once: protocol.CodeAlreadyInitialized},
 	protocol.MethodApprovalsSubscribe:  {handle: with((*operatorConn).subscribe), when: anyTime, once: protocol.CodeInvalidRequest},
 	protocol.MethodApprovalsList:       {handle: with((*operatorConn).list), when: anyTime},
@@ -34,14 +35,15 @@ var operatorMethods = table[*operatorConn]{
 	protocol.MethodRulesTest:           {handle: with((*operatorConn).rulesTest), when: anyTime, long: true},
 	protocol.MethodRulesSuggest:        {handle: with((*operatorConn).rulesSuggest), when: anyTime, long: true},
 	protocol.MethodReload:              {handle: with((*operatorConn).reload), when: anyTime, long: true},
-}
+})
 
 // An operatorConn is a connection of an operator. It reaches the approvals and
 // what the supervisor tells about itself; of a process or file of a call it reaches nothing
 // but its end.
 type operatorConn struct {
 	*conn
-	leave []func() // undoes subscribe
+	leave []func()                           // undoes subscribe
+	only  atomic.Pointer[protocol.SessionID] // see narrow; nil: every session
 }
 
 func newOperatorConn(c *conn) *operatorConn { return &operatorConn{conn: c} }
@@ -63,15 +65,23 @@ func (o *operatorConn) initialize(_ context.Context, p *protocol.InitializeParam
 
 // subscribe counts this connection as an approver. Its events come on a
 // goroutine of their own, so a slow operator delays no call.
-func (o *operatorConn) subscribe(context.Context, *protocol.Empty) (protocol.ApprovalsList, error) {
+func (o *operatorConn) subscribe(_ context.Context, p *protocol.ApprovalsSubscribe) (protocol.ApprovalsList, error) {
+	if p.SessionID != "" {
+		if err := o.narrow(p.SessionID); err != nil {
+			return protocol.ApprovalsList{}, err
+		}
+	}
 	approvals := o.server.supervisor.Approvals()
-	detach := approvals.Attach()
+	detach := approvals.AttachTo(string(p.SessionID))
 	unsubscribe := approvals.Subscribe(o.event)
 	o.leave = append(o.leave, unsubscribe, detach)
 	return o.pending(), nil
 }
 
 func (o *operatorConn) event(e approval.Event) {
+	if !o.sees(e.Pending.SessionID) {
+		return
+	}
 	var name protocol.Method
 	switch e.Kind {
 	case approval.Requested:
@@ -95,6 +105,9 @@ func (o *operatorConn) pending() protocol.ApprovalsList {
 	list := protocol.ApprovalsList{Approvals: []protocol.Approval{}}
 	all := 0
 	for _, p := range o.server.supervisor.Approvals().Pending() { // their number is bounded too
+		if !o.sees(p.SessionID) {
+			continue
+		}
 		p.Presentation = nil // a list of many must stay short
 		a, n := listed(protocol.ApprovalOf(p))
 		if all+n > maxList {
@@ -107,6 +120,9 @@ func (o *operatorConn) pending() protocol.ApprovalsList {
 }
 
 func (o *operatorConn) show(ctx context.Context, p *protocol.ApprovalsShowParams) (protocol.Approval, error) {
+	if err := o.mayName(p.ID); err != nil {
+		return protocol.Approval{}, err
+	}
 	one, err := o.server.supervisor.Approvals().Show(ctx, string(p.ID))
 	if err != nil {
 		return protocol.Approval{}, approvalError(err)
@@ -153,6 +169,9 @@ func (o *operatorConn) forget(_ context.Context, p *protocol.ApprovalsForget) (p
 }
 
 func (o *operatorConn) decide(_ context.Context, p *protocol.ApprovalsDecide) (protocol.ApprovalsDecided, error) {
+	if err := o.mayAnswer(p); err != nil {
+		return protocol.ApprovalsDecided{}, err
+	}
 	answer := o.answer(p)
 	decided := protocol.ApprovalsDecided{Results: []protocol.Decided{}}
 	for _, id := range o.targets(p) {
@@ -180,6 +199,9 @@ func (o *operatorConn) answer(p *protocol.ApprovalsDecide) approval.Answer {
 	}
 	if e := p.Expires; e != nil {
 		a.ExpiresAfter, a.Uses = time.Duration(e.AfterMS)*time.Millisecond, e.Uses
+	}
+	if o.only.Load() != nil {
+		a.Approver += ", for its own session"
 	}
 	return a
 }
@@ -228,7 +250,7 @@ func (o *operatorConn) targets(p *protocol.ApprovalsDecide) []protocol.ApprovalI
 func (o *operatorConn) status(context.Context, *protocol.Empty) (protocol.Status, error) {
 	st := o.server.supervisor.Status()
 	st.ProtocolVersion = protocol.Version
-	st.Approvers = o.server.supervisor.Approvals().Approvers()
+	st.Approvers = o.server.supervisor.Approvals().Approvers("")
 	return st, nil
 }
 

@@ -38,6 +38,9 @@ type Config struct {
 	// dropped; 30 s. It also bounds the wait for initialize.
 	StallTimeout time.Duration
 
+	// Elicitation lets a process answer for the sessions that it has opened: see narrow.
+	Elicitation bool
+
 	// AllowDescendants lets processes connect that this one started. It is meant
 	// for tests: outside them, a descendant is a tool in a sandbox.
 	AllowDescendants bool

@@ -31,6 +31,7 @@ type fakeGate struct {
 
 	mu       sync.Mutex
 	sessions map[protocol.SessionID]unixsock.Peer
+	lists    bool // Sessions lists them
 	opened   int
 }
 
@@ -96,8 +97,18 @@ func (g *fakeGate) Batch(ctxs []context.Context, peer unixsock.Peer, p protocol.
 func (g *fakeGate) Status() protocol.Status {
 	return protocol.Status{Version: "test", ToolsDigest: "d"}
 }
-func (g *fakeGate) Sessions() []protocol.SessionInfo { return nil }
-func (g *fakeGate) Approvals() *approval.Controller  { return g.approvals }
+func (g *fakeGate) Sessions() (list []protocol.SessionInfo) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for id, p := range g.sessions {
+		if !g.lists {
+			break
+		}
+		list = append(list, protocol.SessionInfo{ID: id, Peer: protocol.Peer{UID: p.UID, GID: p.GID, PID: p.PID}})
+	}
+	return list
+}
+func (g *fakeGate) Approvals() *approval.Controller { return g.approvals }
 func (g *fakeGate) EndSession(id protocol.SessionID, _ unixsock.Peer) (protocol.SessionClosed, error) {
 	return g.CloseSession(id)
 }
