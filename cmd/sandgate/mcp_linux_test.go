@@ -99,11 +99,6 @@ func (b *mcpBench) start() {
 func (b *mcpBench) ready() {
 	b.t.Helper()
 	b.eventually("there is a supervisor", func() bool {
-		a, err := client.DialAgent(b.t.Context(), b.agent)
-		if err != nil {
-			return false
-		}
-		a.Close()
 		p, err := client.DialApprover(b.t.Context(), b.operator)
 		if err == nil {
 			p.Close()
