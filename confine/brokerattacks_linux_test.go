@@ -261,7 +261,27 @@ func brokersTerminal(t *testing.T) {
 	k.gets(fmt.Sprintf("os.open('/dev/pts/%d', os.O_RDWR|os.O_NOCTTY)", n), "EACCES")
 	k.gets(fmt.Sprintf("fd = os.open('/dev/pts/%d', os.O_PATH); os.open('/proc/self/fd/%%d' %% fd, os.O_RDWR|os.O_NOCTTY)", n), "EACCES")
 	k.gets("os.open('/proc/self/fd/%d' % s, os.O_RDWR|os.O_NOCTTY)", "ok")
+	// Two threads change what the descriptor is, from that of O_PATH to the sandbox's own.
+	k.gets(fmt.Sprintf(flipsTerminals, n), "0")
 }
+
+// flipsTerminals opens, by a descriptor that is another one again and again, the terminal of
+// the number that is filled in, and counts how often it gets it.
+const flipsTerminals = `
+import threading, time
+other, at = os.open('/dev/pts/%d', os.O_PATH), os.dup(s)
+end, own, r = time.monotonic() + 1, os.fstat(s).st_rdev, 0
+def flips():
+    while time.monotonic() < end:
+        os.dup2(other, at); os.dup2(s, at)
+threads = [threading.Thread(target=flips) for _ in range(2)]
+for t in threads: t.start()
+while time.monotonic() < end:
+    try: got = os.open('/proc/self/fd/%%d' %% at, os.O_RDWR|os.O_NOCTTY)
+    except OSError: continue
+    r += os.fstat(got).st_rdev != own
+    os.close(got)
+for t in threads: t.join()`
 
 // looseSockets: an address can be said beside what is sent, and a port taken without
 // bind.

@@ -61,10 +61,11 @@ func (c *call) byPath(dirfd int32, addr uint64, flags int) (func(*walk) (target,
 
 func (c *call) byDescriptor(fd int32) func(*walk) (target, unix.Errno) {
 	return func(w *walk) (target, unix.Errno) {
-		if !c.isOpen(fd) {
+		t, errno := w.held(fd)
+		if t.own && !c.isOpen(fd, t.fd) {
 			return target{}, unix.EBADF
 		}
-		return w.held(fd)
+		return t, errno
 	}
 }
 

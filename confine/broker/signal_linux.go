@@ -162,7 +162,10 @@ func groupOf(tid int) int {
 	if err != nil {
 		return 0
 	}
-	text, _ := fieldOf(fd, "Tgid:")
-	group, _ := strconv.Atoi(text) // 0 reaches nobody
+	said, ok := fieldsOf(fd, "Tgid:")
+	if !ok {
+		return 0
+	}
+	group, _ := strconv.Atoi(said[0]) // 0 reaches nobody
 	return group
 }

@@ -142,11 +142,20 @@ func (c *call) descriptor(n int32) (int, unix.Errno) {
 	return c.own(fd), 0
 }
 
-// isOpen reports whether the thread's descriptor n has opened something. One of O_PATH has
-// not, and nobody was asked about it (open(2)).
-func (c *call) isOpen(n int32) bool {
-	text, _ := c.field("fdinfo/"+strconv.Itoa(int(n)), "flags:")
-	flags, err := strconv.ParseUint(text, 8, 64)
+// isOpen reports whether the thread's descriptor n has opened what fd is of. One of O_PATH has
+// not, and nobody was asked about it (open(2)). Another thread may put another descriptor
+// in its place at any time: what procfs says of it at once has to name the same file.
+func (c *call) isOpen(n int32, fd int) bool {
+	var st unix.Statx_t
+	const need = unix.STATX_INO | unix.STATX_MNT_ID
+	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, need, &st); err != nil || st.Mask&need != need {
+		return false
+	}
+	said, ok := c.fields("fdinfo/"+strconv.Itoa(int(n)), "flags:", "mnt_id:", "ino:")
+	if !ok || said[1] != strconv.FormatUint(st.Mnt_id, 10) || said[2] != strconv.FormatUint(st.Ino, 10) {
+		return false
+	}
+	flags, err := strconv.ParseUint(said[0], 8, 64)
 	return err == nil && flags&unix.O_PATH == 0
 }
 
@@ -174,28 +183,42 @@ func (c *call) status(name string) (string, bool) { return c.field("status", nam
 
 // field gives what follows start on a line of one of the thread's files in /proc.
 func (c *call) field(file, start string) (string, bool) {
+	values, ok := c.fields(file, start)
+	if !ok {
+		return "", false
+	}
+	return values[0], true
+}
+
+// fields is field for several lines, which are read at once.
+func (c *call) fields(file string, starts ...string) ([]string, bool) {
 	dir, errno := c.directory()
 	if errno != 0 {
-		return "", false
+		return nil, false
 	}
 	fd, err := unix.Openat(dir, file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return "", false
+		return nil, false
 	}
-	return fieldOf(fd, start)
+	return fieldsOf(fd, starts...)
 }
 
-// fieldOf reads a file of procfs, and closes it.
-func fieldOf(fd int, start string) (string, bool) {
+// fieldsOf gives what stands behind each of some beginnings of lines in a file of procfs,
+// all of which have to be there, and closes it.
+func fieldsOf(fd int, starts ...string) ([]string, bool) {
 	defer unix.Close(fd)
 	var buf [4096]byte
 	n, _ := unix.Read(fd, buf[:])
+	values, found := make([]string, len(starts)), 0
 	for line := range strings.Lines(string(buf[:max(n, 0)])) {
-		if value, ok := strings.CutPrefix(line, start); ok {
-			return strings.TrimSpace(value), true
+		for i, start := range starts {
+			if value, ok := strings.CutPrefix(line, start); ok && values[i] == "" {
+				values[i] = strings.TrimSpace(value)
+				found++
+			}
 		}
 	}
-	return "", false
+	return values, found == len(starts)
 }
 
 // umask is the thread's. It is what the program started with until one of the programs

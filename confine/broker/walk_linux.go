@@ -364,7 +364,7 @@ func (w *walk) held(n int32) (target, unix.Errno) {
 	if err := unix.Fstat(fd, &t.st); err != nil {
 		return t, errnoOf(err)
 	}
-	t.open = t.kind() == unix.S_IFCHR && w.isOpen(n)
+	t.open = t.kind() == unix.S_IFCHR && w.isOpen(n, fd)
 	named := t.kind() == unix.S_IFREG || t.kind() == unix.S_IFDIR || t.kind() == unix.S_IFLNK
 	full, errno := w.b.real(fd)
 	switch was, ok := w.b.lastName(fd); {
