@@ -358,6 +358,10 @@ func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, l sandboxprof
 			if r.frame.Done.Spoiled {
 				s.spoiled.Store(true)
 			}
+			if fault := r.frame.Done.Fault; fault != "" {
+				s.spoiled.Store(true)
+				return Result{}, fmt.Errorf("confine: a fault of the sandbox ended the action: %s", fault)
+			}
 			if refused != nil {
 				return Result{}, refused
 			}

@@ -172,7 +172,10 @@ func (b *Broker) park(n notification, c *call) {
 			ask.Mode = c.mode &^ uint32(mask) & 0o777
 		}
 	}
-	err := b.Ask(ask)
+	err := error(unix.ENOSYS)
+	if b.Ask != nil {
+		err = b.Ask(ask)
+	}
 	if ask.Before >= 0 {
 		unix.Close(ask.Before)
 	}
@@ -205,10 +208,15 @@ func (b *Broker) Hear(id uint64, yes bool, fd int) {
 			unix.Close(fd)
 		}
 	}()
+	b.guard(func() { fd = b.hear(id, yes, fd) })
+}
+
+// hear gives fd back if nobody has got it.
+func (b *Broker) hear(id uint64, yes bool, fd int) int {
 	q := &b.questions
 	s, open := q.open[id]
 	if !open {
-		return // of an action that has ended
+		return fd // of an action that has ended
 	}
 	delete(q.open, id)
 	if s.call != 0 && yes && fd >= 0 {
@@ -217,11 +225,10 @@ func (b *Broker) Hear(id uint64, yes bool, fd int) {
 				q.parked = slices.Delete(q.parked, i, i+1)
 				c := &call{b: b, from: b.listener, id: p.n.id}
 				c.finish(reply{hands: true, fd: fd, cloex: p.cloex})
-				fd = -1
-				break
+				return -1
 			}
 		}
-		return
+		return fd
 	}
 	about := s
 	if s.call != 0 {
@@ -247,11 +254,14 @@ func (b *Broker) Hear(id uint64, yes bool, fd int) {
 			b.take(&n)
 		}
 	}
+	return fd
 }
 
 // Tend looks after what is unsettled: late files, and calls that wait although their
 // threads have died or got a signal, which would end their wait in the kernel.
-func (b *Broker) Tend() {
+func (b *Broker) Tend() { b.guard(b.tend) }
+
+func (b *Broker) tend() {
 	b.Settle(false)
 	q := &b.questions
 	if len(q.parked) == 0 || time.Since(q.tended) < waitPoll {
@@ -262,7 +272,7 @@ func (b *Broker) Tend() {
 	for _, p := range q.parked {
 		c := &call{b: b, from: b.listener, id: p.n.id, tid: int(p.n.pid), proc: -1}
 		switch {
-		case !c.from.waits(c.id):
+		case !c.waits():
 		case c.signalled():
 			c.from.answer(c.id, 0, restartSys)
 		default:

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
 // maxRefusals bounds what is kept of what was refused.
@@ -66,6 +68,7 @@ func remember[K comparable, V any](m map[K]V, k K, v V) {
 
 // Options are what a broker is made with.
 type Options struct {
+	// Rules judge names. None are those that grant nothing.
 	Rules *Rules
 	// Kept are the protected and hidden files that were there at the start, whatever
 	// other names they have.
@@ -126,10 +129,15 @@ type Broker struct {
 	mu      sync.Mutex
 	refused []Refusal
 	more    int // refusals beyond those
+
+	fault atomic.Pointer[string] // see guard
 }
 
 // New makes a broker that serves nobody yet.
 func New(o Options) (*Broker, error) {
+	if o.Rules == nil {
+		o.Rules = NewRules(sandboxprofile.Profile{}, nil)
+	}
 	b := &Broker{
 		Options: o, profile: o.Rules, kept: map[FileID]bool{}, made: births{},
 		sockets: map[uint64]socket{}, listened: map[uint64]bool{}, bound: births{}, terminals: map[terminal]bool{},
@@ -244,14 +252,15 @@ func (b *Broker) take(n *notification) {
 	handler := handlers[int(n.nr)]
 	r := fails(unix.ENOSYS)
 	if handler != nil && n.arch == nativeArch && (!b.mounts || modeCalls(int(n.nr))) {
-		r = handler(c)
+		r = fails(unix.EIO)
+		b.guard(func() { r = handler(c) })
 	}
 	switch {
 	case r.later:
 		return
 	case r.errno == asked:
 		c.close()
-		b.park(*n, c)
+		b.guard(func() { b.park(*n, c) })
 	default:
 		c.finish(r)
 	}
@@ -269,11 +278,13 @@ func (c *call) finish(r reply) {
 		// Our copy is closed before the thread goes on: a program that it then writes and
 		// executes must not be open for writing here (ETXTBSY).
 		n, errno := l.hand(c.id, r.fd, r.cloex)
-		if errno == 0 && r.after != nil {
-			errno = r.after()
-		} else if errno != 0 && r.undo != nil {
-			r.undo()
-		}
+		c.b.guard(func() {
+			if errno == 0 && r.after != nil {
+				errno = r.after()
+			} else if errno != 0 && r.undo != nil {
+				r.undo()
+			}
+		})
 		r.drop(0)
 		l.answer(c.id, n, errno)
 	default:
@@ -303,9 +314,6 @@ func (b *Broker) locked(act func() reply) reply {
 // creating calls act with the thread's umask. The queue for names is held: no other
 // thread of the broker makes a name meanwhile.
 func (c *call) creating(act func() error) unix.Errno {
-	if c.from == nil {
-		return c.acting(act)
-	}
 	mask, ok := c.umask()
 	if !ok {
 		return unix.ESRCH
@@ -320,7 +328,7 @@ func (c *call) creating(act func() error) unix.Errno {
 // acting is creating for what makes no file. Nothing is done for a thread that has died, or
 // was interrupted for good.
 func (c *call) acting(act func() error) unix.Errno {
-	if c.from != nil && !c.from.waits(c.id) {
+	if !c.waits() {
 		return unix.ESRCH
 	}
 	if err := act(); err != nil {

@@ -160,7 +160,7 @@ func (b *Broker) Rest() {
 	if b == nil || b.listener == nil {
 		return
 	}
-	b.Settle(true)
+	b.guard(func() { b.Settle(true) })
 	b.questions = questions{}
 	if b.waiting.Load() == 0 {
 		unix.Close(b.listener.fd)

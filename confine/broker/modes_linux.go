@@ -45,6 +45,9 @@ func (m *Modes) Listener() int {
 // Answer takes one notification and answers it.
 func (m *Modes) Answer() { m.broker.Answer() }
 
+// Fault is Broker.Fault.
+func (m *Modes) Fault() string { return m.broker.Fault() }
+
 // Rest ends the service: no process is left.
 func (m *Modes) Rest() {
 	if fd := m.Listener(); fd >= 0 {

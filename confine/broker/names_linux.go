@@ -333,7 +333,7 @@ func (c *call) truncate(addr uint64, length int64) reply {
 				return fails(unix.EFBIG)
 			}
 		}
-		if !c.from.waits(c.id) {
+		if !c.waits() {
 			return fails(unix.ESRCH)
 		}
 		r := c.truncateTo(t.fd, length, unix.O_NONBLOCK)

@@ -194,7 +194,7 @@ func (c *call) openExisting(t target, flags int) reply {
 	}
 	truncate := flags&unix.O_TRUNC != 0 && t.kind() == unix.S_IFREG
 	flags &^= unix.O_CREAT | unix.O_EXCL | unix.O_TRUNC | unix.O_NOFOLLOW
-	if !c.from.waits(c.id) {
+	if !c.waits() {
 		return fails(unix.ESRCH)
 	}
 	return c.give(t, opening{flags: flags, truncate: truncate})
@@ -355,7 +355,8 @@ func (c *call) wait(t target, act func(file int) reply) reply {
 		return fails(unix.EMFILE)
 	}
 	go func() {
-		r := act(file)
+		r := fails(unix.EIO)
+		c.b.guard(func() { r = act(file) })
 		unix.Close(file)
 		c.b.waiting.Add(-1)
 		done <- r
@@ -368,7 +369,7 @@ func (c *call) wait(t target, act func(file int) reply) reply {
 				return
 			case <-time.After(waitPoll):
 			}
-			gone := !c.from.waits(c.id)
+			gone := !c.waits()
 			if !gone && !c.signalled() {
 				continue
 			}

@@ -27,7 +27,9 @@ func (b *Broker) Mkdir(dir int, name string, mode uint32) error {
 func (b *Broker) ourselves(nr int, act func(w walk) unix.Errno) error {
 	c := &call{b: b, nr: nr, proc: -1}
 	defer c.close()
-	if r := b.locked(func() reply { return fails(act(walk{call: c})) }); r.errno != 0 {
+	r := fails(unix.EIO)
+	b.guard(func() { r = b.locked(func() reply { return fails(act(walk{call: c})) }) })
+	if r.errno != 0 {
 		return r.errno
 	}
 	return nil

@@ -180,7 +180,7 @@ func (c *call) fromPool(p *pool, kind uint32, name string, mode uint32, prepare 
 		return errno
 	}
 	mask, ok := c.umask()
-	if !ok || !c.from.waits(c.id) {
+	if !ok || !c.waits() {
 		p.putBack(kind, entry)
 		return unix.ESRCH
 	}

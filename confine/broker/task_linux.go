@@ -41,6 +41,15 @@ func (c *call) close() {
 	c.opened = c.opened[:0]
 }
 
+// waits reports whether the thread still waits for its answer. What is done for none always
+// goes on.
+func (c *call) waits() bool {
+	if c.from == nil {
+		return c.tid == 0
+	}
+	return c.from.waits(c.id)
+}
+
 // directory opens the thread's directory in /proc.
 func (c *call) directory() (int, unix.Errno) {
 	if c.proc >= 0 {
@@ -51,7 +60,7 @@ func (c *call) directory() (int, unix.Errno) {
 		return -1, unix.ESRCH
 	}
 	c.own(fd)
-	if !c.from.waits(c.id) {
+	if !c.waits() {
 		return -1, unix.ESRCH
 	}
 	c.proc = fd
@@ -224,7 +233,7 @@ func fieldsOf(fd int, starts ...string) ([]string, bool) {
 // umask is the thread's. It is what the program started with until one of the programs
 // has asked for another.
 func (c *call) umask() (int, bool) {
-	if !c.b.masked.Load() {
+	if c.from == nil || !c.b.masked.Load() {
 		return c.b.umask, true
 	}
 	text, ok := c.status("Umask")

@@ -52,6 +52,8 @@ func setID(t *testing.T, c confine.Confiner) {
 		"os.mknod('made', 0o102755)": "EPERM", "os.mkfifo('pipe'); os.chmod('pipe', 0o2755)": "EPERM",
 		"os.chmod('missing', 0o2755)": "ENOENT", "os.chmod('file/x', 0o2755)": "ENOTDIR",
 		"os.mkdir('madedir', 0o2775)": "ok", // the kernel leaves the bit out
+		"f = open('gone', 'w'); os.unlink('gone'); os.fchmod(f.fileno(), 0o2755)":                    "EPERM",
+		"os.mkdir('gone'); d = os.open('gone', os.O_RDONLY); os.rmdir('gone'); os.fchmod(d, 0o2775)": "ok",
 	} {
 		if got := Python(t, c, p, ws, act); got != want {
 			t.Errorf("%s: %s, want %s", act, got, want)

@@ -46,6 +46,17 @@ func (w *worker) listener() int {
 	return w.shared.listener()
 }
 
+// fault is a mistake in answering them, "" for none.
+func (w *worker) fault() string {
+	switch {
+	case w.modes != nil:
+		return w.modes.Fault()
+	case w.shared != nil:
+		return w.shared.broker.Fault()
+	}
+	return ""
+}
+
 func (w *worker) answer() {
 	if w.modes != nil {
 		w.modes.Answer()

@@ -69,6 +69,7 @@ func (w *worker) perform(r wire.Run, fds []int) (wire.Done, error) {
 		i := interruption{worker: w, next: time.Now().Add(stopInterval)}
 		done := performFile(r.Action.Kind, *r.Action.File, r.Temporary, disk{w.shared}, i.stopped)
 		w.shared.report(&done)
+		done.Fault = w.fault()
 		return done, i.err
 	default:
 		return wire.Done{Op: "action", Errno: int(unix.EINVAL)}, nil
@@ -132,7 +133,7 @@ func (w *worker) runProgram(p sandboxprofile.Program, r wire.Run, fds []int, hol
 	if exceeded == "" && count.ranOut(status) {
 		exceeded = wire.ExceededCPU
 	}
-	done := wire.Done{Status: int(status), Exceeded: exceeded, Spoiled: w.spoiled()}
+	done := wire.Done{Status: int(status), Exceeded: exceeded, Fault: w.fault(), Spoiled: w.spoiled()}
 	w.shared.report(&done)
 	return done, nil
 }
@@ -158,9 +159,12 @@ func (w *worker) watch(p process, count *census) (unix.WaitStatus, wire.Exceeded
 		}
 		if asked {
 			w.answer()
-			if !said && time.Now().Before(due) {
+			if !said && time.Now().Before(due) && w.fault() == "" {
 				continue
 			}
+		}
+		if w.fault() != "" {
+			w.signalAll(unix.SIGKILL)
 		}
 		if status, ended := reap(p.pid); ended {
 			if exceeded == "" && status != 0 {

@@ -388,6 +388,7 @@ func (c *coder) done(d *Done) {
 	text(c, &d.Exceeded)
 	list(c, &d.Refused, func(c *coder, r *Refusal) { text(c, &r.Call); text(c, &r.Path); text(c, &r.Why) })
 	number(c, &d.RefusedMore)
+	text(c, &d.Fault)
 	c.flag(&d.Spoiled)
 	c.content(&d.Content)
 	number(c, &d.Size)

@@ -351,6 +351,8 @@ type Done struct {
 	// many others there were.
 	Refused     []Refusal
 	RefusedMore int
+	// Fault is a mistake of init's own that ended the action, "" for none.
+	Fault string
 	// Spoiled says that the action left something outside its writable paths that
 	// the next one in this sandbox could see. The sandbox must not serve another.
 	Spoiled bool
