@@ -569,3 +569,45 @@ func TestTheShellEngineStaysSmall(t *testing.T) {
 		t.Errorf("tools/shell has %d lines of code, want at most %d: simplify it before it grows", lines, most)
 	}
 }
+
+// TestSentencesAreMadeInOnePlace: what an operator reads on a board, in an offer or of an answer is
+// a present.Sentence, and no text becomes one but by the functions that tell it from our words.
+func TestSentencesAreMadeInOnePlace(t *testing.T) {
+	made := 0
+	for _, dir := range []string{"ui/present", "ui/board", "ui/tui", "ui/web", "cmd/sandgate"} {
+		files, err := filepath.Glob(dir + "/*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			set := token.NewFileSet()
+			parsed, err := parser.ParseFile(set, file, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(parsed, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok || len(call.Args) != 1 {
+					return true
+				}
+				name, _ := call.Fun.(*ast.Ident)
+				if s, ok := call.Fun.(*ast.SelectorExpr); ok {
+					name = s.Sel
+				}
+				if _, constant := call.Args[0].(*ast.BasicLit); name == nil || name.Name != "Sentence" || constant {
+					return true
+				}
+				if made++; file != "ui/present/sentence.go" {
+					t.Errorf("%s makes a sentence of a text", set.Position(n.Pos()))
+				}
+				return true
+			})
+		}
+	}
+	if made == 0 {
+		t.Error("no sentence is made: the test looks for the wrong name")
+	}
+}

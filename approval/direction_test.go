@@ -19,8 +19,8 @@ func TestReversedLettersAreShown(t *testing.T) {
 		{"a name alone", "א", "א", "<U+05D0>", "<U+05D0>"},
 
 		{"a name in a path", "cat docs/שלום.txt", "cat docs/שלום.txt", "cat docs/שלום.txt", "cat docs/שלום.txt"},
-		{"letters without a direction", "rm א\u02c6>\u02c6ב z", "rm <U+05D0>\u02c6>\u02c6<U+05D1> z", "rm <U+05D0>\u02c6>\u02c6<U+05D1> z", "rm א<U+02C6>><U+02C6><U+05D1> z"},
-		{"one at the beginning", "ˆ אב; rm x", "ˆ <U+05D0><U+05D1>; rm x", "ˆ <U+05D0><U+05D1>; rm x", "<U+02C6> <U+05D0><U+05D1>; rm x"},
+		{"letters without a direction", "rm א\u02c6>\u02c6ב z", "rm <U+05D0>\u02c6>\u02c6<U+05D1> z", "rm א<U+02C6>><U+02C6><U+05D1> z", "rm א<U+02C6>><U+02C6><U+05D1> z"},
+		{"one at the beginning", "ˆ אב; rm x", "ˆ <U+05D0><U+05D1>; rm x", "<U+02C6> <U+05D0><U+05D1>; rm x", "<U+02C6> <U+05D0><U+05D1>; rm x"},
 		{"words with Latin between them", "a א b ب c", "a א b ب c", "a א b ب c", "a א b ب c"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

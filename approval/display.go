@@ -30,18 +30,15 @@ func Escape(s string) string {
 	if isPlain(s) {
 		return s
 	}
-	return shown(s, prose)
+	return shown(s, false)
 }
 
-// shown is a text as Escape, EscapeLine and EscapeCommand show it. A mark whose letter has become
-// a code point stands on no letter of its script any more.
-func shown(s string, k kind) string {
+// shown is a text as Escape and, if it is strict, EscapeCommand show it. A mark whose letter has
+// become a code point stands on no letter of its script any more.
+func shown(s string, strict bool) string {
 	for {
 		visible := showInvisible(s)
-		if k == oneLine {
-			visible = strings.ReplaceAll(visible, "\n", shownBreak)
-		}
-		if s = showLetters(visible, k); s == visible {
+		if s = showLetters(visible, strict); s == visible {
 			return s
 		}
 	}
@@ -111,17 +108,12 @@ func standsOn(mark, base rune, script *unicode.RangeTable) bool {
 
 func writeCodePoint(b *strings.Builder, r rune) { fmt.Fprintf(b, "<U+%04X>", r) }
 
-// EscapeLine is Escape for text that is one line, or a part of one of ours: a name, a
-// description. Line breaks are shown as well, and so are Hebrew and Arabic letters that
-// could move our words.
+// EscapeLine is EscapeCommand for text that is one line, or the end of one of ours: a
+// description, a reason. Line breaks are shown as well. What such a text is nobody has to say, and
+// none is shown less strictly than a command: most of them have one in it.
 func EscapeLine(s string) string {
-	if isPlain(s) {
-		return strings.ReplaceAll(s, "\n", shownBreak)
-	}
-	return shown(s, oneLine)
+	return EscapeCommand(strings.ReplaceAll(s, "\n", "<U+000A>"))
 }
-
-const shownBreak = "<U+000A>"
 
 // EscapeName is EscapeLine for a name that stands in a line of ours. One that has more than
 // letters, digits and the signs of usual names is quoted: a blank at its end is seen, and what
@@ -152,6 +144,27 @@ func CodePoints(s string) string {
 		s = s[n:]
 	}
 	return quoted(EscapeLine(b.String()))
+}
+
+// Brief shows a text from outside that is well longer than most characters by its beginning and its
+// end, each as show has it. Its end says as much as its beginning: the name of a file, what comes
+// after a pipe.
+func Brief(s string, most int, show func(string) string) string {
+	head, hidden, tail := Ends(s, most)
+	if hidden == "" {
+		return show(s)
+	}
+	return fmt.Sprintf("%s <%d more characters> %s", show(head), utf8.RuneCountInString(hidden), show(tail))
+}
+
+// Ends parts a text that is well longer than most characters into what Brief shows and what it hides.
+func Ends(s string, most int) (head, hidden, tail string) {
+	const mark = 24 // what says how much is hidden takes as much
+	r := []rune(s)
+	if len(r) <= most+mark {
+		return s, "", ""
+	}
+	return string(r[:most/2]), string(r[most/2 : len(r)-most/2]), string(r[len(r)-most/2:])
 }
 
 func quoted(s string) string {

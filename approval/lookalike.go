@@ -89,7 +89,7 @@ func isTwin(r rune) bool {
 	return strings.ContainsRune(twins, r)
 }
 
-// EscapeCommand is Escape for text that a program will read: signs that could be taken for
+// EscapeCommand is Escape for text that a program will read, and EscapeLine for what stands in a line of ours: signs that could be taken for
 // those of ASCII are shown as code points too, since they are neither quotes nor options,
 // and so are a word that could be Latin and is not, and Hebrew and Arabic letters but
 // for single words between others.
@@ -97,24 +97,15 @@ func EscapeCommand(s string) string {
 	if isPlain(s) {
 		return s
 	}
-	return shown(s, command)
+	return shown(s, true)
 }
-
-// What a text is says how strict showLetters is with it.
-type kind int
-
-const (
-	prose   kind = iota // whole lines, of a file or a diff
-	oneLine             // in a line of ours
-	command
-)
 
 // showLetters shows letters as code points that pass for others, or move what stands
 // beside them. A code point is Latin letters, beside which another may pass for one in its
 // turn: it ends when there are no more.
-func showLetters(s string, k kind) string {
+func showLetters(s string, strict bool) string {
 	for {
-		shown := showReversed(showTwins(s, k == command), k != prose)
+		shown := showReversed(showTwins(s, strict), strict)
 		if shown == s {
 			return s
 		}
@@ -124,14 +115,14 @@ func showLetters(s string, k kind) string {
 
 // showTwins goes by words: runs of anything but blanks, so that an address or a
 // path is one.
-func showTwins(s string, command bool) string {
+func showTwins(s string, strict bool) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {
 		n := wordLength(s[i:])
 		if word := s[i : i+n]; isPlain(word) {
 			b.WriteString(word)
 		} else {
-			showWord(&b, word, command)
+			showWord(&b, word, strict)
 		}
 		if i += n; i < len(s) {
 			b.WriteByte(s[i])
@@ -158,9 +149,9 @@ type label struct {
 
 // showWord writes a word. Letters are shown as code points in a label that mixes
 // alphabets, and in a label that could be Latin beside one that is.
-func showWord(b *strings.Builder, word string, command bool) {
+func showWord(b *strings.Builder, word string, strict bool) {
 	labels := labelsOf(word)
-	latin := command || strings.ContainsFunc(word, isTwin)
+	latin := strict || strings.ContainsFunc(word, isTwin)
 	for _, l := range labels {
 		latin = latin || l.latin || l.foreign
 	}
@@ -170,7 +161,7 @@ func showWord(b *strings.Builder, word string, command bool) {
 		for i, r := range l.text {
 			after, _ := utf8.DecodeRuneInString(l.text[i+utf8.RuneLen(r):])
 			switch {
-			case hide && isForeign(r), isTwin(r), command && (isSign(r) || isStroke(before, r, after)):
+			case hide && isForeign(r), isTwin(r), strict && (isSign(r) || isStroke(before, r, after)):
 				writeCodePoint(b, r)
 			default:
 				b.WriteRune(r)

@@ -50,7 +50,7 @@ func TestWholeToolIsRemembered(t *testing.T) {
 				}
 			}
 			d := askAndAnswer(t, c, search("s1", "helper", "a"), Answer{Allow: true, Scope: scope, Pattern: whole}).granted(t)
-			if !strings.Contains(d.Reason, `every call of the tool "WebSearch"`) {
+			if !strings.Contains(d.Reason, `of the tool "WebSearch"`) {
 				t.Errorf("the record says %q", d.Reason)
 			}
 			if d := decide(t, c, search("s1", "helper", "b")).granted(t); d.Source != SourceRememberedAllow || d.Scope != scope {

@@ -41,21 +41,21 @@ const (
 
 func (p Pattern) String() string { return string(p.Kind) + " " + p.Value }
 
-// Text says in words what p covers, for one line of a screen.
+// Text says in words what p covers, for the end of a line of ours. Our words come first and what
+// is from outside last, quoted: a directory can be called ", until you restart it".
 func (p Pattern) Text() string {
-	value := EscapeLine(p.Value)
 	switch p.Kind {
 	case ArgvPrefix:
-		return fmt.Sprintf("every command that begins with %q", value)
+		return "every command that begins with " + quoted(EscapeLine(p.Value))
 	case Host:
-		if name, below := strings.CutPrefix(value, "*."); below {
-			return "every host whose name ends in ." + name
+		if end, below := strings.CutPrefix(p.Value, "*"); below {
+			return "every host whose name ends in " + EscapeName(end)
 		}
-		return "the host " + value
+		return "the host " + EscapeName(p.Value)
 	case PathGlob:
-		return pathText(value)
+		return pathText(p.Value)
 	case WholeTool:
-		return fmt.Sprintf("every call of the tool %q, whatever its arguments", value)
+		return "every call, whatever its arguments, of the tool " + quoted(EscapeLine(p.Value))
 	}
 	return "nothing: there is no such kind of pattern"
 }
@@ -66,15 +66,15 @@ func pathText(value string) string {
 	deep, below := strings.CutSuffix(dir, "/**")
 	switch {
 	case below:
-		return fmt.Sprintf("every %s file in %s and below it", last[1:], deep)
+		return fmt.Sprintf("every %s file in and below %s", EscapeName(last[1:]), EscapeName(deep))
 	case last == "**":
-		return fmt.Sprintf("every file in %s and below it", dir)
+		return "every file in and below " + EscapeName(dir)
 	case last == "*":
-		return "every file in " + dir
+		return "every file in " + EscapeName(dir)
 	case strings.HasPrefix(last, "*"):
-		return fmt.Sprintf("every %s file in %s", last[1:], dir)
+		return fmt.Sprintf("every %s file in %s", EscapeName(last[1:]), EscapeName(dir))
 	}
-	return "the file " + value
+	return "the file " + EscapeName(value)
 }
 
 // An Element is one thing that a call does, in the terms of one kind of pattern.
@@ -124,9 +124,10 @@ func prefixesOf(words []string) []Pattern {
 }
 
 // plainWord reports whether a word stands for itself in a pattern. What would
-// have to be quoted is left out: it would be two patterns to the eye and to us.
+// have to be quoted is left out, and what looks like other words: it would be two patterns to
+// the eye and to us.
 func plainWord(w string) bool {
-	return w != "" && !strings.ContainsFunc(w, func(r rune) bool {
+	return w != "" && EscapeLine(w) == w && !strings.ContainsFunc(w, func(r rune) bool {
 		return !unicode.IsPrint(r) || r == ' ' || strings.ContainsRune("'\"\\$`;&|<>(){}*?[]#~!", r)
 	})
 }

@@ -33,9 +33,9 @@ func TestPatternsCover(t *testing.T) {
 		{Pattern{PathGlob, "/w/notes/*.md"}, []Element{file("/w/notes/a.md"), file("/w/notes/a.b.md")},
 			[]Element{file("/w/notes/a.mdx"), file("/w/notes/.md"), file("/w/notes/md"), file("/w/notes/d/a.md")}, "every .md file in /w/notes"},
 		{Pattern{PathGlob, "/w/notes/**"}, []Element{file("/w/notes/a"), file("/w/notes/deep/er/a.md")},
-			[]Element{file("/w/notes"), file("/w/note/a")}, "every file in /w/notes and below it"},
+			[]Element{file("/w/notes"), file("/w/note/a")}, "every file in and below /w/notes"},
 		{Pattern{PathGlob, "/w/notes/**/*.md"}, []Element{file("/w/notes/a.md"), file("/w/notes/deep/er/a.md")},
-			[]Element{file("/w/notes/a.txt"), file("/w/a.md")}, "every .md file in /w/notes and below it"},
+			[]Element{file("/w/notes/a.txt"), file("/w/a.md")}, "every .md file in and below /w/notes"},
 		{Pattern{PathGlob, "/w/a"}, []Element{file("/w/a")}, []Element{file("/w/a/b"), file("/w/ab")}, "the file /w/a"},
 		{Pattern{Host, "api.example.org:443"}, []Element{host("api.example.org:443")},
 			[]Element{host("api.example.org:80"), host("xapi.example.org:443"), host("x.api.example.org:443")}, "the host api.example.org:443"},
@@ -336,5 +336,44 @@ func TestHistoryIsBounded(t *testing.T) {
 	past := s.pastCalls()
 	if len(past) != maxHistory || past[0].description != fmt.Sprint("n", 3*maxHistory-1) || past[maxHistory-1].description != fmt.Sprint("n", 2*maxHistory) {
 		t.Errorf("%d calls, from %q to %q", len(past), past[0].description, past[len(past)-1].description)
+	}
+}
+
+// TestPatternsAreToldFromOurWords: a directory whose name goes on as a sentence of ours is quoted
+// at the end of it, and no word is part of a pattern that looks like another. The twins are plain.
+func TestPatternsAreToldFromOurWords(t *testing.T) {
+	for p, want := range map[Pattern]string{
+		{PathGlob, "/w/docs, as long as you look on,/**"}: `every file in and below "/w/docs, as long as you look on,"`,
+		{PathGlob, "/w/docs/**"}:                          `every file in and below /w/docs`,
+		{PathGlob, "/w/a/*.md in w"}:                      `every ".md in w" file in /w/a`,
+		{ArgvPrefix, `ls" and all else`}:                  `every command that begins with "ls\" and all else"`,
+		{ArgvPrefix, "./\u0441\u043e\u0440"}:              `every command that begins with "./<U+0441><U+043E><U+0440>"`,
+		{Host, "*.example.org:443"}:                       `every host whose name ends in .example.org:443`,
+		{WholeTool, "x, once"}:                            `every call, whatever its arguments, of the tool "x, once"`,
+	} {
+		if got := p.Text(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	for _, word := range []string{"id\u2019", "\u2013n", "./\u0441\u043e\u0440", "\u0430pple"} {
+		if (Pattern{ArgvPrefix, word}).Check() == nil || len(prefixesOf([]string{"ls", word})) != 1 {
+			t.Errorf("%q is part of a pattern", word)
+		}
+	}
+	for _, word := range []string{"id", "\u00e9t\u00e9", "\u043f\u0440\u0438\u0432\u0435\u0442"} {
+		if (Pattern{ArgvPrefix, word}).Check() != nil || len(prefixesOf([]string{"ls", word})) != 2 {
+			t.Errorf("%q is part of none", word)
+		}
+	}
+}
+
+// TestLongTextsKeepTheirEnd: what is cut is the middle, and is counted.
+func TestLongTextsKeepTheirEnd(t *testing.T) {
+	long := "git -c " + strings.Repeat("a", 300) + " push --force \u2019x"
+	if got := Brief(long, 40, EscapeName); got != `"git -c aaaaaaaaaaaaa" <283 more characters> "aaaa push --force <U+2019>x"` {
+		t.Errorf("%q", got)
+	}
+	if short := strings.Repeat("a", 60); Brief(short, 40, EscapeName) != short { // what says so is as long
+		t.Error("a short text is cut")
 	}
 }

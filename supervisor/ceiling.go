@@ -3,6 +3,7 @@ package supervisor
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -53,7 +54,7 @@ func inProfile(r *approval.Request, plan *tools.Plan) *approval.Request {
 // unheld is the question about a call that nothing holds to its ceiling.
 func unheld(p *tools.Proposal, why string) *approval.Request {
 	r := *p.Unheld
-	r.Description += " (" + why + ")"
+	r.Description = strings.ToUpper(why[:1]) + why[1:] + ": " + r.Description // a command ends its line
 	return &r
 }
 

@@ -120,7 +120,7 @@ func (d *egressDesk) ask(ctx context.Context, r egress.Request) (bool, error) {
 	reach := hostReach(r.Target)
 	payload := map[string]any{"host": r.Target.Host.String(), "port": int(r.Target.Port)}
 	if r.Service != "" {
-		description += ", the service " + approval.EscapeLine(r.Service) + " of this machine"
+		description += ", which is this machine's service " + approval.EscapeName(r.Service)
 		payload["service"] = r.Service // under this name there may be another one tomorrow
 		reach = approval.Reach{}       // and a pattern of hosts is not meant for either
 	}

@@ -181,7 +181,7 @@ func (s *Supervisor) neverAdded(c *call, path string) bool {
 // asked about the first run, or about other files than are there now: the question shows what
 // the second one starts, and no other content runs.
 func (s *Supervisor) askWider(ctx context.Context, c *call, w widerPlan) (approval.Grant, error) {
-	description := "Run again, and let it " + w.String() + ": " + approval.EscapeLine(tools.Shorten(s.cfg.Log.RedactedText(c.subject())))
+	description := "Run again, and let it " + w.String() + ": " + tools.Shorten(s.cfg.Log.RedactedText(c.subject()))
 	p := c.proposal
 	p.Plan, p.Unheld = w.plan, nil
 	p.Request = inProfile(&approval.Request{

@@ -1,6 +1,10 @@
 package tools
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/sandgate/sandgate/approval"
+)
 
 // QuoteCommand writes argv as a POSIX shell would have to be given it, for
 // people to read. It is never run: programs are started from argv itself.
@@ -30,13 +34,6 @@ func quoteWord(word, plain string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// Shorten cuts s to 80 characters, for a description on one line; the
-// presentation of a request has it whole.
-func Shorten(s string) string {
-	const limit = 80
-	runes := []rune(s)
-	if len(runes) <= limit {
-		return s
-	}
-	return string(runes[:limit-3]) + "..."
-}
+// Shorten is a text from outside for a description on one line; the presentation of a request has
+// it whole.
+func Shorten(s string) string { return approval.Brief(s, 80, approval.EscapeLine) }

@@ -110,7 +110,7 @@ func printApprovals(w io.Writer, list []protocol.Approval, now time.Time) error 
 	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ID\tSESSION\tAGENT\tTOOL\tAGE\tLEFT\tDESCRIPTION")
 	for _, p := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.ID, p.SessionID, approval.EscapeLine(p.Agent), approval.EscapeLine(string(p.Tool)),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.ID, p.SessionID, approval.EscapeName(p.Agent), approval.EscapeName(string(p.Tool)),
 			present.Span(now.Sub(p.Created)), present.Span(p.Expires.Sub(now)), approval.EscapeLine(p.Description))
 	}
 	if err := t.Flush(); err != nil {

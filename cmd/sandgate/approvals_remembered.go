@@ -60,16 +60,19 @@ func printRemembered(w io.Writer, list []protocol.RememberedAnswer, now time.Tim
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "ID\tDECISION\tSCOPE\tTOOL\tHITS\tENDS\tWHAT\tBY")
+	fmt.Fprintln(t, "ID\tDECISION\tSCOPE\tTOOL\tHITS\tENDS\tBY\tWHAT")
 	for _, r := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", r.ID, r.Decision, scopeWords(r), approval.EscapeLine(string(r.Tool)), r.Hits,
-			endWords(r, now), approval.EscapeLine(whatWords(r)), approval.EscapeLine(r.Approver))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", r.ID, r.Decision, scopeWords(r), approval.EscapeName(string(r.Tool)), r.Hits,
+			endWords(r, now), approval.EscapeLine(r.Approver), approval.EscapeLine(whatWords(r)))
 	}
 	return t.Flush()
 }
 
 func scopeWords(r protocol.RememberedAnswer) string {
-	return approval.EscapeLine(strings.TrimSpace(string(r.Scope) + " " + r.Holder))
+	if r.Holder == "" {
+		return string(r.Scope)
+	}
+	return string(r.Scope) + " " + approval.EscapeName(r.Holder)
 }
 
 // endWords say when an answer ends by itself.

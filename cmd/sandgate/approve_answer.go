@@ -176,8 +176,10 @@ func (p *prompt) choose(ctx context.Context, text string) error {
 		p.pattern.Pattern = &pattern
 	}
 	p.unread.told = true // it is the first of the notes
-	notes := strings.Join(append(present.OfferNotes(&p.shown, offer, false), ""), "\n")
-	fmt.Fprintf(p.out, "%s\n%s", present.RememberedSentence(&p.shown, offer, scope, false), notes)
+	fmt.Fprintf(p.out, "%s\n", present.RememberedSentence(&p.shown, offer, scope, false))
+	for _, note := range present.OfferNotes(&p.shown, offer, false) {
+		fmt.Fprintln(p.out, note.Words())
+	}
 	p.askToRemember()
 	return nil
 }
@@ -191,9 +193,9 @@ func (p *prompt) askToRemember() {
 func offersText(a *protocol.Approval, offers []approval.Offer) string {
 	var b strings.Builder
 	for i, o := range offers {
-		fmt.Fprintf(&b, "  %d  %s\n", i+1, present.Blanks(approval.EscapeLine(o.Text)))
+		fmt.Fprintf(&b, "  %d  %s\n", i+1, present.WholeEnd(o.Text))
 		for _, note := range present.OfferNotes(a, o, false) {
-			fmt.Fprintf(&b, "     %s\n", note)
+			fmt.Fprintf(&b, "     %s\n", note.Words())
 		}
 	}
 	return b.String()

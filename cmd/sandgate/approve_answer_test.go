@@ -49,7 +49,7 @@ func TestPlainSeesBeforeItAnswers(t *testing.T) {
 		"no JSON":          {[]string{"e {", "N"}, []string{"not JSON", "denied"}, exitDenied, "denied"},
 		"edit refused":     {[]string{`e {"bad": "a\u001b[2J\nb"}`, "N"}, []string{"bad is not allowed: a<U+001B>[2J<U+000A>b", "denied"}, exitDenied, "denied"},
 		"patterns":         {[]string{"r", "N"}, []string{"1  exactly this call", `2  every command that begins with "go test ./x"`, "r NUMBER s, a or g", "denied"}, exitDenied, "denied"},
-		"pattern refused":  {[]string{"r 2 s", "n", "N"}, []string{"runs without asking, until this session ends.", "y allows and remembers that", "not answered", "denied"}, exitDenied, "denied"},
+		"pattern refused":  {[]string{"r 2 s", "n", "N"}, []string{"by then, until this session ends: every command that begins with", "y allows and remembers that", "not answered", "denied"}, exitDenied, "denied"},
 		"odd pattern":      {[]string{"r 9 s", "r 2 x", "r 2 s go test ./y", "N"}, []string{"r NUMBER s, a or g", "for whom is s, a or g", "invalid_params", "denied"}, exitDenied, "denied"},
 		"pattern after an edit": {[]string{`e {"words": "ls"}`, "r 1 s", "N"}, []string{"edited arguments are allowed once", "denied"}, exitDenied,
 			"denied"},
@@ -105,7 +105,7 @@ func TestPlainRemembersAPattern(t *testing.T) {
 	if _, status, _ := b.answers("N"); status != exitDenied {
 		t.Errorf("after that it must be asked again: %d", status)
 	}
-	if out, status, _ := b.answers("r 1 g", "N"); status != exitDenied || !strings.Contains(out, "From now on exactly this call") {
+	if out, status, _ := b.answers("r 1 g", "N"); status != exitDenied || !strings.Contains(out, "until you remove it: exactly this call") {
 		t.Errorf("a denial to remember: %d\n%s", status, out)
 	}
 	if status, _, errs := b.call("ask", "words=go test ./x"); status != exitDenied || !strings.Contains(errs, "denied") {
@@ -153,7 +153,7 @@ func TestApprovalsDecideFlags(t *testing.T) {
 	if status, out, _ := b.approvals("show", ids[4], "--markdown"); status != 0 || !strings.HasPrefix(out, "```text\n  writes ") || !strings.Contains(out, "\nask: do") {
 		t.Errorf("markdown: %d %q", status, out)
 	}
-	if status, out, _ := b.approvals("show", ids[4], "--full"); status != 0 || !strings.Contains(out, "pattern     argv_prefix=go test ./x: every command") {
+	if status, out, _ := b.approvals("show", ids[4], "--full"); status != 0 || !strings.Contains(out, `pattern     every command that begins with "go test ./x": argv_prefix=go test ./x`) {
 		t.Errorf("show: %d %q", status, out)
 	}
 	b.approvals("deny", ids[4], ids[5])

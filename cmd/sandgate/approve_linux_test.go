@@ -457,7 +457,7 @@ func TestPlainHasTheRule(t *testing.T) {
 		}
 		x.pressUntil("\n", fmt.Sprintf("ask: evil-%d", i))
 		x.press("y\n") // at once
-		x.pressUntil("s\n", fmt.Sprintf("From now on exactly this call: ask: evil-%d runs", i))
+		x.pressUntil("s\n", "From now on ask runs without asking, until this session ends: exactly this call")
 		x.pressUntil("no\n", "not answered")
 		s.drop()
 		if <-s.evil {
@@ -510,7 +510,7 @@ func TestPlainForgesNothing(t *testing.T) {
 			continued++
 		}
 	}
-	for _, want := range []string{"\n  1  exactly this call", "\n  2  every call of the tool"} { // the twin
+	for _, want := range []string{"\n  1  exactly this call", "\n  2  every call, whatever"} { // the twin
 		if !strings.Contains(strings.ReplaceAll(x.output(), "\r", ""), want) {
 			t.Errorf("no %q in\n%s", want, x.output())
 		}

@@ -21,7 +21,7 @@ import (
 // happened.
 func entryLine(e audit.Entry) string {
 	line := fmt.Sprintf("%6d  %s  %-11s  %-10s  %s  %s",
-		e.Seq, e.Time.UTC().Format(time.DateTime), e.Kind, dash(e.Tool), dash(e.Call), summary(e))
+		e.Seq, e.Time.UTC().Format(time.DateTime), e.Kind, dash(name(e.Tool)), dash(name(e.Call)), summary(e))
 	return approval.EscapeLine(strings.TrimRight(line, " "))
 }
 
@@ -135,7 +135,7 @@ func summary(e audit.Entry) string {
 	_ = json.Unmarshal(e.Data, &f) // what does not fit stays empty; `audit show` has it whole
 	switch e.Kind {
 	case audit.KindDecision:
-		return join(" ", f.Decision.Action, paren(join(": ", f.Decision.Source, f.Decision.Approver, f.Decision.Reason)), f.subject())
+		return join(": ", join(" ", f.Decision.Action, paren(join(": ", f.Decision.Source, f.Decision.Approver)), name(f.subject())), f.Decision.Reason)
 	case audit.KindEnd, audit.KindRefused:
 		return f.outcome()
 	case audit.KindSession:

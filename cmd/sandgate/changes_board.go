@@ -7,6 +7,7 @@ import (
 
 	"github.com/sandgate/sandgate/supervisor/changes"
 	"github.com/sandgate/sandgate/ui/board"
+	"github.com/sandgate/sandgate/ui/present"
 )
 
 // changesBoard is what calls changed as the page and the screen of `sandgate approve` show
@@ -38,7 +39,7 @@ func (changesBoard) Changed() (list []board.Changed, err error) {
 			c := board.Changed{ID: r.ID, Workspace: root, Session: r.Session, Agent: r.Agent, Tool: r.Tool, What: r.Subject,
 				Ended: r.Ended, With: len(r.With), Undo: r.Undo, Undone: undone(r)}
 			for _, f := range r.Changes {
-				c.Files = append(c.Files, fileText(f))
+				c.Files = append(c.Files, board.File{Sign: fileSign(f.Before, f.After), Path: string(f.Path), Was: string(f.From)})
 			}
 			list = append(list, c)
 		}
@@ -48,7 +49,7 @@ func (changesBoard) Changed() (list []board.Changed, err error) {
 }
 
 // Undo forces nothing: what was changed since is an error that names it.
-func (x changesBoard) Undo(root string, ids []string) (string, error) {
+func (x changesBoard) Undo(root string, ids []string) (present.Sentence, error) {
 	s, err := keptChanges()
 	if err != nil {
 		return "", err
@@ -79,5 +80,8 @@ func (x changesBoard) Undo(root string, ids []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s put back. That can be undone too.", plural(len(rec.Changes), "name is", "names are")), nil
+	if n := len(rec.Changes); n != 1 {
+		return present.Say("%d names are put back. That can be undone too.", n), nil
+	}
+	return "1 name is put back. That can be undone too.", nil
 }

@@ -85,7 +85,7 @@ func (l *decisionLog) close() {
 }
 
 // line is the one format: when, a sign, the tool and what became of it, what it was
-// about, and whose it is.
+// about, and whose it is. Texts that are not ours are quoted where they say more than a name.
 func (l *decisionLog) line(d approval.Decision, subject string) string {
 	sign, text, colour := decisionWords(d)
 	text = approval.EscapeLine(text)
@@ -98,9 +98,9 @@ func (l *decisionLog) line(d approval.Decision, subject string) string {
 		text = d.Time.Local().Format(time.TimeOnly) + " " + text
 	}
 	if subject != "" {
-		text += ": " + approval.EscapeLine(shortened(subject))
+		text += ": " + shortened(subject)
 	}
-	return text + " [" + approval.EscapeLine(d.Agent) + "]"
+	return text + " [" + approval.EscapeName(d.Agent) + "]"
 }
 
 const (
@@ -112,7 +112,7 @@ const (
 // decisionWords says what became of a call: a person's yes, an answer that needed none,
 // or a refusal with its reason.
 func decisionWords(d approval.Decision) (sign, text, colour string) {
-	tool := d.ToolName
+	tool := approval.EscapeName(d.ToolName)
 	switch d.Action {
 	case approval.Approved:
 		if d.Source == approval.SourceMode {
@@ -133,12 +133,10 @@ func decisionWords(d approval.Decision) (sign, text, colour string) {
 	case approval.LeftToCaller:
 		return "⏭", tool + " (the agent asks its own user)", dim
 	}
-	why := d.Reason
 	if d.Source == approval.SourceAsk && d.Approver != "" {
-		why = d.Feedback
-		return "✗", strings.TrimSuffix(fmt.Sprintf("%s rejected: %s", tool, why), ": "), red
+		return "✗", join(": ", tool+" rejected", name(d.Feedback)), red
 	}
-	return "✗", strings.TrimSuffix(fmt.Sprintf("%s denied: %s", tool, why), ": "), red
+	return "✗", join(": ", tool+" denied", name(d.Reason)), red
 }
 
 func orOnce(s approval.Scope) approval.Scope {
@@ -156,10 +154,4 @@ func by(d approval.Decision) string {
 }
 
 // shortened keeps a line a line.
-func shortened(s string) string {
-	const most = 120
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return s
-}
+func shortened(s string) string { return approval.Brief(s, 120, approval.EscapeName) }

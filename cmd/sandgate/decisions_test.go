@@ -19,16 +19,16 @@ import (
 func TestDecisionLines(t *testing.T) {
 	at := time.Date(2026, 1, 2, 15, 4, 5, 0, time.Local)
 	for want, d := range map[string]approval.Decision{
-		"✓ bash approved (session): npm install [coder]":        {Action: approval.Approved, Source: approval.SourceAsk, Scope: approval.Session, Approver: "uid 1"},
-		"✓ bash approved (once): npm install [coder]":           {Action: approval.Approved, Source: approval.SourceAsk, Approver: "uid 1"},
-		"⏭ bash (session-approved): npm install [coder]":        {Action: approval.SessionApproved, Source: approval.SourceRememberedAllow, Scope: approval.Session},
-		"⏭ bash (rules.x): npm install [coder]":                 {Action: approval.Approved, Source: approval.SourceAllowRule, Rule: "rules.x"},
-		"⏭ bash (not needed): npm install [coder]":              {Action: approval.NotNeeded, Source: approval.SourceNotNeeded},
-		"⏭ bash (nobody is asked): npm install [coder]":         {Action: approval.Approved, Source: approval.SourceMode},
-		"✗ bash rejected: Use yarn: npm install [coder]":        {Action: approval.Denied, Source: approval.SourceAsk, Approver: "uid 1", Feedback: "Use yarn"},
-		"✗ bash rejected: npm install [coder]":                  {Action: approval.Denied, Source: approval.SourceAsk, Approver: "uid 1"},
-		"✗ bash denied: rm is not allowed: npm install [coder]": {Action: approval.BlockedAction, Source: approval.SourceBlocked, Reason: "rm is not allowed"},
-		"✗ bash - no answer in time: npm install [coder]":       {Action: approval.TimedOut, Source: approval.SourceAsk},
+		"✓ bash approved (session): \"npm install\" [coder]":            {Action: approval.Approved, Source: approval.SourceAsk, Scope: approval.Session, Approver: "uid 1"},
+		"✓ bash approved (once): \"npm install\" [coder]":               {Action: approval.Approved, Source: approval.SourceAsk, Approver: "uid 1"},
+		"⏭ bash (session-approved): \"npm install\" [coder]":            {Action: approval.SessionApproved, Source: approval.SourceRememberedAllow, Scope: approval.Session},
+		"⏭ bash (rules.x): \"npm install\" [coder]":                     {Action: approval.Approved, Source: approval.SourceAllowRule, Rule: "rules.x"},
+		"⏭ bash (not needed): \"npm install\" [coder]":                  {Action: approval.NotNeeded, Source: approval.SourceNotNeeded},
+		"⏭ bash (nobody is asked): \"npm install\" [coder]":             {Action: approval.Approved, Source: approval.SourceMode},
+		"✗ bash rejected: \"Use yarn\": \"npm install\" [coder]":        {Action: approval.Denied, Source: approval.SourceAsk, Approver: "uid 1", Feedback: "Use yarn"},
+		"✗ bash rejected: \"npm install\" [coder]":                      {Action: approval.Denied, Source: approval.SourceAsk, Approver: "uid 1"},
+		"✗ bash denied: \"rm is not allowed\": \"npm install\" [coder]": {Action: approval.BlockedAction, Source: approval.SourceBlocked, Reason: "rm is not allowed"},
+		"✗ bash - no answer in time: \"npm install\" [coder]":           {Action: approval.TimedOut, Source: approval.SourceAsk},
 	} {
 		d.ToolName, d.Agent, d.Time = "bash", "coder", at
 		if got := (&decisionLog{}).line(d, "npm install"); got != want {
@@ -70,7 +70,7 @@ func TestDecisionsGoToTheJournal(t *testing.T) {
 	l.decided(d, "npm install")
 	l.close()
 	service.Close()
-	if text, err := io.ReadAll(journal); err != nil || string(text) != "✓ bash approved (once): npm install [coder]\n" {
+	if text, err := io.ReadAll(journal); err != nil || string(text) != "✓ bash approved (once): \"npm install\" [coder]\n" {
 		t.Errorf("%q, %v", text, err)
 	}
 	file, err := os.Create(t.TempDir() + "/log")

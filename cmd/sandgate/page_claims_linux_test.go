@@ -179,7 +179,7 @@ func TestPageHasTheSameWords(t *testing.T) {
 		has(s.Key, s.Words)
 	}
 	has(present.AllowOnce.Key, "Allow and remember")
-	p.see("From now on exactly this call: `echo words` runs without asking, until this session ends.")
+	p.see("From now on shell runs without asking, until this session ends: exactly this call: echo words")
 	p.click(".remember label", "deny it")
 	has(present.Deny.Key, "Deny and remember")
 	p.press("Escape", false)

@@ -80,7 +80,7 @@ func TestPagePictures(t *testing.T) {
 	p.press("j", false)
 	p.settled()
 	p.press("r", false)
-	p.see("From now on exactly this call")
+	p.see("until this session ends: exactly this call")
 	p.settled()
 	p.moment()
 	shot("remember-1280-light")

@@ -560,7 +560,7 @@ func (x *reviewCmd) giveUp(d *changes.Draft) error {
 
 func (a *app) tellLeft(left []changes.Step) {
 	for _, s := range left {
-		fmt.Fprintln(a.err, "sandgate: "+approval.EscapeLine("left alone: "+string(s.Path)+": "+s.Conflict))
+		fmt.Fprintln(a.err, "sandgate: "+approval.EscapeLine("left alone: "+approval.EscapeName(string(s.Path))+": "+s.Conflict))
 	}
 }
 

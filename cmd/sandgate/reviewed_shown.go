@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -256,12 +257,12 @@ func (n shownNames) text(root int, name string) string {
 
 // cutName shows a long name by its beginning and its end.
 func cutName(name string, show func(string) string) string {
-	r := []rune(name)
-	if len(r) <= maxName {
+	head, hidden, tail := approval.Ends(name, maxName)
+	if hidden == "" {
 		return show(name)
 	}
 	sum := sha256.Sum256([]byte(name))
-	return fmt.Sprintf("%s <%d characters, SHA-256 %s...> %s", show(string(r[:maxName/2])), len(r)-maxName, hex.EncodeToString(sum[:4]), show(string(r[len(r)-maxName/2:])))
+	return fmt.Sprintf("%s <%d characters, SHA-256 %s...> %s", show(head), utf8.RuneCountInString(hidden), hex.EncodeToString(sum[:4]), show(tail))
 }
 
 // names are all of the draft's.
@@ -349,15 +350,18 @@ func marks(s changes.Step, root string, protect []string) string {
 		case !e.IsDir() && e.Mode&0o111 != 0:
 			list = append(list, "executable")
 		}
+		same := s.Now != nil && s.Now.Link == "" && s.Now.IsDir() == e.IsDir()
 		switch {
 		case s.Now != nil && s.Now.Link != "":
 			list = append(list, "was a link to "+cutName(string(s.Now.Link), strconv.Quote))
 		case s.Now != nil && s.Now.IsDir() != e.IsDir():
 			list = append(list, "was a "+map[bool]string{true: "directory", false: "file"}[s.Now.IsDir()])
+		}
+		switch { // what it was does not say who may open it
 		case e.Link != "":
-		case s.Now != nil && s.Now.Mode != e.Mode:
+		case same && s.Now.Mode != e.Mode:
 			list = append(list, fmt.Sprintf("mode %o now, %o in the draft", s.Now.Mode&0o7777, e.Mode&0o7777))
-		case s.Now == nil && e.Mode&0o7022 != 0:
+		case !same && e.Mode&0o7022 != 0:
 			list = append(list, fmt.Sprintf("mode %o", e.Mode&0o7777))
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -95,5 +96,29 @@ func TestANameThatLooksLikeAnother(t *testing.T) {
 	long := marks(changes.Step{Path: "l", Was: &changes.Entry{Mode: 0o120777, Link: changes.Name(strings.Repeat("x/", 2000))}}, "/ws", nil)
 	if len(long) > 4*maxName || !strings.Contains(long, "link to") {
 		t.Errorf("%d bytes: %s", len(long), long)
+	}
+}
+
+// TestModesAreSaidByThemselves: whatever a name was, that others may open or start what it becomes
+// is said. Its twin without those bits has no word about a mode.
+func TestModesAreSaidByThemselves(t *testing.T) {
+	file, dir := uint32(0o100000), uint32(0o040000)
+	for name, c := range map[string]struct {
+		now  *changes.Entry
+		kind uint32
+	}{
+		"new": {nil, file}, "was a link": {&changes.Entry{Mode: 0o120777, Link: "notes"}, file}, "was a link, is a directory": {&changes.Entry{Mode: 0o120777, Link: "docs"}, dir},
+		"was a directory": {&changes.Entry{Mode: dir | 0o755}, file}, "was a file": {&changes.Entry{Mode: file | 0o644}, dir},
+	} {
+		open := marks(changes.Step{Path: "x", Now: c.now, Was: &changes.Entry{Mode: c.kind | 0o666}}, "/ws", nil)
+		closed := marks(changes.Step{Path: "x", Now: c.now, Was: &changes.Entry{Mode: c.kind | 0o644}}, "/ws", nil)
+		if !strings.Contains(open, "mode 666") || strings.Contains(closed, "mode") {
+			t.Errorf("%s: %q, %q", name, open, closed)
+		}
+	}
+	b := &bytes.Buffer{}
+	(&app{err: b}).tellLeft([]changes.Step{{Path: "a: it was changed since; all else was kept, see b", Conflict: "it was changed"}})
+	if got := b.String(); got != "sandgate: left alone: \"a: it was changed since; all else was kept, see b\": it was changed\n" {
+		t.Errorf("%q", got)
 	}
 }

@@ -120,30 +120,33 @@ func printRules(w io.Writer, list []listedRule) error {
 	return t.Flush()
 }
 
-// ruleSubject is what a rule is about.
+// ruleSubject is what a rule is about. What is not ours in it is quoted where it has more than a
+// name has.
 func ruleSubject(r protocol.Rule) string {
-	if agent := r.Agent; agent != "" {
-		r.Agent = ""
-		return ruleSubject(r) + " of agent " + agent
-	}
+	subject, is := r.Name, ""
 	switch {
 	case r.Shell != "":
-		s := r.Shell
-		if r.Exact {
-			s += " (exact)"
-		}
-		if r.ReadOnly {
-			s += " (read only)"
-		}
-		return "shell: " + s
+		subject, is = approval.EscapeName(r.Shell), "shell"
 	case r.Connector != "" && r.Tool != "":
-		return "tool: " + r.Connector + "/" + r.Tool
+		subject, is = approval.EscapeName(r.Connector+"/"+r.Tool), "tool"
 	case r.Connector != "":
-		return "connector: " + r.Connector
+		subject, is = approval.EscapeName(r.Connector), "connector"
 	case r.Tool != "":
-		return "tool: " + r.Tool
+		subject, is = approval.EscapeName(r.Tool), "tool"
 	}
-	return r.Name
+	if is != "" {
+		subject = is + ": " + subject
+	}
+	if r.Exact {
+		subject += " (exact)"
+	}
+	if r.ReadOnly {
+		subject += " (read only)"
+	}
+	if r.Agent != "" {
+		subject += " of agent " + approval.EscapeName(r.Agent)
+	}
+	return subject
 }
 
 // ruleText is a rule in one line.

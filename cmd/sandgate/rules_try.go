@@ -59,8 +59,8 @@ func (a *app) printTried(t protocol.RulesTried) error {
 	fmt.Fprintln(a.out)
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	for _, c := range t.Covered {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", c.Time.Local().Format(time.DateTime), approval.EscapeLine(c.Agent), c.Action,
-			approval.EscapeLine(string(c.Tool)), approval.EscapeLine(c.Subject))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", c.Time.Local().Format(time.DateTime), approval.EscapeName(c.Agent), c.Action,
+			approval.EscapeName(string(c.Tool)), approval.EscapeLine(c.Subject))
 	}
 	return w.Flush()
 }

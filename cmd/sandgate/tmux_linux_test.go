@@ -141,29 +141,29 @@ func TestPageRulesOnATerminal(t *testing.T) {
 	x.see("touch made.txt")
 	x.press("R", "The rule: EFFECT KIND WORDS")
 	x.see("> allow shell touch made.txt")
-	x.enter("allow shell touch made.txt # made of a request", "Added: commands that begin with `touch made.txt` run without asking")
-	x.see("made of a request, ") // it is listed
+	x.enter("allow shell touch made.txt # made of a request", `Added: Run without asking commands that begin with "touch made.txt"`)
+	x.see(`made of a request", `) // it is listed
 	p := &person{serving: s, t: t}
 	if _, e := p.ran(call(t.Context(), agent, "shell", map[string]any{"command": "touch made.txt"})); e != nil {
 		t.Errorf("what the rule allows: %v", e)
 	}
-	x.mark("commands that begin with `touch made.txt`")
+	x.mark(`commands that begin with "touch made.txt"`)
 	x.press("a", "The rule: EFFECT KIND WORDS")
-	x.enter("deny shell touch made.txt # by hand", "Changed: commands that begin with `touch made.txt` are refused")
-	x.see("by hand, ")
+	x.enter("deny shell touch made.txt # by hand", `Changed: Refuse commands that begin with "touch made.txt"`)
+	x.see(`by hand", `)
 	if _, e := p.ran(call(t.Context(), agent, "shell", map[string]any{"command": "touch made.txt"})); e == nil || e.Code != protocol.CodeBlocked {
 		t.Errorf("what the rule denies: %+v", e)
 	}
-	x.mark("commands that begin with `touch made.txt`")
+	x.mark(`commands that begin with "touch made.txt"`)
 	x.press("b", "The rule: EFFECT KIND WORDS")
-	x.enter("deny shell touch", "the latest first: coder: shell touch made.txt")
+	x.enter("deny shell touch", `the latest first: coder: shell "touch made.txt"`)
 	x.see("Nothing was added.")
 	x.press("C", "The call: TOOL and its arguments")
 	x.enter("shell touch made.txt now", "It would be refused, by")
-	x.mark("commands that begin with `touch made.txt`")
-	x.press("c", "Remove the rule: commands that begin with `touch made.txt` are refused")
-	x.press("y", "Removed: commands that begin with")
-	x.gone("by hand, ")
+	x.mark(`commands that begin with "touch made.txt"`)
+	x.press("c", `Remove this rule? Refuse commands that begin with "touch made.txt"`)
+	x.press("y", "Removed: Refuse commands that begin with")
+	x.gone(`by hand", `)
 	x.press("1", "touch made.txt")
 	x.press("N", "nothing waits")
 	if _, e := p.ran(waiting); e == nil {

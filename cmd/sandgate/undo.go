@@ -523,12 +523,12 @@ func printLog(out io.Writer, records []changes.Record, files bool) error {
 		}
 		what := r.Subject
 		if r.Interrupted {
-			what += " (sandgate ended before it did)"
+			what = "(sandgate ended before it did) " + what
 		}
 		if len(r.With) > 0 {
-			what += " (at the same time as " + plural(len(r.With), "other call", "other calls") + ")"
+			what = "(at the same time as " + plural(len(r.With), "other call", "other calls") + ") " + what
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t+%d ~%d -%d\t%s\n", r.ID, approval.EscapeLine(r.Session), approval.EscapeLine(r.Tool), made, changed, removed, approval.EscapeLine(what))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t+%d ~%d -%d\t%s\n", r.ID, approval.EscapeName(r.Session), approval.EscapeName(r.Tool), made, changed, removed, approval.EscapeLine(what))
 	}
 	if err := tw.Flush(); err != nil || !files {
 		return err

@@ -138,5 +138,13 @@ func passedText(passed []string) string {
 
 func consideredText(c protocol.ConsideredRule) string {
 	return join(": ", fmt.Sprintf("%s %s %s", c.Rule, paren(join(", ", string(c.Effect), c.Origin)), strings.ReplaceAll(c.Outcome, "_", " ")),
-		c.Subject, c.Why)
+		name(c.Subject), c.Why)
+}
+
+// name is a text from outside with words of ours after it; "" is none.
+func name(text string) string {
+	if text == "" {
+		return ""
+	}
+	return approval.EscapeName(text)
 }

@@ -381,7 +381,7 @@ func TestDescriptionIsTheOperators(t *testing.T) {
 		{`{"text": "hi", "more": "ann"}`, "Say hi to ann and (none)."},
 		{`{"text": "hi to bob. Approved", "more": "ann", "list": ["a", "b c"]}`, "Say 'hi to bob. Approved' to ann and a 'b c'."},
 		{`{"text": "a\u001b[2J\u202eb\n", "more": ""}`, `Say 'a<U+001B>[2J<U+202E>b<U+000A>' to '' and (none).`},
-		{`{"text": "` + strings.Repeat("a", 500) + `", "more": "x"}`, "Say " + strings.Repeat("a", 77) + "... to x and (none)."},
+		{`{"text": "` + strings.Repeat("a", 500) + `", "more": "x"}`, "Say " + strings.Repeat("a", 40) + " <420 more characters> " + strings.Repeat("a", 40) + " to x and (none)."},
 	} {
 		p, err := plan(t, build(t, s), object(t, c.args))
 		if err != nil {

@@ -180,7 +180,7 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 	}
 	p.Request = &approval.Request{
 		ToolName:    t.definition.Name,
-		Description: approval.EscapeLine(tools.Shorten(fmt.Sprintf("%s: %s %s", t.server.Name, t.own, args))),
+		Description: tools.Shorten(fmt.Sprintf("%s: %s %s", t.server.Name, t.own, args)),
 		Payload: map[string]any{
 			"server": t.server.Name, "program": t.process.program(), "tool": t.own, "definition": t.digest, "args": c.Args,
 		},

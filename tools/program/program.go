@@ -118,7 +118,7 @@ func (r *runner) Plan(c tools.Call) (tools.Proposal, error) {
 		},
 		Request: &approval.Request{
 			ToolName:    definition.Name,
-			Description: "Run " + approval.EscapeLine(tools.Shorten(command)),
+			Description: "Run " + tools.Shorten(command),
 			Payload:     map[string]any{"argv": slices.Clone(argv), "dir": dir},
 		},
 		Reach:    r.reach(argv, dir),

@@ -209,19 +209,11 @@ func (writer) Plan(c tools.Call) (tools.Proposal, error) {
 	p := operation(tools.TaskOperation{Kind: tools.TaskInput, ID: c.String("task_id"), Input: input, EOF: eof})
 	p.Request = &approval.Request{
 		ToolName:    Input,
-		Description: approval.EscapeLine("Write to " + c.String("task_id") + ": " + shorten(input)),
+		Description: "Write to " + approval.EscapeName(c.String("task_id")) + ": " + tools.Shorten(input),
 		Payload:     map[string]any{"task_id": c.String("task_id"), "input": input, "eof": eof},
 	}
 	p.Reach.Single = "what is written to a program may be any command"
 	return p, nil
-}
-
-func shorten(s string) string {
-	const limit = 60
-	if runes := []rune(s); len(runes) > limit {
-		return string(runes[:limit-3]) + "..."
-	}
-	return s
 }
 
 type killer struct{}

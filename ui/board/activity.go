@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -39,70 +37,45 @@ func (s *Source) underWay(calls []protocol.CallInfo, of *protocol.SessionID) (it
 		if of != nil && c.SessionID != *of {
 			continue
 		}
-		where := ""
+		where := present.Sentence("")
 		if c.Background {
 			where = "in the background, "
 		}
 		what := subject(c.Tool, c.Args, "")
 		items = append(items, Item{
-			Text:  line("%s: %s", cmp.Or(c.Agent, "an agent"), what),
-			Under: line("%sstarted %s ago, call %s", where, present.Span(s.now().Sub(c.Started)), c.CallID),
+			Text:  present.Say("%s: %s", named(c.Agent), what),
+			Under: present.Say("%sstarted %s ago, call %s", where, present.Span(s.now().Sub(c.Started)), c.CallID),
 			Actions: []Action{{Act: Act{Do: "call.kill", Target: c.ID}, Words: "Kill",
-				Sure: line("End %s, with everything that it has started?", what)}},
+				Sure: present.Say("End this call of %s, with everything that it has started? %s", named(c.Agent), what)}},
 		})
 	}
 	return items
 }
 
-// A sentence is ours, around texts of others that are escaped and cut.
-type sentence string
-
-// line makes a sentence. Each text of others is cut by itself: one that is long must not push
-// our words, or the next text, out of it.
-func line(format string, parts ...any) string {
-	for i, p := range parts {
-		if v := reflect.ValueOf(p); v.Kind() == reflect.String && v.Type() != reflect.TypeFor[sentence]() {
-			parts[i] = present.Brief(present.Blanks(approval.EscapeLine(v.String())))
-		}
+// named is an agent.
+func named(agent string) present.Sentence {
+	if agent == "" {
+		return "an agent without a name"
 	}
-	return fmt.Sprintf(format, parts...)
-}
-
-// named is a name of others in a sentence.
-func named(name string) sentence { return sentence(present.Brief(present.Name(name))) }
-
-// say is line, for a part of another sentence.
-func say(format string, parts ...any) sentence { return sentence(line(format, parts...)) }
-
-// several are the first of a list, and how many more there are.
-func several(list []string, shown int, between string) sentence {
-	var parts []string
-	for _, text := range list[:min(len(list), shown)] {
-		parts = append(parts, line("%s", text))
-	}
-	text := strings.Join(parts, between)
-	if more := len(list) - shown; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return sentence(text)
+	return present.Name(agent)
 }
 
 // subject is what a call was about: its command or its path, else its arguments.
-func subject(tool protocol.ToolName, args json.RawMessage, description string) sentence {
+func subject(tool protocol.ToolName, args json.RawMessage, description string) present.Sentence {
 	var a map[string]any
 	_ = json.Unmarshal(args, &a) // what does not fit stays empty
 	for _, key := range []string{"command", "path", "url", "pattern", "query"} {
 		if text, ok := a[key].(string); ok && text != "" {
 			if tool == "shell" {
-				return say("`%s`", text)
+				return present.Name(text)
 			}
-			if key == "path" {
-				return say("%s %s", tool, named(text))
-			}
-			return say("%s %s", tool, text)
+			return present.Say("%s %s", tool, text)
 		}
 	}
-	return sentence(strings.TrimSpace(line("%s %s", tool, strings.TrimPrefix(description, "Execute: "))))
+	if description == "" {
+		return present.Name(string(tool))
+	}
+	return present.Say("%s %s", tool, strings.TrimPrefix(description, "Execute: "))
 }
 
 // An entryData is what sentences are made from of an entry's data; what is missing or of
@@ -139,30 +112,30 @@ func Sentences(entries []protocol.AuditEntry) []Item {
 	for i, e := range entries {
 		var d entryData
 		_ = json.Unmarshal(e.Data, &d)
-		when := e.Time.Local().Format(time.TimeOnly)
+		when := present.Name(e.Time.Local().Format(time.TimeOnly))
 		key := string(e.Session) + "\x00" + string(e.Call)
 		switch e.Kind {
 		case "decision":
-			t := &told{i, Item{Text: line("%s: %s", cmp.Or(e.Agent, "an agent"), subject(e.Tool, d.Args, d.Description)), Under: line("%s  %s", when, decided(d.Decision))}}
+			t := &told{i, Item{Text: present.Say("%s: %s", named(e.Agent), subject(e.Tool, d.Args, d.Description)), Under: when + "  " + decided(d.Decision)}}
 			t.item.Careful = d.Decision.Action.State() != approval.StateApproved
 			byCall[key] = t
 			list = append(list, t)
 		case "end", "refused":
 			t := byCall[key]
 			if t == nil {
-				t = &told{i, Item{Text: line("%s: %s", cmp.Or(e.Agent, "an agent"), subject(e.Tool, d.Args, d.Description)), Under: when}}
+				t = &told{i, Item{Text: present.Say("%s: %s", named(e.Agent), subject(e.Tool, d.Args, d.Description)), Under: when}}
 				list = append(list, t)
 			}
 			delete(byCall, key)
 			t.at = i
-			t.item.Under += line(", %s", d.ending())
+			t.item.Under += ", " + d.ending()
 			if n := len(d.Violations); n > 0 {
 				t.item.Careful = true
-				t.item.Under += line(", %s", d.violations())
+				t.item.Under += ", " + d.violations()
 			}
 		case "answer", "connection": // the decision says it, and connections are noise
 		default:
-			list = append(list, &told{i, Item{Text: line("%s", d.other(e)), Under: when, Careful: e.Kind == "recovered" || e.Kind == "interrupted"}})
+			list = append(list, &told{i, Item{Text: d.other(e), Under: when, Careful: e.Kind == "recovered" || e.Kind == "interrupted"}})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b *told) int { return b.at - a.at })
@@ -174,54 +147,52 @@ func Sentences(entries []protocol.AuditEntry) []Item {
 }
 
 // decided says how a call was decided.
-func decided(d approval.Decision) sentence {
-	verb := map[approval.State]string{approval.StateApproved: "allowed", approval.StateDenied: "denied", approval.StateDismissed: "dismissed"}[d.Action.State()]
+func decided(d approval.Decision) present.Sentence {
+	verb := map[approval.State]present.Sentence{approval.StateApproved: "allowed", approval.StateDenied: "denied", approval.StateDismissed: "dismissed"}[d.Action.State()]
 	switch {
 	case d.Approver != "" && d.Scope != "" && d.Scope != approval.Once:
-		verb += line(" by %s, remembered (%s)", d.Approver, d.Scope)
+		verb += present.Say(" by %s, remembered (%s)", present.Approver(d.Approver), d.Scope)
 	case d.Approver != "":
-		verb += line(" by %s", d.Approver)
+		verb += present.Say(" by %s", present.Approver(d.Approver))
 	case d.Rule != "":
-		verb += line(" by the rule %s", d.Rule)
+		verb += present.Say(" by the rule %s", d.Rule)
 	case d.Reason != "":
-		verb += line(": %s", d.Reason)
+		verb += present.Say(": %s", d.Reason)
 	}
-	return sentence(verb)
+	return verb
 }
 
-func (d *entryData) ending() sentence {
+func (d *entryData) ending() present.Sentence {
 	took := (time.Duration(d.DurationMS) * time.Millisecond).String()
 	switch {
 	case d.Error != nil:
-		return say("%s", d.Error.Message)
+		return present.Name(d.Error.Message)
 	case d.Signal != "":
-		return say("ended by %s after %s", d.Signal, took)
+		return present.Say("ended by %s after %s", d.Signal, took)
 	case d.ExitCode != nil && *d.ExitCode != 0:
-		return say("failed with %d after %s", *d.ExitCode, took)
+		return present.Say("failed with %d after %s", *d.ExitCode, took)
 	}
-	return say("done in %s", took)
+	return present.Say("done in %s", took)
 }
 
-func (d *entryData) violations() sentence {
+func (d *entryData) violations() present.Sentence {
 	v := d.Violations[0]
-	path := ""
-	if v.Path != "" {
-		path = string(named(v.Path))
+	text := present.Sentence("the sandbox refused")
+	for _, part := range some(cmp.Or(string(v.Right), string(v.Kind)), v.Path, v.Host, v.SystemCall, v.Limit) {
+		text += present.Say(" %s", part)
 	}
-	what := strings.Join(some(string(v.Right), path, v.Host, v.SystemCall, v.Limit), " ")
-	text := line("the sandbox refused %s", cmp.Or(what, string(v.Kind)))
 	if n := len(d.Violations) - 1; n > 0 {
-		text += fmt.Sprintf(" and %d more", n)
+		text += present.Say(" and %d more", n)
 	}
-	return sentence(text)
+	return text
 }
 
 // other is an entry that is about no call.
-func (d *entryData) other(e protocol.AuditEntry) sentence {
+func (d *entryData) other(e protocol.AuditEntry) present.Sentence {
 	switch e.Kind {
 	case "session":
 		done := map[string]string{"open": "opened", "close": "closed"}[d.Event]
-		return say("%s: session %s", cmp.Or(e.Agent, "an agent"), cmp.Or(done, d.Event))
+		return present.Say("%s: session %s", named(e.Agent), cmp.Or(done, d.Event))
 	case "start":
 		return "sandgate started"
 	case "stop":
@@ -229,14 +200,14 @@ func (d *entryData) other(e protocol.AuditEntry) sentence {
 	case "rules":
 		var r protocol.Rule
 		if json.Unmarshal(d.Rule, &r) == nil && r.Effect != "" {
-			return say("rule %s: %s", d.Event, ruleSentence(r))
+			return present.Say("rule %s: %s", d.Event, ruleSentence(r, present.Name))
 		}
-		return say("rules %s", d.Event)
+		return present.Say("rules %s", d.Event)
 	}
-	return sentence(strings.TrimSpace(line("%s %s", e.Kind, cmp.Or(d.Reason, strings.TrimSpace(d.Fault+" "+d.Detail)))))
+	return present.Say("%s %s", e.Kind, present.End(cmp.Or(d.Reason, strings.TrimSpace(d.Fault+" "+d.Detail))))
 }
 
-func (s *Source) kill(ctx context.Context, a Act) (string, error) {
+func (s *Source) kill(ctx context.Context, a Act) (present.Sentence, error) {
 	return "The call is ended.", s.approver.Kill(ctx, a.Target)
 }
 
@@ -252,28 +223,28 @@ func (s *Source) sessions(ctx context.Context) ([]Section, error) {
 	open := Section{Heading: "Open sessions", Empty: "No agent has a session."}
 	var sections []Section
 	for _, x := range list {
-		name := cmp.Or(x.Agent, "an agent without a name")
+		name := named(x.Agent)
 		open.Items = append(open.Items, Item{
-			Text:  line("%s: %s, %d under way", name, countCalls(x.Calls), x.CallsRunning),
-			Under: line("mode %s, process %d of user %d, open for %s, session %s", x.Mode, x.Peer.PID, x.Peer.UID, present.Span(s.now().Sub(x.Opened)), x.ID),
+			Text:  present.Say("%s: %s, %d under way", name, countCalls(x.Calls), x.CallsRunning),
+			Under: present.Say("mode %s, process %d of user %d, open for %s, session %s", x.Mode, x.Peer.PID, x.Peer.UID, present.Span(s.now().Sub(x.Opened)), x.ID),
 			Actions: []Action{{Act: Act{Do: "session.end", Target: string(x.ID)}, Words: "End",
-				Sure: line("End the session of %s? %s under way will be killed.", name, countCalls(x.CallsRunning))}},
+				Sure: present.Say("End the session of %s? %s under way will be killed.", name, countCalls(x.CallsRunning))}},
 		})
 		if items := s.underWay(calls, &x.ID); len(items) > 0 {
-			sections = append(sections, Section{Heading: line("Calls of %s (%s)", name, x.ID), Items: items})
+			sections = append(sections, Section{Heading: present.Say("Calls of %s (%s)", name, x.ID), Items: items})
 		}
 	}
 	return append([]Section{open}, sections...), nil
 }
 
-func (s *Source) end(ctx context.Context, a Act) (string, error) {
+func (s *Source) end(ctx context.Context, a Act) (present.Sentence, error) {
 	_, err := s.approver.CloseSession(ctx, protocol.SessionID(a.Target))
 	return "The session is ended.", err
 }
 
-func countCalls(n int) string {
+func countCalls(n int) present.Sentence {
 	if n == 1 {
 		return "1 call"
 	}
-	return fmt.Sprintf("%d calls", n)
+	return present.Say("%d calls", n)
 }

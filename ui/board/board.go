@@ -16,8 +16,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/present"
 )
 
 // The boards.
@@ -45,28 +45,39 @@ type Board struct {
 
 // A Section is a list with a heading.
 type Section struct {
-	Heading string   `json:"heading"`
-	Empty   string   `json:"empty,omitempty"` // what is said if there is nothing
-	Items   []Item   `json:"items"`
-	Actions []Action `json:"actions,omitempty"`
+	Heading present.Sentence `json:"heading"`
+	Empty   present.Sentence `json:"empty,omitempty"` // what is said if there is nothing
+	Items   []Item           `json:"items"`
+	Actions []Action         `json:"actions,omitempty"`
 }
 
 // An Item is one line, with a fainter one below it.
 type Item struct {
-	Text    string   `json:"text"`
-	Under   string   `json:"under,omitempty"`
-	Careful bool     `json:"careful,omitempty"`
-	Actions []Action `json:"actions,omitempty"`
+	Text    present.Sentence `json:"text"`
+	Under   present.Sentence `json:"under,omitempty"`
+	Careful bool             `json:"careful,omitempty"`
+	Actions []Action         `json:"actions,omitempty"`
 }
 
 // An Action is a button. What ends or loosens something is asked about in a sentence
-// first; what needs a text takes it in a line.
+// first, and in a second one if the first leaves out a part of what it names; what needs a text
+// takes it in a line.
 type Action struct {
 	Act
-	Words string `json:"words"`
-	Sure  string `json:"sure,omitempty"`
-	Label string `json:"label,omitempty"` // of the line that takes Text; "" is none
-	Hint  string `json:"hint,omitempty"`
+	Words string           `json:"words"`
+	Sure  present.Sentence `json:"sure,omitempty"`
+	Again present.Sentence `json:"again,omitempty"`
+	Label string           `json:"label,omitempty"` // of the line that takes Text; "" is none
+	Hint  string           `json:"hint,omitempty"`
+}
+
+// Asked is what is asked about next once a person has said yes, or nil: it is done.
+func (a Action) Asked() *Action {
+	if a.Again == "" {
+		return nil
+	}
+	a.Sure, a.Again = a.Again, ""
+	return &a
 }
 
 // An Act is what a person does on a board.
@@ -122,10 +133,24 @@ type Changed struct {
 	Tool      string
 	What      string // in words
 	Ended     time.Time
-	Files     []string // each with a sign: + made, ~ changed, - removed
-	With      int      // calls at the same time
-	Undo      bool     // it is an undo itself
+	Files     []File
+	With      int  // calls at the same time
+	Undo      bool // it is an undo itself
 	Undone    bool
+}
+
+// A File is what became of a name.
+type File struct {
+	Sign string // + made, ~ changed, - removed
+	Path string
+	Was  string // its name before, if it had another
+}
+
+func (f File) text() present.Sentence {
+	if f.Was != "" {
+		return present.Say("%s %s (was %s)", f.Sign, f.Path, f.Was)
+	}
+	return present.Say("%s %s", f.Sign, f.Path)
 }
 
 // Undoer has what calls changed, and puts it back.
@@ -133,7 +158,7 @@ type Undoer interface {
 	// Changed lists calls, the latest first.
 	Changed() ([]Changed, error)
 	// Undo puts back what these calls of one workspace changed, or nothing of it.
-	Undo(workspace string, ids []string) (said string, err error)
+	Undo(workspace string, ids []string) (said present.Sentence, err error)
 }
 
 // Stores are directories of this user, and no part of the operator socket. nil is one that
@@ -179,9 +204,9 @@ func (s *Source) Load(ctx context.Context, name string) (Board, error) {
 	return Board{name, one.title, sections}, err
 }
 
-// Do carries an act out, and says in a sentence, escaped, what came of it.
-func (s *Source) Do(ctx context.Context, a Act) (string, error) {
-	acts := map[string]func(context.Context, Act) (string, error){
+// Do carries an act out, and says what came of it.
+func (s *Source) Do(ctx context.Context, a Act) (present.Sentence, error) {
+	acts := map[string]func(context.Context, Act) (present.Sentence, error){
 		"call.kill":     s.kill,
 		"session.end":   s.end,
 		"rule.add":      s.addRule,
@@ -199,6 +224,5 @@ func (s *Source) Do(ctx context.Context, a Act) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("there is nothing to do by the name %q", a.Do)
 	}
-	said, err := do(ctx, a)
-	return approval.EscapeLine(said), err
+	return do(ctx, a)
 }

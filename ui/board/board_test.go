@@ -15,6 +15,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/ui/present"
 )
 
 // supervisor is one whose answers a test knows, and that notes what it is told.
@@ -117,11 +118,11 @@ func TestAnEditIsOneStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	it := b.Sections[0].Items[0]
-	if it.Text != "calls of WebSearch by the agent ci-* run without asking" || it.Actions[0].Text != "allow tool WebSearch of agent ci-*" {
+	if it.Text != `Run without asking, if the agent "ci-*" asks, calls of WebSearch` || it.Actions[0].Text != "allow tool WebSearch of agent ci-*" {
 		t.Errorf("%+v", it)
 	}
 	edit := it.Actions[0].Act
-	if said, err := New(s, Stores{}).Do(t.Context(), edit); err != nil || !strings.Contains(said, it.Text) {
+	if said, err := New(s, Stores{}).Do(t.Context(), edit); err != nil || !strings.Contains(string(said), string(it.Text)) {
 		t.Error(said, err)
 	}
 	if diff := cmp.Diff([]string{"replace old: allow tool WebSearch of agent ci-* [WebSearch]"}, s.told); diff != "" {
@@ -182,7 +183,7 @@ func TestARuleForARequestIsNoWiderThanItsLine(t *testing.T) {
 func TestARuleIsHeldAgainstTheLog(t *testing.T) {
 	s := &supervisor{}
 	said, err := New(s, Stores{}).Do(t.Context(), Act{Do: "rule.try", Text: "deny shell git push"})
-	if err != nil || said != "It covers 2 of 41 decisions in the log (3 could not be looked at: their arguments were redacted or cut), the latest first: coder: shell git push <U+202E> (approved); an agent: shell git push -f (timed out). Nothing was added." {
+	if err != nil || said != "It covers 2 of 41 decisions in the log (3 could not be looked at: their arguments were redacted or cut), the latest first: coder: shell \"git push <U+202E>\" (approved); an agent without a name: shell \"git push -f\" (timed_out). Nothing was added." {
 		t.Error(said, err)
 	}
 	if diff := cmp.Diff([]string{"try deny shell git push"}, s.told); diff != "" {
@@ -200,7 +201,7 @@ func TestARuleSaysWhatItDoesNotCover(t *testing.T) {
 		s := &supervisor{list: []protocol.Rule{r}, caution: caution, ceiling: "read: only python3 is executed"}
 		b := New(s, Stores{})
 		for _, do := range []string{"rule.add", "rule.edit", "rule.try"} {
-			if said, err := b.Do(t.Context(), Act{Do: do, Target: "py", Text: "allow shell python3"}); err != nil || strings.Contains(said, "Caution: "+why) != (caution != "") {
+			if said, err := b.Do(t.Context(), Act{Do: do, Target: "py", Text: "allow shell python3"}); err != nil || strings.Contains(string(said), "Caution: "+why) != (caution != "") {
 				t.Errorf("%s: %q, %v", do, said, err)
 			}
 		}
@@ -208,10 +209,10 @@ func TestARuleSaysWhatItDoesNotCover(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if it := list.Sections[0].Items[0]; it.Careful != (caution != "") || strings.Contains(it.Under, "caution: "+why) != (caution != "") {
+		if it := list.Sections[0].Items[0]; it.Careful != (caution != "") || strings.Contains(string(it.Under), `caution: "`+why) != (caution != "") {
 			t.Errorf("%+v", it)
 		}
-		if said, err := b.Do(t.Context(), Act{Do: "rule.test", Text: "shell ls"}); err != nil || !strings.Contains(said, "It would run, by r. The kernel holds it to: "+s.ceiling) {
+		if said, err := b.Do(t.Context(), Act{Do: "rule.test", Text: "shell ls"}); err != nil || !strings.Contains(string(said), `It would run, by r. The kernel holds it to: "`+s.ceiling) {
 			t.Errorf("%q, %v", said, err)
 		}
 	}
@@ -225,13 +226,13 @@ func TestActs(t *testing.T) {
 		told, said string
 	}{
 		{Act{Do: "rule.remove", Target: "old"}, "remove old", "Removed"},
-		{Act{Do: "rule.test", Text: "shell git push \"x\""}, `test shell {"command":"git push \"x\""}`, "It would be refused, by r: no <U+001B>"},
+		{Act{Do: "rule.test", Text: "shell git push \"x\""}, `test shell {"command":"git push \"x\""}`, "It would be refused, by r: \"no <U+001B>\""},
 		{Act{Do: "rule.test", Text: `write_file {"path":"x"}`}, `test write_file {"path":"x"}`, "It would be refused"},
 		{Act{Do: "answer.forget", Target: "m1"}, "forget m1", "asked about again"},
 	} {
 		s.told = nil
 		said, err := b.Do(t.Context(), c.act)
-		if err != nil || !strings.Contains(said, c.said) || len(s.told) != 1 || s.told[0] != c.told {
+		if err != nil || !strings.Contains(string(said), c.said) || len(s.told) != 1 || s.told[0] != c.told {
 			t.Errorf("%+v: %q %v %q", c.act, said, err, s.told)
 		}
 	}
@@ -252,10 +253,10 @@ func TestRememberedAnswersAreSentences(t *testing.T) {
 		t.Fatal(b, err)
 	}
 	it := b.Sections[0].Items[0]
-	if it.Text != "every <U+202E> runs without asking, whichever agent asks, until you remove it." || it.Under != "used 2 times, given by uid 7" || !it.Careful {
+	if it.Text != "shell runs without asking, whichever agent asks, until you remove it: every <U+202E>" || it.Under != "used 2 times, given by uid 7" || !it.Careful {
 		t.Errorf("%+v", it)
 	}
-	if a := it.Actions[0]; a.Target != "m1" || !strings.Contains(a.Sure, it.Text) {
+	if a := it.Actions[0]; a.Target != "m1" || !strings.Contains(string(a.Sure), string(it.Text)) {
 		t.Errorf("%+v", a)
 	}
 }
@@ -277,12 +278,12 @@ func TestSentences(t *testing.T) {
 	})
 	var got []string
 	for _, it := range items {
-		got = append(got, it.Text+" | "+it.Under)
+		got = append(got, string(it.Text+" | "+it.Under))
 	}
 	want := []string{
-		"coder: shell | 10:00:06, no sandbox",
-		"coder: `npm test<U+202E>` | 10:00:03  allowed by uid 7, failed with 3 after 1.5s, the sandbox refused write_file /etc/x and 1 more",
-		"coder: `rm x` | 10:00:04  denied by the rule shell.rules[1]",
+		`coder: shell | 10:00:06, "no sandbox"`,
+		"coder: \"npm test<U+202E>\" | 10:00:03  allowed by uid 7, failed with 3 after 1.5s, the sandbox refused write_file /etc/x and 1 more",
+		`coder: "rm x" | 10:00:04  denied by the rule "shell.rules[1]"`,
 		"coder: session opened | 10:00:02",
 		"sandgate started | 10:00:01",
 	}
@@ -298,7 +299,7 @@ func FuzzSentences(f *testing.F) {
 	f.Add("end", "\x1b", "\n", `{"error":{"message":"\u0007"},"violations":[{"path":"\u200b"}]}`)
 	f.Fuzz(func(t *testing.T, kind, agent, tool, data string) {
 		for _, it := range Sentences([]protocol.AuditEntry{{Kind: kind, Agent: agent, Tool: protocol.ToolName(tool), Data: json.RawMessage(data)}}) {
-			if approval.EscapeLine(it.Text) != it.Text || approval.EscapeLine(it.Under) != it.Under {
+			if approval.EscapeLine(string(it.Text)) != string(it.Text) || approval.EscapeLine(string(it.Under)) != string(it.Under) {
 				t.Fatalf("%q %q", it.Text, it.Under)
 			}
 		}
@@ -313,36 +314,46 @@ type changed struct {
 
 func (c *changed) Changed() ([]Changed, error) { return c.list, nil }
 
-func (c *changed) Undo(workspace string, ids []string) (string, error) {
+func (c *changed) Undo(workspace string, ids []string) (present.Sentence, error) {
 	c.undone = append(c.undone, append([]string{workspace}, ids...))
-	return "It is back\x1b[2J.", nil
+	return "It is back.", nil
 }
 
 // TestALongTextPushesNothingOut: whatever a text of others is like, what is asked stands
-// there to its last word, and so do the other texts.
+// there to its last word, and so do the other texts. What an undo leaves out takes a second answer.
 func TestALongTextPushesNothingOut(t *testing.T) {
 	long := strings.Repeat("long ", 200)
 	s := New(&supervisor{}, Stores{})
-	c := Changed{ID: "1", Workspace: "/w", Session: "s", Tool: "shell", What: "what " + long, Files: []string{"~ first/" + long, "- second/" + long, "+ third"}}
-	sure := s.change(c).Actions[0].Sure
-	for _, want := range []string{"Put these 3 files back to what they were before `what ", "more characters)`? ~ first/", "- second/", "+ third"} {
-		if !strings.Contains(sure, want) {
-			t.Errorf("no %q in %q", want, sure)
+	c := Changed{ID: "1", Workspace: "/w", Session: "s", Tool: "shell", What: "what` " + long + "end", Files: []File{{Sign: "~", Path: "first/" + long}, {Sign: "-", Path: "second/" + long + "end"}, {Sign: "+", Path: "third"}}}
+	undo := s.change(c).Actions[0]
+	for _, want := range []string{"Put 3 files back to what they were before this call? ~ \"first/", " more characters> \"", "long end\", + third; the call: \"what` "} {
+		if !strings.Contains(string(undo.Sure), want) {
+			t.Errorf("no %q in %q", want, undo.Sure)
 		}
 	}
-	if len(sure) > 1000 {
-		t.Errorf("nothing was cut: %q", sure)
+	if len(undo.Sure) > 1000 {
+		t.Errorf("nothing was cut: %q", undo.Sure)
+	}
+	if again := undo.Asked(); again == nil || !strings.Contains(string(again.Sure), "not all of it") || again.Asked() != nil {
+		t.Errorf("it was cut, and is asked about once: %+v", undo)
+	}
+	c.What, c.Files = "touch x", c.Files[2:]
+	if again := s.change(c).Actions[0].Asked(); again != nil { // the twin
+		t.Errorf("nothing is left out, and it is asked about twice: %+v", again)
 	}
 	for _, r := range []protocol.Rule{
-		{RuleSpec: protocol.RuleSpec{Effect: "deny", Shell: long, ReadOnly: true, Agent: "coder"}},
-		{RuleSpec: protocol.RuleSpec{Effect: "deny", Reason: long}},
+		{RuleSpec: protocol.RuleSpec{Effect: "deny", Shell: long + "end", ReadOnly: true, Agent: "coder"}},
+		{RuleSpec: protocol.RuleSpec{Effect: "deny", Reason: long + "end"}},
 	} {
-		if got := line("Remove the rule: %s", ruleSentence(r)); !strings.HasPrefix(got, "Remove the rule: ") || !strings.HasSuffix(got, " are refused") || len(got) > 400 {
+		if got := ruleSentence(r, present.Name); !strings.HasPrefix(string(got), "Refuse") || !strings.HasSuffix(string(got), " end\"") || len(got) > 400 {
 			t.Errorf("%q", got)
+		}
+		if got := ruleSentence(r, present.Whole); !strings.Contains(string(got), long) {
+			t.Errorf("a rule that is to be removed is cut: %q", got)
 		}
 	}
 	items := s.underWay([]protocol.CallInfo{{Agent: "coder", Tool: "shell", Args: json.RawMessage(`{"command":"` + long + `"}`)}}, nil)
-	if got := items[0].Actions[0].Sure; !strings.HasSuffix(got, "`, with everything that it has started?") {
+	if got := items[0].Actions[0].Sure; !strings.HasPrefix(string(got), "End this call of coder, with everything that it has started? \"long") {
 		t.Errorf("%q", got)
 	}
 }
@@ -351,10 +362,10 @@ func TestALongTextPushesNothingOut(t *testing.T) {
 // its own, a session one of all of them, and what an agent wrote is escaped.
 func TestChangesAreUndoneByCallAndBySession(t *testing.T) {
 	c := &changed{list: []Changed{
-		{ID: "4", Workspace: "/w", Session: "-", Tool: "undo", What: "undo of 2", Undo: true, Files: []string{"~ b"}},
-		{ID: "3", Workspace: "/w", Session: "s", Agent: "a", Tool: "shell", What: "x\x1b[2J", Files: []string{"+ 1", "+ 2", "+ 3", "+ 4", "+ 5"}, With: 1},
-		{ID: "2", Workspace: "/w", Session: "s", Agent: "a", Tool: "shell", What: "y", Files: []string{"~ b"}, Undone: true},
-		{ID: "1", Workspace: "/w", Session: "s", Agent: "a", Tool: "edit_file", What: "z", Files: []string{"- c"}},
+		{ID: "4", Workspace: "/w", Session: "-", Tool: "undo", What: "undo of 2", Undo: true, Files: []File{{Sign: "~", Path: "b"}}},
+		{ID: "3", Workspace: "/w", Session: "s", Agent: "a", Tool: "shell", What: "x\x1b[2J", Files: []File{{Sign: "+", Path: "1"}, {Sign: "+", Path: "2"}, {Sign: "+", Path: "3"}, {Sign: "+", Path: "4"}, {Sign: "+", Path: "5"}}, With: 1},
+		{ID: "2", Workspace: "/w", Session: "s", Agent: "a", Tool: "shell", What: "y", Files: []File{{Sign: "~", Path: "b"}}, Undone: true},
+		{ID: "1", Workspace: "/w", Session: "s", Agent: "a", Tool: "edit_file", What: "z", Files: []File{{Sign: "-", Path: "c"}}},
 	}}
 	s := New(&supervisor{}, Stores{Changes: c})
 	b, err := s.Load(t.Context(), Changes)
@@ -363,14 +374,14 @@ func TestChangesAreUndoneByCallAndBySession(t *testing.T) {
 	}
 	session := b.Sections[1]
 	first := session.Items[0]
-	if strings.ContainsRune(first.Text, 0x1b) || !strings.Contains(first.Under, "and 1 more") || !strings.Contains(first.Under, "may be theirs") || first.Actions[0].Sure == "" {
+	if strings.ContainsRune(string(first.Text), 0x1b) || !strings.Contains(string(first.Under), "and 1 more") || !strings.Contains(string(first.Under), "may be theirs") || first.Actions[0].Sure == "" {
 		t.Errorf("%+v", first)
 	}
-	if it := session.Items[1]; len(it.Actions) != 0 || !strings.Contains(it.Under, "undone") {
+	if it := session.Items[1]; len(it.Actions) != 0 || !strings.Contains(string(it.Under), "undone") {
 		t.Errorf("an undone call: %+v", it)
 	}
 	for _, a := range []Action{first.Actions[0], session.Actions[0], b.Sections[0].Items[0].Actions[0]} {
-		if said, err := s.Do(t.Context(), a.Act); err != nil || strings.ContainsRune(said, 0x1b) {
+		if said, err := s.Do(t.Context(), a.Act); err != nil || strings.ContainsRune(string(said), 0x1b) {
 			t.Errorf("%q, %v", said, err)
 		}
 	}

@@ -1,7 +1,6 @@
 package board
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +38,7 @@ func (s *Source) changed(context.Context) ([]Section, error) {
 	for key, i := range at {
 		if ids := undoable(list, key); len(ids) > 1 {
 			sections[i].Actions = []Action{{Act: Act{Do: "changes.undo", Target: strings.Join(append([]string{key[0]}, ids...), "\x00")}, Words: "Put all of it back",
-				Sure: line("Put back everything that these %d calls changed in %s?", len(ids), key[0])}}
+				Sure: present.Say("Put back everything that these %d calls changed in %s?", len(ids), present.Whole(key[0]))}}
 		}
 	}
 	if len(sections) == 0 {
@@ -58,30 +57,41 @@ func undoable(list []Changed, key [2]string) (ids []string) {
 	return ids
 }
 
-func (c Changed) heading() string {
+func (c Changed) heading() present.Sentence {
 	if c.Undo {
-		return line("Undone in %s", c.Workspace)
+		return present.Say("Undone in %s", c.Workspace)
 	}
-	return line("What %s changed in %s, session %s", cmp.Or(c.Agent, "an agent"), c.Workspace, c.Session)
+	return present.Say("What %s changed in %s, session %s", named(c.Agent), c.Workspace, c.Session)
 }
 
 func (s *Source) change(c Changed) Item {
 	const shown = 4
-	files := several(c.Files, shown, ", ")
-	it := Item{Text: line("%s: %s", c.Tool, c.What), Under: line("%s ago: %s", present.Span(s.now().Sub(c.Ended)), files)}
+	all := make([]present.Sentence, len(c.Files))
+	long := func(text string) bool { return present.Name(text) != present.Whole(text) }
+	cut := len(all) > shown || long(c.What)
+	for i, f := range c.Files {
+		all[i] = f.text()
+		cut = cut || long(f.Path) || long(f.Was)
+	}
+	files := present.Several(all, shown)
+	it := Item{Text: present.Say("%s: %s", c.Tool, c.What), Under: present.Say("%s ago: %s", present.Span(s.now().Sub(c.Ended)), files)}
 	if c.With > 0 {
-		it.Under += line(", while %d other calls ran: some of it may be theirs", c.With)
+		it.Under += present.Say(", while %d other calls ran: some of it may be theirs", c.With)
 	}
 	if c.Undone {
 		it.Under += ", undone"
 		return it
 	}
-	it.Actions = []Action{{Act: Act{Do: "changes.undo", Target: c.Workspace + "\x00" + c.ID}, Words: "Undo",
-		Sure: line("Put these %d files back to what they were before `%s`? %s", len(c.Files), c.What, files)}}
+	undo := Action{Act: Act{Do: "changes.undo", Target: c.Workspace + "\x00" + c.ID}, Words: "Undo",
+		Sure: present.Say("Put %d files back to what they were before this call? %s; the call: %s", len(c.Files), files, c.What)}
+	if cut {
+		undo.Again = present.Say("That was not all of it: `sandgate log %s` has every name and the whole call. Put it back all the same?", c.ID)
+	}
+	it.Actions = []Action{undo}
 	return it
 }
 
-func (s *Source) undo(_ context.Context, a Act) (string, error) {
+func (s *Source) undo(_ context.Context, a Act) (present.Sentence, error) {
 	parts := strings.Split(a.Target, "\x00")
 	switch {
 	case s.changes == nil:

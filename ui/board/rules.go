@@ -40,12 +40,12 @@ func (s *Source) rules(ctx context.Context) ([]Section, error) {
 		if r.Shell == "" && r.Tool == "" && r.Connector == "" { // it is the sentence
 			reason = ""
 		}
-		item := Item{Text: line("%s", ruleSentence(r)), Under: string(several(some(reason, r.Origin, r.ID), 3, ", "))}
+		item := Item{Text: ruleSentence(r, present.Name), Under: present.Several(some(reason, r.Origin, r.ID), 3)}
 		switch {
 		case r.Inactive != "":
-			item.Careful, item.Under = true, line("without effect: %s, %s", r.Inactive, sentence(item.Under))
+			item.Careful, item.Under = true, present.Say("without effect: %s, %s", r.Inactive, item.Under)
 		case r.Caution != "":
-			item.Careful, item.Under = true, line("caution: %s, %s", sentence(approval.EscapeLine(r.Caution)), sentence(item.Under))
+			item.Careful, item.Under = true, present.Say("caution: %s, %s", r.Caution, item.Under)
 		}
 		if r.Tier == "user" {
 			if text, whole := editable(r.RuleSpec); whole {
@@ -54,17 +54,17 @@ func (s *Source) rules(ctx context.Context) ([]Section, error) {
 					Action{Act: Act{Do: "rule.try", Target: r.ID, Text: text}, Words: "On the log", Label: "The rule", Hint: ruleHint})
 			}
 			item.Actions = append(item.Actions,
-				Action{Act: Act{Do: "rule.remove", Target: r.ID}, Words: "Remove", Sure: line("Remove the rule: %s", ruleSentence(r))})
+				Action{Act: Act{Do: "rule.remove", Target: r.ID}, Words: "Remove", Sure: present.Say("Remove this rule? %s", ruleSentence(r, present.Whole))})
 		}
 		force.Items = append(force.Items, item)
 	}
-	proposed := Section{Heading: "Rules that your answers suggest", Empty: line("Nothing yet, after %d decisions in the log.", suggested.Decisions)}
+	proposed := Section{Heading: "Rules that your answers suggest", Empty: present.Say("Nothing yet, after %d decisions in the log.", suggested.Decisions)}
 	for _, x := range suggested.Suggestions {
-		under := fmt.Sprintf("%d questions would not have been asked", x.Saved)
+		under := present.Say("%d questions would not have been asked", x.Saved)
 		if len(x.Also) > 0 {
-			under += "; it would also have allowed " + string(several(x.Also, triedCalls, "; "))
+			under += "; it would also have allowed " + present.Several(x.Also, triedCalls)
 		}
-		item := Item{Text: line("%s", ruleSentence(protocol.Rule{RuleSpec: x.Rule})), Under: under}
+		item := Item{Text: ruleSentence(protocol.Rule{RuleSpec: x.Rule}, present.Name), Under: under}
 		if text, whole := editable(x.Rule); whole {
 			item.Actions = []Action{{Act: Act{Do: "rule.add", Text: text}, Words: "Add", Label: "The rule", Hint: ruleHint}}
 		}
@@ -82,28 +82,31 @@ func some(parts ...string) (list []string) {
 	return list
 }
 
-// ruleSentence is a rule in words.
-func ruleSentence(r protocol.Rule) sentence {
-	effect := map[protocol.CheckDecision]string{
-		protocol.CheckAllow: "run without asking", protocol.CheckAsk: "are asked about", protocol.CheckDeny: "are refused"}[r.Effect]
-	what := line("%s", cmp.Or(r.Reason, "what "+cmp.Or(r.Name, r.ID)+" covers:"))
-	switch {
-	case r.Shell != "" && r.Exact:
-		what = line("commands that are exactly `%s`", r.Shell)
-	case r.Shell != "":
-		what = line("commands that begin with `%s`", r.Shell)
-	case r.Connector != "":
-		what = line("calls of %s from %s", cmp.Or(r.Tool, "any tool"), r.Connector)
-	case r.Tool != "":
-		what = line("calls of %s", r.Tool)
+// ruleSentence is a rule in words, with its texts as show has them. Our words come first.
+func ruleSentence(r protocol.Rule, show func(string) present.Sentence) present.Sentence {
+	text := map[protocol.CheckDecision]present.Sentence{
+		protocol.CheckAllow: "Run without asking", protocol.CheckAsk: "Ask about", protocol.CheckDeny: "Refuse"}[r.Effect]
+	if r.Agent != "" {
+		text += present.Say(", if the agent %s asks,", show(r.Agent))
 	}
 	if r.ReadOnly {
-		what += " and only read"
+		text += " what only reads, of"
 	}
-	if r.Agent != "" {
-		what += line(" by the agent %s", r.Agent)
+	switch {
+	case r.Shell != "" && r.Exact:
+		return text + " commands that are exactly " + show(r.Shell)
+	case r.Shell != "":
+		return text + " commands that begin with " + show(r.Shell)
+	case r.Connector != "":
+		tool := present.Sentence("any tool")
+		if r.Tool != "" {
+			tool = show(r.Tool)
+		}
+		return text + present.Say(" calls of %s from %s", tool, show(r.Connector))
+	case r.Tool != "":
+		return text + " calls of " + show(r.Tool)
 	}
-	return sentence(what + " " + effect)
+	return text + " what this covers: " + show(cmp.Or(r.Reason, r.Name, r.ID))
 }
 
 // ofAgent stands between what a rule is about and the agents that it is for.
@@ -174,18 +177,18 @@ func parseRule(text string) (protocol.RuleSpec, error) {
 	return r, nil
 }
 
-func (s *Source) addRule(ctx context.Context, a Act) (string, error) {
+func (s *Source) addRule(ctx context.Context, a Act) (present.Sentence, error) {
 	r, err := parseRule(a.Text)
 	if err != nil {
 		return "", err
 	}
 	added, err := s.approver.AddRule(ctx, r)
-	return line("Added: %s", ruleSentence(added)) + careful(added.Caution), err
+	return present.Say("Added: %s", ruleSentence(added, present.Whole)) + careful(added.Caution), err
 }
 
 // editRule puts the new rule in the place of the old one in one step, with the old one's
 // examples: a rule that no longer covers what it was made for is refused.
-func (s *Source) editRule(ctx context.Context, a Act) (string, error) {
+func (s *Source) editRule(ctx context.Context, a Act) (present.Sentence, error) {
 	r, err := parseRule(a.Text)
 	if err != nil {
 		return "", err
@@ -200,19 +203,19 @@ func (s *Source) editRule(ctx context.Context, a Act) (string, error) {
 		}
 	}
 	changed, err := s.approver.ReplaceRule(ctx, a.Target, r)
-	return line("Changed: %s", ruleSentence(changed)) + careful(changed.Caution), err
+	return present.Say("Changed: %s", ruleSentence(changed, present.Whole)) + careful(changed.Caution), err
 }
 
 // careful is what a person should know of a rule that covers less than it seems to.
-func careful(caution string) string {
+func careful(caution string) present.Sentence {
 	if caution == "" {
 		return ""
 	}
-	return line(". Caution: %s", sentence(approval.EscapeLine(caution)))
+	return ". Caution: " + present.WholeEnd(caution)
 }
 
 // tryRule holds a rule against the log. It adds none.
-func (s *Source) tryRule(ctx context.Context, a Act) (string, error) {
+func (s *Source) tryRule(ctx context.Context, a Act) (present.Sentence, error) {
 	r, err := parseRule(a.Text)
 	if err != nil {
 		return "", err
@@ -221,26 +224,30 @@ func (s *Source) tryRule(ctx context.Context, a Act) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text := fmt.Sprintf("It covers %d of %d decisions in the log", tried.Matches, tried.Decisions)
+	text := present.Say("It covers %d of %d decisions in the log", tried.Matches, tried.Decisions)
 	if tried.Skipped > 0 {
-		text += fmt.Sprintf(" (%d could not be looked at: their arguments were redacted or cut)", tried.Skipped)
+		text += present.Say(" (%d could not be looked at: their arguments were redacted or cut)", tried.Skipped)
 	}
 	for i, c := range tried.Covered {
-		text += map[bool]string{true: ", the latest first: ", false: "; "}[i == 0] +
-			fmt.Sprintf("%s: %s (%s)", cmp.Or(c.Agent, "an agent"), present.Brief(strings.TrimSpace(string(c.Tool)+" "+c.Subject)), strings.ReplaceAll(string(c.Action), "_", " "))
+		text += map[bool]present.Sentence{true: ", the latest first: ", false: "; "}[i == 0] +
+			present.Say("%s: %s %s (%s)", named(c.Agent), c.Tool, c.Subject, c.Action)
 	}
-	return text + ". Nothing was added" + cmp.Or(careful(tried.Caution), "."), nil
+	text += ". Nothing was added"
+	if tried.Caution == "" {
+		return text + ".", nil
+	}
+	return text + careful(tried.Caution), nil
 }
 
 // triedCalls is how many of the calls that a rule covers are told.
 const triedCalls = 5
 
-func (s *Source) removeRule(ctx context.Context, a Act) (string, error) {
+func (s *Source) removeRule(ctx context.Context, a Act) (present.Sentence, error) {
 	r, err := s.approver.RemoveRule(ctx, a.Target)
-	return line("Removed: %s", ruleSentence(r)), err
+	return present.Say("Removed: %s", ruleSentence(r, present.Whole)), err
 }
 
-func (s *Source) testRules(ctx context.Context, a Act) (string, error) {
+func (s *Source) testRules(ctx context.Context, a Act) (present.Sentence, error) {
 	tool, rest, _ := strings.Cut(strings.TrimSpace(a.Text), " ")
 	args := json.RawMessage(strings.TrimSpace(rest))
 	if tool == "shell" && !strings.HasPrefix(rest, "{") {
@@ -256,25 +263,25 @@ func (s *Source) testRules(ctx context.Context, a Act) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text := map[protocol.CheckDecision]string{protocol.CheckAllow: "It would run", protocol.CheckAsk: "It would be asked about", protocol.CheckDeny: "It would be refused"}[t.Decision]
+	text := map[protocol.CheckDecision]present.Sentence{protocol.CheckAllow: "It would run", protocol.CheckAsk: "It would be asked about", protocol.CheckDeny: "It would be refused"}[t.Decision]
 	if t.Rule != "" {
-		text += ", by " + t.Rule
+		text += present.Say(", by %s", t.Rule)
 	}
 	if t.Reason != "" {
-		text += ": " + t.Reason
+		text += present.Say(": %s", t.Reason)
 	}
 	if t.Decision == protocol.CheckAllow && t.Ceiling != "" {
-		text += ". The kernel holds it to: " + t.Ceiling
+		text += present.Say(". The kernel holds it to: %s", t.Ceiling)
 	}
 	if t.Change != nil {
-		text += ". To change that: " + t.Change.How
+		text += ". To change that: " + present.WholeEnd(t.Change.How)
 	}
 	return text, nil
 }
 
-func (s *Source) reload(ctx context.Context, _ Act) (string, error) {
+func (s *Source) reload(ctx context.Context, _ Act) (present.Sentence, error) {
 	n, err := s.approver.Reload(ctx)
-	return fmt.Sprintf("%d standing rules are read, %d of them without effect.", n.Rules, n.Inactive), err
+	return present.Say("%d standing rules are read, %d of them without effect.", n.Rules, n.Inactive), err
 }
 
 func (s *Source) remembered(ctx context.Context) ([]Section, error) {
@@ -284,21 +291,21 @@ func (s *Source) remembered(ctx context.Context) ([]Section, error) {
 	}
 	section := Section{Heading: "From now on", Empty: "No answer is remembered: every question is asked."}
 	for _, r := range list {
-		sentence := present.AnswerSentence(r)
-		under := []string{fmt.Sprintf("used %d times", r.Hits), "given by " + r.Approver}
+		under := present.Say("used %d times, given by %s", r.Hits, present.Approver(r.Approver))
 		if r.Expires != nil {
-			under = append(under, "ends in "+present.Span(r.Expires.Sub(s.now())))
+			under += present.Say(", ends in %s", present.Span(r.Expires.Sub(s.now())))
 		}
 		if r.UsesLeft != nil {
-			under = append(under, fmt.Sprintf("%d uses left", *r.UsesLeft))
+			under += present.Say(", %d uses left", *r.UsesLeft)
 		}
-		section.Items = append(section.Items, Item{Text: sentence, Under: string(several(under, len(under), ", ")), Careful: r.Scope == "global" && r.Decision == protocol.Allow,
-			Actions: []Action{{Act: Act{Do: "answer.forget", Target: r.ID}, Words: "Forget", Sure: "Forget this, and ask again? " + sentence}}})
+		said := present.AnswerSentence(r)
+		section.Items = append(section.Items, Item{Text: said, Under: under, Careful: r.Scope == "global" && r.Decision == protocol.Allow,
+			Actions: []Action{{Act: Act{Do: "answer.forget", Target: r.ID}, Words: "Forget", Sure: "Forget this, and ask again? " + said}}})
 	}
 	return []Section{section}, nil
 }
 
-func (s *Source) forget(ctx context.Context, a Act) (string, error) {
+func (s *Source) forget(ctx context.Context, a Act) (present.Sentence, error) {
 	return "Forgotten: it is asked about again.", s.approver.Forget(ctx, a.Target)
 }
 

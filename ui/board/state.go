@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/ui/present"
 )
 
@@ -22,10 +21,10 @@ func (s *Source) kept(context.Context) ([]Section, error) {
 		return nil, err
 	}
 	for _, k := range list {
-		section.Items = append(section.Items, Item{Text: line("%s", named(k.Path)), Under: line("%s, taken %s ago from call %s, item %s", k.Why, present.Span(s.now().Sub(k.Taken)), k.Call, k.Item), Careful: true,
+		section.Items = append(section.Items, Item{Text: present.Name(k.Path), Under: present.Say("%s, taken %s ago from call %s, item %s", k.Why, present.Span(s.now().Sub(k.Taken)), k.Call, k.Item), Careful: true,
 			Actions: []Action{
-				{Act: Act{Do: "kept.restore", Target: fmt.Sprintf("%s/%d", k.Item, k.Entry)}, Words: "Put back", Sure: line("Put %s back? A program of yours may run it then. Look at it first: sandgate quarantine show %s", named(k.Path), k.Item)},
-				{Act: Act{Do: "kept.drop", Target: k.Item}, Words: "Delete", Sure: line("Delete the item %s with everything in it?", k.Item)},
+				{Act: Act{Do: "kept.restore", Target: fmt.Sprintf("%s/%d", k.Item, k.Entry)}, Words: "Put back", Sure: present.Say("Put %s back? A program of yours may run it then. Look at it first: sandgate quarantine show %s", present.Whole(k.Path), k.Item)},
+				{Act: Act{Do: "kept.drop", Target: k.Item}, Words: "Delete", Sure: present.Say("Delete the item %s with everything in it?", k.Item)},
 			}})
 	}
 	return []Section{section}, nil
@@ -33,7 +32,7 @@ func (s *Source) kept(context.Context) ([]Section, error) {
 
 var errNoQuarantine = errors.New("the quarantine is not available here: use `sandgate quarantine`")
 
-func (s *Source) restore(_ context.Context, a Act) (string, error) {
+func (s *Source) restore(_ context.Context, a Act) (present.Sentence, error) {
 	item, entry, _ := strings.Cut(a.Target, "/")
 	n, err := strconv.Atoi(entry)
 	if err != nil {
@@ -45,7 +44,7 @@ func (s *Source) restore(_ context.Context, a Act) (string, error) {
 	return "It is back where it was.", s.quarantine.Restore(item, n)
 }
 
-func (s *Source) drop(_ context.Context, a Act) (string, error) {
+func (s *Source) drop(_ context.Context, a Act) (present.Sentence, error) {
 	if s.quarantine == nil {
 		return "", errNoQuarantine
 	}
@@ -57,27 +56,27 @@ func (s *Source) status(ctx context.Context) ([]Section, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := "the built-in configuration: nothing was loaded from a file"
+	config := present.Sentence("the built-in configuration: nothing was loaded from a file")
 	if st.Config != "" {
-		config = "the configuration " + st.Config
+		config = present.Say("the configuration %s", st.Config)
 	}
 	running := []Item{
-		{Text: line("sandgate %s, process %d, up for %s", st.Version, st.PID, present.Span(s.now().Sub(st.Started)))},
-		{Text: line("by %s", config), Under: line("read at the start; mode %s", st.Mode)},
-		{Text: line("%d sessions, %d calls under way, %d so far", st.Sessions, st.CallsRunning, st.CallsTotal)},
-		{Text: line("Waiting requests: %d; open screens and other approvers: %d", st.Pending, st.Approvers)},
+		{Text: present.Say("sandgate %s, process %d, up for %s", st.Version, st.PID, present.Span(s.now().Sub(st.Started)))},
+		{Text: present.Say("by %s", config), Under: present.Say("read at the start; mode %s", st.Mode)},
+		{Text: present.Say("%d sessions, %d calls under way, %d so far", st.Sessions, st.CallsRunning, st.CallsTotal)},
+		{Text: present.Say("Waiting requests: %d; open screens and other approvers: %d", st.Pending, st.Approvers)},
 	}
-	held := []Item{{Text: line("Tools are confined by %s", st.Sandbox.EnforcedBy.Backend)}}
+	held := []Item{{Text: present.Say("Tools are confined by %s", st.Sandbox.EnforcedBy.Backend)}}
 	if !st.Sandbox.Ready {
-		held = []Item{{Text: line("Every tool is refused: %s", st.Sandbox.Reason), Under: line("%s", st.Sandbox.Hint), Careful: true}}
+		held = []Item{{Text: "Every tool is refused: " + present.WholeEnd(st.Sandbox.Reason), Under: present.WholeEnd(st.Sandbox.Hint), Careful: true}}
 	}
-	log := Item{Text: line("%d entries in the log", st.Audit.Entries), Under: line("%s", st.Audit.Path)}
+	log := Item{Text: present.Say("%d entries in the log", st.Audit.Entries), Under: present.Name(st.Audit.Path)}
 	if st.Audit.Error != "" {
-		log = Item{Text: line("Nothing can be logged, so nothing runs: %s", st.Audit.Error), Under: line("%s", st.Audit.Path), Careful: true}
+		log = Item{Text: "Nothing can be logged, so nothing runs: " + present.WholeEnd(st.Audit.Error), Under: present.Name(st.Audit.Path), Careful: true}
 	}
 	stale := Section{Heading: "Needs attention", Empty: "No warnings."}
 	for _, w := range append(st.Stale, st.Warnings...) {
-		stale.Items = append(stale.Items, Item{Text: approval.EscapeLine(w), Careful: true})
+		stale.Items = append(stale.Items, Item{Text: present.WholeEnd(w), Careful: true})
 	}
 	return []Section{stale, {Heading: "Running", Items: running}, {Heading: "Protection", Items: append(held, log)}}, nil
 }

@@ -1,7 +1,6 @@
 package present
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -102,40 +101,52 @@ func Offers(a *protocol.Approval) []approval.Offer {
 // subject is what a request is about, in as few words as name it.
 func subject(a *protocol.Approval) string {
 	if p := a.Presentation; p != nil && p.Type == approval.Command && !strings.Contains(strings.TrimSpace(p.Content), "\n") {
-		return "`" + strings.TrimSpace(p.Content) + "`"
+		return strings.TrimSpace(p.Content)
 	}
 	return string(a.Tool) + ": " + a.Description
 }
 
-// RememberedSentence says, escaped, what holds from now on if an offer is remembered.
-func RememberedSentence(a *protocol.Approval, o approval.Offer, s approval.Scope, denied bool) string {
+// RememberedSentence says what holds from now on if an offer is remembered. What is remembered ends
+// it, and a pattern is there whole: its end says how far it reaches.
+func RememberedSentence(a *protocol.Approval, o approval.Offer, s approval.Scope, denied bool) Sentence {
 	if a.Once != "" && o.Kind == "" && !denied {
-		return fmt.Sprintf("Nothing is remembered: this very call can be allowed once only. %s.", upper(Brief(line(a.Once))))
+		return Say("Nothing is remembered: this very call can be allowed once only. Why: %s", WholeEnd(a.Once))
 	}
-	return fmt.Sprintf("From now on %s %s, %s.", Brief(line(o.Text)), effectWords(denied), whoever(a.Agent, s))
+	what := WholeEnd(o.Text)
+	if o.Kind == "" { // that it is seen before an answer counts is asked for of the request
+		what = End(o.Text)
+	}
+	return Say("From now on %s, %s: %s", effectWords(a.Tool, o.Kind, denied), whoever(a.Agent, s), what)
 }
 
-// AnswerSentence says, escaped, what a remembered answer does.
-func AnswerSentence(r protocol.RememberedAnswer) string {
-	what := r.Text
+// AnswerSentence says what a remembered answer does.
+func AnswerSentence(r protocol.RememberedAnswer) Sentence {
+	what, kind := r.Text, approval.PatternKind("")
+	if r.Pattern != nil {
+		kind = r.Pattern.Kind
+	}
 	if what == "" {
-		what = "exactly this call: " + string(r.Tool) + ": " + r.Description
+		what = "exactly this call: " + r.Description
 	}
-	return fmt.Sprintf("%s %s, %s.", Brief(line(what)), effectWords(r.Decision != protocol.Allow), whoever(r.Holder, r.Scope))
+	return Say("%s, %s: %s", effectWords(r.Tool, kind, r.Decision != protocol.Allow), whoever(r.Holder, r.Scope), WholeEnd(what))
 }
 
-func effectWords(denied bool) string {
-	if denied {
-		return "is refused without asking"
+// effectWords say what an answer does to calls of a tool, and what it is not bound to.
+func effectWords(tool protocol.ToolName, kind approval.PatternKind, denied bool) Sentence {
+	switch {
+	case denied:
+		return Say("%s is refused without asking", tool)
+	case kind == approval.ArgvPrefix:
+		return Say("%s runs without asking, whatever is in the files that it starts by then", tool)
 	}
-	return "runs without asking"
+	return Say("%s runs without asking", tool)
 }
 
 // whoever says for whom an answer counts, and until when.
-func whoever(agent string, s approval.Scope) string {
+func whoever(agent string, s approval.Scope) Sentence {
 	switch s {
 	case approval.Agent:
-		return "whenever agent " + line(agent) + " asks, until you remove it"
+		return Say("whenever the agent %s asks, until you remove it", agent)
 	case approval.Global:
 		return "whichever agent asks, until you remove it"
 	}

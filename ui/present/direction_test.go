@@ -21,7 +21,10 @@ func TestOnlyLettersWithADirectionHoldWords(t *testing.T) {
 			continue
 		}
 		p, _ := bidi.LookupRune(r)
-		shown := approval.EscapeLine("a א " + string(r) + " ב z")
+		if r >= 0x0590 && (p.Class() == bidi.R || p.Class() == bidi.AL) {
+			continue // they are the words
+		}
+		shown := approval.Escape("a א " + string(r) + " ב z")
 		if !strings.ContainsRune(shown, r) {
 			continue // a person reads its code point
 		}

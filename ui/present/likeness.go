@@ -138,6 +138,5 @@ func differs(old, new string) (string, bool) {
 	}
 	before := old[from : to+tail]
 	after := new[from : len(new)-(len(old)-to-tail)]
-	quote := func(s string) string { return "`" + Brief(line(s)) + "`" }
-	return quote(before) + " before, " + quote(after) + " now", true
+	return string(Say("%s before, %s now", before, after)), true
 }

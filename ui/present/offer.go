@@ -1,7 +1,6 @@
 package present
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -10,35 +9,48 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 )
 
-// Outcome says, escaped, what became of a request, and by whom; nil is an end without
-// a decision.
-func Outcome(a *protocol.Approval, d *approval.Decision) string {
-	return Ended(a, d) + " " + line(string(a.Tool)+": "+a.Description)
+// Outcome says what became of a request, and by whom; nil is an end without a decision.
+func Outcome(a *protocol.Approval, d *approval.Decision) Sentence {
+	how := Ended(a, d)
+	if Withdrawn(d) && d != nil { // why ends its sentence
+		how = withdrawn(a)
+	}
+	return Say("%s %s", how, WholeEnd(string(a.Tool)+": "+a.Description))
 }
 
-// Ended says, escaped, how a request ended, by whose hand, and whether anything ran, or was
-// kept: what is on a draft has run.
-func Ended(a *protocol.Approval, d *approval.Decision) string {
+// Ended says how a request ended, by whose hand, and whether anything ran, or was kept: what is on
+// a draft has run.
+func Ended(a *protocol.Approval, d *approval.Decision) Sentence {
 	if d == nil {
 		return "No longer waiting."
 	}
-	nothing, left := "Nothing ran.", ""
-	if a.Tool == "review" && a.Connector == "" {
-		nothing, left = "Nothing was kept.", " `sandgate review` has the draft."
-	}
-	by := ""
+	nothing, left := nothingCame(a)
+	by := Sentence("")
 	if d.Approver != "" {
-		by = " by " + line(d.Approver)
+		by = Say(" by %s", Approver(d.Approver))
 	}
 	switch {
 	case d.Action.State() == approval.StateApproved:
-		return fmt.Sprintf("Allowed (%s)%s.", d.Scope, by)
+		return Say("Allowed (%s)%s.", d.Scope, by)
 	case d.Action == approval.TimedOut:
 		return "Nobody answered in time. " + nothing + left
 	case d.Action == approval.Dismissed && d.Approver == "":
-		return "Withdrawn: " + line(d.Reason) + ". " + nothing + left
+		return Say("%s Why: %s", withdrawn(a), End(d.Reason))
 	}
-	return "Denied" + by + ". " + nothing
+	return Say("Denied%s. %s", by, nothing)
+}
+
+func withdrawn(a *protocol.Approval) Sentence {
+	nothing, left := nothingCame(a)
+	return "Withdrawn. " + nothing + left
+}
+
+// nothingCame says what did not become of a request, and what is there.
+func nothingCame(a *protocol.Approval) (nothing, left Sentence) {
+	if a.Tool == "review" && a.Connector == "" {
+		return "Nothing was kept.", " `sandgate review` has the draft."
+	}
+	return "Nothing ran.", ""
 }
 
 // Withdrawn reports whether a request ended without anybody's answer, at the will of the
@@ -47,65 +59,81 @@ func Withdrawn(d *approval.Decision) bool {
 	return d == nil || d.Action == approval.Dismissed && d.Approver == ""
 }
 
-// OfferNotes are what somebody should know before they have a pattern remembered,
-// escaped: what it leaves out of the call at hand, and what else it would have
-// matched. A denied part denies the whole of a call: there is no rest then to speak of.
-func OfferNotes(a *protocol.Approval, o approval.Offer, denied bool) (notes []string) {
-	if text := Unshown(a); text != "" && !denied {
-		notes = append(notes, "No screen shows "+text+".")
-	}
-	if !o.Whole && !denied {
-		notes = append(notes, "That is not all of this call: the rest is allowed once, and asked about again.")
-	}
-	if o.Kind == "" && (denied || a.Once == "") {
-		notes = append(notes, exactly(a))
-	}
-	if o.Kind == "" {
-		return notes
-	}
-	if len(o.Matched) == 0 {
-		return append(notes, "Of this session's other calls it would have covered none.")
-	}
-	matched := make([]string, len(o.Matched))
-	for i, call := range o.Matched {
-		matched[i] = Brief(line(call))
-	}
-	text := "It would have covered, of this session: " + strings.Join(matched, "; ")
-	if o.Unshown > 0 {
-		text += fmt.Sprintf("; and %d more", o.Unshown)
-	}
-	return append(notes, text)
+// A Note is what somebody should know before an answer is remembered. Careful: it speaks against
+// allowing.
+type Note struct {
+	Text    Sentence `json:"text"`
+	Careful bool     `json:"careful,omitempty"`
 }
 
-func upper(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+// Words are a note where there is no colour.
+func (n Note) Words() Sentence {
+	if n.Careful {
+		return "! " + n.Text
+	}
+	return n.Text
+}
+
+// OfferNotes are what somebody should know before they have a pattern remembered: what it leaves
+// out of the call at hand, what it is not bound to, and what else it would have matched. A denied
+// part denies the whole of a call: there is no rest then to speak of.
+func OfferNotes(a *protocol.Approval, o approval.Offer, denied bool) (notes []Note) {
+	if text := Unshown(a); text != "" && !denied {
+		notes = append(notes, Note{Say("No screen shows %s", WholeEnd(text)), true})
+	}
+	if !o.Whole && !denied {
+		notes = append(notes, Note{"That is not all of this call: the rest is allowed once, and asked about again.", false})
+	}
+	if o.Kind == "" {
+		if denied || a.Once == "" {
+			notes = append(notes, Note{exactly(a), false})
+		}
+		return notes
+	}
+	if files := heldFiles(a); files != "" && !denied {
+		notes = append(notes, Note{Say("What is shown of %s is of now. That answer is not bound to it: whatever is in there by then runs unread, and calls may have written it.", files), true})
+	}
+	if len(o.Matched) == 0 {
+		return append(notes, Note{"Of this session's other calls it would have covered none.", false})
+	}
+	return append(notes, Note{Say("It would have covered, of this session: %s", several(o.Matched, len(o.Matched), o.Unshown)), false})
+}
 
 // exactly says what a remembered answer to this very call covers. It speaks of the content
 // of those files alone that the answer is bound to.
-func exactly(a *protocol.Approval) string {
+func exactly(a *protocol.Approval) Sentence {
 	if covers := a.Details["remembered"]; covers != "" {
-		return upper(Brief(line(covers))) + "."
+		return End(strings.ToUpper(covers[:1]) + covers[1:])
 	}
-	const others = "It covers nothing else: another argument or directory is asked about again"
-	files, _ := a.Payload["files"].(map[string]any)
-	if len(files) == 0 {
+	const others Sentence = "It covers nothing else: another argument or directory is asked about again"
+	files := heldFiles(a)
+	if files == "" {
 		return others + ". It is not bound to what is in any file: one that the call reads or starts may be another by then."
 	}
-	names := make([]string, 0, len(files))
-	for _, path := range slices.Sorted(maps.Keys(files)) {
-		names = append(names, Name(path))
-	}
-	return others + ", and so is another content of " + Brief(strings.Join(names, ", ")) + ". What else the call reads or starts may be another by then."
+	return Say("%s, and so is another content of %s. What else the call reads or starts may be another by then.", others, files)
 }
 
-// maxBrief is how many characters of a text Brief leaves.
-const maxBrief = 160
+// heldFiles are those whose content an answer to this very call is bound to; "" is none.
+func heldFiles(a *protocol.Approval) Sentence {
+	files, _ := a.Payload["files"].(map[string]any)
+	return Several(slices.Sorted(maps.Keys(files)), 4)
+}
 
-// Brief cuts a text for a question, and counts what it leaves out.
-func Brief(text string) string {
-	r := []rune(text)
-	if len(r) <= maxBrief {
-		return text
+// Several are the first of a list, and how many more there are; "" is an empty one.
+func Several[T ~string](list []T, shown int) Sentence {
+	shown = min(shown, len(list))
+	return several(list, shown, len(list)-shown)
+}
+
+func several[T ~string](list []T, shown, more int) (text Sentence) {
+	for i, one := range list[:shown] {
+		if i > 0 {
+			text += ", "
+		}
+		text += Say("%s", one)
 	}
-	// Once more: a letter that is drawn from right to left is the last one now.
-	return approval.EscapeLine(fmt.Sprintf("%s ... (%d more characters)", string(r[:maxBrief]), len(r)-maxBrief))
+	if more > 0 {
+		text += Say(" and %d more", more)
+	}
+	return text
 }

@@ -1,6 +1,7 @@
 package present
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -23,11 +24,36 @@ func TestWhatAnAnswerCoversIsSaidAsItIs(t *testing.T) {
 		}, `another content of "/w/<U+001B>b", /w/Makefile. What else`, "not bound"},
 		"any content": {func(a *protocol.Approval) {
 			a.Details["remembered"] = "an answer that is remembered covers this file, any content"
-		}, "An answer that is remembered covers this file, any content.", "nothing else"},
+		}, "An answer that is remembered covers this file, any content", "nothing else"},
 	} {
-		text := strings.Join(OfferNotes(request(c.change), exact, false), " ")
+		text := fmt.Sprint(OfferNotes(request(c.change), exact, false))
 		if !strings.Contains(text, c.want) || strings.Contains(text, c.not) {
 			t.Errorf("%s: %s", name, text)
 		}
+	}
+}
+
+// TestAPatternIsNotBoundToWhatIsShown: before a pattern is remembered of a call whose files are
+// shown and held, it is said that it holds none of them; of the very call, and of a denial, it is not.
+func TestAPatternIsNotBoundToWhatIsShown(t *testing.T) {
+	a := request(func(a *protocol.Approval) { a.Payload["files"] = map[string]any{"/w/run it.sh": "sha256:1 mode 0755"} })
+	said := func(o approval.Offer, denied bool) bool {
+		for _, n := range OfferNotes(a, o, denied) {
+			if strings.Contains(string(n.Text), `What is shown of "/w/run it.sh" is of now`) {
+				return n.Careful
+			}
+		}
+		return false
+	}
+	prefix := approval.Offer{Kind: approval.ArgvPrefix, Value: "./run", Text: "every command", Whole: true}
+	if !said(prefix, false) {
+		t.Errorf("nothing is said: %v", OfferNotes(a, prefix, false))
+	}
+	if said(prefix, true) || said(ThisCall(a), false) {
+		t.Error("it is said of what it is not true of")
+	}
+	delete(a.Payload, "files")
+	if len(OfferNotes(a, prefix, false)) != 1 {
+		t.Errorf("without files: %v", OfferNotes(a, prefix, false))
 	}
 }

@@ -41,7 +41,7 @@ func RowText(a *protocol.Approval) string {
 	if isKeep(a) || a.Connector == "" && a.Details["path"] != "" { // a built-in tool says it in words of ours
 		return text
 	}
-	return line(string(a.Tool)) + ": " + text
+	return string(Say("%s: %s", a.Tool, WholeEnd(text)))
 }
 
 // Title is the tool and what it says it will do, on one line.
@@ -122,11 +122,11 @@ func Facts(a *protocol.Approval) Sheet {
 	delete(details, "plan")    // it is the digest
 	delete(details, "outside") // it is among what it reaches
 	var s Sheet
-	session := line(string(a.SessionID))
+	session := Name(string(a.SessionID))
 	if a.SessionName != "" {
 		session = Name(a.SessionName) + ", " + session
 	}
-	s.First = []Fact{{"agent", line(a.Agent) + " (session " + session + ")"}}
+	s.First = []Fact{{"agent", string(Say("%s (session %s)", a.Agent, session))}}
 	if a.Connector != "" {
 		s.First = append(s.First, Fact{"from", line(a.Connector)})
 	}
@@ -289,12 +289,6 @@ func Unshown(a *protocol.Approval) string {
 	return ""
 }
 
-// Name is a name from outside in a line of ours.
-func Name(name string) string { return Blanks(approval.EscapeName(name)) }
-
-// line is a text from outside on a line of ours.
-func line(text string) string { return Blanks(approval.EscapeLine(text)) }
-
 // Then is what comes after a request, escaped, one in a line.
 func Then(a *protocol.Approval) (list []string) {
 	for _, next := range a.BatchRemaining {
@@ -344,7 +338,7 @@ func Text(a *protocol.Approval, now time.Time, full bool) string {
 	b.WriteString(essence(a, sheet, content))
 	writeFacts(&b, sheet.Depth)
 	for _, o := range a.Patterns {
-		writeFacts(&b, []Fact{{"pattern", line(fmt.Sprintf("%s=%s: %s", o.Kind, o.Value, o.Text))}})
+		writeFacts(&b, []Fact{{"pattern", line(fmt.Sprintf("%s: %s=%s", o.Text, o.Kind, o.Value))}})
 	}
 	writeFacts(&b, []Fact{{"asked", fmt.Sprintf("%s ago; %s left to answer", Span(now.Sub(a.Created)), Span(a.Expires.Sub(now)))}})
 	return b.String()

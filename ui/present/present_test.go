@@ -61,7 +61,7 @@ shell: Execute: go test
   limits      wall 2m0s
   plan        sha256:0
   request     req-1
-  pattern     argv_prefix=go test: every command that begins with "go test"
+  pattern     every command that begins with "go test": argv_prefix=go test
   asked       1:05 ago; 3:00 left to answer
 `
 	if got := Text(request(nil), now, false); got != want {

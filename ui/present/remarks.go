@@ -15,7 +15,7 @@ import (
 // remarks are what a person should know about the text of a request before they
 // trust their eyes: names of hosts that are other than they read.
 func remarks(a *protocol.Approval) []string {
-	seen := map[string]bool{}
+	seen := map[Sentence]bool{}
 	var list []string
 	more := 0
 	for _, text := range append([]string{a.Description}, texts(a.Payload)...) {
@@ -26,7 +26,7 @@ func remarks(a *protocol.Approval) []string {
 			}
 			seen[remark] = true
 			if len(list) < maxRemarks {
-				list = append(list, line(remark))
+				list = append(list, string(remark))
 			} else {
 				more++
 			}
@@ -80,7 +80,7 @@ func hostsIn(text string) (hosts []string) {
 }
 
 // aboutHost says what else a host's name is, or "" if it is what it looks like.
-func aboutHost(host string) string {
+func aboutHost(host string) Sentence {
 	ascii, err := idna.Punycode.ToASCII(host)
 	if err != nil {
 		return ""
@@ -88,9 +88,9 @@ func aboutHost(host string) string {
 	unicode, err := idna.Punycode.ToUnicode(host)
 	switch {
 	case err == nil && host != unicode:
-		return fmt.Sprintf("the host %s reads as %s", host, unicode)
+		return Say("the host %s reads as %s", host, unicode)
 	case host != ascii:
-		return fmt.Sprintf("the host %s is %s on the network", host, ascii)
+		return Say("the host %s is %s on the network", host, ascii)
 	}
 	return ""
 }

@@ -151,26 +151,26 @@ func holderFirst(list, dir string) string {
 	return list
 }
 
-// shortList is the first of a list, and how many more there are, escaped.
+// shortList is the first of a list of the supervisor's, and how many more there are.
 func shortList(list string) string {
 	parts := strings.Split(list, ", ")
-	text := line(parts[0])
+	text := End(parts[0])
 	if len(parts) > 1 {
-		text += " and " + count(len(parts)-1) + " more"
+		text += Say(" and %d more", len(parts)-1)
 	}
-	return Brief(text)
+	return string(text)
 }
 
 // Headline says in a few words, escaped, who wants what.
 func Headline(a *protocol.Approval) (agent, wants string) {
-	agent = line(a.Agent)
-	if agent == "" {
+	agent = string(Name(a.Agent))
+	if a.Agent == "" {
 		agent = "an agent without a name"
 	}
 	if p := a.Presentation; p != nil && p.Type == approval.Command {
 		wants = "wants to run a command"
 		if a.Tool != "shell" {
-			wants += " by " + line(string(a.Tool))
+			wants += string(Say(" by %s", a.Tool))
 		}
 		return agent, wants
 	}

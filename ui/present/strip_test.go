@@ -188,12 +188,14 @@ func TestWordsOfAnswers(t *testing.T) {
 
 func TestRememberedSentences(t *testing.T) {
 	a := command("npm install left-pad", nil)
-	for want, got := range map[string]string{
-		"From now on exactly this call: `npm install left-pad` runs without asking, until this session ends.":                              RememberedSentence(a, ThisCall(a), approval.Session, false),
-		"From now on exactly this call: `npm install left-pad` is refused without asking, whenever agent coder asks, until you remove it.": RememberedSentence(a, ThisCall(a), approval.Agent, true),
-		"From now on every `npm` runs without asking, whichever agent asks, until you remove it.":                                          RememberedSentence(a, approval.Offer{Kind: approval.ArgvPrefix, Text: "every `npm`"}, approval.Global, false),
-		"every <U+202E> runs without asking, whichever agent asks, until you remove it.":                                                   AnswerSentence(protocol.RememberedAnswer{Text: "every \u202e", Decision: protocol.Allow, Scope: approval.Global}),
-		"exactly this call: shell: x is refused without asking, until this session ends.":                                                  AnswerSentence(protocol.RememberedAnswer{Tool: "shell", Description: "x", Decision: protocol.Deny, Scope: approval.Session}),
+	npm := approval.Pattern{Kind: approval.ArgvPrefix, Value: "npm run"}
+	for want, got := range map[Sentence]Sentence{
+		"From now on shell runs without asking, until this session ends: exactly this call: npm install left-pad":                                                                       RememberedSentence(a, ThisCall(a), approval.Session, false),
+		"From now on shell is refused without asking, whenever the agent coder asks, until you remove it: exactly this call: npm install left-pad":                                      RememberedSentence(a, ThisCall(a), approval.Agent, true),
+		"From now on shell runs without asking, whatever is in the files that it starts by then, whichever agent asks, until you remove it: every command that begins with \"npm run\"": RememberedSentence(a, approval.Offer{Kind: npm.Kind, Text: npm.Text()}, approval.Global, false),
+		"shell runs without asking, whatever is in the files that it starts by then, whenever the agent \"a, b\" asks, until you remove it: every command that begins with \"npm run\"": AnswerSentence(protocol.RememberedAnswer{Tool: "shell", Text: npm.Text(), Pattern: &npm, Decision: protocol.Allow, Scope: approval.Agent, Holder: "a, b"}),
+		"x runs without asking, whichever agent asks, until you remove it: every <U+202E>":                                                                                              AnswerSentence(protocol.RememberedAnswer{Tool: "x", Text: "every \u202e", Decision: protocol.Allow, Scope: approval.Global}),
+		"shell is refused without asking, until this session ends: exactly this call: x":                                                                                                AnswerSentence(protocol.RememberedAnswer{Tool: "shell", Description: "x", Decision: protocol.Deny, Scope: approval.Session}),
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -203,22 +205,22 @@ func TestRememberedSentences(t *testing.T) {
 
 // TestEnded: who ended it, and whether anything ran.
 func TestEnded(t *testing.T) {
-	for want, d := range map[string]*approval.Decision{
-		"No longer waiting.":                         nil,
-		"Allowed (once) by uid 7.":                   {Action: approval.Approved, Scope: approval.Once, Approver: "uid 7"},
-		"Denied by uid 7. Nothing ran.":              {Action: approval.Denied, Approver: "uid 7"},
-		"Nobody answered in time. Nothing ran.":      {Action: approval.TimedOut},
-		"Withdrawn: cancelled<U+001B>. Nothing ran.": {Action: approval.Dismissed, Reason: "cancelled\x1b"},
+	for want, d := range map[Sentence]*approval.Decision{
+		"No longer waiting.":                             nil,
+		"Allowed (once) by uid 7.":                       {Action: approval.Approved, Scope: approval.Once, Approver: "uid 7"},
+		"Denied by uid 7. Nothing ran.":                  {Action: approval.Denied, Approver: "uid 7"},
+		"Nobody answered in time. Nothing ran.":          {Action: approval.TimedOut},
+		"Withdrawn. Nothing ran. Why: cancelled<U+001B>": {Action: approval.Dismissed, Reason: "cancelled\x1b"},
 	} {
 		if got := Ended(&protocol.Approval{Tool: "shell"}, d); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
 	// A question about a draft comes after all of it has run.
-	for want, d := range map[string]*approval.Decision{
-		"Denied by uid 7. Nothing was kept.":                                          {Action: approval.Denied, Approver: "uid 7"},
-		"Withdrawn: cancelled. Nothing was kept. `sandgate review` has the draft.":    {Action: approval.Dismissed, Reason: "cancelled"},
-		"Nobody answered in time. Nothing was kept. `sandgate review` has the draft.": {Action: approval.TimedOut},
+	for want, d := range map[Sentence]*approval.Decision{
+		"Denied by uid 7. Nothing was kept.":                                           {Action: approval.Denied, Approver: "uid 7"},
+		"Withdrawn. Nothing was kept. `sandgate review` has the draft. Why: cancelled": {Action: approval.Dismissed, Reason: "cancelled"},
+		"Nobody answered in time. Nothing was kept. `sandgate review` has the draft.":  {Action: approval.TimedOut},
 	} {
 		if got := Ended(&protocol.Approval{Tool: "review"}, d); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -234,7 +236,7 @@ func TestLikeness(t *testing.T) {
 	g.Add(old, true, now)
 	for text, want := range map[string]string{
 		"npm install left-pad@1.3.0 --save-exact": "the same as one that was withdrawn 0:05 ago",
-		"npm install left-pam@1.3.0 --save-exact": "similar to one that was withdrawn 0:05 ago; it differs in `left-pad@1.3.0` before, `left-pam@1.3.0` now",
+		"npm install left-pam@1.3.0 --save-exact": "similar to one that was withdrawn 0:05 ago; it differs in left-pad@1.3.0 before, left-pam@1.3.0 now",
 		"go test ./...": "",
 	} {
 		if got := g.Like(command(text, nil), now.Add(5*time.Second)); got != want {
@@ -265,8 +267,8 @@ func TestNothingIsTheSameThatDiffers(t *testing.T) {
 		old, new map[string]any
 		want     string
 	}{
-		{map[string]any{"to": "the shop", "amount": 100.0}, map[string]any{"to": "the shop", "amount": 900.0}, "it differs in `amount=100` before, `amount=900` now"},
-		{map[string]any{"branch": "a long name", "force": false}, map[string]any{"branch": "a long name", "force": true}, "it differs in `force=false` before, `force=true` now"},
+		{map[string]any{"to": "the shop", "amount": 100.0}, map[string]any{"to": "the shop", "amount": 900.0}, "it differs in amount=100 before, amount=900 now"},
+		{map[string]any{"branch": "a long name", "force": false}, map[string]any{"branch": "a long name", "force": true}, "it differs in force=false before, force=true now"},
 		{map[string]any{"read": "x"}, map[string]any{"write": "x"}, "it differs in what it is called or how it is run"},
 		{map[string]any{"content": long + "x"}, map[string]any{"content": long + "y"}, "it differs in what comes after its first 4096 characters"},
 		{map[string]any{"content": long, "n": 1.0}, map[string]any{"content": long, "n": 1.0}, "the same as"},
@@ -364,7 +366,7 @@ func TestUnshown(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	d := &approval.Decision{Action: approval.Dismissed, Reason: "cancelled"}
-	if got := Ended(keep("aa", diff, ""), d); strings.Contains(got, "Nothing ran") {
+	if got := Ended(keep("aa", diff, ""), d); strings.Contains(string(got), "Nothing ran") {
 		t.Error(got)
 	}
 }
@@ -384,15 +386,15 @@ func TestNamesAreToldFromOurWords(t *testing.T) {
 	if strings.Count(text, "<3000 spaces>") != 2 || strings.Contains(text, strings.Repeat(" ", 60)) {
 		t.Error(text)
 	}
-	cut := Brief("a " + strings.Repeat("x", maxBrief-3) + "\u05d0z" + strings.Repeat("x", 200))
+	cut := Brief("a " + strings.Repeat("x", maxBrief/2-3) + "\u05d0z" + strings.Repeat("x", 200))
 	if strings.Contains(cut, "\u05d0") || !strings.Contains(cut, "<U+05D0>") {
 		t.Error(cut)
 	}
 	a.Once = "not all files that the call starts are held"
-	if got := RememberedSentence(a, ThisCall(a), approval.Session, false); strings.Contains(got, "From now on") || !strings.Contains(got, "once only. Not all files") {
+	if got := RememberedSentence(a, ThisCall(a), approval.Session, false); strings.Contains(string(got), "From now on") || !strings.Contains(string(got), "once only. Why: not all files") {
 		t.Error(got)
 	}
-	if got := RememberedSentence(a, ThisCall(a), approval.Session, true); !strings.HasPrefix(got, "From now on") {
+	if got := RememberedSentence(a, ThisCall(a), approval.Session, true); !strings.HasPrefix(string(got), "From now on") {
 		t.Error(got)
 	}
 	if len(Offers(&protocol.Approval{Tool: "review", Details: map[string]string{"changes": "+ x\n"}})) != 0 || len(Offers(a)) == 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/board"
+	"github.com/sandgate/sandgate/ui/present"
 )
 
 // A boardView is a board on the screen, in place of the requests.
@@ -30,7 +31,7 @@ type (
 		err   error
 	}
 	actedMsg struct {
-		said string
+		said present.Sentence
 		err  error
 	}
 )
@@ -151,7 +152,9 @@ func (m *model) boardKey(name string, begun timeOfGuard) tea.Cmd {
 			return nil
 		}
 		a := b.asked.Act
-		b.asked = nil
+		if b.asked = b.asked.Asked(); b.asked != nil {
+			return nil
+		}
 		return m.act(a)
 	case b.asked != nil:
 		b.asked = nil
@@ -207,7 +210,7 @@ func (m *model) act(a board.Act) tea.Cmd {
 }
 
 func (m *model) acted(msg actedMsg) tea.Cmd {
-	m.notice = msg.said
+	m.notice = string(msg.said)
 	if msg.err != nil {
 		m.notice = approval.EscapeLine(msg.err.Error())
 	}
@@ -220,9 +223,9 @@ func (m *model) boardLines() []string {
 	var lines []string
 	marked, n := 0, 0
 	for _, section := range b.board.Sections {
-		lines = append(lines, "", m.line(s.bold, section.Heading))
+		lines = append(lines, "", m.line(s.bold, string(section.Heading)))
 		if len(section.Items) == 0 {
-			lines = append(lines, m.line(s.faint, "  "+section.Empty))
+			lines = append(lines, m.line(s.faint, "  "+string(section.Empty)))
 		}
 		for _, it := range section.Items {
 			mark, style := " ", s.plain
@@ -232,9 +235,9 @@ func (m *model) boardLines() []string {
 			if n == b.at {
 				mark, style, marked = "  ▸", s.bold, len(lines)
 			}
-			lines = append(lines, hangAt(4, mark, it.Text, m.width, style)...)
+			lines = append(lines, hangAt(4, mark, string(it.Text), m.width, style)...)
 			if it.Under != "" {
-				lines = append(lines, hangAt(6, " ", it.Under, m.width, s.faint)...)
+				lines = append(lines, hangAt(6, " ", string(it.Under), m.width, s.faint)...)
 			}
 			n++
 		}
@@ -288,7 +291,7 @@ func (m *model) boardFooter() []string {
 	case m.edit != nil:
 		lines = append(append(lines, text(s.bold, m.edit.prompt)...), m.edit.line(m.width, s.focus))
 	case b.asked != nil:
-		lines = append(append(lines, hang("", b.asked.Sure, m.width, s.warn.Bold(true))...), m.line(s.bold, "y "+strings.ToLower(b.asked.Words)+"   any other key: no"))
+		lines = append(append(lines, hang("", string(b.asked.Sure), m.width, s.warn.Bold(true))...), m.line(s.bold, "y "+strings.ToLower(b.asked.Words)+"   any other key: no"))
 	default:
 		var keys []string
 		for key, a := range b.actions() {

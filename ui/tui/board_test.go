@@ -11,19 +11,20 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/board"
+	"github.com/sandgate/sandgate/ui/present"
 )
 
 // boards are as a test says, and note what is done.
 type boards struct{ done []board.Act }
 
 func (b *boards) Load(_ context.Context, name string) (board.Board, error) {
-	return board.Board{Name: name, Sections: []board.Section{{Heading: "Open " + name, Items: []board.Item{
+	return board.Board{Name: name, Sections: []board.Section{{Heading: "Open " + present.Sentence(name), Items: []board.Item{
 		{Text: "first", Under: "below it", Actions: []board.Action{{Act: board.Act{Do: "end", Target: "1"}, Words: "End", Sure: "End the first?"}}},
 		{Text: "second", Careful: true, Actions: []board.Action{{Act: board.Act{Do: "edit", Target: "2", Text: "old"}, Words: "Edit", Label: "The rule", Hint: "words"}}},
 	}, Actions: []board.Action{{Act: board.Act{Do: "reload"}, Words: "Read again"}}}}}, nil
 }
 
-func (b *boards) Do(_ context.Context, a board.Act) (string, error) {
+func (b *boards) Do(_ context.Context, a board.Act) (present.Sentence, error) {
 	b.done = append(b.done, a)
 	return "It is done.", nil
 }
@@ -162,7 +163,7 @@ func TestARequestThatEndsBehindABoard(t *testing.T) {
 func TestABoardActsOnWhatStood(t *testing.T) {
 	on := func(text, target string) board.Board {
 		return board.Board{Name: board.Sessions, Sections: []board.Section{{Heading: "Open", Items: []board.Item{
-			{Text: text, Actions: []board.Action{{Act: board.Act{Do: "end", Target: target}, Words: "End"}}}}}}}
+			{Text: present.Sentence(text), Actions: []board.Action{{Act: board.Act{Do: "end", Target: target}, Words: "End"}}}}}}}
 	}
 	d, b := newDesk(80, 24), &boards{}
 	d.m.opts.Boards = b
@@ -200,7 +201,7 @@ func TestAQuestionOfABoardStandsWhole(t *testing.T) {
 		d.m.opts.Boards = b
 		d.press("3")
 		d.do(boardMsg{board.Board{Name: board.Sessions, Sections: []board.Section{{Heading: "Open", Items: []board.Item{
-			{Text: "x", Actions: []board.Action{{Act: board.Act{Do: "undo"}, Words: "Undo", Sure: sure}}}}}}}, board.Sessions, nil})
+			{Text: "x", Actions: []board.Action{{Act: board.Act{Do: "undo"}, Words: "Undo", Sure: present.Sentence(sure)}}}}}}}, board.Sessions, nil})
 		d.read()
 		d.press("a")
 		d.read()

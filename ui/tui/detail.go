@@ -74,12 +74,16 @@ func (m *model) essence() []string {
 	return lines
 }
 
-// headline is who wants what, and where.
+// headline is who wants what, and where. What it wants may be the agent's own words, which end it.
 func (m *model) headline(a *protocol.Approval) []string {
 	agent, wants := present.Headline(a)
 	text := agent + " " + wants
 	if dir := a.Details["directory"]; dir != "" {
-		text += " in " + approval.EscapeName(dir)
+		dir = approval.EscapeName(dir)
+		text = agent + ", in " + dir + ", " + wants
+		if p := a.Presentation; p != nil && p.Type == approval.Command {
+			text = agent + " " + wants + " in " + dir
+		}
 	}
 	return hang("", text, m.width, m.styles().bold)
 }

@@ -299,7 +299,7 @@ func (m *model) resolved(e client.Event) {
 		m.nextOpen()
 	}
 	m.queue = slices.Delete(m.queue, i, i+1)
-	m.notice = present.Outcome(&it.Approval, e.Decision)
+	m.notice = string(present.Outcome(&it.Approval, e.Decision))
 	if present.Withdrawn(e.Decision) {
 		seen := &it.Approval
 		if it.shown != nil && it.args == nil {
@@ -313,7 +313,7 @@ func (m *model) resolved(e client.Event) {
 	if it.ID != m.current || it.sent {
 		return
 	}
-	m.tomb = &tombstone{item: it, ended: present.Ended(&e.Approval, e.Decision)}
+	m.tomb = &tombstone{item: it, ended: string(present.Ended(&e.Approval, e.Decision))}
 	if len(m.queue) > 0 {
 		m.tomb.after = m.queue[min(i, len(m.queue)-1)].ID
 	}

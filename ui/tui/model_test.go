@@ -303,7 +303,7 @@ func TestTheSameWords(t *testing.T) {
 	for _, s := range present.Scopes() {
 		say(s.Key + " " + s.Words)
 	}
-	say("["+present.AllowOnce.Key+"] Allow and remember", "From now on exactly this call: `go test 1` runs without asking, until this session ends.")
+	say("["+present.AllowOnce.Key+"] Allow and remember", "From now on shell runs without asking, until this session ends: exactly this call: go test 1")
 	d.press("tab")
 	say("["+present.Deny.Key+"] Deny and remember", "is refused without asking")
 	d.press("esc", "?")
@@ -700,7 +700,7 @@ func TestALookalikeSaysSo(t *testing.T) {
 	d.do(eventsMsg{{Kind: client.Resolved, Approval: like(1, "npm install left-pad@1.3.0 --save-exact"), Decision: &approval.Decision{Action: approval.Dismissed, Reason: "cancelled"}}})
 	d.read()
 	d.press("enter")
-	if s := d.screen(); !strings.Contains(s, "look twice") || !strings.Contains(s, "`left-pad@1.3.0` before") {
+	if s := d.screen(); !strings.Contains(s, "look twice") || !strings.Contains(s, "left-pad@1.3.0 before") {
 		t.Error(s)
 	}
 }
@@ -1091,7 +1091,7 @@ func TestALongTextIsNoLineOfOurs(t *testing.T) {
 		d.read()
 		d.press("esc", "3")
 		d.do(boardMsg{board.Board{Name: board.Sessions, Sections: []board.Section{{Heading: "Open", Items: []board.Item{
-			{Text: "x " + forged, Under: "x " + forged, Actions: []board.Action{{Act: board.Act{Do: "end"}, Words: "End", Sure: "End " + forged}}}}}}}, board.Sessions, nil})
+			{Text: present.Sentence("x " + forged), Under: present.Sentence("x " + forged), Actions: []board.Action{{Act: board.Act{Do: "end"}, Words: "End", Sure: present.Sentence("End " + forged)}}}}}}}, board.Sessions, nil})
 		d.read()
 		d.press("a")
 		screens = append(screens, d.screen())
@@ -1103,7 +1103,7 @@ func TestALongTextIsNoLineOfOurs(t *testing.T) {
 				case strings.HasPrefix(line, "  ┆ "), strings.HasPrefix(line, "      "):
 					wrapped++
 				case !strings.Contains(line, "x "), strings.HasPrefix(strings.TrimLeft(line, " "), "writes none   !"):
-					if !strings.Contains(line, "coder wants") && !strings.HasPrefix(line, "Withdrawn: ") && !strings.HasPrefix(line, "End ") && !strings.HasPrefix(line, "  next:") && !strings.HasPrefix(line, "▸") {
+					if !strings.HasPrefix(line, "coder, in ") && !strings.HasPrefix(line, "Withdrawn. ") && !strings.HasPrefix(line, "End ") && !strings.HasPrefix(line, "  next:") && !strings.HasPrefix(line, "▸") {
 						t.Fatalf("width %d: %q in\n%s", width, line, s)
 					}
 				}

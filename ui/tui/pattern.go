@@ -129,9 +129,13 @@ func (m *model) chooserLines(rows int) (lines []string, whole bool) {
 		below = append(below, m.line(style, mark+scope.Key+" "+scope.Words))
 	}
 	o := c.offers[c.at]
-	below = append(below, hang("", present.RememberedSentence(it.shown, o, c.scope, c.deny), m.width, s.warn.Bold(true))...)
+	below = append(below, hang("", string(present.RememberedSentence(it.shown, o, c.scope, c.deny)), m.width, s.warn.Bold(true))...)
 	for _, n := range present.OfferNotes(it.shown, o, c.deny) {
-		below = append(below, hang("", n, m.width, s.plain)...)
+		style := s.plain
+		if n.Careful {
+			style = s.warn
+		}
+		below = append(below, hang("", string(n.Text), m.width, style)...)
 	}
 	lines = []string{m.line(s.bold, "Remember: what, and for whom")}
 	if len(below) > rows-minOffers { // for whom is said by the sentence as well
@@ -143,7 +147,7 @@ func (m *model) chooserLines(rows int) (lines []string, whole bool) {
 		if i == c.at {
 			mark, style = "  ▸", s.bold
 		}
-		block := hang(mark, present.Brief(approval.EscapeLine(o.Text)), m.width, style)
+		block := hang(mark, string(present.End(o.Text)), m.width, style)
 		if i <= c.at {
 			if over := len(lines) + len(block) - room; over > 0 {
 				lines = slices.Delete(lines, 1, 1+min(over, len(lines)-1))

@@ -127,7 +127,7 @@ func TestPatternsOfARequestThatEnds(t *testing.T) {
 func TestNoPatterns(t *testing.T) {
 	d := offering(80, 24, 0)
 	d.press("r")
-	if d.m.chooser == nil || !strings.Contains(d.screen(), "exactly this call: `go test 1`") {
+	if d.m.chooser == nil || !strings.Contains(d.screen(), "exactly this call: go test 1") {
 		t.Error(d.screen())
 	}
 	d = editing()
@@ -175,7 +175,7 @@ func TestHostilePatterns(t *testing.T) {
 // TestNothingIsRememberedUnsaid: y and N count only where the whole sentence that holds from
 // then on, and what is said about it, stand on the screen.
 func TestNothingIsRememberedUnsaid(t *testing.T) {
-	long := "commands that begin with `go test " + strings.Repeat("./a/very/long/path ", 6) + "`"
+	long := "commands that begin with `go test " + strings.Repeat("./a/very/long/path ", 6) + "END"
 	for _, size := range [][2]int{{40, 14}, {60, 15}, {60, 20}, {80, 17}, {80, 24}, {200, 50}} {
 		for _, key := range []string{"y", "N"} {
 			d := offering(size[0], size[1], 4)
@@ -187,9 +187,9 @@ func TestNothingIsRememberedUnsaid(t *testing.T) {
 				d.press("tab")
 			}
 			s := strings.Join(strings.Fields(strings.ReplaceAll(d.screen(), "┆", "")), " ")
-			whole := strings.Contains(s, "whichever agent asks, until you remove it.") && strings.Contains(s, "and 3 more")
+			whole := strings.Contains(s, "whichever agent asks, until you remove it: commands") && strings.Contains(s, "/path END") && strings.Contains(s, "and 3 more")
 			if key == "N" {
-				whole = strings.Contains(s, "refused without asking, whichever agent asks, until you remove it.") && strings.Contains(s, "and 3 more")
+				whole = strings.Contains(s, "refused without asking, whichever agent asks, until you remove it: commands") && strings.Contains(s, "/path END") && strings.Contains(s, "and 3 more")
 			}
 			d.read()
 			d.press(key)

@@ -13,6 +13,7 @@ import (
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/board"
+	"github.com/sandgate/sandgate/ui/present"
 )
 
 // An Approver shows and answers requests; *client.Approver is one.
@@ -25,7 +26,7 @@ type Approver interface {
 // Boards make what there is to see beside the requests; a *board.Source does.
 type Boards interface {
 	Load(ctx context.Context, name string) (board.Board, error)
-	Do(context.Context, board.Act) (string, error)
+	Do(context.Context, board.Act) (present.Sentence, error)
 }
 
 // Options are what the screen works on.

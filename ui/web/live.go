@@ -173,8 +173,8 @@ type event struct {
 	Event   string              `json:"event"` // requested, updated, resolved
 	ID      protocol.ApprovalID `json:"id"`
 	Row     *row                `json:"row,omitempty"`     // not of what is resolved
-	Ended   string              `json:"ended,omitempty"`   // of what is resolved: how, by whom, and that nothing ran
-	Outcome string              `json:"outcome,omitempty"` // the same, with what it was about
+	Ended   present.Sentence    `json:"ended,omitempty"`   // of what is resolved: how, by whom, and that nothing ran
+	Outcome present.Sentence    `json:"outcome,omitempty"` // the same, with what it was about
 	// Withdrawn: it ended at the agent's will, and what looks like it says so from now on.
 	Withdrawn bool `json:"withdrawn,omitempty"`
 }
@@ -320,7 +320,7 @@ func (p *page) board(ctx context.Context, ask struct {
 
 func (p *page) act(ctx context.Context, a board.Act) (any, error) {
 	said, err := p.boards.Do(ctx, a)
-	return map[string]string{"said": said}, err
+	return map[string]present.Sentence{"said": said}, err
 }
 
 // A look is at a request with other arguments, or at a pattern. The arguments are the

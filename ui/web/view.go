@@ -28,7 +28,7 @@ type row struct {
 
 func rowOf(a *protocol.Approval) row {
 	return row{
-		ID: a.ID, Session: a.SessionID, Group: a.GroupID, Agent: approval.EscapeLine(a.Agent), Title: present.Brief(present.RowText(a)),
+		ID: a.ID, Session: a.SessionID, Group: a.GroupID, Agent: string(present.Name(a.Agent)), Title: present.Brief(present.RowText(a)),
 		Kind: present.Kind(a), Changes: present.Changes(a), Created: a.Created.UnixMilli(), Expires: a.Expires.UnixMilli(),
 	}
 }
@@ -84,13 +84,13 @@ type part struct {
 type offer struct {
 	Kind  approval.PatternKind `json:"kind"`  // "" is the very call
 	Value string               `json:"value"` // as it is sent back
-	Text  string               `json:"text"`
+	Text  present.Sentence     `json:"text"`
 	// By scope: what would hold from then on.
-	Allow map[approval.Scope]string `json:"allow"`
-	Deny  map[approval.Scope]string `json:"deny"`
+	Allow map[approval.Scope]present.Sentence `json:"allow"`
+	Deny  map[approval.Scope]present.Sentence `json:"deny"`
 	// Notes are said of allowing it, DenyNotes of denying it.
-	Notes     []string `json:"notes"`
-	DenyNotes []string `json:"deny_notes"`
+	Notes     []present.Note `json:"notes"`
+	DenyNotes []present.Note `json:"deny_notes"`
 }
 
 func sheetOf(ctx context.Context, a *protocol.Approval) sheet {
@@ -130,8 +130,8 @@ func factsOf(list []present.Fact) []fact {
 
 func offerOf(a *protocol.Approval, o approval.Offer) offer {
 	view := offer{
-		Kind: o.Kind, Value: o.Value, Text: present.Brief(approval.EscapeLine(o.Text)),
-		Allow: map[approval.Scope]string{}, Deny: map[approval.Scope]string{},
+		Kind: o.Kind, Value: o.Value, Text: present.End(o.Text),
+		Allow: map[approval.Scope]present.Sentence{}, Deny: map[approval.Scope]present.Sentence{},
 		Notes: present.OfferNotes(a, o, false), DenyNotes: present.OfferNotes(a, o, true),
 	}
 	for _, s := range present.Scopes() {

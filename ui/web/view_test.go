@@ -11,6 +11,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/present"
+	"github.com/sandgate/sandgate/ui/present/presenttest"
 )
 
 // TestPageHasNoWayToMarkup: the scripts use nothing that turns text into markup or code,
@@ -226,5 +227,29 @@ func TestTheScriptIsShort(t *testing.T) {
 	}
 	if lines == 0 || lines >= 1500 {
 		t.Errorf("%d lines of script", lines)
+	}
+}
+
+// TestThePageTellsForeignTexts: no text of a sheet has a foreign one read as ours.
+func TestThePageTellsForeignTexts(t *testing.T) {
+	for _, text := range presenttest.Texts() {
+		glob := approval.Pattern{Kind: approval.PathGlob, Value: "/ws/" + text + "/**"}
+		a := &protocol.Approval{Agent: text, Tool: "ask", Description: "do " + text, Payload: map[string]any{"files": map[string]any{"/ws/" + text: ""}}, SessionName: text,
+			Details: map[string]string{"directory": "/ws/" + text}, Patterns: []approval.Offer{{Kind: glob.Kind, Text: glob.Text(), Matched: []string{text, text}}}}
+		s := sheetOf(t.Context(), a)
+		said := []string{s.Agent, s.Wants, s.Place, s.Title, string(present.Outcome(a, nil))}
+		for _, f := range append(s.First, s.Depth...) {
+			said = append(said, f.Text)
+		}
+		for _, o := range s.Offers {
+			said = append(said, string(o.Text))
+			for _, scope := range present.Scopes() {
+				said = append(said, string(o.Allow[scope.Scope]), string(o.Deny[scope.Scope]))
+			}
+			for _, n := range append(o.Notes, o.DenyNotes...) {
+				said = append(said, string(n.Text))
+			}
+		}
+		presenttest.Check(t, "page", strings.Join(said, "\n"))
 	}
 }

@@ -142,6 +142,7 @@ export class Board {
     this.look();
     if (!a || !e.isTrusted || !stands(this.root) || !b.guard.answer(performance.now(), at, e.detail > 1)) return this.look();
     if ((a.sure || a.label) && this.asked !== a) return this.ask(a);
+    if (a.again) return this.ask({ ...a, sure: a.again, again: "" });
     const line = this.root.querySelector("#line");
     const { said, problem } = await this.channel.ask("act", { do: a.do, target: a.target, text: line ? line.value : a.text }).catch((e) => ({ problem: e.message }));
     this.result = problem || said;

@@ -94,7 +94,7 @@ export class Panels {
         el("fieldset", null, el("legend", null, "And then"),
           radio("effect", !p.deny, "allow it", "", () => again({ deny: false, focus: "effect" })), radio("effect", p.deny, "deny it", "", () => again({ deny: true, focus: "effect" })))),
       el("div.panel", { "data-must": true }, el("p.sentence", { role: "status" }, (p.deny ? o.deny : o.allow)[p.scope.scope]),
-        el("ul.notes", null, (p.deny ? o.deny_notes : o.notes).map((n) => el("li", null, n)))),
+        el("ul.notes", null, (p.deny ? o.deny_notes : o.notes).map((n) => el(n.careful ? "li.careful" : "li", null, n.text)))),
       el("div.row.apart", null, this.back(), p.deny
         ? this.answer("deny", "Deny and remember", "N", (e) => this.remembered(p, e))
         : this.answer(p.scope.scope === "session" ? "allow" : "lasting", "Allow and remember", "y", (e) => this.remembered(p, e))));
