@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -177,6 +178,24 @@ func fullDisks(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	back("after a journal that ended in the middle", calls[len(calls)-1])
+
+	// The disk is full for a moment while a call runs, and another one looks.
+	r, err = w.Begin(Call{Started: time.Now()}, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, ws, "mv d gone")
+	fill(state)
+	other := open(t, state+"/s", ws, options)
+	_, err = other.Begin(Call{Started: time.Now()}, all)
+	full("another call", err)
+	sh(t, state, "rm fill")
+	during(t, other, "s", func() {})
+	moved, err := r.End()
+	if err != nil {
+		t.Fatal(err)
+	}
+	back("a call that ran while the disk was full", moved)
 
 	// A keep.
 	d, err := NewDraft(state+"/drafts", []string{ws}, nil)
@@ -655,5 +674,75 @@ func TestARootThatWasSwapped(t *testing.T) {
 			t.Errorf("%s: put right: %v", swap, err)
 		}
 		sh(t, dir, "test -f p/sub/ws/f")
+	}
+}
+
+// TestContentsLostWithThePower: what was not yet on the disk when the power went has its name there, and not a byte in it.
+// After the next start it is kept again, and before that no undo ends in the middle for it.
+func TestContentsLostWithThePower(t *testing.T) {
+	ws, dir := t.TempDir(), t.TempDir()+"/s"
+	sh(t, ws, ground+"; head -c 200000 /dev/urandom > large")
+	before := describe(ws)
+	during(t, open(t, dir, ws, options), "s", func() {})
+	empty := func() {
+		sh(t, dir, `find . -path '*/objects/*' -type f ! -name '*.idx' -exec truncate -s 0 {} +`)
+	}
+	empty()
+	w := open(t, dir, ws, options)
+	gone := during(t, w, "s", func() { sh(t, ws, "rm large a/one; echo made > made") })
+	after := describe(ws)
+	u, err := w.Plan([]Record{gone}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Apply(u, Call{Tool: "undo"}, true, here(w)); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "damaged") && !strings.Contains(err.Error(), "not kept") {
+		t.Errorf("an undo of what is lost: %v", err)
+	}
+	if diff := cmp.Diff(after, describe(ws)); diff != "" {
+		t.Errorf("half an undo: %s", diff)
+	}
+
+	ws, dir = t.TempDir(), t.TempDir()+"/s"
+	sh(t, ws, ground+"; head -c 200000 /dev/urandom > large")
+	before = describe(ws)
+	during(t, open(t, dir, ws, options), "s", func() {})
+	empty()
+	sh(t, dir, "for b in */boot; do echo another > $b; done")
+	w = open(t, dir, ws, options)
+	if none := during(t, w, "s", func() {}); len(none.Changes) > 0 {
+		t.Errorf("a call that did nothing: %+v", none.Changes)
+	}
+	undo(t, w, during(t, w, "s", func() { sh(t, ws, "rm large a/one; echo made > made") }), false)
+	if diff := cmp.Diff(before, describe(ws)); diff != "" {
+		t.Errorf("after a start: %s", diff)
+	}
+}
+
+// TestAnUndoThatFailsIsNotWhole: the call can be undone again, and the log says why.
+func TestAnUndoThatFailsIsNotWhole(t *testing.T) {
+	ws := t.TempDir()
+	sh(t, ws, ground)
+	w := open(t, t.TempDir()+"/s", ws, options)
+	before := describe(ws)
+	gone := during(t, w, "s", func() { sh(t, ws, "rm a/one exact") })
+	u, err := w.Plan([]Record{gone}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := errors.New("the disk has failed")
+	half, err := w.Apply(u, Call{Tool: "undo"}, false, func(order io.Reader) error {
+		if err := PutBack(ws, order); err != nil {
+			return err
+		}
+		return errors.Join(failed, os.Remove(ws+"/exact"))
+	})
+	if !errors.Is(err, failed) || !half.Unfinished || len(half.Undoes) > 0 {
+		t.Errorf("half an undo: %v, %+v", err, half)
+	}
+	if rest := undo(t, w, gone, false); rest.Unfinished || !slices.Equal(rest.Undoes, []string{gone.ID}) {
+		t.Errorf("the rest: %+v", rest)
+	}
+	if diff := cmp.Diff(before, describe(ws)); diff != "" {
+		t.Error(diff)
 	}
 }

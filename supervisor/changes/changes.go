@@ -211,6 +211,8 @@ type Record struct {
 	// is left.
 	Undo   bool     `json:"undo,omitempty"`
 	Undoes []string `json:"undoes,omitempty"`
+	// Unfinished: the undo failed before it had put all of it back.
+	Unfinished bool `json:"unfinished,omitempty"`
 	// Needs are contents that an undo which is under way is about to write. No record has
 	// them, a merged text for one, and they stay until it has ended.
 	Needs []string `json:"needs,omitempty"`
@@ -317,9 +319,10 @@ func (r *Running) Root() string { return r.w.Root }
 
 // End looks at the workspace again and records what has changed since Begin. A call that
 // changed nothing leaves no record.
-func (r *Running) End() (rec Record, err error) { return r.end(nil) }
+func (r *Running) End() (rec Record, err error) { return r.end(nil, nil) }
 
-func (r *Running) end(undo *Undo) (rec Record, err error) {
+// end is End for what was put back too; failed is why not all of it could be.
+func (r *Running) end(undo *Undo, failed error) (rec Record, err error) {
 	w := r.w
 	defer func() { r.beat.Stop(); close(r.stop) }()
 	err = w.locked(func() error {
@@ -337,7 +340,10 @@ func (r *Running) end(undo *Undo) (rec Record, err error) {
 		}
 		rec.Ended = time.Now()
 		if undo != nil {
-			rec.Undo, rec.Undoes = true, undo.Whole
+			rec.Undo, rec.Unfinished = true, failed != nil && !w.hasReached(undo.Steps)
+			if !rec.Unfinished {
+				rec.Undoes = undo.Whole
+			}
 		}
 		return w.finish(rec, r.file.Name())
 	})
@@ -345,6 +351,14 @@ func (r *Running) end(undo *Undo) (rec Record, err error) {
 		return rec, fmt.Errorf("changes of %s: %w", w.Root, err)
 	}
 	return rec, nil
+}
+
+// hasReached reports whether everything stands as it did before what is undone.
+func (w *Workspace) hasReached(steps []Step) bool {
+	return !slices.ContainsFunc(steps, func(s Step) bool {
+		now, there := w.tree[string(s.Path)]
+		return there != (s.Was != nil) || there && !now.same(*s.Was)
+	})
 }
 
 // finish writes the record of a call, and forgets that it runs.
@@ -521,12 +535,34 @@ func (w *Workspace) load() (err error) {
 	if err != nil {
 		return err
 	}
+	w.holdContents(t)
 	w.forget()
 	w.tree, w.below, w.lines = tree{}, map[string]map[string]bool{"": {}}, lines
 	for name, e := range t {
 		w.put(name, &e)
 	}
 	return nil
+}
+
+// bootID says which start of this machine it is.
+const bootID = "/proc/sys/kernel/random/boot_id"
+
+// holdContents has files read again whose contents a loss of power has taken, once after each
+// start of the machine: what was written last has its name then, and not a byte in it.
+func (w *Workspace) holdContents(t tree) {
+	file := filepath.Join(w.dir, "boot")
+	boot, err := os.ReadFile(bootID)
+	if was, unread := os.ReadFile(file); err != nil || unread == nil && bytes.Equal(was, boot) {
+		return
+	}
+	w.objects.packs.hears()
+	for name, e := range t {
+		if e.Hash != "" && !w.objects.seemsWhole(e.Hash, e.Size) {
+			e.Seen = stamp{}
+			t[name] = e
+		}
+	}
+	_ = replace(file, boot) // else the next one does it again
 }
 
 // tell writes changes to every call that is under way. A whole look, which sees all that
@@ -603,12 +639,21 @@ func (w *Workspace) blind(name, why string) {
 	}
 }
 
+// appendLine writes a line whole or, where the disk has no room, not at all. It begins with
+// the end of one that a kill has cut off, which would swallow it otherwise.
 func appendLine(f *os.File, r Record) error {
 	b, err := json.Marshal(r)
-	if err == nil {
-		_, err = f.Write(append(b, '\n'))
+	if err != nil {
+		return err
 	}
-	return err
+	before, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(slices.Concat([]byte("\n"), b, []byte("\n"))); err != nil {
+		return errors.Join(err, f.Truncate(before.Size()))
+	}
+	return nil
 }
 
 // readRunning reads a call that is under way: each look's changes, put together.
@@ -621,16 +666,16 @@ func readRunning(file string) (Record, error) {
 	var rec Record
 	net := map[Name]Change{}
 	lines := bufio.NewReader(f)
-	for n := 0; ; n++ {
+	for {
 		b, err := lines.ReadBytes('\n')
 		if err != nil {
 			break
 		}
 		var r Record
 		if json.Unmarshal(b, &r) != nil {
-			continue
+			continue // the line before was cut off: what it had to say was said again
 		}
-		if n == 0 {
+		if rec.ID == "" {
 			rec = r
 		}
 		for _, other := range r.With {

@@ -55,9 +55,57 @@ func (o objects) has(hash string) bool {
 	if o.packs.has(sumOf(hash)) {
 		return true
 	}
-	_, err := os.Lstat(o.file(hash))
-	if err != nil {
-		_, err = os.Lstat(o.shared(hash))
+	for _, file := range []string{o.file(hash), o.shared(hash)} {
+		// A compressed content has some bytes always, and what shares blocks is large.
+		if info, err := os.Lstat(file); err == nil && info.Size() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// zstdMagic is what every compressed content begins with (RFC 8878, 3.1.1).
+var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+
+// seemsWhole reports whether a content of size bytes is there and begins as it did. It costs little,
+// and finds what a loss of power leaves: a file without a byte, or with zeros.
+func (o objects) seemsWhole(hash string, size int64) bool {
+	sum := sumOf(hash)
+	if o.packs.has(sum) {
+		b, err := o.packs.get(sum)
+		if err == nil && bytes.HasPrefix(b, zstdMagic) {
+			return true
+		}
+		o.packs.lose(sum)
+	}
+	if info, err := os.Lstat(o.shared(hash)); err == nil && info.Size() == size {
+		return true
+	}
+	var begins [4]byte
+	f, err := os.Open(o.file(hash))
+	if err == nil {
+		defer f.Close()
+		_, err = io.ReadFull(f, begins[:])
+	}
+	if err == nil && bytes.Equal(begins[:], zstdMagic) {
+		return true
+	}
+	o.lose(hash)
+	return false
+}
+
+// lose forgets a content that is damaged: it is put anew when it is met again.
+func (o objects) lose(hash string) {
+	o.packs.lose(sumOf(hash))
+	_ = os.Remove(o.file(hash))
+	_ = os.Remove(o.shared(hash))
+}
+
+// whole reports whether a content is there and is what it was.
+func (o objects) whole(hash string) bool {
+	_, err := o.get(hash)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		o.lose(hash)
 	}
 	return err == nil
 }
@@ -178,15 +226,17 @@ func (o objects) getPacked(hash string) ([]byte, error) {
 	return content, nil
 }
 
-// have fails if a content is not there any more.
+// have fails if a content is not there any more, or is another: before anything is written.
 func (o objects) have(hashes []string) error {
-	if !slices.ContainsFunc(hashes, func(hash string) bool { return !o.has(hash) }) {
-		return nil
+	if slices.ContainsFunc(hashes, func(hash string) bool { return !o.has(hash) }) {
+		o.packs.hears()
 	}
-	o.packs.hears()
 	for _, hash := range hashes {
-		if !o.has(hash) {
+		switch {
+		case !o.has(hash):
 			return fmt.Errorf("a content that is to be written is not kept any more; look again, since what is kept is bounded: %w", fs.ErrNotExist)
+		case !o.whole(hash):
+			return fmt.Errorf("a content that is to be written is damaged in %s, as after a loss of power; undo the other files by their names: %w", o.dir, fs.ErrNotExist)
 		}
 	}
 	return nil

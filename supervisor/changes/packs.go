@@ -140,6 +140,13 @@ func (p *packs) has(sum [sha256.Size]byte) bool {
 	return known
 }
 
+// lose has a content taken for not there, which is damaged.
+func (p *packs) lose(sum [sha256.Size]byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.known, sum)
+}
+
 // hears takes note of what other processes have added.
 func (p *packs) hears() {
 	p.mu.Lock()

@@ -241,7 +241,7 @@ func (w *Workspace) Apply(u Undo, c Call, force bool, perform func(order io.Read
 	go func() { writer.CloseWithError(w.order(writer, u.Steps)) }()
 	err = perform(order)
 	order.Close()
-	rec, ended := r.end(&u)
+	rec, ended := r.end(&u, err)
 	return rec, errors.Join(err, ended)
 }
 
