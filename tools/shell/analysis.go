@@ -3,6 +3,7 @@ package shell
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -272,10 +273,8 @@ func (d dirSet) one() string {
 func (d dirSet) moved(start string) bool { return d.one() != start }
 
 func (d dirSet) with(dir string) dirSet {
-	for _, k := range d.known {
-		if k == dir {
-			return d
-		}
+	if slices.Contains(d.known, dir) {
+		return d
 	}
 	if len(d.known) >= 4 {
 		return dirSet{anywhere: true}

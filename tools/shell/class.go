@@ -67,7 +67,7 @@ func (a *analysis) onlyReads(base string, cmd simpleCommand) string {
 		return base + " acts on the configuration of the directory that it is in"
 	case base == "find":
 		f := parseFind(cmd.words[1:])
-		return a.orPaths(f.reason, base, slices.Concat(f.starts, f.files))
+		return a.orPaths(f.reason, base, f.paths)
 	}
 	return a.notReadOnly(cmd)
 }

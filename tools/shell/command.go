@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -163,20 +164,13 @@ func (a *analysis) denied(cmd simpleCommand, views []view) (Part, bool) {
 		r := &a.p.rules.list[i]
 		v, why := a.denies(r, cmd, views, unread)
 		if v == yes {
-			return rulePart(r, tools.Deny, a.denyReason(r)), true
+			return rulePart(r, tools.Deny, cmp.Or(r.Reason, fmt.Sprintf("%q is not allowed here", r.Pattern))), true
 		}
 		if v == perhaps && doubt.Reason == "" {
 			doubt = rulePart(r, min(tools.Ask, a.p.fallback), why)
 		}
 	}
 	return doubt, false
-}
-
-func (a *analysis) denyReason(r *compiledRule) string {
-	if r.Reason != "" {
-		return r.Reason
-	}
-	return fmt.Sprintf("%q is not allowed here", r.Pattern)
 }
 
 func rulePart(r *compiledRule, e tools.Effect, reason string) Part {
@@ -208,20 +202,13 @@ func (a *analysis) applies(r *compiledRule, cmd simpleCommand, views []view, why
 		return Part{}, false
 	}
 	if r.effect == tools.Ask {
-		return rulePart(r, tools.Ask, askReason(r)), a.outsideRoots(r, cmd) == ""
+		return rulePart(r, tools.Ask, cmp.Or(r.Reason, fmt.Sprintf("the rule %q asks first", r.Pattern))), a.outsideRoots(r, cmd) == ""
 	}
 	if reason := a.unfit(r, v, cmd, rest); reason != "" {
 		*why = reason
 		return Part{}, false
 	}
 	return rulePart(r, tools.Allow, ""), true
-}
-
-func askReason(r *compiledRule) string {
-	if r.Reason != "" {
-		return r.Reason
-	}
-	return fmt.Sprintf("the rule %q asks first", r.Pattern)
 }
 
 // byDefault judges what no rule matches; why says what kept one from it.
@@ -236,10 +223,7 @@ func (a *analysis) byDefault(cmd simpleCommand, why string) Part {
 			p.Effect = tools.Ask
 		}
 	case p.Effect < tools.Allow:
-		p.Reason = fmt.Sprintf("no rule allows %q", cmd.words[0])
-		if why != "" {
-			p.Reason = why
-		}
+		p.Reason = cmp.Or(why, fmt.Sprintf("no rule allows %q", cmd.words[0]))
 	}
 	return p
 }

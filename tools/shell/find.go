@@ -10,8 +10,7 @@ const findRuns = "-exec -execdir -ok -okdir"
 
 // A findCommand is a find command line taken apart.
 type findCommand struct {
-	starts   []word   // where it begins
-	files    []word   // files that tests read
+	paths    []word   // where it begins, and files that tests read
 	commands [][]word // what -exec and the like run
 	runs     string   // that it does
 	reason   string   // why it does more than search and run them
@@ -51,7 +50,7 @@ func (f *findCommand) parseStarts(words []word) int {
 		if w.mayBeOption() || w.fixed() && hasField("! ( ) ,", w.text) {
 			return i
 		}
-		f.starts = append(f.starts, w)
+		f.paths = append(f.paths, w)
 	}
 	return len(words)
 }
@@ -72,7 +71,7 @@ func (f *findCommand) parseTest(words []word) int {
 		f.fault("find: a value that could become several words")
 	}
 	if known().in("find-files", words[0].text) || f.newerXY(words[0].text) && !strings.HasSuffix(words[0].text, "t") {
-		f.files = append(f.files, words[1])
+		f.paths = append(f.paths, words[1])
 	}
 	return 2
 }

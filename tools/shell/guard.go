@@ -54,7 +54,7 @@ func (a *analysis) guardScript(name string, words []word) string {
 	form := known().reads[name]
 	p, reason := form.parse(words)
 	if reason == "" {
-		reason = form.check(a, p)
+		reason = form.holdScript(p)
 	}
 	if reason == "" {
 		return ""
@@ -163,8 +163,6 @@ func (a *analysis) guardOptions(base, name string, words, rest []word) string {
 		return base + ": what stands behind an option could be one: write it with =, or name it in the rule"
 	case form != nil && form.operands == oneFile && len(operandsOf(g, words)) > 1:
 		return base + " writes its second operand"
-	case base == "date":
-		return dateOnlyPrints(nil, p)
 	case known().reads[name] == nil && slices.ContainsFunc(p.operands, word.mayBeOption):
 		return base + " may take a word behind -- for an option: name it in the rule"
 	case known().carriers[base] != nil: // its operands are another program's words

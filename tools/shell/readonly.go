@@ -34,32 +34,11 @@ type readForm struct {
 	pairs, pathPairs string
 	// gives lists the options that stand for the first operand of dataThenFiles.
 	gives string
-	check func(a *analysis, p parsed) string
+	pure  func(script string) bool // what a script may hold, of a program that has one
 	// Of a listing: first are the words that may come first, needs are options one of
 	// which lets operands be, and bare says that it lists without either.
 	first, needs string
 	bare         bool
-}
-
-// readChecks are what a table does not say.
-var readChecks = map[string]func(*analysis, parsed) string{
-	"strings": noResponseFile, "date": dateOnlyPrints, "history": historyOnlyPrints, "jq": onlyPrints(pureJq),
-	"sed": onlyPrints(sedScript.MatchString), "awk": onlyPrints(pureAwk),
-}
-
-// noResponseFile is for programs that read further words from a file a word,
-// be it an operand or an option's value, is @FILE (GNU binutils).
-func noResponseFile(_ *analysis, p parsed) string {
-	words := p.operands
-	for _, o := range p.options {
-		words = append(words[:len(words):len(words)], o.value)
-	}
-	for _, w := range words {
-		if strings.HasPrefix(w.prefix(), "@") || !w.fixed() && w.prefix() == "" {
-			return "@FILE stands for the words in that file"
-		}
-	}
-	return ""
 }
 
 // versionOnly recognises what asks a program for its version or its help.
@@ -76,7 +55,7 @@ func (a *analysis) notReadOnly(cmd simpleCommand) string {
 		return ""
 	case base == "find":
 		f := parseFind(rest)
-		return a.orPaths(cmp.Or(f.runs, f.reason), base, slices.Concat(f.starts, f.files))
+		return a.orPaths(cmp.Or(f.runs, f.reason), base, f.paths)
 	}
 	name := base
 	if known().subs[base] {
@@ -95,6 +74,9 @@ func (a *analysis) notReadOnly(cmd simpleCommand) string {
 func (a *analysis) holdAgainst(form *readForm, base string, rest []word) string {
 	if base == "echo" {
 		return "" // it prints whatever it is given
+	}
+	if base == "strings" && slices.ContainsFunc(rest, func(w word) bool { return strings.HasPrefix(w.prefix(), "@") || !w.fixed() && w.prefix() == "" }) {
+		return "@FILE stands for the words in that file"
 	}
 	g := form.grammar
 	g.lenient = known().inert[base]
@@ -117,10 +99,8 @@ func (a *analysis) holdAgainst(form *readForm, base string, rest []word) string 
 			}
 		}
 	}
-	if form.check != nil {
-		if reason := form.check(a, p); reason != "" {
-			return base + ": " + reason
-		}
+	if reason := form.holdScript(p); reason != "" {
+		return base + ": " + reason
 	}
 	switch {
 	case form.operands != listings, named, form.needs != "" && p.has(strings.Fields(form.needs)...), form.bare && len(p.operands) == 0:
@@ -170,8 +150,13 @@ func (a *analysis) holdOperands(form *readForm, base string, p parsed) string {
 		if len(files) > 1 || len(files) == 1 && files[0].glob {
 			return base + " writes its second operand"
 		}
-	case revisions, listings:
-		return a.holdRevisions(base, files)
+	case revisions, listings: // one may be a path, or REVISION:PATH, and git diff compares any two files
+		files = slices.Clone(files)
+		for i, w := range files {
+			if _, path, ok := strings.Cut(w.text, ":"); ok && w.fixed() && path != "" {
+				files[i] = fixedWord(path)
+			}
+		}
 	case dataThenFiles:
 		if !p.has(strings.Fields(form.gives)...) && len(files) > 0 {
 			if files[0].split || files[0].glob {
@@ -181,23 +166,6 @@ func (a *analysis) holdOperands(form *readForm, base string, p parsed) string {
 		}
 	}
 	return a.orPaths("", base, files)
-}
-
-// holdRevisions holds operands against the path rules: one may be a path, or
-// REVISION:PATH, and git diff compares any two files outside a repository.
-func (a *analysis) holdRevisions(base string, operands []word) string {
-	for _, w := range operands {
-		if _, path, ok := strings.Cut(w.text, ":"); ok && w.fixed() && path != "" {
-			w = fixedWord(path)
-		}
-		if w.fixed() && w.text == "" {
-			continue
-		}
-		if reason := a.unreadablePath(base, w); reason != "" {
-			return reason
-		}
-	}
-	return ""
 }
 
 // orPaths gives reason, or why one of the files may not be read.
@@ -222,22 +190,4 @@ func (a *analysis) unreadablePath(base string, w word) string {
 		return ""
 	}
 	return base + " " + w.String() + ": " + reason
-}
-
-func dateOnlyPrints(_ *analysis, p parsed) string {
-	for _, w := range p.operands {
-		if !strings.HasPrefix(w.prefix(), "+") {
-			return "an operand that does not begin with + sets the clock"
-		}
-	}
-	return ""
-}
-
-func historyOnlyPrints(_ *analysis, p parsed) string {
-	for _, w := range p.operands {
-		if !w.fixed() || !isDigits(w.text) {
-			return "only a number of lines is read-only"
-		}
-	}
-	return ""
 }

@@ -2,33 +2,35 @@ package shell
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 )
 
 // Programs with a language of their own. What a script may hold is listed, as the syntax
 // of command lines is: whatever is read in two ways, or does more than print, is refused.
 
-// onlyPrints holds a script, the first operand or the values of options, against pure.
-func onlyPrints(pure func(script string) bool) func(*analysis, parsed) string {
-	return func(_ *analysis, p parsed) string {
-		var scripts []word
-		for _, o := range p.options {
-			if o.name == "-e" || o.name == "--expression" {
-				scripts = append(scripts, o.value)
-			}
-		}
-		if scripts == nil {
-			scripts = p.operands[:min(1, len(p.operands))]
-		}
-		switch script, ok := joinFixed(scripts, "\n"); {
-		case !ok:
-			return "the script is not known before it runs"
-		case len(scripts) == 0 || !pure(script):
-			return "the script may write files, run programs or read others"
-		}
+var pureScripts = map[string]func(string) bool{"sed": sedScript.MatchString, "awk": pureAwk}
+
+// holdScript holds a script, the first operand or the values of options, against what it may be.
+func (f *readForm) holdScript(p parsed) string {
+	if f.pure == nil {
 		return ""
 	}
+	var scripts []word
+	for _, o := range p.options {
+		if o.name == "-e" || o.name == "--expression" {
+			scripts = append(scripts, o.value)
+		}
+	}
+	if scripts == nil {
+		scripts = p.operands[:min(1, len(p.operands))]
+	}
+	switch script, ok := joinFixed(scripts, "\n"); {
+	case !ok:
+		return "the script is not known before it runs"
+	case len(scripts) == 0 || !f.pure(script):
+		return "the script may write files, run programs or read others"
+	}
+	return ""
 }
 
 // sedScript is a script of which no command or flag reads or writes another file (r, R, w,
@@ -66,12 +68,4 @@ func pureAwk(program string) bool {
 	rest = awkDivides.ReplaceAllString(rest, "$1 ")
 	return !strings.Contains(strings.ReplaceAll(rest, "||", ""), "|") && !awkWrites.MatchString(rest) &&
 		!(strings.Contains(rest, "/") && strings.Contains(rest, "\x00"))
-}
-
-// pureJq refuses programs that load modules.
-func pureJq(program string) bool {
-	names := strings.FieldsFunc(program, func(r rune) bool { return r != '_' && (r|0x20 < 'a' || r|0x20 > 'z') })
-	return !slices.ContainsFunc(names, func(n string) bool {
-		return hasField("import include env ENV input_filename modulemeta get_search_list", n)
-	})
 }

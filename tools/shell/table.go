@@ -77,7 +77,7 @@ func (t *tables) line(kind string, names, pairs []string) error {
 			return err
 		}
 		if kind == "read" {
-			t.reads[name].check = readChecks[names[0]]
+			t.reads[name].pure = pureScripts[names[0]]
 		}
 	}
 	return nil
