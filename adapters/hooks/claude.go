@@ -13,7 +13,7 @@ func claudeCode() *Runtime {
 				"AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "ToolSearch",
 				"BashOutput", "KillBash", "KillShell", "TaskOutput", "TaskStop"),
 			map[string]tool{
-				"Bash":         {command: "command"},
+				"Bash":         {command: "command", beside: []string{"description", "timeout", "run_in_background"}},
 				"Read":         {translate: readsFile("file_path")},
 				"Write":        {translate: writesFile("file_path", "content")},
 				"Edit":         {translate: editsFile("file_path", "replace_all")},

@@ -14,7 +14,7 @@ func codex() *Runtime {
 		tools: with(
 			own("update_plan", "request_user_input", "get_goal", "spawn_agent"),
 			map[string]tool{
-				"Bash":        {command: "command"},
+				"Bash":        {command: "command", dir: []string{"workdir", "cwd"}, beside: []string{"description", "timeout", "timeout_ms", "justification"}},
 				"apply_patch": {translate: patches("command"), opaque: true},
 			}),
 		encode: func(a Answer) Output {

@@ -11,7 +11,7 @@ func gemini() *Runtime {
 		tools: with(
 			own("write_todos", "update_topic", "list_background_processes", "read_background_output", "invoke_agent", "ask_user", "enter_plan_mode", "exit_plan_mode", "get_internal_docs"),
 			map[string]tool{
-				"run_shell_command":   {command: "command"},
+				"run_shell_command":   {command: "command", dir: []string{"dir_path", "directory"}, beside: []string{"description", "is_background", "delay_ms"}, unwraps: true},
 				"read_file":           {translate: readsFile("file_path", "absolute_path", "path")},
 				"write_file":          {translate: writesFile("file_path", "content")},
 				"replace":             {translate: editsFile("file_path", "allow_multiple")},

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/sandgate/sandgate/client"
@@ -69,7 +70,7 @@ func (h *Hook) beforeTool(ctx context.Context, e event) Answer {
 		return Answer{Verdict: Abstain}
 	}
 	if row.command != "" {
-		return h.command(ctx, e, row.command)
+		return h.command(ctx, e, row)
 	}
 	requests := []request{foreign(h.Runtime.Name, e)}
 	if known {
@@ -179,16 +180,23 @@ func (h *Hook) fromError(err error, opaque bool) Answer {
 // command answers for a shell command. One that is to run in the sandbox is rewritten,
 // and decided about where it runs; what is certain to be refused there is refused here,
 // where the model is told best.
-func (h *Hook) command(ctx context.Context, e event, member string) Answer {
-	line, err := e.Input.text(member)
+func (h *Hook) command(ctx context.Context, e event, row tool) Answer {
+	line, err := e.Input.text(row.command)
 	if err != nil {
 		return refused(err)
 	}
 	if strings.ContainsRune(line, 0) {
 		return refused(&inputError{"the command contains a NUL byte", ""})
 	}
-	args := map[string]any{"command": line, "dir": e.Cwd}
+	dir, err := e.directory(row.dir...)
+	if err != nil {
+		return refused(err)
+	}
+	args := map[string]any{"command": line, "dir": dir}
 	if h.Command == nil {
+		if err := row.asDecided(e.Input, line); err != nil {
+			return refused(err)
+		}
 		return h.decide(ctx, e, false, []request{{"shell", args}})
 	}
 	name := sessionName(e.Session)
@@ -208,11 +216,27 @@ func (h *Hook) command(ctx context.Context, e event, member string) Answer {
 	default:
 		return h.refuseCommand(ctx, s, args, check)
 	}
-	a.Input, err = rewrite(e.Input, member, append(h.Command(name), "command="+line))
+	a.Input, err = rewrite(e.Input, row.command, append(h.Command(name), "command="+line))
 	if err != nil {
 		return refused(err)
 	}
 	return a
+}
+
+// asDecided fails unless a runtime that carries a command out itself runs the very line, and
+// where it says: what is decided about must be what runs.
+func (row tool) asDecided(in members, line string) error {
+	for name := range in {
+		if name != row.command && !slices.Contains(row.dir, name) && !slices.Contains(row.beside, name) {
+			return &inputError{fmt.Sprintf("what %s means for the command is not known here", clip(name)), "leave it out, or have commands run by sandgate (without --confine=false)"}
+		}
+	}
+	words := append(strings.Fields(strings.ToLower(line)), "", "")
+	shell := strings.TrimSuffix(words[0][strings.LastIndexAny(words[0], `/\`)+1:], ".exe")
+	if row.unwraps && slices.Contains([]string{"sh", "bash", "zsh", "cmd", "powershell", "pwsh"}, shell) && strings.ContainsAny(words[1][:min(1, len(words[1]))], "-/") {
+		return &inputError{"the runtime reads this line in another way, without its shell", "write the command without " + clip(words[0]) + " " + clip(words[1])}
+	}
+	return nil
 }
 
 // refuseCommand has a refusal recorded. tools.check leaves no trace, and what is refused

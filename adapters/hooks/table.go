@@ -20,8 +20,14 @@ type translation func(event) ([]request, error)
 
 // A tool is one row of a runtime's table.
 type tool struct {
-	// command is set for tools that run a command line: the member that holds it.
+	// command is set for tools that run a command line: the member that holds it. dir are the
+	// members that say where, and beside lists those that do not change what runs.
 	command string
+	dir     []string
+	beside  []string
+	// unwraps: the runtime drops the shell from "bash -c ..." before it has its own read the
+	// rest, in which quotes then mean something else.
+	unwraps bool
 	// own is set for tools that touch nothing but the runtime itself.
 	own bool
 	// opaque is set where the requests say which files are written and not what is
