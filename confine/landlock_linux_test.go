@@ -535,17 +535,21 @@ func TestLandlockWaysOut(t *testing.T) {
 	const libc = "import ctypes; l = ctypes.CDLL(None, use_errno=True)\n"
 	const raise = "\nif r < 0: raise OSError(ctypes.get_errno(), '')"
 	for act, want := range map[string]string{
-		"r = l.inotify_add_watch(0, b'" + listed + "', 0xfff)": "EACCES",
-		"r = l.inotify_init()":                                 "EMFILE",
+		"r = l.inotify_add_watch(l.inotify_init(), b'" + outside + "', 0xfff)":                      "EACCES",
+		"r = l.inotify_add_watch(l.inotify_init(), b'/tmp', 0xfff)":                                 "EACCES",
+		"r = l.inotify_add_watch(l.inotify_init(), b'/proc/1', 0xfff)":                              "EACCES",
+		"r = l.inotify_add_watch(l.inotify_init(), b'" + listed + "', 0xfff)":                       "ok",
+		"r = l.inotify_add_watch(0, b'" + listed + "', 0xfff)":                                      "EINVAL",
+		"r = min(l.inotify_init() for _ in range(20))":                                              "EMFILE",
 		"r = l.ioctl(os.open('" + listed + "/own', 0), 0x40086602, ctypes.byref(ctypes.c_long(0)))": "ENOTTY", // FS_IOC_SETFLAGS
 		"r = l.ioctl(os.open('" + listed + "/own', 0), 0x40806685, 0)":                              "ENOTTY", // FS_IOC_ENABLE_VERITY
-		"r = l.unshare(0x10000000)":                                     "EPERM",
-		"r = l.ptrace(16, os.getppid(), 0, 0)":                          "EPERM",
-		"r = l.mq_open(b'/x', 0o102, 0o600, 0)":                         "EPERM",
-		fmt.Sprintf("r = l.syscall(%d, 1, 0)", unix.SYS_IO_URING_SETUP): "EPERM", // io_uring_setup
-		"r = l.killpg(os.getpgid(os.getppid()), 0)":                     "EPERM",
-		fmt.Sprintf("r = l.syscall(%d, 0, -3, 0)", unix.SYS_KEYCTL):     "EPERM", // keyctl
-		"r = l.eventfd(0, 0)":                                           "ok",
+		"r = l.unshare(0x10000000)":                                                                 "EPERM",
+		"r = l.ptrace(16, os.getppid(), 0, 0)":                                                      "EPERM",
+		"r = l.mq_open(b'/x', 0o102, 0o600, 0)":                                                     "EPERM",
+		fmt.Sprintf("r = l.syscall(%d, 1, 0)", unix.SYS_IO_URING_SETUP):                             "EPERM", // io_uring_setup
+		"r = l.killpg(os.getpgid(os.getppid()), 0)":                                                 "EPERM",
+		fmt.Sprintf("r = l.syscall(%d, 0, -3, 0)", unix.SYS_KEYCTL):                                 "EPERM", // keyctl
+		"r = l.eventfd(0, 0)": "ok",
 	} {
 		if got := confinetest.Python(t, l, p, ws, libc+act+raise); got != want {
 			t.Errorf("%s: %s, want %s", act, got, want)

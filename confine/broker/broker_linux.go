@@ -82,6 +82,8 @@ type Options struct {
 	Queue int
 	// Network is what there is of one.
 	Network Network
+	// Diag tells of TCP sockets.
+	Diag Diag
 	// Processes lists the programs that live.
 	Processes func() []int
 	// Pools are where private places get their entries from.
@@ -117,6 +119,7 @@ type Broker struct {
 	count     uint64            // of sockets that were ever made
 	listened  map[uint64]bool   // inodes of those that listen
 	terminals map[terminal]bool // that programs have made
+	watchers  map[holder]int    // the broker's copies
 	bound     births            // Unix sockets that programs have made
 
 	// names is held from looking at a name to acting on it.
@@ -126,9 +129,11 @@ type Broker struct {
 
 	questions questions
 
-	mu      sync.Mutex
-	refused []Refusal
-	more    int // refusals beyond those
+	mu          sync.Mutex
+	refused     []Refusal
+	more        int             // refusals beyond those
+	told        map[uint64]name // of sockets that are bound, by inode
+	connections []*connection   // the newest last
 
 	fault atomic.Pointer[string] // see guard
 }
@@ -140,7 +145,7 @@ func New(o Options) (*Broker, error) {
 	}
 	b := &Broker{
 		Options: o, profile: o.Rules, kept: map[FileID]bool{}, made: births{},
-		sockets: map[uint64]socket{}, listened: map[uint64]bool{}, bound: births{}, terminals: map[terminal]bool{},
+		sockets: map[uint64]socket{}, listened: map[uint64]bool{}, bound: births{}, terminals: map[terminal]bool{}, told: map[uint64]name{}, watchers: map[holder]int{},
 	}
 	b.abstractID = strings.TrimPrefix(tempName(), tempPrefix)
 	for _, id := range o.Kept {
@@ -231,7 +236,8 @@ type reply struct {
 	hands  bool
 	beside int // if it is not 0: another descriptor of ours that goes with fd
 	cloex  bool
-	undo   func() // if the descriptor cannot be handed over
+	undo   func()        // if the descriptor cannot be handed over
+	known  func(n int32) // what number it has got
 	after  func() unix.Errno
 	native bool // the kernel goes on with the call
 	later  bool // another goroutine answers
@@ -283,6 +289,9 @@ func (c *call) finish(r reply) {
 				errno = r.after()
 			} else if errno != 0 && r.undo != nil {
 				r.undo()
+			}
+			if errno == 0 && r.known != nil {
+				r.known(int32(n))
 			}
 		})
 		r.drop(0)

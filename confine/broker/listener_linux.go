@@ -162,6 +162,10 @@ func (b *Broker) Rest() {
 	}
 	b.guard(func() { b.Settle(true) })
 	b.questions = questions{}
+	for _, fd := range b.watchers {
+		unix.Close(fd)
+	}
+	clear(b.watchers)
 	if b.waiting.Load() == 0 {
 		unix.Close(b.listener.fd)
 	}

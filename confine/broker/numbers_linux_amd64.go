@@ -25,6 +25,8 @@ var older = map[int]handler{
 	unix.SYS_UTIMES:    func(c *call) reply { return c.utimes(cwd, c.args[0], c.args[1], 1000, 0) },
 	unix.SYS_FUTIMESAT: func(c *call) reply { return c.utimes(c.int(0), c.args[1], c.args[2], 1000, 0) },
 	unix.SYS_UTIME:     (*call).utime,
+
+	unix.SYS_INOTIFY_INIT: func(c *call) reply { return c.watcher(0) },
 }
 
 var olderNames = map[int]string{

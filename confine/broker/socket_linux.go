@@ -86,6 +86,7 @@ func (c *call) socket() reply {
 		return fails(unix.EMFILE)
 	}
 	c.b.forget(st.Ino)
+	c.b.unname(st.Ino)
 	c.b.count++
 	c.b.sockets[st.Ino] = socket{keep, family, c.b.count}
 	return reply{hands: true, fd: fd, cloex: kind&unix.SOCK_CLOEXEC != 0, undo: func() { c.b.forget(st.Ino) }}
@@ -214,7 +215,7 @@ func (b *Broker) bindsTo(s socket, to netip.Addr) netip.Addr {
 // listens there.
 func (b *Broker) listensAt(to netip.AddrPort) netip.AddrPort {
 	at := netip.AddrPortFrom(Own6(b.Network.Own), to.Port())
-	if to.Addr() == at.Addr() || to.Addr().Is6() && Listening(at) {
+	if to.Addr() == at.Addr() || to.Addr().Is6() && b.Diag.listening(at) {
 		return at
 	}
 	return netip.AddrPortFrom(b.Network.Own, to.Port())
@@ -239,6 +240,7 @@ func (c *call) connect() reply {
 	if !ok {
 		return fails(unix.EAFNOSUPPORT)
 	}
+	asked := to
 	switch {
 	case !c.b.loopback(to.Addr()):
 		c.b.refuse(Refusal{"connect", to.String(), Outside})
@@ -247,16 +249,16 @@ func (c *call) connect() reply {
 		to = c.b.Network.Proxy
 	default:
 		to = c.b.listensAt(to)
-		if !Listening(to) {
+		if !c.b.Diag.listening(to) {
 			return fails(unix.ECONNREFUSED)
 		}
 	}
-	return c.connecting(s, ino, s.sockaddr(to))
+	return c.connecting(s, ino, s.sockaddr(to), func(fd int) { c.b.connected(fd, ino, asked, to) })
 }
 
-// connecting connects, and lets go of the copy. What may wait does so in a thread of its
-// own.
-func (c *call) connecting(s socket, ino uint64, to unix.Sockaddr) reply {
+// connecting connects, has note take notice of that, and lets go of the copy. What may wait
+// does so in a thread of its own.
+func (c *call) connecting(s socket, ino uint64, to unix.Sockaddr, note func(fd int)) reply {
 	flags, err := unix.FcntlInt(uintptr(s.fd), unix.F_GETFL, 0)
 	if err != nil {
 		return fails(errnoOf(err))
@@ -275,6 +277,7 @@ func (c *call) connecting(s socket, ino uint64, to unix.Sockaddr) reply {
 			_, _ = unix.FcntlInt(uintptr(s.fd), unix.F_SETFL, flags) // as it was a moment ago
 		}
 		if err == nil || err == unix.EINPROGRESS {
+			note(s.fd)
 			c.b.forget(ino)
 		}
 		if !blocks || err != unix.EAGAIN { // EAGAIN: who listens has enough who wait
@@ -293,6 +296,9 @@ func (c *call) connecting(s socket, ino uint64, to unix.Sockaddr) reply {
 	c.b.forget(ino)
 	go func() {
 		err := unix.Connect(own, to)
+		if err == nil {
+			note(own)
+		}
 		unix.Close(own)
 		c.b.waiting.Add(-1)
 		c.finish(answerOf(err))
@@ -362,7 +368,7 @@ func Listening(at netip.AddrPort) bool {
 }
 
 func (c *call) bind() reply {
-	s, _, p, errno := c.addressed()
+	s, ino, p, errno := c.addressed()
 	switch {
 	case errno != 0:
 		return fails(errno)
@@ -382,6 +388,9 @@ func (c *call) bind() reply {
 	err := unix.Bind(s.fd, to)
 	if err == unix.EADDRINUSE && c.b.sweep() { // the copy of a socket that a program has closed
 		err = unix.Bind(s.fd, to)
+	}
+	if err == nil {
+		c.b.nameAs(s, ino, at.Addr())
 	}
 	return answerOf(err)
 }
@@ -406,6 +415,11 @@ func (c *call) listen() reply {
 			if err := unix.Bind(s.fd, s.sockaddr(netip.AddrPortFrom(c.b.bindsTo(s, netip.Addr{}), 0))); err != nil {
 				return fails(errnoOf(err))
 			}
+			every := netip.IPv4Unspecified()
+			if s.family == unix.AF_INET6 {
+				every = netip.IPv6Unspecified()
+			}
+			c.b.nameAs(s, ino, every)
 		}
 	}
 	if err := unix.Listen(s.fd, int(c.int(1))); err != nil {
@@ -552,7 +566,7 @@ func (c *call) connectUnix(s socket, ino uint64, p []byte) reply {
 		if unix.Faccessat(c.b.abstractFD, file, unix.F_OK, 0) != nil {
 			return fails(unix.ECONNREFUSED)
 		}
-		return c.connecting(s, ino, &unix.SockaddrUnix{Name: c.b.link(c.b.abstractFD) + "/" + file})
+		return c.connecting(s, ino, &unix.SockaddrUnix{Name: c.b.link(c.b.abstractFD) + "/" + file}, func(int) {})
 	}
 	w := walk{call: c}
 	t, errno := w.find(cwd, name, true)
@@ -566,7 +580,7 @@ func (c *call) connectUnix(s socket, ino uint64, p []byte) reply {
 		return fails(unix.EACCES)
 	}
 	// By the descriptor that was judged, which stays until the answer.
-	return c.connecting(s, ino, &unix.SockaddrUnix{Name: c.b.link(t.fd)})
+	return c.connecting(s, ino, &unix.SockaddrUnix{Name: c.b.link(t.fd)}, func(int) {})
 }
 
 // room makes some for another copy. If many come so fast that there is no time to look

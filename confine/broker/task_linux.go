@@ -125,6 +125,23 @@ func (c *call) read(addr uint64, p []byte) int {
 	return n
 }
 
+// write copies to the thread's memory. Landlock lets the broker reach programs of its own
+// domain only, so that a number which means another process by now leads nowhere else.
+func (c *call) write(addr uint64, p []byte) unix.Errno {
+	if len(p) == 0 {
+		return 0
+	}
+	if !c.from.waits(c.id) {
+		return unix.ESRCH
+	}
+	local := []unix.Iovec{{Base: &p[0], Len: uint64(len(p))}}
+	remote := []unix.RemoteIovec{{Base: uintptr(addr), Len: len(p)}}
+	if n, err := unix.ProcessVMWritev(c.tid, local, remote, 0); err != nil || n != len(p) {
+		return unix.EFAULT
+	}
+	return 0
+}
+
 // words reads n machine words from the thread's memory.
 func (c *call) words(addr uint64, n int) ([]int64, unix.Errno) {
 	list := make([]int64, n)

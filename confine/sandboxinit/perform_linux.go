@@ -39,7 +39,7 @@ func newWorker(ctl *control, s *wire.Setup, reset []unix.Signal, queue int, q *q
 		w.clean = inspect(s.Unshared, s.Tmpfs)
 		return w, nil
 	}
-	w.shared, err = newShared(ctl, s, queue)
+	w.shared, err = newShared(ctl, s, queue, q.diag())
 	return w, err
 }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine/broker"
 )
 
 // What waits in sockets is memory that no process shows: each holds up to some hundred
@@ -18,6 +20,7 @@ const queueMost = 512 << 10
 type queues struct {
 	fd  int // of NETLINK_SOCK_DIAG
 	buf []byte
+	one broker.Diag // the same question about one socket
 }
 
 // newQueues opens what a filter takes away later; nil where there is none. Then what sockets
@@ -32,7 +35,15 @@ func newQueues() *queues {
 		unix.Close(fd)
 		return nil
 	}
-	return &queues{fd: fd}
+	return &queues{fd: fd, one: broker.NewDiag()}
+}
+
+// diag is what a broker asks.
+func (q *queues) diag() broker.Diag {
+	if q == nil {
+		return broker.Diag{}
+	}
+	return q.one
 }
 
 // held sums what the sockets with these inodes hold.

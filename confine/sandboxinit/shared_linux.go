@@ -44,12 +44,12 @@ type shared struct {
 	base    *unix.SockFprog // a filter that init itself does not have, with a broker
 }
 
-func newShared(ctl *control, s *wire.Setup, queue int) (*shared, error) {
+func newShared(ctl *control, s *wire.Setup, queue int, diag broker.Diag) (*shared, error) {
 	x := &shared{domain: -1, scoped: s.Landlock.Scoped != 0, private: s.Shared.Private}
 	programs := s.Landlock
 	if s.Shared.Broker != nil {
 		programs = s.Shared.Broker.Programs
-		if err := x.addBroker(ctl, s.Shared, queue); err != nil {
+		if err := x.addBroker(ctl, s.Shared, queue, diag); err != nil {
 			return nil, fmt.Errorf("broker: %w", err)
 		}
 	}
@@ -67,7 +67,7 @@ func newShared(ctl *control, s *wire.Setup, queue int) (*shared, error) {
 
 // addBroker makes the broker, and tries whether the kernel lets a program's filter have a
 // listener: below another listener it does not (EBUSY, seccomp(2)).
-func (x *shared) addBroker(ctl *control, s *wire.Shared, queue int) error {
+func (x *shared) addBroker(ctl *control, s *wire.Shared, queue int, diag broker.Diag) error {
 	p := sandboxprofile.Profile{Paths: map[string]sandboxprofile.Rights{}, Protect: s.Broker.Protect, Hide: s.Broker.Hide}
 	for _, g := range s.Broker.Paths {
 		p.Paths[g.Path] = g.Rights
@@ -77,7 +77,7 @@ func (x *shared) addBroker(ctl *control, s *wire.Shared, queue int) error {
 	}
 	x.profile = p
 	x.rules = broker.NewRules(p, s.Private)
-	o := broker.Options{Rules: x.rules, Redirected: s.Broker.Redirected, Queue: queue}
+	o := broker.Options{Rules: x.rules, Redirected: s.Broker.Redirected, Queue: queue, Diag: diag}
 	for _, id := range s.Broker.Kept {
 		o.Kept = append(o.Kept, broker.FileID(id))
 	}

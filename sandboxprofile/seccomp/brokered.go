@@ -41,7 +41,7 @@ type Brokered struct {
 // SharedGroups, but for what the broker does in their place.
 func (b Brokered) Denied() []Group {
 	groups := slices.DeleteFunc(SharedGroups(b.Sockets), func(g Group) bool {
-		return g.Name == "metadata" || !b.Sockets && (g.Name == "unix_sockets" || g.Name == "network")
+		return g.Name == "metadata" || g.Name == "watches" || g.Name == "watchers" || !b.Sockets && (g.Name == "unix_sockets" || g.Name == "network")
 	})
 	groups = append(groups, leases())
 	if b.Signals {
@@ -87,7 +87,7 @@ func (b Brokered) Notified() []Rule {
 		"creat", "truncate", "mkdir", "mkdirat", "mknod", "mknodat", "rename", "renameat", "renameat2", "link", "linkat",
 		"symlink", "symlinkat", "unlink", "unlinkat", "rmdir",
 		"chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat",
-		"utime", "utimes", "futimesat", "utimensat", "umask")
+		"utime", "utimes", "futimesat", "utimensat", "umask", "inotify_init", "inotify_init1", "inotify_add_watch")
 	for _, c := range []struct {
 		call  string
 		flags int
@@ -110,11 +110,11 @@ func (b Brokered) Notified() []Rule {
 	}
 	if !b.Sockets {
 		// Each socket(2), whatever its family and type: what the broker does not know it refuses.
-		rules = append(rules, calls("socket", "connect", "bind", "listen")...)
+		rules = append(rules, calls("socket", "connect", "bind", "listen", "getsockname", "getpeername")...)
 	}
 	rules = append(rules, tracedExits().Rules...)
 	return append(rules, Rule{"prctl", equal32(0, prctlSetDumpable)})
 }
 
 // brokerCalls are what a broker calls that no program may.
-var brokerCalls = []string{"openat2", "process_vm_readv"}
+var brokerCalls = []string{"openat2", "process_vm_readv", "process_vm_writev"}
