@@ -19,13 +19,15 @@ import (
 const addressesPython = `
 import socket
 def say(*names): print(*[(n[0], n[1] > 0) for n in names])
-for family, at, to in ((2, '127.0.0.1', '127.0.0.1'), (2, '0.0.0.0', '127.0.0.1'), (2, None, '127.0.0.1'), (10, '::', '127.0.0.1'), (10, '::', '::1'), (10, '::1', '::1')):
+for bound, family, at, to in ((b, *x) for b in (0, 1) for x in ((2, '127.0.0.1', '127.0.0.1'), (2, '0.0.0.0', '127.0.0.1'), (2, None, '127.0.0.1'), (10, '::', '127.0.0.1'), (10, '::', '::1'), (10, '::1', '::1'))):
     l = socket.socket(family)
     if at: l.bind((at, 0))
     say(l.getsockname())
     l.listen()
     port = l.getsockname()[1]
-    c = socket.create_connection((to, port))
+    c = socket.socket(10 if ':' in to else 2)
+    if bound: c.bind(('', 0))
+    c.connect((to, port))
     a, peer = l.accept()
     if to != '::1': say(peer)
     say(l.getsockname(), c.getsockname(), c.getpeername(), a.getsockname(), a.getpeername())
@@ -39,6 +41,10 @@ for family, at, to in ((2, '127.0.0.1', '127.0.0.1'), (2, '0.0.0.0', '127.0.0.1'
     try: print(n.getpeername())
     except OSError as e: print(e)
     print(socket.socket(family).getsockname()[:2])
+    s = socket.socket(family); s.bind(('', 0)); port = s.getsockname()[1]; print(port > 0)
+    try: s.bind(('', 0))
+    except OSError as e: print(e)
+    s.listen(); print(s.getsockname()[1] == port)
 a, b = socket.socketpair()
 print(a.getsockname(), a.getpeername())
 `

@@ -118,6 +118,11 @@ func (b *Broker) madeBy(ino uint64) *connection {
 // getsockname tells a program the address that it bound a socket to, or was connected to at.
 // Whatever else it asks about the kernel answers.
 func (c *call) getsockname() reply {
+	if s, ino, errno := c.socketOf(c.int(0)); errno == 0 && s.fd != 0 {
+		if err := c.b.settle(s, ino); err != nil {
+			return fails(errnoOf(err))
+		}
+	}
 	return c.tells(func(ino uint64) (name, bool) {
 		if n, ok := c.b.told[ino]; ok {
 			return n, true

@@ -103,7 +103,7 @@ type Broker struct {
 	rootFD, procFD, selfFD int // O_PATH: "/", /proc and /proc/self/fd
 	umask                  int // that programs start with
 	masked                 atomic.Bool
-	slowMemory             bool // process_vm_readv(2) is barred here
+	slowMemory             bool // process_vm_readv(2) or process_vm_writev(2) is barred here
 	mounts                 bool // they say what may be changed: see Modes
 
 	// abstractID is of this sandbox alone, and abstractFD where its abstract names are.
@@ -182,6 +182,9 @@ func New(o Options) (*Broker, error) {
 	own := []unix.RemoteIovec{{Base: addressOf(&probe[0]), Len: 1}}
 	var got [1]byte
 	_, err := unix.ProcessVMReadv(os.Getpid(), []unix.Iovec{{Base: &got[0], Len: 1}}, own, 0)
+	if err == nil {
+		_, err = unix.ProcessVMWritev(os.Getpid(), []unix.Iovec{{Base: &got[0], Len: 1}}, own, 0)
+	}
 	b.slowMemory = err != nil
 	return b, nil
 }

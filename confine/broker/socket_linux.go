@@ -45,6 +45,9 @@ type socket struct {
 	fd     int
 	family int
 	made   uint64 // the how manieth it is
+	// bound is the address that a program has bound it to, for the kernel to choose a port
+	// (see settle).
+	bound netip.Addr
 }
 
 const (
@@ -88,7 +91,7 @@ func (c *call) socket() reply {
 	c.b.forget(st.Ino)
 	c.b.unname(st.Ino)
 	c.b.count++
-	c.b.sockets[st.Ino] = socket{keep, family, c.b.count}
+	c.b.sockets[st.Ino] = socket{fd: keep, family: family, made: c.b.count}
 	return reply{hands: true, fd: fd, cloex: kind&unix.SOCK_CLOEXEC != 0, undo: func() { c.b.forget(st.Ino) }}
 }
 
@@ -384,6 +387,17 @@ func (c *call) bind() reply {
 	if !c.b.loopback(at.Addr()) {
 		return fails(unix.EADDRNOTAVAIL)
 	}
+	if s.bound.IsValid() {
+		return fails(unix.EINVAL)
+	}
+	if at.Port() == 0 {
+		if a, err := unix.Getsockname(s.fd); err != nil || portOf(a) != 0 {
+			return fails(unix.EINVAL)
+		}
+		s.bound = at.Addr()
+		c.b.sockets[ino] = s
+		return reply{}
+	}
 	to := s.sockaddr(netip.AddrPortFrom(c.b.bindsTo(s, at.Addr()), at.Port()))
 	err := unix.Bind(s.fd, to)
 	if err == unix.EADDRINUSE && c.b.sweep() { // the copy of a socket that a program has closed
@@ -393,6 +407,22 @@ func (c *call) bind() reply {
 		c.b.nameAs(s, ino, at.Addr())
 	}
 	return answerOf(err)
+}
+
+// settle has the kernel choose a port for a socket that was bound without one. It is done
+// when somebody asks, or listens: what is connected instead has 127.0.0.1 for an address, as
+// sockets have that were not bound, and a server does not see the sandbox's own.
+func (b *Broker) settle(s socket, ino uint64) error {
+	if !s.bound.IsValid() {
+		return nil
+	}
+	if err := unix.Bind(s.fd, s.sockaddr(netip.AddrPortFrom(b.bindsTo(s, s.bound), 0))); err != nil {
+		return err
+	}
+	b.nameAs(s, ino, s.bound)
+	s.bound = netip.Addr{}
+	b.sockets[ino] = s
+	return nil
 }
 
 func (c *call) listen() reply {
@@ -408,18 +438,17 @@ func (c *call) listen() reply {
 	}
 	if s.family != unix.AF_UNIX {
 		bound, err := unix.Getsockname(s.fd)
+		if err == nil && portOf(bound) == 0 { // the kernel would listen everywhere
+			if !s.bound.IsValid() {
+				s.bound = netip.IPv4Unspecified()
+				if s.family == unix.AF_INET6 {
+					s.bound = netip.IPv6Unspecified()
+				}
+			}
+			err = c.b.settle(s, ino)
+		}
 		if err != nil {
 			return fails(errnoOf(err))
-		}
-		if portOf(bound) == 0 { // the kernel would listen everywhere
-			if err := unix.Bind(s.fd, s.sockaddr(netip.AddrPortFrom(c.b.bindsTo(s, netip.Addr{}), 0))); err != nil {
-				return fails(errnoOf(err))
-			}
-			every := netip.IPv4Unspecified()
-			if s.family == unix.AF_INET6 {
-				every = netip.IPv6Unspecified()
-			}
-			c.b.nameAs(s, ino, every)
 		}
 	}
 	if err := unix.Listen(s.fd, int(c.int(1))); err != nil {
