@@ -164,13 +164,17 @@ func (c *call) tells(of func(ino uint64) (name, bool)) reply {
 	if errno != 0 || c.b.slowMemory {
 		return reply{native: true}
 	}
-	c.b.mu.Lock()
-	n, ok := of(ino)
-	c.b.mu.Unlock()
+	n, ok := c.b.lookup(of, ino)
 	if !ok {
 		return reply{native: true}
 	}
 	return fails(c.writeName(n))
+}
+
+func (b *Broker) lookup(of func(ino uint64) (name, bool), ino uint64) (name, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return of(ino)
 }
 
 // writeName writes a struct sockaddr where the call has its second and third argument.

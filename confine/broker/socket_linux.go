@@ -300,7 +300,7 @@ func (c *call) connecting(s socket, ino uint64, to unix.Sockaddr, note func(fd i
 	go func() {
 		err := unix.Connect(own, to)
 		if err == nil {
-			note(own)
+			c.b.guard(func() { note(own) })
 		}
 		unix.Close(own)
 		c.b.waiting.Add(-1)
