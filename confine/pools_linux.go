@@ -3,7 +3,6 @@ package confine
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -146,18 +145,4 @@ func (x *pool) remove() {
 	if x.lock != nil {
 		x.lock.Close()
 	}
-}
-
-// diskUse is how many bytes of disk a tree takes, by what has a name.
-func diskUse(base string) (n int64) {
-	_ = filepath.WalkDir(base, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return nil // gone meanwhile, or closed by the tool to everybody
-		}
-		if info, err := d.Info(); err == nil {
-			n += info.Sys().(*syscall.Stat_t).Blocks * 512
-		}
-		return nil
-	})
-	return n
 }

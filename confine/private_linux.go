@@ -180,19 +180,6 @@ func (x *private) remove() {
 	}
 }
 
-func removeTree(base string) {
-	if os.RemoveAll(base) == nil {
-		return
-	}
-	_ = filepath.WalkDir(base, func(path string, d fs.DirEntry, _ error) error {
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(path, 0o700)
-		}
-		return nil
-	})
-	_ = os.RemoveAll(base) // what is left is found by removeStale
-}
-
 // removeStale takes away what supervisors that were killed have left in places: directories
 // of this user that nobody holds the lock of.
 func removeStale(places []string) {
