@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -201,7 +202,7 @@ func (l *Landlock) plan(ctx context.Context, p sandboxprofile.Profile) (hostPlan
 	if err != nil {
 		return hostPlan{}, err
 	}
-	rules, err := l.compile(p, facts)
+	rules, crowded, err := l.compile(p, facts)
 	if err != nil {
 		return hostPlan{}, err
 	}
@@ -212,7 +213,7 @@ func (l *Landlock) plan(ctx context.Context, p sandboxprofile.Profile) (hostPlan
 	if b := setup.Shared; b != nil && b.Broker != nil {
 		b.Broker.Protect = append(b.Broker.Protect, frozenPatterns(frozenOf(ctx))...)
 	}
-	return hostPlan{profile: p, seen: seen, user: user, setup: setup, enforced: l.enforced(p, rules)}, nil
+	return hostPlan{profile: p, seen: seen, user: user, setup: setup, enforced: l.enforced(p, rules, crowded)}, nil
 }
 
 // withoutOurs is p without any right to sandgate's own directories, under whatever other
@@ -231,8 +232,9 @@ func withoutOurs(p sandboxprofile.Profile, masks []sandboxprofile.Mask) sandboxp
 	return p
 }
 
-// compile gives the rules, or refuses a profile that they cannot keep.
-func (l *Landlock) compile(p sandboxprofile.Profile, f sandboxprofile.Facts) (landlock.Brokered, error) {
+// compile gives the rules, or refuses a profile that they cannot keep. crowded are the
+// directories of which some entries have none: see thin.
+func (l *Landlock) compile(p sandboxprofile.Profile, f sandboxprofile.Facts) (rules landlock.Brokered, crowded []string, err error) {
 	entries := map[string][]landlock.Entry{}
 	for _, dir := range landlock.Splits(p, f) {
 		list, err := os.ReadDir(dir)
@@ -240,25 +242,66 @@ func (l *Landlock) compile(p sandboxprofile.Profile, f sandboxprofile.Facts) (la
 			continue // nothing to grant
 		}
 		if err != nil {
-			return landlock.Brokered{}, fmt.Errorf("confine: survey %q: %w", dir, err)
+			return rules, nil, fmt.Errorf("confine: survey %q: %w", dir, err)
 		}
 		for _, e := range list {
 			entries[dir] = append(entries[dir], landlock.Entry{Name: e.Name(), Kind: kindOf(e.Type())})
 		}
 	}
-	rules, err := landlock.CompileBrokered(p, f, entries)
+	rules, err = landlock.CompileBrokered(p, f, entries)
+	if n := len(rules.Programs); err == nil && n > maxHostRules {
+		crowded = thin(entries, n-maxHostRules)
+		rules, err = landlock.CompileBrokered(p, f, entries)
+		rules.Reads = landlock.AllReads
+	}
 	var cannot *landlock.Error
 	if errors.As(err, &cannot) {
-		return rules, unenforceable(cannot.Part, cannot)
+		return rules, nil, unenforceable(cannot.Part, cannot)
 	}
 	if err != nil {
-		return rules, unenforceable("the Landlock rules", err)
+		return rules, nil, unenforceable("the Landlock rules", err)
 	}
-	return rules, nil
+	if n := len(rules.Programs); n > maxHostRules {
+		return rules, nil, &Unenforceable{Part: "hidden names", Reason: fmt.Sprintf("%d rules would be needed, at most %d are made", n, maxHostRules),
+			Hint: "list fewer paths in sandbox.paths, or allow user namespaces"}
+	}
+	return rules, crowded, nil
 }
 
 // maxHostRules bounds a ruleset: each rule is a file that is opened.
 const maxHostRules = 8192
+
+// thin takes at least so many entries away from directories beside hidden names, those
+// with the most first, and gives the directories. A tool can make any number of names, and
+// what has no rule is withheld from programs and read through the broker, though not
+// executed. So what is least likely to be a program goes first.
+func thin(entries map[string][]landlock.Entry, many int) (crowded []string) {
+	for _, goes := range []func(dir string, e landlock.Entry) bool{
+		func(dir string, e landlock.Entry) bool {
+			return e.Kind != sandboxprofile.Dir && unix.Faccessat(unix.AT_FDCWD, path.Join(dir, e.Name), unix.X_OK, unix.AT_SYMLINK_NOFOLLOW) != nil
+		},
+		func(_ string, e landlock.Entry) bool { return e.Kind != sandboxprofile.Dir },
+		func(string, landlock.Entry) bool { return true },
+	} {
+		byCount := slices.SortedFunc(maps.Keys(entries), func(a, b string) int {
+			return cmp.Or(len(entries[b])-len(entries[a]), strings.Compare(a, b))
+		})
+		for _, dir := range byCount {
+			if many <= 0 {
+				return crowded
+			}
+			had := len(entries[dir])
+			entries[dir] = slices.DeleteFunc(entries[dir], func(e landlock.Entry) bool { return goes(dir, e) })
+			if gone := had - len(entries[dir]); gone > 0 {
+				many -= gone
+				if !slices.Contains(crowded, dir) {
+					crowded = append(crowded, dir)
+				}
+			}
+		}
+	}
+	return crowded
+}
 
 // restrictions is what init lays on itself, and on each program.
 func (l *Landlock) restrictions(p sandboxprofile.Profile, f sandboxprofile.Facts, rules landlock.Brokered, named []string) (wire.Setup, error) {
@@ -274,9 +317,6 @@ func (l *Landlock) restrictions(p sandboxprofile.Profile, f sandboxprofile.Facts
 	notifying, err := l.filters.Brokered(seccomp.Brokered{Sockets: open, Reads: rules.Reads == landlock.AllReads, Lists: rules.Reads == landlock.Listings, Signals: !l.abi.Scope})
 	if err != nil {
 		return wire.Setup{}, unenforceable("the system call filter", err)
-	}
-	if n := len(rules.Programs); n > maxHostRules {
-		return wire.Setup{}, &Unenforceable{Part: "hidden names", Reason: fmt.Sprintf("%d rules would be needed, at most %d are made", n, maxHostRules), Hint: "allow user namespaces"}
 	}
 	programs, err := identifyRules(p, slices.Concat(rules.Programs, present(landlock.ProgramFiles())))
 	if err != nil {
@@ -532,7 +572,7 @@ func (l *Landlock) keepsProcesses() string {
 	return "Landlock domain; signals are sent by the broker, to nobody outside"
 }
 
-func (l *Landlock) enforced(p sandboxprofile.Profile, rules landlock.Brokered) Enforced {
+func (l *Landlock) enforced(p sandboxprofile.Profile, rules landlock.Brokered, crowded []string) Enforced {
 	e := Enforced{
 		Backend:     "landlock",
 		Files:       fmt.Sprintf("Landlock ABI %d, and a broker that makes every change (seccomp notification)", l.abi.ABI),
@@ -546,6 +586,9 @@ func (l *Landlock) enforced(p sandboxprofile.Profile, rules landlock.Brokered) E
 		e.Files += "; hidden names lie in " + someOf(rules.Redirected) + ", which are read through the broker"
 	case landlock.Listings:
 		e.Files += "; hidden names lie in " + someOf(rules.Redirected) + ", which are listed through the broker"
+	}
+	if len(crowded) > 0 {
+		e.Files += fmt.Sprintf("; %s has too many names beside a hidden one: no program in it is executed until some are removed", someOf(crowded))
 	}
 	switch p.Network.Mode {
 	case sandboxprofile.NetworkHost:

@@ -1,8 +1,13 @@
 package confine_test
 
 import (
+	"context"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/confine/confinetest"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -64,4 +69,37 @@ func TestReadsBesideHiddenNames(t *testing.T) {
 	written.gets("r = open('"+home+"/deep/down/plain').read() + open('/usr/../"+strings.TrimPrefix(home, "/")+"/plain').read()", "deepplain")
 	written.gets("open('/usr/../"+strings.TrimPrefix(ws, "/")+"/.env')", "EACCES")
 	written.gets("r = open('/usr/../"+strings.TrimPrefix(ws, "/")+"/new').read()", "x")
+}
+
+// TestManyNamesBesideAHiddenOne: a tool that makes any number of names beside a hidden one
+// bars no later call. They are read through the broker, what is hidden stays so, and what
+// can be executed there still can.
+func TestManyNamesBesideAHiddenOne(t *testing.T) {
+	l, ws, p := brokered(t)
+	put(t, ws+"/.env", "TOPSECRET")
+	put(t, ws+"/run", "#!/bin/sh\necho ran\n")
+	if err := os.Chmod(ws+"/run", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	mkdir(t, ws+"/sub")
+	put(t, ws+"/sub/.env", "TOPSECRET")
+	put(t, ws+"/sub/plain", "plain")
+	for i := range 8200 {
+		if err := unix.Mknod(fmt.Sprintf("%s/n%d", ws, i), unix.S_IFREG|0o600, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, ws+"/n8000", "many")
+	box, err := l.Prepare(context.Background(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer box.Close()
+	if f := box.Enforced().Files; !strings.Contains(f, ws+" has too many names") {
+		t.Errorf("told: %s", f)
+	}
+	o := confinetest.ExecIn(t, context.Background(), box, ws, nil, "/bin/bash", "-c", "cat n8000 sub/plain; ./run; rm n8000; echo new > n8000; ls | wc -l; cat .env; cat sub/.env")
+	if o.Out != "manyplainran\n8202\n" || !strings.Contains(o.Err, "cat: .env: Permission denied") || !strings.Contains(o.Err, "cat: sub/.env: Permission denied") || strings.Contains(o.Out+o.Err, "TOPSECRET") {
+		t.Errorf("%+v", o)
+	}
 }
