@@ -17,6 +17,7 @@ import (
 
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/confinetest"
+	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
 // TestBrokerHoldsAgainst is what has broken brokers of this kind, each by a program of
@@ -52,6 +53,9 @@ func TestBrokerHoldsAgainst(t *testing.T) {
 		{"names in a shared directory", luringNames},
 		{"links to what is protected or hidden", linksToKept},
 		{"links in a shared directory", linksInSharedPlaces},
+		{"links to directories of the user's", linksToUsersDirectories},
+		{"names below very many that git knows", deepNames},
+		{"terminals whose names have gone", endedTerminals},
 		{"directories moved to where more is granted", movedIntoGranted},
 		{"directories moved to where no pattern holds", movedIntoPrivate},
 		{"connections that leave by a device", strayingConnections},
@@ -594,7 +598,9 @@ func luringNames(t *testing.T) {
 	k := converse(t, l, p, ws)
 	for _, act := range []string{
 		"os.mkdir('/tmp/.git')", "open('/tmp/.git', 'w')", "os.symlink('/tmp/x', '/tmp/.git')", "open('/tmp/HEAD', 'w')", "open('/tmp/.bashrc', 'w')",
-		"os.mkfifo('/tmp/.gitconfig')", "os.mkdir('/tmp/.VIM')", "os.mkdir('/tmp/sandgate-private-1')", "open('/tmp/.Sandgate-names-1', 'w')", "socket.socket(socket.AF_UNIX).bind('/tmp/.bashrc')",
+		"os.mkfifo('/tmp/.gitconfig')", "os.mkdir('/tmp/.VIM')", "os.mkdir('/tmp/sandgate-private-1')", "open('/tmp/.Sandgate-names-1', 'w')",
+		"os.mkdir('/tmp/tmux-1')", "open('/tmp/krb5cc_1', 'w')", "socket.socket(socket.AF_UNIX).bind('/tmp/.s.PGSQL.5432')", "os.symlink('/usr', '/dev/shm/node_modules')",
+		"open('/tmp/Pyproject.toml', 'w')", "socket.socket(socket.AF_UNIX).bind('/tmp/.bashrc')",
 	} {
 		k.gets(act, "EROFS")
 	}
@@ -603,7 +609,7 @@ func luringNames(t *testing.T) {
 	k.gets("os.rename('/tmp/d', '/tmp/sandgate-private-1')", "EROFS")
 	k.gets("os.link('/tmp/f', '/tmp/HEAD')", "EROFS")
 	k.gets("sys_(316, -100, b'/tmp/f', -100, b'/tmp/.bashrc', 0)", "EROFS") // renameat2
-	k.gets("os.rename('/tmp/d', '/tmp/e'); open('/tmp/.env', 'w').close(); open('/tmp/key.pem', 'w').close()", "ok")
+	k.gets("os.rename('/tmp/d', '/tmp/e'); open('/tmp/e/.env', 'w').close(); open('/tmp/key.pem', 'w').close(); open('/tmp/e/package.json', 'w').close()", "ok")
 }
 
 // linksInSharedPlaces: host programs write to names in /tmp that can be foretold, and the
@@ -684,6 +690,39 @@ func movedIntoPrivate(t *testing.T) {
 		k.gets("os.rename(at + '/e', at + '/f2'); os.link(at + '/f', at + '/g'); os.rename(at + '/g', at + '/.bashrc')", "ok")
 	}
 	k.gets("import shutil; shutil.move('plain', at + '/plain'); shutil.move(at + '/plain', 'plain')", "ok") // as mv does
+}
+
+// linksToUsersDirectories: git goes through a link to its work tree (core.worktree), and writes
+// there as the user.
+func linksToUsersDirectories(t *testing.T) {
+	l, ws, p := brokered(t)
+	tools := confinetest.Workspace(t)
+	p.Paths[tools] = sandboxprofile.Read
+	mkdir(t, tools+"/bin")
+	put(t, tools+"/bin/cargo", "#!/bin/sh\n")
+	k := converse(t, l, p, ws)
+	for _, to := range []string{tools, tools + "/bin", tools + "/none", tools + "/none/x"} {
+		k.gets(fmt.Sprintf("os.symlink(%q, 'l')", to), "EACCES")
+	}
+	k.gets(fmt.Sprintf("os.symlink(%q, 'l'); os.symlink('/usr/share', 'm'); os.symlink('.', 'n'); r = len(open('l').read())", tools+"/bin/cargo"), "10")
+}
+
+// deepNames: what a name becomes is looked at under a lock that others wait for.
+func deepNames(t *testing.T) {
+	l, ws, p := brokered(t)
+	k := converse(t, l, p, ws)
+	k.gets("os.mkdir('x'); os.chdir('x'); [(os.mkdir('hooks'), os.chdir('hooks')) for _ in range(8)]; os.mkdir('plain')", "ok")
+	k.gets("os.mkdir('hooks')", "EROFS")
+	k.gets("os.chdir('"+ws+"'); os.makedirs('y/hooks/hooks/hooks/info'); os.rename('y', 'z'); os.mkdir('many'); [os.mknod('many/%d' % i) for i in range(300)]; os.mkdir('in'); os.rename('many', 'in/many')", "ok")
+}
+
+// endedTerminals: a terminal's name goes with one end, and its number with the other.
+func endedTerminals(t *testing.T) {
+	l, ws, p := brokered(t)
+	p.Limits.OpenFiles = 2048
+	k := converse(t, l, p, ws)
+	k.gets("kept = []\nfor i in range(600):\n    m, s = os.openpty(); os.close(m); kept.append(s)", "ENOSPC")
+	k.gets("r = len(kept) <= 512 and len(kept) > 256", "True")
 }
 
 // linksToKept: a program outside follows a link, to read or to write, and thinks of nothing.

@@ -34,8 +34,12 @@ type plant struct {
 const (
 	repo = "git init -q . && echo x > file && git add file && git commit -qm first"
 	// evil makes a whole repository in the directory evil whose status runs a program.
-	evil     = "cp -r .git evil && git config -f evil/config core.bare false && git config -f evil/config core.fsmonitor 'touch '$C'; false' && git config -f evil/config alias.st '!touch '$C && "
-	monitor  = "'touch '$C'; false'"
+	evil    = "cp -r .git evil && git config -f evil/config core.bare false && git config -f evil/config core.fsmonitor 'touch '$C'; false' && git config -f evil/config alias.st '!touch '$C && "
+	monitor = "'touch '$C'; false'"
+	// bare makes what git takes for a repository once it has a configuration, which a branch of
+	// the user's own repository brings.
+	bare     = "mkdir -p n evil && cp -r .git/HEAD .git/objects .git/refs evil/ && "
+	branched = "git checkout -qb feature && git update-index --add --cacheinfo 100644,$(printf '[core]\\n\\tbare = false\\n\\tfsmonitor = \"touch '$C'; false\"\\n\\tworktree = ../n\\n' | git hash-object -w --stdin),evil/config && git commit -qm e && git checkout -qf master"
 	hookFile = "printf '#!/bin/sh\\ntouch '$C'\\n' > "
 )
 
@@ -76,6 +80,10 @@ var plants = []plant{
 	{name: "gitfile of a linked worktree", setup: repo + " && git worktree add -q wt", plant: evil + "echo gitdir: $W/evil > wt/.git", fire: "cd wt && git status"},
 	{name: "gitfile in a new directory", setup: repo, plant: evil + "mkdir n && echo gitdir: ../evil > n/.git", fire: "cd n && git status"},
 	{name: "link to a repository", setup: repo, plant: evil + "mkdir n && ln -s ../evil n/.git", fire: "cd n && git status"},
+	{name: "gitfile with a NUL", setup: repo, plant: bare + "printf 'gitdir: ../evil\\0/.git\\n' > n/.git && " + branched, fire: "git checkout -qf feature; cd n && git status"},
+	{name: "gitfile through a link below .git", setup: repo, plant: bare + "ln -s ../evil .git/foo && echo gitdir: ../.git/foo > n/.git && " + branched, fire: "git checkout -qf feature; cd n && git status"},
+	{name: "moved submodule whose work tree is elsewhere", plant: "mkdir -p a/b/m && cd a/b/m && " + repo + " && git clone -q --bare . .git/modules/q && git config -f .git/modules/q/config core.bare false && " +
+		"git config -f .git/modules/q/config core.worktree ../../../../../$(basename $OUT) && mkdir sub && echo gitdir: ../.git/modules/q > sub/.git && cd ../../.. && mv a/b/m m", fire: "cd m/sub && git checkout -qf; cp $OUT/file $C"},
 	{name: "gitfile that leads out", setup: "cd $OUT && " + repo + " && git config core.fsmonitor " + monitor, plant: "mkdir n && echo gitdir: $OUT/.git > n/.git", fire: "cd n && git status"},
 	{name: "long gitfile that leads out", setup: "cd $OUT && " + repo + " && git config core.fsmonitor " + monitor,
 		plant: "mkdir n && { echo gitdir: $OUT/.git; head -c 100000 /dev/zero | tr '\\0' '\\n'; } > n/.git", fire: "cd n && git status"},

@@ -1,11 +1,13 @@
 package broker
 
 import (
+	"io"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"golang.org/x/sys/unix"
 
@@ -50,17 +52,25 @@ func (b *Broker) watchesGit(name string) bool {
 	return p == nil
 }
 
+// maxGitParts is how many components of one path are looked at for what git makes of the
+// directory that they lie in. A longer path is taken for one in a repository.
+const maxGitParts = 8
+
 // repositoryOf is the directory above name that git takes for a repository, "" for none,
 // where a pattern protects name in it.
 func (b *Broker) repositoryOf(name string) string {
+	looked := 0
 	for i := 0; i < len(name); {
 		end := len(name)
 		if n := strings.IndexByte(name[i+1:], '/'); n >= 0 {
 			end = i + 1 + n
 		}
 		dir := name[:i]
-		if i > 0 && isOneOf(name[i+1:end], gitParts...) && b.Rules.protect.Match(strings.ToLower(asGit(dir, name))) && isRepository(dir, "") {
-			return dir
+		if i > 0 && isOneOf(name[i+1:end], gitParts...) {
+			// Nobody calls so many directories so. Each is looked at by its whole path.
+			if looked++; looked > maxGitParts || b.Rules.protect.Match(strings.ToLower(asGit(dir, name))) && isRepository(dir, "") {
+				return dir
+			}
 		}
 		i = end
 	}
@@ -167,23 +177,23 @@ func (c *call) recast(fd int, dir, name string, st *unix.Stat_t) bool {
 }
 
 func onlySamples(at int, name string) bool {
-	dir, entries, err := listed(at, name)
+	dir, entries, err := listed(at, name, maxBelow)
 	if err != nil {
 		return false
 	}
 	defer dir.Close()
-	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !e.Type().IsRegular() || !strings.HasSuffix(e.Name(), sampleSuffix) })
+	return len(entries) <= maxBelow && !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !e.Type().IsRegular() || !strings.HasSuffix(e.Name(), sampleSuffix) })
 }
 
-// listed opens a directory, and gives what is in it.
-func listed(at int, name string) (*os.File, []os.DirEntry, error) {
+// listed opens a directory, and gives what is in it: more than most names are never read.
+func listed(at int, name string, most int) (*os.File, []os.DirEntry, error) {
 	fd, err := unix.Openat(at, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, err
 	}
 	dir := os.NewFile(uintptr(fd), name)
-	entries, err := dir.ReadDir(-1)
-	if err != nil {
+	entries, err := dir.ReadDir(most + 1) // one more, so that it is known that there are too many
+	if err != nil && err != io.EOF {
 		dir.Close()
 		return nil, nil, err
 	}
@@ -205,7 +215,24 @@ func (b *Broker) leadsInside(dir, to string) bool {
 // the workspace and writes to.
 func (b *Broker) mayLead(dir, to string) bool {
 	name, ok := textOf(dir, to)
-	return ok && (b.leadsInside(dir, to) || b.Rules.rights.Rights(name)&sandboxprofile.Read != 0 || HarmlessTarget(name))
+	return ok && (b.leadsInside(dir, to) || (b.Rules.rights.Rights(name)&sandboxprofile.Read != 0 || HarmlessTarget(name)) && !usersDirectory(name))
+}
+
+// usersDirectory reports whether name is a directory that the user may write, though the
+// programs may not: by a link, git would take it for a work tree of a repository of theirs
+// (core.worktree), and write there. To root that is the whole system, which is not looked at.
+func usersDirectory(name string) bool {
+	if os.Geteuid() == 0 && sandboxprofile.IsSystemTree(name) {
+		return false
+	}
+	var st unix.Stat_t
+	if unix.Stat(name, &st) == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return false
+	}
+	for unix.Access(name, unix.F_OK) == unix.ENOENT && name != "/" { // where it could be made
+		name = path.Dir(name)
+	}
+	return unix.Access(name, unix.W_OK) == nil
 }
 
 // sharesPool reports whether a link in a private place leads to something that this sandbox
@@ -236,6 +263,11 @@ func (c *call) judgeLink(full, to string) unix.Errno {
 	if c.b.reach(full) > 0 && !c.b.renames(full, to) || c.b.watchesGit(full) && isOneOf(path.Base(full), sendsGit...) {
 		return c.verdict(full, Protected)
 	}
+	// What lies below .git is safe from the user's own checkout: see BelowGit. Git makes no link
+	// there that leads to what is not.
+	if target, ok := textOf(path.Dir(full), to); c.b.watchesGit(full) && BelowGit(path.Dir(full)) && !(ok && BelowGit(target)) {
+		return c.verdict(full+" -> "+to, Protected)
+	}
 	if !c.b.mayLead(path.Dir(full), to) && !c.b.sharesPool(full, to) {
 		return c.verdict(full+" -> "+to, Outside)
 	}
@@ -260,15 +292,15 @@ const maxMoved = 20_000
 // out of it lead somewhere else then. And programs' domain grants by directory what lies
 // below it now, so it would show what is withheld where that comes to lie below another.
 // What cannot be looked at is not moved.
-func (c *call) judgeMoved(at int, called, from, to string, depth int, left *int) unix.Errno {
-	dir, entries, err := listed(at, called)
+func (c *call) judgeMoved(at int, called, from, to string, depth int, left *budget) unix.Errno {
+	dir, entries, err := listed(at, called, left.names)
 	if err != nil {
 		return c.verdict(to, Protected)
 	}
 	defer dir.Close()
 	fd := int(dir.Fd())
 	for _, e := range entries {
-		if *left--; *left < 0 {
+		if !left.spend() {
 			return unix.EXDEV
 		}
 		was, name := path.Join(from, e.Name()), path.Join(to, e.Name())
@@ -286,6 +318,11 @@ func (c *call) judgeMoved(at int, called, from, to string, depth int, left *int)
 		case e.IsDir():
 			if errno := c.judgeMoved(fd, e.Name(), was, name, depth+1, left); errno != 0 {
 				return errno
+			}
+		case e.Type().IsRegular() && isOneOf(e.Name(), "config", "config.worktree") && c.b.watchesGit(name) && (BelowGit(from) || isRepository(from, "")):
+			text, errno := readWhole(fd, e.Name())
+			if errno != 0 || !meansTheSame(string(text), from, to, depth) {
+				return c.verdict(name, Protected)
 			}
 		case e.Type().IsRegular() && c.b.sends(name):
 			text, errno := readWhole(fd, e.Name())
@@ -317,6 +354,20 @@ func (b *Broker) withheld(dir int, e os.DirEntry, was, name string) bool {
 // built, under whatever name.
 func (b *Broker) withholds(st *unix.Stat_t, name string) bool {
 	return b.isKept(st) && !slices.Contains(b.frozen, idOf(st)) && b.standing(name) != Protected
+}
+
+// meansTheSame reports whether a git configuration does in the directory to what it did in
+// from, depth below a directory that is moved: where it leads is told from where it lies, and
+// only one below .git may have a work tree elsewhere.
+func meansTheSame(text, from, to string, depth int) bool {
+	for line := range strings.Lines(text) {
+		for word := range strings.FieldsFuncSeq(line, func(r rune) bool { return strings.ContainsRune("= \t\"\r\n", r) }) {
+			if leaves(word, depth) && !strings.Contains(word, ":") {
+				return false
+			}
+		}
+	}
+	return BelowGit(from) == BelowGit(to) || !strings.Contains(strings.ToLower(text), "worktree")
 }
 
 // leaves reports whether a relative path leads further up than depth directories.
@@ -374,6 +425,9 @@ func (b *Broker) maySend(name, text string) bool {
 		if BelowGit(path.Dir(name)) {
 			return false // the work tree would be a git directory
 		}
+	}
+	if strings.ContainsFunc(to, unicode.IsControl) {
+		return false // git reads a path to its first NUL
 	}
 	target, ok := textOf(path.Dir(name), to)
 	return to == "" || ok && b.leadsInside(path.Dir(name), to) && (BelowGit(target) || b.staysApart(path.Dir(name), target))

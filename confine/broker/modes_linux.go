@@ -1,6 +1,10 @@
 package broker
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
 
 // Modes serves programs that change files by themselves, and whose mounts say which. It
 // makes what a filter cannot judge: chmod(2) with a set-group-id bit, which
@@ -11,7 +15,7 @@ type Modes struct{ broker *Broker }
 
 // NewModes makes one that serves nobody yet.
 func NewModes() (*Modes, error) {
-	b, err := New(Options{Queue: -1})
+	b, err := New(Options{Queue: -1, Rules: NewRules(sandboxprofile.Profile{}, nil)}) // nothing stands anywhere: the mounts decide
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -179,11 +180,10 @@ func (m *move) judgeShared(at place, from, to string, st *unix.Stat_t) unix.Errn
 
 // judgeParent judges what a directory that gets another parent takes with it.
 func (m *move) judgeParent(at place, from, to string) unix.Errno {
-	if path.Dir(from) == path.Dir(to) || m.b.Rules.own(to) {
+	if path.Dir(from) == path.Dir(to) && BelowGit(from) == BelowGit(to) || m.b.Rules.own(to) {
 		return 0
 	}
-	left := maxMoved
-	return m.judgeMoved(at.dir, at.name(), from, to, 0, &left)
+	return m.judgeMoved(at.dir, at.name(), from, to, 0, newBudget(maxMoved))
 }
 
 // stricter is what a file that was protected or hidden at the start is under a name
@@ -246,8 +246,7 @@ func (m *move) judgeMove(from, to string, st *unix.Stat_t, at place) unix.Errno 
 	if reach == 0 {
 		return 0
 	}
-	left := maxBelow
-	return m.judgeBelow(at.dir, at.name(), from, to, reach, &left)
+	return m.judgeBelow(at.dir, at.name(), from, to, reach, newBudget(maxBelow))
 }
 
 // other is the other end of the move.
@@ -268,20 +267,47 @@ func (m *move) judgeSent(to string, at place) unix.Errno {
 	return 0
 }
 
+// A budget bounds what is looked at under the queue for names, for which others wait: by how
+// many names, and by how long it takes, since how dear a name is depends on its path.
+type budget struct {
+	names int
+	until time.Duration // of the thread's processor time: a busy machine makes it no smaller
+}
+
+// maxLook is that time.
+const maxLook = 100 * time.Millisecond
+
+func newBudget(names int) *budget { return &budget{names, threadTime() + maxLook} }
+
+// spend reports whether one more name may be looked at.
+func (b *budget) spend() bool {
+	b.names--
+	return b.names >= 0 && threadTime() < b.until
+}
+
+// threadTime is what the thread that serves has used of a processor.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
+		return 1 << 62 // and nothing may be looked at
+	}
+	return time.Duration(t.Nano())
+}
+
 // maxBelow is how many names are looked at when a directory gets a name that decides
 // about them.
 const maxBelow = 10_000
 
 // judgeBelow looks at what lies in a directory that is to get another name, as deep as
 // that name decides.
-func (m *move) judgeBelow(at int, called, from, to string, reach int, left *int) unix.Errno {
-	dir, entries, err := listed(at, called)
+func (m *move) judgeBelow(at int, called, from, to string, reach int, left *budget) unix.Errno {
+	dir, entries, err := listed(at, called, left.names)
 	if err != nil {
 		return m.verdict(to, Protected)
 	}
 	defer dir.Close()
 	for _, e := range entries {
-		if *left--; *left < 0 {
+		if !left.spend() {
 			return m.verdict(to, Protected)
 		}
 		oldName, newName := path.Join(from, e.Name()), path.Join(to, e.Name())
@@ -426,7 +452,7 @@ func installCopy(dir int, name string, content []byte, mode uint32, flags uint) 
 		}
 	}
 	if err == nil {
-		err = unix.Fchmod(fd, mode)
+		err = unix.Fchmod(fd, mode&^0o002)
 	}
 	if err == nil {
 		err = unix.Fstat(fd, &st)

@@ -2,8 +2,10 @@ package broker
 
 import (
 	"maps"
+	"os"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -171,7 +173,37 @@ func endsWith(have, want []string) bool {
 // killed sandboxes have left.
 func (r *Rules) Lures(name string) bool {
 	lower := strings.ToLower(name)
-	return strings.HasPrefix(strings.TrimPrefix(path.Base(lower), "."), "sandgate-") || r.protect.Match(lower) || r.Reach(name) > 0 || r.git && isOneOf(path.Base(name), ".git", "HEAD")
+	return isLure(path.Base(lower)) || r.protect.Match(lower) || r.Reach(name) > 0 || r.git && isOneOf(path.Base(name), ".git", "HEAD")
+}
+
+// lures are names that programs of the user's take for their own in a directory like /tmp
+// without asking who made them, in small letters. A name that is nobody's yet is enough: a
+// program comes and connects, writes, or reads.
+var lures = []string{
+	"sandgate-*", ".sandgate-*", // what killed sandboxes have left, the sockets' directory, the queue for names
+	// Sockets, at which the user's clients hand over descriptors, environments and passwords.
+	"tmux-*", "screens", "screen-*", "uscreens", ".s.*" /* PostgreSQL */, "mysql*.sock*", "emacs[0-9]*", "ssh-*", "gpg-*", "keyring-*", "dbus-*",
+	"pulse-*", ".x*-lock", ".*-unix" /* X11, ICE, font servers */, "vscode-*", "dconf*", "orbit-*", "kde-*", "ksocket-*", "podman-*", "containers-*",
+	"krb5cc*", "tkt*", // tickets, which are written
+	// What tools look for in each directory above the one that they are called in.
+	"node_modules", "package.json", "package-lock.json", "pnpm-workspace.yaml", ".pnp.*", ".yarnrc*", ".npmrc", "tsconfig*.json", "jsconfig.json", ".eslintrc*",
+	"eslint.config.*", ".prettierrc*", "prettier.config.*", "babel.config.*", ".babelrc*", "jest.config.*", "vite.config.*", "postcss.config.*", ".browserslistrc",
+	"lerna.json", "nx.json", "turbo.json", "deno.json*", "conftest.py", "pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini", ".python-version",
+	"pipfile", "go.work", "go.mod", "cargo.toml", ".cargo", "rust-toolchain*", ".mvn", "pom.xml", "settings.gradle*", ".bundle",
+	"gemfile", "rakefile", ".ruby-version", "composer.json", "mix.exs", "justfile", ".justfile", "taskfile.y*ml", "workspace.bazel", "module.bazel", ".bazelrc",
+	".svn", ".hg", ".jj", ".envrc", ".env", ".tool-versions", "mise.toml", ".mise.toml", ".editorconfig", ".clang-format", ".clang-tidy", ".clangd", ".vscode", ".idea",
+	".pre-commit-config.yaml", "flake.nix", "vagrantfile", "compose.y*ml", "docker-compose.y*ml",
+}
+
+// isLure reports whether a base name in small letters is one of those, or has the number of this
+// user in it, as the names have that programs agree on by it. Root's is in many others.
+func isLure(base string) bool {
+	if slices.ContainsFunc(lures, func(glob string) bool { ok, _ := path.Match(glob, base); return ok }) {
+		return true
+	}
+	uid := os.Geteuid()
+	numbers := strings.FieldsFunc(base, func(r rune) bool { return r < '0' || r > '9' })
+	return uid != 0 && slices.Contains(numbers, strconv.Itoa(uid))
 }
 
 func isOneOf(name string, list ...string) bool {

@@ -41,7 +41,7 @@ func isPTS(st *unix.Stat_t) bool {
 func (c *call) openTerminal(t target, flags int) (r reply, ok bool) {
 	switch {
 	case isDevice(&t.st, majorTTY, minorPTMX):
-		if c.b.liveTerminals() >= maxTerminals {
+		if c.b.liveTerminals() >= maxTerminals || c.b.opened >= maxOpened {
 			return fails(unix.ENOSPC), true // what ptmx says when there are no more
 		}
 		fd, errno := c.b.again(t.fd, flags)
@@ -73,6 +73,10 @@ func (c *call) openTerminal(t target, flags int) (r reply, ok bool) {
 // its users (kernel.pty.max).
 const maxTerminals = 32
 
+// maxOpened bounds those of its whole life. The name of a terminal goes with one end, and its
+// number with the other, which nobody sees who holds.
+const maxOpened = 512
+
 // liveTerminals forgets the terminals that are closed, and counts the others.
 func (b *Broker) liveTerminals() int {
 	for t := range b.terminals {
@@ -98,6 +102,7 @@ func (b *Broker) noteTerminal(ours int) error {
 	if err := unix.Stat("/dev/pts/"+strconv.Itoa(int(n)), &st); err != nil {
 		return err
 	}
+	b.opened++
 	remember(b.terminals, terminalOf(&st), true)
 	return nil
 }
