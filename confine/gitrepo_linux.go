@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"golang.org/x/sys/unix"
 
@@ -78,14 +79,35 @@ func gitfile(path string) string {
 	if !ok {
 		return ""
 	}
-	return strings.TrimRight(string(target), "\r\n")
+	to := strings.TrimRight(string(target), "\r\n")
+	if strings.ContainsFunc(to, unicode.IsControl) {
+		return "/" // git reads it to its first NUL
+	}
+	return to
 }
 
 // holdsItsTree reports whether the .git file of dir leads to a git directory that the user's
-// own checkout in dir writes to, or one that dir lies in.
+// own checkout in dir, or in a work tree around, writes to, or one that dir lies in.
 func holdsItsTree(dir, target string) bool {
 	gitdir := absolute(dir, target)
-	return broker.BelowGit(dir) || !broker.BelowGit(gitdir) && (sandboxprofile.Contains(dir, gitdir) || sandboxprofile.Contains(gitdir, dir))
+	if real, err := filepath.EvalSymlinks(gitdir); err == nil {
+		gitdir = real // a link below .git leads where it does
+	}
+	return broker.BelowGit(dir) || !broker.BelowGit(gitdir) &&
+		(sandboxprofile.Contains(dir, gitdir) || sandboxprofile.Contains(gitdir, dir) || inWorkTree(gitdir))
+}
+
+// inWorkTree reports whether a directory lies in the work tree of a repository, whose commits
+// can bring anything there.
+func inWorkTree(dir string) bool {
+	for at := filepath.Dir(dir); ; at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			return true
+		}
+		if at == "/" {
+			return false
+		}
+	}
 }
 
 // sectionHeader is the whole of a line that begins a section and does no more.

@@ -215,13 +215,13 @@ func (b *Broker) leadsInside(dir, to string) bool {
 // the workspace and writes to.
 func (b *Broker) mayLead(dir, to string) bool {
 	name, ok := textOf(dir, to)
-	return ok && (b.leadsInside(dir, to) || (b.Rules.rights.Rights(name)&sandboxprofile.Read != 0 || HarmlessTarget(name)) && !usersDirectory(name))
+	return ok && (b.leadsInside(dir, to) || (b.Rules.rights.Rights(name)&sandboxprofile.Read != 0 || HarmlessTarget(name)) && !UsersDirectory(name))
 }
 
-// usersDirectory reports whether name is a directory that the user may write, though the
+// UsersDirectory reports whether name is a directory that the user may write, though the
 // programs may not: by a link, git would take it for a work tree of a repository of theirs
 // (core.worktree), and write there. To root that is the whole system, which is not looked at.
-func usersDirectory(name string) bool {
+func UsersDirectory(name string) bool {
 	if os.Geteuid() == 0 && sandboxprofile.IsSystemTree(name) {
 		return false
 	}
