@@ -1,10 +1,6 @@
 package broker
 
-import (
-	"golang.org/x/sys/unix"
-
-	"github.com/sandgate/sandgate/sandboxprofile"
-)
+import "golang.org/x/sys/unix"
 
 // Modes serves programs that change files by themselves, and whose mounts say which. It
 // makes what a filter cannot judge: chmod(2) with a set-group-id bit, which
@@ -15,7 +11,7 @@ type Modes struct{ broker *Broker }
 
 // NewModes makes one that serves nobody yet.
 func NewModes() (*Modes, error) {
-	b, err := New(Options{Queue: -1, Rules: NewRules(sandboxprofile.Profile{}, nil)}) // nothing stands anywhere: the mounts decide
+	b, err := New(Options{Queue: -1})
 	if err != nil {
 		return nil, err
 	}
