@@ -40,6 +40,9 @@ Exit codes of sandgate itself:
   sandgate call --check shell command='rm -rf build'`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := inUTF8(args); err != nil {
+				return err
+			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			return a.call(ctx, f, args[0], args[1:])

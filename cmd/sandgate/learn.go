@@ -72,6 +72,9 @@ Exit status: 0 if the configuration is proven, or of a session; 1 if it is not.`
 			case len(argv) == 0:
 				return withHint(usageError(errors.New("learn: there is no command")), "sandgate learn -- COMMAND")
 			}
+			if err := inUTF8(argv); err != nil {
+				return err
+			}
 			return a.learn(c.Context(), f, argv)
 		},
 	}

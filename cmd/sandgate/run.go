@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -130,7 +131,22 @@ func (f *runFlags) add(c *cobra.Command) {
 	_ = fs.MarkHidden("draft-of")
 }
 
+// inUTF8 refuses words that a call cannot carry: a call is JSON (RFC 8259, 8.1), and bytes that are
+// not UTF-8 would come out as others there, which can be the name of another file.
+func inUTF8(words []string) error {
+	for i, word := range words {
+		if !utf8.ValidString(word) {
+			return withHint(usageError(fmt.Errorf("argument %d is not UTF-8: %q", i+1, word)),
+				"have the program find the file by itself, by a pattern for instance: sandgate run -- sh -c 'rm x*'")
+		}
+	}
+	return nil
+}
+
 func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
+	if err := inUTF8(argv); err != nil {
+		return err
+	}
 	if f.review || f.draft != "" {
 		return a.runDraft(cmd, f, argv)
 	}

@@ -746,3 +746,96 @@ func TestAnUndoThatFailsIsNotWhole(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestNoCallIsBeyondUndo: whatever a call links or closes, all of it comes back at once. Our own change of one name of a file is
+// nobody else's of the other, and a directory that is closed to its owner is opened for as long as it takes.
+func TestNoCallIsBeyondUndo(t *testing.T) {
+	if os.Getuid() == 0 {
+		if os.Getenv("CHANGES_UNPRIVILEGED") == "" {
+			cmd := exec.Command(os.Args[0], "-test.run=^TestNoCallIsBeyondUndo$", "-test.v")
+			home, err := os.MkdirTemp("/tmp", "changes-")
+			if err == nil {
+				err = os.Chown(home, 34567, 34567)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer os.RemoveAll(home)
+			program := filepath.Join(home, "test")
+			sh(t, home, "cp "+os.Args[0]+" test; chmod 755 test")
+			cmd.Path = program
+			cmd.Env = append(os.Environ(), "CHANGES_UNPRIVILEGED=1", "TMPDIR="+home, "HOME="+home)
+			cmd.Dir = home
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 34567, Gid: 34567}}
+			if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("--- PASS: TestNoCallIsBeyondUndo/")) {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			return
+		}
+	}
+	for _, row := range []struct{ name, ground, script string }{
+		{"both names changed", "ln a b", "echo v1 > a"},
+		{"a name is made", "true", "ln a link; echo v1 > a; rm z"},
+		{"names that cannot be read", "true", "ln a link; echo v1 > a; chmod 0 a; rm z"},
+		{"two are made", "true", "echo x > x; ln x y; rm z"},
+		{"one goes", "ln a b", "rm a; echo v1 > b; rm z"},
+		{"both go", "ln a b", "rm a b z"},
+		{"one becomes another file", "ln a b", "rm b; echo other > b; echo v1 > a"},
+		{"closed by the call", "mkdir d; echo p > d/p", "echo x > d/new; rm z; chmod 500 d"},
+		{"closed to reading", "mkdir d; echo p > d/p", "rm z; chmod 0 d"},
+		{"closed before", "mkdir ro; echo p > ro/p; chmod 555 ro", "echo v1 > ro/p; rm z"},
+		{"closed within one another", "true", "mkdir -p m/n; echo x > m/n/f; chmod -R a-w m; rm z"},
+		{"a closed directory for a file", "true", "rm z; mkdir -p z/in; echo x > z/in/f; chmod 500 z/in z"},
+		{"the workspace itself", "true", "rm z; echo x > new; chmod 500 ."},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			ws := t.TempDir()
+			t.Cleanup(func() { _ = exec.Command("chmod", "-R", "u+rwx", ws).Run() })
+			sh(t, ws, "echo v0 > a; echo v0 > z; "+row.ground)
+			w := open(t, t.TempDir()+"/s", ws, options)
+			sh(t, ws, "true")
+			before := described(t, ws)
+			rec := during(t, w, "s", func() { sh(t, ws, row.script) })
+			out := undo(t, w, rec, false)
+			if out.Unfinished || !slices.Equal(out.Undoes, []string{rec.ID}) {
+				t.Errorf("%+v", out)
+			}
+			if row.name == "the workspace itself" {
+				sh(t, ws, "chmod 700 .")
+			}
+			if diff := cmp.Diff(before, described(t, ws)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// described is what each name is, with its mode and content.
+func described(t *testing.T, ws string) string {
+	t.Helper()
+	out, err := exec.Command("sh", "-ec", "cd "+ws+"; find . -mindepth 1 -printf '%p %y %m\\n' | sort; find . -type f | sort | xargs cat").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// TestWhatComesBackComesFirst: an undo that fails has removed nothing that it could leave.
+func TestWhatComesBackComesFirst(t *testing.T) {
+	ws := t.TempDir()
+	sh(t, ws, "mkdir refs; echo one > refs/head; chmod 700 .")
+	w := open(t, t.TempDir()+"/s", ws, options)
+	rec := during(t, w, "s", func() { sh(t, ws, "mkdir objects; echo object > objects/o; echo two > refs/head; echo x > zlast") })
+	u, err := w.Plan([]Record{rec}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.Apply(u, Call{Tool: "undo"}, false, func(order io.Reader) error {
+		sh(t, ws, "echo three > refs/head") // somebody else does, just now
+		return PutBack(ws, order)
+	})
+	if !errors.Is(err, ErrConflict) {
+		t.Errorf("%v", err)
+	}
+	sh(t, ws, "test $(cat objects/o) = object; test -e zlast")
+}

@@ -43,7 +43,7 @@ func TestWhatComesMeanwhileStays(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer unix.Close(dir)
-			err = place(dir, "tmp", "f", now)
+			err = (&application{}).place(dir, "tmp", "f", now)
 			if conflict := row.want != "undone"; errors.Is(err, ErrConflict) != conflict || !conflict && err != nil {
 				t.Errorf("%v", err)
 			}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"regexp"
@@ -293,14 +294,21 @@ type application struct {
 	steps   []Step
 	content *bufio.Reader
 	bare    []error // files that came back without their attributes
+	// closed are directories that had to be opened to work in them, with what they were.
+	closed map[string]stat
+	// relinked are the files that we have taken a name from, which has changed their times.
+	relinked map[uint64]bool
 
 	opened *os.File // the directory of the last step
 	name   string
 }
 
 func (a *application) run() error {
-	if err := a.room(); err != nil {
-		return err
+	lacking := a.lacking(false)
+	if lacking != nil {
+		if err := a.lacking(true); err != nil {
+			return err
+		}
 	}
 	defer a.leave()
 	cleaned := map[string]bool{}
@@ -310,42 +318,65 @@ func (a *application) run() error {
 			_ = a.at(s, clean) // one that comes back only now has nothing in it
 		}
 	}
+	// What is in the way goes first, and what was made goes last: after a failure everything is
+	// still there that was, and a reference of a repository has its objects. Only where the
+	// disk has too little room for both is the rest removed first, too.
 	a.leave()
-	// What was made goes, the deepest first; then what was there comes, the highest first.
-	for _, s := range slices.Backward(a.steps) {
-		if s.Now != nil && (s.Was == nil || s.Was.kind() != s.Now.kind()) {
-			if err := a.at(s, (*application).remove); err != nil {
-				return err
-			}
-		}
-	}
+	err := a.removals(func(s Step) bool { return lacking != nil || a.inTheWay(s) })
 	a.leave()
-	var err error
-	for _, s := range a.steps {
+	for _, s := range a.steps { // the highest first
 		if s.Was != nil && err == nil {
 			err = a.at(s, (*application).restore)
 		}
 	}
 	a.leave()
-	// Directories get their modes last: one that was closed to writing could not be filled.
-	// After a failure those that can still be filled get them too, so that the next undo goes on.
+	if err == nil {
+		err = a.removals(func(s Step) bool { return lacking == nil && !a.inTheWay(s) })
+	}
+	a.leave()
+	// Directories get their modes last: one that is closed to writing could not be filled.
 	for _, s := range slices.Backward(a.steps) {
-		if s.Was == nil || !s.Was.IsDir() || err != nil && s.Was.Mode&0o700 != 0o700 {
+		if s.Was == nil || !s.Was.IsDir() {
 			continue
 		}
 		if moded := a.at(s, (*application).mode); err == nil {
 			err = moded
 		}
+		delete(a.closed, string(s.Path))
 	}
+	a.leave()
+	a.close()
 	if err == nil && len(a.bare) > 0 {
 		err = a.bare[0]
 	}
 	return errors.Join(err, written(a.root))
 }
 
-// room fails if the disk has too little of it, before anything is changed: an undo that
-// stopped at a full disk would be half of one. A file that is replaced makes room only then.
-func (a *application) room() error {
+// removals has what was made go, the deepest first.
+func (a *application) removals(now func(Step) bool) error {
+	for _, s := range slices.Backward(a.steps) {
+		if s.Now == nil || s.Was != nil && s.Was.kind() == s.Now.kind() || !now(s) {
+			continue
+		}
+		if err := a.at(s, (*application).remove); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inTheWay reports whether what stands at a step's name, or at one above, is of another kind than
+// what comes back.
+func (a *application) inTheWay(s Step) bool {
+	return slices.ContainsFunc(a.steps, func(o Step) bool {
+		return o.Was != nil && o.Now != nil && o.Was.kind() != o.Now.kind() && (o.Path == s.Path || strings.HasPrefix(string(s.Path), string(o.Path)+"/"))
+	})
+}
+
+// lacking fails if the disk has too little room, before anything is changed: an undo that
+// stopped at a full disk would be half of one. A file that is replaced makes room only then;
+// removed says that what was made is gone before.
+func (a *application) lacking(removed bool) error {
 	var st unix.Statfs_t
 	if unix.Fstatfs(a.root, &st) != nil || st.Blocks == 0 {
 		return nil // then the write that fails tells
@@ -359,7 +390,7 @@ func (a *application) room() error {
 	}
 	free := int64(st.Bavail) //nolint:gosec // blocks of a disk
 	for _, s := range a.steps {
-		if s.Was == nil || s.Was.kind() != unix.S_IFREG {
+		if removed && (s.Was == nil || s.Was.kind() != unix.S_IFREG) {
 			free += taken(s.Now)
 		}
 	}
@@ -392,11 +423,15 @@ func (a *application) directory(name string) (int, error) {
 		return int(a.opened.Fd()), nil
 	}
 	a.leave()
+	a.enter(a.root, ".", ".")
 	fd, err := unix.FcntlInt(uintptr(a.root), unix.F_DUPFD_CLOEXEC, 0)
+	below := ""
 	for _, part := range strings.Split(name, "/") {
 		if err != nil || part == "." {
 			break
 		}
+		below = path.Join(below, part)
+		a.enter(fd, part, below)
 		up := fd
 		fd, err = openDirectory(up, part)
 		unix.Close(up)
@@ -406,6 +441,44 @@ func (a *application) directory(name string) (int, error) {
 	}
 	a.opened, a.name = os.NewFile(uintptr(fd), name), name
 	return fd, nil
+}
+
+// A stat is which directory something is, and its mode.
+type stat struct {
+	ino  uint64
+	mode uint32
+}
+
+// enter opens a directory to ourselves that is closed to its own owner, until close. Where that
+// cannot be, the step that needs it says so.
+func (a *application) enter(dir int, base, name string) {
+	var st unix.Stat_t
+	if unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		return
+	}
+	mode := uint32(st.Mode) //nolint:unconvert // uint16 on darwin
+	if mode&unix.S_IFMT != unix.S_IFDIR || mode&0o700 == 0o700 {
+		return
+	}
+	if chmodDirectory(dir, base, mode|0o700) == nil {
+		if a.closed == nil {
+			a.closed = map[string]stat{}
+		}
+		a.closed[name] = stat{st.Ino, mode}
+	}
+}
+
+// close closes what enter has opened and no step was about, the deepest first.
+func (a *application) close() {
+	closed := a.closed
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(closed))) {
+		dir, err := a.directory(path.Dir(name))
+		var st unix.Stat_t
+		if base := path.Base(name); err == nil && unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Ino == closed[name].ino {
+			_ = chmodDirectory(dir, base, closed[name].mode)
+		}
+		a.leave()
+	}
 }
 
 // leave forgets the directory: another one may have its name.
@@ -421,7 +494,7 @@ func openDirectory(dir int, base string) (int, error) {
 }
 
 // still holds what stands there against what was planned for.
-func still(dir int, base string, e *Entry) error {
+func (a *application) still(dir int, base string, e *Entry) error {
 	var st unix.Stat_t
 	err := unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW)
 	switch {
@@ -436,21 +509,34 @@ func still(dir int, base string, e *Entry) error {
 	if e.kind() != uint32(st.Mode)&unix.S_IFMT || now.Ino != e.Seen.Ino { //nolint:unconvert // uint16 on darwin
 		return fmt.Errorf("%w: something else stands there now", ErrConflict)
 	}
-	if !e.IsDir() && (now.Mtime != e.Seen.Mtime || now.Ctime != e.Seen.Ctime) {
+	sameTime := now.Ctime == e.Seen.Ctime || a.relinked[now.Ino] && uint32(st.Mode) == e.Mode //nolint:unconvert // as above
+	if !e.IsDir() && (now.Mtime != e.Seen.Mtime || !sameTime) {
 		return fmt.Errorf("%w: while this was being undone", ErrConflict)
 	}
 	return nil
 }
 
-func (*application) remove(dir int, base string, s Step) error {
-	if err := still(dir, base, s.Now); err != nil {
+// unlink takes a name from the file ino.
+func (a *application) unlink(dir int, base string, ino uint64) error {
+	a.relinks(ino)
+	return unix.Unlinkat(dir, base, 0)
+}
+
+func (a *application) relinks(ino uint64) {
+	if a.relinked == nil {
+		a.relinked = map[uint64]bool{}
+	}
+	a.relinked[ino] = true
+}
+
+func (a *application) remove(dir int, base string, s Step) error {
+	if err := a.still(dir, base, s.Now); err != nil {
 		return err
 	}
-	flags := 0
-	if s.Now.IsDir() {
-		flags = unix.AT_REMOVEDIR
+	if !s.Now.IsDir() {
+		return a.unlink(dir, base, s.Now.Seen.Ino)
 	}
-	err := unix.Unlinkat(dir, base, flags)
+	err := unix.Unlinkat(dir, base, unix.AT_REMOVEDIR)
 	if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) {
 		return nil // it holds what nobody asked to take back
 	}
@@ -473,7 +559,7 @@ func (a *application) restore(dir int, base string, s Step) error {
 	if now != nil && now.kind() != s.Was.kind() {
 		now = nil // it was removed above
 	}
-	if err := still(dir, base, now); err != nil {
+	if err := a.still(dir, base, now); err != nil {
 		return err
 	}
 	if s.Was.IsDir() {
@@ -487,7 +573,7 @@ func (a *application) restore(dir int, base string, s Step) error {
 		if err := unix.Symlinkat(string(s.Was.Link), dir, tmp); err != nil {
 			return err
 		}
-		return place(dir, tmp, base, now)
+		return a.place(dir, tmp, base, now)
 	}
 	f, err := create(dir, tmp)
 	if err != nil {
@@ -504,7 +590,7 @@ func (a *application) restore(dir int, base string, s Step) error {
 	if err := setAttributes(int(f.Fd()), s.Was.Attributes); err != nil {
 		a.bare = append(a.bare, fmt.Errorf("undo %s: its content is back, its extended attributes are not: %w", s.Path, err))
 	}
-	return place(dir, tmp, base, now)
+	return a.place(dir, tmp, base, now)
 }
 
 // unfinished begins the name of a file that is being written, and has a lock (flock(2)) for
@@ -589,8 +675,8 @@ func chmodDirectory(dir int, base string, mode uint32) error {
 // place gives a file its name, in exchange for what was planned to be there: somebody may have
 // saved something else while it was written. Where nothing can be exchanged (the file system, a
 // name that the sandbox installs itself) it is looked at once more and replaced.
-func place(dir int, tmp, base string, now *Entry) error {
-	err := placeAs(dir, tmp, base, now)
+func (a *application) place(dir int, tmp, base string, now *Entry) error {
+	err := a.placeAs(dir, tmp, base, now)
 	var kept *notPutBack
 	if err != nil && !errors.As(err, &kept) {
 		err = errors.Join(err, unix.Unlinkat(dir, tmp, 0))
@@ -603,7 +689,7 @@ type notPutBack struct{ name string }
 
 func (e *notPutBack) Error() string { return "what stood there is called " + e.name + " now" }
 
-func placeAs(dir int, tmp, base string, now *Entry) error {
+func (a *application) placeAs(dir int, tmp, base string, now *Entry) error {
 	if now == nil {
 		switch err := renameNew(dir, tmp, base); {
 		case err == nil:
@@ -616,7 +702,7 @@ func placeAs(dir int, tmp, base string, now *Entry) error {
 		err := unix.Fstatat(dir, tmp, &st, unix.AT_SYMLINK_NOFOLLOW)
 		// The exchange itself has changed its ctime.
 		if was := stampOf(&st); err == nil && was.Ino == now.Seen.Ino && was.Mtime == now.Seen.Mtime && uint32(st.Mode) == now.Mode { //nolint:unconvert // uint16 on darwin
-			return unix.Unlinkat(dir, tmp, 0)
+			return a.unlink(dir, tmp, was.Ino)
 		}
 		err = errors.Join(err, fmt.Errorf("%w: while this was being undone", ErrConflict))
 		if exchange(dir, tmp, base) != nil {
@@ -624,8 +710,11 @@ func placeAs(dir int, tmp, base string, now *Entry) error {
 		}
 		return err
 	}
-	if err := still(dir, base, now); err != nil {
+	if err := a.still(dir, base, now); err != nil {
 		return err
+	}
+	if now != nil {
+		a.relinks(now.Seen.Ino)
 	}
 	return unix.Renameat(dir, tmp, dir, base)
 }
