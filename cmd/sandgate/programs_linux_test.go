@@ -110,6 +110,7 @@ func TestPageProgramsOnATerminal(t *testing.T) {
 	d.types("second")
 	d.see("second second")
 	d.keys("C-c")
+	d.prompt()
 	d.types("echo status $?")
 	d.see("status 130")
 	d.fresh()
@@ -167,6 +168,25 @@ func TestPageProgramsOnATerminal(t *testing.T) {
 	d.see("Read-only file system bash-")
 	d.types("exit")
 	d.fresh()
+
+	d.types("sandgate run -- npm init")
+	d.see("package name:")
+	d.types("made-inside")
+	d.press("Enter", "Is this OK?") // the rest as it is proposed
+	d.keys("Enter")
+	d.prompt()
+	d.types("grep name package.json")
+	d.see(`"name": "made-inside"`)
+	d.fresh()
+
+	for _, top := range []string{"top", "htop"} {
+		d.types("sandgate run -- " + top)
+		d.see("PID USER")
+		d.see(top + " ") // itself, in its list
+		d.keys("q")
+		d.fresh()
+		d.gone("PID")
+	}
 
 	// What is not the screen's does not get out; a real terminal would act on it.
 	d.types(`printf '\033]2;mine\007'`)
