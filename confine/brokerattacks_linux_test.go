@@ -713,13 +713,20 @@ func deepNames(t *testing.T) {
 	k.gets("os.chdir('"+ws+"'); os.makedirs('y/hooks/hooks/hooks/info'); os.rename('y', 'z'); os.mkdir('many'); [os.mknod('many/%d' % i) for i in range(300)]; os.mkdir('in'); os.rename('many', 'in/many')", "ok")
 }
 
-// endedTerminals: a terminal's name goes with one end, and its number with the other.
+// endedTerminals: a terminal's name goes with one end, and its number with the other. Each
+// counts until both are closed, and then no more.
 func endedTerminals(t *testing.T) {
 	l, ws, p := brokered(t)
-	p.Limits.OpenFiles = 2048
 	k := converse(t, l, p, ws)
-	k.gets("kept = []\nfor i in range(600):\n    m, s = os.openpty(); os.close(m); kept.append(s)", "ENOSPC")
-	k.gets("r = len(kept) <= 512 and len(kept) > 256", "True")
+	const ends = "kept = []\nfor i in range(%d):\n    m, s = os.openpty(); os.close(%s); kept.append(%s)"
+	k.gets(fmt.Sprintf(ends, 100, "m", "s"), "ENOSPC")
+	k.gets("r = len(kept)", "32")
+	k.gets("[os.close(s) for s in kept[5:15]]; more = [os.openpty() for i in range(10)]; del kept[5:15]", "ok")
+	k.gets("os.openpty()", "ENOSPC")
+	k.gets("[os.close(s) for s in kept]; [os.close(end) for pair in more for end in pair]", "ok")
+	k.gets("for i in range(100): m, s = os.openpty(); os.close(m); os.close(s)", "ok")
+	k.gets(fmt.Sprintf(ends, 100, "s", "m"), "ENOSPC")
+	k.gets("r = len(kept)", "32")
 }
 
 // linksToKept: a program outside follows a link, to read or to write, and thinks of nothing.

@@ -120,7 +120,6 @@ type Broker struct {
 	listened  map[uint64]bool   // inodes of those that listen
 	terminals map[terminal]bool // that programs have made
 	watchers  map[holder]int    // the broker's copies
-	opened    int               // how many ever
 	bound     births            // Unix sockets that programs have made
 
 	// names is held from looking at a name to acting on it.

@@ -41,7 +41,7 @@ func isPTS(st *unix.Stat_t) bool {
 func (c *call) openTerminal(t target, flags int) (r reply, ok bool) {
 	switch {
 	case isDevice(&t.st, majorTTY, minorPTMX):
-		if c.b.liveTerminals() >= maxTerminals || c.b.opened >= maxOpened {
+		if c.b.liveTerminals(t.fd) >= maxTerminals {
 			return fails(unix.ENOSPC), true // what ptmx says when there are no more
 		}
 		fd, errno := c.b.again(t.fd, flags)
@@ -73,24 +73,61 @@ func (c *call) openTerminal(t target, flags int) (r reply, ok bool) {
 // its users (kernel.pty.max).
 const maxTerminals = 32
 
-// maxOpened bounds those of its whole life. The name of a terminal goes with one end, and its
-// number with the other, which nobody sees who holds.
-const maxOpened = 512
-
-// liveTerminals forgets the terminals that are closed, and counts the others.
-func (b *Broker) liveTerminals() int {
+// liveTerminals counts the terminals of which an end is open, by a descriptor of ptmx. A
+// terminal's name goes with the end that ptmx gave, and its number, of which the host has
+// few, with the other.
+func (b *Broker) liveTerminals(ptmx int) int {
 	for t := range b.terminals {
 		var st unix.Stat_t
-		if err := unix.Stat(ptsName(t.rdev), &st); err != nil || terminalOf(&st) != t {
-			delete(b.terminals, t)
+		switch err := unix.Stat(ptsName(t.rdev), &st); {
+		case err != nil:
+			b.terminals[t] = false
+		case terminalOf(&st) != t:
+			delete(b.terminals, t) // somebody else has the number
 		}
+	}
+	if len(b.terminals) >= maxTerminals {
+		b.forgetClosed(ptmx)
 	}
 	return len(b.terminals)
 }
 
-func ptsName(rdev uint64) string {
-	return "/dev/pts/" + strconv.Itoa(int((unix.Major(rdev)-majorPTS)<<20|unix.Minor(rdev)))
+// maxProbes bounds the terminals that are opened to find out which numbers are free.
+const maxProbes = 2 * maxTerminals
+
+// forgetClosed forgets terminals without a name whose number is free. The kernel gives the
+// lowest one that is (devpts_new_index), so what it does not give is taken.
+func (b *Broker) forgetClosed(ptmx int) {
+	for range maxProbes {
+		highest := -1
+		for t, named := range b.terminals {
+			if !named {
+				highest = max(highest, ptsNumber(t.rdev))
+			}
+		}
+		if highest < 0 {
+			return
+		}
+		fd, errno := b.again(ptmx, unix.O_RDWR)
+		if errno != 0 {
+			return // there are no more: nothing is forgotten
+		}
+		defer unix.Close(fd) // when all are open that are needed: else it gives the same again
+		n, err := unix.IoctlGetUint32(fd, unix.TIOCGPTN)
+		if err != nil || int(n) > highest {
+			return
+		}
+		for t, named := range b.terminals {
+			if !named && ptsNumber(t.rdev) == int(n) {
+				delete(b.terminals, t)
+			}
+		}
+	}
 }
+
+func ptsNumber(rdev uint64) int { return int((unix.Major(rdev)-majorPTS)<<20 | unix.Minor(rdev)) }
+
+func ptsName(rdev uint64) string { return "/dev/pts/" + strconv.Itoa(ptsNumber(rdev)) }
 
 // noteTerminal takes the other end of a new terminal for this sandbox's.
 func (b *Broker) noteTerminal(ours int) error {
@@ -102,7 +139,6 @@ func (b *Broker) noteTerminal(ours int) error {
 	if err := unix.Stat("/dev/pts/"+strconv.Itoa(int(n)), &st); err != nil {
 		return err
 	}
-	b.opened++
 	remember(b.terminals, terminalOf(&st), true)
 	return nil
 }
