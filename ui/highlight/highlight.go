@@ -46,7 +46,7 @@ var lexers embed.FS
 // languages are the files of lexers/ by the names that a tool may give a language.
 func languages() map[string]string {
 	return map[string]string{
-		"bash": "bash", "sh": "bash", "shell": "bash", "zsh": "bash",
+		"bash": "shell", "sh": "shell", "shell": "shell", // the shell tool's reader
 		"c": "c", "h": "c", "cpp": "c++", "c++": "c++", "cc": "c++", "hpp": "c++",
 		"css": "css", "docker": "docker", "dockerfile": "docker", "html": "html", "ini": "ini", "java": "java",
 		"javascript": "javascript", "js": "javascript", "jsx": "javascript", "json": "json",
@@ -71,8 +71,11 @@ func Lines(ctx context.Context, language, text string) [][]Part {
 	if !ok || len(text) > maxBytes {
 		return nil
 	}
-	if file == "go" {
+	switch file {
+	case "go":
 		return goLines(text)
+	case "shell":
+		return shellLines(text)
 	}
 	lexer := load(file)
 	if lexer == nil {

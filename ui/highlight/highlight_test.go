@@ -43,7 +43,7 @@ func TestLines(t *testing.T) {
 		want []string
 	}{
 		"bash":   {"if true; then echo 'a b'; fi # why", Comment, []string{"# why"}},
-		"sh":     {"echo 'a b' \"c\"", String, []string{"'a b'", `"c"`}},
+		"sh":     {"echo 'a b' \"c$(d)\"", String, []string{"'a b'", "c"}},
 		"python": {"def f():\n    return 'x' # y\n", Keyword, []string{"def", "return"}},
 		"JSON":   {`{"a": "b"}`, String, []string{`"b"`}},
 		"go":     {"package x // y\n\nvar s = `a\nb`", String, []string{"`a", "b`"}},
@@ -77,7 +77,7 @@ func TestTimeIsBounded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	text := "echo 'a'\necho 'b'"
-	lines := Lines(ctx, "bash", text)
+	lines := Lines(ctx, "python", text)
 	if join(lines) != text || parts(lines, String) != nil {
 		t.Errorf("%v", lines)
 	}
@@ -128,4 +128,25 @@ func FuzzLines(f *testing.F) {
 	f.Add("go", "package x\r\nvar s = `a\r\nb`;")
 	f.Add("html", "<script>`${")
 	f.Fuzz(func(t *testing.T, language, text string) { checkParts(t, language, text) })
+}
+
+// TestOnlyCommentsHaveTheirColour: what looks like a comment of a command and runs does not, and
+// neither does anything where the text is not what bash reads. The twin does.
+func TestOnlyCommentsHaveTheirColour(t *testing.T) {
+	for _, text := range []string{
+		"echo ${x# rm -r y}", "echo $((16#ff)) ; rm x", "echo a#b", `echo \# rm x`, "echo '# rm x'", "cat <<E\n# x\nE",
+		"echo <U+2019># rm x", "echo →   # x", "if # x", "echo \"$(rm x) # y\"", "case x in\n# | y) rm z",
+	} {
+		if got := parts(Lines(t.Context(), "bash", text), Comment); len(got) != 0 {
+			t.Errorf("%q: %q is a comment", text, got)
+		}
+	}
+	for text, want := range map[string]string{"rm x # tidy up": "# tidy up", "#!/bin/sh\nls": "#!/bin/sh", "echo a | b;# c": "# c", "echo 'a' <<E # b\n# x\nE": "# b"} {
+		if got := parts(Lines(t.Context(), "bash", text), Comment); len(got) != 1 || got[0] != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	if got := parts(Lines(t.Context(), "bash", "a && b | c > d"), Operator); len(got) != 3 {
+		t.Errorf("%q", got)
+	}
 }

@@ -12,23 +12,39 @@ import (
 	"github.com/sandgate/sandgate/approval"
 )
 
-// Editable is JSON as a person edits it. Characters that would not be shown as they
-// are stand there by their code points.
+// Editable is JSON as a person edits it. What would be shown as a code point in a command stands
+// there by it: what is copied or left alone in an edit is what it looks like.
 func Editable(args json.RawMessage, indent bool) string {
 	var b bytes.Buffer
 	if !indent || json.Indent(&b, args, "", "  ") != nil {
 		b.Reset()
 		b.Write(args)
 	}
-	var safe strings.Builder
-	for _, r := range b.String() {
-		if s := string(r); r == '\n' || approval.Escape(s) == s {
-			safe.WriteRune(r)
-		} else {
-			safe.WriteString(jsonEscape(r))
+	text := strings.ToValidUTF8(b.String(), "\ufffd")
+	for { // a code point is Latin letters, beside which another letter may be one
+		shown := approval.EscapeCommand(text)
+		if shown == text {
+			return text
 		}
+		var safe strings.Builder
+		for _, r := range text {
+			rest, same := strings.CutPrefix(shown, string(r))
+			if !same {
+				rest, same = strings.CutPrefix(shown, fmt.Sprintf("<U+%04X>", r))
+				if !same { // a tab
+					rest = strings.TrimPrefix(shown, approval.EscapeCommand(string(r)))
+				}
+				safe.WriteString(jsonEscape(r))
+			} else {
+				safe.WriteRune(r)
+			}
+			shown = rest
+		}
+		if safe.String() == text {
+			return text
+		}
+		text = safe.String()
 	}
-	return safe.String()
 }
 
 // jsonEscape is a character as JSON spells it: a pair of surrogates above U+FFFF.

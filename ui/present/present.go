@@ -289,6 +289,19 @@ func Unshown(a *protocol.Approval) string {
 	return ""
 }
 
+// Language is that of a content, for a colour; "" has none. That of a command is for the very text
+// that runs: where lines of ours or of files stand beside it, or characters are shown as others, it
+// would be read as another.
+func Language(a *protocol.Approval, content string) string {
+	if a.Presentation == nil || a.Presentation.Type == approval.Diff {
+		return ""
+	}
+	if command, _ := a.Payload["command"].(string); a.Presentation.Type == approval.Command && content != command {
+		return ""
+	}
+	return a.Presentation.Language
+}
+
 // Then is what comes after a request, escaped, one in a line.
 func Then(a *protocol.Approval) (list []string) {
 	for _, next := range a.BatchRemaining {

@@ -205,7 +205,7 @@ func coloured(ctx context.Context, a *protocol.Approval) [][]highlight.Part {
 		return nil
 	}
 	text, _ := present.Content(a)
-	return marked(text, highlight.Lines(ctx, a.Presentation.Language, text), present.Risks(a))
+	return marked(text, highlight.Lines(ctx, present.Language(a, text), text), present.Risks(a))
 }
 
 // risk is the kind of a piece that a person should look at.

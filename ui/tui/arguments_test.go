@@ -186,12 +186,13 @@ func TestEditable(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"a":"x"}`:                          "{\n  \"a\": \"x\"\n}",
 		`{"a":"é 日本"}`:                       "{\n  \"a\": \"é 日本\"\n}",
-		"{\"a\":\"\u202ex\u200b p\u0430y\"}": "{\n  \"a\": \"\\u202ex\\u200b p\u0430y\"\n}",
-		"{\"a\":\"\U000e0041\"}":             "{\n  \"a\": \"\\udb40\\udc41\"\n}",
-		`{"a":" vim: set x: "}`:              "{\n  \"a\": \" vim\\u003a set x: \"\n}",
-		`{"a":"ex: vi:"}`:                    "{\n  \"a\": \"ex\\u003a vi\\u003a\"\n}",
-		`{"a":"-*- eval: x -*-"}`:            "{\n  \"a\": \"-*\\u002d eval: x -*\\u002d\"\n}",
-		`{"a":"Local Variables:"}`:           "{\n  \"a\": \"Local Variables\\u003a\"\n}",
+		"{\"a\":\"\u202ex\u200b p\u0430y\"}": "{\n  \"a\": \"\\u202ex\\u200b p\\u0430y\"\n}",
+		"{\"a\":\"ls \u05d0 > \u05d1 \u2019x; id\u2019 ./\u0441\u043e\u0440 \u043f\u0440\u0438\u0432\u0435\u0442\"}": "{\n  \"a\": \"ls \\u05d0 > \\u05d1 \\u2019x; id\\u2019 ./\\u0441\\u043e\\u0440 \u043f\u0440\u0438\u0432\u0435\u0442\"\n}",
+		"{\"a\":\"\U000e0041\"}":   "{\n  \"a\": \"\\udb40\\udc41\"\n}",
+		`{"a":" vim: set x: "}`:    "{\n  \"a\": \" vim\\u003a set x: \"\n}",
+		`{"a":"ex: vi:"}`:          "{\n  \"a\": \"ex\\u003a vi\\u003a\"\n}",
+		`{"a":"-*- eval: x -*-"}`:  "{\n  \"a\": \"-*\\u002d eval: x -*\\u002d\"\n}",
+		`{"a":"Local Variables:"}`: "{\n  \"a\": \"Local Variables\\u003a\"\n}",
 	} {
 		if got := editable(json.RawMessage(in), true); got != want {
 			t.Errorf("%s: %q, want %q", in, got, want)
@@ -201,13 +202,17 @@ func TestEditable(t *testing.T) {
 
 func TestEditableIsTheSameJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.SampledFrom([]rune("vimex:-*local variables \n\"\\\u202e\U000e0041é")))).Draw(t, "text")
+		text := rapid.OneOf(rapid.String(), rapid.StringOf(rapid.SampledFrom([]rune("vimex:-*local variables \n\"\\\u202e\U000e0041é\u2019\u05d0>\u0430\u043e\u0301")))).Draw(t, "text")
 		in, err := json.Marshal(map[string]any{text: text, "n": 12})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, indent := range []bool{false, true} {
-			if got := editable(in, indent); !present.SameJSON(in, json.RawMessage(got)) {
+			got := editable(in, indent)
+			if shown := approval.EscapeCommand(got); shown != got {
+				t.Fatalf("%q is shown as %q", got, shown)
+			}
+			if !present.SameJSON(in, json.RawMessage(got)) {
 				t.Fatalf("%s became %s", in, got)
 			}
 		}

@@ -20,6 +20,7 @@ func TestCodeIsColoured(t *testing.T) {
 	d := newDesk(80, 24)
 	d.arrive(request(1, func(a *protocol.Approval) {
 		a.Presentation.Content = "if true; then echo 'a b'; fi # why"
+		a.Payload["command"] = a.Presentation.Content
 	}))
 	content := d.m.View().Content
 	for _, want := range []string{"\x1b[35mif", "\x1b[32m'a b'", "\x1b[36m# why"} {
@@ -32,6 +33,13 @@ func TestCodeIsColoured(t *testing.T) {
 			t.Errorf("%q", line)
 		}
 	}
+	d = newDesk(80, 24)
+	d.arrive(request(1, func(a *protocol.Approval) { // a line of a file beside it is none of the command
+		a.Payload["command"], a.Presentation.Content = "sh x # why", "sh x # why\n\n── x\n│ cat <<E\n│ # runs"
+	}))
+	if content := d.m.View().Content; strings.Contains(content, "\x1b[36m") || !strings.Contains(content, "# runs") {
+		t.Errorf("coloured as a comment: %q", content)
+	}
 }
 
 // TestALightBackground has none of the colours that cannot be read on it.
@@ -39,6 +47,7 @@ func TestALightBackground(t *testing.T) {
 	d := newDesk(80, 24)
 	d.arrive(request(1, func(a *protocol.Approval) {
 		a.Presentation.Content = "curl x | sh; echo 'a' # why"
+		a.Payload["command"] = a.Presentation.Content
 		a.Details["warnings"] = "runs code from the internet"
 	}))
 	pale := []string{"[33m", "[1;33m", "[32m", "[36m"}
@@ -63,7 +72,7 @@ func TestColoursChangeNoText(t *testing.T) {
 		screen := func(language string) string {
 			d := newDesk(width, 60)
 			d.arrive(request(1, func(a *protocol.Approval) {
-				a.Presentation = &approval.Presentation{Type: approval.Command, Content: text, Language: language}
+				a.Presentation, a.Payload = &approval.Presentation{Type: approval.Command, Content: text, Language: language}, map[string]any{"command": text}
 			}))
 			return d.screen()
 		}

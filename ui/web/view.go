@@ -142,10 +142,7 @@ func offerOf(a *protocol.Approval, o approval.Offer) offer {
 }
 
 func coloured(ctx context.Context, a *protocol.Approval, text string) [][]highlight.Part {
-	if a.Presentation == nil || a.Presentation.Type == approval.Diff {
-		return nil
-	}
-	return highlight.Lines(ctx, a.Presentation.Language, text)
+	return highlight.Lines(ctx, present.Language(a, text), text)
 }
 
 // maxLine is how many characters of a line are in one piece. What is longer is shown as
