@@ -26,6 +26,7 @@ func TestEscape(t *testing.T) {
 		{"what fonts draw nothing for", "make\ufffctest\U0001d159", "make<U+FFFC>test<U+1D159>"},
 		{"a mark of another script", "run\U0001107f.sh ka\u17d2", "run<U+1107F>.sh ka<U+17D2>"},
 		{"marks of their own script", "\u0915\u094d\u0937 \u0e01\u0e34 \u05e9\u05b8", "\u0915\u094d\u0937 \u0e01\u0e34 \u05e9\u05b8"},
+		{"wider than their cells", "ok \ufdfd x\u2e3by \U0001242b \ua9c5 \u2014", "ok <U+FDFD> x<U+2E3B>y <U+1242B> <U+A9C5> \u2014"},
 		{"fillers", "\u3164\u115f\uffa0", "<U+3164><U+115F><U+FFA0>"},
 		{"tags", "a\U000e0041", "a<U+E0041>"},
 		{"variation selectors", "a\ufe0f\U000e0100", "a<U+FE0F><U+E0100>"},

@@ -201,7 +201,7 @@ func (u *unread) holds(a *protocol.Approval) string {
 		return fmt.Sprintf("%d lines of the request have scrolled off the screen; the same answer again allows it\n", u.scrolled)
 	case !u.told && present.Unshown(a) != "":
 		u.told = true
-		return "no screen shows " + present.Unshown(a) + "; the same answer again allows it unread\n"
+		return "the same answer again allows it unread: no screen shows " + present.Unshown(a) + "\n"
 	}
 	return ""
 }

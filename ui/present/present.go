@@ -137,7 +137,7 @@ func Facts(a *protocol.Approval) Sheet {
 	for _, remark := range append(RiskReasons(Risks(a)), remarks(a)...) {
 		s.First = append(s.First, Fact{Careful, remark})
 	}
-	if text := Unshown(a); text != "" {
+	if text := unshown(a); text != "" {
 		s.First = append(s.First, Fact{Careful, "not shown on any screen: " + text})
 	}
 	s.First = append(s.First, notes(a.Presentation)...)
@@ -278,8 +278,11 @@ func IsCut(a *protocol.Approval) bool {
 }
 
 // Unshown is what no screen shows of a request, escaped; "" is nothing. However much was read,
-// to allow it takes an answer of its own.
-func Unshown(a *protocol.Approval) string {
+// to allow it takes an answer of its own. The question is short, so that there is room for it on
+// any screen of 60 columns and 20 lines: what is said about the request has all of it.
+func Unshown(a *protocol.Approval) string { return Brief(unshown(a)) }
+
+func unshown(a *protocol.Approval) string {
 	if text := note(a.Presentation, approval.Unshown); text != "" {
 		return line(text)
 	}

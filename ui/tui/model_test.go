@@ -562,6 +562,24 @@ func TestAllowingTheUnseenAsks(t *testing.T) {
 		d.press("y")
 		expect(t, d, allowed)
 	})
+	t.Run("much that no screen shows", func(t *testing.T) { // the question has room
+		for _, size := range [][2]int{{60, 20}, {80, 24}, {200, 50}} {
+			d := newDesk(size[0], size[1])
+			d.arrive(request(1, func(a *protocol.Approval) {
+				a.Presentation.Metadata = map[string]any{approval.Unshown: "what becomes of 3 names: " + strings.Repeat("+ a (link to \"x/x/x/x/x/x/\"), ", 400) + "+ z"}
+			}))
+			d.m.item().read = true
+			d.read()
+			d.press("y")
+			if s := d.screen(); !strings.Contains(s, "no screen shows what becomes") || !strings.Contains(s, "+ z") {
+				t.Errorf("%v:\n%s", size, s)
+			}
+			expect(t, d)
+			d.read()
+			d.press("y")
+			expect(t, d, allowed)
+		}
+	})
 	t.Run("scrolled", func(t *testing.T) {
 		d := newDesk(80, 24)
 		d.arrive(long)
