@@ -200,7 +200,8 @@ func isVisible(r rune) bool {
 		return false
 	case unicode.Is(unicode.Variation_Selector, r): // can carry a hidden message
 		return false
-	case r == '\u2e3a', r == '\u2e3b', r >= '\ufdf0' && r <= '\ufdff': // drawn over the cells after theirs: long dashes, whole phrases
+	// Drawn over the cells after theirs: long dashes, whole phrases, tables of strokes.
+	case r == '\u2e3a', r == '\u2e3b', r >= '\ufdf0' && r <= '\ufdff', r >= '\ua9c1' && r <= '\ua9cd', unicode.Is(unicode.Cuneiform, r):
 		return false
 	case r == '\ufffc', r == '\U0001d159': // object replacement, null notehead: drawn by no font
 		return false

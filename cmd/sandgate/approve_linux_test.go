@@ -365,7 +365,7 @@ func TestPlainAsksAboutWhatIsNotShown(t *testing.T) {
 	x.see("waiting for requests")
 	first := runs()
 	x.see("an empty line denies): ")
-	x.pressUntil("y\n", "no screen shows what it starts: app (Binary file")
+	x.pressUntil("y\n", "allows it unread: no screen shows what it starts: app")
 	x.pressUntil("y\n", "approved (once)")
 	if e := <-first; e.err != nil {
 		t.Error(e.err)
