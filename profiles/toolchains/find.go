@@ -411,7 +411,35 @@ func (f *finder) treeOf(dir string) string {
 	if !slices.Contains(holders, filepath.Base(dir)) || f.refused(tree) != "" || f.holdsRoot(tree) || holdsProjects(tree) {
 		return dir
 	}
+	if !f.ofTools(tree) && !isInstallation(tree) {
+		f.note("of %s only %s is shown: not all that lies beside it is a toolchain's; to show it: --ro %s", tree, filepath.Base(dir), tree)
+		return dir
+	}
 	return tree
+}
+
+// isInstallation reports whether all that lies in a directory has the name of a toolchain's: a person's
+// documents and projects lie beside a bin, too.
+func isInstallation(tree string) bool {
+	list := names(tree)
+	for _, name := range list {
+		st, err := os.Lstat(filepath.Join(tree, name))
+		switch {
+		case err != nil:
+			return false
+		case name == "src":
+			if !exists(filepath.Join(tree, "src", "runtime")) || !exists(filepath.Join(tree, "VERSION")) { // Go's own
+				return false
+			}
+		case st.Mode().IsRegular():
+			if !slices.ContainsFunc(installedFiles, func(p string) bool { return match(p, name) }) {
+				return false
+			}
+		case !slices.Contains(installedDirs, name) && !slices.Contains(holders, name):
+			return false
+		}
+	}
+	return len(list) < maxEntries
 }
 
 func (f *finder) holdsRoot(tree string) bool {

@@ -147,8 +147,13 @@ func TestToolchainsAreFound(t *testing.T) {
 			path:  []string{"~/.local/bin"}, want: []string{"~/.local/bin" + rx},
 		},
 		"an SDK that nobody has listed": {
-			files: []string{"~/development/flutter/bin/flutter", "~/development/flutter/packages/x = 1"},
-			path:  []string{"~/development/flutter/bin"}, want: []string{"~/development/flutter" + rx},
+			files: []string{"~/development/sdk/bin/x", "~/development/sdk/lib/x = 1", "~/development/sdk/README.md = 1", "~/development/flutter/bin/flutter", "~/development/flutter/packages/x = 1"},
+			path:  []string{"~/development/sdk/bin", "~/development/flutter/bin"}, want: []string{"~/development/flutter" + rx, "~/development/sdk" + rx},
+		},
+		"documents and projects beside a bin: the programs alone": {
+			files: []string{"~/Dropbox/bin/t", "~/Dropbox/tax/return = 1", "~/code/bin/t", "~/code/org/private/.git/HEAD = 1", "~/gopath/bin/t", "~/gopath/src/github.com/me/x = 1", "~/mine/bin/t", "~/mine/lib/x = 1", "~/mine/letter.txt = 1"},
+			path:  []string{"~/Dropbox/bin", "~/code/bin", "~/gopath/bin", "~/mine/bin"},
+			want:  []string{"~/Dropbox/bin" + rx, "~/code/bin" + rx, "~/gopath/bin" + rx, "~/mine/bin" + rx},
 		},
 		"npm prefix":                     {files: []string{"~/.npm-global/bin/tsc -> ../lib/node_modules/typescript/bin/tsc", "~/.npm-global/lib/node_modules/typescript/bin/tsc"}, path: []string{"~/.npm-global/bin"}, want: []string{"~/.npm-global" + rx}},
 		"a virtual environment anywhere": {files: []string{"~/envs/x/bin/python", "~/envs/x/pyvenv.cfg = home = ~/opt/py/bin\n", "~/opt/py/bin/python3"}, path: []string{"~/envs/x/bin"}, env: map[string]string{"VIRTUAL_ENV": "~/envs/x"}, want: []string{"~/envs/x" + rx, "~/opt/py" + rx}},
@@ -233,16 +238,16 @@ func TestWhatIsNotShown(t *testing.T) {
 }
 
 func TestSecretsAreFound(t *testing.T) {
-	h := newHome(t, "~/sdk/x/bin/x", "~/sdk/x/config.toml = password = hunter2", "~/sdk/x/etc/npmrc = token hunter2", "~/sdk/x/etc/other.conf = port = 1",
-		"~/sdk/x/lib/pkg/test.json = hunter2", "~/sdk/x/a/b/.rc = hunter2", "~/.npmrc = hunter2", "~/.config/pip/pip.conf = index-url = https://x/", "~/python3")
-	h.path = []string{"~/sdk/x/bin", "~/progs"}
+	h := newHome(t, "~/.sdk/x/bin/x", "~/.sdk/x/config.toml = password = hunter2", "~/.sdk/x/etc/npmrc = token hunter2", "~/.sdk/x/etc/other.conf = port = 1",
+		"~/.sdk/x/lib/pkg/test.json = hunter2", "~/.sdk/x/a/b/.rc = hunter2", "~/.npmrc = hunter2", "~/.config/pip/pip.conf = index-url = https://x/", "~/python3")
+	h.path = []string{"~/.sdk/x/bin", "~/progs"}
 	h.make("~/progs/python3", "~/progs/node")
 	got := Find(h.host())
 	var list []string
 	for _, s := range got.Secrets {
 		list = append(list, strings.Replace(s, h.dir, "~", 1))
 	}
-	want := []string{"~/.npmrc", "~/sdk/x/a/b/.rc", "~/sdk/x/config.toml", "~/sdk/x/etc/npmrc"}
+	want := []string{"~/.npmrc", "~/.sdk/x/a/b/.rc", "~/.sdk/x/config.toml", "~/.sdk/x/etc/npmrc"}
 	if diff := cmp.Diff(want, list); diff != "" {
 		t.Error(diff)
 	}

@@ -166,6 +166,7 @@ var trees = []string{
 	"~/.nodenv/versions/*", "~/.goenv/versions/*", "~/.jenv/versions/*", "~/.plenv/versions/*", "~/.phpenv/versions/*",
 	"~/.ghcup/ghc/*", "~/.ghcup/cabal/*", "~/.ghcup/hls/*", "~/.volta/tools", "~/.cache/node/corepack",
 	"/home/linuxbrew/.linuxbrew", "~/.linuxbrew", "/opt/*",
+	"~/flutter", "~/development/flutter", "~/fvm/versions/*", "~/google-cloud-sdk",
 }
 
 // places says which variable puts a directory elsewhere.
@@ -184,6 +185,18 @@ var places = map[string]string{
 var shared = []string{
 	"~/.local", "~/.local/share", "~/.local/state", "~/.config", "~/.cache", "~/.var", "~/.var/app", "~/snap",
 	"~/Desktop", "~/Documents", "~/Downloads", "~/Library", "~/Library/Application Support", "~/Applications",
+}
+
+// installedDirs and installedFiles are what lies in the tree of a toolchain beside its programs, as their archives
+// and installers make it.
+var installedDirs = []string{
+	"lib", "lib32", "lib64", "include", "share", "etc", "man", "pkg", "conf", "jmods", "legal", "boot", "init.d",
+	"api", "doc", "misc", "test", "demo", "sample", "license", "licenses", "ssl", "var", "conda-meta", "envs", "pkgs",
+}
+
+var installedFiles = []string{
+	"README*", "LICENSE*", "LICENCE*", "NOTICE*", "COPYING*", "COPYRIGHT*", "CHANGELOG*", "CHANGES*", "CONTRIBUTING*", "SECURITY*", "AUTHORS*",
+	"PATENTS", "VERSION", "ASSEMBLY_EXCEPTION", "THIRD_PARTY_README", "release", "build.txt", "src.zip", "codereview.cfg", "go.env", "pyvenv.cfg",
 }
 
 // roots are directories outside of the home directory in which things of all kinds lie.
