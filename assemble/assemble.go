@@ -114,6 +114,10 @@ func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 	if o.DraftOver != nil {
 		changed = nil
 	}
+	caches, err := CachesDir()
+	if err != nil {
+		return nil, err
+	}
 	own, err := OwnPaths(cfg, log.Path())
 	if err != nil {
 		return nil, err
@@ -179,6 +183,7 @@ func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 		Egress:     network,
 		Tasks:      background.Limits{Running: int(cfg.Tasks.Running), Ended: int(cfg.Tasks.Running), Output: int64(cfg.Tasks.Output)},
 		Changes:    changed,
+		Caches:     caches,
 		Signing:    d.signing,
 		BeginDraft: o.Begin,
 		DraftOver:  o.DraftOver,
@@ -333,7 +338,7 @@ func OwnPaths(cfg *config.Config, log string) (map[string]sandboxprofile.Rights,
 // ownPlaces are the files of sandgate and the directories that it keeps its state in,
 // wherever they lie: no answer of a person's gives them to a program.
 func ownPlaces(cfg *config.Config, log string) []string {
-	list := append(cfg.OwnFiles(), filepath.Dir(log))
+	list := append(cfg.OwnFiles(), logPlaces(cfg, log)...)
 	if answers, err := store.DefaultPath(); err == nil {
 		list = append(list, filepath.Dir(answers))
 	}
@@ -349,6 +354,19 @@ func ownPlaces(cfg *config.Config, log string) []string {
 		}
 	}
 	return list
+}
+
+// logPlaces is the directory of the log, or the log's files where what calls work in lies in that directory.
+func logPlaces(cfg *config.Config, log string) []string {
+	dir, err := Resolved(filepath.Dir(log))
+	if err != nil || !slices.ContainsFunc(cfg.Sandbox.Paths, func(p config.Path) bool { return sandboxprofile.Contains(dir, p.Root) }) {
+		return []string{filepath.Dir(log)}
+	}
+	files, err := filepath.Glob(log + "*")
+	if err != nil {
+		return []string{log} // its name has a pattern in it
+	}
+	return append(files, log)
 }
 
 // keepAway takes the directory of one of our files away from tools, if it lies

@@ -31,7 +31,7 @@ func (s *Supervisor) keepChanges(c *call, plan tools.Plan) (ended func()) {
 		Subject: s.cfg.Log.RedactedText(c.subject()), Started: c.started, Lasting: c.kind.lasting(),
 	}
 	roots := slices.DeleteFunc(writableRoots(plan.Profile, writable), func(root string) bool { // the cache of the workspace
-		return slices.ContainsFunc(s.cfg.Own, func(own string) bool { return sandboxprofile.Contains(own, root) })
+		return s.cfg.Caches != "" && sandboxprofile.Contains(s.cfg.Caches, root)
 	})
 	if err := s.together(&record, roots); err != nil {
 		c.warnings = append(c.warnings, approval.EscapeLine("what this call changes in several directories "+NotUndone+" at once: "+err.Error()))

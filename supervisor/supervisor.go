@@ -72,6 +72,8 @@ type Config struct {
 	Signing *Signing
 	// Changes keeps what calls change, so that it can be undone; nil keeps nothing.
 	Changes *changes.Store
+	// Caches is where what can be made again is kept between calls: nothing there is to be undone.
+	Caches string
 	// BeginDraft makes a draft for what is reviewed; nil makes none.
 	BeginDraft func(context.Context) (Draft, error)
 	// DraftOver are the directories that a draft lies over, if calls work on one: they may

@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -11,8 +12,12 @@ import (
 // maxAttributes is how many bytes of extended attributes are kept of one file.
 const maxAttributes = 16 << 10
 
-// attributesOf are the extended attributes of a file that its owner may set (user.*), as text:
-// "" for none. Those of an overlay are the draft's own (userxattr).
+// accessList is the attribute of an access control list (acl(5)). Where there is one, the mode's bits of the group
+// are its mask, and not what the group may do.
+const accessList = "system.posix_acl_access"
+
+// attributesOf are the extended attributes of a file that its owner may set (user.*, and its access control
+// list), as text: "" for none. Those of an overlay are the draft's own (userxattr).
 func attributesOf(fd int) string {
 	names := make([]byte, maxAttributes)
 	n, err := unix.Flistxattr(fd, names)
@@ -22,7 +27,7 @@ func attributesOf(fd int) string {
 	kept, size := map[string][]byte{}, 0
 	for _, name := range strings.Split(strings.TrimSuffix(string(names[:n]), "\x00"), "\x00") {
 		value := make([]byte, maxAttributes)
-		if !strings.HasPrefix(name, "user.") || strings.HasPrefix(name, "user.overlay.") {
+		if name != accessList && !strings.HasPrefix(name, "user.") || strings.HasPrefix(name, "user.overlay.") {
 			continue
 		}
 		if n, err := unix.Fgetxattr(fd, name, value); err == nil && size+n <= maxAttributes {
@@ -44,10 +49,74 @@ func setAttributes(fd int, text string) error {
 	var kept map[string][]byte
 	err := json.Unmarshal([]byte(text), &kept)
 	for name, value := range kept {
-		if !strings.HasPrefix(name, "user.") {
+		if name != accessList && !strings.HasPrefix(name, "user.") {
 			continue
 		}
 		err = errors.Join(err, unix.Fsetxattr(fd, name, value, 0))
 	}
 	return err
+}
+
+// withoutList is what the mode of a file is without its access control list: what that gives to others than
+// the owner, the group and everybody is nobody's then.
+func withoutList(mode uint32, attributes string) uint32 {
+	list := listOf(attributes)
+	if list == nil {
+		return mode
+	}
+	const groupObj, mask = 0x04, 0x10
+	group, most := uint16(0), uint16(7)
+	for at := 4; at+8 <= len(list); at += 8 { // version, then tag, permissions and ID of each entry
+		perm := binary.LittleEndian.Uint16(list[at+2:])
+		switch binary.LittleEndian.Uint16(list[at:]) {
+		case groupObj:
+			group = perm
+		case mask:
+			most = perm
+		}
+	}
+	return mode&^0o070 | uint32(group&most&7)<<3
+}
+
+// listOfDirectory are the attributes that are kept of a directory: its access control list.
+func listOfDirectory(fd int) string {
+	value := make([]byte, maxAttributes)
+	n, err := unix.Fgetxattr(fd, accessList, value)
+	if err != nil || n == 0 {
+		return ""
+	}
+	b, _ := json.Marshal(map[string][]byte{accessList: value[:n]})
+	return string(b)
+}
+
+// dropList takes away the list that a new file has of its directory.
+func dropList(fd int) { _ = unix.Fremovexattr(fd, accessList) } // there is none, mostly
+
+func listOf(attributes string) []byte {
+	var kept map[string][]byte
+	if attributes == "" || json.Unmarshal([]byte(attributes), &kept) != nil {
+		return nil
+	}
+	return kept[accessList]
+}
+
+// keepList gives an entry of a draft the access control list of what it takes the place of: a call has not taken it
+// away, since the mode would be another one, but the disk of drafts may have none.
+func keepList(e, of *Entry) *Entry {
+	list := []byte(nil)
+	if e != nil && of != nil && e.Mode == of.Mode && listOf(e.Attributes) == nil {
+		list = listOf(of.Attributes)
+	}
+	if list == nil {
+		return e
+	}
+	kept := map[string][]byte{}
+	if e.Attributes != "" && json.Unmarshal([]byte(e.Attributes), &kept) != nil {
+		return e
+	}
+	kept[accessList] = list
+	b, _ := json.Marshal(kept)
+	with := *e
+	with.Attributes = string(b)
+	return &with
 }

@@ -391,6 +391,57 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
+// TestAccessLists: where a file has an access control list, the mode's bits of its group are the list's mask. Neither
+// an undo nor a keep lets the group do more than it could, with the list or where nobody can give it back.
+func TestAccessLists(t *testing.T) {
+	t.Parallel()
+	// user::rw- user:1234:r-- group::--- mask::r-- other::---, of a file; user::rwx and so on of a directory
+	list := func(user, mask byte) string {
+		e := func(tag, perm byte, id string) string { return string([]byte{tag, 0, perm, 0}) + id }
+		const none = "\xff\xff\xff\xff"
+		return "\x02\x00\x00\x00" + e(1, user, none) + e(2, mask, "\xd2\x04\x00\x00") + e(4, 0, none) + e(0x10, mask, none) + e(0x20, 0, none)
+	}
+	ws := t.TempDir()
+	sh(t, ws, "umask 077; echo secret > f; mkdir d; echo x > d/f; echo plain > plain; chmod 640 plain")
+	for name, l := range map[string]string{"/f": list(6, 4), "/d": list(7, 5)} {
+		if err := unix.Setxattr(ws+name, accessList, []byte(l), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := func(what string) {
+		t.Helper()
+		for name, want := range map[string]string{"/f": list(6, 4), "/d": list(7, 5)} {
+			b := make([]byte, 100)
+			if n, err := unix.Getxattr(ws+name, accessList, b); err != nil || string(b[:n]) != want {
+				t.Errorf("%s: %s: %q, %v", what, name, b[:max(n, 0)], err)
+			}
+		}
+		sh(t, ws, `test "$(stat -c %a f d plain | tr '\n' ' ')" = "640 750 640 "`)
+	}
+	w := open(t, t.TempDir()+"/s", ws, options)
+	rec := during(t, w, "s", func() { sh(t, ws, "rm -r f d plain") })
+	undo(t, w, rec, false)
+	before("an undo")
+	if e := w.tree["f"]; withoutList(e.Mode, e.Attributes)&0o777 != 0o600 || withoutList(w.tree["plain"].Mode, "")&0o777 != 0o640 {
+		t.Errorf("without the list: %o", withoutList(e.Mode, e.Attributes))
+	}
+
+	time.Sleep(2 * clockTick)
+	d, err := NewDraft(t.TempDir(), []string{ws}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, d.part(0, "upper"), "echo more > f; chmod 640 f; mkdir d; chmod 750 d; echo new > d/new") // which has no lists
+	p, err := d.Plan(0, options, nil)
+	if err == nil {
+		err = d.Keep([]DraftPlan{p}, Keep{}, false, PutBack)
+	}
+	if err != nil || signs(p.Steps) != "+d/new ~f" {
+		t.Fatal(signs(p.Steps), err)
+	}
+	before("a keep")
+}
+
 // TestALargeFile: of a file of 10 GiB nothing is read, and its change is told as one that
 // cannot be undone; the rest of the call can.
 func TestALargeFile(t *testing.T) {

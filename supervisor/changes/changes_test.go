@@ -400,6 +400,29 @@ func TestWhatAKilledCallDidNot(t *testing.T) {
 	sh(t, ws, `test "$(cat agents d/gone mine new | tr '\n' ' ')" = "old old mine chapter "; test ! -e made`)
 }
 
+// TestALineThatADiskCutOff: what a look could write only half of a call's record is in it after the next one.
+func TestALineThatADiskCutOff(t *testing.T) {
+	t.Parallel()
+	ws := t.TempDir()
+	sh(t, ws, "mkdir src; echo one > src/a; echo one > src/b")
+	w := open(t, t.TempDir()+"/s", ws, options)
+	r, err := w.Begin(Call{Session: "s", Started: time.Now()}, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, ws, "mv src gone")
+	if _, err := r.file.WriteString(`
+{"id":"","changes":[{"path":"src/a","before":{"mode":33188,"hash":"d2df`); err != nil { // and no more room
+		t.Fatal(err)
+	}
+	rec, err := r.End()
+	if err != nil {
+		t.Fatal(err)
+	}
+	undo(t, w, rec, false)
+	sh(t, ws, "grep -x one src/a; grep -x one src/b; ! test -e gone")
+}
+
 // TestNoTagTakesADirectoryFromTheRecord: a directory whose files were kept, under whatever name, is looked into
 // whatever tag a call gives it. One that is new with its tag is not.
 func TestNoTagTakesADirectoryFromTheRecord(t *testing.T) {

@@ -164,8 +164,8 @@ func (d *Draft) copyRoot(i int, in func(path string) bool, hidden map[inode]bool
 		return err
 	}
 	var st unix.Stat_t
-	if err = unix.Fstat(fd, &st); err == nil && st.Ino != d.Inodes[i] {
-		err = fmt.Errorf("%w: another directory is there now", ErrConflict)
+	if err = unix.Fstat(fd, &st); err == nil {
+		err = d.checkOpen(i, fd)
 	}
 	if err != nil {
 		from.Close()

@@ -22,11 +22,11 @@ import (
 // A Draft is what calls have done to workspaces that they saw through an overlay (overlayfs):
 // nothing of it is in the workspaces before a person keeps it.
 type Draft struct {
-	ID      string    `json:"id"`
-	Roots   []string  `json:"roots"`  // absolute, without links
-	Inodes  []uint64  `json:"inodes"` // of the roots
-	Command []string  `json:"command"`
-	Began   time.Time `json:"began"`
+	ID         string    `json:"id"`
+	Roots      []string  `json:"roots"`      // absolute, without links
+	Identities []rootID  `json:"identities"` // of the roots
+	Command    []string  `json:"command"`
+	Began      time.Time `json:"began"`
 	// Copied: no overlay could be laid over the roots, and calls work on copies of them. Moved:
 	// they cannot lie over the roots either, and calls find them where they are.
 	Copied bool `json:"-"`
@@ -48,11 +48,16 @@ func NewDraft(dir string, roots, command []string) (*Draft, error) {
 	d.ID = fmt.Sprintf("%s-%s", d.Began.UTC().Format("20060102T150405"), strings.ToLower(rand.Text()[:4]))
 	d.dir = filepath.Join(dir, d.ID)
 	for i, root := range roots {
-		ino, err := rootInode(root)
+		fd, err := openRoot(root)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("draft: %w", err), d.Drop())
 		}
-		d.Inodes = append(d.Inodes, ino)
+		id, err := identityOf(fd)
+		unix.Close(fd)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("draft: %w", err), d.Drop())
+		}
+		d.Identities = append(d.Identities, id)
 		for _, part := range []string{"upper", "work"} {
 			if err := os.MkdirAll(d.part(i, part), 0o700); err != nil {
 				return nil, fmt.Errorf("draft: %w", err)
@@ -100,27 +105,39 @@ func Drafts(dir string) (l []*Draft) {
 	return l
 }
 
-// check holds a root against the one that the draft was made over: a call may have moved it, or
-// one of the directories it lies in, and left a link to a place where no call may write.
+// check holds a root against the one that the draft was made over: a call may have moved it, or one of the
+// directories it lies in, and left a link to a place where no call may write, and another disk may be
+// mounted there.
 func (d *Draft) check(root int) error {
-	ino, err := rootInode(d.Roots[root])
-	if err == nil && root < len(d.Inodes) && d.Inodes[root] != ino {
+	fd, err := openRoot(d.Roots[root])
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return d.checkOpen(root, fd)
+}
+
+func (d *Draft) checkOpen(root, fd int) error {
+	id, err := identityOf(fd)
+	if err == nil && (root >= len(d.Identities) || !id.is(d.Identities[root])) {
 		err = fmt.Errorf("%w: another directory is %s now", ErrConflict, d.Roots[root])
 	}
 	return err
 }
 
-func rootInode(root string) (uint64, error) {
-	fd, err := openRoot(root)
-	if err != nil {
-		return 0, err
+// A rootID tells a directory from others, on other disks too: the top directories of all file systems of a kind
+// have one inode number.
+type rootID struct {
+	Inode uint64 `json:"inode"`
+	Born  int64  `json:"born"` // ns; 0 where the file system does not say it
+	Disk  string `json:"disk"` // the file system's identifier
+}
+
+func (id rootID) is(o rootID) bool {
+	if id.Born != 0 && o.Born != 0 {
+		return id.Inode == o.Inode && id.Born == o.Born // the other one may be new with each mount
 	}
-	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return 0, &fs.PathError{Op: "stat", Path: root, Err: err}
-	}
-	return st.Ino, nil
+	return id.Inode == o.Inode && id.Disk == o.Disk
 }
 
 func (d *Draft) part(root int, name string) string {
@@ -450,7 +467,8 @@ func (u *upper) plan(now tree, b *base, paths []string) (p Undo) {
 			s.Now = &e
 		}
 		said := false
-		if s.Was, said = u.found[name]; !said && !u.gone(name) || equal(s.Was, s.Now) {
+		s.Was, said = u.found[name]
+		if s.Was = keepList(s.Was, s.Now); !said && !u.gone(name) || equal(s.Was, s.Now) {
 			continue
 		}
 		// An overlay says the mode of each directory in which a call has made something.

@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"fmt"
 	"io/fs"
 	"path/filepath"
 
@@ -14,6 +15,19 @@ func stampOf(st *unix.Stat_t) stamp {
 func tellsChanges(string) bool { return false }
 
 func written(int) error { return unix.Sync() }
+
+// identityOf is that of an open directory.
+func identityOf(fd int) (id rootID, err error) {
+	var st unix.Stat_t
+	var disk unix.Statfs_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return id, err
+	}
+	if err := unix.Fstatfs(fd, &disk); err != nil {
+		return id, err
+	}
+	return rootID{Inode: st.Ino, Born: st.Btim.Nano(), Disk: fmt.Sprintf("%x", disk.Fsid.Val)}, nil
+}
 
 // openRoot opens a workspace by its path, which has no links: one on the way to it was put there
 // by a call, and leads to where calls may not write.

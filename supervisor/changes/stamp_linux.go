@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"fmt"
 	"io/fs"
 	"strings"
 
@@ -30,6 +31,23 @@ func tellsChanges(root string) bool {
 // written waits until what was written below a directory is on the disk: once, and not for
 // each file.
 func written(dir int) error { return unix.Syncfs(dir) }
+
+// identityOf is that of an open directory.
+func identityOf(fd int) (id rootID, err error) {
+	var x unix.Statx_t
+	var disk unix.Statfs_t
+	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_INO|unix.STATX_BTIME, &x); err != nil {
+		return id, err
+	}
+	if err := unix.Fstatfs(fd, &disk); err != nil {
+		return id, err
+	}
+	id = rootID{Inode: x.Ino, Disk: fmt.Sprintf("%x", disk.Fsid.Val)}
+	if x.Mask&unix.STATX_BTIME != 0 {
+		id.Born = x.Btime.Sec*1e9 + int64(x.Btime.Nsec)
+	}
+	return id, nil
+}
 
 // openRoot opens a workspace by its path, which has no links: one on the way to it was put there
 // by a call, and leads to where calls may not write. Sandboxes have no openat2(2).

@@ -28,7 +28,8 @@ type Entry struct {
 	// Cache: it is a directory that had a CACHEDIR.TAG when it was first seen. Nothing in it
 	// is looked at.
 	Cache bool `json:"cache,omitempty"`
-	// Attributes are those of a file that its owner may set (user.*, xattr(7)).
+	// Attributes are those of a file that its owner may set (user.*, xattr(7)), with the access control
+	// list (acl(5)), which is all that is kept of a directory's.
 	Attributes string `json:"attributes,omitempty"`
 	// Unkept says why the content is not kept, or what is in a directory not known; "" if it is.
 	Unkept string `json:"unkept,omitempty"`
@@ -316,7 +317,7 @@ func (l *look) name(dir int, base, name string, st *unix.Stat_t) error {
 	switch e.kind() {
 	case unix.S_IFDIR:
 		if known && old.IsDir() && l.w.same(name, e.Seen) {
-			e.Cache, e.Unkept = old.Cache, old.Unkept
+			e.Cache, e.Unkept, e.Attributes = old.Cache, old.Unkept, old.Attributes
 			l.note(name, e, old, known)
 			return nil
 		}
@@ -327,6 +328,7 @@ func (l *look) name(dir int, base, name string, st *unix.Stat_t) error {
 			l.w.blind(name, e.Unkept)
 			break
 		}
+		e.Attributes = listOfDirectory(fd)
 		if e.Cache = old.Cache; (!known || !old.IsDir()) && !l.all {
 			e.Cache = isCache(fd) && !l.w.lookedInto(name, e.Seen)
 		}

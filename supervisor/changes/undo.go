@@ -582,7 +582,8 @@ func (a *application) restore(dir int, base string, s Step) error {
 	defer f.Close() // until it has its name
 	_, err = f.Write(content)
 	if err == nil {
-		err = f.Chmod(fs.FileMode(s.Was.Mode & 0o777))
+		dropList(int(f.Fd()))
+		err = f.Chmod(fs.FileMode(withoutList(s.Was.Mode, s.Was.Attributes) & 0o777))
 	}
 	if err != nil {
 		return errors.Join(err, unix.Unlinkat(dir, tmp, 0))
@@ -651,8 +652,22 @@ func clean(a *application, dir int, _ string, _ Step) error {
 	return err
 }
 
-func (*application) mode(dir int, base string, s Step) error {
-	return chmodDirectory(dir, base, s.Was.Mode)
+func (a *application) mode(dir int, base string, s Step) error {
+	if s.Was.Attributes == "" {
+		return chmodDirectory(dir, base, s.Was.Mode)
+	}
+	fd, err := openDirectory(dir, base)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := chmodDirectory(dir, base, withoutList(s.Was.Mode, s.Was.Attributes)); err != nil {
+		return err
+	}
+	if err := setAttributes(fd, s.Was.Attributes); err != nil {
+		a.bare = append(a.bare, fmt.Errorf("undo %s: it is back, its access control list is not: %w", s.Path, err))
+	}
+	return nil
 }
 
 // chmodDirectory changes a directory and nothing that a link leads to.
