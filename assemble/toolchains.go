@@ -1,6 +1,8 @@
 package assemble
 
 import (
+	"bytes"
+	"encoding/base64"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -70,6 +72,9 @@ func LooksSecret(text string) bool {
 	}
 	low := strings.ToLower(text)
 	named := slices.ContainsFunc(secretNames, func(name string) bool { return strings.Contains(low, name) })
+	if strings.Contains(low, `"auth"`) && slices.ContainsFunc(basicAuth().FindAllStringSubmatch(text, -1), isLogin) {
+		return true
+	}
 	if !named && r.String(text) == text { // most files: a search for words costs a tenth of the expressions
 		return false
 	}
@@ -83,6 +88,8 @@ var secretNames = []string{"password", "passwd", "passphrase", "secret", "token"
 
 var (
 	secretRules = sync.OnceValues(func() (*audit.Redactor, error) { return audit.DefaultRedactor(nil) })
+	// basicAuth is "auth": "...", as files of docker have it.
+	basicAuth = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)"auth"\s*:\s*"([A-Za-z0-9+/=]{6,})"`) })
 	// comments hold examples of passwords.
 	comments = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?ms)<!--.*?-->|^[ \t]*[#;][^\n]*$`) })
 	// secretSetting is "password = x", "_authToken=x", "token: x", "<password>x</password>",
@@ -91,6 +98,12 @@ var (
 		return regexp.MustCompile(`(?im)(?:^|[\s"':;_.<-])[\w.-]*(?:` + strings.Join(secretNames, "|") + `)["']?(?:\s*[:=]\s*|>|[ \t]+)["']?[^\s"'$<>{}()\[\],;]{6,}`)
 	})
 )
+
+// isLogin reports whether a match of basicAuth is a name and a password.
+func isLogin(m []string) bool {
+	b, err := base64.StdEncoding.DecodeString(m[1])
+	return err == nil && bytes.ContainsRune(b, ':')
+}
 
 // detect adds to needs what the programs on PATH need, if the configuration wants that.
 func detect(cfg *config.Config, n *sandboxprofile.Needs, program string) toolchains.Found {

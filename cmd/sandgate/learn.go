@@ -59,10 +59,10 @@ with what people answered.
 
 Exit status: 0 if the configuration is proven, or of a session; 1 if it is not.`,
 		Example: `  sandgate learn -- go test ./...
-  sandgate learn --yes --write learned.yaml -- npm test
-  sandgate learn --merge learned.yaml --write both.yaml -- npm run build
+  sandgate learn --yes --write ../learned.yaml -- npm test
+  sandgate learn --merge ../learned.yaml --write ../both.yaml -- npm run build
   sandgate learn --session s-4f1c
-  sandgate run --config learned.yaml -- npm test`,
+  sandgate run --config ../learned.yaml -- npm test`,
 		RunE: func(c *cobra.Command, argv []string) error {
 			switch {
 			case f.session != "" && len(argv) > 0:
@@ -150,6 +150,12 @@ func (a *app) learn(ctx context.Context, f learnFlags, argv []string) error {
 	cfg, err := a.runConfig(f.box)
 	if err != nil {
 		return err
+	}
+	for flag, file := range map[string]string{"--write": f.write, "--merge": f.merge} {
+		if file != "" && callsMayWrite(cfg, file) {
+			return withHint(usageError(fmt.Errorf("learn: %s: %s lies where calls may write: one could change what it allows before it is used", flag, file)),
+				"name a file in a directory that no call may write, such as the one above the workspace")
+		}
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -684,6 +690,20 @@ func (l *learner) print(out learnt) error {
 		fmt.Fprintf(l.err, "sandgate: not proven: %s\n", approval.EscapeLine(out.Why))
 	}
 	return err
+}
+
+// callsMayWrite reports whether calls of a configuration may write a file that has no protected name.
+func callsMayWrite(cfg *config.Config, file string) bool {
+	dir, err := assemble.Resolved(filepath.Dir(file))
+	if err != nil {
+		return false // nothing can be written there
+	}
+	p := sandboxprofile.Profile{Paths: map[string]sandboxprofile.Rights{}}
+	p.Protect, _ = assemble.Patterns(cfg)
+	for _, root := range assemble.WritableRoots(cfg) {
+		p.Paths[root] = sandboxprofile.Write
+	}
+	return sandboxprofile.NewLookup(p).Rights(filepath.Join(dir, filepath.Base(file)))&sandboxprofile.Write != 0
 }
 
 func (f learnFlags) writeFragment(text string) error {

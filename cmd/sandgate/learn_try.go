@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -198,44 +197,39 @@ func notProposed(n *need, d assemble.Derived, cfg *config.Config) string {
 		return "it is a single file to write: name its directory by hand"
 	case sandboxprofile.IsSystemTree(real) && (n.Write || info.Mode().Perm()&0o004 == 0):
 		return "it belongs to the system, and not to everybody"
-	case info.Mode().IsRegular() && fileLooksSecret(real):
-		return "it holds what looks like a secret"
 	}
-	if info.IsDir() {
+	if !n.Write {
+		n.Preset = presetOf(real, d, cfg)
+	}
+	why := ""
+	switch {
+	case info.IsDir() && sandboxprofile.IsSystemTree(real): // everybody can read it
+	case info.IsDir() && n.Preset != "": // as detection shows it
 		if l := toolchains.Secrets(h, real); len(l) > 0 {
-			return l[0] + " in it holds what looks like a secret"
+			why = l[0] + " in it holds what looks like a secret"
 		}
+	default:
+		why = secretAt(real, h.Hidden)
 	}
-	if n.Write {
-		return ""
+	if why != "" {
+		n.Preset = ""
 	}
+	return why
+}
+
+// presetOf is the shipped preset that has a path, and is not in use; "" is none.
+func presetOf(real string, d assemble.Derived, cfg *config.Config) string {
 	for _, name := range profiles.PresetNames() {
 		if name == systemPreset || slices.Contains(cfg.Sandbox.Presets, name) {
 			continue
 		}
 		for _, g := range grantsOf(name, d.Needs.Home) {
 			if sandboxprofile.Contains(g.Path, real) && sandboxprofile.Read.SubsetOf(g.Rights) {
-				n.Preset = name
-				return ""
+				return name
 			}
 		}
 	}
 	return ""
-}
-
-// fileLooksSecret reads the beginning of a file. One that cannot be read is not shown either.
-func fileLooksSecret(path string) bool {
-	const most = 1 << 20
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
-	if err != nil {
-		return true
-	}
-	defer file.Close()
-	if st, err := file.Stat(); err != nil || !st.Mode().IsRegular() {
-		return true
-	}
-	b, err := io.ReadAll(io.LimitReader(file, most))
-	return err != nil || !bytes.ContainsRune(b, 0) && assemble.LooksSecret(string(b))
 }
 
 // grantsOf are a shipped preset's, with the home directory's path.

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -18,11 +22,74 @@ func TestOnlyFilesCanBeShown(t *testing.T) {
 	if err := os.WriteFile(plain, []byte("jobs = 4\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if !fileLooksSecret(fifo) {
+	if secretAt(fifo, nobodys) == "" {
 		t.Error("a FIFO counts as a file that may be shown")
 	}
-	if fileLooksSecret(plain) {
-		t.Error("a file of settings counts as a secret")
+	if why := secretAt(plain, nobodys); why != "" {
+		t.Errorf("a file of settings counts as a secret: %s", why)
+	}
+}
+
+func nobodys(string) bool { return false }
+
+// TestSecretsThatAreNoPlainText: what is proposed was looked through, all of it: a secret behind a NUL, in two bytes
+// a character, far in a file, in a store of keys, or in a directory under any name.
+func TestSecretsThatAreNoPlainText(t *testing.T) {
+	const secret = "aws_secret_access_key = wJalrXUtnFEMIK7MDENGbPxRfiCYzzzzzzzzzzzz\n"
+	wide := "\xff\xfe"
+	for _, c := range []byte(secret) {
+		wide += string([]byte{c, 0})
+	}
+	key, err := rsa.GenerateKey(rand.Reader, 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public := string(x509.MarshalPKCS1PublicKey(&key.PublicKey))
+	for name, row := range map[string]struct {
+		text string
+		want bool
+	}{
+		"nul":           {"x\x00\n" + secret, true},
+		"utf16":         {wide, true},
+		"far":           {strings.Repeat("nothing of note\n", 100_000) + secret, true},
+		"edge":          {strings.Repeat("nothing\n", searchWindow/8-2) + secret, true},
+		"deploy.sh":     {"#!/bin/sh\n" + secret, true},
+		"release.jks":   {"\xfe\xed\xfe\xed\x00\x00\x00\x02\x00\x00\x00\x01", true},
+		"k.der":         {string(x509.MarshalPKCS1PrivateKey(key)), true},
+		"creds.db":      {"SQLite format 3\x00\x10\x00tokenghp_\x00ghp_0123456789abcdefghijABCDEFGHIJ012345\x01", true},
+		"config.json":   {`{"auths":{"r.example":{"auth":"dXNlcjpodW50ZXIy"}}}`, true},
+		"too-large":     {"", true},
+		"public.der":    {"0\x82\x01\x0a0\x82\x01\x00" + public, false},
+		"binary":        {"\x7fELF\x02\x01\x01\x00" + strings.Repeat("\x00nothing\x01", 1000), false},
+		"settings.json": {`{"auth": "basic", "jobs": 4}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			for _, at := range []string{"f", "store/lib/a/b/c/" + name} {
+				file := filepath.Join(dir, at)
+				if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(file, []byte(row.text), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if name == "too-large" {
+					if err := os.Truncate(file, maxSearched+1); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			for _, path := range []string{dir + "/f", dir + "/store"} {
+				if why := secretAt(path, nobodys); (why != "") != row.want {
+					t.Errorf("%s, %s: %q", name, filepath.Base(path), why)
+				}
+			}
+			hidden := func(path string) bool { return filepath.Base(path) == "lib" }
+			if why := secretAt(dir+"/store", hidden); why != "" {
+				t.Errorf("%s, hidden: %s", name, why)
+			}
+		})
 	}
 }
 

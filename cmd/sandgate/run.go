@@ -185,6 +185,9 @@ func (a *app) runOnce(ctx context.Context, agent string, f runFlags, typed bool,
 	if err != nil {
 		return result, found, err
 	}
+	if f.config != "" && callsMayWrite(cfg, f.config) {
+		fmt.Fprintf(a.err, "sandgate: warning: %s\n", approval.EscapeLine(f.config+" lies where calls may write: one can change what the next run with it allows"))
+	}
 	if f.draftOf == "" { // there the workspace is the draft
 		a.settleKeeps(assemble.WritableRoots(cfg))
 	}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/sandgate/sandgate/assemble"
+)
+
+// Bounds of what is looked through for secrets before it is proposed. What is beyond is not proposed.
+const (
+	maxSearched      = 16 << 20 // bytes of a file, or of all files of a directory
+	maxSearchedNames = 5000
+	searchWindow     = 1 << 20
+	searchOverlap    = 4 << 10 // of windows: a secret may lie across their edge
+)
+
+// secretAt says why a file or directory is not proposed: something in it looks like a secret, or not all of
+// it could be looked at; "" if it may be. What is hidden is hidden from the command too.
+func secretAt(path string, hidden func(path string) bool) string {
+	left, names, why := int64(maxSearched), 0, ""
+	err := filepath.WalkDir(path, func(name string, e fs.DirEntry, err error) error {
+		if names++; err != nil || names > maxSearchedNames {
+			why = "not all of it can be looked at"
+			return fs.SkipAll
+		}
+		switch {
+		case name != path && hidden(name):
+			if e.IsDir() {
+				return fs.SkipDir
+			}
+		case !e.IsDir() && (e.Type().IsRegular() || name == path):
+			found, err := fileLooksSecret(name, &left)
+			switch {
+			case errors.Is(err, errTooMuch):
+				why = fmt.Sprintf("not all of it can be looked at: it is larger than %d MiB", maxSearched>>20)
+			case err != nil || found:
+				why = "it holds what looks like a secret"
+				if name != path {
+					why = name + " in it holds what looks like a secret"
+				}
+			}
+		}
+		if why != "" {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	if err != nil {
+		return "not all of it can be looked at"
+	}
+	return why
+}
+
+var errTooMuch = errors.New("more than is looked through")
+
+// fileLooksSecret reads all of a file. One that cannot be read is not shown either.
+func fileLooksSecret(path string, left *int64) (bool, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	st, err := file.Stat()
+	if err != nil || !st.Mode().IsRegular() {
+		return true, err
+	}
+	if *left -= st.Size(); *left < 0 {
+		return false, errTooMuch
+	}
+	window, kept := make([]byte, searchWindow), 0
+	for first := true; ; first = false {
+		n, err := io.ReadFull(file, window[kept:])
+		text := window[:kept+n]
+		if first && isKey(text) || looksSecret(text) {
+			return true, nil
+		}
+		if err != nil {
+			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+				err = nil
+			}
+			return false, err
+		}
+		kept = copy(window, text[len(text)-searchOverlap:])
+	}
+}
+
+// looksSecret takes the bytes of a binary file, or of a text of two bytes a character, for text as well.
+func looksSecret(b []byte) bool {
+	b = bytes.ToValidUTF8(b, []byte{' '}) // what is none would seem to be redacted
+	if bytes.IndexByte(b, 0) < 0 {
+		return assemble.LooksSecret(string(b))
+	}
+	return assemble.LooksSecret(string(bytes.ReplaceAll(b, []byte{0}, nil))) ||
+		assemble.LooksSecret(string(bytes.ReplaceAll(b, []byte{0}, []byte{'\n'})))
+}
+
+// isKey reports whether a file is a private key or holds some, in a form that is no text: stores of Java and
+// KeePass; DER of keys (PKCS #1 and #8, SEC 1) and PKCS #12 begin with a version, and certificates do not.
+func isKey(b []byte) bool {
+	for _, magic := range []string{"\xfe\xed\xfe\xed", "\xce\xce\xce\xce", "\x03\xd9\xa2\x9a"} {
+		if bytes.HasPrefix(b, []byte(magic)) {
+			return true
+		}
+	}
+	if len(b) < 16 || b[0] != 0x30 {
+		return false
+	}
+	head := 2
+	if b[1] > 0x80 && b[1] <= 0x84 {
+		head += int(b[1] & 0x7f)
+	}
+	version := bytes.HasPrefix(b[head:], []byte{2, 1}) && b[head+2] <= 3
+	encrypted := bytes.Contains(b[head:min(len(b), 64)], []byte{0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 5}) // PKCS #5
+	return version || encrypted
+}
