@@ -34,7 +34,8 @@ const latinTwins = "\u0430\u0441\u0501\u0435\u04bb\u0456\u0458\u04cf\u043e\u0440
 	"\u0420\u0421\u0422\u0423\u0425\u0474\u050c\u051c\u04ae" +
 	"\u03bf\u03bd\u03b1\u03c1\u03b9\u03ba\u03c4\u03c5\u03c9\u03b3\u03b7\u0391\u0392\u0395" +
 	"\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03f2\u03f3\u03f9" +
-	"\u0585\u0578\u057d\u0570\u0581\u0584\u053c\u054f\u0555"
+	"\u0585\u0578\u057d\u0570\u0581\u0584\u053c\u054f\u0555" +
+	"\u04c0\u0433\u0431\u0437\u0417\u043a\u03c3\u03dc\u037f\u03fa\u03b5\u054d\u0566\u057c\u0561\u0582\u101d\u0d20\u0b20\u12d0\u1200"
 
 // twins are characters that look like an ASCII character, whatever stands beside
 // them, and which nobody needs in a command, a path or an address.
@@ -42,14 +43,14 @@ const twins = "\u2044\u2215\u29f8\uff0f\u2024\uff0e\ua789\u2236\u02d0\u01c3\u01c
 	"\u2010\u2011\u0251\u0261\u0269\u2160\u2164\u2169\u216c\u216d\u216e\u216f\u2170\u2174" +
 	"\u2179\u217c\u217d\u217e\u217f\u210a\u210b\u210c\u210d\u210e\u2110\u2111\u2112\u2113" +
 	"\u2115\u2119\u211a\u211b\u211c\u211d\u2124\u212c\u212d\u212f\u2130\u2131\u2133\u2134" +
-	"\u037e\u212a"
+	"\u037e\u212a\u01c1\u0294\ua7f7"
 
 // plainSigns are signs beyond ASCII that look like none of it.
 const plainSigns = "\u00a1\u00a3\u00a5\u00a7\u00a9\u00ae\u00b0\u00b1\u00b6\u00bf\u20ac\u2190\u2191\u2192\u2193\u2705\u2713\u2717\u274c\u3001\u3002\u300c\u300d\u300e\u300f\u3010\u3011"
 
-// strokes are letters of East Asia of one stroke. Beside other letters of theirs they are read as
+// strokes are letters of East Asia of a stroke or two. Beside other letters of theirs they are read as
 // letters, and alone as the sign that they look like.
-const strokes = "\u30ce\u30fc\u4e00\u4e28\u4e36\u4e3f"
+const strokes = "\u30ce\uff89\u30fc\uff70\u4e00\u4e28\u4e36\u4e3f\u3161\uffda\u3163\uffdc\u3127\u30cb\uff86\u4e8c\u3078\u30d8"
 
 // isSign reports whether r is a sign that could be taken for one of ASCII, of which each means
 // something in a command: quotes, dashes, bars, slashes. All are but those that are known to look
@@ -63,17 +64,17 @@ func isSign(r rune) bool {
 	case unicode.Is(unicode.Sc, r):
 		return r >= 0xfe50 // in other widths
 	case unicode.Is(unicode.So, r):
-		return r < 0x1f000
+		return r < 0x1f000 || r >= 0x1f100 && r <= 0x1f1e5 || r >= 0x1f650 && r <= 0x1f67f || r == 0x1f7f0
 	case unicode.Is(unicode.Lm, r):
 		return unicode.In(r, unicode.Common, unicode.Latin) && !strings.ContainsRune(strokes, r)
 	}
-	return unicode.In(r, unicode.P, unicode.Sk, unicode.Sm)
+	return unicode.In(r, unicode.P, unicode.Sk, unicode.Sm, unicode.N) // a digit of another script looks like some other of ours
 }
 
 // isStroke reports whether a letter stands alone that is one stroke.
 func isStroke(before, r, after rune) bool {
 	beside := func(r rune) bool {
-		return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) && !strings.ContainsRune(strokes, r)
+		return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo) && !strings.ContainsRune(strokes, r)
 	}
 	return strings.ContainsRune(strokes, r) && !beside(before) && !beside(after)
 }

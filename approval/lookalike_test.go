@@ -91,7 +91,17 @@ func TestSignsOfCommands(t *testing.T) {
 			t.Errorf("%U is shown as %q", r, got)
 		}
 	}
-	for _, s := range []string{"git commit -m 'ラーメン、一番。'", "echo 🎉 ✅ → ok", "cat docs/שלום.txt", "ls naïve"} {
+	for _, r := range "\u04c0\uffdc\u3163\u01c1\uffda\u3161\u3127\ua7f7\uff86\u30cb\u4e8c\U0001f7f0\uff89\u3078\u30d8\u0294\U0001f676\U0001f677\u09ea\u09ed\u0a6a\u09e6\u0966\u0b66\u0e50\u1040\U0001fbf9\U0001f10d\u0433\u0417\u0431\u03c3\u03dc\u037f\u03fa\u054d\u0566\u057c\u0561\u101d\u0d20\u0b20\u12d0\u1200" {
+		for _, text := range []string{"rm a " + string(r) + " tee src", "x=4" + string(r) + "0"} {
+			if got := EscapeCommand(text); strings.ContainsRune(got, r) {
+				t.Errorf("%U is shown in %q", r, got)
+			}
+		}
+	}
+	if got := EscapeCommand("sudo \u04c0\u0420"); got != "sudo <U+04C0><U+0420>" {
+		t.Errorf("%q", got)
+	}
+	for _, s := range []string{"echo работа зима 二日 한국어 ニュース", "git commit -m 'ラーメン、一番。'", "echo 🎉 ✅ → ok", "cat docs/שלום.txt", "ls naïve"} {
 		if got := EscapeCommand(s); got != s {
 			t.Errorf("%q is shown as %q", s, got)
 		}
