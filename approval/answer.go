@@ -189,6 +189,9 @@ func (c *Controller) remember(q *question, a Answer, d Decision) error {
 	}
 	if q.call.Request != nil {
 		m.Description = q.call.Request.Description
+		if covers := q.call.Request.Covers; covers != "" { // it is more than the call that was shown
+			m.Description = covers + ": " + m.Description
+		}
 	}
 	if a.ExpiresAfter > 0 {
 		m.Expires = d.Time.Add(a.ExpiresAfter)

@@ -86,7 +86,11 @@ func ScopeOf(key string) approval.Scope {
 
 // ThisCall is the offer to remember the very call of a request.
 func ThisCall(a *protocol.Approval) approval.Offer {
-	return approval.Offer{Text: "exactly this call: " + subject(a), Whole: true}
+	what := "exactly this call"
+	if covers := a.Details["remembered"]; covers != "" {
+		what = strings.TrimPrefix(covers, "an answer that is remembered covers ")
+	}
+	return approval.Offer{Text: what + ": " + subject(a), Whole: true}
 }
 
 // Offers are what can be remembered of a request, the very call first. Of some it is nothing. An offer without a
@@ -126,7 +130,7 @@ func AnswerSentence(r protocol.RememberedAnswer) Sentence {
 		kind = r.Pattern.Kind
 	}
 	if what == "" {
-		what = "exactly this call: " + r.Description
+		what = r.Description
 	}
 	return Say("%s, %s: %s", effectWords(r.Tool, kind, r.Decision != protocol.Allow), whoever(r.Holder, r.Scope), WholeEnd(what))
 }

@@ -86,6 +86,9 @@ func essential(a *protocol.Approval) (text string, sum [sha256.Size]byte) {
 	if isKeep(a) { // its payload is digests, which nobody reads, and all of which differ
 		text = FullContent(a)
 		said = []any{text, a.Details["changes"]}
+	} else if a.Details["remembered"] != "" && a.Presentation != nil { // its payload leaves out what differs
+		text = FullContent(a)
+		said = append(said, text)
 	}
 	if text == "" {
 		text = a.Description

@@ -86,7 +86,7 @@ func OfferNotes(a *protocol.Approval, o approval.Offer, denied bool) (notes []No
 	}
 	if o.Kind == "" {
 		if denied || a.Once == "" {
-			notes = append(notes, Note{exactly(a), false})
+			notes = append(notes, Note{exactly(a), !denied && a.Details["remembered"] != ""})
 		}
 		return notes
 	}

@@ -195,7 +195,7 @@ func TestRememberedSentences(t *testing.T) {
 		"From now on shell runs without asking, whatever is in the files that it starts by then, whichever agent asks, until you remove it: every command that begins with \"npm run\"": RememberedSentence(a, approval.Offer{Kind: npm.Kind, Text: npm.Text()}, approval.Global, false),
 		"shell runs without asking, whatever is in the files that it starts by then, whenever the agent \"a, b\" asks, until you remove it: every command that begins with \"npm run\"": AnswerSentence(protocol.RememberedAnswer{Tool: "shell", Text: npm.Text(), Pattern: &npm, Decision: protocol.Allow, Scope: approval.Agent, Holder: "a, b"}),
 		"x runs without asking, whichever agent asks, until you remove it: every <U+202E>":                                                                                              AnswerSentence(protocol.RememberedAnswer{Tool: "x", Text: "every \u202e", Decision: protocol.Allow, Scope: approval.Global}),
-		"shell is refused without asking, until this session ends: exactly this call: x":                                                                                                AnswerSentence(protocol.RememberedAnswer{Tool: "shell", Description: "x", Decision: protocol.Deny, Scope: approval.Session}),
+		"shell is refused without asking, until this session ends: x":                                                                                                                   AnswerSentence(protocol.RememberedAnswer{Tool: "shell", Description: "x", Decision: protocol.Deny, Scope: approval.Session}),
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -399,5 +399,30 @@ func TestNamesAreToldFromOurWords(t *testing.T) {
 	}
 	if len(Offers(&protocol.Approval{Tool: "review", Details: map[string]string{"changes": "+ x\n"}})) != 0 || len(Offers(a)) == 0 {
 		t.Error("what is looked at by itself can be remembered, or what is not cannot")
+	}
+}
+
+// TestWhatAnAnswerCoversIsNotThisCallAlone: where what is remembered leaves out what differs, the offer
+// and the sentence say so, and another content is not the same as the one that was withdrawn.
+func TestWhatAnAnswerCoversIsNotThisCallAlone(t *testing.T) {
+	write := func(id, content string) *protocol.Approval {
+		return request(func(a *protocol.Approval) {
+			a.ID, a.Tool, a.Description, a.Payload = protocol.ApprovalID(id), "write_file", "Write to ws:x.sh", map[string]any{"path": "/ws/x.sh"}
+			a.Details["remembered"] = "an answer that is remembered covers this file, with any content"
+			a.Presentation = &approval.Presentation{Type: approval.FileContent, Content: content}
+		})
+	}
+	old, now2 := write("a", "#!/bin/sh\necho hello, this is long enough\n"), write("b", "#!/bin/sh\necho hello, this is long enoug\n")
+	got := string(RememberedSentence(old, ThisCall(old), approval.Session, false))
+	if !strings.HasSuffix(got, ": this file, with any content: write_file: Write to ws:x.sh") || strings.Contains(got, "exactly") || !OfferNotes(old, ThisCall(old), false)[0].Careful {
+		t.Error(got)
+	}
+	var g Gone
+	g.Add(old, true, now)
+	if got := g.Like(now2, now); !strings.Contains(got, "similar") || !strings.Contains(got, "enoug now") {
+		t.Errorf("%q", got)
+	}
+	if got := g.Like(write("c", old.Presentation.Content), now); !strings.Contains(got, "the same as") {
+		t.Errorf("%q", got)
 	}
 }
