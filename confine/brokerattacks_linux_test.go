@@ -56,6 +56,7 @@ func TestBrokerHoldsAgainst(t *testing.T) {
 		{"links to directories of the user's", linksToUsersDirectories},
 		{"names below very many that git knows", deepNames},
 		{"terminals whose names have gone", endedTerminals},
+		{"renames that others wait for", heldUp},
 		{"directories moved to where more is granted", movedIntoGranted},
 		{"directories moved to where no pattern holds", movedIntoPrivate},
 		{"connections that leave by a device", strayingConnections},
@@ -702,6 +703,30 @@ func linksToUsersDirectories(t *testing.T) {
 		k.gets(fmt.Sprintf("os.symlink(%q, 'l')", to), "EACCES")
 	}
 	k.gets(fmt.Sprintf("os.symlink(%q, 'l'); os.symlink('/usr/share', 'm'); os.symlink('.', 'n'); r = len(open('l').read())", tools+"/bin/cargo"), "10")
+}
+
+// heldUp: a directory below many that git knows is dear to look at, and others wait for it.
+func heldUp(t *testing.T) {
+	l, ws, p := brokered(t)
+	other, _, _ := brokered(t)
+	deep := ws + "/x" + strings.Repeat("/hooks", 240)
+	shallow := ws + "/y" + strings.Repeat("/hooks", 7)
+	for _, dir := range []string{deep, shallow} {
+		for i := range 200 {
+			mkdir(t, fmt.Sprintf("%s/x/.git/%d", dir, i))
+		}
+	}
+	there := confinetest.Workspace(t)
+	a, b := converse(t, l, p, ws), converse(t, other, confinetest.Profile(t, there), there)
+	a.gets(fmt.Sprintf("os.chdir(%q); os.rename('x/.git', 'x/g2')", deep), "EROFS")
+	a.gets(fmt.Sprintf("os.chdir(%q)", shallow), "ok")
+	a.starts("for i in range(5):\n    try: os.rename('x/.git', 'x/g2'); os.rename('x/g2', 'x/.git')\n    except OSError: pass")
+	for range 10 {
+		b.gets("t = time.time(); os.mkdir('d'); os.rmdir('d'); r = time.time() - t < 30", "True")
+	}
+	if got := a.hears(); got != "ok" {
+		t.Errorf("who renames: %s", got)
+	}
 }
 
 // deepNames: what a name becomes is looked at under a lock that others wait for.

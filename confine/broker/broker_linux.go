@@ -124,8 +124,9 @@ type Broker struct {
 
 	// names is held from looking at a name to acting on it.
 	names sync.Mutex
-	made  births // protected files that were made here, of checked content
-	late  []late // files that get their names when they are written
+	made  births        // protected files that were made here, of checked content
+	late  []late        // files that get their names when they are written
+	until time.Duration // see mayLook
 
 	questions questions
 
@@ -320,6 +321,7 @@ func (b *Broker) locked(act func() reply) reply {
 		}
 		defer unix.Flock(b.Queue, unix.LOCK_UN)
 	}
+	b.until = 0
 	return act()
 }
 

@@ -4,7 +4,6 @@ import (
 	"io"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
@@ -35,10 +34,12 @@ var gitParts = []string{"config", "config.worktree", "commondir", "hooks", "info
 // isRepository says what git does of a directory (setup.c, is_git_directory), once it has
 // a further name. One without HEAD is what a commondir may lead to. It errs on the side
 // of saying yes: what the names are of does not matter.
-func isRepository(dir, further string) bool {
+func isRepository(dir, further string) bool { return isRepositoryAt(unix.AT_FDCWD, dir+"/", further) }
+
+func isRepositoryAt(at int, dir, further string) bool {
 	has := func(name string) bool {
 		var st unix.Stat_t
-		return strings.EqualFold(name, further) || unix.Fstatat(unix.AT_FDCWD, dir+"/"+name, &st, unix.AT_SYMLINK_NOFOLLOW) != unix.ENOENT
+		return strings.EqualFold(name, further) || unix.Fstatat(at, dir+name, &st, unix.AT_SYMLINK_NOFOLLOW) != unix.ENOENT
 	}
 	return has("objects") && has("refs") || has("HEAD") && has("commondir")
 }
@@ -200,8 +201,8 @@ func listed(at int, name string, most int) (*os.File, []os.DirEntry, error) {
 	return dir, entries, nil
 }
 
-// changeable reports whether a name may be changed.
-func (b *Broker) changeable(name string) bool { return b.standing(name) == Writable }
+// changeable reports whether a name may be changed. A configuration may have thousands.
+func (b *Broker) changeable(name string) bool { return b.mayLook() && b.standing(name) == Writable }
 
 // leadsInside reports whether a path written in dir leads into what may be written, and
 // not to a private place: patterns hold there, whatever its name.
@@ -402,16 +403,34 @@ func (b *Broker) sends(name string) bool {
 // program made, beside the directory dir: it cannot be moved into a work tree, since it
 // holds protected names, and nothing on the way to it is a link.
 func (b *Broker) staysApart(dir, target string) bool {
-	for at := target; at != "/"; at = path.Dir(at) {
-		var st unix.Stat_t
-		if !isRepository(at, "") || unix.Fstatat(unix.AT_FDCWD, at+"/config", &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+	at, apart := b.rootFD, false
+	defer func() { closeUnless(b.rootFD, at) }()
+	for end := 1; end <= len(target); end++ {
+		if end < len(target) && target[end] != '/' {
 			continue
 		}
-		real, err := filepath.EvalSymlinks(at)
-		return err == nil && real == at && !b.made.has(&st, unix.AT_FDCWD, at+"/config") &&
-			!sandboxprofile.Contains(dir, at) && !sandboxprofile.Contains(at, dir)
+		how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
+		next, err := unix.Openat2(at, path.Base(target[:end]), &how)
+		switch {
+		case err == unix.ENOENT || err == unix.ENOTDIR:
+			return apart
+		case err != nil:
+			return false
+		}
+		closeUnless(b.rootFD, at)
+		at = next
+		var st unix.Stat_t
+		if isRepositoryAt(at, "", "") && unix.Fstatat(at, "config", &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+			apart = !b.made.has(&st, at, "config") && !sandboxprofile.Contains(dir, target[:end]) && !sandboxprofile.Contains(target[:end], dir)
+		}
 	}
-	return false
+	return apart
+}
+
+func closeUnless(kept, fd int) {
+	if fd != kept {
+		unix.Close(fd)
+	}
 }
 
 // maySend reports whether the file name may hold text.

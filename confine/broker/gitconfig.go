@@ -141,9 +141,15 @@ func BelowGit(name string) bool {
 	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.EqualFold(part, ".git") })
 }
 
+// maxText is PATH_MAX: nobody follows a longer path.
+const maxText = 4096
+
 // textOf gives the place that a path written in dir leads to, by its text alone. It fails
 // where ".." comes after a name: that may be a link, now or later.
 func textOf(dir, to string) (string, bool) {
+	if len(to) >= maxText {
+		return "", false
+	}
 	if strings.HasPrefix(to, "/") {
 		return path.Clean(to), !strings.Contains(to+"/", "/../")
 	}
@@ -161,9 +167,14 @@ func mayBecome(old, text, dir string, writable func(name string) bool) bool {
 	if !ok {
 		return old != "" && old == text
 	}
+	// Both may have thousands, and others wait meanwhile: none is compared with all.
+	before, known, fresh := map[setting]bool{}, map[[2]string]bool{}, isNew(had)
+	for _, h := range had {
+		before[h], known[[2]string{h.section, h.sub}] = true, true
+	}
 	for _, s := range have {
-		shares := s.sub == "" && SharesWithGroup(s.section, s.name, s.value) && isNew(had)
-		if !slices.Contains(had, s) && !shares && (!harmlessSetting(s, dir, writable) || redirects(had, s)) {
+		shares := s.sub == "" && SharesWithGroup(s.section, s.name, s.value) && fresh
+		if !before[s] && !shares && (!harmlessSetting(s, dir, writable) || redirects(known, s)) {
 			return false
 		}
 	}
@@ -173,18 +184,16 @@ func mayBecome(old, text, dir string, writable func(name string) bool) bool {
 // redirects reports whether s changes where an existing remote, submodule or branch goes:
 // the user's next push would send the work there. A new branch may follow a remote by
 // its name, which is not an address.
-func redirects(had []setting, s setting) bool {
-	if len(had) == 0 {
+func redirects(known map[[2]string]bool, s setting) bool {
+	if len(known) == 0 {
 		return false
 	}
-	known := func(section, sub string) bool {
-		return slices.ContainsFunc(had, func(h setting) bool { return h.section == section && h.sub == sub })
-	}
+	there := known[[2]string{s.section, s.sub}]
 	switch {
 	case s.section == "remote" || s.section == "submodule" && s.name == "url":
-		return known(s.section, s.sub)
+		return there
 	case s.section == "branch" && s.name == "remote":
-		return known(s.section, s.sub) || s.value != "." && !known("remote", s.value)
+		return there || s.value != "." && !known[[2]string{"remote", s.value}]
 	}
 	return false
 }

@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
 // TestAMistakeOfOursEndsNoInit: a handler that panics refuses its call and all later ones,
@@ -65,5 +67,30 @@ func TestAMistakeOfOursEndsNoInit(t *testing.T) {
 	}
 	if f := b.Fault(); !strings.Contains(f, "nil pointer") || !strings.Contains(f, "broker.(*Rules)") {
 		t.Errorf("told: %q", f)
+	}
+}
+
+// TestLooksOfACallEnd: all that one call looks at while others wait has one time, whatever it
+// is, and the next call has its own.
+func TestLooksOfACallEnd(t *testing.T) {
+	dir := t.TempDir()
+	b, err := New(Options{Queue: -1, Rules: NewRules(sandboxprofile.Profile{Paths: map[string]sandboxprofile.Rights{dir: sandboxprofile.Write}}, nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, used := range []bool{false, true, false} {
+		b.locked(func() reply {
+			one, other := b.newBudget(2), b.newBudget(2)
+			if !one.spend() || !b.changeable(dir+"/file") {
+				t.Error("nothing may be looked at")
+			}
+			if used {
+				b.until = threadTime()
+			}
+			if one.spend() == used || other.spend() == used || b.changeable(dir+"/file") == used || one.spend() {
+				t.Errorf("with the time used up (%t) a look goes on, or without it ends, or there are more names than may be", used)
+			}
+			return reply{}
+		})
 	}
 }

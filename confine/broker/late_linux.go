@@ -96,21 +96,24 @@ func (b *Broker) Settle(final bool) {
 	if len(b.late) == 0 {
 		return
 	}
-	b.locked(func() reply {
-		open := b.late[:0:0]
-		for _, l := range b.late {
+	open := b.late[:0:0]
+	for _, l := range b.late {
+		r := b.locked(func() reply { // each for itself: others wait meanwhile
 			if !final && l.isOpen() {
 				open = append(open, l)
-				continue
+				return reply{}
 			}
 			c := &call{b: b, nr: unix.SYS_OPENAT}
 			c.instate(l)
 			c.close()
 			l.close()
+			return reply{}
+		})
+		if r.errno != 0 {
+			open = append(open, l)
 		}
-		b.late = open
-		return reply{}
-	})
+	}
+	b.late = open
 }
 
 // instate judges what a late file holds, by the name that it is to get now.

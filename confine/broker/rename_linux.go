@@ -183,7 +183,7 @@ func (m *move) judgeParent(at place, from, to string) unix.Errno {
 	if path.Dir(from) == path.Dir(to) && BelowGit(from) == BelowGit(to) || m.b.Rules.own(to) {
 		return 0
 	}
-	return m.judgeMoved(at.dir, at.name(), from, to, 0, newBudget(maxMoved))
+	return m.judgeMoved(at.dir, at.name(), from, to, 0, m.b.newBudget(maxMoved))
 }
 
 // stricter is what a file that was protected or hidden at the start is under a name
@@ -246,7 +246,7 @@ func (m *move) judgeMove(from, to string, st *unix.Stat_t, at place) unix.Errno 
 	if reach == 0 {
 		return 0
 	}
-	return m.judgeBelow(at.dir, at.name(), from, to, reach, newBudget(maxBelow))
+	return m.judgeBelow(at.dir, at.name(), from, to, reach, m.b.newBudget(maxBelow))
 }
 
 // other is the other end of the move.
@@ -268,21 +268,32 @@ func (m *move) judgeSent(to string, at place) unix.Errno {
 }
 
 // A budget bounds what is looked at under the queue for names, for which others wait: by how
-// many names, and by how long it takes, since how dear a name is depends on its path.
+// many names, and by how long all of a call's looks take, since how dear a name is depends on
+// its path.
 type budget struct {
+	*Broker
 	names int
-	until time.Duration // of the thread's processor time: a busy machine makes it no smaller
 }
 
-// maxLook is that time.
+// maxLook is that time, of the thread's processor time: a busy machine makes it no smaller.
 const maxLook = 100 * time.Millisecond
 
-func newBudget(names int) *budget { return &budget{names, threadTime() + maxLook} }
+func (b *Broker) newBudget(names int) *budget { return &budget{b, names} }
 
 // spend reports whether one more name may be looked at.
 func (b *budget) spend() bool {
 	b.names--
-	return b.names >= 0 && threadTime() < b.until
+	return b.names >= 0 && b.mayLook()
+}
+
+// mayLook reports whether the call under way may look further. Its time begins with the
+// first look.
+func (b *Broker) mayLook() bool {
+	now := threadTime()
+	if b.until == 0 {
+		b.until = now + maxLook
+	}
+	return now < b.until
 }
 
 // threadTime is what the thread that serves has used of a processor.
