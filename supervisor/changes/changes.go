@@ -274,7 +274,7 @@ func (w *Workspace) begin(c Call, in func(name string) bool, whole bool, needs [
 		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
 			return errors.Join(err, r.abandon())
 		}
-		if err := appendLine(f, Record{Call: c, Needs: needs}); err != nil {
+		if err := appendLine(f, Record{Call: c, Needs: needs, Undo: !whole}); err != nil {
 			return errors.Join(err, r.abandon())
 		}
 		r.named = w.named()

@@ -400,6 +400,30 @@ func TestWhatAKilledCallDidNot(t *testing.T) {
 	sh(t, ws, `test "$(cat agents d/gone mine new | tr '\n' ' ')" = "old old mine chapter "; test ! -e made`)
 }
 
+// TestAKilledUndoIsNoCall: it is listed as an undo, which took back nothing as a whole: the next one goes on.
+func TestAKilledUndoIsNoCall(t *testing.T) {
+	t.Parallel()
+	ws := t.TempDir()
+	sh(t, ws, "echo one > f; echo one > g")
+	dir := t.TempDir() + "/s"
+	w := open(t, dir, ws, options)
+	during(t, w, "s", func() { sh(t, ws, "echo two > f; echo two > g") })
+	r, err := w.begin(Call{Tool: "undo", Started: time.Now()}, all, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, ws, "echo one > f")
+	r.file.Close() // and with it the lock
+	other := open(t, dir, ws, options)
+	during(t, other, "t", func() {})
+	records, err := other.Calls()
+	if err != nil || len(records) != 2 || records[0].Undo || !records[1].Undo || !records[1].Interrupted || len(records[1].Undoes) != 0 {
+		t.Fatalf("%+v, %v", records, err)
+	}
+	undo(t, other, records[0], false)
+	sh(t, ws, "grep -x one f; grep -x one g")
+}
+
 // TestALineThatADiskCutOff: what a look could write only half of a call's record is in it after the next one.
 func TestALineThatADiskCutOff(t *testing.T) {
 	t.Parallel()
