@@ -147,20 +147,20 @@ func TestPageRulesOnATerminal(t *testing.T) {
 	if _, e := p.ran(call(t.Context(), agent, "shell", map[string]any{"command": "touch made.txt"})); e != nil {
 		t.Errorf("what the rule allows: %v", e)
 	}
-	x.mark(`commands that begin with "touch made.txt"`)
+	x.mark(`Run without asking commands that begin with "touch made.txt"`)
 	x.press("a", "The rule: EFFECT KIND WORDS")
 	x.enter("deny shell touch made.txt # by hand", `Changed: Refuse commands that begin with "touch made.txt"`)
 	x.see(`by hand", `)
 	if _, e := p.ran(call(t.Context(), agent, "shell", map[string]any{"command": "touch made.txt"})); e == nil || e.Code != protocol.CodeBlocked {
 		t.Errorf("what the rule denies: %+v", e)
 	}
-	x.mark(`commands that begin with "touch made.txt"`)
+	x.mark(`Refuse commands that begin with "touch made.txt"`)
 	x.press("b", "The rule: EFFECT KIND WORDS")
 	x.enter("deny shell touch", `the latest first: coder: shell "touch made.txt"`)
 	x.see("Nothing was added.")
 	x.press("C", "The call: TOOL and its arguments")
 	x.enter("shell touch made.txt now", "It would be refused, by")
-	x.mark(`commands that begin with "touch made.txt"`)
+	x.mark(`Refuse commands that begin with "touch made.txt"`)
 	x.press("c", `Remove this rule? Refuse commands that begin with "touch made.txt"`)
 	x.press("y", "Removed: Refuse commands that begin with")
 	x.gone(`by hand", `)
