@@ -113,8 +113,9 @@ func (d *egressDesk) config() egress.Config {
 	return cfg
 }
 
-// ask makes a question of a host that is on no list. What is remembered is the
-// host and the port; the plan that was approved bounds everything else.
+// ask makes a question of a host that is on no list. What is remembered is the host and the
+// port, for calls within the workspace: whoever said yes to one of these has not said that a
+// tool with a secret may take it there. Of a call beyond it is for that tool alone.
 func (d *egressDesk) ask(ctx context.Context, r egress.Request) (bool, error) {
 	description := "Connect to " + approval.EscapeLine(r.Target.String())
 	reach := hostReach(r.Target)
@@ -123,6 +124,11 @@ func (d *egressDesk) ask(ctx context.Context, r egress.Request) (bool, error) {
 		description += ", which is this machine's service " + approval.EscapeName(r.Service)
 		payload["service"] = r.Service // under this name there may be another one tomorrow
 		reach = approval.Reach{}       // and a pattern of hosts is not meant for either
+	}
+	covers := "this host for every call that has no secret and reaches no more than the workspace and hosts"
+	if sandboxprofile.ClassOf(d.plan.Profile, d.plan.Action) == sandboxprofile.ClassBeyond {
+		payload["tool"], payload["definition"] = string(d.c.req.Tool), d.c.proposal.Definition
+		reach, covers = approval.Reach{}, "this host for every call of this tool, as it is defined now"
 	}
 	reach.Single = "each host and each service is asked about by its name"
 	grant, err := d.s.cfg.Approvals.Decide(ctx, approval.Call{
@@ -139,7 +145,7 @@ func (d *egressDesk) ask(ctx context.Context, r egress.Request) (bool, error) {
 		Reach:     reach,
 		Request: &approval.Request{
 			ToolName: "network", Description: description,
-			Payload: payload,
+			Payload: payload, Covers: covers,
 		},
 		Present: func(context.Context) (*approval.Presentation, error) {
 			return &approval.Presentation{Type: approval.Text, Content: fmt.Sprintf("%s\nfor: %s %s", description, d.c.req.Tool, d.c.args)}, nil

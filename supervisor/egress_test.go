@@ -16,8 +16,11 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/confine/confinetest"
 	"github.com/sandgate/sandgate/egress"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/tools"
+	"github.com/sandgate/sandgate/tools/manifest"
 )
 
 // names resolves the hosts of a test; asked counts every name that it heard.
@@ -241,6 +244,55 @@ func TestARememberedHostCoversThoseBelow(t *testing.T) {
 	}
 	if remembered != 4 {
 		t.Errorf("%d connections are in the log as allowed by what was remembered, want 4", remembered)
+	}
+}
+
+// TestARememberedHostIsNotForASecret: a host that was allowed for calls within the workspace
+// is asked about again by a tool that holds a secret, with a pattern or without; what is said
+// then is for that tool. The twin, another tool without one, is not asked.
+func TestARememberedHostIsNotForASecret(t *testing.T) {
+	for _, pattern := range []*approval.Pattern{nil, {Kind: approval.Host, Value: "*.example.com:80"}} {
+		f := newNetworkFixture(t, true, "allowed.example.com")
+		var list []tools.Tool
+		for name, secrets := range map[string][]manifest.Secret{
+			"first": nil, "second": nil, "holder": {{Name: "TOKEN", File: secretFile(t, "s3cr3t"), Env: true}}, "other": {{Name: "TOKEN", File: secretFile(t, "other"), Env: true}},
+		} {
+			spec := manifest.Spec{Name: name, Command: []string{"python3", "fetch.py", "http://asked.example.com/"}, Secrets: secrets}
+			profile := confinetest.Profile(t, f.ws)
+			profile.Network = sandboxprofile.Network{Mode: sandboxprofile.NetworkProxied, Allow: [][]string{{"allowed.example.com"}}, Ask: true}
+			profile.Env.Names = append(profile.Env.Names, spec.EnvNames()...)
+			paths := tools.Paths{Rules: []tools.PathRule{{Name: "workspace", Root: f.ws}}, Cwd: f.ws}
+			tool, err := manifest.New(manifest.Config{Spec: spec, Dir: f.ws, Profile: profile, Environ: []string{"PATH=/usr/bin:/bin"}, Paths: paths, AllPaths: paths})
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, tool)
+		}
+		var err error
+		if f.cfg.Tools, err = tools.NewRegistry(list...); err != nil {
+			t.Fatal(err)
+		}
+		asked := 0
+		f.answer(t, func(p approval.Pending) {
+			a := approval.Answer{Allow: true, Approver: "test"}
+			if p.ToolName == "network" {
+				if asked++; asked == 1 {
+					a.Pattern = pattern
+				}
+				a.Scope = approval.Session
+			}
+			f.mustAnswer(t, p, a)
+		})
+		for _, x := range []struct {
+			tool  string
+			asked int
+		}{{"first", 1}, {"second", 0}, {"holder", 1}, {"holder", 0}, {"other", 1}, {"first", 0}} {
+			before := asked
+			r, e := f.call(context.Background(), x.tool, "{}")
+			if e != nil || !strings.Contains(textOf(r), "hello from asked.example.com") || asked-before != x.asked {
+				t.Errorf("%v, %s: asked %d times, want %d: %v %q", pattern, x.tool, asked-before, x.asked, e, textOf(r))
+			}
+		}
 	}
 }
 
