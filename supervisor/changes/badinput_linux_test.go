@@ -659,17 +659,26 @@ func TestALargeFileChangesUnseen(t *testing.T) {
 // file; what a killed undo has left goes.
 func TestNamesLikeAnUndosOwn(t *testing.T) {
 	ws := t.TempDir()
-	shaped := unfinished + strings.Repeat("A", 26)
+	shaped, persons := unfinished+strings.Repeat("A", 26), unfinished+strings.Repeat("B", 26)
 	sh(t, ws, ground+"; echo mine > "+unfinished+"notes")
 	w := open(t, t.TempDir()+"/s", ws, options)
 	rec := during(t, w, "s", func() { sh(t, ws, "echo x > new; echo evil > "+unfinished+"payload; echo evil > "+shaped) })
 	if len(rec.Changes) != 3 {
 		t.Errorf("%+v", rec.Changes)
 	}
-	left := unfinished + strings.Repeat("B", 26)
+	sh(t, ws, "echo mine > "+persons)
+	r, err := w.begin(Call{Tool: "undo", Started: time.Now()}, all, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := unfinished + r.writer.letters + strings.Repeat("C", 26-writingLetters)
 	sh(t, ws, "echo half > "+left)
+	r.beat.Stop()
+	if err := errors.Join(r.file.Close(), r.writer.file.Close()); err != nil { // as a kill does
+		t.Fatal(err)
+	}
 	undo(t, w, rec, false)
-	for name, want := range map[string]bool{unfinished + "notes": true, unfinished + "payload": false, shaped: false, left: false, "new": false} {
+	for name, want := range map[string]bool{unfinished + "notes": true, unfinished + "payload": false, shaped: false, persons: true, left: false, "new": false} {
 		if _, err := os.Lstat(ws + "/" + name); (err == nil) != want {
 			t.Errorf("%s: %v, want it there: %v", name, err, want)
 		}

@@ -118,7 +118,7 @@ func (s *Store) Workspace(root string) (*Workspace, error) {
 	sum := sha256.Sum256([]byte(root))
 	w := &Workspace{Root: root, dir: filepath.Join(s.dir, hex.EncodeToString(sum[:8])), options: s.options, patience: lookTime, watching: s.watch, told: map[string]string{}, unseen: map[string]bool{}}
 	w.objects = newObjects(filepath.Join(w.dir, "objects"), &w.size)
-	for _, d := range []string{w.objects.packs.dir, w.running(), w.calls()} {
+	for _, d := range []string{w.objects.packs.dir, w.running(), w.calls(), w.writers()} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return nil, fmt.Errorf("changes: %w", err)
 		}
@@ -230,8 +230,10 @@ type Running struct {
 	// whole: in are all names that calls can change.
 	whole bool
 	named int // when it began
-	beat  *time.Ticker
-	stop  chan struct{}
+	// writer is of an undo.
+	writer *writer
+	beat   *time.Ticker
+	stop   chan struct{}
 	// Blind are directories in which nothing is kept, each with the reason, that this process has not
 	// told anybody of yet. After End it has those that came since.
 	Blind []Blind
@@ -274,6 +276,11 @@ func (w *Workspace) begin(c Call, in func(name string) bool, whole bool, needs [
 		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
 			return errors.Join(err, r.abandon())
 		}
+		if !whole {
+			if r.writer, err = w.newWriter(); err != nil {
+				return errors.Join(err, r.abandon())
+			}
+		}
 		if err := appendLine(f, Record{Call: c, Needs: needs, Undo: !whole}); err != nil {
 			return errors.Join(err, r.abandon())
 		}
@@ -311,7 +318,7 @@ func (r *Running) live() {
 }
 
 func (r *Running) abandon() error {
-	return errors.Join(os.Remove(r.file.Name()), r.file.Close())
+	return errors.Join(os.Remove(r.file.Name()), r.file.Close(), r.writer.end(nil))
 }
 
 // Root is the directory whose changes are kept.
@@ -325,6 +332,7 @@ func (r *Running) End() (rec Record, err error) { return r.end(nil, nil) }
 func (r *Running) end(undo *Undo, failed error) (rec Record, err error) {
 	w := r.w
 	defer func() { r.beat.Stop(); close(r.stop) }()
+	defer func() { err = errors.Join(err, r.writer.end(failed)) }()
 	err = w.locked(func() error {
 		w.ending = r.id
 		defer func() { w.ending = "" }()
@@ -433,7 +441,8 @@ func (w *Workspace) lookNow(in func(name string) bool, whole bool, since int) er
 	}
 	w.hear()
 	first := len(w.tree) == 0
-	l := look{w: w, objects: w.objects, limit: w.options.File, others: w.beginOfOthers(), leftOut: w.leftOut, in: in, all: w.options.all}
+	living, _ := w.writing()
+	l := look{w: w, writing: living, objects: w.objects, limit: w.options.File, others: w.beginOfOthers(), leftOut: w.leftOut, in: in, all: w.options.all}
 	if err := l.run(w.Root, since); err != nil {
 		return err
 	}

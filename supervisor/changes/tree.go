@@ -133,6 +133,7 @@ type look struct {
 	until   time.Time
 	names   int             // looked at
 	left    map[string]bool // what passedOver has found out
+	writing []string        // the letters of undos that are under way
 	visited map[string]bool
 	// What it found: entries that are not what they were (nil: gone), what that changes,
 	// and directories of which the watch will tell when they change.
@@ -284,7 +285,7 @@ func (l *look) directory(dir *os.File, below string) error {
 		if err := unix.Fstatat(fd, base, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 			continue // gone meanwhile
 		}
-		if st.Mode&unix.S_IFMT != unix.S_IFDIR && isUnfinished(base) && !l.all && locked(fd, base) {
+		if st.Mode&unix.S_IFMT != unix.S_IFDIR && !l.all && isOf(l.writing, base) {
 			continue // of an undo that is under way: it would be brought back with another call
 		}
 		if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 {

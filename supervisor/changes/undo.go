@@ -217,7 +217,7 @@ var ErrConflict = errors.New("changed since")
 // perform hands what it is given to PutBack, in a sandbox that may write what calls may
 // write. So an undo is held like a call: whatever a record says, it reaches no more than
 // the calls that it came from.
-func (w *Workspace) Apply(u Undo, c Call, force bool, perform func(order io.Reader) error) (rec Record, err error) {
+func (w *Workspace) Apply(u Undo, c Call, force bool, perform func(io.Reader) error) (rec Record, err error) {
 	if l := u.Blocking(force); len(l) > 0 {
 		return rec, fmt.Errorf("undo %s: %w: %s", l[0].Path, ErrConflict, l[0].Conflict)
 	}
@@ -229,27 +229,39 @@ func (w *Workspace) Apply(u Undo, c Call, force bool, perform func(order io.Read
 		}
 	}
 	w.mu.Lock()
-	in := w.tree.known(changed...)
+	known := w.tree.known(changed...)
 	w.mu.Unlock()
 	if c.Started.IsZero() {
 		c.Started = time.Now()
 	}
-	r, err := w.begin(c, in, false, needs)
+	r, err := w.begin(c, known, false, needs)
 	if err != nil {
 		return rec, err
 	}
-	order, writer := io.Pipe()
-	go func() { writer.CloseWithError(w.order(writer, u.Steps)) }()
-	err = perform(order)
-	order.Close()
+	_, left := w.writing()
+	o := order{Steps: u.Steps, Writing: r.writer.letters, Left: left}
+	in, out := io.Pipe()
+	go func() { out.CloseWithError(w.write(out, o)) }()
+	err = perform(in)
+	in.Close()
 	rec, ended := r.end(&u, err)
 	return rec, errors.Join(err, ended)
 }
 
-// order writes what PutBack reads: the steps in a line, then the content of each file that
-// comes back, behind its length.
-func (w *Workspace) order(out io.Writer, steps []Step) error {
-	line, err := json.Marshal(steps)
+// An order is what PutBack reads first, in a line.
+type order struct {
+	Steps []Step `json:"steps"`
+	// Writing is in the names of the files that it writes, and Left in those that killed ones
+	// have left. Nobody knows them in advance: what another gives such a name stays.
+	Writing string   `json:"writing"`
+	Left    []string `json:"left,omitempty"`
+}
+
+// write writes what PutBack reads: the order, then the content of each file that comes back,
+// behind its length.
+func (w *Workspace) write(out io.Writer, o order) error {
+	steps := o.Steps
+	line, err := json.Marshal(o)
 	if err == nil {
 		_, err = out.Write(append(line, '\n'))
 	}
@@ -272,15 +284,18 @@ func (s Step) bringsContent() bool { return s.Was != nil && s.Was.kind() == unix
 
 // PutBack carries out what Apply orders, below root. It goes by descriptors and follows no
 // link: a call that is under way may swap directories meanwhile.
-func PutBack(root string, order io.Reader) error {
-	in := bufio.NewReader(order)
+func PutBack(root string, ordered io.Reader) error {
+	in := bufio.NewReader(ordered)
 	line, err := in.ReadBytes('\n')
 	if err != nil {
 		return fmt.Errorf("undo: read what is to be put back: %w", err)
 	}
 	a := application{content: in}
-	if err := json.Unmarshal(line, &a.steps); err != nil {
+	if err := json.Unmarshal(line, &a.order); err != nil {
 		return fmt.Errorf("undo: read what is to be put back: %w", err)
+	}
+	if len(a.Writing) != writingLetters {
+		return errors.New("undo: read what is to be put back: nothing says what the files are called while they are written")
 	}
 	if a.root, err = openRoot(root); err != nil {
 		return fmt.Errorf("undo: %w", err)
@@ -290,8 +305,8 @@ func PutBack(root string, order io.Reader) error {
 }
 
 type application struct {
+	order
 	root    int
-	steps   []Step
 	content *bufio.Reader
 	bare    []error // files that came back without their attributes
 	// closed are directories that had to be opened to work in them, with what they were.
@@ -312,7 +327,7 @@ func (a *application) run() error {
 	}
 	defer a.leave()
 	cleaned := map[string]bool{}
-	for _, s := range a.steps {
+	for _, s := range a.Steps {
 		if dir := path.Dir(string(s.Path)); !cleaned[dir] {
 			cleaned[dir] = true
 			_ = a.at(s, clean) // one that comes back only now has nothing in it
@@ -324,7 +339,7 @@ func (a *application) run() error {
 	a.leave()
 	err := a.removals(func(s Step) bool { return lacking != nil || a.inTheWay(s) })
 	a.leave()
-	for _, s := range a.steps { // the highest first
+	for _, s := range a.Steps { // the highest first
 		if s.Was != nil && err == nil {
 			err = a.at(s, (*application).restore)
 		}
@@ -335,7 +350,7 @@ func (a *application) run() error {
 	}
 	a.leave()
 	// Directories get their modes last: one that is closed to writing could not be filled.
-	for _, s := range slices.Backward(a.steps) {
+	for _, s := range slices.Backward(a.Steps) {
 		if s.Was == nil || !s.Was.IsDir() {
 			continue
 		}
@@ -354,7 +369,7 @@ func (a *application) run() error {
 
 // removals has what was made go, the deepest first.
 func (a *application) removals(now func(Step) bool) error {
-	for _, s := range slices.Backward(a.steps) {
+	for _, s := range slices.Backward(a.Steps) {
 		if s.Now == nil || s.Was != nil && s.Was.kind() == s.Now.kind() || !now(s) {
 			continue
 		}
@@ -368,7 +383,7 @@ func (a *application) removals(now func(Step) bool) error {
 // inTheWay reports whether what stands at a step's name, or at one above, is of another kind than
 // what comes back.
 func (a *application) inTheWay(s Step) bool {
-	return slices.ContainsFunc(a.steps, func(o Step) bool {
+	return slices.ContainsFunc(a.Steps, func(o Step) bool {
 		return o.Was != nil && o.Now != nil && o.Was.kind() != o.Now.kind() && (o.Path == s.Path || strings.HasPrefix(string(s.Path), string(o.Path)+"/"))
 	})
 }
@@ -389,12 +404,12 @@ func (a *application) lacking(removed bool) error {
 		return (e.Size + unit - 1) / unit
 	}
 	free := int64(st.Bavail) //nolint:gosec // blocks of a disk
-	for _, s := range a.steps {
+	for _, s := range a.Steps {
 		if removed && (s.Was == nil || s.Was.kind() != unix.S_IFREG) {
 			free += taken(s.Now)
 		}
 	}
-	for _, s := range a.steps {
+	for _, s := range a.Steps {
 		if need := taken(s.Was); need > free {
 			return fmt.Errorf("undo %s: nothing was done: the disk has too little room left for what comes back: %w", s.Path, unix.ENOSPC)
 		}
@@ -568,18 +583,19 @@ func (a *application) restore(dir int, base string, s Step) error {
 		}
 		return chmodDirectory(dir, base, s.Was.Mode|0o700) // until it is filled
 	}
-	tmp := unfinished + rand.Text()
+	tmp := unfinished + a.Writing + rand.Text()[writingLetters:]
 	if s.Was.kind() == unix.S_IFLNK {
 		if err := unix.Symlinkat(string(s.Was.Link), dir, tmp); err != nil {
 			return err
 		}
 		return a.place(dir, tmp, base, now)
 	}
-	f, err := create(dir, tmp)
+	fd, err := unix.Openat(dir, tmp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return err
 	}
-	defer f.Close() // until it has its name
+	f := os.NewFile(uintptr(fd), tmp)
+	defer f.Close()
 	_, err = f.Write(content)
 	if err == nil {
 		dropList(int(f.Fd()))
@@ -594,37 +610,15 @@ func (a *application) restore(dir int, base string, s Step) error {
 	return a.place(dir, tmp, base, now)
 }
 
-// unfinished begins the name of a file that is being written, and has a lock (flock(2)) for
-// as long as somebody writes it: one without is what a killed undo has left.
+// unfinished begins the name of a file that is being written; its writer's letters follow.
 const unfinished = ".sandgate-undo-"
+
+// writingLetters is how many of the letters of such a name are the undo's own.
+const writingLetters = 16
 
 var unfinishedName = regexp.MustCompile(`^` + regexp.QuoteMeta(unfinished) + `[A-Z2-7]{26}$`) // rand.Text
 
 func isUnfinished(base string) bool { return unfinishedName.MatchString(base) }
-
-// locked reports whether somebody writes the file.
-func locked(dir int, base string) bool {
-	fd, err := unix.Openat(dir, base, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return false
-	}
-	defer unix.Close(fd)
-	return errors.Is(unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
-}
-
-func create(dir int, tmp string) (*os.File, error) {
-	for {
-		fd, err := unix.Openat(dir, tmp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-		if err != nil {
-			return nil, err
-		}
-		var st unix.Stat_t
-		if unix.Flock(fd, unix.LOCK_EX) != nil || unix.Fstat(fd, &st) != nil || st.Nlink > 0 {
-			return os.NewFile(uintptr(fd), tmp), nil
-		}
-		unix.Close(fd) // taken for left before it had its lock
-	}
-}
 
 // clean removes what killed undos have left in a directory.
 func clean(a *application, dir int, _ string, _ Step) error {
@@ -636,18 +630,13 @@ func clean(a *application, dir int, _ string, _ Step) error {
 	names, err := at.Readdirnames(-1)
 	for _, base := range names {
 		ordered := func(s Step) bool { return path.Base(string(s.Path)) == base }
-		if !isUnfinished(base) || slices.ContainsFunc(a.steps, ordered) {
-			continue
-		}
-		fd, err := unix.Openat(dir, base, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-		if err != nil {
-			continue
-		}
 		var st unix.Stat_t
-		if unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) == nil {
+		if !isOf(a.Left, base) || slices.ContainsFunc(a.Steps, ordered) || unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+			continue
+		}
+		if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 			_ = unix.Unlinkat(dir, base, 0)
 		}
-		unix.Close(fd)
 	}
 	return err
 }
@@ -713,17 +702,7 @@ func (a *application) placeAs(dir int, tmp, base string, now *Entry) error {
 			return fmt.Errorf("%w: something stands there now", ErrConflict)
 		}
 	} else if exchange(dir, tmp, base) == nil {
-		var st unix.Stat_t
-		err := unix.Fstatat(dir, tmp, &st, unix.AT_SYMLINK_NOFOLLOW)
-		// The exchange itself has changed its ctime.
-		if was := stampOf(&st); err == nil && was.Ino == now.Seen.Ino && was.Mtime == now.Seen.Mtime && uint32(st.Mode) == now.Mode { //nolint:unconvert // uint16 on darwin
-			return a.unlink(dir, tmp, was.Ino)
-		}
-		err = errors.Join(err, fmt.Errorf("%w: while this was being undone", ErrConflict))
-		if exchange(dir, tmp, base) != nil {
-			err = errors.Join(err, &notPutBack{tmp})
-		}
-		return err
+		return a.exchanged(dir, tmp, base, now)
 	}
 	if err := a.still(dir, base, now); err != nil {
 		return err
@@ -732,4 +711,19 @@ func (a *application) placeAs(dir int, tmp, base string, now *Entry) error {
 		a.relinks(now.Seen.Ino)
 	}
 	return unix.Renameat(dir, tmp, dir, base)
+}
+
+// exchanged removes what stood at a name, which is tmp now, unless it is not what was to stand there.
+func (a *application) exchanged(dir int, tmp, base string, now *Entry) error {
+	var st unix.Stat_t
+	err := unix.Fstatat(dir, tmp, &st, unix.AT_SYMLINK_NOFOLLOW)
+	// The exchange itself has changed its ctime.
+	if was := stampOf(&st); err == nil && was.Ino == now.Seen.Ino && was.Mtime == now.Seen.Mtime && uint32(st.Mode) == now.Mode { //nolint:unconvert // uint16 on darwin
+		return a.unlink(dir, tmp, was.Ino)
+	}
+	err = errors.Join(err, fmt.Errorf("%w: while this was being undone", ErrConflict))
+	if exchange(dir, tmp, base) != nil {
+		err = errors.Join(err, &notPutBack{tmp})
+	}
+	return err
 }
