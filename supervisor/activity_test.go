@@ -69,7 +69,7 @@ func TestOperatorKillsACall(t *testing.T) {
 	if list := f.CallsUnderWay(); len(list) != 0 {
 		t.Errorf("%+v", list)
 	}
-	entries, err := f.Audit(protocol.AuditQuery{Call: "runs", Kinds: []string{"end"}})
+	entries, err := f.Audit(protocol.AuditQuery{Call: "runs", Kinds: []string{"end", "refused"}})
 	if err != nil || len(entries.Entries) != 1 || !strings.Contains(string(entries.Entries[0].Data), "an operator ended the call") {
 		t.Errorf("%+v %v", entries, err)
 	}

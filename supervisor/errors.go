@@ -63,7 +63,8 @@ func wireError(err error) *protocol.Error {
 func withCause(ctx context.Context, err error) error {
 	var denied *approval.DeniedError
 	var wire *protocol.Error
-	if !errors.Is(err, context.Canceled) || errors.As(err, &denied) || errors.As(err, &wire) || ctx.Err() == nil {
+	ended := ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)))
+	if !ended || errors.As(err, &denied) || errors.As(err, &wire) {
 		return err
 	}
 	return &protocol.Error{Code: protocol.CodeCancelled, Message: context.Cause(ctx).Error()}
