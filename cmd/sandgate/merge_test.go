@@ -441,7 +441,7 @@ func TestNoTierRemovesTheFloor(t *testing.T) {
 		"sandbox.env": "{allow: [PATH]}", "sandbox.limits": "{memory: 1GiB, pids: 16, timeout: 1s, output: 1KiB, cpu: 1s, file_size: 1MiB, open_files: 9}",
 		"shell.network": `{allow: ["*.example.org"]}`, "shell.default": "{allowed: false}",
 		"shell.rules":   "[{pattern: cat, allowed: false}, {pattern: ls}, {pattern: rm, approval: true}]",
-		"approval.mode": "strict", "approval.unknown_tools": "deny",
+		"approval.mode": "strict", "approval.unknown_tools": "deny", "approval.elicitation": "false",
 	}
 	admin, ok := s.layer(config.TierAdmin, true, floor)
 	alone, fits := s.merged(admin)

@@ -80,7 +80,7 @@ func TestARefusedPathOnATerminal(t *testing.T) {
 		out, err := b.command("call", "--socket", b.agent, "shell", "command=cat "+outside).CombinedOutput()
 		result <- fmt.Sprint(string(out), err)
 	}()
-	x.see("let it read")
+	x.see("was refused to read")
 	time.Sleep(aMoment)
 	x.press("y")
 	if got := <-result; !strings.Contains(got, "from outside") {
