@@ -96,7 +96,7 @@ func TestRanOut(t *testing.T) {
 // TestQueuesAreCounted: what waits in a socket counts once, for the sender, and for the
 // receiver when the sender has closed; that of other processes does not.
 func TestQueuesAreCounted(t *testing.T) {
-	q := newQueues()
+	q := newQueues(false)
 	if q == nil {
 		t.Fatal("no sockets of NETLINK_SOCK_DIAG")
 	}

@@ -24,8 +24,9 @@ type queues struct {
 }
 
 // newQueues opens what a filter takes away later; nil where there is none. Then what sockets
-// hold is bounded by descriptors and processes only.
-func newQueues() *queues {
+// hold is bounded by descriptors and processes only. brokered says that
+// there is a broker, which asks too.
+func newQueues(brokered bool) *queues {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return nil
@@ -35,7 +36,11 @@ func newQueues() *queues {
 		unix.Close(fd)
 		return nil
 	}
-	return &queues{fd: fd, one: broker.NewDiag()}
+	q := &queues{fd: fd}
+	if brokered {
+		q.one = broker.NewDiag()
+	}
+	return q
 }
 
 // diag is what a broker asks.
