@@ -197,10 +197,12 @@ func TestAToolsProgramIsTheOneThatWasApproved(t *testing.T) {
 }
 
 // TestASecretIsNotForWhatIsFreeToChange: a program that is given a secret, and that calls
-// may change without a question, is asked about whatever its definition says; a server is
-// not started. The twins: without a secret, and where changes are asked about.
+// may change, is asked about whatever its definition says; a server is not started. The twins:
+// without a secret, and where calls cannot write. That the file tools ask first is no twin.
 func TestASecretIsNotForWhatIsFreeToChange(t *testing.T) {
-	for name, x := range map[string]struct{ secret, asks, held bool }{"free to change": {true, false, true}, "no secret": {}, "changes are asked about": {true, true, false}} {
+	for name, x := range map[string]struct{ secret, asks, fixed, held bool }{
+		"free to change": {secret: true, held: true}, "no secret": {}, "file tools ask": {secret: true, asks: true, held: true}, "not to be written": {secret: true, fixed: true},
+	} {
 		f := newFixture(t, setup{mode: approval.Strict})
 		writeFile(t, f.ws+"/dep.sh", "#!/bin/sh\necho ran\n")
 		if err := os.Chmod(f.ws+"/dep.sh", 0o755); err != nil {
@@ -210,8 +212,8 @@ func TestASecretIsNotForWhatIsFreeToChange(t *testing.T) {
 		if x.secret {
 			s.Secrets = []manifest.Secret{{Name: "TOKEN", File: secretFile(t, "s3cr3t"), Env: true}}
 		}
-		err := f.withScript(t, s, tools.PathRule{Name: "workspace", Root: f.ws, Write: true, WriteApproval: x.asks})
-		if held := err != nil && strings.Contains(err.Error(), "calls may change without a question: "+f.ws+"/dep.sh"); held != x.held || (err != nil) != x.held {
+		err := f.withScript(t, s, tools.PathRule{Name: "workspace", Root: f.ws, Write: !x.fixed, WriteApproval: x.asks})
+		if held := err != nil && strings.Contains(err.Error(), "calls may change: "+f.ws+"/dep.sh"); held != x.held || (err != nil) != x.held {
 			t.Errorf("%s: a server: %v", name, err)
 		}
 		if r, e := f.call(context.Background(), "custom", "{}"); (e != nil) != x.held || e != nil && e.Code != protocol.CodeDenied {
@@ -223,13 +225,13 @@ func TestASecretIsNotForWhatIsFreeToChange(t *testing.T) {
 // TestAServerStartsNothingThatItsWordsDoNotTell: a server that is given a secret is not
 // started where its words may lead to files that calls may change, however they name them.
 // The twins: a script that no call can change, a program that loads nothing, one that only
-// its configuration vouches for, and a workspace whose changes are asked about.
+// its configuration vouches for, and a workspace that calls cannot write to.
 func TestAServerStartsNothingThatItsWordsDoNotTell(t *testing.T) {
 	f := newFixture(t, setup{})
 	writeFile(t, f.ws+"/mcpsrv.py", "print(1)\n")
 	profile := confinetest.Profile(t, f.ws)
-	start := func(asks bool, argv ...string) error {
-		paths := tools.Paths{Rules: []tools.PathRule{{Name: "workspace", Root: f.ws, Write: true, WriteApproval: asks}}, Cwd: f.ws}
+	start := func(fixed bool, argv ...string) error {
+		paths := tools.Paths{Rules: []tools.PathRule{{Name: "workspace", Root: f.ws, Write: !fixed}}, Cwd: f.ws}
 		sh, err := shell.New(shell.Config{Paths: paths, Profile: profile, Env: []string{"PATH=/usr/bin:/bin"}})
 		if err != nil {
 			t.Fatal(err)
@@ -245,11 +247,11 @@ func TestAServerStartsNothingThatItsWordsDoNotTell(t *testing.T) {
 		return err
 	}
 	for _, argv := range [][]string{{"python3", "mcpsrv"}, {"python3", "mcpsrv.py"}, {"python3", "-um", "mcpsrv"}, {"python3", "-mmcpsrv"}, {"perl", "mcpsrv"}, {"bash", "mcpsrv"}, {"python3", "--unheard-of", "/opt/x.py", "mcpsrv.py"}} {
-		if err := start(false, argv...); err == nil || !strings.Contains(err.Error(), "calls may change without a question") {
+		if err := start(false, argv...); err == nil || !strings.Contains(err.Error(), "starts what calls may change") {
 			t.Errorf("%q: %v", argv, err)
 		}
 		if err := start(true, argv...); err != nil {
-			t.Errorf("%q, where changes are asked about: %v", argv, err)
+			t.Errorf("%q, where calls cannot write: %v", argv, err)
 		}
 	}
 	for _, argv := range [][]string{{"python3", "/opt/x.py"}, {"cat"}, {"getent", "hosts"}} {

@@ -154,9 +154,10 @@ func (p Pin) unknown(name string) string {
 	return ""
 }
 
-// Changeable are the files of a list that calls may change without a question. A call that
-// reaches beyond the workspace, and that nobody is asked about, starts none of them: who may
-// write such a file would have what the call has.
+// Changeable are the files of a list that calls may change. A call that reaches beyond the
+// workspace, and that nobody is asked about, starts none of them: who may write such a file
+// would have what the call has. Where the file tools ask before a write is no exception: a
+// rule lets commands write there, and so does an answer that is remembered.
 //
 // What is not known counts as such a file: a program that may start anything of its
 // directory, and a line that does not say what it starts. And a file that only the
@@ -176,7 +177,7 @@ func (p Paths) Changeable(list []Started) []string {
 }
 
 func (p Paths) changeable(list []Started) (files []string) {
-	free := func(r *PathRule) bool { return r.Write && !r.WriteApproval }
+	free := func(r *PathRule) bool { return r.Write }
 	add := func(name string, rules []*PathRule) {
 		if slices.ContainsFunc(rules, free) && !slices.Contains(files, name) {
 			files = append(files, name)
@@ -211,7 +212,7 @@ func (p Paths) changeable(list []Started) (files []string) {
 
 // Beyond is the caution about them.
 func Beyond(files []string) string {
-	return "it reaches beyond the workspace, and starts what calls may change without a question: " + strings.Join(files, ", ")
+	return "it reaches beyond the workspace, and starts what calls may change: " + strings.Join(files, ", ")
 }
 
 // forOnce is a request whose answer holds for one call, since it starts more than is held.

@@ -152,23 +152,25 @@ func TestVariablesOfTheEnvironment(t *testing.T) {
 }
 
 // TestBeyondStartsNothingThatIsFreeToChange: a command that a rule allows, and that reaches
-// the network of the host, starts no file that calls may change without a question. The
-// twins: without such a reach, and where changes are asked about.
+// the network of the host, starts no file that calls may change, also where the file tools ask
+// first: a rule or an answer can let another call write it. The twins: without such a reach,
+// and where calls cannot write.
 func TestBeyondStartsNothingThatIsFreeToChange(t *testing.T) {
+	free, asks, cannot := tools.PathRule{Write: true}, tools.PathRule{Write: true, WriteApproval: true}, tools.PathRule{}
 	for _, x := range []struct {
 		network sandboxprofile.NetworkMode
-		asked   bool
+		root    tools.PathRule
 		command string
 		want    tools.Effect
 	}{
-		{sandboxprofile.NetworkHost, false, "./run.sh", tools.Ask}, {sandboxprofile.NetworkHost, true, "./run.sh", tools.Allow},
-		{sandboxprofile.NetworkNone, false, "./run.sh", tools.Allow}, {sandboxprofile.NetworkHost, false, "ls", tools.Allow},
-		{sandboxprofile.NetworkHost, false, "make", tools.Ask}, {sandboxprofile.NetworkHost, true, "make", tools.Allow},
+		{sandboxprofile.NetworkHost, free, "./run.sh", tools.Ask}, {sandboxprofile.NetworkHost, asks, "./run.sh", tools.Ask}, {sandboxprofile.NetworkHost, cannot, "./run.sh", tools.Allow},
+		{sandboxprofile.NetworkNone, free, "./run.sh", tools.Allow}, {sandboxprofile.NetworkHost, free, "ls", tools.Allow},
+		{sandboxprofile.NetworkHost, free, "make", tools.Ask}, {sandboxprofile.NetworkHost, asks, "make", tools.Ask}, {sandboxprofile.NetworkHost, cannot, "make", tools.Allow},
 	} {
 		f := newFixture(t, allowing("./run.sh"), allowing("ls"), allowing("make"))
 		f.must(t, os.WriteFile(f.path("ws/Makefile"), []byte("all:\n"), 0o644))
 		f.config.Profile.Network.Mode = x.network
-		f.config.Paths.Rules[0].WriteApproval = x.asked
+		f.config.Paths.Rules[0].Write, f.config.Paths.Rules[0].WriteApproval = x.root.Write, x.root.WriteApproval
 		if got := f.effect(t, x.command); got != x.want {
 			t.Errorf("%+v: %v", x, got)
 		}
@@ -195,15 +197,14 @@ func TestBeyondStartsNothingThatIsFreeToChange(t *testing.T) {
 
 // TestBeyondTrustsNoProgramThatItDoesNotKnow: a program of which no table says that it starts
 // nothing of where it is counts as starting all of it, and so does a script that is not where
-// the line names it. The twins: without the network of the host, where changes are asked
-// about, what starts nothing, and a script that no call can change.
+// the line names it. The twins: without the network of the host, where calls cannot write, what starts nothing, and a script that no call can change.
 func TestBeyondTrustsNoProgramThatItDoesNotKnow(t *testing.T) {
-	effect := func(command string, network sandboxprofile.NetworkMode, asked bool) tools.Effect {
+	effect := func(command string, network sandboxprofile.NetworkMode, fixed bool) tools.Effect {
 		t.Helper()
 		f := newFixture(t, allowing(command))
 		f.must(t, os.WriteFile(f.path("ws/build.js"), []byte("1"), 0o644))
 		f.config.Profile.Network.Mode = network
-		f.config.Paths.Rules[0].WriteApproval = asked
+		f.config.Paths.Rules[0].Write = !fixed
 		return f.effect(t, command)
 	}
 	const host, none = sandboxprofile.NetworkHost, sandboxprofile.NetworkNone
@@ -212,7 +213,7 @@ func TestBeyondTrustsNoProgramThatItDoesNotKnow(t *testing.T) {
 		"node build", "node ./build", "python3 -um gen", "python3 -mgen", "python3 -Bm gen", "python3 -c 'import gen'", "deno task", "java Main", "git push", "bash ./run",
 	} {
 		if got := [3]tools.Effect{effect(command, host, false), effect(command, none, false), effect(command, host, true)}; got != [3]tools.Effect{tools.Ask, tools.Allow, tools.Allow} {
-			t.Errorf("%q: %v with the network of the host, %v without, %v where changes are asked about", command, got[0], got[1], got[2])
+			t.Errorf("%q: %v with the network of the host, %v without, %v where calls cannot write", command, got[0], got[1], got[2])
 		}
 	}
 	for _, command := range []string{"curl -s http://localhost:1/", "git status", "git add a", "cp a b", "grep -r x ."} {
