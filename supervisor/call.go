@@ -189,11 +189,17 @@ func (s *Supervisor) propose(ctx context.Context, x *session, req protocol.Tools
 }
 
 func (s *Supervisor) proposeFrom(ctx context.Context, registry *tools.Registry, req protocol.ToolsCall) (tools.Proposal, error) {
+	return s.proposeAs(registry, req, tools.Call{Done: ctx.Done()})
+}
+
+// proposeAs is proposeFrom with what the call is besides its tool and arguments.
+func (s *Supervisor) proposeAs(registry *tools.Registry, req protocol.ToolsCall, call tools.Call) (tools.Proposal, error) {
 	args, err := req.DecodeArgs()
 	if err != nil {
 		return tools.Proposal{}, &protocol.Error{Code: protocol.CodeInvalidArguments, Message: err.Error()}
 	}
-	p, err := registry.Plan(tools.Call{Tool: string(req.Tool), Args: args, Metadata: req.Metadata, Done: ctx.Done()})
+	call.Tool, call.Args, call.Metadata = string(req.Tool), args, req.Metadata
+	p, err := registry.Plan(call)
 	if err != nil {
 		return p, err
 	}

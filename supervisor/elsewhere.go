@@ -51,7 +51,7 @@ func (s *Supervisor) Decide(ctx context.Context, peer unixsock.Peer, p protocol.
 // proposeElsewhere is propose for what the agent carries out itself. A tool that is not
 // among ours is known by its name and arguments alone.
 func (s *Supervisor) proposeElsewhere(ctx context.Context, req protocol.ToolsCall) (tools.Proposal, error) {
-	p, err := s.proposeFrom(ctx, s.cfg.Tools, req)
+	p, err := s.proposeAs(s.cfg.Tools, req, tools.Call{Done: ctx.Done(), Elsewhere: true})
 	var unknown *tools.UnknownToolError
 	if errors.As(err, &unknown) {
 		sum := sha256.Sum256(req.Args)
@@ -67,10 +67,36 @@ func (s *Supervisor) proposeElsewhere(ctx context.Context, req protocol.ToolsCal
 	if p.Request == nil && p.Unheld != nil {
 		p.Request = p.Unheld // what allowed it would have been held by the sandbox
 	}
+	if len(p.Changeable) > 0 {
+		p.Reach.Exact = tools.Beyond(p.Changeable)
+	}
 	if p.Request != nil {
 		p.Request.Description = "Outside any sandbox: " + p.Request.Description
 	}
-	return p, s.withoutSandbox(own)
+	if err := s.withoutSandbox(own); err != nil {
+		return p, err
+	}
+	// In which directory a line writes need not be known: none of these names is free.
+	if gitMatters(own) && slices.ContainsFunc(p.Redirected, mayPlant) {
+		return p, errPlanted
+	}
+	return p, nil
+}
+
+func gitMatters(p tools.Plan) bool {
+	return sandboxprofile.NewMatcher(p.Profile.Protect).Match("/.git/config")
+}
+
+var errPlanted = &approval.Blocked{
+	Rule: "sandbox.protect", Reason: "git takes notice of this name, whatever its directory is called, and a repository that is put together can have it run programs",
+	Hint: "have git or a shell command write it, which runs in the sandbox",
+}
+
+// mayPlant is planted for a name that a command line has, wherever it is.
+func mayPlant(name string) bool {
+	return slices.ContainsFunc(strings.Split(strings.ToLower(strings.Trim(name, `'"`)), "/"), func(part string) bool {
+		return slices.Contains([]string{"head", "commondir", ".git", "config", "config.worktree", "hooks", "info", "objects", "refs"}, part)
+	})
 }
 
 // planted reports whether a file could be a part of a git repository that a program puts
@@ -125,11 +151,8 @@ func (s *Supervisor) withoutSandbox(p tools.Plan) error {
 	case sandboxprofile.EditFile:
 		need |= sandboxprofile.Write
 	}
-	if need&sandboxprofile.Write != 0 && planted(op.Path) && sandboxprofile.NewMatcher(p.Profile.Protect).Match("/.git/config") {
-		return &approval.Blocked{
-			Rule: "sandbox.protect", Reason: "git takes notice of this name, whatever its directory is called, and a repository that is put together can have it run programs",
-			Hint: "have git or a shell command write it, which runs in the sandbox",
-		}
+	if need&sandboxprofile.Write != 0 && planted(op.Path) && gitMatters(p) {
+		return errPlanted
 	}
 	if p.Profile.Rights(op.Path)&need != need {
 		return &approval.Blocked{

@@ -11,6 +11,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/confine/confinetest"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/manifest"
 	"github.com/sandgate/sandgate/tools/mcp"
@@ -140,16 +141,21 @@ func TestStandardInputIsInThePlanByDigest(t *testing.T) {
 }
 
 // withScript adds a tool of the configuration whose program is a script of the workspace.
-func (f *fixture) withScript(t *testing.T, s manifest.Spec, rule tools.PathRule) error {
+func (f *fixture) withScript(t *testing.T, s manifest.Spec, rule tools.PathRule, credentials ...sandboxprofile.Secret) error {
 	t.Helper()
 	s.Name, s.Command = "custom", []string{"./dep.sh"}
 	profile := confinetest.Profile(t, f.ws)
 	profile.Env.Names = append(profile.Env.Names, s.EnvNames()...)
+	if len(credentials) > 0 {
+		profile.Network = sandboxprofile.Network{Mode: sandboxprofile.NetworkProxied, Allow: [][]string{{apiHost}}}
+		profile.Env.Names = append(profile.Env.Names, credentials[0].Name)
+	}
 	own := rule
 	own.Write = false // what others can write is held, though this program cannot
 	tool, err := manifest.New(manifest.Config{
 		Spec: s, Dir: f.ws, Profile: profile, Environ: []string{"PATH=/usr/bin:/bin"},
 		Paths: tools.Paths{Rules: []tools.PathRule{own}}, AllPaths: tools.Paths{Rules: []tools.PathRule{rule}},
+		Credentials: tools.Credentials{Rule: "tools.custom.credentials", Covers: coversHost, List: credentials},
 	})
 	if err == nil {
 		f.cfg.Tools, err = tools.NewRegistry(tool)
@@ -200,8 +206,9 @@ func TestAToolsProgramIsTheOneThatWasApproved(t *testing.T) {
 // may change, is asked about whatever its definition says; a server is not started. The twins:
 // without a secret, and where calls cannot write. That the file tools ask first is no twin.
 func TestASecretIsNotForWhatIsFreeToChange(t *testing.T) {
-	for name, x := range map[string]struct{ secret, asks, fixed, held bool }{
-		"free to change": {secret: true, held: true}, "no secret": {}, "file tools ask": {secret: true, asks: true, held: true}, "not to be written": {secret: true, fixed: true},
+	for name, x := range map[string]struct{ secret, credential, asks, fixed, held bool }{
+		"a credential that it does not see": {credential: true, held: true},
+		"free to change":                    {secret: true, held: true}, "no secret": {}, "file tools ask": {secret: true, asks: true, held: true}, "not to be written": {secret: true, fixed: true},
 	} {
 		f := newFixture(t, setup{mode: approval.Strict})
 		writeFile(t, f.ws+"/dep.sh", "#!/bin/sh\necho ran\n")
@@ -212,7 +219,11 @@ func TestASecretIsNotForWhatIsFreeToChange(t *testing.T) {
 		if x.secret {
 			s.Secrets = []manifest.Secret{{Name: "TOKEN", File: secretFile(t, "s3cr3t"), Env: true}}
 		}
-		err := f.withScript(t, s, tools.PathRule{Name: "workspace", Root: f.ws, Write: !x.fixed, WriteApproval: x.asks})
+		var credentials []sandboxprofile.Secret
+		if x.credential {
+			credentials = []sandboxprofile.Secret{{Name: "API_KEY", File: secretFile(t, "s3cr3t"), Host: apiHost + ":443"}}
+		}
+		err := f.withScript(t, s, tools.PathRule{Name: "workspace", Root: f.ws, Write: !x.fixed, WriteApproval: x.asks}, credentials...)
 		if held := err != nil && strings.Contains(err.Error(), "calls may change: "+f.ws+"/dep.sh"); held != x.held || (err != nil) != x.held {
 			t.Errorf("%s: a server: %v", name, err)
 		}

@@ -18,6 +18,7 @@ import (
 	"encoding/json"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
 // A Tool turns arguments into a plan. It is safe for concurrent use.
@@ -57,6 +58,13 @@ type Call struct {
 	// Done is closed when nobody waits for the plan any more: whoever reads files or a long
 	// text for it stops, and Registry.Plan gives no plan. nil is never.
 	Done <-chan struct{}
+	// Elsewhere: no sandbox will hold it. What the profile withholds bounds nothing then.
+	Elsewhere bool
+}
+
+// Beyond reports whether an action of the call reaches beyond the workspace.
+func (c Call) Beyond(p sandboxprofile.Profile, a sandboxprofile.Action) bool {
+	return c.Elsewhere || sandboxprofile.ClassOf(p, a) == sandboxprofile.ClassBeyond
 }
 
 // Cancelled reports whether nobody waits for the plan any more.
@@ -104,6 +112,8 @@ type Proposal struct {
 	// Changeable are files that the program starts, where it reaches beyond the workspace
 	// and calls may change them without a question. No answer to another call allows it then.
 	Changeable []string
+	// Redirected are the files that a command line writes itself, as it names them.
+	Redirected []string
 	// Cautions are reasons to look closely, for the approver.
 	Cautions []string
 	// Changed says that the tool is not defined as it was when a call of it was last

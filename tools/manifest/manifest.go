@@ -169,7 +169,8 @@ func (t *tool) Plan(c tools.Call) (tools.Proposal, error) {
 	if t.Starts != nil {
 		starts = append(starts, t.Starts(argv, t.Dir)...)
 	}
-	beyond := sandboxprofile.ClassOf(profile, p.Plan.Action) == sandboxprofile.ClassBeyond
+	// What a program does with a credential it decides, also where it does not see it.
+	beyond := c.Beyond(profile, p.Plan.Action) || len(program.Secrets) > 0
 	if beyond {
 		if p.Changeable = t.AllPaths.Changeable(t.vouched(starts)); len(p.Changeable) > 0 && p.Request == nil {
 			p.Request, p.Cautions = t.question(args, argv), []string{tools.Beyond(p.Changeable)}

@@ -146,7 +146,7 @@ func (r *runner) Plan(c tools.Call) (tools.Proposal, error) {
 	}
 	paths := r.Paths
 	paths.Until = c.Done
-	if sandboxprofile.ClassOf(profile, p.Plan.Action) == sandboxprofile.ClassBeyond {
+	if c.Beyond(profile, p.Plan.Action) {
 		p.Changeable = paths.Changeable(starts)
 	}
 	p.Hold = func(q tools.Proposal) tools.Proposal { return tools.Hold(q, paths, starts) }

@@ -213,8 +213,14 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 		Hold:     func(q tools.Proposal) tools.Proposal { return tools.Hold(q, paths, reader.starts(command)) },
 		Present:  func(context.Context) (*approval.Presentation, error) { return present(command, dir, d), nil },
 	}
-	if sandboxprofile.ClassOf(plan.Profile, plan.Action) == sandboxprofile.ClassBeyond {
+	beyond := c.Beyond(plan.Profile, plan.Action)
+	if beyond {
 		p.Changeable = t.Paths.Changeable(reader.starts(command))
+	}
+	for _, part := range d.Parts {
+		if name, ok := strings.CutPrefix(part.Text, "> "); ok && part.Rule == rulePaths {
+			p.Redirected = append(p.Redirected, name)
+		}
 	}
 	if label := t.asksFirst(d, dir); label != "" && p.Request != nil {
 		p.Request.Payload["reads"] = label // a link that leads elsewhere by then is another question
@@ -224,7 +230,7 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 	}
 	if p.Request == nil && p.Unheld == nil {
 		switch {
-		case sandboxprofile.ClassOf(plan.Profile, plan.Action) < sandboxprofile.ClassBeyond, class < sandboxprofile.ClassBeyond:
+		case !beyond, class < sandboxprofile.ClassBeyond && !c.Elsewhere:
 			return p, nil
 		case len(p.Changeable) == 0: // and stays so
 			return tools.HoldAll(p, paths, reader.starts(command)), nil
