@@ -742,7 +742,6 @@ func TestARootThatWasSwapped(t *testing.T) {
 func TestContentsLostWithThePower(t *testing.T) {
 	ws, dir := t.TempDir(), t.TempDir()+"/s"
 	sh(t, ws, ground+"; head -c 200000 /dev/urandom > large")
-	before := describe(ws)
 	during(t, open(t, dir, ws, options), "s", func() {})
 	empty := func() {
 		sh(t, dir, `find . -path '*/objects/*' -type f ! -name '*.idx' -exec truncate -s 0 {} +`)
@@ -764,7 +763,7 @@ func TestContentsLostWithThePower(t *testing.T) {
 
 	ws, dir = t.TempDir(), t.TempDir()+"/s"
 	sh(t, ws, ground+"; head -c 200000 /dev/urandom > large")
-	before = describe(ws)
+	before := describe(ws)
 	during(t, open(t, dir, ws, options), "s", func() {})
 	empty()
 	sh(t, dir, "for b in */boot; do echo another > $b; done")

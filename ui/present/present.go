@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -169,8 +168,6 @@ func Facts(a *protocol.Approval) Sheet {
 	s.Depth = append(s.Depth, Fact{"plan", line(a.PlanDigest)}, Fact{"request", line(string(a.ID))})
 	return s
 }
-
-func count(n int) string { return strconv.Itoa(n) }
 
 // maxLabel is how wide a label may be, in cells.
 const maxLabel = 11
