@@ -197,6 +197,9 @@ func (e *elicitation) question(ctx context.Context, a *protocol.Approval, said s
 
 const answerField = "answer"
 
+// asks is all that stands outside of the block.
+const asks = "sandgate asks whether this call may run:\n\n"
+
 // form is the question: the words of every screen in a block, out of which nothing in it
 // can lead, whether the client draws Markdown or not. What does not fit into it can be
 // denied here, and not allowed.
@@ -214,7 +217,7 @@ func form(a *protocol.Approval, said string) *mcp.ElicitParams {
 		titles = append(titles, c.Words+": "+c.Title)
 	}
 	return &mcp.ElicitParams{
-		Message: said + "sandgate asks whether this call may run:\n\n" + present.Block(a),
+		Message: asks + present.Block(a, said),
 		RequestedSchema: map[string]any{
 			"type": "object", "required": []any{answerField},
 			"properties": map[string]any{answerField: map[string]any{

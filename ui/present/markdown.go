@@ -2,6 +2,7 @@ package present
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,9 +31,14 @@ const (
 )
 
 // Block is Essence for a form that another program draws, as Markdown or as it is: in one
-// code block, with lines that need not be broken again.
-func Block(a *protocol.Approval) string {
-	return fenced(strings.Join(blockOf(a), "\n") + "\n")
+// code block, with lines that need not be broken again. What is said about the request stands
+// above it, in the block too: it can have names and words in it that are an agent's.
+func Block(a *protocol.Approval, said string) string {
+	lines := blockOf(a)
+	if said != "" {
+		lines = slices.Concat(Fit(said, blockWidth), []string{""}, lines)
+	}
+	return fenced(strings.Join(lines, "\n") + "\n")
 }
 
 func blockOf(a *protocol.Approval) []string { return Fit(Essence(a), blockWidth) }

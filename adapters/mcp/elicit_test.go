@@ -1,0 +1,30 @@
+package mcp
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/protocol"
+)
+
+// TestNothingOfAnAgentsIsOutsideOfTheBlock: a client may draw the question as Markdown, and what
+// is said about a request has names and words of the agent's in it.
+func TestNothingOfAnAgentsIsOutsideOfTheBlock(t *testing.T) {
+	const hostile = "b](http:evil.example)<details>`**fine**``` "
+	for name, a := range map[string]*protocol.Approval{
+		"whole":   {ID: "1", Tool: "shell", Description: "Run " + hostile},
+		"unshown": {ID: "2", Tool: "shell", Description: "Run it", Presentation: &approval.Presentation{Type: approval.Text, Content: "x", Metadata: map[string]any{approval.Unshown: hostile}}},
+	} {
+		message := form(a, "Look twice: it differs in "+hostile+" now.\n").Message
+		outside, block, fenced := strings.Cut(message, "```")
+		if outside != asks || !fenced || !strings.Contains(block, "evil.example") || !strings.Contains(block, "Look twice") {
+			t.Errorf("%s: %q outside of\n%s", name, outside, message)
+		}
+		// The fence is longer than any in the text, and is closed at the end alone.
+		fence := message[len(outside):strings.Index(message, "text\n")]
+		if strings.Count(message, fence) != 2 || !strings.HasSuffix(message, "\n"+fence+"\n") {
+			t.Errorf("%s: the block ends within\n%s", name, message)
+		}
+	}
+}
