@@ -125,6 +125,8 @@ func (d *Desk) changeAsk(f forecast, t protocol.RulesTested) *protocol.RuleChang
 	}
 	c := &protocol.RuleChange{To: protocol.CheckAllow, Origin: t.Origin}
 	switch {
+	case len(f.proposal.Changeable) > 0:
+		c.How = "have what it starts lie where calls cannot write, below an entry of sandbox.paths with mode: ro; " + tools.Beyond(f.proposal.Changeable)
 	case t.Origin != "" && strings.HasPrefix(t.Rule, "shell.rules"):
 		c.How = "approval: false in the rule at " + t.Origin
 	case t.Origin != "" && strings.HasPrefix(t.Rule, "sandbox.paths."):
