@@ -160,8 +160,8 @@ func (d *day) calls(t *testing.T) int {
 
 // What stands on the boards after such a day, on every screen.
 var dayWords = map[string][]string{
-	"activity":   {"coder: `sleep 62.25`", "coder: `sh build.sh`", "the sandbox refused write"},
-	"sessions":   {"coder: 3 calls, 1 under way", "Calls of coder", "`sleep 62.25`"},
+	"activity":   {`coder: "sleep 62.25"`, `coder: "sh build.sh"`, "the sandbox refused write"},
+	"sessions":   {"coder: 3 calls, 1 under way", "Calls of coder", `"sleep 62.25"`},
 	"changes":    {"coder changed in", "echo lost > notes", "~ notes"},
 	"quarantine": {"sub/.vscode"},
 	"status":     {"Needs attention", "has changed", "Tools are confined by", "entries in the log"},
@@ -188,7 +188,7 @@ func TestPageOfADay(t *testing.T) {
 	p.see("echo lost > notes")
 	p.ready()
 	p.click("button", "Undo")
-	p.see("Put these 2 files back")
+	p.see("Put 2 files back")
 	p.ready()
 	p.click(".sure button", "Undo")
 	p.see("Undone in")
@@ -233,8 +233,8 @@ func TestPageOfADayOnATerminal(t *testing.T) {
 		}
 	}
 	x.press("6", "echo lost > notes")
-	x.mark("shell: Execute: echo lost")
-	x.press("a", "Put these 2 files back")
+	x.mark(`shell: "Execute: echo lost`)
+	x.press("a", "Put 2 files back")
 	x.press("y", "Undone in")
 	d.isBack(t)
 	x.press("7", "sub/.vscode")
@@ -242,7 +242,7 @@ func TestPageOfADayOnATerminal(t *testing.T) {
 	x.press("b", "with everything in it?")
 	x.press("y", "Nothing is in the quarantine.")
 	x.press("3", "Calls of coder")
-	x.mark("coder: `sleep 62.25`")
+	x.mark(`coder: "sleep 62.25"`)
 	x.press("a", "with everything that it has started?")
 	x.press("y", "coder: 3 calls, 0 under way")
 	select {

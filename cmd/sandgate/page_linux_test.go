@@ -695,7 +695,7 @@ func pageShowsWhatGoesOn(p *person) {
 	p.press("y", false)
 	p.idle()
 	p.click("nav button", "Activity")
-	p.see("coder: `sleep 62.25`")
+	p.see(`coder: "sleep 62.25"`)
 	p.see("allowed by uid")
 	p.ready()
 	p.picture("activity-light")
