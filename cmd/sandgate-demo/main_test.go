@@ -77,7 +77,10 @@ func TestScriptDeniesWhatItDidNotForesee(t *testing.T) {
 	}
 
 	d = newDemo(&bytes.Buffer{}, []step{{Tool: "shell", Expect: "exit 0", Answer: protocol.Allow}})
-	if got := d.script(protocol.Approval{ID: "a-1"}).Decision; got != protocol.Allow {
+	if got := d.script(protocol.Approval{ID: "a-2", Tool: "path"}).Decision; got != protocol.Deny {
+		t.Errorf("a question about another thing than the call was answered with %q", got)
+	}
+	if got := d.script(protocol.Approval{ID: "a-1", Tool: "shell"}).Decision; got != protocol.Allow {
 		t.Errorf("a foreseen question was answered with %q", got)
 	}
 	d.outcomes = []outcome{{step: d.steps[0]}}

@@ -40,6 +40,9 @@ func (d *demo) script(a protocol.Approval) protocol.ApprovalsDecide {
 		d.strays = append(d.strays, fmt.Errorf("call %d was asked about: %s", len(d.outcomes)+1, approval.EscapeLine(a.Description)))
 		answer.Decision = protocol.Deny
 	}
+	if a.Tool != s.Tool { // what the sandbox refused, once more: the list speaks about the call
+		answer.Decision, answer.Mode, answer.Feedback = protocol.Deny, approval.RejectSoft, ""
+	}
 	fmt.Fprintf(d.out, "    > %s\n", strings.TrimSpace(fmt.Sprintf("%s  %s", answer.Decision, quoted(answer.Feedback))))
 	return answer
 }
