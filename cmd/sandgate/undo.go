@@ -523,7 +523,7 @@ func printLog(out io.Writer, records []changes.Record, files bool) error {
 		}
 		what := r.Subject
 		if r.Unfinished {
-			what += " (ended before all was put back)"
+			what = "(ended before all was put back) " + what
 		}
 		if r.Interrupted {
 			what = "(sandgate ended before it did) " + what

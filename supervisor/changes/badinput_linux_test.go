@@ -677,6 +677,20 @@ func TestNamesLikeAnUndosOwn(t *testing.T) {
 	if err := errors.Join(r.file.Close(), r.writer.file.Close()); err != nil { // as a kill does
 		t.Fatal(err)
 	}
+	// Somebody has seen the letters, and renames a person's file to them afterwards.
+	seen := unfinished + r.writer.letters + strings.Repeat("D", 26-writingLetters)
+	long := time.Now().Add(-time.Minute)
+	if err := errors.Join(os.Chtimes(r.writer.file.Name(), long, long), os.Rename(ws+"/"+left, ws+"/"+seen)); err != nil {
+		t.Fatal(err)
+	}
+	undo(t, w, during(t, w, "s", func() { sh(t, ws, "echo call > other") }), false)
+	if _, err := os.Lstat(ws + "/" + seen); err != nil {
+		t.Errorf("what was renamed to a killed undo's letters: %v", err)
+	}
+	now := time.Now()
+	if err := errors.Join(os.Chtimes(r.writer.file.Name(), now, now), os.Rename(ws+"/"+seen, ws+"/"+left)); err != nil {
+		t.Fatal(err)
+	}
 	undo(t, w, rec, false)
 	for name, want := range map[string]bool{unfinished + "notes": true, unfinished + "payload": false, shaped: false, persons: true, left: false, "new": false} {
 		if _, err := os.Lstat(ws + "/" + name); (err == nil) != want {

@@ -309,6 +309,7 @@ func (r *Running) live() {
 		for {
 			select {
 			case <-r.beat.C:
+				r.writer.lives()
 				_ = os.Chtimes(name, time.Time{}, time.Now()) // it may have gone
 			case <-r.stop:
 				return
@@ -318,7 +319,7 @@ func (r *Running) live() {
 }
 
 func (r *Running) abandon() error {
-	return errors.Join(os.Remove(r.file.Name()), r.file.Close(), r.writer.end(nil))
+	return errors.Join(os.Remove(r.file.Name()), r.file.Close(), r.writer.end())
 }
 
 // Root is the directory whose changes are kept.
@@ -332,7 +333,7 @@ func (r *Running) End() (rec Record, err error) { return r.end(nil, nil) }
 func (r *Running) end(undo *Undo, failed error) (rec Record, err error) {
 	w := r.w
 	defer func() { r.beat.Stop(); close(r.stop) }()
-	defer func() { err = errors.Join(err, r.writer.end(failed)) }()
+	defer func() { err = errors.Join(err, r.writer.end()) }()
 	err = w.locked(func() error {
 		w.ending = r.id
 		defer func() { w.ending = "" }()

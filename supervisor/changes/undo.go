@@ -252,9 +252,9 @@ func (w *Workspace) Apply(u Undo, c Call, force bool, perform func(io.Reader) er
 type order struct {
 	Steps []Step `json:"steps"`
 	// Writing is in the names of the files that it writes, and Left in those that killed ones
-	// have left. Nobody knows them in advance: what another gives such a name stays.
-	Writing string   `json:"writing"`
-	Left    []string `json:"left,omitempty"`
+	// have left, each with when it lived at the latest, ns.
+	Writing string           `json:"writing"`
+	Left    map[string]int64 `json:"left,omitempty"`
 }
 
 // write writes what PutBack reads: the order, then the content of each file that comes back,
@@ -631,10 +631,11 @@ func clean(a *application, dir int, _ string, _ Step) error {
 	for _, base := range names {
 		ordered := func(s Step) bool { return path.Base(string(s.Path)) == base }
 		var st unix.Stat_t
-		if !isOf(a.Left, base) || slices.ContainsFunc(a.Steps, ordered) || unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		lived, left := a.Left[lettersIn(base)]
+		if !left || slices.ContainsFunc(a.Steps, ordered) || unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 			continue
 		}
-		if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		if st.Mode&unix.S_IFMT != unix.S_IFDIR && stampOf(&st).Ctime <= lived {
 			_ = unix.Unlinkat(dir, base, 0)
 		}
 	}

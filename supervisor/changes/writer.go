@@ -5,14 +5,16 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // A writer is an undo as far as its unfinished files go: their names have its letters in them, which
 // nobody knows in advance. What another gives such a name is recorded and stays, like any other
-// file. A writer that was killed has left its file in the state directory, without a lock.
+// file. A writer that was killed has left its file in the state directory, without a lock, and with
+// the time of its last sign of life: who has read the letters since can rename a file to them, but no
+// file gets an earlier change time.
 type writer struct {
 	letters string
 	file    *os.File
@@ -32,26 +34,34 @@ func (w *Workspace) newWriter() (*writer, error) {
 	return &writer{letters, f}, nil
 }
 
-// end is for a writer that has none of its files left, unless it failed. nil has none.
-func (x *writer) end(failed error) error {
+// lives renews the sign of life. nil has none.
+func (x *writer) lives() {
+	if x != nil {
+		_ = os.Chtimes(x.file.Name(), time.Time{}, time.Now())
+	}
+}
+
+// end is for a writer that was not killed: what it may have left is seen from now on. nil has none.
+func (x *writer) end() error {
 	if x == nil {
 		return nil
-	}
-	if failed != nil {
-		return x.file.Close()
 	}
 	return errors.Join(os.Remove(x.file.Name()), x.file.Close())
 }
 
-// writing are the letters of the undos that are under way, and left those of the killed ones.
-func (w *Workspace) writing() (living, left []string) {
+// writing are the letters of the undos that are under way, and left those of the killed ones, with
+// when they lived at the latest, ns.
+func (w *Workspace) writing() (living []string, left map[string]int64) {
+	left = map[string]int64{}
 	names, _ := os.ReadDir(w.writers())
 	for _, n := range names {
 		f, err := os.Open(filepath.Join(w.writers(), n.Name()))
 		switch {
 		case err != nil: // it has ended
 		case unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil:
-			left = append(left, n.Name())
+			if info, err := f.Stat(); err == nil {
+				left[n.Name()] = info.ModTime().Add(2 * beatEvery).UnixNano()
+			}
 		default:
 			living = append(living, n.Name())
 		}
@@ -62,12 +72,10 @@ func (w *Workspace) writing() (living, left []string) {
 	return living, left
 }
 
-// isOf reports whether base is the name of an unfinished file of one of these writers.
-func isOf(letters []string, base string) bool {
-	for _, l := range letters {
-		if isUnfinished(base) && strings.HasPrefix(base, unfinished+l) {
-			return true
-		}
+// lettersIn are those of the writer whose unfinished file has this name; "" is none.
+func lettersIn(base string) string {
+	if !isUnfinished(base) {
+		return ""
 	}
-	return false
+	return base[len(unfinished):][:writingLetters]
 }
