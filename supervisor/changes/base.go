@@ -49,7 +49,7 @@ const (
 	baseTime  = 2 * time.Minute
 )
 
-// writeBase lists a root: 100,000 names take 0.2 s.
+// writeBase lists a root.
 func (d *Draft) writeBase(root int) (err error) {
 	fd, err := openRoot(d.Roots[root])
 	if err != nil {

@@ -60,8 +60,7 @@ func (w *Workspace) beside() (roots []string, err error) {
 // Beside notes that calls of the workspace may write other directories, too.
 func (w *Workspace) Beside(roots []string) error {
 	had, err := w.beside()
-	all := slices.Compact(slices.Sorted(slices.Values(slices.Concat(had, roots))))
-	if err != nil || slices.Equal(had, all) {
+	if err != nil || slices.Equal(had, union(had, roots)) {
 		return err
 	}
 	return w.locked(func() error {
@@ -69,12 +68,16 @@ func (w *Workspace) Beside(roots []string) error {
 		if err != nil {
 			return err
 		}
-		b, err := json.Marshal(slices.Compact(slices.Sorted(slices.Values(slices.Concat(had, roots)))))
+		b, err := json.Marshal(union(had, roots))
 		if err != nil {
 			return err
 		}
 		return replace(w.besideFile(), b)
 	})
+}
+
+func union(a, b []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }
 
 // whole identifies a call, however many directories it has changed.
@@ -117,7 +120,7 @@ func (p Place) Calls() ([]Record, error) {
 			}
 			all.Parts[w.Root] = r.ID
 			all.Changes, all.Undoes = append(all.Changes, r.Changes...), append(all.Undoes, r.Undoes...)
-			all.Interrupted = all.Interrupted || r.Interrupted
+			all.Interrupted, all.Unfinished = all.Interrupted || r.Interrupted, all.Unfinished || r.Unfinished
 		}
 	}
 	slices.SortStableFunc(l, func(a, b Record) int { return cmp.Compare(a.ID, b.ID) })
