@@ -25,10 +25,11 @@ func codex() *Runtime {
 		},
 		settings: settings{
 			file: ".codex/hooks.json", home: "CODEX_HOME", before: "PreToolUse", matcher: ".*", seconds: 1,
+			probe: []string{"codex", "app-server"},
 			after: []string{
 				"Codex runs a hook only after you have trusted it: start codex once in a terminal and choose to review or trust its hooks",
 				"`codex exec` asks nothing and says nothing: there an untrusted hook does not run, and nothing is held. " +
-					"Trust it first, or give exec --dangerously-bypass-hook-trust",
+					"Trust it first, or give exec --dangerously-bypass-hook-trust; `sandgate hook codex --check` says whether it runs",
 			},
 		},
 	}

@@ -20,6 +20,7 @@ type settings struct {
 	file    string   // below the home directory
 	home    string   // the variable that names another place for the directory of file; "" if there is none
 	after   []string // what a person has to do once the hook is installed
+	probe   []string // starts what tells which hooks the runtime would run; nil if all that are installed
 	before  string   // the event that tools wait on
 	matcher string   // of all tools
 	end     string   // the event that ends a session; "" if there is none

@@ -26,6 +26,7 @@ import (
 type hookFlags struct {
 	socket, agent, ask, onError, settings string
 	confine, install, uninstall, write    bool
+	probe                                 bool
 	timeout                               time.Duration
 }
 
@@ -47,9 +48,12 @@ whoever answers at ` + "`sandgate approve`" + `.
 Whatever goes wrong is a refusal: exit status 2, with the reason on standard error.
 
 --install prints the runtime's settings with the hook in them, --uninstall those
-without; --write changes the file. The other flags become part of the hook.`,
+without; --write changes the file. The other flags become part of the hook. --check asks
+Codex whether it runs the hook in this directory: one that you have not trusted does not run,
+and ` + "`codex exec`" + ` does not say so.`,
 		Example: `  sandgate hook claude-code --install --write
   sandgate hook codex --install --ask operator
+  sandgate hook codex --check && codex exec --sandbox danger-full-access "..."
   sandgate hook claude-code --uninstall --settings .claude/settings.local.json --write
   echo "$EVENT" | sandgate hook claude-code`,
 		Args:      cobra.ArbitraryArgs, // checked where a mistake is answered with exit status 2
@@ -71,7 +75,8 @@ without; --write changes the file. The other flags become part of the hook.`,
 	fs.BoolVar(&f.uninstall, "uninstall", false, "print the settings without the hook")
 	fs.StringVar(&f.settings, "settings", "", "the settings' `file` (default: the user's own)")
 	fs.BoolVar(&f.write, "write", false, "with --install or --uninstall: change the file")
-	c.MarkFlagsMutuallyExclusive("install", "uninstall")
+	fs.BoolVar(&f.probe, "check", false, "ask the runtime whether it runs the hook (codex)")
+	c.MarkFlagsMutuallyExclusive("install", "uninstall", "check")
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return blocking(err) })
 	return c
 }
@@ -89,6 +94,9 @@ func (a *app) hook(ctx context.Context, f hookFlags, cmd *cobra.Command, args []
 	}
 	if f.install || f.uninstall {
 		return a.changeSettings(f, cmd, runtime)
+	}
+	if f.probe {
+		return a.probeHook(ctx, runtime)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("no answer within %v", f.timeout))
 	defer cancel()
@@ -118,6 +126,8 @@ func (f *hookFlags) check(args []string) (*hooks.Runtime, error) {
 		return nil, fmt.Errorf("--timeout %v: want a time that has not passed", f.timeout)
 	case (f.write || f.settings != "") && !f.install && !f.uninstall:
 		return nil, errors.New("--settings and --write go with --install or --uninstall")
+	case f.probe && runtime.Prober() == nil:
+		return nil, fmt.Errorf("--check: a hook of %s runs once it is installed", runtime.Name)
 	}
 	if f.agent == "" {
 		f.agent = runtime.Name

@@ -492,7 +492,7 @@ func TestMCPWrap(t *testing.T) {
 	for _, x := range list.Tools {
 		names = append(names, x.Name)
 	}
-	if !slices.Equal(names, []string{"stat", "write"}) {
+	if !slices.Equal(names, []string{"remove", "stat", "write"}) {
 		t.Errorf("listed %v", names)
 	}
 	file := filepath.Join(b.dir, "ws", "f")
@@ -528,6 +528,29 @@ func TestMCPWrap(t *testing.T) {
 	}
 	if log := strings.Join(b.log("decision"), "\n"); !strings.Contains(log, `"tool":"mcp-test-server_stat"`) {
 		t.Errorf("the log has %s", log)
+	}
+}
+
+// TestMCPWrapAllowsByName: a person who allows a tool by its own name is not asked about it
+// again because its server hints that it destroys; a pattern does not mean it so.
+func TestMCPWrapAllowsByName(t *testing.T) {
+	bin := testServerDir(t)
+	for allow, asked := range map[string]int{"remove": 0, "rem*": 1} {
+		b := prepareMCPBench(t, "version: 1\n")
+		s := b.connect(nil, "mcp", "wrap", "--operator-socket", b.operator, "--ro", bin, "--rw", filepath.Join(b.dir, "ws"),
+			"--allow", allow, "--", filepath.Join(bin, "mcp-test-server"))
+		b.approve()
+		b.write("ws/f", "x")
+		file := filepath.Join(b.dir, "ws", "f")
+		if r := mustCall(t, s, "remove", map[string]any{"path": file}); r.IsError {
+			t.Errorf("--allow %s: %s", allow, said(r))
+		}
+		if _, err := os.Stat(file); !os.IsNotExist(err) {
+			t.Errorf("--allow %s: it is still there: %v", allow, err)
+		}
+		if q := b.questions(); len(q) != asked {
+			t.Errorf("--allow %s: asked %d times, want %d", allow, len(q), asked)
+		}
 	}
 }
 

@@ -21,6 +21,9 @@ func mcpTestServer() {
 	mcp.AddTool(s, &mcp.Tool{Name: "write", Description: "Make an empty file."}, func(_ context.Context, r *mcp.CallToolRequest, in path) (*mcp.CallToolResult, any, error) {
 		return nil, nil, os.WriteFile(in.Path, nil, 0o600)
 	})
+	mcp.AddTool(s, &mcp.Tool{Name: "remove", Description: "Remove a file.", Annotations: &mcp.ToolAnnotations{DestructiveHint: ptr(true)}}, func(_ context.Context, r *mcp.CallToolRequest, in path) (*mcp.CallToolResult, any, error) {
+		return nil, nil, os.Remove(in.Path)
+	})
 	s.AddResource(&mcp.Resource{Name: "note", URI: "note:1"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: "note:1", Text: "a note"}}}, nil
 	})
@@ -29,3 +32,5 @@ func mcpTestServer() {
 		os.Exit(1)
 	}
 }
+
+func ptr[T any](v T) *T { return &v }
