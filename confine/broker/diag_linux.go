@@ -15,13 +15,34 @@ type Diag struct {
 	next uint32
 }
 
-// NewDiag opens what a filter takes away later. Where there is none, it asks nobody.
+// NewDiag opens what a filter takes away later. Where there is none, it asks nobody. A kernel
+// that has the family and not its part for TCP (CONFIG_INET_DIAG, a module that may not be
+// loaded) says of every socket that it is not there, so a socket is made that is.
 func NewDiag() Diag {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return Diag{}
 	}
-	return Diag{fd: fd}
+	d := Diag{fd: fd}
+	if !d.finds() {
+		unix.Close(fd)
+		return Diag{}
+	}
+	return d
+}
+
+// finds reports whether it finds a socket that listens.
+func (d *Diag) finds() bool {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(s)
+	if unix.Bind(s, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}) != nil || unix.Listen(s, 0) != nil {
+		return false
+	}
+	at, ok := localOf(s)
+	return ok && d.listening(at)
 }
 
 // An end is one of a connection, or a socket that listens.
