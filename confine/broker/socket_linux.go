@@ -425,6 +425,19 @@ func (b *Broker) settle(s socket, ino uint64) error {
 	return nil
 }
 
+// unixNameOf is the name that a Unix socket of the broker's own is bound to.
+func unixNameOf(fd int) (string, bool) {
+	at, err := unix.Getsockname(fd)
+	if err != nil {
+		return "", false
+	}
+	a, ok := at.(*unix.SockaddrUnix)
+	if !ok {
+		return "", false
+	}
+	return a.Name, a.Name != ""
+}
+
 func (c *call) listen() reply {
 	s, ino, errno := c.socketOf(c.int(0))
 	if errno != 0 {
@@ -436,7 +449,13 @@ func (c *call) listen() reply {
 		}
 		return fails(unix.EINVAL)
 	}
-	if s.family != unix.AF_UNIX {
+	if s.family == unix.AF_UNIX {
+		// With SO_PASSCRED a connect that fails leaves a name of the kernel's choice, which
+		// everybody of the network namespace reaches (unix(7), Autobind feature).
+		if bound, ok := unixNameOf(s.fd); !ok || strings.HasPrefix(bound, "@") {
+			return fails(unix.EINVAL)
+		}
+	} else {
 		bound, err := unix.Getsockname(s.fd)
 		if err == nil && portOf(bound) == 0 { // the kernel would listen everywhere
 			if !s.bound.IsValid() {

@@ -63,6 +63,13 @@ func hostNetwork(t *testing.T, c confine.Confiner) {
 		"socket.socket().setsockopt(6, 14, bytes(216))":                                    "EPERM",   // TCP_MD5SIG: off with the key
 		"socket.socket().setsockopt(6, 32, bytes(216))":                                    "EPERM",
 		"socket.socket().setsockopt(6, 1, 1)":                                              "ok", // TCP_NODELAY
+		// MCAST_JOIN_GROUP sends packets with the group's address out of the machine.
+		"socket.socket().setsockopt(0, 42, bytes(136))":                 "EPERM",
+		"socket.socket(socket.AF_INET6).setsockopt(41, 42, bytes(136))": "EPERM",
+		"socket.socket(socket.AF_INET6).setsockopt(41, 26, 1)":          "ok", // IPV6_V6ONLY
+		// The kernel gives b an abstract name of the host's before it finds that nobody listens.
+		"a = socket.socket(1); a.bind('refuses'); b = socket.socket(1); b.setsockopt(1, 16, 1); assert b.connect_ex('refuses') == 111; b.listen()": "EINVAL",
+		"a = socket.socket(1); a.bind('serves'); a.listen(); b = socket.socket(1); b.setsockopt(1, 16, 1); b.connect('serves')":                    "ok",
 		// It listens at no address but the sandbox's own.
 		"s = socket.socket(); s.listen(); h, p = s.getsockname(); assert not [l for l in open('/proc/net/tcp') if '00000000:%04X' % p in l]": "ok",
 		"import asyncio; asyncio.run(asyncio.sleep(0))": "ok", // wakes itself up by a pair

@@ -2,12 +2,17 @@ package seccomp
 
 import (
 	"maps"
+	"math/bits"
 	"slices"
 )
 
 const (
 	messageFastOpen = 0x20000000 // MSG_FASTOPEN
-	levelTCP        = 6          // IPPROTO_TCP
+
+	levelIP     = 0 // IPPROTO_IP
+	levelSocket = 1 // SOL_SOCKET, of these architectures
+	levelTCP    = 6 // IPPROTO_TCP
+	levelIPv6   = 41
 
 	openWrite  = 0o1
 	openReadWr = 0o2
@@ -56,25 +61,46 @@ func (b Brokered) Denied() []Group {
 		Group{"fast_open", "It connects while it sends, past the broker.", EOPNOTSUPP, []Rule{
 			{"sendto", masked(3, messageFastOpen, messageFastOpen)}, {"sendmsg", masked(2, messageFastOpen, messageFastOpen)},
 			{"sendmmsg", masked(3, messageFastOpen, messageFastOpen)}}},
-		Group{"devices", "A connection to the sandbox's own loopback would leave by another device, with what its options say.", EPERM, socketOptions(map[uint64][]uint64{
-			1:  {25, 62},                                // SOL_SOCKET: SO_BINDTODEVICE, SO_BINDTOIFINDEX
-			0:  {4, 50},                                 // IPPROTO_IP: IP_OPTIONS, IP_UNICAST_IF
-			41: {2, 3, 4, 5, 6, 50, 54, 55, 57, 59, 76}, // IPPROTO_IPV6: packet information, options and routing headers, IPV6_UNICAST_IF
-		})},
-		Group{"tcp_keys", "A sandbox's own loopback is kept apart by a key on its sockets; these would take it off, or take a connection apart.", EPERM, tcpKeys()})
+		Group{"socket_options", "A socket is of the host's network: options join groups of hosts by packets that leave, choose a device, or take off the key that keeps a sandbox's own loopback apart.", EPERM, optionsBut(streamOptions)})
 }
 
-// tcpKeys are TCP_MD5SIG, TCP_REPAIR, TCP_FASTOPEN_CONNECT, TCP_ULP, TCP_MD5SIG_EXT and the TCP_AO
-// options (linux/tcp.h).
-func tcpKeys() []Rule {
-	return socketOptions(map[uint64][]uint64{levelTCP: {14, 19, 30, 31, 32, 38, 39, 40, 41}})
+// streamOptions are what programs set on sockets for streams (socket(7), ip(7), ipv6(7),
+// tcp(7); the numbers are those of asm-generic/socket.h, linux/in.h, linux/in6.h and
+// linux/tcp.h). Nothing here sends anything, changes where it goes, or is seen by anybody
+// but the other end.
+var streamOptions = map[uint64][]uint64{
+	levelSocket: {
+		2, 6, 7, 8, 9, 10, 12, 13, 15, // REUSEADDR BROADCAST SNDBUF RCVBUF KEEPALIVE OOBINLINE PRIORITY LINGER REUSEPORT
+		16, 18, 20, 21, 29, 35, 42, 47, // PASSCRED RCVLOWAT RCVTIMEO SNDTIMEO TIMESTAMP TIMESTAMPNS PEEK_OFF MAX_PACING_RATE
+		63, 64, 66, 67, // TIMESTAMP_NEW TIMESTAMPNS_NEW RCVTIMEO_NEW SNDTIMEO_NEW
+	},
+	levelIP:   {1, 2, 10, 11, 12, 13, 24}, // TOS TTL MTU_DISCOVER RECVERR RECVTTL RECVTOS BIND_ADDRESS_NO_PORT
+	levelIPv6: {16, 23, 25, 26, 66, 67},   // UNICAST_HOPS MTU_DISCOVER RECVERR V6ONLY RECVTCLASS TCLASS
+	levelTCP: {
+		1, 2, 3, 4, 5, 6, 7, 8, 9, 10, // NODELAY MAXSEG CORK KEEPIDLE KEEPINTVL KEEPCNT SYNCNT LINGER2 DEFER_ACCEPT WINDOW_CLAMP
+		12, 13, 16, 17, 18, 23, 25, 36, // QUICKACK CONGESTION THIN_LINEAR_TIMEOUTS THIN_DUPACK USER_TIMEOUT FASTOPEN NOTSENT_LOWAT INQ
+	},
 }
 
-// socketOptions are calls of setsockopt(2), by level.
-func socketOptions(byLevel map[uint64][]uint64) (rules []Rule) {
-	for _, level := range slices.Sorted(maps.Keys(byLevel)) {
-		for _, option := range byLevel[level] {
-			rules = append(rules, Rule{"setsockopt", []Condition{{1, low32, level}, {2, low32, option}}})
+// optionsBut are the calls of setsockopt(2) but those with an option of keep, by level.
+func optionsBut(keep map[uint64][]uint64) (rules []Rule) {
+	const level, option, highest = 1, 2, 1 << 31
+	levels := slices.Sorted(maps.Keys(keep))
+	for _, c := range others(levels, Condition{Arg: level}, highest) {
+		rules = append(rules, Rule{"setsockopt", []Condition{c}})
+	}
+	var all []uint64
+	for _, l := range levels {
+		all = append(all, keep[l]...)
+	}
+	// What is an option at no level needs no level to be refused.
+	widest := uint64(1) << bits.Len64(slices.Max(all))
+	for bit := widest; bit <= highest; bit <<= 1 {
+		rules = append(rules, Rule{"setsockopt", masked(option, bit, bit)})
+	}
+	for _, l := range levels {
+		for _, c := range others(keep[l], Condition{Arg: option}, widest>>1) {
+			rules = append(rules, Rule{"setsockopt", []Condition{{level, low32, l}, c}})
 		}
 	}
 	return rules

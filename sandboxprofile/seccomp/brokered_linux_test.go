@@ -37,7 +37,7 @@ func TestBrokeredProgramAgreesWithItsTables(t *testing.T) {
 		}
 		m, arch := interpret(t, prog), nativeArch(t)
 		names := []string{"read", "kill", "openat2", "connect", "execve", "prctl", "fcntl"}
-		values := []uint64{0, 1, 2, 3, 4, 5, 10, 0o100, 0o1000, 0o1002, 0o20200000, openPath, openPath | 2, 1024, 1 << 31, 1 << 32, 0x5401, 0x40086602, low32, ^uint64(0)}
+		values := []uint64{0, 1, 2, 3, 4, 5, 10, 0o100, 0o1000, 0o1002, 0o20200000, openPath, openPath | 2, 1024, 6, 41, 42, 1 << 31, 1 << 32, 0x5401, 0x40086602, low32, ^uint64(0)}
 		for _, g := range b.Denied() {
 			for _, r := range g.Rules {
 				names = append(names, r.Call)
@@ -61,6 +61,26 @@ func TestBrokeredProgramAgreesWithItsTables(t *testing.T) {
 				t.Fatalf("%+v %s%#x: the program says %#x, the tables %#x", b, name, args, got, want)
 			}
 		})
+	}
+}
+
+// TestStreamOptions: of options of sockets exactly those of the list are let through.
+func TestStreamOptions(t *testing.T) {
+	rules := optionsBut(streamOptions)
+	let := 0
+	for level := range uint64(300) {
+		for option := range uint64(300) {
+			args := [6]uint64{1: level, 2: option}
+			refused := slices.ContainsFunc(rules, func(r Rule) bool { return r.matches("setsockopt", args) })
+			if listed := slices.Contains(streamOptions[level], option); listed == refused {
+				t.Errorf("level %d option %d: listed %v, refused %v", level, option, listed, refused)
+			} else if listed {
+				let++
+			}
+		}
+	}
+	if let < 40 {
+		t.Errorf("%d are let through", let)
 	}
 }
 
@@ -102,8 +122,18 @@ func TestBrokered(t *testing.T) {
 		{"listen", [6]uint64{}, notified, notified},
 		{"sendto", [6]uint64{3: messageFastOpen}, refused(EOPNOTSUPP), refused(EOPNOTSUPP)},
 		{"sendto", [6]uint64{}, goes, goes},
-		{"setsockopt", [6]uint64{1: levelTCP, 2: 14}, refused(EPERM), refused(EPERM)}, // TCP_MD5SIG
-		{"setsockopt", [6]uint64{1: levelTCP, 2: 1}, goes, goes},                      // TCP_NODELAY
+		{"setsockopt", [6]uint64{1: levelTCP, 2: 14}, refused(EPERM), refused(EPERM)},    // TCP_MD5SIG
+		{"setsockopt", [6]uint64{1: levelTCP, 2: 1}, goes, goes},                         // TCP_NODELAY
+		{"setsockopt", [6]uint64{1: levelTCP | 9<<32, 2: 1 | 9<<32}, goes, goes},         // the upper half is not part of an int
+		{"setsockopt", [6]uint64{1: levelSocket, 2: 9}, goes, goes},                      // SO_KEEPALIVE
+		{"setsockopt", [6]uint64{1: levelIPv6, 2: 26}, goes, goes},                       // IPV6_V6ONLY
+		{"setsockopt", [6]uint64{1: levelSocket, 2: 25}, refused(EPERM), refused(EPERM)}, // SO_BINDTODEVICE
+		{"setsockopt", [6]uint64{1: levelIP, 2: 42}, refused(EPERM), refused(EPERM)},     // MCAST_JOIN_GROUP
+		{"setsockopt", [6]uint64{1: levelIPv6, 2: 42}, refused(EPERM), refused(EPERM)},
+		{"setsockopt", [6]uint64{1: levelIPv6, 2: 27}, refused(EPERM), refused(EPERM)},     // IPV6_JOIN_ANYCAST
+		{"setsockopt", [6]uint64{1: levelTCP, 2: 1 << 31}, refused(EPERM), refused(EPERM)}, // no option
+		{"setsockopt", [6]uint64{1: 1 << 31, 2: 1}, refused(EPERM), refused(EPERM)},        // no level
+		{"setsockopt", [6]uint64{1: 282, 2: 1}, refused(EPERM), refused(EPERM)},            // SOL_TLS
 		{"inotify_add_watch", [6]uint64{}, notified, notified},
 		{"getpeername", [6]uint64{}, notified, notified},
 	} {

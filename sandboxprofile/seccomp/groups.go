@@ -156,22 +156,28 @@ func fileIoctls() []Rule {
 		{0xf5, nil},                          // f2fs: F2FS_IOC_MOVE_RANGE
 		{'o', nil}, {0xbc, nil}, {0xcf, nil}, // ocfs2, bcachefs, cifs
 	} {
-		rules = append(rules, ioctlsBut(t.kind<<8, t.keep, ioctlType, 0x80)...)
+		keep := make([]uint64, len(t.keep))
+		for i, k := range t.keep {
+			keep[i] = t.kind<<8 | k
+		}
+		for _, c := range others(keep, Condition{1, ioctlType, t.kind << 8}, 0x80) {
+			rules = append(rules, Rule{"ioctl", []Condition{c}})
+		}
 	}
 	return rules
 }
 
-// ioctlsBut matches the numbers whose bits of mask are those of value, without those of
-// keep: the bits below mask are fixed one by one until none of keep is among them.
-func ioctlsBut(value uint64, keep []uint64, mask, next uint64) []Rule {
-	among := slices.DeleteFunc(slices.Clone(keep), func(k uint64) bool { return k&mask&ioctlNumber != value&ioctlNumber })
+// others are conditions that match, together, whatever fits c but keep: the bits from next
+// down are fixed one by one until none of keep is among them.
+func others(keep []uint64, c Condition, next uint64) []Condition {
+	among := slices.DeleteFunc(slices.Clone(keep), func(k uint64) bool { return k&c.Mask != c.Value })
 	switch {
 	case len(among) == 0:
-		return []Rule{{"ioctl", masked(1, mask, value)}}
+		return []Condition{c}
 	case next == 0:
 		return nil
 	}
-	return append(ioctlsBut(value, among, mask|next, next>>1), ioctlsBut(value|next, among, mask|next, next>>1)...)
+	return append(others(among, Condition{c.Arg, c.Mask | next, c.Value}, next>>1), others(among, Condition{c.Arg, c.Mask | next, c.Value | next}, next>>1)...)
 }
 
 // tracedExitsName is the group that lets a killed process die.
@@ -275,7 +281,7 @@ func otherProcesses() []Rule {
 		{"prlimit64", 0}, {"sched_setaffinity", 0}, {"sched_setparam", 0}, {"sched_setscheduler", 0}, {"sched_setattr", 0},
 		{"setpriority", 1}, {"ioprio_set", 1},
 	} {
-		rules = append(rules, anyBit(c.call, c.arg, bits(32)...)...)
+		rules = append(rules, anyBit(c.call, c.arg, bitsOf(32)...)...)
 	}
 	// Zero means the caller's user for one kind of target; the others are the
 	// caller's own process and group.
@@ -283,7 +289,7 @@ func otherProcesses() []Rule {
 	return append(rules, others32("ioprio_set", 0, ioprioProcess, ioprioGroup)...)
 }
 
-func bits(n int) []uint64 {
+func bitsOf(n int) []uint64 {
 	all := make([]uint64, n)
 	for i := range all {
 		all[i] = 1 << i
