@@ -17,6 +17,7 @@ import (
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/quarantine"
+	"github.com/sandgate/sandgate/egress"
 	"github.com/sandgate/sandgate/internal/statedir"
 	"github.com/sandgate/sandgate/profiles"
 	"github.com/sandgate/sandgate/profiles/toolchains"
@@ -61,7 +62,8 @@ type Options struct {
 
 	HTTP *protocol.HTTPStatus // nil: nothing listens
 
-	Decided func(approval.Decision, string) // is told of each; nil is nobody
+	Decided   func(approval.Decision, string) // is told of each; nil is nobody
+	Connected func(egress.Event)              // is told of each connection, from many goroutines; nil is nobody
 
 	Begin     func(context.Context) (supervisor.Draft, error) // of what is reviewed; nil: nothing can be
 	DraftOver []string                                        // by a draft that all calls work on; nil is none. No call is recorded for an undo then
@@ -189,6 +191,7 @@ func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 		DraftOver:  o.DraftOver,
 		HTTP:       o.HTTP,
 		Decided:    o.Decided,
+		Connected:  o.Connected,
 		Faults:     o.Faults,
 		MCP:        mcphost.Config{Servers: servers, Approved: o.Decider},
 		Warnings:   slices.Concat(o.Warnings, unconfinedWarnings(confiner), d.warnings),

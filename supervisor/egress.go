@@ -187,6 +187,9 @@ func hostReach(t egress.Target) approval.Reach {
 // record writes a connection to the log, and keeps a refusal for the result.
 func (d *egressDesk) record(e egress.Event) {
 	err := d.s.append(context.Background(), d.c.entry(audit.KindConnection, e))
+	if told := d.s.cfg.Connected; told != nil {
+		told(e)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err != nil {

@@ -84,6 +84,9 @@ type Config struct {
 	// Decided is told of every decision, with what it was about in words and without
 	// secrets, before the call goes on: it must not wait for anything. nil is nobody.
 	Decided func(d approval.Decision, subject string)
+	// Connected is told of every connection that a call made or was refused, once it has ended, from many
+	// goroutines. nil is nobody.
+	Connected func(egress.Event)
 	// Warnings are said in status and in every result.
 	Warnings []string
 	// Faults takes what an operator should know and no call tells; nil discards it.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -23,22 +25,22 @@ import (
 // startOnDraft starts this program on a draft, which lies over its directories in a mount
 // namespace of that process: as an overlay, else as a copy. Where nothing can be mounted, calls
 // work on the copy where it lies. said is what is not as usual then, for people and agents.
-func startOnDraft(d *changes.Draft, cfg *config.Config, args []string, with func(*exec.Cmd) error) (_ *exec.Cmd, said string, err error) {
+func startOnDraft(d *heldDraft, cfg *config.Config, args []string, with func(*exec.Cmd) error) (_ *exec.Cmd, said string, err error) {
 	var cause error
 	if !d.Moved {
 		c, err := startMounted(d, args, with)
 		if cause = err; c != nil {
-			return c, copyText(d, changes.Copied{}, nil), nil
+			return c, copyText(d.Draft, changes.Copied{}, nil), nil
 		}
 	}
 	var copied changes.Copied
 	if !d.Copied {
-		if copied, err = copyDraft(d, cfg); err != nil {
+		if copied, err = copyDraft(d.Draft, cfg); err != nil {
 			return nil, "", withHint(withStatus(exitUnavailable, fmt.Errorf("%w; it was to be a copy, since no overlay can be laid over it: %s", err, approval.EscapeLine(cause.Error()))),
 				"set undo.enabled, and `sandgate undo` takes back what a call did; or set XDG_STATE_HOME to a directory on a disk of its own kind (ext4, xfs, btrfs)")
 		}
 		if c, _ := startMounted(d, args, with); c != nil {
-			return c, copyText(d, copied, cause), nil
+			return c, copyText(d.Draft, copied, cause), nil
 		}
 	}
 	if !d.Moved {
@@ -52,12 +54,13 @@ func startOnDraft(d *changes.Draft, cfg *config.Config, args []string, with func
 	}
 	c := exec.Command(self, args...)
 	if err = with(c); err == nil {
+		d.handOver(c, nil)
 		err = c.Start()
 	}
 	if err != nil {
 		return nil, "", withStatus(exitInternal, err)
 	}
-	return c, copyText(d, copied, cause), nil
+	return c, copyText(d.Draft, copied, cause), nil
 }
 
 // copyText is "" for an overlay.
@@ -115,13 +118,69 @@ func copyDraft(d *changes.Draft, cfg *config.Config) (changes.Copied, error) {
 	return d.Copy(func(path string) bool { return (files.Rights(path)|programs.Rights(path))&sandboxprofile.Read != 0 }, others, maxCopied)
 }
 
-// toldAt is the descriptor on which a process that was started in a namespace of its own says
-// why the draft could not be mounted. It is closed once the draft is.
-const toldAt = 3
+// A heldDraft is one that nobody else works on, keeps or drops. What is started on it holds it, too, and
+// ends with this process: however that ends, calls work on no draft that somebody else takes for left.
+type heldDraft struct {
+	*changes.Draft
+	lock        *os.File
+	alive, ends *os.File // of a pipe that nobody writes to
+}
+
+// hold is for a draft that calls are to work on.
+func hold(d *changes.Draft) (h *heldDraft, err error) {
+	h = &heldDraft{Draft: d}
+	if h.lock, err = holdDraft(d); err != nil {
+		return nil, err
+	}
+	if h.ends, h.alive, err = os.Pipe(); err == nil {
+		err = d.Begin()
+	}
+	if err != nil {
+		h.release()
+		return nil, withStatus(exitInternal, err)
+	}
+	return h, nil
+}
+
+func (h *heldDraft) release() {
+	_ = h.End() // else it is said that this process was killed
+	h.lock.Close()
+	h.alive.Close()
+	h.ends.Close()
+}
+
+// Descriptors of what is started on a draft: toldAt is where it says why the draft could not be mounted,
+// and is closed once that is; the others are of a heldDraft.
+const toldAt, lockAt, endsAt = 3, 4, 5
+
+func (h *heldDraft) handOver(c *exec.Cmd, tell *os.File) {
+	c.ExtraFiles = []*os.File{tell, h.lock, h.ends}
+}
+
+// takeDraft is for what was started on a draft. ctx ends with the process that started it. It comes before
+// anything else is started, which would get the descriptors.
+func takeDraft(ctx context.Context, dir string) (*changes.Draft, context.Context, error) {
+	unix.CloseOnExec(lockAt)
+	unix.CloseOnExec(endsAt)
+	d, err := changes.OpenDraft(dir)
+	if err == nil && !d.IsHeldBy(lockAt) {
+		err = errors.New("it is for sandgate itself: `sandgate run --draft` goes on in a draft")
+	}
+	if err != nil {
+		return nil, nil, withStatus(exitInternal, err)
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	ends := os.NewFile(endsAt, "the end of who started this")
+	go func() {
+		_, _ = ends.Read(make([]byte, 1))
+		end(signalled{syscall.SIGHUP})
+	}()
+	return d, ctx, nil
+}
 
 // startMounted starts this program in a mount namespace with the draft. nil and why, if there
 // can be none.
-func startMounted(d *changes.Draft, args []string, with func(*exec.Cmd) error) (*exec.Cmd, error) {
+func startMounted(d *heldDraft, args []string, with func(*exec.Cmd) error) (*exec.Cmd, error) {
 	self, err := resolvedSelf()
 	if err != nil {
 		return nil, err
@@ -141,7 +200,8 @@ func startMounted(d *changes.Draft, args []string, with func(*exec.Cmd) error) (
 		if c.SysProcAttr != nil {
 			own.Setsid = c.SysProcAttr.Setsid
 		}
-		c.SysProcAttr, c.ExtraFiles = own, []*os.File{tell}
+		c.SysProcAttr = own
+		d.handOver(c, tell)
 		err = c.Start()
 	}
 	tell.Close()

@@ -107,6 +107,8 @@ type learnt struct {
 	Diff     []sandboxprofile.Change `json:"diff"`   // from the configuration in use
 	// Refused is what was refused and is not proposed, with why.
 	Refused []refusal `json:"refused"`
+	// Connections are the hosts and addresses that tries connected to, or were refused.
+	Connections []connection `json:"connections"`
 }
 
 // A tried is how a try ended.
@@ -122,6 +124,8 @@ type tried struct {
 
 	// Namesakes are programs that are others inside than outside, each in words.
 	Namesakes []string `json:"namesakes"`
+
+	Connections []connection `json:"connections"`
 
 	changed string
 }
@@ -140,7 +144,8 @@ type learner struct {
 	argv  []string
 	cfg   *config.Config
 	ran   int
-	first tried // with all that it may have
+	asked connections // of all tries
+	first tried       // with all that it may have
 	// steady are the parts of an outcome that two runs under the same had in common.
 	steadyOutput, steadyChanges bool
 }
@@ -507,19 +512,27 @@ func (l *learner) try(ctx context.Context, f fragment) (t tried, err error) {
 		return t, err
 	}
 	overlay(cfg, part)
-	dir, err := draftsDir()
+	dir, err := triesDir()
 	if err != nil {
 		return t, err
 	}
-	var d *changes.Draft
+	defer os.Remove(dir) // where nothing else is in it
+	var d *heldDraft
+	at := dir
 	if roots, err := draftRoots(cfg); err == nil && !l.inPlace {
-		if d, err = newDraft(cfg, dir, roots, l.argv); err != nil {
+		made, err := newDraft(cfg, dir, roots, l.argv)
+		if err != nil {
 			return t, err
 		}
-		defer func() { err = errors.Join(err, dropDraft(d)) }()
+		if d, err = hold(made); err != nil {
+			return t, err
+		}
+		at = d.Dir()
+		defer d.release()
+		defer func() { err = errors.Join(err, dropDraft(made)) }()
 	}
 	// Outside of every sandbox, like drafts.
-	files, err := os.MkdirTemp(dir, "learn-")
+	files, err := os.MkdirTemp(at, "learn-")
 	if err != nil {
 		return t, withStatus(exitInternal, err)
 	}
@@ -527,10 +540,28 @@ func (l *learner) try(ctx context.Context, f fragment) (t tried, err error) {
 	if err := os.WriteFile(filepath.Join(files, fragmentFile), []byte(f.text()), 0o600); err != nil {
 		return t, withStatus(exitInternal, err)
 	}
-	if t, err = l.start(ctx, l.tryArgs(files, d), files, d); err == nil && !l.inPlace {
+	if t, err = l.start(ctx, cfg, l.tryArgs(files, d), files, d); err == nil && !l.inPlace {
 		t.changed, err = changedIn(d, cfg)
 	}
 	return t, err
+}
+
+// triesDir is where the drafts of tries are: nobody looks at them, and those that a killed learn has left go.
+func triesDir() (string, error) {
+	dir, err := draftsDir()
+	if err == nil {
+		dir = filepath.Join(dir, "tries")
+		if err = os.MkdirAll(dir, 0o700); err != nil {
+			err = withStatus(exitInternal, err)
+		}
+	}
+	for _, d := range changes.Drafts(dir) {
+		if lock, err := d.Hold(); err == nil {
+			_ = d.Drop() // the next one tries again
+			lock.Close()
+		}
+	}
+	return dir, err
 }
 
 // caches are names that programs write if they can, and do without.
@@ -538,12 +569,12 @@ var caches = []string{"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cach
 
 // changedIn is a digest of the names that a draft changes. Git writes what it has looked at
 // into its index, where it may.
-func changedIn(d *changes.Draft, cfg *config.Config) (string, error) {
+func changedIn(d *heldDraft, cfg *config.Config) (string, error) {
 	var names []string
 	if d == nil { // nothing may be written
 		return digest(nil), nil
 	}
-	plans, err := draftPlans(d, cfg, nil)
+	plans, err := draftPlans(d.Draft, cfg, nil)
 	if err != nil {
 		return "", err
 	}
@@ -561,32 +592,36 @@ func changedIn(d *changes.Draft, cfg *config.Config) (string, error) {
 
 const fragmentFile, triedFile = "learnt.yaml", "tried.json"
 
-func (l *learner) tryArgs(files string, d *changes.Draft) []string {
+func (l *learner) tryArgs(files string, d *heldDraft) []string {
 	args := []string{"learn-try", "--files=" + files, "--config=" + l.box.config, "--backend=" + l.box.backend, "--timeout=" + l.box.timeout.String()}
 	for _, w := range l.box.workspaces {
 		args = append(args, "--workspace="+w)
 	}
 	if d != nil {
-		args = append(args, "--quarantine="+d.Quarantine())
+		args = append(args, "--draft-of="+d.Dir())
 	}
 	return append(append(args, "--"), l.argv...)
 }
 
-func (l *learner) start(ctx context.Context, args []string, files string, d *changes.Draft) (t tried, err error) {
+func (l *learner) start(ctx context.Context, cfg *config.Config, args []string, files string, d *heldDraft) (t tried, err error) {
 	self, err := resolvedSelf()
 	if err != nil {
 		return t, err
 	}
 	var said bytes.Buffer
+	var copied string
 	c := exec.Command(self, args...)
 	if d != nil {
-		c, err = startMounted(d, args, func(c *exec.Cmd) error { c.Stderr = &said; return nil })
+		c, copied, err = startOnDraft(d, cfg, args, func(c *exec.Cmd) error { c.Stderr = &said; return nil })
 	} else {
 		c.Stderr = &said
 		err = c.Start()
 	}
 	if err != nil {
 		return t, withHint(withStatus(exitUnavailable, fmt.Errorf("learn: %s", approval.EscapeLine(err.Error()))), "--in-place runs it in the workspace itself, which it then changes")
+	}
+	if copied != "" && l.ran == 1 {
+		l.say("%s, and so does each one", copied)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.Process.Signal(syscall.SIGTERM) }) // it ends its sandbox
 	failed := c.Wait()
@@ -596,7 +631,9 @@ func (l *learner) start(ctx context.Context, args []string, files string, d *cha
 	}
 	b, err := os.ReadFile(filepath.Join(files, triedFile))
 	if err == nil {
-		return t, json.Unmarshal(b, &t)
+		err = json.Unmarshal(b, &t)
+		l.asked.try(t.Connections)
+		return t, err
 	}
 	_, _ = l.err.Write(said.Bytes())
 	code := exitInternal
@@ -611,7 +648,7 @@ func quiet(a *app) *app { return newApp(a.in, a.out, new(bytes.Buffer)) }
 
 // end prints what was learnt.
 func (l *learner) end(out learnt) error {
-	out.Tries, out.Config = l.ran, out.Fragment.text()
+	out.Tries, out.Config, out.Connections = l.ran, out.Fragment.text(), l.asked.sorted()
 	var err error
 	if out.Diff, err = l.diff(out.Config); err != nil {
 		return err
@@ -675,6 +712,7 @@ func (l *learner) print(out learnt) error {
 		fmt.Fprintf(&b, "#   and %d more: `sandgate config diff` and --json have them all\n", n-maxDiffLines)
 	}
 	_, err := l.out.Write([]byte(b.String()))
+	printConnections(l.err, out.Connections, out.Tries)
 	for _, r := range out.Refused {
 		fmt.Fprintf(l.err, "sandgate: refused, and not proposed: %s\n", approval.EscapeLine(join(": ", r.Subject, r.Why)))
 	}

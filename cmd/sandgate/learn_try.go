@@ -25,6 +25,7 @@ import (
 	"github.com/sandgate/sandgate/profiles"
 	"github.com/sandgate/sandgate/profiles/toolchains"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/changes"
 	"github.com/sandgate/sandgate/tools"
 )
 
@@ -41,7 +42,7 @@ func newLearnTryCmd(a *app) *cobra.Command {
 	fs.SetInterspersed(false)
 	fs.StringVar(&files, "files", "", "the `directory` of the fragment and the outcome")
 	fs.StringVar(&f.config, "config", "", "configuration `file`")
-	fs.StringVar(&f.quarantine, "quarantine", "", "keep what the command plants in this `directory`")
+	fs.StringVar(&f.draftOf, "draft-of", "", "work on the draft in this `directory`")
 	fs.StringArrayVar(&f.workspaces, "workspace", nil, "writable `directory`")
 	fs.StringVar(&f.backend, "backend", "auto", assemble.BackendUsage)
 	fs.DurationVar(&f.timeout, "timeout", 0, "kill everything after this `time`")
@@ -50,6 +51,13 @@ func newLearnTryCmd(a *app) *cobra.Command {
 
 func (a *app) learnTry(c *cobra.Command, f runFlags, files string, argv []string) error {
 	f.mode, f.unrecorded = string(approval.ApproveAll), true
+	ctx, draft := c.Context(), &changes.Draft{}
+	if f.draftOf != "" {
+		var err error
+		if draft, ctx, err = takeDraft(ctx, f.draftOf); err != nil {
+			return err
+		}
+	}
 	cfg, err := a.runConfig(f)
 	if err != nil {
 		return err
@@ -71,23 +79,32 @@ func (a *app) learnTry(c *cobra.Command, f runFlags, files string, argv []string
 		return err
 	}
 	var out printed
-	result, d, err := newApp(strings.NewReader(""), &out, io.Discard).runUnder(c.Context(), cfg, "sandgate learn", f, false, argv)
+	var reached connections
+	f.connected = reached.add
+	result, d, err := newApp(strings.NewReader(""), &out, io.Discard).runUnder(ctx, cfg, "sandgate learn", f, false, argv)
 	if err != nil {
 		return err
 	}
-	t := tried{Status: result.ExitCode, Output: out.digest(), Refused: []refusal{}, Toolchains: toolchainPresets(d), Env: presentNames(d.Passed)}
+	t := tried{Status: result.ExitCode, Output: out.digest(draft), Refused: []refusal{}, Toolchains: toolchainPresets(d), Env: presentNames(d.Passed), Connections: reached.list}
 	cwd, err := os.Getwd()
 	if err == nil {
-		t.Program, _ = tools.LookPath(argv[0], d.Path, cwd, sandboxprofile.NewLookup(d.Programs).Runnable)
+		t.Program, _ = tools.LookPath(argv[0], d.Path, draft.Place(cwd), sandboxprofile.NewLookup(d.Programs).Runnable)
+		t.Program = draft.Of(t.Program)
 	}
 	t.Said = lastLines(d.Said, 5)
 	for _, n := range namesakes(d.Path, d.Programs, argv[0]) {
 		t.Namesakes = append(t.Namesakes, n.name+" is "+n.inside+" and not "+n.outside)
 	}
 	for _, v := range result.Violations {
+		onCopy := draft.Place(v.Path) != v.Path
+		v.Path = draft.Of(v.Path)
 		r := refusal{Subject: violationSubject(v), Why: v.Reason}
-		for _, n := range needsFor(v, d) {
-			r.propose(n, d, cfg)
+		if onCopy {
+			r.Why = "each try works on a copy, and under its own path the workspace is out of reach"
+		} else {
+			for _, n := range needsFor(v, d) {
+				r.propose(n, d, cfg)
+			}
 		}
 		t.Refused = append(t.Refused, r)
 	}
@@ -289,7 +306,14 @@ func (p *printed) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (p *printed) digest() string { return digest(p.kept.Bytes()) }
+// digest is of what was printed, wherever the draft is that it was printed on.
+func (p *printed) digest(on *changes.Draft) string {
+	text := p.kept.Bytes()
+	for _, root := range on.Roots {
+		text = bytes.ReplaceAll(text, []byte(on.Place(root)), []byte(root))
+	}
+	return digest(text)
+}
 
 // digest is of a text without its numbers: times, sizes and process ids differ from run to run.
 func digest(b []byte) string {

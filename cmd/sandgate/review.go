@@ -44,23 +44,23 @@ func (a *app) runDraft(cmd *cobra.Command, f runFlags, argv []string) error {
 	if err != nil {
 		return err
 	}
-	release, err := holdDraft(d)
+	held, err := hold(d)
 	if err != nil {
 		return err
 	}
-	defer release()
-	err = a.inDraft(d, cmd, f, argv)
+	defer held.release()
+	err = a.inDraft(held, cmd, f, argv)
 	if told := a.tellDraft(d, f); told != nil { // it drops a draft that has nothing in it
 		return errors.Join(err, told)
 	}
 	return err
 }
 
-func holdDraft(d *changes.Draft) (release func(), err error) {
-	if release, err = d.Hold(); err != nil {
+func holdDraft(d *changes.Draft) (lock *os.File, err error) {
+	if lock, err = d.Hold(); err != nil {
 		err = withHint(withStatus(exitFound, err), "wait for the command or the session to end, or end it")
 	}
-	return release, err
+	return lock, err
 }
 
 // draftFor is the draft that is named, or a new one of all that the command may write.
@@ -158,7 +158,7 @@ func draftRoots(cfg *config.Config) (roots []string, err error) {
 }
 
 // inDraft runs this program again, in the draft.
-func (a *app) inDraft(d *changes.Draft, cmd *cobra.Command, f runFlags, argv []string) error {
+func (a *app) inDraft(d *heldDraft, cmd *cobra.Command, f runFlags, argv []string) error {
 	cfg, err := a.runConfig(f)
 	if err != nil {
 		return err
@@ -368,11 +368,11 @@ is brought to its end by the next sandgate that works there, or taken back by dr
 					return err
 				}
 			}
-			release, err := holdDraft(d)
+			lock, err := holdDraft(d)
 			if err != nil {
 				return err
 			}
-			defer release()
+			defer lock.Close()
 			if err := x.giveUp(d); err != nil {
 				return err
 			}
@@ -438,11 +438,11 @@ func (x *reviewCmd) keep(d *changes.Draft, paths []string) error {
 	if err != nil {
 		return err
 	}
-	release, err := holdDraft(d)
+	lock, err := holdDraft(d)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer lock.Close()
 	n, err := x.keepOf(d, cfg, paths, nil)
 	if err != nil {
 		return err
@@ -522,9 +522,9 @@ func untilStopped(perform changes.Perform) (_ changes.Perform, end func()) {
 		err := check()
 		if err == nil {
 			err = perform(root, order)
-		}
-		if err == nil {
-			err = check()
+			if by := check(); by != nil { // it was told, too, and has failed of that
+				err = by
+			}
 		}
 		return err
 	}, func() { signal.Stop(got) }
@@ -532,15 +532,23 @@ func untilStopped(perform changes.Perform) (_ changes.Perform, end func()) {
 
 // tellCutOff says of a draft that the keep of it was killed. To look at it does nothing about that.
 func (x *reviewCmd) tellCutOff(d *changes.Draft) {
+	if _, was := d.WasCutOff(); was {
+		x.tellLeftWork(d)
+	}
 	if k, _ := d.UnderWay(); k == nil {
 		return
 	}
-	release, err := d.Hold()
+	lock, err := d.Hold()
 	if err != nil {
 		return // it goes on
 	}
-	release()
+	lock.Close()
 	fmt.Fprintf(x.err, "sandgate: the keep of draft %s was cut off: the next sandgate that works there, or `sandgate review keep`, ends it; `sandgate review drop` takes it back\n", d.ID)
+}
+
+// tellLeftWork says of a draft that what worked on it was killed.
+func (a *app) tellLeftWork(d *changes.Draft) {
+	fmt.Fprintf(a.err, "sandgate: draft %s was left by a sandgate that was killed: it has what was written until then, and nothing of that is in the workspace; `sandgate review show %s` shows it\n", d.ID, d.ID)
 }
 
 // giveUp takes back what the keep of a draft has done that was cut off: whoever drops it wants
@@ -572,7 +580,8 @@ func (a *app) putInPlace(config string) changes.Perform {
 }
 
 // settleKeeps brings keeps that were killed to their end, before anything else happens in the
-// directories that they are of. One that cannot be is told, and tried again by the next start.
+// directories that they are of. One that cannot be is told, and tried again by the next start. Of
+// drafts on which a command was killed it says so, once.
 func (a *app) settleKeeps(roots []string) {
 	dir, err := statedir.Path("drafts")
 	if err != nil {
@@ -585,6 +594,9 @@ func (a *app) settleKeeps(roots []string) {
 		if roots != nil && !slices.ContainsFunc(d.Roots, concerns) {
 			continue
 		}
+		if first, _ := d.WasCutOff(); first {
+			a.tellLeftWork(d)
+		}
 		if err := a.settleKeep(d); err != nil {
 			fmt.Fprintln(a.err, "sandgate: "+approval.EscapeLine("the keep of draft "+d.ID+" was cut off, and could not be brought to its end: "+err.Error()))
 		}
@@ -595,14 +607,14 @@ func (a *app) settleKeep(d *changes.Draft) error {
 	if k, err := d.UnderWay(); k == nil {
 		return err
 	}
-	release, err := d.Hold()
+	lock, err := d.Hold()
 	if errors.Is(err, changes.ErrInUse) {
 		return nil // it goes on
 	}
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer lock.Close()
 	k, err := d.UnderWay() // it may have ended meanwhile
 	if k == nil {
 		return err

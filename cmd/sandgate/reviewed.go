@@ -74,6 +74,7 @@ func (x reviewer) begin(ctx context.Context) (supervisor.Draft, error) {
 	}
 	d := &sessionDraft{reviewer: x, draft: draft, free: free}
 	if err := d.start(ctx); err != nil {
+		defer d.Close()
 		return nil, errors.Join(err, d.stop(), draft.Drop())
 	}
 	return d, nil
@@ -82,9 +83,9 @@ func (x reviewer) begin(ctx context.Context) (supervisor.Draft, error) {
 // A sessionDraft is a draft with the supervisor that works on it.
 type sessionDraft struct {
 	reviewer
-	draft   *changes.Draft
-	release func()
-	free    func() // the place among those that work
+	draft *changes.Draft
+	held  *heldDraft
+	free  func() // the place among those that work
 
 	process *exec.Cmd
 	// questions are those that the supervisor would decide. It ends with them.
@@ -106,7 +107,7 @@ func (d *sessionDraft) Of(path string) string { return d.draft.Of(path) }
 
 // start starts the supervisor and waits until it listens.
 func (d *sessionDraft) start(ctx context.Context) (err error) {
-	if d.release, err = d.draft.Hold(); err != nil {
+	if d.held, err = hold(d.draft); err != nil {
 		return err
 	}
 	// Beside our own: no sandbox sees that directory.
@@ -131,7 +132,7 @@ func (d *sessionDraft) start(ctx context.Context) (err error) {
 	}
 	defer its.Close()
 	var out io.Reader
-	c, said, err := startOnDraft(d.draft, d.cfg, args, func(c *exec.Cmd) (err error) {
+	c, said, err := startOnDraft(d.held, d.cfg, args, func(c *exec.Cmd) (err error) {
 		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a key that ends us is not for it: we end it
 		c.Stdin = its
 		out, err = c.StderrPipe()
@@ -215,8 +216,8 @@ func (d *sessionDraft) stop() error {
 }
 
 func (d *sessionDraft) Close() {
-	if d.release != nil {
-		d.release()
+	if d.held != nil {
+		d.held.release()
 	}
 }
 
@@ -311,11 +312,7 @@ func (d *sessionDraft) Drop() error { return d.draft.Drop() }
 
 // onDraft has a supervisor work on a draft that lies over what its calls may write. Whoever
 // started it decides, over standard input, and it ends with that.
-func (a *app) onDraft(ctx context.Context, cfg *config.Config, o *assemble.Options, dir string) (context.Context, error) {
-	d, err := changes.OpenDraft(dir)
-	if err != nil {
-		return nil, withStatus(exitInternal, err)
-	}
+func (a *app) onDraft(ctx context.Context, cfg *config.Config, o *assemble.Options, d *changes.Draft) (context.Context, error) {
 	onCopies(cfg, d)
 	questions, err := takeStdin(a.in)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/egress"
 	"github.com/sandgate/sandgate/internal/units"
 	"github.com/sandgate/sandgate/profiles"
 	"github.com/sandgate/sandgate/protocol"
@@ -33,13 +34,13 @@ type runFlags struct {
 	workspaces                              []string
 	ro, rw, env, expose, presets            []string
 	noDetect, verbose                       bool
-	debug                                   bool   // its programs may trace each other
-	unrecorded                              bool   // what it changes is recorded by who runs it
-	quarantine                              string // assemble.Options.Quarantine
-	terminal                                bool   // a program on a terminal has one of its own
-	review                                  bool   // what it writes is a draft
+	debug                                   bool // its programs may trace each other
+	unrecorded                              bool // what it changes is recorded by who runs it
+	terminal                                bool // a program on a terminal has one of its own
+	review                                  bool // what it writes is a draft
 	draft                                   string
 	draftOf                                 string // the directory of the draft that it runs on, or ""
+	connected                               func(egress.Event)
 	timeout                                 time.Duration
 	memory, fileSize                        string
 	pids                                    int64
@@ -150,7 +151,14 @@ func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
 	if f.review || f.draft != "" {
 		return a.runDraft(cmd, f, argv)
 	}
-	result, found, err := a.runOnce(cmd.Context(), "sandgate run", f, cmd.Flags().Changed("mode"), argv)
+	ctx := cmd.Context()
+	if f.draftOf != "" {
+		var err error
+		if _, ctx, err = takeDraft(ctx, f.draftOf); err != nil {
+			return err
+		}
+	}
+	result, found, err := a.runOnce(ctx, "sandgate run", f, cmd.Flags().Changed("mode"), argv)
 	if err != nil {
 		return err
 	}
@@ -205,7 +213,7 @@ func (a *app) runUnder(ctx context.Context, cfg *config.Config, agent string, f 
 	if err != nil {
 		return result, found, err
 	}
-	o := assemble.Options{Version: version, Meant: meant, Mode: mode, Backend: f.backend, Ahead: mode == approval.ApproveAll, Program: argv[0], Uncached: f.unrecorded || f.draftOf != "", Quarantine: f.quarantine}
+	o := assemble.Options{Version: version, Meant: meant, Mode: mode, Backend: f.backend, Ahead: mode == approval.ApproveAll, Program: argv[0], Uncached: f.unrecorded || f.draftOf != "", Connected: f.connected}
 	place := func(path string) string { return path }
 	if f.draftOf != "" {
 		d, err := changes.OpenDraft(f.draftOf)

@@ -17,6 +17,7 @@ import (
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/supervisor/changes"
 	"github.com/sandgate/sandgate/supervisor/server"
 )
 
@@ -90,6 +91,12 @@ func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
 	if err != nil {
 		return err
 	}
+	ctx, draft := cmd.Context(), (*changes.Draft)(nil)
+	if f.draftOf != "" {
+		if draft, ctx, err = takeDraft(ctx, f.draftOf); err != nil {
+			return err
+		}
+	}
 	o.Version, o.Faults = version, a.faults(f.logLevel)
 	cfg, err := loadConfig(f.config, "") // what has no effect is among the warnings
 	if err != nil {
@@ -110,10 +117,10 @@ func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
 		ending = append(ending, syscall.SIGHUP)
 	}
 	// Before anything is made that a signal would leave behind.
-	ctx, stop := signal.NotifyContext(cmd.Context(), ending...)
+	ctx, stop := signal.NotifyContext(ctx, ending...)
 	defer stop()
-	if f.draftOf != "" {
-		if ctx, err = a.onDraft(ctx, cfg, &o, f.draftOf); err != nil {
+	if draft != nil {
+		if ctx, err = a.onDraft(ctx, cfg, &o, draft); err != nil {
 			return err
 		}
 	} else {

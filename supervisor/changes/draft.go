@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -43,6 +44,7 @@ const draftFile = "draft.json"
 
 // NewDraft makes a draft of roots below dir, a directory of its user alone.
 func NewDraft(dir string, roots, command []string) (*Draft, error) {
+	sweepDrafts(dir)
 	// A file's time can lag behind the clock by one of its ticks.
 	d := &Draft{Roots: roots, Command: command, Began: time.Now().Add(-clockTick)}
 	d.ID = fmt.Sprintf("%s-%s", d.Began.UTC().Format("20060102T150405"), strings.ToLower(rand.Text()[:4]))
@@ -147,8 +149,9 @@ func (d *Draft) part(root int, name string) string {
 // ErrInUse means that something works on a draft.
 var ErrInUse = errors.New("something still works on it")
 
-// Hold keeps others from working on a draft, and from keeping or dropping it, until release.
-func (d *Draft) Hold() (release func(), err error) {
+// Hold keeps others from working on a draft, and from keeping or dropping it, until the file is closed:
+// here, and in each process that it was handed to.
+func (d *Draft) Hold() (*os.File, error) {
 	f, err := os.Open(filepath.Join(d.dir, draftFile))
 	if err != nil {
 		return nil, fmt.Errorf("draft %s: %w", d.ID, err)
@@ -160,7 +163,51 @@ func (d *Draft) Hold() (release func(), err error) {
 		}
 		return nil, fmt.Errorf("draft %s: %w", d.ID, err)
 	}
-	return func() { f.Close() }, nil
+	return f, nil
+}
+
+// IsHeldBy reports whether a descriptor is what Hold gives.
+func (d *Draft) IsHeldBy(fd int) bool {
+	var held, is unix.Stat_t
+	return unix.Fstat(fd, &held) == nil && unix.Stat(filepath.Join(d.dir, draftFile), &is) == nil && held.Dev == is.Dev && held.Ino == is.Ino
+}
+
+// Files that are there for a draft that calls are at work on, and for one that a killed sandgate has left
+// so: it has a part of what they were about to do.
+const atWorkFile, cutOffFile = "at-work", "cut-off"
+
+// Begin notes that calls work on the draft from here on. The caller holds it, as for End.
+func (d *Draft) Begin() error { return d.note(atWorkFile) }
+
+// End notes that nobody works on it any more.
+func (d *Draft) End() error { return d.forgetNote(atWorkFile) }
+
+func (d *Draft) forgetNote(file string) error {
+	if err := os.Remove(filepath.Join(d.dir, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("draft %s: %w", d.ID, err)
+	}
+	return nil
+}
+
+// WasCutOff reports whether calls were killed that worked on the draft. first: nobody has been told yet. A
+// draft that something works on was not cut off by now.
+func (d *Draft) WasCutOff() (first, was bool) {
+	was = d.noted(cutOffFile)
+	if !d.noted(atWorkFile) {
+		return false, was
+	}
+	lock, err := d.Hold()
+	if err != nil {
+		return false, was
+	}
+	defer lock.Close()
+	if !d.noted(atWorkFile) { // it has ended meanwhile
+		return false, was
+	}
+	if d.note(cutOffFile) == nil {
+		_ = d.End() // else it is told again
+	}
+	return true, true
 }
 
 // Dir is where it lies: no sandbox may see it.
@@ -169,22 +216,54 @@ func (d *Draft) Dir() string { return d.dir }
 // Quarantine is where what calls on the draft planted is kept. It goes with the draft.
 func (d *Draft) Quarantine() string { return filepath.Join(d.dir, "quarantine") }
 
-// Drop removes a draft. A directory of it may be closed to its owner, and lie deeper than a
-// path can be long, or than there are descriptors for.
+// Drop removes a draft: at once for everybody else, and what a kill leaves of it goes with the next one that
+// is made. A directory of it may be closed to its owner, and lie deeper than a path can be long, or
+// than there are descriptors for.
 func (d *Draft) Drop() error {
+	if dropped := d.dir + droppedSuffix; d.dir != "" && os.Rename(d.dir, dropped) == nil {
+		d.dir = dropped
+	}
 	_ = filepath.WalkDir(d.dir, func(p string, e fs.DirEntry, err error) error {
 		if e != nil && e.IsDir() {
 			_ = os.Chmod(p, 0o700)
 		}
 		return nil
 	})
-	// What describes it goes last: a draft that is half removed can be dropped again.
-	for i := range d.Roots {
-		if err := removeDeep(filepath.Join(d.dir, fmt.Sprint(i))); err != nil {
-			return fmt.Errorf("draft %s: %w", d.ID, err)
+	if err := removeDeep(d.dir); err != nil {
+		return fmt.Errorf("draft %s: %w", d.ID, err)
+	}
+	return nil
+}
+
+// A directory is no draft before it is described, and none any more once it has the suffix.
+const droppedSuffix = ".dropped"
+
+// unmadeTime is how long a draft takes to be made, at most.
+const unmadeTime = time.Hour
+
+// sweepDrafts removes what killed processes have left of drafts that were being made or dropped.
+func sweepDrafts(dir string) {
+	left, _ := os.ReadDir(dir)
+	for _, e := range left {
+		if d := (&Draft{dir: filepath.Join(dir, e.Name())}); d.isLeft(e) {
+			_ = d.Drop()
 		}
 	}
-	return os.RemoveAll(d.dir)
+}
+
+var draftName = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}-[a-z2-7]{4}(` + regexp.QuoteMeta(droppedSuffix) + `)?$`)
+
+func (d *Draft) isLeft(e fs.DirEntry) bool {
+	if !e.IsDir() || !draftName.MatchString(e.Name()) {
+		return false
+	}
+	if f, err := os.Open(filepath.Join(d.dir, draftFile)); err == nil {
+		defer f.Close()
+		// Whoever drops it now holds it.
+		return strings.HasSuffix(e.Name(), droppedSuffix) && unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+	}
+	info, err := e.Info()
+	return err == nil && time.Since(info.ModTime()) > unmadeTime
 }
 
 // removeDeep removes a tree, however deep: directories that lie deep in it are moved up.
