@@ -148,6 +148,8 @@ var forbidden = []arrow{
 		"helpers below everything"},
 	{"profiles/...", []string{ours}, []string{"profiles/...", "sandboxprofile", "internal/units"},
 		"shipped policy is data"},
+	{"scripts/...", []string{ours}, nil,
+		"what makes a file of the repository needs none of its packages"},
 	{"cmd/sandgate-demo", []string{ours}, []string{"client", "protocol", "approval"},
 		"the demo's agent and operator have no more than the two sockets that any agent and approver have"},
 	{"cmd/sandgate-init", []string{ours}, []string{"confine/sandboxinit"},
