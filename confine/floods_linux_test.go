@@ -38,6 +38,8 @@ func TestOthersGoOnInAFlood(t *testing.T) {
 		{"of FIFOs that nobody opens", "os.mkfifo('p')", forks(50, "os.open(\"p\", os.O_RDONLY)")},
 		{"of programs that cannot be read", "open('closed', 'wb').write(open('/bin/mkdir', 'rb').read()); os.chmod('closed', 0o111)", forks(3, "subprocess.run([\"./closed\", \"made\"], stderr=subprocess.DEVNULL)")},
 		{"of sockets", "pass", forks(6, "[socket.socket(socket.AF_UNIX) for _ in range(200)]")},
+		{"of names of a file that is written all the time", "open('large', 'w').close(); f = os.open('large', os.O_RDWR); big = bytes(128 << 20)",
+			forks(2, "os.pwrite(f, big, 0) if i == 0 else (os.chmod(\"large\", 0o600), os.rename(\"large\", \"renamed\"), os.rename(\"renamed\", \"large\"))")},
 		{"of large directories that would be repositories", "os.mkdir('big'); [open('big/%d' % i, 'w').close() for i in range(1000)]", forks(2, "os.rename(\"big\", \".git\"); os.rename(\".git\", \"big\")")},
 	} {
 		if i >= 3 && *flipEach == 0 {

@@ -493,14 +493,12 @@ func (l *Landlock) build(ctx context.Context, plan hostPlan) (_ *hostSandbox, er
 	s.enforced, s.others = plan.enforced, s.tasksOfUser
 	s.room, s.leave = l.room, plan.leave
 	var beside []*os.File
-	if plan.setup.Shared.Broker != nil {
-		queue, err := nameQueue()
-		if err != nil {
+	if b := plan.setup.Shared.Broker; b != nil {
+		if beside, b.Queue, err = nameQueue(plan.profile); err != nil {
 			s.Close()
 			return nil, err
 		}
-		defer queue.Close()
-		beside = []*os.File{queue}
+		defer closeFiles(beside)
 	}
 	if err := s.setUpWith(ctx, plan.setup, beside); err != nil {
 		s.Close()

@@ -4,8 +4,12 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/confinetest"
@@ -43,7 +47,11 @@ for name in sys.argv[1:]:
 	if st, err := os.Stat(own); err != nil || st.Mode().Perm() != 0o700 {
 		t.Errorf("the queue lies in %s: %v %v", own, st, err)
 	}
-	queue := fmt.Sprintf("%s/.sandgate-names-%d", own, os.Geteuid())
+	queues, err := filepath.Glob(fmt.Sprintf("%s/.sandgate-names-%d.d/*", own, os.Geteuid()))
+	if err != nil || len(queues) < 2 {
+		t.Fatalf("locks: %q, %v", queues, err)
+	}
+	queue := queues[0]
 	// The two files alone: in /tmp itself others come and go while rules are made.
 	p.Paths[queue], p.Paths[other.Name()], p.Scratch = sandboxprofile.Read, sandboxprofile.Read, []string{"/home/tool"}
 	o := confinetest.Exec(t, context.Background(), l, p, ws, nil, "/usr/bin/python3", "-c", lock, queue, other.Name())
@@ -53,5 +61,66 @@ for name in sys.argv[1:]:
 	}
 	if st, err := os.Stat(queue); err != nil || st.Mode().Perm() != 0o200 {
 		t.Errorf("the queue: %v %v", st, err)
+	}
+}
+
+// TestTreesWaitForTheirOwn: while a broker is between looking at a name and acting on it,
+// those of sandboxes wait whose trees have something in common with its own, and no others.
+func TestTreesWaitForTheirOwn(t *testing.T) {
+	if !withoutUserNamespaces(t) {
+		return
+	}
+	l, above, elsewhere := newLandlock(t, confine.LandlockOptions{}), confinetest.Workspace(t), confinetest.Workspace(t)
+	tree, link := above+"/tree", elsewhere+"/link"
+	mkdir(t, tree+"/below")
+	mkdir(t, above+"/beside")
+	mkdir(t, elsewhere+"/other")
+	if err := os.Symlink(tree, link); err != nil {
+		t.Fatal(err)
+	}
+	files, alone, err := confine.NameQueue(confinetest.Profile(t, tree))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range files {
+		how := unix.LOCK_SH
+		if alone[i] {
+			how = unix.LOCK_EX
+		}
+		if err := unix.Flock(int(f.Fd()), how); err != nil {
+			t.Fatal(err)
+		}
+	}
+	made := map[string]chan string{}
+	for _, x := range []struct {
+		root  string
+		waits bool
+	}{{elsewhere + "/other", false}, {above + "/beside", false}, {tree, true}, {link, true}, {tree + "/below", true}, {above, true}} {
+		k := converse(t, l, confinetest.Profile(t, x.root), x.root)
+		if !x.waits {
+			k.gets("os.mkdir('made')", "ok")
+			k.end()
+			continue
+		}
+		done := make(chan string, 1)
+		made[x.root] = done
+		go func() { done <- k.does("os.mkdir('" + x.root + "/made" + "')"); k.end() }()
+	}
+	time.Sleep(300 * time.Millisecond) // for those that do not wait and should
+	for root, done := range made {
+		select {
+		case got := <-done:
+			t.Errorf("%s did not wait: %s", root, got)
+			done <- got
+		default:
+		}
+	}
+	for _, f := range files {
+		f.Close()
+	}
+	for root, done := range made {
+		if got := <-done; got != "ok" && got != "EEXIST" { // the link's is the tree's
+			t.Errorf("%s: %s", root, got)
+		}
 	}
 }

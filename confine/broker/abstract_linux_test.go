@@ -13,7 +13,7 @@ func TestAbstractNamesTellNoKey(t *testing.T) {
 	var brokers [2]*Broker
 	for i := range brokers {
 		var err error
-		if brokers[i], err = New(Options{Rules: &Rules{}, Queue: -1, Network: Network{Key: key}}); err != nil {
+		if brokers[i], err = New(Options{Rules: &Rules{}, Network: Network{Key: key}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -66,6 +66,26 @@ func remember[K comparable, V any](m map[K]V, k K, v V) {
 	m[k] = v
 }
 
+// A Lock is an open file whose lock (flock(2)) stands for directories. It is taken for this
+// broker alone where programs may change what is directly in them, and else together with
+// brokers that lie below them too.
+type Lock struct {
+	FD    int
+	Alone bool
+}
+
+func (l Lock) take() error {
+	how := unix.LOCK_SH
+	if l.Alone {
+		how = unix.LOCK_EX
+	}
+	for {
+		if err := unix.Flock(l.FD, how); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
 // Options are what a broker is made with.
 type Options struct {
 	// Rules judge names. None are those that grant nothing.
@@ -77,9 +97,9 @@ type Options struct {
 	// that the profile shows: something hidden lies there. They are read through the
 	// broker.
 	Redirected []string
-	// Queue is an open file whose lock brokers take from looking at a name to acting on
-	// it: all brokers of one user share it. -1 for none.
-	Queue int
+	// Queue are the locks that are taken from looking at a name to acting on it, in the
+	// order of all brokers of this user.
+	Queue []Lock
 	// Network is what there is of one.
 	Network Network
 	// Diag tells of TCP sockets.
@@ -309,17 +329,11 @@ func (c *call) finish(r reply) {
 func (b *Broker) locked(act func() reply) reply {
 	b.names.Lock()
 	defer b.names.Unlock()
-	if b.Queue >= 0 {
-		for {
-			err := unix.Flock(b.Queue, unix.LOCK_EX)
-			if err == nil {
-				break
-			}
-			if err != unix.EINTR {
-				return fails(unix.EIO)
-			}
+	for _, l := range b.Queue {
+		if l.take() != nil {
+			return fails(unix.EIO)
 		}
-		defer unix.Flock(b.Queue, unix.LOCK_UN)
+		defer unix.Flock(l.FD, unix.LOCK_UN)
 	}
 	b.until = 0
 	return act()

@@ -22,7 +22,7 @@ func TestAMistakeOfOursEndsNoInit(t *testing.T) {
 	handlers[broken] = locks(func() { none.Reach("/x") })
 	handlers[good] = locks(func() {})
 	t.Cleanup(func() { delete(handlers, broken); delete(handlers, good) })
-	b, err := New(Options{Queue: -1})
+	b, err := New(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestAMistakeOfOursEndsNoInit(t *testing.T) {
 // is, and the next call has its own.
 func TestLooksOfACallEnd(t *testing.T) {
 	dir := t.TempDir()
-	b, err := New(Options{Queue: -1, Rules: NewRules(sandboxprofile.Profile{Paths: map[string]sandboxprofile.Rights{dir: sandboxprofile.Write}}, nil)})
+	b, err := New(Options{Rules: NewRules(sandboxprofile.Profile{Paths: map[string]sandboxprofile.Rights{dir: sandboxprofile.Write}}, nil)})
 	if err != nil {
 		t.Fatal(err)
 	}

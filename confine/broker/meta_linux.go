@@ -7,18 +7,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// changeMeta finds the file whose metadata a call is to change, judges it, and calls act.
-func (c *call) changeMeta(find func(w *walk) (target, unix.Errno), act func(t target) error) reply {
-	return c.b.locked(func() reply {
-		t, errno := find(&walk{call: c})
-		if errno != 0 {
+// changeMeta finds the file whose metadata a call is to change, judges it by its name and by
+// may (if there is one), and calls act.
+//
+// The kernel has act wait for as long as somebody writes into the file, in one call of 2 GiB
+// if a program likes. So it is called when others have the queue for names again. It acts on
+// the file that was judged and not on a name: what it changes could have been changed
+// before anything was renamed. A link has no other way than its name.
+func (c *call) changeMeta(find func(w *walk) (target, unix.Errno), may func(t target) unix.Errno, act func(t target) error) reply {
+	var t target
+	r := c.b.locked(func() reply {
+		var errno unix.Errno
+		if t, errno = find(&walk{call: c}); errno != 0 {
 			return fails(errno)
 		}
-		if errno := c.mayChangeMeta(t); errno != 0 {
-			return fails(errno)
+		if errno = c.mayChangeMeta(t); errno == 0 && may != nil {
+			errno = may(t)
 		}
-		return fails(c.acting(func() error { return act(t) }))
+		if errno == 0 && t.kind() == unix.S_IFLNK {
+			errno = c.acting(func() error { return act(t) })
+		}
+		return fails(errno)
 	})
+	if r.errno != 0 || t.kind() == unix.S_IFLNK {
+		return r
+	}
+	return fails(c.acting(func() error { return act(t) }))
 }
 
 // mayChangeMeta is mayWrite for modes, owners, times and attributes.
@@ -81,7 +95,7 @@ func (c *call) chmodOf(find func(*walk) (target, unix.Errno), mode uint32) reply
 	if mode&unix.S_ISUID != 0 {
 		return fails(unix.EPERM)
 	}
-	return c.changeMeta(find, func(t target) error {
+	return c.changeMeta(find, func(t target) unix.Errno {
 		switch {
 		case t.kind() == unix.S_IFLNK:
 			return unix.EOPNOTSUPP
@@ -90,8 +104,8 @@ func (c *call) chmodOf(find func(*walk) (target, unix.Errno), mode uint32) reply
 		case mode&0o002 != 0 && c.b.made.has(&t.st, t.fd, ""):
 			return unix.EPERM // what everybody writes was not judged: see SharesWithGroup
 		}
-		return unix.Chmod(c.b.link(t.fd), mode)
-	})
+		return 0
+	}, func(t target) error { return unix.Chmod(c.b.link(t.fd), mode) })
 }
 
 func (c *call) chownAt(dirfd int32, addr uint64, uid, gid int, flags int) reply {
@@ -103,7 +117,7 @@ func (c *call) chownAt(dirfd int32, addr uint64, uid, gid int, flags int) reply 
 }
 
 func (c *call) chownOf(find func(*walk) (target, unix.Errno), uid, gid int) reply {
-	return c.changeMeta(find, func(t target) error { return unix.Fchownat(t.fd, "", uid, gid, unix.AT_EMPTY_PATH) })
+	return c.changeMeta(find, nil, func(t target) error { return unix.Fchownat(t.fd, "", uid, gid, unix.AT_EMPTY_PATH) })
 }
 
 // timesAt is utimensat(2) with the times already read; nil is now.
@@ -121,7 +135,7 @@ func (c *call) timesAt(dirfd int32, addr uint64, times []unix.Timespec, flags in
 	if errno != 0 {
 		return fails(errno)
 	}
-	return c.changeMeta(find, func(t target) error { return setTimes(c.b, t, times) })
+	return c.changeMeta(find, nil, func(t target) error { return setTimes(c.b, t, times) })
 }
 
 func setTimes(b *Broker, t target, times []unix.Timespec) error {

@@ -11,7 +11,7 @@ type Modes struct{ broker *Broker }
 
 // NewModes makes one that serves nobody yet.
 func NewModes() (*Modes, error) {
-	b, err := New(Options{Queue: -1})
+	b, err := New(Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandgate/sandgate/confine/broker"
 	"github.com/sandgate/sandgate/confine/wire"
 )
 
@@ -103,20 +104,21 @@ func serve(ctl *control) error {
 	return errors.Join(w.serve(), w.leave())
 }
 
-// queueOf is the descriptor that travels with the setup of a broker, -1 for none.
-func queueOf(s *wire.Setup, fds []int) (int, error) {
-	want := 0
+// queueOf are the locks that travel with the setup of a broker.
+func queueOf(s *wire.Setup, fds []int) ([]broker.Lock, error) {
+	var alone []bool
 	if s.Shared != nil && s.Shared.Broker != nil {
-		want = 1
+		alone = s.Shared.Broker.Queue
 	}
-	if len(fds) != want {
+	if len(fds) != len(alone) {
 		closeAll(fds)
-		return -1, errOrder
+		return nil, errOrder
 	}
-	if want == 0 {
-		return -1, nil
+	var locks []broker.Lock
+	for i, fd := range fds {
+		locks = append(locks, broker.Lock{FD: fd, Alone: alone[i]})
 	}
-	return fds[0], nil
+	return locks, nil
 }
 
 // ignoreSignals makes nothing of those that a tool can send us. The Go runtime handles

@@ -26,7 +26,7 @@ type worker struct {
 	exposes bool
 }
 
-func newWorker(ctl *control, s *wire.Setup, reset []unix.Signal, queue int, q *queues) (*worker, error) {
+func newWorker(ctl *control, s *wire.Setup, reset []unix.Signal, queue []broker.Lock, q *queues) (*worker, error) {
 	w := &worker{ctl: ctl, tmpfs: s.Tmpfs, queues: q, most: ownLimits(), reset: reset, exposes: s.Exposes}
 	var err error
 	if w.over, err = newCeilings(s); err != nil {

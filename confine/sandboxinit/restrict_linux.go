@@ -10,6 +10,7 @@ import (
 	"github.com/landlock-lsm/go-landlock/landlock"
 	"golang.org/x/sys/unix"
 
+	"github.com/sandgate/sandgate/confine/broker"
 	"github.com/sandgate/sandgate/confine/wire"
 )
 
@@ -30,7 +31,7 @@ import (
 //  7. seccomp last, since every step before it needs calls that it forbids.
 //
 // It returns the name of the step that failed.
-func restrict(s *wire.Setup, queue int, q **queues) (string, error) {
+func restrict(s *wire.Setup, queue []broker.Lock, q **queues) (string, error) {
 	for _, step := range []struct {
 		name string
 		do   func() error
@@ -54,17 +55,19 @@ func restrict(s *wire.Setup, queue int, q **queues) (string, error) {
 	return "", nil
 }
 
-// closeBut closes every descriptor behind the control socket's but one.
-func closeBut(keep int) error {
-	if keep < 0 {
-		return unix.CloseRange(controlFD+1, math.MaxUint32, 0)
-	}
-	if keep > controlFD+1 {
-		if err := unix.CloseRange(controlFD+1, uint(keep)-1, 0); err != nil {
-			return err
+// closeBut closes every descriptor behind the control socket's but those of the queue, which
+// came one behind the other.
+func closeBut(queue []broker.Lock) error {
+	next := uint(controlFD + 1)
+	for _, l := range queue {
+		if uint(l.FD) > next {
+			if err := unix.CloseRange(next, uint(l.FD)-1, 0); err != nil {
+				return err
+			}
 		}
+		next = uint(l.FD) + 1
 	}
-	return unix.CloseRange(uint(keep)+1, math.MaxUint32, 0)
+	return unix.CloseRange(next, math.MaxUint32, 0)
 }
 
 func closeOnExec(fd int) error {

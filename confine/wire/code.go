@@ -268,6 +268,7 @@ func (c *coder) broker(b *Broker) {
 	texts(c, &b.Hide)
 	list(c, &b.Kept, func(c *coder, f *FileID) { c.file(f) })
 	texts(c, &b.Redirected)
+	list(c, &b.Queue, (*coder).flag)
 	maybe(c, &b.Network, func(c *coder, n *Network) {
 		text(c, &n.Own)
 		c.content(&n.Key)

@@ -30,7 +30,7 @@ import (
 )
 
 // MaxFiles bounds the descriptors beside one frame of the confiner's.
-const MaxFiles = 3 + 16 + 1
+const MaxFiles = 64
 
 // MaxSockets bounds those beside Ready. The kernel's limit is 253 (unix(7), SCM_MAX_FD).
 const MaxSockets = 200
@@ -132,7 +132,7 @@ type Shared struct {
 	// Unconfined accepts that Setup has no ruleset or no filter.
 	Unconfined bool
 	// Broker, if set, has init make the changes that programs ask for: see package
-	// confine/broker. Its queue travels with Setup.
+	// confine/broker. The locks of its queue travel with Setup.
 	Broker *Broker
 }
 
@@ -150,6 +150,9 @@ type Broker struct {
 	// directories that are read through the broker.
 	Kept       []FileID
 	Redirected []string
+	// Queue says of each lock that travels with Setup whether it is taken for this
+	// sandbox alone.
+	Queue []bool
 	// Pools are where private places get their entries from.
 	Pools []Pool
 	// Network is what stands for a network namespace; nil lets programs have no socket.
