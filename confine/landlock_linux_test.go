@@ -532,24 +532,29 @@ func TestLandlockWaysOut(t *testing.T) {
 			t.Errorf("the same in the workspace: %s: %s", fmt.Sprintf(act, ws, ws), got)
 		}
 	}
-	const libc = "import ctypes; l = ctypes.CDLL(None, use_errno=True)\n"
+	const libc = "import ctypes, time; l = ctypes.CDLL(None, use_errno=True)\n"
 	const raise = "\nif r < 0: raise OSError(ctypes.get_errno(), '')"
 	for act, want := range map[string]string{
-		"r = l.inotify_add_watch(l.inotify_init(), b'" + outside + "', 0xfff)":                      "EACCES",
-		"r = l.inotify_add_watch(l.inotify_init(), b'/tmp', 0xfff)":                                 "EACCES",
-		"r = l.inotify_add_watch(l.inotify_init(), b'/proc/1', 0xfff)":                              "EACCES",
-		"r = l.inotify_add_watch(l.inotify_init(), b'" + listed + "', 0xfff)":                       "ok",
-		"r = l.inotify_add_watch(0, b'" + listed + "', 0xfff)":                                      "EINVAL",
-		"r = min(l.inotify_init() for _ in range(20))":                                              "EMFILE",
-		"r = l.ioctl(os.open('" + listed + "/own', 0), 0x40086602, ctypes.byref(ctypes.c_long(0)))": "ENOTTY", // FS_IOC_SETFLAGS
-		"r = l.ioctl(os.open('" + listed + "/own', 0), 0x40806685, 0)":                              "ENOTTY", // FS_IOC_ENABLE_VERITY
-		"r = l.unshare(0x10000000)":                                                                 "EPERM",
-		"r = l.ptrace(16, os.getppid(), 0, 0)":                                                      "EPERM",
-		"r = l.mq_open(b'/x', 0o102, 0o600, 0)":                                                     "EPERM",
-		fmt.Sprintf("r = l.syscall(%d, 1, 0)", unix.SYS_IO_URING_SETUP):                             "EPERM", // io_uring_setup
-		"r = l.killpg(os.getpgid(os.getppid()), 0)":                                                 "EPERM",
-		fmt.Sprintf("r = l.syscall(%d, 0, -3, 0)", unix.SYS_KEYCTL):                                 "EPERM", // keyctl
-		"r = l.eventfd(0, 0)": "ok",
+		"r = l.inotify_add_watch(l.inotify_init(), b'" + outside + "', 0xfff)": "EACCES",
+		"r = l.inotify_add_watch(l.inotify_init(), b'/tmp', 0xfff)":            "EACCES",
+		"r = l.inotify_add_watch(l.inotify_init(), b'/proc/1', 0xfff)":         "EACCES",
+		"r = l.inotify_add_watch(l.inotify_init(), b'" + listed + "', 0xfff)":  "ok",
+		"r = l.inotify_add_watch(0, b'" + listed + "', 0xfff)":                 "EINVAL",
+		"r = min(l.inotify_init() for _ in range(20))":                         "EMFILE",
+		// Under another number, under one that another has by then, in a child, in a socket's queue.
+		"r = min(((f := l.inotify_init()) < 0 and -1) or (os.dup2(f, 50 + i), os.close(f), 0)[2] for i in range(20))":                                                         "EMFILE",
+		"r = min(((f := l.inotify_init()) < 0 and -1) or (os.fork() or time.sleep(5), os.close(f), 0)[2] for i in range(20))":                                                 "EMFILE",
+		"import socket; a, b = socket.socketpair(); r = min(((f := l.inotify_init()) < 0 and -1) or (socket.send_fds(a, [b'x'], [f]), os.close(f), 0)[2] for i in range(20))": "EMFILE",
+		"r = min(((f := l.inotify_init()) < 0 and -1) or (os.close(f), 0)[1] for i in range(100))":                                                                            "ok",
+		"r = l.ioctl(os.open('" + listed + "/own', 0), 0x40086602, ctypes.byref(ctypes.c_long(0)))":                                                                           "ENOTTY", // FS_IOC_SETFLAGS
+		"r = l.ioctl(os.open('" + listed + "/own', 0), 0x40806685, 0)":                                                                                                        "ENOTTY", // FS_IOC_ENABLE_VERITY
+		"r = l.unshare(0x10000000)":                                     "EPERM",
+		"r = l.ptrace(16, os.getppid(), 0, 0)":                          "EPERM",
+		"r = l.mq_open(b'/x', 0o102, 0o600, 0)":                         "EPERM",
+		fmt.Sprintf("r = l.syscall(%d, 1, 0)", unix.SYS_IO_URING_SETUP): "EPERM", // io_uring_setup
+		"r = l.killpg(os.getpgid(os.getppid()), 0)":                     "EPERM",
+		fmt.Sprintf("r = l.syscall(%d, 0, -3, 0)", unix.SYS_KEYCTL):     "EPERM", // keyctl
+		"r = l.eventfd(0, 0)":                                           "ok",
 	} {
 		if got := confinetest.Python(t, l, p, ws, libc+act+raise); got != want {
 			t.Errorf("%s: %s, want %s", act, got, want)

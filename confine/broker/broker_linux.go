@@ -125,6 +125,7 @@ type Broker struct {
 	masked                 atomic.Bool
 	slowMemory             bool // process_vm_readv(2) or process_vm_writev(2) is barred here
 	mounts                 bool // they say what may be changed: see Modes
+	maxWatched             int  // see mayWatch
 
 	// abstractID is of this sandbox alone, and abstractFD where its abstract names are.
 	abstractID string
@@ -139,7 +140,9 @@ type Broker struct {
 	count     uint64            // of sockets that were ever made
 	listened  map[uint64]bool   // inodes of those that listen
 	terminals map[terminal]bool // that programs have made
-	watchers  map[holder]int    // the broker's copies
+	watchers  []watcher         // what programs watch with
+	watched   int               // watches that these have, at most
+	recounted time.Time         // when they may be counted again
 	bound     births            // Unix sockets that programs have made
 
 	// names is held from looking at a name to acting on it.
@@ -166,7 +169,7 @@ func New(o Options) (*Broker, error) {
 	}
 	b := &Broker{
 		Options: o, profile: o.Rules, kept: map[FileID]bool{}, made: births{},
-		sockets: map[uint64]socket{}, listened: map[uint64]bool{}, bound: births{}, terminals: map[terminal]bool{}, told: map[uint64]name{}, watchers: map[holder]int{},
+		sockets: map[uint64]socket{}, listened: map[uint64]bool{}, bound: births{}, terminals: map[terminal]bool{}, told: map[uint64]name{},
 	}
 	b.abstractID = strings.TrimPrefix(tempName(), tempPrefix)
 	for _, id := range o.Kept {
@@ -197,6 +200,7 @@ func New(o Options) (*Broker, error) {
 		}
 		b.abstractFD = fd
 	}
+	b.maxWatched = watchesOfUser() / 4
 	b.umask = unix.Umask(0o777)
 	unix.Umask(b.umask)
 	var probe [1]byte

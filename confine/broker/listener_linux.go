@@ -162,10 +162,10 @@ func (b *Broker) Rest() {
 	}
 	b.guard(func() { b.Settle(true) })
 	b.questions = questions{}
-	for _, fd := range b.watchers {
-		unix.Close(fd)
+	for _, w := range b.watchers {
+		unix.Close(w.fd)
 	}
-	clear(b.watchers)
+	b.watchers, b.watched = nil, 0
 	if b.waiting.Load() == 0 {
 		unix.Close(b.listener.fd)
 	}
