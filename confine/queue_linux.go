@@ -59,7 +59,7 @@ func slotOf(dev, ino uint64) queueSlot {
 func slotsOf(p sandboxprofile.Profile) (map[queueSlot]bool, error) {
 	slots := map[queueSlot]bool{}
 	add := func(dir string, own bool) error {
-		for ; ; dir, own = filepath.Dir(dir), false {
+		for ; ; dir = filepath.Dir(dir) {
 			var st unix.Stat_t
 			switch err := unix.Stat(dir, &st); {
 			case err == unix.ENOENT || err == unix.ENOTDIR: // until it is made, where it will be
@@ -69,6 +69,7 @@ func slotsOf(p sandboxprofile.Profile) (map[queueSlot]bool, error) {
 			}
 			slot := slotOf(uint64(st.Dev), st.Ino)
 			slots[slot] = slots[slot] || own
+			own = false
 			if dir == "/" {
 				return nil
 			}

@@ -91,6 +91,16 @@ func TestTreesWaitForTheirOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	later := confinetest.Profile(t, elsewhere)
+	later.Paths = map[string]sandboxprofile.Rights{above + "/later/tree": sandboxprofile.Read | sandboxprofile.Write}
+	for root, shared := range map[string]bool{above: true, elsewhere: false} {
+		if got := common(t, confinetest.Profile(t, root), later); got != shared {
+			t.Errorf("a tree that is not made yet and %s: they wait for each other: %v", root, got)
+		}
+	}
+	if !common(t, later, later) {
+		t.Error("two sandboxes with one tree that is not made yet do not wait for each other")
+	}
 	made := map[string]chan string{}
 	for _, x := range []struct {
 		root  string
@@ -123,4 +133,26 @@ func TestTreesWaitForTheirOwn(t *testing.T) {
 			t.Errorf("%s: %s", root, got)
 		}
 	}
+}
+
+// common reports whether two sandboxes wait for each other.
+func common(t *testing.T, a, b sandboxprofile.Profile) bool {
+	t.Helper()
+	alone := map[string][]bool{}
+	for _, p := range []sandboxprofile.Profile{a, b} {
+		files, own, err := confine.NameQueue(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, f := range files {
+			f.Close()
+			alone[f.Name()] = append(alone[f.Name()], own[i])
+		}
+	}
+	for _, own := range alone {
+		if len(own) == 2 && (own[0] || own[1]) {
+			return true
+		}
+	}
+	return false
 }
