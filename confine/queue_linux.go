@@ -70,6 +70,7 @@ func slotsOf(p sandboxprofile.Profile) (map[queueSlot]bool, error) {
 			slot := slotOf(uint64(st.Dev), st.Ino)
 			slots[slot] = slots[slot] || own
 			own = false
+			own = false
 			if dir == "/" {
 				return nil
 			}
