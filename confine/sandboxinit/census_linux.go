@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"math"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +31,12 @@ const (
 	censusHurry    = 4 * time.Millisecond
 	censusShare    = 20
 	hurryShare     = 4
+)
+
+// How long processes may take to stop, and how often we look whether they have.
+const (
+	stopPatience = 100 * time.Millisecond
+	stopGlance   = time.Millisecond
 )
 
 // clockTick is the unit of the times in /proc/PID/stat: USER_HZ is 100 on every
@@ -68,6 +75,7 @@ type census struct {
 	proc    procReader
 	last    int64     // the memory of the last count
 	counted time.Time // when that was
+	rapid   bool      // it grows so that it would be over the limit at the next count
 	due     time.Time // of the next count where the host's figure is enough until then; zero if not
 	stops   bool      // processes may be stopped while they are counted
 	// pids lists the processes of the action, nil if that fails, and segments sums
@@ -114,14 +122,21 @@ func (c *census) take() (wire.Exceeded, time.Duration) {
 		return "", min(c.due.Sub(now), censusHurry)
 	}
 	start := threadCPU()
-	pids := c.pids()
-	u := c.count(pids)
-	cost, pause, share := threadCPU()-start, censusInterval, time.Duration(censusShare)
+	pids, resume := c.pids(), func() {}
+	halt := func() { pids, resume = c.stop(pids) }
+	if c.rapid {
+		halt()
+		halt = nil
+	}
+	before := c.sockets
+	u := c.count(pids, halt)
+	cost, pause, share := threadCPU()-start, c.unfilled(u.memory), time.Duration(censusShare)
 	if u.memory > c.totals.Memory/2 || c.sockets*queueMost > c.totals.Memory/2 {
 		pause, share = censusHurry, hurryShare
 	}
 	pause = max(pause, share*cost)
-	if u.memory <= c.totals.Memory && c.pace(u.memory, pause) > c.totals.Memory {
+	most := max(c.pace(u.memory, pause), u.memory+(c.sockets-before)*queueMost)
+	if c.rapid = u.memory <= c.totals.Memory && most > c.totals.Memory; c.rapid {
 		pause = max(censusHurry, cost)
 	}
 	c.due = time.Time{}
@@ -133,7 +148,18 @@ func (c *census) take() (wire.Exceeded, time.Duration) {
 		c.due = time.Now().Add(pause) // until then the host's figure is enough
 		pause = censusHurry
 	}
-	return u.exceeds(c.totals), pause
+	over := u.exceeds(c.totals)
+	if over == "" {
+		resume()
+	}
+	return over, pause
+}
+
+// unfilled is how long programs need at least for half of what is left of the limit.
+func (c *census) unfilled(memory int64) time.Duration {
+	const rate = 3 << 20 // bytes that a processor fills in a millisecond
+	left := (c.totals.Memory - memory) / int64(2*rate*runtime.NumCPU())
+	return min(max(time.Duration(left)*time.Millisecond, censusHurry), censusInterval)
 }
 
 // countExactly makes an exact count. If the host grows by what was left of the limit, the
@@ -157,9 +183,11 @@ func (c *census) countExactly(pids []string, least int64) int64 {
 	return c.exact.memory
 }
 
-// outgrown says that since the last exact count the host has grown by what was left of
-// the limit.
-func (c *census) outgrown() bool { return c.mostMemory() > c.totals.Memory }
+// outgrown says that since the last exact count the host has grown by half of what was left
+// of the limit. A busy machine may let us look again only when they have taken the rest.
+func (c *census) outgrown() bool {
+	return c.mostMemory() > c.totals.Memory-(c.totals.Memory-c.exact.memory)/2
+}
 
 // pace is what memory will be after a pause if it grows as it has since the last count.
 func (c *census) pace(memory int64, pause time.Duration) int64 {
@@ -169,13 +197,12 @@ func (c *census) pace(memory int64, pause time.Duration) int64 {
 	return memory + int64(grown)
 }
 
-// recentMemory is mostMemory; -1 if that is over the limit, not known, or too long ago.
+// recentMemory is mostMemory; -1 if that is not known, outgrown, or of too long ago.
 func (c *census) recentMemory() int64 {
-	most := c.mostMemory()
-	if most < 0 || time.Since(c.exact.at) > censusShare*c.exact.cost || most > c.totals.Memory {
+	if time.Since(c.exact.at) > censusShare*c.exact.cost || c.outgrown() {
 		return -1
 	}
-	return most
+	return c.mostMemory()
 }
 
 // mostMemory is the most that can be in use by the last exact count and what the host has
@@ -198,14 +225,22 @@ func (c *census) mostMemory() int64 {
 func (c *census) stop(pids []string) (all []string, resume func()) {
 	var stopped []int
 	seen := map[string]bool{}
-	for before := -1; c.stops && len(seen) > before; pids = c.pids() { // what is stopped forks no more, so that this ends
-		before = len(seen)
+	until := time.Now().Add(stopPatience)
+	for again := c.stops; again; pids = c.pids() { // what is stopped forks no more, so that this ends
+		again = false
 		for _, pid := range pids {
 			n, err := strconv.Atoi(pid)
-			if err == nil && !seen[pid] && !c.proc.stat(pid).stopped && unix.Kill(n, unix.SIGSTOP) == nil {
+			s := c.proc.stat(pid)
+			if err == nil && !seen[pid] && !s.stopped && unix.Kill(n, unix.SIGSTOP) == nil {
 				stopped = append(stopped, n)
 			}
+			// A fork(2) under way is finished first, which takes tens of milliseconds for a large
+			// process on a busy processor. Until then it runs, and so does its child after that.
+			again = again || !seen[pid] || s.runs && time.Now().Before(until)
 			seen[pid] = true
+		}
+		if again {
+			time.Sleep(stopGlance)
 		}
 	}
 	return pids, func() {
@@ -219,19 +254,21 @@ func (c *census) stop(pids []string) (all []string, resume func()) {
 // program can start so many that the kernel refuses it one more (RLIMIT_NPROC), and
 // die of that before it is killed for it.
 func (c *census) crowd() wire.Exceeded {
-	if c.count(c.pids()).tasks > c.totals.Processes {
+	if c.count(c.pids(), nil).tasks > c.totals.Processes {
 		return wire.ExceededProcesses
 	}
 	return ""
 }
 
-// count is cheap, and counts a page that two processes share twice.
-func (c *census) count(pids []string) usage {
+// count is cheap, and counts a page that two processes share twice. It has the processes
+// stopped by halt, which may be nil, if so many sockets are new that they can be filled
+// while it looks at them.
+func (c *census) count(pids []string, halt func()) usage {
 	if pids == nil {
 		return usage{tasks: math.MaxInt64} // we are what must count; not to be able to is no reason to go on
 	}
 	u := usage{cpu: c.cpuOfDead()}
-	own, largest, objects := int64(0), int64(0), c.objects(pids)-c.stored
+	own, largest, objects := int64(0), int64(0), c.objects(pids, halt)-c.stored
 	shared := objects
 	for _, pid := range pids {
 		s := c.proc.stat(pid)
@@ -253,7 +290,7 @@ func (c *census) count(pids []string) usage {
 //
 // It is given up, and not whole, when there is no more patience.
 func (c *census) exactMemory(pids []string, patient func() bool) (memory int64, whole bool) {
-	own, shared := int64(0), c.objects(pids)-c.stored
+	own, shared := int64(0), c.objects(pids, nil)-c.stored
 	for _, pid := range pids {
 		if !patient() {
 			return 0, false
@@ -286,11 +323,15 @@ func (c *census) withUnseen(pids []string, own, shared int64) int64 {
 // objects sums memory that needs no process to map it: files in memory, System V
 // segments, memory files (memfd_create(2)) that a process holds open, and what waits in
 // its sockets. What is mapped of it counts again with the process.
-func (c *census) objects(pids []string) int64 {
+func (c *census) objects(pids []string, halt func()) int64 {
 	total := c.segments() + c.files()
 	seen, sockets := map[uint64]bool{}, map[uint64]bool{}
 	for _, pid := range pids {
 		total += memoryFiles("/proc/"+pid+"/fd", seen, sockets)
+		if halt != nil && (int64(len(sockets))-c.sockets)*queueMost > c.totals.Memory/2 {
+			halt()
+			halt = nil
+		}
 	}
 	if c.sockets = int64(len(sockets)); c.sockets*queueMost > c.totals.Memory/8 {
 		total += c.queues.held(sockets)
@@ -537,6 +578,7 @@ func (r procReader) read(path string) []byte {
 type processStat struct {
 	threads int64
 	stopped bool
+	runs    bool          // or waits for a processor
 	cpu     time.Duration // its own, and that of the children it waited for
 }
 
@@ -556,7 +598,7 @@ func parseStat(line []byte) processStat {
 	for i := 14; i <= 17; i++ { // utime, stime, cutime, cstime
 		ticks += number(f[i-first])
 	}
-	return processStat{threads: number(f[20-first]), stopped: f[0][0] == 'T', cpu: time.Duration(ticks) * clockTick}
+	return processStat{threads: number(f[20-first]), stopped: f[0][0] == 'T', runs: f[0][0] == 'R', cpu: time.Duration(ticks) * clockTick}
 }
 
 func cutLast(b []byte, sep byte) (before, after []byte, found bool) {

@@ -1,8 +1,11 @@
 package sandboxinit
 
 import (
+	"math"
 	"os"
 	"os/exec"
+	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -160,8 +163,8 @@ func FuzzQueues(f *testing.F) {
 	})
 }
 
-// TestRecentCountsAreNotRepeated: while the host holds no more than what was left of the
-// limit, page tables are not walked again; and not for long.
+// TestRecentCountsAreNotRepeated: while the host holds no more than half of what was left of
+// the limit, page tables are not walked again; and not for long.
 func TestRecentCountsAreNotRepeated(t *testing.T) {
 	held := int64(1000)
 	c := census{totals: wire.Totals{Memory: 100}, hostHeld: func() int64 { return held }}
@@ -169,7 +172,7 @@ func TestRecentCountsAreNotRepeated(t *testing.T) {
 		t.Errorf("before any: %d", got)
 	}
 	c.exact = exactCount{memory: 60, held: held, at: time.Now(), cost: time.Hour}
-	for _, x := range []struct{ grown, want int64 }{{0, 60}, {40, 100}, {41, -1}, {-500, 60}} {
+	for _, x := range []struct{ grown, want int64 }{{0, 60}, {20, 80}, {21, -1}, {-500, 60}} {
 		held = 1000 + x.grown
 		if got := c.recentMemory(); got != x.want {
 			t.Errorf("grown by %d: %d, want %d", x.grown, got, x.want)
@@ -186,7 +189,7 @@ func TestRecentCountsAreNotRepeated(t *testing.T) {
 }
 
 // TestStoppedForACount: programs are stopped while their page tables are walked only if the
-// host has grown by what was left of the limit, go on if they are within it, and stay
+// host has grown by half of what was left of the limit, go on if they are within it, and stay
 // stopped if they were before.
 func TestStoppedForACount(t *testing.T) {
 	start := func() string {
@@ -218,11 +221,12 @@ func TestStoppedForACount(t *testing.T) {
 	c.pids, c.host, c.stops = func() []string { lists++; return pids }, func() int64 { return 0 }, true
 	c.hostHeld = func() int64 { return 1<<40 + grown }
 	c.exact = exactCount{held: 1 << 40, at: time.Now(), cost: time.Hour}
+	grown = 1 << 28
 	c.countExactly(pids, 0)
 	if lists != 0 {
 		t.Fatal("stopped for nothing")
 	}
-	grown = 2 << 30
+	grown = 3 << 28
 	c.exact.cost = time.Hour
 	if got := c.countExactly(pids, 5); got < 5 || got > 1<<30 || lists == 0 {
 		t.Fatalf("%d bytes, listed %d times", got, lists)
@@ -237,19 +241,59 @@ func TestStoppedForACount(t *testing.T) {
 	becomes(runs, true) // and is killed by who counts
 }
 
-// TestNobodyStaysStopped: whatever forks while it is stopped and continued, over and over,
-// goes on.
-func TestNobodyStaysStopped(t *testing.T) {
-	const churn = "import os, time\nx = b'x' * (50 << 20)\nend = time.time() + 1.5\n" +
-		"for _ in range(3): os.fork()\n" +
-		"while time.time() < end:\n    if os.fork() == 0: os._exit(0)\n    os.wait()\n" +
-		"try:\n    while True: os.wait()\nexcept OSError: pass"
-	p := exec.Command("/usr/bin/python3", "-c", churn)
+// TestNewSocketsAreNotFilledMeanwhile: a program that has opened more sockets than can be
+// looked at before they are full is stopped for it, once.
+func TestNewSocketsAreNotFilledMeanwhile(t *testing.T) {
+	c := newCensus(wire.Totals{Memory: 8 * queueMost}, nil, nil, nil)
+	own := []string{strconv.Itoa(os.Getpid())}
+	halts := func() (n int) {
+		c.count(own, func() { n++ })
+		return n
+	}
+	halts() // what the test has
+	if halts() != 0 {
+		t.Fatal("stopped for sockets that are not new")
+	}
+	for range 4 {
+		p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(p[0])
+		defer unix.Close(p[1])
+	}
+	if n := halts(); n != 1 {
+		t.Errorf("stopped %d times for 8 new sockets", n)
+	}
+	if halts() != 0 {
+		t.Error("stopped again")
+	}
+}
+
+// TestCountsComeBeforeTheLimit: the next count is before all processors together could have
+// filled what is left, and no later than it would be without a limit.
+func TestCountsComeBeforeTheLimit(t *testing.T) {
+	const second = 3 << 30 // bytes of one processor
+	for _, x := range []struct {
+		left int64
+		want time.Duration
+	}{{-1, censusHurry}, {0, censusHurry}, {second / 50 * int64(runtime.NumCPU()), 10 * time.Millisecond}, {math.MaxInt64, censusInterval}} {
+		c := census{totals: wire.Totals{Memory: x.left}}
+		if got := c.unfilled(0); got < x.want-time.Millisecond || got > x.want {
+			t.Errorf("%d bytes left: %v, want %v", x.left, got, x.want)
+		}
+	}
+}
+
+// startForking starts a program that may be stopped, and what counts it and all below it.
+func startForking(t *testing.T, python string) (*exec.Cmd, *census) {
+	t.Helper()
+	p := exec.Command("/usr/bin/python3", "-c", python)
 	p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = unix.Kill(-p.Process.Pid, unix.SIGKILL) }()
+	t.Cleanup(func() { _ = unix.Kill(-p.Process.Pid, unix.SIGKILL) })
 	c := newCensus(wire.Totals{Memory: 1 << 30}, nil, nil, nil)
 	c.stops = true
 	c.pids = func() []string {
@@ -259,6 +303,37 @@ func TestNobodyStaysStopped(t *testing.T) {
 		}
 		return pids
 	}
+	return p, c
+}
+
+// TestNobodyIsBornWhileStopped: a large process that forks when it is told to stop does so
+// first, and its child is stopped too.
+func TestNobodyIsBornWhileStopped(t *testing.T) {
+	p, c := startForking(t, "import os\nx = b'x' * (400 << 20)\nwhile True:\n    if os.fork() == 0: os._exit(0)\n    os.wait()")
+	for c.proc.sum("/proc/"+strconv.Itoa(p.Process.Pid)+"/status", "RssAnon:") < 400<<20 {
+		time.Sleep(time.Millisecond)
+	}
+	for range 40 {
+		time.Sleep(5 * time.Millisecond)
+		pids, resume := c.stop(c.pids())
+		time.Sleep(20 * time.Millisecond)
+		if now := c.pids(); !slices.Equal(now, pids) {
+			t.Fatalf("%v, of which %v were stopped", now, pids)
+		}
+		resume()
+	}
+	_ = p.Process.Kill()
+	_ = p.Wait()
+}
+
+// TestNobodyStaysStopped: whatever forks while it is stopped and continued, over and over,
+// goes on.
+func TestNobodyStaysStopped(t *testing.T) {
+	const churn = "import os, time\nx = b'x' * (50 << 20)\nend = time.time() + 1.5\n" +
+		"for _ in range(3): os.fork()\n" +
+		"while time.time() < end:\n    if os.fork() == 0: os._exit(0)\n    os.wait()\n" +
+		"try:\n    while True: os.wait()\nexcept OSError: pass"
+	p, c := startForking(t, churn)
 	ended := make(chan error, 1)
 	go func() { ended <- p.Wait() }()
 	for rounds := 0; ; rounds++ {
