@@ -27,7 +27,11 @@ import (
 // work on the copy where it lies. said is what is not as usual then, for people and agents.
 func startOnDraft(d *heldDraft, cfg *config.Config, args []string, with func(*exec.Cmd) error) (_ *exec.Cmd, said string, err error) {
 	var cause error
-	if !d.Moved {
+	foreign := d.Foreign != "" && !d.Copied
+	switch {
+	case foreign:
+		cause = fmt.Errorf("it would let nobody write %s, which is of another user or group", d.Foreign)
+	case !d.Moved:
 		c, err := startMounted(d, args, with)
 		if cause = err; c != nil {
 			return c, copyText(d.Draft, changes.Copied{}, nil), nil
@@ -35,7 +39,12 @@ func startOnDraft(d *heldDraft, cfg *config.Config, args []string, with func(*ex
 	}
 	var copied changes.Copied
 	if !d.Copied {
-		if copied, err = copyDraft(d.Draft, cfg); err != nil {
+		if copied, err = copyDraft(d.Draft, cfg); err != nil && foreign {
+			if c, err := startMounted(d, args, with); err == nil {
+				return c, approval.EscapeLine("what is of other users or groups cannot be written in this draft, such as " + d.Foreign), nil
+			}
+		}
+		if err != nil {
 			return nil, "", withHint(withStatus(exitUnavailable, fmt.Errorf("%w; it was to be a copy, since no overlay can be laid over it: %s", err, approval.EscapeLine(cause.Error()))),
 				"set undo.enabled, and `sandgate undo` takes back what a call did; or set XDG_STATE_HOME to a directory on a disk of its own kind (ext4, xfs, btrfs)")
 		}

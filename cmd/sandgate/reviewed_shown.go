@@ -365,6 +365,12 @@ func marks(s changes.Step, root string, protect []string) string {
 			list = append(list, fmt.Sprintf("mode %o", e.Mode&0o7777))
 		}
 	}
+	if s.OwnerChanges() {
+		list = append(list, fmt.Sprintf("it belongs to %v now, to %v in the draft", s.Now.Owner, s.Was.Owner))
+	}
+	if lost := s.Unowned(); lost != "" {
+		list = append(list, lost)
+	}
 	if len(list) == 0 {
 		return ""
 	}

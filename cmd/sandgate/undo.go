@@ -420,6 +420,9 @@ func stepText(root string, s changes.Step) string {
 	if s.Now != nil && !s.Now.IsDir() && unix.Lstat(filepath.Join(root, string(s.Path)), &st) == nil && st.Nlink > 1 {
 		text += "  (by this name: another name of the file keeps what it holds now)"
 	}
+	if lost := s.Unowned(); lost != "" {
+		text += "  (" + lost + ")"
+	}
 	if s.Was != nil && s.Was.Cache && s.Now == nil {
 		text += "  (empty: what a cache holds is not kept)"
 	}
@@ -440,6 +443,9 @@ func printDiff(out io.Writer, w *changes.Workspace, s changes.Step) error {
 func printChange(out io.Writer, content func(*changes.Entry) ([]byte, error), from, to *changes.Entry, now, then string) error {
 	if from != nil && to != nil && from.Mode != to.Mode {
 		fmt.Fprintf(out, "  mode: %o %s, %o %s\n", from.Mode&0o7777, now, to.Mode&0o7777, then)
+	}
+	if from != nil && to != nil && from.Owner != to.Owner && from.Owner != 0 && to.Owner != 0 {
+		fmt.Fprintf(out, "  it belongs to %v %s, to %v %s\n", from.Owner, now, to.Owner, then)
 	}
 	if from != nil && to != nil && from.Attributes != to.Attributes {
 		fmt.Fprintf(out, "  extended attributes: %d bytes %s, %d %s\n", len(from.Attributes), now, len(to.Attributes), then)

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -49,27 +50,34 @@ const (
 	baseTime  = 2 * time.Minute
 )
 
-// writeBase lists a root.
-func (d *Draft) writeBase(root int) (err error) {
+// writeBase lists a root, and says what that is.
+func (d *Draft) writeBase(root int) (st unix.Stat_t, err error) {
 	fd, err := openRoot(d.Roots[root])
 	if err != nil {
-		return err
+		return st, err
 	}
 	top := os.NewFile(uintptr(fd), d.Roots[root])
-	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		top.Close()
-		return err
+		return st, err
 	}
 	f, err := os.OpenFile(d.part(root, "base"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		top.Close()
-		return err
+		return st, err
 	}
 	out := bufio.NewWriter(f)
-	l := baseList{out: gob.NewEncoder(out), dev: uint64(st.Dev), until: time.Now().Add(baseTime)} //nolint:unconvert // int32 on darwin
-	err = l.directory(top, "")
-	return errors.Join(err, out.Flush(), f.Close())
+	l := baseList{out: gob.NewEncoder(out), dev: uint64(st.Dev), until: time.Now().Add(baseTime)}                                //nolint:unconvert // int32 on darwin
+	err = l.out.Encode(baseDir{"", []string{topName}, []uint32{uint32(st.Mode)}, []uint64{st.Ino}, []int64{stampOf(&st).Ctime}}) //nolint:unconvert // uint16 on darwin
+	if err == nil {
+		err = l.directory(top, "")
+	} else {
+		top.Close()
+	}
+	if d.Foreign == "" && l.foreign != "" {
+		d.Foreign = filepath.Join(d.Roots[root], l.foreign)
+	}
+	return st, errors.Join(err, out.Flush(), f.Close())
 }
 
 type baseList struct {
@@ -77,6 +85,16 @@ type baseList struct {
 	dev   uint64
 	names int
 	until time.Time
+	// foreign is a name that this user may write, and that is somebody else's or another group's.
+	foreign string
+}
+
+// isForeign reports whether calls may write a name that an overlay of this user's cannot make a copy of: its user
+// namespace knows one user and one group.
+func isForeign(dir int, base string, st *unix.Stat_t) bool {
+	own := os.Geteuid()
+	return own != 0 && uint32(st.Mode)&unix.S_IFMT != unix.S_IFLNK && //nolint:unconvert // uint16 on darwin
+		(int(st.Gid) != os.Getegid() || int(st.Uid) != own) && unix.Faccessat(dir, base, unix.W_OK, 0) == nil
 }
 
 // directory lists what dir holds, and closes it. What lies too deep, is closed or is of another file
@@ -99,6 +117,9 @@ func (l *baseList) directory(dir *os.File, below string) error {
 		var st unix.Stat_t
 		if unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 			continue // gone meanwhile
+		}
+		if l.foreign == "" && isForeign(int(dir.Fd()), name, &st) {
+			l.foreign = path.Join(below, name)
 		}
 		mode := uint32(st.Mode) //nolint:unconvert // uint16 on darwin
 		b.Names, b.Modes = append(b.Names, name), append(b.Modes, mode)

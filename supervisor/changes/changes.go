@@ -498,6 +498,12 @@ func (w *Workspace) keepTree(found map[string]*Entry) error {
 }
 
 func (w *Workspace) put(name string, e *Entry) {
+	if name == topName { // it lies in no directory of the tree
+		if delete(w.tree, name); e != nil {
+			w.tree[name] = *e
+		}
+		return
+	}
 	dir, base := path.Split(name)
 	dir = strings.TrimSuffix(dir, "/")
 	if e == nil {

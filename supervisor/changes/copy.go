@@ -183,7 +183,7 @@ func (d *Draft) copyRoot(i int, in func(path string) bool, hidden map[inode]bool
 	k := copying{in: func(name string) bool { return in(filepath.Join(root, name)) }, hidden: hidden, dev: uint64(st.Dev), most: most, until: time.Now().Add(copyTime), second: map[uint64]string{}, top: t, Copied: c} //nolint:unconvert // int32 on darwin
 	err = k.directory(from, t, "")
 	if err == nil {
-		err = k.dress(unix.AT_FDCWD, to, &st)
+		err = dress(unix.AT_FDCWD, to, &st)
 	}
 	_ = unix.Close(t)
 	if err != nil {
@@ -282,18 +282,22 @@ func (k *copying) name(from, to int, base, name string, st *unix.Stat_t) error {
 	default:
 		return nil // a device, a socket or a pipe: nothing that could be kept
 	}
-	return k.dress(to, base, st)
+	return dress(to, base, st)
 }
 
 // dress gives a copy the owner, the permissions and the times of what it is of. Builds go by times.
-func (*copying) dress(dir int, base string, st *unix.Stat_t) error {
+func dress(dir int, base string, st *unix.Stat_t) error {
 	if os.Geteuid() == 0 {
 		if err := unix.Fchownat(dir, base, int(st.Uid), int(st.Gid), unix.AT_SYMLINK_NOFOLLOW); err != nil {
 			return err
 		}
 	}
 	if uint32(st.Mode)&unix.S_IFMT != unix.S_IFLNK { //nolint:unconvert // uint16 on darwin
-		if err := unix.Fchmodat(dir, base, uint32(st.Mode)&0o1777, 0); err != nil { //nolint:unconvert // uint16 on darwin
+		keep := uint32(0o1777)
+		if uint32(st.Mode)&unix.S_IFMT == unix.S_IFDIR { //nolint:unconvert // uint16 on darwin
+			keep |= unix.S_ISGID // by which what is made in it has its group
+		}
+		if err := unix.Fchmodat(dir, base, uint32(st.Mode)&keep, 0); err != nil { //nolint:unconvert // uint16 on darwin
 			return err
 		}
 	}

@@ -28,6 +28,8 @@ type Draft struct {
 	Identities []rootID  `json:"identities"` // of the roots
 	Command    []string  `json:"command"`
 	Began      time.Time `json:"began"`
+	// Foreign is a name that no overlay of this user's lets calls write (EOVERFLOW); "" is none.
+	Foreign string `json:"foreign,omitempty"`
 	// Copied: no overlay could be laid over the roots, and calls work on copies of them. Moved:
 	// they cannot lie over the roots either, and calls find them where they are.
 	Copied bool `json:"-"`
@@ -65,8 +67,13 @@ func NewDraft(dir string, roots, command []string) (*Draft, error) {
 				return nil, fmt.Errorf("draft: %w", err)
 			}
 		}
-		if err := d.writeBase(i); err != nil {
+		top, err := d.writeBase(i)
+		if err != nil {
 			return nil, errors.Join(fmt.Errorf("draft: look at what lies in %s: %w", root, err), d.Drop())
+		}
+		top.Mode |= 0o700
+		if err := dress(unix.AT_FDCWD, d.part(i, "upper"), &top); err != nil { // which is what calls see as the root
+			return nil, errors.Join(fmt.Errorf("draft: %w", err), d.Drop())
 		}
 	}
 	b, err := json.Marshal(d)
@@ -426,6 +433,17 @@ func (u *upper) read(dir string) error {
 	if err != nil {
 		return &fs.PathError{Op: "open", Path: dir, Err: err}
 	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		unix.Close(fd)
+		return &fs.PathError{Op: "stat", Path: dir, Err: err}
+	}
+	// The root itself: its mode alone, for its owner is nobody's to change, and its lists are the disk's.
+	e := &Entry{Mode: uint32(st.Mode), Seen: stampOf(&st)} //nolint:unconvert // uint16 on darwin
+	if old, there := u.was[topName]; u.was == nil || !there || old.Mode != e.Mode {
+		u.found[topName] = e
+	}
+	delete(u.left, topName)
 	return u.directory(os.NewFile(uintptr(fd), dir), "")
 }
 
@@ -446,7 +464,7 @@ func (u *upper) directory(dir *os.File, below string) error {
 			return fmt.Errorf("%w: more than %d names", errBound, lookNames)
 		}
 		name := path.Join(below, base)
-		e := &Entry{Mode: uint32(st.Mode), Seen: stampOf(&st)} //nolint:unconvert // uint16 on darwin
+		e := &Entry{Mode: uint32(st.Mode), Owner: ownerOf(&st), Seen: stampOf(&st)} //nolint:unconvert // uint16 on darwin
 		overlay := u.was == nil
 		if overlay && e.kind() == unix.S_IFCHR && st.Rdev == 0 {
 			u.found[name], u.whole[name] = nil, true
@@ -505,7 +523,7 @@ func (u *upper) below(dir int, base, name string, e *Entry) error {
 		e.Unkept, u.found[name] = tooDeep, e
 		return unix.Close(fd)
 	}
-	u.whole[name] = u.was == nil && isOpaque(fd)
+	u.whole[name], e.Attributes = u.was == nil && isOpaque(fd), listOfDirectory(fd)
 	return u.directory(os.NewFile(uintptr(fd), name), name)
 }
 
@@ -547,11 +565,15 @@ func (u *upper) plan(now tree, b *base, paths []string) (p Undo) {
 		}
 		said := false
 		s.Was, said = u.found[name]
+		s.Was = u.keepOwner(name, s.Was, s.Now)
 		if s.Was = keepList(s.Was, s.Now); !said && !u.gone(name) || equal(s.Was, s.Now) {
 			continue
 		}
 		// An overlay says the mode of each directory in which a call has made something.
-		before, _ := b.mode(name)
+		before, known := b.mode(name)
+		if name == topName && (!known || s.Was.Mode == before || s.Was.Mode == before|0o700) {
+			continue
+		}
 		moded := s.Was.isDir() && s.Now.isDir()
 		since, way := b.since(name, s.Now), b.onTheWay(name, now, ways)
 		if moded && s.Was.Mode == before && since == "" && way == "" {
@@ -585,6 +607,22 @@ func (u *upper) plan(now tree, b *base, paths []string) (p Undo) {
 	})
 	slices.SortFunc(p.Steps, func(a, b Step) int { return strings.Compare(string(a.Path), string(b.Path)) })
 	return p
+}
+
+// keepOwner gives an entry the owner that it is to have. In a copy that is the one of what it takes the place of,
+// unless a call has changed it: only root can copy that. What is new belongs to whom a call's files belong there.
+func (u *upper) keepOwner(name string, e, of *Entry) *Entry {
+	if e == nil || of != nil && u.was == nil {
+		return e
+	}
+	with := *e
+	switch was, there := u.was[name]; {
+	case of == nil:
+		with.Owner = 0
+	case !there || was.Owner == e.Owner:
+		with.Owner = of.Owner
+	}
+	return &with
 }
 
 // unknownIn says why it is not known what a step takes the place of; "" if it is. To change

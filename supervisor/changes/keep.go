@@ -224,6 +224,9 @@ func (d *Draft) rest(root int, k *Keep) (p DraftPlan, left []Step, err error) {
 // another type is removed first, and a directory has a mode of its own until it is filled. A file is
 // replaced at once.
 func inBetween(there, now, was *Entry) bool {
+	if there != nil && was != nil && there.sameButOwner(*was) {
+		return true // and does not belong to whom it is to belong yet
+	}
 	if there == nil {
 		return now != nil && was != nil && now.kind() != was.kind()
 	}

@@ -21,7 +21,14 @@ func (w *Workspace) merge(s *Step) {
 			return
 		}
 	}
-	merged := Entry{Mode: was.Mode, Attributes: was.Attributes}
+	merged := Entry{Mode: was.Mode, Owner: was.Owner, Attributes: was.Attributes}
+	switch {
+	case there.Owner.is(left.Owner):
+	case was.Owner.is(left.Owner):
+		merged.Owner = there.Owner
+	default:
+		return
+	}
 	switch {
 	case there.Mode == left.Mode:
 	case was.Mode == left.Mode:

@@ -21,10 +21,11 @@ import (
 
 // An Entry is what one name of a workspace stands for.
 type Entry struct {
-	Mode uint32 `json:"mode"`           // st_mode: type and permissions
-	Size int64  `json:"size,omitempty"` // of a file
-	Hash string `json:"hash,omitempty"` // of a file's content, SHA-256
-	Link Name   `json:"link,omitempty"` // what a symbolic link says
+	Mode  uint32 `json:"mode"`            // st_mode: type and permissions
+	Owner owner  `json:"owner,omitempty"` // with the group
+	Size  int64  `json:"size,omitempty"`  // of a file
+	Hash  string `json:"hash,omitempty"`  // of a file's content, SHA-256
+	Link  Name   `json:"link,omitempty"`  // what a symbolic link says
 	// Cache: it is a directory that had a CACHEDIR.TAG when it was first seen. Nothing in it
 	// is looked at.
 	Cache bool `json:"cache,omitempty"`
@@ -58,6 +59,18 @@ func (s stamp) is(o stamp) bool {
 // goes on every 4 to 10 ms (time(7)).
 const clockTick = 20 * time.Millisecond
 
+// An owner is a user and a group, and 0 where they are not known: in what was kept before they were.
+type owner uint64
+
+func ownerOf(st *unix.Stat_t) owner { return owner(uint64(st.Uid)<<32|uint64(st.Gid)) + 1 }
+
+func (o owner) uid() int { return int(uint32(uint64(o-1) >> 32)) } //nolint:gosec // it is one
+func (o owner) gid() int { return int(uint32(o - 1)) }             //nolint:gosec // it is one
+
+func (o owner) is(p owner) bool { return o == p || o == 0 || p == 0 }
+
+func (o owner) String() string { return fmt.Sprintf("user %d and group %d", o.uid(), o.gid()) }
+
 func (e Entry) kind() uint32 { return e.Mode & unix.S_IFMT }
 
 // IsDir reports whether it is a directory.
@@ -66,8 +79,10 @@ func (e Entry) IsDir() bool { return e.kind() == unix.S_IFDIR }
 // isDir is IsDir of an entry that may not be there.
 func (e *Entry) isDir() bool { return e != nil && e.IsDir() }
 
-// same reports whether two entries stand for the same: type, permissions, content, attributes.
-func (e Entry) same(f Entry) bool {
+// same reports whether two entries stand for the same: type, permissions, content, attributes, owner.
+func (e Entry) same(f Entry) bool { return e.Owner.is(f.Owner) && e.sameButOwner(f) }
+
+func (e Entry) sameButOwner(f Entry) bool {
 	return e.Mode == f.Mode && e.Hash == f.Hash && e.Link == f.Link && e.Attributes == f.Attributes && (e.Unkept == "" || e.Size == f.Size && e.Seen.is(f.Seen))
 }
 
@@ -182,6 +197,7 @@ func (l *look) run(root string, since int) error {
 		l.w.forget() // another directory stands there
 		l.w.top = now
 	}
+	l.top(fd, &st)
 	if since != notSince && l.w.linked(since) {
 		l.stamps(fd)
 	}
@@ -201,6 +217,23 @@ func (l *look) run(root string, since int) error {
 	slices.SortFunc(l.changes, func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })
 	renames(l.changes)
 	return nil
+}
+
+// topName is the workspace itself: what it holds is looked at below "", and here are its mode, its owner
+// and its access control lists.
+const topName = "."
+
+func (l *look) top(fd int, st *unix.Stat_t) {
+	if !l.in(topName) {
+		return
+	}
+	e := Entry{Mode: uint32(st.Mode), Owner: ownerOf(st), Attributes: listOfDirectory(fd), Seen: stampOf(st)} //nolint:unconvert // uint16 on darwin
+	e.Seen.Mtime, e.Seen.Ctime = 0, 0                                                                         // of what lies in it
+	if old, known := l.w.tree[topName]; known && old.Seen.is(e.Seen) {
+		l.note(topName, e, old, known)
+	} else { // no call has made it
+		l.now[topName] = &e
+	}
 }
 
 // stamps holds each known file against its stamp, and has the directory of one that is not
@@ -313,7 +346,7 @@ func (l *look) directory(dir *os.File, below string) error {
 }
 
 func (l *look) name(dir int, base, name string, st *unix.Stat_t) error {
-	e := Entry{Mode: uint32(st.Mode), Seen: stampOf(st)} //nolint:unconvert // uint16 on darwin
+	e := Entry{Mode: uint32(st.Mode), Owner: ownerOf(st), Seen: stampOf(st)} //nolint:unconvert // uint16 on darwin
 	old, known := l.w.tree[name]
 	switch e.kind() {
 	case unix.S_IFDIR:
@@ -451,7 +484,7 @@ func (l *look) keep(dir int, base string, e *Entry) error {
 		return err
 	}
 	e.Attributes = attributesOf(fd)
-	e.Mode, e.Size, e.Seen = uint32(st.Mode), st.Size, stampOf(&st) //nolint:unconvert // uint16 on darwin
+	e.Mode, e.Owner, e.Size, e.Seen = uint32(st.Mode), ownerOf(&st), st.Size, stampOf(&st) //nolint:unconvert // uint16 on darwin
 	last := max(e.Seen.Mtime, e.Seen.Ctime)
 	e.Seen.Racy = now.UnixNano()-last < clockTick.Nanoseconds() || l.others != 0 && last >= l.others // or is to come
 	return nil
@@ -578,9 +611,10 @@ func writeTree(file string, t tree) error {
 func (t tree) known(changed ...string) func(name string) bool {
 	more := map[string]bool{}
 	for _, name := range changed {
-		for ; name != "."; name = path.Dir(name) {
+		for ; name != topName; name = path.Dir(name) {
 			more[name] = true
 		}
+		more[topName] = true
 	}
 	return func(name string) bool {
 		_, in := t[name]

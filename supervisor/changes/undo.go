@@ -139,7 +139,7 @@ func plan(records []Record, paths []string, now tree) (u Undo) {
 		if e, ok := now[string(name)]; ok {
 			there = &e
 		}
-		if equal(there, s.Was) {
+		if equal(there, s.Was) || backBut(there, s.Was) {
 			continue // it is back already
 		}
 		switch {
@@ -147,6 +147,7 @@ func plan(records []Record, paths []string, now tree) (u Undo) {
 			s.Conflict, s.Final = "its content was not kept: "+s.Was.Unkept, !s.Was.IsDir() // which comes back empty
 		case s.Was != nil && !restorable(*s.Was):
 			s.Conflict, s.Final = "it was a device, a socket or a pipe, or ran with the rights of its owner", true
+		case there != nil && s.Was != nil && there.sameButOwner(*s.Was): // an undo was killed before it had given it back
 		case !equal(there, s.Now) && s.Conflict == "":
 			s.Conflict, s.left = "it was changed since", s.Now
 		}
@@ -244,6 +245,9 @@ func (w *Workspace) Apply(u Undo, c Call, force bool, perform func(io.Reader) er
 	go func() { out.CloseWithError(w.write(out, o)) }()
 	err = perform(in)
 	in.Close()
+	if err == nil {
+		err = w.give(u.Steps)
+	}
 	rec, ended := r.end(&u, err)
 	return rec, errors.Join(err, ended)
 }
@@ -643,15 +647,19 @@ func clean(a *application, dir int, _ string, _ Step) error {
 }
 
 func (a *application) mode(dir int, base string, s Step) error {
-	if s.Was.Attributes == "" {
+	fd, err := openDirectory(dir, base)
+	if errors.Is(err, fs.ErrPermission) && s.Was.Attributes == "" { // nobody may read it, its owner neither
 		return chmodDirectory(dir, base, s.Was.Mode)
 	}
-	fd, err := openDirectory(dir, base)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	if err := chmodDirectory(dir, base, withoutList(s.Was.Mode, s.Was.Attributes)); err != nil {
+	// Before its mode, which opens it: a new one has the lists that the directory it lies in gives.
+	if lists := listOfDirectory(fd); lists != "" && lists != s.Was.Attributes {
+		dropLists(fd)
+	}
+	if err := chmodDirectory(dir, base, withoutList(s.Was.Mode, s.Was.Attributes)); err != nil || s.Was.Attributes == "" {
 		return err
 	}
 	if err := setAttributes(fd, s.Was.Attributes); err != nil {

@@ -1,0 +1,139 @@
+package changes
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// A sandbox knows one user and one group, so what PutBack makes belongs to those. Who it belonged to is
+// given back here, outside of every sandbox, and therefore to nothing but what PutBack was to
+// make: it goes by descriptors, follows no link, and a file has to hold what it held, with nobody writing
+// it. Otherwise a call that goes on could have its own file belong to somebody else.
+
+// keeps reports whether this process can give a file of user uid to o: root can, and anybody can give an own one to
+// a group of theirs.
+func keeps(o owner, uid int) bool {
+	if o == 0 || os.Geteuid() == 0 {
+		return true
+	}
+	groups, _ := os.Getgroups()
+	return o.uid() == uid && uid == os.Geteuid() && (o.gid() == os.Getegid() || slices.Contains(groups, o.gid()))
+}
+
+// Unowned says of a step that what it puts in place will not belong to whom it belonged; "" if it will.
+func (s Step) Unowned() string {
+	if s.Was == nil || keeps(s.Was.Owner, os.Geteuid()) || s.Now != nil && s.Now.IsDir() && s.Was.IsDir() && s.Now.Owner.is(s.Was.Owner) {
+		return ""
+	}
+	return fmt.Sprintf("it belonged to %v, and will be yours: only root can give it back", s.Was.Owner)
+}
+
+// OwnerChanges reports whether what is there belongs to somebody else afterwards.
+func (s Step) OwnerChanges() bool {
+	return s.Now != nil && s.Was != nil && !s.Now.Owner.is(s.Was.Owner)
+}
+
+// backBut reports whether an entry is what it was, but for an owner whom nobody here can give it back to.
+func backBut(there, was *Entry) bool {
+	return there != nil && was != nil && there.sameButOwner(*was) && !keeps(was.Owner, os.Geteuid())
+}
+
+// give has what PutBack has put in place belong to whom it belonged.
+func (w *Workspace) give(steps []Step) error {
+	fd, err := openRoot(w.Root)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	for _, s := range steps {
+		if s.Was == nil || s.Was.Owner == 0 || !keeps(s.Was.Owner, os.Geteuid()) {
+			continue
+		}
+		dir := openBelow(fd, path.Dir(string(s.Path)))
+		if dir == nil {
+			return fmt.Errorf("undo %s: %w: its directory is gone", s.Path, ErrConflict)
+		}
+		err := giveOne(int(dir.Fd()), path.Base(string(s.Path)), s.Was)
+		dir.Close()
+		if err != nil {
+			return fmt.Errorf("undo %s: it is back, and does not belong to %v: %w", s.Path, s.Was.Owner, err)
+		}
+	}
+	return nil
+}
+
+func giveOne(dir int, base string, was *Entry) error {
+	var st unix.Stat_t
+	if err := unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	switch kind := uint32(st.Mode) & unix.S_IFMT; { //nolint:unconvert // uint16 on darwin
+	case ownerOf(&st) == was.Owner && (kind != unix.S_IFDIR || uint32(st.Mode) == was.Mode): //nolint:unconvert // as above
+		return nil
+	case kind != was.kind():
+		return fmt.Errorf("%w: something else stands there now", ErrConflict)
+	case kind == unix.S_IFLNK:
+		return giveLink(dir, base, was)
+	case kind == unix.S_IFDIR:
+		at, err := openDirectory(dir, base)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(at)
+		if err := unix.Fchown(at, was.Owner.uid(), was.Owner.gid()); err != nil {
+			return err
+		}
+		// A sandbox, which is not of its group, cannot set the bit by which what is made in it has that.
+		if was.Mode&unix.S_ISGID != 0 && uint32(st.Mode)|unix.S_ISGID == was.Mode { //nolint:unconvert // as above
+			return unix.Fchmod(at, was.Mode&0o3777)
+		}
+		return nil
+	}
+	fd, err := unix.Openat(dir, base, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), base)
+	defer f.Close()
+	return giveFile(f, was)
+}
+
+var errNotOurs = fmt.Errorf("%w: it is not what was put there, or something writes it", ErrConflict)
+
+func giveFile(f *os.File, was *Entry) error {
+	fd := int(f.Fd())
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if uint32(st.Mode) != was.Mode || st.Nlink != 1 || st.Size != was.Size { //nolint:unconvert // uint16 on darwin
+		return errNotOurs
+	}
+	unwritten, end, err := hasNoWriter(fd)
+	if err != nil {
+		return errors.Join(errNotOurs, err)
+	}
+	defer end()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, io.LimitReader(f, was.Size+1)); err != nil {
+		return err
+	}
+	if hex.EncodeToString(sum.Sum(nil)) != was.Hash {
+		return errNotOurs
+	}
+	if err := unix.Fchown(fd, was.Owner.uid(), was.Owner.gid()); err != nil {
+		return err
+	}
+	if !unwritten() { // somebody began to open it for writing, as who it belonged to
+		return errors.Join(errNotOurs, unix.Fchown(fd, int(st.Uid), int(st.Gid)))
+	}
+	return nil
+}
