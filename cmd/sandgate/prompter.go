@@ -24,8 +24,11 @@ import (
 // the request has stood for long enough, and drops what was typed until then: a line that
 // was typed ahead was meant for something else.
 type ttyPrompter struct {
-	mu    sync.Mutex // one question at a time
-	open  func() (*os.File, error)
+	mu   sync.Mutex // one question at a time
+	open func() (*os.File, error)
+	// quiet keeps the program's output from the terminal until done is called. It is nil where none
+	// gets there.
+	quiet func() (done func(), err error)
 	guard guard.Guard
 	begun time.Time // of the guard's clock
 	gone  present.Gone
@@ -47,6 +50,13 @@ func (t *ttyPrompter) Prompt(ctx context.Context, p approval.Pending) (approval.
 	defer tty.Close()
 	stop := context.AfterFunc(ctx, func() { tty.Close() })
 	defer stop()
+	if t.quiet != nil {
+		done, err := t.quiet()
+		if err != nil {
+			return approval.Answer{}, err
+		}
+		defer done()
+	}
 	for t.guard.Held() {
 		line, err := t.read(ctx, tty, "\nThe request above has ended, and nothing ran. An empty line goes on: ")
 		if err != nil {

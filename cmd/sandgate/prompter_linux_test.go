@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -198,5 +201,75 @@ func TestPromptHoldsWhatWasCut(t *testing.T) {
 		if present.Width(line) > 80 {
 			t.Errorf("%d cells on a terminal of 80: %q", present.Width(line), line)
 		}
+	}
+}
+
+// TestAQuestionHasTheTerminal: while a person is asked, nothing that a program prints gets to the terminal,
+// where it could wipe the question away and draw another, and what the person types is not the
+// program's. What it has printed before stands neither below the question nor in its colours.
+func TestAQuestionHasTheTerminal(t *testing.T) {
+	x := newTerminal(t, "xterm")
+	shown := newApp(x.slave, x.slave, x.slave).programsOutput(nil)
+	p := newTTYPrompter()
+	p.open = func() (*os.File, error) { return os.OpenFile(x.slave.Name(), os.O_RDWR|unix.O_NOCTTY, 0) }
+	p.quiet = shown.ask
+	read := make(chan string, 2)
+	go func() {
+		lines := bufio.NewScanner(shown.input(x.slave))
+		for lines.Scan() {
+			read <- lines.Text()
+		}
+	}()
+	x.press("before\n") // the twin: nobody is asked
+	if line := <-read; line != "before" {
+		t.Fatalf("the program read %q", line)
+	}
+	for i, printed := range []string{"\x1b[2J", "\x1b[8;5Hx\x1b[31m\x1b[2A", "a\nb\nc\n\x1b[41m\x1b[?25l\x1bM"} {
+		for _, w := range []io.Writer{shown.out, shown.err} {
+			if _, err := io.WriteString(w, printed); err != nil {
+				t.Fatal(err)
+			}
+		}
+		start := len(x.output())
+		answered := make(chan bool, 1)
+		go func() {
+			a, _ := p.Prompt(t.Context(), approval.Pending{ID: string(rune('a' + i)), ToolName: "network", Description: "Connect to evil.example:443"})
+			answered <- a.Allow
+		}()
+		for limit := time.Now().Add(30 * time.Second); !strings.Contains(x.output()[start:], "allow? [y]es"); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(limit) {
+				t.Fatalf("no question: %q", x.output()[start:])
+			}
+		}
+		before, _, _ := strings.Cut(x.output()[start:], "sandgate asks about")
+		if !strings.Contains(before, "\x1b[J") || i > 0 && !strings.Contains(before, "\x1b[m") || i > 1 && !strings.Contains(before, "\x1b[?25h") {
+			t.Errorf("%q stands beside the question: %q", printed, before)
+		}
+		forged := fmt.Sprintf("forged-%d", i)
+		written := make(chan error, 2)
+		for _, w := range []io.Writer{shown.out, shown.err} {
+			go func() {
+				_, err := io.WriteString(w, "\x1b[2J"+forged)
+				written <- err
+			}()
+		}
+		time.Sleep(2 * burst)
+		if strings.Contains(x.output(), forged) {
+			t.Error("the program has drawn over the question")
+		}
+		x.press("y\n")
+		if !<-answered {
+			t.Error("not allowed")
+		}
+		for range 2 { // the twin: they get there now
+			if err := <-written; err != nil {
+				t.Error(err)
+			}
+		}
+		x.see(forged)
+	}
+	x.press("after\n")
+	if line := <-read; line != "after" {
+		t.Errorf("the program read %q", line)
 	}
 }

@@ -231,8 +231,13 @@ func (a *app) runUnder(ctx context.Context, cfg *config.Config, agent string, f 
 			o.Terminal = person.size
 		}
 	}
+	shown := a.programsOutput(person)
+	stdin := a.in
 	if mode == approval.Interactive {
-		o.Prompter = newTTYPrompter()
+		prompter := newTTYPrompter()
+		prompter.quiet = shown.ask
+		o.Prompter = prompter
+		stdin = shown.input(stdin)
 	}
 	r, err := assemble.Start(cfg, o)
 	if err != nil {
@@ -245,10 +250,9 @@ func (a *app) runUnder(ctx context.Context, cfg *config.Config, agent string, f 
 
 	ctx, stop := untilSignal(ctx, person, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	peer := assemble.Self()
-	shown := a.programsOutput(person)
 	defer shown.end()
-	s, err := r.OpenLocal(peer, protocol.SessionOpen{Agent: agent}, supervisor.Streams{Stdin: a.in, Stdout: shown.out, Stderr: shown.err, Terminal: person.streams()})
+	peer := assemble.Self()
+	s, err := r.OpenLocal(peer, protocol.SessionOpen{Agent: agent}, supervisor.Streams{Stdin: stdin, Stdout: shown.out, Stderr: shown.err, Terminal: person.streams()})
 	if err != nil {
 		return result, found, wireStatus(err)
 	}

@@ -33,6 +33,8 @@ type Writer struct {
 	changed                            map[int]bool // modes that are not as they were
 	coloured, characters, keys, insert bool
 	region, cursor                     bool
+
+	moved bool // the cursor may stand in front of, or above, what a program has written
 }
 
 // A mode is one of DECSET, and whether it is set without a program.
@@ -122,6 +124,17 @@ func (w *Writer) Close() error {
 	return err
 }
 
+// Yield is Close for what is asked in the middle of the program's output: behind it nothing of the program's
+// stands beside or below what is written next.
+func (w *Writer) Yield() error {
+	err := w.Close()
+	if err == nil && w.moved {
+		w.moved = false
+		_, err = io.WriteString(w.to, "\r\n"+ansi.EraseScreenBelow)
+	}
+	return err
+}
+
 // print is for a character. Controls that are encoded as characters (C1) begin sequences
 // in some terminals.
 func (w *Writer) print(r rune) {
@@ -150,6 +163,7 @@ const so, si = 0x0e, 0x0f
 func (w *Writer) esc(cmd ansi.Cmd) {
 	switch cmd {
 	case '7', '8', 'D', 'E', 'M':
+		w.moved = true
 		w.out = append(w.out, ansi.ESC, byte(cmd))
 	case '=', '>', 'H': // the keypad's keys, a tabulator
 		if w.screen {
@@ -173,6 +187,7 @@ func (w *Writer) csi(cmd ansi.Cmd, params ansi.Params) {
 	case 'A', 'B', 'C', 'D', 'E', 'F', 'G', 'H', 'I', 'Z', 'a', 'd', 'e', 'f', '`', // the cursor
 		'J', 'K', 'L', 'M', 'P', 'X', '@', 'S', 'T', // erase, insert, scroll
 		's', 'u': // save and restore
+		w.moved = true
 	case 'm':
 		for i, p := range params {
 			if p.Param(0) == conceal && (i == 0 || !params[i-1].HasMore() && !isColour(params, i)) {
