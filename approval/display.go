@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -351,6 +353,15 @@ const maxBinaryText = 64 << 10
 // about. To allow it is a question of its own.
 const Unshown = "unshown"
 
+// Literal is the key of a presentation's metadata for a text in its content that looks like a mark of ours for
+// what cannot be shown, such as <270 spaces>, and is none: to a shell it redirects, from the file 270.
+const Literal = "literal"
+
+// ourMarks are those of this package and of the screens.
+var ourMarks = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`<(U\+[0-9A-Fa-f]{4,6}|0x[0-9A-Fa-f]{2}|[0-9]+ +(spaces|empty +lines|more +characters))>`)
+})
+
 // Margin is the key of a presentation's metadata for what stands before each line of a text from
 // outside, where the content has lines of ours too. Those begin at the edge.
 const Margin = "margin"
@@ -378,6 +389,17 @@ func safePresentation(p Presentation) *Presentation {
 	shown, cut := Truncate(escape(p.Content), maxShownLines, maxShownBytes)
 	safe := &Presentation{Type: p.Type.orText(), Content: shown, Language: EscapeLine(p.Language)}
 	safe.Metadata, _ = escapeValues(p.Metadata).(map[string]any)
+	whole, cutBefore := p.Metadata["full_content"].(string)
+	if !cutBefore {
+		whole = p.Content
+	}
+	delete(safe.Metadata, Literal)
+	if literal := ourMarks().FindString(whole); literal != "" {
+		if safe.Metadata == nil {
+			safe.Metadata = map[string]any{}
+		}
+		safe.Metadata[Literal] = literal
+	}
 	if cut != nil {
 		if full, ok := p.Metadata["full_content"].(string); ok { // the tool had cut it already
 			cut["full_content"] = escape(full)

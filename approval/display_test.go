@@ -221,3 +221,30 @@ func TestPresentationsAreSafe(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 }
+
+// TestWhatLooksLikeAMarkIsSaid: a text that holds what stands elsewhere for what cannot be shown says so,
+// whatever kind of text it is, and wherever it was cut. What is only escaped does not.
+func TestWhatLooksLikeAMarkIsSaid(t *testing.T) {
+	long := strings.Repeat("line\n", 300)
+	for content, want := range map[string]string{
+		"make <270 spaces> .git/config":                    "<270 spaces>",
+		"cat <U+202E> x":                                   "<U+202E>",
+		"cat <U+e0041> x":                                  "<U+e0041>",
+		"cat <0xFF> x":                                     "<0xFF>",
+		"cat <7 empty lines> x":                            "<7 empty lines>",
+		"cat <7  more   characters> x":                     "<7  more   characters>",
+		long + "sort <24 more characters> x":               "<24 more characters>",
+		"cat \u202e x" + strings.Repeat(" ", 99) + "y\xff": "",
+		"cat <270 >spaces; a<b>c <x>":                      "",
+	} {
+		for _, typ := range []PresentationType{Command, Diff, Structured, Text} {
+			p := safePresentation(Presentation{Type: typ, Content: content, Metadata: map[string]any{Literal: "a tool's"}})
+			if got, _ := p.Metadata[Literal].(string); got != want {
+				t.Errorf("%s %.60q: %q", typ, content, got)
+			}
+		}
+	}
+	if p := safePresentation(Presentation{Content: "a", Metadata: map[string]any{"full_content": "a <2 spaces>"}}); p.Metadata[Literal] != "<2 spaces>" {
+		t.Errorf("%+v", p)
+	}
+}

@@ -139,6 +139,9 @@ func Facts(a *protocol.Approval) Sheet {
 	if text := unshown(a); text != "" {
 		s.First = append(s.First, Fact{Careful, "not shown on any screen: " + text})
 	}
+	if text := note(a.Presentation, approval.Literal); text != "" {
+		s.First = append(s.First, Fact{Careful, string(Say("%s stands in the text itself, and is no mark of sandgate's", text))})
+	}
 	s.First = append(s.First, notes(a.Presentation)...)
 	if by := askedBy(a); by != "" {
 		s.Deciding = append(s.Deciding, Fact{"asked by", line(by)})

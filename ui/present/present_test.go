@@ -302,3 +302,19 @@ func TestSameJSON(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatLooksLikeAMarkIsSaid: on every screen, among what speaks against a call.
+func TestWhatLooksLikeAMarkIsSaid(t *testing.T) {
+	a := protocol.Approval{Agent: "a", Tool: "shell", Description: "x", Presentation: &approval.Presentation{Type: approval.Command, Content: "make <270 spaces> x", Metadata: map[string]any{approval.Literal: "<270 spaces>"}}}
+	want := `"<270 spaces>" stands in the text itself, and is no mark of sandgate's`
+	if text := Essence(&a); !strings.Contains(text, Careful+"     "+want) {
+		t.Errorf("%s", text)
+	}
+	if !slices.Contains(Facts(&a).First, Fact{Careful, want}) {
+		t.Errorf("%+v", Facts(&a).First)
+	}
+	delete(a.Presentation.Metadata, approval.Literal)
+	if text := Essence(&a); strings.Contains(text, "itself") {
+		t.Errorf("%s", text)
+	}
+}
