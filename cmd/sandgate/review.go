@@ -355,7 +355,7 @@ is brought to its end by the next sandgate that works there, or taken back by dr
 			return x.keep(d, paths)
 		},
 	}
-	keep.Flags().BoolVar(&x.force, "force", false, "also where a file was changed since; with undo.enabled that can be undone")
+	keep.Flags().BoolVar(&x.force, "force", false, "also where a file was changed since; what stands there is saved beside the draft")
 	drop := &cobra.Command{
 		Use: "drop [DRAFT]", Short: "Throw a draft away", Args: cobra.MaximumNArgs(1), Example: "  sandgate review drop 20260102T150405",
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -492,6 +492,15 @@ func (x *reviewCmd) keepOf(d *changes.Draft, cfg *config.Config, paths []string,
 	if config != "" {
 		if config, err = filepath.Abs(config); err != nil {
 			return 0, withStatus(exitUsage, err)
+		}
+	}
+	if x.force {
+		saved, err := d.SaveReplaced(plans)
+		if err != nil {
+			return 0, withStatus(exitFound, errors.New(approval.EscapeLine(err.Error())))
+		}
+		if saved != "" {
+			fmt.Fprintf(x.err, "sandgate: what somebody had changed since, and this takes the place of, is in %s\n", approval.EscapeName(saved))
 		}
 	}
 	perform, end := untilStopped(x.putInPlace(config))

@@ -365,6 +365,9 @@ func marks(s changes.Step, root string, protect []string) string {
 			list = append(list, fmt.Sprintf("mode %o", e.Mode&0o7777))
 		}
 	}
+	if s.Merged {
+		list = append(list, "what was changed since stays")
+	}
 	if s.OwnerChanges() {
 		list = append(list, fmt.Sprintf("it belongs to %v now, to %v in the draft", s.Now.Owner, s.Was.Owner))
 	}

@@ -27,6 +27,11 @@ type base struct {
 	// kept is what stands there by the draft's own doing: a keep of a part, or one that was
 	// taken back. nil: it is gone.
 	kept map[Name]*Entry
+	// before are files as the draft began with them, with their contents, of those that it changes: from a look
+	// at a time when nobody had changed them yet.
+	before map[Name]*Entry
+	// merged are files of the draft's that were kept with what somebody had changed, as they were in the draft then.
+	merged map[Name]*Entry
 }
 
 type baseEntry struct {
@@ -169,14 +174,68 @@ func (d *Draft) base(root int, in func(name string) bool) (*base, error) {
 			}
 		}
 	}
-	b.kept, err = d.keptHere(root)
+	if b.kept, err = d.keptHere(root); err == nil {
+		b.before, err = readEntries(d.beforeFile(root))
+	}
+	if err == nil {
+		b.merged, err = readEntries(d.mergedFile(root))
+	}
 	return b, err
+}
+
+// origin is what both the draft and what stands there now came from.
+func (b *base) origin(name Name) *Entry {
+	if e := b.merged[name]; e != nil {
+		return e
+	}
+	return b.before[name]
+}
+
+func (d *Draft) mergedFile(root int) string { return d.part(root, "merged.json") }
+
+func (d *Draft) beforeFile(root int) string { return d.part(root, "before.json") }
+
+// noteBefore notes the files of a plan that nobody has changed since the draft began. Their contents are stored by
+// then, and stay: who changes one later is not in the way of the draft where both change other lines.
+func (d *Draft) noteBefore(root int, b *base, steps []Step) error {
+	had := maps.Clone(b.before)
+	for _, s := range steps {
+		if s.Conflict == "" && s.left == nil && s.mergeable() {
+			b.before[s.Path] = s.Now
+		}
+	}
+	if maps.EqualFunc(had, b.before, func(a, b *Entry) bool { return *a == *b }) {
+		return nil
+	}
+	return writeEntries(d.beforeFile(root), b.before)
+}
+
+func writeEntries(file string, names map[Name]*Entry) error {
+	text, err := json.Marshal(names)
+	if err == nil {
+		err = replace(file, text)
+	}
+	return err
+}
+
+// mergeable reports whether a step puts one text in the place of another, or may.
+func (s Step) mergeable() bool {
+	for _, e := range []*Entry{s.Now, s.Was} {
+		if e == nil || e.kind() != unix.S_IFREG || e.Unkept != "" || e.Size > maxMerged {
+			return false
+		}
+	}
+	return true
 }
 
 func (d *Draft) keptHereFile(root int) string { return d.part(root, "kept.json") }
 
 func (d *Draft) keptHere(root int) (names map[Name]*Entry, err error) {
-	b, err := os.ReadFile(d.keptHereFile(root))
+	return readEntries(d.keptHereFile(root))
+}
+
+func readEntries(file string) (names map[Name]*Entry, err error) {
+	b, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return map[Name]*Entry{}, nil
 	}
@@ -186,28 +245,39 @@ func (d *Draft) keptHere(root int) (names map[Name]*Entry, err error) {
 	return names, err
 }
 
-// noteKept notes what stands now where a keep, or what takes one back, has worked.
-func (d *Draft) noteKept(root int, p DraftPlan) error {
+// noteKept notes what stands now where a keep, or what takes one back, has worked. What is put back that
+// somebody had changed is theirs, as before.
+func (d *Draft) noteKept(root int, p DraftPlan, back bool) error {
 	names, err := d.keptHere(root)
 	if err != nil {
 		return err
 	}
-	had := maps.Clone(names)
+	merged, err := readEntries(d.mergedFile(root))
+	if err != nil {
+		return err
+	}
+	had, hadMerged := maps.Clone(names), maps.Clone(merged)
 	for _, s := range p.Steps {
 		e, there := p.w.tree[string(s.Path)]
 		switch {
+		case back && s.Conflict != "":
+			continue
 		case !there && s.Was == nil:
 			names[s.Path] = nil
 		case there && equal(&e, s.Was):
 			names[s.Path] = &e
+		default:
+			continue
+		}
+		if delete(merged, s.Path); s.Merged {
+			merged[s.Path] = s.Own
 		}
 	}
-	if maps.Equal(had, names) {
-		return nil
+	if !maps.Equal(had, names) {
+		err = writeEntries(d.keptHereFile(root), names)
 	}
-	b, err := json.Marshal(names)
-	if err == nil {
-		err = replace(d.keptHereFile(root), b)
+	if err == nil && !maps.Equal(hadMerged, merged) {
+		err = writeEntries(d.mergedFile(root), merged)
 	}
 	if err != nil {
 		return fmt.Errorf("draft %s: %w", d.ID, err)

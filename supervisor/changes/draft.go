@@ -354,6 +354,16 @@ func (d *Draft) Plan(root int, o Options, paths []string) (p DraftPlan, err erro
 		return p, wrap(err)
 	}
 	p.Undo = u.plan(p.w.tree, b, paths)
+	if err := d.noteBefore(root, b, p.Steps); err != nil {
+		return p, wrap(err)
+	}
+	err = p.w.locked(func() error {
+		p.mergeAll(p.w)
+		return nil
+	})
+	if err != nil {
+		return p, wrap(err)
+	}
 	return p, nil
 }
 
@@ -404,6 +414,10 @@ func (s Step) Same(o Step) bool {
 		if x.Now != nil {
 			e := *x.Now
 			e.Seen.Racy, x.Now = false, &e
+		}
+		if x.Own != nil {
+			e := *x.Own
+			e.Seen, x.Own = stamp{}, &e
 		}
 	}
 	return reflect.DeepEqual(s, o)
@@ -587,9 +601,13 @@ func (u *upper) plan(now tree, b *base, paths []string) (p Undo) {
 		case s.Was != nil && !restorable(*s.Was):
 			s.Conflict, s.Final = "it is a device, a socket or a pipe, or runs with the rights of its owner", true
 		case since != "" || way != "":
-			s.Conflict = cmp.Or(since, way)
+			if s.Conflict = cmp.Or(since, way); way == "" && s.mergeable() {
+				s.left = b.origin(s.Path) // merged where it is known, and both are texts
+			}
 		case moded && s.Now.Mode != before:
 			s.Conflict = "it was changed since"
+		case b.merged[s.Path] != nil: // what somebody had changed is in it, and not in the draft
+			s.Conflict, s.left = "it was changed since", b.merged[s.Path]
 		}
 		p.Steps = append(p.Steps, s)
 	}

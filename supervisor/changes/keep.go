@@ -10,6 +10,8 @@ import (
 	"path"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/sandgate/sandgate/internal/atomicfile"
 )
 
@@ -91,11 +93,46 @@ func (d *Draft) Keep(plans []DraftPlan, k Keep, force bool, perform Perform) err
 		if k.Drops {
 			break
 		}
-		if err := d.noteKept(i, p); err != nil {
+		if err := d.noteKept(i, p, k.Back); err != nil {
 			return err
 		}
 	}
 	return d.ended()
+}
+
+// SaveReplaced writes what a forced keep takes the place of, and somebody has changed since, below a new directory
+// beside the draft. It gives that, or "" where there is nothing of the kind.
+func (d *Draft) SaveReplaced(plans []DraftPlan) (dir string, err error) {
+	for i, p := range plans {
+		for _, s := range p.Steps {
+			if s.Conflict == "" || s.Now == nil || s.Now.IsDir() || s.Now.Unkept != "" {
+				continue
+			}
+			if dir == "" {
+				if dir, err = os.MkdirTemp(filepath.Dir(d.dir), d.ID+".replaced-"); err != nil {
+					return "", fmt.Errorf("draft %s: nothing was done: %w", d.ID, err)
+				}
+			}
+			if err := p.save(filepath.Join(dir, fmt.Sprint(i), string(s.Path)), s.Now); err != nil {
+				return dir, fmt.Errorf("draft %s: nothing was done: save %s: %w", d.ID, s.Path, err)
+			}
+		}
+	}
+	return dir, nil
+}
+
+func (p DraftPlan) save(file string, e *Entry) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	if e.kind() == unix.S_IFLNK {
+		return os.Symlink(string(e.Link), file)
+	}
+	b, err := p.Content(e)
+	if err == nil {
+		err = os.WriteFile(file, b, 0o600)
+	}
+	return err
 }
 
 func (p DraftPlan) carryOut(root string, perform Perform) error {
@@ -160,7 +197,7 @@ func (d *Draft) goOn(k *Keep, perform Perform) (left []Step, err error) {
 			return nil, err
 		}
 		left = append(left, conflicts...)
-		if err := d.noteKept(i, p); err != nil {
+		if err := d.noteKept(i, p, k.Back); err != nil {
 			return nil, err
 		}
 	}
@@ -204,7 +241,13 @@ func (d *Draft) rest(root int, k *Keep) (p DraftPlan, left []Step, err error) {
 		if equal(there, was) {
 			continue
 		}
-		step := Step{Path: s.Path, Now: there, Was: was}
+		step := Step{Path: s.Path, Now: there, Was: was, Merged: s.Merged, Own: s.Own}
+		if k.Back { // to what somebody had changed, where that was in the way
+			step.Conflict, step.Merged, step.Own = s.Conflict, false, nil
+			if s.Merged {
+				step.Conflict = "it was changed since"
+			}
+		}
 		between := inBetween(there, now, was) && !(there.isDir() && made[string(s.Path)] && foreign[string(s.Path)])
 		switch {
 		case !equal(there, now) && !between:

@@ -2,6 +2,7 @@ package changes
 
 import (
 	"bytes"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -11,6 +12,17 @@ import (
 // The largest text that is merged, in bytes and in lines: a comparison takes 200 times the
 // size of a text of empty ones.
 const maxMerged, maxMergedLines = 1 << 20, 200_000
+
+// mergeAll merges where somebody has changed something since.
+func (u *Undo) mergeAll(w *Workspace) {
+	for i := range u.Steps {
+		if s := &u.Steps[i]; s.left != nil {
+			w.merge(s)
+			s.left = nil
+		}
+	}
+	u.Steps = slices.DeleteFunc(u.Steps, func(s Step) bool { return s.Merged && equal(s.Now, s.Was) })
+}
 
 // merge makes of a file that was changed since one in which both changes are, if they are in
 // different places of a text.
@@ -60,7 +72,7 @@ func (w *Workspace) merge(s *Step) {
 		return
 	}
 	merged.Hash, merged.Size = hash, int64(len(text))
-	s.Was, s.Merged, s.Conflict = &merged, true, ""
+	s.Own, s.Was, s.Merged, s.Conflict = was, &merged, true, ""
 }
 
 // merge3 is base with what a and b made of it, unless they changed the same line or two that

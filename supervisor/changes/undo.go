@@ -39,6 +39,8 @@ type Step struct {
 	Final bool
 	// Merged: Was has what somebody changed since, too, in other places of the text.
 	Merged bool
+	// Own is what Was would be without that.
+	Own *Entry `json:",omitempty"`
 
 	left *Entry // as the calls left it, where something else stands now
 	dir  *Entry // the directory that it was between the calls
@@ -77,12 +79,7 @@ func (w *Workspace) Plan(records []Record, paths []string) (u Undo, err error) {
 			return err
 		}
 		u = plan(records, paths, w.tree)
-		for i := range u.Steps {
-			if u.Steps[i].left != nil {
-				w.merge(&u.Steps[i])
-			}
-		}
-		u.Steps = slices.DeleteFunc(u.Steps, func(s Step) bool { return s.Merged && equal(s.Now, s.Was) })
+		u.mergeAll(w)
 		return nil
 	})
 	if err != nil {
