@@ -99,6 +99,7 @@ func TestHintsHelp(t *testing.T) {
 		{"cargo's words", `touch $D/out/fnv 2>/dev/null || { echo "failed to open: $D/out/fnv, error: Read-only file system" >&2; exit 1; }`, true},
 		{"a tracer", `strace -o /dev/null true`, true},
 		{"a debugger", `sleep 300 & gdb -nx -batch -p $! -ex detach 2>&1 | tee log >&2; kill %1; grep -q detached log`, true},
+		{"a program that looks for leaks at its end", `T=$(mktemp -d); echo 'int main(void) { return 0; }' | gcc -fsanitize=address -x c -o $T/asan - && $T/asan`, true},
 		{"a variable", `: "${HINTED_SETTING:?is not set}"`, true},
 		{"a secret", `: "${HINTED_TOKEN:?is not set}"`, true},
 		{"a variable that is not set", `: "${HINTED_NOWHERE:?is not set}"`, false},

@@ -108,6 +108,7 @@ func TestWhatProgramsPrint(t *testing.T) {
 		{"could not attach to pid 7: operation not permitted", "call ptrace"},
 		{"could not launch process: fork/exec /w/m: operation not permitted", "call ptrace"},
 		{"    0: Failed to suspend process", "call ptrace"},
+		{"==7==LeakSanitizer has encountered a fatal error.", "call ptrace"},
 		{"unshare: unshare failed: Operation not permitted", "call unshare"},
 		{"chroot: cannot change root directory to '/docs': Operation not permitted", "write /docs; call chroot"},
 		{"keyctl_session_to_parent: Operation not permitted", "call keyctl"},

@@ -66,9 +66,10 @@ func limitPhrases() []struct{ text, limit string } {
 // tracerPhrases are the words of debuggers that name no system call.
 func tracerPhrases() []string {
 	return []string{
-		"could not attach to pid",              // delve
-		"could not launch process: fork/exec ", // delve
-		"failed to suspend process",            // py-spy
+		"could not attach to pid",                     // delve
+		"could not launch process: fork/exec ",        // delve
+		"failed to suspend process",                   // py-spy
+		"leaksanitizer has encountered a fatal error", // at the end of what gcc or clang built with -fsanitize=address
 	}
 }
 
