@@ -60,7 +60,7 @@ func (c Class) Can() string {
 	case ClassRead:
 		return "reads files, changes nothing, no network"
 	case ClassWorkspace:
-		return "changes files in the workspace, reaches listed hosts only"
+		return "at most changes files in the workspace, and reaches listed hosts"
 	case ClassBeyond:
 		return "reaches beyond the workspace"
 	}

@@ -41,6 +41,7 @@ func TestPageHoldsAnswersBack(t *testing.T) {
 		{"PatternUnderWay", pageAnswersNothingWhileAPatternIsLookedAt},
 		{"TallBlock", pageCountsEachLine},
 		{"KeysOfPanels", pageKeysInPanels},
+		{"InputMethods", pageLeavesKeysToInputMethods},
 		{"BoardThatChanges", pageBoardThatChanges},
 		{"Direction", pageIsolatesDirection},
 		{"WrappedLines", pageHangsWhatContinuesALine},
@@ -254,6 +255,46 @@ func pageKeysInPanels(p *person) {
 	}
 }
 
+// pageLeavesKeysToInputMethods: the Enter and the Esc that end a word of an input method are that
+// word's, in a field of the requests and of a board. The next Enter is the person's.
+func pageLeavesKeysToInputMethods(p *person) {
+	word := func() {
+		c := p.engine.(chromium)
+		for _, key := range []string{"Enter", "Escape"} {
+			c.must("Input.imeSetComposition", map[string]any{"text": "にほん", "selectionStart": 3, "selectionEnd": 3}, nil)
+			c.must("Input.dispatchKeyEvent", map[string]any{"type": "rawKeyDown", "key": key, "windowsVirtualKeyCode": 229}, nil)
+			c.must("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key, "windowsVirtualKeyCode": 229}, nil)
+		}
+		p.write("日本") // ends the composition
+	}
+	ch := p.ask("echo composed")
+	p.settled()
+	p.press("t", false)
+	p.until("document.activeElement.id === 'feedback'")
+	p.moment()
+	word()
+	p.waits(ch, "the end of a word has sent the text")
+	p.until("document.activeElement.id === 'feedback' && document.activeElement.value === '日本'")
+	p.moment()
+	p.press("Enter", false)
+	if _, e := p.ran(ch); e == nil || !strings.Contains(e.HintText, "日本") {
+		p.t.Errorf("%+v", e)
+	}
+	p.idle()
+	p.click("nav button", "Rules")
+	p.ready()
+	p.click("button", "Try a call")
+	p.until("document.activeElement.id === 'line'")
+	p.ready()
+	word()
+	p.moment()
+	p.until("document.activeElement.id === 'line' && document.activeElement.value === '日本' && !document.querySelector('.result')")
+	p.press("Enter", false)
+	p.until("!!document.querySelector('.result')")
+	p.press("Escape", false)
+	p.click("nav button", "Requests")
+}
+
 // pageBoardThatChanges: what is told anew beside a button takes none of its time away, and
 // what moves or resizes it does.
 func pageBoardThatChanges(p *person) {
@@ -342,7 +383,8 @@ func pageHangsWhatContinuesALine(p *person) {
 			wrapped += more.length;
 			for (const left of more) inside = Math.min(inside, left);
 		}
-		const bar = getComputedStyle(document.querySelector(".content .line")).backgroundImage;
+		const style = getComputedStyle(document.querySelector(".content .line"));
+		const bar = matchMedia("(forced-colors: active)").matches && style.forcedColorAdjust !== "none" ? "none" : style.backgroundImage; // left out
 		return [first.size, wrapped, Math.round(inside - Math.max(...first)), bar.includes("gradient")].join(" ");
 	})()`
 	defer p.window(1200, 800, "light")
@@ -355,14 +397,16 @@ func pageHangsWhatContinuesALine(p *person) {
 		ch := call(p.t.Context(), p.session, tool, args)
 		p.until("!!document.querySelector('.content .line')")
 		for _, size := range [][2]int{{1500, 900}, {2560, 1300}, {1200, 800}, {700, 900}, {390, 844}, {320, 500}} {
-			p.window(size[0], size[1], "light")
-			p.eval("document.querySelector('.requests').dataset.pane = 'detail'") // a narrow one shows the list first
-			p.picture(fmt.Sprintf("wrapped-%s-%d", tool, size[0]))
-			said, _ := p.eval(rows).(string)
-			var firsts, wrapped, indent int
-			var bar bool
-			if _, err := fmt.Sscan(said, &firsts, &wrapped, &indent, &bar); err != nil || firsts != 1 || wrapped < 4 || indent < 20 || !bar {
-				p.t.Errorf("at %d px: %s (columns in which lines begin, rows that continue one, pixels that these are further in, with a bar)", size[0], said)
+			for _, scheme := range []string{"light", "dark", "light forced", "dark forced"} {
+				p.window(size[0], size[1], scheme)
+				p.eval("document.querySelector('.requests').dataset.pane = 'detail'") // a narrow one shows the list first
+				p.picture(fmt.Sprintf("wrapped-%s-%d-%s", tool, size[0], scheme))
+				said, _ := p.eval(rows).(string)
+				var firsts, wrapped, indent int
+				var bar bool
+				if _, err := fmt.Sscan(said, &firsts, &wrapped, &indent, &bar); err != nil || firsts != 1 || wrapped < 4 || indent < 20 || !bar {
+					p.t.Errorf("at %d px, %s: %s (columns in which lines begin, rows that continue one, pixels that these are further in, with a bar)", size[0], scheme, said)
+				}
 			}
 		}
 		p.window(1200, 800, "light")

@@ -44,7 +44,7 @@ func (s *Source) underWay(calls []protocol.CallInfo, of *protocol.SessionID) (it
 		what := subject(c.Tool, c.Args, "")
 		items = append(items, Item{
 			Text:  present.Say("%s: %s", named(c.Agent), what),
-			Under: present.Say("%sstarted %s ago, call %s", where, present.Span(s.now().Sub(c.Started)), c.CallID),
+			Under: present.Say("%scame %s ago, call %s", where, present.Span(s.now().Sub(c.Started)), c.CallID),
 			Actions: []Action{{Act: Act{Do: "call.kill", Target: c.ID}, Words: "Kill",
 				Sure: present.Say("End this call of %s, with everything that it has started? %s", named(c.Agent), what)}},
 		})
@@ -156,6 +156,8 @@ func decided(d approval.Decision) present.Sentence {
 		verb += present.Say(" by %s", present.Approver(d.Approver))
 	case d.Rule != "":
 		verb += present.Say(" by the rule %s", d.Rule)
+	case d.Action == approval.NotNeeded: // the reason is a sentence of ours
+		verb += ": the tool asks for no approval"
 	case d.Reason != "":
 		verb += present.Say(": %s", d.Reason)
 	}

@@ -397,3 +397,23 @@ func TestChangesAreUndoneByCallAndBySession(t *testing.T) {
 		t.Error("undone without a store")
 	}
 }
+
+// TestOurWordsAreNotQuoted: what sandgate says itself stands without quotes, and the same words of
+// others in them.
+func TestOurWordsAreNotQuoted(t *testing.T) {
+	own := protocol.Rule{RuleSpec: protocol.RuleSpec{Effect: protocol.CheckAsk, Reason: "commands that no rule matches"}, Name: "shell.default", Tier: "config"}
+	if got := ruleSentence(own, present.Name); got != "Ask about commands that no rule matches" {
+		t.Error(got)
+	}
+	own.Tier = "user"
+	if got := ruleSentence(own, present.Name); !strings.HasSuffix(string(got), `: "commands that no rule matches"`) {
+		t.Error(got)
+	}
+	const why = "the tool asks for no approval"
+	if got := decided(approval.Decision{Action: approval.NotNeeded, Reason: "x"}); got != "allowed: "+why {
+		t.Error(got)
+	}
+	if got := decided(approval.Decision{Action: approval.Approved, Reason: why}); got != `allowed: "`+why+`"` {
+		t.Error(got)
+	}
+}

@@ -105,6 +105,8 @@ func ruleSentence(r protocol.Rule, show func(string) present.Sentence) present.S
 		return text + present.Say(" calls of %s from %s", tool, show(r.Connector))
 	case r.Tool != "":
 		return text + " calls of " + show(r.Tool)
+	case r.Name == "shell.default" && r.Tier == "config": // sandgate's own words, and the only rule of its own
+		return text + " commands that no rule matches"
 	}
 	return text + " what this covers: " + show(cmp.Or(r.Reason, r.Name, r.ID))
 }

@@ -1,7 +1,7 @@
 // What an operator looks at beside the requests. The server says what is on a board, in
 // words; this draws any of them.
 
-import { button, el, fill, put, stands, watch, where } from "./dom.js";
+import { button, composing, el, fill, put, stands, watch, where } from "./dom.js";
 import { begun, Guard } from "./guard.js";
 
 const EVERY_MS = 2000;
@@ -23,6 +23,7 @@ export class Board {
   }
 
   key(e) {
+    if (composing(e)) return;
     if (e.key === "Escape" && this.asked) this.ask(null);
     if (e.key === "Enter" && e.target.dataset.enter !== undefined && !e.repeat) this.act(this.asked, e, this.root.querySelector(".sure [data-act]"));
   }

@@ -34,6 +34,10 @@ export function button(name, words, key, click, more) {
     el("span", null, words), key && el("kbd", { "aria-hidden": "true" }, key));
 }
 
+// composing: a key goes to an input method, which makes letters of it. That it ends a word is no Enter;
+// one browser sends that key only after the word, with this number.
+export function composing(e) { return e.isComposing || e.keyCode === 229; }
+
 // span is a time as a person counts it: 4:05, or 1h02m. What is over is 0:00.
 export function span(ms) {
   const s = Math.max(0, Math.round(ms / 1000));
@@ -43,7 +47,7 @@ export function span(ms) {
 }
 
 // clock is a time of day. To make the format takes longer than all else of a request.
-const CLOCK = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit" });
+const CLOCK = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 export function clock(ms) { return CLOCK.format(ms); }
 
 // countdown is an element that tick keeps right. A brief one says nothing before the last

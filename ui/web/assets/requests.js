@@ -1,6 +1,6 @@
 // The requests that wait, the one that is looked at, and the answers to it.
 
-import { button, clock, content, countdown, cover, el, facts, fill, fold, put, sight, stands, watch, where } from "./dom.js";
+import { button, clock, composing, content, countdown, cover, el, facts, fill, fold, put, sight, stands, watch, where } from "./dom.js";
 import { begun, Guard } from "./guard.js";
 import { List } from "./list.js";
 import { Panels } from "./panels.js";
@@ -535,7 +535,7 @@ export class Requests {
   // Keys.
 
   key(e) {
-    if (e.ctrlKey || e.altKey || e.metaKey || e.isComposing || this.root.hidden) return;
+    if (e.ctrlKey || e.altKey || e.metaKey || composing(e) || this.root.hidden) return;
     const field = e.target.tagName === "TEXTAREA" || e.target.tagName === "SELECT" || (e.target.tagName === "INPUT" && e.target.type === "text");
     if (this.guard.held()) {
       const lets = !e.repeat && (e.key === "Escape" || (e.key === "Enter" && !this.guard.writing()));
