@@ -186,7 +186,7 @@ const (
 	OutputLimit Cause = "output_limit" // it wrote more than its output limit and was killed, if it had not ended by then
 	PidsLimit   Cause = "pids_limit"   // it had more processes and threads than its limit and was killed
 	MemoryLimit Cause = "memory_limit" // its processes together used more memory than their limit and were killed
-	HostMemory  Cause = "host_memory"  // the host or the container had no memory left, and the kernel killed the sandbox
+	HostMemory  Cause = "host_memory"  // the host or the container had no memory left, and the sandbox was killed
 	CPULimit    Cause = "cpu_limit"    // its processes together used up their processor time and were killed
 	// FileSizeLimit is a program that SIGXFSZ ended (setrlimit(2), RLIMIT_FSIZE).
 	FileSizeLimit Cause = "file_size_limit"

@@ -17,3 +17,16 @@ var NameQueue = nameQueue
 
 // Expected waits for what is built ahead without namespaces.
 func (s SessionBackend) Expected() { s.host.tasks.Wait() }
+
+// LeaveMemory has a backend read what memory the host has left from a file of the form of
+// /proc/meminfo, and keep spare bytes of it.
+func LeaveMemory(c Confiner, meminfo string, spare int64) {
+	var r *room
+	switch c := c.(type) {
+	case *Bwrap:
+		r = c.room
+	case *Landlock:
+		r = c.room
+	}
+	r.host, r.spare = hostRoom{meminfo: meminfo}, spare
+}

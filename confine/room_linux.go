@@ -57,6 +57,10 @@ type room struct {
 	resting  *list.List // of *cell, the one that has rested longest in front
 	leaving  int        // cells that are on their way out
 	looking  bool       // the host is looked at again for who waits
+
+	running  map[*performance]bool
+	watching bool  // what memory is left
+	spare    int64 // of that, for us
 }
 
 // An applicant waits for room.
@@ -71,7 +75,10 @@ func newRoom() *room {
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil {
 		most = standingFor(files.Cur)
 	}
-	return &room{most: most, host: findHostRoom(), of: map[any]int{}, resting: list.New()}
+	r := &room{most: most, host: findHostRoom(), of: map[any]int{}, resting: list.New(), running: map[*performance]bool{}}
+	left, _ := r.host.memoryLeft()
+	r.spare = min(left/8, ownMemory)
+	return r
 }
 
 // standingFor is how many sandboxes there may be with so many descriptors, of which

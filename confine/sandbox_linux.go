@@ -332,13 +332,15 @@ func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, l sandboxprof
 	defer asks.end()
 	start, wall := time.Now(), newTimer(l.Wall)
 	defer wall.Stop()
+	starved, rests := s.room.runs(s)
+	defer rests()
 	var (
 		cause   = Exited
 		stop    = ctx.Done()
 		expired = wall.C
 		harder  <-chan time.Time
 		giveUp  <-chan time.Time
-		end     = func(c Cause) { cause, stop, expired, over = c, nil, nil, nil }
+		end     = func(c Cause) { cause, stop, expired, over, starved = c, nil, nil, nil, nil }
 		signal  = func(n unix.Signal) { _ = s.send(wire.Frame{Signal: &wire.Signal{Number: int(n)}}, nil) }
 		killNow = func() { signal(unix.SIGKILL); s.wake(); giveUp = time.After(killGrace) }
 	)
@@ -375,6 +377,9 @@ func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, l sandboxprof
 			killNow()
 		case <-over:
 			end(OutputLimit)
+			killNow()
+		case <-starved:
+			end(HostMemory)
 			killNow()
 		case <-harder:
 			harder = nil

@@ -498,7 +498,7 @@ func endError(ctx context.Context, r confine.Result, l sandboxprofile.Limits) er
 		return protocol.Errorf(protocol.CodeLimitExceeded, "used more than %d bytes of memory, files in /tmp and shared memory included, and was killed", l.Memory).
 			WithHint("work on less at a time, start fewer processes, or write large files into the workspace and not into /tmp; the limit is sandbox.limits.memory, and --memory of sandgate run")
 	case confine.HostMemory:
-		return protocol.Errorf(protocol.CodeLimitExceeded, "the host or this container had no memory left, and the kernel killed the sandbox").
+		return protocol.Errorf(protocol.CodeLimitExceeded, "the host or this container had no memory left, and the sandbox, which held the most, was killed").
 			WithHint("work on less at a time; the operator can lower sandbox.limits.memory, or give the container or unit more (memory.max, MemoryMax=, --memory)")
 	case confine.CPULimit:
 		return protocol.Errorf(protocol.CodeLimitExceeded, "used up its %v of processor time, that of all its processes together, and was killed", l.CPU).

@@ -229,14 +229,15 @@ func (h *host) start() {
 		_ = serve.Process.Kill()
 		_ = serve.Wait()
 	})
-	lines := bufio.NewScanner(said)
+	lines, before := bufio.NewScanner(said), ""
 	for lines.Scan() {
+		before += lines.Text() + "\n"
 		if lines.Text() == "sandgate: ready" {
 			go func() { _, _ = io.Copy(io.Discard, said) }()
 			return
 		}
 	}
-	h.t.Fatalf("the supervisor did not get ready: %v", lines.Err())
+	h.t.Fatalf("the supervisor did not get ready: %v\n%s", lines.Err(), before)
 }
 
 // call makes one call, which has to end with status.
