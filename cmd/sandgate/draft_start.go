@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,6 +38,11 @@ func startOnDraft(d *heldDraft, cfg *config.Config, args []string, with func(*ex
 			return c, copyText(d.Draft, changes.Copied{}, nil), nil
 		}
 	}
+	if errors.Is(cause, errNoMounts) && !d.Moved {
+		if err := d.Move(); err != nil {
+			return nil, "", withStatus(exitInternal, err)
+		}
+	}
 	var copied changes.Copied
 	if !d.Copied {
 		if copied, err = copyDraft(d.Draft, cfg); err != nil && foreign {
@@ -48,8 +54,10 @@ func startOnDraft(d *heldDraft, cfg *config.Config, args []string, with func(*ex
 			return nil, "", withHint(withStatus(exitUnavailable, fmt.Errorf("%w; it was to be a copy, since no overlay can be laid over it: %s", err, approval.EscapeLine(cause.Error()))),
 				"set undo.enabled, and `sandgate undo` takes back what a call did; or set XDG_STATE_HOME to a directory on a disk of its own kind (ext4, xfs, btrfs)")
 		}
-		if c, _ := startMounted(d, args, with); c != nil {
-			return c, copyText(d.Draft, copied, cause), nil
+		if !d.Moved {
+			if c, _ := startMounted(d, args, with); c != nil {
+				return c, copyText(d.Draft, copied, cause), nil
+			}
 		}
 	}
 	if !d.Moved {
@@ -164,7 +172,13 @@ const toldAt, lockAt, endsAt = 3, 4, 5
 
 func (h *heldDraft) handOver(c *exec.Cmd, tell *os.File) {
 	c.ExtraFiles = []*os.File{tell, h.lock, h.ends}
+	if len(h.Beside) > 0 {
+		c.Env = append(c.Environ(), acrossMounts+"=1")
+	}
 }
+
+// acrossMounts has git, and us, find a repository that lies around a mount: a draft is one.
+const acrossMounts = "GIT_DISCOVERY_ACROSS_FILESYSTEM"
 
 // takeDraft is for what was started on a draft. ctx ends with the process that started it. It comes before
 // anything else is started, which would get the descriptors.
@@ -186,6 +200,9 @@ func takeDraft(ctx context.Context, dir string) (*changes.Draft, context.Context
 	}()
 	return d, ctx, nil
 }
+
+// errNoMounts: nothing can be mounted here.
+var errNoMounts = errors.New("a mount namespace")
 
 // startMounted starts this program in a mount namespace with the draft. nil and why, if there
 // can be none.
@@ -219,7 +236,7 @@ func startMounted(d *heldDraft, args []string, with func(*exec.Cmd) error) (*exe
 		if errors.As(err, &why) {
 			err = why.Err
 		}
-		return nil, fmt.Errorf("a mount namespace: %w", err)
+		return nil, fmt.Errorf("%w: %w", errNoMounts, err)
 	}
 	why, err := io.ReadAll(io.LimitReader(told, 4<<10))
 	if err == nil && len(why) > 0 {
@@ -263,6 +280,11 @@ func newInDraftCmd(a *app) *cobra.Command {
 // onCopies has a configuration name the copies that a draft works on, where it names what they
 // are of: the workspace itself is in no profile then.
 func onCopies(cfg *config.Config, d *changes.Draft) {
+	if cfg != nil && len(d.Beside) > 0 && !d.Moved {
+		set := map[string]string{acrossMounts: "1"}
+		maps.Copy(set, cfg.Sandbox.Env.Set)
+		cfg.Sandbox.Env.Set = set
+	}
 	if cfg == nil || !d.Moved {
 		return
 	}

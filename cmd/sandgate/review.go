@@ -111,14 +111,31 @@ func draftable(cfg *config.Config, dir string, roots []string) error {
 }
 
 func newDraft(cfg *config.Config, dir string, roots, argv []string) (*changes.Draft, error) {
-	if err := draftable(cfg, dir, roots); err != nil {
+	beside, err := besideRoots(cfg, roots)
+	if err != nil {
+		return nil, err
+	}
+	if err := draftable(cfg, dir, slices.Concat(roots, beside)); err != nil {
 		return nil, usageError(err)
 	}
-	d, err := changes.NewDraft(dir, roots, argv)
+	d, err := changes.NewDraft(dir, roots, argv, beside...)
 	if err != nil {
 		return nil, withStatus(exitInternal, err)
 	}
 	return d, nil
+}
+
+// besideRoots are directories that calls may write and that the configuration does not name: the files of the
+// repository that a workspace is a package or a linked work tree of.
+func besideRoots(cfg *config.Config, roots []string) (beside []string, err error) {
+	d, err := assemble.Derive(cfg, nil, "")
+	for _, r := range d.Found.Repository {
+		in := func(root string) bool { return sandboxprofile.Contains(root, r.Path) }
+		if r.Write && !slices.ContainsFunc(roots, in) && !slices.ContainsFunc(beside, in) {
+			beside = append(beside, r.Path)
+		}
+	}
+	return beside, err
 }
 
 // liesOver fails if programs could write past the draft: what it does not lie over is the
@@ -503,7 +520,7 @@ func (x *reviewCmd) keepOf(d *changes.Draft, cfg *config.Config, paths []string,
 			fmt.Fprintf(x.err, "sandgate: what somebody had changed since, and this takes the place of, is in %s\n", approval.EscapeName(saved))
 		}
 	}
-	perform, end := untilStopped(x.putInPlace(config))
+	perform, end := untilStopped(x.putInPlace(d, config))
 	defer end()
 	if err := d.Keep(plans, changes.Keep{Config: config, Drops: len(paths) == 0 || shown != nil}, x.force, perform); err != nil {
 		return 0, withHint(withStatus(exitFound, errors.New(approval.EscapeLine(err.Error()))), "the draft is still there: `sandgate review show`")
@@ -567,7 +584,7 @@ func (x *reviewCmd) giveUp(d *changes.Draft) error {
 	if err != nil || k == nil {
 		return err
 	}
-	left, err := d.GiveUp(k, x.putInPlace(k.Config))
+	left, err := d.GiveUp(k, x.putInPlace(d, k.Config))
 	x.tellLeft(left)
 	if err != nil {
 		return withHint(withStatus(exitFound, errors.New(approval.EscapeLine(err.Error()))), "the draft is still there: `sandgate review show`")
@@ -581,10 +598,14 @@ func (a *app) tellLeft(left []changes.Step) {
 	}
 }
 
-// putInPlace carries out a keep in a sandbox, as an undo is.
-func (a *app) putInPlace(config string) changes.Perform {
+// putInPlace carries out a keep in a sandbox, as an undo is: of what lies beside the workspace, in one of that.
+func (a *app) putInPlace(d *changes.Draft, config string) changes.Perform {
 	return func(root string, order io.Reader) error {
-		return a.putBackAs("sandgate review", root, config, false)(root, order)
+		workspace := root
+		if slices.Contains(d.Beside, root) {
+			workspace = d.Roots[0]
+		}
+		return a.putBackAs("sandgate review", workspace, config, false)(root, order)
 	}
 }
 
@@ -633,7 +654,7 @@ func (a *app) settleKeep(d *changes.Draft) error {
 		what = "taken back"
 	}
 	fmt.Fprintf(a.err, "sandgate: the keep of draft %s was cut off: it is %s now\n", d.ID, what)
-	left, err := d.Settle(k, a.putInPlace(k.Config))
+	left, err := d.Settle(k, a.putInPlace(d, k.Config))
 	a.tellLeft(left)
 	if err == nil && k.Drops && !k.Back && len(left) == 0 {
 		return dropDraft(d)

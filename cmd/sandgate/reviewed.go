@@ -50,7 +50,11 @@ func (x reviewer) begin(ctx context.Context) (supervisor.Draft, error) {
 		return nil, err
 	}
 	roots := assemble.WritableRoots(x.cfg)
-	if err := draftable(x.cfg, dir, roots); err != nil {
+	beside, err := besideRoots(x.cfg, roots)
+	if err != nil {
+		return nil, err
+	}
+	if err := draftable(x.cfg, dir, slices.Concat(roots, beside)); err != nil {
 		return nil, err
 	}
 	for _, root := range roots {
@@ -67,7 +71,7 @@ func (x reviewer) begin(ctx context.Context) (supervisor.Draft, error) {
 		return nil, protocol.Errorf(protocol.CodeTooManyRequests, "%d sessions are under review at once", cap(x.atOnce)).WithHint("close one, or try again when one has ended")
 	}
 	free := sync.OnceFunc(func() { <-x.atOnce })
-	draft, err := changes.NewDraft(dir, roots, []string{"a session of sandgate serve"})
+	draft, err := changes.NewDraft(dir, roots, []string{"a session of sandgate serve"}, beside...)
 	if err != nil {
 		free()
 		return nil, err

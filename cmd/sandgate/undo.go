@@ -129,7 +129,7 @@ func (a *app) putBackAs(agent, workspace, config string, unrecorded bool) change
 		var said bytes.Buffer
 		inside := &app{in: order, out: io.Discard, err: &said}
 		var beside []string
-		if !sandboxprofile.Contains(workspace, root) {
+		if !sandboxprofile.Contains(workspace, root) && unrecorded { // what a draft lies over, its calls may write
 			beside = []string{root}
 		}
 		f := runFlags{config: config, workspaces: []string{workspace, workspace}, ro: []string{self}, rw: beside, mode: string(approval.ApproveAll), network: "none", backend: "auto", noDetect: true, unrecorded: unrecorded, timeout: 10 * time.Minute}

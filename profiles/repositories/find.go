@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -78,14 +79,15 @@ func (f *Found) add(name, path string, write bool) {
 }
 
 // discover goes up from a directory, as git does, to the first that has a .git, and not
-// into another file system.
+// into another file system, unless the environment says so.
 func discover(dir string) (top, dotgit string) {
 	var first, st unix.Stat_t
+	across, _ := strconv.ParseBool(os.Getenv("GIT_DISCOVERY_ACROSS_FILESYSTEM"))
 	if unix.Stat(dir, &first) != nil {
 		return "", ""
 	}
 	for at := dir; ; at = filepath.Dir(at) {
-		if unix.Stat(at, &st) != nil || st.Dev != first.Dev {
+		if unix.Stat(at, &st) != nil || st.Dev != first.Dev && !across {
 			return "", ""
 		}
 		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {

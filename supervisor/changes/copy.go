@@ -75,6 +75,9 @@ func (d *Draft) Copy(in func(path string) bool, others []string, most int64) (c 
 		return c, fmt.Errorf("draft %s: %w", d.ID, err)
 	}
 	for i := range d.Roots {
+		if d.outOfReach(i) {
+			continue
+		}
 		if err := d.copyRoot(i, in, hidden, most, &c); err != nil {
 			return c, fmt.Errorf("draft %s: copy %s: %w", d.ID, d.Roots[i], err)
 		}

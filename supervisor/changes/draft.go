@@ -23,11 +23,14 @@ import (
 // A Draft is what calls have done to workspaces that they saw through an overlay (overlayfs):
 // nothing of it is in the workspaces before a person keeps it.
 type Draft struct {
-	ID         string    `json:"id"`
-	Roots      []string  `json:"roots"`      // absolute, without links
-	Identities []rootID  `json:"identities"` // of the roots
-	Command    []string  `json:"command"`
-	Began      time.Time `json:"began"`
+	ID         string   `json:"id"`
+	Roots      []string `json:"roots"`      // absolute, without links
+	Identities []rootID `json:"identities"` // of the roots
+	Command    []string `json:"command"`
+	// Beside are those of the roots that lie beside the others: of a package, the repository's own files. The first
+	// root is the workspace that they belong to.
+	Beside []string  `json:"beside,omitempty"`
+	Began  time.Time `json:"began"`
 	// Foreign is a name that no overlay of this user's lets calls write (EOVERFLOW); "" is none.
 	Foreign string `json:"foreign,omitempty"`
 	// Copied: no overlay could be laid over the roots, and calls work on copies of them. Moved:
@@ -44,11 +47,12 @@ type Draft struct {
 // at when somebody asks what they did (changes).
 const draftFile = "draft.json"
 
-// NewDraft makes a draft of roots below dir, a directory of its user alone.
-func NewDraft(dir string, roots, command []string) (*Draft, error) {
+// NewDraft makes a draft of roots, and of what lies beside them, below dir, a directory of its user alone.
+func NewDraft(dir string, roots, command []string, beside ...string) (*Draft, error) {
 	sweepDrafts(dir)
 	// A file's time can lag behind the clock by one of its ticks.
-	d := &Draft{Roots: roots, Command: command, Began: time.Now().Add(-clockTick)}
+	roots = slices.Concat(roots, beside)
+	d := &Draft{Roots: roots, Beside: beside, Command: command, Began: time.Now().Add(-clockTick)}
 	d.ID = fmt.Sprintf("%s-%s", d.Began.UTC().Format("20060102T150405"), strings.ToLower(rand.Text()[:4]))
 	d.dir = filepath.Join(dir, d.ID)
 	for i, root := range roots {
@@ -217,6 +221,10 @@ func (d *Draft) WasCutOff() (first, was bool) {
 	return true, true
 }
 
+// outOfReach reports whether calls of the draft have nothing of a root: a copy at another path is no part of a
+// repository.
+func (d *Draft) outOfReach(root int) bool { return d.Moved && slices.Contains(d.Beside, d.Roots[root]) }
+
 // Dir is where it lies: no sandbox may see it.
 func (d *Draft) Dir() string { return d.dir }
 
@@ -331,6 +339,9 @@ type DraftPlan struct {
 // Plan says what keeping the draft, or what of it lies at or below one of paths, would
 // do to the root of that number. It changes nothing.
 func (d *Draft) Plan(root int, o Options, paths []string) (p DraftPlan, err error) {
+	if d.outOfReach(root) {
+		return p, nil
+	}
 	wrap := func(err error) error { return fmt.Errorf("draft %s: %w", d.ID, err) }
 	if p.w, err = d.workspace(root, o); err != nil {
 		return p, wrap(err)
