@@ -204,7 +204,7 @@ func (c *Controller) remember(q *question, a Answer, d Decision) error {
 		f = a.Pattern.fingerprint(q.call.Connector, q.call.ToolName)
 	} else {
 		m.Payload = q.payload
-		if same, ok := q.same(q.call.Connector); ok && !a.Allow {
+		if same, ok := q.same(q.call.Connector, q.call.Reach.Same); ok && !a.Allow {
 			f = same
 		}
 	}

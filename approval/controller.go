@@ -232,8 +232,10 @@ func (c *Controller) question(call Call) (*question, error) {
 	q.call.Reach = q.call.Reach.ofTool(&q.call)
 	q.findPatterns()
 	for _, connector := range append([]string{q.call.Connector}, q.call.DenialsOf...) {
-		if f, ok := q.same(connector); ok {
-			q.denials = append(q.denials, f)
+		for _, same := range append([]string{q.call.Reach.Same}, q.call.Reach.Inside...) {
+			if f, ok := q.same(connector, same); ok {
+				q.denials = append(q.denials, f)
+			}
 		}
 	}
 	r := q.call.Request

@@ -83,11 +83,11 @@ func (q *question) denialsOf(p Pattern) (list []Fingerprint) {
 }
 
 // same is under what a denial of the very call is remembered, if other tools do the same.
-func (q *question) same(connector string) (f Fingerprint, ok bool) {
-	if q.call.Reach.Same == "" {
+func (q *question) same(connector, same string) (f Fingerprint, ok bool) {
+	if same == "" {
 		return Fingerprint{}, false
 	}
-	f, _, err := fingerprint(connector, "", map[string]any{"same": q.call.Reach.Same, "tools": strings.Join(q.call.Reach.Tools, " ")})
+	f, _, err := fingerprint(connector, "", map[string]any{"same": same, "tools": strings.Join(q.call.Reach.Tools, " ")})
 	return f, err == nil
 }
 

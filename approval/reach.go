@@ -33,6 +33,9 @@ type Reach struct {
 	// that is remembered for the very call holds for all with these words. "" is no more
 	// than the payload says.
 	Same string
+	// Inside is the same of all that the call does among other things: what was denied by
+	// itself is denied in company.
+	Inside []string
 }
 
 // ofTool is the reach of a call with the tool itself among what a pattern may speak of.
@@ -52,7 +55,7 @@ func (r Reach) ofTool(call *Call) Reach {
 			}
 			return append(r.Offers(), whole)
 		},
-		NotWhole: r.NotWhole, Single: r.Single, Exact: r.Exact, Tools: r.Tools, Same: r.Same,
+		NotWhole: r.NotWhole, Single: r.Single, Exact: r.Exact, Tools: r.Tools, Same: r.Same, Inside: r.Inside,
 	}
 }
 

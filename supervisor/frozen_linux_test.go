@@ -499,7 +499,7 @@ func TestDenialsHoldForEveryToolThatRunsCommands(t *testing.T) {
 			if allow {
 				continue
 			}
-			for _, same := range []string{`{"command": "touch x", "timeout_ms": 1000}`, `{"command": "touch  'x'"}`} {
+			for _, same := range []string{`{"command": "touch x", "timeout_ms": 1000}`, `{"command": "touch  'x'"}`, `{"command": "true; touch x </dev/null"}`, `{"command": "ls | touch x"}`} {
 				if r, err := f.Check(context.Background(), self, protocol.ToolsCall{SessionID: f.session, CallID: "c", Tool: "shell", Args: json.RawMessage(same)}); err != nil || r.Decision != protocol.CheckDeny {
 					t.Errorf("denied of %s: %s: %v, %s", from, same, err, r.Decision)
 				}

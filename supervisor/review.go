@@ -147,8 +147,15 @@ func (d draftDecider) ours(q approval.Call) approval.Call {
 			q.Reach.Elements = append(slices.Clip(q.Reach.Elements), e)
 		}
 	}
-	if same, dir, ok := strings.Cut(q.Reach.Same, "\x00"); ok {
-		q.Reach.Same = same + "\x00" + d.draft.Of(dir)
+	of := func(form string) string {
+		if same, dir, ok := strings.Cut(form, "\x00"); ok {
+			return same + "\x00" + d.draft.Of(dir)
+		}
+		return form
+	}
+	q.Reach.Same, q.Reach.Inside = of(q.Reach.Same), slices.Clone(q.Reach.Inside)
+	for i, form := range q.Reach.Inside {
+		q.Reach.Inside[i] = of(form)
 	}
 	if details := q.Details; details != nil {
 		q.Details = func() map[string]string {

@@ -89,9 +89,28 @@ func (p *Policy) analyse(command, shell string, explain *[]tools.Considered) Dec
 		a.ask(p.altered, "leave it out of the environment")
 	}
 	a.script(command, p.dialectOf(shell))
+	class := a.class()
+	if class.Class != Read && p.fallback < tools.Allow {
+		a.unheld()
+	}
 	d := decide(a.parts)
-	d.Bounds, d.Analysis = a.bounds, a.class()
+	d.Bounds, d.Analysis = a.bounds, class
 	return d
+}
+
+// unheld leaves what only tables let run to the default, where the rest of its line does more
+// than read: one sandbox holds all of a line, and nothing would hold this part to reading.
+func (a *analysis) unheld() {
+	for i, p := range a.parts {
+		if !p.tabled || p.Effect < tools.Allow {
+			continue
+		}
+		a.parts[i] = Part{Text: p.Text, Words: p.Words, readings: p.readings, tabled: true, Effect: a.p.fallback, Rule: ruleDefault, RuleIndex: -1,
+			Reason: fmt.Sprintf("%q runs unasked where the whole line only reads, and this one does more", p.Text), Hint: "run it as a command line of its own"}
+		if a.explain != nil {
+			a.overruled(a.parts[i])
+		}
+	}
 }
 
 // script analyses a whole script: the command, or one that a shell is given.

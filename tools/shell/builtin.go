@@ -40,7 +40,7 @@ func builtin(name string) builtinFunc {
 	case "trap":
 		return (*analysis).trap
 	case "exec":
-		return (*analysis).execOnly
+		return func(a *analysis, cmd simpleCommand) bool { return len(cmd.words) == 1 && a.free(cmd) } // it keeps its redirections
 	case "hash":
 		return (*analysis).hash
 	case "jobs":
@@ -160,11 +160,6 @@ func (a *analysis) trap(cmd simpleCommand) bool {
 		return a.doubt(cmd, "trap runs a command at another time")
 	}
 	return a.free(cmd)
-}
-
-// execOnly judges exec without a command, which only keeps its redirections.
-func (a *analysis) execOnly(cmd simpleCommand) bool {
-	return len(cmd.words) == 1 && a.free(cmd)
 }
 
 func (a *analysis) hash(cmd simpleCommand) bool {

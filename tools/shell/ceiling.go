@@ -170,8 +170,8 @@ func protocols(views []view) string {
 // unheld is what is asked where nothing holds a command line to the class that allowed it:
 // an agent carries it out by itself, or the profile reaches further than the class.
 func (t *Tool) unheld(p *Policy, c tools.Call, command, dir string, d Decision) *approval.Request {
-	if d.RuleIndex >= 0 || t.Default.Effect() == tools.Allow {
-		return nil // a person's own rule
+	if t.Default.Effect() == tools.Allow || d.RuleIndex >= 0 && !slices.ContainsFunc(d.Parts, func(q Part) bool { return q.tabled }) {
+		return nil // a person's own word
 	}
 	d.Effect = tools.Ask
 	return p.request(c, command, dir, d)

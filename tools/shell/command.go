@@ -208,7 +208,10 @@ func (a *analysis) applies(r *compiledRule, cmd simpleCommand, views []view, why
 		*why = reason
 		return Part{}, false
 	}
-	return rulePart(r, tools.Allow, ""), true
+	part, base := rulePart(r, tools.Allow, ""), a.baseName(cmd.words[0].text)
+	form := known().reads[base]
+	part.tabled = len(rest) > 0 && (r.ReadOnly || form != nil && form.pure != nil) && !known().in("sure", base) && (base != "find" || !onlyTests(cmd.words[1:]))
+	return part, true
 }
 
 // byDefault judges what no rule matches; why says what kept one from it.

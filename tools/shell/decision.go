@@ -38,6 +38,7 @@ type Part struct {
 	// them, up to the first that is not known.
 	readings  [][]string
 	reads     bool   // it does no more than class Read allows
+	tabled    bool   // what allows it is what tables say of words that no rule names
 	protocols string // of git, where it speaks with another repository
 }
 

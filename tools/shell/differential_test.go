@@ -77,7 +77,9 @@ func (s *speaker) command() string {
 		return s.one("read ", "{read,x} ", "$'read' ", "mapfile ", "printf -v ", "r=read; $r ", "unset ", "eval ", "trap ", "getopts x ", "exec ", "command ", "builtin ") + s.words() + s.redirection()
 	case 13:
 		return s.assignment() + s.one("; ", "\n", " && ") + s.command()
-	case 14:
+	case 14: // a value that may not be given
+		return s.one("", "! ", "y=b; ") + s.one("x=a", "x=a y=b") + s.redirection() + s.one("; ", "\n", " && ", " || ") + s.one("run $x evil", "run \"$x\" evil", s.command())
+	case 15:
 		return s.one("! ", "time ", "coproc ", "{ :; } ", "then ") + s.command()
 	}
 	return s.prefix() + s.one("ls", "echo", "ls", "echo", ":", "cat", "printf %s", "$x", "l\\s", "'ls'", "\"l\"s", "$'ls'", "l\\\ns", "{ls,echo}") + " " + s.words() + s.redirection()
@@ -181,7 +183,7 @@ func (s *speaker) expansion() string {
 func (s *speaker) redirection() string {
 	switch s.IntN(9) {
 	case 0:
-		return s.one(" >/dev/null", " 2>&1", " </dev/null", " &>/dev/null", " 2>&-", " {x}>/dev/null", " >&2")
+		return s.one(" <missing", " >/dev/null", " 2>&1", " </dev/null", " &>/dev/null", " 2>&-", " {x}>/dev/null", " >&2")
 	case 1:
 		return " <<< " + s.word()
 	case 2, 3:
@@ -208,11 +210,12 @@ func (s *speaker) bodies() string {
 }
 
 // TestShellsRunNothingElse runs command lines that are made up, and that run unasked, in
-// real shells, whose PATH has one program that no rule speaks about and no table knows.
+// real shells, whose PATH has one program that no rule speaks about and no table knows, and
+// one that runs its first word, unless that is the word which its rule names.
 // It must never run, and no file may be written: where that happens, the shell reads a
 // command line otherwise than this package.
 func TestShellsRunNothingElse(t *testing.T) {
-	d, list := rulesOf(t, "ls;echo;printf")
+	d, list := rulesOf(t, "ls;echo;printf;run a")
 	p := mustPolicy(t, d, list)
 	for _, shell := range []string{"bash", "dash"} {
 		t.Run(shell, func(t *testing.T) {
@@ -257,7 +260,7 @@ func newTheatre(t *testing.T, shell string) *theatre {
 			t.Fatal(err)
 		}
 	}
-	for name, script := range map[string]string{"evil": "#!/bin/sh\n: >" + h.mark + "\n", "ls": "#!/bin/sh\n"} {
+	for name, script := range map[string]string{"evil": "#!/bin/sh\n: >" + h.mark + "\n", "ls": "#!/bin/sh\n", "run": "#!/bin/sh\n[ \"$1\" = a ] || \"$1\"\n"} {
 		if err := os.WriteFile(filepath.Join(h.bin, name), []byte(script), 0o755); err != nil {
 			t.Fatal(err)
 		}

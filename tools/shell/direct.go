@@ -47,43 +47,18 @@ func literalWords(command string) []string {
 	}
 	var argv []string
 	for _, w := range call.Args {
-		text, ok := literalWord(w)
-		if !ok {
-			return nil
+		var text strings.Builder
+		for _, part := range w.Parts {
+			if !appendLiteral(&text, part) {
+				return nil
+			}
 		}
-		argv = append(argv, text)
+		argv = append(argv, text.String())
 	}
 	if ofTheShell(argv) {
 		return nil
 	}
 	return argv
-}
-
-// literalWord is the text of a word of plain and quoted pieces.
-func literalWord(w *syntax.Word) (string, bool) {
-	var b strings.Builder
-	for _, part := range w.Parts {
-		switch part := part.(type) {
-		case *syntax.Lit:
-			b.WriteString(part.Value)
-		case *syntax.SglQuoted:
-			if part.Dollar {
-				return "", false
-			}
-			b.WriteString(part.Value)
-		case *syntax.DblQuoted:
-			for _, inner := range part.Parts {
-				l, ok := inner.(*syntax.Lit)
-				if !ok || part.Dollar {
-					return "", false
-				}
-				b.WriteString(l.Value)
-			}
-		default:
-			return "", false
-		}
-	}
-	return b.String(), true
 }
 
 // ofTheShell reports whether bash itself does what the words say. Without arguments,

@@ -36,9 +36,7 @@ func classifyValue(name string, v word) envClass {
 		return envHarmless
 	case !v.fixed():
 		return envUnknown
-	case strings.Contains(v.text, "..") || strings.HasPrefix(v.text, ":") || path.IsAbs(v.text):
-		return envDangerous
-	case locale && strings.Contains(v.text, "/"):
+	case strings.Contains(v.text, "..") || strings.HasPrefix(v.text, ":") || path.IsAbs(v.text), locale && strings.Contains(v.text, "/"):
 		return envDangerous
 	}
 	return envHarmless

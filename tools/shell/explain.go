@@ -72,6 +72,16 @@ func (a *analysis) consider(cmd simpleCommand, part Part) {
 	}
 }
 
+// overruled notes that the default decides what a rule seemed to.
+func (a *analysis) overruled(p Part) {
+	for i, c := range *a.explain {
+		if c.Subject == p.Text && c.Outcome == tools.Decides {
+			(*a.explain)[i].Outcome, (*a.explain)[i].Why = tools.Unfit, p.Reason
+		}
+	}
+	*a.explain = append(*a.explain, tools.Considered{Subject: p.Text, Rule: "shell." + p.Rule, Effect: p.Effect, Outcome: tools.Decides, Why: p.Reason})
+}
+
 // outcome is what one rule says about a command, whatever the others say. It
 // asks the same questions as denied and firstMatch.
 func (a *analysis) outcome(r *compiledRule, cmd simpleCommand, views []view) (tools.Outcome, string) {

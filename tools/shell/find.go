@@ -2,6 +2,7 @@ package shell
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 )
 
@@ -38,6 +39,14 @@ func parseFind(words []word) findCommand {
 		}
 	}
 	return f
+}
+
+// onlyTests reports whether no word could be an action, however the others are read.
+func onlyTests(words []word) bool {
+	return !slices.ContainsFunc(words, func(w word) bool {
+		tests := known().in("find-tests", w.text) || known().in("find-values", w.text) || known().in("find-files", w.text)
+		return !w.fixed() || !tests && len(w.text) > 1 && w.text[0] == '-' && (w.text[1] < '0' || w.text[1] > '9')
+	})
 }
 
 // parseStarts reads the options and starting points, which end where the
@@ -78,15 +87,14 @@ func (f *findCommand) parseTest(words []word) int {
 
 func (f *findCommand) parseCommand(words []word) int {
 	f.runs = "find " + words[0].text + " runs a program"
-	for i := 1; i < len(words); i++ {
-		plus := words[i].fixed() && words[i].text == "+" && words[i-1].fixed() && words[i-1].text == "{}"
-		if plus || words[i].fixed() && words[i].text == ";" {
-			f.commands = append(f.commands, replaced(words[1:i], "{}"))
-			return i + 1
+	end := 1
+	for ; end < len(words) && (!words[end].fixed() || words[end].text != ";"); end++ {
+		if words[end].fixed() && words[end].text == "+" && words[end-1].fixed() && words[end-1].text == "{}" {
+			break
 		}
 	}
-	f.commands = append(f.commands, replaced(words[1:], "{}"))
-	return len(words)
+	f.commands = append(f.commands, replaced(words[1:end], "{}"))
+	return min(end+1, len(words))
 }
 
 // findCommands judges what find runs, each as a command of its own. The

@@ -82,6 +82,8 @@ func (r Rule) Caution() string {
 		return called + " runs another program: what that one is needs a rule of its own"
 	case kind == "script" && !named:
 		return called + " runs the code that its other words name: the rule allows nothing until its pattern names the script or the module"
+	case known().in("hosts", name) && !named:
+		return called + " reaches any host: the rule is for one if its pattern names the address"
 	case kind == "words":
 		return called + " runs what its other words say: the rule allows its own words and no others"
 	}
@@ -134,7 +136,10 @@ func (a *analysis) guardOptions(base, name string, words, rest []word) string {
 	if len(rest) == 0 {
 		return ""
 	}
-	if g == nil {
+	elsewhere := known().in("hosts", base) && len(operandsOf(cmp.Or(g, &grammar{}), words[:len(words)-len(rest)])) > 0
+	if g == nil && elsewhere {
+		return base + otherPlace
+	} else if g == nil {
 		return plainWords(base, rest)
 	}
 	if at := len(words) - len(rest) - 1; at >= 0 && words[at].mayBeOption() { // the first of rest may be its value
@@ -159,6 +164,8 @@ func (a *analysis) guardOptions(base, name string, words, rest []word) string {
 	switch {
 	case reason != "":
 		return base + ": " + reason
+	case elsewhere && (len(p.operands) > 0 || slices.ContainsFunc(p.options, func(o option) bool { return o.has })):
+		return base + otherPlace
 	case p.hidesOption(name):
 		return base + ": what stands behind an option could be one: write it with =, or name it in the rule"
 	case form != nil && form.operands == oneFile && len(operandsOf(g, words)) > 1:
@@ -183,6 +190,8 @@ func (a *analysis) guardOptions(base, name string, words, rest []word) string {
 	}
 	return ""
 }
+
+const otherPlace = ": what names a place in its rule covers no other place, and nothing that is sent there but what the rule names"
 
 // hidesOption reports whether what was taken for an option's value could be an option: a
 // table that is wrong about who takes a value must not hide one behind another.

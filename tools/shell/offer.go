@@ -54,22 +54,14 @@ func narrow(part Part) (pattern string, exact bool) {
 		return "", false
 	}
 	words, exact := approval.StandingPrefix(part.Words)
+	plain := plainWord
 	if exact {
-		return exactPattern(words), true
+		plain = plainArgument
 	}
-	if slices.ContainsFunc(words, func(w string) bool { return !plainWord.MatchString(w) }) {
+	if slices.ContainsFunc(words, func(w string) bool { return !plain.MatchString(w) }) { // it would not be read back as it is
 		return "", false
 	}
-	return strings.Join(words, " "), false
-}
-
-// exactPattern is the words quoted as in a shell; "" if one would not be read
-// back as it is.
-func exactPattern(words []string) string {
-	if slices.ContainsFunc(words, func(w string) bool { return !plainArgument.MatchString(w) }) {
-		return ""
-	}
-	return strings.Join(words, " ")
+	return strings.Join(words, " "), exact
 }
 
 var (

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -17,14 +18,12 @@ import (
 // does not let a rule allow (an option that runs a program, a variable that
 // changes one, a redirection to a file) no pattern allows either.
 func (t *Tool) reach(p *Policy, command, dir string, d Decision) approval.Reach {
-	same := command
-	if argv := literalWords(command); argv != nil {
-		same = tools.QuoteCommand(argv)
-	}
+	same, inside := forms(command, d.Parts, p.files.Start())
 	r := approval.Reach{
 		NotWhole: "the tool runs any program",
 		Tools:    []string{"shell", "run"}, // each of them starts what the other would
-		Same:     same + "\x00" + p.files.Start(),
+		Same:     same,
+		Inside:   inside,
 		Elements: elements(d.Parts),
 		Left: func(patterns []approval.Pattern) int {
 			return asks(t.readsAsked(p.with(patterns).Decide(command, "bash"), dir))
@@ -35,6 +34,33 @@ func (t *Tool) reach(p *Policy, command, dir string, d Decision) approval.Reach 
 		r.Left, r.Offers = func([]approval.Pattern) int { return maxSteps + 1 }, nil
 	}
 	return r
+}
+
+// forms are a line in the words by which a denial of it is known, and whatever stands in it in
+// the words by which that would be: each command, and each few side by side. Neither what does
+// nothing nor how they are joined makes it another line.
+func forms(command string, parts []Part, dir string) (same string, inside []string) {
+	const most = 8 // side by side
+	same = command + "\x00" + dir
+	var texts []string
+	for _, p := range parts {
+		switch text := tools.QuoteCommand(p.Words); {
+		case p.Text == "": // not all of it is understood
+			return same, nil
+		case text == "true" || text == ":":
+		default:
+			texts = append(texts, cmp.Or(text, p.Text))
+		}
+	}
+	for i := range texts {
+		for n := i + 1; n <= min(len(texts), i+most); n++ {
+			inside = append(inside, strings.Join(texts[i:n], "\n")+"\x00"+dir)
+		}
+	}
+	if len(texts) == 0 || strings.Contains(command, "=") && literalWords(command) == nil { // with a variable set it is another
+		return same, inside
+	}
+	return strings.Join(texts, "\n") + "\x00" + dir, append(inside, same)
 }
 
 // Reach is what a program touches that is started without a shell, for patterns:
@@ -145,7 +171,10 @@ func offers(parts []Part) []approval.Pattern {
 func readings(views []view) [][]string {
 	var list [][]string
 	for _, v := range views {
-		words := fixedWords(v.words)
+		var words []string
+		for i := 0; i < len(v.words) && v.words[i].fixed(); i++ {
+			words = append(words, v.words[i].text)
+		}
 		if len(words) == 0 {
 			continue
 		}
@@ -153,18 +182,6 @@ func readings(views []view) [][]string {
 		if base := path.Base(words[0]); base != words[0] {
 			list = append(list, slices.Concat([]string{base}, words[1:]))
 		}
-	}
-	return list
-}
-
-// fixedWords are the words up to the first that only the shell will know.
-func fixedWords(words []word) []string {
-	var list []string
-	for _, w := range words {
-		if !w.fixed() {
-			break
-		}
-		list = append(list, w.text)
 	}
 	return list
 }

@@ -232,3 +232,25 @@ func TestPatternsLoosenOnlyWhatTheyCover(t *testing.T) {
 		}
 	})
 }
+
+// TestADeniedCommandInCompany: a denial of a line is known by its commands, and each command of
+// another line is looked up as a line of its own.
+func TestADeniedCommandInCompany(t *testing.T) {
+	d, list := rulesOf(t, "")
+	p := mustPolicy(t, d, list)
+	for _, c := range []struct {
+		denied, line string
+		holds        bool
+	}{
+		{"touch z y", "true; touch z y", true}, {"touch z y", "touch z y </dev/null", true}, {"touch z y", "'touch' z y", true},
+		{"touch z y", "echo x | timeout 5 touch z y", true}, {"touch z y", "sh -c 'touch z y'", true}, {"touch z y", ": && touch z y || false", true},
+		{"cd sub && make", "cd sub; make", true}, {"cd sub && make", "ls; cd sub && make; ls", true}, {"touch z y; true", "touch z y", true},
+		{"touch z y", "touch z", false}, {"touch z y", "touch y z", false}, {"cd sub && make", "make", false}, {"true", "touch z", false},
+		{"A=1 make", "make", false}, {"x=1", "true", false}, {"touch z y; ls", "touch z y", false},
+	} {
+		denied, line := reachOf(p, c.denied), reachOf(p, c.line)
+		if got := line.Same == denied.Same || slices.Contains(line.Inside, denied.Same); got != c.holds {
+			t.Errorf("%q is denied: %q is denied too: %v, want %v (%q, %q)", c.denied, c.line, got, c.holds, denied.Same, line.Inside)
+		}
+	}
+}

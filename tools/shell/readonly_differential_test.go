@@ -144,3 +144,50 @@ func (d readOnlyDir) snapshot(t *testing.T) string {
 	}
 	return all.String()
 }
+
+// TestSedScriptsOnlyPrint holds what is taken for a script that only prints against sed itself,
+// which in its sandbox refuses a script that writes, reads or runs something.
+func TestSedScriptsOnlyPrint(t *testing.T) {
+	if out, err := exec.Command("sed", "--sandbox", "w x").CombinedOutput(); err == nil || !bytes.Contains(out, []byte("sandbox")) {
+		t.Fatalf("sed has no sandbox here: %v: %s", err, out)
+	}
+	const rounds = 60_000
+	random := rand.New(rand.NewPCG(11, 7))
+	pieces := strings.Fields(`s / / / , # [ ] [^ ^ - \\ [: :] [:alpha:] [^] []] [^]/] \/ \n x e w r s/a/b/ y/a/b/ ; } { ! $ 1 2,3 I M g p d N a i\\ c : b t x; e; wOUT #n 0~2 +1 | @ % (`)
+	// Pieces in which one reader may be within a regular expression and the other behind it.
+	longer := strings.Fields(`/[^]/ /[]/ /[a/ /[^a]/ /[]a]/ /[[:x:]/ /\\[/ s/[^]/x/; s/[]/x/; y/[/]/; p; s/]/w/p s/]/e/p /]/ w/p e;# ;/]/p`)
+	read, refused := 0, 0
+	for i := range rounds {
+		script := []string{"s/", "/", "s#", "y/", "", "1"}[random.IntN(6)]
+		for range 1 + random.IntN(9) {
+			if random.IntN(12) == 0 {
+				script += []string{" ", "\n"}[random.IntN(2)]
+			}
+			script += pieces[random.IntN(len(pieces))]
+		}
+		if i%2 == 0 {
+			script = ""
+			for range 2 + random.IntN(3) {
+				script += longer[random.IntN(len(longer))]
+			}
+		}
+		if !sedScript.MatchString(script) {
+			refused++
+			continue
+		}
+		read++
+		for _, dialect := range []string{"-n", "-E", "--posix"} {
+			if !strings.ContainsAny(script, "erwRW") {
+				break // sed has no other letters for it
+			}
+			c := exec.Command("sed", "--sandbox", dialect, "--", script)
+			if out, _ := c.CombinedOutput(); bytes.Contains(out, []byte("sandbox")) {
+				t.Errorf("%q is taken for a script that only prints; sed %s says %s", script, dialect, out)
+			}
+		}
+	}
+	if read < rounds/50 || refused < rounds/50 {
+		t.Errorf("%d scripts are read and %d refused: too few to show anything", read, refused)
+	}
+	t.Logf("%d of %d scripts only print", read, rounds)
+}

@@ -20,9 +20,6 @@ type ruleSet struct {
 	denying func() *ruleSet
 }
 
-// fewRules are as soon asked as looked up.
-const fewRules = 4
-
 // newRuleSet tries those rules of list that are chosen.
 func newRuleSet(list []compiledRule, chosen func(*compiledRule) bool) *ruleSet {
 	s := &ruleSet{list: list}
@@ -40,10 +37,8 @@ func newRuleSet(list []compiledRule, chosen func(*compiledRule) bool) *ruleSet {
 		}
 		s.others.all = append(s.others.all, i)
 	}
-	if len(list) > fewRules {
-		s.denies.byStem(list)
-		s.others.build(list)
-	}
+	s.denies.byStem(list)
+	s.others.build(list)
 	s.denying = sync.OnceValue(func() *ruleSet {
 		var denies []compiledRule
 		for _, i := range s.denies.all {

@@ -39,7 +39,7 @@ var sedScript = func() *regexp.Regexp {
 	var address, substitute []string
 	for _, d := range []string{"/", "#", ",", `\|`, "@", ":", "%"} {
 		text := `(?:[^\\\n` + d + `]|\\[^\n])*` + d
-		pattern := d + `(?:[^\\\n\[` + d + `]|\\[^\n]|\[\^?(?:[^]\[\\\n` + d + `]|\[:[a-z]+:\])+\])*` + d
+		pattern := d + `(?:[^\\\n\[` + d + `]|\\[^\n]|\[\^?(?:[^]^\[\\\n` + d + `]|\[:[a-z]+:\])+\])*` + d
 		substitute = append(substitute, `s`+pattern+text+`[gpiIm0-9M]*`, `y`+d+text+text)
 		if d == "/" {
 			address = []string{`\d+(?:~\d+)?`, `\$`, pattern + `[IM]*`}

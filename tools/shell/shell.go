@@ -12,10 +12,8 @@
 // The rules are an aid to fewer questions. They do not see what an allowed
 // program does once it runs: the sandbox is the boundary.
 //
-// Decision.Analysis says what a line can do by its text alone, whatever the rules say:
-// a line of class Read reads and prints, and executes the programs that are named
-// there. Decision.Free says whether that alone decides. A text can be misread: whoever
-// lets a line run because of its class has the kernel hold the class.
+// Decision.Analysis says what a line can do by its text alone, Decision.Free whether that
+// decides. A text can be misread: the kernel holds what runs because of it.
 package shell
 
 import (

@@ -122,11 +122,7 @@ func (s *startWalk) leads(words []tools.Started, start string) (dirs []string) {
 	}
 	for _, w := range words {
 		for _, name := range []string{w.Name, w.Name[min(2, len(w.Name)):]} { // as in -Cdir
-			if name = absolute(name, start); !strings.ContainsAny(name, "*?[") {
-				add(name)
-				continue
-			}
-			found, _ := filepath.Glob(name)
+			found, _ := filepath.Glob(absolute(name, start))
 			for _, dir := range found {
 				add(dir)
 			}

@@ -227,7 +227,7 @@ func (o patternOptions) in(words []word) verdict {
 			names = names[1:]
 		}
 	}
-	found := hasLetters(letters, o.letters)
+	found := strings.Trim(strings.ToLower(o.letters), strings.ToLower(letters)) == "" // "rm -R" is "rm -r"
 	for _, l := range o.long {
 		found = found && long[l]
 		doubt = doubt || strings.Contains(letters, l[2:3])
@@ -241,12 +241,6 @@ func (o patternOptions) in(words []word) verdict {
 		return perhaps
 	}
 	return no
-}
-
-// hasLetters reports whether every letter is there in either case: "rm -R" is
-// "rm -r".
-func hasLetters(have, want string) bool {
-	return strings.Trim(strings.ToLower(want), strings.ToLower(have)) == ""
 }
 
 // hiddenSubcommand reports whether name stands where an option before it makes
@@ -353,16 +347,10 @@ func harmlessSetting(s string) bool {
 
 // hasField reports whether list, words between white space, holds s.
 func hasField(list, s string) bool {
-	for len(s) > 0 {
-		i := strings.Index(list, s)
-		if i < 0 {
-			return false
-		}
-		end := i + len(s)
-		if (i == 0 || list[i-1] <= ' ') && (end == len(list) || list[end] <= ' ') {
+	for field := range strings.FieldsSeq(list) {
+		if field == s {
 			return true
 		}
-		list = list[end:]
 	}
 	return false
 }

@@ -14,7 +14,7 @@ import (
 func (a *analysis) top(s *syntax.Stmt) {
 	a.stmt(s)
 	c, ok := s.Cmd.(*syntax.CallExpr)
-	if !ok || s.Background || len(c.Args) > 0 {
+	if !ok || s.Background || len(c.Args)+len(s.Redirs) > 0 { // dash assigns nothing where a redirection fails
 		return
 	}
 	for _, as := range c.Assigns {

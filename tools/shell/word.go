@@ -62,14 +62,11 @@ func (w word) String() string {
 }
 
 func joinWords(ws []word) string {
-	var b strings.Builder
-	for i, w := range ws {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(w.String())
+	var texts []string
+	for _, w := range ws {
+		texts = append(texts, w.String())
 	}
-	return b.String()
+	return strings.Join(texts, " ")
 }
 
 // words gives what bash makes of the words of a command, and looks into every

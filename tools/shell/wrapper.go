@@ -57,7 +57,11 @@ func (a *analysis) wrapped(w *wrapper, cmd simpleCommand) {
 		a.doubtful(outer, cmd.words[0].text+": "+reason)
 		return
 	}
-	a.readOptionPaths(p)
+	for _, o := range p.options {
+		if o.path && o.has {
+			a.file(o.value, false)
+		}
+	}
 	if lookups := strings.Fields(w.lookup); len(lookups) > 0 && p.has(lookups...) {
 		a.free(outer)
 		return
@@ -94,14 +98,6 @@ func (a *analysis) deniedInside(words []word, least tools.Effect) {
 	if part, ok := a.denied(inner, a.views(inner)); ok {
 		part.Text, part.Effect = inner.text(), max(part.Effect, min(least, a.p.fallback))
 		a.add(part)
-	}
-}
-
-func (a *analysis) readOptionPaths(p parsed) {
-	for _, o := range p.options {
-		if o.path && o.has {
-			a.file(o.value, false)
-		}
 	}
 }
 
@@ -172,8 +168,11 @@ func (a *analysis) assignmentWords(cmd *simpleCommand) []word {
 func appended(words []word, p parsed) []word {
 	replace := ""
 	for _, o := range p.options {
-		if hasField("-I -i --replace", o.name) {
+		switch {
+		case hasField("-I -i --replace", o.name):
 			replace = cmp.Or(o.value.text, "{}")
+		case hasField("-L -l -n --max-lines --max-args", o.name): // of these and -I the last one counts
+			return append(words[:len(words):len(words)], unknownWords())
 		}
 	}
 	if replace == "" {
