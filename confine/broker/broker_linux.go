@@ -34,6 +34,12 @@ func idOf(st *unix.Stat_t) FileID { return FileID{st.Dev, st.Ino} }
 // by whomever, its number becomes another's.
 type births map[FileID]unix.StatxTimestamp
 
+// A birth is one of them.
+type birth struct {
+	file FileID
+	when unix.StatxTimestamp
+}
+
 // born is when the file at name was made, or the one that dir is of with "". On a file
 // system that does not know, all were made at once.
 func born(dir int, name string) unix.StatxTimestamp {
@@ -148,9 +154,12 @@ type Broker struct {
 
 	// names is held from looking at a name to acting on it.
 	names sync.Mutex
-	made  births        // protected files that were made here, of checked content
-	late  []late        // files that get their names when they are written
-	until time.Duration // see mayLook
+	made  births // protected files that were made here, of checked content
+	// configs are git configurations that were a person's before programs changed them, by
+	// the file that is there now.
+	configs map[birth]string
+	late    []late        // files that get their names when they are written
+	until   time.Duration // see mayLook
 
 	questions questions
 
@@ -169,7 +178,7 @@ func New(o Options) (*Broker, error) {
 		o.Rules = NewRules(sandboxprofile.Profile{}, nil)
 	}
 	b := &Broker{
-		Options: o, profile: o.Rules, kept: map[FileID]bool{}, made: births{},
+		Options: o, profile: o.Rules, kept: map[FileID]bool{}, made: births{}, configs: map[birth]string{},
 		sockets: map[uint64]socket{}, listened: map[uint64]bool{}, mutes: map[int]bool{}, bound: births{}, terminals: map[terminal]bool{}, told: map[uint64]name{},
 	}
 	b.abstractID = strings.TrimPrefix(tempName(), tempPrefix)

@@ -11,6 +11,9 @@ import (
 // maxConfig bounds a git configuration that is judged.
 const maxConfig = 256 << 10
 
+// maxConfigs bounds how many are remembered as they were before a program changed them.
+const maxConfigs = 64
+
 // A setting is one variable of a git configuration, as git-config(1) names it.
 type setting struct {
 	section, name string // without letter case: section and the variable's name
@@ -159,32 +162,57 @@ func textOf(dir, to string) (string, bool) {
 	return path.Join(dir, to), true
 }
 
-// mayBecome reports whether a git configuration in dir that held old may hold text: each
-// setting that old did not have is harmless. What cannot be read as git does is not.
-func mayBecome(old, text, dir string, writable func(name string) bool) bool {
-	had, _ := settings(old) // one that is not read here lends nothing
+// mayBecome reports whether a git configuration in dir may hold text where a person had was,
+// which is "" for a repository of a program's own: what was set still is, in its order,
+// but for what programs may set as they like, and what is new is harmless. What cannot be
+// read as git does is neither. It is never asked about what a program made of was: three
+// commands of git's would take a remote away and bring another one by its name.
+func mayBecome(was, text, dir string, writable func(name string) bool) bool {
+	had, readable := settings(was)
 	have, ok := settings(text)
-	if !ok {
-		return old != "" && old == text
+	if !ok || !readable {
+		return was != "" && was == text
 	}
 	// Both may have thousands, and others wait meanwhile: none is compared with all.
-	before, known, fresh := map[setting]bool{}, map[[2]string]bool{}, isNew(had)
+	before, known, followed, fresh := map[setting]bool{}, map[[2]string]bool{}, map[string]bool{}, isNew(had)
 	for _, h := range had {
 		before[h], known[[2]string{h.section, h.sub}] = true, true
 	}
 	for _, s := range have {
+		followed[s.sub] = followed[s.sub] || s.section == "remote"
+	}
+	stays := func(s setting) bool { return !s.isFree(known) }
+	var staying []setting
+	for _, s := range have {
 		shares := s.sub == "" && SharesWithGroup(s.section, s.name, s.value) && fresh
-		if !before[s] && !shares && (!harmlessSetting(s, dir, writable) || redirects(known, s)) {
+		switch {
+		case !before[s] && !shares && (!harmlessSetting(s, dir, writable) || redirects(known, followed, s)):
 			return false
+		case stays(s) && before[s]:
+			staying = append(staying, s)
 		}
 	}
-	return true
+	return slices.Equal(staying, slices.DeleteFunc(had, func(s setting) bool { return !stays(s) }))
 }
 
-// redirects reports whether s changes where an existing remote, submodule or branch goes:
+// isFree reports whether a setting that was there may be set otherwise, or taken away: it is
+// harmless, and not about a remote, a branch or a submodule of before.
+func (s setting) isFree(known map[[2]string]bool) bool {
+	switch {
+	case !HarmlessKey(s.section, s.name):
+		return false
+	case s.section == "branch" && (s.name == "rebase" || s.name == "description"):
+		return true
+	case s.section == "remote" || s.section == "branch" || s.section == "submodule" && s.sub != "":
+		return !known[[2]string{s.section, s.sub}]
+	}
+	return s.sub == ""
+}
+
+// redirects reports whether s changes where a remote, submodule or branch of before goes:
 // the user's next push would send the work there. A new branch may follow a remote by
 // its name, which is not an address.
-func redirects(known map[[2]string]bool, s setting) bool {
+func redirects(known map[[2]string]bool, remotes map[string]bool, s setting) bool {
 	if len(known) == 0 {
 		return false
 	}
@@ -193,7 +221,9 @@ func redirects(known map[[2]string]bool, s setting) bool {
 	case s.section == "remote" || s.section == "submodule" && s.name == "url":
 		return there
 	case s.section == "branch" && s.name == "remote":
-		return there || s.value != "." && !known[[2]string{"remote", s.value}]
+		return there || s.value != "." && !remotes[s.value]
+	case s.section == "branch" && s.name == "merge":
+		return there
 	}
 	return false
 }

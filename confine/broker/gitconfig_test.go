@@ -77,3 +77,43 @@ func TestWorktreesStayInside(t *testing.T) {
 		}
 	}
 }
+
+// TestSettingsOfAPersonStay: a configuration that was there keeps what it says, however many
+// steps a program takes; what programs may set as they like they set otherwise.
+func TestSettingsOfAPersonStay(t *testing.T) {
+	const was = "[core]\n\tbare = false\n\thooksPath = mine\n[include]\n\tpath = a\n[remote \"origin\"]\n\turl = good\n\tfetch = +x:y\n" +
+		"[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n\trebase = true\n[user]\n\tname = me\n[transfer]\n\tfsckObjects = true\n"
+	inside := func(string) bool { return true }
+	for _, x := range []struct {
+		out, in string // what is taken away of it, and put in its place
+		want    bool
+	}{
+		{"", "", true},
+		{"[user]\n\tname = me\n", "", true},
+		{"\tname = me\n", "\tname = you\n\temail = x\n", true},
+		{"\tbare = false\n", "\tbare = false\n\tautocrlf = input\n", true},
+		{"\trebase = true\n", "\trebase = false\n\tdescription = x\n", true},
+		{"[user]", "[remote \"fork\"]\n\turl = other\n[branch \"new\"]\n\tremote = fork\n\tmerge = refs/heads/new\n[user]", true},
+		{"[remote \"origin\"]\n\turl = good\n\tfetch = +x:y\n", "", false},
+		{"\turl = good\n", "\turl = evil\n", false},
+		{"\turl = good\n", "\turl = good\n\turl = good\n", false},
+		{"\turl = good\n", "\turl = good\n\tpushurl = evil\n", false},
+		{"\tmerge = refs/heads/main\n", "\tmerge = refs/heads/evil\n", false},
+		{"\tremote = origin\n", "", false},
+		{"\thooksPath = mine\n", "", false},
+		{"[include]\n\tpath = a\n", "", false},
+		{"\thooksPath = mine\n[include]\n\tpath = a\n", "[include]\n\tpath = a\n[core]\n\thooksPath = mine\n", false},
+		{"\tfsckObjects = true\n", "", false},
+		{"[user]\n\tname = me\n", "[core]\n\tsharedRepository = group\n", false},
+		{"[user]", "[branch \"new\"]\n\tremote = nowhere\n[user]", false},
+	} {
+		text := strings.Replace(was, x.out, x.in, 1)
+		if got := mayBecome(was, text, "/w/.git", inside); got != x.want {
+			t.Errorf("%q for %q: %v", x.in, x.out, got)
+		}
+	}
+	const unread = "[alias]\n\tx = \"!f\"\n"
+	if !mayBecome(unread, unread, "/w/.git", inside) || mayBecome(unread, "[core]\n\tbare = false\n", "/w/.git", inside) {
+		t.Error("one that is not read was replaced by another one, or not by itself")
+	}
+}

@@ -40,6 +40,8 @@ type move struct {
 	replaces         bool
 	// checked is a protected file that the source is to become: its content was judged.
 	checked []byte
+	// was is the configuration of a person's that it replaces, as that was at first.
+	was string
 }
 
 func (m *move) find(oldDir int32, old string, newDir int32, name string, unread unix.Errno) unix.Errno {
@@ -369,19 +371,25 @@ func (m *move) judgeConfig(to string, at place) unix.Errno {
 	if errno != 0 {
 		return m.verdict(to, Protected)
 	}
-	var old []byte
 	if to == m.toFull && m.replaces {
 		if m.toStat.Mode&unix.S_IFMT != unix.S_IFREG {
 			return m.verdict(to, Protected)
 		}
-		if old, errno = readWhole(m.to.dir, m.to.name()); errno != 0 {
+		old, errno := readWhole(m.to.dir, m.to.name())
+		if errno != 0 {
 			return m.verdict(to, Protected)
 		}
-		if m.b.made.has(&m.toStat, m.to.dir, m.to.name()) {
-			old = nil // a program's own: it lends nothing, and nobody relied on it
+		first, changed := m.b.configs[m.replaced()]
+		switch {
+		case m.b.made.has(&m.toStat, m.to.dir, m.to.name()):
+			m.was = "" // a program's own: it lends nothing, and nobody relied on it
+		case changed:
+			m.was = first
+		default:
+			m.was = string(old)
 		}
 	}
-	if !mayBecome(string(old), string(text), path.Dir(to), m.b.changeable) {
+	if !mayBecome(m.was, string(text), path.Dir(to), m.b.changeable) {
 		return m.verdict(to, Protected)
 	}
 	m.checked = text
@@ -390,6 +398,9 @@ func (m *move) judgeConfig(to string, at place) unix.Errno {
 	}
 	return 0
 }
+
+// replaced is the file that lies where the source is to go.
+func (m *move) replaced() birth { return birth{idOf(&m.toStat), born(m.to.dir, m.to.name())} }
 
 // readWhole reads a small regular file.
 func readWhole(dir int, name string) ([]byte, unix.Errno) {
@@ -431,6 +442,9 @@ const tempPrefix = ".sandgate-"
 // install puts the checked content in the place of the source, and removes that.
 func (m *move) install() error {
 	own := !m.replaces || m.b.made.has(&m.toStat, m.to.dir, m.to.name())
+	if !own {
+		delete(m.b.configs, m.replaced())
+	}
 	st, err := installCopy(m.to.dir, m.to.name(), m.checked, m.fromStat.Mode&0o777, 0)
 	if err != nil {
 		return err
@@ -438,6 +452,8 @@ func (m *move) install() error {
 	if own {
 		delete(m.b.made, idOf(&m.toStat))
 		m.b.made.add(&st, m.to.dir, m.to.name())
+	} else if len(m.b.configs) < maxConfigs { // beyond, what is there by now is what was
+		m.b.configs[birth{idOf(&st), born(m.to.dir, m.to.name())}] = m.was
 	}
 	if m.replaces && m.b.isKept(&m.toStat) {
 		m.b.kept[idOf(&st)] = true
