@@ -2,6 +2,7 @@ package confine
 
 import (
 	"context"
+	"testing"
 
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
@@ -10,7 +11,7 @@ import (
 func (c *Cells) Await(p sandboxprofile.Profile) { c.await(context.Background(), p) }
 
 // QueuePlaces are where the queue for names may lie.
-var QueuePlaces = queuePlaces
+func QueuePlaces() []string { return queuePlaces() }
 
 // NameQueue opens the locks of a sandbox.
 var NameQueue = nameQueue
@@ -29,4 +30,11 @@ func LeaveMemory(c Confiner, meminfo string, spare int64) {
 		r = c.room
 	}
 	r.host, r.spare = hostRoom{meminfo: meminfo}, spare
+}
+
+// OwnQueue has what is prepared from here on use locks of its own.
+func OwnQueue(t *testing.T, dir string) {
+	was := queuePlaces
+	queuePlaces = func() []string { return []string{dir} }
+	t.Cleanup(func() { queuePlaces = was })
 }

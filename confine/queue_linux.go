@@ -17,10 +17,12 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// queuePlaces are where the queue for names may lie. The first that can be used is the
-// same for every supervisor of a user, whatever its environment; the user's own come first,
-// because another user can have made the name in those that are everybody's.
-func queuePlaces() []string {
+// queuePlaces are where the queue for names may lie. The user's own come first,
+// because another user can have made the name in those that are everybody's. A supervisor
+// with another environment, or of another user, may have another one: then brokers do not
+// wait for each other, and each finds what the other has done meanwhile
+// (confine/broker, again_linux.go).
+var queuePlaces = func() []string {
 	var places []string
 	own := fmt.Sprintf("/run/user/%d", os.Geteuid())
 	var st unix.Stat_t

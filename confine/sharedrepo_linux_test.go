@@ -2,6 +2,7 @@ package confine_test
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -41,5 +42,75 @@ func TestGitInitShared(t *testing.T) {
 				t.Errorf("git init --shared=0666: %d, %v; it stays with %q", exit, err, says("everybody"))
 			}
 		})
+	}
+}
+
+// TestRemotesStay: git's own commands, one after the other, lead no remote and no branch of
+// a person's elsewhere, and take no setting of theirs away. A program's own remote, branch
+// and name it has as it likes.
+func TestRemotesStay(t *testing.T) {
+	if !withoutUserNamespaces(t) {
+		return
+	}
+	l, ws := newLandlock(t, confine.LandlockOptions{}), confinetest.Workspace(t)
+	outside := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command("git", args...)
+		cmd.Dir = ws
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "HOME="+t.TempDir())
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %q: %v\n%s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	outside("init", "-q", "-b", "main")
+	outside("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "first")
+	for _, s := range []string{"remote.origin.url=good", "remote.origin.fetch=+refs/heads/*:refs/remotes/origin/*", "branch.main.remote=origin",
+		"branch.main.merge=refs/heads/main", "core.hooksPath=mine", "transfer.fsckObjects=true", "user.name=me"} {
+		name, value, _ := strings.Cut(s, "=")
+		outside("config", name, value)
+	}
+	p := confinetest.Profile(t, ws)
+	p.Protect = append(p.Protect, ".git/hooks", ".git/config")
+	o := confinetest.Exec(t, context.Background(), l, p, ws, nil, "/bin/sh", "-c", `export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
+try() { if git "$@" >/dev/null 2>&1; then echo "done $*"; else echo "refused $*"; fi; }
+try remote set-url origin evil
+try remote remove origin
+try remote add origin evil
+try config branch.main.merge refs/heads/evil
+try config --unset core.hooksPath
+try config --remove-section transfer
+try config --remove-section user
+try config core.sharedRepository group
+try remote add fork other
+try remote set-url fork another
+try branch new
+try config branch.new.remote fork
+try remote remove fork
+try config user.name you`)
+	const want = `refused remote set-url origin evil
+refused remote remove origin
+refused remote add origin evil
+refused config branch.main.merge refs/heads/evil
+refused config --unset core.hooksPath
+refused config --remove-section transfer
+done config --remove-section user
+refused config core.sharedRepository group
+done remote add fork other
+done remote set-url fork another
+done branch new
+done config branch.new.remote fork
+done remote remove fork
+done config user.name you
+`
+	if o.Out != want {
+		t.Errorf("git said %s\nwant %s%s", o.Out, want, o.Err)
+	}
+	for name, want := range map[string]string{"remote.origin.url": "good", "branch.main.remote": "origin", "branch.main.merge": "refs/heads/main",
+		"core.hooksPath": "mine", "transfer.fsckObjects": "true", "user.name": "you"} {
+		if got := outside("config", "--get-all", name); got != want {
+			t.Errorf("%s is %q, and was %q", name, got, want)
+		}
 	}
 }

@@ -123,13 +123,19 @@ func (b *Broker) gitNameOf(name string) gitName {
 
 // appear judges what a new name makes of the directory that it is to lie in.
 func (c *call) appear(p place, full string) unix.Errno {
-	dir, base := path.Dir(full), path.Base(full)
-	if !isOneOf(base, "objects", "refs", "HEAD", "commondir") || !c.b.watchesGit(full) || path.Base(dir) == ".git" {
-		return 0
+	if dir := path.Dir(full); c.b.isPart(full) && !isRepository(dir, "") && isRepository(dir, path.Base(full)) {
+		return c.judgeParts(p, dir)
 	}
-	if isRepository(dir, "") || !isRepository(dir, base) {
-		return 0
-	}
+	return 0
+}
+
+// isPart reports whether name may be what a directory becomes a repository by.
+func (b *Broker) isPart(name string) bool {
+	return isOneOf(path.Base(name), "objects", "refs", "HEAD", "commondir") && b.watchesGit(name) && path.Base(path.Dir(name)) != ".git"
+}
+
+// judgeParts judges what lies in a directory that is to be a repository.
+func (c *call) judgeParts(p place, dir string) unix.Errno {
 	for _, name := range gitParts {
 		var st unix.Stat_t
 		if unix.Fstatat(p.dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == unix.ENOENT {

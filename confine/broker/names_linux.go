@@ -108,7 +108,7 @@ func (w *walk) newNameAt(p place, act func(full string) unix.Errno) unix.Errno {
 		errno = w.judgeEntry(full)
 	}
 	if errno == 0 {
-		errno = act(full)
+		errno = w.makes(p, full, func() unix.Errno { return act(full) })
 	}
 	if errno == 0 {
 		w.b.questions.knows(full)
@@ -267,8 +267,10 @@ func (c *call) linkAt(oldDir int32, oldAddr uint64, newDir int32, newAddr uint64
 		if errno != 0 {
 			return fails(errno)
 		}
-		errno = c.acting(func() error {
-			return unix.Linkat(unix.AT_FDCWD, c.b.link(t.fd), p.dir, p.last, unix.AT_SYMLINK_FOLLOW)
+		errno = c.makes(p, full, func() unix.Errno {
+			return c.acting(func() error {
+				return unix.Linkat(unix.AT_FDCWD, c.b.link(t.fd), p.dir, p.last, unix.AT_SYMLINK_FOLLOW)
+			})
 		})
 		if errno == 0 && private {
 			c.b.moved(full, full, false)

@@ -147,11 +147,16 @@ func (c *call) create(w walk, p place, flags int, mode uint32) reply {
 	fd := -1
 	// Truncating is for a file that is there; waiting is for a FIFO.
 	flags = flags&^unix.O_TRUNC | unix.O_EXCL | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NOCTTY
-	errno = c.creating(func() (err error) {
-		fd, err = unix.Openat(p.dir, p.name(), flags, mode)
-		return err
+	errno = c.makes(p, full, func() unix.Errno {
+		return c.creating(func() (err error) {
+			fd, err = unix.Openat(p.dir, p.name(), flags, mode)
+			return err
+		})
 	})
 	if errno != 0 {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
 		return fails(errno)
 	}
 	c.b.questions.knows(full)

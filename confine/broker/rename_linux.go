@@ -42,6 +42,10 @@ type move struct {
 	checked []byte
 	// was is the configuration of a person's that it replaces, as that was at first.
 	was string
+	// reached says of a directory's new name how deep it decides about what lies below, and
+	// below has what was judged there.
+	reached map[string]int
+	below   map[string]bool
 }
 
 func (m *move) find(oldDir int32, old string, newDir int32, name string, unread unix.Errno) unix.Errno {
@@ -140,7 +144,7 @@ func (m *move) run() unix.Errno {
 	if m.checked != nil {
 		return m.acting(m.install)
 	}
-	errno := m.acting(rename)
+	errno := m.renames(rename)
 	if errno == 0 && m.replaces && m.flags&unix.RENAME_EXCHANGE == 0 {
 		delete(m.b.bound, idOf(&m.toStat))
 	}
@@ -248,6 +252,10 @@ func (m *move) judgeMove(from, to string, st *unix.Stat_t, at place) unix.Errno 
 	if reach == 0 {
 		return 0
 	}
+	if m.reached == nil {
+		m.reached, m.below = map[string]int{}, map[string]bool{}
+	}
+	m.reached[to] = reach
 	return m.judgeBelow(at.dir, at.name(), from, to, reach, m.b.newBudget(maxBelow))
 }
 
@@ -325,6 +333,9 @@ func (m *move) judgeBelow(at int, called, from, to string, reach int, left *budg
 		}
 		oldName, newName := path.Join(from, e.Name()), path.Join(to, e.Name())
 		old, becomes := m.b.standing(oldName), m.b.standing(newName)
+		if old != Writable || becomes != Writable {
+			m.below[newName] = true
+		}
 		becomesHooks := old != becomes && m.b.harmlessHooks(e, newName, becomes)
 		if old != becomes && !becomesHooks {
 			worst := becomes
