@@ -13,8 +13,8 @@ import (
 )
 
 // TestTheLargestEndsBeforeMemoryDoes: when the host has less memory left than what is kept
-// for the supervisor, the call that holds the most ends for it, and says why. Others go on, and
-// none ends that holds less than what is kept.
+// for the supervisor, the call that holds the most ends for it, and says why. None ends that
+// holds less than what is kept.
 func TestTheLargestEndsBeforeMemoryDoes(t *testing.T) {
 	for _, c := range []confine.Confiner{newBwrap(t), newLandlock(t, confine.LandlockOptions{})} {
 		t.Run(c.Name(), func(t *testing.T) {
@@ -30,21 +30,17 @@ func TestTheLargestEndsBeforeMemoryDoes(t *testing.T) {
 				}
 			}
 			left("1048576")
-			confine.LeaveMemory(c, meminfo, 32<<20)
+			confine.LeaveMemory(c, meminfo, 64<<20)
 			ctx, stop := context.WithCancel(context.Background())
 			defer stop()
 			const hold = "import sys, time; x = b'x' * (int(sys.argv[1]) << 20); open(sys.argv[1], 'w'); time.sleep(600)"
-			got, first := map[string]confinetest.Outcome{}, ""
+			got := map[string]confinetest.Outcome{}
 			var mu sync.Mutex
 			var all sync.WaitGroup
 			for _, size := range []string{"2", "40", "120"} {
 				ended := func(o confinetest.Outcome) {
 					mu.Lock()
 					defer mu.Unlock()
-					if len(got) == 0 {
-						left("1048576")
-						first = size
-					}
 					got[size] = o
 				}
 				all.Go(func() {
@@ -57,27 +53,16 @@ func TestTheLargestEndsBeforeMemoryDoes(t *testing.T) {
 					time.Sleep(10 * time.Millisecond)
 				}
 			}
-			count := func(n int) {
-				for {
-					mu.Lock()
-					have := len(got)
-					mu.Unlock()
-					if have >= n {
-						return
-					}
-					time.Sleep(10 * time.Millisecond)
-				}
-			}
 			left("16384")
-			count(1)
-			left("8192")
-			count(2)
-			stop() // the last holds less than what is kept
-			all.Wait()
-			if first != "120" {
-				t.Errorf("the one with %s MiB ended first", first)
+			for ended := 0; ended == 0; time.Sleep(10 * time.Millisecond) {
+				mu.Lock()
+				ended = len(got)
+				mu.Unlock()
 			}
-			for size, want := range map[string]confine.Cause{"120": confine.HostMemory, "40": confine.HostMemory, "2": confine.Cancelled} {
+			time.Sleep(100 * time.Millisecond) // some looks more
+			stop()
+			all.Wait()
+			for size, want := range map[string]confine.Cause{"120": confine.HostMemory, "40": confine.Cancelled, "2": confine.Cancelled} {
 				if got[size].Cause != want || got[size].Signal != "SIGKILL" {
 					t.Errorf("%s MiB: %+v, want %s", size, got[size].Result, want)
 				}

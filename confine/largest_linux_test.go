@@ -1,0 +1,43 @@
+package confine
+
+import (
+	"fmt"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestTheLargestIsChosen: of several calls the one that holds the most is told to end, and
+// the next one only if that does not give back what is missing.
+func TestTheLargestIsChosen(t *testing.T) {
+	running := map[*performance]bool{}
+	holds := func(mib int) *performance {
+		cmd := exec.Command("sh", "-c", fmt.Sprintf("/usr/bin/python3 -c 'x = b\"x\" * (%d << 20); import time; time.sleep(600)'; true", mib))
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL); _ = cmd.Wait() })
+		p := &performance{box: &bwrapSandbox{cmd: cmd}, starved: make(chan struct{})}
+		for running[p] = true; heldBelow(cmd.Process.Pid) < int64(mib)<<20; {
+			time.Sleep(time.Millisecond)
+		}
+		return p
+	}
+	small, large, medium := holds(5), holds(90), holds(40)
+	ends := func() string { return fmt.Sprint(large.ends, medium.ends, small.ends) }
+	for _, x := range []struct {
+		missing int64
+		want    string
+	}{{-1, "false false false"}, {1, "true false false"}, {60 << 20, "true false false"}, {110 << 20, "true true false"}, {1 << 40, "true true false"}} {
+		endLargest(running, x.missing, 30<<20)
+		if got := ends(); got != x.want {
+			t.Errorf("%d MiB missing: %s end, want %s", x.missing>>20, got, x.want)
+		}
+	}
+	<-large.starved
+	<-medium.starved
+}
