@@ -1,13 +1,12 @@
 package main
 
 import (
-	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -164,16 +163,22 @@ func confirm(command, question, how string) error {
 		return withHint(usageError(fmt.Errorf("%s: no terminal to ask on: %w", command, err)), how)
 	}
 	defer tty.Close()
-	fmt.Fprint(tty, question+" [y]es, [n]o (default n): ")
-	line, err := bufio.NewReader(tty).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
+	switch line, err := confirmOn(tty, question); {
+	case err != nil:
 		return withStatus(exitInternal, err)
-	}
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
+	case line == "y", line == "yes":
 		return nil
 	}
 	return withStatus(exitDenied, fmt.Errorf("%s: nothing was done", command))
+}
+
+// confirmOn asks under the rule of the screens: a line that was typed before the question had stood for long
+// enough was meant for something else, such as the program that has just ended.
+func confirmOn(tty *os.File, question string) (string, error) {
+	p := newTTYPrompter()
+	fmt.Fprint(tty, question)
+	p.guard.Look(p.now(), question, "")
+	return p.read(context.Background(), tty, " [y]es, [n]o (default n): ")
 }
 
 func (a *app) revokeTrust(store *trust.Store, file string) error {

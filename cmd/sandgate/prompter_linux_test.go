@@ -273,3 +273,32 @@ func TestAQuestionHasTheTerminal(t *testing.T) {
 		t.Errorf("the program read %q", line)
 	}
 }
+
+// TestAQuestionTakesNoLineTypedAhead: the yes or no of undo, review, trust and learn is typed after the
+// question has stood for a moment, and not before.
+func TestAQuestionTakesNoLineTypedAhead(t *testing.T) {
+	x := newTerminal(t, "xterm")
+	for i, want := range []string{"y", "n", ""} {
+		x.press("y\nyes\ny")
+		question := fmt.Sprintf("throw %d away?", i)
+		answered := make(chan string, 1)
+		go func() {
+			line, err := confirmOn(x.slave, question)
+			if err != nil {
+				line = err.Error()
+			}
+			answered <- line
+		}()
+		x.see(question)
+		x.press("yes\n") // it has not stood for long
+		for limit := time.Now().Add(30 * time.Second); strings.Count(x.output(), "(default n): ") <= i; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(limit) {
+				t.Fatalf("no question: %q", x.output())
+			}
+		}
+		x.press(want + "\n")
+		if line := <-answered; line != want {
+			t.Errorf("%q instead of %q", line, want)
+		}
+	}
+}
