@@ -122,6 +122,10 @@ func TestFileToolsPlantNothing(t *testing.T) {
 	write("v/HEAD", "ref: refs/heads/main\n", "")
 	write("v/config", evil, "")
 	write("v/commondir", "../z\n", "EROFS")
+	// A repository of a person's, which would have another configuration and other hooks.
+	write("there/.git/q/refs/a", "a", "")
+	write("there/.git/worktrees/w/commondir", "../../q\n", "EROFS")
+	write("there/.git/worktrees/w/commondir", "../..\n", "") // as git worktree writes it
 	// The same names where git makes nothing of them.
 	write("w/config", "[core]\n", "")
 	write("w/hooks/pre-commit", "text\n", "")

@@ -88,7 +88,11 @@ try remote set-url fork another
 try branch new
 try config branch.new.remote fork
 try remote remove fork
-try config user.name you`)
+try config user.name you
+mkdir .git/q && cp -r .git/refs .git/objects .git/HEAD .git/q/ && echo q > .git/commondir
+sleep 0.2; cat .git/commondir 2>/dev/null
+try worktree add -q wt
+cat .git/worktrees/wt/commondir`)
 	const want = `refused remote set-url origin evil
 refused remote remove origin
 refused remote add origin evil
@@ -103,6 +107,8 @@ done branch new
 done config branch.new.remote fork
 done remote remove fork
 done config user.name you
+done worktree add -q wt
+../..
 `
 	if o.Out != want {
 		t.Errorf("git said %s\nwant %s%s", o.Out, want, o.Err)

@@ -454,6 +454,14 @@ func (b *Broker) maySend(name, text string) bool {
 	if strings.ContainsFunc(to, unicode.IsControl) {
 		return false // git reads a path to its first NUL
 	}
+	if dir := path.Dir(name); isOneOf(path.Base(name), "commondir") {
+		// All that git writes (builtin/worktree.c). In any other directory it would take a
+		// configuration and hooks away from a repository, and bring others.
+		var st unix.Stat_t
+		if to != "../.." || path.Base(path.Dir(dir)) != "worktrees" || unix.Lstat(dir+"/objects", &st) != unix.ENOENT {
+			return false
+		}
+	}
 	target, ok := textOf(path.Dir(name), to)
 	return to == "" || ok && b.leadsInside(path.Dir(name), to) && (BelowGit(target) || b.staysApart(path.Dir(name), target))
 }
