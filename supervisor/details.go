@@ -45,7 +45,11 @@ func details(p tools.Proposal, digest string, warnings []string) map[string]stri
 		profileWords(d, p.Plan.Profile)
 	}
 	if len(warnings) > 0 {
-		d["warnings"] = strings.Join(warnings, "; ")
+		parts := make([]string, len(warnings)) // sentences, that stand in one here
+		for i, w := range warnings {
+			parts[i] = strings.TrimSuffix(w, ".")
+		}
+		d["warnings"] = strings.Join(parts, "; ")
 	}
 	return d
 }

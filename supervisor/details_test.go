@@ -41,7 +41,7 @@ func TestDetails(t *testing.T) {
 		"keeps":             "what it changed where it may, /tmp for the next call of its session; no process outlives its call",
 		"warnings":          "one; two",
 	}
-	if diff := cmp.Diff(want, details(p, "sha256:0", []string{"one", "two"})); diff != "" {
+	if diff := cmp.Diff(want, details(p, "sha256:0", []string{"one.", "two."})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	write := details(tools.Proposal{Request: &approval.Request{Covers: "this file, with any content"}}, "", nil)
