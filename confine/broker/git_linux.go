@@ -39,7 +39,7 @@ func isRepository(dir, further string) bool { return isRepositoryAt(unix.AT_FDCW
 func isRepositoryAt(at int, dir, further string) bool {
 	has := func(name string) bool {
 		var st unix.Stat_t
-		return strings.EqualFold(name, further) || unix.Fstatat(at, dir+name, &st, unix.AT_SYMLINK_NOFOLLOW) != unix.ENOENT
+		return fold(name) == fold(further) || unix.Fstatat(at, dir+name, &st, unix.AT_SYMLINK_NOFOLLOW) != unix.ENOENT
 	}
 	return has("objects") && has("refs") || has("HEAD") && has("commondir")
 }
@@ -69,7 +69,7 @@ func (b *Broker) repositoryOf(name string) string {
 		dir := name[:i]
 		if i > 0 && isOneOf(name[i+1:end], gitParts...) {
 			// Nobody calls so many directories so. Each is looked at by its whole path.
-			if looked++; looked > maxGitParts || b.Rules.protect.Match(strings.ToLower(asGit(dir, name))) && isRepository(dir, "") {
+			if looked++; looked > maxGitParts || b.Rules.protect.Match(fold(asGit(dir, name))) && isRepository(dir, "") {
 				return dir
 			}
 		}
@@ -284,7 +284,7 @@ func (c *call) judgeLink(full, to string) unix.Errno {
 	if c.b.standing(target) == Hidden {
 		return c.verdict(full+" -> "+to, Hidden)
 	}
-	if c.b.Rules.protect.Match(strings.ToLower(target)) || c.b.repositoryOf(target) != "" ||
+	if c.b.Rules.protect.Match(fold(target)) || c.b.repositoryOf(target) != "" ||
 		c.b.watchesGit(full) && BelowGit(target) && !BelowGit(path.Dir(full)) {
 		return c.verdict(full+" -> "+to, Protected)
 	}

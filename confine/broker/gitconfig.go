@@ -141,7 +141,7 @@ func harmlessSetting(s setting, dir string, writable func(name string) bool) boo
 // directory that is below one is safe from the user's own checkout, and only such a one
 // has a work tree elsewhere: a checkout into any other would write hooks and settings.
 func BelowGit(name string) bool {
-	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.EqualFold(part, ".git") })
+	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return fold(part) == ".git" })
 }
 
 // maxText is PATH_MAX: nobody follows a longer path.

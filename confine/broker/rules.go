@@ -66,7 +66,7 @@ func NewRules(p sandboxprofile.Profile, private []string) *Rules {
 	r.ends = folded(ends)
 	for _, list := range [][]string{p.Protect, p.Hide} {
 		for _, pattern := range list {
-			if parts := strings.Split(strings.ToLower(pattern), "/"); len(parts) > 1 {
+			if parts := strings.Split(fold(pattern), "/"); len(parts) > 1 {
 				r.heads = append(r.heads, parts)
 			}
 		}
@@ -93,7 +93,7 @@ func (r *Rules) Of(name string) Standing {
 	case r.bare.Rights(name)&sandboxprofile.Write == 0:
 		return Outside
 	}
-	lower := strings.ToLower(name)
+	lower := fold(name)
 	switch {
 	case r.hide.Match(lower):
 		return Hidden
@@ -106,7 +106,7 @@ func (r *Rules) Of(name string) Standing {
 func folded(patterns []string) *sandboxprofile.Matcher {
 	lower := make([]string, len(patterns))
 	for i, p := range patterns {
-		lower[i] = strings.ToLower(p)
+		lower[i] = fold(p)
 	}
 	return sandboxprofile.NewMatcher(lower)
 }
@@ -117,12 +117,12 @@ func (r *Rules) Readable(name string) bool {
 }
 
 // hides reports whether a pattern hides name itself.
-func (r *Rules) hides(name string) bool { return !r.own(name) && r.hide.Match(strings.ToLower(name)) }
+func (r *Rules) hides(name string) bool { return !r.own(name) && r.hide.Match(fold(name)) }
 
 // MayHaveHidden reports whether a file that lies at name no more may have been hidden
 // there: the kernel tells its path with the names that the directories above have by now.
 func (r *Rules) MayHaveHidden(name string) bool {
-	return !r.own(name) && r.ends.Match(strings.ToLower(name))
+	return !r.own(name) && r.ends.Match(fold(name))
 }
 
 func (r *Rules) own(name string) bool { return below(r.private, name) }
@@ -139,7 +139,7 @@ func (r *Rules) Reach(name string) int { return longest(r.tails(name)) }
 
 // tails are what is left of the patterns that name, or a name above it, begins.
 func (r *Rules) tails(name string) (list [][]string) {
-	parts := strings.Split(strings.ToLower(strings.Trim(name, "/")), "/")
+	parts := strings.Split(fold(strings.Trim(name, "/")), "/")
 	for _, pattern := range r.heads {
 		for n := min(len(pattern)-1, len(parts)); n > 0; n-- {
 			if endsWith(parts, pattern[:n]) {
@@ -172,7 +172,7 @@ func endsWith(have, want []string) bool {
 // the one that it is called in, other tools for their settings, and sandgate for what
 // killed sandboxes have left.
 func (r *Rules) Lures(name string) bool {
-	lower := strings.ToLower(name)
+	lower := fold(name)
 	return isLure(path.Base(lower)) || r.protect.Match(lower) || r.Reach(name) > 0 || r.git && isOneOf(path.Base(name), ".git", "HEAD")
 }
 
@@ -193,6 +193,10 @@ var lures = []string{
 	"gemfile", "rakefile", ".ruby-version", "composer.json", "mix.exs", "justfile", ".justfile", "taskfile.y*ml", "workspace.bazel", "module.bazel", ".bazelrc",
 	".svn", ".hg", ".jj", ".envrc", ".env", ".tool-versions", "mise.toml", ".mise.toml", ".editorconfig", ".clang-format", ".clang-tidy", ".clangd", ".vscode", ".idea",
 	".pre-commit-config.yaml", "flake.nix", "vagrantfile", "compose.y*ml", "docker-compose.y*ml",
+	"directory.build.*", "global.json", "nuget.config", ".mocharc*", ".rspec", ".rubocop.yml", ".pylintrc", "mypy.ini", "ruff.toml", ".ruff.toml",
+	"tailwind.config.*", ".coveragerc", ".flake8", ".gitattributes", "meson.build", "rebar.config",
+	// Directories of code that was compiled or transformed.
+	"jest_*", "jiti", "metro-*", "node-compile-cache", "v8-compile-cache*", "tsx-*", "numba_cache", "torchinductor_*", "triton", "nvim.*", ".java_pid*",
 }
 
 // isLure reports whether a base name in small letters is one of those, or has the number of this
@@ -207,7 +211,7 @@ func isLure(base string) bool {
 }
 
 func isOneOf(name string, list ...string) bool {
-	return slices.ContainsFunc(list, func(x string) bool { return strings.EqualFold(x, name) }) // a file system may fold
+	return slices.ContainsFunc(list, func(x string) bool { return fold(x) == fold(name) }) // a file system may fold
 }
 
 // Splits reports whether the profile names a path below dir, or dir itself: renaming
