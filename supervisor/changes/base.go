@@ -210,8 +210,13 @@ func (d *Draft) noteBefore(root int, b *base, steps []Step) error {
 	return writeEntries(d.beforeFile(root), b.before)
 }
 
+// writeEntries writes a list: keys in JSON are text, and a name need not be.
 func writeEntries(file string, names map[Name]*Entry) error {
-	text, err := json.Marshal(names)
+	list := []treeLine{}
+	for name, e := range names {
+		list = append(list, treeLine{name, e})
+	}
+	text, err := json.Marshal(list)
 	if err == nil {
 		err = replace(file, text)
 	}
@@ -228,19 +233,24 @@ func (s Step) mergeable() bool {
 	return true
 }
 
-func (d *Draft) keptHereFile(root int) string { return d.part(root, "kept.json") }
+func (d *Draft) keptHereFile(root int) string { return d.part(root, "kept-names.json") }
 
 func (d *Draft) keptHere(root int) (names map[Name]*Entry, err error) {
 	return readEntries(d.keptHereFile(root))
 }
 
 func readEntries(file string) (names map[Name]*Entry, err error) {
+	names = map[Name]*Entry{}
 	b, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return map[Name]*Entry{}, nil
+		return names, nil
 	}
+	var list []treeLine
 	if err == nil {
-		err = json.Unmarshal(b, &names)
+		err = json.Unmarshal(b, &list)
+	}
+	for _, line := range list {
+		names[line.Path] = line.Entry
 	}
 	return names, err
 }
@@ -317,7 +327,7 @@ func (b *base) since(name string, now *Entry) string {
 		return "something else was put there since"
 	case now.IsDir():
 		return ""
-	case said && !equal(now, kept), !said && (now.Seen.Ctime != was.ctime || was.ctime >= b.began):
+	case said && !equal(now, kept), !said && (now.Seen.Ctime != was.ctime || was.ctime+(grain(was.ctime)-clockTick).Nanoseconds() >= b.began):
 		return "it was changed since"
 	}
 	return ""

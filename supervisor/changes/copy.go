@@ -82,7 +82,14 @@ func (d *Draft) Copy(in func(path string) bool, others []string, most int64) (c 
 			return c, fmt.Errorf("draft %s: copy %s: %w", d.ID, d.Roots[i], err)
 		}
 	}
-	time.Sleep(clockTick) // what is changed from here on has another time
+	tick := clockTick
+	for i := range d.Roots {
+		var st unix.Stat_t
+		if unix.Lstat(d.copyOf(i), &st) == nil {
+			tick = max(tick, grain(stampOf(&st).Ctime))
+		}
+	}
+	time.Sleep(tick) // what is changed from here on has another time
 	d.Copied = true
 	return c, d.note(copiedFile)
 }

@@ -105,8 +105,11 @@ func (d *Draft) Keep(plans []DraftPlan, k Keep, force bool, perform Perform) err
 func (d *Draft) SaveReplaced(plans []DraftPlan) (dir string, err error) {
 	for i, p := range plans {
 		for _, s := range p.Steps {
-			if s.Conflict == "" || s.Now == nil || s.Now.IsDir() || s.Now.Unkept != "" {
+			if s.Conflict == "" || s.Now == nil || s.Now.IsDir() {
 				continue
+			}
+			if s.Now.Unkept != "" {
+				return dir, fmt.Errorf("draft %s: nothing was done: %s is in the way, and cannot be saved (%s): move it away", d.ID, s.Path, s.Now.Unkept)
 			}
 			if dir == "" {
 				if dir, err = os.MkdirTemp(filepath.Dir(d.dir), d.ID+".replaced-"); err != nil {

@@ -157,6 +157,27 @@ func TestADraftMergesTexts(t *testing.T) {
 	}
 }
 
+// TestNamesThatAreNoText: a name that is not UTF-8 stands for itself in what a draft notes, and for no name that looks
+// like it.
+func TestNamesThatAreNoText(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	raw, like, key := "f\xff", "f\ufffd", "base64:Zv8="
+	names := map[Name]*Entry{Name(raw): {Size: 1}, Name(like): {Size: 2}, Name(key): {Size: 3}, "f": {Size: 4}}
+	if err := writeEntries(dir+"/names", names); err != nil {
+		t.Fatal(err)
+	}
+	got, err := readEntries(dir + "/names")
+	if err != nil || len(got) != len(names) {
+		t.Fatalf("%d names, %v", len(got), err)
+	}
+	for name, e := range names {
+		if got[name] == nil || got[name].Size != e.Size {
+			t.Errorf("%q: %+v", name, got[name])
+		}
+	}
+}
+
 // TestAKeepOfAMergeIsTakenBack: a keep that fails leaves what somebody had changed, and merges it again.
 func TestAKeepOfAMergeIsTakenBack(t *testing.T) {
 	t.Parallel()

@@ -53,7 +53,11 @@ func (w *Workspace) give(steps []Step) error {
 		return err
 	}
 	defer unix.Close(fd)
+	back := map[string]bool{}
 	for _, s := range steps {
+		back[string(s.Path)] = s.Was != nil
+	}
+	for _, s := range steps { // the highest first: what is given lies in what no call changes any more
 		if s.Was == nil || s.Was.Owner == 0 || !keeps(s.Was.Owner, os.Geteuid()) {
 			continue
 		}
@@ -61,7 +65,7 @@ func (w *Workspace) give(steps []Step) error {
 		if dir == nil {
 			return fmt.Errorf("undo %s: %w: its directory is gone", s.Path, ErrConflict)
 		}
-		err := giveOne(int(dir.Fd()), path.Base(string(s.Path)), s.Was)
+		err := giveOne(int(dir.Fd()), s, back)
 		dir.Close()
 		if err != nil {
 			return fmt.Errorf("undo %s: it is back, and does not belong to %v: %w", s.Path, s.Was.Owner, err)
@@ -70,7 +74,8 @@ func (w *Workspace) give(steps []Step) error {
 	return nil
 }
 
-func giveOne(dir int, base string, was *Entry) error {
+func giveOne(dir int, s Step, back map[string]bool) error {
+	base, was := path.Base(string(s.Path)), s.Was
 	var st unix.Stat_t
 	if err := unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err
@@ -87,15 +92,9 @@ func giveOne(dir int, base string, was *Entry) error {
 		if err != nil {
 			return err
 		}
-		defer unix.Close(at)
-		if err := unix.Fchown(at, was.Owner.uid(), was.Owner.gid()); err != nil {
-			return err
-		}
-		// A sandbox, which is not of its group, cannot set the bit by which what is made in it has that.
-		if was.Mode&unix.S_ISGID != 0 && uint32(st.Mode)|unix.S_ISGID == was.Mode { //nolint:unconvert // as above
-			return unix.Fchmod(at, was.Mode&0o3777)
-		}
-		return nil
+		f := os.NewFile(uintptr(at), base)
+		defer f.Close()
+		return giveDirectory(f, s, back)
 	}
 	fd, err := unix.Openat(dir, base, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -104,6 +103,31 @@ func giveOne(dir int, base string, was *Entry) error {
 	f := os.NewFile(uintptr(fd), base)
 	defer f.Close()
 	return giveFile(f, was)
+}
+
+// giveDirectory gives a directory to another user only if nothing lies in it but what was put back, looked at when
+// its new owner alone can add to it: who has it takes what lies in it for theirs.
+func giveDirectory(f *os.File, s Step, back map[string]bool) error {
+	fd, to := int(f.Fd()), s.Was.Owner
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if err := unix.Fchown(fd, to.uid(), to.gid()); err != nil {
+		return err
+	}
+	if int(st.Uid) != to.uid() {
+		names, err := f.Readdirnames(-1)
+		foreign := slices.ContainsFunc(names, func(base string) bool { return !back[path.Join(string(s.Path), base)] })
+		if err != nil || foreign {
+			return errors.Join(err, fmt.Errorf("%w: something else lies in it", ErrConflict), unix.Fchown(fd, int(st.Uid), int(st.Gid)))
+		}
+	}
+	// A sandbox, which is not of its group, cannot set the bit by which what is made in it has that.
+	if mode := uint32(st.Mode); s.Was.Mode&unix.S_ISGID != 0 && mode|unix.S_ISGID == s.Was.Mode { //nolint:unconvert // uint16 on darwin
+		return unix.Fchmod(fd, s.Was.Mode&0o3777)
+	}
+	return nil
 }
 
 var errNotOurs = fmt.Errorf("%w: it is not what was put there, or something writes it", ErrConflict)

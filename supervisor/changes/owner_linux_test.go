@@ -153,6 +153,41 @@ func TestNothingOfACallIsGiven(t *testing.T) {
 	}
 }
 
+// TestNoDirectoryOfACallIsGiven: a directory that has something of a call's belongs to nobody else by an undo.
+func TestNoDirectoryOfACallIsGiven(t *testing.T) {
+	t.Parallel()
+	asRoot(t)
+	for name, evil := range map[string]string{"nothing": "", "a file": "echo evil > d/evil", "another directory": "mv d x; mkdir d; echo evil > d/evil"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ws := t.TempDir()
+			sh(t, ws, "mkdir d; echo good > d/f; chown -R 1234:2345 d")
+			w := open(t, t.TempDir()+"/s", ws, options)
+			rec := during(t, w, "s", func() { sh(t, ws, "rm -r d") })
+			u, err := w.Plan([]Record{rec}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = w.Apply(u, Call{Tool: "undo"}, false, func(order io.Reader) error {
+				err := PutBack(ws, order)
+				sh(t, ws, evil)
+				return err
+			})
+			if evil == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				sh(t, ws, `test "$(stat -c %u:%g d d/f | tr '\n' ' ')" = "1234:2345 1234:2345 "`)
+				return
+			}
+			if !errors.Is(err, ErrConflict) {
+				t.Errorf("got %v", err)
+			}
+			sh(t, ws, `test "$(stat -c %u d)" = 0`)
+		})
+	}
+}
+
 // TestTheTopOfAWorkspace: a call may change the mode and the lists of the workspace itself.
 func TestTheTopOfAWorkspace(t *testing.T) {
 	t.Parallel()

@@ -59,6 +59,15 @@ func (s stamp) is(o stamp) bool {
 // goes on every 4 to 10 ms (time(7)).
 const clockTick = 20 * time.Millisecond
 
+// grain is how long two changes can bear this change time: on a disk that knows whole seconds (ext4 with small inodes,
+// FAT, some servers) up to two of them. No call chooses that time.
+func grain(ctime int64) time.Duration {
+	if ctime%int64(time.Second) == 0 {
+		return 2*time.Second + clockTick
+	}
+	return clockTick
+}
+
 // An owner is a user and a group, and 0 where they are not known: in what was kept before they were.
 type owner uint64
 
@@ -486,7 +495,8 @@ func (l *look) keep(dir int, base string, e *Entry) error {
 	e.Attributes = attributesOf(fd)
 	e.Mode, e.Owner, e.Size, e.Seen = uint32(st.Mode), ownerOf(&st), st.Size, stampOf(&st) //nolint:unconvert // uint16 on darwin
 	last := max(e.Seen.Mtime, e.Seen.Ctime)
-	e.Seen.Racy = now.UnixNano()-last < clockTick.Nanoseconds() || l.others != 0 && last >= l.others // or is to come
+	tick := grain(e.Seen.Ctime)
+	e.Seen.Racy = now.UnixNano()-last < tick.Nanoseconds() || l.others != 0 && last+(tick-clockTick).Nanoseconds() >= l.others // or is to come
 	return nil
 }
 
