@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // A NotPendingError says that no request waits under this ID: it never existed,
@@ -209,19 +210,27 @@ func (c *Controller) remember(q *question, a Answer, d Decision) error {
 		}
 	}
 	m.Key = q.key(a.Scope, effect, f)
+	if a.Allow && q.call.Boundary != nil {
+		m.Boundaries = []string{q.call.Boundary()}
+	}
 	return c.keep(c.storeOf(q, a.Scope), m)
 }
 
-// keep remembers m, unless it would put a denial in the place of one that holds
-// for longer.
+// keep remembers m, unless it would put a denial in the place of one that holds for longer. An
+// allow keeps the boundaries of one that holds for as long: it was asked for where more is reached.
 func (c *Controller) keep(s Store, m Memory) error {
-	if m.Key.Effect == Deny {
-		there, err := s.Lookup(m.Key)
-		if err != nil {
-			return err
-		}
-		if len(there) > 0 && there[0].live(m.Created) && there[0].outlives(m) {
+	there, err := s.Lookup(m.Key)
+	if err != nil {
+		return err
+	}
+	if len(there) > 0 && there[0].live(m.Created) && there[0].outlives(m) {
+		if m.Key.Effect == Deny {
 			return nil
+		}
+		for _, b := range there[0].Boundaries[:min(maxBoundaries-1, len(there[0].Boundaries))] {
+			if !slices.Contains(m.Boundaries, b) {
+				m.Boundaries = append(m.Boundaries, b)
+			}
 		}
 	}
 	return s.Remember(m)

@@ -162,6 +162,11 @@ type Call struct {
 	// Unseen gives what is permitted instead, with its digest, where the answer was given to
 	// another call: a remembered pattern, a standing rule. nil is Subject.
 	Unseen func() (subject any, digest string) `json:"-"`
+	// Boundary is everything that the call could reach, and Within whether that is no more than
+	// a boundary of then: an answer that is remembered is for what was shown with it. Both
+	// are nil of a call whose payload says all of it.
+	Boundary func() string          `json:"-"`
+	Within   func(then string) bool `json:"-"`
 	// Reach is what the call touches, for patterns.
 	Reach Reach
 	// Args are the arguments as the agent gave them, a JSON object, for the

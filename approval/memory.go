@@ -44,6 +44,7 @@ type Memory struct {
 	Description string   // of the request that was answered
 	Payload     string   // canonical JSON
 	Pattern     *Pattern // what is covered, if it is not the payload
+	Boundaries  []string // what the calls that it allows could reach when it was given: Call.Boundary
 	Approver    string
 	Feedback    string
 	SessionID   string // where it was given
@@ -79,6 +80,15 @@ const keptFor = 24 * time.Hour
 // over reports whether the uses of m, or its time, have run out.
 func (m Memory) over(now time.Time) bool {
 	return m.Uses > 0 && m.Hits >= m.Uses || !m.Expires.IsZero() && !now.Before(m.Expires)
+}
+
+// maxBoundaries is for how many boundaries one answer is kept, the latest: a pattern is answered
+// once in each place where more can be reached.
+const maxBoundaries = 8
+
+// holds reports whether what m was given for is all that the call can reach.
+func (m Memory) holds(call Call) bool {
+	return call.Within == nil || slices.ContainsFunc(m.Boundaries, call.Within)
 }
 
 // outlives reports whether m holds at least as long as other.

@@ -305,6 +305,7 @@ func (c *Controller) rememberedAllow(q *question) *verdict {
 	if err != nil {
 		return verdictStore(err)
 	}
+	found = slices.DeleteFunc(found, func(m Memory) bool { return !m.holds(q.call) })
 	var covering []Memory
 	var patterns []Pattern
 	for i, m := range found {

@@ -293,7 +293,7 @@ func (s *Supervisor) question(c *call, p tools.Proposal, checked error) approval
 
 // proposed is what approval is told of a proposal, whoever's arguments it is for.
 func (s *Supervisor) proposed(p subject, digest string, warnings []string) approval.Call {
-	return approval.Call{
+	q := approval.Call{
 		Request: p.Request,
 		Reach:   p.Reach,
 		Rule:    p.Rule,
@@ -303,6 +303,11 @@ func (s *Supervisor) proposed(p subject, digest string, warnings []string) appro
 		Present: p.Present,
 		Details: func() map[string]string { return s.details(p.Proposal, digest, warnings) },
 	}
+	if plan := p.Plan; plan.Action.Exec != nil {
+		q.Boundary = func() string { return boundaryOf(plan).text() }
+		q.Within = func(then string) bool { return boundaryOf(plan).within(then) }
+	}
+	return q
 }
 
 // revise is the call with the arguments of an approver: checked like the agent's.

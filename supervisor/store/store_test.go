@@ -115,13 +115,14 @@ func TestAnswersOutliveTheProcess(t *testing.T) {
 	}
 	m := answer("coder", 1)
 	m.Connector, m.Feedback = "github", "not today\nthanks \x00"
+	m.Boundaries = []string{"{}", "x"}
 	remember(t, s, m)
 	s.Touch(m.Key, time.Unix(50, 0).UTC())
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	m.Hits, m.LastUsed = 1, time.Unix(50, 0).UTC()
-	if got, ok := lookup(t, open(t, path), m.Key); !ok || got != m {
+	if got, ok := lookup(t, open(t, path), m.Key); !ok || !reflect.DeepEqual(got, m) {
 		t.Errorf("%t\n got %+v\nwant %+v", ok, got, m)
 	}
 }

@@ -48,6 +48,7 @@ type record struct {
 	Description string            `json:"description,omitempty"`
 	Payload     string            `json:"payload"`
 	Pattern     *approval.Pattern `json:"pattern,omitempty"`
+	Boundaries  []string          `json:"boundaries,omitempty"`
 	Approver    string            `json:"approver"`
 	Feedback    string            `json:"feedback,omitempty"`
 	Session     string            `json:"session,omitempty"`
@@ -79,7 +80,7 @@ func rowValue(m approval.Memory) ([]byte, error) {
 	return json.Marshal(record{
 		ID: m.ID, Scope: m.Key.Scope, Holder: m.Key.Holder, Effect: m.Key.Effect.String(),
 		Fingerprint: hex.EncodeToString(m.Key.Fingerprint[:]), Tool: m.ToolName, Connector: m.Connector,
-		Description: m.Description, Payload: m.Payload, Pattern: m.Pattern, Approver: m.Approver, Feedback: m.Feedback,
+		Description: m.Description, Payload: m.Payload, Pattern: m.Pattern, Boundaries: m.Boundaries, Approver: m.Approver, Feedback: m.Feedback,
 		Session: m.SessionID, Created: m.Created, Expires: m.Expires, Uses: m.Uses, LastUsed: m.LastUsed, Hits: m.Hits,
 	})
 }
@@ -94,7 +95,7 @@ func parseRow(name, value []byte) (approval.Memory, error) {
 	}
 	m := approval.Memory{
 		ID: r.ID, Key: approval.Key{Scope: r.Scope, Holder: r.Holder}, ToolName: r.Tool, Connector: r.Connector,
-		Description: r.Description, Payload: r.Payload, Pattern: r.Pattern, Approver: r.Approver, Feedback: r.Feedback,
+		Description: r.Description, Payload: r.Payload, Pattern: r.Pattern, Boundaries: r.Boundaries, Approver: r.Approver, Feedback: r.Feedback,
 		SessionID: r.Session, Created: r.Created, Expires: r.Expires, Uses: r.Uses, LastUsed: r.LastUsed, Hits: r.Hits,
 	}
 	if r.Effect == approval.Allow.String() { // else it is a deny, or its name is wrong

@@ -1,0 +1,56 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// A boundary is all that a program of a plan could reach: what a person who allows a call and
+// has that remembered was shown. The same words are another call where they reach more.
+type boundary struct {
+	Profile sandboxprofile.Profile `json:"profile"`
+	// Secrets are what the program is given, or what is put into its requests.
+	Secrets []string `json:"secrets,omitempty"`
+}
+
+// boundaryOf leaves out what says how much a call may use, and the names of its variables.
+func boundaryOf(plan tools.Plan) boundary {
+	b := boundary{Profile: plan.Profile}
+	b.Profile.Env, b.Profile.Limits, b.Profile.Fresh = sandboxprofile.Env{All: true}, sandboxprofile.NoLimits(), false
+	for _, s := range plan.Action.Exec.Secrets {
+		b.Secrets = append(b.Secrets, fmt.Sprintf("%q of %q, to %q%q, seen: %v", s.Name, s.File, s.Service, s.Host, !s.Unseen()))
+	}
+	return b
+}
+
+func (b boundary) text() string {
+	b.Profile = b.Profile.Normalize()
+	text, err := json.Marshal(b)
+	if err != nil {
+		panic(fmt.Sprintf("supervisor: bug: a boundary does not marshal: %v", err))
+	}
+	return string(text)
+}
+
+// within reports whether b reaches no more than the boundary whose text is then.
+func (b boundary) within(then string) bool {
+	var was boundary
+	if err := json.Unmarshal([]byte(then), &was); err != nil {
+		return false
+	}
+	shorter := func(list []string) bool { // than one that was there: fewer hosts
+		return slices.ContainsFunc(b.Profile.Network.Allow, func(now []string) bool { return subset(now, list) })
+	}
+	if hosts := &was.Profile.Network; !slices.ContainsFunc(hosts.Allow, func(list []string) bool { return !shorter(list) }) {
+		hosts.Allow = b.Profile.Network.Allow
+	}
+	return subset(b.Secrets, was.Secrets) && sandboxprofile.Within(b.Profile, was.Profile)
+}
+
+func subset(of, all []string) bool {
+	return !slices.ContainsFunc(of, func(s string) bool { return !slices.Contains(all, s) })
+}
