@@ -2,6 +2,7 @@ package violation
 
 import (
 	"bytes"
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -61,6 +62,7 @@ type finder struct {
 	policy Policy
 	dir    string
 	calls  map[string]seccomp.Group
+	asked  string // the host that a program said last that it asks
 	found  []protocol.Violation
 }
 
@@ -92,6 +94,15 @@ func (f *finder) line(text string) {
 	}
 	if host, ok := unreachableHost(text, lower); ok {
 		f.host(host)
+	}
+	if m := lines().asks.FindStringSubmatch(text); m != nil {
+		f.asked = asciiLower(m[1])
+	}
+	// Some say in a line of its own that a name has no address, and not which.
+	for _, said := range []struct{ text, host string }{{"name resolution')': /simple/", "pypi.org"}, {"failed to lookup address information", ""}} {
+		if host := cmp.Or(f.asked, said.host); host != "" && strings.Contains(lower, said.text) {
+			f.host(host)
+		}
 	}
 }
 

@@ -79,6 +79,7 @@ const hostName = `([A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?)`
 type grammar struct {
 	quoted, afterwards, counter, pathWord, writing, executing *regexp.Regexp
 	unreachable                                               []*regexp.Regexp
+	asks                                                      *regexp.Regexp
 }
 
 // lines compiles the grammar when the first line is read: most calls print no
@@ -97,6 +98,8 @@ var lines = sync.OnceValue(func() grammar {
 		// writing and executing are words for what a program was doing.
 		writing:   regexp.MustCompile(`(?i)\b(?:creat(?:e|ing)|touch(?:ing)?|mkdir|make directory|remov(?:e|ing)|rm|rmdir|unlink|delet(?:e|ing)|rename|mov(?:e|ing)|writ(?:e|ing)|lock|symlink|truncat(?:e|ing)|copyfile|sav(?:e|ing)|append(?:ing)?|changing|setting|chmod|chown|utime)\b`),
 		executing: regexp.MustCompile(`(?i)\b(?:exec|execve|spawn|cannot execute|bad interpreter)\b`),
+		// asks are the words of pip, and of uv and others in Rust.
+		asks: regexp.MustCompile(`(?:^Looking in indexes: |request for url \()https?://(?:[^/@]*@)?` + hostName + `[:/]`),
 		// unreachable are the words of resolvers and of connect(2) about a host.
 		unreachable: []*regexp.Regexp{
 			regexp.MustCompile(`(?i)could(?: not|n't) resolve (?:host(?:name)?|proxy)(?: name)?:? ['"‘]?` + hostName),
@@ -106,7 +109,9 @@ var lines = sync.OnceValue(func() grammar {
 			regexp.MustCompile(`dial (?:tcp|udp)[46]?: lookup ` + hostName),
 			regexp.MustCompile(`dial (?:tcp|udp)[46]? \[?([0-9A-Fa-f.:]+)\]?:\d+: connect: network is unreachable`),
 			regexp.MustCompile(`java\.net\.UnknownHostException: ` + hostName),
-			regexp.MustCompile(`host='` + hostName + `', port=\d+`), // Python's urllib3, whose reason follows
+			regexp.MustCompile(`GET https?://` + hostName + `\S* error \((?:EAI_AGAIN|ENOTFOUND)\)`), // pnpm
+			regexp.MustCompile(`: Unknown host ` + hostName + `(?::|$| )`),                           // Maven
+			regexp.MustCompile(`host='` + hostName + `', port=\d+`),                                  // Python's urllib3, whose reason follows
 			regexp.MustCompile(`^[\w./-]+: (?:line \d+: )?` + hostName + `: (?:Temporary failure in name resolution|Name or service not known)`),
 		},
 	}
@@ -227,7 +232,7 @@ func words(text string) []string {
 // own names are not the network's.
 func unreachableHost(text, lower string) (string, bool) {
 	about := func(word string) bool { return strings.Contains(lower, word) }
-	if !slices.ContainsFunc([]string{"resolv", "name resolution", "getaddrinfo", "lookup", "unreachable", "unknownhost", "name or service", "failed to establish"}, about) {
+	if !slices.ContainsFunc([]string{"resolv", "name resolution", "getaddrinfo", "lookup", "unreachable", "unknownhost", "unknown host ", "eai_again", "enotfound", "name or service", "failed to establish"}, about) {
 		return "", false // nearly every line, and cheaper than the expressions
 	}
 	for _, re := range lines().unreachable {
