@@ -11,9 +11,11 @@ import (
 // record and handshake layers of RFC 8446, sections 4.1.2 and 5.1, which are those
 // of every version since 1.0, and server_name of RFC 6066, section 3.
 const (
-	recordAlert     = 21
-	recordHandshake = 22
-	maxRecord       = 1 << 14
+	recordChangeCipherSpec = 20
+	recordAlert            = 21
+	recordHandshake        = 22
+	recordHeartbeat        = 24
+	maxRecord              = 1 << 14
 
 	typeClientHello = 1
 	maxHello        = 32 << 10 // bytes; post-quantum key shares make about 2000

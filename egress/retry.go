@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 )
 
 // A TLS 1.3 server may ask for the ClientHello again (RFC 8446, section 4.1.4), and takes
@@ -31,6 +32,9 @@ const (
 type greeting struct {
 	from *stream
 
+	spoke atomic.Bool  // something has come
+	asked atomic.Int32 // answers of one byte that come before TLS
+
 	known chan struct{} // closed when again is
 	again bool          // also where what was said is not understood
 	once  sync.Once
@@ -42,12 +46,19 @@ func newGreeting(from *stream) *greeting { return &greeting{from: from, known: m
 // Read implements io.Reader.
 func (g *greeting) Read(p []byte) (int, error) {
 	n, err := g.from.Read(p)
+	said := p[:n]
+	if n > 0 {
+		g.spoke.Store(true)
+	}
+	for ; len(said) > 0 && g.asked.Load() > 0; g.asked.Add(-1) {
+		said = said[1:]
+	}
 	select {
 	case <-g.known:
 		return n, err
 	default:
 	}
-	g.begun = append(g.begun, p[:min(n, maxGreeting-len(g.begun))]...)
+	g.begun = append(g.begun, said[:min(len(said), maxGreeting-len(g.begun))]...)
 	again, sure := asksAgain(g.begun)
 	if !sure && (err != nil || len(g.begun) == maxGreeting) {
 		again, sure = true, true

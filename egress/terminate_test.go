@@ -250,7 +250,7 @@ func TestPlaceholdersOfHostsElsewhereAreAlarms(t *testing.T) {
 		"a plain host":      {clear: "GET http://" + plainHost + "/ HTTP/1.1\r\nHost: " + plainHost + "\r\nX: " + placeholder + "\r\n\r\n"},
 		"a clear tunnel":    {clear: "CONNECT " + apiHost + ":443 HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\nHost: " + apiHost + "\r\nX: " + placeholder + "\r\n\r\n"},
 		"the other port":    {clear: "CONNECT " + apiHost + ":8443 HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\nHost: " + apiHost + "\r\nX: " + placeholder + "\r\n\r\n"},
-		"no HTTP at all":    {clear: "CONNECT " + apiHost + ":443 HTTP/1.1\r\n\r\n\x00\x01" + placeholder},
+		"no HTTP at all":    {clear: "CONNECT " + apiHost + ":443 HTTP/1.1\r\n\r\nSSH-" + placeholder},
 		"as a host's label": {clear: "CONNECT " + placeholder + "." + apiHost + ":443 HTTP/1.1\r\n\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -299,7 +299,7 @@ func (c *client) refuseDirect(err error) {
 		c.conn.linger()
 		return
 	default:
-		if request, err2 := sniffRequest(c.r); request && err2 == nil {
+		if what, _, err2 := new(opening).read(c.r); what == aRequest && err2 == nil {
 			c.respond(asRefusal(err))
 			c.conn.linger()
 			return

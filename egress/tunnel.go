@@ -1,12 +1,10 @@
 package egress
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"io"
-	"strings"
+	"slices"
 )
 
 // tunnel carries bytes both ways until both sides are done, and closes up. What the
@@ -58,43 +56,44 @@ func (c *client) carry(up *stream, from io.Reader, upward func() error) error {
 	return err
 }
 
-// upward carries what the client sends, after a look at its beginning.
+// upward carries what the client sends, once it is known for what it is.
 func (c *client) upward(a *attempt, t Target, up *stream, g *greeting) error {
-	first, err := c.r.Peek(1)
-	if errors.Is(err, io.EOF) {
-		return up.CloseWrite() // nothing to say: the server may still
-	}
-	if err != nil {
-		return err
-	}
-	c.conn.limitReads(c.cfg.Limits.Header)
-	if first[0] == recordHandshake || first[0]&0x80 != 0 && c.isSSL2() {
-		err := c.passHello(t, up)
+	begun := opening{text: slices.Contains(textPorts, t.Port)}
+	from := c.watched(t, buffered{c.r, c.conn})
+	for {
+		_, err := c.r.Peek(1)
+		if errors.Is(err, io.EOF) {
+			return up.CloseWrite() // nothing to say: the server may still
+		}
+		if err != nil {
+			return err
+		}
+		c.conn.limitReads(c.cfg.Limits.Header)
+		what, n, err := c.beginning(t, g, &begun)
+		switch {
+		case err != nil:
+			return err
+		case what == aRequest && begun.binary:
+			err = malformed("control characters come before what looks like a request")
+			c.respond(asRefusal(err))
+		case what == aRequest:
+			return c.passRequest(a, t, up)
+		case what == aHello:
+			err = c.passHello(t, up)
+		case what == nothingYet || what == anAsk:
+			_, err = io.CopyN(up, from, int64(n))
+		}
 		c.conn.limitReads(0)
-		if err == nil {
+		if err == nil && what == aHello {
 			err = c.passRetry(t, up, g)
 		}
 		if err != nil {
 			return err
 		}
-	} else {
-		request, err := sniffRequest(c.r)
-		if err != nil {
-			return err
-		}
-		if request {
-			return c.passRequest(a, t, up)
+		if what != nothingYet && what != anAsk {
+			return c.relay(up, from)
 		}
 	}
-	c.conn.limitReads(0)
-	return c.relay(up, c.watched(t, buffered{c.r, c.conn}))
-}
-
-// isSSL2 recognises the ClientHello of SSL 2.0, which TLS 1.0 servers took too and
-// which has no place for a server's name.
-func (c *client) isSSL2() bool {
-	b, err := c.r.Peek(3)
-	return err == nil && b[2] == typeClientHello
 }
 
 // passHello holds the ClientHello against the target and passes it on.
@@ -185,44 +184,4 @@ func (s *Server) checkInner(t Target, h *head) (Target, error) {
 		return Target{}, refuse(ReasonMismatch, t, "Host inside names another port: %d", inner.Port)
 	}
 	return inner, s.checkName(t, inner.Host.String(), "Host")
-}
-
-// sniffRequest reports whether r begins with an HTTP request line, and reads (but
-// does not consume) as much as it takes to know. It errs on the side of yes, since
-// servers are lenient: what is taken for HTTP then has to be proper HTTP.
-func sniffRequest(r *bufio.Reader) (bool, error) {
-	for n := 1; ; n++ {
-		b, err := r.Peek(max(n, r.Buffered()))
-		n = max(n, len(b))
-		is, sure := isRequestLine(b)
-		switch {
-		case sure:
-			return is, nil
-		case errors.Is(err, bufio.ErrBufferFull):
-			return true, nil
-		case errors.Is(err, io.EOF):
-			return false, nil // incomplete, and no more will come
-		case err != nil:
-			return false, err
-		}
-	}
-}
-
-// isRequestLine looks for a token, a space, and HTTP/ before the end of the line.
-// The second result is false if more has to be seen. A NUL byte settles that it is
-// something else (the git protocol, which ends no line): HTTP servers refuse it.
-func isRequestLine(b []byte) (is, sure bool) {
-	b = bytes.TrimLeft(b, "\r\n\t ")
-	end := bytes.IndexFunc(b, func(r rune) bool { return r >= 0x80 || !isTokenChar(byte(r)) })
-	switch {
-	case end < 0:
-		return false, false
-	case end == 0 || b[end] != ' ' && b[end] != '\t':
-		return false, true
-	}
-	stop := bytes.IndexAny(b, "\n\x00")
-	if stop < 0 {
-		return false, false
-	}
-	return b[stop] == '\n' && strings.Contains(strings.ToUpper(string(b[:stop])), "HTTP/"), true
 }

@@ -63,8 +63,8 @@ func TestUpstream(t *testing.T) {
 	if got := <-heads; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	io.WriteString(conn, "ping\n")
-	if line, err := r.ReadString('\n'); line != "ping\n" {
+	io.WriteString(conn, "SSH-2.0-x\n")
+	if line, err := r.ReadString('\n'); line != "SSH-2.0-x\n" {
 		t.Errorf("%q %v", line, err)
 	}
 	conn.Close()
@@ -114,8 +114,8 @@ func TestUpstreamSpokenToByTLS(t *testing.T) {
 		if head := <-heads; !strings.Contains(head, "CONNECT far.example:22 ") || !strings.Contains(head, "Proxy-Authorization") {
 			t.Errorf("%q", head)
 		}
-		io.WriteString(conn, "ping\n")
-		if line, err := r.ReadString('\n'); line != "ping\n" {
+		io.WriteString(conn, "SSH-2.0-x\n")
+		if line, err := r.ReadString('\n'); line != "SSH-2.0-x\n" {
 			t.Errorf("%q %v", line, err)
 		}
 	}
