@@ -95,16 +95,47 @@ func (b *Bwrap) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox,
 
 // fresh builds a sandbox for owner, a session's cells.
 func (b *Bwrap) fresh(ctx context.Context, p sandboxprofile.Profile, owner *Cells) (*bwrapSandbox, error) {
+	box, admitted, err := b.tryFresh(ctx, p, owner)
+	if !admitted {
+		return nil, err
+	}
+	return b.again(ctx, p, owner, box, err)
+}
+
+// freeing is how long the kernel may take to give back what an ended sandbox had:
+// namespaces end after their last process.
+const freeing = 500 * time.Millisecond
+
+// again builds once more what a shortage has refused: cells that rest make room for it.
+func (b *Bwrap) again(ctx context.Context, p sandboxprofile.Profile, owner *Cells, box *bwrapSandbox, err error) (*bwrapSandbox, error) {
+	admitted := true
+	for until := time.Now().Add(freeing); IsShortage(err) && admitted && ctx.Err() == nil; {
+		switch {
+		case b.room.shed():
+			until = time.Now().Add(freeing)
+		case time.Now().After(until):
+			return box, err
+		default:
+			time.Sleep(roomLook)
+		}
+		box, admitted, err = b.tryFresh(ctx, p, owner)
+	}
+	return box, err
+}
+
+// tryFresh builds once, and reports whether there was room for that.
+func (b *Bwrap) tryFresh(ctx context.Context, p sandboxprofile.Profile, owner *Cells) (box *bwrapSandbox, admitted bool, err error) {
 	leave, err := b.room.enter(ctx, owner)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	seen, err := b.guard.look(p)
 	if err != nil {
 		leave()
-		return nil, err
+		return nil, true, err
 	}
-	return b.build(ctx, p, seen, leave)
+	box, err = b.build(ctx, p, seen, leave)
+	return box, true, err
 }
 
 // A look is what a survey saw.

@@ -156,7 +156,7 @@ func (c *Cells) Prepare(ctx context.Context, p sandboxprofile.Profile) (Sandbox,
 		}
 	}
 	box, err := c.inner.build(ctx, p, seen, leave)
-	if err != nil {
+	if box, err = c.inner.again(ctx, p, c, box, err); err != nil {
 		return nil, err
 	}
 	return &lease{cells: c, key: key, box: box, profile: p}, nil

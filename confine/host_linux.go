@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -142,7 +143,7 @@ func askLandlock(question uintptr) (int, error) {
 func explainBwrap(text string) error {
 	text, _, _ = strings.Cut(text, ", likely because") // what follows is a guess, with two addresses
 	// With none allowed at all the kernel says what it says when they are used up.
-	if none := sysctl("user/max_user_namespaces") == "0"; !none || !strings.Contains(text, "namespace") {
+	if !noNamespaces() || !strings.Contains(text, "namespace") {
 		if short := shortageIn("build a sandbox", text); short != nil {
 			return short
 		}
@@ -160,6 +161,13 @@ func explainBwrap(text string) error {
 		u.Part, u.Hint = partMounts, mountRemedy()
 	}
 	return u
+}
+
+// noNamespaces reports whether of one kind none is allowed at all.
+func noNamespaces() bool {
+	return slices.ContainsFunc([]string{"user", "mnt", "pid", "net", "ipc"}, func(kind string) bool {
+		return sysctl("user/max_"+kind+"_namespaces") == "0"
+	})
 }
 
 // isRefused reports whether text ends with the errno of a refusal: every container and

@@ -238,20 +238,42 @@ func (r *room) wake(x *cell) {
 
 // evict has the cell go that has rested longest, if there is one.
 func (r *room) evict() bool {
+	x := r.foremost()
+	if x != nil {
+		go r.dismiss(x)
+	}
+	return x != nil
+}
+
+// foremost takes the cell that has rested longest, which is on its way out from now on.
+func (r *room) foremost() *cell {
 	front := r.resting.Front()
 	if front == nil {
-		return false
+		return nil
 	}
-	x := r.resting.Remove(front).(*cell)
 	r.leaving++
-	go func() {
-		x.end() // does nothing if a call has just taken it
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.leaving--
-		r.admit()
-	}()
-	return true
+	return r.resting.Remove(front).(*cell)
+}
+
+func (r *room) dismiss(x *cell) {
+	x.end() // does nothing if a call has just taken it
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leaving--
+	r.admit()
+}
+
+// shed has the cell end that has rested longest, for what the kernel counts and we do not:
+// namespaces, keys, and whatever else a sandbox could not be built for. It reports whether
+// there was one.
+func (r *room) shed() bool {
+	r.mu.Lock()
+	x := r.foremost()
+	r.mu.Unlock()
+	if x != nil {
+		r.dismiss(x)
+	}
+	return x != nil
 }
 
 // within is l as far as the host has processes left. What the tools may start must

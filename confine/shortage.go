@@ -43,13 +43,16 @@ func IsShortage(err error) bool {
 // left for another thread of it.
 const noThread = "failed to create new OS thread"
 
+// noNamespace is how bubblewrap calls ENOSPC for a namespace.
+const noNamespace = "_namespaces exceeded (enospc)"
+
 // shortageIn is the shortage that the last line of text, which another program wrote,
 // ends with; nil if it is about something else. A program that says so for another
 // reason is asked again, and nothing runs meanwhile.
 func shortageIn(op, text string) error {
 	line := strings.ToLower(strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:]))
 	for _, errno := range scarce {
-		if strings.HasSuffix(line, errno.Error()) {
+		if strings.HasSuffix(line, errno.Error()) || errno == syscall.ENOSPC && strings.HasSuffix(line, noNamespace) {
 			return &Shortage{op, fmt.Errorf("%s: %w", text, errno)}
 		}
 	}

@@ -47,6 +47,7 @@ func TestAShortageWeakensNothing(t *testing.T) {
 	passing := []string{
 		says("Creating new namespace failed: Resource temporarily unavailable"),
 		says("Creating new namespace failed: No space left on device"),
+		says("Creating new namespace failed: nesting depth or /proc/sys/user/max_*_namespaces exceeded (ENOSPC)"),
 		says("Creating new namespace failed: Cannot allocate memory"),
 		says("Cannot open /proc/self/ns: Too many open files"),
 		says("setting up uid map: Disk quota exceeded"),

@@ -228,6 +228,10 @@ var scarce = []resource{
 		exhaust: func(h *host) { h.callsInShortage(4, false, "for i in $(seq 400); do sleep 3 & done; wait") }},
 	{name: "descriptors", prefix: func(*testing.T) []string { return []string{"sh", "-c", "ulimit -n 256 && exec \"$@\"", "sh"} },
 		exhaust: func(h *host) { h.callsInShortage(64, true, "true") }},
+	// A sandbox takes one or two. A user namespace has a count of its own for what is below it.
+	{name: "namespaces", prefix: func(*testing.T) []string {
+		return []string{"unshare", "--user", "--map-root-user", "sh", "-c", "echo 6 > /proc/sys/user/max_user_namespaces && exec \"$@\"", "sh"}
+	}, exhaust: func(h *host) { h.callsInShortage(32, false, "sleep 1") }},
 	// Many small processes, none of them as large as the supervisor.
 	{name: "memory", prefix: func(t *testing.T) []string {
 		return bounded(t, "memory", [2]string{"memory.limit_in_bytes", "memory.max"}, 400<<20)
