@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -250,8 +251,16 @@ func TestAQuestionHasTheTerminal(t *testing.T) {
 		for _, w := range []io.Writer{shown.out, shown.err} {
 			go func() {
 				_, err := io.WriteString(w, "\x1b[2J"+forged)
+				if err == nil && i == 2 {
+					_, err = w.Write(bytes.Repeat([]byte("flood\n"), maxKept/6+10))
+				}
 				written <- err
 			}()
+		}
+		for range 2 { // none waits for the answer, which may be minutes away
+			if err := <-written; err != nil {
+				t.Error(err)
+			}
 		}
 		time.Sleep(2 * burst)
 		if strings.Contains(x.output(), forged) {
@@ -261,13 +270,20 @@ func TestAQuestionHasTheTerminal(t *testing.T) {
 		if !<-answered {
 			t.Error("not allowed")
 		}
-		for range 2 { // the twin: they get there now
-			if err := <-written; err != nil {
-				t.Error(err)
-			}
-		}
-		x.see(forged)
+		x.see(forged) // the twin: it gets there now
 	}
+	x.see("bytes that the program wrote while you were asked are not shown")
+	// A program that ends while a person is asked loses nothing of what it wrote.
+	done, err := shown.ask()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(shown.out, "last-words"); err != nil {
+		t.Fatal(err)
+	}
+	shown.end()
+	x.see("last-words")
+	done()
 	x.press("after\n")
 	if line := <-read; line != "after" {
 		t.Errorf("the program read %q", line)

@@ -19,32 +19,73 @@ type programsOutput struct {
 	out, err io.Writer
 	filters  []*vtfilter.Writer
 	last     *tail
-	asking   sync.Mutex // held while a person is asked
+	keys     sync.Mutex // held while a person is asked: what they type is an answer
+
+	mu    sync.Mutex
+	asked bool
+	kept  []*kept
 }
 
 // ask keeps what the program writes until done is called.
 func (p *programsOutput) ask() (done func(), err error) {
-	p.asking.Lock()
+	p.keys.Lock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, f := range p.filters {
 		if err := f.Yield(); err != nil {
-			p.asking.Unlock()
+			p.keys.Unlock()
 			return nil, fmt.Errorf("put the terminal right before the question: %w", err)
 		}
 	}
-	return p.asking.Unlock, nil
+	p.asked = true
+	return p.answered, nil
 }
 
-// A waiting writer writes while nobody is asked.
-type waiting struct {
-	asking *sync.Mutex
-	io.Writer
+// answered shows what was kept.
+func (p *programsOutput) answered() {
+	p.show()
+	p.keys.Unlock()
 }
+
+func (p *programsOutput) show() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked = false
+	for _, k := range p.kept {
+		k.show()
+	}
+}
+
+// A kept writer keeps what is written to it while a person is asked. It never waits: a program that has
+// ended, or was killed, would not be done until the question is.
+type kept struct {
+	of   *programsOutput
+	to   io.Writer
+	text []byte
+	lost int // bytes for which there was no room
+}
+
+const maxKept = 1 << 20
 
 // Write implements io.Writer.
-func (w waiting) Write(b []byte) (int, error) {
-	w.asking.Lock()
-	defer w.asking.Unlock()
-	return w.Writer.Write(b)
+func (k *kept) Write(b []byte) (int, error) {
+	k.of.mu.Lock()
+	defer k.of.mu.Unlock()
+	if !k.of.asked {
+		return k.to.Write(b)
+	}
+	room := min(len(b), maxKept-len(k.text))
+	k.text = append(k.text, b[:room]...)
+	k.lost += len(b) - room
+	return len(b), nil
+}
+
+func (k *kept) show() {
+	_, _ = k.to.Write(k.text) // a terminal that is gone
+	if k.lost > 0 {
+		fmt.Fprintf(k.to, "\nsandgate: note: %d bytes that the program wrote while you were asked are not shown\n", k.lost)
+	}
+	k.text, k.lost = nil, 0
 }
 
 func (a *app) programsOutput(c *console) *programsOutput {
@@ -68,21 +109,23 @@ func (p *programsOutput) filtered(w io.Writer) io.Writer {
 	}
 	f := vtfilter.New(w)
 	p.filters = append(p.filters, f)
-	return waiting{&p.asking, f}
+	k := &kept{of: p, to: f}
+	p.kept = append(p.kept, k)
+	return k
 }
 
 // input is a person's keys for the program, while nobody is asked. What answers a question is not the
 // program's, and no line is on its way to it when one is asked.
 func (p *programsOutput) input(r io.Reader) io.Reader {
 	if f, ok := r.(*os.File); ok && isTerminal(f) {
-		return waitingInput{&p.asking, f}
+		return waitingInput{&p.keys, f}
 	}
 	return r
 }
 
 type waitingInput struct {
-	asking *sync.Mutex
-	tty    *os.File
+	keys *sync.Mutex
+	tty  *os.File
 }
 
 // Read implements io.Reader.
@@ -99,8 +142,8 @@ func (w waitingInput) Read(b []byte) (int, error) {
 
 // take reads what is there, if the answer to a question has not been it.
 func (w waitingInput) take(b []byte) (n int, got bool, err error) {
-	w.asking.Lock()
-	defer w.asking.Unlock()
+	w.keys.Lock()
+	defer w.keys.Unlock()
 	got, err = onTerminal(w.tty, func(fd int) (bool, error) { return readable(fd, &unix.Timeval{}) })
 	if got {
 		n, err = w.tty.Read(b)
@@ -122,6 +165,7 @@ func readable(fd int, limit *unix.Timeval) (bool, error) {
 
 // end is for when the program has ended: what is written next is not its.
 func (p *programsOutput) end() {
+	p.show() // a question ends with the program
 	for _, f := range p.filters {
 		_ = f.Close() // a terminal that is gone
 	}
