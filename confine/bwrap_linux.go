@@ -153,6 +153,9 @@ func (g *Guard) look(p sandboxprofile.Profile) (look, error) {
 	if study.invalid != nil {
 		return look{}, unenforceable("the profile", study.invalid)
 	}
+	if err := refuseSecondMounts(p); err != nil {
+		return look{}, err
+	}
 	seen, err := g.before(study)
 	if err != nil {
 		return look{}, err
