@@ -139,7 +139,11 @@ func (a *app) putBackAs(agent, workspace, config string, unrecorded bool) change
 		}
 		a.printRefusals(result.Violations, found)
 		if result.ExitCode != 0 {
-			why := strings.TrimPrefix(strings.TrimSpace(said.String()), "sandgate: error: ")
+			why := said.String()
+			if _, failed, ok := strings.Cut(why, "sandgate: error: "); ok { // behind what is said of every start here
+				why = failed
+			}
+			why = strings.TrimSpace(why)
 			return errors.New("not all of it could be put back: " + approval.EscapeLine(why))
 		}
 		if n := len(result.Violations); n > 0 {
