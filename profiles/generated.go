@@ -168,6 +168,12 @@ var shippedProtect = []string{
 	"lint-staged.config.cjs",
 	"lint-staged.config.mjs",
 	"lint-staged.config.ts",
+	".local/state/sandgate/audit.jsonl*",
+	".local/state/sandgate/approvals.db*",
+	".local/state/sandgate/trusted.json",
+	".local/state/sandgate/quarantine",
+	".local/state/sandgate/queue",
+	".local/state/sandgate/changes",
 }
 
 var shippedHide = []string{
@@ -229,6 +235,12 @@ var shippedHide = []string{
 	".config/google-chrome",
 	".config/chromium",
 	".config/BraveSoftware",
+	".local/state/sandgate/audit.jsonl*",
+	".local/state/sandgate/approvals.db*",
+	".local/state/sandgate/trusted.json",
+	".local/state/sandgate/quarantine",
+	".local/state/sandgate/queue",
+	".local/state/sandgate/changes",
 }
 
 var shippedPresets = []sp.Preset{
