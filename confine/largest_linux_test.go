@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestTheLargestIsChosen: of several calls the one that holds the most is told to end, and
-// the next one only if that does not give back what is missing.
+// TestTheLargestIsChosen: of several calls the one that holds the most, also in shared memory, is told to
+// end, and the next one only if that does not give back what is missing.
 func TestTheLargestIsChosen(t *testing.T) {
 	running := map[*performance]bool{}
-	holds := func(mib int) *performance {
-		cmd := exec.Command("sh", "-c", fmt.Sprintf("/usr/bin/python3 -c 'x = b\"x\" * (%d << 20); import time; time.sleep(600)'; true", mib))
+	holds := func(mib int, how string) *performance {
+		cmd := exec.Command("sh", "-c", fmt.Sprintf("/usr/bin/python3 -c 'import mmap, time; n = %d << 20; x = %s; time.sleep(600)'; true", mib, how))
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -27,12 +27,13 @@ func TestTheLargestIsChosen(t *testing.T) {
 		}
 		return p
 	}
-	small, large, medium := holds(5), holds(90), holds(40)
+	const own, shared = `b"x" * n`, `mmap.mmap(-1, n); [x.write(b"x" * 4096) for _ in range(n >> 12)]`
+	small, large, medium := holds(5, own), holds(90, shared), holds(40, own)
 	ends := func() string { return fmt.Sprint(large.ends, medium.ends, small.ends) }
 	for _, x := range []struct {
 		missing int64
 		want    string
-	}{{-1, "false false false"}, {1, "true false false"}, {60 << 20, "true false false"}, {110 << 20, "true true false"}, {1 << 40, "true true false"}} {
+	}{{-1, "false false false"}, {1, "true false false"}, {60 << 20, "true false false"}, {140 << 20, "true true false"}, {1 << 40, "true true false"}} {
 		endLargest(running, x.missing, 30<<20)
 		if got := ends(); got != x.want {
 			t.Errorf("%d MiB missing: %s end, want %s", x.missing>>20, got, x.want)

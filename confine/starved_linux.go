@@ -1,10 +1,10 @@
 package confine
 
 import (
-	"bytes"
 	"maps"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sandgate/sandgate/confine/proctree"
@@ -83,16 +83,18 @@ func endLargest(running map[*performance]bool, missing, least int64) {
 	}
 }
 
-// heldBelow is about how much memory the processes below pid have for themselves, by
-// /proc/PID/statm (proc_pid_statm(5)).
-func heldBelow(pid int) (bytesHeld int64) {
+// heldBelow is about how much memory the processes below pid show that they hold, by
+// /proc/PID/status (proc_pid_status(5)). Pages of files do not count, those of memory do.
+func heldBelow(pid int) (held int64) {
 	for _, child := range proctree.Descendants(pid) {
-		b, err := os.ReadFile("/proc/" + strconv.Itoa(child) + "/statm")
-		if f := bytes.Fields(b); err == nil && len(f) > 2 { // size, resident, shared
-			resident, _ := strconv.ParseInt(string(f[1]), 10, 64)
-			shared, _ := strconv.ParseInt(string(f[2]), 10, 64)
-			bytesHeld += (resident - shared) * int64(os.Getpagesize())
+		b, _ := os.ReadFile("/proc/" + strconv.Itoa(child) + "/status") // what has ended holds nothing
+		for line := range strings.Lines(string(b)) {
+			f := strings.Fields(line)
+			if len(f) > 1 && (f[0] == "RssAnon:" || f[0] == "RssShmem:") {
+				kb, _ := strconv.ParseInt(f[1], 10, 64) // the kernel writes a number
+				held += kb << 10
+			}
 		}
 	}
-	return bytesHeld
+	return held
 }
