@@ -308,10 +308,9 @@ func looseSockets(t *testing.T) {
 	}
 	k := converse(t, l, p, ws)
 	for act, want := range map[string]string{
-		"a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM); a.sendto(b'x', '" + ws + "/datagrams'); r = b.recv(9)":                        "b'x'", // the address is ignored
-		"socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'x', '" + ws + "/datagrams')":                                                     "EACCES",
-		fmt.Sprintf("s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(('127.0.0.1', %d)); s.send(b'x')", port):                       "ECONNREFUSED",
-		"socket.socket(socket.AF_INET, socket.SOCK_DGRAM, 1)":                                                                                       "EACCES",
+		"socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)":                                                                                      "EACCES",
+		"socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)":                                                                                          "EACCES",
+		"socket.socket(socket.AF_INET, socket.SOCK_DGRAM)":                                                                                          "EACCES",
 		"socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)":                                                                                    "EACCES", // MPTCP
 		"socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)":                                                                                      "EACCES",
 		fmt.Sprintf("socket.socket().connect(('127.0.0.1', %d))", port):                                                                             "ECONNREFUSED",

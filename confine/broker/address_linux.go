@@ -146,14 +146,6 @@ func (x *connection) client(family int) (name, bool) {
 
 // getpeername tells a program the address that it has connected to, while it is connected.
 func (c *call) getpeername() reply {
-	if s, _, errno := c.socketOf(c.int(0)); errno == 0 && s.sender > 0 {
-		peer, err := unix.Getpeername(s.sender)
-		if a, ok := peer.(*unix.SockaddrUnix); ok && err == nil {
-			p := binary.NativeEndian.AppendUint16(nil, unix.AF_UNIX)
-			return fails(c.writeAddress(append(append(p, a.Name...), 0)))
-		}
-		return answerOf(err)
-	}
 	return c.tells(func(ino uint64) (name, bool) {
 		if x := c.b.madeBy(ino); x != nil {
 			end, ok := c.b.Diag.find(x.local, x.to)
@@ -200,10 +192,6 @@ func (c *call) writeName(n name) unix.Errno {
 	}
 	binary.NativeEndian.PutUint16(p, uint16(n.family))
 	binary.BigEndian.PutUint16(p[2:], n.at.Port())
-	return c.writeAddress(p)
-}
-
-func (c *call) writeAddress(p []byte) unix.Errno {
 	var size [4]byte
 	if c.read(c.args[2], size[:]) != len(size) {
 		return unix.EFAULT

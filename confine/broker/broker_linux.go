@@ -144,7 +144,6 @@ type Broker struct {
 	sockets   map[uint64]socket // by inode: what is neither connected nor listens yet
 	swept     time.Time         // when sockets may be swept again
 	count     uint64            // of sockets that were ever made
-	mutes     map[int]bool      // families whose datagrams can be had: see datagrams
 	listened  map[uint64]bool   // inodes of those that listen
 	terminals map[terminal]bool // that programs have made
 	watchers  []watcher         // what programs watch with
@@ -179,7 +178,7 @@ func New(o Options) (*Broker, error) {
 	}
 	b := &Broker{
 		Options: o, profile: o.Rules, kept: map[FileID]bool{}, made: births{}, configs: map[birth]string{},
-		sockets: map[uint64]socket{}, listened: map[uint64]bool{}, mutes: map[int]bool{}, bound: births{}, terminals: map[terminal]bool{}, told: map[uint64]name{},
+		sockets: map[uint64]socket{}, listened: map[uint64]bool{}, bound: births{}, terminals: map[terminal]bool{}, told: map[uint64]name{},
 	}
 	b.abstractID = strings.TrimPrefix(tempName(), tempPrefix)
 	for _, id := range o.Kept {
@@ -272,7 +271,6 @@ type reply struct {
 	errno  unix.Errno
 	fd     int // if hands is set: the thread gets it
 	hands  bool
-	at     int // the number that it gets; 0 is the lowest that is free
 	beside int // if it is not 0: another descriptor of ours that goes with fd
 	cloex  bool
 	undo   func()        // if the descriptor cannot be handed over
@@ -322,10 +320,7 @@ func (c *call) finish(r reply) {
 	case r.hands:
 		// Our copy is closed before the thread goes on: a program that it then writes and
 		// executes must not be open for writing here (ETXTBSY).
-		n, errno := l.hand(c.id, r.fd, r.at, r.cloex)
-		if errno == unix.EBADF && r.at > 0 { // beyond the limit of the thread's
-			n, errno = l.hand(c.id, r.fd, 0, r.cloex)
-		}
+		n, errno := l.hand(c.id, r.fd, r.cloex)
 		c.b.guard(func() {
 			if errno == 0 && r.after != nil {
 				errno = r.after()

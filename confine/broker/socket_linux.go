@@ -20,8 +20,8 @@ import (
 // Without a network namespace the broker makes every socket of the programs', and gives
 // each its address: a filter does not see addresses, and a socket cannot be taken from a
 // program again (pidfd_getfd(2) is barred in containers). So it keeps a copy of each
-// from socket(2) until the socket is connected or listens. Sockets for streams and packets
-// in order ignore an address beside what is sent; those for datagrams cannot send.
+// from socket(2) until the socket is connected or listens. Programs have sockets for
+// streams and packets in order only, which ignore an address beside what is sent.
 
 // A Network is what a sandbox without a network namespace has for one.
 type Network struct {
@@ -48,10 +48,6 @@ type socket struct {
 	// bound is the address that a program has bound it to, for the kernel to choose a port
 	// (see settle).
 	bound netip.Addr
-
-	datagrams bool
-	port      uint16 // of datagrams, once it is bound
-	sender    int    // of a Unix socket for datagrams: what sends in its place
 }
 
 const (
@@ -62,11 +58,8 @@ const (
 func (c *call) socket() reply {
 	family, kind, protocol := int(c.int(0)), int(c.int(1)), int(c.int(2))
 	stream := kind &^ (unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK)
-	datagrams := stream == unix.SOCK_DGRAM
 	switch {
 	case family == unix.AF_UNIX && (stream == unix.SOCK_STREAM || stream == unix.SOCK_SEQPACKET):
-	case family == unix.AF_UNIX && datagrams && protocol == 0:
-	case (family == unix.AF_INET || family == unix.AF_INET6) && datagrams && (protocol == 0 || protocol == unix.IPPROTO_UDP) && c.b.Network.Own.IsValid():
 	case family != unix.AF_INET && family != unix.AF_INET6, stream != unix.SOCK_STREAM, protocol != 0 && protocol != unix.IPPROTO_TCP:
 		return fails(unix.EACCES)
 	case !c.b.Network.Own.IsValid():
@@ -75,23 +68,16 @@ func (c *call) socket() reply {
 	if len(c.b.sockets) >= maxSockets && !c.b.room() {
 		return fails(unix.EMFILE)
 	}
-	s := socket{family: family}
-	var err error
-	if datagrams {
-		var errno unix.Errno
-		if s, errno = c.datagrams(family, kind); errno != 0 {
-			return fails(errno)
-		}
-	} else if s.fd, err = unix.Socket(family, kind|unix.SOCK_CLOEXEC, protocol); err != nil {
+	fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, protocol)
+	if err != nil {
 		return fails(errnoOf(err))
 	}
-	fd := s.fd
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		s.close()
+		unix.Close(fd)
 		return fails(errnoOf(err))
 	}
-	if family != unix.AF_UNIX && !datagrams {
+	if family != unix.AF_UNIX {
 		if err := c.b.sign(fd, family); err != nil {
 			unix.Close(fd)
 			return fails(unix.EACCES)
@@ -99,33 +85,21 @@ func (c *call) socket() reply {
 	}
 	keep, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
-		s.close()
+		unix.Close(fd)
 		return fails(unix.EMFILE)
 	}
 	c.b.forget(st.Ino)
 	c.b.unname(st.Ino)
 	c.b.count++
-	s.fd, s.made = keep, c.b.count
-	c.b.sockets[st.Ino] = s
-	r := reply{hands: true, fd: fd, cloex: kind&unix.SOCK_CLOEXEC != 0, undo: func() { c.b.forget(st.Ino) }}
-	if datagrams {
-		r.at = c.number()
-	}
-	return r
+	c.b.sockets[st.Ino] = socket{fd: keep, family: family, made: c.b.count}
+	return reply{hands: true, fd: fd, cloex: kind&unix.SOCK_CLOEXEC != 0, undo: func() { c.b.forget(st.Ino) }}
 }
 
 // forget drops the copy of a socket.
 func (b *Broker) forget(ino uint64) {
 	if s, ok := b.sockets[ino]; ok {
-		s.close()
+		unix.Close(s.fd)
 		delete(b.sockets, ino)
-	}
-}
-
-func (s socket) close() {
-	unix.Close(s.fd)
-	if s.sender > 0 {
-		unix.Close(s.sender)
 	}
 }
 
@@ -264,8 +238,6 @@ func (c *call) connect() reply {
 		return fails(unix.EISCONN)
 	case s.family == unix.AF_UNIX:
 		return c.connectUnix(s, ino, p)
-	case s.datagrams:
-		return c.connectDatagrams(s, ino, p)
 	}
 	to, ok := inet(p)
 	if !ok {
@@ -415,9 +387,6 @@ func (c *call) bind() reply {
 	if !c.b.loopback(at.Addr()) {
 		return fails(unix.EADDRNOTAVAIL)
 	}
-	if s.datagrams {
-		return answerOf(c.b.bindDatagrams(&s, ino, at))
-	}
 	if s.bound.IsValid() {
 		return fails(unix.EINVAL)
 	}
@@ -479,9 +448,6 @@ func (c *call) listen() reply {
 			return reply{} // its backlog stays
 		}
 		return fails(unix.EINVAL)
-	}
-	if s.datagrams {
-		return fails(unix.EOPNOTSUPP)
 	}
 	if s.family == unix.AF_UNIX {
 		// With SO_PASSCRED a connect that fails leaves a name of the kernel's choice, which
@@ -569,12 +535,6 @@ func (c *call) bindUnix(s socket, p []byte) reply {
 	case !ok:
 		return fails(unix.EINVAL)
 	case abstract:
-		if s.sender > 0 {
-			if err := c.bindAbstract(s.sender, name); err != nil {
-				return answerOf(err)
-			}
-			unix.Unlinkat(c.b.abstractFD, c.b.abstract(name), 0)
-		}
 		return answerOf(c.bindAbstract(s.fd, name))
 	}
 	return c.b.locked(func() reply {
@@ -600,14 +560,6 @@ func (c *call) bindTo(w *walk, s socket, name string, at place, full string) uni
 		}
 	}
 	return c.creating(func() error {
-		if s.sender > 0 { // who receives from it sees the same name
-			if err := w.bindAt(s.sender, name, at); err != nil {
-				return err
-			}
-			if err := unix.Unlinkat(at.dir, at.name(), 0); err != nil {
-				return err
-			}
-		}
 		if err := w.bindAt(s.fd, name, at); err != nil {
 			return err
 		}
@@ -653,48 +605,30 @@ func (w *walk) leadsTo(base int, name string, dir int) bool {
 
 // connectUnix connects to a socket that this sandbox has made, or that is listed.
 func (c *call) connectUnix(s socket, ino uint64, p []byte) reply {
-	if s.datagrams && binary.NativeEndian.Uint16(p) == unix.AF_UNSPEC {
-		return fails(unix.EINVAL)
-	}
-	name, errno := c.unixTarget(p)
-	switch {
-	case errno != 0:
-		return fails(errno)
-	case s.datagrams: // it does not wait
-		return answerOf(unix.Connect(s.sender, &unix.SockaddrUnix{Name: name}))
-	}
-	return c.connecting(s, ino, &unix.SockaddrUnix{Name: name}, func(int) {})
-}
-
-// unixTarget gives the name by which the broker reaches a socket that a program may.
-func (c *call) unixTarget(p []byte) (string, unix.Errno) {
 	name, abstract, ok := unixName(p)
-	file, told := c.b.abstractFile(name)
 	switch {
 	case !ok:
-		return "", unix.EINVAL
+		return fails(unix.EINVAL)
 	case abstract:
-		file = c.b.abstract(name)
-		fallthrough
-	case told:
+		file := c.b.abstract(name)
 		if unix.Faccessat(c.b.abstractFD, file, unix.F_OK, 0) != nil {
-			return "", unix.ECONNREFUSED
+			return fails(unix.ECONNREFUSED)
 		}
-		return c.b.link(c.b.abstractFD) + "/" + file, 0
+		return c.connecting(s, ino, &unix.SockaddrUnix{Name: c.b.link(c.b.abstractFD) + "/" + file}, func(int) {})
 	}
 	w := walk{call: c}
 	t, errno := w.find(cwd, name, true)
 	switch {
 	case errno != 0:
-		return "", errno
+		return fails(errno)
 	case t.kind() != unix.S_IFSOCK:
-		return "", unix.ECONNREFUSED
+		return fails(unix.ECONNREFUSED)
 	case !c.b.bound.has(&t.st, t.fd, "") && !slices.Contains(c.b.Network.Listed, t.full):
 		c.b.refuse(Refusal{"connect", t.full, Outside})
-		return "", unix.EACCES
+		return fails(unix.EACCES)
 	}
 	// By the descriptor that was judged, which stays until the answer.
-	return c.b.link(t.fd), 0
+	return c.connecting(s, ino, &unix.SockaddrUnix{Name: c.b.link(t.fd)}, func(int) {})
 }
 
 // room makes some for another copy. If many come so fast that there is no time to look

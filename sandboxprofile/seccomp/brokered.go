@@ -19,16 +19,9 @@ const (
 	openPath   = 0o10000000
 
 	prctlSetDumpable = 4
-	// The descriptors under which a broker gives sockets for datagrams, which it sends by.
-	datagramMask   = 0xffffffc0
-	datagramNumber = 0xc0
-
-	fcntlDup            = 0
-	fcntlDupCloseOnExec = 1030
-
-	fcntlSetLease = 1024
-	fcntlSetOwn   = 8
-	fcntlSetOwnEx = 15
+	fcntlSetLease    = 1024
+	fcntlSetOwn      = 8
+	fcntlSetOwnEx    = 15
 )
 
 // openDirectory is O_DIRECTORY of one architecture and O_DIRECT of the other, which hardly
@@ -39,7 +32,7 @@ var openDirectory = []uint64{0o40000, 0o200000}
 // (package confine/broker).
 type Brokered struct {
 	// Sockets lets the internet's through, and no Unix sockets: the host's own network.
-	// Without it the broker makes sockets, of both.
+	// Without it the broker makes sockets for streams, of both.
 	Sockets bool
 	// Reads notifies the broker of opening for reading too, and Lists of opening as a
 	// directory (O_DIRECTORY).
@@ -53,7 +46,7 @@ type Brokered struct {
 // SharedGroups, but for what the broker does in their place.
 func (b Brokered) Denied() []Group {
 	groups := slices.DeleteFunc(SharedGroups(b.Sockets), func(g Group) bool {
-		return g.Name == "metadata" || g.Name == "watches" || g.Name == "watchers" || !b.Sockets && (g.Name == "unix_sockets" || g.Name == "network" || g.Name == "datagram_pairs")
+		return g.Name == "metadata" || g.Name == "watches" || g.Name == "watchers" || !b.Sockets && (g.Name == "unix_sockets" || g.Name == "network")
 	})
 	groups = append(groups, leases())
 	if b.Signals {
@@ -144,13 +137,6 @@ func (b Brokered) Notified() []Rule {
 	if !b.Sockets {
 		// Each socket(2), whatever its family and type: what the broker does not know it refuses.
 		rules = append(rules, calls("socket", "connect", "bind", "listen", "getsockname", "getpeername")...)
-		rules = append(rules, Rule{"socketpair", []Condition{{1, sockTypeMask, sockDgram}}}, Rule{"socketpair", []Condition{{1, sockTypeMask, sockRaw}}})
-		for _, call := range []string{"sendto", "sendmsg", "sendmmsg", "write", "writev", "dup"} {
-			rules = append(rules, Rule{call, masked(0, datagramMask, datagramNumber)})
-		}
-		for _, command := range []uint64{fcntlDup, fcntlDupCloseOnExec} {
-			rules = append(rules, Rule{"fcntl", []Condition{{0, datagramMask, datagramNumber}, {1, low32, command}}})
-		}
 	}
 	rules = append(rules, tracedExits().Rules...)
 	return append(rules, Rule{"prctl", equal32(0, prctlSetDumpable)})
