@@ -83,8 +83,9 @@ try config --unset core.hooksPath
 try config --remove-section transfer
 try config --remove-section user
 try config core.sharedRepository group
-try remote add fork other
-try remote set-url fork another
+try remote add local /tmp/other
+try remote add fork host:other
+try remote set-url fork host:another
 try branch new
 try config branch.new.remote fork
 try remote remove fork
@@ -101,8 +102,9 @@ refused config --unset core.hooksPath
 refused config --remove-section transfer
 done config --remove-section user
 refused config core.sharedRepository group
-done remote add fork other
-done remote set-url fork another
+refused remote add local /tmp/other
+done remote add fork host:other
+done remote set-url fork host:another
 done branch new
 done config branch.new.remote fork
 done remote remove fork

@@ -10,66 +10,109 @@ import (
 // tree has that lock: a sandbox of another user's, one in another container, one that
 // comes by another mount. So a broker looks again when it has acted. Of two that each do
 // half of what neither may do, the second to act finds the other's half, and takes its own
-// back.
+// away.
 
 // makes calls act, which makes a name, and takes that away if the name is not judged by then
-// as it was.
-func (c *call) makes(p place, full string, act func() unix.Errno) unix.Errno {
-	if c.b.poolEntry(full) != nil {
+// as it was. That was looked up before the name was judged.
+func (c *call) makes(p place, was judgement, act func() unix.Errno) unix.Errno {
+	if c.b.poolEntry(was.full) != nil {
 		return act()
 	}
-	was := c.judged(full)
 	if errno := act(); errno != 0 {
 		return errno
 	}
 	if c.stands(p, was) {
 		return 0
 	}
-	if unix.Unlinkat(p.dir, p.name(), 0) == unix.EISDIR {
-		_ = unix.Unlinkat(p.dir, p.name(), unix.AT_REMOVEDIR) // what is in it was made by somebody who looks again as well
+	c.b.takeAway(p.dir, func() error {
+		err := unix.Unlinkat(p.dir, p.name(), 0)
+		if err == unix.EISDIR {
+			err = unix.Unlinkat(p.dir, p.name(), unix.AT_REMOVEDIR)
+		}
+		if err == unix.ENOTEMPTY {
+			return nil // what is in it was made by somebody who looks again as well
+		}
+		return err
+	})
+	return c.verdict(was.full, Protected)
+}
+
+// takeAway calls act, which takes a name out of a directory, also where the program has taken
+// the right to that away from its user. A program whose name cannot be taken away ends.
+func (b *Broker) takeAway(dir int, act func() error) {
+	err := act()
+	var st unix.Stat_t
+	if err == unix.EACCES && unix.Fstat(dir, &st) == nil && unix.Chmod(b.link(dir), st.Mode&0o7777|0o300) == nil {
+		err = act()
+		_ = unix.Chmod(b.link(dir), st.Mode&0o7777) // as the program wants it
 	}
-	return c.verdict(full, Protected)
+	if err != nil && err != unix.ENOENT {
+		panic("a name cannot be taken away: " + err.Error())
+	}
 }
 
 // A judgement is what a name was judged by.
 type judgement struct {
 	full     string
 	standing Standing
-	part     bool // of what may become a repository by it
+	// repository says of the directory, and of the one above it, whether git takes it for one,
+	// where that decides about the name.
+	repository [2]bool
 }
 
-func (c *call) judged(full string) judgement {
-	return judgement{full, c.b.standing(full), c.b.isPart(full) && !isRepository(path.Dir(full), "")}
+func (c *call) judged(p place, full string) judgement {
+	return judgement{full, c.b.standing(full), c.repositories(p, full)}
+}
+
+// repositories looks by the descriptor: the path may lead elsewhere in the middle of a look.
+func (c *call) repositories(p place, full string) (are [2]bool) {
+	if c.b.watchesGit(full) {
+		are[0] = (isOneOf(p.name(), gitParts...) || c.b.isPart(full)) && isRepositoryAt(p.dir, "./", "")
+		are[1] = isOneOf(path.Base(path.Dir(full)), gitParts...) && isRepositoryAt(p.dir, "../", "")
+	}
+	return are
 }
 
 // stands reports whether a new name is what it was judged to be.
 func (c *call) stands(p place, was judgement) bool {
-	dir, errno := c.b.real(p.dir)
-	return errno == 0 && path.Join(dir, p.name()) == was.full && c.b.standing(was.full) == was.standing &&
-		!(was.part && isRepository(dir, "") && c.judgeParts(p, dir) != 0)
+	standing, are := c.b.standing(was.full), c.repositories(p, was.full)
+	dir, errno := c.b.real(p.dir) // the last: what was just looked at was called so
+	if errno != 0 || path.Join(dir, p.name()) != was.full || standing != was.standing || are[1] != was.repository[1] {
+		return false
+	}
+	return are[0] == was.repository[0] || c.b.isPart(was.full) && c.judgeParts(p, dir) == 0
 }
 
-// renames calls rename, and takes it back if one of its ends is not judged by then as it was.
-func (m *move) renames(rename func() error) unix.Errno {
+// installs is renames for a file that was judged by what it says: the copy goes where the
+// directory is by then.
+func (m *move) installs(to judgement) unix.Errno {
+	if errno := m.acting(m.install); errno != 0 {
+		return errno
+	}
+	if m.stands(m.to, to) {
+		return 0
+	}
+	m.b.takeAway(m.to.dir, func() error { return unix.Unlinkat(m.to.dir, m.to.name(), 0) })
+	return m.verdict(m.toFull, Protected)
+}
+
+// renames calls rename, and takes the new name away if one of its ends is not judged by then
+// as it was.
+func (m *move) renames(from, to judgement, rename func() error) unix.Errno {
 	exchange := m.flags&unix.RENAME_EXCHANGE != 0
-	to, from := m.judged(m.toFull), m.judged(m.fromFull)
 	if errno := m.acting(rename); errno != 0 {
 		return errno
 	}
-	if m.stands(m.to, to) && m.knows(m.to, m.toFull, &m.fromStat) &&
-		(!exchange || m.stands(m.from, from) && m.knows(m.from, m.fromFull, &m.toStat)) {
+	m.b.until = 0 // a look before that took long leaves time for this one
+	if m.knows(m.to, m.toFull, &m.fromStat) && m.stands(m.to, to) &&
+		(!exchange || m.knows(m.from, m.fromFull, &m.toStat) && m.stands(m.from, from)) {
 		return 0
 	}
-	back := uint(unix.RENAME_NOREPLACE)
-	if exchange {
-		back = unix.RENAME_EXCHANGE
-	}
-	if unix.Renameat2(m.to.dir, m.to.last, m.from.dir, m.from.last, back) != nil {
-		// Somebody has taken the old name. No program can change this one.
-		if err := unix.Renameat2(m.to.dir, m.to.last, m.to.dir, tempName(), unix.RENAME_NOREPLACE); err != nil && err != unix.ENOENT {
-			panic("a rename cannot be taken back: " + err.Error())
-		}
-	}
+	// Not back: the old directory may be called something else by now, and nobody would judge
+	// that name. No program acts on this one, and none can change it.
+	m.b.takeAway(m.to.dir, func() error {
+		return unix.Renameat2(m.to.dir, m.to.name(), m.to.dir, tempName(), unix.RENAME_NOREPLACE)
+	})
 	return m.verdict(m.toFull, Protected)
 }
 
@@ -89,7 +132,7 @@ func (m *move) knowsBelow(at int, called, full string, reach int, left *budget) 
 	for _, e := range entries {
 		name := path.Join(full, e.Name())
 		standing := m.b.standing(name)
-		hooks := m.b.harmlessHooks(e, name, standing)
+		hooks := !m.below[name] && m.b.harmlessHooks(e, name, standing)
 		if !left.spend() || standing != Writable && !hooks && !m.below[name] {
 			return false
 		}

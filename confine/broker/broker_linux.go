@@ -40,6 +40,40 @@ type birth struct {
 	when unix.StatxTimestamp
 }
 
+// A config is a git configuration that was installed.
+type config struct {
+	text string
+	was  string // what a person had there before programs changed it, "" for a program's own
+}
+
+// maxConfigBytes bounds what is remembered of them. Of others, what is there is a person's.
+const maxConfigBytes = 4 << 20
+
+// installed notes what lies at name now.
+func (b *Broker) installed(st *unix.Stat_t, dir int, name string, c config) {
+	at := birth{idOf(st), born(dir, name)}
+	b.forgetConfig(at)
+	if n := len(c.text) + len(c.was); b.configBytes+n <= maxConfigBytes {
+		b.configs[at] = c
+		b.configBytes += n
+	}
+}
+
+func (b *Broker) forgetConfig(at birth) {
+	c := b.configs[at]
+	b.configBytes -= len(c.text) + len(c.was)
+	delete(b.configs, at)
+}
+
+// wasOf is what a person relies on of a configuration that holds text: all of it, unless a
+// program installed exactly this text. A person may have edited it since.
+func (b *Broker) wasOf(at birth, text string) string {
+	if c, ok := b.configs[at]; ok && c.text == text {
+		return c.was
+	}
+	return text
+}
+
 // born is when the file at name was made, or the one that dir is of with "". On a file
 // system that does not know, all were made at once.
 func born(dir int, name string) unix.StatxTimestamp {
@@ -154,11 +188,11 @@ type Broker struct {
 	// names is held from looking at a name to acting on it.
 	names sync.Mutex
 	made  births // protected files that were made here, of checked content
-	// configs are git configurations that were a person's before programs changed them, by
-	// the file that is there now.
-	configs map[birth]string
-	late    []late        // files that get their names when they are written
-	until   time.Duration // see mayLook
+	// configs are the git configurations that were installed, by the file that is there now.
+	configs     map[birth]config
+	configBytes int           // that they hold
+	late        []late        // files that get their names when they are written
+	until       time.Duration // see mayLook
 
 	questions questions
 
@@ -177,7 +211,7 @@ func New(o Options) (*Broker, error) {
 		o.Rules = NewRules(sandboxprofile.Profile{}, nil)
 	}
 	b := &Broker{
-		Options: o, profile: o.Rules, kept: map[FileID]bool{}, made: births{}, configs: map[birth]string{},
+		Options: o, profile: o.Rules, kept: map[FileID]bool{}, made: births{}, configs: map[birth]config{},
 		sockets: map[uint64]socket{}, listened: map[uint64]bool{}, bound: births{}, terminals: map[terminal]bool{}, told: map[uint64]name{},
 	}
 	b.abstractID = strings.TrimPrefix(tempName(), tempPrefix)

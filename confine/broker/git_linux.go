@@ -180,6 +180,7 @@ func (c *call) recast(fd int, dir, name string, st *unix.Stat_t) bool {
 		return false
 	}
 	c.b.made.add(&made, fd, name)
+	c.b.installed(&made, fd, name, config{text: string(text)})
 	return true
 }
 

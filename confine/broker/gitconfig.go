@@ -11,9 +11,6 @@ import (
 // maxConfig bounds a git configuration that is judged.
 const maxConfig = 256 << 10
 
-// maxConfigs bounds how many are remembered as they were before a program changed them.
-const maxConfigs = 64
-
 // A setting is one variable of a git configuration, as git-config(1) names it.
 type setting struct {
 	section, name string // without letter case: section and the variable's name
@@ -124,7 +121,7 @@ func harmlessSetting(s setting, dir string, writable func(name string) bool) boo
 	}
 	if s.section == "core" && s.sub == "" && s.name == "worktree" {
 		target, ok := textOf(dir, s.value)
-		return ok && s.value != "" && writable(target) && BelowGit(dir) && !BelowGit(target)
+		return ok && s.value != "" && writable(target) && !BelowGit(target) && below([]string{besideGit(dir)}, target)
 	}
 	if !HarmlessKey(s.section, s.name) {
 		return false
@@ -142,6 +139,28 @@ func harmlessSetting(s setting, dir string, writable func(name string) bool) boo
 // has a work tree elsewhere: a checkout into any other would write hooks and settings.
 func BelowGit(name string) bool {
 	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return fold(part) == ".git" })
+}
+
+// besideGit is the directory that has the .git which name lies below, "" for none. What lies there
+// moves with it: a text that leads there leads there from each name that it gets.
+func besideGit(name string) string {
+	for i, part := 0, ""; i < len(name); i += len(part) + 1 {
+		part, _, _ = strings.Cut(name[i:], "/")
+		if fold(part) == ".git" {
+			return path.Clean(name[:i])
+		}
+	}
+	return ""
+}
+
+// isElsewhere reports whether an address that git is given is of another machine (connect.c,
+// url_is_local_not_ssh; transport-helper.c): in a directory of this one, hooks run at each push.
+func isElsewhere(url string) bool {
+	if scheme, _, ok := strings.Cut(url, "://"); ok {
+		return slices.Contains([]string{"https", "http", "ssh", "git", "ftp", "ftps", "git+ssh", "ssh+git"}, scheme)
+	}
+	host, _, ok := strings.Cut(url, ":")
+	return ok && host != "" && !strings.Contains(host, "/")
 }
 
 // maxText is PATH_MAX: nobody follows a longer path.
@@ -210,7 +229,8 @@ func (s setting) isFree(known map[[2]string]bool) bool {
 }
 
 // redirects reports whether s changes where a remote, submodule or branch of before goes:
-// the user's next push would send the work there. A new branch may follow a remote by
+// the user's next push would send the work there, or, to a directory, run what it has for
+// hooks. A new branch may follow a remote by
 // its name, which is not an address.
 func redirects(known map[[2]string]bool, remotes map[string]bool, s setting) bool {
 	if len(known) == 0 {
@@ -219,7 +239,7 @@ func redirects(known map[[2]string]bool, remotes map[string]bool, s setting) boo
 	there := known[[2]string{s.section, s.sub}]
 	switch {
 	case s.section == "remote" || s.section == "submodule" && s.name == "url":
-		return there
+		return there || strings.HasSuffix(s.name, "url") && !isElsewhere(s.value)
 	case s.section == "branch" && s.name == "remote":
 		return there || s.value != "." && !remotes[s.value]
 	case s.section == "branch" && s.name == "merge":

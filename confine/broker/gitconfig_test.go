@@ -67,7 +67,7 @@ func TestSharedRepositories(t *testing.T) {
 func TestWorktreesStayInside(t *testing.T) {
 	inside := func(name string) bool { return name == "/w" || strings.HasPrefix(name, "/w/") }
 	for value, want := range map[string]bool{
-		"../../../sub": true, "/w/sub": true, "../../..": true,
+		"../../../sub": true, "/w/sub": true, "../../..": true, "../../../../w/sub": true,
 		".": false, "../..": false, "/w/.git/hooks": false, "/w/sub/.GIT": false,
 		"../../../..": false, "/home/x": false, "../../../sub/../../out": false, "../../../sub/up/../out": false, "/w/up/../out": false, "": false,
 	} {
@@ -93,7 +93,7 @@ func TestSettingsOfAPersonStay(t *testing.T) {
 		{"\tname = me\n", "\tname = you\n\temail = x\n", true},
 		{"\tbare = false\n", "\tbare = false\n\tautocrlf = input\n", true},
 		{"\trebase = true\n", "\trebase = false\n\tdescription = x\n", true},
-		{"[user]", "[remote \"fork\"]\n\turl = other\n[branch \"new\"]\n\tremote = fork\n\tmerge = refs/heads/new\n[user]", true},
+		{"[user]", "[remote \"fork\"]\n\turl = host:other\n[branch \"new\"]\n\tremote = fork\n\tmerge = refs/heads/new\n[user]", true},
 		{"[remote \"origin\"]\n\turl = good\n\tfetch = +x:y\n", "", false},
 		{"\turl = good\n", "\turl = evil\n", false},
 		{"\turl = good\n", "\turl = good\n\turl = good\n", false},
@@ -106,6 +106,11 @@ func TestSettingsOfAPersonStay(t *testing.T) {
 		{"\tfsckObjects = true\n", "", false},
 		{"[user]\n\tname = me\n", "[core]\n\tsharedRepository = group\n", false},
 		{"[user]", "[branch \"new\"]\n\tremote = nowhere\n[user]", false},
+		{"[user]", "[remote \"fork\"]\n\turl = https://x/y\n[user]", true},
+		{"[user]", "[remote \"fork\"]\n\turl = /tmp/y\n[user]", false},
+		{"[user]", "[remote \"fork\"]\n\turl = ../y:z\n[user]", false},
+		{"[user]", "[remote \"fork\"]\n\turl = file:///tmp/y\n[user]", false},
+		{"[user]", "[remote \"fork\"]\n\tpushurl = y\n[user]", false},
 	} {
 		text := strings.Replace(was, x.out, x.in, 1)
 		if got := mayBecome(was, text, "/w/.git", inside); got != x.want {

@@ -122,7 +122,8 @@ func (c *call) instate(l late) {
 	if errno != 0 {
 		return // its directory is gone
 	}
-	full := path.Join(dir, l.name)
+	full, at := path.Join(dir, l.name), place{dir: l.dir, last: l.name}
+	was := c.judged(at, full)
 	text, errno := readOpen(l.file)
 	if errno != 0 {
 		c.verdict(full, Protected)
@@ -141,7 +142,7 @@ func (c *call) instate(l late) {
 		c.verdict(full, Protected)
 		return
 	}
-	if c.appear(place{dir: l.dir, last: l.name}, full) != 0 {
+	if c.appear(at, full) != 0 {
 		return
 	}
 	var st unix.Stat_t
@@ -153,7 +154,13 @@ func (c *call) instate(l late) {
 		flags = unix.RENAME_NOREPLACE
 	}
 	if made, err := installCopy(l.dir, l.name, text, st.Mode&0o777, flags); err == nil {
+		if !c.stands(at, was) {
+			c.b.takeAway(l.dir, func() error { return unix.Unlinkat(l.dir, l.name, 0) })
+			c.verdict(full, Protected)
+			return
+		}
 		c.b.made.add(&made, l.dir, l.name)
+		c.b.installed(&made, l.dir, l.name, config{text: string(text)})
 		c.b.questions.knows(full)
 	}
 }

@@ -108,7 +108,7 @@ func (w *walk) newNameAt(p place, act func(full string) unix.Errno) unix.Errno {
 		errno = w.judgeEntry(full)
 	}
 	if errno == 0 {
-		errno = w.makes(p, full, func() unix.Errno { return act(full) })
+		errno = w.makes(p, w.judged(p, full), func() unix.Errno { return act(full) })
 	}
 	if errno == 0 {
 		w.b.questions.knows(full)
@@ -236,6 +236,7 @@ func (c *call) linkAt(oldDir int32, oldAddr uint64, newDir int32, newAddr uint64
 		if t.full != "" && c.b.crosses(t.full, full) {
 			return fails(unix.EXDEV)
 		}
+		was := c.judged(p, full)
 		if errno := c.mayLink(t); errno != 0 {
 			return fails(errno)
 		}
@@ -267,7 +268,7 @@ func (c *call) linkAt(oldDir int32, oldAddr uint64, newDir int32, newAddr uint64
 		if errno != 0 {
 			return fails(errno)
 		}
-		errno = c.makes(p, full, func() unix.Errno {
+		errno = c.makes(p, was, func() unix.Errno {
 			return c.acting(func() error {
 				return unix.Linkat(unix.AT_FDCWD, c.b.link(t.fd), p.dir, p.last, unix.AT_SYMLINK_FOLLOW)
 			})

@@ -127,6 +127,7 @@ func (c *call) create(w walk, p place, flags int, mode uint32) reply {
 	if pool := c.b.poolEntry(full); pool != nil {
 		return c.createIn(pool, p.name(), flags, mode)
 	}
+	was := c.judged(p, full)
 	s := c.b.standing(full)
 	if c.b.comesLate(full, s) && flags&unix.O_ACCMODE != unix.O_RDONLY {
 		if errno := c.about(full); errno != 0 {
@@ -147,7 +148,7 @@ func (c *call) create(w walk, p place, flags int, mode uint32) reply {
 	fd := -1
 	// Truncating is for a file that is there; waiting is for a FIFO.
 	flags = flags&^unix.O_TRUNC | unix.O_EXCL | unix.O_CREAT | unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NOCTTY
-	errno = c.makes(p, full, func() unix.Errno {
+	errno = c.makes(p, was, func() unix.Errno {
 		return c.creating(func() (err error) {
 			fd, err = unix.Openat(p.dir, p.name(), flags, mode)
 			return err

@@ -130,6 +130,7 @@ func (m *move) run() unix.Errno {
 		}
 		return errno
 	}
+	from, to := m.judged(m.from, m.fromFull), m.judged(m.to, m.toFull)
 	if errno := m.judgeMove(m.fromFull, m.toFull, &m.fromStat, m.from); errno != 0 {
 		return errno
 	}
@@ -142,9 +143,9 @@ func (m *move) run() unix.Errno {
 		}
 	}
 	if m.checked != nil {
-		return m.acting(m.install)
+		return m.installs(to)
 	}
-	errno := m.renames(rename)
+	errno := m.renames(from, to, rename)
 	if errno == 0 && m.replaces && m.flags&unix.RENAME_EXCHANGE == 0 {
 		delete(m.b.bound, idOf(&m.toStat))
 	}
@@ -333,10 +334,10 @@ func (m *move) judgeBelow(at int, called, from, to string, reach int, left *budg
 		}
 		oldName, newName := path.Join(from, e.Name()), path.Join(to, e.Name())
 		old, becomes := m.b.standing(oldName), m.b.standing(newName)
-		if old != Writable || becomes != Writable {
+		becomesHooks := old != becomes && m.b.harmlessHooks(e, newName, becomes)
+		if !becomesHooks && (old != Writable || becomes != Writable) {
 			m.below[newName] = true
 		}
-		becomesHooks := old != becomes && m.b.harmlessHooks(e, newName, becomes)
 		if old != becomes && !becomesHooks {
 			worst := becomes
 			if worst == Writable { // out of a protected name
@@ -390,15 +391,7 @@ func (m *move) judgeConfig(to string, at place) unix.Errno {
 		if errno != 0 {
 			return m.verdict(to, Protected)
 		}
-		first, changed := m.b.configs[m.replaced()]
-		switch {
-		case m.b.made.has(&m.toStat, m.to.dir, m.to.name()):
-			m.was = "" // a program's own: it lends nothing, and nobody relied on it
-		case changed:
-			m.was = first
-		default:
-			m.was = string(old)
-		}
+		m.was = m.b.wasOf(m.replaced(), string(old))
 	}
 	if !mayBecome(m.was, string(text), path.Dir(to), m.b.changeable) {
 		return m.verdict(to, Protected)
@@ -453,8 +446,8 @@ const tempPrefix = ".sandgate-"
 // install puts the checked content in the place of the source, and removes that.
 func (m *move) install() error {
 	own := !m.replaces || m.b.made.has(&m.toStat, m.to.dir, m.to.name())
-	if !own {
-		delete(m.b.configs, m.replaced())
+	if m.replaces {
+		m.b.forgetConfig(m.replaced())
 	}
 	st, err := installCopy(m.to.dir, m.to.name(), m.checked, m.fromStat.Mode&0o777, 0)
 	if err != nil {
@@ -463,9 +456,8 @@ func (m *move) install() error {
 	if own {
 		delete(m.b.made, idOf(&m.toStat))
 		m.b.made.add(&st, m.to.dir, m.to.name())
-	} else if len(m.b.configs) < maxConfigs { // beyond, what is there by now is what was
-		m.b.configs[birth{idOf(&st), born(m.to.dir, m.to.name())}] = m.was
 	}
+	m.b.installed(&st, m.to.dir, m.to.name(), config{string(m.checked), m.was})
 	if m.replaces && m.b.isKept(&m.toStat) {
 		m.b.kept[idOf(&st)] = true
 		if m.toStat.Nlink == 1 { // it is gone, and its number is free for another file
