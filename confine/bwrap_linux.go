@@ -217,6 +217,9 @@ func (b *Bwrap) build(ctx context.Context, p sandboxprofile.Profile, seen look, 
 	setup.Mounts = withFrozen(expected, frozenOf(ctx))
 	if err == nil {
 		err = s.setUp(ctx, setup)
+		if err == nil {
+			hadNamespaces.Store(true)
+		}
 	}
 	if err == nil && setup.Exposes {
 		err = s.knowNetwork(ctx)

@@ -77,10 +77,13 @@ func (c *call) repositories(p place, full string) (are [2]bool) {
 func (c *call) stands(p place, was judgement) bool {
 	standing, are := c.b.standing(was.full), c.repositories(p, was.full)
 	dir, errno := c.b.real(p.dir) // the last: what was just looked at was called so
-	if errno != 0 || path.Join(dir, p.name()) != was.full || standing != was.standing || are[1] != was.repository[1] {
+	switch {
+	case errno != 0 || path.Join(dir, p.name()) != was.full || are[1] != was.repository[1]:
 		return false
+	case are[0] == was.repository[0]:
+		return standing == was.standing
 	}
-	return are[0] == was.repository[0] || c.b.isPart(was.full) && c.judgeParts(p, dir) == 0
+	return c.b.isPart(was.full) && c.judgeParts(p, dir) == 0 // by which it became one
 }
 
 // installs is renames for a file that was judged by what it says: the copy goes where the

@@ -37,6 +37,8 @@ const (
 	presented = "present"
 	details   = "details"
 	asked     = "asked"
+	boundary  = "boundary"
+	within    = "within"
 )
 
 // A question is a call on the socket.
@@ -53,6 +55,7 @@ type about struct {
 	Patterns []approval.Pattern `json:",omitempty"`
 	Args     json.RawMessage    `json:",omitempty"`
 	Request  string             `json:",omitempty"`
+	Then     string             `json:",omitempty"`
 }
 
 // A ruling is what Decide gives.
@@ -166,6 +169,17 @@ func (o *outer) call(q question) approval.Call {
 				_ = o.peer.compute(details, me, &all)
 				return all
 			}
+		case boundary:
+			c.Boundary = func() (text string) {
+				_ = o.peer.compute(boundary, me, &text) // "" has nothing within it
+				return text
+			}
+		case within:
+			c.Within = func(then string) (is bool) {
+				me := me
+				me.Then = then
+				return o.peer.compute(within, me, &is) == nil && is
+			}
 		case asked:
 			c.Asked = func(requestID string) {
 				me := me
@@ -253,6 +267,7 @@ func (a *Asker) put(c approval.Call, first uint64) (question, error) {
 	for name, has := range map[string]bool{
 		left: c.Reach.Left != nil, offers: c.Reach.Offers != nil, unseen: c.Unseen != nil, revise: c.Revise != nil,
 		presented: c.Present != nil, details: c.Details != nil, asked: c.Asked != nil,
+		boundary: c.Boundary != nil, within: c.Within != nil,
 	} {
 		if has {
 			q.Can = append(q.Can, name)
@@ -313,6 +328,10 @@ func (a *Asker) serve(ctx context.Context, method string, body json.RawMessage) 
 		return c.Reach.Left(ask.Patterns), nil
 	case method == offers && c.Reach.Offers != nil:
 		return c.Reach.Offers(), nil
+	case method == boundary && c.Boundary != nil:
+		return c.Boundary(), nil
+	case method == within && c.Within != nil:
+		return c.Within(ask.Then), nil
 	case method == unseen && c.Unseen != nil:
 		_, digest := c.Unseen()
 		return digest, nil

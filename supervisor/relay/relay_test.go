@@ -102,6 +102,8 @@ func TestAllOfACallGoesOver(t *testing.T) {
 		return &approval.Presentation{Content: "shown"}, nil
 	}
 	c.Details = func() map[string]string { return map[string]string{"rule": "x"} }
+	c.Boundary = func() string { return "all of it" }
+	c.Within = func(then string) bool { return then == "all of it" }
 	c.Reach.Left = func(p []approval.Pattern) int { return 10 - len(p) }
 	c.Reach.Offers = func() []approval.Pattern { return []approval.Pattern{{Kind: approval.Host, Value: "*.example.org"}} }
 	for _, in := range []reflect.Value{reflect.ValueOf(c), reflect.ValueOf(c.Reach)} {
@@ -140,6 +142,9 @@ func TestAllOfACallGoesOver(t *testing.T) {
 		if d := got.Details(); d["rule"] != "x" {
 			t.Errorf("details: %v", d)
 		}
+		if then := got.Boundary(); then != "all of it" || !got.Within(then) || got.Within("less") {
+			t.Errorf("boundary: %q, within it: %v, within less: %v", then, got.Within(then), got.Within("less"))
+		}
 		got.Asked("req-1")
 		return approval.Decision{Action: approval.Approved, Digest: "sha256:1"}, nil
 	}})
@@ -150,7 +155,7 @@ func TestAllOfACallGoesOver(t *testing.T) {
 		t.Errorf("the tool's refusal: %v", came.Err)
 	}
 	for _, x := range []*approval.Call{&c, &came} { // what is no data
-		x.Err, x.Subject, x.Unseen, x.Revise, x.Asked, x.Present, x.Details, x.Reach.Left, x.Reach.Offers = nil, nil, nil, nil, nil, nil, nil, nil, nil
+		x.Err, x.Subject, x.Unseen, x.Revise, x.Asked, x.Present, x.Details, x.Reach.Left, x.Reach.Offers, x.Boundary, x.Within = nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil
 	}
 	if !reflect.DeepEqual(came, c) {
 		t.Errorf("came as\n%+v\nand was\n%+v", came, c)
