@@ -277,6 +277,9 @@ func (d *Draft) isLeft(e fs.DirEntry) bool {
 		// Whoever drops it now holds it.
 		return strings.HasSuffix(e.Name(), droppedSuffix) && unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
 	}
+	if strings.HasSuffix(e.Name(), droppedSuffix) { // the description goes early; two may well remove the rest
+		return true
+	}
 	info, err := e.Info()
 	return err == nil && time.Since(info.ModTime()) > unmadeTime
 }
