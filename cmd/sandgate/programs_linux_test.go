@@ -86,7 +86,7 @@ func TestPageProgramsOnATerminal(t *testing.T) {
 	d.types("before")
 	d.see("before before")
 	d.keys("C-z")
-	d.see("Stopped")
+	d.see("Stopped sh -c 'echo wait''ing; cat' bash-") // what is typed before the prompt bash may throw away
 	d.types("fg")
 	d.see("fg sh -c") // its line again: bash has left the terminal to it
 	d.types("to the cat")
