@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"net/netip"
 	"reflect"
@@ -18,8 +19,17 @@ func (m *merger) layNetwork() {
 
 // boundNetwork leaves what both reach. The administrator's bound holds for the custom
 // tools and servers of other files too: they would be a way around it.
+//
+// A file that is not trusted lists no hosts in place of all. What reaches every host is
+// asked about where calls may change what it starts; what reaches listed hosts is not,
+// because somebody who is trusted listed them. A repository's list would take the question
+// away and name the host that is then reached unasked.
 func (m *merger) boundNetwork() {
 	ours, theirs := m.c.Shell.Network, m.t.Shell.Network
+	if !m.tier.Trusted && ours.Mode == NetworkHost && !sameNetwork(theirs, ours) && !sameNetwork(theirs, Network{Mode: NetworkNone}) {
+		m.unused(networkKey, fmt.Sprintf("%s (%s) is narrowed to a list only by a file that is trusted; none is taken from this one", shown(ours), m.c.Origin(networkKey)))
+		return
+	}
 	both := MeetNetworks(ours, theirs)
 	if !sameNetwork(both, theirs) {
 		m.unused(networkKey, m.wider(networkKey, theirs, ours))

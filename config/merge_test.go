@@ -156,6 +156,7 @@ func TestMerge(t *testing.T) {
 		{"deny_private", "egress: {deny_private: true}", "egress: {deny_private: false}", "", "true # admin", "true # admin"},
 		{"network", "shell: {network: none}", "shell: {network: host}", "shell: {network: host}", "none # admin", "none # admin"},
 		{"network", "", "shell: {network: none}", "shell: {network: host}", "host # workspace", "none # user"},
+		{"network", "", "shell: {network: host}", "shell: {network: none}", "none # workspace", "none # workspace"},
 		{"sync", "", "audit: {sync: never}", "audit: {sync: always}", "always # workspace", "always # workspace"},
 		{"store", "", "approval: {store: memory}", "approval: {store: bbolt}", "bbolt # workspace", "memory # user"},
 		{"store", "approval: {store: bbolt}", "approval: {store: memory}", "", "bbolt # admin", "bbolt # admin"},
@@ -188,6 +189,34 @@ func TestMerge(t *testing.T) {
 			value, tier, _ := strings.Cut(want, " # ")
 			if !strings.HasPrefix(got, value+" #") || !strings.Contains(got, tier) {
 				t.Errorf("%+v: %s is %q, want %q", c, c.field, got, want)
+			}
+		}
+	}
+}
+
+// TestAnUntrustedFileListsNoHosts: what reaches every host is asked about where calls may
+// change what it starts, and what reaches listed hosts is not. So a repository's file takes
+// the network away, and never names the hosts that are reached in place of all.
+func TestAnUntrustedFileListsNoHosts(t *testing.T) {
+	for _, c := range []struct {
+		ours, theirs string
+		want         [2]NetworkMode // with the file trusted, and not
+	}{
+		{"host", "none", [2]NetworkMode{NetworkNone, NetworkNone}},
+		{"host", "{allow: [a.example.org]}", [2]NetworkMode{NetworkAllow, NetworkHost}},
+		{"host", `{allow: [], services: {db: "127.0.0.1:5432"}}`, [2]NetworkMode{NetworkAllow, NetworkHost}},
+		{"host", "{expose: [8080]}", [2]NetworkMode{NetworkNone, NetworkHost}},
+		{"{allow: [a.example.org, b.example.org]}", "{allow: [a.example.org]}", [2]NetworkMode{NetworkAllow, NetworkAllow}},
+	} {
+		for i, want := range c.want {
+			env := testEnv(t)
+			merged := mergedOf(t, env, layerOf(t, env, TierUser, true, "shell: {network: "+c.ours+"}"), layerOf(t, env, TierWorkspace, i == 0, "shell: {network: "+c.theirs+"}"))
+			if got := merged.Shell.Network.Mode; got != want {
+				t.Errorf("%s below %s, trusted %v: %s, want %s", c.theirs, c.ours, i == 0, got, want)
+			}
+			unused := slices.ContainsFunc(merged.Unused, func(n Notice) bool { return n.Field == "shell.network" })
+			if should := i == 1 && want == NetworkHost; unused != should {
+				t.Errorf("%s below %s, trusted %v: told as unused %v: %v", c.theirs, c.ours, i == 0, unused, merged.Unused)
 			}
 		}
 	}

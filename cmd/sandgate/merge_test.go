@@ -187,6 +187,11 @@ func looser(before, after mergeOutcome) string {
 		if after.reads[i] && before.asks[i] {
 			continue
 		}
+		// Or it takes the network away. Then what was asked about, because it reaches every host
+		// and starts what calls may change, reaches nothing any more.
+		if p := after.programs.Network; before.asks[i] && before.programs.Network.Mode == sandboxprofile.NetworkHost && p.Mode == sandboxprofile.NetworkNone && len(p.Expose) == 0 {
+			continue
+		}
 		if looseness[after.decisions[i]] > looseness[before.decisions[i]] {
 			return fmt.Sprintf("%s %s: %s, and then %s", call.tool, call.args, before.decisions[i], after.decisions[i])
 		}
