@@ -67,3 +67,57 @@ while time.monotonic() < end:
 		}
 	}
 }
+
+// TestNoLinkLeadsOutBesideAnotherQueue: nor does a link lead out of the tree, which the one
+// makes where it leads inside, while the other moves the directory that it lies in.
+func TestNoLinkLeadsOutBesideAnotherQueue(t *testing.T) {
+	if !withoutUserNamespaces(t) {
+		return
+	}
+	l, ws := newLandlock(t, confine.LandlockOptions{}), confinetest.Workspace(t)
+	p := confinetest.Profile(t, ws)
+	one := converse(t, l, p, ws)
+	defer one.end()
+	confine.OwnQueue(t, t.TempDir())
+	other := converse(t, l, p, ws)
+	defer other.end()
+	// To look at so many names takes so long that the other is in time.
+	if got := one.does(`exec('''
+os.makedirs("p/q/r/D")
+for i in range(3000): os.close(os.open("p/q/r/D/" + "f" * 100 + str(i), os.O_CREAT | os.O_WRONLY, 0o644))
+os.rename("p/q/r/D", "D"); os.rename("D", "p/q/r/D") # nobody is at work in it
+''', g)`); got != "ok" {
+		t.Fatal(got)
+	}
+	const moves = `exec('''
+end, n = time.monotonic() + 4, 0
+while time.monotonic() < end and not os.path.lexists("D/out"):
+    n += 1
+    try: os.rename("p/q/r/D", "D"); time.sleep(.02)
+    except OSError: continue
+    if os.path.lexists("D/out"): break
+    try: os.rename("D", "p/q/r/D")
+    except OSError: pass
+''', g); r = g['n'] > 0`
+	const links = `exec('''
+end, n, i = time.monotonic() + 4, 0, 0
+while time.monotonic() < end and not os.path.lexists("D/out"):
+    i += 1; time.sleep(.003 + i % 20 * .001)
+    try: os.symlink("../../outside", "p/q/r/D/out"); n += 1; time.sleep(.06)
+    except OSError: continue
+    if os.path.lexists("D/out"): break
+    try: os.unlink("p/q/r/D/out")
+    except OSError: pass
+''', g); r = g['n'] > 0`
+	done := make(chan string, 1)
+	go func() { done <- other.does(links) }()
+	if got := one.does(moves); got != "True" {
+		t.Errorf("nothing was moved: %s", got)
+	}
+	if got := <-done; got != "True" {
+		t.Errorf("no link was made: %s", got)
+	}
+	if target, err := os.Readlink(filepath.Join(ws, "D/out")); err == nil {
+		t.Errorf("D/out leads to %s, out of the tree", target)
+	}
+}

@@ -106,9 +106,8 @@ func (m *move) renames(from, to judgement, rename func() error) unix.Errno {
 	if errno := m.acting(rename); errno != 0 {
 		return errno
 	}
-	m.b.until = 0 // a look before that took long leaves time for this one
-	if m.knows(m.to, m.toFull, &m.fromStat) && m.stands(m.to, to) &&
-		(!exchange || m.knows(m.from, m.fromFull, &m.toStat) && m.stands(m.from, from)) {
+	m.b.until = threadTime() + 2*maxLook // a look before that took long leaves time for this one
+	if m.keeps(m.to, m.fromFull, to, &m.fromStat) && (!exchange || m.keeps(m.from, m.toFull, from, &m.toStat)) {
 		return 0
 	}
 	// Not back: the old directory may be called something else by now, and nobody would judge
@@ -119,11 +118,20 @@ func (m *move) renames(from, to judgement, rename func() error) unix.Errno {
 	return m.verdict(m.toFull, Protected)
 }
 
+// keeps reports whether what was called old, and now lies at p, is judged as it was: by its
+// own name, and by what lies below it. That may have been made after the first look.
+func (m *move) keeps(p place, old string, was judgement, st *unix.Stat_t) bool {
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR && (!m.knows(p, was.full) || m.judgeParent(p, old, was.full) != 0) {
+		return false
+	}
+	return m.stands(p, was)
+}
+
 // knows reports whether what lies in a directory that was renamed was judged before, as deep
 // as its name decides about that.
-func (m *move) knows(p place, full string, st *unix.Stat_t) bool {
+func (m *move) knows(p place, full string) bool {
 	reach := m.reached[full]
-	return reach == 0 || st.Mode&unix.S_IFMT != unix.S_IFDIR || m.knowsBelow(p.dir, p.name(), full, reach, m.b.newBudget(maxBelow))
+	return reach == 0 || m.knowsBelow(p.dir, p.name(), full, reach, m.b.newBudget(maxBelow))
 }
 
 func (m *move) knowsBelow(at int, called, full string, reach int, left *budget) bool {
