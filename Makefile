@@ -56,7 +56,7 @@ nightly: bootstrap init ## Try a million made-up command lines on bash and dash,
 	@go test -timeout 0 -run '^TestShellsRunNothingElse$$' -v ./tools/shell -args -lines 1000000 -seed $$RANDOM
 	@go test -timeout 0 -run '^TestGeneratedPlantsDoNotRun$$' -v ./confine -args -plants 5000
 	@go test -timeout 0 -run '^TestKilledAtAnyMoment$$' -v ./supervisor/changes -args -kills 2000
-	@SANDGATE_TRIES=50 go test -timeout 0 -run '^TestSwaps' -v ./cmd/sandgate
+	@SANDGATE_TRIES=200 scripts/page '^(TestSwapsOn|TestPageAndTwoApprovers$$)'
 	@go test -run '^$$' -bench MemoryHeld -benchtime=3x ./confine
 
 flaky: bootstrap init ## Run all tests 20 times, half of them beside busy loops and a second run; hours

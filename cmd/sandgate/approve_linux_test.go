@@ -472,6 +472,36 @@ func TestPlainHasTheRule(t *testing.T) {
 	<-ended
 }
 
+// TestPlainKeepsALineFromTheShell: the connection goes while a person writes. What they write
+// on is read, and is no command of the shell below; an empty line leaves.
+func TestPlainKeepsALineFromTheShell(t *testing.T) {
+	b := newCLIBench(t)
+	way := newTunnelOf(t, "unix", b.operator+".way", b.operator)
+	b.operator += ".way"
+	x := newTerminal(t, "dumb")
+	ended := x.approve(b, "--plain")
+	x.see("waiting for requests")
+	s := b.swap(t, 0)
+	x.see("ask: bait-0")
+	x.press("t never do")
+	way.cut()
+	x.see("is closed; an empty line leaves")
+	from := len(x.output())
+	x.press(" that\n")
+	if !x.shows("an empty line leaves", from) {
+		t.Errorf("the rest of the line was not read: %q", x.output()[from:])
+	}
+	x.press("\n")
+	if status := <-ended; status != exitInternal {
+		t.Errorf("exit %d", status)
+	}
+	s.withdraw()
+	s.drop()
+	if <-s.bait || <-s.evil {
+		t.Error("a line has answered")
+	}
+}
+
 // TestPlainForgesNothing: whatever the plain mode writes of a request, the terminal breaks no
 // line of it by itself, and no text from outside begins where a line or a list of ours does.
 func TestPlainForgesNothing(t *testing.T) {

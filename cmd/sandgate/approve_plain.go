@@ -65,6 +65,7 @@ func (p *prompt) loop(ctx context.Context, events <-chan client.Event) error {
 			return nil
 		case e, ok := <-events:
 			if !ok {
+				p.lost(ctx)
 				return withStatus(exitInternal, client.ErrClosed)
 			}
 			if err := p.event(ctx, e); err != nil {
@@ -78,6 +79,25 @@ func (p *prompt) loop(ctx context.Context, events <-chan client.Event) error {
 				p.early = &line
 			} else if err := p.typed(ctx, line); err != nil {
 				return err
+			}
+		}
+	}
+}
+
+// lost keeps the line that a person is writing, and those after it, from the shell below: it
+// would carry them out.
+func (p *prompt) lost(ctx context.Context) {
+	if !p.input.interactive || len(p.waiting) == 0 && !p.guard.Held() {
+		return
+	}
+	for {
+		fmt.Fprintf(p.out, "\n%v; an empty line leaves: ", client.ErrClosed)
+		select {
+		case <-ctx.Done():
+			return
+		case line, ok := <-p.input.lines:
+			if !ok || strings.TrimSpace(line.text) == "" {
+				return
 			}
 		}
 	}

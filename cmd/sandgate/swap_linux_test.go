@@ -66,7 +66,7 @@ func TestSwapsOnATerminal(t *testing.T) {
 	b := newCLIBench(t)
 	x := newTerminal(t, "xterm-256color")
 	ended := x.approve(b)
-	const free = "2 to 7 what" // stands where no request does, and no tombstone
+	const free = "2 to 8 what" // stands where no request does, and no tombstone
 	x.see(free)
 	wrong, ready, right := 0, 0, 0
 	for i := range tries(2) {

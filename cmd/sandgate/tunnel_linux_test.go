@@ -11,10 +11,10 @@ import (
 // A tunnel stands between a browser and the page, as `ssh -L` does: it listens under
 // another address of loopback with the same port, and a test can cut its connections.
 type tunnel struct {
-	t    *testing.T
-	to   string
-	mu   sync.Mutex
-	open []net.Conn
+	t           *testing.T
+	network, to string
+	mu          sync.Mutex
+	open        []net.Conn
 }
 
 // throughTunnel has a browser look for the page at the tunnel's end.
@@ -23,11 +23,17 @@ const throughTunnel = "--host-resolver-rules=MAP *.localhost 127.0.0.2"
 func newTunnel(t *testing.T, address string) *tunnel {
 	t.Helper()
 	_, port, _ := strings.Cut(address, ":")
-	l, err := net.Listen("tcp", "127.0.0.2:"+port)
+	return newTunnelOf(t, "tcp", "127.0.0.2:"+port, address)
+}
+
+// newTunnelOf leads from one address of a network to another.
+func newTunnelOf(t *testing.T, network, at, to string) *tunnel {
+	t.Helper()
+	l, err := net.Listen(network, at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &tunnel{t: t, to: address}
+	x := &tunnel{t: t, network: network, to: to}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -48,7 +54,7 @@ func newTunnel(t *testing.T, address string) *tunnel {
 }
 
 func (x *tunnel) carry(near net.Conn) {
-	far, err := net.Dial("tcp", x.to)
+	far, err := net.Dial(x.network, x.to)
 	if err != nil {
 		near.Close()
 		return

@@ -287,7 +287,7 @@ func (m *model) boardFooter() []string {
 	lines := []string{s.faint.Render(strings.Repeat("─", m.width))}
 	switch {
 	case m.guard.Held():
-		lines = append(lines, m.line(s.bold, "What you were writing in is gone, and is no answer to anything. Esc goes on."))
+		lines = append(lines, m.line(s.bold, textGone))
 	case m.edit != nil:
 		lines = append(append(lines, text(s.bold, m.edit.prompt)...), m.edit.line(m.width, s.focus))
 	case b.asked != nil:

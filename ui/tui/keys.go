@@ -96,7 +96,7 @@ func (m *model) key(k tea.KeyPressMsg, begun time.Duration) tea.Cmd {
 		return m.editKey(k)
 	case m.guard.Held():
 		if name == "esc" || name == "enter" {
-			m.goOn(map[string]guard.Act{"esc": guard.Escape, "enter": guard.Enter}[name], begun)
+			return m.goOn(map[string]guard.Act{"esc": guard.Escape, "enter": guard.Enter}[name], begun)
 		}
 		return nil
 	case m.help:

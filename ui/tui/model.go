@@ -221,8 +221,7 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 	case eventsMsg:
 		return tea.Batch(m.events(msg), m.nextEvents())
 	case closedMsg:
-		m.err = client.ErrClosed
-		return tea.Quit
+		return m.fail(client.ErrClosed)
 	case tickMsg:
 		return tea.Batch(tick(), m.loadBoard())
 	case boardMsg:
@@ -348,14 +347,17 @@ func (m *model) whoseText(before *editor, typed bool) {
 }
 
 // goOn lets go of what holds the answers back.
-func (m *model) goOn(act guard.Act, begun time.Duration) {
+func (m *model) goOn(act guard.Act, begun time.Duration) tea.Cmd {
 	if !m.guard.Release(m.at(), begun, act) {
 		m.typist.last = -1 // the terminal's answer may be lost: it is asked again, for the next press
-		return
+		return nil
+	}
+	if m.err != nil {
+		return tea.Quit
 	}
 	if m.tomb == nil || m.board != nil {
 		m.notice = ""
-		return
+		return nil
 	}
 	after := m.tomb.after
 	m.tomb, m.notice = nil, ""
@@ -366,6 +368,7 @@ func (m *model) goOn(act guard.Act, begun time.Duration) {
 	if m.find(after) != nil {
 		m.moveTo(after)
 	}
+	return nil
 }
 
 // item is the request that is shown: the one under the cursor, or the one that was.
@@ -427,9 +430,16 @@ func (m *model) shown(msg shownMsg) tea.Cmd {
 	return nil
 }
 
+// fail ends the screen: nothing can be answered any more. Who is writing a text ends it
+// themselves, since the rest of their sentence would be a command of the shell below.
 func (m *model) fail(err error) tea.Cmd {
 	m.err = err
-	return tea.Quit
+	if m.edit == nil && !m.guard.Writing() {
+		return tea.Quit
+	}
+	m.edit = nil
+	m.notice = approval.EscapeLine(err.Error()) + ": Esc leaves"
+	return nil
 }
 
 // look notes what is on the screen now, and since when.

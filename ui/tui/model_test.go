@@ -813,6 +813,35 @@ func TestLostConnectionEndsTheScreen(t *testing.T) {
 	}
 }
 
+// TestLostConnectionKeepsTheKeysOfAText: the rest of a sentence is no command of the shell
+// below. The screen stays until the person ends it.
+func TestLostConnectionKeepsTheKeysOfAText(t *testing.T) {
+	for name, lost := range map[string]tea.Msg{"events": closedMsg{}, "answer": decidedMsg{err: client.ErrClosed}} {
+		for _, how := range []string{"esc", "click"} {
+			d := newDesk(80, 24)
+			d.arrive(request(1, nil))
+			d.read()
+			d.press("t", "n", "o")
+			_, cmd := d.m.Update(lost)
+			d.run(cmd)
+			d.wait(guard.Settle)
+			d.press("y", "enter", "space")
+			if slices.ContainsFunc(d.other, isQuit) || !strings.Contains(d.screen(), "Esc or a click goes on") || !strings.Contains(d.screen(), "closed") {
+				t.Errorf("%s: %v\n%s", name, d.other, d.screen())
+			}
+			if how == "esc" {
+				d.press("esc")
+			} else {
+				d.do(tea.MouseClickMsg{Button: tea.MouseLeft})
+				d.do(tea.MouseReleaseMsg{Button: tea.MouseLeft})
+			}
+			if !slices.ContainsFunc(d.other, isQuit) || !errors.Is(d.m.err, client.ErrClosed) {
+				t.Errorf("%s: %s does not leave: %v", name, how, d.m.err)
+			}
+		}
+	}
+}
+
 func isQuit(msg tea.Msg) bool { _, ok := msg.(tea.QuitMsg); return ok }
 
 func isBell(msg tea.Msg) bool { raw, ok := msg.(tea.RawMsg); return ok && raw.Msg == "\a" }

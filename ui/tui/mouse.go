@@ -4,6 +4,8 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/sandgate/sandgate/ui/guard"
 )
 
 // timeOfGuard is a time of the guard's clock.
@@ -34,6 +36,9 @@ func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
 	case tea.MouseReleaseMsg:
 		pressed := m.click
 		m.click = click{}
+		if pressed.down && m.guard.Held() {
+			return m.goOn(guard.Click, pressed.at)
+		}
 		if pressed.down && pressed.key != "" && pressed.key == m.under(msg.X, msg.Y) {
 			k := tea.KeyPressMsg{Code: []rune(pressed.key)[0], Text: pressed.key}
 			return m.key(k, pressed.at)

@@ -280,9 +280,9 @@ func (m *model) wholePanel() bool {
 func (m *model) tombLines() []string {
 	s := m.styles()
 	lines := hang("", m.tomb.ended, m.width, s.warn.Bold(true))
-	how := "Enter or Esc goes on."
+	how := "Enter, Esc or a click goes on."
 	if m.guard.Writing() {
-		how = "What you were writing was about it, and is not an answer to anything. Esc goes on."
+		how = "What you were writing was about it, and is not an answer to anything. Esc or a click goes on."
 	}
 	lines = append(append(lines, hang("", how, m.width, s.plain)...), "")
 	for _, line := range m.detail() {
@@ -324,6 +324,8 @@ func (m *model) below() string {
 	return ""
 }
 
+const textGone = "The text is gone, and what you type answers nothing. Esc or a click goes on."
+
 // footer is the keys, or the text that is being written, and the last notice.
 func (m *model) footer() []string {
 	s := m.styles()
@@ -332,8 +334,10 @@ func (m *model) footer() []string {
 	case m.edit != nil:
 		lines[0] = m.line(s.bold, m.edit.prompt)
 		lines[1] = m.edit.line(m.width, s.focus)
+	case m.guard.Writing():
+		copy(lines, hang("", textGone, m.width, s.bold))
 	case m.guard.Held():
-		lines[0] = m.line(s.plain, "Enter or Esc goes on")
+		lines[0] = m.line(s.plain, "Enter, Esc or a click goes on")
 	case m.chooser != nil:
 		c, word := present.AllowOnce, "Allow and remember"
 		if m.chooser.deny {
@@ -345,7 +349,7 @@ func (m *model) footer() []string {
 		lines[0] = m.choiceLine()
 		lines[1] = m.keysLine()
 	default:
-		lines[1] = m.line(s.faint, "q leave   ? help   2 to 7 what else there is")
+		lines[1] = m.line(s.faint, "q leave   ? help   2 to 8 what else there is")
 	}
 	lines[2] = m.line(s.warn, m.notice)
 	return lines
