@@ -404,7 +404,9 @@ func (h hostRoom) memoryLeft() (left int64, known bool) {
 }
 
 // reclaimable is what the kernel gives up of a cgroup's memory before it says no: the
-// pages of files that nobody has used for long, and structures of its own.
+// pages of files, and structures of its own. Of what was used lately it is half, as in
+// MemAvailable: programs that run have to read their own text again when it is given up, and
+// then everybody waits for the disk.
 func reclaimable(dir string) int64 {
 	b, err := os.ReadFile(dir + "/memory.stat")
 	if err != nil {
@@ -414,9 +416,12 @@ func reclaimable(dir string) int64 {
 	for line := range strings.Lines(string(b)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch name {
-		case "inactive_file", "active_file", "slab_reclaimable", "total_inactive_file", "total_active_file":
+		case "inactive_file", "slab_reclaimable", "total_inactive_file":
 			n, _ := strconv.ParseInt(value, 10, 64) // the kernel writes a number
 			total += n
+		case "active_file", "total_active_file":
+			n, _ := strconv.ParseInt(value, 10, 64)
+			total += n / 2
 		}
 	}
 	return total

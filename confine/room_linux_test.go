@@ -111,6 +111,7 @@ func TestRoomLooksAtTheHost(t *testing.T) {
 		"the one above":      {map[string]string{"a/pids.max": "max", "pids.max": "100", "pids.current": "90"}, "10 processes are left", 1},
 		"memory":             {map[string]string{"a/memory.max": "104857600", "a/memory.current": "94371840"}, "10 MiB of memory", 500},
 		"pages of files":     {map[string]string{"a/memory.max": "104857600", "a/memory.current": "94371840", "a/memory.stat": "anon 1\ninactive_file 52428800\n"}, "", 500},
+		"pages in use":       {map[string]string{"a/memory.max": "104857600", "a/memory.current": "94371840", "a/memory.stat": "anon 1\nactive_file 31457280\n"}, "25 MiB of memory", 500},
 		"memory, version 1":  {map[string]string{"a/memory.limit_in_bytes": "104857600", "a/memory.usage_in_bytes": "94371840"}, "10 MiB of memory", 500},
 		"memory of the host": {map[string]string{"meminfo": "MemTotal: 100 kB\nMemAvailable:    5120 kB\n"}, "5 MiB of memory", 500},
 	} {

@@ -355,7 +355,7 @@ func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, l sandboxprof
 			}
 			closeFiles(r.files) // none is expected here
 			if r.err != nil || r.frame.Done == nil {
-				return s.died(r.err, time.Since(start))
+				return s.died(r.err, cause == HostMemory, time.Since(start))
 			}
 			if r.frame.Done.Spoiled {
 				s.spoiled.Store(true)
@@ -378,9 +378,10 @@ func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, l sandboxprof
 		case <-over:
 			end(OutputLimit)
 			killNow()
-		case <-starved:
+		case <-starved: // init would have to wait for memory itself
 			end(HostMemory)
-			killNow()
+			s.killOutside()
+			giveUp = time.After(killGrace)
 		case <-harder:
 			harder = nil
 			killNow()
@@ -403,15 +404,16 @@ func killedForMemory() (n int64) {
 	return n
 }
 
-// died explains a sandbox whose init has ended during an action, after some time.
-func (s *bwrapSandbox) died(err error, after time.Duration) (Result, error) {
+// died explains a sandbox whose init has ended during an action, after some time. forMemory
+// says that we have killed it, to have the host's memory back.
+func (s *bwrapSandbox) died(err error, forMemory bool, after time.Duration) (Result, error) {
 	starved := s.group.outOfMemory()
 	s.spoiled.Store(true)
 	s.stop()     // and all that it said is there
 	if starved { // the kernel has killed init with the rest
 		return Result{Cause: MemoryLimit, ExitCode: 128 + int(unix.SIGKILL), Signal: "SIGKILL", Duration: after}, nil
 	}
-	if killedForMemory() > s.killed { // sandboxes go first
+	if forMemory || killedForMemory() > s.killed { // sandboxes go first
 		return Result{Cause: HostMemory, ExitCode: 128 + int(unix.SIGKILL), Signal: "SIGKILL", Duration: after}, nil
 	}
 	words := s.lastWords(err)

@@ -13,7 +13,7 @@ import (
 // While calls run, the memory that is left to all is looked at: before two processors can
 // have used it up, but no more often than this.
 const (
-	fillRate      = 2 << 30 // bytes in a second
+	fillRate      = 4 << 30 // bytes in a second
 	mostOftenLook = 10 * time.Millisecond
 	leastLook     = time.Second
 )
@@ -61,7 +61,7 @@ func (r *room) watch() {
 	if left < r.spare {
 		endLargest(running, r.spare-left, r.spare)
 	}
-	pause := time.Duration(float64(left) / fillRate * float64(time.Second))
+	pause := time.Duration(float64(left-r.spare) / fillRate * float64(time.Second))
 	time.AfterFunc(min(max(pause, mostOftenLook), leastLook), r.watch)
 }
 

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -152,6 +153,7 @@ type host struct {
 	dir    string
 	serve  *exec.Cmd
 	prefix []string // of the supervisor's command line
+	uid    int      // whose it is, where it is not this process's
 }
 
 const residueConfig = `version: 1
@@ -205,6 +207,9 @@ func (h *host) git(args ...string) string {
 func (h *host) command(args ...string) *exec.Cmd {
 	cmd := exec.Command("sandgate", args...)
 	cmd.Dir, cmd.Env = h.dir+"/ws", h.env()
+	if h.uid != 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(h.uid), Gid: uint32(h.uid)}}
+	}
 	return cmd
 }
 

@@ -7,10 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -75,8 +77,12 @@ func (h *host) callsOf(n int, own bool, command string) map[string]int {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
 	socket := h.dir + "/rt/sandgate/agent.sock"
+	dial := func() (agent *client.Agent, err error) {
+		h.asItsUser(func() { agent, err = client.DialAgent(ctx, socket) })
+		return agent, err
+	}
 	o := outcomes{count: map[string]int{}}
-	shared, err := client.DialAgent(ctx, socket)
+	shared, err := dial()
 	if err != nil { // it is told to come again
 		o.add(err)
 		return o.count
@@ -88,7 +94,7 @@ func (h *host) callsOf(n int, own bool, command string) map[string]int {
 			agent := shared
 			if own {
 				var err error
-				if agent, err = client.DialAgent(ctx, socket); err != nil {
+				if agent, err = dial(); err != nil {
 					o.add(err)
 					return
 				}
@@ -113,7 +119,9 @@ func (h *host) operatorAnswers() protocol.Status {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	p, err := client.DialApprover(ctx, h.dir+"/rt/sandgate/operator.sock")
+	var p *client.Approver
+	var err error
+	h.asItsUser(func() { p, err = client.DialApprover(ctx, h.dir+"/rt/sandgate/operator.sock") })
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -217,6 +225,7 @@ type resource struct {
 	prefix  func(t *testing.T) []string // of the supervisor
 	place   string                      // a directory of the host's that is a small disk
 	disk    string                      // its file system
+	user    bool                        // it is counted for a user, who runs the supervisor
 	exhaust func(h *host)
 	release func(h *host)
 }
@@ -226,18 +235,21 @@ type resource struct {
 var scarce = []resource{
 	{name: "processes", prefix: func(t *testing.T) []string { return boundedProcesses(t, 300) },
 		exhaust: func(h *host) { h.callsInShortage(4, false, "for i in $(seq 400); do sleep 3 & done; wait") }},
-	{name: "descriptors", prefix: func(*testing.T) []string { return []string{"sh", "-c", "ulimit -n 256 && exec \"$@\"", "sh"} },
-		exhaust: func(h *host) { h.callsInShortage(64, true, "true") }},
-	// A sandbox takes one or two. A user namespace has a count of its own for what is below it.
-	{name: "namespaces", prefix: func(*testing.T) []string {
-		return []string{"unshare", "--user", "--map-root-user", "sh", "-c", "echo 6 > /proc/sys/user/max_user_namespaces && exec \"$@\"", "sh"}
-	}, exhaust: func(h *host) { h.callsInShortage(32, false, "sleep 1") }},
 	// Many small processes, none of them as large as the supervisor.
 	{name: "memory", prefix: func(t *testing.T) []string {
 		return bounded(t, "memory", [2]string{"memory.limit_in_bytes", "memory.max"}, 400<<20)
 	}, exhaust: func(h *host) {
 		h.callsInShortage(4, false, `for i in $(seq 50); do python3 -c 'x = b"x" * (9 << 20); import time; time.sleep(9)' & done; sleep 3`)
 	}},
+	{name: "keys", user: true, exhaust: func(h *host) { h.outside(takeKeys, 20) }},
+	{name: "watchers", user: true, exhaust: func(h *host) { h.outside(takeWatchers, 20) }},
+	{name: "pipes", user: true, exhaust: func(h *host) { h.outside(takePipes, 16) }},
+	{name: "descriptors", prefix: func(*testing.T) []string { return []string{"sh", "-c", "ulimit -n 256 && exec \"$@\"", "sh"} },
+		exhaust: func(h *host) { h.callsInShortage(64, true, "true") }},
+	// A sandbox takes one or two. A user namespace has a count of its own for what is below it.
+	{name: "namespaces", prefix: func(*testing.T) []string {
+		return []string{"unshare", "--user", "--map-root-user", "sh", "-c", "echo 6 > /proc/sys/user/max_user_namespaces && exec \"$@\"", "sh"}
+	}, exhaust: func(h *host) { h.callsInShortage(32, false, "sleep 1") }},
 	// A call that has begun when there was room ends when there is none.
 	{name: "room for the log", place: "state", disk: "tmpfs",
 		exhaust: func(h *host) {
@@ -250,6 +262,49 @@ var scarce = []resource{
 		}, release: func(h *host) { h.empty("state") }},
 	{name: "room in the workspace", place: "ws", disk: "ext4",
 		exhaust: func(h *host) { h.fill("ws"); h.callsInShortage(4, false, "echo x > more; mkdir d") }, release: func(h *host) { h.empty("ws") }},
+}
+
+// What the kernel counts for a user is taken by a program outside, which gets more of it
+// than any tool. The user is one that nobody else here is.
+const (
+	quotaUser    = 54321
+	takeKeys     = "import ctypes; libc = ctypes.CDLL(None); take = lambda n: libc.syscall(%d, b'user', b'%%d' %% n, b'x', 1, -2) > 0"
+	takeWatchers = "import ctypes; libc = ctypes.CDLL(None); take = lambda n: libc.inotify_init() >= 0"
+	takePipes    = "import fcntl, os; take = lambda n: fcntl.fcntl(os.pipe()[0], 1031, 1 << 20) > 0"
+)
+
+// outside has a program of the supervisor's user take all that it gets, at least so much,
+// and hold it while calls are made. None needs what it holds.
+func (h *host) outside(take string, least int) {
+	h.t.Helper()
+	if strings.Contains(take, "%d") {
+		take = fmt.Sprintf(take, unix.SYS_ADD_KEY)
+	}
+	program := take + `
+n = 0
+try:
+    while n < 100000 and take(n): n += 1
+except OSError: pass
+print(n, flush=True); input()`
+	cmd := exec.Command("python3", "-c", program)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: quotaUser, Gid: quotaUser}}
+	ends, err := cmd.StdinPipe()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	said, err := cmd.StdoutPipe()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	defer func() { ends.Close(); _ = cmd.Wait() }()
+	var n int
+	if _, err := fmt.Fscan(said, &n); err != nil || n < least || n == 100000 {
+		h.t.Errorf("a program outside took %d, %v; want all that there is, at least %d", n, err, least)
+	}
+	h.callsInShortage(8, false, "echo x | cat; sleep 1")
 }
 
 // callsInShortage makes calls that may fail, and not as a fault of the sandbox's.
@@ -338,6 +393,47 @@ func smallDisk(t *testing.T, kind, dir string) {
 	t.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() })
 }
 
+// ofItsUser gives a host's directories to the user who runs the supervisor and its clients.
+func (h *host) ofItsUser() {
+	h.t.Helper()
+	if h.uid == 0 {
+		return
+	}
+	if err := filepath.WalkDir(h.dir, func(path string, _ os.DirEntry, err error) error {
+		return errors.Join(err, os.Lchown(path, h.uid, h.uid))
+	}); err != nil {
+		h.t.Fatal(err)
+	}
+	program, err := exec.LookPath("sandgate")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, dir := range []string{filepath.Dir(h.dir), filepath.Dir(program), filepath.Dir(filepath.Dir(program))} {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+}
+
+// asItsUser does what the kernel or a server looks at the user for, on a thread that is the
+// supervisor's user meanwhile (credentials(7)).
+func (h *host) asItsUser(do func()) {
+	if h.uid == 0 {
+		do()
+		return
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	become := func(uid int) {
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), uintptr(uid), ^uintptr(0)); errno != 0 {
+			h.t.Errorf("become user %d: %v", uid, errno)
+		}
+	}
+	become(h.uid)
+	defer become(0)
+	do()
+}
+
 func shortage(t *testing.T, one, two resource) {
 	both := []resource{one, two}
 	if one.name == two.name {
@@ -349,10 +445,15 @@ func shortage(t *testing.T, one, two resource) {
 			dir := filepath.Join(h.dir, r.place)
 			smallDisk(t, r.disk, dir)
 		}
+		if r.user && h.uid == 0 {
+			h.uid = quotaUser
+			h.prefix = append(h.prefix, "setpriv", fmt.Sprint("--reuid=", quotaUser), fmt.Sprint("--regid=", quotaUser), "--clear-groups")
+		}
 		if r.prefix != nil {
 			h.prefix = append(h.prefix, r.prefix(t)...)
 		}
 	}
+	h.ofItsUser()
 	h.start()
 	h.call(0, "shell", "command=true")
 	var all sync.WaitGroup
