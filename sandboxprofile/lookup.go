@@ -4,31 +4,30 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // Rights is what may be done with the absolute host path p: the rights of the
 // longest entry that contains it, less what patterns take away. Patterns do not
 // apply in system trees (IsSystemTree). A path that is not absolute has no rights.
 func (p Profile) Rights(name string) Rights {
-	return p.rights(name,
-		func(name string) bool { return matchAny(p.Hide, name) },
-		func(name string) bool { return matchAny(p.Protect, name) })
-}
-
-func (p Profile) rights(name string, hidden, protected func(name string) bool) Rights {
 	if !path.IsAbs(name) {
 		return 0
 	}
 	name = path.Clean(name)
-	r := p.granted(name)
-	if IsSystemTree(name) {
-		return r
-	}
-	if r == 0 || hidden(name) {
+	return p.granted(name).less(name,
+		func() bool { return matchAny(p.Hide, name) },
+		func() bool { return matchAny(p.Protect, name) })
+}
+
+// less is what patterns leave of the rights on a path.
+func (r Rights) less(name string, hidden, protected func() bool) Rights {
+	switch {
+	case r == 0 || IsSystemTree(name):
+	case hidden():
 		return 0
-	}
-	if r&Write != 0 && protected(name) {
-		r &^= Write
+	case r&Write != 0 && protected():
+		return r &^ Write
 	}
 	return r
 }
@@ -38,17 +37,46 @@ func (p Profile) rights(name string, hidden, protected func(name string) bool) R
 type Lookup struct {
 	profile       Profile
 	hide, protect *Matcher
+	// last is what was found out about a directory: questions about a tree come one directory
+	// after the other, and of each name in one only the name is new.
+	last atomic.Pointer[directory]
+}
+
+type directory struct {
+	path              string
+	granted           Rights
+	hidden, protected bool
 }
 
 // NewLookup prepares p, and keeps a copy that nobody changes.
 func NewLookup(p Profile) *Lookup {
 	p = p.clone()
-	return &Lookup{p, NewMatcher(p.Hide), NewMatcher(p.Protect)}
+	return &Lookup{profile: p, hide: NewMatcher(p.Hide), protect: NewMatcher(p.Protect)}
 }
 
 // Rights is what Profile.Rights is.
 func (l *Lookup) Rights(name string) Rights {
-	return l.profile.rights(name, l.hide.Match, l.protect.Match)
+	if !path.IsAbs(name) {
+		return 0
+	}
+	name = path.Clean(name)
+	above := l.directory(name[:max(1, strings.LastIndexByte(name, '/'))])
+	granted, own := l.profile.own(name)
+	if !own {
+		granted = above.granted
+	}
+	return granted.less(name,
+		func() bool { return above.hidden || l.hide.MatchLast(name) },
+		func() bool { return above.protected || l.protect.MatchLast(name) })
+}
+
+func (l *Lookup) directory(name string) *directory {
+	d := l.last.Load()
+	if d == nil || d.path != name {
+		d = &directory{name, l.profile.granted(name), l.hide.Match(name), l.protect.Match(name)}
+		l.last.Store(d)
+	}
+	return d
 }
 
 // Runnable reports whether the file at name may be read and executed.
@@ -60,18 +88,22 @@ func (l *Lookup) Runnable(name string) bool {
 // granted is Rights before patterns.
 func (p Profile) granted(name string) Rights {
 	for {
-		if slices.Contains(p.Scratch, name) {
-			return 0
-		}
-		if r, ok := p.Paths[name]; ok {
-			return r
-		}
+		r, own := p.own(name)
 		parent := path.Dir(name)
-		if parent == name {
-			return 0
+		if own || parent == name {
+			return r
 		}
 		name = parent
 	}
+}
+
+// own is what the profile says of this very path, if it does.
+func (p Profile) own(name string) (r Rights, own bool) {
+	if slices.Contains(p.Scratch, name) {
+		return 0, true
+	}
+	r, own = p.Paths[name]
+	return r, own
 }
 
 // Contains reports whether the clean path name is dir or lies below it.

@@ -102,7 +102,31 @@ func endsWith(have, want []string) bool {
 type Matcher struct {
 	everything bool                  // a pattern is malformed
 	literal    map[string][][]string // by last component, if that has no wildcard
-	wild       [][]string
+	wild       []wildPattern
+}
+
+// A wildPattern is one whose last component has a wildcard. A name that does not begin and end as
+// it says is not matched by that: for most names of a tree this is all that is asked.
+type wildPattern struct {
+	parts       []string
+	begins, end string
+}
+
+func newWild(parts []string) wildPattern {
+	last := parts[len(parts)-1]
+	w := wildPattern{parts: parts, begins: last[:strings.IndexAny(last, wildcards)]}
+	if !strings.ContainsAny(last, `?[\`) { // else what stands after the last star may not be itself
+		w.end = last[strings.LastIndexByte(last, '*')+1:]
+	}
+	return w
+}
+
+func (w wildPattern) mayEnd(name string) bool {
+	if !strings.HasPrefix(name, w.begins) || !strings.HasSuffix(name, w.end) {
+		return false
+	}
+	ok, err := path.Match(w.parts[len(w.parts)-1], name)
+	return ok || err != nil
 }
 
 // NewMatcher prepares a list of patterns.
@@ -115,7 +139,7 @@ func NewMatcher(patterns []string) *Matcher {
 		case !wellFormed(pattern):
 			m.everything = true
 		case strings.ContainsAny(last, wildcards):
-			m.wild = append(m.wild, parts)
+			m.wild = append(m.wild, newWild(parts))
 		default:
 			m.literal[last] = append(m.literal[last], parts)
 		}
@@ -125,45 +149,25 @@ func NewMatcher(patterns []string) *Matcher {
 
 // Match reports whether a pattern covers the absolute, clean path p.
 func (m *Matcher) Match(p string) bool {
-	parts := components(p)
-	for n := 1; n <= len(parts); n++ {
-		if m.matchEnd(parts[:n]) {
+	if m.everything {
+		return true
+	}
+	for end := range ends(p) {
+		if m.MatchLast(p[:end]) {
 			return true
 		}
 	}
-	return m.everything
+	return false
 }
 
 // MatchLast reports whether a pattern matches p itself. On the way down a tree,
 // when everything above p was asked for already, that is the same as Match.
 func (m *Matcher) MatchLast(p string) bool {
-	return m.everything || m.mayEnd(p[strings.LastIndexByte(p, '/')+1:]) && m.matchEnd(components(p))
-}
-
-// mayEnd reports whether a pattern's last component matches name. For most names of a
-// tree none does, and their paths need not be taken apart.
-func (m *Matcher) mayEnd(name string) bool {
-	if m.literal[name] != nil {
+	name := p[strings.LastIndexByte(p, '/')+1:]
+	if m.everything || slices.ContainsFunc(m.literal[name], func(want []string) bool { return endsWith(components(p), want) }) {
 		return true
 	}
-	return slices.ContainsFunc(m.wild, func(want []string) bool {
-		ok, err := path.Match(want[len(want)-1], name)
-		return ok || err != nil
-	})
-}
-
-func (m *Matcher) matchEnd(parts []string) bool {
-	if len(parts) == 0 {
-		return false
-	}
-	for _, list := range [][][]string{m.literal[parts[len(parts)-1]], m.wild} {
-		for _, want := range list {
-			if endsWith(parts, want) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.wild, func(w wildPattern) bool { return w.mayEnd(name) && endsWith(components(p), w.parts) })
 }
 
 func components(p string) []string {
