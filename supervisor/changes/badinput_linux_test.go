@@ -635,11 +635,66 @@ func TestATreeThatIsTooLarge(t *testing.T) {
 	if diff := cmp.Diff(before, describe(ws)); diff != "" {
 		t.Error(diff)
 	}
-	long := time.Now().Add(-restTime)
-	if err := os.Chtimes(w.tooMuchFile(), long, long); err != nil {
+	rested(t, w)
+	during(t, open(t, store, ws, options), "s", func() {})
+}
+
+// rested is the workspace once the time after a look that was too long has gone by.
+func rested(t *testing.T, w *Workspace) {
+	t.Helper()
+	w.until = time.Time{}
+	if err := os.Chtimes(w.tooMuchFile(), time.Time{}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	during(t, open(t, store, ws, options), "s", func() {})
+}
+
+// TestALookThatWasTooLongGoesOn: what the first look has found by its bound is kept, so that the next one has
+// less to do; and it is no call's change, whoever finds the rest.
+func TestALookThatWasTooLongGoesOn(t *testing.T) {
+	ws, store := t.TempDir(), t.TempDir()+"/s"
+	sh(t, ws, ground)
+	w := open(t, store, ws, options)
+	w.patience = 1
+	if _, err := w.Begin(Call{Started: time.Now()}, all); !errors.Is(err, errLate) {
+		t.Fatalf("%v", err)
+	}
+	if kept, _, _, err := readTree(w.begunFile()); err != nil || len(kept) == 0 {
+		t.Errorf("nothing is kept of it: %v", err)
+	}
+	rested(t, w)
+	w = open(t, store, ws, options)
+	before := describe(ws)
+	rec := during(t, w, "s", func() { sh(t, ws, "echo call > a/one") })
+	if len(rec.Changes) != 1 {
+		t.Errorf("the call has changed %v", rec.Changes)
+	}
+	undo(t, w, rec, false)
+	if diff := cmp.Diff(before, describe(ws)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestATreeThatIsLost: what stood there before anybody had looked is nobody's, also for a call that was killed: an
+// undo of that would take it away.
+func TestATreeThatIsLost(t *testing.T) {
+	ws, store := t.TempDir(), t.TempDir()+"/s"
+	sh(t, ws, ground)
+	w := open(t, store, ws, options)
+	r, err := w.Begin(Call{Session: "s", Started: time.Now()}, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.beat.Stop()
+	r.file.Close() // as a kill does
+	if err := os.Remove(w.treeFile()); err != nil {
+		t.Fatal(err)
+	}
+	w = open(t, store, ws, options)
+	during(t, w, "s", func() { sh(t, ws, "echo call > a/one") })
+	records, err := w.Calls()
+	if err != nil || len(records) != 1 || len(records[0].Changes) != 1 {
+		t.Errorf("%v %+v", err, records)
+	}
 }
 
 // TestALargeFileChangesUnseen: a call that gives a file its old size and times back has changed it.

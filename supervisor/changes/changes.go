@@ -85,7 +85,9 @@ type Workspace struct {
 	tree   tree
 	below  map[string]map[string]bool // the names in each directory of the tree
 	top    stamp                      // the directory that Root was
-	lines  int                        // of the file of the tree
+	lines  int                        // entries in the file of the tree
+	end    int64                      // of its last whole frame
+	begun  bool                       // no look has come to its end yet
 	file   fs.FileInfo                // as this process has left it, nil at first
 	size   int64                      // of the objects, about: other processes add to them too
 	told   map[string]string
@@ -105,8 +107,12 @@ type Workspace struct {
 // idTime begins the ID of a call.
 const idTime = "20060102T150405.000000000"
 
-// restTime is how long a workspace that could not be looked at is left alone.
-const restTime = 10 * time.Minute
+// restTime is how long a workspace that could not be looked at is left alone, and lateTime one of which the
+// next look knows more.
+const (
+	restTime = 10 * time.Minute
+	lateTime = time.Minute
+)
 
 // Workspace opens what is kept of root.
 func (s *Store) Workspace(root string) (*Workspace, error) {
@@ -179,7 +185,8 @@ func (s *Store) Workspaces() (roots []string) {
 
 func (w *Workspace) running() string         { return filepath.Join(w.dir, "running") }
 func (w *Workspace) calls() string           { return filepath.Join(w.dir, "calls") }
-func (w *Workspace) treeFile() string        { return filepath.Join(w.dir, "tree.jsonl") }
+func (w *Workspace) treeFile() string        { return filepath.Join(w.dir, "tree") }
+func (w *Workspace) begunFile() string       { return filepath.Join(w.dir, "tree.begun") }
 func (w *Workspace) record(id string) string { return filepath.Join(w.calls(), id+".json") }
 
 // A Call is what made changes.
@@ -420,20 +427,28 @@ func (w *Workspace) look(in func(name string) bool, whole bool, since int) error
 	if time.Now().Before(w.until) {
 		return w.tooMuch
 	}
-	if info, err := os.Stat(w.tooMuchFile()); err == nil && whole && time.Since(info.ModTime()) < restTime {
-		return fmt.Errorf("%w: so another look has found", errBound)
+	if info, err := os.Stat(w.tooMuchFile()); err == nil && whole {
+		if rest := time.Until(info.ModTime()); rest > 0 && rest <= restTime {
+			return fmt.Errorf("%w: so another look has found", errBound)
+		}
 	}
 	err := w.lookNow(in, whole, since)
-	if errors.Is(err, errBound) || errors.Is(err, ErrFull) {
-		w.tooMuch, w.until = err, time.Now().Add(restTime)
+	rest := restTime
+	if errors.Is(err, errLate) {
+		rest = lateTime
 	}
-	if errors.Is(err, errBound) && whole && w.patience <= lookTime {
-		_ = os.WriteFile(w.tooMuchFile(), nil, 0o600) // else the next one takes as long
+	if errors.Is(err, errBound) || errors.Is(err, ErrFull) {
+		w.tooMuch, w.until = err, time.Now().Add(rest)
+	}
+	if errors.Is(err, errBound) && whole && w.patience <= lookTime { // else the next one takes as long
+		_ = os.WriteFile(w.tooMuchFile(), nil, 0o600)
+		_ = os.Chtimes(w.tooMuchFile(), time.Time{}, w.until)
 	}
 	return err
 }
 
-// tooMuchFile is there since a look came to one of its bounds: for other processes.
+// tooMuchFile is there since a look came to one of its bounds: for other processes. Its time is until when
+// none of them looks.
 func (w *Workspace) tooMuchFile() string { return filepath.Join(w.dir, "too-much") }
 
 func (w *Workspace) lookNow(in func(name string) bool, whole bool, since int) error {
@@ -441,27 +456,32 @@ func (w *Workspace) lookNow(in func(name string) bool, whole bool, since int) er
 		return err
 	}
 	w.hear()
-	first := len(w.tree) == 0
 	living, _ := w.writing()
-	l := look{w: w, writing: living, objects: w.objects, limit: w.options.File, others: w.beginOfOthers(), leftOut: w.leftOut, in: in, all: w.options.all}
-	if err := l.run(w.Root, since); err != nil {
-		return err
+	l := look{w: w, writing: living, objects: w.objects, limit: w.options.File, others: w.beginOfOthers(), leftOut: leaving(w.options.LeaveOut), in: in, all: w.options.all}
+	late := l.run(w.Root, since)
+	if late != nil && !errors.Is(late, errLate) {
+		return late
 	}
-	// The contents are there. What changed is told before the tree that has it.
+	// The contents are there. What changed is told before the tree that has it. What was there before anybody
+	// had looked, no call has made.
+	first := w.begun
+	if first {
+		l.changes = nil
+	}
 	if err := w.tell(l.changes, whole); err != nil {
 		return err
 	}
-	if err := w.keepTree(l.now); err != nil {
+	if err := w.keepTree(l.now, late == nil && (whole || l.all)); err != nil {
 		w.file = nil // what the file says by now is read again
 		return err
 	}
 	w.settle(l.watched)
 	if w.size <= w.options.Size && w.said <= w.options.Size/16 && time.Since(w.bounded) < time.Hour {
-		return nil
+		return late
 	}
 	w.said = 0
 	w.bounded = time.Now()
-	return w.bound(first)
+	return cmp.Or(w.bound(first), late)
 }
 
 // beginOfOthers is when the first of the calls that go on after this look began, ns; 0 is none.
@@ -476,24 +496,37 @@ func (w *Workspace) beginOfOthers() int64 {
 	return 0
 }
 
-// keepTree makes what a look found the tree, here and in its file.
-func (w *Workspace) keepTree(found map[string]*Entry) error {
-	if err := appendTree(w.treeFile(), found); err != nil {
-		return err
+// keepTree makes what a look found the tree, here and in its file: in another one, until a look has come
+// to its end.
+func (w *Workspace) keepTree(found map[string]*Entry, whole bool) (err error) {
+	file := w.treeFile()
+	if w.begun {
+		file = w.begunFile()
+	}
+	if len(found) > 0 || w.end == 0 { // it is there once something was looked at
+		if w.end, err = appendTree(file, w.end, found); err != nil {
+			return err
+		}
 	}
 	for name, e := range found {
 		w.put(name, e)
 	}
 	if w.lines += len(found); w.lines > 4*len(w.tree)+1000 {
-		if err := writeTree(w.treeFile(), w.tree); err != nil {
+		if w.end, err = writeTree(file, w.tree); err != nil {
 			return err
 		}
 		w.lines = len(w.tree)
 	}
-	var err error
-	if w.file, err = os.Stat(w.treeFile()); errors.Is(err, fs.ErrNotExist) {
-		return nil // nothing was ever there
+	if w.begun && !whole {
+		return nil
 	}
+	if w.begun {
+		if err := os.Rename(file, w.treeFile()); err != nil {
+			return err
+		}
+		w.begun = false
+	}
+	w.file, err = os.Stat(w.treeFile())
 	return err
 }
 
@@ -504,21 +537,39 @@ func (w *Workspace) put(name string, e *Entry) {
 		}
 		return
 	}
-	dir, base := path.Split(name)
-	dir = strings.TrimSuffix(dir, "/")
-	if e == nil {
-		delete(w.tree, name)
-		delete(w.below[dir], base)
-	} else {
+	if e != nil {
 		w.tree[name] = *e
-		w.directory(dir)[base] = true
+		w.place(name, *e)
+		return
 	}
-	if e != nil && e.IsDir() && !e.Cache && (e.Unkept == "" || w.below[name] != nil) {
+	delete(w.tree, name)
+	dir, base := cutName(name)
+	delete(w.below[dir], base)
+	w.noDirectory(name)
+}
+
+// place notes what a name of the tree lies in, and whether something lies in it.
+func (w *Workspace) place(name string, e Entry) {
+	dir, base := cutName(name)
+	w.directory(dir)[base] = true
+	if e.IsDir() && !e.Cache && (e.Unkept == "" || w.below[name] != nil) {
 		w.directory(name)
-	} else if w.below[name] != nil {
+	} else {
+		w.noDirectory(name)
+	}
+}
+
+func (w *Workspace) noDirectory(name string) {
+	if w.below[name] != nil {
 		delete(w.below, name)
 		w.unwatch(name)
 	}
+}
+
+// cutName gives the directory that a name lies in, "" for the workspace itself.
+func cutName(name string) (dir, base string) {
+	i := strings.LastIndexByte(name, '/')
+	return name[:max(i, 0)], name[i+1:]
 }
 
 func (w *Workspace) directory(name string) map[string]bool {
@@ -528,11 +579,21 @@ func (w *Workspace) directory(name string) map[string]bool {
 	return w.below[name]
 }
 
-func (w *Workspace) leftOut(base string) bool {
-	return slices.ContainsFunc(w.options.LeaveOut, func(pattern string) bool {
-		ok, _ := path.Match(pattern, base)
-		return ok
-	})
+// leaving says which names are left out by these patterns: for most of them, by one look-up.
+func leaving(patterns []string) func(base string) bool {
+	names, wild := map[string]bool{}, []string(nil)
+	for _, pattern := range patterns {
+		if strings.ContainsAny(pattern, `*?[\`) {
+			wild = append(wild, pattern)
+		}
+		names[pattern] = true
+	}
+	return func(base string) bool {
+		return names[base] || slices.ContainsFunc(wild, func(pattern string) bool {
+			ok, _ := path.Match(pattern, base)
+			return ok
+		})
+	}
 }
 
 // load reads the tree, unless it is as this process has left it.
@@ -547,15 +608,21 @@ func (w *Workspace) load() (err error) {
 			_ = os.Remove(file)
 		}
 	}
-	t, lines, err := readTree(w.treeFile())
+	file := w.treeFile()
+	if w.begun = errors.Is(err, fs.ErrNotExist); w.begun {
+		file = w.begunFile()
+	}
+	t, lines, end, err := readTree(file)
 	if err != nil {
 		return err
 	}
 	w.holdContents(t)
 	w.forget()
-	w.tree, w.below, w.lines = tree{}, map[string]map[string]bool{"": {}}, lines
-	for name, e := range t {
-		w.put(name, &e)
+	w.tree, w.below, w.lines, w.end = t, map[string]map[string]bool{"": {}}, lines, end
+	for name := range t {
+		if name != topName {
+			w.place(name, t[name])
+		}
 	}
 	return nil
 }
@@ -839,6 +906,8 @@ func (w *Workspace) bound(first bool) error {
 		if len(records) == 0 {
 			if first { // what was never whole is not the past of anything
 				_ = os.Remove(w.treeFile())
+				_ = os.Remove(w.begunFile())
+				w.file = nil
 				w.objects.sweep(nil, true)
 			}
 			return fmt.Errorf("%w: %d MiB of %d", ErrFull, w.size>>20, w.options.Size>>20)

@@ -208,7 +208,8 @@ func (d *Draft) copyRoot(i int, in func(path string) bool, hidden map[inode]bool
 	for name, e := range u.found {
 		was[name] = *e
 	}
-	return writeTree(d.part(i, "copied.jsonl"), was)
+	_, err = writeTree(d.part(i, "copied"), was)
+	return err
 }
 
 // copying goes by descriptors and follows no link: calls may change what it copies.
@@ -377,12 +378,12 @@ func (d *Draft) readCopy(root int, u *upper) error {
 	if err := d.notOverlaid(root); err != nil {
 		return err
 	}
-	file := d.part(root, "copied.jsonl")
+	file := d.part(root, "copied")
 	if _, err := os.Stat(file); err != nil {
 		return err // without it everything would seem to be new
 	}
 	var err error
-	if u.was, _, err = readTree(file); err != nil {
+	if u.was, _, _, err = readTree(file); err != nil {
 		return err
 	}
 	u.left = maps.Clone(u.was)

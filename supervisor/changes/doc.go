@@ -10,7 +10,7 @@
 //
 //	DIR/workspace        the path of the workspace, and what bounds the rest
 //	DIR/lock             flock(2): one look or one undo at a time, of all processes
-//	DIR/tree.jsonl       the tree as it was last seen, one line for each name
+//	DIR/tree             the tree as it was last seen, one entry for each name
 //	DIR/objects/          contents by SHA-256, compressed (zstd): small ones in packs; or files
 //	                      that share their blocks with what they are the content of
 //	DIR/running/ID       a call that is under way: its data, then what it has changed so far

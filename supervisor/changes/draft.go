@@ -43,7 +43,7 @@ type Draft struct {
 
 // draftFile describes a draft, in its directory. For each root it has a directory, by
 // number: what lay in it at first (base), what calls wrote (upper), what the kernel needs (work),
-// or else a copy of the root (copy) with what that was at first (copied.jsonl), and what is looked
+// or else a copy of the root (copy) with what that was at first (copied), and what is looked
 // at when somebody asks what they did (changes).
 const draftFile = "draft.json"
 
@@ -391,7 +391,7 @@ func (d *Draft) workspace(root int, o Options) (*Workspace, error) {
 	// passed over here would seem not to be there.
 	o.Size, o.Age, o.LeaveOut, o.all = math.MaxInt64, math.MaxInt64, nil, true
 	dir := d.part(root, "changes")
-	seen, _ := filepath.Glob(filepath.Join(dir, "*", "tree.jsonl"))
+	seen, _ := filepath.Glob(filepath.Join(dir, "*", "tree*"))
 	for _, file := range seen {
 		if err := os.Remove(file); err != nil {
 			return nil, err

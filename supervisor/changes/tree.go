@@ -1,18 +1,19 @@
 package changes
 
 import (
-	"bufio"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -21,14 +22,14 @@ import (
 
 // An Entry is what one name of a workspace stands for.
 type Entry struct {
-	Mode  uint32 `json:"mode"`            // st_mode: type and permissions
+	Mode uint32 `json:"mode"` // st_mode: type and permissions
+	// Cache: it is a directory that had a CACHEDIR.TAG when it was first seen. Nothing in it
+	// is looked at.
+	Cache bool   `json:"cache,omitempty"` // beside Mode it takes no room: a map holds up to 128 bytes itself
 	Owner owner  `json:"owner,omitempty"` // with the group
 	Size  int64  `json:"size,omitempty"`  // of a file
 	Hash  string `json:"hash,omitempty"`  // of a file's content, SHA-256
 	Link  Name   `json:"link,omitempty"`  // what a symbolic link says
-	// Cache: it is a directory that had a CACHEDIR.TAG when it was first seen. Nothing in it
-	// is looked at.
-	Cache bool `json:"cache,omitempty"`
 	// Attributes are those of a file that its owner may set (user.*, xattr(7)), with the access control
 	// list (acl(5)), which is all that is kept of a directory's.
 	Attributes string `json:"attributes,omitempty"`
@@ -174,13 +175,17 @@ const (
 	lookDepth = 64 // directories in one another; what lies deeper is left out
 )
 
-// errBound means that a look came to one of its bounds.
-var errBound = errors.New("it has too much in it to be looked at")
+// errBound means that a look came to one of its bounds, and errLate that this was its time: what it has found is
+// kept, and the next one has less to do.
+var (
+	errBound = errors.New("it has too much in it to be looked at")
+	errLate  = fmt.Errorf("%w: not done", errBound)
+)
 
 func (l *look) bound() error {
 	switch {
 	case time.Now().After(l.until):
-		return fmt.Errorf("%w: not done after %v", errBound, l.w.patience)
+		return fmt.Errorf("%w after %v; a later look goes on from there", errLate, l.w.patience)
 	case l.names > lookNames:
 		return fmt.Errorf("%w: more than %d names", errBound, lookNames)
 	}
@@ -218,14 +223,14 @@ func (l *look) run(root string, since int) error {
 			continue
 		}
 		if dir := openBelow(fd, name); dir != nil {
-			if err := l.directory(dir, name); err != nil {
-				return err
+			if err = l.directory(dir, name); err != nil {
+				break
 			}
 		}
 	}
 	slices.SortFunc(l.changes, func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })
 	renames(l.changes)
-	return nil
+	return err
 }
 
 // topName is the workspace itself: what it holds is looked at below "", and here are its mode, its owner
@@ -248,23 +253,66 @@ func (l *look) top(fd int, st *unix.Stat_t) {
 // stamps holds each known file against its stamp, and has the directory of one that is not
 // what it was read again.
 func (l *look) stamps(top int) {
-	for dir, names := range l.w.below {
-		if dir != "" && l.passedOver(dir) {
-			continue
-		}
-		for base := range names {
-			name := path.Join(dir, base)
-			e := l.w.tree[name]
-			if e.kind() != unix.S_IFREG {
-				continue
-			}
-			var st unix.Stat_t
-			if unix.Fstatat(top, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || e.Seen != stampOf(&st) {
-				l.w.stir(dir)
-				break
-			}
+	var dirs []string
+	for _, dir := range slices.Sorted(maps.Keys(l.w.below)) {
+		if dir == "" || !l.passedOver(dir) {
+			dirs = append(dirs, dir)
 		}
 	}
+	atOnce(len(dirs), 1, func(i int) {
+		if !l.w.asStamped(top, dirs[i]) {
+			l.w.stir(dirs[i])
+		}
+	})
+}
+
+// asStamped reports whether each known file of a directory is what it was.
+func (w *Workspace) asStamped(top int, dir string) bool {
+	var f *os.File
+	for base := range w.below[dir] {
+		e := w.tree[path.Join(dir, base)]
+		if e.kind() != unix.S_IFREG {
+			continue
+		}
+		if f == nil {
+			if f = openBelow(top, dir); f == nil {
+				return false
+			}
+			defer f.Close()
+		}
+		var st unix.Stat_t
+		if unix.Fstatat(int(f.Fd()), base, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || e.Seen != stampOf(&st) {
+			return false
+		}
+	}
+	return true
+}
+
+// atOnce does n things on all processors, each some at a time.
+func atOnce(n, some int, do func(i int)) {
+	workers := min(runtime.GOMAXPROCS(0), (n+some-1)/some)
+	if workers < 2 {
+		for i := range n {
+			do(i)
+		}
+		return
+	}
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for {
+				to := int(next.Add(int64(some)))
+				if to-some >= n {
+					return
+				}
+				for i := to - some; i < min(to, n); i++ {
+					do(i)
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 // openBelow gives nil for what is no directory any more: the look at the one that it was in
@@ -312,33 +360,63 @@ func (l *look) directory(dir *os.File, below string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	there := make(map[string]bool, len(names))
-	for _, base := range names {
-		name := path.Join(below, base)
+	names = slices.DeleteFunc(names, func(base string) bool {
 		if l.leftOut(base) {
 			l.w.apart = true
-			continue
+			return true
 		}
-		if !l.in(name) {
+		if !l.in(path.Join(below, base)) {
 			told = false // another call may change it
-			continue
+			return true
 		}
-		var st unix.Stat_t
-		if err := unix.Fstatat(fd, base, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-			continue // gone meanwhile
+		return false
+	})
+	is := make([]unix.Stat_t, len(names))
+	atOnce(len(names), statsAtOnce, func(i int) {
+		if unix.Fstatat(fd, names[i], &is[i], unix.AT_SYMLINK_NOFOLLOW) != nil {
+			names[i] = "" // gone meanwhile
 		}
+	})
+	known, met := l.w.below[below], 0
+	for i, base := range names {
+		st := &is[i]
 		if st.Mode&unix.S_IFMT != unix.S_IFDIR && !l.all && slices.Contains(l.writing, lettersIn(base)) {
-			continue // of an undo that is under way: it would be brought back with another call
+			names[i] = "" // of an undo that is under way: it would be brought back with another call
+		}
+		if names[i] == "" {
+			continue
 		}
 		if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 {
 			told = false // it can be changed by its other name
 		}
-		there[base] = true
+		if known[base] {
+			met++
+		}
 		l.names++
-		if err := errors.Join(l.bound(), l.name(fd, base, name, &st)); err != nil {
+		if err := errors.Join(l.bound(), l.name(fd, base, path.Join(below, base), st)); err != nil {
 			return err
 		}
 	}
+	if met < len(known) {
+		told = l.notThere(below, names) && told
+	}
+	if told {
+		l.watched = append(l.watched, watchedDir{below, stampOf(&st)})
+	}
+	return nil
+}
+
+// statsAtOnce are so many that handing them to another processor costs little beside them.
+const statsAtOnce = 64
+
+// notThere looks at the known names of a directory that it does not have. It reports whether none of them is another
+// call's to change.
+func (l *look) notThere(below string, names []string) (told bool) {
+	there := make(map[string]bool, len(names))
+	for _, base := range names {
+		there[base] = true
+	}
+	told = true
 	for base := range l.w.below[below] {
 		switch name := path.Join(below, base); {
 		case there[base]:
@@ -348,10 +426,7 @@ func (l *look) directory(dir *os.File, below string) error {
 			l.gone(name)
 		}
 	}
-	if told {
-		l.watched = append(l.watched, watchedDir{below, stampOf(&st)})
-	}
-	return nil
+	return told
 }
 
 func (l *look) name(dir int, base, name string, st *unix.Stat_t) error {
@@ -539,81 +614,10 @@ func isCache(dir int) bool {
 	return string(buf[:max(n, 0)]) == cacheTag
 }
 
+// A treeLine is a name of a list, in JSON.
 type treeLine struct {
 	Path  Name   `json:"path"`
 	Entry *Entry `json:"entry,omitempty"` // nil: it is gone
-}
-
-// readTree reads a tree back. A last line that was cut off by a crash says nothing: what
-// it was about is looked at again.
-func readTree(file string) (tree, int, error) {
-	t := tree{}
-	f, err := os.Open(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return t, 0, nil
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	defer f.Close()
-	lines, n := bufio.NewReader(f), 0
-	for {
-		b, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return t, n, nil
-		}
-		if err != nil {
-			return nil, 0, err
-		}
-		var line treeLine
-		if json.Unmarshal(b, &line) != nil {
-			continue
-		}
-		n++
-		if line.Entry == nil {
-			delete(t, string(line.Path))
-		} else {
-			t[string(line.Path)] = *line.Entry
-		}
-	}
-}
-
-// appendTree adds what has changed, so that a call that changes 20 files writes 20 lines.
-func appendTree(file string, changed map[string]*Entry) error {
-	if len(changed) == 0 {
-		return nil
-	}
-	var b strings.Builder
-	b.WriteString("\n") // a line that a crash has cut off ends here, and the next one is whole
-	for name, e := range changed {
-		text, err := json.Marshal(treeLine{Name(name), e})
-		if err != nil {
-			return err
-		}
-		b.Write(append(text, '\n'))
-	}
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(b.String())
-	return errors.Join(err, f.Close())
-}
-
-// writeTree replaces the file by the tree alone.
-func writeTree(file string, t tree) error {
-	tmp := file + ".new"
-	if err := os.WriteFile(tmp, nil, 0o600); err != nil {
-		return err
-	}
-	all := make(map[string]*Entry, len(t))
-	for name, e := range t {
-		all[name] = &e
-	}
-	if err := appendTree(tmp, all); err != nil {
-		return err
-	}
-	return os.Rename(tmp, file)
 }
 
 // known are the names of the tree, those that changed in records, and the directories
