@@ -1,6 +1,7 @@
 package sandboxprofile
 
 import (
+	"hash/maphash"
 	"path"
 	"slices"
 	"strings"
@@ -37,9 +38,10 @@ func (r Rights) less(name string, hidden, protected func() bool) Rights {
 type Lookup struct {
 	profile       Profile
 	hide, protect *Matcher
-	// last is what was found out about a directory: questions about a tree come one directory
-	// after the other, and of each name in one only the name is new.
-	last atomic.Pointer[directory]
+	// last is what was found out about some directories: questions about a tree come one directory
+	// after the other, from several that walk it, and of each name in one only the name is new.
+	last [8]atomic.Pointer[directory]
+	seed maphash.Seed
 }
 
 type directory struct {
@@ -51,7 +53,7 @@ type directory struct {
 // NewLookup prepares p, and keeps a copy that nobody changes.
 func NewLookup(p Profile) *Lookup {
 	p = p.clone()
-	return &Lookup{profile: p, hide: NewMatcher(p.Hide), protect: NewMatcher(p.Protect)}
+	return &Lookup{profile: p, hide: NewMatcher(p.Hide), protect: NewMatcher(p.Protect), seed: maphash.MakeSeed()}
 }
 
 // Rights is what Profile.Rights is.
@@ -71,10 +73,11 @@ func (l *Lookup) Rights(name string) Rights {
 }
 
 func (l *Lookup) directory(name string) *directory {
-	d := l.last.Load()
+	last := &l.last[maphash.String(l.seed, name)%uint64(len(l.last))]
+	d := last.Load()
 	if d == nil || d.path != name {
 		d = &directory{name, l.profile.granted(name), l.hide.Match(name), l.protect.Match(name)}
-		l.last.Store(d)
+		last.Store(d)
 	}
 	return d
 }

@@ -258,7 +258,13 @@ type Blind struct{ Name, Why string }
 // begins. writable says which host paths calls of this workspace can change at all:
 // nothing else is looked at.
 func (w *Workspace) Begin(c Call, writable func(path string) bool) (*Running, error) {
-	return w.begin(c, func(name string) bool { return writable(filepath.Join(w.Root, name)) }, true, nil)
+	below := strings.TrimSuffix(w.Root, "/") + "/" // asked of each name: no more is done than has to be
+	return w.begin(c, func(name string) bool {
+		if name == topName {
+			return writable(w.Root)
+		}
+		return writable(below + name)
+	}, true, nil)
 }
 
 func (w *Workspace) begin(c Call, in func(name string) bool, whole bool, needs []string) (*Running, error) {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -23,12 +24,12 @@ import (
 type objects struct {
 	dir     string
 	packs   *packs
-	added   *int64 // bytes that were put
-	unshare *bool  // the file system shares no blocks between these directories
+	added   *int64       // bytes that were put
+	unshare *atomic.Bool // the file system shares no blocks between these directories
 }
 
 func newObjects(dir string, added *int64) objects {
-	return objects{dir, &packs{dir: filepath.Join(dir, "packs")}, added, new(bool)}
+	return objects{dir, &packs{dir: filepath.Join(dir, "packs")}, added, new(atomic.Bool)}
 }
 
 var encoders = sync.Pool{New: func() any {
@@ -112,11 +113,11 @@ func (o objects) whole(hash string) bool {
 
 // keep stores the content of a file, up to a limit.
 func (o objects) keep(f *os.File, size, limit int64) (hash string, err error) {
-	if size > maxPacked && !*o.unshare {
+	if size > maxPacked && !o.unshare.Load() {
 		if hash, err = o.share(f, limit); err == nil {
 			return hash, nil
 		}
-		*o.unshare = true
+		o.unshare.Store(true)
 	}
 	return o.put(io.LimitReader(f, limit))
 }
@@ -147,7 +148,7 @@ func (o objects) share(f *os.File, limit int64) (hash string, err error) {
 	if err := os.MkdirAll(filepath.Dir(o.shared(hash)), 0o700); err != nil {
 		return "", err
 	}
-	*o.added += n
+	atomic.AddInt64(o.added, n)
 	return hash, os.Rename(tmp.Name(), o.shared(hash))
 }
 
@@ -166,10 +167,10 @@ func (o objects) put(r io.Reader) (hash string, err error) {
 	packed := e.EncodeAll(content.Bytes(), nil)
 	if len(packed) <= maxPacked {
 		n, err := o.packs.put(sum, packed)
-		*o.added += n
+		atomic.AddInt64(o.added, n)
 		return hash, err
 	}
-	*o.added += int64(len(packed))
+	atomic.AddInt64(o.added, int64(len(packed)))
 	return hash, o.putFile(o.file(hash), packed)
 }
 

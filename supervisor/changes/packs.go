@@ -32,6 +32,7 @@ type packs struct {
 	mu         sync.Mutex
 	known      map[[sha256.Size]byte]extent
 	read       map[string]int64 // of each index, how far
+	unread     bool             // no index was read since it was fresh
 	generation string           // of what is known: another one stands there once something was removed
 	out        *pack
 }
@@ -65,7 +66,7 @@ func (p *packs) fresh() {
 		return
 	}
 	p.forget(string(now))
-	p.learn()
+	p.unread = true // many calls change nothing, and ask for none
 }
 
 func (p *packs) forget(generation string) {
@@ -86,12 +87,19 @@ func (p *packs) learn() {
 	if p.known == nil {
 		p.forget("")
 	}
+	p.unread = false
 	for _, name := range p.names() {
 		lines := p.index(name, p.read[name])
 		p.read[name] += int64(len(lines)) * indexLine
 		for _, l := range lines {
 			p.known[l.sum] = l.extent
 		}
+	}
+}
+
+func (p *packs) learnOnce() {
+	if p.unread {
+		p.learn()
 	}
 }
 
@@ -136,6 +144,7 @@ func (p *packs) names() (l []string) {
 func (p *packs) has(sum [sha256.Size]byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.learnOnce()
 	_, known := p.known[sum]
 	return known
 }
@@ -144,6 +153,7 @@ func (p *packs) has(sum [sha256.Size]byte) bool {
 func (p *packs) lose(sum [sha256.Size]byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.learnOnce()
 	delete(p.known, sum)
 }
 
@@ -158,6 +168,7 @@ func (p *packs) hears() {
 func (p *packs) put(sum [sha256.Size]byte, packed []byte) (int64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.learnOnce()
 	if p.out == nil || p.out.size >= packSize {
 		if err := p.begin(); err != nil {
 			return 0, err
@@ -224,6 +235,7 @@ func (p *packs) add(sum [sha256.Size]byte, packed []byte) (int64, error) {
 func (p *packs) get(sum [sha256.Size]byte) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.learnOnce()
 	b, err := p.fetch(sum)
 	if errors.Is(err, fs.ErrNotExist) {
 		p.learn()

@@ -156,9 +156,14 @@ type look struct {
 	others  int64 // when the first of the calls that go on was begun, ns; 0 is none
 	dev     uint64
 	until   time.Time
-	names   int             // looked at
+	names   atomic.Int64  // looked at
+	writing []string      // the letters of undos that are under way
+	helpers chan struct{} // one for each directory that is looked at beside the first
+	helping sync.WaitGroup
+
+	mu      sync.Mutex // of what follows, and of what it notes in w
+	err     error
 	left    map[string]bool // what passedOver has found out
-	writing []string        // the letters of undos that are under way
 	visited map[string]bool
 	// What it found: entries that are not what they were (nil: gone), what that changes,
 	// and directories of which the watch will tell when they change.
@@ -186,7 +191,7 @@ func (l *look) bound() error {
 	switch {
 	case time.Now().After(l.until):
 		return fmt.Errorf("%w after %v; a later look goes on from there", errLate, l.w.patience)
-	case l.names > lookNames:
+	case l.names.Load() > lookNames:
 		return fmt.Errorf("%w: more than %d names", errBound, lookNames)
 	}
 	return nil
@@ -206,6 +211,7 @@ func (l *look) run(root string, since int) error {
 	}
 	l.until, l.left = time.Now().Add(l.w.patience), map[string]bool{".": false}
 	l.visited, l.now = map[string]bool{}, map[string]*Entry{}
+	l.helpers = make(chan struct{}, runtime.GOMAXPROCS(0)-1)
 	l.dev = uint64(st.Dev) //nolint:unconvert // int32 on darwin
 	if now := stampOf(&st); now.Dev != l.w.top.Dev || now.Ino != l.w.top.Ino {
 		l.w.forget() // another directory stands there
@@ -223,14 +229,45 @@ func (l *look) run(root string, since int) error {
 			continue
 		}
 		if dir := openBelow(fd, name); dir != nil {
-			if err = l.directory(dir, name); err != nil {
-				break
-			}
+			l.fails(l.directory(dir, name))
+			l.helping.Wait() // then all below it was visited
+		}
+		if l.err != nil {
+			break
 		}
 	}
 	slices.SortFunc(l.changes, func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(l.w.unsaid, func(a, b Blind) int { return cmp.Compare(a.Name, b.Name) })
 	renames(l.changes)
-	return err
+	return l.err
+}
+
+// fails keeps the first error.
+func (l *look) fails(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.err = cmp.Or(l.err, err)
+}
+
+// failed reports whether something has failed, here or elsewhere in the look.
+func (l *look) failed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err != nil
+}
+
+// enter looks at a directory: beside the one that it lies in where a processor may be idle.
+func (l *look) enter(dir *os.File, name string) error {
+	select {
+	case l.helpers <- struct{}{}:
+		l.helping.Go(func() {
+			l.fails(l.directory(dir, name))
+			<-l.helpers
+		})
+		return nil
+	default:
+		return l.directory(dir, name)
+	}
 }
 
 // topName is the workspace itself: what it holds is looked at below "", and here are its mode, its owner
@@ -246,7 +283,16 @@ func (l *look) top(fd int, st *unix.Stat_t) {
 	if old, known := l.w.tree[topName]; known && old.Seen.is(e.Seen) {
 		l.note(topName, e, old, known)
 	} else { // no call has made it
-		l.now[topName] = &e
+		l.found(topName, &e, nil)
+	}
+}
+
+// found notes what stands at a name now, nil for nothing, and what that changes.
+func (l *look) found(name string, e *Entry, c *Change) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.now[name] = e; c != nil {
+		l.changes = append(l.changes, *c)
 	}
 }
 
@@ -259,11 +305,17 @@ func (l *look) stamps(top int) {
 			dirs = append(dirs, dir)
 		}
 	}
-	atOnce(len(dirs), 1, func(i int) {
-		if !l.w.asStamped(top, dirs[i]) {
-			l.w.stir(dirs[i])
-		}
-	})
+	var next atomic.Int64
+	for range runtime.GOMAXPROCS(0) {
+		l.helping.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(dirs); i = int(next.Add(1)) - 1 {
+				if !l.w.asStamped(top, dirs[i]) {
+					l.w.stir(dirs[i])
+				}
+			}
+		})
+	}
+	l.helping.Wait()
 }
 
 // asStamped reports whether each known file of a directory is what it was.
@@ -288,33 +340,6 @@ func (w *Workspace) asStamped(top int, dir string) bool {
 	return true
 }
 
-// atOnce does n things on all processors, each some at a time.
-func atOnce(n, some int, do func(i int)) {
-	workers := min(runtime.GOMAXPROCS(0), (n+some-1)/some)
-	if workers < 2 {
-		for i := range n {
-			do(i)
-		}
-		return
-	}
-	var next atomic.Int64
-	var all sync.WaitGroup
-	for range workers {
-		all.Go(func() {
-			for {
-				to := int(next.Add(int64(some)))
-				if to-some >= n {
-					return
-				}
-				for i := to - some; i < min(to, n); i++ {
-					do(i)
-				}
-			}
-		})
-	}
-	all.Wait()
-}
-
 // openBelow gives nil for what is no directory any more: the look at the one that it was in
 // says so.
 func openBelow(top int, name string) *os.File {
@@ -335,9 +360,15 @@ func openBelow(top int, name string) *os.File {
 
 // passedOver reports whether the name, or a directory that it lies in, is left out.
 func (l *look) passedOver(name string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.passes(name)
+}
+
+func (l *look) passes(name string) bool {
 	left, known := l.left[name]
 	if !known {
-		left = l.passedOver(path.Dir(name)) || l.leftOut(path.Base(name)) || !l.in(name)
+		left = l.passes(path.Dir(name)) || l.leftOut(path.Base(name)) || !l.in(name)
 		l.left[name] = left
 	}
 	return left
@@ -346,7 +377,9 @@ func (l *look) passedOver(name string) bool {
 // directory looks at what dir holds, and closes it.
 func (l *look) directory(dir *os.File, below string) error {
 	defer dir.Close()
+	l.mu.Lock()
 	l.visited[below] = true
+	l.mu.Unlock()
 	fd := int(dir.Fd())
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -360,66 +393,78 @@ func (l *look) directory(dir *os.File, below string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	names = slices.DeleteFunc(names, func(base string) bool {
-		if l.leftOut(base) {
-			l.w.apart = true
-			return true
-		}
-		if !l.in(path.Join(below, base)) {
+	prefix := below + "/"
+	if below == "" {
+		prefix = ""
+	}
+	paths := make([]string, 0, len(names)) // of those that are looked at
+	for _, base := range names {
+		switch name := prefix + base; {
+		case l.leftOut(base):
+			l.apart("", "")
+		case !l.in(name):
 			told = false // another call may change it
-			return true
+		default:
+			paths = append(paths, name)
 		}
-		return false
-	})
-	is := make([]unix.Stat_t, len(names))
-	atOnce(len(names), statsAtOnce, func(i int) {
-		if unix.Fstatat(fd, names[i], &is[i], unix.AT_SYMLINK_NOFOLLOW) != nil {
-			names[i] = "" // gone meanwhile
+	}
+	known := 0
+	for i, name := range paths {
+		base := name[len(prefix):]
+		var st unix.Stat_t
+		if unix.Fstatat(fd, base, &st, unix.AT_SYMLINK_NOFOLLOW) != nil { // gone meanwhile
+			paths[i] = ""
+			continue
 		}
-	})
-	known, met := l.w.below[below], 0
-	for i, base := range names {
-		st := &is[i]
 		if st.Mode&unix.S_IFMT != unix.S_IFDIR && !l.all && slices.Contains(l.writing, lettersIn(base)) {
-			names[i] = "" // of an undo that is under way: it would be brought back with another call
-		}
-		if names[i] == "" {
+			paths[i] = "" // of an undo that is under way: it would be brought back with another call
 			continue
 		}
 		if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 {
 			told = false // it can be changed by its other name
 		}
-		if known[base] {
-			met++
-		}
-		l.names++
-		if err := errors.Join(l.bound(), l.name(fd, base, path.Join(below, base), st)); err != nil {
+		l.names.Add(1)
+		was, err := l.name(fd, base, name, &st)
+		if err = errors.Join(l.bound(), err); err != nil {
 			return err
 		}
+		if was {
+			known++
+		}
 	}
-	if met < len(known) {
-		told = l.notThere(below, names) && told
+	if l.failed() {
+		return nil
+	}
+	if known < len(l.w.below[below]) {
+		told = l.notThere(below, paths) && told
 	}
 	if told {
+		l.mu.Lock()
 		l.watched = append(l.watched, watchedDir{below, stampOf(&st)})
+		l.mu.Unlock()
 	}
 	return nil
 }
 
-// statsAtOnce are so many that handing them to another processor costs little beside them.
-const statsAtOnce = 64
+// apart notes that there is a directory which is not looked at, and why, if somebody is to be told.
+func (l *look) apart(name, why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.w.apart = true
+	l.w.blind(name, why)
+}
 
 // notThere looks at the known names of a directory that it does not have. It reports whether none of them is another
 // call's to change.
-func (l *look) notThere(below string, names []string) (told bool) {
-	there := make(map[string]bool, len(names))
-	for _, base := range names {
-		there[base] = true
+func (l *look) notThere(below string, paths []string) (told bool) {
+	there := make(map[string]bool, len(paths))
+	for _, name := range paths {
+		there[name] = true
 	}
 	told = true
 	for base := range l.w.below[below] {
 		switch name := path.Join(below, base); {
-		case there[base]:
+		case there[name]:
 		case l.passedOver(name):
 			told = told && l.leftOut(base)
 		default:
@@ -429,7 +474,8 @@ func (l *look) notThere(below string, names []string) (told bool) {
 	return told
 }
 
-func (l *look) name(dir int, base, name string, st *unix.Stat_t) error {
+// name looks at one name of a directory, and says whether it was known.
+func (l *look) name(dir int, base, name string, st *unix.Stat_t) (known bool, err error) {
 	e := Entry{Mode: uint32(st.Mode), Owner: ownerOf(st), Seen: stampOf(st)} //nolint:unconvert // uint16 on darwin
 	old, known := l.w.tree[name]
 	switch e.kind() {
@@ -437,13 +483,12 @@ func (l *look) name(dir int, base, name string, st *unix.Stat_t) error {
 		if known && old.IsDir() && l.w.same(name, e.Seen) {
 			e.Cache, e.Unkept, e.Attributes = old.Cache, old.Unkept, old.Attributes
 			l.note(name, e, old, known)
-			return nil
+			return known, nil
 		}
 		fd, err := openDirectory(dir, base)
 		if e.Unkept = l.closed(name, st, err); err != nil || e.Unkept != "" {
 			_ = unix.Close(fd)
-			l.w.apart = true
-			l.w.blind(name, e.Unkept)
+			l.apart(name, e.Unkept)
 			break
 		}
 		e.Attributes = listOfDirectory(fd)
@@ -452,10 +497,10 @@ func (l *look) name(dir int, base, name string, st *unix.Stat_t) error {
 		}
 		l.note(name, e, old, known)
 		if e.Cache {
-			l.w.apart = true
-			return unix.Close(fd)
+			l.apart("", "")
+			return known, unix.Close(fd)
 		}
-		return l.directory(os.NewFile(uintptr(fd), name), name)
+		return known, l.enter(os.NewFile(uintptr(fd), name), name)
 	case unix.S_IFLNK:
 		e.Link = Name(readLink(dir, base))
 	case unix.S_IFREG:
@@ -465,14 +510,14 @@ func (l *look) name(dir int, base, name string, st *unix.Stat_t) error {
 			break
 		}
 		if err := l.keep(dir, base, &e); err != nil {
-			return fmt.Errorf("keep %s: %w", name, err)
+			return known, fmt.Errorf("keep %s: %w", name, err)
 		}
 	}
 	if !e.IsDir() {
 		l.goneBelow(name)
 	}
 	l.note(name, e, old, known)
-	return nil
+	return known, nil
 }
 
 // closed says why what is in a directory cannot be looked at, and calls may change it; "" if it can.
@@ -490,23 +535,27 @@ func (l *look) closed(name string, st *unix.Stat_t, open error) string {
 
 func (l *look) note(name string, e, old Entry, known bool) {
 	blind := e.IsDir() && e.Mode == old.Mode && e.Unkept != "" && e.Unkept == old.Unkept // what is in it is not known
+	if known && e == old {
+		return
+	}
+	now := e // most names come no further, and cost no memory
 	switch {
 	case !known:
-		l.changes = append(l.changes, Change{Path: Name(name), After: &e})
+		l.found(name, &now, &Change{Path: Name(name), After: &now})
 	case !e.same(old) && !blind:
-		l.changes = append(l.changes, Change{Path: Name(name), Before: &old, After: &e})
-	}
-	if !known || e != old {
-		l.now[name] = &e
+		l.found(name, &now, &Change{Path: Name(name), Before: new(old), After: &now})
+	default:
+		l.found(name, &now, nil)
 	}
 }
 
 // gone notes that a name, and what was below it, is not there any more.
 func (l *look) gone(name string) {
 	if old, known := l.w.tree[name]; known {
-		l.changes = append(l.changes, Change{Path: Name(name), Before: &old})
+		l.found(name, nil, &Change{Path: Name(name), Before: &old})
+	} else {
+		l.found(name, nil, nil)
 	}
-	l.now[name] = nil
 	l.goneBelow(name)
 }
 
@@ -522,7 +571,7 @@ func (l *look) goneBelow(name string) {
 
 // forgotten is what went with a directory and is none of what calls could change.
 func (l *look) forgotten(name string) {
-	l.now[name] = nil
+	l.found(name, nil, nil)
 	for base := range l.w.below[name] {
 		l.forgotten(path.Join(name, base))
 	}

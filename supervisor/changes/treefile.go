@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io/fs"
 	"os"
+	"unsafe"
 )
 
 // A tree lies in a file of frames: what each look has found is one. A process that begins reads all
@@ -109,8 +110,8 @@ func readTree(file string) (t tree, entries int, end int64, err error) {
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	t = make(tree, len(b)/200) // 200 bytes are usual
-	for all := string(b); ; {
+	t = make(tree, len(b)/150)                                 // 150 bytes are usual
+	for all := unsafe.String(unsafe.SliceData(b), len(b)); ; { //nolint:gosec // nobody writes to b
 		rest := b[end:]
 		if len(rest) < frameHead {
 			return t, entries, end, nil
@@ -138,7 +139,7 @@ func readTree(file string) (t tree, entries int, end int64, err error) {
 // appendTree adds what has changed, so that a call that changes 20 files writes 20 entries. It writes at the
 // end of the last whole frame, and says where the file ends then.
 func appendTree(file string, end int64, changed map[string]*Entry) (int64, error) {
-	b, began := make([]byte, frameHead, frameHead+200*len(changed)), 0
+	b, began := make([]byte, frameHead, frameHead+150*len(changed)), 0
 	seal := func() {
 		binary.BigEndian.PutUint32(b[began:], uint32(len(b)-began-frameHead)) //nolint:gosec // about frameSize
 		binary.BigEndian.PutUint32(b[began+4:], crc32.ChecksumIEEE(b[began+frameHead:]))
