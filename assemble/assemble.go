@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
@@ -252,7 +253,7 @@ func openLog(cfg *config.Config, r *Running) (*audit.Log, error) {
 func OpenQuarantine() (*quarantine.Store, error) {
 	dir, err := quarantine.DefaultDir()
 	if err != nil {
-		return nil, internalError(err)
+		return nil, noState(err)
 	}
 	return openQuarantine(dir)
 }
@@ -263,9 +264,17 @@ func openQuarantine(dir string) (*quarantine.Store, error) {
 	}
 	s, err := quarantine.Open(dir)
 	if err != nil {
-		return nil, internalError(err)
+		return nil, noState(err)
 	}
 	return s, nil
+}
+
+// noState is err of a state directory that cannot be had, with what helps.
+func noState(err error) error {
+	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) && os.Getenv("HOME") != "" {
+		return internalError(err)
+	}
+	return hinted(internalError(err), "set HOME and XDG_STATE_HOME to directories that you can write to")
 }
 
 // OperatorProfile is the profile that bounds every tool: the meet of all that are
@@ -623,6 +632,9 @@ func deriveNeeds(cfg *config.Config, program string) (n sandboxprofile.Needs, fo
 		n.Presets = append(n.Presets, preset)
 	}
 	found = detect(cfg, &n, program)
+	if user, other := foreignOwner(WritableRoots(cfg)); other {
+		withinReach(user, &n, &found)
+	}
 	for _, p := range cfg.Sandbox.Paths {
 		if p.Mode == config.ReadWrite && p.SeenByPrograms() {
 			repository(&n, &found, p.Root)

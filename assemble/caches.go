@@ -53,10 +53,13 @@ func CachesDir() (string, error) {
 }
 
 // CacheOf is where the caches of the workspace of cfg lie, "" if it has none: there is
-// nothing that programs write, or the state directory lies in it.
+// nothing that programs write, the state directory lies in it, or programs run as another user.
 func CacheOf(cfg *config.Config) string {
 	dir, err := CachesDir()
 	workspace := cacheWorkspace(cfg.Vouched()) // a file that nobody trusts chooses no other
+	if _, other := foreignOwner(WritableRoots(cfg)); other {
+		return "" // the state directory is root's, and programs are not
+	}
 	if err != nil || workspace == "" || cacheWorkspace(cfg) == "" ||
 		slices.ContainsFunc(cfg.Sandbox.Paths, func(p config.Path) bool {
 			return sandboxprofile.Contains(p.Root, dir) || sandboxprofile.Contains(dir, p.Root)
@@ -162,7 +165,7 @@ func (d Derived) WithCache(cfg *config.Config) Derived {
 	p.Env.Names = slices.Clone(p.Env.Names)
 	for _, c := range d.Found.Caches {
 		own := filepath.Join(dir, c.Name)
-		if c.Outside != "" && d.Needs.Network.Mode == sandboxprofile.NetworkNone && !Filled(own) || d.named(cfg, c.Variable) {
+		if c.Outside != "" && d.Needs.Network.Mode == sandboxprofile.NetworkNone && !Filled(own) && Filled(c.Outside) || d.named(cfg, c.Variable) {
 			continue
 		}
 		had := ""

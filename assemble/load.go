@@ -3,6 +3,8 @@ package assemble
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"syscall"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/config"
@@ -53,7 +55,12 @@ func Load(file, workspace string) (*config.Config, config.Found, error) {
 	}
 	env.File, env.Workspace = file, workspace
 	c, found, err := config.Resolve(env)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return nil, found, hinted(configError(err), "nothing starts before that file is known: let this user look there, or set HOME and XDG_CONFIG_HOME to directories that they can read")
+	case errors.Is(err, syscall.ENOTCONN):
+		return nil, found, hinted(configError(err), "the server of that file system is gone: mount it again, or leave it")
+	case err != nil:
 		return nil, found, configError(err)
 	}
 	return c, found, nil

@@ -180,6 +180,9 @@ func (k *checker) missingHint(given, path string) string {
 	}
 	var dirs []string
 	for _, n := range names {
+		if n.Name() == filepath.Base(path) {
+			return "it is there: give this user a way to it, or mount its file system again"
+		}
 		if n.IsDir() {
 			dirs = append(dirs, n.Name())
 		}

@@ -154,6 +154,8 @@ func explainBwrap(text string) error {
 		u.Part, u.Hint = partUserns, usernsRemedy()
 	case strings.Contains(text, "nknown option"):
 		u.Part, u.Hint = partBwrap, fmt.Sprintf("install bubblewrap %d.%d or newer", minBwrap[0], minBwrap[1])
+	case strings.Contains(text, "find source path"): // as the user whose sandbox it is
+		u.Part, u.Hint = partMounts, notReached
 	case !isRefused(text):
 	case strings.Contains(text, "mount proc"):
 		u.Part, u.Hint = partProc, "unmask /proc: --security-opt systempaths=unconfined in Docker and podman, procMount: Unmasked in Kubernetes"
@@ -162,6 +164,10 @@ func explainBwrap(text string) error {
 	}
 	return u
 }
+
+// notReached helps where what is to be shown is another user's: root's, for a workspace that
+// belongs to somebody else.
+const notReached = "leave it out: programs run as the owner of what they may write, who has no way to it"
 
 // noNamespaces reports whether of one kind none is allowed at all.
 func noNamespaces() bool {

@@ -385,6 +385,9 @@ func identifyRules(p sandboxprofile.Profile, rules []landlock.Rule) ([]wire.Land
 		} else {
 			file, err = identify(unix.AT_FDCWD, r.Path)
 		}
+		if errors.Is(err, unix.ENOTCONN) || errors.Is(err, unix.EACCES) {
+			continue // a mount of another user's, or one whose server is gone: nobody gets there
+		}
 		if err != nil {
 			return nil, fmt.Errorf("confine: %q changed while the sandbox was built: %w", r.Path, err)
 		}

@@ -205,6 +205,9 @@ func failedSetup(f wire.Failed) error {
 	case strings.Contains(f.Error, broker.NoNotifications):
 		return &Unenforceable{Part: partBroker, Reason: broker.NoNotifications, Hint: "Linux 5.19 or newer, or user namespaces, with which bubblewrap needs no notifications"}
 	}
+	if f.Step == "landlock" && strings.HasSuffix(f.Error, unix.EACCES.Error()) {
+		return &Unenforceable{Part: f.Step, Reason: f.Error, Hint: notReached}
+	}
 	return &Unenforceable{Part: f.Step, Reason: f.Error, Hint: "run `sandgate doctor`"}
 }
 

@@ -138,6 +138,9 @@ func needsToShow(d assemble.Derived, program string) (needs []need) {
 	h := assemble.Host(d.Needs, "")
 	h.Roots = d.Needs.Roots
 	for _, path := range toolchains.Needed(h, program) {
+		if !d.CanBeGranted(path, false) {
+			return nil
+		}
 		needs = append(needs, need{Path: path})
 	}
 	return needs

@@ -13,6 +13,7 @@ import (
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/tools"
 )
 
@@ -44,7 +45,7 @@ func (a *app) printRefusals(violations []protocol.Violation, d assemble.Derived)
 		}
 		subjects = append(subjects, violationSubject(v))
 		flags = append(flags, allow...)
-		write = append(write, flagsToWrite(v)...)
+		write = append(write, flagsToWrite(v, d)...)
 	}
 	a.printViolations(observed)
 	if len(subjects) == 0 {
@@ -128,6 +129,11 @@ func flagsFor(v protocol.Violation, d assemble.Derived) (flags []string) {
 // changes nothing. The files of the machine are looked at for that, because this is said to
 // the person, and not to the program.
 func needsFor(v protocol.Violation, d assemble.Derived) (needs []need) {
+	needs = needsUnbounded(v, d)
+	return slices.DeleteFunc(needs, func(n need) bool { return n.Path != "" && !d.CanBeGranted(n.Path, n.Write) })
+}
+
+func needsUnbounded(v protocol.Violation, d assemble.Derived) (needs []need) {
 	switch {
 	case strings.HasPrefix(v.Allow, "shell.network:"):
 		for _, m := range quotedRule().FindAllStringSubmatch(v.Allow, -1) {
@@ -154,7 +160,7 @@ var quotedRule = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 
 // flagsToWrite are flags for what could not be read, and is not there: a program may have
 // been about to make it, which the words of an error do not tell.
-func flagsToWrite(v protocol.Violation) []string {
+func flagsToWrite(v protocol.Violation, d assemble.Derived) []string {
 	if _, err := os.Lstat(v.Path); err == nil || v.Right == protocol.RightWrite || !strings.HasPrefix(v.Allow, "sandbox.paths.") {
 		return nil
 	}
@@ -162,7 +168,9 @@ func flagsToWrite(v protocol.Violation) []string {
 		return nil
 	}
 	for _, n := range needsToWrite(v.Path) {
-		return []string{"--rw " + tools.QuoteWord(n.Path)}
+		if d.CanBeGranted(n.Path, true) {
+			return []string{"--rw " + tools.QuoteWord(n.Path)}
+		}
 	}
 	return nil
 }
@@ -181,8 +189,8 @@ func needsToWrite(path string) []need {
 	}
 	written := &config.Config{}
 	written.Sandbox.Paths = []config.Path{{Root: real, Mode: config.ReadWrite}}
-	if assemble.CheckPlaces(written, "") != nil {
-		return nil
+	if home, err := os.UserHomeDir(); assemble.CheckPlaces(written, "") != nil || err == nil && sandboxprofile.Contains(real, home) {
+		return nil // what is missing is one file, and not all that the person has
 	}
 	return []need{{Path: path, Write: true}}
 }

@@ -10,8 +10,8 @@ type Cache struct {
 	Name     string // of the directory
 	Reason   string
 	// Outside is the directory whose place it takes, of which programs inside could read
-	// what was downloaded before. It takes that place where they can download, or once
-	// they have.
+	// what was downloaded before. It takes that place where they can download, once
+	// they have, or if there is nothing to read.
 	Outside string
 	// value is of the variable, if it is not the directory alone: {dir} and {outside}
 	// stand for these, and {had} for what it is without, or else for had.
