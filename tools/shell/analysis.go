@@ -46,7 +46,7 @@ type analysis struct {
 	bounds []int
 
 	// env is what has become of the environment of later commands.
-	env  envClass
+	env  bool
 	dirs dirSet
 	// arrived is where the last cd leads if it succeeds.
 	arrived dirSet

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -72,8 +73,8 @@ func (a *analysis) doubt(cmd simpleCommand, reason string) bool {
 	return a.free(cmd)
 }
 
-// namesOnly judges a built-in that sets variables by name. Bash evaluates a
-// subscript in such a name, quoted or not, so the names must be plain ones.
+// namesOnly judges a built-in that sets variables by name. Bash evaluates a subscript in such
+// a name, quoted or not, and what some variables of its own are set to.
 func namesOnly(flags, values, names string) builtinFunc {
 	g := grammar{flags: flags, data: values + names}
 	return func(a *analysis, cmd simpleCommand) bool {
@@ -87,8 +88,8 @@ func namesOnly(flags, values, names string) builtinFunc {
 			}
 		}
 		for _, w := range p.operands {
-			if !w.fixed() || !isName(w.text) || classify(w.text, word{dynamic: true}) == envDangerous {
-				return a.doubt(cmd, fmt.Sprintf("%s sets %s, which is no plain variable", cmd.words[0].text, w))
+			if !w.fixed() || !ofTheLine(w.text) {
+				return a.doubt(cmd, fmt.Sprintf("%s sets %s, whose name is not one in small letters", cmd.words[0].text, w))
 			}
 		}
 		return a.free(cmd)
@@ -104,10 +105,20 @@ func (a *analysis) wait(cmd simpleCommand) bool {
 	return a.free(cmd)
 }
 
-// printf evaluates the name after -v; the rules speak about the rest.
+// prints matches the formats of printf(1) that only print: "%n" sets the variable that its argument
+// names. A backslash is a character like others, since bash takes "\%n" for a conversion.
+var prints = regexp.MustCompile(`^([^%]|%%|%[-+ #0]*[0-9]*(\.[0-9]+)?[sbqcdiouxXeEfFgGaA])*$`)
+
+// printf must not set a variable, by an option or by its format; the rules speak about the rest.
 func (a *analysis) printf(cmd simpleCommand) bool {
-	if len(cmd.words) > 1 && cmd.words[1].mayBeOption() && cmd.words[1].text != "--" && strings.HasPrefix(cmd.words[1].prefix()+"-v", "-v") {
-		a.ask("printf -v sets a variable", "use a plain assignment")
+	words := cmd.words[1:]
+	if len(words) > 0 && words[0] == fixedWord("--") {
+		words = words[1:]
+	} else if len(words) > 0 && strings.HasPrefix(words[0].text, "-") {
+		words = []word{unknownWords()}
+	}
+	if len(words) > 0 && (!words[0].fixed() || !prints.MatchString(words[0].text)) {
+		a.ask("printf with an option or a format that may set a variable", "write the format out, with %s for what is not known")
 	}
 	return false
 }

@@ -49,7 +49,7 @@ func (a *analysis) noteClass(cmd simpleCommand) (reads bool) {
 	name := cmd.words[0]
 	base := a.baseName(name.text)
 	_, trusted := a.p.programs.Identify(name.text, a.dirs.one())
-	if !trusted || cmd.env != envHarmless || a.onlyReads(base, cmd) != "" {
+	if !trusted || cmd.env || a.onlyReads(base, cmd) != "" {
 		a.beyond = true
 		return false
 	}

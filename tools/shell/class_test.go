@@ -141,7 +141,7 @@ func TestVariablesOfTheEnvironment(t *testing.T) {
 	f := newFixture(t, allowing("ls"))
 	f.config.Env = append(f.config.Env, "TARGET=staging")
 	for command, want := range map[string]tools.Effect{
-		"ls": tools.Allow, "OTHER=prod; ls": tools.Allow, "for x in prod; do ls; done": tools.Allow, "LANG=C; ls": tools.Allow,
+		"ls": tools.Allow, "other=prod; ls": tools.Allow, "OTHER=prod; ls": tools.Ask, "LANG=C LANG=$x; ls": tools.Ask, "for x in prod; do ls; done": tools.Allow, "LANG=C; ls": tools.Allow,
 		"TARGET=prod ls": tools.Ask, "TARGET=prod; ls": tools.Ask, "TARGET=prod && ls": tools.Ask, "for TARGET in prod; do ls; done": tools.Ask, "read TARGET <<< prod; ls": tools.Ask,
 		"read -r TARGET < a.txt; ls": tools.Ask, "if TARGET=prod; then ls; fi": tools.Ask, "unset TARGET; ls": tools.Ask, "while ls; do TARGET=prod; done": tools.Ask, "while ls; do read TARGET < a.txt; done": tools.Ask,
 	} {

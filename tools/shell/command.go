@@ -15,7 +15,7 @@ import (
 // A simpleCommand is one program or built-in with its words.
 type simpleCommand struct {
 	words []word
-	env   envClass // the worst that is set for it
+	env   bool // it is given a variable that may change what it does
 	// assigned: something is set for it, harmless or not.
 	assigned bool
 	// free is set for what needs no rule of its own: a wrapper whose command is
@@ -41,7 +41,7 @@ func (c simpleCommand) known() []string {
 func (a *analysis) call(c *syntax.CallExpr) {
 	cmd := simpleCommand{assigned: len(c.Assigns) > 0}
 	for _, as := range c.Assigns {
-		cmd.env = max(cmd.env, a.assignment(as, len(c.Args) > 0))
+		cmd.env = a.assignment(as) || cmd.env
 	}
 	if len(c.Args) == 0 {
 		return
@@ -55,7 +55,7 @@ func (a *analysis) simple(cmd simpleCommand) {
 	if len(cmd.words) == 0 || !a.step() || !a.charge(workOf(cmd.words)) {
 		return
 	}
-	cmd.env = max(cmd.env, a.env)
+	cmd.env = cmd.env || a.env
 	name := cmd.words[0]
 	if !name.fixed() || name.text == "" {
 		a.unnamed(cmd)
@@ -218,7 +218,7 @@ func (a *analysis) applies(r *compiledRule, cmd simpleCommand, views []view, why
 func (a *analysis) byDefault(cmd simpleCommand, why string) Part {
 	p := Part{Effect: a.p.fallback, Rule: ruleDefault, RuleIndex: -1}
 	switch {
-	case cmd.free && cmd.env < envDangerous:
+	case cmd.free:
 		p.Effect = tools.Allow
 		return p
 	case p.Effect == tools.Allow && a.p.guarded:
@@ -237,7 +237,7 @@ func (a *analysis) unfit(r *compiledRule, v verdict, cmd simpleCommand, rest []w
 	switch {
 	case v != yes:
 		return "a word of the command is not known before it runs"
-	case cmd.env != envHarmless:
+	case cmd.env:
 		return "the command is given a variable that may change what it does"
 	}
 	if reason := a.outsideRoots(r, cmd); reason != "" {

@@ -1,12 +1,14 @@
 package shell
 
 import (
+	"errors"
 	"flag"
 	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,6 +26,7 @@ var (
 // reader takes for data and another for a command.
 type speaker struct {
 	*rand.Rand
+	names []string // of variables that shells know
 	left  int      // how much more to say
 	later []string // bodies of here-documents, for the end of the line
 }
@@ -38,6 +41,9 @@ func (s *speaker) payload() string { return payloads[s.IntN(len(payloads))] }
 
 func (s *speaker) line() string {
 	line := s.command()
+	if s.IntN(4) == 0 {
+		line = s.setting() + s.one("; ", "\n", " && ", " || ", " ") + s.one("ls", "check", line)
+	}
 	for s.IntN(3) == 0 {
 		line += s.one("; ", " && ", " || ", " | ", "\n", " & ", ";\n", " &&\n") + s.command()
 	}
@@ -95,6 +101,18 @@ func (s *speaker) prefix() string {
 
 func (s *speaker) assignment() string {
 	return s.one("x", "y", "COLUMNS", "LC_ALL", "a", "PIPESTATUS", "a[0]", "a[$(evil)]", "IFS", "POSIXLY_CORRECT", "PS4") + s.one("=", "=", "=", "+=", "=(") + s.word() + s.one("", "", "", ")")
+}
+
+// setting has a built-in, or an assignment, take a command for data that it evaluates, or set a
+// variable that the shell knows.
+func (s *speaker) setting() string {
+	n := s.one(s.one(s.names...), s.one("RANDOM", "PATH"), "x", "VERBOSE")
+	v := s.one(`'a[$(evil)]'`, `'a[$(evil)]'`, `a[\$\(evil\)]`, `"a[\$(evil)]"`, "$x", "a", "0", "PATH=0", "x=0", "PATH--", `'$(evil)'`, s.word())
+	return s.one("", "", "x='a[$(evil)]'; ", "x=a; ") + strings.NewReplacer("N", n, "V", v).Replace(s.one("N=V", "N=V check", "N=V; check", "export N=V", "export N=V; check", "N+=V", "for N in V; do ls; done", "for N in a V; do check; done",
+		"read N <<< V", "read -r a N <<< V", "read -a V", "read -a N <<< V", "mapfile N <<< V", "mapfile -t V", "mapfile -C V -c 1 N <<< V", "select N in V; do break; done <<< 1", "getopts V N", "getopts a N -V", "unset V", "unset -v N", "wait -p V", "wait -n -p N",
+		"printf -v N %s V", "printf -- -v N", "printf V N", "printf %n N", "printf a%n N", "printf '%s%n' V N", "printf '\\%n' N", `printf "a%%%n" N`, "printf %d V", "printf '%*d' V V", "printf '%(V)T' V", "test -v V", "test V -eq V", "[ -t V ]", "[[ -v V ]]", "[[ V -eq 1 ]]",
+		"let N=V", "((N=V))", "((V))", "declare N=V", "declare -i N=V", "local N=V", "readonly N=V", "typeset -n N=V", "coproc N { ls; }", "ls {N}>&1", "exec {N}>&1", "cd V", "shift V", "exit V", "return V", "kill V", "jobs -x V", "type V", "history V", "trap V N", "set V",
+		"echo ${N}", "echo ${!N}", "echo ${!x}", "echo ${x@P}", "echo ${N:=V}", "echo ${N:V}", "echo ${x:0:V}", "echo ${a[V]}", "echo ${#a[V]}", "echo $((N))", "echo $((V))", "echo $[N]", "env N=V check", "env N=V ls", "timeout 9 env N=V check", "N=V timeout 9 check", "command export N=V", "builtin read N <<< V"))
 }
 
 func (s *speaker) inner() string {
@@ -211,17 +229,19 @@ func (s *speaker) bodies() string {
 
 // TestShellsRunNothingElse runs command lines that are made up, and that run unasked, in
 // real shells, whose PATH has one program that no rule speaks about and no table knows, and
-// one that runs its first word, unless that is the word which its rule names.
-// It must never run, and no file may be written: where that happens, the shell reads a
+// one that runs its first word, unless that is the word which its rule names. Another evaluates
+// what is in its environment, as scripts do, and in the directory lie programs for a PATH that is a number.
+// The first must never run, and no file may be written: where that happens, the shell reads a
 // command line otherwise than this package.
 func TestShellsRunNothingElse(t *testing.T) {
-	d, list := rulesOf(t, "ls;echo;printf;run a")
+	d, list := rulesOf(t, "ls;echo;printf;run a;check")
+	names := shellNames(t)
 	p := mustPolicy(t, d, list)
 	for _, shell := range []string{"bash", "dash"} {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
 			theatre := newTheatre(t, shell)
-			s := speaker{Rand: rand.New(rand.NewPCG(*seed, uint64(len(shell))))}
+			s := speaker{Rand: rand.New(rand.NewPCG(*seed, uint64(len(shell)))), names: names}
 			ran := 0
 			for range *lines {
 				s.left, s.later = 20+s.IntN(150), nil
@@ -230,7 +250,7 @@ func TestShellsRunNothingElse(t *testing.T) {
 					from := s.IntN(len(command))
 					command = command[:from] + s.payload() + command[from+s.IntN(len(command)-from):]
 				}
-				if d := p.Decide(command, shell); !strings.Contains(command, "evil") || d.Effect != tools.Allow && !d.Free() {
+				if d := p.Decide(command, shell); !strings.Contains(command, "evil") && !strings.Contains(command, "0") && !strings.Contains(command, "%") || d.Effect != tools.Allow && !d.Free() {
 					continue
 				}
 				ran++
@@ -242,6 +262,25 @@ func TestShellsRunNothingElse(t *testing.T) {
 			}
 		})
 	}
+}
+
+// shellNames are the variables that bash knows: those that it has, and others of bash(1).
+func shellNames(t *testing.T) []string {
+	t.Helper()
+	out, err := exec.Command("bash", "-c", "compgen -v").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := strings.Fields(string(out))
+	if !slices.Contains(names, "RANDOM") || !slices.Contains(names, "HISTCMD") {
+		t.Fatalf("bash has %q", names)
+	}
+	return append(names, strings.Fields(`BASHOPTS BASHPID BASH_ALIASES BASH_ARGC BASH_ARGV BASH_ARGV0 BASH_CMDS BASH_COMMAND BASH_COMPAT BASH_ENV
+		BASH_EXECUTION_STRING BASH_LINENO BASH_LOADABLES_PATH BASH_REMATCH BASH_SOURCE BASH_SUBSHELL BASH_XTRACEFD CDPATH CHILD_MAX COLUMNS COMPREPLY COMP_CWORD
+		COMP_LINE COMP_WORDBREAKS COPROC DIRSTACK EMACS ENV EPOCHREALTIME EPOCHSECONDS EXECIGNORE FCEDIT FIGNORE FUNCNAME FUNCNEST GLOBIGNORE GROUPS HISTCMD
+		HISTCONTROL HISTFILE HISTFILESIZE HISTIGNORE HISTSIZE HISTTIMEFORMAT HOME HOSTFILE IFS IGNOREEOF INPUTRC INSIDE_EMACS LANG LC_ALL LC_COLLATE LC_NUMERIC
+		LINENO LINES MAIL MAILCHECK MAILPATH MAPFILE OLDPWD OPTARG OPTERR OPTIND PATH PIPESTATUS POSIXLY_CORRECT PPID PROMPT_COMMAND PROMPT_DIRTRIM PS0 PS1 PS3 PS4
+		PWD RANDOM READLINE_LINE READLINE_POINT REPLY SECONDS SHELL SHELLOPTS SHLVL SRANDOM TERM TIMEFORMAT TMOUT TMPDIR UID auto_resume histchars`)...)
 }
 
 // A theatre is a directory in which a shell runs command lines.
@@ -260,9 +299,19 @@ func newTheatre(t *testing.T, shell string) *theatre {
 			t.Fatal(err)
 		}
 	}
-	for name, script := range map[string]string{"evil": "#!/bin/sh\n: >" + h.mark + "\n", "ls": "#!/bin/sh\n", "run": "#!/bin/sh\n[ \"$1\" = a ] || \"$1\"\n"} {
+	const evaluates = "#!BASH\nfor n in $(compgen -e); do case $n in PWD|OLDPWD|PATH|_|SHLVL) ;; *) [[ ${!n} -eq 1 ]] 2>/dev/null; esac; done; ls\n"
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, script := range map[string]string{"evil": "#!/bin/sh\n: >" + h.mark + "\n", "ls": "#!/bin/sh\n", "run": "#!/bin/sh\n[ \"$1\" = a ] || \"$1\"\n", "check": strings.ReplaceAll(evaluates, "BASH", bash)} {
 		if err := os.WriteFile(filepath.Join(h.bin, name), []byte(script), 0o755); err != nil {
 			t.Fatal(err)
+		}
+		for _, number := range []string{"-1", "0", "1"} {
+			if err := errors.Join(os.MkdirAll(filepath.Join(h.dir, number), 0o755), os.Symlink(filepath.Join(h.bin, "evil"), filepath.Join(h.dir, number, name))); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	for name, target := range map[string]string{"bash": "bash", "sh": "dash", "dash": "dash", "env": "env", "cat": "cat", "timeout": "timeout", "xargs": "xargs"} {
@@ -292,6 +341,9 @@ func (h *theatre) play(t *testing.T, command string) {
 		t.Fatal(err)
 	}
 	for _, f := range left {
+		if hasField("-1 0 1", f.Name()) {
+			continue
+		}
 		t.Errorf("%q is allowed, and %s writes %q", command, h.shell, f.Name())
 		if err := os.RemoveAll(filepath.Join(h.dir, f.Name())); err != nil {
 			t.Fatal(err)

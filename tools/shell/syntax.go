@@ -2,6 +2,7 @@ package shell
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -65,13 +66,13 @@ func (l *listing) node(n syntax.Node) bool {
 		return l.needs(!strings.Contains(n.Text, "\n"), "a comment that ends in a backslash")
 	case *syntax.ForClause:
 		w, ok := n.Loop.(*syntax.WordIter)
-		return l.needs(ok && !n.Select && !n.Braces && w.InPos.IsValid(), "a loop that is not `for NAME in WORDS`")
+		return l.needs(ok && !n.Select && !n.Braces && w.InPos.IsValid(), "a loop that is not `for NAME in WORDS`") && l.needs(ofTheLine(w.Name.Value), notOfTheLine)
 	case *syntax.CaseClause:
 		return l.needs(!n.Braces, "syntax of another shell")
 	case *syntax.Assign:
-		return l.needs(plainAssign(n), "an assignment that is not NAME=VALUE")
+		return l.needs(plainAssign(n), "an assignment that is not NAME=VALUE") && l.needs(l.harmless(n) || ofTheLine(n.Name.Value), notOfTheLine)
 	case *syntax.DeclClause:
-		return l.needs(plainExport(n), n.Variant.Value+" changes how values are evaluated, or what later commands do")
+		return l.needs(l.exports(n), n.Variant.Value+" changes how values are evaluated, or what later commands do")
 	case *syntax.Redirect:
 		return l.redirect(n)
 	case *syntax.Word:
@@ -111,16 +112,21 @@ func plainAssign(as *syntax.Assign) bool {
 	return as.Name != nil && !as.Naked && !as.Append && as.Index == nil && as.Array == nil
 }
 
-// plainExport accepts `export` of plain assignments whose variable is harmless to every
-// program.
-func plainExport(d *syntax.DeclClause) bool {
-	for _, as := range d.Args {
-		if d.Variant.Value != "export" || !plainAssign(as) || as.Value == nil || literalText(as.Value) == "" ||
-			classify(as.Name.Value, fixedWord(literalText(as.Value))) != envHarmless {
-			return false
-		}
+const notOfTheLine = "a variable whose name is not in small letters: the shell, or a program, may take its value for more than text"
+
+// harmless accepts an assignment of text that is there to be seen, to a variable of which all
+// programs make no more than that.
+func (l *listing) harmless(as *syntax.Assign) bool {
+	text := ""
+	if as.Value != nil {
+		text = strings.Trim(l.src[as.Value.Pos().Offset():as.Value.End().Offset()], `"'`)
 	}
-	return len(d.Args) > 0
+	return plainAssign(as) && harmless(as.Name.Value, fixedWord(text))
+}
+
+// exports accepts `export` of assignments that are harmless to every program.
+func (l *listing) exports(d *syntax.DeclClause) bool {
+	return d.Variant.Value == "export" && len(d.Args) > 0 && !slices.ContainsFunc(d.Args, func(as *syntax.Assign) bool { return !l.harmless(as) })
 }
 
 var delimiter = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

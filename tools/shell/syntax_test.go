@@ -49,6 +49,13 @@ func TestOnlyListedSyntax(t *testing.T) {
 		{"x=ls; $'read' x <<< 'touch p'; $x", "read x <<< 'touch p'"},
 		{"r=read; x=ls; $r x <<< 'touch p'; $x", "x=src; ls $x"},
 		{"x=ls; mapfile x <<< 'touch p'; $x", "mapfile x <<< a"},
+		// Variables of the shell's own, whose values it evaluates, or by which it finds programs.
+		{"RANDOM='a[$(touch p)]'; ls", "random='a[$(touch p)]'; ls"}, {"SRANDOM='a[$(touch p)]' ls", "VERBOSE=1 ls"}, {"for HISTCMD in 'a[$(touch p)]'; do ls; done", "for histcmd in 'a[$(touch p)]'; do ls; done"},
+		{"read OPTIND <<< 'a[$(touch p)]'", "read optind <<< 'a[$(touch p)]'"}, {"mapfile RANDOM <<< a", "mapfile -t lines <<< a"}, {"unset RANDOM; ls", "unset -v x; ls"}, {"FOO=a; ls", "f00=a; ls"}, {"_=a; ls", "_a=a; ls"},
+		{"printf '%n' PATH; ls", "printf '%s\n' PATH; ls"}, {"printf '\\%n' PATH; ls", "printf '\t%-5s %05.2f %%n\n' a 1; ls"}, {"printf \"$x\"; ls", "printf %s \"$x\"; ls"}, {"printf -v x a; ls", "printf -- -v; ls"}, {"printf '%(%s)T' 1", "printf %d 1"},
+		// Harmless ones, with a value that those who read it evaluate.
+		{"VERBOSE='$(shell touch p)' ls", "VERBOSE='yes' ls"}, {"export VERBOSE='a[$(touch p)]'; ls", "export VERBOSE=1 DEBUG=\"app:x\"; ls"}, {"env VERBOSE='a[$(touch p)]' ls", "env VERBOSE=a ls"}, {"VERBOSE=PATH=0 ls", "RUST_LOG=a,b ls"},
+		{"VERBOSE=PATH-- ls", "NODE_ENV=pre-prod ls"}, {"VERBOSE=$x ls", "VERBOSE= ls"}, {"VERBOSE=\"$(ls)\"; ls", "LC_ALL=en_US.UTF-8; ls"}, {"x='a[$(touch p)]'; CI=$x ls", "TZ=Europe/Berlin ls"},
 		// Shells that read otherwise.
 		{"sh -c '((touch - p))'", "bash -c 'ls'"}, {"sh -c '[[ a > p ]]'", "bash -c '[[ a > p ]]'"}, {`sh -c ": \$'\\'; touch p #'"`, `bash -c ": \$'\\'; touch p #'"`},
 		{"dash -c 'ls &> p'", "dash -c 'ls > /dev/null 2>&1'"}, {"sh -c 'cat <(ls)'", "bash -c 'cat <(ls)'"}, {"sh -c 'ls {a,b}'", "bash -c 'ls {a,b}'"}, {"sh -c 'function f { ls; }'", "sh -c '{ ls; }'"},
@@ -59,15 +66,15 @@ func TestOnlyListedSyntax(t *testing.T) {
 		{"echo {a,'$(touch p)'}", "echo {a,b}"}, {"echo {a,{b,c}}", "echo {1..3}"}, {"echo \"$\\\n(touch p)\"", "echo \"a\\\nb\""}, {"ls # \\\ntouch p", "ls # a\nls"},
 		// What changes what words mean.
 		{"f() { ls; }; f", "{ ls; }"}, {"select x in a; do ls; done", "for x in a; do ls; done"}, {"for ((;;)); do ls; done", "for x in 1 2; do ls; done"}, {"for x; do ls; done", "for x in \"$@\"; do ls; done"},
-		{"coproc ls", "ls &"}, {"ls {x}>/dev/null", "ls 2>/dev/null"}, {"ls @(a|b)", "ls *"}, {"[[ a =~ (b) ]]", "[[ a == b* ]]"}, {"export FOO=a; ls", "FOO=a; ls"}, {"export LC_ALL; ls", "export LC_ALL=C; ls"},
+		{"coproc ls", "ls &"}, {"ls {x}>/dev/null", "ls 2>/dev/null"}, {"ls @(a|b)", "ls *"}, {"[[ a =~ (b) ]]", "[[ a == b* ]]"}, {"export FOO=a; ls", "foo=a; ls"}, {"export LC_ALL; ls", "export LC_ALL=C; ls"},
 		{"POSIXLY_CORRECT=1 ls a -l", "LC_ALL=C ls a -l"}, {"IFS=x; ls", "x=IFS; ls"}, {"PIPESTATUS='($(touch p))'; ls", "y='($(touch p))'; ls"},
 	} {
-		for _, rules := range []string{"ls;echo;cat;bash;sh;dash;env;head", "ls;allow:*;deny:touch"} {
+		for _, rules := range []string{"ls;echo;cat;bash;sh;dash;env;head;printf", "ls;allow:*;deny:touch"} {
 			if d := decideFor(t, rules, c.bad); d.Effect == tools.Allow || d.Free() {
 				t.Errorf("rules %q: %q is %v, free %v: %+v", rules, c.bad, d.Effect, d.Free(), d.Parts)
 			}
 		}
-		if d := decideFor(t, "ls;echo;cat", c.good); d.Effect != tools.Allow {
+		if d := decideFor(t, "ls;echo;cat;printf", c.good); d.Effect != tools.Allow {
 			t.Errorf("%q is %v: %s", c.good, d.Effect, d.Reason)
 		}
 	}

@@ -86,16 +86,6 @@ func (t *tables) line(kind string, names, pairs []string) error {
 // in reports whether a list of the table has word.
 func (t *tables) in(list, word string) bool { return t.lists[list][word] }
 
-// fits reports whether a list has a beginning, or an end, of name.
-func (t *tables) fits(list string, part func(name, part string) bool, name string) bool {
-	for p := range t.lists[list] {
-		if part(name, p) {
-			return true
-		}
-	}
-	return false
-}
-
 func (t *tables) sub(name string) {
 	if program, _, ok := strings.Cut(name, "/"); ok {
 		t.subs[program] = true

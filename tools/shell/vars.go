@@ -53,13 +53,10 @@ func assignments(f *syntax.File) vars {
 // setsNothing reports whether a command surely sets no variable of the shell's.
 func setsNothing(words []*syntax.Word) bool {
 	name := words[0].Lit()
-	switch {
-	case name == "" || strings.ContainsAny(name, "\\{*?["):
+	if name == "" || strings.ContainsAny(name, "\\{*?[") {
 		return false
-	case name == "printf": // and not printf -v
-		return len(words) > 1 && strings.Trim(literalText(words[1])[:min(1, len(literalText(words[1])))], "-{") != ""
 	}
-	return !known().in("builtins", name) || hasField(": [ test echo true false pwd exit return break continue cd kill", name)
+	return !known().in("builtins", name) || hasField(": [ test echo printf true false pwd exit return break continue cd kill", name) // of printf see there
 }
 
 // literalText is the value of a word made of plain and quoted text only, "" of any

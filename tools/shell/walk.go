@@ -173,9 +173,6 @@ func (a *analysis) forClause(c *syntax.ForClause) {
 		a.repeated(func() { a.stmts(c.Do) })
 		return
 	}
-	if classify(loop.Name.Value, word{dynamic: true}) == envDangerous {
-		a.ask("the loop sets "+loop.Name.Value, "use another variable name")
-	}
 	if items := a.words(loop.Items); !a.unroll(loop.Name.Value, items, c.Do) {
 		a.repeated(func() { a.stmts(c.Do) })
 	}

@@ -67,7 +67,7 @@ func (a *analysis) wrapped(w *wrapper, cmd simpleCommand) {
 		return
 	}
 	if environ := strings.Fields(w.environ); len(environ) > 0 && p.has(environ...) {
-		outer.env = max(outer.env, envUnknown)
+		outer.env = true
 	}
 	a.judge(outer)
 	for i := 1; i < len(cmd.words)-len(p.operands)+w.skip && i < len(cmd.words); i++ {
@@ -113,7 +113,7 @@ func (a *analysis) wrappedCommand(w *wrapper, cmd simpleCommand, p parsed) {
 			return
 		}
 		if hasField(w.environ, o.name) && w.environ != "" {
-			inner.env, inner.assigned = max(inner.env, envUnknown), true
+			inner.env, inner.assigned = true, true
 		}
 	}
 	if w.assigns {
@@ -146,19 +146,14 @@ func (a *analysis) assignmentWords(cmd *simpleCommand) []word {
 	for i, w := range cmd.words {
 		name, value, ok := strings.Cut(w.prefix(), "=")
 		if !ok {
-			if !w.fixed() { // it may expand to an assignment
-				cmd.env = max(cmd.env, envUnknown)
-			}
+			cmd.env = cmd.env || !w.fixed() // it may expand to an assignment
 			return cmd.words[i:]
 		}
-		class := classify(name, word{text: value, literal: len(value), dynamic: !w.fixed()})
-		if !isName(name) {
-			class = envDangerous
+		plain := harmless(name, word{text: value, literal: len(value), dynamic: !w.fixed()})
+		if !plain && !ofTheLine(name) {
+			a.ask(notOfTheLine+": "+name, "run the command without it")
 		}
-		if class == envDangerous {
-			a.ask("sets "+name+", which decides what programs do", "run the command without it")
-		}
-		cmd.env, cmd.assigned = max(cmd.env, class), true
+		cmd.env, cmd.assigned = cmd.env || !plain, true
 	}
 	return nil
 }
