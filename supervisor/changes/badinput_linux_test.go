@@ -655,7 +655,7 @@ func TestALookThatWasTooLongGoesOn(t *testing.T) {
 	sh(t, ws, ground)
 	w := open(t, store, ws, options)
 	w.patience = 1
-	if _, err := w.Begin(Call{Started: time.Now()}, all); !errors.Is(err, errLate) {
+	if _, err := w.Begin(Call{Started: time.Now()}, all); !errors.Is(err, errLate) || strings.Count(err.Error(), "not done") != 1 {
 		t.Fatalf("%v", err)
 	}
 	if kept, _, _, err := readTree(w.begunFile()); err != nil || len(kept) == 0 {

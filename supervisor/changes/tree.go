@@ -425,7 +425,7 @@ func (l *look) directory(dir *os.File, below string) error {
 		}
 		l.names.Add(1)
 		was, err := l.name(fd, base, name, &st)
-		if err = errors.Join(l.bound(), err); err != nil {
+		if err = cmp.Or(err, l.bound()); err != nil {
 			return err
 		}
 		if was {
