@@ -50,6 +50,9 @@ func (a *app) runDraft(cmd *cobra.Command, f runFlags, argv []string) error {
 	}
 	defer held.release()
 	err = a.inDraft(held, cmd, f, argv)
+	if err == nil && f.keep {
+		return a.keepAtOnce(d, f)
+	}
 	if told := a.tellDraft(d, f); told != nil { // it drops a draft that has nothing in it
 		return errors.Join(err, told)
 	}
@@ -182,7 +185,7 @@ func (a *app) inDraft(d *heldDraft, cmd *cobra.Command, f runFlags, argv []strin
 	}
 	args := []string{"run", "--draft-of", d.Dir()}
 	cmd.Flags().Visit(func(fl *pflag.Flag) {
-		if fl.Name == "review" || fl.Name == "draft" {
+		if fl.Name == "review" || fl.Name == "draft" || fl.Name == "keep" {
 			return
 		}
 		values := []string{fl.Value.String()}
@@ -229,6 +232,25 @@ func (a *app) inDraft(d *heldDraft, cmd *cobra.Command, f runFlags, argv []strin
 			return withStatus(exitInternal, err)
 		}
 	}
+}
+
+// keepAtOnce keeps what a command has left in a draft, as `review keep` does. Standard output is the command's.
+func (a *app) keepAtOnce(d *changes.Draft, f runFlags) error {
+	quiet := *a
+	quiet.out = a.err
+	x := &reviewCmd{app: &quiet, config: f.config}
+	cfg, err := x.configOf(d)
+	if err != nil {
+		return err
+	}
+	n, err := x.keepOf(d, cfg, nil, nil)
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		fmt.Fprintf(a.err, "sandgate: kept %s\n", plural(n, "name", "names"))
+	}
+	return dropDraft(d)
 }
 
 // tellDraft says what is in a draft. One with nothing in it goes.
@@ -320,6 +342,7 @@ type reviewCmd struct {
 	*app
 	config     string
 	force, yes bool
+	asJSON     bool
 }
 
 func newReviewCmd(a *app) *cobra.Command {
@@ -401,6 +424,9 @@ is brought to its end by the next sandgate that works there, or taken back by dr
 		sub.Flags().StringVar(&x.config, "config", "", "configuration `file`")
 		c.AddCommand(sub)
 	}
+	for _, list := range []*cobra.Command{c, show} {
+		list.Flags().BoolVar(&x.asJSON, "json", false, "print JSON")
+	}
 	return c
 }
 
@@ -413,6 +439,13 @@ func (x *reviewCmd) list() error {
 	for _, d := range l {
 		x.tellCutOff(d)
 	}
+	if x.asJSON {
+		shown := []draftJSON{}
+		for _, d := range l {
+			shown = append(shown, draftJSON{d.ID, d.Began, d.Roots, d.Command})
+		}
+		return printJSON(x.out, shown)
+	}
 	if len(l) == 0 {
 		fmt.Fprintln(x.err, "sandgate: there is no draft; `sandgate run --review -- COMMAND` makes one")
 		return nil
@@ -423,6 +456,38 @@ func (x *reviewCmd) list() error {
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", d.ID, d.Began.Local().Format(time.DateTime), shownNames{}.texts(d.Roots), approval.EscapeLine(strings.Join(d.Command, " ")))
 	}
 	return tw.Flush()
+}
+
+// A draftJSON is one of `review --json`.
+type draftJSON struct {
+	ID      string    `json:"id"`
+	Began   time.Time `json:"began"`
+	Of      []string  `json:"of"` // directories
+	Command []string  `json:"command"`
+}
+
+// A stepJSON is one of `review show --json`: what a keep of the draft would do to a name.
+type stepJSON struct {
+	Root string       `json:"root"` // a directory
+	Path changes.Name `json:"path"` // below it
+	// Now is what stands there, Draft what is to: nil for nothing. They are as in `log --json`.
+	Now      *changes.Entry `json:"now,omitempty"`
+	Draft    *changes.Entry `json:"draft,omitempty"`
+	Conflict string         `json:"conflict,omitempty"`
+	Merged   bool           `json:"merged,omitempty"` // with what somebody has changed since
+	// Remarks are what the list says behind the name.
+	Remarks string `json:"remarks,omitempty"`
+}
+
+func (x *reviewCmd) showJSON(d *changes.Draft, plans []changes.DraftPlan, cfg *config.Config) error {
+	protect, _ := assemble.Patterns(cfg)
+	l := []stepJSON{}
+	for i, p := range plans {
+		for _, s := range p.Steps {
+			l = append(l, stepJSON{d.Roots[i], s.Path, s.Now, s.Was, s.Conflict, s.Merged, strings.TrimSpace(marks(s, d.Roots[i], protect))})
+		}
+	}
+	return printJSON(x.out, l)
 }
 
 // configOf is the configuration of a draft's workspace.
@@ -438,6 +503,9 @@ func (x *reviewCmd) show(d *changes.Draft, paths []string) error {
 	plans, err := draftPlans(d, cfg, paths)
 	if err != nil {
 		return err
+	}
+	if x.asJSON {
+		return x.showJSON(d, plans, cfg)
 	}
 	var b bytes.Buffer
 	for i, p := range plans {

@@ -38,6 +38,7 @@ type runFlags struct {
 	unrecorded                              bool // what it changes is recorded by who runs it
 	terminal                                bool // a program on a terminal has one of its own
 	review                                  bool // what it writes is a draft
+	keep                                    bool // that is kept if the command succeeds
 	draft                                   string
 	draftOf                                 string // the directory of the draft that it runs on, or ""
 	connected                               func(egress.Event)
@@ -127,6 +128,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	fs.BoolVar(&f.debug, "debug", false, "let debuggers and tracers work on the command's own processes")
 	fs.StringVar(&f.backend, "backend", "auto", assemble.BackendUsage)
 	fs.BoolVar(&f.review, "review", false, "leave what it writes in a draft: see sandgate review")
+	fs.BoolVar(&f.keep, "keep", false, "with --review or --draft: keep the draft at once if the command ends with status 0")
 	fs.StringVar(&f.draft, "draft", "", "go on in the draft `name`, as --review does in a new one")
 	fs.StringVar(&f.draftOf, "draft-of", "", "run on the draft in this `directory`")
 	_ = fs.MarkHidden("draft-of")
@@ -150,6 +152,9 @@ func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
 	}
 	if f.review || f.draft != "" {
 		return a.runDraft(cmd, f, argv)
+	}
+	if f.keep {
+		return usageError(errors.New("--keep: there is no draft to keep; give --review, too"))
 	}
 	ctx := cmd.Context()
 	if f.draftOf != "" {
