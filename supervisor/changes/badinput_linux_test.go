@@ -652,12 +652,13 @@ func rested(t *testing.T, w *Workspace) {
 // less to do; and it is no call's change, whoever finds the rest.
 func TestALookThatWasTooLongGoesOn(t *testing.T) {
 	ws, store := t.TempDir(), t.TempDir()+"/s"
-	sh(t, ws, ground)
+	sh(t, ws, "mkdir -p d/e/f/g/h")
 	w := open(t, store, ws, options)
 	w.patience = 1
 	if _, err := w.Begin(Call{Started: time.Now()}, all); !errors.Is(err, errLate) || strings.Count(err.Error(), "not done") != 1 {
 		t.Fatalf("%v", err)
 	}
+	sh(t, ws, ground)
 	if kept, _, _, err := readTree(w.begunFile()); err != nil || len(kept) == 0 {
 		t.Errorf("nothing is kept of it: %v", err)
 	}
