@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -223,6 +224,9 @@ type Record struct {
 	// Needs are contents that an undo which is under way is about to write. No record has
 	// them, a merged text for one, and they stay until it has ended.
 	Needs []string `json:"needs,omitempty"`
+	// Of are the names that an undo which is under way is about. What a look finds elsewhere meanwhile, somebody
+	// has done before or beside it.
+	Of []Name `json:"of,omitempty"`
 	// Parts are the records of a call that changed other directories than the workspace, by those:
 	// of what Place gives, and of nothing that is stored.
 	Parts map[string]string `json:"parts,omitempty"`
@@ -267,8 +271,17 @@ func (w *Workspace) Begin(c Call, writable func(path string) bool) (*Running, er
 	}, true, nil)
 }
 
-func (w *Workspace) begin(c Call, in func(name string) bool, whole bool, needs []string) (*Running, error) {
+// begin is Begin, or not whole, of an undo of these steps.
+func (w *Workspace) begin(c Call, in func(name string) bool, whole bool, undo []Step) (*Running, error) {
 	r := &Running{w: w, in: in, whole: whole}
+	var needs []string
+	var of []Name
+	for _, s := range undo {
+		of = append(of, s.Path)
+		if s.bringsContent() {
+			needs = append(needs, s.Was.Hash)
+		}
+	}
 	err := w.locked(func() error {
 		w.needs = needs // from here on, and for other processes once they are in the file
 		defer func() { w.needs = nil }()
@@ -294,7 +307,7 @@ func (w *Workspace) begin(c Call, in func(name string) bool, whole bool, needs [
 				return errors.Join(err, r.abandon())
 			}
 		}
-		if err := appendLine(f, Record{Call: c, Needs: needs, Undo: !whole}); err != nil {
+		if err := appendLine(f, Record{Call: c, Needs: needs, Of: of, Undo: !whole}); err != nil {
 			return errors.Join(err, r.abandon())
 		}
 		r.named = w.named()
@@ -385,7 +398,7 @@ func (w *Workspace) hasReached(steps []Step) bool {
 
 // finish writes the record of a call, and forgets that it runs.
 func (w *Workspace) finish(rec Record, running string) error {
-	rec.Needs = nil
+	rec.Needs, rec.Of = nil, nil
 	if len(rec.Changes) > 0 {
 		b, err := json.Marshal(rec)
 		if err != nil {
@@ -775,6 +788,13 @@ func readRunning(file string) (Record, error) {
 		for _, c := range r.Changes {
 			then(net, c)
 		}
+	}
+	if rec.Undo {
+		of := map[Name]bool{}
+		for _, name := range rec.Of {
+			of[name] = true
+		}
+		maps.DeleteFunc(net, func(name Name, _ Change) bool { return !of[name] })
 	}
 	rec.Changes = list(net)
 	return rec, nil

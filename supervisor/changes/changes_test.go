@@ -408,7 +408,7 @@ func TestAKilledUndoIsNoCall(t *testing.T) {
 	dir := t.TempDir() + "/s"
 	w := open(t, dir, ws, options)
 	during(t, w, "s", func() { sh(t, ws, "echo two > f; echo two > g") })
-	r, err := w.begin(Call{Tool: "undo", Started: time.Now()}, all, false, nil)
+	r, err := w.begin(Call{Tool: "undo", Started: time.Now()}, all, false, []Step{{Path: "f"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -816,5 +816,61 @@ func BenchmarkLook(b *testing.B) {
 			b.ReportMetric(float64(first.Milliseconds()), "first-ms")
 			b.ReportMetric(float64((b.Elapsed()-act).Microseconds())/float64(b.N), "kept-us")
 		})
+	}
+}
+
+// TestAnUndoIsOfItsOwnNames: what somebody has changed beside the names of an undo is none of its record, whoever looks
+// while it goes on: to undo the undo would take that away.
+func TestAnUndoIsOfItsOwnNames(t *testing.T) {
+	t.Parallel()
+	for _, killed := range []bool{false, true} {
+		ws, dir := t.TempDir(), t.TempDir()+"/s"
+		sh(t, ws, "mkdir d; echo one > d/f; echo one > g")
+		w := open(t, dir, ws, options)
+		rec := during(t, w, "s", func() { sh(t, ws, "echo two > d/f") })
+		sh(t, ws, "echo person > g; echo person > new; echo person > d/beside") // before the undo
+		u, err := w.Plan([]Record{rec}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := open(t, dir, ws, options)
+		meanwhile := func() {
+			r, err := other.Begin(Call{Session: "t", Started: time.Now()}, all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.End(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if killed {
+			r, err := w.begin(Call{Session: "person", Tool: "undo"}, w.tree.known("d/f"), false, u.Steps)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sh(t, ws, "echo one > d/f")
+			r.beat.Stop()
+			r.file.Close()
+			meanwhile()
+			records, err := other.Calls()
+			if err != nil {
+				t.Fatal(err)
+			}
+			rec = records[len(records)-1]
+		} else {
+			rec, err = w.Apply(u, Call{Session: "person", Tool: "undo"}, false, func(order io.Reader) error {
+				err := here(w)(order)
+				meanwhile()
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !rec.Undo || len(rec.Changes) != 1 || rec.Changes[0].Path != "d/f" {
+			t.Errorf("killed %v: the undo has changed %v", killed, rec.Changes)
+		}
+		undo(t, other, rec, false)
+		sh(t, ws, "grep -x person g; grep -x person new; grep -x person d/beside; grep -x two d/f")
 	}
 }

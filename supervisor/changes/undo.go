@@ -219,12 +219,9 @@ func (w *Workspace) Apply(u Undo, c Call, force bool, perform func(io.Reader) er
 	if l := u.Blocking(force); len(l) > 0 {
 		return rec, fmt.Errorf("undo %s: %w: %s", l[0].Path, ErrConflict, l[0].Conflict)
 	}
-	var changed, needs []string
+	var changed []string
 	for _, s := range u.Steps {
 		changed = append(changed, string(s.Path))
-		if s.bringsContent() {
-			needs = append(needs, s.Was.Hash)
-		}
 	}
 	w.mu.Lock()
 	known := w.tree.known(changed...)
@@ -232,7 +229,7 @@ func (w *Workspace) Apply(u Undo, c Call, force bool, perform func(io.Reader) er
 	if c.Started.IsZero() {
 		c.Started = time.Now()
 	}
-	r, err := w.begin(c, known, false, needs)
+	r, err := w.begin(c, known, false, u.Steps)
 	if err != nil {
 		return rec, err
 	}
