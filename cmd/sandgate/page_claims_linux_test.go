@@ -461,10 +461,11 @@ func odd() []string {
 }
 
 // TestPageHasNothingForeign drives the page with odd texts in every place that an
-// agent fills. None becomes an element, a style, a request or a dialog, and none has a
-// character that would not be seen.
+// agent fills: its own name and what it says of itself, what it asks for, with which arguments,
+// as part of which group, before what. None becomes an element, a style, a request or a dialog,
+// on a request, in a panel, on a board, and none has a character that would not be seen.
 func TestPageHasNothingForeign(t *testing.T) {
-	p := openPage(t, pageConfig)
+	p := openPage(t, pageConfig+"undo: {enabled: true}\n")
 	texts := odd()
 	if len(texts) < 100 {
 		t.Fatal(len(texts))
@@ -477,18 +478,23 @@ func TestPageHasNothingForeign(t *testing.T) {
 			for (const a of e.attributes) if (a.name.startsWith("on") || ["src", "href", "action", "srcdoc"].includes(a.name) && !["LINK", "SCRIPT"].includes(e.tagName)) return a.name + " of " + e.tagName;
 		}
 		if (document.scripts.length !== 1 || document.styleSheets.length !== 1 || typeof owned !== "undefined") return "script or style";
+		if (performance.getEntriesByType("resource").some((r) => new URL(r.name).host !== location.host)) return "a request";
 		const seen = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]/;
 		if (seen.test(document.body.innerText)) return "a character that is not seen: " + JSON.stringify(document.body.innerText.match(seen)[0]);
 		if (document.title !== "(1) sandgate" && document.title !== "sandgate" && !/^\(\d+\) sandgate$/.test(document.title)) return "title " + document.title;
 		if (document.documentElement.scrollWidth > innerWidth) return "wider than the screen";
+		for (const s of document.querySelectorAll(".strip")) if ([...s.querySelectorAll("dt")].map((e) => e.textContent).join() !== "writes,network,secrets,undo") return "strip " + s.innerText;
 		return "";
 	})()`
+	looks := 0
 	check := func(text, where string) {
 		t.Helper()
+		looks++
 		if said := p.eval(foreign); said != "" {
 			t.Errorf("%q, %s: %v", text, where, said)
 		}
 	}
+	shown := 0
 	for i, text := range texts {
 		agent := strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "?")
 		name := agent
@@ -499,24 +505,48 @@ func TestPageHasNothingForeign(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := a.OpenSession(t.Context(), protocol.SessionOpen{Agent: name})
+		itself, _ := json.Marshal(map[string]any{"title": text, text: 1})
+		s, err := a.OpenSession(t.Context(), protocol.SessionOpen{Agent: name, Name: name, Metadata: itself})
 		if err != nil {
 			if s, err = a.OpenSession(t.Context(), protocol.SessionOpen{Agent: "plain"}); err != nil {
 				t.Fatal(err)
 			}
 		}
+		p.window([]int{1280, 768, 390}[i%3], 844, "light")
 		ctx, cancel := context.WithCancel(t.Context())
-		var ch <-chan ended
-		if i%2 == 0 {
-			ch = call(ctx, s, "shell", map[string]any{"command": "echo " + agent})
-		} else {
-			ch = call(ctx, s, "write_file", map[string]any{"path": fmt.Sprintf("x%d.txt", i), "content": agent})
+		ask := func(o ...client.CallOption) <-chan ended {
+			switch i % 3 {
+			case 0:
+				return call(ctx, s, "shell", map[string]any{"command": "echo " + agent}, o...)
+			case 1:
+				return call(ctx, s, "write_file", map[string]any{"path": fmt.Sprintf("x%d.txt", i), "content": agent}, o...)
+			}
+			return call(ctx, s, "write_file", map[string]any{"path": agent, "content": "x"}, o...)
 		}
-		time.Sleep(30 * time.Millisecond)
-		select {
-		case <-ch: // the supervisor refused it at once
-		default:
-			p.until("!!document.querySelector('.content')")
+		stands := func(ch <-chan ended) bool { // or the supervisor refused it at once
+			for limit := time.Now().Add(30 * time.Second); time.Now().Before(limit); time.Sleep(10 * time.Millisecond) {
+				select {
+				case <-ch:
+					return false
+				default:
+				}
+				if p.eval("!!document.querySelector('.content')") == true {
+					return true
+				}
+			}
+			t.Fatalf("%q is neither refused nor shown", text)
+			return false
+		}
+		comes, _ := json.Marshal(map[string]string{text: text})
+		ch := ask(client.WithGroup(name, protocol.BatchItem{Tool: protocol.ToolName(name), Arguments: comes}), client.WithMetadata(map[string]any{"note": text}))
+		there := stands(ch)
+		if !there { // what is beside it may be refused, and not the call
+			ch = ask()
+			there = stands(ch)
+		}
+		if there {
+			shown++
+			p.eval("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
 			check(text, "request")
 			if i%5 == 0 {
 				for _, key := range []string{"r", "Escape", "e", "Escape", "o", "Escape", "t", "Escape"} {
@@ -525,7 +555,36 @@ func TestPageHasNothingForeign(t *testing.T) {
 						check(text, "panel "+key)
 					}
 				}
+				edited, _ := json.Marshal(map[string]string{"command": text, "path": text, "content": text})
+				p.press("e", false)
+				if p.eval("!!document.querySelector('#arguments')") == true {
+					p.eval(fmt.Sprintf("document.querySelector('#arguments').value = %s", quoteJS(string(edited))))
+					p.click("button", "Preview the edited call")
+					p.moment()
+					check(text, "edited")
+				}
+				p.press("Escape", false)
+				p.press("Escape", false)
+				ask(client.WithGroup(name)) // the group has two, if it can be one
+				p.moment()
+				p.press("A", false)
+				p.moment()
+				check(text, "group")
+				p.press("Escape", false)
 			}
+			if i%7 == 0 {
+				p.elsewhere(protocol.ApprovalsDecide{Decision: protocol.Allow, Scope: approval.Session})
+				p.moment()
+			}
+		}
+		if i%10 == 0 || i == len(texts)-1 {
+			for _, tab := range []string{"Activity", "Sessions", "Rules", "Remembered", "Changes", "Quarantine", "Status"} {
+				p.click("nav button", tab)
+				p.until("document.querySelector('.board h2') && !document.querySelector('.board').hidden")
+				time.Sleep(100 * time.Millisecond)
+				check(text, tab)
+			}
+			p.click("nav button", "Requests")
 		}
 		cancel()
 		a.Close()
@@ -535,6 +594,11 @@ func TestPageHasNothingForeign(t *testing.T) {
 			time.Sleep(60 * time.Millisecond)
 			p.press("Escape", false)
 		}
+	}
+	p.window(1280, 800, "light")
+	t.Logf("%d texts, %d were asked about, looked at %d times", len(texts), shown, looks)
+	if shown < len(texts)*2/3 {
+		t.Errorf("only %d of %d were asked about", shown, len(texts))
 	}
 	// Two names that differ by a blank are told apart wherever they stand.
 	ch := call(t.Context(), p.session, "write_file", map[string]any{"path": "w  0", "content": "x"})

@@ -451,7 +451,7 @@ func TestSwapsOnGroupsInATerminal(t *testing.T) {
 		for _, ch := range members {
 			p.ran(ch)
 		}
-		for left := 30; !x.shows("q leave", time.Second); left-- {
+		for left := 30; !x.shows("2 to 8 what", time.Second); left-- {
 			if left == 0 {
 				t.Fatalf("try %d: the tombstone does not go:\n%s", i, x.text())
 			}
