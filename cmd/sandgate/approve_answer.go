@@ -186,7 +186,11 @@ func (p *prompt) choose(ctx context.Context, text string) error {
 
 func (p *prompt) askToRemember() {
 	p.guard.Look(p.now(), string(p.shown.ID), strconv.FormatInt(p.input.prompted.Add(1), 10))
-	fmt.Fprint(p.out, "y allows and remembers that, N denies it from now on;\nanything else goes back: ")
+	what := "allows and remembers that"
+	if p.shown.Once != "" && p.pattern.Pattern == nil {
+		what = "allows that this once"
+	}
+	fmt.Fprintf(p.out, "y %s, N denies it from now on;\nanything else goes back: ", what)
 }
 
 // offersText lists what can be remembered, with what it covers and would have matched.

@@ -233,7 +233,7 @@ func TestPageOfADayOnATerminal(t *testing.T) {
 		}
 	}
 	x.press("6", "echo lost > notes")
-	x.mark(`shell: "Execute: echo lost`)
+	x.mark(`"echo lost`)
 	x.press("a", "Put 2 files back")
 	x.press("y", "Undone in")
 	d.isBack(t)

@@ -74,7 +74,11 @@ func (s *Source) change(c Changed) Item {
 		cut = cut || long(f.Path) || long(f.Was)
 	}
 	files := present.Several(all, shown)
-	it := Item{Text: present.Say("%s: %s", c.Tool, c.What), Under: present.Say("%s ago: %s", present.Span(s.now().Sub(c.Ended)), files)}
+	what := present.Say("%s: %s", c.Tool, c.What)
+	if c.Tool == "shell" { // as the activity has it
+		what = present.Name(strings.TrimPrefix(c.What, "Execute: "))
+	}
+	it := Item{Text: what, Under: present.Say("%s ago: %s", present.Span(s.now().Sub(c.Ended)), files)}
 	if c.With > 0 {
 		it.Under += present.Say(", while %d other calls ran: some of it may be theirs", c.With)
 	}

@@ -20,7 +20,7 @@ func Editable(args json.RawMessage, indent bool) string {
 		b.Reset()
 		b.Write(args)
 	}
-	text := strings.ToValidUTF8(b.String(), "\ufffd")
+	text := plainSigns(strings.ToValidUTF8(b.String(), "\ufffd"))
 	for { // a code point is Latin letters, beside which another letter may be one
 		shown := approval.EscapeCommand(text)
 		if shown == text {
@@ -45,6 +45,28 @@ func Editable(args json.RawMessage, indent bool) string {
 		}
 		text = safe.String()
 	}
+}
+
+// plainSigns has the three signs that programs spell as code points in JSON, for the sake of
+// browsers, stand as they are: nobody reads `make \u0026\u0026 make test`.
+func plainSigns(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' || i+1 == len(text) {
+			b.WriteByte(text[i])
+			continue
+		}
+		spelled := text[i:min(i+6, len(text))]
+		sign, known := map[string]byte{`\u0026`: '&', `\u003c`: '<', `\u003e`: '>'}[strings.ToLower(spelled)]
+		if known {
+			b.WriteByte(sign)
+			i += 5
+			continue
+		}
+		b.WriteString(text[i : i+2]) // a backslash that is itself spelled with one, too
+		i++
+	}
+	return b.String()
 }
 
 // jsonEscape is a character as JSON spells it: a pair of surrogates above U+FFFF.

@@ -110,10 +110,26 @@ func subject(a *protocol.Approval) string {
 	return string(a.Tool) + ": " + a.Description
 }
 
+// onceOnly reports whether an offer is the call itself, and allowing that is never remembered.
+func onceOnly(a *protocol.Approval, o approval.Offer, denied bool) bool {
+	return a.Once != "" && o.Kind == "" && !denied
+}
+
+// RememberWordsOf are those of the answer that an offer is remembered with.
+func RememberWordsOf(a *protocol.Approval, o approval.Offer, denied bool) string {
+	switch {
+	case denied:
+		return "Deny and remember"
+	case onceOnly(a, o, denied):
+		return AllowOnce.Words
+	}
+	return "Allow and remember"
+}
+
 // RememberedSentence says what holds from now on if an offer is remembered. What is remembered ends
 // it, and a pattern is there whole: its end says how far it reaches.
 func RememberedSentence(a *protocol.Approval, o approval.Offer, s approval.Scope, denied bool) Sentence {
-	if a.Once != "" && o.Kind == "" && !denied {
+	if onceOnly(a, o, denied) {
 		return Say("Nothing is remembered: this very call can be allowed once only. Why: %s", WholeEnd(a.Once))
 	}
 	what := WholeEnd(o.Text)

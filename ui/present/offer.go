@@ -78,6 +78,7 @@ func (n Note) Words() Sentence {
 // out of the call at hand, what it is not bound to, and what else it would have matched. A denied
 // part denies the whole of a call: there is no rest then to speak of.
 func OfferNotes(a *protocol.Approval, o approval.Offer, denied bool) (notes []Note) {
+	notes = []Note{} // the page is told of none, and not of nothing
 	if text := Unshown(a); text != "" && !denied {
 		notes = append(notes, Note{Say("No screen shows %s", WholeEnd(text)), true})
 	}
@@ -85,7 +86,7 @@ func OfferNotes(a *protocol.Approval, o approval.Offer, denied bool) (notes []No
 		notes = append(notes, Note{"That is not all of this call: the rest is allowed once, and asked about again.", false})
 	}
 	if o.Kind == "" {
-		if denied || a.Once == "" {
+		if !onceOnly(a, o, denied) {
 			notes = append(notes, Note{exactly(a), !denied && a.Details["remembered"] != ""})
 		}
 		return notes

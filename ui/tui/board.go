@@ -256,18 +256,25 @@ func (m *model) boardLines() []string {
 
 // tabs are the names of the boards with their keys.
 func (m *model) tabs() string {
-	var names []string
+	var names, keys []string // where not all names have room, the others are keys
 	for i, name := range append([]string{"requests"}, board.Names()...) {
-		text := fmt.Sprintf("%d %s", i+1, name)
+		key := fmt.Sprint(i + 1)
+		text := key + " " + name
 		if name == "requests" && len(m.queue) > 0 {
 			text += fmt.Sprintf(" (%d)", len(m.queue))
+			key = text
 		}
 		if name == m.board.name {
 			text = "[" + text + "]"
+			key = text
 		}
-		names = append(names, text)
+		names, keys = append(names, text), append(keys, key)
 	}
-	return m.line(m.styles().bold, strings.Join(names, "  "))
+	line := strings.Join(names, "  ")
+	if present.Width(line) > m.width {
+		line = strings.Join(keys, "  ")
+	}
+	return m.line(m.styles().bold, line)
 }
 
 // wholeBoard reports whether all of what is asked stands on the screen.

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,21 @@ func (b *boards) Load(_ context.Context, name string) (board.Board, error) {
 func (b *boards) Do(_ context.Context, a board.Act) (present.Sentence, error) {
 	b.done = append(b.done, a)
 	return "It is done.", nil
+}
+
+// TestTheOpenBoardIsNamed: on a screen without room for all names it is that one's that stands there.
+func TestTheOpenBoardIsNamed(t *testing.T) {
+	for _, width := range []int{40, 60, 80, 120} {
+		d := newDesk(width, 24)
+		d.m.opts.Boards = &boards{}
+		for i, name := range board.Names() {
+			d.press(fmt.Sprint(i + 2))
+			first, _, _ := strings.Cut(d.screen(), "\n")
+			if !strings.Contains(first, fmt.Sprintf("[%d %s]", i+2, name)) || !strings.Contains(first, fmt.Sprint(len(board.Names())+1)) {
+				t.Errorf("%d columns: %q", width, first)
+			}
+		}
+	}
 }
 
 // TestBoards: digits lead to them; what ends something is asked about, and what needs a

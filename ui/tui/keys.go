@@ -124,7 +124,7 @@ func (m *model) key(k tea.KeyPressMsg, begun time.Duration) tea.Cmd {
 	case "q", "ctrl+d":
 		return tea.Quit
 	case "?":
-		m.help = true
+		m.openHelp()
 		return nil
 	case "v":
 		return m.page()

@@ -943,20 +943,21 @@ func TestScreens(t *testing.T) {
 		width, height int
 		draw          func(d *desk)
 	}{
-		"nothing":  {80, 24, func(*desk) {}},
-		"command":  {80, 24, func(d *desk) { d.arrive(request(1, nil), request(2, nil)) }},
-		"diff":     {80, 24, func(d *desk) { d.arrive(diff) }},
-		"weak":     {80, 24, func(d *desk) { d.arrive(weak) }},
-		"narrow":   {40, 14, func(d *desk) { d.arrive(diff, request(2, nil)) }},
-		"tiny":     {39, 13, func(d *desk) { d.arrive(diff) }},
-		"wide":     {132, 30, func(d *desk) { d.arrive(diff, request(2, nil)) }},
-		"help":     {80, 24, func(d *desk) { d.press("?") }},
-		"remember": {80, 24, func(d *desk) { d.arrive(diff); d.read(); d.press("r", "a") }},
-		"denials":  {80, 24, func(d *desk) { d.arrive(diff); d.read(); d.press("o") }},
-		"deep":     {80, 24, func(d *desk) { d.arrive(diff); d.read(); d.press("tab") }},
-		"small":    {60, 20, func(d *desk) { d.arrive(diff, request(2, nil)) }},
-		"large":    {200, 50, func(d *desk) { d.arrive(diff, request(2, nil)) }},
-		"ended":    {80, 24, func(d *desk) { d.arrive(request(1, nil), request(2, nil)); d.read(); d.ends(1) }},
+		"nothing":    {80, 24, func(*desk) {}},
+		"command":    {80, 24, func(d *desk) { d.arrive(request(1, nil), request(2, nil)) }},
+		"diff":       {80, 24, func(d *desk) { d.arrive(diff) }},
+		"weak":       {80, 24, func(d *desk) { d.arrive(weak) }},
+		"narrow":     {40, 14, func(d *desk) { d.arrive(diff, request(2, nil)) }},
+		"tiny":       {39, 13, func(d *desk) { d.arrive(diff) }},
+		"wide":       {132, 30, func(d *desk) { d.arrive(diff, request(2, nil)) }},
+		"help":       {80, 24, func(d *desk) { d.press("?") }},
+		"help_small": {60, 20, func(d *desk) { d.press("?", "pgdown") }},
+		"remember":   {80, 24, func(d *desk) { d.arrive(diff); d.read(); d.press("r", "a") }},
+		"denials":    {80, 24, func(d *desk) { d.arrive(diff); d.read(); d.press("o") }},
+		"deep":       {80, 24, func(d *desk) { d.arrive(diff); d.read(); d.press("tab") }},
+		"small":      {60, 20, func(d *desk) { d.arrive(diff, request(2, nil)) }},
+		"large":      {200, 50, func(d *desk) { d.arrive(diff, request(2, nil)) }},
+		"ended":      {80, 24, func(d *desk) { d.arrive(request(1, nil), request(2, nil)); d.read(); d.ends(1) }},
 		"risky": {80, 24, func(d *desk) {
 			d.arrive(request(1, func(a *protocol.Approval) {
 				a.Presentation.Content = "curl -fsSL https://get.example.net/install.sh | sh && rm -rf build"

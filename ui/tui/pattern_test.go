@@ -56,6 +56,24 @@ func TestPatternIsShownWithItsReach(t *testing.T) {
 	}
 }
 
+// TestAnAnswerOnceIsCalledSo: where allowing this very call is never remembered, no key says that it
+// is; a denial of it is.
+func TestAnAnswerOnceIsCalledSo(t *testing.T) {
+	for once, words := range map[string]string{"": "[y] Allow and remember", "not all that it starts is held": "[y] Allow once"} {
+		d := newDesk(80, 24)
+		d.arrive(request(1, func(a *protocol.Approval) { a.Once = once }))
+		d.read()
+		d.press("r")
+		if !strings.Contains(d.screen(), words) || strings.Contains(d.screen(), "Nothing is remembered") != (once != "") {
+			t.Errorf("%q: %s", once, d.screen())
+		}
+		d.press("tab")
+		if !strings.Contains(d.screen(), "[N] Deny and remember") || !strings.Contains(d.screen(), "From now on") {
+			t.Errorf("%q: %s", once, d.screen())
+		}
+	}
+}
+
 // TestPatternIsDenied: Tab turns it round, and it is N then.
 func TestPatternIsDenied(t *testing.T) {
 	d := offering(80, 24, 2)

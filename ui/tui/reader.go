@@ -70,6 +70,6 @@ func (m *model) readerLines() []string {
 	for len(lines) < rows {
 		lines = append(lines, "")
 	}
-	status := fmt.Sprintf("lines %d to %d of %d   Space, b, ↑ ↓, Home; any other key: back", r.top+1, min(r.top+rows, len(r.lines)), len(r.lines))
+	status := fmt.Sprintf("lines %d to %d of %d   Space, b, ↑, ↓; any other key: back", r.top+1, min(r.top+rows, len(r.lines)), len(r.lines))
 	return append(lines, m.line(m.styles().focus, status))
 }

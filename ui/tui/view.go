@@ -339,9 +339,9 @@ func (m *model) footer() []string {
 	case m.guard.Held():
 		lines[0] = m.line(s.plain, "Enter, Esc or a click goes on")
 	case m.chooser != nil:
-		c, word := present.AllowOnce, "Allow and remember"
+		c, word := present.AllowOnce, present.RememberWordsOf(m.cursor().shown, m.chooser.offers[m.chooser.at], m.chooser.deny)
 		if m.chooser.deny {
-			c, word = present.Deny, "Deny and remember"
+			c = present.Deny
 		}
 		lines[0] = m.line(s.bold, fmt.Sprintf("[%s] %s", c.Key, word))
 		lines[1] = m.line(s.faint, "↑↓ what   s a g for whom   Tab allow or deny   e edit the marked one   Esc back")
@@ -411,34 +411,44 @@ func (m *model) keysLine() string {
 	return m.line(m.styles().faint, "o other denials   e edit   v full text   Tab all it may reach   ↑↓ next   A/D group   ? help")
 }
 
-func (m *model) helpLines() []string {
-	var lines []string
-	for line := range strings.SplitSeq(strings.TrimSpace(helpText), "\n") {
-		lines = append(lines, m.line(m.styles().plain, line))
+// openHelp explains the keys; where there is no room for all of it, it can be scrolled.
+func (m *model) openHelp() {
+	if lines := m.helpLines(); len(lines) > m.height {
+		m.reader = &reader{lines: lines}
+		return
 	}
-	return lines[:min(len(lines), m.height)]
+	m.help = true
 }
 
-const helpText = `
-sandgate approve: answer what agents ask                     any key: back
+func (m *model) helpLines() []string {
+	lines := []string{m.line(m.styles().plain, "sandgate approve: answer what agents ask; any key: back"), ""}
+	for _, h := range helpTexts {
+		for i, text := range strings.Split(ansi.Wordwrap(h.text, m.width-1-ansi.StringWidth(h.keys), ""), "\n") {
+			keys := h.keys
+			if i > 0 {
+				keys = strings.Repeat(" ", ansi.StringWidth(keys))
+			}
+			lines = append(lines, m.line(m.styles().plain, keys+text))
+		}
+	}
+	return lines
+}
 
- N, Enter  deny: this call, and the rest of its batch
- y         allow once: this call, this once
- r         remember: what, for whom, and the sentence that holds from then on
- o         other denials: t deny with a reason, x deny and ask why, n deny only
-           this call, i deny and stop, d deny undecided
- A D       the group: all of it that waits; to allow, each was on the screen
- e         edit the arguments: what becomes of them is shown first
- Tab       all that it may reach          v    the full text
- R         a rule that begins as the request does
- ↑ ↓ k j   another request                PgUp PgDn Home End, Space b: scroll
- ← →       move the mark for Enter        1-8  requests, activity, sessions,
- q         leave: what is not answered         rules, remembered, changes,
-           goes on waiting                     quarantine, status
-
-A key counts half a second after its request appeared, moved or was resized,
-and one and a half after another request stood there; several keys at once
-never do. Only your own answer makes room for the next request: one that
-ended otherwise stays until Enter or Esc. What was not all on the screen is
-allowed by the same key twice.
-`
+// helpTexts are the keys and what they do, and the rule.
+var helpTexts = []struct{ keys, text string }{
+	{" N, Enter  ", "deny: this call, and the rest of its batch"},
+	{" y         ", "allow once: this call, this once"},
+	{" r         ", "remember: what, for whom, and the sentence that holds from then on"},
+	{" o         ", "other denials: t deny with a reason, x deny and ask why, n deny only this call, i deny and stop, d deny undecided"},
+	{" A D       ", "the group: all of it that waits; to allow, each was on the screen"},
+	{" e         ", "edit the arguments: what becomes of them is shown first"},
+	{" Tab v     ", "all that it may reach; the full text"},
+	{" R         ", "a rule that begins as the request does"},
+	{" ↑ ↓ k j   ", "another request; PgUp PgDn Home End, Space b: scroll"},
+	{" ← →       ", "move the mark for Enter"},
+	{" 1-8       ", "requests, activity, sessions, rules, remembered, changes, quarantine, status"},
+	{" q         ", "leave: what is not answered goes on waiting"},
+	{"", ""},
+	{"", "A key counts half a second after its request appeared, moved or was resized, and one and a half after another request stood there; several keys at once never do. " +
+		"Only your own answer makes room for the next request: one that ended otherwise stays until Enter, Esc or a click. What was not all on the screen is allowed by the same key twice."},
+}

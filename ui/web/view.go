@@ -88,6 +88,9 @@ type offer struct {
 	// By scope: what would hold from then on.
 	Allow map[approval.Scope]present.Sentence `json:"allow"`
 	Deny  map[approval.Scope]present.Sentence `json:"deny"`
+	// What the answers are called.
+	AllowWords string `json:"allow_words"`
+	DenyWords  string `json:"deny_words"`
 	// Notes are said of allowing it, DenyNotes of denying it.
 	Notes     []present.Note `json:"notes"`
 	DenyNotes []present.Note `json:"deny_notes"`
@@ -132,6 +135,7 @@ func offerOf(a *protocol.Approval, o approval.Offer) offer {
 	view := offer{
 		Kind: o.Kind, Value: o.Value, Text: present.End(o.Text),
 		Allow: map[approval.Scope]present.Sentence{}, Deny: map[approval.Scope]present.Sentence{},
+		AllowWords: present.RememberWordsOf(a, o, false), DenyWords: present.RememberWordsOf(a, o, true),
 		Notes: present.OfferNotes(a, o, false), DenyNotes: present.OfferNotes(a, o, true),
 	}
 	for _, s := range present.Scopes() {

@@ -115,6 +115,19 @@ func TestSheetIsEscaped(t *testing.T) {
 	}
 }
 
+// TestASheetHasEachOfItsLists: the page draws what it is told. A list that is nothing, where it
+// looks for one, would leave a panel half drawn, and its keys without a meaning.
+func TestASheetHasEachOfItsLists(t *testing.T) {
+	a := request()
+	for _, once := range []string{"", "not all files that it starts are held"} {
+		a.Once = once
+		b, err := json.Marshal(sheetOf(t.Context(), a))
+		if err != nil || strings.Contains(string(b), `":null`) || !strings.Contains(string(b), `"notes":[`) {
+			t.Errorf("%q: %s %v", once, b, err)
+		}
+	}
+}
+
 // unquoted is every string of a JSON text, one a line.
 func unquoted(t *testing.T, b []byte) string {
 	t.Helper()

@@ -96,8 +96,8 @@ export class Panels {
       el("div.panel", { "data-must": true }, el("p.sentence", { role: "status" }, (p.deny ? o.deny : o.allow)[p.scope.scope]),
         el("ul.notes", null, (p.deny ? o.deny_notes : o.notes).map((n) => el(n.careful ? "li.careful" : "li", null, n.text)))),
       el("div.row.apart", null, this.back(), p.deny
-        ? this.answer("deny", "Deny and remember", "N", (e) => this.remembered(p, e))
-        : this.answer(p.scope.scope === "session" ? "allow" : "lasting", "Allow and remember", "y", (e) => this.remembered(p, e))));
+        ? this.answer("deny", o.deny_words, "N", (e) => this.remembered(p, e))
+        : this.answer(p.scope.scope === "session" ? "allow" : "lasting", o.allow_words, "y", (e) => this.remembered(p, e))));
   }
 
   async editPattern(p, value) {
