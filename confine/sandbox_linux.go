@@ -766,6 +766,9 @@ func (p *plumbing) drain(i int, r *os.File, w io.Writer) {
 	if w == nil {
 		w = io.Discard
 	}
+	if to, ok := w.(*os.File); ok && p.splice(i, r, to) {
+		return
+	}
 	buffer := drainBuffers.Get().(*[64 << 10]byte)
 	defer drainBuffers.Put(buffer)
 	buf := buffer[:]
