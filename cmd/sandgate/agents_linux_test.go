@@ -1,0 +1,36 @@
+package main
+
+import (
+	"os/exec"
+	"testing"
+)
+
+// TestPageAgentsOnATerminal: the screens of agent programs, as npm installs them, come up in a
+// sandbox with each backend, take keys, and leave the terminal as it was.
+func TestPageAgentsOnATerminal(t *testing.T) {
+	for _, backend := range []string{"bwrap", "landlock"} {
+		for name, use := range map[string]func(d terminalDay){
+			"codex": func(d terminalDay) { // @openai/codex
+				d.see("> 1. Sign in with ChatGPT")
+				d.press("3", "> 1. Use an OpenAI API key")
+				d.keys("C-c")
+			},
+			"gemini": func(d terminalDay) { // @google/gemini-cli
+				d.see("1. Trust folder")
+				d.press("Escape", "Exiting since escape was pressed")
+			},
+		} {
+			t.Run(backend+"/"+name, func(t *testing.T) {
+				if _, err := exec.LookPath(name); err != nil {
+					t.Skipf("no %s on the PATH: npm install @openai/codex @google/gemini-cli", name)
+				}
+				d := newTerminalDay(t)
+				d.types("sandgate run --backend " + backend + " -- " + name + map[string]string{"codex": " --no-daemon"}[name]) // which would lie in /tmp, shared with what runs outside
+				use(d)
+				d.prompt()
+				d.types("stty -a | grep -o ' ican''on'; echo typed'' again")
+				d.see("icanon typed again")
+			})
+		}
+	}
+}
