@@ -124,6 +124,13 @@ func TestPageProgramsOnATerminal(t *testing.T) {
 	d.types("exit()")
 	d.fresh()
 
+	d.types("sandgate run -- node")
+	d.see("Type \".help\"")
+	d.types("6 * process.stdout.columns")
+	d.see("600")
+	d.types(".exit")
+	d.fresh()
+
 	d.types("seq 1000 | sandgate run -- less") // keys come from the terminal, text from the pipe
 	d.see("1 2 3")
 	d.keys("G")

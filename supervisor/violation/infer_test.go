@@ -48,6 +48,8 @@ func TestWhatProgramsPrint(t *testing.T) {
 		{"mv: cannot move 'a' to '/docs/a': Read-only file system", "write /docs/a"},
 		{"rm: cannot remove '.git/hooks/x': Read-only file system", "write /w/.git/hooks/x"},
 		{"tee: /etc/hosts: Permission denied", "write /etc/hosts"},
+		{"rm: cannot remove '.git/hooks': Device or resource busy", "write /w/.git/hooks"},
+		{"rmdir: failed to remove '/w': Device or resource busy", ""},
 		{"bash: line 1: /docs/x: Read-only file system", "write /docs/x"},
 		{"/bin/sh: 1: cannot create /docs/x: Read-only file system", "write /docs/x"},
 		{"/bin/sh: 1: cannot create /srv/y/x: Directory nonexistent", "write /srv/y/x"},

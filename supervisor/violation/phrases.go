@@ -27,6 +27,7 @@ func errnoPhrases() []errnoPhrase {
 	return []errnoPhrase{
 		{text: "permission denied"},
 		{text: "read-only file system", write: true},
+		{text: "device or resource busy", write: true}, // what is mounted over itself, as protected names are
 		{text: "operation not permitted", eperm: true},
 		{text: "no such file or directory", missing: true},
 		{text: "directory nonexistent", missing: true}, // dash
