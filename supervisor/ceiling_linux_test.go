@@ -43,6 +43,29 @@ func TestAnAnswerIsForWhatTheProgramReaches(t *testing.T) {
 	}
 }
 
+// TestNoEditorTakesOrdersFromALine: git opens no editor for a commit that a rule lets run. The twin, about
+// which a person was asked, starts the editor, which reads what the line gives it.
+func TestNoEditorTakesOrdersFromALine(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, setup{fallback: careful, unasked: "git commit", writes: true, env: []string{"HOME=/tmp", "EDITOR=sh -s"}})
+	f.answer(t, func(p approval.Pending) { f.mustAnswer(t, p, approval.Answer{Allow: true, Approver: "test"}) })
+	for _, args := range [][]string{{"init", "-q"}, {"config", "core.editor", "sh -s"}, {"config", "user.name", "a"}, {"config", "user.email", "a@b.example"}} {
+		c := exec.Command("git", args...)
+		c.Dir, c.Env = f.ws, []string{"PATH=/usr/bin:/bin", "HOME=/nonexistent", "GIT_CONFIG_NOSYSTEM=1"}
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("git %q: %v\n%s", args, err, out)
+		}
+	}
+	const commit = "git commit --allow-empty <<< 'touch ran'"
+	for _, line := range []string{commit, "timeout 20 " + commit, "touch asked; " + commit} {
+		r, e := f.call(context.Background(), "shell", command(line))
+		_, err := os.Stat(f.ws + "/ran")
+		if e != nil || r.ExitCode == 0 || (err == nil) != strings.Contains(line, "asked") {
+			t.Errorf("%q: %v, %d, %q: the editor ran: %t", line, e, r.ExitCode, textOf(r), err == nil)
+		}
+	}
+}
+
 // TestNoRemoteStartsWhatADirectoryBringsAlong: a rule for `git push`, and an answer to another
 // push, let git speak with other machines, whatever the repository's own settings make of a
 // remote. The twins, about which a person was asked, start the hooks that lie there.

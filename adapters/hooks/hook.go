@@ -197,7 +197,13 @@ func (h *Hook) command(ctx context.Context, e event, row tool) Answer {
 		if err := row.asDecided(e.Input, line); err != nil {
 			return refused(err)
 		}
-		return h.decide(ctx, e, false, []request{{"shell", args}})
+		a := h.decide(ctx, e, false, []request{{"shell", args}})
+		if a.Verdict == Allow {
+			if a.Input, err = rewrite(e.Input, row.command, append(slices.Clone(inBash), line)); err != nil {
+				return refused(err)
+			}
+		}
+		return a
 	}
 	name := sessionName(e.Session)
 	s, err := h.open(ctx, name)
@@ -222,6 +228,12 @@ func (h *Hook) command(ctx context.Context, e event, row tool) Answer {
 	}
 	return a
 }
+
+// inBash has a line that nobody was asked about read by the shell that it was decided for, whichever one the
+// runtime has: zsh runs the argument of exit, which bash takes for a number. Nobody sits there to edit, and
+// an editor, or a pager, takes orders from its input.
+var inBash = []string{"env", "GIT_EDITOR=:", "GIT_SEQUENCE_EDITOR=:", "EDITOR=false", "VISUAL=false", "GIT_PAGER=cat", "PAGER=cat",
+	"bash", "--norc", "--noprofile", "-c", "--"}
 
 // asDecided fails unless a runtime that carries a command out itself runs the very line, and
 // where it says: what is decided about must be what runs.

@@ -51,6 +51,8 @@ type analysis struct {
 	// arrived is where the last cd leads if it succeeds.
 	arrived dirSet
 	vars    vars
+	// fed: the line gives what is walked its standard input.
+	fed bool
 
 	// starts collects the files that the line starts; nil when nobody asked.
 	starts *startWalk

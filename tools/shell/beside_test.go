@@ -58,6 +58,32 @@ func TestWhereNothingHolds(t *testing.T) {
 	}
 }
 
+// TestNothingIsPrivateElsewhere: a call that an agent carries out itself has the user's HOME and /tmp, in
+// which the sandbox would have nothing of theirs.
+func TestNothingIsPrivateElsewhere(t *testing.T) {
+	f := newFixture(t, readOnly("cat"), readOnly("grep"), allowing("echo"))
+	f.config.Profile.Scratch = append(f.config.Profile.Scratch, f.path("home"))
+	f.config.Profile.Paths[f.path("home")] = sandboxprofile.Read
+	for command, asks := range map[string]bool{
+		"cat ~/.ssh/key": true, "cat " + f.path("home/.ssh/key"): true, "grep -r . ~/.aws": true, "cat /tmp/scratch-of-the-sandbox/other": true,
+		"cat < ~/.ssh/key": true, "cd ~ && cat .ssh/key": true, "echo x > /tmp/scratch-of-the-sandbox/x": true, "cat a.txt": false, "echo x > new.txt": false,
+	} {
+		for _, elsewhere := range []bool{true, false} {
+			p, err := f.tool(t).Plan(tools.Call{Args: call(map[string]any{"command": command}).Args, Elsewhere: elsewhere})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := p.Request != nil || elsewhere && p.Unheld != nil; got != (asks && elsewhere) {
+				t.Errorf("%q, elsewhere %t: asked about: %t", command, elsewhere, got)
+			}
+		}
+	}
+	p, err := f.tool(t).Plan(tools.Call{Args: call(map[string]any{"command": "cat .ssh/key", "dir": f.path("home")}).Args, Elsewhere: true})
+	if err != nil || p.Request == nil {
+		t.Errorf("in the user's HOME: %+v, %v", p.Request, err)
+	}
+}
+
 // TestPatternsLetNothingUnheldRun: what a remembered pattern allows stands beside as little.
 func TestPatternsLetNothingUnheldRun(t *testing.T) {
 	d, list := rulesOf(t, "ro:sed;ro:cat")

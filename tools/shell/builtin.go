@@ -41,7 +41,9 @@ func builtin(name string) builtinFunc {
 	case "trap":
 		return (*analysis).trap
 	case "exec":
-		return func(a *analysis, cmd simpleCommand) bool { return len(cmd.words) == 1 && a.free(cmd) } // it keeps its redirections
+		return func(a *analysis, cmd simpleCommand) bool {
+			return len(cmd.words) == 1 && (a.fed && a.doubt(cmd, "exec gives later commands their input") || a.free(cmd)) // it keeps its redirections
+		}
 	case "hash":
 		return (*analysis).hash
 	case "jobs":

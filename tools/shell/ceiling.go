@@ -132,16 +132,21 @@ func (t *Tool) Unasked(argv []string, dir string) map[string]string {
 
 func (t *Tool) unasked(d Decision) map[string]string {
 	const variable = "GIT_ALLOW_PROTOCOL" // git(1)
-	protocols := ""
+	protocols, named := "", false
 	for _, p := range d.Parts {
 		if p.RuleIndex >= 0 || max(d.Effect, p.Effect) < tools.Allow { // not by what holds it anyway
-			protocols = max(protocols, p.protocols)
+			protocols, named = max(protocols, p.protocols), true
 		}
 	}
-	if _, set := tools.LookupEnv(t.Env, variable); set || protocols == "" {
+	if !named {
 		return nil
 	}
-	return map[string]string{variable: protocols}
+	// Nobody sits there to edit, or to turn pages: an editor's orders would be the line's own. Git starts nothing for ":".
+	env := map[string]string{"GIT_EDITOR": ":", "GIT_SEQUENCE_EDITOR": ":", "EDITOR": "false", "VISUAL": "false", "HGEDITOR": "false", "SVN_EDITOR": "false", "GIT_PAGER": "cat", "PAGER": "cat"}
+	if _, set := tools.LookupEnv(t.Env, variable); !set && protocols != "" {
+		env[variable] = protocols
+	}
+	return env
 }
 
 // protocols are those by which git may speak with another repository where a rule or an

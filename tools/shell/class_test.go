@@ -61,7 +61,7 @@ func TestClassAndRules(t *testing.T) {
 // is spelled, and nothing beside it.
 func TestClassWritesScratch(t *testing.T) {
 	paths := tools.Paths{Cwd: "/w", Rules: []tools.PathRule{{Name: "w", Root: "/w", Write: true, WriteApproval: true}, {Name: "t", Root: "/tmp/w", Write: true, WriteApproval: true}}}
-	p, err := NewPolicy(Default{Allowed: true, Approval: true}, nil, pathFiles{paths, []string{"/tmp"}}, nil)
+	p, err := NewPolicy(Default{Allowed: true, Approval: true}, nil, pathFiles{paths, []string{"/tmp"}, false}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestRulesAreForTheProject(t *testing.T) {
 	for _, pattern := range []string{"make", "npm test", "go test", "pytest", "python3 -m pytest", "python3 scripts/gen.py", "node build.js", "bash scripts/ci.sh", "mytool"} {
 		rules = append(rules, allowing(pattern))
 	}
-	files := pathFiles{paths, []string{"/tmp", "/home/x"}}
+	files := pathFiles{paths, []string{"/tmp", "/home/x"}, false}
 	p, err := NewPolicy(Default{Allowed: true, Approval: true}, rules, files, nil)
 	if err != nil {
 		t.Fatal(err)

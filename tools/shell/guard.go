@@ -115,6 +115,8 @@ func (a *analysis) guardCode(name string, words []word, open int) string {
 	covered, rest := words[:len(words)-open], words[len(words)-open:]
 	operand := slices.IndexFunc(covered, func(w word) bool { return w.fixed() && !strings.HasPrefix(w.text, "-") })
 	switch {
+	case a.fed && known().coded[name] == "words" && (operand < 0 && !strings.Contains(name, "/") || !known().in("input-is-data", name)):
+		return name + " may take orders from its input, which the rule does not name"
 	case len(rest) == 1 && rest[0].fixed() && hasField("--version -V --help version", rest[0].text):
 		return ""
 	case len(rest) == 0 && (len(words) > 0 || strings.Contains(name, "/")): // all of it is named

@@ -231,8 +231,61 @@ func TestGitSpeaksWithOtherMachines(t *testing.T) {
 			t.Errorf("rules %q: %q has %q, want %q", c.rules, c.command, got, c.want)
 		}
 	}
-	if own := (&Tool{Config: Config{Env: []string{"GIT_ALLOW_PROTOCOL=file"}}}).unasked(decideFor(t, "git push", "git push")); own != nil {
+	if own := (&Tool{Config: Config{Env: []string{"GIT_ALLOW_PROTOCOL=file"}}}).unasked(decideFor(t, "git push", "git push"))["GIT_ALLOW_PROTOCOL"]; own != "" {
 		t.Errorf("the configuration has its own: %q", own)
+	}
+}
+
+// TestNobodyEdits: what a rule or an answer to another call lets run finds no editor and no pager: they
+// would take their orders from the line's own input, or from whoever types into the call's terminal.
+func TestNobodyEdits(t *testing.T) {
+	for _, c := range []struct {
+		rules, command string
+		want           bool
+	}{
+		{"git commit", "git commit <<< ':!touch made'", true},
+		{"git commit", "git commit < orders", true},
+		{"git add", "git add -p doc < orders", true},
+		{"crontab -e", "crontab -e", true},
+		{"ls", "git commit", true}, // asked about: what a pattern would let run
+		{"allow:*", "git commit", false},
+	} {
+		env := (&Tool{Config: Config{Env: []string{"EDITOR=vim"}}}).unasked(decideFor(t, c.rules, c.command))
+		for _, name := range []string{"GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "EDITOR", "VISUAL", "GIT_PAGER", "PAGER"} {
+			if (env[name] != "") != c.want {
+				t.Errorf("rules %q: %q has %s=%q, want one: %t", c.rules, c.command, name, env[name], c.want)
+			}
+		}
+	}
+}
+
+// TestOrdersFromTheInput: a program that takes orders from its input is not covered by a rule where
+// the line gives it one.
+func TestOrdersFromTheInput(t *testing.T) {
+	for _, c := range []struct {
+		rules, command string
+		want           tools.Effect
+	}{
+		{"sqlite3 app.db", "sqlite3 app.db <<< '.shell touch made'", tools.Ask},
+		{"sqlite3 app.db;cat", "cat orders | sqlite3 app.db", tools.Ask},
+		{"sqlite3 app.db;cat", "cat orders | timeout 9 sqlite3 app.db", tools.Ask},
+		{"sqlite3 app.db", "sqlite3 app.db < orders", tools.Ask},
+		{"sqlite3 app.db", "{ sqlite3 app.db; } <<E\n.shell touch made\nE", tools.Ask},
+		{"sqlite3 app.db;cat", "cat orders | (true && sqlite3 app.db)", tools.Ask},
+		{"sqlite3 app.db;ls", "bash -c 'sqlite3 app.db' < orders", tools.Ask},
+		{"sqlite3 app.db", "exec < orders; sqlite3 app.db", tools.Ask},
+		{"exact:psql app", "psql app < orders", tools.Ask},
+		{"npm exec", "npm exec < orders", tools.Ask},
+		{"sqlite3 app.db .tables", "sqlite3 app.db .tables", tools.Allow},
+		{"sqlite3 app.db;head", "sqlite3 app.db 2>&1 | head", tools.Allow},
+		{"sqlite3 app.db", "sqlite3 app.db < /dev/null", tools.Allow},
+		{"sqlite3 app.db;cat", "cat < orders; sqlite3 app.db", tools.Allow},
+		{"cargo run", "cargo run < orders", tools.Allow},
+		{"git commit -m x", "git commit -m x < orders", tools.Allow},
+	} {
+		if d := decideFor(t, c.rules, c.command); d.Effect != c.want {
+			t.Errorf("rules %q: %q is %v, want %v: %s", c.rules, c.command, d.Effect, c.want, d.Reason)
+		}
 	}
 }
 

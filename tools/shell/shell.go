@@ -90,7 +90,7 @@ func (t *Tool) CheckStanding(s Standing) error {
 }
 
 func (t *Tool) compile(s Standing) (*Policy, error) {
-	p, err := newPolicy(t.Default, t.Closed, s.around(t.Rules), pathFiles{t.Paths, t.Profile.Scratch}, sandboxPrograms{t.Profile, t.Paths, t.sees, t.searchPath()})
+	p, err := newPolicy(t.Default, t.Closed, s.around(t.Rules), pathFiles{t.Paths, t.Profile.Scratch, false}, sandboxPrograms{t.Profile, t.Paths, t.sees, t.searchPath()})
 	if err == nil {
 		p.exported = map[string]bool{}
 		for _, kv := range t.Env {
@@ -183,7 +183,11 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 	if err != nil {
 		return tools.Proposal{}, err
 	}
-	policy := t.Policy().In(dir)
+	policy := t.Policy()
+	if c.Elsewhere {
+		policy = policy.outside(pathFiles{t.Paths, t.Profile.Scratch, true})
+	}
+	policy = policy.In(dir)
 	reader := policy.until(c.Done)
 	d, class := t.settled(reader.Decide(command, "bash"))
 	if d = t.readsAsked(d, dir); d.Effect == tools.Ask {
@@ -375,13 +379,13 @@ func (p *Policy) request(c tools.Call, command, dir string, d Decision) *approva
 	if d.Effect == tools.Allow {
 		return nil
 	}
-	description := "Execute: " + tools.Shorten(command)
-	if d.RuleIndex >= 0 && p.rules.list[d.RuleIndex].Description != "" {
-		description = p.rules.list[d.RuleIndex].Description
+	words := "Execute"
+	if d.RuleIndex >= 0 && literalWords(command) != nil { // a rule's words are about one command, and no line around it
+		words = cmp.Or(p.rules.list[d.RuleIndex].Description, words)
 	}
 	return &approval.Request{
 		ToolName:    definition.Name,
-		Description: approval.EscapeLine(description),
+		Description: approval.EscapeLine(words + ": " + tools.Shorten(command)),
 		Payload:     map[string]any{"command": command, "dir": dir, "timeout_ms": c.Int("timeout_ms", 0), "rule": d.Rule},
 	}
 }
@@ -399,11 +403,19 @@ func present(command, dir string, d Decision) *approval.Presentation {
 type pathFiles struct {
 	paths   tools.Paths
 	scratch []string
+	outside bool // no sandbox: nothing is private
 }
 
 func (f pathFiles) Start() string  { return f.paths.Start() }
 func (f pathFiles) Origin() string { return cmp.Or(f.paths.Origin, f.Start()) }
 func (f pathFiles) Home() string   { return f.paths.Home }
+
+// outside is p where no sandbox holds a command: its HOME and its /tmp are the user's own.
+func (p *Policy) outside(files pathFiles) *Policy {
+	q := p.copied()
+	q.each(func(q *Policy) { q.files = files })
+	return q
+}
 
 // Check asks the path rules. What they refuse to have read is asked about, since
 // programs read much that no tool needs to, and the sandbox hides what is hidden.
@@ -415,7 +427,7 @@ func (f pathFiles) Check(name, dir string, write bool) (tools.Effect, string, st
 		return tools.Ask, err.Error(), "write a plain path"
 	case d.Effect == tools.Deny && f.Private(name, dir) && !write:
 		return tools.Allow, "", ""
-	case d.Effect == tools.Deny && (!write || f.Private(name, dir)):
+	case d.Effect == tools.Deny && (!write || f.inScratch(name, dir)):
 		return tools.Ask, d.Reason, d.Hint
 	}
 	return d.Effect, d.Reason, d.Hint
@@ -423,7 +435,9 @@ func (f pathFiles) Check(name, dir string, write bool) (tools.Effect, string, st
 
 // Private reports whether a path is in a directory of the sandbox's own. A root that lies
 // below one, as a workspace lies in HOME, is the user's.
-func (f pathFiles) Private(name, dir string) bool {
+func (f pathFiles) Private(name, dir string) bool { return !f.outside && f.inScratch(name, dir) }
+
+func (f pathFiles) inScratch(name, dir string) bool {
 	f.paths.Cwd = dir
 	resolved, err := f.paths.Resolve(name)
 	return f.private(absolute(name, dir)) || err == nil && f.private(resolved)

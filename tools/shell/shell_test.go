@@ -146,13 +146,20 @@ func TestRequest(t *testing.T) {
 	if !approval.Equal(p.Request.Payload, again.Request.Payload) {
 		t.Errorf("the same call is another: %v, %v", p.Request.Payload, again.Request.Payload)
 	}
-	if p.Request.Description != "Create a commit" || p.Request.Payload["command"] != "git commit -m x" || p.Request.Payload["rule"] != "git commit" {
+	if p.Request.Description != "Create a commit: git commit -m x" || p.Request.Payload["command"] != "git commit -m x" || p.Request.Payload["rule"] != "git commit" {
 		t.Errorf("request %+v", p.Request)
 	}
 	shown, err := p.Present(context.Background())
 	f.must(t, err)
 	if shown.Type != approval.Command || shown.Content != "git commit -m x" || shown.Metadata["dir"] != f.path("ws") {
 		t.Errorf("shown %+v", shown)
+	}
+	for _, line := range []string{"git commit -m x; touch evil", "git commit -m x > out", "V=1 git commit -m x", "git commit -m $(date)", "timeout 9 git commit -m x && touch evil"} {
+		q, err := f.tool(t).Plan(call(map[string]any{"command": line}))
+		f.must(t, err)
+		if q.Request == nil || q.Request.Description != "Execute: "+line {
+			t.Errorf("%q is described as %+v: the rule's words are about one command of it", line, q.Request)
+		}
 	}
 	p, err = f.tool(t).Plan(call(map[string]any{"command": "make\x1b[8m"}))
 	f.must(t, err)

@@ -37,8 +37,10 @@ func (a *analysis) stmt(s *syntax.Stmt) {
 	if s == nil || !a.step() {
 		return
 	}
+	defer func(before bool) { a.fed = before }(a.fed)
 	for _, r := range s.Redirs {
 		a.redirect(r)
+		a.fed = a.fed || !hasField("> >> >| >& &> &>>", r.Op.String()) && literalText(r.Word) != "/dev/null"
 	}
 	if s.Background {
 		defer a.fork()()
@@ -137,6 +139,8 @@ func (a *analysis) binary(c *syntax.BinaryCmd) {
 		a.stmt(c.X)
 		back()
 		defer back()
+		defer func(before bool) { a.fed = before }(a.fed)
+		a.fed = true
 		a.stmt(c.Y)
 		return
 	}
