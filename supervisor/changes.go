@@ -55,9 +55,11 @@ func (s *Supervisor) keepChanges(c *call, plan tools.Plan) (ended func()) {
 	}
 	return func() {
 		for _, r := range under {
-			if _, err := r.End(); err != nil {
+			rec, err := r.End()
+			if err != nil {
 				c.warnings = append(c.warnings, approval.EscapeLine("what this call changed "+NotUndone+" as a whole: "+err.Error()))
 			}
+			c.tellUnkept(r.Root(), rec)
 			c.tellBlind(r.Root(), r)
 			if r.Dropped > 0 {
 				c.warnings = append(c.warnings, plural(int64(r.Dropped), "earlier call")+" "+NotUndone+" any more: what is kept of this workspace has reached undo.size")
@@ -74,6 +76,20 @@ func (c *call) tellBlind(root string, r *changes.Running) {
 			more = fmt.Sprintf(" (and %d more directories)", n-1)
 		}
 		c.warnings = append(c.warnings, approval.EscapeLine("what calls change in "+filepath.Join(root, r.Blind[0].Name)+" "+NotUndone+": "+r.Blind[0].Why+more))
+	}
+}
+
+// tellUnkept says of which files a call has changed or removed what was not kept.
+func (c *call) tellUnkept(root string, rec changes.Record) {
+	unkept := slices.DeleteFunc(slices.Clone(rec.Changes), func(ch changes.Change) bool {
+		return ch.Before == nil || ch.Before.IsDir() || ch.Before.Unkept == ""
+	})
+	if n := len(unkept); n > 0 {
+		more := ""
+		if n > 1 {
+			more = fmt.Sprintf(" (and %d more)", n-1)
+		}
+		c.warnings = append(c.warnings, approval.EscapeLine("what this call changed in "+filepath.Join(root, string(unkept[0].Path))+" "+NotUndone+": its content was not kept: "+unkept[0].Before.Unkept+more))
 	}
 }
 
