@@ -24,9 +24,9 @@ import (
 // TestAnUndoKeepsWhatItWrites: a merged text is in no record before the undo has run, and is
 // kept until then; a content that is gone is told before anything is changed.
 func TestAnUndoKeepsWhatItWrites(t *testing.T) {
-	ws := t.TempDir()
+	ws, dir := t.TempDir(), t.TempDir()+"/s"
 	sh(t, ws, "seq 9 > a; seq 9 > b; head -c 200000 /dev/urandom > ballast")
-	w := open(t, t.TempDir()+"/s", ws, options)
+	w := open(t, dir, ws, options)
 	during(t, w, "s", func() { sh(t, ws, "rm ballast") })
 	rec := during(t, w, "s", func() { sh(t, ws, "echo call >> a; echo call >> b") })
 	sh(t, ws, "sed -i s/^2/two/ a b")
@@ -52,13 +52,16 @@ func TestAnUndoKeepsWhatItWrites(t *testing.T) {
 	if diff := cmp.Diff(changed, describe(ws)); diff != "" {
 		t.Errorf("half of it was done: %s", diff)
 	}
-	// With what the oldest call left, it is more than may be kept.
+	// With what the oldest call left, it is more than may be kept, as another process finds while it goes on.
 	if u, err = w.Plan([]Record{rec}, nil); err != nil {
 		t.Fatal(err)
 	}
-	w.size = w.objects.total()
-	w.options.Size = w.size - 100_000
-	if _, err := w.Apply(u, Call{Tool: "undo"}, false, here(w)); err != nil {
+	small := options
+	small.Size = w.objects.total() - 100_000
+	if _, err := w.Apply(u, Call{Tool: "undo"}, false, func(order io.Reader) error {
+		during(t, open(t, dir, ws, small), "t", func() {})
+		return here(w)(order)
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if b, _ := os.ReadFile(ws + "/b"); string(b) != string(merged) {

@@ -89,11 +89,11 @@ type Workspace struct {
 	lines  int                        // entries in the file of the tree
 	end    int64                      // of its last whole frame
 	begun  bool                       // no look has come to its end yet
+	looks  int                        // that have told what they found
 	file   fs.FileInfo                // as this process has left it, nil at first
 	size   int64                      // of the objects, about: other processes add to them too
 	told   map[string]string
-	ending string   // the call that has ended, and is looked at
-	needs  []string // contents that the undo which begins is about to write
+	ending string // the call that has ended, and is looked at
 	// bounded is when calls were held against their age last.
 	bounded time.Time
 	dropped int             // calls that went for want of room, and nobody has been told of
@@ -283,8 +283,6 @@ func (w *Workspace) begin(c Call, in func(name string) bool, whole bool, undo []
 		}
 	}
 	err := w.locked(func() error {
-		w.needs = needs // from here on, and for other processes once they are in the file
-		defer func() { w.needs = nil }()
 		if err := w.look(in, whole, notSince); err != nil {
 			return err
 		}
@@ -363,7 +361,12 @@ func (r *Running) end(undo *Undo, failed error) (rec Record, err error) {
 	err = w.locked(func() error {
 		w.ending = r.id
 		defer func() { w.ending = "" }()
-		err := w.look(r.in, r.whole, r.named)
+		looks := w.looks
+		full := w.look(r.in, r.whole, r.named)
+		err := full
+		if errors.Is(full, ErrFull) && w.looks != looks {
+			err = nil // what the call has changed is known, and what it has taken away is kept
+		}
 		r.Dropped, w.dropped = r.Dropped+w.dropped, 0
 		r.Blind, w.unsaid = w.unsaid, nil
 		if err != nil {
@@ -380,7 +383,7 @@ func (r *Running) end(undo *Undo, failed error) (rec Record, err error) {
 				rec.Undoes = undo.Whole
 			}
 		}
-		return w.finish(rec, r.file.Name())
+		return cmp.Or(w.finish(rec, r.file.Name()), full)
 	})
 	if err != nil {
 		return rec, fmt.Errorf("changes of %s: %w", w.Root, err)
@@ -443,7 +446,7 @@ const notSince = -1
 // are not in are as they were. Where files may have got another name since then, each is
 // held against its stamp too.
 func (w *Workspace) look(in func(name string) bool, whole bool, since int) error {
-	if time.Now().Before(w.until) {
+	if whole && time.Now().Before(w.until) {
 		return w.tooMuch
 	}
 	if info, err := os.Stat(w.tooMuchFile()); err == nil && whole {
@@ -483,8 +486,7 @@ func (w *Workspace) lookNow(in func(name string) bool, whole bool, since int) er
 	}
 	// The contents are there. What changed is told before the tree that has it. What was there before anybody
 	// had looked, no call has made.
-	first := w.begun
-	if first {
+	if w.begun && (whole || w.ending == "") { // what an undo has put back was looked at when that began
 		l.changes = nil
 	}
 	if err := w.tell(l.changes, whole); err != nil {
@@ -494,13 +496,17 @@ func (w *Workspace) lookNow(in func(name string) bool, whole bool, since int) er
 		w.file = nil // what the file says by now is read again
 		return err
 	}
+	w.looks++
 	w.settle(l.watched)
+	if !whole { // an undo is never refused for what it takes away: the next call's look bounds that
+		return late
+	}
 	if w.size <= w.options.Size && w.said <= w.options.Size/16 && time.Since(w.bounded) < time.Hour {
 		return late
 	}
 	w.said = 0
 	w.bounded = time.Now()
-	return cmp.Or(w.bound(first), late)
+	return cmp.Or(w.bound(), late)
 }
 
 // beginOfOthers is when the first of the calls that go on after this look began, ns; 0 is none.
@@ -892,7 +898,11 @@ func (w *Workspace) undoneSince(session, now string) (names []string) {
 }
 
 // bound keeps what is kept within Options: the oldest calls go first.
-func (w *Workspace) bound(first bool) error {
+//
+// A workspace that does not fit whatever goes takes no call with it: a call could fill it, and what calls before have
+// taken away would be gone for good. What is kept of the workspace as it is goes then, and nothing is kept of it until
+// it fits again.
+func (w *Workspace) bound() error {
 	records, err := w.Calls()
 	if err != nil {
 		return err
@@ -915,8 +925,15 @@ func (w *Workspace) bound(first bool) error {
 	if w.size <= w.options.Size && len(records) == old {
 		return nil
 	}
+	tree := w.tree.hashes()
+	takes := w.objects.take(tree)
+	if takes > w.options.Size {
+		_ = os.Remove(w.treeFile())
+		_ = os.Remove(w.begunFile())
+		w.file, tree = nil, map[string]bool{}
+	}
 	for {
-		use := w.tree.hashes()
+		use := maps.Clone(tree)
 		for _, r := range records {
 			for _, c := range r.Changes {
 				if c.Before != nil {
@@ -925,23 +942,21 @@ func (w *Workspace) bound(first bool) error {
 			}
 		}
 		w.underWayUse(use)
-		w.objects.sweep(use, len(records) == 0)
-		if w.size = w.objects.total(); w.size <= w.options.Size {
-			return nil
-		}
-		if len(records) == 0 {
-			if first { // what was never whole is not the past of anything
-				_ = os.Remove(w.treeFile())
-				_ = os.Remove(w.begunFile())
-				w.file = nil
-				w.objects.sweep(nil, true)
-			}
-			return fmt.Errorf("%w: %d MiB of %d", ErrFull, w.size>>20, w.options.Size>>20)
+		w.objects.sweep(use, len(records) == 0 || len(tree) == 0)
+		if w.size = w.objects.total(); w.size <= w.options.Size || len(records) == 0 {
+			break
 		}
 		for range max(1, len(records)/8) {
 			drop()
 		}
 	}
+	switch {
+	case takes > w.options.Size:
+		return fmt.Errorf("%w: %d MiB of %d", ErrFull, takes>>20, w.options.Size>>20)
+	case w.size > w.options.Size:
+		return fmt.Errorf("%w: %d MiB of %d, with what calls that go on have changed", ErrFull, w.size>>20, w.options.Size>>20)
+	}
+	return nil
 }
 
 // recordBytes is how much the records take, in bytes.
@@ -955,9 +970,6 @@ func (w *Workspace) recordBytes(records []Record) (n int64) {
 }
 
 func (w *Workspace) underWayUse(use map[string]bool) {
-	for _, hash := range w.needs {
-		use[hash] = true
-	}
 	names, _ := os.ReadDir(w.running())
 	for _, n := range names {
 		r, _ := readRunning(filepath.Join(w.running(), n.Name()))

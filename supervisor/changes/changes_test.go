@@ -874,3 +874,42 @@ func TestAnUndoIsOfItsOwnNames(t *testing.T) {
 		sh(t, ws, "grep -x person g; grep -x person new; grep -x person d/beside; grep -x two d/f")
 	}
 }
+
+// TestACallThatFillsTheWorkspace: a call that takes something away and leaves more than may be kept pushes nothing of it
+// out, nor what calls before it have taken away.
+func TestACallThatFillsTheWorkspace(t *testing.T) {
+	ws, dir := t.TempDir(), t.TempDir()+"/s"
+	sh(t, ws, "mkdir src old; head -c 20000 /dev/urandom > src/a; echo one > src/b; head -c 20000 /dev/urandom > old/a; echo one > person")
+	before := describe(ws)
+	o := options
+	o.Size = 300 << 10
+	w := open(t, dir, ws, o)
+	during(t, w, "s", func() { sh(t, ws, "rm -r old") })
+	r, err := w.Begin(Call{Session: "s", Started: time.Now()}, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, ws, "rm -r src; mkdir fill; for i in 1 2 3 4 5; do head -c 90000 /dev/urandom > fill/$i; done")
+	rec, err := r.End()
+	if !errors.Is(err, ErrFull) || len(rec.Changes) != 9 {
+		t.Fatalf("%v: %v", err, rec.Changes)
+	}
+	if _, err := w.Begin(Call{Session: "s", Started: time.Now()}, all); !errors.Is(err, ErrFull) {
+		t.Errorf("it is not told: %v", err)
+	}
+	w = open(t, dir, ws, o)
+	calls, err := w.Calls()
+	if err != nil || len(calls) != 2 || w.objects.total() > o.Size {
+		t.Fatalf("%d calls are left, %d bytes: %v", len(calls), w.objects.total(), err)
+	}
+	for i := len(calls) - 1; i >= 0; i-- {
+		// What the call has left was kept no longer than it fitted: an undo takes it away all the same.
+		if done := undo(t, w, calls[i], false); len(done.Changes) == 0 || !slices.Contains(done.Undoes, calls[i].ID) {
+			t.Errorf("the undo of %s is not recorded: %+v", calls[i].ID, done)
+		}
+	}
+	if diff := cmp.Diff(before, describe(ws)); diff != "" {
+		t.Error(diff)
+	}
+	during(t, w, "s", func() { sh(t, ws, "echo two > person") })
+}

@@ -257,6 +257,17 @@ func (o objects) total() (n int64) {
 	return n
 }
 
+// take is how many bytes these contents take.
+func (o objects) take(hashes map[string]bool) (n int64) {
+	n = o.packs.take(func(sum [sha256.Size]byte) bool { return hashes[hex.EncodeToString(sum[:])] })
+	o.each(func(hash, file string) {
+		if info, err := os.Lstat(file); err == nil && hashes[hash] {
+			n += info.Size()
+		}
+	})
+	return n
+}
+
 // sweep removes what is not in use: all of it, or what takes little work to remove.
 func (o objects) sweep(inUse map[string]bool, all bool) {
 	o.packs.sweep(func(sum [sha256.Size]byte) bool { return inUse[hex.EncodeToString(sum[:])] }, all)

@@ -262,6 +262,19 @@ func (p *packs) fetch(sum [sha256.Size]byte) ([]byte, error) {
 	return b, err
 }
 
+// take is how many bytes contents take.
+func (p *packs) take(is func(sum [sha256.Size]byte) bool) (n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.learn()
+	for sum, e := range p.known {
+		if is(sum) {
+			n += e.to - e.at
+		}
+	}
+	return n
+}
+
 // sweep removes what is not in use. A pack of which most is in use stays as it is, unless
 // all is to go that can.
 func (p *packs) sweep(inUse func(sum [sha256.Size]byte) bool, all bool) {
