@@ -24,15 +24,11 @@ func (s *Supervisor) keepChanges(c *call, plan tools.Plan) (ended func()) {
 	if !s.keeps(plan) {
 		return func() {}
 	}
-	sees := sandboxprofile.NewLookup(plan.Profile) // prepared: it is asked about every name that is looked at
-	writable := func(path string) bool { return sees.Rights(path)&sandboxprofile.Write != 0 }
+	writable, roots := s.keptRoots(plan)
 	record := changes.Call{
 		Session: string(c.session.id), Call: string(c.req.CallID), Agent: c.session.agent, Tool: string(c.req.Tool),
 		Subject: s.cfg.Log.RedactedText(c.subject()), Started: c.started, Lasting: c.kind.lasting(),
 	}
-	roots := slices.DeleteFunc(writableRoots(plan.Profile, writable), func(root string) bool { // the cache of the workspace
-		return s.cfg.Caches != "" && sandboxprofile.Contains(s.cfg.Caches, root)
-	})
 	if err := s.together(&record, roots); err != nil {
 		c.warnings = append(c.warnings, approval.EscapeLine("what this call changes in several directories "+NotUndone+" at once: "+err.Error()))
 	}
@@ -108,6 +104,21 @@ func (s *Supervisor) together(record *changes.Call, roots []string) error {
 		record.Workspace = roots[at]
 	}
 	return err
+}
+
+// keptRoots are the directories in which something is kept of what a call changes, and which names in them it may.
+func (s *Supervisor) keptRoots(plan tools.Plan) (writable func(path string) bool, roots []string) {
+	sees := sandboxprofile.NewLookup(plan.Profile) // prepared: it is asked about every name that is looked at
+	writable = func(path string) bool { return sees.Rights(path)&sandboxprofile.Write != 0 }
+	return writable, slices.DeleteFunc(writableRoots(plan.Profile, writable), func(root string) bool { // the cache of the workspace
+		return s.cfg.Caches != "" && sandboxprofile.Contains(s.cfg.Caches, root)
+	})
+}
+
+// rests reports whether nothing is kept for the time being in some directory that a call may change.
+func (s *Supervisor) rests(plan tools.Plan) bool {
+	_, roots := s.keptRoots(plan)
+	return slices.ContainsFunc(roots, s.cfg.Changes.Rests)
 }
 
 // keeps reports whether a call leaves a record of what it changes.

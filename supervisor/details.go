@@ -56,7 +56,7 @@ func details(p tools.Proposal, digest string, warnings []string) map[string]stri
 
 func (s *Supervisor) details(p tools.Proposal, digest string, warnings []string) map[string]string {
 	d := details(p, digest, warnings)
-	if s.keeps(p.Plan) {
+	if s.keeps(p.Plan) && !s.rests(p.Plan) {
 		d["undo"] = "what it changes in files can be put back"
 	}
 	return d

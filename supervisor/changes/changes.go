@@ -122,8 +122,7 @@ func (s *Store) Workspace(root string) (*Workspace, error) {
 	if w := s.workspaces[root]; w != nil {
 		return w, nil
 	}
-	sum := sha256.Sum256([]byte(root))
-	w := &Workspace{Root: root, dir: filepath.Join(s.dir, hex.EncodeToString(sum[:8])), options: s.options, patience: lookTime, watching: s.watch, told: map[string]string{}, unseen: map[string]bool{}}
+	w := &Workspace{Root: root, dir: s.dirOf(root), options: s.options, patience: lookTime, watching: s.watch, told: map[string]string{}, unseen: map[string]bool{}}
 	w.objects = newObjects(filepath.Join(w.dir, "objects"), &w.size)
 	for _, d := range []string{w.objects.packs.dir, w.running(), w.calls(), w.writers()} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
@@ -382,6 +381,8 @@ func (r *Running) end(undo *Undo, failed error) (rec Record, err error) {
 			if !rec.Unfinished {
 				rec.Undoes = undo.Whole
 			}
+			w.until = time.Time{} // it may fit again
+			_ = os.Remove(w.tooMuchFile())
 		}
 		return cmp.Or(w.finish(rec, r.file.Name()), full)
 	})
@@ -449,10 +450,12 @@ func (w *Workspace) look(in func(name string) bool, whole bool, since int) error
 	if whole && time.Now().Before(w.until) {
 		return w.tooMuch
 	}
-	if info, err := os.Stat(w.tooMuchFile()); err == nil && whole {
-		if rest := time.Until(info.ModTime()); rest > 0 && rest <= restTime {
-			return fmt.Errorf("%w: so another look has found", errBound)
+	if whole && rests(w.tooMuchFile()) {
+		why, _ := os.ReadFile(w.tooMuchFile())
+		if string(why) == ErrFull.Error() {
+			return fmt.Errorf("%w: so another look has found", ErrFull)
 		}
+		return fmt.Errorf("%w: so another look has found", errBound)
 	}
 	err := w.lookNow(in, whole, since)
 	rest := restTime
@@ -462,8 +465,12 @@ func (w *Workspace) look(in func(name string) bool, whole bool, since int) error
 	if errors.Is(err, errBound) || errors.Is(err, ErrFull) {
 		w.tooMuch, w.until = err, time.Now().Add(rest)
 	}
-	if errors.Is(err, errBound) && whole && w.patience <= lookTime { // else the next one takes as long
-		_ = os.WriteFile(w.tooMuchFile(), nil, 0o600)
+	if w.until.After(time.Now()) && whole && w.patience <= lookTime { // else the next one takes as long
+		why := errBound
+		if errors.Is(err, ErrFull) {
+			why = ErrFull
+		}
+		_ = os.WriteFile(w.tooMuchFile(), []byte(why.Error()), 0o600)
 		_ = os.Chtimes(w.tooMuchFile(), time.Time{}, w.until)
 	}
 	return err
@@ -472,6 +479,23 @@ func (w *Workspace) look(in func(name string) bool, whole bool, since int) error
 // tooMuchFile is there since a look came to one of its bounds: for other processes. Its time is until when
 // none of them looks.
 func (w *Workspace) tooMuchFile() string { return filepath.Join(w.dir, "too-much") }
+
+func rests(tooMuch string) bool {
+	info, err := os.Stat(tooMuch)
+	if err != nil {
+		return false
+	}
+	rest := time.Until(info.ModTime())
+	return rest > 0 && rest <= restTime
+}
+
+// Rests reports whether nothing is kept of a root for the time being: it had too much in it.
+func (s *Store) Rests(root string) bool { return rests(filepath.Join(s.dirOf(root), "too-much")) }
+
+func (s *Store) dirOf(root string) string {
+	sum := sha256.Sum256([]byte(root))
+	return filepath.Join(s.dir, hex.EncodeToString(sum[:8]))
+}
 
 func (w *Workspace) lookNow(in func(name string) bool, whole bool, since int) error {
 	if err := w.load(); err != nil {

@@ -898,6 +898,9 @@ func TestACallThatFillsTheWorkspace(t *testing.T) {
 		t.Errorf("it is not told: %v", err)
 	}
 	w = open(t, dir, ws, o)
+	if _, err := w.Begin(Call{Session: "s", Started: time.Now()}, all); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "another look") {
+		t.Errorf("another process looks again: %v", err)
+	}
 	calls, err := w.Calls()
 	if err != nil || len(calls) != 2 || w.objects.total() > o.Size {
 		t.Fatalf("%d calls are left, %d bytes: %v", len(calls), w.objects.total(), err)
