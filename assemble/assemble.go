@@ -615,6 +615,9 @@ func deriveNeeds(cfg *config.Config, program string) (n sandboxprofile.Needs, fo
 	for name := range withProxy(cfg.Shell.Network, cfg.Sandbox.Env.Set) {
 		n.Env.Names = append(n.Env.Names, name)
 	}
+	if nw.Mode == sandboxprofile.NetworkProxied {
+		n.Env.Names = append(n.Env.Names, javaOptions...)
+	}
 	for _, c := range cfg.Shell.Credentials {
 		n.Env.Names = append(n.Env.Names, c.Name)
 	}
@@ -717,7 +720,7 @@ const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 // ProgramEnv is the environment of every program.
 func ProgramEnv(cfg *config.Config, d Derived) []string {
 	allow, _ := allowedNames(cfg)
-	return environ(allow, withProxy(cfg.Shell.Network, cfg.Sandbox.Env.Set), d, d.Programs)
+	return withJavaProxy(cfg, environ(allow, withProxy(cfg.Shell.Network, cfg.Sandbox.Env.Set), d, d.Programs))
 }
 
 // environ is the environment of programs, with a PATH of directories that the

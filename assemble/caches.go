@@ -172,6 +172,9 @@ func (d Derived) WithCache(cfg *config.Config) Derived {
 		if slices.Contains(d.Passed, c.Variable) {
 			had = os.Getenv(c.Variable)
 		}
+		if slices.Contains(javaOptions, c.Variable) && d.Needs.Network.Mode == sandboxprofile.NetworkProxied {
+			had += " " + javaProxy()
+		}
 		d.cached[c.Variable] = c.Value(own, had)
 		p.Env.Names = append(p.Env.Names, c.Variable)
 	}

@@ -38,6 +38,31 @@ func ProxyVariables() map[string]string {
 	return vars
 }
 
+// javaOptions are variables with options for Java, which knows no proxy variable. Without
+// namespaces it would look names up, which nothing answers there.
+var javaOptions = []string{"MAVEN_OPTS", "GRADLE_OPTS"}
+
+// javaProxy has Java use the sandbox's one way out.
+func javaProxy() string {
+	const at = "-D%[1]s.proxyHost=127.0.0.1 -D%[1]s.proxyPort=%[2]d"
+	return fmt.Sprintf(at+" ", "http", confine.EgressPort) + fmt.Sprintf(at, "https", confine.EgressPort)
+}
+
+// withJavaProxy adds that to the options that programs have anyway.
+func withJavaProxy(cfg *config.Config, env []string) []string {
+	if cfg.Shell.Network.Mode != config.NetworkAllow {
+		return env
+	}
+	add := map[string]string{}
+	for _, name := range javaOptions {
+		had, _ := tools.LookupEnv(env, name)
+		if _, set := cfg.Sandbox.Env.Set[name]; !set {
+			add[name] = strings.TrimSpace(had + " " + javaProxy())
+		}
+	}
+	return tools.WithEnv(env, add)
+}
+
 // proxyEnv is proxyVariables as NAME=value.
 func proxyEnv() []string {
 	var env []string
