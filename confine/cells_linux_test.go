@@ -57,6 +57,10 @@ func TestCellsAreReusedOnlyWhileTheyAreAsTheyWere(t *testing.T) {
 		{"tmp is closed", script("chmod 0 /tmp"), false},
 		{"HOME is closed", script("chmod 0 ~"), false},
 		{"shared memory is closed", script("chmod 0 /dev/shm"), false},
+		{"tmp has a default list of access", script(defaultAccess("/tmp")), false},
+		{"shared memory has a default list of access", script(defaultAccess("/dev/shm")), false},
+		{"terminals are closed", script("chmod 0 /dev/pts/ptmx"), false},
+		{"the directory of terminals is closed", script("chmod 0 /dev/pts"), false},
 		{"process 1 is nice", fromOutside(func(pid int) error { return unix.Setpriority(unix.PRIO_PROCESS, pid, 19) }), false},
 		{"process 1 may write little", fromOutside(func(pid int) error {
 			return unix.Prlimit(pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 1 << 20, Max: unix.RLIM_INFINITY}, nil)
@@ -81,6 +85,11 @@ func TestCellsAreReusedOnlyWhileTheyAreAsTheyWere(t *testing.T) {
 			}
 		})
 	}
+}
+
+// defaultAccess has new files in dir closed to everybody (acl(5)).
+func defaultAccess(dir string) string {
+	return fmt.Sprintf(`python3 -c 'import os, struct; os.setxattr(%q, "system.posix_acl_default", struct.pack("<I", 2) + b"".join(struct.pack("<HHI", tag, 0, 2**32 - 1) for tag in (1, 4, 32)))'`, dir)
 }
 
 // fromOutside does to the sandbox's processes what no program in it can, and then has a

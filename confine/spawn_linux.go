@@ -17,6 +17,7 @@ type spawner struct {
 	ready   chan struct{} // closed once the first warden has been tried
 	program *os.File      // our init, which is the warden too
 	warden  *warden       // the thread's own
+	mounts  *hostMounts   // the thread's own; nil if they could not be told
 	// keyring says that what is started has an empty session keyring, one for all. It is
 	// set before the first start has returned.
 	keyring bool
@@ -24,28 +25,47 @@ type spawner struct {
 
 func newSpawner(program *os.File) *spawner {
 	s := &spawner{work: make(chan func()), ready: make(chan struct{}), program: program}
-	go func() {
+	go offMain(func() {
 		// Package os learns from the first process that it starts whether the kernel
 		// has pidfds, by forking one more. Here nobody waits for that.
 		if self, err := os.FindProcess(os.Getpid()); err == nil {
 			_ = self.Release()
 		}
-		runtime.LockOSThread()
 		// Credentials are a thread's, and a child has those of the thread that forked it
 		// (credentials(7)). How many keyrings a user may have is bounded, so one of its own
 		// for each sandbox would let one agent take them all.
 		_, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
 		s.keyring = err == nil // or each sandbox tries for itself
-		_ = s.keep()           // by the time that it is needed; whoever needs it hears why there is none
+		s.mounts, _ = newHostMounts()
+		_ = s.keep() // by the time that it is needed; whoever needs it hears why there is none
 		close(s.ready)
 		for f := range s.work {
 			f()
 		}
 		s.warden.end()
+		s.mounts.close()
 		// Ending with the thread locked ends the thread, and with it every
 		// sandbox that is left.
-	}()
+	})
 	return s
+}
+
+// offMain does what changes its thread, locked to one that is not the process's first:
+// what /proc/self tells of mounts is that one's.
+func offMain(do func()) {
+	runtime.LockOSThread()
+	if unix.Gettid() != unix.Getpid() {
+		do()
+		return
+	}
+	locked := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		close(locked)
+		do()
+	}()
+	<-locked
+	runtime.UnlockOSThread()
 }
 
 // keep sees that there is a warden.
@@ -65,6 +85,9 @@ func (s *spawner) start(cmd *exec.Cmd) error {
 	errc := make(chan error, 1)
 	s.work <- func() {
 		err := s.keep()
+		if err == nil && s.mounts != nil {
+			err = s.mounts.enter()
+		}
 		if err == nil {
 			err = s.warden.start(cmd)
 		}

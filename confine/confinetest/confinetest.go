@@ -99,6 +99,7 @@ func claims() []claim {
 		{name: "KeysAreUnseen", says: "The user's keys in the kernel's keyrings cannot be used", test: keys, host: host{Held, "the names of keys can be read in /proc/keys", hostKeys}},
 		{name: "ModesOutsideAreKept", says: "Modes, owners and times of what may only be read cannot be changed", test: modes,
 			host: host{Held, "no extended attributes, in the workspace neither", nil}},
+		{name: "DevicesStay", says: "The modes of /dev/null and other devices of the host stay, also as root, and programs write to them", test: devicesStay},
 		{name: "SetIDBits", says: "A directory gets a set-group-id bit, and no file a set-id bit", test: setID},
 		{name: "CeilingChangesNothing", says: "An action under a ceiling of the class `read` changes nothing in the workspace", test: ceilingChangesNothing},
 		{name: "CeilingReadsAndKeepsScratch", says: "Such an action reads, writes to private directories, and has no socket", test: ceilingReadsAndKeepsScratch,

@@ -10,6 +10,30 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
+// devicesStay: the devices that a sandbox has are the host's files. Root owns them, and a tool
+// of root's that could close /dev/null would close it to everybody. Each mode asked for here is
+// the one that there is, so that nothing happens where a sandbox fails this.
+func devicesStay(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	p := Profile(t, ws)
+	for _, device := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
+		path := "/dev/" + device
+		info, err := os.Stat(path)
+		if err != nil {
+			continue // a container may have fewer
+		}
+		for _, act := range []string{"os.chmod(%q, 0o%o)", "os.chmod('/proc/self/fd/%%d' %% os.open(%q, os.O_PATH), 0o%o)"} {
+			act = fmt.Sprintf(act, path, info.Mode().Perm())
+			if got := Python(t, c, p, ws, act); got != "EROFS" && got != "EPERM" {
+				t.Errorf("%s: %s", act, got)
+			}
+		}
+	}
+	if got := Python(t, c, p, ws, "open('/dev/null', 'w').write('x'); open('/dev/urandom', 'rb').read(8); open('own', 'w').close(); os.chmod('own', 0o600)"); got != "ok" {
+		t.Errorf("what is to go: %s", got)
+	}
+}
+
 // setID: a set-group-id bit on a directory says which group new files get. On a file,
 // like a set-user-id bit, it would give the user's rights to everybody who runs it.
 func setID(t *testing.T, c confine.Confiner) {

@@ -16,7 +16,7 @@ import (
 type cleanliness struct {
 	dirs    []scratch
 	tables  []int            // descriptors of the lists of System V objects
-	kept    map[string]entry // directories that calls share
+	kept    map[string]entry // directories that calls share, and where terminals are made
 	process posture          // ours
 }
 
@@ -60,28 +60,38 @@ type scratch struct {
 	made  map[string]entry // links, which a tool could exchange, and directories, which it could close
 }
 
-// An entry is what a name stands for, and who may do what with it.
+// An entry is what a name stands for, and who may do what with it. A directory's default
+// access control list, which is among the attributes, gives new files their modes.
 type entry struct {
-	ino      uint64
-	mode     uint32
-	uid, gid uint32
+	ino        uint64
+	mode       uint32
+	uid, gid   uint32
+	attributes string // their names
 }
 
-func entryOf(st unix.Stat_t) entry { return entry{st.Ino, st.Mode, st.Uid, st.Gid} }
+func entryOf(path string, st unix.Stat_t) entry {
+	var names [256]byte
+	n, err := unix.Llistxattr(path, names[:])
+	if err != nil {
+		n = copy(names[:], err.Error()) // also for more names than that, which none has at first
+	}
+	return entry{st.Ino, st.Mode, st.Uid, st.Gid, string(names[:n])}
+}
 
 func (e entry) at(path string) bool {
 	var st unix.Stat_t
-	return unix.Lstat(path, &st) == nil && entryOf(st) == e
+	return unix.Lstat(path, &st) == nil && entryOf(path, st) == e
 }
 
 // inspect looks at directories that no call may find another's files in, and at those
 // in memory that calls share.
 func inspect(dirs, tmpfs []string) cleanliness {
 	c := cleanliness{process: ownPosture(), kept: map[string]entry{}}
-	for _, dir := range tmpfs {
+	for _, name := range append([]string{"/dev/pts", "/dev/pts/ptmx"}, tmpfs...) { // without these no call gets a terminal
 		var st unix.Stat_t
-		_ = unix.Lstat(dir, &st) // what cannot be looked at is nothing that is there later
-		c.kept[dir] = entryOf(st)
+		if unix.Lstat(name, &st) == nil { // what is not there cannot be made
+			c.kept[name] = entryOf(name, st)
+		}
 	}
 	for _, dir := range append([]string{"/dev/shm"}, dirs...) {
 		c.dirs = append(c.dirs, newScratch(dir))
@@ -141,7 +151,7 @@ func newScratch(dir string) scratch {
 		unix.Statfs(dir, &on) == nil && on.Type == unix.TMPFS_MAGIC && on.Files > 0
 	files := s.walk(func(path string, st unix.Stat_t) {
 		if kind := st.Mode & unix.S_IFMT; kind == unix.S_IFLNK || kind == unix.S_IFDIR {
-			s.made[path] = entryOf(st)
+			s.made[path] = entryOf(path, st)
 		}
 	})
 	if s.files = files; s.whole && files != math.MaxInt {
