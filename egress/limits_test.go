@@ -281,7 +281,7 @@ func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 // writes while its client has been silent for several idle times, and each pause
 // of its own is a small part of one, so that a busy machine does not make it idle.
 func TestOneDirectionKeepsTheOther(t *testing.T) {
-	const idle, pieces = 400 * time.Millisecond, 60
+	const idle, pieces = 3 * time.Second, 45
 	w := newWorld()
 	silent := make(chan time.Duration, 1)
 	w.site("a.example.org", "93.184.216.34", 7000, serveTCP(t, func(conn net.Conn) {
