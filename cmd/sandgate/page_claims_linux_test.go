@@ -773,7 +773,7 @@ func TestPageAndTwoApprovers(t *testing.T) {
 }
 
 // TestPageIsAccessible runs axe-core on each view, in both schemes and three sizes, and
-// once with forced colours, and holds what can be pressed to 44 pixels. `make page` takes it from npm by its hash, and names its file
+// once with forced colours, and holds what can be pressed to 44 pixels. Who wants less motion gets none. `make page` takes it from npm by its hash, and names its file
 // in SANDGATE_AXE.
 func TestPageIsAccessible(t *testing.T) {
 	needsScreens(t)
@@ -812,12 +812,23 @@ func TestPageIsAccessible(t *testing.T) {
 			check("panel " + key + " " + scheme)
 			p.press("Escape", false)
 		}
-		for _, tab := range []string{"Activity", "Sessions", "Rules", "Status"} {
-			p.click("nav button", tab)
-			check(tab + " " + scheme)
+		for _, width := range []int{1280, 390} {
+			p.window(width, 844, scheme)
+			for _, tab := range []string{"Activity", "Sessions", "Rules", "Remembered", "Changes", "Quarantine", "Status"} {
+				p.click("nav button", tab)
+				check(fmt.Sprintf("%s %d %s", tab, width, scheme))
+			}
 		}
 		p.click("nav button", "Requests")
 	}
+	p.window(1280, 844, "light")
+	for motion, want := range map[string]string{"no-preference": "fill", "reduce": "none"} {
+		p.engine.(chromium).must("Emulation.setEmulatedMedia", map[string]any{"features": []any{map[string]string{"name": "prefers-reduced-motion", "value": motion}}}, nil)
+		if moves := p.eval(`document.querySelector(".answers").classList.add("settling"), getComputedStyle(document.querySelector("button[data-answer]")).animationName`); moves != want {
+			t.Errorf("with motion %q what is not ready yet is drawn by %q", motion, moves)
+		}
+	}
+	p.window(1280, 845, "light") // it is marked anew
 	p.settled()
 	p.press("N", false)
 	p.ran(ch)
