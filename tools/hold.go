@@ -166,7 +166,7 @@ func (p Paths) Changeable(list []Started) []string {
 	files := p.changeable(list)
 	if p.Above != nil {
 		above := *p.Above
-		above.Cwd, above.Until = p.Start(), p.Until
+		above.Cwd, above.Until, above.Scratch = p.Start(), p.Until, p.Scratch
 		for _, name := range above.changeable(list) {
 			if !slices.Contains(files, name) {
 				files = append(files, name)
@@ -188,7 +188,11 @@ func (p Paths) changeable(list []Started) (files []string) {
 		all = append(all, &p.Rules[i])
 	}
 	for _, s := range list {
-		if s.Unsure != "" {
+		from := p
+		from.Cwd = cmp.Or(s.Dir, p.Cwd)
+		if s.Unsure == "" && !s.Doubtful && from.Private(s.Name) {
+			files = append(files, s.Name+", which is private to the call")
+		} else if s.Unsure != "" {
 			add("what its text does not tell ("+s.Unsure+")", all)
 		} else if s.Anything {
 			dir := filepath.Join(s.Dir, s.Name)

@@ -46,6 +46,9 @@ type Paths struct {
 	Origin string
 	// Home is what "~/" stands for; "" leaves it an ordinary name.
 	Home string
+	// Scratch are directories of the sandbox's own. A root that lies below one, as a
+	// workspace lies in HOME, is the user's.
+	Scratch []string
 	// Above is what held before the workspace's own file narrowed it, nil where none did:
 	// what calls could change then counts as changeable still. Whoever wrote that file wrote
 	// the others of the workspace, too.
@@ -141,6 +144,31 @@ func (p Paths) AskedWrites() []string {
 		}
 	}
 	return roots
+}
+
+// Private reports whether path lies in a directory of the sandbox's own, or leads there.
+func (p Paths) Private(path string) bool {
+	private := func(abs string, err error) bool {
+		return err == nil && !slices.ContainsFunc(p.Rules, func(r PathRule) bool { return below(r.Root, abs) }) &&
+			slices.ContainsFunc(p.Scratch, func(dir string) bool { return below(dir, abs) })
+	}
+	abs, err := absolute(path, p.Start(), p.Home)
+	return private(filepath.Clean(abs), err) || private(p.Resolve(path))
+}
+
+// Unasked reports whether a call may write what path names although nobody is asked: it is private,
+// or below a root that takes writes without a question.
+func (p Paths) Unasked(path string) bool {
+	if p.Above != nil {
+		above := *p.Above
+		if above.Cwd, above.Scratch = p.Start(), p.Scratch; above.Unasked(path) {
+			return true
+		}
+	}
+	resolved, err := p.Resolve(path)
+	rules := p.rulesFor(resolved)
+	free := len(rules) > 0 && !slices.ContainsFunc(rules, func(r *PathRule) bool { return !r.Write || r.WriteApproval })
+	return p.Private(path) || err == nil && free
 }
 
 // Start is where relative paths start.

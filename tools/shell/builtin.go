@@ -44,22 +44,8 @@ func builtin(name string) builtinFunc {
 		return func(a *analysis, cmd simpleCommand) bool {
 			return len(cmd.words) == 1 && (a.fed && a.doubt(cmd, "exec gives later commands their input") || a.free(cmd)) // it keeps its redirections
 		}
-	case "hash":
-		return (*analysis).hash
-	case "jobs":
-		return (*analysis).jobs
 	}
 	return nil
-}
-
-// jobs runs a command with -x; otherwise it prints, and the rules speak about it.
-func (a *analysis) jobs(cmd simpleCommand) bool {
-	for _, w := range cmd.words[1:] {
-		if !w.fixed() || strings.HasPrefix(w.text, "-") && strings.Contains(w.text, "x") {
-			return a.doubt(cmd, "jobs -x runs a command")
-		}
-	}
-	return false
 }
 
 // free notes a command that needs no rule; those that deny or ask still count.
@@ -114,12 +100,11 @@ var prints = regexp.MustCompile(`^([^%]|%%|%[-+ #0]*[0-9]*(\.[0-9]+)?[sbqcdiouxX
 // printf must not set a variable, by an option or by its format; the rules speak about the rest.
 func (a *analysis) printf(cmd simpleCommand) bool {
 	words := cmd.words[1:]
-	if len(words) > 0 && words[0] == fixedWord("--") {
+	dashes := len(words) > 0 && words[0] == fixedWord("--")
+	if dashes {
 		words = words[1:]
-	} else if len(words) > 0 && strings.HasPrefix(words[0].text, "-") {
-		words = []word{unknownWords()}
 	}
-	if len(words) > 0 && (!words[0].fixed() || !prints.MatchString(words[0].text)) {
+	if len(words) > 0 && (!words[0].fixed() || !prints.MatchString(words[0].text) || !dashes && strings.HasPrefix(words[0].text, "-")) {
 		a.ask("printf with an option or a format that may set a variable", "write the format out, with %s for what is not known")
 	}
 	return false
@@ -160,26 +145,11 @@ func (a *analysis) trap(cmd simpleCommand) bool {
 	if len(args) > 0 && args[0].fixed() && args[0].text == "--" {
 		args = args[1:]
 	}
-	switch {
-	case len(args) == 0:
-	case !args[0].fixed():
-		return a.doubt(cmd, "trap runs a script that is not known")
-	case args[0].text == "-" || args[0].text == "" || args[0].text == "-p" || args[0].text == "-l":
-	default:
-		dirs := a.dirs
-		a.dirs = dirSet{anywhere: true}
-		a.script(args[0].text, bash)
-		a.dirs = dirs
-		return a.doubt(cmd, "trap runs a command at another time")
-	}
-	return a.free(cmd)
-}
-
-func (a *analysis) hash(cmd simpleCommand) bool {
-	if len(cmd.words) == 1 || len(cmd.words) == 2 && cmd.words[1].text == "-r" {
+	if len(args) == 0 || args[0] == fixedWord("") || hasField("- -p -l", args[0].text) && args[0].fixed() {
 		return a.free(cmd)
 	}
-	return a.doubt(cmd, "hash binds a name to another program")
+	a.nested(args[:1])
+	return a.doubt(cmd, "trap runs a command at another time")
 }
 
 // set judges the options of the shell. Those that are harmless stop it at errors

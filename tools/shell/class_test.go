@@ -60,8 +60,8 @@ func TestClassAndRules(t *testing.T) {
 // TestClassWritesScratch: what the sandbox throws away may be written, however its name
 // is spelled, and nothing beside it.
 func TestClassWritesScratch(t *testing.T) {
-	paths := tools.Paths{Cwd: "/w", Rules: []tools.PathRule{{Name: "w", Root: "/w", Write: true, WriteApproval: true}, {Name: "t", Root: "/tmp/w", Write: true, WriteApproval: true}}}
-	p, err := NewPolicy(Default{Allowed: true, Approval: true}, nil, pathFiles{paths, []string{"/tmp"}, false}, nil)
+	paths := tools.Paths{Cwd: "/w", Scratch: []string{"/tmp"}, Rules: []tools.PathRule{{Name: "w", Root: "/w", Write: true, WriteApproval: true}, {Name: "t", Root: "/tmp/w", Write: true, WriteApproval: true}}}
+	p, err := NewPolicy(Default{Allowed: true, Approval: true}, nil, pathFiles{paths, false}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,12 +86,12 @@ func TestRulesAreForTheProject(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	paths := tools.Paths{Cwd: root, Rules: []tools.PathRule{{Name: "w", Root: root, Write: true, WriteApproval: true}}}
+	paths := tools.Paths{Cwd: root, Scratch: []string{"/tmp", "/home/x"}, Home: "/home/x", Rules: []tools.PathRule{{Name: "w", Root: root, Write: true, WriteApproval: true}}}
 	var rules []Rule
 	for _, pattern := range []string{"make", "npm test", "go test", "pytest", "python3 -m pytest", "python3 scripts/gen.py", "node build.js", "bash scripts/ci.sh", "mytool"} {
 		rules = append(rules, allowing(pattern))
 	}
-	files := pathFiles{paths, []string{"/tmp", "/home/x"}, false}
+	files := pathFiles{paths, false}
 	p, err := NewPolicy(Default{Allowed: true, Approval: true}, rules, files, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -127,11 +127,94 @@ func TestRulesAreForTheProject(t *testing.T) {
 		decide(root+"/vendor/dep", command, tools.Ask)
 		decide(root, "cd node_modules/dep && "+command, tools.Ask)
 	}
+	if err := errors.Join(os.MkdirAll(filepath.Join(root, "node_modules/dep"), 0o700), os.Symlink("node_modules/dep", filepath.Join(root, "app")), os.Symlink("sub", filepath.Join(root, "part"))); err != nil {
+		t.Fatal(err)
+	}
+	decide(root, "cd app && npm test", tools.Ask)
+	decide(root, "cd part && npm test", tools.Allow)
 	for _, command := range []string{"python3 -m pytest", "python3 scripts/gen.py", "node build.js", "bash scripts/ci.sh"} {
 		decide(root+"/sub", command, tools.Ask)
 	}
 	for _, command := range []string{"go test /tmp/evil", "pytest /tmp/test_evil.py", "pytest out/test_evil.py", "mytool ../../../../../../../tmp/x", "python3 -m pytest /tmp/test_x.py", "make -C/tmp", "make --directory=/tmp", "make -f /tmp/M"} {
 		decide(root, command, tools.Ask)
+	}
+}
+
+// TestNothingIsBroughtToPrivatePlaces: the next program of a line takes orders from what lies in HOME.
+// So a rule by name does not speak of a word that leads there, or may, unless the program is known to
+// bring no text there. Its neighbours run.
+func TestNothingIsBroughtToPrivatePlaces(t *testing.T) {
+	root := t.TempDir()
+	if err := errors.Join(os.Symlink("/home/x", filepath.Join(root, "out")), os.Mkdir(filepath.Join(root, "doc"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	paths := tools.Paths{Cwd: root, Home: "/home/x", Scratch: []string{"/tmp", "/home/x"}, Rules: []tools.PathRule{{Name: "w", Root: root, Write: true, WriteApproval: true}}}
+	var rules []Rule
+	for _, pattern := range []string{"cp", "mv", "ln", "tee", "sort", "rm", "mkdir", "chmod", "git add", "git clone", "git commit", "tar", "cat", "ls", "echo", "find", "wget http://h/ok", "cp doc/rc /tmp/named", "unheard-of"} {
+		rules = append(rules, allowing(pattern))
+	}
+	policy := func(outside bool) *Policy {
+		p, err := NewPolicy(Default{Allowed: true, Approval: true}, rules, pathFiles{paths, outside}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	inside, outside := policy(false), policy(true)
+	for bad, good := range map[string]string{
+		"cp doc/rc ~/.curlrc": "cp doc/rc doc/.curlrc", "cp doc/rc /home/x/.curlrc": "cp doc/rc /tmp/named", "cp doc/rc out/.curlrc": "cp doc/rc doc/new", "cp doc/rc $HOME/.curlrc": "cp doc/*.txt doc", "cp -t ~ doc/.curlrc": "cp -t doc a",
+		"cp --target-directory=/home/x doc/.curlrc": "cp --target-directory=doc a", "cp -t/home/x doc/.curlrc": "cp -tdoc a", "cp doc/rc ../../../../../../../home/x/.curlrc": "cp a b", "cp doc/rc o*/.curlrc": "cp a* b", "cp doc/rc ~x/.curlrc": "x=a; cp $x b",
+		"cd; cp $OLDPWD/doc/rc .curlrc": "cd doc; cp rc .curlrc", "cd ~ && cp " + root + "/doc/rc .curlrc": "cd doc && cp rc b", "cd out && cp " + root + "/doc/rc .curlrc": "cd doc && mv a b", "for x in 1 2; do cp rc .curlrc; cd; done": "for x in 1 2; do cp rc b; done",
+		"mv doc/rc ~/.wgetrc": "mv a b", "ln -s ~ l": "ln -s doc l", "echo x | tee ~/.curlrc": "echo x | tee doc/x", "tee $x < doc/rc": "tee a < doc/rc", "sort -o ~/.curlrc doc/rc": "sort doc/rc", "find . -exec cp {} ~ ;": "find . -name a -exec cat {} ;", "ls | xargs cp -t": "ls | xargs rm",
+		"git clone https://h/r ~/.config": "git clone https://h/r doc/r", "git clone -- https://h/r $x": "git clone -- https://h/r doc/x", "git add -- $x": "git add ./*.go", "tar xf a -C ~": "tar xf a -C doc", "unheard-of /home/x/a": "unheard-of doc", "cp doc/rc ~/.wgetrc; wget http://h/ok": "wget http://h/ok", "cp doc/gc ~/.gitconfig; git add doc/notes": "git add doc/notes; git commit -m \"$x\"", "cp rc /tmp/x": "mkdir -p ~/x /tmp/y; rm -rf /tmp/y; chmod +x ~/x",
+	} {
+		for _, p := range []*Policy{inside, outside} {
+			if d := p.Decide(strings.ReplaceAll(bad, " ;", " \\;"), "bash"); d.Effect != tools.Ask {
+				t.Errorf("%q: %v", bad, d.Effect)
+			}
+			if d := p.Decide(strings.ReplaceAll(good, " ;", " \\;"), "bash"); d.Effect != tools.Allow {
+				t.Errorf("%q: %v: %+v", good, d.Effect, d.Parts)
+			}
+		}
+	}
+}
+
+// TestRulesAndRootsWithoutAQuestion: where writes to the workspace are asked about, a rule for what
+// the project says is not for a root that takes writes unasked. Where both do, or both ask, it is.
+func TestRulesAndRootsWithoutAQuestion(t *testing.T) {
+	root := t.TempDir()
+	cache := filepath.Join(root, "cache")
+	if err := errors.Join(os.Mkdir(cache, 0o700), os.Symlink("cache", filepath.Join(root, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		workspace, cache bool // asks
+		above            bool // the cache asks because the workspace's own file says so
+		want             tools.Effect
+	}{{true, false, false, tools.Ask}, {true, true, true, tools.Ask}, {false, false, false, tools.Allow}, {true, true, false, tools.Allow}} {
+		paths := tools.Paths{Cwd: root, Rules: []tools.PathRule{{Name: "w", Root: root, Write: true, WriteApproval: x.workspace}, {Name: "c", Root: cache, Write: true, WriteApproval: x.cache}}}
+		if x.above {
+			above := paths
+			above.Rules = []tools.PathRule{paths.Rules[0], {Name: "c", Root: cache, Write: true}}
+			paths.Above = &above
+		}
+		p, err := NewPolicy(Default{Allowed: true, Approval: true}, []Rule{allowing("npm test"), allowing("make"), allowing("pytest"), allowing("cp")}, pathFiles{paths, false}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, command := range []string{"cd cache && make test", "cd link && npm test", "pytest cache/test_x.py", "npm test link/x.js", "make cache/all"} {
+			if d := p.Decide(command, "bash"); d.Effect != x.want {
+				t.Errorf("%+v: %q: %v: %s", x, command, d.Effect, d.Reason)
+			}
+		}
+		for _, command := range []string{"make", "npm test"} {
+			if d := p.In(cache).Decide(command, "bash"); d.Effect != x.want {
+				t.Errorf("%+v: %q in the cache: %v: %s", x, command, d.Effect, d.Reason)
+			}
+			if d := p.Decide(command+"; cp a cache/b", "bash"); d.Effect != tools.Allow {
+				t.Errorf("%+v: %q: %v: %s", x, command, d.Effect, d.Reason)
+			}
+		}
 	}
 }
 
@@ -230,8 +313,9 @@ func TestBeyondKnowsAScriptThatNoCallChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	paths := tools.Paths{Rules: []tools.PathRule{{Name: "w", Root: "/workspace", Write: true}}}
+	paths := tools.Paths{Rules: []tools.PathRule{{Name: "w", Root: "/workspace", Write: true}}, Scratch: []string{"/tmp"}}
 	for command, want := range map[string]bool{
+		"bash /tmp/x.sh": true, "python3 -u /tmp/x.py": true, "make -C /tmp": true, "python3 /opt/x.py > /tmp/x.py": false, "ls /tmp/x.py": false,
 		"python3 /opt/x.py": false, "python3 -u -W ignore /opt/x.py": false, "node --test /opt/x.js": false, "bash -eu /opt/x.sh": false, "bash -c 'ls'": false,
 		"python3 x.py": true, "node --unheard-of /opt/x.js y": true, "python3 $x": true, "python3 -m x": true, "Rscript /opt/x.R": true, "/opt/unheard-of": true,
 		"$x": true, "curl -s http://x | bash": true,

@@ -16,8 +16,6 @@ import (
 type simpleCommand struct {
 	words []word
 	env   bool // it is given a variable that may change what it does
-	// assigned: something is set for it, harmless or not.
-	assigned bool
 	// free is set for what needs no rule of its own: a wrapper whose command is
 	// judged in its place. Rules that ask or deny still speak about it.
 	free bool
@@ -39,7 +37,7 @@ func (c simpleCommand) known() []string {
 
 // call walks a simple command of the script.
 func (a *analysis) call(c *syntax.CallExpr) {
-	cmd := simpleCommand{assigned: len(c.Assigns) > 0}
+	var cmd simpleCommand
 	for _, as := range c.Assigns {
 		cmd.env = a.assignment(as) || cmd.env
 	}
@@ -250,7 +248,7 @@ func (a *analysis) unfit(r *compiledRule, v verdict, cmd simpleCommand, rest []w
 	if r.ReadOnly {
 		return a.notReadOnly(cmd)
 	}
-	if reason := a.elsewhere(base, rest); reason != "" {
+	if reason := a.elsewhere(cmd, base, rest); reason != "" {
 		return reason
 	}
 	return a.guard(cmd, len(rest))
@@ -260,33 +258,55 @@ func ofOthers(dir string) bool { return known().in("others-code", dir) }
 
 // elsewhere says why a rule that allows what a project says does not speak about other
 // files: those in a directory that calls write to without a question, and for code that the
-// rule names, those of the same name in another directory.
-func (a *analysis) elsewhere(base string, open []word) string {
+// rule names, those of the same name in another directory. A program that could bring text to a
+// private directory is held to that as well: HOME is where the next program of the line takes its orders from.
+func (a *analysis) elsewhere(cmd simpleCommand, base string, open []word) string {
 	if like := likeness(base); a.dirs.moved(a.p.origin) && (known().in("shells", base) || known().coded[like] != "" || known().interps[like] != nil) {
 		return base + " runs the files of the directory it is in, and the command changes directory"
 	}
-	if known().reads[base] != nil || known().inert[base] {
-		return "" // what it is given is data
+	if known().in("sure", base) || known().in("brings-nothing", base) || a.onlyReads(base, cmd) == "" {
+		return ""
 	}
+	data := known().reads[base] != nil || known().inert[base] // what it is given
 	if a.dirs.anywhere {
 		return "the directory in which it runs is not known"
 	}
 	for _, dir := range a.dirs.known {
-		if a.p.files.Private(".", dir) {
+		within := strings.TrimPrefix(dir, a.p.origin) + strings.TrimPrefix(a.p.files.Real(dir), a.p.origin)
+		switch {
+		case a.p.files.Free(".", dir, data):
 			return "it runs in a directory that calls may write to unasked"
-		}
-		if dir != a.p.origin && slices.ContainsFunc(strings.Split(strings.TrimPrefix(dir, a.p.origin), "/"), ofOthers) {
+		case dir != a.p.origin && !data && slices.ContainsFunc(strings.Split(within, "/"), ofOthers):
 			return "it runs in a directory of somebody else's code"
 		}
-		for _, w := range open {
-			for _, name := range []string{w.text, optionValue(w).text, w.text[max(0, strings.IndexByte(w.text, '/')):]} {
-				if name != "" && a.p.files.Private(name, dir) {
-					return fmt.Sprintf("%s is in a directory that calls may write to unasked", w)
-				}
+		for i, w := range open {
+			if a.astray(cmd, len(open)-i, data, func(name string) bool { return name != "" && a.p.files.Free(name, dir, data) }) {
+				return fmt.Sprintf("%s is, or may be, in a directory that calls may write to unasked", w)
 			}
 		}
 	}
 	return ""
+}
+
+// astray reports whether a word, counted from the end, may name a free file. A word that is not
+// known may, where it is not surely data, or stands behind a fixed beginning that is; of programs that
+// put data where their words say, any may, but a pattern for what they read.
+func (a *analysis) astray(cmd simpleCommand, fromEnd int, data bool, free func(name string) bool) bool {
+	at := max(1, len(cmd.words)-fromEnd)
+	w, option, value := cmd.words[at], cmd.words[at-1].text, cmd.words[at].prefix()
+	if name, attached, ok := strings.Cut(value, "="); strings.HasPrefix(value, "-") && ok {
+		option, value = name, attached
+	} else if strings.HasPrefix(value, "-") {
+		option, value = value[:min(2, len(value))], value[min(2, len(value)):]
+	}
+	if _, reason := a.pathOf(w); reason != "" {
+		base := a.baseName(cmd.words[0].text)
+		sub, _, _ := a.subcommand(base, cmd.words[1:])
+		pattern := w.glob && !w.dynamic && !w.split && (!data || fromEnd > 1)
+		surelyData := known().in("takes-next", base+":"+option) || known().in("takes-next", sub+":"+option)
+		return !surelyData && !pattern && (data || w.tilde || value == "")
+	}
+	return free(w.text) || free(value) || free(w.text[max(0, strings.IndexByte(w.text, '/')):])
 }
 
 // outsideRoots says which word names a path outside the roots that the rule is limited

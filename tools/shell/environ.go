@@ -13,15 +13,18 @@ import (
 // and a name with a "/" leads to another file.
 var onlyText = regexp.MustCompile(`^[A-Za-z0-9_.,:@%]*(-[A-Za-z0-9_.,:@%]+)*$`)
 
+// ofText are the locales in which no quote or backslash is the second byte of a character.
+var ofText = regexp.MustCompile(`^(C|POSIX|.*\.(UTF-8|utf8))?$`)
+
 // harmless reports whether a program that is given the variable does what it does without it,
-// in other words perhaps. A locale or time zone may be the path of a file, which is parsed.
+// in other words perhaps. A time zone may be the path of a file, which is parsed.
 func harmless(name string, v word) bool {
-	text := v.text
+	text, locale := v.text, strings.HasPrefix(name, "LC_")
 	if name == "TZ" && !path.IsAbs(text) { // Europe/Berlin
 		text = strings.ReplaceAll(text, "/", "_")
 	}
-	return (known().in("harmless", name) || strings.HasPrefix(name, "LC_")) &&
-		v.fixed() && onlyText.MatchString(text) && !strings.Contains(text, "..") && !strings.HasPrefix(text, ":")
+	return (locale || known().in("harmless", name)) && v.fixed() && onlyText.MatchString(text) && !strings.Contains(text, "..") &&
+		!strings.HasPrefix(text, ":") && (!locale && name != "LANG" || ofText.MatchString(text))
 }
 
 // ofTheLine reports whether name can only be a variable that the line made up. Those of the shells

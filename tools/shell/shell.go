@@ -60,6 +60,7 @@ func New(c Config) (*Tool, error) {
 	if c.Shell == "" {
 		c.Shell = "bash"
 	}
+	c.Paths.Scratch = c.Profile.Scratch
 	c.Rules = slices.Clone(c.Rules)
 	for i := range c.Rules { // by the place in the configuration, whatever comes before them later
 		c.Rules[i].Name = c.Rules[i].Label(i)
@@ -90,7 +91,7 @@ func (t *Tool) CheckStanding(s Standing) error {
 }
 
 func (t *Tool) compile(s Standing) (*Policy, error) {
-	p, err := newPolicy(t.Default, t.Closed, s.around(t.Rules), pathFiles{t.Paths, t.Profile.Scratch, false}, sandboxPrograms{t.Profile, t.Paths, t.sees, t.searchPath()})
+	p, err := newPolicy(t.Default, t.Closed, s.around(t.Rules), pathFiles{t.Paths, false}, sandboxPrograms{t.Profile, t.Paths, t.sees, t.searchPath()})
 	if err == nil {
 		p.exported = map[string]bool{}
 		for _, kv := range t.Env {
@@ -106,6 +107,16 @@ func (t *Tool) compile(s Standing) (*Policy, error) {
 
 // Policy is what decides now.
 func (t *Tool) Policy() *Policy { return t.policy.Load() }
+
+// policyOf is the policy for a call: where no sandbox holds it, its HOME and its /tmp are the user's own.
+func (t *Tool) policyOf(c tools.Call) *Policy {
+	if !c.Elsewhere {
+		return t.Policy()
+	}
+	p := t.Policy().copied()
+	p.each(func(q *Policy) { q.files = pathFiles{t.Paths, true} })
+	return p
+}
 
 var definition = tools.Definition{
 	Name: "shell",
@@ -183,11 +194,7 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 	if err != nil {
 		return tools.Proposal{}, err
 	}
-	policy := t.Policy()
-	if c.Elsewhere {
-		policy = policy.outside(pathFiles{t.Paths, t.Profile.Scratch, true})
-	}
-	policy = policy.In(dir)
+	policy := t.policyOf(c).In(dir)
 	reader := policy.until(c.Done)
 	d, class := t.settled(reader.Decide(command, "bash"))
 	if d = t.readsAsked(d, dir); d.Effect == tools.Ask {
@@ -402,20 +409,12 @@ func present(command, dir string, d Decision) *approval.Presentation {
 // pathFiles is what the path rules of the configuration say.
 type pathFiles struct {
 	paths   tools.Paths
-	scratch []string
 	outside bool // no sandbox: nothing is private
 }
 
 func (f pathFiles) Start() string  { return f.paths.Start() }
 func (f pathFiles) Origin() string { return cmp.Or(f.paths.Origin, f.Start()) }
 func (f pathFiles) Home() string   { return f.paths.Home }
-
-// outside is p where no sandbox holds a command: its HOME and its /tmp are the user's own.
-func (p *Policy) outside(files pathFiles) *Policy {
-	q := p.copied()
-	q.each(func(q *Policy) { q.files = files })
-	return q
-}
 
 // Check asks the path rules. What they refuse to have read is asked about, since
 // programs read much that no tool needs to, and the sandbox hides what is hidden.
@@ -439,15 +438,20 @@ func (f pathFiles) Private(name, dir string) bool { return !f.outside && f.inScr
 
 func (f pathFiles) inScratch(name, dir string) bool {
 	f.paths.Cwd = dir
-	resolved, err := f.paths.Resolve(name)
-	return f.private(absolute(name, dir)) || err == nil && f.private(resolved)
+	return f.paths.Private(name)
 }
 
-func (f pathFiles) private(abs string) bool {
-	if slices.ContainsFunc(f.paths.Rules, func(r tools.PathRule) bool { return below(r.Root, abs) }) {
-		return false
-	}
-	return slices.ContainsFunc(f.scratch, func(s string) bool { return below(s, abs) })
+// Free: where commands start in a root without a question, one beside it is no freer.
+func (f pathFiles) Free(name, dir string, data bool) bool {
+	origin := f.paths
+	origin.Cwd, f.paths.Cwd = f.Origin(), dir
+	return f.paths.Private(name) || !data && f.paths.Unasked(name) && !origin.Unasked(".")
+}
+
+func (f pathFiles) Real(dir string) string {
+	f.paths.Cwd = dir
+	resolved, _ := f.paths.Resolve(".")
+	return resolved
 }
 
 func (f pathFiles) Within(name, dir string, roots []string) bool {

@@ -33,7 +33,7 @@ func TestOnlyListedSyntax(t *testing.T) {
 		{`x='a[$(touch p)]' bash -c ': $((x))'`, "bash -c ': $((1))'"},
 		{`env x='a[$(touch p)]' bash -c ': $((x))'`, "env bash -c ls"},
 		{`COLUMNS='a[$(touch p)]' bash -c ': $((COLUMNS))'`, "COLUMNS=80 ls"},
-		{`LC_ALL=C bash -c ls`, "LC_ALL=C ls"}, {`env LC_ALL=C timeout 5 sh -c ls`, "env timeout 5 sh -c ls"},
+		{`x=C bash -c ls`, "LC_ALL=C bash -c ls"}, {`env x=C timeout 5 sh -c ls`, "env LC_ALL=C timeout 5 sh -c ls"}, {"LC_ALL=ja_JP.SJIS ls", "LC_ALL=C.UTF-8 ls"}, {"LANG=zh_TW; ls", "LANG=de_DE.utf8; ls"},
 		{`[[ x -eq 1 ]]`, "[[ 1 -eq 2 ]]"}, {`[[ -v a[$(touch p)] ]]`, "[[ -n $x ]]"}, {`[ -v 'a[$(touch p)]' ]`, "[ -n \"$x\" ]"},
 		{`[ "$a" = b -o "$c" = d ]`, `[ "$a" = b ]`}, {"(( x ))", "true"}, {"let x=1", "x=1"}, {"echo ${x:y:1}", "echo ${x:1:2}"}, {"echo ${a[x]}", "echo ${a[@]}"},
 		{"echo ${!x}", "echo ${x}"}, {"echo ${x@P}", "echo ${#x}"}, {"echo $[x]", "echo $x"},

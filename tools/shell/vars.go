@@ -53,10 +53,8 @@ func assignments(f *syntax.File) vars {
 // setsNothing reports whether a command surely sets no variable of the shell's.
 func setsNothing(words []*syntax.Word) bool {
 	name := words[0].Lit()
-	if name == "" || strings.ContainsAny(name, "\\{*?[") {
-		return false
-	}
-	return !known().in("builtins", name) || hasField(": [ test echo printf true false pwd exit return break continue cd kill", name) // of printf see there
+	return name != "" && !strings.ContainsAny(name, "\\{*?[") && // of printf see there
+		(!known().in("builtins", name) || hasField(": [ test echo printf true false pwd exit return break continue cd kill", name))
 }
 
 // literalText is the value of a word made of plain and quoted text only, "" of any

@@ -103,7 +103,7 @@ func (a *analysis) deniedInside(words []word, least tools.Effect) {
 
 // wrappedCommand judges what the wrapper runs.
 func (a *analysis) wrappedCommand(w *wrapper, cmd simpleCommand, p parsed) {
-	inner := simpleCommand{env: cmd.env, assigned: cmd.assigned, words: p.operands}
+	inner := simpleCommand{env: cmd.env, words: p.operands}
 	if w.skip > 0 {
 		inner.words = inner.words[min(w.skip, len(inner.words)):]
 	}
@@ -113,7 +113,7 @@ func (a *analysis) wrappedCommand(w *wrapper, cmd simpleCommand, p parsed) {
 			return
 		}
 		if hasField(w.environ, o.name) && w.environ != "" {
-			inner.env, inner.assigned = true, true
+			inner.env = true
 		}
 	}
 	if w.assigns {
@@ -153,7 +153,7 @@ func (a *analysis) assignmentWords(cmd *simpleCommand) []word {
 		if !plain && !ofTheLine(name) {
 			a.ask(notOfTheLine+": "+name, "run the command without it")
 		}
-		cmd.env, cmd.assigned = cmd.env || !plain, true
+		cmd.env = cmd.env || !plain
 	}
 	return nil
 }
@@ -217,7 +217,7 @@ func (a *analysis) shell(base string, cmd simpleCommand) {
 		a.doubtful(cmd, base+": "+reason)
 		a.guessScript(cmd.words)
 	case p.has("-c") && len(p.operands) > 0:
-		if cmd.assigned {
+		if cmd.env {
 			a.ask("a variable is set for a script: its value may be evaluated in it", "run the script without it")
 		}
 		a.free(cmd)
