@@ -634,6 +634,37 @@ func TestWhoChangedWhat(t *testing.T) {
 	}
 }
 
+// TestATagIsTold: what a tag takes from the record is said before a call can lose it. The twin without one
+// is kept, and comes back.
+func TestATagIsTold(t *testing.T) {
+	t.Parallel()
+	for _, tagged := range []bool{true, false} {
+		ws := t.TempDir()
+		sh(t, ws, "mkdir src; echo main > src/main.c; echo other > src/CACHEDIR.TAG")
+		if tagged {
+			sh(t, ws, "echo 'Signature: 8a477f597d28d172789f06886806bc55' > src/CACHEDIR.TAG")
+		}
+		w := open(t, t.TempDir()+"/s", ws, options)
+		for call, told := range []bool{tagged, false} {
+			r, err := w.Begin(Call{Session: "s", Started: time.Now()}, all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := len(r.Blind) == 1 && r.Blind[0].Name == "src" && strings.Contains(r.Blind[0].Why, "CACHEDIR.TAG"); got != told || len(r.Blind) > 1 {
+				t.Errorf("tagged %t, call %d: told %q", tagged, call, r.Blind)
+			}
+			sh(t, ws, "rm -f src/main.c")
+			rec, err := r.End()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if kept := len(rec.Changes) > 0; call == 0 && kept == tagged {
+				t.Errorf("tagged %t: %+v", tagged, rec.Changes)
+			}
+		}
+	}
+}
+
 // TestKeptWithinBounds: what is left out is not looked at, what is too large is said, and
 // the oldest calls go.
 func TestKeptWithinBounds(t *testing.T) {

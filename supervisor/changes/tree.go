@@ -496,8 +496,8 @@ func (l *look) name(dir int, base, name string, st *unix.Stat_t) (known bool, er
 			e.Cache = isCache(fd) && !l.w.lookedInto(name, e.Seen)
 		}
 		l.note(name, e, old, known)
-		if e.Cache {
-			l.apart("", "")
+		if e.Cache { // whoever brought the tag: a repository may have one among its sources
+			l.apart(name, "its CACHEDIR.TAG says that it can be made again, and what calls remove there does not come back")
 			return known, unix.Close(fd)
 		}
 		return known, l.enter(os.NewFile(uintptr(fd), name), name)
