@@ -740,6 +740,35 @@ func TestPageAtZoom(t *testing.T) {
 	}
 }
 
+// TestPageCallsByConsent: a notification comes only where the person has allowed that and the page
+// is not in sight, and holds nothing from outside. The browser of the test has no place to show
+// one: it notes them.
+func TestPageCallsByConsent(t *testing.T) {
+	p := openPage(t, pageConfig)
+	p.eval(`(() => {
+		window.called = [];
+		window.Notification = class { static permission = "default"; constructor(title, o) { window.called.push(title + ": " + o.body); } };
+		Object.defineProperty(document, "visibilityState", { get: () => window.away ? "hidden" : "visible" });
+	})()`)
+	for i, c := range []struct {
+		away       bool
+		permission string
+		want       string
+	}{{false, "granted", ""}, {true, "default", ""}, {true, "denied", ""}, {true, "granted", "sandgate: 1 waiting"}} {
+		p.eval(fmt.Sprintf("window.away = %v; window.Notification.permission = %q", c.away, c.permission))
+		ch := p.ask(fmt.Sprintf("echo calls-%d", i))
+		if said := p.eval("window.called.join()"); said != c.want {
+			t.Errorf("away %v, %s: %q", c.away, c.permission, said)
+		}
+		if title := p.eval("document.title"); title != "(1) sandgate" {
+			t.Errorf("title %v", title)
+		}
+		p.press("N", false)
+		p.ran(ch)
+		p.idle()
+	}
+}
+
 // TestPageAndTwoApprovers: of a page and a terminal that answer at the same moment one wins, and
 // the page says whose answer it was.
 func TestPageAndTwoApprovers(t *testing.T) {
