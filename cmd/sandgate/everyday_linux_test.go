@@ -79,6 +79,9 @@ var everydays = []everyday{
 	{"node-files", "node -e 'const f=require(\"fs\"); f.mkdirSync(\"sub/n/m\",{recursive:true}); f.writeFileSync(\"sub/n/m/x\",\"written\"); f.renameSync(\"sub/n/m/x\",\"sub/n/y\"); console.log(f.readFileSync(\"sub/n/y\",\"utf8\"))'", "written"},
 	// Sockets and terminals
 	{"node-server", "node -e 'const h=require(\"http\"); const s=h.createServer((q,r)=>r.end(\"served\")).listen(0,\"127.0.0.1\",()=>h.get({port:s.address().port},r=>r.on(\"data\",d=>{console.log(String(d)); process.exit()})))' 2>&1", "served"},
+	{"own-name", `python3 -c 'import socket; print("known", socket.gethostbyname(socket.gethostname()) != "")'`, "known True"},
+	{"address-family", `python3 -c 'import socket; print(socket.getaddrinfo("127.0.0.1", 80, socket.AF_INET, socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)[0][4])'`, `'127.0.0.1', 80`},
+	{"processors", "cat /sys/devices/system/cpu/online", "0"},
 	{"python-server", "python3 -c 'import socket; s = socket.create_server((\"127.0.0.1\", 0)); c = socket.create_connection(s.getsockname()); c.send(b\"sent\"); print(s.accept()[0].recv(9))'", "sent"},
 	{"unix-socket", "python3 -c 'import socket; s = socket.socket(socket.AF_UNIX); s.bind(\"sub/s\"); s.listen(); c = socket.socket(socket.AF_UNIX); c.connect(\"sub/s\"); c.send(b\"sent\"); print(s.accept()[0].recv(9))'", "sent"},
 	{"asyncio", "python3 -c 'import asyncio; asyncio.run(asyncio.sleep(0)); print(\"slept\")'", "slept"},
@@ -94,7 +97,7 @@ var everydays = []everyday{
 // TestEveryday runs what people do all day. All of it works with bubblewrap, and where
 // no bubblewrap can build anything.
 func TestEveryday(t *testing.T) {
-	if len(everydays) != 57 {
+	if len(everydays) != 60 {
 		t.Fatalf("%d rows", len(everydays))
 	}
 	for _, place := range []string{"", "restricted"} {
