@@ -21,6 +21,10 @@ var shells = [][]string{
 	{"bash", "--posix", "-c"},
 	{"bash", "-c", `eval "$BASH_EVALUATES"`}, // as runtimes wrap it
 	{"bash", "-O", "expand_aliases", "-O", "extglob", "-O", "nullglob", "-O", "globstar", "-H", "-c"},
+	{"zsh", "-fc"},
+	{"zsh", "-o", "RC_QUOTES", "-o", "EXTENDED_GLOB", "-fc"},
+	{"ksh", "-c"},
+	{"fish", "--no-config", "-c"},
 }
 
 // read has a shell read a command line, and gives the words that a program would get.
@@ -44,6 +48,10 @@ var nasty = rapid.SampledFrom([]string{
 // TestAnyShellReadsTheSameWords: what goes in is what a program gets, byte for byte.
 func TestAnyShellReadsTheSameWords(t *testing.T) {
 	for _, shell := range shells {
+		if _, err := exec.LookPath(shell[0]); err != nil {
+			t.Logf("%s is not here", shell[0])
+			continue
+		}
 		rapid.Check(t, func(t *rapid.T) {
 			text := rapid.Custom(func(t *rapid.T) string {
 				parts := rapid.SliceOfN(rapid.OneOf(nasty, rapid.StringN(0, 8, -1)), 1, 6).Draw(t, "parts")
@@ -54,6 +62,15 @@ func TestAnyShellReadsTheSameWords(t *testing.T) {
 				t.Fatalf("%v read %q as %q", shell, argv, got)
 			}
 		})
+	}
+}
+
+// TestABackslashStandsOutsideOfQuotes: to fish it has a meaning within them, and `\'` would end no word.
+func TestABackslashStandsOutsideOfQuotes(t *testing.T) {
+	for text, want := range map[string]string{`a\'b`: `'a'\\''\''b'`, `\`: `''\\''`, `a'b`: `'a'\''b'`, "a b": "'a b'"} {
+		if got := CommandLine([]string{text}); got != want {
+			t.Errorf("%q is written %s, want %s", text, got, want)
+		}
 	}
 }
 

@@ -317,12 +317,12 @@ func quoteJSON(s string) json.RawMessage {
 }
 
 // CommandLine writes argv for a POSIX shell, every word in single quotes, inside which
-// nothing is special but their end: no alias, expansion, option or history of the shell
+// nothing is special but their end, and to fish a backslash, which stands outside of them: no alias, expansion, option or history of the shell
 // that reads it changes a word. Unlike what is written for people, no word is left bare.
 func CommandLine(argv []string) string {
 	words := make([]string, len(argv))
 	for i, w := range argv {
-		words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		words[i] = "'" + strings.NewReplacer("'", `'\''`, `\`, `'\\'`).Replace(w) + "'"
 	}
 	return strings.Join(words, " ")
 }
