@@ -88,7 +88,7 @@ func TestRulesAreForTheProject(t *testing.T) {
 	}
 	paths := tools.Paths{Cwd: root, Scratch: []string{"/tmp", "/home/x"}, Home: "/home/x", Rules: []tools.PathRule{{Name: "w", Root: root, Write: true, WriteApproval: true}}}
 	var rules []Rule
-	for _, pattern := range []string{"make", "npm test", "go test", "pytest", "python3 -m pytest", "python3 scripts/gen.py", "node build.js", "bash scripts/ci.sh", "mytool"} {
+	for _, pattern := range []string{"make", "npm test", "go test", "go version", "pytest", "python3 -m pytest", "python3 scripts/gen.py", "node build.js", "bash scripts/ci.sh", "mytool"} {
 		rules = append(rules, allowing(pattern))
 	}
 	files := pathFiles{paths, false}
@@ -131,6 +131,8 @@ func TestRulesAreForTheProject(t *testing.T) {
 		t.Fatal(err)
 	}
 	decide(root, "cd app && npm test", tools.Ask)
+	decide(root, "cd /tmp && go version", tools.Ask)
+	decide(root, "cd sub && go version", tools.Allow)
 	decide(root, "cd part && npm test", tools.Allow)
 	for _, command := range []string{"python3 -m pytest", "python3 scripts/gen.py", "node build.js", "bash scripts/ci.sh"} {
 		decide(root+"/sub", command, tools.Ask)

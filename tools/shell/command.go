@@ -264,10 +264,10 @@ func (a *analysis) elsewhere(cmd simpleCommand, base string, open []word) string
 	if like := likeness(base); a.dirs.moved(a.p.origin) && (known().in("shells", base) || known().coded[like] != "" || known().interps[like] != nil) {
 		return base + " runs the files of the directory it is in, and the command changes directory"
 	}
-	if known().in("sure", base) || known().in("brings-nothing", base) || a.onlyReads(base, cmd) == "" {
+	data := known().reads[base] != nil || known().inert[base] // what it is given
+	if known().in("sure", base) || known().in("brings-nothing", base) || data && a.onlyReads(base, cmd) == "" {
 		return ""
 	}
-	data := known().reads[base] != nil || known().inert[base] // what it is given
 	if a.dirs.anywhere {
 		return "the directory in which it runs is not known"
 	}
