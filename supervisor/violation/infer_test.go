@@ -130,6 +130,7 @@ func TestWhatProgramsPrint(t *testing.T) {
 		{"Looking in indexes: https://packages.example/simple", ""},
 		{"  cause: error sending request for url (https://packages.example/simple/six/)\n  cause: failed to lookup address information: Temporary failure in name resolution", "host packages.example"},
 		{"  cause: error sending request for url (https://packages.example/simple/six/)\n  cause: connection reset", ""},
+		{"├─▶ Failed to fetch metadata from https://packages.example/is-odd: error\n╰─▶ failed to lookup address information: Temporary failure in name", "host packages.example"}, // pnpm
 		{"failed to lookup address information: Temporary failure in name resolution", ""},
 		{"ping: example.com: Temporary failure in name resolution", "host example.com"},
 		{"bash: line 1: example.com: Temporary failure in name resolution", "host example.com"},

@@ -99,8 +99,8 @@ var lines = sync.OnceValue(func() grammar {
 		// writing and executing are words for what a program was doing.
 		writing:   regexp.MustCompile(`(?i)\b(?:creat(?:e|ing)|touch(?:ing)?|mkdir|make directory|remov(?:e|ing)|rm|rmdir|unlink|delet(?:e|ing)|rename|mov(?:e|ing)|writ(?:e|ing)|lock|symlink|truncat(?:e|ing)|copyfile|sav(?:e|ing)|append(?:ing)?|changing|setting|chmod|chown|utime)\b`),
 		executing: regexp.MustCompile(`(?i)\b(?:exec|execve|spawn|cannot execute|bad interpreter)\b`),
-		// asks are the words of pip, and of uv and others in Rust.
-		asks: regexp.MustCompile(`(?:^Looking in indexes: |request for url \()https?://(?:[^/@]*@)?` + hostName + `[:/]`),
+		// asks are the words of pip, of uv and others in Rust, and of pnpm 12.
+		asks: regexp.MustCompile(`(?:^Looking in indexes: |request for url \(|Failed to fetch metadata from )https?://(?:[^/@]*@)?` + hostName + `[:/]`),
 		// unreachable are the words of resolvers and of connect(2) about a host.
 		unreachable: []*regexp.Regexp{
 			regexp.MustCompile(`(?i)could(?: not|n't) resolve (?:host(?:name)?|proxy)(?: name)?:? ['"‘]?` + hostName),
