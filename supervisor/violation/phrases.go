@@ -110,10 +110,10 @@ var lines = sync.OnceValue(func() grammar {
 			regexp.MustCompile(`dial (?:tcp|udp)[46]?: lookup ` + hostName),
 			regexp.MustCompile(`dial (?:tcp|udp)[46]? \[?([0-9A-Fa-f.:]+)\]?:\d+: connect: network is unreachable`),
 			regexp.MustCompile(`java\.net\.UnknownHostException: ` + hostName),
-			regexp.MustCompile(`GET https?://` + hostName + `\S* error \((?:EAI_AGAIN|ENOTFOUND)\)`),                         // pnpm
-			regexp.MustCompile(`: Unknown host ` + hostName + `(?::|$| )`),                                                   // Maven
-			regexp.MustCompile(`^\s+> ` + hostName + `: (?:Temporary failure in name resolution|Name or service not known)`), // Gradle
-			regexp.MustCompile(`host='` + hostName + `', port=\d+`),                                                          // Python's urllib3, whose reason follows
+			regexp.MustCompile(`GET https?://` + hostName + `\S* error \((?:EAI_AGAIN|ENOTFOUND)\)`),                                        // pnpm
+			regexp.MustCompile(`: Unknown host ` + hostName + `(?::|$| )`),                                                                  // Maven
+			regexp.MustCompile(`> (?:\x1b\[[0-9;]*m)*` + hostName + `: (?:Temporary failure in name resolution|Name or service not known)`), // Gradle
+			regexp.MustCompile(`host='` + hostName + `', port=\d+`),                                                                         // Python's urllib3, whose reason follows
 			regexp.MustCompile(`^[\w./-]+: (?:line \d+: )?` + hostName + `: (?:Temporary failure in name resolution|Name or service not known)`),
 		},
 	}
