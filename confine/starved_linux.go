@@ -3,6 +3,7 @@ package confine
 import (
 	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -84,13 +85,13 @@ func endLargest(running map[*performance]bool, missing, least int64) {
 }
 
 // heldBelow is about how much memory the processes below pid show that they hold, by
-// /proc/PID/status (proc_pid_status(5)). Pages of files do not count, those of memory do.
+// /proc/PID/status (proc_pid_status(5)). Pages of files do not count, those of memory and page tables do.
 func heldBelow(pid int) (held int64) {
 	for _, child := range proctree.Descendants(pid) {
-		b, _ := os.ReadFile("/proc/" + strconv.Itoa(child) + "/status") // what has ended holds nothing
+		b, _ := os.ReadFile(proctree.Shown(strconv.Itoa(child)) + "/status") // what has ended holds nothing
 		for line := range strings.Lines(string(b)) {
 			f := strings.Fields(line)
-			if len(f) > 1 && (f[0] == "RssAnon:" || f[0] == "RssShmem:") {
+			if len(f) > 1 && slices.Contains([]string{"RssAnon:", "RssShmem:", "VmPTE:"}, f[0]) {
 				kb, _ := strconv.ParseInt(f[1], 10, 64) // the kernel writes a number
 				held += kb << 10
 			}

@@ -24,7 +24,7 @@ func (c *call) makes(p place, was judgement, act func() unix.Errno) unix.Errno {
 	if c.stands(p, was) {
 		return 0
 	}
-	c.b.takeAway(p.dir, func() error {
+	takeAway(p.dir, func() error {
 		err := unix.Unlinkat(p.dir, p.name(), 0)
 		if err == unix.EISDIR {
 			err = unix.Unlinkat(p.dir, p.name(), unix.AT_REMOVEDIR)
@@ -39,12 +39,12 @@ func (c *call) makes(p place, was judgement, act func() unix.Errno) unix.Errno {
 
 // takeAway calls act, which takes a name out of a directory, also where the program has taken
 // the right to that away from its user. A program whose name cannot be taken away ends.
-func (b *Broker) takeAway(dir int, act func() error) {
+func takeAway(dir int, act func() error) {
 	err := act()
 	var st unix.Stat_t
-	if err == unix.EACCES && unix.Fstat(dir, &st) == nil && unix.Chmod(b.link(dir), st.Mode&0o7777|0o300) == nil {
+	if err == unix.EACCES && unix.Fstat(dir, &st) == nil && unix.Chmod(linkOf(dir), st.Mode&0o7777|0o300) == nil {
 		err = act()
-		_ = unix.Chmod(b.link(dir), st.Mode&0o7777) // as the program wants it
+		_ = unix.Chmod(linkOf(dir), st.Mode&0o7777) // as the program wants it
 	}
 	if err != nil && err != unix.ENOENT {
 		panic("a name cannot be taken away: " + err.Error())
@@ -89,14 +89,14 @@ func (c *call) stands(p place, was judgement) bool {
 // installs is renames for a file that was judged by what it says: the copy goes where the
 // directory is by then.
 func (m *move) installs(to judgement) unix.Errno {
-	if errno := m.acting(m.install); errno != 0 {
-		return errno
+	stood := true
+	errno := m.acting(func() error {
+		return m.install(func() bool { stood = m.stands(m.to, to); return stood })
+	})
+	if !stood {
+		return m.verdict(m.toFull, Protected)
 	}
-	if m.stands(m.to, to) {
-		return 0
-	}
-	m.b.takeAway(m.to.dir, func() error { return unix.Unlinkat(m.to.dir, m.to.name(), 0) })
-	return m.verdict(m.toFull, Protected)
+	return errno
 }
 
 // renames calls rename, and takes the new name away if one of its ends is not judged by then
@@ -112,7 +112,7 @@ func (m *move) renames(from, to judgement, rename func() error) unix.Errno {
 	}
 	// Not back: the old directory may be called something else by now, and nobody would judge
 	// that name. No program acts on this one, and none can change it.
-	m.b.takeAway(m.to.dir, func() error {
+	takeAway(m.to.dir, func() error {
 		return unix.Renameat2(m.to.dir, m.to.name(), m.to.dir, tempName(), unix.RENAME_NOREPLACE)
 	})
 	return m.verdict(m.toFull, Protected)

@@ -26,7 +26,7 @@ func TestANameIsTakenAway(t *testing.T) {
 	defer unix.Close(fd)
 	tries := 0
 	b := &Broker{}
-	b.takeAway(fd, func() error {
+	takeAway(fd, func() error {
 		if tries++; tries == 1 {
 			return unix.EACCES // what everybody but root gets
 		}
@@ -36,7 +36,7 @@ func TestANameIsTakenAway(t *testing.T) {
 	if _, gone := os.Lstat(name); !os.IsNotExist(gone) || err != nil || st.Mode().Perm() != 0o555 {
 		t.Errorf("there: %v, the directory's mode: %v, %v", gone, st.Mode(), err)
 	}
-	b.guard(func() { b.takeAway(fd, func() error { return unix.EROFS }) })
+	b.guard(func() { takeAway(fd, func() error { return unix.EROFS }) })
 	if b.fault.Load() == nil {
 		t.Error("what cannot be taken away is no mistake")
 	}

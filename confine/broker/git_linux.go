@@ -175,7 +175,7 @@ func (c *call) recast(fd int, dir, name string, st *unix.Stat_t) bool {
 	} else if !mayBecome("", string(text), dir, c.b.changeable) {
 		return false
 	}
-	made, err := installCopy(fd, name, text, st.Mode&0o777, 0)
+	made, err := installCopy(fd, name, text, st.Mode&0o777, false, func() bool { return true }) // who makes it a repository looks again
 	if err != nil {
 		return false
 	}

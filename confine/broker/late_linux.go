@@ -149,16 +149,12 @@ func (c *call) instate(l late) {
 	if unix.Fstat(l.file, &st) != nil {
 		return
 	}
-	var flags uint
-	if l.new {
-		flags = unix.RENAME_NOREPLACE
+	stood := true
+	made, err := installCopy(l.dir, l.name, text, st.Mode&0o777, l.new, func() bool { stood = c.stands(at, was); return stood })
+	if !stood {
+		c.verdict(full, Protected)
 	}
-	if made, err := installCopy(l.dir, l.name, text, st.Mode&0o777, flags); err == nil {
-		if !c.stands(at, was) {
-			c.b.takeAway(l.dir, func() error { return unix.Unlinkat(l.dir, l.name, 0) })
-			c.verdict(full, Protected)
-			return
-		}
+	if err == nil {
 		c.b.made.add(&made, l.dir, l.name)
 		c.b.installed(&made, l.dir, l.name, config{text: string(text)})
 		c.b.questions.knows(full)

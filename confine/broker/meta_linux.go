@@ -105,7 +105,7 @@ func (c *call) chmodOf(find func(*walk) (target, unix.Errno), mode uint32) reply
 			return unix.EPERM // what everybody writes was not judged: see SharesWithGroup
 		}
 		return 0
-	}, func(t target) error { return unix.Chmod(c.b.link(t.fd), mode) })
+	}, func(t target) error { return unix.Chmod(linkOf(t.fd), mode) })
 }
 
 func (c *call) chownAt(dirfd int32, addr uint64, uid, gid int, flags int) reply {

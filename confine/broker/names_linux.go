@@ -270,7 +270,7 @@ func (c *call) linkAt(oldDir int32, oldAddr uint64, newDir int32, newAddr uint64
 		}
 		errno = c.makes(p, was, func() unix.Errno {
 			return c.acting(func() error {
-				return unix.Linkat(unix.AT_FDCWD, c.b.link(t.fd), p.dir, p.last, unix.AT_SYMLINK_FOLLOW)
+				return unix.Linkat(unix.AT_FDCWD, linkOf(t.fd), p.dir, p.last, unix.AT_SYMLINK_FOLLOW)
 			})
 		})
 		if errno == 0 && private {

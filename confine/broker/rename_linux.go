@@ -439,19 +439,15 @@ func readOpen(fd int) ([]byte, unix.Errno) {
 	return nil, unix.EFBIG
 }
 
-// tempPrefix begins the names of files that the broker makes on the way. No program may
-// change one.
-const tempPrefix = ".sandgate-"
-
 // install puts the checked content in the place of the source, and removes that.
-func (m *move) install() error {
+func (m *move) install(stands func() bool) error {
 	own := !m.replaces || m.b.made.has(&m.toStat, m.to.dir, m.to.name())
-	if m.replaces {
-		m.b.forgetConfig(m.replaced())
-	}
-	st, err := installCopy(m.to.dir, m.to.name(), m.checked, m.fromStat.Mode&0o777, 0)
+	st, err := installCopy(m.to.dir, m.to.name(), m.checked, m.fromStat.Mode&0o777, false, stands)
 	if err != nil {
 		return err
+	}
+	if m.replaces {
+		m.b.forgetConfig(m.replaced())
 	}
 	if own {
 		delete(m.b.made, idOf(&m.toStat))
@@ -467,8 +463,10 @@ func (m *move) install() error {
 	return unix.Unlinkat(m.from.dir, m.from.name(), 0)
 }
 
-// installCopy makes a file with content and gives it a name, with flags of renameat2(2).
-func installCopy(dir int, name string, content []byte, mode uint32, flags uint) (st unix.Stat_t, err error) {
+// installCopy makes a file with content and gives it a name. It takes it away again unless
+// the name stands then, and what it has replaced has the name again: that may be a person's.
+// isNew says that the copy replaces nothing.
+func installCopy(dir int, name string, content []byte, mode uint32, isNew bool, stands func() bool) (st unix.Stat_t, err error) {
 	temp := tempName()
 	fd, err := unix.Openat(dir, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -487,13 +485,46 @@ func installCopy(dir int, name string, content []byte, mode uint32, flags uint) 
 	if err == nil {
 		err = unix.Fstat(fd, &st)
 	}
+	swapped := false
 	if err == nil {
-		err = unix.Renameat2(dir, temp, dir, name, flags)
+		swapped, err = giveName(dir, temp, name, isNew)
 	}
-	if err != nil {
-		unix.Unlinkat(dir, temp, 0)
+	switch {
+	case err != nil:
+		_ = unix.Unlinkat(dir, temp, 0)
+	case stands():
+		if swapped {
+			_ = unix.Unlinkat(dir, temp, 0)
+		}
+	case swapped:
+		err = giveBack(dir, temp, name, &st)
+	default:
+		takeAway(dir, func() error { return unix.Unlinkat(dir, name, 0) })
+		err = unix.EROFS
 	}
 	return st, err
+}
+
+// giveName renames temp. It swaps it with what has the name, where the file system can.
+func giveName(dir int, temp, name string, isNew bool) (swapped bool, err error) {
+	if isNew {
+		return false, unix.Renameat2(dir, temp, dir, name, unix.RENAME_NOREPLACE)
+	}
+	if err := unix.Renameat2(dir, temp, dir, name, unix.RENAME_EXCHANGE); err != unix.ENOENT && err != unix.EINVAL {
+		return err == nil, err
+	}
+	return false, unix.Renameat2(dir, temp, dir, name, 0)
+}
+
+// giveBack gives what lies at temp the name that it had, unless somebody else has put
+// another file in the copy's place.
+func giveBack(dir int, temp, name string, copied *unix.Stat_t) error {
+	var st unix.Stat_t
+	if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && idOf(&st) == idOf(copied) {
+		takeAway(dir, func() error { return unix.Renameat2(dir, temp, dir, name, unix.RENAME_EXCHANGE) })
+	}
+	takeAway(dir, func() error { return unix.Unlinkat(dir, temp, 0) })
+	return unix.EROFS
 }
 
 func tempName() string {

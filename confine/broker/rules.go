@@ -97,6 +97,8 @@ func (r *Rules) Of(name string) Standing {
 	switch {
 	case r.hide.Match(lower):
 		return Hidden
+	case strings.Contains(name, "/"+tempPrefix): // another broker's: this one's have no call
+		return Protected
 	case r.protect.Match(lower) || r.rights.Rights(name)&sandboxprofile.Write == 0:
 		return Protected
 	}
@@ -166,6 +168,10 @@ func endsWith(have, want []string) bool {
 	}
 	return true
 }
+
+// tempPrefix begins the names of files that brokers make on the way. No program may change
+// one, nor what lies below one.
+const tempPrefix = ".sandgate-broker-"
 
 // Lures reports whether the entry name of a directory that others look into, as /tmp, is
 // one that their programs act on: git looks for a repository in each directory above

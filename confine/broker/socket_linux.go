@@ -10,11 +10,14 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine/proctree"
 )
 
 // Without a network namespace the broker makes every socket of the programs', and gives
@@ -513,7 +516,7 @@ func (b *Broker) abstract(name string) string {
 // file does not: one without a socket is removed.
 func (c *call) bindAbstract(fd int, name string) error {
 	file := c.b.abstract(name)
-	at := &unix.SockaddrUnix{Name: c.b.link(c.b.abstractFD) + "/" + file}
+	at := &unix.SockaddrUnix{Name: linkOf(c.b.abstractFD) + "/" + file}
 	err := unix.Bind(fd, at)
 	if err != unix.EADDRINUSE {
 		return err
@@ -588,7 +591,7 @@ func (w *walk) bindAt(fd int, name string, at place) error {
 		defer unix.Fchdir(w.b.rootFD)
 		return unix.Bind(fd, &unix.SockaddrUnix{Name: name})
 	}
-	return unix.Bind(fd, &unix.SockaddrUnix{Name: w.b.link(at.dir) + "/" + at.name()})
+	return unix.Bind(fd, &unix.SockaddrUnix{Name: linkOf(at.dir) + "/" + at.name()})
 }
 
 // leadsTo reports whether a path leads the broker, too, to a directory.
@@ -614,7 +617,7 @@ func (c *call) connectUnix(s socket, ino uint64, p []byte) reply {
 		if unix.Faccessat(c.b.abstractFD, file, unix.F_OK, 0) != nil {
 			return fails(unix.ECONNREFUSED)
 		}
-		return c.connecting(s, ino, &unix.SockaddrUnix{Name: c.b.link(c.b.abstractFD) + "/" + file}, func(int) {})
+		return c.connecting(s, ino, &unix.SockaddrUnix{Name: linkOf(c.b.abstractFD) + "/" + file}, func(int) {})
 	}
 	w := walk{call: c}
 	t, errno := w.find(cwd, name, true)
@@ -628,7 +631,7 @@ func (c *call) connectUnix(s socket, ino uint64, p []byte) reply {
 		return fails(unix.EACCES)
 	}
 	// By the descriptor that was judged, which stays until the answer.
-	return c.connecting(s, ino, &unix.SockaddrUnix{Name: c.b.link(t.fd)}, func(int) {})
+	return c.connecting(s, ino, &unix.SockaddrUnix{Name: linkOf(t.fd)}, func(int) {})
 }
 
 // room makes some for another copy. If many come so fast that there is no time to look
@@ -658,7 +661,7 @@ func (b *Broker) sweep() bool {
 	defer func() { b.swept = time.Now().Add(10 * time.Since(start)) }()
 	had := map[uint64]bool{}
 	for _, pid := range b.Processes() {
-		dir := fmt.Sprintf("/proc/%d/fd", pid)
+		dir := proctree.Shown(strconv.Itoa(pid)) + "/fd"
 		entries, err := os.ReadDir(dir)
 		if err != nil {
 			continue

@@ -346,9 +346,9 @@ func (b *Broker) again(fd, flags int) (int, unix.Errno) {
 	}
 }
 
-// link is the path of a descriptor of ours through /proc, for calls that take nothing
+// linkOf is the path of a descriptor of ours through /proc, for calls that take nothing
 // but a path.
-func (b *Broker) link(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
+func linkOf(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
 func isProc(fd int) bool {
 	var fs unix.Statfs_t

@@ -150,7 +150,7 @@ func (c *call) controlling() (target, unix.Errno) {
 	if errno != 0 {
 		return target{}, errno
 	}
-	fields := statFields(c.b.link(dir) + "/stat")
+	fields := statFields(linkOf(dir) + "/stat")
 	const tty = 4 // state ppid pgrp session tty_nr
 	if len(fields) <= tty {
 		return target{}, unix.ENXIO

@@ -3,7 +3,6 @@ package broker
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -11,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine/proctree"
 )
 
 // A watch tells the names of what happens in a directory (inotify(7)). A filter sees no
@@ -74,7 +75,7 @@ func (b *Broker) sweepWatchers() bool {
 		had[w.at] = false
 	}
 	for _, pid := range b.Processes() {
-		dir := fmt.Sprintf("/proc/%d", pid)
+		dir := proctree.Shown(strconv.Itoa(pid))
 		entries, err := os.ReadDir(dir + "/fd")
 		switch {
 		case errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH): // it has ended
@@ -208,7 +209,7 @@ func (c *call) addWatch() reply {
 	if !c.b.mayWatch() {
 		return fails(unix.ENOSPC)
 	}
-	wd, err := unix.InotifyAddWatch(holder, c.b.link(t.fd), mask&^unix.IN_DONT_FOLLOW)
+	wd, err := unix.InotifyAddWatch(holder, linkOf(t.fd), mask&^unix.IN_DONT_FOLLOW)
 	if err != nil {
 		return fails(errnoOf(err))
 	}

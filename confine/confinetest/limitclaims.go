@@ -96,6 +96,25 @@ var bombs = []bomb{
 		"import socket\ndef fill():\n    a, b = socket.socketpair(); a.setblocking(False)\n    try:\n        while a.send(b'x' * 65536): pass\n    except OSError: pass\n    a.close(); return b\n" +
 			"for _ in range(N):\n    if os.fork() == 0:\n        queues = [fill() for _ in range(200)]; hold(); os._exit(0)\nhold()",
 		"40", "1", confine.MemoryLimit, ""},
+	// What the first thread's directory of /proc shows no more, and what no directory shows.
+	{"MemoryBehindADeadThread", memory(256 * mib),
+		"import threading, platform\ndef grow():\n    x = b'x' * (N * mib); hold(); os._exit(0)\nthreading.Thread(target=grow).start()\n" +
+			"libc.syscall(93 if platform.machine() == 'aarch64' else 60, 0)",
+		"600", "50", confine.MemoryLimit, ""},
+	{"SocketsOfTheUnreadable", memory(256 * mib),
+		"import shutil\nname = f'unreadable{N}'; shutil.copy(os.path.realpath(sys.executable), name); os.chmod(name, 0o111); os.environ['PYTHONHOME'] = '/usr'\n" +
+			"code = '''\nimport ctypes, os, socket, time\nassert ctypes.CDLL(None).prctl(3, 0, 0, 0, 0) == 0 # it is not dumpable\n" +
+			"def fill():\n    a, b = socket.socketpair()\n    for s in (a, b):\n        s.setblocking(False)\n        try:\n            while s.send(b'x' * 65536): pass\n        except OSError: pass\n    return a, b\n" +
+			"for _ in range(%d):\n    if os.fork() == 0:\n        pairs = [fill() for _ in range(100)]; time.sleep(%s); os._exit(0)\ntime.sleep(%s)\n''' % (N, HOLD, HOLD)\n" +
+			"os.execv('./' + name, [name, '-c', code])",
+		"50", "1", confine.MemoryLimit, ""},
+	{"PageTables", memory(256 * mib),
+		"libc.mmap.restype = ctypes.c_void_p\nn = N * 256\np = libc.mmap(None, ctypes.c_size_t(n * 2 * mib), 1, 0x4022, -1, ctypes.c_long(0))\n" +
+			"libc.madvise(ctypes.c_void_p(p), ctypes.c_size_t(n * 2 * mib), 15)\nfor i in range(n): ctypes.string_at(p + i * 2 * mib, 1)\nhold()",
+		"800", "20", confine.MemoryLimit, ""},
+	{"Semaphores", memory(256 * mib),
+		"for _ in range(N):\n    if libc.semget(0, 32000, 0o600) < 0: raise OSError\nhold()",
+		"400", "20", confine.MemoryLimit, ""},
 	{"CPU", cpu(time.Second),
 		"import time, signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nend = time.process_time() + N\nwhile time.process_time() < end: pass",
 		"600", "0.1", confine.CPULimit, ""},
@@ -136,8 +155,9 @@ libc = ctypes.CDLL(None)
 mib = 1 << 20
 PATIENCE = %PATIENCE
 N = %N
+HOLD = 60 if %OVER else 0.15
 def hold():
-    time.sleep(60 if %OVER else 0.15)
+    time.sleep(HOLD)
 `
 
 func (b bomb) program(over bool) string {

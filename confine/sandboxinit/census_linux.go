@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandgate/sandgate/confine/proctree"
 	"github.com/sandgate/sandgate/confine/wire"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
@@ -69,7 +70,8 @@ type census struct {
 	totals  wire.Totals
 	tmpfs   []string      // directories whose files lie in memory
 	queues  *queues       // of sockets, nil where the kernel does not tell
-	sockets int64         // at the last count
+	sockets int64         // at the last count, and as many as there can be where we cannot look
+	closed  int64         // of those
 	before  time.Duration // processor time of our dead children when the action began
 	stored  int64         // bytes that other actions had left in memory
 	proc    procReader
@@ -86,6 +88,10 @@ type census struct {
 	// bytes, and hostBefore what that was when the action began.
 	host       func() int64
 	hostBefore int64
+	// hostUsed is all of the host's memory that cannot be had back, and usedBefore what that
+	// was when the action began.
+	hostUsed   func() int64
+	usedBefore int64
 	// hostHeld is all the memory of processes of the whole host, and exact the last exact
 	// count.
 	hostHeld func() int64
@@ -107,11 +113,15 @@ func newCensus(t wire.Totals, tmpfs []string, q *queues, s *shared) *census {
 		table := c.proc.read("/proc/meminfo")
 		return sumFields(table, []string{"AnonPages:", "Shmem:", "SwapTotal:"}) - sumFields(table, []string{"SwapFree:"})
 	}
+	c.hostUsed = func() int64 {
+		table := c.proc.read("/proc/meminfo")
+		return sumFields(table, []string{"MemTotal:", "Shmem:"}) - sumFields(table, []string{"MemFree:", "Buffers:", "Cached:", "SReclaimable:"})
+	}
 	if s != nil { // the host's /proc shows everybody's, and nobody in here can make a segment
 		c.pids, c.segments = s.processes, func() int64 { return 0 }
 	}
 	// A cell with segments in it serves no other action: none is there before.
-	c.before, c.stored, c.hostBefore, c.counted = deadCPU(), c.files(), c.host(), time.Now()
+	c.before, c.stored, c.hostBefore, c.usedBefore, c.counted = deadCPU(), c.files(), c.host(), c.hostUsed(), time.Now()
 	c.exact = exactCount{held: c.hostHeld(), at: c.counted, cost: censusHurry}
 	return c
 }
@@ -267,20 +277,35 @@ func (c *census) count(pids []string, halt func()) usage {
 	if pids == nil {
 		return usage{tasks: math.MaxInt64} // we are what must count; not to be able to is no reason to go on
 	}
-	u := usage{cpu: c.cpuOfDead()}
-	own, largest, objects := int64(0), int64(0), c.objects(pids, halt)-c.stored
-	shared := objects
-	for _, pid := range pids {
+	u, dirs := usage{cpu: c.cpuOfDead()}, make([]string, len(pids))
+	for i, pid := range pids {
 		s := c.proc.stat(pid)
 		u.tasks += s.threads
 		u.cpu += s.cpu
-		status := c.proc.read("/proc/" + pid + "/status")
-		mine := sumFields(status, []string{"RssAnon:", "VmSwap:"})
+		dirs[i] = shown(pid, s)
+	}
+	own, largest, objects := int64(0), int64(0), c.objects(dirs, halt)-c.stored
+	shared := objects
+	for _, dir := range dirs {
+		status := c.proc.read(dir + "/status")
+		mine := sumFields(status, ofOne)
 		own, largest = own+mine, max(largest, mine)
 		shared += sumFields(status, []string{"RssShmem:"})
 	}
-	u.memory, u.least = own+c.withUnseen(pids, own, shared), objects+largest
+	u.memory, u.least = own+c.withUnseen(dirs, own, shared), objects+largest
 	return u
+}
+
+// ofOne is what a process holds for itself. Page tables are: reading a byte of every 2 MiB
+// of a mapping makes 4 KiB of them and no page (proc_pid_status(5)).
+var ofOne = []string{"RssAnon:", "VmSwap:", "VmPTE:"}
+
+// shown is the directory of procfs that shows what a process holds.
+func shown(pid string, s processStat) string {
+	if s.ended && s.threads > 1 {
+		return proctree.Shown(pid)
+	}
+	return "/proc/" + pid
 }
 
 // exactMemory shares out the pages that several processes map, as after a fork
@@ -290,21 +315,26 @@ func (c *census) count(pids []string, halt func()) usage {
 //
 // It is given up, and not whole, when there is no more patience.
 func (c *census) exactMemory(pids []string, patient func() bool) (memory int64, whole bool) {
-	own, shared := int64(0), c.objects(pids, nil)-c.stored
-	for _, pid := range pids {
+	dirs := make([]string, len(pids))
+	for i, pid := range pids {
+		dirs[i] = shown(pid, c.proc.stat(pid))
+	}
+	own, shared := int64(0), c.objects(dirs, nil)-c.stored
+	for _, dir := range dirs {
 		if !patient() {
 			return 0, false
 		}
-		rollup := c.proc.read("/proc/" + pid + "/smaps_rollup")
+		rollup := c.proc.read(dir + "/smaps_rollup")
 		mine, ours := sumFields(rollup, []string{"Pss_Anon:", "SwapPss:"}), sumFields(rollup, []string{"Pss_Shmem:"})
 		if mine+ours == 0 {
-			mine, ours = c.proc.sum("/proc/"+pid+"/status", "RssAnon:", "VmSwap:"), c.proc.sum("/proc/"+pid+"/status", "RssShmem:")
+			mine, ours = c.proc.sum(dir+"/status", "RssAnon:", "VmSwap:"), c.proc.sum(dir+"/status", "RssShmem:")
 		}
+		mine += c.proc.sum(dir+"/status", "VmPTE:")
 		if own, shared = own+mine, shared+ours; own > c.totals.Memory {
 			return own, true // it costs more the more there is
 		}
 	}
-	return own + c.withUnseen(pids, own, shared), true
+	return own + c.withUnseen(dirs, own, shared), true
 }
 
 // withUnseen is shared memory with what no process shows: pages of a shared mapping
@@ -312,31 +342,55 @@ func (c *census) exactMemory(pids []string, patient func() bool) (memory int64, 
 // is a memory file that is mapped in part, or that only waits in a socket to be received.
 // How much that is only the host knows, for everybody together. So it is as much as the
 // host's has grown, but no more than the processes can hold unseen.
-func (c *census) withUnseen(pids []string, own, shared int64) int64 {
+func (c *census) withUnseen(dirs []string, own, shared int64) int64 {
+	if c.closed > 0 {
+		grown := c.hostUsed() - c.usedBefore - own - shared // less than that if others have given back some
+		shared += max(min(c.closed*closedMost, grown), c.closed*queueMost)
+	}
 	grown := c.host() - c.hostBefore
 	if grown <= shared || own+grown <= c.totals.Memory/2 {
 		return shared // and not looked at, which costs more than all the rest
 	}
-	return shared + min(grown-shared, unseen(pids))
+	return shared + min(grown-shared, unseen(dirs))
 }
 
 // objects sums memory that needs no process to map it: files in memory, System V
 // segments, memory files (memfd_create(2)) that a process holds open, and what waits in
 // its sockets. What is mapped of it counts again with the process.
-func (c *census) objects(pids []string, halt func()) int64 {
+func (c *census) objects(dirs []string, halt func()) int64 {
 	total := c.segments() + c.files()
-	seen, sockets := map[uint64]bool{}, map[uint64]bool{}
-	for _, pid := range pids {
-		total += memoryFiles("/proc/"+pid+"/fd", seen, sockets)
-		if halt != nil && (int64(len(sockets))-c.sockets)*queueMost > c.totals.Memory/2 {
+	seen, sockets, closed := map[uint64]bool{}, map[uint64]bool{}, int64(0)
+	for _, dir := range dirs {
+		held, ok := memoryFiles(dir+"/fd", seen, sockets)
+		if total += held; !ok {
+			closed += c.descriptors(dir)
+		}
+		if halt != nil && (int64(len(sockets))+closed-c.sockets)*queueMost > c.totals.Memory/2 {
 			halt()
 			halt = nil
 		}
 	}
-	if c.sockets = int64(len(sockets)); c.sockets*queueMost > c.totals.Memory/8 {
+	c.sockets, c.closed = int64(len(sockets))+closed, closed
+	if c.sockets*queueMost > c.totals.Memory/8 {
 		total += c.queues.held(sockets)
 	}
 	return total
+}
+
+// closedMost is the most that a socket holds of which nothing is known but that it can be
+// there: programs can have twice the net.core.wmem_max of Linux in one, and many hosts have more.
+const closedMost = 16 << 20
+
+// descriptors is how many descriptors a process can have that does not let us look: one
+// that runs a program that may not be read (execve(2)) lets nobody. One that has ended has
+// none.
+func (c *census) descriptors(dir string) int64 {
+	for line := range bytes.Lines(c.proc.read(dir + "/status")) {
+		if size, ok := bytes.CutPrefix(line, []byte("FDSize:")); ok {
+			return number(bytes.TrimSpace(size))
+		}
+	}
+	return 0
 }
 
 // files sums the files in memory.
@@ -402,37 +456,47 @@ func processes() []string {
 	return pids
 }
 
-// segments sums the resident and swapped bytes of the System V segments of this
-// ipc namespace, the last two columns of /proc/sysvipc/shm (sysvipc(7)).
+// semaphoreSize is what the kernel keeps of a semaphore (struct sem, aligned to a cache line).
+const semaphoreSize = 64
+
+// segments sums what System V objects of this ipc namespace hold (sysvipc(7)): the resident
+// and swapped bytes of segments, the last two columns of their table, the bytes of messages,
+// and the semaphores, of which one call makes 32,000.
 func segments() int64 {
-	table, err := os.ReadFile("/proc/sysvipc/shm")
-	if err != nil {
-		return 0
-	}
 	total := int64(0)
-	for line := range strings.Lines(string(table)) {
-		f := strings.Fields(line)
-		if len(f) < 2 || f[0] == "key" {
-			continue
-		}
-		for _, column := range f[len(f)-2:] {
-			n, _ := strconv.ParseInt(column, 10, 64)
-			total += n
+	for _, t := range []struct {
+		name string
+		each func(fields []string) int64
+	}{
+		{"shm", func(f []string) int64 { return decimal(f[len(f)-2]) + decimal(f[len(f)-1]) }},
+		{"msg", func(f []string) int64 { return decimal(f[3]) }},
+		{"sem", func(f []string) int64 { return decimal(f[3]) * semaphoreSize }},
+	} {
+		table, _ := os.ReadFile("/proc/sysvipc/" + t.name) // there is none without System V
+		for line := range strings.Lines(string(table)) {
+			if f := strings.Fields(line); len(f) > 3 && f[0] != "key" {
+				total += t.each(f)
+			}
 		}
 	}
 	return total
 }
 
+// decimal is a column of a table of the kernel's.
+func decimal(s string) int64 { return number([]byte(s)) }
+
 // memoryFiles sums the memory files among the descriptors in dir that are not seen
-// yet, by inode, and notes the sockets among them.
-func memoryFiles(dir string, seen, sockets map[uint64]bool) int64 {
+// yet, by inode, and notes the sockets among them. It reports false if it cannot look.
+func memoryFiles(dir string, seen, sockets map[uint64]bool) (total int64, ok bool) {
 	d, err := os.Open(dir)
 	if err != nil {
-		return 0
+		return 0, false
 	}
 	defer d.Close()
-	names, _ := d.Readdirnames(-1)
-	total := int64(0)
+	names, err := d.Readdirnames(-1)
+	if err != nil {
+		return 0, false
+	}
 	var link [64]byte
 	for _, name := range names {
 		n, err := unix.Readlinkat(int(d.Fd()), name, link[:])
@@ -452,7 +516,7 @@ func memoryFiles(dir string, seen, sockets map[uint64]bool) int64 {
 			total += st.Blocks * 512
 		}
 	}
-	return total
+	return total, true
 }
 
 // hostShared is sharedram of sysinfo(2).
@@ -466,11 +530,11 @@ func hostShared() int64 {
 
 // unseen is how much shared memory the processes can hold that neither their resident
 // size nor their descriptors show. What cannot be looked at can be any.
-func unseen(pids []string) int64 {
+func unseen(dirs []string) int64 {
 	open, mapped, sizes := map[uint64]bool{}, map[uint64]bool{}, map[uint64]int64{}
-	for _, pid := range pids {
-		if !openMemoryFiles(pid, open) || !sharedMappings(pid, mapped, sizes) {
-			if _, err := os.Stat("/proc/" + pid); err != nil {
+	for _, dir := range dirs {
+		if !openMemoryFiles(dir, open) || !sharedMappings(dir, mapped, sizes) {
+			if _, err := os.Stat(dir); err != nil {
 				continue // it has ended
 			}
 			return math.MaxInt64 / 2
@@ -491,8 +555,8 @@ func unseen(pids []string) int64 {
 // openMemoryFiles adds the inodes of the memory files that a process has open. It
 // reports false if descriptors wait in one of its sockets (the line scm_fds of its
 // fdinfo), or it cannot be looked at.
-func openMemoryFiles(pid string, open map[uint64]bool) bool {
-	d, err := os.Open("/proc/" + pid + "/fd")
+func openMemoryFiles(dir string, open map[uint64]bool) bool {
+	d, err := os.Open(dir + "/fd")
 	if err != nil {
 		return false
 	}
@@ -512,7 +576,7 @@ func openMemoryFiles(pid string, open map[uint64]bool) bool {
 				open[st.Ino] = true
 			}
 		case bytes.HasPrefix(link[:n], []byte("socket:")):
-			info, err := os.ReadFile("/proc/" + pid + "/fdinfo/" + name)
+			info, err := os.ReadFile(dir + "/fdinfo/" + name)
 			_, waiting, said := bytes.Cut(info, []byte("scm_fds:"))
 			if err == nil && said && number(bytes.TrimSpace(firstLine(waiting))) > 0 {
 				return false
@@ -529,8 +593,8 @@ func firstLine(b []byte) []byte {
 
 // sharedMappings adds what a process maps of shared anonymous memory, by inode, the most
 // of any process, and the inodes of memory files that it maps (proc_pid_maps(5)).
-func sharedMappings(pid string, files map[uint64]bool, sizes map[uint64]int64) bool {
-	f, err := os.Open("/proc/" + pid + "/maps")
+func sharedMappings(dir string, files map[uint64]bool, sizes map[uint64]int64) bool {
+	f, err := os.Open(dir + "/maps")
 	if err != nil {
 		return false
 	}
@@ -578,6 +642,7 @@ func (r procReader) read(path string) []byte {
 type processStat struct {
 	threads int64
 	stopped bool
+	ended   bool          // the first thread has; others may live
 	runs    bool          // or waits for a processor
 	cpu     time.Duration // its own, and that of the children it waited for
 }
@@ -598,7 +663,7 @@ func parseStat(line []byte) processStat {
 	for i := 14; i <= 17; i++ { // utime, stime, cutime, cstime
 		ticks += number(f[i-first])
 	}
-	return processStat{threads: number(f[20-first]), stopped: f[0][0] == 'T', runs: f[0][0] == 'R', cpu: time.Duration(ticks) * clockTick}
+	return processStat{threads: number(f[20-first]), stopped: f[0][0] == 'T', ended: f[0][0] == 'Z', runs: f[0][0] == 'R', cpu: time.Duration(ticks) * clockTick}
 }
 
 func cutLast(b []byte, sep byte) (before, after []byte, found bool) {
