@@ -500,8 +500,11 @@ func memoryFiles(dir string, seen, sockets map[uint64]bool) (total int64, ok boo
 	var link [64]byte
 	for _, name := range names {
 		n, err := unix.Readlinkat(int(d.Fd()), name, link[:])
-		if err != nil {
+		if err == unix.ENOENT { // closed since
 			continue
+		}
+		if err != nil {
+			return total, false
 		}
 		if ino, ok := bytes.CutPrefix(link[:n], []byte("socket:[")); ok {
 			sockets[uint64(number(bytes.TrimSuffix(ino, []byte("]"))))] = true
@@ -569,7 +572,9 @@ func openMemoryFiles(dir string, open map[uint64]bool) bool {
 	for _, name := range names {
 		n, err := unix.Readlinkat(int(d.Fd()), name, link[:])
 		switch {
+		case err == unix.ENOENT: // closed since
 		case err != nil:
+			return false
 		case bytes.HasPrefix(link[:n], []byte("/memfd:")):
 			var st unix.Stat_t
 			if unix.Fstatat(int(d.Fd()), name, &st, 0) == nil {
