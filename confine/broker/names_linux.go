@@ -173,6 +173,9 @@ func (c *call) unlinkAt(dirfd int32, addr uint64, flags int) reply {
 		if errno := c.verdict(full, s); errno != 0 {
 			return fails(errno)
 		}
+		if errno := c.keepsRepository(p, full, &st); errno != 0 {
+			return fails(errno)
+		}
 		if st.Mode&unix.S_IFMT == unix.S_IFDIR && c.b.Rules.Splits(full) {
 			return fails(unix.EBUSY)
 		}

@@ -193,6 +193,9 @@ func (c *call) openExisting(t target, flags int) reply {
 		if errno := c.about(t.full); errno != 0 {
 			return fails(errno)
 		}
+		if errno := c.keepsRepository(t.place, t.full, &t.st); errno != 0 {
+			return fails(errno)
+		}
 		return c.createLate(t.place, flags, t.st.Mode&0o777, false)
 	}
 	if errno := c.mayWrite(t); errno != 0 {

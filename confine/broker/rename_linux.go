@@ -118,6 +118,8 @@ func (m *move) run() unix.Errno {
 		return unix.ENOENT
 	case m.b.isKept(&m.fromStat):
 		return m.verdict(m.fromFull, stricter(m.b.standing(m.fromFull)))
+	case m.replaces && fold(m.to.name()) == ".git" && m.b.watchesGit(m.toFull) && !m.b.made.has(&m.toStat, m.to.dir, m.to.name()):
+		return m.verdict(m.toFull, Protected)
 	case m.replaces && m.b.isKept(&m.toStat) && m.b.gitNameOf(m.toFull) != gitConfig:
 		return m.verdict(m.toFull, stricter(m.b.standing(m.toFull)))
 	}
@@ -212,6 +214,9 @@ func (m *move) judgeMove(from, to string, st *unix.Stat_t, at place) unix.Errno 
 	if errno := m.verdict(from, old); errno != 0 {
 		return errno
 	}
+	if errno := m.keepsRepository(at, from, st); errno != 0 {
+		return errno
+	}
 	if becomes == Protected && m.b.gitNameOf(to) == gitConfig && st.Mode&unix.S_IFMT == unix.S_IFREG {
 		if errno := m.about(to); errno != 0 {
 			return errno
@@ -245,6 +250,9 @@ func (m *move) judgeMove(from, to string, st *unix.Stat_t, at place) unix.Errno 
 	}
 	if rules.Splits(from) || rules.Splits(to) {
 		return unix.EBUSY
+	}
+	if errno := m.holdsRepository(at.dir, at.name(), from, m.b.newBudget(maxMoved)); errno != 0 {
+		return errno
 	}
 	if errno := m.judgeParent(at, from, to); errno != 0 {
 		return errno

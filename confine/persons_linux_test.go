@@ -1,0 +1,65 @@
+package confine_test
+
+import (
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/confine/confinetest"
+)
+
+// TestRepositoriesOfAPersonStay: a program takes neither a person's repository from its place,
+// nor what makes it one, so that it cannot put one of its own there, with other remotes. What
+// git does in it works, and so does all of this in a program's own.
+func TestRepositoriesOfAPersonStay(t *testing.T) {
+	if !withoutUserNamespaces(t) {
+		return
+	}
+	l, ws := newLandlock(t, confine.LandlockOptions{}), confinetest.Workspace(t)
+	p := confinetest.Profile(t, ws)
+	p.Protect = append(p.Protect, ".git/hooks", ".git/config", ".git/modules/*/config")
+	const git = `export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b; `
+	person := func(command string) string {
+		cmd := exec.Command("/bin/sh", "-c", git+command)
+		cmd.Dir = ws
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v %s", command, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	person(`git init -q a/b/proj && cd a/b/proj && git commit -q --allow-empty -m first && git remote add origin https://good.example/x &&
+git worktree add -q -b w ../../../tree && git clone -q --bare . ../../../bare && git -C ../../../bare remote set-url origin https://good.example/x`)
+	one := converse(t, l, p, ws)
+	defer one.end()
+	run := func(command string) bool {
+		return one.does(`exec('r = subprocess.run(["/bin/sh", "-ec", `+strings.ReplaceAll(strconv.Quote(git+command), `'`, `\'`)+`], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode', g); r = g['r'] == 0`) == "True"
+	}
+	for _, command := range []string{
+		"mv a/b/proj a/b/old", "mv a/b a/c", "mv a c", "mkdir d; mv a/b/proj d", "mv a/b/proj/.git a/b/proj/g", "mv a/b/proj/.git/refs a/b/proj/.git/r",
+		"mv bare old", "mv bare/refs bare/r", "mv bare/objects bare/o", "rm bare/HEAD", "mv bare/HEAD bare/h", "mkdir e; rm -r bare/refs/heads bare/refs/tags; rmdir bare/refs",
+		"rm tree/.git", "mv tree/.git tree/g", "mv tree old", "echo 'gitdir: ../own/.git' > tree/.git", "git init -q own; echo 'gitdir: ../own/.git' > g; mv g tree/.git",
+		"git init -q own; python3 -c 'import os; os.rename(\"tree/.git\", \"own/g\")'",
+	} {
+		if run(command) {
+			t.Errorf("%s: it could be done", command)
+		}
+	}
+	for _, command := range []string{
+		"cd a/b/proj; git commit -q --allow-empty -m second; git checkout -q -b other; git gc -q; git worktree list", "cd tree; git commit -q --allow-empty -m third; git checkout -q --detach",
+		"git init -q mine; cd mine; git commit -q --allow-empty -m first; cd ..; mv mine moved; git -C moved log; mkdir in; mv moved in; mv in out; git -C out/moved worktree add -q -b w ../linked; rm -r out/linked/.git",
+		"git init -q --bare --template= mine.git; mv mine.git/refs mine.git/r; mv mine.git/r mine.git/refs; git -C mine.git branch; rm -rf mine.git; test ! -e mine.git",
+		"mkdir -p x/y; touch x/y/HEAD x/refs; mv x z; mv z/y/HEAD z/h; rm z/refs",
+	} {
+		if !run(command) {
+			t.Errorf("%s: it could not be done", command)
+		}
+	}
+	for _, dir := range []string{"a/b/proj", "tree", "bare"} {
+		if got := person("git -C " + dir + " remote get-url origin"); got != "https://good.example/x" {
+			t.Errorf("the origin of %s is %s", dir, got)
+		}
+	}
+}
