@@ -63,3 +63,32 @@ git worktree add -q -b w ../../../tree && git clone -q --bare . ../../../bare &&
 		}
 	}
 }
+
+// TestGitFilesOfAPersonStay: nor is a .git file, by which a linked work tree or a submodule is
+// one, taken away where mounts hold. One that the same call has made goes with its work tree.
+func TestGitFilesOfAPersonStay(t *testing.T) {
+	b, ws := newBwrap(t), confinetest.Workspace(t)
+	p := confinetest.Profile(t, ws)
+	p.Protect = append(p.Protect, ".git/hooks", ".git/config")
+	const git = `export GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b; `
+	cmd := exec.Command("/bin/sh", "-c", git+"git init -q proj && cd proj && git commit -q --allow-empty -m first && git worktree add -q -b w ../tree")
+	cmd.Dir = ws
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	one := converse(t, b, p, ws)
+	defer one.end()
+	run := func(command string) string {
+		return one.does(`exec('r = subprocess.run(["/bin/sh", "-ec", ` + strings.ReplaceAll(strconv.Quote(git+command), `'`, `\'`) + `], stderr=subprocess.PIPE).stderr.decode().strip().split(chr(10))[-1]', g); r = g['r']`)
+	}
+	for command, want := range map[string]string{
+		"rm tree/.git": "rm: cannot remove 'tree/.git': Device or resource busy", "mv tree/.git g": "mv: cannot remove 'tree/.git': Device or resource busy",
+		"echo gone > tree/.git": "/bin/sh: 1: cannot create tree/.git: Read-only file system",
+		"cd tree; git status -s; git commit -q --allow-empty -m second":                          "",
+		"cd proj; git worktree add -q -b x ../linked 2>/dev/null; git worktree remove ../linked": "",
+	} {
+		if got := run(command); got != want {
+			t.Errorf("%s: %q, want %q", command, got, want)
+		}
+	}
+}

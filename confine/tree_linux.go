@@ -634,9 +634,13 @@ func (t *tree) judge(n *node, at place, m mark) {
 		t.found = append(t.found, f)
 	case !mayWrite(t.profile, f.Path):
 	case leadsGit(m) && m.target == "":
-		f.class = reference
 		t.nameFromGit(at.path, f.Path)
-		if f.target = gitfile(f.Path); f.target != "" && (!t.inside(at.path, f.target) || holdsItsTree(at.path, f.target)) {
+		switch f.target = gitfile(f.Path); {
+		case f.target == "":
+		case !t.inside(at.path, f.target) || holdsItsTree(at.path, f.target):
+			f.class = reference
+			t.found = append(t.found, f)
+		default: // a mount keeps it: a repository in its place would have other remotes
 			t.found = append(t.found, f)
 		}
 	case m.target != "":
