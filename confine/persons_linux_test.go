@@ -41,6 +41,7 @@ git worktree add -q -b w ../../../tree && git clone -q --bare . ../../../bare &&
 		"mv a/b/proj a/b/old", "mv a/b a/c", "mv a c", "mkdir d; mv a/b/proj d", "mv a/b/proj/.git a/b/proj/g", "mv a/b/proj/.git/refs a/b/proj/.git/r",
 		"mv bare old", "mv bare/refs bare/r", "mv bare/objects bare/o", "rm bare/HEAD", "mv bare/HEAD bare/h", "mkdir e; rm -r bare/refs/heads bare/refs/tags; rmdir bare/refs",
 		"rm tree/.git", "mv tree/.git tree/g", "mv tree old", "echo 'gitdir: ../own/.git' > tree/.git", "git init -q own; echo 'gitdir: ../own/.git' > g; mv g tree/.git",
+		"touch .sandgate-broker-0123456789abcdef", // so is called what another broker is about to install
 		"git init -q own; python3 -c 'import os; os.rename(\"tree/.git\", \"own/g\")'",
 	} {
 		if run(command) {
@@ -51,7 +52,7 @@ git worktree add -q -b w ../../../tree && git clone -q --bare . ../../../bare &&
 		"cd a/b/proj; git commit -q --allow-empty -m second; git checkout -q -b other; git gc -q; git worktree list", "cd tree; git commit -q --allow-empty -m third; git checkout -q --detach",
 		"git init -q mine; cd mine; git commit -q --allow-empty -m first; cd ..; mv mine moved; git -C moved log; mkdir in; mv moved in; mv in out; git -C out/moved worktree add -q -b w ../linked; rm -r out/linked/.git",
 		"git init -q --bare --template= mine.git; mv mine.git/refs mine.git/r; mv mine.git/r mine.git/refs; git -C mine.git branch; rm -rf mine.git; test ! -e mine.git",
-		"mkdir -p x/y; touch x/y/HEAD x/refs; mv x z; mv z/y/HEAD z/h; rm z/refs",
+		"touch .sandgate-0123; mkdir -p x/y; touch x/y/HEAD x/refs; mv x z; mv z/y/HEAD z/h; rm z/refs",
 	} {
 		if !run(command) {
 			t.Errorf("%s: it could not be done", command)
