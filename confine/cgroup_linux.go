@@ -296,7 +296,8 @@ func (g *cgroup) limit(l sandboxprofile.Limits) error {
 				return err
 			}
 			if x.controller == "memory" {
-				now = max(now-reclaimable(g.dir), 0)
+				idle, used := reclaimable(g.dir)
+				now = max(now-idle-used, 0)
 			}
 			if most := sandboxprofile.Unlimited - now - x.room; x.limit < most {
 				value = strconv.FormatInt(x.limit+now+x.room, 10)

@@ -395,7 +395,10 @@ func (h hostRoom) memoryLeft() (left int64, known bool) {
 			if !ok || !ok2 {
 				continue
 			}
-			if free := most - now + reclaimable(dir); !known || free < left {
+			// Of what was used lately half counts, as in MemAvailable: programs that run have to read
+			// their own text again when it is given up, and then everybody waits for the disk.
+			idle, used := reclaimable(dir)
+			if free := most - now + idle + used/2; !known || free < left {
 				left, known = free, true
 			}
 		}
@@ -403,28 +406,25 @@ func (h hostRoom) memoryLeft() (left int64, known bool) {
 	return left, known
 }
 
-// reclaimable is what the kernel gives up of a cgroup's memory before it says no: the
-// pages of files, and structures of its own. Of what was used lately it is half, as in
-// MemAvailable: programs that run have to read their own text again when it is given up, and
-// then everybody waits for the disk.
-func reclaimable(dir string) int64 {
+// reclaimable is what the kernel gives up of a cgroup's memory before it says no: structures
+// of its own and the pages of files, those that were used lately by themselves.
+func reclaimable(dir string) (idle, used int64) {
 	b, err := os.ReadFile(dir + "/memory.stat")
 	if err != nil {
-		return 0
+		return 0, 0
 	}
-	total := int64(0)
 	for line := range strings.Lines(string(b)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch name {
 		case "inactive_file", "slab_reclaimable", "total_inactive_file":
 			n, _ := strconv.ParseInt(value, 10, 64) // the kernel writes a number
-			total += n
+			idle += n
 		case "active_file", "total_active_file":
 			n, _ := strconv.ParseInt(value, 10, 64)
-			total += n / 2
+			used += n
 		}
 	}
-	return total
+	return idle, used
 }
 
 // readNumber reads a file of a cgroup; "max" is none.

@@ -5,7 +5,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -214,7 +213,7 @@ func New(o Options) (*Broker, error) {
 		Options: o, profile: o.Rules, kept: map[FileID]bool{}, made: births{}, configs: map[birth]config{},
 		sockets: map[uint64]socket{}, listened: map[uint64]bool{}, bound: births{}, terminals: map[terminal]bool{}, told: map[uint64]name{},
 	}
-	b.abstractID = strings.TrimPrefix(tempName(), tempPrefix)
+	b.abstractID = randomName()
 	for _, id := range o.Kept {
 		b.kept[id] = true
 	}

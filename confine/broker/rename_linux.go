@@ -535,8 +535,13 @@ func giveBack(dir int, temp, name string, copied *unix.Stat_t) error {
 	return unix.EROFS
 }
 
-func tempName() string {
+func tempName() string { return tempPrefix + randomName() }
+
+// lateName is for a file that programs write to.
+func lateName() string { return ".sandgate-" + randomName() }
+
+func randomName() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // crypto/rand: it never fails
-	return tempPrefix + hex.EncodeToString(b[:])
+	return hex.EncodeToString(b[:])
 }

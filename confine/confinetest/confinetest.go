@@ -68,7 +68,7 @@ func claims() []claim {
 		{name: "HandedFilesAreInherited", says: "Descriptors that are handed to a program arrive, and no others", test: inheritedFiles},
 		{name: "NoControllingTerminal", says: "There is no controlling terminal", test: terminal},
 		{name: "NoNetwork", says: "Without network nothing leaves", test: network, host: host{Stricter, "its own loopback too is for streams only", hostNetwork}},
-		{name: "TmpAndHomeArePrivate", says: "/tmp and HOME are private", test: scratch, host: host{Stricter, "they are the sandbox's own in content and shared in names: a few dozen entries directly in /tmp; HOME and TMPDIR lie elsewhere", nil}},
+		{name: "TmpAndHomeArePrivate", says: "/tmp and HOME are private", test: scratch, host: host{Stricter, "they are the sandbox's own in content and shared in names: a few dozen entries directly in /tmp; HOME and TMPDIR lie elsewhere, and a program that keeps a directory of a fixed name in /tmp (the daemon of Codex) cannot write to the one that it has made outside", nil}},
 		{name: "HomeHasWhatIsListed", says: "What the profile lists below HOME is found there, and what is made beside it is private", test: listedBelowHome, host: host{Held, "by links in the directory that HOME names", nil}},
 		{name: "NothingOutlivesTheCall", says: "Every process of a call is dead when it ends", test: outlives, host: host{Held, "", hostOutlives}},
 		{name: "TimeLimitEndsTheTree", says: "A time limit ends the whole tree", test: timeLimit},

@@ -32,10 +32,12 @@ import (
 
 // shared is what programs get that we do not have ourselves.
 type shared struct {
-	domain  int  // Landlock ruleset of every program, -1 without Landlock
-	scoped  bool // our own domain keeps signals in it
-	filter  *unix.SockFprog
-	private []string
+	domain int // Landlock ruleset of every program, -1 without Landlock
+	// unconfined: nothing is laid on programs.
+	unconfined bool
+	scoped     bool // our own domain keeps signals in it
+	filter     *unix.SockFprog
+	private    []string
 
 	broker *broker.Broker // nil without one
 	rules  *broker.Rules  // of it
@@ -45,7 +47,7 @@ type shared struct {
 }
 
 func newShared(ctl *control, s *wire.Setup, queue []broker.Lock, diag broker.Diag) (*shared, error) {
-	x := &shared{domain: -1, scoped: s.Landlock.Scoped != 0, private: s.Shared.Private}
+	x := &shared{domain: -1, unconfined: s.Shared.Unconfined, scoped: s.Landlock.Scoped != 0, private: s.Shared.Private}
 	programs := s.Landlock
 	if s.Shared.Broker != nil {
 		programs = s.Shared.Broker.Programs

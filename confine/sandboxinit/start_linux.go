@@ -36,7 +36,10 @@ func (w *worker) start(p sandboxprofile.Program, l wire.Rlimits, fds []int, hold
 	if err != nil {
 		return process{}, "argument", unix.EINVAL
 	}
-	c.reset, c.together = w.reset, together
+	c.reset = w.reset
+	if w.shared == nil || !w.shared.unconfined {
+		c.together = together
+	}
 	own := noLayer
 	if s := w.shared; s != nil {
 		c.lonely, c.base, c.notifies, own = true, s.base, s.broker != nil, layer{domain: s.domain, filter: s.filter}
@@ -109,7 +112,7 @@ type child struct {
 	// touches another.
 	notifies bool
 	listener int
-	together *unix.SockFprog // laid on last
+	together *unix.SockFprog // laid on last; nil where nothing confines
 	base     *unix.SockFprog // laid on before that filter
 	refusing *unix.SockFprog // laid on in its place where the kernel lets it have no listener
 
@@ -350,8 +353,10 @@ func inChild(c *child) {
 			goto fail
 		}
 	}
-	if _, _, errno = syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(c.together))); errno != 0 {
-		goto fail
+	if c.together != nil {
+		if _, _, errno = syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(c.together))); errno != 0 {
+			goto fail
+		}
 	}
 	step = stepCloseRange
 	if _, _, errno = syscall.RawSyscall(unix.SYS_CLOSE_RANGE, c.keep, 0xffffffff, unix.CLOSE_RANGE_CLOEXEC); errno != 0 {
