@@ -136,7 +136,7 @@ func TestWhatProgramsPrint(t *testing.T) {
 		{"bash: line 1: example.com: Temporary failure in name resolution", "host example.com"},
 		{"java.net.UnknownHostException: repo.maven.apache.org", "host repo.maven.apache.org"},
 		{" WARN  GET https://registry.npmjs.org/is-odd error (EAI_AGAIN). Will retry in 10 seconds. 2 retries left.", "host registry.npmjs.org"},
-		{"            > repo.maven.apache.org: Temporary failure in name resolution", "host repo.maven.apache.org"}, // Gradle
+		{"            > repo.maven.apache.org: Temporary failure in name resolution", "host repo.maven.apache.org"},                 // Gradle
 		{"            \x1b[33m> \x1b[39mrepo.maven.apache.org: Temporary failure in name resolution", "host repo.maven.apache.org"}, // and on a terminal
 		{"[ERROR] Could not transfer artifact x:x:pom:2.6 from/to central (https://repo.maven.apache.org/maven2): transfer failed for https://repo.maven.apache.org/maven2/x.pom: Unknown host repo.maven.apache.org: Temporary failure in name resolution -> [Help 1]", "host repo.maven.apache.org"},
 		{"  Err: Temporary failure resolving 'deb.debian.org'", "host deb.debian.org"},
