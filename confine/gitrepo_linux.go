@@ -25,6 +25,11 @@ func asGitMakesIt(f sighting, known []string, inside func(dir, target string) bo
 	if !f.git {
 		return false
 	}
+	if f.take != f.Path { // a repository by what lies in it: git takes it where it does not like what .git says
+		if _, err := os.Lstat(filepath.Join(filepath.Dir(f.take), ".git")); err == nil {
+			return false
+		}
+	}
 	switch name := filepath.Base(f.Path); name {
 	case "hooks":
 		return onlySamples(f.Path)

@@ -1,7 +1,10 @@
 package confine_test
 
 import (
+	"context"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -41,6 +44,8 @@ git worktree add -q -b w ../../../tree && git clone -q --bare . ../../../bare &&
 		"mv a/b/proj a/b/old", "mv a/b a/c", "mv a c", "mkdir d; mv a/b/proj d", "mv a/b/proj/.git a/b/proj/g", "mv a/b/proj/.git/refs a/b/proj/.git/r",
 		"mv bare old", "mv bare/refs bare/r", "mv bare/objects bare/o", "rm bare/HEAD", "mv bare/HEAD bare/h", "mkdir e; rm -r bare/refs/heads bare/refs/tags; rmdir bare/refs",
 		"rm tree/.git", "mv tree/.git tree/g", "mv tree old", "echo 'gitdir: ../own/.git' > tree/.git", "git init -q own; echo 'gitdir: ../own/.git' > g; mv g tree/.git",
+		"mv a/b/proj/.git/worktrees/tree a/b/proj/.git/worktrees/t", "rm a/b/proj/.git/worktrees/tree/HEAD", "mv a/b/proj/.git/worktrees/tree/commondir c",
+		"cd a/b/proj; cp -r .git/objects .git/refs .; cp .git/HEAD .", "cd tree; mkdir objects refs",
 		"touch .sandgate-broker-0123456789abcdef", // so is called what another broker is about to install
 		"git init -q own; python3 -c 'import os; os.rename(\"tree/.git\", \"own/g\")'",
 	} {
@@ -52,6 +57,7 @@ git worktree add -q -b w ../../../tree && git clone -q --bare . ../../../bare &&
 		"cd a/b/proj; git commit -q --allow-empty -m second; git checkout -q -b other; git gc -q; git worktree list", "cd tree; git commit -q --allow-empty -m third; git checkout -q --detach",
 		"git init -q mine; cd mine; git commit -q --allow-empty -m first; cd ..; mv mine moved; git -C moved log; mkdir in; mv moved in; mv in out; git -C out/moved worktree add -q -b w ../linked; rm -r out/linked/.git",
 		"git init -q --bare --template= mine.git; mv mine.git/refs mine.git/r; mv mine.git/r mine.git/refs; git -C mine.git branch; rm -rf mine.git; test ! -e mine.git",
+		"mkdir k; cd k; git init -q --bare --template= b; cp -r b/objects b/refs b/HEAD .",
 		"touch .sandgate-0123; mkdir -p x/y; touch x/y/HEAD x/refs; mv x z; mv z/y/HEAD z/h; rm z/refs",
 	} {
 		if !run(command) {
@@ -90,6 +96,27 @@ func TestGitFilesOfAPersonStay(t *testing.T) {
 	} {
 		if got := run(command); got != want {
 			t.Errorf("%s: %q, want %q", command, got, want)
+		}
+	}
+}
+
+// TestNoRepositoryBesideAPersons: git takes a directory itself for a repository where it does
+// not like what its .git says, which a program can see to. Beside a .git there is none.
+func TestNoRepositoryBesideAPersons(t *testing.T) {
+	const makes = `cp -r own/objects own/refs "$1"; cp own/HEAD "$1"; printf '[remote "origin"]\n\turl = https://evil.example/x\n' > "$1/config"`
+	for dir, planted := range map[string]bool{"proj": true, "plain": false} {
+		b, ws := newBwrap(t), confinetest.Workspace(t)
+		p := confinetest.Profile(t, ws)
+		p.Protect = append(p.Protect, ".git/hooks", ".git/config")
+		cmd := exec.Command("/bin/sh", "-c", "git init -q proj; mkdir plain; git init -q --bare --template= own")
+		cmd.Dir = ws
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v %s", err, out)
+		}
+		o := confinetest.Exec(t, context.Background(), b, p, ws, nil, "/bin/sh", "-c", makes, "sh", dir)
+		_, err := os.Lstat(filepath.Join(ws, dir, "HEAD"))
+		if (len(o.Planted) > 0) != planted || os.IsNotExist(err) != planted {
+			t.Errorf("%s: planted %+v, HEAD %v, %s", dir, o.Planted, err, o.Err)
 		}
 	}
 }

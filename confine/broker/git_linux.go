@@ -124,6 +124,10 @@ func (b *Broker) gitNameOf(name string) gitName {
 // appear judges what a new name makes of the directory that it is to lie in.
 func (c *call) appear(p place, full string) unix.Errno {
 	if dir := path.Dir(full); c.b.isPart(full) && !isRepository(dir, "") && isRepository(dir, path.Base(full)) {
+		var st unix.Stat_t
+		if unix.Fstatat(p.dir, ".git", &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+			return c.verdict(full, Protected) // git takes this one where it does not like what .git says
+		}
 		return c.judgeParts(p, dir)
 	}
 	return 0

@@ -27,17 +27,23 @@ func (c *call) keepsRepository(p place, full string, st *unix.Stat_t) unix.Errno
 			return c.verdict(full, Protected)
 		}
 	case isOneOf(p.name(), gitMarks...):
-		if isRepositoryAt(p.dir, "./", "") && c.b.isPersons(p.dir, "config") {
+		if c.b.isPersonsRepository(p.dir) {
 			return c.verdict(full, Protected)
 		}
 	}
 	return 0
 }
 
-// isPersons reports whether a configuration is there that no program of this sandbox's made.
-func (b *Broker) isPersons(dir int, config string) bool {
+// isPersonsRepository reports whether a directory is a repository, or the part of one that a
+// linked work tree has, with a file that no program of this sandbox's made.
+func (b *Broker) isPersonsRepository(dir int) bool {
+	return isRepositoryAt(dir, "./", "") && (b.isPersons(dir, "config") || b.isPersons(dir, "commondir"))
+}
+
+// isPersons reports whether a file is there that no program of this sandbox's made.
+func (b *Broker) isPersons(dir int, name string) bool {
 	var st unix.Stat_t
-	return unix.Fstatat(dir, config, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && !b.made.has(&st, dir, config)
+	return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && !b.made.has(&st, dir, name)
 }
 
 // holdsRepository judges that the directory called, at full, loses that name: no repository of
@@ -52,7 +58,7 @@ func (c *call) holdsRepository(at int, called, full string, left *budget) unix.E
 	}
 	defer dir.Close()
 	fd := int(dir.Fd())
-	if isRepositoryAt(fd, "./", "") && c.b.isPersons(fd, "config") {
+	if c.b.isPersonsRepository(fd) {
 		return c.verdict(full, Protected)
 	}
 	for _, e := range entries {
