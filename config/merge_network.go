@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"net/netip"
 	"reflect"
@@ -17,6 +16,13 @@ func (m *merger) layNetwork() {
 	m.take(networkKey)
 }
 
+const listedByTrusted = "network: host is narrowed to a list only by a file that is trusted; none is taken from this one"
+
+// listsForAll reports whether a network lists what is reached in place of all.
+func (m *merger) listsForAll(theirs Network) bool {
+	return m.c.Shell.Network.Mode == NetworkHost && theirs.Mode != NetworkHost && !sameNetwork(theirs, Network{Mode: NetworkNone})
+}
+
 // boundNetwork leaves what both reach. The administrator's bound holds for the custom
 // tools and servers of other files too: they would be a way around it.
 //
@@ -26,8 +32,8 @@ func (m *merger) layNetwork() {
 // away and name the host that is then reached unasked.
 func (m *merger) boundNetwork() {
 	ours, theirs := m.c.Shell.Network, m.t.Shell.Network
-	if !m.tier.Trusted && ours.Mode == NetworkHost && !sameNetwork(theirs, ours) && !sameNetwork(theirs, Network{Mode: NetworkNone}) {
-		m.unused(networkKey, fmt.Sprintf("%s (%s) is narrowed to a list only by a file that is trusted; none is taken from this one", shown(ours), m.c.Origin(networkKey)))
+	if !m.tier.Trusted && m.listsForAll(theirs) {
+		m.unused(networkKey, listedByTrusted)
 		return
 	}
 	both := MeetNetworks(ours, theirs)

@@ -166,6 +166,11 @@ func (m *merger) settleRules() {
 			if approversRead(r) != "" {
 				r.Reason = ""
 			}
+			if r.Network != nil && m.listsForAll(*r.Network) {
+				field := fieldIndex(key, l.index) + ".network"
+				m.c.Unused = append(m.c.Unused, Notice{positionIn(l.layer.Config, field), field, listedByTrusted})
+				r.Network = nil
+			}
 		}
 		if len(m.c.Sources) > 1 {
 			r.Name = fmt.Sprintf("shell.rules[%d] %q", l.index, r.Pattern)

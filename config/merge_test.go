@@ -222,6 +222,30 @@ func TestAnUntrustedFileListsNoHosts(t *testing.T) {
 	}
 }
 
+// TestAnUntrustedRuleListsNoHosts: nor does it in a rule of its own, whose network bounds what the
+// person's rule lets run.
+func TestAnUntrustedRuleListsNoHosts(t *testing.T) {
+	for _, c := range []struct {
+		ours, theirs string
+		kept         [2]bool // with the file trusted, and not
+	}{
+		{"host", "{allow: [a.example.org]}", [2]bool{true, false}},
+		{"host", "none", [2]bool{true, true}},
+		{"{allow: [a.example.org, b.example.org]}", "{allow: [a.example.org]}", [2]bool{true, true}},
+	} {
+		for i, want := range c.kept {
+			env := testEnv(t)
+			merged := mergedOf(t, env, layerOf(t, env, TierUser, true, "shell: {network: "+c.ours+", rules: [{pattern: make test, approval: false}]}"),
+				layerOf(t, env, TierWorkspace, i == 0, "shell: {network: "+c.ours+", rules: [{pattern: make, network: "+c.theirs+"}]}"))
+			got := slices.ContainsFunc(merged.Shell.Rules, func(r Rule) bool { return r.Pattern == "make" && r.Network != nil })
+			unused := slices.ContainsFunc(merged.Unused, func(n Notice) bool { return n.Field == "shell.rules[0].network" })
+			if got != want || unused == want {
+				t.Errorf("%s below %s, trusted %v: in force %v, told as unused %v", c.theirs, c.ours, i == 0, got, unused)
+			}
+		}
+	}
+}
+
 // lineOf is what follows a key in a text, where it is last.
 func lineOf(text, key string) (found string) {
 	for line := range strings.Lines(text) {

@@ -41,7 +41,7 @@ var fragments = map[string][]string{
 	"shell.rules": {
 		"[{pattern: ls, approval: false}]", "[{pattern: ls}]", "[{pattern: ls, allowed: false}]", "[{pattern: rm, approval: false}, {pattern: cat, allowed: false}]",
 		"[{pattern: ls -l, approval: false}, {pattern: ls, approval: true}, {pattern: touch, approval: false}]", "[{pattern: cat, read_only: true, approval: false}]",
-		"[{pattern: echo, approval: false, limits: {memory: 1MiB}}]",
+		"[{pattern: echo, approval: false, limits: {memory: 1MiB}}]", "[{pattern: make, approval: false}]", "[{pattern: make, approval: false, network: {allow: [a.example.org]}}]",
 	},
 	"approval.mode":            {"strict", "interactive", "approve_all"},
 	"approval.unknown_tools":   {"deny", "ask", "allow"},
@@ -139,7 +139,7 @@ var mergeCalls = []struct{ tool, args string }{
 	{"shell", `{"dir": "%W", "command": "ls"}`}, {"shell", `{"dir": "%W", "command": "ls -l %W/sub"}`}, {"shell", `{"dir": "%W", "command": "cat %W/a.txt"}`},
 	{"shell", `{"dir": "%W", "command": "rm -r %W/x; ls"}`}, {"shell", `{"dir": "%W", "command": "touch %W/sub/f"}`},
 	{"shell", `{"dir": "%W", "command": "echo $(ls) > %W/../other/f"}`}, {"shell", `{"dir": "%W", "command": "make; $x"}`},
-	{"read_file", `{"path": "%W/a.txt"}`}, {"read_file", `{"path": "%W/sub/b.md"}`}, {"read_file", `{"path": "%W/../other/f"}`}, {"read_file", `{"path": "%W/.env"}`},
+	{"shell", `{"dir": "%W", "command": "make"}`}, {"read_file", `{"path": "%W/a.txt"}`}, {"read_file", `{"path": "%W/sub/b.md"}`}, {"read_file", `{"path": "%W/../other/f"}`}, {"read_file", `{"path": "%W/.env"}`},
 	{"write_file", `{"path": "%W/a.lock", "content": ""}`}, {"write_file", `{"path": "%W/sub/b.md", "content": ""}`},
 	{"write_file", `{"path": "%W/.git/hooks/x", "content": ""}`}, {"list_files", `{"path": "%W"}`}, {"mine", `{}`},
 }
