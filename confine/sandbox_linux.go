@@ -305,7 +305,7 @@ func (s *bwrapSandbox) perform(ctx context.Context, profile sandboxprofile.Profi
 		return Result{}, err
 	}
 	defer p.close()
-	res, err := s.exchange(ctx, wire.Run{Action: a, Limits: s.rlimits(limits), Totals: totals(limits), Changes: std.Changes != nil, Refusals: std.Refusals != nil}, limits, std, p, over)
+	res, err := s.exchange(ctx, wire.Run{Action: a, Limits: s.rlimits(limits), Totals: s.totals(limits), Changes: std.Changes != nil, Refusals: std.Refusals != nil}, limits, std, p, over)
 	res.Processes = limits.Pids
 	if err == nil {
 		p.wait() // every writer is dead: the readers reach end of file
@@ -620,8 +620,8 @@ func slack(limit, least int64) int64 {
 }
 
 // totals are the limits that hold all processes of an action together.
-func totals(l sandboxprofile.Limits) wire.Totals {
-	return wire.Totals{Processes: l.Pids, Memory: l.Memory, CPU: l.CPU}
+func (s *bwrapSandbox) totals(l sandboxprofile.Limits) wire.Totals {
+	return wire.Totals{Processes: l.Pids, Memory: l.Memory, CPU: l.CPU, Kernel: s.group != nil}
 }
 
 // plumbing is the pipes of one program.

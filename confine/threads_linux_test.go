@@ -56,3 +56,24 @@ int main(void) {
 		}
 	}
 }
+
+// TestHugePagesAreOff: where memory is counted by what is mapped, a huge page of which one small
+// one stays mapped would count for that one. A program cannot turn them on again; where a
+// cgroup counts they stay.
+func TestHugePagesAreOff(t *testing.T) {
+	const asks = `
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+for line in open('/proc/self/status'):
+    if line.startswith('THP_enabled:'): print(line.split()[1], 'sandgate' in open('/proc/self/cgroup').read())
+print(libc.prctl(41, 0, 0, 0, 0), ctypes.get_errno(), libc.prctl(15, b'name', 0, 0, 0))`
+	for name, c := range map[string]confine.Confiner{"bwrap": newBwrap(t), "landlock": newLandlock(t, confine.LandlockOptions{})} {
+		ws := confinetest.Workspace(t)
+		o := confinetest.Exec(t, context.Background(), c, confinetest.Profile(t, ws), ws, nil, "/usr/bin/python3", "-c", asks)
+		switch o.Out {
+		case "0 False\n-1 22 0\n", "1 True\n-1 22 0\n", "-1 22 0\n": // the last on a kernel without them
+		default:
+			t.Errorf("%s: %q %s", name, o.Out, o.Err)
+		}
+	}
+}

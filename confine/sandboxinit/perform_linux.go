@@ -115,7 +115,7 @@ func (w *worker) runProgram(p sandboxprofile.Program, r wire.Run, fds []int, hol
 	}
 	count := newCensus(r.Totals, w.tmpfs, w.queues, w.shared)
 	count.stops = p.Terminal == nil // a shell on one would tell of a stopped job
-	started, op, errno := w.start(p, r.Limits, fds, hold, under)
+	started, op, errno := w.start(p, r.Limits, !r.Totals.Kernel, fds, hold, under)
 	if errno != 0 {
 		w.killAll()
 		ours := op == "fork" || op == "setrlimit" // and not the program's path, directory or format

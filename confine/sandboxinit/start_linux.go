@@ -31,12 +31,12 @@ type process struct {
 // An init that shares the host's namespaces lays on the child what it does not
 // have itself (see Shared): a Landlock domain and a filter. The layer of a ceiling comes
 // below both.
-func (w *worker) start(p sandboxprofile.Program, l wire.Rlimits, fds []int, hold gate, under layer) (process, string, syscall.Errno) {
+func (w *worker) start(p sandboxprofile.Program, l wire.Rlimits, counted bool, fds []int, hold gate, under layer) (process, string, syscall.Errno) {
 	c, err := newChild(p, limits(l, w.most), fds, hold)
 	if err != nil {
 		return process{}, "argument", unix.EINVAL
 	}
-	c.reset = w.reset
+	c.reset, c.counted = w.reset, counted
 	if w.shared == nil || !w.shared.unconfined {
 		c.together = together
 	}
@@ -97,6 +97,7 @@ type child struct {
 	env       []*byte
 	fds       []int // becoming descriptors 0, 1, ...
 	limits    []limit
+	counted   bool          // its memory is by what it maps
 	reset     []unix.Signal // ignored here, and not by what the runtime has handled
 	byDefault sigaction
 	keep      uintptr // the first descriptor that the program does not get
@@ -308,6 +309,12 @@ func inChild(c *child) {
 	for i := range c.limits {
 		l := &c.limits[i]
 		if _, _, errno = syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, l.resource, uintptr(unsafe.Pointer(&l.value)), 0, 0, 0); errno != 0 {
+			goto fail
+		}
+	}
+	// Of a huge page the kernel keeps all while one byte is mapped, and tells of that byte.
+	if c.counted {
+		if _, _, errno = syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_THP_DISABLE, 1, 0, 0, 0, 0); errno != 0 {
 			goto fail
 		}
 	}

@@ -8,17 +8,22 @@ import "golang.org/x/sys/unix"
 // none parts with it: close_range(2) answers as a kernel that does not know the flag. (Of
 // clone3(2) and unshare(2) there is nothing to fear: other filters bar them.)
 //
+// Nor does a program turn huge pages on again, of which it could keep more than is counted.
+//
 // Our own child parts with ours before it becomes the program, so that this is the last
 // filter that is laid on.
 var together = assembled([]unix.SockFilter{
 	{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: callNumber},
 	{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_CLOSE_RANGE, Jf: 2},
 	{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: callArgument + 2*8}, // flags
-	{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: unix.CLOSE_RANGE_UNSHARE, Jt: 4, Jf: 5},
-	{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_CLONE, Jf: 4},
+	{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: unix.CLOSE_RANGE_UNSHARE, Jt: 7, Jf: 8},
+	{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_CLONE, Jf: 3},
 	{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: callArgument}, // flags
 	{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: unix.CLONE_THREAD | unix.CLONE_FILES},
-	{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.CLONE_THREAD, Jf: 1},
+	{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.CLONE_THREAD, Jt: 3, Jf: 4},
+	{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_PRCTL, Jf: 3},
+	{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: callArgument}, // what to set
+	{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.PR_SET_THP_DISABLE, Jf: 1},
 	{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EINVAL)},
 	{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
 })

@@ -314,6 +314,7 @@ func (c *coder) run(r *Run) {
 	number(c, &r.Totals.Processes)
 	number(c, &r.Totals.Memory)
 	number(c, &r.Totals.CPU)
+	c.flag(&r.Totals.Kernel)
 	c.flag(&r.Changes)
 	c.flag(&r.Refusals)
 }

@@ -257,6 +257,8 @@ type Totals struct {
 	Processes int64 // and threads
 	Memory    int64 // bytes
 	CPU       time.Duration
+	// Kernel says that a cgroup holds the memory too.
+	Kernel bool
 }
 
 // Exceeded names the total for which init ended an action, "" for none.
