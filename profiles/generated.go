@@ -156,6 +156,7 @@ var shippedProtect = []string{
 	".yarnrc",
 	".hg/hgrc-not-shared",
 	".hg/sharedpath",
+	".sl/sharedpath",
 	".git/sl/config",
 	"mise/config.toml",
 	".kilocode",
