@@ -755,7 +755,7 @@ func pageKeepsRules(p *person) {
 	}()
 	p.click("summary", "Why am I asked?")
 	p.click("button", "Make a rule of it")
-	p.line("allow shell touch made.txt", "allow shell touch made.txt # made of a request", `Added: Run without asking commands that begin with "touch made.txt"`)
+	p.rule("allow shell touch made.txt", "allow shell touch made.txt # made of a request", "Add this rule, in every session and for every agent, until you remove it?", `Added: Run without asking commands that begin with "touch made.txt"`)
 	p.see(`made of a request", `)
 	p.see("commands that no rule matches") // those of the configuration are listed too
 	if _, e := p.ran(call(p.t.Context(), p.session, "shell", map[string]any{"command": "touch made.txt"})); e != nil {
@@ -764,7 +764,7 @@ func pageKeepsRules(p *person) {
 	p.ready()
 	p.picture("rules-light")
 	p.click("button", "Edit")
-	p.line("allow shell touch made.txt # made of a request", "deny shell touch made.txt # by hand", `Changed: Refuse commands that begin with "touch made.txt"`)
+	p.rule("allow shell touch made.txt # made of a request", "deny shell touch made.txt # by hand", "Put this in the place of the rule", `Changed: Refuse commands that begin with "touch made.txt"`)
 	p.see(`by hand", `)
 	if _, e := p.ran(call(p.t.Context(), p.session, "shell", map[string]any{"command": "touch made.txt"})); e == nil || e.Code != protocol.CodeBlocked {
 		p.t.Errorf("what the rule denies: %+v", e)
@@ -802,5 +802,32 @@ func (p *person) line(old, text, said string) {
 	p.write(text)
 	p.ready()
 	p.press("Enter", false)
+	p.result(said)
+}
+
+func (p *person) result(said string) {
+	p.t.Helper()
 	p.until(fmt.Sprintf("!!document.querySelector('.result') && document.querySelector('.result').innerText.includes(%s)", quoteJS(said)))
+}
+
+// rule is line for a rule, which a sentence asks about: Enter again and again says nothing to
+// that, and its button does.
+func (p *person) rule(old, text, sure, said string) {
+	p.t.Helper()
+	p.until(fmt.Sprintf("document.activeElement.id === 'line' && document.activeElement.value === %s", quoteJS(old)))
+	p.eval("document.activeElement.select()")
+	p.write(text)
+	p.ready()
+	p.press("Enter", false)
+	p.until(fmt.Sprintf("document.querySelector('.sure') && document.querySelector('.sure').innerText.includes(%s)", quoteJS(sure)))
+	p.press("Enter", false)
+	p.ready()
+	p.press("Enter", false)
+	p.ready()
+	if p.eval("!document.querySelector('.sure') || !!document.querySelector('.result')") == true {
+		p.t.Error("Enter in a line is a yes to what it asks")
+	}
+	p.press("Tab", false)
+	p.click(".sure button.deny", "")
+	p.result(said)
 }

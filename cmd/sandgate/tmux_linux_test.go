@@ -141,7 +141,8 @@ func TestPageRulesOnATerminal(t *testing.T) {
 	x.see("touch made.txt")
 	x.press("R", "The rule: EFFECT KIND WORDS")
 	x.see("> allow shell touch made.txt")
-	x.enter("allow shell touch made.txt # made of a request", `Added: Run without asking commands that begin with "touch made.txt"`)
+	x.enter("allow shell touch made.txt # made of a request", "Add this rule, in every session and for every agent, until you remove it?")
+	x.press("y", `Added: Run without asking commands that begin with "touch made.txt"`)
 	x.see(`made of a request", `) // it is listed
 	p := &person{serving: s, t: t}
 	if _, e := p.ran(call(t.Context(), agent, "shell", map[string]any{"command": "touch made.txt"})); e != nil {
@@ -149,7 +150,8 @@ func TestPageRulesOnATerminal(t *testing.T) {
 	}
 	x.mark(`Run without asking commands that begin with "touch made.txt"`)
 	x.press("a", "The rule: EFFECT KIND WORDS")
-	x.enter("deny shell touch made.txt # by hand", `Changed: Refuse commands that begin with "touch made.txt"`)
+	x.enter("deny shell touch made.txt # by hand", "Put this in the place of the rule")
+	x.press("y", `Changed: Refuse commands that begin with "touch made.txt"`)
 	x.see(`by hand", `)
 	if _, e := p.ran(call(t.Context(), agent, "shell", map[string]any{"command": "touch made.txt"})); e == nil || e.Code != protocol.CodeBlocked {
 		t.Errorf("what the rule denies: %+v", e)

@@ -171,6 +171,91 @@ func TestSwapsOnTextsInATerminal(t *testing.T) {
 	t.Logf("%d tries, %d wrong", tries(2), wrong)
 }
 
+// TestSwapsOnRulesInATerminal: a text that is typed or pasted without brackets, at whatever
+// moment after a request came and at whatever pace, makes no rule of it, nor does what is typed
+// on at once. With a person who reads the sentence it is one.
+func TestSwapsOnRulesInATerminal(t *testing.T) {
+	needsScreens(t)
+	s := newServing(t, pageConfig)
+	p := &person{serving: s, t: t}
+	x := newScreen(t, s.operator, 100, 30)
+	agent := s.session("coder")
+	x.see("nothing waits")
+	h := screenHand{x}
+	made := func() int { // rules of the person's
+		a, err := client.DialApprover(t.Context(), s.operator)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close()
+		list, err := a.Rules(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, r := range list.Rules {
+			if r.Tier == "user" {
+				n++
+			}
+		}
+		return n
+	}
+	wrong, opened := 0, 0
+	for i := range tries(4) {
+		ch := call(t.Context(), agent, "shell", map[string]any{"command": fmt.Sprintf("touch evil-%d", i)})
+		x.see(fmt.Sprintf("touch evil-%d", i))
+		time.Sleep(upTo([]time.Duration{10, 2500}[i%2] * time.Millisecond))
+		keys := []string{"USER", "Enter"}
+		if i%4 > 1 {
+			keys = strings.Split("USER", "")
+			keys = append(keys, "Enter")
+		}
+		for _, k := range keys {
+			h.key(k)
+			if i%4 > 1 {
+				time.Sleep(upTo(300 * time.Millisecond))
+			}
+		}
+		entered := time.Now()
+		if x.shows("The rule: EFFECT", 0) || x.shows("Add this rule", 0) {
+			opened++
+		}
+		for range 1 + rand.IntN(3) {
+			time.Sleep(upTo(guard.Settle - 100*time.Millisecond))
+			h.key("y")
+		}
+		slow := time.Since(entered) >= guard.Other // on a busy machine the question has stood for long enough
+		time.Sleep(4 * burst)
+		switch n := made(); {
+		case n > 0 && slow:
+			t.Skipf("try %d: the machine is too busy for typing on at once", i)
+		case n > 0:
+			wrong++
+			t.Fatalf("try %d: a text is a rule:\n%s", i, x.text())
+		}
+		p.denyAll()
+		p.ran(ch)
+		for left := 30; !x.shows("2 to 8 what", time.Second); left-- {
+			if left == 0 {
+				t.Fatalf("try %d: the board does not go:\n%s", i, x.text())
+			}
+			h.key("Escape")
+		}
+	}
+	t.Logf("%d tries, a line or a question came up in %d, %d wrong", tries(4), opened, wrong)
+	ch := call(t.Context(), agent, "shell", map[string]any{"command": "touch good"})
+	x.see("touch good")
+	x.press("R", "> allow shell touch good")
+	h.key("Enter")
+	x.see("Add this rule, in every session and for every agent")
+	x.press("y", "Added: Run without asking commands that begin with \"touch good\"")
+	if made() != 1 {
+		t.Error("a person cannot make a rule")
+	}
+	p.denyAll()
+	p.ran(ch)
+}
+
 // TestSwapsOnReconnects: whenever the connection goes and comes back while somebody writes on
 // the page, each key goes into the text, and none is an answer.
 func TestSwapsOnReconnects(t *testing.T) {

@@ -85,6 +85,24 @@ type Act struct {
 	Do     string `json:"do"`
 	Target string `json:"target,omitempty"`
 	Text   string `json:"text,omitempty"`
+	// Yes is the sentence of the Question that the person has answered with yes.
+	Yes present.Sentence `json:"yes,omitempty"`
+}
+
+// A Question is what Do answers in place of doing an act that lasts and begins as a line of
+// text: its action is the act, with the sentence that has to stand in front of the person
+// first. Enter ends a line, and may be the end of a text that was meant for something else.
+type Question struct{ Action }
+
+func (q Question) Error() string { return "not without a yes: " + string(q.Sure) }
+
+// sure is a Question unless its very sentence has been answered.
+func (a Act) sure(words string, sentence present.Sentence) error {
+	if a.Yes == sentence {
+		return nil
+	}
+	a.Yes = sentence
+	return Question{Action{Act: a, Words: words, Sure: sentence}}
 }
 
 // An Approver is what the boards are made from; *client.Approver is one.
@@ -204,7 +222,7 @@ func (s *Source) Load(ctx context.Context, name string) (Board, error) {
 	return Board{name, one.title, sections}, err
 }
 
-// Do carries an act out, and says what came of it.
+// Do carries an act out, and says what came of it. The error may be a Question.
 func (s *Source) Do(ctx context.Context, a Act) (present.Sentence, error) {
 	acts := map[string]func(context.Context, Act) (present.Sentence, error){
 		"call.kill":     s.kill,

@@ -121,7 +121,8 @@ func TestAnEditIsOneStep(t *testing.T) {
 	if it.Text != `Run without asking, if the agent "ci-*" asks, calls of WebSearch` || it.Actions[0].Text != "allow tool WebSearch of agent ci-*" {
 		t.Errorf("%+v", it)
 	}
-	edit := it.Actions[0].Act
+	_, err = New(s, Stores{}).Do(t.Context(), it.Actions[0].Act)
+	edit := yes(err)
 	if said, err := New(s, Stores{}).Do(t.Context(), edit); err != nil || !strings.Contains(string(said), string(it.Text)) {
 		t.Error(said, err)
 	}
@@ -201,7 +202,11 @@ func TestARuleSaysWhatItDoesNotCover(t *testing.T) {
 		s := &supervisor{list: []protocol.Rule{r}, caution: caution, ceiling: "read: only python3 is executed"}
 		b := New(s, Stores{})
 		for _, do := range []string{"rule.add", "rule.edit", "rule.try"} {
-			if said, err := b.Do(t.Context(), Act{Do: do, Target: "py", Text: "allow shell python3"}); err != nil || strings.Contains(string(said), "Caution: "+why) != (caution != "") {
+			act := Act{Do: do, Target: "py", Text: "allow shell python3"}
+			if _, err := b.Do(t.Context(), act); errors.As(err, new(Question)) {
+				act = yes(err)
+			}
+			if said, err := b.Do(t.Context(), act); err != nil || strings.Contains(string(said), "Caution: "+why) != (caution != "") {
 				t.Errorf("%s: %q, %v", do, said, err)
 			}
 		}
@@ -215,6 +220,39 @@ func TestARuleSaysWhatItDoesNotCover(t *testing.T) {
 		if said, err := b.Do(t.Context(), Act{Do: "rule.test", Text: "shell ls"}); err != nil || !strings.Contains(string(said), `It would run, by r. The kernel holds it to: "`+s.ceiling) {
 			t.Errorf("%q, %v", said, err)
 		}
+	}
+}
+
+// yes is the act of a question, answered.
+func yes(err error) Act {
+	var q Question
+	errors.As(err, &q)
+	return q.Act
+}
+
+// TestARuleIsASentenceBeforeItHolds: no line of text is a rule by itself, nor with the sentence
+// of another one. With its own it is.
+func TestARuleIsASentenceBeforeItHolds(t *testing.T) {
+	for _, do := range []string{"rule.add", "rule.edit"} {
+		s := &supervisor{}
+		b := New(s, Stores{})
+		_, err := b.Do(t.Context(), Act{Do: do, Target: "py", Text: "allow shell rm -rf src"})
+		var q Question
+		if !errors.As(err, &q) || !strings.Contains(string(q.Sure), `in every session and for every agent, until you remove it? Run without asking commands that begin with "rm -rf src"`) {
+			t.Fatalf("%s: %v", do, err)
+		}
+		other := q.Act
+		other.Text = "allow shell rm"
+		if _, err := b.Do(t.Context(), other); !errors.As(err, new(Question)) || len(s.told) != 0 {
+			t.Errorf("%s: %v, %v", do, err, s.told)
+		}
+		if _, err := b.Do(t.Context(), q.Act); err != nil || len(s.told) != 1 {
+			t.Errorf("%s: %v, %v", do, err, s.told)
+		}
+	}
+	_, err := New(&supervisor{}, Stores{}).Do(t.Context(), Act{Do: "rule.add", Text: "allow tool WebSearch of agent researcher"})
+	if sure := yes(err).Yes; !strings.Contains(string(sure), `in every session, until you remove it? Run without asking, if the agent researcher asks,`) {
+		t.Error(err)
 	}
 }
 

@@ -179,9 +179,21 @@ func parseRule(text string) (protocol.RuleSpec, error) {
 	return r, nil
 }
 
+// lasting says for whom a rule will hold, and how long, and then all of it.
+func lasting(r protocol.RuleSpec) present.Sentence {
+	whom := present.Sentence(" and for every agent")
+	if r.Agent != "" { // the rule's own sentence names it
+		whom = ""
+	}
+	return "in every session" + whom + ", until you remove it? " + ruleSentence(protocol.Rule{RuleSpec: r}, present.Whole)
+}
+
 func (s *Source) addRule(ctx context.Context, a Act) (present.Sentence, error) {
 	r, err := parseRule(a.Text)
 	if err != nil {
+		return "", err
+	}
+	if err := a.sure("Add it", "Add this rule, "+lasting(r)); err != nil {
 		return "", err
 	}
 	added, err := s.approver.AddRule(ctx, r)
@@ -193,6 +205,9 @@ func (s *Source) addRule(ctx context.Context, a Act) (present.Sentence, error) {
 func (s *Source) editRule(ctx context.Context, a Act) (present.Sentence, error) {
 	r, err := parseRule(a.Text)
 	if err != nil {
+		return "", err
+	}
+	if err := a.sure("Edit", present.Say("Put this in the place of the rule %s, ", present.Whole(a.Target))+lasting(r)); err != nil {
 		return "", err
 	}
 	list, err := s.approver.Rules(ctx)

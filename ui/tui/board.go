@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,6 +32,7 @@ type (
 		err   error
 	}
 	actedMsg struct {
+		on   *boardView
 		said present.Sentence
 		err  error
 	}
@@ -47,6 +49,9 @@ func (b *boardView) sight() (s sight) {
 	s.id = protocol.ApprovalID(acts)
 	if b.asked != nil {
 		s.panel = fmt.Sprintf("%q %s", b.asked.Act, b.asked.Sure)
+		if b.asked.Yes != "" { // it takes the place of a line, in which a person may be typing on
+			s.id = protocol.ApprovalID(s.panel)
+		}
 	}
 	return s
 }
@@ -188,10 +193,11 @@ func (m *model) writeFor(action board.Action) {
 	})
 }
 
-// openRule opens the rules, with a line for a new one that begins as the request does.
-func (m *model) openRule() tea.Cmd {
+// openRule opens the rules, with a line for a new one that begins as the request does: as the
+// one that stood there when the key was pressed.
+func (m *model) openRule(begun timeOfGuard) tea.Cmd {
 	it := m.cursor()
-	if it == nil || m.opts.Boards == nil {
+	if it == nil || m.opts.Boards == nil || !m.settled(begun) {
 		return nil
 	}
 	action := board.NewRule(board.RuleFor(&it.Approval))
@@ -203,13 +209,22 @@ func (m *model) openRule() tea.Cmd {
 }
 
 func (m *model) act(a board.Act) tea.Cmd {
+	on := m.board
 	return func() tea.Msg {
 		said, err := m.opts.Boards.Do(m.ctx, a)
-		return actedMsg{said, err}
+		return actedMsg{on, said, err}
 	}
 }
 
 func (m *model) acted(msg actedMsg) tea.Cmd {
+	var q board.Question
+	if errors.As(msg.err, &q) {
+		m.notice = "nothing was done"
+		if m.board != nil && m.board == msg.on && m.board.asked == nil && m.edit == nil && !m.guard.Held() {
+			m.board.asked, m.notice = &q.Action, ""
+		}
+		return nil
+	}
 	m.notice = string(msg.said)
 	if msg.err != nil {
 		m.notice = approval.EscapeLine(msg.err.Error())

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sandgate/sandgate/approval"
@@ -144,6 +145,112 @@ func TestATextOnABoardIsItsOwn(t *testing.T) {
 		expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: approval.Once})
 		if len(b.done) != 0 {
 			t.Error(b.done)
+		}
+	})
+}
+
+// ruled is a supervisor that takes rules.
+type ruled struct {
+	board.Approver
+	added []protocol.RuleSpec
+}
+
+func (r *ruled) Rules(context.Context) (protocol.RulesList, error) { return protocol.RulesList{}, nil }
+
+func (r *ruled) SuggestRules(context.Context, protocol.RulesSuggest) (protocol.RulesSuggested, error) {
+	return protocol.RulesSuggested{}, nil
+}
+
+func (r *ruled) AddRule(_ context.Context, spec protocol.RuleSpec) (protocol.Rule, error) {
+	r.added = append(r.added, spec)
+	return protocol.Rule{RuleSpec: spec}, nil
+}
+
+// TestTypedTextIsNoRule: however fast a text is typed or pasted without brackets, whichever
+// keys it has, its line end makes no rule; nor does a yes that goes on at once. A person who
+// reads the sentence makes one.
+func TestTypedTextIsNoRule(t *testing.T) {
+	const gap = burst + 10*time.Millisecond
+	open := func() (*desk, *ruled) {
+		d, r := newDesk(100, 30), &ruled{}
+		d.m.opts.Boards = board.New(r, board.Stores{})
+		d.arrive(request(1, nil))
+		return d, r
+	}
+	typed := func(d *desk, text string, gap time.Duration) {
+		var late []tea.Cmd
+		for _, k := range strings.Split(text, "") {
+			d.wait(gap)
+			if k == "\n" {
+				k = "enter"
+			}
+			_, cmd := d.m.Update(keyNamed(k))
+			if gap >= burst { // what comes of a key comes before the next one
+				d.run(cmd)
+			} else {
+				late = append(late, cmd)
+			}
+		}
+		for _, cmd := range late {
+			d.run(cmd)
+		}
+	}
+	for _, text := range []string{"R\n", "USER\n", "PR\nyes\n", "R\ny\n", "R\nyyy"} {
+		for _, wait := range []time.Duration{0, 100 * time.Millisecond, settle} {
+			for _, between := range []time.Duration{time.Millisecond, gap, 300 * time.Millisecond} {
+				d, r := open()
+				d.wait(wait)
+				typed(d, text, between)
+				if len(r.added) != 0 {
+					t.Errorf("%q, %v after the request, %v between its keys: %v", text, wait, between, r.added)
+				}
+				expect(t, d)
+			}
+		}
+	}
+	t.Run("before the request has stood", func(t *testing.T) {
+		d, _ := open()
+		d.press("R")
+		if d.m.edit != nil {
+			t.Error("a line is open")
+		}
+	})
+	t.Run("with a person", func(t *testing.T) {
+		d, r := open()
+		d.read()
+		d.press("R", "enter")
+		if len(r.added) != 0 || !strings.Contains(strings.Join(strings.Fields(strings.ReplaceAll(d.screen(), "┆", "")), " "), `for every agent, until you remove it? Run without asking commands that begin with "go test 1"`) {
+			t.Errorf("%v\n%s", r.added, d.screen())
+		}
+		d.press("x")
+		d.read()
+		if d.press("y"); len(r.added) != 0 {
+			t.Errorf("after another key: %v", r.added)
+		}
+		d.read()
+		d.press("A", "ctrl+u")
+		for _, k := range "allow shell ls" {
+			d.press(string(k))
+		}
+		d.press("enter")
+		d.read()
+		d.press("y")
+		if diff := cmp.Diff([]protocol.RuleSpec{{Effect: protocol.CheckAllow, Shell: "ls"}}, r.added); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("a question that comes late", func(t *testing.T) {
+		d, r := open()
+		d.read()
+		d.press("R")
+		_, cmd := d.m.Update(keyNamed("enter"))
+		d.press("esc") // back to the requests
+		d.run(cmd)
+		d.read()
+		d.press("y")
+		expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: approval.Once})
+		if len(r.added) != 0 {
+			t.Error(r.added)
 		}
 	})
 }

@@ -64,7 +64,8 @@ func (m *model) pasted(at time.Duration) {
 	m.notice = "several keys at once are taken for pasted text, and answer nothing"
 }
 
-// couldAnswer reports whether a key would give an answer as things are.
+// couldAnswer reports whether a key would give an answer as things are, or open what the keys
+// behind it could finish.
 func (m *model) couldAnswer(name string) bool {
 	switch {
 	case m.edit != nil, m.away, m.help, m.reader != nil, m.guard.Held():
@@ -74,8 +75,8 @@ func (m *model) couldAnswer(name string) bool {
 	case m.confirm != nil:
 		return name == m.confirm.key
 	case m.chooser != nil:
-		return name == "y" || name == "N"
-	case name == "enter", name == "A", name == "D":
+		return name == "y" || name == "N" || name == "e"
+	case slices.Contains([]string{"enter", "A", "D", "R", "e", "v"}, name): // those that open something too: what follows would go there
 		return true
 	}
 	return slices.ContainsFunc(present.Choices(), func(c present.Choice) bool { return c.Key == name })
@@ -146,7 +147,7 @@ func (m *model) key(k tea.KeyPressMsg, begun time.Duration) tea.Cmd {
 	case "A", "D":
 		return m.group(name, begun)
 	case "R":
-		return m.openRule()
+		return m.openRule(begun)
 	case "enter":
 		name = choices()[m.focus].Key
 	}

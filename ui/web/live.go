@@ -320,6 +320,10 @@ func (p *page) board(ctx context.Context, ask struct {
 
 func (p *page) act(ctx context.Context, a board.Act) (any, error) {
 	said, err := p.boards.Do(ctx, a)
+	var q board.Question
+	if errors.As(err, &q) {
+		return map[string]board.Action{"asks": q.Action}, nil
+	}
 	return map[string]present.Sentence{"said": said}, err
 }
 

@@ -145,7 +145,8 @@ export class Board {
     if ((a.sure || a.label) && this.asked !== a) return this.ask(a);
     if (a.again) return this.ask({ ...a, sure: a.again, again: "" });
     const line = this.root.querySelector("#line");
-    const { said, problem } = await this.channel.ask("act", { do: a.do, target: a.target, text: line ? line.value : a.text }).catch((e) => ({ problem: e.message }));
+    const { said, asks, problem } = await this.channel.ask("act", { do: a.do, target: a.target, text: line ? line.value : a.text, yes: a.yes }).catch((e) => ({ problem: e.message }));
+    if (asks) return this.asked === a && this.ask(asks); // what was left meanwhile is not asked about
     this.result = problem || said;
     this.say(this.result);
     if (problem && line) { // the text stays, to be put right
