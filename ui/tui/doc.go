@@ -13,7 +13,8 @@
 //   - Deny has the focus. Only one's own answer makes room for the next request.
 //   - Allowing what was not all on the screen takes the same key twice. A group is allowed
 //     after each member was on the screen, by the ids that were listed: what joins it
-//     later is asked about. What is remembered is a sentence before it is an answer.
+//     later is asked about. What is remembered is a sentence before it is an answer, and so
+//     is a rule.
 //   - Every string from outside is escaped (approval.Escape), kept inside the
 //     margin that marks it as such, and wrapped, not cut.
 //
