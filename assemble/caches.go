@@ -210,7 +210,7 @@ func (d Derived) cachePaths(p tools.Paths) tools.Paths {
 	if d.cache == "" {
 		return p
 	}
-	rule := tools.PathRule{Name: "cache", Root: d.cache, Write: true}
+	rule := tools.PathRule{Name: "cache", Root: d.cache, Write: true, Cache: true}
 	rule.WriteApproval = slices.ContainsFunc(p.Rules, func(r tools.PathRule) bool { return r.WriteApproval })
 	p.Rules = append(slices.Clone(p.Rules), rule)
 	if p.Above != nil {

@@ -83,9 +83,16 @@ func CustomTool(cfg *config.Config, d Derived, own map[string]sandboxprofile.Rig
 	c.Profile = sandboxprofile.Intersect(without(sandboxprofile.Derive(narrow), kept), ceiling)
 	c.Paths.Rules = toolRules(c.Paths.Rules, t.Sandbox.Paths)
 	seen := c.Profile
+	asked := c.Paths.Unnamed()
 	for _, r := range c.Paths.Rules { // what a definition names, its program has
-		if r.ReadApproval && (t.Sandbox.Paths == nil || slices.Contains(t.Sandbox.Implied, r.Name)) {
+		if t.Sandbox.Paths != nil && !slices.Contains(t.Sandbox.Implied, r.Name) {
+			continue
+		}
+		if r.ReadApproval {
 			c.Withheld = append(c.Withheld, r.Root)
+		}
+		if slices.Contains(asked, r.Root) {
+			c.Unchanged = append(c.Unchanged, r.Root)
 		}
 	}
 	seen = without(seen, none(c.Withheld))

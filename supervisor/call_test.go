@@ -54,6 +54,8 @@ type setup struct {
 	writes bool
 	// asked are directories of the workspace whose reads are to be approved.
 	asked []string
+	// kept are those whose writes alone are to be approved.
+	kept []string
 	// shell stands in place of the tool shell.
 	shell func(*shell.Tool) tools.Tool
 	// at is a directory with ws in it that outlives the test's process; "" makes
@@ -137,6 +139,9 @@ func (f *fixture) tools(t testing.TB, o setup) *tools.Registry {
 	}
 	for _, name := range o.asked {
 		paths.Rules = append(paths.Rules, tools.PathRule{Name: name, Root: filepath.Join(f.ws, name), Write: true, ReadApproval: true, WriteApproval: true})
+	}
+	for _, name := range o.kept {
+		paths.Rules = append(paths.Rules, tools.PathRule{Name: name, Root: filepath.Join(f.ws, name), Write: true, WriteApproval: true})
 	}
 	list := files.New(files.Config{Paths: paths, Profile: profile})
 	fallback := shell.Default{Allowed: true}

@@ -400,6 +400,43 @@ func TestWhatIsAskedAboutIsWithheld(t *testing.T) {
 	}
 }
 
+// TestARuleChangesNothingThatItDoesNotName: a directory whose writes are to be approved is read-only for
+// a program that nobody was asked about, whoever let it run: calls that ask nobody write what a rule for the
+// project runs. The twins: the directory in which commands start, one that the rule names, and who was asked.
+func TestARuleChangesNothingThatItDoesNotName(t *testing.T) {
+	const script = "import errno\nfor name in 'old', 'sub/inner':\n  try: open(name, 'a').write('more'); print('changed', name)\n  except OSError as e: print(errno.errorcode[e.errno], name)\n"
+	confined := &shell.Default{Allowed: true, Approval: true, Confined: true}
+	start := func(o setup) *fixture {
+		o.kept = []string{"sub"}
+		f := newFixture(t, o)
+		populate(t, f.ws)
+		writeFile(t, f.ws+"/all.py", script)
+		return f
+	}
+	const words, argv = `{"command": "python3 all.py 1"}`, `{"argv": ["python3", "all.py", "1"]}`
+	const neither, one, both = "EROFS old\nEROFS sub/inner\n", "changed old\nEROFS sub/inner\n", "changed old\nchanged sub/inner\n"
+	check := func(name string, f *fixture, tool, args, want string) {
+		t.Helper()
+		if r, e := f.call(context.Background(), tool, args); e != nil || textOf(r) != want {
+			t.Errorf("%s: %v, %q", name, e, textOf(r))
+		}
+	}
+	check("by a rule", start(setup{fallback: confined, writes: true, unasked: "python3 all.py"}), "shell", words, one)
+	check("by a rule, and the project asks too", start(setup{fallback: careful, unasked: "python3 all.py"}), "shell", words, one)
+	check("by a rule beside one that names it", start(setup{fallback: confined, writes: true, unasked: "python3 all.py ./sub/x"}), "shell",
+		command("python3 all.py ./sub/x; true ."), one)
+	check("by a rule that names it", start(setup{fallback: confined, writes: true, unasked: "python3 all.py ./sub/x"}), "shell", command("python3 all.py ./sub/x"), both)
+	check("by a default that allows", start(setup{writes: true}), "shell", command("cp old sub/inner 2>&1"), "cp: cannot create regular file 'sub/inner': Read-only file system\n")
+	check("confined", start(setup{fallback: confined, writes: true}), "shell", words, one)
+	check("confined, and the project asks too", start(setup{fallback: confined}), "shell", words, neither)
+	f := start(setup{fallback: careful, writes: true})
+	f.say(t, approval.Answer{Allow: true, Scope: approval.Session, Pattern: &approval.Pattern{Kind: approval.ArgvPrefix, Value: "python3 all.py"}})
+	check("asked", f, "shell", words, both)
+	check("by an answer to another call", f, "shell", command("python3 all.py 2"), one)
+	check("asked, without a shell", f, "run", argv, both)
+	check("by an answer to another call, without a shell", f, "run", `{"argv": ["python3", "all.py", "2"]}`, one)
+}
+
 // TestACheckTellsNoContentThatIsAskedAbout: what would be asked about before it is read is
 // not told by what the plan holds of it.
 func TestACheckTellsNoContentThatIsAskedAbout(t *testing.T) {

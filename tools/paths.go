@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -22,6 +23,8 @@ type PathRule struct {
 	// ReadApproval and WriteApproval say that a person is asked first.
 	ReadApproval  bool
 	WriteApproval bool
+	// Cache: programs keep there what they can make again, and each that a person lets run has it.
+	Cache bool
 	// Position is where the rule is written: "sandgate.yaml:4:5".
 	Position string
 }
@@ -144,6 +147,26 @@ func (p Paths) AskedWrites() []string {
 		}
 	}
 	return roots
+}
+
+// Unnamed are those of AskedWrites that nobody speaks of who lets a program run without a question:
+// not the one in which commands start, and none in which a path lies that is a word of each rule. What
+// a rule for the project runs may be written by calls that nobody is asked about.
+func (p Paths) Unnamed(rules ...string) []string {
+	p.Cwd = cmp.Or(p.Origin, p.Start())
+	in := func(root, name string) bool {
+		resolved, err := p.Resolve(name)
+		found := p.rulesFor(resolved)
+		return err == nil && len(found) > 0 && found[0].Root == root
+	}
+	return slices.DeleteFunc(p.AskedWrites(), func(root string) bool {
+		named := func(rule string) bool {
+			words := strings.FieldsFunc(rule, func(r rune) bool { return r == ' ' || r == '=' })
+			return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "/") && in(root, w) })
+		}
+		cache := slices.ContainsFunc(p.Rules, func(r PathRule) bool { return r.Cache && r.Root == root })
+		return cache || in(root, ".") || len(rules) > 0 && !slices.ContainsFunc(rules, func(r string) bool { return !named(r) })
+	})
 }
 
 // Private reports whether path lies in a directory of the sandbox's own, or leads there.

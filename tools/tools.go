@@ -105,7 +105,7 @@ type Proposal struct {
 	// asked about the call, absolute and without links: their reads are to be approved.
 	Withheld []string
 	// Unchanged are directories that a program may change only if a person was asked about
-	// the call: their writes are to be approved, and no rule of a person's allows the call.
+	// the call: their writes are to be approved, and no rule that allows it names them.
 	Unchanged []string
 	// Unasked are variables that a program has if no person was asked about the call.
 	Unasked map[string]string

@@ -257,7 +257,7 @@ func TestUntrustedFileBringsNoCache(t *testing.T) {
 func TestToolsAreUnderTheFilesAbove(t *testing.T) {
 	s := newMergeSite(t)
 	above := tierText{
-		"sandbox.paths": "{ws: {root: %W, mode: rw}, sec: {root: %W/sub, mode: ro, read_approval: true}}",
+		"sandbox.paths": "{ws: {root: %W, mode: rw}, sec: {root: %W/sub, mode: rw, read_approval: true, write_approval: true}}",
 		"sandbox.env":   "{allow: [PATH], set: {GUARD: above}}",
 		"shell.rules":   "[{pattern: rm, allowed: false}]",
 	}
@@ -301,6 +301,9 @@ func TestToolsAreUnderTheFilesAbove(t *testing.T) {
 		}
 		if withheld := len(tool.Withheld) > 0; withheld != x.withheld {
 			t.Errorf("%s: withheld are %v", x.name, tool.Withheld)
+		}
+		if kept := len(tool.Unchanged) > 0; kept != x.withheld {
+			t.Errorf("%s: unchanged are %v", x.name, tool.Unchanged)
 		}
 	}
 }

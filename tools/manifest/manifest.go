@@ -50,6 +50,8 @@ type Config struct {
 	// Withheld are the directories of Profile that the program has only if a person was
 	// asked about the call.
 	Withheld []string
+	// Unchanged are those that it may change only then.
+	Unchanged []string
 	// Denied is what a rule says against a command in that directory that is from a file
 	// above the one that defines the tool; nil is no rules.
 	Denied func(argv []string, dir string) error
@@ -161,6 +163,7 @@ func (t *tool) Plan(c tools.Call) (tools.Proposal, error) {
 		Request:    t.request(args, argv),
 		Definition: t.digest,
 		Withheld:   t.Withheld,
+		Unchanged:  t.Unchanged,
 		Reach:      args.reach(),
 		Rule:       args.rule(t.Name),
 		Present:    func(context.Context) (*approval.Presentation, error) { return t.present(program), nil },

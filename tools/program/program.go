@@ -121,10 +121,11 @@ func (r *runner) Plan(c tools.Call) (tools.Proposal, error) {
 			Description: "Run " + tools.Shorten(command),
 			Payload:     map[string]any{"argv": slices.Clone(argv), "dir": dir},
 		},
-		Reach:    r.reach(argv, dir),
-		Withheld: r.Paths.AskedReads(),
-		Rule:     "default",
-		Review:   review,
+		Reach:     r.reach(argv, dir),
+		Withheld:  r.Paths.AskedReads(),
+		Unchanged: r.Paths.Unnamed(),
+		Rule:      "default",
+		Review:    review,
 		Present: func(context.Context) (*approval.Presentation, error) {
 			return &approval.Presentation{
 				Type:     approval.Command,

@@ -78,6 +78,20 @@ func TestNothingIsPrivateElsewhere(t *testing.T) {
 			}
 		}
 	}
+	for _, rule := range []Rule{allowing("jq"), readOnly("jq")} {
+		f.config.Rules = []Rule{rule}
+		for command, asks := range map[string]bool{
+			`jq -n 'import "cred" as $d {search: "~/.config"}; $d'`: true, `jq -r .env a.txt`: false, `jq -n '$ENV.TOKEN'`: true, `jq -e 'env'`: true, `jq`: false,
+		} {
+			p, err := f.tool(t).Plan(tools.Call{Args: call(map[string]any{"command": command}).Args, Elsewhere: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := p.Request != nil || p.Unheld != nil; got != asks {
+				t.Errorf("%q by %+v: asked about: %t", command, rule, got)
+			}
+		}
+	}
 	p, err := f.tool(t).Plan(tools.Call{Args: call(map[string]any{"command": "cat .ssh/key", "dir": f.path("home")}).Args, Elsewhere: true})
 	if err != nil || p.Request == nil {
 		t.Errorf("in the user's HOME: %+v, %v", p.Request, err)

@@ -53,13 +53,10 @@ func (a *analysis) guard(cmd simpleCommand, open int) string {
 func (a *analysis) guardScript(name string, words []word) string {
 	form := known().reads[name]
 	p, reason := form.parse(words)
-	if reason == "" {
-		reason = form.holdScript(p)
+	if reason = cmp.Or(reason, form.holdScript(p)); reason != "" {
+		reason = name + ": " + reason
 	}
-	if reason == "" {
-		return ""
-	}
-	return name + ": " + reason
+	return reason
 }
 
 // Caution says why a rule that allows covers less than its pattern seems to: it names a
@@ -93,11 +90,7 @@ func (r Rule) Caution() string {
 // subcommand gives PROGRAM/NAME and the words after it. Options before it have to be
 // ones that do not change what it does.
 func (a *analysis) subcommand(base string, words []word) (name string, rest []word, reason string) {
-	globals := known().globals[base]
-	if globals == nil {
-		globals = &globalGrammar{}
-	}
-	rest, harmless, ok := globals.skip(a, words)
+	rest, harmless, ok := cmp.Or(known().globals[base], &globalGrammar{}).skip(a, words)
 	switch {
 	case !ok || !harmless:
 		return "", nil, base + ": options before the sub-command that may change what it does"

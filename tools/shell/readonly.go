@@ -127,10 +127,9 @@ func (a *analysis) takePairs(form *readForm, base string, words []word) (rest []
 			return nil, base + " " + w.text + ": its two values are not known before it runs"
 		}
 		if isPath {
-			reason = a.unreadablePath(base, words[i+2])
-		}
-		if reason != "" {
-			return nil, reason
+			if reason = a.unreadablePath(base, words[i+2]); reason != "" {
+				return nil, reason
+			}
 		}
 		i += 2
 	}

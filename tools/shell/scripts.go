@@ -8,7 +8,7 @@ import (
 // Programs with a language of their own. What a script may hold is listed, as the syntax
 // of command lines is: whatever is read in two ways, or does more than print, is refused.
 
-var pureScripts = map[string]func(string) bool{"sed": sedScript.MatchString, "awk": pureAwk}
+var pureScripts = map[string]func(string) bool{"sed": sedScript.MatchString, "awk": pureAwk, "jq": pureJq}
 
 // holdScript holds a script, the first operand or the values of options, against what it may be.
 func (f *readForm) holdScript(p parsed) string {
@@ -17,7 +17,7 @@ func (f *readForm) holdScript(p parsed) string {
 	}
 	var scripts []word
 	for _, o := range p.options {
-		if o.name == "-e" || o.name == "--expression" {
+		if hasField(f.gives, o.name) {
 			scripts = append(scripts, o.value)
 		}
 	}
@@ -27,7 +27,7 @@ func (f *readForm) holdScript(p parsed) string {
 	switch script, ok := joinFixed(scripts, "\n"); {
 	case !ok:
 		return "the script is not known before it runs"
-	case len(scripts) == 0 || !f.pure(script):
+	case !f.pure(script):
 		return "the script may write files, run programs or read others"
 	}
 	return ""
@@ -69,3 +69,9 @@ func pureAwk(program string) bool {
 	return !strings.Contains(strings.ReplaceAll(rest, "||", ""), "|") && !awkWrites.MatchString(rest) &&
 		!(strings.Contains(rest, "/") && strings.Contains(rest, "\x00"))
 }
+
+var jqReads = regexp.MustCompile(`[^\t\n -~]|(?:^|[^.\w])(?:import|include|ENV|input_filename|modulemeta|get_search_list)\b|(?:^|[^.$\w])env\b`)
+
+// pureJq reports whether a jq program has no word, outside a name such as .env, that reads more than
+// the operands: a module of any directory, which may hold any JSON, or the environment.
+func pureJq(program string) bool { return !jqReads.MatchString(program) }

@@ -226,16 +226,18 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 	if beyond {
 		p.Changeable = t.Paths.Changeable(reader.starts(command))
 	}
+	var rules []string
 	for _, part := range d.Parts {
+		rules = append(rules, part.Rule)
 		if name, ok := strings.CutPrefix(part.Text, "> "); ok && part.Rule == rulePaths {
 			p.Redirected = append(p.Redirected, name)
 		}
 	}
+	if p.Unchanged = t.Paths.Unnamed(rules...); class == sandboxprofile.ClassWorkspace { // no word of a person's is about it
+		p.Unchanged = t.Paths.AskedWrites()
+	}
 	if label := t.asksFirst(d, dir); label != "" && p.Request != nil {
 		p.Request.Payload["reads"] = label // a link that leads elsewhere by then is another question
-	}
-	if p.Request == nil && d.RuleIndex < 0 && class == sandboxprofile.ClassWorkspace {
-		p.Unchanged = t.Paths.AskedWrites()
 	}
 	if p.Request == nil && p.Unheld == nil {
 		switch {
@@ -264,11 +266,7 @@ func checkCommand(command string) error {
 }
 
 func (t *Tool) blocked(d Decision) error {
-	hint := d.Hint
-	if hint == "" {
-		hint = t.allowedHint()
-	}
-	return &approval.Blocked{Reason: d.Reason, Rule: d.Label(), Hint: hint}
+	return &approval.Blocked{Reason: d.Reason, Rule: d.Label(), Hint: cmp.Or(d.Hint, t.allowedHint())}
 }
 
 // allowedHint lists some of what runs, for a model to choose from.
