@@ -15,8 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/protocol"
 )
@@ -40,7 +38,6 @@ type Config struct {
 // Limits. A request of this protocol is small and sent at once; a connection that
 // sends or reads more slowly is a fault, or an attack on everybody else's.
 const (
-	maxConnections = 128
 	maxHeader      = 16 << 10
 	headerTime     = 5 * time.Second
 	readTime       = 15 * time.Second
@@ -130,7 +127,7 @@ func (s *Server) Serve(ctx context.Context) error {
 			hs.Close()
 		}
 	})
-	err := hs.Serve(netutil.LimitListener(s.cfg.Listener, maxConnections))
+	err := hs.Serve(newPlaces(s.cfg.Listener))
 	if stop() { // it was not the end of ctx
 		cancel()
 		hs.Close()
