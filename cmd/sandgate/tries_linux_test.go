@@ -220,6 +220,9 @@ func TestSwapsOnRulesInATerminal(t *testing.T) {
 		if x.shows("The rule: EFFECT", 0) || x.shows("Add this rule", 0) {
 			opened++
 		}
+		if made() > 0 {
+			t.Fatalf("try %d: a line is a rule:\n%s", i, x.text())
+		}
 		for range 1 + rand.IntN(3) {
 			time.Sleep(upTo(guard.Settle - 100*time.Millisecond))
 			h.key("y")
