@@ -214,8 +214,12 @@ func (p Paths) changeable(list []Started) (files []string) {
 	return files
 }
 
-// Beyond is the caution about them.
+// Beyond is the caution about them, or where there are none, about programs that run together: where
+// one of them can write, no reading of its words says that it leaves no orders (HOME/.curlrc) for the next.
 func Beyond(files []string) string {
+	if len(files) == 0 {
+		return "it reaches beyond the workspace, and one of its programs can tell the next one what to do"
+	}
 	return "it reaches beyond the workspace, and starts what calls may change: " + strings.Join(files, ", ")
 }
 

@@ -236,6 +236,24 @@ func TestVariablesOfTheEnvironment(t *testing.T) {
 	}
 }
 
+// TestBeyondOneProgramTellsTheNextNothing: with the network of the host no two programs of a line that can
+// write run by rules: what one leaves for the next (HOME/.curlrc), by an option, a link or an archive, no word shows.
+func TestBeyondOneProgramTellsTheNextNothing(t *testing.T) {
+	const curl = "curl http://a.example/ok"
+	for command, want := range map[string]tools.Effect{
+		"cp a.txt sub; " + curl: tools.Ask, "unzip -o x.zip && " + curl: tools.Ask, curl + " & unzip -o x.zip": tools.Ask,
+		"tar xf x.tar | " + curl: tools.Ask, curl: tools.Allow, "unzip -o x.zip": tools.Allow, curl + " | jq .": tools.Allow, "cat a.txt; mkdir -p d; " + curl: tools.Allow, "timeout 5 " + curl: tools.Allow,
+	} {
+		for _, network := range []sandboxprofile.NetworkMode{sandboxprofile.NetworkHost, sandboxprofile.NetworkNone} {
+			f := newFixture(t, allowing(curl), allowing("cp"), allowing("unzip"), allowing("tar"), allowing("mkdir"), allowing("jq"), allowing("cat"))
+			f.config.Profile.Network.Mode = network
+			if got := f.effect(t, command); network == sandboxprofile.NetworkHost && got != want || network != sandboxprofile.NetworkHost && got != tools.Allow {
+				t.Errorf("%q with network %v: %v", command, network, got)
+			}
+		}
+	}
+}
+
 // TestBeyondStartsNothingThatIsFreeToChange: a command that a rule allows, and that reaches
 // the network of the host, starts no file that calls may change, also where the file tools ask
 // first: a rule or an answer can let another call write it. The twins: without such a reach,

@@ -46,11 +46,7 @@ func (p *Policy) Offer(command string) []Rule {
 
 // narrow is the pattern that is offered for a part, or "".
 func narrow(part Part) (pattern string, exact bool) {
-	if part.Rule != ruleDefault || len(part.Words) == 0 {
-		return "", false
-	}
-	base := part.Words[0]
-	if neverOffered(base) || !plainWord.MatchString(base) {
+	if part.Rule != ruleDefault || len(part.Words) == 0 || neverOffered(part.Words[0]) || !plainWord.MatchString(part.Words[0]) {
 		return "", false
 	}
 	words, exact := approval.StandingPrefix(part.Words)

@@ -227,7 +227,11 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 		p.Changeable = t.Paths.Changeable(reader.starts(command))
 	}
 	var rules []string
+	orders := 0 // programs that may leave orders for another one, in HOME or the workspace
 	for _, part := range d.Parts {
+		if at := part.readings; part.Rule != rulePaths && !part.reads && (len(at) == 0 || !known().in("sure", at[0][0]) && !known().in("brings-nothing", at[0][0])) {
+			orders++
+		}
 		rules = append(rules, part.Rule)
 		if name, ok := strings.CutPrefix(part.Text, "> "); ok && part.Rule == rulePaths {
 			p.Redirected = append(p.Redirected, name)
@@ -239,11 +243,14 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 	if label := t.asksFirst(d, dir); label != "" && p.Request != nil {
 		p.Request.Payload["reads"] = label // a link that leads elsewhere by then is another question
 	}
+	if beyond && orders > 1 && !c.Elsewhere {
+		p.Reach.Exact = tools.Beyond(nil)
+	}
 	if p.Request == nil && p.Unheld == nil {
 		switch {
 		case !beyond, class < sandboxprofile.ClassBeyond && !c.Elsewhere:
 			return p, nil
-		case len(p.Changeable) == 0: // and stays so
+		case len(p.Changeable) == 0 && (p.Reach.Exact == "" || d.RuleIndex < 0): // and stays so
 			return tools.HoldAll(p, paths, reader.starts(command)), nil
 		}
 		d.Effect = tools.Ask
