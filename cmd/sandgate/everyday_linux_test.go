@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -108,7 +109,14 @@ func TestEveryday(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newEverydayHost(t, place)
 			for _, e := range everydays {
-				t.Run(e.name, func(t *testing.T) { h.try(t, e) })
+				t.Run(e.name, func(t *testing.T) {
+					if own, err := os.Hostname(); e.name == "own-name" && err == nil {
+						if _, err := net.LookupHost(own); err != nil {
+							t.Skip("this machine does not know its own name outside either, as a container without network:", err)
+						}
+					}
+					h.try(t, e)
+				})
 			}
 		})
 	}
