@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -64,11 +65,13 @@ func (s *Supervisor) proposeElsewhere(ctx context.Context, req protocol.ToolsCal
 	}
 	own := p.Plan
 	p.Plan.Kind, p.Plan.Class, p.Plan.Action.Ceiling = tools.ByAgent, sandboxprofile.ClassBeyond, nil
-	if p.Request == nil && p.Unheld != nil {
-		p.Request = p.Unheld // what allowed it would have been held by the sandbox
-	}
-	if len(p.Changeable) > 0 {
-		p.Reach.Exact = tools.Beyond(p.Changeable)
+	if own.Action.Exec != nil {
+		if p.Reach.Exact = tools.Beyond(p.Changeable); len(p.Changeable) == 0 {
+			p.Reach.Exact = "no sandbox holds it, so it is allowed by its own words alone"
+		}
+		if p.Request == nil && (p.Unheld != nil || own.Tool != "shell") {
+			p.Request = cmp.Or(p.Unheld, &approval.Request{ToolName: own.Tool, Description: "Run " + own.Tool, Payload: map[string]any{"arguments": string(req.Args)}})
+		}
 	}
 	if p.Request != nil {
 		p.Request.Description = "Outside any sandbox: " + p.Request.Description

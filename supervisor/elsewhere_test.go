@@ -15,6 +15,7 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/explain"
 	"github.com/sandgate/sandgate/supervisor/history"
+	"github.com/sandgate/sandgate/tools"
 )
 
 // decideOn has one call decided. The arguments are JSON.
@@ -34,6 +35,7 @@ func TestCallsDecidedForElsewhere(t *testing.T) {
 	decided := []audit.Kind{audit.KindDecision, audit.KindEnd}
 	refused := []audit.Kind{audit.KindRefused}
 	git := setup{profile: func(p *sandboxprofile.Profile) { p.Protect = append(p.Protect, ".git/config") }}
+	onHost := func(p *sandboxprofile.Profile) { git.profile(p); p.Network.Mode = sandboxprofile.NetworkHost }
 	noHide := setup{profile: func(p *sandboxprofile.Profile) { p.Hide = nil }}
 	for _, x := range []struct {
 		name  string
@@ -67,12 +69,15 @@ func TestCallsDecidedForElsewhere(t *testing.T) {
 			setup: setup{operator: func(p *sandboxprofile.Profile) { p.Hide = append(p.Hide, "there") }}},
 		{name: "read only for the operator", tool: "write_file", args: `{"path": "there", "content": "x"}`, code: protocol.CodeBlocked, kinds: decided,
 			setup: setup{operator: func(p *sandboxprofile.Profile) { p.Protect = append(p.Protect, "there") }}},
-		{name: "a command free by the rules", tool: "shell", args: `{"command": "echo free"}`, kinds: decided},
+		{name: "a command by the default, where the configuration keeps nothing from it", setup: setup{profile: onHost}, tool: "shell", args: `{"command": "echo free"}`, kinds: decided},
+		{name: "the same, where a sandbox would have no network", tool: "shell", args: `{"command": "echo free"}`, code: protocol.CodeApprovalRequired, kinds: decided},
 		{name: "what a rule allows, of what calls may change", setup: setup{unasked: "make"}, tool: "shell", args: `{"command": "make"}`, code: protocol.CodeApprovalRequired, kinds: decided},
-		{name: "what a rule allows, and starts nothing", setup: setup{unasked: "date"}, tool: "shell", args: `{"command": "date"}`, kinds: decided},
+		{name: "what a rule allows, and starts nothing", setup: setup{fallback: careful, unasked: "date"}, tool: "shell", args: `{"command": "date -u"}`, code: protocol.CodeApprovalRequired, kinds: decided},
+		{name: "a whole command that prints names", setup: setup{fallback: careful}, tool: "shell", args: `{"command": "date"}`, kinds: decided},
+		{name: "a program", setup: setup{profile: onHost}, tool: "run", args: `{"argv": ["date"]}`, code: protocol.CodeApprovalRequired, kinds: decided},
 		{name: "a part of a repository, by a redirection", setup: setup{writes: true, profile: git.profile}, tool: "shell", args: `{"command": "echo free > 'd/HEAD'"}`, code: protocol.CodeBlocked, kinds: decided},
 		{name: "the same from below", setup: setup{writes: true, profile: git.profile}, tool: "shell", args: `{"command": "cd bare && echo free >> config"}`, code: protocol.CodeBlocked, kinds: decided},
-		{name: "another file, by a redirection", setup: setup{writes: true, profile: git.profile}, tool: "shell", args: `{"command": "echo free > d/other"}`, kinds: decided},
+		{name: "another file, by a redirection", setup: setup{writes: true, profile: onHost}, tool: "shell", args: `{"command": "echo free > d/other"}`, kinds: decided},
 		{name: "a command that asks", tool: "shell", args: `{"command": "echo asked"}`, code: protocol.CodeApprovalRequired, kinds: decided},
 		{name: "a program that is not there", tool: "run", args: `{"argv": ["no-such-program"]}`, code: protocol.CodeInvalidArguments, kinds: refused},
 		{name: "a foreign tool", tool: "claude-code:WebFetch", args: `{"url": "https://a.example"}`, code: protocol.CodeApprovalRequired, kinds: decided},
@@ -113,6 +118,18 @@ func TestCallsDecidedForElsewhere(t *testing.T) {
 				t.Error("somebody is asked")
 			}
 		})
+	}
+}
+
+// TestWordsAloneAllowElsewhere: a pattern that was remembered is a reading of words as well, and answers nothing
+// where no sandbox is; in one it does.
+func TestWordsAloneAllowElsewhere(t *testing.T) {
+	f := newFixture(t, setup{fallback: careful})
+	req := protocol.ToolsCall{SessionID: f.session, CallID: "c1", Tool: "shell", Args: json.RawMessage(`{"command": "echo a"}`)}
+	inside, err := f.proposeAs(f.cfg.Tools, req, tools.Call{})
+	outside, err2 := f.proposeElsewhere(context.Background(), req)
+	if err != nil || err2 != nil || inside.Reach.Exact != "" || outside.Request == nil || outside.Reach.Exact == "" {
+		t.Errorf("inside %q, %v; outside %q, %+v, %v", inside.Reach.Exact, err, outside.Reach.Exact, outside.Request, err2)
 	}
 }
 

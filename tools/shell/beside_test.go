@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -41,60 +42,80 @@ func TestReadingRunsBesideNothingElse(t *testing.T) {
 	}
 }
 
-// TestWhereNothingHolds: a call that an agent carries out itself is spared the question by a
-// person's word for its words, and not by a table.
+// TestWhereNothingHolds: a call that an agent carries out itself is spared the question where nothing needs to be
+// held: by a list of whole commands, or by a rule that has each word and says that no sandbox keeps it from
+// the network. What any reading of words lets run is asked about, as is whatever a configuration has the sandbox keep.
 func TestWhereNothingHolds(t *testing.T) {
-	f := newFixture(t, allowing("echo"), Rule{Pattern: "git log", Approval: new(bool), ReadOnly: true}, Rule{Pattern: "cat", Approval: new(bool), ReadOnly: true})
-	for command, asks := range map[string]bool{
-		"git log --oneline": true, "xargs -n 9 -I X git log": true, "ls": true, "git log": false, "cat f": false, "echo x": false, "echo x | cat": false,
+	home := func(f *fixture) {
+		f.config.Profile.Scratch = append(f.config.Profile.Scratch, f.path("home"))
+		f.config.Profile.Paths[f.path("home")] = sandboxprofile.Read
+	}
+	host := func(f *fixture) { f.config.Profile.Network = sandboxprofile.Network{Mode: sandboxprofile.NetworkHost} }
+	asksIn := func(f *fixture) { f.config.Paths.Rules[0].ReadApproval = true }
+	exact := func(pattern string, change func(*sandboxprofile.Profile)) Rule {
+		r := allowing(pattern)
+		if r.Exact = true; change != nil {
+			b := sandboxprofile.Top()
+			change(&b)
+			r.Bound = &b
+		}
+		return r
+	}
+	anyHost, oneHost := func(*sandboxprofile.Profile) {}, func(p *sandboxprofile.Profile) {
+		p.Network = sandboxprofile.Network{Mode: sandboxprofile.NetworkProxied, Allow: [][]string{{"a.example"}}}
+	}
+	short := func(p *sandboxprofile.Profile) { p.Limits.Pids = 9 }
+	reviewed := exact("date -u", anyHost)
+	reviewed.Review = true
+	all := Default{Allowed: true}
+	for _, x := range []struct {
+		name     string
+		rules    []Rule
+		fallback Default
+		change   func(*fixture)
+		asks     []string
+		runs     []string
+	}{
+		{"no rule", nil, Default{Allowed: true, Approval: true}, home, []string{"ls ~", "ls -R", "ls -la .", "ls; ls", "ls > x", "x=1; ls", "ls *", "$(ls)", "cd ~; ls", "cat a.txt", "git diff", "ls&"}, []string{"ls", "ls -la", " 'ls'  -l", "pwd", "git status"}},
+		{"rules by name", []Rule{allowing("echo"), readOnly("cat"), readOnly("grep"), readOnly("git log"), readOnly("jq"), allowing("curl"), allowing("touch")}, Default{Allowed: true, Approval: true}, host,
+			[]string{"cat a.txt", "cat ~/.ssh/key", "cat */*", "grep -R x .", "echo x", "echo x > new.txt", "git log", "jq -n env", "curl http://a.example/", "touch x", "http_proxy=http://h/; curl http://a.example/", "npm_config_x=y; echo x"}, []string{"ls"}},
+		{"exact, and no word of the network", []Rule{exact("date -u", nil)}, Default{Allowed: true, Approval: true}, nil, []string{"date -u"}, nil},
+		{"exact, where the configuration has the host's", []Rule{exact("date -u", nil)}, Default{Allowed: true, Approval: true}, host, []string{"date -u +%s", "date -u; ls", "x=1 date -u", "LANG=C date -u", "date -u > x", "cd sub && date -u"}, []string{"date -u"}},
+		{"exact, and any host", []Rule{exact("date -u", anyHost)}, Default{Allowed: true, Approval: true}, nil, nil, []string{"date -u"}},
+		{"exact, and a host", []Rule{exact("date -u", oneHost), exact("ls", oneHost)}, Default{Allowed: true, Approval: true}, host, []string{"date -u", "ls"}, []string{"pwd"}},
+		{"exact, and a limit", []Rule{exact("date -u", short)}, Default{Allowed: true, Approval: true}, host, []string{"date -u"}, nil},
+		{"exact, and reviewed", []Rule{reviewed}, Default{Allowed: true, Approval: true}, host, []string{"date -u"}, nil},
+		{"exact, beside what is asked about", []Rule{exact("date -u", anyHost)}, Default{Allowed: true, Approval: true}, asksIn, []string{"date -u", "ls"}, nil},
+		{"all, and no word of the network", nil, all, nil, []string{"touch x"}, []string{"ls"}},
+		{"all, on the host's", nil, all, host, nil, []string{"touch x", "cat a.txt | tr a b"}},
+		{"all, and a rule for a host", []Rule{{Pattern: "curl", Bound: exact("x", oneHost).Bound}}, all, host, []string{"curl http://a.example/"}, []string{"touch x"}},
+		{"confined", nil, Default{Allowed: true, Approval: true, Confined: true}, host, []string{"touch x", "cat a.txt"}, []string{"ls"}},
 	} {
-		p, err := f.tool(t).Plan(tools.Call{Args: call(map[string]any{"command": command}).Args, Elsewhere: true})
-		if err != nil {
-			t.Fatal(err)
+		f := newFixture(t, x.rules...)
+		f.must(t, os.Remove(f.path("ws/ls"))) // calls could change it
+		if f.config.Default = x.fallback; x.change != nil {
+			x.change(&f)
 		}
-		if got := p.Request != nil || p.Unheld != nil; got != asks {
-			t.Errorf("%q: asked about: %v, want %v", command, got, asks)
-		}
-	}
-}
-
-// TestNothingIsPrivateElsewhere: a call that an agent carries out itself has the user's HOME and /tmp, in
-// which the sandbox would have nothing of theirs.
-func TestNothingIsPrivateElsewhere(t *testing.T) {
-	f := newFixture(t, readOnly("cat"), readOnly("grep"), allowing("echo"))
-	f.config.Profile.Scratch = append(f.config.Profile.Scratch, f.path("home"))
-	f.config.Profile.Paths[f.path("home")] = sandboxprofile.Read
-	for command, asks := range map[string]bool{
-		"cat ~/.ssh/key": true, "cat " + f.path("home/.ssh/key"): true, "grep -r . ~/.aws": true, "cat /tmp/scratch-of-the-sandbox/other": true,
-		"cat < ~/.ssh/key": true, "cd ~ && cat .ssh/key": true, "echo x > /tmp/scratch-of-the-sandbox/x": true, "cat a.txt": false, "echo x > new.txt": false,
-	} {
-		for _, elsewhere := range []bool{true, false} {
-			p, err := f.tool(t).Plan(tools.Call{Args: call(map[string]any{"command": command}).Args, Elsewhere: elsewhere})
+		asked := func(command, dir string) bool {
+			p, err := f.tool(t).Plan(tools.Call{Args: call(map[string]any{"command": command, "dir": dir}).Args, Elsewhere: true})
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("%s: %q: %v", x.name, command, err)
 			}
-			if got := p.Request != nil || elsewhere && p.Unheld != nil; got != (asks && elsewhere) {
-				t.Errorf("%q, elsewhere %t: asked about: %t", command, elsewhere, got)
+			return p.Request != nil || p.Unheld != nil
+		}
+		for _, command := range x.asks {
+			if !asked(command, f.path("ws")) {
+				t.Errorf("%s: %q is not asked about", x.name, command)
 			}
 		}
-	}
-	for _, rule := range []Rule{allowing("jq"), readOnly("jq")} {
-		f.config.Rules = []Rule{rule}
-		for command, asks := range map[string]bool{
-			`jq -n 'import "cred" as $d {search: "~/.config"}; $d'`: true, `jq -r .env a.txt`: false, `jq -n '$ENV.TOKEN'`: true, `jq -e 'env'`: true, `jq`: false,
-		} {
-			p, err := f.tool(t).Plan(tools.Call{Args: call(map[string]any{"command": command}).Args, Elsewhere: true})
-			if err != nil {
-				t.Fatal(err)
+		for _, command := range x.runs {
+			if asked(command, f.path("ws")) {
+				t.Errorf("%s: %q is asked about", x.name, command)
 			}
-			if got := p.Request != nil || p.Unheld != nil; got != asks {
-				t.Errorf("%q by %+v: asked about: %t", command, rule, got)
+			if x.name == "no rule" && !asked(command, f.path("home")) {
+				t.Errorf("%q is not asked about in the user's HOME", command)
 			}
 		}
-	}
-	p, err := f.tool(t).Plan(tools.Call{Args: call(map[string]any{"command": "cat .ssh/key", "dir": f.path("home")}).Args, Elsewhere: true})
-	if err != nil || p.Request == nil {
-		t.Errorf("in the user's HOME: %+v, %v", p.Request, err)
 	}
 }
 

@@ -172,12 +172,31 @@ func protocols(views []view) string {
 	return ""
 }
 
-// unheld is what is asked where nothing holds a command line to the class that allowed it:
-// an agent carries it out by itself, or the profile reaches further than the class.
+// unheld is what is asked where nothing holds a command line to the class that allowed it: the profile
+// reaches further than the class, or an agent carries the line out by itself.
 func (t *Tool) unheld(p *Policy, c tools.Call, command, dir string, d Decision) *approval.Request {
-	if t.Default.Effect() == tools.Allow || d.RuleIndex >= 0 && !slices.ContainsFunc(d.Parts, func(q Part) bool { return q.tabled }) {
+	if c.Elsewhere && t.anywhere(p, command, dir, d) || !c.Elsewhere && (d.RuleIndex >= 0 || t.Default.Effect() == tools.Allow) {
 		return nil // a person's own word
 	}
 	d.Effect = tools.Ask
 	return p.request(c, command, dir, d)
+}
+
+// anywhere reports whether what is allowed may run where no sandbox is. If it were misread, nothing would
+// hold it. So no reading counts: the line is one command, written out, that a list or a rule with
+// "exact: true" has word by word. Nor may the configuration have the sandbox keep anything: the rule, or the
+// configuration, says "network: host", and no directory is asked about by itself.
+func (t *Tool) anywhere(p *Policy, command, dir string, d Decision) bool {
+	words := literalWords(command)
+	here, err := t.Paths.Decide(dir, false)
+	host := t.Profile.Network.Mode > sandboxprofile.NetworkProxied
+	for _, i := range d.Bounds {
+		if r := &p.rules.list[i]; r.Review || !sandboxprofile.Equal(*r.Bound, sandboxprofile.Top()) {
+			return false
+		}
+		host = host || i == d.RuleIndex
+	}
+	exact := d.RuleIndex >= 0 && words != nil && p.rules.list[d.RuleIndex].Exact
+	return err == nil && here.Effect == tools.Allow && len(t.Paths.AskedReads())+len(t.Paths.Unnamed()) == 0 &&
+		(known().in("anywhere", strings.Join(words, ":")) || host && (exact || t.Default.Effect() == tools.Allow))
 }

@@ -61,7 +61,7 @@ func TestClassAndRules(t *testing.T) {
 // is spelled, and nothing beside it.
 func TestClassWritesScratch(t *testing.T) {
 	paths := tools.Paths{Cwd: "/w", Scratch: []string{"/tmp"}, Rules: []tools.PathRule{{Name: "w", Root: "/w", Write: true, WriteApproval: true}, {Name: "t", Root: "/tmp/w", Write: true, WriteApproval: true}}}
-	p, err := NewPolicy(Default{Allowed: true, Approval: true}, nil, pathFiles{paths, false}, nil)
+	p, err := NewPolicy(Default{Allowed: true, Approval: true}, nil, pathFiles{paths}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestRulesAreForTheProject(t *testing.T) {
 	for _, pattern := range []string{"make", "npm test", "go test", "go version", "pytest", "python3 -m pytest", "python3 scripts/gen.py", "node build.js", "bash scripts/ci.sh", "mytool"} {
 		rules = append(rules, allowing(pattern))
 	}
-	files := pathFiles{paths, false}
+	files := pathFiles{paths}
 	p, err := NewPolicy(Default{Allowed: true, Approval: true}, rules, files, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -155,14 +155,10 @@ func TestNothingIsBroughtToPrivatePlaces(t *testing.T) {
 	for _, pattern := range []string{"cp", "mv", "ln", "tee", "sort", "rm", "mkdir", "chmod", "git add", "git clone", "git commit", "tar", "cat", "ls", "echo", "find", "wget http://h/ok", "cp doc/rc /tmp/named", "unheard-of"} {
 		rules = append(rules, allowing(pattern))
 	}
-	policy := func(outside bool) *Policy {
-		p, err := NewPolicy(Default{Allowed: true, Approval: true}, rules, pathFiles{paths, outside}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p
+	p, err := NewPolicy(Default{Allowed: true, Approval: true}, rules, pathFiles{paths}, nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	inside, outside := policy(false), policy(true)
 	for bad, good := range map[string]string{
 		"cp doc/rc ~/.curlrc": "cp doc/rc doc/.curlrc", "cp doc/rc /home/x/.curlrc": "cp doc/rc /tmp/named", "cp doc/rc out/.curlrc": "cp doc/rc doc/new", "cp doc/rc $HOME/.curlrc": "cp doc/*.txt doc", "cp -t ~ doc/.curlrc": "cp -t doc a",
 		"cp --target-directory=/home/x doc/.curlrc": "cp --target-directory=doc a", "cp -t/home/x doc/.curlrc": "cp -tdoc a", "cp doc/rc ../../../../../../../home/x/.curlrc": "cp a b", "cp doc/rc o*/.curlrc": "cp a* b", "cp doc/rc ~x/.curlrc": "x=a; cp $x b",
@@ -170,13 +166,11 @@ func TestNothingIsBroughtToPrivatePlaces(t *testing.T) {
 		"mv doc/rc ~/.wgetrc": "mv a b", "ln -s ~ l": "ln -s doc l", "echo x | tee ~/.curlrc": "echo x | tee doc/x", "tee $x < doc/rc": "tee a < doc/rc", "sort -o ~/.curlrc doc/rc": "sort doc/rc", "find . -exec cp {} ~ ;": "find . -name a -exec cat {} ;", "ls | xargs cp -t": "ls | xargs rm",
 		"git clone https://h/r ~/.config": "git clone https://h/r doc/r", "git clone -- https://h/r $x": "git clone -- https://h/r doc/x", "git add -- $x": "git add ./*.go", "tar xf a -C ~": "tar xf a -C doc", "unheard-of /home/x/a": "unheard-of doc", "cp doc/rc ~/.wgetrc; wget http://h/ok": "wget http://h/ok", "cp doc/gc ~/.gitconfig; git add doc/notes": "git add doc/notes; git commit -m \"$x\"", "cp rc /tmp/x": "mkdir -p ~/x /tmp/y; rm -rf /tmp/y; chmod +x ~/x",
 	} {
-		for _, p := range []*Policy{inside, outside} {
-			if d := p.Decide(strings.ReplaceAll(bad, " ;", " \\;"), "bash"); d.Effect != tools.Ask {
-				t.Errorf("%q: %v", bad, d.Effect)
-			}
-			if d := p.Decide(strings.ReplaceAll(good, " ;", " \\;"), "bash"); d.Effect != tools.Allow {
-				t.Errorf("%q: %v: %+v", good, d.Effect, d.Parts)
-			}
+		if d := p.Decide(strings.ReplaceAll(bad, " ;", " \\;"), "bash"); d.Effect != tools.Ask {
+			t.Errorf("%q: %v", bad, d.Effect)
+		}
+		if d := p.Decide(strings.ReplaceAll(good, " ;", " \\;"), "bash"); d.Effect != tools.Allow {
+			t.Errorf("%q: %v: %+v", good, d.Effect, d.Parts)
 		}
 	}
 }
@@ -200,7 +194,7 @@ func TestRulesAndRootsWithoutAQuestion(t *testing.T) {
 			above.Rules = []tools.PathRule{paths.Rules[0], {Name: "c", Root: cache, Write: true}}
 			paths.Above = &above
 		}
-		p, err := NewPolicy(Default{Allowed: true, Approval: true}, []Rule{allowing("npm test"), allowing("make"), allowing("pytest"), allowing("cp")}, pathFiles{paths, false}, nil)
+		p, err := NewPolicy(Default{Allowed: true, Approval: true}, []Rule{allowing("npm test"), allowing("make"), allowing("pytest"), allowing("cp")}, pathFiles{paths}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

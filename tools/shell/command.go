@@ -208,8 +208,7 @@ func (a *analysis) applies(r *compiledRule, cmd simpleCommand, views []view, why
 	}
 	part, base := rulePart(r, tools.Allow, ""), a.baseName(cmd.words[0].text)
 	form := known().reads[base]
-	script := form != nil && form.pure != nil
-	part.tabled = len(rest) > 0 && (r.ReadOnly || script) && (!known().in("sure", base) || script && a.notReadOnly(cmd) != "") && (base != "find" || !onlyTests(cmd.words[1:]))
+	part.tabled = len(rest) > 0 && (r.ReadOnly || form != nil && form.pure != nil) && !known().in("sure", base) && (base != "find" || !onlyTests(cmd.words[1:]))
 	return part, true
 }
 

@@ -20,7 +20,7 @@ import (
 // the shell, or could have one, is left to bash.
 func (t *Tool) direct(command, dir string) (path string, argv []string) {
 	argv = literalWords(command)
-	if argv == nil || !t.plainEnvironment() {
+	if argv == nil || ofTheShell(argv) || !t.plainEnvironment() {
 		return "", nil
 	}
 	path, err := tools.LookPath(argv[0], t.searchPath(), dir, t.sees.Runnable)
@@ -54,9 +54,6 @@ func literalWords(command string) []string {
 			}
 		}
 		argv = append(argv, text.String())
-	}
-	if ofTheShell(argv) {
-		return nil
 	}
 	return argv
 }

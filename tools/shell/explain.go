@@ -24,7 +24,7 @@ func (t *Tool) Explain(c tools.Call) ([]tools.Considered, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, list := t.policyOf(c).In(dir).Explain(command, "bash")
+	d, list := t.Policy().In(dir).Explain(command, "bash")
 	after, _ := t.settled(d)
 	if asked := t.readsAsked(after, dir); asked.Effect != after.Effect {
 		return append(list, tools.Considered{Subject: command, Rule: asked.Label(), Effect: tools.Ask, Outcome: tools.Decides, Why: asked.Reason}), nil

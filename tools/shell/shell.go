@@ -91,7 +91,7 @@ func (t *Tool) CheckStanding(s Standing) error {
 }
 
 func (t *Tool) compile(s Standing) (*Policy, error) {
-	p, err := newPolicy(t.Default, t.Closed, s.around(t.Rules), pathFiles{t.Paths, false}, sandboxPrograms{t.Profile, t.Paths, t.sees, t.searchPath()})
+	p, err := newPolicy(t.Default, t.Closed, s.around(t.Rules), pathFiles{t.Paths}, sandboxPrograms{t.Profile, t.Paths, t.sees, t.searchPath()})
 	if err == nil {
 		p.exported = map[string]bool{}
 		for _, kv := range t.Env {
@@ -107,16 +107,6 @@ func (t *Tool) compile(s Standing) (*Policy, error) {
 
 // Policy is what decides now.
 func (t *Tool) Policy() *Policy { return t.policy.Load() }
-
-// policyOf is the policy for a call: where no sandbox holds it, its HOME and its /tmp are the user's own.
-func (t *Tool) policyOf(c tools.Call) *Policy {
-	if !c.Elsewhere {
-		return t.Policy()
-	}
-	p := t.Policy().copied()
-	p.each(func(q *Policy) { q.files = pathFiles{t.Paths, true} })
-	return p
-}
 
 var definition = tools.Definition{
 	Name: "shell",
@@ -194,7 +184,7 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 	if err != nil {
 		return tools.Proposal{}, err
 	}
-	policy := t.policyOf(c).In(dir)
+	policy := t.Policy().In(dir)
 	reader := policy.until(c.Done)
 	d, class := t.settled(reader.Decide(command, "bash"))
 	if d = t.readsAsked(d, dir); d.Effect == tools.Ask {
@@ -412,10 +402,7 @@ func present(command, dir string, d Decision) *approval.Presentation {
 }
 
 // pathFiles is what the path rules of the configuration say.
-type pathFiles struct {
-	paths   tools.Paths
-	outside bool // no sandbox: nothing is private
-}
+type pathFiles struct{ paths tools.Paths }
 
 func (f pathFiles) Start() string  { return f.paths.Start() }
 func (f pathFiles) Origin() string { return cmp.Or(f.paths.Origin, f.Start()) }
@@ -431,7 +418,7 @@ func (f pathFiles) Check(name, dir string, write bool) (tools.Effect, string, st
 		return tools.Ask, err.Error(), "write a plain path"
 	case d.Effect == tools.Deny && f.Private(name, dir) && !write:
 		return tools.Allow, "", ""
-	case d.Effect == tools.Deny && (!write || f.inScratch(name, dir)):
+	case d.Effect == tools.Deny && (!write || f.Private(name, dir)):
 		return tools.Ask, d.Reason, d.Hint
 	}
 	return d.Effect, d.Reason, d.Hint
@@ -439,9 +426,7 @@ func (f pathFiles) Check(name, dir string, write bool) (tools.Effect, string, st
 
 // Private reports whether a path is in a directory of the sandbox's own. A root that lies
 // below one, as a workspace lies in HOME, is the user's.
-func (f pathFiles) Private(name, dir string) bool { return !f.outside && f.inScratch(name, dir) }
-
-func (f pathFiles) inScratch(name, dir string) bool {
+func (f pathFiles) Private(name, dir string) bool {
 	f.paths.Cwd = dir
 	return f.paths.Private(name)
 }
