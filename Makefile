@@ -54,19 +54,19 @@ fuzz: bootstrap init ## Fuzz every parser for FUZZTIME (10s) each
 
 nightly: bootstrap init ## Try a million made-up command lines on bash and dash, 5,000 plants on git, kills, swaps and bombs
 	@go test -timeout 0 -run '^TestShellsRunNothingElse$$' -v ./tools/shell -args -lines 1000000 -seed $$RANDOM
-	@go test -timeout 0 -run '^TestGeneratedPlantsDoNotRun$$' -v ./confine -args -plants 5000
+	@go test -timeout 0 -run '^TestGeneratedPlantsDoNotRun$$' -v ./confine/linux -args -plants 5000
 	@go test -timeout 0 -run '^TestKilledAtAnyMoment$$' -v ./supervisor/changes -args -kills 2000
 	@SANDGATE_TRIES=200 scripts/page '^(TestSwapsOn|TestPageAndTwoApprovers$$)'
-	@go test -run '^$$' -bench MemoryHeld -benchtime=3x ./confine
+	@go test -run '^$$' -bench MemoryHeld -benchtime=3x ./confine/linux
 
 flaky: bootstrap init ## Run all tests 20 times, half of them beside busy loops and a second run; hours
 	@scripts/flaky
 
 attacks: bootstrap init ## Flip names under the broker's eyes, and hold path calls against the kernel's, a million; nightly
-	@go test -timeout 0 -run '^(TestNothingOutsideChangesWhileNamesFlip|TestOthersGoOnInAFlood)$$' -v ./confine -args -flip-each 60s
-	@go test -timeout 0 -run '^TestPathCallsAreTheKernels$$' -v ./confine -args -pathcalls 200000
+	@go test -timeout 0 -run '^(TestNothingOutsideChangesWhileNamesFlip|TestOthersGoOnInAFlood)$$' -v ./confine/linux -args -flip-each 60s
+	@go test -timeout 0 -run '^TestPathCallsAreTheKernels$$' -v ./confine/linux -args -pathcalls 200000
 	@bash -c 'me=attacks; . scripts/common.d/packages.sh; install_packages libpython$$(/usr/bin/python3 -c "import sys; print(\"%d.%d\" % sys.version_info[:2])")-testsuite'
-	@go test -timeout 0 -run '^TestSuitesOfOthers$$' -v ./confine -args -suites
+	@go test -timeout 0 -run '^TestSuitesOfOthers$$' -v ./confine/linux -args -suites
 
 golden: init ## Rewrite the golden files and scripts' expected outputs; read the diff
 	@scripts/golden

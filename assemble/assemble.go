@@ -17,7 +17,9 @@ import (
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/confine/platform"
 	"github.com/sandgate/sandgate/confine/quarantine"
+	"github.com/sandgate/sandgate/confine/tripwire"
 	"github.com/sandgate/sandgate/egress"
 	"github.com/sandgate/sandgate/internal/statedir"
 	"github.com/sandgate/sandgate/profiles"
@@ -198,7 +200,7 @@ func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 		Warnings:   slices.Concat(o.Warnings, unconfinedWarnings(confiner), d.warnings),
 	}
 	if confiner != nil {
-		guard := confine.NewGuard(kept, slices.Sorted(maps.Keys(own))...)
+		guard := tripwire.New(kept, slices.Sorted(maps.Keys(own))...)
 		if kept != nil {
 			guard.Remember(filepath.Join(kept.Dir(), "surveys"))
 		}
@@ -224,7 +226,7 @@ func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 
 // oneSession gives the confiner of the one session that there will be. The sandbox of
 // its program is built while the supervisor gets ready and decides.
-func oneSession(r *Running, b *confine.Backend, p sandboxprofile.Profile) func() supervisor.SessionConfiner {
+func oneSession(r *Running, b *platform.Backend, p sandboxprofile.Profile) func() supervisor.SessionConfiner {
 	session := b.Session()
 	session.Ahead(p)
 	r.close = append(r.close, session.Close)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/confine/platform"
 )
 
 // BackendUsage is what --backend takes.
@@ -31,10 +32,10 @@ func CheckBackend(name string) error {
 // Whether bubblewrap can build anything here is known only when it has tried. A
 // supervisor that stays, and one that might run tools unconfined, try at the
 // start; one that runs a single command finds out by running it.
-func StartBackend(r *Running, cfg *config.Config, o Options) func() (*confine.Backend, error) {
-	options := confine.Options{Backend: o.Backend, Unconfined: mayRunUnconfined(cfg)}
-	backend := sync.OnceValues(func() (*confine.Backend, error) {
-		b, err := confine.New(options)
+func StartBackend(r *Running, cfg *config.Config, o Options) func() (*platform.Backend, error) {
+	options := platform.Options{Backend: o.Backend, Unconfined: mayRunUnconfined(cfg)}
+	backend := sync.OnceValues(func() (*platform.Backend, error) {
+		b, err := platform.New(options)
 		if err != nil || !o.TryBackend && !options.Unconfined {
 			return b, err
 		}
@@ -62,7 +63,7 @@ func mayRunUnconfined(cfg *config.Config) bool {
 // RequireBackend gives the backend, or why there is none. With
 // require_os_sandbox and fail_fast the lack of one is an error; otherwise the
 // supervisor starts and every tool is refused.
-func RequireBackend(cfg *config.Config, backend func() (*confine.Backend, error)) (b *confine.Backend, unconfined, err error) {
+func RequireBackend(cfg *config.Config, backend func() (*platform.Backend, error)) (b *platform.Backend, unconfined, err error) {
 	b, unconfined = backend()
 	if unconfined == nil || !cfg.Sandbox.RequireOSSandbox || cfg.Sandbox.OSSandboxFallback != config.FailFast {
 		return b, unconfined, nil
@@ -76,7 +77,7 @@ func RequireBackend(cfg *config.Config, backend func() (*confine.Backend, error)
 }
 
 // unconfinedWarnings are said at the start; each result says its own.
-func unconfinedWarnings(b *confine.Backend) []string {
+func unconfinedWarnings(b *platform.Backend) []string {
 	if b == nil || b.Name() != confine.NoBackend {
 		return nil
 	}

@@ -1,11 +1,12 @@
-// Package confine makes a profile real: it builds sandboxes that can do no more
-// than a profile allows, runs one action at a time in them, and kills everything
-// that an action started before it reports the result.
+// Package confine says what makes a profile real: sandboxes that can do no more
+// than a profile allows, run one action at a time, and kill everything that an
+// action started before they report the result.
 //
-// It computes nothing about policy. The compilers below package sandboxprofile
-// turn a profile into bubblewrap arguments, Landlock rules and a BPF program;
-// this package hands them to the kernel, and fails if the kernel cannot keep
-// every part of them.
+// Nothing of it computes policy. The compilers below package sandboxprofile turn a
+// profile into bubblewrap arguments, Landlock rules and a BPF program; the backends
+// below this package (linux, seatbelt) hand them to the kernel, and fail if the
+// kernel cannot keep every part of them. Package platform picks the backend of a
+// system, and package tripwire looks at what an action has left.
 package confine
 
 import (
@@ -168,8 +169,8 @@ type Change struct {
 	Before *os.File
 }
 
-// outputBound is how many bytes a program may write before it is killed.
-func (s Stdio) outputBound(l sandboxprofile.Limits) int64 {
+// OutputBound is how many bytes a program may write before it is killed.
+func (s Stdio) OutputBound(l sandboxprofile.Limits) int64 {
 	if l.Output > sandboxprofile.Unlimited-s.Beyond {
 		return sandboxprofile.Unlimited
 	}
@@ -238,9 +239,9 @@ type Refused struct {
 	Why string
 }
 
-// count says what came through. A program that ended by itself before it could be killed
+// Count says what came through. A program that ended by itself before it could be killed
 // for what it wrote has lost output all the same: that is no good end.
-func (r *Result) count(stdout, stderr int64, truncated bool) {
+func (r *Result) Count(stdout, stderr int64, truncated bool) {
 	r.Stdout, r.Stderr, r.Truncated = stdout, stderr, truncated
 	if truncated && r.Cause == Exited {
 		r.Cause = OutputLimit
@@ -288,4 +289,14 @@ type Unenforceable struct {
 
 func (e *Unenforceable) Error() string {
 	return "confine: cannot enforce " + e.Part + ": " + e.Reason
+}
+
+// NewUnenforceable is err about a part of a profile, with its hint if it has one.
+func NewUnenforceable(part string, err error) error {
+	u := &Unenforceable{Part: part, Reason: err.Error()}
+	var h interface{ Hint() string }
+	if errors.As(err, &h) {
+		u.Hint = h.Hint()
+	}
+	return u
 }

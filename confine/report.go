@@ -27,8 +27,8 @@ type Limitation struct {
 	Reason string `json:"reason"`
 }
 
-// backendReport turns the probes of one backend into what they come to.
-func backendReport(name string, findings []Finding) BackendReport {
+// NewBackendReport turns the probes of one backend into what they come to.
+func NewBackendReport(name string, findings []Finding) BackendReport {
 	b := BackendReport{Name: name, Works: Ready(findings)}
 	for _, f := range findings {
 		if f.Needed && f.Status != Held {
@@ -39,8 +39,8 @@ func backendReport(name string, findings []Finding) BackendReport {
 	return b
 }
 
-// report chooses as auto does: the first that works.
-func report(backends []BackendReport, probes []Finding) Report {
+// NewReport chooses as auto does: the first that works.
+func NewReport(backends []BackendReport, probes []Finding) Report {
 	r := Report{Backends: backends, Probes: probes}
 	for _, b := range backends {
 		if b.Works && !r.Ready {

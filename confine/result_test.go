@@ -15,7 +15,7 @@ func TestLostOutputIsNoGoodEnd(t *testing.T) {
 		{NotStarted, NotStarted, false},
 	} {
 		r := Result{Cause: c.cause}
-		r.count(1, 2, c.truncated)
+		r.Count(1, 2, c.truncated)
 		if r.Cause != c.want || r.Stdout != 1 || r.Stderr != 2 || r.Truncated != c.truncated {
 			t.Errorf("%s, truncated %v: %+v", c.cause, c.truncated, r)
 		}

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"sync/atomic"
 	"syscall"
 )
 
@@ -30,6 +28,9 @@ var scarce = []syscall.Errno{
 	syscall.EAGAIN, syscall.ENOMEM, syscall.ENOSPC, syscall.EMFILE, syscall.ENFILE, syscall.EDQUOT, syscall.EUSERS, syscall.ENOBUFS,
 }
 
+// Scarce gives those errors.
+func Scarce() []syscall.Errno { return slices.Clone(scarce) }
+
 // IsShortage reports whether err is about something of the host's that is used up and
 // comes back.
 func IsShortage(err error) bool {
@@ -38,31 +39,4 @@ func IsShortage(err error) bool {
 		return true
 	}
 	return slices.ContainsFunc(scarce, func(errno syscall.Errno) bool { return errors.Is(err, errno) })
-}
-
-// noThread is what the Go runtime of a first process dies with when the host has no process
-// left for another thread of it.
-const noThread = "failed to create new OS thread"
-
-// noNamespace is how bubblewrap calls ENOSPC for a namespace.
-const noNamespace = "_namespaces exceeded (enospc)"
-
-// hadNamespaces says that this process has built a sandbox with namespaces: before, a host that
-// has none left says the same as one that lets nobody have any (user.max_user_namespaces=0).
-var hadNamespaces atomic.Bool
-
-// shortageIn is the shortage that the last line of text, which another program wrote,
-// ends with; nil if it is about something else. A program that says so for another
-// reason is asked again, and nothing runs meanwhile.
-func shortageIn(op, text string) error {
-	line := strings.ToLower(strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:]))
-	for _, errno := range scarce {
-		if strings.HasSuffix(line, errno.Error()) || errno == syscall.ENOSPC && strings.HasSuffix(line, noNamespace) && hadNamespaces.Load() {
-			return &Shortage{op, fmt.Errorf("%s: %w", text, errno)}
-		}
-	}
-	if strings.Contains(text, noThread) {
-		return &Shortage{op, errors.New("no process is left for its threads")}
-	}
-	return nil
 }

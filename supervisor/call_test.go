@@ -15,6 +15,7 @@ import (
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/confinetest"
+	"github.com/sandgate/sandgate/confine/linux"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -115,7 +116,7 @@ var self = unixsock.Peer{UID: os.Getuid(), GID: os.Getgid(), PID: os.Getpid()}
 
 func bwrap(t testing.TB, wrap func(confine.Confiner) confine.Confiner) confine.Confiner {
 	t.Helper()
-	b, err := confine.NewBwrap("")
+	b, err := linux.NewBwrap("")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/confine/linux"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/tools/shell"
 	"github.com/sandgate/sandgate/tools/tasks"
@@ -577,7 +578,7 @@ func TestARememberedAnswerCoversTheContent(t *testing.T) {
 func onEachBackend(t *testing.T, test func(t *testing.T, wrap func(confine.Confiner) confine.Confiner)) {
 	t.Run("bwrap", func(t *testing.T) { test(t, nil) })
 	t.Run("landlock", func(t *testing.T) {
-		l, err := confine.NewLandlock(confine.LandlockOptions{})
+		l, err := linux.NewLandlock(linux.LandlockOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

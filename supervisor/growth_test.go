@@ -10,6 +10,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/confine/linux"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
@@ -68,4 +69,4 @@ func growthCall(b *testing.B, directories bool, n int) {
 }
 
 // standing keeps the sandboxes of calls, as the program does.
-func standing(c confine.Confiner) confine.Confiner { return confine.NewCells(c.(*confine.Bwrap)) }
+func standing(c confine.Confiner) confine.Confiner { return linux.NewCells(c.(*linux.Bwrap)) }

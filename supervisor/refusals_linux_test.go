@@ -6,12 +6,13 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/confine/linux"
 )
 
 // TestRefusalsAreExactWhereABrokerIs: a program is reported for what it was refused to
 // change, whatever it prints and wherever it has gone, and for nothing that it did not try.
 func TestRefusalsAreExactWhereABrokerIs(t *testing.T) {
-	l, err := confine.NewLandlock(confine.LandlockOptions{})
+	l, err := linux.NewLandlock(linux.LandlockOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/client"
-	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/confinetest"
+	"github.com/sandgate/sandgate/confine/linux"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -62,7 +62,7 @@ func newBench(t *testing.T, change func(*Server)) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	box, err := confine.NewBwrap("")
+	box, err := linux.NewBwrap("")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/confine/platform"
 	"github.com/sandgate/sandgate/protocol"
 )
 
@@ -33,7 +34,7 @@ Exit status: 0 if tools can be confined here, 122 if not.`,
 		Example: "  sandgate doctor\n  sandgate doctor --json | jq '.probes[] | select(.status != \"held\")'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r := doctorReport{Report: confine.Examine(cmd.Context(), "")}
+			r := doctorReport{Report: platform.Examine(cmd.Context(), "")}
 			r.tryRun(cmd.Context(), a, f)
 			if err := a.printReport(r, asJSON); err != nil {
 				return err

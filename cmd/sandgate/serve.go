@@ -16,7 +16,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/config"
-	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/confine/platform"
 	"github.com/sandgate/sandgate/supervisor/changes"
 	"github.com/sandgate/sandgate/supervisor/server"
 )
@@ -309,7 +309,7 @@ func (a *app) announce(r *assemble.Running, s *sockets, web *httpSide) {
 	for _, w := range st.Warnings {
 		fmt.Fprintf(a.err, "sandgate: warning: %s\n", w)
 	}
-	for _, w := range confine.WithoutReserve() {
+	for _, w := range platform.WithoutReserve() {
 		fmt.Fprintf(a.err, "sandgate: warning: %s\n", w)
 	}
 	fmt.Fprintln(a.err, readyText)

@@ -1,0 +1,203 @@
+package linux
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/confine/broker"
+	"github.com/sandgate/sandgate/confine/hostfs"
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+const privatePrefix = "sandgate-private-"
+
+// private are directories of one sandbox on the host's disk, in place of the
+// tmpfs mounts of a mount namespace.
+type private struct {
+	base string
+	lock *os.File          // held while they are in use: see removeStale
+	dirs map[string]string // by the scratch directory of the profile
+	// sockets is where a broker binds what has an abstract name. No program reaches it.
+	sockets string
+	// pools are where entries of /tmp and the like come from, for a broker.
+	pools []*pool
+}
+
+// privatePlaces are where they may lie, the first that no tool can reach.
+func privatePlaces() []string {
+	places := []string{os.TempDir(), "/var/tmp", "/dev/shm"}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		places = append(places, dir)
+	}
+	return places
+}
+
+// newPrivate makes a directory for each scratch directory of p, for user or,
+// if that is nil, for this process's own.
+func newPrivate(p sandboxprofile.Profile, user *syscall.Credential) (*private, error) {
+	place, err := privatePlace(p)
+	if err != nil {
+		return nil, err
+	}
+	base, lock, err := makeLocked(place)
+	if err != nil {
+		return nil, fmt.Errorf("confine: private directories: %w", err)
+	}
+	x := &private{base: base, lock: lock, dirs: map[string]string{}, sockets: filepath.Join(base, "sockets")}
+	make := func(name, target string) {
+		switch {
+		case err != nil:
+			return
+		case target != "":
+			err = os.Symlink(target, name)
+		default:
+			err = os.Mkdir(name, 0o700)
+		}
+		if err == nil && user != nil {
+			err = os.Lchown(name, int(user.Uid), int(user.Gid))
+		}
+	}
+	make(x.sockets, "")
+	for i, scratch := range p.Scratch {
+		x.dirs[scratch] = filepath.Join(base, fmt.Sprintf("%d-%s", i, filepath.Base(scratch)))
+		make(x.dirs[scratch], "")
+	}
+	x.listed(p, make)
+	if err == nil && user != nil {
+		err = os.Chown(base, int(user.Uid), int(user.Gid))
+	}
+	if err != nil {
+		x.remove()
+		return nil, fmt.Errorf("confine: private directories: %w", err)
+	}
+	return x, nil
+}
+
+// listed makes links to what p grants below a scratch directory, where a mount namespace has
+// mounts: programs find their settings and packages by HOME. A link gives no right. What
+// it leads to is judged by its own name.
+func (x *private) listed(p sandboxprofile.Profile, make func(name, target string)) {
+	made := map[string]bool{}
+	for _, path := range slices.Sorted(maps.Keys(p.Paths)) {
+		name := x.nameOf(p, path)
+		if _, err := os.Lstat(path); err != nil || name == "" || p.Paths[path] == 0 {
+			continue // through a link to nothing no file would be made
+		}
+		var above []string
+		for dir := filepath.Dir(name); filepath.Dir(dir) != x.base && !made[dir]; dir = filepath.Dir(dir) {
+			made[dir] = true
+			above = append(above, dir)
+		}
+		for _, dir := range slices.Backward(above) {
+			make(dir, "")
+		}
+		make(name, path)
+	}
+}
+
+// nameOf is the name below a private directory for a path of the host's, or "": what lies below
+// another grant is reached by that, and what lies in /tmp has its name.
+func (x *private) nameOf(p sandboxprofile.Profile, path string) string {
+	for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
+		if own, ok := x.dirs[dir]; ok && dir != "/tmp" && dir != "/var/tmp" {
+			return own + strings.TrimPrefix(path, dir)
+		}
+		if p.Paths[dir] != 0 {
+			return ""
+		}
+	}
+	return ""
+}
+
+// makeLocked makes a directory in a place, and holds its lock. Until it has that, the
+// removeStale of a supervisor that is just starting takes it for what a dead one has left,
+// and removes it: then another is made.
+func makeLocked(place string) (dir string, lock *os.File, err error) {
+	for range 100 {
+		if dir, err = os.MkdirTemp(place, privatePrefix); err != nil {
+			return "", nil, err
+		}
+		if lock, err = os.Open(dir); err == nil {
+			if err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+				_, err = os.Lstat(dir) // names are not made twice
+			}
+			if err == nil {
+				return dir, lock, nil
+			}
+			lock.Close()
+		}
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EWOULDBLOCK) {
+			os.Remove(dir)
+			return "", nil, err
+		}
+	}
+	return "", nil, fmt.Errorf("it was removed each time before it was locked: %w", err)
+}
+
+// privatePlace is a directory in which p grants nothing: what another sandbox of
+// the same profile could reach would not be private.
+func privatePlace(p sandboxprofile.Profile) (string, error) {
+	bare := p
+	bare.Scratch = nil // as host paths these carry no rights
+	for _, dir := range privatePlaces() {
+		real, err := filepath.EvalSymlinks(dir)
+		if err == nil && bare.Rights(real) == 0 && unix.Access(real, unix.W_OK) == nil {
+			return real, nil
+		}
+	}
+	return "", &confine.Unenforceable{
+		Part:   "private directories",
+		Reason: fmt.Sprintf("the profile grants something in each of %s", hostfs.SomeOf(privatePlaces())),
+		Hint:   "set TMPDIR to a directory outside of sandbox.paths",
+	}
+}
+
+// used is how many bytes of disk the directories take.
+func (x *private) used() int64 {
+	n := diskUse(x.base)
+	for _, p := range x.pools {
+		n += p.used()
+	}
+	return n
+}
+
+// remove takes them away, also directories that a tool has closed to itself.
+func (x *private) remove() {
+	for _, p := range x.pools {
+		p.remove()
+	}
+	removeTree(x.base)
+	if x.lock != nil {
+		x.lock.Close()
+	}
+}
+
+// removeStale takes away what supervisors that were killed have left in places: directories
+// of this user that nobody holds the lock of.
+func removeStale(places []string) {
+	for _, place := range places {
+		found, _ := filepath.Glob(filepath.Join(place, privatePrefix+"*"))
+		for _, base := range found {
+			f, err := os.OpenFile(base, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+			if err != nil {
+				continue // another user's, or gone
+			}
+			var st unix.Stat_t
+			mine := unix.Fstat(int(f.Fd()), &st) == nil && int(st.Uid) == os.Geteuid()
+			if mine && unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+				removePool(broker.Pool{Place: place, Dir: base})
+			}
+			f.Close()
+		}
+	}
+}

@@ -1,0 +1,3 @@
+// Package platform is the backend of the system that the program was built for. It
+// chooses, and does nothing else.
+package platform

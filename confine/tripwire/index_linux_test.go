@@ -1,0 +1,148 @@
+package tripwire
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestWhatAnIndexTellsIsWhatIsThere changes a tree at random after an index of it was
+// written, and holds the survey of a process that starts with the index against one that
+// knows nothing. A tree that did not change is not read again.
+func TestWhatAnIndexTellsIsWhatIsThere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		base, err := os.MkdirTemp("", "sandgate-test-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(base)
+		ws := base + "/ws"
+		names := []string{"a", "b", ".git", "HEAD", "objects", "refs", "config", "hooks", ".envrc", ".env", "x"}
+		name := rapid.Custom(func(t *rapid.T) string {
+			return filepath.Join(ws, filepath.Join(rapid.SliceOfN(rapid.SampledFrom(names), 1, 4).Draw(t, "path")...))
+		})
+		act := func() {
+			one, other := name.Draw(t, "one"), name.Draw(t, "other")
+			switch rapid.IntRange(0, 6).Draw(t, "act") { // what cannot be done changes nothing
+			case 0, 1:
+				_ = os.MkdirAll(one, 0o755)
+			case 2:
+				_ = os.WriteFile(one, []byte("[core]\n\thooksPath = ../x\n"), 0o644)
+			case 3:
+				_ = os.Rename(one, other)
+			case 4:
+				_ = os.RemoveAll(one)
+			case 5:
+				_ = os.Symlink(other, one)
+			case 6:
+				_ = os.Link(one, other)
+			}
+		}
+		p := surveyProfile(ws)
+		starts := func() *Guard { // a process
+			g := New(nil)
+			g.Remember(base + "/index")
+			g.index.least = 1
+			return g
+		}
+		read := func(g *Guard) (n int) {
+			for _, tree := range g.trees(g.profiles.Of(p)) {
+				n += tree.read
+			}
+			return n
+		}
+		if err := os.MkdirAll(ws, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for range rapid.IntRange(0, 12).Draw(t, "before") {
+			act()
+		}
+		for settled := false; ; { // until the last change lies far enough back
+			g := starts()
+			found, err := findAll(g, p)
+			g.index.keep(g.profiles.Of(p).treesKey, g.trees(g.profiles.Of(p)))
+			again := starts()
+			same, err2 := findAll(again, p)
+			if err != nil || err2 != nil || !slices.Equal(found, same) {
+				t.Fatalf("%+v %v\n%+v %v", found, err, same, err2)
+			}
+			if top := again.trees(again.profiles.Of(p))[0].top; settledBelow(top) {
+				n := read(again)
+				if n == 0 {
+					break
+				}
+				if settled {
+					t.Fatalf("%d directories were read again", n)
+				}
+				settled = true // now, and the index was written before
+			}
+		}
+		for range rapid.IntRange(1, 6).Draw(t, "after") {
+			act()
+			told, err1 := findAll(starts(), p)
+			fresh, err2 := findAll(New(nil), p)
+			if err1 != nil || err2 != nil || !slices.Equal(told, fresh) {
+				t.Fatalf("told  %+v %v\nfresh %+v %v", told, err1, fresh, err2)
+			}
+		}
+	})
+}
+
+func settledBelow(n *node) bool {
+	return n.settled && !slices.ContainsFunc(n.kids, func(kid *node) bool { return !settledBelow(kid) })
+}
+
+// TestSpoiltIndexesAreNone: an index that is cut off, somebody else's to write, a link or
+// of another program is not believed.
+func TestSpoiltIndexesAreNone(t *testing.T) {
+	ws := t.TempDir()
+	if err := os.MkdirAll(ws+"/a/b", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p, dir := surveyProfile(ws), t.TempDir()
+	x := index{dir, 0}
+	for name, spoil := range map[string]func(path string) error{
+		"whole":             func(string) error { return nil },
+		"cut off":           func(path string) error { return os.Truncate(path, 100) },
+		"one bit":           func(path string) error { return flip(path) },
+		"written by others": func(path string) error { return os.Chmod(path, 0o666) },
+		"a link":            func(path string) error { return os.Rename(path, dir+"/other") },
+	} {
+		g := New(nil)
+		g.index = x
+		if _, err := findAll(g, p); err != nil {
+			t.Fatal(err)
+		}
+		s := g.profiles.Of(p)
+		x.keep(s.treesKey, g.trees(s))
+		path := x.path(s.treesKey)
+		if err := spoil(path); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if name == "a link" {
+			if err := os.Symlink(dir+"/other", path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fresh := New(nil)
+		fresh.index = x
+		if restored := fresh.trees(fresh.profiles.Of(p))[0].restored > 0; restored != (name == "whole") {
+			t.Errorf("%s: believed %v", name, restored)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func flip(path string) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	b[len(b)-1] ^= 1
+	return os.WriteFile(path, b, 0o600)
+}
