@@ -122,6 +122,10 @@ func (c *call) getsockname() reply {
 		if err := c.b.settle(s, ino); err != nil {
 			return fails(errnoOf(err))
 		}
+	} else if errno == 0 && !c.b.slowMemory {
+		if a, ok := c.b.askers.of(ino); ok {
+			return fails(c.writeAddress(a.sockaddr()))
+		}
 	}
 	return c.tells(func(ino uint64) (name, bool) {
 		if n, ok := c.b.told[ino]; ok {
@@ -192,6 +196,10 @@ func (c *call) writeName(n name) unix.Errno {
 	}
 	binary.NativeEndian.PutUint16(p, uint16(n.family))
 	binary.BigEndian.PutUint16(p[2:], n.at.Port())
+	return c.writeAddress(p)
+}
+
+func (c *call) writeAddress(p []byte) unix.Errno {
 	var size [4]byte
 	if c.read(c.args[2], size[:]) != len(size) {
 		return unix.EFAULT

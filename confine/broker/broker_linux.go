@@ -183,6 +183,7 @@ type Broker struct {
 	watched   int               // watches that these have, at most
 	recounted time.Time         // when they may be counted again
 	bound     births            // Unix sockets that programs have made
+	askers    askers
 
 	// names is held from looking at a name to acting on it.
 	names sync.Mutex

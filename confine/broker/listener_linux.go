@@ -166,6 +166,7 @@ func (b *Broker) Rest() {
 		unix.Close(w.fd)
 	}
 	b.watchers, b.watched = nil, 0
+	b.askers.dismiss()
 	if b.waiting.Load() == 0 {
 		unix.Close(b.listener.fd)
 	}

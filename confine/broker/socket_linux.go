@@ -62,6 +62,8 @@ func (c *call) socket() reply {
 	family, kind, protocol := int(c.int(0)), int(c.int(1)), int(c.int(2))
 	stream := kind &^ (unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK)
 	switch {
+	case family == unix.AF_NETLINK && (stream == unix.SOCK_RAW || stream == unix.SOCK_DGRAM) && protocol == unix.NETLINK_ROUTE:
+		return c.asking(kind)
 	case family == unix.AF_UNIX && (stream == unix.SOCK_STREAM || stream == unix.SOCK_SEQPACKET):
 	case family != unix.AF_INET && family != unix.AF_INET6, stream != unix.SOCK_STREAM, protocol != 0 && protocol != unix.IPPROTO_TCP:
 		return fails(unix.EACCES)
@@ -229,7 +231,8 @@ func (b *Broker) listensAt(to netip.AddrPort) netip.AddrPort {
 
 // loopback reports whether an address is this sandbox's own, under any of its names.
 func (b *Broker) loopback(a netip.Addr) bool {
-	return a.IsUnspecified() || a == b.Network.Own || a == Own6(b.Network.Own) || a == netip.IPv6Loopback() || a == netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	return a.IsUnspecified() || a == b.Network.Own || a == Own6(b.Network.Own) ||
+		slices.ContainsFunc(LoopbackAddresses, func(p netip.Prefix) bool { return p.Addr() == a })
 }
 
 func (c *call) connect() reply {
@@ -237,6 +240,8 @@ func (c *call) connect() reply {
 	switch {
 	case errno != 0:
 		return fails(errno)
+	case s.fd == 0 && c.ofNetlink(ino, p):
+		return reply{}
 	case s.fd == 0: // one of a pair, accepted, or connected before
 		return fails(unix.EISCONN)
 	case s.family == unix.AF_UNIX:
@@ -378,6 +383,8 @@ func (c *call) bind() reply {
 	switch {
 	case errno != 0:
 		return fails(errno)
+	case s.fd == 0 && c.ofNetlink(ino, p):
+		return reply{}
 	case s.fd == 0:
 		return fails(unix.EINVAL) // bound, or connected, before
 	case s.family == unix.AF_UNIX:

@@ -57,10 +57,10 @@ func hostNetwork(t *testing.T, c confine.Confiner) {
 	wantErrnos(t, c, Profile(t, ws), ws, map[string]string{
 		"socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 53))": "EACCES",
 		"socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)":                                "EACCES",
-		"socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)":                           "EACCES", // MPTCP, past Landlock's rules
-		"socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)":                             "EACCES",
-		"socket.socket(socket.AF_INET).sendto(b'x', 0x20000000, ('127.0.0.1', 53))":        "ENOTSUP", // MSG_FASTOPEN connects
-		"socket.socket().setsockopt(6, 14, bytes(216))":                                    "EPERM",   // TCP_MD5SIG: off with the key
+		"socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)":                           "EACCES",          // MPTCP, past Landlock's rules
+		"socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 4)":                             "EPROTONOSUPPORT", // sock_diag(7)
+		"socket.socket(socket.AF_INET).sendto(b'x', 0x20000000, ('127.0.0.1', 53))":        "ENOTSUP",         // MSG_FASTOPEN connects
+		"socket.socket().setsockopt(6, 14, bytes(216))":                                    "EPERM",           // TCP_MD5SIG: off with the key
 		"socket.socket().setsockopt(6, 32, bytes(216))":                                    "EPERM",
 		"socket.socket().setsockopt(6, 1, 1)":                                              "ok", // TCP_NODELAY
 		// MCAST_JOIN_GROUP sends packets with the group's address out of the machine.

@@ -312,7 +312,6 @@ func looseSockets(t *testing.T) {
 		"socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)":                                                                                          "EACCES",
 		"socket.socket(socket.AF_INET, socket.SOCK_DGRAM)":                                                                                          "EACCES",
 		"socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)":                                                                                    "EACCES", // MPTCP
-		"socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)":                                                                                      "EACCES",
 		fmt.Sprintf("socket.socket().connect(('127.0.0.1', %d))", port):                                                                             "ECONNREFUSED",
 		fmt.Sprintf("socket.socket().sendto(b'x', 0x20000000, ('127.0.0.1', %d))", port):                                                            "ENOTSUP",
 		fmt.Sprintf("socket.socket().sendmsg([b'x'], [], 0x20000000, ('127.0.0.1', %d))", port):                                                     "ENOTSUP",

@@ -320,22 +320,24 @@ func (c *control) ready() bool {
 
 // wait is ready for something that is about to be, or until p has ended, a child has,
 // or the time is over. It tells too whether the broker's listener has something to
-// answer, if it is not -1, and whether it never will have: the last process that it
-// heard is on its way out, which takes a while, and poll(2) says so again each time.
-func (c *control) wait(p process, listener int, timeout time.Duration) (said, asked, silent bool) {
+// answer, if it is not -1, whether there are questions, and whether the listener never will
+// have anything: the last process that it heard is on its way out, which takes a while, and
+// poll(2) says so again each time.
+func (c *control) wait(p process, listener, questions int, timeout time.Duration) (said, asked, questioned, silent bool) {
 	if len(c.unread) > 0 {
-		return true, false, false
+		return true, false, false, false
 	}
-	fds := [4]unix.PollFd{
+	fds := [5]unix.PollFd{
 		{Fd: int32(c.fd), Events: unix.POLLIN}, {Fd: int32(p.pidfd), Events: unix.POLLIN}, {Fd: int32(listener), Events: unix.POLLIN}, {Fd: int32(c.keeper), Events: unix.POLLIN},
+		{Fd: int32(questions), Events: unix.POLLIN},
 	}
 	ts := unix.NsecToTimespec(max(timeout, 0).Nanoseconds())
 	n, err := unix.Ppoll(fds[:], &ts, nil)
 	if err != nil || n == 0 {
-		return false, false, false
+		return false, false, false, false
 	}
 	asked = fds[2].Revents&unix.POLLIN != 0
-	return fds[0].Revents != 0 || fds[3].Revents != 0, asked, fds[2].Revents != 0 && !asked
+	return fds[0].Revents != 0 || fds[3].Revents != 0, asked, fds[4].Revents != 0, fds[2].Revents != 0 && !asked
 }
 
 func (c *control) collect(oob []byte) error {

@@ -150,12 +150,15 @@ func (w *worker) watch(p process, count *census) (unix.WaitStatus, wire.Exceeded
 		if soon > 0 {
 			patience = min(patience, soon)
 		}
-		said, asked, silent := w.ctl.wait(p, listener, patience)
+		said, asked, questioned, silent := w.ctl.wait(p, listener, w.shared.questions(), patience)
 		if silent {
 			listener = -1
 		}
 		if soon > 0 && !asked {
 			w.shared.broker.Tend()
+		}
+		if questioned {
+			w.shared.broker.Attend()
 		}
 		if asked {
 			w.answer()

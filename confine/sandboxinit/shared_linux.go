@@ -184,6 +184,14 @@ func (x *shared) listener() int {
 	return x.broker.Listener()
 }
 
+// questions is where questions arrive that programs ask by sockets, -1 without any.
+func (x *shared) questions() int {
+	if x == nil {
+		return -1
+	}
+	return x.broker.Asked()
+}
+
 // unsettled is how soon the broker has something to look at, 0 for never.
 func (x *shared) unsettled() time.Duration {
 	if x == nil {

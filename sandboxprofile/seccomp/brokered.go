@@ -14,6 +14,10 @@ const (
 	levelTCP    = 6 // IPPROTO_TCP
 	levelIPv6   = 41
 
+	// netlinkQuestion is how long a question for a machine's links or addresses is: struct
+	// nlmsghdr and struct rtgenmsg, aligned.
+	netlinkQuestion = 20
+
 	openWrite  = 0o1
 	openReadWr = 0o2
 	openPath   = 0o10000000
@@ -137,6 +141,8 @@ func (b Brokered) Notified() []Rule {
 	if !b.Sockets {
 		// Each socket(2), whatever its family and type: what the broker does not know it refuses.
 		rules = append(rules, calls("socket", "connect", "bind", "listen", "getsockname", "getpeername")...)
+		// A question by netlink, as musl sends it: send(2), without an address or a flag.
+		rules = append(rules, Rule{"sendto", []Condition{{2, ^uint64(0), netlinkQuestion}, {3, low32, 0}, {4, ^uint64(0), 0}}})
 	}
 	rules = append(rules, tracedExits().Rules...)
 	return append(rules, Rule{"prctl", equal32(0, prctlSetDumpable)})

@@ -37,7 +37,7 @@ func TestBrokeredProgramAgreesWithItsTables(t *testing.T) {
 		}
 		m, arch := interpret(t, prog), nativeArch(t)
 		names := []string{"read", "kill", "openat2", "connect", "execve", "prctl", "fcntl"}
-		values := []uint64{0, 1, 2, 3, 4, 5, 10, 0o100, 0o1000, 0o1002, 0o20200000, openPath, openPath | 2, 1024, 6, 41, 42, 1 << 31, 1 << 32, 0x5401, 0x40086602, low32, ^uint64(0)}
+		values := []uint64{0, 1, 2, 3, 4, 5, 10, netlinkQuestion, 0o100, 0o1000, 0o1002, 0o20200000, openPath, openPath | 2, 1024, 6, 41, 42, 1 << 31, 1 << 32, 0x5401, 0x40086602, low32, ^uint64(0)}
 		for _, g := range b.Denied() {
 			for _, r := range g.Rules {
 				names = append(names, r.Call)
@@ -122,6 +122,10 @@ func TestBrokered(t *testing.T) {
 		{"listen", [6]uint64{}, notified, notified},
 		{"sendto", [6]uint64{3: messageFastOpen}, refused(EOPNOTSUPP), refused(EOPNOTSUPP)},
 		{"sendto", [6]uint64{}, goes, goes},
+		{"sendto", [6]uint64{2: 20}, notified, notified}, // as long as a question by netlink
+		{"sendto", [6]uint64{2: 20 | 1<<32}, goes, goes},
+		{"sendto", [6]uint64{2: 20, 3: 0x4000}, goes, goes}, // MSG_NOSIGNAL
+		{"sendto", [6]uint64{2: 20, 4: 1 << 32}, goes, goes},
 		{"setsockopt", [6]uint64{1: levelTCP, 2: 14}, refused(EPERM), refused(EPERM)},    // TCP_MD5SIG
 		{"setsockopt", [6]uint64{1: levelTCP, 2: 1}, goes, goes},                         // TCP_NODELAY
 		{"setsockopt", [6]uint64{1: levelTCP | 9<<32, 2: 1 | 9<<32}, goes, goes},         // the upper half is not part of an int
