@@ -29,6 +29,7 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile/seccomp"
 	"github.com/sandgate/sandgate/supervisor"
 	"github.com/sandgate/sandgate/supervisor/background"
+	"github.com/sandgate/sandgate/supervisor/gateway"
 	"github.com/sandgate/sandgate/supervisor/mcphost"
 	"github.com/sandgate/sandgate/supervisor/store"
 	"github.com/sandgate/sandgate/tools"
@@ -168,6 +169,7 @@ func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 	if err != nil {
 		return nil, err
 	}
+	network.Connected, network.Signing = o.Connected, d.signing
 	d.warnings = append(d.warnings, doubts...)
 	sc := supervisor.Config{
 		Version:    o.Version,
@@ -189,12 +191,10 @@ func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 		Tasks:      background.Limits{Running: int(cfg.Tasks.Running), Ended: int(cfg.Tasks.Running), Output: int64(cfg.Tasks.Output)},
 		Changes:    changed,
 		Caches:     caches,
-		Signing:    d.signing,
 		BeginDraft: o.Begin,
 		DraftOver:  o.DraftOver,
 		HTTP:       o.HTTP,
 		Decided:    o.Decided,
-		Connected:  o.Connected,
 		Faults:     o.Faults,
 		MCP:        mcphost.Config{Servers: servers, Approved: o.Decider},
 		Warnings:   slices.Concat(o.Warnings, unconfinedWarnings(confiner), d.warnings),
@@ -441,7 +441,7 @@ type Derived struct {
 	cache  string            // where programs keep caches; "" is nowhere
 	cached map[string]string // the variables that lead there
 	// signing signs what git hands over, nil if nothing does; settings are those of git for it.
-	signing  *supervisor.Signing
+	signing  *gateway.Signing
 	settings map[string]string
 	// denied is manifest.Config.Denied for tools of a file.
 	denied func(config.Tier) (func(argv []string, dir string) error, error)

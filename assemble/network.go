@@ -12,7 +12,7 @@ import (
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/egress"
 	"github.com/sandgate/sandgate/sandboxprofile"
-	"github.com/sandgate/sandgate/supervisor"
+	"github.com/sandgate/sandgate/supervisor/gateway"
 	"github.com/sandgate/sandgate/tools"
 )
 
@@ -155,9 +155,9 @@ func CheckHost(host string, rules []string) (covered bool, err error) {
 	}), nil
 }
 
-func egressConfig(cfg *config.Config) (c supervisor.EgressConfig, warnings []string, err error) {
+func egressConfig(cfg *config.Config) (c gateway.Config, warnings []string, err error) {
 	l := cfg.Egress.Limits
-	c = supervisor.EgressConfig{AllowPrivate: !cfg.Egress.DenyPrivate, Limits: egress.Limits{
+	c = gateway.Config{AllowPrivate: !cfg.Egress.DenyPrivate, Limits: egress.Limits{
 		Connections: int(l.Open), Total: int(l.Connections), Bytes: int64(l.Bytes), Idle: l.Idle,
 	}}
 	c.Upstream, warnings, err = upstream(cfg.Egress)

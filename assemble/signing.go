@@ -15,7 +15,7 @@ import (
 	"github.com/sandgate/sandgate/internal/gitsign"
 	"github.com/sandgate/sandgate/internal/statedir"
 	"github.com/sandgate/sandgate/sandboxprofile"
-	"github.com/sandgate/sandgate/supervisor"
+	"github.com/sandgate/sandgate/supervisor/gateway"
 	"github.com/sandgate/sandgate/tools"
 )
 
@@ -56,7 +56,7 @@ func (d Derived) WithSigning(cfg *config.Config) (Derived, error) {
 		p.Env.Names = append(p.Env.Names, fmt.Sprintf("GIT_CONFIG_KEY_%d", i), fmt.Sprintf("GIT_CONFIG_VALUE_%d", i))
 	}
 	d.Programs = p.Normalize()
-	d.signing = &supervisor.Signing{Ask: cfg.Git.Sign == config.Ask, Signer: gitsign.Signer{Repository: repository, Home: d.Needs.Home}}
+	d.signing = &gateway.Signing{Ask: cfg.Git.Sign == config.Ask, Signer: gitsign.Signer{Repository: repository, Home: d.Needs.Home}}
 	return d, nil
 }
 

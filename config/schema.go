@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/sandgate/sandgate/internal/must"
 )
 
 // Schema is the JSON Schema (draft 2020-12) of the file format, for editors. It
@@ -70,7 +71,7 @@ func (g generator) structure(t reflect.Type, path string) *jsonschema.Schema {
 		inner := g.typ(k.typ, at)
 		inner.Description = g.descriptions[at]
 		if v, ok := g.defaults[at]; ok {
-			inner.Default = mustJSON(v)
+			inner.Default = must.JSON(v)
 		}
 		s.Properties[k.key] = inner
 		s.PropertyOrder = append(s.PropertyOrder, k.key)
@@ -83,14 +84,6 @@ func (g generator) structure(t reflect.Type, path string) *jsonschema.Schema {
 
 // never is the schema that nothing satisfies.
 func never() *jsonschema.Schema { return &jsonschema.Schema{Not: &jsonschema.Schema{}} }
-
-func mustJSON(v any) json.RawMessage {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		panic(fmt.Sprintf("config: bug: a default is not JSON: %v", err))
-	}
-	return raw
-}
 
 func (g generator) typ(t reflect.Type, path string) *jsonschema.Schema {
 	switch t {

@@ -10,6 +10,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/supervisor/failure"
 )
 
 // underWay makes a call and waits until it is listed.
@@ -19,7 +20,7 @@ func (f *fixture) underWay(t *testing.T, id, tool, args string) (info protocol.C
 	go func() {
 		_, err := f.Call(context.Background(), self, protocol.ToolsCall{
 			SessionID: f.session, CallID: protocol.CallID(id), Tool: protocol.ToolName(tool), Args: json.RawMessage(args)}, nil)
-		ch <- wireError(err)
+		ch <- failure.Wire(err)
 	}()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		for _, c := range f.CallsUnderWay() {
@@ -59,7 +60,7 @@ func TestOperatorKillsACall(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	f.waiting(t, 0)
-	if err := f.Kill(runs.ID, self); wireError(err).Code != protocol.CodeUnknownCall {
+	if err := f.Kill(runs.ID, self); failure.Wire(err).Code != protocol.CodeUnknownCall {
 		t.Errorf("killed twice: %v", err)
 	}
 	writeFile(t, f.ws+"/go", "")
@@ -93,7 +94,7 @@ func TestOperatorEndsASession(t *testing.T) {
 	if _, e := f.call(t.Context(), "shell", `{"command":"echo x"}`); e == nil || e.Code != protocol.CodeUnknownSession {
 		t.Errorf("%+v", e)
 	}
-	if _, err := f.EndSession(f.session, self); wireError(err).Code != protocol.CodeUnknownSession {
+	if _, err := f.EndSession(f.session, self); failure.Wire(err).Code != protocol.CodeUnknownSession {
 		t.Error(err)
 	}
 	f.session = other.SessionID
@@ -127,7 +128,7 @@ func TestOperatorReadsTheLog(t *testing.T) {
 	if none, err := f.Audit(protocol.AuditQuery{Agent: "nobody"}); err != nil || none.Entries == nil || len(none.Entries) != 0 {
 		t.Errorf("%+v %v", none, err)
 	}
-	if _, err := f.Audit(protocol.AuditQuery{Kinds: []string{"secret"}}); wireError(err).Code != protocol.CodeInvalidParams {
+	if _, err := f.Audit(protocol.AuditQuery{Kinds: []string{"secret"}}); failure.Wire(err).Code != protocol.CodeInvalidParams {
 		t.Error(err)
 	}
 	for limit, good := range map[int]bool{-1: false, 0: true, 1000: true, 1001: false} {

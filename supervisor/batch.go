@@ -11,6 +11,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/supervisor/failure"
 )
 
 // A batch is calls of one turn. All are checked, and asked about, before the
@@ -52,7 +53,7 @@ func (s *Supervisor) Batch(ctxs []context.Context, peer unixsock.Peer, p protoco
 		wg.Go(func() {
 			defer b.places[i].caught(&panicked)
 			r, err := s.callAt(ctxs[i], b.places[i], peer, req, notify)
-			outcomes[i] = outcome(req.CallID, r, err)
+			outcomes[i] = outcomeOf(req.CallID, r, err)
 		})
 		<-b.places[i].asked // so that they are listed in their order
 	}
@@ -72,9 +73,9 @@ func (p *place) caught(into *atomic.Pointer[any]) {
 	}
 }
 
-func outcome(id protocol.CallID, r protocol.CallResult, err error) protocol.BatchOutcome {
+func outcomeOf(id protocol.CallID, r protocol.CallResult, err error) protocol.BatchOutcome {
 	if err != nil {
-		return protocol.BatchOutcome{CallID: id, Error: wireError(err)}
+		return protocol.BatchOutcome{CallID: id, Error: failure.Wire(err)}
 	}
 	if r.Content == nil {
 		r.Content = []protocol.Content{}
@@ -90,15 +91,12 @@ func (p *place) end(d approval.Decision, err error) {
 	p.wasAsked()
 	p.over.Do(func() { // a task is over for its batch once it has begun
 		var denied *approval.DeniedError
-		if errors.As(err, &denied) && endsBatch(d) {
+		if errors.As(err, &denied) && failure.EndsBatch(d) {
 			p.rejection = &d
 		}
 		close(p.ended)
 	})
 }
-
-// endsBatch reports whether a denial is one of the call and of what comes after it.
-func endsBatch(d approval.Decision) bool { return d.Reject == approval.RejectHard || d.Interrupt }
 
 // denied says that the call, which was allowed, has been denied since: what it ran into
 // was asked about, or what came before it.

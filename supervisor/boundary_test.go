@@ -9,6 +9,7 @@ import (
 	"github.com/sandgate/sandgate/confine/confinetest"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/bounds"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/shell"
 )
@@ -96,16 +97,16 @@ func TestAnAnswerIsForWhatWasShown(t *testing.T) {
 
 // TestABoundaryHasItsSecrets: what a program is given is part of what an answer is for.
 func TestABoundaryHasItsSecrets(t *testing.T) {
-	with := func(secrets ...sandboxprofile.Secret) boundary {
-		return boundaryOf(tools.Plan{Action: sandboxprofile.Action{Exec: &sandboxprofile.Program{Secrets: secrets}}})
+	with := func(secrets ...sandboxprofile.Secret) bounds.Boundary {
+		return bounds.BoundaryOf(tools.Plan{Action: sandboxprofile.Action{Exec: &sandboxprofile.Program{Secrets: secrets}}})
 	}
 	a, b := sandboxprofile.Secret{Name: "A", File: "/a", Host: "h:1"}, sandboxprofile.Secret{Name: "B", File: "/b", Env: true}
-	if !with(a).within(with(a, b).text()) || !with().within(with(a).text()) {
+	if !with(a).Within(with(a, b).Text()) || !with().Within(with(a).Text()) {
 		t.Error("fewer secrets are more")
 	}
 	elsewhere := a
 	elsewhere.Host = "i:1"
-	if with(a, b).within(with(a).text()) || with(elsewhere).within(with(a).text()) || with(a).within("") {
+	if with(a, b).Within(with(a).Text()) || with(elsewhere).Within(with(a).Text()) || with(a).Within("") {
 		t.Error("another secret is none")
 	}
 }

@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,11 +14,13 @@ import (
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/bounds"
+	"github.com/sandgate/sandgate/supervisor/failure"
+	"github.com/sandgate/sandgate/supervisor/gateway"
+	"github.com/sandgate/sandgate/supervisor/outcome"
+	"github.com/sandgate/sandgate/supervisor/violation"
 	"github.com/sandgate/sandgate/tools"
 )
-
-// notifyFunc sends a notification to the agent that made the call.
-type notifyFunc func(protocol.Method, any)
 
 // Call takes one tool call from request to reply. It is the only way a tool runs.
 //
@@ -32,7 +33,7 @@ func (s *Supervisor) Call(ctx context.Context, peer unixsock.Peer, req protocol.
 }
 
 // callAt is Call for a call that has a place in a batch; nil is none.
-func (s *Supervisor) callAt(ctx context.Context, at *place, peer unixsock.Peer, req protocol.ToolsCall, notify notifyFunc) (protocol.CallResult, error) {
+func (s *Supervisor) callAt(ctx context.Context, at *place, peer unixsock.Peer, req protocol.ToolsCall, notify outcome.Notify) (protocol.CallResult, error) {
 	if req.Tool == protocol.ToolRunBackground && s.draftOf(req.SessionID) == nil {
 		return s.startTask(ctx, at, peer, req, notify)
 	}
@@ -41,7 +42,7 @@ func (s *Supervisor) callAt(ctx context.Context, at *place, peer unixsock.Peer, 
 
 // carryOut takes a call along its path. It returns when the program has ended, also
 // one that runs in the background.
-func (s *Supervisor) carryOut(ctx context.Context, at *place, k kind, peer unixsock.Peer, req protocol.ToolsCall, notify notifyFunc) (protocol.CallResult, error) {
+func (s *Supervisor) carryOut(ctx context.Context, at *place, k kind, peer unixsock.Peer, req protocol.ToolsCall, notify outcome.Notify) (protocol.CallResult, error) {
 	c, err := s.receive(k, peer, req, notify)
 	if err != nil {
 		at.end(approval.Decision{}, err)
@@ -56,7 +57,7 @@ func (s *Supervisor) carryOut(ctx context.Context, at *place, k kind, peer unixs
 		at.end(rejected(err))
 		return r, err
 	}
-	err = withCause(ctx, s.perform(ctx, c))
+	err = failure.WithCause(ctx, s.perform(ctx, c))
 	c.kind.over(c)
 	if errors.Is(err, errReview) {
 		r, err := s.reviewed(ctx, c)
@@ -112,7 +113,7 @@ type call struct {
 	session *session           // receive
 	peer    unixsock.Peer      // receive
 	req     protocol.ToolsCall // receive
-	notify  notifyFunc         // receive
+	notify  outcome.Notify     // receive
 	started time.Time          // receive
 	number  int64              // receive: the calls of this supervisor are counted
 	place   *place             // receive: in a batch, or nil
@@ -134,13 +135,13 @@ type call struct {
 	// decide: waits until the entry of the decision is on the disk; nil without one
 	durable func() error
 
-	thaw      []func()   // confine: gives frozen files back
-	authority *authority // confine: of the hosts where TLS ends at the proxy, or nil
+	thaw      []func()           // confine: gives frozen files back
+	authority *gateway.Authority // confine: of the hosts where TLS ends at the proxy, or nil
 
 	answered *answered              // run: of an operation on a task
 	result   confine.Result         // run
 	enforced confine.Enforced       // run
-	output   *output                // run
+	output   *outcome.Output        // run
 	exposed  []protocol.ExposedPort // run: where its ports are to be found
 	// run: the JSON value that the program wrote, if it says that it writes one
 	structured json.RawMessage
@@ -150,7 +151,7 @@ type call struct {
 
 // receive finds the session and registers the call, so that status shows it and
 // closing the session ends it.
-func (s *Supervisor) receive(k kind, peer unixsock.Peer, req protocol.ToolsCall, notify notifyFunc) (*call, error) {
+func (s *Supervisor) receive(k kind, peer unixsock.Peer, req protocol.ToolsCall, notify outcome.Notify) (*call, error) {
 	if notify == nil {
 		notify = func(protocol.Method, any) {}
 	}
@@ -169,8 +170,8 @@ func (s *Supervisor) check(ctx context.Context, c *call) (tools.Proposal, error)
 	if err := c.session.bindTask(&p); err != nil {
 		return p, err
 	}
-	freezes(&p, c.session.mode)
-	withholds(&p, c.session.mode)
+	bounds.Freeze(&p, c.session.mode)
+	bounds.Withhold(&p, c.session.mode)
 	c.proposal, c.args = p, c.req.Args
 	c.profile, c.digest = s.digests(p.Plan)
 	c.warnings = c.profile.warnings
@@ -204,7 +205,7 @@ func (s *Supervisor) proposeAs(registry *tools.Registry, req protocol.ToolsCall,
 		return p, err
 	}
 	p.Plan.Profile = s.profiles.bounded(p.Plan.Profile, s.cfg.Operator)
-	bound(&p)
+	bounds.Set(&p)
 	if ms := req.TimeoutMS; ms > 0 {
 		limits := &p.Plan.Profile.Limits
 		limits.Wall = min(limits.Wall, time.Duration(ms)*time.Millisecond)
@@ -268,7 +269,7 @@ func (s *Supervisor) unseen(c *call, p tools.Proposal) func() (any, string) {
 	return sync.OnceValues(func() (any, string) {
 		q := p
 		q.Request = nil
-		withholds(&q, c.session.mode)
+		bounds.Withhold(&q, c.session.mode)
 		p.Plan = q.Plan
 		return subject{p, c.req.Args}, s.digestOf(p.Plan)
 	})
@@ -304,8 +305,8 @@ func (s *Supervisor) proposed(p subject, digest string, warnings []string) appro
 		Details: func() map[string]string { return s.details(p.Proposal, digest, warnings) },
 	}
 	if plan := p.Plan; plan.Action.Exec != nil {
-		q.Boundary = func() string { return boundaryOf(plan).text() }
-		q.Within = func(then string) bool { return boundaryOf(plan).within(then) }
+		q.Boundary = func() string { return bounds.BoundaryOf(plan).Text() }
+		q.Within = func(then string) bool { return bounds.BoundaryOf(plan).Within(then) }
 	}
 	return q
 }
@@ -323,8 +324,8 @@ func (s *Supervisor) revise(x *session, req protocol.ToolsCall, args json.RawMes
 	if err := x.bindTask(&p); err != nil {
 		return approval.Call{}, err
 	}
-	freezes(&p, x.mode)
-	withholds(&p, x.mode)
+	bounds.Freeze(&p, x.mode)
+	bounds.Withhold(&p, x.mode)
 	profile, digest := s.digests(p.Plan)
 	return s.proposed(subject{p, args}, digest, profile.warnings), nil
 }
@@ -344,7 +345,7 @@ func (s *Supervisor) annotations(tool string) *approval.Annotations {
 func (s *Supervisor) approvedPlan(g approval.Grant) (tools.Plan, error) {
 	x, ok := g.Subject().(subject)
 	if !ok || s.digestOf(x.Plan) != g.Digest() {
-		return tools.Plan{}, drift(errors.New("the plan is not the one that was approved"))
+		return tools.Plan{}, failure.Drift(errors.New("the plan is not the one that was approved"))
 	}
 	return x.Plan, nil
 }
@@ -361,18 +362,10 @@ func (c *call) release(plan tools.Plan) error {
 	}
 	for _, pin := range plan.Pins {
 		if err := pin.Verify(); err != nil {
-			return drift(err)
+			return failure.Drift(err)
 		}
 	}
 	return nil
-}
-
-func drift(err error) error {
-	return &protocol.Error{
-		Code:     protocol.CodeDenied,
-		Message:  "changed between approval and start: " + err.Error(),
-		HintText: "call again, so that what is there now can be approved",
-	}
 }
 
 // confine gives a sandbox for the plan's profile, and no other.
@@ -429,47 +422,34 @@ func (s *Supervisor) run(ctx context.Context, c *call, plan tools.Plan, box conf
 	c.result, err = s.start(ctx, c, plan, box)
 	ended()
 	c.enforced.Ceiling = c.result.Ceiling
-	if c.output.finish() {
+	if c.output.Finish() {
 		c.result.Truncated = true
 	}
-	c.reportPlanted()
+	c.violations = append(c.violations, outcome.LeftBy(c.result.Planted)...)
 	if err := errors.Join(err, stop()); err != nil {
 		return err
 	}
-	s.reportRefusals(c, plan)
-	if err := endError(ctx, c.result, plan.Profile.Limits); err != nil {
+	policy := violation.Policy{Profile: plan.Profile, Operator: s.cfg.Operator}
+	c.violations = append(c.violations, outcome.Refusals(policy, plan.Action, c.result, c.output, c.violations)...)
+	if err := outcome.EndError(ctx, c.result, plan.Profile.Limits); err != nil {
 		return err
 	}
-	return c.parseOutput()
-}
-
-// openNetwork serves the way out of a sandbox and the ways in, for as long as one call
-// runs. stop ends both.
-func (s *Supervisor) openNetwork(ctx context.Context, c *call, plan tools.Plan, box confine.Sandbox) (stop func() error, err error) {
-	if plan.Class == sandboxprofile.ClassRead {
-		return func() error { return nil }, nil // it has no socket
+	if c.proposal.Plan.JSONOutput {
+		c.structured, err = c.output.Json(c.result)
 	}
-	stopEgress, err := s.openEgress(ctx, c, plan, box)
-	if err != nil {
-		return nil, err
-	}
-	stopDoors, err := s.openDoors(ctx, c, plan, box)
-	if err != nil {
-		return nil, errors.Join(err, stopEgress())
-	}
-	return func() error { return errors.Join(stopEgress(), stopDoors()) }, nil
+	return err
 }
 
 // start does the action with the secrets that its program is given. They are
 // read here, behind every decision, and go to the sandbox and nowhere else.
 func (s *Supervisor) start(ctx context.Context, c *call, plan tools.Plan, box confine.Sandbox) (confine.Result, error) {
-	action, files, err := c.withSecrets(plan)
+	action, files, err := c.session.network.WithSecrets(plan)
 	if err != nil {
 		return confine.Result{}, err
 	}
-	defer closeAll(files)
+	defer gateway.CloseAll(files)
 	released := false
-	stdio := c.output.stdio(plan.Action.Exec)
+	stdio := c.output.Stdio(plan.Action.Exec)
 	stdio.Files = files
 	stdio.Hold = func() error {
 		if err := c.release(plan); err != nil {
@@ -486,41 +466,6 @@ func (s *Supervisor) start(ctx context.Context, c *call, plan tools.Plan, box co
 	return r, err
 }
 
-// endError says why a call that started did not end by itself. Its partial
-// output is in the log's counts and has been streamed.
-func endError(ctx context.Context, r confine.Result, l sandboxprofile.Limits) error {
-	switch r.Cause {
-	case confine.TimedOut:
-		return protocol.Errorf(protocol.CodeTimedOut, "timed out after %v; everything it had started was killed", l.Wall).
-			WithHint("split the work, or run it with a longer limits.timeout if the operator agrees (--timeout of sandgate run)")
-	case confine.OutputLimit:
-		return protocol.Errorf(protocol.CodeLimitExceeded, "wrote more than %d bytes of output and was killed", l.Output).
-			WithHint("write to a file, or print less (head, tail, grep)")
-	case confine.PidsLimit:
-		return protocol.Errorf(protocol.CodeLimitExceeded, "had more than %d processes and threads and was killed", cmp.Or(r.Processes, l.Pids)).
-			WithHint("start fewer at a time (make -j4); the limit is sandbox.limits.pids, and --pids of sandgate run")
-	case confine.MemoryLimit:
-		return protocol.Errorf(protocol.CodeLimitExceeded, "used more than %d bytes of memory, files in /tmp and shared memory included, and was killed", l.Memory).
-			WithHint("work on less at a time, start fewer processes, or write large files into the workspace and not into /tmp; the limit is sandbox.limits.memory, and --memory of sandgate run")
-	case confine.HostMemory:
-		return protocol.Errorf(protocol.CodeLimitExceeded, "the host or this container had no memory left, and the sandbox, which held the most, was killed").
-			WithHint("work on less at a time; the operator can lower sandbox.limits.memory, or give the container or unit more (memory.max, MemoryMax=, --memory)")
-	case confine.CPULimit:
-		return protocol.Errorf(protocol.CodeLimitExceeded, "used up its %v of processor time, that of all its processes together, and was killed", l.CPU).
-			WithHint("split the work; the limit is sandbox.limits.cpu")
-	case confine.ScratchLimit:
-		return protocol.Errorf(protocol.CodeLimitExceeded, "wrote more than %d bytes into its private /tmp and HOME and was killed", l.Scratch).
-			WithHint("write large files into the workspace, and remove what is no longer needed")
-	case confine.FileSizeLimit:
-		return protocol.Errorf(protocol.CodeLimitExceeded, "wrote a file larger than %d bytes and was killed", l.FileSize).
-			WithHint("write several smaller files, or compress the output; the limit is sandbox.limits.file_size, and --file-size of sandgate run, and counts holes too")
-	case confine.Cancelled:
-		return &protocol.Error{Code: protocol.CodeCancelled, Message: context.Cause(ctx).Error()}
-	default:
-		return nil
-	}
-}
-
 // record writes how the call ended. The error it returns is what the agent is
 // told: its own if the log took the entry, audit_unavailable if not.
 func (s *Supervisor) record(c *call, err error) error {
@@ -532,7 +477,7 @@ func (s *Supervisor) record(c *call, err error) error {
 	if s.shortages.note(err, time.Now()) {
 		s.cfg.Faults.Warn("calls find no room on the host", "error", err)
 	}
-	failure := wireError(err)
+	failure := failure.Wire(err)
 	if logErr := s.logEnd(c, failure); logErr != nil {
 		return logErr
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/changes"
+	"github.com/sandgate/sandgate/supervisor/outcome"
 	"github.com/sandgate/sandgate/tools"
 )
 
@@ -58,7 +59,7 @@ func (s *Supervisor) keepChanges(c *call, plan tools.Plan) (ended func()) {
 			c.tellUnkept(r.Root(), rec)
 			c.tellBlind(r.Root(), r)
 			if r.Dropped > 0 {
-				c.warnings = append(c.warnings, plural(int64(r.Dropped), "earlier call")+" "+NotUndone+" any more: what is kept of this workspace has reached undo.size")
+				c.warnings = append(c.warnings, outcome.Plural(int64(r.Dropped), "earlier call")+" "+NotUndone+" any more: what is kept of this workspace has reached undo.size")
 			}
 		}
 	}

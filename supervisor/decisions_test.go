@@ -16,6 +16,7 @@ import (
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/confinetest"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/supervisor/history"
 	"github.com/sandgate/sandgate/supervisor/store"
 )
 
@@ -193,13 +194,13 @@ func TestEditedArgumentsAreWhatRuns(t *testing.T) {
 }
 
 // decision is the last decision in the log.
-func (f *fixture) decision(t *testing.T) (last decisionEntry) {
+func (f *fixture) decision(t *testing.T) (last history.DecisionEntry) {
 	t.Helper()
 	for e, err := range audit.Query(f.logPath, audit.Filter{Kinds: []audit.Kind{audit.KindDecision}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		last = decisionEntry{}
+		last = history.DecisionEntry{}
 		if err := json.Unmarshal(e.Data, &last); err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/supervisor/explain"
+	"github.com/sandgate/sandgate/supervisor/failure"
 	"github.com/sandgate/sandgate/supervisor/server"
 	"github.com/sandgate/sandgate/tools"
 )
@@ -59,4 +60,4 @@ func (j judge) Considered(q approval.Call, args map[string]any) ([]tools.Conside
 	return registry.Explain(tools.Call{Tool: q.ToolName, Args: args})
 }
 
-func (judge) Wire(err error) *protocol.Error { return wireError(err) }
+func (judge) Wire(err error) *protocol.Error { return failure.Wire(err) }

@@ -28,7 +28,7 @@
 // (changes.go), and what it was refused can be asked about (widen.go). What a person has to
 // review runs in another supervisor, on a draft, and is decided here (review.go): package relay
 // takes its calls from the one to the other.
-// Commits and tags that git hands over are signed outside of the sandbox (sign.go).
+// Package gateway serves the connections of a call, and signs outside what git hands over.
 //
 // Package server answers on the two sockets, and package explain says what would become of a call
 // and can make none; both know this package by interfaces of their own.

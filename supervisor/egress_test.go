@@ -19,6 +19,7 @@ import (
 	"github.com/sandgate/sandgate/confine/confinetest"
 	"github.com/sandgate/sandgate/egress"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/gateway"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/manifest"
 )
@@ -68,7 +69,7 @@ func newNetworkFixture(t *testing.T, ask bool, allow ...string) *networkFixture 
 		p.Network = sandboxprofile.Network{Mode: sandboxprofile.NetworkProxied, Allow: [][]string{allow}, Ask: ask}
 	}})
 	n := &names{table: map[string]string{"allowed.example.com": "93.184.216.34", "asked.example.com": "93.184.216.35", "inner.example.com": "127.0.0.1"}}
-	f.cfg.Egress = EgressConfig{Resolver: n, Dialer: here{server.Listener.Addr().String()}}
+	f.cfg.Egress = gateway.Config{Resolver: n, Dialer: here{server.Listener.Addr().String()}}
 	writeFile(t, f.ws+"/fetch.py", fmt.Sprintf(fetch, confine.EgressPort))
 	return &networkFixture{f, n}
 }

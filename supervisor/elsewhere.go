@@ -17,6 +17,7 @@ import (
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/failure"
 	"github.com/sandgate/sandgate/tools"
 )
 
@@ -43,7 +44,7 @@ func (s *Supervisor) Decide(ctx context.Context, peer unixsock.Peer, p protocol.
 	}
 	ctx, cancel := c.join(ctx)
 	defer cancel()
-	if err := s.end(c, s.record(c, withCause(ctx, s.perform(ctx, c)))); err != nil {
+	if err := s.end(c, s.record(c, failure.WithCause(ctx, s.perform(ctx, c)))); err != nil {
 		return protocol.ToolsDecided{}, err
 	}
 	return protocol.ToolsDecided{Decision: c.wireDecision(), PlanDigest: c.digest, Warnings: s.warnings(c)}, nil

@@ -136,13 +136,13 @@ func TestWordsAloneAllowElsewhere(t *testing.T) {
 // saysElsewhere looks at the last entry of the log.
 func (f *fixture) saysElsewhere(t *testing.T) {
 	t.Helper()
-	var end endEntry
+	var end history.EndEntry
 	for e, err := range audit.Query(f.logPath, audit.Filter{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		if e.Kind == audit.KindEnd || e.Kind == audit.KindRefused {
-			end = endEntry{}
+			end = history.EndEntry{}
 			if err := json.Unmarshal(e.Data, &end); err != nil {
 				t.Fatal(err)
 			}

@@ -24,6 +24,7 @@ import (
 	"github.com/sandgate/sandgate/internal/loopback"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/gateway"
 	"github.com/sandgate/sandgate/tools/tasks"
 )
 
@@ -486,7 +487,7 @@ func TestAPortIsExposedBesideAnAllowList(t *testing.T) {
 		}
 	}
 	f := newFixture(t, setup{mode: approval.ApproveAll, profile: network(fmt.Sprintf("%d:8000", port))})
-	f.cfg.Egress = EgressConfig{
+	f.cfg.Egress = gateway.Config{
 		Resolver: &lockedNames{names: names{table: map[string]string{"allowed.example.com": "93.184.216.34"}}}, Dialer: here{echoServer(t)},
 	}
 	buildProgram(t, f.ws, "crowd", crowd)

@@ -9,27 +9,16 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/internal/memfile"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/failure"
 	"github.com/sandgate/sandgate/tools"
 )
 
 // What a person approved runs as it was shown. The files that a call starts are held by
 // their content (tools.Hold); while the call runs, its program finds that content there,
 // and no other call can take the files' names.
-
-// freezes says that a plan's frozen files need a sandbox of their own; where nobody is
-// asked, or nothing here runs the plan, no file is frozen.
-func freezes(p *tools.Proposal, mode approval.Mode) {
-	frozen := mode != approval.ApproveAll && p.Request != nil && p.Plan.Kind == tools.Sandboxed
-	for i := range p.Plan.Pins {
-		pin := &p.Plan.Pins[i]
-		pin.Frozen = pin.Frozen && frozen
-		p.Plan.Profile.Fresh = p.Plan.Profile.Fresh || pin.Frozen
-	}
-}
 
 // frozenFiles are those of the calls under way.
 type frozenFiles struct {
@@ -146,7 +135,7 @@ func (s *Supervisor) freeze(ctx context.Context, c *call, plan tools.Plan) ([]co
 		}
 		var content bytes.Buffer
 		if err := pin.Copy(&content); err != nil {
-			return nil, drift(err)
+			return nil, failure.Drift(err)
 		}
 		f, err := memfile.New("frozen", &content)
 		if err != nil {

@@ -31,6 +31,7 @@ import (
 	"github.com/sandgate/sandgate/egress"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/gateway"
 	"github.com/sandgate/sandgate/tools"
 )
 
@@ -168,7 +169,7 @@ func newHostFixture(t *testing.T, site *secureSite) *hostFixture {
 			p.Limits.Wall, p.Limits.OpenFiles = time.Minute, 1024
 			p.Paths["/etc/hosts"], p.Paths["/etc/resolv.conf"] = sandboxprofile.Read, sandboxprofile.Read // git asks for its own name
 		}})
-	f.cfg.Egress = EgressConfig{
+	f.cfg.Egress = gateway.Config{
 		Resolver: &names{table: map[string]string{apiHost: "93.184.216.34", beyondHost: "93.184.216.35"}},
 		Dialer:   here{site.Listener.Addr().String()}, Roots: site.roots,
 	}
@@ -306,12 +307,12 @@ func TestNobodySeesAHostsSecret(t *testing.T) {
 		t.Fatalf("nobody was asked: %v", err)
 	}
 	f.mu.Lock()
-	for _, a := range f.sessions[f.session].authorities {
-		if bytes.Contains(a.bundle, []byte("PRIVATE")) || bytes.Count(a.bundle, []byte("BEGIN")) != 2 || !bytes.Contains(found, a.bundle) {
-			t.Errorf("programs trust %s", a.bundle)
-		}
-	}
+	x := f.sessions[f.session]
 	f.mu.Unlock()
+	a, err := x.network.Authority(sandboxprofile.Profile{Network: sandboxprofile.Network{Terminated: []string{apiHost + ":443"}}}, f.cfg.Egress)
+	if err != nil || bytes.Contains(a.Bundle, []byte("PRIVATE")) || bytes.Count(a.Bundle, []byte("BEGIN")) != 2 || !bytes.Contains(found, a.Bundle) {
+		t.Errorf("programs trust %s, %v", a.Bundle, err)
+	}
 	for where, content := range map[string][]byte{
 		"the sandbox": found, "the output": []byte(text), "the result": result, "the prompt": asked, "the log": readBytes(t, f.logPath),
 	} {
@@ -401,7 +402,7 @@ func TestBadCertificatesGetNoSecret(t *testing.T) {
 	good := f.cfg.Egress.Roots
 	_, f.cfg.Egress.Roots = certified(t, apiHost)
 	f.mu.Lock()
-	f.sessions[f.session].authorities = nil
+	f.sessions[f.session].network = gateway.Session{}
 	f.mu.Unlock()
 	r, text = f.bash(t, call)
 	if !strings.Contains(text, "refused (certificate)") || len(r.Violations) != 1 || !strings.Contains(r.Violations[0].Hint, "nothing was sent") {
@@ -420,40 +421,5 @@ func TestBadCertificatesGetNoSecret(t *testing.T) {
 	}
 	if !slices.Equal(reasons, []egress.Reason{egress.ReasonHandshake, egress.ReasonCertificate, ""}) {
 		t.Errorf("the log holds %q", reasons)
-	}
-}
-
-// TestSessionsHaveAuthoritiesOfTheirOwn: another session has another, calls of one session
-// share theirs, and one that would end before the call is replaced.
-func TestSessionsHaveAuthoritiesOfTheirOwn(t *testing.T) {
-	cfg := EgressConfig{Roots: []byte("-----BEGIN CERTIFICATE-----\n")}
-	p := sandboxprofile.Profile{Limits: sandboxprofile.Limits{Wall: time.Minute}, Network: sandboxprofile.Network{
-		Mode: sandboxprofile.NetworkProxied, Terminated: []string{apiHost + ":443", apiHost + ":8443"}}}
-	one, two := &session{}, &session{}
-	get := func(x *session, p sandboxprofile.Profile) *authority {
-		t.Helper()
-		a, err := x.authority(p, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return a
-	}
-	first := get(one, p)
-	if get(one, p) != first || get(two, p) == first {
-		t.Error("an authority is shared between sessions, or not within one")
-	}
-	other := p
-	other.Network.Terminated = []string{beyondHost + ":443"}
-	if get(one, other) == first {
-		t.Error("an authority is shared between hosts")
-	}
-	long := p
-	long.Limits.Wall = 25 * time.Hour
-	if a := get(one, long); a == first || a.Expires().Before(time.Now().Add(long.Limits.Wall)) {
-		t.Errorf("a call of %v has an authority until %v", long.Limits.Wall, a.Expires())
-	}
-	long.Limits.Wall = time.Duration(sandboxprofile.Unlimited)
-	if a := get(one, long); a.Expires().Before(time.Now().Add(longestCall)) {
-		t.Errorf("a call without end has an authority until %v", a.Expires())
 	}
 }

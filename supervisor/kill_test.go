@@ -18,6 +18,7 @@ import (
 	"github.com/sandgate/sandgate/confine/confinetest"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/history"
 	"github.com/sandgate/sandgate/supervisor/store"
 )
 
@@ -181,7 +182,7 @@ func endsOf(t *testing.T, log string) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var d decisionEntry
+		var d history.DecisionEntry
 		if err := json.Unmarshal(e.Data, &d); err != nil {
 			t.Fatal(err)
 		}

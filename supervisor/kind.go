@@ -8,7 +8,9 @@ import (
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/supervisor/background"
+	"github.com/sandgate/sandgate/supervisor/bounds"
 	"github.com/sandgate/sandgate/supervisor/mcphost"
+	"github.com/sandgate/sandgate/supervisor/outcome"
 	"github.com/sandgate/sandgate/tools"
 )
 
@@ -71,7 +73,7 @@ func (awaited) question(s *Supervisor, c *call, _ tools.Proposal, q *approval.Ca
 }
 
 func (awaited) open(_ *Supervisor, c *call, limit int64) error {
-	c.output = newOutput(c.req.CallID, limit, c.keep(limit), c.notify, c.session.stdin, c.session.sink)
+	c.output = outcome.New(c.req.CallID, limit, c.keep(limit), c.notify, c.session.stdin, c.session.sink)
 	return nil
 }
 
@@ -80,7 +82,7 @@ func (c *call) keep(limit int64) int64 {
 	if c.proposal.Plan.JSONOutput {
 		return limit // it is read
 	}
-	return maxKept
+	return outcome.MaxKept
 }
 
 func (awaited) leave(*Supervisor, *call) {}
@@ -106,7 +108,7 @@ func (inBackground) widens() bool      { return false }
 func (inBackground) staysBehind() bool { return true }
 
 func (k inBackground) open(s *Supervisor, c *call, limit int64) error {
-	c.output = newOutput(c.req.CallID, limit, c.keep(limit), c.notify, k.task.Input(), &Streams{
+	c.output = outcome.New(c.req.CallID, limit, c.keep(limit), c.notify, k.task.Input(), &Streams{
 		Stdout: k.task.Output(protocol.Stdout), Stderr: k.task.Output(protocol.Stderr),
 	})
 	return c.session.tasks.Add(k.task, c.aboutTask(), s.cfg.Tasks)
@@ -139,7 +141,7 @@ func (k *ofServer) propose(_ context.Context, s *Supervisor, _ *call) (tools.Pro
 	p, err := k.process.Server().Start()
 	if err == nil {
 		p.Plan.Profile = s.profiles.bounded(p.Plan.Profile, s.cfg.Operator)
-		bound(&p)
+		bounds.Set(&p)
 	}
 	return p, err
 }
@@ -147,7 +149,7 @@ func (k *ofServer) propose(_ context.Context, s *Supervisor, _ *call) (tools.Pro
 func (k *ofServer) checked(c *call) { k.process.Planned(c.proposal.Plan, c.digest) }
 
 func (k *ofServer) open(_ *Supervisor, c *call, limit int64) error {
-	c.output = newOutput(c.req.CallID, limit, 0, c.notify, k.process.Input(), &Streams{Stdout: k.process.Output(), Stderr: k.process.Errors()})
+	c.output = outcome.New(c.req.CallID, limit, 0, c.notify, k.process.Input(), &Streams{Stdout: k.process.Output(), Stderr: k.process.Errors()})
 	return nil
 }
 

@@ -10,6 +10,8 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/internal/must"
+	"github.com/sandgate/sandgate/supervisor/history"
 )
 
 // sourceRestart is the source of the decision about a request that a supervisor
@@ -78,9 +80,9 @@ func (s *Supervisor) recorded(requests []approval.Pending) (map[string]bool, err
 // logAnswer records the end of a request that is no call's own decision. It is
 // durable when it returns nil.
 func (s *Supervisor) logAnswer(description string, about map[string]any, d approval.Decision) error {
-	e := decisionEntry{Description: description, Decision: d}
+	e := history.DecisionEntry{Description: description, Decision: d}
 	if about != nil {
-		e.Args = mustJSON(about)
+		e.Args = must.JSON(about)
 	}
 	return s.append(context.Background(), audit.Record{
 		Kind: audit.KindAnswer, Session: d.SessionID, Agent: d.Agent, Tool: d.ToolName, Digest: d.Digest,

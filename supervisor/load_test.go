@@ -22,6 +22,7 @@ import (
 	"github.com/sandgate/sandgate/egress"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/gateway"
 )
 
 // crowd opens many tunnels through the proxy of its sandbox, waits until all of them
@@ -132,7 +133,7 @@ func TestAThousandConnectionsOfOneSandbox(t *testing.T) {
 				p.Network = sandboxprofile.Network{Mode: sandboxprofile.NetworkProxied, Allow: [][]string{{"allowed.example.com:7000"}}}
 				p.Limits.OpenFiles = 4 * n
 			}})
-			f.cfg.Egress = EgressConfig{
+			f.cfg.Egress = gateway.Config{
 				Resolver: &lockedNames{names: names{table: map[string]string{"allowed.example.com": "93.184.216.34"}}},
 				Dialer:   here{echoServer(t)}, Limits: egress.Limits{Connections: limit},
 			}

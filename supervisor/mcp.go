@@ -10,9 +10,10 @@ import (
 	"time"
 
 	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/internal/must"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/supervisor/failure"
 	"github.com/sandgate/sandgate/supervisor/mcphost"
-	"github.com/sandgate/sandgate/supervisor/server"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/mcp"
 )
@@ -73,7 +74,7 @@ func (s *Supervisor) launch(x *session) mcphost.Launch {
 func (s *Supervisor) callServer(ctx context.Context, c *call, plan tools.Plan) error {
 	op := plan.MCP
 	if err := c.session.servers.Drift(op); err != nil {
-		return drift(err)
+		return failure.Drift(err)
 	}
 	if err := c.release(plan); err != nil {
 		return err
@@ -98,22 +99,11 @@ func (s *Supervisor) callServer(ctx context.Context, c *call, plan tools.Plan) e
 	return nil
 }
 
-// isCancelled reports whether an error is the agent's, the session's or the
-// supervisor's word that a call is no longer wanted.
-func isCancelled(err error) bool {
-	for _, c := range []error{context.Canceled, server.ErrCancelled, server.ErrSessionEnding, errSessionClosed, errShuttingDown, server.ErrDisconnected} {
-		if errors.Is(err, c) {
-			return true
-		}
-	}
-	return false
-}
-
 // digestOfTools identifies what a session can call.
 func digestOfTools(own string, more []protocol.Tool) string {
 	if len(more) == 0 {
 		return own
 	}
-	sum := sha256.Sum256(append([]byte(own), mustJSON(more)...))
+	sum := sha256.Sum256(append([]byte(own), must.JSON(more)...))
 	return "sha256:" + hex.EncodeToString(sum[:])
 }

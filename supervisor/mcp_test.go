@@ -13,6 +13,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/confine/confinetest"
+	"github.com/sandgate/sandgate/internal/must"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/server"
@@ -271,7 +272,7 @@ func TestMCPServersAreConfined(t *testing.T) {
 	f := mcpFixture(t, setup{mode: approval.ApproveAll}, "s")
 	home := func(path string) string {
 		t.Helper()
-		r, e := f.call(context.Background(), "s_home", `{"path": `+string(mustJSON(path))+`}`)
+		r, e := f.call(context.Background(), "s_home", `{"path": `+string(must.JSON(path))+`}`)
 		if e != nil {
 			t.Fatal(e)
 		}

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/internal/must"
 )
 
 // maxMetadata is how much a runtime can say about a session or a call, in bytes of
@@ -32,16 +32,7 @@ func (s *Supervisor) metadata(c *call) json.RawMessage {
 		return nil
 	}
 	if c.metadata == nil {
-		c.metadata = s.told(mustJSON(c.req.Metadata))
+		c.metadata = s.told(must.JSON(c.req.Metadata))
 	}
 	return c.metadata
-}
-
-// A sessionEntry is what the log keeps of the opening of a session.
-type sessionEntry struct {
-	Event    string          `json:"event"`
-	Mode     approval.Mode   `json:"mode"`
-	Name     string          `json:"name,omitempty"`
-	Draft    string          `json:"draft,omitempty"` // that its calls work on
-	Metadata json.RawMessage `json:"metadata"`
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -16,6 +17,8 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/failure"
+	"github.com/sandgate/sandgate/supervisor/outcome"
 	"github.com/sandgate/sandgate/supervisor/server"
 	"github.com/sandgate/sandgate/tools"
 )
@@ -73,6 +76,12 @@ func held(written, got []byte, gapAt int, missing int64) string {
 	return ""
 }
 
+// streamOf is what a program writes one of its streams to.
+func streamOf(o *outcome.Output, s protocol.Stream) io.Writer {
+	stdio := o.Stdio(nil)
+	return map[protocol.Stream]io.Writer{protocol.Stdout: stdio.Stdout, protocol.Stderr: stdio.Stderr}[s]
+}
+
 // TestOutputKeepsBothEnds: whatever is written in whatever turns, the result and the
 // notifications hold all of it up to the limit, and of more the two ends of each
 // stream, and tell what is missing.
@@ -82,15 +91,15 @@ func TestOutputKeepsBothEnds(t *testing.T) {
 		limit := rapid.Int64Range(0, 400).Draw(t, "limit")
 		written, got := map[protocol.Stream][]byte{}, newReceived()
 		keep := rapid.Int64Range(0, limit).Draw(t, "keep")
-		o := newOutput("c", limit, keep, got.notify, nil, nil)
+		o := outcome.New("c", limit, keep, got.notify, nil, nil)
 		total := int64(0)
 		for i := range rapid.IntRange(0, 40).Draw(t, "writes") {
 			s := rapid.SampledFrom(streams).Draw(t, "stream")
 			p := []byte(strings.Repeat(string(rune('a'+i%26)), rapid.IntRange(1, 60).Draw(t, "bytes")))
-			_, _ = streamWriter{o, s}.Write(p)
+			_, _ = streamOf(o, s).Write(p)
 			written[s], total = append(written[s], p...), total+int64(len(p))
 		}
-		if dropped := o.finish(); dropped != (total > limit) {
+		if dropped := o.Finish(); dropped != (total > limit) {
 			t.Fatalf("%d bytes within a limit of %d: dropped %v", total, limit, dropped)
 		}
 		for _, s := range streams {
@@ -98,7 +107,7 @@ func TestOutputKeepsBothEnds(t *testing.T) {
 				t.Fatalf("%s, as notified: %s", s, fault)
 			}
 		}
-		checkContent(t, o.content(), written, limit)
+		checkContent(t, o.Content(), written, limit)
 	})
 }
 
@@ -132,11 +141,11 @@ func checkContent(t rapid.TB, content []protocol.Content, written map[protocol.S
 // TestCutsKeepTextText: no cut makes bytes of a text by halving a character.
 func TestCutsKeepTextText(t *testing.T) {
 	for limit := range int64(40) {
-		o := newOutput("c", 40+limit, maxKept, func(protocol.Method, any) {}, nil, nil)
+		o := outcome.New("c", 40+limit, outcome.MaxKept, func(protocol.Method, any) {}, nil, nil)
 		for range 50 {
-			o.add(protocol.Stdout, []byte("a\u20ac\U0001F600"))
+			_, _ = streamOf(o, protocol.Stdout).Write([]byte("a\u20ac\U0001F600"))
 		}
-		for _, c := range o.content() {
+		for _, c := range o.Content() {
 			if c.Type != protocol.ContentText || !utf8.ValidString(c.Text) {
 				t.Errorf("within %d bytes: %q %q", 40+limit, c.Text, c.Blob)
 			}
@@ -147,10 +156,10 @@ func TestCutsKeepTextText(t *testing.T) {
 // TestLongOutputIsShortenedForTheMessage: what would be too long for a message when
 // it is escaped has both its ends in the result.
 func TestLongOutputIsShortenedForTheMessage(t *testing.T) {
-	o := newOutput("c", 10<<20, maxKept, func(protocol.Method, any) {}, nil, nil)
-	o.add(protocol.Stdout, []byte("first\n"))
-	o.add(protocol.Stdout, make([]byte, 8<<20))
-	o.add(protocol.Stdout, []byte("last\n"))
+	o := outcome.New("c", 10<<20, outcome.MaxKept, func(protocol.Method, any) {}, nil, nil)
+	_, _ = streamOf(o, protocol.Stdout).Write([]byte("first\n"))
+	_, _ = streamOf(o, protocol.Stdout).Write(make([]byte, 8<<20))
+	_, _ = streamOf(o, protocol.Stdout).Write([]byte("last\n"))
 	r := callResult(&call{output: o, proposal: tools.Proposal{Plan: tools.Plan{Action: sandboxprofile.Action{Kind: sandboxprofile.Exec}}}}, nil)
 	if len(r.Content) != 3 || !strings.HasPrefix(r.Content[0].Text, "first\n") || !strings.HasSuffix(r.Content[2].Text, "last\n") {
 		t.Fatalf("%d pieces", len(r.Content))
@@ -167,10 +176,10 @@ func TestLongOutputIsShortenedForTheMessage(t *testing.T) {
 // and all of it is handed on.
 func TestMoreThanAResultHolds(t *testing.T) {
 	got := newReceived()
-	o := newOutput("c", 1<<30, maxKept, got.notify, nil, nil)
+	o := outcome.New("c", 1<<30, outcome.MaxKept, got.notify, nil, nil)
 	written := 0
 	write := func(s string) {
-		o.add(protocol.Stdout, []byte(s))
+		_, _ = streamOf(o, protocol.Stdout).Write([]byte(s))
 		written += len(s)
 	}
 	write("first\n")
@@ -178,13 +187,13 @@ func TestMoreThanAResultHolds(t *testing.T) {
 		write(strings.Repeat("x", 1<<20))
 	}
 	write("last\n")
-	if o.finish() {
+	if o.Finish() {
 		t.Error("some was dropped")
 	}
 	if n := len(got.data[protocol.Stdout]); n != written || len(got.omitted) > 0 {
 		t.Errorf("%d bytes of %d were handed on, omitted %v", n, written, got.omitted)
 	}
-	if n := o.kept.size(); n > maxKept {
+	if n := o.Size(); n > outcome.MaxKept {
 		t.Errorf("%d bytes are kept", n)
 	}
 	r := callResult(&call{output: o, proposal: tools.Proposal{Plan: tools.Plan{Action: sandboxprofile.Action{Kind: sandboxprofile.Exec}}}}, nil)
@@ -195,7 +204,7 @@ func TestMoreThanAResultHolds(t *testing.T) {
 }
 
 // sh runs a line of shell through the whole path.
-func (f *fixture) sh(t *testing.T, line string, notify notifyFunc) (protocol.CallResult, *protocol.Error) {
+func (f *fixture) sh(t *testing.T, line string, notify outcome.Notify) (protocol.CallResult, *protocol.Error) {
 	t.Helper()
 	args, err := json.Marshal(map[string]any{"argv": []string{"/bin/bash", "-c", line}})
 	if err != nil {
@@ -205,7 +214,7 @@ func (f *fixture) sh(t *testing.T, line string, notify notifyFunc) (protocol.Cal
 	if err == nil {
 		return r, nil
 	}
-	e := wireError(err)
+	e := failure.Wire(err)
 	if e.Result == nil {
 		t.Fatal(e)
 	}

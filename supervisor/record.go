@@ -2,8 +2,6 @@ package supervisor
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"sync"
@@ -12,73 +10,14 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/protocol"
-	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/failure"
 	"github.com/sandgate/sandgate/supervisor/history"
 	"github.com/sandgate/sandgate/tools"
 )
 
-// A decisionEntry is what the log keeps of a decision: who or what decided, and
-// the plan it was about, whole but for the bytes of a file.
-type decisionEntry struct {
-	Description string            `json:"description,omitempty"`
-	Rule        string            `json:"rule,omitempty"`
-	Args        json.RawMessage   `json:"args,omitempty"` // without the content of files
-	Decision    approval.Decision `json:"decision"`
-	Plan        *planEntry        `json:"plan,omitempty"`
-	Content     *contentEntry     `json:"content,omitempty"`
-	// Metadata is what the agent runtime says about the call.
-	Metadata json.RawMessage `json:"metadata,omitempty"`
-	// Elsewhere is set if the agent carries the call out itself.
-	Elsewhere bool `json:"elsewhere,omitempty"`
-	// Asked is what the agent asked for, where the approver edited it.
-	Asked *askedEntry `json:"asked,omitempty"`
-}
-
-// askedEntry is the plan that an edit replaced.
-type askedEntry struct {
-	Digest  string        `json:"digest"`
-	Plan    *planEntry    `json:"plan"`
-	Content *contentEntry `json:"content,omitempty"`
-}
-
-// planEntry is a plan with its profile by digest. The profile itself is written
-// with the first decision of this supervisor that has it: it is the same for most
-// calls, and larger than all the rest.
-type planEntry struct {
-	tools.Plan
-	Profile       *sandboxprofile.Profile `json:"profile,omitempty"`
-	ProfileDigest string                  `json:"profile_digest"`
-}
-
-// contentEntry stands for content that is not copied into the log.
-type contentEntry struct {
-	Bytes  int    `json:"bytes"`
-	SHA256 string `json:"sha256"`
-}
-
-type endEntry struct {
-	Error      *protocol.Error `json:"error,omitempty"`
-	ExitCode   int             `json:"exit_code"`
-	Signal     string          `json:"signal,omitempty"`
-	Errno      string          `json:"errno,omitempty"`
-	Cause      string          `json:"cause,omitempty"`
-	DurationMS int64           `json:"duration_ms"` // of the tool
-	TotalMS    int64           `json:"total_ms"`    // from request to end, waiting for an approver included
-	Stdout     int64           `json:"stdout_bytes"`
-	Stderr     int64           `json:"stderr_bytes"`
-	Truncated  bool            `json:"truncated,omitempty"`
-	EnforcedBy any             `json:"enforced_by,omitempty"`
-	Elsewhere  bool            `json:"elsewhere,omitempty"` // carried out by the agent: nothing enforced the profile
-	Violations any             `json:"violations,omitempty"`
-
-	Exposed []protocol.ExposedPort `json:"exposed,omitempty"`
-	// Metadata is what the agent runtime says about a call that has no decision.
-	Metadata json.RawMessage `json:"metadata,omitempty"`
-}
-
 // logDecision hands the decision to the log; c.durable says when it is on the disk.
 func (s *Supervisor) logDecision(ctx context.Context, c *call) error {
-	e := decisionEntry{Rule: c.proposal.Rule, Args: c.loggedArgs(c.req.Args), Decision: c.decision, Metadata: s.metadata(c), Elsewhere: c.kind.elsewhere()}
+	e := history.DecisionEntry{Rule: c.proposal.Rule, Args: c.loggedArgs(c.req.Args), Decision: c.decision, Metadata: s.metadata(c), Elsewhere: c.kind.elsewhere()}
 	if len(e.Decision.Args) > 0 {
 		e.Decision.Args = c.loggedArgs(e.Decision.Args)
 	}
@@ -89,7 +28,7 @@ func (s *Supervisor) logDecision(ctx context.Context, c *call) error {
 		e.Plan, e.Content = s.planEntry(c.proposal.Plan, c.profile)
 	}
 	if c.asked != nil {
-		e.Asked = &askedEntry{Digest: c.asked.Digest()}
+		e.Asked = &history.AskedEntry{Digest: c.asked.Digest()}
 		e.Asked.Plan, e.Asked.Content = s.planEntry(*c.asked, s.profiles.known(c.asked.Profile))
 	}
 	// A call that is cancelled at this very moment has still been decided.
@@ -108,9 +47,9 @@ func (s *Supervisor) logDecision(ctx context.Context, c *call) error {
 	return nil
 }
 
-func (s *Supervisor) planEntry(p tools.Plan, profile knownProfile) (*planEntry, *contentEntry) {
-	plan, content := withoutContent(p)
-	e := &planEntry{Plan: plan, ProfileDigest: profile.digest}
+func (s *Supervisor) planEntry(p tools.Plan, profile knownProfile) (*history.PlanEntry, *history.ContentEntry) {
+	plan, content := history.WithoutContent(p)
+	e := &history.PlanEntry{Plan: plan, ProfileDigest: profile.digest}
 	if _, known := s.logged.LoadOrStore(e.ProfileDigest, true); !known {
 		e.Profile = &plan.Profile
 	}
@@ -131,7 +70,7 @@ func (s *Supervisor) appended(err error) error {
 		return nil
 	}
 	s.auditFailure.Store(&err)
-	return auditWire(err)
+	return failure.Audit(err)
 }
 
 // owedEnds are the ends of calls that ran and whose log had no room at that moment: without
@@ -173,7 +112,7 @@ func (s *Supervisor) logEnd(c *call, failure *protocol.Error) error {
 	if c.durable == nil || c.durable() != nil {
 		kind = audit.KindRefused
 	}
-	e := endEntry{
+	e := history.EndEntry{
 		Error: failure, ExitCode: c.result.ExitCode, Signal: c.result.Signal, Errno: c.result.Errno, Cause: string(c.result.Cause),
 		DurationMS: c.result.Duration.Milliseconds(), TotalMS: time.Since(c.started).Milliseconds(),
 		Stdout: c.result.Stdout, Stderr: c.result.Stderr, Truncated: c.result.Truncated,
@@ -225,39 +164,6 @@ func (c *call) loggedArgs(args json.RawMessage) json.RawMessage {
 		return nil
 	}
 	return history.Args(string(c.req.Tool), args)
-}
-
-// withoutContent replaces the bytes of a file to be written, the edits of one
-// as JSON, or a program's standard input by their size and digest: the log proves
-// what was written without holding it.
-func withoutContent(p tools.Plan) (tools.Plan, *contentEntry) {
-	if exec := p.Action.Exec; exec != nil && exec.Stdin != nil {
-		program := *exec
-		program.Stdin = nil
-		p.Action.Exec = &program
-		return p, contentOf(exec.Stdin)
-	}
-	p.MCP.Args = nil // they stand in the entry already
-	if p.Action.File == nil {
-		return p, nil
-	}
-	op := *p.Action.File
-	var content []byte
-	switch p.Action.Kind {
-	case sandboxprofile.WriteFile:
-		content, op.Content = op.Content, nil
-	case sandboxprofile.EditFile:
-		content, op.Edits = mustJSON(op.Edits), nil
-	default:
-		return p, nil
-	}
-	p.Action.File = &op
-	return p, contentOf(content)
-}
-
-func contentOf(content []byte) *contentEntry {
-	sum := sha256.Sum256(content)
-	return &contentEntry{Bytes: len(content), SHA256: hex.EncodeToString(sum[:])}
 }
 
 // decisionOf is the decision in a grant, or in the refusal that came instead.

@@ -122,18 +122,3 @@ func TestFileToolsObserve(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
-
-func TestTheTailOfALongStreamIsKept(t *testing.T) {
-	var o tail
-	for range 1000 {
-		_, _ = o.Write([]byte(strings.Repeat("x", 1000) + "\n"))
-	}
-	_, _ = o.Write([]byte("the end"))
-	if got := string(o.bytes()); len(got) != maxTail || !strings.HasSuffix(got, "x\nthe end") {
-		t.Errorf("got %d bytes ending in %q", len(got), got[max(0, len(got)-20):])
-	}
-	_, _ = o.Write([]byte(strings.Repeat("y", 5*maxTail)))
-	if got := string(o.bytes()); len(got) != maxTail || strings.Trim(got, "y") != "" || cap(o.b) > 16*maxTail {
-		t.Errorf("got %d bytes, capacity %d", len(got), cap(o.b))
-	}
-}

@@ -2,15 +2,17 @@ package supervisor
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/internal/must"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/failure"
+	"github.com/sandgate/sandgate/supervisor/history"
+	"github.com/sandgate/sandgate/supervisor/outcome"
 	"github.com/sandgate/sandgate/supervisor/server"
 	"github.com/sandgate/sandgate/tools"
 )
@@ -32,13 +34,13 @@ func callResult(c *call, warnings []string) protocol.CallResult {
 		EnforcedBy:  protocol.EnforcedBy(c.enforced),
 		Warnings:    warnings,
 	}
-	tooLong := c.output.tooLong()
+	tooLong := c.output.Size() >= protocol.MaxMessage // less can be too long too, when it is escaped
 	if !tooLong {
-		r.Content = c.output.content()
+		r.Content = c.output.Content()
 		tooLong = c.output != nil && server.TooLong(r)
 	}
 	if tooLong {
-		r.Content, r.Truncated = c.output.shorter(), true
+		r.Content, r.Truncated = c.output.Shorter(), true
 	}
 	switch {
 	case c.answered != nil:
@@ -46,40 +48,12 @@ func callResult(c *call, warnings []string) protocol.CallResult {
 	case c.unstarted != "":
 		r.Content = append(r.Content, protocol.NewContent(protocol.Stderr, []byte(c.unstarted)))
 	case c.proposal.Plan.Action.Kind != sandboxprofile.Exec:
-		fileResult(&r, c)
+		outcome.OfFile(&r, c.proposal.Plan, c.result)
 	case c.result.Cause == confine.NotStarted:
-		text := "sandgate: " + notStarted(c.result, c.proposal.Plan.Action.Exec) + "\n"
+		text := "sandgate: " + outcome.NotStarted(c.result, c.proposal.Plan.Action.Exec) + "\n"
 		r.Content = append(r.Content, protocol.NewContent(protocol.Stderr, []byte(text)))
 	}
 	return r
-}
-
-// notStarted says what kept a program from starting.
-func notStarted(r confine.Result, p *sandboxprofile.Program) string {
-	if r.Op == confine.OpChdir {
-		return fmt.Sprintf("cannot start in the directory %s: %s: programs are shown no such directory; give another as dir, or ask the user to set sandbox.workdir", p.Dir, r.Errno)
-	}
-	return p.Path + ": " + r.Errno
-}
-
-// reportPlanted turns what the call left against the protected patterns into
-// violations.
-func (c *call) reportPlanted() {
-	list := c.result.Planted
-	for _, p := range list[:min(len(list), maxViolations)] {
-		reason := p.Reason + " and was made by this call: "
-		if p.Kept == "" {
-			reason += "look at it before a program of yours follows it"
-		} else {
-			reason += "it was moved to " + p.Kept
-		}
-		c.violations = append(c.violations, protocol.Violation{
-			Kind: protocol.ViolationFile, Basis: protocol.Observed, Path: p.Path, Right: protocol.RightWrite, Reason: reason})
-	}
-	if more := len(list) - maxViolations; more > 0 {
-		c.violations = append(c.violations, protocol.Violation{Kind: protocol.ViolationFile, Basis: protocol.Observed,
-			Reason: fmt.Sprintf("%d more were made by this call", more)})
-	}
 }
 
 // notFound makes a result, as a shell would, of a program that is not there or
@@ -111,14 +85,6 @@ func (s *Supervisor) withEvidence(c *call, e *protocol.Error) *protocol.Error {
 		out.Result = &r
 	}
 	return &out
-}
-
-func mustJSON(v any) json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(fmt.Sprintf("supervisor: bug: %T does not marshal: %v", v, err))
-	}
-	return b
 }
 
 // wireDecision names the rule that decided: a standing rule or remembered answer
@@ -163,14 +129,14 @@ func (s *Supervisor) checkResult(c *call, p tools.Proposal, checked error) (prot
 		r.Rule = forecast.Rule
 	}
 	if err := s.refuseUnconfined(); err != nil {
-		e := wireError(err)
+		e := failure.Wire(err)
 		r.Decision, r.Reason, r.Hint = protocol.CheckDeny, e.Message, e.HintText
 	}
-	if e := wireError(checked); e != nil {
+	if e := failure.Wire(checked); e != nil {
 		r.Reason, r.Hint = e.Message, e.HintText
 		return r, nil
 	}
-	plan, _ := withoutContent(p.Plan)
+	plan, _ := history.WithoutContent(p.Plan)
 	plan.Pins = slices.Clone(plan.Pins)
 	for i := range plan.Pins { // what is asked about before it is read is not told by its hash
 		pin := &plan.Pins[i]
@@ -181,6 +147,6 @@ func (s *Supervisor) checkResult(c *call, p tools.Proposal, checked error) (prot
 			*pin, r.PlanDigest = tools.Pin{Path: pin.Path}, ""
 		}
 	}
-	r.Plan, r.Profile = mustJSON(plan), mustJSON(plan.Profile)
+	r.Plan, r.Profile = must.JSON(plan), must.JSON(plan.Profile)
 	return r, nil
 }

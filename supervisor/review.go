@@ -14,8 +14,11 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/internal/must"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/failure"
+	"github.com/sandgate/sandgate/supervisor/history"
 	"github.com/sandgate/sandgate/supervisor/mcphost"
 )
 
@@ -69,7 +72,7 @@ type DraftChanges struct {
 
 // digestOf is the SHA-256 of a value's JSON, whose keys come out sorted.
 func digestOf(v any) string {
-	sum := sha256.Sum256(mustJSON(v))
+	sum := sha256.Sum256(must.JSON(v))
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
@@ -86,7 +89,7 @@ func (s *Supervisor) beginDraft(ctx context.Context, x *session) (Draft, error) 
 			WithHint("`sandgate run --review` runs a command on a draft; `sandgate serve` makes them for its agents")
 	}
 	if err := s.refuseUnconfined(); err != nil {
-		return nil, wireError(err)
+		return nil, failure.Wire(err)
 	}
 	d, err := s.cfg.BeginDraft(ctx)
 	if err != nil {
@@ -258,7 +261,7 @@ func (s *Supervisor) reviewFailed(x *session, d Draft, err error) {
 	text := fmt.Sprintf("what draft %s changed is not in the workspace: %v", d.ID(), err)
 	_ = s.append(context.WithoutCancel(s.ctx), audit.Record{ // the answer is in the log already
 		Kind: audit.KindRefused, Session: string(x.id), Agent: x.agent, Tool: toolReview,
-		Data: endEntry{Error: protocol.Errorf(protocol.CodeDenied, "%s", text).WithHint("`sandgate review` has it")},
+		Data: history.EndEntry{Error: protocol.Errorf(protocol.CodeDenied, "%s", text).WithHint("`sandgate review` has it")},
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,6 +16,7 @@ import (
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/confine/confinetest"
+	"github.com/sandgate/sandgate/internal/must"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/explain"
@@ -113,7 +114,7 @@ func TestDecisionsAreRecordedWhole(t *testing.T) {
 			t.Fatalf("%s %s: %d decisions in the log, want one more than %d", c.tool, c.args, len(list), before)
 		}
 		e := list[before]
-		var in decisionEntry
+		var in history.DecisionEntry
 		if err := json.Unmarshal(e.Data, &in); err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +179,7 @@ func TestReplayFindsWhatChanged(t *testing.T) {
 	f := newFixture(t, setup{mode: approval.Interactive, timeout: 20 * time.Millisecond})
 	desk := f.withRules(t)
 	for _, c := range []string{"ls", "rm x", "make a", "make b"} {
-		_, _ = f.call(context.Background(), "shell", string(mustJSON(map[string]string{"command": c})))
+		_, _ = f.call(context.Background(), "shell", string(must.JSON(map[string]string{"command": c})))
 	}
 	replay := func() (lines []string, sum explain.ReplaySummary) {
 		sum, err := desk.Replay(context.Background(), history.Decisions(audit.Query(f.logPath, audit.Filter{})), func(r explain.Replayed) error {
@@ -288,7 +289,7 @@ func TestChangesDoWhatTheySay(t *testing.T) {
 	f := newFixture(t, setup{mode: approval.Interactive})
 	desk := f.withRules(t)
 	for _, command := range []string{"make check", "ls", "ls -la; make x", "go vet ./... && go test ./..."} {
-		ask := protocol.RulesTest{Tool: "shell", Args: mustJSON(map[string]string{"command": command})}
+		ask := protocol.RulesTest{Tool: "shell", Args: must.JSON(map[string]string{"command": command})}
 		before, err := desk.Test(self, ask)
 		if err != nil {
 			t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/supervisor/failure"
 )
 
 // TestAShortageIsRetryableAndTold: the agent may call again, and the operator sees it
@@ -18,7 +19,7 @@ func TestAShortageIsRetryableAndTold(t *testing.T) {
 	var s shortages
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	short := &confine.Shortage{Op: "start bubblewrap", Err: unix.EAGAIN}
-	if e := wireError(short); e.Code != protocol.CodeTooManyRequests || e.HintText == "" {
+	if e := failure.Wire(short); e.Code != protocol.CodeTooManyRequests || e.HintText == "" {
 		t.Errorf("%+v", e)
 	}
 	for _, err := range []error{nil, errors.New("broken"), &confine.Unenforceable{Part: "user namespaces", Reason: "barred"}} {
@@ -26,7 +27,7 @@ func TestAShortageIsRetryableAndTold(t *testing.T) {
 			t.Errorf("%v is no shortage", err)
 		}
 	}
-	if e := wireError(errors.New("broken")); e.Code != protocol.CodeSandboxFailed {
+	if e := failure.Wire(errors.New("broken")); e.Code != protocol.CodeSandboxFailed {
 		t.Errorf("%+v", e)
 	}
 	if !s.note(short, start) || s.note(short, start.Add(time.Second)) {

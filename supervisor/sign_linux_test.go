@@ -17,6 +17,7 @@ import (
 	"github.com/sandgate/sandgate/internal/gitsign"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/gateway"
 )
 
 const sendToSign = `
@@ -49,13 +50,13 @@ func TestSignaturesAreAskedAbout(t *testing.T) {
 	f := newFixture(t, setup{mode: approval.Interactive, profile: func(p *sandboxprofile.Profile) {
 		p.Network = sandboxprofile.Network{Mode: sandboxprofile.NetworkProxied, Allow: [][]string{{egress.OwnRule(gitsign.Host, gitsign.Service)}}}
 	}})
-	f.cfg.Signing = &Signing{Ask: true, Signer: gitsign.Signer{Repository: f.ws, Home: home}}
+	f.cfg.Egress.Signing = &gateway.Signing{Ask: true, Signer: gitsign.Signer{Repository: f.ws, Home: home}}
 	writeFile(t, f.ws+"/send.py", fmt.Sprintf(sendToSign, confine.EgressPort, key+".pub"))
 	var asked []approval.Pending
 	var shown string
 	var answer approval.Answer
 	f.answer(t, func(p approval.Pending) {
-		if p.ToolName != toolSign {
+		if p.ToolName != gateway.ToolSign {
 			f.mustAnswer(t, p, approval.Answer{Allow: true, Approver: "test"})
 			return
 		}

@@ -18,13 +18,16 @@ import (
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/confine"
-	"github.com/sandgate/sandgate/egress"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/background"
 	"github.com/sandgate/sandgate/supervisor/changes"
+	"github.com/sandgate/sandgate/supervisor/failure"
+	"github.com/sandgate/sandgate/supervisor/gateway"
+	"github.com/sandgate/sandgate/supervisor/history"
 	"github.com/sandgate/sandgate/supervisor/mcphost"
+	"github.com/sandgate/sandgate/supervisor/outcome"
 	"github.com/sandgate/sandgate/supervisor/rulebook"
 	"github.com/sandgate/sandgate/tools"
 )
@@ -58,7 +61,7 @@ type Config struct {
 	// of it.
 	Recovered []confine.Planted
 	// Egress bounds tools whose profile has an allow-list of hosts.
-	Egress EgressConfig
+	Egress gateway.Config
 	// Rules are the standing rules; nil is none, and none can be added.
 	Rules *rulebook.Book
 	// Workdir and Paths are what tools.list says of the directories that tools reach.
@@ -68,8 +71,6 @@ type Config struct {
 	LeftBehind LeftBehind
 	// Tasks bounds what runs in the background; its zero value lets nothing run there.
 	Tasks background.Limits
-	// Signing signs commits and tags that programs make; nil signs nothing.
-	Signing *Signing
 	// Changes keeps what calls change, so that it can be undone; nil keeps nothing.
 	Changes *changes.Store
 	// Caches is where what can be made again is kept between calls: nothing there is to be undone.
@@ -84,9 +85,6 @@ type Config struct {
 	// Decided is told of every decision, with what it was about in words and without
 	// secrets, before the call goes on: it must not wait for anything. nil is nobody.
 	Decided func(d approval.Decision, subject string)
-	// Connected is told of every connection that a call made or was refused, once it has ended, from many
-	// goroutines. nil is nobody.
-	Connected func(egress.Event)
 	// Warnings are said in status and in every result.
 	Warnings []string
 	// Faults takes what an operator should know and no call tells; nil discards it.
@@ -101,21 +99,6 @@ type LeftBehind interface {
 	Waiting() []approval.Pending
 	// Discard forgets them. It is called once their end is in the log.
 	Discard() error
-}
-
-// EgressConfig is what holds for every connection of every tool.
-type EgressConfig struct {
-	// AllowPrivate lets names lead to private addresses.
-	AllowPrivate bool
-	// Limits bound the connections of one call.
-	Limits egress.Limits
-	// Upstream is the proxy that connections leave the machine by; its zero value is none.
-	Upstream egress.Upstream
-	Resolver egress.Resolver // nil is the host's
-	Dialer   egress.Dialer   // nil is plain TCP
-	// Roots are the certificates, as PEM, that hosts are checked by where TLS ends at
-	// the proxy, and that programs trust then; nil is what the machine trusts.
-	Roots []byte
 }
 
 // A SessionConfiner keeps sandboxes for one session and no other.
@@ -139,7 +122,7 @@ type Supervisor struct {
 	leftBehind   int      // set by New
 	// enforced is what held the last program; before the first, Config.Tried.
 	enforced atomic.Pointer[confine.Enforced]
-	ports    hostPorts
+	ports    gateway.Ports
 	frozen   frozenFiles
 
 	naming sync.Mutex // while a named session is opened; before mu
@@ -161,7 +144,7 @@ type Supervisor struct {
 // New starts a supervisor and records that it did.
 func New(cfg Config) (*Supervisor, error) {
 	cfg.MCP = cfg.MCP.WithDefaults()
-	cfg.MCP.Version, cfg.MCP.Cancelled = cfg.Version, isCancelled
+	cfg.MCP.Version, cfg.MCP.Cancelled = cfg.Version, failure.IsCancelled
 	if cfg.Faults == nil {
 		cfg.Faults = slog.New(slog.DiscardHandler)
 	}
@@ -205,7 +188,7 @@ func (s *Supervisor) Close() error {
 	}
 	s.mu.Unlock()
 	for _, x := range open {
-		x.end(errShuttingDown)
+		x.end(failure.ErrShuttingDown)
 	}
 	s.running.Wait()
 	for _, x := range open {
@@ -216,11 +199,6 @@ func (s *Supervisor) Close() error {
 	s.unsubscribe()
 	return s.append(context.Background(), audit.Record{Kind: audit.KindStop})
 }
-
-var (
-	errShuttingDown  = errors.New("the supervisor is shutting down")
-	errSessionClosed = errors.New("the session was closed")
-)
 
 // A session is one agent's conversation: its mode, its memory, its calls.
 type session struct {
@@ -248,24 +226,16 @@ type session struct {
 
 	tasks   background.Tasks
 	servers *mcphost.Processes // nil has none, and starts none
+	network gateway.Session
 
 	calls   sync.WaitGroup
 	mu      sync.Mutex
 	counts  protocol.SessionClosed
 	running int
-	// placeholders stand for credentials in what this session's programs are given.
-	placeholders map[sandboxprofile.Secret]string
-	// authorities sign for the hosts where TLS ends at the proxy, by these.
-	authorities map[string]*authority
 }
 
 // Streams are where a session's programs write when nobody listens on a socket.
-type Streams struct {
-	Stdin          io.Reader
-	Stdout, Stderr io.Writer
-	// Terminal is who a program's terminal is for, if it has one; nil: Stdin and Stdout.
-	Terminal *confine.Terminal
-}
+type Streams = outcome.Streams
 
 // join makes a context that ends with the call's own, with the session, and when an
 // operator ends the call.
@@ -283,7 +253,7 @@ func (x *session) count(err error) {
 	switch {
 	case err == nil:
 		x.counts.Completed++
-	case isRefusal(err):
+	case failure.IsRefusal(err):
 		x.counts.Refused++
 	default:
 		x.counts.Failed++
@@ -337,7 +307,7 @@ func (s *Supervisor) openSession(peer unixsock.Peer, p protocol.SessionOpen, str
 		}
 		x.draft, opened.Draft = d, d.ID()
 	}
-	if err := s.enterSession(x, sessionEntry{Event: "open", Mode: x.mode, Name: x.name, Draft: opened.Draft, Metadata: x.metadata}); err != nil {
+	if err := s.enterSession(x, history.SessionEntry{Event: "open", Mode: x.mode, Name: x.name, Draft: opened.Draft, Metadata: x.metadata}); err != nil {
 		x.done()
 		if x.draft != nil {
 			defer x.draft.Close()
@@ -350,7 +320,7 @@ func (s *Supervisor) openSession(peer unixsock.Peer, p protocol.SessionOpen, str
 }
 
 // enterSession records a session and lets calls find it.
-func (s *Supervisor) enterSession(x *session, entry sessionEntry) error {
+func (s *Supervisor) enterSession(x *session, entry history.SessionEntry) error {
 	err := s.append(x.ctx, audit.Record{
 		Kind: audit.KindSession, Session: string(x.id), Peer: audit.PeerOf(x.peer), Agent: x.agent,
 		Data: entry,
@@ -361,7 +331,7 @@ func (s *Supervisor) enterSession(x *session, entry sessionEntry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return &protocol.Error{Code: protocol.CodeShuttingDown, Message: errShuttingDown.Error()}
+		return &protocol.Error{Code: protocol.CodeShuttingDown, Message: failure.ErrShuttingDown.Error()}
 	}
 	if err := s.cfg.Approvals.OpenSession(string(x.id)); err != nil {
 		return err
@@ -392,7 +362,7 @@ func (s *Supervisor) CloseSession(id protocol.SessionID) (protocol.SessionClosed
 	if !ok {
 		return protocol.SessionClosed{}, unknownSession(id)
 	}
-	x.end(errSessionClosed)
+	x.end(failure.ErrSessionClosed)
 	s.cfg.Approvals.CloseSession(string(id))
 	x.calls.Wait() // each sees the end of the session; then no sandbox is in use
 	x.done()
@@ -421,7 +391,7 @@ func (s *Supervisor) register(c *call) error {
 	x, ok := s.sessions[c.req.SessionID]
 	switch {
 	case s.closed:
-		return &protocol.Error{Code: protocol.CodeShuttingDown, Message: errShuttingDown.Error()}
+		return &protocol.Error{Code: protocol.CodeShuttingDown, Message: failure.ErrShuttingDown.Error()}
 	case !ok:
 		return unknownSession(c.req.SessionID)
 	case !x.named.begin(c.req.CallID):
@@ -531,7 +501,7 @@ func (s *Supervisor) Tools(ctx context.Context, id protocol.SessionID) (protocol
 	if ok && unavailable == "" {
 		more, failed := x.servers.List(ctx)
 		for _, err := range failed {
-			list.Warnings = append(list.Warnings, wireError(err).Message)
+			list.Warnings = append(list.Warnings, failure.Wire(err).Message)
 		}
 		list.Tools = append(list.Tools, more...)
 		list.Digest = digestOfTools(list.Digest, more)
@@ -556,7 +526,7 @@ func (s *Supervisor) Status() protocol.Status {
 		st.Audit.Error = (*err).Error()
 	}
 	if err := s.refuseUnconfined(); err != nil {
-		e := wireError(err)
+		e := failure.Wire(err)
 		st.Sandbox.Reason, st.Sandbox.Hint = e.Message, e.HintText
 	} else {
 		st.Sandbox.EnforcedBy = protocol.EnforcedBy(*s.enforced.Load())
@@ -605,7 +575,7 @@ func (s *Supervisor) Check(ctx context.Context, peer unixsock.Peer, req protocol
 	}
 	p, err := s.check(ctx, c)
 	if err != nil && !approval.IsBlocked(err) {
-		return protocol.CheckResult{}, wireError(err)
+		return protocol.CheckResult{}, failure.Wire(err)
 	}
 	if c.unlisted != "" {
 		c.warnings = append(slices.Clip(c.warnings), c.unlisted)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/internal/must"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/supervisor/background"
 	"github.com/sandgate/sandgate/tools/tasks"
@@ -21,7 +22,7 @@ import (
 // start starts a task and gives how it stood then.
 func (f *fixture) start(t *testing.T, args map[string]any) protocol.TaskInfo {
 	t.Helper()
-	r, e := f.call(context.Background(), tasks.Start, string(mustJSON(args)))
+	r, e := f.call(context.Background(), tasks.Start, string(must.JSON(args)))
 	if e != nil {
 		t.Fatalf("%v: %+v", args, e)
 	}
@@ -273,7 +274,7 @@ func TestWhatIsRefusedDoesNotStart(t *testing.T) {
 func TestATaskThatDoesNotRead(t *testing.T) {
 	f := newFixture(t, setup{mode: approval.ApproveAll})
 	i := f.start(t, map[string]any{"command": "sleep 1000"})
-	args := string(mustJSON(map[string]any{"task_id": i.TaskID, "input": strings.Repeat("x", 64<<10)}))
+	args := string(must.JSON(map[string]any{"task_id": i.TaskID, "input": strings.Repeat("x", 64<<10)}))
 	for n := range 20 {
 		if _, e := f.call(context.Background(), tasks.Input, args); e != nil {
 			if e.Code != protocol.CodeLimitExceeded || n < 4 {
@@ -336,7 +337,7 @@ print("interrupted")
 
 func (f *fixture) input(t *testing.T, id protocol.TaskID, text string) {
 	t.Helper()
-	if _, e := f.call(context.Background(), tasks.Input, string(mustJSON(map[string]any{"task_id": id, "input": text}))); e != nil {
+	if _, e := f.call(context.Background(), tasks.Input, string(must.JSON(map[string]any{"task_id": id, "input": text}))); e != nil {
 		t.Fatal(e)
 	}
 }

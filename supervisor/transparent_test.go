@@ -25,6 +25,7 @@ import (
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/gateway"
 )
 
 // TestMain lets this program be a client in a sandbox: a Go program that knows
@@ -109,7 +110,7 @@ func newDirectFixture(t *testing.T, ask bool, allow ...string) *directFixture {
 		}
 	}})
 	n := &internet{names: names{table: map[string]string{}}, sites: map[string]string{}}
-	f.cfg.Egress = EgressConfig{Resolver: n, Dialer: n}
+	f.cfg.Egress = gateway.Config{Resolver: n, Dialer: n}
 	return &directFixture{f, n}
 }
 

@@ -16,6 +16,8 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/bounds"
+	"github.com/sandgate/sandgate/supervisor/failure"
 	"github.com/sandgate/sandgate/tools"
 )
 
@@ -61,7 +63,7 @@ func (s *Supervisor) runWidened(ctx context.Context, c *call, plan tools.Plan) e
 		var denied *approval.DeniedError
 		switch {
 		case errors.As(err, &denied):
-			if endsBatch(denied.Decision) {
+			if failure.EndsBatch(denied.Decision) {
 				c.denied(denied.Decision)
 				return denied
 			}
@@ -73,7 +75,7 @@ func (s *Supervisor) runWidened(ctx context.Context, c *call, plan tools.Plan) e
 			return err
 		}
 		if now, err := filepath.EvalSymlinks(w.path); err != nil || now != w.path {
-			return drift(fmt.Errorf("%s is not what it was", w.path))
+			return failure.Drift(fmt.Errorf("%s is not what it was", w.path))
 		}
 		c.proposal.Plan, c.digest, c.profile = plan, grant.Digest(), s.profiles.known(plan.Profile)
 		c.violations, c.structured = nil, nil
@@ -184,7 +186,7 @@ func (s *Supervisor) askWider(ctx context.Context, c *call, w widerPlan) (approv
 	description := "Run again, and let it " + w.String() + ": " + tools.Shorten(s.cfg.Log.RedactedText(c.subject()))
 	p := c.proposal
 	p.Plan, p.Unheld = w.plan, nil
-	p.Request = inProfile(&approval.Request{
+	p.Request = bounds.InProfile(&approval.Request{
 		ToolName: toolPath, Description: description,
 		Payload: map[string]any{"path": w.path, "right": string(w.right), "protected": w.lifted, "tool": string(c.req.Tool), "definition": p.Definition, "hosts": w.plan.Profile.Network.Allow},
 		Covers:  "this path for every call of the tool, with the same network and the same files that it starts, that fails for want of it: such a call runs twice",
@@ -195,17 +197,14 @@ func (s *Supervisor) askWider(ctx context.Context, c *call, w widerPlan) (approv
 			w, c.req.Tool, c.args)}, nil
 	}
 	p = p.Hold(p)
-	freezes(&p, c.session.mode)
+	bounds.Freeze(&p, c.session.mode)
 	digest := s.digestOf(p.Plan)
-	grant, err := s.cfg.Approvals.Decide(ctx, approval.Call{
-		ID: string(c.req.CallID), Asked: c.tellPending,
-		SessionID: string(c.session.id), Agent: c.session.agent, Peer: c.session.peer.String(), Mode: c.session.mode,
-		ToolName: toolPath, BatchID: c.req.GroupID, Digest: digest, Subject: subject{p, c.args},
+	return beside{s, c}.ask(ctx, approval.Call{
+		ToolName: toolPath, Digest: digest, Subject: subject{p, c.args},
 		Reach:   approval.Reach{Single: "each path is asked about by its name"},
 		Request: p.Request, Present: p.Present,
 		Details: func() map[string]string { return s.details(p, digest, c.warnings) },
 	})
-	return grant, s.answered(description, p.Request.Payload, grant, err)
 }
 
 // answered records what came of a question that is no call's own: what people said, and

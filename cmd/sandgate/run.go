@@ -27,6 +27,7 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor"
 	"github.com/sandgate/sandgate/supervisor/changes"
+	"github.com/sandgate/sandgate/supervisor/gateway"
 )
 
 type runFlags struct {
@@ -171,7 +172,7 @@ func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
 		fmt.Fprintf(a.err, "sandgate: warning: %s\n", confine.UnconfinedWarning)
 	}
 	for _, w := range result.Warnings { // the others are of the configuration, and the same each time
-		if strings.Contains(w, supervisor.NotUndone) || strings.HasPrefix(w, supervisor.Signed) {
+		if strings.Contains(w, supervisor.NotUndone) || strings.HasPrefix(w, gateway.Signed) {
 			fmt.Fprintf(a.err, "sandgate: warning: %s\n", approval.EscapeLine(w))
 		}
 	}

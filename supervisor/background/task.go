@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sandgate/sandgate/internal/must"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/tools"
 )
@@ -92,7 +93,7 @@ func (t *Task) Output(s protocol.Stream) io.Writer { return t.output.stream(s) }
 // Begin answers the call: its program is about to run. first is its result so far.
 func (t *Task) Begin(first protocol.CallResult) {
 	first.Content = []protocol.Content{protocol.NewContent("", fmt.Appendf(nil, "started task %s\n%s", t.id, exposedText(first.Exposed)))}
-	first.Structured = mustJSON(t.Info())
+	first.Structured = must.JSON(t.Info())
 	t.first = first
 	close(t.began)
 }
@@ -187,7 +188,7 @@ type Answer struct {
 }
 
 func answer(structured any, text string) Answer {
-	return Answer{[]protocol.Content{protocol.NewContent("", []byte(text))}, mustJSON(structured)}
+	return Answer{[]protocol.Content{protocol.NewContent("", []byte(text))}, must.JSON(structured)}
 }
 
 // Operate does what a plan says about a task.
@@ -251,7 +252,7 @@ func (t *Task) read(ctx context.Context, op tools.TaskOperation) (Answer, error)
 				return Answer{}, context.Cause(ctx)
 			}
 		}
-		a := Answer{Structured: mustJSON(protocol.TaskOutput{
+		a := Answer{Structured: must.JSON(protocol.TaskOutput{
 			TaskInfo: t.Info(), Offset: op.Offset, NextOffset: r.next, DroppedBytes: r.dropped,
 		})}
 		for _, p := range r.pieces {
@@ -268,12 +269,4 @@ func exposedText(ports []protocol.ExposedPort) string {
 		text += fmt.Sprintf("port %d is at %s\n", p.Port, p.Address)
 	}
 	return text
-}
-
-func mustJSON(v any) json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(fmt.Sprintf("background: bug: %T does not marshal: %v", v, err))
-	}
-	return b
 }

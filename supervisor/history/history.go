@@ -1,5 +1,5 @@
-// Package history reads decisions back from the audit log, so that they can be
-// made again under other rules.
+// Package history has the entries of the audit log about calls, as the supervisor
+// writes them, and reads decisions back, so that they can be made again under other rules.
 //
 // What the log has of a call is not all that the call had: secrets are redacted,
 // long strings cut, and the content of files is left out. A Decision that cannot

@@ -1,24 +1,22 @@
-package supervisor
+package gateway
 
 import (
 	"bytes"
-	"context"
 	"crypto/x509"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/egress"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// An authority of a session signs for the hosts of one profile where TLS ends at the
+// An Authority of a session signs for the hosts of one profile where TLS ends at the
 // proxy. It is in memory only, and gone with the session.
-type authority struct {
+type Authority struct {
 	*egress.Authority
-	bundle []byte // the machine's certificates and its own, as PEM
+	Bundle []byte // the machine's certificates and its own, as PEM
 }
 
 // How long an authority is good beyond the call that it was made for, and the longest
@@ -28,24 +26,10 @@ const (
 	longestCall   = 30 * 24 * time.Hour
 )
 
-// trusting gives the call the authority that its profile needs, and its sandbox the
-// certificates by which programs recognise it.
-func (s *Supervisor) trusting(ctx context.Context, c *call, p sandboxprofile.Profile) (context.Context, error) {
-	if len(p.Network.Terminated) == 0 {
-		return ctx, nil
-	}
-	a, err := c.session.authority(p, s.cfg.Egress)
-	if err != nil {
-		return ctx, &confine.Unenforceable{Part: "TLS that ends at the egress proxy", Reason: err.Error()}
-	}
-	c.authority = a
-	return confine.WithTrust(ctx, a.bundle), nil
-}
-
-// authority is the session's for the hosts of p. A new one takes its place when what
+// Authority is the session's for the hosts of p. A new one takes its place when what
 // it signed would not outlive the call; sandboxes that know the old one are not used
 // again then.
-func (x *session) authority(p sandboxprofile.Profile, cfg EgressConfig) (*authority, error) {
+func (x *Session) Authority(p sandboxprofile.Profile, cfg Config) (*Authority, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	call := min(p.Limits.Wall, longestCall)
@@ -58,13 +42,13 @@ func (x *session) authority(p sandboxprofile.Profile, cfg EgressConfig) (*author
 		return nil, err
 	}
 	if x.authorities == nil {
-		x.authorities = map[string]*authority{}
+		x.authorities = map[string]*Authority{}
 	}
 	x.authorities[key] = a
 	return a, nil
 }
 
-func newAuthority(terminated []string, until time.Time, cfg EgressConfig) (*authority, error) {
+func newAuthority(terminated []string, until time.Time, cfg Config) (*Authority, error) {
 	var hosts []string
 	for _, at := range terminated {
 		t, err := egress.CredentialHost(at)
@@ -85,11 +69,11 @@ func newAuthority(terminated []string, until time.Time, cfg EgressConfig) (*auth
 			return nil, fmt.Errorf("%w; install the package ca-certificates", err)
 		}
 	}
-	return &authority{a, bytes.Join([][]byte{roots, a.PEM()}, []byte("\n"))}, nil
+	return &Authority{a, bytes.Join([][]byte{roots, a.PEM()}, []byte("\n"))}, nil
 }
 
 // rootCAs are what hosts are checked by; nil is what the machine trusts.
-func (e EgressConfig) rootCAs() *x509.CertPool {
+func (e Config) rootCAs() *x509.CertPool {
 	if e.Roots == nil {
 		return nil
 	}

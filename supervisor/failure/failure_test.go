@@ -1,4 +1,4 @@
-package supervisor
+package failure
 
 import (
 	"context"
@@ -13,17 +13,17 @@ import (
 func TestWithCause(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	other := errors.New("no such device")
-	if err := withCause(ctx, other); err != other {
+	if err := WithCause(ctx, other); err != other {
 		t.Errorf("a call that goes on: %v", err)
 	}
 	cause := errors.New("an operator ended the call")
 	cancel(cause)
 	for _, err := range []error{cause, context.Canceled, fmt.Errorf("prepare: %w", cause)} {
-		if e := wireError(withCause(ctx, err)); e.Code != protocol.CodeCancelled || e.Message != cause.Error() {
+		if e := Wire(WithCause(ctx, err)); e.Code != protocol.CodeCancelled || e.Message != cause.Error() {
 			t.Errorf("%v: %+v", err, e)
 		}
 	}
-	if err := withCause(ctx, other); err != other {
+	if err := WithCause(ctx, other); err != other {
 		t.Errorf("what else goes wrong then: %v", err)
 	}
 }

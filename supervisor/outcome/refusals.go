@@ -1,4 +1,4 @@
-package supervisor
+package outcome
 
 import (
 	"slices"
@@ -7,32 +7,28 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/violation"
-	"github.com/sandgate/sandgate/tools"
 )
 
-// reportRefusals adds what the sandbox refused the call: what was observed first,
-// and then what the program's standard error says, as far as the plan agrees.
-func (s *Supervisor) reportRefusals(c *call, plan tools.Plan) {
-	p := violation.Policy{Profile: plan.Profile, Operator: s.cfg.Operator}
-	c.violations = append(c.violations, observed(p, plan.Action, c.result)...)
-	if e := plan.Action.Exec; e != nil {
-		inferred := p.Infer(c.output.errors.bytes(), e.Dir)
-		if c.result.Exact {
+// Refusals are what the sandbox refused a call, beyond what is known: what was observed
+// first, and then what the program's standard error says, as far as the plan agrees.
+func Refusals(p violation.Policy, a sandboxprofile.Action, r confine.Result, o *Output, known []protocol.Violation) []protocol.Violation {
+	list := observed(p, a, r)
+	if e := a.Exec; e != nil {
+		inferred := p.Infer(o.errorTail(), e.Dir)
+		if r.Exact {
 			var refused []violation.Change
-			for _, r := range c.result.Refused {
+			for _, r := range r.Refused {
 				refused = append(refused, violation.Change{Path: r.Path, Outside: r.Why == "outside"})
 			}
-			c.violations = append(c.violations, p.Exact(refused)...)
+			list = append(list, p.Exact(refused)...)
 			inferred = p.Confirmed(inferred, refused, e.Dir)
 		}
-		c.violations = append(c.violations, slices.DeleteFunc(inferred, c.refusedHost)...)
+		of := slices.Concat(known, list) // what is said of a host that was observed already
+		list = append(list, slices.DeleteFunc(inferred, func(v protocol.Violation) bool {
+			return v.Host != "" && slices.ContainsFunc(of, func(o protocol.Violation) bool { return o.Host == v.Host })
+		})...)
 	}
-}
-
-// refusedHost reports whether a violation says of a host what was observed of it
-// already.
-func (c *call) refusedHost(v protocol.Violation) bool {
-	return v.Host != "" && slices.ContainsFunc(c.violations, func(o protocol.Violation) bool { return o.Host == v.Host })
+	return list
 }
 
 // observed is what the end of the action itself shows.

@@ -1,4 +1,4 @@
-package supervisor
+package outcome
 
 import (
 	"bytes"
@@ -9,19 +9,21 @@ import (
 	"unicode/utf8"
 
 	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/internal/must"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/tools"
 )
 
-// fileResult makes the content of a file tool's result.
-func fileResult(r *protocol.CallResult, c *call) {
-	action := c.proposal.Plan.Action
-	f := c.result.File
+// OfFile makes the content of a file tool's result.
+func OfFile(r *protocol.CallResult, plan tools.Plan, done confine.Result) {
+	action := plan.Action
+	f := done.File
 	switch {
-	case c.result.Errno != "":
+	case done.Errno != "":
 		r.ExitCode = 1
-		r.Content = []protocol.Content{protocol.NewContent(protocol.Stderr, []byte(fileError(c)))}
-		r.Structured = mustJSON(fileFailure{Path: action.File.Path, Errno: c.result.Errno, Edit: editError(c)})
+		r.Content = []protocol.Content{protocol.NewContent(protocol.Stderr, []byte(fileError(plan, done)))}
+		r.Structured = must.JSON(fileFailure{Path: action.File.Path, Errno: done.Errno, Edit: editError(done)})
 	case f == nil:
 	case f.Found != nil:
 		searchResult(r, action.File.Path, *f.Found)
@@ -38,11 +40,11 @@ type fileFailure struct {
 
 // editError is why an edit failed, or nil. A sandbox's init sends it, so it is
 // not taken to be there.
-func editError(c *call) *sandboxprofile.EditError {
-	if c.result.File == nil {
+func editError(done confine.Result) *sandboxprofile.EditError {
+	if done.File == nil {
 		return nil
 	}
-	return c.result.File.Edit
+	return done.File.Edit
 }
 
 // changeResult is the result of reading or changing one file.
@@ -59,7 +61,7 @@ func changeResult(r *protocol.CallResult, a sandboxprofile.Action, f confine.Fil
 		r.Truncated = f.Truncated
 	case sandboxprofile.EditFile:
 		structured["replaced"] = f.Replaced
-		text = fmt.Sprintf("replaced %s in %s\n", plural(f.Replaced, "occurrence"), path)
+		text = fmt.Sprintf("replaced %s in %s\n", Plural(f.Replaced, "occurrence"), path)
 	default:
 		structured["created"] = f.Created
 		text = fmt.Sprintf("wrote %d bytes to %s\n", f.Size, path)
@@ -68,7 +70,7 @@ func changeResult(r *protocol.CallResult, a sandboxprofile.Action, f confine.Fil
 	if notes != "" {
 		r.Content = append(r.Content, protocol.NewContent(protocol.Stderr, []byte("sandgate: "+notes+"\n")))
 	}
-	r.Structured = mustJSON(structured)
+	r.Structured = must.JSON(structured)
 }
 
 // readResult is the content that was read, and beside it, where it does not pass for
@@ -95,7 +97,7 @@ func readResult(structured map[string]any, op sandboxprofile.Operation, f confin
 // beside it, where it does not pass for a finding, what was not looked at.
 func searchResult(r *protocol.CallResult, path string, f sandboxprofile.Findings) {
 	r.Truncated = f.Stopped != ""
-	r.Structured = mustJSON(struct {
+	r.Structured = must.JSON(struct {
 		Path string `json:"path"`
 		sandboxprofile.Findings
 		Truncated bool `json:"truncated"`
@@ -173,10 +175,10 @@ func searchNotes(f sandboxprofile.Findings) string {
 		notes = append(notes, "the call was ended; this is what was found until then")
 	}
 	if f.Binary > 0 {
-		notes = append(notes, plural(f.Binary, "binary file")+" not searched")
+		notes = append(notes, Plural(f.Binary, "binary file")+" not searched")
 	}
 	if f.Ignored > 0 {
-		notes = append(notes, plural(f.Ignored, "path")+" left out because of .gitignore; ignored: true includes them")
+		notes = append(notes, Plural(f.Ignored, "path")+" left out because of .gitignore; ignored: true includes them")
 	}
 	for _, s := range f.Skipped {
 		notes = append(notes, "skipped "+quoteName(s.Path)+": "+s.Reason)
@@ -190,7 +192,7 @@ func searchNotes(f sandboxprofile.Findings) string {
 	return "sandgate: " + strings.Join(notes, "\nsandgate: ") + "\n"
 }
 
-func plural(n int64, noun string) string {
+func Plural(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
@@ -198,12 +200,12 @@ func plural(n int64, noun string) string {
 }
 
 // fileError says in words what the file operation met, and what to do about it.
-func fileError(c *call) string {
-	text := errnoWords(c.proposal.Plan.Action, c.result.Errno)
-	if e := editError(c); e != nil {
+func fileError(plan tools.Plan, done confine.Result) string {
+	text := errnoWords(plan.Action, done.Errno)
+	if e := editError(done); e != nil {
 		text = e.Error() + "; " + e.Hint()
 	}
-	return fmt.Sprintf("%s: %s: %s\n", c.proposal.Plan.Tool, c.proposal.Plan.Action.File.Path, text)
+	return fmt.Sprintf("%s: %s: %s\n", plan.Tool, plan.Action.File.Path, text)
 }
 
 // errnoWords says what an errno means of the file that an action is about.

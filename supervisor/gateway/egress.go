@@ -1,4 +1,4 @@
-package supervisor
+package gateway
 
 import (
 	"context"
@@ -9,62 +9,79 @@ import (
 	"sync"
 
 	"github.com/sandgate/sandgate/approval"
-	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/egress"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/failure"
+	"github.com/sandgate/sandgate/supervisor/outcome"
 	"github.com/sandgate/sandgate/supervisor/violation"
 	"github.com/sandgate/sandgate/tools"
 )
 
-// An egressDesk answers the connections of one call: by the rules of its plan's
-// profile, by asking an approver where the configuration says so, and with an
-// entry in the log for each.
-type egressDesk struct {
-	s    *Supervisor
-	c    *call
+// A desk answers the connections of one call: by the rules of its plan's profile, by
+// asking an approver where the configuration says so, and with an entry in the log for each.
+type desk struct {
+	cfg  Config
+	c    Caller
 	plan tools.Plan
 
-	mu         sync.Mutex
-	violations []protocol.Violation
-	err        error // of the log
-	signed     []string
-	// denied is the first denial of a host that is one of the call, and of its batch.
-	denied *approval.DeniedError
+	mu     sync.Mutex
+	end    End
+	signed []string
 }
 
-// openEgress serves the way out of a proxied sandbox for as long as one call
-// runs. stop ends every connection; its error means that one could not be
-// recorded. A sandbox whose profile has no proxied network has no way out to serve.
-func (s *Supervisor) openEgress(ctx context.Context, c *call, plan tools.Plan, box confine.Sandbox) (stop func() error, err error) {
+// A Way is the way out of a sandbox that stands.
+type Way struct {
+	// Warnings are of the way itself.
+	Warnings []string
+	stop     func() End
+}
+
+// An End is what came of a way.
+type End struct {
+	Violations []protocol.Violation
+	Warnings   []string
+	// Denied is the first denial of a host that is one of the call, and of its batch.
+	Denied *approval.DeniedError
+	Err    error // a connection could not be recorded
+}
+
+// Stop ends every connection.
+func (w Way) Stop() End { return w.stop() }
+
+// Out serves the way out of a proxied sandbox. A sandbox whose profile has no proxied
+// network has no way out to serve. a is the authority of the hosts where TLS ends here, or nil.
+func Out(ctx context.Context, cfg Config, x *Session, a *Authority, c Caller, plan tools.Plan, box confine.Sandbox) (Way, error) {
 	if plan.Profile.Network.Mode != sandboxprofile.NetworkProxied {
-		return func() error { return nil }, nil
+		return Way{stop: func() End { return End{} }}, nil
 	}
 	proxied, ok := box.(confine.Proxied)
 	if !ok {
-		return nil, &confine.Unenforceable{Part: "a network allow-list", Reason: "this backend has no egress proxy"}
+		return Way{}, &confine.Unenforceable{Part: "a network allow-list", Reason: "this backend has no egress proxy"}
 	}
-	d := &egressDesk{s: s, c: c, plan: plan}
-	cfg := d.config()
-	if cfg.Credentials, err = c.credentials(plan); err != nil {
-		return nil, err
+	d := &desk{cfg: cfg, c: c, plan: plan}
+	rules := d.config()
+	var err error
+	if rules.Credentials, err = x.credentials(plan); err != nil {
+		return Way{}, err
 	}
-	if c.authority != nil {
-		cfg.Authority, cfg.RootCAs = c.authority.Authority, s.cfg.Egress.rootCAs()
+	if a != nil {
+		rules.Authority, rules.RootCAs = a.Authority, cfg.rootCAs()
 	}
-	cfg.Own = d.signing(ctx)
-	server, err := egress.New(cfg)
+	rules.Own = d.signing(ctx)
+	server, err := egress.New(rules)
 	if err != nil {
-		return nil, &confine.Unenforceable{Part: "the network allow-list", Reason: err.Error()}
+		return Way{}, &confine.Unenforceable{Part: "the network allow-list", Reason: err.Error()}
 	}
 	l, err := proxied.Egress()
 	if err != nil {
-		return nil, err
+		return Way{}, err
 	}
+	var out Way
 	ways := egress.Ways{Proxy: l}
 	if err := carry(server, proxied, &ways); err != nil {
-		c.warnings = append(c.warnings, "Only programs that use the proxy variables reach the listed hosts: "+err.Error()+".")
+		out.Warnings = []string{"Only programs that use the proxy variables reach the listed hosts: " + err.Error() + "."}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -72,17 +89,13 @@ func (s *Supervisor) openEgress(ctx context.Context, c *call, plan tools.Plan, b
 		defer close(done)
 		_ = server.ServeWays(ctx, ways) // a failing listener ends the way out, and nothing else
 	}()
-	return func() error {
+	out.stop = func() End {
 		cancel()
 		<-done
-		c.violations = append(c.violations, d.violations...)
-		c.warnings = append(c.warnings, signedText(d.signed)...)
-		if d.denied == nil {
-			return d.err
-		}
-		c.denied(d.denied.Decision)
-		return errors.Join(d.err, d.denied)
-	}, nil
+		d.end.Warnings = signedText(d.signed)
+		return d.end
+	}
+	return out, nil
 }
 
 // carry adds the ways for programs that know no proxy. Without them such a program
@@ -100,12 +113,12 @@ func carry(server *egress.Server, box confine.Proxied, ways *egress.Ways) error 
 	return nil
 }
 
-func (d *egressDesk) config() egress.Config {
-	e := d.s.cfg.Egress
+func (d *desk) config() egress.Config {
+	e := d.cfg
 	cfg := egress.Config{
 		Allow: d.plan.Profile.Network.Allow, AllowPrivate: e.AllowPrivate, Audit: d.record, Hostname: confine.Hostname,
 		Resolver: e.Resolver, Dialer: e.Dialer, Limits: e.Limits, Upstream: e.Upstream,
-		Identity: d.c.identity,
+		Identity: d.c.Identity,
 	}
 	if d.plan.Profile.Network.Ask {
 		cfg.Ask = d.ask
@@ -116,7 +129,8 @@ func (d *egressDesk) config() egress.Config {
 // ask makes a question of a host that is on no list. What is remembered is the host and the
 // port, for calls within the workspace: whoever said yes to one of these has not said that a
 // tool with a secret may take it there. Of a call beyond it is for that tool alone.
-func (d *egressDesk) ask(ctx context.Context, r egress.Request) (bool, error) {
+func (d *desk) ask(ctx context.Context, r egress.Request) (bool, error) {
+	tool := d.c.Tool()
 	description := "Connect to " + approval.EscapeLine(r.Target.String())
 	reach := hostReach(r.Target)
 	payload := map[string]any{"host": r.Target.Host.String(), "port": int(r.Target.Port)}
@@ -127,41 +141,34 @@ func (d *egressDesk) ask(ctx context.Context, r egress.Request) (bool, error) {
 	}
 	covers := "this host for every call that has no secret and reaches no more than the workspace and hosts"
 	if sandboxprofile.ClassOf(d.plan.Profile, d.plan.Action) == sandboxprofile.ClassBeyond {
-		payload["tool"], payload["definition"] = string(d.c.req.Tool), d.c.proposal.Definition
+		payload["tool"], payload["definition"] = tool.Name, tool.Definition
 		reach, covers = approval.Reach{}, "this host for every call of this tool, as it is defined now"
 	}
 	reach.Single = "each host and each service is asked about by its name"
-	grant, err := d.s.cfg.Approvals.Decide(ctx, approval.Call{
-		ID:        string(d.c.req.CallID),
-		Asked:     d.c.tellPending,
-		SessionID: string(d.c.session.id),
-		Agent:     d.c.session.agent,
-		Peer:      d.c.session.peer.String(),
-		ToolName:  "network",
-		BatchID:   d.c.req.GroupID,
-		Mode:      d.c.session.mode,
-		Digest:    d.c.digest,
-		Subject:   r,
-		Reach:     reach,
+	return d.asked(d.c.Ask(ctx, approval.Call{
+		ToolName: "network", Subject: r, Reach: reach,
 		Request: &approval.Request{
 			ToolName: "network", Description: description,
 			Payload: payload, Covers: covers,
 		},
 		Present: func(context.Context) (*approval.Presentation, error) {
-			return &approval.Presentation{Type: approval.Text, Content: fmt.Sprintf("%s\nfor: %s %s", description, d.c.req.Tool, d.c.args)}, nil
+			return &approval.Presentation{Type: approval.Text, Content: fmt.Sprintf("%s\nfor: %s %s", description, tool.Name, tool.Args)}, nil
 		},
-		Details: func() map[string]string { return d.s.details(d.c.proposal, d.c.digest, d.c.warnings) },
-	})
+	}))
+}
+
+// asked says what an answer comes to, and notes a denial that is one of the call.
+func (d *desk) asked(err error) (bool, error) {
 	var denied *approval.DeniedError
-	if err = d.s.answered(description, payload, grant, err); errors.As(err, &denied) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if d.denied == nil && endsBatch(denied.Decision) {
-			d.denied = denied
-		}
-		return false, nil
+	if !errors.As(err, &denied) {
+		return err == nil, err
 	}
-	return err == nil, err
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.end.Denied == nil && failure.EndsBatch(denied.Decision) {
+		d.end.Denied = denied
+	}
+	return false, nil
 }
 
 // hostReach is a connection as patterns see it. What covers it is said by the
@@ -185,17 +192,17 @@ func hostReach(t egress.Target) approval.Reach {
 }
 
 // record writes a connection to the log, and keeps a refusal for the result.
-func (d *egressDesk) record(e egress.Event) {
-	err := d.s.append(context.Background(), d.c.entry(audit.KindConnection, e))
-	if told := d.s.cfg.Connected; told != nil {
+func (d *desk) record(e egress.Event) {
+	err := d.c.Record(e)
+	if told := d.cfg.Connected; told != nil {
 		told(e)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err != nil {
-		d.err = err
+		d.end.Err = err
 	}
-	if e.Decision == egress.Deny && e.Host != "" && len(d.violations) < maxViolations {
+	if e.Decision == egress.Deny && e.Host != "" && len(d.end.Violations) < outcome.MaxViolations {
 		v := violation.Connection(e.Host, e.Port, string(e.Reason))
 		if hint, ok := unlistable[e.Reason]; ok {
 			v.Hint, v.Allow = hint, ""
@@ -206,8 +213,8 @@ func (d *egressDesk) record(e egress.Event) {
 		if e.Reason == egress.ReasonAddress && len(e.Refused) > 0 {
 			v = violation.Address(e.Host, e.Port, e.Refused, e.Detail)
 		}
-		if !slices.Contains(d.violations, v) {
-			d.violations = append(d.violations, v) // fifty connections to one host are one thing to know
+		if !slices.Contains(d.end.Violations, v) {
+			d.end.Violations = append(d.end.Violations, v) // fifty connections to one host are one thing to know
 		}
 	}
 }
@@ -219,6 +226,3 @@ var unlistable = map[egress.Reason]string{
 	egress.ReasonSignature:   "have commits and tags signed, with the key that the operator's own settings of git name",
 	egress.ReasonHandshake:   "let the program trust the certificates in the file that SSL_CERT_FILE names, and speak HTTP/1.1",
 }
-
-// maxViolations bounds what a result repeats; the log has them all.
-const maxViolations = 50

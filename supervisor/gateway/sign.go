@@ -1,4 +1,4 @@
-package supervisor
+package gateway
 
 import (
 	"context"
@@ -26,18 +26,18 @@ type Signing struct {
 
 // A signDesk signs for one call, one object after another.
 type signDesk struct {
-	*egressDesk
+	*desk
 	ctx context.Context // ends with the call
 	mu  sync.Mutex
 }
 
 // signing is what answers the sandbox at gitsign.Host.
-func (d *egressDesk) signing(ctx context.Context) map[string]func(net.Conn) {
-	if d.s.cfg.Signing == nil {
+func (d *desk) signing(ctx context.Context) map[string]func(net.Conn) {
+	if d.cfg.Signing == nil {
 		return nil
 	}
-	desk := &signDesk{egressDesk: d, ctx: ctx}
-	return map[string]func(net.Conn){gitsign.Service: desk.serve}
+	signs := &signDesk{desk: d, ctx: ctx}
+	return map[string]func(net.Conn){gitsign.Service: signs.serve}
 }
 
 // errNotSigned is in the errors of what is no mistake of ours.
@@ -70,7 +70,7 @@ func (d *signDesk) sign(ctx context.Context, r gitsign.Request) (gitsign.Reply, 
 	if err != nil {
 		return gitsign.Reply{}, o, refuse("%w", err)
 	}
-	signer := d.s.cfg.Signing
+	signer := d.cfg.Signing
 	key, err := signer.Key(ctx, r.Format)
 	if err != nil {
 		return gitsign.Reply{}, o, refuse("%w", err)
@@ -90,31 +90,21 @@ func (d *signDesk) sign(ctx context.Context, r gitsign.Request) (gitsign.Reply, 
 // askToSign asks as it is asked about hosts. What is remembered is the key, the repository
 // and whether it is a commit or a tag, and not what it says.
 func (d *signDesk) askToSign(ctx context.Context, o gitsign.Object, key string) error {
-	repository := d.s.cfg.Signing.Repository
+	repository := d.cfg.Signing.Repository
 	description := fmt.Sprintf("Sign a %s in %s with your key %s", o.Kind, approval.EscapeName(repository), approval.EscapeName(key))
 	payload := map[string]any{"repository": repository, "kind": o.Kind, "key": key}
-	grant, err := d.s.cfg.Approvals.Decide(ctx, approval.Call{
-		ID: string(d.c.req.CallID), Asked: d.c.tellPending,
-		SessionID: string(d.c.session.id), Agent: d.c.session.agent, Peer: d.c.session.peer.String(), Mode: d.c.session.mode,
-		ToolName: toolSign, BatchID: d.c.req.GroupID, Digest: d.c.digest, Subject: o,
+	ok, err := d.asked(d.c.Ask(ctx, approval.Call{
+		ToolName: ToolSign, Subject: o,
 		Reach: approval.Reach{Single: "each repository and key is asked about by its name"},
 		Request: &approval.Request{
-			ToolName: toolSign, Description: description, Payload: payload,
+			ToolName: ToolSign, Description: description, Payload: payload,
 			Covers: fmt.Sprintf("every %s of this repository that is signed with this key, whatever it says", o.Kind),
 		},
 		Present: func(context.Context) (*approval.Presentation, error) {
 			return &approval.Presentation{Type: approval.Text, Content: described(o)}, nil
 		},
-		Details: func() map[string]string { return d.s.details(d.c.proposal, d.c.digest, d.c.warnings) },
-	})
-	err = d.s.answered(description, payload, grant, err)
-	var denied *approval.DeniedError
-	if errors.As(err, &denied) {
-		d.egressDesk.mu.Lock()
-		defer d.egressDesk.mu.Unlock()
-		if d.denied == nil && endsBatch(denied.Decision) {
-			d.denied = denied
-		}
+	}))
+	if err == nil && !ok {
 		return fmt.Errorf("%w: the operator said no", errNotSigned)
 	}
 	return err
@@ -132,8 +122,9 @@ func described(o gitsign.Object) string {
 
 // answer replies and records. A refusal is a violation.
 func (d *signDesk) answer(conn net.Conn, r gitsign.Reply, o gitsign.Object, err error) {
+	id := d.c.Identity()
 	e := egress.Event{
-		Session: string(d.c.session.id), Call: string(d.c.req.CallID), Protocol: egress.ProtocolSign,
+		Session: id.Session, Call: id.Call, Protocol: egress.ProtocolSign,
 		Host: gitsign.Host, Port: 80, Decision: egress.Allow, Start: time.Now(),
 		Detail: fmt.Sprintf("a %s of %s by %.200s", o.Kind, o.Of, approval.EscapeLine(o.By)),
 	}
@@ -143,9 +134,9 @@ func (d *signDesk) answer(conn net.Conn, r gitsign.Reply, o gitsign.Object, err 
 	}
 	d.record(e)
 	if err == nil {
-		d.egressDesk.mu.Lock()
+		d.desk.mu.Lock()
 		d.signed = append(d.signed, e.Detail)
-		d.egressDesk.mu.Unlock()
+		d.desk.mu.Unlock()
 	}
 	_ = json.NewEncoder(conn).Encode(r) // or it has gone
 }
@@ -166,5 +157,5 @@ func signedText(list []string) []string {
 	return []string{Signed + strings.Join(list, "; ")}
 }
 
-// toolSign is the name under which questions about signatures are asked.
-const toolSign = "sign"
+// ToolSign is the name under which questions about signatures are asked.
+const ToolSign = "sign"

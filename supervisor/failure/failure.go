@@ -1,4 +1,4 @@
-package supervisor
+package failure
 
 import (
 	"context"
@@ -10,12 +10,13 @@ import (
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/supervisor/server"
 	"github.com/sandgate/sandgate/tools"
 )
 
-// wireError is where the errors of the packages below become the codes of the
+// Wire is where the errors of the packages below become the codes of the
 // wire. What is not known here is a fault of ours, and its text stays in the log.
-func wireError(err error) *protocol.Error {
+func Wire(err error) *protocol.Error {
 	var (
 		wire    *protocol.Error
 		denied  *approval.DeniedError
@@ -46,8 +47,8 @@ func wireError(err error) *protocol.Error {
 	case errors.As(err, &cannot):
 		return &protocol.Error{Code: protocol.CodeSandboxUnavailable, Message: cannot.Error(), HintText: cannot.Hint}
 	case errors.Is(err, audit.ErrUnavailable):
-		return auditWire(err)
-	case isCancelled(err), errors.Is(err, context.DeadlineExceeded):
+		return Audit(err)
+	case IsCancelled(err), errors.Is(err, context.DeadlineExceeded):
 		return &protocol.Error{Code: protocol.CodeCancelled, Message: err.Error()}
 	case errors.Is(err, confine.ErrJournal) && diskRefuses(err): // no shortage that goes by in a moment
 		return &protocol.Error{Code: protocol.CodeSandboxFailed, Message: err.Error(),
@@ -59,8 +60,8 @@ func wireError(err error) *protocol.Error {
 	}
 }
 
-// withCause says who or what ended a call that was on its way when its context ended.
-func withCause(ctx context.Context, err error) error {
+// WithCause says who or what ended a call that was on its way when its context ended.
+func WithCause(ctx context.Context, err error) error {
 	var denied *approval.DeniedError
 	var wire *protocol.Error
 	ended := ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)))
@@ -83,7 +84,7 @@ func deniedHint(d *approval.DeniedError) string {
 	return d.Hint
 }
 
-func auditWire(err error) *protocol.Error {
+func Audit(err error) *protocol.Error {
 	return &protocol.Error{
 		Code:     protocol.CodeAuditUnavailable,
 		Message:  "the audit log cannot be written: " + err.Error(),
@@ -91,9 +92,9 @@ func auditWire(err error) *protocol.Error {
 	}
 }
 
-// isRefusal reports whether err means that somebody or something said no.
-func isRefusal(err error) bool {
-	e := wireError(err)
+// IsRefusal reports whether err means that somebody or something said no.
+func IsRefusal(err error) bool {
+	e := Wire(err)
 	if e == nil {
 		return false
 	}
@@ -103,3 +104,30 @@ func isRefusal(err error) bool {
 	}
 	return false
 }
+
+// IsCancelled reports whether an error is the agent's, the session's or the
+// supervisor's word that a call is no longer wanted.
+func IsCancelled(err error) bool {
+	for _, c := range []error{context.Canceled, server.ErrCancelled, server.ErrSessionEnding, ErrSessionClosed, ErrShuttingDown, server.ErrDisconnected} {
+		if errors.Is(err, c) {
+			return true
+		}
+	}
+	return false
+}
+
+func Drift(err error) error {
+	return &protocol.Error{
+		Code:     protocol.CodeDenied,
+		Message:  "changed between approval and start: " + err.Error(),
+		HintText: "call again, so that what is there now can be approved",
+	}
+}
+
+var (
+	ErrShuttingDown  = errors.New("the supervisor is shutting down")
+	ErrSessionClosed = errors.New("the session was closed")
+)
+
+// EndsBatch reports whether a denial is one of the call and of what comes after it.
+func EndsBatch(d approval.Decision) bool { return d.Reject == approval.RejectHard || d.Interrupt }

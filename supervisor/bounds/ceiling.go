@@ -1,4 +1,4 @@
-package supervisor
+package bounds
 
 import (
 	"maps"
@@ -10,11 +10,11 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// bound gives a proposal that asks nobody its ceiling, and every plan its class. What a
+// Set gives a proposal that asks nobody its ceiling, and every plan its class. What a
 // person allows has none: it does what its profile says. What nobody allows has that of
 // the tool, which knows what its answer rests on; of a tool that says nothing, the
 // configuration has let the call be, with all that its profile gives.
-func bound(p *tools.Proposal) {
+func Set(p *tools.Proposal) {
 	a := &p.Plan.Action
 	has := sandboxprofile.ClassOf(p.Plan.Profile, *a)
 	if l := a.Ceiling; p.Request == nil && p.Unheld != nil && l != nil && l.Class == sandboxprofile.ClassWorkspace && has > l.Class {
@@ -24,7 +24,7 @@ func bound(p *tools.Proposal) {
 		p.Reach.Exact = tools.Beyond(p.Changeable)
 	}
 	p.Plan.Class = has
-	p.Request, p.Unheld = inProfile(p.Request, &p.Plan), inProfile(p.Unheld, &p.Plan)
+	p.Request, p.Unheld = InProfile(p.Request, &p.Plan), InProfile(p.Unheld, &p.Plan)
 	switch {
 	case p.Request != nil, p.Plan.Kind == tools.ByServer, a.Kind == "":
 		a.Ceiling = nil
@@ -35,10 +35,10 @@ func bound(p *tools.Proposal) {
 	p.Plan.Class = min(has, a.Ceiling.Class)
 }
 
-// inProfile is a question about a program with what it reaches in its payload: an answer
+// InProfile is a question about a program with what it reaches in its payload: an answer
 // that is remembered for a program without network is not one for the same program with
 // it. A request is the plan's alone; its payload may be shared.
-func inProfile(r *approval.Request, plan *tools.Plan) *approval.Request {
+func InProfile(r *approval.Request, plan *tools.Plan) *approval.Request {
 	if r == nil || plan.Action.Exec == nil {
 		return r
 	}
@@ -58,11 +58,11 @@ func unheld(p *tools.Proposal, why string) *approval.Request {
 	return &r
 }
 
-// withholds takes from a program that nobody is asked about what somebody is to be asked
+// Withhold takes from a program that nobody is asked about what somebody is to be asked
 // about before it is read, or changed. No reading of its command line is needed for that, and none can
 // be wrong: `grep -r`, a pattern, a script find nothing there. The file tools say which
 // file they read, and read no other.
-func withholds(p *tools.Proposal, mode approval.Mode) {
+func Withhold(p *tools.Proposal, mode approval.Mode) {
 	if p.Request != nil || mode == approval.ApproveAll || p.Plan.Action.Exec == nil || p.Plan.Kind != tools.Sandboxed {
 		return
 	}
@@ -87,5 +87,16 @@ func withholds(p *tools.Proposal, mode approval.Mode) {
 		program.Env = tools.WithEnv(program.Env, p.Unasked)
 		env.Names = slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(slices.Clone(env.Names), maps.Keys(p.Unasked)))))
 		p.Plan.Action.Exec = &program
+	}
+}
+
+// Freeze says that a plan's frozen files need a sandbox of their own; where nobody is
+// asked, or nothing here runs the plan, no file is frozen.
+func Freeze(p *tools.Proposal, mode approval.Mode) {
+	frozen := mode != approval.ApproveAll && p.Request != nil && p.Plan.Kind == tools.Sandboxed
+	for i := range p.Plan.Pins {
+		pin := &p.Plan.Pins[i]
+		pin.Frozen = pin.Frozen && frozen
+		p.Plan.Profile.Fresh = p.Plan.Profile.Fresh || pin.Frozen
 	}
 }

@@ -1,20 +1,34 @@
-package supervisor
+package outcome
 
 import (
+	"bytes"
+	"encoding/json"
 	"io"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// output keeps what a program writes, in the order in which it came, and hands
+// Notify sends a notification to the agent that made the call.
+type Notify func(protocol.Method, any)
+
+// Streams are where a session's programs write when nobody listens on a socket.
+type Streams struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// Terminal is who a program's terminal is for, if it has one; nil: Stdin and Stdout.
+	Terminal *confine.Terminal
+}
+
+// Output keeps what a program writes, in the order in which it came, and hands
 // it on while it comes. Of more than the limit it keeps the beginning and the end, and
 // no more than keep in any case.
-type output struct {
+type Output struct {
 	id     protocol.CallID
-	notify notifyFunc
+	notify Notify
 	stdin  io.Reader
 	sink   *Streams
 	limit  int64 // bytes of both streams that are handed on while they come
@@ -47,18 +61,18 @@ func (t *tail) Write(p []byte) (int, error) {
 
 func (t *tail) bytes() []byte { return t.b[max(0, len(t.b)-maxTail):] }
 
-// maxKept is how much is kept of what is only to be shown, in bytes: no result holds
+// MaxKept is how much is kept of what is only to be shown, in bytes: no result holds
 // more, and with a generous limit all of it would be in our memory.
-const maxKept = protocol.MaxMessage
+const MaxKept = protocol.MaxMessage
 
-func newOutput(id protocol.CallID, limit, keep int64, notify notifyFunc, stdin io.Reader, sink *Streams) *output {
-	return &output{id: id, limit: limit, notify: notify, stdin: stdin, sink: sink, kept: newKept(min(limit, keep)), sent: perStream{}}
+func New(id protocol.CallID, limit, keep int64, notify Notify, stdin io.Reader, sink *Streams) *Output {
+	return &Output{id: id, limit: limit, notify: notify, stdin: stdin, sink: sink, kept: newKept(min(limit, keep)), sent: perStream{}}
 }
 
-// stdio is where the program's streams go: to the session's own, in front of a
+// Stdio is where the program's streams go: to the session's own, in front of a
 // person, or to the agent as notifications and in the result. A person's stream has
 // no part left out of it: there the program is killed at its limit.
-func (o *output) stdio(program *sandboxprofile.Program) confine.Stdio {
+func (o *Output) Stdio(program *sandboxprofile.Program) confine.Stdio {
 	if o.sink != nil {
 		return confine.Stdio{Stdin: o.stdin, Stdout: o.sink.Stdout, Stderr: io.MultiWriter(&o.errors, o.sink.Stderr), Terminal: o.terminal(program)}
 	}
@@ -72,7 +86,7 @@ func (o *output) stdio(program *sandboxprofile.Program) confine.Stdio {
 
 // terminal is who a program's terminal is for. What it shows is looked through for
 // refusals if errors are shown there.
-func (o *output) terminal(program *sandboxprofile.Program) *confine.Terminal {
+func (o *Output) terminal(program *sandboxprofile.Program) *confine.Terminal {
 	if o.sink.Terminal == nil || program == nil || !program.Terminal.Has(2) {
 		return o.sink.Terminal
 	}
@@ -82,7 +96,7 @@ func (o *output) terminal(program *sandboxprofile.Program) *confine.Terminal {
 }
 
 type streamWriter struct {
-	o      *output
+	o      *Output
 	stream protocol.Stream
 }
 
@@ -93,7 +107,7 @@ func (w streamWriter) Write(p []byte) (int, error) {
 
 // add keeps p and hands it on, as far as it is within the limit. The two streams come
 // from two goroutines: what is handed on has the order of what is kept.
-func (o *output) add(s protocol.Stream, p []byte) {
+func (o *Output) add(s protocol.Stream, p []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	fresh := p[:min(int64(len(p)), max(0, o.limit-o.kept.total))]
@@ -107,9 +121,9 @@ func (o *output) add(s protocol.Stream, p []byte) {
 	}
 }
 
-// finish hands on the end of what was more than the limit, when no more will come,
+// Finish hands on the end of what was more than the limit, when no more will come,
 // and reports whether some was dropped.
-func (o *output) finish() bool {
+func (o *Output) Finish() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.kept.total <= o.limit {
@@ -128,7 +142,7 @@ func (o *output) finish() bool {
 	return true
 }
 
-func (o *output) content() []protocol.Content {
+func (o *Output) Content() []protocol.Content {
 	if o == nil {
 		return nil
 	}
@@ -137,23 +151,22 @@ func (o *output) content() []protocol.Content {
 	return o.kept.content()
 }
 
-// tooLong reports whether more is kept than any message holds. Less can be too long too,
-// when it is escaped.
-func (o *output) tooLong() bool {
+// Size is how many bytes are kept.
+func (o *Output) Size() int64 {
 	if o == nil {
-		return false
+		return 0
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.kept.size() >= protocol.MaxMessage
+	return o.kept.size()
 }
 
 // shortContent is how much output is left in a result that would be too long for a
 // message, in bytes, of which escaping can make six times as many.
 const shortContent = 1 << 20
 
-// shorter is the content of a result of which all would be too long for a message.
-func (o *output) shorter() []protocol.Content {
+// Shorter is the content of a result of which all would be too long for a message.
+func (o *Output) Shorter() []protocol.Content {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	less := o.kept.within(shortContent)
@@ -161,8 +174,30 @@ func (o *output) shorter() []protocol.Content {
 }
 
 // bytes is everything that is kept of one stream.
-func (o *output) bytes(s protocol.Stream) []byte {
+func (o *Output) bytes(s protocol.Stream) []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.kept.bytes(s)
+}
+
+// errorTail is the end of standard error, wherever it went.
+func (o *Output) errorTail() []byte { return o.errors.bytes() }
+
+// Json is the one JSON value that a program wrote which says that it writes one. What is
+// no JSON value is an error, beside which the text stays in the result; a program that
+// failed by itself owes none.
+func (o *Output) Json(r confine.Result) (json.RawMessage, error) {
+	if r.Cause != confine.Exited {
+		return nil, nil
+	}
+	text := bytes.TrimSpace(o.bytes(protocol.Stdout))
+	if r.Truncated || !utf8.Valid(text) || !json.Valid(text) {
+		if r.ExitCode != 0 {
+			return nil, nil
+		}
+		return nil, &protocol.Error{Code: protocol.CodeInvalidOutput,
+			Message:  "the tool did not write one JSON value to its standard output",
+			HintText: "the text that it wrote is in the result; the tool itself has to be corrected"}
+	}
+	return text, nil
 }

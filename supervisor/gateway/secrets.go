@@ -1,4 +1,4 @@
-package supervisor
+package gateway
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"github.com/sandgate/sandgate/internal/memfile"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/failure"
 	"github.com/sandgate/sandgate/tools"
 )
 
@@ -19,10 +20,10 @@ import (
 // environment variable (execve(2), MAX_ARG_STRLEN), with room for its name.
 const maxSecret = 120 << 10
 
-// withSecrets gives the plan's action with the secrets that belong in its
+// WithSecrets gives the plan's action with the secrets that belong in its
 // environment, and the others as open files. The result is for the sandbox alone:
 // it is neither shown nor recorded.
-func (c *call) withSecrets(plan tools.Plan) (sandboxprofile.Action, []*os.File, error) {
+func (x *Session) WithSecrets(plan tools.Plan) (sandboxprofile.Action, []*os.File, error) {
 	action := plan.Action
 	if action.Exec == nil || len(action.Exec.Secrets) == 0 {
 		return action, nil, nil
@@ -33,7 +34,7 @@ func (c *call) withSecrets(plan tools.Plan) (sandboxprofile.Action, []*os.File, 
 	var files []*os.File
 	for _, s := range program.Secrets {
 		if s.Unseen() {
-			program.Env = append(program.Env, s.Name+"="+c.session.placeholder(s))
+			program.Env = append(program.Env, s.Name+"="+x.placeholder(s))
 			continue
 		}
 		content, err := readSecret(plan, s)
@@ -46,7 +47,7 @@ func (c *call) withSecrets(plan tools.Plan) (sandboxprofile.Action, []*os.File, 
 			}
 		}
 		if err != nil {
-			closeAll(files)
+			CloseAll(files)
 			return action, nil, err
 		}
 	}
@@ -61,7 +62,7 @@ func readSecret(plan tools.Plan, s sandboxprofile.Secret) ([]byte, error) {
 	}
 	content, err := plan.Pins[i].ReadFile(maxSecret)
 	if err != nil {
-		return nil, drift(err)
+		return nil, failure.Drift(err)
 	}
 	if s.Env && bytes.IndexByte(content, 0) >= 0 {
 		return nil, &protocol.Error{Code: protocol.CodeSandboxFailed,
@@ -72,22 +73,22 @@ func readSecret(plan tools.Plan, s sandboxprofile.Secret) ([]byte, error) {
 
 // placeholder is what stands for a credential in this session. It is as good as
 // random to everybody else, and says nothing about the secret.
-func (s *session) placeholder(secret sandboxprofile.Secret) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, ok := s.placeholders[secret]; !ok {
-		if s.placeholders == nil {
-			s.placeholders = map[sandboxprofile.Secret]string{}
+func (x *Session) placeholder(secret sandboxprofile.Secret) string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if _, ok := x.placeholders[secret]; !ok {
+		if x.placeholders == nil {
+			x.placeholders = map[sandboxprofile.Secret]string{}
 		}
-		s.placeholders[secret] = "sandgate-credential-" + strings.ToLower(rand.Text())
+		x.placeholders[secret] = "sandgate-credential-" + strings.ToLower(rand.Text())
 	}
-	return s.placeholders[secret]
+	return x.placeholders[secret]
 }
 
 // credentials are what the proxy puts in for the placeholders of a plan, and the
 // placeholders that other calls of the session were given, which are good for
 // nothing in this one.
-func (c *call) credentials(plan tools.Plan) ([]egress.Credential, error) {
+func (x *Session) credentials(plan tools.Plan) ([]egress.Credential, error) {
 	mine := map[sandboxprofile.Secret]bool{}
 	var list []egress.Credential
 	for _, s := range plan.Action.Credentials() {
@@ -100,12 +101,12 @@ func (c *call) credentials(plan tools.Plan) ([]egress.Credential, error) {
 		}
 		mine[s] = true
 		list = append(list, egress.Credential{
-			Name: s.Name, Placeholder: c.session.placeholder(s), Secret: string(bytes.TrimRight(content, "\r\n")), Service: s.Service, Host: s.Host,
+			Name: s.Name, Placeholder: x.placeholder(s), Secret: string(bytes.TrimRight(content, "\r\n")), Service: s.Service, Host: s.Host,
 		})
 	}
-	c.session.mu.Lock()
-	defer c.session.mu.Unlock()
-	for s, placeholder := range c.session.placeholders {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for s, placeholder := range x.placeholders {
 		if !mine[s] {
 			list = append(list, egress.Credential{Name: s.Name, Placeholder: placeholder})
 		}
@@ -113,7 +114,8 @@ func (c *call) credentials(plan tools.Plan) ([]egress.Credential, error) {
 	return list, nil
 }
 
-func closeAll(files []*os.File) {
+// CloseAll closes files.
+func CloseAll(files []*os.File) {
 	for _, f := range files {
 		f.Close()
 	}

@@ -1,4 +1,4 @@
-package supervisor
+package bounds
 
 import (
 	"encoding/json"
@@ -9,17 +9,17 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// A boundary is all that a program of a plan could reach: what a person who allows a call and
+// A Boundary is all that a program of a plan could reach: what a person who allows a call and
 // has that remembered was shown. The same words are another call where they reach more.
-type boundary struct {
+type Boundary struct {
 	Profile sandboxprofile.Profile `json:"profile"`
 	// Secrets are what the program is given, or what is put into its requests.
 	Secrets []string `json:"secrets,omitempty"`
 }
 
-// boundaryOf leaves out what says how much a call may use, and the names of its variables.
-func boundaryOf(plan tools.Plan) boundary {
-	b := boundary{Profile: plan.Profile}
+// BoundaryOf leaves out what says how much a call may use, and the names of its variables.
+func BoundaryOf(plan tools.Plan) Boundary {
+	b := Boundary{Profile: plan.Profile}
 	b.Profile.Env, b.Profile.Limits, b.Profile.Fresh = sandboxprofile.Env{All: true}, sandboxprofile.NoLimits(), false
 	for _, s := range plan.Action.Exec.Secrets {
 		b.Secrets = append(b.Secrets, fmt.Sprintf("%q of %q, to %q%q, seen: %v", s.Name, s.File, s.Service, s.Host, !s.Unseen()))
@@ -27,7 +27,7 @@ func boundaryOf(plan tools.Plan) boundary {
 	return b
 }
 
-func (b boundary) text() string {
+func (b Boundary) Text() string {
 	b.Profile = b.Profile.Normalize()
 	text, err := json.Marshal(b)
 	if err != nil {
@@ -36,9 +36,9 @@ func (b boundary) text() string {
 	return string(text)
 }
 
-// within reports whether b reaches no more than the boundary whose text is then.
-func (b boundary) within(then string) bool {
-	var was boundary
+// Within reports whether b reaches no more than the boundary whose text is then.
+func (b Boundary) Within(then string) bool {
+	var was Boundary
 	if err := json.Unmarshal([]byte(then), &was); err != nil {
 		return false
 	}

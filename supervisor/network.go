@@ -1,0 +1,98 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/egress"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/gateway"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// beside is a call as what asks and records beside its own question.
+type beside struct {
+	s *Supervisor
+	c *call
+}
+
+func (b beside) Identity() egress.Identity {
+	return egress.Identity{Session: string(b.c.session.id), Call: string(b.c.req.CallID)}
+}
+
+func (b beside) Tool() gateway.Tool {
+	return gateway.Tool{Name: string(b.c.req.Tool), Definition: b.c.proposal.Definition, Args: b.c.args}
+}
+
+func (b beside) Record(e egress.Event) error {
+	return b.s.append(context.Background(), b.c.entry(audit.KindConnection, e))
+}
+
+func (b beside) Ask(ctx context.Context, q approval.Call) error {
+	_, err := b.ask(ctx, q)
+	return err
+}
+
+// ask puts a question that is no call's own to people, and records what came of it.
+func (b beside) ask(ctx context.Context, q approval.Call) (approval.Grant, error) {
+	c := b.c
+	q.ID, q.Asked, q.BatchID = string(c.req.CallID), c.tellPending, c.req.GroupID
+	q.SessionID, q.Agent, q.Peer, q.Mode = string(c.session.id), c.session.agent, c.session.peer.String(), c.session.mode
+	if q.Digest == "" {
+		q.Digest = c.digest
+		q.Details = func() map[string]string { return b.s.details(c.proposal, c.digest, c.warnings) }
+	}
+	grant, err := b.s.cfg.Approvals.Decide(ctx, q)
+	return grant, b.s.answered(q.Request.Description, q.Request.Payload, grant, err)
+}
+
+// trusting gives the call the authority that its profile needs, and its sandbox the
+// certificates by which programs recognise it.
+func (s *Supervisor) trusting(ctx context.Context, c *call, p sandboxprofile.Profile) (context.Context, error) {
+	if len(p.Network.Terminated) == 0 {
+		return ctx, nil
+	}
+	a, err := c.session.network.Authority(p, s.cfg.Egress)
+	if err != nil {
+		return ctx, &confine.Unenforceable{Part: "TLS that ends at the egress proxy", Reason: err.Error()}
+	}
+	c.authority = a
+	return confine.WithTrust(ctx, a.Bundle), nil
+}
+
+// openNetwork serves the way out of a sandbox and the ways in, for as long as one call
+// runs. stop ends both; its error means that a connection could not be recorded, or that the
+// call was denied for one.
+func (s *Supervisor) openNetwork(ctx context.Context, c *call, plan tools.Plan, box confine.Sandbox) (stop func() error, err error) {
+	if plan.Class == sandboxprofile.ClassRead {
+		return func() error { return nil }, nil // it has no socket
+	}
+	out, err := gateway.Out(ctx, s.cfg.Egress, &c.session.network, c.authority, beside{s, c}, plan, box)
+	if err != nil {
+		return nil, err
+	}
+	name, ends := c.kind.called(c)
+	who := gateway.Holder{Session: string(c.session.id), Name: name, Ends: ends, Alone: c.kind.staysBehind()}
+	in, err := gateway.In(ctx, s.cfg.Egress.Limits, &s.ports, who, beside{s, c}, plan, box)
+	c.exposed, c.warnings = in.Exposed, slices.Concat(c.warnings, out.Warnings, in.Warnings)
+	if err != nil {
+		return nil, errors.Join(err, c.shut(out))
+	}
+	return func() error { return errors.Join(c.shut(out), in.Stop()) }, nil
+}
+
+// shut ends the way out, and notes what came of it.
+func (c *call) shut(out gateway.Way) error {
+	end := out.Stop()
+	c.violations = append(c.violations, end.Violations...)
+	c.warnings = slices.Concat(c.warnings, end.Warnings)
+	if end.Denied == nil {
+		return end.Err
+	}
+	c.denied(end.Denied.Decision)
+	return errors.Join(end.Err, end.Denied)
+}
