@@ -22,17 +22,11 @@ import (
 
 // Host is the machine as this person uses it, with the configured directories.
 func Host(n sandboxprofile.Needs, program string) toolchains.Host {
+	hidden := sandboxprofile.NewMatcher(n.Hide)
 	return toolchains.Host{
 		Home: n.Home, Path: os.Getenv("PATH"), Env: os.Getenv, Roots: n.Roots, Program: program,
 		Never: OwnDirectories(), Secret: LooksSecret,
-		Hidden: func(path string) bool {
-			for p := path; p != "/"; p = filepath.Dir(p) {
-				if slices.ContainsFunc(n.Hide, func(pattern string) bool { return sandboxprofile.MatchPattern(pattern, p) }) {
-					return true
-				}
-			}
-			return false
-		},
+		Hidden: hidden.Match,
 		Preset: func(name string) []sandboxprofile.Grant {
 			p, err := profiles.Preset(name)
 			if err != nil {

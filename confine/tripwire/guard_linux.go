@@ -9,7 +9,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -93,8 +92,8 @@ func (g *Guard) trees(s *compiledProfile) []*tree {
 			oldest := slices.MinFunc(slices.Collect(maps.Keys(g.caches)), func(a, b string) int { return g.caches[a].used.Compare(g.caches[b].used) })
 			delete(g.caches, oldest)
 		}
-		known = &treeCache{trees: newTrees(s.profile, s.roots, s.written, g.own)}
-		g.index.load(s.treesKey, known.trees)
+		known = &treeCache{trees: newTrees(s, g.own)}
+		g.index.load(known.trees)
 		g.caches[s.treesKey] = known
 	}
 	known.used = time.Now()
@@ -103,19 +102,31 @@ func (g *Guard) trees(s *compiledProfile) []*tree {
 
 // treesKeyOf is the same for profiles whose paths and patterns are.
 func treesKeyOf(p sandboxprofile.Profile) string {
-	var b strings.Builder
-	for _, list := range [][]string{p.Protect, p.Hide, p.UnixSockets, p.Scratch, slices.Sorted(maps.Keys(p.Paths))} {
+	return treeKey(p, "", func(string) bool { return true })
+}
+
+// asideKey is the same for profiles that make the same of what lies below a root that no
+// tool may write to: whatever else they name does not matter there.
+func asideKey(p sandboxprofile.Profile, root string) string {
+	return treeKey(p, root, func(path string) bool {
+		return sandboxprofile.Contains(root, path) || sandboxprofile.Contains(path, root)
+	})
+}
+
+func treeKey(p sandboxprofile.Profile, root string, matters func(path string) bool) string {
+	h := sha256.New()
+	for _, list := range [][]string{{root}, p.Protect, p.Hide, p.UnixSockets, p.Scratch} {
 		for _, s := range list {
-			b.WriteString(s)
-			b.WriteByte(0)
-			if r, ok := p.Paths[s]; ok {
-				b.WriteByte(byte(r))
-			}
+			fmt.Fprintf(h, "%s\x00", s)
 		}
-		b.WriteByte(1)
+		h.Write([]byte{1})
 	}
-	sum := sha256.Sum256([]byte(b.String()))
-	return string(sum[:])
+	for _, path := range slices.Sorted(maps.Keys(p.Paths)) {
+		if matters(path) {
+			fmt.Fprintf(h, "%s\x00%c", path, rune(p.Paths[path]))
+		}
+	}
+	return string(h.Sum(nil))
 }
 
 // A Baseline is what one sandbox covers, and what was there before its action.

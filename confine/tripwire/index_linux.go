@@ -11,63 +11,68 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// An index keeps on disk what a treeCache remembers, so that the first survey of a process
+// An index keeps on disk what trees remember, so that the first survey of a process
 // costs one lstat(2) for each directory too. It holds the names and times of directories
 // and no content, lies where no tool sees anything, and is believed as far as the memory
 // of a process: a directory whose identity and times are as they were is not read again.
+// Each tree has a file of its own: that of a toolchain serves every workspace.
 //
 // One that cannot be read or written is none: the directories are read.
 type index struct {
 	dir string
-	// least is how many directories have to be read anew for it to be written again:
-	// writing costs as much as reading a few hundred.
+	// least is how many directories of a tree have to be read anew for it to be written
+	// again, and a sixteenth of what was written before: writing costs as much as reading
+	// some of them.
 	least int
 }
 
 const (
-	indexFormat = "sandgate-index-1\n"
-	// maxIndexes is how many of them are kept, the latest.
-	maxIndexes = 16
+	indexFormat = "sandgate-index-2\n"
+	// maxIndexes is how many trees are kept, those that were used last.
+	maxIndexes = 128
 	// maxIndex bounds a file.
 	maxIndex     = 64 << 20
-	worthKeeping = 256 // index.least
+	worthKeeping = 32 // index.least
 
 	walksOfOneCall = 3 // before it, and after it until there is nothing to undo
 )
 
-// What a file holds, for package gob.
+// What a file holds, for package gob, which reads lists of numbers ten times as fast as
+// lists of structures.
 type (
 	savedTree struct {
 		Root    string
 		Aside   bool
 		Named   []string
-		Outside []savedIdent
-		Nodes   []savedNode // parents before what lies in them
-	}
-	savedNode struct {
-		Name  string
-		ID    savedIdent
-		Times [4]int64 // ctime and mtime, seconds and nanoseconds
-		Flags uint8
-		Kids  int
-		Marks []savedMark
+		Outside []uint64 // device and inode in turn
+
+		// Of each node, parents before what lies in them.
+		Names []string
+		IDs   []uint64 // device and inode
+		Times []int64  // ctime and mtime, seconds and nanoseconds
+		Flags []byte
+		Kids  []int
+
+		Marks []savedMark // by node, as they lie in it
 		Hard  []savedHard
 	}
-	savedIdent struct{ Dev, Ino uint64 }
-	savedMark  struct {
+	savedMark struct {
+		Node          int
 		Name, Target  string
 		Kind          uint8
 		Hide, Protect bool
 	}
 	savedHard struct {
+		Node          int
 		Path          string
-		ID            savedIdent
+		Dev, Ino      uint64
 		Links         uint64
 		Hide, Protect bool
 	}
@@ -92,7 +97,7 @@ func (g *Guard) Remember(dir string) {
 	}
 }
 
-// path is the file of a treeCache. The program is a part of its name: what another version
+// path is the file of a tree. The program is a part of its name: what another version
 // took note of may mean something else.
 func (x index) path(key string) string {
 	var st unix.Stat_t
@@ -105,37 +110,40 @@ func (x index) path(key string) string {
 }
 
 // load fills trees that are new.
-func (x index) load(key string, trees []*tree) {
-	if x.dir == "" {
-		return
+func (x index) load(trees []*tree) {
+	for _, t := range trees {
+		if x.dir != "" && !(t.aside && x.fill(t, t.key)) {
+			x.fill(t, t.whole)
+		}
 	}
-	b, ok := readOwn(x.path(key))
+}
+
+// fill has t remember what the file for a key tells, if that is of t.
+func (x index) fill(t *tree, key string) bool {
+	path := x.path(key)
+	b, ok := readOwn(path)
 	if !ok || len(b) < len(indexFormat)+sha256.Size {
-		return
+		return false
 	}
 	body := b[len(indexFormat)+sha256.Size:]
 	if sum := sha256.Sum256(body); string(b[:len(indexFormat)]) != indexFormat || !bytes.Equal(b[len(indexFormat):len(indexFormat)+sha256.Size], sum[:]) {
-		return // cut off by a loss of power
+		return false // cut off by a loss of power
 	}
-	var saved []savedTree
-	if gob.NewDecoder(bytes.NewReader(body)).Decode(&saved) != nil || len(saved) != len(trees) {
-		return
+	var s savedTree
+	if gob.NewDecoder(bytes.NewReader(body)).Decode(&s) != nil || s.Root != t.root || s.Aside != (key == t.key) || !s.whole() {
+		return false
 	}
-	for i, t := range trees {
-		s := saved[i]
-		top, rest := restore(s.Nodes)
-		if s.Root != t.root || top == nil || len(rest) > 0 {
-			continue
-		}
-		t.top, t.aside, t.restored = top, s.Aside, walksOfOneCall
-		for _, name := range s.Named {
-			t.named[name] = true
-		}
-		t.outside = map[ident]bool{}
-		for _, id := range s.Outside {
-			t.outside[ident{id.Dev, id.Ino}] = true
-		}
+	t.top, t.aside, t.restored, t.kept = s.restore(), s.Aside, walksOfOneCall, len(s.Names)
+	for _, name := range s.Named {
+		t.named[name] = true
 	}
+	t.outside = map[ident]bool{}
+	for i := 0; i+1 < len(s.Outside); i += 2 {
+		t.outside[ident{s.Outside[i], s.Outside[i+1]}] = true
+	}
+	now := time.Now()
+	_ = os.Chtimes(path, now, now) // prune goes by it
+	return true
 }
 
 func readOwn(path string) ([]byte, bool) {
@@ -155,88 +163,114 @@ func readOwn(path string) ([]byte, bool) {
 	return b, true
 }
 
-// restore makes the node that list begins with, and gives what is left.
-func restore(list []savedNode) (*node, []savedNode) {
-	if len(list) == 0 {
-		return nil, nil
+// whole reports whether the lists of s are as long as they have to be, and make one tree.
+func (s *savedTree) whole() bool {
+	n, below := len(s.Names), 1
+	if n == 0 || len(s.IDs) != 2*n || len(s.Times) != 4*n || len(s.Flags) != n || len(s.Kids) != n {
+		return false
 	}
-	s, rest := list[0], list[1:]
-	n := &node{
-		name:    s.Name,
-		stamp:   stamp{ident{s.ID.Dev, s.ID.Ino}, unix.Timespec{Sec: s.Times[0], Nsec: s.Times[1]}, unix.Timespec{Sec: s.Times[2], Nsec: s.Times[3]}},
-		settled: s.Flags&savedSettled != 0, repo: s.Flags&savedRepo != 0, head: s.Flags&savedHead != 0, shut: s.Flags&savedShut != 0,
-	}
-	for _, m := range s.Marks {
-		n.marks = append(n.marks, mark{name: m.Name, target: m.Target, kind: sandboxprofile.FileKind(m.Kind), hide: m.Hide, protect: m.Protect})
-	}
-	for _, h := range s.Hard {
-		n.hard = append(n.hard, hardName{path: h.Path, id: ident{h.ID.Dev, h.ID.Ino}, links: h.Links, hide: h.Hide, protect: h.Protect})
-	}
-	for range s.Kids {
-		var kid *node
-		if kid, rest = restore(rest); kid == nil {
-			return nil, nil
+	for i, kids := range s.Kids {
+		if below += kids; kids < 0 || below <= i {
+			return false
 		}
-		n.kids = append(n.kids, kid)
 	}
-	return n, rest
+	return below == n
 }
 
-func (n *node) save(list []savedNode) []savedNode {
-	s := savedNode{
-		Name: n.name, ID: savedIdent{n.stamp.dev, n.stamp.ino}, Kids: len(n.kids),
-		Times: [4]int64{n.stamp.ctime.Sec, n.stamp.ctime.Nsec, n.stamp.mtime.Sec, n.stamp.mtime.Nsec},
-	}
-	for i, is := range [...]bool{n.settled, n.repo, n.head, n.shut} { // in the order of the constants
-		if is {
-			s.Flags |= 1 << i
+// restore makes the nodes.
+func (s *savedTree) restore() *node {
+	list := make([]node, len(s.Names))
+	for i := range list {
+		times, flags := s.Times[4*i:], s.Flags[i]
+		list[i] = node{
+			name:    s.Names[i],
+			stamp:   stamp{ident{s.IDs[2*i], s.IDs[2*i+1]}, unix.Timespec{Sec: times[0], Nsec: times[1]}, unix.Timespec{Sec: times[2], Nsec: times[3]}},
+			settled: flags&savedSettled != 0, repo: flags&savedRepo != 0, head: flags&savedHead != 0, shut: flags&savedShut != 0,
 		}
 	}
+	for _, m := range s.Marks {
+		if m.Node >= 0 && m.Node < len(list) {
+			n := &list[m.Node]
+			n.marks = append(n.marks, mark{name: m.Name, target: m.Target, kind: sandboxprofile.FileKind(m.Kind), hide: m.Hide, protect: m.Protect})
+		}
+	}
+	for _, h := range s.Hard {
+		if h.Node >= 0 && h.Node < len(list) {
+			n := &list[h.Node]
+			n.hard = append(n.hard, hardName{path: h.Path, id: ident{h.Dev, h.Ino}, links: h.Links, hide: h.Hide, protect: h.Protect})
+		}
+	}
+	next := 1
+	var take func(i int)
+	take = func(i int) {
+		for range s.Kids[i] {
+			kid := next
+			next++
+			list[i].kids = append(list[i].kids, &list[kid])
+			take(kid)
+		}
+	}
+	take(0)
+	return &list[0]
+}
+
+func (s *savedTree) save(n *node) {
+	at := len(s.Names)
+	s.Names, s.Kids = append(s.Names, n.name), append(s.Kids, len(n.kids))
+	s.IDs = append(s.IDs, n.stamp.dev, n.stamp.ino)
+	s.Times = append(s.Times, n.stamp.ctime.Sec, n.stamp.ctime.Nsec, n.stamp.mtime.Sec, n.stamp.mtime.Nsec)
+	var flags byte
+	for i, is := range [...]bool{n.settled, n.repo, n.head, n.shut} { // in the order of the constants
+		if is {
+			flags |= 1 << i
+		}
+	}
+	s.Flags = append(s.Flags, flags)
 	for _, m := range n.marks {
-		s.Marks = append(s.Marks, savedMark{Name: m.name, Target: m.target, Kind: uint8(m.kind), Hide: m.hide, Protect: m.protect})
+		s.Marks = append(s.Marks, savedMark{at, m.name, m.target, uint8(m.kind), m.hide, m.protect})
 	}
 	for _, h := range n.hard {
-		s.Hard = append(s.Hard, savedHard{Path: h.path, ID: savedIdent{h.id.dev, h.id.ino}, Links: h.links, Hide: h.hide, Protect: h.protect})
+		s.Hard = append(s.Hard, savedHard{at, h.path, h.id.dev, h.id.ino, h.links, h.hide, h.protect})
 	}
-	list = append(list, s)
 	for _, kid := range n.kids {
-		list = kid.save(list)
+		s.save(kid)
 	}
-	return list
 }
 
 // keep writes what trees remember, if enough of it is new.
-func (x index) keep(key string, trees []*tree) {
-	if x.dir == "" {
-		return
-	}
-	read := 0
+func (x index) keep(trees []*tree) {
+	wrote := false
 	for _, t := range trees {
-		t.mu.Lock()
-		read += t.read
+		wrote = x.dir != "" && x.keepOne(t) || wrote
+	}
+	if wrote {
+		x.prune()
+	}
+}
+
+func (x index) keepOne(t *tree) bool {
+	t.mu.Lock()
+	if t.read < max(x.least, t.kept/16) {
 		t.mu.Unlock()
+		return false
 	}
-	if read < x.least {
-		return
+	s, key := savedTree{Root: t.root, Aside: t.aside, Named: slices.Sorted(maps.Keys(t.named))}, t.whole
+	if t.aside {
+		key = t.key
 	}
-	var saved []savedTree
-	for _, t := range trees {
-		t.mu.Lock()
-		s := savedTree{Root: t.root, Aside: t.aside, Named: slices.Sorted(maps.Keys(t.named)), Nodes: t.top.save(nil)}
-		for id := range t.outside {
-			s.Outside = append(s.Outside, savedIdent{id.dev, id.ino})
-		}
-		t.read = 0
-		t.mu.Unlock()
-		saved = append(saved, s)
+	s.save(t.top)
+	for id := range t.outside {
+		s.Outside = append(s.Outside, id.dev, id.ino)
 	}
+	t.read, t.kept = 0, len(s.Names)
+	t.mu.Unlock()
 	var body bytes.Buffer
-	if gob.NewEncoder(&body).Encode(saved) != nil || body.Len() > maxIndex {
-		return
+	if gob.NewEncoder(&body).Encode(&s) != nil || body.Len() > maxIndex {
+		return false
 	}
 	sum := sha256.Sum256(body.Bytes())
 	x.write(x.path(key), slices.Concat([]byte(indexFormat), sum[:], body.Bytes()))
-	x.prune()
+	return true
 }
 
 // write replaces a file without waiting for the disk: what is cut off shows in its sum.

@@ -1,12 +1,17 @@
 package tripwire
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
 // TestWhatAnIndexTellsIsWhatIsThere changes a tree at random after an index of it was
@@ -19,10 +24,10 @@ func TestWhatAnIndexTellsIsWhatIsThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer os.RemoveAll(base)
-		ws := base + "/ws"
+		ws, ro := base+"/ws", base+"/ro"
 		names := []string{"a", "b", ".git", "HEAD", "objects", "refs", "config", "hooks", ".envrc", ".env", "x"}
 		name := rapid.Custom(func(t *rapid.T) string {
-			return filepath.Join(ws, filepath.Join(rapid.SliceOfN(rapid.SampledFrom(names), 1, 4).Draw(t, "path")...))
+			return filepath.Join(rapid.SampledFrom([]string{ws, ro}).Draw(t, "root"), filepath.Join(rapid.SliceOfN(rapid.SampledFrom(names), 1, 4).Draw(t, "path")...))
 		})
 		act := func() {
 			one, other := name.Draw(t, "one"), name.Draw(t, "other")
@@ -42,6 +47,7 @@ func TestWhatAnIndexTellsIsWhatIsThere(t *testing.T) {
 			}
 		}
 		p := surveyProfile(ws)
+		p.Paths[ro] = sandboxprofile.Read
 		starts := func() *Guard { // a process
 			g := New(nil)
 			g.Remember(base + "/index")
@@ -54,7 +60,7 @@ func TestWhatAnIndexTellsIsWhatIsThere(t *testing.T) {
 			}
 			return n
 		}
-		if err := os.MkdirAll(ws, 0o755); err != nil {
+		if err := errors.Join(os.MkdirAll(ws, 0o755), os.MkdirAll(ro, 0o755)); err != nil {
 			t.Fatal(err)
 		}
 		for range rapid.IntRange(0, 12).Draw(t, "before") {
@@ -63,13 +69,13 @@ func TestWhatAnIndexTellsIsWhatIsThere(t *testing.T) {
 		for settled := false; ; { // until the last change lies far enough back
 			g := starts()
 			found, err := findAll(g, p)
-			g.index.keep(g.profiles.Of(p).treesKey, g.trees(g.profiles.Of(p)))
+			g.index.keep(g.trees(g.profiles.Of(p)))
 			again := starts()
 			same, err2 := findAll(again, p)
 			if err != nil || err2 != nil || !slices.Equal(found, same) {
 				t.Fatalf("%+v %v\n%+v %v", found, err, same, err2)
 			}
-			if top := again.trees(again.profiles.Of(p))[0].top; settledBelow(top) {
+			if !slices.ContainsFunc(again.trees(again.profiles.Of(p)), func(t *tree) bool { return !settledBelow(t.top) }) {
 				n := read(again)
 				if n == 0 {
 					break
@@ -95,6 +101,58 @@ func settledBelow(n *node) bool {
 	return n.settled && !slices.ContainsFunc(n.kids, func(kid *node) bool { return !settledBelow(kid) })
 }
 
+// TestATreeServesEveryWorkspace: what was read of a toolchain is not read again in another
+// workspace, unless that lies in it.
+func TestATreeServesEveryWorkspace(t *testing.T) {
+	base := t.TempDir()
+	ro, inside := base+"/ro", base+"/ro/lib/d3/ws"
+	for i := range 2 * worthKeeping {
+		if err := os.MkdirAll(fmt.Sprintf("%s/lib/d%d/e", ro, i), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Mkdir(inside, 0o755), os.Mkdir(base+"/z", 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(ro+"/lib/d5/.env", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for settled := false; !settled; time.Sleep(settling) { // until the changes lie far enough back
+		g := New(nil)
+		p := surveyProfile(base + "/z")
+		p.Paths[ro] = sandboxprofile.Read
+		if _, err := g.readHost(g.profiles.Of(p)); err != nil {
+			t.Fatal(err)
+		}
+		settled = settledBelow(g.trees(g.profiles.Of(p))[0].top)
+	}
+	for _, c := range []struct {
+		ws    string
+		reads bool
+	}{{base + "/a", true}, {base + "/b", false}, {inside, true}, {base + "/c", false}} {
+		g := New(nil)
+		g.Remember(base + "/index")
+		p := surveyProfile(c.ws)
+		p.Paths[ro] = sandboxprofile.Read
+		found, err := g.readHost(g.profiles.Of(p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var tool *tree
+		for _, t := range g.trees(g.profiles.Of(p)) {
+			if t.root == ro {
+				tool = t
+			}
+		}
+		if reads := tool.restored == 0; reads != c.reads {
+			t.Errorf("in %s: read %v", c.ws, reads)
+		}
+		if !slices.ContainsFunc(found.Facts.Masks, func(m sandboxprofile.Mask) bool { return m.Hide && m.Path == ro+"/lib/d5/.env" }) {
+			t.Errorf("in %s: the hidden name is not told of: %+v", c.ws, found.Facts.Masks)
+		}
+	}
+}
+
 // TestSpoiltIndexesAreNone: an index that is cut off, somebody else's to write, a link or
 // of another program is not believed.
 func TestSpoiltIndexesAreNone(t *testing.T) {
@@ -117,8 +175,8 @@ func TestSpoiltIndexesAreNone(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := g.profiles.Of(p)
-		x.keep(s.treesKey, g.trees(s))
-		path := x.path(s.treesKey)
+		x.keep(g.trees(s))
+		path := x.path(g.trees(s)[0].whole)
 		if err := spoil(path); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

@@ -31,7 +31,7 @@ func (g *Guard) readHost(s *compiledProfile) (seen Survey, err error) {
 	}
 	seen.Named = g.named(s)
 	if err == nil {
-		g.index.keep(s.treesKey, g.trees(s))
+		g.index.keep(g.trees(s))
 	}
 	return seen, err
 }
@@ -71,7 +71,7 @@ type compiledProfile struct {
 	roots []surveyedRoot
 	// written are the places of the roots that a tool may write to, in or around them.
 	written  []int
-	treesKey string // groveKey
+	treesKey string // treesKeyOf
 }
 
 type surveyedRoot struct {

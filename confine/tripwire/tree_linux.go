@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -62,6 +63,8 @@ func (f Finding) key() string { return string('0'+rune(f.class)) + f.Path + "\x0
 type tree struct {
 	mu      *sync.Mutex // of everything below that changes, in all trees that are watched together
 	root    string
+	key     string // asideKey
+	whole   string // where what lies elsewhere matters too
 	profile sandboxprofile.Profile
 	protect folded
 	hide    folded
@@ -83,9 +86,10 @@ type tree struct {
 	outside map[ident]bool
 
 	// restored is how many walks of a tree that an index told are still to come without
-	// watches; read counts the directories that were read since the index was written.
-	restored int
-	read     int
+	// watches; read counts the directories that were read since the index was written, which
+	// tells of kept.
+	restored   int
+	read, kept int
 
 	// watch is nil for a tree that is looked at directory by directory each time.
 	watch   *watcher
@@ -109,15 +113,16 @@ type tree struct {
 	next           map[string]bool // what becomes named
 }
 
-func newTrees(p sandboxprofile.Profile, roots []surveyedRoot, written []int, own []ident) []*tree {
+func newTrees(s *compiledProfile, own []ident) []*tree {
+	p := s.profile
 	protect, hide := newFolded(p.Protect), newFolded(p.Hide)
 	git := protect.Match("/.git/config")
-	trees := make([]*tree, len(roots))
+	trees := make([]*tree, len(s.roots))
 	watch, mu := newWatcher(), &sync.Mutex{}
-	for i, root := range roots {
+	for i, root := range s.roots {
 		trees[i] = &tree{
-			root: root.path, profile: p, protect: protect, hide: hide, hidden: hide.Match(root.path), git: git, own: own,
-			mu: mu, watch: watch, top: &node{}, trusted: map[uint64]bool{}, overlay: map[uint64]bool{}, named: map[string]bool{}, aside: !slices.Contains(written, i),
+			root: root.path, key: asideKey(p, root.path), whole: s.treesKey + root.path, profile: p, protect: protect, hide: hide, hidden: hide.Match(root.path), git: git, own: own,
+			mu: mu, watch: watch, top: &node{}, trusted: map[uint64]bool{}, overlay: map[uint64]bool{}, named: map[string]bool{}, aside: !slices.Contains(s.written, i),
 		}
 	}
 	return trees
@@ -134,9 +139,10 @@ type node struct {
 	kids    []*node
 	marks   []mark
 	hard    []hardName
-	wd      int32 // its watch, 0 for none
-	dirty   bool  // something has changed since it was read
-	up      *node // the directory that it is in, once it was visited
+	wd      int32        // its watch, 0 for none
+	dirty   bool         // something has changed since it was read
+	up      *node        // the directory that it is in, once it was visited
+	ahead   *unix.Stat_t // what lookAhead saw, until it is visited
 	// quiet is set when it and all below it are watched, are as they were read, and have
 	// nothing to speak of. What is above one that is not quiet is not either.
 	quiet bool
@@ -246,6 +252,7 @@ func (t *tree) walk() ([]Finding, error) {
 	}
 	defer unix.Close(at)
 	t.at = at
+	t.lookAhead()
 	err = t.passes()
 	if err == nil && !t.explained() {
 		t.top, t.lost = &node{}, true // a directory in which a file has got a second name elsewhere does not show it
@@ -381,8 +388,8 @@ func (t *tree) visit(n *node, at place) error {
 
 // look brings n itself up to date. It reports whether there is nothing to see in it.
 func (t *tree) look(n *node, at place) (done bool, err error) {
-	var st unix.Stat_t
-	if err := unix.Fstatat(t.at, t.relative(at.path), &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+	st, err := t.stat(n, at)
+	if err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		t.gone(n) // or exchanged, meanwhile: its parent will tell
 		t.unwatched++
 		t.fail(unseen(at.path, err))
@@ -402,6 +409,51 @@ func (t *tree) look(n *node, at place) (done bool, err error) {
 	}
 	n.dirty = false
 	return false, nil
+}
+
+// stat looks at the directory n, once by what lookAhead saw.
+func (t *tree) stat(n *node, at place) (st unix.Stat_t, err error) {
+	if n.ahead != nil {
+		st, n.ahead = *n.ahead, nil
+		return st, nil
+	}
+	err = unix.Fstatat(t.at, t.relative(at.path), &st, unix.AT_SYMLINK_NOFOLLOW)
+	return st, err
+}
+
+// lookAhead looks at the directories of a tree that an index told, on all processors: for
+// the trees of toolchains that is most of what `sandgate run` does. No tool may write there, so
+// that nobody moves directories about between one look and the next.
+func (t *tree) lookAhead() {
+	if !t.aside || t.restored == 0 {
+		return
+	}
+	type item struct {
+		node *node
+		path string
+	}
+	list := make([]item, 0, t.kept)
+	var add func(n *node, path string)
+	add = func(n *node, path string) {
+		list = append(list, item{n, path})
+		for _, kid := range n.kids {
+			add(kid, strings.TrimPrefix(path+"/"+kid.name, "./"))
+		}
+	}
+	add(t.top, ".")
+	var looking sync.WaitGroup
+	share := (len(list) + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0)
+	for part := range slices.Chunk(list, share) {
+		looking.Go(func() {
+			seen := make([]unix.Stat_t, len(part))
+			for i, of := range part {
+				if unix.Fstatat(t.at, of.path, &seen[i], unix.AT_SYMLINK_NOFOLLOW) == nil {
+					of.node.ahead = &seen[i]
+				}
+			}
+		})
+	}
+	looking.Wait()
 }
 
 // rewatch watches a directory that is as it was when it was read, if it is not watched and

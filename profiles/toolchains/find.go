@@ -28,7 +28,7 @@ type Host struct {
 	// Never are directories that are not shown, and neither is a tree that holds one.
 	Never []string
 	// Hidden reports whether a path is hidden by a pattern, and Secret whether a text
-	// holds a token or a password.
+	// holds a token or a password. Many goroutines call Secret.
 	Hidden func(path string) bool
 	Secret func(text string) bool
 	// Preset gives the grants of a shipped preset.
@@ -60,7 +60,7 @@ const (
 
 // Find looks at the machine.
 func Find(h Host) Found {
-	f := &finder{Host: h, grants: map[string]sp.Grant{}, told: map[string]bool{}}
+	f := newFinder(h)
 	dirs := f.pathDirs()
 	var kept []Cache
 	for _, fam := range families {
@@ -90,9 +90,14 @@ func Find(h Host) Found {
 
 type finder struct {
 	Host
-	grants map[string]sp.Grant
-	notes  []string
-	told   map[string]bool
+	grants   map[string]sp.Grant
+	notes    []string
+	told     map[string]bool
+	followed map[string]bool // interpreters of scripts
+}
+
+func newFinder(h Host) *finder {
+	return &finder{Host: h, grants: map[string]sp.Grant{}, told: map[string]bool{}, followed: map[string]bool{}}
 }
 
 // A dir is one directory of PATH.
@@ -477,11 +482,14 @@ func (f *finder) links(d dir) {
 	}
 	for _, name := range names(d.real) {
 		path := filepath.Join(d.real, name)
-		if _, real, ok := resolve(path); ok && real != path {
-			f.target(path, real)
-			path = real
+		if st, err := os.Lstat(path); err == nil && st.Mode()&fs.ModeSymlink != 0 {
+			if _, real, ok := resolve(path); ok {
+				f.target(path, real)
+				path = real
+			}
 		}
-		if i := interpreter(path); i != "" {
+		if i := interpreter(path); i != "" && !f.followed[i] {
+			f.followed[i] = true // most scripts of a directory have the same
 			if _, real, ok := resolve(i); ok {
 				f.target(i, real)
 			}
@@ -751,7 +759,7 @@ func Named() []string { return slices.Clone(named) }
 // Needed are the paths that have to be shown for a program to run, in the words of a
 // person who shows them: directories and files, with what they lead to.
 func Needed(h Host, program string) []string {
-	f := &finder{Host: h, grants: map[string]sp.Grant{}, told: map[string]bool{}}
+	f := newFinder(h)
 	_, real, ok := resolve(program)
 	if !ok {
 		return nil

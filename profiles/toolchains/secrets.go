@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	sp "github.com/sandgate/sandgate/sandboxprofile"
 )
@@ -30,18 +31,24 @@ func (f *finder) secrets() []string {
 	if f.Secret == nil {
 		return nil
 	}
-	var list []string
-	for _, tree := range slices.Sorted(maps.Keys(f.grants)) {
+	trees := slices.Sorted(maps.Keys(f.grants))
+	found := make([][]string, len(trees))
+	var looking sync.WaitGroup
+	for i, tree := range trees {
 		if sp.IsSystemTree(tree) {
 			continue // what everybody on the machine can read is no secret of this person's
 		}
-		if st, err := os.Lstat(tree); err == nil && st.Mode().IsRegular() && f.holdsSecret(tree, st) {
-			list = append(list, tree)
-		} else if err == nil && st.IsDir() && !slices.Contains(contents, filepath.Base(tree)) {
-			left := tokenFiles
-			list = append(list, f.secretsIn(tree, tokenDepth, &left)...)
-		}
+		looking.Go(func() {
+			if st, err := os.Lstat(tree); err == nil && st.Mode().IsRegular() && f.holdsSecret(tree, st) {
+				found[i] = []string{tree}
+			} else if err == nil && st.IsDir() && !slices.Contains(contents, filepath.Base(tree)) {
+				left := tokenFiles
+				found[i] = f.secretsIn(tree, tokenDepth, &left)
+			}
+		})
 	}
+	looking.Wait()
+	list := slices.Concat(found...)
 	slices.Sort(list)
 	return slices.Compact(list)
 }
@@ -84,6 +91,7 @@ func (f *finder) holdsSecret(path string, st fs.FileInfo) bool {
 // Secrets are the files of settings at path, or near the top of the tree there, that hold a
 // token or a password by their text.
 func Secrets(h Host, path string) []string {
-	f := &finder{Host: h, grants: map[string]sp.Grant{path: {}}, told: map[string]bool{}}
+	f := newFinder(h)
+	f.grants[path] = sp.Grant{}
 	return f.secrets()
 }
