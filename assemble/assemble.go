@@ -120,6 +120,12 @@ func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 	if o.DraftOver != nil {
 		changed = nil
 	}
+	if changed != nil {
+		r.close = append(r.close, changed.Close)
+		if o.Ahead {
+			changed.Load(WritableRoots(cfg))
+		}
+	}
 	caches, err := CachesDir()
 	if err != nil {
 		return nil, err
@@ -221,6 +227,9 @@ func Start(cfg *config.Config, o Options) (_ *Running, err error) {
 	}
 	r.Supervisor = sup
 	r.close = append(r.close, sup.Close)
+	if o.Ahead {
+		sup.LookAhead(sandboxprofile.Intersect(d.Programs, operator))
+	}
 	return r, nil
 }
 

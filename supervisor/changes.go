@@ -25,7 +25,7 @@ func (s *Supervisor) keepChanges(c *call, plan tools.Plan) (ended func()) {
 	if !s.keeps(plan) {
 		return func() {}
 	}
-	writable, roots := s.keptRoots(plan)
+	writable, roots := s.keptRoots(plan.Profile)
 	record := changes.Call{
 		Session: string(c.session.id), Call: string(c.req.CallID), Agent: c.session.agent, Tool: string(c.req.Tool),
 		Subject: s.cfg.Log.RedactedText(c.subject()), Started: c.started, Lasting: c.kind.lasting(),
@@ -107,18 +107,30 @@ func (s *Supervisor) together(record *changes.Call, roots []string) error {
 	return err
 }
 
+// LookAhead begins to look at what calls under a profile may change: where there is one call for a process, what
+// it has to look at takes as long as all else that is done before it.
+func (s *Supervisor) LookAhead(p sandboxprofile.Profile) {
+	if s.cfg.Changes == nil {
+		return
+	}
+	writable, roots := s.keptRoots(p)
+	for _, root := range roots {
+		s.cfg.Changes.LookAhead(root, writable)
+	}
+}
+
 // keptRoots are the directories in which something is kept of what a call changes, and which names in them it may.
-func (s *Supervisor) keptRoots(plan tools.Plan) (writable func(path string) bool, roots []string) {
-	sees := sandboxprofile.NewLookup(plan.Profile) // prepared: it is asked about every name that is looked at
+func (s *Supervisor) keptRoots(p sandboxprofile.Profile) (writable func(path string) bool, roots []string) {
+	sees := sandboxprofile.NewLookup(p) // prepared: it is asked about every name that is looked at
 	writable = func(path string) bool { return sees.Rights(path)&sandboxprofile.Write != 0 }
-	return writable, slices.DeleteFunc(writableRoots(plan.Profile, writable), func(root string) bool { // the cache of the workspace
+	return writable, slices.DeleteFunc(writableRoots(p, writable), func(root string) bool { // the cache of the workspace
 		return s.cfg.Caches != "" && sandboxprofile.Contains(s.cfg.Caches, root)
 	})
 }
 
 // rests reports whether nothing is kept for the time being in some directory that a call may change.
 func (s *Supervisor) rests(plan tools.Plan) bool {
-	_, roots := s.keptRoots(plan)
+	_, roots := s.keptRoots(plan.Profile)
 	return slices.ContainsFunc(roots, s.cfg.Changes.Rests)
 }
 

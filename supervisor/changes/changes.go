@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"maps"
 	"os"
 	"path"
@@ -18,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -49,6 +51,9 @@ type Store struct {
 	watch      *watch
 	mu         sync.Mutex
 	workspaces map[string]*Workspace
+
+	ahead sync.WaitGroup // what is done for a call that is to come
+	ended atomic.Bool    // none is to come any more
 }
 
 // Open makes the directory if it is not there. It refuses one that others could read.
@@ -75,6 +80,7 @@ type Workspace struct {
 	// patience is how long one look may take.
 	patience time.Duration
 
+	store    *Store
 	watching *watch
 	tells    bool             // the file system tells watching of every change
 	quiet    map[string]stamp // directories that have not changed since they were read
@@ -84,14 +90,14 @@ type Workspace struct {
 
 	mu     sync.Mutex
 	tree   tree
-	below  map[string]map[string]bool // the names in each directory of the tree
-	top    stamp                      // the directory that Root was
-	lines  int                        // entries in the file of the tree
-	end    int64                      // of its last whole frame
-	begun  bool                       // no look has come to its end yet
-	looks  int                        // that have told what they found
-	file   fs.FileInfo                // as this process has left it, nil at first
-	size   int64                      // of the objects, about: other processes add to them too
+	below  map[string]*members // the names in each directory of the tree
+	top    stamp               // the directory that Root was
+	lines  int                 // entries in the file of the tree
+	end    int64               // of its last whole frame
+	begun  bool                // no look has come to its end yet
+	looks  int                 // that have told what they found
+	file   fs.FileInfo         // as this process has left it, nil at first
+	size   int64               // of the objects, about: other processes add to them too
 	told   map[string]string
 	ending string // the call that has ended, and is looked at
 	// bounded is when calls were held against their age last.
@@ -122,7 +128,7 @@ func (s *Store) Workspace(root string) (*Workspace, error) {
 	if w := s.workspaces[root]; w != nil {
 		return w, nil
 	}
-	w := &Workspace{Root: root, dir: s.dirOf(root), options: s.options, patience: lookTime, watching: s.watch, told: map[string]string{}, unseen: map[string]bool{}}
+	w := &Workspace{Root: root, dir: s.dirOf(root), options: s.options, patience: lookTime, store: s, watching: s.watch, told: map[string]string{}, unseen: map[string]bool{}}
 	w.objects = newObjects(filepath.Join(w.dir, "objects"), &w.size)
 	for _, d := range []string{w.objects.packs.dir, w.running(), w.calls(), w.writers()} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
@@ -257,17 +263,55 @@ type Running struct {
 // A Blind is a directory in which nothing is kept.
 type Blind struct{ Name, Why string }
 
-// Begin looks at the workspace, stores what it does not have yet, and notes that a call
-// begins. writable says which host paths calls of this workspace can change at all:
-// nothing else is looked at.
-func (w *Workspace) Begin(c Call, writable func(path string) bool) (*Running, error) {
+// Load begins to read what was kept of roots before, for calls that are to come. It waits for nothing; what cannot be
+// read the call finds.
+func (s *Store) Load(roots []string) {
+	for _, root := range roots {
+		if _, err := os.Lstat(filepath.Join(s.dirOf(root), "tree")); err != nil {
+			continue
+		}
+		s.ahead.Go(func() {
+			if w, err := s.Workspace(root); err == nil {
+				_ = w.locked(w.load)
+			}
+		})
+	}
+}
+
+// LookAhead begins to look at the workspace, for a call that is to come, beside what else is done for it. That call's own
+// look, by Begin, then reads what has changed since, as after any other look. It waits for nothing; what it fails
+// of Begin fails of, too.
+func (s *Store) LookAhead(root string, writable func(path string) bool) {
+	s.ahead.Go(func() {
+		if w, err := s.Workspace(root); err == nil {
+			_ = w.locked(func() error { return w.lookFor(w.names(writable), true, notSince, true) })
+		}
+	})
+}
+
+// Close ends what was begun ahead: no call is to come any more.
+func (s *Store) Close() error {
+	s.ended.Store(true)
+	s.ahead.Wait()
+	return nil
+}
+
+// names asks of a name in the workspace what writable says of its path.
+func (w *Workspace) names(writable func(path string) bool) func(name string) bool {
 	below := strings.TrimSuffix(w.Root, "/") + "/" // asked of each name: no more is done than has to be
-	return w.begin(c, func(name string) bool {
+	return func(name string) bool {
 		if name == topName {
 			return writable(w.Root)
 		}
 		return writable(below + name)
-	}, true, nil)
+	}
+}
+
+// Begin looks at the workspace, stores what it does not have yet, and notes that a call
+// begins. writable says which host paths calls of this workspace can change at all:
+// nothing else is looked at.
+func (w *Workspace) Begin(c Call, writable func(path string) bool) (*Running, error) {
+	return w.begin(c, w.names(writable), true, nil)
 }
 
 // begin is Begin, or not whole, of an undo of these steps.
@@ -447,6 +491,11 @@ const notSince = -1
 // are not in are as they were. Where files may have got another name since then, each is
 // held against its stamp too.
 func (w *Workspace) look(in func(name string) bool, whole bool, since int) error {
+	return w.lookFor(in, whole, since, false)
+}
+
+// lookFor is look, or ahead: for a call that may not come.
+func (w *Workspace) lookFor(in func(name string) bool, whole bool, since int, ahead bool) error {
 	if whole && time.Now().Before(w.until) {
 		return w.tooMuch
 	}
@@ -457,7 +506,7 @@ func (w *Workspace) look(in func(name string) bool, whole bool, since int) error
 		}
 		return fmt.Errorf("%w: so another look has found", errBound)
 	}
-	err := w.lookNow(in, whole, since)
+	err := w.lookNow(in, whole, since, ahead)
 	rest := restTime
 	if errors.Is(err, errLate) {
 		rest = lateTime
@@ -497,13 +546,13 @@ func (s *Store) dirOf(root string) string {
 	return filepath.Join(s.dir, hex.EncodeToString(sum[:8]))
 }
 
-func (w *Workspace) lookNow(in func(name string) bool, whole bool, since int) error {
+func (w *Workspace) lookNow(in func(name string) bool, whole bool, since int, ahead bool) error {
 	if err := w.load(); err != nil {
 		return err
 	}
 	w.hear()
 	living, _ := w.writing()
-	l := look{w: w, writing: living, objects: w.objects, limit: w.options.File, others: w.beginOfOthers(), leftOut: leaving(w.options.LeaveOut), in: in, all: w.options.all}
+	l := look{w: w, ahead: ahead, writing: living, objects: w.objects, limit: w.options.File, others: w.beginOfOthers(), leftOut: leaving(w.options.LeaveOut), in: in, all: w.options.all}
 	late := l.run(w.Root, since)
 	if late != nil && !errors.Is(late, errLate) {
 		return late
@@ -593,14 +642,21 @@ func (w *Workspace) put(name string, e *Entry) {
 	}
 	delete(w.tree, name)
 	dir, base := cutName(name)
-	delete(w.below[dir], base)
+	if in := w.below[dir]; in != nil {
+		in.remove(base)
+	}
 	w.noDirectory(name)
 }
 
 // place notes what a name of the tree lies in, and whether something lies in it.
 func (w *Workspace) place(name string, e Entry) {
 	dir, base := cutName(name)
-	w.directory(dir)[base] = true
+	w.directory(dir).add(base)
+	w.placeIn(name, e)
+}
+
+// placeIn notes whether something lies in a name of the tree.
+func (w *Workspace) placeIn(name string, e Entry) {
 	if e.IsDir() && !e.Cache && (e.Unkept == "" || w.below[name] != nil) {
 		w.directory(name)
 	} else {
@@ -621,11 +677,50 @@ func cutName(name string) (dir, base string) {
 	return name[:max(i, 0)], name[i+1:]
 }
 
-func (w *Workspace) directory(name string) map[string]bool {
-	if w.below[name] == nil {
-		w.below[name] = map[string]bool{}
+func (w *Workspace) directory(name string) *members {
+	in := w.below[name]
+	if in == nil {
+		in = &members{}
+		w.below[name] = in
 	}
-	return w.below[name]
+	return in
+}
+
+// members are the names in a directory: as they were read until one comes or goes. Of most directories none does.
+type members struct {
+	read []string
+	set  map[string]bool // nil: they are those
+}
+
+func (m *members) names() iter.Seq[string] {
+	if m == nil {
+		return func(func(string) bool) {}
+	}
+	if m.set != nil {
+		return maps.Keys(m.set)
+	}
+	return slices.Values(m.read)
+}
+
+func (m *members) len() int {
+	if m == nil {
+		return 0
+	}
+	return max(len(m.set), len(m.read))
+}
+
+func (m *members) add(base string)    { m.asSet()[base] = true }
+func (m *members) remove(base string) { delete(m.asSet(), base) }
+
+func (m *members) asSet() map[string]bool {
+	if m.set == nil {
+		m.set = make(map[string]bool, len(m.read))
+		for _, base := range m.read {
+			m.set[base] = true
+		}
+		m.read = nil
+	}
+	return m.set
 }
 
 // leaving says which names are left out by these patterns: for most of them, by one look-up.
@@ -667,11 +762,20 @@ func (w *Workspace) load() (err error) {
 	}
 	w.holdContents(t)
 	w.forget()
-	w.tree, w.below, w.lines, w.end = t, map[string]map[string]bool{"": {}}, lines, end
-	for name := range t {
-		if name != topName {
-			w.place(name, t[name])
+	w.tree, w.below, w.lines, w.end = t, map[string]*members{"": {}}, lines, end
+	for name, e := range t {
+		if name == topName {
+			continue
 		}
+		dir, base := cutName(name)
+		in := w.directory(dir)
+		in.read = append(in.read, base)
+		if e.IsDir() {
+			w.placeIn(name, e)
+		}
+	}
+	if !w.begun {
+		w.file = now
 	}
 	return nil
 }

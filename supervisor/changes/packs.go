@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -88,10 +89,19 @@ func (p *packs) learn() {
 		p.forget("")
 	}
 	p.unread = false
-	for _, name := range p.names() {
-		lines := p.index(name, p.read[name])
-		p.read[name] += int64(len(lines)) * indexLine
-		for _, l := range lines {
+	var more int64
+	names := p.names()
+	for _, name := range names {
+		if info, err := os.Lstat(p.path(name + ".idx")); err == nil {
+			more += (info.Size() - p.read[name]) / indexLine
+		}
+	}
+	if len(p.known) == 0 {
+		p.known = make(map[[sha256.Size]byte]extent, more) // one that grows costs as much again
+	}
+	for _, name := range names {
+		for l := range p.index(name, p.read[name]) {
+			p.read[name] += indexLine
 			p.known[l.sum] = l.extent
 		}
 	}
@@ -109,24 +119,27 @@ type indexed struct {
 }
 
 // index gives the lines of an index from an offset on. One that a kill cut off says nothing.
-func (p *packs) index(name string, from int64) (lines []indexed) {
-	f, err := os.Open(p.path(name + ".idx"))
-	if err != nil {
-		return nil
+func (p *packs) index(name string, from int64) iter.Seq[indexed] {
+	return func(yield func(indexed) bool) {
+		f, err := os.Open(p.path(name + ".idx"))
+		if err != nil {
+			return
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		if err != nil || info.Size() < from+indexLine {
+			return
+		}
+		b := make([]byte, info.Size()-from)
+		n, _ := f.ReadAt(b, from)
+		for b = b[:n]; len(b) >= indexLine; b = b[indexLine:] {
+			l := indexed{extent: extent{name, int64(binary.BigEndian.Uint64(b[sha256.Size:])), int64(binary.BigEndian.Uint64(b[sha256.Size+8:]))}} //nolint:gosec // written below
+			copy(l.sum[:], b)
+			if !yield(l) {
+				return
+			}
+		}
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || info.Size() < from+indexLine {
-		return nil
-	}
-	b := make([]byte, info.Size()-from)
-	n, _ := f.ReadAt(b, from)
-	for b = b[:n]; len(b) >= indexLine; b = b[indexLine:] {
-		l := indexed{extent: extent{name, int64(binary.BigEndian.Uint64(b[sha256.Size:])), int64(binary.BigEndian.Uint64(b[sha256.Size+8:]))}} //nolint:gosec // written below
-		copy(l.sum[:], b)
-		lines = append(lines, l)
-	}
-	return lines
 }
 
 // names are those of all packs, the oldest first.
@@ -288,7 +301,7 @@ func (p *packs) sweep(inUse func(sum [sha256.Size]byte) bool, all bool) {
 	for _, name := range p.names() {
 		var live []indexed
 		var used, sum int64
-		for _, l := range p.index(name, 0) {
+		for l := range p.index(name, 0) {
 			if sum += l.to - l.at; inUse(l.sum) {
 				live, used = append(live, l), used+l.to-l.at
 			}

@@ -151,6 +151,7 @@ type look struct {
 	w       *Workspace
 	leftOut func(base string) bool
 	in      func(name string) bool
+	ahead   bool  // nobody waits for it yet
 	all     bool  // nothing is left out; what cannot be looked into says so
 	limit   int64 // the largest file that is kept, in bytes
 	others  int64 // when the first of the calls that go on was begun, ns; 0 is none
@@ -178,17 +179,22 @@ const (
 	lookTime  = 10 * time.Second
 	lookNames = 500_000
 	lookDepth = 64 // directories in one another; what lies deeper is left out
+
+	boundEvery = 64 // names that have not changed: the clock costs a tenth of looking at one
 )
 
 // errBound means that a look came to one of its bounds, and errLate that this was its time: what it has found is
 // kept, and the next one has less to do.
 var (
+	errEnded = errors.New("no call is to come any more")
 	errBound = errors.New("it has too much in it to be looked at")
 	errLate  = fmt.Errorf("%w: not done", errBound)
 )
 
 func (l *look) bound() error {
 	switch {
+	case l.ahead && l.w.store.ended.Load():
+		return errEnded
 	case time.Now().After(l.until):
 		return fmt.Errorf("%w after %v; a later look goes on from there", errLate, l.w.patience)
 	case l.names.Load() > lookNames:
@@ -321,7 +327,7 @@ func (l *look) stamps(top int) {
 // asStamped reports whether each known file of a directory is what it was.
 func (w *Workspace) asStamped(top int, dir string) bool {
 	var f *os.File
-	for base := range w.below[dir] {
+	for base := range w.below[dir].names() {
 		e := w.tree[path.Join(dir, base)]
 		if e.kind() != unix.S_IFREG {
 			continue
@@ -423,19 +429,24 @@ func (l *look) directory(dir *os.File, below string) error {
 		if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 {
 			told = false // it can be changed by its other name
 		}
-		l.names.Add(1)
 		was, err := l.name(fd, base, name, &st)
-		if err = cmp.Or(err, l.bound()); err != nil {
+		if l.names.Add(1)%boundEvery == 0 {
+			err = cmp.Or(err, l.bound())
+		}
+		if err != nil {
 			return err
 		}
 		if was {
 			known++
 		}
 	}
+	if err := l.bound(); err != nil {
+		return err
+	}
 	if l.failed() {
 		return nil
 	}
-	if known < len(l.w.below[below]) {
+	if known < l.w.below[below].len() {
 		told = l.notThere(below, paths) && told
 	}
 	if told {
@@ -462,7 +473,7 @@ func (l *look) notThere(below string, paths []string) (told bool) {
 		there[name] = true
 	}
 	told = true
-	for base := range l.w.below[below] {
+	for base := range l.w.below[below].names() {
 		switch name := path.Join(below, base); {
 		case there[name]:
 		case l.passedOver(name):
@@ -512,6 +523,9 @@ func (l *look) name(dir int, base, name string, st *unix.Stat_t) (known bool, er
 		if err := l.keep(dir, base, &e); err != nil {
 			return known, fmt.Errorf("keep %s: %w", name, err)
 		}
+		if err := l.bound(); err != nil { // it may have been large
+			return known, err
+		}
 	}
 	if !e.IsDir() {
 		l.goneBelow(name)
@@ -560,7 +574,7 @@ func (l *look) gone(name string) {
 }
 
 func (l *look) goneBelow(name string) {
-	for base := range l.w.below[name] {
+	for base := range l.w.below[name].names() {
 		if below := path.Join(name, base); l.passedOver(below) {
 			l.forgotten(below)
 		} else {
@@ -572,7 +586,7 @@ func (l *look) goneBelow(name string) {
 // forgotten is what went with a directory and is none of what calls could change.
 func (l *look) forgotten(name string) {
 	l.found(name, nil, nil)
-	for base := range l.w.below[name] {
+	for base := range l.w.below[name].names() {
 		l.forgotten(path.Join(name, base))
 	}
 }

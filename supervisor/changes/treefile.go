@@ -110,7 +110,7 @@ func readTree(file string) (t tree, entries int, end int64, err error) {
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	t = make(tree, len(b)/150)                                 // 150 bytes are usual
+	t = make(tree, len(b)/100)                                 // 110 bytes are usual: one that grows costs as much again
 	for all := unsafe.String(unsafe.SliceData(b), len(b)); ; { //nolint:gosec // nobody writes to b
 		rest := b[end:]
 		if len(rest) < frameHead {

@@ -290,3 +290,34 @@ func TestWhatAMappingWrites(t *testing.T) {
 		})
 	}
 }
+
+// TestALookAhead: a call that follows a look ahead has what was changed after that look as it was before the call, and
+// records what it has changed itself; a look that nobody wants any more ends, and the next call looks as if there had been none.
+func TestALookAhead(t *testing.T) {
+	ws, dir := t.TempDir(), t.TempDir()+"/s"
+	sh(t, ws, ground)
+	during(t, open(t, dir, ws, options), "s", func() {})
+	for _, stopped := range []bool{false, true} {
+		w := open(t, dir, ws, options)
+		s := w.store
+		s.Load([]string{ws, t.TempDir()})
+		if stopped {
+			s.ended.Store(true)
+		}
+		s.LookAhead(ws, all)
+		s.ahead.Wait()
+		if looked := w.looks > 0; looked == stopped {
+			t.Errorf("stopped %v: it has looked: %v", stopped, looked)
+		}
+		sh(t, ws, "echo person > a/one; echo person > came")
+		before := describe(ws)
+		rec := during(t, w, "s", func() { sh(t, ws, "echo call > a/one; rm came") })
+		if len(rec.Changes) != 2 {
+			t.Errorf("stopped %v: the call has changed %v", stopped, rec.Changes)
+		}
+		undo(t, w, rec, false)
+		if diff := cmp.Diff(before, describe(ws)); diff != "" {
+			t.Errorf("stopped %v: %s", stopped, diff)
+		}
+	}
+}
