@@ -26,7 +26,7 @@ func ProxyVariables() map[string]string {
 		"NO_PROXY":  "localhost,127.0.0.1,::1",
 		// npm and its relatives, cargo, and node from 24 on
 		"npm_config_proxy": http, "npm_config_https_proxy": http,
-		"CARGO_HTTP_PROXY": http, "NODE_USE_ENV_PROXY": "1",
+		"YARN_HTTP_PROXY": http, "YARN_HTTPS_PROXY": http, "CARGO_HTTP_PROXY": http, "NODE_USE_ENV_PROXY": "1",
 	}
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY"} {
 		vars[name] = http

@@ -13,6 +13,8 @@ type Cache struct {
 	// what was downloaded before. It takes that place where they can download, once
 	// they have, or if there is nothing to read.
 	Outside string
+	// unless is a name in the project with which the variable would be in the way.
+	unless string
 	// value is of the variable, if it is not the directory alone: {dir} and {outside}
 	// stand for these, and {had} for what it is without, or else for had.
 	value, had string
@@ -44,7 +46,9 @@ var caches = map[string][]Cache{
 	},
 	"node": {
 		{Variable: "npm_config_cache", Name: "npm", Reason: "packages that npm downloaded"},
-		{Variable: "YARN_CACHE_FOLDER", Name: "yarn", Reason: "packages that yarn downloaded"},
+		// Yarn from 2 on takes it for the cache that a project may have in itself.
+		{Variable: "YARN_CACHE_FOLDER", Name: "yarn", Reason: "packages that yarn downloaded", unless: ".yarnrc.yml"},
+		{Variable: "YARN_GLOBAL_FOLDER", Name: "yarn-berry", Reason: "packages that yarn downloaded, from 2 on", Outside: "~/.yarn/berry"},
 	},
 	"java projects": {
 		{Variable: "MAVEN_OPTS", Name: "maven", Reason: "artifacts that Maven downloaded", Outside: "~/.m2/repository", value: "{had} -Dmaven.repo.local={dir}"},

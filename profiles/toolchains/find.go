@@ -67,6 +67,9 @@ func Find(h Host) Found {
 		if f.used(fam, dirs) {
 			f.family(fam)
 			for _, c := range caches[fam.name] {
+				if c.unless != "" && f.inProject(c.unless) {
+					continue
+				}
 				c.Outside = f.place(c.Outside)
 				kept = append(kept, c)
 			}
@@ -179,8 +182,13 @@ func (f *finder) used(fam family, dirs []dir) bool {
 		slices.ContainsFunc(fam.programs, func(name string) bool { return has(dirs, name) }) {
 		return true
 	}
-	return len(fam.markers) > 0 && slices.ContainsFunc(f.projectDirs(), func(d string) bool {
-		return slices.ContainsFunc(fam.markers, func(name string) bool { return exists(filepath.Join(d, name)) })
+	return f.inProject(fam.markers...)
+}
+
+// inProject reports whether a project has one of these names.
+func (f *finder) inProject(names ...string) bool {
+	return len(names) > 0 && slices.ContainsFunc(f.projectDirs(), func(d string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return exists(filepath.Join(d, name)) })
 	})
 }
 

@@ -131,6 +131,11 @@ func TestToolchainsAreFound(t *testing.T) {
 			files: []string{"~/.cargo/registry/cache/x = 1", "~/work/p/crates/a/Cargo.toml = x"},
 			want:  []string{"~/.cargo/registry" + r},
 		},
+		"yarn's packages only for a project that has some": {
+			files: []string{"~/.yarn/berry/cache/x.zip = 1", "~/work/p/package.json = x", "~/work/p/.pnp.cjs = x"},
+			want:  []string{"~/.yarn/berry/cache" + r},
+		},
+		"and not for others": {files: []string{"~/.yarn/berry/cache/x.zip = 1", "~/work/p/package.json = x"}, want: []string{}},
 		"SDKMAN and JAVA_HOME": {
 			files: []string{"~/.sdkman/candidates/java/21/bin/java", "~/.sdkman/candidates/java/17/bin/java", "~/.sdkman/candidates/java/current -> 21"},
 			path:  []string{"~/.sdkman/candidates/java/current/bin"}, env: map[string]string{"JAVA_HOME": "~/.sdkman/candidates/java/current"},
@@ -308,5 +313,26 @@ func TestNeeded(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", program, diff)
 		}
+	}
+}
+
+// TestCachesOfYarn: what yarn 1 keeps packages in is, from 2 on, the name of a cache that a
+// project has in itself and can install from without a network: it stays as it is.
+func TestCachesOfYarn(t *testing.T) {
+	variables := func(files ...string) (list []string) {
+		h := newHome(t, append(files, "~/bin/yarn", "~/work/p/package.json = x")...)
+		h.path = []string{"~/bin"}
+		for _, c := range Find(h.host()).Caches {
+			if strings.HasPrefix(c.Variable, "YARN_") {
+				list = append(list, c.Variable)
+			}
+		}
+		return list
+	}
+	if diff := cmp.Diff([]string{"YARN_CACHE_FOLDER", "YARN_GLOBAL_FOLDER"}, variables()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"YARN_GLOBAL_FOLDER"}, variables("~/work/p/.yarnrc.yml = x")); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -79,6 +79,9 @@ var families = []family{
 		{Path: "~/.npmrc", Rights: read, Reason: "where npm finds packages; not if it holds a token"},
 		{Path: "~/.yarnrc.yml", Rights: read, Reason: "where yarn finds packages; not if it holds a token"},
 	}},
+	{name: "yarn projects", starts: []string{"yarn"}, markers: []string{"yarn.lock", ".pnp.cjs"}, grants: []sp.Grant{
+		{Path: "~/.yarn/berry/cache", Rights: read, Reason: "packages that yarn downloaded, read-only: programs load them from there"},
+	}},
 	{name: "java", programs: []string{"java", "mvn", "gradle"}, grants: []sp.Grant{
 		{Path: "/etc/java-*-openjdk", Rights: read, Reason: "settings of the runtime on Debian"},
 		{Path: "/etc/java", Rights: read, Reason: "settings of the runtime"},
