@@ -253,7 +253,7 @@ func (a *app) keepAtOnce(d *changes.Draft, f runFlags) error {
 	return dropDraft(d)
 }
 
-// tellDraft says what is in a draft. One with nothing in it goes.
+// tellDraft says what is in a draft, and asks a person at a terminal what becomes of it. One with nothing in it goes.
 func (a *app) tellDraft(d *changes.Draft, f runFlags) error {
 	cfg, err := a.runConfig(f)
 	if err != nil {
@@ -263,19 +263,26 @@ func (a *app) tellDraft(d *changes.Draft, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	n := 0
-	for i, p := range plans {
-		n += len(p.Steps)
-		printDraft(a.err, d.Roots[i], p, cfg, false)
-	}
+	text, n := listDraft(d, plans, cfg)
+	fmt.Fprint(a.err, fit(a.err, text))
 	if n == 0 {
 		return dropDraft(d)
 	}
-	fmt.Fprintf(a.err, "sandgate: %s in draft %s, and nothing in the workspace yet: `sandgate review` has show, keep and drop\n", plural(n, "name", "names"), d.ID)
-	if cfg.Shell.Network.Mode != config.NetworkNone {
-		fmt.Fprintln(a.err, "sandgate: what the command sent to others is sent, whatever becomes of the draft")
+	said := fmt.Sprintf("sandgate: %s in draft %s, and nothing in the workspace yet", plural(n, "name", "names"), d.ID)
+	tty := personAt(a.err)
+	if tty == nil {
+		said += ": `sandgate review` has show, keep and drop"
 	}
-	return nil
+	said += "\n"
+	if cfg.Shell.Network.Mode != config.NetworkNone {
+		said += "sandgate: what the command sent to others is sent, whatever becomes of the draft\n"
+	}
+	fmt.Fprint(a.err, fit(a.err, said))
+	if tty == nil {
+		return nil
+	}
+	defer tty.Close()
+	return a.askAboutDraft(tty, d, cfg, f, plans, text+said)
 }
 
 func dropDraft(d *changes.Draft) error {

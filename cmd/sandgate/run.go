@@ -128,7 +128,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	fs.StringVar(&f.fileSize, "file-size", "", "limit of the size of one file, holes included, such as 512MiB")
 	fs.BoolVar(&f.debug, "debug", false, "let debuggers and tracers work on the command's own processes")
 	fs.StringVar(&f.backend, "backend", "auto", assemble.BackendUsage)
-	fs.BoolVar(&f.review, "review", false, "leave what it writes in a draft: see sandgate review")
+	fs.BoolVar(&f.review, "review", false, "leave what it writes in a draft, and ask at the end: see sandgate review")
 	fs.BoolVar(&f.keep, "keep", false, "with --review or --draft: keep the draft at once if the command ends with status 0")
 	fs.StringVar(&f.draft, "draft", "", "go on in the draft `name`, as --review does in a new one")
 	fs.StringVar(&f.draftOf, "draft-of", "", "run on the draft in this `directory`")

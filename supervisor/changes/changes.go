@@ -272,7 +272,10 @@ func (s *Store) Load(roots []string) {
 		}
 		s.ahead.Go(func() {
 			if w, err := s.Workspace(root); err == nil {
-				_ = w.locked(w.load)
+				_ = w.locked(func() error {
+					w.objects.packs.hears() // it is asked when the call has ended, and somebody waits
+					return w.load()
+				})
 			}
 		})
 	}

@@ -527,7 +527,7 @@ func (l *look) name(dir int, base, name string, st *unix.Stat_t) (known bool, er
 			return known, err
 		}
 	}
-	if !e.IsDir() {
+	if !e.IsDir() && (!known || old.IsDir()) { // else nothing was
 		l.goneBelow(name)
 	}
 	l.note(name, e, old, known)

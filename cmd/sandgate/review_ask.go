@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/config"
+	"github.com/sandgate/sandgate/supervisor/changes"
+)
+
+const draftQuestion = "[k]eep it, [d]rop it, [v]iew it as a diff (default: it stays a draft): "
+
+// askAboutDraft asks whoever has run a command what becomes of the draft that was just listed, under the rule of all
+// answers. The program of a moment ago has left keys and may have drawn on the screen: what was typed before the question
+// stood is dropped, what comes in several lines at once was pasted, and without an answer the draft stays. Kept is what
+// was listed, and nothing else.
+func (a *app) askAboutDraft(tty *os.File, d *changes.Draft, cfg *config.Config, f runFlags, plans []changes.DraftPlan, listed string) error {
+	ctx, end := untilSignal(context.Background(), nil, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer end()
+	defer context.AfterFunc(ctx, func() { tty.Close() })() // it ends the read
+	p := newTTYPrompter()
+	unseen := scrolled(tty, listed)
+	for round := 0; ; round++ {
+		p.guard.Look(p.now(), d.ID, strconv.Itoa(round))
+		answer, err := p.read(ctx, tty, draftQuestion)
+		var by signalled
+		if errors.As(context.Cause(ctx), &by) {
+			fmt.Fprintln(a.err)
+			a.tellStays(d)
+			return &statusError{code: 128 + int(by.Signal)}
+		}
+		pasted := err == nil && moreToRead(tty)
+		counts := err == nil && !pasted && p.guard.Answer(p.now(), p.now(), false)
+		switch {
+		case pasted:
+			fmt.Fprintln(tty, "several lines at once are no answer")
+		case answer == "v" || answer == "view":
+			unseen = 0
+			var b bytes.Buffer
+			for i, plan := range plans {
+				printDraft(&b, d.Roots[i], plan, cfg, true)
+			}
+			fmt.Fprint(fitted{tty}, b.String())
+		case (answer == "k" || answer == "keep") && counts:
+			if unseen > 0 {
+				fmt.Fprintf(tty, "%d lines of the list have scrolled off the screen: v shows them with what the files hold; the same answer again keeps all of it\n", unseen)
+				unseen = 0
+				continue
+			}
+			var shown [][]changes.Step
+			for _, plan := range plans {
+				shown = append(shown, plan.Steps)
+			}
+			return a.keepListed(d, f, shown)
+		case (answer == "d" || answer == "drop") && counts:
+			if err := dropDraft(d); err != nil {
+				return err
+			}
+			fmt.Fprintln(a.err, "sandgate: dropped; the workspace is as it was")
+			return nil
+		default:
+			a.tellStays(d)
+			return nil
+		}
+	}
+}
+
+func (a *app) tellStays(d *changes.Draft) {
+	fmt.Fprintf(a.err, "sandgate: draft %s stays, and nothing of it is in the workspace: `sandgate review` has show, keep and drop\n", d.ID)
+}
+
+// keepListed keeps what a person has seen of a draft. The list is on the screen.
+func (a *app) keepListed(d *changes.Draft, f runFlags, shown [][]changes.Step) error {
+	quiet := *a
+	quiet.out = io.Discard
+	x := &reviewCmd{app: &quiet, config: f.config}
+	cfg, err := x.configOf(d)
+	if err != nil {
+		return err
+	}
+	n, err := x.keepOf(d, cfg, nil, shown)
+	if err != nil {
+		a.tellStays(d)
+		return err
+	}
+	fmt.Fprintf(a.err, "sandgate: kept %s\n", plural(n, "name", "names"))
+	return dropDraft(d)
+}
+
+// moreToRead reports whether another line comes right behind the first, as in a text that is pasted.
+func moreToRead(tty *os.File) bool {
+	more, err := onTerminal(tty, func(fd int) (bool, error) { return readable(fd, &unix.Timeval{Usec: 50_000}) })
+	return more && err == nil
+}
+
+// personAt is the terminal to ask on about what was written to out, nil if out is no terminal or there is none:
+// nobody has seen what the question would be about.
+func personAt(out io.Writer) *os.File {
+	if !isTerminal(out) {
+		return nil
+	}
+	tty, err := newTTYPrompter().open()
+	if err != nil {
+		return nil
+	}
+	return tty
+}
+
+// listDraft is what a draft would change, in lines.
+func listDraft(d *changes.Draft, plans []changes.DraftPlan, cfg *config.Config) (text string, names int) {
+	var b bytes.Buffer
+	for i, p := range plans {
+		names += len(p.Steps)
+		printDraft(&b, d.Roots[i], p, cfg, false)
+	}
+	return b.String(), names
+}
