@@ -31,6 +31,7 @@ import (
 	"github.com/sandgate/sandgate/supervisor/background"
 	"github.com/sandgate/sandgate/supervisor/gateway"
 	"github.com/sandgate/sandgate/supervisor/mcphost"
+	"github.com/sandgate/sandgate/supervisor/review"
 	"github.com/sandgate/sandgate/supervisor/store"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/files"
@@ -69,9 +70,9 @@ type Options struct {
 	Decided   func(approval.Decision, string) // is told of each; nil is nobody
 	Connected func(egress.Event)              // is told of each connection, from many goroutines; nil is nobody
 
-	Begin     func(context.Context) (supervisor.Draft, error) // of what is reviewed; nil: nothing can be
-	DraftOver []string                                        // by a draft that all calls work on; nil is none. No call is recorded for an undo then
-	Decider   supervisor.Decider                              // of the calls on a draft that is a session's; nil: we
+	Begin     func(context.Context) (review.Draft, error) // of what is reviewed; nil: nothing can be
+	DraftOver []string                                    // by a draft that all calls work on; nil is none. No call is recorded for an undo then
+	Decider   review.Decider                              // of the calls on a draft that is a session's; nil: we
 	// Quarantine is where what calls planted is kept, with the notes of what was there before, by
 	// which the next start takes back what a killed one has left. "" is everybody's. What works on
 	// a draft has its own: there something else lies under the paths of the workspace.

@@ -14,10 +14,12 @@ import (
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/batch"
 	"github.com/sandgate/sandgate/supervisor/bounds"
 	"github.com/sandgate/sandgate/supervisor/failure"
 	"github.com/sandgate/sandgate/supervisor/gateway"
 	"github.com/sandgate/sandgate/supervisor/outcome"
+	"github.com/sandgate/sandgate/supervisor/review"
 	"github.com/sandgate/sandgate/supervisor/violation"
 	"github.com/sandgate/sandgate/tools"
 )
@@ -33,7 +35,7 @@ func (s *Supervisor) Call(ctx context.Context, peer unixsock.Peer, req protocol.
 }
 
 // callAt is Call for a call that has a place in a batch; nil is none.
-func (s *Supervisor) callAt(ctx context.Context, at *place, peer unixsock.Peer, req protocol.ToolsCall, notify outcome.Notify) (protocol.CallResult, error) {
+func (s *Supervisor) callAt(ctx context.Context, at *batch.Place, peer unixsock.Peer, req protocol.ToolsCall, notify outcome.Notify) (protocol.CallResult, error) {
 	if req.Tool == protocol.ToolRunBackground && s.draftOf(req.SessionID) == nil {
 		return s.startTask(ctx, at, peer, req, notify)
 	}
@@ -42,10 +44,10 @@ func (s *Supervisor) callAt(ctx context.Context, at *place, peer unixsock.Peer, 
 
 // carryOut takes a call along its path. It returns when the program has ended, also
 // one that runs in the background.
-func (s *Supervisor) carryOut(ctx context.Context, at *place, k kind, peer unixsock.Peer, req protocol.ToolsCall, notify outcome.Notify) (protocol.CallResult, error) {
+func (s *Supervisor) carryOut(ctx context.Context, at *batch.Place, k kind, peer unixsock.Peer, req protocol.ToolsCall, notify outcome.Notify) (protocol.CallResult, error) {
 	c, err := s.receive(k, peer, req, notify)
 	if err != nil {
-		at.end(approval.Decision{}, err)
+		at.End(approval.Decision{}, err)
 		return protocol.CallResult{}, err // no session, no entry: the server refuses what nobody opened
 	}
 	c.place = at
@@ -54,17 +56,17 @@ func (s *Supervisor) carryOut(ctx context.Context, at *place, k kind, peer unixs
 	defer cancel()
 	if d := c.session.draft; d != nil {
 		r, err := s.inDraft(ctx, c, d)
-		at.end(rejected(err))
+		at.End(review.Rejected(err))
 		return r, err
 	}
 	err = failure.WithCause(ctx, s.perform(ctx, c))
 	c.kind.over(c)
 	if errors.Is(err, errReview) {
 		r, err := s.reviewed(ctx, c)
-		at.end(rejected(err))
+		at.End(review.Rejected(err))
 		return r, err
 	}
-	defer at.end(c.decision, err)
+	defer at.End(c.decision, err)
 	return s.reply(c, s.record(c, err))
 }
 
@@ -116,22 +118,22 @@ type call struct {
 	notify  outcome.Notify     // receive
 	started time.Time          // receive
 	number  int64              // receive: the calls of this supervisor are counted
-	place   *place             // receive: in a batch, or nil
+	place   *batch.Place       // receive: in a batch, or nil
 	// receive: ended is done when an operator has ended the call by kill
 	ended context.Context
 	kill  context.CancelCauseFunc
 
 	unlisted string // check: what to say of a forecast for a server that does not run
 
-	metadata  json.RawMessage   // receive: as people and the log have it; nil until somebody needs it
-	proposal  tools.Proposal    // check, decide: what was approved
-	args      json.RawMessage   // check, decide: the arguments that it is for
-	digest    string            // check, of the plan
-	profile   knownProfile      // check, of the plan
-	warnings  []string          // check, of the profile
-	unstarted string            // check: what to say of a program that is not there
-	decision  approval.Decision // decide
-	asked     *tools.Plan       // decide: the plan that an approver's edit replaced
+	metadata  json.RawMessage     // receive: as people and the log have it; nil until somebody needs it
+	proposal  tools.Proposal      // check, decide: what was approved
+	args      json.RawMessage     // check, decide: the arguments that it is for
+	digest    string              // check, of the plan
+	profile   bounds.KnownProfile // check, of the plan
+	warnings  []string            // check, of the profile
+	unstarted string              // check: what to say of a program that is not there
+	decision  approval.Decision   // decide
+	asked     *tools.Plan         // decide: the plan that an approver's edit replaced
 	// decide: waits until the entry of the decision is on the disk; nil without one
 	durable func() error
 
@@ -174,7 +176,7 @@ func (s *Supervisor) check(ctx context.Context, c *call) (tools.Proposal, error)
 	bounds.Withhold(&p, c.session.mode)
 	c.proposal, c.args = p, c.req.Args
 	c.profile, c.digest = s.digests(p.Plan)
-	c.warnings = c.profile.warnings
+	c.warnings = c.profile.Warnings
 	c.kind.checked(c)
 	return p, nil
 }
@@ -204,7 +206,7 @@ func (s *Supervisor) proposeAs(registry *tools.Registry, req protocol.ToolsCall,
 	if err != nil {
 		return p, err
 	}
-	p.Plan.Profile = s.profiles.bounded(p.Plan.Profile, s.cfg.Operator)
+	p.Plan.Profile = s.profiles.Bounded(p.Plan.Profile, s.cfg.Operator)
 	bounds.Set(&p)
 	if ms := req.TimeoutMS; ms > 0 {
 		limits := &p.Plan.Profile.Limits
@@ -255,8 +257,8 @@ func (s *Supervisor) take(c *call, g approval.Grant) {
 		asked := c.proposal.Plan
 		c.asked = &asked
 	}
-	c.proposal, c.args, c.digest, c.profile = x.Proposal, x.args, g.Digest(), s.profiles.known(x.Plan.Profile)
-	c.warnings = c.profile.warnings
+	c.proposal, c.args, c.digest, c.profile = x.Proposal, x.args, g.Digest(), s.profiles.Known(x.Plan.Profile)
+	c.warnings = c.profile.Warnings
 }
 
 // unseen is what a remembered pattern or a standing rule permits of a proposal, as a rule of
@@ -327,7 +329,7 @@ func (s *Supervisor) revise(x *session, req protocol.ToolsCall, args json.RawMes
 	bounds.Freeze(&p, x.mode)
 	bounds.Withhold(&p, x.mode)
 	profile, digest := s.digests(p.Plan)
-	return s.proposed(subject{p, args}, digest, profile.warnings), nil
+	return s.proposed(subject{p, args}, digest, profile.Warnings), nil
 }
 
 // annotations are what a tool says about itself.
@@ -373,25 +375,26 @@ func (s *Supervisor) confine(ctx context.Context, c *call, plan tools.Plan) (con
 	if err := s.refuseUnconfined(); err != nil {
 		return nil, err
 	}
-	if err := s.withinDraft(plan.Profile); err != nil {
+	if err := review.Within(s.cfg.DraftOver, plan.Profile); err != nil {
 		return nil, err
 	}
 	ctx, err := s.trusting(c.named(ctx), c, plan.Profile)
 	if err != nil {
 		return nil, err
 	}
-	own, err := s.freeze(ctx, c, plan)
+	own, thaw, err := s.frozen.Take(ctx, plan)
+	c.thaw = append(c.thaw, thaw...)
 	if err != nil {
 		return nil, err
 	}
-	stands := s.frozen.enter(c, plan.Profile, own)
-	defer close(stands.prepared)
-	box, err := c.session.confiner.Prepare(confine.WithFrozen(ctx, stands.frozen), plan.Profile)
+	stands := s.frozen.Enter(c, plan.Profile, own)
+	defer stands.Done()
+	box, err := c.session.confiner.Prepare(confine.WithFrozen(ctx, stands.Frozen), plan.Profile)
 	if err != nil {
 		return nil, err
 	}
-	stands.box = box
-	c.warnings = slices.Concat(c.warnings, stands.warnings(plan.Class))
+	stands.Stand(box)
+	c.warnings = slices.Concat(c.warnings, stands.Warnings(plan.Class))
 	return box, nil
 }
 
@@ -474,7 +477,7 @@ func (s *Supervisor) record(c *call, err error) error {
 			err = logErr
 		}
 	}
-	if s.shortages.note(err, time.Now()) {
+	if s.shortages.Note(err, time.Now()) {
 		s.cfg.Faults.Warn("calls find no room on the host", "error", err)
 	}
 	failure := failure.Wire(err)
@@ -500,4 +503,16 @@ func (s *Supervisor) end(c *call, err error) error {
 	c.session.count(err)
 	c.notify(protocol.MethodToolState, protocol.ToolState{CallID: c.req.CallID, State: protocol.Done})
 	return err
+}
+
+// digests is plan.Digest, and what is known of the plan's profile.
+func (s *Supervisor) digests(plan tools.Plan) (bounds.KnownProfile, string) {
+	profile := s.profiles.Known(plan.Profile)
+	return profile, plan.DigestWith(profile.Json)
+}
+
+// digestOf is plan.Digest.
+func (s *Supervisor) digestOf(plan tools.Plan) string {
+	_, digest := s.digests(plan)
+	return digest
 }

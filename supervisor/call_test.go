@@ -20,6 +20,7 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/background"
+	"github.com/sandgate/sandgate/supervisor/bounds"
 	"github.com/sandgate/sandgate/supervisor/failure"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/files"
@@ -390,7 +391,7 @@ func TestNothingRunsBeforeItsDecisionIsOnDisk(t *testing.T) {
 // TestTheGrantIsWhatRuns: the plan comes from the grant, and a grant for another
 // plan does not do.
 func TestTheGrantIsWhatRuns(t *testing.T) {
-	s := &Supervisor{profiles: newProfiles()}
+	s := &Supervisor{profiles: bounds.NewProfiles()}
 	if _, err := s.approvedPlan(approval.Grant{}); failure.Wire(err).Code != protocol.CodeDenied {
 		t.Errorf("the zero grant: %v", err)
 	}

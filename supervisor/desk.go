@@ -8,6 +8,7 @@ import (
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/supervisor/bounds"
 	"github.com/sandgate/sandgate/supervisor/explain"
 	"github.com/sandgate/sandgate/supervisor/failure"
 	"github.com/sandgate/sandgate/supervisor/server"
@@ -19,7 +20,7 @@ import (
 // writes one entry; what it cannot write is not done.
 func NewDesk(cfg Config, path string, record func(context.Context, audit.Record) error) *explain.Desk {
 	return explain.New(explain.Config{
-		Judge: judge{&Supervisor{cfg: cfg, profiles: newProfiles()}}, Approvals: cfg.Approvals, Rules: cfg.Rules, Record: record,
+		Judge: judge{&Supervisor{cfg: cfg, profiles: bounds.NewProfiles()}}, Approvals: cfg.Approvals, Rules: cfg.Rules, Record: record,
 		Entries: func(f audit.Filter) iter.Seq2[audit.Entry, error] { return audit.Query(path, f) },
 	})
 }
@@ -39,7 +40,7 @@ type judge struct{ s *Supervisor }
 
 func (j judge) Judge(peer unixsock.Peer, p protocol.RulesTest, elsewhere bool) (explain.Judged, error) {
 	c := &call{
-		kind: forecast{}, peer: peer, session: &session{agent: p.Agent, mode: stricter(j.s.cfg.Mode, p.Mode)},
+		kind: forecast{}, peer: peer, session: &session{agent: p.Agent, mode: bounds.Stricter(j.s.cfg.Mode, p.Mode)},
 		req: protocol.ToolsCall{CallID: "why", Tool: p.Tool, Args: p.Args},
 	}
 	if elsewhere {

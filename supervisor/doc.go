@@ -24,8 +24,8 @@
 // nothing here holds, and the start and the calls of MCP servers, whose process is a call of
 // its session's (mcp.go; package mcphost keeps it). A call that goes on when it has been
 // answered is a task (task.go; package background keeps it). A session with a name
-// (named.go) outlives its connection. What a call changes is kept by package changes
-// (changes.go), and what it was refused can be asked about (widen.go). What a person has to
+// (named.go) outlives its connection. What a call changes is kept by packages undo and changes,
+// and what it was refused can be asked about (widen.go). What a person has to
 // review runs in another supervisor, on a draft, and is decided here (review.go): package relay
 // takes its calls from the one to the other.
 // Package gateway serves the connections of a call, and signs outside what git hands over.

@@ -120,7 +120,7 @@ func (k inBackground) leave(s *Supervisor, c *call) {
 	first := callResult(c, s.warnings(c))
 	c.notify(protocol.MethodToolState, protocol.ToolState{CallID: c.req.CallID, State: protocol.Done})
 	c.notify = func(protocol.Method, any) {}
-	c.place.end(c.decision, nil)
+	c.place.End(c.decision, nil)
 	k.task.Begin(first)
 }
 
@@ -140,7 +140,7 @@ type ofServer struct {
 func (k *ofServer) propose(_ context.Context, s *Supervisor, _ *call) (tools.Proposal, error) {
 	p, err := k.process.Server().Start()
 	if err == nil {
-		p.Plan.Profile = s.profiles.bounded(p.Plan.Profile, s.cfg.Operator)
+		p.Plan.Profile = s.profiles.Bounded(p.Plan.Profile, s.cfg.Operator)
 		bounds.Set(&p)
 	}
 	return p, err
@@ -179,7 +179,7 @@ func (byAgent) onDraft() error { return notOnDraft("what an agent carries out it
 // question says that nothing holds the call here: what was allowed in a sandbox is not
 // allowed without one, and nobody is passed over. Arguments are the agent's own.
 func (k byAgent) question(_ *Supervisor, c *call, p tools.Proposal, q *approval.Call) {
-	q.Connector, q.DenialsOf, q.Mode = elsewhere, []string{""}, stricter(c.session.mode, approval.Interactive)
+	q.Connector, q.DenialsOf, q.Mode = elsewhere, []string{""}, bounds.Stricter(c.session.mode, approval.Interactive)
 	q.Foreign, q.CallerAsks = p.Plan.Foreign != "", k.asks
 }
 

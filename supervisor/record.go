@@ -10,6 +10,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/supervisor/bounds"
 	"github.com/sandgate/sandgate/supervisor/failure"
 	"github.com/sandgate/sandgate/supervisor/history"
 	"github.com/sandgate/sandgate/tools"
@@ -29,7 +30,7 @@ func (s *Supervisor) logDecision(ctx context.Context, c *call) error {
 	}
 	if c.asked != nil {
 		e.Asked = &history.AskedEntry{Digest: c.asked.Digest()}
-		e.Asked.Plan, e.Asked.Content = s.planEntry(*c.asked, s.profiles.known(c.asked.Profile))
+		e.Asked.Plan, e.Asked.Content = s.planEntry(*c.asked, s.profiles.Known(c.asked.Profile))
 	}
 	// A call that is cancelled at this very moment has still been decided.
 	ctx = context.WithoutCancel(ctx)
@@ -47,9 +48,9 @@ func (s *Supervisor) logDecision(ctx context.Context, c *call) error {
 	return nil
 }
 
-func (s *Supervisor) planEntry(p tools.Plan, profile knownProfile) (*history.PlanEntry, *history.ContentEntry) {
+func (s *Supervisor) planEntry(p tools.Plan, profile bounds.KnownProfile) (*history.PlanEntry, *history.ContentEntry) {
 	plan, content := history.WithoutContent(p)
-	e := &history.PlanEntry{Plan: plan, ProfileDigest: profile.digest}
+	e := &history.PlanEntry{Plan: plan, ProfileDigest: profile.Digest}
 	if _, known := s.logged.LoadOrStore(e.ProfileDigest, true); !known {
 		e.Profile = &plan.Profile
 	}

@@ -22,12 +22,15 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/background"
+	"github.com/sandgate/sandgate/supervisor/bounds"
 	"github.com/sandgate/sandgate/supervisor/changes"
 	"github.com/sandgate/sandgate/supervisor/failure"
+	"github.com/sandgate/sandgate/supervisor/frozen"
 	"github.com/sandgate/sandgate/supervisor/gateway"
 	"github.com/sandgate/sandgate/supervisor/history"
 	"github.com/sandgate/sandgate/supervisor/mcphost"
 	"github.com/sandgate/sandgate/supervisor/outcome"
+	"github.com/sandgate/sandgate/supervisor/review"
 	"github.com/sandgate/sandgate/supervisor/rulebook"
 	"github.com/sandgate/sandgate/tools"
 )
@@ -76,7 +79,7 @@ type Config struct {
 	// Caches is where what can be made again is kept between calls: nothing there is to be undone.
 	Caches string
 	// BeginDraft makes a draft for what is reviewed; nil makes none.
-	BeginDraft func(context.Context) (Draft, error)
+	BeginDraft func(context.Context) (review.Draft, error)
 	// DraftOver are the directories that a draft lies over, if calls work on one: they may
 	// write nowhere else. nil is no draft.
 	DraftOver []string
@@ -110,20 +113,20 @@ type SessionConfiner interface {
 // A Supervisor takes calls. Make one with New.
 type Supervisor struct {
 	cfg      Config
-	profiles profiles
+	profiles bounds.Profiles
 	started  time.Time
 	total    atomic.Int64
 	logged   sync.Map // digests of the profiles that are in the log
 	// auditFailure is the last error of the log, nil once it works again.
 	auditFailure atomic.Pointer[error]
 	owed         owedEnds
-	shortages    shortages
+	shortages    failure.Shortages
 	unkept       []string // keeps that failed; guarded by mu
 	leftBehind   int      // set by New
 	// enforced is what held the last program; before the first, Config.Tried.
 	enforced atomic.Pointer[confine.Enforced]
 	ports    gateway.Ports
-	frozen   frozenFiles
+	frozen   frozen.Files
 
 	naming sync.Mutex // while a named session is opened; before mu
 
@@ -148,7 +151,7 @@ func New(cfg Config) (*Supervisor, error) {
 	if cfg.Faults == nil {
 		cfg.Faults = slog.New(slog.DiscardHandler)
 	}
-	s := &Supervisor{cfg: cfg, profiles: newProfiles(), started: time.Now(),
+	s := &Supervisor{cfg: cfg, profiles: bounds.NewProfiles(), started: time.Now(),
 		sessions: map[protocol.SessionID]*session{}, named: map[sessionName]*session{}, calls: map[int64]*call{}}
 	s.enforced.Store(&cfg.Tried)
 	s.ctx, s.stop = context.WithCancel(context.Background())
@@ -220,7 +223,7 @@ type session struct {
 	stdin io.Reader
 	sink  *Streams
 
-	draft Draft // that its calls work on, or nil
+	draft review.Draft // that its calls work on, or nil
 
 	named *nameHolder // nil for a session that ends with its connection
 
@@ -283,7 +286,7 @@ func (s *Supervisor) openSession(peer unixsock.Peer, p protocol.SessionOpen, str
 		agent:    p.Agent,
 		name:     p.Name,
 		peer:     peer,
-		mode:     stricter(s.cfg.Mode, p.Mode),
+		mode:     bounds.Stricter(s.cfg.Mode, p.Mode),
 		metadata: s.told(p.Metadata),
 		opened:   time.Now(),
 		sink:     streams,
@@ -338,15 +341,6 @@ func (s *Supervisor) enterSession(x *session, entry history.SessionEntry) error 
 	}
 	s.sessions[x.id] = x
 	return nil
-}
-
-// stricter is the mode that allows less. A session can only tighten.
-func stricter(own, asked approval.Mode) approval.Mode {
-	rank := map[approval.Mode]int{approval.Strict: 0, approval.Interactive: 1, approval.ApproveAll: 2}
-	if r, ok := rank[asked]; ok && r < rank[own] {
-		return asked
-	}
-	return own
 }
 
 // CloseSession implements gate: the session's calls are cancelled and waited
@@ -410,7 +404,7 @@ func (s *Supervisor) register(c *call) error {
 }
 
 func (s *Supervisor) release(c *call) {
-	s.frozen.leave(c)
+	s.frozen.Leave(c)
 	for _, thaw := range c.thaw {
 		thaw()
 	}
@@ -436,7 +430,7 @@ func (s *Supervisor) ask(ctx context.Context, c *call, p tools.Proposal, checked
 	if c.req.Defer {
 		return s.cfg.Approvals.Defer(ctx, q)
 	}
-	defer c.place.wasAsked()
+	defer c.place.WasAsked()
 	return s.cfg.Approvals.Decide(ctx, q)
 }
 
@@ -447,7 +441,7 @@ func isDeferred(err error) bool {
 
 // tellPending tells the agent that its call now waits for a person.
 func (c *call) tellPending(requestID string) {
-	c.place.wasAsked()
+	c.place.WasAsked()
 	c.notify(protocol.MethodToolState, protocol.ToolState{
 		CallID: c.req.CallID, State: protocol.Pending, ApprovalID: protocol.ApprovalID(requestID),
 	})
@@ -517,10 +511,10 @@ func (s *Supervisor) Status() protocol.Status {
 	st := protocol.Status{
 		Version: s.cfg.Version, PID: os.Getpid(), Started: s.started, Config: s.cfg.ConfigFile, Mode: s.cfg.Mode,
 		CallsTotal: s.total.Load(), Pending: len(s.cfg.Approvals.Pending()),
-		ToolsDigest: s.cfg.Tools.Digest(), Warnings: slices.Concat(s.cfg.Warnings, s.shortages.warnings(time.Now()), s.failedKeeps()), HTTP: s.cfg.HTTP,
+		ToolsDigest: s.cfg.Tools.Digest(), Warnings: slices.Concat(s.cfg.Warnings, s.shortages.Warnings(time.Now()), s.failedKeeps()), HTTP: s.cfg.HTTP,
 		Sandbox: protocol.SandboxStatus{Ready: s.cfg.Confiner != nil},
 		Audit:   protocol.AuditStatus{Path: s.cfg.Log.Path(), Entries: s.cfg.Log.Entries()},
-		Sources: sourcesOf(s.cfg.Sources), Stale: s.stale(),
+		Sources: sourcesOf(s.cfg.Sources), Stale: config.Stale(s.cfg.Sources),
 	}
 	if err := s.auditFailure.Load(); err != nil {
 		st.Audit.Error = (*err).Error()
@@ -581,4 +575,11 @@ func (s *Supervisor) Check(ctx context.Context, peer unixsock.Peer, req protocol
 		c.warnings = append(slices.Clip(c.warnings), c.unlisted)
 	}
 	return s.checkResult(c, p, err)
+}
+
+func sourcesOf(list []config.Source) (out []protocol.ConfigSource) {
+	for _, s := range list {
+		out = append(out, protocol.ConfigSource{Tier: string(s.Tier), File: s.File, Digest: s.Digest, Trusted: s.Trusted})
+	}
+	return out
 }

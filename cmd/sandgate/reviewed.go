@@ -22,9 +22,9 @@ import (
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
-	"github.com/sandgate/sandgate/supervisor"
 	"github.com/sandgate/sandgate/supervisor/changes"
 	"github.com/sandgate/sandgate/supervisor/relay"
+	"github.com/sandgate/sandgate/supervisor/review"
 )
 
 // A reviewer makes the drafts of a supervisor's sessions: each is another `serve` of this
@@ -44,7 +44,7 @@ func (a *app) newReviewer(cfg *config.Config, f serveFlags) reviewer {
 	return reviewer{a, cfg, f, make(chan struct{}, maxReviewed)}
 }
 
-func (x reviewer) begin(ctx context.Context) (supervisor.Draft, error) {
+func (x reviewer) begin(ctx context.Context) (review.Draft, error) {
 	dir, err := draftsDir()
 	if err != nil {
 		return nil, err
@@ -185,7 +185,7 @@ func (d *sessionDraft) lastSaid() string {
 	return approval.EscapeLine(strings.Join(said, "; "))
 }
 
-func (d *sessionDraft) Open(ctx context.Context, p protocol.SessionOpen, decider supervisor.Decider) (err error) {
+func (d *sessionDraft) Open(ctx context.Context, p protocol.SessionOpen, decider review.Decider) (err error) {
 	go relay.Serve(d.questions, decider)
 	d.session, err = d.agent.OpenSession(ctx, p)
 	return err
@@ -225,7 +225,7 @@ func (d *sessionDraft) Close() {
 	}
 }
 
-func (d *sessionDraft) End() (found supervisor.DraftChanges, err error) {
+func (d *sessionDraft) End() (found review.Changes, err error) {
 	if err := d.stop(); err != nil {
 		return found, err
 	}

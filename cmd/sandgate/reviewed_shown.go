@@ -17,15 +17,15 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/sandboxprofile"
-	"github.com/sandgate/sandgate/supervisor"
 	"github.com/sandgate/sandgate/supervisor/changes"
+	"github.com/sandgate/sandgate/supervisor/review"
 )
 
 // What an approver is shown of a draft; `sandgate review show` has all of it that is text.
 const maxSummary, maxDiff = 8 << 10, 512 << 10
 
 // shown is what an approver sees of steps, which are all of the draft's or a part of them.
-func (d *sessionDraft) shown(steps [][]changes.Step) (found supervisor.DraftChanges, err error) {
+func (d *sessionDraft) shown(steps [][]changes.Step) (found review.Changes, err error) {
 	all, err := json.Marshal(steps)
 	if err != nil {
 		return found, err
@@ -64,10 +64,10 @@ func (d *sessionDraft) shown(steps [][]changes.Step) (found supervisor.DraftChan
 	}
 	read(list, func(root int, e *changes.Entry) ([]byte, error) { return d.plans[root].Content(e) })
 	found.Diff, found.Unshown = diffText(list, d.draft.Roots, marked.String()+others.String())
-	found.Part = func(names []string) (supervisor.DraftChanges, error) {
+	found.Part = func(names []string) (review.Changes, error) {
 		part, err := d.part(names)
 		if err != nil {
-			return supervisor.DraftChanges{}, err
+			return review.Changes{}, err
 		}
 		return d.shown(part)
 	}

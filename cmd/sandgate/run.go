@@ -28,6 +28,7 @@ import (
 	"github.com/sandgate/sandgate/supervisor"
 	"github.com/sandgate/sandgate/supervisor/changes"
 	"github.com/sandgate/sandgate/supervisor/gateway"
+	"github.com/sandgate/sandgate/supervisor/undo"
 )
 
 type runFlags struct {
@@ -172,7 +173,7 @@ func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
 		fmt.Fprintf(a.err, "sandgate: warning: %s\n", confine.UnconfinedWarning)
 	}
 	for _, w := range result.Warnings { // the others are of the configuration, and the same each time
-		if strings.Contains(w, supervisor.NotUndone) || strings.HasPrefix(w, gateway.Signed) {
+		if strings.Contains(w, undo.NotUndone) || strings.HasPrefix(w, gateway.Signed) {
 			fmt.Fprintf(a.err, "sandgate: warning: %s\n", approval.EscapeLine(w))
 		}
 	}

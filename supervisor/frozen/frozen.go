@@ -1,4 +1,4 @@
-package supervisor
+package frozen
 
 import (
 	"bytes"
@@ -20,43 +20,43 @@ import (
 // their content (tools.Hold); while the call runs, its program finds that content there,
 // and no other call can take the files' names.
 
-// frozenFiles are those of the calls under way.
-type frozenFiles struct {
+// Files are those of the calls under way.
+type Files struct {
 	mu    sync.Mutex
 	calls map[string]int // by path
 	// others are the calls that have a sandbox, or are about to.
-	others map[*call]*boxed
+	others map[any]*Box
 }
 
-// A boxed call has a sandbox, from before it is prepared.
-type boxed struct {
+// A Box call has a sandbox, from before it is prepared.
+type Box struct {
 	profile  sandboxprofile.Profile
-	frozen   []confine.Frozen // that it is prepared with
-	prepared chan struct{}    // closed once box is set
+	Frozen   []confine.Frozen // that it is prepared with
+	prepared chan struct{}    // closed by done
 	box      confine.Sandbox
 }
 
-// enter notes that a call is about to have a sandbox, with all files that are frozen now:
+// Enter notes that a call is about to have a sandbox, with all files that are frozen now:
 // own are those of the call.
-func (f *frozenFiles) enter(c *call, p sandboxprofile.Profile, own []confine.Frozen) *boxed {
+func (f *Files) Enter(c any, p sandboxprofile.Profile, own []confine.Frozen) *Box {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.others == nil {
-		f.others = map[*call]*boxed{}
+		f.others = map[any]*Box{}
 	}
-	s := &boxed{profile: p, frozen: slices.Clone(own), prepared: make(chan struct{})}
+	s := &Box{profile: p, Frozen: slices.Clone(own), prepared: make(chan struct{})}
 	f.others[c] = s
 	for _, path := range slices.Sorted(maps.Keys(f.calls)) {
 		if !slices.ContainsFunc(own, func(o confine.Frozen) bool { return o.Path == path }) {
-			s.frozen = append(s.frozen, confine.Frozen{Path: path})
+			s.Frozen = append(s.Frozen, confine.Frozen{Path: path})
 		}
 	}
 	return s
 }
 
-// warnings tell of files that the call could change if another one did not run.
-func (b *boxed) warnings(c sandboxprofile.Class) (list []string) {
-	for _, f := range b.frozen {
+// Warnings tell of files that the call could change if another one did not run.
+func (b *Box) Warnings(c sandboxprofile.Class) (list []string) {
+	for _, f := range b.Frozen {
 		if f.Content == nil && c != sandboxprofile.ClassRead && b.profile.Rights(f.Path)&sandboxprofile.Write != 0 {
 			list = append(list, fmt.Sprintf("%s cannot be changed until another call has ended, which runs it and was approved with it", f.Path))
 		}
@@ -65,20 +65,20 @@ func (b *boxed) warnings(c sandboxprofile.Class) (list []string) {
 }
 
 // takes are those of paths whose name the sandbox could take.
-func (b *boxed) takes(paths []string) []string {
+func (b *Box) takes(paths []string) []string {
 	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
-		return b.profile.Rights(path)&sandboxprofile.Write == 0 || slices.ContainsFunc(b.frozen, func(f confine.Frozen) bool { return f.Path == path })
+		return b.profile.Rights(path)&sandboxprofile.Write == 0 || slices.ContainsFunc(b.Frozen, func(f confine.Frozen) bool { return f.Path == path })
 	})
 }
 
-func (f *frozenFiles) leave(c *call) {
+func (f *Files) Leave(c any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.others, c)
 }
 
 // writers are the sandboxes from before that can write to one of the paths.
-func (f *frozenFiles) writers(paths []string) (list []*boxed) {
+func (f *Files) writers(paths []string) (list []*Box) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, s := range f.others {
@@ -90,7 +90,7 @@ func (f *frozenFiles) writers(paths []string) (list []*boxed) {
 }
 
 // keep keeps paths from every call that is prepared until release is called.
-func (f *frozenFiles) keep(paths []string) (release func()) {
+func (f *Files) keep(paths []string) (release func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.calls == nil {
@@ -110,9 +110,9 @@ func (f *frozenFiles) keep(paths []string) (release func()) {
 	}
 }
 
-// freeze takes the approved content of the plan's frozen files. c gives them back when it
-// ends.
-func (s *Supervisor) freeze(ctx context.Context, c *call, plan tools.Plan) ([]confine.Frozen, error) {
+// Take takes the approved content of a plan's frozen files. What thaw has is to be called when
+// the call ends, with an error too.
+func (f *Files) Take(ctx context.Context, plan tools.Plan) (files []confine.Frozen, thaw []func(), err error) {
 	var paths []string
 	for _, pin := range plan.Pins {
 		if pin.Frozen {
@@ -120,51 +120,57 @@ func (s *Supervisor) freeze(ctx context.Context, c *call, plan tools.Plan) ([]co
 		}
 	}
 	if len(paths) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
-	c.thaw = append(c.thaw, s.frozen.keep(paths))
-	for _, other := range s.frozen.writers(paths) {
-		if err := c.keepFrom(ctx, other, paths); err != nil {
-			return nil, err
+	thaw = append(thaw, f.keep(paths))
+	for _, other := range f.writers(paths) {
+		release, err := other.keepFrom(ctx, paths)
+		if err != nil {
+			return nil, thaw, err
 		}
+		thaw = append(thaw, release)
 	}
-	var files []confine.Frozen
 	for _, pin := range plan.Pins {
 		if !pin.Frozen {
 			continue
 		}
 		var content bytes.Buffer
 		if err := pin.Copy(&content); err != nil {
-			return nil, failure.Drift(err)
+			return nil, thaw, failure.Drift(err)
 		}
-		f, err := memfile.New("frozen", &content)
+		held, err := memfile.New("frozen", &content)
 		if err != nil {
-			return nil, fmt.Errorf("freeze %q: %w", pin.Path, err)
+			return nil, thaw, fmt.Errorf("freeze %q: %w", pin.Path, err)
 		}
-		c.thaw = append(c.thaw, func() { f.Close() })
-		files = append(files, confine.Frozen{Path: pin.Path, Mode: os.FileMode(pin.Mode), Content: f})
+		thaw = append(thaw, func() { held.Close() })
+		files = append(files, confine.Frozen{Path: pin.Path, Mode: os.FileMode(pin.Mode), Content: held})
 	}
-	return files, nil
+	return files, thaw, nil
 }
 
 // keepFrom keeps a sandbox that stands already from taking the names of paths.
-func (c *call) keepFrom(ctx context.Context, other *boxed, paths []string) error {
+func (b *Box) keepFrom(ctx context.Context, paths []string) (release func(), err error) {
 	select {
-	case <-other.prepared:
+	case <-b.prepared:
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
-	box, ok := other.box.(confine.Freezer)
+	box, ok := b.box.(confine.Freezer)
 	if !ok {
-		return nil // it was refused, or has nothing to keep names with
+		return func() {}, nil // it was refused, or has nothing to keep names with
 	}
-	release, err := box.Keep(other.takes(paths))
+	release, err = box.Keep(b.takes(paths))
 	if err != nil {
-		return &confine.Unenforceable{
+		return nil, &confine.Unenforceable{
 			Part: "that what was approved stays as it is", Reason: "another call is running that could change it: " + err.Error(),
 			Hint: "wait until the other call has ended, or end it, and call again",
 		}
 	}
-	c.thaw = append(c.thaw, release)
-	return nil
+	return release, nil
 }
+
+// Stand notes the sandbox.
+func (b *Box) Stand(box confine.Sandbox) { b.box = box }
+
+// Done lets others see the sandbox; without one it was refused.
+func (b *Box) Done() { close(b.prepared) }

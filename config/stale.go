@@ -1,4 +1,4 @@
-package supervisor
+package config
 
 import (
 	"crypto/sha256"
@@ -8,16 +8,13 @@ import (
 	"os"
 	"runtime"
 	"strings"
-
-	"github.com/sandgate/sandgate/config"
-	"github.com/sandgate/sandgate/protocol"
 )
 
-// stale says what on the disk is no longer what this supervisor was started from. It
+// Stale says what on the disk is no longer what a supervisor was started from. It
 // goes on with what it has read: a file that changes under it must not change what is
 // allowed.
-func (s *Supervisor) stale() (list []string) {
-	for _, source := range s.cfg.Sources {
+func Stale(sources []Source) (list []string) {
+	for _, source := range sources {
 		switch digest, err := fileDigest(source.File); {
 		case err != nil:
 			list = append(list, fmt.Sprintf("%s cannot be read any more (%v): what it said at the start holds until `sandgate serve` starts again", source.File, err))
@@ -25,7 +22,7 @@ func (s *Supervisor) stale() (list []string) {
 			list = append(list, source.File+" has changed: what it said at the start holds until `sandgate serve` starts again")
 		}
 	}
-	if replaced() {
+	if updated() {
 		list = append(list, "the program was replaced: this is the one from before, until `sandgate serve` starts again")
 	}
 	return list
@@ -47,19 +44,12 @@ func fileDigest(path string) (string, error) {
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// replaced reports whether the file of this program is gone, as after an update. Only
+// updated reports whether the file of this program is gone, as after an update. Only
 // Linux says so (proc_pid_exe(5)).
-func replaced() bool {
+func updated() bool {
 	if runtime.GOOS != "linux" {
 		return false
 	}
 	path, err := os.Readlink("/proc/self/exe")
 	return err == nil && strings.HasSuffix(path, " (deleted)")
-}
-
-func sourcesOf(list []config.Source) (out []protocol.ConfigSource) {
-	for _, s := range list {
-		out = append(out, protocol.ConfigSource{Tier: string(s.Tier), File: s.File, Digest: s.Digest, Trusted: s.Trusted})
-	}
-	return out
 }

@@ -1,4 +1,4 @@
-package supervisor
+package failure
 
 import (
 	"fmt"
@@ -11,18 +11,18 @@ import (
 // shortageMemory is how long status speaks of a shortage after its last call.
 const shortageMemory = 10 * time.Minute
 
-// shortages is what calls have not found on the host, for the operator: an agent that
+// Shortages is what calls have not found on the host, for the operator: an agent that
 // calls again never tells anybody.
-type shortages struct {
+type Shortages struct {
 	mu     sync.Mutex
 	calls  int
 	last   time.Time
 	reason string
 }
 
-// note takes err of a call, if it is about a shortage, and reports whether it is the
+// Note takes err of a call, if it is about a shortage, and reports whether it is the
 // first in a while.
-func (s *shortages) note(err error, now time.Time) (news bool) {
+func (s *Shortages) Note(err error, now time.Time) (news bool) {
 	if err == nil || !confine.IsShortage(err) {
 		return false
 	}
@@ -35,8 +35,8 @@ func (s *shortages) note(err error, now time.Time) (news bool) {
 	return news
 }
 
-// warnings is what status says of it.
-func (s *shortages) warnings(now time.Time) []string {
+// Warnings is what status says of it.
+func (s *Shortages) Warnings(now time.Time) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.calls == 0 || now.Sub(s.last) > shortageMemory {

@@ -1,4 +1,4 @@
-package supervisor
+package undo
 
 import (
 	"fmt"
@@ -18,86 +18,90 @@ import (
 // NotUndone is in each warning of a result that says what cannot be taken back, and in no other.
 const NotUndone = "cannot be undone"
 
-// keepChanges looks at the places that a call may change, before it starts. ended looks
+// A Keeper keeps what calls change, so that it can be undone.
+type Keeper struct {
+	Store *changes.Store // nil keeps nothing
+	// Caches is where what can be made again is kept between calls: nothing there is to be undone.
+	Caches  string
+	Workdir string
+}
+
+// Begin looks at the places that a call may change, before it starts. ended looks
 // again and records what has changed, so that a person can take it back. What cannot be
 // kept is said in the result: a call never fails for it.
-func (s *Supervisor) keepChanges(c *call, plan tools.Plan) (ended func()) {
-	if !s.keeps(plan) {
-		return func() {}
-	}
-	writable, roots := s.keptRoots(plan.Profile)
-	record := changes.Call{
-		Session: string(c.session.id), Call: string(c.req.CallID), Agent: c.session.agent, Tool: string(c.req.Tool),
-		Subject: s.cfg.Log.RedactedText(c.subject()), Started: c.started, Lasting: c.kind.lasting(),
-	}
-	if err := s.together(&record, roots); err != nil {
-		c.warnings = append(c.warnings, approval.EscapeLine("what this call changes in several directories "+NotUndone+" at once: "+err.Error()))
+func (k Keeper) Begin(plan tools.Plan, record changes.Call) (warnings []string, ended func() []string) {
+	writable, roots := k.roots(plan.Profile)
+	if err := k.together(&record, roots); err != nil {
+		warnings = append(warnings, approval.EscapeLine("what this call changes in several directories "+NotUndone+" at once: "+err.Error()))
 	}
 	var under []*changes.Running
 	for _, root := range roots {
-		w, err := s.cfg.Changes.Workspace(root)
+		w, err := k.Store.Workspace(root)
 		var r *changes.Running
 		if err == nil {
 			r, err = w.Begin(record, writable)
 		}
 		if err != nil {
-			c.warnings = append(c.warnings, approval.EscapeLine("what this call changes in "+root+" "+NotUndone+": "+err.Error()))
+			warnings = append(warnings, approval.EscapeLine("what this call changes in "+root+" "+NotUndone+": "+err.Error()))
 			continue
 		}
-		c.tellBlind(root, r)
+		warnings = append(warnings, blind(root, r)...)
 		if len(r.Undone) > 0 {
-			c.warnings = append(c.warnings, undoneText(root, r.Undone))
+			warnings = append(warnings, undoneText(root, r.Undone))
 		}
 		under = append(under, r)
 	}
-	return func() {
+	return warnings, func() (warnings []string) {
 		for _, r := range under {
 			rec, err := r.End()
 			if err != nil {
-				c.warnings = append(c.warnings, approval.EscapeLine("what this call changed "+NotUndone+" as a whole: "+err.Error()))
+				warnings = append(warnings, approval.EscapeLine("what this call changed "+NotUndone+" as a whole: "+err.Error()))
 			}
-			c.tellUnkept(r.Root(), rec)
-			c.tellBlind(r.Root(), r)
+			warnings = append(warnings, unkept(r.Root(), rec)...)
+			warnings = append(warnings, blind(r.Root(), r)...)
 			if r.Dropped > 0 {
-				c.warnings = append(c.warnings, outcome.Plural(int64(r.Dropped), "earlier call")+" "+NotUndone+" any more: what is kept of this workspace has reached undo.size")
+				warnings = append(warnings, outcome.Plural(int64(r.Dropped), "earlier call")+" "+NotUndone+" any more: what is kept of this workspace has reached undo.size")
 			}
 		}
+		return warnings
 	}
 }
 
-// tellBlind says where nothing is kept.
-func (c *call) tellBlind(root string, r *changes.Running) {
+// blind says where nothing is kept.
+func blind(root string, r *changes.Running) (warnings []string) {
 	if n := len(r.Blind); n > 0 {
 		more := ""
 		if n > 1 {
 			more = fmt.Sprintf(" (and %d more directories)", n-1)
 		}
-		c.warnings = append(c.warnings, approval.EscapeLine("what calls change in "+filepath.Join(root, r.Blind[0].Name)+" "+NotUndone+": "+r.Blind[0].Why+more))
+		warnings = append(warnings, approval.EscapeLine("what calls change in "+filepath.Join(root, r.Blind[0].Name)+" "+NotUndone+": "+r.Blind[0].Why+more))
 	}
+	return warnings
 }
 
-// tellUnkept says of which files a call has changed or removed what was not kept.
-func (c *call) tellUnkept(root string, rec changes.Record) {
-	unkept := slices.DeleteFunc(slices.Clone(rec.Changes), func(ch changes.Change) bool {
+// unkept says of which files a call has changed or removed what was not kept.
+func unkept(root string, rec changes.Record) (warnings []string) {
+	lost := slices.DeleteFunc(slices.Clone(rec.Changes), func(ch changes.Change) bool {
 		return ch.Before == nil || ch.Before.IsDir() || ch.Before.Unkept == ""
 	})
-	if n := len(unkept); n > 0 {
+	if n := len(lost); n > 0 {
 		more := ""
 		if n > 1 {
 			more = fmt.Sprintf(" (and %d more)", n-1)
 		}
-		c.warnings = append(c.warnings, approval.EscapeLine("what this call changed in "+filepath.Join(root, string(unkept[0].Path))+" "+NotUndone+": its content was not kept: "+unkept[0].Before.Unkept+more))
+		warnings = append(warnings, approval.EscapeLine("what this call changed in "+filepath.Join(root, string(lost[0].Path))+" "+NotUndone+": its content was not kept: "+lost[0].Before.Unkept+more))
 	}
+	return warnings
 }
 
 // together has what a call changes in several directories be one record of the workspace: a commit
 // in a package of a larger repository is of the package's files and of the repository's own.
-func (s *Supervisor) together(record *changes.Call, roots []string) error {
-	at := slices.IndexFunc(roots, func(root string) bool { return sandboxprofile.Contains(root, s.cfg.Workdir) })
+func (k Keeper) together(record *changes.Call, roots []string) error {
+	at := slices.IndexFunc(roots, func(root string) bool { return sandboxprofile.Contains(root, k.Workdir) })
 	if at < 0 || len(roots) < 2 {
 		return nil
 	}
-	w, err := s.cfg.Changes.Workspace(roots[at])
+	w, err := k.Store.Workspace(roots[at])
 	if err == nil {
 		err = w.Beside(slices.Delete(slices.Clone(roots), at, at+1))
 	}
@@ -109,38 +113,38 @@ func (s *Supervisor) together(record *changes.Call, roots []string) error {
 
 // LookAhead begins to look at what calls under a profile may change: where there is one call for a process, what
 // it has to look at takes as long as all else that is done before it.
-func (s *Supervisor) LookAhead(p sandboxprofile.Profile) {
-	if s.cfg.Changes == nil {
+func (k Keeper) LookAhead(p sandboxprofile.Profile) {
+	if k.Store == nil {
 		return
 	}
-	writable, roots := s.keptRoots(p)
+	writable, roots := k.roots(p)
 	for _, root := range roots {
-		s.cfg.Changes.LookAhead(root, writable)
+		k.Store.LookAhead(root, writable)
 	}
 }
 
-// keptRoots are the directories in which something is kept of what a call changes, and which names in them it may.
-func (s *Supervisor) keptRoots(p sandboxprofile.Profile) (writable func(path string) bool, roots []string) {
+// roots are the directories in which something is kept of what a call changes, and which names in them it may.
+func (k Keeper) roots(p sandboxprofile.Profile) (writable func(path string) bool, roots []string) {
 	sees := sandboxprofile.NewLookup(p) // prepared: it is asked about every name that is looked at
 	writable = func(path string) bool { return sees.Rights(path)&sandboxprofile.Write != 0 }
 	return writable, slices.DeleteFunc(writableRoots(p, writable), func(root string) bool { // the cache of the workspace
-		return s.cfg.Caches != "" && sandboxprofile.Contains(s.cfg.Caches, root)
+		return k.Caches != "" && sandboxprofile.Contains(k.Caches, root)
 	})
 }
 
-// rests reports whether nothing is kept for the time being in some directory that a call may change.
-func (s *Supervisor) rests(plan tools.Plan) bool {
-	_, roots := s.keptRoots(plan.Profile)
-	return slices.ContainsFunc(roots, s.cfg.Changes.Rests)
+// Rests reports whether nothing is kept for the time being in some directory that a call may change.
+func (k Keeper) Rests(plan tools.Plan) bool {
+	_, roots := k.roots(plan.Profile)
+	return slices.ContainsFunc(roots, k.Store.Rests)
 }
 
-// keeps reports whether a call leaves a record of what it changes.
-func (s *Supervisor) keeps(plan tools.Plan) bool {
-	if s.cfg.Changes == nil || plan.Class == sandboxprofile.ClassRead || plan.Kind == tools.ByAgent {
+// Keeps reports whether a call leaves a record of what it changes.
+func (k Keeper) Keeps(plan tools.Plan) bool {
+	if k.Store == nil || plan.Class == sandboxprofile.ClassRead || plan.Kind == tools.ByAgent {
 		return false
 	}
-	k := plan.Action.Kind
-	return k == sandboxprofile.Exec || k == sandboxprofile.WriteFile || k == sandboxprofile.EditFile
+	a := plan.Action.Kind
+	return a == sandboxprofile.Exec || a == sandboxprofile.WriteFile || a == sandboxprofile.EditFile
 }
 
 // writableRoots are the directories of the host that p lets a call write, without those that a look at
