@@ -25,6 +25,7 @@ type app struct {
 // when NO_COLOR is set (no-color.org).
 
 func newApp(in io.Reader, out, err io.Writer) *app {
+	inRows(&out, &err)
 	return &app{in: in, out: out, err: err}
 }
 
@@ -69,8 +70,8 @@ func (a *app) root() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.SetIn(a.in)
-	root.SetOut(a.out)
-	root.SetErr(a.err)
+	root.SetOut(bare(a.out)) // help, which is ours
+	root.SetErr(bare(a.err))
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return withHint(usageError(err), "see `"+c.CommandPath()+" --help`")
 	})

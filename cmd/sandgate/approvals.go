@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -95,8 +94,7 @@ func (a *app) asApprover(f *approvalsFlags, do func(context.Context, *client.App
 }
 
 func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
+	enc := encoder(w)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
 }
@@ -116,7 +114,7 @@ func printApprovals(w io.Writer, list []protocol.Approval, now time.Time) error 
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err := io.WriteString(fitted{w}, table.String())
+	_, err := io.WriteString(w, table.String())
 	return err
 }
 
@@ -128,6 +126,6 @@ func (a *app) printApproval(f *approvalsFlags, p protocol.Approval) error {
 	if f.markdown {
 		text = present.Markdown
 	}
-	_, err := io.WriteString(fitted{a.out}, text(&p, time.Now(), f.full))
+	_, err := io.WriteString(a.out, text(&p, time.Now(), f.full))
 	return err
 }

@@ -42,7 +42,7 @@ an answer itself. In a Go program, client.ForModel does the same.`,
 			if err != nil {
 				return withHint(usageError(fmt.Errorf("approvals filter: %w", err)), "give a JSON list of messages, or an object with one as messages")
 			}
-			_, err = fmt.Fprintln(a.out, string(out))
+			_, err = fmt.Fprintln(bare(a.out), string(out))
 			return err
 		},
 	}

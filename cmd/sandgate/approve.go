@@ -90,14 +90,14 @@ func (a *app) approve(ctx context.Context, f approveFlags, n tui.Notify) error {
 		fmt.Fprintln(a.out, "sandgate: waiting for requests; end with Ctrl-D")
 	}
 	screen := *a
-	screen.out, screen.err = fitted{a.out}, fitted{a.err}
+	screen.out, screen.err = fitted{bare(a.out)}, fitted{bare(a.err)}
 	pr := &prompt{app: &screen, approver: p, input: readLines(a.in), begun: time.Now()}
 	return pr.loop(ctx, events)
 }
 
 func (a *app) approveOnScreen(ctx context.Context, p *client.Approver, events <-chan client.Event, n tui.Notify) error {
 	err := tui.Run(ctx, tui.Options{
-		Approver: p, Events: events, Boards: board.New(p, a.stores("")), In: a.in, Out: a.out, Environ: os.Environ(), Pager: os.Getenv("PAGER"), Notify: n,
+		Approver: p, Events: events, Boards: board.New(p, a.stores("")), In: a.in, Out: bare(a.out), Environ: os.Environ(), Pager: os.Getenv("PAGER"), Notify: n,
 		Editor: cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")),
 	})
 	if err != nil {
@@ -136,6 +136,9 @@ func (a *app) hasScreen() bool {
 
 // isTerminal reports whether f is a terminal.
 func isTerminal(f any) bool {
+	if _, ok := f.(rows); ok {
+		return true
+	}
 	file, ok := f.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }

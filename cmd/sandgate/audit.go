@@ -163,7 +163,7 @@ func (x *auditCmd) printEntry(e audit.Entry) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(x.out, "%s\n", line)
+	_, err = fmt.Fprintf(bare(x.out), "%s\n", line)
 	return err
 }
 

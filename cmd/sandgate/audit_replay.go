@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -121,7 +120,5 @@ func (x *auditCmd) endReplay(sum explain.ReplaySummary) error {
 
 // printLine prints v as JSON on one line.
 func printLine(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	return encoder(w).Encode(v)
 }

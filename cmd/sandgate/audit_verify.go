@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -78,7 +77,7 @@ func (x *auditCmd) reportJSON(r audit.Report, bad *audit.ChainError) error {
 		audit.Report
 		Bad *audit.ChainError `json:"bad,omitempty"`
 	}{bad == nil, r, bad}
-	if err := json.NewEncoder(x.out).Encode(v); err != nil {
+	if err := encoder(x.out).Encode(v); err != nil {
 		return err
 	}
 	if bad != nil {

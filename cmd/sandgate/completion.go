@@ -32,11 +32,11 @@ under the name _sandgate, or ~/.config/fish/completions/sandgate.fish.`,
 func (a *app) complete(root *cobra.Command, shell string) error {
 	switch shell {
 	case "bash":
-		return root.GenBashCompletionV2(a.out, true)
+		return root.GenBashCompletionV2(bare(a.out), true)
 	case "zsh":
-		return root.GenZshCompletion(a.out)
+		return root.GenZshCompletion(bare(a.out))
 	case "fish":
-		return root.GenFishCompletion(a.out, true)
+		return root.GenFishCompletion(bare(a.out), true)
 	}
 	return withHint(usageError(fmt.Errorf("completion: unknown shell %q", shell)), "one of bash, zsh, fish")
 }

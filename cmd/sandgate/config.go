@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -73,9 +72,8 @@ func trustHint(file string) string {
 
 // writeJSON prints v indented: it is for people too.
 func (a *app) writeJSON(v any) error {
-	enc := json.NewEncoder(a.out)
+	enc := encoder(a.out)
 	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
 }
 
@@ -157,7 +155,7 @@ language server complete and check keys with it; put this line on top of the fil
 		Example: "  sandgate config schema > sandgate.schema.json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := a.out.Write(config.Schema())
+			_, err := bare(a.out).Write(config.Schema())
 			return err
 		},
 	}

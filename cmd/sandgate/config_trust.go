@@ -176,7 +176,7 @@ func confirm(command, question, how string) error {
 // enough was meant for something else, such as the program that has just ended.
 func confirmOn(tty *os.File, question string) (string, error) {
 	p := newTTYPrompter()
-	fmt.Fprint(tty, question)
+	fmt.Fprint(fitted{tty}, question)
 	p.guard.Look(p.now(), question, "")
 	return p.read(context.Background(), tty, " [y]es, [n]o (default n): ")
 }

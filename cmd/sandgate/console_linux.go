@@ -41,7 +41,7 @@ type console struct {
 // may want the keys, as pagers do.
 func (a *app) openConsole() *console {
 	var apart uint8
-	for i, stream := range []any{a.in, a.out, a.err} {
+	for i, stream := range []any{a.in, bare(a.out), bare(a.err)} {
 		file, ok := stream.(*os.File)
 		if !ok {
 			return nil
@@ -193,14 +193,6 @@ func (c *console) sentItself(n os.Signal) bool {
 	}
 	c.sent.Add(-1)
 	return true
-}
-
-// lineEnd ends a line of ours while the program runs.
-func (c *console) lineEnd() string {
-	if c == nil {
-		return "\n"
-	}
-	return "\r\n" // the terminal does not put the return there now
 }
 
 // suspend stops the program and this job, until somebody has it go on, where the program

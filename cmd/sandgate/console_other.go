@@ -20,5 +20,4 @@ type console struct {
 func (a *app) openConsole() *console           { return nil }
 func (c *console) Close()                      {}
 func (c *console) streams() *confine.Terminal  { return nil }
-func (c *console) lineEnd() string             { return "\n" }
 func (c *console) sentItself(n os.Signal) bool { return false }

@@ -90,7 +90,7 @@ func (l *decisionLog) line(d approval.Decision, subject string) string {
 	sign, text, colour := decisionWords(d)
 	text = approval.EscapeLine(text)
 	if l.colour {
-		text = colour + sign + " " + text + "\x1b[0m"
+		text = colour + sign + " " + text + plain
 	} else {
 		text = sign + " " + text
 	}
@@ -107,6 +107,7 @@ const (
 	green = "\x1b[32m"
 	red   = "\x1b[31m"
 	dim   = "\x1b[2m"
+	plain = "\x1b[0m"
 )
 
 // decisionWords says what became of a call: a person's yes, an answer that needed none,

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -87,7 +86,7 @@ func (r *doctorReport) tryRun(ctx context.Context, a *app, f runFlags) {
 
 func (a *app) printReport(r doctorReport, asJSON bool) error {
 	if asJSON {
-		e := json.NewEncoder(a.out)
+		e := encoder(a.out)
 		e.SetIndent("", "  ")
 		return e.Encode(r)
 	}

@@ -39,7 +39,7 @@ func (a *app) changeSettings(f hookFlags, cmd *cobra.Command, runtime *hooks.Run
 		}
 	}
 	if !f.write {
-		_, err := a.out.Write(after)
+		_, err := bare(a.out).Write(after)
 		return err
 	}
 	if string(after) == string(before) {

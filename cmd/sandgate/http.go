@@ -71,8 +71,8 @@ func listenLoopback(address string) (net.Listener, error) {
 // and nobody else needs to know the name that the page has this time.
 func (a *app) announceHTTP(w *httpSide) {
 	if isTerminal(a.err) {
-		fmt.Fprintf(a.err, "sandgate: web page   %s\nsandgate:            this link works once, within %.0f minutes; `sandgate approve --web` prints another\n",
-			w.server.Link(), httpgate.TicketTime.Minutes())
+		fmt.Fprintf(bare(a.err), "sandgate: web page   %s\n", w.server.Link()) // whole, to be clicked
+		fmt.Fprintf(a.err, "sandgate:            this link works once, within %.0f minutes; `sandgate approve --web` prints another\n", httpgate.TicketTime.Minutes())
 		return
 	}
 	fmt.Fprintf(a.err, "sandgate: web page   on %s (`sandgate approve --web` prints a link that opens it)\n", w.status.Address)
@@ -97,6 +97,6 @@ func (a *app) printLink(ctx context.Context, socket string) error {
 	if err != nil {
 		return withStatus(exitInternal, err)
 	}
-	fmt.Fprintln(a.out, link)
+	fmt.Fprintln(bare(a.out), link)
 	return nil
 }

@@ -123,7 +123,7 @@ func (a *app) mcpServe(ctx context.Context, f mcpServeFlags) error {
 	if f.http != "" {
 		return a.mcpServeHTTP(ctx, f, cfg)
 	}
-	err = mcp.ServeStdio(ctx, cfg, a.in, a.out)
+	err = mcp.ServeStdio(ctx, cfg, a.in, bare(a.out))
 	if err != nil {
 		return withStatus(exitInternal, err)
 	}

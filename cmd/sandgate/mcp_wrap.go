@@ -112,7 +112,7 @@ func (a *app) mcpWrap(ctx context.Context, f mcpWrapFlags, argv []string) (err e
 		Open: func(name string) mcp.Backend {
 			return mcp.Wrapped(sockets.agent.Addr().String(), name, version, server)
 		},
-	}, a.in, a.out)
+	}, a.in, bare(a.out))
 	if err != nil {
 		return withStatus(exitInternal, err)
 	}

@@ -197,7 +197,7 @@ func (a *app) inDraft(d *heldDraft, cmd *cobra.Command, f runFlags, argv []strin
 		}
 	})
 	c, said, err := startOnDraft(d, cfg, append(append(args, "--"), argv...), func(c *exec.Cmd) error {
-		c.Stdin, c.Stdout, c.Stderr = a.in, a.out, a.err
+		c.Stdin, c.Stdout, c.Stderr = a.in, bare(a.out), bare(a.err)
 		return nil
 	})
 	if err != nil {
@@ -521,7 +521,7 @@ func (x *reviewCmd) show(d *changes.Draft, paths []string) error {
 	if b.Len() == 0 {
 		fmt.Fprintln(x.err, "sandgate: the workspace is as the draft says already")
 	}
-	_, err = io.WriteString(x.out, fit(x.out, b.String()))
+	_, err = x.out.Write(b.Bytes())
 	return err
 }
 

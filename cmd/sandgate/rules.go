@@ -132,8 +132,12 @@ func (a *app) testCases(o rulesTest) error {
 const maxCase = 4 << 20
 
 func (a *app) eachCase(o rulesTest, in io.Reader) error {
-	out := bufio.NewWriter(a.out)
-	defer out.Flush()
+	out := a.out
+	if !isTerminal(out) { // which shows each as it comes
+		buffer := bufio.NewWriter(out)
+		defer buffer.Flush()
+		out = buffer
+	}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxCase)
 	var failed []error
@@ -170,9 +174,7 @@ func oneCase(w io.Writer, asJSON bool, line []byte) error {
 
 func writeResult(w io.Writer, asJSON bool, r ruleResult) error {
 	if asJSON {
-		enc := json.NewEncoder(w)
-		enc.SetEscapeHTML(false)
-		return enc.Encode(r)
+		return encoder(w).Encode(r)
 	}
 	line := r.Decision.String()
 	if r.ID != "" {

@@ -267,7 +267,7 @@ func (a *app) runUnder(ctx context.Context, cfg *config.Config, agent string, f 
 	if err != nil {
 		return result, found, err
 	}
-	result, err = r.Call(ctx, peer, protocol.ToolsCall{SessionID: s.SessionID, CallID: "run", Tool: "run", Args: args}, a.sayExposed(person))
+	result, err = r.Call(ctx, peer, protocol.ToolsCall{SessionID: s.SessionID, CallID: "run", Tool: "run", Args: args}, a.sayExposed())
 	found.Said = shown.said()
 	if err != nil {
 		return result, found, signalStatus(ctx, wireStatus(err))
@@ -314,14 +314,14 @@ func signalStatus(ctx context.Context, err error) error {
 }
 
 // sayExposed tells where the ports are, once they are open and before the program runs.
-func (a *app) sayExposed(person *console) func(protocol.Method, any) {
+func (a *app) sayExposed() func(protocol.Method, any) {
 	return func(_ protocol.Method, params any) {
 		state, ok := params.(protocol.ToolState)
 		if !ok {
 			return
 		}
 		for _, p := range state.Exposed {
-			fmt.Fprintf(a.err, "sandgate: port %d inside is at %s%s", p.Port, p.Address, person.lineEnd())
+			fmt.Fprintf(a.err, "sandgate: port %d inside is at %s\n", p.Port, p.Address)
 		}
 	}
 }

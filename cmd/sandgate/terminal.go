@@ -95,7 +95,7 @@ func (a *app) programsOutput(c *console) *programsOutput {
 		p.filters = append(p.filters, screen)
 		p.last = &tail{w: screen}
 		c.screen = p.last
-		p.out, p.err = a.out, a.err
+		p.out, p.err = bare(a.out), bare(a.err)
 		return p
 	}
 	p.last = &tail{w: p.filtered(a.err)}
@@ -107,7 +107,7 @@ func (p *programsOutput) filtered(w io.Writer) io.Writer {
 	if !isTerminal(w) {
 		return w
 	}
-	f := vtfilter.New(w)
+	f := vtfilter.New(bare(w))
 	p.filters = append(p.filters, f)
 	k := &kept{of: p, to: f}
 	p.kept = append(p.kept, k)
@@ -144,9 +144,14 @@ func (w waitingInput) Read(b []byte) (int, error) {
 func (w waitingInput) take(b []byte) (n int, got bool, err error) {
 	w.keys.Lock()
 	defer w.keys.Unlock()
-	got, err = onTerminal(w.tty, func(fd int) (bool, error) { return readable(fd, &unix.Timeval{}) })
+	return readNow(w.tty, b)
+}
+
+// readNow reads what a terminal has, and waits for nothing.
+func readNow(tty *os.File, b []byte) (n int, got bool, err error) {
+	got, err = onTerminal(tty, func(fd int) (bool, error) { return readable(fd, &unix.Timeval{}) })
 	if got {
-		n, err = w.tty.Read(b)
+		n, err = tty.Read(b)
 	}
 	return n, got, err
 }

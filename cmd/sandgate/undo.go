@@ -334,7 +334,7 @@ func (x *undoCmd) carryOut(w changes.Place, plan changes.PlaceUndo) error {
 					return err
 				}
 			}
-			fmt.Fprint(x.out, fit(x.out, step.String()))
+			fmt.Fprint(x.out, step.String())
 		}
 	}
 	if l := plan.Blocking(x.force); len(l) > 0 {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -27,7 +26,7 @@ func newVersionCmd(a *app) *cobra.Command {
 				Platform string `json:"platform"`
 			}{version, revision(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 			if asJSON {
-				return json.NewEncoder(a.out).Encode(v)
+				return encoder(a.out).Encode(v)
 			}
 			_, err := fmt.Fprintf(a.out, "sandgate %s %s %s\n", v.Version, v.Go, v.Platform)
 			return err

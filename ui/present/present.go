@@ -385,19 +385,21 @@ func essence(a *protocol.Approval, sheet Sheet, content string) string {
 	return b.String()
 }
 
+// Margin begins what continues a line.
+const Margin = "  ┆ "
+
 // Fit breaks lines that are wider than width cells. What continues one has a margin:
 // left to a terminal or a pager, it would begin where lines of ours do.
 func Fit(text string, width int) (lines []string) {
-	const margin = "  ┆ "
-	width = max(width, 2*len(margin))
+	width = max(width, 2*Width(Margin))
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
 		n := Fill(line, width)
 		lines = append(lines, line[:n])
 		if n == len(line) {
 			continue
 		}
-		for _, part := range Wrap(line[n:], width-Width(margin)) {
-			lines = append(lines, margin+part)
+		for _, part := range Wrap(line[n:], width-Width(Margin)) {
+			lines = append(lines, Margin+part)
 		}
 	}
 	return lines

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/ui/present"
+)
+
+// All that a command writes to a terminal goes through rows, since newApp puts them in place of
+// the terminal. A terminal breaks a long line by itself, and what follows the break begins in
+// column 0, as a row of ours does. An agent that chooses the length of a name or a command
+// chooses that place, and writes a whole row of ours into a log: an approval that nobody gave.
+// So rows break lines themselves. What follows a break has a mark before it.
+type rows struct {
+	file *os.File
+	at   *column
+}
+
+// A column is where standard output and standard error stand, on the terminal that they share.
+type column struct {
+	mu    sync.Mutex
+	cells int
+}
+
+// inRows puts rows in place of each writer that is a terminal.
+func inRows(writers ...*io.Writer) {
+	at := &column{}
+	for _, w := range writers {
+		if file, ok := (*w).(*os.File); ok && isTerminal(file) {
+			*w = rows{file, at}
+		}
+	}
+}
+
+// bare is the file itself, for what needs each byte as it is and has no text of an agent's in a
+// line of ours: programs, screens that break lines themselves, and what other programs read.
+func bare(w io.Writer) io.Writer {
+	if r, ok := w.(rows); ok {
+		return r.file
+	}
+	return w
+}
+
+// encoder writes JSON, which is the same wherever it goes.
+func encoder(w io.Writer) *json.Encoder {
+	e := json.NewEncoder(bare(w))
+	e.SetEscapeHTML(false)
+	return e
+}
+
+// ourCodes are the escape sequences that commands write themselves. All others are shown.
+var ourCodes = []string{green, red, dim, plain}
+
+// Write implements io.Writer. A line may come in parts, of which none begins within a character.
+func (r rows) Write(text []byte) (int, error) {
+	width, _, _ := terminalSize(r.file)
+	r.at.mu.Lock()
+	defer r.at.mu.Unlock()
+	var b strings.Builder
+	r.at.shape(&b, string(text), max(width, 2*present.Width(present.Margin)))
+	if _, err := io.WriteString(r.file, b.String()); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+func (c *column) shape(b *strings.Builder, text string, width int) {
+	for text != "" {
+		n := strings.IndexAny(text, "\n\r\t\x1b")
+		if n < 0 {
+			n = len(text)
+		}
+		if n == 0 {
+			n = c.special(b, text, width)
+		} else {
+			c.fill(b, approval.Escape(text[:n]), width)
+		}
+		text = text[n:]
+	}
+}
+
+// special writes what moves the cursor or sets a colour, and reports how many bytes it was.
+func (c *column) special(b *strings.Builder, text string, width int) int {
+	const tab = 8
+	switch {
+	case text[0] == '\n':
+		b.WriteString("\r\n") // a program has the terminal, perhaps: it does not add the return then
+		c.cells = 0
+		return 1
+	case strings.HasPrefix(text, "\r\n"):
+		return 1
+	case text[0] == '\t':
+		c.fill(b, strings.Repeat(" ", tab-c.cells%tab), width)
+		return 1
+	}
+	for _, code := range ourCodes {
+		if strings.HasPrefix(text, code) {
+			b.WriteString(code)
+			return len(code)
+		}
+	}
+	c.fill(b, approval.Escape(text[:1]), width)
+	return 1
+}
+
+// fill writes a part of a line, and breaks it where it has no room, behind a blank if there is one near.
+func (c *column) fill(b *strings.Builder, text string, width int) {
+	margin := present.Width(present.Margin)
+	for text != "" {
+		room := width - c.cells
+		n := present.Fill(text, room)
+		if fits := present.Width(text[:n]) <= room; fits || c.cells <= margin {
+			if blank := strings.LastIndexByte(text[:n], ' '); n < len(text) && blank >= n*2/3 {
+				n = blank + 1
+			}
+			b.WriteString(text[:n])
+			c.cells += present.Width(text[:n])
+			text = text[n:]
+		}
+		if text != "" {
+			b.WriteString("\r\n" + present.Margin)
+			c.cells = margin
+		}
+	}
+}
