@@ -82,8 +82,7 @@ func (p *prompt) answer(ctx context.Context, text string) error {
 // again writes something, and asks once more.
 func (p *prompt) again(text string) error {
 	fmt.Fprint(p.out, text)
-	p.question()
-	return nil
+	return p.question()
 }
 
 // decide sends an answer, and shows the next request.
@@ -180,17 +179,15 @@ func (p *prompt) choose(ctx context.Context, text string) error {
 	for _, note := range present.OfferNotes(&p.shown, offer, false) {
 		fmt.Fprintln(p.out, note.Words())
 	}
-	p.askToRemember()
-	return nil
+	return p.askToRemember()
 }
 
-func (p *prompt) askToRemember() {
-	p.guard.Look(p.now(), string(p.shown.ID), strconv.FormatInt(p.input.prompted.Add(1), 10))
+func (p *prompt) askToRemember() error {
 	what := "allows and remembers that"
 	if p.shown.Once != "" && p.pattern.Pattern == nil {
 		what = "allows that this once"
 	}
-	fmt.Fprintf(p.out, "y %s, N denies it from now on;\nanything else goes back: ", what)
+	return p.ask(fmt.Sprintf("y %s, N denies it from now on;\nanything else goes back: ", what))
 }
 
 // offersText lists what can be remembered, with what it covers and would have matched.
@@ -218,8 +215,7 @@ func (p *prompt) confirmPattern(ctx context.Context, text string) error {
 			if why := p.unread.holds(&p.shown); why != "" {
 				p.pattern = &d
 				fmt.Fprint(p.out, why)
-				p.askToRemember()
-				return nil
+				return p.askToRemember()
 			}
 		}
 	default:

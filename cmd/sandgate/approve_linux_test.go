@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"reflect"
 	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -473,6 +475,80 @@ func TestPlainHasTheRule(t *testing.T) {
 	}
 	x.press("\x04")
 	<-ended
+}
+
+// TestSwapsOnAStoppedPlainMode: the program stands still at any moment after a request came, as one does
+// that waits for memory, a network or a processor, and a person types meanwhile. A line that was
+// entered before the question stood there answers nothing, however late it is read; one that is
+// entered after it does.
+func TestSwapsOnAStoppedPlainMode(t *testing.T) {
+	b := newCLIBench(t)
+	x := newTerminal(t, "dumb")
+	// No child of the supervisor's may answer: setsid leaves it to init.
+	pidFile := b.operator + ".pid"
+	c := exec.Command("setsid", "--fork", "--ctty", "sh", "-c", `echo $$ > "$1"; exec sandgate approve --plain --operator-socket "$2"`, "sh", pidFile, b.operator)
+	c.Stdin, c.Stdout, c.Stderr = x.slave, x.slave, x.slave
+	if err := c.Run(); err != nil {
+		t.Fatal(err)
+	}
+	x.see("waiting for requests")
+	text, err := os.ReadFile(pidFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Kill(pid, syscall.SIGKILL)
+	signal := func(n syscall.Signal) {
+		if err := syscall.Kill(pid, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	early := 0
+	for i := range tries(5) {
+		from := len(x.output())
+		status := make(chan int, 1)
+		go func() {
+			code, _, _ := b.call("ask", fmt.Sprintf("words=late-%d.", i))
+			status <- code
+		}()
+		x.see(fmt.Sprintf("late-%d.", i))
+		const question = "(an empty line denies): "
+		time.Sleep(upTo(guard.Settle + 200*time.Millisecond))
+		signal(syscall.SIGSTOP)
+		time.Sleep(burst)
+		tooSoon := !strings.Contains(x.output()[from:], question)
+		x.press("y\n")
+		time.Sleep(upTo(2 * guard.Other))
+		signal(syscall.SIGCONT)
+		if tooSoon {
+			early++
+			if !x.shows(question, from) {
+				x.see(question)
+			}
+			time.Sleep(2 * burst)
+			select {
+			case code := <-status:
+				t.Fatalf("try %d: a line that was entered before the question has answered: status %d", i, code)
+			default:
+			}
+			x.press("y\n")
+		}
+		select {
+		case code := <-status:
+			if code != exitOK {
+				t.Fatalf("try %d: status %d after a line that counts: %q", i, code, x.output()[from:])
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatalf("try %d: a line after the question does not answer: %q", i, x.output()[from:])
+		}
+	}
+	if early == 0 {
+		t.Error("no line was early")
+	}
+	t.Logf("%d lines of %d were early", early, tries(5))
 }
 
 // TestPlainKeepsALineFromTheShell: the connection goes while a person writes. What they write

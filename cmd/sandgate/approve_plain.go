@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -42,6 +43,10 @@ type prompt struct {
 	// guard says which lines of a person count; lines of a script always do.
 	guard guard.Guard
 	begun time.Time // of the guard's clock
+	// asking is the question that comes once an answer counts, which is when due fires.
+	asking string
+	due    <-chan time.Time
+	asked  int // questions
 	// early is a line of a script that came before there was a request for it.
 	early *inputLine
 }
@@ -63,6 +68,10 @@ func (p *prompt) loop(ctx context.Context, events <-chan client.Event) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-p.due:
+			if err := p.put(); err != nil {
+				return err
+			}
 		case e, ok := <-events:
 			if !ok {
 				p.lost(ctx)
@@ -108,7 +117,7 @@ func (p *prompt) now() time.Duration { return time.Since(p.begun) }
 // typed takes a line from a terminal, under the rule of the screens. When a line was begun
 // nobody knows, so after a request that ended by another hand only an empty one goes on:
 // what was being written about it answers nothing. A line that was entered before the
-// request on the screen came up, or at once after it, was meant for another.
+// question stood there was meant for another.
 func (p *prompt) typed(ctx context.Context, l inputLine) error {
 	now := p.now()
 	switch {
@@ -118,6 +127,9 @@ func (p *prompt) typed(ctx context.Context, l inputLine) error {
 		}
 		fmt.Fprint(p.out, "that line was for the request that has ended; an empty line goes on: ")
 	case len(p.waiting) == 0:
+	case p.asking != "":
+		p.guard.Moved(now)
+		fmt.Fprint(p.out, "that line came too soon after the request\n")
 	case l.prompted != p.input.prompted.Load():
 		fmt.Fprint(p.out, "that line came before the request; answer it now: ")
 	case !p.guard.Answer(now, now, false):
@@ -147,6 +159,7 @@ func (p *prompt) event(ctx context.Context, e client.Event) error {
 	case e.Kind == client.Resolved && at == 0 && p.input.interactive && !p.guard.Held():
 		p.waiting = p.waiting[1:]
 		p.guard.Ended(p.now())
+		p.asking = ""
 		p.input.prompted.Add(1)
 		fmt.Fprintf(p.out, "\n%s:\n%s\nAn empty line goes on: ", id, present.Ended(&e.Approval, e.Decision))
 	case e.Kind == client.Resolved && at == 0 && !p.guard.Held():
@@ -184,23 +197,49 @@ func (p *prompt) show(ctx context.Context) error {
 		text := "\n" + lookTwice(&p.gone, &one) + present.Essence(&one)
 		fmt.Fprint(p.out, text)
 		p.unread.scrolled = scrolled(p.out, text)
-		p.question()
-		return nil
+		return p.question()
 	}
 	return nil
 }
 
-// question asks about what has just been written. It counts before it is written,
-// so that an answer to it cannot come too soon, and after what it asks about, so
-// that nothing that was typed before is an answer.
-func (p *prompt) question() {
-	p.guard.Look(p.now(), string(p.shown.ID), strconv.FormatInt(p.input.prompted.Add(1), 10))
+// question asks about what has just been written.
+func (p *prompt) question() error {
 	more := ""
 	if n := len(p.waiting) - 1; n > 0 {
 		more = fmt.Sprintf("%d more waiting. ", n)
 	}
-	fmt.Fprintf(p.out, "%s%s %s, %s %s, %s %s, %s %s;\n? explains (an empty line denies): ",
-		more, present.Deny.Key, present.Deny.Words, present.DenialsKey, present.DenialsWords, present.RememberKey, present.RememberWords, present.AllowOnce.Key, present.AllowOnce.Words)
+	return p.ask(fmt.Sprintf("%s%s %s, %s %s, %s %s, %s %s;\n? explains (an empty line denies): ",
+		more, present.Deny.Key, present.Deny.Words, present.DenialsKey, present.DenialsWords, present.RememberKey, present.RememberWords, present.AllowOnce.Key, present.AllowOnce.Words))
+}
+
+// ask asks a person as soon as an answer counts, and a script at once.
+func (p *prompt) ask(question string) error {
+	p.asked++
+	p.guard.Look(p.now(), string(p.shown.ID), strconv.Itoa(p.asked))
+	p.asking = question
+	if p.input.interactive {
+		p.due = time.After(p.guard.Due() - p.now())
+		return nil
+	}
+	return p.put()
+}
+
+// put writes the question, when what was typed before it has been dropped. This program can stand
+// still at any moment, and read late what was typed early. What it reads after this was typed after this.
+func (p *prompt) put() error {
+	if p.asking == "" { // its request has ended
+		return nil
+	}
+	if wait := p.guard.Due() - p.now(); p.input.interactive && wait > 0 {
+		p.due = time.After(wait)
+		return nil
+	}
+	if err := p.input.begin(); err != nil {
+		return withStatus(exitInternal, fmt.Errorf("drop what was typed ahead: %w", err))
+	}
+	fmt.Fprint(p.out, p.asking)
+	p.asking = ""
+	return nil
 }
 
 // unread holds an answer back until a person knows that the text was cut or has scrolled off,
@@ -297,16 +336,23 @@ func terminalSize(w io.Writer) (width, height int, ok bool) {
 type lineReader struct {
 	lines       chan inputLine
 	interactive bool
-	prompted    atomic.Int64 // how many requests have been put on the screen
+	tty         *os.File     // if it is interactive
+	mu          sync.Mutex   // held while the terminal is read, and while what it holds is dropped
+	prompted    atomic.Int64 // how many questions have been put on the screen
 }
 
 type inputLine struct {
 	text     string
-	prompted int64 // lineReader.prompted when the line was entered
+	prompted int64 // lineReader.prompted when the terminal gave the beginning of the line
 }
 
 func readLines(r io.Reader) *lineReader {
 	l := &lineReader{lines: make(chan inputLine), interactive: isTerminal(r)}
+	if l.interactive {
+		l.tty = r.(*os.File)
+		go l.readTerminal()
+		return l
+	}
 	go func() {
 		defer close(l.lines)
 		s := bufio.NewScanner(r)
@@ -315,4 +361,52 @@ func readLines(r io.Reader) *lineReader {
 		}
 	}()
 	return l
+}
+
+// begin drops what was typed and has not been read. All that is read from now on was typed later.
+func (l *lineReader) begin() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.prompted.Add(1)
+	if !l.interactive {
+		return nil
+	}
+	return flushInput(l.tty)
+}
+
+func (l *lineReader) readTerminal() {
+	defer close(l.lines)
+	var line inputLine
+	chunk := make([]byte, 4096) // a terminal has no longer lines
+	for {
+		n, prompted, err := l.read(chunk)
+		if line.text == "" {
+			line.prompted = prompted
+		}
+		line.text += string(chunk[:n])
+		for text, rest, ok := strings.Cut(line.text, "\n"); ok; text, rest, ok = strings.Cut(rest, "\n") {
+			l.lines <- inputLine{text, line.prompted}
+			line = inputLine{rest, prompted}
+		}
+		if err != nil {
+			if line.text != "" {
+				l.lines <- line
+			}
+			return
+		}
+	}
+}
+
+// read reads what was typed, and how many questions stood there then.
+func (l *lineReader) read(b []byte) (n int, prompted int64, err error) {
+	for got := false; !got && err == nil; {
+		if _, err := onTerminal(l.tty, func(fd int) (bool, error) { return readable(fd, nil) }); err != nil {
+			return 0, 0, err
+		}
+		l.mu.Lock()
+		n, got, err = readNow(l.tty, b)
+		prompted = l.prompted.Load()
+		l.mu.Unlock()
+	}
+	return n, prompted, err
 }

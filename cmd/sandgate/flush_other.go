@@ -3,9 +3,14 @@
 package main
 
 import (
-	"errors"
 	"os"
+
+	"golang.org/x/sys/unix"
 )
 
-// flushInput fails where it has not been written: nobody is asked then, and nothing runs.
-func flushInput(*os.File) error { return errors.ErrUnsupported }
+// flushInput drops what was typed at a terminal and has not been read.
+func flushInput(tty *os.File) error {
+	const queue = 1 // FREAD, sys/fcntl.h: what is to be read
+	_, err := onTerminal(tty, func(fd int) (any, error) { return nil, unix.IoctlSetPointerInt(fd, unix.TIOCFLUSH, queue) })
+	return err
+}
