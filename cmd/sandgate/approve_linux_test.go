@@ -525,8 +525,10 @@ func TestSwapsOnAStoppedPlainMode(t *testing.T) {
 		signal(syscall.SIGCONT)
 		if tooSoon {
 			early++
-			if !x.shows(question, from) {
-				x.see(question)
+			for limit := time.Now().Add(30 * time.Second); !x.shows(question, from); {
+				if time.Now().After(limit) {
+					t.Fatalf("try %d: no question: %q", i, x.output()[from:])
+				}
 			}
 			time.Sleep(2 * burst)
 			select {
