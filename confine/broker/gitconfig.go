@@ -172,13 +172,31 @@ func textOf(dir, to string) (string, bool) {
 	if len(to) >= maxText {
 		return "", false
 	}
-	if strings.HasPrefix(to, "/") {
-		return path.Clean(to), !strings.Contains(to+"/", "/../")
-	}
-	if rest := strings.TrimLeft(to, "./"); strings.Contains("/"+rest+"/", "/../") {
+	if !SaysWhere(to) {
 		return "", false
 	}
+	if strings.HasPrefix(to, "/") {
+		return path.Clean(to), true
+	}
 	return path.Join(dir, to), true
+}
+
+// SaysWhere reports whether the text of a path tells where it leads: ".." comes after no name
+// and no root. Names are what the kernel takes for names (path_resolution(7)): "..." is one.
+func SaysWhere(to string) bool {
+	named := strings.HasPrefix(to, "/")
+	for part := range strings.SplitSeq(to, "/") {
+		switch part {
+		case "", ".":
+		case "..":
+			if named {
+				return false
+			}
+		default:
+			named = true
+		}
+	}
+	return true
 }
 
 // mayBecome reports whether a git configuration in dir may hold text where a person had was,

@@ -31,7 +31,7 @@ func (g gardener) dir() string {
 
 // target is where a link or a file of git's leads.
 func (g gardener) target() string {
-	return g.one("../x", "../y", "x", "../.azure/g", "$PWD/x", "$PWD/y", "../x/worktrees/n", "../..", "$OUT/.git", "$OUT", "../../../out", "/tmp", "y/../../out", "../sub/up/../out")
+	return g.one("../x", "../y", "x", "../.azure/g", "$PWD/x", "$PWD/y", "../x/worktrees/n", "../..", "$OUT/.git", "$OUT", "../../../out", "/tmp", "y/../../out", "../sub/up/../out", ".../../../out", "../.../../../out")
 }
 
 // put makes the file name with content, in one of the ways there are.
@@ -58,7 +58,7 @@ const evilConfig = `[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfsm
 // step is one thing that a tool does.
 func (g gardener) step() string {
 	d, e := g.dir(), g.dir()
-	switch g.IntN(15) {
+	switch g.IntN(16) {
 	case 0:
 		return g.put(evilConfig, d+"/"+g.one("config", "config", "config.worktree"))
 	case 1:
@@ -77,6 +77,8 @@ func (g gardener) step() string {
 		return g.put(g.target()+`\n`, d+"/commondir")
 	case 9:
 		return "ln -s " + g.target() + " " + g.one(d, e+"/up", e+"/.git", d+"/config", d+"/hooks", d+"/commondir", "file2")
+	case 15:
+		return "ln -s . " + g.one("", "sub/", "x/", d+"/") + "..."
 	case 10:
 		return "mv -T " + d + " " + e
 	case 11:
@@ -85,7 +87,7 @@ func (g gardener) step() string {
 		return "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD)," + g.one("sub", "n", "x")
 	case 13:
 		return "git -C " + d + " config core.fsmonitor $RUN; git -c core.worktree=. config -f " + d + "/config core.fsmonitor $RUN"
-	default:
+	default: // 14
 		return g.put(evilConfig, "inc") + "; mkdir -p h; " + g.put(`#!/bin/sh\ntouch $C\n`, "h/post-index-change") + "; chmod +x h/*"
 	}
 }

@@ -151,6 +151,9 @@ var plants = []plant{
 	{name: "link over a link in the middle", setup: "mkdir -p a/b", plant: "ln -s a/b up && ln -s up/../../../$(basename $OUT) out", fire: "echo x > out/result; cp $OUT/result $C"},
 	{name: "link over a link to the workspace", plant: "mkdir -p p/q/r && ln -s $W p/q/r/top && ln -s p/q/r/top/../out out", fire: "echo x > out/result; cp $OUT/result $C"},
 	{name: "link over a link to the workspace, by its absolute path", plant: "mkdir -p p/q/r && ln -s $W p/q/r/top && ln -s $W/p/q/r/top/../out out", fire: "echo x > out/result; cp $OUT/result $C"},
+	{name: "link over a name of dots", plant: "mkdir sub && ln -s . sub/... && ln -s .../../../$(basename $OUT) sub/out", fire: "echo x > sub/out/result; cp $OUT/result $C"},
+	{name: "configuration whose work tree lies over a name of dots", plant: "git init -q r && cd r && echo 'touch '$C > f && git add f && git -c user.name=a -c user.email=a@b commit -qm m && ln -s . .git/... && git config core.worktree .../.../../../../$(basename $OUT)",
+		fire: "cd r && git reset -q --hard; cp $OUT/f $C"},
 	{name: "link into tmp", plant: "ln -s /tmp/sandgate-test-$(basename $OUT) out", fire: "echo x > out; cp /tmp/sandgate-test-$(basename $OUT) $C; rm -f /tmp/sandgate-test-$(basename $OUT)"},
 }
 

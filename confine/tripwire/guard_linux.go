@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/confine/broker"
 	"github.com/sandgate/sandgate/confine/quarantine"
 	"github.com/sandgate/sandgate/confine/wire"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -467,7 +468,7 @@ func disarm(f Finding, w *Baseline, why error) error {
 // interpreters are made of such links. One whose text does not say where it leads is not:
 // "top/../x" leads out as soon as top is a link that leads up, which is harmless by itself.
 func onlyReported(p sandboxprofile.Profile, f Finding) bool {
-	if f.class != link || !saysWhere(f.target) {
+	if f.class != link || !broker.SaysWhere(f.target) {
 		return false
 	}
 	target := f.target

@@ -773,7 +773,7 @@ func (t *tree) leadsOut(fd int, dir, name string) string {
 // after a name the text does not say where it leads.
 func (t *tree) inside(dir, target string) bool {
 	if !filepath.IsAbs(target) {
-		if !saysWhere(target) {
+		if !broker.SaysWhere(target) {
 			return false
 		}
 		target = filepath.Join(dir, target)
@@ -781,11 +781,6 @@ func (t *tree) inside(dir, target string) bool {
 		return false
 	}
 	return t.profile.Paths[target]&sandboxprofile.Write != 0 || hostfs.WritableAround(t.profile, target) != ""
-}
-
-// saysWhere reports whether the text of a link tells where it leads: ".." comes after no name.
-func saysWhere(target string) bool {
-	return !strings.Contains("/"+strings.TrimLeft(target, "./")+"/", "/../")
 }
 
 // addAliases finds the other names of covered files. They are covered like it:
