@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/internal/loopback"
 	"github.com/sandgate/sandgate/protocol"
 )
 
@@ -127,7 +128,7 @@ func (s *Server) Serve(ctx context.Context) error {
 			hs.Close()
 		}
 	})
-	err := hs.Serve(newPlaces(s.cfg.Listener))
+	err := hs.Serve(loopback.InPlaces(s.cfg.Listener))
 	if stop() { // it was not the end of ctx
 		cancel()
 		hs.Close()

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"golang.org/x/net/netutil"
 
+	"github.com/sandgate/sandgate/internal/loopback"
 	"github.com/sandgate/sandgate/protocol"
 )
 
@@ -25,10 +25,9 @@ const HTTPPath = "/mcp"
 
 // Limits of the server. There is none on how long an answer takes: people are asked.
 const (
-	maxConnections = 128
-	maxHeader      = 16 << 10
-	headerTime     = 5 * time.Second
-	idleTime       = 30 * time.Minute // of a session without a request
+	maxHeader  = 16 << 10
+	headerTime = 5 * time.Second
+	idleTime   = 30 * time.Minute // of a session without a request
 )
 
 // An httpServer gives each MCP session a session of the supervisor's.
@@ -65,7 +64,7 @@ func ServeHTTP(ctx context.Context, c Config, l net.Listener, token string) erro
 		_ = server.Close()
 	})
 	defer stop()
-	err := server.Serve(netutil.LimitListener(l, maxConnections))
+	err := server.Serve(loopback.InPlaces(l))
 	s.closeAll()
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -594,6 +596,75 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+string(b))
 	return http.DefaultTransport.RoundTrip(r)
+}
+
+// TestStrangersKeepNoAgentOut: a program of another user's holds more connections than there are places,
+// and an agent with the token is answered at once. Only root can start one.
+func TestStrangersKeepNoAgentOut(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can start a program of another user's; TestOthersKeepNobodyOut has a twin for everybody")
+	}
+	b := newMCPBench(t, mcpConfig)
+	c := b.command("mcp", "serve", "--socket", b.agent, "--http", "127.0.0.1:0", "--token-file", filepath.Join(b.dir, "token"))
+	errs, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Signal(os.Interrupt)
+		if err := c.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	said, err := bufio.NewReader(errs).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := strings.Fields(said)[2]
+	_, port, err := net.SplitHostPort(strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/mcp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const nobody = 65534
+	strangers := exec.Command("/usr/bin/python3", "-c", `
+import socket, sys
+held = []
+for _ in range(256):
+    s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+    try: s.send(b"GET / HTTP/1.1\r\nX: ")
+    except OSError: pass
+    held.append(s)
+print("held", flush=True)
+sys.stdin.read()`, port)
+	strangers.Dir, strangers.SysProcAttr = "/", &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	in, err := strangers.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := strangers.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := strangers.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer strangers.Wait()
+	defer in.Close()
+	if _, err := io.ReadFull(out, make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
+	client := http.Client{Timeout: 3 * time.Second} // a head may take five
+	answer, err := client.Get(url)
+	if err != nil {
+		t.Fatalf("an agent is kept out: %v", err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusUnauthorized {
+		t.Errorf("%s for a request without the token", answer.Status)
+	}
 }
 
 // TestMCPServeHTTP: whoever has the token is an agent, with a session for each MCP

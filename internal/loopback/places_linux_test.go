@@ -1,4 +1,4 @@
-package httpgate
+package loopback
 
 import (
 	"errors"
@@ -53,7 +53,7 @@ func TestOthersKeepNobodyOut(t *testing.T) {
 		res.Body.Close()
 	}
 	serve := func(t *testing.T, change func(*places)) string {
-		l, err := Listen("127.0.0.1:0")
+		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}

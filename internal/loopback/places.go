@@ -1,4 +1,4 @@
-package httpgate
+package loopback
 
 import (
 	"net"
@@ -8,7 +8,7 @@ import (
 
 // Any user of the machine can connect to loopback, and hold a connection for as long as a head
 // may take. So others have places of their own: when those are taken their connections are
-// closed at once, and a person's page, and links to it, have all of the rest.
+// closed at once, and a person's page, and links to it, and their agents, have all of the rest.
 const (
 	maxConnections = 128 // of this user's, of root's, and where the kernel does not say
 	maxOthers      = 64
@@ -22,6 +22,10 @@ type places struct {
 	done         chan struct{}
 	end          func()
 }
+
+// InPlaces bounds the connections of a listener: 128 of this user and of root, and 64 of all other
+// users together.
+func InPlaces(l net.Listener) net.Listener { return newPlaces(l) }
 
 func newPlaces(l net.Listener) *places {
 	done := make(chan struct{})

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package httpgate
+package loopback
 
 import "net"
 

@@ -1,4 +1,4 @@
-package httpgate
+package loopback
 
 import (
 	"encoding/binary"
