@@ -30,7 +30,7 @@ func (s *Supervisor) runWidened(ctx context.Context, c *call, plan tools.Plan) e
 		if err != nil || len(tried) == maxWidened || !s.mayWiden(c, plan) {
 			return err
 		}
-		w, ok := widen.Limits{Operator: s.cfg.Operator, Own: s.cfg.Own, Withheld: c.proposal.Withheld}.First(c.violations, plan)
+		w, ok := widen.Policy{Operator: s.cfg.Operator, Own: s.cfg.Own, Withheld: c.proposal.Withheld}.First(c.violations, plan)
 		if !ok || tried[w.String()] {
 			return nil
 		}

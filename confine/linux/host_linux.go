@@ -118,8 +118,7 @@ func landlockABI() (landlock.Version, error) {
 	if errata, err := askLandlock(landlockErrata); v >= 6 && (err != nil || errata&(1<<1) == 0) {
 		v = 5
 	}
-	known := landlock.Versions()
-	return known[min(v, len(known))-1], nil
+	return landlock.Handled(v)
 }
 
 // isGVisor tells it by what it says in place of a version, which is always the same

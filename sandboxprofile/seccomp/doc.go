@@ -9,11 +9,10 @@
 //
 // A profile lifts groups by name. A lifted group's rules turn from deny to allow.
 //
-// [Groups] is the data with one reason each, [Listing] shows it as text,
-// [Decide] evaluates it in plain Go on every operating system, and [Filter] makes
-// the program on Linux: with libseccomp in a build with cgo, with an assembler of our own
-// in one without. Tests run the programs in an interpreter, compare libseccomp's with
-// Decide and the assembler's with libseccomp's. The program that lifts nothing was made
+// [Groups] is the data with one reason each, [Listing] shows it as text, and
+// [Filter] makes the program on Linux: with libseccomp in a build with cgo, with an assembler of our own
+// in one without. Tests evaluate the groups in plain Go, run the programs in an interpreter, and compare
+// libseccomp's with the groups and the assembler's with libseccomp's. The program that lifts nothing was made
 // before, and lies in shipped/ with the numbers of the calls; libseccomp made both.
 //
 // A filter sees registers, never memory. That is why clone3 and openat2, whose

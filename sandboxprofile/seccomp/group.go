@@ -49,14 +49,8 @@ type Condition struct {
 	Value uint64
 }
 
-func (c Condition) matches(args [6]uint64) bool { return args[c.Arg]&c.Mask == c.Value }
-
 func (c Condition) String() string {
 	return fmt.Sprintf("arg%d & %#x == %#x", c.Arg, c.Mask, c.Value)
-}
-
-func (r Rule) matches(call string, args [6]uint64) bool {
-	return r.Call == call && !slices.ContainsFunc(r.When, func(c Condition) bool { return !c.matches(args) })
 }
 
 func (r Rule) String() string {
@@ -68,20 +62,6 @@ func (r Rule) String() string {
 		conds[i] = c.String()
 	}
 	return r.Call + " if " + strings.Join(conds, " and ")
-}
-
-// An Action is what the filter does with a call: let it run, or fail it with an
-// errno. The zero Action is no answer; only Allow and an Errno are made.
-type Action struct {
-	Allow bool
-	Errno Errno
-}
-
-func (a Action) String() string {
-	if a.Allow {
-		return "allow"
-	}
-	return "errno " + string(a.Errno)
 }
 
 // policy is the whole filter once groups are lifted.
@@ -120,32 +100,6 @@ func newPolicy(lift []string) (policy, error) {
 func Check(lift []string) error {
 	_, err := newPolicy(lift)
 	return err
-}
-
-// Decide says what the filter with these groups lifted does with a call of the
-// machine's own architecture. A name that it does not know is ENOSYS.
-func Decide(lift []string, call string, args [6]uint64) (Action, error) {
-	p, err := newPolicy(lift)
-	if err != nil {
-		return Action{}, err
-	}
-	return p.decide(call, args), nil
-}
-
-func (p policy) decide(call string, args [6]uint64) Action {
-	for _, g := range p.deny {
-		for _, r := range g.Rules {
-			if r.matches(call, args) {
-				return Action{Errno: g.Errno}
-			}
-		}
-	}
-	for _, r := range p.allow {
-		if r.matches(call, args) {
-			return Action{Allow: true}
-		}
-	}
-	return Action{Errno: ENOSYS}
 }
 
 // Listing shows the filter as text, the same on every system.

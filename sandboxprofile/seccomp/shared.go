@@ -1,11 +1,5 @@
 package seccomp
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-)
-
 const ioctlTerminal = 0x5400 // 'T': terminals, FIONREAD and FIOCLEX
 
 // SharedGroups is what a tool is denied besides Groups where it shares the
@@ -66,38 +60,6 @@ const (
 	openTruncate = 0x200
 	openModeMask = openTruncate | 0x3
 )
-
-// DecideCeiling says what CeilingFilter does with a call.
-func DecideCeiling(call string, args [6]uint64) Action {
-	return decideGroups(CeilingGroups(), call, args)
-}
-
-// SharedListing shows SharedGroups as text, the same on every system.
-func SharedListing(sockets bool) string {
-	var b strings.Builder
-	for _, g := range SharedGroups(sockets) {
-		fmt.Fprintf(&b, "%s: %s\n# %s\n", g.Name, g.Errno, g.Reason)
-		for _, r := range g.Rules {
-			fmt.Fprintf(&b, "\t%v\n", r)
-		}
-		b.WriteString("\n")
-	}
-	return b.String()
-}
-
-// DecideShared says what SharedFilter does with a call.
-func DecideShared(sockets bool, call string, args [6]uint64) Action {
-	return decideGroups(SharedGroups(sockets), call, args)
-}
-
-func decideGroups(groups []Group, call string, args [6]uint64) Action {
-	for _, g := range groups {
-		if slices.ContainsFunc(g.Rules, func(r Rule) bool { return r.matches(call, args) }) {
-			return Action{Errno: g.Errno}
-		}
-	}
-	return Action{Allow: true}
-}
 
 // otherIoctls are all but those of terminals: some bit of the type differs.
 func otherIoctls() []Rule {

@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"flag"
@@ -946,4 +947,14 @@ func TestACallThatFillsTheWorkspace(t *testing.T) {
 		t.Error(diff)
 	}
 	during(t, w, "s", func() { sh(t, ws, "echo two > person") })
+}
+
+// hashes are all that are there.
+func (p *packs) hashes() (l [][sha256.Size]byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for sum := range p.known {
+		l = append(l, sum)
+	}
+	return l
 }

@@ -350,13 +350,3 @@ func (p *packs) move(live []indexed) error {
 	}
 	return nil
 }
-
-// hashes are all that are there.
-func (p *packs) hashes() (l [][sha256.Size]byte) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for sum := range p.known {
-		l = append(l, sum)
-	}
-	return l
-}

@@ -34,15 +34,15 @@ func (w Plan) String() string {
 	return s
 }
 
-// Limits is what no answer adds to a plan, and what it adds as a whole.
-type Limits struct {
+// Policy is what no answer adds to a plan, and what it adds as a whole.
+type Policy struct {
 	Operator sandboxprofile.Profile
 	Own      []string // sandgate's files and directories
 	Withheld []string // of the proposal
 }
 
 // First is the plan with the first thing that was refused and that a person could add.
-func (b Limits) First(refused []protocol.Violation, plan tools.Plan) (Plan, bool) {
+func (b Policy) First(refused []protocol.Violation, plan tools.Plan) (Plan, bool) {
 	for _, v := range refused {
 		if v.Kind != protocol.ViolationFile || v.Right != protocol.RightRead && v.Right != protocol.RightWrite {
 			continue
@@ -57,7 +57,7 @@ func (b Limits) First(refused []protocol.Violation, plan tools.Plan) (Plan, bool
 // widerBy adds one path. What is hidden, sandgate's own or the system's is never added, nor
 // what the operator's profile withholds; nor HOME or a directory above it, which is no one
 // thing; nor what this user has no right to.
-func (b Limits) widerBy(plan tools.Plan, v protocol.Violation) (Plan, bool) {
+func (b Policy) widerBy(plan tools.Plan, v protocol.Violation) (Plan, bool) {
 	w := Plan{Plan: plan, Right: v.Right}
 	want, access := sandboxprofile.Read, uint32(unix.R_OK)
 	if v.Right == protocol.RightWrite {
@@ -100,7 +100,7 @@ func (b Limits) widerBy(plan tools.Plan, v protocol.Violation) (Plan, bool) {
 	return w, want.SubsetOf(w.Plan.Profile.Rights(w.Path)) && w.Plan.Profile.Digest() != plan.Profile.Digest()
 }
 
-func (b Limits) neverAdded(plan tools.Plan, path string) bool {
+func (b Policy) neverAdded(plan tools.Plan, path string) bool {
 	home, err := os.UserHomeDir()
 	if err != nil || sandboxprofile.IsSystemTree(path) || sandboxprofile.Contains(path, home) || sandboxprofile.Contains("/run", path) {
 		return true
