@@ -414,6 +414,12 @@ func stepText(root string, s changes.Step) string {
 		what = "bring back"
 	}
 	text := fmt.Sprintf("%-10s %s", what, approval.EscapeName(string(s.Path)))
+	if s.Moves {
+		text += "  (it gets its old name back)"
+	}
+	if s.From != nil {
+		text += "  (it is " + approval.EscapeName(string(s.From.Path)) + " now; what it held was not kept: " + approval.EscapeLine(s.Was.Unkept) + ")"
+	}
 	if s.Merged {
 		text += "  (what was changed since stays)"
 	}
@@ -437,7 +443,9 @@ func stepText(root string, s changes.Step) string {
 }
 
 // unkept reports whether nothing has what an undo takes away.
-func unkept(s changes.Step) bool { return s.Now != nil && !s.Now.IsDir() && s.Now.Unkept != "" }
+func unkept(s changes.Step) bool {
+	return s.Now != nil && !s.Moves && !s.Now.IsDir() && s.Now.Unkept != ""
+}
 
 func printDiff(out io.Writer, w *changes.Workspace, s changes.Step) error {
 	return printChange(out, w.Content, s.Now, s.Was, "now", "then")

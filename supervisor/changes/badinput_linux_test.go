@@ -713,6 +713,50 @@ func TestALargeFileChangesUnseen(t *testing.T) {
 	}
 }
 
+// TestLargeFilesGetTheirNamesBack: what is kept of a renamed file is its name, however large it is: an undo gives that back,
+// and an undo of the undo. One that has changed meanwhile, or whose old name is taken, stays what it is; one that nothing
+// else has the content of is not removed without force.
+func TestLargeFilesGetTheirNamesBack(t *testing.T) {
+	ws := t.TempDir()
+	sh(t, ws, "mkdir d; for f in one d/two d/three; do { echo $f; head -c 2000000 /dev/zero; } > $f; done; echo small > d/s")
+	w := open(t, t.TempDir()+"/s", ws, options)
+	before := describe(ws)
+	rec := during(t, w, "s", func() { sh(t, ws, "mv one uno; mv d e; mkdir deep; mv e/three deep; chmod 700 deep") })
+	after := describe(ws)
+	u, err := w.Plan([]Record{rec}, []string{"uno"})
+	if err != nil || len(u.Blocking(false)) != 1 || len(u.Blocking(true)) != 0 || !strings.Contains(u.Steps[0].Conflict, "it was one") {
+		t.Errorf("its new name alone: %+v, %v", u, err)
+	}
+	back := undo(t, w, rec, false)
+	if diff := cmp.Diff(before, describe(ws)); diff != "" {
+		t.Errorf("undone: %s", diff)
+	}
+	undo(t, w, back, false)
+	if diff := cmp.Diff(after, describe(ws)); diff != "" {
+		t.Errorf("undone, undone: %s", diff)
+	}
+
+	for what, meanwhile := range map[string]string{
+		"changed":      "echo more >> uno",
+		"another file": "cp -p uno dos; mv dos uno",
+		"taken":        "cp e/s one",
+	} {
+		ws := t.TempDir()
+		sh(t, ws, "head -c 2000000 /dev/zero > one; echo s > s; mkdir e; cp s e/s")
+		w := open(t, t.TempDir()+"/s", ws, options)
+		rec := during(t, w, "s", func() { sh(t, ws, "mv one uno; rm s") })
+		sh(t, ws, meanwhile)
+		left := describe(ws)
+		u, err := w.Plan([]Record{rec}, nil)
+		if err != nil || len(u.Blocking(true)) == 0 {
+			t.Errorf("%s: %+v, %v", what, u, err)
+		}
+		if _, err := w.Apply(u, Call{Tool: "undo"}, true, here(w)); !errors.Is(err, ErrConflict) || describe(ws) != left {
+			t.Errorf("%s: %v: %s", what, err, cmp.Diff(left, describe(ws)))
+		}
+	}
+}
+
 // TestNamesLikeAnUndosOwn: what a call or a person gives such a name is kept like any other
 // file; what a killed undo has left goes.
 func TestNamesLikeAnUndosOwn(t *testing.T) {

@@ -286,7 +286,7 @@ func (s *Store) Load(roots []string) {
 // of Begin fails of, too.
 func (s *Store) LookAhead(root string, writable func(path string) bool) {
 	s.ahead.Go(func() {
-		if w, err := s.Workspace(root); err == nil {
+		if w, err := s.Workspace(root); err == nil && w.tells { // else all of it is read again
 			_ = w.locked(func() error { return w.lookFor(w.names(writable), true, notSince, true) })
 		}
 	})

@@ -50,6 +50,6 @@ func exchange(dir int, a, b string) error {
 }
 
 // renameNew gives a file a name that nothing has.
-func renameNew(dir int, from, to string) error {
-	return unix.RenameatxNp(dir, from, dir, to, unix.RENAME_EXCL)
+func renameNew(dir int, from string, toDir int, to string) error {
+	return unix.RenameatxNp(dir, from, toDir, to, unix.RENAME_EXCL)
 }

@@ -77,6 +77,6 @@ func exchange(dir int, a, b string) error {
 }
 
 // renameNew gives a file a name that nothing has.
-func renameNew(dir int, from, to string) error {
-	return unix.Renameat2(dir, from, dir, to, unix.RENAME_NOREPLACE)
+func renameNew(dir int, from string, toDir int, to string) error {
+	return unix.Renameat2(dir, from, toDir, to, unix.RENAME_NOREPLACE)
 }

@@ -42,9 +42,22 @@ type Step struct {
 	// Own is what Was would be without that.
 	Own *Entry `json:",omitempty"`
 
+	// From is where the file stands now whose name this was: its content was not kept, and it gets the name back.
+	From *Elsewhere `json:",omitempty"`
+	// Moves: it gets another name back, and is not removed.
+	Moves bool `json:",omitempty"`
+
 	left *Entry // as the calls left it, where something else stands now
 	dir  *Entry // the directory that it was between the calls
 	in   Record // the first of them that changed it
+	lost bool   // nothing but what has become of the content is in the way
+	had  Name   // what the file was called before the last call that gave it this name
+}
+
+// An Elsewhere is a file under another name.
+type Elsewhere struct {
+	Path Name
+	Is   Entry
 }
 
 // Conflicts are the steps that cannot be taken.
@@ -117,7 +130,7 @@ func plan(records []Record, paths []string, now tree) (u Undo) {
 					s.dir = e
 				}
 			}
-			s.Now = c.After
+			s.Now, s.had = c.After, c.From
 		}
 		if took {
 			u.Records = append(u.Records, r.ID)
@@ -141,6 +154,7 @@ func plan(records []Record, paths []string, now tree) (u Undo) {
 		}
 		switch {
 		case s.Was != nil && s.Was.Unkept != "":
+			s.lost = s.Conflict == "" && there == nil && s.Now == nil
 			s.Conflict, s.Final = "its content was not kept: "+s.Was.Unkept, !s.Was.IsDir() // which comes back empty
 		case s.Was != nil && !restorable(*s.Was):
 			s.Conflict, s.Final = "it was a device, a socket or a pipe, or ran with the rights of its owner", true
@@ -152,7 +166,38 @@ func plan(records []Record, paths []string, now tree) (u Undo) {
 		u.Steps = append(u.Steps, *s)
 	}
 	slices.SortFunc(u.Steps, func(a, b Step) int { return cmp.Compare(a.Path, b.Path) })
+	u.renameBack()
 	return u
+}
+
+// renameBack has files whose content was not kept get their names back: where calls have renamed them, they are still
+// there. One that would be removed, and whose old name does not come back with this undo, is all that is left of it.
+func (u *Undo) renameBack() {
+	file := func(e *Entry) [2]uint64 { return [2]uint64{e.Seen.Dev, e.Seen.Ino} }
+	large := func(e *Entry) bool { return e != nil && e.kind() == unix.S_IFREG && e.Unkept != "" }
+	moved := map[[2]uint64]*Step{}
+	for i := range u.Steps {
+		if s := &u.Steps[i]; s.Was == nil && large(s.Now) && s.Conflict == "" {
+			moved[file(s.Now)] = s
+		}
+	}
+	for i := range u.Steps {
+		s := &u.Steps[i]
+		if !s.lost || !large(s.Was) {
+			continue
+		}
+		m := moved[file(s.Was)]
+		if m == nil || m.Now.Size != s.Was.Size || m.Now.Seen.Mtime != s.Was.Seen.Mtime || m.Now.Mode != s.Was.Mode || !restorable(*s.Was) {
+			continue
+		}
+		s.From, s.Conflict, s.Final, m.Moves = &Elsewhere{m.Path, *m.Now}, "", false, true
+		delete(moved, file(s.Was)) // it gets one name back
+	}
+	for _, m := range moved {
+		if m.had != "" {
+			m.Conflict = "it was " + string(m.had) + ", and nothing else has what it holds"
+		}
+	}
 }
 
 // withItsDirectories has the directories come back, or stay, that a name lies in which somebody has put there
@@ -278,7 +323,9 @@ func (w *Workspace) write(out io.Writer, o order) error {
 	return err
 }
 
-func (s Step) bringsContent() bool { return s.Was != nil && s.Was.kind() == unix.S_IFREG }
+func (s Step) bringsContent() bool {
+	return s.Was != nil && s.Was.kind() == unix.S_IFREG && s.From == nil
+}
 
 // PutBack carries out what Apply orders, below root. It goes by descriptors and follows no
 // link: a call that is under way may swap directories meanwhile.
@@ -368,7 +415,7 @@ func (a *application) run() error {
 // removals has what was made go, the deepest first.
 func (a *application) removals(now func(Step) bool) error {
 	for _, s := range slices.Backward(a.Steps) {
-		if s.Now == nil || s.Was != nil && s.Was.kind() == s.Now.kind() || !now(s) {
+		if s.Now == nil || s.Moves || s.Was != nil && s.Was.kind() == s.Now.kind() || !now(s) {
 			continue
 		}
 		if err := a.at(s, (*application).remove); err != nil {
@@ -403,12 +450,12 @@ func (a *application) lacking(removed bool) error {
 	}
 	free := int64(st.Bavail) //nolint:gosec // blocks of a disk
 	for _, s := range a.Steps {
-		if removed && (s.Was == nil || s.Was.kind() != unix.S_IFREG) {
+		if removed && !s.Moves && (s.Was == nil || s.Was.kind() != unix.S_IFREG) {
 			free += taken(s.Now)
 		}
 	}
 	for _, s := range a.Steps {
-		if need := taken(s.Was); need > free {
+		if need := taken(s.Was); s.From == nil && need > free {
 			return fmt.Errorf("undo %s: nothing was done: the disk has too little room left for what comes back: %w", s.Path, unix.ENOSPC)
 		}
 		if s.bringsContent() {
@@ -575,6 +622,9 @@ func (a *application) restore(dir int, base string, s Step) error {
 	if err := a.still(dir, base, now); err != nil {
 		return err
 	}
+	if s.From != nil {
+		return a.renameBack(dir, base, *s.From)
+	}
 	if s.Was.IsDir() {
 		if now == nil {
 			return unix.Mkdirat(dir, base, 0o700)
@@ -606,6 +656,19 @@ func (a *application) restore(dir int, base string, s Step) error {
 		a.bare = append(a.bare, fmt.Errorf("undo %s: its content is back, its extended attributes are not: %w", s.Path, err))
 	}
 	return a.place(dir, tmp, base, now)
+}
+
+// renameBack gives a file the name that it had.
+func (a *application) renameBack(dir int, base string, from Elsewhere) error {
+	at := openBelow(a.root, path.Dir(string(from.Path)))
+	if at == nil {
+		return fmt.Errorf("%w: it cannot be had from %s", ErrConflict, from.Path)
+	}
+	defer at.Close()
+	if err := a.still(int(at.Fd()), path.Base(string(from.Path)), &from.Is); err != nil {
+		return fmt.Errorf("of %s: %w", from.Path, err)
+	}
+	return renameNew(int(at.Fd()), path.Base(string(from.Path)), dir, base)
 }
 
 // unfinished begins the name of a file that is being written; its writer's letters follow.
@@ -698,7 +761,7 @@ func (e *notPutBack) Error() string { return "what stood there is called " + e.n
 
 func (a *application) placeAs(dir int, tmp, base string, now *Entry) error {
 	if now == nil {
-		switch err := renameNew(dir, tmp, base); {
+		switch err := renameNew(dir, tmp, dir, base); {
 		case err == nil:
 			return nil
 		case errors.Is(err, fs.ErrExist):

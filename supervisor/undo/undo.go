@@ -81,8 +81,12 @@ func blind(root string, r *changes.Running) (warnings []string) {
 
 // unkept says of which files a call has changed or removed what was not kept.
 func unkept(root string, rec changes.Record) (warnings []string) {
+	renamed := map[changes.Name]bool{} // they can get their names back
+	for _, ch := range rec.Changes {
+		renamed[ch.From] = ch.From != ""
+	}
 	lost := slices.DeleteFunc(slices.Clone(rec.Changes), func(ch changes.Change) bool {
-		return ch.Before == nil || ch.Before.IsDir() || ch.Before.Unkept == ""
+		return ch.Before == nil || ch.After == nil && renamed[ch.Path] || ch.Before.IsDir() || ch.Before.Unkept == ""
 	})
 	if n := len(lost); n > 0 {
 		more := ""
