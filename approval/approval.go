@@ -296,26 +296,6 @@ func (a Action) State() State {
 	return StateDenied
 }
 
-// Effect is what a rule or a verdict says about a call.
-// The zero value denies; the smaller of two effects is the stricter.
-type Effect int
-
-const (
-	Deny Effect = iota
-	Ask
-	Allow
-)
-
-func (e Effect) String() string {
-	switch e {
-	case Ask:
-		return "ask"
-	case Allow:
-		return "allow"
-	}
-	return "deny"
-}
-
 // A DeniedError is returned by Controller.Decide for every refusal; Decision
 // says by whom and why.
 type DeniedError struct {

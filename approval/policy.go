@@ -22,7 +22,7 @@ type ToolPolicy struct {
 
 // Annotations are what a tool says about itself, in the words of the Model
 // Context Protocol. They come from whoever wrote the tool: they make a decision
-// more careful, and never less.
+// more careful, and never less. Those that no decision rests on are left out.
 type Annotations struct {
 	ReadOnly    bool
 	Destructive bool

@@ -463,7 +463,8 @@ type MCPApproval struct {
 	Tools   map[string]Effect `yaml:"tools"`
 }
 
-// Effect is allow, ask or deny. The zero value is not valid.
+// Effect is allow, ask or deny. Unlike approval.Effect it can be missing: the zero value is
+// not valid.
 type Effect string
 
 const (

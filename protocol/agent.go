@@ -142,7 +142,8 @@ type Origin struct {
 	Tool   string `json:"tool"`
 }
 
-// Annotations are hints about a tool, in the words of the Model Context Protocol.
+// Annotations are hints about a tool, in the words of the Model Context Protocol. They are
+// those of package tools, which a client does not link: the compiler holds the two alike.
 type Annotations struct {
 	Title           string `json:"title,omitempty"`
 	ReadOnlyHint    bool   `json:"readOnlyHint"`
@@ -420,7 +421,8 @@ type Decision struct {
 }
 
 // EnforcedBy names the mechanism that holds each axis of a profile; an empty
-// string means that nothing does.
+// string means that nothing does. It is confine.Enforced, which a client does not link: the
+// compiler holds the two alike.
 type EnforcedBy struct {
 	Backend     string `json:"backend"`
 	Files       string `json:"files"`

@@ -1,44 +1,12 @@
 package tools
 
-import "fmt"
+import "github.com/sandgate/sandgate/approval"
 
-// Effect is what a rule says about a call. The zero value denies, and of two
-// effects the smaller is the stricter: "the strictest wins" is min.
-type Effect int8
+// Effect is what a rule says about a call.
+type Effect = approval.Effect
 
 const (
-	// Deny means that the call never runs, whoever is asked.
-	Deny Effect = iota
-	// Ask means that a person decides.
-	Ask
-	// Allow means that nobody needs to be asked.
-	Allow
+	Deny  = approval.Deny
+	Ask   = approval.Ask
+	Allow = approval.Allow
 )
-
-var effects = [...]string{"deny", "ask", "allow"}
-
-func (e Effect) String() string {
-	if e < 0 || int(e) >= len(effects) {
-		return fmt.Sprintf("Effect(%d)", int8(e))
-	}
-	return effects[e]
-}
-
-// MarshalText writes the effect as the word that String gives.
-func (e Effect) MarshalText() ([]byte, error) {
-	if e < 0 || int(e) >= len(effects) {
-		return nil, fmt.Errorf("tools: no such effect: %d", int8(e))
-	}
-	return []byte(effects[e]), nil
-}
-
-// UnmarshalText reads the words that String gives, and no others.
-func (e *Effect) UnmarshalText(b []byte) error {
-	for i, word := range effects {
-		if word == string(b) {
-			*e = Effect(i)
-			return nil
-		}
-	}
-	return fmt.Errorf("tools: no such effect: %q (deny, ask or allow)", b)
-}

@@ -74,15 +74,6 @@ func Parse(text string) (*Policy, error) {
 	return p, nil
 }
 
-// Evaluate reads a profile and decides one request.
-func Evaluate(text string, r Request) (Decision, error) {
-	p, err := Parse(text)
-	if err != nil {
-		return Decision{}, err
-	}
-	return p.Decide(r), nil
-}
-
 // Decide answers one request: the last rule that matches wins. What no rule
 // speaks of is allowed, so that a profile without (deny default) shows.
 func (p *Policy) Decide(r Request) Decision {
