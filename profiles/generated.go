@@ -17,6 +17,8 @@ var shippedProtect = []string{
 	".git/modules/*/*/hooks",
 	".git/modules/*/*/config",
 	".git/modules/*/*/commondir",
+	".git/remotes",
+	".git/branches/*",
 	".gitconfig",
 	".config/git",
 	".husky",

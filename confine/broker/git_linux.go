@@ -29,7 +29,7 @@ import (
 func asGit(dir, name string) string { return "/.git" + name[len(dir):] }
 
 // gitParts are the names in a repository that run something, or lead to what does.
-var gitParts = []string{"config", "config.worktree", "commondir", "hooks", "info"}
+var gitParts = []string{"config", "config.worktree", "commondir", "hooks", "info", "remotes", "branches"}
 
 // isRepository says what git does of a directory (setup.c, is_git_directory), once it has
 // a further name. One without HEAD is what a commondir may lead to. It errs on the side
@@ -149,6 +149,8 @@ func (c *call) judgeParts(p place, dir string) unix.Errno {
 		switch name {
 		case "hooks":
 			ok = st.Mode&unix.S_IFMT == unix.S_IFDIR && onlySamples(p.dir, name)
+		case "remotes", "branches":
+			ok = st.Mode&unix.S_IFMT == unix.S_IFDIR && isEmptyDir(p.dir, name)
 		case "info":
 			var in unix.Stat_t
 			ok = st.Mode&unix.S_IFMT == unix.S_IFDIR && unix.Fstatat(p.dir, "info/attributes", &in, unix.AT_SYMLINK_NOFOLLOW) == unix.ENOENT
@@ -195,6 +197,15 @@ func onlySamples(at int, name string) bool {
 	}
 	defer dir.Close()
 	return len(entries) <= maxBelow && !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !e.Type().IsRegular() || !strings.HasSuffix(e.Name(), sampleSuffix) })
+}
+
+func isEmptyDir(at int, name string) bool {
+	dir, entries, err := listed(at, name, 0)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	return len(entries) == 0
 }
 
 // listed opens a directory, and gives what is in it: more than most names are never read.

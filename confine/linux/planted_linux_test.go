@@ -154,6 +154,12 @@ var plants = []plant{
 	{name: "link over a name of dots", plant: "mkdir sub && ln -s . sub/... && ln -s .../../../$(basename $OUT) sub/out", fire: "echo x > sub/out/result; cp $OUT/result $C"},
 	{name: "configuration whose work tree lies over a name of dots", plant: "git init -q r && cd r && echo 'touch '$C > f && git add f && git -c user.name=a -c user.email=a@b commit -qm m && ln -s . .git/... && git config core.worktree .../.../../../../$(basename $OUT)",
 		fire: "cd r && git reset -q --hard; cp $OUT/f $C"},
+	{name: "remote that no configuration shows", setup: "git init -q P && cd P && " + repo + " && git init -q --bare $OUT/o.git && printf '#!/bin/sh\\ntouch '$C'\\n' > $OUT/o.git/hooks/pre-receive && chmod +x $OUT/o.git/hooks/pre-receive",
+		plant: "cd P && mkdir -p .git/remotes && printf 'URL: %s\\nPush: HEAD\\n' $OUT/o.git > .git/remotes/origin", fire: "cd P && git push origin HEAD:refs/heads/x"},
+	{name: "branch that names a remote", setup: "git init -q P && cd P && " + repo + " && git init -q --bare $OUT/o.git && printf '#!/bin/sh\\ntouch '$C'\\n' > $OUT/o.git/hooks/pre-receive && chmod +x $OUT/o.git/hooks/pre-receive",
+		plant: "cd P && mkdir -p .git/branches && mkdir t && echo $OUT/o.git > t/origin && mv t/origin .git/branches/origin", fire: "cd P && git push origin HEAD:refs/heads/x"},
+	{name: "bare repository with a remote that no configuration shows", setup: "git init -q --bare $OUT/o.git && printf '#!/bin/sh\\ntouch '$C'\\n' > $OUT/o.git/hooks/pre-receive && chmod +x $OUT/o.git/hooks/pre-receive",
+		plant: "mkdir b && mkdir b/remotes && printf 'URL: %s\\n' $OUT/o.git > b/remotes/origin && git init -q --bare c && " + repo + " && git push -q ./c HEAD:refs/heads/x && cp -r c/* b/", fire: "git -C b push origin x"},
 	{name: "link into tmp", plant: "ln -s /tmp/sandgate-test-$(basename $OUT) out", fire: "echo x > out; cp /tmp/sandgate-test-$(basename $OUT) $C; rm -f /tmp/sandgate-test-$(basename $OUT)"},
 }
 
