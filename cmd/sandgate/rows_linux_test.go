@@ -1,19 +1,26 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/present"
 )
 
@@ -143,4 +150,208 @@ func TestOnlyTheseGoBare(t *testing.T) {
 	for name := range unused {
 		t.Errorf("%s does not call bare", name)
 	}
+}
+
+// showsOthers are command lines at which a text that agents or repositories choose stands on the
+// terminal: $Q and names made of it.
+var showsOthers = map[string]string{
+	"approvals allow":      `approvals allow req-$ID --operator-socket $O`,
+	"approvals deny":       `approvals deny req-$ID --operator-socket $O`,
+	"approvals dismiss":    `approvals dismiss req-$ID --operator-socket $O`,
+	"approvals forget":     `approvals forget $ID --operator-socket $O`,
+	"approvals list":       `approvals list --operator-socket $O`,
+	"approvals remembered": `approvals remembered --operator-socket $O`,
+	"approvals show":       `approvals show $WAITING --operator-socket $O`,
+	"approve":              `approve --plain --operator-socket $O`,
+	"audit export":         `audit export /tmp/$Q/$Q`,
+	"audit query":          `audit query`,
+	"audit show":           `audit show $CALL`,
+	"audit tail":           `audit tail -n 40`,
+	"audit verify":         `audit verify /tmp/$Q`,
+	"audit replay":         `audit replay --config $Q`,
+	"call":                 `call --socket $A $ID`,
+	"config check":         `config check $Q`,
+	"config diff":          `config diff $C $Q`,
+	"config init":          `config init $Q/$Q`,
+	"config show":          `config show --config $WS/sandgate.yaml`,
+	"config trust":         `config trust --yes $Q`,
+	"in-draft":             `in-draft --dir $Q $Q -- $Q`,
+	"learn":                `learn -- $Q`,
+	"log":                  `log`,
+	"mcp wrap":             `mcp wrap --config $Q -- true`,
+	"profile compile":      `profile compile $Q`,
+	"profile diff":         `profile diff $Q $Q`,
+	"profile explain":      `profile explain $Q`,
+	"profile show":         `profile show $Q`,
+	"quarantine drop":      `quarantine drop $Q`,
+	"quarantine list":      `quarantine list`,
+	"quarantine restore":   `quarantine restore $Q`,
+	"quarantine show":      `quarantine show $ITEM`,
+	"review show":          `review show`,
+	"review keep":          `review keep $Q`,
+	"review drop":          `review drop $Q`,
+	"rules add":            `rules add --allow --shell "make all $Q" --operator-socket $O`,
+	"rules list":           `rules list --operator-socket $O`,
+	"rules remove":         `rules remove $ID --operator-socket $O`,
+	"rules test":           `rules test $Q`,
+	"rules try":            `rules try --allow --shell "rm" --operator-socket $O`,
+	"run":                  `run --no-detect -- $Q`,
+	"serve":                `serve --config $C --socket $A2 --operator-socket $O2`,
+	"undo":                 `undo --dry-run`,
+	"why":                  `why --operator-socket $O shell -- rm $Q`,
+}
+
+// showsOurs are the others, with what they show.
+var showsOurs = map[string]string{
+	"approvals":        "help",
+	"approvals filter": "JSON",
+	"audit":            "help",
+	"bench":            "figures",
+	"cache":            "workspaces and sizes",
+	"cache clear":      "a workspace and a size",
+	"completion":       "a script",
+	"config":           "help",
+	"config schema":    "JSON",
+	"doctor":           "what the machine has",
+	"git-sign":         "a signature, to git",
+	"hook":             "the answer to a runtime",
+	"learn-try":        "nothing: it writes files",
+	"mcp serve":        "MCP",
+	"profile":          "help",
+	"put-back":         "what undo reads, and no person",
+	"profile derive":   "what a person has configured",
+	"profile list":     "what is shipped",
+	"quarantine":       "help",
+	"review":           "drafts, with what a person had run",
+	"rules":            "help",
+	"rules reload":     "numbers",
+	"rules suggest":    "rules of what a person has answered many times: more than this test asks",
+	"shell":            "what run does",
+	"status":           "numbers, and paths of a person's",
+	"version":          "a version",
+}
+
+// TestEveryCommandIsLookedAt: a new command is in showsOthers, or in showsOurs.
+func TestEveryCommandIsLookedAt(t *testing.T) {
+	left := maps.Clone(showsOthers)
+	maps.Copy(left, showsOurs)
+	for _, c := range commandsOf(newApp(nil, nil, nil).root()) {
+		name := strings.TrimPrefix(c.CommandPath(), "sandgate ")
+		if _, ok := left[name]; !ok {
+			t.Errorf("sandgate %s: does a text of an agent's stand on the terminal? Add it to showsOthers, or to showsOurs with what it shows", name)
+		}
+		delete(left, name)
+	}
+	for name := range left {
+		t.Errorf("there is no `sandgate %s`", name)
+	}
+}
+
+// TestPageRowsOnATerminal: in tmux, at two widths, no row of any command begins with a text of
+// others, which is longer than two rows, and each shows such a text.
+func TestPageRowsOnATerminal(t *testing.T) {
+	needsScreens(t)
+	const letters = "Q語é"
+	q := strings.Repeat("Q", 120) + strings.Repeat("語", 20) + strings.Repeat("é", 12)
+	d := &day{serving: newServing(t, `
+version: 1
+sandbox: {paths: {workspace: {root: ws, mode: rw}}}
+approval: {store: memory}
+shell:
+  default: {allowed: true, approval: false}
+  rules:
+    - {pattern: "rm", approval: true}
+    - {pattern: "sh draft.sh", approval: false, review: true}
+undo: {enabled: true}
+`)}
+	d.programBeside(t)
+	agent := d.session("coder")
+	write := func(name, text string) {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(d.ws+"/build.sh", "mkdir -p "+q+"/.vscode && echo '{}' > "+q+"/.vscode/tasks.json\n")
+	write(d.ws+"/draft.sh", "echo good > draft-"+q+"\n")
+	d.allowed(t, call(t.Context(), agent, "shell", map[string]any{"command": "sh build.sh"}))
+	d.allowed(t, call(t.Context(), agent, "shell", map[string]any{"command": "echo lost > " + q + "/made; rm -f " + q}))
+	write(d.ws+"/sandgate.yaml", "version: 1\nshell: {rules: [{pattern: "+q+", allowed: false}]}\n")
+	call(t.Context(), agent, "shell", map[string]any{"command": "sh draft.sh"})
+	call(t.Context(), agent, "shell", map[string]any{"command": "rm two-" + q})
+	call(t.Context(), agent, "shell", map[string]any{"command": "rm " + q})
+	operator, err := client.DialApprover(t.Context(), d.operator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer operator.Close()
+	waiting, remembered := "", false
+	for limit := time.Now().Add(60 * time.Second); waiting == "" || !remembered; time.Sleep(50 * time.Millisecond) {
+		list, err := operator.List(t.Context())
+		if err != nil || time.Now().After(limit) {
+			t.Fatal("the call does not wait ", err)
+		}
+		for _, one := range list {
+			switch {
+			case strings.Contains(one.Description, "rm two-"):
+				if _, err := operator.Decide(t.Context(), protocol.ApprovalsDecide{ID: one.ID, Decision: protocol.Allow, Scope: approval.Session}); err != nil {
+					t.Fatal(err)
+				}
+				remembered = true
+			case strings.Contains(one.Description, "rm Q"):
+				waiting = string(one.ID)
+			}
+		}
+	}
+	for name, value := range map[string]string{
+		"Q": q, "O": d.operator, "A": d.agent, "C": d.dir + "/sandgate.yaml", "WS": d.ws, "O2": d.dir + "/o2", "A2": d.dir + "/a2", "STATE2": d.dir + "/state2", "ID": strings.Repeat("Q", 100),
+		"WAITING": waiting, "CALL": firstOf(t, `"call_id": *"([^"]+)"`, "audit", "tail", "-n", "40", "--json"), "ITEM": firstOf(t, `"id": *"([^"]+)"`, "quarantine", "list", "--json"),
+	} {
+		t.Setenv(name, value)
+	}
+	for _, name := range slices.Sorted(maps.Keys(showsOthers)) { // what is added is listed
+		line := showsOthers[name]
+		for _, columns := range []int{80, 60} {
+			t.Run(fmt.Sprintf("%s/%d", name, columns), func(t *testing.T) {
+				before := ""
+				if name == "serve" {
+					before = "XDG_STATE_HOME=$STATE2 "
+				}
+				x := newScreenOf(t, d.ws, before+"sandgate "+line+"; echo; echo ended; exec cat", columns, 50)
+				switch name {
+				case "approve":
+					x.see("an empty line denies")
+				case "serve":
+					x.see("sandgate: ready")
+					other := *d.serving
+					other.agent = os.Getenv("A2")
+					<-call(t.Context(), other.session("coder"), "read_file", map[string]any{"path": q})
+					x.see("read_file")
+				default:
+					x.see("ended")
+				}
+				shown := false
+				for row := range strings.SplitSeq(x.tmux("capture-pane", "-p", "-S", "-500"), "\n") {
+					shown = shown || strings.Contains(row, "QQQ")
+					if begin := strings.TrimLeft(row, " "); begin != "" && strings.ContainsRune(letters, []rune(begin)[0]) {
+						t.Errorf("a row begins with a text of others: %q", row)
+					}
+				}
+				if !shown {
+					t.Errorf("no text of others is there:\n%s", x.text())
+				}
+			})
+		}
+	}
+}
+
+// firstOf is the first match in what a command prints.
+func firstOf(t *testing.T, pattern string, args ...string) string {
+	t.Helper()
+	var out, errs bytes.Buffer
+	newApp(strings.NewReader(""), &out, &errs).run(args)
+	m := regexp.MustCompile(pattern).FindStringSubmatch(out.String())
+	if m == nil {
+		t.Fatalf("%v: no %s in %s %s", args, pattern, out.String(), errs.String())
+	}
+	return m[1]
 }
