@@ -209,8 +209,11 @@ func TestTheAllowLineAllows(t *testing.T) {
 		stillDenied protocol.Right
 	}{
 		{p, "/srv/x", protocol.RightRead, `sandbox.paths.extra: {root: "/srv/x", mode: ro}`, root("/srv/x", false), protocol.RightWrite},
-		{p, "/srv/x", protocol.RightWrite, `sandbox.paths.extra: {root: "/srv/x", mode: rw}`, root("/srv/x", true), ""},
-		{p, "/docs/\"x", protocol.RightWrite, `sandbox.paths.extra: {root: "/docs/\"x", mode: rw}`, root("/docs/\"x", true), ""},
+		{p, "/srv/x", protocol.RightWrite, `sandbox.paths.extra: {root: "/srv", mode: rw}`, root("/srv", true), ""},
+		{p, "/docs/\"x/y", protocol.RightWrite, `sandbox.paths.extra: {root: "/docs/\"x", mode: rw}`, root("/docs/\"x", true), ""},
+		{p, "/x", protocol.RightWrite, "", nil, ""},
+		{p, "/usr/lib/x", protocol.RightWrite, "", nil, ""},
+		{p, "/home/u/.bashrc", protocol.RightWrite, "", nil, ""},
 		{p, "/home/u/.npmrc", protocol.RightRead, `sandbox.paths.extra: {root: "/home/u/.npmrc", mode: ro}`, root("/home/u/.npmrc", false), protocol.RightWrite},
 		{p, "/w/.env", protocol.RightRead, `sandbox.hide: a list without ".env"`, func(p *Policy) { p.Profile.Hide = nil }, ""},
 		{p, "/w/.git/hooks/a", protocol.RightWrite, `sandbox.protect: a list without ".git/hooks"`, func(p *Policy) { p.Profile.Protect = nil }, ""},

@@ -105,9 +105,9 @@ func (p Policy) why(name string, right protocol.Right) (reason, allow string) {
 		return fmt.Sprintf("the operator's profile does not grant %s there", right),
 			fmt.Sprintf("paths of the operator's profile: - {path: %s, rights: %s, reason: \"...\"}", strconv.Quote(name), quoteRights(rights))
 	case p.scratch(name) != "":
-		return fmt.Sprintf("%s is the sandbox's own directory, not the machine's", p.scratch(name)), rootLine(name, right)
+		return fmt.Sprintf("%s is the sandbox's own directory, not the machine's", p.scratch(name)), p.rootLine(name, right)
 	}
-	return fmt.Sprintf("the profile does not grant %s there", right), rootLine(name, right)
+	return fmt.Sprintf("the profile does not grant %s there", right), p.rootLine(name, right)
 }
 
 // quoteRights keeps "---" and "-wx" from being YAML of another kind.
@@ -118,13 +118,19 @@ func quoteRights(text []byte) string {
 	return string(text)
 }
 
-// rootLine is the entry of sandbox.paths that grants right at name.
-func rootLine(name string, right protocol.Right) string {
-	mode := "ro"
-	if right == protocol.RightWrite {
-		mode = "rw"
+// rootLine is the line that shows a path. What may be written is a directory, and the line
+// names the one that the path lies in, but none of the system's, and none that has the
+// sandbox's own directories below it: a person's home is more than a file that was missing.
+func (p Policy) rootLine(name string, right protocol.Right) string {
+	if right != protocol.RightWrite {
+		return fmt.Sprintf("sandbox.paths.extra: {root: %s, mode: ro}", strconv.Quote(name))
 	}
-	return fmt.Sprintf("sandbox.paths.extra: {root: %s, mode: %s}", strconv.Quote(name), mode)
+	dir := path.Dir(name)
+	within := func(k string) bool { return sp.Contains(dir, k) }
+	if sp.IsSystemTree(dir) || dir == "/" || slices.ContainsFunc(p.Profile.Scratch, within) {
+		return ""
+	}
+	return fmt.Sprintf("sandbox.paths.extra: {root: %s, mode: rw}", strconv.Quote(dir))
 }
 
 // covering is the first of patterns that covers name, where patterns apply.
