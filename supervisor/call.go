@@ -108,49 +108,6 @@ var acts = map[tools.Kind]func(*Supervisor, context.Context, *call, tools.Plan) 
 	tools.ByAgent:   func(_ *Supervisor, _ context.Context, c *call, plan tools.Plan) error { return c.release(plan) },
 }
 
-// A call is what one request becomes on its way. Fields are set by the step
-// named beside them and read by later ones.
-type call struct {
-	kind    kind               // receive
-	session *session           // receive
-	peer    unixsock.Peer      // receive
-	req     protocol.ToolsCall // receive
-	notify  outcome.Notify     // receive
-	started time.Time          // receive
-	number  int64              // receive: the calls of this supervisor are counted
-	place   *batch.Place       // receive: in a batch, or nil
-	// receive: ended is done when an operator has ended the call by kill
-	ended context.Context
-	kill  context.CancelCauseFunc
-
-	unlisted string // check: what to say of a forecast for a server that does not run
-
-	metadata  json.RawMessage     // receive: as people and the log have it; nil until somebody needs it
-	proposal  tools.Proposal      // check, decide: what was approved
-	args      json.RawMessage     // check, decide: the arguments that it is for
-	digest    string              // check, of the plan
-	profile   bounds.KnownProfile // check, of the plan
-	warnings  []string            // check, of the profile
-	unstarted string              // check: what to say of a program that is not there
-	decision  approval.Decision   // decide
-	asked     *tools.Plan         // decide: the plan that an approver's edit replaced
-	// decide: waits until the entry of the decision is on the disk; nil without one
-	durable func() error
-
-	thaw      []func()           // confine: gives frozen files back
-	authority *gateway.Authority // confine: of the hosts where TLS ends at the proxy, or nil
-
-	answered *answered              // run: of an operation on a task
-	result   confine.Result         // run
-	enforced confine.Enforced       // run
-	output   *outcome.Output        // run
-	exposed  []protocol.ExposedPort // run: where its ports are to be found
-	// run: the JSON value that the program wrote, if it says that it writes one
-	structured json.RawMessage
-	// run: what was refused, protected names that it made
-	violations []protocol.Violation
-}
-
 // receive finds the session and registers the call, so that status shows it and
 // closing the session ends it.
 func (s *Supervisor) receive(k kind, peer unixsock.Peer, req protocol.ToolsCall, notify outcome.Notify) (*call, error) {
@@ -238,12 +195,6 @@ func (s *Supervisor) decide(ctx context.Context, c *call, p tools.Proposal, chec
 		s.cfg.Decided(c.decision, s.cfg.Log.RedactedText(c.subject()))
 	}
 	return grant, err
-}
-
-// A subject is what approval decides about: a proposal, and the arguments that it is for.
-type subject struct {
-	tools.Proposal
-	args json.RawMessage
 }
 
 // take notes what was approved where that is not what was asked for: the approver has

@@ -14,40 +14,6 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// A kind is who has made a call, and who waits for it: all that differs between calls on
-// their one path, but for what their plans do (acts). awaited is the usual one; the others
-// are awaited but for what they say.
-type kind interface {
-	// propose plans the call.
-	propose(ctx context.Context, s *Supervisor, c *call) (tools.Proposal, error)
-	// checked is told when the plan is whole.
-	checked(c *call)
-	// notFound makes a result of an error of propose that says that there is no such program.
-	notFound(c *call, err error) bool
-	// onDraft is errReview if the call can be carried out on a draft of its own, and else
-	// why not.
-	onDraft() error
-	// question completes what approval is told.
-	question(s *Supervisor, c *call, p tools.Proposal, q *approval.Call)
-	// open makes what the program writes to, and reads from.
-	open(s *Supervisor, c *call, limit int64) error
-	// leave is told when the program is about to start.
-	leave(s *Supervisor, c *call)
-	// over is told when the call is, and nothing of it runs any more.
-	over(c *call)
-	// widens reports whether somebody may be asked to add something to the call, and run it
-	// again, while the agent waits.
-	widens() bool
-	// staysBehind reports whether the call has been answered before it ends.
-	staysBehind() bool
-	// lasting reports whether the call goes on for as long as its session.
-	lasting() bool
-	// elsewhere reports whether the agent carries the call out itself.
-	elsewhere() bool
-	// called is what people call the call by, and what would end it.
-	called(c *call) (name, ends string)
-}
-
 // awaited is a call that an agent has made and waits for.
 type awaited struct{}
 

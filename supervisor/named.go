@@ -3,7 +3,6 @@ package supervisor
 import (
 	"time"
 
-	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 )
@@ -18,24 +17,6 @@ const (
 	// maxNamed bounds them; beyond it the one that nobody has been in for longest is closed.
 	maxNamed = 1024
 )
-
-// A sessionName is whose session a name means. A mode is part of it: a session is as
-// strict as whoever made it asked for, and nobody who asks for more gets less.
-type sessionName struct {
-	uid         int
-	agent, name string
-	mode        approval.Mode
-}
-
-// A nameHolder is what a named session has beside others. Supervisor.mu guards it.
-type nameHolder struct {
-	key sessionName
-	in  int // connections that are in the session
-	// active are the calls that are not over, of all connections: each names its own.
-	active    map[protocol.CallID]bool
-	idleSince time.Time
-	idle      *time.Timer // closes the session, while nobody is in it
-}
 
 // begin reports false for a call whose id another connection in the session uses now.
 func (n *nameHolder) begin(id protocol.CallID) bool {

@@ -4,145 +4,23 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"os"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/config"
-	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
-	"github.com/sandgate/sandgate/sandboxprofile"
-	"github.com/sandgate/sandgate/supervisor/background"
 	"github.com/sandgate/sandgate/supervisor/bounds"
-	"github.com/sandgate/sandgate/supervisor/changes"
 	"github.com/sandgate/sandgate/supervisor/failure"
-	"github.com/sandgate/sandgate/supervisor/frozen"
-	"github.com/sandgate/sandgate/supervisor/gateway"
 	"github.com/sandgate/sandgate/supervisor/history"
 	"github.com/sandgate/sandgate/supervisor/mcphost"
-	"github.com/sandgate/sandgate/supervisor/outcome"
-	"github.com/sandgate/sandgate/supervisor/review"
-	"github.com/sandgate/sandgate/supervisor/rulebook"
 	"github.com/sandgate/sandgate/tools"
 )
-
-// Config is what a Supervisor is built from. Every field but those with a
-// comment that says otherwise is needed.
-type Config struct {
-	Version    string
-	ConfigFile string // "" is the embedded default
-	// Sources are all files that the configuration is merged from, for the log.
-	Sources   []config.Source
-	Tools     *tools.Registry
-	Approvals *approval.Controller
-	Mode      approval.Mode
-	Log       *audit.Log
-	// Operator bounds every call; the zero Profile grants nothing, Top bounds nothing.
-	Operator sandboxprofile.Profile
-	// Own are sandgate's own files and directories: no answer gives them to a program.
-	Own []string
-	// Confiner is nil if this host cannot confine; Unconfined then says why, and
-	// every call is refused with it.
-	Confiner   confine.Confiner
-	Unconfined error
-	// SessionConfiner makes the confiner of one session, which is closed with it;
-	// nil means that every session uses Confiner.
-	SessionConfiner func() SessionConfiner
-	// Tried is what held a sandbox that was built at the start, for status; its zero
-	// value is that none was.
-	Tried confine.Enforced
-	// Recovered is what calls of a supervisor that died had planted, and what became
-	// of it.
-	Recovered []confine.Planted
-	// Egress bounds tools whose profile has an allow-list of hosts.
-	Egress gateway.Config
-	// Rules are the standing rules; nil is none, and none can be added.
-	Rules *rulebook.Book
-	// Workdir and Paths are what tools.list says of the directories that tools reach.
-	Workdir string
-	Paths   []protocol.PathView
-	// LeftBehind are requests that an earlier supervisor left waiting; nil is none.
-	LeftBehind LeftBehind
-	// Tasks bounds what runs in the background; its zero value lets nothing run there.
-	Tasks background.Limits
-	// Changes keeps what calls change, so that it can be undone; nil keeps nothing.
-	Changes *changes.Store
-	// Caches is where what can be made again is kept between calls: nothing there is to be undone.
-	Caches string
-	// BeginDraft makes a draft for what is reviewed; nil makes none.
-	BeginDraft func(context.Context) (review.Draft, error)
-	// DraftOver are the directories that a draft lies over, if calls work on one: they may
-	// write nowhere else. nil is no draft.
-	DraftOver []string
-	// MCP is about third-party MCP servers; its zero value has none.
-	MCP mcphost.Config
-	// Decided is told of every decision, with what it was about in words and without
-	// secrets, before the call goes on: it must not wait for anything. nil is nobody.
-	Decided func(d approval.Decision, subject string)
-	// Warnings are said in status and in every result.
-	Warnings []string
-	// Faults takes what an operator should know and no call tells; nil discards it.
-	Faults *slog.Logger
-	// HTTP is said in status: where a server beside this supervisor listens; nil is none.
-	HTTP *protocol.HTTPStatus
-}
-
-// LeftBehind are requests whose supervisor ended before it had recorded their end.
-type LeftBehind interface {
-	// Waiting lists them, the oldest first.
-	Waiting() []approval.Pending
-	// Discard forgets them. It is called once their end is in the log.
-	Discard() error
-}
-
-// A SessionConfiner keeps sandboxes for one session and no other.
-type SessionConfiner interface {
-	confine.Confiner
-	io.Closer
-}
-
-// A Supervisor takes calls. Make one with New.
-type Supervisor struct {
-	cfg      Config
-	profiles bounds.Profiles
-	started  time.Time
-	total    atomic.Int64
-	logged   sync.Map // digests of the profiles that are in the log
-	// auditFailure is the last error of the log, nil once it works again.
-	auditFailure atomic.Pointer[error]
-	owed         owedEnds
-	shortages    failure.Shortages
-	unkept       []string // keeps that failed; guarded by mu
-	leftBehind   int      // set by New
-	// enforced is what held the last program; before the first, Config.Tried.
-	enforced atomic.Pointer[confine.Enforced]
-	ports    gateway.Ports
-	frozen   frozen.Files
-
-	naming sync.Mutex // while a named session is opened; before mu
-
-	mu       sync.Mutex
-	sessions map[protocol.SessionID]*session
-	named    map[sessionName]*session
-	calls    map[int64]*call // under way, by their number
-	running  sync.WaitGroup
-	closed   bool
-
-	ctx     context.Context // ends with the supervisor
-	stop    context.CancelFunc
-	reviews sync.WaitGroup // questions about drafts of sessions that are over
-
-	unsubscribe func()
-}
 
 // New starts a supervisor and records that it did.
 func New(cfg Config) (*Supervisor, error) {
@@ -202,43 +80,6 @@ func (s *Supervisor) Close() error {
 	s.unsubscribe()
 	return s.append(context.Background(), audit.Record{Kind: audit.KindStop})
 }
-
-// A session is one agent's conversation: its mode, its memory, its calls.
-type session struct {
-	id       protocol.SessionID
-	agent    string
-	name     string // that outlives its connection, or ""
-	peer     unixsock.Peer
-	mode     approval.Mode
-	metadata json.RawMessage // as people and the log have it
-	opened   time.Time
-	ctx      context.Context
-	end      context.CancelCauseFunc
-
-	confiner confine.Confiner
-	done     func() // closes the confiner
-
-	// stdin and sink replace the socket's streams for a program that runs in
-	// front of a person (`sandgate run`); nil otherwise.
-	stdin io.Reader
-	sink  *Streams
-
-	draft review.Draft // that its calls work on, or nil
-
-	named *nameHolder // nil for a session that ends with its connection
-
-	tasks   background.Tasks
-	servers *mcphost.Processes // nil has none, and starts none
-	network gateway.Session
-
-	calls   sync.WaitGroup
-	mu      sync.Mutex
-	counts  protocol.SessionClosed
-	running int
-}
-
-// Streams are where a session's programs write when nobody listens on a socket.
-type Streams = outcome.Streams
 
 // join makes a context that ends with the call's own, with the session, and when an
 // operator ends the call.

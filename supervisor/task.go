@@ -78,9 +78,3 @@ func (s *Supervisor) operate(ctx context.Context, c *call, plan tools.Plan) erro
 	}
 	return err
 }
-
-// answered is the result of a call that ran nothing in a sandbox of its own.
-type answered struct {
-	content    []protocol.Content
-	structured []byte
-}

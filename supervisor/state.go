@@ -1,0 +1,284 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/config"
+	"github.com/sandgate/sandgate/confine"
+	"github.com/sandgate/sandgate/internal/unixsock"
+	"github.com/sandgate/sandgate/protocol"
+	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/background"
+	"github.com/sandgate/sandgate/supervisor/batch"
+	"github.com/sandgate/sandgate/supervisor/bounds"
+	"github.com/sandgate/sandgate/supervisor/changes"
+	"github.com/sandgate/sandgate/supervisor/failure"
+	"github.com/sandgate/sandgate/supervisor/frozen"
+	"github.com/sandgate/sandgate/supervisor/gateway"
+	"github.com/sandgate/sandgate/supervisor/mcphost"
+	"github.com/sandgate/sandgate/supervisor/outcome"
+	"github.com/sandgate/sandgate/supervisor/review"
+	"github.com/sandgate/sandgate/supervisor/rulebook"
+	"github.com/sandgate/sandgate/tools"
+)
+
+// Config is what a Supervisor is built from. Every field but those with a
+// comment that says otherwise is needed.
+type Config struct {
+	Version    string
+	ConfigFile string // "" is the embedded default
+	// Sources are all files that the configuration is merged from, for the log.
+	Sources   []config.Source
+	Tools     *tools.Registry
+	Approvals *approval.Controller
+	Mode      approval.Mode
+	Log       *audit.Log
+	// Operator bounds every call; the zero Profile grants nothing, Top bounds nothing.
+	Operator sandboxprofile.Profile
+	// Own are sandgate's own files and directories: no answer gives them to a program.
+	Own []string
+	// Confiner is nil if this host cannot confine; Unconfined then says why, and
+	// every call is refused with it.
+	Confiner   confine.Confiner
+	Unconfined error
+	// SessionConfiner makes the confiner of one session, which is closed with it;
+	// nil means that every session uses Confiner.
+	SessionConfiner func() SessionConfiner
+	// Tried is what held a sandbox that was built at the start, for status; its zero
+	// value is that none was.
+	Tried confine.Enforced
+	// Recovered is what calls of a supervisor that died had planted, and what became
+	// of it.
+	Recovered []confine.Planted
+	// Egress bounds tools whose profile has an allow-list of hosts.
+	Egress gateway.Config
+	// Rules are the standing rules; nil is none, and none can be added.
+	Rules *rulebook.Book
+	// Workdir and Paths are what tools.list says of the directories that tools reach.
+	Workdir string
+	Paths   []protocol.PathView
+	// LeftBehind are requests that an earlier supervisor left waiting; nil is none.
+	LeftBehind LeftBehind
+	// Tasks bounds what runs in the background; its zero value lets nothing run there.
+	Tasks background.Limits
+	// Changes keeps what calls change, so that it can be undone; nil keeps nothing.
+	Changes *changes.Store
+	// Caches is where what can be made again is kept between calls: nothing there is to be undone.
+	Caches string
+	// BeginDraft makes a draft for what is reviewed; nil makes none.
+	BeginDraft func(context.Context) (review.Draft, error)
+	// DraftOver are the directories that a draft lies over, if calls work on one: they may
+	// write nowhere else. nil is no draft.
+	DraftOver []string
+	// MCP is about third-party MCP servers; its zero value has none.
+	MCP mcphost.Config
+	// Decided is told of every decision, with what it was about in words and without
+	// secrets, before the call goes on: it must not wait for anything. nil is nobody.
+	Decided func(d approval.Decision, subject string)
+	// Warnings are said in status and in every result.
+	Warnings []string
+	// Faults takes what an operator should know and no call tells; nil discards it.
+	Faults *slog.Logger
+	// HTTP is said in status: where a server beside this supervisor listens; nil is none.
+	HTTP *protocol.HTTPStatus
+}
+
+// LeftBehind are requests whose supervisor ended before it had recorded their end.
+type LeftBehind interface {
+	// Waiting lists them, the oldest first.
+	Waiting() []approval.Pending
+	// Discard forgets them. It is called once their end is in the log.
+	Discard() error
+}
+
+// A SessionConfiner keeps sandboxes for one session and no other.
+type SessionConfiner interface {
+	confine.Confiner
+	io.Closer
+}
+
+// A Supervisor takes calls. Make one with New.
+type Supervisor struct {
+	cfg      Config
+	profiles bounds.Profiles
+	started  time.Time
+	total    atomic.Int64
+	logged   sync.Map // digests of the profiles that are in the log
+	// auditFailure is the last error of the log, nil once it works again.
+	auditFailure atomic.Pointer[error]
+	owed         owedEnds
+	shortages    failure.Shortages
+	unkept       []string // keeps that failed; guarded by mu
+	leftBehind   int      // set by New
+	// enforced is what held the last program; before the first, Config.Tried.
+	enforced atomic.Pointer[confine.Enforced]
+	ports    gateway.Ports
+	frozen   frozen.Files
+
+	naming sync.Mutex // while a named session is opened; before mu
+
+	mu       sync.Mutex
+	sessions map[protocol.SessionID]*session
+	named    map[sessionName]*session
+	calls    map[int64]*call // under way, by their number
+	running  sync.WaitGroup
+	closed   bool
+
+	ctx     context.Context // ends with the supervisor
+	stop    context.CancelFunc
+	reviews sync.WaitGroup // questions about drafts of sessions that are over
+
+	unsubscribe func()
+}
+
+// A session is one agent's conversation: its mode, its memory, its calls.
+type session struct {
+	id       protocol.SessionID
+	agent    string
+	name     string // that outlives its connection, or ""
+	peer     unixsock.Peer
+	mode     approval.Mode
+	metadata json.RawMessage // as people and the log have it
+	opened   time.Time
+	ctx      context.Context
+	end      context.CancelCauseFunc
+
+	confiner confine.Confiner
+	done     func() // closes the confiner
+
+	// stdin and sink replace the socket's streams for a program that runs in
+	// front of a person (`sandgate run`); nil otherwise.
+	stdin io.Reader
+	sink  *Streams
+
+	draft review.Draft // that its calls work on, or nil
+
+	named *nameHolder // nil for a session that ends with its connection
+
+	tasks   background.Tasks
+	servers *mcphost.Processes // nil has none, and starts none
+	network gateway.Session
+
+	calls   sync.WaitGroup
+	mu      sync.Mutex
+	counts  protocol.SessionClosed
+	running int
+}
+
+// Streams are where a session's programs write when nobody listens on a socket.
+type Streams = outcome.Streams
+
+// A call is what one request becomes on its way. Fields are set by the step
+// named beside them and read by later ones.
+type call struct {
+	kind    kind               // receive
+	session *session           // receive
+	peer    unixsock.Peer      // receive
+	req     protocol.ToolsCall // receive
+	notify  outcome.Notify     // receive
+	started time.Time          // receive
+	number  int64              // receive: the calls of this supervisor are counted
+	place   *batch.Place       // receive: in a batch, or nil
+	// receive: ended is done when an operator has ended the call by kill
+	ended context.Context
+	kill  context.CancelCauseFunc
+
+	unlisted string // check: what to say of a forecast for a server that does not run
+
+	metadata  json.RawMessage     // receive: as people and the log have it; nil until somebody needs it
+	proposal  tools.Proposal      // check, decide: what was approved
+	args      json.RawMessage     // check, decide: the arguments that it is for
+	digest    string              // check, of the plan
+	profile   bounds.KnownProfile // check, of the plan
+	warnings  []string            // check, of the profile
+	unstarted string              // check: what to say of a program that is not there
+	decision  approval.Decision   // decide
+	asked     *tools.Plan         // decide: the plan that an approver's edit replaced
+	// decide: waits until the entry of the decision is on the disk; nil without one
+	durable func() error
+
+	thaw      []func()           // confine: gives frozen files back
+	authority *gateway.Authority // confine: of the hosts where TLS ends at the proxy, or nil
+
+	answered *answered              // run: of an operation on a task
+	result   confine.Result         // run
+	enforced confine.Enforced       // run
+	output   *outcome.Output        // run
+	exposed  []protocol.ExposedPort // run: where its ports are to be found
+	// run: the JSON value that the program wrote, if it says that it writes one
+	structured json.RawMessage
+	// run: what was refused, protected names that it made
+	violations []protocol.Violation
+}
+
+// A subject is what approval decides about: a proposal, and the arguments that it is for.
+type subject struct {
+	tools.Proposal
+	args json.RawMessage
+}
+
+// answered is the result of a call that ran nothing in a sandbox of its own.
+type answered struct {
+	content    []protocol.Content
+	structured []byte
+}
+
+// A kind is who has made a call, and who waits for it: all that differs between calls on
+// their one path, but for what their plans do (acts). awaited is the usual one; the others
+// are awaited but for what they say.
+type kind interface {
+	// propose plans the call.
+	propose(ctx context.Context, s *Supervisor, c *call) (tools.Proposal, error)
+	// checked is told when the plan is whole.
+	checked(c *call)
+	// notFound makes a result of an error of propose that says that there is no such program.
+	notFound(c *call, err error) bool
+	// onDraft is errReview if the call can be carried out on a draft of its own, and else
+	// why not.
+	onDraft() error
+	// question completes what approval is told.
+	question(s *Supervisor, c *call, p tools.Proposal, q *approval.Call)
+	// open makes what the program writes to, and reads from.
+	open(s *Supervisor, c *call, limit int64) error
+	// leave is told when the program is about to start.
+	leave(s *Supervisor, c *call)
+	// over is told when the call is, and nothing of it runs any more.
+	over(c *call)
+	// widens reports whether somebody may be asked to add something to the call, and run it
+	// again, while the agent waits.
+	widens() bool
+	// staysBehind reports whether the call has been answered before it ends.
+	staysBehind() bool
+	// lasting reports whether the call goes on for as long as its session.
+	lasting() bool
+	// elsewhere reports whether the agent carries the call out itself.
+	elsewhere() bool
+	// called is what people call the call by, and what would end it.
+	called(c *call) (name, ends string)
+}
+
+// A sessionName is whose session a name means. A mode is part of it: a session is as
+// strict as whoever made it asked for, and nobody who asks for more gets less.
+type sessionName struct {
+	uid         int
+	agent, name string
+	mode        approval.Mode
+}
+
+// A nameHolder is what a named session has beside others. Supervisor.mu guards it.
+type nameHolder struct {
+	key sessionName
+	in  int // connections that are in the session
+	// active are the calls that are not over, of all connections: each names its own.
+	active    map[protocol.CallID]bool
+	idleSince time.Time
+	idle      *time.Timer // closes the session, while nobody is in it
+}
