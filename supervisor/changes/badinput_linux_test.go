@@ -801,6 +801,53 @@ func TestNamesLikeAnUndosOwn(t *testing.T) {
 	}
 }
 
+// TestAKeepTakesNothingForGood: a keep removes and replaces no file whose content is kept nowhere: one that failed or was
+// interrupted could not take that back. The rest can be kept, and all of it once a person has removed the file.
+func TestAKeepTakesNothingForGood(t *testing.T) {
+	dir := t.TempDir()
+	sh(t, dir, "mkdir a b drafts; head -c 2000000 /dev/zero > a/large; cp a/large a/replaced; echo old > a/small; echo old > b/file")
+	time.Sleep(2 * clockTick)
+	d, err := NewDraft(dir+"/drafts", []string{dir + "/a", dir + "/b"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sh(t, d.part(0, "upper"), "mknod large c 0 0; mknod small c 0 0; echo new > replaced")
+	sh(t, d.part(1, "upper"), "echo new > file")
+	before := describe(dir+"/a") + describe(dir+"/b")
+	keep := func(perform Perform, paths ...string) error {
+		t.Helper()
+		var plans []DraftPlan
+		for i := range d.Roots {
+			p, err := d.Plan(i, options, paths)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plans = append(plans, p)
+		}
+		return d.Keep(plans, Keep{}, true, perform)
+	}
+	broken := errors.New("broken")
+	if err := keep(func(root string, order io.Reader) error {
+		if root == dir+"/b" {
+			return broken
+		}
+		return PutBack(root, order)
+	}); !errors.Is(err, ErrConflict) {
+		t.Errorf("%v", err)
+	}
+	if diff := cmp.Diff(before, describe(dir+"/a")+describe(dir+"/b")); diff != "" {
+		t.Errorf("gone: %s", diff)
+	}
+	if err := keep(PutBack, "small"); err != nil || describe(dir+"/a") == before {
+		t.Errorf("the rest: %v", err)
+	}
+	sh(t, dir, "rm a/large a/replaced; test ! -e a/small")
+	if err := keep(PutBack, "large", "file"); err != nil {
+		t.Errorf("what a person has removed: %v", err)
+	}
+	sh(t, dir, "grep -x new b/file")
+}
+
 // TestARootThatWasSwapped: a draft is kept in the directory that it was made over, and not
 // where a link that a call left on the way to it leads; nor is an undo.
 func TestARootThatWasSwapped(t *testing.T) {

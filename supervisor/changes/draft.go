@@ -610,6 +610,8 @@ func (u *upper) plan(now tree, b *base, paths []string) (p Undo) {
 		switch {
 		case s.Was != nil && s.Was.Unkept != "":
 			s.Conflict, s.Final = "it cannot be kept: "+s.Was.Unkept, true
+		case s.Now != nil && s.Now.kind() == unix.S_IFREG && s.Now.Unkept != "": // a keep that fails could not take that back
+			s.Conflict, s.Final = "what stands there would be gone for good, since it is not kept ("+s.Now.Unkept+"): remove it yourself, or keep the rest", true
 		case unknownIn(now, s) != "":
 			s.Conflict, s.Final = "what is there now is not known: "+unknownIn(now, s), true
 		case s.Was != nil && !restorable(*s.Was):
