@@ -16,7 +16,7 @@ import (
 // maxShownArgs is how long the arguments may be that calls.list shows.
 const maxShownArgs = 4 << 10
 
-// CallsUnderWay implements gate.
+// CallsUnderWay implements server.Supervisor.
 func (s *Supervisor) CallsUnderWay() []protocol.CallInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,7 +39,7 @@ func (s *Supervisor) CallsUnderWay() []protocol.CallInfo {
 
 func callName(id int64) string { return fmt.Sprintf("k-%d", id) }
 
-// Kill implements gate. It does not wait: the call ends as any that is cancelled.
+// Kill implements server.Supervisor. It does not wait: the call ends as any that is cancelled.
 func (s *Supervisor) Kill(id string, by unixsock.Peer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +52,7 @@ func (s *Supervisor) Kill(id string, by unixsock.Peer) error {
 	return protocol.Errorf(protocol.CodeUnknownCall, "no call %q is under way", id).WithHint("calls.list has those that are")
 }
 
-// EndSession implements gate. Who did it is in the log before it is done.
+// EndSession implements server.Supervisor. Who did it is in the log before it is done.
 func (s *Supervisor) EndSession(id protocol.SessionID, by unixsock.Peer) (protocol.SessionClosed, error) {
 	s.mu.Lock()
 	x, ok := s.sessions[id]
@@ -75,7 +75,7 @@ const (
 	maxEntryBytes = protocol.MaxMessage / 4 // of all their data
 )
 
-// Audit implements gate.
+// Audit implements server.Supervisor.
 func (s *Supervisor) Audit(q protocol.AuditQuery) (protocol.AuditEntries, error) {
 	f := audit.Filter{Session: string(q.Session), Call: string(q.Call), Tool: string(q.Tool), Agent: q.Agent, Since: q.Since, Until: q.Until}
 	for _, k := range q.Kinds {

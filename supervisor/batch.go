@@ -14,7 +14,7 @@ import (
 	"github.com/sandgate/sandgate/supervisor/failure"
 )
 
-// Batch implements gate. The contexts are those of the calls, one each.
+// Batch implements server.Supervisor. The contexts are those of the calls, one each.
 func (s *Supervisor) Batch(ctxs []context.Context, peer unixsock.Peer, p protocol.ToolsBatch, notify func(protocol.Method, any)) protocol.BatchResult {
 	places := batch.New(len(p.Calls))
 	outcomes := make([]protocol.BatchOutcome, len(p.Calls))

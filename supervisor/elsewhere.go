@@ -24,7 +24,7 @@ const elsewhere = "elsewhere"
 
 const warnElsewhere = "the agent carries this out itself: no sandbox holds it"
 
-// Decide implements gate: it decides and records a call that the agent makes itself.
+// Decide implements server.Supervisor: it decides and records a call that the agent makes itself.
 func (s *Supervisor) Decide(ctx context.Context, peer unixsock.Peer, p protocol.ToolsDecide, notify func(protocol.Method, any)) (protocol.ToolsDecided, error) {
 	c, err := s.receive(byAgent{asks: p.Ask == protocol.AgentAsks}, peer, p.ToolsCall(), notify)
 	if err != nil {

@@ -68,7 +68,7 @@ func (s *Supervisor) join(key sessionName) *session {
 	return x
 }
 
-// LeaveSession implements gate: the connection that was in the session is gone. One
+// LeaveSession implements server.Supervisor: the connection that was in the session is gone. One
 // without a name is over then.
 func (s *Supervisor) LeaveSession(id protocol.SessionID) error {
 	s.mu.Lock()

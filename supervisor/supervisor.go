@@ -104,7 +104,7 @@ func (x *session) count(err error) {
 	}
 }
 
-// OpenSession implements gate.
+// OpenSession implements server.Supervisor.
 func (s *Supervisor) OpenSession(peer unixsock.Peer, p protocol.SessionOpen) (protocol.SessionOpened, error) {
 	if p.Name != "" && p.Review {
 		return protocol.SessionOpened{}, protocol.Errorf(protocol.CodeInvalidParams, "a session with a name cannot be reviewed: nothing says when it ends").
@@ -184,7 +184,7 @@ func (s *Supervisor) enterSession(x *session, entry history.SessionEntry) error 
 	return nil
 }
 
-// CloseSession implements gate: the session's calls are cancelled and waited
+// CloseSession implements server.Supervisor: the session's calls are cancelled and waited
 // for, and what it remembered is forgotten.
 func (s *Supervisor) CloseSession(id protocol.SessionID) (protocol.SessionClosed, error) {
 	s.mu.Lock()
@@ -311,7 +311,7 @@ func (s *Supervisor) refuseUnconfined() error {
 	return err
 }
 
-// Tools implements gate.
+// Tools implements server.Supervisor.
 func (s *Supervisor) Tools(ctx context.Context, id protocol.SessionID) (protocol.ToolsList, error) {
 	s.mu.Lock()
 	x, ok := s.sessions[id]
@@ -344,10 +344,10 @@ func (s *Supervisor) Tools(ctx context.Context, id protocol.SessionID) (protocol
 	return list, nil
 }
 
-// Approvals implements gate.
+// Approvals implements server.Supervisor.
 func (s *Supervisor) Approvals() *approval.Controller { return s.cfg.Approvals }
 
-// Status implements gate.
+// Status implements server.Supervisor.
 func (s *Supervisor) Status() protocol.Status {
 	st := protocol.Status{
 		Version: s.cfg.Version, PID: os.Getpid(), Started: s.started, Config: s.cfg.ConfigFile, Mode: s.cfg.Mode,
@@ -377,7 +377,7 @@ func (s *Supervisor) Status() protocol.Status {
 // Calls is how many calls there have been.
 func (s *Supervisor) Calls() int64 { return s.total.Load() }
 
-// Sessions implements gate.
+// Sessions implements server.Supervisor.
 func (s *Supervisor) Sessions() []protocol.SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -397,7 +397,7 @@ func (s *Supervisor) Sessions() []protocol.SessionInfo {
 	return list
 }
 
-// Check implements gate: what a call would do. It runs the same steps as Call
+// Check implements server.Supervisor: what a call would do. It runs the same steps as Call
 // as far as the decision, and stops before anybody is asked.
 func (s *Supervisor) Check(ctx context.Context, peer unixsock.Peer, req protocol.ToolsCall) (protocol.CheckResult, error) {
 	c, err := s.receive(forecast{}, peer, req, nil)

@@ -24,8 +24,8 @@ import (
 // network, are set from here. No process enters the sandbox for it, and none inside
 // has ever been able to do it.
 
-// inside is what we hold of a sandbox's network besides the proxy's socket.
-type inside struct {
+// innerNetwork is what we hold of a sandbox's network besides the proxy's socket.
+type innerNetwork struct {
 	proxy     *os.File // bwrapSandbox.exit: a socket of IPv4, whose addresses ioctl(2) sets through it
 	datagrams *os.File
 	streams   []*os.File // the first of them bound, in the order of Addresses.Listen
@@ -76,11 +76,11 @@ func (s *bwrapSandbox) take(setup wire.Setup, files []*os.File) {
 		s.exit = files[0]
 	}
 	if len(files) > 1 {
-		s.inside = &inside{proxy: files[0], datagrams: files[1], streams: files[2:]}
+		s.inside = &innerNetwork{proxy: files[0], datagrams: files[1], streams: files[2:]}
 	}
 }
 
-func (in *inside) close() {
+func (in *innerNetwork) close() {
 	if in != nil {
 		in.datagrams.Close()
 		closeFiles(in.streams)
@@ -103,7 +103,7 @@ func (s *bwrapSandbox) Carry(a confine.Addresses) (confine.Carried, error) {
 
 // make sets the addresses up, once. What failed is not tried again: a part of it may
 // be there.
-func (in *inside) make(a confine.Addresses) error {
+func (in *innerNetwork) make(a confine.Addresses) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	switch {
@@ -121,7 +121,7 @@ func (in *inside) make(a confine.Addresses) error {
 	return in.barred
 }
 
-func (in *inside) configure(a confine.Addresses) error {
+func (in *innerNetwork) configure(a confine.Addresses) error {
 	if len(a.Listen) > len(in.streams) {
 		return fmt.Errorf("%d sockets are needed, and %d were made", len(a.Listen), len(in.streams))
 	}
@@ -178,7 +178,7 @@ func addLoopback(four, six *os.File) {
 
 // elsewhere makes sure that no socket is of our own network, whose addresses we might
 // be allowed to change too.
-func (in *inside) elsewhere() error {
+func (in *innerNetwork) elsewhere() error {
 	ours, err := hereCookie()
 	if err != nil {
 		return err
@@ -216,7 +216,7 @@ func hereCookie() (uint64, error) {
 
 // own gives the loopback device the i-th further address. All that a prefix covers is
 // local then, as it is for 127.0.0.0/8: the kernel makes the route with the address.
-func (in *inside) own(i int, p netip.Prefix) error {
+func (in *innerNetwork) own(i int, p netip.Prefix) error {
 	if p.Addr().Is6() {
 		return onFD(in.datagrams, func(fd int) error {
 			if err := addAddress6(fd, p); err != nil {
@@ -336,7 +336,7 @@ func bind(f *os.File, at netip.AddrPort) error {
 }
 
 // carried gives the sockets to a caller, without what an earlier one left in them.
-func (in *inside) carried() (c confine.Carried, err error) {
+func (in *innerNetwork) carried() (c confine.Carried, err error) {
 	defer func() {
 		if err != nil {
 			closeCarried(c)

@@ -119,19 +119,19 @@ func tryActs(ctx context.Context, name string, c confine.Confiner, acts []act) [
 	return findings
 }
 
-// A ground is a directory of this user's with two files in it: `shown`, which may be read
+// A probeDir is a directory of this user's with two files in it: `shown`, which may be read
 // in a sandbox, and `secret`, which may not. Without a sandbox this user could read and
 // change both. A probe that an ordinary user's rights alone refuse shows nothing.
-type ground struct{ dir string }
+type probeDir struct{ dir string }
 
-func newGround() (ground, error) {
+func newGround() (probeDir, error) {
 	dir, err := os.MkdirTemp("", "sandgate-probe-")
 	if err != nil {
-		return ground{}, &confine.Unenforceable{
+		return probeDir{}, &confine.Unenforceable{
 			Part: "a directory to try things in", Reason: err.Error(), Hint: "set TMPDIR to a directory that this user can write",
 		}
 	}
-	g := ground{dir}
+	g := probeDir{dir}
 	if g.dir, err = filepath.EvalSymlinks(dir); err == nil {
 		err = os.Mkdir(filepath.Join(g.dir, "open"), 0o700)
 	}
@@ -146,13 +146,13 @@ func newGround() (ground, error) {
 	return g, err
 }
 
-func (g ground) profile() sandboxprofile.Profile {
+func (g probeDir) profile() sandboxprofile.Profile {
 	p := probeProfile()
 	p.Paths[filepath.Join(g.dir, "open")] = sandboxprofile.Read
 	return p
 }
 
-func (g ground) remove() { _ = os.RemoveAll(g.dir) } // what is left is a few bytes in TMPDIR
+func (g probeDir) remove() { _ = os.RemoveAll(g.dir) } // what is left is a few bytes in TMPDIR
 
 // probeCarrying tries what programs without proxy support need under an allow-list of
 // hosts. Without it they reach nothing, which is safe.
@@ -214,7 +214,7 @@ var probeActs = []act{
 	{"terminal", "(: > /dev/tty) 2>/dev/null && echo open || echo none", "none", "no controlling terminal"},
 }
 
-func (a act) probe(ctx context.Context, box confine.Sandbox, g ground) confine.Finding {
+func (a act) probe(ctx context.Context, box confine.Sandbox, g probeDir) confine.Finding {
 	var out bytes.Buffer
 	r, err := box.Run(ctx, sandboxprofile.Action{Kind: sandboxprofile.Exec, Exec: &sandboxprofile.Program{
 		Path: "/bin/sh", Argv: []string{"sh", "-c", a.script, "sh", g.dir, strconv.Itoa(os.Getpid())}, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"},

@@ -60,7 +60,7 @@ type bwrapSandbox struct {
 	exit     *os.File // listening socket in the sandbox's network, if it is proxied
 	sockets  *sockets // of the sandbox's network, if its profile exposes ports
 	sending  sync.Mutex
-	inside   *inside // what else there is of the sandbox's network, if it is proxied
+	inside   *innerNetwork // what else there is of the sandbox's network, if it is proxied
 	frames   chan received
 	stderr   *stderrTail // standard error of bubblewrap and of init
 

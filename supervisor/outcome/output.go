@@ -34,7 +34,7 @@ type Output struct {
 	limit  int64 // bytes of both streams that are handed on while they come
 
 	mu     sync.Mutex
-	kept   kept
+	kept   headTail
 	sent   perStream // handed on while it came
 	errors tail      // the end of standard error, wherever it went
 }
@@ -66,7 +66,7 @@ func (t *tail) bytes() []byte { return t.b[max(0, len(t.b)-maxTail):] }
 const MaxKept = protocol.MaxMessage
 
 func New(id protocol.CallID, limit, keep int64, notify Notify, stdin io.Reader, sink *Streams) *Output {
-	return &Output{id: id, limit: limit, notify: notify, stdin: stdin, sink: sink, kept: newKept(min(limit, keep)), sent: perStream{}}
+	return &Output{id: id, limit: limit, notify: notify, stdin: stdin, sink: sink, kept: newHeadTail(min(limit, keep)), sent: perStream{}}
 }
 
 // Stdio is where the program's streams go: to the session's own, in front of a

@@ -10,10 +10,10 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 )
 
-// kept is what a program has written, within a limit: all of it, or when that is
+// headTail is what a program has written, within a limit: all of it, or when that is
 // more than the limit the beginning, which says what went wrong first, and the end,
 // which says how it came out. What lies between is dropped and counted.
-type kept struct {
+type headTail struct {
 	headRoom int64 // bytes of the beginning that may still come
 	tailRoom int64 // bytes of the end that are kept at most
 	head     []piece
@@ -59,12 +59,12 @@ const (
 	maxPieces = 4096
 )
 
-func newKept(limit int64) kept {
+func newHeadTail(limit int64) headTail {
 	end := min(limit/4, maxEnd)
-	return kept{headRoom: limit - end, tailRoom: end, written: perStream{}}
+	return headTail{headRoom: limit - end, tailRoom: end, written: perStream{}}
 }
 
-func (k *kept) add(s protocol.Stream, p []byte) {
+func (k *headTail) add(s protocol.Stream, p []byte) {
 	k.total += int64(len(p))
 	k.written[s] += int64(len(p))
 	n := min(int64(len(p)), k.headRoom)
@@ -77,7 +77,7 @@ func (k *kept) add(s protocol.Stream, p []byte) {
 // makeRoom makes the last piece of the head four times as long, if n more bytes of its
 // stream do not fit, and not longer than the head may still be: append alone would copy
 // a long one many times over.
-func (k *kept) makeRoom(s protocol.Stream, n int) {
+func (k *headTail) makeRoom(s protocol.Stream, n int) {
 	if i := len(k.head) - 1; i >= 0 && k.head[i].stream == s {
 		if d := k.head[i].data; cap(d)-len(d) < n {
 			k.head[i].data = slices.Grow(d, n+int(min(3*int64(len(d)), k.headRoom)))
@@ -85,7 +85,7 @@ func (k *kept) makeRoom(s protocol.Stream, n int) {
 	}
 }
 
-func (k *kept) addTail(s protocol.Stream, p []byte) {
+func (k *headTail) addTail(s protocol.Stream, p []byte) {
 	if int64(len(p)) >= k.tailRoom {
 		p = p[int64(len(p))-k.tailRoom:]
 		k.dropTail()
@@ -110,7 +110,7 @@ func (k *kept) addTail(s protocol.Stream, p []byte) {
 
 // dropTail empties the tail. Of a program that writes much, that is done again and
 // again: the memory is kept.
-func (k *kept) dropTail() {
+func (k *headTail) dropTail() {
 	for _, p := range k.tail {
 		if cap(p.data) >= maxTailPiece/2 {
 			k.spare = append(k.spare, p.data[:0])
@@ -121,7 +121,7 @@ func (k *kept) dropTail() {
 }
 
 // free is memory for a piece of the tail, or nil.
-func (k *kept) free() []byte {
+func (k *headTail) free() []byte {
 	n := len(k.spare)
 	if n == 0 {
 		return nil
@@ -132,7 +132,7 @@ func (k *kept) free() []byte {
 }
 
 // size is how many bytes are kept.
-func (k *kept) size() int64 { return k.total - k.missing().sum() }
+func (k *headTail) size() int64 { return k.total - k.missing().sum() }
 
 // appendPiece adds what came from one stream. When there are too many pieces, the
 // order is from there on that of each stream alone.
@@ -152,10 +152,10 @@ func appendPiece(list []piece, s protocol.Stream, p []byte) []piece {
 }
 
 // missing is how much of each stream is dropped.
-func (k *kept) missing() perStream { return k.written.minus(k.head, k.tail) }
+func (k *headTail) missing() perStream { return k.written.minus(k.head, k.tail) }
 
 // after gives what the end holds from an offset on, counted over both streams.
-func (k *kept) after(offset int64) (end []piece) {
+func (k *headTail) after(offset int64) (end []piece) {
 	at := k.total - k.tailSize
 	for _, p := range k.tail {
 		from := min(max(0, offset-at), int64(len(p.data)))
@@ -166,8 +166,8 @@ func (k *kept) after(offset int64) (end []piece) {
 }
 
 // within is what would be kept within a smaller limit.
-func (k *kept) within(limit int64) kept {
-	less := newKept(limit)
+func (k *headTail) within(limit int64) headTail {
+	less := newHeadTail(limit)
 	for _, p := range slices.Concat(k.head, k.tail) {
 		less.add(p.stream, p.data)
 	}
@@ -176,7 +176,7 @@ func (k *kept) within(limit int64) kept {
 }
 
 // bytes is what is kept of one stream.
-func (k *kept) bytes(s protocol.Stream) []byte {
+func (k *headTail) bytes(s protocol.Stream) []byte {
 	var all []byte
 	for _, p := range slices.Concat(k.head, k.tail) {
 		if p.stream == s {
@@ -188,7 +188,7 @@ func (k *kept) bytes(s protocol.Stream) []byte {
 
 // content is what is kept, as a result has it. Where some is dropped, a piece of no
 // stream says how much.
-func (k *kept) content() []protocol.Content {
+func (k *headTail) content() []protocol.Content {
 	missing := k.missing()
 	if missing.sum() == 0 {
 		return contents(k.whole())
@@ -205,7 +205,7 @@ func (k *kept) content() []protocol.Content {
 }
 
 // whole is everything, where nothing is dropped.
-func (k *kept) whole() []piece {
+func (k *headTail) whole() []piece {
 	list := slices.Clone(k.head)
 	if n := len(list); n > 0 {
 		list[n-1].data = slices.Clip(list[n-1].data) // what is appended goes elsewhere
