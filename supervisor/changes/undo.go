@@ -171,7 +171,8 @@ func plan(records []Record, paths []string, now tree) (u Undo) {
 }
 
 // renameBack has files whose content was not kept get their names back: where calls have renamed them, they are still
-// there. One that would be removed, and whose old name does not come back with this undo, is all that is left of it.
+// there. One that would be removed, and whose old name does not come back with this undo, is all that is left of it, and
+// so may be what somebody has put there since: force takes the place of neither.
 func (u *Undo) renameBack() {
 	file := func(e *Entry) [2]uint64 { return [2]uint64{e.Seen.Dev, e.Seen.Ino} }
 	large := func(e *Entry) bool { return e != nil && e.kind() == unix.S_IFREG && e.Unkept != "" }
@@ -196,6 +197,11 @@ func (u *Undo) renameBack() {
 	for _, m := range moved {
 		if m.had != "" {
 			m.Conflict = "it was " + string(m.had) + ", and nothing else has what it holds"
+		}
+	}
+	for i := range u.Steps { // what may be somebody's is in the undo's own record, or stays
+		if s := &u.Steps[i]; s.Conflict != "" && large(s.Now) {
+			s.Conflict, s.Final = s.Conflict+"; it would be gone for good, since it is not kept ("+s.Now.Unkept+"): move it away yourself", true
 		}
 	}
 }
