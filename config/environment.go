@@ -92,6 +92,7 @@ func Variables() []Variable {
 		{"NVM_DIR", "where nvm is"},
 		{"NVM_BIN", "which Node.js nvm runs"},
 		{"FNM_DIR", "where fnm is"},
+		{"FNM_MULTISHELL_PATH", "which Node.js fnm runs in this terminal"},
 		{"VOLTA_HOME", "where Volta is"},
 		{"PNPM_HOME", "where pnpm is"},
 		{"BUN_INSTALL", "where Bun is"},

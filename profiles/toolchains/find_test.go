@@ -121,6 +121,11 @@ func TestToolchainsAreFound(t *testing.T) {
 			path:  []string{"~/run/shell1/bin"},
 			want:  []string{"~/.local/share/fnm/node-versions/v20/installation" + rx, "~/run/shell1" + r},
 		},
+		"fnm itself lists what it has": {
+			files: []string{"~/bin/fnm", "~/.local/share/fnm/node-versions/v20/installation/bin/node", "~/.local/share/fnm/node-versions/v18/installation/bin/node", "~/.local/share/fnm/aliases/default -> ../node-versions/v20/installation"},
+			path:  []string{"~/bin"},
+			want:  []string{"~/.local/share/fnm/aliases" + rx, "~/.local/share/fnm/node-versions" + rx, "~/bin" + rx},
+		},
 		"rustup, without its documentation": {
 			files: []string{"~/.cargo/bin/rustup", "~/.cargo/bin/cargo -> rustup", "~/.cargo/credentials.toml = token", "~/.rustup/settings.toml = x",
 				"~/.rustup/toolchains/stable/bin/cargo", "~/.rustup/toolchains/stable/lib/std", "~/.rustup/toolchains/stable/share/doc/x"},

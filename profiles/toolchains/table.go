@@ -47,6 +47,10 @@ var families = []family{
 		{Path: "~/.volta/hooks.json", Rights: read, Reason: "where Volta downloads from"},
 		{Path: "~/.volta/layout.v4", Rights: read, Reason: "how Volta's files are laid out"},
 	}},
+	{name: "fnm", programs: []string{"fnm"}, grants: []sp.Grant{
+		{Path: "~/.local/share/fnm/node-versions", Rights: execute, Reason: "Node.js installed by fnm, which it lists"},
+		{Path: "~/.local/share/fnm/aliases", Rights: execute, Reason: "which of them is the default"},
+	}},
 	{name: "rustup", path: []string{"~/.cargo/bin"}, programs: []string{"cargo", "rustup"}, grants: []sp.Grant{
 		{Path: "~/.cargo/bin", Rights: execute, Reason: "cargo, rustc and installed tools"},
 		{Path: "~/.cargo/config.toml", Rights: read, Reason: "settings of cargo"},
