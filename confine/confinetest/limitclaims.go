@@ -35,6 +35,9 @@ func memory(n int64) func(*sandboxprofile.Limits) {
 	return func(l *sandboxprofile.Limits) { l.Memory = n; l.Scratch = 1 << 30 }
 }
 
+// fillSocket sends as much as there is room for.
+const fillSocket = "def fill(s):\n    s.setblocking(False)\n    try:\n        while s.send(b'x' * 65536): pass\n    except OSError: pass\n"
+
 // bombs is what programs of models do by mistake, and attackers on purpose. Each
 // holds what it has until it is ended.
 var bombs = []bomb{
@@ -96,6 +99,22 @@ var bombs = []bomb{
 		"import socket\ndef fill():\n    a, b = socket.socketpair(); a.setblocking(False)\n    try:\n        while a.send(b'x' * 65536): pass\n    except OSError: pass\n    a.close(); return b\n" +
 			"for _ in range(N):\n    if os.fork() == 0:\n        queues = [fill() for _ in range(200)]; hold(); os._exit(0)\nhold()",
 		"40", "1", confine.MemoryLimit, ""},
+	// Of connections with an end that is nobody's: it was closed, or nobody has accepted it.
+	{"ConnectionsOfTheClosed", memory(256 * mib), "import socket\n" + fillSocket +
+		"l = socket.socket(); l.bind(('127.0.0.1', 0)); l.listen(64); kept = []\n" +
+		"for _ in range(N):\n    c = socket.socket(); c.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * mib); c.connect(l.getsockname()); kept.append(l.accept()[0])\n    fill(c); c.close()\nhold()",
+		"400", "8", confine.MemoryLimit, ""},
+	{"ConnectionsThatNobodyAccepts", memory(256 * mib), "import socket\n" + fillSocket +
+		"kept = []\nfor _ in range(N):\n    l = socket.socket(); l.bind(('127.0.0.1', 0)); l.listen(64); kept.append(l)\n" +
+		"    for _ in range(20):\n        c = socket.socket(); c.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * mib); c.connect(l.getsockname()); fill(c); c.close()\nhold()",
+		"40", "1", confine.MemoryLimit, ""},
+	{"QueuesThatNobodyAccepts", memory(256 * mib), "import socket\n" + fillSocket +
+		"kept = []\nfor i in range(N):\n    l = socket.socket(socket.AF_UNIX); l.bind(f'/tmp/s{N}-{i}'); l.listen(64); kept.append(l)\n" +
+		"    for _ in range(60):\n        c = socket.socket(socket.AF_UNIX); c.connect(f'/tmp/s{N}-{i}'); fill(c); c.close()\nhold()",
+		"60", "1", confine.MemoryLimit, ""},
+	{"SocketsInFlight", memory(128 * mib), "import socket\n" + fillSocket +
+		"kept = []\nfor _ in range(N):\n    a, b = socket.socketpair(); kept += [a, b]\n    for _ in range(20):\n        c, d = socket.socketpair(); fill(c); fill(d); socket.send_fds(a, [b'x'], [c.fileno(), d.fileno()]); c.close(); d.close()\nhold()",
+		"12", "1", confine.MemoryLimit, "Too many references"},
 	// What the first thread's directory of /proc shows no more, and what no directory shows.
 	{"MemoryBehindADeadThread", memory(256 * mib),
 		"import threading, platform\ndef grow():\n    x = b'x' * (N * mib); hold(); os._exit(0)\nthreading.Thread(target=grow).start()\n" +

@@ -68,18 +68,22 @@ func (u usage) exceeds(t wire.Totals) wire.Exceeded {
 // A census counts what one action uses.
 type census struct {
 	totals  wire.Totals
-	tmpfs   []string      // directories whose files lie in memory
-	queues  *queues       // of sockets, nil where the kernel does not tell
-	sockets int64         // at the last count, and as many as there can be where we cannot look
-	closed  int64         // of those
-	before  time.Duration // processor time of our dead children when the action began
-	stored  int64         // bytes that other actions had left in memory
-	proc    procReader
-	last    int64     // the memory of the last count
-	counted time.Time // when that was
-	rapid   bool      // it grows so that it would be over the limit at the next count
-	due     time.Time // of the next count where the host's figure is enough until then; zero if not
-	stops   bool      // processes may be stopped while they are counted
+	tmpfs   []string // directories whose files lie in memory
+	queues  *queues  // of sockets, nil where the kernel does not tell
+	sockets int64    // at the last count, and as many as there can be where we cannot look
+	closed  int64    // of those
+	waiting int64    // what waits to be received or accepted: sockets, perhaps
+	// inSockets is what they held when the kernel was asked last, unaccepted how many it did
+	// not tell of, and askedAt the memory of the host in use then.
+	inSockets, unaccepted, askedAt int64
+	before                         time.Duration // processor time of our dead children when the action began
+	stored                         int64         // bytes that other actions had left in memory
+	proc                           procReader
+	last                           int64     // the memory of the last count
+	counted                        time.Time // when that was
+	rapid                          bool      // it grows so that it would be over the limit at the next count
+	due                            time.Time // of the next count where the host's figure is enough until then; zero if not
+	stops                          bool      // processes may be stopped while they are counted
 	// pids lists the processes of the action, nil if that fails, and segments sums
 	// their System V segments.
 	pids     func() []string
@@ -122,6 +126,7 @@ func newCensus(t wire.Totals, tmpfs []string, q *queues, s *shared) *census {
 	}
 	// A cell with segments in it serves no other action: none is there before.
 	c.before, c.stored, c.hostBefore, c.usedBefore, c.counted = deadCPU(), c.files(), c.host(), c.hostUsed(), time.Now()
+	c.askedAt = c.usedBefore
 	c.exact = exactCount{held: c.hostHeld(), at: c.counted, cost: censusHurry}
 	return c
 }
@@ -176,7 +181,7 @@ func (c *census) unfilled(memory int64) time.Duration {
 // processes are stopped for it, and go on if it was not they who grew.
 func (c *census) countExactly(pids []string, least int64) int64 {
 	start, resume := threadCPU(), func() {}
-	for stopped, whole := c.outgrown(), false; !whole; stopped = true {
+	for stopped, whole := c.outgrown() || c.mayHoldUp(c.shown(pids)), false; !whole; stopped = true {
 		if stopped {
 			pids, resume = c.stop(pids)
 		}
@@ -191,6 +196,17 @@ func (c *census) countExactly(pids []string, least int64) int64 {
 		resume()
 	}
 	return c.exact.memory
+}
+
+// mayHoldUp says that a process has page tables for much that it does not hold, as of reading
+// what nothing was written to. The exact count waits for the lock of each process's memory
+// (mmap_lock), and mprotect(2) of such a mapping holds that for seconds: others would grow.
+func (c *census) mayHoldUp(dirs []string) bool {
+	const usual = 16 << 20
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		status := c.proc.read(dir + "/status")
+		return sumFields(status, []string{"VmPTE:"}) > usual+sumFields(status, []string{"VmRSS:"})
+	})
 }
 
 // outgrown says that since the last exact count the host has grown by half of what was left
@@ -292,13 +308,22 @@ func (c *census) count(pids []string, halt func()) usage {
 		own, largest = own+mine, max(largest, mine)
 		shared += sumFields(status, []string{"RssShmem:"})
 	}
-	u.memory, u.least = own+c.withUnseen(dirs, own, shared), objects+largest
+	u.memory, u.least = own+c.withUnseen(dirs, own, shared, halt), objects+largest
 	return u
 }
 
 // ofOne is what a process holds for itself. Page tables are: reading a byte of every 2 MiB
 // of a mapping makes 4 KiB of them and no page (proc_pid_status(5)).
 var ofOne = []string{"RssAnon:", "VmSwap:", "VmPTE:"}
+
+// shown are the directories of procfs that show what processes hold.
+func (c *census) shown(pids []string) []string {
+	dirs := make([]string, len(pids))
+	for i, pid := range pids {
+		dirs[i] = shown(pid, c.proc.stat(pid))
+	}
+	return dirs
+}
 
 // shown is the directory of procfs that shows what a process holds.
 func shown(pid string, s processStat) string {
@@ -315,10 +340,7 @@ func shown(pid string, s processStat) string {
 //
 // It is given up, and not whole, when there is no more patience.
 func (c *census) exactMemory(pids []string, patient func() bool) (memory int64, whole bool) {
-	dirs := make([]string, len(pids))
-	for i, pid := range pids {
-		dirs[i] = shown(pid, c.proc.stat(pid))
-	}
+	dirs := c.shown(pids)
 	own, shared := int64(0), c.objects(dirs, nil)-c.stored
 	for _, dir := range dirs {
 		if !patient() {
@@ -334,7 +356,7 @@ func (c *census) exactMemory(pids []string, patient func() bool) (memory int64, 
 			return own, true // it costs more the more there is
 		}
 	}
-	return own + c.withUnseen(dirs, own, shared), true
+	return own + c.withUnseen(dirs, own, shared, nil), true
 }
 
 // withUnseen is shared memory with what no process shows: pages of a shared mapping
@@ -342,7 +364,7 @@ func (c *census) exactMemory(pids []string, patient func() bool) (memory int64, 
 // is a memory file that is mapped in part, or that only waits in a socket to be received.
 // How much that is only the host knows, for everybody together. So it is as much as the
 // host's has grown, but no more than the processes can hold unseen.
-func (c *census) withUnseen(dirs []string, own, shared int64) int64 {
+func (c *census) withUnseen(dirs []string, own, shared int64, halt func()) int64 {
 	if c.closed > 0 {
 		grown := c.hostUsed() - c.usedBefore - own - shared // less than that if others have given back some
 		shared += max(min(c.closed*closedMost, grown), c.closed*queueMost)
@@ -350,6 +372,9 @@ func (c *census) withUnseen(dirs []string, own, shared int64) int64 {
 	grown := c.host() - c.hostBefore
 	if grown <= shared || own+grown <= c.totals.Memory/2 {
 		return shared // and not looked at, which costs more than all the rest
+	}
+	if halt != nil && c.mayHoldUp(dirs) {
+		halt()
 	}
 	return shared + min(grown-shared, unseen(dirs))
 }
@@ -359,10 +384,12 @@ func (c *census) withUnseen(dirs []string, own, shared int64) int64 {
 // its sockets. What is mapped of it counts again with the process.
 func (c *census) objects(dirs []string, halt func()) int64 {
 	total := c.segments() + c.files()
-	seen, sockets, closed := map[uint64]bool{}, map[uint64]bool{}, int64(0)
+	seen, sockets := map[uint64]bool{}, map[uint64]bool{}
+	closed, waiting := int64(0), int64(0)
 	for _, dir := range dirs {
-		held, ok := memoryFiles(dir+"/fd", seen, sockets)
-		if total += held; !ok {
+		held, sent, ok := memoryFiles(dir, seen, sockets)
+		total, waiting = total+held, waiting+sent
+		if !ok {
 			closed += c.descriptors(dir)
 		}
 		if halt != nil && (int64(len(sockets))+closed-c.sockets)*queueMost > c.totals.Memory/2 {
@@ -370,11 +397,23 @@ func (c *census) objects(dirs []string, halt func()) int64 {
 			halt = nil
 		}
 	}
-	c.sockets, c.closed = int64(len(sockets))+closed, closed
-	if c.sockets*queueMost > c.totals.Memory/8 {
-		total += c.queues.held(sockets)
+	if len(sockets) == 0 || c.worthAsking(int64(len(sockets))) {
+		c.inSockets, c.unaccepted = c.queues.held(sockets)
 	}
-	return total
+	c.sockets, c.closed = int64(len(sockets))+closed, closed
+	return total + c.inSockets + (waiting+c.unaccepted)*queueMost // each may be a full one
+}
+
+// worthAsking says that sockets may hold more than when the kernel was asked last: there are so
+// many that they are filled at once, or the host has less memory than it had.
+func (c *census) worthAsking(sockets int64) bool {
+	used := c.hostUsed()
+	if sockets*queueMost <= c.totals.Memory/8 && used-c.askedAt <= c.totals.Memory/8 && c.inSockets == 0 {
+		c.askedAt = min(c.askedAt, used)
+		return false
+	}
+	c.askedAt = used
+	return true
 }
 
 // closedMost is the most that a socket holds of which nothing is known but that it can be
@@ -485,17 +524,18 @@ func segments() int64 {
 // decimal is a column of a table of the kernel's.
 func decimal(s string) int64 { return number([]byte(s)) }
 
-// memoryFiles sums the memory files among the descriptors in dir that are not seen
-// yet, by inode, and notes the sockets among them. It reports false if it cannot look.
-func memoryFiles(dir string, seen, sockets map[uint64]bool) (total int64, ok bool) {
-	d, err := os.Open(dir)
+// memoryFiles sums the memory files among the descriptors of the process in dir that are not
+// seen yet, by inode, notes the sockets among them, and counts the descriptors that wait in
+// those. It reports false if it cannot look.
+func memoryFiles(dir string, seen, sockets map[uint64]bool) (total, waiting int64, ok bool) {
+	d, err := os.Open(dir + "/fd")
 	if err != nil {
-		return 0, false
+		return 0, 0, false
 	}
 	defer d.Close()
 	names, err := d.Readdirnames(-1)
 	if err != nil {
-		return 0, false
+		return 0, 0, false
 	}
 	var link [64]byte
 	for _, name := range names {
@@ -504,10 +544,13 @@ func memoryFiles(dir string, seen, sockets map[uint64]bool) (total int64, ok boo
 			continue
 		}
 		if err != nil {
-			return total, false
+			return total, waiting, false
 		}
 		if ino, ok := bytes.CutPrefix(link[:n], []byte("socket:[")); ok {
-			sockets[uint64(number(bytes.TrimSuffix(ino, []byte("]"))))] = true
+			if id := uint64(number(bytes.TrimSuffix(ino, []byte("]")))); !sockets[id] {
+				sockets[id] = true
+				waiting += descriptorsIn(dir, name)
+			}
 			continue
 		}
 		if !bytes.HasPrefix(link[:n], []byte("/memfd:")) {
@@ -519,7 +562,17 @@ func memoryFiles(dir string, seen, sockets map[uint64]bool) (total int64, ok boo
 			total += st.Blocks * 512
 		}
 	}
-	return total, true
+	return total, waiting, true
+}
+
+// descriptorsIn is how many descriptors wait in a socket to be received (unix(7), SCM_RIGHTS).
+func descriptorsIn(dir, name string) int64 {
+	info, err := os.ReadFile(dir + "/fdinfo/" + name)
+	_, waiting, said := bytes.Cut(info, []byte("scm_fds:"))
+	if err != nil || !said {
+		return 0
+	}
+	return number(bytes.TrimSpace(firstLine(waiting)))
 }
 
 // hostShared is sharedram of sysinfo(2).
@@ -581,9 +634,7 @@ func openMemoryFiles(dir string, open map[uint64]bool) bool {
 				open[st.Ino] = true
 			}
 		case bytes.HasPrefix(link[:n], []byte("socket:")):
-			info, err := os.ReadFile(dir + "/fdinfo/" + name)
-			_, waiting, said := bytes.Cut(info, []byte("scm_fds:"))
-			if err == nil && said && number(bytes.TrimSpace(firstLine(waiting))) > 0 {
+			if descriptorsIn(dir, name) > 0 {
 				return false
 			}
 		}

@@ -1,6 +1,7 @@
 package sandboxinit
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
@@ -140,13 +141,17 @@ func TestQueuesAreCounted(t *testing.T) {
 			t.Errorf("%s: %d bytes, %d were sent", what, got, sent)
 		}
 	}
-	near("both ends", q.held(inodes(a[0], a[1])))
+	held := func(fds ...int) int64 {
+		n, _ := q.held(inodes(fds...))
+		return n
+	}
+	near("both ends", held(a[0], a[1]))
 	unix.Close(a[0])
-	near("the sender has closed", q.held(inodes(a[1])))
-	if got := q.held(inodes(b[1])); got != 0 {
+	near("the sender has closed", held(a[1]))
+	if got := held(b[1]); got != 0 {
 		t.Errorf("a receiver whose sender is another's: %d", got)
 	}
-	if got := (*queues)(nil).held(inodes(b[0])); got != 0 {
+	if got, _ := (*queues)(nil).held(inodes(b[0])); got != 0 {
 		t.Errorf("where the kernel does not tell: %d", got)
 	}
 }
@@ -304,6 +309,34 @@ func startForking(t *testing.T, python string) (*exec.Cmd, *census) {
 		return pids
 	}
 	return p, c
+}
+
+// TestWhoMayHoldUpACount: a process with page tables of what it has only read is stopped before
+// a count waits for the lock of its memory; one that holds what it maps is not.
+func TestWhoMayHoldUpACount(t *testing.T) {
+	for _, x := range []struct {
+		flags int
+		size  int64
+		want  bool
+	}{{unix.MAP_PRIVATE, 16 << 30, true}, {unix.MAP_PRIVATE | unix.MAP_POPULATE, 64 << 20, false}} {
+		prot := unix.PROT_READ
+		if !x.want {
+			prot |= unix.PROT_WRITE
+		}
+		const populateRead = 22 // MADV_POPULATE_READ: of the one page of zeroes
+		p, c := startForking(t, fmt.Sprintf(`import ctypes, time
+libc = ctypes.CDLL(None); libc.mmap.restype = ctypes.c_void_p; size = ctypes.c_size_t(%d)
+p = ctypes.c_void_p(libc.mmap(None, size, %d, %d, -1, ctypes.c_long(0)))
+libc.madvise(p, size, 15); libc.madvise(p, size, %d)
+time.sleep(60)`, x.size, prot, x.flags|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE, populateRead))
+		deadline := time.Now().Add(30 * time.Second)
+		for c.proc.sum(fmt.Sprintf("/proc/%d/status", p.Process.Pid), "VmPTE:") < x.size/512 && time.Now().Before(deadline) {
+			time.Sleep(time.Millisecond)
+		}
+		if got := c.mayHoldUp(c.shown(c.pids())); got != x.want {
+			t.Errorf("%d bytes: %v", x.size, got)
+		}
+	}
 }
 
 // TestNobodyIsBornWhileStopped: a large process that forks when it is told to stop does so

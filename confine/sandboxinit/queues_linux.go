@@ -2,6 +2,8 @@ package sandboxinit
 
 import (
 	"encoding/binary"
+	"net/netip"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -13,7 +15,7 @@ import (
 // thousands. The kernel tells of each socket of the network namespace what it holds, to
 // everybody (sock_diag(7)).
 
-// queueMost is about the most that one socket holds: below so many it is not worth asking.
+// queueMost is about what one socket holds of a program that sets nothing.
 const queueMost = 512 << 10
 
 // queues asks the kernel what sockets hold.
@@ -51,42 +53,70 @@ func (q *queues) diag() broker.Diag {
 	return q.one
 }
 
-// held sums what the sockets with these inodes hold.
-func (q *queues) held(sockets map[uint64]bool) int64 {
-	if q == nil {
-		return 0
+// held sums what the sockets with these inodes hold, and what connections hold at their other
+// end that is nobody's: a sender that was closed keeps what its peer does not receive, and what
+// nobody has accepted yet belongs to who listens. No descriptor shows either. Of Unix sockets
+// that nobody has accepted, and whose sender has closed, the kernel tells only how many there are.
+func (q *queues) held(sockets map[uint64]bool) (total, closed int64) {
+	if q == nil || len(sockets) == 0 {
+		return 0, 0
 	}
 	if q.buf == nil { // most sandboxes never get here
 		q.buf = make([]byte, 32<<10)
 	}
-	total := int64(0)
-	add := func(ino uint32, bytes int64) {
-		if sockets[uint64(ino)] {
-			total += bytes
+	q.dump(unixRequest(), func(b []byte) {
+		if s := unixQueue(b); sockets[uint64(s.ino)] {
+			total, closed = total+s.held, closed+s.closed
 		}
-	}
-	q.dump(unixRequest(), func(b []byte) { add(unixQueue(b)) })
+	})
+	nobodys, ends := []inetSocket{}, map[connection]bool{}
 	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
 		for _, protocol := range []byte{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
-			q.dump(inetRequest(family, protocol), func(b []byte) { add(inetQueue(b)) })
+			q.dump(inetRequest(family, protocol), func(b []byte) {
+				switch s := inetQueue(b); {
+				case sockets[uint64(s.ino)]:
+					total += s.held
+					if s.listens || s.remote.Addr().IsValid() {
+						ends[s.connection] = true
+					}
+				case s.ino == 0 && s.held > 0:
+					nobodys = append(nobodys, s)
+				}
+			})
 		}
 	}
-	return total
+	for range 2 { // both ends of one may be nobody's, where nobody accepts
+		nobodys = slices.DeleteFunc(nobodys, func(s inetSocket) bool {
+			listener := connection{local: s.local}
+			anywhere := connection{local: netip.AddrPortFrom(netip.Addr{}, s.local.Port())}
+			ours := ends[connection{s.remote, s.local}] || ends[listener] || ends[anywhere]
+			if ours {
+				total += s.held
+				ends[s.connection] = true
+			}
+			return ours
+		})
+	}
+	return total, closed
 }
 
 // The kernel's linux/sock_diag.h, linux/unix_diag.h and linux/inet_diag.h.
 const (
 	sockDiagByFamily = 20
 
-	unixShow        = 0x4 | 0x10 | 0x20 // peer, lengths of queues, memory
-	unixMessage     = 16                // struct unix_diag_msg
+	unixShow        = 0x4 | 0x8 | 0x10 | 0x20 // peer, what waits to be accepted, lengths of queues, memory
+	unixMessage     = 16                      // struct unix_diag_msg
 	unixPeer        = 2
+	unixWaiting     = 3
 	unixQueueLength = 4
 	unixMemory      = 5
 
 	inetMessage = 72 // struct inet_diag_msg
+	inetID      = 4  // its struct inet_diag_sockid
 	inetInode   = 68
 	inetMemory  = 7
+
+	stateListen = 10 // TCP_LISTEN
 )
 
 func unixRequest() []byte {
@@ -104,41 +134,80 @@ func inetRequest(family, protocol byte) []byte {
 	return b
 }
 
-// unixQueue gives the inode and what the socket holds. What it has sent counts for it until
+// A unixSocket is what the kernel tells of one. closed are the connections to it that nobody
+// has accepted and whose other end is closed.
+type unixSocket struct {
+	ino          uint32
+	held, closed int64
+}
+
+// unixQueue gives what a socket holds. What it has sent counts for it until
 // that is received; what a peer has sent that is closed by now counts for the receiver, with
 // about as much again for the kernel's own.
-func unixQueue(b []byte) (ino uint32, held int64) {
+func unixQueue(b []byte) (s unixSocket) {
 	if len(b) < unixMessage {
-		return 0, 0
+		return s
 	}
 	peer, waiting := uint32(0), int64(0)
 	attributes(b[unixMessage:], func(kind uint16, value []byte) {
 		switch {
+		case kind == unixWaiting:
+			for ; len(value) >= 4; value = value[4:] {
+				if binary.NativeEndian.Uint32(value) == 0 {
+					s.closed++
+				}
+			}
 		case kind == unixPeer && len(value) >= 4:
 			peer = binary.NativeEndian.Uint32(value)
 		case kind == unixQueueLength && len(value) >= 4:
 			waiting = int64(binary.NativeEndian.Uint32(value))
 		case kind == unixMemory:
-			held += memoryOf(value)
+			s.held += memoryOf(value)
 		}
 	})
 	const established = 1 // what listens has a length in connections
 	if peer == 0 && b[2] == established {
-		held += 2 * waiting
+		s.held += 2 * waiting
 	}
-	return binary.NativeEndian.Uint32(b[4:]), held
+	s.ino = binary.NativeEndian.Uint32(b[4:])
+	return s
 }
 
-func inetQueue(b []byte) (ino uint32, held int64) {
+// A connection is both ends of one. What listens has no remote end, and one that does so at
+// every address no local address either.
+type connection struct{ local, remote netip.AddrPort }
+
+type inetSocket struct {
+	connection
+	ino     uint32 // 0: no descriptor shows it
+	listens bool
+	held    int64
+}
+
+func inetQueue(b []byte) (s inetSocket) {
 	if len(b) < inetMessage {
-		return 0, 0
+		return s
 	}
 	attributes(b[inetMessage:], func(kind uint16, value []byte) {
 		if kind == inetMemory {
-			held += memoryOf(value)
+			s.held += memoryOf(value)
 		}
 	})
-	return binary.NativeEndian.Uint32(b[inetInode:]), held
+	s.ino = binary.NativeEndian.Uint32(b[inetInode:])
+	end := func(port, address int) netip.AddrPort {
+		size := 4
+		if b[0] == unix.AF_INET6 {
+			size = 16
+		}
+		addr, _ := netip.AddrFromSlice(b[inetID+address : inetID+address+size])
+		if addr.IsUnspecified() {
+			addr = netip.Addr{}
+		}
+		return netip.AddrPortFrom(addr.Unmap(), binary.BigEndian.Uint16(b[inetID+port:]))
+	}
+	s.local, s.remote = end(0, 4), end(2, 20)
+	s.listens = b[1] == stateListen
+	return s
 }
 
 // memoryOf sums what is allocated for receiving and sending, by enum SK_MEMINFO_*.
