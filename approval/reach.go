@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -73,6 +74,16 @@ func (r Reach) left(patterns []Pattern) int {
 		}
 	}
 	return max(n, 1-len(r.Elements)) // what touches nothing known is not covered by anything
+}
+
+// Stricter is the reach of a call that two configurations decide about: a pattern covers what it
+// covers in both.
+func (r Reach) Stricter(other Reach) Reach {
+	both := r
+	both.Elements = slices.Concat(r.Elements, other.Elements)
+	both.Left = func(patterns []Pattern) int { return max(r.left(patterns), other.left(patterns)) }
+	both.NotWhole, both.Single, both.Exact = cmp.Or(r.NotWhole, other.NotWhole), cmp.Or(r.Single, other.Single), cmp.Or(r.Exact, other.Exact)
+	return both
 }
 
 // touchedBy reports whether p covers any element.

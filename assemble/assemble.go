@@ -511,14 +511,7 @@ func Tools(cfg *config.Config, own map[string]sandboxprofile.Rights, o Options) 
 	paths = d.cachePaths(paths).Prepared()
 	env := d.signEnv(d.cacheEnv(ProgramEnv(cfg, d)))
 	d.Path, _ = tools.LookupEnv(env, "PATH")
-	rules, err := boundRules(cfg)
-	if err != nil {
-		return nil, d, configError(err)
-	}
-	sh, err := shell.New(shell.Config{
-		Default: shell.Default(cfg.Shell.Default), Closed: closedTiers(cfg), Rules: rules, Paths: paths, Profile: d.Programs, Env: env, ProxyEnv: proxyEnv(),
-		Credentials: shellCredentials(cfg),
-	})
+	sh, err := shellTool(cfg, d, paths, env)
 	if err != nil {
 		return nil, d, configError(err)
 	}

@@ -98,7 +98,7 @@ func openRules(cfg *config.Config, registry *tools.Registry, approvals *approval
 	if err != nil {
 		return nil, err
 	}
-	sh, ok := registry.Tool("shell").(*shell.Tool)
+	sh, ok := registry.Tool("shell").(rulebook.Shell)
 	if !ok {
 		return nil, internalError(errors.New("bug: there is no tool shell for rules about commands"))
 	}

@@ -26,6 +26,9 @@ var fragments = map[string][]string{
 		"{workspace: {root: %W, mode: rw}, sub: {root: %W/sub, mode: ro, read_approval: true}}", "{sub: {root: %W/sub, mode: rw, write_approval: false}}",
 		"{workspace: {root: %W, mode: rw, write_approval: false}, sub: {root: %W/link, mode: rw, write_approval: false}}",
 		"{workspace: {root: %W, mode: rw, suffixes: [.md, .txt]}}", "{other: {root: %W/../other, mode: rw, write_approval: false}, workspace: {root: %W, mode: ro, suffixes: [.txt]}}",
+		// The root in which commands start asks, and another one does not, or asks before a read.
+		"{workspace: {root: %W, mode: rw}, other: {root: %W/../other, mode: rw, write_approval: false}}", "{other: {root: %W/../other, mode: rw, write_approval: false}}",
+		"{workspace: {root: %W, mode: rw, write_approval: false}, sub: {root: %W/sub, mode: ro, read_approval: true}}",
 	},
 	"sandbox.presets": {"[system]", "[system, git, go]", "[]"},
 	"sandbox.protect": {"[]", "[default]", `["*.lock"]`},
@@ -139,7 +142,8 @@ var mergeCalls = []struct{ tool, args string }{
 	{"shell", `{"dir": "%W", "command": "ls"}`}, {"shell", `{"dir": "%W", "command": "ls -l %W/sub"}`}, {"shell", `{"dir": "%W", "command": "cat %W/a.txt"}`},
 	{"shell", `{"dir": "%W", "command": "rm -r %W/x; ls"}`}, {"shell", `{"dir": "%W", "command": "touch %W/sub/f"}`},
 	{"shell", `{"dir": "%W", "command": "echo $(ls) > %W/../other/f"}`}, {"shell", `{"dir": "%W", "command": "make; $x"}`},
-	{"shell", `{"dir": "%W", "command": "make"}`}, {"read_file", `{"path": "%W/a.txt"}`}, {"read_file", `{"path": "%W/sub/b.md"}`}, {"read_file", `{"path": "%W/../other/f"}`}, {"read_file", `{"path": "%W/.env"}`},
+	{"shell", `{"dir": "%W", "command": "make"}`}, {"shell", `{"dir": "%W/../other", "command": "make"}`}, {"shell", `{"dir": "%W", "command": "cd ../other && make"}`},
+	{"shell", `{"command": "make"}`}, {"shell", `{"dir": "%W", "command": "cat sub/b.md"}`}, {"run_background", `{"dir": "%W/../other", "command": "make"}`}, {"read_file", `{"path": "%W/a.txt"}`}, {"read_file", `{"path": "%W/sub/b.md"}`}, {"read_file", `{"path": "%W/../other/f"}`}, {"read_file", `{"path": "%W/.env"}`},
 	{"write_file", `{"path": "%W/a.lock", "content": ""}`}, {"write_file", `{"path": "%W/sub/b.md", "content": ""}`},
 	{"write_file", `{"path": "%W/.git/hooks/x", "content": ""}`}, {"list_files", `{"path": "%W"}`}, {"mine", `{}`},
 }

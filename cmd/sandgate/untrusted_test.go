@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -304,6 +305,76 @@ func TestToolsAreUnderTheFilesAbove(t *testing.T) {
 		}
 		if kept := len(tool.Unchanged) > 0; kept != x.withheld {
 			t.Errorf("%s: unchanged are %v", x.name, tool.Unchanged)
+		}
+	}
+}
+
+// TestUntrustedPathsNeverLoosen: whichever directories an untrusted file leaves out, no command
+// runs unasked that does not without the file: in the sandbox, and where an agent runs it itself.
+func TestUntrustedPathsNeverLoosen(t *testing.T) {
+	s := newMergeSite(t)
+	s.put("Makefile", "all:\n")
+	s.put("../other/Makefile", "all:\n")
+	s.put("sub/key", "secret\n")
+	const rules = "[{pattern: make, approval: false}, {pattern: npm test, approval: false}, {pattern: cp, approval: false}, {pattern: cat, approval: false, exact: true}]"
+	all := func(workspace, other, sub string) string {
+		return "{workspace: {root: %W, " + workspace + "}, other: {root: %W/../other, " + other + "}, sub: {root: %W/sub, " + sub + "}}"
+	}
+	persons := map[string]tierText{
+		"a directory beside one that asks": {"sandbox.paths": all("mode: rw", "mode: rw, write_approval: false", "mode: rw"), "shell.rules": rules},
+		"a directory that asks in a free one": {"sandbox.paths": all("mode: rw, write_approval: false", "mode: rw", "mode: ro, read_approval: true"),
+			"shell.default": "{allowed: true, approval: false}", "shell.network": "host"},
+		"rules in a free one": {"sandbox.paths": all("mode: rw, write_approval: false", "mode: ro", "mode: rw, write_approval: true"), "shell.rules": rules},
+	}
+	repositories := []string{
+		"{other: {root: %W/../other, mode: rw, write_approval: false}}", "{other: {root: %W/../other, mode: ro}}", "{workspace: {root: %W, mode: ro}}",
+		"{sub: {root: %W/sub, mode: rw, write_approval: false}}", "{deep: {root: %W/sub/deep, mode: rw}}", "{src: {root: %W/src, mode: rw, write_approval: false}}",
+		"{workspace: {root: %W, mode: rw}, other: {root: %W/../other, mode: rw, write_approval: false}}",
+	}
+	for _, dir := range []string{"src", "sub/deep"} {
+		s.put(dir+"/f", "")
+	}
+	dirs := []string{"", "%W", "%W/../other", "%W/sub"}
+	lines := []string{
+		"make", "cd ../other && make", "cd %W/../other && npm test", "make -C ../other", "cat ../sub/key", "cat sub/key", "cat %W/sub/key", "sort %W/sub/key",
+		"python3 -c 'open(\"../sub/key\")'", "cp %W/src/f %W/sub/key", "echo x > %W/../other/y", "ls", "npm test",
+	}
+	plans := func(c *config.Config) func(dir, line string, elsewhere bool) (unasked bool) {
+		registry, _, err := assemble.Tools(c, nil, assemble.Options{Uncached: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func(dir, line string, elsewhere bool) bool {
+			args := map[string]any{"command": strings.ReplaceAll(line, "%W", s.env.Cwd)}
+			if dir != "" {
+				args["dir"] = strings.ReplaceAll(dir, "%W", s.env.Cwd)
+			}
+			p, err := registry.Plan(tools.Call{Tool: "shell", Args: args, Elsewhere: elsewhere})
+			return err == nil && p.Request == nil && (!elsewhere || p.Unheld == nil)
+		}
+	}
+	for name, person := range persons {
+		base := s.with(person, nil)
+		without, ran := plans(base), 0
+		for _, paths := range repositories {
+			c := s.with(person, tierText{"sandbox.paths": paths})
+			with := plans(c)
+			for _, dir := range dirs {
+				for _, line := range lines {
+					for _, elsewhere := range []bool{false, true} {
+						was, is := without(cmp.Or(dir, c.StartDir()), line, elsewhere), with(dir, line, elsewhere)
+						if is && !was {
+							t.Errorf("%s, and a repository's %s: %q in %q, elsewhere %t, is asked about, and then not", name, paths, line, dir, elsewhere)
+						}
+						if is {
+							ran++
+						}
+					}
+				}
+			}
+		}
+		if ran == 0 { // the twin: not all is asked about
+			t.Errorf("%s: nothing runs", name)
 		}
 	}
 }

@@ -1,0 +1,35 @@
+package tools
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/sandgate/sandgate/sandboxprofile"
+)
+
+// Stricter is p, the proposal of a configuration that an untrusted file has narrowed, held against
+// that of the same call without the file: what either asks is asked, what either holds is held, and p's
+// profile is the plan's. What a narrower file takes away can make a test of directories true that
+// allows, and no test has to know of it: without the file the answer is no freer.
+func Stricter(p, without Proposal) Proposal {
+	class := func(p Proposal) sandboxprofile.Class {
+		if c := p.Plan.Action.Ceiling; c != nil {
+			return c.Class
+		}
+		return sandboxprofile.ClassBeyond
+	}
+	s := p
+	if q := without; p.Request == nil && (q.Request != nil || p.Unheld == nil && q.Unheld != nil || class(q) < class(p)) {
+		s = q
+		s.Plan.Profile, s.Unheld = p.Plan.Profile, cmp.Or(q.Unheld, p.Unheld)
+	}
+	s.Review = p.Review || without.Review
+	s.Withheld, s.Unchanged = union(p.Withheld, without.Withheld), union(p.Unchanged, without.Unchanged)
+	s.Changeable = union(p.Changeable, without.Changeable)
+	s.Reach = p.Reach.Stricter(without.Reach)
+	return s
+}
+
+func union(a, b []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
+}
