@@ -36,6 +36,7 @@ func TestPageHoldsAnswersBack(t *testing.T) {
 		name string
 		do   func(*person)
 	}{
+		{"TextElsewhere", pageTakesNoTextForAnswers},
 		{"SentenceOutOfSight", pageRemembersNothingUnsaid},
 		{"EditUnderWay", pageAnswersNothingWhileAnEditIsLookedAt},
 		{"PatternUnderWay", pageAnswersNothingWhileAPatternIsLookedAt},
@@ -150,6 +151,31 @@ func pageRemembersNothingUnsaid(p *person) {
 		p.press("y", false)
 		if text, e := p.ran(ch); e != nil || text == "" {
 			p.t.Errorf("%v: %q %v; %s", size, text, e, p.text())
+		}
+	}
+}
+
+// pageTakesNoTextForAnswers: who types on in the wrong window answers no request that comes
+// meanwhile. After a pause one key is enough, and keys that only move take nothing from it.
+func pageTakesNoTextForAnswers(p *person) {
+	for i, text := range []string{"git apply fix", "a map far family", "tar for family"} {
+		p.idle()
+		var ch <-chan ended
+		for n, key := range text {
+			if n == 1 {
+				ch = call(p.t.Context(), p.session, "shell", map[string]any{"command": fmt.Sprint("echo typed-", i)})
+			}
+			p.press(string(key), false)
+			time.Sleep(150 * time.Millisecond)
+		}
+		p.waits(ch, "the end of a text has answered: "+text)
+		p.press("Escape", false)
+		p.settled()
+		p.press("PageDown", false)
+		p.press("ArrowUp", false)
+		p.press("y", false)
+		if got, e := p.ran(ch); got != fmt.Sprintf("typed-%d\n", i) {
+			p.t.Errorf("%q %v; %s", got, e, p.text())
 		}
 	}
 }

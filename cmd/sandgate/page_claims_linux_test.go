@@ -62,6 +62,8 @@ func TestPageHasTheSameRule(t *testing.T) {
 				case "moved": return g.moved(s.at), true;
 				case "ended": return g.gone(s.at), true;
 				case "text": return g.textGone(s.at), true;
+				case "key": return g.key(s.at, s.begun, !!s.meant), true;
+				case "wrote": return g.wrote(s.at), true;
 				case "ready": return g.ready(s.at);
 				case "release": return g.release(s.at, s.begun, s.act);
 				case "answer": return g.answer(s.at, s.begun, !!s.repeated);
@@ -78,6 +80,7 @@ func TestPageHasTheSameRule(t *testing.T) {
 		Sight    string    `json:"sight"`
 		Act      guard.Act `json:"act"`
 		Repeated bool      `json:"repeated"`
+		Meant    bool      `json:"meant"`
 		Want     bool      `json:"want"`
 	}
 	type vector struct {
@@ -95,7 +98,7 @@ func TestPageHasTheSameRule(t *testing.T) {
 		var now int64
 		for range 40 {
 			now += rand.Int64N(900)
-			s := step{At: now, Begun: now - rand.Int64N(300), Do: []string{"look", "look", "moved", "ended", "text", "ready", "release", "answer", "answer"}[rand.IntN(9)],
+			s := step{At: now, Begun: now - rand.Int64N(300), Do: []string{"look", "look", "moved", "ended", "text", "key", "wrote", "ready", "release", "answer", "answer"}[rand.IntN(11)], Meant: rand.IntN(2) == 0,
 				Request: []string{"", "a", "b"}[rand.IntN(3)], Sight: []string{"1", "2"}[rand.IntN(2)], Act: []guard.Act{guard.Click, guard.Escape, guard.Enter}[rand.IntN(3)], Repeated: rand.IntN(4) == 0}
 			switch s.Do {
 			case "look":
@@ -106,6 +109,10 @@ func TestPageHasTheSameRule(t *testing.T) {
 				g.Ended(ms(s.At))
 			case "text":
 				g.TextGone(ms(s.At))
+			case "key":
+				g.Key(ms(s.At), ms(s.Begun), s.Meant)
+			case "wrote":
+				g.Wrote(ms(s.At))
 			case "ready":
 				s.Want = g.Ready(ms(s.At))
 			case "release":

@@ -15,6 +15,9 @@
 //   - The act must have begun after that: a button that was pressed before, or a key that
 //     is held down, answers nothing. An act that comes too soon begins Settle anew, so that
 //     a row of them never gets through.
+//   - Keys that follow each other within Pause are one act, which began with the first of
+//     them: a text that was being typed when the request came answers nothing, however slowly
+//     it is typed. Nor does a text in which a letter came that is no key of the screen.
 //   - Only one's own answer makes room for the next request. One that ended otherwise stays
 //     where it was, without answers, until a click, Esc or Enter.
 //   - A text field that goes while a person writes in it takes all keys with it, until a
@@ -33,6 +36,8 @@ const (
 	// Other is longer than a person takes from deciding to pressing. Who has decided about
 	// one request must not answer another that took its place meanwhile.
 	Other = 1500 * time.Millisecond
+	// Pause is longer than a person takes from one key of a text to the next.
+	Pause = time.Second
 )
 
 // An Act is how a person lets go of what holds the answers back.
@@ -53,6 +58,7 @@ type Guard struct {
 	before         string        // the request that stood here last, and is not request
 	left           time.Duration // when that went
 	letGo          time.Duration // from when an act lets go of what holds
+	rest           time.Duration // from when a key is no part of what was typed before it
 	ended          bool          // the request ended by another hand, and stays to be seen
 	text           bool          // a text field went while it was written in
 }
@@ -73,7 +79,20 @@ func (g *Guard) Look(now time.Duration, request, sight string) {
 	}
 }
 
-func (g *Guard) wait(until time.Duration) { g.due = max(g.due, until) }
+func (g *Guard) wait(until time.Duration) { g.due = max(g.due, until, g.rest) }
+
+// Key says that a key was pressed which may be one of a text; meant, that it is a key of what is
+// in sight. Arrows and their like are in no text. What the key does is asked after this.
+func (g *Guard) Key(now, begun time.Duration, meant bool) {
+	g.rest = now + Pause
+	if !meant || begun < g.due {
+		g.wait(g.rest)
+	}
+}
+
+// Wrote says that a key was pressed in a text field in front of the person: it answers nothing
+// and holds nothing back, but what comes to stand there next waits until they have paused.
+func (g *Guard) Wrote(now time.Duration) { g.rest = now + Pause }
 
 // Moved says that what is in sight has moved, was resized, or only now comes to the eye.
 func (g *Guard) Moved(now time.Duration) { g.wait(now + Settle) }
@@ -95,9 +114,13 @@ func (g *Guard) Held() bool { return g.ended || g.text }
 func (g *Guard) Writing() bool { return g.text }
 
 // Release takes the act that lets go, and reports whether it did. Enter may be the end of
-// the sentence that was being written.
+// the sentence that was being written, here or elsewhere: it is no Key before.
 func (g *Guard) Release(now, begun time.Duration, act Act) bool {
-	if !g.Held() || begun < g.letGo || g.text && act == Enter {
+	if act == Enter && (g.text || begun < g.rest) {
+		g.Wrote(now)
+		return false
+	}
+	if !g.Held() || begun < g.letGo {
 		return false
 	}
 	g.ended, g.text = false, false
@@ -108,8 +131,11 @@ func (g *Guard) Release(now, begun time.Duration, act Act) bool {
 // Due is from when an act that begins counts: as an answer, or to let go of what holds the
 // answers back.
 func (g *Guard) Due() time.Duration {
-	if g.Held() {
+	switch {
+	case g.text: // Enter never counts, and Esc is in no text
 		return g.letGo
+	case g.ended:
+		return max(g.letGo, g.rest)
 	}
 	return g.due
 }

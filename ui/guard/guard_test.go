@@ -16,6 +16,7 @@ type step struct {
 	Request, Sight string
 	Act            Act
 	Repeated, Want bool
+	Meant          bool
 }
 
 // do carries a step out; what says nothing is true.
@@ -30,6 +31,10 @@ func (s step) do(g *Guard) bool {
 		g.Ended(at)
 	case "text":
 		g.TextGone(at)
+	case "key":
+		g.Key(at, begun, s.Meant)
+	case "wrote":
+		g.Wrote(at)
 	case "ready":
 		return g.Ready(at)
 	case "release":
@@ -78,9 +83,10 @@ func TestNoAnswerToWhatHasNotStood(t *testing.T) {
 		other = -10000
 		var request, sight string
 		held := false
+		first, last, spoilt := int64(-10000), int64(-10000), false // keys of one act, and whether one meant nothing
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			now += rapid.Int64Range(0, 900).Draw(t, "later")
-			s := step{At: now, Do: rapid.SampledFrom([]string{"look", "look", "moved", "ended", "text", "release", "answer", "answer", "answer"}).Draw(t, "do")}
+			s := step{At: now, Do: rapid.SampledFrom([]string{"look", "look", "moved", "ended", "text", "key", "wrote", "release", "answer", "answer", "answer"}).Draw(t, "do")}
 			s.Begun = now - rapid.Int64Range(0, 300).Draw(t, "held for")
 			switch s.Do {
 			case "look":
@@ -96,10 +102,20 @@ func TestNoAnswerToWhatHasNotStood(t *testing.T) {
 				touched = now
 			case "ended", "text":
 				touched, held = now, true
+			case "key":
+				s.Meant = rapid.Bool().Draw(t, "meant")
+			case "wrote":
+				s.Meant = true
 			case "release":
 				s.Act = rapid.SampledFrom([]Act{Click, Escape, Enter}).Draw(t, "act")
 			case "answer":
 				s.Repeated = rapid.Bool().Draw(t, "repeated")
+			}
+			if s.Do == "key" || s.Do == "wrote" {
+				if now-last >= Pause.Milliseconds() {
+					first, spoilt = now, false
+				}
+				last, spoilt = now, spoilt || !s.Meant
 			}
 			got := s.do(&g)
 			switch {
@@ -109,7 +125,8 @@ func TestNoAnswerToWhatHasNotStood(t *testing.T) {
 				counted++
 				// Since another stood here: one that came back itself is no other.
 				swapped := g.before != request && s.Begun < other+Other.Milliseconds()
-				if request == "" || held || s.Repeated || s.Begun < touched+Settle.Milliseconds() || swapped {
+				if request == "" || held || s.Repeated || s.Begun < touched+Settle.Milliseconds() || swapped ||
+					now-last < Pause.Milliseconds() && (spoilt || first < touched) {
 					t.Fatalf("at %d, begun %d: touched %d, other %d, request %q, held %v", now, s.Begun, touched, other, request, held)
 				}
 			}

@@ -57,6 +57,7 @@ func TestEditedArgumentsAreShownFirst(t *testing.T) {
 	d.read()
 	d.press("r") // edited arguments are for once
 	expect(t, d)
+	d.read()
 	d.press("y")
 	expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: approval.Once, Args: json.RawMessage(`{"command":"go vet"}`), PlanDigest: "sha256:edited"})
 }

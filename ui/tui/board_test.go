@@ -275,6 +275,7 @@ func TestARequestThatEndsBehindABoard(t *testing.T) {
 	d.read()
 	d.press("y")
 	expect(t, d)
+	d.read()
 	d.press("enter")
 	d.read()
 	d.press("y")

@@ -39,6 +39,7 @@ func (m *model) typed(k tea.KeyPressMsg) tea.Cmd {
 	m.lastAt = at
 	m.keys++
 	begun := m.begun()
+	m.noteKey(k, begun)
 	if !m.couldAnswer(k.String()) {
 		return m.key(k, begun)
 	}
@@ -57,6 +58,19 @@ func (m *model) wasAlone(msg aloneMsg) tea.Cmd {
 		return nil
 	}
 	return m.key(msg.key, msg.begun)
+}
+
+// noteKey tells the guard of a key that may be one of a text. Those that only move are in a text as well
+// when they are letters.
+func (m *model) noteKey(k tea.KeyPressMsg, begun time.Duration) {
+	name := k.String()
+	switch {
+	case k.Text == "" && name != "enter" && name != "backspace", m.guard.Held() && name == "enter":
+	case m.edit != nil:
+		m.guard.Wrote(m.at())
+	default:
+		m.guard.Key(m.at(), begun, m.couldAnswer(name) || slices.Contains([]string{"j", "k", "b", "space"}, name))
+	}
 }
 
 func (m *model) pasted(at time.Duration) {

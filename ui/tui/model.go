@@ -496,7 +496,7 @@ func (m *model) settled(begun time.Duration) bool {
 	if m.guard.Answer(m.at(), begun, false) {
 		return true
 	}
-	m.notice = "that came too soon after the request; read it, then answer"
+	m.notice = "keys typed before it came do not answer: pause, then press"
 	return false
 }
 

@@ -334,6 +334,51 @@ func TestNoTypeAhead(t *testing.T) {
 	}
 }
 
+// TestARunningTextAnswersNothing: who types on in the wrong window answers no request that comes
+// meanwhile, however slowly, and remembers nothing. After a pause one key is enough.
+func TestARunningTextAnswersNothing(t *testing.T) {
+	for _, text := range []string{"git apply fix", "echo for family", "a map far family", "tar for family", "by any day", "kkkkkkkkyjjjjjjjyy", "NNNNNNNNNNNyyyyyyyyyyy"} {
+		for _, each := range []time.Duration{150, 400, 900} {
+			for came := 1; came < 6; came++ {
+				d := newDesk(80, 24)
+				d.read()
+				for i, key := range text {
+					if i == came {
+						d.arrive(request(1, nil))
+					}
+					d.wait(each * time.Millisecond)
+					d.do(keyNamed(string(key)))
+				}
+				if got := d.answers(); len(got) > 0 {
+					t.Errorf("%q, a key each %d ms, came before key %d: %+v", text, each, came, got)
+				}
+			}
+		}
+	}
+	for _, moves := range [][]string{{"down", "up", "pgdown"}, {"j", "k", "j"}} { // who moves about may go on to the answer
+		d := newDesk(80, 24)
+		d.arrive(request(1, nil))
+		d.read()
+		for _, key := range moves {
+			d.press(key)
+			d.wait(100 * time.Millisecond)
+		}
+		d.press("y")
+		expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: approval.Once})
+	}
+	d := newDesk(80, 24)
+	d.press("p", "o")
+	d.arrive(request(1, nil))
+	d.press("p", "y")
+	expect(t, d)
+	if s := d.screen(); !strings.Contains(s, "pause, then press") {
+		t.Error(s)
+	}
+	d.wait(guard.Pause)
+	d.press("y")
+	expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: approval.Once})
+}
+
 // TestKeysReadLate: a key that was typed too soon and is read late, because the program did
 // not run or the network is slow, answers nothing: the terminal's answer comes after it.
 func TestKeysReadLate(t *testing.T) {
@@ -345,14 +390,14 @@ func TestKeysReadLate(t *testing.T) {
 	d.press("y")
 	d.do(answer)
 	expect(t, d)
-	d.wait(guard.Settle)
+	d.wait(guard.Pause)
 	d.press("y") // before the answer to the question about this moment
 	expect(t, d)
-	d.wait(guard.Settle)
+	d.wait(guard.Pause)
 	d.do(answer) // to the question before
 	d.press("y")
 	expect(t, d)
-	d.wait(guard.Settle)
+	d.wait(guard.Pause)
 	d.do(answer)
 	d.do(answer)
 	d.press("y")
@@ -458,6 +503,11 @@ func TestAReplacementIsNotAnswered(t *testing.T) {
 	if s := d.screen(); !strings.Contains(s, "Denied by uid 7. Nothing ran.") || !strings.Contains(s, "│ go test 1") {
 		t.Error(s)
 	}
+	d.press("enter") // the end of that text
+	if s := d.screen(); !strings.Contains(s, "Denied by uid 7. Nothing ran.") {
+		t.Error(s)
+	}
+	d.read()
 	d.press("enter", "y")
 	expect(t, d)
 	d.wait(guard.Other - guard.Settle)
@@ -738,7 +788,7 @@ func TestResizeAndSleepStartAnew(t *testing.T) {
 			do(d)
 			d.press("y")
 			expect(t, d)
-			d.wait(guard.Settle)
+			d.wait(guard.Pause)
 			d.press("y")
 			expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: approval.Once})
 		})

@@ -2,7 +2,7 @@
 // words; this draws any of them.
 
 import { button, composing, el, fill, put, stands, watch, where } from "./dom.js";
-import { begun, Guard } from "./guard.js";
+import { begun, Guard, keyboard, typing } from "./guard.js";
 
 const EVERY_MS = 2000;
 
@@ -23,6 +23,8 @@ export class Board {
   }
 
   key(e) {
+    const now = performance.now(), press = e.target.tagName === "BUTTON" && (e.key === "Enter" || e.key === " ");
+    if (typing(e) && e.target.tagName !== "INPUT") for (const g of this.places.values()) g.key(now, e.timeStamp, press);
     if (composing(e)) return;
     if (e.key === "Escape" && this.asked) this.ask(null);
     if (e.key === "Enter" && e.target.dataset.enter !== undefined && !e.repeat) this.act(this.asked, e, this.root.querySelector(".sure [data-act]"));
@@ -83,7 +85,7 @@ export class Board {
     for (const b of this.root.querySelectorAll("[data-act]")) {
       const r = b.getBoundingClientRect();
       const at = `${Math.round(r.left - root.left)} ${Math.round(r.top - root.top + this.root.scrollTop)}`;
-      b.guard = this.places.get(at) || new Guard();
+      b.guard = this.places.get(at) || new Guard(keyboard);
       this.places.set(at, b.guard);
       b.guard.look(now, b.dataset.act, b.dataset.act);
       held.add(b.guard);

@@ -4,6 +4,7 @@
 
 export const SETTLE = 500; // since it appeared, moved, was resized or came back
 export const OTHER = 1500; // since another request stood in its place
+export const PAUSE = 1000; // since the last key of a text
 
 let down = null; // when the button or key went down that a click comes from
 document.addEventListener("pointerdown", (e) => { down = e.timeStamp; }, true);
@@ -23,8 +24,15 @@ export function begun(e) {
   return at;
 }
 
+// typing reports whether a key may be one of a text. Arrows and their like are in none.
+export function typing(e) { return !e.ctrlKey && !e.metaKey && (e.key.length === 1 || ["Enter", "Backspace", "Dead", "Process"].includes(e.key)); }
+
+// keyboard is the one that a person has: what they typed on one view is typed on all.
+export const keyboard = { rest: 0 };
+
 export class Guard {
-  constructor() {
+  constructor(keys = { rest: 0 }) {
+    this.keys = keys;
     Object.assign(this, { request: "", sight: "", due: 0, before: "", left: 0, letGo: 0, ended: false, text: false });
   }
 
@@ -42,7 +50,17 @@ export class Guard {
     if (this.before !== "" && this.before !== request) this.wait(this.left + OTHER);
   }
 
-  wait(until) { this.due = Math.max(this.due, until); }
+  wait(until) { this.due = Math.max(this.due, until, this.keys.rest); }
+
+  // key says that a key was pressed which may be one of a text; meant, that it is a key of
+  // what is in sight.
+  key(now, begun, meant) {
+    this.wrote(now);
+    if (!meant || begun < this.due) this.wait(now);
+  }
+
+  // wrote says that a key was pressed in a text field in front of the person.
+  wrote(now) { this.keys.rest = now + PAUSE; }
 
   moved(now) { this.wait(now + SETTLE); }
 
@@ -64,7 +82,11 @@ export class Guard {
 
   // release takes the act that lets go: click, escape, enter.
   release(now, begun, act) {
-    if (!this.held() || begun < this.letGo || (this.text && act === "enter")) return false;
+    if (act === "enter" && (this.text || begun < this.keys.rest)) {
+      this.wrote(now);
+      return false;
+    }
+    if (!this.held() || begun < this.letGo) return false;
     this.ended = this.text = false;
     this.moved(now);
     return true;

@@ -192,6 +192,13 @@ export class Panels {
     else if (p && p.kind === "remember") this.editPattern(p, this.v.answers.querySelector("#pattern").value);
   }
 
+  // answers are the keys that answer as things are.
+  answers() {
+    const { deny, allow, denials } = this.v.words, p = this.v.panel, others = denials.map((c) => c.key);
+    if (!p) return [deny.key, allow.key, "A", "D", ...others];
+    return { denials: others, remember: ["y", "N"], group: ["A", "D"], confirm: p.choice && [p.choice.key] }[p.kind] || [];
+  }
+
   // key is one while a panel is open; true if it meant something.
   key(e) {
     const p = this.v.panel;

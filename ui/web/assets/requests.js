@@ -1,7 +1,7 @@
 // The requests that wait, the one that is looked at, and the answers to it.
 
 import { button, clock, composing, content, countdown, cover, el, facts, fill, fold, put, sight, stands, watch, where } from "./dom.js";
-import { begun, Guard } from "./guard.js";
+import { begun, Guard, keyboard, typing } from "./guard.js";
 import { List } from "./list.js";
 import { Panels } from "./panels.js";
 
@@ -28,7 +28,7 @@ export class Requests {
     this.tomb = null; // the current one has ended by another hand: { id, ended, after }
     this.panel = null; // what takes the place of the answers
     this.serial = 0; // of the panel
-    this.guard = new Guard();
+    this.guard = new Guard(keyboard);
     this.open = false;
     this.words = null; // of the answers, as the server has them
     this.panels = new Panels(this);
@@ -264,7 +264,7 @@ export class Requests {
     const view = this.view();
     if (view && view.asking) this.refuse("The preview of your edit is not there yet.");
     else if (view && !stands(this.answers, this.main)) this.refuse("Not all that the answer means is on the screen: scroll, or zoom out, until it is.");
-    else if (this.guard.request && !this.guard.held()) this.refuse("That came too soon after the request; read it, then answer.");
+    else if (this.guard.request && !this.guard.held()) this.refuse("Keys typed before it came do not answer, nor do clicks: pause, then press.");
     return false;
   }
 
@@ -534,9 +534,24 @@ export class Requests {
 
   // Keys.
 
+  // noteKey tells the guard of a key that may be one of a text.
+  noteKey(e, field) {
+    if (!typing(e) || (this.guard.held() && e.key === "Enter")) return;
+    if (field) this.guard.wrote(performance.now());
+    else this.guard.key(performance.now(), e.timeStamp, this.means(e));
+    this.mark();
+  }
+
+  // means reports whether a key answers as things are, or moves.
+  means(e) {
+    if (e.key === "Enter") return ["BUTTON", "SUMMARY"].includes(e.target.tagName);
+    return "jk ".includes(e.key) || (!!this.words && !this.root.hidden && this.panels.answers().includes(e.key));
+  }
+
   key(e) {
-    if (e.ctrlKey || e.altKey || e.metaKey || composing(e) || this.root.hidden) return;
     const field = e.target.tagName === "TEXTAREA" || e.target.tagName === "SELECT" || (e.target.tagName === "INPUT" && e.target.type === "text");
+    this.noteKey(e, field);
+    if (e.ctrlKey || e.altKey || e.metaKey || composing(e) || this.root.hidden) return;
     if (this.guard.held()) {
       const lets = !e.repeat && (e.key === "Escape" || (e.key === "Enter" && !this.guard.writing()));
       if (lets || e.key === "Enter" || e.key === " ") e.preventDefault();
