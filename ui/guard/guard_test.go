@@ -104,14 +104,12 @@ func TestNoAnswerToWhatHasNotStood(t *testing.T) {
 				touched, held = now, true
 			case "key":
 				s.Meant = rapid.Bool().Draw(t, "meant")
-			case "wrote":
-				s.Meant = true
 			case "release":
 				s.Act = rapid.SampledFrom([]Act{Click, Escape, Enter}).Draw(t, "act")
 			case "answer":
 				s.Repeated = rapid.Bool().Draw(t, "repeated")
 			}
-			if s.Do == "key" || s.Do == "wrote" {
+			if s.Do == "key" {
 				if now-last >= Pause.Milliseconds() {
 					first, spoilt = now, false
 				}
