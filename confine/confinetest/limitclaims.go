@@ -131,6 +131,12 @@ var bombs = []bomb{
 		"libc.mmap.restype = ctypes.c_void_p\nn = N * 256\np = libc.mmap(None, ctypes.c_size_t(n * 2 * mib), 1, 0x4022, -1, ctypes.c_long(0))\n" +
 			"libc.madvise(ctypes.c_void_p(p), ctypes.c_size_t(n * 2 * mib), 15)\nfor i in range(n): ctypes.string_at(p + i * 2 * mib, 1)\nhold()",
 		"800", "20", confine.MemoryLimit, ""},
+	// What the kernel keeps of mappings that nobody touches, of which each fork makes as many.
+	{"Mappings", memory(256 * mib),
+		"libc.mmap.restype = ctypes.c_void_p\np = libc.mmap(None, ctypes.c_size_t(1 << 29), 0, 0x4022, -1, ctypes.c_long(0))\n" +
+			"for i in range(0, 1 << 17, 2):\n    if libc.mprotect(ctypes.c_void_p(p + i * 4096), ctypes.c_size_t(4096), 1): break\n" +
+			"for _ in range(N):\n    if os.fork() == 0: hold(); os._exit(0)\nhold()",
+		"60", "2", confine.MemoryLimit, ""},
 	{"Semaphores", memory(256 * mib),
 		"for _ in range(N):\n    if libc.semget(0, 32000, 0o600) < 0: raise OSError\nhold()",
 		"400", "20", confine.MemoryLimit, ""},

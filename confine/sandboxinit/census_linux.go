@@ -76,14 +76,17 @@ type census struct {
 	// inSockets is what they held when the kernel was asked last, unaccepted how many it did
 	// not tell of, and askedAt the memory of the host in use then.
 	inSockets, unaccepted, askedAt int64
-	before                         time.Duration // processor time of our dead children when the action began
-	stored                         int64         // bytes that other actions had left in memory
-	proc                           procReader
-	last                           int64     // the memory of the last count
-	counted                        time.Time // when that was
-	rapid                          bool      // it grows so that it would be over the limit at the next count
-	due                            time.Time // of the next count where the host's figure is enough until then; zero if not
-	stops                          bool      // processes may be stopped while they are counted
+	// inKernel is what the kernel kept of mappings when they were counted last, and kernelAt what
+	// it kept for everybody then.
+	inKernel, kernelAt int64
+	before             time.Duration // processor time of our dead children when the action began
+	stored             int64         // bytes that other actions had left in memory
+	proc               procReader
+	last               int64     // the memory of the last count
+	counted            time.Time // when that was
+	rapid              bool      // it grows so that it would be over the limit at the next count
+	due                time.Time // of the next count where the host's figure is enough until then; zero if not
+	stops              bool      // processes may be stopped while they are counted
 	// pids lists the processes of the action, nil if that fails, and segments sums
 	// their System V segments.
 	pids     func() []string
@@ -126,7 +129,7 @@ func newCensus(t wire.Totals, tmpfs []string, q *queues, s *shared) *census {
 	}
 	// A cell with segments in it serves no other action: none is there before.
 	c.before, c.stored, c.hostBefore, c.usedBefore, c.counted = deadCPU(), c.files(), c.host(), c.hostUsed(), time.Now()
-	c.askedAt = c.usedBefore
+	c.askedAt, c.kernelAt = c.usedBefore, c.hostKernel()
 	c.exact = exactCount{held: c.hostHeld(), at: c.counted, cost: censusHurry}
 	return c
 }
@@ -308,8 +311,51 @@ func (c *census) count(pids []string, halt func()) usage {
 		own, largest = own+mine, max(largest, mine)
 		shared += sumFields(status, []string{"RssShmem:"})
 	}
-	u.memory, u.least = own+c.withUnseen(dirs, own, shared, halt), objects+largest
+	kept := c.keptByKernel(dirs, halt)
+	u.memory, u.least = own+kept+c.withUnseen(dirs, own, shared, halt), objects+kept+largest
 	return u
+}
+
+// mappingSize is what the kernel keeps of a mapping, with its share of their tree.
+const mappingSize = 208
+
+// hostKernel is the memory of the host that its kernel keeps of things and cannot give back.
+func (c *census) hostKernel() int64 { return c.proc.sum("/proc/meminfo", "SUnreclaim:") }
+
+// keptByKernel sums what the kernel keeps of mappings, also of those that nobody touches: a
+// process may have 65,530 of them, and a fork as many. No figure of a process tells how many, and
+// to count them takes long, so that they are counted when the host's kernel has come to keep a
+// quarter of the limit more.
+func (c *census) keptByKernel(dirs []string, halt func()) int64 {
+	now := c.hostKernel()
+	if now-c.kernelAt <= c.totals.Memory/4 {
+		c.kernelAt = min(c.kernelAt, now)
+		return c.inKernel
+	}
+	if halt != nil && c.mayHoldUp(dirs) {
+		halt()
+	}
+	c.inKernel, c.kernelAt = 0, now
+	for _, dir := range dirs {
+		if c.inKernel > c.totals.Memory {
+			break
+		}
+		c.inKernel += mappingSize * linesOf(dir+"/maps", (c.totals.Memory-c.inKernel)/mappingSize)
+	}
+	return c.inKernel
+}
+
+// linesOf counts the lines of a file, until there are more than most.
+func linesOf(path string, most int64) (n int64) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); n <= most && lines.Scan(); {
+		n++
+	}
+	return n
 }
 
 // ofOne is what a process holds for itself. Page tables are: reading a byte of every 2 MiB
@@ -356,7 +402,7 @@ func (c *census) exactMemory(pids []string, patient func() bool) (memory int64, 
 			return own, true // it costs more the more there is
 		}
 	}
-	return own + c.withUnseen(dirs, own, shared, nil), true
+	return own + c.inKernel + c.withUnseen(dirs, own, shared, nil), true
 }
 
 // withUnseen is shared memory with what no process shows: pages of a shared mapping
