@@ -10,6 +10,7 @@ import (
 
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/bounds"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/manifest"
 )
@@ -100,7 +101,25 @@ func CustomTool(cfg *config.Config, d Derived, own map[string]sandboxprofile.Rig
 	c.Paths.Cwd, c.AllPaths.Cwd = c.Dir, c.Dir
 	allow, set := toolVariables(cfg, t)
 	c.Environ = environ(allow, set, d, c.Profile)
+	c.Lends = lends(d, c)
 	return c, nil
+}
+
+// lends reports whether a tool that nobody is asked about has more than every command has unasked. What
+// calls may put in the place of a file that it starts would have that, too.
+func lends(d Derived, c manifest.Config) bool {
+	unasked := func(p sandboxprofile.Profile, withheld, unchanged []string) tools.Plan {
+		kept := map[string]sandboxprofile.Rights{}
+		for _, dir := range unchanged {
+			kept[dir] = p.Rights(dir) &^ sandboxprofile.Write
+		}
+		maps.Copy(kept, none(withheld))
+		p = without(p, kept)
+		p.Network.Terminated = nil
+		return tools.Plan{Profile: p, Action: sandboxprofile.Action{Exec: &sandboxprofile.Program{}}}
+	}
+	commands := bounds.BoundaryOf(unasked(d.Programs, d.paths.AskedReads(), d.paths.Unnamed()))
+	return !bounds.BoundaryOf(unasked(c.Profile, c.Withheld, c.Unchanged)).Within(commands.Text())
 }
 
 // none gives no rights to any of the directories.

@@ -223,6 +223,11 @@ func Beyond(files []string) string {
 	return "it reaches beyond the workspace, and starts what calls may change: " + strings.Join(files, ", ")
 }
 
+// Lends is the same of a tool that has more than every command has unasked.
+func Lends(files []string) string {
+	return "it has what other calls do not have unasked, and starts what calls may change: " + strings.Join(files, ", ")
+}
+
 // forOnce is a request whose answer holds for one call, since it starts more than is held.
 func forOnce(r *approval.Request, why string) *approval.Request {
 	if r == nil {

@@ -378,3 +378,58 @@ func TestUntrustedPathsNeverLoosen(t *testing.T) {
 		}
 	}
 }
+
+// TestAToolLendsNothing: a tool that nobody is asked about, and that has what no command has unasked,
+// starts nothing that calls may change: the host or the directory would be theirs.
+func TestAToolLendsNothing(t *testing.T) {
+	s := newMergeSite(t)
+	s.put("status.sh", "#!/bin/sh\n")
+	s.put("../fixed/status.sh", "#!/bin/sh\n")
+	s.put("sub/f", "")
+	const changed, fixed = "[./status.sh]", "[%W/../fixed/status.sh]"
+	for _, x := range []struct {
+		name, command, network, sandbox string
+		asks                            bool
+	}{
+		{"a host", changed, "{allow: [b.example.org]}", "paths: {workspace: rw}", true},
+		{"a host, for the program's operand", "[sh, status.sh]", "{allow: [b.example.org]}", "paths: {workspace: rw}", true},
+		{"a port", changed, "{expose: [8080]}", "paths: {workspace: rw}", true},
+		{"a directory that asks before a read", changed, "none", "paths: {workspace: rw, sub: ro}", true},
+		{"a directory that asks before a write", changed, "none", "paths: {workspace: rw, other: rw}", true},
+		{"nothing", changed, "none", "paths: {workspace: rw}", false},
+		{"no more than commands have", changed, "{allow: [a.example.org]}", "paths: {workspace: rw}, env: {allow: [PATH]}, limits: {pids: 30}", false},
+		{"a host for what no call changes", fixed, "{allow: [b.example.org]}", "paths: {workspace: rw, fixed: ro}", false},
+		{"a host for a program of no table", "[npx, -y, some-server]", "{allow: [b.example.org]}", "paths: {workspace: rw}", true},
+		{"a directory for what no call changes", fixed, "none", "paths: {workspace: rw, fixed: ro, other: rw, sub: ro}", false},
+	} {
+		l, ok := s.layer(config.TierUser, true, tierText{
+			"sandbox.paths": "{workspace: {root: %W, mode: rw, write_approval: false}, fixed: {root: %W/../fixed, mode: ro}," +
+				" sub: {root: %W/sub, mode: ro, read_approval: true}, other: {root: %W/../other, mode: rw, write_approval: true}}",
+			"shell.network": "{allow: [a.example.org, c.example.org]}",
+			"tools":         "{mine: {command: " + x.command + ", approval: {required: false}, sandbox: {network: " + x.network + ", " + x.sandbox + "}}}",
+			"mcp":           "{servers: {mine: {command: " + x.command + ", network: " + x.network + ", sandbox: {" + x.sandbox + "}}}}",
+		})
+		if !ok {
+			t.Fatalf("%s: the file does not load", x.name)
+		}
+		c, ok := s.merged(l)
+		if !ok {
+			t.Fatalf("%s: nothing is merged", x.name)
+		}
+		r, d, err := assemble.Tools(c, nil, assemble.Options{Uncached: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := r.Plan(tools.Call{Tool: "mine", Args: map[string]any{}})
+		if err != nil || (p.Request != nil) != x.asks || (p.Reach.Exact != "") != x.asks {
+			t.Errorf("%s: the tool: asks %t (%v), want %t; %q", x.name, p.Request != nil, err, x.asks, p.Reach.Exact)
+		}
+		servers, err := assemble.MCPServers(c, d, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = servers[0].Start(); (err != nil) != x.asks || err != nil && !strings.Contains(err.Error(), "calls may change") {
+			t.Errorf("%s: the server: %v", x.name, err)
+		}
+	}
+}

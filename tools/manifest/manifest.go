@@ -52,6 +52,8 @@ type Config struct {
 	Withheld []string
 	// Unchanged are those that it may change only then.
 	Unchanged []string
+	// Lends says that the program has what no other call has unasked: a host, or a directory.
+	Lends bool
 	// Denied is what a rule says against a command in that directory that is from a file
 	// above the one that defines the tool; nil is no rules.
 	Denied func(argv []string, dir string) error
@@ -173,10 +175,20 @@ func (t *tool) Plan(c tools.Call) (tools.Proposal, error) {
 		starts = append(starts, t.Starts(argv, t.Dir)...)
 	}
 	// What a program does with a credential it decides, also where it does not see it.
-	beyond := c.Beyond(profile, p.Plan.Action) || len(program.Secrets) > 0
+	beyond, why, counted := c.Beyond(profile, p.Plan.Action) || len(program.Secrets) > 0, tools.Beyond, starts
+	if t.Held || !beyond {
+		counted = vouched(starts)
+	}
+	if t.Lends && !beyond {
+		beyond, why = true, tools.Lends
+	}
 	if beyond {
-		if p.Changeable = t.AllPaths.Changeable(t.vouched(starts)); len(p.Changeable) > 0 && p.Request == nil {
-			p.Request, p.Cautions = t.question(args, argv), []string{tools.Beyond(p.Changeable)}
+		p.Changeable = t.AllPaths.Changeable(counted)
+	}
+	if len(p.Changeable) > 0 {
+		p.Reach.Exact = why(p.Changeable)
+		if p.Request == nil {
+			p.Request, p.Cautions = t.question(args, argv), []string{p.Reach.Exact}
 		}
 	}
 	paths := t.AllPaths
@@ -188,10 +200,11 @@ func (t *tool) Plan(c tools.Call) (tools.Proposal, error) {
 	return p.Hold(p), nil
 }
 
-// vouched are the files that count as started. Who configures a server vouches for a program
-// that no table knows: it could be started nowhere else, and is not asked about.
-func (t *tool) vouched(starts []tools.Started) []tools.Started {
-	return slices.DeleteFunc(slices.Clone(starts), func(s tools.Started) bool { return t.Held && s.Anything && s.Doubtful })
+// vouched are the files that count as started of a program that no table knows, where who configures it
+// vouches for it: a server could be started nowhere else, and is not asked about; a tool that has a host or
+// a directory of its own, and nothing beyond, was given that for this program.
+func vouched(starts []tools.Started) []tools.Started {
+	return slices.DeleteFunc(slices.Clone(starts), func(s tools.Started) bool { return s.Anything && s.Doubtful })
 }
 
 // program resolves the executable and pins what the run stands on, the files of

@@ -62,7 +62,7 @@ func (s *Server) Start() (tools.Proposal, error) {
 		return p, fmt.Errorf("mcp server %s: %w", s.Name, err)
 	}
 	if len(p.Changeable) > 0 {
-		return p, fmt.Errorf("mcp server %s: %s; put it where tools cannot write, such as below a path with mode: ro", s.Name, tools.Beyond(p.Changeable))
+		return p, fmt.Errorf("mcp server %s: %s; put it where tools cannot write, such as below a path with mode: ro", s.Name, p.Reach.Exact)
 	}
 	p.Plan.Tool = s.ProcessName()
 	p.Plan.Background = true
