@@ -72,7 +72,6 @@ type census struct {
 	queues  *queues  // of sockets, nil where the kernel does not tell
 	sockets int64    // at the last count, and as many as there can be where we cannot look
 	closed  int64    // of those
-	waiting int64    // what waits to be received or accepted: sockets, perhaps
 	// inSockets is what they held when the kernel was asked last, unaccepted how many it did
 	// not tell of, and askedAt the memory of the host in use then.
 	inSockets, unaccepted, askedAt int64
