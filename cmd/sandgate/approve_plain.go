@@ -46,7 +46,8 @@ type prompt struct {
 	// asking is the question that comes once an answer counts, which is when due fires.
 	asking string
 	due    <-chan time.Time
-	asked  int // questions
+	asked  int  // questions
+	told   bool // why the question does not come yet
 	// early is a line of a script that came before there was a request for it.
 	early *inputLine
 }
@@ -128,8 +129,7 @@ func (p *prompt) typed(ctx context.Context, l inputLine) error {
 		fmt.Fprint(p.out, "that line was for the request that has ended; an empty line goes on: ")
 	case len(p.waiting) == 0:
 	case p.asking != "":
-		p.guard.Moved(now)
-		fmt.Fprint(p.out, "that line came too soon after the request\n")
+		return p.pause()
 	case l.prompted != p.input.prompted.Load():
 		fmt.Fprint(p.out, "that line came before the request; answer it now: ")
 	case !p.guard.Answer(now, now, false):
@@ -217,14 +217,16 @@ func (p *prompt) ask(question string) error {
 	p.asked++
 	p.guard.Look(p.now(), string(p.shown.ID), strconv.Itoa(p.asked))
 	p.asking = question
-	if p.input.interactive {
+	p.told = false
+	if p.input.interactive { // nobody knows whether somebody is typing, until they have paused
+		p.guard.Key(p.now(), p.now(), false)
 		p.due = time.After(p.guard.Due() - p.now())
 		return nil
 	}
 	return p.put()
 }
 
-// put writes the question, when what was typed before it has been dropped. This program can stand
+// put writes the question, when nothing has been typed for a while. This program can stand
 // still at any moment, and read late what was typed early. What it reads after this was typed after this.
 func (p *prompt) put() error {
 	if p.asking == "" { // its request has ended
@@ -234,11 +236,25 @@ func (p *prompt) put() error {
 		p.due = time.After(wait)
 		return nil
 	}
-	if err := p.input.begin(); err != nil {
+	switch typed, err := p.input.begin(); {
+	case err != nil:
 		return withStatus(exitInternal, fmt.Errorf("drop what was typed ahead: %w", err))
+	case typed:
+		return p.pause()
 	}
 	fmt.Fprint(p.out, p.asking)
 	p.asking = ""
+	return nil
+}
+
+// pause puts the question off: somebody types.
+func (p *prompt) pause() error {
+	p.guard.Key(p.now(), p.now(), false)
+	if !p.told {
+		fmt.Fprint(p.out, wasTyping)
+	}
+	p.told = true
+	p.due = time.After(p.guard.Due() - p.now())
 	return nil
 }
 
@@ -363,15 +379,18 @@ func readLines(r io.Reader) *lineReader {
 	return l
 }
 
-// begin drops what was typed and has not been read. All that is read from now on was typed later.
-func (l *lineReader) begin() error {
+// begin begins a question, unless something was typed and has not been read: that is dropped, and there
+// is no question. All that is read after it begins was typed later.
+func (l *lineReader) begin() (typed bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.prompted.Add(1)
-	if !l.interactive {
-		return nil
+	if l.interactive {
+		typed, err = dropTyped(l.tty)
 	}
-	return flushInput(l.tty)
+	if !typed && err == nil {
+		l.prompted.Add(1)
+	}
+	return typed, err
 }
 
 func (l *lineReader) readTerminal() {

@@ -1,13 +1,8 @@
 package main
 
-import (
-	"os"
+import "golang.org/x/sys/unix"
 
-	"golang.org/x/sys/unix"
-)
+const getTermios, setTermios = unix.TCGETS, unix.TCSETS
 
-// flushInput drops what was typed at a terminal and has not been read.
-func flushInput(tty *os.File) error {
-	_, err := onTerminal(tty, func(fd int) (any, error) { return nil, unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH) })
-	return err
-}
+// flush drops what was typed at a terminal and has not been read.
+func flush(fd int) error { return unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH) }

@@ -2,15 +2,12 @@
 
 package main
 
-import (
-	"os"
+import "golang.org/x/sys/unix"
 
-	"golang.org/x/sys/unix"
-)
+const getTermios, setTermios = unix.TIOCGETA, unix.TIOCSETA
 
-// flushInput drops what was typed at a terminal and has not been read.
-func flushInput(tty *os.File) error {
+// flush drops what was typed at a terminal and has not been read.
+func flush(fd int) error {
 	const queue = 1 // FREAD, sys/fcntl.h: what is to be read
-	_, err := onTerminal(tty, func(fd int) (any, error) { return nil, unix.IoctlSetPointerInt(fd, unix.TIOCFLUSH, queue) })
-	return err
+	return unix.IoctlSetPointerInt(fd, unix.TIOCFLUSH, queue)
 }

@@ -21,8 +21,8 @@ import (
 // ttyPrompter asks the person at the controlling terminal. It never reads
 // standard input, which belongs to the program, so nothing that is piped into
 // `sandgate run` can be taken for an answer. Under the rule of ui/guard it asks only once
-// the request has stood for long enough, and drops what was typed until then: a line that
-// was typed ahead was meant for something else.
+// the request has stood for long enough and nobody is typing: a line that was typed ahead, or only begun,
+// was meant for something else.
 type ttyPrompter struct {
 	mu   sync.Mutex // one question at a time
 	open func() (*os.File, error)
@@ -106,13 +106,21 @@ func (t *ttyPrompter) ask(ctx context.Context, tty *os.File, p approval.Pending)
 
 // read asks as soon as an answer counts, and takes a line that was typed after that.
 func (t *ttyPrompter) read(ctx context.Context, tty *os.File, question string) (string, error) {
-	select {
-	case <-time.After(t.guard.Due() - t.now()):
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
-	if err := flushInput(tty); err != nil {
-		return "", fmt.Errorf("drop what was typed ahead: %w", err)
+	for told, typed := false, true; typed; { // nobody knows whether somebody is typing, until they have paused
+		t.guard.Key(t.now(), t.now(), false)
+		select {
+		case <-time.After(t.guard.Due() - t.now()):
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+		var err error
+		if typed, err = dropTyped(tty); err != nil {
+			return "", fmt.Errorf("drop what was typed ahead: %w", err)
+		}
+		if typed && !told {
+			fmt.Fprint(fitted{tty}, wasTyping)
+			told = true
+		}
 	}
 	fmt.Fprint(tty, question)
 	line, err := bufio.NewReader(tty).ReadString('\n')

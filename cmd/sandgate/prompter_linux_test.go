@@ -318,3 +318,69 @@ func TestAQuestionTakesNoLineTypedAhead(t *testing.T) {
 		}
 	}
 }
+
+// TestALineThatWasBegunIsNoAnswer: who types a line as a question comes has its end answer nothing, however
+// slowly they type. The question comes once they have paused, says why, and the next line answers it.
+func TestALineThatWasBegunIsNoAnswer(t *testing.T) {
+	text := "make deploy"
+	typing := func(x *terminal, ask func()) {
+		for i, key := range text {
+			if i == 3 {
+				ask()
+			}
+			x.press(string(key))
+			time.Sleep(150 * time.Millisecond)
+		}
+		x.press("\n")
+	}
+	t.Run("question", func(t *testing.T) {
+		x := newTerminal(t, "xterm")
+		answered := make(chan string, 1)
+		typing(x, func() {
+			go func() {
+				line, err := confirmOn(x.slave, "throw it away?")
+				if err != nil {
+					line = err.Error()
+				}
+				answered <- line
+			}()
+		})
+		x.see("it comes when you pause")
+		x.see("(default n): ")
+		select {
+		case line := <-answered:
+			t.Fatalf("%q has answered", line)
+		default:
+		}
+		x.press("y\n")
+		if line := <-answered; line != "y" {
+			t.Errorf("%q instead of y", line)
+		}
+	})
+	t.Run("plain", func(t *testing.T) {
+		b := newCLIBench(t)
+		x := newTerminal(t, "dumb")
+		ended := x.approve(b, "--plain")
+		x.see("waiting for requests")
+		status := make(chan int, 1)
+		typing(x, func() {
+			go func() {
+				code, _, _ := b.call("ask", "words=begun")
+				status <- code
+			}()
+		})
+		x.see("it comes when you pause")
+		x.see("(an empty line denies): ")
+		select {
+		case code := <-status:
+			t.Fatalf("the end of a line has answered: status %d", code)
+		default:
+		}
+		x.press("y\n")
+		if code := <-status; code != exitOK {
+			t.Errorf("status %d after a line that counts: %q", code, x.output())
+		}
+		x.press("\x04")
+		<-ended
+	})
+}

@@ -147,6 +147,31 @@ func (w waitingInput) take(b []byte) (n int, got bool, err error) {
 	return readNow(w.tty, b)
 }
 
+// dropTyped drops what was typed and has not been read, and reports whether there was any, half a line too: a
+// terminal that waits for the end of a line shows that only in its other mode. What is dropped unseen leaves
+// the end of a line that somebody types, which is then a line by itself.
+func dropTyped(tty *os.File) (typed bool, err error) {
+	return onTerminal(tty, func(fd int) (typed bool, err error) {
+		lines, err := unix.IoctlGetTermios(fd, getTermios)
+		if err != nil {
+			return false, err
+		}
+		keys := *lines
+		keys.Lflag &^= unix.ICANON
+		keys.Cc[unix.VMIN], keys.Cc[unix.VTIME] = 1, 0
+		if err := unix.IoctlSetTermios(fd, setTermios, &keys); err != nil {
+			return false, err
+		}
+		if typed, err = readable(fd, &unix.Timeval{}); typed {
+			err = flush(fd)
+		}
+		return typed, errors.Join(err, unix.IoctlSetTermios(fd, setTermios, lines))
+	})
+}
+
+// wasTyping is what stands in place of a question while somebody types.
+const wasTyping = "\nwhat was typed before the question is dropped: it comes when you pause\n"
+
 // readNow reads what a terminal has, and waits for nothing.
 func readNow(tty *os.File, b []byte) (n int, got bool, err error) {
 	got, err = onTerminal(tty, func(fd int) (bool, error) { return readable(fd, &unix.Timeval{}) })
