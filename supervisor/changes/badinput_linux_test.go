@@ -1062,3 +1062,127 @@ func TestWhatComesBackComesFirst(t *testing.T) {
 	}
 	sh(t, ws, "test $(cat objects/o) = object; test -e zlast")
 }
+
+// TestLargeFilesThatWereOnlyTouchedSince: a second call, or a second look, does not make a call's rename of a large
+// file something that the call has made.
+func TestLargeFilesThatWereOnlyTouchedSince(t *testing.T) {
+	for _, calls := range []int{1, 2} {
+		ws := t.TempDir()
+		sh(t, ws, "head -c 2000000 /dev/zero > one; echo s > s")
+		w := open(t, t.TempDir()+"/s", ws, options)
+		begin := func() *Running {
+			r, err := w.Begin(Call{Session: "s", Tool: "shell", Started: time.Now()}, all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		end := func(r *Running) Record {
+			rec, err := r.End()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return rec
+		}
+		r := begin()
+		sh(t, ws, "mv one uno; echo t > s; echo new > n")
+		var records []Record
+		if calls == 2 {
+			records = append(records, end(r))
+			r = begin()
+		} else {
+			during(t, w, "t", func() {}) // somebody looks meanwhile
+		}
+		sh(t, ws, "chmod 600 uno; touch uno; echo u > s")
+		records = append(records, end(r))
+		u, err := w.Plan(records, []string{"s", "uno"})
+		if err != nil || len(u.Blocking(true)) != 1 || !strings.Contains(u.Blocking(true)[0].Conflict, "it was one") {
+			t.Errorf("%d calls: %+v, %v", calls, u, err)
+		}
+		if _, err := w.Apply(u, Call{Tool: "undo"}, true, here(w)); !errors.Is(err, ErrConflict) {
+			t.Errorf("%d calls: %v", calls, err)
+		}
+		if u, err = w.Plan(records, []string{"s", "n"}); err != nil || len(u.Blocking(false)) != 0 || len(u.Steps) != 2 {
+			t.Errorf("%d calls, what can be put back: %+v, %v", calls, u, err)
+		}
+		if st, err := os.Stat(ws + "/uno"); err != nil || st.Size() != 2000000 {
+			t.Errorf("%d calls: the file: %v", calls, err)
+		}
+	}
+}
+
+// TestOnlyDirectoriesAreLeftOut: a file or a link that is called like a directory which is made again is kept like
+// any other.
+func TestOnlyDirectoriesAreLeftOut(t *testing.T) {
+	for _, script := range []string{
+		"rm node_modules d/node_modules",
+		"echo other > node_modules; ln -sfn nowhere d/node_modules",
+		"rm -r d",
+		"echo made > e/node_modules",
+		"mv node_modules d/other",
+	} {
+		ws := t.TempDir()
+		sh(t, ws, "mkdir d e; echo mine > node_modules; ln -s e d/node_modules; mkdir -p f/node_modules; echo x > f/node_modules/x")
+		w := open(t, t.TempDir()+"/s", ws, options)
+		before := describe(ws)
+		rec := during(t, w, "s", func() { sh(t, ws, script) })
+		undo(t, w, rec, false)
+		if diff := cmp.Diff(before, describe(ws)); diff != "" {
+			t.Errorf("%s: %s", script, diff)
+		}
+	}
+	ws := t.TempDir()
+	sh(t, ws, "mkdir node_modules; echo x > node_modules/x; echo mine > a; mkdir b; echo mine > b/node_modules")
+	w := open(t, t.TempDir()+"/s", ws, options)
+	rec := during(t, w, "s", func() {
+		sh(t, ws, "echo y > node_modules/x; echo b > a; rm b/node_modules; mkdir b/node_modules; echo z > b/node_modules/z")
+	})
+	if len(rec.Changes) != 2 || rec.Changes[0].Path != "a" || rec.Changes[1].Path != "b/node_modules" || rec.Changes[1].After != nil {
+		t.Errorf("directories: %+v", rec.Changes)
+	}
+	if rec := during(t, w, "s", func() { sh(t, ws, "echo w > b/node_modules/z; echo c > a") }); len(rec.Changes) != 1 {
+		t.Errorf("afterwards: %+v", rec.Changes)
+	}
+}
+
+// TestALookWithoutDescriptors: a directory or a file that a look could not open for want of descriptors is not passed
+// over: what is in it would be lost, and the next look would take it for a call's work.
+func TestALookWithoutDescriptors(t *testing.T) {
+	ws := t.TempDir()
+	deep := strings.Repeat("d/", 40)
+	sh(t, ws, "mkdir -p "+deep+"; echo mine > "+deep+"f")
+	w := open(t, t.TempDir()+"/s", ws, options)
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, room := range []uint64{20, 30, 39} {
+		few := unix.Rlimit{Cur: uint64(len(open)) + room, Max: was.Max}
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
+			t.Fatal(err)
+		}
+		r, err := w.Begin(Call{Tool: "shell", Started: time.Now()}, all)
+		if e := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); e != nil {
+			t.Fatal(e)
+		}
+		if !errors.Is(err, unix.EMFILE) {
+			t.Errorf("room for %d: %v", room, err)
+		}
+		if r != nil {
+			_, _ = r.End()
+		}
+	}
+	before := describe(ws)
+	rec := during(t, w, "s", func() { sh(t, ws, "rm "+deep+"f") })
+	if len(rec.Changes) != 1 {
+		t.Errorf("with enough of them: %+v", rec.Changes)
+	}
+	undo(t, w, rec, false)
+	if diff := cmp.Diff(before, describe(ws)); diff != "" {
+		t.Errorf("undone: %s", diff)
+	}
+}

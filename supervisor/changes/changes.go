@@ -828,8 +828,11 @@ func (w *Workspace) tell(list []Change, whole bool) error {
 		}
 		info, _ := f.Stat() // before it is written to
 		err = appendLine(f, note)
-		dead := whole && unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
-		if dead && err == nil {
+		dead := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+		if dead && info != nil { // the line is no sign of its life: what a person changes before it ends is not the call's
+			_ = os.Chtimes(file, time.Time{}, info.ModTime())
+		}
+		if dead && whole && err == nil {
 			err = w.endDead(file, info)
 		}
 		if err = errors.Join(err, f.Close()); err != nil {
@@ -940,7 +943,12 @@ func readRunning(file string) (Record, error) {
 // then adds a later change to what has changed.
 func then(net map[Name]Change, c Change) {
 	if first, ok := net[c.Path]; ok {
-		c.Before, c.From = first.Before, ""
+		c.Before = first.Before
+		if c.Before != nil {
+			c.From = ""
+		} else if c.From == "" && oneFile(first.After, c.After) {
+			c.From = first.From
+		}
 	}
 	if c.Before == nil && c.After == nil || c.Before != nil && c.After != nil && c.Before.same(*c.After) {
 		delete(net, c.Path)

@@ -384,6 +384,9 @@ func TestWhatAKilledCallDidNot(t *testing.T) {
 	sh(t, ws, "echo chapter > new; echo mine > mine; rm gone")
 	r.file.Close() // and with it the lock
 	other := open(t, dir, ws, options)
+	if _, err := other.Plan(nil, nil); err != nil { // a look of somebody else is no sign of the call's life
+		t.Fatal(err)
+	}
 	during(t, other, "t", func() {})
 	records, err := other.Calls()
 	if err != nil || len(records) != 1 || !records[0].Interrupted {

@@ -234,10 +234,12 @@ func (l *look) run(root string, since int) error {
 		if _, known := l.now[name]; known || l.visited[name] {
 			continue
 		}
-		if dir := openBelow(fd, name); dir != nil {
-			l.fails(l.directory(dir, name))
+		dir, err := reach(fd, name)
+		if dir != nil {
+			err = l.directory(dir, name)
 			l.helping.Wait() // then all below it was visited
 		}
+		l.fails(err)
 		if l.err != nil {
 			break
 		}
@@ -334,7 +336,7 @@ func (w *Workspace) asStamped(top int, dir string) bool {
 		}
 		if f == nil {
 			if f = openBelow(top, dir); f == nil {
-				return false
+				return false // the look at it finds out why
 			}
 			defer f.Close()
 		}
@@ -349,19 +351,34 @@ func (w *Workspace) asStamped(top int, dir string) bool {
 // openBelow gives nil for what is no directory any more: the look at the one that it was in
 // says so.
 func openBelow(top int, name string) *os.File {
+	f, _ := reach(top, name)
+	return f
+}
+
+// reach is openBelow, and an error where it could not find out.
+func reach(top int, name string) (*os.File, error) {
 	fd, err := unix.Openat(top, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	for _, base := range strings.FieldsFunc(name, func(r rune) bool { return r == '/' }) {
 		if err != nil {
-			return nil
+			break
 		}
 		up := fd
 		fd, err = openDirectory(up, base)
 		_ = unix.Close(up)
 	}
-	if err != nil {
-		return nil
+	switch {
+	case exhausted(err):
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	case err != nil:
+		return nil, nil
 	}
-	return os.NewFile(uintptr(fd), name)
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// exhausted reports whether it is this process, or the machine, that could not open more. The look fails then: what it
+// passed over would be lost without a word, and the next look would take it for something that a call has made.
+func exhausted(err error) bool {
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM)
 }
 
 // passedOver reports whether the name, or a directory that it lies in, is left out.
@@ -369,6 +386,19 @@ func (l *look) passedOver(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.passes(name)
+}
+
+// passedOverKnown is passedOver of a name of the tree: what is no directory is never left out by its name.
+func (l *look) passedOverKnown(name string) bool {
+	if e, known := l.w.tree[name]; known && !e.IsDir() {
+		return l.passedOver(path.Dir(name)) || !l.in(name)
+	}
+	return l.passedOver(name)
+}
+
+func isDirectoryAt(dir int, base string) bool {
+	var st unix.Stat_t
+	return unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
 }
 
 func (l *look) passes(name string) bool {
@@ -406,7 +436,7 @@ func (l *look) directory(dir *os.File, below string) error {
 	paths := make([]string, 0, len(names)) // of those that are looked at
 	for _, base := range names {
 		switch name := prefix + base; {
-		case l.leftOut(base):
+		case l.leftOut(base) && isDirectoryAt(fd, base): // a file or a link of that name is somebody's
 			l.apart("", "")
 		case !l.in(name):
 			told = false // another call may change it
@@ -424,6 +454,11 @@ func (l *look) directory(dir *os.File, below string) error {
 		}
 		if st.Mode&unix.S_IFMT != unix.S_IFDIR && !l.all && slices.Contains(l.writing, lettersIn(base)) {
 			paths[i] = "" // of an undo that is under way: it would be brought back with another call
+			continue
+		}
+		if st.Mode&unix.S_IFMT == unix.S_IFDIR && l.leftOut(base) { // a moment ago it was none
+			l.apart("", "")
+			paths[i] = ""
 			continue
 		}
 		if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 {
@@ -476,8 +511,8 @@ func (l *look) notThere(below string, paths []string) (told bool) {
 	for base := range l.w.below[below].names() {
 		switch name := path.Join(below, base); {
 		case there[name]:
-		case l.passedOver(name):
-			told = told && l.leftOut(base)
+		case l.passedOverKnown(name):
+			told = told && l.leftOut(base) && l.w.tree[name].IsDir()
 		default:
 			l.gone(name)
 		}
@@ -497,6 +532,9 @@ func (l *look) name(dir int, base, name string, st *unix.Stat_t) (known bool, er
 			return known, nil
 		}
 		fd, err := openDirectory(dir, base)
+		if exhausted(err) {
+			return known, &fs.PathError{Op: "open", Path: name, Err: err}
+		}
 		if e.Unkept = l.closed(name, st, err); err != nil || e.Unkept != "" {
 			_ = unix.Close(fd)
 			l.apart(name, e.Unkept)
@@ -575,7 +613,7 @@ func (l *look) gone(name string) {
 
 func (l *look) goneBelow(name string) {
 	for base := range l.w.below[name].names() {
-		if below := path.Join(name, base); l.passedOver(below) {
+		if below := path.Join(name, base); l.passedOverKnown(below) {
 			l.forgotten(below)
 		} else {
 			l.gone(below)
@@ -615,6 +653,9 @@ func (l *look) keep(dir int, base string, e *Entry) error {
 	}
 	// A FIFO may stand there by now: never wait for one.
 	fd, err := unix.Openat(dir, base, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if exhausted(err) {
+		return err
+	}
 	if err != nil {
 		e.Unkept = "not readable: " + err.Error()
 		return nil

@@ -130,7 +130,10 @@ func plan(records []Record, paths []string, now tree) (u Undo) {
 					s.dir = e
 				}
 			}
-			s.Now, s.had = c.After, c.From
+			if c.From != "" || !oneFile(s.Now, c.After) { // a later call that has only touched it has renamed it no less
+				s.had = c.From
+			}
+			s.Now = c.After
 		}
 		if took {
 			u.Records = append(u.Records, r.ID)
@@ -204,6 +207,11 @@ func (u *Undo) renameBack() {
 			s.Conflict, s.Final = s.Conflict+"; it would be gone for good, since it is not kept ("+s.Now.Unkept+"): move it away yourself", true
 		}
 	}
+}
+
+// oneFile reports whether both are the same file, whatever has become of it.
+func oneFile(a, b *Entry) bool {
+	return a != nil && b != nil && a.Seen.Dev == b.Seen.Dev && a.Seen.Ino == b.Seen.Ino
 }
 
 // withItsDirectories has the directories come back, or stay, that a name lies in which somebody has put there
