@@ -76,6 +76,12 @@ func LooksSecret(text string) bool {
 	return secretSetting().MatchString(text) || r.String(text) != text
 }
 
+// HoldsToken reports whether the log would not keep something of a text, comments included.
+func HoldsToken(text string) bool {
+	r, err := secretRules()
+	return err != nil || r.String(text) != text
+}
+
 // secretNames are the ends of names of secrets, in lower case. A text without any of them
 // gives a value to none.
 var secretNames = []string{"password", "passwd", "passphrase", "secret", "token", "apikey", "api_key", "_auth", "accesskey", "access_key"}

@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"syscall"
 
 	"github.com/sandgate/sandgate/assemble"
@@ -93,13 +96,34 @@ func fileLooksSecret(path string, left *int64) (bool, error) {
 
 // looksSecret takes the bytes of a binary file, or of a text of two bytes a character, for text as well.
 func looksSecret(b []byte) bool {
-	b = bytes.ToValidUTF8(b, []byte{' '}) // what is none would seem to be redacted
+	b = bytes.ReplaceAll(bytes.ToValidUTF8(b, []byte{' '}), []byte("\ufeff"), []byte{' '}) // what is none would seem to be redacted
 	if bytes.IndexByte(b, 0) < 0 {
-		return assemble.LooksSecret(string(b))
+		return textLooksSecret(string(b))
 	}
-	return assemble.LooksSecret(string(bytes.ReplaceAll(b, []byte{0}, nil))) ||
-		assemble.LooksSecret(string(bytes.ReplaceAll(b, []byte{0}, []byte{'\n'})))
+	return textLooksSecret(string(bytes.ReplaceAll(b, []byte{0}, nil))) ||
+		textLooksSecret(string(bytes.ReplaceAll(b, []byte{0}, []byte{'\n'})))
 }
+
+// textLooksSecret takes a token in a comment for one, too, and knows private keys in the forms of programs.
+func textLooksSecret(text string) bool {
+	return assemble.LooksSecret(text) || assemble.HoldsToken(text) || privateKey.MatchString(text) ||
+		slices.ContainsFunc(encodedPEM.FindAllString(text, -1), func(begin string) bool {
+			b, _ := base64.RawStdEncoding.DecodeString(begin[:len(begin)/4*4])
+			return bytes.Contains(b, []byte("PRIVATE"))
+		})
+}
+
+var (
+	// privateKey is of WireGuard, age, GnuPG, PuTTY, and a JSON web key.
+	privateKey = regexp.MustCompile(`(?:PrivateKey|PresharedKey)[ \t]*=[ \t]*[A-Za-z0-9+/]{43}=` +
+		`|AGE-SECRET-KEY-1[0-9A-Z]{20}` +
+		`|\((?:[0-9]+:)?(?:protected-)?private-key[ \n\r(]` +
+		`|\((?:11:private-key|21:protected-private-key)` +
+		`|PuTTY-User-Key-File-[0-9]+:` +
+		`|"d"[ \t\r\n]*:[ \t\r\n]*"[A-Za-z0-9_-]{40}`)
+	// encodedPEM is base64 of "-----BEGIN ", as the files of kubectl have it.
+	encodedPEM = regexp.MustCompile(`LS0tLS1CRUdJTi[A-Za-z0-9+/]{10,50}`)
+)
 
 // isKey reports whether a file is a private key or holds some, in a form that is no text: stores of Java and
 // KeePass; DER of keys (PKCS #1 and #8, SEC 1) and PKCS #12 begin with a version, and certificates do not.

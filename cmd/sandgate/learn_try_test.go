@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"encoding/base64"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,6 +60,20 @@ func TestSecretsThatAreNoPlainText(t *testing.T) {
 		"creds.db":      {"SQLite format 3\x00\x10\x00tokenghp_\x00ghp_0123456789abcdefghijABCDEFGHIJ012345\x01", true},
 		"config.json":   {`{"auths":{"r.example":{"auth":"dXNlcjpodW50ZXIy"}}}`, true},
 		"too-large":     {"", true},
+		"commented":     {"# the old one:\n#token=ghp_0123456789abcdefghijABCDEFGHIJ012345\n", true},
+		"bom":           {"\ufeffpassword=hunter2hunter2\n", true},
+		"wg.conf":       {"[Interface]\nPrivateKey = " + strings.Repeat("a", 43) + "=\n", true},
+		"age.txt":       {"AGE-SECRET-KEY-1" + strings.Repeat("Q", 58) + "\n", true},
+		"kube.yml":      {"client-key-data: " + base64.StdEncoding.EncodeToString([]byte("-----BEGIN RSA PRIVATE KEY-----\nMII")) + "\n", true},
+		"kube-ec.yml":   {"client-key-data: " + base64.StdEncoding.EncodeToString([]byte("-----BEGIN EC PRIVATE KEY-----\nMII")) + "\n", true},
+		"gpg.key":       {"Created: 20240101T000000\nKey: (private-key (rsa (n #00#)))\n", true},
+		"gpg-old.key":   {"(21:protected-private-key(3:rsa(1:n3:abc)))", true},
+		"putty":         {"PuTTY-User-Key-File-3: ssh-ed25519\n", true},
+		"jwk":           {`{"kty": "EC", "d": "` + strings.Repeat("x", 43) + `"}`, true},
+		"ca.yml":        {"certificate-authority-data: " + base64.StdEncoding.EncodeToString([]byte("-----BEGIN CERTIFICATE-----\nMIIC")) + "\n", false},
+		"wg-public":     {"[Peer]\nPublicKey = " + strings.Repeat("a", 43) + "=\n", false},
+		"comment":       {"# no token is needed here: password = example\n", false},
+		"bom-plain":     {"\ufeffjobs=4\n", false},
 		"public.der":    {"0\x82\x01\x0a0\x82\x01\x00" + public, false},
 		"binary":        {"\x7fELF\x02\x01\x01\x00" + strings.Repeat("\x00nothing\x01", 1000), false},
 		"settings.json": {`{"auth": "basic", "jobs": 4}`, false},
