@@ -174,11 +174,16 @@ func (p *prompt) choose(ctx context.Context, text string) error {
 		pattern := offer.Pattern()
 		p.pattern.Pattern = &pattern
 	}
-	p.unread.told = true // it is the first of the notes
-	fmt.Fprintf(p.out, "%s\n", present.RememberedSentence(&p.shown, offer, scope, false))
+	said := string(present.RememberedSentence(&p.shown, offer, scope, false)) + "\n"
 	for _, note := range present.OfferNotes(&p.shown, offer, false) {
-		fmt.Fprintln(p.out, note.Words())
+		said += string(note.Words()) + "\n"
 	}
+	if scrolled(p.out, said) > 0 {
+		p.pattern = nil
+		return p.again("this screen has no room for the sentence that would hold, so nothing is remembered of it here\n")
+	}
+	p.unread.told = true // it is the first of the notes
+	fmt.Fprint(p.out, said)
 	return p.askToRemember()
 }
 

@@ -264,12 +264,18 @@ func (a *app) tellDraft(d *changes.Draft, f runFlags) error {
 		return err
 	}
 	text, n := listDraft(d, plans, cfg)
-	fmt.Fprint(a.err, fit(a.err, text))
 	if n == 0 {
+		fmt.Fprint(a.err, fit(a.err, text))
 		return dropDraft(d)
 	}
-	said := fmt.Sprintf("sandgate: %s in draft %s, and nothing in the workspace yet", plural(n, "name", "names"), d.ID)
 	tty := personAt(a.err)
+	if tty != nil {
+		// The program may have left the cursor anywhere: nothing of it stands beside or below what is listed.
+		fmt.Fprint(tty, "\x1b[m\r\n\x1b[J")
+		text = "sandgate: the command has ended; its draft would change\n" + text
+	}
+	fmt.Fprint(a.err, fit(a.err, text))
+	said := fmt.Sprintf("sandgate: %s in draft %s, and nothing in the workspace yet", plural(n, "name", "names"), d.ID)
 	if tty == nil {
 		said += ": `sandgate review` has show, keep and drop"
 	}

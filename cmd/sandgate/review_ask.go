@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/supervisor/changes"
 )
@@ -27,7 +28,7 @@ func (a *app) askAboutDraft(tty *os.File, d *changes.Draft, cfg *config.Config, 
 	defer end()
 	defer context.AfterFunc(ctx, func() { tty.Close() })() // it ends the read
 	p := newTTYPrompter()
-	unseen := scrolled(tty, listed)
+	unseen, told := scrolled(tty, listed), false
 	for round := 0; ; round++ {
 		p.guard.Look(p.now(), d.ID, strconv.Itoa(round))
 		answer, err := p.read(ctx, tty, draftQuestion)
@@ -42,17 +43,25 @@ func (a *app) askAboutDraft(tty *os.File, d *changes.Draft, cfg *config.Config, 
 		switch {
 		case pasted:
 			fmt.Fprintln(tty, "several lines at once are no answer")
+			if _, err := dropTyped(tty); err != nil {
+				return withStatus(exitInternal, err)
+			}
 		case answer == "v" || answer == "view":
-			unseen = 0
 			var b bytes.Buffer
 			for i, plan := range plans {
 				printDraft(&b, d.Roots[i], plan, cfg, true)
 			}
 			fmt.Fprint(fitted{tty}, b.String())
+			unseen = scrolled(tty, b.String())
 		case (answer == "k" || answer == "keep") && counts:
 			if unseen > 0 {
-				fmt.Fprintf(tty, "%d lines of the list have scrolled off the screen: v shows them with what the files hold; the same answer again keeps all of it\n", unseen)
+				fmt.Fprintf(tty, "%d lines have scrolled off the screen, and `sandgate review show` has them all; the same answer again keeps all of it\n", unseen)
 				unseen = 0
+				continue
+			}
+			if what := unshownOf(plans); what != "" && !told {
+				fmt.Fprintf(fitted{tty}, "the same answer again keeps it unread: no screen shows %s\n", what)
+				told = true
 				continue
 			}
 			var shown [][]changes.Step
@@ -93,6 +102,25 @@ func (a *app) keepListed(d *changes.Draft, f runFlags, shown [][]changes.Step) e
 	}
 	fmt.Fprintf(a.err, "sandgate: kept %s\n", plural(n, "name", "names"))
 	return dropDraft(d)
+}
+
+// maxLooked is how many names are looked at before a draft is kept.
+const maxLooked = 500
+
+// unshownOf is what of a draft no screen shows, however much was read; "" is nothing.
+func unshownOf(plans []changes.DraftPlan) string {
+	looked := 0
+	for _, p := range plans {
+		for _, s := range p.Steps {
+			if looked++; looked > maxLooked {
+				return fmt.Sprintf("what more than %d names hold", maxLooked)
+			}
+			if _, whole := changedLines(p.Content, s); !whole {
+				return "all that " + approval.EscapeName(pathOf(s)) + " holds"
+			}
+		}
+	}
+	return ""
 }
 
 // moreToRead reports whether another line comes right behind the first, as in a text that is pasted.

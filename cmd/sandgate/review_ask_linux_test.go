@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -44,8 +45,13 @@ func TestPageADraftIsAskedAbout(t *testing.T) {
 	d.types("echo status $?")
 	d.see("status 3")
 
-	run("echo two > a")
+	// What the program has drawn stands neither beside our words nor below them, and above them with a line between.
+	run("printf \"\\033[2J\\033[7;1Hfor''ged\\033[1;1Hleft\"; echo two > a")
+	d.see("left sandgate: the command has ended")
 	d.see("[k]eep it")
+	if strings.Contains(d.text(), "forged") {
+		t.Error(d.text())
+	}
 	d.types("d")
 	d.see("dropped; the workspace is as it was")
 	draft("0")
@@ -84,13 +90,31 @@ func TestPageADraftIsAskedAbout(t *testing.T) {
 	d.see("kept 60 names")
 	stands("many60", "x\n")
 
+	run("head -c 3000 /dev/urandom > binary")
+	d.see("[k]eep it")
+	d.types("k")
+	d.see("no screen shows all that binary holds [k]eep it")
+	stands("binary", "")
+	d.types("d")
+	d.see("dropped; the workspace is as it was")
+
+	run("seq 3000 > long")
+	d.see("[k]eep it")
+	d.types("v")
+	d.see("+3000 [k]eep it")
+	d.types("k")
+	d.see("keeps all of it [k]eep it")
+	stands("long", "")
+	d.types("d")
+	d.see("dropped; the workspace is as it was")
+
 	run("echo five > a")
 	d.see("[k]eep it")
 	if err := os.WriteFile(filepath.Join(d.dir, "a"), []byte("person\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	d.types("k")
-	d.see("was changed after the question was shown; nothing was done")
+	d.see("was changed after the question")
 	draft("1")
 	stands("a", "person\n")
 }
