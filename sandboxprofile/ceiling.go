@@ -108,11 +108,20 @@ type Ceiling struct {
 	// Withheld are directories that the profile of the call leaves out, since nobody was
 	// asked whether they may be read.
 	Withheld []string `json:"withheld,omitempty"`
+	// EmptyHome: nothing is written to the private directories that no other call finds again. A program
+	// takes orders from HOME (.gitconfig, .curlrc), and those that another one has put there are nobody's.
+	EmptyHome bool `json:"empty_home,omitempty"`
+}
+
+// Fleeting are the scratch directories that do not outlive a call, HOME above all: a start-up file or a git
+// configuration that one call leaves there would decide what the next one runs.
+func (p Profile) Fleeting() []string {
+	return slices.DeleteFunc(slices.Clone(p.Scratch), func(dir string) bool { return dir == "/tmp" || dir == "/var/tmp" })
 }
 
 // Holds reports whether the ceiling takes something from an action whose class is c:
 // a layer has to be laid on it.
-func (l Ceiling) Holds(c Class) bool { return l.Class < c || !l.AnyProgram }
+func (l Ceiling) Holds(c Class) bool { return l.Class < c || !l.AnyProgram || l.EmptyHome }
 
 // String says what the ceiling lets an action do: "read: reads files, ...; runs cat, wc".
 func (l Ceiling) String() string {
@@ -129,10 +138,14 @@ func (l Ceiling) String() string {
 
 // Without says what the profile leaves out, "" if that is nothing.
 func (l Ceiling) Without() string {
-	if len(l.Withheld) == 0 {
-		return ""
+	s := ""
+	if len(l.Withheld) > 0 {
+		s = "; has nothing of " + strings.Join(l.Withheld, ", ")
 	}
-	return "; has nothing of " + strings.Join(l.Withheld, ", ")
+	if l.EmptyHome {
+		s += "; writes nothing to HOME"
+	}
+	return s
 }
 
 // Validate says why nobody can hold the ceiling over a.

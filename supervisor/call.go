@@ -216,7 +216,7 @@ func (s *Supervisor) take(c *call, g approval.Grant) {
 // the configuration would: nobody was asked about this call, so it has nothing of what
 // somebody is to be asked about first.
 func (s *Supervisor) unseen(c *call, p tools.Proposal) func() (any, string) {
-	if p.Request == nil || len(p.Withheld)+len(p.Unchanged)+len(p.Unasked) == 0 {
+	if p.Request == nil || len(p.Withheld)+len(p.Unchanged)+len(p.Unasked) == 0 && !p.EmptyHome {
 		return nil
 	}
 	return sync.OnceValues(func() (any, string) {

@@ -107,6 +107,9 @@ type Proposal struct {
 	// Unchanged are directories that a program may change only if a person was asked about
 	// the call: their writes are to be approved, and no rule that allows it names them.
 	Unchanged []string
+	// EmptyHome: programs that nobody was asked about are several, and none writes where another one looks
+	// for orders: see sandboxprofile.Ceiling.
+	EmptyHome bool
 	// Unasked are variables that a program has if no person was asked about the call.
 	Unasked map[string]string
 	// Changeable are files that the program starts, where it reaches beyond the workspace

@@ -130,7 +130,7 @@ func (c *call) mayAsk(name string, s Standing) bool {
 	case Protected:
 	case Outside:
 		// Not under a ceiling, which no answer lifts.
-		if p, _ := c.b.poolOf(name); p != nil || !c.opens || c.b.Rules.still || c.flags&unix.O_TMPFILE == unix.O_TMPFILE {
+		if p, _ := c.b.poolOf(name); p != nil || !c.opens || c.b.Rules.still || below(c.b.Rules.fixed, name) || c.flags&unix.O_TMPFILE == unix.O_TMPFILE {
 			return false
 		}
 		about.call = c.id

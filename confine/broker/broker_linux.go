@@ -271,11 +271,7 @@ func (b *Broker) Keep(rules *Rules, files []FileID) {
 			b.kept[id], b.frozen = true, append(b.frozen, id)
 		}
 	}
-	still := b.Rules.still
-	b.profile, b.Rules = rules, rules
-	if still {
-		b.Rules = rules.Still()
-	}
+	b.profile, b.Rules = rules, rules.Under(b.Rules.still, b.Rules.fixed)
 }
 
 // Refused gives what was refused since it was asked last, and how much more there was.

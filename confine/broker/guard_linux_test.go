@@ -50,7 +50,7 @@ func TestAMistakeOfOursEndsNoInit(t *testing.T) {
 		}
 		close(done)
 	}()
-	b.Serve(<-fd, false)
+	b.Serve(<-fd, false, nil)
 	if b.Listener() < 0 {
 		t.Fatal("no listener")
 	}

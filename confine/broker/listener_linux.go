@@ -133,14 +133,11 @@ func Try() error {
 }
 
 // Serve has the broker answer what arrives at fd, which it takes, for an action that
-// changes nothing but private directories if still is set. The thread that calls
+// changes nothing in the private directories fixed, and nothing but private directories if still is set. The thread that calls
 // it and Answer is the one that forks the programs: a Landlock domain belongs to a thread
 // (before ABI 8), and only the one that a program's domain was made from may look at it.
-func (b *Broker) Serve(fd int, still bool) {
-	b.listener, b.Rules = &listener{fd}, b.profile
-	if still {
-		b.Rules = b.profile.Still()
-	}
+func (b *Broker) Serve(fd int, still bool, fixed []string) {
+	b.listener, b.Rules = &listener{fd}, b.profile.Under(still, fixed)
 	flags := uint64(flagSyncWakeUp)
 	b.listener.ioctl(ioctlSetFlags, unsafe.Pointer(&flags)) // an older kernel wakes in its own way
 }

@@ -45,6 +45,7 @@ type Rules struct {
 	sockets       []string   // that may be connected to: they are what stands there now
 	heads         [][]string // patterns of more than one component
 	still         bool       // nothing but private is changed
+	fixed         []string   // of private: nothing there is changed
 }
 
 // NewRules prepares p. private are directories of the sandbox alone, on the host's
@@ -74,16 +75,19 @@ func NewRules(p sandboxprofile.Profile, private []string) *Rules {
 	return r
 }
 
-// Still are the same rules for an action that changes nothing but private directories.
-func (r *Rules) Still() *Rules {
-	still := *r
-	still.still = true
-	return &still
+// Under are the same rules for an action that changes nothing in the private directories fixed, and if it is
+// still, nothing but the others.
+func (r *Rules) Under(still bool, fixed []string) *Rules {
+	u := *r
+	u.still, u.fixed = still, fixed
+	return &u
 }
 
 // Of is what the absolute, clean path name is.
 func (r *Rules) Of(name string) Standing {
 	switch {
+	case below(r.fixed, name):
+		return Outside
 	case r.own(name):
 		return Writable
 	case r.still:

@@ -118,6 +118,41 @@ func ceilingReadsAndKeepsScratch(t *testing.T, c confine.Confiner) {
 	}
 }
 
+// ceilingKeepsHomeEmpty: the attack is one program of a line that writes where the next one looks for orders. No
+// word of its line has to say so: a link that was there leads to HOME as well. The same without that ceiling.
+func ceilingKeepsHomeEmpty(t *testing.T, c confine.Confiner) {
+	home := `h = os.environ["HOME"]; `
+	into := []string{
+		"open(h + '/.curlrc', 'w')", "os.mkdir(h + '/.config')", "os.symlink('old', h + '/.npmrc')", "os.chdir(h); open('.netrc', 'w')",
+		"os.symlink(h, '/tmp/out'); open('/tmp/out/.gitconfig', 'w')",
+	}
+	beside := []string{"open('new', 'w')", "os.mkdir('newdir')", "os.rename('old', 'sub/old')", "open('/dev/null', 'w')", "open(os.environ.get('TMPDIR', '/tmp') + '/x', 'w')"}
+	for _, empty := range []bool{true, false} {
+		ws := changing(t)
+		p := Profile(t, ws)
+		box, err := c.Prepare(context.Background(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer box.Close()
+		l := &sandboxprofile.Ceiling{Class: sandboxprofile.ClassBeyond, AnyProgram: true, EmptyHome: empty}
+		for i, act := range append(into, beside...) {
+			o := under(t, box, l, ws, "/usr/bin/python3", "-c", errno(home+act))
+			want := "ok"
+			if empty && i < len(into) {
+				want = "EACCES"
+			}
+			got := strings.TrimSpace(o.Out)
+			if strings.Contains(act, "symlink(h") && got == "EACCES" {
+				want = got // without namespaces no program goes that way
+			}
+			if got != want || empty != strings.Contains(o.Ceiling, "writes nothing to HOME; by ") {
+				t.Errorf("empty %t: %s: %s, want %s; held by %q, %s", empty, act, got, want, o.Ceiling, o.Err)
+			}
+		}
+	}
+}
+
 // ceilingStartsOnlyItsPrograms: the files that it names, and nothing behind them.
 func ceilingStartsOnlyItsPrograms(t *testing.T, c confine.Confiner) {
 	ws := changing(t)

@@ -105,6 +105,7 @@ func claims() []claim {
 		{name: "CeilingReadsAndKeepsScratch", says: "Such an action reads, writes to private directories, and has no socket", test: ceilingReadsAndKeepsScratch,
 			host: host{Held, "mktemp uses the directory that TMPDIR names", nil}},
 		{name: "CeilingStartsOnlyItsPrograms", says: "Where a ceiling names programs, no other is executed", test: ceilingStartsOnlyItsPrograms},
+		{name: "CeilingKeepsHomeEmpty", says: "Where a ceiling says so, nothing is written to HOME, by whatever name, and everywhere else as before", test: ceilingKeepsHomeEmpty},
 		{name: "CeilingsThatNobodyHolds", says: "An action with a ceiling that cannot be held does not run", test: ceilingsThatNobodyHolds},
 		{name: "OtherProcessesAreInvisible", says: "Processes outside cannot be seen", test: invisible,
 			host: host{NotHeld, "the command lines and states of this user's processes can be read; each result says so in `enforced_by`", hostVisible}},

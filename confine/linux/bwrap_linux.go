@@ -242,24 +242,17 @@ func (b *Bwrap) restrictions(p sandboxprofile.Profile, facts sandboxprofile.Fact
 		return wire.Setup{}, confine.NewUnenforceable("the system call filter", err)
 	}
 	keyring := b.spawn.keyring && !slices.Contains(p.Syscalls, seccomp.Keyring)
-	setup := wire.Setup{Keyring: keyring, Landlock: ruleset(rules, b.abi), Seccomp: filter.init, Modes: filter.modes, Unshared: unshared(p), Tmpfs: slices.Concat(p.Scratch, []string{"/dev/shm"})}
+	setup := wire.Setup{Keyring: keyring, Landlock: ruleset(rules, b.abi), Seccomp: filter.init, Modes: filter.modes, Unshared: p.Fleeting(), Tmpfs: slices.Concat(p.Scratch, []string{"/dev/shm"})}
 	if p.Network.Mode == sandboxprofile.NetworkProxied {
 		setup.EgressPort = confine.EgressPort
 		setup.Unbound = unboundFor(p.Network)
 	}
 	setup.Exposes = len(p.Network.Expose) > 0
 	setup.Loopback = p.Network.Mode != sandboxprofile.NetworkHost
-	if setup.Ceiling, err = ceiling(b.abi, append(p.Open(), "/dev/shm", "/dev/pts")); err != nil {
+	if setup.Ceiling, err = ceiling(b.abi, append(p.Open(), "/dev/shm", "/dev/pts"), p.Fleeting()); err != nil {
 		return wire.Setup{}, err
 	}
 	return setup, checkExposed(p.Network)
-}
-
-// unshared are the scratch directories that do not outlive a call. A start-up
-// file or a git configuration that one call leaves in HOME would decide what the
-// next one runs.
-func unshared(p sandboxprofile.Profile) []string {
-	return slices.DeleteFunc(slices.Clone(p.Scratch), func(dir string) bool { return dir == "/tmp" || dir == "/var/tmp" })
 }
 
 // filter compiles once per set of lifted groups: it is the same program for

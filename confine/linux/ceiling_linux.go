@@ -17,13 +17,14 @@ import (
 var plainDevices = []string{"/dev/full", "/dev/null", "/dev/random", "/dev/tty", "/dev/urandom", "/dev/zero"}
 
 // ceiling is what init needs to hold an action to the class "read": own are the private
-// directories, as they are named where init is.
-func ceiling(abi landlock.Version, own []string) (wire.Ceiling, error) {
+// directories, as they are named where init is, and homes those of them that do not outlive a call.
+func ceiling(abi landlock.Version, own, homes []string) (wire.Ceiling, error) {
 	filter, err := seccomp.CeilingFilter()
 	if err != nil {
 		return wire.Ceiling{}, confine.NewUnenforceable("the system call filter of a ceiling", err)
 	}
 	c := wire.Ceiling{
+		Homes:    homes,
 		Changing: uint64(landlock.Changing & abi.Access), Execute: uint64(landlock.Execute & abi.Access), Seccomp: filter,
 	}
 	devices := slices.DeleteFunc(slices.Clone(plainDevices), func(path string) bool { return unix.Access(path, unix.F_OK) != nil })
@@ -66,6 +67,8 @@ func (s *bwrapSandbox) heldBy(a sandboxprofile.Action) string {
 		return l.Class.String() + ": the operation itself, done by the sandbox's init"
 	case !l.Holds(sandboxprofile.ClassOf(s.profile, a)):
 		return l.Class.String() + ": the profile gives no more" + l.Without()
+	case l.Class > sandboxprofile.ClassRead:
+		return l.String() + "; by a Landlock layer of the program's own"
 	default:
 		return l.String() + "; by " + ceilingHolds
 	}

@@ -465,7 +465,11 @@ func (l *Landlock) build(ctx context.Context, plan hostPlan) (_ *hostSandbox, er
 	}
 	plan.setup.Ceiling = wire.Ceiling{Absent: true}
 	if plan.setup.Landlock.HandledFS != 0 {
-		if plan.setup.Ceiling, err = ceiling(l.abi, plan.setup.Shared.Private); err != nil {
+		var homes []string
+		for _, dir := range plan.profile.Fleeting() {
+			homes = append(homes, own.dirs[dir])
+		}
+		if plan.setup.Ceiling, err = ceiling(l.abi, plan.setup.Shared.Private, homes); err != nil {
 			return nil, err
 		}
 	}

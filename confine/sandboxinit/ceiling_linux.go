@@ -3,6 +3,7 @@ package sandboxinit
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/landlock-lsm/go-landlock/landlock/syscall"
@@ -21,8 +22,10 @@ import (
 // used again for the next action of the same kind: making one costs more than laying it.
 type ceilings struct {
 	wire.Ceiling // its rules say which files are meant, since before any program ran
-	filter       *unix.SockFprog
-	domains      map[string]int
+	// besides are the rules by which a program may change anything outside of Homes.
+	besides []wire.LandlockRule
+	filter  *unix.SockFprog
+	domains map[string]int
 }
 
 // maxDomains bounds the rulesets that are kept.
@@ -44,6 +47,19 @@ func newCeilings(s *wire.Setup) (*ceilings, error) {
 		}
 		r.File = wire.FileID{Dev: st.Dev, Ino: st.Ino}
 	}
+	rules := s.Landlock.Rules
+	if s.Shared != nil && s.Shared.Broker != nil {
+		rules = s.Shared.Broker.Programs.Rules
+	}
+	for _, r := range rules {
+		above := func(home string) bool { return sandboxprofile.Contains(r.Path, home) }
+		var st unix.Stat_t
+		if r.Access &= c.Changing; r.Access == 0 || slices.ContainsFunc(c.Homes, above) || unix.Lstat(r.Path, &st) != nil {
+			continue
+		}
+		r.File = wire.FileID{Dev: st.Dev, Ino: st.Ino}
+		c.besides = append(c.besides, r)
+	}
 	return c, nil
 }
 
@@ -52,6 +68,7 @@ type layer struct {
 	domain int // Landlock ruleset, -1 for none
 	filter *unix.SockFprog
 	still  bool // nothing but scratch is changed, by a broker neither
+	fixed  []string
 }
 
 var noLayer = layer{domain: -1}
@@ -67,17 +84,20 @@ func (c *ceilings) over(l *sandboxprofile.Ceiling) (layer, error) {
 	switch {
 	case l.Class <= sandboxprofile.Unclassified || l.Class > sandboxprofile.ClassBeyond:
 		return noLayer, errNoCeiling
-	case !reads && l.AnyProgram:
+	case !reads && l.AnyProgram && !l.EmptyHome:
 		return noLayer, nil // what the profile says
 	}
 	out := layer{still: reads}
+	if l.EmptyHome {
+		out.fixed = c.Homes
+	}
 	if reads {
 		out.filter = c.filter
 		if c.filter == nil && !c.Absent {
 			return noLayer, errNoCeiling
 		}
 	}
-	key := l.Class.String()
+	key := l.Class.String() + fmt.Sprint(l.EmptyHome)
 	if !l.AnyProgram {
 		key += "\x00" + strings.Join(l.Programs, "\x00")
 	}
@@ -113,8 +133,12 @@ func (c *ceilings) domain(reads bool, l *sandboxprofile.Ceiling) (int, error) {
 		return -1, errNoCeiling
 	}
 	var handled uint64
-	if reads {
-		handled = c.Changing
+	var writable []wire.LandlockRule
+	switch {
+	case reads:
+		handled, writable = c.Changing, c.Writable
+	case l.EmptyHome:
+		handled, writable = c.Changing, c.besides
 	}
 	if !l.AnyProgram {
 		handled |= c.Execute
@@ -124,12 +148,10 @@ func (c *ceilings) domain(reads bool, l *sandboxprofile.Ceiling) (int, error) {
 		return -1, fmt.Errorf("create ruleset: %w", err)
 	}
 	defer unix.Close(set)
-	if reads {
-		for _, r := range c.Writable {
-			fd, err := openSame(r)
-			if err := allow(set, fd, r.Access&c.Changing, err); err != nil {
-				return -1, err
-			}
+	for _, r := range writable {
+		fd, err := openSame(r)
+		if err := allow(set, fd, r.Access&c.Changing, err); err != nil {
+			return -1, err
 		}
 	}
 	for _, path := range l.Programs {

@@ -69,7 +69,7 @@ func (w *worker) start(p sandboxprofile.Program, l wire.Rlimits, counted bool, f
 	case w.modes != nil:
 		w.modes.Serve(c.listener)
 	default:
-		w.shared.broker.Serve(c.listener, under.still)
+		w.shared.broker.Serve(c.listener, under.still, under.fixed)
 	}
 	return started, "", 0
 }

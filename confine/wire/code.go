@@ -238,6 +238,7 @@ func (c *coder) setup(s *Setup) {
 	bits(c, &s.Ceiling.Changing)
 	bits(c, &s.Ceiling.Execute)
 	list(c, &s.Ceiling.Writable, (*coder).rule)
+	texts(c, &s.Ceiling.Homes)
 	c.content(&s.Ceiling.Seccomp)
 	c.flag(&s.Ceiling.Absent)
 	c.flag(&s.Modes.Free)
@@ -324,6 +325,7 @@ func (c *coder) ceiling(l *sandboxprofile.Ceiling) {
 	c.flag(&l.AnyProgram)
 	texts(c, &l.Programs)
 	texts(c, &l.Withheld)
+	c.flag(&l.EmptyHome)
 }
 
 // program leaves out Stdin and Secrets: the confiner hands those over as descriptors.

@@ -111,6 +111,8 @@ type Ceiling struct {
 	// Writable are the only places that can still be written to: private directories
 	// and the plain devices.
 	Writable []LandlockRule
+	// Homes are the private directories that nothing is written to where a ceiling says so.
+	Homes []string
 	// Seccomp keeps the program from what Landlock does not cover: sockets, and a
 	// file's mode, owner, times and attributes.
 	Seccomp []byte

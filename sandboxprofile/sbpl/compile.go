@@ -392,6 +392,13 @@ func matchAny(patterns []string, name string) bool {
 // programs takes back every right to execute but that of the files a ceiling names.
 func (c *compiler) programs() error {
 	l := c.vars.Ceiling
+	if l != nil && l.EmptyHome {
+		c.text.section("home")
+		c.text.comment("What one program of a line leaves in HOME, another one takes its orders from.")
+		for _, dir := range c.profile.Fleeting() {
+			c.deny("file-write*", subpath(Resolve(c.vars.Scratch[dir])))
+		}
+	}
 	if l == nil || l.AnyProgram {
 		return nil
 	}

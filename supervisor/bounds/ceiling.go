@@ -82,6 +82,14 @@ func Withhold(p *tools.Proposal, mode approval.Mode) {
 		}
 	}
 	p.Plan.Profile.Paths = paths
+	if p.EmptyHome {
+		l := sandboxprofile.Ceiling{Class: p.Plan.Class, AnyProgram: true}
+		if under := p.Plan.Action.Ceiling; under != nil {
+			l = *under
+		}
+		l.EmptyHome = true
+		p.Plan.Action.Ceiling = &l
+	}
 	if len(p.Unasked) > 0 {
 		program, env := *p.Plan.Action.Exec, &p.Plan.Profile.Env
 		program.Env = tools.WithEnv(program.Env, p.Unasked)

@@ -12,6 +12,9 @@ import (
 // Refusals are what the sandbox refused a call, beyond what is known: what was observed
 // first, and then what the program's standard error says, as far as the plan agrees.
 func Refusals(p violation.Policy, a sandboxprofile.Action, r confine.Result, o *Output, known []protocol.Violation) []protocol.Violation {
+	if l := a.Ceiling; l != nil && l.EmptyHome {
+		p.Fixed = p.Profile.Fleeting()
+	}
 	list := observed(p, a, r)
 	if e := a.Exec; e != nil {
 		inferred := p.Infer(o.errorTail(), e.Dir)

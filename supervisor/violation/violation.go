@@ -33,6 +33,7 @@ const Max = 20
 type Policy struct {
 	Profile  sp.Profile // of the plan: the tool's own, and the operator's over it
 	Operator sp.Profile // the ceiling alone, so that the line that would allow can be told
+	Fixed    []string   // private directories that the call writes nothing to: see sp.Ceiling.EmptyHome
 }
 
 // rightOf is the right of a profile behind a word of the wire.
@@ -51,10 +52,20 @@ func rightOf(r protocol.Right) sp.Rights {
 // Refused reports whether the profile grants less than right at the absolute,
 // clean path name. A scratch directory can be written, whatever else.
 func (p Policy) Refused(name string, right protocol.Right) bool {
+	if right == protocol.RightWrite && p.fixed(name) {
+		return true
+	}
 	if right == protocol.RightWrite && p.scratch(name) != "" {
 		return false
 	}
 	return !rightOf(right).SubsetOf(p.Profile.Rights(name))
+}
+
+// fixed reports whether name lies in one of those, and nowhere else that the profile lets be written.
+func (p Policy) fixed(name string) bool {
+	bare := p.Profile
+	bare.Protect, bare.Hide = nil, nil
+	return slices.ContainsFunc(p.Fixed, func(dir string) bool { return sp.Contains(dir, name) }) && bare.Rights(name)&sp.Write == 0
 }
 
 // scratch is the private directory that name lies in, where no path of the
@@ -90,6 +101,8 @@ func (p Policy) why(name string, right protocol.Right) (reason, allow string) {
 		return fmt.Sprintf("%s is withheld by the pattern %q", right, pattern), fmt.Sprintf("%s: a list without %q", where, pattern)
 	}
 	switch write := right == protocol.RightWrite; {
+	case write && p.fixed(name):
+		return "several programs of one line write nothing to HOME, where each looks for orders: run them by calls of their own", ""
 	case sp.Contains("/proc", name) || sp.Contains("/dev", name) || sp.Contains("/sys", name):
 		return "/proc, /dev and /sys are the sandbox's own", ""
 	case covering(p.Operator.Hide, name) != "":

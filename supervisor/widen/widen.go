@@ -66,6 +66,9 @@ func (b Policy) widerBy(plan tools.Plan, v protocol.Violation) (Plan, bool) {
 	if l := plan.Action.Ceiling; want&sandboxprofile.Write != 0 && l != nil && l.Class == sandboxprofile.ClassRead {
 		return w, false // a line that only reads was misread
 	}
+	if l := plan.Action.Ceiling; l != nil && l.EmptyHome && v.Allow == "" {
+		return w, false // HOME stays empty: the directory of that name outside is another one
+	}
 	var err error
 	if w.Path, err = filepath.EvalSymlinks(v.Path); errors.Is(err, fs.ErrNotExist) && want&sandboxprofile.Write != 0 {
 		w.Path, err = filepath.EvalSymlinks(filepath.Dir(v.Path))

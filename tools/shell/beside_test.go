@@ -43,7 +43,7 @@ func TestReadingRunsBesideNothingElse(t *testing.T) {
 }
 
 // TestWhereNothingHolds: a call that an agent carries out itself is spared the question where nothing needs to be
-// held: by a list of whole commands, or by a rule that has each word and says that no sandbox keeps it from
+// held: by a list of whole commands, or by a rule that has each word where the configuration keeps nobody from
 // the network. What any reading of words lets run is asked about, as is whatever a configuration has the sandbox keep.
 func TestWhereNothingHolds(t *testing.T) {
 	home := func(f *fixture) {
@@ -61,11 +61,11 @@ func TestWhereNothingHolds(t *testing.T) {
 		}
 		return r
 	}
-	anyHost, oneHost := func(*sandboxprofile.Profile) {}, func(p *sandboxprofile.Profile) {
+	oneHost := func(p *sandboxprofile.Profile) {
 		p.Network = sandboxprofile.Network{Mode: sandboxprofile.NetworkProxied, Allow: [][]string{{"a.example"}}}
 	}
 	short := func(p *sandboxprofile.Profile) { p.Limits.Pids = 9 }
-	reviewed := exact("date -u", anyHost)
+	reviewed := exact("date -u", func(*sandboxprofile.Profile) {})
 	reviewed.Review = true
 	all := Default{Allowed: true}
 	for _, x := range []struct {
@@ -81,11 +81,10 @@ func TestWhereNothingHolds(t *testing.T) {
 			[]string{"cat a.txt", "cat ~/.ssh/key", "cat */*", "grep -R x .", "echo x", "echo x > new.txt", "git log", "jq -n env", "curl http://a.example/", "touch x", "http_proxy=http://h/; curl http://a.example/", "npm_config_x=y; echo x"}, []string{"ls"}},
 		{"exact, and no word of the network", []Rule{exact("date -u", nil)}, Default{Allowed: true, Approval: true}, nil, []string{"date -u"}, nil},
 		{"exact, where the configuration has the host's", []Rule{exact("date -u", nil)}, Default{Allowed: true, Approval: true}, host, []string{"date -u +%s", "date -u; ls", "x=1 date -u", "LANG=C date -u", "date -u > x", "cd sub && date -u"}, []string{"date -u"}},
-		{"exact, and any host", []Rule{exact("date -u", anyHost)}, Default{Allowed: true, Approval: true}, nil, nil, []string{"date -u"}},
 		{"exact, and a host", []Rule{exact("date -u", oneHost), exact("ls", oneHost)}, Default{Allowed: true, Approval: true}, host, []string{"date -u", "ls"}, []string{"pwd"}},
 		{"exact, and a limit", []Rule{exact("date -u", short)}, Default{Allowed: true, Approval: true}, host, []string{"date -u"}, nil},
 		{"exact, and reviewed", []Rule{reviewed}, Default{Allowed: true, Approval: true}, host, []string{"date -u"}, nil},
-		{"exact, beside what is asked about", []Rule{exact("date -u", anyHost)}, Default{Allowed: true, Approval: true}, asksIn, []string{"date -u", "ls"}, nil},
+		{"exact, beside what is asked about", []Rule{exact("date -u", nil)}, Default{Allowed: true, Approval: true}, func(f *fixture) { host(f); asksIn(f) }, []string{"date -u", "ls"}, nil},
 		{"all, and no word of the network", nil, all, nil, []string{"touch x"}, []string{"ls"}},
 		{"all, on the host's", nil, all, host, nil, []string{"touch x", "cat a.txt | tr a b"}},
 		{"all, and a rule for a host", []Rule{{Pattern: "curl", Bound: exact("x", oneHost).Bound}}, all, host, []string{"curl http://a.example/"}, []string{"touch x"}},
@@ -115,6 +114,27 @@ func TestWhereNothingHolds(t *testing.T) {
 			if x.name == "no rule" && !asked(command, f.path("home")) {
 				t.Errorf("%q is not asked about in the user's HOME", command)
 			}
+		}
+	}
+}
+
+// TestProgramsOfALine: several programs that rules let run write nothing to HOME, where each looks for orders, by
+// whatever words or links. One alone does, and several beside which nothing takes orders.
+func TestProgramsOfALine(t *testing.T) {
+	list := []Rule{allowing("cp"), allowing("git add"), allowing("git status"), allowing("tar"), allowing("curl http://a/"), readOnly("cat"), allowing("mkdir")}
+	for command, want := range map[string]bool{
+		"cp doc/rc ~/.gitconfig; git add a.txt": true, "cp -rt.. a.txt; git status": true, "tar xPf a.txt && git add a.txt": true, "git add a.txt | tar tf -": true,
+		"find . -exec cp {} sub ';'; git add a.txt": true, "sh -c 'cp a.txt b; git add a.txt'": true, "git add $(cp a.txt b)": true, "cp a.txt b; ./run.sh": true,
+		"cp a.txt ~/.gitconfig": false, "git add a.txt": false, "timeout 9 git add a.txt": false, "cp a.txt b; cat a.txt | wc -l": false, "mkdir d; cp a.txt d": false, "cat a.txt; ls": false,
+	} {
+		f := newFixture(t, list...)
+		p, err := f.tool(t).Plan(call(map[string]any{"command": command}))
+		if err != nil || p.EmptyHome != want {
+			t.Errorf("%q: empty HOME %t, want %t (%v)", command, p.EmptyHome, want, err)
+		}
+		f.config.Default = Default{Allowed: true}
+		if p, err := f.tool(t).Plan(call(map[string]any{"command": command})); err != nil || p.EmptyHome {
+			t.Errorf("%q: empty HOME where all is allowed (%v)", command, err)
 		}
 	}
 }

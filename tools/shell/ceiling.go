@@ -184,19 +184,15 @@ func (t *Tool) unheld(p *Policy, c tools.Call, command, dir string, d Decision) 
 
 // anywhere reports whether what is allowed may run where no sandbox is. If it were misread, nothing would
 // hold it. So no reading counts: the line is one command, written out, that a list or a rule with
-// "exact: true" has word by word. Nor may the configuration have the sandbox keep anything: the rule, or the
-// configuration, says "network: host", and no directory is asked about by itself.
+// "exact: true" has word by word. Nor may the configuration have the sandbox keep anything: no rule bounds the
+// line, no directory is asked about by itself, and a program has the network of the host in any case.
 func (t *Tool) anywhere(p *Policy, command, dir string, d Decision) bool {
-	words := literalWords(command)
 	here, err := t.Paths.Decide(dir, false)
-	host := t.Profile.Network.Mode > sandboxprofile.NetworkProxied
-	for _, i := range d.Bounds {
-		if r := &p.rules.list[i]; r.Review || !sandboxprofile.Equal(*r.Bound, sandboxprofile.Top()) {
-			return false
-		}
-		host = host || i == d.RuleIndex
+	if err != nil || here.Effect < tools.Allow || len(d.Bounds)+len(t.Paths.AskedReads())+len(t.Paths.Unnamed()) > 0 {
+		return false
 	}
+	words := literalWords(command)
 	exact := d.RuleIndex >= 0 && words != nil && p.rules.list[d.RuleIndex].Exact
-	return err == nil && here.Effect == tools.Allow && len(t.Paths.AskedReads())+len(t.Paths.Unnamed()) == 0 &&
-		(known().in("anywhere", strings.Join(words, ":")) || host && (exact || t.Default.Effect() == tools.Allow))
+	return known().in("anywhere", strings.Join(words, ":")) ||
+		t.Profile.Network.Mode > sandboxprofile.NetworkProxied && (exact || t.Default.Effect() == tools.Allow)
 }

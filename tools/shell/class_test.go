@@ -142,9 +142,9 @@ func TestRulesAreForTheProject(t *testing.T) {
 	}
 }
 
-// TestNothingIsBroughtToPrivatePlaces: the next program of a line takes orders from what lies in HOME.
-// So a rule by name does not speak of a word that leads there, or may, unless the program is known to
-// bring no text there. Its neighbours run.
+// TestNothingIsBroughtToPrivatePlaces: a rule by name does not speak of a word that leads to a private place,
+// or may, unless the program takes data alone: what that brings to HOME is gone with the call, and in a line of several
+// programs it brings nothing there (TestProgramsOfALine).
 func TestNothingIsBroughtToPrivatePlaces(t *testing.T) {
 	root := t.TempDir()
 	if err := errors.Join(os.Symlink("/home/x", filepath.Join(root, "out")), os.Mkdir(filepath.Join(root, "doc"), 0o700)); err != nil {
@@ -152,7 +152,7 @@ func TestNothingIsBroughtToPrivatePlaces(t *testing.T) {
 	}
 	paths := tools.Paths{Cwd: root, Home: "/home/x", Scratch: []string{"/tmp", "/home/x"}, Rules: []tools.PathRule{{Name: "w", Root: root, Write: true, WriteApproval: true}}}
 	var rules []Rule
-	for _, pattern := range []string{"cp", "mv", "ln", "tee", "sort", "rm", "mkdir", "chmod", "git add", "git clone", "git commit", "tar", "cat", "ls", "echo", "find", "wget http://h/ok", "cp doc/rc /tmp/named", "unheard-of"} {
+	for _, pattern := range []string{"cp", "mv", "tee", "git add", "git clone", "tar", "wget http://h/ok", "unheard-of"} {
 		rules = append(rules, allowing(pattern))
 	}
 	p, err := NewPolicy(Default{Allowed: true, Approval: true}, rules, pathFiles{paths}, nil)
@@ -160,16 +160,13 @@ func TestNothingIsBroughtToPrivatePlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	for bad, good := range map[string]string{
-		"cp doc/rc ~/.curlrc": "cp doc/rc doc/.curlrc", "cp doc/rc /home/x/.curlrc": "cp doc/rc /tmp/named", "cp doc/rc out/.curlrc": "cp doc/rc doc/new", "cp doc/rc $HOME/.curlrc": "cp doc/*.txt doc", "cp -t ~ doc/.curlrc": "cp -t doc a",
-		"cp --target-directory=/home/x doc/.curlrc": "cp --target-directory=doc a", "cp -t/home/x doc/.curlrc": "cp -tdoc a", "cp doc/rc ../../../../../../../home/x/.curlrc": "cp a b", "cp doc/rc o*/.curlrc": "cp a* b", "cp doc/rc ~x/.curlrc": "x=a; cp $x b",
-		"cd; cp $OLDPWD/doc/rc .curlrc": "cd doc; cp rc .curlrc", "cd ~ && cp " + root + "/doc/rc .curlrc": "cd doc && cp rc b", "cd out && cp " + root + "/doc/rc .curlrc": "cd doc && mv a b", "for x in 1 2; do cp rc .curlrc; cd; done": "for x in 1 2; do cp rc b; done",
-		"mv doc/rc ~/.wgetrc": "mv a b", "ln -s ~ l": "ln -s doc l", "echo x | tee ~/.curlrc": "echo x | tee doc/x", "tee $x < doc/rc": "tee a < doc/rc", "sort -o ~/.curlrc doc/rc": "sort doc/rc", "find . -exec cp {} ~ ;": "find . -name a -exec cat {} ;", "ls | xargs cp -t": "ls | xargs rm",
-		"git clone https://h/r ~/.config": "git clone https://h/r doc/r", "git clone -- https://h/r $x": "git clone -- https://h/r doc/x", "git add -- $x": "git add ./*.go", "tar xf a -C ~": "tar xf a -C doc", "unheard-of /home/x/a": "unheard-of doc", "cp doc/rc ~/.wgetrc; wget http://h/ok": "wget http://h/ok", "cp doc/gc ~/.gitconfig; git add doc/notes": "git add doc/notes; git commit -m \"$x\"", "cp rc /tmp/x": "mkdir -p ~/x /tmp/y; rm -rf /tmp/y; chmod +x ~/x",
+		"git clone https://h/r ~/.config": "git clone https://h/r doc/r", "git clone -- https://h/r $x": "git clone -- https://h/r doc/x", "git add -- $x": "git add ./*.go", "tar xf a -C ~": "tar xf a -C doc",
+		"unheard-of /home/x/a": "unheard-of doc", "unheard-of out/a": "cp doc/rc ~/.curlrc", "cd /tmp && unheard-of": "cp doc/rc /tmp/x; mv a \"$x\"", "tar xf $x": "tee out/.npmrc < a",
 	} {
-		if d := p.Decide(strings.ReplaceAll(bad, " ;", " \\;"), "bash"); d.Effect != tools.Ask {
+		if d := p.Decide(bad, "bash"); d.Effect != tools.Ask {
 			t.Errorf("%q: %v", bad, d.Effect)
 		}
-		if d := p.Decide(strings.ReplaceAll(good, " ;", " \\;"), "bash"); d.Effect != tools.Allow {
+		if d := p.Decide(good, "bash"); d.Effect != tools.Allow {
 			t.Errorf("%q: %v: %+v", good, d.Effect, d.Parts)
 		}
 	}

@@ -254,33 +254,30 @@ func (a *analysis) unfit(r *compiledRule, v verdict, cmd simpleCommand, rest []w
 	return a.guard(cmd, len(rest))
 }
 
-func ofOthers(dir string) bool { return known().in("others-code", dir) }
-
 // elsewhere says why a rule that allows what a project says does not speak about other
 // files: those in a directory that calls write to without a question, and for code that the
-// rule names, those of the same name in another directory. A program that could bring text to a
-// private directory is held to that as well: HOME is where the next program of the line takes its orders from.
+// rule names, those of the same name in another directory. Programs that take data run no file.
 func (a *analysis) elsewhere(cmd simpleCommand, base string, open []word) string {
 	if like := likeness(base); a.dirs.moved(a.p.origin) && (known().in("shells", base) || known().coded[like] != "" || known().interps[like] != nil) {
 		return base + " runs the files of the directory it is in, and the command changes directory"
 	}
-	data := known().reads[base] != nil || known().inert[base] // what it is given
-	if known().in("sure", base) || known().in("brings-nothing", base) || data && a.onlyReads(base, cmd) == "" {
+	if known().reads[base] != nil || known().inert[base] || known().in("sure", base) || known().in("brings-nothing", base) {
 		return ""
 	}
 	if a.dirs.anywhere {
 		return "the directory in which it runs is not known"
 	}
+	ofOthers := func(dir string) bool { return known().in("others-code", dir) }
 	for _, dir := range a.dirs.known {
 		within := strings.TrimPrefix(dir, a.p.origin) + strings.TrimPrefix(a.p.files.Real(dir), a.p.origin)
 		switch {
-		case a.p.files.Free(".", dir, data):
+		case a.p.files.Free(".", dir):
 			return "it runs in a directory that calls may write to unasked"
-		case dir != a.p.origin && !data && slices.ContainsFunc(strings.Split(within, "/"), ofOthers):
+		case dir != a.p.origin && slices.ContainsFunc(strings.Split(within, "/"), ofOthers):
 			return "it runs in a directory of somebody else's code"
 		}
 		for i, w := range open {
-			if a.astray(cmd, len(open)-i, data, func(name string) bool { return name != "" && a.p.files.Free(name, dir, data) }) {
+			if a.astray(cmd, len(open)-i, func(name string) bool { return name != "" && a.p.files.Free(name, dir) }) {
 				return fmt.Sprintf("%s is, or may be, in a directory that calls may write to unasked", w)
 			}
 		}
@@ -289,9 +286,8 @@ func (a *analysis) elsewhere(cmd simpleCommand, base string, open []word) string
 }
 
 // astray reports whether a word, counted from the end, may name a free file. A word that is not
-// known may, where it is not surely data, or stands behind a fixed beginning that is; of programs that
-// put data where their words say, any may, but a pattern for what they read.
-func (a *analysis) astray(cmd simpleCommand, fromEnd int, data bool, free func(name string) bool) bool {
+// known may, where it is not surely data, or stands behind a fixed beginning that is.
+func (a *analysis) astray(cmd simpleCommand, fromEnd int, free func(name string) bool) bool {
 	at := max(1, len(cmd.words)-fromEnd)
 	w, option, value := cmd.words[at], cmd.words[at-1].text, cmd.words[at].prefix()
 	if name, attached, ok := strings.Cut(value, "="); strings.HasPrefix(value, "-") && ok {
@@ -302,9 +298,9 @@ func (a *analysis) astray(cmd simpleCommand, fromEnd int, data bool, free func(n
 	if _, reason := a.pathOf(w); reason != "" {
 		base := a.baseName(cmd.words[0].text)
 		sub, _, _ := a.subcommand(base, cmd.words[1:])
-		pattern := w.glob && !w.dynamic && !w.split && (!data || fromEnd > 1)
+		pattern := w.glob && !w.dynamic && !w.split
 		surelyData := known().in("takes-next", base+":"+option) || known().in("takes-next", sub+":"+option)
-		return !surelyData && !pattern && (data || w.tilde || value == "")
+		return !surelyData && !pattern && (w.tilde || value == "")
 	}
 	return free(w.text) || free(value) || free(w.text[max(0, strings.IndexByte(w.text, '/')):])
 }

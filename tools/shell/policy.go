@@ -22,9 +22,8 @@ type Files interface {
 	// gone with it.
 	Private(path, dir string) bool
 	// Free reports whether calls may write to path although nobody is asked, and are asked
-	// where commands begin. Data alone is free in the sandbox's own directories, and what is
-	// the user's there where no sandbox is.
-	Free(path, dir string, data bool) bool
+	// where commands begin.
+	Free(path, dir string) bool
 	// Real is a directory without links.
 	Real(dir string) string
 	// Within reports whether path lies in one of the named roots.
@@ -158,9 +157,9 @@ func (lexicalFiles) Check(name, dir string, write bool) (tools.Effect, string, s
 	return tools.Allow, "", ""
 }
 
-func (lexicalFiles) Private(string, string) bool    { return false }
-func (lexicalFiles) Free(string, string, bool) bool { return false }
-func (lexicalFiles) Real(dir string) string         { return dir }
+func (lexicalFiles) Private(string, string) bool { return false }
+func (lexicalFiles) Free(string, string) bool    { return false }
+func (lexicalFiles) Real(dir string) string      { return dir }
 
 func (lexicalFiles) Within(name, dir string, _ []string) bool {
 	return below(lexicalRoot, absolute(name, dir))

@@ -217,23 +217,26 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 		p.Changeable = t.Paths.Changeable(reader.starts(command))
 	}
 	var rules []string
-	orders := 0 // programs that may leave orders for another one, in HOME or the workspace
+	takers, writers := 0, 0 // programs that may take orders from HOME or the workspace; that may leave some there
 	for _, part := range d.Parts {
-		if at := part.readings; part.Rule != rulePaths && !part.reads && (len(at) == 0 || !known().in("sure", at[0][0]) && !known().in("brings-nothing", at[0][0])) {
-			orders++
+		if at := part.readings; part.Rule != rulePaths && (part.RuleIndex >= 0 || part.Effect < tools.Allow) && (len(at) == 0 || !known().in("sure", at[0][0]) && !known().in("brings-nothing", at[0][0])) {
+			if takers++; !part.reads {
+				writers++
+			}
 		}
 		rules = append(rules, part.Rule)
 		if name, ok := strings.CutPrefix(part.Text, "> "); ok && part.Rule == rulePaths {
 			p.Redirected = append(p.Redirected, name)
 		}
 	}
+	p.EmptyHome = takers > 1 && t.Default.Effect() < tools.Allow && class != sandboxprofile.ClassRead
 	if p.Unchanged = t.Paths.Unnamed(rules...); class == sandboxprofile.ClassWorkspace { // no word of a person's is about it
-		p.Unchanged = t.Paths.AskedWrites()
+		p.Unchanged, p.EmptyHome = t.Paths.AskedWrites(), false
 	}
 	if label := t.asksFirst(d, dir); label != "" && p.Request != nil {
 		p.Request.Payload["reads"] = label // a link that leads elsewhere by then is another question
 	}
-	if beyond && orders > 1 && !c.Elsewhere {
+	if beyond && writers > 1 {
 		p.Reach.Exact = tools.Beyond(nil)
 	}
 	if p.Request == nil && p.Unheld == nil {
@@ -432,10 +435,10 @@ func (f pathFiles) Private(name, dir string) bool {
 }
 
 // Free: where commands start in a root without a question, one beside it is no freer.
-func (f pathFiles) Free(name, dir string, data bool) bool {
+func (f pathFiles) Free(name, dir string) bool {
 	origin := f.paths
 	origin.Cwd, f.paths.Cwd = f.Origin(), dir
-	return f.paths.Private(name) || !data && f.paths.Unasked(name) && !origin.Unasked(".")
+	return f.paths.Private(name) || f.paths.Unasked(name) && !origin.Unasked(".")
 }
 
 func (f pathFiles) Real(dir string) string {
