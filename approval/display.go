@@ -354,12 +354,13 @@ const maxBinaryText = 64 << 10
 const Unshown = "unshown"
 
 // Literal is the key of a presentation's metadata for a text in its content that looks like a mark of ours for
-// what cannot be shown, such as <270 spaces>, and is none: to a shell it redirects, from the file 270.
+// what cannot be shown, such as <270 spaces>, and is none: to a shell it redirects, from the file 270. So does
+// an arrow with three blanks, which is what a tab is shown as.
 const Literal = "literal"
 
 // ourMarks are those of this package and of the screens.
 var ourMarks = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`<(U\+[0-9A-Fa-f]{4,6}|0x[0-9A-Fa-f]{2}|[0-9]+ +(spaces|empty +lines|more +characters))>`)
+	return regexp.MustCompile(`<(U\+[0-9A-Fa-f]{4,6}|0x[0-9A-Fa-f]{2}|[0-9]+ +(spaces|empty +lines|more +characters))>|→ {3}`)
 })
 
 // Margin is the key of a presentation's metadata for what stands before each line of a text from

@@ -236,6 +236,8 @@ func TestWhatLooksLikeAMarkIsSaid(t *testing.T) {
 		long + "sort <24 more characters> x":               "<24 more characters>",
 		"cat \u202e x" + strings.Repeat(" ", 99) + "y\xff": "",
 		"cat <270 >spaces; a<b>c <x>":                      "",
+		"cat <<-E\n→   E":                                  "→   ",
+		"cat <<-E\n\tE\necho → ok":                         "",
 	} {
 		for _, typ := range []PresentationType{Command, Diff, Structured, Text} {
 			p := safePresentation(Presentation{Type: typ, Content: content, Metadata: map[string]any{Literal: "a tool's"}})

@@ -47,8 +47,11 @@ func (m *model) typed(k tea.KeyPressMsg) tea.Cmd {
 		m.pasted(at)
 		return nil
 	}
-	nth := m.keys
-	return m.alone(burst, func(time.Time) tea.Msg { return aloneMsg{k, nth, begun} })
+	nth, hold := m.keys, burst
+	if m.confirm != nil || m.board != nil || slices.Contains([]string{"y", "N", "A", "enter"}, k.String()) {
+		hold = lone
+	}
+	return m.alone(hold, func(time.Time) tea.Msg { return aloneMsg{k, nth, begun} })
 }
 
 // wasAlone takes a key that no other has followed at once.

@@ -590,6 +590,47 @@ func TestPasteAnswersNothing(t *testing.T) {
 	expect(t, d, protocol.ApprovalsDecide{ID: request(1, nil).ID, Decision: protocol.Deny, Mode: approval.RejectExplain, Feedback: "say  [2J why"})
 }
 
+// TestTheRestOfATextAnswersNothing: the window in which a person typed has gone, and the rest of
+// their word comes to the one with the requests, which has heard nothing of its beginning.
+func TestTheRestOfATextAnswersNothing(t *testing.T) {
+	for _, text := range []string{"y it", "y,", "y."} {
+		d := newDesk(80, 24)
+		d.arrive(request(1, nil))
+		d.read()
+		held := d.m.alone
+		var later []tea.Cmd
+		d.m.alone = func(w time.Duration, f func(time.Time) tea.Msg) tea.Cmd {
+			if len(later) == 0 && w < lone { // the first is
+				t.Errorf("a key that allows waits for %v", w)
+			}
+			later = append(later, held(w, f))
+			return nil
+		}
+		for _, key := range text {
+			d.do(keyNamed(string(key)))
+			d.wait(150 * time.Millisecond)
+		}
+		for _, cmd := range later {
+			d.run(cmd)
+		}
+		expect(t, d)
+		d.m.alone = held
+		d.wait(guard.Pause)
+		d.press("y")
+		expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: approval.Once})
+	}
+	d := newDesk(80, 24)
+	d.arrive(request(1, nil))
+	d.read()
+	d.do(tea.FocusMsg{})
+	d.wait(700 * time.Millisecond)
+	d.press("y")
+	expect(t, d)
+	d.wait(guard.Pause)
+	d.press("y")
+	expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: approval.Once})
+}
+
 // TestAllowingTheUnseenAsks: what was not all on the screen is allowed with the
 // second press only; denying needs none, and after scrolling one press does.
 func TestAllowingTheUnseenAsks(t *testing.T) {

@@ -2,7 +2,7 @@
 // words; this draws any of them.
 
 import { button, composing, el, fill, put, stands, watch, where } from "./dom.js";
-import { begun, Guard, keyboard, typing } from "./guard.js";
+import { begun, Guard, keyboard, PAUSE, typing } from "./guard.js";
 
 const EVERY_MS = 2000;
 
@@ -18,6 +18,7 @@ export class Board {
 
   moved(e) {
     if (e.type === "resize") this.place();
+    else keyboard.rest = performance.now() + PAUSE; // what was typed elsewhere until now may go on here
     for (const g of this.places.values()) g.moved(performance.now());
     this.look();
   }

@@ -61,6 +61,7 @@ export class Requests {
 
   moved(e) {
     if (e && e.type === "resize") this.forgetSeen();
+    else if (e) this.guard.wrote(performance.now()); // what was typed elsewhere until now may go on here
     this.guard.moved(performance.now());
     this.seen();
   }
