@@ -117,11 +117,7 @@ export class Board {
       button(q.sure ? "deny" : "allow", a.words, "", (e) => this.act(q, e, e.currentTarget), { "data-act": JSON.stringify([this.name, q.do, q.target, q.sure, "sure"]) }));
   }
 
-  ask(a) {
-    this.asked = a;
-    this.result = "";
-    this.draw();
-  }
+  ask(a) { this.asked = a; this.result = ""; this.draw(); }
 
   // look tells the guards whether their buttons have moved on the screen, and shows which
   // ones count.

@@ -47,9 +47,7 @@ async function refused(key) {
 
 export class Channel {
   // on has: state("open" | "lost" | "out", why), hello(message), events(list).
-  constructor(login, on) {
-    Object.assign(this, { login, on, last: 0, waiting: new Map(), delay: 0, over: false });
-  }
+  constructor(login, on) { Object.assign(this, { login, on, last: 0, waiting: new Map(), delay: 0, over: false }); }
 
   open() {
     if (this.over) return;
@@ -76,10 +74,7 @@ export class Channel {
     else waiting.resolve(m.result);
   }
 
-  close() {
-    this.over = true;
-    if (this.socket) this.socket.close();
-  }
+  close() { this.over = true; this.socket?.close(); }
 
   // end is for good: nothing is loaded from this port again.
   end(why) {

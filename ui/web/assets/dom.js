@@ -84,9 +84,7 @@ export function facts(list) {
   return list.length > 0 && el("dl.facts", null, list.map((f) => [el("dt", null, f.label), el("dd", null, f.text)]));
 }
 
-export function fold(title, ...children) {
-  return el("details.fold", null, el("summary", null, title), ...children);
-}
+export function fold(title, ...children) { return el("details.fold", null, el("summary", null, title), ...children); }
 
 // watch calls seen when what is on the screen may have moved, and moved when the window was
 // resized or came back, until the signal ends it.

@@ -65,15 +65,9 @@ export class Guard {
   moved(now) { this.wait(now + SETTLE); }
 
   // gone says that the request in sight ended by another hand.
-  gone(now) {
-    this.ended = true;
-    this.letGo = now + SETTLE;
-  }
+  gone(now) { this.ended = true; this.letGo = now + SETTLE; }
 
-  textGone(now) {
-    this.text = true;
-    this.letGo = now + SETTLE;
-  }
+  textGone(now) { this.text = true; this.letGo = now + SETTLE; }
 
   held() { return this.ended || this.text; }
 

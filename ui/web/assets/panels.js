@@ -183,8 +183,6 @@ export class Panels {
     if (this.v.accept(e)) this.v.send({ ids: p.ids, decision: "allow" });
   }
 
-  // Keys.
-
   // entered is Enter in a text field, or the button beside it.
   entered(e) {
     const p = this.v.panel;

@@ -54,10 +54,7 @@ export class Requests {
     this.draw();
   }
 
-  seen() {
-    this.scrolled();
-    this.look();
-  }
+  seen() { this.scrolled(); this.look(); }
 
   moved(e) {
     if (e && e.type === "resize") this.forgetSeen();
@@ -69,18 +66,10 @@ export class Requests {
   stop() { for (const t of [this.timer, this.scheduled]) clearTimeout(t); }
 
   // turn is told when the view comes into sight, and when another one does.
-  turn(shown) {
-    this.root.hidden = !shown;
-    this.moved();
-  }
+  turn(shown) { this.root.hidden = !shown; this.moved(); }
 
   // pane is what a narrow screen shows: the list or the one request.
-  pane(name) {
-    this.root.dataset.pane = name;
-    this.scrolled();
-  }
-
-  // What the server says.
+  pane(name) { this.root.dataset.pane = name; this.scrolled(); }
 
   hello(words) {
     this.words = words;
@@ -274,13 +263,7 @@ export class Requests {
     this.look(); // it takes room
   }
 
-  // Drawing.
-
-  draw() {
-    this.drawList();
-    this.drawDetail();
-    this.drawAnswers(true);
-  }
+  draw() { this.drawList(); this.drawDetail(); this.drawAnswers(true); }
 
   drawList() {
     const rows = [...this.rows.values()];
@@ -394,10 +377,7 @@ export class Requests {
     this.scrolled();
   }
 
-  back() {
-    this.show(null);
-    this.detail.focus({ preventScroll: true });
-  }
+  back() { this.show(null); this.detail.focus({ preventScroll: true }); }
 
   // What has been on the screen.
 
@@ -436,8 +416,6 @@ export class Requests {
     if (view.sheet.cut && !view.whole) asks.push("The text was cut: v shows all of it.");
     return asks;
   }
-
-  // Answers.
 
   // answer gives one of the choices.
   answer(choice, e, text) {
@@ -532,8 +510,6 @@ export class Requests {
     this.select(this.current);
     this.refuse("This is the agent's version again.");
   }
-
-  // Keys.
 
   // noteKey tells the guard of a key that may be one of a text.
   noteKey(e, field) {
