@@ -48,7 +48,7 @@ func (m *model) typed(k tea.KeyPressMsg) tea.Cmd {
 		return nil
 	}
 	nth, hold := m.keys, burst
-	if m.confirm != nil || m.board != nil || slices.Contains([]string{"y", "N", "A", "enter"}, k.String()) {
+	if m.confirm != nil || m.board != nil || slices.Contains([]string{"y", "N", "A", "enter", "q"}, k.String()) {
 		hold = lone
 	}
 	return m.alone(hold, func(time.Time) tea.Msg { return aloneMsg{k, nth, begun} })
@@ -93,7 +93,7 @@ func (m *model) couldAnswer(name string) bool {
 		return name == m.confirm.key
 	case m.chooser != nil:
 		return name == "y" || name == "N" || name == "e"
-	case slices.Contains([]string{"enter", "A", "D", "R", "e", "v"}, name): // those that open something too: what follows would go there
+	case slices.Contains([]string{"enter", "A", "D", "R", "e", "v", "q"}, name): // those that open or close something too: what follows would go there
 		return true
 	}
 	return slices.ContainsFunc(present.Choices(), func(c present.Choice) bool { return c.Key == name })

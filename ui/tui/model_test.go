@@ -631,6 +631,37 @@ func TestTheRestOfATextAnswersNothing(t *testing.T) {
 	expect(t, d, protocol.ApprovalsDecide{ID: "req-ab-1", Decision: protocol.Allow, Scope: approval.Once})
 }
 
+// TestAQuitInATextIsNone: a q with keys behind it does not leave the screen, and the rest of the
+// text to the shell below; one that is alone does.
+func TestAQuitInATextIsNone(t *testing.T) {
+	for text, leaves := range map[string]bool{"cat a.sql": false, "q": true} {
+		d := newDesk(80, 24)
+		d.arrive(request(1, nil))
+		d.read()
+		var later []func() tea.Msg
+		d.m.alone = func(w time.Duration, f func(time.Time) tea.Msg) tea.Cmd {
+			later = append(later, func() tea.Msg { d.wait(w); return f(d.now) })
+			return nil
+		}
+		quit := false
+		for _, key := range text {
+			_, cmd := d.m.Update(keyNamed(string(key)))
+			quit = quit || cmd != nil
+			d.wait(150 * time.Millisecond)
+		}
+		for _, msg := range later {
+			_, cmd := d.m.Update(msg())
+			if cmd != nil {
+				_, is := cmd().(tea.QuitMsg)
+				quit = quit || is
+			}
+		}
+		if quit != leaves {
+			t.Errorf("%q leaves: %v", text, quit)
+		}
+	}
+}
+
 // TestAllowingTheUnseenAsks: what was not all on the screen is allowed with the
 // second press only; denying needs none, and after scrolling one press does.
 func TestAllowingTheUnseenAsks(t *testing.T) {
