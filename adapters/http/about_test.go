@@ -18,7 +18,7 @@ import (
 // TestNeededHardRejectionIsQuiet: the calls that a hard rejection ends are not asked about
 // any more, and the connection stays, so that the next message is the next question.
 func TestNeededHardRejectionIsQuiet(t *testing.T) {
-	b := newBench(t, nil)
+	b := newBench(t, func(s *Server) { s.stood = 0 })
 	s := b.session("coder")
 	for _, answer := range []string{`{"approved": false}`, `{"approved": false, "mode": "reject_hard", "feedback": "Wrong approach"}`} {
 		c := b.needed()

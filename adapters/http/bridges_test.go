@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -228,7 +230,7 @@ func closed(t *testing.T, c *websocket.Conn, code websocket.StatusCode) {
 // TestNeededBridge: requests come one at a time and are answered without naming them; a
 // hard rejection ends the batch, and is what a rejection is if it does not say.
 func TestNeededBridge(t *testing.T) {
-	b := newBench(t, nil)
+	b := newBench(t, func(s *Server) { s.stood = 0 })
 	s := b.session("coder")
 	c := b.needed()
 	batch := func() <-chan []protocol.BatchOutcome {
@@ -311,6 +313,54 @@ func TestNeededAnswerIsForWhatWasAsked(t *testing.T) {
 		send(t, c, `{"approved": true}`)
 		if o := <-second; o.text != "second\n" {
 			t.Errorf("%+v", o)
+		}
+	}
+}
+
+// TestADoubledAnswerIsForOne: an answer without a name that is sent twice, as by a double click,
+// does not reach the request that comes up behind the first half. A while later one does.
+func TestADoubledAnswerIsForOne(t *testing.T) {
+	for _, stood := range []time.Duration{time.Hour, 50 * time.Millisecond} {
+		b := newBench(t, func(s *Server) { s.stood = stood })
+		s, c := b.session("coder"), b.needed()
+		first := b.call(s, "echo first")
+		receive(t, c)
+		second := b.call(s, "echo second")
+		b.pending(2)
+		send(t, c, `{"approved": true}`)
+		if o := <-first; o.text != "first\n" {
+			t.Errorf("%+v", o)
+		}
+		if m := receive(t, c); m["arguments"].(map[string]any)["command"] != "echo second" {
+			t.Errorf("%v", m)
+		}
+		if stood < time.Minute {
+			time.Sleep(stood)
+			send(t, c, `{"approved": true}`)
+		} else {
+			send(t, c, `{"approved": true}`)
+			closed(t, c, closedElsewhere)
+			b.pending(1)
+			c = b.needed()
+			receive(t, c)
+			send(t, c, `{"approved": true}`)
+		}
+		if o := <-second; o.text != "second\n" {
+			t.Errorf("%+v", o)
+		}
+	}
+}
+
+// TestNamesOfToolsInAnswers: a word that means something in an answer names no tool, whatever an
+// agent calls its own.
+func TestNamesOfToolsInAnswers(t *testing.T) {
+	for text, want := range map[string][]string{
+		"approve this once": nil, "Always": nil, "deny, please": nil, "allow the Session for this tool": nil,
+		"approve shell once": {"shell"}, "@coder, deny write_file!": {"write_file"},
+	} {
+		said, _ := namesIn(text)
+		if got := slices.Sorted(maps.Keys(said)); !slices.Equal(got, want) {
+			t.Errorf("%q: %v", text, got)
 		}
 	}
 }

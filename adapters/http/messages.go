@@ -158,15 +158,7 @@ func (s *Server) onlyOne(ctx context.Context, text string) (id string, unsure, e
 	if err != nil {
 		return "", nil, err
 	}
-	said := map[string]bool{}
-	var agent string
-	for i, word := range strings.Fields(text) {
-		if i == 0 && strings.HasPrefix(word, "@") {
-			agent = strings.TrimRight(word[1:], ",:")
-			continue
-		}
-		said[strings.TrimRight(word, ",.!")] = true
-	}
+	said, agent := namesIn(text)
 	var meant []protocol.Approval
 	for _, a := range waiting {
 		if said[string(a.Tool)] && (agent == "" || agent == a.Agent) {
@@ -195,6 +187,21 @@ func (s *Server) onlyOne(ctx context.Context, text string) (id string, unsure, e
 		unsure = noAnswer("too many calls have ended just now: name this one by its id, as tool_call_id, to allow it")
 	}
 	return string(meant[0].ID), unsure, nil
+}
+
+// namesIn are the words of an answer that can be names of tools, and the agent that it begins with.
+func namesIn(text string) (said map[string]bool, agent string) {
+	said = map[string]bool{}
+	for i, word := range strings.Fields(text) {
+		if i == 0 && strings.HasPrefix(word, "@") {
+			agent = strings.TrimRight(word[1:], ",:")
+			continue
+		}
+		if word = strings.TrimRight(word, ",.!"); !ofAnswers(word) { // an agent may call its tool "this"
+			said[word] = true
+		}
+	}
+	return said, agent
 }
 
 // idOf is the request that a message names: as tool_call_id, in its text, or in both. It
@@ -238,6 +245,12 @@ var (
 	// buttons are whole texts.
 	buttons = map[string]string{"cancel": optDeny, "once": optOnce, "always": optSession}
 )
+
+// ofAnswers reports whether a word has a meaning of its own in an answer: it names no tool.
+func ofAnswers(word string) bool {
+	word = strings.ToLower(word)
+	return denying[word] || allowing[word] || filling[word] || scoping[word] != "" || both[word] != "" || buttons[word] != ""
+}
 
 // maxWords bounds an answer in bytes.
 const maxWords = 500

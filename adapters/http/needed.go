@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
@@ -19,7 +20,8 @@ import (
 // In that protocol an answer names no request: it is for the last that was sent. So
 // requests are sent one at a time, and when one ends in another way than by this
 // connection's answer, the connection is closed: an answer that is on its way then must
-// not reach the next request. A client that opens its next connection is asked what still
+// not reach the next request. Nor may the second half of one that was sent twice, as by a double click:
+// an answer that names no request and comes right after another one closes the connection too. A client that opens its next connection is asked what still
 // waits. One that asks for the subprotocol idsProtocol gets all requests at once, and
 // says in each answer which it is for.
 const (
@@ -102,7 +104,7 @@ func (s *Server) needed(w http.ResponseWriter, r *http.Request) {
 		conn.Close(websock.Away, "the supervisor does not answer")
 		return
 	}
-	n := &neededConn{conn: conn, approver: p, ours: ours, ids: conn.Subprotocol() == idsProtocol}
+	n := &neededConn{conn: conn, approver: p, ours: ours, ids: conn.Subprotocol() == idsProtocol, stood: s.stood}
 	n.serve(ctx, events)
 }
 
@@ -116,6 +118,8 @@ type neededConn struct {
 	waiting []protocol.Approval // oldest first
 	asked   protocol.ApprovalID // that was sent last; of a client without ids
 	own     protocol.ApprovalID // that the client's answer has ended
+	stood   time.Duration
+	due     time.Time // from when an answer without an id can be to what was asked, and is not the last one's, sent twice
 }
 
 func (n *neededConn) serve(ctx context.Context, events <-chan client.Event) {
@@ -208,6 +212,9 @@ func (n *neededConn) next(ctx context.Context) bool {
 			continue
 		}
 		n.asked = a.ID
+		if n.own != "" {
+			n.due = time.Now().Add(n.stood)
+		}
 		return n.conn.Send(ctx, m) == nil
 	}
 	return true
@@ -244,6 +251,9 @@ func (n *neededConn) answered(ctx context.Context, b []byte) bool {
 		return false
 	case !n.ids && n.asked == "", !n.ids && n.asked == n.own, !n.ids && id != "" && id != n.asked:
 		n.conn.Close(websock.Policy, "nothing was asked that this answers")
+		return false
+	case !n.ids && id == "" && time.Now().Before(n.due):
+		n.conn.Close(closedElsewhere, "an answer without approval_id, too soon after the one before; connect again for the next")
 		return false
 	case !n.ids:
 		id = n.asked
