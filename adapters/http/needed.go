@@ -20,10 +20,11 @@ import (
 // In that protocol an answer names no request: it is for the last that was sent. So
 // requests are sent one at a time, and when one ends in another way than by this
 // connection's answer, the connection is closed: an answer that is on its way then must
-// not reach the next request. Nor may the second half of one that was sent twice, as by a double click:
-// an answer that names no request and comes right after another one closes the connection too. A client that opens its next connection is asked what still
-// waits. One that asks for the subprotocol idsProtocol gets all requests at once, and
-// says in each answer which it is for.
+// not reach the next request. Nor may the second half of one that was sent twice, as by a
+// double click: an answer that names no request and comes right after another one closes
+// the connection too. A client that opens its next connection is asked what still waits.
+// One that asks for the subprotocol idsProtocol gets all requests at once, and says in
+// each answer which it is for.
 const (
 	idsProtocol = "sandgate.ids"
 	// closedElsewhere is the code of a connection whose request ended in another way.

@@ -200,14 +200,14 @@ func (c *census) countExactly(pids []string, least int64) int64 {
 	return c.exact.memory
 }
 
-// mayHoldUp says that a process has page tables for much that it does not hold, as of reading
-// what nothing was written to. The exact count waits for the lock of each process's memory
+// mayHoldUp says that a process has page tables for more than it holds, as of reading what nothing
+// was written to. One that holds little of much has them too, and loses a moment. The exact count waits for the lock of each process's memory
 // (mmap_lock), and mprotect(2) of such a mapping holds that for seconds: others would grow.
 func (c *census) mayHoldUp(dirs []string) bool {
-	const usual = 16 << 20
+	const usual, entries = 16 << 20, 512 // in a page of them
 	return slices.ContainsFunc(dirs, func(dir string) bool {
 		status := c.proc.read(dir + "/status")
-		return sumFields(status, []string{"VmPTE:"}) > usual+sumFields(status, []string{"VmRSS:"})
+		return sumFields(status, []string{"VmPTE:"}) > usual+sumFields(status, []string{"VmRSS:"})/entries
 	})
 }
 
@@ -324,10 +324,10 @@ func (c *census) hostKernel() int64 { return c.proc.sum("/proc/meminfo", "SUnrec
 // keptByKernel sums what the kernel keeps of mappings, also of those that nobody touches: a
 // process may have 65,530 of them, and a fork as many. No figure of a process tells how many, and
 // to count them takes long, so that they are counted when the host's kernel has come to keep a
-// quarter of the limit more.
+// quarter of the limit more, and while they are much of it.
 func (c *census) keptByKernel(dirs []string, halt func()) int64 {
 	now := c.hostKernel()
-	if now-c.kernelAt <= c.totals.Memory/4 {
+	if now-c.kernelAt <= c.totals.Memory/4 && c.inKernel <= c.totals.Memory/8 {
 		c.kernelAt = min(c.kernelAt, now)
 		return c.inKernel
 	}
@@ -453,7 +453,7 @@ func (c *census) objects(dirs []string, halt func()) int64 {
 // many that they are filled at once, or the host has less memory than it had.
 func (c *census) worthAsking(sockets int64) bool {
 	used := c.hostUsed()
-	if sockets*queueMost <= c.totals.Memory/8 && used-c.askedAt <= c.totals.Memory/8 && c.inSockets == 0 {
+	if sockets*queueMost <= c.totals.Memory/8 && used-c.askedAt <= c.totals.Memory/8 && c.inSockets+c.unaccepted == 0 {
 		c.askedAt = min(c.askedAt, used)
 		return false
 	}

@@ -3,6 +3,7 @@ package sandboxinit
 import (
 	"fmt"
 	"math"
+	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -311,30 +312,65 @@ func startForking(t *testing.T, python string) (*exec.Cmd, *census) {
 	return p, c
 }
 
+// TestWhatIsAcceptedCountsNoMore: connections that nobody has accepted count while they wait, and
+// not after.
+func TestWhatIsAcceptedCountsNoMore(t *testing.T) {
+	c := newCensus(wire.Totals{Memory: 64 * queueMost}, nil, newQueues(false), nil)
+	l, err := net.Listen("unix", t.TempDir()+"/s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	const connections = 20
+	for range connections {
+		x, err := net.Dial("unix", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.Close()
+	}
+	own := []string{strconv.Itoa(os.Getpid())}
+	c.askedAt = 0 // the host has less than it had
+	if c.count(own, nil); c.unaccepted < connections {
+		t.Fatalf("%d wait to be accepted, %d are counted", connections, c.unaccepted)
+	}
+	for range connections {
+		x, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.Close()
+	}
+	if c.count(own, nil); c.unaccepted != 0 {
+		t.Errorf("nobody waits, %d are counted", c.unaccepted)
+	}
+}
+
 // TestWhoMayHoldUpACount: a process with page tables of what it has only read is stopped before
 // a count waits for the lock of its memory; one that holds what it maps is not.
 func TestWhoMayHoldUpACount(t *testing.T) {
 	for _, x := range []struct {
-		flags int
-		size  int64
-		want  bool
-	}{{unix.MAP_PRIVATE, 16 << 30, true}, {unix.MAP_PRIVATE | unix.MAP_POPULATE, 64 << 20, false}} {
+		flags      int
+		size, held int64
+		want       bool
+	}{{unix.MAP_PRIVATE, 16 << 30, 0, true}, {unix.MAP_PRIVATE, 16 << 30, 64 << 20, true}, {unix.MAP_PRIVATE | unix.MAP_POPULATE, 64 << 20, 64 << 20, false}} {
 		prot := unix.PROT_READ
 		if !x.want {
 			prot |= unix.PROT_WRITE
 		}
 		const populateRead = 22 // MADV_POPULATE_READ: of the one page of zeroes
 		p, c := startForking(t, fmt.Sprintf(`import ctypes, time
+held = b'x' * %d
 libc = ctypes.CDLL(None); libc.mmap.restype = ctypes.c_void_p; size = ctypes.c_size_t(%d)
 p = ctypes.c_void_p(libc.mmap(None, size, %d, %d, -1, ctypes.c_long(0)))
 libc.madvise(p, size, 15); libc.madvise(p, size, %d)
-time.sleep(60)`, x.size, prot, x.flags|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE, populateRead))
+time.sleep(60)`, x.held, x.size, prot, x.flags|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE, populateRead))
 		deadline := time.Now().Add(30 * time.Second)
 		for c.proc.sum(fmt.Sprintf("/proc/%d/status", p.Process.Pid), "VmPTE:") < x.size/512 && time.Now().Before(deadline) {
 			time.Sleep(time.Millisecond)
 		}
 		if got := c.mayHoldUp(c.shown(c.pids())); got != x.want {
-			t.Errorf("%d bytes: %v", x.size, got)
+			t.Errorf("%d bytes mapped, %d held: %v", x.size, x.held, got)
 		}
 	}
 }
