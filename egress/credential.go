@@ -234,18 +234,18 @@ func (c *client) watched(t Target, r io.Reader) io.Reader {
 	if len(foreign) == 0 {
 		return r
 	}
-	return &watch{r: r, t: t, words: foreign}
+	return &leakCheck{r: r, t: t, words: foreign}
 }
 
-// A watch fails when a placeholder comes by. What came in the same read is kept back.
-type watch struct {
+// A leakCheck fails when a placeholder comes by. What came in the same read is kept back.
+type leakCheck struct {
 	r     io.Reader
 	t     Target
 	words credentials
 	tail  []byte // the end of what came before, shorter than a placeholder
 }
 
-func (w *watch) Read(p []byte) (int, error) {
+func (w *leakCheck) Read(p []byte) (int, error) {
 	n, err := w.r.Read(p)
 	seam := append(w.tail, p[:min(n, maxLabel)]...)
 	for _, c := range w.words {

@@ -180,7 +180,7 @@ func TestReadersSeeEverySplit(t *testing.T) {
 			return io.MultiReader(rs...)
 		}
 		own := credentials{{Name: "K", Placeholder: placeholder, Secret: secret}}
-		got, err := io.ReadAll(&watch{r: cuts(), words: own})
+		got, err := io.ReadAll(&leakCheck{r: cuts(), words: own})
 		if alarm := strings.Contains(text, placeholder); (err != nil) != alarm || !alarm && string(got) != text || bytes.Contains(got, []byte(placeholder)) {
 			t.Fatalf("watching %q: %q, %v", text, got, err)
 		}

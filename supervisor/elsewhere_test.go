@@ -235,8 +235,8 @@ func TestReplayKnowsElsewhere(t *testing.T) {
 	} {
 		f.decideOn(c.tool, c.args, protocol.AgentAsks)
 	}
-	desk := f.desk()
-	sum, err := desk.Replay(t.Context(), history.Decisions(audit.Query(f.logPath, audit.Filter{})), func(r explain.Replayed) error {
+	service := f.ruleService()
+	sum, err := service.Replay(t.Context(), history.Decisions(audit.Query(f.logPath, audit.Filter{})), func(r explain.Replayed) error {
 		t.Errorf("changed: %+v", r)
 		return nil
 	})

@@ -69,4 +69,4 @@ func growthCall(b *testing.B, directories bool, n int) {
 }
 
 // standing keeps the sandboxes of calls, as the program does.
-func standing(c confine.Confiner) confine.Confiner { return linux.NewCells(c.(*linux.Bwrap)) }
+func standing(c confine.Confiner) confine.Confiner { return linux.NewWarmPool(c.(*linux.Bwrap)) }

@@ -511,7 +511,7 @@ func TestMCPForecast(t *testing.T) {
 	for tool, want := range map[string]protocol.CheckDecision{
 		"s_search_x": protocol.CheckAllow, "s_other": protocol.CheckAsk, "s_never": protocol.CheckDeny,
 	} {
-		r, err := f.desk().Test(self, protocol.RulesTest{Tool: protocol.ToolName(tool), Args: json.RawMessage(`{}`)})
+		r, err := f.ruleService().Test(self, protocol.RulesTest{Tool: protocol.ToolName(tool), Args: json.RawMessage(`{}`)})
 		if err != nil || r.Decision != want || !strings.HasPrefix(r.Rule, "mcp.servers.s.approval") {
 			t.Errorf("%s: %v, %+v", tool, err, r)
 		}

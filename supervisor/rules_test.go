@@ -28,7 +28,7 @@ import (
 )
 
 // withRules gives f the tool shell and a rule book with an empty file.
-func (f *fixture) withRules(t *testing.T) *explain.Desk {
+func (f *fixture) withRules(t *testing.T) *explain.RuleService {
 	t.Helper()
 	profile := confinetest.Profile(t, f.ws)
 	paths := tools.Paths{Rules: []tools.PathRule{{Name: "workspace", Root: f.ws, Write: true, WriteApproval: true, Position: "sandgate.yaml:4:5"}}}
@@ -49,7 +49,7 @@ func (f *fixture) withRules(t *testing.T) *explain.Desk {
 		t.Fatal(err)
 	}
 	f.cfg.Tools, f.cfg.Rules = registry, book
-	return f.desk()
+	return f.ruleService()
 }
 
 // decisions are the decision entries of the log.
@@ -70,8 +70,8 @@ func (f *fixture) decisions(t *testing.T) []audit.Entry {
 // which plan; and enough to decide it again.
 func TestDecisionsAreRecordedWhole(t *testing.T) {
 	f := newFixture(t, setup{mode: approval.Interactive, timeout: 50 * time.Millisecond})
-	desk := f.withRules(t)
-	if _, err := desk.Add(self, protocol.RuleSpec{Effect: protocol.CheckDeny, Tool: "grep", ID: "nogrep", Reason: "slow"}); err != nil {
+	service := f.withRules(t)
+	if _, err := service.Add(self, protocol.RuleSpec{Effect: protocol.CheckDeny, Tool: "grep", ID: "nogrep", Reason: "slow"}); err != nil {
 		t.Fatal(err)
 	}
 	answers := map[string]approval.Answer{
@@ -177,12 +177,12 @@ func (f *fixture) checkHistory(t *testing.T, n int, past tools.Effect) {
 // TestReplayFindsWhatChanged decides the past again after rules were added.
 func TestReplayFindsWhatChanged(t *testing.T) {
 	f := newFixture(t, setup{mode: approval.Interactive, timeout: 20 * time.Millisecond})
-	desk := f.withRules(t)
+	service := f.withRules(t)
 	for _, c := range []string{"ls", "rm x", "make a", "make b"} {
 		_, _ = f.call(context.Background(), "shell", string(must.JSON(map[string]string{"command": c})))
 	}
 	replay := func() (lines []string, sum explain.ReplaySummary) {
-		sum, err := desk.Replay(context.Background(), history.Decisions(audit.Query(f.logPath, audit.Filter{})), func(r explain.Replayed) error {
+		sum, err := service.Replay(context.Background(), history.Decisions(audit.Query(f.logPath, audit.Filter{})), func(r explain.Replayed) error {
 			lines = append(lines, r.Subject+": "+string(r.Was)+" -> "+string(r.Now)+" by "+r.NowRule)
 			return nil
 		})
@@ -195,7 +195,7 @@ func TestReplayFindsWhatChanged(t *testing.T) {
 		t.Errorf("under the same rules: %q, %+v", lines, sum)
 	}
 	for _, r := range []protocol.RuleSpec{{Effect: protocol.CheckAsk, Shell: "ls"}, {Effect: protocol.CheckAllow, Shell: "make a"}, {Effect: protocol.CheckDeny, Shell: "make b"}} {
-		if _, err := desk.Add(self, r); err != nil {
+		if _, err := service.Add(self, r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -212,7 +212,7 @@ func TestReplayFindsWhatChanged(t *testing.T) {
 // TestReplayFindsAnotherClass: a call that runs unasked then and now, and is held otherwise.
 func TestReplayFindsAnotherClass(t *testing.T) {
 	f := newFixture(t, setup{mode: approval.Interactive})
-	desk := f.withRules(t)
+	service := f.withRules(t)
 	if _, err := f.call(context.Background(), "shell", `{"command":"ls"}`); err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestReplayFindsAnotherClass(t *testing.T) {
 			}
 		}
 		var lines []string
-		sum, err := desk.Replay(context.Background(), decisions, func(r explain.Replayed) error {
+		sum, err := service.Replay(context.Background(), decisions, func(r explain.Replayed) error {
 			lines = append(lines, string(r.Now)+": "+r.WasHeld+" -> "+r.NowHeld)
 			return nil
 		})
@@ -243,9 +243,9 @@ func TestReplayFindsAnotherClass(t *testing.T) {
 // TestWhyAgreesWithCheck asks both about the same calls.
 func TestWhyAgreesWithCheck(t *testing.T) {
 	f := newFixture(t, setup{mode: approval.Interactive})
-	desk := f.withRules(t)
+	service := f.withRules(t)
 	for _, r := range []protocol.RuleSpec{{Effect: protocol.CheckDeny, Tool: "glob"}, {Effect: protocol.CheckDeny, Shell: "make deploy"}, {Effect: protocol.CheckAllow, Shell: "make test"}} {
-		if _, err := desk.Add(self, r); err != nil {
+		if _, err := service.Add(self, r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -265,7 +265,7 @@ func TestWhyAgreesWithCheck(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		why, err := desk.Test(self, protocol.RulesTest{Tool: protocol.ToolName(c.tool), Args: json.RawMessage(c.args)})
+		why, err := service.Test(self, protocol.RulesTest{Tool: protocol.ToolName(c.tool), Args: json.RawMessage(c.args)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -287,10 +287,10 @@ func TestWhyAgreesWithCheck(t *testing.T) {
 // TestChangesDoWhatTheySay follows what why says about commands, and asks again.
 func TestChangesDoWhatTheySay(t *testing.T) {
 	f := newFixture(t, setup{mode: approval.Interactive})
-	desk := f.withRules(t)
+	service := f.withRules(t)
 	for _, command := range []string{"make check", "ls", "ls -la; make x", "go vet ./... && go test ./..."} {
 		ask := protocol.RulesTest{Tool: "shell", Args: must.JSON(map[string]string{"command": command})}
-		before, err := desk.Test(self, ask)
+		before, err := service.Test(self, ask)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -299,18 +299,18 @@ func TestChangesDoWhatTheySay(t *testing.T) {
 		}
 		var ids []string
 		for _, r := range before.Change.Add {
-			added, err := desk.Add(self, r)
+			added, err := service.Add(self, r)
 			if err != nil {
 				t.Fatal(err)
 			}
 			ids = append(ids, added.ID)
 		}
-		after, err := desk.Test(self, ask)
+		after, err := service.Test(self, ask)
 		if err != nil || after.Decision != before.Change.To {
 			t.Errorf("%q with %+v: %s, want %s: %v", command, before.Change.Add, after.Decision, before.Change.To, err)
 		}
 		for _, id := range ids {
-			if _, err := desk.Remove(self, id); err != nil {
+			if _, err := service.Remove(self, id); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -321,11 +321,11 @@ func TestChangesDoWhatTheySay(t *testing.T) {
 // who made it, and that without a log none happens.
 func TestRuleChangesAreRecorded(t *testing.T) {
 	f := newFixture(t, setup{mode: approval.Interactive})
-	desk := f.withRules(t)
-	if _, err := desk.Add(self, protocol.RuleSpec{Effect: protocol.CheckDeny, Tool: "x", ID: "x"}); err != nil {
+	service := f.withRules(t)
+	if _, err := service.Add(self, protocol.RuleSpec{Effect: protocol.CheckDeny, Tool: "x", ID: "x"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := desk.Remove(self, "x"); err != nil {
+	if _, err := service.Remove(self, "x"); err != nil {
 		t.Fatal(err)
 	}
 	var events []string
@@ -349,7 +349,7 @@ func TestRuleChangesAreRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	var e *protocol.Error
-	if _, err := desk.Add(self, protocol.RuleSpec{Effect: protocol.CheckDeny, Tool: "y"}); !errors.As(err, &e) || e.Code != protocol.CodeAuditUnavailable {
+	if _, err := service.Add(self, protocol.RuleSpec{Effect: protocol.CheckDeny, Tool: "y"}); !errors.As(err, &e) || e.Code != protocol.CodeAuditUnavailable {
 		t.Errorf("without a log: %v", err)
 	}
 	if n := len(f.cfg.Rules.Rules()); n != 0 {

@@ -43,7 +43,7 @@ Exit status: 0 if nothing would change, 1 if something would.`,
 			if err != nil {
 				return usageError(err)
 			}
-			d, err := x.replayDesk(file)
+			d, err := x.replayService(file)
 			if err != nil {
 				return err
 			}
@@ -62,8 +62,8 @@ Exit status: 0 if nothing would change, 1 if something would.`,
 	return x.jsonFlag(c)
 }
 
-// replayDesk decides by file, and remembers nothing.
-func (x *auditCmd) replayDesk(file string) (*explain.Desk, error) {
+// replayService decides by file, and remembers nothing.
+func (x *auditCmd) replayService(file string) (*explain.RuleService, error) {
 	path, err := x.path()
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (x *auditCmd) replayDesk(file string) (*explain.Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return supervisor.NewDesk(sc, path, nil), nil
+	return supervisor.NewRuleService(sc, path, nil), nil
 }
 
 func (x *auditCmd) printReplayed(r explain.Replayed) error {

@@ -464,7 +464,7 @@ func (b *benchGround) rest() error {
 		f.Kinds = append(f.Kinds, benchSummary(x.name, b.times[x.name]))
 	}
 	f.BusyKB, f.AnonKB = residentKB(b.plain.serve.Process.Pid), statusKB(b.plain.serve.Process.Pid, "RssAnon:")
-	f.CellKB = cellKB(b.plain.serve.Process.Pid)
+	f.WarmKB = warmKB(b.plain.serve.Process.Pid)
 	f.Throughput = b.perSecond(acts)
 	var err error
 	f.Pipe, f.Streamed, err = b.streaming()

@@ -37,7 +37,7 @@ type benchFigures struct {
 	BusyKB       int                `json:"supervisor_after_calls_kb"`
 	AnonKB       int                `json:"supervisor_anonymous_kb"`
 	SessionKB    float64            `json:"session_kb"`
-	CellKB       int                `json:"cell_kb"`
+	WarmKB       int                `json:"warm_kb"`
 }
 
 // A benchRatio compares two medians, or two rates, of this run: in an empty workspace,
@@ -97,7 +97,7 @@ func (r *benchReport) compare() {
 	add("streamed / through a pipe", least, 0.5, func(f benchFigures) float64 { return f.Streamed / f.Pipe })
 	add("serve until ready, ms", most, 50, func(f benchFigures) float64 { return f.ServeStart })
 	add("supervisor, MB resident", most, 20, func(f benchFigures) float64 { return float64(f.SupervisorKB) / 1024 })
-	add("waiting cell, MB", most, 3, func(f benchFigures) float64 { return float64(f.CellKB) / 1024 })
+	add("waiting sandbox, MB", most, 3, func(f benchFigures) float64 { return float64(f.WarmKB) / 1024 })
 	for _, told := range [][2]string{{unsyncedTrue, bareExec}, {unsyncedRead, bareExec}, {writeFile, bareExec}, {hostTrue, bareBwrap}, {shellInBash, bareBash}, {bareBash, bareExec}} {
 		add(told[0]+" / "+told[1], "", 0, medians(told[0], told[1]))
 	}
@@ -165,7 +165,7 @@ func (r benchReport) print(out io.Writer) error {
 	both("after the calls, kB", "%d", func(f benchFigures) any { return f.BusyKB })
 	both("of that, not pages of its program, kB", "%d", func(f benchFigures) any { return f.AnonKB })
 	both("an open session, kB", "%.1f", func(f benchFigures) any { return f.SessionKB })
-	both("a waiting cell, kB", "%d", func(f benchFigures) any { return f.CellKB })
+	both("a waiting sandbox, kB", "%d", func(f benchFigures) any { return f.WarmKB })
 	fmt.Fprintf(w, "loaded: %d sessions, %d requests that wait\t\t\t\t\n", r.Sessions, r.Pending)
 	return w.Flush()
 }
@@ -195,27 +195,27 @@ func fieldKB(text, field string) int {
 	return 0
 }
 
-// cellKB is what one waiting sandbox of the supervisor adds to the memory of the
+// warmKB is what one waiting sandbox of the supervisor adds to the memory of the
 // machine: the anonymous memory of bubblewrap and of init, by smaps_rollup of proc(5).
 // The pages of their programs are there once for all of them.
-func cellKB(supervisor int) int {
-	total, cells := 0, 0
+func warmKB(supervisor int) int {
+	total, n := 0, 0
 	for _, outer := range childrenOf(supervisor) {
 		inner := childrenOf(outer)
 		if len(inner) == 0 {
 			continue // the process that ends what a killed supervisor leaves
 		}
-		cells++
+		n++
 		for _, pid := range append(inner, outer) {
 			if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid)); err == nil {
 				total += fieldKB(string(b), "Pss_Anon:")
 			}
 		}
 	}
-	if cells == 0 {
+	if n == 0 {
 		return 0
 	}
-	return total / cells
+	return total / n
 }
 
 func childrenOf(pid int) []int {

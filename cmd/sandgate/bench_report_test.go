@@ -10,7 +10,7 @@ import (
 
 // figuresOf are figures in which each kind takes its own number of milliseconds.
 func figuresOf(ms map[string]float64) benchFigures {
-	f := benchFigures{Throughput: map[string]float64{bareExec: 100, bareBwrap: 10, shellTrue: 90}, Pipe: 100, Streamed: 60, SupervisorKB: 1024, CellKB: 1024}
+	f := benchFigures{Throughput: map[string]float64{bareExec: 100, bareBwrap: 10, shellTrue: 90}, Pipe: 100, Streamed: 60, SupervisorKB: 1024, WarmKB: 1024}
 	for _, name := range []string{bareExec, bareBash, bareBwrap, runCommand, runHost, shellTrue, hostTrue, loadedTrue, unsyncedTrue, shellInBash, readFile, unsyncedRead, writeFile} {
 		f.Kinds = append(f.Kinds, benchKind{Name: name, Median: ms[name], P99: ms[name]})
 	}

@@ -62,7 +62,7 @@ func (g *stubGate) Kill(string, unixsock.Peer) error   { return nil }
 func (g *stubGate) Audit(protocol.AuditQuery) (protocol.AuditEntries, error) {
 	return protocol.AuditEntries{}, nil
 }
-func (g *stubGate) Desk() server.Desk { return nil }
+func (g *stubGate) RuleService() server.RuleService { return nil }
 
 func (g *stubGate) Batch([]context.Context, unixsock.Peer, protocol.ToolsBatch, func(protocol.Method, any)) protocol.BatchResult {
 	return protocol.BatchResult{}

@@ -253,13 +253,13 @@ func outcomeOf(c *config.Config, calls []sampleCall) (o configOutcome, err error
 		}
 		o.profiles[ofTool+c.Tools[i].Name] = sandboxprofile.Intersect(tool.Profile, operator)
 	}
-	desk, err := newLocalDesk(c)
+	service, err := newLocalRuleService(c)
 	if err != nil {
 		return o, err
 	}
-	defer desk.Close()
+	defer service.Close()
 	for _, call := range calls {
-		got, err := desk.desk.Test(desk.peer, call.RulesTest)
+		got, err := service.rules.Test(service.peer, call.RulesTest)
 		if err != nil {
 			got = protocol.RulesTested{Decision: protocol.CheckDeny} // no such tool, program or argument
 		}

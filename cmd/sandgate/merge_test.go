@@ -390,11 +390,11 @@ func TestNarrowedFilesAreChangeableStill(t *testing.T) {
 			if !ok {
 				t.Fatalf("%s: the files do not fit together", name)
 			}
-			d, err := newLocalDesk(c)
+			d, err := newLocalRuleService(c)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := d.desk.Test(d.peer, protocol.RulesTest{Tool: "mine", Args: []byte("{}")})
+			got, err := d.rules.Test(d.peer, protocol.RulesTest{Tool: "mine", Args: []byte("{}")})
 			d.Close()
 			if err != nil || got.Decision != protocol.CheckAsk {
 				t.Errorf("%s, trusted %t: %v %s, want ask (%v)", name, trusted, got.Decision, got.Reason, err)
@@ -407,12 +407,12 @@ func TestNarrowedFilesAreChangeableStill(t *testing.T) {
 		t.Fatal("the administrator's file does not load")
 	}
 	c, _ := s.merged(admin)
-	d, err := newLocalDesk(c)
+	d, err := newLocalRuleService(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if got, err := d.desk.Test(d.peer, protocol.RulesTest{Tool: "mine", Args: []byte("{}")}); err != nil || got.Decision != protocol.CheckAllow {
+	if got, err := d.rules.Test(d.peer, protocol.RulesTest{Tool: "mine", Args: []byte("{}")}); err != nil || got.Decision != protocol.CheckAllow {
 		t.Errorf("read-only for everybody: %v %s (%v)", got.Decision, got.Reason, err)
 	}
 }

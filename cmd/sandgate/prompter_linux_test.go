@@ -252,7 +252,7 @@ func TestAQuestionHasTheTerminal(t *testing.T) {
 			go func() {
 				_, err := io.WriteString(w, "\x1b[2J"+forged)
 				if err == nil && i == 2 {
-					_, err = w.Write(bytes.Repeat([]byte("flood\n"), maxKept/6+10))
+					_, err = w.Write(bytes.Repeat([]byte("flood\n"), maxHeld/6+10))
 				}
 				written <- err
 			}()

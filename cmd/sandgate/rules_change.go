@@ -12,14 +12,14 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 )
 
-// flags are the flags that every command of a desk has.
-func (f *deskFlags) flags(c *cobra.Command) {
+// flags are the flags that every command about rules has.
+func (f *ruleServiceFlags) flags(c *cobra.Command) {
 	c.Flags().StringVar(&f.socket, "operator-socket", "", "operator socket `path` (default: operator.sock in the runtime directory)")
 	c.Flags().StringVar(&f.config, "config", "", "ask no supervisor, and judge by the configuration `file`")
 }
 
-// atDesk opens a desk for the time of f.
-func (a *app) atDesk(f *deskFlags, do func(c *cobra.Command, d desk, args []string) error) func(*cobra.Command, []string) error {
+// withRules opens a rule service for the time of f.
+func (a *app) withRules(f *ruleServiceFlags, do func(c *cobra.Command, d ruleService, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) (err error) {
 		d, err := f.open(c.Context(), a, c.CommandPath())
 		if err != nil {
@@ -32,7 +32,7 @@ func (a *app) atDesk(f *deskFlags, do func(c *cobra.Command, d desk, args []stri
 
 // ruleFlags describe one rule.
 type ruleFlags struct {
-	deskFlags
+	ruleServiceFlags
 	spec             protocol.RuleSpec
 	allow, ask, deny bool
 	replace          string
@@ -79,7 +79,7 @@ program of this user can choose: use it to tell your own agents apart.`,
   sandgate rules add --allow WebSearch --agent researcher
   sandgate rules add --replace deny-github --deny 'github_*' --agent 'ci-*'`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: a.atDesk(&f.deskFlags, func(c *cobra.Command, d desk, args []string) error {
+		RunE: a.withRules(&f.ruleServiceFlags, func(c *cobra.Command, d ruleService, args []string) error {
 			spec, err := f.rule(args)
 			if err != nil {
 				return usageError(err)
@@ -141,7 +141,7 @@ func (a *app) caution(text string) {
 }
 
 func newRulesRemoveCmd(a *app) *cobra.Command {
-	var f deskFlags
+	var f ruleServiceFlags
 	var asJSON bool
 	c := &cobra.Command{
 		Use:               "remove ID...",
@@ -150,7 +150,7 @@ func newRulesRemoveCmd(a *app) *cobra.Command {
 		Example:           "  sandgate rules remove deny-github",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeRules,
-		RunE: a.atDesk(&f, func(c *cobra.Command, d desk, ids []string) error {
+		RunE: a.withRules(&f, func(c *cobra.Command, d ruleService, ids []string) error {
 			for _, id := range ids {
 				r, err := d.RemoveRule(c.Context(), id)
 				if err != nil {
@@ -191,7 +191,7 @@ func completeRules(_ *cobra.Command, given []string, _ string) ([]string, cobra.
 }
 
 func newRulesReloadCmd(a *app) *cobra.Command {
-	var f deskFlags
+	var f ruleServiceFlags
 	c := &cobra.Command{
 		Use:   "reload",
 		Short: "Have the running supervisor read the files of standing rules again",
@@ -200,8 +200,8 @@ same. If the file does not load, the rules stay as they were. sandgate.yaml is r
 a start only.`,
 		Example: "  sandgate rules reload",
 		Args:    cobra.NoArgs,
-		RunE: a.atDesk(&f, func(c *cobra.Command, d desk, _ []string) error {
-			if _, local := d.(*localDesk); local {
+		RunE: a.withRules(&f, func(c *cobra.Command, d ruleService, _ []string) error {
+			if _, local := d.(*localRuleService); local {
 				fmt.Fprintln(a.err, "sandgate: no supervisor is running; the next one reads the rules when it starts")
 				return nil
 			}

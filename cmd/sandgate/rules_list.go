@@ -23,7 +23,7 @@ type listedRule struct {
 }
 
 func newRulesListCmd(a *app) *cobra.Command {
-	var f deskFlags
+	var f ruleServiceFlags
 	var asJSON, hits bool
 	var log string
 	c := &cobra.Command{
@@ -34,7 +34,7 @@ where it is written. A rule without effect says why. A rule that denies decides
 wherever it stands; of the others the first that matches does.`,
 		Example: "  sandgate rules list\n  sandgate rules list --hits --json",
 		Args:    cobra.NoArgs,
-		RunE: a.atDesk(&f, func(c *cobra.Command, d desk, _ []string) error {
+		RunE: a.withRules(&f, func(c *cobra.Command, d ruleService, _ []string) error {
 			list, err := listRules(c.Context(), d, hits, log)
 			switch {
 			case err != nil:
@@ -52,7 +52,7 @@ wherever it stands; of the others the first that matches does.`,
 	return c
 }
 
-func listRules(ctx context.Context, d desk, hits bool, log string) ([]listedRule, error) {
+func listRules(ctx context.Context, d ruleService, hits bool, log string) ([]listedRule, error) {
 	rules, err := d.Rules(ctx)
 	if err != nil {
 		return nil, ruleStatus(err)

@@ -11,7 +11,7 @@ import (
 )
 
 func newRulesSuggestCmd(a *app) *cobra.Command {
-	var f deskFlags
+	var f ruleServiceFlags
 	var p protocol.RulesSuggest
 	var since string
 	var asJSON, asConfig bool
@@ -28,7 +28,7 @@ Nothing is added: copy the command that is printed, or with --yaml the lines of 
 configuration, as ` + "`sandgate learn`" + ` prints them.`,
 		Example: "  sandgate rules suggest\n  sandgate rules suggest --min 10 --since 720h --json\n  sandgate rules suggest --yaml",
 		Args:    cobra.NoArgs,
-		RunE: a.atDesk(&f, func(c *cobra.Command, d desk, _ []string) error {
+		RunE: a.withRules(&f, func(c *cobra.Command, d ruleService, _ []string) error {
 			var err error
 			if p.Since, err = parseMoment(since, time.Now()); err != nil {
 				return usageError(fmt.Errorf("--since: %w", err))

@@ -23,7 +23,7 @@ last of them, and how each was decided. The rule is judged by itself, whatever o
 rules say; ` + "`sandgate audit replay`" + ` compares whole configurations.`,
 		Example: "  sandgate rules try --deny 'github_*'\n  sandgate rules try --allow --shell 'go test' --since 168h",
 		Args:    cobra.MaximumNArgs(1),
-		RunE: a.atDesk(&f.deskFlags, func(c *cobra.Command, d desk, args []string) error {
+		RunE: a.withRules(&f.ruleServiceFlags, func(c *cobra.Command, d ruleService, args []string) error {
 			spec, err := f.rule(args)
 			if err != nil {
 				return usageError(err)

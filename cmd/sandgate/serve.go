@@ -239,7 +239,7 @@ func (a *app) reloadOnHangup(r *assemble.Running) (stop func()) {
 	self := assemble.Self()
 	go func() {
 		for range hangup {
-			if n, err := r.Desk().Reload(self); err != nil {
+			if n, err := r.RuleService().Reload(self); err != nil {
 				a.complain(err)
 			} else {
 				fmt.Fprintf(a.err, "sandgate: reloaded: %d rules, %d of them without effect\n", n.Rules, n.Inactive)

@@ -113,13 +113,13 @@ func askedIn(t *testing.T, site mergeSite, text string, calls []sessionCall) (as
 	if !ok {
 		t.Fatal("the file does not merge")
 	}
-	d, err := newLocalDesk(cfg)
+	d, err := newLocalRuleService(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.Close()
 	for _, c := range calls {
-		got, err := d.desk.Test(d.peer, protocol.RulesTest{Tool: protocol.ToolName(c.tool), Args: c.args()})
+		got, err := d.rules.Test(d.peer, protocol.RulesTest{Tool: protocol.ToolName(c.tool), Args: c.args()})
 		switch {
 		case err != nil:
 			t.Errorf("%s %s: %v", c.tool, c.line, err)

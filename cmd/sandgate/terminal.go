@@ -23,7 +23,7 @@ type programsOutput struct {
 
 	mu    sync.Mutex
 	asked bool
-	kept  []*kept
+	kept  []*held
 }
 
 // ask keeps what the program writes until done is called.
@@ -56,31 +56,31 @@ func (p *programsOutput) show() {
 	}
 }
 
-// A kept writer keeps what is written to it while a person is asked. It never waits: a program that has
+// A held writer keeps what is written to it while a person is asked. It never waits: a program that has
 // ended, or was killed, would not be done until the question is.
-type kept struct {
+type held struct {
 	of   *programsOutput
 	to   io.Writer
 	text []byte
 	lost int // bytes for which there was no room
 }
 
-const maxKept = 1 << 20
+const maxHeld = 1 << 20
 
 // Write implements io.Writer.
-func (k *kept) Write(b []byte) (int, error) {
+func (k *held) Write(b []byte) (int, error) {
 	k.of.mu.Lock()
 	defer k.of.mu.Unlock()
 	if !k.of.asked {
 		return k.to.Write(b)
 	}
-	room := min(len(b), maxKept-len(k.text))
+	room := min(len(b), maxHeld-len(k.text))
 	k.text = append(k.text, b[:room]...)
 	k.lost += len(b) - room
 	return len(b), nil
 }
 
-func (k *kept) show() {
+func (k *held) show() {
 	_, _ = k.to.Write(k.text) // a terminal that is gone
 	if k.lost > 0 {
 		fmt.Fprintf(k.to, "\nsandgate: note: %d bytes that the program wrote while you were asked are not shown\n", k.lost)
@@ -109,7 +109,7 @@ func (p *programsOutput) filtered(w io.Writer) io.Writer {
 	}
 	f := vtfilter.New(bare(w))
 	p.filters = append(p.filters, f)
-	k := &kept{of: p, to: f}
+	k := &held{of: p, to: f}
 	p.kept = append(p.kept, k)
 	return k
 }

@@ -18,12 +18,12 @@ import (
 // decided is what becomes of a call, and why.
 func (s mergeSite) decided(c *config.Config, tool, args string) protocol.RulesTested {
 	s.t.Helper()
-	d, err := newLocalDesk(c)
+	d, err := newLocalRuleService(c)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	defer d.Close()
-	got, err := d.desk.Test(d.peer, protocol.RulesTest{Tool: protocol.ToolName(tool), Args: []byte(strings.ReplaceAll(args, "%W", s.env.Cwd))})
+	got, err := d.rules.Test(d.peer, protocol.RulesTest{Tool: protocol.ToolName(tool), Args: []byte(strings.ReplaceAll(args, "%W", s.env.Cwd))})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 type whyFlags struct {
-	deskFlags
+	ruleServiceFlags
 	agent, args, mode string
 	all, json         bool
 }
@@ -36,7 +36,7 @@ would be refused.`,
   sandgate why write_file path=go.mod --json-args '{"content": ""}'
   sandgate why read_file path=.env --json`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: a.atDesk(&f.deskFlags, func(c *cobra.Command, d desk, args []string) error {
+		RunE: a.withRules(&f.ruleServiceFlags, func(c *cobra.Command, d ruleService, args []string) error {
 			call, err := f.call(a.in, args, c.ArgsLenAtDash())
 			if err != nil {
 				return usageError(err)

@@ -14,7 +14,7 @@ import (
 
 // makes calls act, which makes a name, and takes that away if the name is not judged by then
 // as it was. That was looked up before the name was judged.
-func (c *call) makes(p place, was judgement, act func() unix.Errno) unix.Errno {
+func (c *call) makes(p location, was judgement, act func() unix.Errno) unix.Errno {
 	if c.b.poolEntry(was.full) != nil {
 		return act()
 	}
@@ -60,12 +60,12 @@ type judgement struct {
 	repository [2]bool
 }
 
-func (c *call) judged(p place, full string) judgement {
+func (c *call) judged(p location, full string) judgement {
 	return judgement{full, c.b.standing(full), c.repositories(p, full)}
 }
 
 // repositories looks by the descriptor: the path may lead elsewhere in the middle of a look.
-func (c *call) repositories(p place, full string) (are [2]bool) {
+func (c *call) repositories(p location, full string) (are [2]bool) {
 	if c.b.watchesGit(full) {
 		are[0] = (isOneOf(p.name(), gitParts...) || c.b.isPart(full)) && isRepositoryAt(p.dir, "./", "")
 		are[1] = isOneOf(path.Base(path.Dir(full)), gitParts...) && isRepositoryAt(p.dir, "../", "")
@@ -74,7 +74,7 @@ func (c *call) repositories(p place, full string) (are [2]bool) {
 }
 
 // stands reports whether a new name is what it was judged to be.
-func (c *call) stands(p place, was judgement) bool {
+func (c *call) stands(p location, was judgement) bool {
 	standing, are := c.b.standing(was.full), c.repositories(p, was.full)
 	dir, errno := c.b.real(p.dir) // the last: what was just looked at was called so
 	switch {
@@ -120,7 +120,7 @@ func (m *move) renames(from, to judgement, rename func() error) unix.Errno {
 
 // keeps reports whether what was called old, and now lies at p, is judged as it was: by its
 // own name, and by what lies below it. That may have been made after the first look.
-func (m *move) keeps(p place, old string, was judgement, st *unix.Stat_t) bool {
+func (m *move) keeps(p location, old string, was judgement, st *unix.Stat_t) bool {
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR && (!m.knows(p, was.full) || m.judgeParent(p, old, was.full) != 0) {
 		return false
 	}
@@ -129,7 +129,7 @@ func (m *move) keeps(p place, old string, was judgement, st *unix.Stat_t) bool {
 
 // knows reports whether what lies in a directory that was renamed was judged before, as deep
 // as its name decides about that.
-func (m *move) knows(p place, full string) bool {
+func (m *move) knows(p location, full string) bool {
 	reach := m.reached[full]
 	return reach == 0 || m.knowsBelow(p.dir, p.name(), full, reach, m.b.newBudget(maxBelow))
 }

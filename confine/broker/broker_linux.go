@@ -414,7 +414,7 @@ func (c *call) judge(name string) unix.Errno {
 }
 
 // judgeNew is judge for a name that is not there yet.
-func (c *call) judgeNew(p place, full string) unix.Errno {
+func (c *call) judgeNew(p location, full string) unix.Errno {
 	if errno := c.judge(full); errno != 0 {
 		return errno
 	}

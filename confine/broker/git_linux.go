@@ -122,7 +122,7 @@ func (b *Broker) gitNameOf(name string) gitName {
 }
 
 // appear judges what a new name makes of the directory that it is to lie in.
-func (c *call) appear(p place, full string) unix.Errno {
+func (c *call) appear(p location, full string) unix.Errno {
 	if dir := path.Dir(full); c.b.isPart(full) && !isRepository(dir, "") && isRepository(dir, path.Base(full)) {
 		var st unix.Stat_t
 		if unix.Fstatat(p.dir, ".git", &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
@@ -139,7 +139,7 @@ func (b *Broker) isPart(name string) bool {
 }
 
 // judgeParts judges what lies in a directory that is to be a repository.
-func (c *call) judgeParts(p place, dir string) unix.Errno {
+func (c *call) judgeParts(p location, dir string) unix.Errno {
 	for _, name := range gitParts {
 		var st unix.Stat_t
 		if unix.Fstatat(p.dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == unix.ENOENT {

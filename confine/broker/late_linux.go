@@ -29,7 +29,7 @@ const (
 )
 
 // createLate makes a file for the name at p that gets it later.
-func (c *call) createLate(p place, flags int, mode uint32, isNew bool) reply {
+func (c *call) createLate(p location, flags int, mode uint32, isNew bool) reply {
 	if len(c.b.late) >= maxLate {
 		return fails(unix.EMFILE)
 	}
@@ -122,7 +122,7 @@ func (c *call) instate(l late) {
 	if errno != 0 {
 		return // its directory is gone
 	}
-	full, at := path.Join(dir, l.name), place{dir: l.dir, last: l.name}
+	full, at := path.Join(dir, l.name), location{dir: l.dir, last: l.name}
 	was := c.judged(at, full)
 	text, errno := readOpen(l.file)
 	if errno != 0 {

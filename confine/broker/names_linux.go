@@ -5,10 +5,10 @@ import (
 )
 
 func (c *call) mkdirAt(dirfd int32, addr uint64, mode uint32) reply {
-	return c.newName(dirfd, addr, true, func(p place, full string) unix.Errno { return c.mkdir(p, full, mode) })
+	return c.newName(dirfd, addr, true, func(p location, full string) unix.Errno { return c.mkdir(p, full, mode) })
 }
 
-func (c *call) mkdir(p place, full string, mode uint32) unix.Errno {
+func (c *call) mkdir(p location, full string, mode uint32) unix.Errno {
 	if pool := c.b.poolEntry(full); pool != nil {
 		return c.fromPool(pool, unix.S_IFDIR, p.name(), mode, func(string) error { return nil })
 	}
@@ -39,7 +39,7 @@ func (c *call) mknodAt(dirfd int32, addr uint64, mode uint32, dev int) reply {
 	default:
 		return fails(unix.EINVAL)
 	}
-	return c.newName(dirfd, addr, false, func(p place, full string) unix.Errno {
+	return c.newName(dirfd, addr, false, func(p location, full string) unix.Errno {
 		if pool := c.b.poolEntry(full); pool != nil {
 			kind := mode & unix.S_IFMT
 			if kind == 0 {
@@ -62,7 +62,7 @@ func (c *call) symlinkAt(targetAddr uint64, dirfd int32, addr uint64) reply {
 	case to == "":
 		return fails(unix.ENOENT)
 	}
-	return c.newName(dirfd, addr, false, func(p place, full string) unix.Errno {
+	return c.newName(dirfd, addr, false, func(p location, full string) unix.Errno {
 		if pool := c.b.poolEntry(full); pool != nil {
 			if errno := c.judgeLink(full, to); errno != 0 {
 				return errno
@@ -80,7 +80,7 @@ func (c *call) symlinkAt(targetAddr uint64, dirfd int32, addr uint64) reply {
 }
 
 // newName finds where a new name is to lie, and calls act in the queue for names.
-func (c *call) newName(dirfd int32, addr uint64, directory bool, act func(p place, full string) unix.Errno) reply {
+func (c *call) newName(dirfd int32, addr uint64, directory bool, act func(p location, full string) unix.Errno) reply {
 	name, errno := c.text(addr)
 	if errno != 0 {
 		return fails(errno)
@@ -90,19 +90,19 @@ func (c *call) newName(dirfd int32, addr uint64, directory bool, act func(p plac
 	})
 }
 
-func (c *call) appears(w *walk, dirfd int32, name string, directory bool, act func(p place, full string) unix.Errno) unix.Errno {
-	p, errno := w.place(dirfd, name)
+func (c *call) appears(w *walk, dirfd int32, name string, directory bool, act func(p location, full string) unix.Errno) unix.Errno {
+	p, errno := w.locate(dirfd, name)
 	if errno != 0 {
 		return errno
 	}
 	if !directory && p.last != p.name() {
-		act = func(place, string) unix.Errno { return unix.ENOENT }
+		act = func(location, string) unix.Errno { return unix.ENOENT }
 	}
 	return w.newNameAt(p, func(full string) unix.Errno { return act(p, full) })
 }
 
 // newNameAt calls act if there is nothing at p yet.
-func (w *walk) newNameAt(p place, act func(full string) unix.Errno) unix.Errno {
+func (w *walk) newNameAt(p location, act func(full string) unix.Errno) unix.Errno {
 	full, errno := w.freeAt(p)
 	if errno == 0 {
 		errno = w.judgeEntry(full)
@@ -117,15 +117,15 @@ func (w *walk) newNameAt(p place, act func(full string) unix.Errno) unix.Errno {
 }
 
 // free finds where a new name is to lie. There is nothing yet, or it fails with EEXIST.
-func (w *walk) free(dirfd int32, name string) (p place, full string, errno unix.Errno) {
-	if p, errno = w.place(dirfd, name); errno != 0 {
+func (w *walk) free(dirfd int32, name string) (p location, full string, errno unix.Errno) {
+	if p, errno = w.locate(dirfd, name); errno != 0 {
 		return p, "", errno
 	}
 	full, errno = w.freeAt(p)
 	return p, full, errno
 }
 
-func (w *walk) freeAt(p place) (full string, errno unix.Errno) {
+func (w *walk) freeAt(p location) (full string, errno unix.Errno) {
 	var st unix.Stat_t
 	if p.odd() || unix.Fstatat(p.dir, p.name(), &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
 		return "", unix.EEXIST
@@ -151,7 +151,7 @@ func (c *call) unlinkAt(dirfd int32, addr uint64, flags int) reply {
 	}
 	return c.b.locked(func() reply {
 		w := walk{call: c}
-		p, errno := w.place(dirfd, name)
+		p, errno := w.locate(dirfd, name)
 		if errno != 0 {
 			return fails(errno)
 		}
@@ -196,7 +196,7 @@ func (c *call) unlinkAt(dirfd int32, addr uint64, flags int) reply {
 
 // oddErrno is the kernel's answer for a name that cannot be removed (namei.c,
 // do_rmdir and do_unlinkat).
-func oddErrno(p place, flags int) unix.Errno {
+func oddErrno(p location, flags int) unix.Errno {
 	if flags&unix.AT_REMOVEDIR == 0 {
 		return unix.EISDIR
 	}

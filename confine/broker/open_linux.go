@@ -89,7 +89,7 @@ func (c *call) openToChange(dirfd int32, name string, flags int, mode uint32) re
 	w := walk{call: c}
 	create, excl := flags&unix.O_CREAT != 0, flags&unix.O_EXCL != 0
 	if create && strings.HasSuffix(name, "/") {
-		if p, errno := w.place(dirfd, name); errno == 0 && !p.odd() {
+		if p, errno := w.locate(dirfd, name); errno == 0 && !p.odd() {
 			return fails(unix.EISDIR) // before the kernel looks what it is (open_last_lookups)
 		}
 	}
@@ -97,7 +97,7 @@ func (c *call) openToChange(dirfd int32, name string, flags int, mode uint32) re
 		t, errno := w.find(dirfd, name, flags&unix.O_NOFOLLOW == 0 && !(create && excl))
 		switch {
 		case errno == unix.ENOENT && create && t.last != "":
-			r := c.create(w, t.place, flags, mode)
+			r := c.create(w, t.location, flags, mode)
 			if r.errno == unix.EEXIST && !excl {
 				continue // somebody else has made it since
 			}
@@ -113,7 +113,7 @@ func (c *call) openToChange(dirfd int32, name string, flags int, mode uint32) re
 }
 
 // create makes a new file, and never opens one that is there.
-func (c *call) create(w walk, p place, flags int, mode uint32) reply {
+func (c *call) create(w walk, p location, flags int, mode uint32) reply {
 	if p.last != p.name() {
 		return fails(unix.EISDIR)
 	}
@@ -193,10 +193,10 @@ func (c *call) openExisting(t target, flags int) reply {
 		if errno := c.about(t.full); errno != 0 {
 			return fails(errno)
 		}
-		if errno := c.keepsRepository(t.place, t.full, &t.st); errno != 0 {
+		if errno := c.keepsRepository(t.location, t.full, &t.st); errno != 0 {
 			return fails(errno)
 		}
-		return c.createLate(t.place, flags, t.st.Mode&0o777, false)
+		return c.createLate(t.location, flags, t.st.Mode&0o777, false)
 	}
 	if errno := c.mayWrite(t); errno != 0 {
 		return fails(errno)
@@ -210,7 +210,7 @@ func (c *call) openExisting(t target, flags int) reply {
 }
 
 // undo removes a file that was made for nothing. The queue for names was free meanwhile.
-func (c *call) undo(p place, fd int) {
+func (c *call) undo(p location, fd int) {
 	c.b.locked(func() reply {
 		var made, there unix.Stat_t
 		if unix.Fstat(fd, &made) == nil && unix.Fstatat(p.dir, p.name(), &there, unix.AT_SYMLINK_NOFOLLOW) == nil && idOf(&made) == idOf(&there) {

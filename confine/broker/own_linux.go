@@ -8,7 +8,7 @@ import "golang.org/x/sys/unix"
 // Rename gives the file from in a directory the name to, in the place of what has it.
 func (b *Broker) Rename(dir int, from, to string) error {
 	return b.ourselves(unix.SYS_RENAMEAT2, func(w walk) unix.Errno {
-		m := move{walk: w, from: place{dir, from}, to: place{dir, to}}
+		m := move{walk: w, from: location{dir, from}, to: location{dir, to}}
 		if errno := m.look(); errno != 0 {
 			return errno
 		}
@@ -19,7 +19,7 @@ func (b *Broker) Rename(dir int, from, to string) error {
 // Mkdir makes a directory.
 func (b *Broker) Mkdir(dir int, name string, mode uint32) error {
 	return b.ourselves(unix.SYS_MKDIRAT, func(w walk) unix.Errno {
-		p := place{dir, name}
+		p := location{dir, name}
 		return w.newNameAt(p, func(full string) unix.Errno { return w.mkdir(p, full, mode) })
 	})
 }

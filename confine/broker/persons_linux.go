@@ -17,7 +17,7 @@ import (
 var gitMarks = []string{"objects", "refs", "HEAD", "commondir"}
 
 // keepsRepository judges that what lies at p, and is called full, loses that name.
-func (c *call) keepsRepository(p place, full string, st *unix.Stat_t) unix.Errno {
+func (c *call) keepsRepository(p location, full string, st *unix.Stat_t) unix.Errno {
 	if !c.b.watchesGit(full) {
 		return 0
 	}

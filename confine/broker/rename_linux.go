@@ -33,7 +33,7 @@ func (c *call) renameAt(oldDir int32, oldAddr uint64, newDir int32, newAddr uint
 type move struct {
 	walk
 	flags    uint
-	from, to place
+	from, to location
 	// Where they lie, and what is there; to may be free.
 	fromFull, toFull string
 	fromStat, toStat unix.Stat_t
@@ -50,13 +50,13 @@ type move struct {
 
 func (m *move) find(oldDir int32, old string, newDir int32, name string, unread unix.Errno) unix.Errno {
 	var errno unix.Errno
-	if m.from, errno = m.place(oldDir, old); errno != 0 {
+	if m.from, errno = m.locate(oldDir, old); errno != 0 {
 		return errno
 	}
 	if unread != 0 {
 		return unread
 	}
-	if m.to, errno = m.place(newDir, name); errno != 0 {
+	if m.to, errno = m.locate(newDir, name); errno != 0 {
 		return errno
 	}
 	return m.look()
@@ -95,7 +95,7 @@ func (m *move) look() (errno unix.Errno) {
 
 // otherFileSystem reports whether two places are on different ones. The kernel says so
 // before it says anything about rights, and programs copy then.
-func (w *walk) otherFileSystem(a, b place) bool {
+func (w *walk) otherFileSystem(a, b location) bool {
 	var one, other unix.Stat_t
 	return unix.Fstat(a.dir, &one) == nil && unix.Fstat(b.dir, &other) == nil && one.Dev != other.Dev
 }
@@ -170,7 +170,7 @@ func (m *move) judgePrivate() (private bool, errno unix.Errno) {
 
 // judgeShared judges what gets another name in a private place: others see it there, and
 // follow a link.
-func (m *move) judgeShared(at place, from, to string, st *unix.Stat_t) unix.Errno {
+func (m *move) judgeShared(at location, from, to string, st *unix.Stat_t) unix.Errno {
 	if errno := m.judgeEntry(to); errno != 0 {
 		return errno
 	}
@@ -188,7 +188,7 @@ func (m *move) judgeShared(at place, from, to string, st *unix.Stat_t) unix.Errn
 }
 
 // judgeParent judges what a directory that gets another parent takes with it.
-func (m *move) judgeParent(at place, from, to string) unix.Errno {
+func (m *move) judgeParent(at location, from, to string) unix.Errno {
 	if path.Dir(from) == path.Dir(to) && BelowGit(from) == BelowGit(to) || m.b.Rules.own(to) {
 		return 0
 	}
@@ -205,7 +205,7 @@ func stricter(s Standing) Standing {
 }
 
 // judgeMove judges what a name and all below it become.
-func (m *move) judgeMove(from, to string, st *unix.Stat_t, at place) unix.Errno {
+func (m *move) judgeMove(from, to string, st *unix.Stat_t, at location) unix.Errno {
 	rules := m.b.Rules
 	old, becomes := m.b.standing(from), m.b.standing(to)
 	if old == Protected && m.b.made.has(st, at.dir, at.name()) && becomes == Writable && st.Mode&unix.S_IFMT == unix.S_IFREG {
@@ -269,7 +269,7 @@ func (m *move) judgeMove(from, to string, st *unix.Stat_t, at place) unix.Errno 
 }
 
 // other is the other end of the move.
-func (m *move) other(at place) place {
+func (m *move) other(at location) location {
 	if at == m.from {
 		return m.to
 	}
@@ -277,7 +277,7 @@ func (m *move) other(at place) place {
 }
 
 // judgeSent is judgeConfig for a file that sends git elsewhere.
-func (m *move) judgeSent(to string, at place) unix.Errno {
+func (m *move) judgeSent(to string, at location) unix.Errno {
 	text, errno := readWhole(at.dir, at.name())
 	if errno != 0 || !m.b.maySend(to, string(text)) {
 		return m.verdict(to, Protected)
@@ -386,7 +386,7 @@ func (b *Broker) harmlessHooks(e os.DirEntry, name string, becomes Standing) boo
 
 // judgeConfig reads what is to become a git configuration. What is installed is the copy
 // that was judged: of the source a program may have a descriptor, a mapping or a link.
-func (m *move) judgeConfig(to string, at place) unix.Errno {
+func (m *move) judgeConfig(to string, at location) unix.Errno {
 	text, errno := readWhole(at.dir, at.name())
 	if errno != 0 {
 		return m.verdict(to, Protected)

@@ -549,7 +549,7 @@ func (c *call) bindUnix(s socket, p []byte) reply {
 	}
 	return c.b.locked(func() reply {
 		w := &walk{call: c}
-		errno := c.appears(w, cwd, name, strings.HasSuffix(name, "/"), func(at place, full string) unix.Errno {
+		errno := c.appears(w, cwd, name, strings.HasSuffix(name, "/"), func(at location, full string) unix.Errno {
 			if at.last != at.name() {
 				return unix.EADDRINUSE
 			}
@@ -562,7 +562,7 @@ func (c *call) bindUnix(s socket, p []byte) reply {
 	})
 }
 
-func (c *call) bindTo(w *walk, s socket, name string, at place, full string) unix.Errno {
+func (c *call) bindTo(w *walk, s socket, name string, at location, full string) unix.Errno {
 	pool := c.b.poolEntry(full)
 	if pool == nil {
 		if errno := c.judgeNew(at, full); errno != 0 {
@@ -589,7 +589,7 @@ func (c *call) bindTo(w *walk, s socket, name string, at place, full string) uni
 
 // bindAt binds a socket at a place that was judged, by the name that the program gave if
 // that leads there: getsockname(2) gives it to everybody. The queue for names is held.
-func (w *walk) bindAt(fd int, name string, at place) error {
+func (w *walk) bindAt(fd int, name string, at location) error {
 	here, errno := w.base(unix.AT_FDCWD, "")
 	if errno == 0 && name[0] != '@' && w.leadsTo(here, path.Dir(name), at.dir) {
 		if err := unix.Fchdir(here); err != nil {

@@ -8,18 +8,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A place is a name in a directory: where a path of the thread's ends.
-type place struct {
+// A location is a name in a directory: where a path of the thread's ends.
+type location struct {
 	dir  int    // O_PATH
 	last string // the last component with the slashes behind it, "." for dir itself
 }
 
 // name is the last component without slashes.
-func (p place) name() string { return strings.TrimRight(p.last, "/") }
+func (p location) name() string { return strings.TrimRight(p.last, "/") }
 
 // odd is a last component that names no entry of the directory: ".", ".." or the root.
 // The kernel refuses to make, rename or remove one, whatever it is.
-func (p place) odd() bool {
+func (p location) odd() bool {
 	n := p.name()
 	return n == "" || n == "." || n == ".."
 }
@@ -33,23 +33,23 @@ type walk struct {
 	links int
 }
 
-// place splits a path and opens the directory that its last component lies in. The last
+// locate splits a path and opens the directory that its last component lies in. The last
 // component is not looked at.
-func (w *walk) place(dirfd int32, name string) (place, unix.Errno) {
+func (w *walk) locate(dirfd int32, name string) (location, unix.Errno) {
 	if name == "" {
-		return place{}, unix.ENOENT
+		return location{}, unix.ENOENT
 	}
 	base, errno := w.base(dirfd, name)
 	if errno != 0 {
-		return place{}, errno
+		return location{}, errno
 	}
 	return w.placeFrom(base, name)
 }
 
-func (w *walk) placeFrom(base int, name string) (place, unix.Errno) {
+func (w *walk) placeFrom(base int, name string) (location, unix.Errno) {
 	trimmed := strings.TrimRight(name, "/")
 	if trimmed == "" {
-		return place{dir: w.b.rootFD, last: "/"}, 0
+		return location{dir: w.b.rootFD, last: "/"}, 0
 	}
 	dir, last := "", name
 	if i := strings.LastIndexByte(trimmed, '/'); i >= 0 {
@@ -60,15 +60,15 @@ func (w *walk) placeFrom(base int, name string) (place, unix.Errno) {
 			base = w.b.rootFD
 		}
 		if errno := w.isDirectory(base); errno != 0 {
-			return place{}, errno
+			return location{}, errno
 		}
-		return place{base, last}, tooLong(last)
+		return location{base, last}, tooLong(last)
 	}
 	at, errno := w.enter(base, dir)
 	if errno != 0 {
-		return place{}, errno
+		return location{}, errno
 	}
-	return place{at, last}, tooLong(last)
+	return location{at, last}, tooLong(last)
 }
 
 // tooLong refuses a component of more than NAME_MAX bytes, once its directory is found.
@@ -150,7 +150,7 @@ func (w *walk) step(at int, name string) (_ int, errno unix.Errno) {
 			enter(next, next)
 			continue
 		}
-		target, magic, errno := w.hop(place{dir: at, last: part}, next, &st)
+		target, magic, errno := w.hop(location{dir: at, last: part}, next, &st)
 		unix.Close(next)
 		switch {
 		case errno != 0:
@@ -200,7 +200,7 @@ func (w *walk) plain(at int, rest string) (fd, length int) {
 
 // hop is where a link on the way leads: a path, or a directory of which the thread has a
 // descriptor.
-func (w *walk) hop(p place, link int, st *unix.Stat_t) (target string, magic int, errno unix.Errno) {
+func (w *walk) hop(p location, link int, st *unix.Stat_t) (target string, magic int, errno unix.Errno) {
 	if st.Mode&unix.S_IFMT != unix.S_IFLNK {
 		return "", -1, unix.ENOTDIR
 	}
@@ -260,7 +260,7 @@ func (w *walk) follow(link int) (string, unix.Errno) {
 
 // A target is an existing file that a path leads to.
 type target struct {
-	place
+	location
 	fd   int    // O_PATH
 	full string // where it lies, as the kernel has it; "" if it has no name
 	own  bool   // a descriptor of the thread's leads to it
@@ -274,7 +274,7 @@ func (t target) kind() uint32 { return t.st.Mode & unix.S_IFMT }
 // find opens what a path leads to, and follows a link at its end if follow is set. With
 // ENOENT the place is where it would be.
 func (w *walk) find(dirfd int32, name string, follow bool) (target, unix.Errno) {
-	p, errno := w.place(dirfd, name)
+	p, errno := w.locate(dirfd, name)
 	for errno == 0 {
 		if p.odd() { // a directory that is there
 			var fd int
@@ -296,7 +296,7 @@ func (w *walk) find(dirfd int32, name string, follow bool) (target, unix.Errno) 
 		}
 		fd, err := unix.Openat(p.dir, w.component(p.dir, p.name()), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		if err != nil {
-			return target{place: p}, errnoOf(err)
+			return target{location: p}, errnoOf(err)
 		}
 		t, errno := w.target(p, w.own(fd))
 		if errno != 0 {
@@ -309,7 +309,7 @@ func (w *walk) find(dirfd int32, name string, follow bool) (target, unix.Errno) 
 				if errno == 0 && slash && t.kind() != unix.S_IFDIR {
 					errno = unix.ENOTDIR
 				}
-				t.place = p
+				t.location = p
 				return t, errno
 			}
 			to, errno := w.follow(fd)
@@ -333,23 +333,23 @@ func (w *walk) find(dirfd int32, name string, follow bool) (target, unix.Errno) 
 		}
 		return t, 0
 	}
-	return target{place: p}, errno
+	return target{location: p}, errno
 }
 
 // descriptorAt is what a magic link of procfs leads to, if it is one of the thread's own
 // descriptors: /dev/stdout, /proc/self/fd/1. No other such link leads anywhere.
-func (w *walk) descriptorAt(p place) (target, unix.Errno) {
+func (w *walk) descriptorAt(p location) (target, unix.Errno) {
 	dir, errno := w.b.real(p.dir)
 	group, ok := w.group()
 	if errno != 0 || !ok {
-		return target{place: p}, unix.EACCES
+		return target{location: p}, unix.EACCES
 	}
 	if dir != "/proc/"+group+"/fd" && dir != "/proc/"+group+"/task/"+strconv.Itoa(w.tid)+"/fd" {
-		return target{place: p}, unix.EACCES
+		return target{location: p}, unix.EACCES
 	}
 	n, err := strconv.ParseUint(p.name(), 10, 31)
 	if err != nil {
-		return target{place: p}, unix.ENOENT
+		return target{location: p}, unix.ENOENT
 	}
 	return w.held(int32(n))
 }
@@ -385,8 +385,8 @@ func (w *walk) held(n int32) (target, unix.Errno) {
 	return t, 0
 }
 
-func (w *walk) target(p place, fd int) (target, unix.Errno) {
-	t := target{place: p, fd: fd}
+func (w *walk) target(p location, fd int) (target, unix.Errno) {
+	t := target{location: p, fd: fd}
 	if err := unix.Fstat(fd, &t.st); err != nil {
 		return t, errnoOf(err)
 	}
@@ -398,7 +398,7 @@ func (w *walk) target(p place, fd int) (target, unix.Errno) {
 }
 
 // full is where a new name at p would lie.
-func (w *walk) full(p place) (string, unix.Errno) {
+func (w *walk) full(p location) (string, unix.Errno) {
 	dir, errno := w.b.real(p.dir)
 	if errno != 0 {
 		return "", errno

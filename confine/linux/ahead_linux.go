@@ -33,7 +33,7 @@ const maxAhead = 2
 
 // expecting is a sandbox that waits for its call. Nothing has run in it.
 type expecting struct {
-	cell
+	warm
 	host *hostSandbox
 	user *syscall.Credential
 	// setup is what its init got, but for its own directories: each rule with the identity of
@@ -60,7 +60,7 @@ func (plan *hostPlan) encoded() []byte {
 // would refuse is Prepare's to say.
 func (h *hostAhead) Ahead(p sandboxprofile.Profile) {
 	key, err := h.guard.KeyOf(p)
-	if err != nil || p.Fresh || len(p.Network.Terminated) > 0 { // as with Cells
+	if err != nil || p.Fresh || len(p.Network.Terminated) > 0 { // as with WarmPool
 		return
 	}
 	h.mu.Lock()
@@ -78,8 +78,8 @@ func (h *hostAhead) Ahead(p sandboxprofile.Profile) {
 		if kept {
 			x.key, h.waits[key] = key, x
 			x.end = func() { h.expire(x) }
-			x.timer = time.AfterFunc(cellIdle, x.end)
-			h.room.rest(&x.cell)
+			x.timer = time.AfterFunc(warmIdle, x.end)
+			h.room.rest(&x.warm)
 		}
 		h.mu.Unlock()
 		if x != nil && !kept {
@@ -135,7 +135,7 @@ func (h *hostAhead) forget(x *expecting) bool {
 	}
 	delete(h.waits, x.key)
 	x.timer.Stop()
-	h.room.wake(&x.cell)
+	h.room.wake(&x.warm)
 	return true
 }
 

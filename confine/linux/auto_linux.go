@@ -145,7 +145,7 @@ func (b *Backend) Prepare(ctx context.Context, p sandboxprofile.Profile) (confin
 	return b.prepare(ctx, p, b.bwrap, b.landlock)
 }
 
-// first is bwrap, or the cells of a session over it, and second Landlock, or what a session
+// first is bwrap, or the warm sandboxes of a session over it, and second Landlock, or what a session
 // has of it ahead.
 func (b *Backend) prepare(ctx context.Context, p sandboxprofile.Profile, first, second confine.Confiner) (confine.Sandbox, error) {
 	if b.bwrap != nil && b.isBarred() == nil {
@@ -233,12 +233,12 @@ func (b *Backend) Try(ctx context.Context) (confine.Enforced, error) {
 	}
 }
 
-// Session is a Confiner for one session, which keeps cells where the backend has
+// Session is a Confiner for one session, which keeps warm sandboxes where the backend has
 // them.
 func (b *Backend) Session() SessionBackend {
 	s := SessionBackend{Backend: b}
 	if b.bwrap != nil {
-		s.cells = NewCells(b.bwrap)
+		s.pool = NewWarmPool(b.bwrap)
 	}
 	if b.landlock != nil {
 		s.host = newHostAhead(b.landlock)
@@ -246,19 +246,19 @@ func (b *Backend) Session() SessionBackend {
 	return s
 }
 
-// SessionBackend is a Backend with what is kept for one session: the cells of bwrap, and
+// SessionBackend is a Backend with what is kept for one session: the warm sandboxes of bwrap, and
 // what is built ahead without it.
 type SessionBackend struct {
 	*Backend
-	cells *Cells
-	host  *hostAhead
+	pool *WarmPool
+	host *hostAhead
 }
 
 // Close ends what is kept for the session. The backend stays.
 func (s SessionBackend) Close() error {
 	var errs []error
-	if s.cells != nil {
-		errs = append(errs, s.cells.Close())
+	if s.pool != nil {
+		errs = append(errs, s.pool.Close())
 	}
 	if s.host != nil {
 		errs = append(errs, s.host.Close())
@@ -268,16 +268,16 @@ func (s SessionBackend) Close() error {
 
 // Prepare implements Confiner.
 func (s SessionBackend) Prepare(ctx context.Context, p sandboxprofile.Profile) (confine.Sandbox, error) {
-	return s.prepare(ctx, p, s.cells, s.host)
+	return s.prepare(ctx, p, s.pool, s.host)
 }
 
 // Ahead begins to build the sandbox of the one call that the session will have: see
-// Cells.Ahead. Without namespaces it is built when the call comes, which takes as long.
+// WarmPool.Ahead. Without namespaces it is built when the call comes, which takes as long.
 func (s SessionBackend) Ahead(p sandboxprofile.Profile) {
 	if s.host != nil {
 		s.host.once()
 	}
-	if s.cells != nil && s.isBarred() == nil {
-		s.cells.Ahead(p)
+	if s.pool != nil && s.isBarred() == nil {
+		s.pool.Ahead(p)
 	}
 }

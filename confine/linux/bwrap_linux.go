@@ -95,8 +95,8 @@ func (b *Bwrap) Prepare(ctx context.Context, p sandboxprofile.Profile) (confine.
 	return box, nil
 }
 
-// fresh builds a sandbox for owner, a session's cells.
-func (b *Bwrap) fresh(ctx context.Context, p sandboxprofile.Profile, owner *Cells) (*bwrapSandbox, error) {
+// fresh builds a sandbox for owner, the warm pool of a session.
+func (b *Bwrap) fresh(ctx context.Context, p sandboxprofile.Profile, owner *WarmPool) (*bwrapSandbox, error) {
 	box, admitted, err := b.tryFresh(ctx, p, owner)
 	if !admitted {
 		return nil, err
@@ -108,8 +108,8 @@ func (b *Bwrap) fresh(ctx context.Context, p sandboxprofile.Profile, owner *Cell
 // namespaces end after their last process.
 const freeing = 500 * time.Millisecond
 
-// again builds once more what a shortage has refused: cells that rest make room for it.
-func (b *Bwrap) again(ctx context.Context, p sandboxprofile.Profile, owner *Cells, box *bwrapSandbox, err error) (*bwrapSandbox, error) {
+// again builds once more what a shortage has refused: warm sandboxes that rest make room for it.
+func (b *Bwrap) again(ctx context.Context, p sandboxprofile.Profile, owner *WarmPool, box *bwrapSandbox, err error) (*bwrapSandbox, error) {
 	admitted := true
 	for until := time.Now().Add(freeing); confine.IsShortage(err) && admitted && ctx.Err() == nil; {
 		switch {
@@ -126,7 +126,7 @@ func (b *Bwrap) again(ctx context.Context, p sandboxprofile.Profile, owner *Cell
 }
 
 // tryFresh builds once, and reports whether there was room for that.
-func (b *Bwrap) tryFresh(ctx context.Context, p sandboxprofile.Profile, owner *Cells) (box *bwrapSandbox, admitted bool, err error) {
+func (b *Bwrap) tryFresh(ctx context.Context, p sandboxprofile.Profile, owner *WarmPool) (box *bwrapSandbox, admitted bool, err error) {
 	leave, err := b.room.enter(ctx, owner)
 	if err != nil {
 		return nil, false, err

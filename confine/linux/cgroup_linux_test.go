@@ -121,7 +121,7 @@ func TestCgroupLimits(t *testing.T) {
 	}
 }
 
-// TestOutOfMemoryIsToldOnce: the kernel's count only grows, and a cell serves on.
+// TestOutOfMemoryIsToldOnce: the kernel's count only grows, and a warm sandbox serves on.
 func TestOutOfMemoryIsToldOnce(t *testing.T) {
 	g := &cgroup{dir: t.TempDir()}
 	for _, x := range []struct {

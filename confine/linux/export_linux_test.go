@@ -8,8 +8,8 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// Await waits for the cell that Ahead has begun to build.
-func (c *Cells) Await(p sandboxprofile.Profile) { c.await(context.Background(), p) }
+// Await waits for the warm sandbox that Ahead has begun to build.
+func (c *WarmPool) Await(p sandboxprofile.Profile) { c.await(context.Background(), p) }
 
 // QueuePlaces are where the queue for names may lie.
 func QueuePlaces() []string { return queuePlaces() }

@@ -20,7 +20,7 @@ import (
 // TestGitWorksInside: what git itself makes stays, in the call that makes it and
 // in later ones, and nothing is said about it.
 func TestGitWorksInside(t *testing.T) {
-	c, g := newCells(t), newGround(t)
+	c, g := newWarmPool(t), newGround(t)
 	for _, x := range []struct{ call, want string }{
 		{"git init -q app && cd app && git checkout -qb main && echo x > a && git add a && git commit -qm one && git config user.email me@here && git remote add origin https://host/x", ""},
 		{"cd app && echo y > a && git add a && git commit -qm two && git branch side && git stash list && git log --oneline | wc -l", "2"},
@@ -82,7 +82,7 @@ func TestReplacedConfigurationIsComparedWithItself(t *testing.T) {
 // TestOneCallSeesWhatAnotherPlanted: a file that a call planted is taken away when
 // the next one begins, though the first still runs, and is said of the first.
 func TestOneCallSeesWhatAnotherPlanted(t *testing.T) {
-	c, g := newCells(t), newGround(t)
+	c, g := newWarmPool(t), newGround(t)
 	done := make(chan confine.Result)
 	go func() { done <- g.inside(c, "echo evil > .envrc; touch started; until [ -e go ]; do sleep 0.01; done") }()
 	g.outside("until [ -e started ]; do sleep 0.01; done")
@@ -208,7 +208,7 @@ func TestOtherNamesOfCoveredFiles(t *testing.T) {
 // TestNamesOutsideAreSaid: a file of the workspace that has a name elsewhere is
 // written through; the sandbox says so. One with both names inside is no news.
 func TestNamesOutsideAreSaid(t *testing.T) {
-	c, g := newCells(t), newGround(t)
+	c, g := newWarmPool(t), newGround(t)
 	g.outside("mkdir a b && echo x > a/both && echo x > $OUT/store && ln $OUT/store a/package")
 	warnings := func() []string {
 		box, err := c.Prepare(context.Background(), plantedProfile(t, g.ws))

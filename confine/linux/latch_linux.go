@@ -23,9 +23,9 @@ func newStartLatch(hold func() error) (*startLatch, error) {
 	}
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
-		return nil, fmt.Errorf("confine: gate: %w", os.NewSyscallError("pipe2", err))
+		return nil, fmt.Errorf("confine: latch: %w", os.NewSyscallError("pipe2", err))
 	}
-	return &startLatch{hold, os.NewFile(uintptr(fds[0]), "gate"), os.NewFile(uintptr(fds[1]), "gate")}, nil
+	return &startLatch{hold, os.NewFile(uintptr(fds[0]), "latch"), os.NewFile(uintptr(fds[1]), "latch")}, nil
 }
 
 // behind adds the descriptor that is waited on to those of an action.

@@ -82,13 +82,13 @@ func mountAround(mounts []wire.Mount, name string) wire.Mount {
 // from the first name to the second while we looked would be covered twice, and
 // what it was exchanged with not at all.
 func distinct(mounts []wire.Mount) error {
-	type place struct {
+	type entry struct {
 		dir  wire.FileID
 		name string
 	}
-	seen := map[place]string{}
+	seen := map[entry]string{}
 	for _, m := range mounts {
-		at := place{m.Dir, path.Base(m.Path)}
+		at := entry{m.Dir, path.Base(m.Path)}
 		if other, ok := seen[at]; ok && other != m.Path {
 			return fmt.Errorf("confine: %q changed while the sandbox was built: it was %q a moment ago", m.Path, other)
 		}

@@ -45,7 +45,7 @@ func TestFilesKeepTheirOwner(t *testing.T) {
 	for _, uid := range owners() {
 		t.Run(strconv.Itoa(uid), func(t *testing.T) {
 			ws := ownedWorkspace(t, uid)
-			c, p := newCells(t), confinetest.Profile(t, ws)
+			c, p := newWarmPool(t), confinetest.Profile(t, ws)
 			o := confinetest.Shell(t, c, p, ws, "cat private; id -u; echo x > made; mkdir dir; mv private again; cp again private")
 			if o.Out != "mine"+strconv.Itoa(uid)+"\n" || o.ExitCode != 0 {
 				t.Fatalf("%q %q %+v", o.Out, o.Err, o.Result)
@@ -78,7 +78,7 @@ func TestNetworksOfEveryOwnerAreCarried(t *testing.T) {
 	for _, uid := range owners() {
 		t.Run(strconv.Itoa(uid), func(t *testing.T) {
 			ws := ownedWorkspace(t, uid)
-			c, p := newCells(t), confinetest.Profile(t, ws)
+			c, p := newWarmPool(t), confinetest.Profile(t, ws)
 			p.Network = sandboxprofile.Network{Mode: sandboxprofile.NetworkProxied, Allow: [][]string{{"example.com"}}}
 			box, err := c.Prepare(context.Background(), p)
 			if err != nil {

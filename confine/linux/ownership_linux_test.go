@@ -191,10 +191,10 @@ func TestACallTakesNothingThatItDidNotMake(t *testing.T) {
 	forEachHousehold(t, func(h *household) {
 		b := newBwrap(h.t)
 		b.Use(tripwire.New(h.store, h.mine))
-		cells := linux.NewCells(b)
-		defer cells.Close()
-		h.untouched(b, cells, cells, b)
-		for _, c := range []confine.Confiner{b, cells} {
+		pool := linux.NewWarmPool(b)
+		defer pool.Close()
+		h.untouched(b, pool, pool, b)
+		for _, c := range []confine.Confiner{b, pool} {
 			o := h.run(c, "mkdir -p new/.vscode && echo x > new/.vscode/settings.json && echo kept > new/file")
 			if len(o.Planted) != 1 || o.Planted[0].Path != h.ws+"/new/.vscode" || o.Planted[0].Kept == "" {
 				h.t.Fatalf("a plant: %+v %+v %s", o.Planted, o.Result, o.Err)

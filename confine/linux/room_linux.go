@@ -32,7 +32,7 @@ const (
 // maxStanding bounds the sandboxes of one supervisor where nothing else does.
 const maxStanding = 1024
 
-// maxResting bounds the cells of all sessions that wait for their next call. Which go
+// maxResting bounds the warm sandboxes of all sessions that wait for their next call. Which go
 // first are those that have waited longest.
 const maxResting = 64
 
@@ -46,7 +46,7 @@ const (
 
 // A room is the space that the host has for sandboxes. It lets in as many as fit, and
 // then one for each that goes: first to whom the fewest stand, so that no session keeps
-// others waiting. Cells that rest make room for calls.
+// others waiting. Warm sandboxes that rest make room for calls.
 type room struct {
 	most int
 	host hostRoom
@@ -55,8 +55,8 @@ type room struct {
 	standing int
 	of       map[any]int // how many stand, by owner
 	waiting  []*applicant
-	resting  *list.List // of *cell, the one that has rested longest in front
-	leaving  int        // cells that are on their way out
+	resting  *list.List // of *warm, the one that has rested longest in front
+	leaving  int        // warm sandboxes that are on their way out
 	looking  bool       // the host is looked at again for who waits
 
 	running  map[*performance]bool
@@ -155,7 +155,7 @@ func (r *room) leave(owner any) {
 	r.admit()
 }
 
-// admit lets in who waits while there is room, and has cells go for the others.
+// admit lets in who waits while there is room, and has warm sandboxes go for the others.
 func (r *room) admit() {
 	for len(r.waiting) > 0 {
 		lack := r.lacks()
@@ -221,7 +221,7 @@ func (r *room) full(waited time.Duration) error {
 }
 
 // rest notes that x waits for its next call.
-func (r *room) rest(x *cell) {
+func (r *room) rest(x *warm) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	x.place = r.resting.PushBack(x)
@@ -231,13 +231,13 @@ func (r *room) rest(x *cell) {
 }
 
 // wake notes that x does not wait any more.
-func (r *room) wake(x *cell) {
+func (r *room) wake(x *warm) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.resting.Remove(x.place)
 }
 
-// evict has the cell go that has rested longest, if there is one.
+// evict has the warm sandbox go that has rested longest, if there is one.
 func (r *room) evict() bool {
 	x := r.foremost()
 	if x != nil {
@@ -246,17 +246,17 @@ func (r *room) evict() bool {
 	return x != nil
 }
 
-// foremost takes the cell that has rested longest, which is on its way out from now on.
-func (r *room) foremost() *cell {
+// foremost takes the warm sandbox that has rested longest, which is on its way out from now on.
+func (r *room) foremost() *warm {
 	front := r.resting.Front()
 	if front == nil {
 		return nil
 	}
 	r.leaving++
-	return r.resting.Remove(front).(*cell)
+	return r.resting.Remove(front).(*warm)
 }
 
-func (r *room) dismiss(x *cell) {
+func (r *room) dismiss(x *warm) {
 	x.end() // does nothing if a call has just taken it
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -264,7 +264,7 @@ func (r *room) dismiss(x *cell) {
 	r.admit()
 }
 
-// shed has the cell end that has rested longest, for what the kernel counts and we do not:
+// shed has the warm sandbox end that has rested longest, for what the kernel counts and we do not:
 // namespaces, keys, and whatever else a sandbox could not be built for. It reports whether
 // there was one.
 func (r *room) shed() bool {

@@ -257,9 +257,9 @@ func TestStandingFor(t *testing.T) {
 	}
 }
 
-// TestIdleCellsMakeRoom: cells of other sessions go, the one that has waited longest
+// TestWarmSandboxesMakeRoom: warm sandboxes of other sessions go, the one that has waited longest
 // first, when a call needs their place.
-func TestIdleCellsMakeRoom(t *testing.T) {
+func TestWarmSandboxesMakeRoom(t *testing.T) {
 	b, err := NewBwrap("")
 	if err != nil {
 		t.Fatal(err)
@@ -267,7 +267,7 @@ func TestIdleCellsMakeRoom(t *testing.T) {
 	defer b.Close()
 	b.room = testRoom(3, hostRoom{})
 	p := probeProfile()
-	call := func(c *Cells) {
+	call := func(c *WarmPool) {
 		t.Helper()
 		box, err := c.Prepare(context.Background(), p)
 		if err != nil {
@@ -277,9 +277,9 @@ func TestIdleCellsMakeRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var sessions []*Cells
+	var sessions []*WarmPool
 	for range 6 {
-		c := NewCells(b)
+		c := NewWarmPool(b)
 		defer c.Close()
 		sessions = append(sessions, c)
 	}
@@ -294,7 +294,7 @@ func TestIdleCellsMakeRoom(t *testing.T) {
 		c.mu.Unlock()
 	}
 	if want := []int{0, 0, 0, 1, 1, 1}; !slices.Equal(waiting, want) {
-		t.Errorf("cells wait in %v, want %v", waiting, want)
+		t.Errorf("warm sandboxes wait in %v, want %v", waiting, want)
 	}
 	call(sessions[3]) // used again: it is the last to go
 	call(sessions[0])

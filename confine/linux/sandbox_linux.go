@@ -325,17 +325,17 @@ func (s *bwrapSandbox) exchange(ctx context.Context, run wire.Run, l sandboxprof
 	if err := s.group.limit(l); err != nil {
 		return confine.Result{}, err
 	}
-	gate, err := newStartLatch(std.Hold)
+	latch, err := newStartLatch(std.Hold)
 	if err != nil {
 		return confine.Result{}, err
 	}
-	defer gate.close()
-	run.Held = gate != nil
-	if err := s.send(wire.Frame{Run: &run}, gate.behind(p.childFiles())); err != nil {
+	defer latch.close()
+	run.Held = latch != nil
+	if err := s.send(wire.Frame{Run: &run}, latch.behind(p.childFiles())); err != nil {
 		return confine.Result{}, fmt.Errorf("confine: start action: %w", err)
 	}
 	p.closeChildFiles()
-	refused := gate.open()
+	refused := latch.open()
 	asks := s.listen(ctx, std)
 	defer asks.end()
 	start, wall := time.Now(), newTimer(l.Wall)
@@ -660,7 +660,7 @@ func newPlumbing(std confine.Stdio, terminal *sandboxprofile.Terminal, output in
 		}
 	}
 	p.budget.Store(output)
-	const most = wire.MaxFiles - 3 - 1 // its streams, and the gate
+	const most = wire.MaxFiles - 3 - 1 // its streams, and the latch
 	if len(std.Files) > most {
 		return nil, fmt.Errorf("confine: %d files for one program, at most %d", len(std.Files), most)
 	}

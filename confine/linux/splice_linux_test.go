@@ -22,7 +22,7 @@ func TestStreamsIntoPipes(t *testing.T) {
 	if err := os.WriteFile(ws+"/text", text, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c, p := newCells(t), confinetest.Profile(t, ws)
+	c, p := newWarmPool(t), confinetest.Profile(t, ws)
 	run := func(t *testing.T, limit int64, read func(*os.File), script string) (confine.Result, string) {
 		t.Helper()
 		p.Limits.Output = limit

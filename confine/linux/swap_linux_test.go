@@ -282,7 +282,7 @@ func TestReplacedFilesAreCovered(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c, p := newCells(t), confinetest.Profile(t, ws)
+	c, p := newWarmPool(t), confinetest.Profile(t, ws)
 	p.Protect = []string{"kept"}
 	for _, text := range []string{"first", "second", "third"} {
 		replace("/.env", text)

@@ -35,7 +35,7 @@ func terminating(t *testing.T, ws string) sandboxprofile.Profile {
 // call would trust, and nothing of it is left on the host.
 func TestTrustBundleIsReadOnly(t *testing.T) {
 	const bundle = "first certificate\nsecond certificate\n"
-	for name, c := range map[string]confine.Confiner{"fresh": newBwrap(t), "cells": newCells(t)} {
+	for name, c := range map[string]confine.Confiner{"fresh": newBwrap(t), "warm": newWarmPool(t)} {
 		ws := confinetest.Workspace(t)
 		c, p := trusting{c, bundle}, terminating(t, ws)
 		if o := confinetest.Shell(t, c, p, ws, "cat "+sandboxprofile.TrustBundle); o.Out != bundle {
@@ -68,19 +68,19 @@ func TestTrustBundleIsReadOnly(t *testing.T) {
 	}
 }
 
-// TestCellsAreNotSharedBetweenTrusts: a cell whose programs trust another authority is not
+// TestWarmSandboxesAreNotSharedBetweenTrusts: a warm sandbox whose programs trust another authority is not
 // used again, and one with the same is.
-func TestCellsAreNotSharedBetweenTrusts(t *testing.T) {
+func TestWarmSandboxesAreNotSharedBetweenTrusts(t *testing.T) {
 	ws := confinetest.Workspace(t)
-	cells, p := newCells(t), terminating(t, ws)
-	first := identity(t, trusting{cells, "one"}, p, ws)
-	if again := identity(t, trusting{cells, "one"}, p, ws); again != first {
-		t.Error("the same trust has another cell")
+	pool, p := newWarmPool(t), terminating(t, ws)
+	first := identity(t, trusting{pool, "one"}, p, ws)
+	if again := identity(t, trusting{pool, "one"}, p, ws); again != first {
+		t.Error("the same trust has another warm sandbox")
 	}
-	if other := identity(t, trusting{cells, "two"}, p, ws); other == first {
-		t.Error("another trust has the same cell")
+	if other := identity(t, trusting{pool, "two"}, p, ws); other == first {
+		t.Error("another trust has the same warm sandbox")
 	}
-	if o := confinetest.Shell(t, trusting{cells, "three"}, p, ws, "cat "+sandboxprofile.TrustBundle); o.Out != "three" {
+	if o := confinetest.Shell(t, trusting{pool, "three"}, p, ws, "cat "+sandboxprofile.TrustBundle); o.Out != "three" {
 		t.Errorf("%+v", o)
 	}
 }

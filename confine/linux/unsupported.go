@@ -32,11 +32,11 @@ func (*Bwrap) Close() error { return nil }
 // Use does nothing.
 func (*Bwrap) Use(*tripwire.Guard) {}
 
-// Cells exists on Linux only, as Bwrap does.
-type Cells struct{ *Bwrap }
+// WarmPool exists on Linux only, as Bwrap does.
+type WarmPool struct{ *Bwrap }
 
-// NewCells gives a Confiner that fails.
-func NewCells(b *Bwrap) *Cells { return &Cells{b} }
+// NewWarmPool gives a Confiner that fails.
+func NewWarmPool(b *Bwrap) *WarmPool { return &WarmPool{b} }
 
 func errUnsupported() error {
 	return &confine.Unenforceable{Part: "any profile", Reason: "no backend for " + runtime.GOOS, Hint: "run sandgate on Linux"}

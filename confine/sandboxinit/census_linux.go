@@ -126,7 +126,7 @@ func newCensus(t wire.Totals, tmpfs []string, q *queues, s *shared) *census {
 	if s != nil { // the host's /proc shows everybody's, and nobody in here can make a segment
 		c.pids, c.segments = s.processes, func() int64 { return 0 }
 	}
-	// A cell with segments in it serves no other action: none is there before.
+	// A warm sandbox with segments in it serves no other action: none is there before.
 	c.before, c.stored, c.hostBefore, c.usedBefore, c.counted = deadCPU(), c.files(), c.host(), c.hostUsed(), time.Now()
 	c.askedAt, c.kernelAt = c.usedBefore, c.hostKernel()
 	c.exact = exactCount{held: c.hostHeld(), at: c.counted, cost: censusHurry}

@@ -21,7 +21,7 @@ type cleanliness struct {
 }
 
 // A posture is what process 1 runs with, which decides what every program after it
-// gets and whether limits are kept. No program can change it; if one could, its cell
+// gets and whether limits are kept. No program can change it; if one could, its warm sandbox
 // would serve no other.
 type posture struct {
 	limits   [unix.RLIMIT_RTTIME + 1]unix.Rlimit

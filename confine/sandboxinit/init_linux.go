@@ -20,7 +20,7 @@ import (
 // controlFD is where the confiner's socket is: bubblewrap's first extra descriptor.
 const controlFD = 3
 
-// thriftyGC is the pace of collections of a cell that waits, in debug.SetGCPercent's
+// thriftyGC is the pace of collections of a warm sandbox that waits, in debug.SetGCPercent's
 // words: what it keeps for the next action is to be little.
 const thriftyGC = 20
 

@@ -52,7 +52,7 @@ func (w *worker) perform(r wire.Run, fds []int) (wire.Done, error) {
 		if len(fds) == 0 {
 			return wire.Done{}, errOrder
 		}
-		hold, fds = gate(fds[len(fds)-1]), fds[:len(fds)-1]
+		hold, fds = startLatch(fds[len(fds)-1]), fds[:len(fds)-1]
 		defer hold.close()
 	}
 	switch {
@@ -64,7 +64,7 @@ func (w *worker) perform(r wire.Run, fds []int) (wire.Done, error) {
 		return failed("open", unix.EACCES), nil
 	case r.Action.Kind != sandboxprofile.Exec && r.Action.File != nil:
 		if !hold.pass() {
-			return failed("gate", unix.ECANCELED), nil
+			return failed("latch", unix.ECANCELED), nil
 		}
 		i := interruption{worker: w, next: time.Now().Add(stopInterval)}
 		done := performFile(r.Action.Kind, *r.Action.File, r.Temporary, disk{w.shared}, i.stopped)
@@ -102,7 +102,7 @@ func (i *interruption) stopped() bool {
 	return i.hit
 }
 
-func (w *worker) runProgram(p sandboxprofile.Program, r wire.Run, fds []int, hold gate) (wire.Done, error) {
+func (w *worker) runProgram(p sandboxprofile.Program, r wire.Run, fds []int, hold startLatch) (wire.Done, error) {
 	if op, errno := w.openTerminal(p.Terminal, fds); errno != 0 {
 		return wire.Done{Op: op, Errno: int(errno)}, nil
 	}

@@ -31,7 +31,7 @@ type process struct {
 // An init that shares the host's namespaces lays on the child what it does not
 // have itself (see Shared): a Landlock domain and a filter. The layer of a ceiling comes
 // below both.
-func (w *worker) start(p sandboxprofile.Program, l wire.Rlimits, counted bool, fds []int, hold gate, under layer) (process, string, syscall.Errno) {
+func (w *worker) start(p sandboxprofile.Program, l wire.Rlimits, counted bool, fds []int, hold startLatch, under layer) (process, string, syscall.Errno) {
 	c, err := newChild(p, limits(l, w.most), fds, hold)
 	if err != nil {
 		return process{}, "argument", unix.EINVAL
@@ -100,10 +100,10 @@ type child struct {
 	counted   bool          // its memory is by what it maps
 	reset     []unix.Signal // ignored here, and not by what the runtime has handled
 	byDefault sigaction
-	keep      uintptr // the first descriptor that the program does not get
-	tty       int     // the descriptor that is to be its controlling terminal; -1 for none
-	gate      gate    // where it waits before it becomes the program
-	opened    byte    // what it read there
+	keep      uintptr    // the first descriptor that the program does not get
+	tty       int        // the descriptor that is to be its controlling terminal; -1 for none
+	latch     startLatch // where it waits before it becomes the program
+	opened    byte       // what it read there
 	// step and errno are what failed. The child writes them, in memory that is ours.
 	step  byte
 	errno syscall.Errno
@@ -143,15 +143,15 @@ const (
 )
 
 func stepName(b byte) string {
-	names := [...]string{"sigaction", "setsid", "setrlimit", "chdir", "dup", "ioctl", "prctl", "landlock_restrict_self", "seccomp", "close_range", "gate", "execve"}
+	names := [...]string{"sigaction", "setsid", "setrlimit", "chdir", "dup", "ioctl", "prctl", "landlock_restrict_self", "seccomp", "close_range", "latch", "execve"}
 	if int(b) < len(names) {
 		return names[b]
 	}
 	return "child"
 }
 
-func newChild(p sandboxprofile.Program, l []limit, fds []int, hold gate) (*child, error) {
-	c := &child{fds: fds, limits: l, keep: uintptr(len(fds)), tty: slices.IndexFunc([]int{0, 1, 2}, p.Terminal.Has), gate: hold, listener: -1}
+func newChild(p sandboxprofile.Program, l []limit, fds []int, hold startLatch) (*child, error) {
+	c := &child{fds: fds, limits: l, keep: uintptr(len(fds)), tty: slices.IndexFunc([]int{0, 1, 2}, p.Terminal.Has), latch: hold, listener: -1}
 	var err error
 	if c.path, err = unix.BytePtrFromString(p.Path); err != nil {
 		return nil, err
@@ -370,8 +370,8 @@ func inChild(c *child) {
 		goto fail
 	}
 	step = stepGate
-	for c.gate != open && c.opened == 0 {
-		n, _, e := syscall.RawSyscall(unix.SYS_READ, uintptr(c.gate), uintptr(unsafe.Pointer(&c.opened)), 1)
+	for c.latch != open && c.opened == 0 {
+		n, _, e := syscall.RawSyscall(unix.SYS_READ, uintptr(c.latch), uintptr(unsafe.Pointer(&c.opened)), 1)
 		if e == unix.EINTR {
 			continue
 		}

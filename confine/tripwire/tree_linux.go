@@ -185,9 +185,9 @@ func stampOf(st *unix.Stat_t) stamp {
 	return stamp{ident{st.Dev, st.Ino}, st.Ctim, st.Mtim}
 }
 
-// A place is where a node lies. as is the path that patterns are asked about: in
+// A location is where a node lies. as is the path that patterns are asked about: in
 // a repository in disguise it goes on as if that were called .git.
-type place struct {
+type location struct {
 	path, as      string
 	hide, protect bool   // something above is covered
 	under         string // the first directory above with a hidden name
@@ -196,15 +196,15 @@ type place struct {
 func join(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" + name }
 
 // inside is the path that patterns are asked about for what lies in n.
-func (p place) inside(n *node) string {
+func (p location) inside(n *node) string {
 	if n.repo && filepath.Base(p.as) != ".git" {
 		return join(filepath.Dir(p.as), ".git")
 	}
 	return p.as
 }
 
-func (p place) child(n *node, name string) place {
-	c := place{path: join(p.path, name), hide: p.hide, protect: p.protect, under: p.under}
+func (p location) child(n *node, name string) location {
+	c := location{path: join(p.path, name), hide: p.hide, protect: p.protect, under: p.under}
 	c.as = c.path
 	if in := p.inside(n); in != p.path {
 		c.as = join(in, name)
@@ -298,7 +298,7 @@ func (t *tree) passes() error {
 		if t.git && !t.aside {
 			t.nameFromOutside()
 		}
-		if err := t.visit(t.top, place{path: t.root, as: t.root}); err != nil {
+		if err := t.visit(t.top, location{path: t.root, as: t.root}); err != nil {
 			return fmt.Errorf("confine: survey %q: %w", t.root, err)
 		}
 		if t.aside && len(t.names) > 0 {
@@ -344,7 +344,7 @@ func leadsOutside(names []hardName) bool {
 }
 
 // visit brings n up to date, if it has to, and adds what is found in and below it.
-func (t *tree) visit(n *node, at place) error {
+func (t *tree) visit(n *node, at location) error {
 	if n.quiet {
 		return nil
 	}
@@ -387,7 +387,7 @@ func (t *tree) visit(n *node, at place) error {
 }
 
 // look brings n itself up to date. It reports whether there is nothing to see in it.
-func (t *tree) look(n *node, at place) (done bool, err error) {
+func (t *tree) look(n *node, at location) (done bool, err error) {
 	st, err := t.stat(n, at)
 	if err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		t.gone(n) // or exchanged, meanwhile: its parent will tell
@@ -412,7 +412,7 @@ func (t *tree) look(n *node, at place) (done bool, err error) {
 }
 
 // stat looks at the directory n, once by what lookAhead saw.
-func (t *tree) stat(n *node, at place) (st unix.Stat_t, err error) {
+func (t *tree) stat(n *node, at location) (st unix.Stat_t, err error) {
 	if n.ahead != nil {
 		st, n.ahead = *n.ahead, nil
 		return st, nil
@@ -459,7 +459,7 @@ func (t *tree) lookAhead() {
 // rewatch watches a directory that is as it was when it was read, if it is not watched and
 // can be. It fails if that has changed meanwhile. The first walks of a tree that an index
 // told do not watch: a process that makes one call has no more.
-func (t *tree) rewatch(n *node, at place) bool {
+func (t *tree) rewatch(n *node, at location) bool {
 	if n.wd != 0 || t.restored > 0 || !t.watch.room() {
 		return true
 	}
@@ -542,7 +542,7 @@ func unseen(path string, err error) error {
 const settling = 50 * time.Millisecond
 
 // list reads the directory.
-func (t *tree) list(n *node, at place) error {
+func (t *tree) list(n *node, at location) error {
 	*n = node{name: n.name, up: n.up}
 	fd, err := openAt(t.at, t.relative(at.path), unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
@@ -603,14 +603,14 @@ func isRepository(entries []fs.DirEntry) (repo, head bool) {
 }
 
 // pass takes note of one name in a directory that no tool sees.
-func (t *tree) pass(n *node, at place, e fs.DirEntry) {
+func (t *tree) pass(n *node, at location, e fs.DirEntry) {
 	if path := join(at.path, e.Name()); e.IsDir() && t.shows(path) {
 		n.kids = append(n.kids, &node{name: e.Name()})
 	}
 }
 
 // enter takes note of one name.
-func (t *tree) enter(n *node, at place, fd int, e fs.DirEntry) {
+func (t *tree) enter(n *node, at location, fd int, e fs.DirEntry) {
 	path := join(at.path, e.Name())
 	m := mark{name: e.Name(), kind: hostfs.KindOf(e.Type()), hide: t.hide.MatchLast(path)}
 	if !t.aside {
@@ -667,7 +667,7 @@ func leadsGit(m mark) bool {
 }
 
 // judge adds what m means now.
-func (t *tree) judge(n *node, at place, m mark) {
+func (t *tree) judge(n *node, at location, m mark) {
 	f := Finding{Mask: sandboxprofile.Mask{Path: join(at.path, m.name), Kind: m.kind, Hide: m.hide}, dir: n.stamp.ident, root: t.root, protect: m.protect}
 	f.take, f.under = f.Path, at.under
 	f.git = filepath.Base(at.inside(n)) == ".git"

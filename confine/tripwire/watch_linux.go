@@ -159,7 +159,7 @@ func (n *node) collect(in map[int32]bool) {
 // A visited node is one that has something to judge each time.
 type visited struct {
 	node *node
-	at   place
+	at   location
 }
 
 // A memory is what the last complete walk has found that only a change of a directory

@@ -5,7 +5,7 @@
 //	confiner                         init (process 1 of the sandbox)
 //	   │ ── Setup ──────────────────▶ │ restricts itself: Landlock, seccomp
 //	   │ ◀───────────── Ready|Failed ─│
-//	   │ ── Run + descriptors ──────▶ │ forks, sets limits, waits at the gate, execs
+//	   │ ── Run + descriptors ──────▶ │ forks, sets limits, waits at the latch, execs
 //	   │ ◀──── Opened + 1 descriptor ─│ before that, if it has a terminal
 //	   │ ── Signal ─────────────────▶ │ signals every process but itself
 //	   │ ── Keep ───────────────────▶ │ at any time after Ready, if it has a broker
@@ -241,7 +241,7 @@ type LandlockRule struct {
 // standard input, output and error, and then those that the program gets as 3, 4, ...
 type Run struct {
 	Action sandboxprofile.Action
-	// Held says that the last descriptor is a gate: everything is made ready, and the
+	// Held says that the last descriptor is a latch: everything is made ready, and the
 	// action begins when a byte can be read there. At end of file it does not.
 	Held bool
 	// Temporary is the name under which a new content lies beside the file that it

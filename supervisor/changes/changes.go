@@ -48,7 +48,7 @@ type Store struct {
 	dir     string
 	options Options
 
-	watch      *watch
+	watch      *dirWatcher
 	mu         sync.Mutex
 	workspaces map[string]*Workspace
 
@@ -81,7 +81,7 @@ type Workspace struct {
 	patience time.Duration
 
 	store    *Store
-	watching *watch
+	watching *dirWatcher
 	tells    bool             // the file system tells watching of every change
 	quiet    map[string]stamp // directories that have not changed since they were read
 	reading  map[string]bool  // and since they began to be

@@ -8,9 +8,9 @@ import (
 	"github.com/sandgate/sandgate/internal/dirwatch"
 )
 
-// A watch knows which directories have stayed as they were since they were looked at, for
+// A dirWatcher knows which directories have stayed as they were since they were looked at, for
 // all workspaces of a store: one inotify instance, of the few that a user has.
-type watch struct {
+type dirWatcher struct {
 	mu     sync.Mutex
 	kernel *dirwatch.Watcher[inWorkspace]
 	made   int // how often a name came that is no directory, in any workspace
@@ -25,8 +25,8 @@ type inWorkspace struct {
 // thousand. What cannot be watched is looked at each time.
 const maxWatches = 32 << 10
 
-func newWatch() *watch {
-	return &watch{kernel: dirwatch.New[inWorkspace](maxWatches, dirwatch.Contents)}
+func newWatch() *dirWatcher {
+	return &dirWatcher{kernel: dirwatch.New[inWorkspace](maxWatches, dirwatch.Contents)}
 }
 
 // A watchedDir is a directory that was looked at while it was watched.

@@ -14,7 +14,7 @@ import (
 
 // smallestChange finds the smallest change that would alter a decision, or nil. What it
 // says about rules for commands has been tried on the call.
-func (d *Desk) smallestChange(f forecast, t protocol.RulesTested) *protocol.RuleChange {
+func (d *RuleService) smallestChange(f forecast, t protocol.RulesTested) *protocol.RuleChange {
 	if d.cfg.Rules == nil {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (d *Desk) smallestChange(f forecast, t protocol.RulesTested) *protocol.Rule
 
 // changeStanding is about a standing rule, and every other of its effect that would
 // take its place.
-func (d *Desk) changeStanding(f forecast, t protocol.RulesTested) *protocol.RuleChange {
+func (d *RuleService) changeStanding(f forecast, t protocol.RulesTested) *protocol.RuleChange {
 	c := &protocol.RuleChange{To: d.without(f, t), Origin: t.Origin}
 	if c.To == t.Decision {
 		return nil
@@ -71,7 +71,7 @@ func (f forecast) standing(t protocol.RulesTested) string {
 }
 
 // without is the decision if the standing rule that makes it were not there.
-func (d *Desk) without(f forecast, t protocol.RulesTested) protocol.CheckDecision {
+func (d *RuleService) without(f forecast, t protocol.RulesTested) protocol.CheckDecision {
 	p := d.policy(f)
 	if p == nil {
 		return protocol.CheckAsk // a tool's name alone: what the tool itself says comes next
@@ -115,7 +115,7 @@ func changeBlocked(t protocol.RulesTested) *protocol.RuleChange {
 }
 
 // changeAsk is about what a person would be asked.
-func (d *Desk) changeAsk(f forecast, t protocol.RulesTested) *protocol.RuleChange {
+func (d *RuleService) changeAsk(f forecast, t protocol.RulesTested) *protocol.RuleChange {
 	if specs := d.offer(f); len(specs) > 0 {
 		var how []string
 		for _, s := range specs {
@@ -141,7 +141,7 @@ func (d *Desk) changeAsk(f forecast, t protocol.RulesTested) *protocol.RuleChang
 }
 
 // changeFree is about what runs unasked: a rule that asks, if one can.
-func (d *Desk) changeFree(f forecast, t protocol.RulesTested) *protocol.RuleChange {
+func (d *RuleService) changeFree(f forecast, t protocol.RulesTested) *protocol.RuleChange {
 	if f.tool != shellTool {
 		spec := protocol.RuleSpec{Effect: protocol.CheckDeny, Tool: string(f.tool)}
 		return &protocol.RuleChange{To: protocol.CheckDeny, Add: []protocol.RuleSpec{spec}, How: "`" + addCommand(spec) + "`"}
@@ -173,7 +173,7 @@ func (d *Desk) changeFree(f forecast, t protocol.RulesTested) *protocol.RuleChan
 const shellTool = "shell"
 
 // policy is what decides on the call's command line, nil if it has none.
-func (d *Desk) policy(f forecast) *shell.Policy {
+func (d *RuleService) policy(f forecast) *shell.Policy {
 	if f.tool != shellTool || d.cfg.Rules == nil {
 		return nil
 	}
@@ -186,7 +186,7 @@ func (d *Desk) policy(f forecast) *shell.Policy {
 
 // offer gives the standing rules that would allow the call, narrow enough to be
 // offered, and tried.
-func (d *Desk) offer(f forecast) []protocol.RuleSpec {
+func (d *RuleService) offer(f forecast) []protocol.RuleSpec {
 	p := d.policy(f)
 	if p == nil {
 		return nil

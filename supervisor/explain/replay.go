@@ -66,10 +66,10 @@ type ReplaySummary struct {
 	Unknown map[string]int `json:"unknown"`
 }
 
-// Replay makes past decisions again under the desk's configuration, and calls
+// Replay makes past decisions again under the configuration of now, and calls
 // changed with each that comes out otherwise. It holds one decision at a time.
 // Paths and programs are looked up as they are now.
-func (d *Desk) Replay(ctx context.Context, decisions iter.Seq2[history.Decision, error], changed func(Replayed) error) (ReplaySummary, error) {
+func (d *RuleService) Replay(ctx context.Context, decisions iter.Seq2[history.Decision, error], changed func(Replayed) error) (ReplaySummary, error) {
 	sum := ReplaySummary{Unknown: map[string]int{}, Became: map[string]int{}}
 	for past, err := range decisions {
 		if err = errors.Join(err, ctx.Err()); err != nil {
@@ -108,8 +108,8 @@ func (d *Desk) Replay(ctx context.Context, decisions iter.Seq2[history.Decision,
 	return sum, nil
 }
 
-// Entries reads the desk's audit log from its start.
-func (d *Desk) Entries(f audit.Filter) iter.Seq2[audit.Entry, error] { return d.cfg.Entries(f) }
+// Entries reads the audit log from its start.
+func (d *RuleService) Entries(f audit.Filter) iter.Seq2[audit.Entry, error] { return d.cfg.Entries(f) }
 
 func rank(d protocol.CheckDecision) int {
 	switch d {
@@ -122,7 +122,7 @@ func rank(d protocol.CheckDecision) int {
 }
 
 // again decides a past call by the rules of now.
-func (d *Desk) again(past history.Decision) (_ Replayed, unfit string) {
+func (d *RuleService) again(past history.Decision) (_ Replayed, unfit string) {
 	e := past.Entry
 	if past.Unfit != "" {
 		return Replayed{}, past.Unfit
@@ -156,7 +156,7 @@ func (d *Desk) again(past history.Decision) (_ Replayed, unfit string) {
 
 // refused is a call that would not come to a decision now. What is missing on
 // this host says nothing about rules.
-func (d *Desk) refused(r *Replayed, err error) (unfit string) {
+func (d *RuleService) refused(r *Replayed, err error) (unfit string) {
 	if errors.Is(err, tools.ErrNotFound) || errors.Is(err, tools.ErrNotExecutable) {
 		return "its program is not there now"
 	}

@@ -12,7 +12,7 @@ import (
 const suggestFrom = 3
 
 // Suggest reads the audit log and proposes narrow rules. It adds none.
-func (d *Desk) Suggest(p protocol.RulesSuggest) (protocol.RulesSuggested, error) {
+func (d *RuleService) Suggest(p protocol.RulesSuggest) (protocol.RulesSuggested, error) {
 	entries := d.cfg.Entries(audit.Filter{Since: p.Since, Kinds: []audit.Kind{audit.KindDecision}})
 	survey, err := d.cfg.Rules.Suggest(history.Decisions(entries), cmp.Or(p.Min, suggestFrom))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 // Test says what would become of a call and why: it plans and checks the call as
 // Supervisor.Call does, and asks every rule what it made of it.
-func (d *Desk) Test(peer unixsock.Peer, p protocol.RulesTest) (protocol.RulesTested, error) {
+func (d *RuleService) Test(peer unixsock.Peer, p protocol.RulesTest) (protocol.RulesTested, error) {
 	f, err := d.forecast(peer, p, false)
 	if err != nil {
 		return protocol.RulesTested{}, d.cfg.Judge.Wire(err)
@@ -25,7 +25,7 @@ func (d *Desk) Test(peer unixsock.Peer, p protocol.RulesTest) (protocol.RulesTes
 }
 
 // tested is a forecast without what would change it.
-func (d *Desk) tested(f forecast) protocol.RulesTested {
+func (d *RuleService) tested(f forecast) protocol.RulesTested {
 	t := protocol.RulesTested{
 		Decision: wireEffect(f.Effect), Step: string(f.Source), Rule: f.rule(), Reason: f.Reason, Hint: f.Hint,
 		Passed: passed(f.Source), Considered: f.considered, PlanDigest: f.digest,
@@ -58,7 +58,7 @@ type forecast struct {
 func (f forecast) rule() string { return cmp.Or(f.Rule, f.proposal.Rule) }
 
 // forecast is for a call in the sandbox, or for one that the agent carries out elsewhere.
-func (d *Desk) forecast(peer unixsock.Peer, p protocol.RulesTest, elsewhere bool) (forecast, error) {
+func (d *RuleService) forecast(peer unixsock.Peer, p protocol.RulesTest, elsewhere bool) (forecast, error) {
 	f := forecast{tool: p.Tool}
 	args, err := protocol.ToolsCall{Args: p.Args}.DecodeArgs()
 	if err != nil {
@@ -76,7 +76,7 @@ func (d *Desk) forecast(peer unixsock.Peer, p protocol.RulesTest, elsewhere bool
 
 // consider holds the call against the standing rules, and then against those of
 // its tool.
-func (d *Desk) consider(q approval.Call, args map[string]any) ([]protocol.ConsideredRule, error) {
+func (d *RuleService) consider(q approval.Call, args map[string]any) ([]protocol.ConsideredRule, error) {
 	var list []tools.Considered
 	if d.cfg.Rules != nil {
 		list = d.cfg.Rules.Consider(q)
@@ -110,7 +110,7 @@ func passed(decided approval.Source) []string {
 }
 
 // origin is where the rule that decides is written.
-func (d *Desk) origin(t protocol.RulesTested) string {
+func (d *RuleService) origin(t protocol.RulesTested) string {
 	for _, c := range t.Considered {
 		if c.Outcome == string(tools.Decides) && strings.HasPrefix(t.Rule, c.Rule) && c.Origin != "" {
 			return c.Origin

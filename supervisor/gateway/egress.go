@@ -19,9 +19,9 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// A desk answers the connections of one call: by the rules of its plan's profile, by
+// A decider decides about the connections of one call: by the rules of its plan's profile, by
 // asking an approver where the configuration says so, and with an entry in the log for each.
-type desk struct {
+type decider struct {
 	cfg  Config
 	c    Caller
 	plan tools.Plan
@@ -60,7 +60,7 @@ func Out(ctx context.Context, cfg Config, x *Session, a *Authority, c Caller, pl
 	if !ok {
 		return Way{}, &confine.Unenforceable{Part: "a network allow-list", Reason: "this backend has no egress proxy"}
 	}
-	d := &desk{cfg: cfg, c: c, plan: plan}
+	d := &decider{cfg: cfg, c: c, plan: plan}
 	rules := d.config()
 	var err error
 	if rules.Credentials, err = x.credentials(plan); err != nil {
@@ -113,7 +113,7 @@ func carry(server *egress.Server, box confine.Proxied, ways *egress.Ways) error 
 	return nil
 }
 
-func (d *desk) config() egress.Config {
+func (d *decider) config() egress.Config {
 	e := d.cfg
 	cfg := egress.Config{
 		Allow: d.plan.Profile.Network.Allow, AllowPrivate: e.AllowPrivate, Audit: d.record, Hostname: confine.Hostname,
@@ -129,7 +129,7 @@ func (d *desk) config() egress.Config {
 // ask makes a question of a host that is on no list. What is remembered is the host and the
 // port, for calls within the workspace: whoever said yes to one of these has not said that a
 // tool with a secret may take it there. Of a call beyond it is for that tool alone.
-func (d *desk) ask(ctx context.Context, r egress.Request) (bool, error) {
+func (d *decider) ask(ctx context.Context, r egress.Request) (bool, error) {
 	tool := d.c.Tool()
 	description := "Connect to " + approval.EscapeLine(r.Target.String())
 	reach := hostReach(r.Target)
@@ -158,7 +158,7 @@ func (d *desk) ask(ctx context.Context, r egress.Request) (bool, error) {
 }
 
 // asked says what an answer comes to, and notes a denial that is one of the call.
-func (d *desk) asked(err error) (bool, error) {
+func (d *decider) asked(err error) (bool, error) {
 	var denied *approval.DeniedError
 	if !errors.As(err, &denied) {
 		return err == nil, err
@@ -192,7 +192,7 @@ func hostReach(t egress.Target) approval.Reach {
 }
 
 // record writes a connection to the log, and keeps a refusal for the result.
-func (d *desk) record(e egress.Event) {
+func (d *decider) record(e egress.Event) {
 	err := d.c.Record(e)
 	if told := d.cfg.Connected; told != nil {
 		told(e)

@@ -24,19 +24,19 @@ type Signing struct {
 	gitsign.Signer
 }
 
-// A signDesk signs for one call, one object after another.
-type signDesk struct {
-	*desk
+// A gitSigner signs for one call, one object after another.
+type gitSigner struct {
+	*decider
 	ctx context.Context // ends with the call
 	mu  sync.Mutex
 }
 
 // signing is what answers the sandbox at gitsign.Host.
-func (d *desk) signing(ctx context.Context) map[string]func(net.Conn) {
+func (d *decider) signing(ctx context.Context) map[string]func(net.Conn) {
 	if d.cfg.Signing == nil {
 		return nil
 	}
-	signs := &signDesk{desk: d, ctx: ctx}
+	signs := &gitSigner{decider: d, ctx: ctx}
 	return map[string]func(net.Conn){gitsign.Service: signs.serve}
 }
 
@@ -44,7 +44,7 @@ func (d *desk) signing(ctx context.Context) map[string]func(net.Conn) {
 var errNotSigned = errors.New("not signed")
 
 // serve answers the one request of a connection.
-func (d *signDesk) serve(conn net.Conn) {
+func (d *gitSigner) serve(conn net.Conn) {
 	d.mu.Lock() // one question, and one object in memory, at a time
 	defer d.mu.Unlock()
 	var r gitsign.Request
@@ -62,7 +62,7 @@ func (d *signDesk) serve(conn net.Conn) {
 	d.answer(conn, reply, o, err)
 }
 
-func (d *signDesk) sign(ctx context.Context, r gitsign.Request) (gitsign.Reply, gitsign.Object, error) {
+func (d *gitSigner) sign(ctx context.Context, r gitsign.Request) (gitsign.Reply, gitsign.Object, error) {
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("%w: "+format, append([]any{errNotSigned}, args...)...)
 	}
@@ -89,7 +89,7 @@ func (d *signDesk) sign(ctx context.Context, r gitsign.Request) (gitsign.Reply, 
 
 // askToSign asks as it is asked about hosts. What is remembered is the key, the repository
 // and whether it is a commit or a tag, and not what it says.
-func (d *signDesk) askToSign(ctx context.Context, o gitsign.Object, key string) error {
+func (d *gitSigner) askToSign(ctx context.Context, o gitsign.Object, key string) error {
 	repository := d.cfg.Signing.Repository
 	description := fmt.Sprintf("Sign a %s in %s with your key %s", o.Kind, approval.EscapeName(repository), approval.EscapeName(key))
 	payload := map[string]any{"repository": repository, "kind": o.Kind, "key": key}
@@ -121,7 +121,7 @@ func described(o gitsign.Object) string {
 }
 
 // answer replies and records. A refusal is a violation.
-func (d *signDesk) answer(conn net.Conn, r gitsign.Reply, o gitsign.Object, err error) {
+func (d *gitSigner) answer(conn net.Conn, r gitsign.Reply, o gitsign.Object, err error) {
 	id := d.c.Identity()
 	e := egress.Event{
 		Session: id.Session, Call: id.Call, Protocol: egress.ProtocolSign,
@@ -134,9 +134,9 @@ func (d *signDesk) answer(conn net.Conn, r gitsign.Reply, o gitsign.Object, err 
 	}
 	d.record(e)
 	if err == nil {
-		d.desk.mu.Lock()
+		d.decider.mu.Lock()
 		d.signed = append(d.signed, e.Detail)
-		d.desk.mu.Unlock()
+		d.decider.mu.Unlock()
 	}
 	_ = json.NewEncoder(conn).Encode(r) // or it has gone
 }

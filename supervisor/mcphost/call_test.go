@@ -22,7 +22,7 @@ func TestDrift(t *testing.T) {
 		t.Fatal(offered)
 	}
 	p := &Process{server: server, digest: "one", over: make(chan struct{}), conn: mcpconn.New(nil, neverRead{make(chan struct{})}, mcpconn.Limits{}, nil), byKey: map[string]*mcp.Tool{"write": offered[0], "home": offered[1]}}
-	l := &Processes{places: map[string]*place{"s": {process: p}}}
+	l := &Processes{slots: map[string]*slot{"s": {process: p}}}
 	op := tools.MCPCall{Server: "s", Tool: "write", Process: "one", Definition: offered[0].Digest()}
 	if err := l.Drift(op); err != nil {
 		t.Error(err)

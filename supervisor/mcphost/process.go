@@ -134,18 +134,18 @@ type Processes struct {
 	cfg    *Config
 	launch Launch
 
-	mu     sync.Mutex
-	places map[string]*place
+	mu    sync.Mutex
+	slots map[string]*slot
 }
 
 // New makes the servers of a session; cfg is the same for all.
 func New(cfg *Config, launch Launch) *Processes {
-	return &Processes{cfg: cfg, launch: launch, places: map[string]*place{}}
+	return &Processes{cfg: cfg, launch: launch, slots: map[string]*slot{}}
 }
 
-// A place is where a session keeps one of its servers. Only one at a time starts or looks
+// A slot is where a session keeps one of its servers. Only one at a time starts or looks
 // at it.
-type place struct {
+type slot struct {
 	turn    chan struct{}
 	process *Process
 	starts  int
@@ -157,14 +157,14 @@ var (
 	errCallWall    = errors.New("the call's time is used up")
 )
 
-// place is where the session keeps a server.
-func (l *Processes) place(name string) *place {
+// slot is where the session keeps a server.
+func (l *Processes) slot(name string) *slot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p, ok := l.places[name]
+	p, ok := l.slots[name]
 	if !ok {
-		p = &place{turn: make(chan struct{}, 1)}
-		l.places[name] = p
+		p = &slot{turn: make(chan struct{}, 1)}
+		l.slots[name] = p
 	}
 	return p
 }
@@ -176,7 +176,7 @@ func (l *Processes) Running(name string) *Process {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p, ok := l.places[name]; ok && p.process != nil && p.process.alive() {
+	if p, ok := l.slots[name]; ok && p.process != nil && p.process.alive() {
 		return p.process
 	}
 	return nil
@@ -196,26 +196,26 @@ func isClosed(c <-chan struct{}) bool {
 // Ready gives a server of the session that runs and has listed its tools. It starts
 // one that does not run, or no more.
 func (l *Processes) Ready(ctx context.Context, server *mcp.Server) (*Process, error) {
-	place := l.place(server.Name)
+	slot := l.slot(server.Name)
 	select {
-	case place.turn <- struct{}{}:
+	case slot.turn <- struct{}{}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	defer func() { <-place.turn }()
+	defer func() { <-slot.turn }()
 	if p := l.Running(server.Name); p != nil {
 		if !p.Changed() {
 			return p, nil
 		}
 		return p, p.list(ctx)
 	}
-	place.starts++
-	p, err := l.start(ctx, server, place.starts)
+	slot.starts++
+	p, err := l.start(ctx, server, slot.starts)
 	if err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
-	place.process = p
+	slot.process = p
 	l.mu.Unlock()
 	return p, nil
 }

@@ -40,7 +40,7 @@ const (
 // rule is proposed if at least least of its questions were all answered with yes,
 // and not a single command that the rule would allow was ever answered with no.
 func (b *Book) Suggest(decisions iter.Seq2[history.Decision, error], least int) (Survey, error) {
-	w := survey{policy: b.Policy(), seen: map[place]*asked{}}
+	w := survey{policy: b.Policy(), seen: map[ranIn]*asked{}}
 	for d, err := range decisions {
 		if err != nil {
 			return Survey{}, err
@@ -59,8 +59,8 @@ func (b *Book) Suggest(decisions iter.Seq2[history.Decision, error], least int) 
 	return out, nil
 }
 
-// A place is a command and where it ran.
-type place struct{ command, dir string }
+// A ranIn is a command and where it ran.
+type ranIn struct{ command, dir string }
 
 // asked is how often people answered about one command.
 type asked struct {
@@ -71,7 +71,7 @@ type asked struct {
 
 type survey struct {
 	policy             *shell.Policy
-	seen               map[place]*asked
+	seen               map[ranIn]*asked
 	decisions, skipped int
 }
 
@@ -81,7 +81,7 @@ func (w *survey) add(d history.Decision) {
 	}
 	w.decisions++
 	call := tools.Call{Args: d.Args}
-	at := place{call.String("command"), call.String("dir")}
+	at := ranIn{call.String("command"), call.String("dir")}
 	known := w.seen[at]
 	switch {
 	case d.Unfit != "" || at.command == "" || at.dir != "":

@@ -6,9 +6,9 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 )
 
-// desk is the supervisor's, or an error if it keeps no rules.
-func (o *operatorConn) desk() (Desk, error) {
-	d := o.server.supervisor.Desk()
+// ruleService is the supervisor's, or an error if it keeps no rules.
+func (o *operatorConn) ruleService() (RuleService, error) {
+	d := o.server.supervisor.RuleService()
 	if d == nil {
 		return nil, protocol.Errorf(protocol.CodeRuleRefused, "this supervisor keeps no rules")
 	}
@@ -16,7 +16,7 @@ func (o *operatorConn) desk() (Desk, error) {
 }
 
 func (o *operatorConn) rulesList(context.Context, *protocol.Empty) (protocol.RulesList, error) {
-	d, err := o.desk()
+	d, err := o.ruleService()
 	if err != nil {
 		return protocol.RulesList{}, err
 	}
@@ -24,7 +24,7 @@ func (o *operatorConn) rulesList(context.Context, *protocol.Empty) (protocol.Rul
 }
 
 func (o *operatorConn) rulesAdd(_ context.Context, p *protocol.RuleSpec) (protocol.RuleChanged, error) {
-	d, err := o.desk()
+	d, err := o.ruleService()
 	if err != nil {
 		return protocol.RuleChanged{}, err
 	}
@@ -33,7 +33,7 @@ func (o *operatorConn) rulesAdd(_ context.Context, p *protocol.RuleSpec) (protoc
 }
 
 func (o *operatorConn) rulesReplace(_ context.Context, p *protocol.RulesReplace) (protocol.RuleChanged, error) {
-	d, err := o.desk()
+	d, err := o.ruleService()
 	if err != nil {
 		return protocol.RuleChanged{}, err
 	}
@@ -42,7 +42,7 @@ func (o *operatorConn) rulesReplace(_ context.Context, p *protocol.RulesReplace)
 }
 
 func (o *operatorConn) rulesTry(_ context.Context, p *protocol.RulesTry) (protocol.RulesTried, error) {
-	d, err := o.desk()
+	d, err := o.ruleService()
 	if err != nil {
 		return protocol.RulesTried{}, err
 	}
@@ -50,7 +50,7 @@ func (o *operatorConn) rulesTry(_ context.Context, p *protocol.RulesTry) (protoc
 }
 
 func (o *operatorConn) rulesRemove(_ context.Context, p *protocol.RulesRemove) (protocol.RuleChanged, error) {
-	d, err := o.desk()
+	d, err := o.ruleService()
 	if err != nil {
 		return protocol.RuleChanged{}, err
 	}
@@ -59,7 +59,7 @@ func (o *operatorConn) rulesRemove(_ context.Context, p *protocol.RulesRemove) (
 }
 
 func (o *operatorConn) rulesTest(_ context.Context, p *protocol.RulesTest) (protocol.RulesTested, error) {
-	d, err := o.desk()
+	d, err := o.ruleService()
 	if err != nil {
 		return protocol.RulesTested{}, err
 	}
@@ -67,7 +67,7 @@ func (o *operatorConn) rulesTest(_ context.Context, p *protocol.RulesTest) (prot
 }
 
 func (o *operatorConn) rulesSuggest(_ context.Context, p *protocol.RulesSuggest) (protocol.RulesSuggested, error) {
-	d, err := o.desk()
+	d, err := o.ruleService()
 	if err != nil {
 		return protocol.RulesSuggested{}, err
 	}
@@ -75,7 +75,7 @@ func (o *operatorConn) rulesSuggest(_ context.Context, p *protocol.RulesSuggest)
 }
 
 func (o *operatorConn) reload(context.Context, *protocol.Empty) (protocol.Reloaded, error) {
-	d, err := o.desk()
+	d, err := o.ruleService()
 	if err != nil {
 		return protocol.Reloaded{}, err
 	}

@@ -117,7 +117,7 @@ func (g *fakeGate) Kill(string, unixsock.Peer) error   { return nil }
 func (g *fakeGate) Audit(protocol.AuditQuery) (protocol.AuditEntries, error) {
 	return protocol.AuditEntries{}, nil
 }
-func (g *fakeGate) Desk() Desk { return nil }
+func (g *fakeGate) RuleService() RuleService { return nil }
 
 func (g *fakeGate) Call(ctx context.Context, peer unixsock.Peer, p protocol.ToolsCall, notify func(protocol.Method, any)) (protocol.CallResult, error) {
 	switch p.Tool {

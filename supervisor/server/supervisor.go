@@ -35,13 +35,13 @@ type Supervisor interface {
 	Kill(id string, by unixsock.Peer) error
 	Audit(q protocol.AuditQuery) (protocol.AuditEntries, error)
 	Approvals() *approval.Controller
-	// Desk is where standing rules are looked at and changed; nil if there are none.
-	Desk() Desk
+	// RuleService is where standing rules are looked at and changed; nil if there are none.
+	RuleService() RuleService
 }
 
-// A Desk is where an operator looks at the rules, changes them, and asks what they make
+// A RuleService is where an operator looks at the rules, changes them, and asks what they make
 // of a call.
-type Desk interface {
+type RuleService interface {
 	List() protocol.RulesList
 	Add(peer unixsock.Peer, p protocol.RuleSpec) (protocol.Rule, error)
 	Replace(peer unixsock.Peer, p protocol.RulesReplace) (protocol.Rule, error)

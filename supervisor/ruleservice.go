@@ -15,25 +15,27 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// NewDesk makes the desk of a configuration without a supervisor, with the audit
+// NewRuleService makes the rule service of a configuration without a supervisor, with the audit
 // log at path. Of cfg it uses Tools, Approvals, Mode, Operator and Rules. record
 // writes one entry; what it cannot write is not done.
-func NewDesk(cfg Config, path string, record func(context.Context, audit.Record) error) *explain.Desk {
+func NewRuleService(cfg Config, path string, record func(context.Context, audit.Record) error) *explain.RuleService {
 	return explain.New(explain.Config{
 		Judge: judge{&Supervisor{cfg: cfg, profiles: bounds.NewProfiles()}}, Approvals: cfg.Approvals, Rules: cfg.Rules, Record: record,
 		Entries: func(f audit.Filter) iter.Seq2[audit.Entry, error] { return audit.Query(path, f) },
 	})
 }
 
-// Desk implements server.Supervisor.
-func (s *Supervisor) Desk() server.Desk {
+// RuleService implements server.Supervisor.
+func (s *Supervisor) RuleService() server.RuleService {
 	if s.cfg.Rules == nil {
 		return nil
 	}
-	return s.desk()
+	return s.ruleService()
 }
 
-func (s *Supervisor) desk() *explain.Desk { return NewDesk(s.cfg, s.cfg.Log.Path(), s.append) }
+func (s *Supervisor) ruleService() *explain.RuleService {
+	return NewRuleService(s.cfg, s.cfg.Log.Path(), s.append)
+}
 
 // A judge implements explain.Judge for a supervisor of its own, in which nothing runs.
 type judge struct{ s *Supervisor }

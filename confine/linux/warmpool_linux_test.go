@@ -17,14 +17,14 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-func newCells(t *testing.T) *linux.Cells {
+func newWarmPool(t *testing.T) *linux.WarmPool {
 	t.Helper()
-	c := linux.NewCells(newBwrap(t))
+	c := linux.NewWarmPool(newBwrap(t))
 	t.Cleanup(func() { c.Close() })
 	return c
 }
 
-func TestCellsKeepEveryClaim(t *testing.T) { confinetest.Run(t, newCells(t)) }
+func TestWarmSandboxesKeepEveryClaim(t *testing.T) { confinetest.Run(t, newWarmPool(t)) }
 
 // identity names the sandbox that a call ran in, by a mark in its private /tmp.
 // The number of a namespace would not do: the kernel gives it out again.
@@ -37,9 +37,9 @@ func identity(t *testing.T, c confine.Confiner, p sandboxprofile.Profile, dir st
 	return strings.TrimSpace(o.Out)
 }
 
-// TestCellsAreReusedOnlyWhileTheyAreAsTheyWere: a call is followed by the next in
-// the same cell, unless the first left something or the host has changed.
-func TestCellsAreReusedOnlyWhileTheyAreAsTheyWere(t *testing.T) {
+// TestWarmSandboxesAreReusedOnlyAsTheyWere: a call is followed by the next in
+// the same warm sandbox, unless the first left something or the host has changed.
+func TestWarmSandboxesAreReusedOnlyAsTheyWere(t *testing.T) {
 	for _, x := range []struct {
 		name    string
 		between func(t *testing.T, c confine.Confiner, p sandboxprofile.Profile, ws string)
@@ -78,7 +78,7 @@ func TestCellsAreReusedOnlyWhileTheyAreAsTheyWere(t *testing.T) {
 	} {
 		t.Run(strings.ReplaceAll(x.name, " ", "-"), func(t *testing.T) {
 			ws := confinetest.Workspace(t)
-			c, p := newCells(t), confinetest.Profile(t, ws)
+			c, p := newWarmPool(t), confinetest.Profile(t, ws)
 			before := identity(t, c, p, ws)
 			x.between(t, c, p, ws)
 			if after := identity(t, c, p, ws); (before == after) != x.same {
@@ -136,7 +136,7 @@ func TestACellBuiltAheadIsHeldAgainstTheHost(t *testing.T) {
 	} {
 		t.Run(strings.ReplaceAll(x.name, " ", "-"), func(t *testing.T) {
 			ws := confinetest.Workspace(t)
-			c, p := newCells(t), confinetest.Profile(t, ws)
+			c, p := newWarmPool(t), confinetest.Profile(t, ws)
 			if x.before != nil {
 				x.before(t, ws)
 			}
@@ -166,7 +166,7 @@ func TestClosingEndsWhatIsBuiltAhead(t *testing.T) {
 	b := newBwrap(t)
 	script("true")(t, b, p, ws) // by now the backend's own process is there
 	for wait := time.Duration(0); wait < 40*time.Millisecond; wait = 2*wait + time.Millisecond {
-		c := linux.NewCells(b)
+		c := linux.NewWarmPool(b)
 		c.Ahead(p)
 		time.Sleep(wait)
 		c.Close()
@@ -175,28 +175,28 @@ func TestClosingEndsWhatIsBuiltAhead(t *testing.T) {
 		}
 		c.Ahead(p) // refused: it is closed
 		if c.Await(p); children(t) != 0 {
-			t.Fatal("a sandbox was built for closed cells")
+			t.Fatal("a sandbox was built for closed warm sandboxes")
 		}
 	}
 }
 
-// TestCellsAreNotShared: between profiles of another shape, with other sessions,
+// TestWarmSandboxesAreNotShared: between profiles of another shape, with other sessions,
 // or with a profile that asks for a fresh sandbox. Limits are set for each call.
-func TestCellsAreNotShared(t *testing.T) {
+func TestWarmSandboxesAreNotShared(t *testing.T) {
 	ws := confinetest.Workspace(t)
 	b := newBwrap(t)
-	one, two := linux.NewCells(b), linux.NewCells(b)
+	one, two := linux.NewWarmPool(b), linux.NewWarmPool(b)
 	defer one.Close()
 	defer two.Close()
 	p := confinetest.Profile(t, ws)
 	first := identity(t, one, p, ws)
 	if identity(t, two, p, ws) == first {
-		t.Error("two sessions share a cell")
+		t.Error("two sessions share a warm sandbox")
 	}
 	narrow := confinetest.Profile(t, ws)
 	narrow.Paths[ws] = sandboxprofile.Read
 	if identity(t, one, narrow, ws) == first {
-		t.Error("two shapes share a cell")
+		t.Error("two shapes share a warm sandbox")
 	}
 	fresh := p
 	fresh.Fresh = true
@@ -206,7 +206,7 @@ func TestCellsAreNotShared(t *testing.T) {
 	limited := p
 	limited.Limits.OpenFiles = 33
 	if identity(t, one, limited, ws) != first {
-		t.Error("another limit made another cell")
+		t.Error("another limit made another warm sandbox")
 	}
 	if o := confinetest.Shell(t, one, limited, ws, "ulimit -n"); strings.TrimSpace(o.Out) != "33" {
 		t.Errorf("the limit of the call: %q", o.Out)
@@ -216,9 +216,9 @@ func TestCellsAreNotShared(t *testing.T) {
 	}
 }
 
-// TestHostileProgramsLeaveACellCleanOrDead runs what a program could do to the
-// cell it is in, over and over, and then asks an innocent call what it sees.
-func TestHostileProgramsLeaveACellCleanOrDead(t *testing.T) {
+// TestHostileProgramsLeaveASandboxCleanOrDead runs what a program could do to the
+// sandbox it is in, over and over, and then asks an innocent call what it sees.
+func TestHostileProgramsLeaveASandboxCleanOrDead(t *testing.T) {
 	hostile := []string{
 		"for s in $(seq 1 64); do kill -$s 1; done 2>/dev/null",
 		"kill -STOP -1; kill -KILL -1",
@@ -230,7 +230,7 @@ func TestHostileProgramsLeaveACellCleanOrDead(t *testing.T) {
 		"mkdir -p /tmp/a/b/c; ln -s / /tmp/root; mkfifo /tmp/fifo; sleep 100 < /tmp/fifo & sleep 0.01",
 	}
 	ws := confinetest.Workspace(t)
-	c, p := newCells(t), confinetest.Profile(t, ws)
+	c, p := newWarmPool(t), confinetest.Profile(t, ws)
 	for i := range 120 {
 		confinetest.Shell(t, c, p, ws, hostile[i%len(hostile)])
 		if i%4 != 0 {
@@ -244,15 +244,15 @@ func TestHostileProgramsLeaveACellCleanOrDead(t *testing.T) {
 	}
 }
 
-// TestCellsLeaveNothing counts what a session's cells cost when it is closed.
-func TestCellsLeaveNothing(t *testing.T) {
+// TestWarmPoolLeavesNothing counts what a session's warm sandboxes cost when it is closed.
+func TestWarmPoolLeavesNothing(t *testing.T) {
 	ws := confinetest.Workspace(t)
 	b := newBwrap(t)
-	c := linux.NewCells(b)
-	identity(t, c, confinetest.Profile(t, ws), ws) // what the guard keeps of the workspace is not the cells'
+	c := linux.NewWarmPool(b)
+	identity(t, c, confinetest.Profile(t, ws), ws) // what the guard keeps of the workspace is not the warm sandboxes'
 	c.Close()
 	before, keeping := descriptorsOfThisProcess(t), children(t)
-	c = linux.NewCells(b)
+	c = linux.NewWarmPool(b)
 	for range 3 {
 		identity(t, c, confinetest.Profile(t, ws), ws)
 	}

@@ -15,25 +15,25 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// cellIdle is how long a cell waits for its next call. It is long enough for a
+// warmIdle is how long a warm sandbox waits for its next call. It is long enough for a
 // model to think, and short enough that a forgotten session costs nothing.
-const cellIdle = 10 * time.Minute
+const warmIdle = 10 * time.Minute
 
-// maxIdleCells bounds the cells of one session that wait. More calls than this
-// at once get cells of their own, which go when they are done.
-const maxIdleCells = 4
+// maxIdle bounds the warm sandboxes of one session that wait. More calls than this
+// at once get sandboxes of their own, which go when they are done.
+const maxIdle = 4
 
-// Cells is a Confiner for one session that keeps its sandboxes standing between
+// WarmPool is a Confiner for one session that keeps its sandboxes standing between
 // calls: a call then pays for one fork and exec, and not for building a sandbox.
-// A cell serves one profile shape (Profile.Key) and one call at a time. It is
+// A warm sandbox serves one profile shape (Profile.Key) and one call at a time. It is
 // thrown away when a call left something in it that the next could see, when its
 // mounts no longer fit the host, after any failure, and when it has been idle.
-type Cells struct {
+type WarmPool struct {
 	inner *Bwrap
 
 	mu     sync.Mutex
-	idle   map[string][]*cell       // by key, the last used at the end
-	ahead  map[string]chan struct{} // by key: closed when the cell that is built ahead waits, or failed
+	idle   map[string][]*warm       // by key, the last used at the end
+	ahead  map[string]chan struct{} // by key: closed when the warm sandbox that is built ahead waits, or failed
 	closed bool
 
 	building sync.WaitGroup // what is built ahead, and what of it ends
@@ -41,8 +41,8 @@ type Cells struct {
 	ctx      context.Context
 }
 
-// A cell is a standing sandbox that waits.
-type cell struct {
+// A warm sandbox stands and waits for its next call.
+type warm struct {
 	end   func() // ends it, unless a call has taken it meanwhile
 	key   string
 	box   *bwrapSandbox
@@ -50,22 +50,22 @@ type cell struct {
 	place *list.Element // in the room's list of those that rest
 }
 
-// NewCells makes the cells of one session. b outlives them.
-func NewCells(b *Bwrap) *Cells {
-	c := &Cells{inner: b, idle: map[string][]*cell{}, ahead: map[string]chan struct{}{}}
+// NewWarmPool makes the warm sandboxes of one session. b outlives them.
+func NewWarmPool(b *Bwrap) *WarmPool {
+	c := &WarmPool{inner: b, idle: map[string][]*warm{}, ahead: map[string]chan struct{}{}}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	return c
 }
 
 // Name implements Confiner.
-func (c *Cells) Name() string { return c.inner.Name() }
+func (c *WarmPool) Name() string { return c.inner.Name() }
 
-// Ahead begins to build a cell for one call that is expected, as p has it. Nothing runs
+// Ahead begins to build a warm sandbox for one call that is expected, as p has it. Nothing runs
 // in it: it waits like one that a call has left, and is held against the host like that
 // before a call gets it. What Prepare would refuse is Prepare's to say. When its call is
 // done it ends, and nobody waits for that but Close. It is for a call that comes at once:
 // trees that no tool may write to are looked at once for both.
-func (c *Cells) Ahead(p sandboxprofile.Profile) {
+func (c *WarmPool) Ahead(p sandboxprofile.Profile) {
 	key, err := c.inner.guard.KeyOf(p)
 	if err != nil || p.Fresh || len(p.Network.Terminated) > 0 { // whose trust is a session's
 		return
@@ -99,8 +99,8 @@ func (c *Cells) Ahead(p sandboxprofile.Profile) {
 	})
 }
 
-// await waits for a cell that is built ahead.
-func (c *Cells) await(ctx context.Context, p sandboxprofile.Profile) {
+// await waits for a warm sandbox that is built ahead.
+func (c *WarmPool) await(ctx context.Context, p sandboxprofile.Profile) {
 	var done <-chan struct{}
 	c.mu.Lock()
 	if len(c.ahead) > 0 {
@@ -117,9 +117,9 @@ func (c *Cells) await(ctx context.Context, p sandboxprofile.Profile) {
 	}
 }
 
-// Prepare implements Confiner: with a cell that stands if there is one, and else
+// Prepare implements Confiner: with a warm sandbox if one waits, and else
 // with one that is built now.
-func (c *Cells) Prepare(ctx context.Context, p sandboxprofile.Profile) (confine.Sandbox, error) {
+func (c *WarmPool) Prepare(ctx context.Context, p sandboxprofile.Profile) (confine.Sandbox, error) {
 	if p.Fresh {
 		box, err := c.inner.fresh(ctx, p, c)
 		if err != nil {
@@ -144,7 +144,7 @@ func (c *Cells) Prepare(ctx context.Context, p sandboxprofile.Profile) (confine.
 		if box.builtOn(freezing(seen, p, confine.FrozenOf(ctx))) && bytes.Equal(box.trust, confine.TrustOf(ctx)) && box.covered(freezing(seen, p, confine.FrozenOf(ctx)).Facts) && box.baseline.Intact() {
 			box.baseline.Refresh(seen.Found)
 			box.warnings = seen.Warnings()
-			return &lease{cells: c, key: key, box: box, profile: p}, nil
+			return &borrowed{pool: c, key: key, box: box, profile: p}, nil
 		}
 		box.Close()
 	}
@@ -162,7 +162,7 @@ func (c *Cells) Prepare(ctx context.Context, p sandboxprofile.Profile) (confine.
 	if box, err = c.inner.again(ctx, p, c, box, err); err != nil {
 		return nil, err
 	}
-	return &lease{cells: c, key: key, box: box, profile: p}, nil
+	return &borrowed{pool: c, key: key, box: box, profile: p}, nil
 }
 
 // builtOn reports whether the host is as it was when s was built.
@@ -171,8 +171,8 @@ func (s *bwrapSandbox) builtOn(now tripwire.Survey) bool {
 	return same && slices.Equal(s.facts.Masks, now.Facts.Masks)
 }
 
-// take removes the cell that was used last.
-func (c *Cells) take(key string) *bwrapSandbox {
+// take removes the warm sandbox that was used last.
+func (c *WarmPool) take(key string) *bwrapSandbox {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	waiting := c.idle[key]
@@ -186,15 +186,15 @@ func (c *Cells) take(key string) *bwrapSandbox {
 	return last.box
 }
 
-// give lets a cell wait for its next call, or ends it.
-func (c *Cells) give(key string, box *bwrapSandbox) {
+// give lets a warm sandbox wait for its next call, or ends it.
+func (c *WarmPool) give(key string, box *bwrapSandbox) {
 	if !c.keep(key, box) {
 		go box.Close()
 	}
 }
 
-// end ends a cell without making its call wait.
-func (c *Cells) end(box *bwrapSandbox) {
+// end ends a warm sandbox without making its call wait.
+func (c *WarmPool) end(box *bwrapSandbox) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -204,22 +204,22 @@ func (c *Cells) end(box *bwrapSandbox) {
 	c.building.Go(func() { box.Close() })
 }
 
-// keep lets a cell wait for its next call, if there is room.
-func (c *Cells) keep(key string, box *bwrapSandbox) bool {
+// keep lets a warm sandbox wait for its next call, if there is room.
+func (c *WarmPool) keep(key string, box *bwrapSandbox) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed || c.waiting() >= maxIdleCells {
+	if c.closed || c.waiting() >= maxIdle {
 		return false
 	}
-	x := &cell{key: key, box: box}
+	x := &warm{key: key, box: box}
 	x.end = func() { c.expire(x) }
-	x.timer = time.AfterFunc(cellIdle, x.end)
+	x.timer = time.AfterFunc(warmIdle, x.end)
 	c.idle[key] = append(c.idle[key], x)
 	c.inner.room.rest(x)
 	return true
 }
 
-func (c *Cells) waiting() int {
+func (c *WarmPool) waiting() int {
 	n := 0
 	for _, list := range c.idle {
 		n += len(list)
@@ -227,8 +227,8 @@ func (c *Cells) waiting() int {
 	return n
 }
 
-// expire ends a cell that waits, if it still does.
-func (c *Cells) expire(x *cell) {
+// expire ends a warm sandbox that waits, if it still does.
+func (c *WarmPool) expire(x *warm) {
 	c.mu.Lock()
 	i := slices.Index(c.idle[x.key], x)
 	if i >= 0 {
@@ -242,12 +242,12 @@ func (c *Cells) expire(x *cell) {
 	}
 }
 
-// Close ends every cell that waits; those in use end with their call.
-func (c *Cells) Close() error {
+// Close ends every warm sandbox that waits; those in use end with their call.
+func (c *WarmPool) Close() error {
 	c.mu.Lock()
 	c.closed = true
 	idle := c.idle
-	c.idle = map[string][]*cell{}
+	c.idle = map[string][]*warm{}
 	c.mu.Unlock()
 	c.stop()
 	c.building.Wait()
@@ -261,9 +261,9 @@ func (c *Cells) Close() error {
 	return nil
 }
 
-// A lease is one call's use of a cell.
-type lease struct {
-	cells   *Cells
+// A borrowed sandbox is one call's use of a warm sandbox.
+type borrowed struct {
+	pool    *WarmPool
 	key     string
 	box     *bwrapSandbox
 	profile sandboxprofile.Profile // of this call: limits and environment may differ
@@ -271,40 +271,40 @@ type lease struct {
 }
 
 // Run implements Sandbox.
-func (l *lease) Run(ctx context.Context, a sandboxprofile.Action, s confine.Stdio) (confine.Result, error) {
+func (l *borrowed) Run(ctx context.Context, a sandboxprofile.Action, s confine.Stdio) (confine.Result, error) {
 	return l.box.run(ctx, l.profile, a, s)
 }
 
 // Warnings implements Warned.
-func (l *lease) Warnings() []string { return l.box.warnings }
+func (l *borrowed) Warnings() []string { return l.box.warnings }
 
 // Keep implements Freezer.
-func (l *lease) Keep(files []string) (func(), error) { return l.box.Keep(files) }
+func (l *borrowed) Keep(files []string) (func(), error) { return l.box.Keep(files) }
 
 // Egress implements Proxied.
-func (l *lease) Egress() (net.Listener, error) { return l.box.Egress() }
+func (l *borrowed) Egress() (net.Listener, error) { return l.box.Egress() }
 
 // Entrance implements Exposed.
-func (l *lease) Entrance() (confine.Entrance, error) { return l.box.Entrance() }
+func (l *borrowed) Entrance() (confine.Entrance, error) { return l.box.Entrance() }
 
 // Carry implements Proxied.
-func (l *lease) Carry(a confine.Addresses) (confine.Carried, error) { return l.box.Carry(a) }
+func (l *borrowed) Carry(a confine.Addresses) (confine.Carried, error) { return l.box.Carry(a) }
 
 // Enforced implements Sandbox.
-func (l *lease) Enforced() confine.Enforced { return l.box.enforced }
+func (l *borrowed) Enforced() confine.Enforced { return l.box.enforced }
 
-// Close gives the cell back, or ends it if it is not as it was.
-func (l *lease) Close() error {
+// Close gives the warm sandbox back, or ends it if it is not as it was.
+func (l *borrowed) Close() error {
 	l.once.Do(func() {
 		if l.box.spoiled.Load() {
 			l.box.Close()
 			return
 		}
 		if l.box.once {
-			l.cells.end(l.box)
+			l.pool.end(l.box)
 			return
 		}
-		l.cells.give(l.key, l.box)
+		l.pool.give(l.key, l.box)
 	})
 	return nil
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/sandgate/sandgate/supervisor/explain"
 )
 
-// A desk is where rules are looked at and changed: the running supervisor's,
+// A ruleService is where rules are looked at and changed: the running supervisor's,
 // through the operator socket, or one of this process when none is running.
-type desk interface {
+type ruleService interface {
 	Rules(ctx context.Context) (protocol.RulesList, error)
 	AddRule(ctx context.Context, r protocol.RuleSpec) (protocol.Rule, error)
 	ReplaceRule(ctx context.Context, id string, r protocol.RuleSpec) (protocol.Rule, error)
@@ -28,14 +28,14 @@ type desk interface {
 	Close() error
 }
 
-// deskFlags say which desk.
-type deskFlags struct {
+// ruleServiceFlags say which rule service.
+type ruleServiceFlags struct {
 	socket, config string
 }
 
-// openDesk finds the running supervisor. With --config, or if none is running, it
-// is a desk of this process.
-func (f deskFlags) open(ctx context.Context, a *app, program string) (desk, error) {
+// open finds the running supervisor. With --config, or if none is running, it
+// is one of this process.
+func (f ruleServiceFlags) open(ctx context.Context, a *app, program string) (ruleService, error) {
 	if f.config == "" {
 		p, err := client.DialApprover(ctx, f.socket, client.WithProgram(program, version))
 		var dial *client.DialError
@@ -50,21 +50,21 @@ func (f deskFlags) open(ctx context.Context, a *app, program string) (desk, erro
 	if err != nil {
 		return nil, err
 	}
-	d, err := newLocalDesk(cfg)
+	d, err := newLocalRuleService(cfg)
 	if err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
-// A localDesk works on the files alone.
-type localDesk struct {
-	desk  *explain.Desk
+// A localRuleService works on the files alone.
+type localRuleService struct {
+	rules *explain.RuleService
 	peer  unixsock.Peer
 	close func() error
 }
 
-func newLocalDesk(cfg *config.Config) (*localDesk, error) {
+func newLocalRuleService(cfg *config.Config) (*localRuleService, error) {
 	r := &assemble.Running{}
 	remembered, err := assemble.PresentMemory(cfg, r)
 	if err != nil {
@@ -78,8 +78,8 @@ func newLocalDesk(cfg *config.Config) (*localDesk, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &localDesk{close: r.Close, peer: assemble.Self()}
-	d.desk = supervisor.NewDesk(sc, path, func(ctx context.Context, rec audit.Record) (err error) {
+	d := &localRuleService{close: r.Close, peer: assemble.Self()}
+	d.rules = supervisor.NewRuleService(sc, path, func(ctx context.Context, rec audit.Record) (err error) {
 		options, err := assemble.LogOptions(cfg)
 		if err != nil {
 			return err
@@ -94,24 +94,28 @@ func newLocalDesk(cfg *config.Config) (*localDesk, error) {
 	return d, nil
 }
 
-func (d *localDesk) Rules(context.Context) (protocol.RulesList, error) { return d.desk.List(), nil }
-func (d *localDesk) AddRule(_ context.Context, r protocol.RuleSpec) (protocol.Rule, error) {
-	return d.desk.Add(d.peer, r)
+func (d *localRuleService) Rules(context.Context) (protocol.RulesList, error) {
+	return d.rules.List(), nil
 }
-func (d *localDesk) ReplaceRule(_ context.Context, id string, r protocol.RuleSpec) (protocol.Rule, error) {
-	return d.desk.Replace(d.peer, protocol.RulesReplace{ID: id, Rule: r})
+func (d *localRuleService) AddRule(_ context.Context, r protocol.RuleSpec) (protocol.Rule, error) {
+	return d.rules.Add(d.peer, r)
 }
-func (d *localDesk) TryRule(_ context.Context, t protocol.RulesTry) (protocol.RulesTried, error) {
-	return d.desk.Try(t)
+func (d *localRuleService) ReplaceRule(_ context.Context, id string, r protocol.RuleSpec) (protocol.Rule, error) {
+	return d.rules.Replace(d.peer, protocol.RulesReplace{ID: id, Rule: r})
 }
-func (d *localDesk) RemoveRule(_ context.Context, id string) (protocol.Rule, error) {
-	return d.desk.Remove(d.peer, id)
+func (d *localRuleService) TryRule(_ context.Context, t protocol.RulesTry) (protocol.RulesTried, error) {
+	return d.rules.Try(t)
 }
-func (d *localDesk) TestRules(_ context.Context, t protocol.RulesTest) (protocol.RulesTested, error) {
-	return d.desk.Test(d.peer, t)
+func (d *localRuleService) RemoveRule(_ context.Context, id string) (protocol.Rule, error) {
+	return d.rules.Remove(d.peer, id)
 }
-func (d *localDesk) SuggestRules(_ context.Context, s protocol.RulesSuggest) (protocol.RulesSuggested, error) {
-	return d.desk.Suggest(s)
+func (d *localRuleService) TestRules(_ context.Context, t protocol.RulesTest) (protocol.RulesTested, error) {
+	return d.rules.Test(d.peer, t)
 }
-func (d *localDesk) Reload(context.Context) (protocol.Reloaded, error) { return d.desk.Reload(d.peer) }
-func (d *localDesk) Close() error                                      { return d.close() }
+func (d *localRuleService) SuggestRules(_ context.Context, s protocol.RulesSuggest) (protocol.RulesSuggested, error) {
+	return d.rules.Suggest(s)
+}
+func (d *localRuleService) Reload(context.Context) (protocol.Reloaded, error) {
+	return d.rules.Reload(d.peer)
+}
+func (d *localRuleService) Close() error { return d.close() }

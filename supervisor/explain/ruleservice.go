@@ -20,13 +20,13 @@ import (
 	"github.com/sandgate/sandgate/tools/shell"
 )
 
-// A Desk is where an operator looks at the rules, changes them, and asks what
+// A RuleService shows an operator the rules, changes them, and says what
 // they make of a call. It reaches no session and no running call. Besides the
 // supervisor's own there may be one without a supervisor, for commands that find
 // none running: then only files change.
-type Desk struct{ cfg Config }
+type RuleService struct{ cfg Config }
 
-// Config is what a desk works on.
+// Config is what a rule service works on.
 type Config struct {
 	Judge     Judge
 	Approvals *approval.Controller
@@ -54,12 +54,12 @@ type Judged struct {
 	Digest   string
 }
 
-// New makes a desk.
-func New(cfg Config) *Desk { return &Desk{cfg} }
+// New makes a rule service.
+func New(cfg Config) *RuleService { return &RuleService{cfg} }
 
 // List lists the standing rules and the configuration's rules about commands, in
 // the order in which they are tried.
-func (d *Desk) List() protocol.RulesList {
+func (d *RuleService) List() protocol.RulesList {
 	list := protocol.RulesList{Rules: []protocol.Rule{}, File: d.cfg.Rules.Path()}
 	var last []protocol.Rule
 	for _, r := range d.cfg.Rules.Rules() {
@@ -128,7 +128,7 @@ func wireEffect(e fmt.Stringer) protocol.CheckDecision {
 }
 
 // Add puts a rule in force, and keeps it.
-func (d *Desk) Add(peer unixsock.Peer, p protocol.RuleSpec) (protocol.Rule, error) {
+func (d *RuleService) Add(peer unixsock.Peer, p protocol.RuleSpec) (protocol.Rule, error) {
 	r, err := d.cfg.Rules.Add(standingRule(p), d.change(peer))
 	if err != nil {
 		return protocol.Rule{}, ruleError(err)
@@ -144,7 +144,7 @@ func standingRule(p protocol.RuleSpec) config.StandingRule {
 }
 
 // Replace puts a rule in the place of a standing one, in one step.
-func (d *Desk) Replace(peer unixsock.Peer, p protocol.RulesReplace) (protocol.Rule, error) {
+func (d *RuleService) Replace(peer unixsock.Peer, p protocol.RulesReplace) (protocol.Rule, error) {
 	r, err := d.cfg.Rules.Replace(p.ID, standingRule(p.Rule), d.change(peer))
 	if err != nil {
 		return protocol.Rule{}, ruleError(err)
@@ -156,7 +156,7 @@ func (d *Desk) Replace(peer unixsock.Peer, p protocol.RulesReplace) (protocol.Ru
 const tryLimit = 20
 
 // Try says which decisions of the log a rule would have been about. It adds none.
-func (d *Desk) Try(p protocol.RulesTry) (protocol.RulesTried, error) {
+func (d *RuleService) Try(p protocol.RulesTry) (protocol.RulesTried, error) {
 	entries := d.cfg.Entries(audit.Filter{Since: p.Since, Kinds: []audit.Kind{audit.KindDecision}})
 	trial, err := d.cfg.Rules.Try(standingRule(p.Rule), history.Decisions(entries))
 	if err != nil {
@@ -176,7 +176,7 @@ func (d *Desk) Try(p protocol.RulesTry) (protocol.RulesTried, error) {
 }
 
 // Remove takes a standing rule out of force, and forgets it.
-func (d *Desk) Remove(peer unixsock.Peer, id string) (protocol.Rule, error) {
+func (d *RuleService) Remove(peer unixsock.Peer, id string) (protocol.Rule, error) {
 	r, err := d.cfg.Rules.Remove(id, d.change(peer))
 	if err != nil {
 		return protocol.Rule{}, ruleError(err)
@@ -186,7 +186,7 @@ func (d *Desk) Remove(peer unixsock.Peer, id string) (protocol.Rule, error) {
 
 // Reload reads the files of standing rules again. If one does not load, the
 // rules stay as they were.
-func (d *Desk) Reload(peer unixsock.Peer) (protocol.Reloaded, error) {
+func (d *RuleService) Reload(peer unixsock.Peer) (protocol.Reloaded, error) {
 	if err := d.cfg.Rules.Reload(); err != nil {
 		return protocol.Reloaded{}, ruleError(err)
 	}
@@ -202,7 +202,7 @@ func (d *Desk) Reload(peer unixsock.Peer) (protocol.Reloaded, error) {
 	})
 }
 
-func (d *Desk) change(peer unixsock.Peer) rulebook.Change {
+func (d *RuleService) change(peer unixsock.Peer) rulebook.Change {
 	return rulebook.Change{By: peer.String(), Now: time.Now(), Record: func(event string, r rulebook.Rule) error {
 		return d.cfg.Record(context.Background(), audit.Record{
 			Kind: audit.KindRules, Peer: audit.PeerOf(peer), Data: map[string]any{"event": event, "rule": wireRule(r)},
