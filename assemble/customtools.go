@@ -108,18 +108,13 @@ func CustomTool(cfg *config.Config, d Derived, own map[string]sandboxprofile.Rig
 // lends reports whether a tool that nobody is asked about has more than every command has unasked. What
 // calls may put in the place of a file that it starts would have that, too.
 func lends(d Derived, c manifest.Config) bool {
-	unasked := func(p sandboxprofile.Profile, withheld, unchanged []string) tools.Plan {
-		kept := map[string]sandboxprofile.Rights{}
-		for _, dir := range unchanged {
-			kept[dir] = p.Rights(dir) &^ sandboxprofile.Write
-		}
-		maps.Copy(kept, none(withheld))
-		p = without(p, kept)
+	unasked := func(p sandboxprofile.Profile, paths tools.Paths, withheld, unchanged []string) bounds.Boundary {
+		p = bounds.Unasked(p, tools.Proposal{Withheld: withheld, Unchanged: unchanged, Kept: paths.Changed(unchanged)})
 		p.Network.Terminated = nil
-		return tools.Plan{Profile: p, Action: sandboxprofile.Action{Exec: &sandboxprofile.Program{}}}
+		return bounds.BoundaryOf(tools.Plan{Profile: p, Action: sandboxprofile.Action{Exec: &sandboxprofile.Program{}}})
 	}
-	commands := bounds.BoundaryOf(unasked(d.Programs, d.paths.AskedReads(), d.paths.Unnamed()))
-	return !bounds.BoundaryOf(unasked(c.Profile, c.Withheld, c.Unchanged)).Within(commands.Text())
+	commands := unasked(d.Programs, d.paths, d.paths.AskedReads(), d.paths.Unnamed())
+	return !unasked(c.Profile, c.Paths, c.Withheld, c.Unchanged).Within(commands.Text())
 }
 
 // none gives no rights to any of the directories.

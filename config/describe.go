@@ -51,7 +51,7 @@ func descriptions() map[string]string {
 		"shell.rules[].approval":      "Whether the command is asked about.",
 		"shell.rules[].description":   "What the approver is told about the command.",
 		"shell.rules[].reason":        "Why the rule is there; told to the agent when a command is refused.",
-		"shell.rules[].sandbox_paths": "Names of sandbox.paths; the rule matches only if every path that the command names lies in one of them: each word but options, and of an option what follows its =.",
+		"shell.rules[].sandbox_paths": "Names of sandbox.paths; the rule matches only if every path that the command names lies in one of them: each word but options, and of an option what follows its =. What runs because of it writes to no other of them.",
 		"shell.rules[].match":         "Commands that the rule must match. Checked when the file is loaded.",
 		"shell.rules[].no_match":      "Commands that the rule must not match. Checked when the file is loaded.",
 		"shell.rules[].network":       "Network of whatever runs together with a command that the rule matches, also where an earlier rule decides; may only narrow shell.network.",

@@ -51,14 +51,16 @@ type setup struct {
 	credentials tools.Credentials
 	// fallback is for commands that no rule is about; nil lets them run.
 	fallback *shell.Default
-	// denied is a command that a rule denies, and unasked one that a rule lets run.
+	// denied is a command that a rule denies, and unasked are those that rules let run: "a; b".
 	denied, unasked string
+	// within are the roots that the first rule of unasked is for.
+	within []string
 	// writes lets files of the workspace be changed unasked.
 	writes bool
 	// asked are directories of the workspace whose reads are to be approved.
 	asked []string
-	// kept are those whose writes alone are to be approved.
-	kept []string
+	// kept are those whose writes alone are to be approved, and free those that no write asks about.
+	kept, free []string
 	// shell stands in place of the tool shell.
 	shell func(*shell.Tool) tools.Tool
 	// at is a directory with ws in it that outlives the test's process; "" makes
@@ -73,8 +75,12 @@ func (o setup) rules() []shell.Rule {
 	if o.denied != "" {
 		list = append(list, shell.Rule{Pattern: o.denied, Allowed: new(false)})
 	}
-	if o.unasked != "" {
-		list = append(list, shell.Rule{Pattern: o.unasked, Allowed: new(true), Approval: new(false)})
+	within := o.within
+	for pattern := range strings.SplitSeq(o.unasked, "; ") {
+		if pattern != "" {
+			list = append(list, shell.Rule{Pattern: pattern, Allowed: new(true), Approval: new(false), SandboxPaths: within})
+		}
+		within = nil
 	}
 	return list
 }
@@ -145,6 +151,9 @@ func (f *fixture) tools(t testing.TB, o setup) *tools.Registry {
 	}
 	for _, name := range o.kept {
 		paths.Rules = append(paths.Rules, tools.PathRule{Name: name, Root: filepath.Join(f.ws, name), Write: true, WriteApproval: true})
+	}
+	for _, name := range o.free {
+		paths.Rules = append(paths.Rules, tools.PathRule{Name: name, Root: filepath.Join(f.ws, name), Write: true})
 	}
 	list := files.New(files.Config{Paths: paths, Profile: profile})
 	fallback := shell.Default{Allowed: true}

@@ -423,8 +423,10 @@ func TestARuleChangesNothingThatItDoesNotName(t *testing.T) {
 	}
 	check("by a rule", start(setup{fallback: confined, writes: true, unasked: "python3 all.py"}), "shell", words, one)
 	check("by a rule, and the project asks too", start(setup{fallback: careful, unasked: "python3 all.py"}), "shell", words, one)
-	check("by a rule beside one that names it", start(setup{fallback: confined, writes: true, unasked: "python3 all.py ./sub/x"}), "shell",
-		command("python3 all.py ./sub/x; true ."), one)
+	check("by a rule beside one that names it", start(setup{fallback: confined, writes: true, unasked: "python3 all.py ./sub/x; uname"}), "shell",
+		command("python3 all.py ./sub/x; uname > /dev/null"), one)
+	check("by a rule beside what needs none", start(setup{fallback: confined, writes: true, unasked: "python3 all.py ./sub/x"}), "shell",
+		command("cd .; python3 all.py ./sub/x; true ."), both)
 	check("by a rule that names it", start(setup{fallback: confined, writes: true, unasked: "python3 all.py ./sub/x"}), "shell", command("python3 all.py ./sub/x"), both)
 	check("by a default that allows", start(setup{writes: true}), "shell", command("cp old sub/inner 2>&1"), "cp: cannot create regular file 'sub/inner': Read-only file system\n")
 	check("confined", start(setup{fallback: confined, writes: true}), "shell", words, one)
@@ -435,6 +437,47 @@ func TestARuleChangesNothingThatItDoesNotName(t *testing.T) {
 	check("by an answer to another call", f, "shell", command("python3 all.py 2"), one)
 	check("asked, without a shell", f, "run", argv, both)
 	check("by an answer to another call, without a shell", f, "run", `{"argv": ["python3", "all.py", "2"]}`, one)
+}
+
+// TestARuleChangesTheRootsThatItIsFor: a rule with sandbox_paths changes these roots and no other,
+// whether the others ask before a write or not: a link, a default name of output leads nowhere. So does
+// the confined default with a directory that takes writes unasked in one that asks.
+func TestARuleChangesTheRootsThatItIsFor(t *testing.T) {
+	confined := &shell.Default{Allowed: true, Approval: true, Confined: true}
+	const readOnly = ": Read-only file system\n"
+	for _, x := range []struct {
+		name, line, want string
+		setup            setup
+	}{
+		{"through a link, into one that asks", "cp sub/evil sub/in", "cp: cannot create regular file 'sub/in/evil'" + readOnly, setup{unasked: "cp"}},
+		{"through a link, into one that asks nobody", "cp sub/evil sub/in", "cp: cannot create regular file 'sub/in/evil'" + readOnly, setup{unasked: "cp", writes: true}},
+		{"by a default name", "split sub/evil", "split: xaa" + readOnly, setup{unasked: "split", writes: true}},
+		{"beside a rule for all", "cp sub/evil sub/in; touch evil", "cp: cannot create regular file 'sub/in/evil'" + readOnly + "touch: cannot touch 'evil'" + readOnly,
+			setup{unasked: "cp; touch", writes: true}},
+		{"where it may", "cp -v sub/evil sub/copy", "'sub/evil' -> 'sub/copy'\n", setup{unasked: "cp"}},
+		{"where it may, started there", "cd sub && cp -v evil copy", "'evil' -> 'copy'\n", setup{unasked: "cp", writes: true}},
+		{"no rule, where it may", "cp -v sub/evil sub/copy", "'sub/evil' -> 'sub/copy'\n", setup{fallback: confined, free: []string{"sub"}, unasked: "none"}},
+		{"no rule, through a link", "cp sub/evil sub/in", "cp: cannot create regular file 'sub/in/evil'" + readOnly, setup{fallback: confined, free: []string{"sub"}, unasked: "none"}},
+	} {
+		x.setup.mode, x.setup.within = approval.Strict, []string{"sub"}
+		if x.setup.fallback == nil {
+			x.setup.fallback, x.setup.kept = careful, []string{"sub"}
+		}
+		f := newFixture(t, x.setup)
+		if err := os.MkdirAll(f.ws+"/sub/in", 0o700); err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, f.ws+"/sub/evil", "evil")
+		writeFile(t, f.ws+"/evil", "precious")
+		if err := os.Symlink("../../evil", f.ws+"/sub/in/evil"); err != nil {
+			t.Fatal(err)
+		}
+		r, e := f.call(context.Background(), "shell", command("{ "+x.line+"; } 2>&1"))
+		content, err := os.ReadFile(f.ws + "/evil")
+		if err != nil || string(content) != "precious" || e != nil || textOf(r) != x.want {
+			t.Errorf("%s: %v, %q, want %q; the workspace has %q", x.name, e, textOf(r), x.want, content)
+		}
+	}
 }
 
 // TestACheckTellsNoContentThatIsAskedAbout: what would be asked about before it is read is

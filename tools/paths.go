@@ -149,24 +149,51 @@ func (p Paths) AskedWrites() []string {
 	return roots
 }
 
-// Unnamed are those of AskedWrites that nobody speaks of who lets a program run without a question:
-// not the one in which commands start, and none in which a path lies that is a word of each rule. What
-// a rule for the project runs may be written by calls that nobody is asked about.
-func (p Paths) Unnamed(rules ...string) []string {
+// Speaks is what lets one command of a line run although nobody is asked about it.
+type Speaks struct {
+	Words string   // of the rule
+	Roots []string // that the rule is for, by name; none, and it is for all
+}
+
+// Unnamed are the roots that a program leaves as they are because of what lets it run without a question.
+// Of those that ask before a write they are all that nobody speaks of: not the one in which commands start,
+// and none in which a path lies that is a word of each rule. What a rule for the project runs may be written
+// by calls that nobody is asked about. A rule for some roots leaves all others as they are, whether they ask
+// or not: a link, an archive, a default name of output leads to none of them.
+func (p Paths) Unnamed(line ...Speaks) []string {
 	p.Cwd = cmp.Or(p.Origin, p.Start())
 	in := func(root, name string) bool {
 		resolved, err := p.Resolve(name)
 		found := p.rulesFor(resolved)
 		return err == nil && len(found) > 0 && found[0].Root == root
 	}
-	return slices.DeleteFunc(p.AskedWrites(), func(root string) bool {
-		named := func(rule string) bool {
-			words := strings.FieldsFunc(rule, func(r rune) bool { return r == ' ' || r == '=' })
-			return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "/") && in(root, w) })
+	asks := p.AskedWrites()
+	if len(line) == 0 {
+		line = []Speaks{{}}
+	}
+	return slices.DeleteFunc(p.Changed(nil), func(root string) bool {
+		leaves := func(s Speaks) bool {
+			if len(s.Roots) > 0 {
+				return !slices.ContainsFunc(p.Rules, func(r PathRule) bool { return r.Root == root && slices.Contains(s.Roots, r.Name) })
+			}
+			words := strings.FieldsFunc(s.Words, func(r rune) bool { return r == ' ' || r == '=' })
+			named := slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "/") && in(root, w) })
+			return slices.Contains(asks, root) && !named && !in(root, ".")
 		}
 		cache := slices.ContainsFunc(p.Rules, func(r PathRule) bool { return r.Cache && r.Root == root })
-		return cache || in(root, ".") || len(rules) > 0 && !slices.ContainsFunc(rules, func(r string) bool { return !named(r) })
+		return cache || !slices.ContainsFunc(line, leaves)
 	})
+}
+
+// Changed are the roots that may be written, but for those that stay as they are. One may lie in another.
+func (p Paths) Changed(unchanged []string) []string {
+	var roots []string
+	for _, r := range p.Rules {
+		if r.Write && !slices.Contains(unchanged, r.Root) {
+			roots = append(roots, r.Root)
+		}
+	}
+	return roots
 }
 
 // Private reports whether path lies in a directory of the sandbox's own, or leads there.

@@ -105,8 +105,8 @@ type Proposal struct {
 	// asked about the call, absolute and without links: their reads are to be approved.
 	Withheld []string
 	// Unchanged are directories that a program may change only if a person was asked about
-	// the call: their writes are to be approved, and no rule that allows it names them.
-	Unchanged []string
+	// the call: no rule that allows it is for them. Kept are those that it may, also below one of them.
+	Unchanged, Kept []string
 	// EmptyHome: programs that nobody was asked about are several, and none writes where another one looks
 	// for orders: see sandboxprofile.Ceiling.
 	EmptyHome bool

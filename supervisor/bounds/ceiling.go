@@ -66,22 +66,12 @@ func Withhold(p *tools.Proposal, mode approval.Mode) {
 	if p.Request != nil || mode == approval.ApproveAll || p.Plan.Action.Exec == nil || p.Plan.Kind != tools.Sandboxed {
 		return
 	}
-	paths := maps.Clone(p.Plan.Profile.Paths)
 	for _, dir := range p.Withheld {
-		if p.Plan.Profile.Rights(dir) == 0 {
-			continue
-		}
-		paths[dir] = 0
-		if l := p.Plan.Action.Ceiling; l != nil {
+		if l := p.Plan.Action.Ceiling; l != nil && p.Plan.Profile.Rights(dir) != 0 {
 			l.Withheld = append(slices.Clone(l.Withheld), dir)
 		}
 	}
-	for _, dir := range p.Unchanged {
-		if r := p.Plan.Profile.Rights(dir); r&sandboxprofile.Write != 0 && !slices.Contains(p.Withheld, dir) {
-			paths[dir] = r &^ sandboxprofile.Write
-		}
-	}
-	p.Plan.Profile.Paths = paths
+	p.Plan.Profile = Unasked(p.Plan.Profile, *p)
 	if p.EmptyHome {
 		l := sandboxprofile.Ceiling{Class: p.Plan.Class, AnyProgram: true}
 		if under := p.Plan.Action.Ceiling; under != nil {
@@ -96,6 +86,28 @@ func Withhold(p *tools.Proposal, mode approval.Mode) {
 		env.Names = slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(slices.Clone(env.Names), maps.Keys(p.Unasked)))))
 		p.Plan.Action.Exec = &program
 	}
+}
+
+// Unasked is what a profile leaves a program of a proposal that nobody is asked about.
+func Unasked(profile sandboxprofile.Profile, p tools.Proposal) sandboxprofile.Profile {
+	paths := maps.Clone(profile.Paths)
+	for _, dir := range p.Kept { // no entry of the profile says so where the directory around it had the same rights
+		if r := profile.Rights(dir); r != 0 && slices.ContainsFunc(p.Unchanged, func(around string) bool { return sandboxprofile.Contains(around, dir) }) {
+			paths[dir] = r
+		}
+	}
+	for _, dir := range p.Unchanged {
+		if r := profile.Rights(dir); r&sandboxprofile.Write != 0 {
+			paths[dir] = r &^ sandboxprofile.Write
+		}
+	}
+	for _, dir := range p.Withheld {
+		if profile.Rights(dir) != 0 {
+			paths[dir] = 0
+		}
+	}
+	profile.Paths = paths
+	return profile
 }
 
 // Freeze says that a plan's frozen files need a sandbox of their own; where nobody is

@@ -135,6 +135,7 @@ func (r *runner) Plan(c tools.Call) (tools.Proposal, error) {
 			}, nil
 		},
 	}
+	p.Kept = r.Paths.Changed(p.Unchanged)
 	if r.Unasked != nil {
 		p.Unasked = r.Unasked(argv, dir)
 	}

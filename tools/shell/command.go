@@ -172,7 +172,7 @@ func (a *analysis) denied(cmd simpleCommand, views []view) (Part, bool) {
 }
 
 func rulePart(r *compiledRule, e tools.Effect, reason string) Part {
-	return Part{Effect: e, Rule: r.Pattern, RuleName: r.Name, RuleIndex: r.index, Reason: reason}
+	return Part{Effect: e, Rule: r.Pattern, RuleName: r.Name, RuleIndex: r.index, Reason: reason, roots: r.SandboxPaths}
 }
 
 // firstMatch finds the first that matches, of the answers and of the rules, which ask
@@ -217,7 +217,7 @@ func (a *analysis) byDefault(cmd simpleCommand, why string) Part {
 	p := Part{Effect: a.p.fallback, Rule: ruleDefault, RuleIndex: -1}
 	switch {
 	case cmd.free:
-		p.Effect = tools.Allow
+		p.Effect, p.free = tools.Allow, true
 		return p
 	case p.Effect == tools.Allow && a.p.guarded:
 		if p.Reason = a.opaque(cmd); p.Reason != "" {

@@ -37,9 +37,11 @@ type Part struct {
 	// readings are the words of a simple command in every way in which a rule reads
 	// them, up to the first that is not known.
 	readings  [][]string
-	reads     bool   // it does no more than class Read allows
-	tabled    bool   // what allows it is what tables say of words that no rule names
-	protocols string // of git, where it speaks with another repository
+	roots     []string // that the rule is for, if it names some
+	free      bool     // it runs nothing by itself, and needs no rule
+	reads     bool     // it does no more than class Read allows
+	tabled    bool     // what allows it is what tables say of words that no rule names
+	protocols string   // of git, where it speaks with another repository
 }
 
 const (

@@ -216,7 +216,7 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 	if beyond {
 		p.Changeable = t.Paths.Changeable(reader.starts(command))
 	}
-	var rules []string
+	var rules []tools.Speaks
 	takers, writers := 0, 0 // programs that may take orders from HOME or the workspace; that may leave some there
 	for _, part := range d.Parts {
 		if at := part.readings; part.Rule != rulePaths && (part.RuleIndex >= 0 || part.Effect < tools.Allow) && (len(at) == 0 || !known().in("sure", at[0][0]) && !known().in("brings-nothing", at[0][0])) {
@@ -224,7 +224,9 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 				writers++
 			}
 		}
-		rules = append(rules, part.Rule)
+		if !part.free {
+			rules = append(rules, tools.Speaks{Words: part.Rule, Roots: part.roots})
+		}
 		if name, ok := strings.CutPrefix(part.Text, "> "); ok && part.Rule == rulePaths {
 			p.Redirected = append(p.Redirected, name)
 		}
@@ -233,6 +235,7 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 	if p.Unchanged = t.Paths.Unnamed(rules...); class == sandboxprofile.ClassWorkspace { // no word of a person's is about it
 		p.Unchanged, p.EmptyHome = t.Paths.AskedWrites(), false
 	}
+	p.Kept = t.Paths.Changed(p.Unchanged)
 	if label := t.asksFirst(d, dir); label != "" && p.Request != nil {
 		p.Request.Payload["reads"] = label // a link that leads elsewhere by then is another question
 	}
