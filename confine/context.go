@@ -60,6 +60,19 @@ func TrustOf(ctx context.Context) []byte {
 	return bundle
 }
 
+type sharesKey struct{}
+
+// WithShares says which calls find in /tmp what a call of their session has left there: those
+// with the same words, and no others. A sandbox serves no calls with other words.
+func WithShares(ctx context.Context, words string) context.Context {
+	return context.WithValue(ctx, sharesKey{}, words)
+}
+
+func SharesOf(ctx context.Context) string {
+	words, _ := ctx.Value(sharesKey{}).(string)
+	return words
+}
+
 func CallOf(ctx context.Context) string {
 	call, _ := ctx.Value(callKey{}).(string)
 	return call

@@ -159,7 +159,7 @@ func keepsText(p Profile) string {
 		kept = append(kept, "what it changed where it may")
 	}
 	if !p.Fresh && slices.Contains(p.Scratch, "/tmp") {
-		kept = append(kept, "/tmp for the next call of its session")
+		kept = append(kept, "/tmp for calls of its session that the same lets run")
 	}
 	if len(kept) == 0 {
 		kept = []string{"nothing"}

@@ -340,6 +340,7 @@ func (s *Supervisor) confine(ctx context.Context, c *call, plan tools.Plan) (con
 	}
 	stands := s.frozen.Enter(c, plan.Profile, own)
 	defer stands.Done()
+	ctx = confine.WithShares(ctx, bounds.Shares(c.proposal, c.decision, c.session.mode))
 	box, err := c.session.confiner.Prepare(confine.WithFrozen(ctx, stands.Frozen), plan.Profile)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -478,6 +479,67 @@ func TestARuleChangesTheRootsThatItIsFor(t *testing.T) {
 			t.Errorf("%s: %v, %q, want %q; the workspace has %q", x.name, e, textOf(r), x.want, content)
 		}
 	}
+}
+
+// TestWhatCallsLeaveInTmp: what a call leaves in /tmp that nobody was asked about and that no rule speaks of is not
+// there for one that a rule or an answer lets be more, unless somebody was told that it is. The twins:
+// calls that have nothing more, a call and the next one of the same rule, and a command that names /tmp.
+func TestWhatCallsLeaveInTmp(t *testing.T) {
+	const nothing = "cat: /tmp/x: No such file or directory\n"
+	confined := &shell.Default{Allowed: true, Approval: true, Confined: true}
+	start := func(o setup) (f *fixture, check func(line, want string)) {
+		o.unasked, o.confiner = "sh one.sh; sh two.sh", standing
+		o.timeout = 10 * time.Second
+		f = newFixture(t, o)
+		for _, name := range []string{"one", "two", "asked"} {
+			writeFile(t, f.ws+"/"+name+".sh", "cat /tmp/x; echo "+name+" > /tmp/x\n")
+		}
+		return f, func(line, want string) {
+			t.Helper()
+			if r, e := f.call(context.Background(), "shell", command(line+" 2>&1")); e != nil || textOf(r) != want {
+				t.Errorf("%s: %v, %q, want %q", line, e, textOf(r), want)
+			}
+		}
+	}
+	f, check := start(setup{fallback: careful})
+	check("echo planted > /tmp/x", "")
+	check("sh one.sh", nothing)
+	check("sh one.sh", "one\n")
+	check("sh two.sh", nothing)
+	check("sh two.sh; sh one.sh", nothing+"two\n")
+	check("sh one.sh", "one\n")
+	check("cat /tmp/x", "planted\n")
+
+	told, scope := "", approval.Once
+	f.answer(t, func(p approval.Pending) {
+		told = p.Details["caution"] + p.Once
+		f.mustAnswer(t, p, approval.Answer{Allow: true, Scope: scope, Approver: "test"})
+	})
+	check("sh asked.sh", nothing)
+	if strings.Contains(told, "/tmp") {
+		t.Errorf("a command that does not name /tmp is asked about with %q", told)
+	}
+	check("sh -x /tmp/x", "+ planted\n/tmp/x: 1: planted: not found\n")
+	if n := strings.Count(told, "it finds in /tmp what calls have left there that nobody was asked about"); n != 2 {
+		t.Errorf("a command that names /tmp is asked about with %q", told)
+	}
+	scope = approval.Session
+	const again = `mkdir -p made; cat "/t"mp/x; echo again > "/t"mp/x`
+	check(again, nothing)
+	check(again, nothing) // an answer that is remembered is not one that somebody has just given
+	check(again, "again\n")
+	check(again+" ", nothing)
+	check("cat /tmp/x", "planted\n")
+
+	_, check = start(setup{fallback: confined, writes: true})
+	check("echo planted > /tmp/x; mkdir made", "")
+	check("sh one.sh", "planted\n")
+	_, check = start(setup{})
+	check("echo planted > /tmp/x", "")
+	check("sh one.sh", "planted\n")
+	_, check = start(setup{fallback: careful, mode: approval.ApproveAll})
+	check("echo planted > /tmp/x", "")
+	check("sh asked.sh", "planted\n")
 }
 
 // TestACheckTellsNoContentThatIsAskedAbout: what would be asked about before it is read is

@@ -26,6 +26,7 @@ func Stricter(p, without Proposal) Proposal {
 	s.Review = p.Review || without.Review
 	s.Withheld, s.Unchanged = union(p.Withheld, without.Withheld), union(p.Unchanged, without.Unchanged)
 	s.Kept = slices.DeleteFunc(slices.Clone(p.Kept), func(dir string) bool { return !slices.Contains(without.Kept, dir) })
+	s.Apart = slices.Concat(p.Apart, without.Apart)
 	s.Changeable = union(p.Changeable, without.Changeable)
 	s.Reach = p.Reach.Stricter(without.Reach)
 	return s

@@ -115,6 +115,9 @@ type Proposal struct {
 	// Changeable are files that the program starts, where it reaches beyond the workspace
 	// and calls may change them without a question. No answer to another call allows it then.
 	Changeable []string
+	// Apart is what lets a call be more than those are that nobody is asked about, and that no rule speaks of: it
+	// has another /tmp than they. nil is none of it.
+	Apart []Speaks
 	// Redirected are the files that a command line writes itself, as it names them.
 	Redirected []string
 	// Cautions are reasons to look closely, for the approver.

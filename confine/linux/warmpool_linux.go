@@ -19,13 +19,14 @@ import (
 // model to think, and short enough that a forgotten session costs nothing.
 const warmIdle = 10 * time.Minute
 
-// maxIdle bounds the warm sandboxes of one session that wait. More calls than this
-// at once get sandboxes of their own, which go when they are done.
+// maxIdle bounds the warm sandboxes of one session that wait. Where another one comes, that
+// goes which has waited longest.
 const maxIdle = 4
 
 // WarmPool is a Confiner for one session that keeps its sandboxes standing between
 // calls: a call then pays for one fork and exec, and not for building a sandbox.
-// A warm sandbox serves one profile shape (Profile.Key) and one call at a time. It is
+// A warm sandbox serves one profile shape (Profile.Key), calls that share their /tmp
+// (confine.WithShares), and one of them at a time. It is
 // thrown away when a call left something in it that the next could see, when its
 // mounts no longer fit the host, after any failure, and when it has been idle.
 type WarmPool struct {
@@ -46,6 +47,7 @@ type warm struct {
 	end   func() // ends it, unless a call has taken it meanwhile
 	key   string
 	box   *bwrapSandbox
+	since time.Time
 	timer *time.Timer
 	place *list.Element // in the room's list of those that rest
 }
@@ -132,7 +134,7 @@ func (c *WarmPool) Prepare(ctx context.Context, p sandboxprofile.Profile) (confi
 	if err != nil {
 		return nil, err
 	}
-	key := seen.Key
+	key := seen.Key + confine.SharesOf(ctx)
 	for {
 		box := c.take(key)
 		if box == nil {
@@ -208,15 +210,32 @@ func (c *WarmPool) end(box *bwrapSandbox) {
 func (c *WarmPool) keep(key string, box *bwrapSandbox) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed || c.waiting() >= maxIdle {
+	if c.closed {
 		return false
 	}
-	x := &warm{key: key, box: box}
+	if c.waiting() >= maxIdle {
+		old := c.longest()
+		c.idle[old.key] = c.idle[old.key][1:]
+		old.timer.Stop()
+		c.inner.room.wake(old)
+		c.building.Go(func() { old.box.Close() })
+	}
+	x := &warm{key: key, box: box, since: time.Now()}
 	x.end = func() { c.expire(x) }
 	x.timer = time.AfterFunc(warmIdle, x.end)
 	c.idle[key] = append(c.idle[key], x)
 	c.inner.room.rest(x)
 	return true
+}
+
+// longest is the warm sandbox that has waited longest. The lock is held.
+func (c *WarmPool) longest() (first *warm) {
+	for _, list := range c.idle {
+		if len(list) > 0 && (first == nil || list[0].since.Before(first.since)) {
+			first = list[0]
+		}
+	}
+	return first
 }
 
 func (c *WarmPool) waiting() int {

@@ -1,6 +1,7 @@
 package linux_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strconv"
@@ -213,6 +214,50 @@ func TestWarmSandboxesAreNotShared(t *testing.T) {
 	}
 	if o := confinetest.Shell(t, one, p, ws, "ulimit -n"); strings.TrimSpace(o.Out) != "256" {
 		t.Errorf("the limit of the next call: %q", o.Out)
+	}
+}
+
+// sharing prepares sandboxes for calls that share their /tmp.
+type sharing struct {
+	confine.Confiner
+	words string
+}
+
+func (s sharing) Prepare(ctx context.Context, p sandboxprofile.Profile) (confine.Sandbox, error) {
+	return s.Confiner.Prepare(confine.WithShares(ctx, s.words), p)
+}
+
+// TestCallsShareATmpByTheirWords: calls of a session with other words find nothing in /tmp of each other; that
+// warm sandbox goes first which has waited longest.
+func TestCallsShareATmpByTheirWords(t *testing.T) {
+	ws, pool := confinetest.Workspace(t), newWarmPool(t)
+	p := confinetest.Profile(t, ws)
+	see := func(words string) string {
+		return confinetest.Shell(t, sharing{pool, words}, p, ws, "cat /tmp/x 2>&1; echo "+words+" > /tmp/x").Out
+	}
+	const nothing = "cat: /tmp/x: No such file or directory\n"
+	for _, words := range []string{"", "a", "b"} {
+		if got := see(words); got != nothing {
+			t.Errorf("%q finds %q", words, got)
+		}
+	}
+	for _, words := range []string{"", "a", "b"} {
+		if got := see(words); got != words+"\n" {
+			t.Errorf("%q finds of itself %q", words, got)
+		}
+	}
+	for _, words := range []string{"c", "d"} { // five are too many, and "" has waited longest
+		if got := see(words); got != nothing {
+			t.Errorf("%q finds %q", words, got)
+		}
+	}
+	for _, words := range []string{"a", "b", "c", "d"} {
+		if got := see(words); got != words+"\n" {
+			t.Errorf("%q finds of itself, beside three, %q", words, got)
+		}
+	}
+	if got := see(""); got != nothing {
+		t.Errorf("the one that has waited longest has %q", got)
 	}
 }
 

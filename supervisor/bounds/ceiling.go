@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -24,6 +25,11 @@ func Set(p *tools.Proposal) {
 		p.Reach.Exact = tools.Beyond(p.Changeable)
 	}
 	p.Plan.Class = has
+	if len(p.Apart) > 0 && p.Request != nil && namesLeft(p.Plan) {
+		q := *p.Request
+		q.Once = found
+		p.Request, p.Cautions = &q, append(slices.Clone(p.Cautions), found)
+	}
 	p.Request, p.Unheld = InProfile(p.Request, &p.Plan), InProfile(p.Unheld, &p.Plan)
 	switch {
 	case p.Request != nil, p.Plan.Kind == tools.ByServer, a.Kind == "":
@@ -33,6 +39,45 @@ func Set(p *tools.Proposal) {
 		a.Ceiling = &sandboxprofile.Ceiling{Class: has, AnyProgram: true}
 	}
 	p.Plan.Class = min(has, a.Ceiling.Class)
+}
+
+const found = "it finds in /tmp what calls have left there that nobody was asked about"
+
+// Shares says which calls of a session have one /tmp: those with the same words. What nobody is asked about, and
+// no rule speaks of, may leave anything there, and a program that is allowed for more would carry it out. So a call
+// that is apart has the /tmp of those that the same rules let run, or that somebody has answered in the same
+// words. A question about a command that names /tmp says what it finds there.
+func Shares(p tools.Proposal, d approval.Decision, mode approval.Mode) string {
+	if len(p.Apart) == 0 || mode == approval.ApproveAll || p.Request != nil && namesLeft(p.Plan) {
+		return ""
+	}
+	words := []string{string(d.Source)}
+	for _, s := range p.Apart {
+		words = append(words, s.Words)
+	}
+	slices.Sort(words)
+	wide := d.Source == approval.SourceAllowRule || d.Pattern != nil && d.Pattern.Kind == approval.WholeTool
+	if words = slices.Compact(words); p.Request != nil && !wide {
+		words = append(words, p.Plan.Action.Exec.Argv...)
+	}
+	return strings.Join(words, "\x00")
+}
+
+// namesLeft reports whether a command names a private directory in which calls find what others have left.
+func namesLeft(plan tools.Plan) bool {
+	e, fleeting := plan.Action.Exec, plan.Profile.Fleeting()
+	if e == nil {
+		return false
+	}
+	words := strings.FieldsFunc(strings.Join(append([]string{e.Dir}, e.Argv...), "\n"), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+@~", r)
+	})
+	return slices.ContainsFunc(words, func(word string) bool {
+		return slices.ContainsFunc(plan.Profile.Scratch, func(dir string) bool {
+			path := word[max(0, strings.IndexByte(word, '/')):] // -I/tmp; a root of the profile's own may lie below it
+			return !slices.Contains(fleeting, dir) && sandboxprofile.Contains(dir, path) && plan.Profile.Rights(path) == 0
+		})
+	})
 }
 
 // InProfile is a question about a program with what it reaches in its payload: an answer

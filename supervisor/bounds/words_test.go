@@ -38,7 +38,7 @@ func TestDetails(t *testing.T) {
 		"reaches":           "through the egress proxy, which programs need not know: only pypi.org:443, no Unix socket of the machine",
 		"is told":           "no environment variable",
 		"uses at most":      "wall 2m0s, cpu 0s, memory 4 GiB, pids 512, open files 0, output 10 MiB",
-		"keeps":             "what it changed where it may, /tmp for the next call of its session; no process outlives its call",
+		"keeps":             "what it changed where it may, /tmp for calls of its session that the same lets run; no process outlives its call",
 		"warnings":          "one; two",
 	}
 	if diff := cmp.Diff(want, Details(p, "sha256:0", []string{"one.", "two."})); diff != "" {

@@ -166,6 +166,7 @@ func (t *tool) Plan(c tools.Call) (tools.Proposal, error) {
 		Definition: t.digest,
 		Withheld:   t.Withheld,
 		Unchanged:  t.Unchanged,
+		Apart:      []tools.Speaks{{Words: t.Name}},
 		Kept:       t.Paths.Changed(t.Unchanged),
 		Reach:      args.reach(),
 		Rule:       args.rule(t.Name),

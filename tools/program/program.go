@@ -124,6 +124,7 @@ func (r *runner) Plan(c tools.Call) (tools.Proposal, error) {
 		Reach:     r.reach(argv, dir),
 		Withheld:  r.Paths.AskedReads(),
 		Unchanged: r.Paths.Unnamed(),
+		Apart:     []tools.Speaks{{Words: definition.Name}},
 		Rule:      "default",
 		Review:    review,
 		Present: func(context.Context) (*approval.Presentation, error) {

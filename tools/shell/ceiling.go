@@ -57,21 +57,21 @@ func (t *Tool) asked(p Part) bool {
 // to be approved. What a line reads there without naming it, its program does not find:
 // see tools.Proposal.Withheld.
 func (t *Tool) readsAsked(d Decision, dir string) Decision {
-	if label := t.asksFirst(d, dir); d.Effect == tools.Allow && label != "" {
+	if label := t.Paths.Asks(d.names(), dir); d.Effect == tools.Allow && label != "" {
 		d.Effect, d.Rule, d.RuleName, d.RuleIndex, d.Reason = tools.Ask, rulePaths, "", -1, label+" asks before a read"
 	}
 	return d
 }
 
-func (t *Tool) asksFirst(d Decision, dir string) string {
-	var names []string
+// names are all words of a line that may name a path.
+func (d Decision) names() (names []string) {
 	for _, p := range d.Parts {
 		names = append(names, strings.TrimLeft(p.Text, "<> ")) // of a redirection
 		if len(p.readings) > 0 {
 			names = append(names, p.readings[0]...)
 		}
 	}
-	return t.Paths.Asks(names, dir)
+	return names
 }
 
 // ceiling is how the kernel holds a program that runs because of a class.

@@ -218,7 +218,6 @@ func (a *analysis) byDefault(cmd simpleCommand, why string) Part {
 	switch {
 	case cmd.free:
 		p.Effect, p.free = tools.Allow, true
-		return p
 	case p.Effect == tools.Allow && a.p.guarded:
 		if p.Reason = a.opaque(cmd); p.Reason != "" {
 			p.Effect = tools.Ask

@@ -113,7 +113,7 @@ var definition = tools.Definition{
 	Description: "Run a command line in bash, in a sandbox, and return its output and exit status. " +
 		"Pipes, redirections and && work. Each program in the line is checked against rules: plain commands with " +
 		"literal arguments run with the fewest questions; eval, source and computed command names are always asked about. " +
-		"Nothing is remembered between calls: not the directory, not variables.",
+		"Nothing is remembered between calls: not the directory, not variables, and files in /tmp not always.",
 	InputSchema: json.RawMessage(`{
   "type": "object",
   "additionalProperties": false,
@@ -236,7 +236,10 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 		p.Unchanged, p.EmptyHome = t.Paths.AskedWrites(), false
 	}
 	p.Kept = t.Paths.Changed(p.Unchanged)
-	if label := t.asksFirst(d, dir); label != "" && p.Request != nil {
+	if t.Default.Effect() < tools.Allow && class != sandboxprofile.ClassRead && class != sandboxprofile.ClassWorkspace && (beyond || !t.Default.Confined) {
+		p.Apart = rules
+	}
+	if label := t.Paths.Asks(d.names(), dir); label != "" && p.Request != nil {
 		p.Request.Payload["reads"] = label // a link that leads elsewhere by then is another question
 	}
 	if beyond && writers > 1 {
