@@ -2,6 +2,7 @@ package assemble
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/config"
@@ -59,6 +60,27 @@ func (t narrowedShell) Plan(c tools.Call) (tools.Proposal, error) {
 	without, err := t.without.Plan(c)
 	return tools.Stricter(p, without), err
 }
+
+// Explain is of the rules whose answer holds.
+func (t narrowedShell) Explain(c tools.Call) ([]tools.Considered, error) {
+	p, err := t.Tool.Plan(c)
+	if err != nil {
+		return t.Tool.Explain(c)
+	}
+	if without, err := t.without.Plan(c); err == nil && !tools.DecidedWithout(p, without) {
+		return t.Tool.Explain(c)
+	}
+	list, err := t.without.Explain(c)
+	for i := range list {
+		if list[i].Outcome == tools.Decides {
+			list[i].Why = strings.TrimSuffix("as it is without the file of the workspace that nobody trusts: "+list[i].Why, ": ")
+		}
+	}
+	return list, err
+}
+
+// Without is the policy without the file: a change has to do for both.
+func (t narrowedShell) Without() *shell.Policy { return t.without.Policy() }
 
 func (t narrowedShell) SetStanding(s shell.Standing) error {
 	if err := t.without.CheckStanding(s); err != nil {

@@ -12,14 +12,8 @@ import (
 // profile is the plan's. What a narrower file takes away can make a test of directories true that
 // allows, and no test has to know of it: without the file the answer is no freer.
 func Stricter(p, without Proposal) Proposal {
-	class := func(p Proposal) sandboxprofile.Class {
-		if c := p.Plan.Action.Ceiling; c != nil {
-			return c.Class
-		}
-		return sandboxprofile.ClassBeyond
-	}
 	s := p
-	if q := without; p.Request == nil && (q.Request != nil || p.Unheld == nil && q.Unheld != nil || class(q) < class(p)) {
+	if q := without; DecidedWithout(p, q) {
 		s = q
 		s.Plan.Profile, s.Unheld = p.Plan.Profile, cmp.Or(q.Unheld, p.Unheld)
 	}
@@ -30,6 +24,17 @@ func Stricter(p, without Proposal) Proposal {
 	s.Changeable = union(p.Changeable, without.Changeable)
 	s.Reach = p.Reach.Stricter(without.Reach)
 	return s
+}
+
+// DecidedWithout reports whether the answer without the file is the one that holds.
+func DecidedWithout(p, without Proposal) bool {
+	class := func(p Proposal) sandboxprofile.Class {
+		if c := p.Plan.Action.Ceiling; c != nil {
+			return c.Class
+		}
+		return sandboxprofile.ClassBeyond
+	}
+	return p.Request == nil && (without.Request != nil || p.Unheld == nil && without.Unheld != nil || class(without) < class(p))
 }
 
 func union(a, b []string) []string {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/config"
+	"github.com/sandgate/sandgate/internal/must"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/tools"
 )
@@ -309,10 +310,19 @@ func TestToolsAreUnderTheFilesAbove(t *testing.T) {
 	}
 }
 
-// TestUntrustedPathsNeverLoosen: whichever directories an untrusted file leaves out, no command
-// runs unasked that does not without the file: in the sandbox, and where an agent runs it itself.
-func TestUntrustedPathsNeverLoosen(t *testing.T) {
+// narrowing are what persons have configured, what files of repositories list that nobody trusts, and commands
+// in directories: what decides them differs with the file.
+type narrowing struct {
+	site         mergeSite
+	persons      map[string]tierText
+	repositories []string
+	dirs, lines  []string
+}
+
+func narrowings(t *testing.T) (w narrowing) {
+	t.Helper()
 	s := newMergeSite(t)
+	w.site = s
 	s.put("Makefile", "all:\n")
 	s.put("../other/Makefile", "all:\n")
 	s.put("sub/key", "secret\n")
@@ -320,13 +330,13 @@ func TestUntrustedPathsNeverLoosen(t *testing.T) {
 	all := func(workspace, other, sub string) string {
 		return "{workspace: {root: %W, " + workspace + "}, other: {root: %W/../other, " + other + "}, sub: {root: %W/sub, " + sub + "}}"
 	}
-	persons := map[string]tierText{
+	w.persons = map[string]tierText{
 		"a directory beside one that asks": {"sandbox.paths": all("mode: rw", "mode: rw, write_approval: false", "mode: rw"), "shell.rules": rules},
 		"a directory that asks in a free one": {"sandbox.paths": all("mode: rw, write_approval: false", "mode: rw", "mode: ro, read_approval: true"),
 			"shell.default": "{allowed: true, approval: false}", "shell.network": "host"},
 		"rules in a free one": {"sandbox.paths": all("mode: rw, write_approval: false", "mode: ro", "mode: rw, write_approval: true"), "shell.rules": rules},
 	}
-	repositories := []string{
+	w.repositories = []string{
 		"{other: {root: %W/../other, mode: rw, write_approval: false}}", "{other: {root: %W/../other, mode: ro}}", "{workspace: {root: %W, mode: ro}}",
 		"{sub: {root: %W/sub, mode: rw, write_approval: false}}", "{deep: {root: %W/sub/deep, mode: rw}}", "{src: {root: %W/src, mode: rw, write_approval: false}}",
 		"{workspace: {root: %W, mode: rw}, other: {root: %W/../other, mode: rw, write_approval: false}}",
@@ -334,11 +344,86 @@ func TestUntrustedPathsNeverLoosen(t *testing.T) {
 	for _, dir := range []string{"src", "sub/deep"} {
 		s.put(dir+"/f", "")
 	}
-	dirs := []string{"", "%W", "%W/../other", "%W/sub"}
-	lines := []string{
+	w.dirs = []string{"", "%W", "%W/../other", "%W/sub"}
+	w.lines = []string{
 		"make", "cd ../other && make", "cd %W/../other && npm test", "make -C ../other", "cat ../sub/key", "cat sub/key", "cat %W/sub/key", "sort %W/sub/key",
-		"python3 -c 'open(\"../sub/key\")'", "cp %W/src/f %W/sub/key", "echo x > %W/../other/y", "ls", "npm test",
+		"python3 -c 'open(\"../sub/key\")'", "cp %W/src/f %W/sub/key", "echo x > %W/../other/y", "ls", "npm test", "go vet ./...; make",
 	}
+	return w
+}
+
+// TestWhySaysWhatDecides: where a command is decided about with an untrusted file and without it, what
+// explains the decision speaks of the rules of the stricter one, and what it offers is enough for both.
+func TestWhySaysWhatDecides(t *testing.T) {
+	w := narrowings(t)
+	without, offered := 0, 0
+	for name, person := range w.persons {
+		for _, paths := range w.repositories {
+			service, err := newLocalRuleService(w.site.with(person, tierText{"sandbox.paths": paths}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			test := func(dir, line string) protocol.RulesTested {
+				args := map[string]any{"command": strings.ReplaceAll(line, "%W", w.site.env.Cwd)}
+				if dir != "" {
+					args["dir"] = strings.ReplaceAll(dir, "%W", w.site.env.Cwd)
+				}
+				got, err := service.rules.Test(service.peer, protocol.RulesTest{Tool: "shell", Args: must.JSON(args)})
+				if err != nil && !strings.Contains(err.Error(), "argument dir") {
+					t.Fatal(err)
+				}
+				return got
+			}
+			for _, dir := range w.dirs {
+				for _, line := range w.lines {
+					got := test(dir, line)
+					if got.Decision != protocol.CheckAsk || strings.Contains(got.Reason, "beyond the workspace") {
+						continue
+					}
+					asks := func(c protocol.ConsideredRule) bool {
+						return c.Outcome == string(tools.Decides) && c.Effect == protocol.CheckAsk && c.Why != ""
+					}
+					if at := slices.IndexFunc(got.Considered, asks); at < 0 && !strings.Contains(got.Reason, " asks before a ") {
+						t.Errorf("%s, and a repository's %s: %q in %q is asked about, %q, and no rule of %+v asks", name, paths, line, dir, got.Reason, got.Considered)
+					} else if at >= 0 && got.Reason != got.Considered[at].Why {
+						t.Errorf("%s, and a repository's %s: %q in %q is asked about since %q, and since %q", name, paths, line, dir, got.Reason, got.Considered[at].Why)
+					} else if at >= 0 && strings.HasPrefix(got.Reason, "as it is without the file") {
+						without++
+					}
+					if got.Change == nil || len(got.Change.Add) == 0 {
+						continue
+					}
+					offered++
+					for _, r := range got.Change.Add {
+						if _, err := service.rules.Add(service.peer, r); err != nil {
+							t.Fatal(err)
+						}
+					}
+					if now := test(dir, line); now.Decision != protocol.CheckAllow {
+						t.Errorf("%s, and a repository's %s: %q in %q: %s, and then %s: %s", name, paths, line, dir, got.Change.How, now.Decision, now.Reason)
+					}
+					for _, r := range service.rules.List().Rules {
+						if r.Tier == string(config.TierUser) {
+							if _, err := service.rules.Remove(service.peer, r.ID); err != nil {
+								t.Fatal(err)
+							}
+						}
+					}
+				}
+			}
+			service.Close()
+		}
+	}
+	if without == 0 || offered == 0 {
+		t.Errorf("%d were decided without the file, and rules offered for %d", without, offered)
+	}
+}
+
+// TestUntrustedPathsNeverLoosen: whichever directories an untrusted file leaves out, no command
+// runs unasked that does not without the file: in the sandbox, and where an agent runs it itself.
+func TestUntrustedPathsNeverLoosen(t *testing.T) {
+	w := narrowings(t)
+	s, persons, repositories, dirs, lines := w.site, w.persons, w.repositories, w.dirs, w.lines
 	plans := func(c *config.Config) func(dir, line string, elsewhere bool) (unasked bool) {
 		registry, _, err := assemble.Tools(c, nil, assemble.Options{Uncached: true})
 		if err != nil {

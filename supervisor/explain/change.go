@@ -187,13 +187,29 @@ func (d *RuleService) policy(f forecast) *shell.Policy {
 // offer gives the standing rules that would allow the call, narrow enough to be
 // offered, and tried.
 func (d *RuleService) offer(f forecast) []protocol.RuleSpec {
-	p := d.policy(f)
-	if p == nil {
+	policies := []*shell.Policy{d.policy(f)}
+	if policies[0] == nil {
 		return nil
 	}
+	if q := d.cfg.Rules.Without(); q != nil && f.proposal.Plan.Action.Exec != nil {
+		policies = append(policies, q.In(f.proposal.Plan.Action.Exec.Dir))
+	}
+	command := tools.Call{Args: f.args}.String("command")
 	var specs []protocol.RuleSpec
-	for _, r := range p.Offer(tools.Call{Args: f.args}.String("command")) {
-		specs = append(specs, protocol.RuleSpec{Effect: protocol.CheckAllow, Shell: r.Pattern, Exact: r.Exact})
+	for i := range policies {
+		for _, r := range policies[i].Offer(command) {
+			for k := range policies {
+				with, err := policies[k].With(r)
+				if err != nil {
+					return nil
+				}
+				policies[k] = with
+			}
+			specs = append(specs, protocol.RuleSpec{Effect: protocol.CheckAllow, Shell: r.Pattern, Exact: r.Exact})
+		}
+	}
+	if slices.ContainsFunc(policies, func(p *shell.Policy) bool { return p.Decide(command, "bash").Effect < tools.Allow }) {
+		return nil
 	}
 	return specs
 }

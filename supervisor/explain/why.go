@@ -2,6 +2,7 @@ package explain
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 
@@ -38,7 +39,7 @@ func (d *RuleService) tested(f forecast) protocol.RulesTested {
 	}
 	t.Origin = d.origin(t)
 	if f.Source == approval.SourceAsk {
-		t.Reason = cmp.Or(asks(t.Considered), t.Reason)
+		t.Reason = cmp.Or(asks(t.Considered), strings.Join(f.proposal.Cautions, "; "), shown(f.proposal), t.Reason)
 	}
 	return t
 }
@@ -117,6 +118,19 @@ func (d *RuleService) origin(t protocol.RulesTested) string {
 		}
 	}
 	return ""
+}
+
+// shown is why, as an approver would read it: of a redirection no rule says so.
+func shown(p tools.Proposal) string {
+	if p.Present == nil {
+		return ""
+	}
+	x, err := p.Present(context.Background())
+	if err != nil || x == nil {
+		return ""
+	}
+	reason, _ := x.Metadata["reason"].(string)
+	return reason
 }
 
 // asks is why the tool's own rules ask, as the first of them says it.

@@ -105,6 +105,14 @@ func (b *Book) Rules() Set {
 // Policy is what decides on command lines now.
 func (b *Book) Policy() *shell.Policy { return b.shell.Policy() }
 
+// Without is what decides besides where a file narrows that nobody trusts: the same without that file. nil is nothing.
+func (b *Book) Without() *shell.Policy {
+	if s, ok := b.shell.(interface{ Without() *shell.Policy }); ok {
+		return s.Without()
+	}
+	return nil
+}
+
 // Path is the file that Add and Remove write; "" if there is none.
 func (b *Book) Path() string {
 	for _, f := range b.files {
