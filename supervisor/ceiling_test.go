@@ -531,12 +531,14 @@ func TestWhatCallsLeaveInTmp(t *testing.T) {
 	check(again+" ", nothing)
 	check("cat /tmp/x", "planted\n")
 
-	_, check = start(setup{fallback: confined, writes: true})
-	check("echo planted > /tmp/x; mkdir made", "")
-	check("sh one.sh", "planted\n")
-	_, check = start(setup{})
-	check("echo planted > /tmp/x", "")
-	check("sh one.sh", "planted\n")
+	for _, o := range []setup{{fallback: confined, writes: true}, {}} {
+		f, check = start(o)
+		f.say(t, approval.Answer{Allow: true})
+		check("echo planted > /tmp/x; mkdir -p made", "")
+		check("sh one.sh", "planted\n")
+		check(`echo asked; cat "/t"mp/x`, "asked\n"+nothing)
+		check("echo asked; cat /tmp/x", "asked\none\n")
+	}
 	_, check = start(setup{fallback: careful, mode: approval.ApproveAll})
 	check("echo planted > /tmp/x", "")
 	check("sh asked.sh", "planted\n")

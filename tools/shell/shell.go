@@ -236,7 +236,7 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 		p.Unchanged, p.EmptyHome = t.Paths.AskedWrites(), false
 	}
 	p.Kept = t.Paths.Changed(p.Unchanged)
-	if t.Default.Effect() < tools.Allow && class != sandboxprofile.ClassRead && class != sandboxprofile.ClassWorkspace && (beyond || !t.Default.Confined) {
+	if class == sandboxprofile.Unclassified || class == sandboxprofile.ClassBeyond && t.Default.Effect() < tools.Allow && (beyond || !t.Default.Confined) {
 		p.Apart = rules
 	}
 	if label := t.Paths.Asks(d.names(), dir); label != "" && p.Request != nil {
