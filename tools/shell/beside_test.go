@@ -67,6 +67,8 @@ func TestWhereNothingHolds(t *testing.T) {
 	short := func(p *sandboxprofile.Profile) { p.Limits.Pids = 9 }
 	reviewed := exact("date -u", func(*sandboxprofile.Profile) {})
 	reviewed.Review = true
+	rooted := exact("touch x", nil)
+	rooted.SandboxPaths = []string{"workspace"}
 	all := Default{Allowed: true}
 	for _, x := range []struct {
 		name     string
@@ -85,6 +87,7 @@ func TestWhereNothingHolds(t *testing.T) {
 		{"exact, and a limit", []Rule{exact("date -u", short)}, Default{Allowed: true, Approval: true}, host, []string{"date -u"}, nil},
 		{"exact, and reviewed", []Rule{reviewed}, Default{Allowed: true, Approval: true}, host, []string{"date -u"}, nil},
 		{"exact, beside what is asked about", []Rule{exact("date -u", nil)}, Default{Allowed: true, Approval: true}, func(f *fixture) { host(f); asksIn(f) }, []string{"date -u", "ls"}, nil},
+		{"exact, for some directories", []Rule{rooted, exact("touch y", nil)}, Default{Allowed: true, Approval: true}, host, []string{"touch x"}, []string{"touch y"}},
 		{"all, and no word of the network", nil, all, nil, []string{"touch x"}, []string{"ls"}},
 		{"all, on the host's", nil, all, host, nil, []string{"touch x", "cat a.txt | tr a b"}},
 		{"all, and a rule for a host", []Rule{{Pattern: "curl", Bound: exact("x", oneHost).Bound}}, all, host, []string{"curl http://a.example/"}, []string{"touch x"}},

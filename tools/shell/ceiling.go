@@ -192,7 +192,7 @@ func (t *Tool) anywhere(p *Policy, command, dir string, d Decision) bool {
 		return false
 	}
 	words := literalWords(command)
-	exact := d.RuleIndex >= 0 && words != nil && p.rules.list[d.RuleIndex].Exact
+	exact := d.RuleIndex >= 0 && words != nil && p.rules.list[d.RuleIndex].Exact && p.rules.list[d.RuleIndex].SandboxPaths == nil
 	return known().in("anywhere", strings.Join(words, ":")) ||
 		t.Profile.Network.Mode > sandboxprofile.NetworkProxied && (exact || t.Default.Effect() == tools.Allow)
 }
