@@ -17,7 +17,7 @@ func Stricter(p, without Proposal) Proposal {
 		s = q
 		s.Plan.Profile, s.Unheld = p.Plan.Profile, cmp.Or(q.Unheld, p.Unheld)
 	}
-	s.Review = p.Review || without.Review
+	s.Review, s.EmptyHome = p.Review || without.Review, p.EmptyHome || without.EmptyHome
 	s.Withheld, s.Unchanged = union(p.Withheld, without.Withheld), union(p.Unchanged, without.Unchanged)
 	s.Kept = slices.DeleteFunc(slices.Clone(p.Kept), func(dir string) bool { return !slices.Contains(without.Kept, dir) })
 	s.Apart = slices.Concat(p.Apart, without.Apart)

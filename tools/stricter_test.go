@@ -9,9 +9,9 @@ import (
 // other says; one that both have is written.
 func TestAnUntrustedFileKeepsNoRootWritable(t *testing.T) {
 	with := Proposal{Unchanged: []string{"/w/docs"}, Kept: []string{"/w/cache", "/w/src"}}
-	without := Proposal{Unchanged: []string{"/w"}, Kept: []string{"/w/cache", "/w/docs"}}
+	without := Proposal{EmptyHome: true, Unchanged: []string{"/w"}, Kept: []string{"/w/cache", "/w/docs"}}
 	s := Stricter(with, without)
-	if !slices.Equal(s.Unchanged, []string{"/w", "/w/docs"}) || !slices.Equal(s.Kept, []string{"/w/cache"}) {
-		t.Errorf("unchanged are %v, kept %v", s.Unchanged, s.Kept)
+	if !s.EmptyHome || !slices.Equal(s.Unchanged, []string{"/w", "/w/docs"}) || !slices.Equal(s.Kept, []string{"/w/cache"}) {
+		t.Errorf("unchanged are %v, kept %v, HOME %t", s.Unchanged, s.Kept, s.EmptyHome)
 	}
 }
