@@ -510,10 +510,10 @@ func TestWhatCallsLeaveInTmp(t *testing.T) {
 	check("sh one.sh", "one\n")
 	check("cat /tmp/x", "planted\n")
 
-	told, scope := "", approval.Once
+	told, scope, pattern := "", approval.Once, (*approval.Pattern)(nil)
 	f.answer(t, func(p approval.Pending) {
 		told = p.Details["caution"] + p.Once
-		f.mustAnswer(t, p, approval.Answer{Allow: true, Scope: scope, Approver: "test"})
+		f.mustAnswer(t, p, approval.Answer{Allow: true, Scope: scope, Pattern: pattern, Approver: "test"})
 	})
 	check("sh asked.sh", nothing)
 	if strings.Contains(told, "/tmp") {
@@ -523,7 +523,10 @@ func TestWhatCallsLeaveInTmp(t *testing.T) {
 	if n := strings.Count(told, "it names /tmp, where calls that nobody was asked about may have left anything"); n != 2 {
 		t.Errorf("a command that names /tmp is asked about with %q", told)
 	}
-	scope = approval.Session
+	scope, pattern = approval.Session, &approval.Pattern{Kind: approval.ArgvPrefix, Value: "cp -v /tmp/x"}
+	check("cp -v /tmp/x new", "'/tmp/x' -> 'new'\n")
+	check("cp -v /tmp/x new", "cp: cannot stat '/tmp/x': No such file or directory\n") // what is there by now nobody was told
+	pattern = nil
 	const again = `mkdir -p made; cat "/t"mp/x; echo again > "/t"mp/x`
 	check(again, nothing)
 	check(again, nothing) // an answer that is remembered is not one that somebody has just given

@@ -48,7 +48,9 @@ const found = "it names /tmp, where calls that nobody was asked about may have l
 // that is apart has the /tmp of those that the same rules let run, or that somebody has answered in the same
 // words. A question about a command that names /tmp says what it finds there.
 func Shares(p tools.Proposal, d approval.Decision, mode approval.Mode) string {
-	if len(p.Apart) == 0 || mode == approval.ApproveAll || p.Request != nil && namesLeft(p.Plan) {
+	wide := d.Source == approval.SourceAllowRule || d.Pattern != nil && d.Pattern.Kind == approval.WholeTool
+	told := p.Request != nil && (wide || d.Source != approval.SourceRememberedAllow) && namesLeft(p.Plan)
+	if len(p.Apart) == 0 || mode == approval.ApproveAll || told {
 		return ""
 	}
 	words := []string{string(d.Source)}
@@ -56,7 +58,6 @@ func Shares(p tools.Proposal, d approval.Decision, mode approval.Mode) string {
 		words = append(words, s.Words)
 	}
 	slices.Sort(words)
-	wide := d.Source == approval.SourceAllowRule || d.Pattern != nil && d.Pattern.Kind == approval.WholeTool
 	if words = slices.Compact(words); p.Request != nil && !wide {
 		words = append(words, p.Plan.Action.Exec.Argv...)
 	}
