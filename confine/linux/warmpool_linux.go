@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,8 +20,7 @@ import (
 // model to think, and short enough that a forgotten session costs nothing.
 const warmIdle = 10 * time.Minute
 
-// maxIdle bounds the warm sandboxes of one session that wait. Where another one comes, that
-// goes which has waited longest.
+// maxIdle bounds the warm sandboxes of one session that wait. Where another one comes, one goes.
 const maxIdle = 4
 
 // WarmPool is a Confiner for one session that keeps its sandboxes standing between
@@ -134,7 +134,10 @@ func (c *WarmPool) Prepare(ctx context.Context, p sandboxprofile.Profile) (confi
 	if err != nil {
 		return nil, err
 	}
-	key := seen.Key + confine.SharesOf(ctx)
+	key := seen.Key
+	if words := confine.SharesOf(ctx); words != "" {
+		key += apart + words
+	}
 	for {
 		box := c.take(key)
 		if box == nil {
@@ -228,10 +231,15 @@ func (c *WarmPool) keep(key string, box *bwrapSandbox) bool {
 	return true
 }
 
-// longest is the warm sandbox that has waited longest. The lock is held.
+// apart stands before the words of calls that do not share the session's /tmp (confine.WithShares).
+const apart = "\n"
+
+// longest is the warm sandbox that has waited longest, rather one that is apart: what the
+// session's calls keep in /tmp does not go for it. The lock is held.
 func (c *WarmPool) longest() (first *warm) {
+	is := func(x *warm) bool { return strings.Contains(x.key, apart) }
 	for _, list := range c.idle {
-		if len(list) > 0 && (first == nil || list[0].since.Before(first.since)) {
+		if len(list) > 0 && (first == nil || is(list[0]) && !is(first) || is(list[0]) == is(first) && list[0].since.Before(first.since)) {
 			first = list[0]
 		}
 	}
