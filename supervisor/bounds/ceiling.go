@@ -2,6 +2,7 @@ package bounds
 
 import (
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
@@ -75,7 +76,7 @@ func namesLeft(plan tools.Plan) bool {
 	})
 	return slices.ContainsFunc(words, func(word string) bool {
 		return slices.ContainsFunc(plan.Profile.Scratch, func(dir string) bool {
-			path := word[max(0, strings.IndexByte(word, '/')):] // -I/tmp; a root of the profile's own may lie below it
+			path := filepath.Clean(word[max(0, strings.IndexByte(word, '/')):]) // -I/tmp; a root of the profile's own may lie below it
 			return !slices.Contains(fleeting, dir) && sandboxprofile.Contains(dir, path) && plan.Profile.Rights(path) == 0
 		})
 	})

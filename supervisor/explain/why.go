@@ -39,7 +39,7 @@ func (d *RuleService) tested(f forecast) protocol.RulesTested {
 	}
 	t.Origin = d.origin(t)
 	if f.Source == approval.SourceAsk {
-		t.Reason = cmp.Or(asks(t.Considered), strings.Join(f.proposal.Cautions, "; "), shown(f.proposal), t.Reason)
+		t.Reason = cmp.Or(asks(t.Considered), shown(f.proposal), strings.Join(f.proposal.Cautions, "; "), t.Reason)
 	}
 	return t
 }
