@@ -44,7 +44,7 @@ var forbidden = []arrow{
 	{"approval", []string{"net", "os", "os/exec", "syscall", "unsafe"}, nil,
 		"deciding is a function of the request, the rules, and answers that are handed in; it touches nothing"},
 
-	{"protocol", []string{ours, others}, []string{"approval"},
+	{"protocol", []string{ours, others}, []string{"approval", "github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext"},
 		"clients import it: what crosses the wire must not drag the supervisor along"},
 	{"protocol", []string{"os", "os/exec", "net", "syscall", "unsafe"}, nil,
 		"it describes messages; opening sockets is the caller's work"},

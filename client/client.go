@@ -17,7 +17,6 @@ package client
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -25,6 +24,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"

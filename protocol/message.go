@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"unicode/utf8"
+
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
 // A Message is one line: a request, a response or a notification.
@@ -27,13 +28,10 @@ type requestEnvelope struct {
 // Message still carries the id if one could be read, so that the error can be
 // answered to the right request.
 func ParseRequest(line []byte) (Message, *Error) {
-	if err := checkSyntax(line); err != nil {
-		return Message{}, asError(err, CodeParseError)
-	}
 	var e requestEnvelope
-	if err := unmarshalValid(line, "", &e); err != nil {
+	if err := Unmarshal(line, "", &e); err != nil {
 		e := asError(err, CodeInvalidRequest)
-		if e.Field == "id" { // two ids, say: there is no telling which is meant
+		if e.Code == CodeParseError || e.Field == "id" { // two ids, say: there is no telling which is meant
 			return Message{}, e
 		}
 		return Message{ID: salvageID(line)}, e
@@ -75,7 +73,7 @@ func UnmarshalParams(m Message, v any) *Error {
 	if len(params) == 0 || string(params) == "null" {
 		params = json.RawMessage("{}")
 	}
-	if err := unmarshalValid(params, "params", v); err != nil {
+	if err := unmarshal(params, "params", v); err != nil {
 		return asError(err, CodeInvalidParams)
 	}
 	if c, ok := v.(validator); ok {
@@ -111,47 +109,9 @@ type responseEnvelope struct {
 // members it does not know: a server may be newer than its client, and what it
 // says is not a question of trust.
 func ParseFromServer(line []byte) (Message, error) {
-	if m, ok := parseResult(line); ok {
-		return m, nil
-	}
-	if err := checkSyntax(line); err != nil {
-		return Message{}, err
-	}
-	return parseFromServer(line)
-}
-
-// parseResult reads a response that is written as EncodeResult writes one. If what is in
-// place of its result is one JSON value, the message has no other members. Of all others
-// it says no.
-func parseResult(line []byte) (Message, bool) {
-	rest, ok := bytes.CutPrefix(line, []byte(`{"jsonrpc":"2.0","id":`))
-	if !ok {
-		return Message{}, false
-	}
-	n := digits(rest)
-	id := string(rest[:n])
-	if n == 0 || n > maxDigits || n > 1 && id[0] == '0' {
-		return Message{}, false
-	}
-	result, ok := bytes.CutPrefix(rest[n:], []byte(`,"result":`))
-	if !ok {
-		return Message{}, false
-	}
-	result, ok = bytes.CutSuffix(result, []byte{'}'})
-	if !ok || !bytes.HasPrefix(result, []byte{'{'}) || !bytes.HasSuffix(result, []byte{'}'}) || !utf8.Valid(result) || !validAt(result, 1) {
-		return Message{}, false
-	}
-	return Message{ID: RequestID{id}, Result: bytes.Clone(result)}, true
-}
-
-// maxDigits is how many digits any 64-bit integer has room for.
-const maxDigits = 18
-
-// parseFromServer is ParseFromServer for a line that is known to be JSON.
-func parseFromServer(line []byte) (Message, error) {
 	var e responseEnvelope
-	if err := json.Unmarshal(line, &e); err != nil {
-		return Message{}, asFieldError(err, "")
+	if err := jsonv2.Unmarshal(line, &e); err != nil {
+		return Message{}, explain(err, line, "")
 	}
 	m := Message{ID: e.ID, Method: e.Method, Params: e.Params, Result: e.Result, Error: e.Error}
 	switch {

@@ -46,7 +46,7 @@ func TestParseRequestErrors(t *testing.T) {
 		{"twice deep inside", `{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":[{"y":1,"y":2}]}}`, CodeInvalidRequest, "params.x[0].y", "1"},
 		{"lone surrogate", `{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":"\ud800"}}`, CodeInvalidRequest, "params.x", "1"},
 		{"low surrogate first", `{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":"\udc00\ud800"}}`, CodeInvalidRequest, "params.x", "1"},
-		{"too deep", `{"jsonrpc":"2.0","id":1,"method":"a","params":` + deep + `}`, CodeInvalidRequest, "params" + strings.Repeat("[0]", maxDepth), "1"},
+		{"too deep", `{"jsonrpc":"2.0","id":1,"method":"a","params":` + deep + `}`, CodeInvalidRequest, "params" + strings.Repeat("[0]", maxDepth-1), "1"},
 		{"a response", `{"jsonrpc":"2.0","id":1,"result":{}}`, CodeInvalidRequest, "result", "1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestUnmarshalParams(t *testing.T) {
 		{"args null", `{` + ids + `,"args":null}`, &ToolsCall{}, "params.args"},
 		{"args twice inside", `{` + ids + `,"args":{"command":"ls","command":"rm"}}`, &ToolsCall{}, "params.args.command"},
 		{"metadata no object", `{` + ids + `,"metadata":"x"}`, &ToolsCall{}, "params.metadata"},
-		{"number beyond float64", `{` + ids + `,"metadata":{"n":1e999}}`, &ToolsCall{}, "params.metadata"},
+		{"number beyond float64", `{` + ids + `,"metadata":{"n":1e999}}`, &ToolsCall{}, "params.metadata.n"},
 		{"batch no array", `{` + ids + `,"batch_remaining":{}}`, &ToolsCall{}, "params.batch_remaining"},
 		{"deep in batch", `{` + ids + `,"batch_remaining":[{"tool":"x"},{"tool":"y","z":1}]}`, &ToolsCall{}, "params.batch_remaining[1].z"},
 		{"escape sequence in id", `{"session_id":"s","call_id":"\u001b[2J","tool":"shell"}`, &ToolsCall{}, "params.call_id"},
@@ -233,6 +233,19 @@ func TestParseFromServer(t *testing.T) {
 		if _, err := ParseFromServer([]byte(line)); (err == nil) != good {
 			t.Errorf("%s: %v", line, err)
 		}
+	}
+}
+
+// TestMessagesAreTheirReceiversToKeep: a line's buffer is used again for the next one.
+func TestMessagesAreTheirReceiversToKeep(t *testing.T) {
+	line, err := EncodeResult(NumberID(7), CallResult{Content: []Content{NewContent(Stdout, []byte("a\n"))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := ParseFromServer(line)
+	clear(line)
+	if err != nil || m.ID != NumberID(7) || !json.Valid(m.Result) {
+		t.Errorf("%+v, %v", m, err)
 	}
 }
 
@@ -472,4 +485,51 @@ func FuzzReader(f *testing.F) {
 		}
 		t.Fatal("no end")
 	})
+}
+
+// BenchmarkMessages reads what agents and servers send most, and what is longest.
+func BenchmarkMessages(b *testing.B) {
+	text := strings.Repeat("func main() { println(\"hello\") }\n", 30_000)
+	args, err := json.Marshal(map[string]string{"path": "a.go", "content": text})
+	if err != nil {
+		b.Fatal(err)
+	}
+	result, err := EncodeResult(NumberID(1), CallResult{Content: []Content{NewContent(Stdout, []byte(text))}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	request := func(method, params string) []byte {
+		return []byte(`{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":` + params + `}`)
+	}
+	const shell = `{"session_id":"s","call_id":"c","tool":"shell","args":{"command":"ls -la"},"group_id":"g"}`
+	batch := strings.TrimSuffix(strings.Repeat(`{"call_id":"c","tool":"shell","args":{"command":"ls -la","x":[1,2,{"a":"b"}]}},`, 50), ",")
+	for _, c := range []struct {
+		name string
+		line []byte
+		into any
+	}{
+		{"call", request("tools.call", shell), &ToolsCall{}},
+		{"batch", request("tools.batch", `{"session_id":"s","calls":[`+batch+`]}`), &ToolsBatch{}},
+		{"write", request("tools.call", `{"session_id":"s","call_id":"c","tool":"write_file","args":`+string(args)+`}`), &ToolsCall{}},
+		{"result", result, nil},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.SetBytes(int64(len(c.line)))
+			for b.Loop() {
+				if c.into == nil {
+					if _, err := ParseFromServer(c.line); err != nil {
+						b.Fatal(err)
+					}
+					continue
+				}
+				m, err := ParseRequest(c.line)
+				if err == nil {
+					err = UnmarshalParams(m, c.into)
+				}
+				if err != nil && err.Code != CodeInvalidParams { // the same call id 50 times
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }
