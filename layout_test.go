@@ -193,8 +193,10 @@ var forbidden = []arrow{
 		"the demo's agent and operator have no more than the two sockets that any agent and approver have"},
 	{"cmd/sandgate-init", []string{ours}, []string{"confine/sandboxinit"},
 		"one line of main; the work is in the package that is tested"},
-	{"cmd/sandgate", []string{"unsafe", "confine/sandboxinit", "confine/wire"}, nil,
+	{"cmd/sandgate/...", []string{"unsafe", "confine/sandboxinit", "confine/wire"}, nil,
 		"commands print and parse; the mechanisms are below"},
+	{"cmd/sandgate/internal/cli", []string{ours}, []string{"approval", "protocol", "assemble", "ui/present"},
+		"every command stands on it, so it stands on none"},
 }
 
 // initImports is everything from other modules that the first process inside a
@@ -345,6 +347,7 @@ func TestArrowsForbid(t *testing.T) {
 		{"tools/shell", module + "/approval", false},
 		{"tools/shell", "mvdan.cc/sh/v3/syntax", false},
 		{"supervisor", module + "/cmd/sandgate", true},
+		{"cmd/sandgate/internal/cli", module + "/supervisor", true},
 		{"supervisor", "os/exec", true},
 		{"supervisor/gateway", module + "/supervisor", true},
 		{"supervisor/bounds", "os", true},
@@ -526,7 +529,7 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 	targets := submatches(makeTarget, read(t, "Makefile"))
 	var commands []string
 	for _, s := range sources(t) {
-		if s.dir == "cmd/sandgate" && !s.test() {
+		if within(s.dir, "cmd/sandgate/...") && !s.test() {
 			commands = append(commands, submatches(newCommand, read(t, path.Join(s.dir, s.name)))...)
 		}
 	}
@@ -623,7 +626,7 @@ func TestTheShellEngineStaysSmall(t *testing.T) {
 // a present.Sentence, and no text becomes one but by the functions that tell it from our words.
 func TestSentencesAreMadeInOnePlace(t *testing.T) {
 	made := 0
-	for _, dir := range []string{"ui/present", "ui/board", "ui/tui", "ui/web", "cmd/sandgate"} {
+	for _, dir := range []string{"ui/present", "ui/board", "ui/tui", "ui/web", "cmd/sandgate", "cmd/sandgate/internal/*"} {
 		files, err := filepath.Glob(dir + "/*.go")
 		if err != nil {
 			t.Fatal(err)

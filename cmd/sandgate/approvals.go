@@ -12,6 +12,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/present"
 )
@@ -23,7 +24,7 @@ type approvalsFlags struct {
 	full, markdown bool // of show
 }
 
-func newApprovalsCmd(a *app) *cobra.Command {
+func newApprovalsCmd(a *cli.App) *cobra.Command {
 	var f approvalsFlags
 	c := &cobra.Command{
 		Use:   "approvals",
@@ -42,34 +43,34 @@ func newApprovalsCmd(a *app) *cobra.Command {
 	return c
 }
 
-func newApprovalsListCmd(a *app, f *approvalsFlags) *cobra.Command {
+func newApprovalsListCmd(a *cli.App, f *approvalsFlags) *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the requests that wait, oldest first", Args: cobra.NoArgs,
 		Example: "  sandgate approvals list --json",
-		RunE: a.asApprover(f, func(ctx context.Context, p *client.Approver, _ []string) error {
+		RunE: asApprover(a, f, func(ctx context.Context, p *client.Approver, _ []string) error {
 			list, err := p.List(ctx)
 			if err != nil {
-				return wireStatus(err)
+				return cli.WireStatus(err)
 			}
 			if f.json {
-				return printJSON(a.out, append([]protocol.Approval{}, list...))
+				return cli.PrintJSON(a.Out, append([]protocol.Approval{}, list...))
 			}
-			return printApprovals(a.out, list, time.Now())
+			return printApprovals(a.Out, list, time.Now())
 		}),
 	}
 }
 
-func newApprovalsShowCmd(a *app, f *approvalsFlags) *cobra.Command {
+func newApprovalsShowCmd(a *cli.App, f *approvalsFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use: "show ID...", Short: "Show requests with everything that is known about them", Args: cobra.MinimumNArgs(1),
 		Example: "  sandgate approvals show ID\n  sandgate approvals show ID --full | less",
-		RunE: a.asApprover(f, func(ctx context.Context, p *client.Approver, ids []string) error {
+		RunE: asApprover(a, f, func(ctx context.Context, p *client.Approver, ids []string) error {
 			for _, id := range ids {
 				one, err := p.Show(ctx, protocol.ApprovalID(id))
 				if err != nil {
-					return wireStatus(err)
+					return cli.WireStatus(err)
 				}
-				if err := a.printApproval(f, one); err != nil {
+				if err := printApproval(a, f, one); err != nil {
 					return err
 				}
 			}
@@ -82,21 +83,15 @@ func newApprovalsShowCmd(a *app, f *approvalsFlags) *cobra.Command {
 }
 
 // asApprover connects a command to the operator socket.
-func (a *app) asApprover(f *approvalsFlags, do func(context.Context, *client.Approver, []string) error) func(*cobra.Command, []string) error {
+func asApprover(a *cli.App, f *approvalsFlags, do func(context.Context, *client.Approver, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		p, err := client.DialApprover(cmd.Context(), f.socket, client.WithProgram(cmd.CommandPath(), version))
+		p, err := client.DialApprover(cmd.Context(), f.socket, client.WithProgram(cmd.CommandPath(), a.Version))
 		if err != nil {
-			return wireStatus(err)
+			return cli.WireStatus(err)
 		}
 		defer p.Close()
 		return do(cmd.Context(), p, args)
 	}
-}
-
-func printJSON(w io.Writer, v any) error {
-	enc := encoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
 }
 
 func printApprovals(w io.Writer, list []protocol.Approval, now time.Time) error {
@@ -118,14 +113,14 @@ func printApprovals(w io.Writer, list []protocol.Approval, now time.Time) error 
 	return err
 }
 
-func (a *app) printApproval(f *approvalsFlags, p protocol.Approval) error {
+func printApproval(a *cli.App, f *approvalsFlags, p protocol.Approval) error {
 	if f.json {
-		return printJSON(a.out, p)
+		return cli.PrintJSON(a.Out, p)
 	}
 	text := present.Text
 	if f.markdown {
 		text = present.Markdown
 	}
-	_, err := io.WriteString(a.out, text(&p, time.Now(), f.full))
+	_, err := io.WriteString(a.Out, text(&p, time.Now(), f.full))
 	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/present"
 )
@@ -21,7 +22,7 @@ type decideFlags struct {
 	soft, explain, interrupt, unshown bool
 }
 
-func newApprovalsAllowCmd(a *app, f *approvalsFlags) *cobra.Command {
+func newApprovalsAllowCmd(a *cli.App, f *approvalsFlags) *cobra.Command {
 	var d decideFlags
 	c := &cobra.Command{
 		Use: "allow ID...", Short: "Allow requests", Args: cobra.MinimumNArgs(1),
@@ -32,8 +33,8 @@ such as a compiled program that the call starts, takes --unshown.`,
 		Example: `  sandgate approvals allow ID --scope session
   sandgate approvals allow ID --args '{"command": "ls"}'
   sandgate approvals allow ID --scope session --pattern 'argv_prefix=go test'`,
-		RunE: a.asApprover(f, func(ctx context.Context, p *client.Approver, ids []string) error {
-			return a.decide(ctx, p, f, d, ids, protocol.Allow)
+		RunE: asApprover(a, f, func(ctx context.Context, p *client.Approver, ids []string) error {
+			return decide(a, ctx, p, f, d, ids, protocol.Allow)
 		}),
 	}
 	rememberFlags(c, &d)
@@ -42,7 +43,7 @@ such as a compiled program that the call starts, takes --unshown.`,
 	return c
 }
 
-func newApprovalsDenyCmd(a *app, f *approvalsFlags) *cobra.Command {
+func newApprovalsDenyCmd(a *cli.App, f *approvalsFlags) *cobra.Command {
 	var d decideFlags
 	c := &cobra.Command{
 		Use: "deny ID...", Short: "Deny requests", Args: cobra.MinimumNArgs(1),
@@ -51,8 +52,8 @@ func newApprovalsDenyCmd(a *app, f *approvalsFlags) *cobra.Command {
 		Example: `  sandgate approvals deny ID --soft --feedback 'use the trash tool'
   sandgate approvals deny ID --explain
   sandgate approvals deny ID --interrupt`,
-		RunE: a.asApprover(f, func(ctx context.Context, p *client.Approver, ids []string) error {
-			return a.decide(ctx, p, f, d, ids, protocol.Deny)
+		RunE: asApprover(a, f, func(ctx context.Context, p *client.Approver, ids []string) error {
+			return decide(a, ctx, p, f, d, ids, protocol.Deny)
 		}),
 	}
 	rememberFlags(c, &d)
@@ -63,14 +64,14 @@ func newApprovalsDenyCmd(a *app, f *approvalsFlags) *cobra.Command {
 	return c
 }
 
-func newApprovalsDismissCmd(a *app, f *approvalsFlags) *cobra.Command {
+func newApprovalsDismissCmd(a *cli.App, f *approvalsFlags) *cobra.Command {
 	return &cobra.Command{
 		Use: "dismiss ID...", Short: "Refuse requests without deciding about them", Args: cobra.MinimumNArgs(1),
 		Long: `dismiss ends requests that nobody means to decide: the calls do not run, nothing
 is remembered, no batch ends, and the same call asks again.`,
 		Example: "  sandgate approvals dismiss ID",
-		RunE: a.asApprover(f, func(ctx context.Context, p *client.Approver, ids []string) error {
-			return a.decide(ctx, p, f, decideFlags{}, ids, protocol.Dismiss)
+		RunE: asApprover(a, f, func(ctx context.Context, p *client.Approver, ids []string) error {
+			return decide(a, ctx, p, f, decideFlags{}, ids, protocol.Dismiss)
 		}),
 	}
 }
@@ -97,12 +98,12 @@ func (d decideFlags) wire(ids []string, v protocol.Verdict) (protocol.ApprovalsD
 		return w, nil
 	}
 	if len(ids) != 1 {
-		return w, usageError(errors.New("--args and --pattern are for one ID"))
+		return w, cli.UsageError(errors.New("--args and --pattern are for one ID"))
 	}
 	w.ID = protocol.ApprovalID(ids[0])
 	if d.args != "" {
 		if !json.Valid([]byte(d.args)) {
-			return w, usageError(fmt.Errorf("--args %q is not JSON", d.args))
+			return w, cli.UsageError(fmt.Errorf("--args %q is not JSON", d.args))
 		}
 		w.Args = json.RawMessage(d.args)
 	}
@@ -118,14 +119,14 @@ func patternOf(text string) (*approval.Pattern, error) {
 	}
 	kind, value, ok := strings.Cut(text, "=")
 	if !ok {
-		return nil, withHint(usageError(fmt.Errorf("pattern %q is not KIND=VALUE", text)),
+		return nil, cli.WithHint(cli.UsageError(fmt.Errorf("pattern %q is not KIND=VALUE", text)),
 			"such as 'argv_prefix=go test', 'path_glob=/home/me/src/**', 'host=*.example.org:443'")
 	}
 	return &approval.Pattern{Kind: approval.PatternKind(kind), Value: value}, nil
 }
 
 // decide answers all the requests it can, and fails if there was one it could not.
-func (a *app) decide(ctx context.Context, p *client.Approver, f *approvalsFlags, d decideFlags, ids []string, v protocol.Verdict) error {
+func decide(a *cli.App, ctx context.Context, p *client.Approver, f *approvalsFlags, d decideFlags, ids []string, v protocol.Verdict) error {
 	w, err := d.wire(ids, v)
 	if err != nil {
 		return err
@@ -137,19 +138,19 @@ func (a *app) decide(ctx context.Context, p *client.Approver, f *approvalsFlags,
 	}
 	results, err := p.Decide(ctx, w)
 	if err != nil {
-		return wireStatus(err)
+		return cli.WireStatus(err)
 	}
 	if f.json {
-		err = printJSON(a.out, results)
+		err = cli.PrintJSON(a.Out, results)
 	} else {
-		err = a.printDecided(results)
+		err = printDecided(a, results)
 	}
 	if err != nil {
 		return err
 	}
 	for _, r := range results {
 		if r.Error != nil {
-			return withStatus(exitInternal, nil) // printed with the others
+			return cli.WithStatus(cli.ExitInternal, nil) // printed with the others
 		}
 	}
 	return nil
@@ -175,26 +176,26 @@ func allShown(ctx context.Context, p *client.Approver, w protocol.ApprovalsDecid
 			continue // the answer says it
 		}
 		if err != nil {
-			return wireStatus(err)
+			return cli.WireStatus(err)
 		}
 		if why := present.Unshown(&one); why != "" {
-			return withHint(usageError(fmt.Errorf("%s is not allowed: no screen shows %s", id, why)), "`sandgate approvals show --full ID` has the rest; --unshown allows it all the same")
+			return cli.WithHint(cli.UsageError(fmt.Errorf("%s is not allowed: no screen shows %s", id, why)), "`sandgate approvals show --full ID` has the rest; --unshown allows it all the same")
 		}
 	}
 	return nil
 }
 
-func (a *app) printDecided(results []protocol.Decided) error {
+func printDecided(a *cli.App, results []protocol.Decided) error {
 	for _, r := range results {
 		if r.Error != nil {
-			a.complain(fmt.Errorf("%s: %w", r.ID, r.Error))
+			a.Complain(fmt.Errorf("%s: %w", r.ID, r.Error))
 			continue
 		}
 		line := fmt.Sprintf("%s %s %s", r.ID, r.Decision.Action, approval.EscapeLine(r.Decision.ToolName))
 		if r.Decision.Scope != "" {
 			line += fmt.Sprintf(" (%s)", r.Decision.Scope)
 		}
-		if _, err := fmt.Fprintln(a.out, line); err != nil {
+		if _, err := fmt.Fprintln(a.Out, line); err != nil {
 			return err
 		}
 	}

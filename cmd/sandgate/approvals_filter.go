@@ -11,9 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 )
 
-func newApprovalsFilterCmd(a *app) *cobra.Command {
+func newApprovalsFilterCmd(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "filter [FILE]",
 		Short: "Take approvals out of a chat's messages, before they are sent to a model",
@@ -25,24 +26,24 @@ an answer itself. In a Go program, client.ForModel does the same.`,
 		Example: "  sandgate approvals filter conversation.json\n  curl -d \"$(sandgate approvals filter < request.json)\" http://127.0.0.1:9000/v1/chat/completions",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			in := a.in
+			in := a.In
 			if len(args) == 1 && args[0] != "-" {
 				f, err := os.Open(args[0])
 				if err != nil {
-					return usageError(err)
+					return cli.UsageError(err)
 				}
 				defer f.Close()
 				in = f
 			}
 			text, err := io.ReadAll(in)
 			if err != nil {
-				return withStatus(exitInternal, err)
+				return cli.WithStatus(cli.ExitInternal, err)
 			}
 			out, err := filterChat(text)
 			if err != nil {
-				return withHint(usageError(fmt.Errorf("approvals filter: %w", err)), "give a JSON list of messages, or an object with one as messages")
+				return cli.WithHint(cli.UsageError(fmt.Errorf("approvals filter: %w", err)), "give a JSON list of messages, or an object with one as messages")
 			}
-			_, err = fmt.Fprintln(bare(a.out), string(out))
+			_, err = fmt.Fprintln(cli.Bare(a.Out), string(out))
 			return err
 		},
 	}

@@ -12,40 +12,41 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/present"
 )
 
-func newApprovalsRememberedCmd(a *app, f *approvalsFlags) *cobra.Command {
+func newApprovalsRememberedCmd(a *cli.App, f *approvalsFlags) *cobra.Command {
 	return &cobra.Command{
 		Use: "remembered", Short: "List the answers that decide calls without asking, oldest first", Args: cobra.NoArgs,
 		Example: "  sandgate approvals remembered --json",
-		RunE: a.asApprover(f, func(ctx context.Context, p *client.Approver, _ []string) error {
+		RunE: asApprover(a, f, func(ctx context.Context, p *client.Approver, _ []string) error {
 			list, err := p.Remembered(ctx)
 			if err != nil {
-				return wireStatus(err)
+				return cli.WireStatus(err)
 			}
 			if f.json {
-				return printJSON(a.out, append([]protocol.RememberedAnswer{}, list...))
+				return cli.PrintJSON(a.Out, append([]protocol.RememberedAnswer{}, list...))
 			}
-			return printRemembered(a.out, list, time.Now())
+			return printRemembered(a.Out, list, time.Now())
 		}),
 	}
 }
 
-func newApprovalsForgetCmd(a *app, f *approvalsFlags) *cobra.Command {
+func newApprovalsForgetCmd(a *cli.App, f *approvalsFlags) *cobra.Command {
 	return &cobra.Command{
 		Use: "forget ID...", Short: "Drop remembered answers: the next call is asked about again", Args: cobra.MinimumNArgs(1),
 		Example: "  sandgate approvals forget ID",
-		RunE: a.asApprover(f, func(ctx context.Context, p *client.Approver, ids []string) error {
+		RunE: asApprover(a, f, func(ctx context.Context, p *client.Approver, ids []string) error {
 			for _, id := range ids {
 				if err := p.Forget(ctx, id); err != nil {
-					return wireStatus(err)
+					return cli.WireStatus(err)
 				}
 				if f.json {
 					continue
 				}
-				if _, err := fmt.Fprintf(a.out, "%s forgotten\n", id); err != nil {
+				if _, err := fmt.Fprintf(a.Out, "%s forgotten\n", id); err != nil {
 					return err
 				}
 			}

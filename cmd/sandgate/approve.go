@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/ui/board"
 	"github.com/sandgate/sandgate/ui/tui"
 )
@@ -25,7 +25,7 @@ type approveFlags struct {
 	notify []string
 }
 
-func newApproveCmd(a *app) *cobra.Command {
+func newApproveCmd(a *cli.App) *cobra.Command {
 	var f approveFlags
 	c := &cobra.Command{
 		Use:   "approve",
@@ -60,9 +60,9 @@ supervisor, in a browser of this machine, once and within five minutes.`,
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			if f.web {
-				return a.printLink(ctx, f.socket)
+				return printLink(a, ctx, f.socket)
 			}
-			return a.approve(ctx, f, n)
+			return approve(a, ctx, f, n)
 		},
 	}
 	c.Flags().StringVar(&f.socket, "operator-socket", "", "operator socket `path` (default: operator.sock in the runtime directory)")
@@ -73,35 +73,35 @@ supervisor, in a browser of this machine, once and within five minutes.`,
 	return c
 }
 
-func (a *app) approve(ctx context.Context, f approveFlags, n tui.Notify) error {
-	p, err := client.DialApprover(ctx, f.socket, client.WithProgram("sandgate approve", version))
+func approve(a *cli.App, ctx context.Context, f approveFlags, n tui.Notify) error {
+	p, err := client.DialApprover(ctx, f.socket, client.WithProgram("sandgate approve", a.Version))
 	if err != nil {
-		return wireStatus(err)
+		return cli.WireStatus(err)
 	}
 	defer p.Close()
 	events, err := p.Subscribe(ctx)
 	if err != nil {
-		return wireStatus(err)
+		return cli.WireStatus(err)
 	}
-	if !f.plain && a.hasScreen() {
-		return a.approveOnScreen(ctx, p, events, n)
+	if !f.plain && hasScreen(a) {
+		return approveOnScreen(a, ctx, p, events, n)
 	}
-	if isTerminal(a.out) {
-		fmt.Fprintln(a.out, "sandgate: waiting for requests; end with Ctrl-D")
+	if cli.IsTerminal(a.Out) {
+		fmt.Fprintln(a.Out, "sandgate: waiting for requests; end with Ctrl-D")
 	}
 	screen := *a
-	screen.out, screen.err = fitted{bare(a.out)}, fitted{bare(a.err)}
-	pr := &prompt{app: &screen, approver: p, input: readLines(a.in), begun: time.Now()}
+	screen.Out, screen.Err = fitted{cli.Bare(a.Out)}, fitted{cli.Bare(a.Err)}
+	pr := &prompt{App: &screen, approver: p, input: readLines(a.In), begun: time.Now()}
 	return pr.loop(ctx, events)
 }
 
-func (a *app) approveOnScreen(ctx context.Context, p *client.Approver, events <-chan client.Event, n tui.Notify) error {
+func approveOnScreen(a *cli.App, ctx context.Context, p *client.Approver, events <-chan client.Event, n tui.Notify) error {
 	err := tui.Run(ctx, tui.Options{
-		Approver: p, Events: events, Boards: board.New(p, a.stores("")), In: a.in, Out: bare(a.out), Environ: os.Environ(), Pager: os.Getenv("PAGER"), Notify: n,
+		Approver: p, Events: events, Boards: board.New(p, stores(a, "")), In: a.In, Out: cli.Bare(a.Out), Environ: os.Environ(), Pager: os.Getenv("PAGER"), Notify: n,
 		Editor: cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")),
 	})
 	if err != nil {
-		return withStatus(exitInternal, err)
+		return cli.WithStatus(cli.ExitInternal, err)
 	}
 	return nil
 }
@@ -116,29 +116,20 @@ func notifyOf(words []string) (n tui.Notify, err error) {
 			n.OSC9 = true
 		case "desktop":
 			if _, err := exec.LookPath("notify-send"); err != nil {
-				return n, withHint(usageError(fmt.Errorf("--notify desktop: %w", err)), "install libnotify, or use --notify bell,terminal")
+				return n, cli.WithHint(cli.UsageError(fmt.Errorf("--notify desktop: %w", err)), "install libnotify, or use --notify bell,terminal")
 			}
 			n.Command = []string{"notify-send", "--app-name=sandgate", "--"}
 		case "none":
 			n = tui.Notify{}
 		default:
-			return n, withHint(usageError(fmt.Errorf("--notify %q: unknown", word)), "bell, terminal, desktop, none; several with commas")
+			return n, cli.WithHint(cli.UsageError(fmt.Errorf("--notify %q: unknown", word)), "bell, terminal, desktop, none; several with commas")
 		}
 	}
 	return n, nil
 }
 
 // hasScreen reports whether there is a terminal that can move its cursor.
-func (a *app) hasScreen() bool {
+func hasScreen(a *cli.App) bool {
 	dumb := cmp.Or(os.Getenv("TERM"), "dumb") == "dumb"
-	return !dumb && isTerminal(a.in) && isTerminal(a.out)
-}
-
-// isTerminal reports whether f is a terminal.
-func isTerminal(f any) bool {
-	if _, ok := f.(rows); ok {
-		return true
-	}
-	file, ok := f.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
+	return !dumb && cli.IsTerminal(a.In) && cli.IsTerminal(a.Out)
 }

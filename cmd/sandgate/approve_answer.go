@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/present"
 )
@@ -81,7 +82,7 @@ func (p *prompt) answer(ctx context.Context, text string) error {
 
 // again writes something, and asks once more.
 func (p *prompt) again(text string) error {
-	fmt.Fprint(p.out, text)
+	fmt.Fprint(p.Out, text)
 	return p.question()
 }
 
@@ -92,11 +93,11 @@ func (p *prompt) decide(ctx context.Context, d protocol.ApprovalsDecide) error {
 	var e *protocol.Error
 	switch {
 	case errors.As(err, &e):
-		p.complain(err)
+		p.App.Complain(err)
 	case err != nil:
-		return withStatus(exitInternal, err)
+		return cli.WithStatus(cli.ExitInternal, err)
 	case len(results) == 1 && results[0].Decision != nil:
-		fmt.Fprintf(p.out, "%s: %s (%s)\n", d.ID, results[0].Decision.Action, results[0].Decision.Scope)
+		fmt.Fprintf(p.Out, "%s: %s (%s)\n", d.ID, results[0].Decision.Action, results[0].Decision.Scope)
 	}
 	return p.show(ctx)
 }
@@ -119,7 +120,7 @@ func (p *prompt) edit(ctx context.Context, text string) error {
 	}
 	p.shown, p.args = previewed.Approval, args.Bytes()
 	shown := "\nwith the arguments that you gave it is\n" + present.Essence(&p.shown)
-	p.unread = unread{scrolled: scrolled(p.out, shown)}
+	p.unread = unread{scrolled: scrolled(p.Out, shown)}
 	return p.again(shown)
 }
 
@@ -127,7 +128,7 @@ func (p *prompt) edit(ctx context.Context, text string) error {
 func (p *prompt) refused(err error) error {
 	var e *protocol.Error
 	if !errors.As(err, &e) {
-		return withStatus(exitInternal, err)
+		return cli.WithStatus(cli.ExitInternal, err)
 	}
 	return p.again(approval.EscapeLine(e.Error()) + "\n")
 }
@@ -178,12 +179,12 @@ func (p *prompt) choose(ctx context.Context, text string) error {
 	for _, note := range present.OfferNotes(&p.shown, offer, false) {
 		said += string(note.Words()) + "\n"
 	}
-	if scrolled(p.out, said) > 0 {
+	if scrolled(p.Out, said) > 0 {
 		p.pattern = nil
 		return p.again("this screen has no room for the sentence that would hold, so nothing is remembered of it here\n")
 	}
 	p.unread.told = true // it is the first of the notes
-	fmt.Fprint(p.out, said)
+	fmt.Fprint(p.Out, said)
 	return p.askToRemember()
 }
 
@@ -219,7 +220,7 @@ func (p *prompt) confirmPattern(ctx context.Context, text string) error {
 		if p.input.interactive {
 			if why := p.unread.holds(&p.shown); why != "" {
 				p.pattern = &d
-				fmt.Fprint(p.out, why)
+				fmt.Fprint(p.Out, why)
 				return p.askToRemember()
 			}
 		}

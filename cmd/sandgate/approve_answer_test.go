@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/present"
 )
@@ -42,16 +43,16 @@ func TestPlainSeesBeforeItAnswers(t *testing.T) {
 	}{
 		"help":             {[]string{"?", "y"}, []string{"r 1 s VALUE", "(an empty line denies)", "approved (once)"}, 0, `done {"words":"go test ./x"}`},
 		"full text":        {[]string{"v", "y"}, []string{"(an empty line denies)", "ask: do<U+000A>it", "approved (once)"}, 0, "done"},
-		"arguments":        {[]string{"e", "N"}, []string{`its arguments are {"words":"go test ./x"}`, "denied"}, exitDenied, "denied"},
+		"arguments":        {[]string{"e", "N"}, []string{`its arguments are {"words":"go test ./x"}`, "denied"}, cli.ExitDenied, "denied"},
 		"edit":             {[]string{`e {"words": "ls"}`, "y"}, []string{"with the arguments that you gave it is", `"words": "ls"`, "approved (once)"}, 0, `done {"words":"ls"}`},
 		"edit is for once": {[]string{`e {"words": "ls"}`, "s", "y"}, []string{"edited arguments are allowed once", "approved (once)"}, 0, `done {"words":"ls"}`},
-		"edit, then no":    {[]string{`e {"words": "ls"}`, "n not this"}, []string{"denied"}, exitDenied, "denied"},
-		"no JSON":          {[]string{"e {", "N"}, []string{"not JSON", "denied"}, exitDenied, "denied"},
-		"edit refused":     {[]string{`e {"bad": "a\u001b[2J\nb"}`, "N"}, []string{"bad is not allowed: a<U+001B>[2J<U+000A>b", "denied"}, exitDenied, "denied"},
-		"patterns":         {[]string{"r", "N"}, []string{"1  exactly this call", `2  every command that begins with "go test ./x"`, "r NUMBER s, a or g", "denied"}, exitDenied, "denied"},
-		"pattern refused":  {[]string{"r 2 s", "n", "N"}, []string{"by then, until this session ends: every command that begins with", "y allows and remembers that", "not answered", "denied"}, exitDenied, "denied"},
-		"odd pattern":      {[]string{"r 9 s", "r 2 x", "r 2 s go test ./y", "N"}, []string{"r NUMBER s, a or g", "for whom is s, a or g", "invalid_params", "denied"}, exitDenied, "denied"},
-		"pattern after an edit": {[]string{`e {"words": "ls"}`, "r 1 s", "N"}, []string{"edited arguments are allowed once", "denied"}, exitDenied,
+		"edit, then no":    {[]string{`e {"words": "ls"}`, "n not this"}, []string{"denied"}, cli.ExitDenied, "denied"},
+		"no JSON":          {[]string{"e {", "N"}, []string{"not JSON", "denied"}, cli.ExitDenied, "denied"},
+		"edit refused":     {[]string{`e {"bad": "a\u001b[2J\nb"}`, "N"}, []string{"bad is not allowed: a<U+001B>[2J<U+000A>b", "denied"}, cli.ExitDenied, "denied"},
+		"patterns":         {[]string{"r", "N"}, []string{"1  exactly this call", `2  every command that begins with "go test ./x"`, "r NUMBER s, a or g", "denied"}, cli.ExitDenied, "denied"},
+		"pattern refused":  {[]string{"r 2 s", "n", "N"}, []string{"by then, until this session ends: every command that begins with", "y allows and remembers that", "not answered", "denied"}, cli.ExitDenied, "denied"},
+		"odd pattern":      {[]string{"r 9 s", "r 2 x", "r 2 s go test ./y", "N"}, []string{"r NUMBER s, a or g", "for whom is s, a or g", "invalid_params", "denied"}, cli.ExitDenied, "denied"},
+		"pattern after an edit": {[]string{`e {"words": "ls"}`, "r 1 s", "N"}, []string{"edited arguments are allowed once", "denied"}, cli.ExitDenied,
 			"denied"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,10 +80,10 @@ func TestPlainRemembersAPattern(t *testing.T) {
 		t.Errorf("%d %q", status, out)
 	}
 	out, status, _ := b.answers("r 2 g go test", "y")
-	if status != exitOK || !strings.Contains(out, `every command that begins with "go test"`) {
+	if status != cli.ExitOK || !strings.Contains(out, `every command that begins with "go test"`) {
 		t.Fatalf("%d\n%s", status, out)
 	}
-	if status, out, _ := b.call("ask", "words=go test ./other"); status != exitOK || !strings.Contains(out, "done") {
+	if status, out, _ := b.call("ask", "words=go test ./other"); status != cli.ExitOK || !strings.Contains(out, "done") {
 		t.Errorf("a call that it covers: %d %q", status, out)
 	}
 	status, out, _ = b.approvals("remembered")
@@ -102,13 +103,13 @@ func TestPlainRemembersAPattern(t *testing.T) {
 	if status, _, errs := b.approvals("forget", list[0].ID); status == 0 || !strings.Contains(errs, "remembered as") {
 		t.Errorf("forget twice: %d %q", status, errs)
 	}
-	if _, status, _ := b.answers("N"); status != exitDenied {
+	if _, status, _ := b.answers("N"); status != cli.ExitDenied {
 		t.Errorf("after that it must be asked again: %d", status)
 	}
-	if out, status, _ := b.answers("r 1 g", "N"); status != exitDenied || !strings.Contains(out, "until you remove it: exactly this call") {
+	if out, status, _ := b.answers("r 1 g", "N"); status != cli.ExitDenied || !strings.Contains(out, "until you remove it: exactly this call") {
 		t.Errorf("a denial to remember: %d\n%s", status, out)
 	}
-	if status, _, errs := b.call("ask", "words=go test ./x"); status != exitDenied || !strings.Contains(errs, "denied") {
+	if status, _, errs := b.call("ask", "words=go test ./x"); status != cli.ExitDenied || !strings.Contains(errs, "denied") {
 		t.Errorf("a denial that is remembered: %d %q", status, errs)
 	}
 }
@@ -121,10 +122,10 @@ func TestApprovalsDecideFlags(t *testing.T) {
 		out    string
 		status int // of the call
 	}{
-		{[]string{"allow", ids[0], "--args", `{"words":"ls"}`}, "approved", exitOK},
-		{[]string{"allow", ids[1], "--scope", "session", "--pattern", "argv_prefix=go test"}, "approved ask (session)", exitOK},
-		{[]string{"deny", ids[2], "--explain", "--feedback", "why?"}, "denied", exitDenied},
-		{[]string{"deny", ids[3], "--interrupt"}, "denied", exitDenied},
+		{[]string{"allow", ids[0], "--args", `{"words":"ls"}`}, "approved", cli.ExitOK},
+		{[]string{"allow", ids[1], "--scope", "session", "--pattern", "argv_prefix=go test"}, "approved ask (session)", cli.ExitOK},
+		{[]string{"deny", ids[2], "--explain", "--feedback", "why?"}, "denied", cli.ExitDenied},
+		{[]string{"deny", ids[3], "--interrupt"}, "denied", cli.ExitDenied},
 	} {
 		if status, out, errs := b.approvals(c.args...); status != 0 || !strings.Contains(out, c.out) {
 			t.Errorf("%q: %d %q %q", c.args, status, out, errs)
@@ -143,7 +144,7 @@ func TestApprovalsDecideFlags(t *testing.T) {
 		{[]string{"allow", ids[4], "--pattern", "argv_prefix=go test"}, "scope"},
 		{[]string{"deny", ids[4], "--soft", "--explain"}, "none of the others can be"},
 	} {
-		if status, _, errs := b.approvals(c.args...); status != exitUsage || !strings.Contains(errs, c.want) {
+		if status, _, errs := b.approvals(c.args...); status != cli.ExitUsage || !strings.Contains(errs, c.want) {
 			t.Errorf("%q: %d %q, want %q", c.args, status, errs, c.want)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/guard"
 	"github.com/sandgate/sandgate/ui/present"
@@ -151,7 +152,7 @@ func (x *terminal) press(keys string) {
 func (x *terminal) approve(b *cliBench, flags ...string) (status <-chan int) {
 	ended := make(chan int, 1)
 	go func() {
-		ended <- newApp(x.slave, x.slave, x.slave).run(append([]string{"approve", "--operator-socket", b.operator}, flags...))
+		ended <- run(newApp(x.slave, x.slave, x.slave), append([]string{"approve", "--operator-socket", b.operator}, flags...))
 	}()
 	return ended
 }
@@ -198,17 +199,17 @@ func TestApproveOnATerminal(t *testing.T) {
 	}
 	time.Sleep(aMoment)
 	x.press("y")
-	if got := <-results; got != exitOK {
+	if got := <-results; got != cli.ExitOK {
 		t.Errorf("the first call: status %d", got)
 	}
 	x.see("Allowed (once)")
 	time.Sleep(aMoment)
 	x.press("\r") // deny has the focus
-	if got := <-results; got != exitDenied {
+	if got := <-results; got != cli.ExitDenied {
 		t.Errorf("the second call: status %d", got)
 	}
 	x.see("nothing waits")
-	if got := x.quit(ended); got != exitOK {
+	if got := x.quit(ended); got != cli.ExitOK {
 		t.Errorf("status %d", got)
 	}
 	if out := x.output(); !colour.MatchString(out) || !strings.Contains(out, "\a") {
@@ -273,10 +274,10 @@ func TestPatternOnATerminal(t *testing.T) {
 	x.see("whichever agent asks")
 	time.Sleep(aMoment)
 	x.press("y")
-	if got := <-result; got != exitOK {
+	if got := <-result; got != cli.ExitOK {
 		t.Errorf("status %d", got)
 	}
-	if status, _, errs := b.call("ask", "words=go test ./x", "n:=2"); status != exitOK {
+	if status, _, errs := b.call("ask", "words=go test ./x", "n:=2"); status != cli.ExitOK {
 		t.Errorf("a call that the pattern covers: %d %q", status, errs)
 	}
 	x.quit(ended)
@@ -322,7 +323,7 @@ func TestFloodOnATerminal(t *testing.T) {
 		t.Errorf("%s was allowed, want %s, which was on the screen", got, want)
 	}
 	x.see(fmt.Sprintf("%d waiting", flood-1))
-	if got := x.quit(ended); got != exitOK {
+	if got := x.quit(ended); got != cli.ExitOK {
 		t.Errorf("status %d", got)
 	}
 }
@@ -346,7 +347,7 @@ func TestPlainCutTextAsksTwice(t *testing.T) {
 		t.Fatalf("%d requests wait, want the one", n)
 	}
 	x.pressUntil("y\n", "approved (once)")
-	if got := <-result; got != exitOK {
+	if got := <-result; got != cli.ExitOK {
 		t.Errorf("status %d", got)
 	}
 	x.press("\x04")
@@ -430,11 +431,11 @@ func TestApprovePlainOnATerminal(t *testing.T) {
 			ended := x.approve(b, c.flags...)
 			x.see("an empty line denies): ")
 			x.pressUntil("y\n", "approved (once)")
-			if got := <-results; got != exitOK {
+			if got := <-results; got != cli.ExitOK {
 				t.Errorf("the call: status %d", got)
 			}
 			x.press("\x04") // Ctrl-D
-			if got := <-ended; got != exitOK {
+			if got := <-ended; got != cli.ExitOK {
 				t.Errorf("status %d", got)
 			}
 			if out := x.output(); strings.Contains(out, "\x1b") {
@@ -540,7 +541,7 @@ func TestSwapsOnAStoppedPlainMode(t *testing.T) {
 		}
 		select {
 		case code := <-status:
-			if code != exitOK {
+			if code != cli.ExitOK {
 				t.Fatalf("try %d: status %d after a line that counts: %q", i, code, x.output()[from:])
 			}
 		case <-time.After(30 * time.Second):
@@ -573,7 +574,7 @@ func TestPlainKeepsALineFromTheShell(t *testing.T) {
 		t.Errorf("the rest of the line was not read: %q", x.output()[from:])
 	}
 	x.press("\n")
-	if status := <-ended; status != exitInternal {
+	if status := <-ended; status != cli.ExitInternal {
 		t.Errorf("exit %d", status)
 	}
 	s.withdraw()
@@ -604,7 +605,7 @@ func TestPlainForgesNothing(t *testing.T) {
 		time.Sleep(guard.Settle + burst)
 	}
 	x.pressUntil("y\n", "approved (once)")
-	if got := <-status; got != exitOK {
+	if got := <-status; got != cli.ExitOK {
 		t.Errorf("the call: status %d", got)
 	}
 	x.press("\x04")

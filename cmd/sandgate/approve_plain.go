@@ -15,10 +15,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/guard"
 	"github.com/sandgate/sandgate/ui/present"
@@ -29,7 +28,7 @@ import (
 
 // A prompt shows one request at a time, the oldest first. All that it writes is fitted.
 type prompt struct {
-	*app
+	*cli.App
 	approver *client.Approver
 	input    *lineReader
 	waiting  []protocol.ApprovalID // the first has been shown
@@ -76,7 +75,7 @@ func (p *prompt) loop(ctx context.Context, events <-chan client.Event) error {
 		case e, ok := <-events:
 			if !ok {
 				p.lost(ctx)
-				return withStatus(exitInternal, client.ErrClosed)
+				return cli.WithStatus(cli.ExitInternal, client.ErrClosed)
 			}
 			if err := p.event(ctx, e); err != nil {
 				return err
@@ -101,7 +100,7 @@ func (p *prompt) lost(ctx context.Context) {
 		return
 	}
 	for {
-		fmt.Fprintf(p.out, "\n%v; an empty line leaves: ", client.ErrClosed)
+		fmt.Fprintf(p.Out, "\n%v; an empty line leaves: ", client.ErrClosed)
 		select {
 		case <-ctx.Done():
 			return
@@ -126,14 +125,14 @@ func (p *prompt) typed(ctx context.Context, l inputLine) error {
 		if strings.TrimSpace(l.text) == "" && p.guard.Release(now, now, guard.Enter) {
 			return p.show(ctx)
 		}
-		fmt.Fprint(p.out, "that line was for the request that has ended; an empty line goes on: ")
+		fmt.Fprint(p.Out, "that line was for the request that has ended; an empty line goes on: ")
 	case len(p.waiting) == 0:
 	case p.asking != "":
 		return p.pause()
 	case l.prompted != p.input.prompted.Load():
-		fmt.Fprint(p.out, "that line came before the request; answer it now: ")
+		fmt.Fprint(p.Out, "that line came before the request; answer it now: ")
 	case !p.guard.Answer(now, now, false):
-		fmt.Fprint(p.out, "that line came too soon after the request; answer it now: ")
+		fmt.Fprint(p.Out, "that line came too soon after the request; answer it now: ")
 	default:
 		return p.answer(ctx, l.text)
 	}
@@ -161,9 +160,9 @@ func (p *prompt) event(ctx context.Context, e client.Event) error {
 		p.guard.Ended(p.now())
 		p.asking = ""
 		p.input.prompted.Add(1)
-		fmt.Fprintf(p.out, "\n%s:\n%s\nAn empty line goes on: ", id, present.Ended(&e.Approval, e.Decision))
+		fmt.Fprintf(p.Out, "\n%s:\n%s\nAn empty line goes on: ", id, present.Ended(&e.Approval, e.Decision))
 	case e.Kind == client.Resolved && at == 0 && !p.guard.Held():
-		fmt.Fprintf(p.out, "\n%s: %s\n", id, outcome(e.Decision))
+		fmt.Fprintf(p.Out, "\n%s: %s\n", id, outcome(e.Decision))
 		p.waiting = p.waiting[1:]
 		return p.show(ctx)
 	case e.Kind == client.Resolved && at >= 0:
@@ -191,12 +190,12 @@ func (p *prompt) show(ctx context.Context) error {
 			continue
 		}
 		if err != nil {
-			return withStatus(exitInternal, err)
+			return cli.WithStatus(cli.ExitInternal, err)
 		}
 		p.shown = one
 		text := "\n" + lookTwice(&p.gone, &one) + present.Essence(&one)
-		fmt.Fprint(p.out, text)
-		p.unread.scrolled = scrolled(p.out, text)
+		fmt.Fprint(p.Out, text)
+		p.unread.scrolled = scrolled(p.Out, text)
 		return p.question()
 	}
 	return nil
@@ -238,11 +237,11 @@ func (p *prompt) put() error {
 	}
 	switch typed, err := p.input.begin(); {
 	case err != nil:
-		return withStatus(exitInternal, fmt.Errorf("drop what was typed ahead: %w", err))
+		return cli.WithStatus(cli.ExitInternal, fmt.Errorf("drop what was typed ahead: %w", err))
 	case typed:
 		return p.pause()
 	}
-	fmt.Fprint(p.out, p.asking)
+	fmt.Fprint(p.Out, p.asking)
 	p.asking = ""
 	return nil
 }
@@ -251,7 +250,7 @@ func (p *prompt) put() error {
 func (p *prompt) pause() error {
 	p.guard.Key(p.now(), p.now(), false)
 	if !p.told {
-		fmt.Fprint(p.out, wasTyping)
+		fmt.Fprint(p.Out, wasTyping)
 	}
 	p.told = true
 	p.due = time.After(p.guard.Due() - p.now())
@@ -303,7 +302,7 @@ func (f fitted) Write(text []byte) (int, error) {
 
 // fit breaks text for a terminal, and leaves it alone for a pipe.
 func fit(w io.Writer, text string) string {
-	width, _, ok := terminalSize(w)
+	width, _, ok := cli.TerminalSize(w)
 	if !ok {
 		return text
 	}
@@ -320,31 +319,12 @@ func scrolled(w io.Writer, text string) int {
 	if f, ok := w.(fitted); ok {
 		w = f.Writer
 	}
-	_, height, ok := terminalSize(w)
+	_, height, ok := cli.TerminalSize(w)
 	if !ok {
 		return 0
 	}
 	const question = 2
 	return max(0, strings.Count(strings.Trim(fit(w, text), "\n"), "\n")+1+question-height)
-}
-
-// terminalSize is the size of a terminal in cells; a pipe has none.
-func terminalSize(w io.Writer) (width, height int, ok bool) {
-	file, ok := w.(*os.File)
-	if !ok {
-		return 0, 0, false
-	}
-	_, err := onTerminal(file, func(fd int) (_ struct{}, err error) {
-		width, height, err = term.GetSize(fd)
-		return struct{}{}, err
-	})
-	if width <= 0 { // a terminal that does not say
-		width = 80
-	}
-	if height <= 0 {
-		height = 24
-	}
-	return width, height, err == nil
 }
 
 // A lineReader reads lines on a goroutine of its own, which lives as long as the
@@ -363,7 +343,7 @@ type inputLine struct {
 }
 
 func readLines(r io.Reader) *lineReader {
-	l := &lineReader{lines: make(chan inputLine), interactive: isTerminal(r)}
+	l := &lineReader{lines: make(chan inputLine), interactive: cli.IsTerminal(r)}
 	if l.interactive {
 		l.tty = r.(*os.File)
 		go l.readTerminal()
@@ -419,7 +399,7 @@ func (l *lineReader) readTerminal() {
 // read reads what was typed, and how many questions stood there then.
 func (l *lineReader) read(b []byte) (n int, prompted int64, err error) {
 	for got := false; !got && err == nil; {
-		if _, err := onTerminal(l.tty, func(fd int) (bool, error) { return readable(fd, nil) }); err != nil {
+		if _, err := cli.OnTerminal(l.tty, func(fd int) (bool, error) { return readable(fd, nil) }); err != nil {
 			return 0, 0, err
 		}
 		l.mu.Lock()

@@ -13,16 +13,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 )
 
 // auditCmd holds what the audit commands share.
 type auditCmd struct {
-	*app
+	*cli.App
 	log    string // --log
 	asJSON bool   // --json
 }
 
-func newAuditCmd(a *app) *cobra.Command {
+func newAuditCmd(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "audit",
 		Short: "Read and verify the audit log",
@@ -32,7 +33,7 @@ chained to the one before it by a hash. docs/audit.md describes the format.`,
 		Args:    cobra.NoArgs, // or else a misspelt subcommand would print the help and succeed
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	x := &auditCmd{app: a}
+	x := &auditCmd{App: a}
 	c.PersistentFlags().StringVar(&x.log, "log", "", "read the log `FILE` (default: the log in the state directory)")
 	c.AddCommand(x.tail(), x.show(), x.query(), x.verify(), x.export(), x.replay())
 	return c
@@ -49,7 +50,7 @@ func (x *auditCmd) path() (string, error) {
 	}
 	path, err := audit.DefaultPath()
 	if err != nil {
-		return "", withHint(usageError(err), "name the log with --log")
+		return "", cli.WithHint(cli.UsageError(err), "name the log with --log")
 	}
 	return path, nil
 }
@@ -64,7 +65,7 @@ func (x *auditCmd) tail() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if n < 0 {
-				return usageError(fmt.Errorf("-n %d: want 0 or more", n))
+				return cli.UsageError(fmt.Errorf("-n %d: want 0 or more", n))
 			}
 			path, err := x.path()
 			if err != nil {
@@ -99,7 +100,7 @@ func (x *auditCmd) show() *cobra.Command {
 			}
 			found, err := x.collect(path, args[0])
 			if err == nil && len(found) == 0 {
-				err = withStatus(exitFound, fmt.Errorf("audit: no entry with call or number %q in %q", args[0], path))
+				err = cli.WithStatus(cli.ExitFound, fmt.Errorf("audit: no entry with call or number %q in %q", args[0], path))
 			}
 			if err != nil {
 				return err
@@ -139,7 +140,7 @@ func (x *auditCmd) print(entries iter.Seq2[audit.Entry, error]) error {
 		switch {
 		case errors.As(err, &bad):
 			broken = true
-			x.complain(err)
+			x.App.Complain(err)
 		case err != nil:
 			return x.unreadable(err)
 		default:
@@ -149,21 +150,21 @@ func (x *auditCmd) print(entries iter.Seq2[audit.Entry, error]) error {
 		}
 	}
 	if broken {
-		return &statusError{code: exitFound}
+		return &cli.StatusError{Code: cli.ExitFound}
 	}
 	return nil
 }
 
 func (x *auditCmd) printEntry(e audit.Entry) error {
 	if !x.asJSON {
-		_, err := fmt.Fprintln(x.out, entryLine(e))
+		_, err := fmt.Fprintln(x.Out, entryLine(e))
 		return err
 	}
 	line, err := e.Line()
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(bare(x.out), "%s\n", line)
+	_, err = fmt.Fprintf(cli.Bare(x.Out), "%s\n", line)
 	return err
 }
 
@@ -176,9 +177,9 @@ func (x *auditCmd) printWhole(entries []audit.Entry) error {
 			continue
 		}
 		if i > 0 {
-			fmt.Fprintln(x.out)
+			fmt.Fprintln(x.Out)
 		}
-		if _, err := fmt.Fprint(x.out, entryWhole(e)); err != nil {
+		if _, err := fmt.Fprint(x.Out, entryWhole(e)); err != nil {
 			return err
 		}
 	}
@@ -187,9 +188,9 @@ func (x *auditCmd) printWhole(entries []audit.Entry) error {
 
 // unreadable is a log that cannot be read at all.
 func (x *auditCmd) unreadable(err error) error {
-	err = withStatus(exitInternal, err)
+	err = cli.WithStatus(cli.ExitInternal, err)
 	if errors.Is(err, os.ErrNotExist) {
-		return withHint(err, "no call was logged there yet; name another log with --log")
+		return cli.WithHint(err, "no call was logged there yet; name another log with --log")
 	}
 	return err
 }

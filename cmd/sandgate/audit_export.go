@@ -14,6 +14,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 )
 
 func (x *auditCmd) export() *cobra.Command {
@@ -32,11 +33,11 @@ export without a gap can be verified link by link without the log: see
 		RunE: func(_ *cobra.Command, args []string) error {
 			f, err := q.filter(time.Now())
 			if err != nil {
-				return usageError(err)
+				return cli.UsageError(err)
 			}
 			enc, err := exportEncoder(format)
 			if err != nil {
-				return usageError(err)
+				return cli.UsageError(err)
 			}
 			path, err := x.path()
 			if err != nil {
@@ -70,20 +71,20 @@ func exportStatus(err error) error {
 	var bad *audit.ChainError
 	var differs *audit.ExportError
 	if errors.As(err, &bad) || errors.As(err, &differs) {
-		return withHint(withStatus(exitFound, err), "`sandgate audit verify` says more about a log; keep both as evidence")
+		return cli.WithHint(cli.WithStatus(cli.ExitFound, err), "`sandgate audit verify` says more about a log; keep both as evidence")
 	}
-	return withStatus(exitInternal, err)
+	return cli.WithStatus(cli.ExitInternal, err)
 }
 
 func (x *auditCmd) tellExport(m audit.Manifest, what string) error {
 	if x.asJSON {
-		return printJSON(x.out, m)
+		return cli.PrintJSON(x.Out, m)
 	}
 	proof := "a selection: each entry proves itself"
 	if m.Complete {
 		proof = "without a gap: the chain is whole"
 	}
-	_, err := fmt.Fprintf(x.out, "%s %d entries (%d to %d), %s\n", what, m.Entries, m.First, m.Last, proof)
+	_, err := fmt.Fprintf(x.Out, "%s %d entries (%d to %d), %s\n", what, m.Entries, m.First, m.Last, proof)
 	return err
 }
 

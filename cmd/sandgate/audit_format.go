@@ -10,6 +10,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/protocol"
 )
 
@@ -21,15 +22,8 @@ import (
 // happened.
 func entryLine(e audit.Entry) string {
 	line := fmt.Sprintf("%6d  %s  %-11s  %-10s  %s  %s",
-		e.Seq, e.Time.UTC().Format(time.DateTime), e.Kind, dash(name(e.Tool)), dash(name(e.Call)), summary(e))
+		e.Seq, e.Time.UTC().Format(time.DateTime), e.Kind, cli.Dash(cli.EscapeName(e.Tool)), cli.Dash(cli.EscapeName(e.Call)), summary(e))
 	return approval.EscapeLine(strings.TrimRight(line, " "))
-}
-
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 // entryWhole is all of an entry, one field a line, the data as indented JSON.
@@ -135,17 +129,17 @@ func summary(e audit.Entry) string {
 	_ = json.Unmarshal(e.Data, &f) // what does not fit stays empty; `audit show` has it whole
 	switch e.Kind {
 	case audit.KindDecision:
-		return join(": ", join(" ", f.Decision.Action, paren(join(": ", f.Decision.Source, f.Decision.Approver)), name(f.subject())), f.Decision.Reason)
+		return cli.Join(": ", cli.Join(" ", f.Decision.Action, cli.Paren(cli.Join(": ", f.Decision.Source, f.Decision.Approver)), cli.EscapeName(f.subject())), f.Decision.Reason)
 	case audit.KindEnd, audit.KindRefused:
 		return f.outcome()
 	case audit.KindSession:
-		return join(" ", f.Event, e.Agent)
+		return cli.Join(" ", f.Event, e.Agent)
 	case audit.KindRules:
 		return f.change()
 	case audit.KindStart:
 		return f.Version
 	case audit.KindRecovered:
-		return join(": ", f.Fault, f.Detail, f.File)
+		return cli.Join(": ", f.Fault, f.Detail, f.File)
 	}
 	return f.Reason
 }
@@ -164,7 +158,7 @@ func (f *entryFacts) subject() string {
 func (f *entryFacts) outcome() string {
 	switch {
 	case f.Error != nil:
-		return join(": ", f.Error.Data.Code, f.Error.Message)
+		return cli.Join(": ", f.Error.Data.Code, f.Error.Message)
 	case f.Elsewhere:
 		return "left to the agent, and held by nothing"
 	case f.Signal != "":
@@ -173,22 +167,4 @@ func (f *entryFacts) outcome() string {
 		return fmt.Sprintf("%s %d after %d ms", f.Cause, *f.ExitCode, f.DurationMS)
 	}
 	return f.Cause
-}
-
-func paren(s string) string {
-	if s == "" {
-		return ""
-	}
-	return "(" + s + ")"
-}
-
-// join joins the parts that are not empty.
-func join(sep string, parts ...string) string {
-	var some []string
-	for _, p := range parts {
-		if p != "" {
-			some = append(some, p)
-		}
-	}
-	return strings.Join(some, sep)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 )
 
 func (x *auditCmd) query() *cobra.Command {
@@ -21,7 +22,7 @@ func (x *auditCmd) query() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			f, err := q.filter(time.Now())
 			if err != nil {
-				return usageError(err)
+				return cli.UsageError(err)
 			}
 			path, err := x.path()
 			if err != nil {
@@ -57,10 +58,10 @@ func (q *auditQuery) filter(now time.Time) (f audit.Filter, err error) {
 	if f.Kinds, err = parseKinds(q.kinds); err != nil {
 		return f, fmt.Errorf("--kind: %w", err)
 	}
-	if f.Since, err = parseMoment(q.since, now); err != nil {
+	if f.Since, err = cli.ParseMoment(q.since, now); err != nil {
 		return f, fmt.Errorf("--since: %w", err)
 	}
-	if f.Until, err = parseMoment(q.until, now); err != nil {
+	if f.Until, err = cli.ParseMoment(q.until, now); err != nil {
 		return f, fmt.Errorf("--until: %w", err)
 	}
 	return f, nil
@@ -84,23 +85,4 @@ func parseKinds(names []string) ([]audit.Kind, error) {
 		kinds = append(kinds, k)
 	}
 	return kinds, nil
-}
-
-// parseMoment reads a duration before now, a date in local time, or an RFC 3339
-// time. The empty string is the zero time.
-func parseMoment(s string, now time.Time) (time.Time, error) {
-	if s == "" {
-		return time.Time{}, nil
-	}
-	if d, err := time.ParseDuration(s); err == nil {
-		return now.Add(-d), nil
-	}
-	if t, err := time.ParseInLocation(time.DateOnly, s, time.Local); err == nil {
-		return t, nil
-	}
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is no time: want 90m, 2006-01-02 or 2006-01-02T15:04:05Z", s)
-	}
-	return t, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/supervisor"
 	"github.com/sandgate/sandgate/supervisor/explain"
 	"github.com/sandgate/sandgate/supervisor/history"
@@ -41,7 +42,7 @@ Exit status: 0 if nothing would change, 1 if something would.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			f, err := q.filter(time.Now())
 			if err != nil {
-				return usageError(err)
+				return cli.UsageError(err)
 			}
 			d, err := x.replayService(file)
 			if err != nil {
@@ -68,7 +69,7 @@ func (x *auditCmd) replayService(file string) (*explain.RuleService, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := x.loadConfig(file, "")
+	cfg, err := loadTold(x.App, file, "")
 	if err != nil {
 		return nil, err
 	}
@@ -81,44 +82,44 @@ func (x *auditCmd) replayService(file string) (*explain.RuleService, error) {
 
 func (x *auditCmd) printReplayed(r explain.Replayed) error {
 	if x.asJSON {
-		return printLine(x.out, r)
+		return printLine(x.Out, r)
 	}
 	was, now := string(r.Was), string(r.Now)
 	if r.Was == r.Now {
 		was, now = r.WasHeld, r.NowHeld
 	}
 	line := fmt.Sprintf("%6d  %s  %-10s  %s -> %s  %s  (was %s; now %s)", r.Seq, r.Time.UTC().Format(time.DateTime), r.Tool, was, now, r.Subject,
-		join(": ", r.WasStep, r.WasRule), join(": ", r.NowStep, join(" at ", r.NowRule, r.NowOrigin)))
-	_, err := fmt.Fprintln(x.out, approval.EscapeLine(line))
+		cli.Join(": ", r.WasStep, r.WasRule), cli.Join(": ", r.NowStep, cli.Join(" at ", r.NowRule, r.NowOrigin)))
+	_, err := fmt.Fprintln(x.Out, approval.EscapeLine(line))
 	return err
 }
 
 // endReplay says what was counted; as JSON it is the last line.
 func (x *auditCmd) endReplay(sum explain.ReplaySummary) error {
 	if x.asJSON {
-		if err := printLine(x.out, map[string]any{"summary": sum}); err != nil {
+		if err := printLine(x.Out, map[string]any{"summary": sum}); err != nil {
 			return err
 		}
 	} else {
-		fmt.Fprintf(x.err, "sandgate: %d decisions: %d as before, %d looser, %d stricter, %d held to another class; in %d of them a person had decided\n",
+		fmt.Fprintf(x.Err, "sandgate: %d decisions: %d as before, %d looser, %d stricter, %d held to another class; in %d of them a person had decided\n",
 			sum.Decisions, sum.Same, sum.Looser, sum.Stricter, sum.Held, sum.Answered)
 		for _, became := range slices.Sorted(maps.Keys(sum.Became)) {
-			fmt.Fprintf(x.err, "sandgate: %d %s\n", sum.Became[became], became)
+			fmt.Fprintf(x.Err, "sandgate: %d %s\n", sum.Became[became], became)
 		}
 		if sum.Reviewed > 0 {
-			fmt.Fprintf(x.err, "sandgate: %d would run on a draft, for a review\n", sum.Reviewed)
+			fmt.Fprintf(x.Err, "sandgate: %d would run on a draft, for a review\n", sum.Reviewed)
 		}
 		for _, why := range slices.Sorted(maps.Keys(sum.Unknown)) {
-			fmt.Fprintf(x.err, "sandgate: %d not decided again: %s\n", sum.Unknown[why], approval.EscapeLine(why))
+			fmt.Fprintf(x.Err, "sandgate: %d not decided again: %s\n", sum.Unknown[why], approval.EscapeLine(why))
 		}
 	}
 	if sum.Looser+sum.Stricter+sum.Held > 0 {
-		return withStatus(exitFound, nil)
+		return cli.WithStatus(cli.ExitFound, nil)
 	}
 	return nil
 }
 
 // printLine prints v as JSON on one line.
 func printLine(w io.Writer, v any) error {
-	return encoder(w).Encode(v)
+	return cli.Encoder(w).Encode(v)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 )
 
 func (x *auditCmd) verify() *cobra.Command {
@@ -40,7 +41,7 @@ The exit status is 1 if the log is not what was written. With --export it holds 
 
 func (x *auditCmd) verifyExport(dir string, args []string) error {
 	if len(args) > 0 {
-		return usageError(errors.New("audit verify: FILE or --export, one of them"))
+		return cli.UsageError(errors.New("audit verify: FILE or --export, one of them"))
 	}
 	m, err := audit.VerifyExport(dir)
 	if err != nil {
@@ -58,16 +59,16 @@ func (x *auditCmd) report(r audit.Report, err error) error {
 	case x.asJSON:
 		return x.reportJSON(r, bad)
 	case bad != nil:
-		return withStatus(exitFound, fmt.Errorf("chain broken: %w", err))
+		return cli.WithStatus(cli.ExitFound, fmt.Errorf("chain broken: %w", err))
 	}
 	if r.Checkpoint == 0 && r.Entries > 0 {
-		fmt.Fprintln(x.err, "sandgate: no checkpoint beside the log: an end that was cut off would not be noticed")
+		fmt.Fprintln(x.Err, "sandgate: no checkpoint beside the log: an end that was cut off would not be noticed")
 	}
 	open := ""
 	if len(r.Open) > 0 {
-		open = plural(len(r.Open), "call", "calls") + " not ended yet\n"
+		open = cli.Plural(len(r.Open), "call", "calls") + " not ended yet\n"
 	}
-	_, err = fmt.Fprintf(x.out, "chain ok, %s\n%s", plural(int(r.Entries), "entry", "entries"), open)
+	_, err = fmt.Fprintf(x.Out, "chain ok, %s\n%s", cli.Plural(int(r.Entries), "entry", "entries"), open)
 	return err
 }
 
@@ -77,18 +78,11 @@ func (x *auditCmd) reportJSON(r audit.Report, bad *audit.ChainError) error {
 		audit.Report
 		Bad *audit.ChainError `json:"bad,omitempty"`
 	}{bad == nil, r, bad}
-	if err := encoder(x.out).Encode(v); err != nil {
+	if err := cli.Encoder(x.Out).Encode(v); err != nil {
 		return err
 	}
 	if bad != nil {
-		return &statusError{code: exitFound}
+		return &cli.StatusError{Code: cli.ExitFound}
 	}
 	return nil
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

@@ -17,13 +17,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/sandboxprofile/bwrap"
 	"github.com/sandgate/sandgate/tools/shell"
 )
 
-func newBenchCmd(a *app) *cobra.Command {
+func newBenchCmd(a *cli.App) *cobra.Command {
 	var asJSON, work bool
 	o := benchOptions{rounds: 100, pending: 1000, sessions: 10_000, files: 57_000, streamed: 64 << 20}
 	c := &cobra.Command{
@@ -51,18 +52,19 @@ start of the sandbox. Of rounds it makes a tenth, since each takes most of a min
 					return err
 				}
 				if asJSON {
-					return printJSON(a.out, r)
+					return cli.PrintJSON(a.Out, r)
 				}
-				return r.print(a.out)
+				return r.print(a.Out)
 			}
+			o.version = a.Version
 			r, err := measure(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return printJSON(a.out, r)
+				return cli.PrintJSON(a.Out, r)
 			}
-			return r.print(a.out)
+			return r.print(a.Out)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -92,6 +94,7 @@ const (
 )
 
 type benchOptions struct {
+	version                   string // of this program
 	rounds, sessions, pending int
 	files                     int // in the workspace that is not empty
 	streamed                  int // bytes of output
@@ -240,13 +243,13 @@ func (b *benchGround) open(name, config, backend string) (*benchSite, error) {
 		return s, err
 	}
 	for {
-		a, err := client.DialAgent(b.ctx, agent, client.WithProgram("sandgate bench", version))
+		a, err := client.DialAgent(b.ctx, agent, client.WithProgram("sandgate bench", b.version))
 		if err == nil {
 			s.agent, s.start = a, time.Since(begin)
 			break
 		}
 		if time.Since(begin) > 20*time.Second {
-			return s, withStatus(exitInternal, fmt.Errorf("the supervisor did not start: %w", err))
+			return s, cli.WithStatus(cli.ExitInternal, fmt.Errorf("the supervisor did not start: %w", err))
 		}
 		time.Sleep(time.Millisecond)
 	}

@@ -14,10 +14,11 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/internal/units"
 )
 
-func newCacheCmd(a *app) *cobra.Command {
+func newCacheCmd(a *cli.App) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "cache",
@@ -34,12 +35,12 @@ used longest ago are emptied.`,
 			case err != nil:
 				return err
 			case asJSON:
-				return printJSON(a.out, append([]assemble.KeptCache{}, list...))
+				return cli.PrintJSON(a.Out, append([]assemble.KeptCache{}, list...))
 			case len(list) == 0:
-				fmt.Fprintln(a.out, "no workspace has a cache")
+				fmt.Fprintln(a.Out, "no workspace has a cache")
 				return nil
 			}
-			tw := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+			tw := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(tw, "WORKSPACE\tUSED\tSIZE\tDIRECTORY")
 			for _, c := range list {
 				fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", approval.EscapeName(c.Workspace), c.Used.Local().Format(time.DateTime), c.Amount(), approval.EscapeLine(c.Dir))
@@ -52,7 +53,7 @@ used longest ago are emptied.`,
 	return c
 }
 
-func newCacheClearCmd(a *app) *cobra.Command {
+func newCacheClearCmd(a *cli.App) *cobra.Command {
 	var all bool
 	c := &cobra.Command{
 		Use:     "clear",
@@ -65,7 +66,7 @@ func newCacheClearCmd(a *app) *cobra.Command {
 				return err
 			}
 			if !all {
-				cfg, err := a.loadConfig("", "")
+				cfg, err := loadTold(a, "", "")
 				if err != nil {
 					return err
 				}
@@ -75,12 +76,12 @@ func newCacheClearCmd(a *app) *cobra.Command {
 			for _, c := range list {
 				err := c.Use(func() error { return assemble.RemoveTree(filepath.Dir(c.Dir), filepath.Base(c.Dir)) })
 				if errors.Is(err, syscall.EWOULDBLOCK) {
-					err = withHint(fmt.Errorf("the cache of %s is used", c.Workspace), "end the sandgate that works there, and call this once more")
+					err = cli.WithHint(fmt.Errorf("the cache of %s is used", c.Workspace), "end the sandgate that works there, and call this once more")
 				}
 				if err != nil && !errors.Is(err, os.ErrNotExist) {
-					return withStatus(exitInternal, err)
+					return cli.WithStatus(cli.ExitInternal, err)
 				}
-				fmt.Fprintf(a.out, "emptied: %s, %s\n", approval.EscapeName(c.Workspace), c.Amount())
+				fmt.Fprintf(a.Out, "emptied: %s, %s\n", approval.EscapeName(c.Workspace), c.Amount())
 			}
 			return nil
 		},
@@ -96,7 +97,7 @@ func everyCache() ([]assemble.KeptCache, error) {
 	}
 	list, err := assemble.KeptCaches(dir)
 	if err != nil {
-		return nil, withStatus(exitInternal, err)
+		return nil, cli.WithStatus(cli.ExitInternal, err)
 	}
 	return list, nil
 }

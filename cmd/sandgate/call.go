@@ -15,6 +15,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/protocol"
 )
 
@@ -23,7 +24,7 @@ type callFlags struct {
 	check, result, here, review  bool
 }
 
-func newCallCmd(a *app) *cobra.Command {
+func newCallCmd(a *cli.App) *cobra.Command {
 	var f callFlags
 	c := &cobra.Command{
 		Use:   "call TOOL [KEY=VALUE|KEY:=JSON]...",
@@ -33,19 +34,19 @@ any JSON (KEY:=JSON), or a whole object with --json. The output is streamed, and
 the exit status of a program is passed through.
 
 Exit codes of sandgate itself:
-` + exitCodeHelp,
+` + cli.ExitCodeHelp,
 		Example: `  sandgate call shell command='go test ./...'
   sandgate call read_file path=README.md
   sandgate call write_file --json '{"path": "a.txt", "content": "hello\n"}'
   sandgate call --check shell command='rm -rf build'`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := inUTF8(args); err != nil {
+			if err := cli.InUTF8(args); err != nil {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return a.call(ctx, f, args[0], args[1:])
+			return callOnce(a, ctx, f, args[0], args[1:])
 		},
 	}
 	fs := c.Flags()
@@ -61,38 +62,38 @@ Exit codes of sandgate itself:
 	return c
 }
 
-func (a *app) call(ctx context.Context, f callFlags, tool string, pairs []string) error {
-	args, err := callArguments(f.json, a.in, pairs)
+func callOnce(a *cli.App, ctx context.Context, f callFlags, tool string, pairs []string) error {
+	args, err := callArguments(f.json, a.In, pairs)
 	if err == nil && f.here {
 		err = addHere(args)
 	}
 	if err != nil {
-		return usageError(err)
+		return cli.UsageError(err)
 	}
-	agent, err := client.DialAgent(ctx, f.socket, client.WithProgram("sandgate call", version))
+	agent, err := client.DialAgent(ctx, f.socket, client.WithProgram("sandgate call", a.Version))
 	if err != nil {
-		return wireStatus(err)
+		return cli.WireStatus(err)
 	}
 	defer agent.Close()
 	s, err := agent.OpenSession(ctx, protocol.SessionOpen{Agent: f.agent, Name: f.session, Review: f.review})
 	if err != nil {
-		return wireStatus(err)
+		return cli.WireStatus(err)
 	}
 	if f.check {
 		r, err := s.Check(ctx, protocol.ToolName(tool), args)
 		if err != nil {
-			return wireStatus(err)
+			return cli.WireStatus(err)
 		}
-		return a.printCheck(r)
+		return printCheck(a, r)
 	}
 	if f.result {
-		return a.callForResult(ctx, s, protocol.ToolName(tool), args)
+		return callForResult(a, ctx, s, protocol.ToolName(tool), args)
 	}
-	p := resultPrinter{app: a, shown: a.programsOutput(nil), announce: f.here || isTerminal(a.err)}
+	p := resultPrinter{App: a, shown: newProgramsOutput(a, nil), announce: f.here || cli.IsTerminal(a.Err)}
 	defer p.shown.end()
 	r, err := s.Call(ctx, protocol.ToolName(tool), args, client.OnOutput(p.piece), client.OnState(p.state))
 	if err != nil {
-		return wireStatus(err)
+		return cli.WireStatus(err)
 	}
 	return p.result(r)
 }
@@ -169,34 +170,34 @@ func decodeJSON(text string, v any) error {
 }
 
 // callForResult makes a call and prints its result as the agent gets it.
-func (a *app) callForResult(ctx context.Context, s *client.Session, tool protocol.ToolName, args any) error {
+func callForResult(a *cli.App, ctx context.Context, s *client.Session, tool protocol.ToolName, args any) error {
 	r, err := s.Call(ctx, tool, args)
 	if err != nil {
-		return wireStatus(err)
+		return cli.WireStatus(err)
 	}
-	if err := a.writeJSON(r); err != nil {
+	if err := cli.PrintJSON(a.Out, r); err != nil {
 		return err
 	}
 	if r.ExitCode != 0 {
-		return withStatus(r.ExitCode, nil)
+		return cli.WithStatus(r.ExitCode, nil)
 	}
 	return nil
 }
 
 // printCheck prints what would happen. A refusal is told by the status.
-func (a *app) printCheck(r protocol.CheckResult) error {
-	if err := a.writeJSON(r); err != nil {
+func printCheck(a *cli.App, r protocol.CheckResult) error {
+	if err := cli.PrintJSON(a.Out, r); err != nil {
 		return err
 	}
 	if r.Decision == protocol.CheckDeny {
-		return withStatus(exitDenied, nil)
+		return cli.WithStatus(cli.ExitDenied, nil)
 	}
 	return nil
 }
 
 // A resultPrinter shows a call's output as it comes, and its end.
 type resultPrinter struct {
-	*app
+	*cli.App
 	shown    *programsOutput
 	streamed bool
 	// announce has it said that a person is asked: where a person sees it, also on the
@@ -207,7 +208,7 @@ type resultPrinter struct {
 func (p *resultPrinter) piece(o protocol.ToolOutput) {
 	p.streamed = true
 	if o.Omitted > 0 {
-		fmt.Fprintf(p.err, "sandgate: warning: %d bytes of %s are left out here\n", o.Omitted, o.Stream)
+		fmt.Fprintf(p.Err, "sandgate: warning: %d bytes of %s are left out here\n", o.Omitted, o.Stream)
 	}
 	p.write(o.Stream, o.Bytes())
 }
@@ -223,7 +224,7 @@ func (p *resultPrinter) write(s protocol.Stream, data []byte) {
 // state tells a person why nothing happens.
 func (p *resultPrinter) state(s protocol.ToolState) {
 	if s.State == protocol.Pending && p.announce {
-		fmt.Fprintln(p.err, "sandgate: waiting for an approver (answer with `sandgate approve`)")
+		fmt.Fprintln(p.Err, "sandgate: waiting for an approver (answer with `sandgate approve`)")
 	}
 }
 
@@ -238,15 +239,15 @@ func (p *resultPrinter) result(r protocol.CallResult) error {
 		}
 	}
 	p.shown.end()
-	p.printViolations(r.Violations)
+	printViolations(p.App, r.Violations)
 	for _, w := range r.Warnings {
-		fmt.Fprintf(p.err, "sandgate: warning: %s\n", approval.EscapeLine(w))
+		fmt.Fprintf(p.Err, "sandgate: warning: %s\n", approval.EscapeLine(w))
 	}
 	if r.Truncated {
-		fmt.Fprintln(p.err, "sandgate: warning: the output is not complete")
+		fmt.Fprintln(p.Err, "sandgate: warning: the output is not complete")
 	}
 	if r.ExitCode != 0 {
-		return withStatus(r.ExitCode, nil)
+		return cli.WithStatus(r.ExitCode, nil)
 	}
 	return nil
 }

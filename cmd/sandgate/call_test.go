@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/supervisor/server"
@@ -171,7 +172,7 @@ func newCLIBench(t *testing.T) *cliBench {
 
 func (b *cliBench) run(stdin string, args ...string) (status int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	status = newApp(strings.NewReader(stdin), &out, &errs).run(args)
+	status = run(newApp(strings.NewReader(stdin), &out, &errs), args)
 	return status, out.String(), errs.String()
 }
 
@@ -189,10 +190,10 @@ func TestCallPassesOutputAndStatusThrough(t *testing.T) {
 		{[]string{"print"}, 3, "out\n", "err\nsandgate: warning: w<U+001B>[2J\n"},
 		{[]string{"args", "a=1", "b:=2", "c:=[\"x\"]", "d=x=y"}, 0, `{"a":"1","b":2,"c":["x"],"d":"x=y"}`, ""},
 		{[]string{"args", "--json", `{"n":12345678901234567890}`, "a="}, 0, `{"a":"","n":12345678901234567890}`, ""},
-		{[]string{"denied"}, exitDenied, "", "sandgate: error: denied: it is denied\nsandgate: hint: try another\n"},
-		{[]string{"slow"}, exitTimeout, "", "sandgate: error: timed_out: it is slow\nsandgate: hint: try another\n"},
-		{[]string{"broken"}, exitSandbox, "", "sandgate: error: sandbox_failed: it is broken\nsandgate: hint: try another\n"},
-		{[]string{"nothing"}, exitUsage, "", "sandgate: error: unknown_tool: no tool \"nothing\"\n"},
+		{[]string{"denied"}, cli.ExitDenied, "", "sandgate: error: denied: it is denied\nsandgate: hint: try another\n"},
+		{[]string{"slow"}, cli.ExitTimeout, "", "sandgate: error: timed_out: it is slow\nsandgate: hint: try another\n"},
+		{[]string{"broken"}, cli.ExitSandbox, "", "sandgate: error: sandbox_failed: it is broken\nsandgate: hint: try another\n"},
+		{[]string{"nothing"}, cli.ExitUsage, "", "sandgate: error: unknown_tool: no tool \"nothing\"\n"},
 	} {
 		status, out, errs := b.call(tt.args...)
 		if status != tt.status || out != tt.stdout || errs != tt.stderr {
@@ -203,7 +204,7 @@ func TestCallPassesOutputAndStatusThrough(t *testing.T) {
 
 func TestCallCheck(t *testing.T) {
 	b := newCLIBench(t)
-	for tool, want := range map[string]int{"ask": exitOK, "denied": exitDenied} {
+	for tool, want := range map[string]int{"ask": cli.ExitOK, "denied": cli.ExitDenied} {
 		status, out, errs := b.call("--check", tool)
 		var r protocol.CheckResult
 		if err := json.Unmarshal([]byte(out), &r); err != nil || status != want || r.Rule == "" || errs != "" {
@@ -246,7 +247,7 @@ func TestNoSupervisor(t *testing.T) {
 		{"call", "--socket", missing, "x"}, {"approve", "--operator-socket", missing}, {"approvals", "list", "--operator-socket", missing},
 	} {
 		status, _, errs := (&cliBench{}).run("", args...)
-		if status != exitInternal || !strings.Contains(errs, "sandgate serve") {
+		if status != cli.ExitInternal || !strings.Contains(errs, "sandgate serve") {
 			t.Errorf("%q: status %d, %q", args, status, errs)
 		}
 	}
@@ -314,24 +315,24 @@ func TestApprovals(t *testing.T) {
 	if status, out, errs := b.approvals("allow", ids[0]); status != 0 || !strings.Contains(out, "approved ask (once)") {
 		t.Errorf("allow: %d %q %q", status, out, errs)
 	}
-	if got := <-results; got != exitOK {
+	if got := <-results; got != cli.ExitOK {
 		t.Errorf("an allowed call: status %d", got)
 	}
-	if status, out, errs := b.approvals("deny", ids[1], ids[0], "--soft", "--feedback", "no"); status != exitInternal ||
+	if status, out, errs := b.approvals("deny", ids[1], ids[0], "--soft", "--feedback", "no"); status != cli.ExitInternal ||
 		!strings.Contains(out, ids[1]+" denied") || !strings.Contains(errs, "already_decided") {
 		t.Errorf("deny: %d %q %q", status, out, errs)
 	}
-	if got := <-results; got != exitDenied {
+	if got := <-results; got != cli.ExitDenied {
 		t.Errorf("a denied call: status %d", got)
 	}
-	if status, _, errs := b.approvals("allow", ids[2], "--scope", "forever"); status != exitUsage || !strings.Contains(errs, "once, session, agent, global") {
+	if status, _, errs := b.approvals("allow", ids[2], "--scope", "forever"); status != cli.ExitUsage || !strings.Contains(errs, "once, session, agent, global") {
 		t.Errorf("bad scope: %d %q", status, errs)
 	}
 	if status, out, _ := b.approvals("allow", ids[2], "--scope", "session", "--json"); status != 0 || !json.Valid([]byte(out)) {
 		t.Errorf("allow: %d %q", status, out)
 	}
 	<-results
-	if status, _, errs := b.approvals("show", "none"); status != exitInternal || !strings.Contains(errs, "unknown_approval") {
+	if status, _, errs := b.approvals("show", "none"); status != cli.ExitInternal || !strings.Contains(errs, "unknown_approval") {
 		t.Errorf("show nothing: %d %q", status, errs)
 	}
 }
@@ -341,14 +342,14 @@ func TestApprovePrompt(t *testing.T) {
 		status int
 		action string
 	}{
-		"y\n": {exitOK, "approved (once)"}, "yes\n": {exitOK, "approved (once)"}, "S\n": {exitOK, "approved (session)"},
-		"n\n": {exitDenied, "denied (once)"}, "\n": {exitDenied, "denied (once)"}, "maybe y\n": {exitDenied, "denied (once)"},
+		"y\n": {cli.ExitOK, "approved (once)"}, "yes\n": {cli.ExitOK, "approved (once)"}, "S\n": {cli.ExitOK, "approved (session)"},
+		"n\n": {cli.ExitDenied, "denied (once)"}, "\n": {cli.ExitDenied, "denied (once)"}, "maybe y\n": {cli.ExitDenied, "denied (once)"},
 	} {
 		t.Run(strings.TrimSpace(input), func(t *testing.T) {
 			b := newCLIBench(t)
 			ids, results := b.asks(1)
 			status, out, errs := b.run(input, "approve", "--operator-socket", b.operator)
-			if status != exitOK || !strings.Contains(out, ids[0]+": "+want.action) || errs != "" {
+			if status != cli.ExitOK || !strings.Contains(out, ids[0]+": "+want.action) || errs != "" {
 				t.Errorf("status %d, stdout %q, stderr %q", status, out, errs)
 			}
 			if got := <-results; got != want.status {
@@ -362,10 +363,10 @@ func TestApprovePrompt(t *testing.T) {
 func TestApproveEndsWithItsInput(t *testing.T) {
 	b := newCLIBench(t)
 	ids, results := b.asks(2)
-	if status, out, _ := b.run("y\n", "approve", "--operator-socket", b.operator); status != exitOK || !strings.Contains(out, ids[0]) {
+	if status, out, _ := b.run("y\n", "approve", "--operator-socket", b.operator); status != cli.ExitOK || !strings.Contains(out, ids[0]) {
 		t.Errorf("status %d, %q", status, out)
 	}
-	if got := <-results; got != exitOK {
+	if got := <-results; got != cli.ExitOK {
 		t.Errorf("the first call: status %d", got)
 	}
 	if p := b.gate.approvals.Pending(); len(p) != 1 || p[0].ID != ids[1] {
@@ -384,18 +385,18 @@ func TestApproveAnsweredElsewhere(t *testing.T) {
 	screen := &watchedBuffer{want: "(an empty line denies)", seen: make(chan struct{}, 9)}
 	ended := make(chan int)
 	go func() {
-		ended <- newApp(in, screen, io.Discard).run([]string{"approve", "--operator-socket", b.operator})
+		ended <- run(newApp(in, screen, io.Discard), []string{"approve", "--operator-socket", b.operator})
 	}()
 	<-screen.seen
 	b.approvals("deny", ids[0], "--soft")
 	<-results
 	<-screen.seen // the second request is shown
 	io.WriteString(typing, "y\n")
-	if got := <-results; got != exitOK {
+	if got := <-results; got != cli.ExitOK {
 		t.Errorf("the second call: status %d", got)
 	}
 	typing.Close()
-	if status := <-ended; status != exitOK {
+	if status := <-ended; status != cli.ExitOK {
 		t.Errorf("status %d", status)
 	}
 }

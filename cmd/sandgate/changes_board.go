@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/supervisor/changes"
 	"github.com/sandgate/sandgate/ui/board"
 	"github.com/sandgate/sandgate/ui/present"
@@ -13,7 +14,7 @@ import (
 // changesBoard is what calls changed as the page and the screen of `sandgate approve` show
 // it: what `sandgate log` and `sandgate undo` work on.
 type changesBoard struct {
-	app    *app
+	app    *cli.App
 	config string // of the supervisor; "" is the one that is found
 }
 
@@ -67,7 +68,7 @@ func (x changesBoard) Undo(root string, ids []string) (present.Sentence, error) 
 	}
 	records = slices.DeleteFunc(records, func(r changes.Record) bool { return !slices.Contains(ids, r.ID) })
 	if len(records) != len(ids) {
-		return "", fmt.Errorf("%s of these calls are not kept any more", plural(len(ids)-len(records), "record", "records"))
+		return "", fmt.Errorf("%s of these calls are not kept any more", cli.Plural(len(ids)-len(records), "record", "records"))
 	}
 	plan, err := p.Plan(records, nil)
 	if err != nil {
@@ -76,7 +77,7 @@ func (x changesBoard) Undo(root string, ids []string) (present.Sentence, error) 
 	if plan.Len() == 0 {
 		return "Everything is as it was already.", nil
 	}
-	rec, err := plan.Apply(undoCall(plan), false, x.app.putBack(root, x.config))
+	rec, err := plan.Apply(undoCall(plan), false, putBack(x.app, root, x.config))
 	if err != nil {
 		return "", err
 	}

@@ -4,12 +4,14 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 )
 
 // shells lists what completion scripts can be made for.
 var shells = []string{"bash", "zsh", "fish"}
 
-func newCompletionCmd(a *app) *cobra.Command {
+func newCompletionCmd(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish",
 		Short: "Print a shell completion script",
@@ -24,19 +26,19 @@ under the name _sandgate, or ~/.config/fish/completions/sandgate.fish.`,
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: shells,
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.complete(c.Root(), args[0])
+			return complete(a, c.Root(), args[0])
 		},
 	}
 }
 
-func (a *app) complete(root *cobra.Command, shell string) error {
+func complete(a *cli.App, root *cobra.Command, shell string) error {
 	switch shell {
 	case "bash":
-		return root.GenBashCompletionV2(bare(a.out), true)
+		return root.GenBashCompletionV2(cli.Bare(a.Out), true)
 	case "zsh":
-		return root.GenZshCompletion(bare(a.out))
+		return root.GenZshCompletion(cli.Bare(a.Out))
 	case "fish":
-		return root.GenFishCompletion(bare(a.out), true)
+		return root.GenFishCompletion(cli.Bare(a.Out), true)
 	}
-	return withHint(usageError(fmt.Errorf("completion: unknown shell %q", shell)), "one of bash, zsh, fish")
+	return cli.WithHint(cli.UsageError(fmt.Errorf("completion: unknown shell %q", shell)), "one of bash, zsh, fish")
 }

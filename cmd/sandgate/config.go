@@ -12,12 +12,13 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/atomicfile"
 	"github.com/sandgate/sandgate/tools"
 )
 
-func newConfigCmd(a *app) *cobra.Command {
+func newConfigCmd(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "config",
 		Short: "Check, create and explain configuration files",
@@ -40,10 +41,10 @@ func loadConfig(file, workspace string) (*config.Config, error) {
 }
 
 // loadConfig is loadConfig, and says what has no effect.
-func (a *app) loadConfig(file, workspace string) (*config.Config, error) {
+func loadTold(a *cli.App, file, workspace string) (*config.Config, error) {
 	c, err := loadConfig(file, workspace)
 	if err == nil {
-		a.tellUnused(c, maxTold)
+		tellUnused(a, c, maxTold)
 	}
 	return c, err
 }
@@ -53,16 +54,16 @@ func (a *app) loadConfig(file, workspace string) (*config.Config, error) {
 const maxTold = 3
 
 // tellUnused says which values of a file that is not trusted have no effect.
-func (a *app) tellUnused(c *config.Config, most int) {
+func tellUnused(a *cli.App, c *config.Config, most int) {
 	for i, n := range c.Unused {
 		if i == most {
-			fmt.Fprintf(a.err, "sandgate: warning: and %d more; `sandgate config show` has them all\n", len(c.Unused)-most)
+			fmt.Fprintf(a.Err, "sandgate: warning: and %d more; `sandgate config show` has them all\n", len(c.Unused)-most)
 			break
 		}
-		fmt.Fprintf(a.err, "sandgate: warning: %s\n", assemble.UnusedText(n))
+		fmt.Fprintf(a.Err, "sandgate: warning: %s\n", assemble.UnusedText(n))
 	}
 	if len(c.Unused) > 0 {
-		fmt.Fprintf(a.err, "sandgate: hint: %s\n", trustHint(c.Unused[0].Position.File))
+		fmt.Fprintf(a.Err, "sandgate: hint: %s\n", trustHint(c.Unused[0].Position.File))
 	}
 }
 
@@ -70,20 +71,13 @@ func trustHint(file string) string {
 	return approval.EscapeLine("read the file; `sandgate config trust " + tools.QuoteCommand([]string{file}) + "` has it apply")
 }
 
-// writeJSON prints v indented: it is for people too.
-func (a *app) writeJSON(v any) error {
-	enc := encoder(a.out)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}
-
-func (a *app) notices(c *config.Config) {
+func notices(a *cli.App, c *config.Config) {
 	for _, n := range c.Notices {
-		fmt.Fprintf(a.err, "sandgate: notice: %s\n", n)
+		fmt.Fprintf(a.Err, "sandgate: notice: %s\n", n)
 	}
 }
 
-func newConfigInitCmd(a *app) *cobra.Command {
+func newConfigInitCmd(a *cli.App) *cobra.Command {
 	var force bool
 	c := &cobra.Command{
 		Use:   "init [DIR]",
@@ -99,30 +93,30 @@ or where it is named with --config.`,
 			if len(args) == 1 {
 				dir = args[0]
 			}
-			return a.initConfig(filepath.Join(dir, config.FileName), force)
+			return initConfig(a, filepath.Join(dir, config.FileName), force)
 		},
 	}
 	c.Flags().BoolVar(&force, "force", false, "overwrite a file that is there")
 	return c
 }
 
-func (a *app) initConfig(path string, force bool) error {
+func initConfig(a *cli.App, path string, force bool) error {
 	files := namesIn(filepath.Dir(path))
 	text := config.Init("", files...)
 	if force {
 		if err := atomicfile.WriteFile(path, text, 0o600); err != nil {
-			return usageError(fmt.Errorf("config init: %w", err))
+			return cli.UsageError(fmt.Errorf("config init: %w", err))
 		}
 	} else if err := createFile(path, text); errors.Is(err, fs.ErrExist) {
-		return withHint(usageError(fmt.Errorf("config init: %w", err)), "--force overwrites it")
+		return cli.WithHint(cli.UsageError(fmt.Errorf("config init: %w", err)), "--force overwrites it")
 	} else if err != nil {
-		return usageError(fmt.Errorf("config init: %w", err))
+		return cli.UsageError(fmt.Errorf("config init: %w", err))
 	}
 	listed := ""
 	if names, hosts := config.Registries(files); len(hosts) > 0 {
 		listed = fmt.Sprintf("hosts that can be reached, by %s: %s\n", strings.Join(names, ", "), strings.Join(hosts, ", "))
 	}
-	_, err := fmt.Fprintf(a.out, "wrote %s\n%suse it: sandgate config trust %s\n", path, listed, path)
+	_, err := fmt.Fprintf(a.Out, "wrote %s\n%suse it: sandgate config trust %s\n", path, listed, path)
 	return err
 }
 
@@ -145,7 +139,7 @@ func createFile(path string, text []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-func newConfigSchemaCmd(a *app) *cobra.Command {
+func newConfigSchemaCmd(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of configuration files, for editors",
@@ -155,7 +149,7 @@ language server complete and check keys with it; put this line on top of the fil
 		Example: "  sandgate config schema > sandgate.schema.json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := bare(a.out).Write(config.Schema())
+			_, err := cli.Bare(a.Out).Write(config.Schema())
 			return err
 		},
 	}

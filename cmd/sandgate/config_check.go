@@ -12,6 +12,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/profiles"
 	"github.com/sandgate/sandgate/protocol"
@@ -53,7 +54,7 @@ func problemsError(list []config.Problem) error {
 	if len(list) == 0 {
 		return nil
 	}
-	return usageError(&config.Error{File: list[0].Position.File, Problems: list})
+	return cli.UsageError(&config.Error{File: list[0].Position.File, Problems: list})
 }
 
 // checkProfiles loads the operator profiles, each by itself, so that the one that is
@@ -139,7 +140,7 @@ func checkExamples(c *config.Config) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return usageError(&config.Error{File: problems[0].Position.File, Problems: problems})
+	return cli.UsageError(&config.Error{File: problems[0].Position.File, Problems: problems})
 }
 
 // A configReport is the outcome of `config check`, as JSON.
@@ -157,7 +158,7 @@ type configReport struct {
 	Paths   []protocol.PathView `json:"paths"`
 }
 
-func newConfigCheckCmd(a *app) *cobra.Command {
+func newConfigCheckCmd(a *cli.App) *cobra.Command {
 	var file string
 	var asJSON, noHost bool
 	c := &cobra.Command{
@@ -175,7 +176,7 @@ trusted would widen is a warning. At the end stands what tools see of each path.
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 && file != "" {
-				return usageError(errors.New("config check: one file at a time: FILE or --config"))
+				return cli.UsageError(errors.New("config check: one file at a time: FILE or --config"))
 			} else if len(args) == 1 {
 				file = args[0]
 			}
@@ -188,9 +189,9 @@ trusted would widen is a warning. At the end stands what tools see of each path.
 				err = checkMachine(c)
 			}
 			if asJSON {
-				return a.reportJSON(c, found, views, err)
+				return reportJSON(a, c, found, views, err)
 			}
-			return a.reportText(c, found, views, err)
+			return reportText(a, c, found, views, err)
 		},
 	}
 	c.Flags().StringVar(&file, "config", "", "the same as FILE, which is a configuration `file`")
@@ -199,19 +200,19 @@ trusted would widen is a warning. At the end stands what tools see of each path.
 	return c
 }
 
-func (a *app) reportText(c *config.Config, found config.Found, views []protocol.PathView, err error) error {
+func reportText(a *cli.App, c *config.Config, found config.Found, views []protocol.PathView, err error) error {
 	if err != nil {
 		return err
 	}
-	a.notices(c)
-	a.tellUnused(c, len(c.Unused))
-	fmt.Fprintf(a.out, "%s: ok\n", cmp.Or(found.Name, "built-in default"))
+	notices(a, c)
+	tellUnused(a, c, len(c.Unused))
+	fmt.Fprintf(a.Out, "%s: ok\n", cmp.Or(found.Name, "built-in default"))
 	for _, s := range c.Sources {
 		if s.File != found.Path {
-			fmt.Fprintf(a.out, "%s\n", approval.EscapeLine(join(" ", s.File+": ok", paren(untrustedText(s)))))
+			fmt.Fprintf(a.Out, "%s\n", approval.EscapeLine(cli.Join(" ", s.File+": ok", cli.Paren(untrustedText(s)))))
 		}
 	}
-	return printPathViews(a.out, c.StartDir(), views)
+	return printPathViews(a.Out, c.StartDir(), views)
 }
 
 // untrustedText says what becomes of a file; "" if all of it applies.
@@ -222,7 +223,7 @@ func untrustedText(s config.Source) string {
 	return "not trusted: it only narrows"
 }
 
-func (a *app) reportJSON(c *config.Config, found config.Found, views []protocol.PathView, err error) error {
+func reportJSON(a *cli.App, c *config.Config, found config.Found, views []protocol.PathView, err error) error {
 	r := configReport{
 		OK: err == nil, File: found.Path, Tier: found.Tier,
 		Problems: []config.Problem{}, Notices: []config.Notice{}, Unused: []config.Notice{}, Sources: []config.Source{},
@@ -238,8 +239,8 @@ func (a *app) reportJSON(c *config.Config, found config.Found, views []protocol.
 	} else if err != nil {
 		r.Problems = append(r.Problems, config.Problem{Position: config.Position{File: found.Path}, Text: err.Error()})
 	}
-	if writeErr := a.writeJSON(r); writeErr != nil || err == nil {
+	if writeErr := cli.PrintJSON(a.Out, r); writeErr != nil || err == nil {
 		return writeErr
 	}
-	return withStatus(exitOf(err), nil)
+	return cli.WithStatus(cli.ExitOf(err), nil)
 }

@@ -14,12 +14,13 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-func newConfigDiffCmd(a *app) *cobra.Command {
+func newConfigDiffCmd(a *cli.App) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "diff OLD NEW",
@@ -47,12 +48,12 @@ Exit status: 0 if nothing differs, 1 if something does.`,
 				return err
 			}
 			if asJSON {
-				err = a.writeJSON(d)
+				err = cli.PrintJSON(a.Out, d)
 			} else {
-				err = d.print(a.out)
+				err = d.print(a.Out)
 			}
 			if err == nil && d.any() {
-				return withStatus(exitFound, nil)
+				return cli.WithStatus(cli.ExitFound, nil)
 			}
 			return err
 		},
@@ -249,7 +250,7 @@ func outcomeOf(c *config.Config, calls []sampleCall) (o configOutcome, err error
 	for i := range c.Tools {
 		tool, err := assemble.CustomTool(c, d, nil, &c.Tools[i])
 		if err != nil {
-			return o, usageError(err)
+			return o, cli.UsageError(err)
 		}
 		o.profiles[ofTool+c.Tools[i].Name] = sandboxprofile.Intersect(tool.Profile, operator)
 	}
@@ -277,11 +278,11 @@ func diffSettings(old, now *config.Config) ([]settingChange, error) {
 	list := []settingChange{}
 	a, err := old.Plain()
 	if err != nil {
-		return nil, withStatus(exitInternal, err)
+		return nil, cli.WithStatus(cli.ExitInternal, err)
 	}
 	b, err := now.Plain()
 	if err != nil {
-		return nil, withStatus(exitInternal, err)
+		return nil, cli.WithStatus(cli.ExitInternal, err)
 	}
 	before, after := map[string]any{}, map[string]any{}
 	flatten("", a, before)
@@ -325,7 +326,7 @@ func (d configDiff) print(w io.Writer) error {
 		if mark == "" {
 			mark, what = "~", "held to "+c.Before.Held+" -> "+c.After.Held
 		}
-		line := fmt.Sprintf("%s %-11s %s  %s  (%s)", mark, c.Tool, what, c.Call, join(": ", c.After.Step, c.After.Rule))
+		line := fmt.Sprintf("%s %-11s %s  %s  (%s)", mark, c.Tool, what, c.Call, cli.Join(": ", c.After.Step, c.After.Rule))
 		fmt.Fprintln(&b, approval.EscapeLine(line))
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Profiles)) {

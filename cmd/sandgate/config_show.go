@@ -8,6 +8,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/config"
 )
 
@@ -24,7 +25,7 @@ type configShown struct {
 	Unused  []config.Notice        `json:"unused,omitempty"` // of a file that is not trusted
 }
 
-func newConfigShowCmd(a *app) *cobra.Command {
+func newConfigShowCmd(a *cli.App) *cobra.Command {
 	var file string
 	var asJSON bool
 	c := &cobra.Command{
@@ -40,15 +41,15 @@ comes from. What a file that is not trusted would widen is a warning.`,
 				return err
 			}
 			if asJSON {
-				return a.showJSON(c, found)
+				return showJSON(a, c, found)
 			}
-			a.notices(c)
-			a.tellUnused(c, len(c.Unused))
+			notices(a, c)
+			tellUnused(a, c, len(c.Unused))
 			text, err := c.Explain()
 			if err != nil {
-				return withStatus(exitInternal, err)
+				return cli.WithStatus(cli.ExitInternal, err)
 			}
-			_, err = fmt.Fprintf(a.out, "%s%s", sourcesText(c), text)
+			_, err = fmt.Fprintf(a.Out, "%s%s", sourcesText(c), text)
 			return err
 		},
 	}
@@ -61,18 +62,18 @@ comes from. What a file that is not trusted would widen is a warning.`,
 func sourcesText(c *config.Config) string {
 	var b strings.Builder
 	for _, s := range c.Sources {
-		fmt.Fprintf(&b, "# %s\n", approval.EscapeLine(join(", ", string(s.Tier)+": "+s.File, untrustedText(s))))
+		fmt.Fprintf(&b, "# %s\n", approval.EscapeLine(cli.Join(", ", string(s.Tier)+": "+s.File, untrustedText(s))))
 	}
 	for _, p := range c.OperatorProfiles() {
-		fmt.Fprintf(&b, "# operator profile: %s\n", approval.EscapeLine(join(" at ", p.Name, p.Position.String())))
+		fmt.Fprintf(&b, "# operator profile: %s\n", approval.EscapeLine(cli.Join(" at ", p.Name, p.Position.String())))
 	}
 	return b.String()
 }
 
-func (a *app) showJSON(c *config.Config, found config.Found) error {
+func showJSON(a *cli.App, c *config.Config, found config.Found) error {
 	plain, err := c.Plain()
 	if err != nil {
-		return withStatus(exitInternal, err)
+		return cli.WithStatus(cli.ExitInternal, err)
 	}
 	s := configShown{
 		File: found.Path, Tier: found.Tier, Digest: c.Digest, Sources: append([]config.Source{}, c.Sources...), Config: plain,
@@ -81,5 +82,5 @@ func (a *app) showJSON(c *config.Config, found config.Found) error {
 	c.Fields(func(field, origin string) {
 		s.Origins[field], s.Tiers[field] = origin, c.TierOf(field)
 	})
-	return a.writeJSON(s)
+	return cli.PrintJSON(a.Out, s)
 }

@@ -13,13 +13,14 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/config/trust"
 )
 
 type trustFlags struct{ list, revoke, yes, json bool }
 
-func newConfigTrustCmd(a *app) *cobra.Command {
+func newConfigTrustCmd(a *cli.App) *cobra.Command {
 	var f trustFlags
 	c := &cobra.Command{
 		Use:   "trust [FILE]",
@@ -40,20 +41,20 @@ A supervisor that runs already goes on as it was started.`,
 			}
 			path, err := trust.DefaultPath()
 			if err != nil {
-				return withStatus(exitInternal, err)
+				return cli.WithStatus(cli.ExitInternal, err)
 			}
 			store := trust.At(path)
 			switch {
 			case f.list && len(args) == 0:
-				return a.listTrusted(store, f.json)
+				return listTrusted(a, store, f.json)
 			case f.list:
-				return usageError(errors.New("config trust: --list takes no FILE"))
+				return cli.UsageError(errors.New("config trust: --list takes no FILE"))
 			case f.json:
-				return usageError(errors.New("config trust: --json is for --list"))
+				return cli.UsageError(errors.New("config trust: --json is for --list"))
 			case f.revoke:
-				return a.revokeTrust(store, file)
+				return revokeTrust(a, store, file)
 			}
-			return a.trust(store, file, f.yes)
+			return trustFile(a, store, file, f.yes)
 		},
 	}
 	c.Flags().BoolVar(&f.list, "list", false, "list the files that are trusted, and whether they are as they were")
@@ -65,28 +66,28 @@ A supervisor that runs already goes on as it was started.`,
 }
 
 // trust shows what file would do, asks, and records it as it was shown.
-func (a *app) trust(store *trust.Store, file string, yes bool) error {
+func trustFile(a *cli.App, store *trust.Store, file string, yes bool) error {
 	shown, err := readUntrusted(file)
 	if err != nil {
 		return err
 	}
 	switch already, err := store.Trusts(shown.file, shown.digest); {
 	case err != nil:
-		return usageError(err)
+		return cli.UsageError(err)
 	case already:
-		_, err := fmt.Fprintf(a.out, "%s is trusted already\n", shown.file)
+		_, err := fmt.Fprintf(a.Out, "%s is trusted already\n", shown.file)
 		return err
 	}
-	shown.print(a.err)
+	shown.print(a.Err)
 	if !yes {
 		if err := confirm("config trust", "trust it as it is now?", "give --yes if you have read the file"); err != nil {
 			return err
 		}
 	}
 	if err := store.Add(trust.Entry{File: shown.file, Digest: shown.digest, Since: time.Now().UTC().Truncate(time.Second)}); err != nil {
-		return withStatus(exitInternal, err)
+		return cli.WithStatus(cli.ExitInternal, err)
 	}
-	_, err = fmt.Fprintf(a.out, "trusted %s\n", shown.file)
+	_, err = fmt.Fprintf(a.Out, "trusted %s\n", shown.file)
 	return err
 }
 
@@ -113,12 +114,12 @@ func readUntrusted(file string) (untrusted, error) {
 	c, _, err := config.Resolve(env)
 	switch {
 	case err != nil:
-		return u, usageError(err)
+		return u, cli.UsageError(err)
 	case !found:
 		if _, err := os.Lstat(env.WorkspaceFile()); err != nil {
-			return u, withHint(usageError(fmt.Errorf("config trust: %w", err)), "`sandgate config init` writes one")
+			return u, cli.WithHint(cli.UsageError(fmt.Errorf("config trust: %w", err)), "`sandgate config init` writes one")
 		}
-		return u, usageError(fmt.Errorf("config trust: %s applies as the user's or the administrator's file already", env.WorkspaceFile()))
+		return u, cli.UsageError(fmt.Errorf("config trust: %s applies as the user's or the administrator's file already", env.WorkspaceFile()))
 	}
 	u.unused = c.Unused
 	for _, s := range c.Sources {
@@ -136,7 +137,7 @@ func workspaceOf(file string) (config.Env, error) {
 		return env, err
 	}
 	if filepath.Base(file) != config.FileName {
-		return env, withHint(usageError(fmt.Errorf("config trust: %s: only a file called %s is found in a workspace", file, config.FileName)),
+		return env, cli.WithHint(cli.UsageError(fmt.Errorf("config trust: %s: only a file called %s is found in a workspace", file, config.FileName)),
 			"name it with --config to use it")
 	}
 	env.Workspace = filepath.Dir(file)
@@ -160,16 +161,16 @@ func (u untrusted) print(w io.Writer) {
 func confirm(command, question, how string) error {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
-		return withHint(usageError(fmt.Errorf("%s: no terminal to ask on: %w", command, err)), how)
+		return cli.WithHint(cli.UsageError(fmt.Errorf("%s: no terminal to ask on: %w", command, err)), how)
 	}
 	defer tty.Close()
 	switch line, err := confirmOn(tty, question); {
 	case err != nil:
-		return withStatus(exitInternal, err)
+		return cli.WithStatus(cli.ExitInternal, err)
 	case line == "y", line == "yes":
 		return nil
 	}
-	return withStatus(exitDenied, fmt.Errorf("%s: nothing was done", command))
+	return cli.WithStatus(cli.ExitDenied, fmt.Errorf("%s: nothing was done", command))
 }
 
 // confirmOn asks under the rule of the screens: a line that was typed before the question had stood for long
@@ -181,7 +182,7 @@ func confirmOn(tty *os.File, question string) (string, error) {
 	return p.read(context.Background(), tty, " [y]es, [n]o (default n): ")
 }
 
-func (a *app) revokeTrust(store *trust.Store, file string) error {
+func revokeTrust(a *cli.App, store *trust.Store, file string) error {
 	env, err := workspaceOf(file)
 	if err != nil {
 		return err
@@ -190,11 +191,11 @@ func (a *app) revokeTrust(store *trust.Store, file string) error {
 	was, err := store.Revoke(file)
 	switch {
 	case err != nil:
-		return withStatus(exitInternal, err)
+		return cli.WithStatus(cli.ExitInternal, err)
 	case !was:
-		return withHint(usageError(fmt.Errorf("config trust: %s was not trusted", file)), "`sandgate config trust --list` has those that are")
+		return cli.WithHint(cli.UsageError(fmt.Errorf("config trust: %s was not trusted", file)), "`sandgate config trust --list` has those that are")
 	}
-	_, err = fmt.Fprintf(a.out, "%s only narrows from now on\n", file)
+	_, err = fmt.Fprintf(a.Out, "%s only narrows from now on\n", file)
 	return err
 }
 
@@ -204,20 +205,20 @@ type trustedFile struct {
 	State string `json:"state"` // trusted, changed, gone, broken
 }
 
-func (a *app) listTrusted(store *trust.Store, asJSON bool) error {
+func listTrusted(a *cli.App, store *trust.Store, asJSON bool) error {
 	entries, err := store.List()
 	if err != nil {
-		return withStatus(exitInternal, err)
+		return cli.WithStatus(cli.ExitInternal, err)
 	}
 	list := []trustedFile{}
 	for _, e := range entries {
 		list = append(list, trustedFile{e, stateOf(e)})
 	}
 	if asJSON {
-		return a.writeJSON(map[string]any{"files": list})
+		return cli.PrintJSON(a.Out, map[string]any{"files": list})
 	}
 	for _, f := range list {
-		fmt.Fprintf(a.out, "%-8s %s  %s\n", f.State, f.Since.Format(time.DateOnly), approval.EscapeLine(f.File))
+		fmt.Fprintf(a.Out, "%-8s %s  %s\n", f.State, f.Since.Format(time.DateOnly), approval.EscapeLine(f.File))
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
@@ -39,14 +40,14 @@ type console struct {
 // openConsole gives the person's terminal, if a program is to have one: in the
 // foreground, and with standard output that is no pipe. Whoever reads from the pipe
 // may want the keys, as pagers do.
-func (a *app) openConsole() *console {
+func openConsole(a *cli.App) *console {
 	var apart uint8
-	for i, stream := range []any{a.in, bare(a.out), bare(a.err)} {
+	for i, stream := range []any{a.In, cli.Bare(a.Out), cli.Bare(a.Err)} {
 		file, ok := stream.(*os.File)
 		if !ok {
 			return nil
 		}
-		if isTerminal(file) {
+		if cli.IsTerminal(file) {
 			continue
 		}
 		apart |= 1 << i
@@ -62,8 +63,8 @@ func (a *app) openConsole() *console {
 		return nil
 	}
 	c := &console{tty: tty, resize: make(chan os.Signal, 1)}
-	c.before, err = onTerminal(tty, func(fd int) (*unix.Termios, error) { return unix.IoctlGetTermios(fd, unix.TCGETS) })
-	group, other := onTerminal(tty, func(fd int) (int, error) { return unix.IoctlGetInt(fd, unix.TIOCGPGRP) })
+	c.before, err = cli.OnTerminal(tty, func(fd int) (*unix.Termios, error) { return unix.IoctlGetTermios(fd, unix.TCGETS) })
+	group, other := cli.OnTerminal(tty, func(fd int) (int, error) { return unix.IoctlGetInt(fd, unix.TIOCGPGRP) })
 	if err != nil || other != nil || group != unix.Getpgrp() {
 		tty.Close()
 		return nil
@@ -76,7 +77,7 @@ func (a *app) openConsole() *console {
 }
 
 func (c *console) window() *unix.Winsize {
-	w, err := onTerminal(c.tty, func(fd int) (*unix.Winsize, error) { return unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ) })
+	w, err := cli.OnTerminal(c.tty, func(fd int) (*unix.Winsize, error) { return unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ) })
 	if err != nil {
 		return nil
 	}
@@ -99,7 +100,7 @@ func (c *console) opened(inside *os.File) {
 		return
 	}
 	c.inside = inside
-	_, _ = onTerminal(inside, func(fd int) (any, error) { return nil, unix.IoctlSetTermios(fd, unix.TCSETS, c.before) }) // it has settings of its own
+	_, _ = cli.OnTerminal(inside, func(fd int) (any, error) { return nil, unix.IoctlSetTermios(fd, unix.TCSETS, c.before) }) // it has settings of its own
 	c.fit()
 	c.take()
 	signal.Notify(c.resize, syscall.SIGWINCH)
@@ -115,7 +116,7 @@ func (c *console) opened(inside *os.File) {
 // fit gives the program's terminal this one's size.
 func (c *console) fit() {
 	if w := c.window(); w != nil && w.Row > 0 && w.Col > 0 {
-		_, _ = onTerminal(c.inside, func(fd int) (any, error) { return nil, unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, w) }) // it may have ended
+		_, _ = cli.OnTerminal(c.inside, func(fd int) (any, error) { return nil, unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, w) }) // it may have ended
 	}
 }
 
@@ -132,7 +133,7 @@ func (c *console) take() {
 }
 
 func (c *console) set(t *unix.Termios) {
-	_, _ = onTerminal(c.tty, func(fd int) (any, error) { return nil, unix.IoctlSetTermios(fd, unix.TCSETS, t) }) // a terminal that is gone
+	_, _ = cli.OnTerminal(c.tty, func(fd int) (any, error) { return nil, unix.IoctlSetTermios(fd, unix.TCSETS, t) }) // a terminal that is gone
 }
 
 func (c *console) giveBack() {
@@ -172,7 +173,7 @@ func (c *console) Read(p []byte) (int, error) {
 	if n == 0 || err != nil {
 		return n, err
 	}
-	t, fault := onTerminal(c.inside, func(fd int) (*unix.Termios, error) { return unix.IoctlGetTermios(fd, unix.TCGETS) })
+	t, fault := cli.OnTerminal(c.inside, func(fd int) (*unix.Termios, error) { return unix.IoctlGetTermios(fd, unix.TCGETS) })
 	if fault != nil || t.Lflag&unix.ISIG == 0 {
 		return n, nil
 	}
@@ -199,8 +200,8 @@ func (c *console) sentItself(n os.Signal) bool {
 // does not see to that key itself: a shell does, and a plain program has nobody in its
 // sandbox who would have it go on.
 func (c *console) suspend() {
-	leader, err := onTerminal(c.inside, func(fd int) (int, error) { return unix.IoctlGetInt(fd, unix.TIOCGSID) })
-	group, err2 := onTerminal(c.inside, func(fd int) (int, error) { return unix.IoctlGetInt(fd, unix.TIOCGPGRP) })
+	leader, err := cli.OnTerminal(c.inside, func(fd int) (int, error) { return unix.IoctlGetInt(fd, unix.TIOCGSID) })
+	group, err2 := cli.OnTerminal(c.inside, func(fd int) (int, error) { return unix.IoctlGetInt(fd, unix.TIOCGPGRP) })
 	if err != nil || err2 != nil || leader <= 1 || group != leader || seesTo(leader, unix.SIGTSTP) {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
@@ -17,7 +18,7 @@ type console struct {
 	screen io.Writer
 }
 
-func (a *app) openConsole() *console           { return nil }
+func openConsole(*cli.App) *console            { return nil }
 func (c *console) Close()                      {}
 func (c *console) streams() *confine.Terminal  { return nil }
 func (c *console) sentItself(n os.Signal) bool { return false }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 )
 
 // What `serve` prints of decisions.
@@ -35,7 +36,7 @@ type decisionLog struct {
 
 // newDecisionLog is nil if nothing is to be printed.
 func newDecisionLog(out io.Writer, mode string) *decisionLog {
-	terminal, journal := isTerminal(out), isJournal(out)
+	terminal, journal := cli.IsTerminal(out), isJournal(out)
 	if mode == logNone || mode == logAuto && !terminal && !journal {
 		return nil
 	}
@@ -65,7 +66,7 @@ func (l *decisionLog) print() {
 
 func (l *decisionLog) tellDropped() {
 	if n := l.dropped.Swap(0); n > 0 {
-		fmt.Fprintf(l.out, "%s not printed; `sandgate audit tail` has them\n", countOf(int(n), "decision"))
+		fmt.Fprintf(l.out, "%s not printed; `sandgate audit tail` has them\n", cli.CountOf(int(n), "decision"))
 	}
 }
 
@@ -90,7 +91,7 @@ func (l *decisionLog) line(d approval.Decision, subject string) string {
 	sign, text, colour := decisionWords(d)
 	text = approval.EscapeLine(text)
 	if l.colour {
-		text = colour + sign + " " + text + plain
+		text = colour + sign + " " + text + cli.Plain
 	} else {
 		text = sign + " " + text
 	}
@@ -103,13 +104,6 @@ func (l *decisionLog) line(d approval.Decision, subject string) string {
 	return text + " [" + approval.EscapeName(d.Agent) + "]"
 }
 
-const (
-	green = "\x1b[32m"
-	red   = "\x1b[31m"
-	dim   = "\x1b[2m"
-	plain = "\x1b[0m"
-)
-
 // decisionWords says what became of a call: a person's yes, an answer that needed none,
 // or a refusal with its reason.
 func decisionWords(d approval.Decision) (sign, text, colour string) {
@@ -117,27 +111,27 @@ func decisionWords(d approval.Decision) (sign, text, colour string) {
 	switch d.Action {
 	case approval.Approved:
 		if d.Source == approval.SourceMode {
-			return "⏭", tool + " (nobody is asked)", dim
+			return "⏭", tool + " (nobody is asked)", cli.Dim
 		}
 		if d.Source != approval.SourceAsk && d.Source != approval.SourceDeferred {
-			return "⏭", fmt.Sprintf("%s (%s)", tool, by(d)), dim
+			return "⏭", fmt.Sprintf("%s (%s)", tool, by(d)), cli.Dim
 		}
-		return "✓", fmt.Sprintf("%s approved (%s)", tool, orOnce(d.Scope)), green
+		return "✓", fmt.Sprintf("%s approved (%s)", tool, orOnce(d.Scope)), cli.Green
 	case approval.SessionApproved:
-		return "⏭", fmt.Sprintf("%s (%s-approved)", tool, orOnce(d.Scope)), dim
+		return "⏭", fmt.Sprintf("%s (%s-approved)", tool, orOnce(d.Scope)), cli.Dim
 	case approval.NotNeeded:
-		return "⏭", fmt.Sprintf("%s (%s)", tool, by(d)), dim
+		return "⏭", fmt.Sprintf("%s (%s)", tool, by(d)), cli.Dim
 	case approval.TimedOut:
-		return "✗", tool + " - no answer in time", red
+		return "✗", tool + " - no answer in time", cli.Red
 	case approval.Dismissed:
-		return "✗", tool + " dismissed", red
+		return "✗", tool + " dismissed", cli.Red
 	case approval.LeftToCaller:
-		return "⏭", tool + " (the agent asks its own user)", dim
+		return "⏭", tool + " (the agent asks its own user)", cli.Dim
 	}
 	if d.Source == approval.SourceAsk && d.Approver != "" {
-		return "✗", join(": ", tool+" rejected", name(d.Feedback)), red
+		return "✗", cli.Join(": ", tool+" rejected", cli.EscapeName(d.Feedback)), cli.Red
 	}
-	return "✗", join(": ", tool+" denied", name(d.Reason)), red
+	return "✗", cli.Join(": ", tool+" denied", cli.EscapeName(d.Reason)), cli.Red
 }
 
 func orOnce(s approval.Scope) approval.Scope {

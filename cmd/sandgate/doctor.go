@@ -11,12 +11,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/platform"
 	"github.com/sandgate/sandgate/protocol"
 )
 
-func newDoctorCmd(a *app) *cobra.Command {
+func newDoctorCmd(a *cli.App) *cobra.Command {
 	var asJSON bool
 	f := runFlags{mode: string(approval.ApproveAll), backend: "auto"}
 	c := &cobra.Command{
@@ -35,11 +36,11 @@ Exit status: 0 if tools can be confined here, 122 if not.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r := doctorReport{Report: platform.Examine(cmd.Context(), "")}
 			r.tryRun(cmd.Context(), a, f)
-			if err := a.printReport(r, asJSON); err != nil {
+			if err := printReport(a, r, asJSON); err != nil {
 				return err
 			}
 			if !r.Ready {
-				return withStatus(exitUnavailable, nil)
+				return cli.WithStatus(cli.ExitUnavailable, nil)
 			}
 			return nil
 		},
@@ -66,8 +67,8 @@ type doctorRun struct {
 
 // tryRun does what run does. It says nothing of its own: what a crash had left is said
 // as run says it.
-func (r *doctorReport) tryRun(ctx context.Context, a *app, f runFlags) {
-	result, _, err := newApp(strings.NewReader(""), io.Discard, a.err).runOnce(ctx, "sandgate doctor", f, false, []string{"true"})
+func (r *doctorReport) tryRun(ctx context.Context, a *cli.App, f runFlags) {
+	result, _, err := runOnce(newApp(strings.NewReader(""), io.Discard, a.Err), ctx, "sandgate doctor", f, false, []string{"true"})
 	switch {
 	case err != nil:
 		r.Run.Error = err.Error()
@@ -84,13 +85,13 @@ func (r *doctorReport) tryRun(ctx context.Context, a *app, f runFlags) {
 	r.Ready = r.Ready && r.Run.Works
 }
 
-func (a *app) printReport(r doctorReport, asJSON bool) error {
+func printReport(a *cli.App, r doctorReport, asJSON bool) error {
 	if asJSON {
-		e := encoder(a.out)
+		e := cli.Encoder(a.Out)
 		e.SetIndent("", "  ")
 		return e.Encode(r)
 	}
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	for _, f := range r.Probes {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Status, f.Name, f.Detail)
 		if f.Remedy != "" {

@@ -22,7 +22,7 @@ func TestDoctorIsShort(t *testing.T) {
 		"run has a remedy": {Report: confine.Report{Backends: []confine.BackendReport{barred, works}}, Run: doctorRun{Error: "no", Hint: "so"}},
 	} {
 		var out bytes.Buffer
-		if err := newApp(nil, &out, io.Discard).printReport(r, false); err != nil {
+		if err := printReport(newApp(nil, &out, io.Discard), r, false); err != nil {
 			t.Fatal(err)
 		}
 		lines := 0

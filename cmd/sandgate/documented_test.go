@@ -62,7 +62,7 @@ func TestDocumentedCommandsExist(t *testing.T) {
 
 // accepted does everything with a command line but run it.
 func accepted(words []string) error {
-	root := newApp(nil, nil, nil).root()
+	root := root(newApp(nil, nil, nil))
 	c, rest, err := root.Find(words)
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/changes"
@@ -40,7 +41,7 @@ func startOnDraft(d *heldDraft, cfg *config.Config, args []string, with func(*ex
 	}
 	if errors.Is(cause, errNoMounts) && !d.Moved {
 		if err := d.Move(); err != nil {
-			return nil, "", withStatus(exitInternal, err)
+			return nil, "", cli.WithStatus(cli.ExitInternal, err)
 		}
 	}
 	var copied changes.Copied
@@ -51,7 +52,7 @@ func startOnDraft(d *heldDraft, cfg *config.Config, args []string, with func(*ex
 			}
 		}
 		if err != nil {
-			return nil, "", withHint(withStatus(exitUnavailable, fmt.Errorf("%w; it was to be a copy, since no overlay can be laid over it: %s", err, approval.EscapeLine(cause.Error()))),
+			return nil, "", cli.WithHint(cli.WithStatus(cli.ExitUnavailable, fmt.Errorf("%w; it was to be a copy, since no overlay can be laid over it: %s", err, approval.EscapeLine(cause.Error()))),
 				"set undo.enabled, and `sandgate undo` takes back what a call did; or set XDG_STATE_HOME to a directory on a disk of its own kind (ext4, xfs, btrfs)")
 		}
 		if !d.Moved {
@@ -62,7 +63,7 @@ func startOnDraft(d *heldDraft, cfg *config.Config, args []string, with func(*ex
 	}
 	if !d.Moved {
 		if err := d.Move(); err != nil {
-			return nil, "", withStatus(exitInternal, err)
+			return nil, "", cli.WithStatus(cli.ExitInternal, err)
 		}
 	}
 	self, err := resolvedSelf()
@@ -75,7 +76,7 @@ func startOnDraft(d *heldDraft, cfg *config.Config, args []string, with func(*ex
 		err = c.Start()
 	}
 	if err != nil {
-		return nil, "", withStatus(exitInternal, err)
+		return nil, "", cli.WithStatus(cli.ExitInternal, err)
 	}
 	return c, copyText(d.Draft, copied, cause), nil
 }
@@ -87,7 +88,7 @@ func copyText(d *changes.Draft, c changes.Copied, cause error) string {
 	}
 	text := "this works on a copy of " + strings.Join(d.Roots, ", ")
 	if c.Names > 0 {
-		text += fmt.Sprintf(" (%s, %d MiB)", plural(c.Names, "name", "names"), c.Bytes>>20)
+		text += fmt.Sprintf(" (%s, %d MiB)", cli.Plural(c.Names, "name", "names"), c.Bytes>>20)
 	}
 	if d.Moved {
 		var at []string
@@ -154,7 +155,7 @@ func hold(d *changes.Draft) (h *heldDraft, err error) {
 	}
 	if err != nil {
 		h.release()
-		return nil, withStatus(exitInternal, err)
+		return nil, cli.WithStatus(cli.ExitInternal, err)
 	}
 	return h, nil
 }
@@ -190,7 +191,7 @@ func takeDraft(ctx context.Context, dir string) (*changes.Draft, context.Context
 		err = errors.New("it is for sandgate itself: `sandgate run --draft` goes on in a draft")
 	}
 	if err != nil {
-		return nil, nil, withStatus(exitInternal, err)
+		return nil, nil, cli.WithStatus(cli.ExitInternal, err)
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	ends := os.NewFile(endsAt, "the end of who started this")
@@ -250,7 +251,7 @@ func startMounted(d *heldDraft, args []string, with func(*exec.Cmd) error) (*exe
 }
 
 // newInDraftCmd is what startMounted starts.
-func newInDraftCmd(a *app) *cobra.Command {
+func newInDraftCmd(a *cli.App) *cobra.Command {
 	var dir string
 	c := &cobra.Command{
 		Use: "in-draft --dir DIRECTORY DRAFT -- ARG...", Short: "Carry out, over a draft, what `sandgate run --review` starts", Args: cobra.MinimumNArgs(2), Hidden: true,
@@ -268,9 +269,9 @@ func newInDraftCmd(a *app) *cobra.Command {
 				err = execAgain(args[1:])
 			}
 			if _, unheard := unix.Write(toldAt, []byte(err.Error())); unheard == nil {
-				return withStatus(exitUnavailable, nil)
+				return cli.WithStatus(cli.ExitUnavailable, nil)
 			}
-			return withStatus(exitUnavailable, err)
+			return cli.WithStatus(cli.ExitUnavailable, err)
 		},
 	}
 	c.Flags().StringVar(&dir, "dir", ".", "the working `directory`")

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
 )
@@ -65,7 +66,7 @@ func suggestedFragment(s protocol.RulesSuggested) (f fragment) {
 }
 
 func allowedRule(pattern string, exact bool, saved int) fragmentRule {
-	return fragmentRule{pattern, exact, plural(saved, "question was", "questions were") + " answered with yes, and none with no"}
+	return fragmentRule{pattern, exact, cli.Plural(saved, "question was", "questions were") + " answered with yes, and none with no"}
 }
 
 // text is the fragment as a file that loads. A reason is a comment: it is of programs'

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/internal/gitsign"
 )
@@ -24,7 +25,7 @@ import (
 // be signed to the supervisor, the one way out of the sandbox. See
 // docs/decisions/0107-signatures-of-git.md.
 
-func newGitSignCmd(a *app) *cobra.Command {
+func newGitSignCmd(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:                "git-sign",
 		Short:              "Sign what git hands over, from inside of a sandbox",
@@ -35,25 +36,25 @@ func newGitSignCmd(a *app) *cobra.Command {
 			if slices.Equal(args, []string{"--help"}) { // git never says that
 				return c.Help()
 			}
-			return a.gitSign(args)
+			return gitSign(a, args)
 		},
 	}
 }
 
 // gitSign takes the arguments of ssh-keygen or gpg, as git gives them. Whatever is not about
 // a signature is theirs to do.
-func (a *app) gitSign(args []string) error {
+func gitSign(a *cli.App, args []string) error {
 	ssh := len(args) > 0 && args[0] == "-Y"
 	switch at := slices.Index(args, "-bsau"); {
 	case ssh && len(args) > 1 && args[1] == "sign":
-		return a.signSSH(args[2:])
+		return signSSH(a, args[2:])
 	case !ssh && at >= 0 && at+1 < len(args):
-		r, err := signedBy(gitsign.Request{Format: gitsign.OpenPGP, Key: args[at+1]}, a.in)
+		r, err := signedBy(gitsign.Request{Format: gitsign.OpenPGP, Key: args[at+1]}, a.In)
 		if err != nil {
 			return err
 		}
-		_, _ = a.err.Write(r.Status)
-		_, err = a.out.Write(r.Signature)
+		_, _ = a.Err.Write(r.Status)
+		_, err = a.Out.Write(r.Signature)
 		return err
 	}
 	name := "gpg"
@@ -62,13 +63,13 @@ func (a *app) gitSign(args []string) error {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return withStatus(exitNotFound, err)
+		return cli.WithStatus(cli.ExitNotFound, err)
 	}
 	return replaceProcess(path, append([]string{name}, args...), os.Environ())
 }
 
 // signSSH is ssh-keygen -Y sign: the signature is put beside the file.
-func (a *app) signSSH(args []string) error {
+func signSSH(a *cli.App, args []string) error {
 	r := gitsign.Request{Format: gitsign.SSH}
 	namespace, file := "", ""
 	for i := 0; i < len(args); i++ {
@@ -85,7 +86,7 @@ func (a *app) signSSH(args []string) error {
 		}
 	}
 	if namespace != "git" {
-		return withStatus(exitUsage, fmt.Errorf("sandgate signs for git, and not in the namespace %q", namespace))
+		return cli.WithStatus(cli.ExitUsage, fmt.Errorf("sandgate signs for git, and not in the namespace %q", namespace))
 	}
 	if text, err := os.ReadFile(r.Key); err == nil && len(text) < 16<<10 && !strings.Contains(string(text), "PRIVATE KEY") {
 		r.KeyText = string(text)
@@ -96,7 +97,7 @@ func (a *app) signSSH(args []string) error {
 	}
 	f, err := os.Open(file)
 	if err != nil {
-		return withStatus(exitUsage, err)
+		return cli.WithStatus(cli.ExitUsage, err)
 	}
 	defer f.Close()
 	reply, err := signedBy(r, f)
@@ -113,7 +114,7 @@ func signedBy(r gitsign.Request, object io.Reader) (reply gitsign.Reply, err err
 	}
 	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", confine.EgressPort))
 	if err != nil {
-		return reply, withHint(fmt.Errorf("sign: no sandgate answers here: %w", err), "git.sign of the configuration has to list this repository")
+		return reply, cli.WithHint(fmt.Errorf("sign: no sandgate answers here: %w", err), "git.sign of the configuration has to list this repository")
 	}
 	defer conn.Close()
 	target := gitsign.Host + ":80"
@@ -131,7 +132,7 @@ func signedBy(r gitsign.Request, object io.Reader) (reply gitsign.Reply, err err
 	}
 	switch {
 	case err != nil:
-		return reply, withHint(fmt.Errorf("sign: %w", err), "git.sign of the configuration has to list this repository")
+		return reply, cli.WithHint(fmt.Errorf("sign: %w", err), "git.sign of the configuration has to list this repository")
 	case reply.Error != "":
 		return reply, errors.New(reply.Error)
 	}

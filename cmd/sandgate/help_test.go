@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 )
 
 // commandsOf returns every command below c that a person can run.
@@ -25,7 +27,7 @@ func commandsOf(c *cobra.Command) []*cobra.Command {
 // TestHelp proves that each command says what it is for in one line, shows an
 // example, and describes every flag.
 func TestHelp(t *testing.T) {
-	commands := commandsOf(newApp(nil, nil, nil).root())
+	commands := commandsOf(root(newApp(nil, nil, nil)))
 	if len(commands) == 0 {
 		t.Fatal("the program has no commands")
 	}
@@ -33,7 +35,7 @@ func TestHelp(t *testing.T) {
 		t.Run(strings.ReplaceAll(c.CommandPath(), " ", "_"), func(t *testing.T) {
 			args := append(strings.Fields(c.CommandPath())[1:], "--help")
 			var out, errs bytes.Buffer
-			if status := newApp(strings.NewReader(""), &out, &errs).run(args); status != exitOK {
+			if status := run(newApp(strings.NewReader(""), &out, &errs), args); status != cli.ExitOK {
 				t.Fatalf("exit status %d, stderr %q", status, &errs)
 			}
 			checkHelp(t, c, out.String())

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sandgate/sandgate/adapters/hooks"
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/internal/ownfile"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
@@ -30,7 +31,7 @@ type hookFlags struct {
 	timeout                               time.Duration
 }
 
-func newHookCmd(a *app) *cobra.Command {
+func newHookCmd(a *cli.App) *cobra.Command {
 	var f hookFlags
 	c := &cobra.Command{
 		Use:   "hook claude-code|codex|gemini-cli",
@@ -61,7 +62,7 @@ and ` + "`codex exec`" + ` does not say so.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return a.hook(ctx, f, cmd, args)
+			return hook(a, ctx, f, cmd, args)
 		},
 	}
 	fs := c.Flags()
@@ -84,27 +85,27 @@ and ` + "`codex exec`" + ` does not say so.`,
 // blocking gives an error the status that a runtime takes for a refusal. It takes every
 // other but 0 for a hook that failed, and goes on without it.
 func blocking(err error) error {
-	return withStatus(hooks.ExitBlocks, withHint(err, "see `sandgate hook --help`; nothing is allowed by a hook that does not work"))
+	return cli.WithStatus(hooks.ExitBlocks, cli.WithHint(err, "see `sandgate hook --help`; nothing is allowed by a hook that does not work"))
 }
 
-func (a *app) hook(ctx context.Context, f hookFlags, cmd *cobra.Command, args []string) error {
+func hook(a *cli.App, ctx context.Context, f hookFlags, cmd *cobra.Command, args []string) error {
 	runtime, err := f.check(args)
 	if err != nil {
 		return blocking(err)
 	}
 	if f.install || f.uninstall {
-		return a.changeSettings(f, cmd, runtime)
+		return changeSettings(a, f, cmd, runtime)
 	}
 	if f.probe {
-		return a.probeHook(ctx, runtime)
+		return probeHook(a, ctx, runtime)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("no answer within %v", f.timeout))
 	defer cancel()
-	answer := a.answerHook(ctx, f, runtime)
+	answer := answerHook(a, ctx, f, runtime)
 	if answer.Broken && f.onError == "ask" {
 		answer.Verdict = hooks.Ask
 	}
-	return a.writeHook(runtime.Encode(answer))
+	return writeHook(a, runtime.Encode(answer))
 }
 
 // check completes the flags.
@@ -146,15 +147,15 @@ func (f *hookFlags) check(args []string) (*hooks.Runtime, error) {
 const hookSlack = 10 * time.Second
 
 // answerHook always has an answer, also to what never ends.
-func (a *app) answerHook(ctx context.Context, f hookFlags, runtime *hooks.Runtime) hooks.Answer {
+func answerHook(a *cli.App, ctx context.Context, f hookFlags, runtime *hooks.Runtime) hooks.Answer {
 	answers := make(chan hooks.Answer, 1)
 	go func() {
-		input, err := io.ReadAll(io.LimitReader(a.in, hooks.MaxInput+1))
+		input, err := io.ReadAll(io.LimitReader(a.In, hooks.MaxInput+1))
 		if err != nil {
 			answers <- hooks.Broken(fmt.Errorf("read the input: %w", err))
 			return
 		}
-		answers <- a.answerInput(ctx, f, runtime, input)
+		answers <- answerInput(a, ctx, f, runtime, input)
 	}()
 	select {
 	case answer := <-answers:
@@ -164,7 +165,7 @@ func (a *app) answerHook(ctx context.Context, f hookFlags, runtime *hooks.Runtim
 	}
 }
 
-func (a *app) answerInput(ctx context.Context, f hookFlags, runtime *hooks.Runtime, input []byte) hooks.Answer {
+func answerInput(a *cli.App, ctx context.Context, f hookFlags, runtime *hooks.Runtime, input []byte) hooks.Answer {
 	h := hooks.Hook{Runtime: runtime, ApproversAsk: f.ask == "operator", Scratch: claudeScratch(), Alone: ownfile.Alone}
 	socket, err := f.socketPath()
 	if err == nil {
@@ -174,7 +175,7 @@ func (a *app) answerInput(ctx context.Context, f hookFlags, runtime *hooks.Runti
 		return hooks.Broken(err)
 	}
 	h.Open = func(ctx context.Context, name string) (hooks.Session, error) {
-		agent, err := client.DialAgent(ctx, socket, client.WithProgram("sandgate hook "+runtime.Name, version))
+		agent, err := client.DialAgent(ctx, socket, client.WithProgram("sandgate hook "+runtime.Name, a.Version))
 		if err != nil {
 			return nil, err
 		}
@@ -248,13 +249,13 @@ func ownPath() (string, error) {
 }
 
 // writeHook is the process's last word. What cannot be written is a refusal.
-func (a *app) writeHook(o hooks.Output) error {
-	if _, err := a.out.Write(o.Stdout); err != nil {
+func writeHook(a *cli.App, o hooks.Output) error {
+	if _, err := a.Out.Write(o.Stdout); err != nil {
 		return blocking(fmt.Errorf("write the answer: %w", err))
 	}
-	a.err.Write(o.Stderr)
+	a.Err.Write(o.Stderr)
 	if o.Exit != 0 {
-		return withStatus(o.Exit, nil)
+		return cli.WithStatus(o.Exit, nil)
 	}
 	return nil
 }

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/sandgate/sandgate/adapters/hooks"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 )
 
 // probeHook asks a runtime's own program whether it would run our hook here.
-func (a *app) probeHook(ctx context.Context, runtime *hooks.Runtime) error {
+func probeHook(a *cli.App, ctx context.Context, runtime *hooks.Runtime) error {
 	dir, err := os.Getwd()
 	if err != nil {
-		return withStatus(exitInternal, err)
+		return cli.WithStatus(cli.ExitInternal, err)
 	}
 	const patience = 20 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -24,14 +25,14 @@ func (a *app) probeHook(ctx context.Context, runtime *hooks.Runtime) error {
 	cmd.WaitDelay = time.Second
 	in, err := cmd.StdinPipe()
 	if err != nil {
-		return withStatus(exitInternal, err)
+		return cli.WithStatus(cli.ExitInternal, err)
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return withStatus(exitInternal, err)
+		return cli.WithStatus(cli.ExitInternal, err)
 	}
 	if err := cmd.Start(); err != nil {
-		return withStatus(exitInternal, fmt.Errorf("start %s: %w", p.Argv[0], err))
+		return cli.WithStatus(cli.ExitInternal, fmt.Errorf("start %s: %w", p.Argv[0], err))
 	}
 	err = p.Ask(dir, in, out)
 	in.Close() // it ends, and what it has started
@@ -39,8 +40,8 @@ func (a *app) probeHook(ctx context.Context, runtime *hooks.Runtime) error {
 	_ = cmd.Wait()
 	if err != nil {
 		hint := fmt.Sprintf("nothing is held in %s until the hook runs: start it in a terminal and trust the hook, or install it with `sandgate hook %[1]s --install --write`", runtime.Name)
-		return withStatus(exitFound, withHint(fmt.Errorf("%s: %w", runtime.Name, err), hint))
+		return cli.WithStatus(cli.ExitFound, cli.WithHint(fmt.Errorf("%s: %w", runtime.Name, err), hint))
 	}
-	fmt.Fprintf(a.err, "sandgate: %s runs the hook before each tool\n", runtime.Name)
+	fmt.Fprintf(a.Err, "sandgate: %s runs the hook before each tool\n", runtime.Name)
 	return nil
 }

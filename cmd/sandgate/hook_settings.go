@@ -11,18 +11,19 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sandgate/sandgate/adapters/hooks"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/internal/atomicfile"
 )
 
 // changeSettings prints or writes a runtime's settings with the hook, or without it.
-func (a *app) changeSettings(f hookFlags, cmd *cobra.Command, runtime *hooks.Runtime) error {
+func changeSettings(a *cli.App, f hookFlags, cmd *cobra.Command, runtime *hooks.Runtime) error {
 	path, err := f.settingsPath(runtime)
 	if err != nil {
-		return withStatus(exitInternal, err)
+		return cli.WithStatus(cli.ExitInternal, err)
 	}
 	before, perm, err := readSettings(path)
 	if err != nil {
-		return withStatus(exitInternal, err)
+		return cli.WithStatus(cli.ExitInternal, err)
 	}
 	var after []byte
 	if f.install {
@@ -31,28 +32,28 @@ func (a *app) changeSettings(f hookFlags, cmd *cobra.Command, runtime *hooks.Run
 		after, err = runtime.Uninstall(before)
 	}
 	if err != nil {
-		return withHint(usageError(fmt.Errorf("%s: %w", path, err)), "mend the file, or name another with --settings")
+		return cli.WithHint(cli.UsageError(fmt.Errorf("%s: %w", path, err)), "mend the file, or name another with --settings")
 	}
 	if f.install {
 		for _, note := range runtime.AfterInstall() {
-			fmt.Fprintf(a.err, "sandgate: note: %s\n", note)
+			fmt.Fprintf(a.Err, "sandgate: note: %s\n", note)
 		}
 	}
 	if !f.write {
-		_, err := bare(a.out).Write(after)
+		_, err := cli.Bare(a.Out).Write(after)
 		return err
 	}
 	if string(after) == string(before) {
-		fmt.Fprintf(a.err, "sandgate: %s is as it should be\n", path)
+		fmt.Fprintf(a.Err, "sandgate: %s is as it should be\n", path)
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return withStatus(exitInternal, err)
+		return cli.WithStatus(cli.ExitInternal, err)
 	}
 	if err := atomicfile.WriteFile(path, after, perm); err != nil {
-		return withStatus(exitInternal, err)
+		return cli.WithStatus(cli.ExitInternal, err)
 	}
-	fmt.Fprintf(a.err, "sandgate: wrote %s\n", path)
+	fmt.Fprintf(a.Err, "sandgate: wrote %s\n", path)
 	return nil
 }
 

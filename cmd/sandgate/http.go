@@ -11,6 +11,7 @@ import (
 	httpgate "github.com/sandgate/sandgate/adapters/http"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/web"
@@ -25,7 +26,7 @@ type httpSide struct {
 
 // listenHTTP opens the port that a flag or else the configuration names; nil is none.
 // The token is there before any tool is planned, so that it is kept from them all.
-func (a *app) listenHTTP(cfg *config.Config, flag string, s *sockets) (*httpSide, error) {
+func listenHTTP(a *cli.App, cfg *config.Config, flag string, s *sockets) (*httpSide, error) {
 	address := cmp.Or(flag, cfg.HTTP.Listen)
 	if address == "" {
 		return nil, nil
@@ -41,13 +42,13 @@ func (a *app) listenHTTP(cfg *config.Config, flag string, s *sockets) (*httpSide
 	token, err := httpgate.Token(file)
 	if err != nil {
 		_ = l.Close() // nothing has come in yet
-		return nil, withStatus(exitInternal, err)
+		return nil, cli.WithStatus(cli.ExitInternal, err)
 	}
 	operators := s.operator.Addr().String()
 	dial := func(ctx context.Context) (*client.Approver, error) {
-		return client.DialApprover(ctx, operators, client.WithProgram("sandgate http", version))
+		return client.DialApprover(ctx, operators, client.WithProgram("sandgate http", a.Version))
 	}
-	server := httpgate.New(httpgate.Config{Listener: l, Token: token, Approver: dial, Page: web.Files(), Live: web.Live(web.Options{Dial: dial, Stores: a.stores(cfg.File)})})
+	server := httpgate.New(httpgate.Config{Listener: l, Token: token, Approver: dial, Page: web.Files(), Live: web.Live(web.Options{Dial: dial, Stores: stores(a, cfg.File)})})
 	return &httpSide{server, &protocol.HTTPStatus{Address: l.Addr().String(), TokenFile: file}, l.Close}, nil
 }
 
@@ -56,47 +57,47 @@ func listenLoopback(address string) (net.Listener, error) {
 	l, err := httpgate.Listen(address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, withHint(withStatus(exitInternal, err), "another program listens there, and a browser could take it for sandgate; choose another port with --http or http.listen, or 0 for any that is free")
+		return nil, cli.WithHint(cli.WithStatus(cli.ExitInternal, err), "another program listens there, and a browser could take it for sandgate; choose another port with --http or http.listen, or 0 for any that is free")
 	case errors.Is(err, httpgate.ErrNotLoopback):
-		return nil, withHint(usageError(err), "only programs of this machine may reach it: use 127.0.0.1 or [::1], and a tunnel from elsewhere")
+		return nil, cli.WithHint(cli.UsageError(err), "only programs of this machine may reach it: use 127.0.0.1 or [::1], and a tunnel from elsewhere")
 	case errors.Is(err, httpgate.ErrNotBoth):
-		return nil, withHint(usageError(err), "at another address, a browser would look for the page where somebody else may listen: use 127.0.0.1, which is both")
+		return nil, cli.WithHint(cli.UsageError(err), "at another address, a browser would look for the page where somebody else may listen: use 127.0.0.1, which is both")
 	case err != nil:
-		return nil, usageError(err)
+		return nil, cli.UsageError(err)
 	}
 	return l, nil
 }
 
 // announceHTTP prints a link to a person. A log gets the bare address: others may read it,
 // and nobody else needs to know the name that the page has this time.
-func (a *app) announceHTTP(w *httpSide) {
-	if isTerminal(a.err) {
-		fmt.Fprintf(bare(a.err), "sandgate: web page   %s\n", w.server.Link()) // whole, to be clicked
-		fmt.Fprintf(a.err, "sandgate:            this link works once, within %.0f minutes; `sandgate approve --web` prints another\n", httpgate.TicketTime.Minutes())
+func announceHTTP(a *cli.App, w *httpSide) {
+	if cli.IsTerminal(a.Err) {
+		fmt.Fprintf(cli.Bare(a.Err), "sandgate: web page   %s\n", w.server.Link()) // whole, to be clicked
+		fmt.Fprintf(a.Err, "sandgate:            this link works once, within %.0f minutes; `sandgate approve --web` prints another\n", httpgate.TicketTime.Minutes())
 		return
 	}
-	fmt.Fprintf(a.err, "sandgate: web page   on %s (`sandgate approve --web` prints a link that opens it)\n", w.status.Address)
+	fmt.Fprintf(a.Err, "sandgate: web page   on %s (`sandgate approve --web` prints a link that opens it)\n", w.status.Address)
 }
 
 // printLink asks the running supervisor for a link to its page.
-func (a *app) printLink(ctx context.Context, socket string) error {
-	p, err := client.DialApprover(ctx, socket, client.WithProgram("sandgate approve", version))
+func printLink(a *cli.App, ctx context.Context, socket string) error {
+	p, err := client.DialApprover(ctx, socket, client.WithProgram("sandgate approve", a.Version))
 	if err != nil {
-		return wireStatus(err)
+		return cli.WireStatus(err)
 	}
 	defer p.Close()
 	st, err := p.Status(ctx)
 	if err != nil {
-		return wireStatus(err)
+		return cli.WireStatus(err)
 	}
 	if st.HTTP == nil {
-		return withHint(withStatus(exitInternal, errors.New("the supervisor serves no web page")),
+		return cli.WithHint(cli.WithStatus(cli.ExitInternal, errors.New("the supervisor serves no web page")),
 			"start it with `sandgate serve --http 127.0.0.1:8642`, or set http.listen")
 	}
 	link, err := httpgate.NewLink(ctx, st.HTTP.Address, st.HTTP.TokenFile)
 	if err != nil {
-		return withStatus(exitInternal, err)
+		return cli.WithStatus(cli.ExitInternal, err)
 	}
-	fmt.Fprintln(bare(a.out), link)
+	fmt.Fprintln(cli.Bare(a.Out), link)
 	return nil
 }

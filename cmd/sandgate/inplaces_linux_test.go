@@ -62,7 +62,7 @@ func TestDoctorAndRunAgree(t *testing.T) {
 				t.Errorf("found %q, want %q", r.Found, want)
 			}
 			var said strings.Builder
-			if err := newApp(nil, &said, io.Discard).printReport(r, false); err != nil {
+			if err := printReport(newApp(nil, &said, io.Discard), r, false); err != nil {
 				t.Fatal(err)
 			}
 			_, verdict, _ := strings.Cut(said.String(), "\n\n")

@@ -20,6 +20,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/statedir"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -36,7 +37,7 @@ type learnFlags struct {
 	tries        int
 }
 
-func newLearnCmd(a *app) *cobra.Command {
+func newLearnCmd(a *cli.App) *cobra.Command {
 	var f learnFlags
 	c := &cobra.Command{
 		Use:   "learn [flags] -- COMMAND [ARG...]",
@@ -66,16 +67,16 @@ Exit status: 0 if the configuration is proven, or of a session; 1 if it is not.`
 		RunE: func(c *cobra.Command, argv []string) error {
 			switch {
 			case f.session != "" && len(argv) > 0:
-				return usageError(errors.New("learn: a command or --session, not both"))
+				return cli.UsageError(errors.New("learn: a command or --session, not both"))
 			case f.session != "":
-				return a.learnSession(c.Context(), f)
+				return learnSession(a, c.Context(), f)
 			case len(argv) == 0:
-				return withHint(usageError(errors.New("learn: there is no command")), "sandgate learn -- COMMAND")
+				return cli.WithHint(cli.UsageError(errors.New("learn: there is no command")), "sandgate learn -- COMMAND")
 			}
-			if err := inUTF8(argv); err != nil {
+			if err := cli.InUTF8(argv); err != nil {
 				return err
 			}
-			return a.learn(c.Context(), f, argv)
+			return learn(a, c.Context(), f, argv)
 		},
 	}
 	fs := c.Flags()
@@ -139,7 +140,7 @@ type refusal struct {
 
 // A learner runs a command again and again.
 type learner struct {
-	*app
+	*cli.App
 	learnFlags
 	argv  []string
 	cfg   *config.Config
@@ -150,21 +151,21 @@ type learner struct {
 	steadyOutput, steadyChanges bool
 }
 
-func (a *app) learn(ctx context.Context, f learnFlags, argv []string) error {
+func learn(a *cli.App, ctx context.Context, f learnFlags, argv []string) error {
 	f.box.mode, f.box.unrecorded = string(approval.ApproveAll), true
-	cfg, err := a.runConfig(f.box)
+	cfg, err := runConfig(a, f.box)
 	if err != nil {
 		return err
 	}
 	for flag, file := range map[string]string{"--write": f.write, "--merge": f.merge} {
 		if file != "" && callsMayWrite(cfg, file) {
-			return withHint(usageError(fmt.Errorf("learn: %s: %s lies where calls may write: one could change what it allows before it is used", flag, file)),
+			return cli.WithHint(cli.UsageError(fmt.Errorf("learn: %s: %s lies where calls may write: one could change what it allows before it is used", flag, file)),
 				"name a file in a directory that no call may write, such as the one above the workspace")
 		}
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	l := &learner{app: a, learnFlags: f, argv: argv, cfg: cfg}
+	l := &learner{App: a, learnFlags: f, argv: argv, cfg: cfg}
 	var before fragment
 	if f.merge != "" {
 		if before, err = readFragment(f.merge); err != nil {
@@ -243,14 +244,14 @@ func (l *learner) widen(ctx context.Context) (f fragment, refused []refusal, err
 		for _, dir := range in {
 			what = append(what, "read all of "+dir)
 		}
-		l.say("status %d, %s", l.first.Status, cmp.Or(prefixed("refused: ", listed(what)), "refused nothing that could be proposed"))
+		l.say("status %d, %s", l.first.Status, cmp.Or(prefixed("refused: ", cli.FirstFew(what)), "refused nothing that could be proposed"))
 		if len(what) == 0 || round == maxRounds || l.ran >= l.tries {
 			break
 		}
 		if !l.yes {
 			question := "sandgate: let the next try have it? " + approval.EscapeLine(strings.Join(what, ", "))
 			if err := confirm("learn", question, "--yes lets each try have what the one before was refused"); err != nil {
-				l.complain(err)
+				l.App.Complain(err)
 				for _, r := range l.first.Refused {
 					if slices.Contains(what, r.Subject) {
 						refused = append(refused, refusal{Subject: r.Subject, Why: "nobody let a try have it"})
@@ -267,7 +268,7 @@ func (l *learner) widen(ctx context.Context) (f fragment, refused []refusal, err
 	again, err := l.try(ctx, f)
 	l.steadyOutput, l.steadyChanges = again.Output == l.first.Output, again.changed == l.first.changed
 	if err == nil && again.Status != l.first.Status {
-		err = withStatus(exitFound, fmt.Errorf("learn: the command ends with status %d, and under the same with %d: nothing can be learnt from it", l.first.Status, again.Status))
+		err = cli.WithStatus(cli.ExitFound, fmt.Errorf("learn: the command ends with status %d, and under the same with %d: nothing can be learnt from it", l.first.Status, again.Status))
 	}
 	return f, refused, err
 }
@@ -352,7 +353,7 @@ func (l *learner) shed(ctx context.Context, f fragment, parts []part) (fragment,
 		return f, err
 	}
 	how := l.differs(got)
-	l.say("%s: %s", listed(what), cmp.Or(how, "as before"))
+	l.say("%s: %s", cli.FirstFew(what), cmp.Or(how, "as before"))
 	switch {
 	case how == "":
 		return less, nil
@@ -497,13 +498,13 @@ func (l *learner) hostParts(f fragment) (parts []part) {
 }
 
 func (l *learner) say(format string, args ...any) {
-	fmt.Fprintf(l.err, "sandgate: try %d: %s\n", l.ran, approval.EscapeLine(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(l.Err, "sandgate: try %d: %s\n", l.ran, approval.EscapeLine(fmt.Sprintf(format, args...)))
 }
 
 // try runs the command under a fragment, in a draft of its own.
 func (l *learner) try(ctx context.Context, f fragment) (t tried, err error) {
 	l.ran++
-	cfg, err := quiet(l.app).runConfig(l.box)
+	cfg, err := runConfig(quiet(l.App), l.box)
 	if err != nil {
 		return t, err
 	}
@@ -534,11 +535,11 @@ func (l *learner) try(ctx context.Context, f fragment) (t tried, err error) {
 	// Outside of every sandbox, like drafts.
 	files, err := os.MkdirTemp(at, "learn-")
 	if err != nil {
-		return t, withStatus(exitInternal, err)
+		return t, cli.WithStatus(cli.ExitInternal, err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(files)) }()
 	if err := os.WriteFile(filepath.Join(files, fragmentFile), []byte(f.text()), 0o600); err != nil {
-		return t, withStatus(exitInternal, err)
+		return t, cli.WithStatus(cli.ExitInternal, err)
 	}
 	if t, err = l.start(ctx, cfg, l.tryArgs(files, d), files, d); err == nil && !l.inPlace {
 		t.changed, err = changedIn(d, cfg)
@@ -552,7 +553,7 @@ func triesDir() (string, error) {
 	if err == nil {
 		dir = filepath.Join(dir, "tries")
 		if err = os.MkdirAll(dir, 0o700); err != nil {
-			err = withStatus(exitInternal, err)
+			err = cli.WithStatus(cli.ExitInternal, err)
 		}
 	}
 	for _, d := range changes.Drafts(dir) {
@@ -618,7 +619,7 @@ func (l *learner) start(ctx context.Context, cfg *config.Config, args []string, 
 		err = c.Start()
 	}
 	if err != nil {
-		return t, withHint(withStatus(exitUnavailable, fmt.Errorf("learn: %s", approval.EscapeLine(err.Error()))), "--in-place runs it in the workspace itself, which it then changes")
+		return t, cli.WithHint(cli.WithStatus(cli.ExitUnavailable, fmt.Errorf("learn: %s", approval.EscapeLine(err.Error()))), "--in-place runs it in the workspace itself, which it then changes")
 	}
 	if copied != "" && l.ran == 1 {
 		l.say("%s, and so does each one", copied)
@@ -627,7 +628,7 @@ func (l *learner) start(ctx context.Context, cfg *config.Config, args []string, 
 	failed := c.Wait()
 	stop()
 	if ctx.Err() != nil {
-		return t, withStatus(exitInternal, errors.New("learn: it was interrupted; the workspace is as it was"))
+		return t, cli.WithStatus(cli.ExitInternal, errors.New("learn: it was interrupted; the workspace is as it was"))
 	}
 	b, err := os.ReadFile(filepath.Join(files, triedFile))
 	if err == nil {
@@ -635,16 +636,16 @@ func (l *learner) start(ctx context.Context, cfg *config.Config, args []string, 
 		l.asked.try(t.Connections)
 		return t, err
 	}
-	_, _ = l.err.Write(said.Bytes())
-	code := exitInternal
+	_, _ = l.Err.Write(said.Bytes())
+	code := cli.ExitInternal
 	if exit := (*exec.ExitError)(nil); errors.As(failed, &exit) && exit.ExitCode() > 0 {
 		code = exit.ExitCode()
 	}
-	return t, withStatus(code, errors.New("learn: the command could not be run in the sandbox"))
+	return t, cli.WithStatus(code, errors.New("learn: the command could not be run in the sandbox"))
 }
 
 // quiet is an app that says nothing of its own.
-func quiet(a *app) *app { return newApp(a.in, a.out, new(bytes.Buffer)) }
+func quiet(a *cli.App) *cli.App { return newApp(a.In, a.Out, new(bytes.Buffer)) }
 
 // end prints what was learnt.
 func (l *learner) end(out learnt) error {
@@ -657,19 +658,19 @@ func (l *learner) end(out learnt) error {
 		return err
 	}
 	if l.asJSON {
-		err = l.writeJSON(out)
+		err = cli.PrintJSON(l.Out, out)
 	} else {
 		err = l.print(out)
 	}
 	if err == nil && !out.Proven && l.session == "" {
-		return withStatus(exitFound, nil)
+		return cli.WithStatus(cli.ExitFound, nil)
 	}
 	return err
 }
 
 // diff is in what programs' profile differs from the one in use.
 func (l *learner) diff(text string) ([]sandboxprofile.Change, error) {
-	now, err := quiet(l.app).loadConfig(l.box.config, strings.Join(l.box.workspaces[:min(len(l.box.workspaces), 1)], ""))
+	now, err := loadTold(quiet(l.App), l.box.config, strings.Join(l.box.workspaces[:min(len(l.box.workspaces), 1)], ""))
 	if err != nil {
 		return nil, err
 	}
@@ -711,21 +712,21 @@ func (l *learner) print(out learnt) error {
 	if n > maxDiffLines {
 		fmt.Fprintf(&b, "#   and %d more: `sandgate config diff` and --json have them all\n", n-maxDiffLines)
 	}
-	_, err := l.out.Write([]byte(b.String()))
-	printConnections(l.err, out.Connections, out.Tries)
+	_, err := l.Out.Write([]byte(b.String()))
+	printConnections(l.Err, out.Connections, out.Tries)
 	for _, r := range out.Refused {
-		fmt.Fprintf(l.err, "sandgate: refused, and not proposed: %s\n", approval.EscapeLine(join(": ", r.Subject, r.Why)))
+		fmt.Fprintf(l.Err, "sandgate: refused, and not proposed: %s\n", approval.EscapeLine(cli.Join(": ", r.Subject, r.Why)))
 	}
 	for line := range strings.Lines(out.Said) {
-		fmt.Fprintf(l.err, "sandgate: it said: %s\n", approval.EscapeLine(strings.TrimRight(line, "\r\n")))
+		fmt.Fprintf(l.Err, "sandgate: it said: %s\n", approval.EscapeLine(strings.TrimRight(line, "\r\n")))
 	}
 	if len(l.first.Namesakes) > 0 {
-		fmt.Fprintf(l.err, "sandgate: note: under this, %s\n", approval.EscapeLine(listed(l.first.Namesakes)))
+		fmt.Fprintf(l.Err, "sandgate: note: under this, %s\n", approval.EscapeLine(cli.FirstFew(l.first.Namesakes)))
 	}
 	if out.Proven {
-		fmt.Fprintf(l.err, "sandgate: proven: the last of %d tries ran under this, and ended as with everything\n", out.Tries)
+		fmt.Fprintf(l.Err, "sandgate: proven: the last of %d tries ran under this, and ended as with everything\n", out.Tries)
 	} else {
-		fmt.Fprintf(l.err, "sandgate: not proven: %s\n", approval.EscapeLine(out.Why))
+		fmt.Fprintf(l.Err, "sandgate: not proven: %s\n", approval.EscapeLine(out.Why))
 	}
 	return err
 }
@@ -754,7 +755,7 @@ func (f learnFlags) writeFragment(text string) error {
 		err = createFile(f.write, []byte(text))
 	}
 	if err != nil {
-		return withHint(usageError(fmt.Errorf("learn: --write: %w", err)), "name a new file, or add to what is there with --merge too")
+		return cli.WithHint(cli.UsageError(fmt.Errorf("learn: --write: %w", err)), "name a new file, or add to what is there with --merge too")
 	}
 	return nil
 }
@@ -763,7 +764,7 @@ func (f learnFlags) writeFragment(text string) error {
 func readFragment(file string) (fragment, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
-		return fragment{}, usageError(fmt.Errorf("learn: --merge: %w", err))
+		return fragment{}, cli.UsageError(fmt.Errorf("learn: --merge: %w", err))
 	}
 	cfg, err := parseFragment(file, b)
 	if err != nil {
@@ -785,7 +786,7 @@ func parseFragment(name string, text []byte) (*config.Config, error) {
 	}
 	cfg, err := config.Parse(text, name, env)
 	if err != nil {
-		return nil, usageError(err)
+		return nil, cli.UsageError(err)
 	}
 	return cfg, nil
 }

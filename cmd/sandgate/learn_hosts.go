@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/egress"
 )
 
@@ -115,9 +116,9 @@ func printConnections(out io.Writer, list []connection, tries int) {
 		if c.Reason != "" {
 			text += ": " + c.Reason
 		}
-		fmt.Fprintf(out, "sandgate: %s (%d of %s)\n", approval.EscapeLine(text), c.Tries, plural(tries, "try", "tries"))
+		fmt.Fprintf(out, "sandgate: %s (%d of %s)\n", approval.EscapeLine(text), c.Tries, cli.Plural(tries, "try", "tries"))
 	}
 	if n := len(list) - maxToldHosts; n > 0 {
-		fmt.Fprintf(out, "sandgate: and %s more: --json has them\n", plural(n, "host", "hosts"))
+		fmt.Fprintf(out, "sandgate: and %s more: --json has them\n", cli.Plural(n, "host", "hosts"))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/supervisor/history"
@@ -20,12 +21,12 @@ import (
 // learnSession proposes what people allowed a session, beside what is in use. What it was
 // refused without a question is named, and proposed only if the person says so: an agent
 // chooses by itself what it is refused.
-func (a *app) learnSession(_ context.Context, f learnFlags) error {
-	cfg, err := a.loadConfig(f.box.config, "")
+func learnSession(a *cli.App, _ context.Context, f learnFlags) error {
+	cfg, err := loadTold(a, f.box.config, "")
 	if err != nil {
 		return err
 	}
-	l := &learner{app: a, learnFlags: f, cfg: cfg}
+	l := &learner{App: a, learnFlags: f, cfg: cfg}
 	s, err := l.readSession()
 	if err != nil {
 		return err
@@ -102,7 +103,7 @@ func (l *learner) readSession() (s seen, err error) {
 		case errors.As(err, &bad):
 			continue // verify tells about bad lines
 		case err != nil:
-			return s, withHint(withStatus(exitInternal, err), "no call was logged there yet; name another log with --log")
+			return s, cli.WithHint(cli.WithStatus(cli.ExitInternal, err), "no call was logged there yet; name another log with --log")
 		}
 		entries++
 		switch e.Kind {
@@ -129,7 +130,7 @@ func (l *learner) readSession() (s seen, err error) {
 		}
 	}
 	if entries == 0 {
-		return s, withHint(withStatus(exitFound, fmt.Errorf("learn: the log has nothing of the session %q", l.session)), "`sandgate audit query --json` names sessions")
+		return s, cli.WithHint(cli.WithStatus(cli.ExitFound, fmt.Errorf("learn: the log has nothing of the session %q", l.session)), "`sandgate audit query --json` names sessions")
 	}
 	return s, nil
 }
@@ -191,7 +192,7 @@ func (l *learner) sessionRules() (rules []fragmentRule, err error) {
 	}
 	survey, err := sc.Rules.Suggest(history.Decisions(audit.Query(log, audit.Filter{Session: l.session, Kinds: []audit.Kind{audit.KindDecision}})), 1)
 	if err != nil {
-		return nil, withStatus(exitInternal, err)
+		return nil, cli.WithStatus(cli.ExitInternal, err)
 	}
 	for _, g := range survey.Suggestions {
 		if strings.TrimSpace(g.Rule.Pattern) != "" {

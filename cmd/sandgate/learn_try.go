@@ -21,6 +21,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/profiles"
 	"github.com/sandgate/sandgate/profiles/toolchains"
@@ -30,13 +31,13 @@ import (
 )
 
 // newLearnTryCmd is one try of `learn`, in its draft.
-func newLearnTryCmd(a *app) *cobra.Command {
+func newLearnTryCmd(a *cli.App) *cobra.Command {
 	var f runFlags
 	var files string
 	c := &cobra.Command{
 		Use: "learn-try --files DIRECTORY -- COMMAND [ARG...]", Short: "Carry out one try of `sandgate learn`", Args: cobra.MinimumNArgs(1), Hidden: true,
 		Example: "  sandgate learn-try --files /tmp/try -- true",
-		RunE:    func(c *cobra.Command, argv []string) error { return a.learnTry(c, f, files, argv) },
+		RunE:    func(c *cobra.Command, argv []string) error { return learnTry(a, c, f, files, argv) },
 	}
 	fs := c.Flags()
 	fs.SetInterspersed(false)
@@ -49,7 +50,7 @@ func newLearnTryCmd(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) learnTry(c *cobra.Command, f runFlags, files string, argv []string) error {
+func learnTry(a *cli.App, c *cobra.Command, f runFlags, files string, argv []string) error {
 	f.mode, f.unrecorded = string(approval.ApproveAll), true
 	ctx, draft := c.Context(), &changes.Draft{}
 	if f.draftOf != "" {
@@ -58,13 +59,13 @@ func (a *app) learnTry(c *cobra.Command, f runFlags, files string, argv []string
 			return err
 		}
 	}
-	cfg, err := a.runConfig(f)
+	cfg, err := runConfig(a, f)
 	if err != nil {
 		return err
 	}
 	text, err := os.ReadFile(filepath.Join(files, fragmentFile))
 	if err != nil {
-		return withStatus(exitInternal, err)
+		return cli.WithStatus(cli.ExitInternal, err)
 	}
 	part, err := parseFragment(fragmentFile, text)
 	if err != nil {
@@ -81,7 +82,7 @@ func (a *app) learnTry(c *cobra.Command, f runFlags, files string, argv []string
 	var out printed
 	var reached connections
 	f.connected = reached.add
-	result, d, err := newApp(strings.NewReader(""), &out, io.Discard).runUnder(ctx, cfg, "sandgate learn", f, false, argv)
+	result, d, err := runUnder(newApp(strings.NewReader(""), &out, io.Discard), ctx, cfg, "sandgate learn", f, false, argv)
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func (a *app) learnTry(c *cobra.Command, f runFlags, files string, argv []string
 		t.Refused = append(t.Refused, variablesRefused(argv, d, cfg)...)
 		t.Refused = append(t.Refused, loopbackRefused(argv)...)
 	}
-	if outside := programOutside(argv[0]); result.ExitCode == exitNotFound && len(result.Content) > 0 && outside != "" {
+	if outside := programOutside(argv[0]); result.ExitCode == cli.ExitNotFound && len(result.Content) > 0 && outside != "" {
 		r := refusal{Subject: "execute " + outside, Why: "it cannot be shown"}
 		for _, n := range needsToShow(d, outside) {
 			r.propose(n, d, cfg)
@@ -124,7 +125,7 @@ func (a *app) learnTry(c *cobra.Command, f runFlags, files string, argv []string
 		err = os.WriteFile(filepath.Join(files, triedFile), b, 0o600)
 	}
 	if err != nil {
-		return withStatus(exitInternal, err)
+		return cli.WithStatus(cli.ExitInternal, err)
 	}
 	return nil
 }

@@ -19,5 +19,5 @@ func main() {
 	initbin.RunIfInit()
 	debug.SetGCPercent(patientGC)
 	assemble.FindHome()
-	os.Exit(newApp(os.Stdin, os.Stdout, os.Stderr).run(os.Args[1:]))
+	os.Exit(run(newApp(os.Stdin, os.Stdout, os.Stderr), os.Args[1:]))
 }

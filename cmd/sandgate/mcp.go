@@ -16,10 +16,11 @@ import (
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/protocol"
 )
 
-func newMCPCmd(a *app) *cobra.Command {
+func newMCPCmd(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "mcp",
 		Short: "Serve MCP clients, and confine MCP servers",
@@ -33,7 +34,7 @@ type mcpServeFlags struct {
 	review                                           bool
 }
 
-func newMCPServeCmd(a *app) *cobra.Command {
+func newMCPServeCmd(a *cli.App) *cobra.Command {
 	var f mcpServeFlags
 	c := &cobra.Command{
 		Use:   "serve",
@@ -55,7 +56,7 @@ Otherwise it ends with its input, and every call that it had made then is cancel
 		Args:    cobra.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error {
 			if f.tokenFile != "" && f.http == "" {
-				return withHint(usageError(errors.New("--token-file is for --http")), "add --http 127.0.0.1:8643")
+				return cli.WithHint(cli.UsageError(errors.New("--token-file is for --http")), "add --http 127.0.0.1:8643")
 			}
 			return nil
 		},
@@ -63,9 +64,9 @@ Otherwise it ends with its input, and every call that it had made then is cancel
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
 			if f.config != "" {
-				return a.mcpServeAlone(ctx, f)
+				return mcpServeAlone(a, ctx, f)
 			}
-			return a.mcpServe(ctx, f)
+			return mcpServe(a, ctx, f)
 		},
 	}
 	fs := c.Flags()
@@ -81,13 +82,13 @@ Otherwise it ends with its input, and every call that it had made then is cancel
 
 // mcpServeAlone is mcpServe with a supervisor in this process. It is reached over its
 // socket like any other, so that there is one way in.
-func (a *app) mcpServeAlone(ctx context.Context, f mcpServeFlags) (err error) {
+func mcpServeAlone(a *cli.App, ctx context.Context, f mcpServeFlags) (err error) {
 	cfg, err := loadConfig(f.config, "")
 	if err != nil {
 		return err
 	}
-	faults := a.faults(warnings())
-	x, err := a.setUp(cfg, assemble.Options{Version: version, TryBackend: true, Faults: faults, Begin: a.newReviewer(cfg, serveFlags{config: f.config}).begin}, serveFlags{socket: f.socket, operator: f.operator})
+	faults := faults(a, warnings())
+	x, err := setUp(a, cfg, assemble.Options{Version: a.Version, TryBackend: true, Faults: faults, Begin: newReviewer(a, cfg, serveFlags{config: f.config}).begin}, serveFlags{socket: f.socket, operator: f.operator})
 	if err != nil {
 		return err
 	}
@@ -95,62 +96,62 @@ func (a *app) mcpServeAlone(ctx context.Context, f mcpServeFlags) (err error) {
 	f.socket, f.operator = x.sockets.agent.Addr().String(), x.sockets.operator.Addr().String()
 	ctx, cancel := context.WithCancel(ctx)
 	served := make(chan error, 1)
-	go func() { served <- a.serveUntil(ctx, cfg, x.Running, x.sockets, x.web, faults) }()
+	go func() { served <- serveUntil(a, ctx, cfg, x.Running, x.sockets, x.web, faults) }()
 	defer func() {
 		cancel()
 		err = errors.Join(err, <-served)
 	}()
-	return a.mcpServe(ctx, f)
+	return mcpServe(a, ctx, f)
 }
 
-func (a *app) mcpServe(ctx context.Context, f mcpServeFlags) error {
+func mcpServe(a *cli.App, ctx context.Context, f mcpServeFlags) error {
 	// A client shows its user what a server says that ends at once, and hides what it
 	// answers later.
-	agent, err := client.DialAgent(ctx, f.socket, client.WithProgram("sandgate mcp serve", version))
+	agent, err := client.DialAgent(ctx, f.socket, client.WithProgram("sandgate mcp serve", a.Version))
 	if err != nil {
-		return wireStatus(err)
+		return cli.WireStatus(err)
 	}
 	agent.Close()
 	cfg := mcp.Config{
-		Version: version, Agent: f.agent,
+		Version: a.Version, Agent: f.agent,
 		Open: func(name string) mcp.Backend {
-			return mcp.Supervisor(f.socket, protocol.SessionOpen{Agent: name, Review: f.review}, version)
+			return mcp.Supervisor(f.socket, protocol.SessionOpen{Agent: name, Review: f.review}, a.Version)
 		},
 		Operator: func(ctx context.Context) (*client.Approver, error) {
-			return client.DialApprover(ctx, f.operator, client.WithProgram("sandgate mcp serve", version))
+			return client.DialApprover(ctx, f.operator, client.WithProgram("sandgate mcp serve", a.Version))
 		},
 	}
 	if f.http != "" {
-		return a.mcpServeHTTP(ctx, f, cfg)
+		return mcpServeHTTP(a, ctx, f, cfg)
 	}
-	err = mcp.ServeStdio(ctx, cfg, a.in, bare(a.out))
+	err = mcp.ServeStdio(ctx, cfg, a.In, cli.Bare(a.Out))
 	if err != nil {
-		return withStatus(exitInternal, err)
+		return cli.WithStatus(cli.ExitInternal, err)
 	}
 	return nil
 }
 
 // mcpServeHTTP has a token of its own: that of the page would let an agent decide.
-func (a *app) mcpServeHTTP(ctx context.Context, f mcpServeFlags, cfg mcp.Config) error {
+func mcpServeHTTP(a *cli.App, ctx context.Context, f mcpServeFlags, cfg mcp.Config) error {
 	file := f.tokenFile
 	if file == "" {
 		log, err := audit.DefaultPath()
 		if err != nil {
-			return withStatus(exitInternal, err)
+			return cli.WithStatus(cli.ExitInternal, err)
 		}
 		file = filepath.Join(filepath.Dir(log), "mcp-token")
 	}
 	token, err := httpgate.Token(file)
 	if err != nil {
-		return withStatus(exitInternal, err)
+		return cli.WithStatus(cli.ExitInternal, err)
 	}
 	l, err := listenLoopback(f.http)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.err, "sandgate: MCP        http://%s%s\nsandgate: token      %s\n", l.Addr(), mcp.HTTPPath, file)
+	fmt.Fprintf(a.Err, "sandgate: MCP        http://%s%s\nsandgate: token      %s\n", l.Addr(), mcp.HTTPPath, file)
 	if err := mcp.ServeHTTP(ctx, cfg, l, token); err != nil {
-		return withStatus(exitInternal, err)
+		return cli.WithStatus(cli.ExitInternal, err)
 	}
 	return nil
 }

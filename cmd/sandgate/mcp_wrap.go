@@ -15,6 +15,7 @@ import (
 	"github.com/sandgate/sandgate/adapters/mcp"
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	toolsmcp "github.com/sandgate/sandgate/tools/mcp"
@@ -26,7 +27,7 @@ type mcpWrapFlags struct {
 	allow, deny                     []string
 }
 
-func newMCPWrapCmd(a *app) *cobra.Command {
+func newMCPWrapCmd(a *cli.App) *cobra.Command {
 	var f mcpWrapFlags
 	c := &cobra.Command{
 		Use:   "wrap [flags] -- COMMAND [ARG...]",
@@ -50,7 +51,7 @@ what a server asks of its client is refused.`,
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
-			return a.mcpWrap(ctx, f, argv)
+			return mcpWrap(a, ctx, f, argv)
 		},
 	}
 	fs := c.Flags()
@@ -75,58 +76,58 @@ what a server asks of its client is refused.`,
 	return c
 }
 
-func (a *app) mcpWrap(ctx context.Context, f mcpWrapFlags, argv []string) (err error) {
+func mcpWrap(a *cli.App, ctx context.Context, f mcpWrapFlags, argv []string) (err error) {
 	cfg, server, err := f.configuration(argv)
 	if err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp("", "sandgate-wrap-") // mode 0700: nobody else is this supervisor's agent
 	if err != nil {
-		return withStatus(exitInternal, err)
+		return cli.WithStatus(cli.ExitInternal, err)
 	}
 	defer os.RemoveAll(dir)
-	sockets, err := a.listenToWrap(f, filepath.Join(dir, "agent.sock"))
+	sockets, err := listenToWrap(a, f, filepath.Join(dir, "agent.sock"))
 	if err != nil {
 		return err
 	}
 	defer sockets.close()
 	startThreads(standbyThreads)
-	faults := a.faults(warnings())
-	a.settleKeeps(assemble.WritableRoots(cfg))
-	r, err := assemble.Start(cfg, assemble.Options{Version: version, Mode: approval.Mode(f.mode), Backend: f.backend, TryBackend: true, Faults: faults})
+	faults := faults(a, warnings())
+	settleKeeps(a, assemble.WritableRoots(cfg))
+	r, err := assemble.Start(cfg, assemble.Options{Version: a.Version, Mode: approval.Mode(f.mode), Backend: f.backend, TryBackend: true, Faults: faults})
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	a.reportRecovery(r)
-	a.announce(r, sockets, nil)
+	reportRecovery(a, r)
+	announce(a, r, sockets, nil)
 	ctx, cancel := context.WithCancel(ctx)
 	served := make(chan error, 1)
-	go func() { served <- a.serveUntil(ctx, cfg, r, sockets, nil, faults) }()
+	go func() { served <- serveUntil(a, ctx, cfg, r, sockets, nil, faults) }()
 	defer func() {
 		cancel()
 		err = errors.Join(err, <-served)
 	}()
 	err = mcp.ServeStdio(ctx, mcp.Config{
-		Version: version, Agent: f.agent,
+		Version: a.Version, Agent: f.agent,
 		Open: func(name string) mcp.Backend {
-			return mcp.Wrapped(sockets.agent.Addr().String(), name, version, server)
+			return mcp.Wrapped(sockets.agent.Addr().String(), name, a.Version, server)
 		},
-	}, a.in, bare(a.out))
+	}, a.In, cli.Bare(a.Out))
 	if err != nil {
-		return withStatus(exitInternal, err)
+		return cli.WithStatus(cli.ExitInternal, err)
 	}
 	return nil
 }
 
 // listenToWrap makes the sockets. Where another supervisor answers operators already,
 // ours is beside it.
-func (a *app) listenToWrap(f mcpWrapFlags, agent string) (*sockets, error) {
-	s, err := a.listenBoth(serveFlags{socket: agent, operator: f.operator})
+func listenToWrap(a *cli.App, f mcpWrapFlags, agent string) (*sockets, error) {
+	s, err := listenBoth(a, serveFlags{socket: agent, operator: f.operator})
 	if f.operator != "" || !errors.Is(err, unixsock.ErrInUse) {
 		return s, err
 	}
-	return a.listenBoth(serveFlags{socket: agent, operator: besideOperator()})
+	return listenBoth(a, serveFlags{socket: agent, operator: besideOperator()})
 }
 
 func besideOperator() string {
@@ -143,11 +144,11 @@ func (f mcpWrapFlags) configuration(argv []string) (*config.Config, string, erro
 		return nil, "", err
 	}
 	if f.mode != "" && !isMode(f.mode) {
-		return nil, "", withHint(usageError(fmt.Errorf("--mode %q is not a mode", f.mode)), "use interactive, approve_all or strict")
+		return nil, "", cli.WithHint(cli.UsageError(fmt.Errorf("--mode %q is not a mode", f.mode)), "use interactive, approve_all or strict")
 	}
 	s, err := f.server(argv)
 	if err != nil {
-		return nil, "", usageError(err)
+		return nil, "", cli.UsageError(err)
 	}
 	cfg, err := loadConfig(f.config, "")
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 )
 
 // TestPageAndTheOtherLoopback: a browser that looks names below localhost up by itself, as
@@ -37,8 +39,8 @@ func otherLoopbackIsOurs(t *testing.T, b *browser, shown string) {
 		_, port, _ := net.SplitHostPort(taken)
 		var errs bytes.Buffer
 		dir := t.TempDir()
-		code := newApp(strings.NewReader(""), &bytes.Buffer{}, &errs).run([]string{"serve", "--socket", dir + "/a", "--operator-socket", dir + "/o", "--http", "127.0.0.1:" + port})
-		if code != exitInternal || !strings.Contains(errs.String(), "address already in use") || !strings.Contains(errs.String(), "choose another port") {
+		code := run(newApp(strings.NewReader(""), &bytes.Buffer{}, &errs), []string{"serve", "--socket", dir + "/a", "--operator-socket", dir + "/o", "--http", "127.0.0.1:" + port})
+		if code != cli.ExitInternal || !strings.Contains(errs.String(), "address already in use") || !strings.Contains(errs.String(), "choose another port") {
 			t.Errorf("beside %s: exit %d: %s", taken, code, errs.String())
 		}
 	}

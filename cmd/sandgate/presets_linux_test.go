@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 )
 
 // A presetTool is a program that has to work inside with its preset, and where it
@@ -58,13 +60,13 @@ func TestPresetsRunTheirToolchains(t *testing.T) {
 				t.Skipf("not tried: no %s here", c.program)
 			}
 			status, out, errs := c.run(t, "[system, "+c.preset+"]", version)
-			if status != exitOK || !strings.Contains(out, c.want) {
+			if status != cli.ExitOK || !strings.Contains(out, c.want) {
 				t.Fatalf("%s: exit status %d\n%s%s", found, status, out, errs)
 			}
 			if !c.needsPreset(found) {
 				return
 			}
-			if status, out, _ := c.run(t, "[system]", version); status == exitOK || strings.Contains(out, c.want) {
+			if status, out, _ := c.run(t, "[system]", version); status == cli.ExitOK || strings.Contains(out, c.want) {
 				t.Errorf("%s works without the preset: %q", found, out)
 			}
 		})
@@ -134,6 +136,6 @@ func (c presetTool) run(t *testing.T, presets, version string) (status int, out,
 	t.Chdir(ws)
 	var stdout, stderr bytes.Buffer
 	args := append([]string{"run", "--config", config, "--"}, c.command...)
-	status = newApp(strings.NewReader(""), &stdout, &stderr).run(args)
+	status = run(newApp(strings.NewReader(""), &stdout, &stderr), args)
 	return status, stdout.String(), stderr.String()
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/profiles"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/sandboxprofile/bwrap"
@@ -20,7 +21,7 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile/seccomp"
 )
 
-func newProfileCmd(a *app) *cobra.Command {
+func newProfileCmd(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "profile",
 		Short: "Show what sandboxes may reach, and what that compiles to",
@@ -44,7 +45,7 @@ type shippedEntry struct {
 	Reason string `json:"reason"`
 }
 
-func newProfileListCmd(a *app) *cobra.Command {
+func newProfileListCmd(a *cli.App) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "list",
@@ -57,9 +58,9 @@ func newProfileListCmd(a *app) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return printJSON(a.out, entries)
+				return cli.PrintJSON(a.Out, entries)
 			}
-			w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+			w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 			for _, e := range entries {
 				fmt.Fprintf(w, "%s\t%s\t%s\n", e.Kind, e.Name, e.Reason)
 			}
@@ -91,7 +92,7 @@ func shippedEntries() ([]shippedEntry, error) {
 		shippedEntry{"patterns", "hide", "What may not even be read, at any depth."}), nil
 }
 
-func newProfileShowCmd(a *app) *cobra.Command {
+func newProfileShowCmd(a *cli.App) *cobra.Command {
 	var asJSON, asYAML bool
 	var roots []string
 	var as string
@@ -105,16 +106,16 @@ is what the copy is called, and has to be the name of its file without .yaml.`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if asYAML {
-				return printSource(a.out, args[0], cmp.Or(as, args[0]))
+				return printSource(a.Out, args[0], cmp.Or(as, args[0]))
 			}
 			v, err := shippedByName(args[0], roots)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return printJSON(a.out, v)
+				return cli.PrintJSON(a.Out, v)
 			}
-			return printShipped(a.out, v)
+			return printShipped(a.Out, v)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -128,7 +129,7 @@ is what the copy is called, and has to be the name of its file without .yaml.`,
 func printSource(w io.Writer, name, as string) error {
 	text, err := profiles.Source(name, as)
 	if err != nil {
-		return withStatus(exitUsage, err)
+		return cli.WithStatus(cli.ExitUsage, err)
 	}
 	_, err = w.Write(text)
 	return err
@@ -161,7 +162,7 @@ func operatorByName(name string, roots []string) (sandboxprofile.Profile, error)
 	}
 	p, err := profiles.Operator(name, vars)
 	if err != nil {
-		return p, withStatus(exitUsage, err)
+		return p, cli.WithStatus(cli.ExitUsage, err)
 	}
 	return p, nil
 }
@@ -174,11 +175,11 @@ func rootVars(roots []string) (map[string]string, error) {
 	for _, r := range roots {
 		name, dir, ok := strings.Cut(r, "=")
 		if !ok || name == "" || dir == "" {
-			return nil, usageError(fmt.Errorf("--path %q: want NAME=DIR", r))
+			return nil, cli.UsageError(fmt.Errorf("--path %q: want NAME=DIR", r))
 		}
 		abs, err := filepath.Abs(dir)
 		if err != nil {
-			return nil, withStatus(exitInternal, err)
+			return nil, cli.WithStatus(cli.ExitInternal, err)
 		}
 		vars[name] = abs
 	}
@@ -303,7 +304,7 @@ func limitsText(l sandboxprofile.Limits) []string {
 	return parts
 }
 
-func newProfileCompileCmd(a *app) *cobra.Command {
+func newProfileCompileCmd(a *cli.App) *cobra.Command {
 	var asJSON bool
 	var target string
 	var roots []string
@@ -323,7 +324,7 @@ scratch directories in the text for macOS are examples: each sandbox has its own
 			if err != nil {
 				return err
 			}
-			return compileProfile(a.out, p, target, asJSON)
+			return compileProfile(a.Out, p, target, asJSON)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -337,7 +338,7 @@ scratch directories in the text for macOS are examples: each sandbox has its own
 func compileProfile(out io.Writer, p sandboxprofile.Profile, target string, asJSON bool) error {
 	facts, err := keyFacts(p)
 	if err != nil {
-		return withStatus(exitInternal, err)
+		return cli.WithStatus(cli.ExitInternal, err)
 	}
 	var lines []string
 	var value any
@@ -363,13 +364,13 @@ func compileProfile(out io.Writer, p sandboxprofile.Profile, target string, asJS
 		lines = []string{strings.TrimSuffix(text, "\n")}
 		value = text
 	default:
-		return withHint(usageError(fmt.Errorf("--target %q: no such target", target)), "known are bwrap, landlock, seccomp and sbpl")
+		return cli.WithHint(cli.UsageError(fmt.Errorf("--target %q: no such target", target)), "known are bwrap, landlock, seccomp and sbpl")
 	}
 	switch {
 	case err != nil:
-		return withStatus(exitUnavailable, err)
+		return cli.WithStatus(cli.ExitUnavailable, err)
 	case asJSON:
-		return printJSON(out, value)
+		return cli.PrintJSON(out, value)
 	}
 	_, err = fmt.Fprintln(out, strings.Join(lines, "\n"))
 	return err

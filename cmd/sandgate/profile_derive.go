@@ -4,11 +4,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-func newProfileDeriveCmd(a *app) *cobra.Command {
+func newProfileDeriveCmd(a *cli.App) *cobra.Command {
 	var file, target, tool string
 	var asJSON bool
 	c := &cobra.Command{
@@ -20,17 +21,17 @@ shows what that compiles to on this host.`,
 		Example: "  sandgate profile derive\n  sandgate profile derive --config sandgate.yaml --tool read_file --target landlock",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			p, err := a.derivedProfile(file, tool)
+			p, err := derivedProfile(a, file, tool)
 			if err != nil {
 				return err
 			}
 			switch {
 			case target != "":
-				return compileProfile(a.out, p, target, asJSON)
+				return compileProfile(a.Out, p, target, asJSON)
 			case asJSON:
-				return printJSON(a.out, p)
+				return cli.PrintJSON(a.Out, p)
 			default:
-				return printProfile(a.out, p)
+				return printProfile(a.Out, p)
 			}
 		},
 	}
@@ -43,8 +44,8 @@ shows what that compiles to on this host.`,
 }
 
 // derivedProfile is what a call of the tool would run under.
-func (a *app) derivedProfile(file, tool string) (sandboxprofile.Profile, error) {
-	cfg, err := a.loadConfig(file, "")
+func derivedProfile(a *cli.App, file, tool string) (sandboxprofile.Profile, error) {
+	cfg, err := loadTold(a, file, "")
 	if err != nil {
 		return sandboxprofile.Profile{}, err
 	}

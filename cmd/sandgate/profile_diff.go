@@ -8,10 +8,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-func newProfileDiffCmd(a *app) *cobra.Command {
+func newProfileDiffCmd(a *cli.App) *cobra.Command {
 	var file, tool string
 	var asJSON bool
 	var roots []string
@@ -30,17 +31,17 @@ Exit status: 0 if nothing differs, 1 if something does.`,
 		Example: "  sandgate profile diff config hardened\n  sandgate profile diff workspace-write build\n  sandgate profile diff config ./mine.yaml --json",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
-			changes, err := a.profileDiff(args[0], args[1], file, tool, roots)
+			changes, err := profileDiff(a, args[0], args[1], file, tool, roots)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				err = printJSON(a.out, append([]sandboxprofile.Change{}, changes...))
+				err = cli.PrintJSON(a.Out, append([]sandboxprofile.Change{}, changes...))
 			} else {
-				err = printChanges(a.out, changes)
+				err = printChanges(a.Out, changes)
 			}
 			if err == nil && len(changes) > 0 {
-				return withStatus(exitFound, nil)
+				return cli.WithStatus(cli.ExitFound, nil)
 			}
 			return err
 		},
@@ -58,7 +59,7 @@ const theConfig = "config"
 
 // profileDiff compares two operands. Beside the configuration, a profile counts
 // as what it leaves of it.
-func (a *app) profileDiff(from, to, file, tool string, roots []string) ([]sandboxprofile.Change, error) {
+func profileDiff(a *cli.App, from, to, file, tool string, roots []string) ([]sandboxprofile.Change, error) {
 	if from != theConfig && to != theConfig {
 		first, err := operatorByName(from, roots)
 		if err != nil {
@@ -67,7 +68,7 @@ func (a *app) profileDiff(from, to, file, tool string, roots []string) ([]sandbo
 		second, err := operatorByName(to, roots)
 		return sandboxprofile.Diff(first, second), err
 	}
-	cfg, err := a.loadConfig(file, "")
+	cfg, err := loadTold(a, file, "")
 	if err != nil {
 		return nil, err
 	}

@@ -10,10 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-func newProfileExplainCmd(a *app) *cobra.Command {
+func newProfileExplainCmd(a *cli.App) *cobra.Command {
 	var file, tool string
 	var asJSON bool
 	c := &cobra.Command{
@@ -29,7 +30,7 @@ What this host really enforces is "sandgate doctor".`,
 		Example: "  sandgate profile explain\n  sandgate profile explain hardened\n  sandgate profile explain --config sandgate.yaml --tool read_file --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			cfg, err := a.loadConfig(file, "")
+			cfg, err := loadTold(a, file, "")
 			if err != nil {
 				return err
 			}
@@ -39,9 +40,9 @@ What this host really enforces is "sandgate doctor".`,
 			}
 			e := sandboxprofile.Explain(sandboxprofile.Intersect(own, operator))
 			if asJSON {
-				return printJSON(a.out, e)
+				return cli.PrintJSON(a.Out, e)
 			}
-			return printExplanation(a.out, e)
+			return printExplanation(a.Out, e)
 		},
 	}
 	fs := c.Flags()

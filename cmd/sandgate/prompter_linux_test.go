@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/ui/guard"
 	"github.com/sandgate/sandgate/ui/present"
 )
@@ -210,7 +211,7 @@ func TestPromptHoldsWhatWasCut(t *testing.T) {
 // program's. What it has printed before stands neither below the question nor in its colours.
 func TestAQuestionHasTheTerminal(t *testing.T) {
 	x := newTerminal(t, "xterm")
-	shown := newApp(x.slave, x.slave, x.slave).programsOutput(nil)
+	shown := newProgramsOutput(newApp(x.slave, x.slave, x.slave), nil)
 	p := newTTYPrompter()
 	p.open = func() (*os.File, error) { return os.OpenFile(x.slave.Name(), os.O_RDWR|unix.O_NOCTTY, 0) }
 	p.quiet = shown.ask
@@ -377,7 +378,7 @@ func TestALineThatWasBegunIsNoAnswer(t *testing.T) {
 		default:
 		}
 		x.press("y\n")
-		if code := <-status; code != exitOK {
+		if code := <-status; code != cli.ExitOK {
 			t.Errorf("status %d after a line that counts: %q", code, x.output())
 		}
 		x.press("\x04")

@@ -12,17 +12,18 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/confine/quarantine"
 )
 
 // quarantineCmd is what its subcommands share.
 type quarantineCmd struct {
-	*app
+	*cli.App
 	asJSON bool
 }
 
-func newQuarantineCmd(a *app) *cobra.Command {
-	x := &quarantineCmd{app: a}
+func newQuarantineCmd(a *cli.App) *cobra.Command {
+	x := &quarantineCmd{App: a}
 	c := &cobra.Command{
 		Use:   "quarantine",
 		Short: "Look at what calls planted, put it back, or delete it",
@@ -47,12 +48,12 @@ func (x *quarantineCmd) list() *cobra.Command {
 		RunE: x.withStore(func(s *quarantine.Store, _ []string) error {
 			items, err := s.List()
 			if err != nil {
-				return withStatus(exitInternal, err)
+				return cli.WithStatus(cli.ExitInternal, err)
 			}
 			if x.asJSON {
-				return printJSON(x.out, append([]quarantine.Item{}, items...))
+				return cli.PrintJSON(x.Out, append([]quarantine.Item{}, items...))
 			}
-			return printItems(x.out, items)
+			return printItems(x.Out, items)
 		}),
 	}
 }
@@ -67,9 +68,9 @@ func (x *quarantineCmd) show() *cobra.Command {
 				return quarantineStatus(err)
 			}
 			if x.asJSON {
-				return printJSON(x.out, item)
+				return cli.PrintJSON(x.Out, item)
 			}
-			return printItem(x.out, item)
+			return printItem(x.Out, item)
 		}),
 	}
 }
@@ -89,7 +90,7 @@ there before the next call is covered like every protected file: tools cannot ch
 				if err := s.Restore(args[0], e.N); err != nil {
 					return quarantineStatus(err)
 				}
-				fmt.Fprintf(x.err, "sandgate: %s is back\n", approval.EscapeName(e.Path))
+				fmt.Fprintf(x.Err, "sandgate: %s is back\n", approval.EscapeName(e.Path))
 			}
 			return nil
 		}),
@@ -121,7 +122,7 @@ func chosen(s *quarantine.Store, args []string) ([]quarantine.Entry, error) {
 	if len(args) == 2 {
 		n, err := strconv.Atoi(args[1])
 		if err != nil || n < 0 || n >= len(item.Entries) {
-			return nil, withHint(usageError(fmt.Errorf("%q is no entry of %s", args[1], item.ID)), "see `sandgate quarantine show "+item.ID+"`")
+			return nil, cli.WithHint(cli.UsageError(fmt.Errorf("%q is no entry of %s", args[1], item.ID)), "see `sandgate quarantine show "+item.ID+"`")
 		}
 		return item.Entries[n : n+1], nil
 	}
@@ -147,9 +148,9 @@ func (x *quarantineCmd) withStore(do func(*quarantine.Store, []string) error) fu
 // quarantineStatus tells a name that is not there from what could not be done.
 func quarantineStatus(err error) error {
 	if errors.Is(err, quarantine.ErrNotFound) {
-		return withHint(withStatus(exitUsage, err), "see `sandgate quarantine list`")
+		return cli.WithHint(cli.WithStatus(cli.ExitUsage, err), "see `sandgate quarantine list`")
 	}
-	return withStatus(exitFound, err)
+	return cli.WithStatus(cli.ExitFound, err)
 }
 
 func printItems(w io.Writer, items []quarantine.Item) error {
@@ -177,7 +178,7 @@ func printItem(w io.Writer, x quarantine.Item) error {
 		row("why", e.Reason)
 		row("call", e.Call)
 		row("taken", e.Taken.Format(time.RFC3339))
-		row("what", fmt.Sprintf("%s %s, %s, %d bytes", e.Kind, e.Mode, plural(e.Files, "file", "files"), e.Size))
+		row("what", fmt.Sprintf("%s %s, %s, %d bytes", e.Kind, e.Mode, cli.Plural(e.Files, "file", "files"), e.Size))
 		row("leads to", e.Target)
 		row("sha256", e.SHA256)
 		if e.Kept() {

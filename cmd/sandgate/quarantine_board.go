@@ -5,14 +5,15 @@ import (
 	"strings"
 
 	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/confine/quarantine"
 	"github.com/sandgate/sandgate/ui/board"
 )
 
 // stores are what the boards of the page and of `sandgate approve` show of this user's
 // directories.
-func (a *app) stores(config string) board.Stores {
-	quiet := &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard} // the screen is the board's
+func stores(a *cli.App, config string) board.Stores {
+	quiet := &cli.App{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard} // the screen is the board's
 	return board.Stores{Quarantine: quarantineBoard{}, Changes: changesBoard{quiet, config}}
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/statedir"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -32,15 +33,15 @@ func draftsDir() (string, error) {
 		err = os.MkdirAll(dir, 0o700)
 	}
 	if err != nil {
-		return "", withStatus(exitInternal, err)
+		return "", cli.WithStatus(cli.ExitInternal, err)
 	}
 	return dir, nil
 }
 
 // runDraft runs the command in a mount namespace of its own, where a draft lies over what it
 // may write. There, this program takes the whole path of `run`.
-func (a *app) runDraft(cmd *cobra.Command, f runFlags, argv []string) error {
-	d, err := a.draftFor(f, argv)
+func runDraft(a *cli.App, cmd *cobra.Command, f runFlags, argv []string) error {
+	d, err := draftFor(a, f, argv)
 	if err != nil {
 		return err
 	}
@@ -49,11 +50,11 @@ func (a *app) runDraft(cmd *cobra.Command, f runFlags, argv []string) error {
 		return err
 	}
 	defer held.release()
-	err = a.inDraft(held, cmd, f, argv)
+	err = inDraft(a, held, cmd, f, argv)
 	if err == nil && f.keep {
-		return a.keepAtOnce(d, f)
+		return keepAtOnce(a, d, f)
 	}
-	if told := a.tellDraft(d, f); told != nil { // it drops a draft that has nothing in it
+	if told := tellDraft(a, d, f); told != nil { // it drops a draft that has nothing in it
 		return errors.Join(err, told)
 	}
 	return err
@@ -61,18 +62,18 @@ func (a *app) runDraft(cmd *cobra.Command, f runFlags, argv []string) error {
 
 func holdDraft(d *changes.Draft) (lock *os.File, err error) {
 	if lock, err = d.Hold(); err != nil {
-		err = withHint(withStatus(exitFound, err), "wait for the command or the session to end, or end it")
+		err = cli.WithHint(cli.WithStatus(cli.ExitFound, err), "wait for the command or the session to end, or end it")
 	}
 	return lock, err
 }
 
 // draftFor is the draft that is named, or a new one of all that the command may write.
-func (a *app) draftFor(f runFlags, argv []string) (*changes.Draft, error) {
+func draftFor(a *cli.App, f runFlags, argv []string) (*changes.Draft, error) {
 	dir, err := draftsDir()
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := a.runConfig(f)
+	cfg, err := runConfig(a, f)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func (a *app) draftFor(f runFlags, argv []string) (*changes.Draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.settleKeeps(roots)
+	settleKeeps(a, roots)
 	if f.draft != "" {
 		d, err := findDraft(dir, f.draft)
 		if err == nil {
@@ -100,15 +101,15 @@ const maxDrafts = 64
 func draftable(cfg *config.Config, dir string, roots []string) error {
 	for _, root := range roots {
 		if sandboxprofile.Contains(root, dir) {
-			return withHint(fmt.Errorf("--review: %s holds the directory of drafts, %s", root, dir), "set XDG_STATE_HOME to a directory elsewhere")
+			return cli.WithHint(fmt.Errorf("--review: %s holds the directory of drafts, %s", root, dir), "set XDG_STATE_HOME to a directory elsewhere")
 		}
 		log := cfg.Audit.Path
 		if at, err := assemble.Resolved(filepath.Dir(log)); log != "" && (sandboxprofile.Contains(root, log) || err == nil && sandboxprofile.Contains(root, at)) {
-			return withHint(fmt.Errorf("--review: %s holds the audit log, %s", root, log), "set audit.path to a file elsewhere")
+			return cli.WithHint(fmt.Errorf("--review: %s holds the audit log, %s", root, log), "set audit.path to a file elsewhere")
 		}
 	}
 	if n := len(changes.Drafts(dir)); n >= maxDrafts {
-		return withHint(fmt.Errorf("%d drafts wait for somebody to look at them", n), "`sandgate review` lists them; keep or drop some")
+		return cli.WithHint(fmt.Errorf("%d drafts wait for somebody to look at them", n), "`sandgate review` lists them; keep or drop some")
 	}
 	return nil
 }
@@ -119,11 +120,11 @@ func newDraft(cfg *config.Config, dir string, roots, argv []string) (*changes.Dr
 		return nil, err
 	}
 	if err := draftable(cfg, dir, slices.Concat(roots, beside)); err != nil {
-		return nil, usageError(err)
+		return nil, cli.UsageError(err)
 	}
 	d, err := changes.NewDraft(dir, roots, argv, beside...)
 	if err != nil {
-		return nil, withStatus(exitInternal, err)
+		return nil, cli.WithStatus(cli.ExitInternal, err)
 	}
 	return d, nil
 }
@@ -146,7 +147,7 @@ func besideRoots(cfg *config.Config, roots []string) (beside []string, err error
 func liesOver(d *changes.Draft, roots []string) error {
 	for _, root := range roots {
 		if !slices.ContainsFunc(d.Roots, func(over string) bool { return sandboxprofile.Contains(over, root) }) {
-			return withHint(usageError(fmt.Errorf("--draft: draft %s does not lie over %s, which the command may write", d.ID, root)),
+			return cli.WithHint(cli.UsageError(fmt.Errorf("--draft: draft %s does not lie over %s, which the command may write", d.ID, root)),
 				"go to the directory that it is of (`sandgate review` lists it), or begin another one with --review")
 		}
 	}
@@ -167,19 +168,19 @@ func draftRoots(cfg *config.Config) (roots []string, err error) {
 			continue
 		}
 		if info, err := os.Lstat(root); err != nil || !info.IsDir() {
-			return nil, withHint(usageError(fmt.Errorf("--review: %s is not a directory", root)), "name the directory that it lies in with --rw")
+			return nil, cli.WithHint(cli.UsageError(fmt.Errorf("--review: %s is not a directory", root)), "name the directory that it lies in with --rw")
 		}
 		roots = append(roots, root)
 	}
 	if len(roots) == 0 {
-		return nil, usageError(errors.New("--review: the command may write nothing that could be reviewed"))
+		return nil, cli.UsageError(errors.New("--review: the command may write nothing that could be reviewed"))
 	}
 	return roots, nil
 }
 
 // inDraft runs this program again, in the draft.
-func (a *app) inDraft(d *heldDraft, cmd *cobra.Command, f runFlags, argv []string) error {
-	cfg, err := a.runConfig(f)
+func inDraft(a *cli.App, d *heldDraft, cmd *cobra.Command, f runFlags, argv []string) error {
+	cfg, err := runConfig(a, f)
 	if err != nil {
 		return err
 	}
@@ -197,14 +198,14 @@ func (a *app) inDraft(d *heldDraft, cmd *cobra.Command, f runFlags, argv []strin
 		}
 	})
 	c, said, err := startOnDraft(d, cfg, append(append(args, "--"), argv...), func(c *exec.Cmd) error {
-		c.Stdin, c.Stdout, c.Stderr = a.in, bare(a.out), bare(a.err)
+		c.Stdin, c.Stdout, c.Stderr = a.In, cli.Bare(a.Out), cli.Bare(a.Err)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
 	if said != "" {
-		fmt.Fprintln(a.err, "sandgate: "+said)
+		fmt.Fprintln(a.Err, "sandgate: "+said)
 	}
 	// What keys send reaches both processes, and is the program's to answer; what somebody
 	// sends to this one is passed on.
@@ -225,20 +226,20 @@ func (a *app) inDraft(d *heldDraft, cmd *cobra.Command, f runFlags, argv []strin
 			case err == nil:
 				return nil
 			case errors.As(err, &exit) && exit.ExitCode() >= 0:
-				return &statusError{code: exit.ExitCode()} // it has said why
+				return &cli.StatusError{Code: exit.ExitCode()} // it has said why
 			case errors.As(err, &exit):
-				return &statusError{code: 128 + int(exit.Sys().(syscall.WaitStatus).Signal())}
+				return &cli.StatusError{Code: 128 + int(exit.Sys().(syscall.WaitStatus).Signal())}
 			}
-			return withStatus(exitInternal, err)
+			return cli.WithStatus(cli.ExitInternal, err)
 		}
 	}
 }
 
 // keepAtOnce keeps what a command has left in a draft, as `review keep` does. Standard output is the command's.
-func (a *app) keepAtOnce(d *changes.Draft, f runFlags) error {
+func keepAtOnce(a *cli.App, d *changes.Draft, f runFlags) error {
 	quiet := *a
-	quiet.out = a.err
-	x := &reviewCmd{app: &quiet, config: f.config}
+	quiet.Out = a.Err
+	x := &reviewCmd{App: &quiet, config: f.config}
 	cfg, err := x.configOf(d)
 	if err != nil {
 		return err
@@ -248,14 +249,14 @@ func (a *app) keepAtOnce(d *changes.Draft, f runFlags) error {
 		return err
 	}
 	if n > 0 {
-		fmt.Fprintf(a.err, "sandgate: kept %s\n", plural(n, "name", "names"))
+		fmt.Fprintf(a.Err, "sandgate: kept %s\n", cli.Plural(n, "name", "names"))
 	}
 	return dropDraft(d)
 }
 
 // tellDraft says what is in a draft, and asks a person at a terminal what becomes of it. One with nothing in it goes.
-func (a *app) tellDraft(d *changes.Draft, f runFlags) error {
-	cfg, err := a.runConfig(f)
+func tellDraft(a *cli.App, d *changes.Draft, f runFlags) error {
+	cfg, err := runConfig(a, f)
 	if err != nil {
 		return err
 	}
@@ -265,17 +266,17 @@ func (a *app) tellDraft(d *changes.Draft, f runFlags) error {
 	}
 	text, n := listDraft(d, plans, cfg)
 	if n == 0 {
-		fmt.Fprint(a.err, fit(a.err, text))
+		fmt.Fprint(a.Err, fit(a.Err, text))
 		return dropDraft(d)
 	}
-	tty := personAt(a.err)
+	tty := personAt(a.Err)
 	if tty != nil {
 		// The program may have left the cursor anywhere: nothing of it stands beside or below what is listed.
 		fmt.Fprint(tty, "\x1b[m\r\n\x1b[J")
 		text = "sandgate: the command has ended; its draft would change\n" + text
 	}
-	fmt.Fprint(a.err, fit(a.err, text))
-	said := fmt.Sprintf("sandgate: %s in draft %s, and nothing in the workspace yet", plural(n, "name", "names"), d.ID)
+	fmt.Fprint(a.Err, fit(a.Err, text))
+	said := fmt.Sprintf("sandgate: %s in draft %s, and nothing in the workspace yet", cli.Plural(n, "name", "names"), d.ID)
 	if tty == nil {
 		said += ": `sandgate review` has show, keep and drop"
 	}
@@ -283,17 +284,17 @@ func (a *app) tellDraft(d *changes.Draft, f runFlags) error {
 	if cfg.Shell.Network.Mode != config.NetworkNone {
 		said += "sandgate: what the command sent to others is sent, whatever becomes of the draft\n"
 	}
-	fmt.Fprint(a.err, fit(a.err, said))
+	fmt.Fprint(a.Err, fit(a.Err, said))
 	if tty == nil {
 		return nil
 	}
 	defer tty.Close()
-	return a.askAboutDraft(tty, d, cfg, f, plans, text+said)
+	return askAboutDraft(a, tty, d, cfg, f, plans, text+said)
 }
 
 func dropDraft(d *changes.Draft) error {
 	if err := d.Drop(); err != nil {
-		return withStatus(exitInternal, errors.New(approval.EscapeLine(err.Error())))
+		return cli.WithStatus(cli.ExitInternal, errors.New(approval.EscapeLine(err.Error())))
 	}
 	return nil
 }
@@ -313,7 +314,7 @@ func draftPlans(d *changes.Draft, cfg *config.Config, paths []string) (plans []c
 		}
 		p, err := d.Plan(i, changes.Options{Size: max(int64(u.Size), 1<<40), File: int64(u.File), Age: u.Age}, below)
 		if err != nil {
-			return nil, withStatus(exitInternal, errors.New(approval.EscapeLine(err.Error())))
+			return nil, cli.WithStatus(cli.ExitInternal, errors.New(approval.EscapeLine(err.Error())))
 		}
 		plans = append(plans, p)
 	}
@@ -344,22 +345,22 @@ func findDraft(dir, name string) (*changes.Draft, error) {
 	case len(l) == 1:
 		return l[0], nil
 	case len(l) > 1: // an agent may have begun one since a person looked at another
-		return nil, withHint(usageError(fmt.Errorf("%d drafts wait whose names begin with %q", len(l), name)), "name one: `sandgate review` lists them")
+		return nil, cli.WithHint(cli.UsageError(fmt.Errorf("%d drafts wait whose names begin with %q", len(l), name)), "name one: `sandgate review` lists them")
 	case name == "":
-		return nil, withHint(withStatus(exitFound, errors.New("there is no draft")), "`sandgate run --review -- COMMAND` makes one")
+		return nil, cli.WithHint(cli.WithStatus(cli.ExitFound, errors.New("there is no draft")), "`sandgate run --review -- COMMAND` makes one")
 	}
-	return nil, withHint(usageError(fmt.Errorf("%q is not a draft", name)), "see `sandgate review`")
+	return nil, cli.WithHint(cli.UsageError(fmt.Errorf("%q is not a draft", name)), "see `sandgate review`")
 }
 
 type reviewCmd struct {
-	*app
+	*cli.App
 	config     string
 	force, yes bool
 	asJSON     bool
 }
 
-func newReviewCmd(a *app) *cobra.Command {
-	x := &reviewCmd{app: a}
+func newReviewCmd(a *cli.App) *cobra.Command {
+	x := &reviewCmd{App: a}
 	c := &cobra.Command{
 		Use: "review", Short: "Look at drafts that `run --review` made, keep what is good, drop the rest", Args: cobra.NoArgs,
 		Long: `Review lists drafts: what commands of ` + "`sandgate run --review`" + ` have written, and
@@ -400,7 +401,7 @@ what no call may write is refused. Files that were changed since the draft began
 named, and then nothing is done. All of it comes, or nothing: an interrupt takes it back. A keep that was killed
 is brought to its end by the next sandgate that works there, or taken back by drop.`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			x.settleKeeps(nil)
+			settleKeeps(x.App, nil)
 			d, paths, err := draft(args)
 			if err != nil {
 				return err
@@ -457,13 +458,13 @@ func (x *reviewCmd) list() error {
 		for _, d := range l {
 			shown = append(shown, draftJSON{d.ID, d.Began, d.Roots, d.Command})
 		}
-		return printJSON(x.out, shown)
+		return cli.PrintJSON(x.Out, shown)
 	}
 	if len(l) == 0 {
-		fmt.Fprintln(x.err, "sandgate: there is no draft; `sandgate run --review -- COMMAND` makes one")
+		fmt.Fprintln(x.Err, "sandgate: there is no draft; `sandgate run --review -- COMMAND` makes one")
 		return nil
 	}
-	tw := tabwriter.NewWriter(x.out, 0, 0, 2, ' ', 0)
+	tw := tabwriter.NewWriter(x.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "DRAFT\tBEGAN\tOF\tCOMMAND")
 	for _, d := range l {
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", d.ID, d.Began.Local().Format(time.DateTime), shownNames{}.texts(d.Roots), approval.EscapeLine(strings.Join(d.Command, " ")))
@@ -500,12 +501,12 @@ func (x *reviewCmd) showJSON(d *changes.Draft, plans []changes.DraftPlan, cfg *c
 			l = append(l, stepJSON{d.Roots[i], s.Path, s.Now, s.Was, s.Conflict, s.Merged, strings.TrimSpace(marks(s, d.Roots[i], protect))})
 		}
 	}
-	return printJSON(x.out, l)
+	return cli.PrintJSON(x.Out, l)
 }
 
 // configOf is the configuration of a draft's workspace.
 func (x *reviewCmd) configOf(d *changes.Draft) (*config.Config, error) {
-	return x.runConfig(runFlags{config: x.config, workspaces: []string{d.Roots[0], d.Roots[0]}, mode: string(approval.ApproveAll), backend: "auto", noDetect: true})
+	return runConfig(x.App, runFlags{config: x.config, workspaces: []string{d.Roots[0], d.Roots[0]}, mode: string(approval.ApproveAll), backend: "auto", noDetect: true})
 }
 
 func (x *reviewCmd) show(d *changes.Draft, paths []string) error {
@@ -525,9 +526,9 @@ func (x *reviewCmd) show(d *changes.Draft, paths []string) error {
 		printDraft(&b, d.Roots[i], p, cfg, true)
 	}
 	if b.Len() == 0 {
-		fmt.Fprintln(x.err, "sandgate: the workspace is as the draft says already")
+		fmt.Fprintln(x.Err, "sandgate: the workspace is as the draft says already")
 	}
-	_, err = x.out.Write(b.Bytes())
+	_, err = x.Out.Write(b.Bytes())
 	return err
 }
 
@@ -545,7 +546,7 @@ func (x *reviewCmd) keep(d *changes.Draft, paths []string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(x.err, "sandgate: kept %s\n", plural(n, "name", "names"))
+	fmt.Fprintf(x.Err, "sandgate: kept %s\n", cli.Plural(n, "name", "names"))
 	if len(paths) > 0 {
 		return nil // the rest may still be wanted
 	}
@@ -571,17 +572,17 @@ func (x *reviewCmd) keepOf(d *changes.Draft, cfg *config.Config, paths []string,
 			plans[i] = p
 		}
 		if shown != nil && !slices.EqualFunc(p.Steps, shown[i], changes.Step.Same) {
-			return 0, withStatus(exitFound, fmt.Errorf("%s was changed after the question was shown; nothing was done", approval.EscapeName(d.Roots[i])))
+			return 0, cli.WithStatus(cli.ExitFound, fmt.Errorf("%s was changed after the question was shown; nothing was done", approval.EscapeName(d.Roots[i])))
 		}
 		n += len(p.Steps)
-		printDraft(x.out, d.Roots[i], p, cfg, false)
+		printDraft(x.Out, d.Roots[i], p, cfg, false)
 		if l := p.Blocking(x.force); len(l) > 0 {
-			return 0, withHint(withStatus(exitFound, fmt.Errorf("%s cannot be kept as things are; nothing was done", plural(len(l), "file", "files"))),
+			return 0, cli.WithHint(cli.WithStatus(cli.ExitFound, fmt.Errorf("%s cannot be kept as things are; nothing was done", cli.Plural(len(l), "file", "files"))),
 				"name the other paths, or give --force where somebody has changed a file since")
 		}
 	}
 	if n == 0 && len(paths) > 0 {
-		return 0, withStatus(exitFound, errors.New("the draft has nothing of these paths"))
+		return 0, cli.WithStatus(cli.ExitFound, errors.New("the draft has nothing of these paths"))
 	}
 	if n == 0 {
 		return 0, nil
@@ -589,22 +590,22 @@ func (x *reviewCmd) keepOf(d *changes.Draft, cfg *config.Config, paths []string,
 	config := x.config
 	if config != "" {
 		if config, err = filepath.Abs(config); err != nil {
-			return 0, withStatus(exitUsage, err)
+			return 0, cli.WithStatus(cli.ExitUsage, err)
 		}
 	}
 	if x.force {
 		saved, err := d.SaveReplaced(plans)
 		if err != nil {
-			return 0, withStatus(exitFound, errors.New(approval.EscapeLine(err.Error())))
+			return 0, cli.WithStatus(cli.ExitFound, errors.New(approval.EscapeLine(err.Error())))
 		}
 		if saved != "" {
-			fmt.Fprintf(x.err, "sandgate: what somebody had changed since, and this takes the place of, is in %s\n", approval.EscapeName(saved))
+			fmt.Fprintf(x.Err, "sandgate: what somebody had changed since, and this takes the place of, is in %s\n", approval.EscapeName(saved))
 		}
 	}
-	perform, end := untilStopped(x.putInPlace(d, config))
+	perform, end := untilStopped(putInPlace(x.App, d, config))
 	defer end()
 	if err := d.Keep(plans, changes.Keep{Config: config, Drops: len(paths) == 0 || shown != nil}, x.force, perform); err != nil {
-		return 0, withHint(withStatus(exitFound, errors.New(approval.EscapeLine(err.Error()))), "the draft is still there: `sandgate review show`")
+		return 0, cli.WithHint(cli.WithStatus(cli.ExitFound, errors.New(approval.EscapeLine(err.Error()))), "the draft is still there: `sandgate review show`")
 	}
 	return n, nil
 }
@@ -640,7 +641,7 @@ func untilStopped(perform changes.Perform) (_ changes.Perform, end func()) {
 // tellCutOff says of a draft that the keep of it was killed. To look at it does nothing about that.
 func (x *reviewCmd) tellCutOff(d *changes.Draft) {
 	if _, was := d.WasCutOff(); was {
-		x.tellLeftWork(d)
+		tellLeftWork(x.App, d)
 	}
 	if k, _ := d.UnderWay(); k == nil {
 		return
@@ -650,12 +651,12 @@ func (x *reviewCmd) tellCutOff(d *changes.Draft) {
 		return // it goes on
 	}
 	lock.Close()
-	fmt.Fprintf(x.err, "sandgate: the keep of draft %s was cut off: the next sandgate that works there, or `sandgate review keep`, ends it; `sandgate review drop` takes it back\n", d.ID)
+	fmt.Fprintf(x.Err, "sandgate: the keep of draft %s was cut off: the next sandgate that works there, or `sandgate review keep`, ends it; `sandgate review drop` takes it back\n", d.ID)
 }
 
 // tellLeftWork says of a draft that what worked on it was killed.
-func (a *app) tellLeftWork(d *changes.Draft) {
-	fmt.Fprintf(a.err, "sandgate: draft %s was left by a sandgate that was killed: it has what was written until then, and nothing of that is in the workspace; `sandgate review show %s` shows it\n", d.ID, d.ID)
+func tellLeftWork(a *cli.App, d *changes.Draft) {
+	fmt.Fprintf(a.Err, "sandgate: draft %s was left by a sandgate that was killed: it has what was written until then, and nothing of that is in the workspace; `sandgate review show %s` shows it\n", d.ID, d.ID)
 }
 
 // giveUp takes back what the keep of a draft has done that was cut off: whoever drops it wants
@@ -665,35 +666,35 @@ func (x *reviewCmd) giveUp(d *changes.Draft) error {
 	if err != nil || k == nil {
 		return err
 	}
-	left, err := d.GiveUp(k, x.putInPlace(d, k.Config))
-	x.tellLeft(left)
+	left, err := d.GiveUp(k, putInPlace(x.App, d, k.Config))
+	tellLeft(x.App, left)
 	if err != nil {
-		return withHint(withStatus(exitFound, errors.New(approval.EscapeLine(err.Error()))), "the draft is still there: `sandgate review show`")
+		return cli.WithHint(cli.WithStatus(cli.ExitFound, errors.New(approval.EscapeLine(err.Error()))), "the draft is still there: `sandgate review show`")
 	}
 	return nil
 }
 
-func (a *app) tellLeft(left []changes.Step) {
+func tellLeft(a *cli.App, left []changes.Step) {
 	for _, s := range left {
-		fmt.Fprintln(a.err, "sandgate: "+approval.EscapeLine("left alone: "+approval.EscapeName(string(s.Path))+": "+s.Conflict))
+		fmt.Fprintln(a.Err, "sandgate: "+approval.EscapeLine("left alone: "+approval.EscapeName(string(s.Path))+": "+s.Conflict))
 	}
 }
 
 // putInPlace carries out a keep in a sandbox, as an undo is: of what lies beside the workspace, in one of that.
-func (a *app) putInPlace(d *changes.Draft, config string) changes.Perform {
+func putInPlace(a *cli.App, d *changes.Draft, config string) changes.Perform {
 	return func(root string, order io.Reader) error {
 		workspace := root
 		if slices.Contains(d.Beside, root) {
 			workspace = d.Roots[0]
 		}
-		return a.putBackAs("sandgate review", workspace, config, false)(root, order)
+		return putBackAs(a, "sandgate review", workspace, config, false)(root, order)
 	}
 }
 
 // settleKeeps brings keeps that were killed to their end, before anything else happens in the
 // directories that they are of. One that cannot be is told, and tried again by the next start. Of
 // drafts on which a command was killed it says so, once.
-func (a *app) settleKeeps(roots []string) {
+func settleKeeps(a *cli.App, roots []string) {
 	dir, err := statedir.Path("drafts")
 	if err != nil {
 		return
@@ -706,15 +707,15 @@ func (a *app) settleKeeps(roots []string) {
 			continue
 		}
 		if first, _ := d.WasCutOff(); first {
-			a.tellLeftWork(d)
+			tellLeftWork(a, d)
 		}
-		if err := a.settleKeep(d); err != nil {
-			fmt.Fprintln(a.err, "sandgate: "+approval.EscapeLine("the keep of draft "+d.ID+" was cut off, and could not be brought to its end: "+err.Error()))
+		if err := settleKeep(a, d); err != nil {
+			fmt.Fprintln(a.Err, "sandgate: "+approval.EscapeLine("the keep of draft "+d.ID+" was cut off, and could not be brought to its end: "+err.Error()))
 		}
 	}
 }
 
-func (a *app) settleKeep(d *changes.Draft) error {
+func settleKeep(a *cli.App, d *changes.Draft) error {
 	if k, err := d.UnderWay(); k == nil {
 		return err
 	}
@@ -734,9 +735,9 @@ func (a *app) settleKeep(d *changes.Draft) error {
 	if k.Back {
 		what = "taken back"
 	}
-	fmt.Fprintf(a.err, "sandgate: the keep of draft %s was cut off: it is %s now\n", d.ID, what)
-	left, err := d.Settle(k, a.putInPlace(d, k.Config))
-	a.tellLeft(left)
+	fmt.Fprintf(a.Err, "sandgate: the keep of draft %s was cut off: it is %s now\n", d.ID, what)
+	left, err := d.Settle(k, putInPlace(a, d, k.Config))
+	tellLeft(a, left)
 	if err == nil && k.Drops && !k.Back && len(left) == 0 {
 		return dropDraft(d)
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/supervisor/changes"
 )
@@ -23,7 +24,7 @@ const draftQuestion = "[k]eep it, [d]rop it, [v]iew it as a diff (default: it st
 // answers. The program of a moment ago has left keys and may have drawn on the screen: what was typed before the question
 // stood is dropped, what comes in several lines at once was pasted, and without an answer the draft stays. Kept is what
 // was listed, and nothing else.
-func (a *app) askAboutDraft(tty *os.File, d *changes.Draft, cfg *config.Config, f runFlags, plans []changes.DraftPlan, listed string) error {
+func askAboutDraft(a *cli.App, tty *os.File, d *changes.Draft, cfg *config.Config, f runFlags, plans []changes.DraftPlan, listed string) error {
 	ctx, end := untilSignal(context.Background(), nil, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer end()
 	defer context.AfterFunc(ctx, func() { tty.Close() })() // it ends the read
@@ -34,9 +35,9 @@ func (a *app) askAboutDraft(tty *os.File, d *changes.Draft, cfg *config.Config, 
 		answer, err := p.read(ctx, tty, draftQuestion)
 		var by signalled
 		if errors.As(context.Cause(ctx), &by) {
-			fmt.Fprintln(a.err)
-			a.tellStays(d)
-			return &statusError{code: 128 + int(by.Signal)}
+			fmt.Fprintln(a.Err)
+			tellStays(a, d)
+			return &cli.StatusError{Code: 128 + int(by.Signal)}
 		}
 		pasted := err == nil && moreToRead(tty)
 		counts := err == nil && !pasted && p.guard.Answer(p.now(), p.now(), false)
@@ -44,7 +45,7 @@ func (a *app) askAboutDraft(tty *os.File, d *changes.Draft, cfg *config.Config, 
 		case pasted:
 			fmt.Fprintln(tty, "several lines at once are no answer")
 			if _, err := dropTyped(tty); err != nil {
-				return withStatus(exitInternal, err)
+				return cli.WithStatus(cli.ExitInternal, err)
 			}
 		case answer == "v" || answer == "view":
 			var b bytes.Buffer
@@ -68,39 +69,39 @@ func (a *app) askAboutDraft(tty *os.File, d *changes.Draft, cfg *config.Config, 
 			for _, plan := range plans {
 				shown = append(shown, plan.Steps)
 			}
-			return a.keepListed(d, f, shown)
+			return keepListed(a, d, f, shown)
 		case (answer == "d" || answer == "drop") && counts:
 			if err := dropDraft(d); err != nil {
 				return err
 			}
-			fmt.Fprintln(a.err, "sandgate: dropped; the workspace is as it was")
+			fmt.Fprintln(a.Err, "sandgate: dropped; the workspace is as it was")
 			return nil
 		default:
-			a.tellStays(d)
+			tellStays(a, d)
 			return nil
 		}
 	}
 }
 
-func (a *app) tellStays(d *changes.Draft) {
-	fmt.Fprintf(a.err, "sandgate: draft %s stays, and nothing of it is in the workspace: `sandgate review` has show, keep and drop\n", d.ID)
+func tellStays(a *cli.App, d *changes.Draft) {
+	fmt.Fprintf(a.Err, "sandgate: draft %s stays, and nothing of it is in the workspace: `sandgate review` has show, keep and drop\n", d.ID)
 }
 
 // keepListed keeps what a person has seen of a draft. The list is on the screen.
-func (a *app) keepListed(d *changes.Draft, f runFlags, shown [][]changes.Step) error {
+func keepListed(a *cli.App, d *changes.Draft, f runFlags, shown [][]changes.Step) error {
 	quiet := *a
-	quiet.out = io.Discard
-	x := &reviewCmd{app: &quiet, config: f.config}
+	quiet.Out = io.Discard
+	x := &reviewCmd{App: &quiet, config: f.config}
 	cfg, err := x.configOf(d)
 	if err != nil {
 		return err
 	}
 	n, err := x.keepOf(d, cfg, nil, shown)
 	if err != nil {
-		a.tellStays(d)
+		tellStays(a, d)
 		return err
 	}
-	fmt.Fprintf(a.err, "sandgate: kept %s\n", plural(n, "name", "names"))
+	fmt.Fprintf(a.Err, "sandgate: kept %s\n", cli.Plural(n, "name", "names"))
 	return dropDraft(d)
 }
 
@@ -125,14 +126,14 @@ func unshownOf(plans []changes.DraftPlan) string {
 
 // moreToRead reports whether another line comes right behind the first, as in a text that is pasted.
 func moreToRead(tty *os.File) bool {
-	more, err := onTerminal(tty, func(fd int) (bool, error) { return readable(fd, &unix.Timeval{Usec: 50_000}) })
+	more, err := cli.OnTerminal(tty, func(fd int) (bool, error) { return readable(fd, &unix.Timeval{Usec: 50_000}) })
 	return more && err == nil
 }
 
 // personAt is the terminal to ask on about what was written to out, nil if out is no terminal or there is none:
 // nobody has seen what the question would be about.
 func personAt(out io.Writer) *os.File {
-	if !isTerminal(out) {
+	if !cli.IsTerminal(out) {
 		return nil
 	}
 	tty, err := newTTYPrompter().open()

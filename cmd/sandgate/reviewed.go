@@ -18,6 +18,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
@@ -30,7 +31,7 @@ import (
 // A reviewer makes the drafts of a supervisor's sessions: each is another `serve` of this
 // program, with the same configuration, in a mount namespace of its own.
 type reviewer struct {
-	app *app
+	app *cli.App
 	cfg *config.Config
 	f   serveFlags
 	// atOnce has a place for each that works: it takes the memory of a supervisor.
@@ -40,7 +41,7 @@ type reviewer struct {
 // maxReviewed is how many sessions are under review at once.
 const maxReviewed = 8
 
-func (a *app) newReviewer(cfg *config.Config, f serveFlags) reviewer {
+func newReviewer(a *cli.App, cfg *config.Config, f serveFlags) reviewer {
 	return reviewer{a, cfg, f, make(chan struct{}, maxReviewed)}
 }
 
@@ -59,7 +60,7 @@ func (x reviewer) begin(ctx context.Context) (review.Draft, error) {
 	}
 	for _, root := range roots {
 		if info, err := os.Lstat(root); err != nil || !info.IsDir() {
-			return nil, withHint(fmt.Errorf("%s is not a directory", root), "name the directory that it lies in in sandbox.paths")
+			return nil, cli.WithHint(fmt.Errorf("%s is not a directory", root), "name the directory that it lies in in sandbox.paths")
 		}
 	}
 	if len(roots) == 0 {
@@ -157,7 +158,7 @@ func (d *sessionDraft) start(ctx context.Context) (err error) {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	d.agent, err = client.DialAgent(ctx, agent, client.WithProgram("sandgate review", version))
+	d.agent, err = client.DialAgent(ctx, agent, client.WithProgram("sandgate review", d.app.Version))
 	return err
 }
 
@@ -305,7 +306,7 @@ func (d *sessionDraft) Keep(names []string) error {
 			paths = append(paths, d.path(name))
 		}
 	}
-	x := &reviewCmd{app: &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard}, config: d.f.config}
+	x := &reviewCmd{App: &cli.App{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}, config: d.f.config}
 	if _, err := x.keepOf(d.draft, d.cfg, paths, shown); err != nil {
 		return err
 	}
@@ -316,11 +317,11 @@ func (d *sessionDraft) Drop() error { return d.draft.Drop() }
 
 // onDraft has a supervisor work on a draft that lies over what its calls may write. Whoever
 // started it decides, over standard input, and it ends with that.
-func (a *app) onDraft(ctx context.Context, cfg *config.Config, o *assemble.Options, d *changes.Draft) (context.Context, error) {
+func onDraft(a *cli.App, ctx context.Context, cfg *config.Config, o *assemble.Options, d *changes.Draft) (context.Context, error) {
 	onCopies(cfg, d)
-	questions, err := takeStdin(a.in)
+	questions, err := takeStdin(a.In)
 	if err != nil {
-		return nil, withStatus(exitInternal, err)
+		return nil, cli.WithStatus(cli.ExitInternal, err)
 	}
 	asker := relay.Ask(questions)
 	o.DraftOver, o.Uncached, o.Decider, o.Quarantine = over(d), true, asker, d.Quarantine()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/changes"
 	"github.com/sandgate/sandgate/supervisor/review"
@@ -180,7 +181,7 @@ func diffText(list []shownStep, roots []string, names string) (text, unshown str
 	if len(not) > 3 {
 		more = fmt.Sprintf(" and %d more", len(not)-3)
 	}
-	unshown = fmt.Sprintf("what becomes of %s: %s%s", plural(len(not), "name", "names"), strings.Join(not[:min(len(not), 3)], ", "), more)
+	unshown = fmt.Sprintf("what becomes of %s: %s%s", cli.Plural(len(not), "name", "names"), strings.Join(not[:min(len(not), 3)], ", "), more)
 	return "* not shown whole on any screen: " + unshown + "\n" + text, unshown
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/supervisor/changes"
 )
 
@@ -117,7 +118,7 @@ func TestModesAreSaidByThemselves(t *testing.T) {
 		}
 	}
 	b := &bytes.Buffer{}
-	(&app{err: b}).tellLeft([]changes.Step{{Path: "a: it was changed since; all else was kept, see b", Conflict: "it was changed"}})
+	tellLeft((&cli.App{Err: b}), []changes.Step{{Path: "a: it was changed since; all else was kept, see b", Conflict: "it was changed"}})
 	if got := b.String(); got != "sandgate: left alone: \"a: it was changed since; all else was kept, see b\": it was changed\n" {
 		t.Errorf("%q", got)
 	}

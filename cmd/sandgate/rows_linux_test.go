@@ -20,6 +20,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/present"
 )
@@ -29,7 +30,7 @@ import (
 // the text begins with the mark, and nothing of the text is lost.
 func TestRowsBreakLinesThemselves(t *testing.T) {
 	const seeds = 300
-	pieces := []string{"x", "row ", "語", "é", "é", "\n", "\t", "      ", "👍🏽", "\x1b[8m", "\x1b[2K", red, plain, "\r\n", "\ra", "\u202e", "q", "12:00:00 ✓ shell approved"}
+	pieces := []string{"x", "row ", "語", "é", "é", "\n", "\t", "      ", "👍🏽", "\x1b[8m", "\x1b[2K", cli.Red, cli.Plain, "\r\n", "\ra", "\u202e", "q", "12:00:00 ✓ shell approved"}
 	for seed := range uint64(seeds) {
 		r := rand.New(rand.NewPCG(seed, 16))
 		x := newTerminal(t, "xterm")
@@ -42,15 +43,15 @@ func TestRowsBreakLinesThemselves(t *testing.T) {
 		for range r.IntN(40) {
 			part := strings.Repeat(pieces[r.IntN(len(pieces))], 1+r.IntN(30))
 			whole.WriteString(part)
-			to := a.out
+			to := a.Out
 			if r.IntN(2) == 0 {
-				to = a.err
+				to = a.Err
 			}
 			if n, err := fmt.Fprint(to, part); err != nil || n != len(part) {
 				t.Fatal(n, err)
 			}
 		}
-		fmt.Fprintln(a.out, "\n¶")
+		fmt.Fprintln(a.Out, "\n¶")
 		x.see("¶\r\r\n")
 		// The terminal puts a return of its own before each line feed.
 		got := strings.Split(strings.TrimSuffix(strings.ReplaceAll(x.output(), "\r\r\n", "\n"), "\n"), "\n")
@@ -80,7 +81,7 @@ func TestRowsBreakLinesThemselves(t *testing.T) {
 }
 
 func uncoloured(text string) string {
-	for _, code := range ourCodes {
+	for _, code := range cli.OurCodes {
 		text = strings.ReplaceAll(text, code, "")
 	}
 	return text
@@ -235,7 +236,7 @@ var showsOurs = map[string]string{
 func TestEveryCommandIsLookedAt(t *testing.T) {
 	left := maps.Clone(showsOthers)
 	maps.Copy(left, showsOurs)
-	for _, c := range commandsOf(newApp(nil, nil, nil).root()) {
+	for _, c := range commandsOf(root(newApp(nil, nil, nil))) {
 		name := strings.TrimPrefix(c.CommandPath(), "sandgate ")
 		if _, ok := left[name]; !ok {
 			t.Errorf("sandgate %s: does a text of an agent's stand on the terminal? Add it to showsOthers, or to showsOurs with what it shows", name)
@@ -348,7 +349,7 @@ undo: {enabled: true}
 func firstOf(t *testing.T, pattern string, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
-	newApp(strings.NewReader(""), &out, &errs).run(args)
+	run(newApp(strings.NewReader(""), &out, &errs), args)
 	m := regexp.MustCompile(pattern).FindStringSubmatch(out.String())
 	if m == nil {
 		t.Fatalf("%v: no %s in %s %s", args, pattern, out.String(), errs.String())

@@ -11,11 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/shell"
 )
 
-func newRulesCmd(a *app) *cobra.Command {
+func newRulesCmd(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rules",
 		Short: "Look at the standing rules, change them, and try rules out",
@@ -41,7 +42,7 @@ type rulesTest struct {
 	fallback string
 }
 
-func newRulesTestCmd(a *app) *cobra.Command {
+func newRulesTestCmd(a *cli.App) *cobra.Command {
 	var o rulesTest
 	c := &cobra.Command{
 		Use:   "test [COMMAND]",
@@ -63,11 +64,11 @@ Exit status: 0 if the command is allowed, 1 if it is asked about or denied; with
 		RunE: func(_ *cobra.Command, args []string) error {
 			switch {
 			case o.cases != "" && len(args) == 0:
-				return a.testCases(o)
+				return testCases(a, o)
 			case o.cases == "" && len(args) == 1:
-				return a.testCommand(o, args[0])
+				return testCommand(a, o, args[0])
 			}
-			return withHint(usageError(errors.New("rules test: give a COMMAND or --cases FILE, one of them")), "quote the command line as one word")
+			return cli.WithHint(cli.UsageError(errors.New("rules test: give a COMMAND or --cases FILE, one of them")), "quote the command line as one word")
 		},
 	}
 	f := c.Flags()
@@ -115,25 +116,25 @@ func decideCase(c ruleCase) (ruleResult, error) {
 	return r, nil
 }
 
-func (a *app) testCases(o rulesTest) error {
-	in := a.in
+func testCases(a *cli.App, o rulesTest) error {
+	in := a.In
 	if o.cases != "-" {
 		f, err := os.Open(o.cases)
 		if err != nil {
-			return usageError(fmt.Errorf("rules test: %w", err))
+			return cli.UsageError(fmt.Errorf("rules test: %w", err))
 		}
 		defer f.Close()
 		in = f
 	}
-	return a.eachCase(o, in)
+	return eachCase(a, o, in)
 }
 
 // maxCase bounds one line of a file of cases, in bytes.
 const maxCase = 4 << 20
 
-func (a *app) eachCase(o rulesTest, in io.Reader) error {
-	out := a.out
-	if !isTerminal(out) { // which shows each as it comes
+func eachCase(a *cli.App, o rulesTest, in io.Reader) error {
+	out := a.Out
+	if !cli.IsTerminal(out) { // which shows each as it comes
 		buffer := bufio.NewWriter(out)
 		defer buffer.Flush()
 		out = buffer
@@ -153,7 +154,7 @@ func (a *app) eachCase(o rulesTest, in io.Reader) error {
 		failed = append(failed, fmt.Errorf("%s: %w", o.cases, err))
 	}
 	if failed != nil {
-		return usageError(fmt.Errorf("rules test: %w", errors.Join(failed...)))
+		return cli.UsageError(fmt.Errorf("rules test: %w", errors.Join(failed...)))
 	}
 	return nil
 }
@@ -174,7 +175,7 @@ func oneCase(w io.Writer, asJSON bool, line []byte) error {
 
 func writeResult(w io.Writer, asJSON bool, r ruleResult) error {
 	if asJSON {
-		return encoder(w).Encode(r)
+		return cli.Encoder(w).Encode(r)
 	}
 	line := r.Decision.String()
 	if r.ID != "" {
@@ -188,20 +189,20 @@ func writeResult(w io.Writer, asJSON bool, r ruleResult) error {
 	return err
 }
 
-func (a *app) testCommand(o rulesTest, command string) error {
+func testCommand(a *cli.App, o rulesTest, command string) error {
 	c := ruleCase{Command: command}
 	if err := o.fill(&c); err != nil {
 		return err
 	}
 	r, err := decideCase(c)
 	if err != nil {
-		return usageError(fmt.Errorf("rules test: %w", err))
+		return cli.UsageError(fmt.Errorf("rules test: %w", err))
 	}
-	if err := writeResult(a.out, o.json, r); err != nil {
+	if err := writeResult(a.Out, o.json, r); err != nil {
 		return err
 	}
 	if r.Decision != tools.Allow {
-		return withStatus(exitFound, nil)
+		return cli.WithStatus(cli.ExitFound, nil)
 	}
 	return nil
 }
@@ -210,7 +211,7 @@ func (a *app) testCommand(o rulesTest, command string) error {
 func (o rulesTest) fill(c *ruleCase) error {
 	var fallback tools.Effect
 	if err := fallback.UnmarshalText([]byte(o.fallback)); err != nil {
-		return usageError(fmt.Errorf("rules test: --default: %w", err))
+		return cli.UsageError(fmt.Errorf("rules test: --default: %w", err))
 	}
 	c.Default = shell.Default{Allowed: fallback > tools.Deny, Approval: fallback == tools.Ask}
 	yes, no := true, false

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
 )
@@ -19,7 +20,7 @@ func (f *ruleServiceFlags) flags(c *cobra.Command) {
 }
 
 // withRules opens a rule service for the time of f.
-func (a *app) withRules(f *ruleServiceFlags, do func(c *cobra.Command, d ruleService, args []string) error) func(*cobra.Command, []string) error {
+func withRules(a *cli.App, f *ruleServiceFlags, do func(c *cobra.Command, d ruleService, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) (err error) {
 		d, err := f.open(c.Context(), a, c.CommandPath())
 		if err != nil {
@@ -58,7 +59,7 @@ func (f *ruleFlags) describe(c *cobra.Command) {
 	c.MarkFlagsOneRequired("allow", "ask", "deny")
 }
 
-func newRulesAddCmd(a *app) *cobra.Command {
+func newRulesAddCmd(a *cli.App) *cobra.Command {
 	var f ruleFlags
 	c := &cobra.Command{
 		Use:   "add --allow|--ask|--deny TOOL | --connector NAME | --shell COMMAND",
@@ -79,10 +80,10 @@ program of this user can choose: use it to tell your own agents apart.`,
   sandgate rules add --allow WebSearch --agent researcher
   sandgate rules add --replace deny-github --deny 'github_*' --agent 'ci-*'`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: a.withRules(&f.ruleServiceFlags, func(c *cobra.Command, d ruleService, args []string) error {
+		RunE: withRules(a, &f.ruleServiceFlags, func(c *cobra.Command, d ruleService, args []string) error {
 			spec, err := f.rule(args)
 			if err != nil {
-				return usageError(err)
+				return cli.UsageError(err)
 			}
 			done := "added"
 			add := func() (protocol.Rule, error) { return d.AddRule(c.Context(), spec) }
@@ -94,7 +95,7 @@ program of this user can choose: use it to tell your own agents apart.`,
 			if err != nil {
 				return ruleStatus(err)
 			}
-			return a.tellRule(f.json, done, r)
+			return tellRule(a, f.json, done, r)
 		}),
 	}
 	f.describe(c)
@@ -125,22 +126,22 @@ func (f ruleFlags) rule(args []string) (protocol.RuleSpec, error) {
 }
 
 // tellRule says what has become of a rule.
-func (a *app) tellRule(asJSON bool, what string, r protocol.Rule) error {
+func tellRule(a *cli.App, asJSON bool, what string, r protocol.Rule) error {
 	if asJSON {
-		return printJSON(a.out, r)
+		return cli.PrintJSON(a.Out, r)
 	}
 	if r.Caution != "" && what != "removed" {
-		a.caution(r.Caution)
+		caution(a, r.Caution)
 	}
-	_, err := fmt.Fprintf(a.out, "%s %s: %s\n", what, approval.EscapeLine(r.ID), approval.EscapeLine(ruleText(r)))
+	_, err := fmt.Fprintf(a.Out, "%s %s: %s\n", what, approval.EscapeLine(r.ID), approval.EscapeLine(ruleText(r)))
 	return err
 }
 
-func (a *app) caution(text string) {
-	fmt.Fprintf(a.err, "sandgate: caution: %s\n", approval.EscapeLine(text))
+func caution(a *cli.App, text string) {
+	fmt.Fprintf(a.Err, "sandgate: caution: %s\n", approval.EscapeLine(text))
 }
 
-func newRulesRemoveCmd(a *app) *cobra.Command {
+func newRulesRemoveCmd(a *cli.App) *cobra.Command {
 	var f ruleServiceFlags
 	var asJSON bool
 	c := &cobra.Command{
@@ -150,13 +151,13 @@ func newRulesRemoveCmd(a *app) *cobra.Command {
 		Example:           "  sandgate rules remove deny-github",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeRules,
-		RunE: a.withRules(&f, func(c *cobra.Command, d ruleService, ids []string) error {
+		RunE: withRules(a, &f, func(c *cobra.Command, d ruleService, ids []string) error {
 			for _, id := range ids {
 				r, err := d.RemoveRule(c.Context(), id)
 				if err != nil {
 					return ruleStatus(err)
 				}
-				if err := a.tellRule(asJSON, "removed", r); err != nil {
+				if err := tellRule(a, asJSON, "removed", r); err != nil {
 					return err
 				}
 			}
@@ -190,7 +191,7 @@ func completeRules(_ *cobra.Command, given []string, _ string) ([]string, cobra.
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
-func newRulesReloadCmd(a *app) *cobra.Command {
+func newRulesReloadCmd(a *cli.App) *cobra.Command {
 	var f ruleServiceFlags
 	c := &cobra.Command{
 		Use:   "reload",
@@ -200,16 +201,16 @@ same. If the file does not load, the rules stay as they were. sandgate.yaml is r
 a start only.`,
 		Example: "  sandgate rules reload",
 		Args:    cobra.NoArgs,
-		RunE: a.withRules(&f, func(c *cobra.Command, d ruleService, _ []string) error {
+		RunE: withRules(a, &f, func(c *cobra.Command, d ruleService, _ []string) error {
 			if _, local := d.(*localRuleService); local {
-				fmt.Fprintln(a.err, "sandgate: no supervisor is running; the next one reads the rules when it starts")
+				fmt.Fprintln(a.Err, "sandgate: no supervisor is running; the next one reads the rules when it starts")
 				return nil
 			}
 			n, err := d.Reload(c.Context())
 			if err != nil {
 				return ruleStatus(err)
 			}
-			_, err = fmt.Fprintf(a.out, "%d rules, %d of them without effect\n", n.Rules, n.Inactive)
+			_, err = fmt.Fprintf(a.Out, "%d rules, %d of them without effect\n", n.Rules, n.Inactive)
 			return err
 		}),
 	}
@@ -221,7 +222,7 @@ a start only.`,
 func ruleStatus(err error) error {
 	var e *protocol.Error
 	if errors.As(err, &e) && (e.Code == protocol.CodeRuleRefused || e.Code == protocol.CodeUnknownRule) {
-		return usageError(err)
+		return cli.UsageError(err)
 	}
-	return wireStatus(err)
+	return cli.WireStatus(err)
 }

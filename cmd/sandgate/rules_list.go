@@ -13,6 +13,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/protocol"
 )
 
@@ -22,7 +23,7 @@ type listedRule struct {
 	Hits *int `json:"hits,omitempty"`
 }
 
-func newRulesListCmd(a *app) *cobra.Command {
+func newRulesListCmd(a *cli.App) *cobra.Command {
 	var f ruleServiceFlags
 	var asJSON, hits bool
 	var log string
@@ -34,15 +35,15 @@ where it is written. A rule without effect says why. A rule that denies decides
 wherever it stands; of the others the first that matches does.`,
 		Example: "  sandgate rules list\n  sandgate rules list --hits --json",
 		Args:    cobra.NoArgs,
-		RunE: a.withRules(&f, func(c *cobra.Command, d ruleService, _ []string) error {
+		RunE: withRules(a, &f, func(c *cobra.Command, d ruleService, _ []string) error {
 			list, err := listRules(c.Context(), d, hits, log)
 			switch {
 			case err != nil:
 				return err
 			case asJSON:
-				return printJSON(a.out, list)
+				return cli.PrintJSON(a.Out, list)
 			}
-			return printRules(a.out, list)
+			return printRules(a.Out, list)
 		}),
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -151,5 +152,5 @@ func ruleSubject(r protocol.Rule) string {
 
 // ruleText is a rule in one line.
 func ruleText(r protocol.Rule) string {
-	return join(" ", string(r.Effect), ruleSubject(r), paren(join("; ", r.Reason, r.Origin)))
+	return cli.Join(" ", string(r.Effect), ruleSubject(r), cli.Paren(cli.Join("; ", r.Reason, r.Origin)))
 }

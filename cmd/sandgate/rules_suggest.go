@@ -7,10 +7,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/protocol"
 )
 
-func newRulesSuggestCmd(a *app) *cobra.Command {
+func newRulesSuggestCmd(a *cli.App) *cobra.Command {
 	var f ruleServiceFlags
 	var p protocol.RulesSuggest
 	var since string
@@ -28,22 +29,22 @@ Nothing is added: copy the command that is printed, or with --yaml the lines of 
 configuration, as ` + "`sandgate learn`" + ` prints them.`,
 		Example: "  sandgate rules suggest\n  sandgate rules suggest --min 10 --since 720h --json\n  sandgate rules suggest --yaml",
 		Args:    cobra.NoArgs,
-		RunE: a.withRules(&f, func(c *cobra.Command, d ruleService, _ []string) error {
+		RunE: withRules(a, &f, func(c *cobra.Command, d ruleService, _ []string) error {
 			var err error
-			if p.Since, err = parseMoment(since, time.Now()); err != nil {
-				return usageError(fmt.Errorf("--since: %w", err))
+			if p.Since, err = cli.ParseMoment(since, time.Now()); err != nil {
+				return cli.UsageError(fmt.Errorf("--since: %w", err))
 			}
 			s, err := d.SuggestRules(c.Context(), p)
 			switch {
 			case err != nil:
 				return ruleStatus(err)
 			case asJSON:
-				return printJSON(a.out, s)
+				return cli.PrintJSON(a.Out, s)
 			case asConfig:
-				_, err := a.out.Write([]byte(suggestedFragment(s).text()))
+				_, err := a.Out.Write([]byte(suggestedFragment(s).text()))
 				return err
 			}
-			a.printSuggestions(s)
+			printSuggestions(a, s)
 			return nil
 		}),
 	}
@@ -55,21 +56,21 @@ configuration, as ` + "`sandgate learn`" + ` prints them.`,
 	return c
 }
 
-func (a *app) printSuggestions(s protocol.RulesSuggested) {
+func printSuggestions(a *cli.App, s protocol.RulesSuggested) {
 	for _, g := range s.Suggestions {
-		fmt.Fprintf(a.out, "%s\n    would have saved %d questions, the last on %s:\n",
+		fmt.Fprintf(a.Out, "%s\n    would have saved %d questions, the last on %s:\n",
 			approval.EscapeLine(addCommand(g.Rule)), g.Saved, g.Last.Format(time.DateOnly))
 		for _, e := range g.Examples {
-			fmt.Fprintf(a.out, "        %s\n", approval.EscapeLine(e))
+			fmt.Fprintf(a.Out, "        %s\n", approval.EscapeLine(e))
 		}
 		if len(g.Also) > 0 {
-			fmt.Fprintln(a.out, "    would also have allowed, without anybody having been asked:")
+			fmt.Fprintln(a.Out, "    would also have allowed, without anybody having been asked:")
 		}
 		for _, e := range g.Also {
-			fmt.Fprintf(a.out, "        %s\n", approval.EscapeLine(e))
+			fmt.Fprintf(a.Out, "        %s\n", approval.EscapeLine(e))
 		}
 	}
-	fmt.Fprintf(a.err, "sandgate: %d suggestions from %d decisions on commands; %d could not be used (redacted, cut, in another directory, or too many)\n",
+	fmt.Fprintf(a.Err, "sandgate: %d suggestions from %d decisions on commands; %d could not be used (redacted, cut, in another directory, or too many)\n",
 		len(s.Suggestions), s.Decisions, s.Skipped)
 }
 

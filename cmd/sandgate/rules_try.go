@@ -8,10 +8,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/protocol"
 )
 
-func newRulesTryCmd(a *app) *cobra.Command {
+func newRulesTryCmd(a *cli.App) *cobra.Command {
 	var f ruleFlags
 	var since time.Duration
 	var limit int
@@ -23,10 +24,10 @@ last of them, and how each was decided. The rule is judged by itself, whatever o
 rules say; ` + "`sandgate audit replay`" + ` compares whole configurations.`,
 		Example: "  sandgate rules try --deny 'github_*'\n  sandgate rules try --allow --shell 'go test' --since 168h",
 		Args:    cobra.MaximumNArgs(1),
-		RunE: a.withRules(&f.ruleServiceFlags, func(c *cobra.Command, d ruleService, args []string) error {
+		RunE: withRules(a, &f.ruleServiceFlags, func(c *cobra.Command, d ruleService, args []string) error {
 			spec, err := f.rule(args)
 			if err != nil {
-				return usageError(err)
+				return cli.UsageError(err)
 			}
 			ask := protocol.RulesTry{Rule: spec, Limit: limit}
 			if since > 0 {
@@ -37,9 +38,9 @@ rules say; ` + "`sandgate audit replay`" + ` compares whole configurations.`,
 				return ruleStatus(err)
 			}
 			if f.json {
-				return printJSON(a.out, tried)
+				return cli.PrintJSON(a.Out, tried)
 			}
-			return a.printTried(tried)
+			return printTried(a, tried)
 		}),
 	}
 	f.describe(c)
@@ -48,16 +49,16 @@ rules say; ` + "`sandgate audit replay`" + ` compares whole configurations.`,
 	return c
 }
 
-func (a *app) printTried(t protocol.RulesTried) error {
+func printTried(a *cli.App, t protocol.RulesTried) error {
 	if t.Caution != "" {
-		a.caution(t.Caution)
+		caution(a, t.Caution)
 	}
-	fmt.Fprintf(a.out, "covers %d of %s", t.Matches, countOf(t.Decisions, "decision"))
+	fmt.Fprintf(a.Out, "covers %d of %s", t.Matches, cli.CountOf(t.Decisions, "decision"))
 	if t.Skipped > 0 {
-		fmt.Fprintf(a.out, "; %d could not be looked at: their arguments were redacted or cut", t.Skipped)
+		fmt.Fprintf(a.Out, "; %d could not be looked at: their arguments were redacted or cut", t.Skipped)
 	}
-	fmt.Fprintln(a.out)
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(a.Out)
+	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	for _, c := range t.Covered {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", c.Time.Local().Format(time.DateTime), approval.EscapeName(c.Agent), c.Action,
 			approval.EscapeName(string(c.Tool)), approval.EscapeLine(c.Subject))

@@ -7,6 +7,7 @@ import (
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
@@ -35,18 +36,18 @@ type ruleServiceFlags struct {
 
 // open finds the running supervisor. With --config, or if none is running, it
 // is one of this process.
-func (f ruleServiceFlags) open(ctx context.Context, a *app, program string) (ruleService, error) {
+func (f ruleServiceFlags) open(ctx context.Context, a *cli.App, program string) (ruleService, error) {
 	if f.config == "" {
-		p, err := client.DialApprover(ctx, f.socket, client.WithProgram(program, version))
+		p, err := client.DialApprover(ctx, f.socket, client.WithProgram(program, a.Version))
 		var dial *client.DialError
 		switch {
 		case err == nil:
 			return p, nil
 		case f.socket != "" || !errors.As(err, &dial):
-			return nil, wireStatus(err)
+			return nil, cli.WireStatus(err)
 		}
 	}
-	cfg, err := a.loadConfig(f.config, "")
+	cfg, err := loadTold(a, f.config, "")
 	if err != nil {
 		return nil, err
 	}

@@ -12,12 +12,12 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/egress"
@@ -49,7 +49,7 @@ type runFlags struct {
 	pids                                    int64
 }
 
-func newRunCmd(a *app) *cobra.Command {
+func newRunCmd(a *cli.App) *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
 		Use:   "run [flags] -- COMMAND [ARG...]",
@@ -67,18 +67,18 @@ title, reports) is left out. With --mode interactive or strict, or with standard
 in a pipe, it has none.
 
 Exit codes of sandgate itself:
-` + exitCodeHelp,
+` + cli.ExitCodeHelp,
 		Example: `  sandgate run -- python3 script.py
   sandgate run --ro ~/data --timeout 30s --network none -- ./analyse ~/data
   sandgate run --expose 8000 -- python3 -m http.server 8000`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, argv []string) error { return a.runProgram(cmd, f, argv) },
+		RunE: func(cmd *cobra.Command, argv []string) error { return runProgram(a, cmd, f, argv) },
 	}
 	f.add(c)
 	return c
 }
 
-func newShellCmd(a *app) *cobra.Command {
+func newShellCmd(a *cli.App) *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
 		Use:   "shell [flags] [-- ARG...]",
@@ -88,7 +88,7 @@ is started from it is confined as run confines it, until it ends.`,
 		Example: `  sandgate shell
   sandgate shell --network example.org`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runProgram(cmd, f, append([]string{ownShell()}, args...))
+			return runProgram(a, cmd, f, append([]string{ownShell()}, args...))
 		},
 	}
 	f.add(c)
@@ -136,27 +136,15 @@ func (f *runFlags) add(c *cobra.Command) {
 	_ = fs.MarkHidden("draft-of")
 }
 
-// inUTF8 refuses words that a call cannot carry: a call is JSON (RFC 8259, 8.1), and bytes that are
-// not UTF-8 would come out as others there, which can be the name of another file.
-func inUTF8(words []string) error {
-	for i, word := range words {
-		if !utf8.ValidString(word) {
-			return withHint(usageError(fmt.Errorf("argument %d is not UTF-8: %q", i+1, word)),
-				"have the program find the file by itself, by a pattern for instance: sandgate run -- sh -c 'rm x*'")
-		}
-	}
-	return nil
-}
-
-func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
-	if err := inUTF8(argv); err != nil {
+func runProgram(a *cli.App, cmd *cobra.Command, f runFlags, argv []string) error {
+	if err := cli.InUTF8(argv); err != nil {
 		return err
 	}
 	if f.review || f.draft != "" {
-		return a.runDraft(cmd, f, argv)
+		return runDraft(a, cmd, f, argv)
 	}
 	if f.keep {
-		return usageError(errors.New("--keep: there is no draft to keep; give --review, too"))
+		return cli.UsageError(errors.New("--keep: there is no draft to keep; give --review, too"))
 	}
 	ctx := cmd.Context()
 	if f.draftOf != "" {
@@ -165,52 +153,49 @@ func (a *app) runProgram(cmd *cobra.Command, f runFlags, argv []string) error {
 			return err
 		}
 	}
-	result, found, err := a.runOnce(ctx, "sandgate run", f, cmd.Flags().Changed("mode"), argv)
+	result, found, err := runOnce(a, ctx, "sandgate run", f, cmd.Flags().Changed("mode"), argv)
 	if err != nil {
 		return err
 	}
 	if result.EnforcedBy.Backend == confine.NoBackend {
-		fmt.Fprintf(a.err, "sandgate: warning: %s\n", confine.UnconfinedWarning)
+		fmt.Fprintf(a.Err, "sandgate: warning: %s\n", confine.UnconfinedWarning)
 	}
 	for _, w := range result.Warnings { // the others are of the configuration, and the same each time
 		if strings.Contains(w, undo.NotUndone) || strings.HasPrefix(w, gateway.Signed) {
-			fmt.Fprintf(a.err, "sandgate: warning: %s\n", approval.EscapeLine(w))
+			fmt.Fprintf(a.Err, "sandgate: warning: %s\n", approval.EscapeLine(w))
 		}
 	}
-	a.printRefusals(result.Violations, found)
+	printRefusals(a, result.Violations, found)
 	if result.ExitCode != 0 {
-		a.tellLeftOut(found)
-		a.tellUnfollowed(found)
-		err := a.sayNotStarted(result)
-		if result.ExitCode == exitNotFound && len(result.Content) > 0 {
-			a.tellWhere(found, argv[0])
+		tellLeftOut(a, found)
+		tellUnfollowed(a, found)
+		err := sayNotStarted(a, result)
+		if result.ExitCode == cli.ExitNotFound && len(result.Content) > 0 {
+			tellWhere(a, found, argv[0])
 		}
-		return withStatus(result.ExitCode, err)
+		return cli.WithStatus(result.ExitCode, err)
 	}
 	return nil
 }
 
-// exitNotFound is what shells give where there is no such command.
-const exitNotFound = 127
-
 // runOnce takes one command through the whole path of a call, with a supervisor of its
 // own. agent is who asks; typed says that the mode was. It gives what was derived too.
-func (a *app) runOnce(ctx context.Context, agent string, f runFlags, typed bool, argv []string) (result protocol.CallResult, found assemble.Derived, err error) {
-	cfg, err := a.runConfig(f)
+func runOnce(a *cli.App, ctx context.Context, agent string, f runFlags, typed bool, argv []string) (result protocol.CallResult, found assemble.Derived, err error) {
+	cfg, err := runConfig(a, f)
 	if err != nil {
 		return result, found, err
 	}
 	if f.config != "" && callsMayWrite(cfg, f.config) {
-		fmt.Fprintf(a.err, "sandgate: warning: %s\n", approval.EscapeLine(f.config+" lies where calls may write: one can change what the next run with it allows"))
+		fmt.Fprintf(a.Err, "sandgate: warning: %s\n", approval.EscapeLine(f.config+" lies where calls may write: one can change what the next run with it allows"))
 	}
 	if f.draftOf == "" { // there the workspace is the draft
-		a.settleKeeps(assemble.WritableRoots(cfg))
+		settleKeeps(a, assemble.WritableRoots(cfg))
 	}
-	return a.runUnder(ctx, cfg, agent, f, typed, argv)
+	return runUnder(a, ctx, cfg, agent, f, typed, argv)
 }
 
 // runUnder is runOnce under a configuration that there is.
-func (a *app) runUnder(ctx context.Context, cfg *config.Config, agent string, f runFlags, typed bool, argv []string) (result protocol.CallResult, found assemble.Derived, err error) {
+func runUnder(a *cli.App, ctx context.Context, cfg *config.Config, agent string, f runFlags, typed bool, argv []string) (result protocol.CallResult, found assemble.Derived, err error) {
 	mode, err := runMode(cfg, approval.Mode(f.mode), typed)
 	if err != nil {
 		return result, found, err
@@ -220,12 +205,12 @@ func (a *app) runUnder(ctx context.Context, cfg *config.Config, agent string, f 
 	if err != nil {
 		return result, found, err
 	}
-	o := assemble.Options{Version: version, Meant: meant, Mode: mode, Backend: f.backend, Ahead: mode == approval.ApproveAll, Program: argv[0], Uncached: f.unrecorded || f.draftOf != "", Connected: f.connected}
+	o := assemble.Options{Version: a.Version, Meant: meant, Mode: mode, Backend: f.backend, Ahead: mode == approval.ApproveAll, Program: argv[0], Uncached: f.unrecorded || f.draftOf != "", Connected: f.connected}
 	place := func(path string) string { return path }
 	if f.draftOf != "" {
 		d, err := changes.OpenDraft(f.draftOf)
 		if err != nil {
-			return result, found, withStatus(exitInternal, err)
+			return result, found, cli.WithStatus(cli.ExitInternal, err)
 		}
 		onCopies(cfg, d)
 		place = d.Place
@@ -233,13 +218,13 @@ func (a *app) runUnder(ctx context.Context, cfg *config.Config, agent string, f 
 	}
 	var person *console
 	if f.terminal && mode == approval.ApproveAll { // else questions are asked there
-		if person = a.openConsole(); person != nil {
+		if person = openConsole(a); person != nil {
 			defer person.Close()
 			o.Terminal = person.size
 		}
 	}
-	shown := a.programsOutput(person)
-	stdin := a.in
+	shown := newProgramsOutput(a, person)
+	stdin := a.In
 	if mode == approval.Interactive {
 		prompter := newTTYPrompter()
 		prompter.quiet = shown.ask
@@ -252,8 +237,8 @@ func (a *app) runUnder(ctx context.Context, cfg *config.Config, agent string, f 
 	}
 	defer r.Close()
 	found = r.Derived
-	a.reportRecovery(r)
-	a.tellToolchains(found, f.verbose, argv[0])
+	reportRecovery(a, r)
+	tellToolchains(a, found, f.verbose, argv[0])
 
 	ctx, stop := untilSignal(ctx, person, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -261,16 +246,16 @@ func (a *app) runUnder(ctx context.Context, cfg *config.Config, agent string, f 
 	peer := assemble.Self()
 	s, err := r.OpenLocal(peer, protocol.SessionOpen{Agent: agent}, supervisor.Streams{Stdin: stdin, Stdout: shown.out, Stderr: shown.err, Terminal: person.streams()})
 	if err != nil {
-		return result, found, wireStatus(err)
+		return result, found, cli.WireStatus(err)
 	}
 	args, err := runArgs(cfg, argv, place)
 	if err != nil {
 		return result, found, err
 	}
-	result, err = r.Call(ctx, peer, protocol.ToolsCall{SessionID: s.SessionID, CallID: "run", Tool: "run", Args: args}, a.sayExposed())
+	result, err = r.Call(ctx, peer, protocol.ToolsCall{SessionID: s.SessionID, CallID: "run", Tool: "run", Args: args}, sayExposed(a))
 	found.Said = shown.said()
 	if err != nil {
-		return result, found, signalStatus(ctx, wireStatus(err))
+		return result, found, signalStatus(ctx, cli.WireStatus(err))
 	}
 	return result, found, nil
 }
@@ -308,20 +293,20 @@ func signalStatus(ctx context.Context, err error) error {
 	var by signalled
 	var e *protocol.Error
 	if errors.As(context.Cause(ctx), &by) && errors.As(err, &e) && e.Code == protocol.CodeCancelled {
-		return &statusError{code: 128 + int(by.Signal)}
+		return &cli.StatusError{Code: 128 + int(by.Signal)}
 	}
 	return err
 }
 
 // sayExposed tells where the ports are, once they are open and before the program runs.
-func (a *app) sayExposed() func(protocol.Method, any) {
+func sayExposed(a *cli.App) func(protocol.Method, any) {
 	return func(_ protocol.Method, params any) {
 		state, ok := params.(protocol.ToolState)
 		if !ok {
 			return
 		}
 		for _, p := range state.Exposed {
-			fmt.Fprintf(a.err, "sandgate: port %d inside is at %s\n", p.Port, p.Address)
+			fmt.Fprintf(a.Err, "sandgate: port %d inside is at %s\n", p.Port, p.Address)
 		}
 	}
 }
@@ -332,7 +317,7 @@ func runArgs(cfg *config.Config, argv []string, place func(string) string) (json
 	args := map[string]any{"argv": argv}
 	cwd, err := assemble.Resolved(".")
 	if err != nil {
-		return nil, withStatus(exitUsage, err)
+		return nil, cli.WithStatus(cli.ExitUsage, err)
 	}
 	cwd = place(cwd)
 	if cfg.ProgramsSee(cwd) {
@@ -343,22 +328,22 @@ func runArgs(cfg *config.Config, argv []string, place func(string) string) (json
 
 // sayNotStarted passes on what sandgate itself has to say about a program that
 // could not be executed; everything else has gone through.
-func (a *app) sayNotStarted(r protocol.CallResult) error {
+func sayNotStarted(a *cli.App, r protocol.CallResult) error {
 	for _, c := range r.Content {
-		fmt.Fprint(a.err, c.Text)
+		fmt.Fprint(a.Err, c.Text)
 	}
 	return nil
 }
 
 // runConfig is the configuration with the command line's flags over it.
-func (a *app) runConfig(f runFlags) (*config.Config, error) {
+func runConfig(a *cli.App, f runFlags) (*config.Config, error) {
 	if err := assemble.CheckBackend(f.backend); err != nil {
 		return nil, err
 	}
 	if !isMode(f.mode) {
-		return nil, withHint(usageError(fmt.Errorf("--mode %q is not a mode", f.mode)), "use interactive, approve_all or strict")
+		return nil, cli.WithHint(cli.UsageError(fmt.Errorf("--mode %q is not a mode", f.mode)), "use interactive, approve_all or strict")
 	}
-	cfg, err := a.loadConfig(f.config, strings.Join(f.workspaces[:min(len(f.workspaces), 1)], ""))
+	cfg, err := loadTold(a, f.config, strings.Join(f.workspaces[:min(len(f.workspaces), 1)], ""))
 	if err != nil {
 		return nil, err
 	}
@@ -391,7 +376,7 @@ func keepFloor(cfg *config.Config) error {
 	if len(beyond) == 0 {
 		return nil
 	}
-	return withHint(usageError(errors.New("the command line asks for more than it may: "+strings.Join(beyond, "; "))), "leave the flag out")
+	return cli.WithHint(cli.UsageError(errors.New("the command line asks for more than it may: "+strings.Join(beyond, "; "))), "leave the flag out")
 }
 
 // runMode is how requests are treated. Typing a command answers what would be asked,
@@ -407,7 +392,7 @@ func runMode(cfg *config.Config, mode approval.Mode, typed bool) (approval.Mode,
 }
 
 func looserMode(flag string, cfg *config.Config) error {
-	return withHint(usageError(fmt.Errorf("%s is looser than approval.mode: %s of the administrator's file, %s",
+	return cli.WithHint(cli.UsageError(fmt.Errorf("%s is looser than approval.mode: %s of the administrator's file, %s",
 		flag, cfg.Floor.Approval.Mode, cfg.Floor.Origin("approval.mode"))), "leave the flag out")
 }
 
@@ -467,7 +452,7 @@ func applyFlags(cfg *config.Config, f runFlags) error {
 		}
 		n, err := units.ParseSize(size.text)
 		if err != nil {
-			return usageError(fmt.Errorf("%s: %w", flag, err))
+			return cli.UsageError(fmt.Errorf("%s: %w", flag, err))
 		}
 		*size.to = n
 	}
@@ -479,7 +464,7 @@ func applyFlags(cfg *config.Config, f runFlags) error {
 func addPresets(cfg *config.Config, f runFlags) error {
 	for _, name := range f.presets {
 		if !slices.Contains(profiles.PresetNames(), name) {
-			return withHint(usageError(fmt.Errorf("--preset %q is no preset", name)), "use "+strings.Join(profiles.PresetNames(), ", "))
+			return cli.WithHint(cli.UsageError(fmt.Errorf("--preset %q is no preset", name)), "use "+strings.Join(profiles.PresetNames(), ", "))
 		}
 		if !slices.Contains(cfg.Sandbox.Presets, name) {
 			cfg.Sandbox.Presets = append(slices.Clone(cfg.Sandbox.Presets), name)
@@ -495,11 +480,11 @@ func addPresets(cfg *config.Config, f runFlags) error {
 func addExposed(cfg *config.Config, ports []string) error {
 	nw := &cfg.Shell.Network
 	if len(ports) > 0 && nw.Mode == config.NetworkHost {
-		return withHint(usageError(errors.New("--expose: with the host's network every port is the host's own")), "choose another --network")
+		return cli.WithHint(cli.UsageError(errors.New("--expose: with the host's network every port is the host's own")), "choose another --network")
 	}
 	for _, p := range ports {
 		if _, err := sandboxprofile.ParseExposedPort(p); err != nil {
-			return withHint(usageError(fmt.Errorf("--expose: %q is not a port", p)), "write 8080, or HOST:INSIDE such as 3000:8080 or 0:8080")
+			return cli.WithHint(cli.UsageError(fmt.Errorf("--expose: %q is not a port", p)), "write 8080, or HOST:INSIDE such as 3000:8080 or 0:8080")
 		}
 		nw.Expose = append(nw.Expose, config.Port(p))
 	}
@@ -512,7 +497,7 @@ func addRoots(cfg *config.Config, f runFlags) error {
 	for i, p := range append(append([]string{}, f.ro...), f.rw...) {
 		root, err := assemble.Resolved(p)
 		if err != nil {
-			return withStatus(exitUsage, err)
+			return cli.WithStatus(cli.ExitUsage, err)
 		}
 		mode, name := config.ReadOnly, fmt.Sprintf("ro%d", i+1)
 		if i >= len(f.ro) {
@@ -521,26 +506,4 @@ func addRoots(cfg *config.Config, f runFlags) error {
 		cfg.Sandbox.Paths = append(cfg.Sandbox.Paths, config.Path{Name: name, Root: root, Mode: mode})
 	}
 	return nil
-}
-
-// wireStatus gives an error of the supervisor its exit status.
-func wireStatus(err error) error {
-	var e *protocol.Error
-	if !errors.As(err, &e) {
-		return withStatus(exitInternal, err)
-	}
-	code := exitInternal
-	switch e.Code {
-	case protocol.CodeDenied, protocol.CodeBlocked, protocol.CodeApprovalTimeout, protocol.CodeNoApprover:
-		code = exitDenied
-	case protocol.CodeInvalidArguments, protocol.CodeUnknownTool, protocol.CodeInvalidParams:
-		code = exitUsage
-	case protocol.CodeSandboxUnavailable:
-		code = exitUnavailable
-	case protocol.CodeSandboxFailed, protocol.CodeTooManyRequests:
-		code = exitSandbox
-	case protocol.CodeTimedOut, protocol.CodeLimitExceeded:
-		code = exitTimeout
-	}
-	return withStatus(code, err)
 }

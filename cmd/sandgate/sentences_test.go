@@ -11,6 +11,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/board"
 	"github.com/sandgate/sandgate/ui/present"
@@ -122,19 +123,19 @@ func TestEveryScreenTellsForeignTexts(t *testing.T) {
 			screens["ended"] += string(present.Outcome(&a, &d)) + "\n"
 		}
 
-		written := func(name string, write func(*bytes.Buffer, *app)) {
+		written := func(name string, write func(*bytes.Buffer, *cli.App)) {
 			var b bytes.Buffer
-			write(&b, &app{out: &b, err: &b})
+			write(&b, &cli.App{Out: &b, Err: &b})
 			screens[name] = b.String()
 		}
-		written("approvals list", func(b *bytes.Buffer, _ *app) { _ = printApprovals(b, []protocol.Approval{a}, time.Now()) })
-		written("approvals remembered", func(b *bytes.Buffer, _ *app) { _ = printRemembered(b, f.remembered(), time.Now()) })
-		written("rules list", func(b *bytes.Buffer, _ *app) { _ = printRules(b, []listedRule{{Rule: f.rule()}}) })
-		written("rules try", func(_ *bytes.Buffer, x *app) {
+		written("approvals list", func(b *bytes.Buffer, _ *cli.App) { _ = printApprovals(b, []protocol.Approval{a}, time.Now()) })
+		written("approvals remembered", func(b *bytes.Buffer, _ *cli.App) { _ = printRemembered(b, f.remembered(), time.Now()) })
+		written("rules list", func(b *bytes.Buffer, _ *cli.App) { _ = printRules(b, []listedRule{{Rule: f.rule()}}) })
+		written("rules try", func(_ *bytes.Buffer, x *cli.App) {
 			tried, _ := f.TryRule(t.Context(), protocol.RulesTry{})
-			_ = x.printTried(tried)
+			_ = printTried(x, tried)
 		})
-		written("why", func(b *bytes.Buffer, _ *app) {
+		written("why", func(b *bytes.Buffer, _ *cli.App) {
 			tested, _ := f.TestRules(t.Context(), protocol.RulesTest{})
 			_ = printWhy(b, tested, true)
 		})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/confine/platform"
 	"github.com/sandgate/sandgate/supervisor/changes"
@@ -30,7 +31,7 @@ type serveFlags struct {
 	logLevel                       *slog.LevelVar
 }
 
-func newServeCmd(a *app) *cobra.Command {
+func newServeCmd(a *cli.App) *cobra.Command {
 	f := serveFlags{logLevel: warnings()}
 	c := &cobra.Command{
 		Use:   "serve",
@@ -48,7 +49,7 @@ is the journal: faults of sandgate itself, connections that were refused, a host
 has no room for sandboxes.`,
 		Example: "  sandgate serve --config sandgate.yaml\n  sandgate serve --strict\n  sandgate serve --http 127.0.0.1:8642",
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serve(cmd, f) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return serve(a, cmd, f) },
 	}
 	fs := c.Flags()
 	fs.StringVar(&f.config, "config", "", "configuration `file`")
@@ -74,7 +75,7 @@ func (f serveFlags) options() (o assemble.Options, err error) {
 	switch f.log {
 	case logAuto, logDecisions, logNone:
 	default:
-		return o, withHint(usageError(fmt.Errorf("--log %q is not known", f.log)), "use decisions, none or auto")
+		return o, cli.WithHint(cli.UsageError(fmt.Errorf("--log %q is not known", f.log)), "use decisions, none or auto")
 	}
 	switch {
 	case f.approveAll:
@@ -86,7 +87,7 @@ func (f serveFlags) options() (o assemble.Options, err error) {
 	return o, nil
 }
 
-func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
+func serve(a *cli.App, cmd *cobra.Command, f serveFlags) error {
 	o, err := f.options()
 	if err != nil {
 		return err
@@ -97,36 +98,36 @@ func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
 			return err
 		}
 	}
-	o.Version, o.Faults = version, a.faults(f.logLevel)
+	o.Version, o.Faults = a.Version, faults(a, f.logLevel)
 	cfg, err := loadConfig(f.config, "") // what has no effect is among the warnings
 	if err != nil {
 		return err
 	}
 	for _, text := range cfg.Caveats() {
-		fmt.Fprintf(a.err, "sandgate: notice: %s\n", text)
+		fmt.Fprintf(a.Err, "sandgate: notice: %s\n", text)
 	}
 	if f.approveAll && cfg.Floor != nil && cfg.Floor.Set("approval.mode") && cfg.Floor.Approval.Mode != config.ApproveAll {
 		return looserMode("--approve-all", cfg)
 	}
 	if f.http != "" && cfg.Floor != nil && cfg.Floor.Set("http.listen") && cfg.Floor.HTTP.Listen != f.http {
-		return withHint(usageError(fmt.Errorf("--http %s is not http.listen: %q of the administrator's file, %s",
+		return cli.WithHint(cli.UsageError(fmt.Errorf("--http %s is not http.listen: %q of the administrator's file, %s",
 			f.http, cfg.Floor.HTTP.Listen, cfg.Floor.Origin("http.listen"))), "leave the flag out")
 	}
 	ending := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if isTerminal(a.err) {
+	if cli.IsTerminal(a.Err) {
 		ending = append(ending, syscall.SIGHUP)
 	}
 	// Before anything is made that a signal would leave behind.
 	ctx, stop := signal.NotifyContext(ctx, ending...)
 	defer stop()
 	if draft != nil {
-		if ctx, err = a.onDraft(ctx, cfg, &o, draft); err != nil {
+		if ctx, err = onDraft(a, ctx, cfg, &o, draft); err != nil {
 			return err
 		}
 	} else {
-		o.Begin = a.newReviewer(cfg, f).begin
+		o.Begin = newReviewer(a, cfg, f).begin
 	}
-	x, err := a.setUp(cfg, o, f)
+	x, err := setUp(a, cfg, o, f)
 	if err != nil {
 		return err
 	}
@@ -136,10 +137,10 @@ func (a *app) serve(cmd *cobra.Command, f serveFlags) error {
 	defer stopIdle()
 	go whenIdle(idle, time.Tick(idleInterval), x.Supervisor.Calls, giveBackMemory)
 
-	if !isTerminal(a.err) {
-		defer a.reloadOnHangup(x.Running)()
+	if !cli.IsTerminal(a.Err) {
+		defer reloadOnHangup(a, x.Running)()
 	}
-	return a.serveUntil(ctx, cfg, x.Running, x.sockets, x.web, o.Faults)
+	return serveUntil(a, ctx, cfg, x.Running, x.sockets, x.web, o.Faults)
 }
 
 // A service is a supervisor, its sockets and, if it has one, its web page.
@@ -151,7 +152,7 @@ type service struct {
 }
 
 // setUp makes a service, and says where it is.
-func (a *app) setUp(cfg *config.Config, o assemble.Options, f serveFlags) (_ *service, err error) {
+func setUp(a *cli.App, cfg *config.Config, o assemble.Options, f serveFlags) (_ *service, err error) {
 	startThreads(standbyThreads) // before anybody can use up what they are made of
 	x := &service{}
 	defer func() {
@@ -159,26 +160,26 @@ func (a *app) setUp(cfg *config.Config, o assemble.Options, f serveFlags) (_ *se
 			x.close()
 		}
 	}()
-	if x.sockets, err = a.listenBoth(f); err != nil {
+	if x.sockets, err = listenBoth(a, f); err != nil {
 		return nil, err
 	}
-	if x.web, err = a.listenHTTP(cfg, f.http, x.sockets); err != nil {
+	if x.web, err = listenHTTP(a, cfg, f.http, x.sockets); err != nil {
 		return nil, err
 	}
 	if x.web != nil {
 		o.HTTP = x.web.status
 	}
-	if x.log = newDecisionLog(a.err, f.log); x.log != nil {
+	if x.log = newDecisionLog(a.Err, f.log); x.log != nil {
 		o.Decided = x.log.decided
 	}
 	if o.DraftOver == nil {
-		a.settleKeeps(assemble.WritableRoots(cfg))
+		settleKeeps(a, assemble.WritableRoots(cfg))
 	}
 	if x.Running, err = assemble.Start(cfg, o); err != nil {
 		return nil, err
 	}
-	a.reportRecovery(x.Running)
-	a.announce(x.Running, x.sockets, x.web)
+	reportRecovery(a, x.Running)
+	announce(a, x.Running, x.sockets, x.web)
 	return x, nil
 }
 
@@ -233,16 +234,16 @@ func giveBackMemory() {
 }
 
 // reloadOnHangup reads the standing rules again at each SIGHUP, until stop.
-func (a *app) reloadOnHangup(r *assemble.Running) (stop func()) {
+func reloadOnHangup(a *cli.App, r *assemble.Running) (stop func()) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	self := assemble.Self()
 	go func() {
 		for range hangup {
 			if n, err := r.RuleService().Reload(self); err != nil {
-				a.complain(err)
+				a.Complain(err)
 			} else {
-				fmt.Fprintf(a.err, "sandgate: reloaded: %d rules, %d of them without effect\n", n.Rules, n.Inactive)
+				fmt.Fprintf(a.Err, "sandgate: reloaded: %d rules, %d of them without effect\n", n.Rules, n.Inactive)
 			}
 		}
 	}()
@@ -261,12 +262,12 @@ func warnings() *slog.LevelVar {
 
 // faults is where a supervisor logs what an operator should know and no call tells.
 // What others say in it is quoted.
-func (a *app) faults(level *slog.LevelVar) *slog.Logger {
-	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level}))
+func faults(a *cli.App, level *slog.LevelVar) *slog.Logger {
+	return slog.New(slog.NewTextHandler(a.Err, &slog.HandlerOptions{Level: level}))
 }
 
-func (a *app) serveUntil(ctx context.Context, cfg *config.Config, r *assemble.Running, s *sockets, web *httpSide, faults *slog.Logger) error {
-	server := server.New(r.Supervisor, server.Config{Version: version, Log: faults, Elicitation: cfg.Approval.Elicitation})
+func serveUntil(a *cli.App, ctx context.Context, cfg *config.Config, r *assemble.Running, s *sockets, web *httpSide, faults *slog.Logger) error {
+	server := server.New(r.Supervisor, server.Config{Version: a.Version, Log: faults, Elicitation: cfg.Approval.Elicitation})
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	sides := []func() error{
@@ -287,32 +288,32 @@ func (a *app) serveUntil(ctx context.Context, cfg *config.Config, r *assemble.Ru
 			err = next
 		}
 	}
-	fmt.Fprintln(a.err, "sandgate: stopped")
+	fmt.Fprintln(a.Err, "sandgate: stopped")
 	if err != nil {
-		return withStatus(exitInternal, err)
+		return cli.WithStatus(cli.ExitInternal, err)
 	}
 	return nil
 }
 
 // announce says what a person needs to know at start; every weakening has its line.
-func (a *app) announce(r *assemble.Running, s *sockets, web *httpSide) {
+func announce(a *cli.App, r *assemble.Running, s *sockets, web *httpSide) {
 	st := r.Status()
-	fmt.Fprintf(a.err, "sandgate: agents     %s\n", s.agent.Addr())
-	fmt.Fprintf(a.err, "sandgate: operators  %s\n", s.operator.Addr())
+	fmt.Fprintf(a.Err, "sandgate: agents     %s\n", s.agent.Addr())
+	fmt.Fprintf(a.Err, "sandgate: operators  %s\n", s.operator.Addr())
 	if web != nil {
-		a.announceHTTP(web)
+		announceHTTP(a, web)
 	}
-	fmt.Fprintf(a.err, "sandgate: audit log  %s\n", st.Audit.Path)
+	fmt.Fprintf(a.Err, "sandgate: audit log  %s\n", st.Audit.Path)
 	if !st.Sandbox.Ready {
-		fmt.Fprintf(a.err, "sandgate: warning: every tool is refused: %s\nsandgate: hint: %s\n", st.Sandbox.Reason, st.Sandbox.Hint)
+		fmt.Fprintf(a.Err, "sandgate: warning: every tool is refused: %s\nsandgate: hint: %s\n", st.Sandbox.Reason, st.Sandbox.Hint)
 	}
 	for _, w := range st.Warnings {
-		fmt.Fprintf(a.err, "sandgate: warning: %s\n", w)
+		fmt.Fprintf(a.Err, "sandgate: warning: %s\n", w)
 	}
 	for _, w := range platform.WithoutReserve() {
-		fmt.Fprintf(a.err, "sandgate: warning: %s\n", w)
+		fmt.Fprintf(a.Err, "sandgate: warning: %s\n", w)
 	}
-	fmt.Fprintln(a.err, readyText)
+	fmt.Fprintln(a.Err, readyText)
 }
 
 // readyText is the last line that is said before the first call can be made.
@@ -323,23 +324,23 @@ const maxPlantedTold = 10
 
 // reportRecovery says what an earlier crash left in the audit log, in the workspace
 // and unanswered.
-func (a *app) reportRecovery(r *assemble.Running) {
+func reportRecovery(a *cli.App, r *assemble.Running) {
 	for _, p := range r.Planted[:min(len(r.Planted), maxPlantedTold)] {
-		fmt.Fprintf(a.err, "sandgate: a call that an earlier sandgate did not see through had left %s, which %s; now at: %s\n",
+		fmt.Fprintf(a.Err, "sandgate: a call that an earlier sandgate did not see through had left %s, which %s; now at: %s\n",
 			approval.EscapeName(p.Path), approval.EscapeLine(p.Reason), approval.EscapeLine(cmp.Or(p.Kept, "the same place")))
 	}
 	if more := len(r.Planted) - maxPlantedTold; more > 0 {
-		fmt.Fprintf(a.err, "sandgate: and %d more: see `sandgate quarantine list`\n", more)
+		fmt.Fprintf(a.Err, "sandgate: and %d more: see `sandgate quarantine list`\n", more)
 	}
 	rec := r.Recovery
 	if t := rec.Torn; t != nil {
-		fmt.Fprintf(a.err, "sandgate: the audit log ended in the middle of a line; %d bytes are kept in %s\n", t.Bytes, t.File)
+		fmt.Fprintf(a.Err, "sandgate: the audit log ended in the middle of a line; %d bytes are kept in %s\n", t.Bytes, t.File)
 	}
 	for _, e := range rec.Interrupted {
-		fmt.Fprintf(a.err, "sandgate: interrupted: call %s (%s) was running when sandgate died\n",
+		fmt.Fprintf(a.Err, "sandgate: interrupted: call %s (%s) was running when sandgate died\n",
 			approval.EscapeLine(e.Call), approval.EscapeLine(e.Tool))
 	}
 	if n := r.LeftBehind(); n > 0 {
-		fmt.Fprintf(a.err, "sandgate: requests that waited when sandgate died, now recorded as cancelled: %d; see `sandgate audit query --kind answer`\n", n)
+		fmt.Fprintf(a.Err, "sandgate: requests that waited when sandgate died, now recorded as cancelled: %d; see `sandgate audit query --kind answer`\n", n)
 	}
 }

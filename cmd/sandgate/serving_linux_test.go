@@ -64,7 +64,7 @@ func newServing(t *testing.T, config string, address ...string) *serving {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	root := newApp(strings.NewReader(""), &bytes.Buffer{}, s.stderr).root()
+	root := root(newApp(strings.NewReader(""), &bytes.Buffer{}, s.stderr))
 	root.SetArgs([]string{"serve", "--config", dir + "/sandgate.yaml", "--socket", s.agent, "--operator-socket", s.operator, "--http", append(address, "127.0.0.1:0")[0]})
 	ended := make(chan error, 1)
 	go func() { ended <- root.ExecuteContext(ctx) }()
@@ -94,7 +94,7 @@ func newServing(t *testing.T, config string, address ...string) *serving {
 func (s *serving) link() string {
 	s.t.Helper()
 	var out, errs bytes.Buffer
-	if code := newApp(strings.NewReader(""), &out, &errs).run([]string{"approve", "--web", "--operator-socket", s.operator}); code != 0 {
+	if code := run(newApp(strings.NewReader(""), &out, &errs), []string{"approve", "--web", "--operator-socket", s.operator}); code != 0 {
 		s.t.Fatalf("exit %d: %s", code, errs.String())
 	}
 	return strings.TrimSpace(out.String())

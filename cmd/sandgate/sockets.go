@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/internal/unixsock"
 )
 
@@ -22,13 +23,13 @@ func (s *sockets) close() {
 }
 
 // listenBoth makes both sockets, or takes those that systemd passed.
-func (a *app) listenBoth(f serveFlags) (*sockets, error) {
+func listenBoth(a *cli.App, f serveFlags) (*sockets, error) {
 	o := unixsock.Options{Refused: func(p unixsock.Peer, err error) {
-		fmt.Fprintf(a.err, "sandgate: refused a connection of %v: %s\n", p, approval.EscapeLine(err.Error()))
+		fmt.Fprintf(a.Err, "sandgate: refused a connection of %v: %s\n", p, approval.EscapeLine(err.Error()))
 	}}
 	passed, err := unixsock.Activated(o, "agent", "operator")
 	if err != nil {
-		return nil, withStatus(exitInternal, err)
+		return nil, cli.WithStatus(cli.ExitInternal, err)
 	}
 	s := &sockets{agent: passed["agent"], operator: passed["operator"]}
 	if s.operator == nil { // the first: whoever finds the agents' finds this one too
@@ -48,15 +49,15 @@ func listenAt(path, name string, o unixsock.Options) (*unixsock.Listener, error)
 	if path == "" {
 		var err error
 		if path, err = unixsock.DefaultPath(name); err != nil {
-			return nil, withStatus(exitInternal, err)
+			return nil, cli.WithStatus(cli.ExitInternal, err)
 		}
 	}
 	l, err := unixsock.Listen(path, o)
 	if errors.Is(err, unixsock.ErrInUse) {
-		err = withHint(err, "another supervisor serves this socket; stop it, or choose other paths with --socket and --operator-socket")
+		err = cli.WithHint(err, "another supervisor serves this socket; stop it, or choose other paths with --socket and --operator-socket")
 	}
 	if err != nil {
-		return nil, withStatus(exitInternal, err)
+		return nil, cli.WithStatus(cli.ExitInternal, err)
 	}
 	return l, nil
 }

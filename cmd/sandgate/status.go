@@ -13,11 +13,12 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/present"
 )
 
-func newStatusCmd(a *app) *cobra.Command {
+func newStatusCmd(a *cli.App) *cobra.Command {
 	var f approvalsFlags
 	c := &cobra.Command{
 		Use:   "status",
@@ -28,18 +29,18 @@ none runs. What is stale (a file that has changed since the start) is said, and 
 no failure.`,
 		Example: "  sandgate status\n  sandgate status --json",
 		Args:    cobra.NoArgs,
-		RunE: a.asApprover(&f, func(ctx context.Context, p *client.Approver, _ []string) error {
+		RunE: asApprover(a, &f, func(ctx context.Context, p *client.Approver, _ []string) error {
 			st, err := p.Status(ctx)
 			if err != nil {
-				return wireStatus(err)
+				return cli.WireStatus(err)
 			}
 			if f.json {
-				err = printJSON(a.out, st)
+				err = cli.PrintJSON(a.Out, st)
 			} else {
-				err = printStatus(a.out, st, time.Now())
+				err = printStatus(a.Out, st, time.Now())
 			}
 			if err == nil && (!st.Sandbox.Ready || st.Audit.Error != "") {
-				return withStatus(exitFound, nil)
+				return cli.WithStatus(cli.ExitFound, nil)
 			}
 			return err
 		}),
@@ -59,7 +60,7 @@ func printStatus(out io.Writer, st protocol.Status, now time.Time) error {
 	}
 	line("running", fmt.Sprintf("sandgate %s, pid %d, for %s", st.Version, st.PID, present.Span(now.Sub(st.Started))))
 	line("waiting", waitingText(st))
-	line("calls", fmt.Sprintf("%s under way, %d in all, in %s", countOf(st.CallsRunning, "call"), st.CallsTotal, countOf(st.Sessions, "open session")))
+	line("calls", fmt.Sprintf("%s under way, %d in all, in %s", cli.CountOf(st.CallsRunning, "call"), st.CallsTotal, cli.CountOf(st.Sessions, "open session")))
 	line("mode", modeText(st.Mode))
 	line("configuration", configText(st))
 	if st.Sandbox.Ready {
@@ -70,9 +71,9 @@ func printStatus(out io.Writer, st protocol.Status, now time.Time) error {
 		line("  processes", st.Sandbox.EnforcedBy.Processes)
 		line("  limits", st.Sandbox.EnforcedBy.Limits)
 	} else {
-		line("sandbox", join("; ", "none, and every tool is refused: "+st.Sandbox.Reason, st.Sandbox.Hint))
+		line("sandbox", cli.Join("; ", "none, and every tool is refused: "+st.Sandbox.Reason, st.Sandbox.Hint))
 	}
-	line("log", join(": ", fmt.Sprintf("%s, %s", st.Audit.Path, countOf(int(st.Audit.Entries), "entry")), st.Audit.Error))
+	line("log", cli.Join(": ", fmt.Sprintf("%s, %s", st.Audit.Path, cli.CountOf(int(st.Audit.Entries), "entry")), st.Audit.Error))
 	if st.HTTP != nil {
 		line("web page", "http://"+st.HTTP.Address+"/ (`sandgate approve --web` prints a link that opens it)")
 	}
@@ -87,9 +88,9 @@ func printStatus(out io.Writer, st protocol.Status, now time.Time) error {
 
 func waitingText(st protocol.Status) string {
 	if st.Pending == 0 {
-		return "nothing; " + countOf(st.Approvers, "approver")
+		return "nothing; " + cli.CountOf(st.Approvers, "approver")
 	}
-	return fmt.Sprintf("%s; %s; `sandgate approve` answers", countOf(st.Pending, "request"), countOf(st.Approvers, "approver"))
+	return fmt.Sprintf("%s; %s; `sandgate approve` answers", cli.CountOf(st.Pending, "request"), cli.CountOf(st.Approvers, "approver"))
 }
 
 func modeText(m approval.Mode) string {
@@ -112,15 +113,4 @@ func configText(st protocol.Status) string {
 		files = append(files, text)
 	}
 	return cmp.Or(strings.Join(files, ", "), st.Config, "the built-in default")
-}
-
-// countOf is a number and what it counts.
-func countOf(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	if stem, ok := strings.CutSuffix(what, "y"); ok {
-		return fmt.Sprintf("%d %sies", n, stem)
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

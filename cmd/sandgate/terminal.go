@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/ui/vtfilter"
 )
 
@@ -88,26 +89,26 @@ func (k *held) show() {
 	k.text, k.lost = nil, 0
 }
 
-func (a *app) programsOutput(c *console) *programsOutput {
+func newProgramsOutput(a *cli.App, c *console) *programsOutput {
 	p := &programsOutput{}
 	if c != nil { // what is redirected is no terminal
 		screen := vtfilter.NewScreen(c.tty)
 		p.filters = append(p.filters, screen)
 		p.last = &tail{w: screen}
 		c.screen = p.last
-		p.out, p.err = bare(a.out), bare(a.err)
+		p.out, p.err = cli.Bare(a.Out), cli.Bare(a.Err)
 		return p
 	}
-	p.last = &tail{w: p.filtered(a.err)}
-	p.out, p.err = p.filtered(a.out), p.last
+	p.last = &tail{w: p.filtered(a.Err)}
+	p.out, p.err = p.filtered(a.Out), p.last
 	return p
 }
 
 func (p *programsOutput) filtered(w io.Writer) io.Writer {
-	if !isTerminal(w) {
+	if !cli.IsTerminal(w) {
 		return w
 	}
-	f := vtfilter.New(bare(w))
+	f := vtfilter.New(cli.Bare(w))
 	p.filters = append(p.filters, f)
 	k := &held{of: p, to: f}
 	p.kept = append(p.kept, k)
@@ -117,7 +118,7 @@ func (p *programsOutput) filtered(w io.Writer) io.Writer {
 // input is a person's keys for the program, while nobody is asked. What answers a question is not the
 // program's, and no line is on its way to it when one is asked.
 func (p *programsOutput) input(r io.Reader) io.Reader {
-	if f, ok := r.(*os.File); ok && isTerminal(f) {
+	if f, ok := r.(*os.File); ok && cli.IsTerminal(f) {
 		return waitingInput{&p.keys, f}
 	}
 	return r
@@ -131,7 +132,7 @@ type waitingInput struct {
 // Read implements io.Reader.
 func (w waitingInput) Read(b []byte) (int, error) {
 	for {
-		if _, err := onTerminal(w.tty, func(fd int) (bool, error) { return readable(fd, nil) }); err != nil {
+		if _, err := cli.OnTerminal(w.tty, func(fd int) (bool, error) { return readable(fd, nil) }); err != nil {
 			return 0, err
 		}
 		if n, got, err := w.take(b); got || err != nil {
@@ -151,7 +152,7 @@ func (w waitingInput) take(b []byte) (n int, got bool, err error) {
 // terminal that waits for the end of a line shows that only in its other mode. What is dropped unseen leaves
 // the end of a line that somebody types, which is then a line by itself.
 func dropTyped(tty *os.File) (typed bool, err error) {
-	return onTerminal(tty, func(fd int) (typed bool, err error) {
+	return cli.OnTerminal(tty, func(fd int) (typed bool, err error) {
 		lines, err := unix.IoctlGetTermios(fd, getTermios)
 		if err != nil {
 			return false, err
@@ -174,7 +175,7 @@ const wasTyping = "\nwhat was typed before the question is dropped: it comes whe
 
 // readNow reads what a terminal has, and waits for nothing.
 func readNow(tty *os.File, b []byte) (n int, got bool, err error) {
-	got, err = onTerminal(tty, func(fd int) (bool, error) { return readable(fd, &unix.Timeval{}) })
+	got, err = cli.OnTerminal(tty, func(fd int) (bool, error) { return readable(fd, &unix.Timeval{}) })
 	if got {
 		n, err = tty.Read(b)
 	}
@@ -224,17 +225,4 @@ func (t *tail) Write(b []byte) (int, error) {
 	t.kept = append(t.kept[:0], t.kept[max(len(t.kept)-maxTail, 0):]...)
 	t.mu.Unlock()
 	return t.w.Write(b)
-}
-
-// onTerminal does something with a descriptor, and leaves it as it is for reading: File.Fd
-// would make reads block for good, and closing the file would end none.
-func onTerminal[T any](f *os.File, do func(fd int) (T, error)) (got T, err error) {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return got, err
-	}
-	if outer := raw.Control(func(fd uintptr) { got, err = do(int(fd)) }); outer != nil {
-		return got, outer
-	}
-	return got, err
 }

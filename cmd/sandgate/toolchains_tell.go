@@ -10,6 +10,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/profiles/toolchains"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/tools"
@@ -48,9 +49,9 @@ func namesakes(path string, p sandboxprofile.Profile, typed string) []namesake {
 
 // tellToolchains says on a terminal's error stream what programs see of the person's
 // toolchains: everything with verbose, and else what is not as it is outside.
-func (a *app) tellToolchains(d assemble.Derived, verbose bool, typed string) {
+func tellToolchains(a *cli.App, d assemble.Derived, verbose bool, typed string) {
 	line := func(format string, args ...any) {
-		fmt.Fprintf(a.err, "sandgate: %s\n", approval.EscapeLine(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(a.Err, "sandgate: %s\n", approval.EscapeLine(fmt.Sprintf(format, args...)))
 	}
 	if verbose {
 		for _, g := range d.Found.Grants {
@@ -80,7 +81,7 @@ func (a *app) tellToolchains(d assemble.Derived, verbose bool, typed string) {
 
 // tellLeftOut names variables that the person has set and that a program which failed has
 // written about, but did not get: it may have looked for them.
-func (a *app) tellLeftOut(d assemble.Derived) {
+func tellLeftOut(a *cli.App, d assemble.Derived) {
 	words := strings.FieldsFunc(d.Said, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	const most = 4
 	told := 0
@@ -95,17 +96,17 @@ func (a *app) tellLeftOut(d assemble.Derived) {
 		if assemble.LooksSecret(kv) {
 			but = ", because it looks like a secret"
 		}
-		fmt.Fprintf(a.err, "sandgate: hint: %s\n", approval.EscapeLine(fmt.Sprintf("%s is set outside and was left out%s; to pass it: --env %s", name, but, name)))
+		fmt.Fprintf(a.Err, "sandgate: hint: %s\n", approval.EscapeLine(fmt.Sprintf("%s is set outside and was left out%s; to pass it: --env %s", name, but, name)))
 	}
 }
 
 // tellUnfollowed says what of a repository is not shown, where git has failed.
-func (a *app) tellUnfollowed(d assemble.Derived) {
+func tellUnfollowed(a *cli.App, d assemble.Derived) {
 	if !strings.Contains(d.Said, "fatal: ") {
 		return
 	}
 	for _, n := range d.Found.Unfollowed {
-		fmt.Fprintf(a.err, "sandgate: hint: %s\n", approval.EscapeLine(n))
+		fmt.Fprintf(a.Err, "sandgate: hint: %s\n", approval.EscapeLine(n))
 	}
 }
 
@@ -147,9 +148,9 @@ func needsToShow(d assemble.Derived, program string) (needs []need) {
 }
 
 // tellWhere says where a program is that was not found inside, and what would show it.
-func (a *app) tellWhere(d assemble.Derived, name string) {
+func tellWhere(a *cli.App, d assemble.Derived, name string) {
 	if named := programOutside(name); named != "" {
-		fmt.Fprintf(a.err, "sandgate: hint: %s\n", approval.EscapeLine(fmt.Sprintf("outside the sandbox it is %s, which is not shown%s", named, remedy(d, named))))
+		fmt.Fprintf(a.Err, "sandgate: hint: %s\n", approval.EscapeLine(fmt.Sprintf("outside the sandbox it is %s, which is not shown%s", named, remedy(d, named))))
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/changes"
 )
@@ -31,7 +32,7 @@ func keptChanges() (*changes.Store, error) {
 	}
 	s, err := changes.Open(dir, changes.Options{})
 	if err != nil {
-		return nil, withStatus(exitInternal, err)
+		return nil, cli.WithStatus(cli.ExitInternal, err)
 	}
 	return s, nil
 }
@@ -43,7 +44,7 @@ func undoCall(plan changes.PlaceUndo) changes.Call {
 
 // changesCmd is what `log` and `undo` share.
 type changesCmd struct {
-	*app
+	*cli.App
 	workspace, since string
 	asJSON           bool
 }
@@ -53,8 +54,8 @@ func (x *changesCmd) flags(c *cobra.Command) {
 	c.Flags().StringVar(&x.since, "since", "", "only calls from `TIME` on: 2h (ago), 2006-01-02 or RFC 3339")
 }
 
-func newLogCmd(a *app) *cobra.Command {
-	x := &changesCmd{app: a}
+func newLogCmd(a *cli.App) *cobra.Command {
+	x := &changesCmd{App: a}
 	c := &cobra.Command{
 		Use: "log [SESSION|CALL]", Short: "List calls with what they changed in this workspace", Args: cobra.MaximumNArgs(1),
 		Long: `Log lists the calls that changed files here, the latest last, where the
@@ -71,13 +72,13 @@ configuration has undo.enabled. The name of a call shows its files.`,
 				}
 			}
 			if x.asJSON {
-				return printJSON(x.out, append([]changes.Record{}, records...))
+				return cli.PrintJSON(x.Out, append([]changes.Record{}, records...))
 			}
 			if len(records) == 0 {
-				fmt.Fprintf(x.err, "sandgate: no call has changed anything in %s\n", w.Root)
+				fmt.Fprintf(x.Err, "sandgate: no call has changed anything in %s\n", w.Root)
 				return nil
 			}
-			return printLog(x.out, records, len(args) == 1)
+			return printLog(x.Out, records, len(args) == 1)
 		},
 	}
 	x.flags(c)
@@ -85,8 +86,8 @@ configuration has undo.enabled. The name of a call shows its files.`,
 	return c
 }
 
-func newUndoCmd(a *app) *cobra.Command {
-	x := &undoCmd{changesCmd: changesCmd{app: a}}
+func newUndoCmd(a *cli.App) *cobra.Command {
+	x := &undoCmd{changesCmd: changesCmd{App: a}}
 	c := &cobra.Command{
 		Use: "undo [CALL|SESSION] [PATH...]", Short: "Put back what calls changed in this workspace",
 		Long: `Undo puts files back to what they were before a call, a session, or, with
@@ -115,29 +116,29 @@ type undoCmd struct {
 // putBack has an undo carried out by this program in a sandbox of the workspace, as a call
 // of its own: on the path of every call, under the profile of every program, with what it
 // leaves looked at like what any call leaves.
-func (a *app) putBack(workspace, config string) changes.Perform {
-	return a.putBackAs("sandgate undo", workspace, config, true)
+func putBack(a *cli.App, workspace, config string) changes.Perform {
+	return putBackAs(a, "sandgate undo", workspace, config, true)
 }
 
 // putBackAs works below a root: the workspace, or a directory that its calls may write, too.
-func (a *app) putBackAs(agent, workspace, config string, unrecorded bool) changes.Perform {
+func putBackAs(a *cli.App, agent, workspace, config string, unrecorded bool) changes.Perform {
 	return func(root string, order io.Reader) error {
 		self, err := resolvedSelf()
 		if err != nil {
 			return err
 		}
 		var said bytes.Buffer
-		inside := &app{in: order, out: io.Discard, err: &said}
+		inside := &cli.App{In: order, Out: io.Discard, Err: &said}
 		var beside []string
 		if !sandboxprofile.Contains(workspace, root) && unrecorded { // what a draft lies over, its calls may write
 			beside = []string{root}
 		}
 		f := runFlags{config: config, workspaces: []string{workspace, workspace}, ro: []string{self}, rw: beside, mode: string(approval.ApproveAll), network: "none", backend: "auto", noDetect: true, unrecorded: unrecorded, timeout: 10 * time.Minute}
-		result, found, err := inside.runOnce(context.Background(), agent, f, true, []string{self, "put-back", root})
+		result, found, err := runOnce(inside, context.Background(), agent, f, true, []string{self, "put-back", root})
 		if err != nil {
 			return err
 		}
-		a.printRefusals(result.Violations, found)
+		printRefusals(a, result.Violations, found)
 		if result.ExitCode != 0 {
 			why := said.String()
 			if _, failed, ok := strings.Cut(why, "sandgate: error: "); ok { // behind what is said of every start here
@@ -147,7 +148,7 @@ func (a *app) putBackAs(agent, workspace, config string, unrecorded bool) change
 			return errors.New("not all of it could be put back: " + approval.EscapeLine(why))
 		}
 		if n := len(result.Violations); n > 0 {
-			return fmt.Errorf("%s not put back: no call may leave that there", plural(n, "name was", "names were"))
+			return fmt.Errorf("%s not put back: no call may leave that there", cli.Plural(n, "name was", "names were"))
 		}
 		return nil
 	}
@@ -163,19 +164,19 @@ func resolvedSelf() (string, error) {
 		self, err = filepath.EvalSymlinks(self)
 	}
 	if err != nil {
-		return "", withStatus(exitInternal, fmt.Errorf("undo: find this program: %w", err))
+		return "", cli.WithStatus(cli.ExitInternal, fmt.Errorf("undo: find this program: %w", err))
 	}
 	return self, nil
 }
 
 // newPutBackCmd is what an undo runs in its sandbox.
-func newPutBackCmd(a *app) *cobra.Command {
+func newPutBackCmd(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "put-back DIRECTORY", Short: "Carry out, in a sandbox, what `sandgate undo` has planned", Args: cobra.ExactArgs(1), Hidden: true,
 		Example: "  sandgate put-back DIRECTORY < ORDER",
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := changes.PutBack(args[0], a.in); err != nil {
-				return withStatus(exitFound, err)
+			if err := changes.PutBack(args[0], a.In); err != nil {
+				return cli.WithStatus(cli.ExitFound, err)
 			}
 			return nil
 		},
@@ -184,16 +185,16 @@ func newPutBackCmd(a *app) *cobra.Command {
 
 // open finds the workspace and its calls.
 func (x *changesCmd) open() (w changes.Place, records []changes.Record, err error) {
-	since, err := parseMoment(x.since, time.Now())
+	since, err := cli.ParseMoment(x.since, time.Now())
 	if err != nil {
-		return w, nil, usageError(fmt.Errorf("--since: %w", err))
+		return w, nil, cli.UsageError(fmt.Errorf("--since: %w", err))
 	}
 	dir, err := filepath.Abs(x.workspace)
 	if err == nil {
 		dir, err = filepath.EvalSymlinks(dir)
 	}
 	if err != nil {
-		return w, nil, usageError(fmt.Errorf("--workspace: %w", err))
+		return w, nil, cli.UsageError(fmt.Errorf("--workspace: %w", err))
 	}
 	s, err := keptChanges()
 	if err != nil {
@@ -209,16 +210,16 @@ func (x *changesCmd) open() (w changes.Place, records []changes.Record, err erro
 		hint := "set undo.enabled: true in the configuration, and what calls change from then on can be undone"
 		gone := slices.DeleteFunc(s.Workspaces(), func(r string) bool { _, err := os.Lstat(r); return err == nil })
 		if len(gone) > 0 {
-			hint = approval.EscapeLine("if it had another place before, move it back there for the undo: something is kept of " + listed(gone) + ", which is not there")
+			hint = approval.EscapeLine("if it had another place before, move it back there for the undo: something is kept of " + cli.FirstFew(gone) + ", which is not there")
 		}
-		return w, nil, withHint(withStatus(exitFound, fmt.Errorf("nothing is kept of %s", dir)), hint)
+		return w, nil, cli.WithHint(cli.WithStatus(cli.ExitFound, fmt.Errorf("nothing is kept of %s", dir)), hint)
 	}
-	x.settleKeeps([]string{root})
+	settleKeeps(x.App, []string{root})
 	if w, err = s.Place(root); err == nil {
 		records, err = w.Calls()
 	}
 	if err != nil {
-		return w, nil, withStatus(exitInternal, err)
+		return w, nil, cli.WithStatus(cli.ExitInternal, err)
 	}
 	return w, slices.DeleteFunc(records, func(r changes.Record) bool { return r.Ended.Before(since) }), nil
 }
@@ -240,11 +241,11 @@ func oneMeant(l []changes.Record, name string) error {
 	if len(l) < 2 || l[0].Session == name {
 		return nil
 	}
-	return withHint(usageError(fmt.Errorf("the names of %d calls begin with %q", len(l), name)), "give more of it: `sandgate log` lists them")
+	return cli.WithHint(cli.UsageError(fmt.Errorf("the names of %d calls begin with %q", len(l), name)), "give more of it: `sandgate log` lists them")
 }
 
 func unknownCall(name string) error {
-	return withHint(usageError(fmt.Errorf("%q is not a call or session that changed something here, or a file that one changed", name)), "see `sandgate log`")
+	return cli.WithHint(cli.UsageError(fmt.Errorf("%q is not a call or session that changed something here, or a file that one changed", name)), "see `sandgate log`")
 }
 
 // undoneCalls says of which an undo, which is not undone itself, took back all.
@@ -298,7 +299,7 @@ func (x *undoCmd) run(args []string) error {
 	}
 	for i, name := range below {
 		if !w.Holds(name) {
-			return usageError(fmt.Errorf("%s is not in %s", paths[i], w.Root))
+			return cli.UsageError(fmt.Errorf("%s is not in %s", paths[i], w.Root))
 		}
 	}
 	if chosen == nil && len(below) > 0 {
@@ -308,23 +309,23 @@ func (x *undoCmd) run(args []string) error {
 		}
 	}
 	if len(chosen) == 0 {
-		return withStatus(exitFound, errors.New("nothing is there to undo"))
+		return cli.WithStatus(cli.ExitFound, errors.New("nothing is there to undo"))
 	}
 	plan, err := w.Plan(chosen, below)
 	if err != nil {
-		return withStatus(exitInternal, errors.New(approval.EscapeLine(err.Error())))
+		return cli.WithStatus(cli.ExitInternal, errors.New(approval.EscapeLine(err.Error())))
 	}
 	return x.carryOut(w, plan)
 }
 
 func (x *undoCmd) carryOut(w changes.Place, plan changes.PlaceUndo) error {
 	if plan.Len() == 0 {
-		fmt.Fprintln(x.err, "sandgate: everything is as it was already")
+		fmt.Fprintln(x.Err, "sandgate: everything is as it was already")
 		return nil
 	}
 	for _, part := range plan.Parts {
 		if part.Root != w.Root && len(part.Steps) > 0 {
-			fmt.Fprintf(x.out, "%s:\n", approval.EscapeName(part.Root))
+			fmt.Fprintf(x.Out, "%s:\n", approval.EscapeName(part.Root))
 		}
 		for _, s := range part.Steps {
 			var step bytes.Buffer
@@ -334,11 +335,11 @@ func (x *undoCmd) carryOut(w changes.Place, plan changes.PlaceUndo) error {
 					return err
 				}
 			}
-			fmt.Fprint(x.out, step.String())
+			fmt.Fprint(x.Out, step.String())
 		}
 	}
 	if l := plan.Blocking(x.force); len(l) > 0 {
-		return withHint(withStatus(exitFound, fmt.Errorf("%s cannot be put back as things are; nothing was done", plural(len(l), "file", "files"))),
+		return cli.WithHint(cli.WithStatus(cli.ExitFound, fmt.Errorf("%s cannot be put back as things are; nothing was done", cli.Plural(len(l), "file", "files"))),
 			"name the other paths, or give --force where somebody has changed a file since")
 	}
 	if x.dryRun {
@@ -347,23 +348,23 @@ func (x *undoCmd) carryOut(w changes.Place, plan changes.PlaceUndo) error {
 	for _, part := range plan.Parts {
 		for _, c := range part.UnderWay() {
 			if !c.Lasting {
-				fmt.Fprintf(x.err, "sandgate: note: call %s of session %s is under way here, and may change these files again\n", approval.EscapeLine(c.Call), approval.EscapeLine(c.Session))
+				fmt.Fprintf(x.Err, "sandgate: note: call %s of session %s is under way here, and may change these files again\n", approval.EscapeLine(c.Call), approval.EscapeLine(c.Session))
 			}
 		}
 	}
 	if !x.yes {
-		if err := confirm("undo", "put "+plural(plan.Len(), "name", "names")+" back?", "give --yes"); err != nil {
+		if err := confirm("undo", "put "+cli.Plural(plan.Len(), "name", "names")+" back?", "give --yes"); err != nil {
 			return err
 		}
 	}
-	rec, err := plan.Apply(undoCall(plan), x.force, x.putBack(w.Root, x.config))
+	rec, err := plan.Apply(undoCall(plan), x.force, putBack(x.changesCmd.App, w.Root, x.config))
 	if err != nil {
-		return withHint(withStatus(exitFound, errors.New(approval.EscapeLine(err.Error()))), "what was put back until then is in `sandgate log`")
+		return cli.WithHint(cli.WithStatus(cli.ExitFound, errors.New(approval.EscapeLine(err.Error()))), "what was put back until then is in `sandgate log`")
 	}
-	fmt.Fprintf(x.err, "sandgate: put back; `sandgate undo %s` takes that back\n", rec.ID)
+	fmt.Fprintf(x.Err, "sandgate: put back; `sandgate undo %s` takes that back\n", rec.ID)
 	for _, part := range plan.Parts {
 		if i := slices.IndexFunc(part.Steps, unkept); i >= 0 {
-			fmt.Fprintf(x.err, "sandgate: but nothing brings back what %s held: %s\n", approval.EscapeName(string(part.Steps[i].Path)), approval.EscapeLine(part.Steps[i].Now.Unkept))
+			fmt.Fprintf(x.Err, "sandgate: but nothing brings back what %s held: %s\n", approval.EscapeName(string(part.Steps[i].Path)), approval.EscapeLine(part.Steps[i].Now.Unkept))
 			break
 		}
 	}
@@ -376,7 +377,7 @@ func absolutePaths(paths []string) (l []string, err error) {
 	for _, p := range paths {
 		abs, err := filepath.Abs(p)
 		if err != nil {
-			return nil, usageError(err)
+			return nil, cli.UsageError(err)
 		}
 		if dir, err := filepath.EvalSymlinks(filepath.Dir(abs)); err == nil {
 			abs = filepath.Join(dir, filepath.Base(abs))
@@ -394,11 +395,11 @@ func belowRoot(root string, paths []string) (names []string, err error) {
 	}
 	for i, abs := range full {
 		if !sandboxprofile.Contains(root, abs) {
-			return nil, usageError(fmt.Errorf("%s is not in %s", paths[i], root))
+			return nil, cli.UsageError(fmt.Errorf("%s is not in %s", paths[i], root))
 		}
 		name, err := filepath.Rel(root, abs)
 		if err != nil {
-			return nil, usageError(err)
+			return nil, cli.UsageError(err)
 		}
 		names = append(names, name)
 	}
@@ -474,7 +475,7 @@ func printChange(out io.Writer, content func(*changes.Entry) ([]byte, error), fr
 	}
 	lines, why, err := diffOf(content, from, to)
 	if err != nil {
-		return withStatus(exitInternal, err)
+		return cli.WithStatus(cli.ExitInternal, err)
 	}
 	if why != "" {
 		fmt.Fprintf(out, "  %s: %d bytes %s, %d %s\n", why, sizeOf(from), now, sizeOf(to), then)
@@ -547,7 +548,7 @@ func printLog(out io.Writer, records []changes.Record, files bool) error {
 			what = "(sandgate ended before it did) " + what
 		}
 		if len(r.With) > 0 {
-			what = "(at the same time as " + plural(len(r.With), "other call", "other calls") + ") " + what
+			what = "(at the same time as " + cli.Plural(len(r.With), "other call", "other calls") + ") " + what
 		}
 		fmt.Fprintf(tw, "%s\t%s\t%s\t+%d ~%d -%d\t%s\n", r.ID, approval.EscapeName(r.Session), approval.EscapeName(r.Tool), made, changed, removed, approval.EscapeLine(what))
 	}

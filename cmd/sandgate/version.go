@@ -6,12 +6,14 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 )
 
 // version is set by the Makefile (-ldflags -X main.version=...).
 var version = "devel"
 
-func newVersionCmd(a *app) *cobra.Command {
+func newVersionCmd(a *cli.App) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "version",
@@ -26,9 +28,9 @@ func newVersionCmd(a *app) *cobra.Command {
 				Platform string `json:"platform"`
 			}{version, revision(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 			if asJSON {
-				return encoder(a.out).Encode(v)
+				return cli.Encoder(a.Out).Encode(v)
 			}
-			_, err := fmt.Fprintf(a.out, "sandgate %s %s %s\n", v.Version, v.Go, v.Platform)
+			_, err := fmt.Fprintf(a.Out, "sandgate %s %s %s\n", v.Version, v.Go, v.Platform)
 			return err
 		},
 	}

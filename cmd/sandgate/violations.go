@@ -11,6 +11,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -19,19 +20,19 @@ import (
 
 // printViolations says a line for each thing that the sandbox refused, or that
 // the call did against its profile.
-func (a *app) printViolations(violations []protocol.Violation) {
+func printViolations(a *cli.App, violations []protocol.Violation) {
 	for _, v := range violations {
 		text := fmt.Sprintf("%s (%s): %s", violationSubject(v), v.Basis, v.Reason)
 		if v.Allow != "" {
 			text += "; to allow it: " + v.Allow
 		}
-		fmt.Fprintf(a.err, "sandgate: violation: %s\n", approval.EscapeLine(text))
+		fmt.Fprintf(a.Err, "sandgate: violation: %s\n", approval.EscapeLine(text))
 	}
 }
 
 // printRefusals is printViolations for a command whose own output went to the
 // terminal: what was only inferred from that output is one line at its end.
-func (a *app) printRefusals(violations []protocol.Violation, d assemble.Derived) {
+func printRefusals(a *cli.App, violations []protocol.Violation, d assemble.Derived) {
 	var observed []protocol.Violation
 	var subjects, flags, write []string
 	for _, v := range violations {
@@ -47,33 +48,24 @@ func (a *app) printRefusals(violations []protocol.Violation, d assemble.Derived)
 		flags = append(flags, allow...)
 		write = append(write, flagsToWrite(v, d)...)
 	}
-	a.printViolations(observed)
+	printViolations(a, observed)
 	if len(subjects) == 0 {
 		return
 	}
-	text := "the sandbox seems to have refused: " + listed(subjects)
+	text := "the sandbox seems to have refused: " + cli.FirstFew(subjects)
 	if len(flags) > 0 {
 		text += "; to allow: " + typedFlags(flags)
 	}
 	if len(write) > 0 {
 		text += "; if it was to be written: " + typedFlags(write)
 	}
-	fmt.Fprintf(a.err, "sandgate: %s\n", approval.EscapeLine(text))
+	fmt.Fprintf(a.Err, "sandgate: %s\n", approval.EscapeLine(text))
 }
 
 // typedFlags are flags as they are typed, each once.
 func typedFlags(flags []string) string {
 	slices.Sort(flags)
 	return strings.Join(slices.Compact(flags), " ")
-}
-
-// listed joins the first few.
-func listed(list []string) string {
-	const most = 4
-	if more := len(list) - most; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), more)
-	}
-	return strings.Join(list, ", ")
 }
 
 // violationSubject is what was refused, in a few words.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/tools"
 )
@@ -20,7 +21,7 @@ type whyFlags struct {
 	all, json         bool
 }
 
-func newWhyCmd(a *app) *cobra.Command {
+func newWhyCmd(a *cli.App) *cobra.Command {
 	var f whyFlags
 	c := &cobra.Command{
 		Use:   "why TOOL [KEY=VALUE|KEY:=JSON]... | why shell -- COMMAND...",
@@ -36,16 +37,16 @@ would be refused.`,
   sandgate why write_file path=go.mod --json-args '{"content": ""}'
   sandgate why read_file path=.env --json`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: a.withRules(&f.ruleServiceFlags, func(c *cobra.Command, d ruleService, args []string) error {
-			call, err := f.call(a.in, args, c.ArgsLenAtDash())
+		RunE: withRules(a, &f.ruleServiceFlags, func(c *cobra.Command, d ruleService, args []string) error {
+			call, err := f.call(a.In, args, c.ArgsLenAtDash())
 			if err != nil {
-				return usageError(err)
+				return cli.UsageError(err)
 			}
 			t, err := d.TestRules(c.Context(), call)
 			if err != nil {
-				return wireStatus(err)
+				return cli.WireStatus(err)
 			}
-			return a.tellWhy(f, t)
+			return tellWhy(a, f, t)
 		}),
 	}
 	fs := c.Flags()
@@ -80,21 +81,21 @@ func (f whyFlags) call(stdin io.Reader, args []string, dash int) (protocol.Rules
 	return t, err
 }
 
-func (a *app) tellWhy(f whyFlags, t protocol.RulesTested) error {
+func tellWhy(a *cli.App, f whyFlags, t protocol.RulesTested) error {
 	if f.json {
-		if err := printJSON(a.out, t); err != nil {
+		if err := cli.PrintJSON(a.Out, t); err != nil {
 			return err
 		}
-	} else if err := printWhy(a.out, t, f.all); err != nil {
+	} else if err := printWhy(a.Out, t, f.all); err != nil {
 		return err
 	}
 	switch t.Decision {
 	case protocol.CheckAllow:
 		return nil
 	case protocol.CheckAsk:
-		return withStatus(exitFound, nil)
+		return cli.WithStatus(cli.ExitFound, nil)
 	}
-	return withStatus(exitDenied, nil)
+	return cli.WithStatus(cli.ExitDenied, nil)
 }
 
 func printWhy(w io.Writer, t protocol.RulesTested, all bool) error {
@@ -105,8 +106,8 @@ func printWhy(w io.Writer, t protocol.RulesTested, all bool) error {
 		}
 	}
 	line("decision", string(t.Decision))
-	line("step", join(" ", t.Step, paren(passedText(t.Passed))))
-	line("rule", join(" at ", t.Rule, t.Origin))
+	line("step", cli.Join(" ", t.Step, cli.Paren(passedText(t.Passed))))
+	line("rule", cli.Join(" at ", t.Rule, t.Origin))
 	line("because", t.Reason)
 	line("hint", t.Hint)
 	line("class", t.Class)
@@ -137,14 +138,6 @@ func passedText(passed []string) string {
 }
 
 func consideredText(c protocol.ConsideredRule) string {
-	return join(": ", fmt.Sprintf("%s %s %s", c.Rule, paren(join(", ", string(c.Effect), c.Origin)), strings.ReplaceAll(c.Outcome, "_", " ")),
-		name(c.Subject), c.Why)
-}
-
-// name is a text from outside with words of ours after it; "" is none.
-func name(text string) string {
-	if text == "" {
-		return ""
-	}
-	return approval.EscapeName(text)
+	return cli.Join(": ", fmt.Sprintf("%s %s %s", c.Rule, cli.Paren(cli.Join(", ", string(c.Effect), c.Origin)), strings.ReplaceAll(c.Outcome, "_", " ")),
+		cli.EscapeName(c.Subject), c.Why)
 }

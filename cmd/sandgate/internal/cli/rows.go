@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"encoding/json"
@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"sync"
+
+	"golang.org/x/term"
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/ui/present"
@@ -31,34 +33,34 @@ type column struct {
 func inRows(writers ...*io.Writer) {
 	at := &column{}
 	for _, w := range writers {
-		if file, ok := (*w).(*os.File); ok && isTerminal(file) {
+		if file, ok := (*w).(*os.File); ok && IsTerminal(file) {
 			*w = rows{file, at}
 		}
 	}
 }
 
-// bare is the file itself, for what needs each byte as it is and has no text of an agent's in a
+// Bare is the file itself, for what needs each byte as it is and has no text of an agent's in a
 // line of ours: programs, screens that break lines themselves, and what other programs read.
-func bare(w io.Writer) io.Writer {
+func Bare(w io.Writer) io.Writer {
 	if r, ok := w.(rows); ok {
 		return r.file
 	}
 	return w
 }
 
-// encoder writes JSON, which is the same wherever it goes.
-func encoder(w io.Writer) *json.Encoder {
-	e := json.NewEncoder(bare(w))
+// Encoder writes JSON, which is the same wherever it goes.
+func Encoder(w io.Writer) *json.Encoder {
+	e := json.NewEncoder(Bare(w))
 	e.SetEscapeHTML(false)
 	return e
 }
 
-// ourCodes are the escape sequences that commands write themselves. All others are shown.
-var ourCodes = []string{green, red, dim, plain}
+// OurCodes are the escape sequences that commands write themselves. All others are shown.
+var OurCodes = []string{Green, Red, Dim, Plain}
 
 // Write implements io.Writer. A line may come in parts, of which none begins within a character.
 func (r rows) Write(text []byte) (int, error) {
-	width, _, _ := terminalSize(r.file)
+	width, _, _ := TerminalSize(r.file)
 	r.at.mu.Lock()
 	defer r.at.mu.Unlock()
 	var b strings.Builder
@@ -98,7 +100,7 @@ func (c *column) special(b *strings.Builder, text string, width int) int {
 		c.fill(b, strings.Repeat(" ", tab-c.cells%tab), width)
 		return 1
 	}
-	for _, code := range ourCodes {
+	for _, code := range OurCodes {
 		if strings.HasPrefix(text, code) {
 			b.WriteString(code)
 			return len(code)
@@ -127,4 +129,52 @@ func (c *column) fill(b *strings.Builder, text string, width int) {
 			c.cells = margin
 		}
 	}
+}
+
+// IsTerminal reports whether f is a terminal.
+func IsTerminal(f any) bool {
+	if _, ok := f.(rows); ok {
+		return true
+	}
+	file, ok := f.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// TerminalSize is the size of a terminal in cells; a pipe has none.
+func TerminalSize(w io.Writer) (width, height int, ok bool) {
+	file, ok := w.(*os.File)
+	if !ok {
+		return 0, 0, false
+	}
+	_, err := OnTerminal(file, func(fd int) (_ struct{}, err error) {
+		width, height, err = term.GetSize(fd)
+		return struct{}{}, err
+	})
+	if width <= 0 { // a terminal that does not say
+		width = 80
+	}
+	if height <= 0 {
+		height = 24
+	}
+	return width, height, err == nil
+}
+
+const (
+	Green = "\x1b[32m"
+	Red   = "\x1b[31m"
+	Dim   = "\x1b[2m"
+	Plain = "\x1b[0m"
+)
+
+// OnTerminal does something with a descriptor, and leaves it as it is for reading: File.Fd
+// would make reads block for good, and closing the file would end none.
+func OnTerminal[T any](f *os.File, do func(fd int) (T, error)) (got T, err error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return got, err
+	}
+	if outer := raw.Control(func(fd uintptr) { got, err = do(int(fd)) }); outer != nil {
+		return got, outer
+	}
+	return got, err
 }
