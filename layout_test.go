@@ -197,6 +197,8 @@ var forbidden = []arrow{
 		"commands print and parse; the mechanisms are below"},
 	{"cmd/sandgate/internal/cli", []string{ours}, []string{"approval", "protocol", "assemble", "ui/present"},
 		"every command stands on it, so it stands on none"},
+	{"cmd/sandgate/internal/terminal", []string{ours}, []string{"cmd/sandgate/internal/cli", "approval", "protocol", "confine", "sandboxprofile", "ui/guard", "ui/present", "ui/vtfilter"},
+		"it asks a person, and cannot tell what becomes of the answer"},
 }
 
 // initImports is everything from other modules that the first process inside a

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/terminal"
 	"github.com/sandgate/sandgate/ui/board"
 	"github.com/sandgate/sandgate/ui/tui"
 )
@@ -90,7 +91,7 @@ func approve(a *cli.App, ctx context.Context, f approveFlags, n tui.Notify) erro
 		fmt.Fprintln(a.Out, "sandgate: waiting for requests; end with Ctrl-D")
 	}
 	screen := *a
-	screen.Out, screen.Err = fitted{cli.Bare(a.Out)}, fitted{cli.Bare(a.Err)}
+	screen.Out, screen.Err = terminal.Fitted{Writer: cli.Bare(a.Out)}, terminal.Fitted{Writer: cli.Bare(a.Err)}
 	pr := &prompt{App: &screen, approver: p, input: readLines(a.In), begun: time.Now()}
 	return pr.loop(ctx, events)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/terminal"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/present"
 )
@@ -56,7 +57,7 @@ func (p *prompt) answer(ctx context.Context, text string) error {
 	case text == "?", text == present.DenialsKey:
 		return p.again(plainHelp())
 	case text == "v":
-		p.unread.known = true
+		p.unread.Known = true
 		return p.again(present.Text(&p.shown, time.Now(), true))
 	case verb == "e":
 		return p.edit(ctx, rest)
@@ -67,7 +68,7 @@ func (p *prompt) answer(ctx context.Context, text string) error {
 	}
 	d := answerTo(p.shown.ID, text)
 	if d.Decision == protocol.Allow && p.input.interactive {
-		if why := p.unread.holds(&p.shown); why != "" {
+		if why := p.unread.Holds(&p.shown); why != "" {
 			return p.again(why)
 		}
 	}
@@ -120,7 +121,7 @@ func (p *prompt) edit(ctx context.Context, text string) error {
 	}
 	p.shown, p.args = previewed.Approval, args.Bytes()
 	shown := "\nwith the arguments that you gave it is\n" + present.Essence(&p.shown)
-	p.unread = unread{scrolled: scrolled(p.Out, shown)}
+	p.unread = terminal.Unread{Scrolled: terminal.Scrolled(p.Out, shown)}
 	return p.again(shown)
 }
 
@@ -179,11 +180,11 @@ func (p *prompt) choose(ctx context.Context, text string) error {
 	for _, note := range present.OfferNotes(&p.shown, offer, false) {
 		said += string(note.Words()) + "\n"
 	}
-	if scrolled(p.Out, said) > 0 {
+	if terminal.Scrolled(p.Out, said) > 0 {
 		p.pattern = nil
 		return p.again("this screen has no room for the sentence that would hold, so nothing is remembered of it here\n")
 	}
-	p.unread.told = true // it is the first of the notes
+	p.unread.Told = true // it is the first of the notes
 	fmt.Fprint(p.Out, said)
 	return p.askToRemember()
 }
@@ -218,7 +219,7 @@ func (p *prompt) confirmPattern(ctx context.Context, text string) error {
 		d.Decision = protocol.Deny
 	case strings.ToLower(text) == "y" || strings.ToLower(text) == "yes":
 		if p.input.interactive {
-			if why := p.unread.holds(&p.shown); why != "" {
+			if why := p.unread.Holds(&p.shown); why != "" {
 				p.pattern = &d
 				fmt.Fprint(p.Out, why)
 				return p.askToRemember()

@@ -26,8 +26,8 @@ import (
 	"github.com/sandgate/sandgate/ui/present"
 )
 
-// A terminal is a pseudo-terminal, pty(7), with a person at the other end.
-type terminal struct {
+// A pty is a pseudo-terminal, pty(7), with a person at the other end.
+type pty struct {
 	t             *testing.T
 	master, slave *os.File
 
@@ -36,7 +36,7 @@ type terminal struct {
 	more    chan struct{}
 }
 
-func newTerminal(t *testing.T, term string) *terminal {
+func newTerminal(t *testing.T, term string) *pty {
 	t.Helper()
 	t.Setenv("TERM", term)
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -58,7 +58,7 @@ func newTerminal(t *testing.T, term string) *terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &terminal{t: t, master: master, slave: slave, more: make(chan struct{}, 1)}
+	x := &pty{t: t, master: master, slave: slave, more: make(chan struct{}, 1)}
 	go x.read()
 	t.Cleanup(func() {
 		slave.Close()
@@ -70,7 +70,7 @@ func newTerminal(t *testing.T, term string) *terminal {
 // whatAreYou asks a terminal for its attributes (DA1).
 const whatAreYou = "\x1b[c"
 
-func (x *terminal) read() {
+func (x *pty) read() {
 	buf := make([]byte, 4096)
 	for {
 		n, err := x.master.Read(buf)
@@ -91,14 +91,14 @@ func (x *terminal) read() {
 }
 
 // output is all that was written, escape sequences and all.
-func (x *terminal) output() string {
+func (x *pty) output() string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.written.String()
 }
 
 // see waits until text is on the terminal.
-func (x *terminal) see(text string) {
+func (x *pty) see(text string) {
 	x.t.Helper()
 	limit := time.After(30 * time.Second)
 	for !strings.Contains(x.output(), text) {
@@ -111,7 +111,7 @@ func (x *terminal) see(text string) {
 }
 
 // shows reports whether text comes on the terminal soon, after what was written before.
-func (x *terminal) shows(text string, from int) bool {
+func (x *pty) shows(text string, from int) bool {
 	for limit := time.Now().Add(time.Second); !strings.Contains(x.output()[from:], text); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(limit) {
 			return false
@@ -122,7 +122,7 @@ func (x *terminal) shows(text string, from int) bool {
 
 // pressUntil presses keys until text is on the terminal: on a busy machine a request
 // may have been in sight for too short a time when the first ones come.
-func (x *terminal) pressUntil(keys, text string) {
+func (x *pty) pressUntil(keys, text string) {
 	x.t.Helper()
 	for range 10 {
 		x.press(keys)
@@ -141,7 +141,7 @@ func (x *terminal) pressUntil(keys, text string) {
 	x.t.Fatalf("no %q on the terminal after %q: %q", text, keys, x.output())
 }
 
-func (x *terminal) press(keys string) {
+func (x *pty) press(keys string) {
 	x.t.Helper()
 	if _, err := io.WriteString(x.master, keys); err != nil {
 		x.t.Fatal(err)
@@ -149,7 +149,7 @@ func (x *terminal) press(keys string) {
 }
 
 // approve runs the command on the terminal.
-func (x *terminal) approve(b *cliBench, flags ...string) (status <-chan int) {
+func (x *pty) approve(b *cliBench, flags ...string) (status <-chan int) {
 	ended := make(chan int, 1)
 	go func() {
 		ended <- run(newApp(x.slave, x.slave, x.slave), append([]string{"approve", "--operator-socket", b.operator}, flags...))
@@ -160,7 +160,7 @@ func (x *terminal) approve(b *cliBench, flags ...string) (status <-chan int) {
 // quit leaves the screen, and the tombstone of a request before. A key that came with the
 // one before it, or too soon after the screen changed, counts for nothing: a person presses
 // it again.
-func (x *terminal) quit(ended <-chan int) int {
+func (x *pty) quit(ended <-chan int) int {
 	x.t.Helper()
 	for range 30 {
 		x.press("q")

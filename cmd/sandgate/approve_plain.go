@@ -18,6 +18,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/terminal"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/ui/guard"
 	"github.com/sandgate/sandgate/ui/present"
@@ -37,7 +38,7 @@ type prompt struct {
 	shown   protocol.Approval
 	args    json.RawMessage
 	pattern *protocol.ApprovalsDecide
-	unread  unread
+	unread  terminal.Unread
 	gone    present.Gone
 	// guard says which lines of a person count; lines of a script always do.
 	guard guard.Guard
@@ -181,7 +182,7 @@ func outcome(d *approval.Decision) string {
 // show puts the oldest request on the screen, and passes over those that have
 // ended in the meantime.
 func (p *prompt) show(ctx context.Context) error {
-	p.args, p.pattern, p.unread = nil, nil, unread{}
+	p.args, p.pattern, p.unread = nil, nil, terminal.Unread{}
 	for len(p.waiting) > 0 {
 		one, err := p.approver.Show(ctx, p.waiting[0])
 		var e *protocol.Error
@@ -193,9 +194,9 @@ func (p *prompt) show(ctx context.Context) error {
 			return cli.WithStatus(cli.ExitInternal, err)
 		}
 		p.shown = one
-		text := "\n" + lookTwice(&p.gone, &one) + present.Essence(&one)
+		text := "\n" + terminal.LookTwice(&p.gone, &one) + present.Essence(&one)
 		fmt.Fprint(p.Out, text)
-		p.unread.scrolled = scrolled(p.Out, text)
+		p.unread.Scrolled = terminal.Scrolled(p.Out, text)
 		return p.question()
 	}
 	return nil
@@ -250,81 +251,11 @@ func (p *prompt) put() error {
 func (p *prompt) pause() error {
 	p.guard.Key(p.now(), p.now(), false)
 	if !p.told {
-		fmt.Fprint(p.Out, wasTyping)
+		fmt.Fprint(p.Out, terminal.WasTyping)
 	}
 	p.told = true
 	p.due = time.After(p.guard.Due() - p.now())
 	return nil
-}
-
-// unread holds an answer back until a person knows that the text was cut or has scrolled off,
-// and what no screen shows.
-type unread struct {
-	known, told bool
-	scrolled    int // lines
-}
-
-// holds says why an answer that allows has to be given again; "" if it counts.
-func (u *unread) holds(a *protocol.Approval) string {
-	switch {
-	case !u.known && present.IsCut(a):
-		u.known = true
-		return "the text was cut: v shows all of it, the same answer again allows it unread\n"
-	case !u.known && u.scrolled > 0:
-		u.known = true
-		return fmt.Sprintf("%d lines of the request have scrolled off the screen; the same answer again allows it\n", u.scrolled)
-	case !u.told && present.Unshown(a) != "":
-		u.told = true
-		return "the same answer again allows it unread: no screen shows " + present.Unshown(a) + "\n"
-	}
-	return ""
-}
-
-// lookTwice is a warning of a request that looks like one that has just gone.
-func lookTwice(gone *present.Gone, a *protocol.Approval) string {
-	if like := gone.Like(a, time.Now()); like != "" {
-		return "look twice: this is " + like + "\n"
-	}
-	return ""
-}
-
-// A fitted writer breaks all that is written to a terminal: one that breaks a long line by
-// itself has a text from outside begin where a line or a list of ours does. Each write
-// begins a line.
-type fitted struct{ io.Writer }
-
-func (f fitted) Write(text []byte) (int, error) {
-	if _, err := io.WriteString(f.Writer, fit(f.Writer, string(text))); err != nil {
-		return 0, err
-	}
-	return len(text), nil
-}
-
-// fit breaks text for a terminal, and leaves it alone for a pipe.
-func fit(w io.Writer, text string) string {
-	width, _, ok := cli.TerminalSize(w)
-	if !ok {
-		return text
-	}
-	end := ""
-	if strings.HasSuffix(text, "\n") {
-		end = "\n"
-	}
-	return strings.Join(present.Fit(text, width), "\n") + end
-}
-
-// scrolled is how many lines of a request that was just written have left the screen of a
-// terminal, at least, when the question stands below it.
-func scrolled(w io.Writer, text string) int {
-	if f, ok := w.(fitted); ok {
-		w = f.Writer
-	}
-	_, height, ok := cli.TerminalSize(w)
-	if !ok {
-		return 0
-	}
-	const question = 2
-	return max(0, strings.Count(strings.Trim(fit(w, text), "\n"), "\n")+1+question-height)
 }
 
 // A lineReader reads lines on a goroutine of its own, which lives as long as the
@@ -365,7 +296,7 @@ func (l *lineReader) begin() (typed bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.interactive {
-		typed, err = dropTyped(l.tty)
+		typed, err = terminal.DropTyped(l.tty)
 	}
 	if !typed && err == nil {
 		l.prompted.Add(1)
@@ -399,11 +330,11 @@ func (l *lineReader) readTerminal() {
 // read reads what was typed, and how many questions stood there then.
 func (l *lineReader) read(b []byte) (n int, prompted int64, err error) {
 	for got := false; !got && err == nil; {
-		if _, err := cli.OnTerminal(l.tty, func(fd int) (bool, error) { return readable(fd, nil) }); err != nil {
+		if _, err := cli.OnTerminal(l.tty, func(fd int) (bool, error) { return terminal.Readable(fd, nil) }); err != nil {
 			return 0, 0, err
 		}
 		l.mu.Lock()
-		n, got, err = readNow(l.tty, b)
+		n, got, err = terminal.ReadNow(l.tty, b)
 		prompted = l.prompted.Load()
 		l.mu.Unlock()
 	}

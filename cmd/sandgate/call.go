@@ -16,6 +16,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/terminal"
 	"github.com/sandgate/sandgate/protocol"
 )
 
@@ -89,8 +90,8 @@ func callOnce(a *cli.App, ctx context.Context, f callFlags, tool string, pairs [
 	if f.result {
 		return callForResult(a, ctx, s, protocol.ToolName(tool), args)
 	}
-	p := resultPrinter{App: a, shown: newProgramsOutput(a, nil), announce: f.here || cli.IsTerminal(a.Err)}
-	defer p.shown.end()
+	p := resultPrinter{App: a, shown: terminal.NewProgramOutput(a, nil), announce: f.here || cli.IsTerminal(a.Err)}
+	defer p.shown.End()
 	r, err := s.Call(ctx, protocol.ToolName(tool), args, client.OnOutput(p.piece), client.OnState(p.state))
 	if err != nil {
 		return cli.WireStatus(err)
@@ -198,7 +199,7 @@ func printCheck(a *cli.App, r protocol.CheckResult) error {
 // A resultPrinter shows a call's output as it comes, and its end.
 type resultPrinter struct {
 	*cli.App
-	shown    *programsOutput
+	shown    *terminal.ProgramOutput
 	streamed bool
 	// announce has it said that a person is asked: where a person sees it, also on the
 	// screen of an agent runtime, which shows what its commands write while they run.
@@ -215,10 +216,10 @@ func (p *resultPrinter) piece(o protocol.ToolOutput) {
 
 func (p *resultPrinter) write(s protocol.Stream, data []byte) {
 	if s == protocol.Stderr {
-		p.shown.err.Write(data)
+		p.shown.Err.Write(data)
 		return
 	}
-	p.shown.out.Write(data)
+	p.shown.Out.Write(data)
 }
 
 // state tells a person why nothing happens.
@@ -238,7 +239,7 @@ func (p *resultPrinter) result(r protocol.CallResult) error {
 			p.write(c.Stream, c.Bytes())
 		}
 	}
-	p.shown.end()
+	p.shown.End()
 	printViolations(p.App, r.Violations)
 	for _, w := range r.Warnings {
 		fmt.Fprintf(p.Err, "sandgate: warning: %s\n", approval.EscapeLine(w))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/terminal"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/config/trust"
 )
@@ -80,7 +80,7 @@ func trustFile(a *cli.App, store *trust.Store, file string, yes bool) error {
 	}
 	shown.print(a.Err)
 	if !yes {
-		if err := confirm("config trust", "trust it as it is now?", "give --yes if you have read the file"); err != nil {
+		if err := terminal.Confirm("config trust", "trust it as it is now?", "give --yes if you have read the file"); err != nil {
 			return err
 		}
 	}
@@ -154,32 +154,6 @@ func (u untrusted) print(w io.Writer) {
 	for _, n := range u.unused {
 		fmt.Fprintf(w, "  %d:%d: %s: %s\n", n.Position.Line, n.Position.Column, approval.EscapeLine(n.Field), approval.EscapeLine(n.Text))
 	}
-}
-
-// confirm asks the person at the terminal, and nobody else: what is piped in is no
-// answer. how says what to do without a terminal.
-func confirm(command, question, how string) error {
-	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
-	if err != nil {
-		return cli.WithHint(cli.UsageError(fmt.Errorf("%s: no terminal to ask on: %w", command, err)), how)
-	}
-	defer tty.Close()
-	switch line, err := confirmOn(tty, question); {
-	case err != nil:
-		return cli.WithStatus(cli.ExitInternal, err)
-	case line == "y", line == "yes":
-		return nil
-	}
-	return cli.WithStatus(cli.ExitDenied, fmt.Errorf("%s: nothing was done", command))
-}
-
-// confirmOn asks under the rule of the screens: a line that was typed before the question had stood for long
-// enough was meant for something else, such as the program that has just ended.
-func confirmOn(tty *os.File, question string) (string, error) {
-	p := newTTYPrompter()
-	fmt.Fprint(fitted{tty}, question)
-	p.guard.Look(p.now(), question, "")
-	return p.read(context.Background(), tty, " [y]es, [n]o (default n): ")
 }
 
 func revokeTrust(a *cli.App, store *trust.Store, file string) error {

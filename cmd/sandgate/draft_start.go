@@ -19,6 +19,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/terminal"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/changes"
@@ -197,7 +198,7 @@ func takeDraft(ctx context.Context, dir string) (*changes.Draft, context.Context
 	ends := os.NewFile(endsAt, "the end of who started this")
 	go func() {
 		_, _ = ends.Read(make([]byte, 1))
-		end(signalled{syscall.SIGHUP})
+		end(terminal.Signalled{Signal: syscall.SIGHUP})
 	}()
 	return d, ctx, nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/terminal"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/statedir"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -250,7 +251,7 @@ func (l *learner) widen(ctx context.Context) (f fragment, refused []refusal, err
 		}
 		if !l.yes {
 			question := "sandgate: let the next try have it? " + approval.EscapeLine(strings.Join(what, ", "))
-			if err := confirm("learn", question, "--yes lets each try have what the one before was refused"); err != nil {
+			if err := terminal.Confirm("learn", question, "--yes lets each try have what the one before was refused"); err != nil {
 				l.App.Complain(err)
 				for _, r := range l.first.Refused {
 					if slices.Contains(what, r.Subject) {

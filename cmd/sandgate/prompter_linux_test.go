@@ -15,6 +15,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/terminal"
 	"github.com/sandgate/sandgate/ui/guard"
 	"github.com/sandgate/sandgate/ui/present"
 )
@@ -24,8 +25,8 @@ import (
 // after it does. A request that ended leaves its place only for an empty line.
 func TestPromptTakesNoLineTypedAhead(t *testing.T) {
 	x := newTerminal(t, "xterm")
-	p := newTTYPrompter()
-	p.open = func() (*os.File, error) { return os.OpenFile(x.slave.Name(), os.O_RDWR|unix.O_NOCTTY, 0) }
+	p := terminal.NewPrompter()
+	p.Open = func() (*os.File, error) { return os.OpenFile(x.slave.Name(), os.O_RDWR|unix.O_NOCTTY, 0) }
 	type outcome struct {
 		answer approval.Answer
 		err    error
@@ -93,8 +94,8 @@ func TestPromptTakesNoLineTypedAhead(t *testing.T) {
 // none begins a line where ours do.
 func TestPromptHoldsWhatWasCut(t *testing.T) {
 	x := newTerminal(t, "xterm")
-	p := newTTYPrompter()
-	p.open = func() (*os.File, error) { return os.OpenFile(x.slave.Name(), os.O_RDWR|unix.O_NOCTTY, 0) }
+	p := terminal.NewPrompter()
+	p.Open = func() (*os.File, error) { return os.OpenFile(x.slave.Name(), os.O_RDWR|unix.O_NOCTTY, 0) }
 	questions, unshown := 0, ""
 	question := func() {
 		t.Helper()
@@ -211,13 +212,13 @@ func TestPromptHoldsWhatWasCut(t *testing.T) {
 // program's. What it has printed before stands neither below the question nor in its colours.
 func TestAQuestionHasTheTerminal(t *testing.T) {
 	x := newTerminal(t, "xterm")
-	shown := newProgramsOutput(newApp(x.slave, x.slave, x.slave), nil)
-	p := newTTYPrompter()
-	p.open = func() (*os.File, error) { return os.OpenFile(x.slave.Name(), os.O_RDWR|unix.O_NOCTTY, 0) }
-	p.quiet = shown.ask
+	shown := terminal.NewProgramOutput(newApp(x.slave, x.slave, x.slave), nil)
+	p := terminal.NewPrompter()
+	p.Open = func() (*os.File, error) { return os.OpenFile(x.slave.Name(), os.O_RDWR|unix.O_NOCTTY, 0) }
+	p.Quiet = shown.Ask
 	read := make(chan string, 2)
 	go func() {
-		lines := bufio.NewScanner(shown.input(x.slave))
+		lines := bufio.NewScanner(shown.Input(x.slave))
 		for lines.Scan() {
 			read <- lines.Text()
 		}
@@ -227,7 +228,7 @@ func TestAQuestionHasTheTerminal(t *testing.T) {
 		t.Fatalf("the program read %q", line)
 	}
 	for i, printed := range []string{"\x1b[2J", "\x1b[8;5Hx\x1b[31m\x1b[2A", "a\nb\nc\n\x1b[41m\x1b[?25l\x1bM"} {
-		for _, w := range []io.Writer{shown.out, shown.err} {
+		for _, w := range []io.Writer{shown.Out, shown.Err} {
 			if _, err := io.WriteString(w, printed); err != nil {
 				t.Fatal(err)
 			}
@@ -249,11 +250,11 @@ func TestAQuestionHasTheTerminal(t *testing.T) {
 		}
 		forged := fmt.Sprintf("forged-%d", i)
 		written := make(chan error, 2)
-		for _, w := range []io.Writer{shown.out, shown.err} {
+		for _, w := range []io.Writer{shown.Out, shown.Err} {
 			go func() {
 				_, err := io.WriteString(w, "\x1b[2J"+forged)
 				if err == nil && i == 2 {
-					_, err = w.Write(bytes.Repeat([]byte("flood\n"), maxHeld/6+10))
+					_, err = w.Write(bytes.Repeat([]byte("flood\n"), terminal.MaxHeld/6+10))
 				}
 				written <- err
 			}()
@@ -275,14 +276,14 @@ func TestAQuestionHasTheTerminal(t *testing.T) {
 	}
 	x.see("bytes that the program wrote while you were asked are not shown")
 	// A program that ends while a person is asked loses nothing of what it wrote.
-	done, err := shown.ask()
+	done, err := shown.Ask()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.WriteString(shown.out, "last-words"); err != nil {
+	if _, err := io.WriteString(shown.Out, "last-words"); err != nil {
 		t.Fatal(err)
 	}
-	shown.end()
+	shown.End()
 	x.see("last-words")
 	done()
 	x.press("after\n")
@@ -300,7 +301,7 @@ func TestAQuestionTakesNoLineTypedAhead(t *testing.T) {
 		question := fmt.Sprintf("throw %d away?", i)
 		answered := make(chan string, 1)
 		go func() {
-			line, err := confirmOn(x.slave, question)
+			line, err := terminal.ConfirmOn(x.slave, question)
 			if err != nil {
 				line = err.Error()
 			}
@@ -324,7 +325,7 @@ func TestAQuestionTakesNoLineTypedAhead(t *testing.T) {
 // slowly they type. The question comes once they have paused, says why, and the next line answers it.
 func TestALineThatWasBegunIsNoAnswer(t *testing.T) {
 	text := "make deploy"
-	typing := func(x *terminal, ask func()) {
+	typing := func(x *pty, ask func()) {
 		for i, key := range text {
 			if i == 3 {
 				ask()
@@ -339,7 +340,7 @@ func TestALineThatWasBegunIsNoAnswer(t *testing.T) {
 		answered := make(chan string, 1)
 		typing(x, func() {
 			go func() {
-				line, err := confirmOn(x.slave, "throw it away?")
+				line, err := terminal.ConfirmOn(x.slave, "throw it away?")
 				if err != nil {
 					line = err.Error()
 				}

@@ -21,6 +21,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/terminal"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/statedir"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -266,7 +267,7 @@ func tellDraft(a *cli.App, d *changes.Draft, f runFlags) error {
 	}
 	text, n := listDraft(d, plans, cfg)
 	if n == 0 {
-		fmt.Fprint(a.Err, fit(a.Err, text))
+		fmt.Fprint(a.Err, terminal.Fit(a.Err, text))
 		return dropDraft(d)
 	}
 	tty := personAt(a.Err)
@@ -275,7 +276,7 @@ func tellDraft(a *cli.App, d *changes.Draft, f runFlags) error {
 		fmt.Fprint(tty, "\x1b[m\r\n\x1b[J")
 		text = "sandgate: the command has ended; its draft would change\n" + text
 	}
-	fmt.Fprint(a.Err, fit(a.Err, text))
+	fmt.Fprint(a.Err, terminal.Fit(a.Err, text))
 	said := fmt.Sprintf("sandgate: %s in draft %s, and nothing in the workspace yet", cli.Plural(n, "name", "names"), d.ID)
 	if tty == nil {
 		said += ": `sandgate review` has show, keep and drop"
@@ -284,7 +285,7 @@ func tellDraft(a *cli.App, d *changes.Draft, f runFlags) error {
 	if cfg.Shell.Network.Mode != config.NetworkNone {
 		said += "sandgate: what the command sent to others is sent, whatever becomes of the draft\n"
 	}
-	fmt.Fprint(a.Err, fit(a.Err, said))
+	fmt.Fprint(a.Err, terminal.Fit(a.Err, said))
 	if tty == nil {
 		return nil
 	}
@@ -418,7 +419,7 @@ is brought to its end by the next sandgate that works there, or taken back by dr
 				return err
 			}
 			if !x.yes {
-				if err := confirm("review drop", "throw draft "+d.ID+" away?", "give --yes"); err != nil {
+				if err := terminal.Confirm("review drop", "throw draft "+d.ID+" away?", "give --yes"); err != nil {
 					return err
 				}
 			}
@@ -620,7 +621,7 @@ func untilStopped(perform changes.Perform) (_ changes.Perform, end func()) {
 		case s := <-got:
 			if !stopped { // what takes it back goes on
 				stopped = true
-				return signalled{s.(syscall.Signal)}
+				return terminal.Signalled{Signal: s.(syscall.Signal)}
 			}
 		default:
 		}

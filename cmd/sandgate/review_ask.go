@@ -14,6 +14,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/terminal"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/supervisor/changes"
 )
@@ -25,26 +26,26 @@ const draftQuestion = "[k]eep it, [d]rop it, [v]iew it as a diff (default: it st
 // stood is dropped, what comes in several lines at once was pasted, and without an answer the draft stays. Kept is what
 // was listed, and nothing else.
 func askAboutDraft(a *cli.App, tty *os.File, d *changes.Draft, cfg *config.Config, f runFlags, plans []changes.DraftPlan, listed string) error {
-	ctx, end := untilSignal(context.Background(), nil, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, end := terminal.UntilSignal(context.Background(), nil, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer end()
 	defer context.AfterFunc(ctx, func() { tty.Close() })() // it ends the read
-	p := newTTYPrompter()
-	unseen, told := scrolled(tty, listed), false
+	p := terminal.NewPrompter()
+	unseen, told := terminal.Scrolled(tty, listed), false
 	for round := 0; ; round++ {
-		p.guard.Look(p.now(), d.ID, strconv.Itoa(round))
-		answer, err := p.read(ctx, tty, draftQuestion)
-		var by signalled
+		p.Guard.Look(p.Now(), d.ID, strconv.Itoa(round))
+		answer, err := p.Read(ctx, tty, draftQuestion)
+		var by terminal.Signalled
 		if errors.As(context.Cause(ctx), &by) {
 			fmt.Fprintln(a.Err)
 			tellStays(a, d)
 			return &cli.StatusError{Code: 128 + int(by.Signal)}
 		}
 		pasted := err == nil && moreToRead(tty)
-		counts := err == nil && !pasted && p.guard.Answer(p.now(), p.now(), false)
+		counts := err == nil && !pasted && p.Guard.Answer(p.Now(), p.Now(), false)
 		switch {
 		case pasted:
 			fmt.Fprintln(tty, "several lines at once are no answer")
-			if _, err := dropTyped(tty); err != nil {
+			if _, err := terminal.DropTyped(tty); err != nil {
 				return cli.WithStatus(cli.ExitInternal, err)
 			}
 		case answer == "v" || answer == "view":
@@ -52,8 +53,8 @@ func askAboutDraft(a *cli.App, tty *os.File, d *changes.Draft, cfg *config.Confi
 			for i, plan := range plans {
 				printDraft(&b, d.Roots[i], plan, cfg, true)
 			}
-			fmt.Fprint(fitted{tty}, b.String())
-			unseen = scrolled(tty, b.String())
+			fmt.Fprint(terminal.Fitted{Writer: tty}, b.String())
+			unseen = terminal.Scrolled(tty, b.String())
 		case (answer == "k" || answer == "keep") && counts:
 			if unseen > 0 {
 				fmt.Fprintf(tty, "%d lines have scrolled off the screen, and `sandgate review show` has them all; the same answer again keeps all of it\n", unseen)
@@ -61,7 +62,7 @@ func askAboutDraft(a *cli.App, tty *os.File, d *changes.Draft, cfg *config.Confi
 				continue
 			}
 			if what := unshownOf(plans); what != "" && !told {
-				fmt.Fprintf(fitted{tty}, "the same answer again keeps it unread: no screen shows %s\n", what)
+				fmt.Fprintf(terminal.Fitted{Writer: tty}, "the same answer again keeps it unread: no screen shows %s\n", what)
 				told = true
 				continue
 			}
@@ -126,7 +127,7 @@ func unshownOf(plans []changes.DraftPlan) string {
 
 // moreToRead reports whether another line comes right behind the first, as in a text that is pasted.
 func moreToRead(tty *os.File) bool {
-	more, err := cli.OnTerminal(tty, func(fd int) (bool, error) { return readable(fd, &unix.Timeval{Usec: 50_000}) })
+	more, err := cli.OnTerminal(tty, func(fd int) (bool, error) { return terminal.Readable(fd, &unix.Timeval{Usec: 50_000}) })
 	return more && err == nil
 }
 
@@ -136,7 +137,7 @@ func personAt(out io.Writer) *os.File {
 	if !cli.IsTerminal(out) {
 		return nil
 	}
-	tty, err := newTTYPrompter().open()
+	tty, err := terminal.NewPrompter().Open()
 	if err != nil {
 		return nil
 	}

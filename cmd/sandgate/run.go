@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/terminal"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/egress"
@@ -216,20 +216,20 @@ func runUnder(a *cli.App, ctx context.Context, cfg *config.Config, agent string,
 		place = d.Place
 		o.DraftOver, o.Quarantine = over(d), d.Quarantine()
 	}
-	var person *console
+	var person *terminal.Console
 	if f.terminal && mode == approval.ApproveAll { // else questions are asked there
-		if person = openConsole(a); person != nil {
+		if person = terminal.OpenConsole(a); person != nil {
 			defer person.Close()
-			o.Terminal = person.size
+			o.Terminal = person.Size
 		}
 	}
-	shown := newProgramsOutput(a, person)
+	shown := terminal.NewProgramOutput(a, person)
 	stdin := a.In
 	if mode == approval.Interactive {
-		prompter := newTTYPrompter()
-		prompter.quiet = shown.ask
+		prompter := terminal.NewPrompter()
+		prompter.Quiet = shown.Ask
 		o.Prompter = prompter
-		stdin = shown.input(stdin)
+		stdin = shown.Input(stdin)
 	}
 	r, err := assemble.Start(cfg, o)
 	if err != nil {
@@ -240,11 +240,11 @@ func runUnder(a *cli.App, ctx context.Context, cfg *config.Config, agent string,
 	reportRecovery(a, r)
 	tellToolchains(a, found, f.verbose, argv[0])
 
-	ctx, stop := untilSignal(ctx, person, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := terminal.UntilSignal(ctx, person, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	defer shown.end()
+	defer shown.End()
 	peer := assemble.Self()
-	s, err := r.OpenLocal(peer, protocol.SessionOpen{Agent: agent}, supervisor.Streams{Stdin: stdin, Stdout: shown.out, Stderr: shown.err, Terminal: person.streams()})
+	s, err := r.OpenLocal(peer, protocol.SessionOpen{Agent: agent}, supervisor.Streams{Stdin: stdin, Stdout: shown.Out, Stderr: shown.Err, Terminal: person.Streams()})
 	if err != nil {
 		return result, found, cli.WireStatus(err)
 	}
@@ -253,49 +253,11 @@ func runUnder(a *cli.App, ctx context.Context, cfg *config.Config, agent string,
 		return result, found, err
 	}
 	result, err = r.Call(ctx, peer, protocol.ToolsCall{SessionID: s.SessionID, CallID: "run", Tool: "run", Args: args}, sayExposed(a))
-	found.Said = shown.said()
+	found.Said = shown.StderrTail()
 	if err != nil {
-		return result, found, signalStatus(ctx, cli.WireStatus(err))
+		return result, found, terminal.SignalStatus(ctx, cli.WireStatus(err))
 	}
 	return result, found, nil
-}
-
-// A signalled is the cause of a context that a signal has ended.
-type signalled struct{ syscall.Signal }
-
-func (s signalled) Error() string { return s.Signal.String() + " signal received" }
-
-// untilSignal is signal.NotifyContext with a cause that tells which signal it was. What a
-// person's key has had sent is the program's to answer.
-func untilSignal(ctx context.Context, person *console, list ...os.Signal) (context.Context, func()) {
-	ctx, end := context.WithCancelCause(ctx)
-	got := make(chan os.Signal, 1)
-	signal.Notify(got, list...)
-	go func() {
-		for {
-			select {
-			case n := <-got:
-				if person.sentItself(n) {
-					continue
-				}
-				end(signalled{n.(syscall.Signal)})
-			case <-ctx.Done():
-			}
-			return
-		}
-	}()
-	return ctx, func() { signal.Stop(got); end(nil) }
-}
-
-// signalStatus is err, or, where a call was cancelled because a signal came, the status
-// that a program has which ends on it. Whoever sent it need not be told.
-func signalStatus(ctx context.Context, err error) error {
-	var by signalled
-	var e *protocol.Error
-	if errors.As(context.Cause(ctx), &by) && errors.As(err, &e) && e.Code == protocol.CodeCancelled {
-		return &cli.StatusError{Code: 128 + int(by.Signal)}
-	}
-	return err
 }
 
 // sayExposed tells where the ports are, once they are open and before the program runs.

@@ -20,6 +20,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/terminal"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/changes"
 )
@@ -353,7 +354,7 @@ func (x *undoCmd) carryOut(w changes.Place, plan changes.PlaceUndo) error {
 		}
 	}
 	if !x.yes {
-		if err := confirm("undo", "put "+cli.Plural(plan.Len(), "name", "names")+" back?", "give --yes"); err != nil {
+		if err := terminal.Confirm("undo", "put "+cli.Plural(plan.Len(), "name", "names")+" back?", "give --yes"); err != nil {
 			return err
 		}
 	}

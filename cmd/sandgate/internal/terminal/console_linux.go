@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"bytes"
@@ -20,13 +20,13 @@ import (
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
-// A console is the person's terminal while a program has one of its own, which is made
+// A Console is the person's terminal while a program has one of its own, which is made
 // inside its sandbox. Nothing that is done to that one reaches this one: keys go in, and
 // what is to be shown comes out through a filter. nil is none.
-type console struct {
+type Console struct {
 	tty    *os.File // opened anew: its flags are ours
 	before *unix.Termios
-	size   *sandboxprofile.Terminal
+	Size   *sandboxprofile.Terminal
 	screen io.Writer
 
 	mu     sync.Mutex // of inside, raw and closed
@@ -37,10 +37,10 @@ type console struct {
 	sent   atomic.Int32 // SIGINT that were ours
 }
 
-// openConsole gives the person's terminal, if a program is to have one: in the
+// OpenConsole gives the person's terminal, if a program is to have one: in the
 // foreground, and with standard output that is no pipe. Whoever reads from the pipe
 // may want the keys, as pagers do.
-func openConsole(a *cli.App) *console {
+func OpenConsole(a *cli.App) *Console {
 	var apart uint8
 	for i, stream := range []any{a.In, cli.Bare(a.Out), cli.Bare(a.Err)} {
 		file, ok := stream.(*os.File)
@@ -62,21 +62,21 @@ func openConsole(a *cli.App) *console {
 	if err != nil {
 		return nil
 	}
-	c := &console{tty: tty, resize: make(chan os.Signal, 1)}
+	c := &Console{tty: tty, resize: make(chan os.Signal, 1)}
 	c.before, err = cli.OnTerminal(tty, func(fd int) (*unix.Termios, error) { return unix.IoctlGetTermios(fd, unix.TCGETS) })
 	group, other := cli.OnTerminal(tty, func(fd int) (int, error) { return unix.IoctlGetInt(fd, unix.TIOCGPGRP) })
 	if err != nil || other != nil || group != unix.Getpgrp() {
 		tty.Close()
 		return nil
 	}
-	c.size = &sandboxprofile.Terminal{Rows: 24, Columns: 80, Apart: apart}
+	c.Size = &sandboxprofile.Terminal{Rows: 24, Columns: 80, Apart: apart}
 	if w := c.window(); w != nil && w.Row > 0 && w.Col > 0 {
-		c.size.Rows, c.size.Columns = w.Row, w.Col
+		c.Size.Rows, c.Size.Columns = w.Row, w.Col
 	}
 	return c
 }
 
-func (c *console) window() *unix.Winsize {
+func (c *Console) window() *unix.Winsize {
 	w, err := cli.OnTerminal(c.tty, func(fd int) (*unix.Winsize, error) { return unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ) })
 	if err != nil {
 		return nil
@@ -84,8 +84,8 @@ func (c *console) window() *unix.Winsize {
 	return w
 }
 
-// streams are what the supervisor connects.
-func (c *console) streams() *confine.Terminal {
+// Streams are what the supervisor connects.
+func (c *Console) Streams() *confine.Terminal {
 	if c == nil {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (c *console) streams() *confine.Terminal {
 }
 
 // opened makes the program's terminal like the person's, and hands this one over.
-func (c *console) opened(inside *os.File) {
+func (c *Console) opened(inside *os.File) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -114,14 +114,14 @@ func (c *console) opened(inside *os.File) {
 }
 
 // fit gives the program's terminal this one's size.
-func (c *console) fit() {
+func (c *Console) fit() {
 	if w := c.window(); w != nil && w.Row > 0 && w.Col > 0 {
 		_, _ = cli.OnTerminal(c.inside, func(fd int) (any, error) { return nil, unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, w) }) // it may have ended
 	}
 }
 
 // take has the terminal hand over keys as they are pressed, cfmakeraw(3).
-func (c *console) take() {
+func (c *Console) take() {
 	raw := *c.before
 	raw.Iflag &^= unix.IGNBRK | unix.BRKINT | unix.PARMRK | unix.ISTRIP | unix.INLCR | unix.IGNCR | unix.ICRNL | unix.IXON
 	raw.Oflag &^= unix.OPOST
@@ -132,11 +132,11 @@ func (c *console) take() {
 	c.raw = true
 }
 
-func (c *console) set(t *unix.Termios) {
+func (c *Console) set(t *unix.Termios) {
 	_, _ = cli.OnTerminal(c.tty, func(fd int) (any, error) { return nil, unix.IoctlSetTermios(fd, unix.TCSETS, t) }) // a terminal that is gone
 }
 
-func (c *console) giveBack() {
+func (c *Console) giveBack() {
 	if c.raw {
 		c.set(c.before)
 	}
@@ -144,7 +144,7 @@ func (c *console) giveBack() {
 }
 
 // ended gives the terminal back: keys that come from now on are for who comes next.
-func (c *console) ended() {
+func (c *Console) ended() {
 	_ = c.tty.SetReadDeadline(time.Now())
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,7 +154,7 @@ func (c *console) ended() {
 }
 
 // Close gives the terminal back as it was.
-func (c *console) Close() {
+func (c *Console) Close() {
 	if c == nil {
 		return
 	}
@@ -168,7 +168,7 @@ func (c *console) Close() {
 
 // Read gives keys to the program. Those that make signals do so inside, and as outside
 // reach the others of this job: those in its pipeline, and who waits for it.
-func (c *console) Read(p []byte) (int, error) {
+func (c *Console) Read(p []byte) (int, error) {
 	n, err := c.tty.Read(p)
 	if n == 0 || err != nil {
 		return n, err
@@ -188,7 +188,7 @@ func (c *console) Read(p []byte) (int, error) {
 }
 
 // sentItself reports whether a signal was one of those that Read has sent.
-func (c *console) sentItself(n os.Signal) bool {
+func (c *Console) sentItself(n os.Signal) bool {
 	if c == nil || n != syscall.SIGINT || c.sent.Load() == 0 {
 		return false
 	}
@@ -199,7 +199,7 @@ func (c *console) sentItself(n os.Signal) bool {
 // suspend stops the program and this job, until somebody has it go on, where the program
 // does not see to that key itself: a shell does, and a plain program has nobody in its
 // sandbox who would have it go on.
-func (c *console) suspend() {
+func (c *Console) suspend() {
 	leader, err := cli.OnTerminal(c.inside, func(fd int) (int, error) { return unix.IoctlGetInt(fd, unix.TIOCGSID) })
 	group, err2 := cli.OnTerminal(c.inside, func(fd int) (int, error) { return unix.IoctlGetInt(fd, unix.TIOCGPGRP) })
 	if err != nil || err2 != nil || leader <= 1 || group != leader || seesTo(leader, unix.SIGTSTP) {

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"errors"
@@ -13,11 +13,11 @@ import (
 	"github.com/sandgate/sandgate/ui/vtfilter"
 )
 
-// A programsOutput is where a program's own output goes: byte for byte into a file or a
+// A ProgramOutput is where a program's own output goes: byte for byte into a file or a
 // pipe, and onto a terminal without what the terminal would act on. While a person is asked there
 // nothing of it gets there: a program could wipe the question away, and draw another in its place.
-type programsOutput struct {
-	out, err io.Writer
+type ProgramOutput struct {
+	Out, Err io.Writer
 	filters  []*vtfilter.Writer
 	last     *tail
 	keys     sync.Mutex // held while a person is asked: what they type is an answer
@@ -27,8 +27,8 @@ type programsOutput struct {
 	kept  []*held
 }
 
-// ask keeps what the program writes until done is called.
-func (p *programsOutput) ask() (done func(), err error) {
+// Ask keeps what the program writes until done is called.
+func (p *ProgramOutput) Ask() (done func(), err error) {
 	p.keys.Lock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -43,12 +43,12 @@ func (p *programsOutput) ask() (done func(), err error) {
 }
 
 // answered shows what was kept.
-func (p *programsOutput) answered() {
+func (p *ProgramOutput) answered() {
 	p.show()
 	p.keys.Unlock()
 }
 
-func (p *programsOutput) show() {
+func (p *ProgramOutput) show() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked = false
@@ -60,13 +60,13 @@ func (p *programsOutput) show() {
 // A held writer keeps what is written to it while a person is asked. It never waits: a program that has
 // ended, or was killed, would not be done until the question is.
 type held struct {
-	of   *programsOutput
+	of   *ProgramOutput
 	to   io.Writer
 	text []byte
 	lost int // bytes for which there was no room
 }
 
-const maxHeld = 1 << 20
+const MaxHeld = 1 << 20
 
 // Write implements io.Writer.
 func (k *held) Write(b []byte) (int, error) {
@@ -75,7 +75,7 @@ func (k *held) Write(b []byte) (int, error) {
 	if !k.of.asked {
 		return k.to.Write(b)
 	}
-	room := min(len(b), maxHeld-len(k.text))
+	room := min(len(b), MaxHeld-len(k.text))
 	k.text = append(k.text, b[:room]...)
 	k.lost += len(b) - room
 	return len(b), nil
@@ -89,22 +89,22 @@ func (k *held) show() {
 	k.text, k.lost = nil, 0
 }
 
-func newProgramsOutput(a *cli.App, c *console) *programsOutput {
-	p := &programsOutput{}
+func NewProgramOutput(a *cli.App, c *Console) *ProgramOutput {
+	p := &ProgramOutput{}
 	if c != nil { // what is redirected is no terminal
 		screen := vtfilter.NewScreen(c.tty)
 		p.filters = append(p.filters, screen)
 		p.last = &tail{w: screen}
 		c.screen = p.last
-		p.out, p.err = cli.Bare(a.Out), cli.Bare(a.Err)
+		p.Out, p.Err = cli.Bare(a.Out), cli.Bare(a.Err)
 		return p
 	}
 	p.last = &tail{w: p.filtered(a.Err)}
-	p.out, p.err = p.filtered(a.Out), p.last
+	p.Out, p.Err = p.filtered(a.Out), p.last
 	return p
 }
 
-func (p *programsOutput) filtered(w io.Writer) io.Writer {
+func (p *ProgramOutput) filtered(w io.Writer) io.Writer {
 	if !cli.IsTerminal(w) {
 		return w
 	}
@@ -115,9 +115,9 @@ func (p *programsOutput) filtered(w io.Writer) io.Writer {
 	return k
 }
 
-// input is a person's keys for the program, while nobody is asked. What answers a question is not the
+// Input is a person's keys for the program, while nobody is asked. What answers a question is not the
 // program's, and no line is on its way to it when one is asked.
-func (p *programsOutput) input(r io.Reader) io.Reader {
+func (p *ProgramOutput) Input(r io.Reader) io.Reader {
 	if f, ok := r.(*os.File); ok && cli.IsTerminal(f) {
 		return waitingInput{&p.keys, f}
 	}
@@ -132,7 +132,7 @@ type waitingInput struct {
 // Read implements io.Reader.
 func (w waitingInput) Read(b []byte) (int, error) {
 	for {
-		if _, err := cli.OnTerminal(w.tty, func(fd int) (bool, error) { return readable(fd, nil) }); err != nil {
+		if _, err := cli.OnTerminal(w.tty, func(fd int) (bool, error) { return Readable(fd, nil) }); err != nil {
 			return 0, err
 		}
 		if n, got, err := w.take(b); got || err != nil {
@@ -145,13 +145,13 @@ func (w waitingInput) Read(b []byte) (int, error) {
 func (w waitingInput) take(b []byte) (n int, got bool, err error) {
 	w.keys.Lock()
 	defer w.keys.Unlock()
-	return readNow(w.tty, b)
+	return ReadNow(w.tty, b)
 }
 
-// dropTyped drops what was typed and has not been read, and reports whether there was any, half a line too: a
+// DropTyped drops what was typed and has not been read, and reports whether there was any, half a line too: a
 // terminal that waits for the end of a line shows that only in its other mode. What is dropped unseen leaves
 // the end of a line that somebody types, which is then a line by itself.
-func dropTyped(tty *os.File) (typed bool, err error) {
+func DropTyped(tty *os.File) (typed bool, err error) {
 	return cli.OnTerminal(tty, func(fd int) (typed bool, err error) {
 		lines, err := unix.IoctlGetTermios(fd, getTermios)
 		if err != nil {
@@ -163,27 +163,27 @@ func dropTyped(tty *os.File) (typed bool, err error) {
 		if err := unix.IoctlSetTermios(fd, setTermios, &keys); err != nil {
 			return false, err
 		}
-		if typed, err = readable(fd, &unix.Timeval{}); typed {
+		if typed, err = Readable(fd, &unix.Timeval{}); typed {
 			err = flush(fd)
 		}
 		return typed, errors.Join(err, unix.IoctlSetTermios(fd, setTermios, lines))
 	})
 }
 
-// wasTyping is what stands in place of a question while somebody types.
-const wasTyping = "\nwhat was typed before the question is dropped: it comes when you pause\n"
+// WasTyping is what stands in place of a question while somebody types.
+const WasTyping = "\nwhat was typed before the question is dropped: it comes when you pause\n"
 
-// readNow reads what a terminal has, and waits for nothing.
-func readNow(tty *os.File, b []byte) (n int, got bool, err error) {
-	got, err = cli.OnTerminal(tty, func(fd int) (bool, error) { return readable(fd, &unix.Timeval{}) })
+// ReadNow reads what a terminal has, and waits for nothing.
+func ReadNow(tty *os.File, b []byte) (n int, got bool, err error) {
+	got, err = cli.OnTerminal(tty, func(fd int) (bool, error) { return Readable(fd, &unix.Timeval{}) })
 	if got {
 		n, err = tty.Read(b)
 	}
 	return n, got, err
 }
 
-// readable waits until a read would not.
-func readable(fd int, limit *unix.Timeval) (bool, error) {
+// Readable waits until a read would not.
+func Readable(fd int, limit *unix.Timeval) (bool, error) {
 	for {
 		var set unix.FdSet
 		set.Set(fd)
@@ -194,16 +194,16 @@ func readable(fd int, limit *unix.Timeval) (bool, error) {
 	}
 }
 
-// end is for when the program has ended: what is written next is not its.
-func (p *programsOutput) end() {
+// End is for when the program has ended: what is written next is not its.
+func (p *ProgramOutput) End() {
 	p.show() // a question ends with the program
 	for _, f := range p.filters {
 		_ = f.Close() // a terminal that is gone
 	}
 }
 
-// said is the end of the program's error output.
-func (p *programsOutput) said() string {
+// StderrTail is the end of the program's error output.
+func (p *ProgramOutput) StderrTail() string {
 	p.last.mu.Lock()
 	defer p.last.mu.Unlock()
 	return string(p.last.kept)
