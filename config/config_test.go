@@ -254,7 +254,7 @@ type keyAt struct {
 func keysIn(t *testing.T, text string) []keyAt {
 	t.Helper()
 	known := map[string]bool{}
-	for path := range descriptions() {
+	for path := range texts() {
 		known[path] = true
 	}
 	known["network.allow"], known["network.ask"] = true, true

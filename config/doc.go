@@ -6,7 +6,7 @@
 // with defaults filled in, paths absolute and their symbolic links resolved,
 // and the position of every value that a file sets.
 //
-// Merge is pure, and Table says of each key how files are merged: the administrator's
+// Merge is pure, and rows says of each key how files are merged: the administrator's
 // bounds the others, and one of a workspace that is not trusted does nothing else.
 //
 // The loader is strict. An unknown key, a wrong type, a path that does not

@@ -28,7 +28,7 @@ type Source struct {
 	Trusted bool   `json:"trusted"`
 }
 
-// Merge is the configuration that several files make together: Table says how, key
+// Merge is the configuration that several files make together: rows say how, key
 // by key. The layers come as Find finds them, the administrator's first.
 //
 // A trusted file sets what it has to say over those before it, except what is sticky:
@@ -58,7 +58,7 @@ func merge(base *Config, layers []Layer) (*Config, error) {
 	for _, l := range layers {
 		if l.Tier == TierAdmin && l.Config.Set("policy") {
 			m.t, m.set, m.tier = l.Config, l.Config.fieldsSet(), l
-			policyEntry().within(m)
+			owned("policy", "").within(m)
 		}
 	}
 	m.c.applyPolicy() // what bounds the whole bounds what the policy gives, too
@@ -85,11 +85,7 @@ func (c *Config) KeepFloor() []Notice {
 	}
 	m := &merger{c: c, t: c.Floor, set: c.Floor.fieldsSet(), tier: Layer{Tier: TierAdmin, Trusted: true, Config: c.Floor}, floor: true}
 	before := c.Sandbox.Paths
-	for _, e := range table() {
-		if m.set[e.Key] {
-			e.within(m)
-		}
-	}
+	m.bound()
 	for i := range c.Shell.Rules {
 		c.Shell.Rules[i].SandboxPaths = namesNow(c.Shell.Rules[i], before, c.Sandbox.Paths)
 	}
@@ -131,9 +127,9 @@ func newMerger(base *Config) *merger {
 func (m *merger) lay(l Layer) {
 	m.t, m.set, m.tier = l.Config, l.Config.fieldsSet(), l
 	m.written[l.Tier] = l.Config.Sandbox.Paths
-	for _, e := range table() {
-		if m.set[e.Key] {
-			e.over(m)
+	for _, r := range rows() {
+		if r.how != "" && m.set[r.key] {
+			r.over(m)
 		}
 	}
 	if l.Tier != TierWorkspace {
@@ -142,15 +138,20 @@ func (m *merger) lay(l Layer) {
 	m.c.Notices = append(m.c.Notices, l.Config.Notices...)
 }
 
+// bound bounds what holds so far by each key that t sets.
+func (m *merger) bound() {
+	for _, r := range rows() {
+		if r.how != "" && m.set[r.key] {
+			r.within(m)
+		}
+	}
+}
+
 // narrow bounds what holds so far by a file.
 func (m *merger) narrow(l Layer) {
 	m.t, m.set, m.tier = l.Config, l.Config.fieldsSet(), l
 	m.written[l.Tier] = l.Config.Sandbox.Paths
-	for _, e := range table() {
-		if m.set[e.Key] {
-			e.within(m)
-		}
-	}
+	m.bound()
 	if !l.Trusted {
 		m.untrustedNotices(l.Config)
 	}

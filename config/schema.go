@@ -15,7 +15,7 @@ import (
 // says what keys and types there are; that paths exist and that rules make sense
 // together is for Load to say.
 func Schema() []byte {
-	g := generator{descriptions(), defaultValues()}
+	g := generator{texts(), defaultValues()}
 	root := g.structure(reflect.TypeFor[Config](), "")
 	root.Schema = "https://json-schema.org/draft/2020-12/schema"
 	root.Title = FileName
@@ -56,8 +56,22 @@ func flatten(m map[string]any, path string, into map[string]any) {
 
 // A generator turns the struct types of a Config into a schema.
 type generator struct {
-	descriptions map[string]string
-	defaults     map[string]any
+	texts    map[string]string
+	defaults map[string]any
+}
+
+// texts are what each key is for, by its path.
+func texts() map[string]string {
+	list := map[string]string{}
+	for _, r := range rows() {
+		list[r.key] = r.text
+	}
+	walkKeys(reflect.TypeFor[Config](), "", func(path string, k key) {
+		if _, inner, ok := strings.Cut(path, ".limits."); ok && list[path] == "" {
+			list[path] = list["sandbox.limits."+inner]
+		}
+	})
+	return list
 }
 
 func (g generator) structure(t reflect.Type, path string) *jsonschema.Schema {
@@ -69,7 +83,7 @@ func (g generator) structure(t reflect.Type, path string) *jsonschema.Schema {
 	for _, k := range keysOf(t) {
 		at := strings.TrimPrefix(path+"."+k.key, ".")
 		inner := g.typ(k.typ, at)
-		inner.Description = g.descriptions[at]
+		inner.Description = g.texts[at]
 		if v, ok := g.defaults[at]; ok {
 			inner.Default = must.JSON(v)
 		}

@@ -33,7 +33,7 @@ func instance(t testing.TB, text string) any {
 }
 
 func TestSchemaDescribesEveryKeyAndNoOther(t *testing.T) {
-	described := descriptions()
+	described := texts()
 	walkKeys(reflect.TypeFor[Config](), "", func(path string, _ key) {
 		if described[path] == "" {
 			t.Errorf("%s has no description", path)
