@@ -30,10 +30,8 @@ func (k *checker) all() {
 	k.paths()
 	k.workdir()
 	k.sandbox()
-	k.limits("sandbox.limits", &k.c.Sandbox.Limits)
 	k.network("shell.network", k.c.Shell.Network)
 	k.credentials("shell.credentials", k.c.Shell.Credentials, "shell.network", k.c.Shell.Network)
-	k.egressLimits()
 	k.rules()
 	for i := range k.c.Tools {
 		k.tool(&k.c.Tools[i])
@@ -41,8 +39,6 @@ func (k *checker) all() {
 	for i := range k.c.MCP.Servers {
 		k.server(&k.c.MCP.Servers[i])
 	}
-	k.tasks()
-	k.undo()
 	k.approval()
 	k.redact()
 }
@@ -316,42 +312,6 @@ func (k *checker) file(field, given string) string {
 	return path
 }
 
-// limits checks the values that the file sets; the others are good.
-func (k *checker) limits(field string, l *Limits) {
-	values := map[string]int64{
-		"timeout": int64(l.Timeout), "cpu": int64(l.CPU), "memory": int64(l.Memory), "pids": l.Pids,
-		"file_size": int64(l.FileSize), "output": int64(l.Output), "open_files": l.OpenFiles,
-	}
-	k.positive(field, values)
-}
-
-// positive checks the values that the file sets.
-func (k *checker) positive(field string, values map[string]int64) {
-	for name, value := range values {
-		k.aboveZero(fieldKey(field, name), value)
-	}
-}
-
-func (k *checker) aboveZero(field string, value int64) {
-	if value <= 0 && k.c.Set(field) {
-		k.problem(field, "the limit must be greater than zero", "remove the key for the default")
-	}
-}
-
-func (k *checker) tasks() {
-	t := k.c.Tasks
-	for name, value := range map[string]int64{"timeout": int64(t.Timeout), "running": t.Running, "output": int64(t.Output)} {
-		k.aboveZero(fieldKey("tasks", name), value)
-	}
-}
-
-func (k *checker) undo() {
-	u := k.c.Undo
-	for name, value := range map[string]int64{"age": int64(u.Age), "size": int64(u.Size), "file": int64(u.File)} {
-		k.aboveZero(fieldKey("undo", name), value)
-	}
-}
-
 func (k *checker) network(field string, nw Network) {
 	for i, rule := range nw.Allow {
 		if problem, hint := checkHostRule(rule); problem != "" {
@@ -429,9 +389,6 @@ func (k *checker) serverName(field string, s *MCPServer) {
 
 func (k *checker) approval() {
 	a := &k.c.Approval
-	if a.Timeout <= 0 {
-		k.problem("approval.timeout", "the timeout must be greater than zero", "no answer within it is a denial")
-	}
 	if a.DenyCache < 0 {
 		k.problem("approval.deny_cache", "the time cannot be negative", "write 0s for no cache")
 	}

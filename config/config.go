@@ -229,7 +229,7 @@ type EnvVars struct {
 // Limits bound one call. In a rule, zero means: as in `sandbox.limits`.
 type Limits struct {
 	Timeout   time.Duration `yaml:"timeout"` // wall time
-	CPU       time.Duration `yaml:"cpu"`     // processor time of one process
+	CPU       time.Duration `yaml:"cpu"`     // processor time of all processes together
 	Memory    units.Size    `yaml:"memory"`
 	Pids      int64         `yaml:"pids"` // processes and threads
 	FileSize  units.Size    `yaml:"file_size"`
@@ -481,7 +481,7 @@ type Approval struct {
 	Mode           ApprovalMode  `yaml:"mode"`
 	Timeout        time.Duration `yaml:"timeout"`
 	NoApprover     NoApprover    `yaml:"no_approver"`
-	DenyCache      time.Duration `yaml:"deny_cache"` // 0: no cache
+	DenyCache      time.Duration `yaml:"deny_cache" zero:"off"`
 	UnknownTools   Effect        `yaml:"unknown_tools"`
 	SafeTools      []string      `yaml:"safe_tools"`
 	DangerousTools []string      `yaml:"dangerous_tools"`

@@ -188,6 +188,9 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, field string) {
 		}
 		present[f.key] = true
 		d.value(e.value, v.FieldByIndex(f.index), e.field)
+		if f.positive && !d.bad[e.field] && reflect.Indirect(v.FieldByIndex(f.index)).Int() <= 0 {
+			d.problem(e.value, e.field, "the limit must be greater than zero", "remove the key for the default")
+		}
 	}
 	for _, f := range known {
 		if f.required && !present[f.key] && n.Kind == yaml.MappingNode {
@@ -315,6 +318,7 @@ type key struct {
 	index    []int
 	typ      reflect.Type
 	required bool
+	positive bool // a number, a size or a duration of which zero is none
 }
 
 type keys []key
@@ -324,7 +328,8 @@ func keysOf(t reflect.Type) keys {
 	var list keys
 	for _, f := range reflect.VisibleFields(t) {
 		if name := f.Tag.Get("yaml"); name != "" && name != "-" {
-			list = append(list, key{name, f.Index, f.Type, f.Tag.Get("need") == "required"})
+			number := f.Type.Kind() == reflect.Int64 || f.Type == reflect.PointerTo(durationType)
+			list = append(list, key{name, f.Index, f.Type, f.Tag.Get("need") == "required", number && f.Tag.Get("zero") == ""})
 		}
 	}
 	return list

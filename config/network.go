@@ -262,12 +262,6 @@ func (k *checker) credentialHost(at, host, network string, nw Network) {
 	}
 }
 
-func (k *checker) egressLimits() {
-	l := k.c.Egress.Limits
-	values := map[string]int64{"open": l.Open, "connections": l.Connections, "bytes": int64(l.Bytes), "idle": int64(l.Idle)}
-	k.positive("egress.limits", values)
-}
-
 // expose checks the ports that this machine's programs can connect to.
 func (k *checker) expose(field string, ports []Port) {
 	taken := map[uint16]bool{}

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -105,25 +106,16 @@ func (k *checker) ruleReach(field string, r *Rule) {
 		}
 	}
 	if r.Limits != nil {
-		k.limits(field+".limits", r.Limits)
 		k.narrower(field+".limits", "a rule", r.Limits)
 	}
 }
 
 // narrower checks that no limit of who is greater than that of `sandbox.limits`.
 func (k *checker) narrower(field, who string, l *Limits) {
-	whole := k.c.Sandbox.Limits
-	for name, pair := range map[string][2]int64{
-		"timeout":    {int64(l.Timeout), int64(whole.Timeout)},
-		"cpu":        {int64(l.CPU), int64(whole.CPU)},
-		"memory":     {int64(l.Memory), int64(whole.Memory)},
-		"pids":       {l.Pids, whole.Pids},
-		"file_size":  {int64(l.FileSize), int64(whole.FileSize)},
-		"output":     {int64(l.Output), int64(whole.Output)},
-		"open_files": {l.OpenFiles, whole.OpenFiles},
-	} {
-		if pair[0] > pair[1] && !k.unusable("sandbox.limits."+name) {
-			k.problem(fieldKey(field, name), who+" cannot have a greater limit than sandbox.limits", "it may only narrow")
+	mine, whole := reflect.ValueOf(*l), reflect.ValueOf(k.c.Sandbox.Limits)
+	for _, limit := range keysOf(mine.Type()) {
+		if mine.FieldByIndex(limit.index).Int() > whole.FieldByIndex(limit.index).Int() && !k.unusable("sandbox.limits."+limit.key) {
+			k.problem(fieldKey(field, limit.key), who+" cannot have a greater limit than sandbox.limits", "it may only narrow")
 		}
 	}
 }

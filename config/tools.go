@@ -67,7 +67,6 @@ func (k *checker) toolSandbox(field string, s *ToolSandbox) {
 		k.variables(field+".env.set", s.Env.Set)
 	}
 	if s.Limits != nil {
-		k.limits(field+".limits", s.Limits)
 		k.narrower(field+".limits", "a tool", s.Limits)
 	}
 }
@@ -99,8 +98,6 @@ func (k *checker) toolTimeout(field string, t *Tool) {
 		return
 	}
 	switch {
-	case *t.Timeout <= 0:
-		k.problem(field+".timeout", "the limit must be greater than zero", "remove the key for the default")
 	case *t.Timeout > k.c.Sandbox.Limits.Timeout && !k.unusable("sandbox.limits.timeout"):
 		k.problem(field+".timeout", "a tool cannot have a greater limit than sandbox.limits", "it may only narrow")
 	case t.Sandbox.Limits != nil && t.Sandbox.Limits.Timeout > 0:
