@@ -199,6 +199,14 @@ var forbidden = []arrow{
 		"every command stands on it, so it stands on none"},
 	{"cmd/sandgate/internal/terminal", []string{ours}, []string{"cmd/sandgate/internal/cli", "approval", "protocol", "confine", "sandboxprofile", "ui/guard", "ui/present", "ui/vtfilter"},
 		"it asks a person, and cannot tell what becomes of the answer"},
+	{"cmd/sandgate/internal/settings", []string{ours}, []string{"cmd/sandgate/internal/cli", "approval", "assemble", "config", "tools"},
+		"it loads a configuration, and starts nothing by it"},
+	{"cmd/sandgate/internal/ruleservice", []string{ours}, []string{"cmd/sandgate/internal/cli", "cmd/sandgate/internal/settings", "approval", "assemble", "audit", "client", "config", "internal/unixsock", "protocol", "supervisor", "supervisor/explain"},
+		"it reaches rules as a supervisor would, and runs no call"},
+	{"cmd/sandgate/internal/configdiff", []string{ours}, []string{"cmd/sandgate/internal/cli", "cmd/sandgate/internal/settings", "cmd/sandgate/internal/ruleservice", "approval", "assemble", "config", "protocol", "sandboxprofile"},
+		"it compares what would be decided, and has nothing carried out"},
+	{"cmd/sandgate/internal/bench", []string{"supervisor/...", "confine/linux", "egress", "ui/...", "adapters/..."}, nil,
+		"it measures from outside: what is slow there is slow for a client"},
 }
 
 // initImports is everything from other modules that the first process inside a

@@ -11,6 +11,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/ruleservice"
 	"github.com/sandgate/sandgate/protocol"
 )
 
@@ -121,7 +122,7 @@ func (f *entryFacts) change() string {
 	if json.Unmarshal(f.Rule, &r) != nil || r.ID == "" {
 		return f.Event
 	}
-	return f.Event + " " + r.ID + ": " + ruleText(r)
+	return f.Event + " " + r.ID + ": " + ruleservice.Text(r)
 }
 
 func summary(e audit.Entry) string {

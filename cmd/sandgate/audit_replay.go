@@ -13,6 +13,7 @@ import (
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 	"github.com/sandgate/sandgate/supervisor"
 	"github.com/sandgate/sandgate/supervisor/explain"
 	"github.com/sandgate/sandgate/supervisor/history"
@@ -69,7 +70,7 @@ func (x *auditCmd) replayService(file string) (*explain.RuleService, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := loadTold(x.App, file, "")
+	cfg, err := settings.LoadAndWarn(x.App, file, "")
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 )
 
 // BenchmarkBuild is what every start of serve and run pays before the first call.
@@ -12,7 +13,7 @@ func BenchmarkBuild(b *testing.B) {
 	b.Setenv("XDG_STATE_HOME", b.TempDir())
 	dir := filepath.Join(b.TempDir())
 	for b.Loop() {
-		cfg, err := loadConfig("", dir)
+		cfg, err := settings.Load("", dir)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 	"github.com/sandgate/sandgate/internal/units"
 )
 
@@ -66,7 +67,7 @@ func newCacheClearCmd(a *cli.App) *cobra.Command {
 				return err
 			}
 			if !all {
-				cfg, err := loadTold(a, "", "")
+				cfg, err := settings.LoadAndWarn(a, "", "")
 				if err != nil {
 					return err
 				}

@@ -4,18 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/sandgate/sandgate/approval"
-	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/atomicfile"
-	"github.com/sandgate/sandgate/tools"
 )
 
 func newConfigCmd(a *cli.App) *cobra.Command {
@@ -33,48 +30,6 @@ can write there could decide what is allowed. Without any, the built-in default 
 	}
 	c.AddCommand(newConfigCheckCmd(a), newConfigDiffCmd(a), newConfigInitCmd(a), newConfigSchemaCmd(a), newConfigShowCmd(a), newConfigTrustCmd(a))
 	return c
-}
-
-func loadConfig(file, workspace string) (*config.Config, error) {
-	c, _, err := assemble.Load(file, workspace)
-	return c, err
-}
-
-// loadConfig is loadConfig, and says what has no effect.
-func loadTold(a *cli.App, file, workspace string) (*config.Config, error) {
-	c, err := loadConfig(file, workspace)
-	if err == nil {
-		tellUnused(a, c, maxTold)
-	}
-	return c, err
-}
-
-// maxTold is how much of a file without effect a command speaks of that is about
-// something else.
-const maxTold = 3
-
-// tellUnused says which values of a file that is not trusted have no effect.
-func tellUnused(a *cli.App, c *config.Config, most int) {
-	for i, n := range c.Unused {
-		if i == most {
-			fmt.Fprintf(a.Err, "sandgate: warning: and %d more; `sandgate config show` has them all\n", len(c.Unused)-most)
-			break
-		}
-		fmt.Fprintf(a.Err, "sandgate: warning: %s\n", assemble.UnusedText(n))
-	}
-	if len(c.Unused) > 0 {
-		fmt.Fprintf(a.Err, "sandgate: hint: %s\n", trustHint(c.Unused[0].Position.File))
-	}
-}
-
-func trustHint(file string) string {
-	return approval.EscapeLine("read the file; `sandgate config trust " + tools.QuoteCommand([]string{file}) + "` has it apply")
-}
-
-func notices(a *cli.App, c *config.Config) {
-	for _, n := range c.Notices {
-		fmt.Fprintf(a.Err, "sandgate: notice: %s\n", n)
-	}
 }
 
 func newConfigInitCmd(a *cli.App) *cobra.Command {
@@ -101,13 +56,13 @@ or where it is named with --config.`,
 }
 
 func initConfig(a *cli.App, path string, force bool) error {
-	files := namesIn(filepath.Dir(path))
+	files := settings.NamesIn(filepath.Dir(path))
 	text := config.Init("", files...)
 	if force {
 		if err := atomicfile.WriteFile(path, text, 0o600); err != nil {
 			return cli.UsageError(fmt.Errorf("config init: %w", err))
 		}
-	} else if err := createFile(path, text); errors.Is(err, fs.ErrExist) {
+	} else if err := settings.CreateFile(path, text); errors.Is(err, fs.ErrExist) {
 		return cli.WithHint(cli.UsageError(fmt.Errorf("config init: %w", err)), "--force overwrites it")
 	} else if err != nil {
 		return cli.UsageError(fmt.Errorf("config init: %w", err))
@@ -118,25 +73,6 @@ func initConfig(a *cli.App, path string, force bool) error {
 	}
 	_, err := fmt.Fprintf(a.Out, "wrote %s\n%suse it: sandgate config trust %s\n", path, listed, path)
 	return err
-}
-
-// namesIn are the names in a directory; none if it cannot be read.
-func namesIn(dir string) (names []string) {
-	entries, _ := os.ReadDir(dir)
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-	return names
-}
-
-// createFile writes a file that must not be there yet; a link counts as there.
-func createFile(path string, text []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	return errors.Join(err, f.Close())
 }
 
 func newConfigSchemaCmd(a *cli.App) *cobra.Command {

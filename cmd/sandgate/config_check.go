@@ -13,6 +13,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/profiles"
 	"github.com/sandgate/sandgate/protocol"
@@ -204,8 +205,8 @@ func reportText(a *cli.App, c *config.Config, found config.Found, views []protoc
 	if err != nil {
 		return err
 	}
-	notices(a, c)
-	tellUnused(a, c, len(c.Unused))
+	settings.PrintNotices(a, c)
+	settings.WarnUnused(a, c, len(c.Unused))
 	fmt.Fprintf(a.Out, "%s: ok\n", cmp.Or(found.Name, "built-in default"))
 	for _, s := range c.Sources {
 		if s.File != found.Path {

@@ -9,6 +9,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 	"github.com/sandgate/sandgate/config"
 )
 
@@ -43,8 +44,8 @@ comes from. What a file that is not trusted would widen is a warning.`,
 			if asJSON {
 				return showJSON(a, c, found)
 			}
-			notices(a, c)
-			tellUnused(a, c, len(c.Unused))
+			settings.PrintNotices(a, c)
+			settings.WarnUnused(a, c, len(c.Unused))
 			text, err := c.Explain()
 			if err != nil {
 				return cli.WithStatus(cli.ExitInternal, err)

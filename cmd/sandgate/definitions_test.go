@@ -13,6 +13,7 @@ import (
 	jsonschema "github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 	"github.com/sandgate/sandgate/tools"
 )
 
@@ -39,7 +40,7 @@ func definitions(t *testing.T) []tools.Definition {
 	if err := os.WriteFile(file, []byte(definitionsConfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := loadConfig(file, "")
+	cfg, err := settings.Load(file, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,8 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/configdiff"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/terminal"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/statedir"
@@ -671,7 +673,7 @@ func (l *learner) end(out learnt) error {
 
 // diff is in what programs' profile differs from the one in use.
 func (l *learner) diff(text string) ([]sandboxprofile.Change, error) {
-	now, err := loadTold(quiet(l.App), l.box.config, strings.Join(l.box.workspaces[:min(len(l.box.workspaces), 1)], ""))
+	now, err := settings.LoadAndWarn(quiet(l.App), l.box.config, strings.Join(l.box.workspaces[:min(len(l.box.workspaces), 1)], ""))
 	if err != nil {
 		return nil, err
 	}
@@ -679,12 +681,12 @@ func (l *learner) diff(text string) ([]sandboxprofile.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	before, operator, err := derivedUnder(*now, "shell", "")
+	before, operator, err := assemble.ProfileFor(*now, "shell", "")
 	if err != nil {
 		return nil, err
 	}
 	overlay(now, part)
-	after, _, err := derivedUnder(*now, "shell", "")
+	after, _, err := assemble.ProfileFor(*now, "shell", "")
 	return append([]sandboxprofile.Change{}, sandboxprofile.Diff(sandboxprofile.Intersect(before, operator), sandboxprofile.Intersect(after, operator))...), err
 }
 
@@ -701,7 +703,7 @@ func (l *learner) print(out learnt) error {
 	b.WriteString(out.Config)
 	b.WriteString("\n# Against the configuration in use:\n")
 	var changed strings.Builder
-	if err := printChanges(&changed, out.Diff); err != nil {
+	if err := configdiff.PrintProfileChanges(&changed, out.Diff); err != nil {
 		return err
 	}
 	n := 0
@@ -753,7 +755,7 @@ func (f learnFlags) writeFragment(text string) error {
 	case f.write == f.merge:
 		err = os.WriteFile(f.write, []byte(text), 0o600)
 	default:
-		err = createFile(f.write, []byte(text))
+		err = settings.CreateFile(f.write, []byte(text))
 	}
 	if err != nil {
 		return cli.WithHint(cli.UsageError(fmt.Errorf("learn: --write: %w", err)), "name a new file, or add to what is there with --merge too")

@@ -13,6 +13,7 @@ import (
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/supervisor/history"
@@ -22,7 +23,7 @@ import (
 // refused without a question is named, and proposed only if the person says so: an agent
 // chooses by itself what it is refused.
 func learnSession(a *cli.App, _ context.Context, f learnFlags) error {
-	cfg, err := loadTold(a, f.box.config, "")
+	cfg, err := settings.LoadAndWarn(a, f.box.config, "")
 	if err != nil {
 		return err
 	}

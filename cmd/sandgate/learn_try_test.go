@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 )
 
 // TestOnlyFilesCanBeShown: what is not a file counts as a secret, and reading a FIFO waits for
@@ -114,7 +116,7 @@ func TestADirectoryIsNotProposedForItsFiles(t *testing.T) {
 	for _, key := range []string{"HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"} {
 		t.Setenv(key, t.TempDir())
 	}
-	cfg, err := loadConfig("", t.TempDir())
+	cfg, err := settings.Load("", t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 	"github.com/sandgate/sandgate/protocol"
 )
 
@@ -83,7 +84,7 @@ Otherwise it ends with its input, and every call that it had made then is cancel
 // mcpServeAlone is mcpServe with a supervisor in this process. It is reached over its
 // socket like any other, so that there is one way in.
 func mcpServeAlone(a *cli.App, ctx context.Context, f mcpServeFlags) (err error) {
-	cfg, err := loadConfig(f.config, "")
+	cfg, err := settings.Load(f.config, "")
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	toolsmcp "github.com/sandgate/sandgate/tools/mcp"
@@ -150,7 +151,7 @@ func (f mcpWrapFlags) configuration(argv []string) (*config.Config, string, erro
 	if err != nil {
 		return nil, "", cli.UsageError(err)
 	}
-	cfg, err := loadConfig(f.config, "")
+	cfg, err := settings.Load(f.config, "")
 	if err != nil {
 		return nil, "", err
 	}

@@ -2,16 +2,15 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/profiles"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -336,7 +335,7 @@ scratch directories in the text for macOS are examples: each sandbox has its own
 // compileProfile prints p compiled for one target. Whatever makes a profile can
 // end here.
 func compileProfile(out io.Writer, p sandboxprofile.Profile, target string, asJSON bool) error {
-	facts, err := keyFacts(p)
+	facts, err := assemble.PathFacts(p)
 	if err != nil {
 		return cli.WithStatus(cli.ExitInternal, err)
 	}
@@ -383,32 +382,4 @@ func exampleVars(p sandboxprofile.Profile) sbpl.Vars {
 		v.Scratch[dir] = filepath.Join("/private/var/sandgate/example", dir)
 	}
 	return v
-}
-
-// keyFacts looks at the paths of a profile, without searching for files that
-// match its patterns.
-func keyFacts(p sandboxprofile.Profile) (sandboxprofile.Facts, error) {
-	f := sandboxprofile.Facts{Kinds: map[string]sandboxprofile.FileKind{}, Links: map[string]string{}}
-	for _, list := range [][]string{p.Keys(), p.Devices, p.UnixSockets} {
-		for _, k := range list {
-			info, err := os.Lstat(k)
-			switch {
-			case errors.Is(err, os.ErrNotExist):
-			case err != nil:
-				return f, err
-			case info.IsDir():
-				f.Kinds[k] = sandboxprofile.Dir
-			case info.Mode().IsRegular():
-				f.Kinds[k] = sandboxprofile.File
-			case info.Mode()&os.ModeSymlink != 0:
-				f.Kinds[k] = sandboxprofile.Symlink
-				if f.Links[k], err = os.Readlink(k); err != nil {
-					return f, err
-				}
-			default:
-				f.Kinds[k] = sandboxprofile.Other
-			}
-		}
-	}
-	return f, nil
 }

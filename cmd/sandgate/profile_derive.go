@@ -5,7 +5,7 @@ import (
 
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
-	"github.com/sandgate/sandgate/config"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
@@ -45,36 +45,10 @@ shows what that compiles to on this host.`,
 
 // derivedProfile is what a call of the tool would run under.
 func derivedProfile(a *cli.App, file, tool string) (sandboxprofile.Profile, error) {
-	cfg, err := loadTold(a, file, "")
+	cfg, err := settings.LoadAndWarn(a, file, "")
 	if err != nil {
 		return sandboxprofile.Profile{}, err
 	}
-	own, operator, err := derivedUnder(*cfg, tool, "")
+	own, operator, err := assemble.ProfileFor(*cfg, tool, "")
 	return sandboxprofile.Intersect(own, operator), err
-}
-
-// derivedUnder is the profile that follows from the configuration for a tool, and
-// beside it the operator's profile that narrows it: the one called name, or the
-// configuration's.
-func derivedUnder(c config.Config, tool, name string) (own, operator sandboxprofile.Profile, err error) {
-	cfg := &c
-	if name != "" {
-		cfg.Sandbox.Profile, cfg.Sandbox.Profiles = name, nil
-	}
-	kept, err := assemble.PresentOwnPaths(cfg)
-	if err != nil {
-		return own, operator, err
-	}
-	d, err := assemble.Derive(cfg, kept, "")
-	if err != nil {
-		return own, operator, err
-	}
-	if operator, err = assemble.OperatorProfile(cfg); err != nil {
-		return own, operator, err
-	}
-	if tool != "shell" && tool != "run" {
-		return d.Files, operator, nil
-	}
-	d, err = d.WithCache(cfg).WithSigning(cfg)
-	return d.Programs, operator, err
 }

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"fmt"
-	"io"
-	"strings"
-
 	"github.com/spf13/cobra"
 
-	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/configdiff"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
@@ -38,7 +36,7 @@ Exit status: 0 if nothing differs, 1 if something does.`,
 			if asJSON {
 				err = cli.PrintJSON(a.Out, append([]sandboxprofile.Change{}, changes...))
 			} else {
-				err = printChanges(a.Out, changes)
+				err = configdiff.PrintProfileChanges(a.Out, changes)
 			}
 			if err == nil && len(changes) > 0 {
 				return cli.WithStatus(cli.ExitFound, nil)
@@ -54,13 +52,10 @@ Exit status: 0 if nothing differs, 1 if something does.`,
 	return c
 }
 
-// theConfig is the operand that stands for the configuration.
-const theConfig = "config"
-
 // profileDiff compares two operands. Beside the configuration, a profile counts
 // as what it leaves of it.
 func profileDiff(a *cli.App, from, to, file, tool string, roots []string) ([]sandboxprofile.Change, error) {
-	if from != theConfig && to != theConfig {
+	if from != configdiff.InUse && to != configdiff.InUse {
 		first, err := operatorByName(from, roots)
 		if err != nil {
 			return nil, err
@@ -68,16 +63,16 @@ func profileDiff(a *cli.App, from, to, file, tool string, roots []string) ([]san
 		second, err := operatorByName(to, roots)
 		return sandboxprofile.Diff(first, second), err
 	}
-	cfg, err := loadTold(a, file, "")
+	cfg, err := settings.LoadAndWarn(a, file, "")
 	if err != nil {
 		return nil, err
 	}
 	under := func(name string) (sandboxprofile.Profile, error) {
-		if name == theConfig {
-			own, _, err := derivedUnder(*cfg, tool, "")
+		if name == configdiff.InUse {
+			own, _, err := assemble.ProfileFor(*cfg, tool, "")
 			return own, err
 		}
-		own, operator, err := derivedUnder(*cfg, tool, name)
+		own, operator, err := assemble.ProfileFor(*cfg, tool, name)
 		return sandboxprofile.Intersect(own, operator), err
 	}
 	first, err := under(from)
@@ -86,29 +81,4 @@ func profileDiff(a *cli.App, from, to, file, tool string, roots []string) ([]san
 	}
 	second, err := under(to)
 	return sandboxprofile.Diff(first, second), err
-}
-
-func printChanges(out io.Writer, changes []sandboxprofile.Change) error {
-	if len(changes) == 0 {
-		_, err := fmt.Fprintln(out, "Nothing differs.")
-		return err
-	}
-	marks := map[sandboxprofile.Effect]string{sandboxprofile.Less: "-", sandboxprofile.More: "+", sandboxprofile.Both: "~", sandboxprofile.Same: "="}
-	var b strings.Builder
-	for _, c := range changes {
-		fmt.Fprintf(&b, "%s %-13s%s\n", marks[c.Effect], strings.ReplaceAll(c.Axis, "_", " "), approval.EscapeLine(changeText(c)))
-	}
-	_, err := io.WriteString(out, b.String())
-	return err
-}
-
-// changeText is one change in a line. An element of a set is there or not.
-func changeText(c sandboxprofile.Change) string {
-	switch {
-	case c.Before == "" || c.After == "":
-		return c.Name
-	case c.Axis == "paths":
-		return c.Before + " -> " + c.After + "  " + c.Name
-	}
-	return strings.TrimSpace(strings.ReplaceAll(c.Name, "_", " ") + " " + c.Before + " -> " + c.After)
 }

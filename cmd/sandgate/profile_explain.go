@@ -10,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 	"github.com/sandgate/sandgate/sandboxprofile"
 )
 
@@ -30,11 +32,11 @@ What this host really enforces is "sandgate doctor".`,
 		Example: "  sandgate profile explain\n  sandgate profile explain hardened\n  sandgate profile explain --config sandgate.yaml --tool read_file --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			cfg, err := loadTold(a, file, "")
+			cfg, err := settings.LoadAndWarn(a, file, "")
 			if err != nil {
 				return err
 			}
-			own, operator, err := derivedUnder(*cfg, tool, strings.Join(args, ""))
+			own, operator, err := assemble.ProfileFor(*cfg, tool, strings.Join(args, ""))
 			if err != nil {
 				return err
 			}

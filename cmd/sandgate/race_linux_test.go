@@ -22,6 +22,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 	"github.com/sandgate/sandgate/protocol"
 )
 
@@ -284,7 +285,7 @@ func startRace(t *testing.T, tree raceTree) *raceRun {
 	t.Helper()
 	t.Setenv("XDG_STATE_HOME", filepath.Join(tree.dir, "state"))
 	t.Chdir(filepath.Join(tree.dir, "ws"))
-	cfg, err := loadConfig(filepath.Join(tree.dir, "sandgate.yaml"), "")
+	cfg, err := settings.Load(filepath.Join(tree.dir, "sandgate.yaml"), "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/confine/proctree"
 )
 
 // TestNothingIsLeftOnTheHost compares the host before and after a call that ends
@@ -305,7 +307,7 @@ func (h *host) settle(descriptors []string) {
 	h.t.Helper()
 	h.orphans()
 	for deadline := time.Now().Add(waitforLimit); ; time.Sleep(time.Millisecond) {
-		below, now := slices.DeleteFunc(childrenOf(h.serve.Process.Pid), isWarden), h.descriptors()
+		below, now := slices.DeleteFunc(proctree.Children(h.serve.Process.Pid), isWarden), h.descriptors()
 		if len(below) == 0 && h.connections() == 0 && (descriptors == nil || slices.Equal(now, descriptors)) {
 			return
 		}
@@ -340,7 +342,7 @@ func (h *host) connections() int {
 func (h *host) orphans() {
 	h.t.Helper()
 	for deadline := time.Now().Add(waitforLimit); ; time.Sleep(time.Millisecond) {
-		left := slices.DeleteFunc(childrenOf(os.Getpid()), func(pid int) bool {
+		left := slices.DeleteFunc(proctree.Children(os.Getpid()), func(pid int) bool {
 			if pid == h.serve.Process.Pid {
 				return true
 			}

@@ -9,20 +9,15 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/ruleservice"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
 )
 
-// flags are the flags that every command about rules has.
-func (f *ruleServiceFlags) flags(c *cobra.Command) {
-	c.Flags().StringVar(&f.socket, "operator-socket", "", "operator socket `path` (default: operator.sock in the runtime directory)")
-	c.Flags().StringVar(&f.config, "config", "", "ask no supervisor, and judge by the configuration `file`")
-}
-
 // withRules opens a rule service for the time of f.
-func withRules(a *cli.App, f *ruleServiceFlags, do func(c *cobra.Command, d ruleService, args []string) error) func(*cobra.Command, []string) error {
+func withRules(a *cli.App, f *ruleservice.Flags, do func(c *cobra.Command, d ruleservice.Service, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) (err error) {
-		d, err := f.open(c.Context(), a, c.CommandPath())
+		d, err := f.Open(c.Context(), a, c.CommandPath())
 		if err != nil {
 			return err
 		}
@@ -33,7 +28,7 @@ func withRules(a *cli.App, f *ruleServiceFlags, do func(c *cobra.Command, d rule
 
 // ruleFlags describe one rule.
 type ruleFlags struct {
-	ruleServiceFlags
+	ruleservice.Flags
 	spec             protocol.RuleSpec
 	allow, ask, deny bool
 	replace          string
@@ -54,7 +49,7 @@ func (f *ruleFlags) describe(c *cobra.Command) {
 	fs.StringArrayVar(&f.spec.Match, "match", nil, "an `example` that the rule must cover: a command, TOOL or CONNECTOR/TOOL")
 	fs.StringArrayVar(&f.spec.NoMatch, "no-match", nil, "an `example` that the rule must not cover")
 	fs.BoolVar(&f.json, "json", false, "print JSON")
-	f.flags(c)
+	f.Register(c)
 	c.MarkFlagsMutuallyExclusive("allow", "ask", "deny")
 	c.MarkFlagsOneRequired("allow", "ask", "deny")
 }
@@ -80,7 +75,7 @@ program of this user can choose: use it to tell your own agents apart.`,
   sandgate rules add --allow WebSearch --agent researcher
   sandgate rules add --replace deny-github --deny 'github_*' --agent 'ci-*'`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: withRules(a, &f.ruleServiceFlags, func(c *cobra.Command, d ruleService, args []string) error {
+		RunE: withRules(a, &f.Flags, func(c *cobra.Command, d ruleservice.Service, args []string) error {
 			spec, err := f.rule(args)
 			if err != nil {
 				return cli.UsageError(err)
@@ -133,7 +128,7 @@ func tellRule(a *cli.App, asJSON bool, what string, r protocol.Rule) error {
 	if r.Caution != "" && what != "removed" {
 		caution(a, r.Caution)
 	}
-	_, err := fmt.Fprintf(a.Out, "%s %s: %s\n", what, approval.EscapeLine(r.ID), approval.EscapeLine(ruleText(r)))
+	_, err := fmt.Fprintf(a.Out, "%s %s: %s\n", what, approval.EscapeLine(r.ID), approval.EscapeLine(ruleservice.Text(r)))
 	return err
 }
 
@@ -142,7 +137,7 @@ func caution(a *cli.App, text string) {
 }
 
 func newRulesRemoveCmd(a *cli.App) *cobra.Command {
-	var f ruleServiceFlags
+	var f ruleservice.Flags
 	var asJSON bool
 	c := &cobra.Command{
 		Use:               "remove ID...",
@@ -151,7 +146,7 @@ func newRulesRemoveCmd(a *cli.App) *cobra.Command {
 		Example:           "  sandgate rules remove deny-github",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeRules,
-		RunE: withRules(a, &f, func(c *cobra.Command, d ruleService, ids []string) error {
+		RunE: withRules(a, &f, func(c *cobra.Command, d ruleservice.Service, ids []string) error {
 			for _, id := range ids {
 				r, err := d.RemoveRule(c.Context(), id)
 				if err != nil {
@@ -165,7 +160,7 @@ func newRulesRemoveCmd(a *cli.App) *cobra.Command {
 		}),
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	f.flags(c)
+	f.Register(c)
 	return c
 }
 
@@ -192,7 +187,7 @@ func completeRules(_ *cobra.Command, given []string, _ string) ([]string, cobra.
 }
 
 func newRulesReloadCmd(a *cli.App) *cobra.Command {
-	var f ruleServiceFlags
+	var f ruleservice.Flags
 	c := &cobra.Command{
 		Use:   "reload",
 		Short: "Have the running supervisor read the files of standing rules again",
@@ -201,8 +196,8 @@ same. If the file does not load, the rules stay as they were. sandgate.yaml is r
 a start only.`,
 		Example: "  sandgate rules reload",
 		Args:    cobra.NoArgs,
-		RunE: withRules(a, &f, func(c *cobra.Command, d ruleService, _ []string) error {
-			if _, local := d.(*localRuleService); local {
+		RunE: withRules(a, &f, func(c *cobra.Command, d ruleservice.Service, _ []string) error {
+			if _, local := d.(*ruleservice.Local); local {
 				fmt.Fprintln(a.Err, "sandgate: no supervisor is running; the next one reads the rules when it starts")
 				return nil
 			}
@@ -214,7 +209,7 @@ a start only.`,
 			return err
 		}),
 	}
-	f.flags(c)
+	f.Register(c)
 	return c
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/ruleservice"
 	"github.com/sandgate/sandgate/protocol"
 )
 
@@ -24,7 +25,7 @@ type listedRule struct {
 }
 
 func newRulesListCmd(a *cli.App) *cobra.Command {
-	var f ruleServiceFlags
+	var f ruleservice.Flags
 	var asJSON, hits bool
 	var log string
 	c := &cobra.Command{
@@ -35,7 +36,7 @@ where it is written. A rule without effect says why. A rule that denies decides
 wherever it stands; of the others the first that matches does.`,
 		Example: "  sandgate rules list\n  sandgate rules list --hits --json",
 		Args:    cobra.NoArgs,
-		RunE: withRules(a, &f, func(c *cobra.Command, d ruleService, _ []string) error {
+		RunE: withRules(a, &f, func(c *cobra.Command, d ruleservice.Service, _ []string) error {
 			list, err := listRules(c.Context(), d, hits, log)
 			switch {
 			case err != nil:
@@ -49,11 +50,11 @@ wherever it stands; of the others the first that matches does.`,
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&hits, "hits", false, "count the decisions of each rule in the audit log")
 	c.Flags().StringVar(&log, "log", "", "with --hits: the audit log `FILE` (default: the log in the state directory)")
-	f.flags(c)
+	f.Register(c)
 	return c
 }
 
-func listRules(ctx context.Context, d ruleService, hits bool, log string) ([]listedRule, error) {
+func listRules(ctx context.Context, d ruleservice.Service, hits bool, log string) ([]listedRule, error) {
 	rules, err := d.Rules(ctx)
 	if err != nil {
 		return nil, ruleStatus(err)
@@ -103,7 +104,7 @@ func countHits(log string) (map[string]int, error) {
 func printRules(w io.Writer, list []listedRule) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, r := range list {
-		line := []string{r.ID, string(r.Effect), ruleSubject(r.Rule), r.Origin, r.Reason}
+		line := []string{r.ID, string(r.Effect), ruleservice.Subject(r.Rule), r.Origin, r.Reason}
 		if r.ID == "" {
 			line[0] = r.Tier
 		}
@@ -119,38 +120,4 @@ func printRules(w io.Writer, list []listedRule) error {
 		fmt.Fprintln(t, strings.Join(line, "\t"))
 	}
 	return t.Flush()
-}
-
-// ruleSubject is what a rule is about. What is not ours in it is quoted where it has more than a
-// name has.
-func ruleSubject(r protocol.Rule) string {
-	subject, is := r.Name, ""
-	switch {
-	case r.Shell != "":
-		subject, is = approval.EscapeName(r.Shell), "shell"
-	case r.Connector != "" && r.Tool != "":
-		subject, is = approval.EscapeName(r.Connector+"/"+r.Tool), "tool"
-	case r.Connector != "":
-		subject, is = approval.EscapeName(r.Connector), "connector"
-	case r.Tool != "":
-		subject, is = approval.EscapeName(r.Tool), "tool"
-	}
-	if is != "" {
-		subject = is + ": " + subject
-	}
-	if r.Exact {
-		subject += " (exact)"
-	}
-	if r.ReadOnly {
-		subject += " (read only)"
-	}
-	if r.Agent != "" {
-		subject += " of agent " + approval.EscapeName(r.Agent)
-	}
-	return subject
-}
-
-// ruleText is a rule in one line.
-func ruleText(r protocol.Rule) string {
-	return cli.Join(" ", string(r.Effect), ruleSubject(r), cli.Paren(cli.Join("; ", r.Reason, r.Origin)))
 }

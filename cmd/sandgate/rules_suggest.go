@@ -8,11 +8,12 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/ruleservice"
 	"github.com/sandgate/sandgate/protocol"
 )
 
 func newRulesSuggestCmd(a *cli.App) *cobra.Command {
-	var f ruleServiceFlags
+	var f ruleservice.Flags
 	var p protocol.RulesSuggest
 	var since string
 	var asJSON, asConfig bool
@@ -29,7 +30,7 @@ Nothing is added: copy the command that is printed, or with --yaml the lines of 
 configuration, as ` + "`sandgate learn`" + ` prints them.`,
 		Example: "  sandgate rules suggest\n  sandgate rules suggest --min 10 --since 720h --json\n  sandgate rules suggest --yaml",
 		Args:    cobra.NoArgs,
-		RunE: withRules(a, &f, func(c *cobra.Command, d ruleService, _ []string) error {
+		RunE: withRules(a, &f, func(c *cobra.Command, d ruleservice.Service, _ []string) error {
 			var err error
 			if p.Since, err = cli.ParseMoment(since, time.Now()); err != nil {
 				return cli.UsageError(fmt.Errorf("--since: %w", err))
@@ -52,7 +53,7 @@ configuration, as ` + "`sandgate learn`" + ` prints them.`,
 	c.Flags().StringVar(&since, "since", "", "look at the log from `TIME` on: 2h (ago), 2006-01-02 or RFC 3339")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&asConfig, "yaml", false, "print the rules as a configuration has them")
-	f.flags(c)
+	f.Register(c)
 	return c
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/ruleservice"
 	"github.com/sandgate/sandgate/protocol"
 )
 
@@ -24,7 +25,7 @@ last of them, and how each was decided. The rule is judged by itself, whatever o
 rules say; ` + "`sandgate audit replay`" + ` compares whole configurations.`,
 		Example: "  sandgate rules try --deny 'github_*'\n  sandgate rules try --allow --shell 'go test' --since 168h",
 		Args:    cobra.MaximumNArgs(1),
-		RunE: withRules(a, &f.ruleServiceFlags, func(c *cobra.Command, d ruleService, args []string) error {
+		RunE: withRules(a, &f.Flags, func(c *cobra.Command, d ruleservice.Service, args []string) error {
 			spec, err := f.rule(args)
 			if err != nil {
 				return cli.UsageError(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/terminal"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/confine"
@@ -305,7 +306,7 @@ func runConfig(a *cli.App, f runFlags) (*config.Config, error) {
 	if !isMode(f.mode) {
 		return nil, cli.WithHint(cli.UsageError(fmt.Errorf("--mode %q is not a mode", f.mode)), "use interactive, approve_all or strict")
 	}
-	cfg, err := loadTold(a, f.config, strings.Join(f.workspaces[:min(len(f.workspaces), 1)], ""))
+	cfg, err := settings.LoadAndWarn(a, f.config, strings.Join(f.workspaces[:min(len(f.workspaces), 1)], ""))
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/confine/platform"
 	"github.com/sandgate/sandgate/supervisor/changes"
@@ -99,7 +100,7 @@ func serve(a *cli.App, cmd *cobra.Command, f serveFlags) error {
 		}
 	}
 	o.Version, o.Faults = a.Version, faults(a, f.logLevel)
-	cfg, err := loadConfig(f.config, "") // what has no effect is among the warnings
+	cfg, err := settings.Load(f.config, "") // what has no effect is among the warnings
 	if err != nil {
 		return err
 	}

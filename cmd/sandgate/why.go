@@ -11,12 +11,13 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/ruleservice"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/tools"
 )
 
 type whyFlags struct {
-	ruleServiceFlags
+	ruleservice.Flags
 	agent, args, mode string
 	all, json         bool
 }
@@ -37,7 +38,7 @@ would be refused.`,
   sandgate why write_file path=go.mod --json-args '{"content": ""}'
   sandgate why read_file path=.env --json`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: withRules(a, &f.ruleServiceFlags, func(c *cobra.Command, d ruleService, args []string) error {
+		RunE: withRules(a, &f.Flags, func(c *cobra.Command, d ruleservice.Service, args []string) error {
 			call, err := f.call(a.In, args, c.ArgsLenAtDash())
 			if err != nil {
 				return cli.UsageError(err)
@@ -55,7 +56,7 @@ would be refused.`,
 	fs.StringVar(&f.args, "json-args", "", "arguments as one JSON `object`; - reads it from standard input")
 	fs.BoolVar(&f.all, "all", false, "show the rules that speak about something else too")
 	fs.BoolVar(&f.json, "json", false, "print JSON")
-	f.flags(c)
+	f.Register(c)
 	return c
 }
 

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"os"
@@ -10,11 +10,11 @@ import (
 // TestBenchesOfTheKilledGo: what a killed bench left goes with the next, and nothing else does.
 func TestBenchesOfTheKilledGo(t *testing.T) {
 	parent, elsewhere := t.TempDir(), t.TempDir()
-	works, err := newBenchDir(parent)
+	works, err := newScratch(parent)
 	if err != nil {
 		t.Fatal(err)
 	}
-	killed, err := newBenchDir(parent)
+	killed, err := newScratch(parent)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestBenchesOfTheKilledGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	killed.Close() // as the kernel does
-	next, err := newBenchDir(parent)
+	next, err := newScratch(parent)
 	if err != nil {
 		t.Fatal(err)
 	}

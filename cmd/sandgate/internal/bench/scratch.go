@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"os"
@@ -14,34 +14,34 @@ const (
 	benchPrefix = "sandgate-bench-"
 )
 
-// A benchDir is where one bench works. It is locked until the bench ends, also if that is
+// A scratch is where one bench works. It is locked until the bench ends, also if that is
 // killed: so the next one knows what nobody uses.
-type benchDir struct{ *os.File }
+type scratch struct{ *os.File }
 
-// newBenchDir makes one below parent, and removes those of benches that were killed.
-func newBenchDir(parent string) (benchDir, error) {
-	sweepBenchDirs(parent)
+// newScratch makes one below parent, and removes those of benches that were killed.
+func newScratch(parent string) (scratch, error) {
+	sweepScratch(parent)
 	dir, err := os.MkdirTemp(parent, benchPrefix)
 	if err != nil {
-		return benchDir{}, err
+		return scratch{}, err
 	}
-	return lockBenchDir(dir)
+	return lockScratch(dir)
 }
 
-func lockBenchDir(dir string) (benchDir, error) {
+func lockScratch(dir string) (scratch, error) {
 	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if err != nil {
-		return benchDir{}, err
+		return scratch{}, err
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		f.Close()
-		return benchDir{}, &os.PathError{Op: "lock", Path: dir, Err: err}
+		return scratch{}, &os.PathError{Op: "lock", Path: dir, Err: err}
 	}
-	return benchDir{f}, nil
+	return scratch{f}, nil
 }
 
 // remove ends the bench.
-func (d benchDir) remove() {
+func (d scratch) remove() {
 	if d.File == nil {
 		return
 	}
@@ -49,10 +49,10 @@ func (d benchDir) remove() {
 	d.Close()
 }
 
-// sweepBenchDirs removes directories of this user that no bench uses. What cannot be removed
+// sweepScratch removes directories of this user that no bench uses. What cannot be removed
 // stays: it is in nobody's way. Others may write to parent, and their directories and links
 // are not ours.
-func sweepBenchDirs(parent string) {
+func sweepScratch(parent string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
 		return
@@ -68,7 +68,7 @@ func sweepBenchDirs(parent string) {
 		if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
 			continue
 		}
-		if d, err := lockBenchDir(filepath.Join(parent, e.Name())); err == nil {
+		if d, err := lockScratch(filepath.Join(parent, e.Name())); err == nil {
 			d.remove()
 		}
 	}

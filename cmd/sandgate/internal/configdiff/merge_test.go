@@ -1,6 +1,7 @@
-package main
+package configdiff
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/ruleservice"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
@@ -390,11 +392,11 @@ func TestNarrowedFilesAreChangeableStill(t *testing.T) {
 			if !ok {
 				t.Fatalf("%s: the files do not fit together", name)
 			}
-			d, err := newLocalRuleService(c)
+			d, err := ruleservice.NewLocal(c)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := d.rules.Test(d.peer, protocol.RulesTest{Tool: "mine", Args: []byte("{}")})
+			got, err := d.TestRules(context.Background(), protocol.RulesTest{Tool: "mine", Args: []byte("{}")})
 			d.Close()
 			if err != nil || got.Decision != protocol.CheckAsk {
 				t.Errorf("%s, trusted %t: %v %s, want ask (%v)", name, trusted, got.Decision, got.Reason, err)
@@ -407,12 +409,12 @@ func TestNarrowedFilesAreChangeableStill(t *testing.T) {
 		t.Fatal("the administrator's file does not load")
 	}
 	c, _ := s.merged(admin)
-	d, err := newLocalRuleService(c)
+	d, err := ruleservice.NewLocal(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if got, err := d.rules.Test(d.peer, protocol.RulesTest{Tool: "mine", Args: []byte("{}")}); err != nil || got.Decision != protocol.CheckAllow {
+	if got, err := d.TestRules(context.Background(), protocol.RulesTest{Tool: "mine", Args: []byte("{}")}); err != nil || got.Decision != protocol.CheckAllow {
 		t.Errorf("read-only for everybody: %v %s (%v)", got.Decision, got.Reason, err)
 	}
 }
@@ -430,7 +432,7 @@ func TestProgramsDoNotSeeASuffixedPart(t *testing.T) {
 		"shell":     {sandboxprofile.Read | sandboxprofile.Write | sandboxprofile.Execute, 0},
 		"read_file": {sandboxprofile.Read | sandboxprofile.Write | sandboxprofile.Execute, sandboxprofile.Read | sandboxprofile.Execute},
 	} {
-		p, _, err := derivedUnder(*c, tool, "")
+		p, _, err := assemble.ProfileFor(*c, tool, "")
 		if err != nil {
 			t.Fatal(err)
 		}

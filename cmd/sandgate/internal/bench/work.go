@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// A benchWork is something that takes long or changes much: what a broker costs shows
+// A work is something that takes long or changes much: what a broker costs shows
 // there, and not in one call.
-type benchWork struct {
+type work struct {
 	name  string
 	needs string // a program; without it the row says so
 	// script is for bash, in a directory of its own that the scripts before it have left
@@ -61,7 +61,7 @@ for i in range(200): setattr(T, 'test_%d' % i, T.check)
 `
 
 // works are in the order that they need. FILES is how many files there are.
-var works = []benchWork{
+var works = []work{
 	{name: "open for writing", script: "python3 -c \"" + fmt.Sprintf(openFor, openings, "O_WRONLY") + "\"", aim: [2]float64{0, 12}},
 	{name: "open for reading", script: "python3 -c \"" + fmt.Sprintf(openFor, openings, "O_RDONLY") + "\"", aim: [2]float64{1.2, 1.2}},
 	{name: "tar x", before: "rm -rf tree", script: "mkdir tree && tar -C tree -xf ../archive/files.tar", aim: [2]float64{3, 4}},
@@ -76,8 +76,8 @@ var works = []benchWork{
 	{name: "grep -r, reads redirected", hidden: true, script: "grep -rq absent tree || true", aim: [2]float64{1.1, 6}},
 }
 
-// A workReport is what `sandgate bench --work` measured, in seconds.
-type workReport struct {
+// A WorkReport is what `sandgate bench --work` measured, in seconds.
+type WorkReport struct {
 	Rounds int       `json:"rounds"`
 	CPUs   int       `json:"cpus"`
 	Files  int       `json:"files"`
@@ -94,10 +94,10 @@ type workRow struct {
 // ways are how each work is done, in this order.
 var ways = []string{"", "bwrap", "landlock"}
 
-// measureWork does each work in each way, one after the other in each round.
-func measureWork(ctx context.Context, rounds, files int) (workReport, error) {
-	r := workReport{Rounds: rounds, CPUs: runtime.NumCPU(), Files: files}
-	dir, err := newBenchDir(benchParent)
+// MeasureWork does each work in each way, one after the other in each round.
+func MeasureWork(ctx context.Context, rounds, files int) (WorkReport, error) {
+	r := WorkReport{Rounds: rounds, CPUs: runtime.NumCPU(), Files: files}
+	dir, err := newScratch(benchParent)
 	if err != nil {
 		return r, err
 	}
@@ -215,7 +215,7 @@ var took = regexp.MustCompile(`(?m)^took (\d+\.\d+) (\d+\.\d+)$`)
 
 // do gives how long the script takes, in seconds, as it says itself: without the start of
 // the sandbox. What it says first counts, so that a program's own start can be left out.
-func (b workBench) do(w benchWork, way string) (float64, error) {
+func (b workBench) do(w work, way string) (float64, error) {
 	ws := "open"
 	if w.hidden {
 		ws = "hidden"
@@ -245,7 +245,7 @@ func (b workBench) do(w benchWork, way string) (float64, error) {
 	return time.Duration((end - begin) * float64(time.Second)).Seconds(), errors.Join(err1, err2)
 }
 
-func (r workReport) print(out io.Writer) error {
+func (r WorkReport) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "%d files, median of %d\tbare, ms\tbwrap / bare\taim\t\tlandlock / bare\taim\t\n", r.Files, r.Rounds)
 	for _, row := range r.Works {

@@ -1,34 +1,35 @@
-package main
+package bench
 
 import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/sandgate/sandgate/confine/proctree"
 )
 
-// A benchReport is what `sandgate bench` measured. Times are milliseconds but
+// A Report is what `sandgate bench` measured. Times are milliseconds but
 // where a name says otherwise; sizes are kB, streams MB/s.
-type benchReport struct {
-	Rounds       int          `json:"rounds"`
-	CPUs         int          `json:"cpus"`
-	Sessions     int          `json:"sessions"` // of the loaded supervisor
-	Pending      int          `json:"pending"`
-	Files        int          `json:"files"` // in the workspace of Tree
-	Decision     float64      `json:"decision_us"`
-	Ratios       []benchRatio `json:"ratios"`
-	benchFigures              // in an empty workspace
-	Tree         benchFigures `json:"tree"`
+type Report struct {
+	Rounds   int     `json:"rounds"`
+	CPUs     int     `json:"cpus"`
+	Sessions int     `json:"sessions"` // of the loaded supervisor
+	Pending  int     `json:"pending"`
+	Files    int     `json:"files"` // in the workspace of Tree
+	Decision float64 `json:"decision_us"`
+	Ratios   []ratio `json:"ratios"`
+	figures          // in an empty workspace
+	Tree     figures `json:"tree"`
 }
 
-// benchFigures are those of one workspace.
-type benchFigures struct {
-	Kinds        []benchKind        `json:"kinds"`
+// figures are those of one workspace.
+type figures struct {
+	Kinds        []kind             `json:"kinds"`
 	Throughput   map[string]float64 `json:"per_second"`
 	Pipe         float64            `json:"pipe_mb_per_second"`
 	Streamed     float64            `json:"streamed_mb_per_second"`
@@ -40,9 +41,9 @@ type benchFigures struct {
 	WarmKB       int                `json:"warm_kb"`
 }
 
-// A benchRatio compares two medians, or two rates, of this run: in an empty workspace,
+// A ratio compares two medians, or two rates, of this run: in an empty workspace,
 // and where that differs in one with many files.
-type benchRatio struct {
+type ratio struct {
 	Name  string   `json:"name"`
 	Value float64  `json:"value"`
 	Tree  *float64 `json:"tree,omitempty"`
@@ -50,19 +51,19 @@ type benchRatio struct {
 	Met   bool     `json:"met"` // in both
 }
 
-type benchKind struct {
+type kind struct {
 	Name   string  `json:"name"`
 	Median float64 `json:"median_ms"`
 	P99    float64 `json:"p99_ms"`
 }
 
-func benchSummary(name string, times []time.Duration) benchKind {
+func summaryOf(name string, times []time.Duration) kind {
 	slices.Sort(times)
 	at := func(q float64) float64 { return times[int(q*float64(len(times)-1))].Seconds() * 1000 }
-	return benchKind{name, at(0.5), at(0.99)}
+	return kind{name, at(0.5), at(0.99)}
 }
 
-func (r benchFigures) median(name string) float64 {
+func (r figures) median(name string) float64 {
 	for _, k := range r.Kinds {
 		if k.Name == name {
 			return k.Median
@@ -72,19 +73,19 @@ func (r benchFigures) median(name string) float64 {
 }
 
 // compare fills the ratios, each with its aim.
-func (r *benchReport) compare() {
+func (r *Report) compare() {
 	const most, least = "at most", "at least"
-	add := func(name, bound string, aim float64, of func(benchFigures) float64) {
+	add := func(name, bound string, aim float64, of func(figures) float64) {
 		tree := of(r.Tree)
-		x := benchRatio{Name: name, Value: of(r.benchFigures), Tree: &tree}
+		x := ratio{Name: name, Value: of(r.figures), Tree: &tree}
 		x.judge(bound, aim)
 		r.Ratios = append(r.Ratios, x)
 	}
-	medians := func(of, to string) func(benchFigures) float64 {
-		return func(f benchFigures) float64 { return f.median(of) / f.median(to) }
+	medians := func(of, to string) func(figures) float64 {
+		return func(f figures) float64 { return f.median(of) / f.median(to) }
 	}
-	rates := func(of, to string) func(benchFigures) float64 {
-		return func(f benchFigures) float64 { return f.Throughput[of] / f.Throughput[to] }
+	rates := func(of, to string) func(figures) float64 {
+		return func(f figures) float64 { return f.Throughput[of] / f.Throughput[to] }
 	}
 	add("shell true / bare exec", most, 2, medians(shellTrue, bareExec))
 	add("shell true / bare bwrap", most, 0.4, medians(shellTrue, bareBwrap))
@@ -94,16 +95,16 @@ func (r *benchReport) compare() {
 	add("calls per second / bare exec", least, 0.4, rates(shellTrue, bareExec))
 	add("calls per second / bare bwrap", least, 4, rates(shellTrue, bareBwrap))
 	add("shell true, loaded / not", most, 1.1, medians(loadedTrue, shellTrue))
-	add("streamed / through a pipe", least, 0.5, func(f benchFigures) float64 { return f.Streamed / f.Pipe })
-	add("serve until ready, ms", most, 50, func(f benchFigures) float64 { return f.ServeStart })
-	add("supervisor, MB resident", most, 20, func(f benchFigures) float64 { return float64(f.SupervisorKB) / 1024 })
-	add("waiting sandbox, MB", most, 3, func(f benchFigures) float64 { return float64(f.WarmKB) / 1024 })
+	add("streamed / through a pipe", least, 0.5, func(f figures) float64 { return f.Streamed / f.Pipe })
+	add("serve until ready, ms", most, 50, func(f figures) float64 { return f.ServeStart })
+	add("supervisor, MB resident", most, 20, func(f figures) float64 { return float64(f.SupervisorKB) / 1024 })
+	add("waiting sandbox, MB", most, 3, func(f figures) float64 { return float64(f.WarmKB) / 1024 })
 	for _, told := range [][2]string{{unsyncedTrue, bareExec}, {unsyncedRead, bareExec}, {writeFile, bareExec}, {hostTrue, bareBwrap}, {shellInBash, bareBash}, {bareBash, bareExec}} {
 		add(told[0]+" / "+told[1], "", 0, medians(told[0], told[1]))
 	}
 	// What lies in the workspace may not cost anything.
 	grown := func(name string, aim float64) {
-		x := benchRatio{Name: name + ", among files / in an empty workspace", Value: r.Tree.median(name) / r.median(name)}
+		x := ratio{Name: name + ", among files / in an empty workspace", Value: r.Tree.median(name) / r.median(name)}
 		x.judge(most, aim)
 		r.Ratios = append(r.Ratios, x)
 	}
@@ -113,13 +114,13 @@ func (r *benchReport) compare() {
 	grown(hostTrue, 1.15)
 	grown(runCommand, 1.5)
 	grown(runHost, 1.5)
-	decision := benchRatio{Name: "a decision, us", Value: r.Decision}
+	decision := ratio{Name: "a decision, us", Value: r.Decision}
 	decision.judge(most, 20)
 	r.Ratios = append(r.Ratios, decision)
 }
 
 // judge holds x against an aim, "" for none.
-func (x *benchRatio) judge(bound string, aim float64) {
+func (x *ratio) judge(bound string, aim float64) {
 	if bound == "" {
 		return
 	}
@@ -133,7 +134,7 @@ func (x *benchRatio) judge(bound string, aim float64) {
 	x.Met = holds(x.Value) && (x.Tree == nil || holds(*x.Tree))
 }
 
-func (r benchReport) print(out io.Writer) error {
+func (r Report) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "\tempty\t%d files\taim\t\n", r.Files)
 	for _, x := range r.Ratios {
@@ -151,21 +152,21 @@ func (r benchReport) print(out io.Writer) error {
 		t := r.Tree.Kinds[i]
 		fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%.2f\t%.2f\n", k.Name, k.Median, k.P99, t.Median, t.P99)
 	}
-	both := func(name, format string, of func(benchFigures) any) {
-		fmt.Fprintf(w, "%s\t"+format+"\t\t"+format+"\t\n", name, of(r.benchFigures), of(r.Tree))
+	both := func(name, format string, of func(figures) any) {
+		fmt.Fprintf(w, "%s\t"+format+"\t\t"+format+"\t\n", name, of(r.figures), of(r.Tree))
 	}
 	fmt.Fprintf(w, "\non %d processors, per second\t\t\t\t\n", r.CPUs)
 	for _, name := range []string{bareExec, bareBwrap, shellTrue} {
-		both(name, "%.0f", func(f benchFigures) any { return f.Throughput[name] })
+		both(name, "%.0f", func(f figures) any { return f.Throughput[name] })
 	}
 	fmt.Fprintln(w, "\t\t\t\t")
-	both("through a pipe, MB/s", "%.0f", func(f benchFigures) any { return f.Pipe })
-	both("streamed to the agent, MB/s", "%.0f", func(f benchFigures) any { return f.Streamed })
-	both("supervisor, resident, kB", "%d", func(f benchFigures) any { return f.SupervisorKB })
-	both("after the calls, kB", "%d", func(f benchFigures) any { return f.BusyKB })
-	both("of that, not pages of its program, kB", "%d", func(f benchFigures) any { return f.AnonKB })
-	both("an open session, kB", "%.1f", func(f benchFigures) any { return f.SessionKB })
-	both("a waiting sandbox, kB", "%d", func(f benchFigures) any { return f.WarmKB })
+	both("through a pipe, MB/s", "%.0f", func(f figures) any { return f.Pipe })
+	both("streamed to the agent, MB/s", "%.0f", func(f figures) any { return f.Streamed })
+	both("supervisor, resident, kB", "%d", func(f figures) any { return f.SupervisorKB })
+	both("after the calls, kB", "%d", func(f figures) any { return f.BusyKB })
+	both("of that, not pages of its program, kB", "%d", func(f figures) any { return f.AnonKB })
+	both("an open session, kB", "%.1f", func(f figures) any { return f.SessionKB })
+	both("a waiting sandbox, kB", "%d", func(f figures) any { return f.WarmKB })
 	fmt.Fprintf(w, "loaded: %d sessions, %d requests that wait\t\t\t\t\n", r.Sessions, r.Pending)
 	return w.Flush()
 }
@@ -200,8 +201,8 @@ func fieldKB(text, field string) int {
 // The pages of their programs are there once for all of them.
 func warmKB(supervisor int) int {
 	total, n := 0, 0
-	for _, outer := range childrenOf(supervisor) {
-		inner := childrenOf(outer)
+	for _, outer := range proctree.Children(supervisor) {
+		inner := proctree.Children(outer)
 		if len(inner) == 0 {
 			continue // the process that ends what a killed supervisor leaves
 		}
@@ -216,21 +217,4 @@ func warmKB(supervisor int) int {
 		return 0
 	}
 	return total / n
-}
-
-func childrenOf(pid int) []int {
-	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	var pids []int
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			continue
-		}
-		for _, s := range strings.Fields(string(b)) {
-			if n, err := strconv.Atoi(s); err == nil {
-				pids = append(pids, n)
-			}
-		}
-	}
-	return pids
 }

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"context"
@@ -192,7 +192,7 @@ func TestBareBwrapHasTheSandboxsMounts(t *testing.T) {
 		os.WriteFile(config, []byte(strings.Replace(benchConfig, "WORKSPACE", filepath.Join(dir, "workspace"), 1)), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	g := &benchGround{plain: &benchSite{config: config}}
+	g := &fixture{plain: &instance{config: config}}
 	if err := g.sameMounts(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"bytes"
@@ -9,10 +9,10 @@ import (
 )
 
 // figuresOf are figures in which each kind takes its own number of milliseconds.
-func figuresOf(ms map[string]float64) benchFigures {
-	f := benchFigures{Throughput: map[string]float64{bareExec: 100, bareBwrap: 10, shellTrue: 90}, Pipe: 100, Streamed: 60, SupervisorKB: 1024, WarmKB: 1024}
+func figuresOf(ms map[string]float64) figures {
+	f := figures{Throughput: map[string]float64{bareExec: 100, bareBwrap: 10, shellTrue: 90}, Pipe: 100, Streamed: 60, SupervisorKB: 1024, WarmKB: 1024}
 	for _, name := range []string{bareExec, bareBash, bareBwrap, runCommand, runHost, shellTrue, hostTrue, loadedTrue, unsyncedTrue, shellInBash, readFile, unsyncedRead, writeFile} {
-		f.Kinds = append(f.Kinds, benchKind{Name: name, Median: ms[name], P99: ms[name]})
+		f.Kinds = append(f.Kinds, kind{Name: name, Median: ms[name], P99: ms[name]})
 	}
 	return f
 }
@@ -36,7 +36,7 @@ func TestAimsHoldInEveryWorkspace(t *testing.T) {
 			"shell true, among files / in an empty workspace", "sandgate run, among files / in an empty workspace",
 		}},
 	} {
-		r := benchReport{Files: 57_000, Decision: 1, benchFigures: figuresOf(good), Tree: figuresOf(x.tree)}
+		r := Report{Files: 57_000, Decision: 1, figures: figuresOf(good), Tree: figuresOf(x.tree)}
 		r.compare()
 		var unmet []string
 		for _, ratio := range r.Ratios {
@@ -48,7 +48,7 @@ func TestAimsHoldInEveryWorkspace(t *testing.T) {
 			t.Errorf("not met: %q, want %q", unmet, x.unmet)
 		}
 		var out bytes.Buffer
-		if err := r.print(&out); err != nil || !strings.Contains(out.String(), "57000 files") || strings.Count(out.String(), "not met") != len(x.unmet) {
+		if err := r.Print(&out); err != nil || !strings.Contains(out.String(), "57000 files") || strings.Count(out.String(), "not met") != len(x.unmet) {
 			t.Errorf("%v\n%s", err, &out)
 		}
 	}
@@ -76,14 +76,14 @@ func TestPlantedTree(t *testing.T) {
 
 // TestWorksAreHeldAgainstTheirAims: of each backend's own, and one without is no verdict.
 func TestWorksAreHeldAgainstTheirAims(t *testing.T) {
-	r := workReport{Rounds: 3, Files: 10, Works: []workRow{
+	r := WorkReport{Rounds: 3, Files: 10, Works: []workRow{
 		{Name: "met", Medians: []float64{1, 2, 2.5}, Aims: [2]float64{2, 2.5}},
 		{Name: "one", Medians: []float64{1, 2, 2.6}, Aims: [2]float64{2, 2.5}},
 		{Name: "none", Medians: []float64{1, 9, 9}},
 		{Name: "absent", Lacks: "node"},
 	}}
 	var out bytes.Buffer
-	if err := r.print(&out); err != nil {
+	if err := r.Print(&out); err != nil {
 		t.Fatal(err)
 	}
 	for line, want := range map[string][2]int{"met ": {2, 0}, "one ": {2, 1}, "none ": {0, 0}, "absent ": {0, 0}} {

@@ -1,6 +1,7 @@
-package main
+package configdiff
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/ruleservice"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
 )
@@ -73,7 +76,7 @@ func TestASessionAsksFewQuestions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	text := string(config.Init("", namesIn(dir)...))
+	text := string(config.Init("", settings.NamesIn(dir)...))
 	if !strings.Contains(text, "\npolicy: balanced\n") {
 		t.Fatal("config init writes another policy")
 	}
@@ -113,13 +116,13 @@ func askedIn(t *testing.T, site mergeSite, text string, calls []sessionCall) (as
 	if !ok {
 		t.Fatal("the file does not merge")
 	}
-	d, err := newLocalRuleService(cfg)
+	d, err := ruleservice.NewLocal(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer d.Close()
 	for _, c := range calls {
-		got, err := d.rules.Test(d.peer, protocol.RulesTest{Tool: protocol.ToolName(c.tool), Args: c.args()})
+		got, err := d.TestRules(context.Background(), protocol.RulesTest{Tool: protocol.ToolName(c.tool), Args: c.args()})
 		switch {
 		case err != nil:
 			t.Errorf("%s %s: %v", c.tool, c.line, err)

@@ -1,13 +1,16 @@
-package main
+package ruleservice
 
 import (
 	"context"
 	"errors"
 
+	"github.com/spf13/cobra"
+
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
@@ -15,9 +18,9 @@ import (
 	"github.com/sandgate/sandgate/supervisor/explain"
 )
 
-// A ruleService is where rules are looked at and changed: the running supervisor's,
+// A Service is where rules are looked at and changed: the running supervisor's,
 // through the operator socket, or one of this process when none is running.
-type ruleService interface {
+type Service interface {
 	Rules(ctx context.Context) (protocol.RulesList, error)
 	AddRule(ctx context.Context, r protocol.RuleSpec) (protocol.Rule, error)
 	ReplaceRule(ctx context.Context, id string, r protocol.RuleSpec) (protocol.Rule, error)
@@ -29,43 +32,49 @@ type ruleService interface {
 	Close() error
 }
 
-// ruleServiceFlags say which rule service.
-type ruleServiceFlags struct {
-	socket, config string
+// Flags say which rule service.
+type Flags struct {
+	Socket, Config string
 }
 
-// open finds the running supervisor. With --config, or if none is running, it
+// Register adds the flags that every command about rules has.
+func (f *Flags) Register(c *cobra.Command) {
+	c.Flags().StringVar(&f.Socket, "operator-socket", "", "operator socket `path` (default: operator.sock in the runtime directory)")
+	c.Flags().StringVar(&f.Config, "config", "", "ask no supervisor, and judge by the configuration `file`")
+}
+
+// Open finds the running supervisor. With --config, or if none is running, it
 // is one of this process.
-func (f ruleServiceFlags) open(ctx context.Context, a *cli.App, program string) (ruleService, error) {
-	if f.config == "" {
-		p, err := client.DialApprover(ctx, f.socket, client.WithProgram(program, a.Version))
+func (f Flags) Open(ctx context.Context, a *cli.App, program string) (Service, error) {
+	if f.Config == "" {
+		p, err := client.DialApprover(ctx, f.Socket, client.WithProgram(program, a.Version))
 		var dial *client.DialError
 		switch {
 		case err == nil:
 			return p, nil
-		case f.socket != "" || !errors.As(err, &dial):
+		case f.Socket != "" || !errors.As(err, &dial):
 			return nil, cli.WireStatus(err)
 		}
 	}
-	cfg, err := loadTold(a, f.config, "")
+	cfg, err := settings.LoadAndWarn(a, f.Config, "")
 	if err != nil {
 		return nil, err
 	}
-	d, err := newLocalRuleService(cfg)
+	d, err := NewLocal(cfg)
 	if err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
-// A localRuleService works on the files alone.
-type localRuleService struct {
+// A Local works on the files alone.
+type Local struct {
 	rules *explain.RuleService
 	peer  unixsock.Peer
 	close func() error
 }
 
-func newLocalRuleService(cfg *config.Config) (*localRuleService, error) {
+func NewLocal(cfg *config.Config) (*Local, error) {
 	r := &assemble.Running{}
 	remembered, err := assemble.PresentMemory(cfg, r)
 	if err != nil {
@@ -79,7 +88,7 @@ func newLocalRuleService(cfg *config.Config) (*localRuleService, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &localRuleService{close: r.Close, peer: assemble.Self()}
+	d := &Local{close: r.Close, peer: assemble.Self()}
 	d.rules = supervisor.NewRuleService(sc, path, func(ctx context.Context, rec audit.Record) (err error) {
 		options, err := assemble.LogOptions(cfg)
 		if err != nil {
@@ -95,28 +104,28 @@ func newLocalRuleService(cfg *config.Config) (*localRuleService, error) {
 	return d, nil
 }
 
-func (d *localRuleService) Rules(context.Context) (protocol.RulesList, error) {
+func (d *Local) Rules(context.Context) (protocol.RulesList, error) {
 	return d.rules.List(), nil
 }
-func (d *localRuleService) AddRule(_ context.Context, r protocol.RuleSpec) (protocol.Rule, error) {
+func (d *Local) AddRule(_ context.Context, r protocol.RuleSpec) (protocol.Rule, error) {
 	return d.rules.Add(d.peer, r)
 }
-func (d *localRuleService) ReplaceRule(_ context.Context, id string, r protocol.RuleSpec) (protocol.Rule, error) {
+func (d *Local) ReplaceRule(_ context.Context, id string, r protocol.RuleSpec) (protocol.Rule, error) {
 	return d.rules.Replace(d.peer, protocol.RulesReplace{ID: id, Rule: r})
 }
-func (d *localRuleService) TryRule(_ context.Context, t protocol.RulesTry) (protocol.RulesTried, error) {
+func (d *Local) TryRule(_ context.Context, t protocol.RulesTry) (protocol.RulesTried, error) {
 	return d.rules.Try(t)
 }
-func (d *localRuleService) RemoveRule(_ context.Context, id string) (protocol.Rule, error) {
+func (d *Local) RemoveRule(_ context.Context, id string) (protocol.Rule, error) {
 	return d.rules.Remove(d.peer, id)
 }
-func (d *localRuleService) TestRules(_ context.Context, t protocol.RulesTest) (protocol.RulesTested, error) {
+func (d *Local) TestRules(_ context.Context, t protocol.RulesTest) (protocol.RulesTested, error) {
 	return d.rules.Test(d.peer, t)
 }
-func (d *localRuleService) SuggestRules(_ context.Context, s protocol.RulesSuggest) (protocol.RulesSuggested, error) {
+func (d *Local) SuggestRules(_ context.Context, s protocol.RulesSuggest) (protocol.RulesSuggested, error) {
 	return d.rules.Suggest(s)
 }
-func (d *localRuleService) Reload(context.Context) (protocol.Reloaded, error) {
+func (d *Local) Reload(context.Context) (protocol.Reloaded, error) {
 	return d.rules.Reload(d.peer)
 }
-func (d *localRuleService) Close() error { return d.close() }
+func (d *Local) Close() error { return d.close() }

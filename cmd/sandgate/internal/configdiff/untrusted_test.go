@@ -1,7 +1,8 @@
-package main
+package configdiff
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/sandgate/sandgate/assemble"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/ruleservice"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/must"
 	"github.com/sandgate/sandgate/protocol"
@@ -19,12 +21,12 @@ import (
 // decided is what becomes of a call, and why.
 func (s mergeSite) decided(c *config.Config, tool, args string) protocol.RulesTested {
 	s.t.Helper()
-	d, err := newLocalRuleService(c)
+	d, err := ruleservice.NewLocal(c)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	defer d.Close()
-	got, err := d.rules.Test(d.peer, protocol.RulesTest{Tool: protocol.ToolName(tool), Args: []byte(strings.ReplaceAll(args, "%W", s.env.Cwd))})
+	got, err := d.TestRules(context.Background(), protocol.RulesTest{Tool: protocol.ToolName(tool), Args: []byte(strings.ReplaceAll(args, "%W", s.env.Cwd))})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -246,7 +248,7 @@ func TestUntrustedFileBringsNoCache(t *testing.T) {
 	s := newMergeSite(t)
 	for mine, want := range map[string]bool{"host": false, "none": true} {
 		c := s.with(tierText{"shell.network": mine}, tierText{"shell.network": "none"})
-		own, _, err := derivedUnder(*c, "shell", "")
+		own, _, err := assemble.ProfileFor(*c, "shell", "")
 		if _, got := own.Paths[assemble.CacheOf(c)]; got != want || err != nil {
 			t.Errorf("the network is %s without the repository's file: a cache %t, want %t (%v)", mine, got, want, err)
 		}
@@ -359,7 +361,7 @@ func TestWhySaysWhatDecides(t *testing.T) {
 	without, offered := 0, 0
 	for name, person := range w.persons {
 		for _, paths := range w.repositories {
-			service, err := newLocalRuleService(w.site.with(person, tierText{"sandbox.paths": paths}))
+			service, err := ruleservice.NewLocal(w.site.with(person, tierText{"sandbox.paths": paths}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -368,7 +370,7 @@ func TestWhySaysWhatDecides(t *testing.T) {
 				if dir != "" {
 					args["dir"] = strings.ReplaceAll(dir, "%W", w.site.env.Cwd)
 				}
-				got, err := service.rules.Test(service.peer, protocol.RulesTest{Tool: "shell", Args: must.JSON(args)})
+				got, err := service.TestRules(context.Background(), protocol.RulesTest{Tool: "shell", Args: must.JSON(args)})
 				if err != nil && !strings.Contains(err.Error(), "argument dir") {
 					t.Fatal(err)
 				}
@@ -395,16 +397,20 @@ func TestWhySaysWhatDecides(t *testing.T) {
 					}
 					offered++
 					for _, r := range got.Change.Add {
-						if _, err := service.rules.Add(service.peer, r); err != nil {
+						if _, err := service.AddRule(context.Background(), r); err != nil {
 							t.Fatal(err)
 						}
 					}
 					if now := test(dir, line); now.Decision != protocol.CheckAllow {
 						t.Errorf("%s, and a repository's %s: %q in %q: %s, and then %s: %s", name, paths, line, dir, got.Change.How, now.Decision, now.Reason)
 					}
-					for _, r := range service.rules.List().Rules {
+					all, err := service.Rules(context.Background())
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, r := range all.Rules {
 						if r.Tier == string(config.TierUser) {
-							if _, err := service.rules.Remove(service.peer, r.ID); err != nil {
+							if _, err := service.RemoveRule(context.Background(), r.ID); err != nil {
 								t.Fatal(err)
 							}
 						}

@@ -1,0 +1,3 @@
+// Package bench measures sandgate beside bare exec and bare bubblewrap, with supervisors that it starts
+// for that.
+package bench
