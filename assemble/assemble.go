@@ -303,7 +303,7 @@ func OperatorProfile(cfg *config.Config) (sandboxprofile.Profile, error) {
 func meetOfProfiles(cfg *config.Config) (sandboxprofile.Profile, error) {
 	all := sandboxprofile.Top()
 	for _, named := range cfg.OperatorProfiles() {
-		p, err := profiles.Operator(named.Name, ProfileVars(cfg, named))
+		p, err := config.Operator(named.Name, ProfileVars(cfg, named))
 		if err != nil {
 			return p, configError(err)
 		}
@@ -672,20 +672,7 @@ func forPrograms(cfg *config.Config, n sandboxprofile.Needs) (_ sandboxprofile.N
 
 // Patterns are those of files that nobody writes, and of files that nobody sees.
 func Patterns(cfg *config.Config) (protect, hide []string) {
-	return expandList(cfg.Sandbox.Protect, profiles.Protect()), expandList(cfg.Sandbox.Hide, profiles.Hide())
-}
-
-// expandList puts the shipped list where the word "default" stands.
-func expandList(list, shipped []string) []string {
-	var out []string
-	for _, p := range list {
-		if p == config.DefaultList {
-			out = append(out, shipped...)
-		} else {
-			out = append(out, p)
-		}
-	}
-	return out
+	return config.WithShipped(cfg.Sandbox.Protect, profiles.Protect()), config.WithShipped(cfg.Sandbox.Hide, profiles.Hide())
 }
 
 // maxScratch bounds each private directory: it lies in memory.

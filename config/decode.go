@@ -193,10 +193,18 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, field string) {
 		}
 	}
 	for _, f := range known {
-		if f.required && !present[f.key] && n.Kind == yaml.MappingNode {
-			d.problem(n, fieldKey(field, f.key), "missing", "add `"+f.key+":`")
+		if f.need != "" && !present[f.key] && n.Kind == yaml.MappingNode {
+			d.problem(n, fieldKey(field, f.key), "missing", f.absent())
 		}
 	}
+}
+
+// absent is what to do about a key that has to be there.
+func (k key) absent() string {
+	if k.need == anyWord {
+		return "write `" + k.key + ": any` to leave it alone"
+	}
+	return "add `" + k.key + ":`"
 }
 
 // unknownKey reports a key, and returns the one that was probably meant.
@@ -317,8 +325,8 @@ type key struct {
 	key      string
 	index    []int
 	typ      reflect.Type
-	required bool
-	positive bool // a number, a size or a duration of which zero is none
+	need     string // "required", "any" where that word leaves it alone, or ""
+	positive bool   // a number, a size or a duration of which zero is none
 }
 
 type keys []key
@@ -329,7 +337,7 @@ func keysOf(t reflect.Type) keys {
 	for _, f := range reflect.VisibleFields(t) {
 		if name := f.Tag.Get("yaml"); name != "" && name != "-" {
 			number := f.Type.Kind() == reflect.Int64 || f.Type == reflect.PointerTo(durationType)
-			list = append(list, key{name, f.Index, f.Type, f.Tag.Get("need") == "required", number && f.Tag.Get("zero") == ""})
+			list = append(list, key{name, f.Index, f.Type, f.Tag.Get("need"), number && f.Tag.Get("zero") == ""})
 		}
 	}
 	return list

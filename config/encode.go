@@ -179,7 +179,7 @@ func (e encoder) structure(v reflect.Value, field string) *yaml.Node {
 		if slices.Contains(skip, k.key) {
 			continue
 		}
-		if f.IsZero() && !k.required && absentMeansZero(v.Type(), k) {
+		if f.IsZero() && k.need == "" && absentMeansZero(v.Type(), k) {
 			continue
 		}
 		if inner := e.value(f, fieldKey(field, k.key)); inner != nil {

@@ -86,12 +86,15 @@ func Load(path string, env Env) (*Config, error) {
 }
 
 func read(f *os.File, name string, env Env) (*Config, error) {
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	data, err := readBounded(f)
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
 	return Parse(data, name, env)
 }
+
+// readBounded reads enough of a file to see that it is too large.
+func readBounded(f *os.File) ([]byte, error) { return io.ReadAll(io.LimitReader(f, maxFile+1)) }
 
 // Parse is Load for the bytes of a file. The name is used in messages, and its
 // directory for relative paths.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"reflect"
@@ -260,7 +259,7 @@ func ReadRules(t RulesTier) ([]StandingRule, []byte, error) {
 	if err := checkTrust(Found{Path: t.Path, Name: t.Path, Tier: t.Tier}, info); err != nil {
 		return nil, nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	data, err := readBounded(f)
 	if err != nil {
 		return nil, nil, fmt.Errorf("config: %w", err)
 	}

@@ -89,7 +89,7 @@ func (g generator) structure(t reflect.Type, path string) *jsonschema.Schema {
 		}
 		s.Properties[k.key] = inner
 		s.PropertyOrder = append(s.PropertyOrder, k.key)
-		if k.required {
+		if k.need != "" {
 			s.Required = append(s.Required, k.key)
 		}
 	}

@@ -7,5 +7,6 @@
 // can only narrow that. It says something about every axis. A section that is
 // left out is an error and not a silent "anything goes"; to leave an axis alone,
 // write "any". The sections that can only take away (protect, hide, scratch,
-// fresh) may be left out. README.md beside this file shows the format.
+// fresh) may be left out. README.md beside this file shows the format, which package
+// config reads as it reads sandgate.yaml.
 package profiles

@@ -22,11 +22,11 @@ var update = flag.Bool("update", false, "rewrite generated.go")
 func TestGeneratedIsWhatTheFilesSay(t *testing.T) {
 	var presets []sp.Preset
 	for _, name := range PresetNames() {
-		b, file, err := read("presets", "preset", name)
+		b, err := read("presets", "preset", name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := parsePreset(file, b)
+		p, err := parsePreset(name, b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,34 +102,40 @@ func texts(list []Pattern) []string {
 }
 
 type presetFile struct {
-	Name   string    `yaml:"name"`
-	Reason string    `yaml:"reason"`
-	Grants []grantAt `yaml:"grants"`
+	Name   string  `yaml:"name"`
+	Reason string  `yaml:"reason"`
+	Grants []grant `yaml:"grants"`
 }
 
-func parsePreset(file string, b []byte) (sp.Preset, error) {
+type grant struct {
+	Path   string `yaml:"path"`
+	Rights string `yaml:"rights"`
+	Reason string `yaml:"reason"`
+}
+
+func parsePreset(name string, b []byte) (sp.Preset, error) {
 	var f presetFile
-	if err := decode(file, b, &f); err != nil {
+	if err := decode(b, &f); err != nil {
 		return sp.Preset{}, err
 	}
 	p := sp.Preset{Name: f.Name, Reason: f.Reason}
-	if f.Name != stem(file) || f.Reason == "" || len(f.Grants) == 0 {
-		return p, fmt.Errorf("profiles: %s: a preset needs a name like its file's, a reason and grants", file)
+	if f.Name != name || f.Reason == "" || len(f.Grants) == 0 {
+		return p, fmt.Errorf("profiles: %s: a preset needs a name like its file's, a reason and grants", name)
 	}
 	for _, g := range f.Grants {
-		grant, err := g.grant()
+		grant, err := g.parse()
 		if err == nil && !grant.Rights.SubsetOf(sp.Read|sp.Execute) {
 			err = fmt.Errorf("a preset cannot grant %v", grant.Rights)
 		}
 		if err != nil {
-			return p, fmt.Errorf("profiles: %s:%d: %q: %w", file, g.line, g.Path, err)
+			return p, fmt.Errorf("profiles: %s: %q: %w", name, g.Path, err)
 		}
 		p.Grants = append(p.Grants, grant)
 	}
 	return p, nil
 }
 
-func (g grantAt) grant() (sp.Grant, error) {
+func (g grant) parse() (sp.Grant, error) {
 	rights, err := sp.ParseRights(g.Rights)
 	if err != nil {
 		return sp.Grant{}, err
@@ -138,8 +144,6 @@ func (g grantAt) grant() (sp.Grant, error) {
 	switch {
 	case g.Reason == "":
 		return sp.Grant{}, fmt.Errorf("has no reason")
-	case g.IfPresent:
-		return sp.Grant{}, fmt.Errorf("if_present is for operator profiles: a grant of what is not there grants nothing anyway")
 	case !path.IsAbs(rooted) || path.Clean(rooted) != rooted:
 		return sp.Grant{}, fmt.Errorf("is no clean path that starts with / or ~/")
 	}

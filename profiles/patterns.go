@@ -1,8 +1,11 @@
 package profiles
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
+
+	"go.yaml.in/yaml/v3"
 
 	sp "github.com/sandgate/sandgate/sandboxprofile"
 )
@@ -43,8 +46,8 @@ func mustPatterns(file string) []Pattern {
 
 func parsePatterns(file string, b []byte) ([]Pattern, error) {
 	var list []Pattern
-	if err := decode(file, b, &list); err != nil {
-		return nil, err
+	if err := decode(b, &list); err != nil {
+		return nil, fmt.Errorf("profiles: %s: %w", file, err)
 	}
 	seen := make(map[string]bool)
 	for _, p := range list {
@@ -57,6 +60,13 @@ func parsePatterns(file string, b []byte) ([]Pattern, error) {
 		seen[p.Pattern] = true
 	}
 	return list, nil
+}
+
+// decode reads a shipped file, with no unknown keys.
+func decode(b []byte, v any) error {
+	d := yaml.NewDecoder(bytes.NewReader(b))
+	d.KnownFields(true)
+	return d.Decode(v)
 }
 
 func (p Pattern) check() error {

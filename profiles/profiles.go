@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	sp "github.com/sandgate/sandgate/sandboxprofile"
 )
 
@@ -47,13 +45,11 @@ func (e *UnknownError) Error() string {
 func (e *UnknownError) Hint() string { return "known are " + strings.Join(e.Known, ", ") }
 
 // read gives a shipped file, or an *UnknownError.
-func read(folder, kind, name string) ([]byte, string, error) {
+func read(folder, kind, name string) ([]byte, error) {
 	if !slices.Contains(names(folder), name) {
-		return nil, "", &UnknownError{Kind: kind, Name: name, Known: names(folder)}
+		return nil, &UnknownError{Kind: kind, Name: name, Known: names(folder)}
 	}
-	file := path.Join(folder, name+".yaml")
-	b, err := shipped.ReadFile(file)
-	return b, file, err
+	return shipped.ReadFile(path.Join(folder, name+".yaml"))
 }
 
 // Preset gives a shipped preset.
@@ -66,41 +62,3 @@ func Preset(name string) (sp.Preset, error) {
 	p.Grants = slices.Clone(p.Grants)
 	return p, nil
 }
-
-// A grantAt is one line of `grants` or `paths`, with where it stands.
-type grantAt struct {
-	Path   string `yaml:"path"`
-	Rights string `yaml:"rights"`
-	Reason string `yaml:"reason"`
-	// IfPresent is for what an operator profile takes away: see present.
-	IfPresent bool `yaml:"if_present"`
-	line      int
-}
-
-// UnmarshalYAML keeps the line, and is as strict as the decoder around it: a
-// custom unmarshaler does not inherit KnownFields.
-func (g *grantAt) UnmarshalYAML(n *yaml.Node) error {
-	if err := onlyKeys(n, "path", "rights", "reason", "if_present"); err != nil {
-		return err
-	}
-	type plain grantAt
-	if err := n.Decode((*plain)(g)); err != nil {
-		return err
-	}
-	g.line = n.Line
-	return nil
-}
-
-func onlyKeys(n *yaml.Node, known ...string) error {
-	if n.Kind != yaml.MappingNode {
-		return fmt.Errorf("line %d: want a mapping with %s", n.Line, strings.Join(known, ", "))
-	}
-	for i := 0; i < len(n.Content); i += 2 {
-		if k := n.Content[i]; !slices.Contains(known, k.Value) {
-			return fmt.Errorf("line %d: unknown key %q, known are %s", k.Line, k.Value, strings.Join(known, ", "))
-		}
-	}
-	return nil
-}
-
-func stem(file string) string { return strings.TrimSuffix(path.Base(file), path.Ext(file)) }

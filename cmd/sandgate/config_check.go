@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 	"github.com/sandgate/sandgate/config"
-	"github.com/sandgate/sandgate/profiles"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/tools/shell"
 )
@@ -63,13 +61,19 @@ func problemsError(list []config.Problem) error {
 func checkProfiles(cfg *config.Config) error {
 	var list []config.Problem
 	for _, named := range cfg.OperatorProfiles() {
-		if _, err := profiles.Operator(named.Name, assemble.ProfileVars(cfg, named)); err != nil {
+		if _, err := config.Operator(named.Name, assemble.ProfileVars(cfg, named)); err != nil {
 			at := named.Position
 			if at == (config.Position{}) {
 				at = cfg.Origins["sandbox.profile"]
 			}
-			list = append(list, config.Problem{Position: at, Field: "sandbox.profile", Text: strings.Join(strings.Fields(err.Error()), " "),
-				Hint: "docs/profiles.md explains the format; `sandgate profile show hardened --yaml` prints one to begin with"})
+			const hint = "docs/profiles.md explains the format; `sandgate profile show hardened --yaml` prints one to begin with"
+			own, wrong := errors.AsType[*config.Error](err)
+			if !wrong {
+				list = append(list, config.Problem{Position: at, Field: "sandbox.profile", Text: err.Error(), Hint: hint})
+				continue
+			}
+			list = append(list, config.Problem{Position: at, Field: "sandbox.profile", Text: "the profile does not load", Hint: hint})
+			list = append(list, own.Problems...)
 		}
 	}
 	return problemsError(list)

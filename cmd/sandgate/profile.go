@@ -12,6 +12,7 @@ import (
 
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/profiles"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/sandboxprofile/bwrap"
@@ -159,7 +160,7 @@ func operatorByName(name string, roots []string) (sandboxprofile.Profile, error)
 	if err != nil {
 		return sandboxprofile.Profile{}, err
 	}
-	p, err := profiles.Operator(name, vars)
+	p, err := config.Operator(name, vars)
 	if err != nil {
 		return p, cli.WithStatus(cli.ExitUsage, err)
 	}

@@ -3,6 +3,7 @@ package sbpl_test
 import (
 	"testing"
 
+	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/profiles"
 	sp "github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/sandboxprofile/sbpl"
@@ -40,7 +41,7 @@ func TestShippedPatternsKeepTheirExamples(t *testing.T) {
 // be read, and that lets a workspace be what the profile says.
 func TestShippedProfilesCompile(t *testing.T) {
 	for _, name := range profiles.OperatorNames() {
-		p, err := profiles.Operator(name, map[string]string{"workspace": "/Users/u/p"})
+		p, err := config.Operator(name, map[string]string{"workspace": "/Users/u/p"})
 		if err != nil {
 			t.Fatal(err)
 		}
