@@ -57,6 +57,15 @@ type Warned interface {
 	Warnings() []string
 }
 
+// A Watched sandbox can be looked at while an action that stays runs in it.
+type Watched interface {
+	Sandbox
+	// Look undoes what the action has left by now where a program of the user's would run or
+	// follow it, and gives all of that since it began, as Result.Planted does. With an error
+	// the sandbox does not hold its profile any more, and the action is to be ended.
+	Look() ([]Planted, error)
+}
+
 // Hostname is what a sandbox with a network of its own is called inside.
 const Hostname = bwrap.Hostname
 

@@ -358,6 +358,9 @@ func (c *call) named(ctx context.Context) context.Context {
 // run does the action and streams what it writes.
 func (s *Supervisor) run(ctx context.Context, c *call, plan tools.Plan, box confine.Sandbox) error {
 	c.enforced = box.Enforced()
+	if w, ok := box.(confine.Watched); ok {
+		c.look = w.Look
+	}
 	if plan.Action.Kind == sandboxprofile.Exec {
 		last := c.enforced
 		s.enforced.Store(&last)

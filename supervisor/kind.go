@@ -119,7 +119,7 @@ func (k *ofServer) open(_ *Supervisor, c *call, limit int64) error {
 	return nil
 }
 
-func (k *ofServer) leave(_ *Supervisor, c *call) { k.process.Held(c.enforced) }
+func (k *ofServer) leave(_ *Supervisor, c *call) { k.process.Held(c.enforced, c.look) }
 
 func (k *ofServer) over(c *call) { k.ended = c.result }
 

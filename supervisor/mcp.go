@@ -14,6 +14,7 @@ import (
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/supervisor/failure"
 	"github.com/sandgate/sandgate/supervisor/mcphost"
+	"github.com/sandgate/sandgate/supervisor/outcome"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/mcp"
 )
@@ -87,8 +88,9 @@ func (s *Supervisor) callServer(ctx context.Context, c *call, plan tools.Plan) e
 	c.notify(protocol.MethodToolState, protocol.ToolState{CallID: c.req.CallID, State: protocol.Running})
 	ended := s.keepChanges(c, plan) // of what the server does beside its calls its process has a record, once it ends
 	started := time.Now()
-	a, err := p.Call(ctx, op, plan.Profile.Limits)
+	a, left, err := p.Call(ctx, op, plan.Profile.Limits)
 	c.result.Duration = time.Since(started)
+	c.violations = append(c.violations, outcome.LeftBy(left)...)
 	ended()
 	if err != nil {
 		return err

@@ -284,6 +284,14 @@ func (s *bwrapSandbox) watched(ctx context.Context, p sandboxprofile.Profile, a 
 	return r, errors.Join(err, settleErr)
 }
 
+// Look implements Watched.
+func (s *bwrapSandbox) Look() ([]confine.Planted, error) {
+	if s.baseline == nil {
+		return nil, nil
+	}
+	return s.guard.Look(s.baseline)
+}
+
 func (s *bwrapSandbox) perform(ctx context.Context, profile sandboxprofile.Profile, a sandboxprofile.Action, std confine.Stdio) (confine.Result, error) {
 	if a.Kind != sandboxprofile.Exec {
 		run, err := s.fileRun(a)

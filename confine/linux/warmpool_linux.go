@@ -305,6 +305,9 @@ func (l *borrowed) Run(ctx context.Context, a sandboxprofile.Action, s confine.S
 // Warnings implements Warned.
 func (l *borrowed) Warnings() []string { return l.box.warnings }
 
+// Look implements Watched.
+func (l *borrowed) Look() ([]confine.Planted, error) { return l.box.Look() }
+
 // Keep implements Freezer.
 func (l *borrowed) Keep(files []string) (func(), error) { return l.box.Keep(files) }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -135,6 +136,7 @@ type Baseline struct {
 	profile sandboxprofile.Profile
 	covered map[string]coveredFile // names with a mount over them, as init found it
 	Journal *journal               // nil without a store
+	stays   atomic.Bool            // its action goes on between looks
 
 	mu      sync.Mutex
 	call    string              // of the action that runs
@@ -260,6 +262,7 @@ func (g *Guard) Begin(ctx context.Context, w *Baseline) error {
 	w.mu.Lock()
 	w.call, w.planted = confine.CallOf(ctx), nil
 	w.mu.Unlock()
+	w.stays.Store(false)
 	if err := w.Journal.Mark(JournalRuns); err != nil {
 		return err
 	}
@@ -267,6 +270,33 @@ func (g *Guard) Begin(ctx context.Context, w *Baseline) error {
 	g.runs[w] = active
 	g.mu.Unlock()
 	return nil
+}
+
+// Look does for an action of w's that stays, such as a server's, what Settle does at its end.
+// While another action runs it undoes nothing: that may need for a moment what it makes, and
+// its end sees to all of it. A mount that is lost does not come back: what it hid or protected
+// is open to the action, which has to end (the host's git and editors replace files by rename(2)).
+func (g *Guard) Look(w *Baseline) ([]confine.Planted, error) {
+	w.stays.Store(true)
+	running := g.in(active)
+	if !slices.Contains(running, w) {
+		return nil, nil
+	}
+	var err error
+	if !slices.ContainsFunc(running, func(other *Baseline) bool { return !other.stays.Load() }) {
+		_, err = g.sweep(g.profiles.Of(w.profile), nil)
+	}
+	for path := range w.covered {
+		if err == nil && !w.covers(path) {
+			err = fmt.Errorf("%s was replaced while it ran, and what is there now is not covered", path)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil && len(w.planted) > maxUndone {
+		err = fmt.Errorf("it has made more than %d protected names", maxUndone)
+	}
+	return slices.Clone(w.planted), err
 }
 
 // Settle undoes what was planted while w's action ran, and gives what that was.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/sandgate/sandgate/confine"
@@ -25,6 +26,80 @@ func (p *Process) Tools() *tools.Registry {
 
 // Enforced is what holds the process.
 func (p *Process) Enforced() confine.Enforced { return p.enforced }
+
+// lookEvery is how long a server is left alone between two looks at what it does. A look
+// that takes long is made less often.
+const lookEvery = time.Second
+
+// watch looks at the process between its calls: it stays for as long as its session does, and
+// needs no call to leave something where a program of the user's would run it. One that does is
+// ended, so that it fills no quarantine.
+func (p *Process) watch() {
+	next := time.NewTimer(lookEvery)
+	defer next.Stop()
+	for {
+		select {
+		case <-p.over:
+			return
+		case <-next.C:
+		}
+		began := time.Now()
+		if err := p.lookBetween(); err != nil {
+			p.stop(err)
+			return
+		}
+		next.Reset(max(lookEvery, 50*time.Since(began)))
+	}
+}
+
+func (p *Process) lookBetween() error {
+	p.mu.Lock()
+	calls, told := p.calls, p.told
+	p.mu.Unlock()
+	if calls > 0 || p.look == nil {
+		return nil // its end looks
+	}
+	all, err := p.look()
+	if err == nil && len(all) > told {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.calls == 0 && p.told == told {
+			err = fmt.Errorf("%s was made between its calls", all[told].Path)
+		}
+	}
+	return err
+}
+
+// called counts a call, until end is called.
+func (p *Process) called() (end func()) {
+	count := func(n int) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.calls += n
+	}
+	count(1)
+	return func() { count(-1) }
+}
+
+// Left gives what the process, and the one before it, have left where a program of the user's would run or follow it,
+// since this was last asked. A process that cannot be held to its profile any more is ended.
+func (p *Process) Left() (left []confine.Planted, err error) {
+	if p.look == nil {
+		return nil, nil
+	}
+	all, err := p.ended.Planted, error(nil)
+	if !isClosed(p.over) {
+		all, err = p.look()
+	}
+	p.mu.Lock()
+	left = slices.Concat(p.unsaid, all[min(p.told, len(all)):])
+	p.told, p.unsaid = len(all), nil
+	p.mu.Unlock()
+	if err != nil {
+		err = p.End(err)
+	}
+	return left, err
+}
 
 // Drift says why a planned call is not the one that could be made now: the process is to be
 // the one, and the definition the one, that was approved. nil is no drift.
@@ -49,7 +124,19 @@ type Answer struct {
 
 // Call makes a call that was let through, within its time, and gives as much of the answer
 // as limits let through.
-func (p *Process) Call(ctx context.Context, op tools.MCPCall, limits sandboxprofile.Limits) (Answer, error) {
+//
+// What the server has left by then (Left) is given with an error, too.
+func (p *Process) Call(ctx context.Context, op tools.MCPCall, limits sandboxprofile.Limits) (a Answer, left []confine.Planted, err error) {
+	defer p.called()()
+	a, err = p.call(ctx, op, limits)
+	left, unheld := p.Left()
+	if err == nil {
+		err = unheld
+	}
+	return a, left, err
+}
+
+func (p *Process) call(ctx context.Context, op tools.MCPCall, limits sandboxprofile.Limits) (Answer, error) {
 	if err := p.cfg.Approved.Put(op.Server, op.Tool, op.Definition); err != nil {
 		return Answer{}, err
 	}

@@ -115,11 +115,17 @@ type Process struct {
 	digest   string     // of the plan of the start
 	plan     tools.Plan // the same
 	enforced confine.Enforced
+	look     func() ([]confine.Planted, error) // confine.Watched; nil where there is nothing to look for
 
 	conn  *mcpconn.Conn // set by the greeting
 	about mcpconn.Server
 
 	mu    sync.Mutex
+	calls int // that are under way
+	told  int // how much of what the process has left Left has given
+	// unsaid is what the one before has left that no call's result had.
+	unsaid []confine.Planted
+
 	tools []*mcp.Tool
 	byKey map[string]*mcp.Tool // by the server's own names
 	named *tools.Registry
@@ -194,7 +200,7 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // Ready gives a server of the session that runs and has listed its tools. It starts
-// one that does not run, or no more.
+// one that does not run, or no more, or is not held to its profile any more.
 func (l *Processes) Ready(ctx context.Context, server *mcp.Server) (*Process, error) {
 	slot := l.slot(server.Name)
 	select {
@@ -204,13 +210,22 @@ func (l *Processes) Ready(ctx context.Context, server *mcp.Server) (*Process, er
 	}
 	defer func() { <-slot.turn }()
 	if p := l.Running(server.Name); p != nil {
-		if !p.Changed() {
+		switch err := p.lookBetween(); {
+		case err != nil:
+			_ = p.End(err)
+		case p.Changed():
+			return p, p.list(ctx)
+		default:
 			return p, nil
 		}
-		return p, p.list(ctx)
 	}
 	slot.starts++
-	p, err := l.start(ctx, server, slot.starts)
+	var unsaid []confine.Planted
+	if slot.process != nil {
+		_ = slot.process.End(nil) // or it is about to end by itself
+		unsaid, _ = slot.process.Left()
+	}
+	p, err := l.start(ctx, server, slot.starts, unsaid)
 	if err != nil {
 		return nil, err
 	}
@@ -220,11 +235,11 @@ func (l *Processes) Ready(ctx context.Context, server *mcp.Server) (*Process, er
 	return p, nil
 }
 
-func (l *Processes) start(ctx context.Context, server *mcp.Server, n int) (*Process, error) {
+func (l *Processes) start(ctx context.Context, server *mcp.Server, n int, unsaid []confine.Planted) (*Process, error) {
 	out, in := io.Pipe()
 	p := &Process{
 		cfg: l.cfg, server: server, input: background.NewInput(maxServerInput), out: out, in: in, said: &tail{},
-		running: make(chan struct{}), over: make(chan struct{}),
+		running: make(chan struct{}), over: make(chan struct{}), unsaid: unsaid,
 	}
 	var own context.Context
 	own, p.stop = context.WithCancelCause(context.WithoutCancel(ctx)) // it ends with the session
@@ -253,7 +268,9 @@ func (p *Process) Errors() io.Writer { return p.said }
 func (p *Process) Planned(plan tools.Plan, digest string) { p.plan, p.digest = plan, digest }
 
 // Held is told what holds the process, before it starts.
-func (p *Process) Held(e confine.Enforced) { p.enforced = e }
+func (p *Process) Held(e confine.Enforced, look func() ([]confine.Planted, error)) {
+	p.enforced, p.look = e, look
+}
 
 // Started is told that the program runs.
 func (p *Process) Started() { close(p.running) }
@@ -266,6 +283,9 @@ func (p *Process) greet(ctx context.Context) (err error) {
 		return cmp.Or(p.err, errEndedAtOnce)
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+	if p.look != nil {
+		go p.watch()
 	}
 	p.conn = mcpconn.New(p.send, p.out, mcpconn.Limits{}, nil)
 	go func() { // what is no conversation any more is no use, and may flood
