@@ -9,7 +9,11 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -136,6 +140,53 @@ func TestAttacksOnSigningIn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestThePageIsForThisUser: a browser has a link on its command line, where every user of the machine can
+// read it. Another user's connection gets nothing of the page for the ticket, and the ticket still opens
+// it for this user. Only root can start a program of another user's; for everybody, a request that comes by
+// no connection of ours stands in for one.
+func TestThePageIsForThisUser(t *testing.T) {
+	b := newBench(t, nil)
+	ticket := b.ticketOf(b.Link())
+	body := fmt.Sprintf(`{"ticket":%q}`, ticket)
+	twin := func(t *testing.T) {
+		t.Helper()
+		if status, text, _ := b.do(req{"POST", "/v1/login", body, map[string]string{"Origin": b.origin()}}); status != 200 {
+			t.Errorf("this user is answered with %d %s", status, text)
+		}
+	}
+	t.Run("narrowed", func(t *testing.T) {
+		for _, path := range []string{"/", "/main.js"} {
+			w := httptest.NewRecorder()
+			r := httptest.NewRequest("GET", "http://"+b.page+path, nil)
+			b.ServeHTTP(w, r)
+			if w.Code != 403 || code(w.Body.String()) != string(codeUser) {
+				t.Errorf("%s: %d %s", path, w.Code, w.Body)
+			}
+			if status, text, _ := b.do(req{"GET", path, "", nil}); status != 200 {
+				t.Errorf("this user is answered with %d %s", status, text)
+			}
+		}
+	})
+	if os.Geteuid() != 0 {
+		twin(t)
+		t.Skip("only root can start a program of another user's; the narrowed twin ran")
+	}
+	const nobody = 65534
+	cmd := exec.Command("/usr/bin/python3", "-c", `
+import http.client, sys
+address, page, body = sys.argv[1:]
+c = http.client.HTTPConnection(address, timeout=10)
+c.request("POST", "/v1/login", body, {"Host": page, "Origin": "http://" + page, "Content-Type": "application/json"})
+r = c.getresponse()
+print(r.status, r.read().decode(), r.getheader("Set-Cookie"))`, b.cfg.Listener.Addr().String(), b.page, body)
+	cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), "403 ") || !strings.Contains(string(out), string(codeUser)) || !strings.HasSuffix(string(out), " None\n") {
+		t.Errorf("another user is answered with %s, %v", out, err)
+	}
+	twin(t)
 }
 
 // older is a body with a ticket after which another was made.

@@ -45,6 +45,7 @@ const (
 	codeTooMany     protocol.Code = "too_many_failures"
 	codeContentType protocol.Code = "wrong_content_type"
 	codeTooLarge    protocol.Code = "too_large"
+	codeUser        protocol.Code = "wrong_user"
 )
 
 // PageKey is the header in which the page shows its key. A WebSocket, for which a
@@ -63,6 +64,11 @@ func (s *Server) find(r *http.Request) (route, *refusal) {
 	host := strings.ToLower(r.Host)
 	if host != s.page && !slices.Contains(s.hosts, host) {
 		return route{}, wrongHost
+	}
+	// A browser that is started with a link has it on its command line, which every user of the
+	// machine can read. So a ticket, a cookie and a key are worth nothing in another user's hands.
+	if own, _ := r.Context().Value(ours{}).(bool); !own && host == s.page {
+		return route{}, wrongUser
 	}
 	if no := s.checkOrigin(r); no != nil {
 		return route{}, no
@@ -91,6 +97,12 @@ func (s *Server) find(r *http.Request) (route, *refusal) {
 
 var wrongHost = &refusal{http.StatusMisdirectedRequest, codeHost, "this is not an address of sandgate's page, or not of the one that runs now",
 	"browsers: `sandgate approve --web` prints a link that opens the page; programs: use the address that `sandgate serve` printed"}
+
+// ours is the key of a context that says whether its connection is this user's or root's.
+type ours struct{}
+
+var wrongUser = &refusal{http.StatusForbidden, codeUser, "the page is for browsers of the user that sandgate runs as",
+	"start the browser as that user"}
 
 // checkOrigin refuses what another site's page sends. A browser says where a request
 // comes from; a program says nothing, and has to have the token.

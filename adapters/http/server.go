@@ -118,6 +118,9 @@ func (s *Server) Serve(ctx context.Context) error {
 		MaxHeaderBytes: maxHeader,
 		ErrorLog:       log.New(io.Discard, "", 0), // what peers do wrong is not ours to print
 		BaseContext:    func(net.Listener) context.Context { return ctx },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, ours{}, loopback.Ours(c))
+		},
 	}
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

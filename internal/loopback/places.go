@@ -52,11 +52,11 @@ func (p *places) Accept() (net.Conn, error) {
 				c.Close()
 				return nil, net.ErrClosed
 			}
-			return &placed{Conn: c, leave: sync.OnceFunc(func() { <-p.ours })}, nil
+			return &placed{Conn: c, of: ours, leave: sync.OnceFunc(func() { <-p.ours })}, nil
 		}
 		select {
 		case p.others <- struct{}{}:
-			return &placed{Conn: c, leave: sync.OnceFunc(func() { <-p.others })}, nil
+			return &placed{Conn: c, of: others, leave: sync.OnceFunc(func() { <-p.others })}, nil
 		default:
 			c.Close()
 		}
@@ -66,7 +66,23 @@ func (p *places) Accept() (net.Conn, error) {
 // placed is a connection that leaves its place when it is closed.
 type placed struct {
 	net.Conn
+	of    side
 	leave func()
+}
+
+// A side is whose a connection is. The zero value is of another user.
+type side int
+
+const (
+	others side = iota
+	ours        // this user's or root's, or the kernel does not say
+)
+
+// Ours reports whether a connection of a listener InPlaces is this user's or root's, as far as the
+// kernel says whose it is. Any other connection is not.
+func Ours(c net.Conn) bool {
+	p, ok := c.(*placed)
+	return ok && p.of == ours
 }
 
 func (c *placed) Close() error {
