@@ -141,11 +141,11 @@ func TestEverydayTable(t *testing.T) {
 	}
 }
 
-const everydayText = `# What people and agents do all day
+const everydayText = `# Everyday commands that work in the sandbox
 
-Each line works in ` + "`sandgate run -- sh -c '...'`" + ` without a flag, in a new repository with one commit, with bubblewrap and
-where no namespace can be made ([backends.md](backends.md)). In a container whose image is read-only, files cannot be made in /tmp
-itself. The table is written by the test that runs it (` + "`TestEveryday`" + `). A sign ↵ is a new line.
+Each command works in ` + "`sandgate run -- sh -c '...'`" + ` without a flag, in a new repository with one commit, both with bubblewrap and without
+namespaces ([backends.md](backends.md)). Exception: in a container with a read-only image, commands cannot create files directly in
+/tmp. The test ` + "`TestEveryday`" + ` runs the commands and writes this table. The sign ↵ stands for a new line.
 
 | what | commands |
 |---|---|
