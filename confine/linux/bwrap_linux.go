@@ -136,15 +136,15 @@ func (b *Bwrap) tryFresh(ctx context.Context, p sandboxprofile.Profile, owner *W
 		leave()
 		return nil, true, err
 	}
-	box, err = b.build(ctx, p, seen, leave)
+	box, err = b.build(ctx, p, seen, true, leave)
 	return box, true, err
 }
 
 // build makes a sandbox for p on the host that was seen. While bubblewrap
 // builds the mounts, the rules that init will lay on itself are compiled: each
-// takes some milliseconds. The sandbox has a place in the room, which it leaves when it
-// ends or cannot be built.
-func (b *Bwrap) build(ctx context.Context, p sandboxprofile.Profile, seen tripwire.Survey, leave func()) (_ *bwrapSandbox, err error) {
+// takes some milliseconds. once says that it serves one call. The sandbox has a place in the
+// room, which it leaves when it ends or cannot be built.
+func (b *Bwrap) build(ctx context.Context, p sandboxprofile.Profile, seen tripwire.Survey, once bool, leave func()) (_ *bwrapSandbox, err error) {
 	built := false
 	defer func() {
 		if !built {
@@ -172,7 +172,7 @@ func (b *Bwrap) build(ctx context.Context, p sandboxprofile.Profile, seen tripwi
 		return nil, err
 	}
 	covers, watched := coversOf(p, seen.Facts), tripwire.WatchStubs(p, expected, uidOf(user))
-	s, err := b.launch(p, args, confine.TrustOf(ctx), confine.FrozenOf(ctx), user)
+	s, err := b.launch(p, args, once && user == nil, confine.TrustOf(ctx), confine.FrozenOf(ctx), user)
 	if err != nil {
 		b.guard.Release(w)
 		return nil, err
@@ -297,8 +297,9 @@ func compileFilters(lift []string) (filters, error) {
 // launch starts bubblewrap with our init as its command. The arguments go
 // through a descriptor: a long list would not fit (E2BIG), and argv is readable
 // by every user of the machine. The environment is empty: whatever bubblewrap
-// has in its own is readable inside as /proc/1/environ.
-func (b *Bwrap) launch(p sandboxprofile.Profile, args []string, trust []byte, frozen []confine.Frozen, user *syscall.Credential) (*bwrapSandbox, error) {
+// has in its own is readable inside as /proc/1/environ. With copies, it gets single files of
+// the machine as they are now.
+func (b *Bwrap) launch(p sandboxprofile.Profile, args []string, copies bool, trust []byte, frozen []confine.Frozen, user *syscall.Credential) (*bwrapSandbox, error) {
 	own, err := nameFiles(args, p)
 	if err == nil && len(p.Network.Terminated) > 0 {
 		own, err = withTrust(own, trust)
@@ -315,6 +316,12 @@ func (b *Bwrap) launch(p sandboxprofile.Profile, args []string, trust []byte, fr
 		fd := strconv.Itoa(bwrap.NameFileFD + len(inherited))
 		args = append(args, "--perms", fmt.Sprintf("%04o", f.Mode.Perm()), "--ro-bind-data", fd, f.Path)
 		inherited = append(inherited, f.Content)
+	}
+	if copies {
+		var files []*os.File
+		args, files = copyFiles(p, args, inherited)
+		defer closeFiles(files)
+		inherited = append(inherited, files...)
 	}
 	argsFile, argsTo, err := os.Pipe()
 	if err != nil {

@@ -58,7 +58,7 @@ func TestMovesBeforeTheMountsAreNoticed(t *testing.T) {
 			seen, err := b.guard.Survey(p)
 			must(t, err)
 			x.move(t, ws)
-			box, err := b.build(context.Background(), p, seen, func() {})
+			box, err := b.build(context.Background(), p, seen, false, func() {})
 			if err == nil {
 				box.Close()
 			}
@@ -105,7 +105,7 @@ func TestInitComparesTheMounts(t *testing.T) {
 			mounts, err := expectMounts(p, args)
 			must(t, err)
 			x.move(t, ws)
-			s, err := b.launch(p, args, nil, nil, nil)
+			s, err := b.launch(p, args, false, nil, nil, nil)
 			must(t, err)
 			defer s.Close()
 			s.guard, s.baseline = b.guard, nil

@@ -89,7 +89,7 @@ func (c *WarmPool) Ahead(p sandboxprofile.Profile) {
 		if !ok {
 			return // the call itself waits
 		}
-		box, err := c.inner.build(c.ctx, p, seen, leave)
+		box, err := c.inner.build(c.ctx, p, seen, true, leave)
 		if err != nil {
 			return
 		}
@@ -163,7 +163,7 @@ func (c *WarmPool) Prepare(ctx context.Context, p sandboxprofile.Profile) (confi
 			return nil, err
 		}
 	}
-	box, err := c.inner.build(ctx, p, seen, leave)
+	box, err := c.inner.build(ctx, p, seen, false, leave)
 	if box, err = c.inner.again(ctx, p, c, box, err); err != nil {
 		return nil, err
 	}
