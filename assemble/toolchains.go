@@ -110,7 +110,10 @@ func detect(cfg *config.Config, n *sandboxprofile.Needs, program string) toolcha
 	if !slices.Contains(cfg.Sandbox.Presets, config.DetectPreset) {
 		return toolchains.Found{Path: os.Getenv("PATH")}
 	}
-	found := toolchains.Find(Host(*n, program))
+	host, seen := Host(*n, program), openVerdicts()
+	host.Holds = seen.Holds
+	found := toolchains.Find(host)
+	seen.keep()
 	n.Presets = append(n.Presets, sandboxprofile.Preset{
 		Name: config.DetectPreset, Reason: "What the programs on PATH need.", Grants: found.Grants,
 	})

@@ -84,6 +84,10 @@ func searchList(name, pathEnv, dir string) ([]string, error) {
 // that this user may execute. The entry itself must be visible as well as what
 // it leads to: inside the sandbox the link, too, must be there to be found.
 func executable(candidate string, visible func(path string) bool) (string, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(candidate, &st); errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+		return "", ErrNotFound // as in most directories of PATH, whose links need not be followed one by one
+	}
 	slash := strings.LastIndexByte(candidate, '/') // filepath.Dir would clean "link/.." away
 	parent, err := resolveLinks(candidate[:slash])
 	if err != nil {
@@ -94,7 +98,6 @@ func executable(candidate string, visible func(path string) bool) (string, error
 	if err != nil || !visible(entry) || !visible(path) {
 		return "", ErrNotFound
 	}
-	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err != nil {
 		return "", ErrNotFound
 	}

@@ -31,6 +31,9 @@ type Host struct {
 	// holds a token or a password. Many goroutines call Secret.
 	Hidden func(path string) bool
 	Secret func(text string) bool
+	// Holds, if set, reports what look would of the file at path, which was found to be st: it
+	// may remember what look said of the same file in the same state. Many goroutines call it.
+	Holds func(path string, st fs.FileInfo, look func() bool) bool
 	// Preset gives the grants of a shipped preset.
 	Preset func(name string) []sp.Grant
 }

@@ -84,8 +84,14 @@ func (f *finder) holdsSecret(path string, st fs.FileInfo) bool {
 	if st.Size() == 0 || st.Size() > maxSettings || st.Mode()&0o111 != 0 {
 		return false
 	}
-	text := readHead(path, maxSettings)
-	return !strings.ContainsRune(text, 0) && f.Secret(text)
+	look := func() bool {
+		text := readHead(path, maxSettings)
+		return !strings.ContainsRune(text, 0) && f.Secret(text)
+	}
+	if f.Holds == nil {
+		return look()
+	}
+	return f.Holds(path, st, look)
 }
 
 // Secrets are the files of settings at path, or near the top of the tree there, that hold a
