@@ -104,31 +104,40 @@ func (g *Guard) trees(s *compiledProfile) []*tree {
 
 // treesKeyOf is the same for profiles whose paths and patterns are.
 func treesKeyOf(p sandboxprofile.Profile) string {
-	return treeKey(p, "", func(string) bool { return true })
+	return treeKey(p, patternsKey(p), "", func(string) bool { return true })
 }
 
 // asideKey is the same for profiles that make the same of what lies below a root that no
-// tool may write to: whatever else they name does not matter there.
-func asideKey(p sandboxprofile.Profile, root string) string {
-	return treeKey(p, root, func(path string) bool {
+// tool may write to: whatever else they name does not matter there. patterns is the
+// profile's patternsKey.
+func asideKey(p sandboxprofile.Profile, patterns, root string) string {
+	return treeKey(p, patterns, root, func(path string) bool {
 		return sandboxprofile.Contains(root, path) || sandboxprofile.Contains(path, root)
 	})
 }
 
-func treeKey(p sandboxprofile.Profile, root string, matters func(path string) bool) string {
-	h := sha256.New()
-	for _, list := range [][]string{{root}, p.Protect, p.Hide, p.UnixSockets, p.Scratch} {
+// patternsKey is the same for profiles with the same patterns, sockets and scratch directories.
+func patternsKey(p sandboxprofile.Profile) string {
+	var b []byte
+	for _, list := range [][]string{p.Protect, p.Hide, p.UnixSockets, p.Scratch} {
 		for _, s := range list {
-			fmt.Fprintf(h, "%s\x00", s)
+			b = append(append(b, s...), 0)
 		}
-		h.Write([]byte{1})
+		b = append(b, 1)
 	}
+	sum := sha256.Sum256(b)
+	return string(sum[:])
+}
+
+func treeKey(p sandboxprofile.Profile, patterns, root string, matters func(path string) bool) string {
+	b := append(append([]byte(patterns), root...), 0)
 	for _, path := range slices.Sorted(maps.Keys(p.Paths)) {
 		if matters(path) {
-			fmt.Fprintf(h, "%s\x00%c", path, rune(p.Paths[path]))
+			b = append(append(b, path...), 0, byte(p.Paths[path]))
 		}
 	}
-	return string(h.Sum(nil))
+	sum := sha256.Sum256(b)
+	return string(sum[:])
 }
 
 // A Baseline is what one sandbox covers, and what was there before its action.

@@ -7,10 +7,14 @@ import (
 	"encoding/gob"
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -133,7 +137,7 @@ func (x index) fill(t *tree, key string) bool {
 	if gob.NewDecoder(bytes.NewReader(body)).Decode(&s) != nil || s.Root != t.root || s.Aside != (key == t.key) || !s.whole() {
 		return false
 	}
-	t.top, t.aside, t.restored, t.kept = s.restore(), s.Aside, walksOfOneCall, len(s.Names)
+	t.told, t.aside, t.restored, t.kept = &s, s.Aside, walksOfOneCall, len(s.Names)
 	for _, name := range s.Named {
 		t.named[name] = true
 	}
@@ -177,14 +181,92 @@ func (s *savedTree) whole() bool {
 	return below == n
 }
 
+// expand makes the nodes that an index told.
+func (t *tree) expand() {
+	if t.told != nil {
+		t.top, t.told = t.told.restore(), nil
+	}
+}
+
+// asTold reports whether a tree that no tool may write to is as an index told, with nothing to
+// find in it. It is what most trees of toolchains are, so they are compared without making
+// a node for each of their directories, on all processors.
+func (t *tree) asTold() bool {
+	s := t.told
+	if s == nil || !t.aside || t.restored == 0 || len(s.Marks)+len(s.Hard)+len(s.Named) > 0 || !t.trusts(t.at, s.IDs[0]) {
+		return false
+	}
+	for i, flags := range s.Flags {
+		if flags&(savedSettled|savedShut) != savedSettled || s.IDs[2*i] != s.IDs[0] || slices.Contains(t.own, ident{s.IDs[2*i], s.IDs[2*i+1]}) {
+			return false
+		}
+	}
+	var differs atomic.Bool
+	var looking sync.WaitGroup
+	share := (len(s.Names) + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0)
+	for from := 0; from < len(s.Names); from += share {
+		looking.Go(func() {
+			for i, path := range s.paths(from, min(from+share, len(s.Names))) {
+				var st unix.Stat_t
+				if differs.Load() || unix.Fstatat(t.at, path, &st, unix.AT_SYMLINK_NOFOLLOW) != nil ||
+					st.Mode&unix.S_IFMT != unix.S_IFDIR || stampOf(&st) != s.stamp(i) {
+					differs.Store(true)
+					return
+				}
+			}
+		})
+	}
+	looking.Wait()
+	return !differs.Load()
+}
+
+// stamp is that of a node.
+func (s *savedTree) stamp(i int) stamp {
+	times := s.Times[4*i:]
+	return stamp{ident{s.IDs[2*i], s.IDs[2*i+1]}, unix.Timespec{Sec: times[0], Nsec: times[1]}, unix.Timespec{Sec: times[2], Nsec: times[3]}}
+}
+
+// paths gives the nodes of a range with their paths below the root.
+func (s *savedTree) paths(from, to int) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		type level struct{ length, left int } // of the path of a node, and its kids that are still to come
+		var above []level
+		path := make([]byte, 0, unix.PathMax)
+		for i := range to {
+			for len(above) > 0 && above[len(above)-1].left == 0 {
+				above = above[:len(above)-1]
+			}
+			if i > 0 {
+				in := &above[len(above)-1]
+				in.left--
+				path = path[:in.length]
+				if in.length > 0 {
+					path = append(path, '/')
+				}
+				path = append(path, s.Names[i]...)
+			}
+			above = append(above, level{len(path), s.Kids[i]})
+			if i < from {
+				continue
+			}
+			rel := "."
+			if len(path) > 0 {
+				rel = string(path)
+			}
+			if !yield(i, rel) {
+				return
+			}
+		}
+	}
+}
+
 // restore makes the nodes.
 func (s *savedTree) restore() *node {
 	list := make([]node, len(s.Names))
 	for i := range list {
-		times, flags := s.Times[4*i:], s.Flags[i]
+		flags := s.Flags[i]
 		list[i] = node{
-			name:    s.Names[i],
-			stamp:   stamp{ident{s.IDs[2*i], s.IDs[2*i+1]}, unix.Timespec{Sec: times[0], Nsec: times[1]}, unix.Timespec{Sec: times[2], Nsec: times[3]}},
+			name: s.Names[i], stamp: s.stamp(i),
 			settled: flags&savedSettled != 0, repo: flags&savedRepo != 0, head: flags&savedHead != 0, shut: flags&savedShut != 0,
 		}
 	}

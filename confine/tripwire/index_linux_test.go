@@ -75,7 +75,7 @@ func TestWhatAnIndexTellsIsWhatIsThere(t *testing.T) {
 			if err != nil || err2 != nil || !slices.Equal(found, same) {
 				t.Fatalf("%+v %v\n%+v %v", found, err, same, err2)
 			}
-			if !slices.ContainsFunc(again.trees(again.profiles.Of(p)), func(t *tree) bool { return !settledBelow(t.top) }) {
+			if !slices.ContainsFunc(again.trees(again.profiles.Of(p)), func(t *tree) bool { return !allSettledIn(t) }) {
 				n := read(again)
 				if n == 0 {
 					break
@@ -95,6 +95,12 @@ func TestWhatAnIndexTellsIsWhatIsThere(t *testing.T) {
 			}
 		}
 	})
+}
+
+// allSettledIn is settledBelow for a tree that may be as an index told.
+func allSettledIn(t *tree) bool {
+	t.expand()
+	return settledBelow(t.top)
 }
 
 func settledBelow(n *node) bool {
@@ -124,7 +130,7 @@ func TestATreeServesEveryWorkspace(t *testing.T) {
 		if _, err := g.readHost(g.profiles.Of(p)); err != nil {
 			t.Fatal(err)
 		}
-		settled = settledBelow(g.trees(g.profiles.Of(p))[0].top)
+		settled = allSettledIn(g.trees(g.profiles.Of(p))[0])
 	}
 	for _, c := range []struct {
 		ws    string

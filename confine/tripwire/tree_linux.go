@@ -72,6 +72,7 @@ type tree struct {
 	git     bool    // the configuration of git is protected: a repository in disguise matters
 	own     []ident // our own directories, wherever they are mounted
 	top     *node
+	told    *savedTree // what an index told, until top is made of it
 	// aside is set where no tool may write: only what is hidden matters there, and further
 	// names of files only if one that is hidden turns out to have several. To look each
 	// file up would take most of the time that the trees of toolchains take.
@@ -118,10 +119,10 @@ func newTrees(s *compiledProfile, own []ident) []*tree {
 	protect, hide := newFolded(p.Protect), newFolded(p.Hide)
 	git := protect.Match("/.git/config")
 	trees := make([]*tree, len(s.roots))
-	watch, mu := newWatcher(), &sync.Mutex{}
+	watch, mu, patterns := newWatcher(), &sync.Mutex{}, patternsKey(p)
 	for i, root := range s.roots {
 		trees[i] = &tree{
-			root: root.path, key: asideKey(p, root.path), whole: s.treesKey + root.path, profile: p, protect: protect, hide: hide, hidden: hide.Match(root.path), git: git, own: own,
+			root: root.path, key: asideKey(p, patterns, root.path), whole: s.treesKey + root.path, profile: p, protect: protect, hide: hide, hidden: hide.Match(root.path), git: git, own: own,
 			mu: mu, watch: watch, top: &node{}, trusted: map[uint64]bool{}, overlay: map[uint64]bool{}, named: map[string]bool{}, aside: !slices.Contains(s.written, i),
 		}
 	}
@@ -252,6 +253,11 @@ func (t *tree) walk() ([]Finding, error) {
 	}
 	defer unix.Close(at)
 	t.at = at
+	if t.asTold() {
+		t.latest = []Finding{}
+		return nil, nil
+	}
+	t.expand()
 	t.lookAhead()
 	err = t.passes()
 	if err == nil && !t.explained() {
