@@ -3,7 +3,6 @@ package shell
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -197,12 +196,5 @@ func TestWhatFollowsAnInterpretersNameIsHeld(t *testing.T) {
 		if held != want {
 			t.Errorf("%q: held %v, want %v", command, held, want)
 		}
-	}
-}
-
-// TestBuiltinsAreTheTables: the list that is read by itself is that of the table.
-func TestBuiltinsAreTheTables(t *testing.T) {
-	if whole := known().lists["builtins"]; len(whole) == 0 || !maps.Equal(builtins(), whole) {
-		t.Errorf("%v by itself, %v in the table", builtins(), whole)
 	}
 }

@@ -36,7 +36,7 @@ func mustLoad(text string) *tables {
 		map[string]*readForm{}, map[string]*grammar{}, map[string]*wrapper{}, map[string]string{}, map[string]*globalGrammar{},
 		map[string]bool{}, map[string]bool{}, nil, nil, map[string]map[string]bool{}, map[string]keyed{}, map[string]keyed{},
 	}
-	text = joined(text)
+	text = strings.ReplaceAll(strings.ReplaceAll(text, ",\n\t", ","), "\n\t", " ")
 	for line := range strings.Lines(text) {
 		if f := strings.Fields(line); len(f) > 1 && f[0] != "#" {
 			if err := t.line(f[0], strings.Split(f[1], ","), f[2:]); err != nil {
@@ -50,21 +50,6 @@ func mustLoad(text string) *tables {
 	}
 	return t
 }
-
-// joined has each entry of the table's text on one line.
-func joined(text string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(text, ",\n\t", ","), "\n\t", " ")
-}
-
-// builtins is the table's list of the shell's own commands. Most command lines need nothing
-// else of the table, and to read all of it takes longer than to start a program.
-var builtins = sync.OnceValue(func() map[string]bool {
-	_, list, _ := strings.Cut(programsText, "\nlist builtins ")
-	for line := range strings.Lines(joined(list)) {
-		return fieldSet(strings.ReplaceAll(strings.TrimSpace(line), ",", " "))
-	}
-	panic("shell: bug: programs.txt has no list of builtins")
-})
 
 func (t *tables) line(kind string, names, pairs []string) error {
 	switch kind {

@@ -54,7 +54,7 @@ func assignments(f *syntax.File) vars {
 func setsNothing(words []*syntax.Word) bool {
 	name := words[0].Lit()
 	return name != "" && !strings.ContainsAny(name, "\\{*?[") && // of printf see there
-		(!builtins()[name] || hasField(": [ test echo printf true false pwd exit return break continue cd kill", name))
+		(hasField(": [ test echo printf true false pwd exit return break continue cd kill", name) || !known().in("builtins", name))
 }
 
 // literalText is the value of a word made of plain and quoted text only, "" of any
