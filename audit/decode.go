@@ -3,6 +3,9 @@ package audit
 import (
 	"bytes"
 	"unicode/utf8"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // decodeOwn is decodeEntry for the body of a line as this package writes it: its members
@@ -159,154 +162,11 @@ func (s *scanner) peer(e *Entry) {
 	e.Peer = &Peer{UID: uint32(uid), GID: uint32(gid), PID: int32(pid)}
 }
 
-// maxNesting is how deep a value may be for isValue.
-const maxNesting = 64
-
-// isValue reports whether b is one JSON value, without space around it. It may say no
-// of one that is nested deeply, and of null, which encoding/json treats in its own way.
+// isValue reports whether b is one JSON value, without space around it and not null, which
+// encoding/json treats in its own way.
 func isValue(b []byte) bool {
-	if len(b) == 0 || b[0] == 'n' {
-		return false
-	}
-	end := value(b, 0, 0)
-	return end == len(b)
+	return len(b) > 0 && b[0] > ' ' && b[len(b)-1] > ' ' && b[0] != 'n' && jsontext.Value(b).IsValid(anyJSON)
 }
 
-// value gives the end of the value that begins at i, -1 if there is none.
-func value(b []byte, i, depth int) int {
-	if i >= len(b) || depth > maxNesting {
-		return -1
-	}
-	switch b[i] {
-	case '{':
-		return members(b, i+1, depth+1, '}', true)
-	case '[':
-		return members(b, i+1, depth+1, ']', false)
-	case '"':
-		return str(b, i+1)
-	case 't':
-		return word(b, i, "true")
-	case 'f':
-		return word(b, i, "false")
-	case 'n':
-		return word(b, i, "null")
-	}
-	return number(b, i)
-}
-
-// members gives the end of an object or an array whose first member may begin at i.
-func members(b []byte, i, depth int, last byte, named bool) int {
-	if i = space(b, i); i < len(b) && b[i] == last {
-		return i + 1
-	}
-	for {
-		if i = space(b, i); named {
-			if i >= len(b) || b[i] != '"' {
-				return -1
-			}
-			if i = str(b, i+1); i < 0 {
-				return -1
-			}
-			if i = space(b, i); i >= len(b) || b[i] != ':' {
-				return -1
-			}
-			i = space(b, i+1)
-		}
-		if i = value(b, i, depth); i < 0 {
-			return -1
-		}
-		if i = space(b, i); i >= len(b) {
-			return -1
-		}
-		switch b[i] {
-		case last:
-			return i + 1
-		case ',':
-			i++
-		default:
-			return -1
-		}
-	}
-}
-
-func space(b []byte, i int) int {
-	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\n' || b[i] == '\r') {
-		i++
-	}
-	return i
-}
-
-// str gives the end of the string whose first character is at i.
-func str(b []byte, i int) int {
-	for i < len(b) {
-		switch c := b[i]; {
-		case c == '"':
-			return i + 1
-		case c < ' ':
-			return -1
-		case c != '\\':
-			i++
-		case i+1 < len(b) && b[i+1] == 'u':
-			if i += 6; i > len(b) || !isHexAny(b[i-4:i]) {
-				return -1
-			}
-		case i+1 < len(b) && bytes.IndexByte([]byte(`"\/bfnrt`), b[i+1]) >= 0:
-			i += 2
-		default:
-			return -1
-		}
-	}
-	return -1
-}
-
-func isHexAny(b []byte) bool {
-	for _, c := range b {
-		if (c < '0' || c > '9') && (c|' ' < 'a' || c|' ' > 'f') {
-			return false
-		}
-	}
-	return true
-}
-
-func word(b []byte, i int, w string) int {
-	if len(b)-i < len(w) || string(b[i:i+len(w)]) != w {
-		return -1
-	}
-	return i + len(w)
-}
-
-func number(b []byte, i int) int {
-	if i < len(b) && b[i] == '-' {
-		i++
-	}
-	switch end := digits(b, i); {
-	case end < 0 || b[i] == '0' && end > i+1:
-		return -1
-	default:
-		i = end
-	}
-	if i < len(b) && b[i] == '.' {
-		if i = digits(b, i+1); i < 0 {
-			return -1
-		}
-	}
-	if i < len(b) && b[i]|' ' == 'e' {
-		if i++; i < len(b) && (b[i] == '+' || b[i] == '-') {
-			i++
-		}
-		return digits(b, i)
-	}
-	return i
-}
-
-// digits gives the end of one digit or more, -1 if there is none.
-func digits(b []byte, i int) int {
-	from := i
-	for i < len(b) && b[i] >= '0' && b[i] <= '9' {
-		i++
-	}
-	if i == from {
-		return -1
-	}
-	return i
-}
+// anyJSON takes what encoding/json takes.
+var anyJSON = jsonv2.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))

@@ -110,19 +110,3 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) { sameDecoding(t, body) })
 }
-
-// FuzzValue holds isValue against encoding/json.
-func FuzzValue(f *testing.F) {
-	for _, s := range []string{`{"a":[1,-0.5e+3,true,null,"\u00e9\\"]}`, `[]`, `{}`, `[ 1 , { } ]`, `-`, `01`, `1.e1`, `"\ud800"`, "\"\xff\"", `{"a":1,}`, `[1 2]`, `tru`, `1E-2`} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if isValue(b) && (!json.Valid(b) || len(bytes.TrimSpace(b)) != len(b)) {
-			t.Errorf("%q is no value", b)
-		}
-		nested := bytes.Count(b, []byte("["))+bytes.Count(b, []byte("{")) > maxNesting
-		if json.Valid(b) && len(bytes.Trim(b, " \t\r\n")) == len(b) && string(b) != "null" && !nested && !isValue(b) {
-			t.Errorf("%q is a value", b)
-		}
-	})
-}
