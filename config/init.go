@@ -22,7 +22,7 @@ func Init(workspace string, files ...string) []byte {
 	}
 	if names, hosts := Registries(files); len(hosts) > 0 {
 		text = strings.Replace(text, noNetwork, "  # The registries of this project, by "+strings.Join(names, ", ")+
-			". Any other host is asked about.\n  network:\n    allow:\n      - "+strings.Join(hosts, "\n      - ")+"\n    ask: true\n", 1)
+			". Any other host prompts.\n  network:\n    allow:\n      - "+strings.Join(hosts, "\n      - ")+"\n    ask: true\n", 1)
 	}
 	if rules := projectRules(files); rules != "" {
 		text = strings.Replace(text, firstDeny, rules+firstDeny, 1)
@@ -54,7 +54,7 @@ func projectRules(files []string) string {
 		if !slices.Contains(files, c.file) {
 			continue
 		}
-		b.WriteString("    # " + c.file + ": these run what the project says, in the sandbox.\n")
+		b.WriteString("    # " + c.file + ": these run the project's own code, in the sandbox.\n")
 		for _, command := range c.commands {
 			b.WriteString("    - {pattern: \"" + command + "\", approval: false}\n")
 		}
