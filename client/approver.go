@@ -173,10 +173,11 @@ func (p *Approver) AddRule(ctx context.Context, r protocol.RuleSpec) (protocol.R
 	return changed.Rule, err
 }
 
-// ReplaceRule puts a rule in the place of the standing one called id, in one step.
-func (p *Approver) ReplaceRule(ctx context.Context, id string, r protocol.RuleSpec) (protocol.Rule, error) {
+// ReplaceRule puts a rule in the place of the standing one called id, in one step. It is refused if that is not
+// seen, the rule that somebody has looked at; nil is any.
+func (p *Approver) ReplaceRule(ctx context.Context, id string, r protocol.RuleSpec, seen *protocol.RuleSpec) (protocol.Rule, error) {
 	var changed protocol.RuleChanged
-	err := p.link.request(ctx, protocol.MethodRulesReplace, protocol.RulesReplace{ID: id, Rule: r}, &changed)
+	err := p.link.request(ctx, protocol.MethodRulesReplace, protocol.RulesReplace{ID: id, Rule: r, Seen: seen}, &changed)
 	return changed.Rule, err
 }
 
@@ -187,10 +188,10 @@ func (p *Approver) TryRule(ctx context.Context, t protocol.RulesTry) (protocol.R
 	return tried, err
 }
 
-// RemoveRule takes a standing rule out of force, and forgets it.
-func (p *Approver) RemoveRule(ctx context.Context, id string) (protocol.Rule, error) {
+// RemoveRule takes a standing rule out of force, and forgets it. It is refused if that is not seen, as for ReplaceRule.
+func (p *Approver) RemoveRule(ctx context.Context, id string, seen *protocol.RuleSpec) (protocol.Rule, error) {
 	var changed protocol.RuleChanged
-	err := p.link.request(ctx, protocol.MethodRulesRemove, protocol.RulesRemove{ID: id}, &changed)
+	err := p.link.request(ctx, protocol.MethodRulesRemove, protocol.RulesRemove{ID: id, Seen: seen}, &changed)
 	return changed.Rule, err
 }
 

@@ -60,13 +60,17 @@ type RulesList struct {
 // RulesRemove takes one standing rule away.
 type RulesRemove struct {
 	ID string `json:"id"`
+	// Seen is the rule that somebody has looked at: if another one has the id by now, nothing is removed.
+	// nil removes whichever has it.
+	Seen *RuleSpec `json:"seen,omitempty"`
 }
 
 // RulesReplace puts a rule in the place of the standing rule ID, at once: there is no
 // moment without either. It keeps the id.
 type RulesReplace struct {
-	ID   string   `json:"id"`
-	Rule RuleSpec `json:"rule"`
+	ID   string    `json:"id"`
+	Rule RuleSpec  `json:"rule"`
+	Seen *RuleSpec `json:"seen,omitempty"` // as for RulesRemove
 }
 
 // RulesTry asks which decisions of the log a rule would have been about.

@@ -310,10 +310,40 @@ func TestChangesDoWhatTheySay(t *testing.T) {
 			t.Errorf("%q with %+v: %s, want %s: %v", command, before.Change.Add, after.Decision, before.Change.To, err)
 		}
 		for _, id := range ids {
-			if _, err := service.Remove(self, id); err != nil {
+			if _, err := service.Remove(self, protocol.RulesRemove{ID: id}); err != nil {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// TestAYesIsForTheRuleThatWasShown: what removes or replaces a rule that somebody has looked at does nothing to
+// another one that has its name by then.
+func TestAYesIsForTheRuleThatWasShown(t *testing.T) {
+	f := newFixture(t, setup{mode: approval.Interactive})
+	service := f.withRules(t)
+	shown, err := service.Add(self, protocol.RuleSpec{ID: "x", Effect: protocol.CheckAllow, Tool: "y", Match: []string{"y"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deny := protocol.RuleSpec{Effect: protocol.CheckDeny, Tool: "y"}
+	if _, err := service.Replace(self, protocol.RulesReplace{ID: "x", Rule: deny, Seen: &shown.RuleSpec}); err != nil {
+		t.Fatalf("the rule that was shown: %v", err)
+	}
+	var e *protocol.Error
+	if _, err := service.Remove(self, protocol.RulesRemove{ID: "x", Seen: &shown.RuleSpec}); !errors.As(err, &e) || e.Code != protocol.CodeRuleRefused || !strings.Contains(e.Message, "not the rule that was shown") {
+		t.Errorf("another rule is removed: %v", err)
+	}
+	if _, err := service.Replace(self, protocol.RulesReplace{ID: "x", Rule: protocol.RuleSpec{Effect: protocol.CheckAllow, Tool: "y"}, Seen: &shown.RuleSpec}); !errors.As(err, &e) || e.Code != protocol.CodeRuleRefused {
+		t.Errorf("another rule is replaced: %v", err)
+	}
+	list := service.List().Rules
+	at := slices.IndexFunc(list, func(r protocol.Rule) bool { return r.ID == "x" })
+	if at < 0 || list[at].Effect != protocol.CheckDeny {
+		t.Fatalf("the denial is gone: %+v", list)
+	}
+	if _, err := service.Remove(self, protocol.RulesRemove{ID: "x", Seen: &list[at].RuleSpec}); err != nil { // the twin
+		t.Errorf("the rule that was shown: %v", err)
 	}
 }
 
@@ -325,7 +355,7 @@ func TestRuleChangesAreRecorded(t *testing.T) {
 	if _, err := service.Add(self, protocol.RuleSpec{Effect: protocol.CheckDeny, Tool: "x", ID: "x"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := service.Remove(self, "x"); err != nil {
+	if _, err := service.Remove(self, protocol.RulesRemove{ID: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	var events []string

@@ -84,7 +84,7 @@ program of this user can choose: use it to tell your own agents apart.`,
 			add := func() (protocol.Rule, error) { return d.AddRule(c.Context(), spec) }
 			if f.replace != "" {
 				done = "replaced"
-				add = func() (protocol.Rule, error) { return d.ReplaceRule(c.Context(), f.replace, spec) }
+				add = func() (protocol.Rule, error) { return d.ReplaceRule(c.Context(), f.replace, spec, nil) }
 			}
 			r, err := add()
 			if err != nil {
@@ -148,7 +148,7 @@ func newRulesRemoveCmd(a *cli.App) *cobra.Command {
 		ValidArgsFunction: completeRules,
 		RunE: withRules(a, &f, func(c *cobra.Command, d ruleservice.Service, ids []string) error {
 			for _, id := range ids {
-				r, err := d.RemoveRule(c.Context(), id)
+				r, err := d.RemoveRule(c.Context(), id, nil)
 				if err != nil {
 					return ruleStatus(err)
 				}

@@ -1,8 +1,10 @@
 package explain
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -129,7 +131,7 @@ func wireEffect(e fmt.Stringer) protocol.CheckDecision {
 
 // Add puts a rule in force, and keeps it.
 func (d *RuleService) Add(peer unixsock.Peer, p protocol.RuleSpec) (protocol.Rule, error) {
-	r, err := d.cfg.Rules.Add(standingRule(p), d.change(peer))
+	r, err := d.cfg.Rules.Add(standingRule(p), d.change(peer, nil))
 	if err != nil {
 		return protocol.Rule{}, ruleError(err)
 	}
@@ -145,7 +147,7 @@ func standingRule(p protocol.RuleSpec) config.StandingRule {
 
 // Replace puts a rule in the place of a standing one, in one step.
 func (d *RuleService) Replace(peer unixsock.Peer, p protocol.RulesReplace) (protocol.Rule, error) {
-	r, err := d.cfg.Rules.Replace(p.ID, standingRule(p.Rule), d.change(peer))
+	r, err := d.cfg.Rules.Replace(p.ID, standingRule(p.Rule), d.change(peer, p.Seen))
 	if err != nil {
 		return protocol.Rule{}, ruleError(err)
 	}
@@ -176,8 +178,8 @@ func (d *RuleService) Try(p protocol.RulesTry) (protocol.RulesTried, error) {
 }
 
 // Remove takes a standing rule out of force, and forgets it.
-func (d *RuleService) Remove(peer unixsock.Peer, id string) (protocol.Rule, error) {
-	r, err := d.cfg.Rules.Remove(id, d.change(peer))
+func (d *RuleService) Remove(peer unixsock.Peer, p protocol.RulesRemove) (protocol.Rule, error) {
+	r, err := d.cfg.Rules.Remove(p.ID, d.change(peer, p.Seen))
 	if err != nil {
 		return protocol.Rule{}, ruleError(err)
 	}
@@ -202,12 +204,30 @@ func (d *RuleService) Reload(peer unixsock.Peer) (protocol.Reloaded, error) {
 	})
 }
 
-func (d *RuleService) change(peer unixsock.Peer) rulebook.Change {
-	return rulebook.Change{By: peer.String(), Now: time.Now(), Record: func(event string, r rulebook.Rule) error {
+// change is one by a peer, of the rule that it has seen.
+func (d *RuleService) change(peer unixsock.Peer, seen *protocol.RuleSpec) rulebook.Change {
+	return rulebook.Change{By: peer.String(), Now: time.Now(), Seen: sameRule(seen), Record: func(event string, r rulebook.Rule) error {
 		return d.cfg.Record(context.Background(), audit.Record{
 			Kind: audit.KindRules, Peer: audit.PeerOf(peer), Data: map[string]any{"event": event, "rule": wireRule(r)},
 		})
 	}}
+}
+
+// sameRule refuses a rule that has another content than the one that was seen.
+func sameRule(seen *protocol.RuleSpec) func(rulebook.Rule) error {
+	if seen == nil {
+		return nil
+	}
+	return func(r rulebook.Rule) error {
+		now, err := json.Marshal(wireRule(r).RuleSpec)
+		if err != nil {
+			return err
+		}
+		if shown, err := json.Marshal(seen); err != nil || !bytes.Equal(now, shown) {
+			return &rulebook.Error{Op: "change", ID: r.ID, Reason: "it is not the rule that was shown: it was changed since", HintText: "look at it again"}
+		}
+		return nil
+	}
 }
 
 // ruleError gives what a change of the rules can run into its code. Whoever

@@ -139,6 +139,9 @@ func (e *Error) Hint() string { return e.HintText }
 type Change struct {
 	By  string // who, as the kernel names them
 	Now time.Time
+	// Seen refuses to change a rule that is not the one that somebody has looked at; nil refuses none. It is
+	// asked under the lock.
+	Seen func(r Rule) error
 	// Record writes the change to the audit log, before it happens: what cannot
 	// be recorded is not done.
 	Record func(event string, r Rule) error
@@ -182,7 +185,7 @@ func (b *Book) Replace(id string, r config.StandingRule, c Change) (Rule, error)
 	r.Added, r.By = c.Now.UTC().Format(time.RFC3339), c.By
 	record := func() error { return c.Record("replace", Rule{StandingRule: r, Tier: config.TierUser}) }
 	err := b.edit("replace", id, record, func(data []byte, set Set) (_ []byte, err error) {
-		if _, err = set.users("replace", id); err != nil {
+		if _, err = set.users("replace", id, c); err != nil {
 			return nil, err
 		}
 		if data, err = config.RemoveRule(data, id); err != nil {
@@ -219,14 +222,16 @@ func (b *Book) changed(id string, err error) (Rule, error) {
 	return r, nil
 }
 
-// users finds a rule that is the user's own to change.
-func (s Set) users(op, id string) (Rule, error) {
+// users finds a rule that is the user's own to change, and the one that a change is of.
+func (s Set) users(op, id string, c Change) (Rule, error) {
 	r, ok := s.find(id)
 	switch {
 	case !ok:
 		return r, &Error{Op: op, ID: id, Reason: "there is no such rule", HintText: join("; ", s.meant(id), "`sandgate rules list` has them all"), Unknown: true}
 	case r.Tier != config.TierUser:
 		return r, &Error{Op: op, ID: id, Reason: "it is the administrator's: " + r.Position.String(), HintText: "only the administrator can change it there"}
+	case c.Seen != nil:
+		return r, c.Seen(r)
 	}
 	return r, nil
 }
@@ -261,7 +266,7 @@ func (b *Book) Remove(id string, c Change) (Rule, error) {
 	record := func() error { return c.Record("remove", removed) }
 	err := b.edit("remove", id, record, func(data []byte, set Set) ([]byte, error) {
 		var err error
-		if removed, err = set.users("remove", id); err != nil {
+		if removed, err = set.users("remove", id, c); err != nil {
 			return nil, err
 		}
 		return config.RemoveRule(data, id)

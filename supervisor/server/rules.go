@@ -54,7 +54,7 @@ func (o *operatorConn) rulesRemove(_ context.Context, p *protocol.RulesRemove) (
 	if err != nil {
 		return protocol.RuleChanged{}, err
 	}
-	r, err := d.Remove(o.peer, p.ID)
+	r, err := d.Remove(o.peer, *p)
 	return protocol.RuleChanged{Rule: r}, err
 }
 

@@ -47,7 +47,7 @@ type RuleService interface {
 	Replace(peer unixsock.Peer, p protocol.RulesReplace) (protocol.Rule, error)
 	// Try says which decisions of the log a rule would have been about. It adds none.
 	Try(p protocol.RulesTry) (protocol.RulesTried, error)
-	Remove(peer unixsock.Peer, id string) (protocol.Rule, error)
+	Remove(peer unixsock.Peer, p protocol.RulesRemove) (protocol.Rule, error)
 	Test(peer unixsock.Peer, p protocol.RulesTest) (protocol.RulesTested, error)
 	Suggest(p protocol.RulesSuggest) (protocol.RulesSuggested, error)
 	// Reload reads the files of standing rules again.

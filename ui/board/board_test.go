@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ type supervisor struct {
 	told   []string
 	list   []protocol.Rule
 	refuse error
+	seen   *protocol.RuleSpec // of the last change
 	// caution is what it says of each rule, and ceiling of each call.
 	caution, ceiling string
 }
@@ -36,7 +38,8 @@ func (s *supervisor) SuggestRules(context.Context, protocol.RulesSuggest) (proto
 	return protocol.RulesSuggested{}, nil
 }
 
-func (s *supervisor) ReplaceRule(_ context.Context, id string, r protocol.RuleSpec) (protocol.Rule, error) {
+func (s *supervisor) ReplaceRule(_ context.Context, id string, r protocol.RuleSpec, seen *protocol.RuleSpec) (protocol.Rule, error) {
+	s.seen = seen
 	s.told = append(s.told, fmt.Sprintf("replace %s: %s %v", id, ruleText(r), r.Match))
 	return protocol.Rule{RuleSpec: r, Caution: s.caution}, s.refuse
 }
@@ -53,7 +56,8 @@ func (s *supervisor) AddRule(_ context.Context, r protocol.RuleSpec) (protocol.R
 	return protocol.Rule{RuleSpec: r, Caution: s.caution}, s.refuse
 }
 
-func (s *supervisor) RemoveRule(_ context.Context, id string) (protocol.Rule, error) {
+func (s *supervisor) RemoveRule(_ context.Context, id string, seen *protocol.RuleSpec) (protocol.Rule, error) {
+	s.seen = seen
 	s.told = append(s.told, "remove "+id)
 	return protocol.Rule{RuleSpec: protocol.RuleSpec{ID: id, Effect: protocol.CheckDeny, Tool: "x"}}, nil
 }
@@ -202,7 +206,7 @@ func TestARuleSaysWhatItDoesNotCover(t *testing.T) {
 		s := &supervisor{list: []protocol.Rule{r}, caution: caution, ceiling: "read: only python3 is executed"}
 		b := New(s, Stores{})
 		for _, do := range []string{"rule.add", "rule.edit", "rule.try"} {
-			act := Act{Do: do, Target: "py", Text: "allow shell python3"}
+			act := Act{Do: do, Target: targetOf(r.RuleSpec), Text: "allow shell python3"}
 			if _, err := b.Do(t.Context(), act); errors.As(err, new(Question)) {
 				act = yes(err)
 			}
@@ -236,7 +240,7 @@ func TestARuleIsASentenceBeforeItHolds(t *testing.T) {
 	for _, do := range []string{"rule.add", "rule.edit"} {
 		s := &supervisor{}
 		b := New(s, Stores{})
-		_, err := b.Do(t.Context(), Act{Do: do, Target: "py", Text: "allow shell rm -rf src"})
+		_, err := b.Do(t.Context(), Act{Do: do, Target: targetOf(protocol.RuleSpec{ID: "py"}), Text: "allow shell rm -rf src"})
 		var q Question
 		if !errors.As(err, &q) || !strings.Contains(string(q.Sure), `in every session and for every agent, until you remove it? Run without asking commands that begin with "rm -rf src"`) {
 			t.Fatalf("%s: %v", do, err)
@@ -263,7 +267,7 @@ func TestActs(t *testing.T) {
 		act        Act
 		told, said string
 	}{
-		{Act{Do: "rule.remove", Target: "old"}, "remove old", "Removed"},
+		{Act{Do: "rule.remove", Target: targetOf(protocol.RuleSpec{ID: "old"})}, "remove old", "Removed"},
 		{Act{Do: "rule.test", Text: "shell git push \"x\""}, `test shell {"command":"git push \"x\""}`, "It would be refused, by r: \"no <U+001B>\""},
 		{Act{Do: "rule.test", Text: `write_file {"path":"x"}`}, `test write_file {"path":"x"}`, "It would be refused"},
 		{Act{Do: "answer.forget", Target: "m1"}, "forget m1", "asked about again"},
@@ -274,7 +278,7 @@ func TestActs(t *testing.T) {
 			t.Errorf("%+v: %q %v %q", c.act, said, err, s.told)
 		}
 	}
-	for _, act := range []Act{{Do: ""}, {Do: "format"}, {Do: "kept.drop", Target: "x"}, {Do: "kept.restore", Target: "x/1"}, {Do: "kept.restore", Target: "x"}, {Do: "rule.test", Text: "write_file {"}} {
+	for _, act := range []Act{{Do: ""}, {Do: "format"}, {Do: "kept.drop", Target: "x"}, {Do: "kept.restore", Target: "x/1"}, {Do: "kept.restore", Target: "x"}, {Do: "rule.test", Text: "write_file {"}, {Do: "rule.remove", Target: "old"}, {Do: "rule.edit", Target: "{}", Text: "allow tool x"}} {
 		if said, err := b.Do(t.Context(), act); err == nil {
 			t.Errorf("%+v: %q", act, said)
 		}
@@ -285,6 +289,34 @@ func TestActs(t *testing.T) {
 }
 
 // TestRememberedAnswersAreSentences, with what would end them, and never JSON.
+// TestARuleIsChangedAsItWasListed: the yes to an edit or a removal goes to the supervisor with the rule that stood
+// in the list, and not with its name alone.
+func TestARuleIsChangedAsItWasListed(t *testing.T) {
+	listed := protocol.Rule{Tier: "user", RuleSpec: protocol.RuleSpec{ID: "py", Effect: protocol.CheckAllow, Tool: "x", Match: []string{"x"}}}
+	for _, words := range []string{"Edit", "Remove"} {
+		s := &supervisor{list: []protocol.Rule{listed}}
+		b := New(s, Stores{})
+		list, err := b.Load(t.Context(), Rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		actions := list.Sections[0].Items[0].Actions
+		act := actions[slices.IndexFunc(actions, func(a Action) bool { return a.Words == words })].Act
+		s.list = nil // another approver's doing: what the board knows is what it showed
+		if _, err := b.Do(t.Context(), act); errors.As(err, new(Question)) {
+			act = yes(err)
+			if _, err := b.Do(t.Context(), act); err != nil {
+				t.Fatal(err)
+			}
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(&listed.RuleSpec, s.seen); diff != "" || len(s.told) != 1 {
+			t.Errorf("%s: %s, %q", words, diff, s.told)
+		}
+	}
+}
+
 func TestRememberedAnswersAreSentences(t *testing.T) {
 	b, err := New(&supervisor{}, Stores{}).Load(t.Context(), Remembered)
 	if err != nil || len(b.Sections) != 1 || len(b.Sections[0].Items) != 1 {

@@ -48,13 +48,14 @@ func (s *Source) rules(ctx context.Context) ([]Section, error) {
 			item.Careful, item.Under = true, present.Say("caution: %s, %s", r.Caution, item.Under)
 		}
 		if r.Tier == "user" {
+			target := targetOf(r.RuleSpec)
 			if text, whole := editable(r.RuleSpec); whole {
 				item.Actions = append(item.Actions,
-					Action{Act: Act{Do: "rule.edit", Target: r.ID, Text: text}, Words: "Edit", Label: "The rule", Hint: ruleHint},
+					Action{Act: Act{Do: "rule.edit", Target: target, Text: text}, Words: "Edit", Label: "The rule", Hint: ruleHint},
 					Action{Act: Act{Do: "rule.try", Target: r.ID, Text: text}, Words: "On the log", Label: "The rule", Hint: ruleHint})
 			}
 			item.Actions = append(item.Actions,
-				Action{Act: Act{Do: "rule.remove", Target: r.ID}, Words: "Remove", Sure: present.Say("Remove this rule? %s", ruleSentence(r, present.Whole))})
+				Action{Act: Act{Do: "rule.remove", Target: target}, Words: "Remove", Sure: present.Say("Remove this rule? %s", ruleSentence(r, present.Whole))})
 		}
 		force.Items = append(force.Items, item)
 	}
@@ -71,6 +72,20 @@ func (s *Source) rules(ctx context.Context) ([]Section, error) {
 		proposed.Items = append(proposed.Items, item)
 	}
 	return []Section{force, proposed}, nil
+}
+
+// targetOf is a standing rule as the target of an act: not its name alone, since another rule may have that
+// by the time of the yes.
+func targetOf(r protocol.RuleSpec) string {
+	text, _ := json.Marshal(r) // texts, and lists of texts
+	return string(text)
+}
+
+func ruleOf(target string) (r protocol.RuleSpec, err error) {
+	if err := json.Unmarshal([]byte(target), &r); err != nil || r.ID == "" {
+		return r, fmt.Errorf("%q is not a rule of the list", target)
+	}
+	return r, nil
 }
 
 func some(parts ...string) (list []string) {
@@ -203,23 +218,19 @@ func (s *Source) addRule(ctx context.Context, a Act) (present.Sentence, error) {
 // editRule puts the new rule in the place of the old one in one step, with the old one's
 // examples: a rule that no longer covers what it was made for is refused.
 func (s *Source) editRule(ctx context.Context, a Act) (present.Sentence, error) {
+	old, err := ruleOf(a.Target)
+	if err != nil {
+		return "", err
+	}
 	r, err := parseRule(a.Text)
 	if err != nil {
 		return "", err
 	}
-	if err := a.sure("Edit", present.Say("Put this in the place of the rule %s, ", present.Whole(a.Target))+lasting(r)); err != nil {
+	if err := a.sure("Edit", present.Say("Put this in the place of the rule %s, ", present.Whole(old.ID))+lasting(r)); err != nil {
 		return "", err
 	}
-	list, err := s.approver.Rules(ctx)
-	if err != nil {
-		return "", err
-	}
-	for _, old := range list.Rules {
-		if old.ID == a.Target && old.Tier == "user" {
-			r.Match, r.NoMatch = old.Match, old.NoMatch
-		}
-	}
-	changed, err := s.approver.ReplaceRule(ctx, a.Target, r)
+	r.Match, r.NoMatch = old.Match, old.NoMatch
+	changed, err := s.approver.ReplaceRule(ctx, old.ID, r, &old)
 	return present.Say("Changed: %s", ruleSentence(changed, present.Whole)) + careful(changed.Caution), err
 }
 
@@ -260,7 +271,11 @@ func (s *Source) tryRule(ctx context.Context, a Act) (present.Sentence, error) {
 const triedCalls = 5
 
 func (s *Source) removeRule(ctx context.Context, a Act) (present.Sentence, error) {
-	r, err := s.approver.RemoveRule(ctx, a.Target)
+	seen, err := ruleOf(a.Target)
+	if err != nil {
+		return "", err
+	}
+	r, err := s.approver.RemoveRule(ctx, seen.ID, &seen)
 	return present.Say("Removed: %s", ruleSentence(r, present.Whole)), err
 }
 

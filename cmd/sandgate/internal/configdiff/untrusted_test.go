@@ -410,7 +410,7 @@ func TestWhySaysWhatDecides(t *testing.T) {
 					}
 					for _, r := range all.Rules {
 						if r.Tier == string(config.TierUser) {
-							if _, err := service.RemoveRule(context.Background(), r.ID); err != nil {
+							if _, err := service.RemoveRule(context.Background(), r.ID, nil); err != nil {
 								t.Fatal(err)
 							}
 						}

@@ -23,9 +23,9 @@ import (
 type Service interface {
 	Rules(ctx context.Context) (protocol.RulesList, error)
 	AddRule(ctx context.Context, r protocol.RuleSpec) (protocol.Rule, error)
-	ReplaceRule(ctx context.Context, id string, r protocol.RuleSpec) (protocol.Rule, error)
+	ReplaceRule(ctx context.Context, id string, r protocol.RuleSpec, seen *protocol.RuleSpec) (protocol.Rule, error)
 	TryRule(ctx context.Context, t protocol.RulesTry) (protocol.RulesTried, error)
-	RemoveRule(ctx context.Context, id string) (protocol.Rule, error)
+	RemoveRule(ctx context.Context, id string, seen *protocol.RuleSpec) (protocol.Rule, error)
 	TestRules(ctx context.Context, t protocol.RulesTest) (protocol.RulesTested, error)
 	SuggestRules(ctx context.Context, s protocol.RulesSuggest) (protocol.RulesSuggested, error)
 	Reload(ctx context.Context) (protocol.Reloaded, error)
@@ -110,14 +110,14 @@ func (d *Local) Rules(context.Context) (protocol.RulesList, error) {
 func (d *Local) AddRule(_ context.Context, r protocol.RuleSpec) (protocol.Rule, error) {
 	return d.rules.Add(d.peer, r)
 }
-func (d *Local) ReplaceRule(_ context.Context, id string, r protocol.RuleSpec) (protocol.Rule, error) {
-	return d.rules.Replace(d.peer, protocol.RulesReplace{ID: id, Rule: r})
+func (d *Local) ReplaceRule(_ context.Context, id string, r protocol.RuleSpec, seen *protocol.RuleSpec) (protocol.Rule, error) {
+	return d.rules.Replace(d.peer, protocol.RulesReplace{ID: id, Rule: r, Seen: seen})
 }
 func (d *Local) TryRule(_ context.Context, t protocol.RulesTry) (protocol.RulesTried, error) {
 	return d.rules.Try(t)
 }
-func (d *Local) RemoveRule(_ context.Context, id string) (protocol.Rule, error) {
-	return d.rules.Remove(d.peer, id)
+func (d *Local) RemoveRule(_ context.Context, id string, seen *protocol.RuleSpec) (protocol.Rule, error) {
+	return d.rules.Remove(d.peer, protocol.RulesRemove{ID: id, Seen: seen})
 }
 func (d *Local) TestRules(_ context.Context, t protocol.RulesTest) (protocol.RulesTested, error) {
 	return d.rules.Test(d.peer, t)
