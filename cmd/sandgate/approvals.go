@@ -103,7 +103,7 @@ func printApprovals(w io.Writer, list []protocol.Approval, now time.Time) error 
 	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ID\tSESSION\tAGENT\tTOOL\tAGE\tLEFT\tDESCRIPTION")
 	for _, p := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.ID, p.SessionID, approval.EscapeName(p.Agent), approval.EscapeName(string(p.Tool)),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.ID, p.SessionID, inColumn(p.Agent), inColumn(string(p.Tool)),
 			present.Span(now.Sub(p.Created)), present.Span(p.Expires.Sub(now)), approval.EscapeLine(p.Description))
 	}
 	if err := t.Flush(); err != nil {
@@ -111,6 +111,12 @@ func printApprovals(w io.Writer, list []protocol.Approval, now time.Time) error 
 	}
 	_, err := io.WriteString(w, table.String())
 	return err
+}
+
+// inColumn is a name of others in a table. Whoever chooses a long one widens the rows of all others.
+func inColumn(name string) string {
+	const width = 24
+	return present.Cut(approval.EscapeName(name), width)
 }
 
 func printApproval(a *cli.App, f *approvalsFlags, p protocol.Approval) error {

@@ -43,7 +43,7 @@ an answer itself. In a Go program, client.ForModel does the same.`,
 			if err != nil {
 				return cli.WithHint(cli.UsageError(fmt.Errorf("approvals filter: %w", err)), "give a JSON list of messages, or an object with one as messages")
 			}
-			_, err = fmt.Fprintln(cli.Bare(a.Out), string(out))
+			_, err = fmt.Fprintln(cli.JSON(a.Out), string(out))
 			return err
 		},
 	}

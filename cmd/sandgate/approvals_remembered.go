@@ -63,7 +63,7 @@ func printRemembered(w io.Writer, list []protocol.RememberedAnswer, now time.Tim
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ID\tDECISION\tSCOPE\tTOOL\tHITS\tENDS\tBY\tWHAT")
 	for _, r := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", r.ID, r.Decision, scopeWords(r), approval.EscapeName(string(r.Tool)), r.Hits,
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", r.ID, r.Decision, scopeWords(r), inColumn(string(r.Tool)), r.Hits,
 			endWords(r, now), approval.EscapeLine(r.Approver), approval.EscapeLine(whatWords(r)))
 	}
 	return t.Flush()
@@ -73,7 +73,7 @@ func scopeWords(r protocol.RememberedAnswer) string {
 	if r.Holder == "" {
 		return string(r.Scope)
 	}
-	return string(r.Scope) + " " + approval.EscapeName(r.Holder)
+	return string(r.Scope) + " " + inColumn(r.Holder)
 }
 
 // endWords say when an answer ends by itself.

@@ -164,7 +164,7 @@ func (x *auditCmd) printEntry(e audit.Entry) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(cli.Bare(x.Out), "%s\n", line)
+	_, err = fmt.Fprintf(cli.JSON(x.Out), "%s\n", line)
 	return err
 }
 

@@ -2,14 +2,18 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,6 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/approval"
+	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/protocol"
@@ -93,30 +98,31 @@ func squeezed(text string) string { return strings.ReplaceAll(text, " ", "") }
 // whatGoesBare are the functions that write to a terminal as it is, and why no text of an agent's
 // gets to a row of ours there.
 var whatGoesBare = map[string]string{
-	"encoder":               "JSON: each text of others is in a string, and other programs read it",
-	"root":                  "help",
-	"approve":               "the plain mode breaks lines itself",
-	"approveOnScreen":       "the screen breaks lines itself",
-	"printEntry":            "JSON",
-	"newApprovalsFilterCmd": "JSON",
-	"complete":              "a script, which is ours",
-	"newConfigSchemaCmd":    "JSON, which is ours",
-	"openConsole":           "a program has the terminal",
-	"programsOutput":        "a program has the terminal",
-	"filtered":              "a program's output, behind the filter",
-	"inDraft":               "a sandgate below, whose rows these are",
-	"mcpServe":              "MCP",
-	"mcpWrap":               "MCP",
-	"changeSettings":        "JSON, for a file",
-	"announceHTTP":          "a link, which is ours, and whole to be clicked",
-	"printLink":             "a link, which is ours, and whole to be clicked",
+	"root":               "help",
+	"approve":            "the plain mode breaks lines itself",
+	"approveOnScreen":    "the screen breaks lines itself",
+	"complete":           "a script, which is ours",
+	"newConfigSchemaCmd": "JSON, which is ours",
+	"OpenConsole":        "a program has the terminal",
+	"NewProgramOutput":   "a program has the terminal",
+	"filtered":           "a program's output, behind the filter",
+	"inDraft":            "a sandgate below, whose rows these are",
+	"mcpServe":           "MCP",
+	"mcpWrap":            "MCP",
+	"changeSettings":     "JSON, for a file",
+	"announceHTTP":       "a link, which is ours, and whole to be clicked",
+	"printLink":          "a link, which is ours, and whole to be clicked",
 }
 
 // TestOnlyTheseGoBare: no command writes around the rows but those that are named here.
 func TestOnlyTheseGoBare(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, pattern := range []string{"*.go", "internal/*/*.go"} {
+		more, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, more...)
 	}
 	unused := maps.Clone(whatGoesBare)
 	for _, name := range files {
@@ -132,7 +138,7 @@ func TestOnlyTheseGoBare(t *testing.T) {
 			ast.Inspect(d, func(n ast.Node) bool {
 				switch n := n.(type) {
 				case *ast.CallExpr:
-					if called, ok := n.Fun.(*ast.Ident); ok && called.Name == "bare" {
+					if called, ok := n.Fun.(*ast.SelectorExpr); ok && called.Sel.Name == "Bare" {
 						if f == nil || whatGoesBare[f.Name.Name] == "" {
 							t.Errorf("%s: %s writes to a terminal as it is: say why in whatGoesBare", name, f.Name)
 						} else {
@@ -149,7 +155,57 @@ func TestOnlyTheseGoBare(t *testing.T) {
 		}
 	}
 	for name := range unused {
-		t.Errorf("%s does not call bare", name)
+		t.Errorf("%s does not call cli.Bare", name)
+	}
+}
+
+// TestJSONOnATerminal: what a terminal could act on stands as a code point in JSON, also in the lines of the log,
+// and is the same value. A program at the other end of a pipe gets the bytes.
+func TestJSONOnATerminal(t *testing.T) {
+	const hostile = "\u009b2J\u009d0;owned\u009c\u202e\u05d0\u200b\x7f語👍"
+	for name, print := range map[string]func(io.Writer) error{
+		"a value": func(w io.Writer) error { return cli.PrintJSON(w, []string{hostile}) },
+		"a line of the log": func(w io.Writer) error {
+			x := &auditCmd{App: &cli.App{Out: w}, asJSON: true}
+			return x.printEntry(audit.Entry{Tool: hostile})
+		},
+	} {
+		x := newTerminal(t, "xterm")
+		if err := print(newApp(nil, x.slave, x.slave).Out); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(x.slave, "¶")
+		x.see("¶")
+		got := strings.TrimSuffix(x.output(), "¶")
+		if strings.IndexFunc(got, func(r rune) bool { return r >= 0x7f }) >= 0 || !strings.Contains(got, `\u009b2J`) || !strings.Contains(got, `\ud83d\udc4d`) {
+			t.Errorf("%s: %q", name, got)
+		}
+		var piped bytes.Buffer
+		if err := print(newApp(nil, &piped, io.Discard).Out); err != nil || !strings.Contains(piped.String(), "א") || !strings.Contains(piped.String(), "語👍") {
+			t.Errorf("%s, to a program: %q, %v", name, piped.String(), err)
+		}
+		var same, sent any
+		if err := errors.Join(json.Unmarshal([]byte(got), &same), json.Unmarshal(piped.Bytes(), &sent)); err != nil || !reflect.DeepEqual(same, sent) {
+			t.Errorf("%s: %v is not %v, %v", name, same, sent, err)
+		}
+	}
+}
+
+// TestALongNameMovesNoColumn: in the lists, what others are called takes no room from the rows beside it.
+func TestALongNameMovesNoColumn(t *testing.T) {
+	for _, name := range []string{strings.Repeat("x", 64), "coder"} {
+		var requests, answers strings.Builder
+		err := errors.Join(
+			printApprovals(&requests, []protocol.Approval{{ID: "r1", Agent: "a", Tool: "shell", Description: "¶"}, {ID: "r2", Agent: name, Tool: protocol.ToolName(name), Description: "¶"}}, time.Now()),
+			printRemembered(&answers, []protocol.RememberedAnswer{{ID: "m1", Tool: "shell", Text: "¶"}, {ID: "m2", Holder: name, Scope: approval.Agent, Tool: protocol.ToolName(name), Text: "¶"}}, time.Now()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, table := range []string{requests.String(), answers.String()} {
+			if at := present.Width(strings.Split(strings.Split(table, "\n")[1], "¶")[0]); at > 110 || !strings.Contains(table, name[:5]) {
+				t.Errorf("the last column of another row begins at %d:\n%s", at, table)
+			}
+		}
 	}
 }
 

@@ -2,10 +2,13 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf16"
 
 	"golang.org/x/term"
 
@@ -48,11 +51,41 @@ func Bare(w io.Writer) io.Writer {
 	return w
 }
 
-// Encoder writes JSON, which is the same wherever it goes.
+// Encoder writes JSON, which is the same value wherever it goes.
 func Encoder(w io.Writer) *json.Encoder {
-	e := json.NewEncoder(Bare(w))
+	e := json.NewEncoder(JSON(w))
 	e.SetEscapeHTML(false)
 	return e
+}
+
+// JSON is for the text of JSON. A terminal gets it in ASCII, with the rest as code points: some of them take
+// U+009B for the beginning of a sequence, and all turn the order of other letters around. What other
+// programs read has its bytes.
+func JSON(w io.Writer) io.Writer {
+	if r, ok := w.(rows); ok {
+		return ascii{r.file}
+	}
+	return w
+}
+
+type ascii struct{ to io.Writer }
+
+// Write implements io.Writer. No part begins within a character.
+func (a ascii) Write(text []byte) (int, error) {
+	var b strings.Builder
+	for _, r := range string(text) {
+		if r < unicode.MaxASCII {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	if _, err := io.WriteString(a.to, b.String()); err != nil {
+		return 0, err
+	}
+	return len(text), nil
 }
 
 // OurCodes are the escape sequences that commands write themselves. All others are shown.
