@@ -663,7 +663,7 @@ func forPrograms(cfg *config.Config, n sandboxprofile.Needs) (_ sandboxprofile.N
 			return false // what is not configured is of the repository that the workspace belongs to
 		}
 		unseen[r.Path] = 0
-		warnings = append(warnings, fmt.Sprintf("sandbox.paths.%s is limited to %s: only the file tools see it, programs do not",
+		warnings = append(warnings, fmt.Sprintf("sandbox.paths.%s is limited to %s: only file tools can see it, programs do not",
 			r.Name, strings.Join(cfg.Sandbox.Paths[i].Suffixes, ", ")))
 		return true
 	})

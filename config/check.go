@@ -24,7 +24,7 @@ type checker struct {
 
 func (k *checker) all() {
 	if k.c.Version != 1 {
-		k.problem("version", fmt.Sprintf("version %d is not known", k.c.Version), "this sandgate reads version 1")
+		k.problem("version", fmt.Sprintf("unknown version %d", k.c.Version), "use version: 1")
 	}
 	k.files()
 	k.paths()
@@ -129,14 +129,14 @@ func (k *checker) root(field string, p *Path) {
 	}
 	p.Root = resolved
 	if resolved != path {
-		k.notice(field, fmt.Sprintf("%s is a symbolic link or lies below one; the directory is %s", quote(path), quote(resolved)))
+		k.notice(field, fmt.Sprintf("%s is a symbolic link or is below one; the real directory is %s", quote(path), quote(resolved)))
 	}
 	if info, err := os.Stat(resolved); err != nil {
 		k.problem(field, fmt.Sprintf("%s: %s", quote(resolved), cause(err)), "")
 	} else if p.IsFile = info.Mode().IsRegular(); p.IsFile && p.Mode == ReadOnly && !p.ReadApproval && len(p.Suffixes) == 0 {
 		return // no more than this one
 	} else if !info.IsDir() {
-		k.problem(field, quote(resolved)+" is not a directory", "name the directory that it lies in, and use suffixes to choose files; a single file can be read only")
+		k.problem(field, quote(resolved)+" is not a directory", "name the directory that contains it and choose files with suffixes; a single file needs mode: ro")
 	} else {
 		k.ownFiles(p)
 	}
@@ -150,7 +150,7 @@ func (k *checker) ownFiles(p *Path) {
 	for _, file := range k.c.OwnFiles() {
 		if rel, err := filepath.Rel(p.Root, file); err == nil && filepath.IsLocal(rel) {
 			k.notice(fieldKey("sandbox.paths", p.Name)+".root",
-				fmt.Sprintf("%s lies inside it and stays out of the tools' reach", quote(file)))
+				fmt.Sprintf("%s is inside it; tools cannot reach that part", quote(file)))
 		}
 	}
 }
@@ -177,7 +177,7 @@ func (k *checker) missingHint(given, path string) string {
 	var dirs []string
 	for _, n := range names {
 		if n.Name() == filepath.Base(path) {
-			return "it is there: give this user a way to it, or mount its file system again"
+			return "it exists: give this user access to it, or mount its file system again"
 		}
 		if n.IsDir() {
 			dirs = append(dirs, n.Name())
@@ -241,7 +241,7 @@ func (k *checker) sandbox() {
 	k.unique("sandbox.env.allow", s.Env.Allow)
 	k.variables("sandbox.env.set", s.Env.Set)
 	if k.c.Set("sandbox.require_os_sandbox") && !s.RequireOSSandbox {
-		k.notice("sandbox.require_os_sandbox", "tools run unconfined where no operating-system sandbox works; for development only")
+		k.notice("sandbox.require_os_sandbox", "tools run unconfined if no operating-system sandbox works; for development only")
 	}
 	k.profile()
 }
@@ -252,13 +252,13 @@ func envHint(name string) string {
 	if before, _, ok := strings.Cut(name, "="); ok {
 		return "values belong in sandbox.env.set: {" + before + ": ...}"
 	}
-	return "names are listed one by one, without patterns"
+	return "list each name; patterns are not allowed"
 }
 
 func (k *checker) patterns(field string, list []string) {
 	k.unique(field, list)
 	if k.c.Set(field) && !slices.Contains(list, DefaultList) {
-		k.notice(field, "the shipped patterns do not apply; add default to keep them")
+		k.notice(field, "this replaces the shipped patterns; add default to keep them")
 	}
 	for i, p := range list {
 		at := fieldIndex(field, i)
@@ -323,7 +323,7 @@ func (k *checker) network(field string, nw Network) {
 	k.expose(field+".expose", nw.Expose)
 	switch {
 	case nw.Mode == NetworkAllow && len(nw.Allow) == 0 && len(nw.Services) == 0 && !nw.Ask && !k.unusable(field+".allow") && !k.unusable(field+".expose"):
-		k.problem(field+".allow", "the list is empty and nobody is asked: nothing can be reached", nw.withoutAllow())
+		k.problem(field+".allow", "the list is empty and ask is off: nothing can be reached", nw.withoutAllow())
 	case nw.Mode == NetworkHost:
 		k.notice(field, HostNetwork)
 	}
@@ -368,7 +368,7 @@ func (k *checker) server(s *MCPServer) {
 func (k *checker) serverName(field string, s *MCPServer) {
 	if !mcp.ValidServerName(s.Name) {
 		k.force(field, quote(s.Name)+" is not a name for an MCP server",
-			fmt.Sprintf("use letters, digits and -, at most %d; _ ends it in the names of its tools, SERVER_TOOL", mcp.MaxServerName))
+			fmt.Sprintf("use at most %d letters, digits and -; no _, which separates SERVER from TOOL in tool names", mcp.MaxServerName))
 		return
 	}
 	for _, other := range k.c.MCP.Servers {
@@ -382,7 +382,7 @@ func (k *checker) serverName(field string, s *MCPServer) {
 	}
 	for _, name := range names {
 		if mcp.ServerOf(name) == s.Name {
-			k.problem(field, fmt.Sprintf("a tool of this server could be named %s, which is another tool", quote(name)), "choose another name")
+			k.problem(field, fmt.Sprintf("a tool of this server could get the name %s, which another tool has", quote(name)), "choose another name")
 		}
 	}
 }
@@ -393,10 +393,10 @@ func (k *checker) approval() {
 		k.problem("approval.deny_cache", "the time cannot be negative", "write 0s for no cache")
 	}
 	if a.Mode == ApproveAll && k.c.Set("approval.mode") {
-		k.notice("approval.mode", "nobody is asked: every request is approved")
+		k.notice("approval.mode", "every request is approved without asking anyone")
 	}
 	if a.Elicitation {
-		k.notice("approval.elicitation", "an MCP client can allow its own calls once: its answer counts as its person's")
+		k.notice("approval.elicitation", "MCP clients can allow their own calls once: their answer counts as their user's")
 	}
 	k.toolNames("approval.safe_tools", a.SafeTools)
 	k.toolNames("approval.dangerous_tools", a.DangerousTools)
@@ -445,7 +445,7 @@ func (k *checker) futureFile(field string, path *string) {
 	}
 	*path = full
 	if info, err := os.Stat(full); err == nil && !info.Mode().IsRegular() {
-		k.problem(field, quote(full)+" is not a file", "name the file itself")
+		k.problem(field, quote(full)+" is not a file", "give the path of a file")
 	}
 }
 

@@ -98,7 +98,7 @@ func owned(key, text string) row {
 				m.narrowed(key)
 				m.takeValue(key)
 			default:
-				m.unused(key, "only a trusted file sets it")
+				m.unused(key, "only a trusted file can set it")
 			}
 		},
 	}

@@ -148,7 +148,7 @@ func (d *decoder) entries(n *yaml.Node, field, want string) []entry {
 		}
 		e.field = fieldKey(field, e.key.Value)
 		if first := seen[e.key.Value]; first != nil {
-			d.problem(e.key, e.field, fmt.Sprintf("the key %s is given twice, first on line %d",
+			d.problem(e.key, e.field, fmt.Sprintf("duplicate key %s, first on line %d",
 				quote(e.key.Value), first.Line), "remove one of the two")
 			continue
 		}
@@ -316,7 +316,7 @@ func (d *decoder) freeScalar(n *yaml.Node, field string) any {
 			return v
 		}
 	}
-	d.problem(n, field, "expected what JSON can hold, got "+describe(n), quoteHint(n))
+	d.problem(n, field, "expected a JSON value, got "+describe(n), quoteHint(n))
 	return nil
 }
 

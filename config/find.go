@@ -252,7 +252,7 @@ func (e *UntrustedError) Hint() string { return e.hint }
 func checkOwner(path string, info fs.FileInfo, owners []int, forbidden fs.FileMode) error {
 	uid, ok := ownerOf(info)
 	if !ok {
-		return &UntrustedError{path, "its owner cannot be told on this system", ""}
+		return &UntrustedError{path, "its owner cannot be determined on this system", ""}
 	}
 	for _, owner := range owners {
 		if uid != owner {

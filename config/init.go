@@ -22,7 +22,7 @@ func Init(workspace string, files ...string) []byte {
 	}
 	if names, hosts := Registries(files); len(hosts) > 0 {
 		text = strings.Replace(text, noNetwork, "  # The registries of this project, by "+strings.Join(names, ", ")+
-			". Any other host prompts.\n  network:\n    allow:\n      - "+strings.Join(hosts, "\n      - ")+"\n    ask: true\n", 1)
+			". sandgate asks about any other host.\n  network:\n    allow:\n      - "+strings.Join(hosts, "\n      - ")+"\n    ask: true\n", 1)
 	}
 	if rules := projectRules(files); rules != "" {
 		text = strings.Replace(text, firstDeny, rules+firstDeny, 1)

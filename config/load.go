@@ -71,7 +71,7 @@ func (e *placeError) Unwrap() error { return e.err }
 
 // Hint says what helps.
 func (e *placeError) Hint() string {
-	return "it was removed, or a directory above it is closed to you: cd to one that is there"
+	return "cd to an existing directory: this one was removed, or you have no access to one above it"
 }
 
 // Load reads a configuration file that the caller trusts. What is wrong with
@@ -173,11 +173,11 @@ func expand(path, base, home string) (string, error) {
 		return "", errors.New("the path contains a zero byte")
 	case path == "~" || strings.HasPrefix(path, "~/"):
 		if home == "" {
-			return "", errors.New("there is no home directory to put in place of ~")
+			return "", errors.New("~ cannot be expanded: there is no home directory")
 		}
 		return filepath.Join(home, path[1:]), nil
 	case path[0] == '~':
-		return "", errors.New("the home directory of another user is not looked up; write the path out")
+		return "", errors.New("~USER is not supported; write the full path")
 	}
 	return absolute(path, base), nil
 }

@@ -16,7 +16,7 @@ func (m *merger) layNetwork() {
 	m.take(networkKey)
 }
 
-const listedByTrusted = "network: host is narrowed to a list only by a file that is trusted; none is taken from this one"
+const listedByTrusted = "only a trusted file can narrow network: host to a list; using none for this file"
 
 // listsForAll reports whether a network lists what is reached in place of all.
 func (m *merger) listsForAll(theirs Network) bool {

@@ -36,7 +36,7 @@ func (m *merger) boundSet() {
 			m.c.Sandbox.Env.Set[name] = m.t.Sandbox.Env.Set[name]
 			m.take(field)
 		default:
-			m.unused(field, "a variable can change what programs do")
+			m.unused(field, "a variable can change the behaviour of programs")
 		}
 	}
 }
@@ -48,8 +48,8 @@ func (m *merger) addProfile() {
 		return
 	}
 	if m.tier.Tier == TierWorkspace && isProfileFile(name) {
-		m.problem(key, "a file of the workspace names a shipped profile, not a file: "+quote(name)+" could be changed without notice",
-			"name a shipped one, or put the profile into the user's configuration")
+		m.problem(key, "a workspace file can name only a shipped profile, not a file: "+quote(name)+" could change unnoticed",
+			"name a shipped profile, or set this profile in the user's configuration")
 		return
 	}
 	m.c.Sandbox.Profiles = append(slices.Clone(m.c.Sandbox.Profiles),
@@ -133,11 +133,11 @@ func (m *merger) boundRules() {
 	for i, r := range m.t.Shell.Rules {
 		field := fieldIndex("shell.rules", i)
 		if r.Allowed && !r.Approval {
-			m.unused(field, fmt.Sprintf("%s would run unasked", quote(r.Pattern)))
+			m.unused(field, fmt.Sprintf("%s would run without asking", quote(r.Pattern)))
 		} else {
 			for key, text := range map[string]string{".description": r.Description, ".reason": approversRead(r)} {
 				if text != "" {
-					m.unused(field+key, "an approver would read it")
+					m.unused(field+key, "approvers would read this text")
 				}
 			}
 		}
@@ -233,7 +233,7 @@ func (m *merger) layCredentials() {
 }
 
 func (m *merger) boundCredentials() {
-	boundNamed(m, "shell.credentials", &m.c.Shell.Credentials, m.t.Shell.Credentials, credentialName, func(*Credential) string { return "a secret would be used" })
+	boundNamed(m, "shell.credentials", &m.c.Shell.Credentials, m.t.Shell.Credentials, credentialName, func(*Credential) string { return "calls would use a secret" })
 }
 
 func (m *merger) layTools() {
@@ -265,18 +265,18 @@ func (m *merger) boundServers() {
 
 // widerTool says what who vouches for a file gives to a tool of it.
 func widerTool(t *Tool) string {
-	why := "a program would be one more tool: " + quote(strings.Join(t.Command, " ")) + widerReach(t.Sandbox.Network, len(t.Secrets)+len(t.Credentials))
+	why := "this adds a program as a tool: " + quote(strings.Join(t.Command, " ")) + widerReach(t.Sandbox.Network, len(t.Secrets)+len(t.Credentials))
 	if !t.Approval.Required {
-		why += ", and nobody would be asked"
+		why += ", without asking"
 	}
 	return why
 }
 
 func widerServer(s *MCPServer) string {
-	why := "a program would be one more server: " + quote(strings.Join(s.Command, " ")) + widerReach(s.Network, len(s.Secrets)+len(s.Credentials))
+	why := "this adds a program as a server: " + quote(strings.Join(s.Command, " ")) + widerReach(s.Network, len(s.Secrets)+len(s.Credentials))
 	allows := func(e Effect) bool { return e == Allow }
 	if allows(s.Approval.Default) || slices.ContainsFunc(slices.Collect(maps.Values(s.Approval.Tools)), allows) {
-		why += ", and nobody would be asked"
+		why += ", without asking"
 	}
 	return why
 }
@@ -314,7 +314,7 @@ func (m *merger) boundDangerous() {
 	}
 	for i, name := range m.t.Approval.DangerousTools {
 		if !slices.Contains(m.c.Approval.DangerousTools, name) {
-			m.unused(fieldIndex(dangerousKey, i), quote(name)+" is kept from being allowed by globs, and would be a known tool besides")
+			m.unused(fieldIndex(dangerousKey, i), quote(name)+" would become a known tool; now globs cannot allow it")
 			m.c.Approval.Guarded = append(slices.Clone(m.c.Approval.Guarded), name)
 		}
 	}
@@ -334,6 +334,6 @@ func (m *merger) addRedact() {
 // boundRedact: what is redacted is no evidence.
 func (m *merger) boundRedact() {
 	for i := range m.t.Audit.Redact {
-		m.unused(fieldIndex("audit.redact", i), "the log would say less")
+		m.unused(fieldIndex("audit.redact", i), "the log would record less")
 	}
 }

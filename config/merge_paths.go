@@ -79,19 +79,19 @@ func (m *merger) widerPaths(ours, theirs []Path) {
 		p := longest(ours, q.Root)
 		switch {
 		case p == nil:
-			m.unused(field+".root", quote(q.Root)+" would be one more directory")
+			m.unused(field+".root", quote(q.Root)+" would be an additional directory")
 			continue
 		case q.Mode == ReadWrite && p.Mode == ReadOnly:
 			m.unused(field+".mode", m.wider(fieldKey(pathsKey, p.Name)+".mode", q.Mode, p.Mode))
 		}
 		if p.WriteApproval && !q.WriteApproval && p.Mode == ReadWrite && q.Mode == ReadWrite {
-			m.unused(field+".write_approval", "writes would not be asked about any more")
+			m.unused(field+".write_approval", "writes would no longer need approval")
 		}
 		if wideSuffixes(q.Suffixes, p.Suffixes) {
-			m.unused(field+".suffixes", fmt.Sprintf("other files than %v would be used", p.Suffixes))
+			m.unused(field+".suffixes", fmt.Sprintf("files other than %v would be allowed", p.Suffixes))
 		}
 		if p.ReadApproval && !q.ReadApproval {
-			m.unused(field+".read_approval", "reads would not be asked about any more")
+			m.unused(field+".read_approval", "reads would no longer need approval")
 		}
 	}
 	for _, p := range ours { // one that another directory's takes the name of is then as what lies around it
@@ -100,7 +100,7 @@ func (m *merger) widerPaths(ours, theirs []Path) {
 			continue
 		}
 		if q.Mode == ReadWrite && p.Mode == ReadOnly || p.ReadApproval && !q.ReadApproval || p.WriteApproval && !q.WriteApproval && q.Mode == ReadWrite || wideSuffixes(q.Suffixes, p.Suffixes) {
-			m.unused(fieldKey(pathsKey, p.Name)+".root", fmt.Sprintf("%s would have what %s has (mode %s), instead of what it has now", quote(p.Root), quote(q.Root), q.Mode))
+			m.unused(fieldKey(pathsKey, p.Name)+".root", fmt.Sprintf("%s would get the permissions of %s (mode %s) instead of its own", quote(p.Root), quote(q.Root), q.Mode))
 		}
 	}
 }
@@ -150,7 +150,7 @@ func (m *merger) meetPath(p, bound Path) Path {
 	both := meetSuffixes(p.Suffixes, bound.Suffixes)
 	if len(both) == 0 && len(p.Suffixes) > 0 {
 		m.problem(fieldKey(pathsKey, bound.Name)+".suffixes",
-			fmt.Sprintf("%v and the suffixes of sandbox.paths.%s, %v, leave no file of %s", bound.Suffixes, p.Name, p.Suffixes, quote(p.Root)),
+			fmt.Sprintf("%v and the suffixes of sandbox.paths.%s, %v, have nothing in common: no file of %s is left", bound.Suffixes, p.Name, p.Suffixes, quote(p.Root)),
 			"remove the path from one of the two files")
 		both = []string{"/"} // no name ends so: without an ending every file would be meant
 	}

@@ -128,7 +128,7 @@ func checkHostRule(rule string) (problem, hint string) {
 		return "", ""
 	}
 	if host == "*" {
-		return `"*" would allow every host`, "name hosts, or write network: host for no isolation"
+		return `"*" would allow every host`, "name hosts, or use network: host for no isolation"
 	}
 	if name := strings.TrimPrefix(host, "*."); len(name) > 253 || !hostName().MatchString(name) {
 		return quote(rule) + " is not a host rule", `write "example.org", "example.org:443", "*.example.org" or an address`
@@ -177,7 +177,7 @@ func checkService(name, address string) (problem, hint string) {
 	case !serviceName().MatchString(name):
 		return quote(name) + " is not a service's name", "use one word of lower-case letters, digits and hyphens that begins with a letter"
 	case name == "localhost":
-		return "localhost is the sandbox's own", "choose another name"
+		return "localhost is the sandbox itself", "choose another name"
 	}
 	if socket, ok := strings.CutPrefix(address, "unix:"); ok {
 		return checkSocket(socket)
@@ -196,14 +196,14 @@ func checkService(name, address string) (problem, hint string) {
 // could have made them.
 func checkSocket(socket string) (problem, hint string) {
 	if !filepath.IsAbs(socket) || filepath.Clean(socket) != socket {
-		return quote(socket) + " is not an absolute path in its plain form", `write "unix:/run/x.sock"`
+		return quote(socket) + " is not a clean absolute path", `write "unix:/run/x.sock"`
 	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(socket))
 	switch {
 	case err != nil:
-		return fmt.Sprintf("%s: %s", quote(socket), cause(err)), "the socket may come later, its directory has to be there"
+		return fmt.Sprintf("%s: %s", quote(socket), cause(err)), "create its directory; the socket itself may appear later"
 	case dir != filepath.Dir(socket):
-		return quote(socket) + " lies behind a symbolic link", "write " + quote(filepath.Join(dir, filepath.Base(socket)))
+		return quote(socket) + " is behind a symbolic link", "write " + quote(filepath.Join(dir, filepath.Base(socket)))
 	}
 	return "", ""
 }
@@ -233,12 +233,12 @@ func (k *checker) credentialPlace(at string, s Credential, network string, nw Ne
 	switch {
 	case k.unusable(at+".service") || k.unusable(at+".host"):
 	case s.Service == "" && s.Host == "":
-		k.problem(at, "a credential needs a service or a host", "add service: or host:, which it goes to and nowhere else")
+		k.problem(at, "a credential needs a service or a host", "add service: or host:, the only place to which it is sent")
 	case s.Service != "" && s.Host != "":
-		k.problem(at+".host", "a credential goes to a service or to a host, and not to both", "write two")
+		k.problem(at+".host", "a credential cannot have both a service and a host", "write two credentials")
 	case s.Service != "":
 		if !slices.Contains(services, s.Service) {
-			hint := "list it there: there are none"
+			hint := "add it there: the list is empty"
 			if len(services) > 0 {
 				hint = didYouMean(s.Service, services)
 			}
@@ -258,7 +258,7 @@ func (k *checker) credentialHost(at, host, network string, nw Network) {
 	case nw.Services[name] != "":
 		k.problem(at, quote(name)+" is the name of a service", "write service: "+name)
 	case !covered:
-		k.problem(at, quote(host)+" is not in "+network+".allow", "list it there: a credential opens no host by itself")
+		k.problem(at, quote(host)+" is not in "+network+".allow", "add it there: a credential does not allow a host by itself")
 	}
 }
 
@@ -273,7 +273,7 @@ func (k *checker) expose(field string, ports []Port) {
 		case err != nil:
 			k.problem(at, quote(string(port))+" is not a port", `write 8080, or "HOST:INSIDE" such as "3000:8080"; a HOST of 0 is any free port`)
 		case p.Inside < unprivileged:
-			k.problem(at, fmt.Sprintf("no program in a sandbox can listen on port %d", p.Inside), fmt.Sprintf(`ports from %d on can be exposed, at any port of the host: "%d:8080"`, unprivileged, p.Host))
+			k.problem(at, fmt.Sprintf("no program in a sandbox can listen on port %d", p.Inside), fmt.Sprintf(`use a port from %d on inside; the host's port is free to choose: "%d:8080"`, unprivileged, p.Host))
 		case p.Host != 0 && taken[p.Host]:
 			k.problem(at, fmt.Sprintf("port %d of this machine is given twice", p.Host), `write "0:`+strconv.Itoa(int(p.Inside))+`" for any free port`)
 		}
@@ -319,4 +319,4 @@ func (nw Network) withoutAllow() string {
 }
 
 // HostNetwork is the notice about each network that is the host's.
-const HostNetwork = "commands have the host's whole network, with no isolation"
+const HostNetwork = "commands can use the host's whole network, without isolation"

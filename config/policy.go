@@ -30,17 +30,17 @@ func (Policy) Values() []string {
 func (c *Config) Caveats() []string {
 	var list []string
 	if len(c.Sources) == 0 {
-		list = append(list, "there is no configuration file: policy careful (reading is free, writes and other commands ask, no network); "+
-			"`sandgate config init` writes a file for this project")
+		list = append(list, "no configuration file: using policy careful (reading is allowed, writes and other commands ask, no network); "+
+			"create a file for this project with `sandgate config init`")
 	}
 	if c.Policy == Careful {
 		return list
 	}
 	if !c.Undo.Enabled {
-		list = append(list, fmt.Sprintf("policy %s: commands change files of the workspace without a question, and nothing keeps what was there before: set undo.enabled, or keep it under version control", c.Policy))
+		list = append(list, fmt.Sprintf("policy %s: commands change files of the workspace without asking, and the old content is not saved: set undo.enabled, or use version control", c.Policy))
 	}
 	if c.Shell.Default.Confined && c.Shell.Network.Mode == NetworkHost {
-		list = append(list, "shell.network: host reaches beyond what a sandbox holds, so that commands are asked about all the same: list hosts instead, `network: {allow: [...], ask: true}`")
+		list = append(list, "shell.network: host is not confined by a sandbox, so sandgate still asks about commands: list hosts instead, `network: {allow: [...], ask: true}`")
 	}
 	return list
 }

@@ -52,11 +52,11 @@ func TestPolicies(t *testing.T) {
 // TestCaveats: whoever starts is told what a policy means, once, and that there is no file.
 func TestCaveats(t *testing.T) {
 	for text, want := range map[string][]string{
-		"":                 {"there is no configuration file"},
+		"":                 {"no configuration file"},
 		"policy: careful":  nil,
-		"policy: balanced": {"nothing keeps what was there before"},
+		"policy: balanced": {"the old content is not saved"},
 		"policy: balanced\nundo: {enabled: true}":    nil,
-		"policy: autonomous\nshell: {network: host}": {"nothing keeps what was there before", "commands are asked about all the same"},
+		"policy: autonomous\nshell: {network: host}": {"the old content is not saved", "still asks about commands"},
 	} {
 		env := testEnv(t)
 		var layers []Layer
@@ -101,11 +101,11 @@ func TestTrustSaysWhatAToolIsGiven(t *testing.T) {
 	tool := Tool{Name: "lint"}
 	tool.Command, tool.Sandbox.Network.Mode = []string{"./lint.sh"}, NetworkHost
 	tool.Secrets = []ToolSecret{{}}
-	if got := widerTool(&tool); got != `a program would be one more tool: "./lint.sh", with the network of the host, given 1 of your secrets, and nobody would be asked` {
+	if got := widerTool(&tool); got != `this adds a program as a tool: "./lint.sh", with the network of the host, given 1 of your secrets, without asking` {
 		t.Error(got)
 	}
 	server := MCPServer{Command: []string{"srv"}, Network: Network{Mode: NetworkAllow, Allow: []string{"a.example:443"}}, Approval: MCPApproval{Default: Ask, Tools: map[string]Effect{"get": Allow}}}
-	if got := widerServer(&server); got != `a program would be one more server: "srv", with the hosts a.example:443, and nobody would be asked` {
+	if got := widerServer(&server); got != `this adds a program as a server: "srv", with the hosts a.example:443, without asking` {
 		t.Error(got)
 	}
 }

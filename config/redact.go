@@ -12,10 +12,10 @@ func (k *checker) redact() {
 	for i := range rules {
 		field := fieldIndex("audit.redact", i)
 		if !plainKey(rules[i].Name) && !k.unusable(field+".name") {
-			k.problem(field+".name", quote(rules[i].Name)+" is no name", "letters, digits, - and _")
+			k.problem(field+".name", quote(rules[i].Name)+" is not a valid name", "use letters, digits, - and _")
 		}
 		if j := slices.IndexFunc(rules[:i], func(r RedactRule) bool { return r.Name == rules[i].Name }); j >= 0 {
-			k.problem(field+".name", fmt.Sprintf("the name is given twice, first on line %d", rules[j].Position.Line), "choose another")
+			k.problem(field+".name", fmt.Sprintf("the name is used twice, first on line %d", rules[j].Position.Line), "choose another")
 		}
 		k.redactPattern(field, rules[i])
 	}
@@ -30,10 +30,10 @@ func (k *checker) redactPattern(field string, r RedactRule) {
 	re, err := regexp.Compile(r.Pattern)
 	switch {
 	case err != nil:
-		k.problem(field+".pattern", "not a regular expression: "+err.Error(), "the syntax is that of RE2, without look-around and back-references")
+		k.problem(field+".pattern", "not a regular expression: "+err.Error(), "use RE2 syntax, without look-around and back-references")
 		return
 	case re.MatchString(""):
-		k.problem(field+".pattern", "the pattern matches where there is nothing", "name at least one character of the secret")
+		k.problem(field+".pattern", "the pattern matches the empty string", "match at least one character of the secret")
 		return
 	}
 	for i, text := range r.Match {

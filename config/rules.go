@@ -18,7 +18,7 @@ func (k *checker) rules() {
 	rules := k.splitRules()
 	for i := range rules {
 		if j := shadow(rules, i); j >= 0 {
-			k.problem(fieldIndex("shell.rules", i), fmt.Sprintf("the rule can never match: shell.rules[%d] %s, on line %d, decides all that it matches",
+			k.problem(fieldIndex("shell.rules", i), fmt.Sprintf("the rule can never match: shell.rules[%d] %s on line %d decides everything that it covers",
 				j, quote(rules[j].Pattern), rules[j].Position.Line), shadowHint(rules[j].Rule))
 		}
 	}
@@ -55,7 +55,7 @@ func shadow(rules []splitRule, i int) int {
 
 func shadowHint(by *Rule) string {
 	if !by.Allowed {
-		return "a rule with allowed: false decides wherever it stands; remove one of the two"
+		return "a rule with allowed: false always decides; remove one of the two"
 	}
 	return "put the longer pattern first, or remove it"
 }
@@ -99,10 +99,10 @@ func (k *checker) ruleReach(field string, r *Rule) {
 	if r.Network != nil {
 		k.network(field+".network", *r.Network)
 		if r.Network.rank() > k.c.Shell.Network.rank() && !k.unusable("shell.network") {
-			k.problem(field+".network", "a rule cannot have more network than shell.network", "it may only narrow")
+			k.problem(field+".network", "a rule cannot have more network than shell.network", "use the same or less")
 		}
 		if !k.c.Shell.Network.exposes(*r.Network) && !k.unusable("shell.network") && !k.unusable(field+".network.expose") {
-			k.problem(field+".network.expose", "a rule cannot expose a port that shell.network does not", "it may only narrow")
+			k.problem(field+".network.expose", "a rule cannot expose a port that shell.network does not", "use the same or less")
 		}
 	}
 	if r.Limits != nil {
@@ -115,7 +115,7 @@ func (k *checker) narrower(field, who string, l *Limits) {
 	mine, whole := reflect.ValueOf(*l), reflect.ValueOf(k.c.Sandbox.Limits)
 	for _, limit := range keysOf(mine.Type()) {
 		if mine.FieldByIndex(limit.index).Int() > whole.FieldByIndex(limit.index).Int() && !k.unusable("sandbox.limits."+limit.key) {
-			k.problem(fieldKey(field, limit.key), who+" cannot have a greater limit than sandbox.limits", "it may only narrow")
+			k.problem(fieldKey(field, limit.key), who+" cannot have a higher limit than sandbox.limits", "use the same or less")
 		}
 	}
 }
@@ -138,9 +138,9 @@ func (k *checker) pattern(field, pattern string) {
 		k.problem(field, "the pattern has more than one line", "")
 	case errors.Is(err, errOperator):
 		k.problem(field, "the rule can never match: "+err.Error(),
-			"each command of a list or pipeline is matched by itself; write one rule for each")
+			"each command of a list or pipeline is matched separately; write one rule for each")
 	case err != nil:
-		k.problem(field, quote(pattern)+" is not the words of a command: "+err.Error(), "close quotes, and quote brackets")
+		k.problem(field, quote(pattern)+" is not a valid command: "+err.Error(), "close quotes, and quote brackets")
 	case len(words) == 0 || words[0] == "":
 		k.problem(field, "the pattern is empty", "shell.default applies to commands that no rule matches")
 	case strings.HasSuffix(pattern, ":*"):
@@ -150,7 +150,7 @@ func (k *checker) pattern(field, pattern string) {
 	}
 }
 
-var errOperator = errors.New("a pattern has the words of one command, and no shell operators")
+var errOperator = errors.New("use the words of one command, without shell operators")
 
 // splitPattern gives the words of a pattern, quoted as in a shell.
 func splitPattern(pattern string) ([]string, error) {

@@ -66,7 +66,7 @@ func ParseRules(data []byte, file string) ([]StandingRule, error) {
 	d.value(doc, reflect.ValueOf(&f).Elem(), "")
 	k := &checker{c: &Config{Origins: d.origins}, d: d}
 	if f.Version != 1 && !k.unusable("version") {
-		k.problem("version", fmt.Sprintf("version %d is not known", f.Version), "this sandgate reads version 1")
+		k.problem("version", fmt.Sprintf("unknown version %d", f.Version), "use version: 1")
 	}
 	for i := range f.Rules {
 		k.standing(fieldIndex("rules", i), &f.Rules[i], f.Rules[:i])
@@ -76,22 +76,22 @@ func ParseRules(data []byte, file string) ([]StandingRule, error) {
 
 func (k *checker) standing(field string, r *StandingRule, before []StandingRule) {
 	if !plainKey(r.ID) && !k.unusable(field+".id") {
-		k.problem(field+".id", quote(r.ID)+" is no name", "letters, digits, - and _")
+		k.problem(field+".id", quote(r.ID)+" is not a valid name", "use letters, digits, - and _")
 	}
 	if i := slices.IndexFunc(before, func(b StandingRule) bool { return b.ID == r.ID }); i >= 0 {
-		k.problem(field+".id", fmt.Sprintf("the id %s is given twice, first on line %d", quote(r.ID), before[i].Position.Line), "choose another")
+		k.problem(field+".id", fmt.Sprintf("the id %s is used twice, first on line %d", quote(r.ID), before[i].Position.Line), "choose another")
 	}
 	k.examples(field+".match", r.Match)
 	k.examples(field+".no_match", r.NoMatch)
 	if r.Added != "" {
 		if _, err := time.Parse(time.RFC3339, r.Added); err != nil {
-			k.problem(field+".added", quote(r.Added)+" is no time", "2006-01-02T15:04:05Z")
+			k.problem(field+".added", quote(r.Added)+" is not a time", "2006-01-02T15:04:05Z")
 		}
 	}
 	switch shell, tool := r.Shell != "", r.Tool != "" || r.Connector != ""; {
 	case k.faulty(field): // a misspelt key may have been the one that is missing
 	case shell == tool:
-		k.problem(field, "a rule is about shell, or about tool and connector", "write one of shell, tool, connector")
+		k.problem(field, "a rule has either shell, or tool and connector", "use one of shell, tool, connector")
 	case shell:
 		k.standingShell(field, r)
 	default:
@@ -112,19 +112,19 @@ func (k *checker) faulty(field string) bool {
 func (k *checker) standingShell(field string, r *StandingRule) {
 	k.pattern(field+".shell", r.Shell)
 	if r.Agent != "" {
-		k.problem(field+".agent", "a rule about shell is for every agent", "remove agent, or write a rule about the tool shell")
+		k.problem(field+".agent", "a rule with shell applies to every agent", "remove agent, or use tool: shell instead")
 	}
 	if r.ReadOnly && r.Effect == Deny {
-		k.problem(field+".read_only", "read_only narrows a rule that allows, this one denies", "remove one of the two")
+		k.problem(field+".read_only", "read_only needs a rule that allows; this rule denies", "remove one of the two")
 	}
 }
 
 func (k *checker) standingTool(field string, r *StandingRule) {
 	if r.Effect == Ask {
-		k.problem(field+".effect", "a rule about tools allows or denies", "what is asked about is for the tool to say; ask is for shell")
+		k.problem(field+".effect", "a rule for tools can only allow or deny", "use ask only with shell; tools decide themselves when to ask")
 	}
 	if r.Exact || r.ReadOnly {
-		k.problem(field, "exact and read_only are for shell", "remove them")
+		k.problem(field, "exact and read_only need shell", "remove them")
 	}
 	if r.Effect == Allow && strings.Trim(r.Tool, "*?") == "" && strings.Trim(r.Connector, "*?") == "" {
 		k.problem(field, "the rule would allow every tool", "name the tools, as in github_*")
@@ -195,8 +195,8 @@ func dropEmpty(pairs []*yaml.Node) []*yaml.Node {
 	return keep
 }
 
-const newRulesFile = `# Standing rules of sandgate. ` + "`sandgate rules add`" + ` writes here; edit it as you like, and
-# run ` + "`sandgate rules reload`" + ` for a supervisor that runs already.
+const newRulesFile = `# Standing rules of sandgate. ` + "`sandgate rules add`" + ` writes here; you can edit this file. Then
+# run ` + "`sandgate rules reload`" + ` if a supervisor is running.
 version: 1
 rules: []
 `
@@ -227,7 +227,7 @@ func editRules(data []byte, edit func(list *yaml.Node)) ([]byte, error) {
 // rulesNode finds the list `rules`, and makes it if there is none.
 func rulesNode(doc *yaml.Node) (*yaml.Node, error) {
 	if doc.Content[0].Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("config: edit rules: the file is no mapping")
+		return nil, fmt.Errorf("config: edit rules: the file is not a mapping")
 	}
 	root := doc.Content[0]
 	for i := 0; i+1 < len(root.Content); i += 2 {

@@ -41,24 +41,24 @@ func TestParseRules(t *testing.T) {
 
 func TestRulesThatDoNotLoad(t *testing.T) {
 	for _, c := range []struct{ rule, at, want string }{
-		{"{id: a, effect: deny}", "2:9", "a rule is about shell, or about tool and connector"},
-		{"{id: a, effect: deny, tool: x, shell: y}", "2:9", "a rule is about shell, or about tool and connector"},
+		{"{id: a, effect: deny}", "2:9", "a rule has either shell, or tool and connector"},
+		{"{id: a, effect: deny, tool: x, shell: y}", "2:9", "a rule has either shell, or tool and connector"},
 		{"{effect: deny, tool: x}", "2:9", "rules[0].id: missing"},
-		{"{id: a b, effect: deny, tool: x}", "2:14", "is no name"},
+		{"{id: a b, effect: deny, tool: x}", "2:14", "is not a valid name"},
 		{"{id: a, effect: alow, tool: x}", "2:25", `did you mean "allow"`},
 		{"{id: a, effect: deny, tol: x}", "2:31", `unknown key "tol"`},
-		{"{id: a, effect: ask, tool: x}", "2:25", "allows or denies"},
+		{"{id: a, effect: ask, tool: x}", "2:25", "can only allow or deny"},
 		{"{id: a, effect: allow, tool: '*'}", "2:9", "would allow every tool"},
 		{"{id: a, effect: allow, tool: '?*', connector: '**'}", "2:9", "would allow every tool"},
-		{"{id: a, effect: deny, tool: x, exact: true}", "2:9", "are for shell"},
+		{"{id: a, effect: deny, tool: x, exact: true}", "2:9", "need shell"},
 		{"{id: a, effect: deny, shell: 'ls *'}", "2:38", "words are literal"},
 		{"{id: a, effect: deny, shell: 'ls | rm'}", "2:38", "can never match"},
-		{"{id: a, effect: deny, shell: ls, read_only: true}", "2:53", "read_only narrows"},
+		{"{id: a, effect: deny, shell: ls, read_only: true}", "2:53", "read_only needs"},
 		{"{id: a, effect: deny, tool: 'github_*', match: [gitlab]}", "2:57", "does not match its example"},
 		{"{id: a, effect: deny, tool: 'github_*', no_match: [github_x]}", "2:60", "matches its counterexample"},
 		{"{id: a, effect: deny, connector: gh, match: [push]}", "2:54", "does not match its example"},
-		{"{id: a, effect: deny, tool: x}, {id: a, effect: deny, tool: y}", "2:46", "given twice"},
-		{"{id: a, effect: deny, tool: x, added: yesterday}", "2:47", "is no time"},
+		{"{id: a, effect: deny, tool: x}, {id: a, effect: deny, tool: y}", "2:46", "used twice"},
+		{"{id: a, effect: deny, tool: x, added: yesterday}", "2:47", "is not a time"},
 	} {
 		_, err := ParseRules([]byte("version: 1\nrules: ["+c.rule+"]\n"), "r")
 		var e *Error
@@ -71,7 +71,7 @@ func TestRulesThatDoNotLoad(t *testing.T) {
 			t.Errorf("%s: %s\nwant r:%s and %q", c.rule, p, c.at, c.want)
 		}
 	}
-	if _, err := ParseRules([]byte("version: 2\nrules: []\n"), "r"); err == nil || !strings.Contains(err.Error(), "version 2 is not known") {
+	if _, err := ParseRules([]byte("version: 2\nrules: []\n"), "r"); err == nil || !strings.Contains(err.Error(), "unknown version 2") {
 		t.Errorf("version 2: %v", err)
 	}
 }

@@ -19,7 +19,7 @@ func Schema() []byte {
 	root := g.structure(reflect.TypeFor[Config](), "")
 	root.Schema = "https://json-schema.org/draft/2020-12/schema"
 	root.Title = FileName
-	root.Description = "Configuration of sandgate, the gate between an AI agent and the machine it works on."
+	root.Description = "Configuration of sandgate, which controls what an AI agent does on a machine."
 	raw, err := json.Marshal(root)
 	if err != nil {
 		panic(fmt.Sprintf("config: bug: the schema does not marshal: %v", err))
@@ -144,9 +144,9 @@ func wordsSchema(words []string) *jsonschema.Schema {
 func networkSchema() *jsonschema.Schema {
 	list := generator{}.structure(reflect.TypeFor[networkList](), "")
 	list.Properties["allow"].Description = `Hosts: "example.org", "example.org:443", "*.example.org" or an address.`
-	list.Properties["ask"].Description = "Whether the operator is asked about a host that is not listed."
-	list.Properties["services"].Description = "Services of this machine that are offered inside by name, each \"127.0.0.1:PORT\", \"[::1]:PORT\" or \"unix:/PATH\". " +
-		"Through the proxy, NAME:PORT reaches it; a Unix socket is at port 80."
+	list.Properties["ask"].Description = "Ask the operator about hosts that are not listed."
+	list.Properties["services"].Description = "Services of this machine that sandboxes can use by name, each \"127.0.0.1:PORT\", \"[::1]:PORT\" or \"unix:/PATH\". " +
+		"Programs connect to NAME:PORT through the proxy; a Unix socket is at port 80."
 	list.Properties["services"].PropertyNames = &jsonschema.Schema{Pattern: serviceName().String()}
 	list.Properties["expose"] = exposeSchema()
 	list.AnyOf = []*jsonschema.Schema{{Required: []string{"allow"}}, {
@@ -161,8 +161,8 @@ func networkSchema() *jsonschema.Schema {
 func exposeSchema() *jsonschema.Schema {
 	return &jsonschema.Schema{
 		Type: "array",
-		Description: "TCP ports inside that other programs of this user can connect to on this machine's loopback: 8080, or \"HOST:INSIDE\". " +
-			"A HOST of 0 is any free port, told in the result. Without allow, nothing can be reached from inside.",
+		Description: "TCP ports in the sandbox to which other programs of this user can connect on this machine's loopback: 8080, or \"HOST:INSIDE\". " +
+			"HOST 0 is any free port, reported in the result. Without allow, the sandbox cannot connect to anything.",
 		Items: &jsonschema.Schema{AnyOf: []*jsonschema.Schema{
 			{Type: "integer", Minimum: new(1.0), Maximum: new(65535.0)},
 			{Type: "string", Pattern: `^(([0-9]{1,5}:)?[1-9][0-9]{0,4})$`},

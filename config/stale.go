@@ -17,13 +17,13 @@ func Stale(sources []Source) (list []string) {
 	for _, source := range sources {
 		switch digest, err := fileDigest(source.File); {
 		case err != nil:
-			list = append(list, fmt.Sprintf("%s cannot be read any more (%v): what it said at the start holds until `sandgate serve` starts again", source.File, err))
+			list = append(list, fmt.Sprintf("%s can no longer be read (%v): its content at the start applies until `sandgate serve` restarts", source.File, err))
 		case digest != source.Digest:
-			list = append(list, source.File+" has changed: what it said at the start holds until `sandgate serve` starts again")
+			list = append(list, source.File+" has changed: its content at the start applies until `sandgate serve` restarts")
 		}
 	}
 	if updated() {
-		list = append(list, "the program was replaced: this is the one from before, until `sandgate serve` starts again")
+		list = append(list, "the sandgate program was replaced: the old one runs until `sandgate serve` restarts")
 	}
 	return list
 }

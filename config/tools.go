@@ -99,7 +99,7 @@ func (k *checker) toolTimeout(field string, t *Tool) {
 	}
 	switch {
 	case *t.Timeout > k.c.Sandbox.Limits.Timeout && !k.unusable("sandbox.limits.timeout"):
-		k.problem(field+".timeout", "a tool cannot have a greater limit than sandbox.limits", "it may only narrow")
+		k.problem(field+".timeout", "a tool cannot have a higher limit than sandbox.limits", "use the same or less")
 	case t.Sandbox.Limits != nil && t.Sandbox.Limits.Timeout > 0:
 		k.problem(field+".timeout", "the tool has two time limits", "remove it, or sandbox.limits.timeout of the tool")
 	}
@@ -145,7 +145,7 @@ func (k *checker) secretFile(field, given string) string {
 		return path
 	}
 	if info, err := os.Stat(resolved); err == nil && info.Mode().Perm()&0o077 != 0 {
-		k.notice(field, fmt.Sprintf("other users may use %s (mode %04o); chmod 600 keeps it", quote(given), info.Mode().Perm()))
+		k.notice(field, fmt.Sprintf("other users can access %s (mode %04o); run chmod 600 on it", quote(given), info.Mode().Perm()))
 	}
 	return resolved
 }

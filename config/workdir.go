@@ -78,11 +78,11 @@ func (k *checker) workdir() {
 	}
 	switch p := longest(s.Paths, s.Workdir); {
 	case p == nil:
-		k.problem(workdirKey, quote(s.Workdir)+" is in none of sandbox.paths: programs do not see it",
-			"list it there, or name a directory that is")
+		k.problem(workdirKey, quote(s.Workdir)+" is not in sandbox.paths: programs cannot see it",
+			"add it to sandbox.paths, or use a directory inside one of them")
 	case !p.SeenByPrograms():
-		k.problem(workdirKey, fmt.Sprintf("%s is in sandbox.paths.%s, which is limited to %v: only the file tools see it", quote(s.Workdir), p.Name, p.Suffixes),
-			"name a directory in a path without suffixes")
+		k.problem(workdirKey, fmt.Sprintf("%s is in sandbox.paths.%s, which is limited to %v: only file tools can see it", quote(s.Workdir), p.Name, p.Suffixes),
+			"use a directory in a path without suffixes")
 	}
 }
 
@@ -94,5 +94,5 @@ func (m *merger) settleWorkdir() {
 		return
 	}
 	c.Notices = append(c.Notices, Notice{positionIn(c, workdirKey), workdirKey,
-		fmt.Sprintf("programs do not see %s any more; they start in %s", quote(c.Sandbox.Workdir), quote(c.StartDir()))})
+		fmt.Sprintf("programs can no longer see %s; they start in %s", quote(c.Sandbox.Workdir), quote(c.StartDir()))})
 }

@@ -67,11 +67,11 @@ func TestStartDir(t *testing.T) {
 
 func TestWorkdirThatProgramsDoNotSee(t *testing.T) {
 	for _, c := range []struct{ workdir, want string }{
-		{"./notes", "limited to [.txt]: only the file tools see it"},
-		{"./elsewhere", "is in none of sandbox.paths"},
+		{"./notes", "limited to [.txt]: only file tools can see it"},
+		{"./elsewhere", "is not in sandbox.paths"},
 		{"./absent", "no such file or directory"},
 		{"./cache/file", "is not a directory"},
-		{"~nobody", "home directory of another user"},
+		{"~nobody", "~USER is not supported"},
 	} {
 		env := workdirEnv(t)
 		if err := os.WriteFile(filepath.Join(env.Cwd, "cache/file"), nil, 0o600); err != nil {

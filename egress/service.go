@@ -61,7 +61,7 @@ func parseService(s string) (Rule, error) {
 	case h.IsAddr() || h.name != name || strings.Contains(name, "."):
 		return Rule{}, fmt.Errorf("%.80q: a service's name is one word of lower-case letters, digits and hyphens", name)
 	case name == "localhost":
-		return Rule{}, errors.New("localhost is the sandbox's own; choose another name for the service")
+		return Rule{}, errors.New("localhost is the sandbox itself; choose another name for the service")
 	}
 	service, err := parseServiceAddress(address)
 	if err != nil {

@@ -38,7 +38,7 @@ func TestParseService(t *testing.T) {
 		"a.b=127.0.0.1:80":         "one word",
 		"7=127.0.0.1:80":           "one word",
 		"DB=127.0.0.1:80":          "one word",
-		"localhost=127.0.0.1:80":   "sandbox's own",
+		"localhost=127.0.0.1:80":   "the sandbox itself",
 		"=127.0.0.1:80":            "empty",
 		"*.a=127.0.0.1:80":         "",
 		"x=unix:run/x.sock":        "absolute path",

@@ -47,7 +47,7 @@ var commands = []func(*cli.App) *cobra.Command{
 func root(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "sandgate",
-		Short:         "The gate between an AI agent and the machine it works on",
+		Short:         "Control what an AI agent does on your machine",
 		Long:          rootHelp,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -55,6 +55,8 @@ func root(a *cli.App) *cobra.Command {
 	root.SetIn(a.In)
 	root.SetOut(cli.Bare(a.Out)) // help, which is ours
 	root.SetErr(cli.Bare(a.Err))
+	root.Flags().BoolP("help", "h", false, "help for sandgate")
+	_ = root.Flags().MarkHidden("help") // the list of commands takes the room
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return cli.WithHint(cli.UsageError(err), "see `"+c.CommandPath()+" --help`")
 	})
@@ -64,11 +66,10 @@ func root(a *cli.App) *cobra.Command {
 	return root
 }
 
-const rootHelp = `sandgate sits between an AI agent and the machine it works on. An agent runtime
-sends each tool call over a Unix socket; sandgate asks whether the call may
-happen and runs what was approved inside an operating-system sandbox.
+const rootHelp = `sandgate sits between an AI agent and your machine: it decides whether each tool call
+may run, and runs approved calls in an operating-system sandbox.
 
-Exit codes of sandgate itself, in every command:
+Exit codes of sandgate itself:
 ` + cli.ExitCodeHelp
 
 func run(a *cli.App, args []string) int {

@@ -28,7 +28,7 @@ func newApprovalsCmd(a *cli.App) *cobra.Command {
 	var f approvalsFlags
 	c := &cobra.Command{
 		Use:   "approvals",
-		Short: "Look at the requests that wait for an answer, answer them, and what is remembered",
+		Short: "List and answer pending requests; list and forget remembered answers",
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		Args:  cobra.NoArgs,
 		Example: `  sandgate approvals list
@@ -36,7 +36,7 @@ func newApprovalsCmd(a *cli.App) *cobra.Command {
   sandgate approvals deny ID --soft --feedback 'use the trash tool'
   sandgate approvals remembered`,
 	}
-	c.PersistentFlags().StringVar(&f.socket, "operator-socket", "", "operator socket `path` (default: operator.sock in the runtime directory)")
+	c.PersistentFlags().StringVar(&f.socket, "operator-socket", "", "operator socket `path` (default: runtime directory/operator.sock)")
 	c.PersistentFlags().BoolVar(&f.json, "json", false, "print JSON")
 	c.AddCommand(newApprovalsListCmd(a, &f), newApprovalsShowCmd(a, &f), newApprovalsAllowCmd(a, &f), newApprovalsDenyCmd(a, &f), newApprovalsDismissCmd(a, &f),
 		newApprovalsRememberedCmd(a, &f), newApprovalsForgetCmd(a, &f), newApprovalsFilterCmd(a))
@@ -45,7 +45,7 @@ func newApprovalsCmd(a *cli.App) *cobra.Command {
 
 func newApprovalsListCmd(a *cli.App, f *approvalsFlags) *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List the requests that wait, oldest first", Args: cobra.NoArgs,
+		Use: "list", Short: "List pending requests, oldest first", Args: cobra.NoArgs,
 		Example: "  sandgate approvals list --json",
 		RunE: asApprover(a, f, func(ctx context.Context, p *client.Approver, _ []string) error {
 			list, err := p.List(ctx)
@@ -62,7 +62,7 @@ func newApprovalsListCmd(a *cli.App, f *approvalsFlags) *cobra.Command {
 
 func newApprovalsShowCmd(a *cli.App, f *approvalsFlags) *cobra.Command {
 	c := &cobra.Command{
-		Use: "show ID...", Short: "Show requests with everything that is known about them", Args: cobra.MinimumNArgs(1),
+		Use: "show ID...", Short: "Show requests in full detail", Args: cobra.MinimumNArgs(1),
 		Example: "  sandgate approvals show ID\n  sandgate approvals show ID --full | less",
 		RunE: asApprover(a, f, func(ctx context.Context, p *client.Approver, ids []string) error {
 			for _, id := range ids {
@@ -77,8 +77,8 @@ func newApprovalsShowCmd(a *cli.App, f *approvalsFlags) *cobra.Command {
 			return nil
 		}),
 	}
-	c.Flags().BoolVar(&f.full, "full", false, "the whole text, where it is cut for display")
-	c.Flags().BoolVar(&f.markdown, "markdown", false, "as one Markdown code block that nothing in it can end, for a chat")
+	c.Flags().BoolVar(&f.full, "full", false, "print the whole text instead of cutting it for display")
+	c.Flags().BoolVar(&f.markdown, "markdown", false, "print one Markdown code block for a chat, which its content cannot close")
 	return c
 }
 
@@ -96,7 +96,7 @@ func asApprover(a *cli.App, f *approvalsFlags, do func(context.Context, *client.
 
 func printApprovals(w io.Writer, list []protocol.Approval, now time.Time) error {
 	if len(list) == 0 {
-		_, err := fmt.Fprintln(w, "nothing waits for an answer")
+		_, err := fmt.Fprintln(w, "no pending requests")
 		return err
 	}
 	var table strings.Builder

@@ -26,10 +26,11 @@ func newApprovalsAllowCmd(a *cli.App, f *approvalsFlags) *cobra.Command {
 	var d decideFlags
 	c := &cobra.Command{
 		Use: "allow ID...", Short: "Allow requests", Args: cobra.MinimumNArgs(1),
-		Long: `allow allows requests. --args replaces the arguments of one: they are checked
-and planned again, and refused if they are not allowed. --pattern remembers more
-than this very call; show lists the patterns that are offered. What no screen shows,
-such as a compiled program that the call starts, takes --unshown.`,
+		Long: `allow approves requests. With --args, sandgate plans and checks the call again with your
+arguments, and refuses it if they are not allowed. With --pattern, the answer is
+remembered for more than this exact call; ` + "`sandgate approvals show ID`" + ` lists the patterns on offer.
+--unshown is required for a request with content that no screen can show, such as a
+compiled program that the call starts.`,
 		Example: `  sandgate approvals allow ID --scope session
   sandgate approvals allow ID --args '{"command": "ls"}'
   sandgate approvals allow ID --scope session --pattern 'argv_prefix=go test'`,
@@ -38,8 +39,8 @@ such as a compiled program that the call starts, takes --unshown.`,
 		}),
 	}
 	rememberFlags(c, &d)
-	c.Flags().StringVar(&d.args, "args", "", "`JSON` object of arguments in place of the agent's, for one ID")
-	c.Flags().BoolVar(&d.unshown, "unshown", false, "allow also what no screen shows")
+	c.Flags().StringVar(&d.args, "args", "", "replace the agent's arguments with this `JSON` object (one ID only)")
+	c.Flags().BoolVar(&d.unshown, "unshown", false, "allow a request even if no screen can show all of it")
 	return c
 }
 
@@ -47,8 +48,8 @@ func newApprovalsDenyCmd(a *cli.App, f *approvalsFlags) *cobra.Command {
 	var d decideFlags
 	c := &cobra.Command{
 		Use: "deny ID...", Short: "Deny requests", Args: cobra.MinimumNArgs(1),
-		Long: `deny denies requests, and with each the rest of its batch, unless --soft or
---explain is given.`,
+		Long: `deny refuses requests. It also refuses the rest of each request's batch, unless you
+give --soft or --explain.`,
 		Example: `  sandgate approvals deny ID --soft --feedback 'use the trash tool'
   sandgate approvals deny ID --explain
   sandgate approvals deny ID --interrupt`,
@@ -58,7 +59,7 @@ func newApprovalsDenyCmd(a *cli.App, f *approvalsFlags) *cobra.Command {
 	}
 	rememberFlags(c, &d)
 	c.Flags().BoolVar(&d.soft, "soft", false, "deny this call only, not the rest of its batch")
-	c.Flags().BoolVar(&d.explain, "explain", false, "deny this call, and have the model explain it")
+	c.Flags().BoolVar(&d.explain, "explain", false, "deny this call and ask the model to explain it")
 	c.Flags().BoolVar(&d.interrupt, "interrupt", false, "tell the agent to end its turn")
 	c.MarkFlagsMutuallyExclusive("soft", "explain")
 	return c
@@ -66,9 +67,9 @@ func newApprovalsDenyCmd(a *cli.App, f *approvalsFlags) *cobra.Command {
 
 func newApprovalsDismissCmd(a *cli.App, f *approvalsFlags) *cobra.Command {
 	return &cobra.Command{
-		Use: "dismiss ID...", Short: "Refuse requests without deciding about them", Args: cobra.MinimumNArgs(1),
-		Long: `dismiss ends requests that nobody means to decide: the calls do not run, nothing
-is remembered, no batch ends, and the same call asks again.`,
+		Use: "dismiss ID...", Short: "End requests without a decision", Args: cobra.MinimumNArgs(1),
+		Long: `dismiss ends requests without a decision: the calls do not run, nothing is remembered,
+other calls of the batch go on, and an identical call asks again.`,
 		Example: "  sandgate approvals dismiss ID",
 		RunE: asApprover(a, f, func(ctx context.Context, p *client.Approver, ids []string) error {
 			return decide(a, ctx, p, f, decideFlags{}, ids, protocol.Dismiss)
@@ -77,9 +78,9 @@ is remembered, no batch ends, and the same call asks again.`,
 }
 
 func rememberFlags(c *cobra.Command, d *decideFlags) {
-	c.Flags().StringVar(&d.scope, "scope", string(approval.Once), "how far the answer reaches: once, session, agent, global")
+	c.Flags().StringVar(&d.scope, "scope", string(approval.Once), "how long and for whom the answer applies: once, session, agent, global")
 	c.Flags().StringVar(&d.feedback, "feedback", "", "`text` for the model")
-	c.Flags().StringVar(&d.pattern, "pattern", "", "remember `KIND=VALUE` in place of this very call, for one ID")
+	c.Flags().StringVar(&d.pattern, "pattern", "", "remember the pattern `KIND=VALUE` instead of this exact call (one ID only)")
 }
 
 // wire is the answer as it is sent.
@@ -98,7 +99,7 @@ func (d decideFlags) wire(ids []string, v protocol.Verdict) (protocol.ApprovalsD
 		return w, nil
 	}
 	if len(ids) != 1 {
-		return w, cli.UsageError(errors.New("--args and --pattern are for one ID"))
+		return w, cli.UsageError(errors.New("--args and --pattern take exactly one ID"))
 	}
 	w.ID = protocol.ApprovalID(ids[0])
 	if d.args != "" {
@@ -179,7 +180,7 @@ func allShown(ctx context.Context, p *client.Approver, w protocol.ApprovalsDecid
 			return cli.WireStatus(err)
 		}
 		if why := present.Unshown(&one); why != "" {
-			return cli.WithHint(cli.UsageError(fmt.Errorf("%s is not allowed: no screen shows %s", id, why)), "`sandgate approvals show --full ID` has the rest; --unshown allows it all the same")
+			return cli.WithHint(cli.UsageError(fmt.Errorf("%s: not allowed, because no screen can show %s", id, why)), "read the rest with `sandgate approvals show --full ID`, or add --unshown to allow it anyway")
 		}
 	}
 	return nil

@@ -17,12 +17,12 @@ import (
 func newApprovalsFilterCmd(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "filter [FILE]",
-		Short: "Take approvals out of a chat's messages, before they are sent to a model",
-		Long: `filter reads messages in OpenAI's chat format from FILE or standard input: a list, or a
-request with a list as messages. It prints them without what is about approvals: calls
-of client.* functions, their results, and results whose id begins with approval_. The
-chat keeps everything; the model must not see how people are asked, or it could write
-an answer itself. In a Go program, client.ForModel does the same.`,
+		Short: "Remove approvals from chat messages before they go to a model",
+		Long: `filter reads messages in OpenAI's chat format from FILE or standard input: either a list
+or a request object with a messages list. It prints them without anything that concerns
+approvals: calls of client.* functions, their results, and results whose id starts with
+approval_. Keep the full chat yourself and send the model only the filtered one: a model
+that sees how people are asked could imitate an answer. In Go, client.ForModel does the same.`,
 		Example: "  sandgate approvals filter conversation.json\n  curl -d \"$(sandgate approvals filter < request.json)\" http://127.0.0.1:9000/v1/chat/completions",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

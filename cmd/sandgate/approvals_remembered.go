@@ -19,7 +19,7 @@ import (
 
 func newApprovalsRememberedCmd(a *cli.App, f *approvalsFlags) *cobra.Command {
 	return &cobra.Command{
-		Use: "remembered", Short: "List the answers that decide calls without asking, oldest first", Args: cobra.NoArgs,
+		Use: "remembered", Short: "List remembered answers, oldest first", Args: cobra.NoArgs,
 		Example: "  sandgate approvals remembered --json",
 		RunE: asApprover(a, f, func(ctx context.Context, p *client.Approver, _ []string) error {
 			list, err := p.Remembered(ctx)
@@ -36,7 +36,7 @@ func newApprovalsRememberedCmd(a *cli.App, f *approvalsFlags) *cobra.Command {
 
 func newApprovalsForgetCmd(a *cli.App, f *approvalsFlags) *cobra.Command {
 	return &cobra.Command{
-		Use: "forget ID...", Short: "Drop remembered answers: the next call is asked about again", Args: cobra.MinimumNArgs(1),
+		Use: "forget ID...", Short: "Forget remembered answers, so that the next such call asks again", Args: cobra.MinimumNArgs(1),
 		Example: "  sandgate approvals forget ID",
 		RunE: asApprover(a, f, func(ctx context.Context, p *client.Approver, ids []string) error {
 			for _, id := range ids {
@@ -57,7 +57,7 @@ func newApprovalsForgetCmd(a *cli.App, f *approvalsFlags) *cobra.Command {
 
 func printRemembered(w io.Writer, list []protocol.RememberedAnswer, now time.Time) error {
 	if len(list) == 0 {
-		_, err := fmt.Fprintln(w, "nothing is remembered")
+		_, err := fmt.Fprintln(w, "no remembered answers")
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

@@ -30,27 +30,26 @@ func newApproveCmd(a *cli.App) *cobra.Command {
 	var f approveFlags
 	c := &cobra.Command{
 		Use:   "approve",
-		Short: "Answer requests for approval as they come",
-		Long: `approve shows the requests that wait for an answer, with what each would do and
-what its sandbox would allow, and takes an answer by one key; ? lists the keys.
-A key counts once its request has stood on the screen for half a second, and one and
-a half after another stood there. 1 to 8 lead to the requests, what agents did,
-sessions, rules, remembered answers, what calls changed, the quarantine and the status.
+		Short: "Answer approval requests as they arrive",
+		Long: `approve shows each pending request with what the call would do and what its sandbox would
+allow. You answer with one key; ? lists the keys. A key counts only after the request has
+been on screen for half a second, or for a second and a half if it replaced another
+request. 1 to 8 open the requests, agent activity, sessions, rules, remembered answers,
+changes by calls, the quarantine and the status.
 
-When a request comes, the terminal rings its bell and, where it can, shows a
-notification (--notify: bell, terminal, desktop for notify-send, none).
+A new request rings the terminal bell and, where the terminal supports it, shows a
+notification (--notify; desktop uses notify-send).
 
-e opens the arguments in $VISUAL or $EDITOR, or in a line on the screen; v shows
-long text in $PAGER, or on the screen. Both see escaped text only.
+e edits the arguments in $VISUAL, $EDITOR or a line on the screen; v shows long text in
+$PAGER or on the screen. Both show escaped text only.
 
-With --plain, and where it does not run on a terminal that can move its cursor,
-it shows one request after the other as lines, and reads one line for each:
+With --plain, or on a terminal that cannot move its cursor, approve prints one request at
+a time and reads one line as the answer; ? explains the answers. An empty line, or
+anything unknown, denies the call and the rest of its batch. approve ends at the end of
+input; unanswered requests stay pending.
 
-` + plainHelp() + `
-It ends at the end of its input; what is not answered then goes on waiting.
-
-With --web it asks nothing here: it prints a link that opens the web page of the
-supervisor, in a browser of this machine, once and within five minutes.`,
+With --web, approve prints a link to the supervisor's web page and exits. The link works
+once, within five minutes, in a browser on this machine.`,
 		Example: "  sandgate approve\n  sandgate approve --web\n  sandgate approve --plain --operator-socket /run/user/1000/sandgate/operator.sock",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -66,10 +65,10 @@ supervisor, in a browser of this machine, once and within five minutes.`,
 			return approve(a, ctx, f, n)
 		},
 	}
-	c.Flags().StringVar(&f.socket, "operator-socket", "", "operator socket `path` (default: operator.sock in the runtime directory)")
-	c.Flags().StringSliceVar(&f.notify, "notify", []string{"bell", "terminal"}, "how to call when a request comes: bell, terminal, desktop, none")
-	c.Flags().BoolVar(&f.web, "web", false, "print a link that opens the web page")
-	c.Flags().BoolVar(&f.plain, "plain", false, "lines instead of a screen: for screen readers and scripts")
+	c.Flags().StringVar(&f.socket, "operator-socket", "", "operator socket `path` (default: runtime directory/operator.sock)")
+	c.Flags().StringSliceVar(&f.notify, "notify", []string{"bell", "terminal"}, "how to announce a new request: bell, terminal, desktop, none")
+	c.Flags().BoolVar(&f.web, "web", false, "print a link to the web page instead")
+	c.Flags().BoolVar(&f.plain, "plain", false, "use lines instead of a full screen, for screen readers and scripts")
 	c.MarkFlagsMutuallyExclusive("web", "plain")
 	return c
 }
@@ -88,7 +87,7 @@ func approve(a *cli.App, ctx context.Context, f approveFlags, n tui.Notify) erro
 		return approveOnScreen(a, ctx, p, events, n)
 	}
 	if cli.IsTerminal(a.Out) {
-		fmt.Fprintln(a.Out, "sandgate: waiting for requests; end with Ctrl-D")
+		fmt.Fprintln(a.Out, "sandgate: waiting for requests; press Ctrl-D to end")
 	}
 	screen := *a
 	screen.Out, screen.Err = terminal.Fitted{Writer: cli.Bare(a.Out)}, terminal.Fitted{Writer: cli.Bare(a.Err)}
@@ -123,7 +122,7 @@ func notifyOf(words []string) (n tui.Notify, err error) {
 		case "none":
 			n = tui.Notify{}
 		default:
-			return n, cli.WithHint(cli.UsageError(fmt.Errorf("--notify %q: unknown", word)), "bell, terminal, desktop, none; several with commas")
+			return n, cli.WithHint(cli.UsageError(fmt.Errorf("--notify %q: unknown", word)), "use bell, terminal, desktop or none; separate several with commas")
 		}
 	}
 	return n, nil

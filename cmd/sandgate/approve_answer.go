@@ -31,16 +31,16 @@ func plainHelp() string {
 		line(key, c.Words+": "+c.Title)
 	}
 	b.WriteString("               TEXT goes to the model\n")
-	line(present.RememberKey, present.RememberWords+" what can be, numbered")
+	line(present.RememberKey, present.RememberWords+" what can be, as a numbered list")
 	for _, s := range present.Scopes() {
 		line(present.RememberKey+" 1 "+s.Key, "the first of them, "+s.Words)
 	}
-	b.WriteString(`               the sentence that would hold is shown first
-  r 1 s VALUE  another value of it
+	b.WriteString(`               the resulting rule is shown first
+  r 1 s VALUE  a different value for it
   s, a, g      short for r 1 s, r 1 a, r 1 g: exactly this call
-  v            everything about it, the whole text and the sandbox
-  e JSON       other arguments; what becomes of them is shown first
-Anything else, an empty line too, is N.
+  v            show everything about it: the whole text and the sandbox
+  e JSON       edit the arguments; what they would do is shown first
+Any other input, including an empty line, means N.
 `)
 	return b.String()
 }
@@ -74,7 +74,7 @@ func (p *prompt) answer(ctx context.Context, text string) error {
 	}
 	if d.Decision == protocol.Allow && p.args != nil {
 		if d.Scope != "" {
-			return p.again("edited arguments are allowed once: y\n")
+			return p.again("edited arguments can only be allowed once: y\n")
 		}
 		d.Args, d.PlanDigest = p.args, p.shown.PlanDigest
 	}
@@ -109,7 +109,7 @@ func (p *prompt) edit(ctx context.Context, text string) error {
 		return p.again("the arguments of this request cannot be edited\n")
 	}
 	if text == "" {
-		return p.again("its arguments are " + approval.EscapeLine(string(p.shown.Args)) + "\n")
+		return p.again("its arguments: " + approval.EscapeLine(string(p.shown.Args)) + "\n")
 	}
 	var args bytes.Buffer
 	if err := json.Compact(&args, []byte(text)); err != nil {
@@ -120,7 +120,7 @@ func (p *prompt) edit(ctx context.Context, text string) error {
 		return p.refused(err)
 	}
 	p.shown, p.args = previewed.Approval, args.Bytes()
-	shown := "\nwith the arguments that you gave it is\n" + present.Essence(&p.shown)
+	shown := "\nwith your arguments, the request is\n" + present.Essence(&p.shown)
 	p.unread = terminal.Unread{Scrolled: terminal.Scrolled(p.Out, shown)}
 	return p.again(shown)
 }
@@ -147,20 +147,20 @@ func answerScope(text string) string {
 // for a yes.
 func (p *prompt) choose(ctx context.Context, text string) error {
 	if p.args != nil {
-		return p.again("edited arguments are allowed once: y\n")
+		return p.again("edited arguments can only be allowed once: y\n")
 	}
 	offers := present.Offers(&p.shown)
 	if len(offers) == 0 {
-		return p.again("each of these is looked at by itself: nothing is remembered of it\n")
+		return p.again("each such request is answered on its own: no answer can be remembered\n")
 	}
 	words := strings.SplitN(text, " ", 3)
 	n, err := strconv.Atoi(words[0])
 	if err != nil || n < 1 || n > len(offers) || len(words) < 2 {
-		return p.again(offersText(&p.shown, offers) + "r NUMBER s, a or g takes one\n")
+		return p.again(offersText(&p.shown, offers) + "choose one with r NUMBER s, a or g\n")
 	}
 	scope := present.ScopeOf(words[1])
 	if scope == "" {
-		return p.again("for whom is s, a or g\n")
+		return p.again("say for whom: s, a or g\n")
 	}
 	offer := offers[n-1]
 	if len(words) == 3 && offer.Kind != "" {
@@ -182,7 +182,7 @@ func (p *prompt) choose(ctx context.Context, text string) error {
 	}
 	if terminal.Scrolled(p.Out, said) > 0 {
 		p.pattern = nil
-		return p.again("this screen has no room for the sentence that would hold, so nothing is remembered of it here\n")
+		return p.again("this screen has no room for the sentence to remember, so nothing can be remembered here\n")
 	}
 	p.unread.Told = true // it is the first of the notes
 	fmt.Fprint(p.Out, said)

@@ -43,16 +43,16 @@ func TestPlainSeesBeforeItAnswers(t *testing.T) {
 	}{
 		"help":             {[]string{"?", "y"}, []string{"r 1 s VALUE", "(an empty line denies)", "approved (once)"}, 0, `done {"words":"go test ./x"}`},
 		"full text":        {[]string{"v", "y"}, []string{"(an empty line denies)", "ask: do<U+000A>it", "approved (once)"}, 0, "done"},
-		"arguments":        {[]string{"e", "N"}, []string{`its arguments are {"words":"go test ./x"}`, "denied"}, cli.ExitDenied, "denied"},
-		"edit":             {[]string{`e {"words": "ls"}`, "y"}, []string{"with the arguments that you gave it is", `"words": "ls"`, "approved (once)"}, 0, `done {"words":"ls"}`},
-		"edit is for once": {[]string{`e {"words": "ls"}`, "s", "y"}, []string{"edited arguments are allowed once", "approved (once)"}, 0, `done {"words":"ls"}`},
+		"arguments":        {[]string{"e", "N"}, []string{`its arguments: {"words":"go test ./x"}`, "denied"}, cli.ExitDenied, "denied"},
+		"edit":             {[]string{`e {"words": "ls"}`, "y"}, []string{"with your arguments, the request is", `"words": "ls"`, "approved (once)"}, 0, `done {"words":"ls"}`},
+		"edit is for once": {[]string{`e {"words": "ls"}`, "s", "y"}, []string{"edited arguments can only be allowed once", "approved (once)"}, 0, `done {"words":"ls"}`},
 		"edit, then no":    {[]string{`e {"words": "ls"}`, "n not this"}, []string{"denied"}, cli.ExitDenied, "denied"},
 		"no JSON":          {[]string{"e {", "N"}, []string{"not JSON", "denied"}, cli.ExitDenied, "denied"},
 		"edit refused":     {[]string{`e {"bad": "a\u001b[2J\nb"}`, "N"}, []string{"bad is not allowed: a<U+001B>[2J<U+000A>b", "denied"}, cli.ExitDenied, "denied"},
 		"patterns":         {[]string{"r", "N"}, []string{"1  exactly this call", `2  every command that begins with "go test ./x"`, "r NUMBER s, a or g", "denied"}, cli.ExitDenied, "denied"},
 		"pattern refused":  {[]string{"r 2 s", "n", "N"}, []string{"by then, until this session ends: every command that begins with", "y allows and remembers that", "not answered", "denied"}, cli.ExitDenied, "denied"},
-		"odd pattern":      {[]string{"r 9 s", "r 2 x", "r 2 s go test ./y", "N"}, []string{"r NUMBER s, a or g", "for whom is s, a or g", "invalid_params", "denied"}, cli.ExitDenied, "denied"},
-		"pattern after an edit": {[]string{`e {"words": "ls"}`, "r 1 s", "N"}, []string{"edited arguments are allowed once", "denied"}, cli.ExitDenied,
+		"odd pattern":      {[]string{"r 9 s", "r 2 x", "r 2 s go test ./y", "N"}, []string{"r NUMBER s, a or g", "say for whom: s, a or g", "invalid_params", "denied"}, cli.ExitDenied, "denied"},
+		"pattern after an edit": {[]string{`e {"words": "ls"}`, "r 1 s", "N"}, []string{"edited arguments can only be allowed once", "denied"}, cli.ExitDenied,
 			"denied"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestPlainSeesBeforeItAnswers(t *testing.T) {
 // it is forgotten.
 func TestPlainRemembersAPattern(t *testing.T) {
 	b := newCLIBench(t)
-	if status, out, _ := b.approvals("remembered"); status != 0 || out != "nothing is remembered\n" {
+	if status, out, _ := b.approvals("remembered"); status != 0 || out != "no remembered answers\n" {
 		t.Errorf("%d %q", status, out)
 	}
 	out, status, _ := b.answers("r 2 g go test", "y")

@@ -371,7 +371,7 @@ func TestPlainAsksAboutWhatIsNotShown(t *testing.T) {
 	x.see("waiting for requests")
 	first := runs()
 	x.see("an empty line denies): ")
-	x.pressUntil("y\n", "allows it unread: no screen shows what it starts: app")
+	x.pressUntil("y\n", "allow it unread: no screen can show what it starts: app")
 	x.pressUntil("y\n", "approved (once)")
 	if e := <-first; e.err != nil {
 		t.Error(e.err)
@@ -555,7 +555,7 @@ func TestSwapsOnAStoppedPlainMode(t *testing.T) {
 }
 
 // TestPlainKeepsALineFromTheShell: the connection goes while a person writes. What they write
-// on is read, and is no command of the shell below; an empty line leaves.
+// on is read, and is no command of the shell below; Enter leaves.
 func TestPlainKeepsALineFromTheShell(t *testing.T) {
 	b := newCLIBench(t)
 	way := newTunnelOf(t, "unix", b.operator+".way", b.operator)
@@ -567,10 +567,10 @@ func TestPlainKeepsALineFromTheShell(t *testing.T) {
 	x.see("ask: bait-0")
 	x.press("t never do")
 	way.cut()
-	x.see("is closed; an empty line leaves")
+	x.see("is closed; press Enter to leave")
 	from := len(x.output())
 	x.press(" that\n")
-	if !x.shows("an empty line leaves", from) {
+	if !x.shows("press Enter to leave", from) {
 		t.Errorf("the rest of the line was not read: %q", x.output()[from:])
 	}
 	x.press("\n")
@@ -598,7 +598,7 @@ func TestPlainForgesNothing(t *testing.T) {
 	}()
 	x.see("an empty line denies): ")
 	for _, c := range []struct{ line, want string }{
-		{"v", "left to answer"}, {"e", "its arguments are"}, {"r", "r NUMBER s, a or g"}, {"r 2 s", "y allows and remembers that"}, {"no", "not answered"},
+		{"v", "left to answer"}, {"e", "its arguments: "}, {"r", "r NUMBER s, a or g"}, {"r 2 s", "y allows and remembers that"}, {"no", "not answered"},
 		{`e {"bad": 1}`, "bad is not allowed"}, {"e {", "not JSON"},
 	} {
 		x.pressUntil(c.line+"\n", c.want)
@@ -643,16 +643,16 @@ func TestPlainLooksTwice(t *testing.T) {
 	x.see("ask: bait-0")
 	s.withdraw()
 	<-s.bait
-	x.see("An empty line goes on")
+	x.see("Press Enter to continue")
 	x.pressUntil("\n", "ask: evil-0")
-	if strings.Contains(x.output(), "look twice") {
+	if strings.Contains(x.output(), "look closely") {
 		t.Errorf("evil-0 is like bait-0:\n%s", x.output())
 	}
 	s.drop()
 	<-s.evil
 	again := b.swap(t, 1)
 	time.Sleep(guard.Settle + burst)
-	x.pressUntil("\n", "look twice: this is similar to one that was withdrawn")
+	x.pressUntil("\n", "look closely: this is similar to one that was withdrawn")
 	again.withdraw()
 	again.drop()
 	<-again.bait

@@ -101,7 +101,7 @@ func (p *prompt) lost(ctx context.Context) {
 		return
 	}
 	for {
-		fmt.Fprintf(p.Out, "\n%v; an empty line leaves: ", client.ErrClosed)
+		fmt.Fprintf(p.Out, "\n%v; press Enter to leave: ", client.ErrClosed)
 		select {
 		case <-ctx.Done():
 			return
@@ -126,12 +126,12 @@ func (p *prompt) typed(ctx context.Context, l inputLine) error {
 		if strings.TrimSpace(l.text) == "" && p.guard.Release(now, now, guard.Enter) {
 			return p.show(ctx)
 		}
-		fmt.Fprint(p.Out, "that line was for the request that has ended; an empty line goes on: ")
+		fmt.Fprint(p.Out, "that line was for the request that has ended; press Enter to continue: ")
 	case len(p.waiting) == 0:
 	case p.asking != "":
 		return p.pause()
 	case l.prompted != p.input.prompted.Load():
-		fmt.Fprint(p.Out, "that line came before the request; answer it now: ")
+		fmt.Fprint(p.Out, "that line was typed before the request; answer it now: ")
 	case !p.guard.Answer(now, now, false):
 		fmt.Fprint(p.Out, "that line came too soon after the request; answer it now: ")
 	default:
@@ -161,7 +161,7 @@ func (p *prompt) event(ctx context.Context, e client.Event) error {
 		p.guard.Ended(p.now())
 		p.asking = ""
 		p.input.prompted.Add(1)
-		fmt.Fprintf(p.Out, "\n%s:\n%s\nAn empty line goes on: ", id, present.Ended(&e.Approval, e.Decision))
+		fmt.Fprintf(p.Out, "\n%s:\n%s\nPress Enter to continue: ", id, present.Ended(&e.Approval, e.Decision))
 	case e.Kind == client.Resolved && at == 0 && !p.guard.Held():
 		fmt.Fprintf(p.Out, "\n%s: %s\n", id, outcome(e.Decision))
 		p.waiting = p.waiting[1:]

@@ -27,20 +27,20 @@ func newAuditCmd(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "audit",
 		Short: "Read and verify the audit log",
-		Long: `The audit log has one entry when a call is decided and one when it ends, each
-chained to the one before it by a hash. docs/audit.md describes the format.`,
+		Long: `The audit log has one entry when a call is decided and another when it ends. Each entry
+contains the hash of the one before it. docs/audit.md describes the format.`,
 		Example: "  sandgate audit tail --follow\n  sandgate audit verify",
 		Args:    cobra.NoArgs, // or else a misspelt subcommand would print the help and succeed
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	x := &auditCmd{App: a}
-	c.PersistentFlags().StringVar(&x.log, "log", "", "read the log `FILE` (default: the log in the state directory)")
+	c.PersistentFlags().StringVar(&x.log, "log", "", "read the log `FILE` (default: in the state directory)")
 	c.AddCommand(x.tail(), x.show(), x.query(), x.verify(), x.export(), x.replay())
 	return c
 }
 
 func (x *auditCmd) jsonFlag(c *cobra.Command) *cobra.Command {
-	c.Flags().BoolVar(&x.asJSON, "json", false, "print JSON, one object a line")
+	c.Flags().BoolVar(&x.asJSON, "json", false, "print JSON, one object per line")
 	return c
 }
 
@@ -80,7 +80,7 @@ func (x *auditCmd) tail() *cobra.Command {
 		},
 	}
 	c.Flags().IntVarP(&n, "lines", "n", 10, "print the last `N` entries")
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is appended, until interrupted")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing new entries until interrupted")
 	return x.jsonFlag(c)
 }
 
@@ -90,7 +90,7 @@ const followEvery = 200 * time.Millisecond
 func (x *auditCmd) show() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "show CALL|SEQ",
-		Short:   "Print all that the log has about a call, or one entry by its number",
+		Short:   "Print everything in the log about a call, or one entry by number",
 		Example: "  sandgate audit show call-7\n  sandgate audit show 42 --json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -190,7 +190,7 @@ func (x *auditCmd) printWhole(entries []audit.Entry) error {
 func (x *auditCmd) unreadable(err error) error {
 	err = cli.WithStatus(cli.ExitInternal, err)
 	if errors.Is(err, os.ErrNotExist) {
-		return cli.WithHint(err, "no call was logged there yet; name another log with --log")
+		return cli.WithHint(err, "no call has been logged there yet; name another log with --log")
 	}
 	return err
 }

@@ -22,12 +22,12 @@ func (x *auditCmd) export() *cobra.Command {
 	var format string
 	c := &cobra.Command{
 		Use:   "export DIR",
-		Short: "Verify the log, and write entries with a manifest to a new directory",
-		Long: `export walks the whole chain, and writes the entries that match all of the given flags
-to DIR/entries.jsonl (or .csv) and what is needed to prove them to DIR/manifest.json:
-the digest of the file, the numbers and hashes at both ends, and the head of the log. An
-export without a gap can be verified link by link without the log: see
-` + "`sandgate audit verify --export DIR`" + `. What was redacted stays so. A broken log is not exported.`,
+		Short: "Verify the log, and write entries and a manifest to a new directory",
+		Long: `export verifies the whole log and writes the entries that match all given flags to
+DIR/entries.jsonl (or .csv). DIR/manifest.json has what is needed to prove them: the
+digest of the file, the number and hash of the first and last entry, and the head of the
+log. If an export has no gaps, ` + "`sandgate audit verify --export DIR`" + ` checks every link
+without the log. Redacted content stays redacted. A broken log is not exported.`,
 		Example: "  sandgate audit export ./evidence --since 720h\n  sandgate audit export ./sheet --format csv --tool shell",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -50,7 +50,7 @@ export without a gap can be verified link by link without the log: see
 			return x.tellExport(m, "exported")
 		},
 	}
-	c.Flags().StringVar(&format, "format", audit.ContentLines, "write jsonl, the entries as they are, or csv, one row each for a spreadsheet")
+	c.Flags().StringVar(&format, "format", audit.ContentLines, "jsonl (entries as they are) or csv (one row each, for a spreadsheet)")
 	q.flags(c)
 	return x.jsonFlag(c)
 }
@@ -71,7 +71,7 @@ func exportStatus(err error) error {
 	var bad *audit.ChainError
 	var differs *audit.ExportError
 	if errors.As(err, &bad) || errors.As(err, &differs) {
-		return cli.WithHint(cli.WithStatus(cli.ExitFound, err), "`sandgate audit verify` says more about a log; keep both as evidence")
+		return cli.WithHint(cli.WithStatus(cli.ExitFound, err), "run `sandgate audit verify` for details; keep the log and the export as evidence")
 	}
 	return cli.WithStatus(cli.ExitInternal, err)
 }
@@ -80,9 +80,9 @@ func (x *auditCmd) tellExport(m audit.Manifest, what string) error {
 	if x.asJSON {
 		return cli.PrintJSON(x.Out, m)
 	}
-	proof := "a selection: each entry proves itself"
+	proof := "a selection: each entry can be verified by itself"
 	if m.Complete {
-		proof = "without a gap: the chain is whole"
+		proof = "no gaps: the chain is complete"
 	}
 	_, err := fmt.Fprintf(x.Out, "%s %d entries (%d to %d), %s\n", what, m.Entries, m.First, m.Last, proof)
 	return err

@@ -161,7 +161,7 @@ func (f *entryFacts) outcome() string {
 	case f.Error != nil:
 		return cli.Join(": ", f.Error.Data.Code, f.Error.Message)
 	case f.Elsewhere:
-		return "left to the agent, and held by nothing"
+		return "left to the agent, not confined"
 	case f.Signal != "":
 		return fmt.Sprintf("%s %s after %d ms", f.Cause, f.Signal, f.DurationMS)
 	case f.ExitCode != nil:

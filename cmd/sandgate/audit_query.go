@@ -16,7 +16,7 @@ func (x *auditCmd) query() *cobra.Command {
 	var q auditQuery
 	c := &cobra.Command{
 		Use:     "query",
-		Short:   "Print the entries that match all of the given flags",
+		Short:   "Print the entries that match all given flags",
 		Example: "  sandgate audit query --tool shell --since 2h\n  sandgate audit query --kind refused --json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -37,12 +37,12 @@ func (x *auditCmd) query() *cobra.Command {
 
 // flags adds the flags that choose entries.
 func (q *auditQuery) flags(c *cobra.Command) {
-	c.Flags().StringVar(&q.Session, "session", "", "only entries of session `ID`")
-	c.Flags().StringVar(&q.Call, "call", "", "only entries of call `ID`")
-	c.Flags().StringVar(&q.Tool, "tool", "", "only entries of tool `NAME`")
-	c.Flags().StringVar(&q.Agent, "agent", "", "only entries of agent `NAME`")
-	c.Flags().StringSliceVar(&q.kinds, "kind", nil, "only entries of `KIND`: "+kindList())
-	c.Flags().StringVar(&q.since, "since", "", "only entries from `TIME` on: 2h (ago), 2006-01-02 or RFC 3339")
+	c.Flags().StringVar(&q.Session, "session", "", "only session `ID`")
+	c.Flags().StringVar(&q.Call, "call", "", "only call `ID`")
+	c.Flags().StringVar(&q.Tool, "tool", "", "only tool `NAME`")
+	c.Flags().StringVar(&q.Agent, "agent", "", "only agent `NAME`")
+	c.Flags().StringSliceVar(&q.kinds, "kind", nil, "only entries of this `KIND`: "+kindList())
+	c.Flags().StringVar(&q.since, "since", "", "only entries since `TIME`: 2h (ago), 2006-01-02 or RFC 3339")
 	c.Flags().StringVar(&q.until, "until", "", "only entries before `TIME`")
 }
 
@@ -80,7 +80,7 @@ func parseKinds(names []string) ([]audit.Kind, error) {
 	for _, n := range names {
 		k := audit.Kind(n)
 		if !slices.Contains(audit.Kinds(), k) {
-			return nil, fmt.Errorf("no kind %q; there are %s", n, kindList())
+			return nil, fmt.Errorf("unknown kind %q: want one of %s", n, kindList())
 		}
 		kinds = append(kinds, k)
 	}

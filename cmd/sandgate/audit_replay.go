@@ -24,18 +24,17 @@ func (x *auditCmd) replay() *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use:   "replay --config NEW",
-		Short: "Say which past decisions would be made otherwise under another configuration",
-		Long: `replay plans every call in the log again under the configuration NEW and today's
-standing rules, and prints those that the rules would now treat otherwise: what ran
-unasked and would be asked about or refused, and what was asked about or refused and
-would run, or would be held to another class (docs/policies.md).
+		Short: "Show which past decisions another configuration would change",
+		Long: `replay decides every call in the log again, under the configuration NEW and today's
+standing rules, and prints the calls that would now be treated differently: run instead
+of asked about or refused, the reverse, or confined to another class (docs/policies.md).
 
-What people answered is not replayed, nor what was remembered: a call that was asked
-about counts as asked, whatever the answer. Calls whose arguments were redacted or cut
-cannot be decided again, nor can those of logs from before arguments were recorded; they
-are counted. Counts say how many would run, be asked about, be refused, be held to
-another class, or run on a draft. Paths and programs are looked up as they are now, and a session that had
-tightened its mode is judged by NEW's.
+Answers from people and remembered answers are not replayed: a call that was asked about
+counts as asked, whatever the answer was. Calls with redacted, truncated or missing
+arguments cannot be decided again; replay reports how many there are. The totals count
+calls that would run, be asked about, be refused, be confined to another class, or run on a draft.
+Paths and programs are looked up as they are today. A session that had tightened its mode
+is judged by NEW's mode.
 
 Exit status: 0 if nothing would change, 1 if something would.`,
 		Example: "  sandgate audit replay --config new.yaml\n  sandgate audit replay --config new.yaml --since 720h --json",
@@ -57,7 +56,7 @@ Exit status: 0 if nothing would change, 1 if something would.`,
 			return x.endReplay(sum)
 		},
 	}
-	c.Flags().StringVar(&file, "config", "", "the configuration `FILE` to decide by")
+	c.Flags().StringVar(&file, "config", "", "decide by the configuration `FILE`")
 	_ = c.MarkFlagRequired("config") // fails for a flag that is not there
 	q.flags(c)
 	_ = c.Flags().MarkHidden("kind") // only decisions are replayed
@@ -102,13 +101,13 @@ func (x *auditCmd) endReplay(sum explain.ReplaySummary) error {
 			return err
 		}
 	} else {
-		fmt.Fprintf(x.Err, "sandgate: %d decisions: %d as before, %d looser, %d stricter, %d held to another class; in %d of them a person had decided\n",
+		fmt.Fprintf(x.Err, "sandgate: %d decisions: %d as before, %d looser, %d stricter, %d confined to another class; a person had made %d of them\n",
 			sum.Decisions, sum.Same, sum.Looser, sum.Stricter, sum.Held, sum.Answered)
 		for _, became := range slices.Sorted(maps.Keys(sum.Became)) {
 			fmt.Fprintf(x.Err, "sandgate: %d %s\n", sum.Became[became], became)
 		}
 		if sum.Reviewed > 0 {
-			fmt.Fprintf(x.Err, "sandgate: %d would run on a draft, for a review\n", sum.Reviewed)
+			fmt.Fprintf(x.Err, "sandgate: %d would run on a draft, for review\n", sum.Reviewed)
 		}
 		for _, why := range slices.Sorted(maps.Keys(sum.Unknown)) {
 			fmt.Fprintf(x.Err, "sandgate: %d not decided again: %s\n", sum.Unknown[why], approval.EscapeLine(why))

@@ -14,11 +14,12 @@ func (x *auditCmd) verify() *cobra.Command {
 	var export string
 	c := &cobra.Command{
 		Use:   "verify [FILE] | verify --export DIR",
-		Short: "Check that nothing in the log was changed, removed or added",
-		Long: `Verify walks the chain of hashes from the first entry and names the first bad
-line. With the checkpoint beside the log it also notices an end that was cut off.
-The exit status is 1 if the log is not what was written. With --export it holds what
-` + "`audit export`" + ` wrote against its manifest.`,
+		Short: "Check that no entry of the log was changed, removed or added",
+		Long: `verify follows the chain of hashes from the first entry and names the first bad line.
+With the checkpoint file beside the log it also detects a truncated end. With --export it
+checks an export by ` + "`sandgate audit export`" + ` against its manifest.
+
+Exit status: 0 if the log is intact, 1 if it was altered.`,
 		Example: "  sandgate audit verify\n  sandgate audit verify --export ./evidence\n  sandgate audit verify --json copy-of-audit.jsonl",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -41,7 +42,7 @@ The exit status is 1 if the log is not what was written. With --export it holds 
 
 func (x *auditCmd) verifyExport(dir string, args []string) error {
 	if len(args) > 0 {
-		return cli.UsageError(errors.New("audit verify: FILE or --export, one of them"))
+		return cli.UsageError(errors.New("audit verify: give either FILE or --export, not both"))
 	}
 	m, err := audit.VerifyExport(dir)
 	if err != nil {
@@ -62,7 +63,7 @@ func (x *auditCmd) report(r audit.Report, err error) error {
 		return cli.WithStatus(cli.ExitFound, fmt.Errorf("chain broken: %w", err))
 	}
 	if r.Checkpoint == 0 && r.Entries > 0 {
-		fmt.Fprintln(x.Err, "sandgate: no checkpoint beside the log: an end that was cut off would not be noticed")
+		fmt.Fprintln(x.Err, "sandgate: no checkpoint beside the log: a truncated end would not be detected")
 	}
 	open := ""
 	if len(r.Open) > 0 {

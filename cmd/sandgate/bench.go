@@ -13,19 +13,19 @@ func newBenchCmd(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure sandgate against bare exec and bare bubblewrap on this host",
-		Long: `bench starts supervisors of its own and measures, round by round and one of each
-kind after the other, so that a busy machine slows all of them alike: a command
-started bare, in bubblewrap with the same mounts, by sandgate run and by a call over
-the socket, both also with Landlock alone, and the file tools: each in an empty workspace and in one that holds what a
-web project does (57,000 files in 5,500 directories), since nothing may cost more
-where more lies. One supervisor does nothing else, one has open
-sessions and waiting requests by the thousand, one does not sync its audit log; the
-others sync every decision to the disk before its tool starts. Ratios come first;
-absolute figures are this machine's.
+		Long: "bench measures a command started bare, in bubblewrap with the same mounts, by " + "`sandgate run`" + `
+and by a call over the socket (the last two also with Landlock alone), and the
+file tools. Each runs in an empty workspace and in one the size of a web project (57,000
+files in 5,500 directories), to show that a call costs no more in a large workspace.
+Kinds alternate within each round, so that a busy machine slows all of them alike.
 
-With --work it measures instead what takes long and changes much: unpacking, cloning,
-building, removing and searching 20,000 files, bare and with each backend, without the
-start of the sandbox. Of rounds it makes a tenth, since each takes most of a minute.`,
+bench starts its own supervisors: one idle, one loaded with thousands of sessions and
+pending requests, and one that does not sync its audit log. The others sync every decision to
+disk before its tool starts. Ratios come first; absolute figures apply to this machine only.
+
+With --work, bench measures long work instead: unpacking, cloning, building, removing and
+searching 20,000 files, bare and with each backend, without the sandbox's start. It runs a
+tenth of the rounds, because each takes most of a minute.`,
 		Example: "  sandgate bench\n  sandgate bench --rounds 300 --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -51,10 +51,10 @@ start of the sandbox. Of rounds it makes a tenth, since each takes most of a min
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().BoolVar(&work, "work", false, "measure what takes long instead: unpacking, cloning, building, removing, searching, with each backend")
+	c.Flags().BoolVar(&work, "work", false, "measure long work (unpacking, building, ...) with each backend instead")
 	c.Flags().IntVar(&o.Rounds, "rounds", o.Rounds, "`number` of rounds")
-	c.Flags().IntVar(&o.Files, "files", o.Files, "`number` of files in the workspace that is not empty")
-	c.Flags().IntVar(&o.Sessions, "sessions", o.Sessions, "`number` of sessions that the loaded supervisor has open")
-	c.Flags().IntVar(&o.Pending, "pending", o.Pending, "`number` of requests that wait there for an answer")
+	c.Flags().IntVar(&o.Files, "files", o.Files, "`number` of files in the large workspace")
+	c.Flags().IntVar(&o.Sessions, "sessions", o.Sessions, "`number` of open sessions of the loaded supervisor")
+	c.Flags().IntVar(&o.Pending, "pending", o.Pending, "`number` of pending requests of the loaded supervisor")
 	return c
 }

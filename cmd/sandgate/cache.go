@@ -23,11 +23,10 @@ func newCacheCmd(a *cli.App) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "cache",
-		Short: "List the caches that workspaces keep, and empty them",
-		Long: `What compilers and package managers keep between runs lies, for each workspace, in a
-directory of its own below the state directory ($XDG_STATE_HOME/sandgate/cache), which
-only sandboxes of that workspace see. All together take up to ` + units.Size(assemble.MaxCaches).String() + `: then those that were
-used longest ago are emptied.`,
+		Short: "List and empty the caches of workspaces",
+		Long: `Each workspace has a cache directory for compilers and package managers, below the state
+directory ($XDG_STATE_HOME/sandgate/cache). Only sandboxes of that workspace see it. All
+caches together take up to ` + units.Size(assemble.MaxCaches).String() + "; beyond that, the least recently used ones are emptied.",
 		Example: "  sandgate cache\n  sandgate cache clear\n  sandgate cache clear --all",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -77,7 +76,7 @@ func newCacheClearCmd(a *cli.App) *cobra.Command {
 			for _, c := range list {
 				err := c.Use(func() error { return assemble.RemoveTree(filepath.Dir(c.Dir), filepath.Base(c.Dir)) })
 				if errors.Is(err, syscall.EWOULDBLOCK) {
-					err = cli.WithHint(fmt.Errorf("the cache of %s is used", c.Workspace), "end the sandgate that works there, and call this once more")
+					err = cli.WithHint(fmt.Errorf("the cache of %s is in use", c.Workspace), "stop the sandgate that runs there, then try again")
 				}
 				if err != nil && !errors.Is(err, os.ErrNotExist) {
 					return cli.WithStatus(cli.ExitInternal, err)
@@ -87,7 +86,7 @@ func newCacheClearCmd(a *cli.App) *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().BoolVar(&all, "all", false, "those of all workspaces")
+	c.Flags().BoolVar(&all, "all", false, "empty the caches of all workspaces")
 	return c
 }
 

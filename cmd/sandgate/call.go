@@ -30,9 +30,9 @@ func newCallCmd(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "call TOOL [KEY=VALUE|KEY:=JSON]...",
 		Short: "Call a tool through the running supervisor, as an agent does",
-		Long: `call makes one tool call on the agent socket. Arguments are strings (KEY=VALUE) or
-any JSON (KEY:=JSON), or a whole object with --json. The output is streamed, and
-the exit status of a program is passed through.
+		Long: `call makes one tool call on the agent socket. Give arguments as strings (KEY=VALUE), as
+JSON values (KEY:=JSON), or as one object with --json. call streams the output and exits
+with the program's own status.
 
 Exit codes of sandgate itself:
 ` + cli.ExitCodeHelp,
@@ -51,14 +51,14 @@ Exit codes of sandgate itself:
 		},
 	}
 	fs := c.Flags()
-	fs.StringVar(&f.socket, "socket", "", "agent socket `path` (default: agent.sock in the runtime directory)")
-	fs.StringVar(&f.agent, "agent", "command-line", "`name` of the agent, for the approver and the log")
-	fs.StringVar(&f.session, "session", "", "make the call in the session of this `name`, which outlives it")
-	fs.BoolVar(&f.review, "review", false, "work on a draft, of which a person is asked afterwards what is kept")
-	fs.BoolVar(&f.here, "here", false, "add the argument dir, the current directory")
+	fs.StringVar(&f.socket, "socket", "", "agent socket `path` (default: runtime directory/agent.sock)")
+	fs.StringVar(&f.agent, "agent", "command-line", "agent `name` for approvers and the log")
+	fs.StringVar(&f.session, "session", "", "make the call in the session `name`, which stays open afterwards")
+	fs.BoolVar(&f.review, "review", false, "work on a draft, and ask a person afterwards what to keep")
+	fs.BoolVar(&f.here, "here", false, "set the argument dir to the current directory")
 	fs.StringVar(&f.json, "json", "", "arguments as one JSON `object`; - reads it from standard input")
-	fs.BoolVar(&f.check, "check", false, "say as JSON what would happen, and run nothing; status 121 if it would be refused")
-	fs.BoolVar(&f.result, "result", false, "print the whole result as JSON, instead of the output as it comes")
+	fs.BoolVar(&f.check, "check", false, "print as JSON what would happen, without running it; status 121 if refused")
+	fs.BoolVar(&f.result, "result", false, "print the complete result as JSON instead of streaming the output")
 	c.MarkFlagsMutuallyExclusive("check", "result")
 	return c
 }
@@ -102,7 +102,7 @@ func callOnce(a *cli.App, ctx context.Context, f callFlags, tool string, pairs [
 // addHere says in which directory the caller is.
 func addHere(args map[string]any) error {
 	if _, ok := args["dir"]; ok {
-		return errors.New("--here, and the argument dir")
+		return errors.New("--here and the argument dir are both given")
 	}
 	dir, err := os.Getwd()
 	args["dir"] = dir
@@ -148,7 +148,7 @@ func requireObject(args map[string]any) error {
 func splitArgument(word string) (key string, value any, err error) {
 	key, text, ok := strings.Cut(word, "=")
 	if !ok || key == "" || key == ":" {
-		return "", nil, fmt.Errorf("argument %q is neither KEY=VALUE nor KEY:=JSON", word)
+		return "", nil, fmt.Errorf("argument %q: want KEY=VALUE or KEY:=JSON", word)
 	}
 	name, isJSON := strings.CutSuffix(key, ":")
 	if !isJSON {
@@ -209,7 +209,7 @@ type resultPrinter struct {
 func (p *resultPrinter) piece(o protocol.ToolOutput) {
 	p.streamed = true
 	if o.Omitted > 0 {
-		fmt.Fprintf(p.Err, "sandgate: warning: %d bytes of %s are left out here\n", o.Omitted, o.Stream)
+		fmt.Fprintf(p.Err, "sandgate: warning: %d bytes of %s are not shown here\n", o.Omitted, o.Stream)
 	}
 	p.write(o.Stream, o.Bytes())
 }

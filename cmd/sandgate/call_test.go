@@ -295,7 +295,7 @@ func (b *cliBench) approvals(args ...string) (int, string, string) {
 
 func TestApprovals(t *testing.T) {
 	b := newCLIBench(t)
-	if status, out, _ := b.approvals("list"); status != 0 || out != "nothing waits for an answer\n" {
+	if status, out, _ := b.approvals("list"); status != 0 || out != "no pending requests\n" {
 		t.Errorf("empty list: %d %q", status, out)
 	}
 	if status, out, _ := b.approvals("list", "--json"); status != 0 || out != "[]\n" {

@@ -56,7 +56,7 @@ func (x changesBoard) Undo(root string, ids []string) (present.Sentence, error) 
 		return "", err
 	}
 	if !slices.Contains(s.Workspaces(), root) {
-		return "", fmt.Errorf("nothing is kept of %s", root)
+		return "", fmt.Errorf("no saved changes for %s", root)
 	}
 	p, err := s.Place(root)
 	if err != nil {
@@ -68,21 +68,21 @@ func (x changesBoard) Undo(root string, ids []string) (present.Sentence, error) 
 	}
 	records = slices.DeleteFunc(records, func(r changes.Record) bool { return !slices.Contains(ids, r.ID) })
 	if len(records) != len(ids) {
-		return "", fmt.Errorf("%s of these calls are not kept any more", cli.Plural(len(ids)-len(records), "record", "records"))
+		return "", fmt.Errorf("changes of %s of these calls are no longer saved", cli.Plural(len(ids)-len(records), "record", "records"))
 	}
 	plan, err := p.Plan(records, nil)
 	if err != nil {
 		return "", err
 	}
 	if plan.Len() == 0 {
-		return "Everything is as it was already.", nil
+		return "Nothing to restore: everything is already as it was.", nil
 	}
 	rec, err := plan.Apply(undoCall(plan), false, putBack(x.app, root, x.config))
 	if err != nil {
 		return "", err
 	}
 	if n := len(rec.Changes); n != 1 {
-		return present.Say("%d names are put back. That can be undone too.", n), nil
+		return present.Say("Restored %d names. You can undo that, too.", n), nil
 	}
-	return "1 name is put back. That can be undone too.", nil
+	return "Restored 1 name. You can undo that, too.", nil
 }

@@ -15,11 +15,11 @@ func newCompletionCmd(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish",
 		Short: "Print a shell completion script",
-		Long: `Print a script that teaches a shell to complete sandgate's commands and flags.
+		Long: `completion prints a script that completes sandgate's commands and flags.
 
-Try it in a running bash with the first example. To keep it, write it to where
-the shell looks: /etc/bash_completion.d/sandgate, a directory of zsh's fpath
-under the name _sandgate, or ~/.config/fish/completions/sandgate.fish.`,
+To try it in a running bash, use the first example. To keep it, save the script where the
+shell looks for it: /etc/bash_completion.d/sandgate, a directory of zsh's fpath under the
+name _sandgate, or ~/.config/fish/completions/sandgate.fish.`,
 		Example: `  source <(sandgate completion bash)
   sandgate completion zsh > "${fpath[1]}/_sandgate"
   sandgate completion fish > ~/.config/fish/completions/sandgate.fish`,

@@ -19,11 +19,15 @@ func newConfigCmd(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "config",
 		Short: "Check, create and explain configuration files",
-		Long: `What applies is merged from up to three files: the administrator's,
-/etc/sandgate/sandgate.yaml, which must be root's and bounds the others; the user's,
-$XDG_CONFIG_HOME/sandgate/sandgate.yaml, or in its place the one named with --config;
-and sandgate.yaml in the workspace, which only narrows until you trust it: whoever
-can write there could decide what is allowed. Without any, the built-in default applies.`,
+		Long: `sandgate merges up to three configuration files:
+
+  - the administrator's, /etc/sandgate/sandgate.yaml, which must be owned by root and
+    limits the others;
+  - yours, $XDG_CONFIG_HOME/sandgate/sandgate.yaml, or the one named with --config;
+  - sandgate.yaml in the workspace. Until you trust it, it can only narrow permissions:
+    anyone who can write to the workspace could otherwise decide what is allowed.
+
+Without any file, the built-in default applies.`,
 		Example: "  sandgate config init\n  sandgate config check sandgate.yaml",
 		Args:    cobra.NoArgs, // or else a misspelt subcommand would print the help and succeed
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -36,11 +40,11 @@ func newConfigInitCmd(a *cli.App) *cobra.Command {
 	var force bool
 	c := &cobra.Command{
 		Use:   "init [DIR]",
-		Short: "Write a commented configuration to begin with",
-		Long: `init writes sandgate.yaml into DIR, or the current directory, with DIR as the
-workspace. The registries of the package managers whose files lie there can be reached,
-and any other host is asked about. The file only narrows until ` + "`sandgate config trust`" + `,
-or where it is named with --config.`,
+		Short: "Write a commented starter configuration",
+		Long: `init writes sandgate.yaml into DIR (default: the current directory), with DIR as the
+workspace. The new file allows the registries of the package managers that it finds in
+DIR, and asks about any other host. The file only narrows permissions until you run
+` + "`sandgate config trust`" + " or name it with --config.",
 		Example: "  sandgate config init\n  sandgate config init ~/work/project --force",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -51,7 +55,7 @@ or where it is named with --config.`,
 			return initConfig(a, filepath.Join(dir, config.FileName), force)
 		},
 	}
-	c.Flags().BoolVar(&force, "force", false, "overwrite a file that is there")
+	c.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
 	return c
 }
 
@@ -69,9 +73,9 @@ func initConfig(a *cli.App, path string, force bool) error {
 	}
 	listed := ""
 	if names, hosts := config.Registries(files); len(hosts) > 0 {
-		listed = fmt.Sprintf("hosts that can be reached, by %s: %s\n", strings.Join(names, ", "), strings.Join(hosts, ", "))
+		listed = fmt.Sprintf("allowed hosts, because of %s: %s\n", strings.Join(names, ", "), strings.Join(hosts, ", "))
 	}
-	_, err := fmt.Fprintf(a.Out, "wrote %s\n%suse it: sandgate config trust %s\n", path, listed, path)
+	_, err := fmt.Fprintf(a.Out, "wrote %s\n%sto use it: sandgate config trust %s\n", path, listed, path)
 	return err
 }
 

@@ -66,7 +66,7 @@ func checkProfiles(cfg *config.Config) error {
 			if at == (config.Position{}) {
 				at = cfg.Origins["sandbox.profile"]
 			}
-			const hint = "docs/profiles.md explains the format; `sandgate profile show hardened --yaml` prints one to begin with"
+			const hint = "see docs/profiles.md for the format; `sandgate profile show hardened --yaml` prints one to start from"
 			own, wrong := errors.AsType[*config.Error](err)
 			if !wrong {
 				list = append(list, config.Problem{Position: at, Field: "sandbox.profile", Text: err.Error(), Hint: hint})
@@ -87,7 +87,7 @@ func checkSecrets(cfg *config.Config) error {
 		b, err := os.ReadFile(s.File)
 		switch {
 		case err != nil:
-			list = append(list, config.Problem{Position: cfg.Origins[s.Field], Field: s.Field, Text: err.Error(), Hint: "the supervisor reads it, as this user"})
+			list = append(list, config.Problem{Position: cfg.Origins[s.Field], Field: s.Field, Text: err.Error(), Hint: "make it readable for this user: the supervisor reads it"})
 		case len(b) == 0:
 			list = append(list, config.Problem{Position: cfg.Origins[s.Field], Field: s.Field, Text: s.File + " is empty", Hint: "put the secret into it"})
 		}
@@ -116,7 +116,7 @@ func checkMachine(cfg *config.Config) error {
 	_, unconfined, err := assemble.RequireBackend(cfg, backend)
 	if err == nil && unconfined != nil {
 		cfg.Notices = append(cfg.Notices, config.Notice{Position: cfg.Origins["sandbox.os_sandbox_fallback"], Field: "sandbox.os_sandbox_fallback",
-			Text: "every tool would be refused on this machine: " + unconfined.Error()})
+			Text: "this machine would refuse every tool: " + unconfined.Error()})
 	}
 	return err
 }
@@ -168,20 +168,22 @@ func newConfigCheckCmd(a *cli.App) *cobra.Command {
 	var asJSON, noHost bool
 	c := &cobra.Command{
 		Use:   "check [FILE]",
-		Short: "Load a configuration and report everything that is wrong with it",
-		Long: `check loads every file that applies, with FILE in the place of the user's if one is
-named, and makes of it what ` + "`sandgate serve`" + ` would, but for what stays: rules with their
-examples, tools and MCP servers with their programs, operator profiles, files of
-credentials, the address of the web page, and a sandbox, to see whether this machine
-can enforce what is asked (not with --no-host, for a file that is meant for another).
-Each problem is one line, FILE:LINE:COLUMN: FIELD: PROBLEM; HINT, and the exit status
-is 120, or 122 where nothing but this machine is in the way. What a file that is not
-trusted would widen is a warning. At the end stands what tools see of each path.`,
+		Short: "Load a configuration and report every problem",
+		Long: `check loads all configuration files that apply, with FILE in place of your own, and builds
+what ` + "`sandgate serve`" + ` would build from them: rules and their examples, tools, MCP servers
+and their programs, operator profiles, credential files, the address of the web page, and
+a sandbox, to see whether this machine can enforce it. It leaves nothing behind. Use
+--no-host to skip the sandbox for a file that is meant for another machine.
+
+Each problem is one line: FILE:LINE:COLUMN: FIELD: PROBLEM; HINT. Permissions that an
+untrusted file would widen are warnings. The last lines list what tools see of each path.
+
+Exit status: 0 if all is well, 120 if not, 122 if only this machine is the obstacle.`,
 		Example: "  sandgate config check\n  sandgate config check sandgate.yaml --json\n  sandgate config check ci.yaml --no-host",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 && file != "" {
-				return cli.UsageError(errors.New("config check: one file at a time: FILE or --config"))
+				return cli.UsageError(errors.New("config check: give either FILE or --config, not both"))
 			} else if len(args) == 1 {
 				file = args[0]
 			}
@@ -199,9 +201,9 @@ trusted would widen is a warning. At the end stands what tools see of each path.
 			return reportText(a, c, found, views, err)
 		},
 	}
-	c.Flags().StringVar(&file, "config", "", "the same as FILE, which is a configuration `file`")
+	c.Flags().StringVar(&file, "config", "", "configuration `file`, the same as FILE")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().BoolVar(&noHost, "no-host", false, "do not try what this machine can enforce")
+	c.Flags().BoolVar(&noHost, "no-host", false, "do not test what this machine can enforce")
 	return c
 }
 
@@ -225,7 +227,7 @@ func untrustedText(s config.Source) string {
 	if s.Trusted {
 		return ""
 	}
-	return "not trusted: it only narrows"
+	return "not trusted: can only narrow permissions"
 }
 
 func reportJSON(a *cli.App, c *config.Config, found config.Found, views []protocol.PathView, err error) error {

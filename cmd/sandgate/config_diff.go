@@ -11,20 +11,20 @@ func newConfigDiffCmd(a *cli.App) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "diff OLD NEW",
-		Short: "Say what another configuration would ask, refuse, allow and show otherwise",
-		Long: `diff compares two configuration files, each as it would apply here: in the place of the
-user's file, with the administrator's and the workspace's. The word config stands for
-what is in use. It says
+		Short: "Show how two configurations differ in what they allow, ask, refuse and show",
+		Long: `diff compares two configuration files. Each replaces your own file and is merged with the
+administrator's and the workspace's. The word config stands for the configuration in use.
+diff prints
 
-  - which classes of calls are decided otherwise, or held to another class by the kernel:
-    commands that read, write, run the project, reach a host or match a rule of either
-    file, and the file tools in each path of either, hidden and protected names included;
-  - in what the sandbox of programs, of file tools and of each custom tool differs: paths,
+  - classes of calls that are decided differently or confined to another class: commands
+    that read, write, run the project, reach a host or match a rule of either file, and
+    file tools in each path of either, including hidden and protected names;
+  - differences in the sandbox of programs, of file tools and of each custom tool: paths,
     patterns, hosts, sockets, variables, limits;
-  - every key that has another value.
+  - every key with a different value.
 
-+ is more, - is less, ~ is both or neither. ` + "`sandgate audit replay`" + ` does it for the calls
-of the log.
++ means more, - means less, ~ means both or neither. To compare the decisions on the calls
+in the log, use ` + "`sandgate audit replay`" + `.
 
 Exit status: 0 if nothing differs, 1 if something does.`,
 		Example: "  sandgate config diff config new.yaml\n  sandgate config diff old.yaml new.yaml --json",

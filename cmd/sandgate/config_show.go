@@ -31,9 +31,9 @@ func newConfigShowCmd(a *cli.App) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "show",
-		Short: "Print what applies, with every default and where each value comes from",
-		Long: `show prints what all files together make, and behind each value the place that it
-comes from. What a file that is not trusted would widen is a warning.`,
+		Short: "Print the configuration in use, with the origin of each value",
+		Long: `show prints the merged configuration, with the origin of each value after it. Permissions
+that an untrusted file would widen are warnings.`,
 		Example: "  sandgate config show\n  sandgate config show --config sandgate.yaml --json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -24,14 +24,14 @@ func newConfigTrustCmd(a *cli.App) *cobra.Command {
 	var f trustFlags
 	c := &cobra.Command{
 		Use:   "trust [FILE]",
-		Short: "Have a sandgate.yaml of a workspace apply, as it is now",
-		Long: `trust records that you have read FILE, or sandgate.yaml in the current directory, and
-want all of it to apply and not only what narrows. It shows what the file would widen,
-and asks. The record is of the file's content, its place, and where the paths in it
-lead: when one of them changes, the file only narrows again. What the administrator's
-file bounds stays bounded.
+		Short: "Trust a workspace's sandgate.yaml as it is now",
+		Long: `trust records that you have read FILE (default: sandgate.yaml in the current directory)
+and want all of it to apply, including what widens permissions. It shows what the file
+would widen, and asks. The record covers the file's content, its location, and where its
+paths lead. When any of these changes, the file can only narrow again. Limits of the
+administrator's file still apply.
 
-A supervisor that runs already goes on as it was started.`,
+A running supervisor keeps the configuration that it started with.`,
 		Example: "  sandgate config trust\n  sandgate config trust ~/work/project/sandgate.yaml --yes\n  sandgate config trust --list --json\n  sandgate config trust --revoke",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -48,17 +48,17 @@ A supervisor that runs already goes on as it was started.`,
 			case f.list && len(args) == 0:
 				return listTrusted(a, store, f.json)
 			case f.list:
-				return cli.UsageError(errors.New("config trust: --list takes no FILE"))
+				return cli.UsageError(errors.New("config trust: --list does not take FILE"))
 			case f.json:
-				return cli.UsageError(errors.New("config trust: --json is for --list"))
+				return cli.UsageError(errors.New("config trust: --json needs --list"))
 			case f.revoke:
 				return revokeTrust(a, store, file)
 			}
 			return trustFile(a, store, file, f.yes)
 		},
 	}
-	c.Flags().BoolVar(&f.list, "list", false, "list the files that are trusted, and whether they are as they were")
-	c.Flags().BoolVar(&f.revoke, "revoke", false, "have FILE only narrow again")
+	c.Flags().BoolVar(&f.list, "list", false, "list trusted files, and whether they have changed")
+	c.Flags().BoolVar(&f.revoke, "revoke", false, "stop trusting FILE: it can only narrow permissions again")
 	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask")
 	c.Flags().BoolVar(&f.json, "json", false, "with --list: print JSON")
 	c.MarkFlagsMutuallyExclusive("list", "revoke", "yes")
@@ -80,7 +80,7 @@ func trustFile(a *cli.App, store *trust.Store, file string, yes bool) error {
 	}
 	shown.print(a.Err)
 	if !yes {
-		if err := terminal.Confirm("config trust", "trust it as it is now?", "give --yes if you have read the file"); err != nil {
+		if err := terminal.Confirm("config trust", "trust it as it is now?", "read the file, then add --yes"); err != nil {
 			return err
 		}
 	}
@@ -119,7 +119,7 @@ func readUntrusted(file string) (untrusted, error) {
 		if _, err := os.Lstat(env.WorkspaceFile()); err != nil {
 			return u, cli.WithHint(cli.UsageError(fmt.Errorf("config trust: %w", err)), "`sandgate config init` writes one")
 		}
-		return u, cli.UsageError(fmt.Errorf("config trust: %s applies as the user's or the administrator's file already", env.WorkspaceFile()))
+		return u, cli.UsageError(fmt.Errorf("config trust: %s already applies as the user's or the administrator's file", env.WorkspaceFile()))
 	}
 	u.unused = c.Unused
 	for _, s := range c.Sources {
@@ -137,7 +137,7 @@ func workspaceOf(file string) (config.Env, error) {
 		return env, err
 	}
 	if filepath.Base(file) != config.FileName {
-		return env, cli.WithHint(cli.UsageError(fmt.Errorf("config trust: %s: only a file called %s is found in a workspace", file, config.FileName)),
+		return env, cli.WithHint(cli.UsageError(fmt.Errorf("config trust: %s: in a workspace, sandgate only reads a file named %s", file, config.FileName)),
 			"name it with --config to use it")
 	}
 	env.Workspace = filepath.Dir(file)
@@ -147,7 +147,7 @@ func workspaceOf(file string) (config.Env, error) {
 func (u untrusted) print(w io.Writer) {
 	fmt.Fprintf(w, "%s, %s\n", approval.EscapeLine(u.file), u.content)
 	if len(u.unused) == 0 {
-		fmt.Fprintln(w, "widens nothing of what applies now")
+		fmt.Fprintln(w, "does not widen what applies now")
 		return
 	}
 	fmt.Fprintln(w, "would widen what applies:")
@@ -167,9 +167,9 @@ func revokeTrust(a *cli.App, store *trust.Store, file string) error {
 	case err != nil:
 		return cli.WithStatus(cli.ExitInternal, err)
 	case !was:
-		return cli.WithHint(cli.UsageError(fmt.Errorf("config trust: %s was not trusted", file)), "`sandgate config trust --list` has those that are")
+		return cli.WithHint(cli.UsageError(fmt.Errorf("config trust: %s was not trusted", file)), "list trusted files with `sandgate config trust --list`")
 	}
-	_, err = fmt.Fprintf(a.Out, "%s only narrows from now on\n", file)
+	_, err = fmt.Fprintf(a.Out, "%s can only narrow permissions from now on\n", file)
 	return err
 }
 

@@ -66,7 +66,7 @@ func (l *decisionLog) print() {
 
 func (l *decisionLog) tellDropped() {
 	if n := l.dropped.Swap(0); n > 0 {
-		fmt.Fprintf(l.out, "%s not printed; `sandgate audit tail` has them\n", cli.CountOf(int(n), "decision"))
+		fmt.Fprintf(l.out, "%s not printed; see them with `sandgate audit tail`\n", cli.CountOf(int(n), "decision"))
 	}
 }
 
@@ -111,7 +111,7 @@ func decisionWords(d approval.Decision) (sign, text, colour string) {
 	switch d.Action {
 	case approval.Approved:
 		if d.Source == approval.SourceMode {
-			return "⏭", tool + " (nobody is asked)", cli.Dim
+			return "⏭", tool + " (without asking anyone)", cli.Dim
 		}
 		if d.Source != approval.SourceAsk && d.Source != approval.SourceDeferred {
 			return "⏭", fmt.Sprintf("%s (%s)", tool, by(d)), cli.Dim
@@ -122,7 +122,7 @@ func decisionWords(d approval.Decision) (sign, text, colour string) {
 	case approval.NotNeeded:
 		return "⏭", fmt.Sprintf("%s (%s)", tool, by(d)), cli.Dim
 	case approval.TimedOut:
-		return "✗", tool + " - no answer in time", cli.Red
+		return "✗", tool + " (no answer in time)", cli.Red
 	case approval.Dismissed:
 		return "✗", tool + " dismissed", cli.Red
 	case approval.LeftToCaller:

@@ -24,11 +24,11 @@ func TestDecisionLines(t *testing.T) {
 		"⏭ bash (session-approved): \"npm install\" [coder]":            {Action: approval.SessionApproved, Source: approval.SourceRememberedAllow, Scope: approval.Session},
 		"⏭ bash (rules.x): \"npm install\" [coder]":                     {Action: approval.Approved, Source: approval.SourceAllowRule, Rule: "rules.x"},
 		"⏭ bash (not needed): \"npm install\" [coder]":                  {Action: approval.NotNeeded, Source: approval.SourceNotNeeded},
-		"⏭ bash (nobody is asked): \"npm install\" [coder]":             {Action: approval.Approved, Source: approval.SourceMode},
+		"⏭ bash (without asking anyone): \"npm install\" [coder]":       {Action: approval.Approved, Source: approval.SourceMode},
 		"✗ bash rejected: \"Use yarn\": \"npm install\" [coder]":        {Action: approval.Denied, Source: approval.SourceAsk, Approver: "uid 1", Feedback: "Use yarn"},
 		"✗ bash rejected: \"npm install\" [coder]":                      {Action: approval.Denied, Source: approval.SourceAsk, Approver: "uid 1"},
 		"✗ bash denied: \"rm is not allowed\": \"npm install\" [coder]": {Action: approval.BlockedAction, Source: approval.SourceBlocked, Reason: "rm is not allowed"},
-		"✗ bash - no answer in time: \"npm install\" [coder]":           {Action: approval.TimedOut, Source: approval.SourceAsk},
+		"✗ bash (no answer in time): \"npm install\" [coder]":           {Action: approval.TimedOut, Source: approval.SourceAsk},
 	} {
 		d.ToolName, d.Agent, d.Time = "bash", "coder", at
 		if got := (&decisionLog{}).line(d, "npm install"); got != want {

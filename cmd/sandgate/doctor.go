@@ -22,13 +22,12 @@ func newDoctorCmd(a *cli.App) *cobra.Command {
 	f := runFlags{mode: string(approval.ApproveAll), backend: "auto"}
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Try what this host enforces, and say what to do about the rest",
-		Long: `doctor builds a real sandbox and lets programs in it try what must not work.
-Each line is one probe: held (tried, and enforced), absent (tried, and not
-enforced, with the remedy) or unknown (could not be found out). Then each backend:
-whether it works here, which one auto chooses, and what it refuses. At last it runs
-` + "`sandgate run -- true`" + ` in the current directory, through the same path and into the same
-audit log, and says what came of it.
+		Short: "Test what this host enforces, and explain how to fix the rest",
+		Long: `doctor builds a real sandbox and runs programs in it that try what must fail. Each line is
+one probe: held (tried and enforced), absent (tried and not enforced, with a remedy) or
+unknown (could not be determined). Then it lists each backend: whether it works here, which
+one --backend auto chooses, and what it refuses. Finally it runs ` + "`sandgate run -- true`" + ` in the
+current directory, recorded in the usual audit log, and reports the result.
 
 Exit status: 0 if tools can be confined here, 122 if not.`,
 		Example: "  sandgate doctor\n  sandgate doctor --json | jq '.probes[] | select(.status != \"held\")'",
@@ -46,7 +45,7 @@ Exit status: 0 if tools can be confined here, 122 if not.`,
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().StringVar(&f.config, "config", "", "configuration `file` that run would have")
+	c.Flags().StringVar(&f.config, "config", "", "configuration `file` for the run")
 	return c
 }
 
@@ -104,15 +103,15 @@ func printReport(a *cli.App, r doctorReport, asJSON bool) error {
 	}
 	switch {
 	case r.Ready:
-		fmt.Fprintf(w, "\nTools can be confined on this host: `sandgate run` does it here with %s.\n", r.Chosen)
+		fmt.Fprintf(w, "\nTools can be confined on this host: `sandgate run` uses %s here.\n", r.Chosen)
 	case r.Run.Error != "":
 		hint := ""
 		if r.Run.Hint != "" {
-			hint = "; what helps: " + r.Run.Hint
+			hint = "; to fix it: " + r.Run.Hint
 		}
-		fmt.Fprintf(w, "\nTools cannot be confined on this host: sandgate refuses to run them: %s%s\n", r.Run.Error, hint)
+		fmt.Fprintf(w, "\nTools cannot be confined on this host, so sandgate refuses to run them: %s%s\n", r.Run.Error, hint)
 	default:
-		fmt.Fprintln(w, "\nTools cannot be confined on this host: sandgate refuses to run them.")
+		fmt.Fprintln(w, "\nTools cannot be confined on this host, so sandgate refuses to run them.")
 	}
 	return w.Flush()
 }
@@ -133,13 +132,13 @@ func printBackend(w io.Writer, b confine.BackendReport, chosen bool, found []str
 	case chosen:
 		fmt.Fprintf(w, "works\t%s\tchosen\n", b.Name)
 	default:
-		fmt.Fprintf(w, "works\t%s\twith --backend %s, or where those above do not work\n", b.Name, b.Name)
+		fmt.Fprintf(w, "works\t%s\twith --backend %s, or if those above do not work\n", b.Name, b.Name)
 	}
 	var refuses []string
 	for _, l := range b.Refuses {
 		refuses = append(refuses, l.Part)
 	}
 	if len(refuses) > 0 {
-		fmt.Fprintf(w, "\t\trefuses %s (`sandgate doctor --json` says why)\n", strings.Join(refuses, ", "))
+		fmt.Fprintf(w, "\t\trefuses %s (see why with `sandgate doctor --json`)\n", strings.Join(refuses, ", "))
 	}
 }

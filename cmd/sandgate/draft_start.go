@@ -33,7 +33,7 @@ func startOnDraft(d *heldDraft, cfg *config.Config, args []string, with func(*ex
 	foreign := d.Foreign != "" && !d.Copied
 	switch {
 	case foreign:
-		cause = fmt.Errorf("it would let nobody write %s, which is of another user or group", d.Foreign)
+		cause = fmt.Errorf("nobody could write %s, which belongs to another user or group", d.Foreign)
 	case !d.Moved:
 		c, err := startMounted(d, args, with)
 		if cause = err; c != nil {
@@ -49,12 +49,12 @@ func startOnDraft(d *heldDraft, cfg *config.Config, args []string, with func(*ex
 	if !d.Copied {
 		if copied, err = copyDraft(d.Draft, cfg); err != nil && foreign {
 			if c, err := startMounted(d, args, with); err == nil {
-				return c, approval.EscapeLine("what is of other users or groups cannot be written in this draft, such as " + d.Foreign), nil
+				return c, approval.EscapeLine("files of other users or groups cannot be written in this draft, such as " + d.Foreign), nil
 			}
 		}
 		if err != nil {
-			return nil, "", cli.WithHint(cli.WithStatus(cli.ExitUnavailable, fmt.Errorf("%w; it was to be a copy, since no overlay can be laid over it: %s", err, approval.EscapeLine(cause.Error()))),
-				"set undo.enabled, and `sandgate undo` takes back what a call did; or set XDG_STATE_HOME to a directory on a disk of its own kind (ext4, xfs, btrfs)")
+			return nil, "", cli.WithHint(cli.WithStatus(cli.ExitUnavailable, fmt.Errorf("%w; a copy is needed, because no overlay is possible: %s", err, approval.EscapeLine(cause.Error()))),
+				"set undo.enabled to take back calls with `sandgate undo`, or set XDG_STATE_HOME to a directory on ext4, xfs or btrfs")
 		}
 		if !d.Moved {
 			if c, _ := startMounted(d, args, with); c != nil {
@@ -87,7 +87,7 @@ func copyText(d *changes.Draft, c changes.Copied, cause error) string {
 	if !d.Copied {
 		return ""
 	}
-	text := "this works on a copy of " + strings.Join(d.Roots, ", ")
+	text := "working on a copy of " + strings.Join(d.Roots, ", ")
 	if c.Names > 0 {
 		text += fmt.Sprintf(" (%s, %d MiB)", cli.Plural(c.Names, "name", "names"), c.Bytes>>20)
 	}
@@ -96,7 +96,7 @@ func copyText(d *changes.Draft, c changes.Copied, cause error) string {
 		for _, root := range d.Roots {
 			at = append(at, d.Place(root))
 		}
-		text += ", which lies at " + strings.Join(at, ", ") + ": under its own path the workspace is out of reach"
+		text += ", which lies at " + strings.Join(at, ", ") + ": the workspace cannot be reached under its own path"
 	}
 	if cause != nil {
 		text += "; no overlay: " + cause.Error()
@@ -189,7 +189,7 @@ func takeDraft(ctx context.Context, dir string) (*changes.Draft, context.Context
 	unix.CloseOnExec(endsAt)
 	d, err := changes.OpenDraft(dir)
 	if err == nil && !d.IsHeldBy(lockAt) {
-		err = errors.New("it is for sandgate itself: `sandgate run --draft` goes on in a draft")
+		err = errors.New("this command is internal; to continue a draft, use `sandgate run --draft`")
 	}
 	if err != nil {
 		return nil, nil, cli.WithStatus(cli.ExitInternal, err)

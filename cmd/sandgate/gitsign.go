@@ -28,7 +28,7 @@ import (
 func newGitSignCmd(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:                "git-sign",
-		Short:              "Sign what git hands over, from inside of a sandbox",
+		Short:              "Sign git objects from inside a sandbox",
 		Example:            "  git commit -S    # runs sandgate git-sign, where git.sign lists the repository",
 		Hidden:             true,
 		DisableFlagParsing: true,
@@ -86,7 +86,7 @@ func signSSH(a *cli.App, args []string) error {
 		}
 	}
 	if namespace != "git" {
-		return cli.WithStatus(cli.ExitUsage, fmt.Errorf("sandgate signs for git, and not in the namespace %q", namespace))
+		return cli.WithStatus(cli.ExitUsage, fmt.Errorf("sandgate signs only for git, not in the namespace %q", namespace))
 	}
 	if text, err := os.ReadFile(r.Key); err == nil && len(text) < 16<<10 && !strings.Contains(string(text), "PRIVATE KEY") {
 		r.KeyText = string(text)
@@ -114,7 +114,7 @@ func signedBy(r gitsign.Request, object io.Reader) (reply gitsign.Reply, err err
 	}
 	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", confine.EgressPort))
 	if err != nil {
-		return reply, cli.WithHint(fmt.Errorf("sign: no sandgate answers here: %w", err), "git.sign of the configuration has to list this repository")
+		return reply, cli.WithHint(fmt.Errorf("sign: reach sandgate: %w", err), "list this repository in git.sign of the configuration")
 	}
 	defer conn.Close()
 	target := gitsign.Host + ":80"
@@ -132,7 +132,7 @@ func signedBy(r gitsign.Request, object io.Reader) (reply gitsign.Reply, err err
 	}
 	switch {
 	case err != nil:
-		return reply, cli.WithHint(fmt.Errorf("sign: %w", err), "git.sign of the configuration has to list this repository")
+		return reply, cli.WithHint(fmt.Errorf("sign: %w", err), "list this repository in git.sign of the configuration")
 	case reply.Error != "":
 		return reply, errors.New(reply.Error)
 	}

@@ -12,12 +12,12 @@ import (
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 )
 
-// commandsOf returns every command below c that a person can run.
+// commandsOf returns every command below c that a person can run, and every group of commands.
 func commandsOf(c *cobra.Command) []*cobra.Command {
 	var all []*cobra.Command
 	for _, sub := range c.Commands() {
 		all = append(all, commandsOf(sub)...)
-		if sub.Runnable() {
+		if !sub.Hidden && (sub.Runnable() || sub.HasSubCommands()) {
 			all = append(all, sub)
 		}
 	}
@@ -51,6 +51,9 @@ func checkHelp(t *testing.T, c *cobra.Command, help string) {
 	}
 	if !strings.Contains(c.Example, c.CommandPath()) {
 		t.Errorf("Example %q does not show %q", c.Example, c.CommandPath())
+	}
+	if n := strings.Count(help, "\n"); n > 40 {
+		t.Errorf("help has %d lines, want at most 40, which fit a screen", n)
 	}
 	for _, part := range []string{"Usage:\n", "Examples:\n"} {
 		if !strings.Contains(help, part) {

@@ -35,23 +35,21 @@ func newHookCmd(a *cli.App) *cobra.Command {
 	var f hookFlags
 	c := &cobra.Command{
 		Use:   "hook claude-code|codex|gemini-cli",
-		Short: "Answer the hook of an agent runtime from the same rules",
-		Long: `hook is what an agent runtime runs before it uses one of its own tools: it reads
-what is about to happen on standard input, asks the running supervisor, and answers
-in the runtime's format.
+		Short: "Decide the tool calls of an agent runtime through its hooks",
+		Long: `An agent runtime runs hook before it uses one of its own tools. hook reads the event on
+standard input, asks the running supervisor, and answers in the runtime's format.
 
-A shell command is rewritten, so that the supervisor runs it in its sandbox
-(--confine=false leaves it to the runtime). All other tools the runtime carries out
-itself: the answer is advice, and no sandbox holds what follows. Where a person has to
-be asked about those, the runtime asks its own user if it can, or with --ask operator
-whoever answers at ` + "`sandgate approve`" + `.
+Shell commands are rewritten so that the supervisor runs them in its sandbox, unless you
+give --confine=false. The runtime carries out all other tools itself, without a sandbox,
+so hook's answer about them is only advice. If such a call needs a person's approval, the
+runtime asks its own user where it can; with --ask operator, ` + "`sandgate approve`" + ` asks.
 
-Whatever goes wrong is a refusal: exit status 2, with the reason on standard error.
+If anything fails, the call is refused: exit status 2, with the reason on standard error.
 
---install prints the runtime's settings with the hook in them, --uninstall those
-without; --write changes the file. The other flags become part of the hook. --check asks
-Codex whether it runs the hook in this directory: one that you have not trusted does not run,
-and ` + "`codex exec`" + ` does not say so.`,
+--install prints the runtime's settings with the hook added, --uninstall with it removed;
+--write changes the file. The other flags become part of the hook. --check asks Codex
+whether it runs the hook in this directory: Codex skips a hook that you have not trusted,
+and ` + "`codex exec`" + " does not report that.",
 		Example: `  sandgate hook claude-code --install --write
   sandgate hook codex --install --ask operator
   sandgate hook codex --check && codex exec --sandbox danger-full-access "..."
@@ -66,15 +64,15 @@ and ` + "`codex exec`" + ` does not say so.`,
 		},
 	}
 	fs := c.Flags()
-	fs.StringVar(&f.socket, "socket", "", "agent socket `path` (default: agent.sock in the runtime directory)")
-	fs.StringVar(&f.agent, "agent", "", "`name` of the agent, for the approver and the log (default: the runtime's)")
-	fs.BoolVar(&f.confine, "confine", true, "have shell commands run by the supervisor, in its sandbox")
-	fs.StringVar(&f.ask, "ask", "runtime", "`who` is asked about what the runtime carries out itself: runtime or operator")
-	fs.StringVar(&f.onError, "on-error", "deny", "what a failure is answered with: deny, or ask where the runtime can ask")
-	fs.DurationVar(&f.timeout, "timeout", 0, "answer within this `time`, or refuse (default 50s; 9m50s with --ask operator)")
-	fs.BoolVar(&f.install, "install", false, "print the settings with the hook in them")
-	fs.BoolVar(&f.uninstall, "uninstall", false, "print the settings without the hook")
-	fs.StringVar(&f.settings, "settings", "", "the settings' `file` (default: the user's own)")
+	fs.StringVar(&f.socket, "socket", "", "agent socket `path` (default: runtime directory/agent.sock)")
+	fs.StringVar(&f.agent, "agent", "", "agent `name` for approvers and the log (default: the runtime's name)")
+	fs.BoolVar(&f.confine, "confine", true, "run shell commands in the supervisor's sandbox")
+	fs.StringVar(&f.ask, "ask", "runtime", "`who` is asked about tools that the runtime carries out itself: runtime or operator")
+	fs.StringVar(&f.onError, "on-error", "deny", "answer after a failure: deny, or ask if the runtime can ask its user")
+	fs.DurationVar(&f.timeout, "timeout", 0, "refuse if there is no answer within this `time` (default 50s; 9m50s with --ask operator)")
+	fs.BoolVar(&f.install, "install", false, "print the settings with the hook added")
+	fs.BoolVar(&f.uninstall, "uninstall", false, "print the settings with the hook removed")
+	fs.StringVar(&f.settings, "settings", "", "settings `file` (default: the user's own)")
 	fs.BoolVar(&f.write, "write", false, "with --install or --uninstall: change the file")
 	fs.BoolVar(&f.probe, "check", false, "ask the runtime whether it runs the hook (codex)")
 	c.MarkFlagsMutuallyExclusive("install", "uninstall", "check")
@@ -85,7 +83,7 @@ and ` + "`codex exec`" + ` does not say so.`,
 // blocking gives an error the status that a runtime takes for a refusal. It takes every
 // other but 0 for a hook that failed, and goes on without it.
 func blocking(err error) error {
-	return cli.WithStatus(hooks.ExitBlocks, cli.WithHint(err, "see `sandgate hook --help`; nothing is allowed by a hook that does not work"))
+	return cli.WithStatus(hooks.ExitBlocks, cli.WithHint(err, "see `sandgate hook --help`; a hook that does not work allows nothing"))
 }
 
 func hook(a *cli.App, ctx context.Context, f hookFlags, cmd *cobra.Command, args []string) error {
@@ -111,7 +109,7 @@ func hook(a *cli.App, ctx context.Context, f hookFlags, cmd *cobra.Command, args
 // check completes the flags.
 func (f *hookFlags) check(args []string) (*hooks.Runtime, error) {
 	if len(args) != 1 {
-		return nil, fmt.Errorf("hook: %d runtimes are named, want one of %s", len(args), strings.Join(hooks.Names(), ", "))
+		return nil, fmt.Errorf("hook: %d runtimes given, want one of %s", len(args), strings.Join(hooks.Names(), ", "))
 	}
 	runtime := hooks.Runtimes()[args[0]]
 	switch {
@@ -122,13 +120,13 @@ func (f *hookFlags) check(args []string) (*hooks.Runtime, error) {
 	case f.onError != "deny" && f.onError != "ask":
 		return nil, fmt.Errorf("--on-error %q: want deny or ask", f.onError)
 	case f.onError == "ask" && !runtime.Asks():
-		return nil, fmt.Errorf("--on-error ask: a hook of %s cannot have its user asked", runtime.Name)
+		return nil, fmt.Errorf("--on-error ask: %s hooks cannot ask the user", runtime.Name)
 	case f.timeout < 0:
-		return nil, fmt.Errorf("--timeout %v: want a time that has not passed", f.timeout)
+		return nil, fmt.Errorf("--timeout %v: want a positive time", f.timeout)
 	case (f.write || f.settings != "") && !f.install && !f.uninstall:
-		return nil, errors.New("--settings and --write go with --install or --uninstall")
+		return nil, errors.New("--settings and --write need --install or --uninstall")
 	case f.probe && runtime.Prober() == nil:
-		return nil, fmt.Errorf("--check: a hook of %s runs once it is installed", runtime.Name)
+		return nil, fmt.Errorf("--check: not needed for %s, which runs every installed hook", runtime.Name)
 	}
 	if f.agent == "" {
 		f.agent = runtime.Name

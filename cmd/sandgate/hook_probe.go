@@ -39,7 +39,7 @@ func probeHook(a *cli.App, ctx context.Context, runtime *hooks.Runtime) error {
 	time.AfterFunc(time.Second, cancel)
 	_ = cmd.Wait()
 	if err != nil {
-		hint := fmt.Sprintf("nothing is held in %s until the hook runs: start it in a terminal and trust the hook, or install it with `sandgate hook %[1]s --install --write`", runtime.Name)
+		hint := fmt.Sprintf("sandgate does not control %s until the hook runs: start it in a terminal and trust the hook, or install it with `sandgate hook %[1]s --install --write`", runtime.Name)
 		return cli.WithStatus(cli.ExitFound, cli.WithHint(fmt.Errorf("%s: %w", runtime.Name, err), hint))
 	}
 	fmt.Fprintf(a.Err, "sandgate: %s runs the hook before each tool\n", runtime.Name)

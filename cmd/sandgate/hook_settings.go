@@ -32,7 +32,7 @@ func changeSettings(a *cli.App, f hookFlags, cmd *cobra.Command, runtime *hooks.
 		after, err = runtime.Uninstall(before)
 	}
 	if err != nil {
-		return cli.WithHint(cli.UsageError(fmt.Errorf("%s: %w", path, err)), "mend the file, or name another with --settings")
+		return cli.WithHint(cli.UsageError(fmt.Errorf("%s: %w", path, err)), "fix the file, or name another with --settings")
 	}
 	if f.install {
 		for _, note := range runtime.AfterInstall() {
@@ -44,7 +44,7 @@ func changeSettings(a *cli.App, f hookFlags, cmd *cobra.Command, runtime *hooks.
 		return err
 	}
 	if string(after) == string(before) {
-		fmt.Fprintf(a.Err, "sandgate: %s is as it should be\n", path)
+		fmt.Fprintf(a.Err, "sandgate: %s is up to date\n", path)
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

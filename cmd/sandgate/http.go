@@ -57,11 +57,11 @@ func listenLoopback(address string) (net.Listener, error) {
 	l, err := httpgate.Listen(address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, cli.WithHint(cli.WithStatus(cli.ExitInternal, err), "another program listens there, and a browser could take it for sandgate; choose another port with --http or http.listen, or 0 for any that is free")
+		return nil, cli.WithHint(cli.WithStatus(cli.ExitInternal, err), "another program listens there, and a browser could mistake it for sandgate; choose another port with --http or http.listen, or 0 for any free port")
 	case errors.Is(err, httpgate.ErrNotLoopback):
-		return nil, cli.WithHint(cli.UsageError(err), "only programs of this machine may reach it: use 127.0.0.1 or [::1], and a tunnel from elsewhere")
+		return nil, cli.WithHint(cli.UsageError(err), "use 127.0.0.1 or [::1], because only programs on this machine may connect; from elsewhere, use a tunnel")
 	case errors.Is(err, httpgate.ErrNotBoth):
-		return nil, cli.WithHint(cli.UsageError(err), "at another address, a browser would look for the page where somebody else may listen: use 127.0.0.1, which is both")
+		return nil, cli.WithHint(cli.UsageError(err), "use 127.0.0.1: with another address, a browser could look for the page where another program listens")
 	case err != nil:
 		return nil, cli.UsageError(err)
 	}
@@ -73,10 +73,10 @@ func listenLoopback(address string) (net.Listener, error) {
 func announceHTTP(a *cli.App, w *httpSide) {
 	if cli.IsTerminal(a.Err) {
 		fmt.Fprintf(cli.Bare(a.Err), "sandgate: web page   %s\n", w.server.Link()) // whole, to be clicked
-		fmt.Fprintf(a.Err, "sandgate:            this link works once, within %.0f minutes; `sandgate approve --web` prints another\n", httpgate.TicketTime.Minutes())
+		fmt.Fprintf(a.Err, "sandgate:            the link works once, within %.0f minutes; get another with `sandgate approve --web`\n", httpgate.TicketTime.Minutes())
 		return
 	}
-	fmt.Fprintf(a.Err, "sandgate: web page   on %s (`sandgate approve --web` prints a link that opens it)\n", w.status.Address)
+	fmt.Fprintf(a.Err, "sandgate: web page   on %s (get a link with `sandgate approve --web`)\n", w.status.Address)
 }
 
 // printLink asks the running supervisor for a link to its page.
@@ -91,7 +91,7 @@ func printLink(a *cli.App, ctx context.Context, socket string) error {
 		return cli.WireStatus(err)
 	}
 	if st.HTTP == nil {
-		return cli.WithHint(cli.WithStatus(cli.ExitInternal, errors.New("the supervisor serves no web page")),
+		return cli.WithHint(cli.WithStatus(cli.ExitInternal, errors.New("the supervisor does not serve a web page")),
 			"start it with `sandgate serve --http 127.0.0.1:8642`, or set http.listen")
 	}
 	link, err := httpgate.NewLink(ctx, st.HTTP.Address, st.HTTP.TokenFile)

@@ -45,36 +45,34 @@ func newLearnCmd(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "learn [flags] -- COMMAND [ARG...]",
 		Short: "Find out what a command needs, and print it as a configuration",
-		Long: `learn runs the command in the sandbox, several times: with what the configuration in use
-shows and no host, then with what it was refused besides, then without one thing after
-another, as long as it ends as before. It prints what is left as a configuration, with a
-reason for each line and what differs from the configuration in use, and runs the command
-once more under exactly that to prove it. Nothing is put in force.
+		Long: `learn runs the command in the sandbox several times: first with the paths of the current
+configuration and no host, then adding what was refused, then removing one thing at a time
+while the result stays the same. It prints what remains as a configuration, with a reason
+for each line and the differences from the current one, and runs the command once more
+under exactly that to prove it. It does not put anything into effect.
 
-Each try runs in a draft that is thrown away (see sandgate review), without input: the
-workspace stays as it is. What a try sends to others is sent. So before a try may reach a
-host or a path that the ones before might not, you are asked, or say --yes.
+Each try runs without input, in a draft that is thrown away (see ` + "`sandgate review`" + `), so the
+workspace does not change. Data sent to other machines is not taken back. Therefore learn
+asks before a try may reach a new host or path, unless you give --yes.
 
-Never proposed are hidden and protected names, sandgate's own files, files that hold what
-looks like a secret, a whole home directory and what lies above it.
+learn never proposes hidden or protected names, sandgate's own files, files that seem to
+contain a secret, or a whole home directory or anything above it.
+With --session, learn runs nothing: it reads the audit log for what a session was refused
+and what people answered.
 
-With --session nothing is run: what a session was refused is read from the audit log,
-with what people answered.
-
-Exit status: 0 if the configuration is proven, or of a session; 1 if it is not.`,
+Exit status: 0 if the configuration is proven or comes from a session, otherwise 1.`,
 		Example: `  sandgate learn -- go test ./...
   sandgate learn --yes --write ../learned.yaml -- npm test
   sandgate learn --merge ../learned.yaml --write ../both.yaml -- npm run build
-  sandgate learn --session s-4f1c
-  sandgate run --config ../learned.yaml -- npm test`,
+  sandgate learn --session s-4f1c`,
 		RunE: func(c *cobra.Command, argv []string) error {
 			switch {
 			case f.session != "" && len(argv) > 0:
-				return cli.UsageError(errors.New("learn: a command or --session, not both"))
+				return cli.UsageError(errors.New("learn: give either a command or --session, not both"))
 			case f.session != "":
 				return learnSession(a, c.Context(), f)
 			case len(argv) == 0:
-				return cli.WithHint(cli.UsageError(errors.New("learn: there is no command")), "sandgate learn -- COMMAND")
+				return cli.WithHint(cli.UsageError(errors.New("learn: no command given")), "usage: sandgate learn -- COMMAND")
 			}
 			if err := cli.InUTF8(argv); err != nil {
 				return err
@@ -87,14 +85,14 @@ Exit status: 0 if the configuration is proven, or of a session; 1 if it is not.`
 	fs.StringVar(&f.box.config, "config", "", "configuration `file`")
 	fs.StringArrayVar(&f.box.workspaces, "workspace", nil, "writable `directory` (default: the current one)")
 	fs.StringVar(&f.box.backend, "backend", "auto", assemble.BackendUsage)
-	fs.DurationVar(&f.box.timeout, "timeout", 0, "end a try after this `time`")
+	fs.DurationVar(&f.box.timeout, "timeout", 0, "kill a try after this `time`")
 	fs.IntVar(&f.tries, "tries", 40, "run the command at most `N` times")
-	fs.BoolVarP(&f.yes, "yes", "y", false, "let each try have what the one before was refused, without a question")
-	fs.BoolVar(&f.inPlace, "in-place", false, "run in the workspace itself, where this machine has no drafts")
-	fs.StringVar(&f.merge, "merge", "", "add what a `file` has that was learnt before")
-	fs.StringVar(&f.write, "write", "", "also write the configuration to a new `file`, or to that of --merge")
+	fs.BoolVarP(&f.yes, "yes", "y", false, "allow each try what the previous one was refused, without asking")
+	fs.BoolVar(&f.inPlace, "in-place", false, "run in the workspace itself, if drafts do not work on this machine")
+	fs.StringVar(&f.merge, "merge", "", "include what an earlier run wrote to `file`")
+	fs.StringVar(&f.write, "write", "", "write the configuration to a new `file` or to the file of --merge, too")
 	fs.StringVar(&f.session, "session", "", "learn from the session `ID` of the audit log")
-	fs.StringVar(&f.log, "log", "", "with --session: read the log `FILE` (default: the log in the state directory)")
+	fs.StringVar(&f.log, "log", "", "with --session: read the log `FILE` (default: in the state directory)")
 	fs.BoolVar(&f.asJSON, "json", false, "print JSON")
 	return c
 }
@@ -162,8 +160,8 @@ func learn(a *cli.App, ctx context.Context, f learnFlags, argv []string) error {
 	}
 	for flag, file := range map[string]string{"--write": f.write, "--merge": f.merge} {
 		if file != "" && callsMayWrite(cfg, file) {
-			return cli.WithHint(cli.UsageError(fmt.Errorf("learn: %s: %s lies where calls may write: one could change what it allows before it is used", flag, file)),
-				"name a file in a directory that no call may write, such as the one above the workspace")
+			return cli.WithHint(cli.UsageError(fmt.Errorf("learn: %s: %s is in a directory that calls may write: a call could change the file before you use it", flag, file)),
+				"choose a directory that calls cannot write, such as the parent of the workspace")
 		}
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
@@ -182,7 +180,7 @@ func learn(a *cli.App, ctx context.Context, f learnFlags, argv []string) error {
 	out := learnt{Status: l.first.Status, Refused: append([]refusal{}, refused...), Fragment: wide}
 	if l.first.Status != 0 {
 		out.Fragment.Env, out.Said = nil, l.first.Said
-		out.Why = fmt.Sprintf("the command ends with status %d", l.first.Status)
+		out.Why = fmt.Sprintf("the command ended with status %d", l.first.Status)
 		return l.end(out)
 	}
 	if out.Fragment, err = l.narrow(ctx, wide); err != nil {
@@ -202,7 +200,7 @@ func learn(a *cli.App, ctx context.Context, f learnFlags, argv []string) error {
 	if out.Why = l.differs(last); out.Why == "" {
 		out.Proven = true
 	} else {
-		out.Why = "under what is proposed, " + out.Why
+		out.Why = "with the proposed configuration, " + out.Why
 	}
 	return l.end(out)
 }
@@ -234,12 +232,12 @@ func (l *learner) widen(ctx context.Context) (f fragment, refused []refusal, err
 				if first && !isEnv(n) {
 					continue
 				}
-				added = more.add(n, "refused before: "+r.Subject) || added
+				added = more.add(n, "refused earlier: "+r.Subject) || added
 			}
 			if added {
 				what = append(what, r.Subject)
 			} else {
-				r.Needs, r.Why = nil, cmp.Or(r.Why, "it is refused all the same")
+				r.Needs, r.Why = nil, cmp.Or(r.Why, "it is refused anyway")
 				refused = append(refused, r)
 			}
 		}
@@ -247,17 +245,17 @@ func (l *learner) widen(ctx context.Context) (f fragment, refused []refusal, err
 		for _, dir := range in {
 			what = append(what, "read all of "+dir)
 		}
-		l.say("status %d, %s", l.first.Status, cmp.Or(prefixed("refused: ", cli.FirstFew(what)), "refused nothing that could be proposed"))
+		l.say("status %d, %s", l.first.Status, cmp.Or(prefixed("refused: ", cli.FirstFew(what)), "nothing refused that could be proposed"))
 		if len(what) == 0 || round == maxRounds || l.ran >= l.tries {
 			break
 		}
 		if !l.yes {
-			question := "sandgate: let the next try have it? " + approval.EscapeLine(strings.Join(what, ", "))
-			if err := terminal.Confirm("learn", question, "--yes lets each try have what the one before was refused"); err != nil {
+			question := "sandgate: allow this in the next try? " + approval.EscapeLine(strings.Join(what, ", "))
+			if err := terminal.Confirm("learn", question, "add --yes to allow each try what the previous one was refused"); err != nil {
 				l.App.Complain(err)
 				for _, r := range l.first.Refused {
 					if slices.Contains(what, r.Subject) {
-						refused = append(refused, refusal{Subject: r.Subject, Why: "nobody let a try have it"})
+						refused = append(refused, refusal{Subject: r.Subject, Why: "it was not allowed in a try"})
 					}
 				}
 				break
@@ -271,7 +269,7 @@ func (l *learner) widen(ctx context.Context) (f fragment, refused []refusal, err
 	again, err := l.try(ctx, f)
 	l.steadyOutput, l.steadyChanges = again.Output == l.first.Output, again.changed == l.first.changed
 	if err == nil && again.Status != l.first.Status {
-		err = cli.WithStatus(cli.ExitFound, fmt.Errorf("learn: the command ends with status %d, and under the same with %d: nothing can be learnt from it", l.first.Status, again.Status))
+		err = cli.WithStatus(cli.ExitFound, fmt.Errorf("learn: the command ended with status %d, and in an identical run with %d: its needs cannot be determined", l.first.Status, again.Status))
 	}
 	return f, refused, err
 }
@@ -308,7 +306,7 @@ func (l *learner) collapsed(f fragment) (_ fragment, dirs []string) {
 		}
 		dirs = append(dirs, dir)
 		f.Paths = slices.DeleteFunc(f.Paths, func(p fragmentPath) bool { return isFile(p) && filepath.Dir(p.Root) == dir })
-		f.add(whole, fmt.Sprintf("refused before: read %d files of it", in[dir]))
+		f.add(whole, fmt.Sprintf("refused earlier: read %d of its files", in[dir]))
 	}
 	return f, dirs
 }
@@ -377,11 +375,11 @@ func (l *learner) differs(t tried) string {
 	case t.Program != l.first.Program:
 		return "it is " + cmp.Or(t.Program, "not there") + " then"
 	case t.Status != l.first.Status:
-		return fmt.Sprintf("it ends with status %d", t.Status)
+		return fmt.Sprintf("it ended with status %d", t.Status)
 	case l.steadyOutput && t.Output != l.first.Output:
-		return "it prints something else"
+		return "its output differs"
 	case l.steadyChanges && t.changed != l.first.changed:
-		return "it changes other files"
+		return "it changed other files"
 	}
 	return ""
 }
@@ -470,7 +468,7 @@ func (l *learner) pathParts(f fragment) (parts []part) {
 	for _, p := range f.Paths {
 		if p.Mode == config.ReadWrite {
 			parts = append(parts, part{"without writing to " + p.Root, change(p.Root, func(p *fragmentPath) {
-				p.Mode, p.Reason = config.ReadOnly, "nothing of it was written"
+				p.Mode, p.Reason = config.ReadOnly, "nothing was written there"
 			}), why(p.Root)})
 		}
 	}
@@ -622,7 +620,7 @@ func (l *learner) start(ctx context.Context, cfg *config.Config, args []string, 
 		err = c.Start()
 	}
 	if err != nil {
-		return t, cli.WithHint(cli.WithStatus(cli.ExitUnavailable, fmt.Errorf("learn: %s", approval.EscapeLine(err.Error()))), "--in-place runs it in the workspace itself, which it then changes")
+		return t, cli.WithHint(cli.WithStatus(cli.ExitUnavailable, fmt.Errorf("learn: %s", approval.EscapeLine(err.Error()))), "add --in-place to run it in the workspace itself, which it may then change")
 	}
 	if copied != "" && l.ran == 1 {
 		l.say("%s, and so does each one", copied)
@@ -631,7 +629,7 @@ func (l *learner) start(ctx context.Context, cfg *config.Config, args []string, 
 	failed := c.Wait()
 	stop()
 	if ctx.Err() != nil {
-		return t, cli.WithStatus(cli.ExitInternal, errors.New("learn: it was interrupted; the workspace is as it was"))
+		return t, cli.WithStatus(cli.ExitInternal, errors.New("learn: interrupted; the workspace is unchanged"))
 	}
 	b, err := os.ReadFile(filepath.Join(files, triedFile))
 	if err == nil {
@@ -701,7 +699,7 @@ func (l *learner) print(out learnt) error {
 	}
 	fmt.Fprintf(&b, "# What this needs: %s\n", approval.EscapeLine(of))
 	b.WriteString(out.Config)
-	b.WriteString("\n# Against the configuration in use:\n")
+	b.WriteString("\n# Differences from the configuration in use:\n")
 	var changed strings.Builder
 	if err := configdiff.PrintProfileChanges(&changed, out.Diff); err != nil {
 		return err
@@ -713,7 +711,7 @@ func (l *learner) print(out learnt) error {
 		}
 	}
 	if n > maxDiffLines {
-		fmt.Fprintf(&b, "#   and %d more: `sandgate config diff` and --json have them all\n", n-maxDiffLines)
+		fmt.Fprintf(&b, "#   and %d more: see all with `sandgate config diff` or --json\n", n-maxDiffLines)
 	}
 	_, err := l.Out.Write([]byte(b.String()))
 	printConnections(l.Err, out.Connections, out.Tries)
@@ -721,13 +719,13 @@ func (l *learner) print(out learnt) error {
 		fmt.Fprintf(l.Err, "sandgate: refused, and not proposed: %s\n", approval.EscapeLine(cli.Join(": ", r.Subject, r.Why)))
 	}
 	for line := range strings.Lines(out.Said) {
-		fmt.Fprintf(l.Err, "sandgate: it said: %s\n", approval.EscapeLine(strings.TrimRight(line, "\r\n")))
+		fmt.Fprintf(l.Err, "sandgate: its output: %s\n", approval.EscapeLine(strings.TrimRight(line, "\r\n")))
 	}
 	if len(l.first.Namesakes) > 0 {
-		fmt.Fprintf(l.Err, "sandgate: note: under this, %s\n", approval.EscapeLine(cli.FirstFew(l.first.Namesakes)))
+		fmt.Fprintf(l.Err, "sandgate: note: with this configuration, %s\n", approval.EscapeLine(cli.FirstFew(l.first.Namesakes)))
 	}
 	if out.Proven {
-		fmt.Fprintf(l.Err, "sandgate: proven: the last of %d tries ran under this, and ended as with everything\n", out.Tries)
+		fmt.Fprintf(l.Err, "sandgate: proven: the last of %d tries ran with this configuration and ended like the first complete run\n", out.Tries)
 	} else {
 		fmt.Fprintf(l.Err, "sandgate: not proven: %s\n", approval.EscapeLine(out.Why))
 	}
@@ -758,7 +756,7 @@ func (f learnFlags) writeFragment(text string) error {
 		err = settings.CreateFile(f.write, []byte(text))
 	}
 	if err != nil {
-		return cli.WithHint(cli.UsageError(fmt.Errorf("learn: --write: %w", err)), "name a new file, or add to what is there with --merge too")
+		return cli.WithHint(cli.UsageError(fmt.Errorf("learn: --write: %w", err)), "name a new file, or add to the existing one with --merge")
 	}
 	return nil
 }
@@ -804,13 +802,13 @@ func neverShown(path string) string {
 	case err != nil:
 		return "the home directory is not known"
 	case sandboxprofile.Contains(path, home):
-		return "it is a whole home directory, or holds one"
+		return "it is or contains a whole home directory"
 	case slices.Contains(assemble.WholeTrees, path):
-		return "it holds the whole machine, or everybody's files"
+		return "it contains the whole machine or every user's files"
 	}
 	for _, dir := range []string{"/proc", "/sys", "/dev", "/run"} {
 		if sandboxprofile.Contains(dir, path) {
-			return "the system's state is no file to show"
+			return "it is system state, not a file to show"
 		}
 	}
 	own := assemble.OwnDirectories()
@@ -819,7 +817,7 @@ func neverShown(path string) string {
 	}
 	for _, dir := range own {
 		if sandboxprofile.Contains(dir, path) || sandboxprofile.Contains(path, dir) {
-			return "it is sandgate's own"
+			return "it belongs to sandgate"
 		}
 	}
 	return ""

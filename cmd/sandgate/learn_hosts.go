@@ -119,6 +119,6 @@ func printConnections(out io.Writer, list []connection, tries int) {
 		fmt.Fprintf(out, "sandgate: %s (%d of %s)\n", approval.EscapeLine(text), c.Tries, cli.Plural(tries, "try", "tries"))
 	}
 	if n := len(list) - maxToldHosts; n > 0 {
-		fmt.Fprintf(out, "sandgate: and %s more: --json has them\n", cli.Plural(n, "host", "hosts"))
+		fmt.Fprintf(out, "sandgate: and %s more: see all with --json\n", cli.Plural(n, "host", "hosts"))
 	}
 }

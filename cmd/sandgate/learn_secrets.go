@@ -30,7 +30,7 @@ func secretAt(path string, hidden func(path string) bool) string {
 	left, names, why := int64(maxSearched), 0, ""
 	err := filepath.WalkDir(path, func(name string, e fs.DirEntry, err error) error {
 		if names++; err != nil || names > maxSearchedNames {
-			why = "not all of it can be looked at"
+			why = "not all of it can be searched for secrets"
 			return fs.SkipAll
 		}
 		switch {
@@ -42,11 +42,11 @@ func secretAt(path string, hidden func(path string) bool) string {
 			found, err := fileLooksSecret(name, &left)
 			switch {
 			case errors.Is(err, errTooMuch):
-				why = fmt.Sprintf("not all of it can be looked at: it is larger than %d MiB", maxSearched>>20)
+				why = fmt.Sprintf("not all of it can be searched for secrets: it is larger than %d MiB", maxSearched>>20)
 			case err != nil || found:
-				why = "it holds what looks like a secret"
+				why = "it seems to contain a secret"
 				if name != path {
-					why = name + " in it holds what looks like a secret"
+					why = name + " in it seems to contain a secret"
 				}
 			}
 		}
@@ -56,12 +56,12 @@ func secretAt(path string, hidden func(path string) bool) string {
 		return nil
 	})
 	if err != nil {
-		return "not all of it can be looked at"
+		return "not all of it can be searched for secrets"
 	}
 	return why
 }
 
-var errTooMuch = errors.New("more than is looked through")
+var errTooMuch = errors.New("more than can be searched")
 
 // fileLooksSecret reads all of a file. One that cannot be read is not shown either.
 func fileLooksSecret(path string, left *int64) (bool, error) {

@@ -32,7 +32,7 @@ func learnSession(a *cli.App, _ context.Context, f learnFlags) error {
 	if err != nil {
 		return err
 	}
-	out := learnt{Why: "what a session did is not run again", Fragment: fragmentOf(cfg, "in the configuration in use"), Refused: []refusal{}}
+	out := learnt{Why: "a session's calls are not run again", Fragment: fragmentOf(cfg, "in the configuration in use"), Refused: []refusal{}}
 	for _, at := range s.allowed {
 		out.Fragment.add(at.need, at.reason)
 	}
@@ -41,12 +41,12 @@ func learnSession(a *cli.App, _ context.Context, f learnFlags) error {
 		for _, n := range r.Needs {
 			switch {
 			case s.denied[n.String()]:
-				r.Why = "a person said no"
+				r.Why = "a person denied it"
 			case f.yes:
 				out.Fragment.add(n, "refused: "+r.Subject)
 				continue
 			default:
-				r.Why = "nobody was asked; --yes proposes it"
+				r.Why = "no one was asked; --yes proposes it"
 			}
 			left = append(left, n)
 		}
@@ -104,7 +104,7 @@ func (l *learner) readSession() (s seen, err error) {
 		case errors.As(err, &bad):
 			continue // verify tells about bad lines
 		case err != nil:
-			return s, cli.WithHint(cli.WithStatus(cli.ExitInternal, err), "no call was logged there yet; name another log with --log")
+			return s, cli.WithHint(cli.WithStatus(cli.ExitInternal, err), "no call has been logged there yet; name another log with --log")
 		}
 		entries++
 		switch e.Kind {
@@ -131,7 +131,7 @@ func (l *learner) readSession() (s seen, err error) {
 		}
 	}
 	if entries == 0 {
-		return s, cli.WithHint(cli.WithStatus(cli.ExitFound, fmt.Errorf("learn: the log has nothing of the session %q", l.session)), "`sandgate audit query --json` names sessions")
+		return s, cli.WithHint(cli.WithStatus(cli.ExitFound, fmt.Errorf("learn: the log has no session %q", l.session)), "list sessions with `sandgate audit query --json`")
 	}
 	return s, nil
 }
@@ -168,7 +168,7 @@ func (s *seen) answer(e audit.Entry, d assemble.Derived, cfg *config.Config) {
 			s.refused = append(s.refused, refusal{Subject: n.String(), Why: r.Why})
 			return
 		}
-		s.allowed = append(s.allowed, allowedNeed{r.Needs[0], "somebody was asked, and said yes: " + n.String()})
+		s.allowed = append(s.allowed, allowedNeed{r.Needs[0], "a person was asked and allowed it: " + n.String()})
 	case action == approval.Denied:
 		s.denied[n.String()] = true
 	}

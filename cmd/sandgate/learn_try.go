@@ -101,7 +101,7 @@ func learnTry(a *cli.App, c *cobra.Command, f runFlags, files string, argv []str
 		v.Path = draft.Of(v.Path)
 		r := refusal{Subject: violationSubject(v), Why: v.Reason}
 		if onCopy {
-			r.Why = "each try works on a copy, and under its own path the workspace is out of reach"
+			r.Why = "each try works on a copy; the workspace cannot be reached under its own path"
 		} else {
 			for _, n := range needsFor(v, d) {
 				r.propose(n, d, cfg)
@@ -155,7 +155,7 @@ func variablesRefused(argv []string, d assemble.Derived, cfg *config.Config) (li
 				list = append(list, r)
 			}
 		case assemble.LooksSecret(kv):
-			list = append(list, refusal{Subject: "the variable " + name, Why: "it holds what looks like a secret"})
+			list = append(list, refusal{Subject: "the variable " + name, Why: "it seems to contain a secret"})
 		default:
 			list = append(list, refusal{Subject: "the variable " + name, Needs: []need{{Env: name}}})
 		}
@@ -176,8 +176,8 @@ func loopbackRefused(argv []string) (list []refusal) {
 	for _, m := range here().FindAllStringSubmatch(strings.Join(argv, " "), -1) {
 		if c, err := net.DialTimeout("tcp", net.JoinHostPort("localhost", m[1]), time.Second); err == nil {
 			c.Close()
-			list = append(list, refusal{Subject: "connect " + m[0], Why: "inside, this is the sandbox itself; list the server as a service, " +
-				`shell.network.services: {NAME: "127.0.0.1:` + m[1] + `"}, and have the command ask for NAME:` + m[1]})
+			list = append(list, refusal{Subject: "connect " + m[0], Why: "inside the sandbox, this address is the sandbox itself; list the server as a service, " +
+				`shell.network.services: {NAME: "127.0.0.1:` + m[1] + `"}, and let the command connect to NAME:` + m[1]})
 		}
 	}
 	return list
@@ -212,9 +212,9 @@ func notProposed(n *need, d assemble.Derived, cfg *config.Config) string {
 	case h.Hidden(real):
 		return "it is hidden"
 	case n.Write && !info.IsDir():
-		return "it is a single file to write: name its directory by hand"
+		return "it is a single file to write: add its directory by hand"
 	case sandboxprofile.IsSystemTree(real) && (n.Write || info.Mode().Perm()&0o004 == 0):
-		return "it belongs to the system, and not to everybody"
+		return "it is a system file that not everyone may read"
 	}
 	if !n.Write {
 		n.Preset = presetOf(real, d, cfg)
@@ -224,7 +224,7 @@ func notProposed(n *need, d assemble.Derived, cfg *config.Config) string {
 	case info.IsDir() && sandboxprofile.IsSystemTree(real): // everybody can read it
 	case info.IsDir() && n.Preset != "": // as detection shows it
 		if l := toolchains.Secrets(h, real); len(l) > 0 {
-			why = l[0] + " in it holds what looks like a secret"
+			why = l[0] + " in it seems to contain a secret"
 		}
 	default:
 		why = secretAt(real, h.Hidden)

@@ -23,8 +23,9 @@ import (
 
 func newMCPCmd(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "mcp",
-		Short: "Serve MCP clients, and confine MCP servers",
+		Use:     "mcp",
+		Short:   "Serve MCP clients, and confine MCP servers",
+		Example: "  sandgate mcp serve\n  sandgate mcp wrap --ro ~/docs -- mcp-files ~/docs",
 	}
 	c.AddCommand(newMCPServeCmd(a), newMCPWrapCmd(a))
 	return c
@@ -39,25 +40,24 @@ func newMCPServeCmd(a *cli.App) *cobra.Command {
 	var f mcpServeFlags
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Be an MCP server that offers the tools of the running supervisor",
-		Long: `serve speaks the Model Context Protocol on standard input and output, and is an agent
-of the running supervisor: each tools/call is decided, confined and recorded as any
-other call. A refusal is a result that says what would be allowed. What waits for a
-person is answered with "sandgate approve". Where the configuration sets
-approval.elicitation, a client that can ask its person does so too, for its own calls.
+		Short: "Offer the running supervisor's tools as an MCP server",
+		Long: `serve is an MCP server on standard input and output, and an agent of the running
+supervisor: each tools/call is decided, confined and recorded like any other call. A
+refusal is a result that says what would be allowed. Answer pending requests with
+` + "`sandgate approve`" + `. With approval.elicitation in the configuration, a client that can ask
+its user does so for its own calls, too. serve ends with its input and cancels the calls
+that still run.
 
-With --config there need not be a supervisor: the command is one itself, with the
-operator socket for answers, for as long as it runs.
+With --config, serve starts its own supervisor, with an operator socket for answers, and
+needs no running one.
 
-With --http it answers over streamable HTTP on loopback instead, at /mcp, to whoever
-shows the token of the token file, until it is ended by a signal.
-
-Otherwise it ends with its input, and every call that it had made then is cancelled.`,
+With --http, serve uses streamable HTTP on loopback at /mcp instead. Clients must send the
+token in the token file. serve then runs until a signal ends it.`,
 		Example: "  sandgate mcp serve\n  claude mcp add sandgate -- sandgate mcp serve --agent claude\n  sandgate mcp serve --config sandgate.yaml\n  sandgate mcp serve --http 127.0.0.1:8643",
 		Args:    cobra.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error {
 			if f.tokenFile != "" && f.http == "" {
-				return cli.WithHint(cli.UsageError(errors.New("--token-file is for --http")), "add --http 127.0.0.1:8643")
+				return cli.WithHint(cli.UsageError(errors.New("--token-file needs --http")), "add --http 127.0.0.1:8643")
 			}
 			return nil
 		},
@@ -71,13 +71,13 @@ Otherwise it ends with its input, and every call that it had made then is cancel
 		},
 	}
 	fs := c.Flags()
-	fs.StringVar(&f.config, "config", "", "be a supervisor too, with this configuration `file`")
-	fs.StringVar(&f.operator, "operator-socket", "", "operator socket `path`, where clients may ask their person (default: operator.sock in the runtime directory)")
-	fs.StringVar(&f.socket, "socket", "", "agent socket `path` (default: agent.sock in the runtime directory)")
-	fs.StringVar(&f.http, "http", "", "answer over HTTP on this loopback `address`, such as 127.0.0.1:8643")
-	fs.StringVar(&f.tokenFile, "token-file", "", "with --http: `file` with the token, made if it is not there (default: mcp-token in the state directory)")
-	fs.BoolVar(&f.review, "review", false, "work on a draft, of which a person is asked at the end what is kept")
-	fs.StringVar(&f.agent, "agent", "", "`name` of the agent, for the approver and the log (default: what the client calls itself)")
+	fs.StringVar(&f.config, "config", "", "start a supervisor with this configuration `file`")
+	fs.StringVar(&f.operator, "operator-socket", "", "operator socket `path`, used where clients may ask their user (default: runtime directory/operator.sock)")
+	fs.StringVar(&f.socket, "socket", "", "agent socket `path` (default: runtime directory/agent.sock)")
+	fs.StringVar(&f.http, "http", "", "serve HTTP on this loopback `address`, such as 127.0.0.1:8643")
+	fs.StringVar(&f.tokenFile, "token-file", "", "with --http: token `file`, created if missing (default: state directory/mcp-token)")
+	fs.BoolVar(&f.review, "review", false, "work on a draft, and ask a person at the end what to keep")
+	fs.StringVar(&f.agent, "agent", "", "agent `name` for approvers and the log (default: the client's own name)")
 	return c
 }
 

@@ -32,20 +32,20 @@ func newMCPWrapCmd(a *cli.App) *cobra.Command {
 	var f mcpWrapFlags
 	c := &cobra.Command{
 		Use:   "wrap [flags] -- COMMAND [ARG...]",
-		Short: "Run one MCP server in the sandbox, in place of its command in a client's configuration",
-		Long: `wrap runs a third-party MCP server in a sandbox and stands between it and its client,
-as if the server were configured in mcp.servers: its tools have the server's own names,
-and each tools/call is decided, and recorded. The server sees what --ro and --rw name,
-reaches what --network lists, and has the variables that --env names; nothing else.
+		Short: "Run one MCP server in the sandbox; replaces its command in a client's configuration",
+		Long: `wrap runs a third-party MCP server in a sandbox, between the server and its client. It
+works like a server in mcp.servers of the configuration: tools keep the server's names,
+and each tools/call is decided and recorded. The server sees only the paths of --ro and
+--rw, the hosts of --network and the variables of --env.
 
-What waits for a person is answered with "sandgate approve". The command is a supervisor
-with an operator socket of its own, which it names on standard error.
+wrap is a supervisor with its own operator socket, which it prints on standard error.
+Answer pending requests there with ` + "`sandgate approve`" + `.
 
-A tool that its server calls destructive or open to the world is asked about, unless
---allow has its whole name: --allow write_file.
+If the server calls a tool destructive or open-world, wrap asks before each call, unless
+--allow gives the tool's full name: --allow write_file.
 
-Tools pass through. Resources, prompts and whatever else a server offers do not, and
-what a server asks of its client is refused.`,
+Only tools pass through. Resources, prompts and other features of the server do not, and
+requests from the server to its client are refused.`,
 		Example: `  sandgate mcp wrap --network api.github.com --env GITHUB_TOKEN --allow 'search_*' -- github-mcp stdio
   sandgate mcp wrap --rw ~/project --default allow --allow write_file -- mcp-files ~/project`,
 		Args: cobra.MinimumNArgs(1),
@@ -58,21 +58,21 @@ what a server asks of its client is refused.`,
 	fs := c.Flags()
 	fs.SetInterspersed(false) // flags end at COMMAND, so its own are never eaten
 	fs.StringVar(&f.config, "config", "", "configuration `file`")
-	fs.StringVar(&f.profile, "profile", "", "operator profile, a shipped `name` or a file; only narrows")
+	fs.StringVar(&f.profile, "profile", "", "operator profile that narrows permissions, a shipped `name` or a file")
 	fs.StringVar(&f.mode, "mode", "", "interactive, approve_all or strict (default: the configuration's)")
-	fs.StringVar(&f.name, "name", "", "`name` of the server, for approvers and the log (default: that of the command)")
-	fs.StringVar(&f.agent, "agent", "", "`name` of the agent (default: what the client calls itself)")
-	fs.StringVar(&f.operator, "operator-socket", "", "operator socket `path` (default: operator.sock in the runtime directory, or another there if that is taken)")
-	fs.StringArrayVar(&f.allow, "allow", nil, "do not ask about tools whose names match this `glob`; a whole name counts more than the server's own warnings (repeatable)")
-	fs.StringArrayVar(&f.deny, "deny", nil, "refuse tools whose names match this `glob` (repeatable)")
-	fs.StringVar(&f.fallback, "default", string(config.Ask), "what applies to other tools: ask, allow or deny")
+	fs.StringVar(&f.name, "name", "", "server `name` for approvers and the log (default: the command's name)")
+	fs.StringVar(&f.agent, "agent", "", "agent `name` (default: the client's own name)")
+	fs.StringVar(&f.operator, "operator-socket", "", "operator socket `path` (default: runtime directory/operator.sock, or another name if taken)")
+	fs.StringArrayVar(&f.allow, "allow", nil, "do not ask about tools that match this `glob`; a full name overrides the server's warnings (repeatable)")
+	fs.StringArrayVar(&f.deny, "deny", nil, "refuse tools that match this `glob` (repeatable)")
+	fs.StringVar(&f.fallback, "default", string(config.Ask), "how to decide about other tools: ask, allow or deny")
 	fs.StringVar(&f.network, "network", "none", "none, host, or a list of HOST[:PORT]")
 	fs.StringArrayVar(&f.ro, "ro", nil, "show `path`, read-only (repeatable)")
 	fs.StringArrayVar(&f.rw, "rw", nil, "show `path`, writable (repeatable)")
 	fs.StringArrayVar(&f.env, "env", nil, "pass a variable, `NAME` or NAME=VALUE (repeatable)")
 	fs.DurationVar(&f.timeout, "timeout", 0, "time limit of one call")
-	fs.StringVar(&f.memory, "memory", "", "memory limit of the server, such as 512MiB")
-	fs.Int64Var(&f.pids, "pids", 0, "limit of processes")
+	fs.StringVar(&f.memory, "memory", "", "limit of the server's memory, such as 512MiB")
+	fs.Int64Var(&f.pids, "pids", 0, "limit of the number of processes")
 	fs.StringVar(&f.backend, "backend", "auto", assemble.BackendUsage)
 	return c
 }
@@ -145,7 +145,7 @@ func (f mcpWrapFlags) configuration(argv []string) (*config.Config, string, erro
 		return nil, "", err
 	}
 	if f.mode != "" && !isMode(f.mode) {
-		return nil, "", cli.WithHint(cli.UsageError(fmt.Errorf("--mode %q is not a mode", f.mode)), "use interactive, approve_all or strict")
+		return nil, "", cli.WithHint(cli.UsageError(fmt.Errorf("--mode %q: unknown mode", f.mode)), "use interactive, approve_all or strict")
 	}
 	s, err := f.server(argv)
 	if err != nil {
@@ -182,12 +182,12 @@ func (f mcpWrapFlags) server(argv []string) (config.MCPServer, error) {
 		s.Name = serverNameOf(argv[0])
 	}
 	if !toolsmcp.ValidServerName(s.Name) {
-		return s, fmt.Errorf("--name %q: a name has letters, digits and -, at most %d", s.Name, toolsmcp.MaxServerName)
+		return s, fmt.Errorf("--name %q: want at most %d letters, digits and -", s.Name, toolsmcp.MaxServerName)
 	}
 	switch s.Approval.Default {
 	case config.Allow, config.Ask, config.Deny:
 	default:
-		return s, fmt.Errorf("--default %q is none of ask, allow and deny", f.fallback)
+		return s, fmt.Errorf("--default %q: want ask, allow or deny", f.fallback)
 	}
 	for _, glob := range f.allow {
 		s.Approval.Tools[glob] = config.Allow

@@ -306,7 +306,7 @@ func TestPageKeepsSomeOfADraftOnATerminal(t *testing.T) {
 	}
 	x.press("y", "no screen shows what becomes of 1 name: + c")
 	x.press("Escape", "not answered")
-	x.press("r", "nothing is remembered of it")
+	x.press("r", "no answer can be remembered")
 	x.press("e", "> ")
 	x.enter(`{"keep": ["a (kept)"]}`, "and drop the other 2")
 	x.gone("evil")

@@ -759,7 +759,7 @@ func pageKeepsRules(p *person) {
 	p.see(`made of a request", `)
 	p.see("commands that no rule matches") // those of the configuration are listed too
 	if _, e := p.ran(call(p.t.Context(), p.session, "shell", map[string]any{"command": "touch made.txt"})); e != nil {
-		p.t.Errorf("what the rule allows: %v", e)
+		p.t.Errorf("what allow matching calls: %v", e)
 	}
 	p.ready()
 	p.picture("rules-light")
@@ -767,7 +767,7 @@ func pageKeepsRules(p *person) {
 	p.rule("allow shell touch made.txt # made of a request", "deny shell touch made.txt # by hand", "Put this in the place of the rule", `Changed: Refuse commands that begin with "touch made.txt"`)
 	p.see(`by hand", `)
 	if _, e := p.ran(call(p.t.Context(), p.session, "shell", map[string]any{"command": "touch made.txt"})); e == nil || e.Code != protocol.CodeBlocked {
-		p.t.Errorf("what the rule denies: %+v", e)
+		p.t.Errorf("what deny matching calls: %+v", e)
 	}
 	p.ready()
 	p.click("button", "On the log")

@@ -24,10 +24,10 @@ import (
 func newProfileCmd(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "profile",
-		Short: "Show what sandboxes may reach, and what that compiles to",
-		Long: `An operator profile is a ceiling over what tools may reach; a preset is what one
-toolchain reads. Both are shipped by name. An operator profile may also be a file
-(a name with a slash or an extension). To begin one:
+		Short: "Show what sandboxes may reach and how that is enforced",
+		Long: `An operator profile limits what tools may reach. A preset lists what one toolchain reads.
+sandgate ships both under fixed names. An operator profile can also be a file (a name with
+a slash or an extension). To start your own:
   sandgate profile show hardened --yaml --name mine > mine.yaml
 docs/profiles.md explains it line by line.`,
 		Example: "  sandgate profile list\n  sandgate profile show hardened\n  sandgate profile explain hardened\n  sandgate profile compile read-only --target bwrap",
@@ -88,8 +88,8 @@ func shippedEntries() ([]shippedEntry, error) {
 		entries = append(entries, shippedEntry{"preset", name, p.Reason})
 	}
 	return append(entries,
-		shippedEntry{"patterns", "protect", "What may be read and not written, at any depth."},
-		shippedEntry{"patterns", "hide", "What may not even be read, at any depth."}), nil
+		shippedEntry{"patterns", "protect", "Names that may be read but not written, at any depth."},
+		shippedEntry{"patterns", "hide", "Names that may not be read, at any depth."}), nil
 }
 
 func newProfileShowCmd(a *cli.App) *cobra.Command {
@@ -98,10 +98,10 @@ func newProfileShowCmd(a *cli.App) *cobra.Command {
 	var as string
 	c := &cobra.Command{
 		Use:   "show NAME",
-		Short: "Show one profile, preset or pattern list with its reasons",
-		Long: `show prints what a profile, preset or pattern list says on this machine. With --yaml it
-prints the file of a shipped operator profile as it stands, which loads again; --name
-is what the copy is called, and has to be the name of its file without .yaml.`,
+		Short: "Show a profile, preset or pattern list with its reasons",
+		Long: `show prints what a profile, preset or pattern list contains on this machine. With --yaml it
+prints the file of a shipped operator profile, ready to load again. --name renames the copy;
+save it under that name plus .yaml.`,
 		Example: "  sandgate profile show hardened\n  sandgate profile show git\n  sandgate profile show protect\n  sandgate profile show hardened --yaml --name mine > mine.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -120,7 +120,7 @@ is what the copy is called, and has to be the name of its file without .yaml.`,
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&asYAML, "yaml", false, "print the file of a shipped operator profile")
-	c.Flags().StringVar(&as, "name", "", "with --yaml: what the copy is called")
+	c.Flags().StringVar(&as, "name", "", "with --yaml: name of the copy")
 	c.MarkFlagsMutuallyExclusive("json", "yaml")
 	addRootFlag(c, &roots)
 	return c
@@ -136,7 +136,7 @@ func printSource(w io.Writer, name, as string) error {
 }
 
 func addRootFlag(c *cobra.Command, roots *[]string) {
-	c.Flags().StringArrayVar(roots, "path", nil, "a configured path as NAME=DIR, for $NAME and $* in a profile (default workspace=current directory)")
+	c.Flags().StringArrayVar(roots, "path", nil, "NAME=DIR, the value of $NAME in a profile, also part of $* (default workspace=current directory)")
 }
 
 // shippedByName gives a sandboxprofile.Profile, a sandboxprofile.Preset or a
@@ -311,12 +311,13 @@ func newProfileCompileCmd(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "compile NAME",
 		Short: "Show what an operator profile compiles to on this host",
-		Long: `Compiles an operator profile by itself: bubblewrap's arguments, Landlock's rules,
-the system call filter, or the text that sandbox-exec takes on macOS (sbpl). A call
-runs under less, since its profile is the intersection with what the tool needs.
-Files that match protect and hide patterns are found when a sandbox is built and
-are not part of bubblewrap's and Landlock's output. The port of the proxy and the
-scratch directories in the text for macOS are examples: each sandbox has its own.`,
+		Long: `compile prints what an operator profile alone becomes: bubblewrap's arguments, Landlock's
+rules, the system call filter, or the sandbox-exec profile for macOS (sbpl). A call runs
+under less: the intersection of this profile with what the tool needs.
+
+The output for bubblewrap and Landlock leaves out files that match protect and hide
+patterns, because they are found when a sandbox is built. In the macOS text, the proxy's
+port and the scratch directories are examples: each sandbox has its own.`,
 		Example: "  sandgate profile compile read-only --target bwrap\n  sandgate profile compile ./mine.yaml --target seccomp",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -364,7 +365,7 @@ func compileProfile(out io.Writer, p sandboxprofile.Profile, target string, asJS
 		lines = []string{strings.TrimSuffix(text, "\n")}
 		value = text
 	default:
-		return cli.WithHint(cli.UsageError(fmt.Errorf("--target %q: no such target", target)), "known are bwrap, landlock, seccomp and sbpl")
+		return cli.WithHint(cli.UsageError(fmt.Errorf("--target %q: unknown target", target)), "use bwrap, landlock, seccomp or sbpl")
 	}
 	switch {
 	case err != nil:

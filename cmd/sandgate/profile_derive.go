@@ -14,10 +14,10 @@ func newProfileDeriveCmd(a *cli.App) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "derive",
-		Short: "Show the profile that the configuration's tools run under",
+		Short: "Show the profile that tools run under with a configuration",
 		Long: `derive shows what a sandbox is built from: the profile that follows from the
-configuration, narrowed by the operator profile that it names. With --target it
-shows what that compiles to on this host.`,
+configuration, limited by the configured operator profile. With --target it shows
+what that compiles to on this host.`,
 		Example: "  sandgate profile derive\n  sandgate profile derive --config sandgate.yaml --tool read_file --target landlock",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -37,8 +37,8 @@ shows what that compiles to on this host.`,
 	}
 	fs := c.Flags()
 	fs.StringVar(&file, "config", "", "configuration `file`")
-	fs.StringVar(&tool, "tool", "shell", "`name` of the tool: the file tools see every configured path, shell and run do not see those with suffixes")
-	fs.StringVar(&target, "target", "", "compile for `name`: bwrap, landlock, seccomp or sbpl")
+	fs.StringVar(&tool, "tool", "shell", "tool `name`: file tools see every configured path; shell and run do not see paths with suffixes")
+	fs.StringVar(&target, "target", "", "also compile for `name`: bwrap, landlock, seccomp or sbpl")
 	fs.BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }

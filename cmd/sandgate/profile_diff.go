@@ -16,14 +16,14 @@ func newProfileDiffCmd(a *cli.App) *cobra.Command {
 	var roots []string
 	c := &cobra.Command{
 		Use:   "diff A B",
-		Short: "Show in what two profiles differ, or what a profile takes away",
-		Long: `diff compares operator profiles, shipped ones or files. The word config stands
-for what tools run under by the configuration alone: "diff config NAME" shows
-exactly what the operator profile NAME takes away from that.
+		Short: "Show how two profiles differ, or what a profile takes away",
+		Long: `diff compares two operator profiles, shipped ones or files. The word config stands for the
+profile that follows from the configuration alone: "diff config NAME" shows what the
+operator profile NAME takes away from it.
 
-Each line is a path, pattern, host or limit: - is less in B, + is more, ~ is
-both. A path's line holds for all below it, up to the next line about a path; = is
-a path at which nothing differs any more.
+Each line is a path, pattern, host or limit: - means less in B, + more, ~ both. A path's
+line applies to everything below it, up to the next path line; = marks a path where the
+two agree again.
 
 Exit status: 0 if nothing differs, 1 if something does.`,
 		Example: "  sandgate profile diff config hardened\n  sandgate profile diff workspace-write build\n  sandgate profile diff config ./mine.yaml --json",
@@ -46,7 +46,7 @@ Exit status: 0 if nothing differs, 1 if something does.`,
 	}
 	fs := c.Flags()
 	fs.StringVar(&file, "config", "", "configuration `file` that config stands for")
-	fs.StringVar(&tool, "tool", "shell", "`name` of the tool whose profile config stands for")
+	fs.StringVar(&tool, "tool", "shell", "the tool `name` whose profile config stands for")
 	fs.BoolVar(&asJSON, "json", false, "print JSON")
 	addRootFlag(c, &roots)
 	return c

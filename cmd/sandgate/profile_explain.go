@@ -21,14 +21,13 @@ func newProfileExplainCmd(a *cli.App) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "explain [NAME]",
-		Short: "Say in plain words what tools can do, and what is exposed",
-		Long: `explain says what a tool can read, write, run, reach and use up, from the profile
-that a call would run under: the one that follows from the configuration,
-narrowed by the operator profile NAME, or by the one that the configuration
-names. Then it lists what that exposes: each line is exposed or closed, with the
-reason and what would close it. The lines do not add up to a score.
+		Short: "Explain what tools can do and what that exposes",
+		Long: `explain lists what a tool can read, write, run, reach and use up under the profile of a
+call: the one that follows from the configuration, limited by the operator profile NAME or
+the configured one. Then it lists what that exposes: each line is exposed or closed, with
+the reason and how to close it. The lines do not add up to a score.
 
-What this host really enforces is "sandgate doctor".`,
+To see what this host really enforces, use ` + "`sandgate doctor`" + ".",
 		Example: "  sandgate profile explain\n  sandgate profile explain hardened\n  sandgate profile explain --config sandgate.yaml --tool read_file --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -49,7 +48,7 @@ What this host really enforces is "sandgate doctor".`,
 	}
 	fs := c.Flags()
 	fs.StringVar(&file, "config", "", "configuration `file`")
-	fs.StringVar(&tool, "tool", "shell", "`name` of the tool: the file tools see every configured path, shell and run do not see those with suffixes")
+	fs.StringVar(&tool, "tool", "shell", "tool `name`: file tools see every configured path; shell and run do not see paths with suffixes")
 	fs.BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
@@ -83,7 +82,7 @@ func printExposure(b *strings.Builder, x sandboxprofile.Exposure) {
 	}
 	hanging(b, fmt.Sprintf("  %-*s", indent-2, word), indent, x.Name+": "+x.Why)
 	if x.Close != "" {
-		hanging(b, strings.Repeat(" ", indent), indent+2, "to close it: "+x.Close)
+		hanging(b, strings.Repeat(" ", indent), indent+2, "to close this: "+x.Close)
 	}
 }
 

@@ -75,7 +75,7 @@ func TestPromptTakesNoLineTypedAhead(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	ended = prompt(t.Context(), "req-next")
-	x.see("An empty line goes on")
+	x.see("Press Enter to continue")
 	time.Sleep(guard.Settle)
 	x.press("y\n")
 	if strings.Contains(x.output(), "req-next") {
@@ -183,7 +183,7 @@ func TestPromptHoldsWhatWasCut(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := prompt(ctx, "req-gone", "npm install left-pad@1.3.0"+strings.Repeat(" shell: Execute: ls", 20))
-	if strings.Contains(x.output(), "look twice") {
+	if strings.Contains(x.output(), "look closely") {
 		t.Error(x.output())
 	}
 	cancel()
@@ -192,9 +192,9 @@ func TestPromptHoldsWhatWasCut(t *testing.T) {
 	go func() {
 		next <- prompt(t.Context(), "req-like", "npm install left-pam@1.3.0"+strings.Repeat(" shell: Execute: ls", 20))
 	}()
-	x.see("An empty line goes on")
+	x.see("Press Enter to continue")
 	time.Sleep(guard.Settle)
-	x.pressUntil("\n", "sandgate asks about\r\nlook twice: this is similar to one")
+	x.pressUntil("\n", "sandgate asks about\r\nlook closely: this is similar to one")
 	ended = <-next
 	x.press("y\n")
 	if !<-ended {

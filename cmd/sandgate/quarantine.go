@@ -26,12 +26,12 @@ func newQuarantineCmd(a *cli.App) *cobra.Command {
 	x := &quarantineCmd{App: a}
 	c := &cobra.Command{
 		Use:   "quarantine",
-		Short: "Look at what calls planted, put it back, or delete it",
-		Long: `What a call leaves where a program of yours would run it, such as a git hook or
-a shell's start-up file, is moved into the quarantine before the call's result is
-sent. It lies in the state directory ($XDG_STATE_HOME/sandgate/quarantine), one item
-for each call, with where it was and why it was taken. It is a stranger's: look at it
-before you put it back.`,
+		Short: "Inspect, restore or delete files that calls planted",
+		Long: `Calls can leave files that your own programs would run later, such as a git hook or a
+shell startup file. sandgate moves them into the quarantine before the call's result is
+sent. The quarantine is in the state directory ($XDG_STATE_HOME/sandgate/quarantine), with
+one item per call that records where each file was and why it was taken. Do not trust
+these files: inspect them before you restore them.`,
 		Example: "  sandgate quarantine list\n  sandgate quarantine show ID\n  sandgate quarantine restore ID 0",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -43,7 +43,7 @@ before you put it back.`,
 
 func (x *quarantineCmd) list() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List what is kept, oldest first", Args: cobra.NoArgs,
+		Use: "list", Short: "List items, oldest first", Args: cobra.NoArgs,
 		Example: "  sandgate quarantine list --json",
 		RunE: x.withStore(func(s *quarantine.Store, _ []string) error {
 			items, err := s.List()
@@ -60,7 +60,7 @@ func (x *quarantineCmd) list() *cobra.Command {
 
 func (x *quarantineCmd) show() *cobra.Command {
 	return &cobra.Command{
-		Use: "show ID", Short: "Show one item: each file with its digest and where its bytes are", Args: cobra.ExactArgs(1),
+		Use: "show ID", Short: "Show one item: each file, its digest and where its content is", Args: cobra.ExactArgs(1),
 		Example: "  sandgate quarantine show ID",
 		RunE: x.withStore(func(s *quarantine.Store, args []string) error {
 			item, err := s.Get(args[0])
@@ -77,9 +77,9 @@ func (x *quarantineCmd) show() *cobra.Command {
 
 func (x *quarantineCmd) restore() *cobra.Command {
 	return &cobra.Command{
-		Use: "restore ID [N]", Short: "Put an item, or entry N of it, back where it was", Args: cobra.RangeArgs(1, 2),
-		Long: `Restore replaces nothing, and refuses what was changed since it was taken. What is
-there before the next call is covered like every protected file: tools cannot change it.`,
+		Use: "restore ID [N]", Short: "Restore an item, or entry N of it, to where it was", Args: cobra.RangeArgs(1, 2),
+		Long: `restore never overwrites a file, and refuses an item that changed after it was taken. Once
+a file is back, it is protected from the next call on: tools cannot change it.`,
 		Example: "  sandgate quarantine restore ID 0",
 		RunE: x.withStore(func(s *quarantine.Store, args []string) error {
 			entries, err := chosen(s, args)
@@ -90,7 +90,7 @@ there before the next call is covered like every protected file: tools cannot ch
 				if err := s.Restore(args[0], e.N); err != nil {
 					return quarantineStatus(err)
 				}
-				fmt.Fprintf(x.Err, "sandgate: %s is back\n", approval.EscapeName(e.Path))
+				fmt.Fprintf(x.Err, "sandgate: restored %s\n", approval.EscapeName(e.Path))
 			}
 			return nil
 		}),
@@ -99,7 +99,7 @@ there before the next call is covered like every protected file: tools cannot ch
 
 func (x *quarantineCmd) drop() *cobra.Command {
 	return &cobra.Command{
-		Use: "drop ID...", Short: "Delete items with everything in them", Args: cobra.MinimumNArgs(1),
+		Use: "drop ID...", Short: "Delete items and their content", Args: cobra.MinimumNArgs(1),
 		Example: "  sandgate quarantine drop ID",
 		RunE: x.withStore(func(s *quarantine.Store, ids []string) error {
 			for _, id := range ids {
@@ -122,7 +122,7 @@ func chosen(s *quarantine.Store, args []string) ([]quarantine.Entry, error) {
 	if len(args) == 2 {
 		n, err := strconv.Atoi(args[1])
 		if err != nil || n < 0 || n >= len(item.Entries) {
-			return nil, cli.WithHint(cli.UsageError(fmt.Errorf("%q is no entry of %s", args[1], item.ID)), "see `sandgate quarantine show "+item.ID+"`")
+			return nil, cli.WithHint(cli.UsageError(fmt.Errorf("%q is not an entry of %s", args[1], item.ID)), "see `sandgate quarantine show "+item.ID+"`")
 		}
 		return item.Entries[n : n+1], nil
 	}
@@ -157,7 +157,7 @@ func printItems(w io.Writer, items []quarantine.Item) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "ID\tCALL\tENTRIES\tFIRST")
 	for _, x := range items {
-		call, first := "", "nothing was taken"
+		call, first := "", "the quarantine is empty"
 		if len(x.Entries) > 0 {
 			call, first = x.Entries[0].Call, approval.EscapeName(x.Entries[0].Path)
 		}
@@ -184,7 +184,7 @@ func printItem(w io.Writer, x quarantine.Item) error {
 		if e.Kept() {
 			row("now at", x.Content(e.N))
 		} else {
-			row("now at", "no longer kept")
+			row("now at", "no longer there")
 		}
 		if err := tw.Flush(); err != nil {
 			return err

@@ -63,7 +63,7 @@ func runDraft(a *cli.App, cmd *cobra.Command, f runFlags, argv []string) error {
 
 func holdDraft(d *changes.Draft) (lock *os.File, err error) {
 	if lock, err = d.Hold(); err != nil {
-		err = cli.WithHint(cli.WithStatus(cli.ExitFound, err), "wait for the command or the session to end, or end it")
+		err = cli.WithHint(cli.WithStatus(cli.ExitFound, err), "wait until the command or session ends, or stop it")
 	}
 	return lock, err
 }
@@ -102,15 +102,15 @@ const maxDrafts = 64
 func draftable(cfg *config.Config, dir string, roots []string) error {
 	for _, root := range roots {
 		if sandboxprofile.Contains(root, dir) {
-			return cli.WithHint(fmt.Errorf("--review: %s holds the directory of drafts, %s", root, dir), "set XDG_STATE_HOME to a directory elsewhere")
+			return cli.WithHint(fmt.Errorf("--review: %s contains the directory of drafts, %s", root, dir), "set XDG_STATE_HOME to a directory elsewhere")
 		}
 		log := cfg.Audit.Path
 		if at, err := assemble.Resolved(filepath.Dir(log)); log != "" && (sandboxprofile.Contains(root, log) || err == nil && sandboxprofile.Contains(root, at)) {
-			return cli.WithHint(fmt.Errorf("--review: %s holds the audit log, %s", root, log), "set audit.path to a file elsewhere")
+			return cli.WithHint(fmt.Errorf("--review: %s contains the audit log, %s", root, log), "set audit.path to a file elsewhere")
 		}
 	}
 	if n := len(changes.Drafts(dir)); n >= maxDrafts {
-		return cli.WithHint(fmt.Errorf("%d drafts wait for somebody to look at them", n), "`sandgate review` lists them; keep or drop some")
+		return cli.WithHint(fmt.Errorf("%d drafts are waiting for a review", n), "keep or drop some of the drafts that `sandgate review` lists")
 	}
 	return nil
 }
@@ -148,8 +148,8 @@ func besideRoots(cfg *config.Config, roots []string) (beside []string, err error
 func liesOver(d *changes.Draft, roots []string) error {
 	for _, root := range roots {
 		if !slices.ContainsFunc(d.Roots, func(over string) bool { return sandboxprofile.Contains(over, root) }) {
-			return cli.WithHint(cli.UsageError(fmt.Errorf("--draft: draft %s does not lie over %s, which the command may write", d.ID, root)),
-				"go to the directory that it is of (`sandgate review` lists it), or begin another one with --review")
+			return cli.WithHint(cli.UsageError(fmt.Errorf("--draft: draft %s does not cover %s, which the command may write", d.ID, root)),
+				"go to the draft's own directory (`sandgate review` lists it), or start a new draft with --review")
 		}
 	}
 	return nil
@@ -169,12 +169,12 @@ func draftRoots(cfg *config.Config) (roots []string, err error) {
 			continue
 		}
 		if info, err := os.Lstat(root); err != nil || !info.IsDir() {
-			return nil, cli.WithHint(cli.UsageError(fmt.Errorf("--review: %s is not a directory", root)), "name the directory that it lies in with --rw")
+			return nil, cli.WithHint(cli.UsageError(fmt.Errorf("--review: %s is not a directory", root)), "give the directory that contains it with --rw")
 		}
 		roots = append(roots, root)
 	}
 	if len(roots) == 0 {
-		return nil, cli.UsageError(errors.New("--review: the command may write nothing that could be reviewed"))
+		return nil, cli.UsageError(errors.New("--review: the command may not write anything, so there is nothing to review"))
 	}
 	return roots, nil
 }
@@ -274,16 +274,16 @@ func tellDraft(a *cli.App, d *changes.Draft, f runFlags) error {
 	if tty != nil {
 		// The program may have left the cursor anywhere: nothing of it stands beside or below what is listed.
 		fmt.Fprint(tty, "\x1b[m\r\n\x1b[J")
-		text = "sandgate: the command has ended; its draft would change\n" + text
+		text = "sandgate: the command has ended; its draft changes\n" + text
 	}
 	fmt.Fprint(a.Err, terminal.Fit(a.Err, text))
-	said := fmt.Sprintf("sandgate: %s in draft %s, and nothing in the workspace yet", cli.Plural(n, "name", "names"), d.ID)
+	said := fmt.Sprintf("sandgate: %s in draft %s; the workspace has not changed", cli.Plural(n, "name", "names"), d.ID)
 	if tty == nil {
-		said += ": `sandgate review` has show, keep and drop"
+		said += ": use `sandgate review show`, keep or drop"
 	}
 	said += "\n"
 	if cfg.Shell.Network.Mode != config.NetworkNone {
-		said += "sandgate: what the command sent to others is sent, whatever becomes of the draft\n"
+		said += "sandgate: data that the command sent to other machines is not taken back, whatever you do with the draft\n"
 	}
 	fmt.Fprint(a.Err, terminal.Fit(a.Err, said))
 	if tty == nil {
@@ -346,9 +346,9 @@ func findDraft(dir, name string) (*changes.Draft, error) {
 	case len(l) == 1:
 		return l[0], nil
 	case len(l) > 1: // an agent may have begun one since a person looked at another
-		return nil, cli.WithHint(cli.UsageError(fmt.Errorf("%d drafts wait whose names begin with %q", len(l), name)), "name one: `sandgate review` lists them")
+		return nil, cli.WithHint(cli.UsageError(fmt.Errorf("%d drafts have names that start with %q", len(l), name)), "name one of the drafts that `sandgate review` lists")
 	case name == "":
-		return nil, cli.WithHint(cli.WithStatus(cli.ExitFound, errors.New("there is no draft")), "`sandgate run --review -- COMMAND` makes one")
+		return nil, cli.WithHint(cli.WithStatus(cli.ExitFound, errors.New("no drafts")), "create one with `sandgate run --review -- COMMAND`")
 	}
 	return nil, cli.WithHint(cli.UsageError(fmt.Errorf("%q is not a draft", name)), "see `sandgate review`")
 }
@@ -363,12 +363,12 @@ type reviewCmd struct {
 func newReviewCmd(a *cli.App) *cobra.Command {
 	x := &reviewCmd{App: a}
 	c := &cobra.Command{
-		Use: "review", Short: "Look at drafts that `run --review` made, keep what is good, drop the rest", Args: cobra.NoArgs,
-		Long: `Review lists drafts: what commands of ` + "`sandgate run --review`" + ` have written, and
-nothing of which is in the workspace yet. A draft is named by the beginning of its
-name, which no other has. Where there is only one, it need not be named.
+		Use: "review", Short: "Inspect, keep or drop drafts from `run --review`", Args: cobra.NoArgs,
+		Long: "review lists drafts: the changes that commands of " + "`sandgate run --review`" + ` made, none of
+which are in the workspace yet. To name a draft, give enough of the start of its name to
+be unique. If there is only one draft, you can leave out the name.
 
-What a command sent to others is sent, whatever becomes of its draft.`,
+Data that a command sent to other machines is not taken back, whatever you do with its draft.`,
 		Example: "  sandgate run --review -- npm install\n  sandgate review show\n  sandgate review keep",
 		RunE:    func(*cobra.Command, []string) error { return x.list() },
 	}
@@ -385,7 +385,7 @@ What a command sent to others is sent, whatever becomes of its draft.`,
 		return d, args, err
 	}
 	show := &cobra.Command{
-		Use: "show [DRAFT] [PATH...]", Short: "Show what a draft would change, as a diff", Example: "  sandgate review show\n  sandgate review show 20260102T150405 src",
+		Use: "show [DRAFT] [PATH...]", Short: "Show the changes of a draft as a diff", Example: "  sandgate review show\n  sandgate review show 20260102T150405 src",
 		RunE: func(_ *cobra.Command, args []string) error {
 			d, paths, err := draft(args)
 			if err != nil {
@@ -396,11 +396,12 @@ What a command sent to others is sent, whatever becomes of its draft.`,
 		},
 	}
 	keep := &cobra.Command{
-		Use: "keep [DRAFT] [PATH...]", Short: "Put a draft, or some of its files, into the workspace", Example: "  sandgate review keep\n  sandgate review keep 20260102T150405 src/main.go",
-		Long: `Keep puts what a draft says into the workspace, in a sandbox, as a call of its own:
-what no call may write is refused. Files that were changed since the draft began are
-named, and then nothing is done. All of it comes, or nothing: an interrupt takes it back. A keep that was killed
-is brought to its end by the next sandgate that works there, or taken back by drop.`,
+		Use: "keep [DRAFT] [PATH...]", Short: "Copy a draft, or some of its files, into the workspace", Example: "  sandgate review keep\n  sandgate review keep 20260102T150405 src/main.go",
+		Long: `keep copies the changes of a draft into the workspace, as a call of its own in a sandbox:
+it refuses changes that no call may make. If a file in the workspace changed after the
+draft began, keep names it and does nothing. keep applies all changes or none: an interrupt
+takes them back. If keep is killed, the next sandgate in that workspace completes it, or
+` + "`sandgate review drop`" + " takes it back.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			settleKeeps(x.App, nil)
 			d, paths, err := draft(args)
@@ -410,16 +411,16 @@ is brought to its end by the next sandgate that works there, or taken back by dr
 			return x.keep(d, paths)
 		},
 	}
-	keep.Flags().BoolVar(&x.force, "force", false, "also where a file was changed since; what stands there is saved beside the draft")
+	keep.Flags().BoolVar(&x.force, "force", false, "replace files that changed since, too; their content is saved beside the draft")
 	drop := &cobra.Command{
-		Use: "drop [DRAFT]", Short: "Throw a draft away", Args: cobra.MaximumNArgs(1), Example: "  sandgate review drop 20260102T150405",
+		Use: "drop [DRAFT]", Short: "Delete a draft", Args: cobra.MaximumNArgs(1), Example: "  sandgate review drop 20260102T150405",
 		RunE: func(_ *cobra.Command, args []string) error {
 			d, _, err := draft(args)
 			if err != nil {
 				return err
 			}
 			if !x.yes {
-				if err := terminal.Confirm("review drop", "throw draft "+d.ID+" away?", "give --yes"); err != nil {
+				if err := terminal.Confirm("review drop", "delete draft "+d.ID+" away?", "give --yes"); err != nil {
 					return err
 				}
 			}
@@ -462,7 +463,7 @@ func (x *reviewCmd) list() error {
 		return cli.PrintJSON(x.Out, shown)
 	}
 	if len(l) == 0 {
-		fmt.Fprintln(x.Err, "sandgate: there is no draft; `sandgate run --review -- COMMAND` makes one")
+		fmt.Fprintln(x.Err, "sandgate: no drafts; create one with `sandgate run --review -- COMMAND`")
 		return nil
 	}
 	tw := tabwriter.NewWriter(x.Out, 0, 0, 2, ' ', 0)
@@ -527,7 +528,7 @@ func (x *reviewCmd) show(d *changes.Draft, paths []string) error {
 		printDraft(&b, d.Roots[i], p, cfg, true)
 	}
 	if b.Len() == 0 {
-		fmt.Fprintln(x.Err, "sandgate: the workspace is as the draft says already")
+		fmt.Fprintln(x.Err, "sandgate: the workspace already has the draft's changes")
 	}
 	_, err = x.Out.Write(b.Bytes())
 	return err
@@ -573,17 +574,17 @@ func (x *reviewCmd) keepOf(d *changes.Draft, cfg *config.Config, paths []string,
 			plans[i] = p
 		}
 		if shown != nil && !slices.EqualFunc(p.Steps, shown[i], changes.Step.Same) {
-			return 0, cli.WithStatus(cli.ExitFound, fmt.Errorf("%s was changed after the question was shown; nothing was done", approval.EscapeName(d.Roots[i])))
+			return 0, cli.WithStatus(cli.ExitFound, fmt.Errorf("%s changed after the question was shown; nothing was done", approval.EscapeName(d.Roots[i])))
 		}
 		n += len(p.Steps)
 		printDraft(x.Out, d.Roots[i], p, cfg, false)
 		if l := p.Blocking(x.force); len(l) > 0 {
-			return 0, cli.WithHint(cli.WithStatus(cli.ExitFound, fmt.Errorf("%s cannot be kept as things are; nothing was done", cli.Plural(len(l), "file", "files"))),
-				"name the other paths, or give --force where somebody has changed a file since")
+			return 0, cli.WithHint(cli.WithStatus(cli.ExitFound, fmt.Errorf("%s cannot be kept now; nothing was done", cli.Plural(len(l), "file", "files"))),
+				"name only the other paths, or add --force to replace files that changed since")
 		}
 	}
 	if n == 0 && len(paths) > 0 {
-		return 0, cli.WithStatus(cli.ExitFound, errors.New("the draft has nothing of these paths"))
+		return 0, cli.WithStatus(cli.ExitFound, errors.New("the draft has no changes in these paths"))
 	}
 	if n == 0 {
 		return 0, nil
@@ -600,13 +601,13 @@ func (x *reviewCmd) keepOf(d *changes.Draft, cfg *config.Config, paths []string,
 			return 0, cli.WithStatus(cli.ExitFound, errors.New(approval.EscapeLine(err.Error())))
 		}
 		if saved != "" {
-			fmt.Fprintf(x.Err, "sandgate: what somebody had changed since, and this takes the place of, is in %s\n", approval.EscapeName(saved))
+			fmt.Fprintf(x.Err, "sandgate: files that had changed since and were replaced are saved in %s\n", approval.EscapeName(saved))
 		}
 	}
 	perform, end := untilStopped(putInPlace(x.App, d, config))
 	defer end()
 	if err := d.Keep(plans, changes.Keep{Config: config, Drops: len(paths) == 0 || shown != nil}, x.force, perform); err != nil {
-		return 0, cli.WithHint(cli.WithStatus(cli.ExitFound, errors.New(approval.EscapeLine(err.Error()))), "the draft is still there: `sandgate review show`")
+		return 0, cli.WithHint(cli.WithStatus(cli.ExitFound, errors.New(approval.EscapeLine(err.Error()))), "the draft still exists: see `sandgate review show`")
 	}
 	return n, nil
 }
@@ -652,12 +653,12 @@ func (x *reviewCmd) tellCutOff(d *changes.Draft) {
 		return // it goes on
 	}
 	lock.Close()
-	fmt.Fprintf(x.Err, "sandgate: the keep of draft %s was cut off: the next sandgate that works there, or `sandgate review keep`, ends it; `sandgate review drop` takes it back\n", d.ID)
+	fmt.Fprintf(x.Err, "sandgate: keeping draft %s was interrupted: `sandgate review keep` or the next sandgate there completes it; `sandgate review drop` takes it back\n", d.ID)
 }
 
 // tellLeftWork says of a draft that what worked on it was killed.
 func tellLeftWork(a *cli.App, d *changes.Draft) {
-	fmt.Fprintf(a.Err, "sandgate: draft %s was left by a sandgate that was killed: it has what was written until then, and nothing of that is in the workspace; `sandgate review show %s` shows it\n", d.ID, d.ID)
+	fmt.Fprintf(a.Err, "sandgate: draft %s is from a sandgate that was killed: it has everything written until then, and the workspace has not changed; see `sandgate review show %s`\n", d.ID, d.ID)
 }
 
 // giveUp takes back what the keep of a draft has done that was cut off: whoever drops it wants
@@ -670,14 +671,14 @@ func (x *reviewCmd) giveUp(d *changes.Draft) error {
 	left, err := d.GiveUp(k, putInPlace(x.App, d, k.Config))
 	tellLeft(x.App, left)
 	if err != nil {
-		return cli.WithHint(cli.WithStatus(cli.ExitFound, errors.New(approval.EscapeLine(err.Error()))), "the draft is still there: `sandgate review show`")
+		return cli.WithHint(cli.WithStatus(cli.ExitFound, errors.New(approval.EscapeLine(err.Error()))), "the draft still exists: see `sandgate review show`")
 	}
 	return nil
 }
 
 func tellLeft(a *cli.App, left []changes.Step) {
 	for _, s := range left {
-		fmt.Fprintln(a.Err, "sandgate: "+approval.EscapeLine("left alone: "+approval.EscapeName(string(s.Path))+": "+s.Conflict))
+		fmt.Fprintln(a.Err, "sandgate: "+approval.EscapeLine("not touched: "+approval.EscapeName(string(s.Path))+": "+s.Conflict))
 	}
 }
 
@@ -711,7 +712,7 @@ func settleKeeps(a *cli.App, roots []string) {
 			tellLeftWork(a, d)
 		}
 		if err := settleKeep(a, d); err != nil {
-			fmt.Fprintln(a.Err, "sandgate: "+approval.EscapeLine("the keep of draft "+d.ID+" was cut off, and could not be brought to its end: "+err.Error()))
+			fmt.Fprintln(a.Err, "sandgate: "+approval.EscapeLine("keeping draft "+d.ID+" was interrupted and could not be completed: "+err.Error()))
 		}
 	}
 }
@@ -736,7 +737,7 @@ func settleKeep(a *cli.App, d *changes.Draft) error {
 	if k.Back {
 		what = "taken back"
 	}
-	fmt.Fprintf(a.Err, "sandgate: the keep of draft %s was cut off: it is %s now\n", d.ID, what)
+	fmt.Fprintf(a.Err, "sandgate: keeping draft %s was interrupted: it is now %s\n", d.ID, what)
 	left, err := d.Settle(k, putInPlace(a, d, k.Config))
 	tellLeft(a, left)
 	if err == nil && k.Drops && !k.Back && len(left) == 0 {

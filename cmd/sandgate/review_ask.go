@@ -44,7 +44,7 @@ func askAboutDraft(a *cli.App, tty *os.File, d *changes.Draft, cfg *config.Confi
 		counts := err == nil && !pasted && p.Guard.Answer(p.Now(), p.Now(), false)
 		switch {
 		case pasted:
-			fmt.Fprintln(tty, "several lines at once are no answer")
+			fmt.Fprintln(tty, "answer with a single line")
 			if _, err := terminal.DropTyped(tty); err != nil {
 				return cli.WithStatus(cli.ExitInternal, err)
 			}
@@ -57,12 +57,12 @@ func askAboutDraft(a *cli.App, tty *os.File, d *changes.Draft, cfg *config.Confi
 			unseen = terminal.Scrolled(tty, b.String())
 		case (answer == "k" || answer == "keep") && counts:
 			if unseen > 0 {
-				fmt.Fprintf(tty, "%d lines have scrolled off the screen, and `sandgate review show` has them all; the same answer again keeps all of it\n", unseen)
+				fmt.Fprintf(tty, "%d lines have scrolled off the screen; see all with `sandgate review show`, or repeat the answer to keep everything\n", unseen)
 				unseen = 0
 				continue
 			}
 			if what := unshownOf(plans); what != "" && !told {
-				fmt.Fprintf(terminal.Fitted{Writer: tty}, "the same answer again keeps it unread: no screen shows %s\n", what)
+				fmt.Fprintf(terminal.Fitted{Writer: tty}, "no screen can show %s; repeat the answer to keep it unread\n", what)
 				told = true
 				continue
 			}
@@ -75,7 +75,7 @@ func askAboutDraft(a *cli.App, tty *os.File, d *changes.Draft, cfg *config.Confi
 			if err := dropDraft(d); err != nil {
 				return err
 			}
-			fmt.Fprintln(a.Err, "sandgate: dropped; the workspace is as it was")
+			fmt.Fprintln(a.Err, "sandgate: dropped; the workspace is unchanged")
 			return nil
 		default:
 			tellStays(a, d)
@@ -85,7 +85,7 @@ func askAboutDraft(a *cli.App, tty *os.File, d *changes.Draft, cfg *config.Confi
 }
 
 func tellStays(a *cli.App, d *changes.Draft) {
-	fmt.Fprintf(a.Err, "sandgate: draft %s stays, and nothing of it is in the workspace: `sandgate review` has show, keep and drop\n", d.ID)
+	fmt.Fprintf(a.Err, "sandgate: draft %s stays; the workspace has not changed: use `sandgate review show`, keep or drop\n", d.ID)
 }
 
 // keepListed keeps what a person has seen of a draft. The list is on the screen.

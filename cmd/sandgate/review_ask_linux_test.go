@@ -64,7 +64,7 @@ func TestPageADraftIsAskedAbout(t *testing.T) {
 	stands("a", "one\n")
 	d.tmux("set-buffer", "k\nk\nk\n")
 	d.tmux("paste-buffer")
-	d.see("several lines at once are no answer [k]eep it")
+	d.see("answer with a single line [k]eep it")
 	stands("a", "one\n")
 	d.types("keep all")
 	d.see("stays, and nothing of it is in the workspace")

@@ -60,16 +60,16 @@ func (x reviewer) begin(ctx context.Context) (review.Draft, error) {
 	}
 	for _, root := range roots {
 		if info, err := os.Lstat(root); err != nil || !info.IsDir() {
-			return nil, cli.WithHint(fmt.Errorf("%s is not a directory", root), "name the directory that it lies in in sandbox.paths")
+			return nil, cli.WithHint(fmt.Errorf("%s is not a directory", root), "list the directory that contains it in sandbox.paths")
 		}
 	}
 	if len(roots) == 0 {
-		return nil, errors.New("calls may write nothing that could be reviewed")
+		return nil, errors.New("calls may not write anything, so there is nothing to review")
 	}
 	select {
 	case x.atOnce <- struct{}{}:
 	default:
-		return nil, protocol.Errorf(protocol.CodeTooManyRequests, "%d sessions are under review at once", cap(x.atOnce)).WithHint("close one, or try again when one has ended")
+		return nil, protocol.Errorf(protocol.CodeTooManyRequests, "%d sessions are already under review", cap(x.atOnce)).WithHint("close one, or try again after one has ended")
 	}
 	free := sync.OnceFunc(func() { <-x.atOnce })
 	draft, err := changes.NewDraft(dir, roots, []string{"a session of sandgate serve"}, beside...)
@@ -277,7 +277,7 @@ func (d *sessionDraft) part(names []string) ([][]changes.Step, error) {
 	}
 	for _, name := range names {
 		if name == "" || !had[name] {
-			return nil, fmt.Errorf("the draft has nothing at %q", name)
+			return nil, fmt.Errorf("the draft has no change at %q", name)
 		}
 	}
 	return part, nil

@@ -57,11 +57,11 @@ func (d *sessionDraft) shown(steps [][]changes.Step) (found review.Changes, err 
 		fmt.Fprintln(to, x.title+in)
 	}
 	if marked.Len() > maxDiff/2 {
-		return found, fmt.Errorf("%d names are marked as executable, links, protected or open to others, more than a question can show: see `sandgate review show`", strings.Count(marked.String(), "\n"))
+		return found, fmt.Errorf("%d changes are executable files, links, protected or open to others, more than a question can show: see `sandgate review show`", strings.Count(marked.String(), "\n"))
 	}
 	found.Summary = cutAtLine(marked.String()+others.String(), maxSummary)
 	if over := marked.Len() - maxSummary; over > 0 {
-		found.Summary += "more of these names are marked as executable, links, protected or open to others\n"
+		found.Summary += "more changes are executable files, links, protected or open to others\n"
 	}
 	read(list, func(root int, e *changes.Entry) ([]byte, error) { return d.plans[root].Content(e) })
 	found.Diff, found.Unshown = diffText(list, d.draft.Roots, marked.String()+others.String())
@@ -108,7 +108,7 @@ func read(list []shownStep, content func(root int, e *changes.Entry) ([]byte, er
 	slices.SortStableFunc(order, func(a, b *shownStep) int { return cmp.Compare(size(a), size(b)) })
 	room, misses := maxDiff/2, 0
 	for _, x := range order {
-		x.lines = []string{"* what it holds is not shown: the question would be too long"}
+		x.lines = []string{"* content not shown: the question would be too long"}
 		if misses == maxMisses {
 			continue
 		}
@@ -130,9 +130,9 @@ func read(list []shownStep, content func(root int, e *changes.Entry) ([]byte, er
 // ours begin with a star, which no line of a file's does.
 func changedLines(content func(*changes.Entry) ([]byte, error), s changes.Step) (lines []string, whole bool) {
 	if s.Now != nil && s.Was != nil && s.Now.Attributes != s.Was.Attributes {
-		lines = append(lines, fmt.Sprintf("* extended attributes, which are not shown: %d bytes now, %d in the draft", len(s.Now.Attributes), len(s.Was.Attributes)))
+		lines = append(lines, fmt.Sprintf("* extended attributes, not shown: %d bytes now, %d in the draft", len(s.Now.Attributes), len(s.Was.Attributes)))
 	} else if s.Now == nil && s.Was.Attributes != "" {
-		lines = append(lines, fmt.Sprintf("* extended attributes, which are not shown: %d bytes", len(s.Was.Attributes)))
+		lines = append(lines, fmt.Sprintf("* extended attributes, not shown: %d bytes", len(s.Was.Attributes)))
 	}
 	whole = len(lines) == 0
 	diff, why, err := diffOf(content, s.Now, s.Was)
@@ -182,7 +182,7 @@ func diffText(list []shownStep, roots []string, names string) (text, unshown str
 		more = fmt.Sprintf(" and %d more", len(not)-3)
 	}
 	unshown = fmt.Sprintf("what becomes of %s: %s%s", cli.Plural(len(not), "name", "names"), strings.Join(not[:min(len(not), 3)], ", "), more)
-	return "* not shown whole on any screen: " + unshown + "\n" + text, unshown
+	return "* no screen can show all of this: " + unshown + "\n" + text, unshown
 }
 
 func stepCounts(list []shownStep, root int) string {
@@ -207,7 +207,7 @@ func cutAtLine(text string, most int) string {
 		return text
 	}
 	cut := strings.LastIndexByte(text[:most], '\n') + 1
-	return text[:cut] + fmt.Sprintf("... and %d lines more: see `sandgate review show`\n", strings.Count(text[cut:], "\n"))
+	return text[:cut] + fmt.Sprintf("... and %d more lines: see `sandgate review show`\n", strings.Count(text[cut:], "\n"))
 }
 
 // shownNames are the names of a draft by what they look like: composed and decomposed letters
@@ -242,7 +242,7 @@ func (n shownNames) add(root int, name string) {
 	}
 }
 
-// alike reports whether another name of the draft looks like a name, or like a directory above it.
+// alike reports whether another name in the draft looks like a name, or like a directory above it.
 func (n shownNames) alike(root int, name string) bool {
 	keys, _ := looksOf(root, strings.TrimSuffix(name, "/"))
 	return slices.ContainsFunc(keys, func(key string) bool { return n[key] == several })
@@ -308,7 +308,7 @@ func (d *sessionDraft) meant(names shownNames, name string) (string, error) {
 			case names.alike(i, path) && (name == shown || name == strings.Trim(shown, `"`)), filepath.Join(root, path) == at && !names.alike(i, path):
 				meant = append(meant, filepath.Join(root, path))
 			case filepath.Join(root, path) == at:
-				return "", fmt.Errorf("another name of the draft looks like %q: write it as it is shown, %s", name, shown)
+				return "", fmt.Errorf("another name in the draft looks like %q: write it as shown, %s", name, shown)
 			}
 		}
 	}
@@ -318,7 +318,7 @@ func (d *sessionDraft) meant(names shownNames, name string) (string, error) {
 	case 1:
 		return meant[0], nil
 	}
-	return "", fmt.Errorf("%q could be %d names of the draft", name, len(meant))
+	return "", fmt.Errorf("%q matches %d names in the draft", name, len(meant))
 }
 
 // texts are names on one line.
@@ -367,7 +367,7 @@ func marks(s changes.Step, root string, protect []string) string {
 		}
 	}
 	if s.Merged {
-		list = append(list, "what was changed since stays")
+		list = append(list, "later changes stay")
 	}
 	if s.OwnerChanges() {
 		list = append(list, fmt.Sprintf("it belongs to %v now, to %v in the draft", s.Now.Owner, s.Was.Owner))

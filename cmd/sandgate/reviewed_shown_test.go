@@ -37,7 +37,7 @@ func TestWhatAQuestionShowsOfADraft(t *testing.T) {
 	}
 	for _, name := range []string{"aa", "binary", "attribute"} {
 		text, unshown := show(name, "Makefile")
-		if want := "what becomes of 1 name: + " + name; unshown != want || !strings.HasPrefix(text, "* not shown whole on any screen: "+want+"\n") || !strings.Contains(text, "curl evil") {
+		if want := "what becomes of 1 name: + " + name; unshown != want || !strings.HasPrefix(text, "* no screen can show all of this: "+want+"\n") || !strings.Contains(text, "curl evil") {
 			t.Errorf("%s: %q is not shown of\n%.300s", name, unshown, text)
 		}
 	}

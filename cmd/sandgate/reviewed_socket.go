@@ -37,7 +37,7 @@ func connected() (net.Conn, *os.File, error) {
 func takeStdin(in io.Reader) (net.Conn, error) {
 	f, ok := in.(*os.File)
 	if !ok {
-		return nil, errors.New("standard input is not the socket of who decides")
+		return nil, errors.New("standard input is not the reviewer's socket")
 	}
 	fd := int(f.Fd())
 	conn, err := net.FileConn(f)

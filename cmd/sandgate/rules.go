@@ -19,10 +19,10 @@ import (
 func newRulesCmd(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rules",
-		Short: "Look at the standing rules, change them, and try rules out",
-		Long: `Standing rules are what an operator has said for good about tools, connectors and
-commands. They lie in rules.yaml in the configuration directory, beside sandgate.yaml;
-/etc/sandgate/rules.yaml holds those of the administrator.`,
+		Short: "List, change and try out standing rules",
+		Long: `Standing rules are an operator's permanent decisions about tools, connectors and commands.
+They are in rules.yaml in the configuration directory, beside sandgate.yaml. The
+administrator's are in /etc/sandgate/rules.yaml.`,
 		Example: "  sandgate rules list\n  sandgate rules add --deny 'github_*' --reason 'we push by hand'",
 		Args:    cobra.NoArgs, // or else a misspelt subcommand would print the help and succeed
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -46,18 +46,17 @@ func newRulesTestCmd(a *cli.App) *cobra.Command {
 	var o rulesTest
 	c := &cobra.Command{
 		Use:   "test [COMMAND]",
-		Short: "Say what rules make of a command line, without running it",
-		Long: `Say what rules make of a command line. Nothing is run and no file is read: paths
-are judged by their spelling, in a workspace that may be read and whose writes
-are asked about.
+		Short: "Show how rules judge a command line, without running it",
+		Long: `test shows how rules judge a command line. It runs nothing and reads no files: paths are
+judged by their spelling, in a workspace where reading is allowed and writing asks.
 
-With --cases, each line of the file is one case, a JSON object: id, default and
-rules as under "shell:" in sandgate.yaml, command, and shell (bash). One line is
-printed for each: id, decision, rule and reason, and the ceiling of a line that only
-reads: what the kernel holds it to where no person allows it. "-" reads standard input.
+With --cases, each line of FILE is a JSON object: id, default and rules as under "shell:"
+in sandgate.yaml, command, and shell (bash). test prints one line for each: id, decision,
+rule, reason and, for commands that only read, the ceiling: what the kernel confines them to
+unless a person allows them. The FILE - is standard input.
 
-Exit status: 0 if the command is allowed, 1 if it is asked about or denied; with
---cases, 0 if every case could be decided, 120 if not.`,
+Exit status: 0 if the command is allowed, 1 if it is asked about or denied. With --cases,
+0 if every case could be decided, 120 if not.`,
 		Example: `  sandgate rules test --allow 'git status' --deny rm 'git status && rm -rf build'
   sandgate rules test --cases cases.jsonl --json`,
 		Args: cobra.MaximumNArgs(1),
@@ -68,17 +67,17 @@ Exit status: 0 if the command is allowed, 1 if it is asked about or denied; with
 			case o.cases == "" && len(args) == 1:
 				return testCommand(a, o, args[0])
 			}
-			return cli.WithHint(cli.UsageError(errors.New("rules test: give a COMMAND or --cases FILE, one of them")), "quote the command line as one word")
+			return cli.WithHint(cli.UsageError(errors.New("rules test: give either a COMMAND or --cases FILE")), "quote the command line as one word")
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.cases, "cases", "", "read cases from `FILE`, one JSON object a line")
-	f.BoolVar(&o.json, "json", false, "print JSON, one object a line")
+	f.StringVar(&o.cases, "cases", "", "read cases from `FILE`, one JSON object per line")
+	f.BoolVar(&o.json, "json", false, "print JSON, one object per line")
 	f.StringArrayVar(&o.allow, "allow", nil, "a rule that allows commands beginning with `PATTERN`")
 	f.StringArrayVar(&o.readOnly, "allow-read-only", nil, "a rule that allows the read-only forms of `PATTERN`")
 	f.StringArrayVar(&o.ask, "ask", nil, "a rule that asks about `PATTERN`")
 	f.StringArrayVar(&o.deny, "deny", nil, "a rule that denies `PATTERN`")
-	f.StringVar(&o.fallback, "default", "ask", "what happens where no rule matches: allow, ask or deny")
+	f.StringVar(&o.fallback, "default", "ask", "decision if no rule matches: allow, ask or deny")
 	return c
 }
 

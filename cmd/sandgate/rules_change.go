@@ -38,16 +38,16 @@ type ruleFlags struct {
 // describe are the flags that say what a rule is.
 func (f *ruleFlags) describe(c *cobra.Command) {
 	fs := c.Flags()
-	fs.BoolVar(&f.allow, "allow", false, "the rule allows")
-	fs.BoolVar(&f.ask, "ask", false, "the rule asks (with --shell)")
-	fs.BoolVar(&f.deny, "deny", false, "the rule denies")
-	fs.StringVar(&f.spec.Shell, "shell", "", "the rule is about commands that begin with these `words`")
-	fs.StringVar(&f.spec.Connector, "connector", "", "the rule is about tools of this connector, a `glob`")
-	fs.StringVar(&f.spec.Agent, "agent", "", "the rule is about calls of agents that call themselves so, a `glob`; not with --shell")
-	fs.BoolVar(&f.spec.Exact, "exact", false, "with --shell: the command has no other words")
-	fs.BoolVar(&f.spec.ReadOnly, "read-only", false, "with --shell: only forms that neither write nor run programs")
-	fs.StringArrayVar(&f.spec.Match, "match", nil, "an `example` that the rule must cover: a command, TOOL or CONNECTOR/TOOL")
-	fs.StringArrayVar(&f.spec.NoMatch, "no-match", nil, "an `example` that the rule must not cover")
+	fs.BoolVar(&f.allow, "allow", false, "allow matching calls")
+	fs.BoolVar(&f.ask, "ask", false, "ask about matching commands (needs --shell)")
+	fs.BoolVar(&f.deny, "deny", false, "deny matching calls")
+	fs.StringVar(&f.spec.Shell, "shell", "", "match commands that start with these `words`")
+	fs.StringVar(&f.spec.Connector, "connector", "", "match tools of connectors that match this `glob`")
+	fs.StringVar(&f.spec.Agent, "agent", "", "match agents whose name matches this `glob` (not with --shell)")
+	fs.BoolVar(&f.spec.Exact, "exact", false, "with --shell: match only commands without further words")
+	fs.BoolVar(&f.spec.ReadOnly, "read-only", false, "with --shell: match only forms that neither write nor run programs")
+	fs.StringArrayVar(&f.spec.Match, "match", nil, "`example` that the rule must cover: a command, TOOL or CONNECTOR/TOOL")
+	fs.StringArrayVar(&f.spec.NoMatch, "no-match", nil, "`example` that the rule must not cover")
 	fs.BoolVar(&f.json, "json", false, "print JSON")
 	f.Register(c)
 	c.MarkFlagsMutuallyExclusive("allow", "ask", "deny")
@@ -58,17 +58,17 @@ func newRulesAddCmd(a *cli.App) *cobra.Command {
 	var f ruleFlags
 	c := &cobra.Command{
 		Use:   "add --allow|--ask|--deny TOOL | --connector NAME | --shell COMMAND",
-		Short: "Add a standing rule, in force at once and kept",
-		Long: `add puts a rule in force in the running supervisor and writes it to rules.yaml in
-the configuration directory, which may be edited by hand. TOOL and --connector are
-globs; --shell is the words that a command begins with.
+		Short: "Add a standing rule, effective immediately and permanently",
+		Long: `add puts a rule into effect in the running supervisor and writes it to rules.yaml in the
+configuration directory. You can edit that file by hand. TOOL and --connector are globs;
+--shell takes the first words of a command.
 
-A rule can tighten anything. It loosens only what the configuration leaves to its
-default: neither a rule of the configuration, nor another rule that denies, nor
-a tool of approval.dangerous_tools. One that would is refused by name. --match and
---no-match are examples that the rule must and must not cover, held against it now
-and at every start. --agent goes by the name that an agent gives itself, which any
-program of this user can choose: use it to tell your own agents apart.`,
+A rule can tighten anything. It can loosen only what the configuration leaves to its
+default: it cannot override a rule of the configuration, a rule that denies, or
+approval.dangerous_tools; add refuses a rule that would. --match and --no-match give
+examples that the rule must and must not cover; they are checked now and at every start.
+--agent matches the name that an agent gives itself. Any program of this user can choose
+that name, so use it only to tell your own agents apart.`,
 		Example: `  sandgate rules add --deny 'github_*' --reason 'we push by hand' --match github_push --no-match git_push
   sandgate rules add --allow --shell 'git log' --read-only
   sandgate rules add --ask --shell 'git push'
@@ -94,9 +94,9 @@ program of this user can choose: use it to tell your own agents apart.`,
 		}),
 	}
 	f.describe(c)
-	c.Flags().StringVar(&f.spec.Reason, "reason", "", "`text` for people and for the model")
-	c.Flags().StringVar(&f.spec.ID, "id", "", "`name` of the rule (default: made from the rest)")
-	c.Flags().StringVar(&f.replace, "replace", "", "the `name` of a rule in whose place this one comes, in one step")
+	c.Flags().StringVar(&f.spec.Reason, "reason", "", "reason `text` for people and the model")
+	c.Flags().StringVar(&f.spec.ID, "id", "", "rule `name` (default: derived from the rule)")
+	c.Flags().StringVar(&f.replace, "replace", "", "replace the rule `name`, in one step")
 	c.MarkFlagsMutuallyExclusive("id", "replace")
 	return c
 }
@@ -115,7 +115,7 @@ func (f ruleFlags) rule(args []string) (protocol.RuleSpec, error) {
 		spec.Effect = protocol.CheckDeny
 	}
 	if (spec.Shell != "") == (spec.Tool != "" || spec.Connector != "") {
-		return spec, errors.New("say what the rule is about: TOOL, --connector, or --shell")
+		return spec, errors.New("give one of TOOL, --connector or --shell")
 	}
 	return spec, nil
 }
@@ -140,9 +140,10 @@ func newRulesRemoveCmd(a *cli.App) *cobra.Command {
 	var f ruleservice.Flags
 	var asJSON bool
 	c := &cobra.Command{
-		Use:               "remove ID...",
-		Short:             "Remove standing rules",
-		Long:              "remove takes standing rules out of force and out of rules.yaml. Rules of the\nadministrator, and those of the configuration, are refused.",
+		Use:   "remove ID...",
+		Short: "Remove standing rules",
+		Long: `remove deletes standing rules from rules.yaml and from the running supervisor. It refuses
+to remove the administrator's rules and those of the configuration.`,
 		Example:           "  sandgate rules remove deny-github",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeRules,
@@ -190,15 +191,14 @@ func newRulesReloadCmd(a *cli.App) *cobra.Command {
 	var f ruleservice.Flags
 	c := &cobra.Command{
 		Use:   "reload",
-		Short: "Have the running supervisor read the files of standing rules again",
-		Long: `reload puts rules.yaml in force after it was edited by hand; a signal SIGHUP does the
-same. If the file does not load, the rules stay as they were. sandgate.yaml is read at
-a start only.`,
+		Short: "Reload the files of standing rules in the running supervisor",
+		Long: `reload applies rules.yaml after you edit it by hand; SIGHUP does the same. If the file does
+not load, the rules stay as they were. sandgate.yaml is read at start only.`,
 		Example: "  sandgate rules reload",
 		Args:    cobra.NoArgs,
 		RunE: withRules(a, &f, func(c *cobra.Command, d ruleservice.Service, _ []string) error {
 			if _, local := d.(*ruleservice.Local); local {
-				fmt.Fprintln(a.Err, "sandgate: no supervisor is running; the next one reads the rules when it starts")
+				fmt.Fprintln(a.Err, "sandgate: no supervisor is running; the next one will load the rules when it starts")
 				return nil
 			}
 			n, err := d.Reload(c.Context())

@@ -30,10 +30,10 @@ func newRulesListCmd(a *cli.App) *cobra.Command {
 	var log string
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "List the rules in force, in the order in which they are tried",
-		Long: `list shows the standing rules and the shell rules of the configuration, each with
-where it is written. A rule without effect says why. A rule that denies decides
-wherever it stands; of the others the first that matches does.`,
+		Short: "List the rules in effect, in the order in which they are tried",
+		Long: `list shows the standing rules and the shell rules of the configuration, and the file and line
+of each. It says why a rule has no effect. A matching rule that denies always decides,
+wherever it stands; otherwise the first matching rule decides.`,
 		Example: "  sandgate rules list\n  sandgate rules list --hits --json",
 		Args:    cobra.NoArgs,
 		RunE: withRules(a, &f, func(c *cobra.Command, d ruleservice.Service, _ []string) error {
@@ -48,8 +48,8 @@ wherever it stands; of the others the first that matches does.`,
 		}),
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().BoolVar(&hits, "hits", false, "count the decisions of each rule in the audit log")
-	c.Flags().StringVar(&log, "log", "", "with --hits: the audit log `FILE` (default: the log in the state directory)")
+	c.Flags().BoolVar(&hits, "hits", false, "count each rule's decisions in the audit log")
+	c.Flags().StringVar(&log, "log", "", "with --hits: the audit log `FILE` (default: in the state directory)")
 	f.Register(c)
 	return c
 }

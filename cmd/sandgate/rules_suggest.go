@@ -19,15 +19,15 @@ func newRulesSuggestCmd(a *cli.App) *cobra.Command {
 	var asJSON, asConfig bool
 	c := &cobra.Command{
 		Use:   "suggest",
-		Short: "Propose narrow rules from what was asked and always allowed",
-		Long: `suggest reads the audit log for commands that people were asked about and always
-allowed, and proposes rules with which they would not have been asked: how many
-questions each would have saved, for which commands, and what else in the log it would
-have allowed. A rule that would have allowed anything that was once denied is not
-proposed; nor is one for an interpreter, a shell, or a program that runs others.
+		Short: "Propose narrow rules for commands that people always allowed",
+		Long: `suggest reads the audit log for commands that people were asked about and always allowed,
+and proposes rules that would have avoided the questions. For each rule it shows how many
+questions it would have saved, for which commands, and what else in the log it would have
+allowed. It never proposes a rule that would have allowed something that was once denied,
+or a rule for an interpreter, a shell, or a program that runs others.
 
-Nothing is added: copy the command that is printed, or with --yaml the lines of a
-configuration, as ` + "`sandgate learn`" + ` prints them.`,
+suggest adds nothing: copy the command that it prints, or with --yaml the configuration
+lines, in the format of ` + "`sandgate learn`" + ".",
 		Example: "  sandgate rules suggest\n  sandgate rules suggest --min 10 --since 720h --json\n  sandgate rules suggest --yaml",
 		Args:    cobra.NoArgs,
 		RunE: withRules(a, &f, func(c *cobra.Command, d ruleservice.Service, _ []string) error {
@@ -49,10 +49,10 @@ configuration, as ` + "`sandgate learn`" + ` prints them.`,
 			return nil
 		}),
 	}
-	c.Flags().IntVar(&p.Min, "min", 3, "propose what would have saved at least `N` questions")
-	c.Flags().StringVar(&since, "since", "", "look at the log from `TIME` on: 2h (ago), 2006-01-02 or RFC 3339")
+	c.Flags().IntVar(&p.Min, "min", 3, "propose rules that would have saved at least `N` questions")
+	c.Flags().StringVar(&since, "since", "", "only decisions since `TIME`: 2h (ago), 2006-01-02 or RFC 3339")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().BoolVar(&asConfig, "yaml", false, "print the rules as a configuration has them")
+	c.Flags().BoolVar(&asConfig, "yaml", false, "print the rules as configuration lines")
 	f.Register(c)
 	return c
 }
@@ -65,13 +65,13 @@ func printSuggestions(a *cli.App, s protocol.RulesSuggested) {
 			fmt.Fprintf(a.Out, "        %s\n", approval.EscapeLine(e))
 		}
 		if len(g.Also) > 0 {
-			fmt.Fprintln(a.Out, "    would also have allowed, without anybody having been asked:")
+			fmt.Fprintln(a.Out, "    would also have allowed, without asking:")
 		}
 		for _, e := range g.Also {
 			fmt.Fprintf(a.Out, "        %s\n", approval.EscapeLine(e))
 		}
 	}
-	fmt.Fprintf(a.Err, "sandgate: %d suggestions from %d decisions on commands; %d could not be used (redacted, cut, in another directory, or too many)\n",
+	fmt.Fprintf(a.Err, "sandgate: %d suggestions from %d decisions about commands; %d could not be used (redacted, truncated, in another directory, or too many)\n",
 		len(s.Suggestions), s.Decisions, s.Skipped)
 }
 

@@ -19,10 +19,10 @@ func newRulesTryCmd(a *cli.App) *cobra.Command {
 	var limit int
 	c := &cobra.Command{
 		Use:   "try --allow|--ask|--deny TOOL | --connector NAME | --shell COMMAND",
-		Short: "Say which calls of the log a rule would have been about, and add nothing",
-		Long: `try holds a rule against the decisions in the audit log: how many calls it covers, the
-last of them, and how each was decided. The rule is judged by itself, whatever other
-rules say; ` + "`sandgate audit replay`" + ` compares whole configurations.`,
+		Short: "Show which calls in the log a rule would have covered",
+		Long: `try compares a rule with the decisions in the audit log: how many calls it covers, the
+most recent ones, and how each was decided. It judges the rule alone and ignores other rules. To
+compare whole configurations, use ` + "`sandgate audit replay`" + ".",
 		Example: "  sandgate rules try --deny 'github_*'\n  sandgate rules try --allow --shell 'go test' --since 168h",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: withRules(a, &f.Flags, func(c *cobra.Command, d ruleservice.Service, args []string) error {
@@ -45,7 +45,7 @@ rules say; ` + "`sandgate audit replay`" + ` compares whole configurations.`,
 		}),
 	}
 	f.describe(c)
-	c.Flags().DurationVar(&since, "since", 0, "only what is not older than this `time`, such as 24h")
+	c.Flags().DurationVar(&since, "since", 0, "only calls of the last `time`, such as 24h")
 	c.Flags().IntVar(&limit, "limit", 20, "list at most `N` calls")
 	return c
 }
@@ -56,7 +56,7 @@ func printTried(a *cli.App, t protocol.RulesTried) error {
 	}
 	fmt.Fprintf(a.Out, "covers %d of %s", t.Matches, cli.CountOf(t.Decisions, "decision"))
 	if t.Skipped > 0 {
-		fmt.Fprintf(a.Out, "; %d could not be looked at: their arguments were redacted or cut", t.Skipped)
+		fmt.Fprintf(a.Out, "; %d could not be checked, because their arguments were redacted or truncated", t.Skipped)
 	}
 	fmt.Fprintln(a.Out)
 	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)

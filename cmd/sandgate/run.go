@@ -55,20 +55,13 @@ func newRunCmd(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run [flags] -- COMMAND [ARG...]",
 		Short: "Run one command in the sandbox, without a daemon",
-		Long: `run takes one command through the supervisor's whole path in this process:
-plan, decision, sandbox, audit log. Standard input, output, error and the exit
-status pass through (128+N after signal N, 127 not found, 126 not executable).
-Typing the command is its approval: the mode defaults to approve_all. Without a
-configuration file there is no limit of time, unless --timeout sets one, and none of
-the size of a file, unless --file-size does.
-
-On a terminal the program has one of its own: keys, size, colours and full-screen
-programs work, and what acts on your terminal from outside of the screen (clipboard,
-title, reports) is left out. With --mode interactive or strict, or with standard output
-in a pipe, it has none.
-
-Exit codes of sandgate itself:
-` + cli.ExitCodeHelp,
+		Long: `run executes one command with the full path of a call (plan, decision, sandbox, audit log),
+without a running supervisor. Input, output and exit status pass through (128+N after
+signal N, 127 not found, 126 not executable; 120 to 125: see ` + "`sandgate --help`" + `). Typing the
+command approves it: --mode defaults to approve_all. Without a configuration file, time and
+file size are unlimited. On a terminal, the program gets its own: full-screen programs
+work, but cannot touch your clipboard, title or terminal reports. It gets none with --mode
+interactive or strict, or with standard output in a pipe.`,
 		Example: `  sandgate run -- python3 script.py
   sandgate run --ro ~/data --timeout 30s --network none -- ./analyse ~/data
   sandgate run --expose 8000 -- python3 -m http.server 8000`,
@@ -83,9 +76,9 @@ func newShellCmd(a *cli.App) *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
 		Use:   "shell [flags] [-- ARG...]",
-		Short: "Open your shell in the sandbox, in this directory",
-		Long: `shell is run with the shell that SHELL names, or else bash or sh: everything that
-is started from it is confined as run confines it, until it ends.`,
+		Short: "Open your shell in the sandbox",
+		Long: `shell starts the shell in $SHELL, or else bash or sh, in the sandbox. Every program that you
+start from it is confined like a program of ` + "`sandgate run`" + ", until the shell ends.",
 		Example: `  sandgate shell
   sandgate shell --network example.org`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -113,26 +106,26 @@ func (f *runFlags) add(c *cobra.Command) {
 	fs := c.Flags()
 	fs.SetInterspersed(false) // flags end at COMMAND, so its own are never eaten
 	fs.StringVar(&f.config, "config", "", "configuration `file`")
-	fs.StringVar(&f.profile, "profile", "", "operator profile, a shipped `name` or a file; only narrows")
-	fs.StringArrayVar(&f.workspaces, "workspace", nil, "writable `directory` (default: the current one); said twice, also one such as /")
+	fs.StringVar(&f.profile, "profile", "", "operator profile that narrows permissions, a shipped `name` or a file")
+	fs.StringArrayVar(&f.workspaces, "workspace", nil, "writable `directory` (default: the current one); repeat it to confirm one such as /")
 	fs.StringVar(&f.mode, "mode", string(approval.ApproveAll), "interactive, approve_all or strict")
 	fs.StringVar(&f.network, "network", "", "none, host, or a list of HOST[:PORT]")
-	fs.StringSliceVar(&f.expose, "expose", nil, "let this machine connect to `port` inside, PORT or HOST:INSIDE (repeatable; HOST 0: any free one)")
-	fs.StringSliceVar(&f.presets, "preset", nil, "also show what the toolchain `name` reads: "+strings.Join(profiles.PresetNames(), ", ")+" (repeatable)")
-	fs.BoolVar(&f.noDetect, "no-detect", false, "do not look for the toolchains of PATH and of the project")
-	fs.BoolVarP(&f.verbose, "verbose", "v", false, "say what is shown of toolchains, and what is left out")
+	fs.StringSliceVar(&f.expose, "expose", nil, "let this machine connect to a `port` inside: PORT or HOST:INSIDE; HOST 0 is any free port (repeatable)")
+	fs.StringSliceVar(&f.presets, "preset", nil, "also show what toolchain `name` reads: "+strings.Join(profiles.PresetNames(), ", ")+" (repeatable)")
+	fs.BoolVar(&f.noDetect, "no-detect", false, "do not detect toolchains from PATH and the project")
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "list what is shown for toolchains, and what is left out")
 	fs.StringArrayVar(&f.ro, "ro", nil, "also show `path`, read-only (repeatable)")
 	fs.StringArrayVar(&f.rw, "rw", nil, "also show `path`, writable (repeatable)")
 	fs.StringArrayVar(&f.env, "env", nil, "pass a variable, `NAME` or NAME=VALUE (repeatable)")
 	fs.DurationVar(&f.timeout, "timeout", 0, "kill everything after this `time`")
-	fs.StringVar(&f.memory, "memory", "", "limit of the memory that all processes use together, such as 512MiB")
-	fs.Int64Var(&f.pids, "pids", 0, "limit of processes and threads")
-	fs.StringVar(&f.fileSize, "file-size", "", "limit of the size of one file, holes included, such as 512MiB")
-	fs.BoolVar(&f.debug, "debug", false, "let debuggers and tracers work on the command's own processes")
+	fs.StringVar(&f.memory, "memory", "", "memory limit of all processes together, such as 512MiB")
+	fs.Int64Var(&f.pids, "pids", 0, "limit of the number of processes and threads")
+	fs.StringVar(&f.fileSize, "file-size", "", "size limit of each file, holes included, such as 512MiB")
+	fs.BoolVar(&f.debug, "debug", false, "allow debuggers and tracers for the command's own processes")
 	fs.StringVar(&f.backend, "backend", "auto", assemble.BackendUsage)
-	fs.BoolVar(&f.review, "review", false, "leave what it writes in a draft, and ask at the end: see sandgate review")
-	fs.BoolVar(&f.keep, "keep", false, "with --review or --draft: keep the draft at once if the command ends with status 0")
-	fs.StringVar(&f.draft, "draft", "", "go on in the draft `name`, as --review does in a new one")
+	fs.BoolVar(&f.review, "review", false, "write to a draft, and ask at the end what to keep: see sandgate review")
+	fs.BoolVar(&f.keep, "keep", false, "with --review or --draft: keep the draft without asking if the status is 0")
+	fs.StringVar(&f.draft, "draft", "", "continue draft `name`, as --review does with a new one")
 	fs.StringVar(&f.draftOf, "draft-of", "", "run on the draft in this `directory`")
 	_ = fs.MarkHidden("draft-of")
 }
@@ -145,7 +138,7 @@ func runProgram(a *cli.App, cmd *cobra.Command, f runFlags, argv []string) error
 		return runDraft(a, cmd, f, argv)
 	}
 	if f.keep {
-		return cli.UsageError(errors.New("--keep: there is no draft to keep; give --review, too"))
+		return cli.UsageError(errors.New("--keep: no draft to keep; add --review"))
 	}
 	ctx := cmd.Context()
 	if f.draftOf != "" {
@@ -187,7 +180,7 @@ func runOnce(a *cli.App, ctx context.Context, agent string, f runFlags, typed bo
 		return result, found, err
 	}
 	if f.config != "" && callsMayWrite(cfg, f.config) {
-		fmt.Fprintf(a.Err, "sandgate: warning: %s\n", approval.EscapeLine(f.config+" lies where calls may write: one can change what the next run with it allows"))
+		fmt.Fprintf(a.Err, "sandgate: warning: %s\n", approval.EscapeLine(f.config+" is in a directory that calls may write: a call can change what the next run with it allows"))
 	}
 	if f.draftOf == "" { // there the workspace is the draft
 		settleKeeps(a, assemble.WritableRoots(cfg))
@@ -304,7 +297,7 @@ func runConfig(a *cli.App, f runFlags) (*config.Config, error) {
 		return nil, err
 	}
 	if !isMode(f.mode) {
-		return nil, cli.WithHint(cli.UsageError(fmt.Errorf("--mode %q is not a mode", f.mode)), "use interactive, approve_all or strict")
+		return nil, cli.WithHint(cli.UsageError(fmt.Errorf("--mode %q: unknown mode", f.mode)), "use interactive, approve_all or strict")
 	}
 	cfg, err := settings.LoadAndWarn(a, f.config, strings.Join(f.workspaces[:min(len(f.workspaces), 1)], ""))
 	if err != nil {
@@ -339,7 +332,7 @@ func keepFloor(cfg *config.Config) error {
 	if len(beyond) == 0 {
 		return nil
 	}
-	return cli.WithHint(cli.UsageError(errors.New("the command line asks for more than it may: "+strings.Join(beyond, "; "))), "leave the flag out")
+	return cli.WithHint(cli.UsageError(errors.New("the command line asks for more than is allowed: "+strings.Join(beyond, "; "))), "remove the flag")
 }
 
 // runMode is how requests are treated. Typing a command answers what would be asked,
@@ -355,8 +348,8 @@ func runMode(cfg *config.Config, mode approval.Mode, typed bool) (approval.Mode,
 }
 
 func looserMode(flag string, cfg *config.Config) error {
-	return cli.WithHint(cli.UsageError(fmt.Errorf("%s is looser than approval.mode: %s of the administrator's file, %s",
-		flag, cfg.Floor.Approval.Mode, cfg.Floor.Origin("approval.mode"))), "leave the flag out")
+	return cli.WithHint(cli.UsageError(fmt.Errorf("%s is looser than approval.mode: %s in the administrator's file, %s",
+		flag, cfg.Floor.Approval.Mode, cfg.Floor.Origin("approval.mode"))), "remove the flag")
 }
 
 func isMode(m string) bool {
@@ -427,7 +420,7 @@ func applyFlags(cfg *config.Config, f runFlags) error {
 func addPresets(cfg *config.Config, f runFlags) error {
 	for _, name := range f.presets {
 		if !slices.Contains(profiles.PresetNames(), name) {
-			return cli.WithHint(cli.UsageError(fmt.Errorf("--preset %q is no preset", name)), "use "+strings.Join(profiles.PresetNames(), ", "))
+			return cli.WithHint(cli.UsageError(fmt.Errorf("--preset %q: unknown preset", name)), "use "+strings.Join(profiles.PresetNames(), ", "))
 		}
 		if !slices.Contains(cfg.Sandbox.Presets, name) {
 			cfg.Sandbox.Presets = append(slices.Clone(cfg.Sandbox.Presets), name)
@@ -443,11 +436,11 @@ func addPresets(cfg *config.Config, f runFlags) error {
 func addExposed(cfg *config.Config, ports []string) error {
 	nw := &cfg.Shell.Network
 	if len(ports) > 0 && nw.Mode == config.NetworkHost {
-		return cli.WithHint(cli.UsageError(errors.New("--expose: with the host's network every port is the host's own")), "choose another --network")
+		return cli.WithHint(cli.UsageError(errors.New("--expose: --network host already shares all ports with this machine")), "use another --network, or remove --expose")
 	}
 	for _, p := range ports {
 		if _, err := sandboxprofile.ParseExposedPort(p); err != nil {
-			return cli.WithHint(cli.UsageError(fmt.Errorf("--expose: %q is not a port", p)), "write 8080, or HOST:INSIDE such as 3000:8080 or 0:8080")
+			return cli.WithHint(cli.UsageError(fmt.Errorf("--expose: %q is not a port", p)), "use PORT such as 8080, or HOST:INSIDE such as 3000:8080 or 0:8080")
 		}
 		nw.Expose = append(nw.Expose, config.Port(p))
 	}

@@ -37,33 +37,32 @@ func newServeCmd(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Start the supervisor and listen for agents and operators",
-		Long: `serve listens on two Unix sockets: agents ask on the one, operators answer on the
-other. Both lie in a directory that only this user can enter. It ends on SIGINT or
-SIGTERM, after every call has been killed and recorded. SIGHUP has it read the files of
-standing rules again, or, if it was started on a terminal, ends it like that terminal.
+		Long: `serve listens on two Unix sockets, one for agents and one for operators, in a directory
+that only this user can enter. SIGINT or SIGTERM ends it, after every call has been killed
+and recorded. SIGHUP reloads the standing rules or, if serve was started on a terminal, ends
+it, as closing that terminal does.
 
-With --http, or http.listen in the configuration, operators can also answer on a web
-page: it opens by a link that works once, and ` + "`sandgate approve --web`" + ` prints another.
+With --http, or http.listen in the configuration, operators can also answer on a web page.
+A link that works once opens it; ` + "`sandgate approve --web`" + ` prints another.
 
-What an operator should know and no call tells is logged on stderr, which under systemd
-is the journal: faults of sandgate itself, connections that were refused, a host that
-has no room for sandboxes.`,
+Standard error (the journal under systemd) gets what operators should know and no call
+reports: faults of sandgate itself, refused connections, a host without room for sandboxes.`,
 		Example: "  sandgate serve --config sandgate.yaml\n  sandgate serve --strict\n  sandgate serve --http 127.0.0.1:8642",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return serve(a, cmd, f) },
 	}
 	fs := c.Flags()
 	fs.StringVar(&f.config, "config", "", "configuration `file`")
-	fs.StringVar(&f.socket, "socket", "", "agent socket `path` (default: agent.sock in the runtime directory)")
-	fs.StringVar(&f.operator, "operator-socket", "", "operator socket `path` (default: operator.sock in the runtime directory)")
-	fs.StringVar(&f.http, "http", "", "serve the web page and the bridges on this loopback `address`, such as 127.0.0.1:8642")
-	fs.TextVar(f.logLevel, "log-level", f.logLevel, "log what is at least this `grave`: error, warn or info")
-	fs.StringVar(&f.log, "log", logAuto, "print a line for each decision: decisions, none, or auto, which is on a terminal and in the journal")
+	fs.StringVar(&f.socket, "socket", "", "agent socket `path` (default: runtime directory/agent.sock)")
+	fs.StringVar(&f.operator, "operator-socket", "", "operator socket `path` (default: runtime directory/operator.sock)")
+	fs.StringVar(&f.http, "http", "", "serve the web page and bridges on this loopback `address`, such as 127.0.0.1:8642")
+	fs.TextVar(f.logLevel, "log-level", f.logLevel, "log messages of this `level` and above: error, warn or info")
+	fs.StringVar(&f.log, "log", logAuto, "print each decision: decisions, none, or auto (on a terminal and in the journal)")
 	fs.StringVar(&f.draftOf, "draft-of", "", "work on the draft in this `directory`, until standard input ends")
 	fs.StringVar(&f.backend, "backend", "auto", assemble.BackendUsage)
 	_, _ = fs.MarkHidden("draft-of"), fs.MarkHidden("backend")
-	fs.BoolVar(&f.approveAll, "approve-all", false, "approve whatever would be asked; rules that deny still hold")
-	fs.BoolVar(&f.strict, "strict", false, "deny whatever would be asked")
+	fs.BoolVar(&f.approveAll, "approve-all", false, "approve what would be asked; rules that deny still apply")
+	fs.BoolVar(&f.strict, "strict", false, "deny what would be asked")
 	c.MarkFlagsMutuallyExclusive("approve-all", "strict")
 	return c
 }
@@ -76,12 +75,12 @@ func (f serveFlags) options() (o assemble.Options, err error) {
 	switch f.log {
 	case logAuto, logDecisions, logNone:
 	default:
-		return o, cli.WithHint(cli.UsageError(fmt.Errorf("--log %q is not known", f.log)), "use decisions, none or auto")
+		return o, cli.WithHint(cli.UsageError(fmt.Errorf("--log %q: unknown value", f.log)), "use decisions, none or auto")
 	}
 	switch {
 	case f.approveAll:
 		o.Mode = approval.ApproveAll
-		o.Warnings = []string{"--approve-all: nobody is asked; only rules and the sandbox bound the tools"}
+		o.Warnings = []string{"--approve-all: no one is asked; only rules and the sandbox limit the tools"}
 	case f.strict:
 		o.Mode = approval.Strict
 	}
@@ -111,8 +110,8 @@ func serve(a *cli.App, cmd *cobra.Command, f serveFlags) error {
 		return looserMode("--approve-all", cfg)
 	}
 	if f.http != "" && cfg.Floor != nil && cfg.Floor.Set("http.listen") && cfg.Floor.HTTP.Listen != f.http {
-		return cli.WithHint(cli.UsageError(fmt.Errorf("--http %s is not http.listen: %q of the administrator's file, %s",
-			f.http, cfg.Floor.HTTP.Listen, cfg.Floor.Origin("http.listen"))), "leave the flag out")
+		return cli.WithHint(cli.UsageError(fmt.Errorf("--http %s differs from http.listen: %q in the administrator's file, %s",
+			f.http, cfg.Floor.HTTP.Listen, cfg.Floor.Origin("http.listen"))), "remove the flag")
 	}
 	ending := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if cli.IsTerminal(a.Err) {
@@ -244,7 +243,7 @@ func reloadOnHangup(a *cli.App, r *assemble.Running) (stop func()) {
 			if n, err := r.RuleService().Reload(self); err != nil {
 				a.Complain(err)
 			} else {
-				fmt.Fprintf(a.Err, "sandgate: reloaded: %d rules, %d of them without effect\n", n.Rules, n.Inactive)
+				fmt.Fprintf(a.Err, "sandgate: reloaded %d rules, %d of them without effect\n", n.Rules, n.Inactive)
 			}
 		}
 	}()
@@ -327,7 +326,7 @@ const maxPlantedTold = 10
 // and unanswered.
 func reportRecovery(a *cli.App, r *assemble.Running) {
 	for _, p := range r.Planted[:min(len(r.Planted), maxPlantedTold)] {
-		fmt.Fprintf(a.Err, "sandgate: a call that an earlier sandgate did not see through had left %s, which %s; now at: %s\n",
+		fmt.Fprintf(a.Err, "sandgate: a call that an earlier sandgate did not finish left %s, which %s; now at: %s\n",
 			approval.EscapeName(p.Path), approval.EscapeLine(p.Reason), approval.EscapeLine(cmp.Or(p.Kept, "the same place")))
 	}
 	if more := len(r.Planted) - maxPlantedTold; more > 0 {
@@ -335,13 +334,13 @@ func reportRecovery(a *cli.App, r *assemble.Running) {
 	}
 	rec := r.Recovery
 	if t := rec.Torn; t != nil {
-		fmt.Fprintf(a.Err, "sandgate: the audit log ended in the middle of a line; %d bytes are kept in %s\n", t.Bytes, t.File)
+		fmt.Fprintf(a.Err, "sandgate: the audit log ended in the middle of a line; moved %d bytes to %s\n", t.Bytes, t.File)
 	}
 	for _, e := range rec.Interrupted {
-		fmt.Fprintf(a.Err, "sandgate: interrupted: call %s (%s) was running when sandgate died\n",
+		fmt.Fprintf(a.Err, "sandgate: interrupted: call %s (%s) was running when sandgate stopped unexpectedly\n",
 			approval.EscapeLine(e.Call), approval.EscapeLine(e.Tool))
 	}
 	if n := r.LeftBehind(); n > 0 {
-		fmt.Fprintf(a.Err, "sandgate: requests that waited when sandgate died, now recorded as cancelled: %d; see `sandgate audit query --kind answer`\n", n)
+		fmt.Fprintf(a.Err, "sandgate: %d requests were pending when sandgate stopped unexpectedly and are now recorded as cancelled; see `sandgate audit query --kind answer`\n", n)
 	}
 }

@@ -54,7 +54,7 @@ func listenAt(path, name string, o unixsock.Options) (*unixsock.Listener, error)
 	}
 	l, err := unixsock.Listen(path, o)
 	if errors.Is(err, unixsock.ErrInUse) {
-		err = cli.WithHint(err, "another supervisor serves this socket; stop it, or choose other paths with --socket and --operator-socket")
+		err = cli.WithHint(err, "another supervisor uses this socket; stop it, or choose other paths with --socket and --operator-socket")
 	}
 	if err != nil {
 		return nil, cli.WithStatus(cli.ExitInternal, err)

@@ -22,11 +22,12 @@ func newStatusCmd(a *cli.App) *cobra.Command {
 	var f approvalsFlags
 	c := &cobra.Command{
 		Use:   "status",
-		Short: "Say whether the supervisor runs, what waits, what holds, and what is stale",
-		Long: `status asks the running supervisor about itself. The exit status is 0 if it works, 1 if
-it runs and something is wrong (no sandbox, or a log that takes no entries), and 125 if
-none runs. What is stale (a file that has changed since the start) is said, and is
-no failure.`,
+		Short: "Show whether the supervisor runs, what is pending, enforced and stale",
+		Long: `status asks the running supervisor about itself. It also lists files that changed after the
+start and are therefore stale; that is not an error.
+
+Exit status: 0 if it works, 1 if it runs but something is wrong (no sandbox, or an audit
+log that takes no entries), 125 if none runs.`,
 		Example: "  sandgate status\n  sandgate status --json",
 		Args:    cobra.NoArgs,
 		RunE: asApprover(a, &f, func(ctx context.Context, p *client.Approver, _ []string) error {
@@ -45,7 +46,7 @@ no failure.`,
 			return err
 		}),
 	}
-	c.Flags().StringVar(&f.socket, "operator-socket", "", "operator socket `path` (default: operator.sock in the runtime directory)")
+	c.Flags().StringVar(&f.socket, "operator-socket", "", "operator socket `path` (default: runtime directory/operator.sock)")
 	c.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	return c
 }
@@ -71,11 +72,11 @@ func printStatus(out io.Writer, st protocol.Status, now time.Time) error {
 		line("  processes", st.Sandbox.EnforcedBy.Processes)
 		line("  limits", st.Sandbox.EnforcedBy.Limits)
 	} else {
-		line("sandbox", cli.Join("; ", "none, and every tool is refused: "+st.Sandbox.Reason, st.Sandbox.Hint))
+		line("sandbox", cli.Join("; ", "none, so every tool is refused: "+st.Sandbox.Reason, st.Sandbox.Hint))
 	}
 	line("log", cli.Join(": ", fmt.Sprintf("%s, %s", st.Audit.Path, cli.CountOf(int(st.Audit.Entries), "entry")), st.Audit.Error))
 	if st.HTTP != nil {
-		line("web page", "http://"+st.HTTP.Address+"/ (`sandgate approve --web` prints a link that opens it)")
+		line("web page", "http://"+st.HTTP.Address+"/ (get a link with `sandgate approve --web`)")
 	}
 	for _, s := range st.Stale {
 		line("stale", s)
@@ -90,15 +91,15 @@ func waitingText(st protocol.Status) string {
 	if st.Pending == 0 {
 		return "nothing; " + cli.CountOf(st.Approvers, "approver")
 	}
-	return fmt.Sprintf("%s; %s; `sandgate approve` answers", cli.CountOf(st.Pending, "request"), cli.CountOf(st.Approvers, "approver"))
+	return fmt.Sprintf("%s; %s; answer with `sandgate approve`", cli.CountOf(st.Pending, "request"), cli.CountOf(st.Approvers, "approver"))
 }
 
 func modeText(m approval.Mode) string {
 	switch m {
 	case approval.ApproveAll:
-		return string(m) + ": nobody is asked"
+		return string(m) + ": no one is asked"
 	case approval.Strict:
-		return string(m) + ": what would be asked is denied"
+		return string(m) + ": calls that would ask are denied"
 	}
 	return string(m)
 }
@@ -108,7 +109,7 @@ func configText(st protocol.Status) string {
 	for _, s := range st.Sources {
 		text := fmt.Sprintf("%s (%s)", s.File, s.Tier)
 		if !s.Trusted {
-			text = fmt.Sprintf("%s (%s, not trusted: it only narrows)", s.File, s.Tier)
+			text = fmt.Sprintf("%s (%s, not trusted: can only narrow permissions)", s.File, s.Tier)
 		}
 		files = append(files, text)
 	}

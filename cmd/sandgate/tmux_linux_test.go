@@ -146,7 +146,7 @@ func TestPageRulesOnATerminal(t *testing.T) {
 	x.see(`made of a request", `) // it is listed
 	p := &person{serving: s, t: t}
 	if _, e := p.ran(call(t.Context(), agent, "shell", map[string]any{"command": "touch made.txt"})); e != nil {
-		t.Errorf("what the rule allows: %v", e)
+		t.Errorf("what allow matching calls: %v", e)
 	}
 	x.mark(`Run without asking commands that begin with "touch made.txt"`)
 	x.press("a", "The rule: EFFECT KIND WORDS")
@@ -154,7 +154,7 @@ func TestPageRulesOnATerminal(t *testing.T) {
 	x.press("y", `Changed: Refuse commands that begin with "touch made.txt"`)
 	x.see(`by hand", `)
 	if _, e := p.ran(call(t.Context(), agent, "shell", map[string]any{"command": "touch made.txt"})); e == nil || e.Code != protocol.CodeBlocked {
-		t.Errorf("what the rule denies: %+v", e)
+		t.Errorf("what deny matching calls: %+v", e)
 	}
 	x.mark(`Refuse commands that begin with "touch made.txt"`)
 	x.press("b", "The rule: EFFECT KIND WORDS")

@@ -20,7 +20,7 @@ import (
 type namesake struct{ name, inside, outside string }
 
 func (n namesake) String() string {
-	return fmt.Sprintf("%s is %s inside, and %s outside, which is not shown", n.name, n.inside, n.outside)
+	return fmt.Sprintf("%s is %s inside the sandbox; outside it is %s, which is not shown", n.name, n.inside, n.outside)
 }
 
 // namesakes finds programs that run under a name inside and are not those that the person
@@ -60,12 +60,12 @@ func tellToolchains(a *cli.App, d assemble.Derived, verbose bool, typed string) 
 		for _, r := range d.Found.Repository {
 			word := "read-only"
 			if r.Write {
-				word = "writable, but for hooks, settings and other work trees"
+				word = "writable, except hooks, settings and other work trees"
 			}
 			line("shown: %s (%s): the repository of the workspace", r.Path, word)
 		}
 		for _, s := range d.Found.Secrets {
-			line("hidden: %s: it holds a token or a password", s)
+			line("hidden: %s: it contains a token or a password", s)
 		}
 		for _, n := range append(d.Found.Notes, d.Found.Unfollowed...) {
 			line("note: %s", n)
@@ -96,7 +96,7 @@ func tellLeftOut(a *cli.App, d assemble.Derived) {
 		if assemble.LooksSecret(kv) {
 			but = ", because it looks like a secret"
 		}
-		fmt.Fprintf(a.Err, "sandgate: hint: %s\n", approval.EscapeLine(fmt.Sprintf("%s is set outside and was left out%s; to pass it: --env %s", name, but, name)))
+		fmt.Fprintf(a.Err, "sandgate: hint: %s\n", approval.EscapeLine(fmt.Sprintf("%s is set outside but was not passed%s; to pass it: --env %s", name, but, name)))
 	}
 }
 
@@ -150,7 +150,7 @@ func needsToShow(d assemble.Derived, program string) (needs []need) {
 // tellWhere says where a program is that was not found inside, and what would show it.
 func tellWhere(a *cli.App, d assemble.Derived, name string) {
 	if named := programOutside(name); named != "" {
-		fmt.Fprintf(a.Err, "sandgate: hint: %s\n", approval.EscapeLine(fmt.Sprintf("outside the sandbox it is %s, which is not shown%s", named, remedy(d, named))))
+		fmt.Fprintf(a.Err, "sandgate: hint: %s\n", approval.EscapeLine(fmt.Sprintf("outside the sandbox, it is %s, which is not shown%s", named, remedy(d, named))))
 	}
 }
 

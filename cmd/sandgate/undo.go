@@ -51,16 +51,16 @@ type changesCmd struct {
 }
 
 func (x *changesCmd) flags(c *cobra.Command) {
-	c.Flags().StringVar(&x.workspace, "workspace", "", "the `DIRECTORY` whose changes are meant (default: the one that this directory lies in)")
-	c.Flags().StringVar(&x.since, "since", "", "only calls from `TIME` on: 2h (ago), 2006-01-02 or RFC 3339")
+	c.Flags().StringVar(&x.workspace, "workspace", "", "workspace `DIRECTORY` (default: the one that contains this directory)")
+	c.Flags().StringVar(&x.since, "since", "", "only calls since `TIME`: 2h (ago), 2006-01-02 or RFC 3339")
 }
 
 func newLogCmd(a *cli.App) *cobra.Command {
 	x := &changesCmd{App: a}
 	c := &cobra.Command{
-		Use: "log [SESSION|CALL]", Short: "List calls with what they changed in this workspace", Args: cobra.MaximumNArgs(1),
-		Long: `Log lists the calls that changed files here, the latest last, where the
-configuration has undo.enabled. The name of a call shows its files.`,
+		Use: "log [SESSION|CALL]", Short: "List calls and what they changed in this workspace", Args: cobra.MaximumNArgs(1),
+		Long: `log lists the calls that changed files here, the latest last, if undo.enabled is set in the
+configuration. Give the name of a call to see its files.`,
 		Example: "  sandgate log\n  sandgate log --since 2h --json",
 		RunE: func(_ *cobra.Command, args []string) error {
 			w, records, err := x.open()
@@ -76,7 +76,7 @@ configuration has undo.enabled. The name of a call shows its files.`,
 				return cli.PrintJSON(x.Out, append([]changes.Record{}, records...))
 			}
 			if len(records) == 0 {
-				fmt.Fprintf(x.Err, "sandgate: no call has changed anything in %s\n", w.Root)
+				fmt.Fprintf(x.Err, "sandgate: no call has changed files in %s\n", w.Root)
 				return nil
 			}
 			return printLog(x.Out, records, len(args) == 1)
@@ -90,21 +90,21 @@ configuration has undo.enabled. The name of a call shows its files.`,
 func newUndoCmd(a *cli.App) *cobra.Command {
 	x := &undoCmd{changesCmd: changesCmd{App: a}}
 	c := &cobra.Command{
-		Use: "undo [CALL|SESSION] [PATH...]", Short: "Put back what calls changed in this workspace",
-		Long: `Undo puts files back to what they were before a call, a session, or, with
---since, before all calls since then; without a name, before the last call that is
-not undone yet. Files that were changed since are named, and then nothing is done.
-An undo is a call of its own in ` + "`sandgate log`" + `, and can be undone.
+		Use: "undo [CALL|SESSION] [PATH...]", Short: "Undo what calls changed in this workspace",
+		Long: `undo restores files to their state before a call, before a session or, with --since, before
+all calls since then. Without a name, it undoes the last call that is not undone yet. If a
+file changed since, undo names it and does nothing. An undo is a call of its own in
+` + "`sandgate log`" + `, and can be undone.
 
-What left the sandbox stays where it went: messages, pushes, other machines.`,
+Messages, pushes and changes on other machines cannot be undone.`,
 		Example: "  sandgate undo --dry-run\n  sandgate undo 20260102T150405 src/main.go\n  sandgate undo --since 1h --yes",
 		RunE:    func(_ *cobra.Command, args []string) error { return x.run(args) },
 	}
 	x.flags(c)
-	c.Flags().StringVar(&x.config, "config", "", "configuration `file`: the undo runs in a sandbox as it says")
-	c.Flags().BoolVar(&x.dryRun, "dry-run", false, "show what would change, and change nothing")
+	c.Flags().StringVar(&x.config, "config", "", "configuration `file` for the sandbox of the undo")
+	c.Flags().BoolVar(&x.dryRun, "dry-run", false, "show what would change without changing it")
 	c.Flags().BoolVar(&x.yes, "yes", false, "do not ask")
-	c.Flags().BoolVar(&x.force, "force", false, "put back what was changed since, too; what stands there now can be undone to")
+	c.Flags().BoolVar(&x.force, "force", false, "also undo files that changed since; you can undo this to get them back")
 	return c
 }
 
@@ -146,10 +146,10 @@ func putBackAs(a *cli.App, agent, workspace, config string, unrecorded bool) cha
 				why = failed
 			}
 			why = strings.TrimSpace(why)
-			return errors.New("not all of it could be put back: " + approval.EscapeLine(why))
+			return errors.New("not everything could be restored: " + approval.EscapeLine(why))
 		}
 		if n := len(result.Violations); n > 0 {
-			return fmt.Errorf("%s not put back: no call may leave that there", cli.Plural(n, "name was", "names were"))
+			return fmt.Errorf("%s not restored: calls may not create that there", cli.Plural(n, "name was", "names were"))
 		}
 		return nil
 	}
@@ -208,12 +208,12 @@ func (x *changesCmd) open() (w changes.Place, records []changes.Record, err erro
 		}
 	}
 	if root == "" {
-		hint := "set undo.enabled: true in the configuration, and what calls change from then on can be undone"
+		hint := "set undo.enabled: true in the configuration; later changes can then be undone"
 		gone := slices.DeleteFunc(s.Workspaces(), func(r string) bool { _, err := os.Lstat(r); return err == nil })
 		if len(gone) > 0 {
-			hint = approval.EscapeLine("if it had another place before, move it back there for the undo: something is kept of " + cli.FirstFew(gone) + ", which is not there")
+			hint = approval.EscapeLine("if this directory was moved, move it back for the undo: there are saved changes for " + cli.FirstFew(gone) + ", which does not exist")
 		}
-		return w, nil, cli.WithHint(cli.WithStatus(cli.ExitFound, fmt.Errorf("nothing is kept of %s", dir)), hint)
+		return w, nil, cli.WithHint(cli.WithStatus(cli.ExitFound, fmt.Errorf("no saved changes for %s", dir)), hint)
 	}
 	settleKeeps(x.App, []string{root})
 	if w, err = s.Place(root); err == nil {
@@ -242,11 +242,11 @@ func oneMeant(l []changes.Record, name string) error {
 	if len(l) < 2 || l[0].Session == name {
 		return nil
 	}
-	return cli.WithHint(cli.UsageError(fmt.Errorf("the names of %d calls begin with %q", len(l), name)), "give more of it: `sandgate log` lists them")
+	return cli.WithHint(cli.UsageError(fmt.Errorf("%d calls have names that start with %q", len(l), name)), "give more of the name: `sandgate log` lists the calls")
 }
 
 func unknownCall(name string) error {
-	return cli.WithHint(cli.UsageError(fmt.Errorf("%q is not a call or session that changed something here, or a file that one changed", name)), "see `sandgate log`")
+	return cli.WithHint(cli.UsageError(fmt.Errorf("%q is not a call or session that changed something here, nor a file that one changed", name)), "see `sandgate log`")
 }
 
 // undoneCalls says of which an undo, which is not undone itself, took back all.
@@ -310,7 +310,7 @@ func (x *undoCmd) run(args []string) error {
 		}
 	}
 	if len(chosen) == 0 {
-		return cli.WithStatus(cli.ExitFound, errors.New("nothing is there to undo"))
+		return cli.WithStatus(cli.ExitFound, errors.New("nothing to undo"))
 	}
 	plan, err := w.Plan(chosen, below)
 	if err != nil {
@@ -321,7 +321,7 @@ func (x *undoCmd) run(args []string) error {
 
 func (x *undoCmd) carryOut(w changes.Place, plan changes.PlaceUndo) error {
 	if plan.Len() == 0 {
-		fmt.Fprintln(x.Err, "sandgate: everything is as it was already")
+		fmt.Fprintln(x.Err, "sandgate: nothing to restore: everything is already as it was")
 		return nil
 	}
 	for _, part := range plan.Parts {
@@ -340,8 +340,8 @@ func (x *undoCmd) carryOut(w changes.Place, plan changes.PlaceUndo) error {
 		}
 	}
 	if l := plan.Blocking(x.force); len(l) > 0 {
-		return cli.WithHint(cli.WithStatus(cli.ExitFound, fmt.Errorf("%s cannot be put back as things are; nothing was done", cli.Plural(len(l), "file", "files"))),
-			"name the other paths, or give --force where somebody has changed a file since")
+		return cli.WithHint(cli.WithStatus(cli.ExitFound, fmt.Errorf("%s cannot be restored now; nothing was done", cli.Plural(len(l), "file", "files"))),
+			"name only the other paths, or add --force to replace files that changed since")
 	}
 	if x.dryRun {
 		return nil
@@ -349,7 +349,7 @@ func (x *undoCmd) carryOut(w changes.Place, plan changes.PlaceUndo) error {
 	for _, part := range plan.Parts {
 		for _, c := range part.UnderWay() {
 			if !c.Lasting {
-				fmt.Fprintf(x.Err, "sandgate: note: call %s of session %s is under way here, and may change these files again\n", approval.EscapeLine(c.Call), approval.EscapeLine(c.Session))
+				fmt.Fprintf(x.Err, "sandgate: note: call %s of session %s is still running here and may change these files again\n", approval.EscapeLine(c.Call), approval.EscapeLine(c.Session))
 			}
 		}
 	}
@@ -360,12 +360,12 @@ func (x *undoCmd) carryOut(w changes.Place, plan changes.PlaceUndo) error {
 	}
 	rec, err := plan.Apply(undoCall(plan), x.force, putBack(x.changesCmd.App, w.Root, x.config))
 	if err != nil {
-		return cli.WithHint(cli.WithStatus(cli.ExitFound, errors.New(approval.EscapeLine(err.Error()))), "what was put back until then is in `sandgate log`")
+		return cli.WithHint(cli.WithStatus(cli.ExitFound, errors.New(approval.EscapeLine(err.Error()))), "see what was restored until then with `sandgate log`")
 	}
-	fmt.Fprintf(x.Err, "sandgate: put back; `sandgate undo %s` takes that back\n", rec.ID)
+	fmt.Fprintf(x.Err, "sandgate: restored; to reverse this: `sandgate undo %s`\n", rec.ID)
 	for _, part := range plan.Parts {
 		if i := slices.IndexFunc(part.Steps, unkept); i >= 0 {
-			fmt.Fprintf(x.Err, "sandgate: but nothing brings back what %s held: %s\n", approval.EscapeName(string(part.Steps[i].Path)), approval.EscapeLine(part.Steps[i].Now.Unkept))
+			fmt.Fprintf(x.Err, "sandgate: but the content of %s cannot be brought back: %s\n", approval.EscapeName(string(part.Steps[i].Path)), approval.EscapeLine(part.Steps[i].Now.Unkept))
 			break
 		}
 	}
@@ -420,23 +420,23 @@ func stepText(root string, s changes.Step) string {
 		text += "  (it gets its old name back)"
 	}
 	if s.From != nil {
-		text += "  (it is " + approval.EscapeName(string(s.From.Path)) + " now; what it held was not kept: " + approval.EscapeLine(s.Was.Unkept) + ")"
+		text += "  (it is " + approval.EscapeName(string(s.From.Path)) + " now; its content was not saved: " + approval.EscapeLine(s.Was.Unkept) + ")"
 	}
 	if s.Merged {
-		text += "  (what was changed since stays)"
+		text += "  (later changes stay)"
 	}
 	if unkept(s) {
-		text += "  (what it holds now was not kept: " + approval.EscapeLine(s.Now.Unkept) + ")"
+		text += "  (its present content was not saved: " + approval.EscapeLine(s.Now.Unkept) + ")"
 	}
 	var st unix.Stat_t
 	if s.Now != nil && !s.Now.IsDir() && unix.Lstat(filepath.Join(root, string(s.Path)), &st) == nil && st.Nlink > 1 {
-		text += "  (by this name: another name of the file keeps what it holds now)"
+		text += "  (only under this name: another name of the file keeps its present content)"
 	}
 	if lost := s.Unowned(); lost != "" {
 		text += "  (" + lost + ")"
 	}
 	if s.Was != nil && s.Was.Cache && s.Now == nil {
-		text += "  (empty: what a cache holds is not kept)"
+		text += "  (empty: the content of caches is not saved)"
 	}
 	if s.Conflict != "" {
 		text += "  (conflict: " + approval.EscapeLine(s.Conflict) + ")"
@@ -543,7 +543,7 @@ func printLog(out io.Writer, records []changes.Record, files bool) error {
 		}
 		what := r.Subject
 		if r.Unfinished {
-			what = "(ended before all was put back) " + what
+			what = "(ended before everything was restored) " + what
 		}
 		if r.Interrupted {
 			what = "(sandgate ended before it did) " + what
@@ -567,7 +567,7 @@ func printLog(out io.Writer, records []changes.Record, files bool) error {
 func fileText(c changes.Change) string {
 	text := fileSign(c.Before, c.After) + " " + approval.EscapeName(c.PathIn())
 	if c.Late {
-		text += " (after sandgate had ended: somebody else may have done it)"
+		text += " (after sandgate had ended: another program may have done this)"
 	}
 	if c.From != "" {
 		text += " (was " + approval.EscapeName(string(c.From)) + ")"

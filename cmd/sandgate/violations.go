@@ -52,12 +52,12 @@ func printRefusals(a *cli.App, violations []protocol.Violation, d assemble.Deriv
 	if len(subjects) == 0 {
 		return
 	}
-	text := "the sandbox seems to have refused: " + cli.FirstFew(subjects)
+	text := "the sandbox probably refused: " + cli.FirstFew(subjects)
 	if len(flags) > 0 {
 		text += "; to allow: " + typedFlags(flags)
 	}
 	if len(write) > 0 {
-		text += "; if it was to be written: " + typedFlags(write)
+		text += "; to make it writable: " + typedFlags(write)
 	}
 	fmt.Fprintf(a.Err, "sandgate: %s\n", approval.EscapeLine(text))
 }

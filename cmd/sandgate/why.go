@@ -26,14 +26,14 @@ func newWhyCmd(a *cli.App) *cobra.Command {
 	var f whyFlags
 	c := &cobra.Command{
 		Use:   "why TOOL [KEY=VALUE|KEY:=JSON]... | why shell -- COMMAND...",
-		Short: "Say what would become of a call, which rule decides, and what would change it",
-		Long: `why plans and checks a call as the supervisor does, runs nothing and asks nobody. It
-says what is decided, by which step and which rule and where that is written, what
-every other rule made of the call, and the smallest change that would alter the
-decision. Without a running supervisor it judges by the configuration alone.
+		Short: "Explain what would happen to a call, which rule decides, and what would change that",
+		Long: `why plans and checks a call as the supervisor does, without running it or asking anyone. It
+shows the decision, the step and rule that made it and where that rule is written, what
+every other rule said about the call, and the smallest change that would alter the decision.
+Without a running supervisor it uses the configuration alone.
 
-Exit status: 0 if the call would run unasked, 1 if somebody would be asked, 121 if it
-would be refused.`,
+Exit status: 0 if the call would run without a prompt, 1 if it would ask, 121 if it would
+be refused.`,
 		Example: `  sandgate why shell -- git push
   sandgate why write_file path=go.mod --json-args '{"content": ""}'
   sandgate why read_file path=.env --json`,
@@ -51,10 +51,10 @@ would be refused.`,
 		}),
 	}
 	fs := c.Flags()
-	fs.StringVar(&f.agent, "agent", "", "`name` of the agent: what is remembered for it counts")
-	fs.StringVar(&f.mode, "mode", "", "a `mode` that is stricter than the supervisor's: interactive or strict")
+	fs.StringVar(&f.agent, "agent", "", "agent `name`: remembered answers for it apply")
+	fs.StringVar(&f.mode, "mode", "", "a stricter `mode` than the supervisor's: interactive or strict")
 	fs.StringVar(&f.args, "json-args", "", "arguments as one JSON `object`; - reads it from standard input")
-	fs.BoolVar(&f.all, "all", false, "show the rules that speak about something else too")
+	fs.BoolVar(&f.all, "all", false, "also show rules that do not match")
 	fs.BoolVar(&f.json, "json", false, "print JSON")
 	f.Register(c)
 	return c
@@ -67,7 +67,7 @@ func (f whyFlags) call(stdin io.Reader, args []string, dash int) (protocol.Rules
 	var command []string
 	if dash >= 0 {
 		if dash == 0 || args[0] != "shell" {
-			return t, errors.New("why: words after -- are a command line, for `why shell --`")
+			return t, errors.New("why: words after -- are allowed only with `why shell --`")
 		}
 		pairs, command = args[1:dash], args[dash:]
 	}
@@ -122,7 +122,7 @@ func printWhy(w io.Writer, t protocol.RulesTested, all bool) error {
 		line("considered", consideredText(c))
 	}
 	if hidden > 0 {
-		line("considered", fmt.Sprintf("%d rules that speak about something else (--all shows them)", hidden))
+		line("considered", fmt.Sprintf("%d rules that do not match (see them with --all)", hidden))
 	}
 	if t.Change != nil {
 		line("to "+string(t.Change.To), t.Change.How)

@@ -66,7 +66,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // Hint is what a person can do about it.
 func (e *Error) Hint() string {
 	if e.Op == "read" {
-		return "look at it, remove it, and run `sandgate config trust` again for what you have read"
+		return "inspect and remove the file, then run `sandgate config trust` again for the files that you have read"
 	}
 	return ""
 }
@@ -144,17 +144,17 @@ func parse(data []byte) ([]Entry, error) {
 		return nil, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows the record")
+		return nil, errors.New("data after the record")
 	}
 	if r.Version != 1 {
-		return nil, fmt.Errorf("version %d is not known", r.Version)
+		return nil, fmt.Errorf("unknown version %d", r.Version)
 	}
 	for i, e := range r.Files {
 		if !filepath.IsAbs(e.File) || filepath.Clean(e.File) != e.File || !strings.HasPrefix(e.Digest, "sha256:") {
-			return nil, fmt.Errorf("entry %d is none", i)
+			return nil, fmt.Errorf("entry %d is not valid", i)
 		}
 		if slices.ContainsFunc(r.Files[:i], func(before Entry) bool { return before.File == e.File }) {
-			return nil, fmt.Errorf("%q is in it twice", e.File)
+			return nil, fmt.Errorf("%q appears twice", e.File)
 		}
 	}
 	return r.Files, nil

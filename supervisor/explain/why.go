@@ -120,7 +120,7 @@ func (d *RuleService) origin(t protocol.RulesTested) string {
 	return ""
 }
 
-// shown is why, as an approver would read it: of a redirection no rule says so.
+// shown is why, as approvers would read this text: of a redirection no rule says so.
 func shown(p tools.Proposal) string {
 	if p.Present == nil {
 		return ""

@@ -116,7 +116,7 @@ func compileRule(i int, r Rule) (compiledRule, error) {
 		return compiledRule{}, ruleError(i, r, fmt.Errorf("a pattern holds words, not wildcards: %q already matches every command that begins with it",
 			strings.TrimSpace(strings.ReplaceAll(r.Pattern, "*", ""))))
 	case r.ReadOnly && r.Effect() == tools.Deny:
-		return compiledRule{}, ruleError(i, r, errors.New("read_only narrows a rule that allows, this one denies"))
+		return compiledRule{}, ruleError(i, r, errors.New("read_only needs a rule that allows; this rule denies"))
 	}
 	r.Name = r.Label(i)
 	return compiledRule{Rule: r, index: i, effect: r.Effect(), words: words}, nil

@@ -23,14 +23,10 @@ const (
 	ExitInternal    = 125 // anything else: no audit log, no supervisor, a bug
 )
 
-const ExitCodeHelp = `  0    success, or the exit status of the command that was run
-  1    the check found something wrong
-  120  bad usage or configuration
-  121  refused by a rule, a mode or an approver
-  122  this host cannot enforce what the profile asks
-  123  the sandbox itself failed
-  124  a limit was used up: time, memory, processes, output, ...
-  125  anything else: no audit log, no supervisor, a bug`
+const ExitCodeHelp = `  0    success, or the command's status   122  this host cannot enforce the profile
+  1    a check found a problem            123  the sandbox itself failed
+  120  bad usage or configuration         124  a limit was reached (time, memory, ...)
+  121  refused by a rule, mode or person  125  other: no audit log, no supervisor, a bug`
 
 // A StatusError carries an exit status. With a nil err nothing more is printed.
 type StatusError struct {
@@ -82,7 +78,7 @@ func InUTF8(words []string) error {
 	for i, word := range words {
 		if !utf8.ValidString(word) {
 			return WithHint(UsageError(fmt.Errorf("argument %d is not UTF-8: %q", i+1, word)),
-				"have the program find the file by itself, by a pattern for instance: sandgate run -- sh -c 'rm x*'")
+				"let the program find the file itself, for example with a pattern: sandgate run -- sh -c 'rm x*'")
 		}
 	}
 	return nil

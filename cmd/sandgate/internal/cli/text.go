@@ -55,7 +55,7 @@ func ParseMoment(s string, now time.Time) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is no time: want 90m, 2006-01-02 or 2006-01-02T15:04:05Z", s)
+		return time.Time{}, fmt.Errorf("%q is not a time: want 90m, 2006-01-02 or 2006-01-02T15:04:05Z", s)
 	}
 	return t, nil
 }

@@ -278,7 +278,7 @@ func (d Difference) Print(w io.Writer) error {
 		section("Nothing differs (%d calls were decided under both).", d.Looked)
 	}
 	if len(d.Calls) > 0 {
-		section("Calls that are decided or held otherwise, %d of %d that were looked at:", len(d.Calls), d.Looked)
+		section("Calls that are decided or confined differently (%d of %d compared):", len(d.Calls), d.Looked)
 	}
 	for _, c := range d.Calls {
 		mark, what := marks[c.Effect], string(c.Before.Decision)+" -> "+string(c.After.Decision)
@@ -295,7 +295,7 @@ func (d Difference) Print(w io.Writer) error {
 		}
 	}
 	if len(d.Settings) > 0 {
-		section("Keys with another value:")
+		section("Keys with different values:")
 	}
 	for _, s := range d.Settings {
 		fmt.Fprintln(&b, approval.EscapeLine(fmt.Sprintf("%s: %s -> %s", s.Key, valueText(s.Before), valueText(s.After))))
@@ -306,7 +306,7 @@ func (d Difference) Print(w io.Writer) error {
 
 func valueText(v any) string {
 	if v == nil {
-		return "(not there)"
+		return "(not set)"
 	}
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -39,8 +39,8 @@ type Flags struct {
 
 // Register adds the flags that every command about rules has.
 func (f *Flags) Register(c *cobra.Command) {
-	c.Flags().StringVar(&f.Socket, "operator-socket", "", "operator socket `path` (default: operator.sock in the runtime directory)")
-	c.Flags().StringVar(&f.Config, "config", "", "ask no supervisor, and judge by the configuration `file`")
+	c.Flags().StringVar(&f.Socket, "operator-socket", "", "operator socket `path` (default: runtime directory/operator.sock)")
+	c.Flags().StringVar(&f.Config, "config", "", "use the configuration `file` instead of the supervisor")
 }
 
 // Open finds the running supervisor. With --config, or if none is running, it

@@ -35,7 +35,7 @@ const maxWarned = 3
 func WarnUnused(a *cli.App, c *config.Config, most int) {
 	for i, n := range c.Unused {
 		if i == most {
-			fmt.Fprintf(a.Err, "sandgate: warning: and %d more; `sandgate config show` has them all\n", len(c.Unused)-most)
+			fmt.Fprintf(a.Err, "sandgate: warning: and %d more; see all with `sandgate config show`\n", len(c.Unused)-most)
 			break
 		}
 		fmt.Fprintf(a.Err, "sandgate: warning: %s\n", assemble.UnusedText(n))

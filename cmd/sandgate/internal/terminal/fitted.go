@@ -23,13 +23,13 @@ func (u *Unread) Holds(a *protocol.Approval) string {
 	switch {
 	case !u.Known && present.IsCut(a):
 		u.Known = true
-		return "the text was cut: v shows all of it, the same answer again allows it unread\n"
+		return "the text was cut: v shows all of it; repeat the answer to allow it unread\n"
 	case !u.Known && u.Scrolled > 0:
 		u.Known = true
-		return fmt.Sprintf("%d lines of the request have scrolled off the screen; the same answer again allows it\n", u.Scrolled)
+		return fmt.Sprintf("%d lines of the request have scrolled off the screen; repeat the answer to allow it\n", u.Scrolled)
 	case !u.Told && present.Unshown(a) != "":
 		u.Told = true
-		return "the same answer again allows it unread: no screen shows " + present.Unshown(a) + "\n"
+		return "repeat the answer to allow it unread: no screen can show " + present.Unshown(a) + "\n"
 	}
 	return ""
 }
@@ -37,7 +37,7 @@ func (u *Unread) Holds(a *protocol.Approval) string {
 // LookTwice is a warning of a request that looks like one that has just gone.
 func LookTwice(gone *present.Gone, a *protocol.Approval) string {
 	if like := gone.Like(a, time.Now()); like != "" {
-		return "look twice: this is " + like + "\n"
+		return "look closely: this is " + like + "\n"
 	}
 	return ""
 }

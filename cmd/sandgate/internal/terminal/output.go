@@ -35,7 +35,7 @@ func (p *ProgramOutput) Ask() (done func(), err error) {
 	for _, f := range p.filters {
 		if err := f.Yield(); err != nil {
 			p.keys.Unlock()
-			return nil, fmt.Errorf("put the terminal right before the question: %w", err)
+			return nil, fmt.Errorf("reset the terminal before the question: %w", err)
 		}
 	}
 	p.asked = true
@@ -84,7 +84,7 @@ func (k *held) Write(b []byte) (int, error) {
 func (k *held) show() {
 	_, _ = k.to.Write(k.text) // a terminal that is gone
 	if k.lost > 0 {
-		fmt.Fprintf(k.to, "\nsandgate: note: %d bytes that the program wrote while you were asked are not shown\n", k.lost)
+		fmt.Fprintf(k.to, "\nsandgate: note: %d bytes that the program wrote during the question are not shown\n", k.lost)
 	}
 	k.text, k.lost = nil, 0
 }
@@ -171,7 +171,7 @@ func DropTyped(tty *os.File) (typed bool, err error) {
 }
 
 // WasTyping is what stands in place of a question while somebody types.
-const WasTyping = "\nwhat was typed before the question is dropped: it comes when you pause\n"
+const WasTyping = "\ninput typed before the question is dropped; the question appears when you stop typing\n"
 
 // ReadNow reads what a terminal has, and waits for nothing.
 func ReadNow(tty *os.File, b []byte) (n int, got bool, err error) {

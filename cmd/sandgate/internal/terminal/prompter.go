@@ -59,7 +59,7 @@ func (t *Prompter) Prompt(ctx context.Context, p approval.Pending) (approval.Ans
 		defer done()
 	}
 	for t.Guard.Held() {
-		line, err := t.Read(ctx, tty, "\nThe request above has ended, and nothing ran. An empty line goes on: ")
+		line, err := t.Read(ctx, tty, "\nThe request above has ended, and nothing ran. Press Enter to continue: ")
 		if err != nil {
 			return approval.Answer{}, err
 		}
