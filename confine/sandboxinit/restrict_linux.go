@@ -44,6 +44,7 @@ func restrict(s *wire.Setup, queue []broker.Lock, q **queues) (string, error) {
 		{"adopt orphans", func() error { return adopt(s.Shared) }},
 		{"check capabilities", func() error { return capabilities(s.Shared) }},
 		{"set no_new_privs", setNoNewPrivs},
+		{"limit core dumps", limitCore},
 		{"landlock", func() error { return restrictPaths(s.Landlock, s.Shared) }},
 		{"check the scope of signals", func() error { return checkScope(s) }},
 		{"seccomp", func() error { return installFilter(s.Seccomp, s.Shared) }},
@@ -53,6 +54,20 @@ func restrict(s *wire.Setup, queue []broker.Lock, q **queues) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// limitCore keeps crashes of programs to themselves. A core file is a copy of memory that nobody asked for, and
+// where the host pipes it to a handler, that is a process of root's outside, with content that the
+// program chose; only a limit of 1 byte has the kernel start none (core(5)). Our filter lets no program lower it.
+func limitCore() error {
+	one := coreOf(ownLimits())
+	return unix.Setrlimit(unix.RLIMIT_CORE, &one)
+}
+
+// coreOf is 1 byte, where the host has not set a lower limit that only root can raise.
+func coreOf(most hardLimits) unix.Rlimit {
+	v := min(1, most[unix.RLIMIT_CORE])
+	return unix.Rlimit{Cur: v, Max: v}
 }
 
 // closeBut closes every descriptor behind the control socket's but those of the queue, which

@@ -184,7 +184,7 @@ const maxSignals = 1024
 func limits(l wire.Rlimits, most hardLimits) []limit {
 	signals := min(maxSignals, most[unix.RLIMIT_SIGPENDING])
 	ls := []limit{
-		{unix.RLIMIT_CORE, unix.Rlimit{}}, // a core file is a copy of memory nobody asked for
+		{unix.RLIMIT_CORE, coreOf(most)}, // as limitCore has it, where that was not called
 		{unix.RLIMIT_SIGPENDING, unix.Rlimit{Cur: signals, Max: signals}},
 	}
 	for _, x := range []struct {

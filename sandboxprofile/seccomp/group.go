@@ -11,6 +11,7 @@ import (
 type Errno string
 
 const (
+	Nothing         Errno = "0" // the call succeeds, and does nothing
 	EPERM           Errno = "EPERM"
 	EACCES          Errno = "EACCES"
 	EMFILE          Errno = "EMFILE"
@@ -30,7 +31,9 @@ type Group struct {
 }
 
 // fixed groups are not lifted by a profile: the sandbox itself stands on them.
-func (g Group) fixed() bool { return g.Name == otherProcessesName || g.Name == tracedExitsName }
+func (g Group) fixed() bool {
+	return slices.Contains([]string{otherProcessesName, tracedExitsName, coreLimitName}, g.Name)
+}
 
 // A Rule matches a call by its name and all of its conditions.
 type Rule struct {

@@ -101,7 +101,24 @@ func Groups() []Group {
 			{"mknodat", masked(2, modeType, modeChar)}, {"mknodat", masked(2, modeType, modeBlock)}}},
 		{otherProcessesName, "A limit, priority or affinity of the sandbox's process 1 would stop it from keeping the tool's limits, and stay for later calls.",
 			EPERM, otherProcesses()},
+		coreLimit(),
 	}
+}
+
+// coreLimitName is the group that keeps programs' core dumps from the host.
+const coreLimitName = "core_limit"
+
+// coreLimit has nothing set the limit of core dumps (RLIMIT_CORE), and answers that it was set:
+// gpg and ssh-agent end if it was not. prlimit64 without a new limit only asks, and goes on. The
+// address of a new one has a bit from that of the second page on, up to the highest of user space.
+func coreLimit() Group {
+	const resource, lowest, highest = 4, 12, 56
+	g := Group{coreLimitName, "With a limit of 1 byte the kernel does not start the host's handler of core dumps (core(5)), which runs outside, as root. With 0 it does.", Nothing, []Rule{
+		{"setrlimit", equal32(0, resource)}}}
+	for _, bit := range bitsOf(highest + 1)[lowest:] { // for the caller itself: otherProcesses has the rest
+		g.Rules = append(g.Rules, Rule{"prlimit64", []Condition{{0, low32, 0}, {1, low32, resource}, {2, bit, bit}}})
+	}
+	return g
 }
 
 // cloneNewBits are CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and

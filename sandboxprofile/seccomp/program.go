@@ -44,7 +44,7 @@ func (p *program) deny(groups []Group) error {
 
 // errnos are the same numbers on every architecture that sandgate is built for
 // (asm-generic/errno.h).
-var errnos = map[Errno]uint16{EPERM: 1, EACCES: 13, EMFILE: 24, ENOTTY: 25, ENOSYS: 38, EPROTONOSUPPORT: 93, EOPNOTSUPP: 95, EAFNOSUPPORT: 97}
+var errnos = map[Errno]uint16{Nothing: 0, EPERM: 1, EACCES: 13, EMFILE: 24, ENOTTY: 25, ENOSYS: 38, EPROTONOSUPPORT: 93, EOPNOTSUPP: 95, EAFNOSUPPORT: 97}
 
 func number(e Errno) (uint16, error) {
 	n, ok := errnos[e]
