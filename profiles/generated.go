@@ -447,7 +447,7 @@ var shippedPresets = []sp.Preset{
 		{Path: "/etc/ld.so.conf", Rights: sp.Read, Reason: "what the cache is made from"},
 		{Path: "/etc/ld.so.conf.d", Rights: sp.Read, Reason: "what the cache is made from"},
 		{Path: "/etc/alternatives", Rights: sp.Read | sp.Execute, Reason: "links from common names to the chosen program"},
-		{Path: "/etc/passwd", Rights: sp.Read, Reason: "names of users; holds no passwords"},
+		{Path: "/etc/passwd", Rights: sp.Read, Reason: "names of users; contains no passwords"},
 		{Path: "/etc/group", Rights: sp.Read, Reason: "names of groups"},
 		{Path: "/etc/nsswitch.conf", Rights: sp.Read, Reason: "where names are looked up"},
 		{Path: "/etc/hosts", Rights: sp.Read, Reason: "host names"},
