@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"io"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -72,7 +71,7 @@ may run, and runs approved calls in an operating-system sandbox.
 Exit codes of sandgate itself:
 ` + cli.ExitCodeHelp
 
-func run(a *cli.App, args []string) int {
+func execute(a *cli.App, args []string) int {
 	root := root(a)
 	root.SetArgs(args)
 	err := root.Execute()
@@ -86,7 +85,3 @@ func run(a *cli.App, args []string) int {
 	a.Complain(err)
 	return cli.ExitOf(err)
 }
-
-// replaceProcess is execve(2). Tests that run commands in their own process refuse it: what takes
-// their place would end well for them.
-var replaceProcess = syscall.Exec

@@ -35,7 +35,7 @@ compiled program that the call starts.`,
   sandgate approvals allow ID --args '{"command": "ls"}'
   sandgate approvals allow ID --scope session --pattern 'argv_prefix=go test'`,
 		RunE: asApprover(a, f, func(ctx context.Context, p *client.Approver, ids []string) error {
-			return decide(a, ctx, p, f, d, ids, protocol.Allow)
+			return decide(ctx, a, p, f, d, ids, protocol.Allow)
 		}),
 	}
 	rememberFlags(c, &d)
@@ -54,7 +54,7 @@ give --soft or --explain.`,
   sandgate approvals deny ID --explain
   sandgate approvals deny ID --interrupt`,
 		RunE: asApprover(a, f, func(ctx context.Context, p *client.Approver, ids []string) error {
-			return decide(a, ctx, p, f, d, ids, protocol.Deny)
+			return decide(ctx, a, p, f, d, ids, protocol.Deny)
 		}),
 	}
 	rememberFlags(c, &d)
@@ -72,7 +72,7 @@ func newApprovalsDismissCmd(a *cli.App, f *approvalsFlags) *cobra.Command {
 other calls of the batch go on, and an identical call asks again.`,
 		Example: "  sandgate approvals dismiss ID",
 		RunE: asApprover(a, f, func(ctx context.Context, p *client.Approver, ids []string) error {
-			return decide(a, ctx, p, f, decideFlags{}, ids, protocol.Dismiss)
+			return decide(ctx, a, p, f, decideFlags{}, ids, protocol.Dismiss)
 		}),
 	}
 }
@@ -127,7 +127,7 @@ func patternOf(text string) (*approval.Pattern, error) {
 }
 
 // decide answers all the requests it can, and fails if there was one it could not.
-func decide(a *cli.App, ctx context.Context, p *client.Approver, f *approvalsFlags, d decideFlags, ids []string, v protocol.Verdict) error {
+func decide(ctx context.Context, a *cli.App, p *client.Approver, f *approvalsFlags, d decideFlags, ids []string, v protocol.Verdict) error {
 	w, err := d.wire(ids, v)
 	if err != nil {
 		return err

@@ -60,9 +60,9 @@ once, within five minutes, in a browser on this machine.`,
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			if f.web {
-				return printLink(a, ctx, f.socket)
+				return printLink(ctx, a, f.socket)
 			}
-			return approve(a, ctx, f, n)
+			return approve(ctx, a, f, n)
 		},
 	}
 	c.Flags().StringVar(&f.socket, "operator-socket", "", "operator socket `path` (default: runtime directory/operator.sock)")
@@ -73,7 +73,7 @@ once, within five minutes, in a browser on this machine.`,
 	return c
 }
 
-func approve(a *cli.App, ctx context.Context, f approveFlags, n tui.Notify) error {
+func approve(ctx context.Context, a *cli.App, f approveFlags, n tui.Notify) error {
 	p, err := client.DialApprover(ctx, f.socket, client.WithProgram("sandgate approve", a.Version))
 	if err != nil {
 		return cli.WireStatus(err)
@@ -84,7 +84,7 @@ func approve(a *cli.App, ctx context.Context, f approveFlags, n tui.Notify) erro
 		return cli.WireStatus(err)
 	}
 	if !f.plain && hasScreen(a) {
-		return approveOnScreen(a, ctx, p, events, n)
+		return approveOnScreen(ctx, a, p, events, n)
 	}
 	if cli.IsTerminal(a.Out) {
 		fmt.Fprintln(a.Out, "sandgate: waiting for requests; press Ctrl-D to end")
@@ -95,7 +95,7 @@ func approve(a *cli.App, ctx context.Context, f approveFlags, n tui.Notify) erro
 	return pr.loop(ctx, events)
 }
 
-func approveOnScreen(a *cli.App, ctx context.Context, p *client.Approver, events <-chan client.Event, n tui.Notify) error {
+func approveOnScreen(ctx context.Context, a *cli.App, p *client.Approver, events <-chan client.Event, n tui.Notify) error {
 	err := tui.Run(ctx, tui.Options{
 		Approver: p, Events: events, Boards: board.New(p, stores(a, "")), In: a.In, Out: cli.Bare(a.Out), Environ: os.Environ(), Pager: os.Getenv("PAGER"), Notify: n,
 		Editor: cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")),

@@ -152,7 +152,7 @@ func (x *pty) press(keys string) {
 func (x *pty) approve(b *cliBench, flags ...string) (status <-chan int) {
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(newApp(x.slave, x.slave, x.slave), append([]string{"approve", "--operator-socket", b.operator}, flags...))
+		ended <- execute(newApp(x.slave, x.slave, x.slave), append([]string{"approve", "--operator-socket", b.operator}, flags...))
 	}()
 	return ended
 }

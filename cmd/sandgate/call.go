@@ -16,6 +16,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/needs"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/terminal"
 	"github.com/sandgate/sandgate/protocol"
 )
@@ -47,7 +48,7 @@ Exit codes of sandgate itself:
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return callOnce(a, ctx, f, args[0], args[1:])
+			return callOnce(ctx, a, f, args[0], args[1:])
 		},
 	}
 	fs := c.Flags()
@@ -63,7 +64,7 @@ Exit codes of sandgate itself:
 	return c
 }
 
-func callOnce(a *cli.App, ctx context.Context, f callFlags, tool string, pairs []string) error {
+func callOnce(ctx context.Context, a *cli.App, f callFlags, tool string, pairs []string) error {
 	args, err := callArguments(f.json, a.In, pairs)
 	if err == nil && f.here {
 		err = addHere(args)
@@ -88,7 +89,7 @@ func callOnce(a *cli.App, ctx context.Context, f callFlags, tool string, pairs [
 		return printCheck(a, r)
 	}
 	if f.result {
-		return callForResult(a, ctx, s, protocol.ToolName(tool), args)
+		return callForResult(ctx, a, s, protocol.ToolName(tool), args)
 	}
 	p := resultPrinter{App: a, shown: terminal.NewProgramOutput(a, nil), announce: f.here || cli.IsTerminal(a.Err)}
 	defer p.shown.End()
@@ -171,7 +172,7 @@ func decodeJSON(text string, v any) error {
 }
 
 // callForResult makes a call and prints its result as the agent gets it.
-func callForResult(a *cli.App, ctx context.Context, s *client.Session, tool protocol.ToolName, args any) error {
+func callForResult(ctx context.Context, a *cli.App, s *client.Session, tool protocol.ToolName, args any) error {
 	r, err := s.Call(ctx, tool, args)
 	if err != nil {
 		return cli.WireStatus(err)
@@ -240,7 +241,7 @@ func (p *resultPrinter) result(r protocol.CallResult) error {
 		}
 	}
 	p.shown.End()
-	printViolations(p.App, r.Violations)
+	needs.PrintViolations(p.App, r.Violations)
 	for _, w := range r.Warnings {
 		fmt.Fprintf(p.Err, "sandgate: warning: %s\n", approval.EscapeLine(w))
 	}

@@ -172,7 +172,7 @@ func newCLIBench(t *testing.T) *cliBench {
 
 func (b *cliBench) run(stdin string, args ...string) (status int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	status = run(newApp(strings.NewReader(stdin), &out, &errs), args)
+	status = execute(newApp(strings.NewReader(stdin), &out, &errs), args)
 	return status, out.String(), errs.String()
 }
 
@@ -385,7 +385,7 @@ func TestApproveAnsweredElsewhere(t *testing.T) {
 	screen := &watchedBuffer{want: "(an empty line denies)", seen: make(chan struct{}, 9)}
 	ended := make(chan int)
 	go func() {
-		ended <- run(newApp(in, screen, io.Discard), []string{"approve", "--operator-socket", b.operator})
+		ended <- execute(newApp(in, screen, io.Discard), []string{"approve", "--operator-socket", b.operator})
 	}()
 	<-screen.seen
 	b.approvals("deny", ids[0], "--soft")

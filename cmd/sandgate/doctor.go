@@ -12,6 +12,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/run"
 	"github.com/sandgate/sandgate/confine"
 	"github.com/sandgate/sandgate/confine/platform"
 	"github.com/sandgate/sandgate/protocol"
@@ -19,7 +20,7 @@ import (
 
 func newDoctorCmd(a *cli.App) *cobra.Command {
 	var asJSON bool
-	f := runFlags{mode: string(approval.ApproveAll), backend: "auto"}
+	f := run.Flags{Mode: string(approval.ApproveAll), Backend: "auto"}
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Test what this host enforces, and explain how to fix the rest",
@@ -45,7 +46,7 @@ Exit status: 0 if tools can be confined here, 122 if not.`,
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().StringVar(&f.config, "config", "", "configuration `file` for the run")
+	c.Flags().StringVar(&f.Config, "config", "", "configuration `file` for the run")
 	return c
 }
 
@@ -66,8 +67,9 @@ type doctorRun struct {
 
 // tryRun does what run does. It says nothing of its own: what a crash had left is said
 // as run says it.
-func (r *doctorReport) tryRun(ctx context.Context, a *cli.App, f runFlags) {
-	result, _, err := runOnce(newApp(strings.NewReader(""), io.Discard, a.Err), ctx, "sandgate doctor", f, false, []string{"true"})
+func (r *doctorReport) tryRun(ctx context.Context, a *cli.App, f run.Flags) {
+	inside := newApp(strings.NewReader(""), io.Discard, a.Err)
+	result, _, err := run.Once(ctx, inside, "sandgate doctor", f, false, []string{"true"}, settling(inside))
 	switch {
 	case err != nil:
 		r.Run.Error = err.Error()

@@ -65,7 +65,7 @@ func gitSign(a *cli.App, args []string) error {
 	if err != nil {
 		return cli.WithStatus(cli.ExitNotFound, err)
 	}
-	return replaceProcess(path, append([]string{name}, args...), os.Environ())
+	return cli.ReplaceProcess(path, append([]string{name}, args...), os.Environ())
 }
 
 // signSSH is ssh-keygen -Y sign: the signature is put beside the file.

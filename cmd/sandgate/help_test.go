@@ -35,7 +35,7 @@ func TestHelp(t *testing.T) {
 		t.Run(strings.ReplaceAll(c.CommandPath(), " ", "_"), func(t *testing.T) {
 			args := append(strings.Fields(c.CommandPath())[1:], "--help")
 			var out, errs bytes.Buffer
-			if status := run(newApp(strings.NewReader(""), &out, &errs), args); status != cli.ExitOK {
+			if status := execute(newApp(strings.NewReader(""), &out, &errs), args); status != cli.ExitOK {
 				t.Fatalf("exit status %d, stderr %q", status, &errs)
 			}
 			checkHelp(t, c, out.String())

@@ -60,7 +60,7 @@ and ` + "`codex exec`" + " does not report that.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return hook(a, ctx, f, cmd, args)
+			return hook(ctx, a, f, cmd, args)
 		},
 	}
 	fs := c.Flags()
@@ -86,7 +86,7 @@ func blocking(err error) error {
 	return cli.WithStatus(hooks.ExitBlocks, cli.WithHint(err, "see `sandgate hook --help`; a hook that does not work allows nothing"))
 }
 
-func hook(a *cli.App, ctx context.Context, f hookFlags, cmd *cobra.Command, args []string) error {
+func hook(ctx context.Context, a *cli.App, f hookFlags, cmd *cobra.Command, args []string) error {
 	runtime, err := f.check(args)
 	if err != nil {
 		return blocking(err)
@@ -95,11 +95,11 @@ func hook(a *cli.App, ctx context.Context, f hookFlags, cmd *cobra.Command, args
 		return changeSettings(a, f, cmd, runtime)
 	}
 	if f.probe {
-		return probeHook(a, ctx, runtime)
+		return probeHook(ctx, a, runtime)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("no answer within %v", f.timeout))
 	defer cancel()
-	answer := answerHook(a, ctx, f, runtime)
+	answer := answerHook(ctx, a, f, runtime)
 	if answer.Broken && f.onError == "ask" {
 		answer.Verdict = hooks.Ask
 	}
@@ -145,7 +145,7 @@ func (f *hookFlags) check(args []string) (*hooks.Runtime, error) {
 const hookSlack = 10 * time.Second
 
 // answerHook always has an answer, also to what never ends.
-func answerHook(a *cli.App, ctx context.Context, f hookFlags, runtime *hooks.Runtime) hooks.Answer {
+func answerHook(ctx context.Context, a *cli.App, f hookFlags, runtime *hooks.Runtime) hooks.Answer {
 	answers := make(chan hooks.Answer, 1)
 	go func() {
 		input, err := io.ReadAll(io.LimitReader(a.In, hooks.MaxInput+1))
@@ -153,7 +153,7 @@ func answerHook(a *cli.App, ctx context.Context, f hookFlags, runtime *hooks.Run
 			answers <- hooks.Broken(fmt.Errorf("read the input: %w", err))
 			return
 		}
-		answers <- answerInput(a, ctx, f, runtime, input)
+		answers <- answerInput(ctx, a, f, runtime, input)
 	}()
 	select {
 	case answer := <-answers:
@@ -163,7 +163,7 @@ func answerHook(a *cli.App, ctx context.Context, f hookFlags, runtime *hooks.Run
 	}
 }
 
-func answerInput(a *cli.App, ctx context.Context, f hookFlags, runtime *hooks.Runtime, input []byte) hooks.Answer {
+func answerInput(ctx context.Context, a *cli.App, f hookFlags, runtime *hooks.Runtime, input []byte) hooks.Answer {
 	h := hooks.Hook{Runtime: runtime, ApproversAsk: f.ask == "operator", Scratch: claudeScratch(), Alone: ownfile.Alone}
 	socket, err := f.socketPath()
 	if err == nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // probeHook asks a runtime's own program whether it would run our hook here.
-func probeHook(a *cli.App, ctx context.Context, runtime *hooks.Runtime) error {
+func probeHook(ctx context.Context, a *cli.App, runtime *hooks.Runtime) error {
 	dir, err := os.Getwd()
 	if err != nil {
 		return cli.WithStatus(cli.ExitInternal, err)

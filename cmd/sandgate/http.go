@@ -80,7 +80,7 @@ func announceHTTP(a *cli.App, w *httpSide) {
 }
 
 // printLink asks the running supervisor for a link to its page.
-func printLink(a *cli.App, ctx context.Context, socket string) error {
+func printLink(ctx context.Context, a *cli.App, socket string) error {
 	p, err := client.DialApprover(ctx, socket, client.WithProgram("sandgate approve", a.Version))
 	if err != nil {
 		return cli.WireStatus(err)

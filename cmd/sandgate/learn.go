@@ -22,6 +22,10 @@ import (
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/configdiff"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/draft"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/fragment"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/needs"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/run"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/terminal"
 	"github.com/sandgate/sandgate/config"
@@ -32,7 +36,7 @@ import (
 )
 
 type learnFlags struct {
-	box          runFlags
+	box          run.Flags
 	merge, write string
 	session, log string
 	yes, inPlace bool
@@ -70,22 +74,22 @@ Exit status: 0 if the configuration is proven or comes from a session, otherwise
 			case f.session != "" && len(argv) > 0:
 				return cli.UsageError(errors.New("learn: give either a command or --session, not both"))
 			case f.session != "":
-				return learnSession(a, c.Context(), f)
+				return learnSession(a, f)
 			case len(argv) == 0:
 				return cli.WithHint(cli.UsageError(errors.New("learn: no command given")), "usage: sandgate learn -- COMMAND")
 			}
 			if err := cli.InUTF8(argv); err != nil {
 				return err
 			}
-			return learn(a, c.Context(), f, argv)
+			return learn(c.Context(), a, f, argv)
 		},
 	}
 	fs := c.Flags()
 	fs.SetInterspersed(false)
-	fs.StringVar(&f.box.config, "config", "", "configuration `file`")
-	fs.StringArrayVar(&f.box.workspaces, "workspace", nil, "writable `directory` (default: the current one)")
-	fs.StringVar(&f.box.backend, "backend", "auto", assemble.BackendUsage)
-	fs.DurationVar(&f.box.timeout, "timeout", 0, "kill a try after this `time`")
+	fs.StringVar(&f.box.Config, "config", "", "configuration `file`")
+	fs.StringArrayVar(&f.box.Workspaces, "workspace", nil, "writable `directory` (default: the current one)")
+	fs.StringVar(&f.box.Backend, "backend", "auto", assemble.BackendUsage)
+	fs.DurationVar(&f.box.Timeout, "timeout", 0, "kill a try after this `time`")
 	fs.IntVar(&f.tries, "tries", 40, "run the command at most `N` times")
 	fs.BoolVarP(&f.yes, "yes", "y", false, "allow each try what the previous one was refused, without asking")
 	fs.BoolVar(&f.inPlace, "in-place", false, "run in the workspace itself, if drafts do not work on this machine")
@@ -104,7 +108,7 @@ type learnt struct {
 	Status   int                     `json:"status"`         // of the command
 	Said     string                  `json:"said,omitempty"` // the end of its error output, if it failed
 	Tries    int                     `json:"tries"`
-	Fragment fragment                `json:"fragment"`
+	Fragment fragment.Fragment       `json:"fragment"`
 	Config   string                  `json:"config"` // the fragment as a file
 	Diff     []sandboxprofile.Change `json:"diff"`   // from the configuration in use
 	// Refused is what was refused and is not proposed, with why.
@@ -134,9 +138,9 @@ type tried struct {
 
 // A refusal is what a try was refused, and what would allow it or why that is not proposed.
 type refusal struct {
-	Subject string `json:"subject"`
-	Needs   []need `json:"needs,omitempty"`
-	Why     string `json:"why,omitempty"`
+	Subject string       `json:"subject"`
+	Needs   []needs.Need `json:"needs,omitempty"`
+	Why     string       `json:"why,omitempty"`
 }
 
 // A learner runs a command again and again.
@@ -152,14 +156,14 @@ type learner struct {
 	steadyOutput, steadyChanges bool
 }
 
-func learn(a *cli.App, ctx context.Context, f learnFlags, argv []string) error {
-	f.box.mode, f.box.unrecorded = string(approval.ApproveAll), true
-	cfg, err := runConfig(a, f.box)
+func learn(ctx context.Context, a *cli.App, f learnFlags, argv []string) error {
+	f.box.Mode, f.box.Unrecorded = string(approval.ApproveAll), true
+	cfg, err := run.LoadConfig(a, f.box)
 	if err != nil {
 		return err
 	}
 	for flag, file := range map[string]string{"--write": f.write, "--merge": f.merge} {
-		if file != "" && callsMayWrite(cfg, file) {
+		if file != "" && assemble.CallsMayWrite(cfg, file) {
 			return cli.WithHint(cli.UsageError(fmt.Errorf("learn: %s: %s is in a directory that calls may write: a call could change the file before you use it", flag, file)),
 				"choose a directory that calls cannot write, such as the parent of the workspace")
 		}
@@ -167,7 +171,7 @@ func learn(a *cli.App, ctx context.Context, f learnFlags, argv []string) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	l := &learner{App: a, learnFlags: f, argv: argv, cfg: cfg}
-	var before fragment
+	var before fragment.Fragment
 	if f.merge != "" {
 		if before, err = readFragment(f.merge); err != nil {
 			return err
@@ -187,7 +191,7 @@ func learn(a *cli.App, ctx context.Context, f learnFlags, argv []string) error {
 		return err
 	}
 	if f.merge != "" {
-		out.Fragment = out.Fragment.with(before)
+		out.Fragment = out.Fragment.With(before)
 	}
 	if len(out.Fragment.Env) == len(l.first.Env) {
 		out.Fragment.Env = nil // as it is
@@ -210,29 +214,29 @@ func learn(a *cli.App, ctx context.Context, f learnFlags, argv []string) error {
 const maxRounds = 16
 
 // widen runs the command until it is refused nothing more that may be proposed.
-func (l *learner) widen(ctx context.Context) (f fragment, refused []refusal, err error) {
-	f = fragmentOf(l.cfg, "in the configuration in use")
+func (l *learner) widen(ctx context.Context) (f fragment.Fragment, refused []refusal, err error) {
+	f = fragment.Of(l.cfg, "in the configuration in use")
 	for round := 1; ; round++ {
 		if l.first, err = l.try(ctx, f); err != nil {
 			return f, nil, err
 		}
 		if round == 1 {
 			for _, name := range l.first.Env {
-				f.Env = append(f.Env, reasoned{name, "in the configuration in use"})
+				f.Env = append(f.Env, fragment.Reasoned{Name: name, Reason: "in the configuration in use"})
 			}
 		}
-		more, what := f.clone(), []string{}
+		more, what := f.Clone(), []string{}
 		refused = nil
 		// What a variable says may take the place of what was refused: a registry, for one.
-		isEnv := func(n need) bool { return n.Env != "" }
-		first := slices.ContainsFunc(l.first.Refused, func(r refusal) bool { return slices.ContainsFunc(r.Needs, isEnv) && more.lacks(r.Needs) })
+		isEnv := func(n needs.Need) bool { return n.Env != "" }
+		first := slices.ContainsFunc(l.first.Refused, func(r refusal) bool { return slices.ContainsFunc(r.Needs, isEnv) && more.Lacks(r.Needs) })
 		for _, r := range l.first.Refused {
 			added := false
 			for _, n := range r.Needs {
 				if first && !isEnv(n) {
 					continue
 				}
-				added = more.add(n, "refused earlier: "+r.Subject) || added
+				added = more.Add(n, "refused earlier: "+r.Subject) || added
 			}
 			if added {
 				what = append(what, r.Subject)
@@ -283,10 +287,10 @@ func prefixed(prefix, s string) string {
 
 // collapsed puts a directory in the place of files of it that were read, if it may be proposed as
 // a whole, and says which.
-func (l *learner) collapsed(f fragment) (_ fragment, dirs []string) {
+func (l *learner) collapsed(f fragment.Fragment) (_ fragment.Fragment, dirs []string) {
 	const many = 3
 	in := map[string]int{}
-	isFile := func(p fragmentPath) bool {
+	isFile := func(p fragment.Path) bool {
 		info, err := os.Lstat(p.Root)
 		return p.Position == (config.Position{}) && p.Mode == config.ReadOnly && err == nil && info.Mode().IsRegular()
 	}
@@ -300,13 +304,13 @@ func (l *learner) collapsed(f fragment) (_ fragment, dirs []string) {
 		return f, nil
 	}
 	for _, dir := range slices.Sorted(maps.Keys(in)) {
-		whole := need{Path: dir}
+		whole := needs.Need{Path: dir}
 		if n := in[dir]; n < many || notProposed(&whole, d, l.cfg) != "" || whole.Preset != "" {
 			continue
 		}
 		dirs = append(dirs, dir)
-		f.Paths = slices.DeleteFunc(f.Paths, func(p fragmentPath) bool { return isFile(p) && filepath.Dir(p.Root) == dir })
-		f.add(whole, fmt.Sprintf("refused earlier: read %d of its files", in[dir]))
+		f.Paths = slices.DeleteFunc(f.Paths, func(p fragment.Path) bool { return isFile(p) && filepath.Dir(p.Root) == dir })
+		f.Add(whole, fmt.Sprintf("refused earlier: read %d of its files", in[dir]))
 	}
 	return f, dirs
 }
@@ -314,12 +318,12 @@ func (l *learner) collapsed(f fragment) (_ fragment, dirs []string) {
 // A part is something that a fragment can be without.
 type part struct {
 	what string
-	drop func(*fragment)
-	keep func(f *fragment, reason string) // says why it stays
+	drop func(*fragment.Fragment)
+	keep func(f *fragment.Fragment, reason string) // says why it stays
 }
 
 // narrow leaves out what the command ends the same without.
-func (l *learner) narrow(ctx context.Context, f fragment) (fragment, error) {
+func (l *learner) narrow(ctx context.Context, f fragment.Fragment) (fragment.Fragment, error) {
 	var err error
 	for _, group := range [][]part{l.envParts(f), l.presetParts(f), l.pathParts(f), l.hostParts(f)} {
 		if f, err = l.shed(ctx, f, group); err != nil {
@@ -333,7 +337,7 @@ func (l *learner) narrow(ctx context.Context, f fragment) (fragment, error) {
 }
 
 // shed tries without all parts, and where that is too few, without each half of them.
-func (l *learner) shed(ctx context.Context, f fragment, parts []part) (fragment, error) {
+func (l *learner) shed(ctx context.Context, f fragment.Fragment, parts []part) (fragment.Fragment, error) {
 	if len(parts) == 0 {
 		return f, nil
 	}
@@ -343,7 +347,7 @@ func (l *learner) shed(ctx context.Context, f fragment, parts []part) (fragment,
 		}
 		return f, nil
 	}
-	less := f.clone()
+	less := f.Clone()
 	var what []string
 	for _, p := range parts {
 		p.drop(&less)
@@ -387,11 +391,11 @@ func (l *learner) differs(t tried) string {
 // always are variables that programs expect everywhere.
 var always = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TERM", "TZ"}
 
-func drop(list *[]reasoned, name string) {
-	*list = slices.DeleteFunc(*list, func(r reasoned) bool { return r.Name == name })
+func drop(list *[]fragment.Reasoned, name string) {
+	*list = slices.DeleteFunc(*list, func(r fragment.Reasoned) bool { return r.Name == name })
 }
 
-func because(list []reasoned, name, reason string) {
+func because(list []fragment.Reasoned, name, reason string) {
 	for i := range list {
 		if list[i].Name == name {
 			list[i].Reason = reason
@@ -399,13 +403,13 @@ func because(list []reasoned, name, reason string) {
 	}
 }
 
-func (l *learner) envParts(f fragment) (parts []part) {
+func (l *learner) envParts(f fragment.Fragment) (parts []part) {
 	for _, r := range f.Env {
 		if slices.Contains(always, r.Name) {
 			because(f.Env, r.Name, "what every program expects")
 			continue
 		}
-		parts = append(parts, part{"without " + r.Name, func(f *fragment) { drop(&f.Env, r.Name) }, func(f *fragment, why string) { because(f.Env, r.Name, why) }})
+		parts = append(parts, part{"without " + r.Name, func(f *fragment.Fragment) { drop(&f.Env, r.Name) }, func(f *fragment.Fragment, why string) { because(f.Env, r.Name, why) }})
 	}
 	return parts
 }
@@ -413,29 +417,29 @@ func (l *learner) envParts(f fragment) (parts []part) {
 // systemPreset is what every program needs.
 const systemPreset = "system"
 
-func (l *learner) presetParts(f fragment) (parts []part) {
+func (l *learner) presetParts(f fragment.Fragment) (parts []part) {
 	for _, r := range f.Presets {
 		if r.Name == systemPreset {
 			because(f.Presets, r.Name, "what every program needs")
 			continue
 		}
-		parts = append(parts, part{"without the preset " + r.Name, func(f *fragment) { drop(&f.Presets, r.Name) }, func(f *fragment, why string) { because(f.Presets, r.Name, why) }})
+		parts = append(parts, part{"without the preset " + r.Name, func(f *fragment.Fragment) { drop(&f.Presets, r.Name) }, func(f *fragment.Fragment, why string) { because(f.Presets, r.Name, why) }})
 	}
 	return parts
 }
 
 // named puts shipped presets in the place of all that is detected, if they are enough.
-func (l *learner) named(ctx context.Context, f fragment) (fragment, error) {
-	if len(l.first.Toolchains) == 0 || l.ran >= l.tries-2 || !slices.ContainsFunc(f.Presets, func(r reasoned) bool { return r.Name == config.DetectPreset }) {
+func (l *learner) named(ctx context.Context, f fragment.Fragment) (fragment.Fragment, error) {
+	if len(l.first.Toolchains) == 0 || l.ran >= l.tries-2 || !slices.ContainsFunc(f.Presets, func(r fragment.Reasoned) bool { return r.Name == config.DetectPreset }) {
 		return f, nil
 	}
-	less := f.clone()
+	less := f.Clone()
 	drop(&less.Presets, config.DetectPreset)
-	var list []reasoned
+	var list []fragment.Reasoned
 	for _, name := range l.first.Toolchains {
-		list = append(list, reasoned{name, "of what was detected"})
+		list = append(list, fragment.Reasoned{Name: name, Reason: "of what was detected"})
 	}
-	less.Presets = union(less.Presets, list)
+	less.Presets = fragment.Union(less.Presets, list)
 	got, err := l.try(ctx, less)
 	if err != nil {
 		return f, err
@@ -447,14 +451,14 @@ func (l *learner) named(ctx context.Context, f fragment) (fragment, error) {
 	}
 	parts := l.presetParts(less)
 	return l.shed(ctx, less, slices.DeleteFunc(parts, func(p part) bool {
-		return !slices.ContainsFunc(list, func(r reasoned) bool { return p.what == "without the preset "+r.Name })
+		return !slices.ContainsFunc(list, func(r fragment.Reasoned) bool { return p.what == "without the preset "+r.Name })
 	}))
 }
 
-func (l *learner) pathParts(f fragment) (parts []part) {
+func (l *learner) pathParts(f fragment.Fragment) (parts []part) {
 	start := l.cfg.StartDir()
-	change := func(root string, do func(*fragmentPath)) func(*fragment) {
-		return func(f *fragment) {
+	change := func(root string, do func(*fragment.Path)) func(*fragment.Fragment) {
+		return func(f *fragment.Fragment) {
 			for i := range f.Paths {
 				if f.Paths[i].Root == root {
 					do(&f.Paths[i])
@@ -462,12 +466,14 @@ func (l *learner) pathParts(f fragment) (parts []part) {
 			}
 		}
 	}
-	why := func(root string) func(*fragment, string) {
-		return func(f *fragment, reason string) { change(root, func(p *fragmentPath) { p.Reason = reason })(f) }
+	why := func(root string) func(*fragment.Fragment, string) {
+		return func(f *fragment.Fragment, reason string) {
+			change(root, func(p *fragment.Path) { p.Reason = reason })(f)
+		}
 	}
 	for _, p := range f.Paths {
 		if p.Mode == config.ReadWrite {
-			parts = append(parts, part{"without writing to " + p.Root, change(p.Root, func(p *fragmentPath) {
+			parts = append(parts, part{"without writing to " + p.Root, change(p.Root, func(p *fragment.Path) {
 				p.Mode, p.Reason = config.ReadOnly, "nothing was written there"
 			}), why(p.Root)})
 		}
@@ -476,22 +482,22 @@ func (l *learner) pathParts(f fragment) (parts []part) {
 		if sandboxprofile.Contains(p.Root, start) {
 			continue // where the command starts
 		}
-		parts = append(parts, part{"without " + p.Root, func(f *fragment) {
-			f.Paths = slices.DeleteFunc(f.Paths, func(q fragmentPath) bool { return q.Root == p.Root })
+		parts = append(parts, part{"without " + p.Root, func(f *fragment.Fragment) {
+			f.Paths = slices.DeleteFunc(f.Paths, func(q fragment.Path) bool { return q.Root == p.Root })
 		}, why(p.Root)})
 	}
 	return parts
 }
 
-func (l *learner) hostParts(f fragment) (parts []part) {
+func (l *learner) hostParts(f fragment.Fragment) (parts []part) {
 	for _, r := range f.Network.Hosts {
-		parts = append(parts, part{"without " + r.Name, func(f *fragment) { drop(&f.Network.Hosts, r.Name) }, func(f *fragment, why string) { because(f.Network.Hosts, r.Name, why) }})
+		parts = append(parts, part{"without " + r.Name, func(f *fragment.Fragment) { drop(&f.Network.Hosts, r.Name) }, func(f *fragment.Fragment, why string) { because(f.Network.Hosts, r.Name, why) }})
 	}
 	for _, r := range f.Network.Services {
-		is := func(s fragmentService) bool { return s.Name == r.Name }
-		parts = append(parts, part{"without the service " + r.Name, func(f *fragment) {
+		is := func(s fragment.Service) bool { return s.Name == r.Name }
+		parts = append(parts, part{"without the service " + r.Name, func(f *fragment.Fragment) {
 			f.Network.Services = slices.DeleteFunc(f.Network.Services, is)
-		}, func(f *fragment, why string) {
+		}, func(f *fragment.Fragment, why string) {
 			f.Network.Services[slices.IndexFunc(f.Network.Services, is)].Reason = why
 		}})
 	}
@@ -503,35 +509,35 @@ func (l *learner) say(format string, args ...any) {
 }
 
 // try runs the command under a fragment, in a draft of its own.
-func (l *learner) try(ctx context.Context, f fragment) (t tried, err error) {
+func (l *learner) try(ctx context.Context, f fragment.Fragment) (t tried, err error) {
 	l.ran++
-	cfg, err := runConfig(quiet(l.App), l.box)
+	cfg, err := run.LoadConfig(quiet(l.App), l.box)
 	if err != nil {
 		return t, err
 	}
-	part, err := parseFragment("learnt.yaml", []byte(f.text()))
+	part, err := parseFragment("learnt.yaml", []byte(f.Text()))
 	if err != nil {
 		return t, err
 	}
-	overlay(cfg, part)
+	fragment.Overlay(cfg, part)
 	dir, err := triesDir()
 	if err != nil {
 		return t, err
 	}
 	defer os.Remove(dir) // where nothing else is in it
-	var d *heldDraft
+	var d *draft.Held
 	at := dir
-	if roots, err := draftRoots(cfg); err == nil && !l.inPlace {
-		made, err := newDraft(cfg, dir, roots, l.argv)
+	if roots, err := draft.Roots(cfg); err == nil && !l.inPlace {
+		made, err := draft.New(cfg, dir, roots, l.argv)
 		if err != nil {
 			return t, err
 		}
-		if d, err = hold(made); err != nil {
+		if d, err = draft.Hold(made); err != nil {
 			return t, err
 		}
 		at = d.Dir()
-		defer d.release()
-		defer func() { err = errors.Join(err, dropDraft(made)) }()
+		defer d.Release()
+		defer func() { err = errors.Join(err, draft.Drop(made)) }()
 	}
 	// Outside of every sandbox, like drafts.
 	files, err := os.MkdirTemp(at, "learn-")
@@ -539,7 +545,7 @@ func (l *learner) try(ctx context.Context, f fragment) (t tried, err error) {
 		return t, cli.WithStatus(cli.ExitInternal, err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(files)) }()
-	if err := os.WriteFile(filepath.Join(files, fragmentFile), []byte(f.text()), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(files, fragmentFile), []byte(f.Text()), 0o600); err != nil {
 		return t, cli.WithStatus(cli.ExitInternal, err)
 	}
 	if t, err = l.start(ctx, cfg, l.tryArgs(files, d), files, d); err == nil && !l.inPlace {
@@ -550,7 +556,7 @@ func (l *learner) try(ctx context.Context, f fragment) (t tried, err error) {
 
 // triesDir is where the drafts of tries are: nobody looks at them, and those that a killed learn has left go.
 func triesDir() (string, error) {
-	dir, err := draftsDir()
+	dir, err := draft.Dir()
 	if err == nil {
 		dir = filepath.Join(dir, "tries")
 		if err = os.MkdirAll(dir, 0o700); err != nil {
@@ -571,12 +577,12 @@ var caches = []string{"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cach
 
 // changedIn is a digest of the names that a draft changes. Git writes what it has looked at
 // into its index, where it may.
-func changedIn(d *heldDraft, cfg *config.Config) (string, error) {
+func changedIn(d *draft.Held, cfg *config.Config) (string, error) {
 	var names []string
 	if d == nil { // nothing may be written
 		return digest(nil), nil
 	}
-	plans, err := draftPlans(d.Draft, cfg, nil)
+	plans, err := draft.Plans(d.Draft, cfg, nil)
 	if err != nil {
 		return "", err
 	}
@@ -594,9 +600,9 @@ func changedIn(d *heldDraft, cfg *config.Config) (string, error) {
 
 const fragmentFile, triedFile = "learnt.yaml", "tried.json"
 
-func (l *learner) tryArgs(files string, d *heldDraft) []string {
-	args := []string{"learn-try", "--files=" + files, "--config=" + l.box.config, "--backend=" + l.box.backend, "--timeout=" + l.box.timeout.String()}
-	for _, w := range l.box.workspaces {
+func (l *learner) tryArgs(files string, d *draft.Held) []string {
+	args := []string{"learn-try", "--files=" + files, "--config=" + l.box.Config, "--backend=" + l.box.Backend, "--timeout=" + l.box.Timeout.String()}
+	for _, w := range l.box.Workspaces {
 		args = append(args, "--workspace="+w)
 	}
 	if d != nil {
@@ -605,8 +611,8 @@ func (l *learner) tryArgs(files string, d *heldDraft) []string {
 	return append(append(args, "--"), l.argv...)
 }
 
-func (l *learner) start(ctx context.Context, cfg *config.Config, args []string, files string, d *heldDraft) (t tried, err error) {
-	self, err := resolvedSelf()
+func (l *learner) start(ctx context.Context, cfg *config.Config, args []string, files string, d *draft.Held) (t tried, err error) {
+	self, err := cli.ResolvedSelf()
 	if err != nil {
 		return t, err
 	}
@@ -614,7 +620,7 @@ func (l *learner) start(ctx context.Context, cfg *config.Config, args []string, 
 	var copied string
 	c := exec.Command(self, args...)
 	if d != nil {
-		c, copied, err = startOnDraft(d, cfg, args, func(c *exec.Cmd) error { c.Stderr = &said; return nil })
+		c, copied, err = draft.Start(d, cfg, args, func(c *exec.Cmd) error { c.Stderr = &said; return nil })
 	} else {
 		c.Stderr = &said
 		err = c.Start()
@@ -650,7 +656,7 @@ func quiet(a *cli.App) *cli.App { return newApp(a.In, a.Out, new(bytes.Buffer)) 
 
 // end prints what was learnt.
 func (l *learner) end(out learnt) error {
-	out.Tries, out.Config, out.Connections = l.ran, out.Fragment.text(), l.asked.sorted()
+	out.Tries, out.Config, out.Connections = l.ran, out.Fragment.Text(), l.asked.sorted()
 	var err error
 	if out.Diff, err = l.diff(out.Config); err != nil {
 		return err
@@ -671,7 +677,7 @@ func (l *learner) end(out learnt) error {
 
 // diff is in what programs' profile differs from the one in use.
 func (l *learner) diff(text string) ([]sandboxprofile.Change, error) {
-	now, err := settings.LoadAndWarn(quiet(l.App), l.box.config, strings.Join(l.box.workspaces[:min(len(l.box.workspaces), 1)], ""))
+	now, err := settings.LoadAndWarn(quiet(l.App), l.box.Config, strings.Join(l.box.Workspaces[:min(len(l.box.Workspaces), 1)], ""))
 	if err != nil {
 		return nil, err
 	}
@@ -683,7 +689,7 @@ func (l *learner) diff(text string) ([]sandboxprofile.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	overlay(now, part)
+	fragment.Overlay(now, part)
 	after, _, err := assemble.ProfileFor(*now, "shell", "")
 	return append([]sandboxprofile.Change{}, sandboxprofile.Diff(sandboxprofile.Intersect(before, operator), sandboxprofile.Intersect(after, operator))...), err
 }
@@ -732,20 +738,6 @@ func (l *learner) print(out learnt) error {
 	return err
 }
 
-// callsMayWrite reports whether calls of a configuration may write a file that has no protected name.
-func callsMayWrite(cfg *config.Config, file string) bool {
-	dir, err := assemble.Resolved(filepath.Dir(file))
-	if err != nil {
-		return false // nothing can be written there
-	}
-	p := sandboxprofile.Profile{Paths: map[string]sandboxprofile.Rights{}}
-	p.Protect, _ = assemble.Patterns(cfg)
-	for _, root := range assemble.WritableRoots(cfg) {
-		p.Paths[root] = sandboxprofile.Write
-	}
-	return sandboxprofile.NewLookup(p).Rights(filepath.Join(dir, filepath.Base(file)))&sandboxprofile.Write != 0
-}
-
 func (f learnFlags) writeFragment(text string) error {
 	var err error
 	switch {
@@ -762,19 +754,19 @@ func (f learnFlags) writeFragment(text string) error {
 }
 
 // readFragment reads what was learnt before.
-func readFragment(file string) (fragment, error) {
+func readFragment(file string) (fragment.Fragment, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
-		return fragment{}, cli.UsageError(fmt.Errorf("learn: --merge: %w", err))
+		return fragment.Fragment{}, cli.UsageError(fmt.Errorf("learn: --merge: %w", err))
 	}
 	cfg, err := parseFragment(file, b)
 	if err != nil {
-		return fragment{}, err
+		return fragment.Fragment{}, err
 	}
-	f := fragmentOf(cfg, "in "+filepath.Base(file))
+	f := fragment.Of(cfg, "in "+filepath.Base(file))
 	if cfg.Set("sandbox.env.allow") {
 		for _, name := range cfg.Sandbox.Env.Allow {
-			f.Env = append(f.Env, reasoned{name, "in " + filepath.Base(file)})
+			f.Env = append(f.Env, fragment.Reasoned{Name: name, Reason: "in " + filepath.Base(file)})
 		}
 	}
 	return f, nil

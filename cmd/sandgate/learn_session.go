@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +12,8 @@ import (
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/fragment"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/needs"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
@@ -22,8 +23,8 @@ import (
 // learnSession proposes what people allowed a session, beside what is in use. What it was
 // refused without a question is named, and proposed only if the person says so: an agent
 // chooses by itself what it is refused.
-func learnSession(a *cli.App, _ context.Context, f learnFlags) error {
-	cfg, err := settings.LoadAndWarn(a, f.box.config, "")
+func learnSession(a *cli.App, f learnFlags) error {
+	cfg, err := settings.LoadAndWarn(a, f.box.Config, "")
 	if err != nil {
 		return err
 	}
@@ -32,18 +33,18 @@ func learnSession(a *cli.App, _ context.Context, f learnFlags) error {
 	if err != nil {
 		return err
 	}
-	out := learnt{Why: "a session's calls are not run again", Fragment: fragmentOf(cfg, "in the configuration in use"), Refused: []refusal{}}
+	out := learnt{Why: "a session's calls are not run again", Fragment: fragment.Of(cfg, "in the configuration in use"), Refused: []refusal{}}
 	for _, at := range s.allowed {
-		out.Fragment.add(at.need, at.reason)
+		out.Fragment.Add(at.Need, at.reason)
 	}
 	for _, r := range s.refused {
-		var left []need
+		var left []needs.Need
 		for _, n := range r.Needs {
 			switch {
 			case s.denied[n.String()]:
 				r.Why = "a person denied it"
 			case f.yes:
-				out.Fragment.add(n, "refused: "+r.Subject)
+				out.Fragment.Add(n, "refused: "+r.Subject)
 				continue
 			default:
 				r.Why = "no one was asked; --yes proposes it"
@@ -60,16 +61,6 @@ func learnSession(a *cli.App, _ context.Context, f learnFlags) error {
 	return l.end(out)
 }
 
-func (n need) String() string {
-	switch {
-	case n.Host != "":
-		return "connect " + n.Host
-	case n.Write:
-		return "write " + n.Path
-	}
-	return "read " + n.Path
-}
-
 // A seen session is what the log has of what it was refused and allowed.
 type seen struct {
 	allowed []allowedNeed
@@ -78,7 +69,7 @@ type seen struct {
 }
 
 type allowedNeed struct {
-	need
+	needs.Need
 	reason string
 }
 
@@ -118,12 +109,12 @@ func (l *learner) readSession() (s seen, err error) {
 				continue
 			}
 			for _, v := range end.Violations {
-				r := refusal{Subject: violationSubject(v), Why: v.Reason}
+				r := refusal{Subject: needs.Subject(v), Why: v.Reason}
 				if told[r.Subject] {
 					continue
 				}
 				told[r.Subject] = true
-				for _, n := range needsFor(v, d) {
+				for _, n := range needs.Of(v, d) {
 					r.propose(n, d, l.cfg)
 				}
 				s.refused = append(s.refused, r)
@@ -152,7 +143,7 @@ func (s *seen) answer(e audit.Entry, d assemble.Derived, cfg *config.Config) {
 	if json.Unmarshal(e.Data, &in) != nil {
 		return
 	}
-	var n need
+	var n needs.Need
 	switch {
 	case in.Args.Host != "" && in.Args.Service == "":
 		n.Host = net.JoinHostPort(in.Args.Host, strconv.Itoa(in.Args.Port))
@@ -182,7 +173,7 @@ func (l *learner) sessionLog() (string, error) {
 }
 
 // sessionRules are rules for the commands that people allowed in the session.
-func (l *learner) sessionRules() (rules []fragmentRule, err error) {
+func (l *learner) sessionRules() (rules []fragment.Rule, err error) {
 	log, err := l.sessionLog()
 	if err != nil {
 		return nil, err
@@ -197,7 +188,7 @@ func (l *learner) sessionRules() (rules []fragmentRule, err error) {
 	}
 	for _, g := range survey.Suggestions {
 		if strings.TrimSpace(g.Rule.Pattern) != "" {
-			rules = append(rules, allowedRule(g.Rule.Pattern, g.Rule.Exact, g.Saved))
+			rules = append(rules, fragment.AllowedRule(g.Rule.Pattern, g.Rule.Exact, g.Saved))
 		}
 	}
 	return rules, nil

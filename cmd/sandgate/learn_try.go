@@ -22,6 +22,10 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/draft"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/fragment"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/needs"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/run"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/profiles"
 	"github.com/sandgate/sandgate/profiles/toolchains"
@@ -32,7 +36,7 @@ import (
 
 // newLearnTryCmd is one try of `learn`, in its draft.
 func newLearnTryCmd(a *cli.App) *cobra.Command {
-	var f runFlags
+	var f run.Flags
 	var files string
 	c := &cobra.Command{
 		Use: "learn-try --files DIRECTORY -- COMMAND [ARG...]", Short: "Carry out one try of `sandgate learn`", Args: cobra.MinimumNArgs(1), Hidden: true,
@@ -42,24 +46,24 @@ func newLearnTryCmd(a *cli.App) *cobra.Command {
 	fs := c.Flags()
 	fs.SetInterspersed(false)
 	fs.StringVar(&files, "files", "", "the `directory` of the fragment and the outcome")
-	fs.StringVar(&f.config, "config", "", "configuration `file`")
-	fs.StringVar(&f.draftOf, "draft-of", "", "work on the draft in this `directory`")
-	fs.StringArrayVar(&f.workspaces, "workspace", nil, "writable `directory`")
-	fs.StringVar(&f.backend, "backend", "auto", assemble.BackendUsage)
-	fs.DurationVar(&f.timeout, "timeout", 0, "kill everything after this `time`")
+	fs.StringVar(&f.Config, "config", "", "configuration `file`")
+	fs.StringVar(&f.DraftOf, "draft-of", "", "work on the draft in this `directory`")
+	fs.StringArrayVar(&f.Workspaces, "workspace", nil, "writable `directory`")
+	fs.StringVar(&f.Backend, "backend", "auto", assemble.BackendUsage)
+	fs.DurationVar(&f.Timeout, "timeout", 0, "kill everything after this `time`")
 	return c
 }
 
-func learnTry(a *cli.App, c *cobra.Command, f runFlags, files string, argv []string) error {
-	f.mode, f.unrecorded = string(approval.ApproveAll), true
-	ctx, draft := c.Context(), &changes.Draft{}
-	if f.draftOf != "" {
+func learnTry(a *cli.App, c *cobra.Command, f run.Flags, files string, argv []string) error {
+	f.Mode, f.Unrecorded = string(approval.ApproveAll), true
+	ctx, over := c.Context(), &changes.Draft{}
+	if f.DraftOf != "" {
 		var err error
-		if draft, ctx, err = takeDraft(ctx, f.draftOf); err != nil {
+		if over, ctx, err = draft.Take(ctx, f.DraftOf); err != nil {
 			return err
 		}
 	}
-	cfg, err := runConfig(a, f)
+	cfg, err := run.LoadConfig(a, f)
 	if err != nil {
 		return err
 	}
@@ -71,39 +75,39 @@ func learnTry(a *cli.App, c *cobra.Command, f runFlags, files string, argv []str
 	if err != nil {
 		return err
 	}
-	overlay(cfg, part)
+	fragment.Overlay(cfg, part)
 	if cfg.Shell.Network.Mode == config.NetworkNone {
 		// With a list of no hosts each that is asked for is refused by its name.
 		cfg.Shell.Network = config.Network{Mode: config.NetworkAllow}
 	}
-	if err := keepFloor(cfg); err != nil {
+	if err := run.KeepFloor(cfg); err != nil {
 		return err
 	}
 	var out printed
 	var reached connections
-	f.connected = reached.add
-	result, d, err := runUnder(newApp(strings.NewReader(""), &out, io.Discard), ctx, cfg, "sandgate learn", f, false, argv)
+	f.Connected = reached.add
+	result, d, err := run.Under(ctx, newApp(strings.NewReader(""), &out, io.Discard), cfg, "sandgate learn", f, false, argv)
 	if err != nil {
 		return err
 	}
-	t := tried{Status: result.ExitCode, Output: out.digest(draft), Refused: []refusal{}, Toolchains: toolchainPresets(d), Env: presentNames(d.Passed), Connections: reached.list}
+	t := tried{Status: result.ExitCode, Output: out.digest(over), Refused: []refusal{}, Toolchains: toolchainPresets(d), Env: presentNames(d.Passed), Connections: reached.list}
 	cwd, err := os.Getwd()
 	if err == nil {
-		t.Program, _ = tools.LookPath(argv[0], d.Path, draft.Place(cwd), sandboxprofile.NewLookup(d.Programs).Runnable)
-		t.Program = draft.Of(t.Program)
+		t.Program, _ = tools.LookPath(argv[0], d.Path, over.Place(cwd), sandboxprofile.NewLookup(d.Programs).Runnable)
+		t.Program = over.Of(t.Program)
 	}
 	t.Said = lastLines(d.Said, 5)
-	for _, n := range namesakes(d.Path, d.Programs, argv[0]) {
-		t.Namesakes = append(t.Namesakes, n.name+" is "+n.inside+" and not "+n.outside)
+	for _, n := range needs.Namesakes(d.Path, d.Programs, argv[0]) {
+		t.Namesakes = append(t.Namesakes, n.Name+" is "+n.Inside+" and not "+n.Outside)
 	}
 	for _, v := range result.Violations {
-		onCopy := draft.Place(v.Path) != v.Path
-		v.Path = draft.Of(v.Path)
-		r := refusal{Subject: violationSubject(v), Why: v.Reason}
+		onCopy := over.Place(v.Path) != v.Path
+		v.Path = over.Of(v.Path)
+		r := refusal{Subject: needs.Subject(v), Why: v.Reason}
 		if onCopy {
 			r.Why = "each try works on a copy; the workspace cannot be reached under its own path"
 		} else {
-			for _, n := range needsFor(v, d) {
+			for _, n := range needs.Of(v, d) {
 				r.propose(n, d, cfg)
 			}
 		}
@@ -113,9 +117,9 @@ func learnTry(a *cli.App, c *cobra.Command, f runFlags, files string, argv []str
 		t.Refused = append(t.Refused, variablesRefused(argv, d, cfg)...)
 		t.Refused = append(t.Refused, loopbackRefused(argv)...)
 	}
-	if outside := programOutside(argv[0]); result.ExitCode == cli.ExitNotFound && len(result.Content) > 0 && outside != "" {
+	if outside := needs.ProgramOutside(argv[0]); result.ExitCode == cli.ExitNotFound && len(result.Content) > 0 && outside != "" {
 		r := refusal{Subject: "execute " + outside, Why: "it cannot be shown"}
-		for _, n := range needsToShow(d, outside) {
+		for _, n := range needs.ToShow(d, outside) {
 			r.propose(n, d, cfg)
 		}
 		t.Refused = append(t.Refused, r)
@@ -151,13 +155,13 @@ func variablesRefused(argv []string, d assemble.Derived, cfg *config.Config) (li
 		case slices.Contains(d.Passed, name):
 			if filepath.IsAbs(path) && sees.Rights(path)&sandboxprofile.Read == 0 {
 				r := refusal{Subject: "read " + path + ", which " + name + " names"}
-				r.propose(need{Path: path}, d, cfg)
+				r.propose(needs.Need{Path: path}, d, cfg)
 				list = append(list, r)
 			}
 		case assemble.LooksSecret(kv):
 			list = append(list, refusal{Subject: "the variable " + name, Why: "it seems to contain a secret"})
 		default:
-			list = append(list, refusal{Subject: "the variable " + name, Needs: []need{{Env: name}}})
+			list = append(list, refusal{Subject: "the variable " + name, Needs: []needs.Need{{Env: name}}})
 		}
 	}
 	return list
@@ -184,7 +188,7 @@ func loopbackRefused(argv []string) (list []refusal) {
 }
 
 // propose adds what would help, or says why it is not proposed.
-func (r *refusal) propose(n need, d assemble.Derived, cfg *config.Config) {
+func (r *refusal) propose(n needs.Need, d assemble.Derived, cfg *config.Config) {
 	if n.Path != "" {
 		if r.Why = notProposed(&n, d, cfg); r.Why != "" {
 			return
@@ -195,7 +199,7 @@ func (r *refusal) propose(n need, d assemble.Derived, cfg *config.Config) {
 }
 
 // notProposed resolves the path of a need, and says why it is not proposed; "" if it is.
-func notProposed(n *need, d assemble.Derived, cfg *config.Config) string {
+func notProposed(n *needs.Need, d assemble.Derived, cfg *config.Config) string {
 	real, err := assemble.Resolved(n.Path)
 	if err != nil || !utf8.ValidString(real) {
 		return "it is not there"

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/fragment"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/needs"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 )
 
@@ -125,14 +127,14 @@ func TestADirectoryIsNotProposedForItsFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var f fragment
+		var f fragment.Fragment
 		for name, text := range map[string]string{"a.dat": "a", "b.dat": "b", "c.dat": "c", "auth.json": secret} {
 			file := filepath.Join(dir, name)
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if name != "auth.json" {
-				f.add(need{Path: file}, "refused before")
+				f.Add(needs.Need{Path: file}, "refused before")
 			}
 		}
 		l := &learner{cfg: cfg}

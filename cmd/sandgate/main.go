@@ -19,5 +19,5 @@ func main() {
 	initbin.RunIfInit()
 	debug.SetGCPercent(patientGC)
 	assemble.FindHome()
-	os.Exit(run(newApp(os.Stdin, os.Stdout, os.Stderr), os.Args[1:]))
+	os.Exit(execute(newApp(os.Stdin, os.Stdout, os.Stderr), os.Args[1:]))
 }

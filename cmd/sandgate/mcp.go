@@ -65,9 +65,9 @@ token in the token file. serve then runs until a signal ends it.`,
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
 			if f.config != "" {
-				return mcpServeAlone(a, ctx, f)
+				return mcpServeAlone(ctx, a, f)
 			}
-			return mcpServe(a, ctx, f)
+			return mcpServe(ctx, a, f)
 		},
 	}
 	fs := c.Flags()
@@ -83,7 +83,7 @@ token in the token file. serve then runs until a signal ends it.`,
 
 // mcpServeAlone is mcpServe with a supervisor in this process. It is reached over its
 // socket like any other, so that there is one way in.
-func mcpServeAlone(a *cli.App, ctx context.Context, f mcpServeFlags) (err error) {
+func mcpServeAlone(ctx context.Context, a *cli.App, f mcpServeFlags) (err error) {
 	cfg, err := settings.Load(f.config, "")
 	if err != nil {
 		return err
@@ -97,15 +97,15 @@ func mcpServeAlone(a *cli.App, ctx context.Context, f mcpServeFlags) (err error)
 	f.socket, f.operator = x.sockets.agent.Addr().String(), x.sockets.operator.Addr().String()
 	ctx, cancel := context.WithCancel(ctx)
 	served := make(chan error, 1)
-	go func() { served <- serveUntil(a, ctx, cfg, x.Running, x.sockets, x.web, faults) }()
+	go func() { served <- serveUntil(ctx, a, cfg, x.Running, x.sockets, x.web, faults) }()
 	defer func() {
 		cancel()
 		err = errors.Join(err, <-served)
 	}()
-	return mcpServe(a, ctx, f)
+	return mcpServe(ctx, a, f)
 }
 
-func mcpServe(a *cli.App, ctx context.Context, f mcpServeFlags) error {
+func mcpServe(ctx context.Context, a *cli.App, f mcpServeFlags) error {
 	// A client shows its user what a server says that ends at once, and hides what it
 	// answers later.
 	agent, err := client.DialAgent(ctx, f.socket, client.WithProgram("sandgate mcp serve", a.Version))
@@ -123,7 +123,7 @@ func mcpServe(a *cli.App, ctx context.Context, f mcpServeFlags) error {
 		},
 	}
 	if f.http != "" {
-		return mcpServeHTTP(a, ctx, f, cfg)
+		return mcpServeHTTP(ctx, a, f, cfg)
 	}
 	err = mcp.ServeStdio(ctx, cfg, a.In, cli.Bare(a.Out))
 	if err != nil {
@@ -133,7 +133,7 @@ func mcpServe(a *cli.App, ctx context.Context, f mcpServeFlags) error {
 }
 
 // mcpServeHTTP has a token of its own: that of the page would let an agent decide.
-func mcpServeHTTP(a *cli.App, ctx context.Context, f mcpServeFlags, cfg mcp.Config) error {
+func mcpServeHTTP(ctx context.Context, a *cli.App, f mcpServeFlags, cfg mcp.Config) error {
 	file := f.tokenFile
 	if file == "" {
 		log, err := audit.DefaultPath()

@@ -407,7 +407,7 @@ func TestMCPServeIsItsOwnSupervisor(t *testing.T) {
 // TestMCPServeWithoutASupervisor says so at once, on standard error.
 func TestMCPServeWithoutASupervisor(t *testing.T) {
 	var out, errs bytes.Buffer
-	status := run(newApp(strings.NewReader(""), &out, &errs), []string{"mcp", "serve", "--socket", filepath.Join(t.TempDir(), "none.sock")})
+	status := execute(newApp(strings.NewReader(""), &out, &errs), []string{"mcp", "serve", "--socket", filepath.Join(t.TempDir(), "none.sock")})
 	if status != cli.ExitInternal || out.Len() > 0 || !strings.Contains(errs.String(), "sandgate serve") {
 		t.Errorf("status %d, %q, %q", status, &out, &errs)
 	}
@@ -584,7 +584,7 @@ func TestMCPWrapOfWhatIsNoServer(t *testing.T) {
 	}
 	for _, args := range [][]string{{"--default", "yes", "--", "true"}, {"--name", "a_b", "--", "true"}, {"--mode", "x", "--", "true"}} {
 		var errs bytes.Buffer
-		if status := run(newApp(strings.NewReader(""), &errs, &errs), append([]string{"mcp", "wrap"}, args...)); status != cli.ExitUsage {
+		if status := execute(newApp(strings.NewReader(""), &errs, &errs), append([]string{"mcp", "wrap"}, args...)); status != cli.ExitUsage {
 			t.Errorf("%v: status %d, %s", args, status, &errs)
 		}
 	}
@@ -760,7 +760,7 @@ func TestMCPServeHTTP(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if status := run(newApp(strings.NewReader(""), &out, &out), []string{"mcp", "serve", "--socket", b.agent, "--http", "0.0.0.0:0", "--token-file", filepath.Join(b.dir, "token")}); status != cli.ExitUsage {
+	if status := execute(newApp(strings.NewReader(""), &out, &out), []string{"mcp", "serve", "--socket", b.agent, "--http", "0.0.0.0:0", "--token-file", filepath.Join(b.dir, "token")}); status != cli.ExitUsage {
 		t.Errorf("an address that others reach: status %d, %s", status, &out)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/run"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/unixsock"
@@ -23,7 +24,7 @@ import (
 )
 
 type mcpWrapFlags struct {
-	runFlags
+	run.Flags
 	name, operator, agent, fallback string
 	allow, deny                     []string
 }
@@ -52,32 +53,32 @@ requests from the server to its client are refused.`,
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
-			return mcpWrap(a, ctx, f, argv)
+			return mcpWrap(ctx, a, f, argv)
 		},
 	}
 	fs := c.Flags()
 	fs.SetInterspersed(false) // flags end at COMMAND, so its own are never eaten
-	fs.StringVar(&f.config, "config", "", "configuration `file`")
-	fs.StringVar(&f.profile, "profile", "", "operator profile that narrows permissions, a shipped `name` or a file")
-	fs.StringVar(&f.mode, "mode", "", "interactive, approve_all or strict (default: the configuration's)")
+	fs.StringVar(&f.Config, "config", "", "configuration `file`")
+	fs.StringVar(&f.Profile, "profile", "", "operator profile that narrows permissions, a shipped `name` or a file")
+	fs.StringVar(&f.Mode, "mode", "", "interactive, approve_all or strict (default: the configuration's)")
 	fs.StringVar(&f.name, "name", "", "server `name` for approvers and the log (default: the command's name)")
 	fs.StringVar(&f.agent, "agent", "", "agent `name` (default: the client's own name)")
 	fs.StringVar(&f.operator, "operator-socket", "", "operator socket `path` (default: runtime directory/operator.sock, or another name if taken)")
 	fs.StringArrayVar(&f.allow, "allow", nil, "do not ask about tools that match this `glob`; a full name overrides the server's warnings (repeatable)")
 	fs.StringArrayVar(&f.deny, "deny", nil, "refuse tools that match this `glob` (repeatable)")
 	fs.StringVar(&f.fallback, "default", string(config.Ask), "how to decide about other tools: ask, allow or deny")
-	fs.StringVar(&f.network, "network", "none", "none, host, or a list of HOST[:PORT]")
-	fs.StringArrayVar(&f.ro, "ro", nil, "show `path`, read-only (repeatable)")
-	fs.StringArrayVar(&f.rw, "rw", nil, "show `path`, writable (repeatable)")
-	fs.StringArrayVar(&f.env, "env", nil, "pass a variable, `NAME` or NAME=VALUE (repeatable)")
-	fs.DurationVar(&f.timeout, "timeout", 0, "time limit of one call")
-	fs.StringVar(&f.memory, "memory", "", "limit of the server's memory, such as 512MiB")
-	fs.Int64Var(&f.pids, "pids", 0, "limit of the number of processes")
-	fs.StringVar(&f.backend, "backend", "auto", assemble.BackendUsage)
+	fs.StringVar(&f.Network, "network", "none", "none, host, or a list of HOST[:PORT]")
+	fs.StringArrayVar(&f.Ro, "ro", nil, "show `path`, read-only (repeatable)")
+	fs.StringArrayVar(&f.Rw, "rw", nil, "show `path`, writable (repeatable)")
+	fs.StringArrayVar(&f.Env, "env", nil, "pass a variable, `NAME` or NAME=VALUE (repeatable)")
+	fs.DurationVar(&f.Timeout, "timeout", 0, "time limit of one call")
+	fs.StringVar(&f.Memory, "memory", "", "limit of the server's memory, such as 512MiB")
+	fs.Int64Var(&f.Pids, "pids", 0, "limit of the number of processes")
+	fs.StringVar(&f.Backend, "backend", "auto", assemble.BackendUsage)
 	return c
 }
 
-func mcpWrap(a *cli.App, ctx context.Context, f mcpWrapFlags, argv []string) (err error) {
+func mcpWrap(ctx context.Context, a *cli.App, f mcpWrapFlags, argv []string) (err error) {
 	cfg, server, err := f.configuration(argv)
 	if err != nil {
 		return err
@@ -95,16 +96,16 @@ func mcpWrap(a *cli.App, ctx context.Context, f mcpWrapFlags, argv []string) (er
 	startThreads(standbyThreads)
 	faults := faults(a, warnings())
 	settleKeeps(a, assemble.WritableRoots(cfg))
-	r, err := assemble.Start(cfg, assemble.Options{Version: a.Version, Mode: approval.Mode(f.mode), Backend: f.backend, TryBackend: true, Faults: faults})
+	r, err := assemble.Start(cfg, assemble.Options{Version: a.Version, Mode: approval.Mode(f.Mode), Backend: f.Backend, TryBackend: true, Faults: faults})
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	reportRecovery(a, r)
+	run.PrintRecovery(a, r)
 	announce(a, r, sockets, nil)
 	ctx, cancel := context.WithCancel(ctx)
 	served := make(chan error, 1)
-	go func() { served <- serveUntil(a, ctx, cfg, r, sockets, nil, faults) }()
+	go func() { served <- serveUntil(ctx, a, cfg, r, sockets, nil, faults) }()
 	defer func() {
 		cancel()
 		err = errors.Join(err, <-served)
@@ -141,23 +142,23 @@ func besideOperator() string {
 
 // configuration is that of the file, with one MCP server in place of all.
 func (f mcpWrapFlags) configuration(argv []string) (*config.Config, string, error) {
-	if err := assemble.CheckBackend(f.backend); err != nil {
+	if err := assemble.CheckBackend(f.Backend); err != nil {
 		return nil, "", err
 	}
-	if f.mode != "" && !isMode(f.mode) {
-		return nil, "", cli.WithHint(cli.UsageError(fmt.Errorf("--mode %q: unknown mode", f.mode)), "use interactive, approve_all or strict")
+	if f.Mode != "" && !run.IsMode(f.Mode) {
+		return nil, "", cli.WithHint(cli.UsageError(fmt.Errorf("--mode %q: unknown mode", f.Mode)), "use interactive, approve_all or strict")
 	}
 	s, err := f.server(argv)
 	if err != nil {
 		return nil, "", cli.UsageError(err)
 	}
-	cfg, err := settings.Load(f.config, "")
+	cfg, err := settings.Load(f.Config, "")
 	if err != nil {
 		return nil, "", err
 	}
 	// Only the command line says what the server sees, and nothing else is within reach.
 	cfg.Sandbox.Paths, cfg.Shell.Rules, cfg.Tools = nil, nil, nil
-	if err := applyFlags(cfg, f.runFlags); err != nil {
+	if err := run.Apply(cfg, f.Flags); err != nil {
 		return nil, "", err
 	}
 	s.Network = cfg.Shell.Network
@@ -166,11 +167,11 @@ func (f mcpWrapFlags) configuration(argv []string) (*config.Config, string, erro
 		s.Sandbox.Paths[p.Name] = p.Mode
 	}
 	cfg.MCP.Servers = []config.MCPServer{s}
-	if floor := cfg.Floor; floor != nil && floor.Set("approval.mode") && f.mode != "" && f.mode != string(approval.Strict) &&
-		floor.Approval.Mode != config.ApproveAll && f.mode != string(floor.Approval.Mode) {
-		return nil, "", looserMode("--mode "+f.mode, cfg)
+	if floor := cfg.Floor; floor != nil && floor.Set("approval.mode") && f.Mode != "" && f.Mode != string(approval.Strict) &&
+		floor.Approval.Mode != config.ApproveAll && f.Mode != string(floor.Approval.Mode) {
+		return nil, "", run.LooserMode("--mode "+f.Mode, cfg)
 	}
-	return cfg, s.Name, keepFloor(cfg)
+	return cfg, s.Name, run.KeepFloor(cfg)
 }
 
 // server is the one of the command line, without what it may reach.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/client"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 	"github.com/sandgate/sandgate/protocol"
 )
 
@@ -86,9 +87,9 @@ func (d *day) programBeside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	was := thisProgram
-	thisProgram = func() (string, error) { return d.dir + "/sandgate", nil }
-	t.Cleanup(func() { thisProgram = was })
+	was := cli.ThisProgram
+	cli.ThisProgram = func() (string, error) { return d.dir + "/sandgate", nil }
+	t.Cleanup(func() { cli.ThisProgram = was })
 }
 
 func copyProgram(from, to string) error {

@@ -39,7 +39,7 @@ func otherLoopbackIsOurs(t *testing.T, b *browser, shown string) {
 		_, port, _ := net.SplitHostPort(taken)
 		var errs bytes.Buffer
 		dir := t.TempDir()
-		code := run(newApp(strings.NewReader(""), &bytes.Buffer{}, &errs), []string{"serve", "--socket", dir + "/a", "--operator-socket", dir + "/o", "--http", "127.0.0.1:" + port})
+		code := execute(newApp(strings.NewReader(""), &bytes.Buffer{}, &errs), []string{"serve", "--socket", dir + "/a", "--operator-socket", dir + "/o", "--http", "127.0.0.1:" + port})
 		if code != cli.ExitInternal || !strings.Contains(errs.String(), "address already in use") || !strings.Contains(errs.String(), "choose another port") {
 			t.Errorf("beside %s: exit %d: %s", taken, code, errs.String())
 		}

@@ -72,7 +72,7 @@ func TestARefusedPathOnATerminal(t *testing.T) {
 	approvers(0)
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(newApp(x.slave, x.slave, x.slave), []string{"approve", "--operator-socket", b.operator})
+		ended <- execute(newApp(x.slave, x.slave, x.slave), []string{"approve", "--operator-socket", b.operator})
 	}()
 	approvers(1)
 	result := make(chan string, 1)

@@ -136,6 +136,6 @@ func (c presetTool) run(t *testing.T, presets, version string) (status int, out,
 	t.Chdir(ws)
 	var stdout, stderr bytes.Buffer
 	args := append([]string{"run", "--config", config, "--"}, c.command...)
-	status = run(newApp(strings.NewReader(""), &stdout, &stderr), args)
+	status = execute(newApp(strings.NewReader(""), &stdout, &stderr), args)
 	return status, stdout.String(), stderr.String()
 }

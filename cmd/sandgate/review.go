@@ -21,6 +21,8 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/draft"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/run"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/terminal"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/statedir"
@@ -28,31 +30,20 @@ import (
 	"github.com/sandgate/sandgate/supervisor/changes"
 )
 
-func draftsDir() (string, error) {
-	dir, err := statedir.Path("drafts")
-	if err == nil {
-		err = os.MkdirAll(dir, 0o700)
-	}
-	if err != nil {
-		return "", cli.WithStatus(cli.ExitInternal, err)
-	}
-	return dir, nil
-}
-
 // runDraft runs the command in a mount namespace of its own, where a draft lies over what it
 // may write. There, this program takes the whole path of `run`.
-func runDraft(a *cli.App, cmd *cobra.Command, f runFlags, argv []string) error {
+func runDraft(a *cli.App, cmd *cobra.Command, f run.Flags, argv []string) error {
 	d, err := draftFor(a, f, argv)
 	if err != nil {
 		return err
 	}
-	held, err := hold(d)
+	held, err := draft.Hold(d)
 	if err != nil {
 		return err
 	}
-	defer held.release()
+	defer held.Release()
 	err = inDraft(a, held, cmd, f, argv)
-	if err == nil && f.keep {
+	if err == nil && f.Keep {
 		return keepAtOnce(a, d, f)
 	}
 	if told := tellDraft(a, d, f); told != nil { // it drops a draft that has nothing in it
@@ -61,127 +52,34 @@ func runDraft(a *cli.App, cmd *cobra.Command, f runFlags, argv []string) error {
 	return err
 }
 
-func holdDraft(d *changes.Draft) (lock *os.File, err error) {
-	if lock, err = d.Hold(); err != nil {
-		err = cli.WithHint(cli.WithStatus(cli.ExitFound, err), "wait until the command or session ends, or stop it")
-	}
-	return lock, err
-}
-
 // draftFor is the draft that is named, or a new one of all that the command may write.
-func draftFor(a *cli.App, f runFlags, argv []string) (*changes.Draft, error) {
-	dir, err := draftsDir()
+func draftFor(a *cli.App, f run.Flags, argv []string) (*changes.Draft, error) {
+	dir, err := draft.Dir()
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := runConfig(a, f)
+	cfg, err := run.LoadConfig(a, f)
 	if err != nil {
 		return nil, err
 	}
-	roots, err := draftRoots(cfg)
+	roots, err := draft.Roots(cfg)
 	if err != nil {
 		return nil, err
 	}
 	settleKeeps(a, roots)
-	if f.draft != "" {
-		d, err := findDraft(dir, f.draft)
+	if f.Draft != "" {
+		d, err := draft.Find(dir, f.Draft)
 		if err == nil {
-			err = liesOver(d, roots)
+			err = draft.LiesOver(d, roots)
 		}
 		return d, err
 	}
-	return newDraft(cfg, dir, roots, argv)
-}
-
-// maxDrafts is how many drafts are left to people before another one is refused: each lies on
-// the disk of the state directory until somebody has looked at it.
-const maxDrafts = 64
-
-// draftable refuses a draft that would lie over what sandgate itself writes: the log of its
-// calls would go with it.
-func draftable(cfg *config.Config, dir string, roots []string) error {
-	for _, root := range roots {
-		if sandboxprofile.Contains(root, dir) {
-			return cli.WithHint(fmt.Errorf("--review: %s contains the directory of drafts, %s", root, dir), "set XDG_STATE_HOME to a directory elsewhere")
-		}
-		log := cfg.Audit.Path
-		if at, err := assemble.Resolved(filepath.Dir(log)); log != "" && (sandboxprofile.Contains(root, log) || err == nil && sandboxprofile.Contains(root, at)) {
-			return cli.WithHint(fmt.Errorf("--review: %s contains the audit log, %s", root, log), "set audit.path to a file elsewhere")
-		}
-	}
-	if n := len(changes.Drafts(dir)); n >= maxDrafts {
-		return cli.WithHint(fmt.Errorf("%d drafts are waiting for a review", n), "keep or drop some of the drafts that `sandgate review` lists")
-	}
-	return nil
-}
-
-func newDraft(cfg *config.Config, dir string, roots, argv []string) (*changes.Draft, error) {
-	beside, err := besideRoots(cfg, roots)
-	if err != nil {
-		return nil, err
-	}
-	if err := draftable(cfg, dir, slices.Concat(roots, beside)); err != nil {
-		return nil, cli.UsageError(err)
-	}
-	d, err := changes.NewDraft(dir, roots, argv, beside...)
-	if err != nil {
-		return nil, cli.WithStatus(cli.ExitInternal, err)
-	}
-	return d, nil
-}
-
-// besideRoots are directories that calls may write and that the configuration does not name: the files of the
-// repository that a workspace is a package or a linked work tree of.
-func besideRoots(cfg *config.Config, roots []string) (beside []string, err error) {
-	d, err := assemble.Derive(cfg, nil, "")
-	for _, r := range d.Found.Repository {
-		in := func(root string) bool { return sandboxprofile.Contains(root, r.Path) }
-		if r.Write && !slices.ContainsFunc(roots, in) && !slices.ContainsFunc(beside, in) {
-			beside = append(beside, r.Path)
-		}
-	}
-	return beside, err
-}
-
-// liesOver fails if programs could write past the draft: what it does not lie over is the
-// workspace itself.
-func liesOver(d *changes.Draft, roots []string) error {
-	for _, root := range roots {
-		if !slices.ContainsFunc(d.Roots, func(over string) bool { return sandboxprofile.Contains(over, root) }) {
-			return cli.WithHint(cli.UsageError(fmt.Errorf("--draft: draft %s does not cover %s, which the command may write", d.ID, root)),
-				"go to the draft's own directory (`sandgate review` lists it), or start a new draft with --review")
-		}
-	}
-	return nil
-}
-
-// draftRoots are the directories that programs may write, without those in another one.
-func draftRoots(cfg *config.Config) (roots []string, err error) {
-	var list []string
-	for _, p := range cfg.Sandbox.Paths {
-		if p.Mode == config.ReadWrite && p.SeenByPrograms() {
-			list = append(list, p.Root)
-		}
-	}
-	slices.Sort(list)
-	for _, root := range list {
-		if slices.ContainsFunc(roots, func(r string) bool { return sandboxprofile.Contains(r, root) }) {
-			continue
-		}
-		if info, err := os.Lstat(root); err != nil || !info.IsDir() {
-			return nil, cli.WithHint(cli.UsageError(fmt.Errorf("--review: %s is not a directory", root)), "give the directory that contains it with --rw")
-		}
-		roots = append(roots, root)
-	}
-	if len(roots) == 0 {
-		return nil, cli.UsageError(errors.New("--review: the command may not write anything, so there is nothing to review"))
-	}
-	return roots, nil
+	return draft.New(cfg, dir, roots, argv)
 }
 
 // inDraft runs this program again, in the draft.
-func inDraft(a *cli.App, d *heldDraft, cmd *cobra.Command, f runFlags, argv []string) error {
-	cfg, err := runConfig(a, f)
+func inDraft(a *cli.App, d *draft.Held, cmd *cobra.Command, f run.Flags, argv []string) error {
+	cfg, err := run.LoadConfig(a, f)
 	if err != nil {
 		return err
 	}
@@ -198,7 +96,7 @@ func inDraft(a *cli.App, d *heldDraft, cmd *cobra.Command, f runFlags, argv []st
 			args = append(args, "--"+fl.Name+"="+v)
 		}
 	})
-	c, said, err := startOnDraft(d, cfg, append(append(args, "--"), argv...), func(c *exec.Cmd) error {
+	c, said, err := draft.Start(d, cfg, append(append(args, "--"), argv...), func(c *exec.Cmd) error {
 		c.Stdin, c.Stdout, c.Stderr = a.In, cli.Bare(a.Out), cli.Bare(a.Err)
 		return nil
 	})
@@ -237,10 +135,10 @@ func inDraft(a *cli.App, d *heldDraft, cmd *cobra.Command, f runFlags, argv []st
 }
 
 // keepAtOnce keeps what a command has left in a draft, as `review keep` does. Standard output is the command's.
-func keepAtOnce(a *cli.App, d *changes.Draft, f runFlags) error {
+func keepAtOnce(a *cli.App, d *changes.Draft, f run.Flags) error {
 	quiet := *a
 	quiet.Out = a.Err
-	x := &reviewCmd{App: &quiet, config: f.config}
+	x := &reviewCmd{App: &quiet, config: f.Config}
 	cfg, err := x.configOf(d)
 	if err != nil {
 		return err
@@ -252,23 +150,23 @@ func keepAtOnce(a *cli.App, d *changes.Draft, f runFlags) error {
 	if n > 0 {
 		fmt.Fprintf(a.Err, "sandgate: kept %s\n", cli.Plural(n, "name", "names"))
 	}
-	return dropDraft(d)
+	return draft.Drop(d)
 }
 
 // tellDraft says what is in a draft, and asks a person at a terminal what becomes of it. One with nothing in it goes.
-func tellDraft(a *cli.App, d *changes.Draft, f runFlags) error {
-	cfg, err := runConfig(a, f)
+func tellDraft(a *cli.App, d *changes.Draft, f run.Flags) error {
+	cfg, err := run.LoadConfig(a, f)
 	if err != nil {
 		return err
 	}
-	plans, err := draftPlans(d, cfg, nil)
+	plans, err := draft.Plans(d, cfg, nil)
 	if err != nil {
 		return err
 	}
 	text, n := listDraft(d, plans, cfg)
 	if n == 0 {
 		fmt.Fprint(a.Err, terminal.Fit(a.Err, text))
-		return dropDraft(d)
+		return draft.Drop(d)
 	}
 	tty := personAt(a.Err)
 	if tty != nil {
@@ -293,35 +191,6 @@ func tellDraft(a *cli.App, d *changes.Draft, f runFlags) error {
 	return askAboutDraft(a, tty, d, cfg, f, plans, text+said)
 }
 
-func dropDraft(d *changes.Draft) error {
-	if err := d.Drop(); err != nil {
-		return cli.WithStatus(cli.ExitInternal, errors.New(approval.EscapeLine(err.Error())))
-	}
-	return nil
-}
-
-func draftPlans(d *changes.Draft, cfg *config.Config, paths []string) (plans []changes.DraftPlan, err error) {
-	u := cfg.Undo
-	for i, root := range d.Roots {
-		var below []string
-		for _, p := range paths {
-			if names, err := belowRoot(root, []string{p}); err == nil {
-				below = append(below, names...)
-			}
-		}
-		if len(paths) > 0 && len(below) == 0 {
-			plans = append(plans, changes.DraftPlan{})
-			continue
-		}
-		p, err := d.Plan(i, changes.Options{Size: max(int64(u.Size), 1<<40), File: int64(u.File), Age: u.Age}, below)
-		if err != nil {
-			return nil, cli.WithStatus(cli.ExitInternal, errors.New(approval.EscapeLine(err.Error())))
-		}
-		plans = append(plans, p)
-	}
-	return plans, nil
-}
-
 // printDraft lists what a draft would do to a workspace, with what the files hold if whole.
 func printDraft(out io.Writer, root string, p changes.DraftPlan, cfg *config.Config, whole bool) {
 	if len(p.Steps) > 0 {
@@ -338,19 +207,6 @@ func printDraft(out io.Writer, root string, p changes.DraftPlan, cfg *config.Con
 			}
 		}
 	}
-}
-
-func findDraft(dir, name string) (*changes.Draft, error) {
-	l := slices.DeleteFunc(changes.Drafts(dir), func(d *changes.Draft) bool { return !strings.HasPrefix(d.ID, name) })
-	switch {
-	case len(l) == 1:
-		return l[0], nil
-	case len(l) > 1: // an agent may have begun one since a person looked at another
-		return nil, cli.WithHint(cli.UsageError(fmt.Errorf("%d drafts have names that start with %q", len(l), name)), "name one of the drafts that `sandgate review` lists")
-	case name == "":
-		return nil, cli.WithHint(cli.WithStatus(cli.ExitFound, errors.New("no drafts")), "create one with `sandgate run --review -- COMMAND`")
-	}
-	return nil, cli.WithHint(cli.UsageError(fmt.Errorf("%q is not a draft", name)), "see `sandgate review`")
 }
 
 type reviewCmd struct {
@@ -372,8 +228,8 @@ Data that a command sent to other machines is not taken back, whatever you do wi
 		Example: "  sandgate run --review -- npm install\n  sandgate review show\n  sandgate review keep",
 		RunE:    func(*cobra.Command, []string) error { return x.list() },
 	}
-	draft := func(args []string) (*changes.Draft, []string, error) {
-		dir, err := draftsDir()
+	pick := func(args []string) (*changes.Draft, []string, error) {
+		dir, err := draft.Dir()
 		if err != nil {
 			return nil, nil, err
 		}
@@ -381,13 +237,13 @@ Data that a command sent to other machines is not taken back, whatever you do wi
 		if len(args) > 0 {
 			name, args = args[0], args[1:]
 		}
-		d, err := findDraft(dir, name)
+		d, err := draft.Find(dir, name)
 		return d, args, err
 	}
 	show := &cobra.Command{
 		Use: "show [DRAFT] [PATH...]", Short: "Show the changes of a draft as a diff", Example: "  sandgate review show\n  sandgate review show 20260102T150405 src",
 		RunE: func(_ *cobra.Command, args []string) error {
-			d, paths, err := draft(args)
+			d, paths, err := pick(args)
 			if err != nil {
 				return err
 			}
@@ -404,7 +260,7 @@ takes them back. If keep is killed, the next sandgate in that workspace complete
 ` + "`sandgate review drop`" + " takes it back.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			settleKeeps(x.App, nil)
-			d, paths, err := draft(args)
+			d, paths, err := pick(args)
 			if err != nil {
 				return err
 			}
@@ -415,7 +271,7 @@ takes them back. If keep is killed, the next sandgate in that workspace complete
 	drop := &cobra.Command{
 		Use: "drop [DRAFT]", Short: "Delete a draft", Args: cobra.MaximumNArgs(1), Example: "  sandgate review drop 20260102T150405",
 		RunE: func(_ *cobra.Command, args []string) error {
-			d, _, err := draft(args)
+			d, _, err := pick(args)
 			if err != nil {
 				return err
 			}
@@ -424,7 +280,7 @@ takes them back. If keep is killed, the next sandgate in that workspace complete
 					return err
 				}
 			}
-			lock, err := holdDraft(d)
+			lock, err := draft.LockDraft(d)
 			if err != nil {
 				return err
 			}
@@ -432,7 +288,7 @@ takes them back. If keep is killed, the next sandgate in that workspace complete
 			if err := x.giveUp(d); err != nil {
 				return err
 			}
-			return dropDraft(d)
+			return draft.Drop(d)
 		},
 	}
 	drop.Flags().BoolVar(&x.yes, "yes", false, "do not ask")
@@ -447,7 +303,7 @@ takes them back. If keep is killed, the next sandgate in that workspace complete
 }
 
 func (x *reviewCmd) list() error {
-	dir, err := draftsDir()
+	dir, err := draft.Dir()
 	if err != nil {
 		return err
 	}
@@ -508,7 +364,7 @@ func (x *reviewCmd) showJSON(d *changes.Draft, plans []changes.DraftPlan, cfg *c
 
 // configOf is the configuration of a draft's workspace.
 func (x *reviewCmd) configOf(d *changes.Draft) (*config.Config, error) {
-	return runConfig(x.App, runFlags{config: x.config, workspaces: []string{d.Roots[0], d.Roots[0]}, mode: string(approval.ApproveAll), backend: "auto", noDetect: true})
+	return run.LoadConfig(x.App, run.Flags{Config: x.config, Workspaces: []string{d.Roots[0], d.Roots[0]}, Mode: string(approval.ApproveAll), Backend: "auto", NoDetect: true})
 }
 
 func (x *reviewCmd) show(d *changes.Draft, paths []string) error {
@@ -516,7 +372,7 @@ func (x *reviewCmd) show(d *changes.Draft, paths []string) error {
 	if err != nil {
 		return err
 	}
-	plans, err := draftPlans(d, cfg, paths)
+	plans, err := draft.Plans(d, cfg, paths)
 	if err != nil {
 		return err
 	}
@@ -539,7 +395,7 @@ func (x *reviewCmd) keep(d *changes.Draft, paths []string) error {
 	if err != nil {
 		return err
 	}
-	lock, err := holdDraft(d)
+	lock, err := draft.LockDraft(d)
 	if err != nil {
 		return err
 	}
@@ -552,7 +408,7 @@ func (x *reviewCmd) keep(d *changes.Draft, paths []string) error {
 	if len(paths) > 0 {
 		return nil // the rest may still be wanted
 	}
-	return dropDraft(d)
+	return draft.Drop(d)
 }
 
 // keepOf puts into the workspace what the draft has at or below paths, or all of it. shown, if
@@ -562,7 +418,7 @@ func (x *reviewCmd) keepOf(d *changes.Draft, cfg *config.Config, paths []string,
 	if shown != nil {
 		which = nil
 	}
-	plans, err := draftPlans(d, cfg, which)
+	plans, err := draft.Plans(d, cfg, which)
 	if err != nil {
 		return 0, err
 	}
@@ -693,6 +549,9 @@ func putInPlace(a *cli.App, d *changes.Draft, config string) changes.Perform {
 	}
 }
 
+// settling is settleKeeps with what it says said on a.
+func settling(a *cli.App) func([]string) { return func(roots []string) { settleKeeps(a, roots) } }
+
 // settleKeeps brings keeps that were killed to their end, before anything else happens in the
 // directories that they are of. One that cannot be is told, and tried again by the next start. Of
 // drafts on which a command was killed it says so, once.
@@ -741,7 +600,7 @@ func settleKeep(a *cli.App, d *changes.Draft) error {
 	left, err := d.Settle(k, putInPlace(a, d, k.Config))
 	tellLeft(a, left)
 	if err == nil && k.Drops && !k.Back && len(left) == 0 {
-		return dropDraft(d)
+		return draft.Drop(d)
 	}
 	return err
 }

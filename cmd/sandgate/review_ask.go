@@ -14,6 +14,8 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/draft"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/run"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/terminal"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/supervisor/changes"
@@ -25,7 +27,7 @@ const draftQuestion = "[k]eep it, [d]rop it, [v]iew it as a diff (default: it st
 // answers. The program of a moment ago has left keys and may have drawn on the screen: what was typed before the question
 // stood is dropped, what comes in several lines at once was pasted, and without an answer the draft stays. Kept is what
 // was listed, and nothing else.
-func askAboutDraft(a *cli.App, tty *os.File, d *changes.Draft, cfg *config.Config, f runFlags, plans []changes.DraftPlan, listed string) error {
+func askAboutDraft(a *cli.App, tty *os.File, d *changes.Draft, cfg *config.Config, f run.Flags, plans []changes.DraftPlan, listed string) error {
 	ctx, end := terminal.UntilSignal(context.Background(), nil, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer end()
 	defer context.AfterFunc(ctx, func() { tty.Close() })() // it ends the read
@@ -72,7 +74,7 @@ func askAboutDraft(a *cli.App, tty *os.File, d *changes.Draft, cfg *config.Confi
 			}
 			return keepListed(a, d, f, shown)
 		case (answer == "d" || answer == "drop") && counts:
-			if err := dropDraft(d); err != nil {
+			if err := draft.Drop(d); err != nil {
 				return err
 			}
 			fmt.Fprintln(a.Err, "sandgate: dropped; the workspace is unchanged")
@@ -89,10 +91,10 @@ func tellStays(a *cli.App, d *changes.Draft) {
 }
 
 // keepListed keeps what a person has seen of a draft. The list is on the screen.
-func keepListed(a *cli.App, d *changes.Draft, f runFlags, shown [][]changes.Step) error {
+func keepListed(a *cli.App, d *changes.Draft, f run.Flags, shown [][]changes.Step) error {
 	quiet := *a
 	quiet.Out = io.Discard
-	x := &reviewCmd{App: &quiet, config: f.config}
+	x := &reviewCmd{App: &quiet, config: f.Config}
 	cfg, err := x.configOf(d)
 	if err != nil {
 		return err
@@ -103,7 +105,7 @@ func keepListed(a *cli.App, d *changes.Draft, f runFlags, shown [][]changes.Step
 		return err
 	}
 	fmt.Fprintf(a.Err, "sandgate: kept %s\n", cli.Plural(n, "name", "names"))
-	return dropDraft(d)
+	return draft.Drop(d)
 }
 
 // maxLooked is how many names are looked at before a draft is kept.

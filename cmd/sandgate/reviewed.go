@@ -19,6 +19,7 @@ import (
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/client"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/draft"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/internal/unixsock"
 	"github.com/sandgate/sandgate/protocol"
@@ -46,16 +47,16 @@ func newReviewer(a *cli.App, cfg *config.Config, f serveFlags) reviewer {
 }
 
 func (x reviewer) begin(ctx context.Context) (review.Draft, error) {
-	dir, err := draftsDir()
+	dir, err := draft.Dir()
 	if err != nil {
 		return nil, err
 	}
 	roots := assemble.WritableRoots(x.cfg)
-	beside, err := besideRoots(x.cfg, roots)
+	beside, err := draft.Beside(x.cfg, roots)
 	if err != nil {
 		return nil, err
 	}
-	if err := draftable(x.cfg, dir, slices.Concat(roots, beside)); err != nil {
+	if err := draft.CheckRoots(x.cfg, dir, slices.Concat(roots, beside)); err != nil {
 		return nil, err
 	}
 	for _, root := range roots {
@@ -89,7 +90,7 @@ func (x reviewer) begin(ctx context.Context) (review.Draft, error) {
 type sessionDraft struct {
 	reviewer
 	draft *changes.Draft
-	held  *heldDraft
+	held  *draft.Held
 	free  func() // the place among those that work
 
 	process *exec.Cmd
@@ -112,7 +113,7 @@ func (d *sessionDraft) Of(path string) string { return d.draft.Of(path) }
 
 // start starts the supervisor and waits until it listens.
 func (d *sessionDraft) start(ctx context.Context) (err error) {
-	if d.held, err = hold(d.draft); err != nil {
+	if d.held, err = draft.Hold(d.draft); err != nil {
 		return err
 	}
 	// Beside our own: no sandbox sees that directory.
@@ -137,7 +138,7 @@ func (d *sessionDraft) start(ctx context.Context) (err error) {
 	}
 	defer its.Close()
 	var out io.Reader
-	c, said, err := startOnDraft(d.held, d.cfg, args, func(c *exec.Cmd) (err error) {
+	c, said, err := draft.Start(d.held, d.cfg, args, func(c *exec.Cmd) (err error) {
 		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a key that ends us is not for it: we end it
 		c.Stdin = its
 		out, err = c.StderrPipe()
@@ -222,7 +223,7 @@ func (d *sessionDraft) stop() error {
 
 func (d *sessionDraft) Close() {
 	if d.held != nil {
-		d.held.release()
+		d.held.Release()
 	}
 }
 
@@ -230,7 +231,7 @@ func (d *sessionDraft) End() (found review.Changes, err error) {
 	if err := d.stop(); err != nil {
 		return found, err
 	}
-	if d.plans, err = draftPlans(d.draft, d.cfg, nil); err != nil {
+	if d.plans, err = draft.Plans(d.draft, d.cfg, nil); err != nil {
 		return found, err
 	}
 	steps := make([][]changes.Step, len(d.plans))
@@ -317,14 +318,14 @@ func (d *sessionDraft) Drop() error { return d.draft.Drop() }
 
 // onDraft has a supervisor work on a draft that lies over what its calls may write. Whoever
 // started it decides, over standard input, and it ends with that.
-func onDraft(a *cli.App, ctx context.Context, cfg *config.Config, o *assemble.Options, d *changes.Draft) (context.Context, error) {
-	onCopies(cfg, d)
+func onDraft(ctx context.Context, a *cli.App, cfg *config.Config, o *assemble.Options, d *changes.Draft) (context.Context, error) {
+	draft.UseCopies(cfg, d)
 	questions, err := takeStdin(a.In)
 	if err != nil {
 		return nil, cli.WithStatus(cli.ExitInternal, err)
 	}
 	asker := relay.Ask(questions)
-	o.DraftOver, o.Uncached, o.Decider, o.Quarantine = over(d), true, asker, d.Quarantine()
+	o.DraftOver, o.Uncached, o.Decider, o.Quarantine = draft.WritableAtMost(d), true, asker, d.Quarantine()
 	cfg.HTTP.Listen = ""
 	ctx, end := context.WithCancel(ctx)
 	go func() {

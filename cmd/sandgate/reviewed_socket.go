@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/draft"
 )
 
 // connected gives the two ends of a socket: ours, and one for a process that we start.
@@ -50,5 +52,5 @@ func takeStdin(in io.Reader) (net.Conn, error) {
 		return nil, err
 	}
 	defer null.Close()
-	return conn, os.NewSyscallError("dup", dupOnto(int(null.Fd()), fd))
+	return conn, os.NewSyscallError("dup", draft.DupOnto(int(null.Fd()), fd))
 }

@@ -405,7 +405,7 @@ undo: {enabled: true}
 func firstOf(t *testing.T, pattern string, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
-	run(newApp(strings.NewReader(""), &out, &errs), args)
+	execute(newApp(strings.NewReader(""), &out, &errs), args)
 	m := regexp.MustCompile(pattern).FindStringSubmatch(out.String())
 	if m == nil {
 		t.Fatalf("%v: no %s in %s %s", args, pattern, out.String(), errs.String())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/fragment"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/ruleservice"
 	"github.com/sandgate/sandgate/protocol"
 )
@@ -42,7 +43,7 @@ lines, in the format of ` + "`sandgate learn`" + ".",
 			case asJSON:
 				return cli.PrintJSON(a.Out, s)
 			case asConfig:
-				_, err := a.Out.Write([]byte(suggestedFragment(s).text()))
+				_, err := a.Out.Write([]byte(fragment.Suggested(s).Text()))
 				return err
 			}
 			printSuggestions(a, s)

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected outputs that the scripts compare with")
@@ -31,7 +33,7 @@ func TestMain(m *testing.M) {
 type unreplaced struct{ m *testing.M }
 
 func (u unreplaced) Run() int {
-	replaceProcess = func(path string, _, _ []string) error {
+	cli.ReplaceProcess = func(path string, _, _ []string) error {
 		return fmt.Errorf("a test would be replaced by %s", path)
 	}
 	return u.m.Run()

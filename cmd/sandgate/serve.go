@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -16,6 +15,8 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/draft"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/run"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/settings"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/confine/platform"
@@ -92,9 +93,9 @@ func serve(a *cli.App, cmd *cobra.Command, f serveFlags) error {
 	if err != nil {
 		return err
 	}
-	ctx, draft := cmd.Context(), (*changes.Draft)(nil)
+	ctx, over := cmd.Context(), (*changes.Draft)(nil)
 	if f.draftOf != "" {
-		if draft, ctx, err = takeDraft(ctx, f.draftOf); err != nil {
+		if over, ctx, err = draft.Take(ctx, f.draftOf); err != nil {
 			return err
 		}
 	}
@@ -107,7 +108,7 @@ func serve(a *cli.App, cmd *cobra.Command, f serveFlags) error {
 		fmt.Fprintf(a.Err, "sandgate: notice: %s\n", text)
 	}
 	if f.approveAll && cfg.Floor != nil && cfg.Floor.Set("approval.mode") && cfg.Floor.Approval.Mode != config.ApproveAll {
-		return looserMode("--approve-all", cfg)
+		return run.LooserMode("--approve-all", cfg)
 	}
 	if f.http != "" && cfg.Floor != nil && cfg.Floor.Set("http.listen") && cfg.Floor.HTTP.Listen != f.http {
 		return cli.WithHint(cli.UsageError(fmt.Errorf("--http %s differs from http.listen: %q in the administrator's file, %s",
@@ -120,8 +121,8 @@ func serve(a *cli.App, cmd *cobra.Command, f serveFlags) error {
 	// Before anything is made that a signal would leave behind.
 	ctx, stop := signal.NotifyContext(ctx, ending...)
 	defer stop()
-	if draft != nil {
-		if ctx, err = onDraft(a, ctx, cfg, &o, draft); err != nil {
+	if over != nil {
+		if ctx, err = onDraft(ctx, a, cfg, &o, over); err != nil {
 			return err
 		}
 	} else {
@@ -140,7 +141,7 @@ func serve(a *cli.App, cmd *cobra.Command, f serveFlags) error {
 	if !cli.IsTerminal(a.Err) {
 		defer reloadOnHangup(a, x.Running)()
 	}
-	return serveUntil(a, ctx, cfg, x.Running, x.sockets, x.web, o.Faults)
+	return serveUntil(ctx, a, cfg, x.Running, x.sockets, x.web, o.Faults)
 }
 
 // A service is a supervisor, its sockets and, if it has one, its web page.
@@ -178,7 +179,7 @@ func setUp(a *cli.App, cfg *config.Config, o assemble.Options, f serveFlags) (_ 
 	if x.Running, err = assemble.Start(cfg, o); err != nil {
 		return nil, err
 	}
-	reportRecovery(a, x.Running)
+	run.PrintRecovery(a, x.Running)
 	announce(a, x.Running, x.sockets, x.web)
 	return x, nil
 }
@@ -266,7 +267,7 @@ func faults(a *cli.App, level *slog.LevelVar) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.Err, &slog.HandlerOptions{Level: level}))
 }
 
-func serveUntil(a *cli.App, ctx context.Context, cfg *config.Config, r *assemble.Running, s *sockets, web *httpSide, faults *slog.Logger) error {
+func serveUntil(ctx context.Context, a *cli.App, cfg *config.Config, r *assemble.Running, s *sockets, web *httpSide, faults *slog.Logger) error {
 	server := server.New(r.Supervisor, server.Config{Version: a.Version, Log: faults, Elicitation: cfg.Approval.Elicitation})
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -318,29 +319,3 @@ func announce(a *cli.App, r *assemble.Running, s *sockets, web *httpSide) {
 
 // readyText is the last line that is said before the first call can be made.
 const readyText = "sandgate: ready"
-
-// maxPlantedTold bounds the lines about what an earlier call has left: that can be thousands.
-const maxPlantedTold = 10
-
-// reportRecovery says what an earlier crash left in the audit log, in the workspace
-// and unanswered.
-func reportRecovery(a *cli.App, r *assemble.Running) {
-	for _, p := range r.Planted[:min(len(r.Planted), maxPlantedTold)] {
-		fmt.Fprintf(a.Err, "sandgate: a call that an earlier sandgate did not finish left %s, which %s; now at: %s\n",
-			approval.EscapeName(p.Path), approval.EscapeLine(p.Reason), approval.EscapeLine(cmp.Or(p.Kept, "the same place")))
-	}
-	if more := len(r.Planted) - maxPlantedTold; more > 0 {
-		fmt.Fprintf(a.Err, "sandgate: and %d more: see `sandgate quarantine list`\n", more)
-	}
-	rec := r.Recovery
-	if t := rec.Torn; t != nil {
-		fmt.Fprintf(a.Err, "sandgate: the audit log ended in the middle of a line; moved %d bytes to %s\n", t.Bytes, t.File)
-	}
-	for _, e := range rec.Interrupted {
-		fmt.Fprintf(a.Err, "sandgate: interrupted: call %s (%s) was running when sandgate stopped unexpectedly\n",
-			approval.EscapeLine(e.Call), approval.EscapeLine(e.Tool))
-	}
-	if n := r.LeftBehind(); n > 0 {
-		fmt.Fprintf(a.Err, "sandgate: %d requests were pending when sandgate stopped unexpectedly and are now recorded as cancelled; see `sandgate audit query --kind answer`\n", n)
-	}
-}

@@ -94,7 +94,7 @@ func newServing(t *testing.T, config string, address ...string) *serving {
 func (s *serving) link() string {
 	s.t.Helper()
 	var out, errs bytes.Buffer
-	if code := run(newApp(strings.NewReader(""), &out, &errs), []string{"approve", "--web", "--operator-socket", s.operator}); code != 0 {
+	if code := execute(newApp(strings.NewReader(""), &out, &errs), []string{"approve", "--web", "--operator-socket", s.operator}); code != 0 {
 		s.t.Fatalf("exit %d: %s", code, errs.String())
 	}
 	return strings.TrimSpace(out.String())

@@ -20,6 +20,8 @@ import (
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/assemble"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/needs"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/run"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/terminal"
 	"github.com/sandgate/sandgate/sandboxprofile"
 	"github.com/sandgate/sandgate/supervisor/changes"
@@ -124,7 +126,7 @@ func putBack(a *cli.App, workspace, config string) changes.Perform {
 // putBackAs works below a root: the workspace, or a directory that its calls may write, too.
 func putBackAs(a *cli.App, agent, workspace, config string, unrecorded bool) changes.Perform {
 	return func(root string, order io.Reader) error {
-		self, err := resolvedSelf()
+		self, err := cli.ResolvedSelf()
 		if err != nil {
 			return err
 		}
@@ -134,12 +136,12 @@ func putBackAs(a *cli.App, agent, workspace, config string, unrecorded bool) cha
 		if !sandboxprofile.Contains(workspace, root) && unrecorded { // what a draft lies over, its calls may write
 			beside = []string{root}
 		}
-		f := runFlags{config: config, workspaces: []string{workspace, workspace}, ro: []string{self}, rw: beside, mode: string(approval.ApproveAll), network: "none", backend: "auto", noDetect: true, unrecorded: unrecorded, timeout: 10 * time.Minute}
-		result, found, err := runOnce(inside, context.Background(), agent, f, true, []string{self, "put-back", root})
+		f := run.Flags{Config: config, Workspaces: []string{workspace, workspace}, Ro: []string{self}, Rw: beside, Mode: string(approval.ApproveAll), Network: "none", Backend: "auto", NoDetect: true, Unrecorded: unrecorded, Timeout: 10 * time.Minute}
+		result, found, err := run.Once(context.Background(), inside, agent, f, true, []string{self, "put-back", root}, settling(inside))
 		if err != nil {
 			return err
 		}
-		printRefusals(a, result.Violations, found)
+		needs.PrintRefusals(a, result.Violations, found)
 		if result.ExitCode != 0 {
 			why := said.String()
 			if _, failed, ok := strings.Cut(why, "sandgate: error: "); ok { // behind what is said of every start here
@@ -153,21 +155,6 @@ func putBackAs(a *cli.App, agent, workspace, config string, unrecorded bool) cha
 		}
 		return nil
 	}
-}
-
-// thisProgram is what an undo runs in its sandbox. Tests, which are no sandgate, have one
-// beside them.
-var thisProgram = os.Executable
-
-func resolvedSelf() (string, error) {
-	self, err := thisProgram()
-	if err == nil {
-		self, err = filepath.EvalSymlinks(self)
-	}
-	if err != nil {
-		return "", cli.WithStatus(cli.ExitInternal, fmt.Errorf("undo: find this program: %w", err))
-	}
-	return self, nil
 }
 
 // newPutBackCmd is what an undo runs in its sandbox.
@@ -294,7 +281,7 @@ func (x *undoCmd) run(args []string) error {
 	case x.since == "":
 		chosen = nil // the last call that changed one of the paths
 	}
-	below, err := absolutePaths(paths)
+	below, err := cli.AbsolutePaths(paths)
 	if err != nil {
 		return err
 	}
@@ -370,41 +357,6 @@ func (x *undoCmd) carryOut(w changes.Place, plan changes.PlaceUndo) error {
 		}
 	}
 	return nil
-}
-
-// absolutePaths are what paths of the command line mean. A directory may be named through a link; the name
-// itself is what was changed.
-func absolutePaths(paths []string) (l []string, err error) {
-	for _, p := range paths {
-		abs, err := filepath.Abs(p)
-		if err != nil {
-			return nil, cli.UsageError(err)
-		}
-		if dir, err := filepath.EvalSymlinks(filepath.Dir(abs)); err == nil {
-			abs = filepath.Join(dir, filepath.Base(abs))
-		}
-		l = append(l, abs)
-	}
-	return l, nil
-}
-
-// belowRoot turns paths of the command line into names of the workspace.
-func belowRoot(root string, paths []string) (names []string, err error) {
-	full, err := absolutePaths(paths)
-	if err != nil {
-		return nil, err
-	}
-	for i, abs := range full {
-		if !sandboxprofile.Contains(root, abs) {
-			return nil, cli.UsageError(fmt.Errorf("%s is not in %s", paths[i], root))
-		}
-		name, err := filepath.Rel(root, abs)
-		if err != nil {
-			return nil, cli.UsageError(err)
-		}
-		names = append(names, name)
-	}
-	return names, nil
 }
 
 func stepText(root string, s changes.Step) string {

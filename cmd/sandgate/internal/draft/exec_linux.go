@@ -1,10 +1,12 @@
-package main
+package draft
 
 import (
 	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
 )
 
 // ownMounts starts a process that can mount: root with a mount namespace, anybody else in a
@@ -27,11 +29,11 @@ func execAgain(args []string) error {
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		return err
 	}
-	self, err := resolvedSelf()
+	self, err := cli.ResolvedSelf()
 	if err != nil {
 		return err
 	}
-	return replaceProcess(self, append([]string{"sandgate"}, args...), os.Environ())
+	return cli.ReplaceProcess(self, append([]string{"sandgate"}, args...), os.Environ())
 }
 
-func dupOnto(from, to int) error { return unix.Dup3(from, to, 0) }
+func DupOnto(from, to int) error { return unix.Dup3(from, to, 0) }

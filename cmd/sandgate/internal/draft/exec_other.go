@@ -1,6 +1,6 @@
 //go:build !linux
 
-package main
+package draft
 
 import (
 	"errors"
@@ -13,4 +13,4 @@ func ownMounts() *syscall.SysProcAttr { return &syscall.SysProcAttr{} } // there
 
 func execAgain([]string) error { return errors.ErrUnsupported }
 
-func dupOnto(from, to int) error { return unix.Dup2(from, to) }
+func DupOnto(from, to int) error { return unix.Dup2(from, to) }

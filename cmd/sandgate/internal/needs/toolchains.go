@@ -1,4 +1,4 @@
-package main
+package needs
 
 import (
 	"fmt"
@@ -16,20 +16,20 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// A namesake is a program that is another one inside than outside.
-type namesake struct{ name, inside, outside string }
+// A Namesake is a program that is another one inside than outside.
+type Namesake struct{ Name, Inside, Outside string }
 
-func (n namesake) String() string {
-	return fmt.Sprintf("%s is %s inside the sandbox; outside it is %s, which is not shown", n.name, n.inside, n.outside)
+func (n Namesake) String() string {
+	return fmt.Sprintf("%s is %s inside the sandbox; outside it is %s, which is not shown", n.Name, n.Inside, n.Outside)
 }
 
-// namesakes finds programs that run under a name inside and are not those that the person
+// Namesakes finds programs that run under a name inside and are not those that the person
 // has under it: where another version runs without a word, results are wrong without one.
-func namesakes(path string, p sandboxprofile.Profile, typed string) []namesake {
+func Namesakes(path string, p sandboxprofile.Profile, typed string) []Namesake {
 	sees := sandboxprofile.NewLookup(p)
 	dir := "/"
 	everything := func(string) bool { return true }
-	var list []namesake
+	var list []Namesake
 	for _, name := range append(toolchains.Named(), typed) {
 		if name == "" || strings.Contains(name, "/") {
 			continue
@@ -39,7 +39,7 @@ func namesakes(path string, p sandboxprofile.Profile, typed string) []namesake {
 			continue
 		}
 		inside, err := tools.LookPath(name, path, dir, sees.Runnable)
-		n := namesake{name, inside, outside}
+		n := Namesake{name, inside, outside}
 		if err == nil && inside != outside && !slices.Contains(list, n) {
 			list = append(list, n)
 		}
@@ -47,9 +47,9 @@ func namesakes(path string, p sandboxprofile.Profile, typed string) []namesake {
 	return list
 }
 
-// tellToolchains says on a terminal's error stream what programs see of the person's
+// PrintToolchains says on a terminal's error stream what programs see of the person's
 // toolchains: everything with verbose, and else what is not as it is outside.
-func tellToolchains(a *cli.App, d assemble.Derived, verbose bool, typed string) {
+func PrintToolchains(a *cli.App, d assemble.Derived, verbose bool, typed string) {
 	line := func(format string, args ...any) {
 		fmt.Fprintf(a.Err, "sandgate: %s\n", approval.EscapeLine(fmt.Sprintf(format, args...)))
 	}
@@ -74,14 +74,14 @@ func tellToolchains(a *cli.App, d assemble.Derived, verbose bool, typed string) 
 			line("left out: %s looks like a secret; to pass it: --env %s", name, name)
 		}
 	}
-	for _, n := range namesakes(d.Path, d.Programs, typed) {
-		line("warning: %s%s", n, remedy(d, n.outside))
+	for _, n := range Namesakes(d.Path, d.Programs, typed) {
+		line("warning: %s%s", n, remedy(d, n.Outside))
 	}
 }
 
-// tellLeftOut names variables that the person has set and that a program which failed has
+// PrintLeftOut names variables that the person has set and that a program which failed has
 // written about, but did not get: it may have looked for them.
-func tellLeftOut(a *cli.App, d assemble.Derived) {
+func PrintLeftOut(a *cli.App, d assemble.Derived) {
 	words := strings.FieldsFunc(d.Said, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	const most = 4
 	told := 0
@@ -100,8 +100,8 @@ func tellLeftOut(a *cli.App, d assemble.Derived) {
 	}
 }
 
-// tellUnfollowed says what of a repository is not shown, where git has failed.
-func tellUnfollowed(a *cli.App, d assemble.Derived) {
+// PrintUnfollowed says what of a repository is not shown, where git has failed.
+func PrintUnfollowed(a *cli.App, d assemble.Derived) {
 	if !strings.Contains(d.Said, "fatal: ") {
 		return
 	}
@@ -128,34 +128,34 @@ func remedy(d assemble.Derived, program string) string {
 }
 
 func flagsToShow(d assemble.Derived, program string) (flags []string) {
-	for _, n := range needsToShow(d, program) {
+	for _, n := range ToShow(d, program) {
 		flags = append(flags, "--ro "+tools.QuoteWord(n.Path))
 	}
 	return flags
 }
 
-// needsToShow are the paths that have to be shown for a program to run.
-func needsToShow(d assemble.Derived, program string) (needs []need) {
+// ToShow are the paths that have to be shown for a program to run.
+func ToShow(d assemble.Derived, program string) (needs []Need) {
 	h := assemble.Host(d.Needs, "")
 	h.Roots = d.Needs.Roots
 	for _, path := range toolchains.Needed(h, program) {
 		if !d.CanBeGranted(path, false) {
 			return nil
 		}
-		needs = append(needs, need{Path: path})
+		needs = append(needs, Need{Path: path})
 	}
 	return needs
 }
 
-// tellWhere says where a program is that was not found inside, and what would show it.
-func tellWhere(a *cli.App, d assemble.Derived, name string) {
-	if named := programOutside(name); named != "" {
+// PrintWhere says where a program is that was not found inside, and what would show it.
+func PrintWhere(a *cli.App, d assemble.Derived, name string) {
+	if named := ProgramOutside(name); named != "" {
 		fmt.Fprintf(a.Err, "sandgate: hint: %s\n", approval.EscapeLine(fmt.Sprintf("outside the sandbox, it is %s, which is not shown%s", named, remedy(d, named))))
 	}
 }
 
-// programOutside is the path by which a person finds a program; "" if he does not.
-func programOutside(name string) string {
+// ProgramOutside is the path by which a person finds a program; "" if he does not.
+func ProgramOutside(name string) string {
 	cwd, err := os.Getwd()
 	if err != nil {
 		return ""

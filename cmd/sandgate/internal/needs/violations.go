@@ -1,4 +1,4 @@
-package main
+package needs
 
 import (
 	"fmt"
@@ -18,11 +18,11 @@ import (
 	"github.com/sandgate/sandgate/tools"
 )
 
-// printViolations says a line for each thing that the sandbox refused, or that
+// PrintViolations says a line for each thing that the sandbox refused, or that
 // the call did against its profile.
-func printViolations(a *cli.App, violations []protocol.Violation) {
+func PrintViolations(a *cli.App, violations []protocol.Violation) {
 	for _, v := range violations {
-		text := fmt.Sprintf("%s (%s): %s", violationSubject(v), v.Basis, v.Reason)
+		text := fmt.Sprintf("%s (%s): %s", Subject(v), v.Basis, v.Reason)
 		if v.Allow != "" {
 			text += "; to allow it: " + v.Allow
 		}
@@ -30,9 +30,9 @@ func printViolations(a *cli.App, violations []protocol.Violation) {
 	}
 }
 
-// printRefusals is printViolations for a command whose own output went to the
+// PrintRefusals is printViolations for a command whose own output went to the
 // terminal: what was only inferred from that output is one line at its end.
-func printRefusals(a *cli.App, violations []protocol.Violation, d assemble.Derived) {
+func PrintRefusals(a *cli.App, violations []protocol.Violation, d assemble.Derived) {
 	var observed []protocol.Violation
 	var subjects, flags, write []string
 	for _, v := range violations {
@@ -44,11 +44,11 @@ func printRefusals(a *cli.App, violations []protocol.Violation, d assemble.Deriv
 			observed = append(observed, v)
 			continue
 		}
-		subjects = append(subjects, violationSubject(v))
+		subjects = append(subjects, Subject(v))
 		flags = append(flags, allow...)
 		write = append(write, flagsToWrite(v, d)...)
 	}
-	printViolations(a, observed)
+	PrintViolations(a, observed)
 	if len(subjects) == 0 {
 		return
 	}
@@ -68,8 +68,8 @@ func typedFlags(flags []string) string {
 	return strings.Join(slices.Compact(flags), " ")
 }
 
-// violationSubject is what was refused, in a few words.
-func violationSubject(v protocol.Violation) string {
+// Subject is what was refused, in a few words.
+func Subject(v protocol.Violation) string {
 	switch {
 	case v.Kind == protocol.ViolationNetwork && v.Port != 0:
 		return fmt.Sprintf("connect %s:%d", v.Host, v.Port)
@@ -86,8 +86,8 @@ func violationSubject(v protocol.Violation) string {
 	return strings.TrimSpace(string(v.Right) + " " + approval.EscapeName(v.Path))
 }
 
-// A need is one thing that a call was refused, as a configuration would give it.
-type need struct {
+// A Need is one thing that a call was refused, as a configuration would give it.
+type Need struct {
 	Path   string `json:"path,omitempty"`
 	Write  bool   `json:"write,omitempty"`
 	Host   string `json:"host,omitempty"`
@@ -101,7 +101,7 @@ func flagsFor(v protocol.Violation, d assemble.Derived) (flags []string) {
 		return []string{"--debug"}
 	}
 	var hosts []string
-	for _, n := range needsFor(v, d) {
+	for _, n := range Of(v, d) {
 		switch {
 		case n.Host != "":
 			hosts = append(hosts, n.Host)
@@ -117,19 +117,19 @@ func flagsFor(v protocol.Violation, d assemble.Derived) (flags []string) {
 	return flags
 }
 
-// needsFor are what would allow what was refused: nothing where it would be refused too, or
+// Of is what would allow what was refused: nothing where it would be refused too, or
 // changes nothing. The files of the machine are looked at for that, because this is said to
 // the person, and not to the program.
-func needsFor(v protocol.Violation, d assemble.Derived) (needs []need) {
+func Of(v protocol.Violation, d assemble.Derived) (needs []Need) {
 	needs = needsUnbounded(v, d)
-	return slices.DeleteFunc(needs, func(n need) bool { return n.Path != "" && !d.CanBeGranted(n.Path, n.Write) })
+	return slices.DeleteFunc(needs, func(n Need) bool { return n.Path != "" && !d.CanBeGranted(n.Path, n.Write) })
 }
 
-func needsUnbounded(v protocol.Violation, d assemble.Derived) (needs []need) {
+func needsUnbounded(v protocol.Violation, d assemble.Derived) (needs []Need) {
 	switch {
 	case strings.HasPrefix(v.Allow, "shell.network:"):
 		for _, m := range quotedRule().FindAllStringSubmatch(v.Allow, -1) {
-			needs = append(needs, need{Host: m[1]})
+			needs = append(needs, Need{Host: m[1]})
 		}
 		return needs
 	case !strings.HasPrefix(v.Allow, "sandbox.paths."):
@@ -142,9 +142,9 @@ func needsUnbounded(v protocol.Violation, d assemble.Derived) (needs []need) {
 		return nil
 	}
 	if real, err := filepath.EvalSymlinks(v.Path); err == nil && real == v.Path && (info.IsDir() || info.Mode()&0o111 == 0) {
-		return []need{{Path: v.Path}}
+		return []Need{{Path: v.Path}}
 	}
-	return needsToShow(d, v.Path) // a link is shown with what it leads to, a program with what it needs
+	return ToShow(d, v.Path) // a link is shown with what it leads to, a program with what it needs
 }
 
 // quotedRule is a host in the line of the configuration that allows it.
@@ -168,7 +168,7 @@ func flagsToWrite(v protocol.Violation, d assemble.Derived) []string {
 }
 
 // needsToWrite lets a path be written: what is not there yet, in the directory that is.
-func needsToWrite(path string) []need {
+func needsToWrite(path string) []Need {
 	for path != "/" {
 		if _, err := os.Lstat(path); err == nil {
 			break
@@ -184,5 +184,15 @@ func needsToWrite(path string) []need {
 	if home, err := os.UserHomeDir(); assemble.CheckPlaces(written, "") != nil || err == nil && sandboxprofile.Contains(real, home) {
 		return nil // what is missing is one file, and not all that the person has
 	}
-	return []need{{Path: path, Write: true}}
+	return []Need{{Path: path, Write: true}}
+}
+
+func (n Need) String() string {
+	switch {
+	case n.Host != "":
+		return "connect " + n.Host
+	case n.Write:
+		return "write " + n.Path
+	}
+	return "read " + n.Path
 }

@@ -1,4 +1,4 @@
-package main
+package fragment
 
 import (
 	"cmp"
@@ -10,27 +10,28 @@ import (
 
 	"github.com/sandgate/sandgate/approval"
 	"github.com/sandgate/sandgate/cmd/sandgate/internal/cli"
+	"github.com/sandgate/sandgate/cmd/sandgate/internal/needs"
 	"github.com/sandgate/sandgate/config"
 	"github.com/sandgate/sandgate/protocol"
 )
 
-// A fragment is a part of a configuration that follows from what was seen, with a reason
+// A Fragment is a part of a configuration that follows from what was seen, with a reason
 // for each line. `learn` and `rules suggest` print it, and nothing puts it in force.
-type fragment struct {
-	Presets []reasoned     `json:"presets,omitempty"`
-	Paths   []fragmentPath `json:"paths,omitempty"`
-	Env     []reasoned     `json:"env,omitempty"` // nil: as it is
+type Fragment struct {
+	Presets []Reasoned `json:"presets,omitempty"`
+	Paths   []Path     `json:"paths,omitempty"`
+	Env     []Reasoned `json:"env,omitempty"` // nil: as it is
 	// Network is what programs reach, and nil says nothing about it.
-	Network *fragmentNetwork `json:"network,omitempty"`
-	Rules   []fragmentRule   `json:"rules,omitempty"`
+	Network *Network `json:"network,omitempty"`
+	Rules   []Rule   `json:"rules,omitempty"`
 }
 
-type reasoned struct {
+type Reasoned struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
 }
 
-type fragmentPath struct {
+type Path struct {
 	config.Path `json:"-"`
 	Name        string      `json:"name"`
 	Root        string      `json:"root"`
@@ -38,40 +39,40 @@ type fragmentPath struct {
 	Reason      string      `json:"reason"`
 }
 
-type fragmentNetwork struct {
-	Hosts    []reasoned        `json:"hosts"`
-	Services []fragmentService `json:"services,omitempty"`
-	Expose   []config.Port     `json:"expose,omitempty"`
+type Network struct {
+	Hosts    []Reasoned    `json:"hosts"`
+	Services []Service     `json:"services,omitempty"`
+	Expose   []config.Port `json:"expose,omitempty"`
 }
 
-type fragmentService struct {
+type Service struct {
 	Name   string `json:"name"`
 	At     string `json:"at"`
 	Reason string `json:"reason"`
 }
 
-type fragmentRule struct {
+type Rule struct {
 	Pattern string `json:"pattern"`
 	Exact   bool   `json:"exact,omitempty"`
 	Reason  string `json:"reason"`
 }
 
-// suggestedFragment has rules that were suggested.
-func suggestedFragment(s protocol.RulesSuggested) (f fragment) {
-	f.Rules = []fragmentRule{}
+// Suggested has rules that were suggested.
+func Suggested(s protocol.RulesSuggested) (f Fragment) {
+	f.Rules = []Rule{}
 	for _, g := range s.Suggestions {
-		f.Rules = append(f.Rules, allowedRule(g.Rule.Shell, g.Rule.Exact, g.Saved))
+		f.Rules = append(f.Rules, AllowedRule(g.Rule.Shell, g.Rule.Exact, g.Saved))
 	}
 	return f
 }
 
-func allowedRule(pattern string, exact bool, saved int) fragmentRule {
-	return fragmentRule{pattern, exact, cli.Plural(saved, "question was", "questions were") + " answered with yes, and none with no"}
+func AllowedRule(pattern string, exact bool, saved int) Rule {
+	return Rule{pattern, exact, cli.Plural(saved, "question was", "questions were") + " answered with yes, and none with no"}
 }
 
-// text is the fragment as a file that loads. A reason is a comment: it is of programs'
+// Text is the fragment as a file that loads. A reason is a comment: it is of programs'
 // words, and one line.
-func (f fragment) text() string {
+func (f Fragment) Text() string {
 	var b strings.Builder
 	line := func(indent int, text, reason string) {
 		if reason != "" {
@@ -79,7 +80,7 @@ func (f fragment) text() string {
 		}
 		fmt.Fprintf(&b, "%s%s\n", strings.Repeat("  ", indent), text)
 	}
-	list := func(indent int, key string, l []reasoned) {
+	list := func(indent int, key string, l []Reasoned) {
 		if len(l) == 0 {
 			line(indent, key+": []", "")
 			return
@@ -148,7 +149,7 @@ func (f fragment) text() string {
 	return b.String()
 }
 
-func (p fragmentPath) text() string {
+func (p Path) text() string {
 	words := []string{"root: " + strconv.Quote(p.Root), "mode: " + string(p.Mode)}
 	if p.Mode == config.ReadWrite && !p.WriteApproval {
 		words = append(words, "write_approval: false")
@@ -166,29 +167,29 @@ func (p fragmentPath) text() string {
 	return p.Name + ": {" + strings.Join(words, ", ") + "}"
 }
 
-// fragmentOf is what a configuration shows to programs. The network of the host is not
+// Of is what a configuration shows to programs. The network of the host is not
 // taken over: which hosts are meant is what is to be learnt.
-func fragmentOf(cfg *config.Config, reason string) fragment {
-	f := fragment{Presets: []reasoned{}, Paths: []fragmentPath{}, Network: &fragmentNetwork{Expose: cfg.Shell.Network.Expose}}
+func Of(cfg *config.Config, reason string) Fragment {
+	f := Fragment{Presets: []Reasoned{}, Paths: []Path{}, Network: &Network{Expose: cfg.Shell.Network.Expose}}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Shell.Network.Services)) {
-		f.Network.Services = append(f.Network.Services, fragmentService{name, cfg.Shell.Network.Services[name], reason})
+		f.Network.Services = append(f.Network.Services, Service{name, cfg.Shell.Network.Services[name], reason})
 	}
 	for _, name := range cfg.Sandbox.Presets {
-		f.Presets = append(f.Presets, reasoned{name, reason})
+		f.Presets = append(f.Presets, Reasoned{name, reason})
 	}
 	for _, p := range cfg.Sandbox.Paths {
-		f.Paths = append(f.Paths, fragmentPath{p, p.Name, p.Root, p.Mode, reason})
+		f.Paths = append(f.Paths, Path{p, p.Name, p.Root, p.Mode, reason})
 	}
 	if cfg.Shell.Network.Mode == config.NetworkAllow {
 		for _, h := range cfg.Shell.Network.Allow {
-			f.Network.Hosts = append(f.Network.Hosts, reasoned{h, reason})
+			f.Network.Hosts = append(f.Network.Hosts, Reasoned{h, reason})
 		}
 	}
 	return f
 }
 
-// clone is a copy of which lists can be changed.
-func (f fragment) clone() fragment {
+// Clone is a copy of which lists can be changed.
+func (f Fragment) Clone() Fragment {
 	f.Presets, f.Paths, f.Env, f.Rules = slices.Clone(f.Presets), slices.Clone(f.Paths), slices.Clone(f.Env), slices.Clone(f.Rules)
 	if f.Network != nil {
 		n := *f.Network
@@ -198,20 +199,20 @@ func (f fragment) clone() fragment {
 	return f
 }
 
-// with is a fragment and another one: what either of them has.
-func (f fragment) with(g fragment) fragment {
-	f = f.clone()
-	f.Presets = union(f.Presets, g.Presets)
+// With is a fragment and another one: what either of them has.
+func (f Fragment) With(g Fragment) Fragment {
+	f = f.Clone()
+	f.Presets = Union(f.Presets, g.Presets)
 	if f.Env != nil && g.Env != nil {
-		f.Env = union(f.Env, g.Env)
+		f.Env = Union(f.Env, g.Env)
 	} else {
 		f.Env = nil // one of them has all
 	}
 	f.Rules = append(f.Rules, g.Rules...)
 	if g.Network != nil {
-		f.Network.Hosts = union(f.Network.Hosts, g.Network.Hosts)
+		f.Network.Hosts = Union(f.Network.Hosts, g.Network.Hosts)
 		for _, s := range g.Network.Services {
-			if !slices.ContainsFunc(f.Network.Services, func(o fragmentService) bool { return o.Name == s.Name }) {
+			if !slices.ContainsFunc(f.Network.Services, func(o Service) bool { return o.Name == s.Name }) {
 				f.Network.Services = append(f.Network.Services, s)
 			}
 		}
@@ -222,9 +223,9 @@ func (f fragment) with(g fragment) fragment {
 	return f
 }
 
-func union(a, b []reasoned) []reasoned {
+func Union(a, b []Reasoned) []Reasoned {
 	for _, r := range b {
-		if !slices.ContainsFunc(a, func(x reasoned) bool { return x.Name == r.Name }) {
+		if !slices.ContainsFunc(a, func(x Reasoned) bool { return x.Name == r.Name }) {
 			a = append(a, r)
 		}
 	}
@@ -232,7 +233,7 @@ func union(a, b []reasoned) []reasoned {
 }
 
 // addPath adds a path, or makes one that is there writable. It reports whether that is more.
-func (f *fragment) addPath(p fragmentPath) bool {
+func (f *Fragment) addPath(p Path) bool {
 	for i, q := range f.Paths {
 		if q.Root != p.Root {
 			continue
@@ -244,7 +245,7 @@ func (f *fragment) addPath(p fragmentPath) bool {
 		return true
 	}
 	taken := func(name string) bool {
-		return slices.ContainsFunc(f.Paths, func(q fragmentPath) bool { return q.Name == name })
+		return slices.ContainsFunc(f.Paths, func(q Path) bool { return q.Name == name })
 	}
 	name := cmp.Or(p.Name, "learned")
 	for n := 1; p.Name == "" || taken(p.Name); n++ {
@@ -254,36 +255,36 @@ func (f *fragment) addPath(p fragmentPath) bool {
 	return true
 }
 
-// lacks reports whether it is without a variable of these.
-func (f fragment) lacks(needs []need) bool {
-	return slices.ContainsFunc(needs, func(n need) bool {
-		return n.Env != "" && !slices.ContainsFunc(f.Env, func(e reasoned) bool { return e.Name == n.Env })
+// Lacks reports whether it is without a variable of these.
+func (f Fragment) Lacks(list []needs.Need) bool {
+	return slices.ContainsFunc(list, func(n needs.Need) bool {
+		return n.Env != "" && !slices.ContainsFunc(f.Env, func(e Reasoned) bool { return e.Name == n.Env })
 	})
 }
 
-// add adds what a call was refused. It reports whether that is more than there was.
-func (f *fragment) add(n need, reason string) bool {
+// Add adds what a call was refused. It reports whether that is more than there was.
+func (f *Fragment) Add(n needs.Need, reason string) bool {
 	switch {
 	case n.Env != "":
-		if slices.ContainsFunc(f.Env, func(e reasoned) bool { return e.Name == n.Env }) {
+		if slices.ContainsFunc(f.Env, func(e Reasoned) bool { return e.Name == n.Env }) {
 			return false
 		}
-		f.Env = append(f.Env, reasoned{n.Env, reason})
+		f.Env = append(f.Env, Reasoned{n.Env, reason})
 		return true
 	case n.Host != "":
-		if slices.ContainsFunc(f.Network.Hosts, func(h reasoned) bool { return h.Name == n.Host }) {
+		if slices.ContainsFunc(f.Network.Hosts, func(h Reasoned) bool { return h.Name == n.Host }) {
 			return false
 		}
-		f.Network.Hosts = append(f.Network.Hosts, reasoned{n.Host, reason})
+		f.Network.Hosts = append(f.Network.Hosts, Reasoned{n.Host, reason})
 		return true
 	case n.Preset != "":
-		if slices.ContainsFunc(f.Presets, func(p reasoned) bool { return p.Name == n.Preset }) {
+		if slices.ContainsFunc(f.Presets, func(p Reasoned) bool { return p.Name == n.Preset }) {
 			return false
 		}
-		f.Presets = append(f.Presets, reasoned{n.Preset, reason})
+		f.Presets = append(f.Presets, Reasoned{n.Preset, reason})
 		return true
 	}
-	p := fragmentPath{Root: n.Path, Mode: config.ReadOnly, Reason: reason}
+	p := Path{Root: n.Path, Mode: config.ReadOnly, Reason: reason}
 	p.WriteApproval = true
 	if n.Write {
 		p.Mode = config.ReadWrite
@@ -291,8 +292,8 @@ func (f *fragment) add(n need, reason string) bool {
 	return f.addPath(p)
 }
 
-// overlay puts a fragment that was read back in the place of what cfg has.
-func overlay(cfg, part *config.Config) {
+// Overlay puts a fragment that was read back in the place of what cfg has.
+func Overlay(cfg, part *config.Config) {
 	cfg.Sandbox.Presets, cfg.Sandbox.Paths, cfg.Shell.Network = part.Sandbox.Presets, part.Sandbox.Paths, part.Shell.Network
 	const env = "sandbox.env.allow"
 	if part.Set(env) {

@@ -1,4 +1,4 @@
-package main
+package draft
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"github.com/sandgate/sandgate/approval"
@@ -25,10 +24,10 @@ import (
 	"github.com/sandgate/sandgate/supervisor/changes"
 )
 
-// startOnDraft starts this program on a draft, which lies over its directories in a mount
+// Start starts this program on a draft, which lies over its directories in a mount
 // namespace of that process: as an overlay, else as a copy. Where nothing can be mounted, calls
 // work on the copy where it lies. said is what is not as usual then, for people and agents.
-func startOnDraft(d *heldDraft, cfg *config.Config, args []string, with func(*exec.Cmd) error) (_ *exec.Cmd, said string, err error) {
+func Start(d *Held, cfg *config.Config, args []string, with func(*exec.Cmd) error) (_ *exec.Cmd, said string, err error) {
 	var cause error
 	foreign := d.Foreign != "" && !d.Copied
 	switch {
@@ -67,7 +66,7 @@ func startOnDraft(d *heldDraft, cfg *config.Config, args []string, with func(*ex
 			return nil, "", cli.WithStatus(cli.ExitInternal, err)
 		}
 	}
-	self, err := resolvedSelf()
+	self, err := cli.ResolvedSelf()
 	if err != nil {
 		return nil, "", err
 	}
@@ -137,31 +136,31 @@ func copyDraft(d *changes.Draft, cfg *config.Config) (changes.Copied, error) {
 	return d.Copy(func(path string) bool { return (files.Rights(path)|programs.Rights(path))&sandboxprofile.Read != 0 }, others, maxCopied)
 }
 
-// A heldDraft is one that nobody else works on, keeps or drops. What is started on it holds it, too, and
+// A Held is one that nobody else works on, keeps or drops. What is started on it holds it, too, and
 // ends with this process: however that ends, calls work on no draft that somebody else takes for left.
-type heldDraft struct {
+type Held struct {
 	*changes.Draft
 	lock        *os.File
 	alive, ends *os.File // of a pipe that nobody writes to
 }
 
-// hold is for a draft that calls are to work on.
-func hold(d *changes.Draft) (h *heldDraft, err error) {
-	h = &heldDraft{Draft: d}
-	if h.lock, err = holdDraft(d); err != nil {
+// Hold is for a draft that calls are to work on.
+func Hold(d *changes.Draft) (h *Held, err error) {
+	h = &Held{Draft: d}
+	if h.lock, err = LockDraft(d); err != nil {
 		return nil, err
 	}
 	if h.ends, h.alive, err = os.Pipe(); err == nil {
 		err = d.Begin()
 	}
 	if err != nil {
-		h.release()
+		h.Release()
 		return nil, cli.WithStatus(cli.ExitInternal, err)
 	}
 	return h, nil
 }
 
-func (h *heldDraft) release() {
+func (h *Held) Release() {
 	_ = h.End() // else it is said that this process was killed
 	h.lock.Close()
 	h.alive.Close()
@@ -172,7 +171,7 @@ func (h *heldDraft) release() {
 // and is closed once that is; the others are of a heldDraft.
 const toldAt, lockAt, endsAt = 3, 4, 5
 
-func (h *heldDraft) handOver(c *exec.Cmd, tell *os.File) {
+func (h *Held) handOver(c *exec.Cmd, tell *os.File) {
 	c.ExtraFiles = []*os.File{tell, h.lock, h.ends}
 	if len(h.Beside) > 0 {
 		c.Env = append(c.Environ(), acrossMounts+"=1")
@@ -182,9 +181,9 @@ func (h *heldDraft) handOver(c *exec.Cmd, tell *os.File) {
 // acrossMounts has git, and us, find a repository that lies around a mount: a draft is one.
 const acrossMounts = "GIT_DISCOVERY_ACROSS_FILESYSTEM"
 
-// takeDraft is for what was started on a draft. ctx ends with the process that started it. It comes before
+// Take is for what was started on a draft. ctx ends with the process that started it. It comes before
 // anything else is started, which would get the descriptors.
-func takeDraft(ctx context.Context, dir string) (*changes.Draft, context.Context, error) {
+func Take(ctx context.Context, dir string) (*changes.Draft, context.Context, error) {
 	unix.CloseOnExec(lockAt)
 	unix.CloseOnExec(endsAt)
 	d, err := changes.OpenDraft(dir)
@@ -208,8 +207,8 @@ var errNoMounts = errors.New("a mount namespace")
 
 // startMounted starts this program in a mount namespace with the draft. nil and why, if there
 // can be none.
-func startMounted(d *heldDraft, args []string, with func(*exec.Cmd) error) (*exec.Cmd, error) {
-	self, err := resolvedSelf()
+func startMounted(d *Held, args []string, with func(*exec.Cmd) error) (*exec.Cmd, error) {
+	self, err := cli.ResolvedSelf()
 	if err != nil {
 		return nil, err
 	}
@@ -251,37 +250,29 @@ func startMounted(d *heldDraft, args []string, with func(*exec.Cmd) error) (*exe
 	return c, nil
 }
 
-// newInDraftCmd is what startMounted starts.
-func newInDraftCmd(a *cli.App) *cobra.Command {
-	var dir string
-	c := &cobra.Command{
-		Use: "in-draft --dir DIRECTORY DRAFT -- ARG...", Short: "Carry out, over a draft, what `sandgate run --review` starts", Args: cobra.MinimumNArgs(2), Hidden: true,
-		Example: "  sandgate in-draft --dir . DRAFT -- run -- true",
-		RunE: func(_ *cobra.Command, args []string) error {
-			unix.CloseOnExec(toldAt)
-			d, err := changes.OpenDraft(args[0])
-			if err == nil {
-				err = d.Mount()
-			}
-			if err == nil {
-				err = os.Chdir(dir) // the one that the draft lies over
-			}
-			if err == nil {
-				err = execAgain(args[1:])
-			}
-			if _, unheard := unix.Write(toldAt, []byte(err.Error())); unheard == nil {
-				return cli.WithStatus(cli.ExitUnavailable, nil)
-			}
-			return cli.WithStatus(cli.ExitUnavailable, err)
-		},
+// Inside is what startMounted starts: it mounts the draft in the namespace of this process, and becomes
+// this program with args, in dir.
+func Inside(draft, dir string, args []string) error {
+	unix.CloseOnExec(toldAt)
+	d, err := changes.OpenDraft(draft)
+	if err == nil {
+		err = d.Mount()
 	}
-	c.Flags().StringVar(&dir, "dir", ".", "the working `directory`")
-	return c
+	if err == nil {
+		err = os.Chdir(dir) // the one that the draft lies over
+	}
+	if err == nil {
+		err = execAgain(args)
+	}
+	if _, unheard := unix.Write(toldAt, []byte(err.Error())); unheard == nil {
+		return cli.WithStatus(cli.ExitUnavailable, nil)
+	}
+	return cli.WithStatus(cli.ExitUnavailable, err)
 }
 
-// onCopies has a configuration name the copies that a draft works on, where it names what they
+// UseCopies has a configuration name the copies that a draft works on, where it names what they
 // are of: the workspace itself is in no profile then.
-func onCopies(cfg *config.Config, d *changes.Draft) {
+func UseCopies(cfg *config.Config, d *changes.Draft) {
 	if cfg != nil && len(d.Beside) > 0 && !d.Moved {
 		set := map[string]string{acrossMounts: "1"}
 		maps.Copy(set, cfg.Sandbox.Env.Set)
@@ -296,11 +287,11 @@ func onCopies(cfg *config.Config, d *changes.Draft) {
 		p.Root = d.Place(p.Root)
 	}
 	cfg.Sandbox.Workdir = d.Place(cfg.Sandbox.Workdir)
-	onCopies(cfg.Above, d)
+	UseCopies(cfg.Above, d)
 }
 
-// over are the directories that a call on the draft may write at most.
-func over(d *changes.Draft) (list []string) {
+// WritableAtMost are the directories that a call on the draft may write at most.
+func WritableAtMost(d *changes.Draft) (list []string) {
 	for _, root := range d.Roots {
 		list = append(list, filepath.Clean(d.Place(root)))
 	}
