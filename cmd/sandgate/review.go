@@ -276,7 +276,7 @@ takes them back. If keep is killed, the next sandgate in that workspace complete
 				return err
 			}
 			if !x.yes {
-				if err := terminal.Confirm("review drop", "delete draft "+d.ID+" away?", "give --yes"); err != nil {
+				if err := terminal.Confirm("review drop", "delete draft "+d.ID+"?", "give --yes"); err != nil {
 					return err
 				}
 			}
