@@ -167,8 +167,19 @@ func harmlessLine(line, header, section, dir string, inside func(dir, target str
 // namingKeys are variables whose value is, or begins with, the path of a program
 // or of more configuration.
 var namingKeys = []string{
-	"hookspath", "path", "fsmonitor", "sshcommand", "editor", "pager", "askpass", "gitproxy", "textconv", "command", "clean", "smudge",
-	"process", "driver", "cmd", "program", "helper", "uploadpack", "receivepack", "packobjectshook", "alternaterefscommand", "attributesfile",
+	"hookspath", "path", "fsmonitor", "askpass", "gitproxy", "textconv", "clean", "smudge",
+	"process", "driver", "uploadpack", "receivepack", "attributesfile", "update", "smtpserver", "httpd",
+}
+
+// namingEnds are how the other variables of that kind end, in whatever version of git
+// (interactive.diffFilter, gc.recentObjectsHook, sendemail.toCmd).
+var namingEnds = []string{"cmd", "command", "editor", "filter", "helper", "hook", "pager", "program"}
+
+// namesFiles reports whether the value of a variable can name a file that git runs or reads. In the section
+// pager each variable is a command's name. An alias names none: nobody runs it but the person who says its name.
+func namesFiles(section, key string) bool {
+	return section == "pager" || slices.Contains(namingKeys, key) ||
+		slices.ContainsFunc(namingEnds, func(end string) bool { return strings.HasSuffix(key, end) })
 }
 
 // maxIncludes bounds how many files a configuration may include to be followed.
@@ -254,11 +265,15 @@ func (n *naming) read(path, gitdir string) {
 	if !ok {
 		return
 	}
+	section := ""
 	for line := range strings.Lines(string(b)) {
+		if begins, ok := strings.CutPrefix(strings.TrimSpace(line), "["); ok {
+			section = strings.ToLower(begins[:max(0, strings.IndexAny(begins, " \t]."))])
+		}
 		key, value, ok := strings.Cut(line, "=")
 		key = strings.ToLower(strings.TrimSpace(key))
 		key = key[strings.LastIndexAny(key, " \t]")+1:] // a section may begin on the same line
-		if !ok || !slices.Contains(namingKeys, key) {
+		if !ok || section == "alias" || !namesFiles(section, key) {
 			continue
 		}
 		whole := strings.TrimSpace(plainValue.Replace(value))
