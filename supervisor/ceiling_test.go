@@ -19,6 +19,7 @@ import (
 	"github.com/sandgate/sandgate/audit"
 	"github.com/sandgate/sandgate/protocol"
 	"github.com/sandgate/sandgate/sandboxprofile"
+	"github.com/sandgate/sandgate/supervisor/bounds"
 	"github.com/sandgate/sandgate/tools"
 	"github.com/sandgate/sandgate/tools/shell"
 )
@@ -636,4 +637,73 @@ func TestAnAnswerToAnotherCallOpensNothing(t *testing.T) {
 	call("shell", command("touch notes"), 0, false)
 	answer = approval.Answer{Allow: true, Approver: "test"}
 	call("shell", command("touch notes; python3 gen.py"), 1, false)
+}
+
+// TestACommandGoesWhereItWasShownToGo: a link that is turned while a question about a command waits is a denial, in
+// the directory it starts in and in any word; what is remembered is asked about again. The twins turn nothing.
+func TestACommandGoesWhereItWasShownToGo(t *testing.T) {
+	f := newFixture(t, setup{fallback: careful, writes: true})
+	turn := func(target string) {
+		if err := errors.Join(os.RemoveAll(f.ws+"/d"), os.Symlink(target, f.ws+"/d")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked, turned := 0, false
+	answer := approval.Answer{Allow: true, Approver: "test"}
+	f.answer(t, func(p approval.Pending) {
+		if asked++; turned {
+			turn("b")
+		}
+		f.mustAnswer(t, p, answer)
+	})
+	for _, plain := range []bool{true, false} { // d is a directory, or a link already
+		for _, x := range []struct{ tool, args string }{
+			{"shell", command("touch d/new")},
+			{"shell", command("cd d && touch new")},
+			{"shell", command("dd status=none if=/dev/null of=d/new")},
+			{"shell", command("touch . > d/new")},
+			{"shell", `{"command": "touch new", "dir": "d"}`},
+			{"run", `{"argv": ["touch", "d/new"]}`},
+			{"run", `{"argv": ["touch", "new"], "dir": "d"}`},
+		} {
+			for _, turned = range []bool{false, true} {
+				if err := errors.Join(os.RemoveAll(f.ws+"/a"), os.RemoveAll(f.ws+"/b"), os.MkdirAll(f.ws+"/a", 0o755), os.MkdirAll(f.ws+"/b", 0o755)); err != nil {
+					t.Fatal(err)
+				}
+				if turn("a"); plain {
+					if err := errors.Join(os.RemoveAll(f.ws+"/d"), os.Mkdir(f.ws+"/d", 0o755)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				r, e := f.call(context.Background(), x.tool, x.args)
+				_, err := os.Lstat(f.ws + "/b/new")
+				drifts := turned && (plain || !strings.Contains(x.args, "dir")) // the directory that was shown is where the link led
+				if moved := err == nil; moved || (e != nil) != drifts || e != nil && !strings.Contains(e.Message, "its links changed") {
+					t.Errorf("%s %s, turned: %v, a plain directory: %v: %v, %q, ran elsewhere: %v", x.tool, x.args, turned, plain, e, textOf(r), moved)
+				}
+			}
+		}
+	}
+	turned, answer.Scope = false, approval.Session
+	for _, x := range []struct {
+		target string
+		asked  int
+	}{{"a", 1}, {"a", 0}, {"b", 1}, {"b", 0}, {"a", 0}} {
+		turn(x.target)
+		asked = 0
+		if _, e := f.call(context.Background(), "shell", command("touch d/remembered")); e != nil || asked != x.asked {
+			t.Errorf("remembered, and d leads to %s: %v, %d questions, want %d", x.target, e, asked, x.asked)
+		}
+	}
+}
+
+// TestNoOtherToolFindsWhatARuleLeaves: a tool and a rule of one name have each their own /tmp.
+func TestNoOtherToolFindsWhatARuleLeaves(t *testing.T) {
+	of := func(tool string) string {
+		p := tools.Proposal{Plan: tools.Plan{Tool: tool}, Apart: []tools.Speaks{{Words: "pytest"}}}
+		return bounds.Shares(p, approval.Decision{Source: approval.SourceNotNeeded}, approval.Interactive)
+	}
+	if of("shell") == of("pytest") || of("shell") != of("shell") {
+		t.Errorf("%q, %q", of("shell"), of("pytest"))
+	}
 }

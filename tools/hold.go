@@ -42,26 +42,55 @@ type Started struct {
 	// Anything is set for a directory of which the program may start or load any file. It
 	// holds nothing: Changeable counts it. It is Doubtful where no table knows the program.
 	Anything bool
+	// leads is set for a word that may name a path: where it leads is held, and nothing more.
+	leads bool
 	// Unsure, if set, says why the call may start files that are not in the list, in place
 	// of a file: no answer to it is remembered.
 	Unsure string
 }
 
+// led are words of a command that prompts. A person reads where each leads; a call that needs no prompt can
+// turn a link meanwhile.
+func (p Paths) led(words []string) (list []Started) {
+	for _, word := range words {
+		if len(list) > maxLed {
+			return append(list[:maxLed], Started{Unsure: "it has too many words to hold where each of them leads"})
+		}
+		option, value, _ := strings.Cut(word, "=")
+		for _, name := range []string{option, value} {
+			text := strings.HasPrefix(name, "-") || strings.ContainsAny(name, " \n") && !exists(filepath.Join(p.Start(), name))
+			if s := (Started{Name: name, Dir: p.Start(), leads: true}); name != "" && !text && !slices.Contains(list, s) {
+				list = append(list, s)
+			}
+		}
+	}
+	return list
+}
+
+// maxLed bounds the entry of a call in the log.
+const maxLed = 256
+
 // Hold binds a proposal that somebody is asked about to the content of the files that
 // it starts, as far as tools can write to them: what was shown is what runs. The content
-// stands in the plan and in what a remembered answer covers, and the text is shown.
+// stands in the plan and in what a remembered answer covers, and the text is shown. words are those of the call,
+// from paths.Start: each leads where it led.
 //
 // A file that is not there yet is held too: the program may make it, and nobody else.
-func Hold(p Proposal, paths Paths, list []Started) Proposal {
+func Hold(p Proposal, paths Paths, list []Started, words ...string) Proposal {
 	if p.Request == nil && p.Unheld == nil {
 		return p
 	}
 	held, told := heldPins{}, map[string]bool{}
-	for _, s := range list {
+	var led []Pin
+	for _, s := range slices.Concat(list, paths.led(words)) {
 		if isDone(paths.Until) {
 			break
 		}
 		pin, way, ok := paths.hold(s)
+		if ok && s.leads {
+			led = append(led, pin)
+			continue
+		}
 		if ok {
 			held.add(pin, way)
 			told[pin.Path] = told[pin.Path] || !pin.Absent || !s.Optional
@@ -75,12 +104,21 @@ func Hold(p Proposal, paths Paths, list []Started) Proposal {
 		}
 	}
 	own := p.Present
+	content := map[string]any{}
+	p.Plan.Pins = append(slices.Clip(p.Plan.Pins), led...)
 	if len(held) > 0 {
-		content := map[string]any{}
 		p.Plan.Pins = held.with(p.Plan.Pins)
-		for _, pin := range held {
+	}
+	for _, pin := range led { // what is remembered is for where a link has led
+		if pin.Path != filepath.Clean(pin.Named) {
 			content[pin.Path] = pin.state()
+			told[pin.Path] = told[pin.Path] || !paths.sameRoot(pin.Path, filepath.Clean(pin.Named))
 		}
+	}
+	for _, pin := range held {
+		content[pin.Path] = pin.state()
+	}
+	if len(content) > 0 {
 		p.Request, p.Unheld = withFiles(p.Request, content), withFiles(p.Unheld, content)
 	}
 	pins := p.Plan.Pins
@@ -277,6 +315,9 @@ func (p Paths) hold(s Started) (pin Pin, way []string, ok bool) {
 			way = append(way, link)
 		}
 	})
+	if s.leads {
+		return Pin{Path: path, Named: named, Kind: elsewhere}, way, kind != perProcess && (len(way) > 0 || p.Writable(path) || p.Writable(filepath.Clean(named)))
+	}
 	pin = Pin{Path: path, Named: named, Kind: kind}
 	switch own := p.Writable(path) && p.shows(path); {
 	case kind == perProcess:
@@ -299,6 +340,12 @@ func (p Paths) hold(s Started) (pin Pin, way []string, ok bool) {
 	}
 	pin.Named, pin.Frozen = named, pin.SHA256 != "" && !s.Written && !s.Doubtful
 	return pin, way, true
+}
+
+// sameRoot reports whether the same rules are for two paths.
+func (p Paths) sameRoot(a, b string) bool {
+	x, y := p.rulesFor(a), p.rulesFor(b)
+	return len(x) == len(y) && (len(x) == 0 || x[0] == y[0])
 }
 
 // lookAt follows a name, and says what is there if that is no regular file. It tells of each

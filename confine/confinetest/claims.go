@@ -43,6 +43,20 @@ func exitStatus(t *testing.T, c confine.Confiner) {
 	}
 }
 
+// startsWhereItSays: a link in the path of the directory is one that was not there when the call was decided about.
+func startsWhereItSays(t *testing.T, c confine.Confiner) {
+	ws := Workspace(t)
+	if err := errors.Join(os.MkdirAll(ws+"/real/sub", 0o755), os.Symlink("real", ws+"/link")); err != nil {
+		t.Fatal(err)
+	}
+	for dir, errno := range map[string]string{"/real/sub": "", "/link": "ELOOP", "/link/sub": "ELOOP", "/none": "ENOENT"} {
+		o := Exec(t, context.Background(), c, Profile(t, ws), ws+dir, nil, "/bin/pwd", "-P")
+		if started := o.Cause == confine.Exited && o.Out == ws+dir+"\n"; started != (errno == "") || !started && (o.Op != confine.OpChdir || o.Errno != errno) {
+			t.Errorf("%s: %q, %+v, want %q", dir, o.Out, o.Result, errno)
+		}
+	}
+}
+
 func output(t *testing.T, c confine.Confiner) {
 	ws := Workspace(t)
 	p := Profile(t, ws)

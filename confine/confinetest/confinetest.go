@@ -53,6 +53,7 @@ type host struct {
 func claims() []claim {
 	return []claim{
 		{name: "ExitStatusIsExact", says: "The result distinguishes an exit status, a signal and a failed start", test: exitStatus},
+		{name: "StartsWhereItSays", says: "A program starts in the directory that the call names, and in none to which a link has come to lead", test: startsWhereItSays},
 		{name: "OutputIsExact", says: "Output arrives complete and unchanged", test: output},
 		{name: "HeldActionsWait", says: "A held action does not start before it is released, and never if it is refused", test: held, host: host{Held, "", hostHeld}},
 		{name: "StdinReachesTheProgram", says: "Standard input arrives, and the program need not read it", test: stdin},

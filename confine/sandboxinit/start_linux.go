@@ -94,6 +94,8 @@ type child struct {
 	path      *byte
 	dir       *byte
 	argv      []*byte
+	cwd       []byte // dir as the kernel has to name it: with its NUL
+	arrived   []byte // where getcwd(2) puts that
 	env       []*byte
 	fds       []int // becoming descriptors 0, 1, ...
 	limits    []limit
@@ -159,6 +161,7 @@ func newChild(p sandboxprofile.Program, l []limit, fds []int, hold startLatch) (
 	if c.dir, err = unix.BytePtrFromString(p.Dir); err != nil {
 		return nil, err
 	}
+	c.cwd, c.arrived = append([]byte(p.Dir), 0), make([]byte, unix.PathMax)
 	if c.argv, err = syscall.SlicePtrFromStrings(p.Argv); err != nil {
 		return nil, err
 	}
@@ -272,7 +275,7 @@ func forkHere(c *child, pidfd *int32) (uintptr, syscall.Errno) {
 //go:nosplit
 func inChild(c *child) {
 	var errno syscall.Errno
-	var listener uintptr
+	var listener, n uintptr
 	step := byte(stepFilter)
 	if c.notifies {
 		if c.base != nil {
@@ -321,6 +324,16 @@ func inChild(c *child) {
 	step = stepDir
 	if _, _, errno = syscall.RawSyscall(unix.SYS_CHDIR, uintptr(unsafe.Pointer(c.dir)), 0, 0); errno != 0 {
 		goto fail
+	}
+	// The path had no link in it when it was decided about. One that has appeared since leads elsewhere.
+	if n, _, errno = syscall.RawSyscall(unix.SYS_GETCWD, uintptr(unsafe.Pointer(&c.arrived[0])), unix.PathMax, 0); errno != 0 {
+		goto fail
+	}
+	for i := range c.cwd {
+		if int(n) != len(c.cwd) || c.arrived[i] != c.cwd[i] {
+			errno = unix.ELOOP
+			goto fail
+		}
 	}
 	step = stepStdio
 	for i := range c.fds {

@@ -54,7 +54,7 @@ func Shares(p tools.Proposal, d approval.Decision, mode approval.Mode) string {
 	if len(p.Apart) == 0 || mode == approval.ApproveAll || told {
 		return ""
 	}
-	words := []string{string(d.Source)}
+	words := []string{string(d.Source), p.Plan.Tool}
 	for _, s := range p.Apart {
 		words = append(words, s.Words)
 	}

@@ -47,7 +47,10 @@ func EndError(ctx context.Context, r confine.Result, l sandboxprofile.Limits) er
 
 // NotStarted says what kept a program from starting.
 func NotStarted(r confine.Result, p *sandboxprofile.Program) string {
-	if r.Op == confine.OpChdir {
+	switch {
+	case r.Op == confine.OpChdir && r.Errno == "ELOOP":
+		return fmt.Sprintf("cannot start in the directory %s: a link has appeared in its path since the call was decided about", p.Dir)
+	case r.Op == confine.OpChdir:
 		return fmt.Sprintf("cannot start in the directory %s: %s: programs are shown no such directory; give another as dir, or ask the user to set sandbox.workdir", p.Dir, r.Errno)
 	}
 	return p.Path + ": " + r.Errno

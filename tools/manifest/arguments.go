@@ -28,6 +28,7 @@ type arguments struct {
 	asks   []pathAsk
 	paths  []string    // that the arguments name, as they resolved
 	pins   []tools.Pin // that they still do
+	writes bool        // one of those that are pinned is to be written
 }
 
 // reach is the files that the arguments name. A remembered pattern may deny them and
@@ -141,8 +142,8 @@ func (t *tool) path(a *arguments, arg, field string, v any, write bool) (string,
 		a.asks = append(a.asks, pathAsk{arg, label})
 	}
 	a.paths = append(a.paths, d.Path)
-	if pin, ok := tools.PinPath(d.Path, t.Paths); ok {
-		a.pins = append(a.pins, pin)
+	if pin, ok := tools.PinPath(d.Path, t.AllPaths); ok {
+		a.pins, a.writes = append(a.pins, pin), a.writes || write
 	}
 	return d.Path, nil
 }

@@ -172,6 +172,13 @@ func (t *tool) Plan(c tools.Call) (tools.Proposal, error) {
 		Rule:       args.rule(t.Name),
 		Present:    func(context.Context) (*approval.Presentation, error) { return t.present(program), nil },
 	}
+	if len(args.pins) > 0 { // calls can turn such a name while the program runs: it leads into no directory that asks
+		p.Withheld = t.Paths.AskedReads()
+	}
+	if args.writes {
+		p.Unchanged = t.Paths.AskedWrites()
+		p.Kept = t.Paths.Changed(p.Unchanged)
+	}
 	starts := []tools.Started{{Name: program.Path}}
 	if t.Starts != nil {
 		starts = append(starts, t.Starts(argv, t.Dir)...)

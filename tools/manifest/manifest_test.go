@@ -205,6 +205,58 @@ func pathSpec(t testing.TB, format string) Spec {
 		"path": {"type": "string", "format": "`+format+`"}, "more": {"type": "array", "items": {"type": "string", "format": "path"}}}}`)}
 }
 
+// TestANamedFileLeadsIntoNoDirectoryThatAsks: calls can turn a name while the program runs. The twins are calls
+// that name no file, one that names a file which no call changes, and one that somebody is asked about.
+func TestANamedFileLeadsIntoNoDirectoryThatAsks(t *testing.T) {
+	for _, x := range []struct {
+		name, format, args                string
+		fixed                             bool
+		withheld, unchanged, asked, drift bool
+	}{
+		{name: "none", format: "path", args: `{}`},
+		{name: "read", format: "path", args: `{"path": "note.txt"}`, withheld: true, drift: true},
+		{name: "an item", format: "path", args: `{"more": ["note.txt"]}`, withheld: true, drift: true},
+		{name: "written", format: "writable-path", args: `{"path": "note.txt"}`, withheld: true, unchanged: true, drift: true},
+		{name: "fixed", format: "path", args: `{"path": "note.txt"}`, fixed: true},
+		{name: "asks", format: "path", args: `{"path": "sub/x"}`, withheld: true, asked: true, drift: true},
+	} {
+		var root, asking string
+		tool := build(t, pathSpec(t, x.format), func(c *Config) {
+			root = c.Paths.Rules[0].Root
+			asking = root + "/sub"
+			if err := os.MkdirAll(asking, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			c.Paths.Rules = append(c.Paths.Rules, tools.PathRule{Name: "sub", Root: asking, Write: true, ReadApproval: true, WriteApproval: true})
+			c.AllPaths = c.Paths
+			c.AllPaths.Rules = slices.Clone(c.Paths.Rules)
+			for i := range c.AllPaths.Rules { // calls may change more than the tool may
+				c.Paths.Rules[i].Write = c.Paths.Rules[i].Write && x.format == "writable-path"
+				c.AllPaths.Rules[i].Write = !x.fixed
+			}
+		})
+		p, err := plan(t, tool, object(t, x.args))
+		if err != nil {
+			t.Fatalf("%s: %v", x.name, err)
+		}
+		if slices.Contains(p.Withheld, asking) != x.withheld || slices.Contains(p.Unchanged, asking) != x.unchanged || (p.Request != nil) != x.asked {
+			t.Errorf("%s: withheld %q, unchanged %q, %v", x.name, p.Withheld, p.Unchanged, p.Request)
+		}
+		note := root + "/note.txt"
+		if x.asked {
+			note = asking + "/x"
+		}
+		_ = os.Remove(note)
+		if err := os.Symlink("elsewhere", note); err != nil {
+			t.Fatal(err)
+		}
+		held := slices.ContainsFunc(p.Plan.Pins, func(pin tools.Pin) bool { return pin.Named == note && pin.Verify() != nil })
+		if held != x.drift {
+			t.Errorf("%s: that the name leads where it led is held: %v", x.name, held)
+		}
+	}
+}
+
 // TestPaths: an argument of format path is decided as the file tools decide, and
 // the program gets the path that it leads to.
 func TestPaths(t *testing.T) {

@@ -152,7 +152,8 @@ func (r *runner) Plan(c tools.Call) (tools.Proposal, error) {
 	if c.Beyond(profile, p.Plan.Action) {
 		p.Changeable = paths.Changeable(starts)
 	}
-	p.Hold = func(q tools.Proposal) tools.Proposal { return tools.Hold(q, paths, starts) }
+	paths.Cwd = dir
+	p.Hold = func(q tools.Proposal) tools.Proposal { return tools.Hold(q, paths, starts, argv[1:]...) }
 	return p.Hold(p), nil
 }
 

@@ -290,8 +290,8 @@ func TestBeyondStartsNothingThatIsFreeToChange(t *testing.T) {
 }
 
 // TestBeyondTrustsNoProgramThatItDoesNotKnow: a program of which no table says that it starts
-// nothing of where it is counts as starting all of it, and so does a script that is not where
-// the line names it. The twins: without the network of the host, where calls cannot write, what starts nothing, and a script that no call can change.
+// nothing of where it is counts as starting all of it, and so does what runs the user's filters of git, and a script
+// that is not where the line names it. The twins: without the network of the host, where calls cannot write, what starts nothing, and a script that no call can change.
 func TestBeyondTrustsNoProgramThatItDoesNotKnow(t *testing.T) {
 	effect := func(command string, network sandboxprofile.NetworkMode, fixed bool) tools.Effect {
 		t.Helper()
@@ -305,12 +305,13 @@ func TestBeyondTrustsNoProgramThatItDoesNotKnow(t *testing.T) {
 	for _, command := range []string{
 		"go test ./...", "go build ./...", "go run ./cmd", "go vet ./...", "prettier --check .", "pylint src", "mypy src", "flake8 src", "tsc", "swift build", "unheard-of",
 		"node build", "node ./build", "python3 -um gen", "python3 -mgen", "python3 -Bm gen", "python3 -c 'import gen'", "deno task", "java Main", "git push", "bash ./run",
+		"git add a", "git mv a b", "git rm a", "git restore a", "git update-index a", "git hash-object a", "git clean -n",
 	} {
 		if got := [3]tools.Effect{effect(command, host, false), effect(command, none, false), effect(command, host, true)}; got != [3]tools.Effect{tools.Ask, tools.Allow, tools.Allow} {
 			t.Errorf("%q: %v with the network of the host, %v without, %v where calls cannot write", command, got[0], got[1], got[2])
 		}
 	}
-	for _, command := range []string{"curl -s http://localhost:1/", "git status", "git add a", "cp a b", "grep -r x ."} {
+	for _, command := range []string{"curl -s http://localhost:1/", "git status", "git ls-remote https://a.example/x", "cp a b", "grep -r x ."} {
 		if got := effect(command, host, false); got != tools.Allow {
 			t.Errorf("%q: %v", command, got)
 		}

@@ -185,8 +185,8 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 		return tools.Proposal{}, err
 	}
 	policy := t.Policy().In(dir)
-	reader := policy.until(c.Done)
-	d, class := t.settled(reader.Decide(command, "bash"))
+	r := policy.until(c.Done)
+	d, class := t.settled(r.Decide(command, "bash"))
 	if d = t.readsAsked(d, dir); d.Effect == tools.Ask {
 		class = sandboxprofile.Unclassified
 	}
@@ -199,7 +199,7 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 	}
 	plan.Action.Ceiling = t.ceiling(d, class, plan.Action.Exec.Path, dir)
 	paths := t.Paths
-	paths.Until = c.Done
+	paths.Cwd, paths.Until = dir, c.Done
 	p := tools.Proposal{
 		Plan:     plan,
 		Request:  policy.request(c, command, dir, d),
@@ -209,12 +209,12 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 		Withheld: t.Paths.AskedReads(),
 		Unasked:  t.unasked(d),
 		Review:   policy.reviewed(d),
-		Hold:     func(q tools.Proposal) tools.Proposal { return tools.Hold(q, paths, reader.starts(command)) },
+		Hold:     func(q tools.Proposal) tools.Proposal { return tools.Hold(q, paths, r.starts(command), d.names()...) },
 		Present:  func(context.Context) (*approval.Presentation, error) { return present(command, dir, d), nil },
 	}
 	beyond := c.Beyond(plan.Profile, plan.Action)
 	if beyond {
-		p.Changeable = t.Paths.Changeable(reader.starts(command))
+		p.Changeable = t.Paths.Changeable(r.starts(command))
 	}
 	var rules []tools.Speaks
 	takers, writers := 0, 0 // programs that may take orders from HOME or the workspace; that may leave some there
@@ -250,7 +250,7 @@ func (t *Tool) Plan(c tools.Call) (tools.Proposal, error) {
 		case !beyond, class < sandboxprofile.ClassBeyond && !c.Elsewhere:
 			return p, nil
 		case len(p.Changeable) == 0 && (p.Reach.Exact == "" || d.RuleIndex < 0): // and stays so
-			return tools.HoldAll(p, paths, reader.starts(command)), nil
+			return tools.HoldAll(p, paths, r.starts(command)), nil
 		}
 		d.Effect = tools.Ask
 		p.Request, p.Plan.Action.Ceiling, p.Cautions = policy.request(c, command, dir, d), nil, []string{tools.Beyond(p.Changeable)}
