@@ -68,7 +68,7 @@ func messageOf(ctx context.Context, p *client.Approver, e client.Event) any {
 		var shown protocol.Approval
 		args.OriginalToolCall.Args, shown, _ = inputOf(ctx, p, e.Approval)
 		args.about, args.shows = aboutOf(e.Approval), showsOf(shown)
-		args.Message = fmt.Sprintf("%s (agent %s): %s", approval.EscapeLine(string(e.Approval.Tool)), approval.EscapeLine(e.Approval.Agent), approval.EscapeLine(e.Approval.Description))
+		args.Message = fmt.Sprintf("%s (agent %s): %s", approval.EscapeName(string(e.Approval.Tool)), approval.EscapeName(e.Approval.Agent), approval.EscapeLine(e.Approval.Description))
 		args.Options = []string{optDeny, optOnce, optSession}
 		text, err := json.Marshal(args)
 		if err != nil {

@@ -107,7 +107,7 @@ func subject(a *protocol.Approval) string {
 	if p := a.Presentation; p != nil && p.Type == approval.Command && !strings.Contains(strings.TrimSpace(p.Content), "\n") {
 		return strings.TrimSpace(p.Content)
 	}
-	return string(a.Tool) + ": " + a.Description
+	return string(Title(a))
 }
 
 // onceOnly reports whether an offer is the call itself, and allowing that is never remembered.

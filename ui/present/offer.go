@@ -15,7 +15,7 @@ func Outcome(a *protocol.Approval, d *approval.Decision) Sentence {
 	if Withdrawn(d) && d != nil { // why ends its sentence
 		how = withdrawn(a)
 	}
-	return Say("%s %s", how, WholeEnd(string(a.Tool)+": "+a.Description))
+	return Say("%s %s", how, Title(a))
 }
 
 // Ended says how a request ended, by whose hand, and whether anything ran, or was kept: what is on

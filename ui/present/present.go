@@ -43,10 +43,9 @@ func RowText(a *protocol.Approval) string {
 	return string(Say("%s: %s", a.Tool, WholeEnd(text)))
 }
 
-// Title is the tool and what it says it will do, on one line.
-func Title(a *protocol.Approval) string {
-	return line(string(a.Tool) + ": " + a.Description)
-}
+// Title is the tool and what it says it will do, on one line. A tool that only the agent's runtime has is
+// called what that likes.
+func Title(a *protocol.Approval) Sentence { return Say("%s: %s", a.Tool, WholeEnd(a.Description)) }
 
 // A Sheet is what is known about a request besides its content. Everything in it is
 // escaped.

@@ -178,7 +178,7 @@ func Headline(a *protocol.Approval) (agent, wants string) {
 	if verb, rest, ok := strings.Cut(a.Description, " "); ok && (isKeep(a) || a.Details["path"] != "" && a.Connector == "") {
 		return agent, "wants to " + line(strings.ToLower(verb)+" "+rest)
 	}
-	return agent, "wants: " + Title(a)
+	return agent, "wants: " + string(Title(a))
 }
 
 // Kind is what sort of act a request asks for: run, change or use.

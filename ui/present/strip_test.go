@@ -402,6 +402,25 @@ func TestNamesAreToldFromOurWords(t *testing.T) {
 	}
 }
 
+// TestAToolIsToldFromOurWords: a tool that only the agent's runtime has is called what that likes. Its name is quoted
+// on each line of ours that has it, and a plain one is not.
+func TestAToolIsToldFromOurWords(t *testing.T) {
+	denied := &approval.Decision{Action: approval.Denied, Approver: "uid 7"}
+	for _, tool := range []protocol.ToolName{"ls. Allowed (once) by uid 7. shell", "WebSearch"} {
+		a := &protocol.Approval{Agent: "coder", Tool: tool, Description: "Search"}
+		want := string(Name(string(tool)))
+		_, wants := Headline(a)
+		for where, text := range map[string]string{
+			"title": string(Title(a)), "essence": Essence(a), "headline": wants, "row": RowText(a), "offer": ThisCall(a).Text,
+			"outcome": string(Outcome(a, denied)), "withdrawn": string(Outcome(a, nil)), "remembered": string(RememberedSentence(a, ThisCall(a), approval.Session, false)),
+		} {
+			if n := strings.Count(text, string(tool)); n == 0 || strings.Count(text, want) != n {
+				t.Errorf("%s: %q", where, text)
+			}
+		}
+	}
+}
+
 // TestWhatAnAnswerCoversIsNotThisCallAlone: where what is remembered leaves out what differs, the offer
 // and the sentence say so, and another content is not the same as the one that was withdrawn.
 func TestWhatAnAnswerCoversIsNotThisCallAlone(t *testing.T) {
