@@ -143,8 +143,27 @@ func (m *model) boardLoaded(msg boardMsg) {
 		m.notice = approval.EscapeLine(msg.err.Error())
 		return
 	}
-	m.board.board, m.board.loaded = msg.board, true
-	m.board.at = max(min(m.board.at, m.board.items()-1), 0)
+	m.board.show(msg.board)
+}
+
+// show puts a board that was loaded again in the place of the one before. The mark stays on the item that it
+// was on, wherever that is now: an agent that ends one call after the other would have it pass over all of
+// them, and none of its own could be ended.
+func (b *boardView) show(now board.Board) {
+	marked := b.item()
+	b.board, b.loaded = now, true
+	if marked != nil && len(marked.Actions) > 0 {
+		n := -1
+		for _, s := range now.Sections {
+			for _, it := range s.Items {
+				if n++; len(it.Actions) > 0 && it.Actions[0].Act == marked.Actions[0].Act {
+					b.at = n
+					return
+				}
+			}
+		}
+	}
+	b.at = max(min(b.at, b.items()-1), 0)
 }
 
 // boardKey moves the mark, or acts on what is marked.

@@ -17,9 +17,15 @@ import (
 )
 
 // boards are as a test says, and note what is done.
-type boards struct{ done []board.Act }
+type boards struct {
+	done []board.Act
+	now  *board.Board // what there is, nil for the two items
+}
 
 func (b *boards) Load(_ context.Context, name string) (board.Board, error) {
+	if b.now != nil {
+		return *b.now, nil
+	}
 	return board.Board{Name: name, Sections: []board.Section{{Heading: "Open " + present.Sentence(name), Items: []board.Item{
 		{Text: "first", Under: "below it", Actions: []board.Action{{Act: board.Act{Do: "end", Target: "1"}, Words: "End", Sure: "End the first?"}}},
 		{Text: "second", Careful: true, Actions: []board.Action{{Act: board.Act{Do: "edit", Target: "2", Text: "old"}, Words: "Edit", Label: "The rule", Hint: "words"}}},
@@ -309,6 +315,42 @@ func TestABoardActsOnWhatStood(t *testing.T) {
 	}
 	d.press("a")
 	if diff := cmp.Diff([]board.Act{{Do: "end", Target: "2"}}, b.done); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestTheMarkStaysOnItsItem: an agent that ends one session after the other moves those below up, and the mark is on the
+// one that the person has put it on: a key counts there as if nothing had moved. Where that one goes, no key does
+// anything to the one that comes below the mark.
+func TestTheMarkStaysOnItsItem(t *testing.T) {
+	d, b := newDesk(80, 24), &boards{}
+	d.m.opts.Boards = b
+	d.press("3")
+	from := func(first, last int) {
+		section := board.Section{Heading: "Open"}
+		for n := first; n <= last; n++ {
+			section.Items = append(section.Items, board.Item{Text: present.Say("session %d", n), Actions: []board.Action{{Act: board.Act{Do: "close", Target: fmt.Sprint(n)}, Words: "End"}}})
+		}
+		b.now = &board.Board{Name: board.Sessions, Sections: []board.Section{section}}
+		d.do(boardMsg{*b.now, board.Sessions, nil})
+	}
+	from(0, 40)
+	for range 20 {
+		d.press("down")
+	}
+	d.read()
+	for n := range 20 {
+		from(n, 40)
+		d.wait(100 * time.Millisecond)
+	}
+	d.press("a")
+	want := []board.Act{{Do: "close", Target: "20"}}
+	if diff := cmp.Diff(want, b.done); diff != "" || !strings.Contains(d.screen(), "▸ session 20") {
+		t.Errorf("%s\n%s", diff, d.screen())
+	}
+	from(21, 40)
+	d.press("a")
+	if diff := cmp.Diff(want, b.done); diff != "" {
 		t.Error(diff)
 	}
 }
