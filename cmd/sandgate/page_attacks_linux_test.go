@@ -15,6 +15,56 @@ import (
 
 // TestPageHoldsAnswersBack: each way in which an answer could be given to something that was
 // not on the screen, or is not meant any more, with the twin that is an answer.
+// TestPageNothingMovesUnderAPointer: an agent that ends one session after the other moves the buttons of a board up. Not
+// while a person points at one: it still ends the session that it was of. Who does not point sees the sessions go.
+func TestPageNothingMovesUnderAPointer(t *testing.T) {
+	p := openPage(t, pageConfig)
+	p.window(1280, 1600, "light")
+	open := func(agent string) *client.Agent {
+		t.Helper()
+		a, err := client.DialAgent(t.Context(), p.agent)
+		if err == nil {
+			_, err = a.OpenSession(t.Context(), protocol.SessionOpen{Agent: agent})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { a.Close() })
+		return a
+	}
+	var early []*client.Agent
+	for i := range 10 {
+		early = append(early, open(fmt.Sprintf("early%d", i)))
+	}
+	open("late")
+	p.click("nav button", "Sessions")
+	p.see("late: 0 calls")
+	p.until("!document.querySelector('.things button[aria-disabled=true]')")
+	at := func() (float64, float64) {
+		const last = "(([...document.querySelectorAll('.things button')].at(-1)).getBoundingClientRect())"
+		x, _ := p.eval(last + ".x + 20").(float64)
+		y, _ := p.eval(last + ".y + 20").(float64)
+		return x, y
+	}
+	x, y := at()
+	p.clickAt(point{x, y}, 1)
+	p.see("End the session of late?")
+	p.press("Escape", false) // and the pointer rests there
+	for _, a := range early {
+		a.Close()
+		time.Sleep(400 * time.Millisecond)
+	}
+	if _, now := at(); now != y {
+		t.Errorf("the button has moved from %v to %v", y, now)
+	}
+	p.clickAt(point{x, y}, 1)
+	p.see("End the session of late?")
+	p.until("!document.querySelector('.sure .deny[aria-disabled=true]')")
+	p.click(".sure .deny", "End")
+	p.see("The session is ended")
+	p.until("!document.querySelector('.things').textContent.includes('early')") // the twin
+}
+
 func TestPageHoldsAnswersBack(t *testing.T) {
 	b := newBrowser(t)
 	s := newServing(t, pageConfig)

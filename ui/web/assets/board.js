@@ -4,7 +4,7 @@
 import { button, composing, el, fill, put, stands, watch, where } from "./dom.js";
 import { begun, Guard, keyboard, PAUSE, typing } from "./guard.js";
 
-const EVERY_MS = 2000;
+const EVERY_MS = 2000, AIM_MS = 10000;
 
 export class Board {
   constructor(root, channel, signal, say) {
@@ -13,6 +13,7 @@ export class Board {
     this.name = "";
     this.asked = null; // an action that is asked about, or takes a text
     root.addEventListener("keydown", (e) => this.key(e), true);
+    root.addEventListener("pointermove", () => { this.aimed = performance.now(); });
     watch(() => this.look(), (e) => this.moved(e), signal);
   }
 
@@ -24,7 +25,7 @@ export class Board {
   }
 
   key(e) {
-    const now = performance.now(), press = e.target.tagName === "BUTTON" && (e.key === "Enter" || e.key === " ");
+    const now = this.aimed = performance.now(), press = e.target.tagName === "BUTTON" && (e.key === "Enter" || e.key === " ");
     if (typing(e) && e.target.tagName !== "INPUT") for (const g of this.places.values()) g.key(now, e.timeStamp, press);
     if (composing(e)) return;
     if (e.key === "Escape" && this.asked) this.ask(null);
@@ -36,7 +37,7 @@ export class Board {
     this.stop();
     this.name = name;
     this.places.clear();
-    this.timer = setInterval(() => this.load(), EVERY_MS);
+    this.timer = setInterval(() => this.aiming() || this.load(), EVERY_MS);
     this.pending = asked;
     this.load();
   }
@@ -46,6 +47,9 @@ export class Board {
     clearTimeout(this.waiting);
     Object.assign(this, { name: "", asked: null, shown: "", result: "" });
   }
+
+  // aiming: an agent that ends its calls moves no button away from a person who has just turned to it.
+  aiming() { return performance.now() - this.aimed < AIM_MS && !!this.root.querySelector("[data-act]:hover, [data-act]:focus"); }
 
   async load() {
     if (document.hidden || this.asked) return;
@@ -103,17 +107,17 @@ export class Board {
   }
 
   action(a) {
-    const q = this.asked;
+    const q = this.asked, of = [a.do, a.target, a.words].join(" "); // whoever goes back is where they were
     if (!this.asks(a)) {
       return button("plain", a.words, "", (e) => this.act(a, e, e.currentTarget),
-        { "data-act": JSON.stringify([this.name, a.do, a.target, a.text, a.words]), "data-of": [a.do, a.target, a.words].join(" ") });
+        { "data-act": JSON.stringify([this.name, a.do, a.target, a.text, a.words]), "data-of": of });
     }
     const field = q.label && el("input", {
-      type: "text", id: "line", value: q.text || "", autocomplete: "off", spellcheck: "false", "data-first": true, "data-enter": true, "aria-describedby": "hint",
+      type: "text", id: "line", value: q.text || "", autocomplete: "off", spellcheck: "false", "data-of": of, "data-first": true, "data-enter": true, "aria-describedby": "hint",
     });
     return el("span.sure", { role: "group" }, q.sure && el("span", { "data-must": true }, q.sure),
       field && [el("label", { for: "line" }, q.label), field, el("span.under", { id: "hint" }, q.hint)],
-      button("plain", "Back", "Esc", () => this.ask(null)),
+      button("plain", "Back", "Esc", () => this.ask(null), { "data-of": of, "data-first": !field }),
       button(q.sure ? "deny" : "allow", a.words, "", (e) => this.act(q, e, e.currentTarget), { "data-act": JSON.stringify([this.name, q.do, q.target, q.sure, "sure"]) }));
   }
 
